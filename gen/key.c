@@ -123,7 +123,7 @@ const char *numeric_key(const Graph *g, const Model *m, const Cost *c)
     const char *own = library_of(d)->anywhere ? ""
                     : target_of(d)->gpu ? strf(" order=%d arch=%s", library_of(d)->order, d->arch ? d->arch : "any")
                     : strf(" threads=%d isa=%s", d->threads, d->isa);
-    const char *compute = m->train.tf32 ? "tf32" : type_name(g->compute);
+    const char *compute = m->train.compute == g->compute ? compute_word(&m->train) : type_name(g->compute);
     return strf("model=%.16s train=%.16s batch=%" PRId64 " micro=%" PRId64 " groups=%" PRId64 " compute=%s target=%s"
                 " kernels=%s%s%s", model_hash(g), train_hash(g, m), g->batch, g->micro, g->groups, compute,
                 d->kind, d->kernels, own, c->profile ? profile_key(c->profile, g) : "");

@@ -110,6 +110,21 @@ static void list_schedules(void)
         printf("%-21s %s\n", k->name, k->about);
 }
 
+/* An option of the page that --help prints; NULL: none is near. */
+static const char *near_option(const char *option)
+{
+    Strs names = {0};
+    for (const char *at = usage_options; (at = strstr(at, "--")); at += strcspn(at, " ,;\n"))
+        *PUSH(&names) = strf("%.*s", (int)strcspn(at, " ,;\n"), at);
+    return nearest(option, names.at, names.n);
+}
+
+static NORETURN void no_option(const char *option)
+{
+    const char *near = near_option(option);
+    misuse(near ? strf("unknown option %%s; did you mean %s?", near) : "unknown option %s", option);
+}
+
 static void take_option(Options *x, const char *option, const char *value)
 {
     struct { const char *option; const char **to; } texts[] = {
@@ -128,7 +143,7 @@ static void take_option(Options *x, const char *option, const char *value)
     else if (override_path(option))
         *PUSH(&x->over.set) = strf("%s=%s", option, value);
     else
-        misuse("unknown option %s", option);
+        no_option(option);
     if (!value || !*value || (value[0] == '-' && value[1]))     /* what begins with - is the next option */
         misuse("%s needs a value", option);
 }
@@ -241,7 +256,10 @@ static void check_options(const Options *x)
     bool measures = x->verb ? verb_bit(x->verb) == PROFILE && !x->out : !x->estimate && !x->profile && !x->dump && !x->from;
     if (x->file == file_stdin && measures)
         misuse("%s", "no profile stands beside the standard input: name one (-o of dpgen profile, --profile), or --estimate");
-    if (!x->verb && !x->out && !x->dump)
+    bool lacks = !x->verb && !x->out && !x->dump;
+    if (lacks && x->file != file_stdin && !strpbrk(x->file, "./") && access(x->file, F_OK) != 0)
+        misuse("%s is neither a command nor a file", x->file);
+    if (lacks)
         misuse("no folder to write: dpgen %s -o DIR", x->file);
     if (x->prefix)
         check_prefix(x->prefix);

@@ -146,9 +146,9 @@ typedef struct {                /* the straight line of one (chunk, phase, varia
 } Routine;
 
 typedef VEC(Action) Actions;
-/* How long copies have, once memory lacks: as long as they take; until the next micro-batch needs the place of the same
- * tensor; no time beside computing. */
-typedef enum { HURRY_NONE, HURRY_NEXT, HURRY_NOW } Hurry;
+/* How long copies have, once memory lacks: as long as they take; until the micro-batch after the next needs the place of the
+ * same tensor, for there are two; until the next one needs it; no time beside computing. */
+typedef enum { HURRY_NONE, HURRY_SECOND, HURRY_NEXT, HURRY_NOW } Hurry;
 /* Anything that a search asks of the passes beside the model.  Zeros and NULL: as the model says. */
 typedef struct {
     const char *planner;

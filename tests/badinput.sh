@@ -93,6 +93,11 @@ refuse "nearly the name of a file" 2 "did you mean $model?" ./dpgen check "${mod
 refuse "no file" 2 "no model file" ./dpgen -o "$tmp/out"
 refuse "no folder" 2 "no folder to write" ./dpgen "$model"
 refuse "an unknown option" 2 colour ./dpgen "$model" --colour=red -o "$tmp/out"
+refuse "nearly an option" 2 "unknown option --stges; did you mean --stages?" ./dpgen plan "$model" --stges 2
+refuse "the beginning of a name" 2 "did you mean a100-40gb or a100-80gb?" ./dpgen plan "$model" --devices a100
+refuse "nearly a name of devices" 2 "did you mean h100?" ./dpgen plan "$model" --devices h101
+refuse "no name of devices" 2 "the names are .*cpu .*v100-16gb" ./dpgen plan "$model" --devices somewhere
+refuse "neither a command nor a file" 2 "^dpgen: vfy is neither a command nor a file$" ./dpgen vfy
 refuse "a set without a value" 2 VALUE ./dpgen "$model" --set train.steps -o "$tmp/out"
 refuse "a set of nothing known" 3 trian ./dpgen "$model" --set trian.steps=3 -o "$tmp/out"
 refuse "a cut behind the end" 3 cut ./dpgen "$model" --stages 2 --cuts 1000 -o "$tmp/out"

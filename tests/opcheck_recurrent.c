@@ -97,7 +97,7 @@ static void recur(void)
             mask[t] = 0;
         c.ids = mask;
         recur_forward(stage, y->k, cell->k, gates->k, x->k, mask, w->k, bias ? bias->k : 0, tmp->k, &c.vals,
-                      c.mb, d[0], d[1], d[2], d[3], recurs[i].drop, c.site);
+                      c.mb, 0, d[0], d[1], d[2], d[3], recurs[i].drop, c.site);
         check_value("recur_forward", y, ref_recur, &c);
         recur_backward(stage, dx->k, dy->k, cell->k, gates->k, mask, w->k, tmp->k, &c.vals, c.mb, d[0], d[1], d[2],
                        d[3], recurs[i].drop, c.site);

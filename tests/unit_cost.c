@@ -327,6 +327,8 @@ static void test_prepared(void)
     equal("shared keys by cuDNN", prepared("attention_shared_forward", BF16, "cuda", 64, "bias mask", 0, false), true);
     equal("a convolution by oneDNN", prepared("conv_forward", F32, "cpu", 64, "", 0, false), true);
     equal("a convolution on GPUs", prepared("conv_forward", BF16, "cuda", 64, "", 0, false), false);
+    equal("steps by oneDNN", prepared("recur_forward", F32, "cpu", 64, "", 0, false), true);
+    equal("steps on GPUs", prepared("recur_forward", BF16, "cuda", 64, "", 0, false), false);
     equal("a product on GPUs", prepared("linear_forward", F32, "cuda", 64, "", 0, false), true);
     equal("where nothing computes", prepared("attention_backward", BF16, "paced", 64, "bias mask", 0, false), false);
 }

@@ -56,7 +56,7 @@ static bool near_plan(Model *m, const Graph *g, const Cost *c, int stages, const
         p.ask.cuts = &cuts;
     if (away)
         send_away(&p);
-    p.ask.hurry = (Hurry)dice(3);
+    p.ask.hurry = (Hurry)dice(4);
     if (comm(&p) || lower(&p) || (schedule_of(schedule)->split && waits_longer(&p)))
         return false;
     mem_unplaced(&p);

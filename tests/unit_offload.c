@@ -8,6 +8,8 @@
  *   copies    random chains under 1f1b and gpipe: with a link that takes no time, at most two copies of a tensor on its
  *             device at once, one for the next micro-batch, whatever is in flight; with one that takes all time, never more
  *             than that
+ *   places    the same on a slow link in each hurry: never more copies at once than there are places.  Where a copy takes as
+ *             long as computing, two places take less than one, and one less than none
  */
 #include "world.h"
 
@@ -300,6 +302,38 @@ static void test_copies(void)
     }
 }
 
+/* The step of one device in such a hurry, by simulation. */
+static Ns step_in(World *w, Hurry hurry, int places)
+{
+    Plan *p = &w->p;
+    p->ask.hurry = hurry;
+    plan_to_comm(w);
+    if (lower(p) || mem(p))
+        die("no plan");
+    check_mem(p);
+    for (int d = 0; d < p->devices; d++)
+        check(copies(p, d) <= places, "%s, device %d: %d copies of one tensor in %d places", p->schedule, d, copies(p, d),
+              places);
+    sim(p);
+    return p->step;
+}
+
+static void test_places(void)
+{
+    for (int round = 0; round < 40; round++) {
+        int n = 6 + dice(6), micro = 4 + dice(6), devices = 1 + dice(3);
+        const char *schedule = dice(2) ? "1f1b" : "gpipe";
+        step_in(away(n, micro, schedule, devices, 1e4), HURRY_SECOND, 2);
+        step_in(away(n, micro, schedule, devices, 1e4), HURRY_NEXT, 1);
+        step_in(away(n, micro, schedule, devices, 1e4), HURRY_NOW, 1);
+        Ns second = step_in(away(n, micro, "gpipe", 1, 1e9), HURRY_SECOND, 2);
+        Ns next = step_in(away(n, micro, "gpipe", 1, 1e9), HURRY_NEXT, 1);
+        Ns now = step_in(away(n, micro, "gpipe", 1, 1e9), HURRY_NOW, 1);
+        check(second < next && next < now, "%d operators, %d micro-batches: %lld ns in two places, %lld in one, %lld in none",
+              n, micro, (long long)second, (long long)next, (long long)now);
+    }
+}
+
 int main(void)
 {
     test_name = "unit_offload";
@@ -307,6 +341,7 @@ int main(void)
     test_out();
     test_times();
     test_copies();
+    test_places();
     printf("unit_offload: %d passed, %d failed\n", passed, failed);
     mem_free_all();
     return failed > 0;

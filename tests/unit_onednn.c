@@ -486,21 +486,41 @@ static void counted(void)
         fprintf(stderr, "kernels_bytes: %zu\n", kernels_bytes(&st));
 }
 
+/* Three steps of one weight, as recur_forward has them, and then another weight. */
+static void steps_of(long m, long k)
+{
+    long n = 4 * k;
+    real *a = reals(m * k), *b = reals(k * n);
+    float *c = floats(m * n);
+    double *want = handle_alloc((size_t)(m * n) * sizeof *want);
+    open_recur_forward(st, 30, m, 3, k, 0);
+    for (int step = 0; step < 4; step++) {
+        real *fresh = step % 3 ? a : b;
+        for (long i = 0; i < (step % 3 ? m * k : k * n); i++)
+            put(fresh, i, (float)uniform());
+        for (long i = 0; i < m * n; i++) {
+            want[i] = 0;
+            for (long p = 0; p < k; p++)
+                want[i] += (double)get(a, i / n * k + p) * (double)get(b, i % n * k + p);
+        }
+        steps_forward(st, 30, step % 3 == 0, c, a, b, m, n, k);
+        near_float("steps_forward", c, want, m * n);
+    }
+}
+
 /* Rows of a are longer than what is taken of them. */
 static void steps(long m, long n, long k, long row)
 {
     real *a = reals(m * row), *b = reals(k * n), *d = reals(k * m);
     float *c = floats(m * n);
     double *want = handle_alloc((size_t)(m * n) * sizeof *want);
-    for (int turned = 0; turned < 2; turned++) {
-        for (long i = 0; i < m * n; i++) {
-            want[i] = 0;
-            for (long p = 0; p < k; p++)
-                want[i] += (double)get(a, i / n * row + p) * (double)get(b, turned ? i % n * k + p : p * n + i % n);
-        }
-        steps_product(st, c, a, row, b, turned, m, n, k);
-        near_float("steps_product", c, want, m * n);
+    for (long i = 0; i < m * n; i++) {
+        want[i] = 0;
+        for (long p = 0; p < k; p++)
+            want[i] += (double)get(a, i / n * row + p) * (double)get(b, p * n + i % n);
     }
+    steps_back(st, c, a, row, b, m, n, k);
+    near_float("steps_back", c, want, m * n);
     for (int acc = 0; acc < 2; acc++) {
         for (long i = 0; i < m * n; i++) {
             want[i] = acc ? (double)c[i] : 0;
@@ -527,6 +547,7 @@ int main(void)
         conv(convs[i]);
     for (int t = 0; t < 4; t++)
         matmul(1, 13, 9, 21, t & 1, t >> 1), matmul(3, 8, 40, 17, t & 1, t >> 1), matmul(2, 1, 1, 1, t & 1, t >> 1);
+    steps_of(5, 13), steps_of(1, 1), steps_of(64, 96);
     steps(5, 13, 7, 11), steps(1, 1, 1, 1), steps(16, 96, 130, 400), steps(33, 70, 257, 257);
     attention((Case){ 2, 3, 7, 7, 5, .packed = 1, .causal = 1 });
     attention((Case){ 2, 2, 70, 70, 16, .packed = 1, .causal = 1 });

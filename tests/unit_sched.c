@@ -111,18 +111,20 @@ static void test_lists(void)
             }
 }
 
-/* At m = p no more idle than (2p-2)/(3pW+p-1), the step rounded up to a unit; at m = 2p and 4p than 1f1b's (p-1)/(m+p-1). */
+/* At m = p no more idle than (2p-2)/(3pW+p-1); at m = 2p and 4p than 1f1b's (p-1)/(m+p-1). */
 static void test_hanayo(void)
 {
     for (int p = 1; p <= 8; p++)
-        for (int waves = 1; waves <= 4 && p * waves <= 16; waves++)
+        for (int waves = 1; waves <= 4; waves++)
             for (int m = p; m <= 4 * p; m *= 2) {
+                if (m > p && p * waves > 16 && !getenv("SLOW"))
+                    continue;
                 void *mark = mem_mark();
                 World *w = simulate_chunks("hanayo", p, m, 2 * waves);
                 Ns idle = m == p ? 2 * p - 2 : p - 1, whole = m == p ? 3 * p * waves + p - 1 : m + p - 1;
-                Ns work = 6 * m * waves, most = 4 * ((work * whole + whole - idle - 1) / (whole - idle));
-                check(units(w) <= most, "hanayo p=%d m=%d waves=%d: %lld quarters, and at most %lld", p, m, waves,
-                      (long long)units(w), (long long)most);
+                Ns work = 4 * 6 * m * waves;            /* in quarters of a unit */
+                check(units(w) * (whole - idle) <= work * whole, "hanayo p=%d m=%d waves=%d: %lld quarters, at most %lld", p,
+                      m, waves, (long long)units(w), (long long)(work * whole / (whole - idle)));
                 mem_release(mark);
             }
 }

@@ -155,7 +155,7 @@ static void take_steps(const Plan *p, Strs *wanted)
 {
     for (int i = 0, n = wanted->n; i < n; i++)
         if (strstr(embedded_find(wanted->at[i])->data, "#include \"steps.h\""))
-            take(wanted, kernel_file(p, "steps_product")->name);
+            take(wanted, kernel_file(p, "steps_forward")->name);
 }
 
 /* Headers, the runtime with one transport, and the kernels that the plan calls, in the order of the embedded table. */

@@ -442,7 +442,8 @@ static void loss(Scope *s)
     if (t < 0)
         return;
     if (b->type.at[t] != 'f') {
-        WRONG(b, m->loss_loc, "end with SoftmaxCrossEntropy, LinearCrossEntropy or MeanSquaredError", "%s is no loss", m->loss);
+        WRONG(b, m->loss_loc, "end with SoftmaxCrossEntropy, LinearCrossEntropy, BinaryCrossEntropy or MeanSquaredError",
+              "%s is no loss", m->loss);
         return;
     }
     Op o = {.attr = {NULL, 0, 0}};

@@ -202,6 +202,20 @@ void list_devices(FILE *f)
             fprintf(f, "%s\n", device_name(e));
 }
 
+/* Names that begin so, else the nearest one, else all: `a100` is nearer to `h100` than to both kinds of it. */
+static NORETURN void no_devices(const char *name, const Strs *names)
+{
+    const char *list = NULL, *near = nearest(name, names->at, names->n), *all = NULL;
+    for (int i = 0; i < names->n; i++) {
+        all = all ? strf("%s %s", all, names->at[i]) : names->at[i];
+        if (!strncmp(names->at[i], name, strlen(name)))
+            list = list ? strf("%s or %s", list, names->at[i]) : names->at[i];
+    }
+    list = list ? list : near;
+    fail(EXIT_USAGE, "--devices %s: no such file, and no such name; %s%s%s", name, list ? "did you mean " : "the names are ",
+         list ? list : all, list ? "?" : "");
+}
+
 /* A file, or the name of one that dpgen carries inside it. */
 static Node *load_devices(const char *path)
 {
@@ -214,9 +228,8 @@ static Node *load_devices(const char *path)
                 return load_text(e->name, e->data, e->n);
             *PUSH(&names) = device_name(e);
         }
-    const char *near = strchr(path, '.') ? NULL : nearest(path, names.at, names.n);
-    if (near)
-        fail(EXIT_USAGE, "--devices %s: no such file, and no such name; did you mean %s?", path, near);
+    if (!strchr(path, '.'))
+        no_devices(path, &names);
     return load(path);
 }
 

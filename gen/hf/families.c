@@ -2,7 +2,8 @@
  *
  * families.c: the table of families: which keys of config.json each reads, and what holds where a key is absent.
  *
- * Keys and defaults are those of the configurations of transformers 4.57.  A new family is a row, its fields and a template.
+ * Keys and defaults are those of the configurations of transformers 4.57, with the keys of 5.24 besides.  A new family is a
+ * row, its fields and a template.
  */
 #include "hf.h"
 #include <stddef.h>
@@ -144,6 +145,7 @@ static const ConfigField gemma[] = {
     {NULL, WORD, "act", "gelu_tanh", NULL},
     {"attention_bias", FLAG, "qkv", "false", NULL},
     {"attention_bias", FLAG, "o", "false", NULL},
+    {"use_bidirectional_attention", ONLY, NULL, NULL, "false"},
     {NULL, FLAG, "mlp", "false", NULL},
     {NULL, INT, "offset", "1", NULL},
     {0}
@@ -211,6 +213,7 @@ static const ConfigField phi3[] = {
     WINDOW,
     CONTEXT("4096"),
     {"partial_rotary_factor", ONLY, NULL, NULL, "1.0 1"},
+    {"rope_parameters.partial_rotary_factor", ONLY, NULL, NULL, "1.0 1"},
     {"hidden_act", WORD, "act", "silu", "silu"},
     {"resid_pdrop", REAL, "residual", "0", NULL},
     {"embd_pdrop", ONLY, NULL, NULL, "0.0 0"},
@@ -230,6 +233,7 @@ static const ConfigField phi[] = {
     {"num_attention_heads", INT, "H", "32", NULL},
     {"num_key_value_heads", INT, "K", "H", NULL},
     {NULL, INT, "W", "D/H", NULL},
+    {"rope_parameters.partial_rotary_factor", REAL, "part", "", NULL},
     {"partial_rotary_factor", REAL, "part", "0.5", NULL},
     {NULL, INT, "turned", "ceil(W*part-0.999)", NULL},
     {"layer_norm_eps", REAL, "eps", "1e-5", NULL},
@@ -251,6 +255,7 @@ static const ConfigField gpt_neox[] = {
     {"num_hidden_layers", INT, "L", "44", NULL},
     {"num_attention_heads", INT, "H", "64", NULL},
     {NULL, INT, "W", "D/H", NULL},
+    {"rope_parameters.partial_rotary_factor", REAL, "part", "", NULL},
     {"partial_rotary_factor", REAL, "part", "", NULL},
     {"rotary_pct", REAL, "part", "0.25", NULL},
     {NULL, INT, "turned", "ceil(W*part-0.999)", NULL},
@@ -340,6 +345,7 @@ static const ConfigField t5[] = {
     {"dense_act_fn", ONLY, NULL, NULL, "relu gelu_new"},
     {"is_gated_act", ONLY, NULL, NULL, "true false"},
     {"tie_word_embeddings", FLAG, "tie", "true", NULL},
+    {"scale_decoder_outputs", SAME, NULL, "tie", NULL},
     {0}
 };
 

@@ -165,7 +165,7 @@ static const char *given(Config *c, const ConfigField *f, const Node *n)
         return word_value(c, f, n);
     bool flag = n->kind == SCALAR && (!strcmp(n->text, "true") || !strcmp(n->text, "false"));
     bool number = n->kind == SCALAR && !n->quoted && strspn(n->text, "+-.0123456789eE") == strlen(n->text);
-    if (f->kind == FLAG ? !flag : !number)
+    if (f->kind == FLAG ? !flag : !number && !(f->kind == SAME && flag))
         bad(n->loc, NULL, "%s: %s is expected", f->key, f->kind == FLAG ? "true or false" : "a number");
     else if (f->kind == SAME && strcmp(n->text, value_get(&c->values, f->otherwise)))
         bad(n->loc, strf("what is done: %s", value_get(&c->values, f->otherwise)), "%s: dpgen does not do %s for model "

@@ -15,9 +15,9 @@
  *          earliest deadline first, run backwards: no order of copies begins later without being late
  *
  * Computations are cut into pieces at these places, the same for each micro-batch, so that their routines stay one text.  If
- * that takes more memory than there is, main asks for it again in a hurry.  Then a tensor must be gone before the chunk's next
- * forward, and comes back after its backward before, so that one place does for all micro-batches.  Or copies stop computation,
- * and nothing is held for them.
+ * that takes more memory than there is, main asks for it again in a hurry.  Then all micro-batches share two places, or one: a
+ * tensor must be gone before the chunk's second next forward, or its next one, and comes back after as many backwards before.
+ * Or copies stop computation, and nothing is held for them.
  *
  * Copies take a quarter longer here than their price, and twice that where both directions share the link.  If a fetch would
  * have to begin before its tensor has gone out, it begins right then.  The device waits, and sim says for how long.
@@ -386,28 +386,37 @@ static int by_due(const void *a, const void *b)
     return x->due != y->due ? x->due - y->due : x->away - y->away;
 }
 
-/* The last boundary for a tensor to be gone.  Under HURRY_NEXT the chunk's next forward begins there. */
+/* Places that all micro-batches share; 0: as many as it takes. */
+static int places(const Offload *x)
+{
+    return x->p->ask.hurry == HURRY_SECOND ? 2 : x->p->ask.hurry == HURRY_NEXT;
+}
+
+/* The last boundary for a tensor to be gone.  With places, the forward that takes its own begins there. */
 static int out_until(const Offload *x, const Copy *c)
 {
     int from = x->piece.at[c->out - 1].action;
     if (x->p->ask.hurry == HURRY_NOW)
         return c->out;
-    for (int i = from + 1; x->p->ask.hurry == HURRY_NEXT && i < x->old->n; i++)
-        if (x->old->at[i].kind == K_F && x->old->at[i].chunk == x->away.at[c->away].chunk)
+    for (int i = from + 1, left = places(x); left > 0 && i < x->old->n; i++)
+        if (x->old->at[i].kind == K_F && x->old->at[i].chunk == x->away.at[c->away].chunk && --left == 0)
             return x->of[i] < c->due ? x->of[i] : c->due;
     return c->due;
 }
 
-/* The first boundary for it to come back.  Under HURRY_NEXT the chunk's backward before has ended there. */
+/* The first boundary for it to come back.  With places, the backward that leaves one has ended there. */
 static int in_from(const Offload *x, const Copy *c)
 {
     const Away *w = &x->away.at[c->away];
-    int own = x->piece.at[c->due].action;
+    int own = x->piece.at[c->due].action, last = c->mb;
     if (x->p->ask.hurry == HURRY_NOW)
         return c->due;
-    for (int i = own - 1; x->p->ask.hurry == HURRY_NEXT && i >= 0; i--) {
+    for (int i = own - 1, left = places(x); left > 0 && i >= 0; i--) {
         const Action *k = &x->old->at[i];
-        if (k->chunk != w->chunk || x->of[i] < 0 || k->kind == K_F || k->mb == c->mb)
+        if (k->chunk != w->chunk || x->of[i] < 0 || k->kind == K_F || k->mb == c->mb || k->mb == last)
+            continue;
+        last = k->mb;
+        if (--left > 0)
             continue;
         int end = x->of[i];
         while (end < x->piece.n && x->piece.at[end].action == i)

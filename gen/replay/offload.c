@@ -232,6 +232,12 @@ static int reads(const struct Ways *w, const Way *a, int mb)
     return piece_from(w, 1, a->first) < w->inputs ? w->back.at[mb] : w->late.at[mb];
 }
 
+/* Places that all micro-batches share; 0: as many as it takes. */
+static int places(const Live *x)
+{
+    return x->p->ask.hurry == HURRY_SECOND ? 2 : x->p->ask.hurry == HURRY_NEXT;
+}
+
 /* Limits of a copy, in pieces.  out_until: a tensor of forward i of the list must be gone before this piece.  in_from: it may
  * come back for backward i before this piece or a later one.  Where memory lacks, main has copies hurry, as list/offload.c
  * says. */
@@ -240,8 +246,8 @@ static int out_until(Live *x, const struct Ways *w, int i, const Copy *c)
     const Beats *beats = &x->beat[x->chunk];
     if (x->p->ask.hurry == HURRY_NOW)
         return c->out;
-    for (int k = i + 1; x->p->ask.hurry == HURRY_NEXT && k < beats->n; k++)
-        if (beats->at[k].m.now == FORWARD)
+    for (int k = i + 1, left = places(x); left > 0 && k < beats->n; k++)
+        if (beats->at[k].m.now == FORWARD && --left == 0)
             return w->first.at[k] < c->due ? w->first.at[k] : c->due;
     return c->due;
 }
@@ -249,12 +255,15 @@ static int out_until(Live *x, const struct Ways *w, int i, const Copy *c)
 static int in_from(Live *x, const struct Ways *w, const Way *a, int mb, const Copy *c)
 {
     const Beats *beats = &x->beat[x->chunk];
-    int own = reads(w, a, mb);
+    int own = reads(w, a, mb), same = beats->at[own].mb, last = same;
     if (x->p->ask.hurry == HURRY_NOW)
         return c->due;
-    for (int k = own - 1; x->p->ask.hurry == HURRY_NEXT && k >= 0; k--) {
-        int kind = beats->at[k].m.now;
-        if ((kind == BACKWARD || kind == WEIGHT) && beats->at[k].mb != beats->at[own].mb)
+    for (int k = own - 1, left = places(x); left > 0 && k >= 0; k--) {
+        int kind = beats->at[k].m.now, now = beats->at[k].mb;
+        if ((kind != BACKWARD && kind != WEIGHT) || now == same || now == last)
+            continue;
+        last = now;
+        if (--left == 0)
             return w->first.at[k + 1] > c->sent ? w->first.at[k + 1] : c->sent;
     }
     return c->sent;

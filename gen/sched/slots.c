@@ -17,7 +17,8 @@
  * The room is the peak of the steady state, 2 floor((p+2)/2) chunks for v-half and 2 floor((p+4)/3) for v-min.  1f1b-v and
  * hanayo do not split their backward of two units.  The room of 1f1b-v is p + floor((p+4)/3).  Between devices F takes one slot
  * there, and B takes two.  On two edges of three, B of one chunk takes five, so that F, F, B and B fill the six slots of a
- * device.  hanayo has no limit.  There the slots only say who goes first, and a backward may always go ahead.
+ * device.  hanayo has no limit.  There the slots only say who goes first, and a backward may always go ahead.  Of two lists the
+ * shorter one stays: in one of them a backward waits a unit for one of a lesser slot that is not ready yet.
  *
  * Any map: a list made by hand for one map waits in a circle under another.  There a slot only says who goes first.  For 1f1b
  * that is backward before forward, the older micro-batch, for one micro-batch the later chunk.  A chunk begins a forward only
@@ -39,6 +40,8 @@ typedef struct {
     Plan *p;
     int stages, m, chunks, period, room;
     bool split, steady;         /* a backward keeps to its slot */
+    bool wait;                  /* a backward waits for one of a lesser slot that may begin a unit later */
+    bool dry;                   /* nothing is written */
     int *slot_f, *slot_b;       /* by chunk: of micro-batch 0 */
     int *f, *b, *w;             /* by chunk: next micro-batch */
     int *made_f, *made_b;       /* [chunk * m + micro-batch]: when it ends; -1: not begun */
@@ -125,23 +128,31 @@ static Choice oldest(const Slots *x, int d)
     return best;
 }
 
+/* The lesser slot goes first; of equal ones, as hanayo has them, the later micro-batch. */
+static bool earlier(int slot, int mb, int than, int than_mb)
+{
+    return slot != than ? slot < than : mb > than_mb;
+}
+
+/* The chunk of a device whose forward, or backward, has the least slot of those that may begin; -1: none may. */
+static int least_slot(const Slots *x, int d, bool forward, int now)
+{
+    bool (*may)(const Slots *, int, int) = forward ? may_forward : may_backward;
+    int (*due)(const Slots *, int) = forward ? due_f : due_b, *mb = forward ? x->f : x->b, best = -1;
+    for (int c = 0; c < x->chunks; c++)
+        if (device(x, c) == d && may(x, c, now) && (best < 0 || earlier(due(x, c), mb[c], due(x, best), mb[best])))
+            best = c;
+    return best;
+}
+
 static Choice choose(const Slots *x, int d, int now)
 {
-    Choice best = {K_F, -1};
-    int least = 0;
-    for (int c = 0; c < x->chunks; c++) {
-        if (device(x, c) != d)
-            continue;
-        if (may_backward(x, c, now) && (best.chunk < 0 || due_b(x, c) < least)) {
-            best = (Choice){x->split ? K_I : K_B, c};
-            least = due_b(x, c);
-        }
-        if (may_forward(x, c, now) && (best.chunk < 0 || due_f(x, c) < least)) {
-            best = (Choice){K_F, c};
-            least = due_f(x, c);
-        }
-    }
-    return best.chunk < 0 ? oldest(x, d) : best;
+    int f = least_slot(x, d, true, now), b = least_slot(x, d, false, now);
+    if (x->wait && least_slot(x, d, false, now + 1) != b)
+        b = -1;
+    if (b >= 0 && (f < 0 || !earlier(due_f(x, f), x->f[f], due_b(x, b), x->b[b])))
+        return (Choice){x->split ? K_I : K_B, b};
+    return f >= 0 ? (Choice){K_F, f} : oldest(x, d);
 }
 
 /* A message leaves for the next chunk, or the one before, and another one was received. */
@@ -157,7 +168,8 @@ static void send(Slots *x, int c, bool forward)
 static void begin(Slots *x, int d, Choice k, int now)
 {
     int c = k.chunk, *next = k.kind == K_F ? x->f : k.kind == K_W ? x->w : x->b, mb = next[c]++;
-    sched_put(x->p, d, k.kind, c, mb);
+    if (!x->dry)
+        sched_put(x->p, d, k.kind, c, mb);
     x->free[d] = now + (k.kind == K_B ? 2 : 1);
     x->held[d] += k.kind == K_F ? 1 : k.kind == K_I ? 0 : -1;
     if (k.kind == K_W)
@@ -271,13 +283,25 @@ int schedule_v_half(Plan *p)
     return 0;
 }
 
-int schedule_hanayo(Plan *p)
+/* When its last device ends. */
+static int play_hanayo(Plan *p, bool wait, bool dry)
 {
     Slots x = open_slots(p, 3 * plan_chunks(p) / (2 * plan_stages(p)), 0);
+    int end = 0;
+    x.wait = wait;
+    x.dry = dry;
     for (int c = 0; c < x.chunks; c++) {
         x.slot_f[c] = c;
         x.slot_b[c] = 3 * x.chunks - 2 - 2 * c;
     }
     run(&x);
+    for (int d = 0; d < x.stages; d++)
+        end = x.free[d] > end ? x.free[d] : end;
+    return end;
+}
+
+int schedule_hanayo(Plan *p)
+{
+    play_hanayo(p, play_hanayo(p, true, true) < play_hanayo(p, false, true), false);
     return 0;
 }

@@ -26,7 +26,7 @@ static Proof proof_of(const Candidate *k, const Plan *own, const Plan *p, const 
 
 void hurry_up(Candidate *k)
 {
-    for (Hurry hurry = HURRY_NEXT; hurry <= HURRY_NOW && !k->best && k->failed->host.n > 0; hurry++) {
+    for (Hurry hurry = HURRY_SECOND; hurry <= HURRY_NOW && !k->best && k->failed->host.n > 0; hurry++) {
         Ask ask = k->ask;
         ask.hurry = hurry;
         Candidate with = candidate_with(k, &ask);

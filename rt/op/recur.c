@@ -53,20 +53,38 @@ static const real *left_of(Stage *st, real *to, const real *weight, const Droppe
     return to;
 }
 
+/* a = a gate, as it is kept too.  A loop of its own for each of the two functions: so both run in vectors. */
+static inline void gate_on(float *a, real *gate, const real *x, const float *z, const real *bias, long n, int candidate)
+{
+    for (long u = 0; u < n; u++)
+        a[u] = z[u] + (bias ? get(bias, u) : 0.0f);
+    for (long u = 0; u < n; u++) {
+        float v = get(x, u) + a[u];
+        a[u] = candidate ? ftanh(v) : fsigmoid(v);
+        put(gate, u, a[u]);
+    }
+}
+
 /* One step of one sample: z [4 hidden] is h weight^T. */
 static void step_on(real *y, float *c, real *gates, real *h, const real *x, const float *z, const float *before,
                     const real *bias, long hidden)
 {
-    for (long u = 0; u < hidden; u++) {
-        float a[4];
+    for (long from = 0; from < hidden; from += CHUNK) {
+        float a[4][CHUNK];
+        long n = least(CHUNK, hidden - from);
         for (long k = 0; k < 4; k++) {
-            long j = k * hidden + u;
-            a[k] = get(x, j) + (z[j] + (bias ? get(bias, j) : 0.0f));
-            a[k] = k == 2 ? ftanh(a[k]) : fsigmoid(a[k]);
-            put(gates, j, a[k]);
+            long j = k * hidden + from;
+            const real *by = bias ? bias + j : NULL;
+            if (k == 2)
+                gate_on(a[k], gates + j, x + j, z + j, by, n, 1);
+            else
+                gate_on(a[k], gates + j, x + j, z + j, by, n, 0);
         }
-        c[u] = a[1] * (before ? before[u] : 0.0f) + a[0] * a[2];
-        put(y, u, a[3] * ftanh(c[u]));
+        for (long u = 0; u < n; u++) {
+            float now = a[1][u] * (before ? before[from + u] : 0.0f) + a[0][u] * a[2][u];
+            c[from + u] = now;
+            put(y, from + u, a[3][u] * ftanh(now));
+        }
     }
     memcpy(h, y, (size_t)hidden * sizeof *h);
 }
@@ -83,23 +101,23 @@ static void step_off(real *y, float *c, real *gates, const float *before, long h
 
 /* tmp: z, f32 [batch 4 hidden]; h [batch hidden]; what is left of the weight. */
 void recur_forward(Stage *st, real *y, float *c, real *gates, const real *x, const int32_t *mask, const real *weight,
-                   const real *bias, void *tmp, const Values *vals, int mb, long batch, long time, long hidden, long reverse,
-                   float drop, int64_t site)
+                   const real *bias, void *tmp, const Values *vals, int mb, int h, long batch, long time, long hidden,
+                   long reverse, float drop, int64_t site)
 {
     Steps s = {mask, batch, time, hidden, reverse};
     float *z = tmp;
-    real *h = (real *)(z + batch * 4 * hidden);
-    weight = left_of(st, h + batch * hidden, weight, &(Dropped){vals, mb, drop, site}, 4 * hidden * hidden);
-    memset(tmp, 0, (size_t)(batch * 4 * hidden) * sizeof *z + (size_t)(batch * hidden) * sizeof *h);
+    real *last = (real *)(z + batch * 4 * hidden);
+    weight = left_of(st, last + batch * hidden, weight, &(Dropped){vals, mb, drop, site}, 4 * hidden * hidden);
+    memset(tmp, 0, (size_t)(batch * 4 * hidden) * sizeof *z + (size_t)(batch * hidden) * sizeof *last);
     for (long n = 0; n < time; n++) {
         if (n)
-            steps_product(st, z, h, hidden, weight, 1, batch, 4 * hidden, hidden);
+            steps_forward(st, h, n == 1, z, last, weight, batch, 4 * hidden, hidden);
         EACH(batch * hidden >= 1 << 11)
         for (long b = 0; b < batch; b++) {
             long at = row_of(&s, b, n);
             const float *before = n ? c + row_of(&s, b, n - 1) * hidden : NULL;
             if (is_on(&s, at))
-                step_on(y + at * hidden, c + at * hidden, gates + at * 4 * hidden, h + b * hidden, x + at * 4 * hidden,
+                step_on(y + at * hidden, c + at * hidden, gates + at * 4 * hidden, last + b * hidden, x + at * 4 * hidden,
                         z + b * 4 * hidden, before, bias, hidden);
             else
                 step_off(y + at * hidden, c + at * hidden, gates + at * 4 * hidden, before, hidden);
@@ -107,18 +125,28 @@ void recur_forward(Stage *st, real *y, float *c, real *gates, const real *x, con
     }
 }
 
-/* One step back of one sample: dz from what comes to h, here and from the next step, and to c. */
+/* One step back of one sample: dz from what comes to h, here and from the next step, and to c.  e is the gradient of c. */
 static void step_back(real *dz, float *dc, const float *dh, const real *dy, const float *c, const float *before,
                       const real *gates, long hidden)
 {
-    for (long u = 0; u < hidden; u++) {
-        float i = get(gates, u), f = get(gates, hidden + u), g = get(gates, 2 * hidden + u), o = get(gates, 3 * hidden + u);
-        float t = ftanh(c[u]), d = dh[u] + get(dy, u), e = dc[u] + d * o * (1.0f - t * t);
-        put(dz, u, e * g * i * (1.0f - i));
-        put(dz, hidden + u, e * (before ? before[u] : 0.0f) * f * (1.0f - f));
-        put(dz, 2 * hidden + u, e * i * (1.0f - g * g));
-        put(dz, 3 * hidden + u, d * t * o * (1.0f - o));
-        dc[u] = e * f;
+    for (long from = 0; from < hidden; from += CHUNK) {
+        float e[CHUNK];
+        long end = least(from + CHUNK, hidden);
+        for (long u = from, j = 3 * hidden; u < end; u++) {
+            float t = ftanh(c[u]), d = dh[u] + get(dy, u), o = get(gates, j + u);
+            e[u - from] = dc[u] + d * o * (1.0f - t * t);
+            put(dz, j + u, d * t * o * (1.0f - o));
+        }
+        for (long u = from, j = 2 * hidden; u < end; u++) {
+            float i = get(gates, u), g = get(gates, j + u);
+            put(dz, u, e[u - from] * g * i * (1.0f - i));
+            put(dz, j + u, e[u - from] * i * (1.0f - g * g));
+        }
+        for (long u = from; u < end; u++) {
+            float f = get(gates, hidden + u);
+            put(dz, hidden + u, e[u - from] * (before ? before[u] : 0.0f) * f * (1.0f - f));
+            dc[u] = e[u - from] * f;
+        }
     }
 }
 
@@ -142,8 +170,7 @@ void recur_backward(Stage *st, real *dx, const real *dy, const float *c, const r
                 memset(dx + at * 4 * hidden, 0, (size_t)(4 * hidden) * sizeof *dx);
         }
         if (n)
-            steps_product(st, next, dx + row_of(&s, 0, n) * 4 * hidden, time * 4 * hidden, weight, 0, batch, hidden,
-                          4 * hidden);
+            steps_back(st, next, dx + row_of(&s, 0, n) * 4 * hidden, time * 4 * hidden, weight, batch, hidden, 4 * hidden);
         for (long b = 0; n && b < batch; b++)
             if (is_on(&s, row_of(&s, b, n)))
                 memcpy(dh + b * hidden, next + b * hidden, (size_t)hidden * sizeof *dh);

@@ -6,6 +6,10 @@
 # data from the names of their files (tests/npy.c), so nothing else has to be stored.
 #
 #     pip install torch transformers==4.57.1 numpy; python3 tests/ref/make_hf.py tests/hf
+#
+# and DIR/FAMILY/config5.json, each config.json as a newer release reads and writes it:
+#
+#     pip install torch transformers==5.24.0 numpy; python3 tests/ref/make_hf.py --newer tests/hf
 import json, os, sys, tempfile
 import numpy as np
 import torch
@@ -111,5 +115,13 @@ def main(folder):
             f.write(f'{loss(family, model).item():.9f}\n')
 
 
+def newer(folder):
+    for family in models:
+        with tempfile.TemporaryDirectory() as saved:
+            hf.AutoConfig.from_pretrained(os.path.join(folder, family)).save_pretrained(saved)
+            with open(saved + '/config.json') as f, open(os.path.join(folder, family, 'config5.json'), 'w') as g:
+                g.write(f.read())
+
+
 if __name__ == '__main__':
-    main(sys.argv[1])
+    (newer if sys.argv[1] == '--newer' else main)(sys.argv[-1])

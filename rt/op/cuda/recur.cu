@@ -94,15 +94,16 @@ static __global__ void recur_step(real *y, float *c, real *gates, real *to, cons
 
 /* tmp: two h [batch hidden], what is left of the weight. */
 void recur_forward(Stage *st, real *y, float *c, real *gates, const real *x, const int32_t *mask, const real *weight,
-                   const real *bias, void *tmp, const Values *vals, int mb, long batch, long time, long hidden, long reverse,
-                   float drop, int64_t site)
+                   const real *bias, void *tmp, const Values *vals, int mb, int h, long batch, long time, long hidden,
+                   long reverse, float drop, int64_t site)
 {
     Steps s = {mask, batch, time, hidden, reverse};
-    real *h[2] = {(real *)tmp, (real *)tmp + batch * hidden};
-    weight = left_of(st, h[1] + batch * hidden, weight, vals, mb, 4 * hidden * hidden, drop, site);
+    real *last[2] = {(real *)tmp, (real *)tmp + batch * hidden};
+    (void)h;
+    weight = left_of(st, last[1] + batch * hidden, weight, vals, mb, 4 * hidden * hidden, drop, site);
     for (long n = 0; n < time; n++)
         LAUNCH(recur_step, (unsigned)(ceil_div(batch, SQUARE) * ceil_div(4 * hidden, SQUARE)), (unsigned)BLOCK, st, y, c, gates,
-               h[n % 2], (const real *)h[1 - n % 2], x, weight, bias, s, n);
+               last[n % 2], (const real *)last[1 - n % 2], x, weight, bias, s, n);
 }
 
 /* ---- backward ---------------------------------------------------------------------------------------------------- */

@@ -23,7 +23,7 @@ typedef struct {
 Product *product_open(Stage *st, Recipe r);
 /* In a step; nothing of ours allocates.  bias: NULL unless the recipe has one. */
 void product_run(Stage *st, Product *p, void *c, const void *a, const void *b, const void *bias);
-/* The product alone, with the right side that the last run of this recipe packed: for measuring. */
+/* The product alone, with the right side that the last run of this recipe packed, if nothing else ran on the stage since. */
 void product_again(Stage *st, Product *p, void *c, const void *a, const void *b);
 /* The same from f32 by the library's BLAS entry, which needs no preparation: batch is 1, no bias. */
 void product_f32(Stage *st, Recipe r, float *c, const float *a, const float *b);
