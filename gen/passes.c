@@ -103,7 +103,8 @@ Plan *new_plan(const Graph *g, const Cost *c, const Model *m, int stages, const 
 {
     Plan *p = alloc(sizeof *p);
     int devices = stages * m->plan.replicas;
-    *p = (Plan){.g = g, .c = cost_with(c, schedule_of(schedule)), .m = m, .schedule = schedule, .ask = ask ? *ask : (Ask){0}, .devices = devices,
+    c = cost_with(c, schedule_of(schedule));
+    *p = (Plan){.g = g, .c = c, .m = m, .schedule = schedule, .ask = ask ? *ask : (Ask){0}, .devices = devices,
                 .chunks = m->plan.chunks, .replicas = m->plan.replicas > 1 ? m->plan.replicas : 0};
     if (p->ask.map)             /* one device alone has several */
         p->chunks = p->ask.map->n - stages + 1;

@@ -193,7 +193,10 @@ static void test_pairs(void)
         "dpgen: 1\n"
         "model:\n"
         "  name: one\n"
-        "  inputs: {x: {shape: [B, 64], dtype: f32}, y: {shape: [B, 64], dtype: f32}, t: {shape: [B], dtype: i32, range: [0, 96]}}\n"
+        "  inputs:\n"
+        "    x: {shape: [B, 64], dtype: f32}\n"
+        "    y: {shape: [B, 64], dtype: f32}\n"
+        "    t: {shape: [B], dtype: i32, range: [0, 96]}\n"
         "  graph:\n"
         "    - {op: Linear, name: fc, in: x, out: 64}\n"
         "    - {op: Add, name: sum, in: [_, y]}\n"
@@ -204,7 +207,8 @@ static void test_pairs(void)
         "train: {batch: {global: 4, micro: 4}, clip_norm: 1, optimizer: {type: adamw, lr: 0.001}}\n";
     static const char device[] =
         "devices: [{kind: %s, memory: 1GiB, flops: 1PFLOP/s, vector: 1PFLOP/s, bandwidth: 1GB/s, call: 900ns}]\n";
-    World cpu = world_of_model(model_head, strf(device, "cpu"), NULL), gpu = world_of_model(model_head, strf(device, "cuda"), NULL);
+    World cpu = world_of_model(model_head, strf(device, "cpu"), NULL);
+    World gpu = world_of_model(model_head, strf(device, "cuda"), NULL);
     equal("an addition", time_of(&gpu, 0, "add_forward"), 900 + 3072);
     equal("a norm behind an addition", time_of(&gpu, 0, "layernorm_forward"), 2592 - 1024);
     equal("an update of a table of 45", time_of(&gpu, 0, "adamw_update"), 900 / 45 + 114688 + 4);
