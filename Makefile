@@ -19,7 +19,7 @@ FRONT   = gen/front/load.o gen/front/new.o gen/front/schema.o gen/front/expr.o g
           gen/front/expand_lstm.o gen/front/row.o gen/front/bind.o gen/front/graph.o gen/front/param.o \
           gen/front/shape.o gen/front/shape_ops.o gen/front/shape_move.o gen/front/shape_image.o \
           gen/front/shape_language.o gen/front/shape_attention.o gen/front/shape_recurrent.o gen/front/shape_experts.o \
-          gen/front/grad.o gen/front/update.o gen/front/gelu.o gen/front/relu.o gen/front/fuse.o \
+          gen/front/grad.o gen/front/update.o gen/front/gelu.o gen/front/fp8.o gen/front/relu.o gen/front/fuse.o \
           gen/front/weights.o
 TOKENIZER = $(sort $(wildcard rt/tokens/*.c))
 TOKENS  = $(TOKENIZER:rt/%.c=build/gen/%.o) gen/tokens/tokens.o
@@ -184,10 +184,10 @@ build/interp_bf16: tests/interp.c build/calls.h build/libgen.a build/librt_bf16.
 	$(CC) $(CPPFLAGS) -DREAL_BF16 -Ibuild $(TFLAGS) -o $@ tests/interp.c build/libgen.a build/librt_bf16.a $(LIBS) -lpthread
 
 OPCHECK = $(wildcard tests/opcheck*.c)
-build/opcheck: $(OPCHECK) tests/opcheck.h build/librt.a
+build/opcheck: $(OPCHECK) tests/opcheck.h tests/eight.h build/librt.a
 	$(CC) -D_GNU_SOURCE -I. -Irt $(CFLAGS) -o $@ $(OPCHECK) build/librt.a -lm
 
-build/opcheck_bf16: $(OPCHECK) tests/opcheck.h build/librt_bf16.a
+build/opcheck_bf16: $(OPCHECK) tests/opcheck.h tests/eight.h build/librt_bf16.a
 	$(CC) -D_GNU_SOURCE -DREAL_BF16 -I. -Irt $(CFLAGS) -o $@ $(OPCHECK) build/librt_bf16.a -lm
 
 # Our own kernels for GPUs, on the CPU: the same sources in one unit, as jobs build them, compiled as C++ over tests/simt
@@ -211,10 +211,10 @@ build/kernels.o: build/kernels.cc $(SIMTSRC) $(SIMTHEAD)
 build/kernels_bf16.o: build/kernels.cc $(SIMTSRC) $(SIMTHEAD)
 	$(CXX) $(SIMTFLAGS) -DREAL_BF16 -c -o $@ $<
 
-build/opcheck_simt: $(OPCHECK) $(SIMTCHECK) build/kernels.o build/simt.o tests/opcheck.h
+build/opcheck_simt: $(OPCHECK) $(SIMTCHECK) build/kernels.o build/simt.o tests/opcheck.h tests/eight.h
 	$(CC) -D_GNU_SOURCE -DFOLDS -I. -Irt $(CFLAGS) -o $@ $(filter %.c %.o,$^) -lstdc++ -lm
 
-build/opcheck_simt_bf16: $(OPCHECK) $(SIMTCHECK) build/kernels_bf16.o build/simt.o tests/opcheck.h
+build/opcheck_simt_bf16: $(OPCHECK) $(SIMTCHECK) build/kernels_bf16.o build/simt.o tests/opcheck.h tests/eight.h
 	$(CC) -D_GNU_SOURCE -DFOLDS -DREAL_BF16 -I. -Irt $(CFLAGS) -o $@ $(filter %.c %.o,$^) -lstdc++ -lm
 
 build/unit_simt: tests/unit_simt.cc build/simt.o $(SIMTHEAD)

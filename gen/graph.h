@@ -114,7 +114,7 @@ typedef struct {
     bool internal;              /* in brackets: not a YAML operator */
     VEC(Operand) in, par, out;
     const char *keys;           /* of the YAML line: front/attr.c */
-    bool product, element;      /* its class: cost/roof.c, sched/share.c */
+    bool product, fp8, element; /* its class: cost/roof.c, sched/share.c; fp8 is a product too */
     const char *shape;
     const char *call[3], *flop[3];      /* F, I, W */
 } Row;
@@ -124,8 +124,9 @@ int row_find(const char *name);                     /* -1 if there is none */
 
 /* build: needs Model.  fills ops with in, par, attr, names and locs, tensors without shapes; blocks and repeats expanded. */
 Graph *build(const Model *m);
-/* shape: fills shapes, types, bytes, states, attributes; binds the forward calls. */
+/* shape: fills shapes, types, bytes, states, attributes; binds the forward calls; LinearFp8: front/fp8.c. */
 void shape(Graph *g, const Model *m);
+const char *fp8_text(const Graph *g);               /* 24 of 25 Linear; in bf16, ... */
 /* bind one call of a row ("f(y, x, n)") to an operator.  dt: an operand's gradient tensor, or -1; NULL in the forward phase. */
 void bind_call(Graph *g, Op *o, const char *call, const Op *fwd,
                int (*dt)(void *ctx, const char *token, bool *write), void *ctx);

@@ -129,6 +129,7 @@ static int list_schedules(const Options *x, const Model *m)
 /* What can be planned for, and not run. */
 static void check_cuda(const Model *m)
 {
+    enum { LEAST_FP8 = 89 };
     for (int i = 0; i < m->devices.n; i++) {
         const Device *d = &m->devices.at[i];
         if (!d->arch)
@@ -136,6 +137,8 @@ static void check_cuda(const Model *m)
         if (atoi(d->arch + 3) < LEAST_ARCH)
             err(d->loc, "--pace, to run the plan without computing", "'%s' is %s, and products and attention in bf16 need "
                 "sm_%d: it can be planned for, and not generated", d->name, d->arch, LEAST_ARCH);
+        if (m->train.fp8 && atoi(d->arch + 3) < LEAST_FP8)
+            err(d->loc, "compute: bf16", "'%s' is %s, and products in fp8 need sm_%d", d->name, d->arch, LEAST_FP8);
         if (strcmp(d->arch, m->devices.at[0].arch))
             err(d->loc, m->devices.at[0].arch, "'%s' has another arch than '%s': the bits of a job depend on it", d->name,
                 m->devices.at[0].name);
@@ -170,9 +173,9 @@ static int generate(const Options *x, const Model *m)
     const Device *d = &m->devices.at[0];
     if (on_gpus(m))
         check_cuda(m);
-    else if (m->train.tf32)
-        err(d->loc, "compute: f32, or devices of kind: cuda", "products in tf32 are those of GPUs, and '%s' is of kind %s",
-            d->name, d->kind);
+    else if (m->train.tf32 || m->train.fp8)
+        err(d->loc, strf("compute: %s, or devices of kind: cuda", type_name(m->train.compute)),
+            "products in %s are those of GPUs, and '%s' is of kind %s", compute_word(&m->train), d->name, d->kind);
     else if (transport_of(m)->gpus)
         err(m->plan.loc, "transport: mpi", "messages over %s are between GPUs; '%s' is of kind %s", m->plan.transport, d->name,
             d->kind);

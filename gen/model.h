@@ -70,7 +70,7 @@ typedef struct {
     Bytes without;              /* memory before a max_memory of plan.constraints lowered it; 0: none did */
     int threads;
     /* for estimates; 0: unknown */
-    double flops[2];            /* flop/s of products at best, by compute type: F32, BF16 */
+    double flops[3];            /* flop/s of products at best, by compute type: F32, BF16; of fp8, 0: twice that of BF16 */
     double vector;              /* flop/s of everything else */
     double bandwidth;           /* bytes/s of its memory */
     double product_share, memory_share;     /* of flops and bandwidth that kernels reach; 0: all of it */
@@ -245,6 +245,7 @@ typedef struct {
     Type compute;                   /* F32 or BF16; masters and gradients are F32 */
     bool shard;                     /* optimiser states are dealt out to replicas */
     bool tf32;                      /* F32, with products whose factors have 11 bits */
+    bool fp8;                       /* BF16, and Linear with factors of 8 bits */
     int64_t batch, micro, groups;   /* samples in a micro-batch (0: auto), micro-batches in a step, gradient groups */
     int64_t global;                 /* batch * micro */
     int64_t steps;
@@ -260,6 +261,8 @@ typedef struct {
     bool clip_each;                 /* clip_scope: parameter */
     uint64_t seed;
 } Train;
+
+const char *compute_word(const Train *t);       /* of precision.compute */
 
 typedef struct { const char *dir; int64_t every, keep; } CkptSpec;
 

@@ -210,6 +210,12 @@ static Answer predict_to(const Call *c, long i)
     return near(a + n * (a - b), fabs(a) + n * (fabs(a) + fabs(b)));
 }
 
+static Answer aged(const Call *c, long i)
+{
+    double before = old(c, "amax", i);
+    return (Answer){old(c, "seen", i) > 0 ? number_of(c, "history") : before > 0 ? before - 1 : 0, 0};
+}
+
 #define ELEMENT "g=n other=n p=n c=n m=n v=n clip=1 to=n newer=n older=n old=n centre=n"
 
 const Known known_updates[] = {
@@ -237,5 +243,6 @@ const Known known_updates[] = {
     {"rmsprop_centred", "p", ELEMENT, rmsprop_p, 0, 0}, {"rmsprop_centred", "c", ELEMENT, rmsprop_p, 0, 0},
     {"rmsprop_centred", "m", ELEMENT, rmsprop_m, 0, 0}, {"rmsprop_centred", "v", ELEMENT, rmsprop_v, 0, 0},
     {"rmsprop_centred", "centre", ELEMENT, rmsprop_centre, 0, 0},
+    {"fp8_track", "amax", "amax=n seen=n", aged, 0, 0},
     {NULL, NULL, NULL, NULL, 0, 0},
 };

@@ -328,14 +328,14 @@ static int sync_directory(const char *path)
 /* The parameters as files of published weights have them: for dpgen export. */
 static void add_published(Text *t, const Run *run)
 {
-    int type = run->job->published;
+    int type = run->job->published, some = 0;
     text_add(t, "\"published\":{\"type\":\"%s\",\"parameters\":[",
              type == JOB_F16 ? "F16" : type == JOB_BF16 ? "BF16" : "F32");
     for (int i = 0; i < run->parameters; i++) {
         const StateInfo *s = run->parameter[i].state;
         for (int piece = 0; piece < weights_pieces(run->job, s); piece++) {
             Published p = weights_place(run->job, s, piece);
-            text_add(t, "%s\n[\"%s\",\"%s\",%d,%ld,%ld,%ld", i || piece ? "," : "", p.in.name, p.in.file, p.in.turn, p.in.from,
+            text_add(t, "%s\n[\"%s\",\"%s\",%d,%ld,%ld,%ld", some++ ? "," : "", p.in.name, p.in.file, p.in.turn, p.in.from,
                      p.in.rows, p.in.groups);
             text_add(t, p.in.pieces ? ",%ld,%ld]" : "]", p.in.piece, p.in.pieces);
         }

@@ -316,16 +316,24 @@ static int load_state(Worker *w, Index *x, const StateInfo *s, const char *kind,
     return place(w, s, w->done - age, &p->file, t);
 }
 
-/* The states whose kind is in `kinds`, bits 1 << STATE_...  */
+/* A history of sizes that is not there begins anew. */
+static int load_some(Worker *w, Index *x, const StateInfo *s, const char *suffix, bool old)
+{
+    int status = DONE, ages = old ? state_versions(s) : s->own && !find_entry(x, s->name, suffix) ? 0 : 1;
+    for (int age = 0; age < ages && status == DONE; age++)
+        status = load_state(w, x, s, suffix, age);
+    return status;
+}
+
+/* The states whose kind is in `kinds`, bits 1 << STATE_...; old: all versions, of a run that goes on. */
 static int load_worker(Worker *w, Index *x, unsigned kinds, bool old)
 {
     static const char *const suffix[] = {[STATE_PARAM] = "", [STATE_MOMENT1] = ".m", [STATE_MOMENT2] = ".v",
                                          [STATE_DRIFT] = ".drift", [STATE_CENTRE] = ".centre"};
     int status = DONE;
     for (int i = 0; i < w->info->states && status == DONE; i++)
-        for (int age = 0, n = old ? state_versions(&w->info->state[i]) : 1; age < n && status == DONE; age++)
-            if (kinds >> w->info->state[i].kind & 1)
-                status = load_state(w, x, &w->info->state[i], suffix[w->info->state[i].kind], age);
+        if (kinds >> w->info->state[i].kind & 1)
+            status = load_some(w, x, &w->info->state[i], suffix[w->info->state[i].kind], old);
     return status;
 }
 

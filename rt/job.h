@@ -29,6 +29,7 @@ typedef struct {                /* one state of one stage */
     int cut;                    /* 1: this replica has elements from .. from+part-1 alone; whole: with room for all, else not */
     long from, part;
     int whole;
+    int own;                    /* STATE_PARAM: of this job alone, and in no file of published weights */
 } StateInfo;
 
 typedef struct {                /* a parameter that files of published weights hold otherwise */

@@ -130,6 +130,9 @@ void linear_backward_x(Stage *st, real *dx, const real *dy, const real *weight, 
 void linear_gelu_forward(Stage *st, real *y, real *pre, const real *x, const real *weight, const real *bias, int h, long rows, long in, long out);
 void linear_gelu_backward(Stage *st, real *dpre, const real *dy, const real *weight, const real *pre, int h, long rows, long in, long out);
 void linear_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, int h, int acc, long rows, long in, long out);
+void linear_fp8_forward(Stage *st, real *y, const real *x, const real *weight, const real *bias, const float *amax, void *tmp, int h, long rows, long in, long out);
+void linear_fp8_backward_x(Stage *st, real *dx, const real *dy, const real *weight, const float *amax, void *tmp, int h, long rows, long in, long out);
+void linear_fp8_backward_w(Stage *st, float *dweight, float *dbias, float *damax, const real *dy, const real *x, const real *weight, const float *amax, void *tmp, int h, int acc, long rows, long in, long out);
 void conv_forward(Stage *st, real *y, const real *x, const real *weight, const real *bias, int h, long batch, long height, long width, long in, long yheight, long ywidth, long out, long kheight, long kwidth, long stride, long top, long left, long dilate, long groups);
 void conv_backward_x(Stage *st, real *dx, const real *dy, const real *weight, int h, long batch, long height, long width, long in, long yheight, long ywidth, long out, long kheight, long kwidth, long stride, long top, long left, long dilate, long groups);
 void conv_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, int h, int acc, long batch, long height, long width, long in, long yheight, long ywidth, long out, long kheight, long kwidth, long stride, long top, long left, long dilate, long groups);
@@ -270,6 +273,7 @@ void sgd_drift(Stage *st, float *p, real *c, const float *g, float *m, float *ol
 void predict_old(Stage *st, float *to, const float *newer, const float *old, long behind, long n);
 void predict(Stage *st, float *to, const float *newer, const float *older, long ahead, long n);
 void batch_track(Stage *st, float *mean, float *var, float *count, const float *sum_mean, const float *sum_var, const float *sum_count, long rows, long n, float momentum, long each);
+void fp8_track(Stage *st, float *amax, const float *seen, long n, long history);
 
 /* Can this machine run the kernels as the plan fixed them?  0: yes; else why says what differs.  Before any open_*. */
 int kernels_start(int threads, char *why, size_t n);
@@ -286,6 +290,9 @@ void open_linear_backward_x(Stage *st, int h, long rows, long in, long out);
 void open_linear_gelu_forward(Stage *st, int h, long rows, long in, long out);
 void open_linear_gelu_backward(Stage *st, int h, long rows, long in, long out);
 void open_linear_backward_w(Stage *st, int h, long rows, long in, long out);
+void open_linear_fp8_forward(Stage *st, int h, long rows, long in, long out);
+void open_linear_fp8_backward_x(Stage *st, int h, long rows, long in, long out);
+void open_linear_fp8_backward_w(Stage *st, int h, long rows, long in, long out);
 void open_conv_forward(Stage *st, int h, long batch, long height, long width, long in, long yheight, long ywidth, long out, long kheight, long kwidth, long stride, long top, long left, long dilate, long groups);
 void open_conv_backward_x(Stage *st, int h, long batch, long height, long width, long in, long yheight, long ywidth, long out, long kheight, long kwidth, long stride, long top, long left, long dilate, long groups);
 void open_conv_backward_w(Stage *st, int h, long batch, long height, long width, long in, long yheight, long ywidth, long out, long kheight, long kwidth, long stride, long top, long left, long dilate, long groups);

@@ -186,6 +186,12 @@ static const Known *answer_of(const Call *c, const char *out)
     return NULL;
 }
 
+static void find_most(Part *p)
+{
+    for (long i = 0; i < p->n; i++)
+        p->most = fmax(p->most, fabs(old_at(p, i)));
+}
+
 static void open_call(Worker *w, Test *t)
 {
     Call *c = &t->call;
@@ -200,6 +206,8 @@ static void open_call(Worker *w, Test *t)
         else
             size_part(c, p, k->size);
         p->old = p->n > 0 ? copied(w, p) : NULL;
+        if (p->old && part_of(c, "amax"))
+            find_most(p);
         if (p->kind == OF_VALUES)
             c->vals = (const Values *)(const void *)p->old;
     }

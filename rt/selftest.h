@@ -15,6 +15,7 @@ typedef struct {                /* an operand */
     Given given;
     long n;                     /* elements */
     unsigned char *old, *new;   /* on the host: before the call, behind it; NULL: it is absent */
+    double most;                /* of a call with `amax`: the largest magnitude of old */
 } Part;
 
 typedef struct {

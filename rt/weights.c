@@ -51,7 +51,7 @@ static const StoredInfo *stored_of(const Job *job, const StateInfo *s)
 int weights_pieces(const Job *job, const StateInfo *s)
 {
     const StoredInfo *stored = stored_of(job, s);
-    return stored && stored->pieces ? (int)stored->pieces : 1;
+    return s->own ? 0 : stored && stored->pieces ? (int)stored->pieces : 1;
 }
 
 Published weights_place(const Job *job, const StateInfo *s, int piece)
@@ -248,8 +248,8 @@ static int check_parameter(Weights *x, const StateInfo *s)
         Listed *found = tensor_of(x, &p);
         bool other = strcmp(p.in.file, s->name) != 0;
         if (!found)
-            return complain(STATUS_STALE, "%s: tensor `%s` is missing%s%s%s", x->index, p.in.file,
-                            other ? "; parameter `" : "", other ? s->name : "", other ? "` is in it" : "");
+            return complain(STATUS_STALE, "%s: tensor `%s`%s%s%s is missing: are these weights of another model?", x->index,
+                            p.in.file, other ? " of parameter `" : "", other ? s->name : "", other ? "`" : "");
         found->used = true;
     }
     return DONE;
@@ -351,7 +351,7 @@ int weights_read(Run *run, const char *path)
         status = check_names(&x);
     for (int k = 0; k < run->count; k++)
         for (int i = 0; i < run->worker[k].info->states && status == DONE; i++)
-            if (run->worker[k].info->state[i].kind == STATE_PARAM)
+            if (run->worker[k].info->state[i].kind == STATE_PARAM && !run->worker[k].info->state[i].own)
                 status = read_parameter(&x, &run->worker[k], &run->worker[k].info->state[i]);
     close_weights(&x);
     return status;

@@ -7,7 +7,7 @@
 #include "place.h"
 #include "run.h"
 
-/* A parameter is in so many tensors; the place of one of them. */
+/* A parameter is in so many tensors, a history of sizes in none; the place of one of them. */
 int weights_pieces(const Job *job, const StateInfo *s);
 Published weights_place(const Job *job, const StateInfo *s, int piece);
 #endif

@@ -1,14 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# The host's half of the cuda kernels, on the CPU: products and attention over doubles of cublasLt and cuDNN, against their
-# definition in double, f32 and bf16; and what a machine is asked before a job starts.  Only headers are needed; skipped where
-# there are none.  Where cublasLt is installed, it is asked whether it takes what it would be given.
+# The host's half of the cuda kernels, on the CPU: products, attention and convolutions over doubles of cublasLt and cuDNN,
+# against their definition in double, f32 and bf16; and what a machine is asked before a job starts.  Only headers are needed;
+# skipped where there are none.  Where cublasLt is installed, it is asked whether it takes what it would be given.
 cd "$(dirname "$0")/.." || exit 2
 . tests/cuda.sh
 if ! have_cuda cublasLt.h || ! have_cuda cudnn.h; then
     echo "cuda_host: no headers of CUDA and cuDNN: $cuda_remedy" >&2
-    echo "cuda_host: 0 passed, 0 failed, 6 skipped"
+    echo "cuda_host: 0 passed, 0 failed, 7 skipped"
     exit
 fi
 mkdir -p build
@@ -26,12 +26,14 @@ program() {
 runtime="tests/double/cudart.c tests/double/capture.c tests/double/device.c"
 program unit_capture $runtime
 for real in -UREAL_BF16 -DREAL_BF16 -DTF32; do
-    program unit_cublaslt $real rt/op/cuda/product.c rt/op/cuda/linear.c rt/op/cuda/linear_xent.c rt/op/cuda/matmul.c \
-        tests/double/cublaslt.c
+    program unit_cublaslt $real rt/op/cuda/product.c rt/op/cuda/linear.c rt/op/cuda/linear_fp8.c rt/op/cuda/linear_xent.c \
+        rt/op/cuda/matmul.c tests/double/cublaslt.c
 done
 program unit_cuda_attention -UREAL_BF16 rt/op/cuda/attention.c
 program unit_cuda_attention -DREAL_BF16 rt/op/cuda/attention.c rt/op/cuda/attention_graph.c rt/op/cuda/graph.c \
     tests/double/cudnn.c
+program unit_cuda_conv -UREAL_BF16 rt/op/cuda/conv.c
+program unit_cuda_conv -DREAL_BF16 rt/op/cuda/conv.c rt/op/cuda/conv_graph.c rt/op/cuda/graph.c tests/double/cudnn.c
 program unit_cuda_start '-DBUILT_FOR="86 90"' rt/op/cuda/start.c $runtime \
     tests/double/cublaslt.c
 program unit_cuda_start -DCUDNN '-DBUILT_FOR="90 100 103"' rt/op/cuda/start.c $runtime \
@@ -70,7 +72,8 @@ if ./dpgen plan examples/gpt2-124m-cuda.yaml --devices build/gpu_device.yaml --s
 then passed=$((passed + 1)); else head -n 3 build/gpu_device.said >&2; failed=$((failed + 1)); fi
 library=$(cuda_library cublasLt)
 if [ -n "$library" ]; then
-    program unit_cublaslt_real -DREAL_BF16 rt/op/cuda/product.c rt/op/cuda/linear.c rt/op/cuda/matmul.c "$library" \
+    program unit_cublaslt_real -DREAL_BF16 rt/op/cuda/product.c rt/op/cuda/linear.c rt/op/cuda/linear_fp8.c \
+        rt/op/cuda/matmul.c "$library" \
         "-Wl,-rpath,$(dirname "$library")" "-Wl,-rpath-link,$(dirname "$library")"
 else
     echo "cuda_host: cuBLAS is not installed" >&2

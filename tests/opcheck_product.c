@@ -5,7 +5,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "eight.h"
 #include "opcheck.h"
+#include "rt/fp8.h"
 #include "rt/philox.h"
 
 /* ---- tables ------------------------------------------------------------------------------------------------------ */
@@ -166,6 +168,104 @@ static void linear(void)
         check_accumulated("linear_backward_w acc", dw, again);
         if (b)
             check_accumulated("linear_backward_w acc", db, db2);
+        case_end();
+    }
+}
+
+/* ---- factors of 8 bits: operands x, weight, bias, dy ------------------------------------------------------------------ */
+
+enum { OLD = 8 };               /* steps that the history still counts */
+
+/* x as a factor: by the history, a power of two that is `most` at least, or by its own largest where that is 0. */
+static double *eight_of(const Tensor *x, double most, int five)
+{
+    double *v = numbers(x->n), own = 0;
+    for (long i = 0; i < x->n; i++)
+        own = fmax(own, fabs(x->v[i]));
+    for (long i = 0; i < x->n; i++)
+        v[i] = eight_rounded(x->v[i], eight_scale(most > 0 ? most : own, five), five);
+    return v;
+}
+
+static void ref_eight(const Case *c, double *y)
+{
+    long in = c->d[1], out = c->d[2];
+    double *x = eight_of(c->in[0], c->f[0], 0), *w = eight_of(c->in[1], c->f[1], 0);
+    for (long i = 0; i < c->d[0] * out; i++) {
+        y[i] = c->in[2] ? c->in[2]->v[i % out] : 0;
+        for (long k = 0; k < in; k++)
+            y[i] += x[i / out * in + k] * w[i % out * in + k];
+    }
+}
+
+static void ref_eight_dx(const Case *c, double *dx)
+{
+    long in = c->d[1], out = c->d[2];
+    double *dy = eight_of(c->in[3], c->f[2], 1), *w = eight_of(c->in[1], c->f[1], 0);
+    for (long i = 0; i < c->d[0] * in; i++) {
+        dx[i] = 0;
+        for (long k = 0; k < out; k++)
+            dx[i] += dy[i / in * out + k] * w[k * in + i % in];
+    }
+}
+
+static void ref_eight_dw(const Case *c, double *dw)
+{
+    long in = c->d[1], out = c->d[2];
+    double *dy = eight_of(c->in[3], c->f[2], 1), *x = eight_of(c->in[0], c->f[0], 0);
+    for (long i = 0; i < out * in; i++) {
+        dw[i] = 0;
+        for (long k = 0; k < c->d[0]; k++)
+            dw[i] += dy[k * out + i / in] * x[k * in + i % in];
+    }
+}
+
+/* One count a micro-batch in the bin of x and of dy, and one in all in that of the weight. */
+static void eight_counts(const Case *c, Tensor *got, int times)
+{
+    enum { BINS = 128 };
+    double *want = numbers(got->n);
+    for (int t = 0; t < 3; t++) {
+        const Tensor *x = c->in[t == 2 ? 3 : t];
+        double most = 0;
+        for (long i = 0; i < x->n; i++)
+            most = fmax(most, fabs(x->v[i]));
+        want[t * BINS + eight_bin(most)] = t == 1 ? 1 : times;
+    }
+    check_values("linear_fp8_backward_w amax", got, want);
+}
+
+static void linear_eight(void)
+{
+    enum { BINS = 128 };
+    const long shapes[][3] = {{16, 16, 16}, {48, 32, 80}, {16, 208, 64}, {144, 16, 32}};
+    const double sizes[][4] = {{0, 0, 0, 1}, {2, 1, 4e-3, 3e-3}, {0.5, 0, 0x1p-30, 1e-9}, {1, 0x1p-4, 8, 0x1p-20}};
+    for (int s = 0; s < 4; s++) {
+        const long *d = shapes[s], scratch = d[0] * d[1] + d[0] * d[2] + d[1] * d[2] + FP8_ROOM;
+        Tensor *x = operand(REAL, d[0] * d[1], -1, 1), *w = operand(REAL, d[2] * d[1], -0.1, 0.1);
+        Tensor *b = s % 2 ? operand(REAL, d[2], -1, 1) : NULL, *dy = operand(REAL, d[0] * d[2], -sizes[s][3], sizes[s][3]);
+        Tensor *y = result(REAL, dy->n), *dx = result(REAL, x->n), *dw = result(FLOAT, w->n), *again = filled(FLOAT, w->n, 0);
+        Tensor *db = result(FLOAT, d[2]), *tmp = result(FLOAT, scratch / 4), *amax = filled(FLOAT, 3 * BINS, 0);
+        Tensor *seen = result(FLOAT, 6 * BINS);
+        Case c = {.d = {d[0], d[1], d[2]}, .f = {sizes[s][0], sizes[s][1], sizes[s][2]}, .in = {x, w, b, dy}};
+        for (int t = 0; t < 3; t++)
+            if (sizes[s][t] > 0)            /* and a smaller bin, which does not count */
+                for (int less = 0; less < 2; less++)
+                    ((float *)amax->k)[t * BINS + eight_bin(sizes[s][t]) - 5 * less] = OLD + (float)less;
+        linear_fp8_forward(stage, y->k, x->k, w->k, b ? b->k : 0, amax->k, tmp->k, 0, d[0], d[1], d[2]);
+        check_value("linear_fp8_forward", y, ref_eight, &c);
+        linear_fp8_backward_x(stage, dx->k, dy->k, w->k, amax->k, tmp->k, 0, d[0], d[1], d[2]);
+        check_value("linear_fp8_backward_x", dx, ref_eight_dx, &c);
+        linear_fp8_backward_w(stage, dw->k, b ? db->k : 0, seen->k, dy->k, x->k, w->k, amax->k, tmp->k, 0, 0, d[0], d[1],
+                              d[2]);
+        check_value("linear_fp8_backward_w", dw, ref_eight_dw, &c);
+        if (b)
+            check_gradient("linear_fp8_backward_w", db, ref_linear, &c, 2, dy);
+        eight_counts(&c, seen, 1);
+        memcpy(again->k, dw->k, (size_t)w->n * sizeof(float));
+        linear_fp8_backward_w(stage, again->k, 0, seen->k, dy->k, x->k, w->k, amax->k, tmp->k, 0, 1, d[0], d[1], d[2]);
+        check_accumulated("linear_fp8_backward_w acc", dw, again);
+        eight_counts(&c, seen, 2);
         case_end();
     }
 }
@@ -393,6 +493,7 @@ const Check product_checks[] = {
     {" relative_bias_forward relative_bias_backward ", relative},
     {" linear_forward linear_backward_x linear_backward_w ", linear},
     {" linear_gelu_forward linear_gelu_backward ", linear_gelu},
+    {" linear_fp8_forward linear_fp8_backward_x linear_fp8_backward_w ", linear_eight},
     {" matmul_forward matmul_backward ", matmul},
     {" attention_forward attention_backward ", attention},
     {" attention_packed_forward attention_packed_backward ", attention_packed},

@@ -605,6 +605,26 @@ static void line(void)
     }
 }
 
+/* What a step has seen counts for `history` steps; what it has not, one step less than before. */
+static void ages(void)
+{
+    for (int s = 0; s < 4; s++) {
+        long n = sizes[s], history = s % 2 ? 3 : 1024;
+        Tensor *amax = filled(FLOAT, n, 0);
+        double *want = numbers(n);
+        for (int step = 0; step < 5; step++) {
+            Tensor *seen = filled(FLOAT, 2 * n, 0);
+            for (long i = 0; i < n; i++) {
+                ((float *)seen->k)[i] = (i + step) % 5 == 1 ? (float)(1 + i % 3) : 0;
+                want[i] = (i + step) % 5 == 1 ? (double)history : fmax(want[i] - 1, 0);
+            }
+            fp8_track(stage, amax->k, seen->k, n, history);
+            check_values("fp8_track", amax, want);
+        }
+        case_end();
+    }
+}
+
 const Check update_checks[] = {
     {" xent_forward xent_backward xent_both ", xent},
     {" hit_report ", hits},
@@ -617,6 +637,7 @@ const Check update_checks[] = {
     {" sgd_nesterov ", nesterov},
     {" rmsprop_update ", rmsprop_plain}, {" rmsprop_centred ", rmsprop_about},
     {" adamw_update ", adamw},
+    {" fp8_track ", ages},
     {" nadamw_update ", nadamw},
     {" sgd_spike ", spike},
     {" sgd_drift predict_old ", drift},

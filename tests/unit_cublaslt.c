@@ -8,10 +8,12 @@
  * -DON_GPU it runs with the real library: tests/gpu/check.sh.
  */
 #include "tests/gpu/shared.h"
+#include "rt/op/cuda/factor.h"
 #include "rt/op/cuda/product.h"
 #include "rt/op/cuda/start.h"
 #include "rt/op/cuda/xent.h"
 #include "rt/real.h"
+#include "tests/eight.h"
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -396,6 +398,74 @@ static void matmul(long batch, long m, long n, long k, int ta, int tb)
     check(!memcmp(&old, dx, sizeof old), "matmul_backward wrote what nobody wants", 0);
 }
 
+/* ---- factors of 8 bits: rt/op/cuda/factor.cu makes them, and opcheck_simt checks it ------------------------------------- */
+enum { SCALE = 9, NOTE = 77 };          /* of e4m3, and of e5m2 twice as much: what stands in operands is exact then */
+
+static void to_codes(Eight f, float *unit)
+{
+    int scale = f.type == E5M2 ? 2 * SCALE : SCALE;
+    settle();
+    for (long i = 0; i < f.rows * f.cols; i++)
+        f.to[f.turned ? i % f.cols * f.rows + i / f.cols : i] =
+            (uint8_t)eight_code(ldexp((double)get(f.from, i), scale), f.type == E5M2);
+    *unit = ldexpf(1, -scale);
+}
+
+Units factors_make(Stage *s, Eight a, Eight b, float *to)
+{
+    (void)s;
+    to_codes(a, to), to_codes(b, to + 4);
+    return (Units){ to, to + 4 };
+}
+
+void factors_note(Stage *s, float *damax, Eight of_dy, Eight of_x, Eight weight, float *to, int acc)
+{
+    (void)s, (void)to;
+    check(of_dy.from == dy && of_x.from == x && weight.from == w && weight.rows * weight.cols > 0, "what is noted", acc);
+    *damax = NOTE + (float)acc;
+}
+
+static void fill_eight(real *to, long n, int scale, int five)
+{
+    for (long i = 0; i < n; i++)
+        put(to, i, (float)eight_rounded(uniform(), scale, five));
+}
+
+static void eight(long rows, long in, long out)
+{
+    float *amax = db, note = 0;
+    int before = biases;
+    double worst = 0;
+    fill_eight(x, rows * in, SCALE, 0), fill_eight(w, out * in, SCALE, 0), fill_eight(dy, rows * out, 2 * SCALE, 1);
+    fill(b, out);
+    open_linear_fp8_forward(st, 3, rows, in, out);
+    open_linear_fp8_backward_x(st, 4, rows, in, out);
+    open_linear_fp8_backward_w(st, 5, rows, in, out);
+    define(want, size, grid(x, rows, in, 0), grid(w, in, out, 1), rows, out, in);
+    for (int biased = 0; biased < 2; biased++) {
+        for (long i = 0; biased && i < rows * out; i++)
+            want[i] += (double)get(b, i % out), size[i] += fabs((double)get(b, i % out));
+        linear_fp8_forward(st, y, x, w, biased ? b : NULL, amax, room, 3, rows, in, out);
+        settle();
+        near_real("linear_fp8_forward", y, grid(y, rows, out, 0), want, size, rows, out, in);
+    }
+    define(want, size, grid(dy, rows, out, 0), grid(w, out, in, 0), rows, in, out);
+    linear_fp8_backward_x(st, dx, dy, w, amax, room, 4, rows, in, out);
+    settle();
+    near_real("linear_fp8_backward_x", dx, grid(dx, rows, in, 0), want, size, rows, in, out);
+    define(want, size, grid(dy, out, rows, 1), grid(x, rows, in, 0), out, in, rows);
+    memset(dw, 0xff, MOST * sizeof *dw);
+    for (int acc = 0; acc < 2; acc++) {
+        linear_fp8_backward_w(st, dw, NULL, &note, dy, x, w, amax, room, 5, acc, rows, in, out);
+        settle();
+        for (long i = 0; i < out * in; i++)
+            worst = fmax(worst, distance((double)dw[i], (1 + acc) * want[i], 2 * size[i], rows, false));
+        check(worst <= 1 && note == NOTE + (float)acc, "linear_fp8_backward_w", worst);
+    }
+    linear_fp8_backward_w(st, NULL, db, &note, dy, x, w, amax, room, 5, 0, rows, in, out);
+    check(biases == before + 1 && db[0] == (float)(1000 * rows + out), "the bias of linear_fp8_backward_w", biases);
+}
+
 /* ---- the algorithm and the workspace ----------------------------------------------------------------------------- */
 enum { MEASURED = 7, UNKNOWN = 40 };    /* ids, of which the double has 7, 8 and 9 */
 
@@ -531,6 +601,8 @@ int main(void)
     with_gelu(33, 17, 64, true, true), with_gelu(5, 3, 8, false, true);
     if (!GPU)
         with_gelu(5, 3, 7, true, false);        /* the double wants rows of 16 bytes */
+    if (!F32 && (!GPU || getenv("FP8")))        /* sm_89 and later */
+        eight(16, 16, 16), eight(48, 32, 80), eight(16, 144, 64);
     head(5, 3, 7, 7), head(33, 24, 160, 64), head(17, 40, 96, 32);
     if (GPU)
         head(192, 768, 4100, 1024);

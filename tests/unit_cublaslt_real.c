@@ -7,6 +7,7 @@
  * defined here in their place, and read back through the library what they are given.
  */
 #include "rt/cuda/device.h"
+#include "rt/op/cuda/factor.h"
 #include "rt/op/cuda/start.h"
 #include <cublasLt.h>
 #include <stdbool.h>
@@ -14,7 +15,7 @@
 #include <stdlib.h>
 
 enum { WORKSPACE = 32 << 20, REAL = sizeof(real) == sizeof(float) ? CUDA_R_32F : CUDA_R_16BF };
-static int passed, failed, asked, sums, gelus;
+static int passed, failed, asked, sums, gelus, eights;
 static char address;                /* stands for a library handle, and for the workspace */
 
 static void check(bool ok, const char *what)
@@ -44,6 +45,17 @@ void gelu_forward(Stage *st, real *y, const real *x, long n, long tanh)
 void gelu_backward(Stage *st, real *dx, const real *dy, const real *x, long n, long tanh)
 {
     (void)st, (void)dx, (void)dy, (void)x, (void)n, (void)tanh;
+}
+
+Units factors_make(Stage *st, Eight a, Eight b, float *to)
+{
+    (void)st, (void)a, (void)b;
+    return (Units){ to, to };
+}
+
+void factors_note(Stage *st, float *damax, Eight of_dy, Eight of_x, Eight weight, float *to, int acc)
+{
+    (void)st, (void)damax, (void)of_dy, (void)of_x, (void)weight, (void)to, (void)acc;
 }
 
 void device_check(const Stage *st, cudaError_t status, const char *what)
@@ -97,7 +109,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     Layout x = layout_of(a), y = layout_of(b), z = layout_of(d);
     int32_t turn_a, turn_b;
     uint32_t epilogue;
-    const void *bias, *aux;
+    const void *bias, *aux, *unit_a, *unit_b;
     int64_t ld;
     size_t size;
     GET(cublasLtMatmulDescGetAttribute, desc, CUBLASLT_MATMUL_DESC_TRANSA, turn_a);
@@ -108,7 +120,12 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     check(z.rows == m && z.cols == (turn_b ? y.rows : y.cols) && k == k2, "shapes");
     check(x.ld == (int64_t)x.rows && y.ld == (int64_t)y.rows && z.ld == (int64_t)z.rows, "leading dimensions");
     check(x.batch == z.batch && y.batch == z.batch && z.step == (int64_t)(z.rows * z.cols), "batches");
-    check(x.type == REAL && y.type == REAL && (z.type == REAL || z.type == CUDA_R_32F), "types");
+    bool eight = x.type == CUDA_R_8F_E4M3 && (y.type == CUDA_R_8F_E4M3 || y.type == CUDA_R_8F_E5M2) && turn_a && !turn_b;
+    check((eight || (x.type == REAL && y.type == REAL)) && (z.type == REAL || z.type == CUDA_R_32F), "types");
+    GET(cublasLtMatmulDescGetAttribute, desc, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, unit_a);
+    GET(cublasLtMatmulDescGetAttribute, desc, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, unit_b);
+    check(eight == (unit_a && unit_b) && eight == (unit_a || unit_b), "what factors are worth");
+    eights += eight;
     GET(cublasLtMatmulDescGetAttribute, desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aux);
     GET(cublasLtMatmulDescGetAttribute, desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, ld);
     bool has_aux = epilogue == CUBLASLT_EPILOGUE_DGELU || epilogue == CUBLASLT_EPILOGUE_GELU_AUX ||
@@ -174,7 +191,11 @@ int main(void)
     }
     open_linear_gelu_forward(st, 11, 64, 32, 48);
     open_linear_gelu_backward(st, 12, 64, 48, 32);
-    check(asked == 5 + 4 * 3 + 6 && sums == 1 && gelus == 3, "products that were opened");
+    open_linear_fp8_forward(st, 13, 64, 32, 48);
+    open_linear_fp8_backward_x(st, 14, 64, 32, 48);
+    open_linear_fp8_backward_w(st, 15, 64, 32, 48);
+    check(eights == 4, "products with factors of 8 bits");
+    check(asked == 5 + 4 * 3 + 6 + 4 && sums == 1 && gelus == 3, "products that were opened");
     open_product_algorithm(st, 0, 1, 67, 15, 8, 3, 2, 1, 5, 1, 4, 1000);
     printf("unit_cublaslt_real: %d passed, %d failed\n", passed, failed);
     return failed > 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * unit_math: the elementary functions of rt/fmath.h against libm in double, over a dense sample of all floats and
- * at the ends of their ranges; bfloat16 rounding against the definition; Philox against its published answers.
+ * at the ends of their ranges; bfloat16 and 8-bit rounding against the definition; Philox against its published answers.
  *
  * The error of a result is counted in units of the last place of the exact value; 0.5 is a correctly rounded one.
  */
@@ -9,8 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "rt/fmath.h"
+#include "rt/fp8.h"
 #include "rt/op/kernel.h"
 #include "rt/philox.h"
+#include "tests/eight.h"
 
 static int passed, failed;
 
@@ -107,6 +109,59 @@ static void test_bf16(void)
     check(wrong == 0, "bfloat16 rounding, values wrong", wrong, 0);
 }
 
+/* All 256 codes; every number half-way between two, and the floats beside it; the ends; a sample of all floats. */
+static void test_eight(void)
+{
+    for (int five = 0; five < 2; five++) {
+        Fp8 type = five ? E5M2 : E4M3;
+        int wrong = 0, ties = 0, n = 0;
+        for (int c = 0; c < 256; c++) {
+            double want = eight_value(c & 127, five) * (c & 128 ? -1 : 1), got = (double)fp8_float((uint8_t)c, type);
+            wrong += isnan(want) ? !isnan(got) : got != want || signbit(got) != (c > 127);
+            wrong += (c & 127) <= eight_most(five) && float_fp8((float)got, type) != c;
+        }
+        for (int c = 0; c < eight_most(five); c++) {
+            float half = (float)((eight_value(c, five) + eight_value(c + 1, five)) / 2);
+            int even = c + c % 2;
+            ties += float_fp8(half, type) != even || float_fp8(-half, type) != (even | 128);
+            ties += float_fp8(nextafterf(half, 0), type) != c || float_fp8(nextafterf(half, INFINITY), type) != c + 1;
+        }
+        check(wrong == 0, "8 bits: codes wrong", five, wrong);
+        check(ties == 0, "8 bits: ties wrong", five, ties);
+        const float ends[] = {448, 449, 464, 465, 57344, 57345, 61440, 61441, 1e30f, 0x1p-149f, INFINITY, NAN, 0};
+        for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+            for (int minus = 0; minus < 2; minus++) {
+                float x = minus ? -ends[i] : ends[i];
+                check(float_fp8(x, type) == eight_code((double)x, five), "8 bits", (double)x, float_fp8(x, type));
+            }
+        for (uint64_t u = 0; u < 0x100000000u; u += 4999)
+            n += float_fp8(bits_float((uint32_t)u), type) != eight_code((double)bits_float((uint32_t)u), five);
+        check(n == 0, "8 bits: floats wrong", five, n);
+    }
+}
+
+/* Bins of magnitudes, and scales of those between the first bin and the last. */
+static void test_scales(void)
+{
+    int bins = 0, scales = 0;
+    for (uint64_t u = 0; u < 0x80000000u; u += 9973) {
+        double most = (double)bits_float((uint32_t)u);
+        bins += fp8_bin((float)most) != eight_bin(most);
+        for (int five = 0; five < 2 && most > 0x1p-95 && most < 0x1p31; five++)
+            scales += fp8_scale(fp8_bin((float)most), five ? E5M2 : E4M3) != eight_scale(most, five);
+    }
+    check(bins == 0, "bins wrong", bins, 0);
+    check(scales == 0, "scales wrong", scales, 0);
+    for (int b = -1; b < FP8_BINS; b++)
+        for (int five = 0; five < 2; five++) {
+            int n = fp8_scale(b, five ? E5M2 : E4M3);
+            check(fp8_power(n) == ldexpf(1, n) && fp8_power(-n) == ldexpf(1, -n), "a scale is no float", b, n);
+        }
+    const float edges[] = {1.75f, 0x1.c00002p0f, 0x1.bffffep0f, 448, 0, INFINITY, NAN, 0x1p-140f, 0x1p100f};
+    for (size_t i = 0; i < sizeof edges / sizeof *edges; i++)
+        check(fp8_bin(edges[i]) == eight_bin((double)edges[i]), "bin", (double)edges[i], fp8_bin(edges[i]));
+}
+
 /* Answers published with Random123, file kat_vectors. */
 static void test_philox(void)
 {
@@ -168,6 +223,8 @@ int main(void)
     test_functions();
     test_ends();
     test_bf16();
+    test_eight();
+    test_scales();
     test_philox();
     test_factors();
     test_sum();

@@ -356,6 +356,7 @@ static bool check_update_arg(Check *c, const Op *o, const Arg *a)
         {"clip", ARG_READ, S_CLIP}, {"blocks", ARG_UPDATE, S_BLOCKS}, {"blocks", ARG_READ, S_BLOCKS},
         {"y", ARG_WRITE, S_COPY}, {"x", ARG_READ, S_PARAM},
         {"mean", ARG_UPDATE, S_PARAM}, {"var", ARG_UPDATE, S_PARAM}, {"count", ARG_UPDATE, S_PARAM},
+        {"amax", ARG_UPDATE, S_PARAM}, {"seen", ARG_READ, S_GRAD},
         {"sum_mean", ARG_READ, S_GRAD}, {"sum_var", ARG_READ, S_GRAD}, {"sum_count", ARG_READ, S_GRAD},
     };
     if (a->kind == ARG_NONE)
@@ -366,7 +367,7 @@ static bool check_update_arg(Check *c, const Op *o, const Arg *a)
             const State *s = &c->g->state.at[a->index];
             c->updates[a->index] += a->kind == ARG_UPDATE;
             const State *p = s->param >= 0 ? &c->g->state.at[s->param] : NULL;
-            bool track = !strcmp(row(o->row)->name, "BatchTrack");
+            bool track = strstr(row(o->row)->name, "Track") != NULL;
             if (p && (p->tracked != track || (!track && strcmp(p->name, o->name))))
                 return FAULT(c, o->loc, "%s, %s: %s belongs to another parameter", OP(o), s->name);
             return true;

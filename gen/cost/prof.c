@@ -298,7 +298,7 @@ void profile_sign(Profile *p, const Model *m, bool machine)
 {
     const Device *d = &m->devices.at[0];
     p->sign[SIGN_ISA] = on_gpus(m) ? d->arch ? d->arch : "any" : d->isa;
-    p->sign[SIGN_COMPUTE] = m->train.tf32 ? "tf32" : type_name(m->train.compute);
+    p->sign[SIGN_COMPUTE] = compute_word(&m->train);
     p->sign[SIGN_THREADS] = strf("%d", d->threads);
     p->sign[SIGN_STAGES] = strf("%d", profile_computing(m));
     p->sign[SIGN_TRANSPORT] = m->plan.transport;

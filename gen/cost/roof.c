@@ -65,6 +65,8 @@ static Ns roof(int64_t flop, int64_t rate, Bytes moved, int64_t memory)
 Ns roof_op(const Device *d, Type compute, const Op *o)
 {
     Speed r = speed_of(d, compute);
+    if (row(o->row)->fp8)
+        r.product = d->flops[2] > 0 ? per_us(d->flops[2], d->product_share) : 2 * r.product;
     return (d->call > 0 ? d->call : call_ns) + roof(o->pass_flop, r.other, o->pass_moved, r.memory)
         + roof(o->flop - o->pass_flop, row(o->row)->product ? r.product : r.other, o->moved - o->pass_moved, r.memory);
 }
@@ -83,7 +85,7 @@ Mover roof_mover(const Device *d, Type compute)
 bool roof_alike(const Device *a, const Device *b)
 {
     return !strcmp(a->kind, b->kind) && !strcmp(a->kernels, b->kernels) && a->threads == b->threads
-        && a->flops[0] == b->flops[0] && a->flops[1] == b->flops[1] && a->vector == b->vector
+        && a->flops[0] == b->flops[0] && a->flops[1] == b->flops[1] && a->flops[2] == b->flops[2] && a->vector == b->vector
         && a->bandwidth == b->bandwidth && a->product_share == b->product_share && a->memory_share == b->memory_share
         && a->call == b->call;
 }

@@ -109,7 +109,7 @@ static void print_state(const Launch *w, int device, int way, int s, int c, cons
     fprintf(w->f, "}, %s, %s, %s, %d, %d, 0x%" PRIx64, init[param->init.kind], number(param->init.a), number(param->init.b),
             kept, copies, (uint64_t)stride);
     print_cut(w, device, s);
-    fprintf(w->f, "},\n");
+    fprintf(w->f, ", %d},\n", param->tracked && row(g->op.at[param->op].row)->fp8);
 }
 
 static int print_way(const Launch *w, int device, int way)

@@ -15,12 +15,12 @@ static const Bytes DEFAULT_MEMORY = (Bytes)8 << 30, WORKSPACE = (Bytes)32 << 20,
 
 typedef struct { Device d; int count; } Entry;      /* one line of the list */
 
-/* One rate for both types of compute, or one for each. */
+/* One rate for all types of compute, or one for each; that of fp8 may be missing. */
 static void read_peak(const Spot *s)
 {
     static const Field types[] = {
-        { "f32", read_flops, 0, 0, 0, NULL },
-        { "bf16", read_flops, sizeof(double), 0, 0, NULL },
+        { "f32", read_flops, 0, 0, 0, NULL }, { "bf16", read_flops, sizeof(double), 0, 0, NULL },
+        { "fp8", read_flops, 2 * sizeof(double), 0, 0, NULL },
     };
     double *to = s->to;
     if (s->value->kind == MAP) {

@@ -143,6 +143,7 @@ bool par_shape(Sizer *z, int i, Shape s);                       /* size paramete
 void shape_site(Sizer *z);                                      /* Philox key: the same in every plan, another for every path */
 bool shape_drop(Sizer *z, int64_t elements);                    /* a probability, for so many elements of a sample */
 bool shape_by_sample(Sizer *z, const Shape *x);                 /* samples come first where random numbers are keyed by them */
+void fp8(Graph *g);                                             /* fp8.c: the end of shape */
 bool refuse(const Sizer *z, const char *hint, const char *form, ...) PRINTF(3, 4);  /* complains; always false */
 void op_work(Op *o, const Op *fwd, Type compute, const char *text);     /* fills flop, pass_: from a flop column of ops.def */
 #endif

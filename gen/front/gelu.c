@@ -86,6 +86,8 @@ void join_gelu(Graph *g, const Model *m)
         return;
     if (!on_gpus(m))
         err(m->plan.loc, "fuse: auto", "only kernels for GPUs have products with a Gelu inside");
+    if (m->train.fp8)
+        err(m->plan.loc, "fuse: auto", "products in fp8 have no Gelu inside");
     int *reader = alloc(sizeof *reader * (size_t)g->tensor.n), *reads = reads_of(g, reader);
     bool *gone = alloc(sizeof *gone * (size_t)g->op.n);
     for (int i = 0; i < g->op.n && g->compute == BF16; i++)

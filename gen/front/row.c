@@ -82,7 +82,8 @@ static void cut(Row *r, const Source *s)
     operands(s->par, &r->par.at, &r->par.n, &r->par.cap);
     operands(s->out, &r->out.at, &r->out.n, &r->out.cap);
     r->keys = s->keys;
-    r->product = !strcmp(s->class, "product");
+    r->fp8 = !strcmp(s->class, "fp8");
+    r->product = r->fp8 || !strcmp(s->class, "product");
     r->element = !strcmp(s->class, "element");
     r->shape = s->shape;
     memcpy(r->call, s->call, sizeof r->call);

@@ -107,10 +107,11 @@ static int64_t take_count(const Op *fwd, const char **text, const char *ends)
 void op_work(Op *o, const Op *fwd, Type compute, const char *text)
 {
     int64_t products = take_count(fwd, &text, "|");
-    o->pass_flop = take_count(fwd, &text, ",");
+    bool counted = strchr(text, ';') != NULL;
+    o->pass_flop = take_count(fwd, &text, ",;");
     o->pass_moved = take_count(fwd, &text, "") * type_bytes(compute);
     o->flop = products + o->pass_flop;
-    o->moved += o->pass_moved;
+    o->moved += counted ? 0 : o->pass_moved;
 }
 
 static const ShapeRule *rule_of(const Row *r)
@@ -164,4 +165,6 @@ void shape(Graph *g, const Model *m)
     for (int i = 0; i < g->nf; i++)
         size(g, m, i);
     bad_stop();
+    if (m->train.fp8)
+        fp8(g);
 }

@@ -17,6 +17,7 @@
  *      SgdNesterov, RmsProp, RmsPropCentred
  *      SgdDrift     instead of Sgd, where the schedule follows how the weights drift
  *      BatchTrack   the running statistics of a BatchStat: no norm, no decay
+ *      Fp8Track     the history of sizes of a LinearFp8
  *      SgdSpike     instead of Sgd, where the schedule makes up for late gradients (sched/async.c)
  *
  *   3  Narrow       with train.shard, behind the exchange of parameters: their copies in the compute type
@@ -48,7 +49,7 @@ typedef struct {
     Names *taken;
     ParamList param;
     int blocks;                 /* the sums of all of them; -1: no norm is in blocks */
-    ParamList tracked;          /* mean, variance and count of each BatchStat, side by side */
+    ParamList tracked;          /* mean, variance and count of each BatchStat, side by side; of a LinearFp8 its history */
     const Schedule *schedule;
     VEC(Arg) word;              /* what the words of the next call mean */
 } Update;
@@ -298,6 +299,23 @@ static void put_tracked(Update *u, const Param *q)
     put(u, "BatchTrack", q->p);
 }
 
+static void put_history(Update *u, const Param *q)
+{
+    word_state(u, "amax", ARG_UPDATE, q->p);
+    word_state(u, "seen", ARG_READ, q->use.at[0]);
+    word_int(u, "n", q->n);
+    word_int(u, "history", attr_int(&u->g->op.at[u->g->state.at[q->p].op], "history"));
+    put(u, "Fp8Track", q->p);
+}
+
+/* What an operator tracks: a BatchStat three states, a LinearFp8 one.  How many. */
+static int put_followed(Update *u, const Param *q)
+{
+    bool fp8 = row(u->g->op.at[u->g->state.at[q->p].op].row)->fp8;
+    (fp8 ? put_history : put_tracked)(u, q);
+    return fp8 ? 1 : 3;
+}
+
 void update(Graph *g, const Model *m, Names *taken)
 {
     Update u = {.g = g, .m = m, .t = &m->train, .blocks = -1, .taken = taken, .schedule = schedule_of(m->plan.schedule)};
@@ -315,6 +333,6 @@ void update(Graph *g, const Model *m, Names *taken)
         put_update(&u, &u.param.at[i]);
     for (int i = 0; i < u.param.n; i++)
         put_narrow(&u, &u.param.at[i]);
-    for (int i = 0; i < u.tracked.n; i += 3)
-        put_tracked(&u, &u.tracked.at[i]);
+    for (int i = 0; i < u.tracked.n;)
+        i += put_followed(&u, &u.tracked.at[i]);
 }

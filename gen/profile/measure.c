@@ -353,8 +353,8 @@ const char *profile_cannot(const Model *m)
     const Device *a = &m->devices.at[0];
     if (target_of(a)->paced)
         return strf("devices of kind %s are not this machine", a->kind);
-    if (m->train.tf32)
-        return "products in tf32 have no times but estimates yet";
+    if (m->train.tf32 || m->train.fp8)
+        return strf("products in %s have no times but estimates yet", compute_word(&m->train));
     for (int d = 1; d < m->devices.n; d++)
         if (m->devices.at[d].threads != a->threads)
             return strf("%s has %d threads and %s %d, and a profile is of one number of threads", a->name, a->threads,

@@ -294,6 +294,9 @@ const char *order_refuses(const Graph *g, const Model *m, const Schedule *s, int
 {
     const Train *t = &m->train;
     bool norms = t->clip != 0 && !t->clip_each;
+    if (t->fp8 && s->async)
+        return "its steps overlap, and the scales of fp8 follow whole steps; set train.precision.compute: bf16, or take a "
+               "synchronous schedule";
     if (t->shard && s->async)
         return "it has no replicas to deal optimiser states out to; set train.shard: none, or take a synchronous schedule";
     if (t->shard && s->ways > 1)

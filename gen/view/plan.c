@@ -114,6 +114,8 @@ void view_plan(FILE *f, const Plan *p, bool neighbours)
     fprintf(f, "\n  %s   %s\n", known.bound > 0 ? "bound" : "space", known.space ? known.space : "none");
     if (known.note)
         fprintf(f, "  note    %s\n", known.note);
+    if (p->m->train.fp8)
+        fprintf(f, "  fp8     %s\n", fp8_text(p->g));
     for (int d = 0; d < plan_stages(p); d++)        /* of the first replica; the others are like it */
         view_one(f, p, d);
     if (neighbours)
@@ -142,4 +144,6 @@ void view_table(FILE *f, const Plan *p)
         fprintf(f, "  no plan is faster than %.3f ms: gap %.1f %% (%s)%s%s\n", ms(known.bound),
                100.0 * (double)(p->step - known.bound) / (double)known.bound, known.space ? known.space : "",
                known.note ? "; " : "", known.note ? known.note : "");
+    if (p->m->train.fp8)
+        fprintf(f, "  in fp8: %s\n", fp8_text(p->g));
 }

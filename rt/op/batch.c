@@ -18,7 +18,7 @@
  */
 #include "kernel.h"
 
-enum { STRIP = 256, UNIT = 16, PIXELS = 256, GROUP = 32, SOME = 64 };
+enum { STRIP = 256, UNIT = 16, PIXELS = 256, PARTS = 1 << 14, SOME = 64 };
 
 /* What is added up over rows: x; with `mean` alone squares of differences; with dy slopes, and slopes times u.  Pointers are at
  * the first channel. */
@@ -30,7 +30,7 @@ typedef struct {
     int split;                  /* threads split blocks of rows, not channels */
 } Terms;
 
-static int splits(const Stage *st, long rows) { return ceil_div(rows, PIXELS) >= 3 * st->threads; }
+static int splits(const Stage *st, long rows) { return ceil_div(rows, PIXELS) >= 6 * st->threads; }
 
 /* Channels of a task: with threads that split channels some for each of them, in whole units. */
 static long strip_of(const Stage *st, long rows, long width)
@@ -41,39 +41,47 @@ static long strip_of(const Stage *st, long rows, long width)
 
 /* ---- sums over rows ---------------------------------------------------------------------------------------------- */
 
-static inline void slopes(float *part, float *with, const Terms *t, real *restrict kept, long first, long end, long n, int relu)
+/* Pointers are at the first channel of the first row.  Nothing overlaps, so that compilers make vectors of it. */
+static inline void slopes(float *restrict part, float *restrict with, const Terms *t, real *restrict kept, long first, long end,
+                          long n, int relu)
 {
-    for (long r = first; r < end; r++)
+    const real *restrict dy = t->dy, *restrict y = t->y, *restrict x = t->x;
+    const float *restrict mean = t->mean, *restrict s = t->s;
+    for (long i = first * t->width; i < end * t->width; i += t->width)
         for (long j = 0; j < n; j++) {
-            float d = get(t->dy, r * t->width + j);
-            d = !relu || get(t->y, r * t->width + j) > 0 ? d : 0.0f;
+            float d = get(dy, i + j);
+            d = !relu || get(y, i + j) > 0 ? d : 0.0f;
             if (kept)
-                put(kept, r * t->width + j, d);
+                put(kept, i + j, d);
             part[j] += d;
-            with[j] += d * ((get(t->x, r * t->width + j) - t->mean[j]) * t->s[j]);
+            with[j] += d * ((get(x, i + j) - mean[j]) * s[j]);
         }
 }
 
-static void values(float *part, const Terms *t, long first, long end, long n)
+static void values(float *restrict part, const Terms *t, long first, long end, long n)
 {
-    for (long r = first; r < end; r++)
+    const real *restrict x = t->x;
+    for (long i = first * t->width; i < end * t->width; i += t->width)
         for (long j = 0; j < n; j++)
-            part[j] += get(t->x, r * t->width + j);
+            part[j] += get(x, i + j);
 }
 
-static void squares(float *part, const Terms *t, long first, long end, long n)
+static void squares(float *restrict part, const Terms *t, long first, long end, long n)
 {
-    for (long r = first; r < end; r++)
+    const real *restrict x = t->x;
+    const float *restrict mean = t->mean;
+    for (long i = first * t->width; i < end * t->width; i += t->width)
         for (long j = 0; j < n; j++) {
-            float by = get(t->x, r * t->width + j) - t->mean[j];
+            float by = get(x, i + j) - mean[j];
             part[j] += by * by;
         }
 }
 
 /* Rows first .. end-1, in n channels. */
-static void block(float *to, float *too, const Terms *t, long first, long end, long n)
+static void block(float *part, float *with, const Terms *t, long first, long end, long n)
 {
-    float part[STRIP] = {0}, with[STRIP] = {0};
+    memset(part, 0, (size_t)n * sizeof *part);
+    memset(with, 0, (size_t)n * sizeof *with);
     if (!t->mean)
         values(part, t, first, end, n);
     else if (!t->dy)
@@ -84,25 +92,26 @@ static void block(float *to, float *too, const Terms *t, long first, long end, l
         slopes(part, with, t, 0, first, end, n, 1);
     else
         slopes(part, with, t, t->kept, first, end, n, 1);
-    memcpy(to, part, (size_t)n * sizeof *to);
-    memcpy(too, with, (size_t)n * sizeof *too);
 }
 
+/* The last blocks go first where rows are passed a second time: they are still in the cache. */
 static void sums(Stage *st, double *sum, double *product, const Terms *t, long n)
 {
-    float part[GROUP][2][STRIP];
-    long blocks = ceil_div(t->rows, PIXELS);
+    float part[PARTS];                  /* of a block, both sums behind each other */
+    long blocks = ceil_div(t->rows, PIXELS), group = PARTS / (2 * n);
     memset(sum, 0, (size_t)n * sizeof *sum);
     memset(product, 0, (size_t)n * sizeof *product);
-    for (long from = 0; from < blocks; from += GROUP) {
-        long some = least(GROUP, blocks - from);
+    for (long from = 0; from < blocks; from += group) {
+        long some = least(group, blocks - from);
         EACH(t->split && t->rows * n >= 1 << 14)
-        for (long b = 0; b < some; b++)
-            block(part[b][0], part[b][1], t, (from + b) * PIXELS, least((from + b + 1) * PIXELS, t->rows), n);
+        for (long i = 0; i < some; i++) {
+            long b = t->mean && !t->dy ? some - 1 - i : i, first = (from + b) * PIXELS;
+            block(part + 2 * b * n, part + (2 * b + 1) * n, t, first, least(first + PIXELS, t->rows), n);
+        }
         for (long b = 0; b < some; b++)
             for (long j = 0; j < n; j++) {
-                sum[j] += (double)part[b][0][j];
-                product[j] += (double)part[b][1][j];
+                sum[j] += (double)part[2 * b * n + j];
+                product[j] += (double)part[(2 * b + 1) * n + j];
             }
     }
 }
@@ -169,8 +178,10 @@ static void normalise_some(real *y, const real *x, const float *mean, const floa
         normalise(y, x, mean, s, weight, bias, onto, rows, width, n, 1);
     else if (relu)
         normalise(y, x, mean, s, weight, bias, 0, rows, width, n, 1);
-    else
+    else if (onto)
         normalise(y, x, mean, s, weight, bias, onto, rows, width, n, 0);
+    else
+        normalise(y, x, mean, s, weight, bias, 0, rows, width, n, 0);
 }
 
 static void forward(Stage *st, real *y, const real *x, const float *mean, const float *var, const float *weight,
@@ -199,28 +210,37 @@ void batchnorm_relu_forward(Stage *st, real *y, const real *skip, const real *x,
 
 /* ---- gradients --------------------------------------------------------------------------------------------------- */
 
-/* dx of n channels; plain, with: the averages of dy and of dy u; scale: s weight */
-static inline void spread(real *restrict dx, const Terms *t, const float *scale, const float *plain, const float *with,
-                          const real *onto, long first, long end, long n, int relu)
+/* dx of n channels; plain, with: the averages of dy and of dy u; scale: s weight.  A load behind a pointer that may be 0 is not
+ * written here: vectors would make it a masked one, and that of address 0 is slow. */
+static inline void spread(real *dx, const Terms *t, const float *restrict scale, const float *restrict plain,
+                          const float *restrict with, const real *onto, long first, long end, long n, int relu)
 {
-    for (long r = first; r < end; r++)
+    const real *restrict dy = t->dy, *restrict y = t->y, *restrict x = t->x;
+    const float *restrict mean = t->mean, *restrict s = t->s;
+    for (long i = first * t->width; i < end * t->width; i += t->width)
         for (long j = 0; j < n; j++) {
-            long i = r * t->width + j;
-            float d = get(t->dy, i);
-            d = !relu || get(t->y, i) > 0 ? d : 0.0f;
-            put(dx, i, added(onto, i, scale[j] * (d - plain[j] - (get(t->x, i) - t->mean[j]) * t->s[j] * with[j])));
+            float d = get(dy, i + j);
+            d = !relu || get(y, i + j) > 0 ? d : 0.0f;
+            put(dx, i + j, added(onto, i + j, scale[j] * (d - plain[j] - (get(x, i + j) - mean[j]) * s[j] * with[j])));
         }
 }
 
+/* The last rows first: they are still in the cache. */
 static void spread_all(Stage *st, real *dx, const Terms *t, const float *scale, const float *plain, const float *with,
                        const real *onto, long n)
 {
     EACH(t->split && t->rows * n >= 1 << 14)
-    for (long first = 0; first < t->rows; first += SOME)
-        if (t->y)
-            spread(dx, t, scale, plain, with, onto, first, least(first + SOME, t->rows), n, 1);
+    for (long first = (ceil_div(t->rows, SOME) - 1) * SOME; first >= 0; first -= SOME) {
+        long end = least(first + SOME, t->rows);
+        if (t->y && onto)
+            spread(dx, t, scale, plain, with, onto, first, end, n, 1);
+        else if (t->y)
+            spread(dx, t, scale, plain, with, 0, first, end, n, 1);
+        else if (onto)
+            spread(dx, t, scale, plain, with, onto, first, end, n, 0);
         else
-            spread(dx, t, scale, plain, with, onto, first, least(first + SOME, t->rows), n, 0);
+            spread(dx, t, scale, plain, with, 0, first, end, n, 0);
+    }
 }
 
 /* Of the channels at which the pointers are, n of them. */

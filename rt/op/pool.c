@@ -7,14 +7,13 @@
  * windows give, ascending by row and column of y, and is rounded once.  The average divides a finished sum by the size of the
  * window, or with count_pad 0 by the pixels inside.
  *
- * Cost: MaxPool backward goes over dx by pieces of a row, with their sums in float, and looks at a window once for each of its
- * rows.
+ * Cost: MaxPool backward goes over dx by tiles, with their sums in float.  A window at the edge of tiles is looked at in each.
  */
 #include "kernel.h"
 
 typedef struct { long height, width, channels, yheight, ywidth, kheight, kwidth, stride, top, left; } Pool;
 typedef struct { long from, to; } Span;         /* from .. to-1 */
-enum { SOME = 64, PIECE = 32 };                 /* channels, and pixels of a row, at a time */
+enum { SOME = 64, TALL = 8, WIDE = 16 };        /* channels at a time; rows and columns of dx at a time */
 
 /* The pixels of window p along one axis; the windows over pixel p. */
 static inline Span pixels_of(long p, long stride, long pad, long kernel, long n)
@@ -81,22 +80,38 @@ void pool_max_forward(Stage *st, real *y, const real *x, long batch, long height
         }
 }
 
-/* sum[pixel][j] of pixels of row `row` of a sample, n channels: dy of the windows whose first largest they are. */
-static void max_gradient(float sum[][SOME], const Pool *v, const real *dy, const real *x, long row, Span pixels, long n)
+/* Rows and columns of a tile of dx, and its sums. */
+typedef struct { Span down, across; float sum[TALL][WIDE][SOME]; } Tile;
+
+static inline Span inside(Span a, Span b) { return (Span){a.from > b.from ? a.from : b.from, least(a.to, b.to)}; }
+
+/* dy of one window goes to its first largest: at[j] counts the pixels of the window by rows. */
+static inline void give_window(Tile *t, const real *restrict dy, const int32_t *restrict at, Span rows, Span columns, long n)
 {
-    Span down = windows_of(row, v->stride, v->top, v->kheight, v->yheight), across;
-    across.from = windows_of(pixels.from, v->stride, v->left, v->kwidth, v->ywidth).from;
-    across.to = windows_of(pixels.to - 1, v->stride, v->left, v->kwidth, v->ywidth).to;
+    Span down = inside(rows, t->down), across = inside(columns, t->across);
+    for (long r = down.from; r < down.to; r++)
+        for (long c = across.from; c < across.to; c++) {
+            int32_t number = (int32_t)((r - rows.from) * (columns.to - columns.from) + c - columns.from);
+            float *restrict sum = t->sum[r - t->down.from][c - t->across.from];
+            for (long j = 0; j < n; j++)
+                sum[j] += at[j] == number ? get(dy, j) : 0.0f;
+        }
+}
+
+/* The sums of a tile over n channels; x and dy begin at the sample's channel. */
+static void max_gradient(Tile *t, const Pool *v, const real *dy, const real *x, long n)
+{
+    Span down = {windows_of(t->down.from, v->stride, v->top, v->kheight, v->yheight).from,
+                 windows_of(t->down.to - 1, v->stride, v->top, v->kheight, v->yheight).to};
+    Span across = {windows_of(t->across.from, v->stride, v->left, v->kwidth, v->ywidth).from,
+                   windows_of(t->across.to - 1, v->stride, v->left, v->kwidth, v->ywidth).to};
+    memset(t->sum, 0, sizeof t->sum);
     for (long r = down.from; r < down.to; r++)
         for (long c = across.from; c < across.to; c++) {
             Span rows = rows_of(v, r), columns = columns_of(v, c);
-            int32_t at[SOME], wide = (int32_t)(columns.to - columns.from), first = (int32_t)(row - rows.from) * wide;
+            int32_t at[SOME];
             places(at, v, x, rows, columns, n);
-            for (long j = 0; j < n; j++) {
-                long pixel = columns.from + at[j] - first;
-                if (at[j] >= first && at[j] < first + wide && pixel >= pixels.from && pixel < pixels.to)
-                    sum[pixel - pixels.from][j] += get(dy, (r * v->ywidth + c) * v->channels + j);
-            }
+            give_window(t, dy + (r * v->ywidth + c) * v->channels, at, rows, columns, n);
         }
 }
 
@@ -104,19 +119,19 @@ void pool_max_backward(Stage *st, real *dx, const real *dy, const real *x, long 
                        long yheight, long ywidth, long kheight, long kwidth, long stride, long top, long left)
 {
     Pool v = {height, width, channels, yheight, ywidth, kheight, kwidth, stride, top, left};
-    long pieces = ceil_div(width, PIECE);
+    long high = ceil_div(height, TALL), wide = ceil_div(width, WIDE);
     EACH(batch * height * width * channels >= 1 << 13)
-    for (long task = 0; task < batch * height * pieces; task++) {
-        long line = task / pieces, first = task % pieces * PIECE, sample = line / height;
+    for (long task = 0; task < batch * high * wide; task++) {
+        long sample = task / wide / high, row = task / wide % high * TALL, column = task % wide * WIDE;
         const real *x0 = x + sample * height * width * channels, *y0 = dy + sample * yheight * ywidth * channels;
-        Span pixels = {first, least(first + PIECE, width)};
+        Tile t = {.down = {row, least(row + TALL, height)}, .across = {column, least(column + WIDE, width)}};
         for (long from = 0; from < channels; from += SOME) {
-            float sum[PIECE][SOME] = {{0}};
             long n = least(SOME, channels - from);
-            max_gradient(sum, &v, y0 + from, x0 + from, line % height, pixels, n);
-            for (long p = pixels.from; p < pixels.to; p++)
-                for (long j = 0; j < n; j++)
-                    put(dx, (line * width + p) * channels + from + j, sum[p - first][j]);
+            max_gradient(&t, &v, y0 + from, x0 + from, n);
+            for (long r = t.down.from; r < t.down.to; r++)
+                for (long c = column; c < t.across.to; c++)
+                    for (long j = 0; j < n; j++)
+                        put(dx, ((sample * height + r) * width + c) * channels + from + j, t.sum[r - row][c - column][j]);
         }
     }
 }

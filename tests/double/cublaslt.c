@@ -11,6 +11,8 @@
  * last one half, and overwrite all of it, so memory that is not the workspace's alone shows.  They give the same result, and
  * the first, which the heuristic likes best, is not the fastest.  Of a baked one id, splits and reduction are looked at; what
  * else it was given is kept.
+ * Factors of 8 bits are taken as on sm_90: A turned and B not, multiples of 16 everywhere, one of the two in e5m2 at most, and
+ * both units on the device.
  * DOUBLE_CUBLAS=N: the version of the library.
  *
  * Cost: m n k multiplications, the inner loop adjacent in memory.  Not handled: alpha and beta on the device; what the runtime
@@ -38,6 +40,7 @@ typedef struct {
     const void *bias;
     void *aux;
     int64_t aux_ld;
+    const void *unit_a, *unit_b;
 } Desc;
 
 typedef struct {
@@ -113,7 +116,8 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc, cublasL
         FIELD(Desc, transa, CUBLASLT_MATMUL_DESC_TRANSA), FIELD(Desc, transb, CUBLASLT_MATMUL_DESC_TRANSB),
         FIELD(Desc, epilogue, CUBLASLT_MATMUL_DESC_EPILOGUE), FIELD(Desc, bias, CUBLASLT_MATMUL_DESC_BIAS_POINTER),
         FIELD(Desc, aux, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER), FIELD(Desc, aux_ld, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD),
-        FIELD(Desc, bias_type, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE),
+        FIELD(Desc, bias_type, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE), FIELD(Desc, unit_a, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER),
+        FIELD(Desc, unit_b, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER),
     };
     return PUT(desc, list);
 }
@@ -181,6 +185,21 @@ static bool is_type(cudaDataType_t type)
     return type == CUDA_R_32F || type == CUDA_R_16BF;
 }
 
+static bool is_short(cudaDataType_t type)
+{
+    return type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2;
+}
+
+/* What the manual asks of factors of 8 bits. */
+static bool valid_short(const Desc *d, const Layout *a, const Layout *b, const Layout *r)
+{
+    bool types = is_short(b->type) && (a->type == CUDA_R_8F_E4M3 || b->type == CUDA_R_8F_E4M3);
+    bool sizes = a->rows % 16 == 0 && a->ld % 16 == 0 && b->ld % 16 == 0 && r->rows % 16 == 0 && r->cols % 16 == 0;
+    return types && sizes && d->transa == CUBLAS_OP_T && d->transb == CUBLAS_OP_N && d->unit_a && d->unit_b &&
+           d->compute == CUBLAS_COMPUTE_32F && r->batch == 1 &&
+           (d->epilogue == CUBLASLT_EPILOGUE_DEFAULT || (d->epilogue == CUBLASLT_EPILOGUE_BIAS && d->bias_type == CUDA_R_16BF));
+}
+
 static bool gelu(const Desc *d)
 {
     return d->epilogue == CUBLASLT_EPILOGUE_GELU_AUX || d->epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
@@ -206,8 +225,8 @@ static bool valid(const Desc *d, const Layout *a, const Layout *b, const Layout 
     uint64_t m = r->rows, n = r->cols, k = d->transa == CUBLAS_OP_T ? a->rows : a->cols;
     bool shapes = fits(a, d->transa == CUBLAS_OP_T, m, k) && fits(b, d->transb == CUBLAS_OP_T, k, n) && fits(c, false, m, n);
     bool batches = a->batch == r->batch && b->batch == r->batch && c->batch == r->batch;
-    bool types = is_type(a->type) && a->type == b->type && c->type == r->type &&
-                 (r->type == CUDA_R_32F || r->type == a->type);
+    bool types = c->type == r->type && (is_short(a->type) ? valid_short(d, a, b, r) && is_type(r->type) :
+                 is_type(a->type) && a->type == b->type && (r->type == CUDA_R_32F || r->type == a->type));
     bool known = d->epilogue == CUBLASLT_EPILOGUE_DEFAULT || d->epilogue == CUBLASLT_EPILOGUE_BIAS ||
                  (d->epilogue == CUBLASLT_EPILOGUE_BGRADB && r->batch == 1) || has_aux(d);
     bool aux = !has_aux(d) || (d->aux && d->aux_ld == (int64_t)r->rows && d->aux_ld % 8 == 0 && r->batch == 1);
@@ -322,11 +341,23 @@ typedef struct {
     const void *a, *b, *c;
     void *d, *workspace;
     size_t bytes;
-    float alpha, beta;
+    float alpha, beta, unit;
 } Work;
+
+/* sign, exponent of `width` bits, mantissa; e4m3 has no infinity, and one NaN. */
+static float load_short(uint8_t c, int width)
+{
+    int bits = 7 - width, bias = (1 << (width - 1)) - 1, e = c >> bits & ((1 << width) - 1), m = c & ((1 << bits) - 1);
+    double x = e ? ldexp(1 + ldexp(m, -bits), e - bias) : ldexp(m, 1 - bias - bits);
+    if (width == 5 ? e == 31 : (c & 127) == 127)
+        x = width == 5 && m == 0 ? INFINITY : NAN;
+    return (float)(c & 128 ? -x : x);
+}
 
 static float load(const void *at, cudaDataType_t type, int64_t i)
 {
+    if (is_short(type))
+        return load_short(((const uint8_t *)at)[i], type == CUDA_R_8F_E4M3 ? 4 : 5);
     return type == CUDA_R_32F ? ((const float *)at)[i] : bf16_float(((const uint16_t *)at)[i]);
 }
 
@@ -341,7 +372,7 @@ static void store(void *at, cudaDataType_t type, int64_t i, float x)
 static void *host(const void *device, const Layout *l, const char *who)
 {
     int64_t last = (l->batch - 1) * l->step + (int64_t)(l->cols - 1) * l->ld + (int64_t)l->rows;
-    return double_host(device, (size_t)last * (l->type == CUDA_R_32F ? 4 : 2), who);
+    return double_host(device, (size_t)last * (l->type == CUDA_R_32F ? 4 : is_short(l->type) ? 1 : 2), who);
 }
 
 static int64_t at(const Layout *l, int32_t op, int batch, uint64_t row, uint64_t col)
@@ -389,7 +420,7 @@ static void multiply(const Work *w, int batch, float *left, float *sum, const vo
         }
         for (uint64_t i = 0; i < m; i++) {
             int64_t to = at(&w->ld, CUBLAS_OP_N, batch, i, j), from = at(&w->lc, CUBLAS_OP_N, batch, i, j);
-            float x = w->alpha * sum[i];
+            float x = w->alpha * w->unit * sum[i];
             x = w->beta != 0 ? x + w->beta * load(w->c, w->lc.type, from) : x;
             x = bias ? x + load(bias, w->desc.bias_type, (int64_t)i) : x;
             if (gelu(&w->desc))
@@ -422,6 +453,8 @@ static void product(void *args)
     w.a = host(w.a, &w.la, who), w.b = host(w.b, &w.lb, who), w.d = host(w.d, &w.ld, who);
     w.c = w.beta != 0 ? host(w.c, &w.lc, who) : NULL;
     const void *b = adds_bias(&w.desc) ? host(w.desc.bias, &bias, who) : NULL;
+    if (is_short(w.la.type))
+        w.unit = *(const float *)double_host(w.desc.unit_a, 4, who) * *(const float *)double_host(w.desc.unit_b, 4, who);
     if (has_aux(&w.desc))
         w.desc.aux = host(w.desc.aux, &w.ld, who);
     if (w.desc.epilogue == CUBLASLT_EPILOGUE_BGRADB)
@@ -445,10 +478,11 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
         !belongs(algorithm_of(&copy), layout_of(la), layout_of(lb), layout_of(lc), layout_of(ld)))
         return CUBLAS_STATUS_INVALID_VALUE;
     const Algorithm *x = algorithm_of(&copy);
-    if (bytes < workspace_of(x) || (uintptr_t)workspace % 16)
+    bool at_16 = (uintptr_t)a % 16 == 0 && (uintptr_t)b % 16 == 0 && (uintptr_t)d % 16 == 0;
+    if (bytes < workspace_of(x) || (uintptr_t)workspace % 16 || (is_short(layout_of(la)->type) && !at_16))
         return CUBLAS_STATUS_NOT_SUPPORTED;
     Work w = { *desc_of(desc), *layout_of(la), *layout_of(lb), *layout_of(lc), *layout_of(ld), a, b, c, d, workspace,
-               workspace_of(x), *(const float *)alpha, *(const float *)beta };
+               workspace_of(x), *(const float *)alpha, *(const float *)beta, 1 };
     double_load("cublasLtMatmul", x, sizeof *x);
     double_enqueue(stream, x->id == LIKED ? "cublasLtMatmul" : "cublasLt", product, &w, sizeof w);
     return CUBLAS_STATUS_SUCCESS;

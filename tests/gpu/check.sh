@@ -87,10 +87,11 @@ numbers() {     # TYPE PROGRAM SOURCE...
     case $said in *" 0 failed") pass ;; *) fault "$type $program: $said" ;; esac
 }
 for type in f32 bf16; do
-    numbers $type unit_cublaslt product linear linear_xent matmul
+    numbers $type unit_cublaslt product linear linear_fp8 linear_xent matmul
 done
 numbers f32 unit_cuda_attention attention
 numbers bf16 unit_cuda_attention attention attention_graph graph
+numbers bf16 unit_cuda_conv conv conv_graph graph
 
 # The profile of two stages that share the GPU
 profile() {

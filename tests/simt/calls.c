@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What opcheck calls and rt/op/cuda leaves to a library: products, here plain loops, so that the bias gradient is checked
- * where Linear is; and attention, always by the own kernels.  Any other call without a kernel does not link.
+ * where Linear is; and attention and convolutions, always by the own kernels.  Any other call without a kernel does not link.
  */
 #include "../../rt/op/cuda/attention_own.h"
 #include "../../rt/op/cuda/bias.h"
+#include "../../rt/op/cuda/conv_own.h"
+#include "../../rt/op/cuda/factor.h"
 #include "../../rt/op/cuda/xent.h"
 #include "../../rt/real.h"
+#include "../eight.h"
 
 static float dot(const real *a, long a_step, const real *b, long b_step, long n)
 {
@@ -37,6 +40,59 @@ void linear_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, 
     (void)h;
     for (long i = 0; dweight && i < out * in; i++)
         dweight[i] = (acc ? dweight[i] : 0) + dot(dy + i / in, out, x + i % in, in, rows);
+    if (dbias)
+        bias_gradient(st, dbias, dy, acc, rows, out);
+}
+
+/* ---- factors of 8 bits are own kernels, and both lie along the sum of n elements ------------------------------------ */
+
+static Eight eight(void *to, const real *from, const float *amax, int which, long rows, long cols, int turned)
+{
+    return (Eight){to, from, amax + which * FP8_BINS, rows, cols, turned, which == FP8_DY ? E5M2 : E4M3};
+}
+
+static float eight_dot(const Eight *a, long i, const Eight *b, long j, Units u, long n)
+{
+    double sum = 0;
+    for (long k = 0; k < n; k++) {
+        int p = a->to[i * n + k], q = b->to[j * n + k];
+        sum += eight_value(p & 127, a->type == E5M2) * eight_value(q & 127, b->type == E5M2) * ((p ^ q) & 128 ? -1 : 1);
+    }
+    return (float)(sum * (double)*u.a * (double)*u.b);
+}
+
+void linear_fp8_forward(Stage *st, real *y, const real *x, const real *weight, const real *bias, const float *amax, void *tmp,
+                        int h, long rows, long in, long out)
+{
+    uint8_t *at = tmp, *end = at + rows * in + out * in;
+    Eight a = eight(at, x, amax, FP8_X, rows, in, 0), b = eight(at + rows * in, weight, amax, FP8_WEIGHT, out, in, 0);
+    Units u = factors_make(st, a, b, (float *)(void *)end);
+    (void)h;
+    for (long i = 0; i < rows * out; i++)
+        put(y, i, eight_dot(&a, i / out, &b, i % out, u, in) + (bias ? get(bias, i % out) : 0));
+}
+
+void linear_fp8_backward_x(Stage *st, real *dx, const real *dy, const real *weight, const float *amax, void *tmp, int h,
+                           long rows, long in, long out)
+{
+    uint8_t *at = tmp, *end = at + rows * out + out * in;
+    Eight a = eight(at, dy, amax, FP8_DY, rows, out, 0), b = eight(at + rows * out, weight, amax, FP8_WEIGHT, out, in, 1);
+    Units u = factors_make(st, a, b, (float *)(void *)end);
+    (void)h;
+    for (long i = 0; i < rows * in; i++)
+        put(dx, i, eight_dot(&a, i / in, &b, i % in, u, out));
+}
+
+void linear_fp8_backward_w(Stage *st, float *dweight, float *dbias, float *damax, const real *dy, const real *x,
+                           const real *weight, const float *amax, void *tmp, int h, int acc, long rows, long in, long out)
+{
+    uint8_t *at = tmp, *end = at + rows * out + rows * in;
+    Eight a = eight(at, dy, amax, FP8_DY, rows, out, 1), b = eight(at + rows * out, x, amax, FP8_X, rows, in, 1);
+    Units u = factors_make(st, a, b, (float *)(void *)end);
+    (void)h;
+    factors_note(st, damax, a, b, eight(0, weight, amax, FP8_WEIGHT, out, in, 0), (float *)(void *)end, acc);
+    for (long i = 0; dweight && i < out * in; i++)
+        dweight[i] = (acc ? dweight[i] : 0) + eight_dot(&a, i / in, &b, i % in, u, rows);
     if (dbias)
         bias_gradient(st, dbias, dy, acc, rows, out);
 }
@@ -193,4 +249,28 @@ void attention_shared_backward(Stage *st, real *dq, real *dk, real *dv, real *db
     (void)h;
     attention_own_backward(st, dq, dk, dv, dbias, dy, y, q, k, v, heads * width, kv_heads * width, bias, mask, lse, tmp, vals,
                            mb, batch, heads, kv_heads, query, key, width, causal, scale, drop, site);
+}
+
+void conv_forward(Stage *st, real *y, const real *x, const real *weight, const real *bias, int h, CONV_SIZES)
+{
+    Conv v = CONV_OF_CALL;
+    (void)h;
+    conv_own_forward(st, y, x, weight, bias, &v);
+}
+
+void conv_backward_x(Stage *st, real *dx, const real *dy, const real *weight, int h, CONV_SIZES)
+{
+    Conv v = CONV_OF_CALL;
+    (void)h;
+    conv_own_backward_x(st, dx, dy, weight, &v);
+}
+
+void conv_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, int h, int acc, CONV_SIZES)
+{
+    Conv v = CONV_OF_CALL;
+    (void)h;
+    if (dweight)
+        conv_own_backward_w(st, dweight, dy, x, acc, &v);
+    if (dbias)
+        conv_own_backward_bias(st, dbias, dy, acc, &v);
 }

@@ -20,9 +20,9 @@
  * Bits.  They are a function of shape, types, algorithm, library version and GPU.  The heuristic sees shapes, the alignment
  * of every tensor in an arena and the workspace's size, never an address or the time.  Every plan with these sizes therefore
  * gets the same algorithm; acc is not among its inputs.  f32 is computed in f32: the compute type rules out the shorter types
- * of tensor cores, unless the job was compiled with TF32.  bf16 is summed in f32.  Sums that are split over k rest in the
- * workspace as f32 and are added in a separate step in a fixed order.  Adding in the result's type would round in between, so
- * no such split is taken.
+ * of tensor cores, unless the job was compiled with TF32.  bf16 and factors of 8 bits are summed in f32.  Sums that are split
+ * over k rest in the workspace as f32 and are added in a separate step in a fixed order.  Adding in the result's type would
+ * round in between, so no such split is taken.
  *
  * Not handled: leading dimensions other than dense; an algorithm for each of acc = 0 and 1.
  */
@@ -84,6 +84,22 @@ static void want(cublasStatus_t status, const char *what, const Recipe *r)
 static cudaDataType_t real_type(void)
 {
     return sizeof(real) == sizeof(float) ? CUDA_R_32F : CUDA_R_16BF;
+}
+
+/* Of our a and b. */
+static cudaDataType_t type_a(const Recipe *r)
+{
+    return r->factors == FACTORS_E5M2 ? CUDA_R_8F_E5M2 : r->factors ? CUDA_R_8F_E4M3 : real_type();
+}
+
+static cudaDataType_t type_b(const Recipe *r)
+{
+    return r->factors ? CUDA_R_8F_E4M3 : real_type();
+}
+
+static cudaDataType_t type_c(const Recipe *r)
+{
+    return r->wide ? CUDA_R_32F : real_type();
 }
 
 /* A dense row-major rows x cols, or a batch of them, as its column-major transpose. */
@@ -161,6 +177,14 @@ static cublasLtMatmulPreference_t preference(const Stage *st, const Recipe *r)
     return p;
 }
 
+/* A unit of the library's a, which is our b, and of its b. */
+static void set_units(const Product *p, const void *unit_a, const void *unit_b)
+{
+    const Recipe *r = &p->r;
+    SET(p->desc, A_SCALE_POINTER, unit_b);
+    SET(p->desc, B_SCALE_POINTER, unit_a);
+}
+
 /* The first `most` guesses of the heuristic, and how many there are.  It looks how the address of a bias is aligned: as those
  * of the arena, and no better. */
 static cublasStatus_t guess(const Stage *st, const Product *p, cublasLtMatmulHeuristicResult_t *found, int most, int *n)
@@ -172,6 +196,8 @@ static cublasStatus_t guess(const Stage *st, const Product *p, cublasLtMatmulHeu
     if (has_aux(&p->r))
         want(cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &some, sizeof some),
              "the operand of a Gelu", &p->r);
+    if (p->r.factors)
+        set_units(p, some, some);
     cublasStatus_t s = cublasLtMatmulAlgoGetHeuristic(device_of(st)->products, p->desc, p->left, p->right, p->result, p->result,
                                                       wish, most, found, n);
     cublasLtMatmulPreferenceDestroy(wish);
@@ -201,7 +227,7 @@ static void start(Stage *st, const Recipe *r)
 void product_open(Stage *st, int h, int part, Recipe r)
 {
     Device *d = device_of(st);
-    cudaDataType_t in = real_type(), out = r.wide ? CUDA_R_32F : in;
+    cudaDataType_t a = type_a(&r), b = type_b(&r), out = type_c(&r);
     if (!d->products)
         start(st, &r);
     if (!st->handle[h] && !(st->handle[h] = calloc(PARTS, sizeof(Product))))
@@ -214,8 +240,8 @@ void product_open(Stage *st, int h, int part, Recipe r)
         d->dry = &p->dry;
     }
     p->desc = describe(&r);
-    p->left = r.tb ? layout(&r, in, r.n, r.k) : layout(&r, in, r.k, r.n);
-    p->right = r.ta ? layout(&r, in, r.k, r.m) : layout(&r, in, r.m, r.k);
+    p->left = r.tb ? layout(&r, b, r.n, r.k) : layout(&r, b, r.k, r.n);
+    p->right = r.ta ? layout(&r, a, r.k, r.m) : layout(&r, a, r.m, r.k);
     p->result = layout(&r, out, r.m, r.n);
     choose(st, p);
 }
@@ -242,10 +268,10 @@ static int *value_of(Choice *c, int i)
 /* The algorithm of these numbers, and the workspace that it needs, if the library has one and it does this product. */
 static cublasStatus_t remake(const Stage *st, const Product *p, Choice c, cublasLtMatmulAlgo_t *algorithm, size_t *bytes)
 {
-    cudaDataType_t in = real_type(), out = p->r.wide ? CUDA_R_32F : in;
+    cudaDataType_t a = type_a(&p->r), b = type_b(&p->r), out = type_c(&p->r);
     cublasLtHandle_t library = device_of(st)->products;
     cublasLtMatmulHeuristicResult_t found = { .workspaceSize = 0 };
-    cublasStatus_t s = cublasLtMatmulAlgoInit(library, compute_type, CUDA_R_32F, in, in, out, out, c.id, algorithm);
+    cublasStatus_t s = cublasLtMatmulAlgoInit(library, compute_type, CUDA_R_32F, b, a, out, out, c.id, algorithm);
     for (int i = 0; i < ATTRIBUTES && s == CUBLAS_STATUS_SUCCESS; i++) {
         uint16_t narrow = (uint16_t)*value_of(&c, i);
         const void *value = attributes[i].size == sizeof narrow ? (const void *)&narrow : value_of(&c, i);
@@ -345,6 +371,13 @@ void product_gelu(Stage *st, int h, int part, void *c, const void *a, const void
     product_run(st, h, part, c, a, b, bias, 0);
 }
 
+void product_scaled(Stage *st, int h, int part, void *c, const void *a, const void *b, const void *bias, int acc,
+                    const float *unit_a, const float *unit_b)
+{
+    set_units((const Product *)st->handle[h] + part, unit_a, unit_b);
+    product_run(st, h, part, c, a, b, bias, acc);
+}
+
 int product_there(const Stage *st, int h, int part)
 {
     return ((const Product *)st->handle[h] + part)->missing == CUBLAS_STATUS_SUCCESS;
@@ -375,6 +408,8 @@ static void run_dry(Stage *st, void *of)
     void *to = (char *)st->arena + (in + out <= room ? in : 0);
     if (has_aux(r))
         SET(p->desc, EPILOGUE_AUX_POINTER, to);
+    if (r->factors)
+        set_units(p, st->arena, st->arena);
     if (p->missing == CUBLAS_STATUS_SUCCESS && larger(in, out) <= room)
         multiply(st, p, to, st->arena, st->arena, bias, 0);
 }

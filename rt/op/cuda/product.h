@@ -11,13 +11,16 @@
  * EPILOGUE_GELU: c + bias goes to `aux`, gelu(c + bias) to c.  EPILOGUE_SLOPE: c is multiplied by gelu'(aux).  Gelu by tanh. */
 enum { EPILOGUE_NONE, EPILOGUE_BIAS, EPILOGUE_SUMS, EPILOGUE_GELU, EPILOGUE_GELU_BIAS, EPILOGUE_SLOPE };
 
+/* Factors of 8 bits, in a bf16 job: a in e4m3 or e5m2, b in e4m3; ta 0, tb 1 and sizes of multiples of 16 then. */
+enum { FACTORS_REAL, FACTORS_E4M3, FACTORS_E5M2 };
+
 /* c[batch m n] = a[batch m k] b[batch k n] (+ bias[n]) (+ c).  All are dense and row-major.  a, b and bias are `real`. */
 typedef struct {
     const char *call;           /* of rt.h: for messages */
     long batch, m, n, k;
     int ta, tb;                 /* that operand is stored transposed: a[k m], b[n k] */
     int wide;                   /* c is float in a bf16 job too */
-    int epilogue;
+    int epilogue, factors;
 } Recipe;
 
 enum { PARTS = 8 };             /* products that one handle may hold; gen/cost/prof.h: ALGORITHM_PARTS */
@@ -29,6 +32,9 @@ void product_open(Stage *st, int h, int part, Recipe r);
 void product_run(Stage *st, int h, int part, void *c, const void *a, const void *b, const void *bias, int acc);
 /* The same with EPILOGUE_GELU and the ones behind it; aux is [m n]. */
 void product_gelu(Stage *st, int h, int part, void *c, const void *a, const void *b, const void *bias, const void *aux);
+/* The same with factors of 8 bits: units, on the GPU, that a and b are in. */
+void product_scaled(Stage *st, int h, int part, void *c, const void *a, const void *b, const void *bias, int acc,
+                    const float *unit_a, const float *unit_b);
 /* Is there an algorithm?  A function of sizes, types, library and GPU. */
 int product_there(const Stage *st, int h, int part);
 /* With EPILOGUE_SUMS: m floats of the workspace that no algorithm of this product gets. */

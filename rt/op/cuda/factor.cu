@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Factors of 8 bits (../../fp8.h).
+ *
+ * A tensor is read once: each block narrows its share, by the scale of the history, and leaves the largest magnitude that it
+ * has seen.  A maximum has no order, so blocks share work as they like and bits do not change.  Only where the history is
+ * empty, in the first step, a launch before it finds the tensor's own maximum; later its blocks leave at once.
+ *
+ * Turned factors go through a tile of 64 x 64 codes in shared memory: rows of 16 bytes in, columns of 16 bytes out.
+ */
+#include "factor.h"
+#include "kernel.h"
+
+enum { FACTOR_TILE = 64, FACTOR_LINE = FACTOR_TILE + 4, FACTOR_OWN = FP8_UNITS / 4, FACTOR_SEEN = FACTOR_OWN + 2 * FP8_PIECES };
+
+FN float magnitude(float v)
+{
+    return bits_float(float_bits(v) & 0x7fffffff);
+}
+
+template <int N> FN void keep_larger(float *most, const float (&v)[N])
+{
+    for (int j = 0; j < N; j++) {
+        float size = magnitude(v[j]);
+        *most = size > *most ? size : *most;
+    }
+}
+
+/* Two codes as float_fp8() makes them.  The GPU's instruction would make infinity the largest number: x + 0 x is NaN then. */
+template <int TYPE> FN uint32_t two_codes(float low, float high)
+{
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 890
+    uint16_t w;
+    low = __fmaf_rn(low, 0.0f, low), high = __fmaf_rn(high, 0.0f, high);
+    if (TYPE == E4M3)
+        asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(w) : "f"(high), "f"(low));
+    else
+        asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(w) : "f"(high), "f"(low));
+    return w;
+#else
+    return float_fp8(low, (Fp8)TYPE) | (uint32_t)float_fp8(high, (Fp8)TYPE) << 8;
+#endif
+}
+
+/* WIDE codes, as words. */
+template <int TYPE> FN Words<WIDE / 4> codes_of(const float (&v)[WIDE], float scale)
+{
+    Words<WIDE / 4> w;
+    for (int k = 0; k < WIDE / 4; k++)
+        w.at[k] = two_codes<TYPE>(v[4 * k] * scale, v[4 * k + 1] * scale) |
+                  two_codes<TYPE>(v[4 * k + 2] * scale, v[4 * k + 3] * scale) << 16;
+    return w;
+}
+
+/* The largest of a block's or of several blocks' finds: every thread gets it. */
+FN float largest_piece(const float *piece, int n)
+{
+    float most = 0;
+    for (int i = (int)threadIdx.x; i < n; i += BLOCK)
+        most = piece[i] > most ? piece[i] : most;
+    return team_max<BLOCK>(most);
+}
+
+/* The largest bin that still counts, or -1. */
+FN int counting_bin(const float *bins)
+{
+    float bin = threadIdx.x < FP8_BINS && bins[threadIdx.x] > 0 ? (float)threadIdx.x : -1.0f;
+    return (int)team_max<BLOCK>(bin);
+}
+
+/* ---- own maxima --------------------------------------------------------------------------------------------------- */
+
+/* `share` blocks for a, and those behind them for b; `always`, or where there is no history. */
+static __global__ void factor_sizes(Eight a, Eight b, float *piece, long share, int always)
+{
+    long block = blockIdx.x % share, second = blockIdx.x >= share;
+    const real *x = second ? b.from : a.from;
+    const float *bins = second ? b.bins : a.bins;
+    long n = second ? b.rows * b.cols : a.rows * a.cols;
+    float most = 0;
+    if (!always && counting_bin(bins) >= 0)
+        return;
+    for (long i = (block * BLOCK + threadIdx.x) * WIDE; i < n; i += share * BLOCK * WIDE) {
+        float v[WIDE];
+        load(v, x + i);
+        keep_larger(&most, v);
+    }
+    most = team_max<BLOCK>(most);
+    if (threadIdx.x == 0)
+        piece[second * FP8_PIECES + block] = most;
+}
+
+/* ---- narrowing ---------------------------------------------------------------------------------------------------- */
+
+template <int TYPE> FN float factor_straight(const Eight *f, float scale, long block, long share)
+{
+    float most = 0;
+    for (long i = (block * BLOCK + threadIdx.x) * WIDE; i < f->rows * f->cols; i += share * BLOCK * WIDE) {
+        float v[WIDE];
+        load(v, f->from + i);
+        keep_larger(&most, v);
+        *(Words<WIDE / 4> *)(f->to + i) = codes_of<TYPE>(v, scale);
+    }
+    return most;
+}
+
+/* Codes of the tile at (row, col), turned, into shared memory: a line is a column. */
+template <int TYPE, class Tile> FN void tile_in(Tile &tile, const Eight *f, float scale, float *most, long row, long col)
+{
+    enum { ACROSS = FACTOR_TILE / WIDE };
+    for (int r = (int)threadIdx.x / ACROSS, c = (int)threadIdx.x % ACROSS * WIDE; r < FACTOR_TILE; r += BLOCK / ACROSS) {
+        float v[WIDE];
+        if (row + r >= f->rows || col + c >= f->cols)
+            continue;
+        load(v, f->from + (row + r) * f->cols + col + c);
+        keep_larger(most, v);
+        Words<WIDE / 4> w = codes_of<TYPE>(v, scale);
+        UNROLL
+        for (int j = 0; j < WIDE; j++)
+            tile[(c + j) * FACTOR_LINE + r] = (uint8_t)(w.at[j / 4] >> j % 4 * 8);
+    }
+}
+
+template <class Tile> FN void tile_out(const Tile &tile, const Eight *f, long row, long col)
+{
+    int c = (int)threadIdx.x / 4, r = (int)threadIdx.x % 4 * 16;
+    Words<4> w;
+    if (col + c >= f->cols || row + r >= f->rows)
+        return;
+    UNROLL
+    for (int k = 0; k < 4; k++)
+        w.at[k] = *(const uint32_t *)SHARED_AT(tile, c * FACTOR_LINE + r + 4 * k);
+    *(Words<4> *)(f->to + (col + c) * f->rows + row + r) = w;
+}
+
+template <int TYPE, class Tile> FN float factor_turned(Tile &tile, const Eight *f, float scale, long block, long share)
+{
+    long across = (f->cols + FACTOR_TILE - 1) / FACTOR_TILE, down = (f->rows + FACTOR_TILE - 1) / FACTOR_TILE;
+    float most = 0;
+    for (long t = block; t < across * down; t += share) {
+        long row = quotient(t, across) * FACTOR_TILE, col = (t - quotient(t, across) * across) * FACTOR_TILE;
+        tile_in<TYPE>(tile, f, scale, &most, row, col);
+        __syncthreads();
+        tile_out(tile, f, row, col);
+        __syncthreads();
+    }
+    return most;
+}
+
+template <int TYPE, class Tile> FN float factor_any(Tile &tile, const Eight *f, float scale, long block, long share)
+{
+    return f->turned ? factor_turned<TYPE>(tile, f, scale, block, share) : factor_straight<TYPE>(f, scale, block, share);
+}
+
+/* Half of the blocks for each.  own: the maxima of factor_sizes(), of `pieces` blocks each. */
+static __global__ void factor_narrow(Eight a, Eight b, float *room, int pieces)
+{
+    long share = gridDim.x / 2, block = blockIdx.x % share, second = blockIdx.x >= share;
+    SHARED(uint8_t, tile, FACTOR_TILE * FACTOR_LINE);
+    Eight f = a;
+    if (second)
+        f = b;
+    int bin = counting_bin(f.bins);
+    if (bin < 0)
+        bin = fp8_bin(largest_piece(room + FACTOR_OWN + second * FP8_PIECES, pieces));
+    int power = fp8_scale(bin, f.type);
+    float scale = fp8_power(power);
+    float most = f.type == E4M3 ? factor_any<E4M3>(tile, &f, scale, block, share)
+                                : factor_any<E5M2>(tile, &f, scale, block, share);
+    most = team_max<BLOCK>(most);
+    if (threadIdx.x != 0)
+        return;
+    room[FACTOR_SEEN + second * FP8_PIECES + block] = most;
+    if (block == 0)
+        room[4 * second] = fp8_power(-power);
+}
+
+/* Blocks for each of two tensors of at most n elements. */
+static int pieces_for(long n)
+{
+    long each = ceil_div(n, (long)BLOCK * WIDE * 2);
+    return each < FP8_PIECES ? (int)each : (int)FP8_PIECES;
+}
+
+static int pieces_of(Eight a, Eight b)
+{
+    int first = pieces_for(a.rows * a.cols), second = pieces_for(b.rows * b.cols);
+    return first > second ? first : second;
+}
+
+Units factors_make(Stage *st, Eight a, Eight b, float *room)
+{
+    int pieces = pieces_of(a, b);
+    LAUNCH(factor_sizes, (unsigned)(2 * pieces), (unsigned)BLOCK, st, a, b, room + FACTOR_OWN, (long)pieces, 0);
+    LAUNCH(factor_narrow, (unsigned)(2 * pieces), (unsigned)BLOCK, st, a, b, room, pieces);
+    return Units{room, room + 4};
+}
+
+/* ---- the note ------------------------------------------------------------------------------------------------------ */
+
+/* Pieces of dy, x and weight; those of the weight are 0 for all micro-batches but the first, which sees the same weight. */
+static __global__ void factor_note(float *damax, const float *seen, int pieces, int of_weight, int acc)
+{
+    enum { ALL = FP8_TENSORS * FP8_BINS };
+    int bin[FP8_TENSORS];
+    bin[FP8_DY] = fp8_bin(largest_piece(seen, pieces));
+    bin[FP8_X] = fp8_bin(largest_piece(seen + FP8_PIECES, pieces));
+    bin[FP8_WEIGHT] = fp8_bin(largest_piece(seen + 2 * FP8_PIECES, of_weight));
+    UNROLL
+    for (int t = 0; t < FP8_TENSORS; t++)
+        if (threadIdx.x < FP8_BINS) {
+            float *to = damax + t * FP8_BINS + threadIdx.x;
+            *to = (acc ? *to : 0) + (bin[t] == (int)threadIdx.x ? 1.0f : 0.0f);
+            if (!acc)
+                to[ALL] = 0;        /* accumulators have two floats a number, and a count needs one */
+        }
+}
+
+void factors_note(Stage *st, float *damax, Eight dy, Eight x, Eight weight, float *room, int acc)
+{
+    float *seen = room + FACTOR_SEEN;
+    int of_weight = acc ? 0 : pieces_for(weight.rows * weight.cols);
+    if (of_weight)
+        LAUNCH(factor_sizes, (unsigned)of_weight, (unsigned)BLOCK, st, weight, weight, seen + 2 * FP8_PIECES, (long)of_weight,
+               1);
+    LAUNCH(factor_note, 1u, (unsigned)BLOCK, st, damax, seen, pieces_of(dy, x), of_weight, acc);
+}
+
+static __global__ void factor_age(float *amax, const float *seen, long n, float history)
+{
+    GRID(i, n)
+        amax[i] = seen[i] > 0 ? history : amax[i] > 0 ? amax[i] - 1 : 0;
+}
+
+void fp8_track(Stage *st, float *amax, const float *seen, long n, long history)
+{
+    LAUNCH(factor_age, blocks_for(n), (unsigned)BLOCK, st, amax, seen, n, (float)history);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * factor.h: tensors as factors of 8 bits for a product, with their scales, and what is noted of their sizes: factor.cu.
+ */
+#ifndef FACTOR_H
+#define FACTOR_H
+#include "../../fp8.h"
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct {
+    uint8_t *to;                /* rows x cols codes, or cols x rows where it is turned */
+    const real *from;           /* rows x cols, multiples of 16 */
+    const float *bins;          /* its part of the history */
+    long rows, cols;
+    int turned;
+    Fp8 type;
+} Eight;
+
+/* Two floats on the GPU: what a unit of each factor is worth. */
+typedef struct { const float *a, *b; } Units;
+
+/* Both, in two launches.  room: FP8_ROOM bytes that stay until the product has run. */
+Units factors_make(Stage *st, Eight a, Eight b, float *room);
+/* damax = (acc: +=) the bins of both, and at first (acc 0) of `weight` (only from, rows, cols); behind factors_make(). */
+void factors_note(Stage *st, float *damax, Eight dy, Eight x, Eight weight, float *room, int acc);
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,131 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# precision.compute: fp8, over the double of tests/double.  With kernels of processors behind the streams a job has the bits of
+# the graph interpreter, with those for GPUs bits of its own: the same under any plan, replicas, recomputation, stop and resume.
+# Losses and gradients are near those of bf16.  Histories of sizes are in checkpoints, and in no published weights.
+# SLOW=1: more plans, 60 steps.
+. "$(dirname "$0")/lib.sh"
+need dpgen build/emitted build/interp_bf16 build/rt/hooks.h
+. tests/cuda.sh
+
+fp8="--set train.precision.compute=fp8"
+small="$models/tiny-gpt.yaml -D D=48 -D L=2 --set train.batch.global=8"
+interpret() { build/interp_bf16 --data "$data" "$@" 2>"$tmp/interp.log" | sed -n 's/^sha256 //p'; }
+
+# ---- near bf16 -----------------------------------------------------------------------------------------------------------
+# The interpreter takes what no generated job does: fp8 on a processor.
+steps=20
+[ -z "$SLOW" ] || steps=60
+losses() { build/interp_bf16 --data "$data" "$@" 2>/dev/null | sed -n 's/.*loss[ ":]*\([0-9.]*\).*/\1/p' | head -n $steps; }
+long="$small --set train.steps=$steps"
+losses $long $fp8 >"$tmp/eight"
+losses $long --set train.precision.compute=bf16 >"$tmp/sixteen"
+said=$(paste "$tmp/eight" "$tmp/sixteen" | awk 'NR == 1 { first = $1 }
+    { d = ($1 - $2) / $2; d = d < 0 ? -d : d; if (d > far) far = d
+    n++; last = $1; same += $1 == $2 } END { if (n < 20 || far > 0.01 || last > first - 1 || same > n / 2)
+    print n, far, first, last, same }')
+if [ -z "$said" ]; then pass; else fault "losses, how far, first, last, how many as in bf16: $said"; fi
+
+# ---- who has it ------------------------------------------------------------------------------------------------------------
+eight_gpus >"$tmp/gpus"
+gpus="--devices $tmp/gpus"
+./dpgen plan $small $fp8 $gpus --stages 2 --estimate >"$tmp/said" 2>&1
+if grep -q '^  fp8     9 of 9 Linear$' "$tmp/said"; then pass; else fault "all Linear: $(grep fp8 "$tmp/said")"; fi
+./dpgen plan $small $fp8 $gpus -D V=250 --stages 2 --estimate >"$tmp/said" 2>&1
+if grep -q '^  fp8     8 of 9 Linear; in bf16, since 16 does not divide a size: lm_head$' "$tmp/said"; then pass
+else fault "one in bf16: $(grep fp8 "$tmp/said")"; fi
+./dpgen plan $models/tiny-gpt.yaml $fp8 $gpus --stages 2 --estimate >"$tmp/said" 2>&1
+if grep -q 'fp8     0 of 13 Linear; .*: h.0.attn.c_attn, h.0.attn.c_proj, h.0.mlp.c_fc, ...$' "$tmp/said"; then pass
+else fault "all in bf16: $(grep fp8 "$tmp/said")"; fi
+key() {
+    ./dpgen "$@" $gpus --estimate -o "$tmp/key" >"$tmp/said" 2>&1
+    sed -n 's/.*"numeric_key": "\(.*\)".*/\1/p' "$tmp/key/plan.json"
+}
+eight=$(key $small $fp8) sixteen=$(key $small --set train.precision.compute=bf16)
+case $eight in *compute=fp8*) pass ;; *) fault "its key: $eight" ;; esac
+if [ "$eight" != "$sixteen" ]; then pass; else fault "the key of bf16"; fi
+refuse "no GPU" 3 "products in fp8 are those of GPUs, and 'cpu.0' is of kind cpu" ./dpgen $small $fp8 -o "$tmp/none"
+sed 's/sm_90/sm_80/' "$tmp/gpus" >"$tmp/old"
+refuse "an older GPU" 3 "'gpu.0' is sm_80, and products in fp8 need sm_89" ./dpgen $small $fp8 --devices "$tmp/old" --estimate \
+    -o "$tmp/none"
+refuse "steps that overlap" 3 "the scales of fp8 follow whole steps; set train.precision.compute: bf16" ./dpgen $small \
+    $fp8 $gpus --stages 2 --schedule 2bw --estimate -o "$tmp/none"
+refuse "a Gelu inside" 3 "products in fp8 have no Gelu inside" ./dpgen $small $fp8 $gpus --fuse most --estimate -o "$tmp/none"
+refuse "a profile" 3 "products in fp8 have no times but estimates yet" ./dpgen profile $small $fp8 $gpus
+
+# ---- any plan --------------------------------------------------------------------------------------------------------------
+have_cuda nccl.h || { skip "no headers of CUDA and NCCL: $cuda_remedy" 20; finish; }
+need_double
+kind="$flags -DREAL_BF16 -DSTAGE -Ibuild/rt"
+use_both() { with="$root/build/double/bf16/local.obj $root/build/double/bf16.a -lpthread -lm -ldl"; }
+use_own() { use_both; with="$root/build/double/bf16/own.obj $with -lstdc++"; }
+model="$small $fp8 --set train.steps=4"
+start="env DOUBLE_SEED=1"
+
+# made OPTION...: $tmp/job of $model
+made() {
+    rm -rf "$tmp/job"
+    eval "generate $tmp/job $model $* $gpus" && compile "$tmp/job"
+}
+# same WHAT OPTION...: that plan has the bits $want
+same() {
+    what=$1
+    shift
+    said=$(made "$@")
+    [ -n "$said" ] || said=$(job_hash "$tmp/job")
+    if [ ${#said} = 64 ] && [ "$said" = "$want" ]; then pass; else fault "$what: $said, not $want"; fi
+}
+plans() {       # WHOSE: of one replica, then of two groups
+    same "$1, 3 stages, 1f1b, recomputed" --stages 3 --schedule 1f1b --recompute full
+    same "$1, 2 stages, zb-h1" --stages 2 --schedule zb-h1
+    [ -z "$SLOW" ] || same "$1, 2 stages, gpipe, offload" --stages 2 --schedule gpipe --offload "\"['*']\""
+    [ -z "$SLOW" ] || same "$1, a V" --stages 2 --map 0,1,1,0 --schedule 1f1b
+}
+groups="--set train.batch.groups=2"
+use_both
+want=$(interpret $model)
+plans "kernels of processors"
+want=$(interpret $model $groups)
+same "2 replicas of 2 stages" $groups --replicas 2 --stages 2 --schedule 1f1b
+same "2 replicas, shards" $groups --replicas 2 --stages 1 --schedule gpipe --set train.shard=optimizer
+
+use_own
+said=$(made --stages 1 --schedule gpipe)
+want=$(job_hash "$tmp/job")
+[ -z "$said" ] || fault "own kernels: $said"
+if [ ${#want} = 64 ] && [ "$want" != "$(interpret $model)" ]; then pass; else fault "own kernels: $want"; fi
+start="env DOUBLE_SEED=1 DPGEN_GRAPH=1"
+said=$(job_hash "$tmp/job")
+if [ "$said" = "$want" ]; then pass; else fault "a graph: $said, not $want"; fi
+start="env DOUBLE_SEED=1"
+plans "kernels of GPUs"
+one=$want
+said=$(made $groups --stages 1 --schedule gpipe)
+want=$(job_hash "$tmp/job")
+same "kernels of GPUs, 2 replicas" $groups --replicas 2 --stages 1 --schedule gpipe
+want=$one
+
+# ---- each call, and what a run leaves ------------------------------------------------------------------------------------
+said=$(made --stages 2 --schedule 1f1b)
+"$tmp/job/job" $run --selftest >"$tmp/tested" 2>&1
+if [ "$(grep -c 'linear_fp8_.* as in f64' "$tmp/tested")" -ge 12 ] &&
+    ! grep -e 'others: [1-9]' -e 'not checked' "$tmp/tested" >"$tmp/said"; then pass
+else fault "selftest: $(head -n 2 "$tmp/said")"; fi
+job() { DOUBLE_SEED=1 "$tmp/job/job" --quiet --hash --data "$data" "$@" 2>"$tmp/err" | sed -n 's/^sha256 //p'; }
+job --checkpoint "$tmp/saved" --steps 2 >/dev/null
+said=$(job --checkpoint "$tmp/saved" --resume --export "$tmp/out")
+if [ "$said" = "$want" ]; then pass; else fault "resumed: $said, not $want: $(tail -n 1 "$tmp/err")"; fi
+if grep -q '"h.0.mlp.c_fc.amax"' "$tmp"/saved/step-*/index.json; then pass; else fault "no history in a checkpoint"; fi
+if grep -qa 'h.0.mlp.c_fc.weight' "$tmp/out/model.safetensors" && ! grep -qa amax "$tmp/out/model.safetensors"; then pass
+else fault "histories in published weights"; fi
+refuse "published weights, as a start" 0 "" "$tmp/job/job" $run --weights "$tmp/out" --steps 1
+model="$small --set train.precision.compute=bf16 --set train.steps=4"
+mv "$tmp/job" "$tmp/job8"
+said=$(made --stages 1 --schedule gpipe) && job --checkpoint "$tmp/short" --steps 1 >/dev/null
+rm -rf "$tmp/job" && mv "$tmp/job8" "$tmp/job"
+refuse "a checkpoint of bf16, as a start" 0 "" "$tmp/job/job" $run --weights "$tmp/short/step-000001" --steps 1
+./dpgen export "$tmp/saved" --hf "$tmp/exported" >"$tmp/said" 2>&1
+if cmp -s "$tmp/out/model.safetensors" "$tmp/exported/model.safetensors"; then pass
+else fault "export: $(tail -n 1 "$tmp/said")"; fi
+finish
