@@ -141,6 +141,8 @@ static int fold_filled(Fold *f)
     Dims d = {.n = (int)f->count[0]};
     const Attribute *a = node_attribute(f->n, "value");
     const double *with = a ? net_known(f->g, a->tensor) : NULL;
+    if (a && (!with || dims_elements(&f->g->value.at[a->tensor].dims) != 1))
+        net_refuse(f->g, "its value is not one number");
     if (f->count[0] > MOST_DIMS)
         net_refuse(f->g, "its result has more than %d axes", MOST_DIMS);
     for (int i = 0; i < d.n; i++)
