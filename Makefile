@@ -225,9 +225,9 @@ build/emitted build/compare: build/%: tests/%.c
 	@mkdir -p build
 	$(CC) -D_POSIX_C_SOURCE=200809L $(TFLAGS) -o $@ $< -lm
 
-build/fuzz: tests/fuzz.c tests/fuzz_ops.c tests/fuzz_language.c tests/fuzz.h
+build/fuzz: tests/fuzz.c tests/fuzz_ops.c tests/fuzz_language.c tests/fuzz_images.c tests/fuzz.h
 	@mkdir -p build
-	$(CC) -Itests $(TFLAGS) -o $@ tests/fuzz.c tests/fuzz_ops.c tests/fuzz_language.c
+	$(CC) -Itests $(TFLAGS) -o $@ tests/fuzz.c tests/fuzz_ops.c tests/fuzz_language.c tests/fuzz_images.c
 
 build/fuzz_jobs: tests/fuzz_jobs.c build/libgen.a
 	$(CC) $(CPPFLAGS) $(TFLAGS) -o $@ tests/fuzz_jobs.c build/libgen.a $(LIBS)

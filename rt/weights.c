@@ -248,8 +248,8 @@ static int check_parameter(Weights *x, const StateInfo *s)
         Listed *found = tensor_of(x, &p);
         bool other = strcmp(p.in.file, s->name) != 0;
         if (!found)
-            return complain(STATUS_STALE, "%s: tensor `%s` is missing%s%s%s", x->index, p.in.file,
-                            other ? "; parameter `" : "", other ? s->name : "", other ? "` is in it" : "");
+            return complain(STATUS_STALE, "%s: tensor `%s`%s%s%s is missing: are these weights of another model?", x->index,
+                            p.in.file, other ? " of parameter `" : "", other ? s->name : "", other ? "`" : "");
         found->used = true;
     }
     return DONE;

@@ -89,6 +89,10 @@ unreadable "devices/" ./dpgen plan "$model" --devices
 unreadable "docs/text.md" ./dpgen plan --from
 unreadable "dpgen profile" ./dpgen plan "$model" --profile
 unreadable "id,lower,upper,size" ./dpgen pack
+{ printf '\357\273\277'; cat "$model"; } >"$tmp/mark.yaml"
+expect "a byte order mark" ./dpgen check "$tmp/mark.yaml"
+printf '\357\273\277\357\273\277dpgen: 1\n' >"$tmp/marks.yaml"
+refuse "two byte order marks" 3 "marks.yaml:1:1: error: character U+FEFF" ./dpgen check "$tmp/marks.yaml"
 refuse "nearly the name of a file" 2 "did you mean $model?" ./dpgen check "${model%yaml}yml"
 refuse "no file" 2 "no model file" ./dpgen -o "$tmp/out"
 refuse "no folder" 2 "no folder to write" ./dpgen "$model"

@@ -1,14 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# The host's half of the cuda kernels, on the CPU: products and attention over doubles of cublasLt and cuDNN, against their
-# definition in double, f32 and bf16; and what a machine is asked before a job starts.  Only headers are needed; skipped where
-# there are none.  Where cublasLt is installed, it is asked whether it takes what it would be given.
+# The host's half of the cuda kernels, on the CPU: products, attention and convolutions over doubles of cublasLt and cuDNN,
+# against their definition in double, f32 and bf16; and what a machine is asked before a job starts.  Only headers are needed;
+# skipped where there are none.  Where cublasLt is installed, it is asked whether it takes what it would be given.
 cd "$(dirname "$0")/.." || exit 2
 . tests/cuda.sh
 if ! have_cuda cublasLt.h || ! have_cuda cudnn.h; then
     echo "cuda_host: no headers of CUDA and cuDNN: $cuda_remedy" >&2
-    echo "cuda_host: 0 passed, 0 failed, 6 skipped"
+    echo "cuda_host: 0 passed, 0 failed, 7 skipped"
     exit
 fi
 mkdir -p build
@@ -32,6 +32,8 @@ done
 program unit_cuda_attention -UREAL_BF16 rt/op/cuda/attention.c
 program unit_cuda_attention -DREAL_BF16 rt/op/cuda/attention.c rt/op/cuda/attention_graph.c rt/op/cuda/graph.c \
     tests/double/cudnn.c
+program unit_cuda_conv -UREAL_BF16 rt/op/cuda/conv.c
+program unit_cuda_conv -DREAL_BF16 rt/op/cuda/conv.c rt/op/cuda/conv_graph.c rt/op/cuda/graph.c tests/double/cudnn.c
 program unit_cuda_start '-DBUILT_FOR="86 90"' rt/op/cuda/start.c $runtime \
     tests/double/cublaslt.c
 program unit_cuda_start -DCUDNN '-DBUILT_FOR="90 100 103"' rt/op/cuda/start.c $runtime \

@@ -191,6 +191,23 @@ if [ "$want" != "$apart" ]; then pass; else fault "a Gelu in a product has the b
 refuse "tf32 without GPUs" 3 "products in tf32 are those of GPUs" ./dpgen $tiny --set train.precision.compute=tf32 \
     -o "$tmp/none"
 refuse "no GPU fuses most" 3 "only kernels for GPUs have products with a Gelu inside" ./dpgen $tiny --fuse most -o "$tmp/none"
+# A loss that a later stage adds to its own has its gradient there: it does not follow the loss.
+cat >"$tmp/two.yaml" <<'TWO'
+dpgen: 1
+model:
+  name: two_losses
+  inputs: {x: {shape: [B, 8], dtype: f32}, y: {shape: [B], dtype: i32, range: [0, 4]}}
+  graph:
+    - {op: Linear, in: x, name: a, out: 4, as: a}
+    - {op: SoftmaxCrossEntropy, targets: y, as: early}
+    - {op: Linear, in: a, name: b, out: 4}
+    - {op: SoftmaxCrossEntropy, targets: y, as: late}
+    - {op: Add, in: [early, late], as: loss}
+  loss: loss
+train: {batch: {global: 4, micro: 4}, steps: 2, optimizer: {lr: 1e-2}}
+data: {train: {format: npy, arrays: {x: x.npy, y: y.npy}}}
+TWO
+expect "a loss that a later stage adds" ./dpgen plan "$tmp/two.yaml" --devices devices/h100.yaml --stages 2 --cuts 2 --estimate
 model=$models/heads.yaml
 for type in ${SLOW:+f32} bf16; do
     own_plans $type "1 gpipe none" "2 1f1b full"

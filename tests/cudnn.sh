@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Attention on GPUs: the scratch that dpgen plans, and the graphs that cuDNN is given, planned by the real library for described
-# chips (cudnn_plans.c).  No GPU is needed, and where there is no driver a stub of it; skipped where cuDNN is not installed.
+# Attention and convolutions on GPUs: the scratch that dpgen plans, and the graphs that cuDNN is given, planned by the real
+# library for described chips (cudnn_plans.c).  No GPU is needed, and where there is no driver a stub of it; skipped where cuDNN
+# is not installed.
 #   SLOW=1 tests/cudnn.sh     more shapes and chips
 . "$(dirname "$0")/lib.sh"
 . tests/cuda.sh
@@ -63,7 +64,8 @@ fi
 folder=$(dirname "$library")
 include="-isystem $cuda/include"
 $cc -std=c11 -Wall -Wextra -Wpedantic -Werror -O1 -DREAL_BF16 -D_GNU_SOURCE -I. -Irt $include -o "$tmp/plans" \
-    tests/cudnn_plans.c rt/op/cuda/attention.c rt/op/cuda/attention_graph.c rt/op/cuda/graph.c "$library" \
+    tests/cudnn_plans.c rt/op/cuda/attention.c rt/op/cuda/attention_graph.c rt/op/cuda/conv_graph.c rt/op/cuda/graph.c \
+    "$library" \
     -Wl,--disable-new-dtags,-rpath,"$folder",-rpath-link,"$folder" 2>"$tmp/said" ||
     { cat "$tmp/said" >&2; fault "cudnn_plans.c does not build"; finish; }
 if ! ldconfig -p 2>/dev/null | grep -q 'libcuda\.so\.1'; then

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cudnn_plans.c: does cuDNN take the graphs of rt/op/cuda/attention_graph.c, and in the memory that is planned for them?
+ * cudnn_plans.c: does cuDNN take the graphs of rt/op/cuda/attention_graph.c and conv_graph.c, and in the memory that is planned
+ * for them?
  *
  *     cudnn_plans [all]       the graphs of some shapes, or of many, for chips that are described and need not be there
  *
@@ -8,10 +9,13 @@
  * backward one be exactly what attention_scratch() says on sm_90, and no more on other chips.  Shapes that
  * attention_fits() leaves to our own kernels because the library refuses them must be refused: if not, the rule can go.
  *
+ * Convolutions need a plan each way that has no more workspace than a stage: 32 MiB, less the gradient of the weight.
+ *
  * The expected size is written here once more from what the library was seen to ask for: dS in bf16 for every pair of sample
  * and head, queries rounded up to 64 and keys to 128.
  */
 #include "rt/op/cuda/attention_graph.h"
+#include "rt/op/cuda/conv_graph.h"
 #include "rt/cuda/device.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -120,6 +124,48 @@ static void plan(const Chip *c, cudnnBackendDescriptor_t chip, const Row *r, boo
     free(g);
 }
 
+/* batch height width in; yheight ywidth out; kernel, stride, pads, dilate, groups */
+typedef struct { Conv v; int how; } Images;
+static const Images images[] = {
+    { { 32, 224, 224, 3, 112, 112, 64, 7, 7, 2, 3, 3, 1, 1 }, QUICK | OTHER_CHIPS },        /* ResNet-50 */
+    { { 32, 56, 56, 64, 56, 56, 64, 3, 3, 1, 1, 1, 1, 1 }, QUICK },
+    { { 32, 56, 56, 64, 56, 56, 256, 1, 1, 1, 0, 0, 1, 1 }, OTHER_CHIPS },
+    { { 32, 56, 56, 128, 28, 28, 128, 3, 3, 2, 1, 1, 1, 1 }, OTHER_CHIPS },
+    { { 32, 14, 14, 1024, 7, 7, 2048, 1, 1, 2, 0, 0, 1, 1 }, 0 },
+    { { 32, 7, 7, 512, 7, 7, 512, 3, 3, 1, 1, 1, 1, 1 }, OTHER_CHIPS },
+    { { 16, 224, 224, 3, 224, 224, 64, 3, 3, 1, 1, 1, 1, 1 }, OTHER_CHIPS },                /* VGG-16 */
+    { { 16, 224, 224, 64, 224, 224, 64, 3, 3, 1, 1, 1, 1, 1 }, 0 },
+    { { 64, 224, 224, 3, 112, 112, 64, 7, 7, 2, 3, 3, 1, 1 }, OTHER_CHIPS },                /* little room for its channels */
+    { { 32, 112, 112, 32, 112, 112, 32, 3, 3, 1, 1, 1, 1, 32 }, QUICK | OTHER_CHIPS },      /* MobileNetV2, depthwise */
+    { { 32, 112, 112, 96, 56, 56, 96, 5, 5, 2, 2, 2, 1, 96 }, OTHER_CHIPS },                /* EfficientNet */
+    { { 32, 56, 56, 96, 56, 56, 96, 7, 7, 1, 3, 3, 1, 96 }, 0 },                            /* ConvNeXt */
+    { { 32, 224, 224, 3, 56, 56, 96, 4, 4, 4, 0, 0, 1, 1 }, 0 },
+    { { 8, 17, 17, 768, 17, 17, 192, 1, 7, 1, 0, 3, 1, 1 }, QUICK | OTHER_CHIPS },          /* Inception-v3 */
+    { { 8, 35, 35, 35, 17, 17, 45, 3, 3, 2, 0, 0, 1, 1 }, QUICK | OTHER_CHIPS },            /* sizes that divide nothing */
+    { { 4, 9, 8, 8, 5, 5, 16, 3, 3, 2, 1, 2, 1, 1 }, QUICK | OTHER_CHIPS },                 /* pads that differ */
+    { { 2, 16, 16, 32, 12, 12, 32, 3, 3, 1, 0, 0, 2, 4 }, QUICK | OTHER_CHIPS },            /* dilated, groups */
+    { { 8, 1000, 1, 64, 1000, 1, 64, 5, 1, 1, 2, 0, 1, 1 }, QUICK },                        /* one axis */
+    { { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1 }, 0 },
+};
+
+static void plan_images(const Chip *c, cudnnBackendDescriptor_t chip, const Images *r, ConvWay way)
+{
+    const Conv *v = &r->v;
+    Graph *g = calloc(1, sizeof *g);
+    Plan p = { .workspace = -1 };
+    if (!g)
+        abort();
+    g->chip = chip;
+    g->room = (32L << 20) - (way == CONV_BACKWARD_W ? (long)conv_front(v) : 0);
+    bool found = conv_plan(g, &p, way, v);
+    found && p.workspace <= g->room ? passed++ : failed++;
+    if (!found || p.workspace > g->room)
+        fprintf(stderr, "cudnn_plans: %s, way %d, %ld x %ld x %ld x %ld to %ld, kernel %ld x %ld, groups %ld: %s (%ld)\n",
+                c->name, (int)way, v->batch, v->height, v->width, v->in, v->out, v->kheight, v->kwidth, v->groups,
+                found ? "workspace" : g->failed, (long)p.workspace);
+    free(g);
+}
+
 int main(int argc, char **argv)
 {
     bool all = argc > 1 && !strcmp(argv[1], "all");
@@ -129,6 +175,10 @@ int main(int argc, char **argv)
             if ((all || rows[j].how & QUICK) && (all || i < 2) && (i == 0 || rows[j].how & OTHER_CHIPS))
                 for (int back = 0; back < 2; back++)
                     plan(&chips[i], chip, &rows[j], back);
+        for (size_t j = 0; j < sizeof images / sizeof *images; j++)
+            if ((all || images[j].how & QUICK) && (all || i < 2) && (i == 0 || images[j].how & OTHER_CHIPS))
+                for (int way = CONV_FORWARD; way <= CONV_BACKWARD_W; way++)
+                    plan_images(&chips[i], chip, &images[j], (ConvWay)way);
     }
     printf("cudnn_plans: %d passed, %d failed\n", passed, failed);
     return failed > 0;

@@ -70,4 +70,8 @@ bool make_gate(void);
 bool make_lstm(void);
 bool make_scores(void);
 bool make_experts(void);
+
+/* fuzz_images.c */
+bool make_pool(void);
+bool make_batch_norm(void);
 #endif

@@ -616,7 +616,7 @@ const Maker makers[] = {
     {10, make_linear}, {8, make_unary}, {6, make_norm}, {3, make_group_norm}, {10, make_two}, {5, make_dropout},
     {4, make_matmul},
     {4, make_attention}, {4, make_packed}, {3, make_concat}, {3, make_split}, {3, make_slice}, {4, make_reshape},
-    {2, make_resize}, {3, make_conv},
+    {2, make_resize}, {3, make_conv}, {2, make_pool}, {3, make_batch_norm},
     {3, make_transpose}, {2, make_reduce}, {3, make_embedding}, {2, make_position}, {2, make_relative},
     {2, make_parameter}, {2, make_rotary}, {2, make_gate}, {2, make_lstm}, {2, make_scores}, {2, make_experts},
     {2, make_data}, {0, NULL},

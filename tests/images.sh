@@ -155,17 +155,24 @@ if [ ${#said} = 64 ] && [ "$said" != "$reference" ]; then pass; else fault "a wr
 
 # ---- the kernels for GPUs, over the double ---------------------------------------------------------------------------
 . tests/cuda.sh
-have_cuda nccl.h || { skip "no headers of CUDA and NCCL: $cuda_remedy" 2; finish; }
+have_cuda nccl.h || { skip "no headers of CUDA and NCCL: $cuda_remedy" 5; finish; }
 need_double
 eight_gpus >"$tmp/gpus"
+over_double() { # TYPE OPTION...: two plans; in bf16 convolutions are cuDNN's
+    double=$root/build/double/$1
+    shift
+    with="$double/own.obj $double/local.obj $double.a -lpthread -lm -ldl -lstdc++" quick=
+    first=
+    for options in "--stages 1 --schedule gpipe" "--stages 3 --schedule 1f1b --recompute full"; do
+        said=$(generate "$tmp/gpu" $model $options --devices "$tmp/gpus" "$@" && compile "$tmp/gpu" &&
+            job_hash "$tmp/gpu" --steps 1)
+        [ ${#said} = 64 ] && [ "$said" = "${first:-$said}" ] && pass || fault "GPUs, $* $options: $said, not $first"
+        first=$said
+    done
+}
 use_portable
-double=$root/build/double/f32
-with="$double/own.obj $double/local.obj $double.a -lpthread -lm -ldl -lstdc++" quick=
-first=
-for options in "--stages 1 --schedule gpipe" "--stages 3 --schedule 1f1b --recompute full"; do
-    said=$(generate "$tmp/gpu" $model $options --devices "$tmp/gpus" && compile "$tmp/gpu" &&
-        job_hash "$tmp/gpu" --steps 1)
-    [ ${#said} = 64 ] && [ "$said" = "${first:-$said}" ] && pass || fault "GPUs, $options: $said, not $first"
-    first=$said
-done
+over_double f32
+use_bf16
+over_double bf16 --set train.precision.compute=bf16
+expect "convolutions of cuDNN" test "$(grep -c '^    open_conv' "$tmp/gpu/stage0.c")" -gt 3
 finish

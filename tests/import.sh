@@ -131,7 +131,8 @@ sum=$(hash_of "$in")
 # cut NAME SED: gpt2's list changed, as $tmp/NAME/model.safetensors
 cut() { mkdir "$tmp/$1" && sed "$2" "$hf/gpt2/tensors" >"$tmp/list" && "$tmp/safe" "$tmp/list" "$tmp/$1/model.safetensors"; }
 cut missing '/h.1.ln_2.bias/d'
-try "a tensor is missing" "model.safetensors: tensor .h.1.ln_2.bias. is missing" gpt2 --weights "$tmp/missing"
+try "a tensor is missing" "model.safetensors: tensor .h.1.ln_2.bias. is missing: are these weights of another model?" gpt2 \
+    --weights "$tmp/missing"
 cut more 's/^h.0.ln_1.bias .*/&\nh.0.ln_3.bias F32 24/'
 try "a tensor is left over" "no parameter takes tensor .h.0.ln_3.bias.*ignore" gpt2 --weights "$tmp/more"
 cut mask 's/^h.0.ln_1.bias .*/&\nh.0.attn.bias F32 1x1x12x12/'
@@ -235,6 +236,13 @@ wrong "a type that is not done" "dpgen does not do model type .qwen2_moe. yet: i
 wrong "a mistyped type" "model type .lama. is not known" 's/"model_type": "llama"/"model_type": "lama"/'
 wrong "no width" "there is no .hidden_size." '/"hidden_size"/d'
 wrong "a width that is a word" "hidden_size: a number is expected" 's/"hidden_size": 24/"hidden_size": "24"/'
+
+wrong "a width below 0" "config.json:12:18: error: hidden_size: at least 1 is expected, not -24" \
+    's/"hidden_size": 24/"hidden_size": -24/'
+wrong "no heads" "num_attention_heads: at least 1 is expected, not 0" 's/"num_attention_heads": 4/"num_attention_heads": 0/'
+wrong "a factor of 0" "rope_scaling.factor: more than 0 is expected, not 0" 's/"factor": 8.0/"factor": 0/'
+refuse "no folder" 2 "cannot read /nonexistent: .*; name the folder of a published model, with its config.json" \
+    ./dpgen import /nonexistent -o "$tmp/wrong.yaml"
 
 # ---- section weights --------------------------------------------------------------------------------------------------
 slip() {        # WHAT TEXT SED: of phi3's model file

@@ -263,7 +263,7 @@ static bool in_arena(const State *s)
 {
     return s->kind == S_PARAM || s->kind == S_COPY || s->kind == S_MOMENT1 || s->kind == S_MOMENT2 || s->kind == S_CENTRE
         || s->kind == S_DRIFT || s->kind == S_VALUES
-        || (s->kind == S_GRAD && s->use == 0);
+        || (s->kind == S_GRAD && s->use == 0 && !it.g->state.at[s->param].tracked);
 }
 
 static void lay_out(void)

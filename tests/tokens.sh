@@ -15,6 +15,8 @@ done
 both=$((2 * ($(wc -c <$ref/gpt2.bin) - 1024 + 2) + 1024))
 expect "two files, and a token behind each" test "$(wc -c <"$tmp/two.bin")" = $both
 expect "it says how many" grep -q "^wrote $tmp/two.bin: $(((both - 1024) / 2)) tokens of .* u16" "$tmp/told"
+expect "a folder is made" ./dpgen tokens --tokenizer $ref/gpt2.json $ref/gpt2.txt -o "$tmp/data/train_0.bin"
+expect "with the file" cmp "$tmp/data/train_0.bin" $ref/gpt2.bin
 sed 's/"id":1,/"id":70000,/' $ref/gpt2.json >"$tmp/wide.json"
 ./dpgen tokens --tokenizer "$tmp/wide.json" $ref/gpt2.txt -o "$tmp/wide.bin" >"$tmp/said" 2>&1
 expect "wide tokens" test "$(wc -c <"$tmp/wide.bin")" = $((2 * ($(wc -c <$ref/gpt2.bin) - 1024) + 1024))

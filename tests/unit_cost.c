@@ -97,6 +97,25 @@ static void test_roof(void)
     }
 }
 
+/* rows 16, in 64, out 32, factors of 8 bits.  Products 2 * 16 * 64 * 32 = 65536 operations; narrowing 3072 numbers 4 times as
+ * many, and 3 bytes each.  Operands: x 2048, weight 4096, bias 64, y 1024, amax 1536 bytes; scratch, a byte a number and 20544,
+ * twice: 56000, of which 9216 are those of narrowing. */
+static void test_eight(void)
+{
+    static const struct { const char *device; Ns want; } cases[] = {
+        {"flops: {bf16: 99TFLOP/s, fp8: 4.096GFLOP/s}, vector: 768MFLOP/s, bandwidth: 99TB/s", 1 + 16000 + 16000},
+        {"flops: {bf16: 1.024GFLOP/s}, vector: 768MFLOP/s, bandwidth: 99TB/s", 1 + 32000 + 16000},
+        {"flops: {bf16: 99TFLOP/s, fp8: 4.096GFLOP/s}, vector: 768MFLOP/s, bandwidth: 99TB/s, efficiency: {product: 0.5}",
+         1 + 32000 + 16000},
+        {"flops: {bf16: 99TFLOP/s, fp8: 99TFLOP/s}, vector: 99TFLOP/s, bandwidth: 0.576GB/s", 1 + 81223 + 16000},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        World w = world_of(strf("train: {precision: {compute: fp8}, batch: {global: 16, micro: 16}}\n"
+                                "devices: [{kind: cuda, memory: 1GiB, call: 1ns, %s}]\n", cases[i].device), NULL);
+        equal(strf("eight %zu", i), time_of(&w, 0, "linear_fp8_forward"), cases[i].want);
+    }
+}
+
 /* rows 4, in 64, out 96 in chunks of 32; x needs no gradient.  Products 2 * 4 * 64 * 96 = 49152 operations, in backward three
  * times; passes 6 * 4 * 96 = 2304 over 1536 bytes of scores, read in forward, read and written in backward.  Operands: loss 4,
  * lse 16, x 1024, weight 24576, bias 384, targets 16: 26020; in backward gradients, added to, make them 75940.  Scratch, a
@@ -306,6 +325,23 @@ static bool prepared(const char *call, Type compute, const char *kind, int64_t w
     return cost_prepared(&m, &g, &o, eval);
 }
 
+/* A Conv of stride 2, `height` pixels both ways to `made`, by kernels of `kernel`. */
+static bool prepared_conv(Type compute, int64_t height, int64_t made, int64_t kernel, int64_t before)
+{
+    const struct { const char *token; int64_t i; } numbers[] = {
+        {"height", height}, {"width", height}, {"yheight", made}, {"ywidth", made}, {"kheight", kernel}, {"kwidth", kernel},
+        {"top", before}, {"left", before}, {"stride", 2}, {"dilate", 1},
+    };
+    Model m = {0};
+    Graph g = {.compute = compute};
+    Op o = {.call = "conv_forward"};
+    *PUSH(&m.devices) = (Device){.kind = "cuda", .kernels = "cuda"};
+    *PUSH(&o.arg) = (Arg){.kind = ARG_HANDLE, .token = "h"};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        *PUSH(&o.arg) = (Arg){.kind = ARG_INT, .token = numbers[i].token, .i = numbers[i].i};
+    return cost_prepared(&m, &g, &o, false);
+}
+
 static void test_prepared(void)
 {
     static const struct { const char *what; Type compute; int64_t width; const char *absent; double drop; bool eval, want; }
@@ -330,7 +366,12 @@ static void test_prepared(void)
     equal("shared keys by oneDNN", prepared("attention_shared_forward", F32, "cpu", 64, "bias mask", 0, false), false);
     equal("shared keys by cuDNN", prepared("attention_shared_forward", BF16, "cuda", 64, "bias mask", 0, false), true);
     equal("a convolution by oneDNN", prepared("conv_forward", F32, "cpu", 64, "", 0, false), true);
-    equal("a convolution on GPUs", prepared("conv_forward", BF16, "cuda", 64, "", 0, false), false);
+    equal("a convolution in f32 on GPUs", prepared_conv(F32, 6, 6, 3, 1), false);
+    equal("a convolution in bf16 on GPUs", prepared_conv(BF16, 6, 6, 3, 1), true);
+    equal("a convolution with another pad behind", prepared_conv(BF16, 6, 4, 3, 0), true);
+    equal("a row that no window reads", prepared_conv(BF16, 7, 3, 3, 0), true);
+    equal("a pad below zero", prepared_conv(BF16, 6, 3, 1, -1), false);
+    equal("a pad below zero behind", prepared_conv(BF16, 9, 3, 3, 0), false);
     equal("steps by oneDNN", prepared("recur_forward", F32, "cpu", 64, "", 0, false), true);
     equal("steps on GPUs", prepared("recur_forward", BF16, "cuda", 64, "", 0, false), false);
     equal("a product on GPUs", prepared("linear_forward", F32, "cuda", 64, "", 0, false), true);
@@ -367,6 +408,7 @@ int main(void)
     test_crowded();
     test_prepared();
     test_roof();
+    test_eight();
     test_passes();
     test_scratch();
     test_mixed();

@@ -41,6 +41,20 @@ static bool attention_planned(const Graph *g, const Op *o, bool eval)
     return g->compute == BF16 && width % 8 == 0 && width <= 128 && plain && whole;
 }
 
+/* Images are never cut: no pad is below zero, in front or behind the last window. */
+static bool conv_planned(const Graph *g, const Op *o, bool eval)
+{
+    static const char *axes[][4] = {{"height", "yheight", "kheight", "top"}, {"width", "ywidth", "kwidth", "left"}};
+    bool whole = g->compute == BF16;
+    (void)eval;
+    for (int i = 0; i < 2; i++) {
+        int64_t n = find(o, axes[i][0])->i, made = find(o, axes[i][1])->i, kernel = find(o, axes[i][2])->i;
+        int64_t before = find(o, axes[i][3])->i, stride = find(o, "stride")->i, apart = find(o, "dilate")->i;
+        whole &= before >= 0 && (made - 1) * stride + apart * (kernel - 1) + 1 - n - before > -stride;
+    }
+    return whole;
+}
+
 /* Calls with a handle that a library leaves to its other kernels, by the beginning of their names; the first row counts. */
 static const struct {
     bool graphs;                /* of the library: Library.graphs */
@@ -48,7 +62,7 @@ static const struct {
     bool (*prepares)(const Graph *g, const Op *o, bool eval);   /* NULL: never */
 } others[] = {
     {false, "attention_shared_", NULL},
-    {true, "conv_", NULL},
+    {true, "conv_", conv_planned},
     {true, "recur_", NULL},
     {true, "attention_", attention_planned},
 };

@@ -27,20 +27,16 @@ typedef struct { int drop; Ns price; Bytes worth; } Ware;
 typedef struct { int from, count; } Layer;          /* so many wares, of those equal to ware `from` */
 
 struct Knapsack {
-    Point *row[KNAPSACK_LAYERS + 1];     /* after so many layers, by ascending bytes and time; of 2 KNAPSACK_WIDTH */
+    Point *row[KNAPSACK_LAYERS + 1];     /* after so many layers, by ascending bytes and time; NULL: never used */
     int states[KNAPSACK_LAYERS + 1];
     Layer layer[KNAPSACK_LAYERS];
     int layers;
     Ware *ware;                 /* equal ones side by side */
 };
 
-/* Megabytes: only where a run is searched at all. */
 static struct Knapsack *open(Hunt *h)
 {
     struct Knapsack *x = h->knapsack = alloc(sizeof *x);
-    Point *room = alloc(sizeof *room * 2 * KNAPSACK_WIDTH * (KNAPSACK_LAYERS + 1));
-    for (int i = 0; i <= KNAPSACK_LAYERS; i++)
-        x->row[i] = room + 2 * KNAPSACK_WIDTH * i;
     x->ware = alloc(sizeof *x->ware * ((size_t)live_tensors(h->live) + 1));
     return x;
 }
@@ -98,9 +94,20 @@ static int thin(Point *row, int n)
     return n > KNAPSACK_WIDTH ? kept : n;
 }
 
+/* Room for all states of so many layers.  A search has a table for each of hundreds of plans, and few use all layers. */
+static void open_row(struct Knapsack *x, int layers)
+{
+    size_t most = 1;
+    for (int i = 0; i < layers && most < 2 * KNAPSACK_WIDTH; i++)
+        most *= 2;
+    if (!x->row[layers])
+        x->row[layers] = alloc(sizeof(Point) * most);
+}
+
 /* Row i + 1 from row i: without layer i, and with it. */
 static void add_layer(struct Knapsack *x, int i)
 {
+    open_row(x, i + 1);
     const Point *old = x->row[i];
     const Layer *l = &x->layer[i];
     Bytes bytes = x->ware[l->from].worth * l->count;
@@ -139,6 +146,7 @@ void seed_knapsack(Hunt *h)
 {
     struct Knapsack *x = h->knapsack ? h->knapsack : open(h);
     find_layers(h);
+    open_row(x, 0);
     x->row[0][0] = (Point){0};
     x->states[0] = 1;
     for (int i = 0; i < x->layers; i++)

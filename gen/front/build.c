@@ -28,7 +28,7 @@
 static const struct { const char *name, *row, *keys; } composite[] = {
     {"Split", "Slice", "axis z -1; parts n -; sizes l -"}, {"Flatten", "Reshape", ""},
     {"GlobalAvgPool", "Mean", "keep b false"}, {"InstanceNorm", "GroupNorm", "eps f 1e-5; affine b false"},
-    {"BatchNorm", "BatchNormalize", "eps f 1e-5; momentum f 0.1; track=each w step micro"},
+    {"BatchNorm", "BatchNormalize", "eps f 1e-5; momentum f 0.1; track=each w step micro; over w micro step"},
     {"LSTM", "Recur", "hidden n; bidirectional b false; weight_dropout=drop f 0"},
 };
 enum { COMPOSITES = sizeof composite / sizeof *composite };

@@ -158,6 +158,9 @@ static void join(Fuse *f, int op)
     both.loc = add->loc;
     *word(&both, "onto") = (Arg){.kind = ARG_READ, .token = "onto", .index = other->index};
     result(&both)->index = result(add)->index;
+    for (int i = 0; i < both.arg.n; i++)
+        if (both.arg.at[i].kind == ARG_WRITE && !both.arg.at[i].state)      /* a second result stays */
+            g->tensor.at[both.arg.at[i].index].op = op + 1;
     *add = both;
     f->into[op] = op + 1;
 }

@@ -56,8 +56,7 @@ static void check_text(int file, const char *text, size_t n)
         } else if (c == 0xfffd && bytes == 1) {
             err(at, "save the file as UTF-8", "byte 0x%02x is not UTF-8", (unsigned char)*p);
         } else if (diag_unsafe(c) || (c & 0xfffe) == 0xfffe) {
-            err(at, c == 0xfeff ? "save the file without a byte order mark" : "delete it",
-                "character U+%04X, which cannot be seen", (unsigned)c);
+            err(at, "delete it", "character U+%04X, which cannot be seen", (unsigned)c);
         }
     }
 }
@@ -285,8 +284,12 @@ static Node *parse(int file, const char *text, size_t n, bool made)
     return l->root;
 }
 
+/* YAML 1.2, section 5.2: a byte order mark may begin a stream. */
 Node *load_text(const char *path, const char *text, size_t n)
 {
+    size_t mark = n >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3) ? 3 : 0;
+    text += mark;
+    n -= mark;
     int file = diag_file(path, text, n);
     if (n > MOST_BYTES)
         err((Loc){ file, 1, 1 }, NULL, "more than %d bytes", MOST_BYTES);

@@ -22,7 +22,7 @@ const char *const field_harmless[] = {
     "is_encoder_decoder",
     "is_decoder", "add_cross_attention", "initializer_range", "initializer_factor", "init_std", "gradient_checkpointing",
     "output_attentions", "output_hidden_states", "output_past", "return_dict", "return_dict_in_generate", "output_scores",
-    "problem_type", "task_specific_params", "label2id", "num_labels", "classifier_dropout", "finetuning_task",
+    "problem_type", "task_specific_params", "id2label", "label2id", "num_labels", "classifier_dropout", "finetuning_task",
     "summary_activation", "summary_first_dropout", "summary_proj_to_labels", "summary_type", "summary_use_proj", "n_ctx",
     "tokenizer_class", "prefix", "max_length", "min_length", "do_sample", "temperature", "top_k", "top_p", "num_beams",
     "repetition_penalty", "vocab_file", "unsloth_version", "unsloth_fixed", "bad_words_ids", "directionality",

@@ -18,6 +18,7 @@
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 typedef struct { const Node *root; const Family *family; ConfigValues values; } Config;
 
@@ -148,6 +149,14 @@ static const char *take_turns(const Config *c, const ConfigField *f, const Node 
     return "";
 }
 
+/* A size is at least 1.  A number that may be absent is more than 0, which a template would take for absent. */
+static bool at_least(const ConfigField *f, const char *text)
+{
+    bool size = f->kind == INT, other = f->kind == REAL && f->otherwise && !*f->otherwise;
+    double x = size || other ? number_decimal(text, strlen(text)) : 1;
+    return size ? x >= 1 : x > 0;
+}
+
 static const char *given(Config *c, const ConfigField *f, const Node *n)
 {
     if (f->kind == LIST_OF) {
@@ -170,6 +179,8 @@ static const char *given(Config *c, const ConfigField *f, const Node *n)
     else if (f->kind == SAME && strcmp(n->text, value_get(&c->values, f->otherwise)))
         bad(n->loc, strf("what is done: %s", value_get(&c->values, f->otherwise)), "%s: dpgen does not do %s for model "
             "type '%s'", f->key, n->text, c->family->type);
+    else if (!at_least(f, n->text))
+        bad(n->loc, NULL, "%s: %s is expected, not %s", f->key, f->kind == INT ? "at least 1" : "more than 0", n->text);
     else
         return flag ? n->text : number_text(c, f, n->loc, n->text);
     return NULL;
@@ -264,6 +275,8 @@ int import_command(int argc, char **argv)
         misuse("--loss is for graphs, .onnx and .pt2");
     struct stat info;
     const char *path = stat(folder, &info) == 0 && S_ISDIR(info.st_mode) ? strf("%s/config.json", folder) : folder;
+    if (access(path, R_OK) != 0)
+        file_refuse(path, "name the folder of a published model, with its config.json, or a .pt2, .onnx or .bin");
     Config c = {.root = load(path)};
     if (c.root->kind != MAP)
         err(c.root->loc, NULL, "this is no config.json of a model");

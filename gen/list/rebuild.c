@@ -178,7 +178,8 @@ static int loss_back(const Plan *p, int op)
         return -1;
     while (back < g->nb && (g->op.at[back].fwd != op || strcmp(g->op.at[back].call, "xent_backward")))
         back++;
-    if (back == g->nb || seed_of(g, &g->op.at[back]) < 0)
+    int seed = back < g->nb ? seed_of(g, &g->op.at[back]) : -1;
+    if (seed < 0 || p->chunk.at[seed] != p->chunk.at[op])      /* a loss that a later chunk adds to another */
         return -1;
     for (int i = 0; i < g->op.at[back].arg.n; i++) {
         const Arg *a = &g->op.at[back].arg.at[i];

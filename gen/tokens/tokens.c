@@ -10,6 +10,7 @@
 #include "rt/tokens/tokens.h"
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { MOST = 1 << 29 };         /* so that numbers of tokens fit */
 
@@ -27,8 +28,17 @@ static void put(FILE *f, uint32_t x, int bytes)
         fputc((int)(x >> (8 * i) & 0xff), f);
 }
 
+/* A model file reads data/train_0.bin, and nothing has made data/ before.  What is wrong with it file_begin() tells. */
+static void make_folder(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (slash && slash > path)
+        mkdir(strf("%.*s", (int)(slash - path), path), 0777);
+}
+
 static void write_tokens(const char *path, const Ints *ids, int width)
 {
+    make_folder(path);
     FILE *f = file_begin(path);
     put(f, width == 2 ? 20240520 : 20240801, 4);
     put(f, width == 2 ? 1 : 7, 4);

@@ -148,13 +148,6 @@ void batchstat_forward(Stage *st, float *mean, float *var, const real *x, const 
 
 /* ---- normalising ------------------------------------------------------------------------------------------------- */
 
-static inline float rounded(float v)
-{
-    real stored;
-    put(&stored, 0, v);
-    return get(&stored, 0);
-}
-
 /* y of some rows and n channels */
 static inline void normalise(real *restrict y, const real *x, const float *mean, const float *s, const float *weight,
                              const float *bias, const real *onto, long rows, long width, long n, int relu)
@@ -162,9 +155,9 @@ static inline void normalise(real *restrict y, const real *x, const float *mean,
     for (long r = 0; r < rows; r++)
         for (long j = 0; j < n; j++) {
             float v = (get(x, r * width + j) - mean[j]) * s[j] * weight[j] + bias[j];
-            v = onto ? added(onto, r * width + j, v) : v;
-            v = relu ? rounded(v) : v;
-            put(y, r * width + j, relu && v < 0 ? 0.0f : v);
+            real stored;
+            put(&stored, 0, onto ? added(onto, r * width + j, v) : v);
+            y[r * width + j] = relu && get(&stored, 0) < 0 ? (real)0 : stored;
         }
 }
 

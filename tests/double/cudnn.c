@@ -7,8 +7,9 @@
  * rounded when it is made, so types count.  A transpose is what the library calls a reshape: the same memory under other sizes
  * and steps.  Sums go in ascending order.
  *
- * The workspace it asks for is what the library asks for attention on sm_90, and all of it is overwritten.  Which graphs the
- * library has an engine for is not known here: tests/cudnn_plans.c asks the library itself.
+ * The workspace it asks for is what the library asks for attention on sm_90, and all of it is overwritten.  For a convolution
+ * it offers an engine first that no workspace is large enough for.  Which graphs the library has an engine for is not known
+ * here: tests/cudnn_plans.c asks the library itself.
  *
  * Not handled: what graph.c does not use; ranks other than four.
  */
@@ -312,7 +313,100 @@ static void turn(Run *r, const Desc *op)
     made(r, y);
 }
 
+/* ---- convolutions --------------------------------------------------------------------------------------------------- */
+#define CONV_WAY(type, part, x, w, y, of) { CUDNN_BACKEND_OPERATION_CONVOLUTION_##type##_DESCRIPTOR, \
+    CUDNN_ATTR_OPERATION_CONVOLUTION_##part##_CONV_DESC, { CUDNN_ATTR_OPERATION_CONVOLUTION_##part##_##x, \
+    CUDNN_ATTR_OPERATION_CONVOLUTION_##part##_##w, CUDNN_ATTR_OPERATION_CONVOLUTION_##part##_##y }, of }
+static const struct {
+    cudnnBackendDescriptorType_t type;
+    cudnnBackendAttributeName_t window, name[3];
+    int result;                 /* of x, w, y */
+} ways[] = { CONV_WAY(FORWARD, FORWARD, X, W, Y, 2), CONV_WAY(BACKWARD_DATA, BWD_DATA, DX, W, DY, 0),
+             CONV_WAY(BACKWARD_FILTER, BWD_FILTER, X, DW, DY, 1) };
+enum { WAYS = sizeof ways / sizeof *ways };
+
+static int way_of(const Desc *op)
+{
+    for (int i = 0; i < WAYS; i++)
+        if (ways[i].type == op->type)
+            return i;
+    return -1;
+}
+
+static int64_t number_of(const Desc *d, cudnnBackendAttributeName_t name, int axis)
+{
+    return ((const int64_t *)find(d, name)->at)[axis];
+}
+
+/* Where the tap is that pixel `at` of y sees along an axis, -1: outside. */
+static int64_t seen(const Desc *how, const Tensor *x, int axis, int64_t at, int64_t tap)
+{
+    int64_t from = at * number_of(how, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, axis) +
+        tap * number_of(how, CUDNN_ATTR_CONVOLUTION_DILATIONS, axis) -
+        number_of(how, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, axis);
+    return from >= 0 && from < x->size[2 + axis] ? from : -1;
+}
+
+static void check_sizes(const Desc *how, const Tensor t[3])
+{
+    bool same = t[0].size[0] == t[2].size[0] && t[1].size[0] == t[2].size[1] && t[0].size[1] % t[1].size[1] == 0;
+    for (int axis = 0; axis < 2; axis++) {
+        int64_t before = number_of(how, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, axis);
+        int64_t after = number_of(how, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, axis);
+        int64_t reach = number_of(how, CUDNN_ATTR_CONVOLUTION_DILATIONS, axis) * (t[1].size[2 + axis] - 1) + 1;
+        int64_t step = number_of(how, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, axis);
+        same &= before >= 0 && after >= 0 && (t[0].size[2 + axis] + before + after - reach) / step + 1 == t[2].size[2 + axis];
+    }
+    if (!same)
+        broken("the sizes of a convolution do not match");
+}
+
+static int64_t element(const Tensor *t, int64_t a, int64_t b, int64_t c, int64_t d)
+{
+    return a * t->step[0] + b * t->step[1] + c * t->step[2] + d * t->step[3];
+}
+
+/* Every product of a convolution, with where its two factors and its sum stand. */
+static void each_product(float *const at[3], int result, const Tensor t[3], const Desc *how)
+{
+    int64_t groups = t[0].size[1] / t[1].size[1], out = t[2].size[1] / groups, taps = t[1].size[2] * t[1].size[3];
+    for (int64_t i = 0; i < elements(&t[2]); i++)
+        for (int64_t k = 0; k < t[1].size[1] * taps; k++) {
+            int64_t q = i % t[2].size[3], p = i / t[2].size[3] % t[2].size[2], o = i / t[2].size[3] / t[2].size[2];
+            int64_t sample = o / t[2].size[1], c = k / taps, row, column;
+            o %= t[2].size[1];
+            row = seen(how, &t[0], 0, p, k / t[1].size[3] % t[1].size[2]), column = seen(how, &t[0], 1, q, k % t[1].size[3]);
+            if (row < 0 || column < 0)
+                continue;
+            float *x = at[0] + element(&t[0], sample, o / out * t[1].size[1] + c, row, column);
+            float *w = at[1] + element(&t[1], o, c, k / t[1].size[3] % t[1].size[2], k % t[1].size[3]);
+            float *y = at[2] + element(&t[2], sample, o, p, q);
+            float *to[] = { x, w, y };
+            *to[result] += *to[(result + 1) % 3] * *to[(result + 2) % 3];
+        }
+}
+
+static void convolve(Run *r, const Desc *op)
+{
+    int way = way_of(op), result = ways[way].result;
+    float *at[3];
+    Tensor t[3];
+    for (int i = 0; i < 3; i++) {
+        t[i] = tensor_of(link_of(op, ways[way].name[i]));
+        if (i != result)
+            at[i] = operand(r, op, ways[way].name[i])->x;
+    }
+    check_sizes(link_of(op, ways[way].window), t);
+    Known *k = new(r, &t[result]);
+    at[result] = k->x;
+    each_product(at, result, t, link_of(op, ways[way].window));
+    made(r, k);
+}
+
 static const struct { cudnnBackendDescriptorType_t type; void (*run)(Run *, const Desc *); } operations[] = {
+    { CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, convolve },
+    { CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR, convolve },
+    { CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR, convolve },
     { CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, multiply },
     { CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, map },
     { CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR, fold },
@@ -331,7 +425,9 @@ static const Attribute *program(const Desc *plan)
 static int64_t workspace_of(const Desc *plan)
 {
     const Attribute *list = program(plan);
-    int64_t most = 256;
+    const Desc *choice = link_of(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+    const Attribute *large = find(choice, CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE);
+    int64_t most = large ? *(const int64_t *)large->at : 256;
     for (int64_t i = 0; i < list->n; i++) {
         const Desc *op = ((Desc *const *)list->at)[i];
         if (op->type != CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR)
@@ -349,27 +445,35 @@ static void perform(void *args)
     Run r = { .w = args };
     const Attribute *list = program(r.w->plan);
     size_t n = (size_t)workspace_of(r.w->plan);
-    memset(double_host(r.w->workspace, n, "cudnnBackendExecute"), 0xa5, n);
+    void *workspace = double_host(r.w->workspace, n, "cudnnBackendExecute");
+    memset(workspace, 0xa5, n);
     for (int64_t i = 0; i < list->n; i++) {
         const Desc *op = ((Desc *const *)list->at)[i];
         for (int k = 0; k < OPERATIONS; k++)
             if (operations[k].type == op->type)
                 operations[k].run(&r, op);
     }
+    memset(workspace, 0xa5, n);         /* no result lies there */
     for (int i = 0; i < r.n; i++)
         free(r.known[i].x);
 }
 
 /* ---- plans -------------------------------------------------------------------------------------------------------- */
-/* The first of two choices is an engine whose bits vary, and must not be taken. */
+/* The first choice is an engine whose bits vary, and must not be taken; of a convolution the second wants a workspace that is
+ * too large. */
 static cudnnStatus_t choose(const Desc *heuristic, int64_t most, int64_t *n, Desc **choice)
 {
     static const int varies = CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC;
+    static const int64_t large = INT64_C(1) << 40;
     const Desc *graph = link_of(heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
-    *n = most < 2 ? most : 2;
+    const Desc *op = *(Desc *const *)find(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS)->at;
+    int64_t want = way_of(op) >= 0 ? 3 : 2;
+    *n = most < want ? most : want;
     for (int64_t i = 0; i < *n; i++) {
         cudnnBackendSetAttribute(choice[i], CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &graph);
-        if (i < *n - 1)
+        if (i == 1 && want == 3)
+            cudnnBackendSetAttribute(choice[i], CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &large);
+        if (i == 0)
             cudnnBackendSetAttribute(choice[i], CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, 1, &varies);
         choice[i]->done = true;
     }

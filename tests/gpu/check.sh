@@ -91,6 +91,7 @@ for type in f32 bf16; do
 done
 numbers f32 unit_cuda_attention attention
 numbers bf16 unit_cuda_attention attention attention_graph graph
+numbers bf16 unit_cuda_conv conv conv_graph graph
 
 # The profile of two stages that share the GPU
 profile() {

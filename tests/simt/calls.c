@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What opcheck calls and rt/op/cuda leaves to a library: products, here plain loops, so that the bias gradient is checked
- * where Linear is; and attention, always by the own kernels.  Any other call without a kernel does not link.
+ * where Linear is; and attention and convolutions, always by the own kernels.  Any other call without a kernel does not link.
  */
 #include "../../rt/op/cuda/attention_own.h"
 #include "../../rt/op/cuda/bias.h"
+#include "../../rt/op/cuda/conv_own.h"
 #include "../../rt/op/cuda/factor.h"
 #include "../../rt/op/cuda/xent.h"
 #include "../../rt/real.h"
@@ -248,4 +249,28 @@ void attention_shared_backward(Stage *st, real *dq, real *dk, real *dv, real *db
     (void)h;
     attention_own_backward(st, dq, dk, dv, dbias, dy, y, q, k, v, heads * width, kv_heads * width, bias, mask, lse, tmp, vals,
                            mb, batch, heads, kv_heads, query, key, width, causal, scale, drop, site);
+}
+
+void conv_forward(Stage *st, real *y, const real *x, const real *weight, const real *bias, int h, CONV_SIZES)
+{
+    Conv v = CONV_OF_CALL;
+    (void)h;
+    conv_own_forward(st, y, x, weight, bias, &v);
+}
+
+void conv_backward_x(Stage *st, real *dx, const real *dy, const real *weight, int h, CONV_SIZES)
+{
+    Conv v = CONV_OF_CALL;
+    (void)h;
+    conv_own_backward_x(st, dx, dy, weight, &v);
+}
+
+void conv_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, int h, int acc, CONV_SIZES)
+{
+    Conv v = CONV_OF_CALL;
+    (void)h;
+    if (dweight)
+        conv_own_backward_w(st, dweight, dy, x, acc, &v);
+    if (dbias)
+        conv_own_backward_bias(st, dbias, dy, acc, &v);
 }

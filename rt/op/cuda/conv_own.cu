@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Conv: rt/op/conv.c, in f32 on the plain cores.  Images [batch height width in], weight [out in/groups kheight kwidth].
+ * Conv and ConvTranspose: rt/op/conv.c, in f32 on the plain cores.  Images [batch height width in], weight [out in/groups
+ * kheight kwidth].  conv.c says which convolutions are cuDNN's instead.
  *
  * Method.  The product is implicit: a block has 64 pixels and 64 channels of the result, and walks over the taps, 16 channels
  * of a tap at a time through shared memory.  A thread has 4 x 4 results.  The gradient of the weight has a block for 64 x 64
@@ -14,13 +15,10 @@
  */
 #include "bias.h"
 #include "columns.h"
+#include "conv_own.h"
 #include "square.h"
 
 enum { MOST_PARTS = 1 << 18 };
-
-struct Conv {
-    long batch, height, width, in, yheight, ywidth, out, kheight, kwidth, stride, top, left, dilate, groups;
-};
 
 /* A pixel of the result, and with tap (i, j) the pixel that it reads, or -1. */
 struct Pixel { long sample, row, column; };
@@ -98,22 +96,16 @@ static void convolution(Stage *st, real *to, const real *from, const real *weigh
     LAUNCH((convolve<BACK>), (unsigned)blocks, (unsigned)BLOCK, st, to, from, weight, bias, v, pixels, n, k, row, col);
 }
 
-void conv_forward(Stage *st, real *y, const real *x, const real *weight, const real *bias, int h, long batch, long height,
-                  long width, long in, long yheight, long ywidth, long out, long kheight, long kwidth, long stride, long top,
-                  long left, long dilate, long groups)
+void conv_own_forward(Stage *st, real *y, const real *x, const real *weight, const real *bias, const Conv *v)
 {
-    (void)h;
-    Conv v = {batch, height, width, in, yheight, ywidth, out, kheight, kwidth, stride, top, left, dilate, groups};
-    convolution<false>(st, y, x, weight, bias, v, batch * yheight * ywidth, out / groups, in / groups, 1, in / groups);
+    convolution<false>(st, y, x, weight, bias, *v, v->batch * v->yheight * v->ywidth, v->out / v->groups, v->in / v->groups, 1,
+                       v->in / v->groups);
 }
 
-void conv_backward_x(Stage *st, real *dx, const real *dy, const real *weight, int h, long batch, long height, long width,
-                     long in, long yheight, long ywidth, long out, long kheight, long kwidth, long stride, long top, long left,
-                     long dilate, long groups)
+void conv_own_backward_x(Stage *st, real *dx, const real *dy, const real *weight, const Conv *v)
 {
-    (void)h;
-    Conv v = {batch, height, width, in, yheight, ywidth, out, kheight, kwidth, stride, top, left, dilate, groups};
-    convolution<true>(st, dx, dy, weight, 0, v, batch * height * width, in / groups, out / groups, in / groups, 1);
+    convolution<true>(st, dx, dy, weight, 0, *v, v->batch * v->height * v->width, v->in / v->groups, v->out / v->groups,
+                      v->in / v->groups, 1);
 }
 
 /* Chunk `chunk` of `each` pixels: dweight's elements, where there is one chunk, else a part of them. */
@@ -173,16 +165,47 @@ static void weight_gradient(Stage *st, float *dweight, const real *dy, const rea
                (Columns{chunks, size, 1, chunks, 1}));
 }
 
-void conv_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, int h, int acc, long batch,
-                     long height, long width, long in, long yheight, long ywidth, long out, long kheight, long kwidth,
-                     long stride, long top, long left, long dilate, long groups)
+void conv_own_backward_w(Stage *st, float *dweight, const real *dy, const real *x, int acc, const Conv *v)
 {
-    (void)h;
-    Conv v = {batch, height, width, in, yheight, ywidth, out, kheight, kwidth, stride, top, left, dilate, groups};
-    if (dweight)
-        weight_gradient(st, dweight, dy, x, acc, v);
-    if (dbias)
-        bias_gradient(st, dbias, dy, acc, batch * yheight * ywidth, out);
+    weight_gradient(st, dweight, dy, x, acc, *v);
+}
+
+void conv_own_backward_bias(Stage *st, float *dbias, const real *dy, int acc, const Conv *v)
+{
+    bias_gradient(st, dbias, dy, acc, v->batch * v->yheight * v->ywidth, v->out);
+}
+
+/* ---- behind cuDNN -------------------------------------------------------------------------------------------------- */
+static __global__ void add_bias(real *y, const real *bias, long n, long out)
+{
+    GROUPS(i, step, WIDE, n) {
+        float s[WIDE];
+        long channel = i % out;
+        take(s, y, i, n, step);
+        for (int j = 0; j < WIDE; j++) {
+            s[j] += one(bias, channel);
+            channel = channel + 1 < out ? channel + 1 : 0;
+        }
+        leave(y, s, i, n, step);
+    }
+}
+
+static __global__ void take_part(float *to, const real *from, int acc, long n)
+{
+    GRID(i, n)
+        to[i] = acc ? to[i] + one(from, i) : one(from, i);
+}
+
+void conv_own_bias(Stage *st, real *y, const real *bias, const Conv *v)
+{
+    long n = v->batch * v->yheight * v->ywidth * v->out;
+    LAUNCH(add_bias, blocks_for(ceil_div(n, WIDE)), (unsigned)BLOCK, st, y, bias, n, v->out);
+}
+
+void conv_own_take(Stage *st, float *dweight, const real *part, int acc, const Conv *v)
+{
+    long n = v->out * (v->in / v->groups) * v->kheight * v->kwidth;
+    LAUNCH(take_part, blocks_for(n), (unsigned)BLOCK, st, dweight, part, acc, n);
 }
 
 /* ---- ConvTranspose: rt/op/conv_transpose.c ------------------------------------------------------------------------- */

@@ -5,10 +5,11 @@
  * Problem.  cuDNN fuses a graph of operations into one kernel, and wants it as opaque descriptors: each is created, its
  * attributes are set one by one, and it is finalised.  NVIDIA's own way to write that is a C++ library.
  *
- * Method.  Five functions here, one for a kind of operation, each a handful of attributes.  A tensor's identity is its
- * number.  A plan is the first engine of the library's heuristic (mode A) that can be finalised and that the library does not
- * mark as varying in its bits.  It is a function of graph, library version and chip, not of a timing.  Cost: the library
- * compiles each plan when it is opened.
+ * Method.  Six functions here, one for a kind of operation, each a handful of attributes.  A tensor's identity is its
+ * number.  A plan is the first engine of the library's heuristic (mode A) that can be finalised, that the library does not
+ * mark as varying in its bits, and whose workspace fits.  Where that is bounded, the heuristic of what always works comes
+ * next.  A plan is a function of graph, library version and chip, not of a timing.  Cost: the library compiles each plan when
+ * it is opened.
  *
  * In a step, an execution wants the addresses in one more descriptor, which cannot be filled anew once it is finalised.  So
  * there is one for each run.  It is host memory of the library, a few hundred bytes, gone before the call returns.
@@ -183,12 +184,47 @@ int graph_turn(Graph *g, int y, int x)
     return node(g, d, y, what);
 }
 
+/* Names of the attributes of a way: the numbers in front of a result and of what it is added to, the window, x, w, y. */
+#define CONV_WAY(type, part, x, w, y) { CUDNN_BACKEND_OPERATION_CONVOLUTION_##type##_DESCRIPTOR, \
+    { CUDNN_ATTR_OPERATION_CONVOLUTION_##part##_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_##part##_BETA, \
+      CUDNN_ATTR_OPERATION_CONVOLUTION_##part##_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_##part##_##x, \
+      CUDNN_ATTR_OPERATION_CONVOLUTION_##part##_##w, CUDNN_ATTR_OPERATION_CONVOLUTION_##part##_##y } }
+
+int graph_conv(Graph *g, ConvWay way, int x, int w, int y, const Window *v)
+{
+    static const struct { cudnnBackendDescriptorType_t type; cudnnBackendAttributeName_t name[6]; } ways[] = {
+        CONV_WAY(FORWARD, FORWARD, X, W, Y), CONV_WAY(BACKWARD_DATA, BWD_DATA, DX, W, DY),
+        CONV_WAY(BACKWARD_FILTER, BWD_FILTER, X, DW, DY),
+    };
+    static const char what[] = "a convolution";
+    static const cudnnDataType_t in = CUDNN_DATA_FLOAT;
+    static const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
+    static const int64_t axes = 2;
+    static const float factor[] = { 1, 0 };
+    const int operand[] = { x, w, y }, result[] = { y, x, w };
+    Desc how = create(g, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, what);
+    SET(how, CONVOLUTION_COMP_TYPE, DATA_TYPE, in);
+    SET(how, CONVOLUTION_CONV_MODE, CONVOLUTION_MODE, mode);
+    SET(how, CONVOLUTION_SPATIAL_DIMS, INT64, axes);
+    set(g, how, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, axes, v->step, what);
+    set(g, how, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, axes, v->before, what);
+    set(g, how, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, axes, v->behind, what);
+    set(g, how, CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, axes, v->apart, what);
+    finish(g, how, what);
+    Desc d = create(g, ways[way].type, what);
+    for (int i = 0; i < 2; i++)
+        set(g, d, ways[way].name[i], CUDNN_TYPE_FLOAT, 1, &factor[i], what);
+    set(g, d, ways[way].name[2], CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &how, what);
+    for (int i = 0; i < 3; i++)
+        set(g, d, ways[way].name[3 + i], CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &g->tensor[operand[i]], what);
+    return node(g, d, result[way], what);
+}
+
 /* ---- the plan ---------------------------------------------------------------------------------------------- */
 /* The library's choices, best first; their number. */
-static int64_t choices(Graph *g, Desc *list, int64_t most)
+static int64_t choices(Graph *g, cudnnBackendHeurMode_t mode, Desc *list, int64_t most)
 {
     static const char graph[] = "the graph", what[] = "the choice of an engine";
-    static const cudnnBackendHeurMode_t mode = CUDNN_HEUR_MODE_A;
     int64_t n = 0;
     Desc all = create(g, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, graph);
     set(g, all, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, g->nodes, g->node, graph);
@@ -244,20 +280,27 @@ static bool finalised(const Graph *g, Plan *p, Desc choice)
     if (trial.status == CUDNN_STATUS_SUCCESS)
         note(&trial, cudnnBackendGetAttribute(p->plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &n,
                                               &p->workspace), what);
-    return trial.status == CUDNN_STATUS_SUCCESS;
+    return trial.status == CUDNN_STATUS_SUCCESS && (!g->room || p->workspace <= g->room);
+}
+
+static bool planned(Graph *g, Plan *p, cudnnBackendHeurMode_t mode)
+{
+    enum { MOST = 24 };         /* of a convolution those with little workspace come late */
+    Desc list[MOST];
+    int64_t n = choices(g, mode, list, MOST);
+    for (int64_t i = 0; i < n; i++)
+        if (!varies(g, list[i]) && finalised(g, p, list[i]))
+            return true;
+    return false;
 }
 
 bool graph_plan(Graph *g, Plan *p)
 {
-    enum { MOST = 8 };
-    Desc list[MOST];
-    int64_t n = choices(g, list, MOST);
     p->memory = g->memory;
     for (int i = 0; i < g->memory; i++)
         p->uid[i] = g->uid[i];
-    for (int64_t i = 0; i < n; i++)
-        if (!varies(g, list[i]) && finalised(g, p, list[i]))
-            return true;
+    if (planned(g, p, CUDNN_HEUR_MODE_A) || (g->room && planned(g, p, CUDNN_HEUR_MODE_FALLBACK)))
+        return true;
     note(g, CUDNN_STATUS_NOT_SUPPORTED, "no engine");
     return false;
 }

@@ -23,6 +23,7 @@ typedef struct {
     cudnnBackendDescriptor_t chip;
     cudnnBackendDescriptor_t tensor[GRAPH_TENSORS], node[GRAPH_NODES];
     int tensors, nodes, memory;
+    int64_t room;                       /* a plan may want so many bytes of workspace; 0: any */
     int64_t uid[GRAPH_MEMORY];          /* of those in memory */
     cudnnStatus_t status;
     const char *failed;                 /* what was being made */
@@ -45,6 +46,11 @@ int graph_index(Graph *g, int y, int x, int64_t axis);
 int graph_fold(Graph *g, cudnnReduceTensorOp_t f, int y, int x);
 /* y = x with the sizes and steps of y: a transpose. */
 int graph_turn(Graph *g, int y, int x);
+/* A convolution of images [batch channels row column] by kernels [out in row column]: y of x and w, or of the other two
+ * dx of dy and w, or dw of dy and x.  Pads in front may differ from those behind; groups follow from the sizes. */
+typedef enum { CONV_FORWARD, CONV_BACKWARD_X, CONV_BACKWARD_W } ConvWay;
+typedef struct { int64_t step[2], before[2], behind[2], apart[2]; } Window;
+int graph_conv(Graph *g, ConvWay way, int x, int w, int y, const Window *v);
 
 typedef struct {
     cudnnBackendDescriptor_t plan;
