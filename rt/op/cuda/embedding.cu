@@ -2,15 +2,16 @@
  *
  * Embedding backward without atomics: dweight[r] = the sum of dy[i] over the tokens i with ids[i] = r.
  *
- * A block owns a few rows of the table and reads all ids, 1024 at a time.  Tokens of its rows go into a list in shared
- * memory, in ascending order: a thread counts the hits among its 4 ids, and a prefix sum over the block says where they go.
+ * A block owns 256 columns of a few rows of the table, and reads all ids, 1024 at a time.  Tokens of its rows go into a list in
+ * shared memory, in ascending order: a thread counts the hits among its 4 ids, and a prefix sum over the block says where they
+ * go.
  * When the list may not hold the next 1024, and at the end, it is sorted by row, tokens still ascending, and added: of the
  * tokens of a row, warp w takes w, w + 8, ..., and the 8 warps are added ascending.  So the order follows from the ids
  * alone.  Rows that the first list does not hit get zero from the first micro-batch.
  *
  * Cost: the ids are read once a block, from the cache: n x blocks x 4 bytes, with at most 32 rows a block; the rest is
- * writing the table, and reading dy once.  No scratch.  Weak: tables of a few rows, since a row belongs to one block and
- * 8 warps; n beyond some 100 000.
+ * writing the table, and reading dy once.  No scratch.  A warp loads 1/8 of the tokens of a frequent word, for its columns
+ * alone.  Weak: tables of a few rows; n beyond some 100 000.
  */
 #include "kernel.h"
 
@@ -69,12 +70,12 @@ FN void sort_by_row(int *by_row, int *start, const int *token, const unsigned ch
     __syncthreads();
 }
 
-/* to = (acc: +=) the sum of the rows of dy that `token` names. */
+/* to = (acc: +=) the sum of the rows of dy that `token` names, in the block's columns. */
 static FIELD void add_row(float *to, const int *token, int n, const real *dy, bool acc, long width)
 {
     SHARED(float, part, WARPS * SPAN);
     int step = width % WIDE ? WARP : 0, lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    for (long from = 0; from < width; from += SPAN) {
+    for (long from = (long)blockIdx.y * SPAN; from < width; from += (long)gridDim.y * SPAN) {
         long i = from + (step ? lane : lane * WIDE);
         float s[WIDE], v[WIDE];
         for (int j = 0; j < WIDE; j++)
@@ -144,7 +145,7 @@ static __global__ void scatter_rows(float *dweight, const real *dy, const int32_
             if (hits)
                 add_row(to, SHARED_AT(by_row, 0) + begin, hits, dy, add, width);
             else if (!add)
-                for (long i = threadIdx.x; i < width; i += BLOCK)
+                for (long i = (long)blockIdx.y * BLOCK + threadIdx.x; i < width; i += (long)gridDim.y * BLOCK)
                     to[i] = 0;
         }
         len = 0;
@@ -157,6 +158,6 @@ void embedding_backward(Stage *st, float *dweight, const real *dy, const int32_t
 {
     long own = rows / BLOCKS_WANTED;
     own = own < 1 ? 1 : own > OWN ? (long)OWN : own;
-    LAUNCH(scatter_rows, (unsigned)ceil_div(rows, own), (unsigned)BLOCK, st, dweight, dy, ids, acc, n, width, rows,
-           (int)own);
+    dim3 grid((unsigned)ceil_div(rows, own), (unsigned)ceil_div(width, SPAN));
+    LAUNCH(scatter_rows, grid, (unsigned)BLOCK, st, dweight, dy, ids, acc, n, width, rows, (int)own);
 }
