@@ -41,7 +41,14 @@ struct Cost {
     const Wire *wire;           /* [from * devices + to]; NULL: all as latency and link say */
     const Wire *host_wire;      /* [device]; NULL: all as host says */
     const Mover *mover;         /* [device]; NULL: all are processors */
+    const Cost *adjoined, *apart;   /* the same where the gradient of the loss stands behind it, and is one kernel with it, and
+                                   where not; NULL: itself */
 };
+/* Calls that GPUs have one kernel for: second behind first, with these operands in one buffer. */
+typedef struct { const char *first, *second, *same[2]; } CallPair;
+enum { PAIR_LOSS, PAIR_LAYERNORM, PAIR_RMSNORM, CALL_PAIRS };
+extern const CallPair call_pairs[CALL_PAIRS];
+const Cost *cost_with(const Cost *c, const Schedule *k);        /* that of plans of this schedule */
 Cost *cost(const Graph *g, const Model *m, Profile *f);         /* f NULL: estimated */
 const Cost *cost_shared(const Cost *c, const Model *m, int devices);    /* what so many devices pay: busy, c, or taking turns */
 int64_t cost_threads(const Model *m, int devices);  /* of the first devices, that keep cores busy */

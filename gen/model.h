@@ -141,6 +141,7 @@ typedef enum { AHEAD_NONE, AHEAD_OWN, AHEAD_TURN } Ahead;
 typedef struct {
     const char *name, *about;
     bool tried;                     /* where plan.schedule is auto */
+    bool adjoins;                   /* backward of the last chunk follows its forward at once */
     bool usual;                     /* the one that stands for auto where one has to */
     bool warmups;                   /* it obeys plan.warmup */
     bool depths;                    /* its lists follow from a plan: a depth for each stage; or lead and lag */

@@ -103,6 +103,7 @@ Plan *new_plan(const Graph *g, const Cost *c, const Model *m, int stages, const 
 {
     Plan *p = alloc(sizeof *p);
     int devices = stages * m->plan.replicas;
+    c = cost_with(c, schedule_of(schedule));
     *p = (Plan){.g = g, .c = c, .m = m, .schedule = schedule, .ask = ask ? *ask : (Ask){0}, .devices = devices,
                 .chunks = m->plan.chunks, .replicas = m->plan.replicas > 1 ? m->plan.replicas : 0};
     if (p->ask.map)             /* one device alone has several */
@@ -271,7 +272,7 @@ Plan *plan_from(const Options *x, const Model *m)
     if (p->devices > m->devices.n)
         fail(EXIT_MODEL, "%s is for %d devices, %s has %d", x->from, p->devices, m->path, m->devices.n);
     p->m = m = in_its_order(x, p, m);
-    p->c = cost_shared(cost(g, m, x->times), m, p->devices);
+    p->c = cost_with(cost_shared(cost(g, m, x->times), m, p->devices), schedule_of(p->schedule));
     diag_blame(x->from);
     check_order(p);
     check_part(p);

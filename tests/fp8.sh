@@ -120,6 +120,11 @@ if grep -q '"h.0.mlp.c_fc.amax"' "$tmp"/saved/step-*/index.json; then pass; else
 if grep -qa 'h.0.mlp.c_fc.weight' "$tmp/out/model.safetensors" && ! grep -qa amax "$tmp/out/model.safetensors"; then pass
 else fault "histories in published weights"; fi
 refuse "published weights, as a start" 0 "" "$tmp/job/job" $run --weights "$tmp/out" --steps 1
+model="$small --set train.precision.compute=bf16 --set train.steps=4"
+mv "$tmp/job" "$tmp/job8"
+said=$(made --stages 1 --schedule gpipe) && job --checkpoint "$tmp/short" --steps 1 >/dev/null
+rm -rf "$tmp/job" && mv "$tmp/job8" "$tmp/job"
+refuse "a checkpoint of bf16, as a start" 0 "" "$tmp/job/job" $run --weights "$tmp/short/step-000001" --steps 1
 ./dpgen export "$tmp/saved" --hf "$tmp/exported" >"$tmp/said" 2>&1
 if cmp -s "$tmp/out/model.safetensors" "$tmp/exported/model.safetensors"; then pass
 else fault "export: $(tail -n 1 "$tmp/said")"; fi

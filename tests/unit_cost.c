@@ -97,6 +97,25 @@ static void test_roof(void)
     }
 }
 
+/* rows 16, in 64, out 32, factors of 8 bits.  Products 2 * 16 * 64 * 32 = 65536 operations; narrowing 3072 numbers 4 times as
+ * many, and 3 bytes each.  Operands: x 2048, weight 4096, bias 64, y 1024, amax 1536 bytes; scratch, a byte a number and 20544,
+ * twice: 56000, of which 9216 are those of narrowing. */
+static void test_eight(void)
+{
+    static const struct { const char *device; Ns want; } cases[] = {
+        {"flops: {bf16: 99TFLOP/s, fp8: 4.096GFLOP/s}, vector: 768MFLOP/s, bandwidth: 99TB/s", 1 + 16000 + 16000},
+        {"flops: {bf16: 1.024GFLOP/s}, vector: 768MFLOP/s, bandwidth: 99TB/s", 1 + 32000 + 16000},
+        {"flops: {bf16: 99TFLOP/s, fp8: 4.096GFLOP/s}, vector: 768MFLOP/s, bandwidth: 99TB/s, efficiency: {product: 0.5}",
+         1 + 32000 + 16000},
+        {"flops: {bf16: 99TFLOP/s, fp8: 99TFLOP/s}, vector: 99TFLOP/s, bandwidth: 0.576GB/s", 1 + 81223 + 16000},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        World w = world_of(strf("train: {precision: {compute: fp8}, batch: {global: 16, micro: 16}}\n"
+                                "devices: [{kind: cuda, memory: 1GiB, call: 1ns, %s}]\n", cases[i].device), NULL);
+        equal(strf("eight %zu", i), time_of(&w, 0, "linear_fp8_forward"), cases[i].want);
+    }
+}
+
 /* rows 4, in 64, out 96 in chunks of 32; x needs no gradient.  Products 2 * 4 * 64 * 96 = 49152 operations, in backward three
  * times; passes 6 * 4 * 96 = 2304 over 1536 bytes of scores, read in forward, read and written in backward.  Operands: loss 4,
  * lse 16, x 1024, weight 24576, bias 384, targets 16: 26020; in backward gradients, added to, make them 75940.  Scratch, a
@@ -182,6 +201,46 @@ static void test_moves(void)
     equal("a fold of ten tensors on a processor", action_fixed(cpu.c, 0, K_FOLD, 10, 4000000), 500 + 3000000);
     equal("rounded down", action_fixed(cpu.c, 0, K_MERGE, 1, 1), 500);
     equal("data of a GPU come from its host", action_fixed(gpu.c, -1, K_LOAD, 1, 4000), 500 + 1000);
+}
+
+/* Of the second of a pair, what it need not read again: a sum of 4 x 64 numbers, scores of 4 x 96.  Bytes take a ns each:
+ * add 3 * 1024; ln 1024 + 2 * 16 + 1024 + 2 * 256 = 2592; the gradient of the scores 2 * 1536, and 4, 16 and 16 = 3108;
+ * update of 64 x 64 7 * 16384, clip 4; its norm 16384, and twice six partial norms: 96. */
+static void test_pairs(void)
+{
+    static const char model_head[] =
+        "dpgen: 1\n"
+        "model:\n"
+        "  name: one\n"
+        "  inputs:\n"
+        "    x: {shape: [B, 64], dtype: f32}\n"
+        "    y: {shape: [B, 64], dtype: f32}\n"
+        "    t: {shape: [B], dtype: i32, range: [0, 96]}\n"
+        "  graph:\n"
+        "    - {op: Linear, name: fc, in: x, out: 64}\n"
+        "    - {op: Add, name: sum, in: [_, y]}\n"
+        "    - {op: LayerNorm, name: ln}\n"
+        "    - {op: Linear, name: head, out: 96}\n"
+        "    - {op: SoftmaxCrossEntropy, targets: t, as: loss}\n"
+        "  loss: loss\n"
+        "train: {batch: {global: 4, micro: 4}, clip_norm: 1, optimizer: {type: adamw, lr: 0.001}}\n";
+    static const char device[] =
+        "devices: [{kind: %s, memory: 1GiB, flops: 1PFLOP/s, vector: 1PFLOP/s, bandwidth: 1GB/s, call: 900ns}]\n";
+    World cpu = world_of_model(model_head, strf(device, "cpu"), NULL);
+    World gpu = world_of_model(model_head, strf(device, "cuda"), NULL);
+    equal("an addition", time_of(&gpu, 0, "add_forward"), 900 + 3072);
+    equal("a norm behind an addition", time_of(&gpu, 0, "layernorm_forward"), 2592 - 1024);
+    equal("an update of a table of 45", time_of(&gpu, 0, "adamw_update"), 900 / 45 + 114688 + 4);
+    equal("a norm of a table of 99, two launches", time_of(&gpu, 0, "norm_partial"), 900 * 2 / 99 + 16480);
+    equal("a norm by itself", time_of(&cpu, 0, "layernorm_forward"), 900 + 2592);
+    equal("an update by itself", time_of(&cpu, 0, "adamw_update"), 900 + 114688 + 4);
+    const Cost *apart = gpu.c, *joined = cost_with(gpu.c, schedule_of("1f1b"));
+    equal("gpipe", time_of(&gpu, 0, "xent_backward"), 900 + 3108);
+    gpu.c = cost_with(gpu.c, schedule_of("1f1b"));
+    equal("backward right behind the loss", time_of(&gpu, 0, "xent_backward"), 3108 - 1536);
+    equal("the same table", cost_with(joined, schedule_of("zb-h1")) == joined, true);
+    equal("and back", cost_with(joined, schedule_of("gpipe")) == apart, true);
+    equal("a processor has one", cost_with(cpu.c, schedule_of("1f1b")) == cpu.c, true);
 }
 
 enum { A0, A1, A2, LAST };      /* devices a.0, a.1, a.2, b */
@@ -349,10 +408,12 @@ int main(void)
     test_crowded();
     test_prepared();
     test_roof();
+    test_eight();
     test_passes();
     test_scratch();
     test_mixed();
     test_moves();
+    test_pairs();
     test_links();
     test_files();
     printf("unit_cost: %d passed, %d failed\n", passed, failed);

@@ -120,6 +120,20 @@ static void test_chunks(const Case *k, const Plan *p)
           k->g, p->step, whole);
 }
 
+/* What the row says of itself: backward of the last chunk behind each of its forwards, with nothing between. */
+static void test_adjoins(const Case *k, const Plan *p)
+{
+    for (int d = 0; d < p->devices && schedule_of(k->row)->adjoins; d++) {
+        const Actions *list = &p->dev.at[d].order;
+        for (int i = 0; i + 1 < list->n; i++) {
+            const Action *f = &list->at[i], *b = f + 1;
+            bool last = f->kind == K_F && f->chunk == plan_chunks(p) - 1;
+            check(!last || ((b->kind == K_B || b->kind == K_I) && b->chunk == f->chunk && b->mb == f->mb),
+                  "%s p=%d m=%d v=%d g=%d: something stands behind forward of %d", k->row, k->p, k->m, k->v, k->g, f->mb);
+        }
+    }
+}
+
 /* Free: the form does not hold, and only the peak is bounded. */
 static void test_case(const Case *k, bool free)
 {
@@ -137,6 +151,7 @@ static void test_case(const Case *k, bool free)
     check_order(p);
     check_comm(p);
     check_sim(p);
+    test_adjoins(k, p);
     mem_unplaced(p);
     Ns unit = (Ns)UNIT_MS * 1000000;
     check(free || llabs(p->step - want * unit) <= want * unit / 200, "%s p=%d m=%d v=%d g=%d: %" PRId64 " ns for %" PRId64

@@ -3,9 +3,11 @@
 # A training step of convolutional models with kernels: onednn, against the sum of its convolutions in oneDNN, and beside
 # PyTorch's step where Python has torch, and for models other than ResNet-50 and VGG-16 torchvision; all in one run.
 #
-#   run.sh [-a] [-c] [-r ROUNDS] [-t THREADS] [-b BATCH] [-m "MODEL..."] [-y "TYPE..."] [-o FILE]
+#   run.sh [-a] [-c] [-i ISA] [-r ROUNDS] [-t THREADS] [-b BATCH] [-m "MODEL..."] [-y "TYPE..."] [-o FILE]
 #
 # -a: the ten convolutional files of examples/ that torchvision has, in place of ResNet-50 and VGG-16; or -m names them.
+# -i: the instruction set of the step and of the floor, x86-64-v3 or x86-64-v4; otherwise the best of this machine.  PyTorch
+#     takes what it finds.
 #
 # Programs take turns, ROUNDS times (3).  A run of a step has three, of which the first is dropped, for it pays for page faults;
 # a run counts with its median, and so does what is printed over the runs, with their range.  PyTorch is measured with both
@@ -14,12 +16,13 @@
 # difference of a run of three steps and one of one.
 set -eu
 export LC_ALL=C OMP_WAIT_POLICY=passive
-rounds=3 threads=2 batch=8 models="resnet50 vgg16" types="f32 bf16" file=/dev/stdout clock=wall
-while getopts acr:t:b:m:y:o: option; do
+rounds=3 threads=2 batch=8 models="resnet50 vgg16" types="f32 bf16" file=/dev/stdout clock=wall isa=
+while getopts aci:r:t:b:m:y:o: option; do
     case $option in
     a) models="resnet18 resnet50 vgg16 vgg16-bn densenet121 inception-v3 squeezenet mobilenetv2 efficientnet-b0"
         models="$models convnext-tiny" ;;
     c) clock=cpu ;;
+    i) isa=$OPTARG ;;
     r) rounds=$OPTARG ;;
     t) threads=$OPTARG ;;
     b) batch=$OPTARG ;;
@@ -35,10 +38,12 @@ trap 'rm -rf "$bin"' EXIT
 trap 'exit 1' HUP INT TERM
 : "${CC:=cc}" "${PYTHON:=python3}"
 : "${CFLAGS:=-O3 -march=native -ffp-contract=off -fno-math-errno -fno-trapping-math}"
-isa=x86-64-v3
 "$CC" -march=native -dM -E -x c /dev/null >"$bin/macros"
-if grep -q __AVX512F__ "$bin/macros"; then isa=x86-64-v4; fi
-if grep -q __AVX512BF16__ "$bin/macros"; then isa=x86-64-v4+bf16; fi
+if [ -n "$isa" ]; then CFLAGS="$CFLAGS -march=$isa"
+elif grep -q __AVX512BF16__ "$bin/macros"; then isa=x86-64-v4+bf16
+elif grep -q __AVX512F__ "$bin/macros"; then isa=x86-64-v4
+else isa=x86-64-v3
+fi
 torch= vision=
 if "$PYTHON" -c 'import torch' 2>"$bin/said"; then torch="last contiguous"; fi
 if "$PYTHON" -c 'import torchvision' 2>"$bin/said"; then vision=$torch; fi
@@ -124,7 +129,7 @@ while [ "$round" -lt "$rounds" ]; do
 done
 
 {
-    echo "$clock time; $(nproc) cores, $threads threads, batch $batch, $rounds rounds; of the CPU's features: $(
+    echo "$clock time; $(nproc) cores, $threads threads, batch $batch, $rounds rounds, $isa; of the CPU's features: $(
         tr ' ' '\n' </proc/cpuinfo | grep -E '^(avx2|avx512f|avx512_bf16|amx_bf16)$' | sort -u | paste -s -d ' ')"
     echo "load when it ended: $(cut -d ' ' -f 1-3 /proc/loadavg); compiler: $($CC --version | sed -n 1p)"
     [ -z "$torch" ] || echo "PyTorch $("$PYTHON" -c 'import torch; print(torch.__version__)')"

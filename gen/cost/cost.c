@@ -69,9 +69,13 @@ Cost *cost(const Graph *g, const Model *m, Profile *f)
         c->busy = busy;
         return c;
     }
-    for (int k = 0; k < c->classes; k++)
-        for (int o = 0; o < g->op.n; o++)
-            c->ns[k][o] = roof_op(&m->devices.at[first.at[k]], g->compute, &g->op.at[o]);
+    Cost *loss = new_cost(g, m, &same);
+    for (int k = 0; k < c->classes; k++) {
+        estimate(c, g, &m->devices.at[first.at[k]], k, false);
+        estimate(loss, g, &m->devices.at[first.at[k]], k, true);
+    }
+    loss->apart = c;
+    c->adjoined = on_gpus(m) ? loss : NULL;
     return c;
 }
 

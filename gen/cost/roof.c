@@ -62,13 +62,14 @@ static Ns roof(int64_t flop, int64_t rate, Bytes moved, int64_t memory)
     return work > move ? work : move;
 }
 
-Ns roof_op(const Device *d, Type compute, const Op *o)
+Ns roof_op(const Device *d, Type compute, const Op *o, Bytes less, int launches, int calls)
 {
     Speed r = speed_of(d, compute);
+    Bytes moved = o->moved - o->pass_moved - less;
     if (row(o->row)->fp8)
         r.product = d->flops[2] > 0 ? per_us(d->flops[2], d->product_share) : 2 * r.product;
-    return (d->call > 0 ? d->call : call_ns) + roof(o->pass_flop, r.other, o->pass_moved, r.memory)
-        + roof(o->flop - o->pass_flop, row(o->row)->product ? r.product : r.other, o->moved - o->pass_moved, r.memory);
+    return (d->call > 0 ? d->call : call_ns) * launches / calls + roof(o->pass_flop, r.other, o->pass_moved, r.memory)
+        + roof(o->flop - o->pass_flop, row(o->row)->product ? r.product : r.other, moved, r.memory);
 }
 
 /* A GPU adds gradients at its bandwidth and pays each launch; a processor's part is one core's, whatever its description. */

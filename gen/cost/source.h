@@ -6,14 +6,18 @@
 #define SOURCE_H
 #include "cost.h"
 
-/* roof.c: one call there, by the roofline of the device's description */
-Ns roof_op(const Device *d, Type compute, const Op *o);
+/* roof.c: one call there, by the roofline of the device's description; but for bytes that it need not read, and with so many
+ * launches for so many calls */
+Ns roof_op(const Device *d, Type compute, const Op *o, Bytes less, int launches, int calls);
 Mover roof_mover(const Device *d, Type compute);    /* for actions that call no kernel of the model */
 bool roof_alike(const Device *a, const Device *b);  /* devices that it cannot tell apart */
 
 /* links.c: what every pair of devices, and every device and its host, is joined by */
 void links_of(Cost *c, const Model *m);
 void links_measured(Cost *c, const Curve *message, Ns latency, const Curve *copy);  /* every pair alike; NULL: not measured */
+
+/* pairs.c: all calls on a device of that class; loss: its gradient stands right behind it */
+void estimate(Cost *c, const Graph *g, const Device *d, int class, bool loss);
 
 /* lookup.c: the rows of a profile */
 void priced(Cost *c, Cost *busy, const Graph *g, const Model *m, Profile *f);

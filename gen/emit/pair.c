@@ -7,20 +7,18 @@
  *
  * A kernel takes rows in any order.  So it may write a row of the second call's result before it has read other rows of the
  * first call's operands, and a pair is printed only where these share no bytes, or each row of one lies on the same row of the
- * other.  The checkers of the plan see two calls; which are pairs is decided here alone.
+ * other.  The checkers of the plan see two calls; which are printed as one is decided here alone.
  */
 #include "pair.h"
 #include <string.h>
 
-static const Pair pairs[] = {
-    {"xent_forward", "xent_backward", "xent_both", {"lse", "lse"},
+static const Pair pairs[CALL_PAIRS] = {
+    [PAIR_LOSS] = {"xent_both",
      {"loss", "lse", "2dx", "2dloss", "x", "targets", "vals", "rows", "width", "ignore", "count"}},
-    {"add_forward", "layernorm_forward", "add_layernorm_forward", {"y", "x"},
+    [PAIR_LAYERNORM] = {"add_layernorm_forward",
      {"y", "2y", "2mean", "2rstd", "a", "b", "2weight", "2bias", "2rows", "2width", "2eps"}},
-    {"add_forward", "rmsnorm_forward", "add_rmsnorm_forward", {"y", "x"},
-     {"y", "2y", "2rstd", "a", "b", "2weight", "2rows", "2width", "2eps"}},
+    [PAIR_RMSNORM] = {"add_rmsnorm_forward", {"y", "2y", "2rstd", "a", "b", "2weight", "2rows", "2width", "2eps"}},
 };
-enum { PAIRS = sizeof pairs / sizeof *pairs };
 
 int pair_word(const Op *o, const char *word)
 {
@@ -59,9 +57,9 @@ static bool keeps_operands(const Plan *p, const Call *c)
 const Pair *pair_of(const Plan *p, const Call *c)
 {
     const Op *first = &p->g->op.at[c->op], *second = &p->g->op.at[c[1].op];
-    for (int i = 0; i < PAIRS && on_gpus(p->m) && !c->again; i++)
-        if (!strcmp(first->call, pairs[i].first) && !strcmp(second->call, pairs[i].second) &&
-            c->buf.at[pair_word(first, pairs[i].same[0])] == c[1].buf.at[pair_word(second, pairs[i].same[1])] &&
+    for (int i = 0; i < CALL_PAIRS && on_gpus(p->m) && !c->again; i++)
+        if (!strcmp(first->call, call_pairs[i].first) && !strcmp(second->call, call_pairs[i].second) &&
+            c->buf.at[pair_word(first, call_pairs[i].same[0])] == c[1].buf.at[pair_word(second, call_pairs[i].same[1])] &&
             keeps_operands(p, c))
             return &pairs[i];
     return NULL;

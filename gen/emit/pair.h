@@ -7,8 +7,7 @@
 #include "plan.h"
 
 typedef struct {
-    const char *first, *second, *both;
-    const char *same[2];        /* operands of the first and the second that must be in one buffer */
+    const char *both;
     const char *word[12];       /* arguments; with a 2 in front, the second call's */
 } Pair;
 /* The pair of this call and the next; NULL: none. */

@@ -343,7 +343,7 @@ static bool run_device(Preview *v, int d)
     for (; v->next[d] < list->n; v->next[d]++) {
         const Action *a = &list->at[v->next[d]];
         v->now[d] += a->kind == K_FOLD ? v->fold[a->chunk * FOLDS + a->part] : 0;
-        if (a->kind == K_MERGE || a->kind == K_SHARE)
+        if (a->kind == K_MERGE || (a->kind == K_SHARE && a->group != 2))        /* that of ties: finish() */
             v->now[d] = finish_merge(v->finish, d, a, v->now[d]);
         if (a->mb >= 0 && a->kind != K_FOLD && !compute(v, d, a))
             break;

@@ -25,7 +25,7 @@
 
 #include <string.h>
 
-enum { PARTS = 4 };                     /* ties, norms, update; new weights */
+enum { PARTS = 6 };                     /* Action.part; 3, behind them: new weights */
 
 typedef struct { int at; bool made, wanted; } User;     /* at: forward operator of the chunk */
 typedef struct { Bytes bytes; int part; VEC(User) user; } Shared;
@@ -44,6 +44,8 @@ struct Finish {
     VEC(Given) given;           /* parameters that are shared once they are updated */
     Ints *state, *back[3];      /* by chunk: its gradients; [Action.group] of them and of parameters, what goes down the tree */
     const bool *joined;         /* plan_joined() */
+    const int *parts;           /* of the update, in their order; -1 behind the last */
+    VEC(Action) *down;          /* by device: where ties stand in front of a way down, that way */
     Sizes *with;                /* by chunk: of those that I adds to */
     Ns **update;                /* [class * PARTS + part][i]: of operators 0..i-1 */
     Ns *begin, *wire, *sent;    /* by device; [from * devices + to]; [part * devices + device] */
@@ -111,12 +113,27 @@ static void find_updates(Finish *f)
         for (int part = 0; part < PARTS && !update[part]; part++) {
             update[part] = alloc(sizeof(Ns) * ((size_t)f->x->n + 1));
             for (int o = p->g->nb; o < p->g->op.n; o++)
-                if (update_part(p, o) % 5 == part)      /* ties in front of the way down too: 5 */
+                if (update_part(p, o) == part)
                     update[part][facts_home(p->g, &p->g->op.at[o]) + 1] += call_time(p, d, o);
             for (int i = 0; i < f->x->n; i++)
                 update[part][i + 1] += update[part][i];
         }
     }
+}
+
+static void find_ways_down(Finish *f)
+{
+    static const int plain[] = {0, 1, 2, 3, -1}, tied[] = {5, 0, 1, 2, 3, -1};
+    f->down = alloc(sizeof *f->down * (size_t)f->p->devices);
+    f->parts = plain;
+    for (int d = 0; d < f->p->devices; d++)
+        for (int i = 0; i < f->p->dev.at[d].order.n; i++) {
+            const Action *k = &f->p->dev.at[d].order.at[i];
+            if (k->kind == K_SHARE && k->group == 2) {
+                *PUSH(&f->down[d]) = *k;
+                f->parts = tied;
+            }
+        }
 }
 
 Finish *finish_open(const Facts *x)
@@ -138,6 +155,7 @@ Finish *finish_open(const Facts *x)
     f->halves = alloc(sizeof(Halves *) * 2 * (size_t)(plan_levels(f->p) << plan_levels(f->p)));
     find_gradients(f);
     find_updates(f);
+    find_ways_down(f);
     return f;
 }
 
@@ -277,19 +295,19 @@ static void devices_of(Finish *f, const Shared *s, const int *chunk, bool made, 
             *PUSH(list) = d;
 }
 
-/* One state from one device to another; was: when each began this part. */
-static void transfer(Finish *f, const Shared *s, int from, int to, const Ns *was, Ns *now)
+/* One state from one device to another, with the part of that place; was: when each began it. */
+static void transfer(Finish *f, const Shared *s, int place, int from, int to, const Ns *was, Ns *now)
 {
     const Cost *c = f->p->c;
     int n = f->p->devices;
-    Ns *wire = &f->wire[wire_of(c, n, from, to)], *sent = &f->sent[s->part * n + from];
+    Ns *wire = &f->wire[wire_of(c, n, from, to)], *sent = &f->sent[place * n + from];
     wire_take(wire, later(was[from], was[to]), cost_wire(c, from, to, s->bytes));
     Ns end = *wire + cost_latency(c, from, to);
     *sent = later(*sent, end);
     now[to] = later(now[to], end) + (s->part == 1 ? action_fixed(c, to, K_GATHER, 1, 0) : 0);
 }
 
-static void exchange(Finish *f, int part, const int *chunk, Ns *now)
+static void exchange(Finish *f, int place, int part, const int *chunk, Ns *now)
 {
     Ns *was = f->begin;
     memcpy(was, now, sizeof *now * (size_t)f->p->devices);
@@ -302,14 +320,22 @@ static void exchange(Finish *f, int part, const int *chunk, Ns *now)
         for (int k = 0; k < f->made.n; k++)
             for (int j = 0; j < f->wanted.n; j++)
                 if (f->made.at[k] != f->wanted.at[j])
-                    transfer(f, s, f->made.at[k], f->wanted.at[j], was, now);
+                    transfer(f, s, place, f->made.at[k], f->wanted.at[j], was, now);
     }
 }
 
-static void wait_sends(const Finish *f, int part, Ns *now)
+static void wait_sends(const Finish *f, int place, Ns *now)
 {
-    for (int d = 0; d < f->p->devices && part >= 0; d++)
-        now[d] = later(now[d], f->sent[part * f->p->devices + d]);
+    for (int d = 0; d < f->p->devices && place >= 0; d++)
+        now[d] = later(now[d], f->sent[place * f->p->devices + d]);
+}
+
+/* The sums of ties go down the tree. */
+static void go_down(const Finish *f, Ns *now)
+{
+    for (int d = 0; d < f->p->devices; d++)
+        for (int i = 0; i < f->down[d].n; i++)
+            now[d] = finish_merge(f, d, &f->down[d].at[i], now[d]);
 }
 
 static void compute(const Finish *f, int part, const int *last, Ns *now)
@@ -326,13 +352,17 @@ Ns finish(Finish *f, const int *chunk, const int *last, Ns *now)
     Ns end = 0;
     memset(f->wire, 0, sizeof(Ns) * devices * devices);
     memset(f->sent, 0, sizeof(Ns) * PARTS * devices);
-    for (int part = 0; part < PARTS; part++) {
-        wait_sends(f, part - 1 - f->slack, now);
-        exchange(f, part, chunk, now);
+    int n = 0;
+    for (; f->parts[n] >= 0; n++) {
+        int part = f->parts[n], moves = n == 0 ? 0 : part == 0 ? -1 : part;      /* gradients go home with the first */
+        wait_sends(f, n - 1 - f->slack, now);
+        exchange(f, n, moves, chunk, now);
         compute(f, part, last, now);
+        if (part == 5)
+            go_down(f, now);
     }
-    for (int part = 0; part < PARTS; part++)
-        wait_sends(f, part, now);
+    for (int place = 0; place < n; place++)
+        wait_sends(f, place, now);
     for (int d = 0; d < f->p->devices; d++)
         end = later(end, now[d] + action_fixed(f->p->c, d, K_END, 1, 0));
     return end;

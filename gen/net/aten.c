@@ -37,8 +37,7 @@ static double real_of(const Call *c, const char *name, double otherwise)
 
 static int64_t integer(const Call *c, const char *name, int64_t otherwise)
 {
-    double x = real_of(c, name, (double)otherwise);
-    return x > 1e15 ? (int64_t)1e15 : x < -1e15 ? (int64_t)-1e15 : (int64_t)x;
+    return net_bounded(real_of(c, name, (double)otherwise));
 }
 
 /* At most `most` integers; their number */
@@ -49,7 +48,7 @@ static int list_of(const Call *c, const char *name, int64_t *to, int most)
     if (n > most)
         net_refuse(c->g, "%s has %d numbers, at most %d are expected", name, n, most);
     for (int i = 0; i < n; i++)
-        to[i] = fabs(a->number.at[i]) < 1e15 ? (int64_t)a->number.at[i] : (int64_t)1e15;
+        to[i] = net_bounded(a->number.at[i]);
     return n;
 }
 

@@ -104,6 +104,11 @@ const double *net_known(Net *g, int value)
     return v->number = number;
 }
 
+int64_t net_bounded(double x)
+{
+    return x >= -1e15 && x <= 1e15 ? (int64_t)x : x < 0 ? (int64_t)-1e15 : (int64_t)1e15;
+}
+
 int64_t net_integer(Net *g, int value, int64_t otherwise)
 {
     const double *x = net_known(g, value);

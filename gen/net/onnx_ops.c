@@ -40,7 +40,7 @@ static bool list_of(const Call *c, int in, const char *name, int64_t *to, int mo
     if (*n > most)
         net_refuse(c->g, "%s has %d numbers, at most %d are expected", name, *n, most);
     for (int i = 0; i < *n; i++)
-        to[i] = x[i] > 1e15 ? (int64_t)1e15 : x[i] < -1e15 ? (int64_t)-1e15 : (int64_t)x[i];
+        to[i] = net_bounded(x[i]);
     return x || *n;
 }
 

@@ -17,8 +17,8 @@
  * The room is the peak of the steady state, 2 floor((p+2)/2) chunks for v-half and 2 floor((p+4)/3) for v-min.  1f1b-v and
  * hanayo do not split their backward of two units.  The room of 1f1b-v is p + floor((p+4)/3).  Between devices F takes one slot
  * there, and B takes two.  On two edges of three, B of one chunk takes five, so that F, F, B and B fill the six slots of a
- * device.  hanayo has no limit.  There the slots only say who goes first, and a backward may always go ahead.  Of two lists the
- * shorter one stays: in one of them a backward waits a unit for one of a lesser slot that is not ready yet.
+ * device.  hanayo has no limit.  There the slots only say who goes first, and a backward may always go ahead.  Of three
+ * lists the shortest stays: equal slots in two orders, and a backward that waits a unit for one of a lesser slot.
  *
  * Any map: a list made by hand for one map waits in a circle under another.  There a slot only says who goes first.  For 1f1b
  * that is backward before forward, the older micro-batch, for one micro-batch the later chunk.  A chunk begins a forward only
@@ -35,11 +35,13 @@
  * Cost: actions times chunks.  Not handled: other times than F = I = W.
  */
 #include "sched.h"
+#include <limits.h>
 
 typedef struct {
     Plan *p;
     int stages, m, chunks, period, room;
     bool split, steady;         /* a backward keeps to its slot */
+    bool later;                 /* of equal slots the later micro-batch goes first, not the lesser chunk */
     bool wait;                  /* a backward waits for one of a lesser slot that may begin a unit later */
     bool dry;                   /* nothing is written */
     int *slot_f, *slot_b;       /* by chunk: of micro-batch 0 */
@@ -128,29 +130,31 @@ static Choice oldest(const Slots *x, int d)
     return best;
 }
 
-/* The lesser slot goes first; of equal ones, as hanayo has them, the later micro-batch. */
-static bool earlier(int slot, int mb, int than, int than_mb)
+/* The next forward or backward of a chunk among others: the lesser slot goes first.  Of equal ones, as hanayo has them, the
+ * lesser chunk does, or the later micro-batch. */
+static int64_t rank(const Slots *x, int c, bool forward)
 {
-    return slot != than ? slot < than : mb > than_mb;
+    int mb = (forward ? x->f : x->b)[c], tie = x->later ? x->m - mb : c;
+    return (int64_t)(forward ? due_f(x, c) : due_b(x, c)) * 2 * (x->m + x->chunks) + 2 * tie + forward;
 }
 
-/* The chunk of a device whose forward, or backward, has the least slot of those that may begin; -1: none may. */
-static int least_slot(const Slots *x, int d, bool forward, int now)
+/* The chunk of a device whose forward, or backward, is first of those that may begin; -1: none may. */
+static int first_of(const Slots *x, int d, bool forward, int now)
 {
     bool (*may)(const Slots *, int, int) = forward ? may_forward : may_backward;
-    int (*due)(const Slots *, int) = forward ? due_f : due_b, *mb = forward ? x->f : x->b, best = -1;
+    int best = -1;
     for (int c = 0; c < x->chunks; c++)
-        if (device(x, c) == d && may(x, c, now) && (best < 0 || earlier(due(x, c), mb[c], due(x, best), mb[best])))
+        if (device(x, c) == d && may(x, c, now) && (best < 0 || rank(x, c, forward) < rank(x, best, forward)))
             best = c;
     return best;
 }
 
 static Choice choose(const Slots *x, int d, int now)
 {
-    int f = least_slot(x, d, true, now), b = least_slot(x, d, false, now);
-    if (x->wait && least_slot(x, d, false, now + 1) != b)
+    int f = first_of(x, d, true, now), b = first_of(x, d, false, now);
+    if (x->wait && first_of(x, d, false, now + 1) != b)
         b = -1;
-    if (b >= 0 && (f < 0 || !earlier(due_f(x, f), x->f[f], due_b(x, b), x->b[b])))
+    if (b >= 0 && (f < 0 || rank(x, b, false) < rank(x, f, true)))
         return (Choice){x->split ? K_I : K_B, b};
     return f >= 0 ? (Choice){K_F, f} : oldest(x, d);
 }
@@ -284,10 +288,11 @@ int schedule_v_half(Plan *p)
 }
 
 /* When its last device ends. */
-static int play_hanayo(Plan *p, bool wait, bool dry)
+static int play_hanayo(Plan *p, bool later, bool wait, bool dry)
 {
     Slots x = open_slots(p, 3 * plan_chunks(p) / (2 * plan_stages(p)), 0);
     int end = 0;
+    x.later = later;
     x.wait = wait;
     x.dry = dry;
     for (int c = 0; c < x.chunks; c++) {
@@ -302,6 +307,15 @@ static int play_hanayo(Plan *p, bool wait, bool dry)
 
 int schedule_hanayo(Plan *p)
 {
-    play_hanayo(p, play_hanayo(p, true, true) < play_hanayo(p, false, true), false);
+    static const struct { bool later, wait; } way[] = {{false, false}, {true, false}, {true, true}};
+    int best = 0, least = INT_MAX;
+    for (int i = 0; i < 3; i++) {
+        int end = play_hanayo(p, way[i].later, way[i].wait, true);
+        if (end < least) {
+            least = end;
+            best = i;
+        }
+    }
+    play_hanayo(p, way[best].later, way[best].wait, false);
     return 0;
 }

@@ -66,6 +66,7 @@ void candidate_finish(Candidate *k);
 
 /* repack.c: a plan whose arenas are too large once packed is asked again, under the limits that packing leaves. */
 void repack(Candidate *k);
-/* A plan of `exact` that is slower than it expected: cuts near its own. */
+/* A plan of `exact` that is slower than was expected, under its soft limits or at all: cuts near its own. */
 void polish(Candidate *k);
+void polish_above(Candidate *k, Ns expected);
 #endif

@@ -30,7 +30,7 @@ typedef struct {                /* one graph, depth and schedule under all order
 
 static const Cost *cost_of(const Search *s, const Arranged *a, const Model *with)
 {
-    return cost_shared(cost(a->g, with, s->x->times), with, a->stages);
+    return cost_with(cost_shared(cost(a->g, with, s->x->times), with, a->stages), a->k);
 }
 
 /* What is proven of one order, and with `best` of all of them, and which one to begin with. */

@@ -520,6 +520,21 @@ static void try_buckets(Search *s)
             note_best(s, i < 0 ? best : i);
 }
 
+/* The work of the search may be spent before cuts near those of the best plan had their turn.  They have work of their own
+ * then, for --cuts is never to find a faster plan next to it.  The bound is of all lists that were to choose from. */
+static void polish_best(Search *s)
+{
+    Candidate *k = s->best < 0 ? NULL : &s->all.at[s->best];
+    if (!k || is_over(s) || s->ask.steps_left || s->ask.first_fit || !is_spent(k))
+        return;
+    int64_t work = QUESTION_WORK, *before = k->ask.work_left;
+    Ns bound = k->proof.bound;
+    k->ask.work_left = memcpy(alloc(sizeof work), &work, sizeof work);
+    polish_above(k, k->proof.value);
+    k->ask.work_left = before;
+    k->proof.bound = bound < k->proof.bound ? bound : k->proof.bound;
+}
+
 void search_all(Search *s)
 {
     s->best = -1;
@@ -532,6 +547,7 @@ void search_all(Search *s)
     if (s->all.n > 0)
         try_rival_depths(s);
     try_far(s);
+    polish_best(s);
     prove_lists(s);
     try_buckets(s);
 }

@@ -144,7 +144,9 @@ static bool suffers(const Candidate *k)
 static void tell(Candidate *k)
 {
     k->proof = below_step(k->first->said, k->best);
-    if (is_exact(k))
+    if (is_exact(k) && k->best->step < k->first->said.value)
+        k->proof.note = "found by moving cuts of the plan that was expected to be the fastest";
+    else if (is_exact(k))
         k->proof.note = strf("%.3f ms were expected, before packing took its room", (double)k->first->said.value / 1e6);
     else
         k->proof.note = k->best->said.note;
@@ -225,12 +227,12 @@ static Plan *move_cut(const Candidate *k, const Ask *ask, const Plan *best, int 
     return plan_with(k, ask, best, cuts);
 }
 
-void polish(Candidate *k)
+void polish_above(Candidate *k, Ns expected)
 {
     int most = TRIED / k->g->nf < TRIALS ? TRIED / k->g->nf : TRIALS;
     Ints *cuts = alloc(sizeof *cuts);        /* the plan that is taken keeps them in its question */
     Plan *best = k->best;
-    if (!is_free(k) || best->step <= best->said.value + best->said.value / 1024 || !part_cuts(best, cuts))
+    if (!is_free(k) || best->step <= expected + expected / 1024 || !part_cuts(best, cuts))
         return;
     Ask rough = k->ask;                 /* any arena that fits, until the last move */
     rough.steps_left = layout_budget(&k->ask);
@@ -248,9 +250,18 @@ void polish(Candidate *k)
         }
         idle = best == was ? idle + 1 : 0;
     }
-    best = best == k->best ? NULL : plan_with(k, &k->ask, k->best, cuts);
+    int64_t work = QUESTION_WORK;       /* for what was found, where looking for it took all */
+    Ask full = k->ask;
+    if (is_spent(k))
+        full.work_left = memcpy(alloc(sizeof work), &work, sizeof work);
+    best = best == k->best ? NULL : plan_with(k, &full, k->best, cuts);
     if (!best || !better(best, k->best))
         return;
     k->best = best;
     tell(k);
+}
+
+void polish(Candidate *k)
+{
+    polish_above(k, k->best->said.value);
 }

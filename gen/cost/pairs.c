@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * pairs.c: what an estimate saves where GPUs run several calls as one kernel.
+ *
+ * Problem: an operator's time by the roofline is that of a call by itself.  Some calls share a kernel with the one before them,
+ * which reads a tensor once instead of twice.  Others are rows of one launch.
+ *
+ * Method: the second call of a pair costs no launch, and does not read again what it shares with the first.  A call that shares
+ * launches pays its part of them.  Both follow from the graph alone, so times of operators still add up.  The gradient of the
+ * loss stands behind the loss in some schedules only; they have a table of their own.
+ *
+ * Cost: linear in the operators and their operands.
+ *
+ * Not handled: pairs that a plan cuts apart, makes again, or lays over each other's operands: emit/pair.c prints two calls.
+ * Measured times are those of single calls.
+ */
+#include "source.h"
+#include <string.h>
+
+const CallPair call_pairs[CALL_PAIRS] = {
+    [PAIR_LOSS] = {"xent_forward", "xent_backward", {"lse", "lse"}},
+    [PAIR_LAYERNORM] = {"add_forward", "layernorm_forward", {"y", "x"}},
+    [PAIR_RMSNORM] = {"add_forward", "rmsnorm_forward", {"y", "x"}},
+};
+
+/* As many calls as a table has rows (rt/op/cuda/update.cu) are so many launches. */
+static const struct { const char *call; int launches, calls; } tables[] = {
+    {"adamw_update", 1, 45}, {"nadamw_update", 1, 45}, {"norm_partial", 2, 99},
+};
+
+static const Arg *operand(const Op *o, const char *token)
+{
+    for (int i = 0; i < o->arg.n; i++)
+        if (!strcmp(o->arg.at[i].token, token) && (o->arg.at[i].kind == ARG_READ || o->arg.at[i].kind == ARG_WRITE))
+            return &o->arg.at[i];
+    return NULL;
+}
+
+static bool are_pair(const CallPair *pair, const Op *first, const Op *second)
+{
+    if (strcmp(first->call, pair->first) || strcmp(second->call, pair->second))
+        return false;
+    const Arg *a = operand(first, pair->same[0]), *b = operand(second, pair->same[1]);
+    return a && b && !a->state && !b->state && a->index == b->index;
+}
+
+/* The gradient of a loss that nothing else has a part in. */
+static bool is_seeded(const Graph *g, const Op *back)
+{
+    const Arg *a = operand(back, "dloss");
+    int op = a && !a->state ? g->tensor.at[a->index].op : -1;
+    return op >= 0 && !strcmp(g->op.at[op].call, "loss_seed");
+}
+
+/* Is operator o the second of a pair?  In forward it stands right behind the first. */
+static bool is_second(const Graph *g, int o, bool loss)
+{
+    const Op *second = &g->op.at[o];
+    if (second->phase == PH_I && loss)
+        return are_pair(&call_pairs[PAIR_LOSS], &g->op.at[second->fwd], second) && is_seeded(g, second);
+    for (int i = PAIR_LOSS + 1; i < CALL_PAIRS && second->phase == PH_F && o > 0; i++)
+        if (are_pair(&call_pairs[i], second - 1, second))
+            return true;
+    return false;
+}
+
+static Ns time_of(const Graph *g, const Device *d, int o, bool loss)
+{
+    const Op *op = &g->op.at[o];
+    if (is_second(g, o, loss))
+        return roof_op(d, g->compute, op, g->tensor.at[operand(op, "x")->index].bytes, 0, 1);
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        if (!strcmp(op->call, tables[i].call))
+            return roof_op(d, g->compute, op, 0, tables[i].launches, tables[i].calls);
+    return roof_op(d, g->compute, op, 0, 1, 1);
+}
+
+void estimate(Cost *c, const Graph *g, const Device *d, int class, bool loss)
+{
+    for (int o = 0; o < g->op.n; o++)
+        c->ns[class][o] = target_of(d)->gpu ? time_of(g, d, o, loss) : roof_op(d, g->compute, &g->op.at[o], 0, 1, 1);
+}
+
+const Cost *cost_with(const Cost *c, const Schedule *k)
+{
+    const Cost *with = k && k->adjoins ? c->adjoined : c->apart;
+    return with ? with : c;
+}
