@@ -570,8 +570,8 @@ static Answer dropout_shared_y(const Call *c, long i)
 #define PARAMETER "y=batch*n dy=batch*n weight=n dweight=n"
 
 const Known known_images[] = {
-    {"conv_forward", "y", CONV, conv_y, 0, 0}, {"conv_backward_x", "dx", CONV, conv_dx, 0, 0},
-    {"conv_backward_w", "dweight", CONV, conv_dweight, 0, 0}, {"conv_backward_w", "dbias", CONV, conv_dbias, 0, 0},
+    {"conv_forward", "y", CONV, conv_y, 0, 1}, {"conv_backward_x", "dx", CONV, conv_dx, 0, 0},
+    {"conv_backward_w", "dweight", CONV, conv_dweight, 0, 1}, {"conv_backward_w", "dbias", CONV, conv_dbias, 0, 0},
     {"conv_transpose_forward", "y", TRANSPOSE, transpose_y, 16, 0},
     {"conv_transpose_backward_x", "dx", TRANSPOSE, transpose_dx, 16, 0},
     {"conv_transpose_backward_w", "dweight", TRANSPOSE, transpose_dweight, 16, 0},
