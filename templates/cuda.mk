@@ -48,7 +48,7 @@ endif
 ifneq ($(filter cudnn,$(NEEDS)),)
 $(call want,cuDNN,$(CUDNN_ROOT),include/cudnn.h,$(cudnn_places),CUDNN_HOME)
 $(call want,cuDNN,$(CUDNN),libcudnn.so under $(folders),$(CUDNN_ROOT),CUDNN_HOME)
-$(if $(filter 10%,$(archs)),$(error CUDA_ARCHS="$(CUDA_ARCHS)": attention by cuDNN is not proven to give the same bits \
+$(if $(filter 10%,$(archs)),$(error CUDA_ARCHS="$(CUDA_ARCHS)": cuDNN is not proven to give the same bits \
   in every run on sm_$(firstword $(filter 10%,$(archs))).  Generate with compute: f32, or take that chip out))
 endif
 ifneq ($(filter nccl,$(NEEDS)),)

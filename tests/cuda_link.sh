@@ -34,7 +34,7 @@ refuse "no cuDNN" 2 "no cuDNN: there is no include/cudnn.h in: $tmp/none.  Insta
 refuse "a space" 2 "CUDA_HOME=\"a b\": make cannot take a folder" make -s -C "$tmp/gpt" CUDA_HOME="a b" train
 expect "nothing is compiled twice" make -s -C "$tmp/gpt" CUDA_HOME="$cuda" NVCC=false train
 refuse "other chips are" 2 "kernels.o" make -s -C "$tmp/gpt" CUDA_HOME="$cuda" NVCC=false CUDA_ARCHS="80 90" train
-refuse "a chip whose attention is not proven" 2 "attention by cuDNN is not proven to give the same bits.* on sm_100" \
+refuse "a chip where cuDNN is not proven" 2 "cuDNN is not proven to give the same bits.* on sm_100" \
     make -s -C "$tmp/gpt" CUDA_HOME="$cuda" NVCC=false CUDA_ARCHS="90 100" train
 
 # The kernels that this job has no use for, in a unit of their own.

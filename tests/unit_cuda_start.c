@@ -39,8 +39,8 @@ size_t cudnnGetVersion(void) { return cudnn_here; }
 int main(void)
 {
     start("DOUBLE_ARCH", "90", NULL, NULL);
-    start("DOUBLE_ARCH", "100", "GPU 0 is sm_100, where attention by cuDNN is not proven", "compute: f32");
-    start("DOUBLE_ARCH", "103", "GPU 0 is sm_103, where attention by cuDNN is not proven", "hide it with CUDA_VISIBLE_DEVICES");
+    start("DOUBLE_ARCH", "100", "GPU 0 is sm_100, where cuDNN is not proven", "compute: f32");
+    start("DOUBLE_ARCH", "103", "GPU 0 is sm_103, where cuDNN is not proven", "hide it with CUDA_VISIBLE_DEVICES");
     cudnn_here = 91502;
     start("DOUBLE_ARCH", "90", "cuDNN here is 9.15.2", "install 9.16");
     cudnn_here = 92000;

@@ -64,7 +64,7 @@ static int check_engines(int gpu, int chip, char *why, size_t n)
 {
     if (!cudnnGetVersion || chip / 10 != 10)
         return 0;
-    return snprintf(why, n, "GPU %d is sm_%d, where attention by cuDNN is not proven to give the same bits in every run; "
+    return snprintf(why, n, "GPU %d is sm_%d, where cuDNN is not proven to give the same bits in every run; "
                     "generate with compute: f32, or hide it with CUDA_VISIBLE_DEVICES", gpu, chip);
 }
 
