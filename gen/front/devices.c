@@ -43,7 +43,8 @@ static void read_efficiency(const Spot *s)
 static void read_arch(const Spot *s)
 {
     read_name(s);
-    if (s->value->kind == SCALAR && strncmp(s->value->text, "sm_", 3))
+    *PUSH(&s->m->marks) = (Mark){ s->value->text, s->value->loc };
+    if (s->value->kind == SCALAR && (strncmp(s->value->text, "sm_", 3) || !strspn(s->value->text + 3, "123456789")))
         bad(s->value->loc, "write it like sm_90", "%s: '%s' is no CUDA architecture", s->path, s->value->text);
 }
 
@@ -59,8 +60,7 @@ static void entry_check(const Spot *s, Entry *e)
         bad(node_get(s->value, "arch")->loc, "delete it", "'arch' is only for devices of kind cuda");
     if (gpu && !d->memory)
         bad(s->value->loc, "write memory: 80GiB, less what other programs use", "%s has no 'memory'", s->path);
-    if (!d->memory)
-        d->memory = DEFAULT_MEMORY;
+    d->memory = d->memory ? d->memory : DEFAULT_MEMORY;
     if (node_get(s->value, "workspace") && !gpu)
         bad(node_get(s->value, "workspace")->loc, "delete it", "'workspace' is only for devices of kind cuda");
     if (d->workspace < 0)
