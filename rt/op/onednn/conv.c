@@ -11,6 +11,8 @@
  * made as such: with channels last, oneDNN 2.6's own gradient took up to 1.9 times as long in f32.  A pad as large as its
  * kernel, or larger, has no such form: this convolution would need a pad below zero.
  *
+ * Kernels of one pixel are products; conv_point.c has those that run faster so.
+ *
  * Pads.  The library has none below zero.  An image is then copied without the rows and columns that no tap reads, into the
  * block; its gradient is copied back, with zeros around.  The same is done where windows end so early that whole strides are
  * left over.
@@ -18,12 +20,9 @@
  * Bits.  As in product.c; the gradient of the weight depends on the thread count.
  */
 #include "../kernel.h"
+#include "conv_point.h"
 #include "library.h"
 #include <stdio.h>
-
-typedef struct {
-    long batch, height, width, in, yheight, ywidth, out, kheight, kwidth, stride, top, left, dilate, groups;
-} Conv;
 
 /* The part of an image's axis that taps reach: n pixels from `first` on, `before` and `behind` it pads. */
 typedef struct { long first, n, before, behind; } Axis;
@@ -264,39 +263,53 @@ static void part_back(Stage *st, const Handle *h, real *dx, const real *part)
         memcpy(dx + line_at(h, r), part + r * row, (size_t)row * sizeof *dx);
 }
 
+/* ---- the calls ---------------------------------------------------------------------------------------------- */
+
+/* The sizes of a call, as literals. */
+#define SIZES (Conv){batch, height, width, in, yheight, ywidth, out, kheight, kwidth, stride, top, left, dilate, groups}
+
 void open_conv_forward(Stage *st, int h, long batch, long height, long width, long in, long yheight, long ywidth, long out,
                        long kheight, long kwidth, long stride, long top, long left, long dilate, long groups)
 {
-    open_conv(st, h, FORWARD,
-              (Conv){batch, height, width, in, yheight, ywidth, out, kheight, kwidth, stride, top, left, dilate, groups});
+    Conv v = SIZES;
+    if (point_takes(&v, 0))
+        point_open_forward(st, h, &v);
+    else
+        open_conv(st, h, FORWARD, v);
 }
 
 void open_conv_backward_x(Stage *st, int h, long batch, long height, long width, long in, long yheight, long ywidth, long out,
                           long kheight, long kwidth, long stride, long top, long left, long dilate, long groups)
 {
-    open_conv(st, h, BACKWARD_X,
-              (Conv){batch, height, width, in, yheight, ywidth, out, kheight, kwidth, stride, top, left, dilate, groups});
+    Conv v = SIZES;
+    if (point_takes(&v, 1))
+        point_open_backward_x(st, h, &v);
+    else
+        open_conv(st, h, BACKWARD_X, v);
 }
 
 void open_conv_backward_w(Stage *st, int h, long batch, long height, long width, long in, long yheight, long ywidth, long out,
                           long kheight, long kwidth, long stride, long top, long left, long dilate, long groups)
 {
-    open_conv(st, h, BACKWARD_W,
-              (Conv){batch, height, width, in, yheight, ywidth, out, kheight, kwidth, stride, top, left, dilate, groups});
+    Conv v = SIZES;
+    if (point_takes(&v, 1))
+        point_open_backward_w(st, h, &v);
+    else
+        open_conv(st, h, BACKWARD_W, v);
 }
-
-/* Sizes are those that the handle was opened for. */
-#define UNUSED (void)batch, (void)height, (void)width, (void)in, (void)yheight, (void)ywidth, (void)out, (void)kheight, \
-    (void)kwidth, (void)stride, (void)top, (void)left, (void)dilate, (void)groups
 
 void conv_forward(Stage *st, real *y, const real *x, const real *weight, const real *bias, int number, long batch, long height,
                   long width, long in, long yheight, long ywidth, long out, long kheight, long kwidth, long stride, long top,
                   long left, long dilate, long groups)
 {
+    const Conv v = SIZES;
+    if (point_takes(&v, 0)) {
+        point_forward(st, y, x, weight, bias, number, &v);
+        return;
+    }
     const Room *z = library_room(st);
     const Handle *h = st->handle[number];
     const Way *w = &h->way[bias != NULL];
-    UNUSED;
     omp_set_num_threads(st->threads);
     pack(z, h, w, weight);
     library_at(h->x, part_of(st, h, x)), library_at(h->y, y), library_at(h->bias, bias);
@@ -307,10 +320,14 @@ void conv_backward_x(Stage *st, real *dx, const real *dy, const real *weight, in
                      long in, long yheight, long ywidth, long out, long kheight, long kwidth, long stride, long top, long left,
                      long dilate, long groups)
 {
+    const Conv v = SIZES;
+    if (point_takes(&v, 1)) {
+        point_backward_x(st, dx, dy, weight, number, &v);
+        return;
+    }
     const Room *z = library_room(st);
     const Handle *h = st->handle[number];
     real *part = h->cut ? (real *)(z->scratch + h->at_part) : dx;
-    UNUSED;
     omp_set_num_threads(st->threads);
     pack(z, h, h->way, turned(st, h, weight));
     library_at(h->x, part), library_at(h->y, dy);
@@ -324,11 +341,15 @@ void conv_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, co
                      long height, long width, long in, long yheight, long ywidth, long out, long kheight, long kwidth,
                      long stride, long top, long left, long dilate, long groups)
 {
+    const Conv v = SIZES;
+    if (point_takes(&v, 1)) {
+        point_backward_w(st, dweight, dbias, dy, x, number, acc, &v);
+        return;
+    }
     const Room *z = library_room(st);
     const Handle *h = st->handle[number];
     const Way *w = &h->way[dbias != NULL];
     float *sum = (float *)z->scratch;
-    UNUSED;
     omp_set_num_threads(st->threads);
     if (!dweight)
         bias_gradient(st, dbias, dy, acc, batch * yheight * ywidth, out);
