@@ -21,7 +21,7 @@
  */
 #include "kernel.h"
 
-enum { STRIP = 512, UNIT = 16, PIXELS = 256, PARTS = 1 << 13, SOME = 64 };
+enum { STRIP = 1024, UNIT = 16, PIXELS = 256, PARTS = 1 << 13, SOME = 64 };
 
 /* What is added up over rows: x, and squares of differences; with dy slopes, and slopes times u.  Pointers are at the first
  * channel. */

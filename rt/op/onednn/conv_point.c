@@ -8,27 +8,40 @@
  *
  * Method.  With channels last an image is a matrix [pixels channels], and the call is one of linear.c.  With a stride, the
  * pixels that count are copied next to each other first; their gradient is copied back between zeros.  Which calls come here
- * was measured at the shapes of ResNet-50, DenseNet-121, Inception-v3, MobileNetV2 and EfficientNet-B0 on cores with AVX-512:
+ * was measured at the shapes of ResNet-50, DenseNet-121, Inception-v3, MobileNetV2 and EfficientNet-B0:
  *
- *              f32                            bf16
- *   y          where pixels are few           where pixels are few
- *   dx         all                            where pixels are few
- *   dweight    all                            where pixels are few: with many, products along them are slow
+ *              f32, AVX-512     f32, AVX2        bf16
+ *   y          few pixels       few pixels       few pixels
+ *   dx         all              all              few pixels
+ *   dweight    all              many pixels      few pixels: with many, products along them are slow
  */
 #include "../kernel.h"
 #include "conv_point.h"
 #include "product.h"
 
-enum { FEW = 1024 };
+enum { FEW = 1024, MANY = 1 << 14 };
+static const int f32 = sizeof(real) == sizeof(float);
+#ifdef __AVX512F__
+static const int wide = 1;
+#else
+static const int wide = 0;
+#endif
 
 static long pixels(const Conv *v) { return v->batch * v->yheight * v->ywidth; }
 static int sparse(const Conv *v) { return v->stride > 1 || v->yheight < v->height || v->ywidth < v->width; }
 
-int point_takes(const Conv *v, int gradient)
+static int faster(Direction to, long n)
+{
+    if (!f32 || to == FORWARD)
+        return n < FEW;
+    return to == BACKWARD_X || wide || n >= MANY;
+}
+
+int point_takes(const Conv *v, Direction to)
 {
     int one = v->kheight == 1 && v->kwidth == 1 && v->groups == 1 && v->top == 0 && v->left == 0;
     int inside = (v->yheight - 1) * v->stride < v->height && (v->ywidth - 1) * v->stride < v->width;
-    return one && inside && ((gradient && sizeof(real) == sizeof(float)) || pixels(v) < FEW);
+    return one && inside && faster(to, pixels(v));
 }
 
 /* The block for pixels that are copied next to each other; products have another one. */

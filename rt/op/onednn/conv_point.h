@@ -10,8 +10,10 @@ typedef struct {
     long batch, height, width, in, yheight, ywidth, out, kheight, kwidth, stride, top, left, dilate, groups;
 } Conv;
 
-/* It is made as a product: y, or with `gradient` a gradient. */
-int point_takes(const Conv *v, int gradient);
+typedef enum { FORWARD, BACKWARD_X, BACKWARD_W } Direction;
+
+/* It is made as a product. */
+int point_takes(const Conv *v, Direction to);
 /* At open. */
 void point_open_forward(Stage *st, int h, const Conv *v);
 void point_open_backward_x(Stage *st, int h, const Conv *v);
