@@ -147,6 +147,11 @@ void grad(Graph *g, const Model *m);
 void fuse(Graph *g, const Model *m);
 bool fuse_joined(const Graph *g);
 bool fuse_apart(const PlanSpec *p, const Op *o, const Op *other);
+/* What fuse: fastest leaves open: the model with auto, none and, where kernels are those of GPUs, most.  Of another word, the
+ * model itself. */
+enum { FORMS = FUSE_FASTEST };
+int fuse_forms(const Model *m, const Model *form[FORMS]);
+extern const char *const fuse_words[FORMS];
 /* Operators that another one does the work of, and their results, go away; into: by operator the one, mostly itself. */
 void fuse_drop(Graph *g, const int *into);
 void join_gelu(Graph *g, const Model *m);

@@ -265,10 +265,33 @@ static void check_claims(Plan *p)
         err(p->space_at, "plan again; or delete space=", "no planner chooses among '%s'", p->proof.space);
 }
 
+typedef struct { const Options *x; const Model *m; Plan *p; } Reading;
+
+static void read_with(void *ctx)
+{
+    Reading *r = ctx;
+    r->p = read_plan(r->x->from, graph_of(r->x, r->m));
+}
+
+/* fuse: fastest has chosen one of the forms, and the operators of the plan say which. */
+static Plan *read_any(const Options *x, const Model **m)
+{
+    const Model *form[FORMS];
+    int n = fuse_forms(*m, form);
+    for (int k = 0; k < n && n > 1; k++) {
+        Reading r = {x, form[k], NULL};
+        if (diag_accepts(read_with, &r)) {
+            *m = form[k];
+            return r.p;
+        }
+    }
+    return read_plan(x->from, graph_of(x, *m));
+}
+
 Plan *plan_from(const Options *x, const Model *m)
 {
-    const Graph *g = graph_of(x, m);
-    Plan *p = read_plan(x->from, g);
+    Plan *p = read_any(x, &m);
+    const Graph *g = p->g;
     if (p->devices > m->devices.n)
         fail(EXIT_MODEL, "%s is for %d devices, %s has %d", x->from, p->devices, m->path, m->devices.n);
     p->m = m = in_its_order(x, p, m);

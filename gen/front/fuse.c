@@ -244,6 +244,21 @@ bool fuse_joined(const Graph *g)
     return false;
 }
 
+const char *const fuse_words[FORMS] = {[FUSE_AUTO] = "auto", [FUSE_NONE] = "none", [FUSE_MOST] = "most"};
+
+int fuse_forms(const Model *m, const Model *form[FORMS])
+{
+    int n = m->plan.fuse != FUSE_FASTEST ? 1 : on_gpus(m) && !m->train.fp8 ? FORMS : FUSE_MOST;
+    form[0] = m;
+    for (int k = 0; m->plan.fuse == FUSE_FASTEST && k < n; k++) {
+        Model *with = alloc(sizeof *with);
+        *with = *m;
+        with->plan.fuse = k;
+        form[k] = with;
+    }
+    return n;
+}
+
 static Fuse open_fuse(Graph *g)
 {
     Fuse f = {.g = g, .reads = alloc(sizeof(int) * (size_t)g->tensor.n), .into = alloc(sizeof(int) * (size_t)g->op.n)};
