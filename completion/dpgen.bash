@@ -22,7 +22,8 @@ _dpgen()
         --devices) words=$(_dpgen_words "$1" devices) files=yes ;;
         --schedule) words=$(_dpgen_words "$1" schedules) ;;
         --recompute) words='none full auto' ;;
-        --offload | --fuse) words='none auto' ;;
+        --offload) words='none auto' ;;
+        --fuse) words='none sums auto most' ;;
         --objective) words='step_time bottleneck' ;;
         --device-order) words=free ;;
         -d) words=$(_dpgen_words "$1" letters) ;;

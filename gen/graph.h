@@ -146,6 +146,7 @@ void grad(Graph *g, const Model *m);
 /* fuse: joins neighbours to one call where the bits are the same, and renumbers; fuse_joined: are there any? */
 void fuse(Graph *g, const Model *m);
 bool fuse_joined(const Graph *g);
+bool relu_joined(const Graph *g);       /* a Relu and the BatchNorm before it */
 bool fuse_apart(const PlanSpec *p, const Op *o, const Op *other);
 /* Operators that another one does the work of, and their results, go away; into: by operator the one, mostly itself. */
 void fuse_drop(Graph *g, const int *into);

@@ -67,9 +67,11 @@ Graph *graph_of(const Options *x, const Model *m)
     }
     if (x->from && !is_plan(x->from)) {
         Graph *g = read_graph(x->from);
-        if (m->plan.fuse == FUSE_NONE && fuse_joined(g))
-            fail(EXIT_MODEL, "%s is a graph with calls that fuse has joined, and plan.fuse none does not part them; "
-                 "dpgen MODEL.yaml --fuse none -d f writes one where they are apart", x->from);
+        bool none = m->plan.fuse == FUSE_NONE;
+        if ((none && fuse_joined(g)) || (m->plan.fuse == FUSE_SUMS && relu_joined(g)))
+            fail(EXIT_MODEL, "%s is a graph with calls that fuse has joined, and plan.fuse %s does not part them; "
+                 "dpgen MODEL.yaml --fuse %s -d f writes one where they are apart", x->from, none ? "none" : "sums",
+                 none ? "none" : "sums");
         dump_graph(x, g, 'f');
         return g;
     }
@@ -200,6 +202,14 @@ Plan *run_again(const Options *x, const Plan *of, const Ask *ask, Verdict *why)
     return p;
 }
 
+Model *relus_apart(const Model *m)
+{
+    Model *with = alloc(sizeof *with);
+    *with = *m;
+    with->plan.fuse = FUSE_SUMS;
+    return with;
+}
+
 Model *ordered(const Model *m, int stages, const int *device)
 {
     Model *with = alloc(sizeof *with);
@@ -253,6 +263,17 @@ static const Model *in_its_order(const Options *x, const Plan *p, const Model *m
     return ordered(m, p->devices, device);
 }
 
+/* With fuse: auto, calls are joined, or each Relu is apart, as the plan has them. */
+static const Model *as_joined(const Options *x, const Model *m)
+{
+    Options quiet = *x;
+    quiet.dump = NULL;
+    if (m->plan.fuse != FUSE_AUTO)
+        return m;
+    const Model *apart = relus_apart(m);
+    return read_plan_operators(x->from) == graph_of(&quiet, apart)->op.n ? apart : m;
+}
+
 /* A plan is read with the key of the job at hand, and one that claims to be of another job is refused. */
 static void check_claims(Plan *p)
 {
@@ -267,6 +288,7 @@ static void check_claims(Plan *p)
 
 Plan *plan_from(const Options *x, const Model *m)
 {
+    m = as_joined(x, m);
     const Graph *g = graph_of(x, m);
     Plan *p = read_plan(x->from, g);
     if (p->devices > m->devices.n)

@@ -399,4 +399,5 @@ typedef struct { char letter; const char *pass, *what; } Dump;
 extern const Dump dumps[];
 Graph *read_graph(const char *path);
 Plan *read_plan(const char *path, const Graph *g);
+int read_plan_operators(const char *path);      /* how many have a place in it */
 #endif

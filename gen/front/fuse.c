@@ -238,10 +238,10 @@ bool fuse_joined(const Graph *g)
 {
     for (int i = 0; i < g->nb; i++) {
         const Arg *onto = word(&g->op.at[i], "onto");
-        if ((onto && onto->kind != ARG_NONE) || !strcmp(row(g->op.at[i].row)->name, "BatchNormRelu"))
+        if (onto && onto->kind != ARG_NONE)
             return true;
     }
-    return false;
+    return relu_joined(g);
 }
 
 static Fuse open_fuse(Graph *g)

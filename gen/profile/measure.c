@@ -300,17 +300,21 @@ static void check_plain(const char *file)
 }
 
 typedef VEC(const Graph *) Graphs;
+enum { GRAPHS = 3 };            /* of one size */
 
-/* With nothing joined, and as fuse leaves it: options may ask for either, by --fuse none or by a name in a list of the section
- * plan.  The first has the calls of both: write_folder() goes by it.  false: shapes that hold for other sizes alone. */
+/* With nothing joined, with each Relu apart, and as fuse leaves it: options may ask for each, by --fuse or by a name in a list
+ * of the section plan, and the search for the second.  The first has the calls of all: write_folder() goes by it.  false:
+ * shapes that hold for other sizes alone. */
 static bool take_graphs(Graphs *list, const Model *m, int64_t batch)
 {
-    Model apart = *m;
+    Model apart = *m, sums = *m;
     apart.plan.fuse = FUSE_NONE;
+    sums.plan.fuse = FUSE_SUMS;
     const Graph *g = profile_graph_at(m, batch);
     if (!g)
         return false;
     *PUSH(list) = profile_graph_at(&apart, batch);
+    *PUSH(list) = profile_graph_at(&sums, batch);
     *PUSH(list) = g;
     return true;
 }
@@ -327,7 +331,7 @@ Profile *profile_measure(const Model *m, const char *file)
             *PUSH(&p->batch) = want.at[i];
     if (!g.n)
         fail(EXIT_MODEL, "%s cannot be built with micro-batches of %d", m->path, want.at[0]);
-    add_rows(p, m, g.at, g.n, g.at[p->batch.n / 2 * 2 + 1], file);
+    add_rows(p, m, g.at, g.n, g.at[p->batch.n / 2 * GRAPHS + GRAPHS - 1], file);
     p->path = file;
     profile_graphs(p, m);
     return p;
@@ -338,7 +342,7 @@ void profile_measure_more(Profile *p, const Model *m, int64_t batch, const char 
     Graphs g = {0};
     if (!take_graphs(&g, m, batch))
         die("no graph of the micro-batch that was planned");
-    add_rows(p, m, g.at, g.n, g.at[1], file);
+    add_rows(p, m, g.at, g.n, g.at[GRAPHS - 1], file);
     int i = p->batch.n;
     *PUSH(&p->batch) = (int)batch;
     for (; i > 0 && p->batch.at[i - 1] > batch; i--)
