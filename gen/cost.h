@@ -34,6 +34,7 @@ struct Cost {
     Ints of;                    /* by device: its class */
     int ops;
     Ns **ns;                    /* [class][operator] */
+    Ns **alone;                 /* the same where the call that it is one kernel with is not in front of it; NULL: ns */
     Ns latency;                 /* of a message between two stages */
     double link;                /* bytes/s between two stages */
     double host;                /* bytes/s between a device and its host, each way */
@@ -54,6 +55,7 @@ const Cost *cost_shared(const Cost *c, const Model *m, int devices);    /* what 
 int64_t cost_threads(const Model *m, int devices);  /* of the first devices, that keep cores busy */
 char *cost_signature(const Op *o);                  /* what the time of a call depends on: a line of a profile */
 Ns cost_op(const Cost *c, int device, int op);      /* one call there */
+Ns cost_alone(const Cost *c, int device, int op);   /* where its chunk begins, or where it is made again */
 Ns cost_wire(const Cost *c, int from, int to, Bytes bytes);     /* how long a message occupies the wire between two devices */
 Ns cost_latency(const Cost *c, int from, int to);   /* from the end of that to its arrival */
 bool cost_half(const Cost *c, int from, int to);    /* messages of both directions take turns on one wire */

@@ -129,7 +129,6 @@ static int list_schedules(const Options *x, const Model *m)
 /* What can be planned for, and not run. */
 static void check_cuda(const Model *m)
 {
-    enum { LEAST_FP8 = 89 };
     for (int i = 0; i < m->devices.n; i++) {
         const Device *d = &m->devices.at[i];
         if (!d->arch)
@@ -137,8 +136,6 @@ static void check_cuda(const Model *m)
         if (atoi(d->arch + 3) < LEAST_ARCH)
             err(d->loc, "--pace, to run the plan without computing", "'%s' is %s, and products and attention in bf16 need "
                 "sm_%d: it can be planned for, and not generated", d->name, d->arch, LEAST_ARCH);
-        if (m->train.fp8 && atoi(d->arch + 3) < LEAST_FP8)
-            err(d->loc, "compute: bf16", "'%s' is %s, and products in fp8 need sm_%d", d->name, d->arch, LEAST_FP8);
         if (strcmp(d->arch, m->devices.at[0].arch))
             err(d->loc, m->devices.at[0].arch, "'%s' has another arch than '%s': the bits of a job depend on it", d->name,
                 m->devices.at[0].name);

@@ -62,6 +62,7 @@ static const char usage_options[] =         /* a string of C99 has 4095 characte
     "  --fuse none               plan.fuse: every operator is its own call; the bits are those of --fuse auto\n"
     "  --fuse sums               only additions are joined; --fuse auto tries this too where memory is short\n"
     "  --fuse most               on GPUs: a Gelu between two Linear goes into their products; other bits\n"
+    "  --fuse fastest            auto, none, sums or most: the one with the fastest plan\n"
     "  --cuts A,B,...            last forward operator of each chunk but the last, counted from 0\n"
     "  --map A,B,...             the device of each chunk, such as 0,1,1,0\n"
     "  --device-order free       devices.order: dpgen chooses the device of each stage\n"

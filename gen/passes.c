@@ -202,14 +202,6 @@ Plan *run_again(const Options *x, const Plan *of, const Ask *ask, Verdict *why)
     return p;
 }
 
-Model *relus_apart(const Model *m)
-{
-    Model *with = alloc(sizeof *with);
-    *with = *m;
-    with->plan.fuse = FUSE_SUMS;
-    return with;
-}
-
 Model *ordered(const Model *m, int stages, const int *device)
 {
     Model *with = alloc(sizeof *with);
@@ -263,17 +255,6 @@ static const Model *in_its_order(const Options *x, const Plan *p, const Model *m
     return ordered(m, p->devices, device);
 }
 
-/* With fuse: auto, calls are joined, or each Relu is apart, as the plan has them. */
-static const Model *as_joined(const Options *x, const Model *m)
-{
-    Options quiet = *x;
-    quiet.dump = NULL;
-    if (m->plan.fuse != FUSE_AUTO)
-        return m;
-    const Model *apart = relus_apart(m);
-    return read_plan_operators(x->from) == graph_of(&quiet, apart)->op.n ? apart : m;
-}
-
 /* A plan is read with the key of the job at hand, and one that claims to be of another job is refused. */
 static void check_claims(Plan *p)
 {
@@ -286,11 +267,37 @@ static void check_claims(Plan *p)
         err(p->space_at, "plan again; or delete space=", "no planner chooses among '%s'", p->proof.space);
 }
 
+typedef struct { const Options *x; const Model *m; Plan *p; } Reading;
+
+static void read_with(void *ctx)
+{
+    Reading *r = ctx;
+    r->p = read_plan(r->x->from, graph_of(r->x, r->m));
+}
+
+/* fuse: auto or fastest has chosen one of the forms, and the operators of the plan say which. */
+static Plan *read_any(const Options *x, const Model **m)
+{
+    const Model *form[FORMS];
+    Options quiet = *x;
+    int n = fuse_forms(*m, form);
+    quiet.dump = NULL;
+    for (int k = 0; k < n && n > 1; k++) {
+        Reading r = {&quiet, form[k], NULL};
+        if (diag_accepts(read_with, &r)) {
+            *m = form[k];
+            if (x->dump)
+                graph_of(x, *m);
+            return r.p;
+        }
+    }
+    return read_plan(x->from, graph_of(x, *m));
+}
+
 Plan *plan_from(const Options *x, const Model *m)
 {
-    m = as_joined(x, m);
-    const Graph *g = graph_of(x, m);
-    Plan *p = read_plan(x->from, g);
+    Plan *p = read_any(x, &m);
+    const Graph *g = p->g;
     if (p->devices > m->devices.n)
         fail(EXIT_MODEL, "%s is for %d devices, %s has %d", x->from, p->devices, m->path, m->devices.n);
     p->m = m = in_its_order(x, p, m);

@@ -19,8 +19,6 @@ Verdict run(const Options *x, Plan *p, const Bytes *limit);
 Plan *run_again(const Options *x, const Plan *of, const Ask *ask, Verdict *why);
 /* A finished plan under the memory limits of a model with the same devices, none of them smaller. */
 Plan *under_limits(const Plan *of, const Model *m);
-/* The model with each Relu as a call of its own. */
-Model *relus_apart(const Model *m);
 /* The model with these of its devices first: device i does stage i. */
 Model *ordered(const Model *m, int stages, const int *device);
 /* A plan from a file: every checker, no pass. */

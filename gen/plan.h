@@ -386,6 +386,7 @@ int sim(Plan *p);
 /* Of an action there that calls no kernel of the model: with so many tensors, and bytes that it moves.  -1: on the host. */
 Ns action_fixed(const Cost *c, int device, ActionKind kind, int tensors, Bytes bytes);
 Ns call_time(const Plan *p, int device, int op);     /* of a call there, or of its part of an update */
+Ns line_time(const Plan *p, const Routine *r, int i);    /* of the i-th call of a routine, behind the others */
 Ns action_time(const Plan *p, int device, const Action *k);  /* what an action takes by itself; a wait: nothing */
 void check_sim(const Plan *p);
 
@@ -399,5 +400,4 @@ typedef struct { char letter; const char *pass, *what; } Dump;
 extern const Dump dumps[];
 Graph *read_graph(const char *path);
 Plan *read_plan(const char *path, const Graph *g);
-int read_plan_operators(const char *path);      /* how many have a place in it */
 #endif

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include "pages.h"
 #include "run.h"
 
 enum { ALIGN = 4096 };
@@ -34,8 +35,10 @@ unsigned char *arena_map(size_t bytes, int fill)
     unsigned char *at = mmap(NULL, body + 2 * guard, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED || mprotect(at + guard, body, PROT_READ | PROT_WRITE) != 0)
         return NULL;
-    if (fill >= 0)
+    if (fill >= 0) {
+        pages_large(at + guard, body);
         memset(at + guard, fill, bytes);
+    }
     return at + guard;
 }
 

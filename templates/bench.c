@@ -22,6 +22,7 @@
 #endif
 #include "bench_shared.h"
 #include "link.h"
+#include "pages.h"
 #include "run.h"
 
 enum { REPEATS = 9, MOST_THREADS = 257 };
@@ -57,6 +58,7 @@ static int open_stage(Stage *st, int index)
     st->arena = mmap(NULL, arena_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (st->arena == MAP_FAILED)
         return complain(STATUS_RUN, "no memory for the operands, %zu bytes for each of %d stages", arena_bytes, stages);
+    pages_large(st->arena, arena_bytes);
     for (int i = 0; i < fill_count; i++)
         fill_part(st->arena + fills[i].from, &fills[i]);
 #ifdef _OPENMP

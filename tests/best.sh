@@ -195,6 +195,22 @@ if [ -n "$SLOW" ]; then
     near=$(step "$@") other=$(step "$@" --planner interval)
     if [ "${near:-1}" -le "${other:-0}" ]; then pass; else fault "AmoebaNet-D at 240: exact $near ns, interval $other"; fi
 fi
+# fuse: fastest takes the fastest of what the other words make
+fastest() {     # WORD OPTION...: which that is
+    word=$1 least=
+    shift
+    for fuse in auto none most; do
+        one=$(step "$@" --estimate --fuse $fuse)
+        [ "${one:-$((${least:-0} + 1))}" -ge "${least:-$((one + 1))}" ] || least=$one
+    done
+    ./dpgen plan "$@" --estimate --fuse fastest --json >"$tmp/fastest" 2>&1
+    if grep -q "\"step_ns\": $least," "$tmp/fastest" && grep -q "\"note\": \"fuse $word" "$tmp/fastest"; then pass
+    else fault "fuse: fastest, $*: no step of $least ns by $word: $(sed -n 6,7p "$tmp/fastest")"; fi
+}
+fastest auto "$models/tiny-gpt.yaml" --stages 2
+fastest most "$models/tiny-gpt.yaml" --stages 2 --devices devices/h200.yaml --set train.precision.compute=bf16
+[ -z "$SLOW" ] || fastest none examples/resnet50.yaml -D S=1000 --devices devices/v100-16gb.yaml --limit 8GiB --stages 8 \
+    --schedule '1f1b*' --set train.batch.micro=8
 refuse "a planner that is none" 2 "the planners are exact" ./dpgen compare "$models/mlp.yaml" --planners exact,best
 ./dpgen compare "$models/tiny-gpt.yaml" --estimate --stages 2 --quick -o "$tmp/picture.html" >"$tmp/said" 2>&1
 expect "the picture" grep -q "</svg>" "$tmp/picture.html"

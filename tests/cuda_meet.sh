@@ -104,6 +104,8 @@ alone "the first does not come" 1 "stage 1 of this job did not find stage 0" PMI
 # a stage that cannot go on
 fail "6 6" "stages 0 and 1 are on one GPU, and NCCL wants one for each" "two on one GPU" $pmi DOUBLE_DEVICES=1
 fail "1 1" "opening a communicator: system error" "a communicator that fails" $pmi 'DOUBLE_COMM=$([ $i = 0 ] || echo fails)'
+fail "1 1" "stages [01] and [01] run, and NCCL has not connected them within 1 s: .*NCCL_SOCKET_IFNAME" \
+    "a network that joins nobody" $pmi DOUBLE_COMM=hangs DPGEN_TIMEOUT=1
 fail "1 1" "messages from stage [01] to stage [01]: remote error: the other one has ended, or the network has a fault" \
     "a network with a fault" $pmi DOUBLE_COMM=breaks
 kill=yes arguments="--steps 1000000"

@@ -202,6 +202,64 @@ if [ "${#plain}" = 64 ] && [ "$plain" = "$two" ]; then pass; else fault "two hea
 baked=$(cat "$tmp"/two/stage[01].c | grep -A 6 '^    open_linear_xent' | grep -c open_product_algorithm)
 if [ "$baked" = 16 ]; then pass; else fault "$baked algorithms of two heads"; fi
 
+# ---- what is joined -------------------------------------------------------------------------------------------------------
+# A profile has the calls of every word of fuse, and `fastest` takes the word whose plan it makes the fastest.
+mlp=$tmp/mlp.yaml
+cat >"$mlp" <<'MLP'
+dpgen: 1
+model:
+  inputs: {x: {shape: [B, 8], dtype: f32}, t: {shape: [B, 8], dtype: f32}}
+  graph:
+    - {op: Linear, name: stem, in: x, out: 8, as: stem}
+    - {op: Linear, name: fc, out: 32}
+    - {op: Gelu, name: act, approximate: tanh}
+    - {op: Linear, name: proj, out: 8}
+    - {op: Dropout, name: drop, p: 0.1}
+    - {op: Add, name: total, in: [_, stem]}
+    - {op: MeanSquaredError, targets: t, as: loss}
+  loss: loss
+train: {precision: {compute: bf16}, batch: {global: 12, micro: 2}, steps: 2, optimizer: {type: sgd, lr: 0.01}}
+MLP
+make_with "exec $cc $kind -DREAL_BF16 -O1 -I\$d -o \$d/train \$d/launch.c \$d/stage0.c -Wl,-z,muldefs $(echo \
+    "$root"/build/double/bf16/own.obj "$root"/build/double/bf16/local.obj "$root"/build/double/bf16.a) -lstdc++ -lpthread -lm"
+expect "profile of every word" ./dpgen profile "$mlp" $on --stages 1 -o "$tmp/words"
+for call in linear_gelu_forward linear_gelu_backward gelu_forward 'dropout_forward .*onto=1' 'dropout_forward [^o]*'; do
+    if grep -q "^op $call.* alone=" "$tmp/words"; then pass; else fault "the profile of every word has no $call"; fi
+done
+# timed NAME CALL NANOSECONDS...: a profile with these times of calls, and all others as they are
+timed() {
+    sed "/^op linear_gelu_/s/ alone=.*/ alone=$2 alone_iqr=0 busy=$2 busy_iqr=0/
+        /^op .* onto=1/s/ alone=.*/ alone=$3 alone_iqr=0 busy=$3 busy_iqr=0/" "$tmp/words" >"$tmp/$1"
+}
+key_of() { ./dpgen plan "$mlp" $on --stages 1 "$@" -d a 2>"$tmp/said" | sed -n 's/^plan .* key=//p'; }
+chosen() {      # WORD PROFILE MICRO: the word is noted, and its key is that of the word by itself
+    by="--profile $tmp/$2 --set train.batch.micro=$3"
+    fast=$(key_of $by --fuse fastest) word=$(key_of $by --fuse "$1")
+    if [ -n "$word" ] && [ "$fast" = "$word" ]; then pass; else fault "fastest by $2, $3: key $fast, not $word"; fi
+    expect "fastest by $2, $3" sh -c "./dpgen plan $mlp $on --stages 1 $by --fuse fastest | grep '^  note    fuse $1'"
+}
+timed joined 1000 1000
+timed slow 90000000 1000
+timed apart 90000000 90000000
+for micro in 2 3; do         # measured, and between two sizes that were
+    chosen most joined $micro
+    chosen auto slow $micro
+    chosen none apart $micro
+done
+grep -v '^op linear_gelu_' "$tmp/joined" >"$tmp/before"
+refuse "a profile of before" 5 "no line 'op linear_gelu_forward.*measure again" ./dpgen plan "$mlp" $on --stages 1 \
+    --profile "$tmp/before" --fuse fastest
+# a plan is read as what it is, whatever would be chosen now
+for word in most auto none; do
+    ./dpgen plan "$mlp" $on --stages 1 --profile "$tmp/joined" --fuse $word -d a >"$tmp/plan.txt" 2>"$tmp/said"
+    for fuse in $word fastest; do
+        ./dpgen plan "$mlp" $on --stages 1 --profile "$tmp/joined" --fuse $fuse --from "$tmp/plan.txt" >"$tmp/$fuse" 2>&1
+    done
+    if grep -q 'measured' "$tmp/$word" && cmp -s "$tmp/$word" "$tmp/fastest"; then pass
+    else fault "a plan of $word, read with fuse: fastest: $(tail -n 1 "$tmp/fastest")"; fi
+done
+refuse "cuts of one word" 3 "plan.cuts count operators" ./dpgen plan "$mlp" $on --stages 2 --cuts 1 --fuse fastest
+
 # ---- a process a stage --------------------------------------------------------------------------------------------------
 use_double nccl
 # The double's NCCL is a pipe: fewer rounds and sizes

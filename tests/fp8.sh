@@ -47,8 +47,15 @@ case $eight in *compute=fp8*) pass ;; *) fault "its key: $eight" ;; esac
 if [ "$eight" != "$sixteen" ]; then pass; else fault "the key of bf16"; fi
 refuse "no GPU" 3 "products in fp8 are those of GPUs, and 'cpu.0' is of kind cpu" ./dpgen $small $fp8 -o "$tmp/none"
 sed 's/sm_90/sm_80/' "$tmp/gpus" >"$tmp/old"
-refuse "an older GPU" 3 "'gpu.0' is sm_80, and products in fp8 need sm_89" ./dpgen $small $fp8 --devices "$tmp/old" --estimate \
-    -o "$tmp/none"
+# whatever is asked, at the place of the arch
+for verb in "plan" "compare" "schedules" "check" "plan --pace" ""; do
+    refuse "an older GPU: $verb" 3 "old:2:35: error: 'gpu.0' is sm_80, and products in fp8 need sm_89" \
+        ./dpgen $verb $small $fp8 --devices "$tmp/old" \
+        $([ "$verb" = check ] || echo --estimate) $([ -n "$verb" ] || echo -o "$tmp/none")
+done
+refuse "said by an option" 3 "^--set: error: 'gpu.0' is sm_88, and" ./dpgen plan $small $fp8 $gpus \
+    --set devices.0.arch=sm_88
+expect "the first that has them" ./dpgen plan $small $fp8 $gpus --set devices.0.arch=sm_89
 refuse "steps that overlap" 3 "the scales of fp8 follow whole steps; set train.precision.compute: bf16" ./dpgen $small \
     $fp8 $gpus --stages 2 --schedule 2bw --estimate -o "$tmp/none"
 refuse "a Gelu inside" 3 "products in fp8 have no Gelu inside" ./dpgen $small $fp8 $gpus --fuse most --estimate -o "$tmp/none"

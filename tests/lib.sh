@@ -132,7 +132,7 @@ write_ops_data() {
 job_hash() {
     at=$1
     shift
-    (cd "${cwd:-.}" && exec timeout 120 $start "$at/job" $run "$@") >"$at.out" 2>"$at.log" ||
+    (cd "${cwd:-.}" && exec timeout "${patience:-120}" $start "$at/job" $run "$@") >"$at.out" 2>"$at.log" ||
         { echo "job: status $?: $(tail -n 1 "$at.log")"; return 1; }
     sed -n 's/^sha256 //p' "$at.out"
 }

@@ -234,6 +234,9 @@ static void test_pairs(void)
     equal("a norm of a table of 99, two launches", time_of(&gpu, 0, "norm_partial"), 900 * 2 / 99 + 16480);
     equal("a norm by itself", time_of(&cpu, 0, "layernorm_forward"), 900 + 2592);
     equal("an update by itself", time_of(&cpu, 0, "adamw_update"), 900 + 114688 + 4);
+    for (int o = 0; o < gpu.g->op.n; o++)
+        equal(strf("alone, %s", gpu.g->op.at[o].call), cost_alone(gpu.c, 0, o) - cost_op(gpu.c, 0, o),
+              strcmp(gpu.g->op.at[o].call, "layernorm_forward") ? 0 : 900 + 1024);
     const Cost *apart = gpu.c, *joined = cost_with(gpu.c, schedule_of("1f1b"));
     equal("gpipe", time_of(&gpu, 0, "xent_backward"), 900 + 3108);
     gpu.c = cost_with(gpu.c, schedule_of("1f1b"));

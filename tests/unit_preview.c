@@ -35,6 +35,7 @@ static void test_previewed(int graphs)
         World *w = gradient_graph(f, 1 + dice(8));
         devices = 1 + dice(4);
         set_times(w, some_ns);
+        set_pairs(w);
         set_plan(w, schedule[i % 6], devices);
         w->m.plan.recompute = dice(2) ? RECOMPUTE_NONE : RECOMPUTE_FULL;
         w->c.latency = dice(2) ? 0 : dice(30);

@@ -278,14 +278,14 @@ static void replay(const World *w, const int *fate, int a, int b, int chunk, Byt
     *again = *early = 0;
     for (int i = 0, front = 1; i < x.line.n; front &= x.line.at[i++] < 0)
         if (x.line.at[i] < 0)
-            *again += w->c.ns[0][~x.line.at[i]], *early = front ? *again : *early;
+            *again += cost_alone(&w->c, 0, ~x.line.at[i]), *early = front ? *again : *early;
 }
 
 /* ---- fates --------------------------------------------------------------------------------------------------------- */
 
 static Ns base_of(const World *w, int a, int b)
 {
-    Ns sum = 0;
+    Ns sum = cost_alone(&w->c, 0, a) - w->c.ns[0][a];
     for (int o = 0; o < w->g.nb; o++)
         sum += w->g.op.at[o].fwd >= a && w->g.op.at[o].fwd <= b ? w->c.ns[0][o] : 0;
     return sum;
@@ -365,6 +365,7 @@ static void compare_fates(World *w, int number, int a, int b, int chunk)
     Ns floor = price_floor(x, a, b, chunk);
     check(best == INT64_MAX || floor <= base + best, "graph %d: floor %lld, brute force %lld", number, (long long)floor,
           (long long)(best == INT64_MAX ? best : base + best));
+    check(floor >= base, "graph %d: floor %lld, and each call once takes %lld", number, (long long)floor, (long long)base);
     compare_least(w, x, number, a, b, chunk);
 }
 
@@ -377,6 +378,7 @@ static void test_fates(void)
         for (int s = 0; number % 4 == 0 && s < w->g.state.n; s++)      /* what comes home is more than any call needs */
             w->g.state.at[s].bytes *= w->g.state.at[s].param < 0 ? 1 : 64;
         set_times(w, some_ns);
+        set_pairs(w);
         set_plan(w, dice(2) ? "gpipe" : "1f1b", 1 + dice(4));
         w->m.plan.recompute = RECOMPUTE_AUTO;
         w->m.plan.warmup = dice(2) ? WARMUP_A : WARMUP_B;
@@ -413,6 +415,7 @@ static World *offload_world(int n)
     for (int t = 0; t < w->g.tensor.n; t++)
         w->g.tensor.at[t].bytes *= 64;          /* small ones are not worth a copy */
     set_times(w, some_ns);
+    set_pairs(w);
     set_plan(w, dice(2) ? "gpipe" : "1f1b", 1 + dice(4));
     w->c.host = 1e11 * (1 + dice(40));
     w->m.plan.warmup = dice(3) ? WARMUP_A : WARMUP_B;
@@ -498,6 +501,7 @@ static void search_world(Searched *s)
     Ints own = {0};
     Bytes none[8] = {0};
     set_times(w, some_ns);
+    set_pairs(w);
     set_plan(w, dice(2) ? "gpipe" : "1f1b", 1 + dice(3));
     w->m.plan.recompute = RECOMPUTE_AUTO;
     for (int t = 0; t < w->g.tensor.n; t++)

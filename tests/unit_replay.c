@@ -32,6 +32,7 @@ static void test_replay(void)
                   .joint = way == 4};
         World *w = gradient_graph(f, way == 3 ? 1 : 4);
         set_times(w, some_ns);
+        set_pairs(w);
         set_plan(w, schedule[way], devices);
         w->m.plan.recompute = RECOMPUTE_AUTO;
         w->p.ask.far = way < 2 && number % 2;

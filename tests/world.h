@@ -74,6 +74,17 @@ static inline void set_times(World *w, Ns (*ns)(World *w, int op))
         w->c.ns[0][o] = ns(w, o);
 }
 
+/* Some calls share a kernel with the one in front of them. */
+static inline void set_pairs(World *w)
+{
+    w->c.alone = alloc(sizeof(Ns *) * (size_t)w->c.classes);
+    for (int k = 0; k < w->c.classes; k++) {
+        w->c.alone[k] = alloc(sizeof(Ns) * (size_t)w->g.op.n);
+        for (int o = 0; o < w->g.op.n; o++)
+            w->c.alone[k][o] = w->c.ns[k][o] + (o < w->g.nf && o % 2 ? 1 + w->c.ns[k][o] / (1 + o % 8) : 0);
+    }
+}
+
 static inline void set_plan(World *w, const char *schedule, int devices)
 {
     w->m.plan.planner = "exact";

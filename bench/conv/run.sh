@@ -15,7 +15,7 @@
 # the processors, over the threads, in place of the wall's, for a machine that others use; that of a step is half the
 # difference of a run of three steps and one of one.
 set -eu
-export LC_ALL=C OMP_WAIT_POLICY=passive
+export LC_ALL=C
 rounds=3 threads=2 batch=8 models="resnet50 vgg16" types="f32 bf16" file=/dev/stdout clock=wall isa=
 while getopts aci:r:t:b:m:y:o: option; do
     case $option in
@@ -72,7 +72,7 @@ done
 for type in $types; do
     # shellcheck disable=SC2046,SC2086
     $CC -std=c11 $CFLAGS -fopenmp -D_GNU_SOURCE $(flag "$type") -I. -Irt bench/conv/floor.c rt/op/onednn/library.c \
-        rt/op/onednn/start.c -o "$bin/floor.$type" -ldnnl
+        rt/op/onednn/conv_point.c rt/op/onednn/linear.c rt/op/onednn/product.c rt/op/onednn/start.c -o "$bin/floor.$type" -ldnnl
     for model in $models; do
         # shellcheck disable=SC2046
         ./dpgen $(options "$model" "$type") -o "$bin/$model.$type" >"$bin/said"

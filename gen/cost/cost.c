@@ -32,6 +32,14 @@ static void classify(Cost *c, const Model *m, Ints *first)
     c->classes = first->n;
 }
 
+static Ns **new_times(const Cost *c)
+{
+    Ns **ns = alloc(sizeof *ns * (size_t)c->classes);
+    for (int k = 0; k < c->classes; k++)
+        ns[k] = alloc(sizeof **ns * (size_t)c->ops);
+    return ns;
+}
+
 static Cost *new_cost(const Graph *g, const Model *m, Ints *first)
 {
     Cost *c = alloc(sizeof *c);
@@ -39,9 +47,7 @@ static Cost *new_cost(const Graph *g, const Model *m, Ints *first)
     c->ops = g->op.n;
     c->how = "estimated";
     classify(c, m, first);
-    c->ns = alloc(sizeof *c->ns * (size_t)c->classes);
-    for (int k = 0; k < c->classes; k++)
-        c->ns[k] = alloc(sizeof **c->ns * (size_t)g->op.n);
+    c->ns = new_times(c);
     links_of(c, m);
     Mover *mover = alloc(sizeof *mover * (size_t)(m->devices.n + 1));
     for (int d = 0; d < m->devices.n; d++)
@@ -70,6 +76,8 @@ Cost *cost(const Graph *g, const Model *m, Profile *f)
         return c;
     }
     Cost *loss = new_cost(g, m, &same);
+    c->alone = new_times(c);
+    loss->alone = new_times(c);
     for (int k = 0; k < c->classes; k++) {
         estimate(c, g, &m->devices.at[first.at[k]], k, false);
         estimate(loss, g, &m->devices.at[first.at[k]], k, true);
@@ -100,12 +108,11 @@ static const Cost *beside_others(const Cost *c, const Model *m, int devices)
     Cost *some = alloc(sizeof *some);
     *some = *c->busy;
     some->how = "interpolated";
-    some->ns = alloc(sizeof *some->ns * (size_t)c->classes);
-    for (int k = 0; k < c->classes; k++) {
-        some->ns[k] = alloc(sizeof **some->ns * (size_t)c->ops);
+    some->ns = new_times(c);
+    some->alone = NULL;
+    for (int k = 0; k < c->classes; k++)
         for (int o = 0; o < c->ops; o++)
             some->ns[k][o] = c->ns[k][o] + (c->busy->ns[k][o] - c->ns[k][o]) * (devices - 1) / (stages - 1);
-    }
     return some;
 }
 
@@ -127,20 +134,24 @@ const Cost *cost_shared(const Cost *c, const Model *m, int devices)
         return beside;
     Cost *some = alloc(sizeof *some);
     *some = *beside;
-    some->ns = alloc(sizeof *some->ns * (size_t)c->classes);
-    for (int k = 0; k < c->classes; k++) {
-        some->ns[k] = alloc(sizeof **some->ns * (size_t)c->ops);
+    some->ns = new_times(c);
+    some->alone = NULL;
+    for (int k = 0; k < c->classes; k++)
         for (int o = 0; o < c->ops; o++) {
             Ns turn = in_turn(c->ns[k][o], threads, cores);
             some->ns[k][o] = turn > beside->ns[k][o] ? turn : beside->ns[k][o];
         }
-    }
     return some;
 }
 
 Ns cost_op(const Cost *c, int device, int op)
 {
     return c->ns[c->of.at[device]][op];
+}
+
+Ns cost_alone(const Cost *c, int device, int op)
+{
+    return (c->alone ? c->alone : c->ns)[c->of.at[device]][op];
 }
 
 Ns cost_move(const Cost *c, int device, int calls, Bytes moved)

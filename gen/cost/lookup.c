@@ -25,6 +25,7 @@ static void try_graph(void *ctx)
 {
     Trial *t = ctx;
     t->g = build(t->m);
+    join_gelu(t->g, t->m);
     shape(t->g, t->m);
     bad_stop();
     join_relu(t->g, t->m);
@@ -46,8 +47,10 @@ const Graph *profile_graph_at(const Model *m, int64_t batch)
 
 void profile_graphs(Profile *f, const Model *m)
 {
-    for (int i = f->graph.n; i < f->batch.n; i++)
-        *PUSH(&f->graph) = profile_graph_at(m, f->batch.at[i]);
+    const Model *form[FORMS];
+    int n = fuse_forms(m, form);
+    for (int i = f->graph.n; i < f->batch.n * n; i++)
+        *PUSH(&f->graph) = profile_graph_at(form[i % n], f->batch.at[i / n]);
 }
 
 /* ---- one call ---------------------------------------------------------------------------------------------------- */
@@ -57,13 +60,17 @@ static const Measured *row_of(const Profile *f, const Op *o)
     return profile_find(f, strf("op %s", cost_signature(o)));
 }
 
-/* The row of operator `op` at the i-th size; NULL: none. */
+/* The row of operator `op` at the i-th size; NULL: none.  Of the forms that fuse leaves open, it is the one of so many
+ * operators. */
 static const Measured *row_at(const Profile *f, int i, const Graph *g, int op)
 {
-    const Graph *at = f->graph.at[i];
-    if (!at || at->op.n != g->op.n || strcmp(at->op.at[op].call, g->op.at[op].call))
-        return NULL;
-    return row_of(f, &at->op.at[op]);
+    int forms = f->graph.n / f->batch.n;
+    for (int k = 0; k < forms; k++) {
+        const Graph *at = f->graph.at[i * forms + k];
+        if (at && at->op.n == g->op.n && !strcmp(at->op.at[op].call, g->op.at[op].call))
+            return row_of(f, &at->op.at[op]);
+    }
+    return NULL;
 }
 
 /* On the line through (b0, t0) and (b1, t1), whole nanoseconds, rounded down, nothing below zero. */

@@ -6,13 +6,14 @@
  * which reads a tensor once instead of twice.  Others are rows of one launch.
  *
  * Method: the second call of a pair costs no launch, and does not read again what it shares with the first.  A call that shares
- * launches pays its part of them.  Both follow from the graph alone, so times of operators still add up.  The gradient of the
- * loss stands behind the loss in some schedules only; they have a table of their own.
+ * launches pays its part of them.  Both follow from the graph alone, so times of operators add up.  Where a plan cuts in front
+ * of the second call of a pair, or makes it again, that has a price of its own (cost_alone).  The gradient of the loss stands
+ * behind the loss in some schedules only; they have a table of their own.
  *
  * Cost: linear in the operators and their operands.
  *
- * Not handled: pairs that a plan cuts apart, makes again, or lays over each other's operands: emit/pair.c prints two calls.
- * Measured times are those of single calls.
+ * Not handled: pairs that a plan lays over each other's operands, for which emit/pair.c prints two calls, and a gradient of the
+ * loss whose scores are made again.  Measured times are those of single calls.
  */
 #include "source.h"
 #include <string.h>
@@ -64,10 +65,10 @@ static bool is_second(const Graph *g, int o, bool loss)
     return false;
 }
 
-static Ns time_of(const Graph *g, const Device *d, int o, bool loss)
+static Ns time_of(const Graph *g, const Device *d, int o, bool second)
 {
     const Op *op = &g->op.at[o];
-    if (is_second(g, o, loss))
+    if (second)
         return roof_op(d, g->compute, op, g->tensor.at[operand(op, "x")->index].bytes, 0, 1);
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         if (!strcmp(op->call, tables[i].call))
@@ -77,8 +78,11 @@ static Ns time_of(const Graph *g, const Device *d, int o, bool loss)
 
 void estimate(Cost *c, const Graph *g, const Device *d, int class, bool loss)
 {
-    for (int o = 0; o < g->op.n; o++)
-        c->ns[class][o] = target_of(d)->gpu ? time_of(g, d, o, loss) : roof_op(d, g->compute, &g->op.at[o], 0, 1, 1);
+    for (int o = 0; o < g->op.n; o++) {
+        bool second = target_of(d)->gpu && is_second(g, o, loss);
+        c->ns[class][o] = target_of(d)->gpu ? time_of(g, d, o, second) : roof_op(d, g->compute, &g->op.at[o], 0, 1, 1);
+        c->alone[class][o] = second && g->op.at[o].phase == PH_F ? time_of(g, d, o, false) : c->ns[class][o];
+    }
 }
 
 const Cost *cost_with(const Cost *c, const Schedule *k)

@@ -29,7 +29,8 @@ struct Profile {
     VEC(Algorithm) algorithm;   /* by what, as bytes */
     VEC(Measured) row;          /* by what, as bytes */
     const char *hash;           /* of its text */
-    VEC(const Graph *) graph;   /* of the model at batch[i]; NULL: it cannot be built; none: not yet */
+    VEC(const Graph *) graph;   /* of the model at each batch, in each form that fuse leaves open; NULL: it cannot be built;
+                                   none: not yet */
 };
 
 /* again: what to do where it is none.  Fails with status 5 and the line. */

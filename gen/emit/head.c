@@ -16,7 +16,7 @@ static Ns time_of(const Stager *w, ActionKind kind)
         for (int i = 0; x->device == w->device && !x->eval && i < x->call.n; i++) {
             bool again = x->call.at[i].again;
             if (kind == K_R ? again : x->kind == kind && !again)
-                ns += call_time(w->p, w->device, x->call.at[i].op);
+                ns += line_time(w->p, x, i);
         }
     }
     return ns;

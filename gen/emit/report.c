@@ -139,7 +139,7 @@ static void print_calls(FILE *f, const Plan *p)
             const Op *o = &p->g->op.at[c->op];
             fprintf(f, "%s", i ? "," : "");
             json_text(f, strf("%s%s%s", o->name, o->phase == PH_W ? ", weights" : "", c->again ? ", again" : ""));
-            fprintf(f, ",%" PRId64, call_time(p, x->device, c->op));
+            fprintf(f, ",%" PRId64, line_time(p, x, i));
         }
         fprintf(f, "]");
     }

@@ -47,7 +47,7 @@ static void find_times(Stage *s)
             const Routine *r = k->routine >= 0 ? &s->p->routine.at[k->routine] : NULL;
             s->at[t] = at;
             if (r && t - k->tick < r->call.n)
-                at += call_time(s->p, s->device, r->call.at[t - k->tick].op);
+                at += line_time(s->p, r, t - k->tick);
         }
         s->at[s->ticks] = k->to;
     }

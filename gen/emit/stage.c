@@ -126,7 +126,7 @@ static void print_why(const Stager *w, const Call *c)
             bytes += w->p->g->tensor.at[o->arg.at[i].index].bytes;
     fprintf(w->f, "    /* recompute %s: not keeping it frees %s for each micro-batch in flight (%d here), "
             "at %.3f ms each. */\n", quote_comment(o->name), size_text(bytes), order_flight(w->p, w->p->chunk.at[c->op]),
-            (double)cost_op(w->p->c, w->device, c->op) / 1e6);
+            (double)cost_alone(w->p->c, w->device, c->op) / 1e6);
 }
 
 static bool print_pair(Stager *w, const Routine *r, const Call *c)
@@ -410,7 +410,7 @@ static void print_why_copy(Stager *w, const Action *k)
                 "     * making it again costs %.3f ms, moving it %.3f ms each way.  Its place is free %s from here,\n"
                 "     * after %.3f ms of work. */\n",
                 quote_comment(t->name), size_text(k->bytes), order_flight(p, p->chunk.at[t->op]),
-                (double)cost_op(p->c, w->device, t->op) / 1e6, (double)copy / 1e6, count_text(calls, "call"),
+                (double)cost_alone(p->c, w->device, t->op) / 1e6, (double)copy / 1e6, count_text(calls, "call"),
                 (double)work / 1e6);
     else
         fprintf(w->f, "    /* offload: %s went to the host after its forward; asked for here, %s early, so that its\n"

@@ -55,7 +55,7 @@ static Ns larger(Ns a, Ns b)
 Share bound_share(const Facts *x, int chunk, int first, int last)
 {
     int class = x->class[chunk];
-    Ns all = x->time[class][last + 1] - x->time[class][first], w = x->weight[class][last + 1] - x->weight[class][first];
+    Ns all = facts_time(x, chunk, first, last), w = x->weight[class][last + 1] - x->weight[class][first];
     Ns load = chunk ? 0 : x->load[last + 1], u = chunk ? 0 : x->update[class][last + 1] + x->close[last];
     return (Share){load + (x->split ? facts_forward(x, chunk, first, last) : all + u), x->split ? all - w : all};
 }

@@ -278,16 +278,23 @@ Facts *facts_of(const Question *q)
     return x;
 }
 
+/* What the first operator takes more than behind the one in front of it. */
+static Ns apart(const Facts *x, int chunk, int first)
+{
+    const Cost *c = x->q->p->c;
+    return c->alone ? c->alone[x->class[chunk]][first] - c->ns[x->class[chunk]][first] : 0;
+}
+
 Ns facts_time(const Facts *x, int chunk, int first, int last)
 {
     const Ns *t = x->time[x->class[chunk]];
-    return t[last + 1] - t[first];
+    return t[last + 1] - t[first] + apart(x, chunk, first);
 }
 
 Ns facts_forward(const Facts *x, int chunk, int first, int last)
 {
     const Ns *t = x->forward[x->class[chunk]];
-    return t[last + 1] - t[first];
+    return t[last + 1] - t[first] + apart(x, chunk, first);
 }
 
 const char *facts_grid(const Facts *x, int pieces)

@@ -65,7 +65,7 @@ static void find_operands(Hunt *h, int d)
 
 void hunt_items(Hunt *h, bool sent)
 {
-    const Ns *time = live_times(h->live, h->chunk);
+    const Ns *time = live_alone(h->live, h->chunk);
     const char *matters = live_matters(h->live, h->first, h->last, h->may);
     h->n = h->drops = h->operand.n = h->ordered = 0;
     for (int i = 0; i < h->tensors; i++) {

@@ -43,7 +43,8 @@ static void read_efficiency(const Spot *s)
 static void read_arch(const Spot *s)
 {
     read_name(s);
-    if (s->value->kind == SCALAR && strncmp(s->value->text, "sm_", 3))
+    *PUSH(&s->m->marks) = (Mark){ s->value->text, s->value->loc };
+    if (s->value->kind == SCALAR && (strncmp(s->value->text, "sm_", 3) || !strspn(s->value->text + 3, "123456789")))
         bad(s->value->loc, "write it like sm_90", "%s: '%s' is no CUDA architecture", s->path, s->value->text);
 }
 
@@ -59,8 +60,7 @@ static void entry_check(const Spot *s, Entry *e)
         bad(node_get(s->value, "arch")->loc, "delete it", "'arch' is only for devices of kind cuda");
     if (gpu && !d->memory)
         bad(s->value->loc, "write memory: 80GiB, less what other programs use", "%s has no 'memory'", s->path);
-    if (!d->memory)
-        d->memory = DEFAULT_MEMORY;
+    d->memory = d->memory ? d->memory : DEFAULT_MEMORY;
     if (node_get(s->value, "workspace") && !gpu)
         bad(node_get(s->value, "workspace")->loc, "delete it", "'workspace' is only for devices of kind cuda");
     if (d->workspace < 0)
@@ -604,7 +604,7 @@ void model_plan(Model *m, Node *node)
         { "order", read_table, 0, 0, 0, NULL },
         { "warmup", read_choice, AT(warmup), 0, 0, "A B auto" },
         { "transport", read_word, AT(transport), 0, 0, transport_words + 1 },
-        { "fuse", read_choice, AT(fuse), 0, 0, "auto none sums most" },
+        { "fuse", read_choice, AT(fuse), 0, 0, "auto none sums most fastest" },
         { "planner", read_word, AT(planner), 0, 0, planner_words + 1 },
         { "recompute", read_recompute, 0, 0, 0, NULL },
         { "offload", read_offload, 0, 0, 0, NULL },

@@ -244,6 +244,28 @@ bool fuse_joined(const Graph *g)
     return relu_joined(g);
 }
 
+const char *const fuse_words[FORMS] = {[FUSE_AUTO] = "auto", [FUSE_NONE] = "none", [FUSE_SUMS] = "sums", [FUSE_MOST] = "most"};
+
+const Model *fuse_as(const Model *m, int word)
+{
+    Model *with = alloc(sizeof *with);
+    *with = *m;
+    with->plan.fuse = word;
+    return with;
+}
+
+int fuse_forms(const Model *m, const Model *form[FORMS])
+{
+    bool fastest = m->plan.fuse == FUSE_FASTEST;
+    int n = !fastest ? 1 : on_gpus(m) && !m->train.fp8 ? FORMS : FUSE_MOST;
+    form[0] = m;
+    for (int k = 0; fastest && k < n; k++)
+        form[k] = fuse_as(m, k);
+    if (m->plan.fuse == FUSE_AUTO)
+        form[n++] = fuse_as(m, FUSE_SUMS);
+    return n;
+}
+
 static Fuse open_fuse(Graph *g)
 {
     Fuse f = {.g = g, .reads = alloc(sizeof(int) * (size_t)g->tensor.n), .into = alloc(sizeof(int) * (size_t)g->op.n)};

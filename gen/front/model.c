@@ -12,6 +12,7 @@
  * names them.  Cost: linear but for dims and inputs, whose names are compared pairwise.
  */
 #include "schema.h"
+#include <stdlib.h>
 #include <string.h>
 
 #define MOST_DIM 0x1p48         /* a tensor has less than 2^48 bytes, and such a dim is exact in a double */
@@ -331,6 +332,18 @@ Loc mark_of(const Model *m, const char *text, Loc otherwise)
     return otherwise;
 }
 
+/* A plan for chips that have no such products would have times of nothing. */
+static void check_fp8(const Model *m)
+{
+    enum { LEAST_FP8 = 89 };
+    for (int i = 0; i < m->devices.n && m->train.fp8; i++) {
+        const Device *d = &m->devices.at[i];
+        if (d->arch && atoi(d->arch + 3) < LEAST_FP8)
+            err(mark_of(m, d->arch, d->loc), "train.precision.compute: bf16, or a later chip",
+                "'%s' is %s, and products in fp8 need sm_%d", d->name, d->arch, LEAST_FP8);
+    }
+}
+
 Model *model(Node *root, const char *path, const Overrides *over)
 {
     const char *known[COUNT(sections) + 1] = { "dpgen" };
@@ -354,5 +367,6 @@ Model *model(Node *root, const char *path, const Overrides *over)
     for (int i = 0; i < COUNT(sections); i++)
         sections[i].read(m, node_get(root, sections[i].key));
     bad_stop();
+    check_fp8(m);
     return m;
 }

@@ -82,6 +82,14 @@ Ns call_time(const Plan *p, int device, int op)
     return least + ((all - least) * share >> 20);
 }
 
+/* One kernel does a call and the one in front of it where both are made there for the first time. */
+Ns line_time(const Plan *p, const Routine *r, int i)
+{
+    const Call *c = &r->call.at[i];
+    bool behind = i > 0 && c[-1].op == c->op - 1 && !c->again && !c[-1].again;
+    return c->op >= p->g->nf || behind ? call_time(p, r->device, c->op) : cost_alone(p->c, r->device, c->op);
+}
+
 Ns action_time(const Plan *p, int device, const Action *k)
 {
     Ns sum = 0;
@@ -102,7 +110,7 @@ Ns action_time(const Plan *p, int device, const Action *k)
     default:
         if (k->routine >= 0)
             for (int i = 0; i < p->routine.at[k->routine].call.n; i++)
-                sum += call_time(p, device, p->routine.at[k->routine].call.at[i].op);
+                sum += line_time(p, &p->routine.at[k->routine], i);
         return sum;
     }
 }

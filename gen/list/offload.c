@@ -130,7 +130,7 @@ static Track *track(const Offload *x, int chunk, ActionKind kind)
     t->line = calls_of(x->p, &x->back[chunk], chunk, kind);
     t->at = alloc(sizeof(Ns) * (size_t)(t->line.n + 1));
     for (int i = 0; i < t->line.n; i++)
-        t->at[i + 1] = t->at[i] + cost_op(x->p->c, x->device, t->line.at[i].op);
+        t->at[i + 1] = t->at[i] + (i && !t->line.at[i].again ? cost_op : cost_alone)(x->p->c, x->device, t->line.at[i].op);
     return t;
 }
 

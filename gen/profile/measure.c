@@ -300,23 +300,20 @@ static void check_plain(const char *file)
 }
 
 typedef VEC(const Graph *) Graphs;
-enum { GRAPHS = 3 };            /* of one size */
 
-/* With nothing joined, with each Relu apart, and as fuse leaves it: options may ask for each, by --fuse or by a name in a list
- * of the section plan, and the search for the second.  The first has the calls of all: write_folder() goes by it.  false:
- * shapes that hold for other sizes alone. */
-static bool take_graphs(Graphs *list, const Model *m, int64_t batch)
+/* With nothing joined, and in every other form: options may ask for any, by --fuse or by a name in a list of the section plan.
+ * The first has the calls of all: write_folder() goes by it.  Returns the model's own, or as auto has it; NULL: shapes that
+ * hold for other sizes alone. */
+static const Graph *take_graphs(Graphs *list, const Model *m, int64_t batch)
 {
-    Model apart = *m, sums = *m;
-    apart.plan.fuse = FUSE_NONE;
-    sums.plan.fuse = FUSE_SUMS;
-    const Graph *g = profile_graph_at(m, batch);
-    if (!g)
-        return false;
-    *PUSH(list) = profile_graph_at(&apart, batch);
-    *PUSH(list) = profile_graph_at(&sums, batch);
-    *PUSH(list) = g;
-    return true;
+    const Model *form[FORMS];
+    Model open = *m;
+    open.plan.fuse = FUSE_FASTEST;
+    const Graph *own = profile_graph_at(m, batch);
+    int n = own ? fuse_forms(&open, form) : 0;
+    for (int k = 0; k < n; k++)
+        *PUSH(list) = profile_graph_at(form[k == FUSE_AUTO ? FUSE_NONE : k == FUSE_NONE ? FUSE_AUTO : k], batch);
+    return own;
 }
 
 Profile *profile_measure(const Model *m, const char *file)
@@ -324,14 +321,18 @@ Profile *profile_measure(const Model *m, const char *file)
     check_plain(file);
     Profile *p = alloc(sizeof *p);
     Ints want = batches_of(m);
-    Graphs g = {0};
+    Graphs g = {0}, own = {0};
     profile_sign(p, m, true);
-    for (int i = 0; i < want.n; i++)
-        if (take_graphs(&g, m, want.at[i]))
+    for (int i = 0; i < want.n; i++) {
+        const Graph *one = take_graphs(&g, m, want.at[i]);
+        if (one) {
+            *PUSH(&own) = one;
             *PUSH(&p->batch) = want.at[i];
+        }
+    }
     if (!g.n)
         fail(EXIT_MODEL, "%s cannot be built with micro-batches of %d", m->path, want.at[0]);
-    add_rows(p, m, g.at, g.n, g.at[p->batch.n / 2 * GRAPHS + GRAPHS - 1], file);
+    add_rows(p, m, g.at, g.n, own.at[own.n / 2], file);
     p->path = file;
     profile_graphs(p, m);
     return p;
@@ -340,9 +341,10 @@ Profile *profile_measure(const Model *m, const char *file)
 void profile_measure_more(Profile *p, const Model *m, int64_t batch, const char *file)
 {
     Graphs g = {0};
-    if (!take_graphs(&g, m, batch))
+    const Graph *own = take_graphs(&g, m, batch);
+    if (!own)
         die("no graph of the micro-batch that was planned");
-    add_rows(p, m, g.at, g.n, g.at[GRAPHS - 1], file);
+    add_rows(p, m, g.at, g.n, own, file);
     int i = p->batch.n;
     *PUSH(&p->batch) = (int)batch;
     for (; i > 0 && p->batch.at[i - 1] > batch; i--)

@@ -44,6 +44,7 @@ typedef struct {                /* of a class of devices that take equal times *
     Class class[PRICE_CLASSES];
     int n;
     Ns *base;                   /* of operators 0..i-1, forward and backward */
+    Ns *apart;                  /* what operator i takes more where a run begins with it */
     Ns *read, *made;            /* what is dropped in any case, summed by its reader, by its maker */
 } Times;
 
@@ -189,11 +190,11 @@ static void classify(Floor *x, Times *times, Item *item, int n)
 static void sum_times(Floor *x, int class, const int *reader, const int *base, const char *may)
 {
     const Graph *g = x->p->g;
-    const Ns *time = x->p->c->ns[class];
+    const Ns *time = x->p->c->ns[class], *alone = x->p->c->alone ? x->p->c->alone[class] : time;
     Times *times = &x->times[class];
     size_t row = sizeof(Ns) * (size_t)(g->nf + 1);
     int *first = alloc(sizeof *first * (size_t)g->nf);      /* by operator: first reader of what is dropped in any case, + 1 */
-    times->base = alloc(row), times->read = alloc(row), times->made = alloc(row);
+    times->base = alloc(row), times->apart = alloc(row), times->read = alloc(row), times->made = alloc(row);
     for (int o = 0; o < g->nb; o++)
         times->base[g->op.at[o].fwd + 1] += time[o];
     for (int t = 0; t < g->tensor.n; t++) {
@@ -203,14 +204,16 @@ static void sum_times(Floor *x, int class, const int *reader, const int *base, c
     }
     for (int o = 0; o < g->nf; o++)
         if (first[o]) {
-            times->made[o + 1] += time[o];
-            times->read[first[o]] += time[o];
+            times->made[o + 1] += alone[o];
+            times->read[first[o]] += alone[o];
         }
+    for (int o = 0; o < g->nf; o++)
+        times->apart[o] = alone[o] - time[o];
     sum_up(times->base, g->nf);
     sum_up(times->read, g->nf);
     sum_up(times->made, g->nf);
     Item *item = alloc(sizeof *item * (size_t)(g->tensor.n + 1));
-    classify(x, times, item, find_items(x, reader, may, time, item));
+    classify(x, times, item, find_items(x, reader, may, alone, item));
 }
 
 /* Upper bounds of the links' speed: no copy of any size is faster. */
@@ -333,11 +336,17 @@ static bool allowed_of(const Floor *x, int first, int last, int chunk, Bytes lim
     return room >= most && room >= visiting(x, first, last) && *all >= held && *beside >= held;
 }
 
+/* Each call once. */
+static Ns once_of(const Times *times, int first, int last)
+{
+    return times->base[last + 1] - times->base[first] + times->apart[first];
+}
+
 /* Forward and backward without a choice. */
 static Ns base_of(const Times *times, int first, int last)
 {
     Ns again = times->read[last + 1] - times->made[first];
-    return times->base[last + 1] - times->base[first] + (again > 0 ? again : 0);
+    return once_of(times, first, last) + (again > 0 ? again : 0);
 }
 
 static const Times *times_of(const Floor *x, int chunk)
@@ -400,7 +409,7 @@ static Ns again_of(const Floor *x, int first, int last, int chunk, Bytes excess,
     const Times *times = times_of(x, chunk);
     bool half = cost_host_half(x->p->c, d);
     Bytes send = x->send[last + 1] - x->send[first];
-    Ns base = times->base[last + 1] - times->base[first], other = base_of(times, first, last) - base, again = 0;
+    Ns base = once_of(times, first, last), other = base_of(times, first, last) - base, again = 0;
     for (int round = 0; round < FLOOR_ROUNDS; round++) {
         Ns span = span_of(k, here, half, base - k->forward + other + again, other + again);
         Ns least = cheapest(times, first, last, excess - carried(x->link[d], span, send));

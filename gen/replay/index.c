@@ -482,6 +482,12 @@ const Ns *live_times(const Live *x, int chunk)
     return c->ns[c->of.at[plan_home(x->p, 0, chunk)]];
 }
 
+const Ns *live_alone(const Live *x, int chunk)
+{
+    const Cost *c = x->p->c;
+    return c->alone ? c->alone[c->of.at[plan_home(x->p, 0, chunk)]] : live_times(x, chunk);
+}
+
 const char *live_matters(Live *x, int first, int last, const char *may)
 {
     int n;

@@ -79,13 +79,13 @@ static int by_first(const void *a, const void *b)
 
 static void set_clocks(Live *x, struct Ways *w)
 {
-    const Ns *time = live_times(x, x->chunk);
+    const Ns *time = live_times(x, x->chunk), *alone = live_alone(x, x->chunk);
     w->calls[0] = x->last - x->first + 1;
     w->calls[1] = x->lines;
     for (int i = 0; i < w->calls[0]; i++)
-        w->clock[0][i + 1] = w->clock[0][i] + time[x->first + i];
+        w->clock[0][i + 1] = w->clock[0][i] + (i ? time : alone)[x->first + i];
     for (int i = 0; i < w->calls[1]; i++)
-        w->clock[1][i + 1] = w->clock[1][i] + time[x->line[i] < 0 ? ~x->line[i] : x->line[i]];
+        w->clock[1][i + 1] = w->clock[1][i] + (x->line[i] < 0 ? alone[~x->line[i]] : time[x->line[i]]);
     for (int k = 0; k < 2; k++)
         for (int i = 0; i <= w->calls[k]; i++)
             w->cut[k][i] = i == 0;

@@ -83,7 +83,7 @@ static Way way_of(const Live *x, int t)
 /* Finds the tensors that are saved, sent to the host and made again under these fates. */
 static void choose(Live *x, int first, int last, int chunk, const int *fate)
 {
-    const Ns *time = live_times(x, chunk);
+    const Ns *alone = live_alone(x, chunk);
     bool known = x->read_first == first && x->read_last == last;
     begin(x, first, last, chunk);
     x->read_first = first, x->read_last = last;
@@ -99,7 +99,7 @@ static void choose(Live *x, int first, int last, int chunk, const int *fate)
     }
     x->ready = 0;
     for (int k = 0; k < x->back.lines; k++) {
-        x->load.again += time[x->back.line[k]];
+        x->load.again += alone[x->back.line[k]];
         x->ready = x->back.call[k] ? x->ready : x->load.again;
     }
 }
@@ -377,6 +377,7 @@ static void take_times(Live *x)
     const Ns *time = live_times(x, x->chunk);
     for (int o = x->first; o <= x->last; o++)
         x->load.forward += time[o];
+    x->load.forward += live_alone(x, x->chunk)[x->first] - time[x->first];
     for (int o = x->begin[x->last]; o < x->end[x->first]; o++)
         x->load.backward += time[o];
 }

@@ -49,6 +49,7 @@ typedef VEC(Visit) Visits;
 Visits live_visits(const Live *x);
 Bytes live_states(const Live *x, int chunk, States sum);    /* as many of each as the chunk's lists say */
 const Ns *live_times(const Live *x, int chunk);     /* by operator, on that chunk's device */
+const Ns *live_alone(const Live *x, int chunk);     /* the same: cost_alone */
 int   live_copies(const Live *x);                   /* of the last load: to the host, of all micro-batches */
 /* The free time of offloaded tensor i of the last load.  It is the time from its last forward reader to its first reader in
  * backward, were they one computation after the other, less both copies.  -1: there are no more. */

@@ -55,10 +55,24 @@ static void list_chunks(Search *s, const Graph *g, const Cost *c, const Model *m
     }
 }
 
+/* Does another word of fuse make the same graph?  Each joins all that the one before it does, and more. */
+static bool is_listed(const Search *s, const Graph *g, const Model *m)
+{
+    for (int i = 0; i < s->all.n; i++) {
+        const Candidate *k = &s->all.at[i];
+        if (k->m->plan.fuse != m->plan.fuse && k->m->train.batch == m->train.batch && k->m->plan.replicas == m->plan.replicas
+            && k->g->op.n == g->op.n)
+            return true;
+    }
+    return false;
+}
+
 /* The candidates of one model: of one graph. */
 static void list_graph(Search *s, const Model *m)
 {
     const Graph *g = graph_of(s->x, m);
+    if (is_listed(s, g, m))
+        return;
     const Cost *c = cost(g, m, s->x->times);
     check_cost(g, c);
     if (s->ask.work_left)
@@ -109,13 +123,16 @@ static void add_widths(const Model *m, Models *all)
     }
 }
 
-static Models sizes_of(const Model *m)
+/* Forms of fuse: a graph that was read has its own. */
+static Models sizes_of(const Options *x, const Model *m)
 {
     Models all = {0};
-    if (m->plan.replicas_auto)
-        add_widths(m, &all);
-    else
-        add_batches(m, &all);
+    const Model *form[FORMS] = {m};
+    int n = x->from || m->plan.fuse != FUSE_FASTEST ? 1 : fuse_forms(m, form);
+    if (n > 1 && m->plan.cuts.n)
+        err(m->plan.cuts_at, "fuse: auto", "plan.cuts count operators, and fuse: fastest leaves open how many there are");
+    for (int k = 0; k < n; k++)
+        (m->plan.replicas_auto ? add_widths : add_batches)(form[k], &all);
     return all;
 }
 
@@ -179,8 +196,8 @@ static bool search_layouts(Search *s, const Models *sizes, Plan **best)
 
 static bool single(const Model *m)
 {
-    return m->train.batch > 0 && m->order != ORDER_FREE && !m->plan.replicas_auto && !m->plan.chunks_auto
-        && m->plan.stages_min == m->plan.stages_max && m->plan.chunks <= 1
+    return m->train.batch > 0 && m->plan.fuse != FUSE_FASTEST && m->order != ORDER_FREE && !m->plan.replicas_auto
+        && !m->plan.chunks_auto && m->plan.stages_min == m->plan.stages_max && m->plan.chunks <= 1
         && strcmp(m->plan.schedule, "auto") && m->plan.warmup != WARMUP_AUTO
         && schedule_of(m->plan.schedule)->ways <= 1 && (m->plan.replicas == 1 || m->plan.buckets == 1);
 }
@@ -205,7 +222,7 @@ static Plan *search_asked(const Options *x, const Model *m, const Ask *ask, Plan
     Search s = {.x = x, .ask = ask ? *ask : (Ask){0}, .best = -1};
     s.cutoff = s.ask.cutoff;
     int64_t work = s.ask.brief ? QUESTION_WORK : FIRST_WORK;
-    Models sizes = sizes_of(m);
+    Models sizes = sizes_of(x, m);
     Plan *best = NULL;
     if (!s.ask.work_left) {
         s.ask.work_left = memcpy(alloc(sizeof work), &work, sizeof work);
@@ -224,6 +241,9 @@ static Plan *search_asked(const Options *x, const Model *m, const Ask *ask, Plan
         if (best && s.loose && best->ask.steps_left == s.loose)
             best = lay_out_winner(&s, best);
     }
+    if (best && m->plan.fuse != best->m->plan.fuse)
+        best->proof.note = strf("fuse %s%s%s", fuse_words[best->m->plan.fuse], best->proof.note ? "; " : "",
+                                best->proof.note ? best->proof.note : "");
     *failed = search_failed(&s);
     if (!best && !*failed && s.refused)
         err(m->plan.row.word ? m->plan.row.at : m->plan.loc, NULL, "%s", s.refused);
@@ -256,7 +276,7 @@ static Plan *search_apart(const Options *x, const Model *m, const Ask *ask, Ns c
     own.cutoff = cutoff;
     if (!own.work_left)
         own.work_left = memcpy(alloc(sizeof work), &work, sizeof work);
-    return search_with(x, relus_apart(m), &own, &none);
+    return search_with(x, fuse_as(m, FUSE_SUMS), &own, &none);
 }
 
 /* A joined call is faster.  Where memory is short, a cut inside one may save more. */

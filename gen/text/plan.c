@@ -557,16 +557,6 @@ static void same_operators(const Scanner *s, const Graph *g)
             : "joined here and not then? --fuse none, or plan again", "%d operators were planned, and here are %d", n, g->op.n);
 }
 
-int read_plan_operators(const char *path)
-{
-    Scanner s = {0};
-    int n = 0;
-    text_scan(&s, path, "dpgen-plan 1");
-    for (int i = 0; i < s.record.n; i++)
-        n += !strcmp(s.record.at[i].word, place_table.word);
-    return n;
-}
-
 Plan *read_plan(const char *path, const Graph *g)
 {
     Scanner s = {0};

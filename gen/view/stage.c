@@ -9,7 +9,7 @@ static void add_times(StageSum *s, const Plan *p, int device)
     for (int r = 0; r < p->routine.n; r++) {
         const Routine *x = &p->routine.at[r];
         for (int i = 0; x->device == device && !x->eval && x->kind != K_U && i < x->call.n; i++) {
-            Ns ns = call_time(p, device, x->call.at[i].op);
+            Ns ns = line_time(p, x, i);
             *(x->call.at[i].again ? &s->again : x->kind == K_F ? &s->forward : &s->backward) += ns;
         }
     }

@@ -53,6 +53,8 @@ struct Link {
     Pair *pair;                 /* of this stage */
     int pairs;
     _Atomic int opened;         /* pairs whose communicator is asked for faults */
+    _Atomic int trying;         /* 1 + the pair that is being connected; 0: none is */
+    _Atomic int64_t late;       /* seconds(), when it has taken too long */
     unsigned char request[MAX_REQUESTS];
     Awaited awaited[MAX_REQUESTS];
 };
@@ -116,10 +118,24 @@ static void gone(void *with, int number)
     _exit(STATUS_RUN);
 }
 
+/* Two that run, and do not reach each other: the library waits for good. */
+static void look_at_opening(const Link *l)
+{
+    int trying = atomic_load(&l->trying);
+    if (!trying || (int64_t)seconds() < atomic_load(&l->late))
+        return;
+    const Pair *p = &l->pair[trying - 1];
+    complain(STATUS_RUN, "stages %d and %d run, and NCCL has not connected them within %d s: does the network that it takes "
+             "join their hosts?  NCCL_SOCKET_IFNAME names one, NCCL_DEBUG=INFO says more, DPGEN_TIMEOUT how long to wait",
+             p->from, p->to, meeting_patience());
+    _exit(STATUS_RUN);
+}
+
 /* A fault of the network: the kernel that waits would do so for good. */
 static void look(const void *with)
 {
     const Link *l = with;
+    look_at_opening(l);
     for (int i = 0; i < atomic_load(&l->opened); i++) {
         const Pair *p = &l->pair[i];
         ncclResult_t e = ncclSuccess;
@@ -155,6 +171,8 @@ static int open_pair(Link *l, int from, int to, ncclUniqueId *all, void *byte)
         return DONE;
     Pair *p = &l->pair[l->pairs++];
     *p = (Pair){.from = from, .to = to, .line = -1};
+    atomic_store(&l->late, (int64_t)seconds() + meeting_patience());
+    atomic_store(&l->trying, l->pairs);
     ncclConfig_t few = NCCL_CONFIG_INITIALIZER;
     few.minCTAs = 1;
     few.maxCTAs = CHANNELS;
@@ -164,7 +182,9 @@ static int open_pair(Link *l, int from, int to, ncclUniqueId *all, void *byte)
     cudaError_t s = cudaStreamCreateWithFlags(&p->stream, cudaStreamNonBlocking);
     if (s != cudaSuccess)
         return complain(STATUS_RUN, "opening a communicator: %s", cudaGetErrorString(s));
-    return connect_pair(p, l->stage == from, byte);
+    int status = connect_pair(p, l->stage == from, byte);
+    atomic_store(&l->trying, 0);
+    return status;
 }
 
 /* Each says this of itself: the plan, whether steps are to be graphs, and the GPU by the name that no other in the world

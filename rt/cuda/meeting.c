@@ -67,7 +67,7 @@ static long number_in(const char *text)
     return n < 0 || *end || errno || n > INT32_MAX ? -1 : n;
 }
 
-static int patience_s(void)
+int meeting_patience(void)
 {
     const char *text = getenv("DPGEN_TIMEOUT");
     return text ? (int)number_in(text) : 300;
@@ -130,7 +130,7 @@ static int place_of(Place *p)
 {
     const char *where = getenv("DPGEN_RENDEZVOUS"), *patience = getenv("DPGEN_TIMEOUT");
     const char *colon = where && !strchr(where, '/') ? strrchr(where, ':') : NULL;
-    *p = (Place){.until = seconds() + patience_s()};
+    *p = (Place){.until = seconds() + meeting_patience()};
     job_name(p->job);
     if (patience && number_in(patience) <= 0)
         return complain(STATUS_USAGE, "DPGEN_TIMEOUT is %s; it wants a number of seconds, 1 or more", patience);
@@ -253,7 +253,7 @@ static void name_missing(const Meeting *m)
         if (m->peer[i] < 0)
             n += snprintf(list + n, sizeof list - (size_t)n, "%s%d", n ? ", " : "", i);
     complain(STATUS_RUN, "stage %s of %d did not come within %d s; is it started, and does it reach this host?  DPGEN_TIMEOUT "
-             "says how long to wait", list, m->size, patience_s());
+             "says how long to wait", list, m->size, meeting_patience());
 }
 
 static void welcome(Meeting *m, const Place *p, int s)
@@ -500,7 +500,7 @@ static int open_lines(Meeting *m, Place *p, int door, const Door *all, const int
 
 int meeting_lines(Meeting *m, const int *pair, const char *talk, int pairs, int *line)
 {
-    Place p = {.until = seconds() + patience_s()};
+    Place p = {.until = seconds() + meeting_patience()};
     Door mine = {.port = 0}, *all = calloc((size_t)m->size, sizeof *all);
     socklen_t n = sizeof mine.at;
     int door = listen_at(&p), status = STATUS_RUN;

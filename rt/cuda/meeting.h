@@ -14,6 +14,7 @@ typedef struct Meeting Meeting;
 typedef struct { int rank, size, local; const char *launcher; } Ranks;
 Ranks meeting_ranks(void);
 
+int meeting_patience(void);         /* seconds: DPGEN_TIMEOUT */
 /* Waits for all processes, as long as DPGEN_TIMEOUT says.  number: of this process in the order of the job, of `size`.  NULL:
  * said why; *status is set. */
 Meeting *meeting_open(int number, int size, int *status);

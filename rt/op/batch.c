@@ -5,8 +5,11 @@
  *
  *     y = u weight + bias          dx = s weight (dy - average(dy) - u average(dy u))       dweight = sum of dy u, dbias of dy
  *
- * Sums over rows: blocks of 256 in float, the blocks in double, both ascending; the variance takes a second pass.  Threads
- * split the blocks, so that each reads whole rows; of few rows they split channels.
+ * Sums over rows: blocks of 256 in float, the blocks in double, both ascending.  A block's squares are those of differences
+ * from its own mean, taken while it is in the cache; two sets of rows have the squares of both and those between their means
+ * (T. Chan, G. Golub, R. LeVeque, 1979).  Threads split the blocks, so that each reads whole rows; of few rows they split
+ * channels.
+ * A region of threads inside one of a single thread would make new threads each time, so none is around another.
  *
  * With a Relu behind it, dy counts where y is above 0.  With an addition between the two, that dy is the gradient of the other
  * operand too.  Each value is rounded to the compute type where a call of its own would have stored it.
@@ -18,10 +21,10 @@
  */
 #include "kernel.h"
 
-enum { STRIP = 256, UNIT = 16, PIXELS = 256, PARTS = 1 << 14, SOME = 64 };
+enum { STRIP = 1024, UNIT = 16, PIXELS = 256, PARTS = 1 << 13, SOME = 64 };
 
-/* What is added up over rows: x; with `mean` alone squares of differences; with dy slopes, and slopes times u.  Pointers are at
- * the first channel. */
+/* What is added up over rows: x, and squares of differences; with dy slopes, and slopes times u.  Pointers are at the first
+ * channel. */
 typedef struct {
     const real *x, *dy, *y;     /* y: of a Relu behind; dy counts where it is above 0 */
     real *kept;                 /* where that dy goes */
@@ -30,7 +33,7 @@ typedef struct {
     int split;                  /* threads split blocks of rows, not channels */
 } Terms;
 
-static int splits(const Stage *st, long rows) { return ceil_div(rows, PIXELS) >= 6 * st->threads; }
+static int splits(const Stage *st, long rows) { return ceil_div(rows, PIXELS) >= 3 * st->threads; }
 
 /* Channels of a task: with threads that split channels some for each of them, in whole units. */
 static long strip_of(const Stage *st, long rows, long width)
@@ -66,10 +69,9 @@ static void values(float *restrict part, const Terms *t, long first, long end, l
             part[j] += get(x, i + j);
 }
 
-static void squares(float *restrict part, const Terms *t, long first, long end, long n)
+static void squares(float *restrict part, const Terms *t, const float *restrict mean, long first, long end, long n)
 {
     const real *restrict x = t->x;
-    const float *restrict mean = t->mean;
     for (long i = first * t->width; i < end * t->width; i += t->width)
         for (long j = 0; j < n; j++) {
             float by = get(x, i + j) - mean[j];
@@ -77,24 +79,49 @@ static void squares(float *restrict part, const Terms *t, long first, long end, 
         }
 }
 
-/* Rows first .. end-1, in n channels. */
-static void block(float *part, float *with, const Terms *t, long first, long end, long n)
+static void moments(float *part, float *square, const Terms *t, long first, long end, long n)
 {
-    memset(part, 0, (size_t)n * sizeof *part);
-    memset(with, 0, (size_t)n * sizeof *with);
-    if (!t->mean)
-        values(part, t, first, end, n);
-    else if (!t->dy)
-        squares(part, t, first, end, n);
-    else if (!t->y)
-        slopes(part, with, t, 0, first, end, n, 0);
-    else if (!t->kept)
-        slopes(part, with, t, 0, first, end, n, 1);
-    else
-        slopes(part, with, t, t->kept, first, end, n, 1);
+    float mean[STRIP];
+    values(part, t, first, end, n);
+    for (long j = 0; j < n; j++)
+        mean[j] = part[j] / (float)(end - first);
+    squares(square, t, mean, first, end, n);
 }
 
-/* The last blocks go first where rows are passed a second time: they are still in the cache. */
+/* Block b of those from `from` on, in n channels. */
+static void block(float *part, const Terms *t, long from, long b, long n)
+{
+    long first = (from + b) * PIXELS, end = least(first + PIXELS, t->rows);
+    float *sum = part + 2 * b * n, *with = sum + n;
+    memset(sum, 0, (size_t)(2 * n) * sizeof *sum);
+    if (!t->dy)
+        moments(sum, with, t, first, end, n);
+    else if (!t->y)
+        slopes(sum, with, t, 0, first, end, n, 0);
+    else if (!t->kept)
+        slopes(sum, with, t, 0, first, end, n, 1);
+    else
+        slopes(sum, with, t, t->kept, first, end, n, 1);
+}
+
+/* A block of `some` rows joins those before it. */
+static void join(double *restrict sum, double *restrict product, const float *restrict part, const float *restrict with,
+                 const Terms *t, long before, long some, long n)
+{
+    double rows = (double)some, both = (double)before * rows / (double)(before + some);
+    if (t->dy)
+        for (long j = 0; j < n; j++)
+            product[j] += (double)with[j];
+    else
+        for (long j = 0; j < n; j++) {
+            double mean = (double)part[j] / rows, off = (double)(part[j] / (float)some) - mean;
+            double apart = before ? mean - sum[j] / (double)before : 0;
+            product[j] += (double)with[j] - rows * off * off + both * apart * apart;
+        }
+    for (long j = 0; j < n; j++)
+        sum[j] += (double)part[j];
+}
+
 static void sums(Stage *st, double *sum, double *product, const Terms *t, long n)
 {
     float part[PARTS];                  /* of a block, both sums behind each other */
@@ -103,16 +130,17 @@ static void sums(Stage *st, double *sum, double *product, const Terms *t, long n
     memset(product, 0, (size_t)n * sizeof *product);
     for (long from = 0; from < blocks; from += group) {
         long some = least(group, blocks - from);
-        EACH(t->split && t->rows * n >= 1 << 14)
-        for (long i = 0; i < some; i++) {
-            long b = t->mean && !t->dy ? some - 1 - i : i, first = (from + b) * PIXELS;
-            block(part + 2 * b * n, part + (2 * b + 1) * n, t, first, least(first + PIXELS, t->rows), n);
+        if (t->split)
+            EACH(1)
+            for (long b = 0; b < some; b++)
+                block(part, t, from, b, n);
+        else
+            for (long b = 0; b < some; b++)
+                block(part, t, from, b, n);
+        for (long b = 0; b < some; b++) {
+            long before = (from + b) * PIXELS;
+            join(sum, product, part + 2 * b * n, part + (2 * b + 1) * n, t, before, least(PIXELS, t->rows - before), n);
         }
-        for (long b = 0; b < some; b++)
-            for (long j = 0; j < n; j++) {
-                sum[j] += (double)part[2 * b * n + j];
-                product[j] += (double)part[(2 * b + 1) * n + j];
-            }
     }
 }
 
@@ -123,6 +151,19 @@ static void average(float *to, const double *sum, long rows, long n)
         to[j] = (float)(sum[j] / (double)rows);
 }
 
+/* Of n channels. */
+static void statistics(Stage *st, float *mean, float *var, const Terms *all, long from, long n)
+{
+    double sum[STRIP], square[STRIP];
+    Terms t = *all;
+    t.x += from;
+    sums(st, sum, square, &t, n);
+    for (long j = 0; j < n; j++)
+        square[j] = square[j] < 0 ? 0 : square[j];
+    average(mean + from, sum, t.rows, n);
+    average(var + from, square, t.rows, n);
+}
+
 void batchstat_forward(Stage *st, float *mean, float *var, const real *x, const float *running_mean, const float *running_var,
                        const Values *vals, long rows, long width)
 {
@@ -131,19 +172,15 @@ void batchstat_forward(Stage *st, float *mean, float *var, const real *x, const 
         memcpy(var, running_var, (size_t)width * sizeof *var);
         return;
     }
+    Terms t = {.x = x, .rows = rows, .width = width, .split = splits(st, rows)};
     long strip = strip_of(st, rows, width);
-    int split = splits(st, rows);
-    EACH(!split && rows * width >= 1 << 14)
-    for (long from = 0; from < width; from += strip) {
-        long n = least(strip, width - from);
-        double sum[STRIP], none[STRIP];
-        Terms t = {.x = x + from, .rows = rows, .width = width, .split = split};
-        sums(st, sum, none, &t, n);
-        average(mean + from, sum, rows, n);
-        t.mean = mean + from;
-        sums(st, sum, none, &t, n);
-        average(var + from, sum, rows, n);
-    }
+    if (t.split)
+        for (long from = 0; from < width; from += strip)
+            statistics(st, mean, var, &t, from, least(strip, width - from));
+    else
+        EACH(rows * width >= 1 << 14)
+        for (long from = 0; from < width; from += strip)
+            statistics(st, mean, var, &t, from, least(strip, width - from));
 }
 
 /* ---- normalising ------------------------------------------------------------------------------------------------- */
@@ -218,50 +255,74 @@ static inline void spread(real *dx, const Terms *t, const float *restrict scale,
         }
 }
 
+/* A block of SOME rows from `first` on. */
+static void spread_some(real *dx, const Terms *t, const float *scale, const float *plain, const float *with, const real *onto,
+                        long first, long n)
+{
+    long end = least(first + SOME, t->rows);
+    if (t->y && onto)
+        spread(dx, t, scale, plain, with, onto, first, end, n, 1);
+    else if (t->y)
+        spread(dx, t, scale, plain, with, 0, first, end, n, 1);
+    else if (onto)
+        spread(dx, t, scale, plain, with, onto, first, end, n, 0);
+    else
+        spread(dx, t, scale, plain, with, 0, first, end, n, 0);
+}
+
 /* The last rows first: they are still in the cache. */
 static void spread_all(Stage *st, real *dx, const Terms *t, const float *scale, const float *plain, const float *with,
                        const real *onto, long n)
 {
-    EACH(t->split && t->rows * n >= 1 << 14)
-    for (long first = (ceil_div(t->rows, SOME) - 1) * SOME; first >= 0; first -= SOME) {
-        long end = least(first + SOME, t->rows);
-        if (t->y && onto)
-            spread(dx, t, scale, plain, with, onto, first, end, n, 1);
-        else if (t->y)
-            spread(dx, t, scale, plain, with, 0, first, end, n, 1);
-        else if (onto)
-            spread(dx, t, scale, plain, with, onto, first, end, n, 0);
-        else
-            spread(dx, t, scale, plain, with, 0, first, end, n, 0);
-    }
+    long last = (ceil_div(t->rows, SOME) - 1) * SOME;
+    if (t->split)
+        EACH(1)
+        for (long first = last; first >= 0; first -= SOME)
+            spread_some(dx, t, scale, plain, with, onto, first, n);
+    else
+        for (long first = last; first >= 0; first -= SOME)
+            spread_some(dx, t, scale, plain, with, onto, first, n);
 }
 
-/* Of the channels at which the pointers are, n of them. */
-static void backward(Stage *st, real *dx, float *dweight, float *dbias, Terms *t, const float *var, const float *weight,
-                     const real *onto, int acc, long n, float eps)
+/* The operands of a gradient; pointers are at channel 0. */
+typedef struct {
+    Terms t;
+    real *dx;
+    float *dweight, *dbias;
+    const float *var, *weight;
+    const real *onto;
+    float eps;
+    int acc;
+} Gradient;
+
+/* Of n channels. */
+static void backward(Stage *st, const Gradient *g, long from, long n)
 {
     double sum[STRIP], product[STRIP];
     float s[STRIP], scale[STRIP], plain[STRIP], with[STRIP];
+    Terms t = g->t;
+    t.x += from, t.dy += from, t.mean += from, t.s = s;
+    t.y = t.y ? t.y + from : 0;
+    t.kept = t.kept ? t.kept + from : 0;
     for (long j = 0; j < n; j++) {
-        s[j] = frsqrt(var[j] + eps);
-        scale[j] = s[j] * weight[j];
+        s[j] = frsqrt(g->var[from + j] + g->eps);
+        scale[j] = s[j] * g->weight[from + j];
     }
-    t->s = s;
-    sums(st, sum, product, t, n);
+    sums(st, sum, product, &t, n);
     for (long j = 0; j < n; j++) {
         plain[j] = (float)sum[j];
         with[j] = (float)product[j];
     }
-    give(dbias, plain, n, acc);
-    give(dweight, with, n, acc);
-    average(plain, sum, t->rows, n);
-    average(with, product, t->rows, n);
-    if (t->kept) {
-        t->dy = t->kept;
-        t->y = 0;
+    give(g->dbias + from, plain, n, g->acc);
+    give(g->dweight + from, with, n, g->acc);
+    average(plain, sum, t.rows, n);
+    average(with, product, t.rows, n);
+    if (t.kept) {
+        t.dy = t.kept;
+        t.y = 0;
     }
-    if (dx)
-        spread_all(st, dx, t, scale, plain, with, onto, n);
+    if (g->dx)
+        spread_all(st, g->dx + from, &t, scale, plain, with, g->onto ? g->onto + from : 0, n);
 }
 
 void batchnorm_relu_backward(Stage *st, real *dx, real *dskip, float *dweight, float *dbias, const real *dy, const real *y,
@@ -269,13 +330,14 @@ void batchnorm_relu_backward(Stage *st, real *dx, real *dskip, float *dweight, f
                              long rows, long width, float eps)
 {
     long strip = strip_of(st, rows, width);
-    int split = splits(st, rows);
-    EACH(!split && rows * width >= 1 << 14)
-    for (long from = 0; from < width; from += strip) {
-        Terms t = {x + from, dy + from, y ? y + from : 0, dskip ? dskip + from : 0, mean + from, 0, rows, width, split};
-        backward(st, dx ? dx + from : 0, dweight + from, dbias + from, &t, var + from, weight + from, onto ? onto + from : 0,
-                 acc, least(strip, width - from), eps);
-    }
+    Gradient g = {{x, dy, y, dskip, mean, 0, rows, width, splits(st, rows)}, dx, dweight, dbias, var, weight, onto, eps, acc};
+    if (g.t.split)
+        for (long from = 0; from < width; from += strip)
+            backward(st, &g, from, least(strip, width - from));
+    else
+        EACH(rows * width >= 1 << 14)
+        for (long from = 0; from < width; from += strip)
+            backward(st, &g, from, least(strip, width - from));
 }
 
 void batchnorm_backward(Stage *st, real *dx, float *dweight, float *dbias, const real *dy, const real *x, const float *mean,

@@ -7,9 +7,15 @@
  * added to what is there after the first micro-batch.  Packing all weights of ResNet-50 took under one per cent of its
  * convolutions.  The gradient of the bias comes with that of the weight, and is added by our own loop.
  *
+ * Gradients of weights in f32: the library is slow where channels are last, with AVX2 up to three times as slow.  Images are
+ * then copied into its own layout first, which takes a few per cent of the product; faster_own() says where that was measured
+ * to pay.  Large batches are taken in pieces, so that the copies stay small.
+ *
  * The gradient of x at stride 1 is a convolution of dy too.  Its kernels are turned round, and in and out are exchanged.  It is
  * made as such: with channels last, oneDNN 2.6's own gradient took up to 1.9 times as long in f32.  A pad as large as its
  * kernel, or larger, has no such form: this convolution would need a pad below zero.
+ *
+ * Kernels of one pixel are products; conv_point.c has those that run faster so.
  *
  * Pads.  The library has none below zero.  An image is then copied without the rows and columns that no tap reads, into the
  * block; its gradient is copied back, with zeros around.  The same is done where windows end so early that whole strides are
@@ -18,35 +24,40 @@
  * Bits.  As in product.c; the gradient of the weight depends on the thread count.
  */
 #include "../kernel.h"
+#include "conv_point.h"
 #include "library.h"
 #include <stdio.h>
 
-typedef struct {
-    long batch, height, width, in, yheight, ywidth, out, kheight, kwidth, stride, top, left, dilate, groups;
-} Conv;
-
 /* The part of an image's axis that taps reach: n pixels from `first` on, `before` and `behind` it pads. */
 typedef struct { long first, n, before, behind; } Axis;
+
+/* An image that is copied into the library's own layout first. */
+typedef struct { Reorder copy; size_t at, bytes; } Laid;
+#ifndef PIECE                   /* tests make it small */
+#define PIECE (1L << 25)
+#endif
 
 /* Without and with a bias, or its gradient. */
 typedef struct {
     dnnl_primitive_t run;
     dnnl_memory_t weight, scratch;
     Reorder copy[2];            /* of the weight; of its gradient, and the same added */
-    size_t at_scratch;          /* in the block, behind the weight */
+    Laid x, y;
+    size_t at_scratch;          /* in the block, behind the weight and the images */
 } Way;
 
 typedef struct {
-    Conv of;
+    Conv of;                    /* with the samples of a piece */
+    long pieces;
     Axis down, across;
     int cut;                    /* the part is not the whole image */
     int turned;                 /* a gradient of x as a convolution of dy */
+    int own;                    /* images in the library's layout */
     Way way[2];
     dnnl_memory_t x, y, bias;
     size_t at_part, at_turned, at_weight;   /* in the block, behind the gradient of the bias */
 } Handle;
 
-typedef enum { FORWARD, BACKWARD_X, BACKWARD_W } Direction;
 typedef struct { View x, weight, y, bias; dnnl_dims_t stride, dilate, before, behind; } Shapes;
 
 static void want(dnnl_status_t status, const char *what, const Conv *v)
@@ -66,11 +77,11 @@ static Axis axis_of(long size, long ysize, long kernel, long stride, long dilate
     return a;
 }
 
-static View image(const Conv *v, long height, long width, long channels)
+static View image(const Conv *v, int own, long height, long width, long channels)
 {
     long dims[] = {v->batch, channels, height, width};
     long strides[] = {height * width * channels, 1, width * channels, channels};
-    return library_view(4, dims, strides, library_real());
+    return library_view(4, dims, own ? NULL : strides, library_real());
 }
 
 /* As it is stored; the library's choice with `own`. */
@@ -114,7 +125,7 @@ static Shapes shapes_of(const Handle *h, Direction to, int bias)
     dnnl_data_type_t type = to == BACKWARD_W ? dnnl_f32 : library_real();
     Shapes s = {.stride = {v->stride, v->stride}, .dilate = {v->dilate - 1, v->dilate - 1},
                 .before = {h->down.before, h->across.before}, .behind = {h->down.behind, h->across.behind}};
-    s.x = image(v, h->down.n, h->across.n, v->in), s.y = image(v, v->yheight, v->ywidth, v->out);
+    s.x = image(v, h->own, h->down.n, h->across.n, v->in), s.y = image(v, h->own, v->yheight, v->ywidth, v->out);
     s.weight = kernels(h, 1, type);
     s.bias = bias ? library_view(1, (long[]){v->out}, (long[]){1}, type) : NULL;
     want(s.x && s.y && s.weight && (s.bias || !bias) ? dnnl_success : dnnl_invalid_arguments, "an operand", v);
@@ -150,15 +161,51 @@ static dnnl_status_t describe(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, D
 
 static const char this_conv[] = "a convolution";
 
-/* The weight's memory and copies, and the room of all of it. */
-static void open_weight(Room *z, const Handle *h, Way *w, Direction to, dnnl_primitive_desc_t pd)
+static int faster_own(const Conv *v, Direction to)
 {
+    long pixels = v->batch * v->yheight * v->ywidth;
+    if (to != BACKWARD_W || sizeof(real) != sizeof(float) || v->groups > 1 || v->kheight * v->kwidth == 1)
+        return 0;
+#ifdef __AVX512F__
+    return v->in >= 16 && (v->stride > 1 || pixels >= 1 << 16);
+#else
+    return pixels > 0;
+#endif
+}
+
+/* Samples of a piece: they divide the batch, and copies of their images take PIECE bytes, or it is one. */
+static long piece_of(const Conv *v)
+{
+    long each = (v->height * v->width * v->in + v->yheight * v->ywidth * v->out) * (long)sizeof(real), n = v->batch;
+    while (n > 1 && (v->batch % n || n * each > PIECE))
+        n--;
+    return n;
+}
+
+/* Returns what is behind it in the block. */
+static size_t open_laid(Room *z, const Handle *h, Laid *l, View plain, View own, size_t at)
+{
+    if (!h->own)
+        return at;
+    l->copy = library_reorder(z, plain, own, 0, this_conv);
+    l->at = at, l->bytes = library_bytes(own);
+    return at + l->bytes;
+}
+
+/* The memory and copies of weight and images, and the room of all of it. */
+static void open_copies(Room *z, const Handle *h, Way *w, Direction to, dnnl_primitive_desc_t pd)
+{
+    const Conv *v = &h->of;
+    View x = image(v, 0, h->down.n, h->across.n, v->in), y = image(v, 0, v->yheight, v->ywidth, v->out);
     View own = library_part(pd, to == BACKWARD_W ? dnnl_query_diff_weights_md : dnnl_query_weights_md);
     View plain = kernels(h, 0, to == BACKWARD_W ? dnnl_f32 : library_real());
     View scratch = library_part(pd, dnnl_query_scratchpad_md);
     w->weight = library_memory(z, own, this_conv), w->scratch = library_memory(z, scratch, this_conv);
-    w->at_scratch = h->at_weight + library_bytes(own);
+    size_t at = open_laid(z, h, &w->x, x, library_part(pd, dnnl_query_src_md), h->at_weight + library_bytes(own));
+    w->at_scratch = open_laid(z, h, &w->y, y, library_part(pd, dnnl_query_diff_dst_md), at);
     library_grow(z, w->at_scratch + library_bytes(scratch));
+    library_grow(z, w->at_scratch + w->x.copy.bytes);
+    library_grow(z, w->at_scratch + w->y.copy.bytes);
     for (int acc = 0; acc < (to == BACKWARD_W ? 2 : 1); acc++) {
         w->copy[acc] = library_reorder(z, to == BACKWARD_W ? own : plain, to == BACKWARD_W ? plain : own, acc, this_conv);
         library_grow(z, w->at_scratch + w->copy[acc].bytes);
@@ -176,7 +223,7 @@ static void open_way(Stage *st, Handle *h, Direction to, int bias)
         want(describe(&hint, z->engine, FORWARD, &forward, attr, NULL), "preparation", &h->of);
     want(describe(&pd, z->engine, to, &s, attr, hint), "preparation", &h->of);
     want(dnnl_primitive_create(&h->way[bias].run, pd), "preparation", &h->of);
-    open_weight(z, h, &h->way[bias], to, pd);
+    open_copies(z, h, &h->way[bias], to, pd);
     if (bias)
         h->bias = library_memory(z, s.bias, this_conv);
     dnnl_primitive_desc_destroy(pd);
@@ -194,7 +241,10 @@ static void open_conv(Stage *st, int number, Direction to, Conv v)
     h->across = axis_of(v.width, v.ywidth, v.kwidth, v.stride, v.dilate, v.left);
     h->cut = h->down.n < v.height || h->across.n < v.width;
     h->turned = to == BACKWARD_X && can_turn(h);
-    View x = image(&v, h->down.n, h->across.n, v.in), y = image(&v, v.yheight, v.ywidth, v.out);
+    h->own = faster_own(&v, to);
+    h->pieces = h->own ? v.batch / piece_of(&v) : 1;
+    h->of.batch = v.batch /= h->pieces;
+    View x = image(&v, 0, h->down.n, h->across.n, v.in), y = image(&v, 0, v.yheight, v.ywidth, v.out);
     want(x && y ? dnnl_success : dnnl_invalid_arguments, "an operand", &v);
     h->x = library_memory(library_room(st), x, this_conv), h->y = library_memory(library_room(st), y, this_conv);
     h->at_part = library_up((size_t)v.out * sizeof(float));
@@ -210,8 +260,15 @@ static void run(const Room *z, const Handle *h, const Way *w, int x, int weight,
 {
     library_at(w->weight, z->scratch + h->at_weight);
     library_at(w->scratch, z->scratch + w->at_scratch);
-    dnnl_exec_arg_t arg[] = {{x, h->x}, {weight, w->weight}, {y, h->y}, {DNNL_ARG_SCRATCHPAD, w->scratch}, {bias, h->bias}};
+    dnnl_exec_arg_t arg[] = {{x, h->own ? w->x.copy.to : h->x}, {weight, w->weight}, {y, h->own ? w->y.copy.to : h->y},
+                             {DNNL_ARG_SCRATCHPAD, w->scratch}, {bias, h->bias}};
     want(dnnl_primitive_execute(w->run, z->stream, w == &h->way[1] ? 5 : 4, arg), "a run", &h->of);
+}
+
+static void lay(const Room *z, const Way *w, const Laid *l, const real *image)
+{
+    if (l->bytes)
+        library_copy(z, &l->copy, z->scratch + l->at, image, z->scratch + w->at_scratch);
 }
 
 /* A copy of the weight in the block, each kernel from its last tap to its first. */
@@ -264,39 +321,53 @@ static void part_back(Stage *st, const Handle *h, real *dx, const real *part)
         memcpy(dx + line_at(h, r), part + r * row, (size_t)row * sizeof *dx);
 }
 
+/* ---- the calls ---------------------------------------------------------------------------------------------- */
+
+/* The sizes of a call, as literals. */
+#define SIZES (Conv){batch, height, width, in, yheight, ywidth, out, kheight, kwidth, stride, top, left, dilate, groups}
+
 void open_conv_forward(Stage *st, int h, long batch, long height, long width, long in, long yheight, long ywidth, long out,
                        long kheight, long kwidth, long stride, long top, long left, long dilate, long groups)
 {
-    open_conv(st, h, FORWARD,
-              (Conv){batch, height, width, in, yheight, ywidth, out, kheight, kwidth, stride, top, left, dilate, groups});
+    Conv v = SIZES;
+    if (point_takes(&v, FORWARD))
+        point_open_forward(st, h, &v);
+    else
+        open_conv(st, h, FORWARD, v);
 }
 
 void open_conv_backward_x(Stage *st, int h, long batch, long height, long width, long in, long yheight, long ywidth, long out,
                           long kheight, long kwidth, long stride, long top, long left, long dilate, long groups)
 {
-    open_conv(st, h, BACKWARD_X,
-              (Conv){batch, height, width, in, yheight, ywidth, out, kheight, kwidth, stride, top, left, dilate, groups});
+    Conv v = SIZES;
+    if (point_takes(&v, BACKWARD_X))
+        point_open_backward_x(st, h, &v);
+    else
+        open_conv(st, h, BACKWARD_X, v);
 }
 
 void open_conv_backward_w(Stage *st, int h, long batch, long height, long width, long in, long yheight, long ywidth, long out,
                           long kheight, long kwidth, long stride, long top, long left, long dilate, long groups)
 {
-    open_conv(st, h, BACKWARD_W,
-              (Conv){batch, height, width, in, yheight, ywidth, out, kheight, kwidth, stride, top, left, dilate, groups});
+    Conv v = SIZES;
+    if (point_takes(&v, BACKWARD_W))
+        point_open_backward_w(st, h, &v);
+    else
+        open_conv(st, h, BACKWARD_W, v);
 }
-
-/* Sizes are those that the handle was opened for. */
-#define UNUSED (void)batch, (void)height, (void)width, (void)in, (void)yheight, (void)ywidth, (void)out, (void)kheight, \
-    (void)kwidth, (void)stride, (void)top, (void)left, (void)dilate, (void)groups
 
 void conv_forward(Stage *st, real *y, const real *x, const real *weight, const real *bias, int number, long batch, long height,
                   long width, long in, long yheight, long ywidth, long out, long kheight, long kwidth, long stride, long top,
                   long left, long dilate, long groups)
 {
+    const Conv v = SIZES;
+    if (point_takes(&v, FORWARD)) {
+        point_forward(st, y, x, weight, bias, number, &v);
+        return;
+    }
     const Room *z = library_room(st);
     const Handle *h = st->handle[number];
     const Way *w = &h->way[bias != NULL];
-    UNUSED;
     omp_set_num_threads(st->threads);
     pack(z, h, w, weight);
     library_at(h->x, part_of(st, h, x)), library_at(h->y, y), library_at(h->bias, bias);
@@ -307,10 +378,14 @@ void conv_backward_x(Stage *st, real *dx, const real *dy, const real *weight, in
                      long in, long yheight, long ywidth, long out, long kheight, long kwidth, long stride, long top, long left,
                      long dilate, long groups)
 {
+    const Conv v = SIZES;
+    if (point_takes(&v, BACKWARD_X)) {
+        point_backward_x(st, dx, dy, weight, number, &v);
+        return;
+    }
     const Room *z = library_room(st);
     const Handle *h = st->handle[number];
     real *part = h->cut ? (real *)(z->scratch + h->at_part) : dx;
-    UNUSED;
     omp_set_num_threads(st->threads);
     pack(z, h, h->way, turned(st, h, weight));
     library_at(h->x, part), library_at(h->y, dy);
@@ -324,19 +399,28 @@ void conv_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, co
                      long height, long width, long in, long yheight, long ywidth, long out, long kheight, long kwidth,
                      long stride, long top, long left, long dilate, long groups)
 {
+    const Conv v = SIZES;
+    if (point_takes(&v, BACKWARD_W)) {
+        point_backward_w(st, dweight, dbias, dy, x, number, acc, &v);
+        return;
+    }
     const Room *z = library_room(st);
     const Handle *h = st->handle[number];
     const Way *w = &h->way[dbias != NULL];
     float *sum = (float *)z->scratch;
-    UNUSED;
     omp_set_num_threads(st->threads);
     if (!dweight)
         bias_gradient(st, dbias, dy, acc, batch * yheight * ywidth, out);
     if (!dweight)
         return;
-    library_at(h->x, part_of(st, h, x)), library_at(h->y, dy), library_at(h->bias, sum);
-    run(z, h, w, DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_BIAS);
-    library_copy(z, &w->copy[acc], dweight, z->scratch + h->at_weight, z->scratch + w->at_scratch);
-    if (dbias)
-        give(dbias, sum, out, acc);
+    for (long i = 0; i < h->pieces; i++) {
+        const real *part = part_of(st, h, x + i * h->of.batch * height * width * in);
+        const real *y = dy + i * h->of.batch * yheight * ywidth * out;
+        library_at(h->x, part), library_at(h->y, y), library_at(h->bias, sum);
+        lay(z, w, &w->x, part), lay(z, w, &w->y, y);
+        run(z, h, w, DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_BIAS);
+        library_copy(z, &w->copy[acc || i], dweight, z->scratch + h->at_weight, z->scratch + w->at_scratch);
+        if (dbias)
+            give(dbias, sum, out, acc || i);
+    }
 }

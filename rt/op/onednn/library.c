@@ -7,6 +7,7 @@
  * the primitive, and a stage may be opened and run by different threads.
  */
 #include "library.h"
+#include "../../pages.h"
 #include <oneapi/dnnl/dnnl_debug.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -31,12 +32,14 @@ size_t library_up(size_t bytes)
 
 void *handle_alloc(size_t bytes)
 {
-    size_t whole = bytes ? library_up(bytes) : ALIGN;
-    void *p = aligned_alloc(ALIGN, whole);
+    size_t align = bytes >= LARGE_PAGE ? LARGE_PAGE : ALIGN, whole = bytes ? (bytes + align - 1) / align * align : ALIGN;
+    void *p = aligned_alloc(align, whole);
     if (!p) {
         fprintf(stderr, "no memory for %zu bytes of prepared kernels\n", bytes);
         exit(1);
     }
+    if (align == LARGE_PAGE)
+        pages_large(p, whole);
     return memset(p, 0, whole);
 }
 
