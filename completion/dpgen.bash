@@ -23,7 +23,7 @@ _dpgen()
         --schedule) words=$(_dpgen_words "$1" schedules) ;;
         --recompute) words='none full auto' ;;
         --offload) words='none auto' ;;
-        --fuse) words='none auto most fastest' ;;
+        --fuse) words='none sums auto most fastest' ;;
         --objective) words='step_time bottleneck' ;;
         --device-order) words=free ;;
         -d) words=$(_dpgen_words "$1" letters) ;;

@@ -32,6 +32,9 @@ enum {
     CUTS_TRIED = 4000,      /* operators of all cuts laid out once */
     CUTS_PACKED = 2400,     /* ... and of those packed again under other limits, which takes up to REPACKS plans each */
     PERIODS = 8,            /* periods that 1f1b* tries: the first that change a depth; not tuned */
+    GROUPED_STAGES = 3,     /* stages of a group, as if loads were equal, that 1f1b* tries; not tuned */
+    NEAR_DEEP = 16,         /* ... unless 1f1b's own depths are this near to their bound, a part of it */
+    PROVEN_DEPTHS = 3,      /* that 1f1b* plans with a proof, of those expected within an eighth of the best; not tuned */
     ROWS_WORK = 10000000,       /* calls replayed for rows that schedule: auto tries beside gpipe and 1f1b, some 0.4 s ... */
     ROW_WORK = 2500000,         /* ... and for one of them */
     LEAST_GAIN = 64,            /* of the step, that a row has to promise: below, messages and packing decide */

@@ -146,10 +146,12 @@ void grad(Graph *g, const Model *m);
 /* fuse: joins neighbours to one call where the bits are the same, and renumbers; fuse_joined: are there any? */
 void fuse(Graph *g, const Model *m);
 bool fuse_joined(const Graph *g);
+bool relu_joined(const Graph *g);       /* a Relu and the BatchNorm before it */
 bool fuse_apart(const PlanSpec *p, const Op *o, const Op *other);
-/* What fuse: fastest leaves open: the model with auto, none and, where kernels are those of GPUs, most.  Of another word, the
- * model itself. */
+/* What fuse leaves open.  fastest: the model with auto, none, sums and, where kernels are those of GPUs, most; auto: itself and
+ * with sums; another word: the model itself. */
 enum { FORMS = FUSE_FASTEST };
+const Model *fuse_as(const Model *m, int word);
 int fuse_forms(const Model *m, const Model *form[FORMS]);
 extern const char *const fuse_words[FORMS];
 /* Operators that another one does the work of, and their results, go away; into: by operator the one, mostly itself. */

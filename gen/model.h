@@ -228,7 +228,7 @@ typedef struct {
     const char *planner;            /* a word of planners.def */
     enum { STEP_TIME, BOTTLENECK } objective;
     Ns longest, longest_bound; bool longest_all;    /* objective bottleneck: its value; proven; over all prefixes */
-    enum { FUSE_AUTO, FUSE_NONE, FUSE_MOST, FUSE_FASTEST } fuse; Recompute recompute;
+    enum { FUSE_AUTO, FUSE_NONE, FUSE_SUMS, FUSE_MOST, FUSE_FASTEST } fuse; Recompute recompute;
     Strs names;                     /* RECOMPUTE_LIST: operator names, * matches any run of characters */
     OffloadKind offload; MemoryOrder memory_order;      /* what goes to the host's memory; auto: in which order */
     Strs away;                      /* OFFLOAD_LIST: the same, whose results do */

@@ -67,9 +67,11 @@ Graph *graph_of(const Options *x, const Model *m)
     }
     if (x->from && !is_plan(x->from)) {
         Graph *g = read_graph(x->from);
-        if (m->plan.fuse == FUSE_NONE && fuse_joined(g))
-            fail(EXIT_MODEL, "%s is a graph with calls that fuse has joined, and plan.fuse none does not part them; "
-                 "dpgen MODEL.yaml --fuse none -d f writes one where they are apart", x->from);
+        bool none = m->plan.fuse == FUSE_NONE;
+        if ((none && fuse_joined(g)) || (m->plan.fuse == FUSE_SUMS && relu_joined(g)))
+            fail(EXIT_MODEL, "%s is a graph with calls that fuse has joined, and plan.fuse %s does not part them; "
+                 "dpgen MODEL.yaml --fuse %s -d f writes one where they are apart", x->from, none ? "none" : "sums",
+                 none ? "none" : "sums");
         dump_graph(x, g, 'f');
         return g;
     }
@@ -273,15 +275,19 @@ static void read_with(void *ctx)
     r->p = read_plan(r->x->from, graph_of(r->x, r->m));
 }
 
-/* fuse: fastest has chosen one of the forms, and the operators of the plan say which. */
+/* fuse: auto or fastest has chosen one of the forms, and the operators of the plan say which. */
 static Plan *read_any(const Options *x, const Model **m)
 {
     const Model *form[FORMS];
+    Options quiet = *x;
     int n = fuse_forms(*m, form);
+    quiet.dump = NULL;
     for (int k = 0; k < n && n > 1; k++) {
-        Reading r = {x, form[k], NULL};
+        Reading r = {&quiet, form[k], NULL};
         if (diag_accepts(read_with, &r)) {
             *m = form[k];
+            if (x->dump)
+                graph_of(x, *m);
             return r.p;
         }
     }

@@ -167,7 +167,8 @@ typedef struct {
     bool first_fit;             /* stop at the first plan that fits */
     bool glance;                /* its step and what does not fit are asked alone: nobody runs it */
     Ns cutoff;                  /* discard slower predictions; 0: none */
-    bool rough;                 /* exact: a plan, not its proof */
+    bool unproven;              /* exact: a plan, not its proof ... */
+    bool rough;                 /* ... and without the answers of other planners, if it has one */
     int proofs;                 /* exact: candidates that share the time for proofs where results may leave; 0: this one */
     Ns beat;                    /* a longer step is of no use: its memory is not laid out; 0: any is */
     bool brief;                 /* gives up sooner while nothing fits */

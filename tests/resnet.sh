@@ -91,6 +91,29 @@ draw all 0 40
 draw part 30 10
 same() { [ "$(tail -c "$2" "$cwd/all-$1.npy" | cksum)" = "$(tail -c "$2" "$cwd/part-$1.npy" | cksum)" ]; }
 if same images 122880 && same labels 40; then pass; else fault "a picture depends on the range"; fi
+
+# A cut inside a joined call: where memory is short, auto takes the plan with each Relu apart, if it is faster or the only one.
+tiny="examples/cifar.yaml -D W=8 --estimate --stages 2 --schedule 1f1b --set train.steps=2"
+step() { ./dpgen plan $tiny "$@" --json 2>/dev/null | sed -n 's/.*"step_ns": \([0-9]*\).*/\1/p' | head -n 1; }
+for short in "none --limit 3300KiB" "full --limit 2700KiB"; do
+    # shellcheck disable=SC2086
+    auto=$(step --recompute $short) apart=$(step --recompute $short --fuse sums)
+    expect "$short: apart $apart, auto ${auto:-none}" test "${auto:-0}" = "${apart:-1}"
+    ./dpgen plan $tiny --recompute $short -d a >"$tmp/plan" 2>"$tmp/said"
+    expect "$short: its graph" test "$(./dpgen plan $tiny --recompute $short -d f 2>&1 | grep -c '^op F')" = \
+        "$(grep -c '^place F' "$tmp/plan")"
+    # shellcheck disable=SC2086
+    expect "$short: the note, read back" grep -q 'each Relu is a call of its own' <<READ
+$(./dpgen plan $tiny --recompute $short --from "$tmp/plan" 2>&1)
+READ
+done
+expect "enough memory: calls are joined" test "$(step --recompute none)" -lt "$(step --recompute none --fuse sums)"
+draw train 0 32
+draw test 32 8
+{ echo "tiny.wide $tiny --planner exact"
+  echo "tiny.short $tiny --recompute full --limit 2700KiB --planner exact"; } | plans
+one_hash "cifar, in little memory"
+
 learns() {
     draw train 0 2560
     draw test 2560 320

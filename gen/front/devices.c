@@ -604,7 +604,7 @@ void model_plan(Model *m, Node *node)
         { "order", read_table, 0, 0, 0, NULL },
         { "warmup", read_choice, AT(warmup), 0, 0, "A B auto" },
         { "transport", read_word, AT(transport), 0, 0, transport_words + 1 },
-        { "fuse", read_choice, AT(fuse), 0, 0, "auto none most fastest" },
+        { "fuse", read_choice, AT(fuse), 0, 0, "auto none sums most fastest" },
         { "planner", read_word, AT(planner), 0, 0, planner_words + 1 },
         { "recompute", read_recompute, 0, 0, 0, NULL },
         { "offload", read_offload, 0, 0, 0, NULL },

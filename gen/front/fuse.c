@@ -238,24 +238,31 @@ bool fuse_joined(const Graph *g)
 {
     for (int i = 0; i < g->nb; i++) {
         const Arg *onto = word(&g->op.at[i], "onto");
-        if ((onto && onto->kind != ARG_NONE) || !strcmp(row(g->op.at[i].row)->name, "BatchNormRelu"))
+        if (onto && onto->kind != ARG_NONE)
             return true;
     }
-    return false;
+    return relu_joined(g);
 }
 
-const char *const fuse_words[FORMS] = {[FUSE_AUTO] = "auto", [FUSE_NONE] = "none", [FUSE_MOST] = "most"};
+const char *const fuse_words[FORMS] = {[FUSE_AUTO] = "auto", [FUSE_NONE] = "none", [FUSE_SUMS] = "sums", [FUSE_MOST] = "most"};
+
+const Model *fuse_as(const Model *m, int word)
+{
+    Model *with = alloc(sizeof *with);
+    *with = *m;
+    with->plan.fuse = word;
+    return with;
+}
 
 int fuse_forms(const Model *m, const Model *form[FORMS])
 {
-    int n = m->plan.fuse != FUSE_FASTEST ? 1 : on_gpus(m) && !m->train.fp8 ? FORMS : FUSE_MOST;
+    bool fastest = m->plan.fuse == FUSE_FASTEST;
+    int n = !fastest ? 1 : on_gpus(m) && !m->train.fp8 ? FORMS : FUSE_MOST;
     form[0] = m;
-    for (int k = 0; m->plan.fuse == FUSE_FASTEST && k < n; k++) {
-        Model *with = alloc(sizeof *with);
-        *with = *m;
-        with->plan.fuse = k;
-        form[k] = with;
-    }
+    for (int k = 0; fastest && k < n; k++)
+        form[k] = fuse_as(m, k);
+    if (m->plan.fuse == FUSE_AUTO)
+        form[n++] = fuse_as(m, FUSE_SUMS);
     return n;
 }
 

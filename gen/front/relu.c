@@ -89,13 +89,22 @@ static void join(Graph *g, int relu, const Run *r)
     g->op.at[relu] = both;
 }
 
+bool relu_joined(const Graph *g)
+{
+    for (int i = 0; i < g->nf; i++)
+        if (is(g, i, "BatchNormRelu"))
+            return true;
+    return false;
+}
+
 void join_relu(Graph *g, const Model *m)
 {
     int *reads = reads_of(g), *into = alloc(sizeof *into * (size_t)g->op.n);
+    bool joins = m->plan.fuse == FUSE_AUTO || m->plan.fuse == FUSE_MOST;
     Run r;
     for (int i = 0; i < g->op.n; i++)
         into[i] = i;
-    for (int i = 0; i < g->op.n && m->plan.fuse != FUSE_NONE; i++)
+    for (int i = 0; i < g->op.n && joins; i++)
         if (is(g, i, "Relu") && finds(g, reads, i, &r) && !apart(g, &m->plan, i, &r)) {
             join(g, i, &r);
             into[r.norm] = i;

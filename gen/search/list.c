@@ -146,25 +146,18 @@ static Candidate *add_like(Search *s, const Candidate *like)
 }
 
 /* The loads of a plan tell which depths a period needs, a plan with those depths has other loads: from 1F1B's own depths, or
- * one micro-batch in flight where those do not fit, to the first few periods that make a difference, shortest first. */
+ * one micro-batch in flight where those do not fit.  Where the step of that plan is near its bound, holding less is no use. */
 static void add_depths(Search *s, const Candidate *k)
 {
-    int stages = k->stages, n = 0;
-    Ns *load = alloc(sizeof *load * (size_t)(2 * stages)), *period = alloc(sizeof *period * (size_t)(2 * stages * stages + 1));
     const Candidate like = *k;
-    const Ints *last = like.ask.depth;
-    if (like.best) {
-        star_loads(like.best, load);
-        n = star_periods(load, stages, period);
-    }
-    for (int i = 0, tried = 0; i < n && tried < PERIODS; i++) {
-        Ints *depth = alloc(sizeof *depth);
-        *depth = (Ints){alloc(sizeof(int) * (size_t)stages), stages, stages};
-        star_depths(load, stages, period[i], depth->at);
-        if (last && !memcmp(last->at, depth->at, sizeof(int) * (size_t)stages))
-            continue;
-        add_like(s, &like)->ask.depth = last = depth;
-        tried++;
+    if (!like.best)
+        return;
+    bool shallow = like.ask.depth || like.best->step - like.proof.bound > like.proof.bound / NEAR_DEEP;
+    Depths all = star_tries(like.best, shallow);
+    for (int i = 0; i < all.n; i++) {
+        Candidate *one = add_like(s, &like);
+        one->ask.depth = all.at[i];
+        one->ask.unproven = is_exact(one);
     }
 }
 
@@ -379,6 +372,38 @@ static void refine_all(Search *s)
     }
 }
 
+/* Of those tried without a proof, the one with the least expected step that is not above `most`; -1: there is none. */
+static int next_unproven(const Search *s, Ns most)
+{
+    int found = -1;
+    for (int i = 0; i < s->all.n; i++) {
+        const Candidate *k = &s->all.at[i];
+        bool open = k->ask.unproven && k->proof.value > 0 && k->proof.value <= most;
+        if (open && (found < 0 || k->proof.value < s->all.at[found].proof.value))
+            found = i;
+    }
+    return found;
+}
+
+/* Depths were tried without proofs; the best few are asked for once more, with one. */
+static void plan_whole(Search *s)
+{
+    for (int n = 0, i; n < PROVEN_DEPTHS && s->best >= 0 && !s->ask.unproven && !is_over(s); n++) {
+        Ns best = s->all.at[s->best].best->step;
+        if ((i = next_unproven(s, best + best / 8)) < 0 || (n > 0 && is_spent(&s->all.at[i])))
+            return;
+        const Candidate like = s->all.at[i];
+        int at = s->all.n;
+        s->all.at[i].ask.unproven = false;
+        Candidate *one = add_like(s, &like);
+        one->ask.depth = like.ask.depth;
+        plan_each(s, at);
+        refine_all(s);
+        if (s->best == i && s->all.at[at].best && !better(like.best, s->all.at[at].best))
+            s->best = at;
+    }
+}
+
 /* ---- depths of other planners ---------------------------------------------------------------------------------------- */
 
 /* The plan of a rival under these lists; NULL: it has none, or one under depths that everybody tries. */
@@ -544,6 +569,7 @@ void search_all(Search *s)
         plan_each(s, s->all.n - 1);
         refine_all(s);
     }
+    plan_whole(s);
     if (s->all.n > 0)
         try_rival_depths(s);
     try_far(s);

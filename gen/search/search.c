@@ -128,7 +128,7 @@ static Models sizes_of(const Options *x, const Model *m)
 {
     Models all = {0};
     const Model *form[FORMS] = {m};
-    int n = x->from ? 1 : fuse_forms(m, form);
+    int n = x->from || m->plan.fuse != FUSE_FASTEST ? 1 : fuse_forms(m, form);
     if (n > 1 && m->plan.cuts.n)
         err(m->plan.cuts_at, "fuse: auto", "plan.cuts count operators, and fuse: fastest leaves open how many there are");
     for (int k = 0; k < n; k++)
@@ -220,6 +220,7 @@ static Plan *lay_out_winner(const Search *s, Plan *best)
 static Plan *search_asked(const Options *x, const Model *m, const Ask *ask, Plan **failed)
 {
     Search s = {.x = x, .ask = ask ? *ask : (Ask){0}, .best = -1};
+    s.cutoff = s.ask.cutoff;
     int64_t work = s.ask.brief ? QUESTION_WORK : FIRST_WORK;
     Models sizes = sizes_of(x, m);
     Plan *best = NULL;
@@ -249,6 +250,53 @@ static Plan *search_asked(const Options *x, const Model *m, const Ask *ask, Plan
     return best;
 }
 
+/* ---- calls joined, and apart --------------------------------------------------------------------------------------- */
+
+/* No cut divides a joined call, and positions of given cuts count them. */
+static bool may_part(const Options *x, const Model *m, const Graph *g)
+{
+    return m->plan.fuse == FUSE_AUTO && !m->plan.cuts.n && !x->from && !x->foreign && relu_joined(g);
+}
+
+/* Memory may be what keeps it from being faster: some device is three quarters full. */
+static bool is_full(const Plan *p)
+{
+    for (int d = 0; d < p->devices; d++)
+        if (p->dev.at[d].arena > p->dev.at[d].limit / 4 * 3)
+            return true;
+    return false;
+}
+
+static Plan *search_apart(const Options *x, const Model *m, const Ask *ask, Ns cutoff, bool proves)
+{
+    Ask own = ask ? *ask : (Ask){0};
+    int64_t work = FIRST_WORK;
+    Plan *none;
+    own.unproven = !proves;
+    own.cutoff = cutoff;
+    if (!own.work_left)
+        own.work_left = memcpy(alloc(sizeof work), &work, sizeof work);
+    return search_with(x, fuse_as(m, FUSE_SUMS), &own, &none);
+}
+
+/* A joined call is faster.  Where memory is short, a cut inside one may save more. */
+static Plan *search_graphs(const Options *x, const Model *m, const Ask *ask, Plan **failed)
+{
+    Plan *best = search_asked(x, m, ask, failed);
+    bool first = ask && ask->first_fit, enough = best && (first || !is_full(best));
+    const Plan *seen = best ? best : *failed;
+    if (enough || busy_stopped() || !seen || !may_part(x, m, seen->g))
+        return best;
+    Plan *apart = search_apart(x, m, ask, best ? best->step : ask ? ask->cutoff : 0, false);
+    if (!apart || (best && !wins(apart, best)))
+        return best;
+    Plan *proven = first ? NULL : search_apart(x, m, ask, 0, true);
+    apart = proven && !wins(apart, proven) ? proven : apart;
+    const char *note = "memory is short, and each Relu is a call of its own: --fuse sums";
+    apart->proof.note = apart->proof.note ? strf("%s; %s", apart->proof.note, note) : note;
+    return apart;
+}
+
 /* The dumps that -d asks for, of a finished plan. */
 static void dump(const Options *x, const Plan *p)
 {
@@ -261,17 +309,21 @@ static Plan *search_or_any(const Options *x, const Model *m, const Ask *ask, Pla
 {
     Options quiet = *x;
     quiet.dump = NULL;
-    Plan *best = search_asked(single(m) ? x : &quiet, m, ask, failed);
+    bool passes = single(m) && !(x->dump && may_part(x, m, graph_of(&quiet, m)));
+    Plan *best = search_graphs(passes ? x : &quiet, m, ask, failed);
+    if (!best && !passes && single(m))
+        search_asked(x, m, ask, failed);
     if (!best && *failed && !(*failed)->lack.stuck && (*failed)->g->op.n <= SHOWN_OPERATORS)
         best = rungs_any(x, m);
-    if (best && single(m))
+    if (best && passes)
         dump_plan(x, best, 'a');
     else if (best && x->dump)
         dump(x, best);
     return best;
 }
 
-/* A single candidate is dumped pass by pass, so that it is seen how far it came; of several only the best. */
+/* A single candidate is dumped pass by pass, so that it is seen how far it came; of several only the best.  Calls joined and
+ * apart are two. */
 Plan *search(const Options *x, const Model *m, Plan **failed)
 {
     return search_or_any(x, m, NULL, failed);
@@ -287,7 +339,7 @@ typedef struct { const Options *x; const Model *m; const Ask *ask; Plan *best, *
 static void try_search(void *ctx)
 {
     Trial *t = ctx;
-    t->best = search_asked(t->x, t->m, t->ask, &t->failed);
+    t->best = search_graphs(t->x, t->m, t->ask, &t->failed);
 }
 
 Plan *search_with(const Options *x, const Model *m, const Ask *ask, Plan **failed)

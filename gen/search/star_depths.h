@@ -6,9 +6,9 @@
 #define STAR_DEPTHS_H
 #include "plan.h"
 
-/* Loads of a plan, of stages and the links between them in turn; periods at which depths change, ascending, with room for
- * (2 stages - 1) stages of them; depths at a period. */
-void star_loads(const Plan *p, Ns *load);
-int  star_periods(const Ns *load, int stages, Ns *period);
+typedef VEC(const Ints *) Depths;
+/* At this period, from the loads of stages and the links between them in turn. */
 void star_depths(const Ns *load, int stages, Ns period, int *depth);
+/* Those worth a plan, from the loads of a finished one.  shallow: also some that hold less than 1F1B, for any loads. */
+Depths star_tries(const Plan *p, bool shallow);
 #endif
