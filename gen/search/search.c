@@ -267,31 +267,23 @@ static bool is_full(const Plan *p)
     return false;
 }
 
-static Plan *search_apart(const Options *x, const Model *m, const Ask *ask, Ns cutoff, bool proves)
-{
-    Ask own = ask ? *ask : (Ask){0};
-    int64_t work = FIRST_WORK;
-    Plan *none;
-    own.unproven = !proves;
-    own.cutoff = cutoff;
-    if (!own.work_left)
-        own.work_left = memcpy(alloc(sizeof work), &work, sizeof work);
-    return search_with(x, fuse_as(m, FUSE_SUMS), &own, &none);
-}
-
-/* A joined call is faster.  Where memory is short, a cut inside one may save more. */
+/* A joined call is faster.  Where memory is short, a cut inside one may save more.  All share the work of layouts. */
 static Plan *search_graphs(const Options *x, const Model *m, const Ask *ask, Plan **failed)
 {
-    Plan *best = search_asked(x, m, ask, failed);
-    bool first = ask && ask->first_fit, enough = best && (first || !is_full(best));
+    Ask own = ask ? *ask : (Ask){0};
+    own.full_left = own.full_left ? own.full_left : full_budget();
+    Plan *best = search_asked(x, m, &own, failed);
+    bool enough = best && (own.first_fit || !is_full(best));
     const Plan *seen = best ? best : *failed;
     if (enough || busy_stopped() || !seen || !may_part(x, m, seen->g))
         return best;
-    Plan *apart = search_apart(x, m, ask, best ? best->step : ask ? ask->cutoff : 0, false);
+    int64_t work = FIRST_WORK;
+    own.cutoff = best ? best->step : own.cutoff;
+    if (!own.work_left)
+        own.work_left = memcpy(alloc(sizeof work), &work, sizeof work);
+    Plan *none, *apart = search_with(x, fuse_as(m, FUSE_SUMS), &own, &none);
     if (!apart || (best && !wins(apart, best)))
         return best;
-    Plan *proven = first ? NULL : search_apart(x, m, ask, 0, true);
-    apart = proven && !wins(apart, proven) ? proven : apart;
     const char *note = "memory is short, and each Relu is a call of its own: --fuse sums";
     apart->proof.note = apart->proof.note ? strf("%s; %s", apart->proof.note, note) : note;
     return apart;
