@@ -368,7 +368,8 @@ static int check_arrays(Source *s, const Job *job)
         const Array *a = &s->array[i];
         const char *path = a->file ? a->file->path : s->file[0].path;
         if (!fits(a, in))
-            return complain(STATUS_RUN, "data: %s: rows of %lld %s; input `%s` wants %ld %s", path, (long long)a->per,
+            return complain(STATUS_RUN, "data: %s: rows of %lld %s; input `%s` wants %ld %s.  Take another file, or generate "
+                            "the job with shape and type of that input as the file has them", path, (long long)a->per,
                             a->kind == DATA_F32 ? "floats" : a->kind == DATA_U8 ? "bytes" : "integers", in->name, in->per,
                             in->type == JOB_I32 ? "integers" : in->bytes ? "bytes" : "floats");
         if (a->rows < 1)
