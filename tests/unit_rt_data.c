@@ -434,7 +434,7 @@ static void test_cifar(void)
         check(wrong == 0, "cifar with %d labels: %d numbers are wrong", labels, wrong);
         s.input[0].per = 28 * 28 * 3;
         refuse("pictures of another size", open_set, &s, STATUS_RUN,
-           "rows of 3072 bytes; input `image` wants 2352 bytes.  Take another file, or generate");
+               "rows of 3072 bytes; input `image` wants 2352 bytes.  Take another file, or generate");
         s.input[0].per = 3 * PIXELS, s.input[0].bytes = NULL;
         refuse("floats of bytes", open_set, &s, STATUS_RUN, "rows of 3072 bytes; input `image` wants 3072 floats");
         s.input[0].bytes = &one;
