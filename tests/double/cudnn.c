@@ -338,15 +338,6 @@ static int64_t number_of(const Desc *d, cudnnBackendAttributeName_t name, int ax
     return ((const int64_t *)find(d, name)->at)[axis];
 }
 
-/* Where the tap is that pixel `at` of y sees along an axis, -1: outside. */
-static int64_t seen(const Desc *how, const Tensor *x, int axis, int64_t at, int64_t tap)
-{
-    int64_t from = at * number_of(how, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, axis) +
-        tap * number_of(how, CUDNN_ATTR_CONVOLUTION_DILATIONS, axis) -
-        number_of(how, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, axis);
-    return from >= 0 && from < x->size[2 + axis] ? from : -1;
-}
-
 static void check_sizes(const Desc *how, const Tensor t[3])
 {
     bool same = t[0].size[0] == t[2].size[0] && t[1].size[0] == t[2].size[1] && t[0].size[1] % t[1].size[1] == 0;
@@ -366,24 +357,47 @@ static int64_t element(const Tensor *t, int64_t a, int64_t b, int64_t c, int64_t
     return a * t->step[0] + b * t->step[1] + c * t->step[2] + d * t->step[3];
 }
 
-/* Every product of a convolution, with where its two factors and its sum stand. */
+/* The window of a convolution along both axes. */
+typedef struct { int64_t stride[2], dilation[2], before[2]; } Window;
+
+static Window window_of(const Desc *how)
+{
+    Window w;
+    for (int axis = 0; axis < 2; axis++) {
+        w.stride[axis] = number_of(how, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, axis);
+        w.dilation[axis] = number_of(how, CUDNN_ATTR_CONVOLUTION_DILATIONS, axis);
+        w.before[axis] = number_of(how, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, axis);
+    }
+    return w;
+}
+
+/* The products of element (sample, o, p, q) of y. */
+static void its_products(float *const at[3], int result, const Tensor t[3], const Window *w, const int64_t y[4])
+{
+    int64_t out = t[2].size[1] / (t[0].size[1] / t[1].size[1]), first = y[1] / out * t[1].size[1];
+    float *to[3] = {NULL, NULL, at[2] + element(&t[2], y[0], y[1], y[2], y[3])};
+    for (int64_t c = 0; c < t[1].size[1]; c++)
+        for (int64_t a = 0; a < t[1].size[2]; a++)
+            for (int64_t b = 0; b < t[1].size[3]; b++) {
+                int64_t row = y[2] * w->stride[0] + a * w->dilation[0] - w->before[0];
+                int64_t column = y[3] * w->stride[1] + b * w->dilation[1] - w->before[1];
+                if (row < 0 || row >= t[0].size[2] || column < 0 || column >= t[0].size[3])
+                    continue;
+                to[0] = at[0] + element(&t[0], y[0], first + c, row, column);
+                to[1] = at[1] + element(&t[1], y[1], c, a, b);
+                *to[result] += *to[(result + 1) % 3] * *to[(result + 2) % 3];
+            }
+}
+
 static void each_product(float *const at[3], int result, const Tensor t[3], const Desc *how)
 {
-    int64_t groups = t[0].size[1] / t[1].size[1], out = t[2].size[1] / groups, taps = t[1].size[2] * t[1].size[3];
-    for (int64_t i = 0; i < elements(&t[2]); i++)
-        for (int64_t k = 0; k < t[1].size[1] * taps; k++) {
-            int64_t q = i % t[2].size[3], p = i / t[2].size[3] % t[2].size[2], o = i / t[2].size[3] / t[2].size[2];
-            int64_t sample = o / t[2].size[1], c = k / taps, row, column;
-            o %= t[2].size[1];
-            row = seen(how, &t[0], 0, p, k / t[1].size[3] % t[1].size[2]), column = seen(how, &t[0], 1, q, k % t[1].size[3]);
-            if (row < 0 || column < 0)
-                continue;
-            float *x = at[0] + element(&t[0], sample, o / out * t[1].size[1] + c, row, column);
-            float *w = at[1] + element(&t[1], o, c, k / t[1].size[3] % t[1].size[2], k % t[1].size[3]);
-            float *y = at[2] + element(&t[2], sample, o, p, q);
-            float *to[] = { x, w, y };
-            *to[result] += *to[(result + 1) % 3] * *to[(result + 2) % 3];
-        }
+    Window w = window_of(how);
+    for (int64_t i = 0; i < elements(&t[2]); i++) {
+        int64_t rest = i, y[4];
+        for (int axis = 3; axis >= 0; rest /= t[2].size[axis--])
+            y[axis] = rest % t[2].size[axis];
+        its_products(at, result, t, &w, y);
+    }
 }
 
 static void convolve(Run *r, const Desc *op)
