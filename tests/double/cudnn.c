@@ -371,22 +371,23 @@ static Window window_of(const Desc *how)
     return w;
 }
 
-/* The products of element (sample, o, p, q) of y. */
+/* The products of element (sample, o, p, q) of y: of each tap, all channels. */
 static void its_products(float *const at[3], int result, const Tensor t[3], const Window *w, const int64_t y[4])
 {
     int64_t out = t[2].size[1] / (t[0].size[1] / t[1].size[1]), first = y[1] / out * t[1].size[1];
-    float *to[3] = {NULL, NULL, at[2] + element(&t[2], y[0], y[1], y[2], y[3])};
-    for (int64_t c = 0; c < t[1].size[1]; c++)
-        for (int64_t a = 0; a < t[1].size[2]; a++)
-            for (int64_t b = 0; b < t[1].size[3]; b++) {
-                int64_t row = y[2] * w->stride[0] + a * w->dilation[0] - w->before[0];
-                int64_t column = y[3] * w->stride[1] + b * w->dilation[1] - w->before[1];
-                if (row < 0 || row >= t[0].size[2] || column < 0 || column >= t[0].size[3])
-                    continue;
-                to[0] = at[0] + element(&t[0], y[0], first + c, row, column);
-                to[1] = at[1] + element(&t[1], y[1], c, a, b);
-                *to[result] += *to[(result + 1) % 3] * *to[(result + 2) % 3];
-            }
+    int64_t step[3] = {t[0].step[1], t[1].step[1], 0};
+    int left = (result + 1) % 3, right = (result + 2) % 3;
+    for (int64_t a = 0; a < t[1].size[2]; a++)
+        for (int64_t b = 0; b < t[1].size[3]; b++) {
+            int64_t row = y[2] * w->stride[0] + a * w->dilation[0] - w->before[0];
+            int64_t column = y[3] * w->stride[1] + b * w->dilation[1] - w->before[1];
+            if (row < 0 || row >= t[0].size[2] || column < 0 || column >= t[0].size[3])
+                continue;
+            float *of[3] = {at[0] + element(&t[0], y[0], first, row, column), at[1] + element(&t[1], y[1], 0, a, b),
+                            at[2] + element(&t[2], y[0], y[1], y[2], y[3])};
+            for (int64_t c = 0; c < t[1].size[1]; c++)
+                of[result][c * step[result]] += of[left][c * step[left]] * of[right][c * step[right]];
+        }
 }
 
 static void each_product(float *const at[3], int result, const Tensor t[3], const Desc *how)
