@@ -3,8 +3,8 @@
 #
 # Examples as jobs for GPUs: each is generated, compiled and run over the double of CUDA, with small dims; in its own type, and
 # those of images in bf16, in which convolutions are cuDNN's.  One stage and two have one hash.  SLOW=1 takes all of them, and
-# those of images in both types, but inception-v3, which runs by name alone: its second classifier wants images of 299 x 299, and
-# two of them took six minutes in bf16.
+# those of images in both types, but inception-v3, which runs by name alone: its second classifier wants images of
+# 299 x 299, and two of them took six minutes in bf16.
 #   cuda_examples.sh [NAME ...]
 . "$(dirname "$0")/lib.sh"
 . tests/cuda.sh
