@@ -420,6 +420,7 @@ static const long convs[][SIZES] = {
     {4, 14, 13, 24, 7, 7, 20, 3, 3, 2, 1, 1, 1, 1},         /* images in the library's own layout, in two pieces */
     {3, 11, 14, 24, 5, 5, 20, 3, 3, 2, -1, 0, 1, 1},        /* the same, where a part is read */
     {2, 48, 50, 6, 24, 25, 10, 1, 1, 2, 0, 0, 1, 1}, {2, 9, 7, 40, 8, 6, 24, 1, 1, 1, 0, 0, 1, 1},
+    {1, 14, 12, 3, 7, 6, 4, 1, 1, 2, 0, 0, 1, 1}, {1, 14, 12, 5, 7, 6, 16, 1, 1, 2, 0, 0, 1, 1},
     {2, 9, 8, 8, 10, 9, 12, 2, 4, 1, 1, 3, 1, 2},           /* an even kernel, more in front than behind, groups */
     {2, 9, 9, 16, 9, 6, 24, 3, 2, 1, 2, -1, 2, 4},          /* dilated, begins one pixel further */
     {1, 6, 6, 5, 8, 8, 3, 1, 1, 1, 1, 1, 1, 1},             /* a pad as large as the kernel */

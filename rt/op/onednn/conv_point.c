@@ -13,7 +13,8 @@
  *              f32, AVX-512     f32, AVX2        bf16
  *   y          few pixels       few pixels       few pixels
  *   dx         all              all              few pixels
- *   dweight    all              many pixels      few pixels: with many, products along them are slow
+ *   dweight    all              many pixels, or  few pixels: with many, products along them are slow
+ *                               any at a stride
  */
 #include "../kernel.h"
 #include "conv_point.h"
@@ -30,6 +31,12 @@ static const int wide = 0;
 static long pixels(const Conv *v) { return v->batch * v->yheight * v->ywidth; }
 static int sparse(const Conv *v) { return v->stride > 1 || v->yheight < v->height || v->ywidth < v->width; }
 
+/* oneDNN 2.6 for AVX2 makes wrong gradients of weights at a stride where channels are no multiple of 8, and may not return. */
+static int is_safe(const Conv *v, Direction to)
+{
+    return !f32 || wide || to != BACKWARD_W || v->stride == 1;
+}
+
 static int faster(Direction to, long n)
 {
     if (!f32 || to == FORWARD)
@@ -41,7 +48,7 @@ int point_takes(const Conv *v, Direction to)
 {
     int one = v->kheight == 1 && v->kwidth == 1 && v->groups == 1 && v->top == 0 && v->left == 0;
     int inside = (v->yheight - 1) * v->stride < v->height && (v->ywidth - 1) * v->stride < v->width;
-    return one && inside && faster(to, pixels(v));
+    return one && inside && (faster(to, pixels(v)) || !is_safe(v, to));
 }
 
 /* The block for pixels that are copied next to each other; products have another one. */
