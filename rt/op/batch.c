@@ -35,11 +35,13 @@ typedef struct {
 
 static int splits(const Stage *st, long rows) { return ceil_div(rows, PIXELS) >= 3 * st->threads; }
 
-/* Channels of a task: with threads that split channels some for each of them, in whole units. */
+/* Channels of a task: with threads that split channels some for each of them, in whole units; with threads that split blocks so
+ * few that each has one. */
 static long strip_of(const Stage *st, long rows, long width)
 {
-    long each = ceil_div(ceil_div(width, st->threads > 0 ? st->threads : 1), UNIT) * UNIT;
-    return splits(st, rows) ? STRIP : least(each, STRIP);
+    long threads = st->threads > 0 ? st->threads : 1, each = ceil_div(ceil_div(width, threads), UNIT) * UNIT;
+    long few = PARTS / (2 * threads) / UNIT * UNIT;
+    return least(splits(st, rows) ? few > UNIT ? few : UNIT : each, STRIP);
 }
 
 /* ---- sums over rows ---------------------------------------------------------------------------------------------- */
