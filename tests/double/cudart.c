@@ -29,7 +29,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include "pages.h"
+#include "../../rt/pages.h"
 #include "queue.h"
 
 enum { PAGE = 4096, MOST_BLOCKS = 64, MOST_DEVICES = 8, MOST_WAITS = 1 << 16, CANARY = 0xc5 };
