@@ -29,7 +29,11 @@ static const int wide = 0;
 #endif
 
 static long pixels(const Conv *v) { return v->batch * v->yheight * v->ywidth; }
-static int sparse(const Conv *v) { return v->stride > 1 || v->yheight < v->height || v->ywidth < v->width; }
+/* A pad below zero leaves out rows or columns at the start. */
+static int sparse(const Conv *v)
+{
+    return v->stride > 1 || v->top < 0 || v->left < 0 || v->yheight < v->height || v->ywidth < v->width;
+}
 
 /* oneDNN 2.6 for AVX2 makes wrong gradients of weights at a stride where channels are no multiple of 8, and may not return. */
 static int is_safe(const Conv *v, Direction to)
@@ -46,8 +50,8 @@ static int faster(Direction to, long n)
 
 int point_takes(const Conv *v, Direction to)
 {
-    int one = v->kheight == 1 && v->kwidth == 1 && v->groups == 1 && v->top == 0 && v->left == 0;
-    int inside = (v->yheight - 1) * v->stride < v->height && (v->ywidth - 1) * v->stride < v->width;
+    int one = v->kheight == 1 && v->kwidth == 1 && v->groups == 1 && v->top <= 0 && v->left <= 0;
+    int inside = (v->yheight - 1) * v->stride - v->top < v->height && (v->ywidth - 1) * v->stride - v->left < v->width;
     return one && inside && (faster(to, pixels(v)) || !is_safe(v, to));
 }
 
@@ -79,7 +83,7 @@ void point_open_backward_w(Stage *st, int h, const Conv *v)
 /* The pixel of x under pixel p of y. */
 static long under(const Conv *v, long p)
 {
-    long row = p / v->ywidth % v->yheight * v->stride, column = p % v->ywidth * v->stride;
+    long row = p / v->ywidth % v->yheight * v->stride - v->top, column = p % v->ywidth * v->stride - v->left;
     return (p / v->ywidth / v->yheight * v->height + row) * v->width + column;
 }
 
@@ -98,14 +102,14 @@ static void scatter(Stage *st, real *dx, const real *from, const Conv *v)
 {
     EACH(pixels(v) * v->in >= 1 << 15)
     for (long row = 0; row < v->batch * v->height; row++) {
-        long in = row % v->height, line = in / v->stride;
+        long in = row % v->height + v->top, line = in / v->stride;
         real *to = dx + row * v->width * v->in;
         memset(to, 0, (size_t)(v->width * v->in) * sizeof *to);
-        if (in % v->stride || line >= v->yheight)
+        if (in < 0 || in % v->stride || line >= v->yheight)
             continue;
         const real *of = from + (row / v->height * v->yheight + line) * v->ywidth * v->in;
         for (long p = 0; p < v->ywidth; p++)
-            memcpy(to + p * v->stride * v->in, of + p * v->in, (size_t)v->in * sizeof *to);
+            memcpy(to + (p * v->stride - v->left) * v->in, of + p * v->in, (size_t)v->in * sizeof *to);
     }
 }
 
