@@ -193,7 +193,7 @@ Plan *run_again(const Options *x, const Plan *of, const Ask *ask, Verdict *why)
     Plan *p = alloc(sizeof *p);
     *p = (Plan){.g = of->g, .c = of->c, .m = of->m, .schedule = of->schedule, .ask = *ask, .key = of->key,
                 .devices = of->devices, .chunks = of->chunks, .replicas = of->replicas, .home = of->home, .slack = of->slack,
-                .chunk = of->chunk, .soft = of->soft, .said = of->said, .variants = of->variants, .fate = of->fate};
+                .chunk = of->chunk, .soft = of->soft, .said = of->said, .fate = of->fate};
     for (int d = 0; d < of->devices; d++) {
         const DevicePlan *dev = &of->dev.at[d];
         *PUSH(&p->dev) = (DevicePlan){.device = d, .order = dev->order, .limit = dev->limit, .place = dev->place};

@@ -48,7 +48,6 @@ typedef struct {
     int version;                /* order, then comm: of the weights read, like step: version n is there when step n-1 is
                                    updated; -1 and less at the start of training: version 0.  U and VERSION: the one updated;
                                    PREDICT: the one made */
-    int variant;                /* order: of the fate row */
     int part;                   /* order, then comm: K_U: 0 ties and norms, 1 total norm, 2 updates, 3 copies
                                    of shared parameters, 4 sums of the blocks of norms, 5 ties between the ways up and down
                                    the tree; MERGE, SHARE: level of the tree
@@ -134,9 +133,9 @@ typedef struct {                /* one line of a routine */
     Ints buf;                   /* lower: by argument; -1 where it is no buffer */
     int handle;                 /* lower: -1: none */
 } Call;
-typedef struct {                /* the straight line of one (chunk, phase, variant) */
+typedef struct {                /* the straight line of one (chunk, phase) */
     const char *name;           /* lower */
-    int device, chunk, variant, part;   /* lower */
+    int device, chunk, part;   /* lower */
     int first, until;           /* lower: as in Action */
     ActionKind kind;            /* lower: K_F K_R K_B K_I K_W K_U */
     bool eval;                  /* lower */
@@ -233,8 +232,7 @@ typedef struct {
     Proof proof;                /* search: of the plan that it returns */
     struct Prices *prices;      /* part: of runs under the soft limits, for keep; NULL: nobody asked */
     const int *own;             /* part: [tensor] fates of a planner that chooses its own; NULL: prices choose */
-    int variants;               /* keep */
-    Ints fate;                  /* keep: [tensor * variants + variant] */
+    Ints fate;                  /* keep: by tensor */
     VEC(Buf) buf;               /* lower */
     VEC(Pool) pool;             /* lower, then mem */
     VEC(HostBuf) host;          /* lower */
@@ -329,7 +327,7 @@ typedef struct {
     bool *fetched;              /* by tensor: readers in backward take what came back from the host; then not saved */
     int loss;                   /* forward operator with its gradient behind it, in forward; -1: none */
 } Backward;
-Backward backward_of(const Plan *p, int chunk, int variant);
+Backward backward_of(const Plan *p, int chunk);
 /* The calls of one computation of a chunk, in order: what its routine holds, and what offload cuts into pieces. */
 Lines calls_of(const Plan *p, const Backward *back, int chunk, ActionKind kind);
 int device_of(const Plan *p, int row, int op);      /* it runs there */

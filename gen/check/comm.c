@@ -88,7 +88,7 @@ static bool goes_on(const Action *a, const Action *before)
 
 static int length_of(const Plan *p, const Action *k)
 {
-    Backward back = backward_of(p, k->chunk, k->variant);
+    Backward back = backward_of(p, k->chunk);
     return calls_of(p, &back, k->chunk, k->kind).n;
 }
 
@@ -134,7 +134,7 @@ static void check_copies(const Plan *p, int device)
         char *s = &state[(size_t)k->tensor * micro + (size_t)k->mb];
         bool wait = k->kind == K_WAIT;
         char want = (k->kind == K_OUT ? MADE_HERE : k->kind == K_IN ? AWAY : k->of == K_OUT ? OUT : IN);
-        if (p->fate.at[k->tensor * p->variants + k->variant] != FATE_OFFLOAD || t->op < 0 || !runs_on(p, t->op, device))
+        if (p->fate.at[k->tensor] != FATE_OFFLOAD || t->op < 0 || !runs_on(p, t->op, device))
             die("device %d: action %d copies %s, which is not offloaded here", device, i, t->name);
         if (*s != want || k->bytes != t->bytes)
             die("device %d: action %d copies %s, micro-batch %d, out of turn", device, i, t->name, k->mb);
@@ -158,7 +158,7 @@ static bool computes(ActionKind k)
 static bool same_computation(const Plan *p, int device, const Action *a, const Action *b)
 {
     bool acc = a->kind == K_F ? a->acc == (a->mb > plan_first(p, device, a->chunk)) : a->acc == b->acc;
-    return a->kind == b->kind && a->chunk == b->chunk && a->mb == b->mb && a->part == b->part && a->variant == b->variant &&
+    return a->kind == b->kind && a->chunk == b->chunk && a->mb == b->mb && a->part == b->part &&
            a->version == b->version && a->step == b->step && a->piece == b->piece && acc &&
            a->group == b->group && a->into == b->into;
 }

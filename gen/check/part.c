@@ -77,10 +77,10 @@ void check_keep(const Plan *p)
 {
     const Graph *g = p->g;
     const PlanSpec *spec = &p->m->plan;
-    if (p->variants < 1 || p->fate.n != g->tensor.n * p->variants)
-        die("check_keep: %d fates for %d tensors and %d variants", p->fate.n, g->tensor.n, p->variants);
+    if (p->fate.n != g->tensor.n)
+        die("check_keep: %d fates for %d tensors", p->fate.n, g->tensor.n);
     for (int i = 0; i < p->fate.n; i++) {
-        const Tensor *t = &g->tensor.at[i / p->variants];
+        const Tensor *t = &g->tensor.at[i];
         if (p->fate.at[i] == FATE_KEEP)
             continue;
         bool away = p->fate.at[i] == FATE_OFFLOAD;

@@ -184,7 +184,7 @@ static void print_fates(FILE *f, const Plan *p, Fate fate)
     const char *comma = "";
     fprintf(f, "[");
     for (int t = 0; t < p->g->tensor.n; t++)
-        if (p->fate.at[t * p->variants] == (int)fate) {
+        if (p->fate.at[t] == (int)fate) {
             fprintf(f, "%s", comma);
             json_text(f, p->g->tensor.at[t].name);
             comma = ", ";

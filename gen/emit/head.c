@@ -58,7 +58,7 @@ static void print_policy(const Stager *w)
         if (x->device != w->device || x->tensor < 0 || x->eval)
             continue;
         kept += x->birth == AT_F && x->death >= AT_B && x->death <= AT_W;
-        if (x->origin == REMADE && p->fate.at[x->tensor * p->variants] == FATE_RECOMPUTE) {
+        if (x->origin == REMADE && p->fate.at[x->tensor] == FATE_RECOMPUTE) {
             again++;
             bytes += x->bytes;
         }

@@ -459,7 +459,7 @@ int comm(Plan *p)
     Comm c = {.p = p, .chunks = plan_chunks(p)};
     Backward *back = alloc(sizeof *back * (size_t)c.chunks);
     for (int k = 0; k < c.chunks; k++)
-        back[k] = backward_of(p, k, 0);
+        back[k] = backward_of(p, k);
     bool async = order_overlap(p) > 0;
     for (int k = 0; k < c.chunks && async; k++)
         for (int t = 0; t < p->g->tensor.n; t++)

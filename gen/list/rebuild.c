@@ -183,7 +183,7 @@ static int loss_back(const Plan *p, int op)
         return -1;
     for (int i = 0; i < g->op.at[back].arg.n; i++) {
         const Arg *a = &g->op.at[back].arg.at[i];
-        if (a->kind == ARG_READ && !a->state && p->fate.at[a->index * p->variants] != FATE_KEEP)
+        if (a->kind == ARG_READ && !a->state && p->fate.at[a->index] != FATE_KEEP)
             return -1;
     }
     return back;
@@ -198,18 +198,18 @@ static int joined_loss(const Plan *p, int chunk)
 }
 
 /* The fates of the tensors that the chunk makes; all others are there. */
-static int *fates_of(const Plan *p, int chunk, int variant)
+static int *fates_of(const Plan *p, int chunk)
 {
     int *fate = alloc(sizeof *fate * (size_t)p->g->tensor.n);
     for (int t = 0; t < p->g->tensor.n; t++) {
         int op = p->g->tensor.at[t].op;
         bool own = op >= 0 && op < p->g->nf && p->chunk.at[op] == chunk;
-        fate[t] = own ? p->fate.at[t * p->variants + variant] : FATE_KEEP;
+        fate[t] = own ? p->fate.at[t] : FATE_KEEP;
     }
     return fate;
 }
 
-Backward backward_of(const Plan *p, int chunk, int variant)
+Backward backward_of(const Plan *p, int chunk)
 {
     const Graph *g = p->g;
     Operands operands = operands_of(g);
@@ -228,7 +228,7 @@ Backward backward_of(const Plan *p, int chunk, int variant)
             }
         *PUSH(&calls) = o;
     }
-    rebuild(&r, 0, g->nf - 1, fates_of(p, chunk, variant), read.at, call.at, read.n);
+    rebuild(&r, 0, g->nf - 1, fates_of(p, chunk), read.at, call.at, read.n);
     size_t n = (size_t)g->tensor.n;
     Backward back = {.saved = alloc(n), .remade = alloc(n), .fetched = alloc(n), .loss = loss};
     for (int t = 0; t < g->tensor.n; t++) {

@@ -2,7 +2,7 @@
  *
  * lower.c: from actions to straight lines of kernel calls.
  *
- * Method: each (chunk, phase, variant) becomes one routine, written once, whatever the number of micro-batches.  Two runs of it
+ * Method: each (chunk, phase) becomes one routine, written once, whatever the number of micro-batches.  Two runs of it
  * differ only in literal slot numbers.  Every operand becomes a buffer of the device.  A tensor can have several on one device,
  * by origin: MADE by its own operator, REMADE in backward, RECEIVED from another device, FETCHED from the host.  A reader takes
  * the one that is alive at its place.
@@ -376,7 +376,7 @@ static When when_of(ActionKind kind)
 static bool same_computation(const Plan *p, int a, int b)
 {
     const Routine *x = &p->routine.at[a], *y = &p->routine.at[b];
-    return x->kind == y->kind && x->chunk == y->chunk && x->part == y->part && x->variant == y->variant && x->eval == y->eval;
+    return x->kind == y->kind && x->chunk == y->chunk && x->part == y->part && x->eval == y->eval;
 }
 
 static void touch_routine(Plan *p, Touch *touch, int r)
@@ -528,7 +528,7 @@ int lower(Plan *p)
 {
     Lower w = {.p = p, .back = alloc(sizeof(Backward) * (size_t)plan_chunks(p))};
     for (int c = 0; c < plan_chunks(p); c++)
-        w.back[c] = backward_of(p, c, 0);
+        w.back[c] = backward_of(p, c);
     for (int d = 0; d < p->devices; d++)
         lower_device(&w, d);
     return 0;

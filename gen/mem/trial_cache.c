@@ -179,7 +179,6 @@ void seen_keep_layout(const Mem *m, const Layout *layout)
 static Key plan_key(const Plan *p)
 {
     Key k = {1, 1};
-    add(&k, p->variants);
     add_list(&k, &p->chunk);
     add_list(&k, &p->fate);
     return k;

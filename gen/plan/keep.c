@@ -3,7 +3,7 @@
  * keep.c: which forward tensors backward finds, which it makes again, and which are in the host's memory meanwhile.
  *
  *   needs   chunk; prices or own, of part
- *   fills   variants (1), fate
+ *   fills   fate
  *   keeps   data inputs, tensors that another chunk sent, and results that plan.keep names are never dropped; nor are
  *           gradients
  *   fails   a name in plan.recompute, plan.offload or plan.keep that no operator has is an error of the model file
@@ -61,7 +61,6 @@ int keep(Plan *p)
         memcpy(fate, p->own, sizeof *fate * (size_t)p->g->tensor.n);
     else if (p->prices)
         take_prices(p, fate);
-    p->variants = 1;
     p->fate = (Ints){fate, p->g->tensor.n, p->g->tensor.n};
     return 0;
 }

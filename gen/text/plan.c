@@ -27,7 +27,7 @@
 #include <string.h>
 
 typedef struct { DevicePlan d; Bytes soft; } Machine;           /* with what Plan says about it */
-typedef struct { int variant; Fate is; } Choice;
+typedef struct { Fate is; } Choice;
 typedef struct { int chunk; } Place;
 typedef struct { int device, replica; } Home;
 
@@ -50,11 +50,11 @@ static const Field plan_fields[] = {
     F_("schedule", V_TEXT, Plan, schedule), F_("devices", V_INT, Plan, devices), F_("chunks", V_INT, Plan, chunks),
     F_("replicas", V_INT, Plan, replicas),
     F_("space", V_TEXT, Plan, proof.space), F_("bound", V_LONG, Plan, proof.bound), F_("note", V_TEXT, Plan, proof.note),
-    F_("variants", V_INT, Plan, variants), F_("step", V_LONG, Plan, step), F_("key", V_TEXT, Plan, key), {0}
+    F_("step", V_LONG, Plan, step), F_("key", V_TEXT, Plan, key), {0}
 };
 static const Field chunk_fields[] = {F_("device", V_INT, Home, device), F_("replica", V_INT, Home, replica), {0}};
 static const Field place_fields[] = {F_("chunk", V_INT, Place, chunk), {0}};
-static const Field fate_fields[] = {F_("variant", V_INT, Choice, variant), WORD_("is", Choice, is, fates, false), {0}};
+static const Field fate_fields[] = {WORD_("is", Choice, is, fates, false), {0}};
 static const Field device_fields[] = {
     F_("soft", V_LONG, Machine, soft), F_("arena", V_LONG, Machine, d.arena), F_("bound", V_LONG, Machine, d.bound),
     F_("limit", V_LONG, Machine, d.limit), F_("state", V_LONG, Machine, d.state), F_("peak", V_INT, Machine, d.peak),
@@ -66,7 +66,7 @@ static const Field device_fields[] = {
 static const Field action_fields[] = {
     WORD_("kind", Action, kind, kinds, false), F_("chunk", V_INDEX, Action, chunk), F_("mb", V_INDEX, Action, mb),
     WORD_("piece", Action, piece, pieces, true), F_("step", V_INT, Action, step),
-    F_("version", V_INT, Action, version), F_("variant", V_INT, Action, variant), F_("part", V_INT, Action, part),
+    F_("version", V_INT, Action, version), F_("part", V_INT, Action, part),
     F_("acc", V_INT, Action, acc), F_("group", V_INT, Action, group), F_("into", V_INT, Action, into),
     {"of", V_WORD, .at = offsetof(Action, of), .words = kinds, .only = K_WAIT + 1},
     REF_("tensor", V_REF, Action, tensor, R_TENSOR), REF_("state", V_REF, Action, state, R_STATE),
@@ -101,7 +101,6 @@ static const Field buf_fields[] = {
 };
 static const Field routine_fields[] = {
     WORD_("kind", Routine, kind, kinds, false), F_("chunk", V_INDEX, Routine, chunk),
-    F_("variant", V_INT, Routine, variant),
     F_("part", V_INT, Routine, part), F_("first", V_INT, Routine, first), F_("until", V_INT, Routine, until),
     F_("eval", V_BOOL, Routine, eval), REF_("pool", V_REFS, Routine, pool, R_POOL),
     F_("mb", V_BOOL, Routine, mb), F_("acc", V_BOOL, Routine, acc), {0}
@@ -166,8 +165,7 @@ static void print_fates(Printer *w, const Plan *p)
 {
     for (int i = 0; i < p->fate.n; i++)
         if (p->fate.at[i] != FATE_KEEP)
-            print_record(w, &fate_table, w->ref[R_TENSOR].name.at[i / p->variants],
-                         &(Choice){i % p->variants, (Fate)p->fate.at[i]});
+            print_record(w, &fate_table, w->ref[R_TENSOR].name.at[i], &(Choice){(Fate)p->fate.at[i]});
 }
 
 static void print_devices(Printer *w, const Plan *p)
@@ -344,7 +342,6 @@ static void read_plan_line(Scanner *s, const Record *r, Plan *p)
     if (p->devices % plan_replicas(p) || p->g->groups % rows_said(p) || plan_replicas(p) & (plan_replicas(p) - 1))
         err(r->at, NULL, "%d replicas on %d devices, of %lld gradient groups", p->replicas, p->devices,
             (long long)p->g->groups);
-    in_range(r, "variants", p->variants, 0, MOST);
     check_schedule(r, p);
     p->key_at = value_at(r, "key");
     p->space_at = value_at(r, "space");
@@ -352,7 +349,7 @@ static void read_plan_line(Scanner *s, const Record *r, Plan *p)
     for (int d = 0; d < p->devices; d++)
         PUSH(&p->dev)->device = d;
     p->soft = alloc((size_t)p->devices * sizeof *p->soft);
-    for (int i = 0; i < p->variants * p->g->tensor.n; i++)
+    for (int i = 0; i < p->g->tensor.n; i++)
         *PUSH(&p->fate) = FATE_KEEP;
 }
 
@@ -382,10 +379,9 @@ static void read_fate(Scanner *s, const Record *r, Plan *p)
 {
     Choice f = {0};
     text_take(s, &fate_table, r, 0, r->pair.n, &f);
-    in_range(r, "variant", f.variant, 0, p->variants);
     int tensor = text_ref(s, R_TENSOR, text_at(r, r->name_col), r->name);
     in_range(r, "tensor", tensor, 0, p->g->tensor.n);
-    p->fate.at[tensor * p->variants + f.variant] = (int)f.is;
+    p->fate.at[tensor] = (int)f.is;
 }
 
 static void read_device(Scanner *s, const Record *r, Plan *p)
@@ -406,7 +402,6 @@ static Action action_of(Scanner *s, const Table *t, const Record *r, const Plan 
     in_range(r, "mb", k.mb, -1, (int)p->g->micro);
     in_range(r, "peer", k.peer, -1, p->devices);
     in_range(r, "from_device", k.from_device, -1, p->devices);
-    in_range(r, "variant", k.variant, 0, p->variants > 0 ? p->variants : 1);
     return k;
 }
 

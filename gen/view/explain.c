@@ -83,7 +83,7 @@ static void print_result(FILE *f, const Plan *p, int t)
     const Tensor *x = &g->tensor.at[t];
     int d = device_of(p, 0, x->op), flight = order_flight(p, p->chunk.at[x->op]);
     const char *back = readers(p, t, g->nf, g->nb);
-    Fate fate = (Fate)p->fate.at[t * p->variants];
+    Fate fate = (Fate)p->fate.at[t];
     fprintf(f, "result %s: %s %s, %s\n  read forward by %s\n  read backward by %s\n", x->name, type_name(x->type),
             shape_text(&x->shape), size_text(x->bytes), readers(p, t, 0, g->nf), back);
     if (!strcmp(back, "nobody")) {
@@ -297,7 +297,7 @@ static void print_fates(FILE *f, const Plan *p, const char *block)
         const Tensor *x = &g->tensor.at[t];
         if (x->kind != T_ACT || !within(block, g->op.at[x->op].name))
             continue;
-        int way = back[t] ? p->fate.at[t * p->variants] : ALONE;
+        int way = back[t] ? p->fate.at[t] : ALONE;
         sum[way] += x->bytes;
         count[way]++;
     }

@@ -27,7 +27,7 @@ static void add_fates(StageSum *s, const Plan *p, int device)
             if (!t || t->kind != T_ACT || seen[a->index] || !runs_on(p, t->op, device))
                 continue;
             seen[a->index] = true;
-            Fate fate = (Fate)p->fate.at[a->index * p->variants];
+            Fate fate = (Fate)p->fate.at[a->index];
             s->kept += fate == FATE_KEEP;
             s->dropped += fate == FATE_RECOMPUTE;
             s->moved += fate == FATE_OFFLOAD;
