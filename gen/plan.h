@@ -38,6 +38,11 @@ typedef enum { FOLD_ALL, FOLD_I, FOLD_W, FOLDS } Fold;
  * drained, and one step by itself, for runs too short for the others.  A synchronous list is one piece. */
 typedef enum { PIECE_STEP, PIECE_PROLOGUE, PIECE_PERIOD, PIECE_EPILOGUE, PIECE_ALONE, PIECES } Piece;
 
+/* The parts of an update, in the order in which they run; a list has those that it needs.  U_TIES: rows add the uses of a tied
+ * parameter before the way down the tree; U_GATHER: ties, and partial norms; U_SUMS: of the blocks of norms; U_NORM: the total;
+ * U_STEP: the parameters; U_COPIES: of those that came back in parts. */
+typedef enum { U_TIES, U_GATHER, U_SUMS, U_NORM, U_STEP, U_COPIES, U_PARTS, U_NONE = -1 } UpdatePart;
+
 typedef struct {
     ActionKind kind;            /* order, then comm: the pass that puts the action into a list */
     int chunk;                  /* order, then comm: -1: none */
@@ -48,10 +53,8 @@ typedef struct {
     int version;                /* order, then comm: of the weights read, like step: version n is there when step n-1 is
                                    updated; -1 and less at the start of training: version 0.  U and VERSION: the one updated;
                                    PREDICT: the one made */
-    int part;                   /* order, then comm: K_U: 0 ties and norms, 1 total norm, 2 updates, 3 copies
-                                   of shared parameters, 4 sums of the blocks of norms, 5 ties between the ways up and down
-                                   the tree; MERGE, SHARE: level of the tree
-                                   over rows; PREDICT: 0 for backward, 1 for forward; FOLD: Fold */
+    int part;                   /* order, then comm: K_U: UpdatePart; MERGE, SHARE: level of the tree over rows; PREDICT: 0 for
+                                   backward, 1 for forward; FOLD: Fold */
     int acc;                    /* order, then comm: W: 0 the first micro-batch of a chain, else 1 */
     int group;                  /* order: W, FOLD: slot of the gradient accumulators; SHARE: 0 gradients, 1 parameters,
                                    2 gradients of tied parameters */
@@ -359,7 +362,8 @@ bool is_copy(const Action *k);                      /* OUT, IN, or the wait for 
 bool fold_takes(const Graph *g, int fold, int state);   /* list/action.c: a gradient of its chunk */
 bool fold_in(const Graph *g, int first, int until, int state);  /* one that those operators complete; 0, 0: all do */
 bool *folds_early(const Graph *g);                      /* by state: FOLD_I takes it */
-int  update_part(const Plan *p, int op);             /* part of the update: see Action.part */
+UpdatePart update_part(const Plan *p, int op);       /* that the operator belongs to */
+const UpdatePart *update_parts(const Plan *p);       /* sched/order.c: those of the plan's lists; U_NONE behind the last */
 enum { MOST_REQUESTS = 256 };                       /* rt.h: MAX_REQUESTS; messages that a device has under way at once */
 enum { MOST_HANDLES = 1022 };                       /* rt.h: MAX_HANDLES, less what a library keeps for itself */
 void check_lower(const Plan *p);                    /* calls, operands, sizes; no addresses yet */

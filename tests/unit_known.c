@@ -198,9 +198,9 @@ static void put_list(World *w, int device, ActionKind kind, int chunk, int mb)
 static void end_lists(World *w)
 {
     for (int d = 0; d < w->p.devices; d++)
-        for (int part = 0; part < 3; part++)
+        for (const UpdatePart *part = update_parts(&w->p); *part != U_NONE; part++)
             for (int c = d; c < plan_chunks(&w->p); c += w->p.devices)
-                sched_put(&w->p, d, K_U, c, -1)->part = part;
+                sched_put(&w->p, d, K_U, c, -1)->part = *part;
     sched_slack(&w->p);
 }
 

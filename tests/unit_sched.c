@@ -467,7 +467,7 @@ static void lie_slot(World *w) { find(w, 1, K_B, 4)->group = 0; }
 static void lie_fold(World *w) { find(w, 1, K_FOLD, 3)->into = 1; }
 static void lie_no_fold(World *w) { find(w, 1, K_FOLD, 7)->kind = K_END; }
 static void lie_device(World *w) { find(w, 1, K_B, 4)->chunk = 0; }
-static void lie_update(World *w) { find(w, 1, K_U, -1)->part = 1; }
+static void lie_update(World *w) { find(w, 1, K_U, -1)->part = U_NORM; }
 static void lie_short(World *w) { w->p.dev.at[2].order.n--; }
 static void lie_chain(World *w)
 {

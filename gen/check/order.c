@@ -140,18 +140,19 @@ static void fold(Check *x, const Action *k)
     from->from = from->to = 0;
 }
 
-/* Of an update: with train.shard also the sums of blocks, behind part 0, and the copies of parameters at the end.  Where rows
- * add ties in parts, those come first. */
-static const int *sequence(const Check *x)
+/* Of an update: with train.shard also the sums of blocks, and the copies of parameters at the end.  Where rows add ties in
+ * parts, those come first. */
+static const UpdatePart *sequence(const Check *x)
 {
-    static const int plain[] = {0, 1, 2, -1}, tied[] = {5, 0, 1, 2, -1}, sharded[] = {0, 4, 1, 2, 3, -1};
+    static const UpdatePart plain[] = {U_GATHER, U_NORM, U_STEP, U_NONE}, tied[] = {U_TIES, U_GATHER, U_NORM, U_STEP, U_NONE},
+                            sharded[] = {U_GATHER, U_SUMS, U_NORM, U_STEP, U_COPIES, U_NONE};
     return x->p->m->train.shard ? sharded : x->ties ? tied : plain;
 }
 
 static int parts(const Check *x)
 {
     int n = 0;
-    while (sequence(x)[n] >= 0)
+    while (sequence(x)[n] != U_NONE)
         n++;
     return n;
 }
@@ -218,17 +219,17 @@ static void update(Check *x, const Action *k)
     int64_t m = x->p->g->micro;
     int at = x->row + k->chunk, done = x->part[at]++;
     bool summed = all->from == k->step * m && all->to == (k->step + 1) * m && x->shared[0][at] == plan_levels(x->p);
-    if (k->part != 3 && !summed)
+    if (k->part != U_COPIES && !summed)
         wrong(k, "is updated before the gradient is whole");
-    if (x->ties && k->part != 5 && x->shared[2][at] != plan_levels(x->p))
+    if (x->ties && k->part != U_TIES && x->shared[2][at] != plan_levels(x->p))
         wrong(k, "is updated before each row has the sum of ties");
-    if (k->step != done / parts(x) || k->part != sequence(x)[done % parts(x)])
+    if (k->step != done / parts(x) || k->part != (int)sequence(x)[done % parts(x)])
         wrong(k, "the parts of its update are not in order");
-    if (k->part == 3 && x->shared[1][at] != plan_levels(x->p))
+    if (k->part == U_COPIES && x->shared[1][at] != plan_levels(x->p))
         wrong(k, "is copied before each row has all of it");
-    if (k->part == 3)
+    if (k->part == U_COPIES)
         x->shared[1][at] = 0;
-    if (k->part != 2)
+    if (k->part != U_STEP)
         return;
     if (k->version != x->made[at]++ || x->copied[at] != (order_copies(x->p, k->chunk) > 1))
         wrong(k, "is updated from another version than the newest, or without keeping that");

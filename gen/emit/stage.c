@@ -225,7 +225,7 @@ static void print_routine(Stager *w, int index)
         *PUSH(&part) = print_part(w, r, from, to, label.at[label.n - 1]);
     }
     Params all = params_of(w, r, 0, r->call.n);
-    w->routine[index] = name_new(&w->names, r->kind == K_U && r->part == 1 ? "total_norm" : r->name);
+    w->routine[index] = name_new(&w->names, r->kind == K_U && r->part == U_NORM ? "total_norm" : r->name);
     fprintf(w->f, "\n/* %s */\n", about(w, r, &all));
     print_signature(w, w->routine[index], labels_of(w, &all));
     for (int i = 0; i < part.n; i++)

@@ -26,7 +26,8 @@ static const char *computed(const char *what, const Action *k)
 
 const char *action_text(const Plan *p, const Action *k)
 {
-    static const char *const update[] = {"gather gradients", "norm", "update", "copies", "sum blocks", "add ties"};
+    static const char *const update[U_PARTS] = {[U_TIES] = "add ties", [U_GATHER] = "gather gradients", [U_SUMS] = "sum blocks",
+                                                [U_NORM] = "norm", [U_STEP] = "update", [U_COPIES] = "copies"};
     switch (k->kind) {
     case K_F: return computed("forward", k);
     case K_B: return computed("backward", k);

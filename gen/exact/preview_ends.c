@@ -25,10 +25,8 @@
 
 #include <string.h>
 
-enum { PARTS = 6 };                     /* Action.part; 3, behind them: new weights */
-
 typedef struct { int at; bool made, wanted; } User;     /* at: forward operator of the chunk */
-typedef struct { Bytes bytes; int part; VEC(User) user; } Shared;
+typedef struct { Bytes bytes; UpdatePart part; VEC(User) user; } Shared;
 typedef VEC(Shared) Shareds;
 typedef struct { Bytes bytes; int at, state; bool joint; } Gradient;
 typedef struct { int at, state; } Given;
@@ -44,10 +42,10 @@ struct Finish {
     VEC(Given) given;           /* parameters that are shared once they are updated */
     Ints *state, *back[3];      /* by chunk: its gradients; [Action.group] of them and of parameters, what goes down the tree */
     const bool *joined;         /* plan_joined() */
-    const int *parts;           /* of the update, in their order; -1 behind the last */
+    const UpdatePart *parts;    /* of the update, in their order, new weights behind them; U_NONE behind the last */
     VEC(Action) *down;          /* by device: where ties stand in front of a way down, that way */
     Sizes *with;                /* by chunk: of those that I adds to */
-    Ns **update;                /* [class * PARTS + part][i]: of operators 0..i-1 */
+    Ns **update;                /* [class * U_PARTS + part][i]: of operators 0..i-1 */
     Ns *begin, *wire, *sent;    /* by device; [from * devices + to]; [part * devices + device] */
     Halves **halves;            /* [(row * levels + level) * 2 + down]: by state; NULL: nobody has asked yet */
     Ints made, wanted;          /* devices, of the state at hand */
@@ -88,7 +86,7 @@ static Shareds shared_of(const Facts *x)
             apart |= all[s].user.at[i].at != all[s].user.at[0].at;
         all[s].bytes = message_of(x->q->p, s);
         all[s].part = transport_part(g->state.at[s].kind);
-        if (apart && all[s].part >= 0)
+        if (apart && all[s].part != U_NONE)
             *PUSH(&some) = all[s];
     }
     return some;
@@ -109,11 +107,11 @@ static void find_updates(Finish *f)
 {
     const Plan *p = f->p;
     for (int d = 0; d < p->devices; d++) {
-        Ns **update = &f->update[p->c->of.at[d] * PARTS];
-        for (int part = 0; part < PARTS && !update[part]; part++) {
+        Ns **update = &f->update[p->c->of.at[d] * U_PARTS];
+        for (int part = 0; part < U_PARTS && !update[part]; part++) {
             update[part] = alloc(sizeof(Ns) * ((size_t)f->x->n + 1));
             for (int o = p->g->nb; o < p->g->op.n; o++)
-                if (update_part(p, o) == part)
+                if ((int)update_part(p, o) == part)
                     update[part][facts_home(p->g, &p->g->op.at[o]) + 1] += call_time(p, d, o);
             for (int i = 0; i < f->x->n; i++)
                 update[part][i + 1] += update[part][i];
@@ -123,7 +121,8 @@ static void find_updates(Finish *f)
 
 static void find_ways_down(Finish *f)
 {
-    static const int plain[] = {0, 1, 2, 3, -1}, tied[] = {5, 0, 1, 2, 3, -1};
+    static const UpdatePart plain[] = {U_GATHER, U_NORM, U_STEP, U_COPIES, U_NONE},
+                            tied[] = {U_TIES, U_GATHER, U_NORM, U_STEP, U_COPIES, U_NONE};
     f->down = alloc(sizeof *f->down * (size_t)f->p->devices);
     f->parts = plain;
     for (int d = 0; d < f->p->devices; d++)
@@ -147,10 +146,10 @@ Finish *finish_open(const Facts *x)
     for (int what = 0; what < 3; what++)
         f->back[what] = alloc(sizeof(Ints) * (size_t)x->chunks);
     f->with = alloc(sizeof(Sizes) * (size_t)x->chunks);
-    f->update = alloc(sizeof(Ns *) * PARTS * (size_t)f->p->c->classes);
+    f->update = alloc(sizeof(Ns *) * U_PARTS * (size_t)f->p->c->classes);
     f->begin = alloc(sizeof(Ns) * devices);
     f->wire = alloc(sizeof(Ns) * devices * devices);
-    f->sent = alloc(sizeof(Ns) * PARTS * devices);
+    f->sent = alloc(sizeof(Ns) * U_PARTS * devices);
     f->seen = alloc(devices);
     f->halves = alloc(sizeof(Halves *) * 2 * (size_t)(plan_levels(f->p) << plan_levels(f->p)));
     find_gradients(f);
@@ -304,10 +303,10 @@ static void transfer(Finish *f, const Shared *s, int place, int from, int to, co
     wire_take(wire, later(was[from], was[to]), cost_wire(c, from, to, s->bytes));
     Ns end = *wire + cost_latency(c, from, to);
     *sent = later(*sent, end);
-    now[to] = later(now[to], end) + (s->part == 1 ? action_fixed(c, to, K_GATHER, 1, 0) : 0);
+    now[to] = later(now[to], end) + (s->part == U_NORM ? action_fixed(c, to, K_GATHER, 1, 0) : 0);
 }
 
-static void exchange(Finish *f, int place, int part, const int *chunk, Ns *now)
+static void exchange(Finish *f, int place, UpdatePart part, const int *chunk, Ns *now)
 {
     Ns *was = f->begin;
     memcpy(was, now, sizeof *now * (size_t)f->p->devices);
@@ -341,7 +340,7 @@ static void go_down(const Finish *f, Ns *now)
 static void compute(const Finish *f, int part, const int *last, Ns *now)
 {
     for (int c = 0, first = 0; c < f->x->chunks; first = last[c++] + 1) {
-        const Ns *u = f->update[f->x->class[c] * PARTS + part];
+        const Ns *u = f->update[f->x->class[c] * U_PARTS + part];
         now[plan_home(f->p, 0, c)] += u[last[c] + 1] - u[first];
     }
 }
@@ -351,14 +350,15 @@ Ns finish(Finish *f, const int *chunk, const int *last, Ns *now)
     size_t devices = (size_t)f->p->devices;
     Ns end = 0;
     memset(f->wire, 0, sizeof(Ns) * devices * devices);
-    memset(f->sent, 0, sizeof(Ns) * PARTS * devices);
+    memset(f->sent, 0, sizeof(Ns) * U_PARTS * devices);
     int n = 0;
-    for (; f->parts[n] >= 0; n++) {
-        int part = f->parts[n], moves = n == 0 ? 0 : part == 0 ? -1 : part;      /* gradients go home with the first */
+    for (; f->parts[n] != U_NONE; n++) {
+        UpdatePart part = f->parts[n];
+        UpdatePart moves = n == 0 ? U_GATHER : part == U_GATHER ? U_NONE : part;        /* gradients go home with the first */
         wait_sends(f, n - 1 - f->slack, now);
         exchange(f, n, moves, chunk, now);
         compute(f, part, last, now);
-        if (part == 5)
+        if (part == U_TIES)
             go_down(f, now);
     }
     for (int place = 0; place < n; place++)
@@ -399,14 +399,14 @@ static Ns quickest(const Plan *p, Bytes bytes, bool back)
 }
 
 /* most[i]: the longest message of the part that a first chunk 0..i receives; in the last part, that it sends. */
-static void add_messages(const Finish *f, int part, Ns *least)
+static void add_messages(const Finish *f, UpdatePart part, Ns *least)
 {
     Ns *most = alloc(sizeof *most * (size_t)f->x->n);
     for (int s = 0; s < f->shared.n; s++) {
         const Shared *k = &f->shared.at[s];
         Span at = span_of(k);
-        int low = part == 3 ? at.made : at.wanted, high = part == 3 ? at.from : at.until;
-        Ns ns = k->part == part ? quickest(f->p, k->bytes, part < 3) : 0;
+        int low = part == U_COPIES ? at.made : at.wanted, high = part == U_COPIES ? at.from : at.until;
+        Ns ns = k->part == part ? quickest(f->p, k->bytes, part != U_COPIES) : 0;
         for (int i = low; k->part == part && i < high && i < f->x->n; i++)
             most[i] = later(most[i], ns);
     }
@@ -459,9 +459,9 @@ Ns *finish_least(const Facts *x)
         if ((order->at[i].kind == K_MERGE || order->at[i].kind == K_SHARE) && order->at[i].chunk == 0)
             add_merge(f, &order->at[i], least);
     if (alone(f->p)) {
-        add_messages(f, 0, least);
-        add_messages(f, 1, least);
-        add_messages(f, 3, least);
+        add_messages(f, U_GATHER, least);
+        add_messages(f, U_NORM, least);
+        add_messages(f, U_COPIES, least);
     }
     return least;
 }

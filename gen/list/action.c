@@ -115,20 +115,19 @@ Ns action_time(const Plan *p, int device, const Action *k)
     }
 }
 
-/* The part of the update that an operator belongs to: 0 ties and partial norms, 1 total norms, 2 the rest,
- * 3 copies of parameters that came back in parts, 4 sums of blocks, 5 ties in front of the way down. */
-int update_part(const Plan *p, int op)
+UpdatePart update_part(const Plan *p, int op)
 {
     const char *name = row(p->g->op.at[op].row)->name;
-    static const struct { const char *row; int part; } parts[] = {
-        {"TieAdd", 0}, {"NormPartial", 0}, {"NormBlocks", 0}, {"NormTotal", 1}, {"Narrow", 3}, {"NormSum", 4},
+    static const struct { const char *row; UpdatePart part; } parts[] = {
+        {"TieAdd", U_GATHER}, {"NormPartial", U_GATHER}, {"NormBlocks", U_GATHER}, {"NormSum", U_SUMS}, {"NormTotal", U_NORM},
+        {"Narrow", U_COPIES},
     };
     if (plan_joins_op(p, op) >= 0)
-        return 5;
+        return U_TIES;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (!strcmp(name, parts[i].row))
             return parts[i].part;
-    return 2;
+    return U_STEP;
 }
 
 /* Is it the begin or the end of an offload or a fetch? */

@@ -252,10 +252,10 @@ static void find_lanes(Comm *c)
 
 enum { BATCH = 64 };            /* messages of the update under way at once, of 256 numbers */
 
-static void end_recv(Comm *c, int msg, int part)
+static void end_recv(Comm *c, int msg, UpdatePart part)
 {
     desk_wait_recv(&c->desk, msg, -1);
-    if (part != 1)
+    if (part != U_NORM)
         return;
     Action *a = desk_new(&c->desk, K_GATHER, 0, -1);
     a->state = c->desk.msg.at[msg].state;
@@ -264,7 +264,7 @@ static void end_recv(Comm *c, int msg, int part)
 }
 
 /* Messages in the order of their tags on every device, so that batches cannot wait for each other in a ring. */
-static void put_update_messages(Comm *c, int part)
+static void put_update_messages(Comm *c, UpdatePart part)
 {
     Ints got = {0};
     int under_way = 0;
@@ -348,9 +348,10 @@ static void put_compute(Comm *c, const Action *k, const Ints *now, const Backwar
 {
     c->desk.beat++;
     desk_wait_sends(&c->desk, c->times, true);
-    int part = k->kind != K_U ? -1 : k->part == 5 ? 0 : k->part;
-    if (part >= 0 && part < 3 && part != c->part)       /* once for all chunks of the device */
-        put_update_messages(c, c->part = part);
+    int part = k->kind != K_U ? U_NONE : k->part == U_TIES ? U_GATHER : k->part;
+    bool moves = part == U_GATHER || part == U_NORM || part == U_STEP;
+    if (moves && part != c->part)       /* once for all chunks of the device */
+        put_update_messages(c, c->part = (UpdatePart)part);
     if (k->chunk >= 0 && k->mb >= 0)
         put_loads(c, k);
     if (back && back->early > 0 && (k->kind == K_B || k->kind == K_I)) {
@@ -396,7 +397,7 @@ static void step_list(Comm *c, const Backward *back)
             put_compute(c, k, &first.at[j], k->chunk >= 0 ? &back[k->chunk] : NULL);
         }
     }
-    put_update_messages(c, 3);
+    put_update_messages(c, U_COPIES);
     desk_wait_sends(&c->desk, -1, true);
     desk_new(&c->desk, K_END, 0, -1);
 }
@@ -424,7 +425,7 @@ static void start(Comm *c, int device, Actions *out)
     const Graph *g = c->p->g;
     desk_open(&c->desk, device, out);
     c->eval = out == &c->p->dev.at[device].eval;
-    c->part = -1;
+    c->part = U_NONE;
     c->requests = c->eval ? c->requests : 0;
     c->loaded = alloc((size_t)g->tensor.n * (size_t)g->micro);
     c->got = alloc((size_t)(c->desk.msg.n + 1) * (size_t)g->micro);

@@ -121,13 +121,13 @@ static void wait_norms(Comm *c)
 
 static bool moves(const Comm *c, const Msg *m, int part)
 {
-    return m->state >= 0 && transport_part(c->p->g->state.at[m->state].kind) == part;
+    return m->state >= 0 && transport_part(c->p->g->state.at[m->state].kind) == (UpdatePart)part;
 }
 
-/* part 1: norms to the total; part 2: the factor from there. */
+/* U_NORM: norms to the total; U_STEP: the factor from there. */
 static void put_update(Comm *c, const Action *k)
 {
-    if (k->part == 2)
+    if (k->part == U_STEP)
         wait_norms(c);
     for (int i = 0; i < c->desk.msg.n; i++) {
         const Msg *m = &c->desk.msg.at[i];
@@ -143,14 +143,14 @@ static void put_update(Comm *c, const Action *k)
         if (m->dst != c->desk.device || !moves(c, m, k->part))
             continue;
         desk_wait_recv(&c->desk, i, -1);
-        if (k->part != 1)
+        if (k->part != U_NORM)
             continue;
         Action *gather = desk_new(&c->desk, K_GATHER, k->step, k->mb);
         gather->state = m->state;
         gather->from_device = m->src;
     }
     desk_put(&c->desk, *k);
-    if (k->part == 2)
+    if (k->part == U_STEP)
         desk_new(&c->desk, K_END, k->step, k->mb);
 }
 

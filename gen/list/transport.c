@@ -85,7 +85,7 @@ static void add_states(const Plan *p, Msgs *list, int way)
             wanted[at] |= transport_wants(g->state.at[a->index].kind, o >= g->nb, a->kind);
         }
     for (int s = 0; s < g->state.n; s++)
-        for (size_t src = 0; transport_part(g->state.at[s].kind) >= 0 && src < stages; src++)
+        for (size_t src = 0; transport_part(g->state.at[s].kind) != U_NONE && src < stages; src++)
             for (size_t dst = 0; dst < stages; dst++)
                 if (src != dst && made[(size_t)s * stages + src] && wanted[(size_t)s * stages + dst])
                     add(p, list, (Msg){.tensor = -1, .state = s, .way = way, .src = (int)src, .dst = (int)dst, .level = -1});

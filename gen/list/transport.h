@@ -52,12 +52,12 @@ static inline bool transport_may_far(const Plan *p)
 
 /* ---- the update -------------------------------------------------------------------------------------------------- */
 
-/* The part of the update before which a state moves: 0 gradients of remote uses, 1 partial norms, 2 the clip factor; 3, behind
- * all parts: new weights.  -1: it stays where it is. */
-static inline int transport_part(StateKind kind)
+/* The part of the update before which a state moves: gradients of remote uses, partial norms, the clip factor; U_COPIES,
+ * behind all parts: new weights.  It may stay where it is. */
+static inline UpdatePart transport_part(StateKind kind)
 {
-    return kind == S_VALUES || (kind >= S_MOMENT1 && kind <= S_DRIFT) ? -1 :
-           kind == S_BLOCKS ? -1 : kind == S_GRAD ? 0 : kind == S_NORM ? 1 : kind == S_CLIP ? 2 : 3;
+    return kind == S_VALUES || (kind >= S_MOMENT1 && kind <= S_DRIFT) ? U_NONE :
+           kind == S_BLOCKS ? U_NONE : kind == S_GRAD ? U_GATHER : kind == S_NORM ? U_NORM : kind == S_CLIP ? U_STEP : U_COPIES;
 }
 
 /* Does an operator with such an operand make the state, so that it leaves its device if others want it?  Gradients are made

@@ -232,11 +232,12 @@ static bool has_part(const Lower *w, int op)
 
 static void update_routine(Lower *w, int chunk, int part)
 {
-    static const char *const name[] = {"gather", "norm", "update", "copies", "sums", "ties"};
+    static const char *const name[U_PARTS] = {[U_TIES] = "ties", [U_GATHER] = "gather", [U_SUMS] = "sums",
+                                              [U_NORM] = "norm", [U_STEP] = "update", [U_COPIES] = "copies"};
     Routine *r = new_routine(w, K_U, chunk, several_chunks(w->p) ? strf("chunk%d_%s", chunk, name[part]) : name[part]);
     r->part = part;
     for (int o = w->p->g->nb; o < w->p->g->op.n; o++)
-        if (w->p->chunk.at[o] == chunk && update_part(w->p, o) == part && has_part(w, o))
+        if (w->p->chunk.at[o] == chunk && (int)update_part(w->p, o) == part && has_part(w, o))
             add_call(w, r, o, false);
 }
 

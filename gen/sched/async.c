@@ -158,10 +158,10 @@ static Action *put(Writer *w, ActionKind kind, int q)
     return k;
 }
 
-static void put_update(Writer *w, int step, int part)
+static void put_update(Writer *w, int step, UpdatePart part)
 {
     Action *k;
-    if (part == 2 && w->keeps) {
+    if (part == U_STEP && w->keeps) {
         k = put(w, K_VERSION, step * (int)w->p->g->micro);
         k->mb = -1;
         k->version = k->step;
@@ -193,16 +193,16 @@ static void put_beat(Writer *w, int q, int steps)
     if (q >= 0)
         put(w, K_B, q);
     if (ends) {
-        put_update(w, q / m, 0);
-        put_update(w, q / m, 1);
+        put_update(w, q / m, U_GATHER);
+        put_update(w, q / m, U_NORM);
         if (hold == 0 || q == steps * m - 1)
-            put_update(w, q / m, 2);
+            put_update(w, q / m, U_STEP);
         put_predictions(w, q / m);
     }
     if (next < steps * m)
         put(w, K_F, next);
     if (hold > 0 && after > 0 && after % m == 0)
-        put_update(w, after / m - 1, 2);
+        put_update(w, after / m - 1, U_STEP);
 }
 
 static void put_piece(Writer *w, Piece piece, int base, int from, int to, int steps)
@@ -254,7 +254,7 @@ int order_overlap(const Plan *p)
 static int newest_at(const Actions *list, Piece piece)
 {
     for (int i = 0; i < list->n && piece == PIECE_PERIOD; i++)
-        if (list->at[i].piece == piece && list->at[i].kind == K_U && list->at[i].part == 2)
+        if (list->at[i].piece == piece && list->at[i].kind == K_U && list->at[i].part == U_STEP)
             return list->at[i].version;
     return 0;
 }
@@ -268,7 +268,7 @@ int order_delay(const Plan *p, int chunk)
             const Action *k = &list->at[i];
             if (k->piece != piece)
                 continue;
-            if (k->kind == K_U && k->part == 2)
+            if (k->kind == K_U && k->part == U_STEP)
                 newest = k->version + 1;
             else if ((k->kind == K_F || k->kind == K_B) && newest - k->version > most)
                 most = newest - k->version;
@@ -332,7 +332,7 @@ int order_steps(const Plan *p, int device)
         const Action *k = &run.at[i];
         if (k->kind == K_F && k->step >= begun)
             begun = k->step + 1;
-        if (k->kind == K_U && k->part == 2)
+        if (k->kind == K_U && k->part == U_STEP)
             ended = k->step + 1;
         if (begun - ended > most)
             most = begun - ended;
@@ -350,7 +350,7 @@ bool order_holds(const Plan *p, int device)
         const Action *k = &run.at[i];
         if (k->kind == K_B || k->kind == K_W)
             made = k->step;
-        if (k->kind == K_U && k->part == 2 && k->step < made)
+        if (k->kind == K_U && k->part == U_STEP && k->step < made)
             return true;
     }
     return false;

@@ -128,19 +128,25 @@ static bool has_ties(const Plan *p)
     return false;
 }
 
-/* The parts of the update.  With train.shard norms need the blocks of all rows, and each row hands on what it has updated
- * before copies are made.  Without it rows add ties in parts, and hand those on before norms. */
+/* With train.shard norms need the blocks of all rows, and each row hands on what it has updated before copies are made.
+ * Without it rows add ties in parts, and hand those on before norms. */
+const UpdatePart *update_parts(const Plan *p)
+{
+    static const UpdatePart plain[] = {U_GATHER, U_NORM, U_STEP, U_NONE}, tied[] = {U_TIES, U_GATHER, U_NORM, U_STEP, U_NONE},
+                            sharded[] = {U_GATHER, U_SUMS, U_NORM, U_STEP, U_COPIES, U_NONE};
+    return p->m->train.shard ? sharded : has_ties(p) ? tied : plain;
+}
+
 static void update(Plan *p, int device)
 {
-    static const int plain[] = {0, 1, 2, -1}, tied[] = {5, 0, 1, 2, -1}, sharded[] = {0, 4, 1, 2, 3, -1};
-    const int *parts = p->m->train.shard ? sharded : has_ties(p) ? tied : plain;
-    for (int i = 0; parts[i] >= 0; i++) {
-        int part = parts[i];
-        if (part == 0 && parts == tied)
+    const UpdatePart *parts = update_parts(p);
+    for (int i = 0; parts[i] != U_NONE; i++) {
+        UpdatePart part = parts[i];
+        if (i > 0 && parts[i - 1] == U_TIES)
             share(p, device, -1, 2);
-        if (part == 3)
+        if (part == U_COPIES)
             share(p, device, -1, 1);
-        if (part == 4)
+        if (part == U_SUMS)
             merge_blocks(p, device);
         for (int c = 0; c < plan_chunks(p); c++)
             if (plan_holds(p, device, c))
