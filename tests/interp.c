@@ -51,7 +51,7 @@ static struct {
 
 /* ---- versions ---------------------------------------------------------------------------------------------------- */
 
-static int stage_of(int fwd)
+static int stage_with(int fwd)
 {
     int stage = 0;
     for (int i = 0; i < it.m->plan.cuts.n; i++)
@@ -71,7 +71,7 @@ static int lag_of(int fwd, bool forward)
     if (rule_is(" 2bw "))
         return (int)it.g->micro;
     if (rule_is(" pipedream nag spectrain-once ") || (forward && rule_is(" spectrain pb pipemare xpipe timeprest ")))
-        return p->cuts.n - stage_of(fwd);
+        return p->cuts.n - stage_with(fwd);
     return rule_is(" vertical ") ? p->stages_max - 1 : 0;
 }
 
@@ -80,7 +80,7 @@ static int further_of(int fwd, bool forward)
 {
     if (rule_is(" pipemare "))
         return forward ? 0 : lag_of(fwd, true);
-    int updates = 0, behind = lag_of(fwd, forward) + (rule_is(" spectrain xpipe ") ? stage_of(fwd) / 2 : 0);
+    int updates = 0, behind = lag_of(fwd, forward) + (rule_is(" spectrain xpipe ") ? stage_with(fwd) / 2 : 0);
     while (rule_is(" spectrain spectrain-once pb xpipe ") && updates * it.g->micro < behind)
         updates++;
     return updates;

@@ -326,13 +326,13 @@ static void hold(Moved *m, const int *fate)
         Price own = price_with(prices_open(&w->p, free), first, m->x.last[s], s, fate);
         Ns span = (Ns)((double)own.offloaded * 1e9 / w->c.host) + 1, time = own.forward;
         Ns floor = price_within(m->x.prices, first, m->x.last[s], s, &(Passage){.window = span, .m = 1});
-        const Ns *ns = w->c.ns[w->c.of.at[plan_home(&w->p, 0, s)]];
+        const Ns *ns = w->c.ns[w->c.of.at[stage_of(&w->p, s)]];
         for (int o = 0; o < w->g.nb; o++)
             time += o >= w->g.nf && w->g.op.at[o].fwd >= first && w->g.op.at[o].fwd <= m->x.last[s] ? ns[o] : 0;
         for (int i = 0; i < w->g.nf; i++)       /* at most: each operator with a dropped result, once */
             for (int k = 0, drop = 0; !drop && k < own.tensor.n; k++)
                 if (own.fate.at[k] == FATE_RECOMPUTE && w->g.tensor.at[own.tensor.at[k]].op == i) {
-                    time += cost_alone(&w->c, plan_home(&w->p, 0, s), i);
+                    time += cost_alone(&w->c, stage_of(&w->p, s), i);
                     drop = 1;
                 }
         check(floor <= time, "moved %d: chunk %d computes %lld, its floor is %lld", m->number, s, (long long)time,

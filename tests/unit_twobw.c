@@ -42,7 +42,7 @@ static Model *model_of(const Setting *k, int batch, int width, int depth, const 
 
 /* By forward operator: its stage.  Blocks are h.0, h.1, ...: each stage has blocks / depth of them, the last blocks % depth
  * stages one more; what is in no block is with the first or the last. */
-static int *stage_of(const Graph *g, int blocks, int depth)
+static int *stages_by(const Graph *g, int blocks, int depth)
 {
     int *of = alloc(sizeof *of * (size_t)g->nf), block = 0;
     for (int o = 0; o < g->nf; o++) {
@@ -100,7 +100,7 @@ static void add_points(const Setting *k, int batch, int width, Points *all)
             Point x = {depth, width, batch, again, 0};
             bool fits = micro >= depth && strcmp(k->recompute, again ? "none" : "full");
             for (int s = 0; s < depth; s++) {
-                Sums y = sums_of(g, c, stage_of(g, k->blocks, depth), s);
+                Sums y = sums_of(g, c, stages_by(g, k->blocks, depth), s);
                 Ns step = micro * (y.forward * (1 + again) + y.backward + cost_wire(c, 0, depth > 1, 2 * (y.in + y.out)));
                 Ns reduce = 0;
                 for (int l = 1; l < width; l *= 2)

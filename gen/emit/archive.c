@@ -206,7 +206,7 @@ void emit_plan_json(FILE *f, const Plan *p)
             ", \"micro_batches\": %" PRId64 ", \"groups\": %" PRId64 ",\n \"map\": [",
             p->devices, plan_replicas(p), p->chunks, p->g->batch, p->g->micro, p->g->groups);
     for (int c = 0; c < plan_chunks(p); c++)
-        fprintf(f, "%s%d", c ? ", " : "", plan_home(p, 0, c));
+        fprintf(f, "%s%d", c ? ", " : "", stage_of(p, c));
     fprintf(f, "],\n");
     fprintf(f, " \"times\": \"%s\", \"step_ns\": %" PRId64 ", \"step_bound_ns\": %" PRId64 ", \"bound_over\": ",
             p->c->how, p->step, plan_proof(p).bound);

@@ -136,7 +136,7 @@ static Bytes smallest(const Stage *s)
     }
 }
 
-static Stage stage_of(const Plan *p, int device, Ns length)
+static Stage drawn_stage(const Plan *p, int device, Ns length)
 {
     Stage s = {.p = p, .d = &p->dev.at[device], .device = device, .length = length};
     find_times(&s);
@@ -340,7 +340,7 @@ static void print_legend(FILE *f, const Stage *s)
 
 void report_memory(FILE *f, const Plan *p, int device, Ns length)
 {
-    Stage s = stage_of(p, device, length);
+    Stage s = drawn_stage(p, device, length);
     fprintf(f, "<section data-stage=\"%d\">\n<h3>Stage %d</h3>\n<p>Arena %s, lower bound %s, limit %s%s.%s</p>\n", device,
             device, size_text(s.d->arena), size_text(s.d->bound), size_text(s.d->limit), s.above ? " (above the picture)" : "",
             s.least ? strf(" The packing leaves out buffers below %s.", size_text(s.least)) : "");
@@ -359,7 +359,7 @@ void report_memory(FILE *f, const Plan *p, int device, Ns length)
  * stride, line of the model.  always: numbers of buffers.  lives: buffer, micro-batch, slot, first call, last. */
 void report_lives(FILE *f, const Plan *p, int device, Ns length)
 {
-    Stage s = stage_of(p, device, length);
+    Stage s = drawn_stage(p, device, length);
     int64_t before = 0;
     fprintf(f, "{\"t\":[");
     for (int t = 0; t <= s.ticks; t++) {

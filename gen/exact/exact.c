@@ -87,7 +87,7 @@ static bool never_together(const Search *s, const int *last)
         Bytes states = 0, most = 0;
         for (int c = 0, first = 0; c < s->q->chunks; first = last[c++] + 1) {
             Bytes need = price_least(s->q->prices, first, last[c], c, 0) - s->price[c]->states;
-            bool here = plan_home(p, 0, c) == d;
+            bool here = stage_of(p, c) == d;
             states += here ? s->price[c]->states : 0;
             most = here && need > most ? need : most;
         }
@@ -400,7 +400,7 @@ static bool is_within(Search *s, int c, int first, int last, Ns most)
  * the scores of a vocabulary, leaves room again behind its last reader. */
 static int longest_near(Search *s, int c, int first, int from, int end, Ns most)
 {
-    Bytes limit = s->q->limit[plan_home(s->q->p, 0, c)];
+    Bytes limit = s->q->limit[stage_of(s->q->p, c)];
     for (int cut = end - 1; cut > from && cut >= end - NEAR_OPERATORS; cut--)
         if (s->q->cut[cut] != CUT_NEVER && price_least(s->q->prices, first, cut, c, 0) <= limit
             && is_within(s, c, first, cut, most))
@@ -510,7 +510,7 @@ static int most_share(const Question *q)
     for (int d = 0; d < q->p->devices; d++) {
         int n = 0;
         for (int c = 0; c < q->chunks; c++)
-            n += plan_home(q->p, 0, c) == d;
+            n += stage_of(q->p, c) == d;
         most = n > most ? n : most;
     }
     return most;

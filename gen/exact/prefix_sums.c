@@ -101,7 +101,7 @@ Link facts_link(const Facts *x, int chunk, int first, int last)
     const Plan *p = x->q->p;
     Hop out = nearest_hop(x->source, first, last), back = nearest_hop(x->target, first, last);
     Link k = {out.to < back.to ? out.to : back.to, 0, 0};
-    int from = plan_home(p, 0, chunk - 1), to = plan_home(p, 0, chunk);
+    int from = stage_of(p, chunk - 1), to = stage_of(p, chunk);
     if (from == to || k.near < 0)
         return k;
     k.there = cost_wire(p->c, from, to, out.bytes) + cost_latency(p->c, from, to);
@@ -214,11 +214,11 @@ static void find_transfers(Facts *x)
     Ns *none = alloc(sizeof(Ns) * (size_t)x->n);
     for (int s = 0; s < x->chunks; s++) {
         x->transfer[s] = none;
-        if (s + 1 == x->chunks || plan_home(p, 0, s) == plan_home(p, 0, s + 1))
+        if (s + 1 == x->chunks || stage_of(p, s) == stage_of(p, s + 1))
             continue;
         x->transfer[s] = alloc(sizeof(Ns) * (size_t)x->n);
         for (int i = 0; i < x->n; i++)
-            x->transfer[s][i] = cost_wire(p->c, plan_home(p, 0, s), plan_home(p, 0, s + 1), x->cross[i]);
+            x->transfer[s][i] = cost_wire(p->c, stage_of(p, s), stage_of(p, s + 1), x->cross[i]);
     }
 }
 
@@ -252,7 +252,7 @@ Facts *facts_of(const Question *q)
                  .step = strcmp(q->objective, "bottleneck") && order_overlap(q->p) == 0};
     x->class = alloc(sizeof(int) * (size_t)q->chunks);
     for (int c = 0; c < q->chunks; c++)
-        x->class[c] = q->p->c->of.at[plan_home(q->p, 0, c)];
+        x->class[c] = q->p->c->of.at[stage_of(q->p, c)];
     x->source = alloc(sizeof(Hops) * n);
     x->target = alloc(sizeof(Hops) * n);
     x->cross = alloc(sizeof(Bytes) * n);

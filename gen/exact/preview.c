@@ -75,8 +75,8 @@ static Pipe *pipe_of(Preview *v, int from, Part made, int to, Part read)
     }
     *PUSH(out) = *PUSH(in) = v->pipe.n;
     Pipe *k = PUSH(&v->pipe);
-    *k = (Pipe){.from = from, .to = to, .read = read, .from_device = plan_home(v->p, 0, from),
-                .to_device = plan_home(v->p, 0, to)};
+    *k = (Pipe){.from = from, .to = to, .read = read, .from_device = stage_of(v->p, from),
+                .to_device = stage_of(v->p, to)};
     return k;
 }
 
@@ -129,8 +129,8 @@ static void find_pipes(Preview *v, const int *last)
         chunk[o] = s;
     for (int i = 0; i < x->edge.n; i++) {
         const Edge *e = &x->edge.at[i];
-        int from = chunk[e->from], to = chunk[e->to], device = plan_home(v->p, 0, to);
-        if (from == to || plan_home(v->p, 0, from) == device || seen[device] == e->tensor + 1)
+        int from = chunk[e->from], to = chunk[e->to], device = stage_of(v->p, to);
+        if (from == to || stage_of(v->p, from) == device || seen[device] == e->tensor + 1)
             continue;
         seen[device] = e->tensor + 1;
         Pipe *k = pipe_of(v, from, made_by(v, e->tensor), to, read_by(v, i));
@@ -149,10 +149,10 @@ static void find_loads(Preview *v)
         v->load[s] = 0;
     for (int i = 0; i < x->reader.n; i++) {
         const Reader *k = &x->reader.at[i];
-        int s = v->chunk[k->op], device = plan_home(v->p, 0, s);
+        int s = v->chunk[k->op], device = stage_of(v->p, s);
         bool loaded = false;
         for (int j = i - 1; j >= 0 && !loaded && x->reader.at[j].tensor == k->tensor; j--)
-            loaded = plan_home(v->p, 0, v->chunk[x->reader.at[j].op]) == device;
+            loaded = stage_of(v->p, v->chunk[x->reader.at[j].op]) == device;
         v->load[s] += loaded ? 0 : k->load;
     }
 }

@@ -173,7 +173,7 @@ void finish_begin(Finish *f, const int *chunk, Ns *now)
     for (int d = 0; d < f->p->devices; d++)
         now[d] = action_fixed(f->p->c, d, K_BEGIN, 1, 0);
     for (int i = 0; i < g->count.n; i++) {
-        int home = plan_home(f->p, 0, chunk[g->count.at[i].op]);
+        int home = stage_of(f->p, chunk[g->count.at[i].op]);
         now[home] += action_fixed(f->p->c, home, K_COUNT, 1, 0);
     }
     for (int c = 0; c < f->x->chunks; c++)
@@ -204,7 +204,7 @@ Ns finish_fold(const Finish *f, int chunk, int fold)
     const Sizes *own = &f->own[chunk], *with = &f->with[chunk];
     Bytes all = sum_of(own), some = sum_of(with), bytes = fold == FOLD_ALL ? all : fold == FOLD_I ? some : all - some;
     int n = fold == FOLD_ALL ? own->n : fold == FOLD_I ? with->n : own->n - with->n;
-    return bytes ? action_fixed(f->p->c, plan_home(f->p, 0, chunk), K_FOLD, n, bytes) : 0;
+    return bytes ? action_fixed(f->p->c, stage_of(f->p, chunk), K_FOLD, n, bytes) : 0;
 }
 
 /* ---- replicas ---------------------------------------------------------------------------------------------------- */
@@ -287,7 +287,7 @@ static void devices_of(Finish *f, const Shared *s, const int *chunk, bool made, 
     memset(f->seen, 0, (size_t)f->p->devices);
     for (int i = 0; i < s->user.n; i++)
         if (made ? s->user.at[i].made : s->user.at[i].wanted)
-            f->seen[plan_home(f->p, 0, chunk[s->user.at[i].at])] = true;
+            f->seen[stage_of(f->p, chunk[s->user.at[i].at])] = true;
     list->n = 0;
     for (int d = 0; d < f->p->devices; d++)
         if (f->seen[d])
@@ -341,7 +341,7 @@ static void compute(const Finish *f, int part, const int *last, Ns *now)
 {
     for (int c = 0, first = 0; c < f->x->chunks; first = last[c++] + 1) {
         const Ns *u = f->update[f->x->class[c] * U_PARTS + part];
-        now[plan_home(f->p, 0, c)] += u[last[c] + 1] - u[first];
+        now[stage_of(f->p, c)] += u[last[c] + 1] - u[first];
     }
 }
 
@@ -389,7 +389,7 @@ static Span span_of(const Shared *s)
 static Ns quickest(const Plan *p, Bytes bytes, bool back)
 {
     Ns best = INT64_MAX;
-    int own = plan_home(p, 0, 0);
+    int own = stage_of(p, 0);
     for (int d = 0; d < p->devices; d++) {
         int from = back ? d : own, to = back ? own : d;
         Ns ns = d == own ? INT64_MAX : cost_wire(p->c, from, to, bytes) + cost_latency(p->c, from, to);
@@ -417,7 +417,7 @@ static void add_messages(const Finish *f, UpdatePart part, Ns *least)
 static bool alone(const Plan *p)
 {
     for (int c = 1; c < plan_chunks(p); c++)
-        if (plan_home(p, 0, c) == plan_home(p, 0, 0))
+        if (stage_of(p, c) == stage_of(p, 0))
             return false;
     return plan_chunks(p) > 1;
 }
@@ -429,7 +429,7 @@ static void add_merge(const Finish *f, const Action *k, Ns *least)
     const Plan *p = f->p;
     if (k->state >= 0 || (p->m->train.shard && k->kind == K_SHARE))        /* blocks of norms, parameters: left out */
         return;
-    int row = plan_row_of(p, plan_home(p, 0, 0), 0);
+    int row = plan_row_of(p, stage_of(p, 0), 0);
     Ns *wire = alloc(sizeof *wire * (size_t)f->x->n), *adding = alloc(sizeof *adding * (size_t)f->x->n);
     for (int i = 0; i < f->gradient.n; i++) {
         const Gradient *g = &f->gradient.at[i];
@@ -437,8 +437,8 @@ static void add_merge(const Finish *f, const Action *k, Ns *least)
             continue;
         Extent gets = transport_halves(p, row, g->state, k->part, k->kind == K_SHARE).gets;
         Bytes bytes = gets.until - gets.from;
-        wire[g->at] += bytes ? cost_wire(p->c, k->from_device, plan_home(p, 0, 0), bytes) : 0;
-        adding[g->at] += bytes && k->kind == K_MERGE ? action_fixed(p->c, plan_home(p, 0, 0), K_MERGE, 1, bytes) : 0;
+        wire[g->at] += bytes ? cost_wire(p->c, k->from_device, stage_of(p, 0), bytes) : 0;
+        adding[g->at] += bytes && k->kind == K_MERGE ? action_fixed(p->c, stage_of(p, 0), K_MERGE, 1, bytes) : 0;
     }
     for (int i = 0; i < f->x->n; i++) {
         wire[i] += i ? wire[i - 1] : 0;
@@ -450,9 +450,9 @@ static void add_merge(const Finish *f, const Action *k, Ns *least)
 Ns *finish_least(const Facts *x)
 {
     const Finish *f = finish_open(x);
-    const Actions *order = &f->p->dev.at[plan_home(f->p, 0, 0)].order;
+    const Actions *order = &f->p->dev.at[stage_of(f->p, 0)].order;
     Ns *least = alloc(sizeof *least * (size_t)x->n);
-    int home = plan_home(f->p, 0, 0);
+    int home = stage_of(f->p, 0);
     for (int i = 0; i < x->n; i++)
         least[i] = action_fixed(f->p->c, home, K_BEGIN, 1, 0) + action_fixed(f->p->c, home, K_END, 1, 0);
     for (int i = 0; i < order->n; i++)

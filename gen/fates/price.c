@@ -41,9 +41,9 @@ static void find_sorts(Prices *x)
     int n = plan_chunks(p);
     x->sort = alloc(sizeof(int) * (size_t)n);
     for (int c = 0; c < n; c++) {
-        int d = plan_home(p, 0, c);
+        int d = stage_of(p, c);
         for (x->sort[c] = 0; x->sort[c] < c; x->sort[c]++) {
-            int e = plan_home(p, 0, x->sort[c]);
+            int e = stage_of(p, x->sort[c]);
             if (p->c->of.at[d] == p->c->of.at[e] && x->limit[d] == x->limit[e] && live_alike(x->live, c, x->sort[c]))
                 break;
         }
@@ -111,7 +111,7 @@ static void grow(Prices *x)
 
 static Bytes limit_of(const Prices *x, int chunk)
 {
-    return x->limit[plan_home(x->p, 0, chunk)];
+    return x->limit[stage_of(x->p, chunk)];
 }
 
 static Price price_of(Prices *x, const Load *l, int first, int last, int chunk, const int *fate)

@@ -242,7 +242,7 @@ static void find_lanes(Comm *c)
                 find_lane(c, d, &here, &order->at[i]);
     }
     for (int chunk = 0; chunk < c->chunks && c->eval; chunk++) {
-        int src = plan_home(p, 0, chunk);
+        int src = stage_of(p, chunk);
         Ints here = coming_from(c, src);
         find_lane(c, src, &here, &(Action){.kind = K_F, .chunk = chunk});
     }
@@ -407,7 +407,7 @@ static void eval_list(Comm *c)
 {
     desk_head(&c->desk, 0);
     for (int chunk = 0; chunk < c->chunks; chunk++) {
-        if (plan_home(c->p, 0, chunk) != c->desk.stage)
+        if (stage_of(c->p, chunk) != c->desk.stage)
             continue;
         Action k = action_new(K_F, 0, 0);
         k.chunk = chunk;

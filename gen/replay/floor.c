@@ -351,7 +351,7 @@ static Ns base_of(const Times *times, int first, int last)
 
 static const Times *times_of(const Floor *x, int chunk)
 {
-    return &x->times[x->p->c->of.at[plan_home(x->p, 0, chunk)]];
+    return &x->times[x->p->c->of.at[stage_of(x->p, chunk)]];
 }
 
 static Bytes saved_of(const Floor *x, int first, int last)
@@ -366,7 +366,7 @@ Ns floor_time(const Floor *x, int first, int last, int chunk, Bytes limit)
     if (!allowed_of(x, first, last, chunk, limit, &allowed, &beside))
         return INT64_MAX;
     allowed = beside < allowed ? beside : allowed;
-    int64_t link = x->link[plan_home(x->p, 0, chunk)];
+    int64_t link = x->link[stage_of(x->p, chunk)];
     Ns base = base_of(times, first, last), low = base, high = base + cheapest(times, first, last, all - allowed);
     if (send == 0)
         return high;
@@ -405,7 +405,7 @@ static Ns span_of(const Passage *k, int here, bool half, Ns back, Ns again)
  * needed at least, and takes it from the time of copies. */
 static Ns again_of(const Floor *x, int first, int last, int chunk, Bytes excess, const Passage *k, int here)
 {
-    int d = plan_home(x->p, 0, chunk);
+    int d = stage_of(x->p, chunk);
     const Times *times = times_of(x, chunk);
     bool half = cost_host_half(x->p->c, d);
     Bytes send = x->send[last + 1] - x->send[first];

@@ -200,7 +200,7 @@ static void find_sends(const Live *x, Moment *m, const Action *const *was, int n
 /* Reads the moments of a chunk off its device's list: each computation's neighbours, and the micro-batches at rest. */
 static void find_moments(Live *x, int chunk)
 {
-    int device = plan_home(x->p, 0, chunk), overlap = order_overlap(x->p);
+    int device = stage_of(x->p, chunk), overlap = order_overlap(x->p);
     const Actions *step = &x->p->dev.at[device].order;
     Actions run = overlap ? order_run(x->p, step, overlap + 2) : *step;
     const Action **was = alloc(sizeof *was * (size_t)run.n);
@@ -334,7 +334,7 @@ static bool comes_from(const Live *x, int device, int begin, int end)
     for (int o = begin; o < end; o++)
         for (int i = x->op[o].read.from; i < x->op[o].read.to && x->g->op.at[o].phase != PH_W; i++) {
             int t = x->touched.at[i], maker = x->home[t];
-            if (maker >= 0 && !index_own(x, t) && plan_home(x->p, 0, x->stage[maker]) == device)
+            if (maker >= 0 && !index_own(x, t) && stage_of(x->p, x->stage[maker]) == device)
                 return true;
         }
     return false;
@@ -344,7 +344,7 @@ Company index_company(const Live *x, int t)
 {
     if (!x->stage || x->home[t] < 0)
         return UNKNOWN;
-    int device = plan_home(x->p, 0, x->stage[x->home[t]]);
+    int device = stage_of(x->p, x->stage[x->home[t]]);
     bool others = comes_from(x, device, x->first, x->last + 1) || comes_from(x, device, x->begin[x->last], x->end[x->first]);
     return others ? ALONG : ALONE;
 }
@@ -479,13 +479,13 @@ Bytes live_states(const Live *x, int chunk, States sum)
 const Ns *live_times(const Live *x, int chunk)
 {
     const Cost *c = x->p->c;
-    return c->ns[c->of.at[plan_home(x->p, 0, chunk)]];
+    return c->ns[c->of.at[stage_of(x->p, chunk)]];
 }
 
 const Ns *live_alone(const Live *x, int chunk)
 {
     const Cost *c = x->p->c;
-    return c->alone ? c->alone[c->of.at[plan_home(x->p, 0, chunk)]] : live_times(x, chunk);
+    return c->alone ? c->alone[c->of.at[stage_of(x->p, chunk)]] : live_times(x, chunk);
 }
 
 const char *live_matters(Live *x, int first, int last, const char *may)

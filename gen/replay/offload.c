@@ -415,7 +415,7 @@ Bytes away_most(Live *x, const Border *b)
     lay_out(x, w);
     plan_out(x, w);
     plan_in(x, w);
-    Ns stall = stall_of(x, w, cost_host_half(x->p->c, plan_home(x->p, 0, x->chunk)));
+    Ns stall = stall_of(x, w, cost_host_half(x->p->c, stage_of(x->p, x->chunk)));
     x->load.stall = w->back.n ? (stall + w->back.n - 1) / w->back.n : 0;
     return most_beside(x, w, b);
 }

@@ -74,7 +74,7 @@ static void find_reads(Live *x)
 
 static Way way_of(const Live *x, int t)
 {
-    int device = plan_home(x->p, 0, x->chunk);
+    int device = stage_of(x->p, x->chunk);
     Bytes bytes = x->g->tensor.at[t].bytes;
     return (Way){.tensor = t, .fast = cost_host(x->p->c, device, bytes), .slow = offload_window(x->p, device, bytes),
                  .bytes = x->bytes[t]};
@@ -288,7 +288,7 @@ static Bytes take_level(const Live *x, int row, int level)
 static Bytes take_merges(const Live *x)
 {
     Bytes most = 0;
-    int row = plan_row_of(x->p, plan_home(x->p, 0, x->chunk), x->chunk);
+    int row = plan_row_of(x->p, stage_of(x->p, x->chunk), x->chunk);
     for (int level = 0; level < plan_levels(x->p); level++) {
         Bytes now = take_level(x, row, level);
         most = now > most ? now : most;

@@ -94,7 +94,7 @@ static void enter(Capuchin *x, int first, int last, int chunk, int *fate)
     x->first = first;
     x->last = last;
     x->chunk = chunk;
-    x->device = plan_home(x->q->p, 0, chunk);
+    x->device = stage_of(x->q->p, chunk);
     x->fate = fate;
     rebuild_begin(&x->back, first, last, fate);
     for (int o = first; o <= last; o++)

@@ -18,7 +18,7 @@ static Ns *sums(const Question *q)
     const Graph *g = q->p->g;
     Ns *sum = alloc(sizeof *sum * ((size_t)q->n + 1));
     for (int o = 0; o < g->nb; o++)
-        sum[g->op.at[o].fwd + 1] += cost_op(q->p->c, plan_home(q->p, 0, 0), o);
+        sum[g->op.at[o].fwd + 1] += cost_op(q->p->c, stage_of(q->p, 0), o);
     for (int i = 0; i < q->n; i++)
         sum[i + 1] += sum[i];
     return sum;

@@ -49,7 +49,7 @@ typedef struct { const Question *q; const Units *u; const int *fate; } Asked;
 static Ns exchange(const void *ctx, int stage, Bytes bytes)
 {
     const Question *q = ((const Asked *)ctx)->q;
-    int device = plan_home(q->p, 0, stage);
+    int device = stage_of(q->p, stage);
     Ns sum = 0;
     for (int away = 1; away < q->p->m->plan.replicas; away *= 2) {
         int other = device + away * q->p->devices;
@@ -63,7 +63,7 @@ static Bytes over(const void *ctx, int first, int last, int stage)
     const Asked *x = ctx;
     Ns time;
     Bytes more = price_need(x->q->prices, first ? x->u->last[first - 1] + 1 : 0, x->u->last[last], stage, x->fate, &time)
-        - x->q->limit[plan_home(x->q->p, 0, stage)];
+        - x->q->limit[stage_of(x->q->p, stage)];
     return more > 0 ? more : 0;
 }
 
@@ -79,7 +79,7 @@ static int *units_by_op(const Units *u, int operators)
 static void take_stage(Fleet *l, const Plan *p, const Units *u, const int *of, int s)
 {
     const Graph *g = p->g;
-    int here = plan_home(p, 0, s), next = s + 1 < l->stages ? plan_home(p, 0, s + 1) : here;
+    int here = stage_of(p, s), next = s + 1 < l->stages ? stage_of(p, s + 1) : here;
     size_t bytes = sizeof(Ns) * (size_t)(l->n + 1);
     l->forward[s] = alloc(bytes);
     l->time[s] = alloc(bytes);

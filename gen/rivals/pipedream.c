@@ -41,7 +41,7 @@ static bool fits(void *ctx, int first, int last, int index)
     int from = first ? x->u->last[first - 1] + 1 : 0;
     Ns time;
     return price_need(x->q->prices, from, x->u->last[last], index, x->fate, &time)
-        <= x->q->limit[plan_home(x->q->p, 0, index)];
+        <= x->q->limit[stage_of(x->q->p, index)];
 }
 
 static bool never(void *ctx, int first, int last, int index)

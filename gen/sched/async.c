@@ -261,7 +261,7 @@ static int newest_at(const Actions *list, Piece piece)
 
 int order_delay(const Plan *p, int chunk)
 {
-    const Actions *list = &p->dev.at[plan_home(p, 0, chunk)].order;
+    const Actions *list = &p->dev.at[stage_of(p, chunk)].order;
     int most = 0;
     for (Piece piece = PIECE_PROLOGUE; piece <= PIECE_PERIOD; piece++)
         for (int i = 0, newest = newest_at(list, piece); i < list->n; i++) {

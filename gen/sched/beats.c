@@ -103,7 +103,7 @@ static void put_device(Plan *p, const Schedule *k, Names *x)
 {
     Ints chunk = {0};
     for (int c = 0; c < plan_chunks(p); c++)
-        if (plan_home(p, 0, c) == x->i)
+        if (stage_of(p, c) == x->i)
             *PUSH(&chunk) = c;
     const Ints *leads = p->ask.lead, *lags = p->ask.lag;
     int all = x->m * x->v, lead = leads ? leads->at[x->i] : lead_of(k, p->m, x);

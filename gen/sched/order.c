@@ -388,7 +388,7 @@ int order_accumulators(const Plan *p)
 
 int order_flight(const Plan *p, int chunk)
 {
-    const Actions *list = &p->dev.at[plan_home(p, 0, chunk)].order;
+    const Actions *list = &p->dev.at[stage_of(p, chunk)].order;
     int now = 0, most = 0;
     for (int i = 0; i < list->n; i++) {
         const Action *k = &list->at[i];
@@ -414,7 +414,7 @@ bool order_split(const Plan *p)
 /* Does the list alternate, with forwards behind the first backward? */
 static bool alternates(const Plan *p, int chunk)
 {
-    const Actions *list = &p->dev.at[plan_home(p, 0, chunk)].order;
+    const Actions *list = &p->dev.at[stage_of(p, chunk)].order;
     bool back = false;
     for (int i = 0; i < list->n; i++) {
         if (back && list->at[i].kind == K_F && list->at[i].chunk == chunk)

@@ -166,7 +166,7 @@ void plan_keep_row(Plan *p)
     for (int d = 0; d < p->devices; d++) {
         Actions own = {0};
         for (int i = 0; i < p->dev.at[d].order.n; i++)
-            if (plan_home(p, 0, p->dev.at[d].order.at[i].chunk) == d)
+            if (stage_of(p, p->dev.at[d].order.at[i].chunk) == d)
                 *PUSH(&own) = p->dev.at[d].order.at[i];
         p->dev.at[d].order = own;
     }

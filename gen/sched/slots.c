@@ -57,7 +57,7 @@ typedef struct { ActionKind kind; int chunk; } Choice;      /* chunk -1: none */
 
 static int device(const Slots *x, int chunk)
 {
-    return plan_home(x->p, 0, chunk);
+    return stage_of(x->p, chunk);
 }
 
 static int due_f(const Slots *x, int chunk)

@@ -269,7 +269,7 @@ static Tuner *tuner_new(const Plan *p, const Bytes *limit)
     x->joint = alloc((size_t)chunks);
     x->back = plan_ways(p) > 1 ? alloc(bytes) : NULL;
     for (int c = 0; c < chunks; c++) {
-        x->home[c] = plan_home(p, 0, c);
+        x->home[c] = stage_of(p, c);
         if (x->back)
             x->back[c] = plan_home(p, 1, c);
     }

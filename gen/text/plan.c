@@ -512,7 +512,7 @@ static void check_home(Loc top, const Plan *p)
             err(top, NULL, "replica %d has %d chunks, and replica 0 has %d", q, p->home.at[q].n, plan_chunks(p));
     for (int q = 0; q < p->home.n; q++)
         for (int c = 0; c < plan_chunks(p); c++)
-            if (first_on(p, q, plan_home(p, q, c)) != first_on(p, 0, plan_home(p, 0, c)))
+            if (first_on(p, q, plan_home(p, q, c)) != first_on(p, 0, stage_of(p, c)))
                 err(top, NULL, "replica %d shares out its chunks in another way than replica 0", q);
     for (int d = 0; d < p->devices; d++) {
         bool any = false;
