@@ -9,7 +9,7 @@
 #include "emit/emit.h"
 #include "hf/hf.h"
 #include "pack/pack.h"
-#include "plan/planner.h"
+#include "planner.h"
 #include "search/nofit.h"
 #include "mem/unpooled.h"
 #include "tokens/command.h"

@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/folder.h"
 #include "base/quote.h"
-#include "plan/planner.h"
+#include "planner.h"
 
 #include <errno.h>
 #include <stdlib.h>

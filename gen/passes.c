@@ -7,7 +7,7 @@
 #include "key.h"
 #include "emit/emit.h"
 #include "list/version.h"
-#include "plan/planner.h"
+#include "planner.h"
 
 #include <inttypes.h>
 #include <stdio.h>

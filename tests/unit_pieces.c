@@ -14,7 +14,7 @@
 #include "search/largest.h"
 #include "rivals/madpipe_dp.h"
 #include "rivals/twobw.h"
-#include "plan/planner.h"
+#include "planner.h"
 #include "rivals/unit.h"
 #include "world.h"
 

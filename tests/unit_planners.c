@@ -13,7 +13,7 @@
 #include "rivals/pipedream_dp.h"
 #include "rivals/dawnpiper_dp.h"
 #include "rivals/moves.h"
-#include "plan/planner.h"
+#include "planner.h"
 #include "world.h"
 
 /* ---- chain ------------------------------------------------------------------------------------------------------- */

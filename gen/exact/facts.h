@@ -5,7 +5,7 @@
  */
 #ifndef FACTS_H
 #define FACTS_H
-#include "plan/planner.h"
+#include "planner.h"
 
 typedef struct {                /* tensor `tensor`, made by forward operator `from` or its backward, is read by `to` or its */
     int tensor, from, to;

@@ -5,7 +5,7 @@
 #ifndef CAPUCHIN_H
 #define CAPUCHIN_H
 #include "fates/choices.h"
-#include "plan/planner.h"
+#include "planner.h"
 
 typedef struct Capuchin Capuchin;
 /* period: time between two micro-batches.  The stages are not known yet, so it is their mean. */

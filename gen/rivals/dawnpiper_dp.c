@@ -30,7 +30,7 @@
  */
 #include "dawnpiper_dp.h"
 #include "base/triples.h"
-#include "plan/planner.h"
+#include "planner.h"
 
 #include <stdlib.h>
 

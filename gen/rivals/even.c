@@ -10,7 +10,7 @@
  *
  * Cost: linear.  Not handled: memory is not looked at, so the plan may not fit.
  */
-#include "plan/planner.h"
+#include "planner.h"
 
 /* The time of operators 0..i-1 on the device of the first chunk. */
 static Ns *sums(const Question *q)

@@ -4,7 +4,7 @@
  */
 #ifndef FLEET_H
 #define FLEET_H
-#include "plan/planner.h"
+#include "planner.h"
 #include "unit.h"
 
 typedef struct Fleet Fleet;

@@ -23,7 +23,7 @@
  */
 #include "madpipe.h"
 #include "fates/choices.h"
-#include "plan/planner.h"
+#include "planner.h"
 #include "madpipe_dp.h"
 #include "unit.h"
 #include "budgets.h"

@@ -27,7 +27,7 @@
  */
 #include "pipedream_dp.h"
 #include "fates/choices.h"
-#include "plan/planner.h"
+#include "planner.h"
 #include "unit.h"
 
 #include <inttypes.h>

@@ -4,7 +4,7 @@
  */
 #ifndef TWOBW_H
 #define TWOBW_H
-#include "plan/planner.h"
+#include "planner.h"
 
 typedef struct {                /* one stage, one micro-batch */
     Ns forward, backward, wire; /* wire: what it sends and receives */

@@ -18,7 +18,7 @@
  * Cost: linear in the operands of the graph.  Not handled: units that are no run of the model's order.
  */
 #include "unit.h"
-#include "plan/planner.h"
+#include "planner.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -32,7 +32,7 @@
 #include "base/triples.h"
 #include "moves.h"
 #include "fates/choices.h"
-#include "plan/planner.h"
+#include "planner.h"
 #include "unit.h"
 
 #include <stdlib.h>

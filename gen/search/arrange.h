@@ -4,7 +4,7 @@
  */
 #ifndef ARRANGE_H
 #define ARRANGE_H
-#include "plan/planner.h"
+#include "planner.h"
 
 typedef struct {                /* devices of one kind could change places and no plan would notice */
     int n;                      /* kinds */

@@ -10,7 +10,7 @@
  */
 #include "candidate.h"
 #include "budgets.h"
-#include "plan/planner.h"
+#include "planner.h"
 #include "remedy.h"
 
 #include <string.h>

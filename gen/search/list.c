@@ -20,7 +20,7 @@
 #include "key.h"
 #include "budgets.h"
 #include "list/transport.h"
-#include "plan/planner.h"
+#include "planner.h"
 #include "rivals/madpipe.h"
 #include "optimal.h"
 #include "paces.h"

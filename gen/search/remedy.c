@@ -7,7 +7,7 @@
  */
 #include "remedy.h"
 #include "budgets.h"
-#include "plan/planner.h"
+#include "planner.h"
 
 #include <string.h>
 

@@ -12,7 +12,7 @@
 #include "rungs.h"
 #include "budgets.h"
 #include "key.h"
-#include "plan/planner.h"
+#include "planner.h"
 #include "rivals/twobw.h"
 
 #include <inttypes.h>

@@ -7,7 +7,7 @@
 #define COMPARE_H
 #include "view.h"
 #include "search/largest.h"
-#include "plan/planner.h"
+#include "planner.h"
 
 typedef struct {                /* what a plan comes to */
     bool fits;
