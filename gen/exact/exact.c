@@ -29,6 +29,7 @@
  *
  * Cost: see reach.c for targets and replay/fast.c for prices.  bench/planner-scale measures both.
  */
+#include "moves.h"
 #include "parts.h"
 
 #include <stdlib.h>
@@ -568,7 +569,7 @@ bool exact(const Question *q, Answer *a)
             search_grid(&s, COARSE_CUTS);    /* where memory is short, prices are needed, and few cuts get by with few */
         search_grid(&s, GRID_CUTS);
     }
-    if (possible && (!q->rough || s.best.value == NEVER))
+    if (possible && (!q->rough || s.best.value == NEVER) && move_is_on("seeds"))
         try_seeds(&s);
     if (possible && share == 1 && s.best.value == NEVER)
         try_any(&s);

@@ -10,6 +10,7 @@
  */
 #include "candidate.h"
 #include "budgets.h"
+#include "moves.h"
 #include "planner.h"
 #include "remedy.h"
 
@@ -202,22 +203,22 @@ static bool is_large(const Candidate *k)
 }
 
 static const struct {
-    const char *name;
+    const char *name, *move;
     bool (*applies)(const Candidate *k);
     void (*run)(Candidate *k);
     bool (*late)(const Candidate *k);   /* does it run without work left?  NULL: it does not */
 } remedies[] = {
-    {"limits that packing leaves", was_packed, repack, is_needed},
-    {"layouts to the end of their budget", is_tight, pack_on, is_needed},
-    {"cuts near its own", was_changed, polish, NULL},
-    {"cuts that fewer values cross", is_full, take_narrow, is_needed},
-    {"copies in a hurry", lacks_hurry, hurry_up, is_needed},
-    {"no copies", may_stay, stay_home, is_needed},
-    {"any cut that fits", has_cuts, take_any, is_needed},
-    {"limits of all chunks of a device together", has_shared_devices, share_limits, NULL},
-    {"the cuts of other planners", is_free, ask_rivals, is_large},
-    {"cuts that were expected to be nearly as fast", chose_cuts, lay_out_others, NULL},
-    {"no copies, beside a plan that is not proven", candidate_is_open, stay_home, NULL},
+    {"limits that packing leaves", "repack", was_packed, repack, is_needed},
+    {"layouts to the end of their budget", "pack-on", is_tight, pack_on, is_needed},
+    {"cuts near its own", "polish", was_changed, polish, NULL},
+    {"cuts that fewer values cross", "narrow", is_full, take_narrow, is_needed},
+    {"copies in a hurry", "hurry", lacks_hurry, hurry_up, is_needed},
+    {"no copies", "home", may_stay, stay_home, is_needed},
+    {"any cut that fits", "any", has_cuts, take_any, is_needed},
+    {"limits of all chunks of a device together", "share-limits", has_shared_devices, share_limits, NULL},
+    {"the cuts of other planners", "rivals", is_free, ask_rivals, is_large},
+    {"cuts that were expected to be nearly as fast", "near-cuts", chose_cuts, lay_out_others, NULL},
+    {"no copies, beside a plan that is not proven", "home-beside", candidate_is_open, stay_home, NULL},
 };
 enum { REMEDIES = sizeof remedies / sizeof *remedies, LAST = REMEDIES - 1 };    /* the last one has work of its own */
 
@@ -234,12 +235,12 @@ static bool refine(Candidate *k, int rows)
         int row = k->next++;
         if (!k->best && is_spent(k))
             k->failed->lack.open = true;
-        if (is_late(k, row) || !remedies[row].applies(k))
+        if (is_late(k, row) || !remedies[row].applies(k) || !move_is_on(remedies[row].move))
             continue;
         remedies[row].run(k);
         return true;
     }
-    if (rows <= LAST || k->stayed || !remedies[LAST].applies(k))
+    if (rows <= LAST || k->stayed || !remedies[LAST].applies(k) || !move_is_on(remedies[LAST].move))
         return false;
     k->stayed = true;
     remedies[LAST].run(k);

@@ -22,6 +22,7 @@
 #include "list/transport.h"
 #include "planner.h"
 #include "rivals/madpipe.h"
+#include "moves.h"
 #include "optimal.h"
 #include "paces.h"
 #include "star_depths.h"
@@ -237,7 +238,7 @@ static Plans plans_like(const Search *s, const Candidate *like)
 /* Better lists for the cuts of the best plan; false: there are none. */
 static bool add_lists(Search *s)
 {
-    if (s->best < 0 || is_over(s) || !s->climbs)
+    if (s->best < 0 || is_over(s))
         return false;
     const Candidate like = s->all.at[s->best];
     Plans from = plans_like(s, &like);
@@ -367,7 +368,8 @@ static void refine_all(Search *s)
             continue;
         }
         s->all.at[i].done = true;
-        add_successors(s, &s->all.at[i]);
+        if (move_is_on("successors"))
+            add_successors(s, &s->all.at[i]);
         plan_each(s, known);
     }
 }
@@ -565,17 +567,21 @@ void search_all(Search *s)
     s->best = -1;
     plan_each(s, 0);
     refine_all(s);
-    for (int round = 0; round < OPTIMAL_ROUNDS && add_lists(s); round++) {
+    for (int round = 0; round < OPTIMAL_ROUNDS && s->climbs && move_is_on("lists") && add_lists(s); round++) {
         plan_each(s, s->all.n - 1);
         refine_all(s);
     }
-    plan_whole(s);
-    if (s->all.n > 0)
+    if (next_unproven(s, INT64_MAX) >= 0 && move_is_on("whole"))
+        plan_whole(s);
+    if (s->all.n > 0 && row_of(&s->all.at[0])->depths && move_is_on("rival-depths"))
         try_rival_depths(s);
-    try_far(s);
-    polish_best(s);
+    if (move_is_on("far"))
+        try_far(s);
+    if (move_is_on("polish-best"))
+        polish_best(s);
     prove_lists(s);
-    try_buckets(s);
+    if (move_is_on("buckets"))
+        try_buckets(s);
 }
 
 /* ---- the answer ------------------------------------------------------------------------------------------------------ */

@@ -8,6 +8,7 @@
  */
 #include "search.h"
 #include "list.h"
+#include "moves.h"
 #include "rows.h"
 #include "rungs.h"
 #include "budgets.h"
@@ -236,7 +237,7 @@ static Plan *search_asked(const Options *x, const Model *m, const Ask *ask, Plan
             list_graph(&s, sizes.at[i]);
         search_all(&s);
         best = search_best(&s);
-        if (best && tries_rows(&s, m))
+        if (best && tries_rows(&s, m) && move_is_on("rows"))
             best = search_rows(&s, best);
         if (best && s.loose && best->ask.steps_left == s.loose)
             best = lay_out_winner(&s, best);
@@ -275,7 +276,7 @@ static Plan *search_graphs(const Options *x, const Model *m, const Ask *ask, Pla
     Plan *best = search_asked(x, m, &own, failed);
     bool enough = best && (own.first_fit || !is_full(best));
     const Plan *seen = best ? best : *failed;
-    if (enough || busy_stopped() || !seen || !may_part(x, m, seen->g))
+    if (enough || busy_stopped() || !seen || !may_part(x, m, seen->g) || !move_is_on("apart"))
         return best;
     int64_t work = FIRST_WORK;
     own.cutoff = best ? best->step : own.cutoff;
@@ -305,7 +306,7 @@ static Plan *search_or_any(const Options *x, const Model *m, const Ask *ask, Pla
     Plan *best = search_graphs(passes ? x : &quiet, m, ask, failed);
     if (!best && !passes && single(m))
         search_asked(x, m, ask, failed);
-    if (!best && *failed && !(*failed)->lack.stuck && (*failed)->g->op.n <= SHOWN_OPERATORS)
+    if (!best && *failed && !(*failed)->lack.stuck && (*failed)->g->op.n <= SHOWN_OPERATORS && move_is_on("rungs"))
         best = rungs_any(x, m);
     if (best && passes)
         dump_plan(x, best, 'a');
