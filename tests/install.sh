@@ -11,6 +11,8 @@ version=$(sed -n 's/.*DPGEN_VERSION "\(.*\)"/\1/p' gen/version.h)
 
 # ---- one version, one set of options
 expect "one place has the version" test "$(grep -rl "\"$version\"" gen Makefile | tr '\n' ' ')" = "gen/version.h "
+expect "CITATION.cff has it" grep -qx "version: $version" CITATION.cff
+expect "NEWS opens with it" sh -c "sed -n 3p NEWS | grep -q '^$version ('"
 ./dpgen --version >"$tmp/version"
 expect "--version: number" grep -qx "dpgen $version" "$tmp/version"
 expect "--version: licence" grep -q "Apache-2.0" "$tmp/version"

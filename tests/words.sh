@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Plain English: how long the sentences of README.md, NEWS, CONVENTIONS.md, docs/*.md and bench/README.md are.
+# Plain English: how long the sentences of README.md, NEWS and the other pages at the top, docs/*.md and bench/README.md are.
 #
 #   words.sh                the tree: for each file its sentences, the median and the 90th percentile of their words
 #   words.sh FILE ...       these files only;  -v: the sentences themselves, longest first
@@ -181,7 +181,7 @@ expect "4" "One; two -- three four.\n"
 expect "3 2" "1. one two three\n2. four five\n"
 
 [ "${1:-}" != -v ] || { shift; for file; do prose "$file"; done | sort -rn | head -n 40; exit 0; }
-[ $# != 0 ] || set -- README.md NEWS CONVENTIONS.md docs/*.md bench/README.md
+[ $# != 0 ] || set -- README.md NEWS [CRS]*ING.md CONVENTIONS.md SECURITY.md docs/*.md bench/README.md
 : >"$tmp/all"
 for file; do
     lengths "$file"
