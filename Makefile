@@ -249,6 +249,7 @@ SANCC = $(if $(FUZZER),clang -O1 -g1 $(SANITIZE) -fsanitize=fuzzer-no-link,$(SAN
         -DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
 SANFEW = -fno-sanitize=null,alignment,pointer-overflow
 SANMAIN = $(if $(FUZZER),-fsanitize=fuzzer,tests/fuzz_targets/replay.c)
+SANLD = $(SANCC)        # packaging/oss-fuzz has compiler, linker and engine of its own
 WRAP = -Wl,--wrap=exit
 
 $S/gen/%.o: gen/%.c $(wildcard gen/*.h gen/*/*.h gen/*.def)
@@ -272,12 +273,14 @@ $S/librt.a: $(RTSRC:%.c=$S/%.o)
 	ar qcsD $@ $^
 
 $(FUZZ_GEN:%=$S/%): $S/%: tests/fuzz_targets/%.c tests/fuzz_targets/replay.c $S/libgen.a $(FUZZHEAD)
-	$(SANCC) $(CPPFLAGS) $(WARN) $(WRAP) -o $@ $< $(SANMAIN) $S/libgen.a $(LIBS)
+	$(SANCC) $(CPPFLAGS) $(WARN) -c -o $@.o $<
+	$(SANLD) $(WRAP) -o $@ $@.o $(SANMAIN) $S/libgen.a $(LIBS)
 
 $S/yaml: WRAP += -Wl,--wrap=yaml_parser_initialize,--wrap=yaml_parser_delete
 
 $(FUZZ_RT:%=$S/%): $S/%: tests/fuzz_targets/%.c tests/fuzz_targets/replay.c $S/librt.a $(FUZZHEAD)
-	$(SANCC) -D_GNU_SOURCE -I. -Irt $(WARN) -o $@ $< $(SANMAIN) $S/librt.a -lm -lpthread
+	$(SANCC) -D_GNU_SOURCE -I. -Irt $(WARN) -c -o $@.o $<
+	$(SANLD) -o $@ $@.o $(SANMAIN) $S/librt.a -lm -lpthread
 
 fuzz-targets: $(FUZZ_GEN:%=$S/%) $(FUZZ_RT:%=$S/%)
 
