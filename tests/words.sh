@@ -144,6 +144,14 @@ bullets() {     # of NEWS
         END { done(); exit bad }' NEWS && pass || fault "NEWS: a bullet is too long"
 }
 
+# The table of kernels is what the sources say
+matrix() {
+    awk -f tools/matrix.awk gen/ops.def rt/op/*.c rt/op/onednn/*.c rt/op/cuda/*.c rt/op/cuda/*.cu >"$tmp/matrix"
+    sed -n '/^| operators | portable/,$p' docs/operators.md >"$tmp/printed"
+    if [ "$(wc -l <"$tmp/matrix")" -gt 5 ] && diff "$tmp/matrix" "$tmp/printed" >"$tmp/said"; then pass
+    else fault "docs/operators.md: the table of kernels is not that of tools/matrix.awk: $(sed -n 2p "$tmp/said")"; fi
+}
+
 # The example of README.md generates, and each line of a stage that is shown there is one of it.
 readme() {
     sed -n "/^    dpgen: 1/,/^$/s/^    //p" README.md >"$tmp/net.yaml"
@@ -191,6 +199,6 @@ for file; do
 done
 # shellcheck disable=SC2046
 printf '%-24s %5d sentences, median %2d, 90th percentile %2d\n' "in all" $(figures <"$tmp/all")
-case " $* " in *' NEWS '*) bullets; readme ;; esac
+case " $* " in *' NEWS '*) bullets; readme; matrix ;; esac
 echo "words: $passed passed, $failed failed"
 [ "$failed" = 0 ]
