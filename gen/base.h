@@ -12,6 +12,10 @@
 #include <stdio.h>
 #include "version.h"
 
+#if defined __BYTE_ORDER__ && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "this machine is big endian: dpgen reads and writes files that are little endian, and swaps nothing"
+#endif
+
 #define PRINTF(a, b) __attribute__((format(printf, a, b)))
 #define NORETURN __attribute__((noreturn))
 

@@ -7,6 +7,10 @@
 #define JOB_H
 #include "rt.h"
 
+#if defined __BYTE_ORDER__ && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "this machine is big endian: files, messages and hashes of a job are little endian, and nothing swaps them"
+#endif
+
 #define NOWHERE ((size_t)-1)
 enum { STATE_PARAM, STATE_GRAD, STATE_MOMENT1, STATE_MOMENT2, STATE_DRIFT, STATE_CENTRE };
 enum { JOB_ZEROS, JOB_ONES, JOB_NORMAL, JOB_UNIFORM };

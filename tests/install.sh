@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # dpgen as an installed tool: what make install puts where, with which modes, and that uninstall takes all of it and nothing
-# else; dpgen new; devices by name; --version.  Options are the same set in the code, in --help, in the manual page and in
-# both completions.  SLOW=1: a Debian package is built and looked into.
+# else, in folders of any name; make installcheck; dpgen new; devices by name; --version.  Options are the same set in the code,
+# in --help, in the manual page and in both completions.  Then packages.sh: make dist; SLOW=1: Debian's package.
 . "$(dirname "$0")/lib.sh"
 need dpgen
 [ -n "$SLOW" ] || use_ready
@@ -11,6 +11,8 @@ version=$(sed -n 's/.*DPGEN_VERSION "\(.*\)"/\1/p' gen/version.h)
 
 # ---- one version, one set of options
 expect "one place has the version" test "$(grep -rl "\"$version\"" gen Makefile | tr '\n' ' ')" = "gen/version.h "
+expect "CITATION.cff has it" grep -qx "version: $version" CITATION.cff
+expect "NEWS opens with it" sh -c "sed -n 3p NEWS | grep -q '^$version ('"
 ./dpgen --version >"$tmp/version"
 expect "--version: number" grep -qx "dpgen $version" "$tmp/version"
 expect "--version: licence" grep -q "Apache-2.0" "$tmp/version"
@@ -129,6 +131,15 @@ expect "the examples plan where they lie" "$root/bin/dpgen" plan "$root/share/dp
 mkdir -p "$root/share/man/man1" && echo mine >"$root/share/man/man1/other.1"
 expect "make uninstall" make -s uninstall DESTDIR="$tmp/dest" PREFIX=$prefix
 expect "nothing else goes, nothing stays" test "$(find "$root" -type f)" = "$root/share/man/man1/other.1"
+# Words with blanks, quotes and what sed reads are one word
+odd="$tmp/a b'c" prefix='/opt/x &|y'
+expect "make install, odd words" make -s install DESTDIR="$odd" PREFIX="$prefix"
+expect "nothing beside it" test "$(cd "$odd" && ls -A . opt | tr '\n' ' ')" = '.: opt  opt: x &|y ' -a ! -e "$tmp/a"
+expect "the manual names the odd folder" grep -qF "$prefix/share/dpgen/examples" "$odd$prefix/share/man/man1/dpgen.1"
+refuse "make installcheck" 0 "^installcheck: .*sha256 [0-9a-f]\{64\}$" make -s installcheck DESTDIR="$odd" PREFIX="$prefix"
+refuse "another prefix" 2 "there is no .*make install, with the same PREFIX" make -s installcheck DESTDIR="$odd" PREFIX=/usr
+expect "make uninstall, odd words" make -s uninstall DESTDIR="$odd" PREFIX="$prefix"
+expect "nothing odd stays" test -z "$(find "$odd" -type f)"
 
-[ -z "$SLOW" ] || . tests/packages.sh
+. tests/packages.sh
 finish

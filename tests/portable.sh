@@ -2,17 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Portable jobs have one SHA-256 of all parameters wherever they are built: gcc and clang, glibc and musl, x86-64, and under
-# qemu-user aarch64 and riscv64, each with the folder's own Makefile.  A bare root that debootstrap makes, with gcc and make
-# alone, builds an archived folder and verifies it.  SLOW=1 alone; what is not installed is skipped by name.  The table is
-# printed, for README.
+# qemu-user aarch64, riscv64, and x86 and ARM of 32 bits, each with the folder's own Makefile.  A big-endian machine is refused
+# by name.  A bare root that debootstrap makes, with gcc and make alone, builds an archived folder and verifies it.  In roots of
+# Debian 11, 12, 13 and testing, and of 32 bits, dpgen is built without a warning and writes the same MANIFEST.  SLOW=1 alone;
+# what is not installed is skipped by name.  The table is printed, for README.  ROOTS=DIR: where roots stay for the next time.
 . "$(dirname "$0")/lib.sh"
 [ -n "$SLOW" ] || { skip "SLOW=1 alone: other processors"; finish; }
 need dpgen
-steps=3
+job="tests/models/tiny-gpt.yaml --stages 2 --set train.steps=20 --set data.train.files=text --estimate"
 set -- "f32 " "bf16 --set train.precision.compute=bf16"
 for kind; do
-    ./dpgen "$models/tiny-gpt.yaml" --stages 2 --set train.steps=$steps --set data.train.files=text --estimate ${kind#* } \
-        -o "$tmp/job.${kind%% *}" >"$tmp/said" 2>&1 || fault "$kind: $(head -n 1 "$tmp/said")"
+    ./dpgen $job ${kind#* } -o "$tmp/job.${kind%% *}" >"$tmp/said" 2>&1 || fault "$kind: $(head -n 1 "$tmp/said")"
     cp LICENSE "$tmp/job.${kind%% *}/text"
 done
 
@@ -56,23 +56,72 @@ for arch in aarch64 riscv64; do
         row "$arch, clang, glibc, static, qemu" $qemu CC="clang --target=$arch-linux-gnu" ISA= LINK=static
 done
 
-# ---- an archived folder in a bare root -----------------------------------------------------------------------------------
-bare() {
-    have "a bare root" debootstrap chroot || return
-    [ "$(id -u)" = 0 ] || { skip "a bare root: only root makes one" 2; return; }
+if have "32-bit x86" i686-linux-gnu-gcc qemu-i386-static; then
+    refuse "387" 2 "float must be evaluated as float: on 32-bit x86 add -msse2" make -s -C "$tmp/job.f32" ISA= \
+        CC=i686-linux-gnu-gcc
+    make -s -C "$tmp/job.f32" clean
+    row "x86, 32 bits, gcc, static, qemu" qemu-i386-static CC='i686-linux-gnu-gcc -msse2 -mfpmath=sse' ISA= LINK=static
+fi
+! have "armhf" arm-linux-gnueabihf-gcc qemu-arm-static ||
+    row "armhf, 32 bits, gcc, static, qemu" qemu-arm-static CC=arm-linux-gnueabihf-gcc ISA= LINK=static
+if have "s390x" s390x-linux-gnu-gcc; then
+    refuse "a job, big endian" 2 "this machine is big endian" make -s -C "$tmp/job.f32" CC=s390x-linux-gnu-gcc ISA=
+    refuse "dpgen, big endian" 1 "this machine is big endian" s390x-linux-gnu-gcc -std=c11 -D_POSIX_C_SOURCE=200809L -I. -Igen \
+        -Irt -fsyntax-only gen/base/mem.c
+    make -s -C "$tmp/job.f32" clean
+fi
+
+# ---- roots that debootstrap makes ----------------------------------------------------------------------------------------
+# make_root NAME PACKAGES OPTION...: $at
+make_root() {
+    at=${ROOTS:-$tmp/roots}/$1 packages=$2
+    shift 2
+    [ ! -x "$at/usr/bin/make" ] || return 0
     mirror=${MIRROR:-$(apt-get indextargets --format '$(SITE)' 2>/dev/null | grep -m 1 '^http')}
+    mkdir -p "${at%/*}"
+    debootstrap --variant=minbase --include="$packages" "$@" "$at" $mirror >"$tmp/said" 2>&1
+}
+# drop: what a suite put there; the root too, unless it stays
+drop() {
+    rm -rf --one-file-system "$at/job" "$at/src"
+    [ -n "$ROOTS" ] || rm -rf --one-file-system "$at"
+}
+
+# An archived folder, where there is no dpgen
+bare() {
     release=$(. /etc/os-release && echo "${VERSION_CODENAME:-stable}")
-    if ! debootstrap --variant=minbase --include=gcc,libc6-dev,make "$release" "$tmp/bare" $mirror >"$tmp/said" 2>&1; then
-        skip "a bare root: debootstrap: $(tail -n 1 "$tmp/said")" 2
-        return
-    fi
+    make_root bare gcc,libc6-dev,make "$release" || { skip "a bare root: debootstrap: $(tail -n 1 "$tmp/said")" 2; return; }
     d=$tmp/job.f32
     expect "the record" make -s -j"$cores" -C "$d" expected ISA=-march=native
     make -s -C "$d" clean
-    cp -R "$d" "$tmp/bare/job"
-    expect "a bare root builds and verifies it" chroot "$tmp/bare" make -s -C /job verify
-    expect "its hash is that of all" grep -qx "sha256 $want_f32" "$tmp/bare/job/expected"
-    rm -rf --one-file-system "$tmp/bare"
+    cp -R "$d" "$at/job"
+    expect "a bare root builds and verifies it" chroot "$at" make -s -C /job verify
+    drop
 }
+# debian NAME OPTION...: dpgen itself
+debian() {
+    name=$1
+    make_root "$@" || { skip "$name: debootstrap: $(tail -n 1 "$tmp/said")" 3; return; }
+    mkdir "$at/src"
+    git ls-files -z | tar cf - --null -T - | tar xf - -C "$at/src"
+    expect "$name: dpgen without a warning" chroot "$at" make -s -j"$cores" -C /src WERROR=-Werror dpgen
+    chroot "$at" sh -c "cd /src && ./dpgen $job -o job && cp LICENSE job/text && make -s -j$cores -C job $float &&
+        cd job && ./train --quiet --no-checkpoint --hash" >"$tmp/said" 2>&1
+    expect "$name: MANIFEST" cmp "$at/src/job/MANIFEST" "$tmp/job.f32/MANIFEST"
+    hash=$(sed -n 's/^sha256 //p' "$tmp/said")
+    if [ "$hash" = "$want_f32" ]; then pass; else fault "$name: $(tail -n 1 "$tmp/said")"; fi
+    printf '%-34s %-5s %.16s\n' "$name, $(chroot "$at" gcc -dumpfullversion)" f32 "$hash"
+    drop
+}
+if ! have "roots" debootstrap chroot || [ "$(id -u)" != 0 ]; then
+    skip "roots: only root makes one" 15
+    finish
+fi
 bare
+float=
+for release in bullseye bookworm trixie testing; do debian $release gcc,libc6-dev,make,libyaml-dev $release; done
+case $(uname -m) in x86_64)
+    float="CC='gcc -msse2 -mfpmath=sse' ISA="
+    debian i386 gcc,libc6-dev,make,libyaml-dev --arch=i386 bookworm ;;
+esac
 finish

@@ -53,6 +53,18 @@ if [ -n "$SLOW" ]; then
             -max_total_time="${FUZZ_SECONDS:-600}" -artifact_prefix="build/fuzzer/$target." -verbosity=0 -max_len=16384 \
             "build/fuzzer/found/$target" "$corpus/$target" "$tmp/$target"
     done
+    # What a service of fuzzing builds: it runs from a folder of its own, with corpus and words
+    out=$tmp/out
+    mkdir "$out" "$tmp/elsewhere"
+    expect "oss-fuzz" env CC="$clang" CXX=clang++ CFLAGS="-O1 -g1 -fsanitize=address,undefined,fuzzer-no-link" \
+        CXXFLAGS="-fsanitize=address,undefined,fuzzer-no-link" LIB_FUZZING_ENGINE=-fsanitize=fuzzer OUT="$out" \
+        packaging/oss-fuzz/build.sh
+    for target in $targets; do
+        dict=$(ls "$out/$target.dict" 2>"$tmp/said")
+        unzip -q "$out/${target}_seed_corpus.zip" -d "$out/corpus.$target"
+        expect "oss-fuzz, $target" sh -c \
+            "cd '$tmp/elsewhere' && '$out/$target' -runs=1 -close_fd_mask=3 ${dict:+-dict=$dict} '$out/corpus.$target'"
+    done
 fi
 rm -f build/fuzzed.* build/report.html build/events.out.tfevents.0.dpgen
 finish

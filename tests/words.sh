@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Plain English: how long the sentences of README.md, NEWS, CONVENTIONS.md, docs/*.md and bench/README.md are.
+# Plain English: how long the sentences of README.md, NEWS and the other pages at the top, docs/*.md and bench/README.md are.
 #
 #   words.sh                the tree: for each file its sentences, the median and the 90th percentile of their words
 #   words.sh FILE ...       these files only;  -v: the sentences themselves, longest first
@@ -144,6 +144,14 @@ bullets() {     # of NEWS
         END { done(); exit bad }' NEWS && pass || fault "NEWS: a bullet is too long"
 }
 
+# The table of kernels is what the sources say
+matrix() {
+    awk -f tools/matrix.awk gen/ops.def rt/op/*.c rt/op/onednn/*.c rt/op/cuda/*.c rt/op/cuda/*.cu >"$tmp/matrix"
+    sed -n '/^| operators | portable/,$p' docs/operators.md >"$tmp/printed"
+    if [ "$(wc -l <"$tmp/matrix")" -gt 5 ] && diff "$tmp/matrix" "$tmp/printed" >"$tmp/said"; then pass
+    else fault "docs/operators.md: the table of kernels is not that of tools/matrix.awk: $(sed -n 2p "$tmp/said")"; fi
+}
+
 # The example of README.md generates, and each line of a stage that is shown there is one of it.
 readme() {
     sed -n "/^    dpgen: 1/,/^$/s/^    //p" README.md >"$tmp/net.yaml"
@@ -181,7 +189,7 @@ expect "4" "One; two -- three four.\n"
 expect "3 2" "1. one two three\n2. four five\n"
 
 [ "${1:-}" != -v ] || { shift; for file; do prose "$file"; done | sort -rn | head -n 40; exit 0; }
-[ $# != 0 ] || set -- README.md NEWS CONVENTIONS.md docs/*.md bench/README.md
+[ $# != 0 ] || set -- README.md NEWS [CRS]*ING.md CONVENTIONS.md SECURITY.md docs/*.md bench/README.md
 : >"$tmp/all"
 for file; do
     lengths "$file"
@@ -191,6 +199,6 @@ for file; do
 done
 # shellcheck disable=SC2046
 printf '%-24s %5d sentences, median %2d, 90th percentile %2d\n' "in all" $(figures <"$tmp/all")
-case " $* " in *' NEWS '*) bullets; readme ;; esac
+case " $* " in *' NEWS '*) bullets; readme; matrix ;; esac
 echo "words: $passed passed, $failed failed"
 [ "$failed" = 0 ]

