@@ -15,6 +15,7 @@
  *   DOUBLE_MEMORY=N    bytes of each          DOUBLE_OPEN=1     its memory is never closed to the host: faster
  *   DOUBLE_DROP=S:I    wait I of stream S is left out: a test of the test
  *   DOUBLE_PATIENCE=N  microseconds without a call before anything runs, a hundred times at most; 0 by default
+ *   CUDA_LAUNCH_BLOCKING=1   a kernel keeps the host until it has ended, a message too
  *   DOUBLE_FAULT=NAME  work of this name in a step fails, and with it whoever waits for a stream afterwards
  *   DOUBLE_REPORT=1    on standard error at the end: GPUs that were chosen, allocations, how many copies between GPUs
  *                      go which way, and each wait as S:I, with `implied` if the other waits order its stream as much
@@ -457,11 +458,19 @@ cudaError_t queue_push(cudaStream_t s, Task t)
     return e;
 }
 
+/* A kernel, which with CUDA_LAUNCH_BLOCKING=1 keeps the host until it has ended. */
+static void launch(cudaStream_t s, Task t, const void *args)
+{
+    t.args = malloc(t.bytes ? t.bytes : 1);
+    memcpy(t.args, args, t.bytes);
+    queue_push(s, t);
+    if (double_setting("CUDA_LAUNCH_BLOCKING", 0) && !double_captures(s))
+        cudaStreamSynchronize(s);
+}
+
 void double_enqueue(cudaStream_t stream, const char *name, void (*run)(void *), const void *args, size_t bytes)
 {
-    void *copy = malloc(bytes ? bytes : 1);
-    memcpy(copy, args, bytes);
-    queue_push(stream, (Task){.kind = WORK, .name = name, .run = run, .args = copy, .bytes = bytes});
+    launch(stream, (Task){.kind = WORK, .name = name, .run = run, .bytes = bytes}, args);
 }
 
 static bool never(const void *of)
@@ -498,9 +507,7 @@ void double_go_on(void)
 
 void double_poll(cudaStream_t stream, const char *name, bool (*step)(void *), const void *args, size_t bytes)
 {
-    void *copy = malloc(bytes);
-    memcpy(copy, args, bytes);
-    queue_push(stream, (Task){.kind = POLL, .name = name, .step = step, .args = copy, .bytes = bytes});
+    launch(stream, (Task){.kind = POLL, .name = name, .step = step, .bytes = bytes}, args);
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *to, unsigned flags)
