@@ -100,6 +100,27 @@ said=$(with_setting NCCL_MAX_CTAS=2 NCCL_BUFFSIZE=1048576)
 if [ "$said" = "0 0 0" ] && [ "$(sed -n 's/^sha256 //p' "$tmp/out.0")" = "$want" ]; then pass
 else fault "settings that change neither: $said"; fi
 
+# A plan leaves room for communicators, 40 MiB for each of two directions: with so little memory that something has to be made
+# again, a job has all it needs.  Where another program has taken some, numbers say so; where no plan leaves any, status 4.
+small="$models/tiny-gpt.yaml --set train.batch.global=8 --set train.steps=2 --stages 2 --cuts 17 --schedule gpipe"
+memory=$((82 * 1024 + 600))
+wanted=$(build/interp --data "$data" ${small%% --stages*} 2>"$tmp/interp.log" | sed -n 's/^sha256 //p')
+rm -rf "$tmp/job"
+said=$(generate "$tmp/job" $small --recompute auto --set plan.transport=nccl --devices "$tmp/gpus" \
+    --set devices.0.memory=${memory}KiB && compile "$tmp/job")
+[ -z "$said" ] || fault "little memory: $said"
+said=$(DOUBLE_MEMORY=$((memory * 1024 + 1)) ranks 2 1)
+if [ ${#wanted} = 64 ] && [ "$said" = "$wanted" ]; then pass; else fault "little memory: $said, not $wanted"; fi
+less=$((memory * 1024 - 400000))
+said=$(DOUBLE_MEMORY=$less ranks 2 1)
+case $said in
+    *"opening a communicator: unhandled cuda error; "[0-9]*" of $less bytes of its GPU are free, and NCCL takes"*) pass ;;
+    *) fault "too little memory for communicators: $said" ;;
+esac
+refuse "no memory for communicators" 4 "messages of stage 1 take 80.00 MiB of its device beside that (transport nccl)" \
+    ./dpgen plan $small --estimate --set plan.transport=nccl --devices "$tmp/gpus" --set devices.0.memory=60MiB
+if grep -q "tried and fits: --limit 8[0-9]*KiB" "$tmp/said"; then pass; else fault "no limit: $(tail -n 1 "$tmp/said")"; fi
+
 # More stages than the GPU of stage 0 has queues for two directions each: norms and factors of clipping go over sockets.
 model="$models/tiny-gpt.yaml --set train.batch.global=4 --set train.batch.micro=1 --set train.steps=2"
 want=$(build/interp --data "$data" $model 2>"$tmp/interp.log" | sed -n 's/^sha256 //p')

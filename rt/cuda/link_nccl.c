@@ -60,8 +60,14 @@ struct Link {
     Awaited awaited[MAX_REQUESTS];
 };
 
+/* A call of CUDA that fails in the library is one for memory. */
 static int failed(const char *what, ncclResult_t e)
 {
+    size_t left = 0, total = 0;
+    if (e == ncclUnhandledCudaError && cudaMemGetInfo(&left, &total) == cudaSuccess)
+        return complain(STATUS_RUN, "%s: %s; %zu of %zu bytes of its GPU are free, and NCCL takes about 40 MiB for each "
+                        "direction of messages: end what else runs there, or plan with more devices.reserve", what,
+                        ncclGetErrorString(e), left, total);
     return complain(STATUS_RUN, "%s: %s; NCCL_DEBUG=WARN says more", what, ncclGetErrorString(e));
 }
 
