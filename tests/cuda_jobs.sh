@@ -304,6 +304,37 @@ under 1 DOUBLE_REPORT=1 >"$tmp/hash"
 taken=$(sed -n 's/.*allocation [0-9]*: \([0-9]*\) bytes.*/\1/p' "$tmp/job.log" | tr '\n' ' ')
 if [ "$planned" = "$taken" ]; then pass; else fault "allocated $taken, planned $planned"; fi
 
+# Pinned memory: a stage that loads data has as many rooms for its largest input as 32 MiB hold, from 2 to 16; no other has any.
+# Each has 16 for step values and what is as small, 2 copies of those, and 256 KiB for all else.
+cat >"$tmp/pictures.yaml" <<'PICTURES'
+dpgen: 1
+model:
+  name: pictures
+  inputs:
+    image:  {shape: [B, 1024, 1024, 3], dtype: u8, mean: [0.4, 0.5, 0.6], std: 0.25}
+    labels: {shape: [B], dtype: i32, range: [0, 256]}
+  graph:
+    - {op: AvgPool, in: image, kernel: 128, stride: 128}
+    - {op: Flatten}
+    - {op: Linear, name: head, out: 256}
+    - {op: SoftmaxCrossEntropy, targets: labels, as: loss}
+  loss: loss
+train: {batch: {global: 8, micro: 4}, steps: 3, optimizer: {type: sgd, lr: 1e-3}}
+data: {train: {format: idx, arrays: {image: pictures, labels: kinds}}}
+PICTURES
+number_of() { printf "\\$(printf %03o $(($1 / 256 % 256)))\\$(printf %03o $(($1 % 256)))"; }
+{ printf '\000\000\010\004\000\000'; number_of 16; printf '\000\000'; number_of 1024; printf '\000\000'; number_of 1024
+    printf '\000\000'; number_of 3; while cat "$data"; do :; done 2>/dev/null | head -c $((48 << 20)); } >"$tmp/pictures"
+{ printf '\000\000\010\001\000\000'; number_of 16; head -c 16 "$data"; } >"$tmp/kinds"
+at_home=$run cwd=$tmp run="--no-checkpoint --quiet --hash"
+want=$(cd "$tmp" && "$root/build/interp" pictures.yaml 2>"$tmp/interp.log" | sed -n 's/^sha256 //p')
+right "pictures" "$want" "$tmp/pictures.yaml" --stages 2 --cuts 2 --schedule gpipe
+said=$(under 1 DOUBLE_REPORT=1 DOUBLE_OPEN=1)
+pinned=$(sed -n 's/^double: pinned: \([0-9]*\) bytes/\1/p' "$tmp/job.log")
+if [ "$pinned" = $((2 * (4 * 1024 * 1024 * 3 * 4) + 2 * (256 * 1024 + (16 + 2) * 112))) ]; then pass
+else fault "pinned: $pinned bytes"; fi
+run=$at_home cwd=
+
 # ---- waits ---------------------------------------------------------------------------------------------------------
 # A wait is for data, that they are made, or for room, that a buffer may be written.  One for data is missed, unless the others
 # imply it.  One for room may be spare: whoever had the buffer before is gone long since, for another reason.  So may one for a

@@ -330,6 +330,16 @@ static int loss_way(const Plan *p, int device)
     return plan_holds(p, device, last) ? plan_row_of(p, device, last) % plan_ways(p) : 0;
 }
 
+static Bytes largest_load(const DevicePlan *d)
+{
+    Bytes most = 0;
+    for (int i = 0; i < d->list.n + d->eval.n; i++) {
+        const Action *k = i < d->list.n ? &d->list.at[i] : &d->eval.at[i - d->list.n];
+        most = k->kind == K_LOAD && k->bytes > most ? k->bytes : most;
+    }
+    return most;
+}
+
 static void print_stages(const Launch *w, const int *states)
 {
     const Plan *p = w->p;
@@ -341,6 +351,8 @@ static void print_stages(const Launch *w, const int *states)
         print_place(w->f, offset_of(w, d, p->g->vals, 0));
         if (workspace)
             fprintf(w->f, ", .workspace = %" PRId64 ", .workspace_bytes = %" PRId64, behind, workspace);
+        if (workspace && largest_load(x) > 0)
+            fprintf(w->f, ",\n     .load = %" PRId64, largest_load(x));
         if (loss_way(p, d) > 0)
             fprintf(w->f, ", .way = %d", loss_way(p, d));
         fprintf(w->f, ", .threads = %d,%s\n     .actions = %d, .eval_actions = %d,\n", p->m->devices.at[d].threads,
