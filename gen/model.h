@@ -125,6 +125,7 @@ typedef struct {
     bool shared;                    /* a job cannot be linked statically */
     Ns latency;
     double rate;                    /* bytes/s */
+    Bytes pair;                     /* of the memory of a device, for each pair that it is in */
 } Transport;
 extern const char target_words[], library_words[], transport_words[];      /* front/targets.c; a blank before each */
 const Target *target_of(const Device *d);

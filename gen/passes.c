@@ -6,6 +6,7 @@
 #include "passes.h"
 #include "key.h"
 #include "emit/emit.h"
+#include "list/transport.h"
 #include "list/version.h"
 #include "planner.h"
 
@@ -230,9 +231,9 @@ Plan *under_limits(const Plan *of, const Model *m)
         *PUSH(&own->devices) = of->m->devices.at[d];
         own->devices.at[d].memory = m->devices.at[of->m->devices.at[d].place].memory;
     }
-    for (int d = 0; d < p->devices; d++)
-        p->dev.at[d].limit = own->devices.at[d].memory;
     p->m = own;
+    for (int d = 0; d < p->devices; d++)
+        p->dev.at[d].limit = transport_limit(p, d);
     return p;
 }
 

@@ -72,6 +72,7 @@ typedef struct {
     size_t arena;               /* bytes */
     size_t vals;                /* offset of the step values */
     size_t workspace, workspace_bytes;  /* of library calls on a GPU: offset and bytes; 0 bytes: none */
+    size_t load;                /* GPU: most bytes of a data input that it loads; 0: it loads none */
     int way;                    /* losses of a step are of this pipeline of the replica */
     int threads;
     size_t host;                /* bytes of what waits in the host's memory, or file */

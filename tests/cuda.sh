@@ -27,7 +27,7 @@ need_double() {
 eight_gpus() {
     cat <<'GPUS'
 devices:
-  - {name: gpu, kind: cuda, arch: sm_90, count: 8, memory: 128MiB, workspace: 2MiB, bandwidth: 4800GB/s, call: 4us,
+  - {name: gpu, kind: cuda, arch: sm_90, count: 8, memory: 2GiB, workspace: 2MiB, bandwidth: 4800GB/s, call: 4us,
      flops: 67TFLOP/s, vector: 67TFLOP/s}
 links: {gpu-gpu: {rate: 360GB/s, latency: 1us}}
 GPUS

@@ -15,7 +15,7 @@ need_double
 
 cat >"$tmp/gpus" <<'GPUS'
 devices:
-  - {name: gpu, kind: cuda, arch: sm_90, count: 8, memory: 128MiB, workspace: 2MiB, bandwidth: 4800GB/s, call: 4us,
+  - {name: gpu, kind: cuda, arch: sm_90, count: 8, memory: 2GiB, workspace: 2MiB, bandwidth: 4800GB/s, call: 4us,
      flops: 67TFLOP/s, vector: 67TFLOP/s}
 links: {gpu-gpu: {rate: 360GB/s, latency: 1us}, gpu-host: {rate: 500GB/s, latency: 1ns}}
 hosts: {count: 1, memory: 2GiB, offload: 1GiB}
@@ -161,7 +161,7 @@ own_plans() {       # TYPE PLAN...: of $model
             $4 $5 $gpus" && compile "$tmp/job")
         rm -f "$tmp/own.log"
         arguments="--steps $near --log $tmp/own.log"
-        [ -n "$said" ] || said=$(under "$1")
+        [ -n "$said" ] || said=$(under "$1" $settings)
         [ -n "$want" ] || { want=$said; losses_near $type "$(echo $type | sed 's/f32//; s/^bf/_bf/')"; }
         if [ ${#said} = 64 ] && [ "$said" = "$want" ]; then pass; else fault "$type, $plan: $said, not $want"; fi
     done
@@ -188,6 +188,13 @@ taken "on one GPU" 6291456,0
 taken "on two" 3145728,3145728 DOUBLE_DEVICES=2
 own_plans bf16 "1 gpipe none --fuse most" "4 1f1b full --fuse most" ${SLOW:+"2 zb-h1 none --fuse most"}
 if [ "$want" != "$apart" ]; then pass; else fault "a Gelu in a product has the bits of its own call"; fi
+# another cuDNN, which wants more memory for gradients of attention than a plan has: our own kernels make them
+own=$settings settings=DOUBLE_ATTENTION=1048576
+own_plans bf16 "1 gpipe none" "2 1f1b full"
+settings=$own
+if [ "$want" != "$apart" ] && grep -q "^attention_packed_backward: .* planned; our own kernels do it" "$tmp/job.log" &&
+    ! grep -q "^attention_packed_forward" "$tmp/job.log"; then pass
+else fault "another cuDNN: $(head -n 1 "$tmp/job.log")"; fi
 refuse "tf32 without GPUs" 3 "products in tf32 are those of GPUs" ./dpgen $tiny --set train.precision.compute=tf32 \
     -o "$tmp/none"
 refuse "no GPU fuses most" 3 "only kernels for GPUs have products with a Gelu inside" ./dpgen $tiny --fuse most -o "$tmp/none"
@@ -296,6 +303,37 @@ planned=$(sed -n 's/.*"arena_bytes": \([0-9]*\).*/\1/p' "$tmp/job/plan.json" |
 under 1 DOUBLE_REPORT=1 >"$tmp/hash"
 taken=$(sed -n 's/.*allocation [0-9]*: \([0-9]*\) bytes.*/\1/p' "$tmp/job.log" | tr '\n' ' ')
 if [ "$planned" = "$taken" ]; then pass; else fault "allocated $taken, planned $planned"; fi
+
+# Pinned memory: a stage that loads data has as many rooms for its largest input as 32 MiB hold, from 2 to 16; no other has any.
+# Each has 16 for step values and what is as small, 2 copies of those, and 256 KiB for all else.
+cat >"$tmp/pictures.yaml" <<'PICTURES'
+dpgen: 1
+model:
+  name: pictures
+  inputs:
+    image:  {shape: [B, 1024, 1024, 3], dtype: u8, mean: [0.4, 0.5, 0.6], std: 0.25}
+    labels: {shape: [B], dtype: i32, range: [0, 256]}
+  graph:
+    - {op: AvgPool, in: image, kernel: 128, stride: 128}
+    - {op: Flatten}
+    - {op: Linear, name: head, out: 256}
+    - {op: SoftmaxCrossEntropy, targets: labels, as: loss}
+  loss: loss
+train: {batch: {global: 8, micro: 4}, steps: 3, optimizer: {type: sgd, lr: 1e-3}}
+data: {train: {format: idx, arrays: {image: pictures, labels: kinds}}}
+PICTURES
+number_of() { printf "\\$(printf %03o $(($1 / 256 % 256)))\\$(printf %03o $(($1 % 256)))"; }
+{ printf '\000\000\010\004\000\000'; number_of 16; printf '\000\000'; number_of 1024; printf '\000\000'; number_of 1024
+    printf '\000\000'; number_of 3; while cat "$data"; do :; done 2>/dev/null | head -c $((48 << 20)); } >"$tmp/pictures"
+{ printf '\000\000\010\001\000\000'; number_of 16; head -c 16 "$data"; } >"$tmp/kinds"
+at_home=$run cwd=$tmp run="--no-checkpoint --quiet --hash"
+want=$(cd "$tmp" && "$root/build/interp" pictures.yaml 2>"$tmp/interp.log" | sed -n 's/^sha256 //p')
+right "pictures" "$want" "$tmp/pictures.yaml" --stages 2 --cuts 2 --schedule gpipe
+said=$(under 1 DOUBLE_REPORT=1 DOUBLE_OPEN=1)
+pinned=$(sed -n 's/^double: pinned: \([0-9]*\) bytes/\1/p' "$tmp/job.log")
+if [ "$pinned" = $((2 * (4 * 1024 * 1024 * 3 * 4) + 2 * (256 * 1024 + (16 + 2) * 112))) ]; then pass
+else fault "pinned: $pinned bytes"; fi
+run=$at_home cwd=
 
 # ---- waits ---------------------------------------------------------------------------------------------------------
 # A wait is for data, that they are made, or for room, that a buffer may be written.  One for data is missed, unless the others

@@ -69,6 +69,58 @@ for shard in none optimizer; do
 done
 run=$at_home
 
+# Settings from outside with which stages wait for each other, or receives leave products no multiprocessor: one process has one
+# of them, all end at once with status 6, and one line says which.
+rm -rf "$tmp/job"
+said=$(generate "$tmp/job" $model --replicas 2 --stages 1 --schedule 1f1b --set plan.transport=nccl --devices "$tmp/gpus" &&
+    compile "$tmp/job")
+[ -z "$said" ] || fault "two replicas: $said"
+# with SETTING [SETTING]: of process 1, and of both; statuses of both, and how many lines say so
+with_setting() {
+    number=$((number + 1))
+    for i in 1 0; do
+        (cd "$tmp" && env TMPDIR="$tmp" PMI_SIZE=2 PMI_RANK=$i MPI_LOCALRANKID=$i PMI_JOBID="$$.$number" DOUBLE_DEVICES=1 \
+            DOUBLE_FIRST=$i DPGEN_TIMEOUT=20 DOUBLE_OPEN=1 $2 $([ $i = 0 ] || echo "$1") \
+            timeout -s KILL 30 job/job $run >"$tmp/out.$i" 2>"$tmp/err.$i"; echo $? >"$tmp/status.$i") &
+    done
+    wait
+    cat "$tmp/err.0" "$tmp/err.1" >"$tmp/both"
+    echo "$(cat "$tmp/status.0") $(cat "$tmp/status.1") $(grep -c "^train: stage [01] has $1, .*; unset it$" "$tmp/both")"
+}
+for setting in CUDA_LAUNCH_BLOCKING=1 CUDA_DEVICE_MAX_CONNECTIONS=1 NCCL_LAUNCH_ORDER_IMPLICIT=1 NCCL_COMM_BLOCKING=0 \
+    NCCL_MIN_CTAS=8 NCCL_MAX_CTAS=16 NCCL_MIN_NCHANNELS=8 NCCL_MIN_P2P_NCHANNELS=8; do
+    said=$(with_setting $setting)
+    if [ "$said" = "6 6 1" ]; then pass; else fault "$setting: $said: $(cat "$tmp"/err.* | head -n 1)"; fi
+done
+said=$(with_setting CUDA_LAUNCH_BLOCKING=1 CUDA_LAUNCH_BLOCKING=1)        # where it was not refused, they waited for good
+if [ "$said" = "6 6 1" ]; then pass; else fault "both launch and wait: $said"; fi
+said=$(with_setting NCCL_GRAPH_MIXING_SUPPORT=1 DPGEN_GRAPH=1)
+if [ "$said" = "6 6 1" ]; then pass; else fault "graphs beside other calls: $said"; fi
+said=$(with_setting NCCL_MAX_CTAS=2 NCCL_BUFFSIZE=1048576)
+if [ "$said" = "0 0 0" ] && [ "$(sed -n 's/^sha256 //p' "$tmp/out.0")" = "$want" ]; then pass
+else fault "settings that change neither: $said"; fi
+
+# A plan leaves room for communicators, 40 MiB for each of two directions: with so little memory that something has to be made
+# again, a job has all it needs.  Where another program has taken some, numbers say so; where no plan leaves any, status 4.
+small="$models/tiny-gpt.yaml --set train.batch.global=8 --set train.steps=2 --stages 2 --cuts 17 --schedule gpipe"
+memory=$((82 * 1024 + 600))
+wanted=$(build/interp --data "$data" ${small%% --stages*} 2>"$tmp/interp.log" | sed -n 's/^sha256 //p')
+rm -rf "$tmp/job"
+said=$(generate "$tmp/job" $small --recompute auto --set plan.transport=nccl --devices "$tmp/gpus" \
+    --set devices.0.memory=${memory}KiB && compile "$tmp/job")
+[ -z "$said" ] || fault "little memory: $said"
+said=$(DOUBLE_MEMORY=$((memory * 1024 + 1)) ranks 2 1)
+if [ ${#wanted} = 64 ] && [ "$said" = "$wanted" ]; then pass; else fault "little memory: $said, not $wanted"; fi
+less=$((memory * 1024 - 400000))
+said=$(DOUBLE_MEMORY=$less ranks 2 1)
+case $said in
+    *"opening a communicator: unhandled cuda error; "[0-9]*" of $less bytes of its GPU are free, and NCCL takes"*) pass ;;
+    *) fault "too little memory for communicators: $said" ;;
+esac
+refuse "no memory for communicators" 4 "messages of stage 1 take 80.00 MiB of its device beside that (transport nccl)" \
+    ./dpgen plan $small --estimate --set plan.transport=nccl --devices "$tmp/gpus" --set devices.0.memory=60MiB
+if grep -q "tried and fits: --limit 8[0-9]*KiB" "$tmp/said"; then pass; else fault "no limit: $(tail -n 1 "$tmp/said")"; fi
+
 # More stages than the GPU of stage 0 has queues for two directions each: norms and factors of clipping go over sockets.
 model="$models/tiny-gpt.yaml --set train.batch.global=4 --set train.batch.micro=1 --set train.steps=2"
 want=$(build/interp --data "$data" $model 2>"$tmp/interp.log" | sed -n 's/^sha256 //p')

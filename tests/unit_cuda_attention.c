@@ -345,10 +345,15 @@ static void ends(void (*run)(const Case *), const Case *c, int want, const char 
     check(n > 0 && WIFEXITED(status) && WEXITSTATUS(status) == want && strstr(text, first) && strstr(text, then), text, status);
 }
 
+/* A workspace that the library does not fit into: our own kernels do the call. */
 static void too_little(const Case *c)
 {
     device.workspace_bytes = 255;
+    lay_out(c);
     prepare(c);
+    forward(c, NULL, NULL, 0);
+    if (own.calls == 0 || own.y != y || queued)
+        _exit(9);
 }
 
 static void not_opened(const Case *c)
@@ -361,7 +366,8 @@ static void not_opened(const Case *c)
 static void refused(void)
 {
     const Case c = { 2, 2, 2, 8, 8, 8, 0, 0 };
-    ends(too_little, &c, 6, "attention_forward: 2 x 2 heads of 8", "more memory than is planned");
+    own.calls = queued = 0;
+    ends(too_little, &c, 0, "attention_forward: 2 x 2 heads of 8", "wants 256 bytes of workspace, and 255 are planned");
     ends(not_opened, &c, 1, "not what dpgen wrote", "opened");
 }
 #endif

@@ -5,6 +5,7 @@
 #include "emit.h"
 #include "key.h"
 #include "cost/prof.h"
+#include "list/transport.h"
 #include "list/version.h"
 #include <inttypes.h>
 #include <string.h>
@@ -329,6 +330,16 @@ static int loss_way(const Plan *p, int device)
     return plan_holds(p, device, last) ? plan_row_of(p, device, last) % plan_ways(p) : 0;
 }
 
+static Bytes largest_load(const DevicePlan *d)
+{
+    Bytes most = 0;
+    for (int i = 0; i < d->list.n + d->eval.n; i++) {
+        const Action *k = i < d->list.n ? &d->list.at[i] : &d->eval.at[i - d->list.n];
+        most = k->kind == K_LOAD && k->bytes > most ? k->bytes : most;
+    }
+    return most;
+}
+
 static void print_stages(const Launch *w, const int *states)
 {
     const Plan *p = w->p;
@@ -340,6 +351,8 @@ static void print_stages(const Launch *w, const int *states)
         print_place(w->f, offset_of(w, d, p->g->vals, 0));
         if (workspace)
             fprintf(w->f, ", .workspace = %" PRId64 ", .workspace_bytes = %" PRId64, behind, workspace);
+        if (workspace && largest_load(x) > 0)
+            fprintf(w->f, ",\n     .load = %" PRId64, largest_load(x));
         if (loss_way(p, d) > 0)
             fprintf(w->f, ", .way = %d", loss_way(p, d));
         fprintf(w->f, ", .threads = %d,%s\n     .actions = %d, .eval_actions = %d,\n", p->m->devices.at[d].threads,
@@ -355,49 +368,21 @@ static void print_stages(const Launch *w, const int *states)
     fprintf(w->f, "};\n");
 }
 
-static bool is_talk(const Plan *p, const Action *k)
-{
-    StateKind kind = k->state >= 0 ? p->g->state.at[k->state].kind : S_PARAM;
-    return kind == S_NORM || kind == S_CLIP;
-}
-
-/* By pair, whether its messages are all of a few bytes, for transports that have other ways for those. */
-static bool print_talk(const Launch *w, const int *seen, const Ints *pairs)
-{
-    bool any = false;
-    for (int i = 0; i < pairs->n; i++)
-        any |= seen[pairs->at[i]] == 1;
-    if (!any || !transport_of(w->p->m)->gpus)
-        return false;
-    fprintf(w->f, "static const char talk[] = {");
-    for (int i = 0; i < pairs->n; i++)
-        fprintf(w->f, "%s%d", i ? ", " : "", seen[pairs->at[i]] == 1);
-    fprintf(w->f, "};\n");
-    return true;
-}
-
-/* Ordered pairs of stages that exchange messages, each once: from, to. */
+/* Ordered pairs of stages that exchange messages; of each whether they are all of a few bytes, for transports that have other
+ * ways for those. */
 static int print_pairs(const Launch *w, bool *talk)
 {
-    const Plan *p = w->p;
-    Ints pairs = {0};           /* seen: 1 talk, 3 other messages too */
-    int n = 0, *seen = alloc(sizeof(int) * (size_t)(p->devices * p->devices));
-    fprintf(w->f, "\nstatic const int pair[] = {");
-    for (int d = 0; d < p->devices; d++)
-        for (int i = 0; i < p->dev.at[d].list.n + p->dev.at[d].eval.n; i++) {
-            bool eval = i >= p->dev.at[d].list.n;
-            const Action *k = eval ? &p->dev.at[d].eval.at[i - p->dev.at[d].list.n] : &p->dev.at[d].list.at[i];
-            int at = d * p->devices + k->peer;
-            if (k->kind == K_SEND && !seen[at]) {
-                fprintf(w->f, "%s%d,%d", n++ ? ", " : "", d, k->peer);
-                *PUSH(&pairs) = at;
-            }
-            if (k->kind == K_SEND)
-                seen[at] |= is_talk(p, k) ? 1 : 3;
-        }
-    fprintf(w->f, "%s};\n", n ? "" : "0");
-    *talk = print_talk(w, seen, &pairs);
-    return n;
+    const Pairs pairs = transport_pairs(w->p);
+    fprintf(w->f, "\nstatic const int pair[] = {%s", pairs.n ? "" : "0");
+    for (int i = 0; i < pairs.n; i++)
+        fprintf(w->f, "%s%d,%d", i ? ", " : "", pairs.at[i].from, pairs.at[i].to);
+    fprintf(w->f, "};\n");
+    *talk = false;
+    for (int i = 0; i < pairs.n; i++)
+        *talk |= pairs.at[i].talk && transport_of(w->p->m)->gpus;
+    for (int i = 0; i < pairs.n && *talk; i++)
+        fprintf(w->f, "%s%d%s", i ? ", " : "static const char talk[] = {", pairs.at[i].talk, i == pairs.n - 1 ? "};\n" : "");
+    return pairs.n;
 }
 
 static int64_t tokens(const Plan *p)

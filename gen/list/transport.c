@@ -290,3 +290,48 @@ void desk_wait_sends(Desk *d, int times, bool states)
             i++;
     }
 }
+
+/* ---- pairs ------------------------------------------------------------------------------------------------------- */
+
+static bool is_talk(const Plan *p, const Action *k)
+{
+    StateKind kind = k->state >= 0 ? p->g->state.at[k->state].kind : S_PARAM;
+    return kind == S_NORM || kind == S_CLIP;
+}
+
+static void see(const Plan *p, Pairs *all, int *of, int device, const Actions *list)
+{
+    for (int i = 0; i < list->n; i++) {
+        const Action *k = &list->at[i];
+        if (k->kind != K_SEND)
+            continue;
+        if (!of[k->peer]) {
+            *PUSH(all) = (Pair){device, k->peer, true};
+            of[k->peer] = all->n;
+        }
+        all->at[of[k->peer] - 1].talk &= is_talk(p, k);
+    }
+}
+
+Pairs transport_pairs(const Plan *p)
+{
+    Pairs all = {0};
+    for (int d = 0; d < p->devices; d++) {
+        int *of = alloc(sizeof *of * (size_t)p->devices);
+        see(p, &all, of, d, &p->dev.at[d].list);
+        see(p, &all, of, d, &p->dev.at[d].eval);
+    }
+    return all;
+}
+
+Bytes transport_limit(const Plan *p, int device)
+{
+    Bytes limit = p->m->devices.at[device].memory, pair = transport_of(p->m)->pair;
+    if (!pair)
+        return limit;
+    const Pairs all = transport_pairs(p);
+    for (int i = 0; i < all.n; i++)
+        if (!all.at[i].talk && (all.at[i].from == device || all.at[i].to == device))
+            limit -= pair;
+    return limit;
+}

@@ -15,6 +15,7 @@
  */
 #include "mem.h"
 #include "budgets.h"
+#include "list/transport.h"
 #include "list/version.h"
 #include <stdlib.h>
 #include <string.h>
@@ -483,7 +484,7 @@ int mem(Plan *p)
     int over = 0;
     for (int d = 0; d < p->devices; d++) {
         mem_device(p, d);
-        p->dev.at[d].limit = p->m->devices.at[d].memory;
+        p->dev.at[d].limit = transport_limit(p, d);
         if (p->dev.at[d].arena > p->dev.at[d].limit && !over) {
             over = 1;
             p->lack.device = d;

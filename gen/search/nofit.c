@@ -163,6 +163,12 @@ static void print_alive(const Plan *p, int device, int tick)
     fputc('\n', stderr);
 }
 
+/* What the transport takes of a device. */
+static Bytes beside(const Plan *p, int device)
+{
+    return p->m->devices.at[device].memory - p->dev.at[device].limit;
+}
+
 static void print_failed(const Plan *p)
 {
     int d = worst_device(p);
@@ -174,6 +180,9 @@ static void print_failed(const Plan *p)
     else                        /* this very plan fits when all is dropped; what was asked for does not */
         fprintf(stderr, " with everything dropped\n");
     print_alive(p, d, x->peak);
+    if (beside(p, d) > 0)
+        fprintf(stderr, "  messages of stage %d take %s of its device beside that (transport %s)\n", d, size_text(beside(p, d)),
+                p->m->plan.transport);
     if (p->devices == 1)
         return;
     fprintf(stderr, "  the stages need");
@@ -629,6 +638,7 @@ void nofit(const Options *options, const Plan *last)
     if (p) {
         print_failed(p);
         need = p->dev.at[worst_device(p)].arena > need ? p->dev.at[worst_device(p)].arena : need;
+        need += beside(p, worst_device(p));
     } else {
         fprintf(stderr, "  stage %d needs at least %s\n", failed->lack.device, size_text(need));
     }

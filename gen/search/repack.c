@@ -33,7 +33,7 @@ static Bytes excess(const Plan *p, int stage)
 {
     Bytes most = INT64_MIN;
     for (int d = 0; d < p->devices; d++) {
-        Bytes over = p->dev.at[d].arena - p->m->devices.at[d].memory;
+        Bytes over = p->dev.at[d].arena - p->dev.at[d].limit;
         if (plan_stage(p, d) == stage)
             most = over > most ? over : most;
     }

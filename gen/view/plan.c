@@ -23,13 +23,15 @@ void view_one(FILE *f, const Plan *p, int device)
 {
     const DevicePlan *d = &p->dev.at[device];
     StageSum s = view_stage(p, device);
+    Bytes beside = p->m->devices.at[device].memory - d->limit;
     const char *rank = d->place && transport_of(p->m)->ranks ? strf(", rank %d", emit_rank(p, device)) : "";
     fprintf(f, "stage %d  %s (%s%s), %s, %d in flight\n", device, covers_text(p, device),
             p->m->devices.at[device].name, rank, count_text(s.ops, "operator"), s.flight);
     fprintf(f, "  time    forward %.3f ms, backward %.3f ms, recompute %.3f ms a micro-batch; idle %.1f %% of the step\n",
             ms(s.forward), ms(s.backward), ms(s.again), p->step ? 100.0 * (double)s.idle / (double)p->step : 0.0);
-    fprintf(f, "  memory  arena %s of %s, slack %s, lower bound %s (+%.1f %%)\n", size_text(d->arena), size_text(d->limit),
-            size_text(d->limit - d->arena), size_text(d->bound), 100.0 * (double)(d->arena - d->bound) / (double)d->bound);
+    fprintf(f, "  memory  arena %s of %s, slack %s, lower bound %s (+%.1f %%)%s\n", size_text(d->arena), size_text(d->limit),
+            size_text(d->limit - d->arena), size_text(d->bound), 100.0 * (double)(d->arena - d->bound) / (double)d->bound,
+            beside > 0 ? strf(", %s beside it for messages", size_text(beside)) : "");
     fprintf(f, "  packing %s\n  at peak", mem_proof(d));
     const char *comma = "";
     for (int k = 0; k < H_KINDS; k++)

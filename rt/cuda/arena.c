@@ -6,9 +6,10 @@
  * own arena.  The streams, the events of every request and the pinned memory below are made at the same time; nothing is made
  * later.
  *
- * In a step the host sends little: step values, ids, counts.  They go through a ring of pinned rooms.  Each room has an event
- * that says when it may be written again.  The host can therefore run ahead of the GPU and overwrites nothing that is still
- * to be read.  Step values come back once a step; there the host waits for all of the stage's computation.
+ * In a step the host sends step values, counts and data.  They go through rings of pinned rooms: small ones, and large ones
+ * where the stage loads data.  Each room has an event that says when it may be written again.  The host can therefore run ahead
+ * of the GPU and overwrites nothing that is still to be read.  Step values come back once a step; there the host waits for all
+ * of the stage's computation.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -137,22 +138,22 @@ static cudaError_t open_peers(const Worker *w, const Device *d)
     return e;
 }
 
-static size_t largest_load(const Job *job)
+static cudaError_t open_ring(Ring *r, size_t bytes)
 {
-    size_t most = sizeof(Values);
-    for (int i = 0; i < job->inputs; i++) {
-        size_t n = (size_t)(job->input[i].per * job->batch) * sizeof(float);
-        most = n > most ? n : most;
-    }
-    return most;
+    size_t n = ROOM_BYTES / bytes;
+    r->bytes = bytes;
+    r->n = n < 2 ? 2 : n < ROOMS ? (int)n : ROOMS;
+    cudaError_t e = open_events(r->taken, r->n);
+    for (int i = 0; i < r->n && e == cudaSuccess; i++)
+        e = cudaHostAlloc((void **)&r->room[i], bytes, cudaHostAllocDefault);
+    return e;
 }
 
-static cudaError_t open_rooms(Device *d, const Job *job)
+static cudaError_t open_rooms(Device *d, size_t load)
 {
-    cudaError_t e = open_events(d->taken, ROOMS);
-    d->room_bytes = largest_load(job);
-    for (int i = 0; i < ROOMS && e == cudaSuccess; i++)
-        e = cudaHostAlloc((void **)&d->room[i], d->room_bytes, cudaHostAllocDefault);
+    cudaError_t e = open_ring(&d->values, sizeof(Values));
+    if (e == cudaSuccess && load > sizeof(Values))
+        e = open_ring(&d->loads, load);
     for (int i = 0; i < d->mirrors && e == cudaSuccess; i++)
         e = cudaHostAlloc((void **)&d->mirror[i], sizeof(Values), cudaHostAllocDefault);
     return e == cudaSuccess ? cudaHostAlloc((void **)&d->bounce, ARENA_PIECE, cudaHostAllocDefault) : e;
@@ -225,7 +226,7 @@ int arena_open(Worker *w)
     if (e == cudaSuccess)
         e = open_events(d->arrived, MAX_REQUESTS);
     if (e == cudaSuccess)
-        e = open_rooms(d, w->run->job);
+        e = open_rooms(d, w->info->load);
     return e == cudaSuccess ? open_arena(w, d) : unprepared(w, d, e);
 }
 
@@ -296,15 +297,17 @@ void *arena_shared(size_t n)
 void *arena_room(Stage *st, void *at, size_t n)
 {
     Device *d = device_of(st);
+    Ring *r = n <= d->values.bytes ? &d->values : &d->loads;
     (void)at;
-    if (n > d->room_bytes)
+    if (n > r->bytes)
         quit(st->link, STATUS_RUN, "stage %d sends %zu bytes to its arena, and no input is as large; this folder is not what "
              "dpgen wrote", st->index, n);
     if (d->mode != PLAIN)
         return d->at_hand = record_room(st, n);
-    d->next_room = (d->next_room + 1) % ROOMS;
-    device_check(st, cudaEventSynchronize(d->taken[d->next_room]), "waiting for data to be taken");
-    return d->at_hand = d->room[d->next_room];
+    r->next = (r->next + 1) % r->n;
+    device_check(st, cudaEventSynchronize(r->taken[r->next]), "waiting for data to be taken");
+    d->ring = r;
+    return d->at_hand = r->room[r->next];
 }
 
 void arena_post(Stage *st, void *at, const void *from, size_t n)
@@ -316,7 +319,7 @@ void arena_post(Stage *st, void *at, const void *from, size_t n)
         return;
     device_check(st, cudaMemcpyAsync(at, from, n, cudaMemcpyHostToDevice, stream_of(st)), "sending data");
     if (d->mode == PLAIN)
-        device_check(st, cudaEventRecord(d->taken[d->next_room], stream_of(st)), "sending data");
+        device_check(st, cudaEventRecord(d->ring->taken[d->ring->next], stream_of(st)), "sending data");
 }
 
 Values *arena_values(Stage *st, Values *vals)

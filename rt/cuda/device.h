@@ -16,7 +16,7 @@
 #include "../rt.h"
 #include <string.h>
 
-enum { ROOMS = 16, GATHERED = 3968 };
+enum { ROOMS = 16, ROOM_BYTES = 32 << 20, GATHERED = 3968 };
 enum { QUEUES = 32, OTHERS = 3 };       /* of a GPU, at most; streams that are no pair's */
 /* PLAIN: what is queued runs.  RECORDS: it becomes nodes of a graph.  REPLAYS: the graph is filled with a step's data. */
 enum { PLAIN, RECORDS, REPLAYS };
@@ -30,6 +30,14 @@ typedef struct Dry { void (*run)(Stage *st, void *of); void *of; struct Dry *nex
  * comes behind it. */
 typedef void (*Together)(Stage *st, const void *row, int n);
 typedef struct { Together launch; int n; long row[GATHERED / sizeof(long)]; } Gathered;
+
+/* Rooms of pinned memory on its way to the arena, taken in turn: as many as ROOM_BYTES hold, from two to ROOMS. */
+typedef struct {
+    size_t bytes;                   /* of a room */
+    int n, next;
+    unsigned char *room[ROOMS];
+    cudaEvent_t taken[ROOMS];       /* the GPU has read it */
+} Ring;
 
 typedef struct Device {
     int number, numbers;            /* of the GPU, of how many, as the CUDA runtime counts */
@@ -48,11 +56,9 @@ typedef struct Device {
     /* message.c: by request */
     cudaEvent_t ready[MAX_REQUESTS], arrived[MAX_REQUESTS], *left;  /* left[gpu of the receiver * MAX_REQUESTS + request] */
     int left_by[MAX_REQUESTS];      /* that gpu; -1: this stage receives */
-    /* arena.c: pinned memory on its way to the arena, and copies of step values */
-    unsigned char *room[ROOMS], *at_hand;       /* at_hand: the last room that was given out */
-    cudaEvent_t taken[ROOMS];
-    size_t room_bytes;
-    int next_room;
+    /* arena.c: what goes to the arena, and copies of step values */
+    Ring values, loads, *ring;      /* data inputs, where the stage loads one; ring: of the last room that was given out */
+    unsigned char *at_hand;         /* that room */
     Values **mirror, **mirrored;    /* [mirrors]: on the host; in the arena */
     int mirrors;
     unsigned char *bounce;          /* ARENA_PIECE bytes */

@@ -11,8 +11,8 @@
  *
  * A receive that waits for its peer is a kernel that spins.  Streams that share one of the GPU's queues run in the order in
  * which they were given work.  A kernel that is loaded by its first launch may wait for all that run.  Either could hold back
- * a send that the peer waits for.  So there are as many queues as the driver allows, one for each stream; the environment may
- * say otherwise.  And whatever a step launches is loaded before (arena_warm).
+ * a send that the peer waits for.  So there are as many queues as the driver allows, one for each stream, and whatever a step
+ * launches is loaded before (arena_warm).  Settings of the environment that would change this are refused.
  *
  * A pair that has only partial norms or factors of clipping to exchange uses a socket instead, and its hosts wait: stage 0 has
  * two such pairs with every other stage.
@@ -30,6 +30,7 @@
  * and so does this file.  The names of the GPUs tell whether two ranks share one: a launcher may show each process one GPU, or
  * all of them.  Not run yet with more than one GPU (docs/cuda.md).
  */
+#include <limits.h>
 #include <nccl.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -59,8 +60,14 @@ struct Link {
     Awaited awaited[MAX_REQUESTS];
 };
 
+/* A call of CUDA that fails in the library is one for memory. */
 static int failed(const char *what, ncclResult_t e)
 {
+    size_t left = 0, total = 0;
+    if (e == ncclUnhandledCudaError && cudaMemGetInfo(&left, &total) == cudaSuccess)
+        return complain(STATUS_RUN, "%s: %s; %zu of %zu bytes of its GPU are free, and NCCL takes about 40 MiB for each "
+                        "direction of messages: end what else runs there, or plan with more devices.reserve", what,
+                        ncclGetErrorString(e), left, total);
     return complain(STATUS_RUN, "%s: %s; NCCL_DEBUG=WARN says more", what, ncclGetErrorString(e));
 }
 
@@ -68,6 +75,53 @@ static void check(const Stage *st, ncclResult_t e, const char *what)
 {
     if (e != ncclSuccess)
         quit(st->link, STATUS_RUN, "stage %d: %s: %s; NCCL_DEBUG=WARN says more", st->index, what, ncclGetErrorString(e));
+}
+
+/* Settings from outside.  Beyond `least` .. `most`, stages wait for each other for good, or may.  usual: said where nobody says
+ * anything, so that NCCL's files of settings change nothing. */
+#define FEW_BLOCKS "1", 1, CHANNELS, "with which a receive that waits keeps more of the GPU from products"
+static const struct { const char *name, *usual; long least, most; const char *why; } settings[] = {
+    {"CUDA_LAUNCH_BLOCKING", NULL, 0, 0, "with which a receive keeps the host, and two that receive first never send"},
+    {"CUDA_DEVICE_MAX_CONNECTIONS", "32", QUEUES, LONG_MAX, "with which a send may wait behind a receive"},
+    {"NCCL_LAUNCH_ORDER_IMPLICIT", "0", 0, 0, "with which a send waits behind a receive of another stage"},
+    {"NCCL_COMM_BLOCKING", "1", 1, 1, "with which communicators are not open when the call returns"},
+    {"NCCL_MIN_CTAS", FEW_BLOCKS},
+    {"NCCL_MAX_CTAS", FEW_BLOCKS},
+    {"NCCL_MIN_NCHANNELS", FEW_BLOCKS},
+    {"NCCL_MIN_P2P_NCHANNELS", FEW_BLOCKS},
+    {"NCCL_GRAPH_MIXING_SUPPORT", "0", 0, 0, "with which graphs of several communicators can wait for each other"},
+};
+
+/* The number of the first that does not go here, from 1; 0: none. */
+static int setting_refused(void)
+{
+    int n = (int)(sizeof settings / sizeof *settings) - !record_wanted();       /* the last is about graphs */
+    for (int i = 0; i < n; i++) {
+        const char *value = getenv(settings[i].name);
+        long is = value ? strtol(value, NULL, 0) : 0;
+        if (!value || !*value) {
+            if (settings[i].usual)
+                setenv(settings[i].name, settings[i].usual, 1);
+        } else if (is < settings[i].least || is > settings[i].most) {
+            return i + 1;
+        }
+    }
+    return 0;
+}
+
+/* The same answer everywhere; the first stage with such a setting says why. */
+static int share_settings(Link *l)
+{
+    int mine = setting_refused(), first = 0, *all = calloc((size_t)l->stages, sizeof *all);
+    if (!all || !meeting_share(l->meeting, &mine, all, sizeof mine))
+        return complain(STATUS_RUN, "a stage has ended while settings were compared");
+    while (first < l->stages && !all[first])
+        first++;
+    free(all);
+    if (first == l->stage)
+        complain(STATUS_MACHINE, "stage %d has %s=%s, %s; unset it", first, settings[mine - 1].name,
+                 getenv(settings[mine - 1].name), settings[mine - 1].why);
+    return first < l->stages ? STATUS_MACHINE : DONE;
 }
 
 /* The stage whose device has this rank. */
@@ -92,9 +146,6 @@ Link *link_open(int stages, const int *of, int *argc, char ***argv, int *status)
     Ranks r = meeting_ranks();
     Link *l = calloc(1, sizeof *l);
     (void)argc, (void)argv;
-    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);         /* before anything wakes the driver */
-    if (record_wanted())
-        setenv("NCCL_GRAPH_MIXING_SUPPORT", "0", 0);        /* an evaluation begins when the step's graph has ended */
     *status = l ? refuse(&r, stages) : complain(STATUS_RUN, "no memory for the transport");
     if (*status == DONE) {
         l->stages = stages;
@@ -102,6 +153,8 @@ Link *link_open(int stages, const int *of, int *argc, char ***argv, int *status)
         l->stage = stage_of(r.rank, stages, of);
         l->meeting = meeting_open(l->stage, stages, status);
     }
+    if (*status == DONE)
+        *status = share_settings(l);        /* before anything wakes the driver */
     if (*status == DONE)
         return l;
     free(l);

@@ -58,6 +58,8 @@ typedef struct {
     uint32_t scheme, tile, stages, swizzle, custom;
     uint16_t inner, cluster;
 } Algorithm;
+/* The library makes one for each: a product that adds to what is there, or has an epilogue, is other code. */
+typedef struct { Algorithm of; int32_t transa, transb, epilogue, adds; } Kernel;
 
 /* The library's own structures are opaque and large enough. */
 static Desc *desc_of(cublasLtMatmulDesc_t d) { return (Desc *)(void *)d; }
@@ -483,7 +485,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
         return CUBLAS_STATUS_NOT_SUPPORTED;
     Work w = { *desc_of(desc), *layout_of(la), *layout_of(lb), *layout_of(lc), *layout_of(ld), a, b, c, d, workspace,
                workspace_of(x), *(const float *)alpha, *(const float *)beta, 1 };
-    double_load("cublasLtMatmul", x, sizeof *x);
+    const Kernel kernel = { *x, w.desc.transa, w.desc.transb, (int)w.desc.epilogue, w.beta != 0 };
+    double_load("cublasLtMatmul", &kernel, sizeof kernel);
     double_enqueue(stream, x->id == LIKED ? "cublasLtMatmul" : "cublasLt", product, &w, sizeof w);
     return CUBLAS_STATUS_SUCCESS;
 }

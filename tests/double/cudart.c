@@ -15,10 +15,11 @@
  *   DOUBLE_MEMORY=N    bytes of each          DOUBLE_OPEN=1     its memory is never closed to the host: faster
  *   DOUBLE_DROP=S:I    wait I of stream S is left out: a test of the test
  *   DOUBLE_PATIENCE=N  microseconds without a call before anything runs, a hundred times at most; 0 by default
+ *   CUDA_LAUNCH_BLOCKING=1   a kernel keeps the host until it has ended, a message too
  *   DOUBLE_FAULT=NAME  work of this name in a step fails, and with it whoever waits for a stream afterwards
- *   DOUBLE_REPORT=1    on standard error at the end: GPUs that were chosen, allocations, how many copies between GPUs
- *                      go which way, and each wait as S:I, with `implied` if the other waits order its stream as much
- *                      (vector clocks: F. Mattern, Virtual time and global states of distributed systems, 1989)
+ *   DOUBLE_REPORT=1    on standard error at the end: GPUs that were chosen, allocations, pinned bytes, how many copies
+ *                      between GPUs go which way, and each wait as S:I, with `implied` if the other waits order its stream
+ *                      as much (vector clocks: F. Mattern, Virtual time and global states of distributed systems, 1989)
  *
  * A thread that has chosen no GPU ends the program with its first call that would reach one.
  *
@@ -42,6 +43,7 @@ struct CUstream_st *queue_streams;
 static Block block[MOST_BLOCKS];
 static int blocks, stream_count;
 static size_t used[MOST_DEVICES], most[MOST_DEVICES];
+static _Atomic size_t pinned;   /* bytes of the host's, ever */
 static long between[2];         /* copies from one GPU to another: through the host, direct */
 static uint64_t state, pushes;
 static Waited *waited[MOST_WAITS];
@@ -117,6 +119,8 @@ static void report(void)
     for (int i = 0; getenv("DOUBLE_REPORT") && i < blocks; i++)
         fprintf(stderr, "double: allocation %d: %zu bytes on GPU %d\n", i, block[i].n, block[i].device);
     if (getenv("DOUBLE_REPORT"))
+        fprintf(stderr, "double: pinned: %zu bytes\n", pinned);
+    if (getenv("DOUBLE_REPORT"))
         fprintf(stderr, "double: between GPUs: %ld direct, %ld through the host\n", between[1], between[0]);
     if (getenv("DOUBLE_REPORT"))
         capture_report();
@@ -186,6 +190,7 @@ cudaError_t cudaHostAlloc(void **to, size_t n, unsigned flags)
     if (capture_allows() != cudaSuccess)
         return cudaErrorStreamCaptureUnsupported;
     *to = malloc(n ? n : 1);
+    pinned += n;
     if (*to)
         memset(*to, CANARY, n);
     return *to ? cudaSuccess : cudaErrorMemoryAllocation;
@@ -457,11 +462,19 @@ cudaError_t queue_push(cudaStream_t s, Task t)
     return e;
 }
 
+/* A kernel, which with CUDA_LAUNCH_BLOCKING=1 keeps the host until it has ended. */
+static void launch(cudaStream_t s, Task t, const void *args)
+{
+    t.args = malloc(t.bytes ? t.bytes : 1);
+    memcpy(t.args, args, t.bytes);
+    queue_push(s, t);
+    if (double_setting("CUDA_LAUNCH_BLOCKING", 0) && !double_captures(s))
+        cudaStreamSynchronize(s);
+}
+
 void double_enqueue(cudaStream_t stream, const char *name, void (*run)(void *), const void *args, size_t bytes)
 {
-    void *copy = malloc(bytes ? bytes : 1);
-    memcpy(copy, args, bytes);
-    queue_push(stream, (Task){.kind = WORK, .name = name, .run = run, .args = copy, .bytes = bytes});
+    launch(stream, (Task){.kind = WORK, .name = name, .run = run, .bytes = bytes}, args);
 }
 
 static bool never(const void *of)
@@ -498,9 +511,7 @@ void double_go_on(void)
 
 void double_poll(cudaStream_t stream, const char *name, bool (*step)(void *), const void *args, size_t bytes)
 {
-    void *copy = malloc(bytes);
-    memcpy(copy, args, bytes);
-    queue_push(stream, (Task){.kind = POLL, .name = name, .step = step, .args = copy, .bytes = bytes});
+    launch(stream, (Task){.kind = POLL, .name = name, .step = step, .bytes = bytes}, args);
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *to, unsigned flags)

@@ -25,6 +25,7 @@
 #include <unistd.h>
 #include "double.h"
 
+enum { PAIR = 40 << 20 };       /* of the GPU's memory, for a communicator of two and 4 channels */
 struct ncclComm { int file, rank; long messages; bool captured; _Atomic bool broken; char path[NCCL_UNIQUE_ID_BYTES]; };
 
 typedef struct { int file; bool sending; unsigned char *at; size_t n, done, head; size_t said; } Moving;
@@ -50,6 +51,10 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *to, int ranks, ncclUniqueId id, 
         pause();
     if (how && !strcmp(how, "fails"))
         return ncclSystemError;
+    size_t left, total;
+    if (cudaMemGetInfo(&left, &total) != cudaSuccess || left < PAIR)
+        return ncclUnhandledCudaError;
+    double_take(PAIR);
     struct ncclComm *c = calloc(1, sizeof *c);
     c->file = -1;
     c->rank = rank;
@@ -76,7 +81,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t c)
 const char *ncclGetErrorString(ncclResult_t e)
 {
     return e == ncclSuccess ? "no error" : e == ncclInvalidArgument ? "invalid argument" : e == ncclRemoteError
-           ? "remote error" : "system error";
+           ? "remote error" : e == ncclUnhandledCudaError ? "unhandled cuda error" : "system error";
 }
 
 /* As much as goes now.  The head is the length. */

@@ -7,7 +7,9 @@
  *
  * cuDNN does those in bf16 without bias, mask and dropout, with heads that are a multiple of 8 and at most 128 wide, backward
  * if all three gradients are wanted.  gen/cost/prepared.c has the same rule: a plan opens a handle for these calls and no
- * others. Packed operands are the same with longer rows.
+ * others.  Where the library then wants more memory than is planned, attention_graph.c says so.
+ *
+ * Packed operands are the same with longer rows.
  */
 #include "attention.h"
 #include "attention_own.h"
@@ -71,17 +73,15 @@ typedef struct {
     int64_t site;
 } Call;
 
-static bool planned(const Call *c)
+/* The library's; NULL: the call is our own kernels'. */
+static const Prepared *planned(const Stage *st, int h, const Call *c)
 {
-    return attention_fits(&c->s) && !c->bias && !c->mask && c->drop == 0;
-}
-
-static void run(Stage *st, int h, void *const *address, void *workspace, const char *call)
-{
+    if (!attention_fits(&c->s) || c->bias || c->mask || c->drop != 0)
+        return NULL;
     const Prepared *p = st->handle[h];
     if (!p)
         device_check(st, cudaErrorNotReady, "attention that nothing has opened; this folder is not what dpgen wrote");
-    p->run(st, p, address, workspace, call);
+    return p->run ? p : NULL;
 }
 
 /* The library takes addresses of inputs without const; it reads them only. */
@@ -93,14 +93,15 @@ static void *input(const void *address)
 static void forward(Stage *st, int h, real *y, float *lse, const Call *c)
 {
     const Shape *s = &c->s;
-    if (!planned(c)) {
+    const Prepared *p = planned(st, h, c);
+    if (!p) {
         attention_own_forward(st, y, lse, c->q, c->k, c->v, s->qs, s->ks, c->bias, c->mask, c->vals, c->mb, s->batch, s->heads,
                               s->own, s->query, s->key, s->width, s->causal, c->scale, c->drop, c->site);
         return;
     }
     float scale = c->scale, hidden = -INFINITY;
     void *const address[] = { y, lse, input(c->q), input(c->k), input(c->v), &scale, &hidden };
-    run(st, h, address, device_of(st)->workspace, "attention forward");
+    p->run(st, p, address, device_of(st)->workspace, "attention forward");
 }
 
 /* Gradients, and what they are made of. */
@@ -114,7 +115,8 @@ typedef struct {
 static void backward(Stage *st, int h, const Back *r, const Call *c)
 {
     const Shape *s = &c->s;
-    if (!planned(c) || !r->dq || !r->dk || !r->dv) {
+    const Prepared *p = r->dq && r->dk && r->dv ? planned(st, h, c) : NULL;
+    if (!p) {
         attention_own_backward(st, r->dq, r->dk, r->dv, r->dbias, r->dy, r->y, c->q, c->k, c->v, s->qs, s->ks, c->bias, c->mask,
                                r->lse, r->tmp, c->vals, c->mb, s->batch, s->heads, s->own, s->query, s->key, s->width,
                                s->causal, c->scale, c->drop, c->site);
@@ -126,7 +128,7 @@ static void backward(Stage *st, int h, const Back *r, const Call *c)
     real *dv = shared ? dk + attention_each(s) / sizeof *dk : r->dv;
     void *const address[] = { r->dq, dk, dv, input(r->dy), input(r->y), input(c->q), input(c->k), input(c->v),
                               input(r->lse), r->tmp, &scale, &one, &hidden };
-    run(st, h, address, attention_workspace(s, r->tmp), "attention backward");
+    p->run(st, p, address, attention_workspace(s, r->tmp), "attention backward");
     if (shared)
         attention_own_group(st, r->dk, r->dv, dk, dv, s->batch * s->key * s->own, s->heads / s->own, s->width);
 }

@@ -26,7 +26,8 @@ size_t attention_each(const Shape *s);
 /* Where those bytes begin. */
 void *attention_workspace(const Shape *s, void *tmp);
 
-/* A handle, as attention_graph.c leaves it: nothing else that calls it is linked with cuDNN. */
+/* A handle, as attention_graph.c leaves it: nothing else that calls it is linked with cuDNN.  run NULL: the library wants more
+ * memory than is planned, and our own kernels do the call. */
 typedef struct Prepared Prepared;
 struct Prepared { void (*run)(Stage *st, const Prepared *p, void *const *address, void *workspace, const char *call); };
 #endif

@@ -132,17 +132,38 @@ static void run(Stage *st, const Prepared *p, void *const *address, void *worksp
     plan_run(st, &((const Planned *)p)->plan, address, workspace, call);
 }
 
+/* The call, its sizes, and the library. */
+static void name_call(const Shape *s, const char *call)
+{
+    size_t v = cudnnGetVersion();
+    fprintf(stderr, "%s: %ld x %ld heads of %ld, %ld queries, %ld keys: cuDNN %zu.%zu.%zu", call, s->batch, s->heads, s->width,
+            s->query, s->key, v / 10000, v / 100 % 100, v % 100);
+}
+
 /* The library compiles what it plans: where it has no plan for what another machine has one for, that may have failed. */
 static void refuse(const Shape *s, const char *call, const char *why)
 {
-    size_t v = cudnnGetVersion();
     char remedy[128] = "see that NVRTC of the toolkit is found (LD_LIBRARY_PATH), or generate with compute: f32";
-    if (v != CUDNN_VERSION)
+    if (cudnnGetVersion() != CUDNN_VERSION)
         snprintf(remedy, sizeof remedy, "this folder was compiled for cuDNN %d.%d.%d: install that", CUDNN_MAJOR, CUDNN_MINOR,
                  CUDNN_PATCHLEVEL);
-    fprintf(stderr, "%s: %ld x %ld heads of %ld, %ld queries, %ld keys: cuDNN %zu.%zu.%zu on this GPU: %s; %s\n", call,
-            s->batch, s->heads, s->width, s->query, s->key, v / 10000, v / 100 % 100, v % 100, why, remedy);
+    name_call(s, call);
+    fprintf(stderr, " on this GPU: %s; %s\n", why, remedy);
     exit(6);
+}
+
+/* What a plan may want is what the versions known to us want; it is a function of sizes, version and chip. */
+static bool fits(const Planned *p, const Stage *st, const char *call)
+{
+    const Shape *s = &p->s;
+    size_t most = p->back ? attention_scratch(s) - attention_front(s) - SHIFT : device_of(st)->workspace_bytes;
+    if ((size_t)p->plan.workspace <= most)
+        return true;
+    name_call(s, call);
+    fprintf(stderr, " wants %lld bytes of workspace, and %zu are planned; our own kernels do it, more slowly (this "
+            "folder was compiled for cuDNN %d.%d.%d)\n", (long long)p->plan.workspace, most, CUDNN_MAJOR, CUDNN_MINOR,
+            CUDNN_PATCHLEVEL);
+    return false;
 }
 
 /* Operands all in one place, results in another, scratch in a third: a step has as many tensors of each kind, and more. */
@@ -169,18 +190,17 @@ static void prepare(Stage *st, int h, Shape shape, const char *call, bool back)
     Planned *p = calloc(1, sizeof *p);
     if (!attention_fits(s) || !g || !p)
         refuse(s, call, g && p ? "these are not for it" : "no memory");
-    p->head.run = run;
     p->s = shape;
     p->back = back;
-    p->dry = (Dry){ run_dry, p, device_of(st)->dry };
-    device_of(st)->dry = &p->dry;
     st->handle[h] = p;
     g->handle = graph_handle(st);
-    size_t most = back ? attention_scratch(s) - attention_front(s) - SHIFT : device_of(st)->workspace_bytes;
     if (!(back ? attention_plan_backward : attention_plan_forward)(g, &p->plan, s))
         refuse(s, call, g->failed);
-    if ((size_t)p->plan.workspace > most)
-        refuse(s, call, "it wants more memory than is planned");
+    if (fits(p, st, call)) {
+        p->head.run = run;
+        p->dry = (Dry){ run_dry, p, device_of(st)->dry };
+        device_of(st)->dry = &p->dry;
+    }
     free(g);
 }
 

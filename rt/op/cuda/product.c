@@ -394,7 +394,8 @@ static size_t larger(size_t a, size_t b)
 }
 
 /* Both operands at the arena's begin, and the result behind them or, where only the workspace has room for it in a step, there
- * too: nobody reads it. */
+ * too: nobody reads it.  A product that adds to c is other code than one that stores it: a step's first micro-batch stores, and
+ * the second would load code. */
 static void run_dry(Stage *st, void *of)
 {
     Product *p = of;
@@ -411,5 +412,6 @@ static void run_dry(Stage *st, void *of)
     if (r->factors)
         set_units(p, st->arena, st->arena);
     if (p->missing == CUBLAS_STATUS_SUCCESS && larger(in, out) <= room)
-        multiply(st, p, to, st->arena, st->arena, bias, 0);
+        for (int acc = 0; acc <= r->wide; acc++)
+            multiply(st, p, to, st->arena, st->arena, bias, acc);
 }

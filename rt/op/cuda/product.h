@@ -28,7 +28,8 @@ enum { PARTS = 8 };             /* products that one handle may hold; gen/cost/p
 /* At open; allocates.  A product that this library or GPU cannot do ends the program with status 6 and the remedy;
  * one with an epilogue only when it is called, as a handle may be opened with and without. */
 void product_open(Stage *st, int h, int part, Recipe r);
-/* In a step: queues on stream_of(st).  bias: NULL unless the recipe has one.  acc: c += ; the product is summed first. */
+/* In a step: queues on stream_of(st).  bias: NULL unless the recipe has one.  acc: c += ; the product is summed first; only
+ * `wide` ones add, and code is loaded for no other before the first step. */
 void product_run(Stage *st, int h, int part, void *c, const void *a, const void *b, const void *bias, int acc);
 /* The same with EPILOGUE_GELU and the ones behind it; aux is [m n]. */
 void product_gelu(Stage *st, int h, int part, void *c, const void *a, const void *b, const void *bias, const void *aux);
