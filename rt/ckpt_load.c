@@ -13,12 +13,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include "ckpt.h"
 #include "data.h"
 #include "json.h"
 #include "safetensors.h"
 #include "sha256.h"
+#include "weights.h"
 
 enum { NAME = 512 };
 
@@ -430,11 +430,12 @@ static int weights_of_checkpoint(Run *run, const char *dir)
 /* A checkpoint of ours says so; whatever else it is, weights.c reads it. */
 int ckpt_weights(Run *run, const char *path)
 {
-    char index[CKPT_PATH + 16];
-    struct stat info;
-    if ((size_t)snprintf(index, sizeof index, "%s/index.json", path) < sizeof index && stat(index, &info) == 0)
+    const char *found[WEIGHTS_LISTS] = {NULL};
+    int status = weights_one_list(path, found);
+    if (status == DONE && found[0] && !strcmp(found[0], "index.json"))
         return weights_of_checkpoint(run, path);
-    int status = weights_read(run, path);
+    if (status == DONE)
+        status = weights_read(run, path);
     for (int k = 0; k < run->count && status == DONE; k++)
         spread(&run->worker[k]);
     return status;

@@ -40,6 +40,8 @@ typedef struct {                /* a parameter that files of published weights h
     long piece, pieces;         /* the tensor is one of so many parts of the parameter along its first axis; 0: all of it */
 } StoredInfo;
 
+typedef struct { const char *file, *name; } CopyInfo;  /* a tensor of such files that holds parameter `name` once more */
+
 /* Bytes of pictures: b becomes (b/255 - mean) / std of its channel, which is the last axis. */
 typedef struct { int channels; const float *mean, *std; } ByteInfo;
 
@@ -112,6 +114,7 @@ typedef struct {
     const StoredInfo *stored;   /* of published weights: weights.c; names ascend as the graph has them */
     int stored_n;
     const char *const *ignored; /* patterns of tensors that nobody wants; NULL ends, NULL: no such list */
+    const CopyInfo *copied;     /* file NULL ends; NULL: none */
     const char *prefix;         /* may stand before names, or be missing there; NULL: none */
     int published;              /* type of what is written */
     const char *ckpt_dir;

@@ -70,8 +70,13 @@ static void lay_out(Publish *x, int type)
 
 /* ---- before the first step --------------------------------------------------------------------------------------- */
 
+/* A folder whose tensors are listed elsewhere would hide what is written here from its readers. */
 static int probe(const Publish *x)
 {
+    const char *found[WEIGHTS_LISTS];
+    if (weights_lists(x->dir, found) && strcmp(found[0], "model.safetensors"))
+        return complain(STATUS_RUN, "--export %s: %s there lists the tensors of other files, and whoever reads the folder "
+                        "would take those; name another folder", x->dir, found[0]);
     bool made = mkdir(x->dir, 0777) == 0;
     int file = open(x->file, O_WRONLY | O_CREAT, 0666), why = errno;
     if (file >= 0) {
