@@ -85,11 +85,16 @@ typedef struct {
     const long *pace;           /* paced: ns that it computes; ns of its message, wire or latency, or copy */
 } StageInfo;
 
+typedef struct { const char *name, *value; } Setting;  /* of the model file: train.optimizer.lr, 0.01 */
+
 typedef struct {
     const char *program;        /* what the user calls it; NULL: train */
     const char *name, *kernels, *key;       /* model; portable or onednn; the numeric key */
     const char *model;          /* sha256 of parameters and forward calls: a checkpoint belongs to it */
     const char *plan;           /* sha256 of plan.json */
+    const char *version;        /* of dpgen; NULL: not said */
+    const char *moments;        /* the rule that gives the optimiser's states their meaning; NULL: there is none */
+    const Setting *setting;     /* of training; name NULL ends, NULL: none is said */
     const char *versions;       /* the rule by which steps read versions of the weights; NULL: every step the newest */
     int overlap, report;        /* fewest steps through the pieces, 0: no overlap; steps between two meetings of all stages */
     int stages;                 /* of all replicas: those of the first one come first */

@@ -43,7 +43,9 @@ static bool again(const Publish *x, int i)
 static void add_tensor(Publish *x, int i, const char *type, int64_t *end)
 {
     const Published *p = &x->part[i].p;
-    text_add(&x->header, ",\"%s\":{\"dtype\":\"%s\",\"shape\":[", p->in.file, type);
+    text_add(&x->header, ",");
+    text_json(&x->header, p->in.file);
+    text_add(&x->header, ":{\"dtype\":\"%s\",\"shape\":[", type);
     for (int d = 0; d < p->ndim; d++)
         text_add(&x->header, "%s%lld", d ? "," : "", (long long)p->dim[d]);
     x->part[i].at = *end;
@@ -104,7 +106,7 @@ int publish_open(Run *run)
         for (int k = 0; k < weights_pieces(run->job, run->parameter[i].state); k++) {
             Part *p = &x->part[x->parts++];
             *p = (Part){weights_place(run->job, run->parameter[i].state, k), &run->parameter[i], 0};
-            x->header.cap += strlen(p->p.in.file) + 256;
+            x->header.cap += 6 * strlen(p->p.in.file) + 256;
         }
     if (x->parts > 1)
         qsort(x->part, (size_t)x->parts, sizeof *x->part, by_file);

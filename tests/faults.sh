@@ -127,6 +127,12 @@ refuse "another model with other micro-batches" 5 "belongs to another model" \
     timeout 60 "$tmp/both/job" --quiet --data "$data" --checkpoint "$ck" --resume
 refuse "a checkpoint of other micro-batches" 5 "was written with micro 4, this job has 8" \
     timeout 60 "$tmp/more/job" --quiet --data "$data" --checkpoint "$ck" --resume
+build wide $model --stages 1 --set train.batch.micro=4 --set train.batch.global=16
+refuse "a checkpoint of larger micro-batches" 5 "was written with batch 2, this job has 4" \
+    timeout 60 "$tmp/wide/job" --quiet --data "$data" --checkpoint "$ck" --resume
+build sgd $model --stages 1 --set 'train.optimizer={type: sgd, lr: 0.1, momentum: 0.9}'
+refuse "a checkpoint of another optimiser" 5 "moments of .adamw., .* those of .sgd momentum.; .* --weights" \
+    timeout 60 "$tmp/sgd/job" --quiet --data "$data" --checkpoint "$ck" --resume
 expect "the parameters of that checkpoint" \
     timeout 60 "$tmp/more/job" --quiet --data "$data" --no-checkpoint --weights "$last" --steps 1
 cp "$last/stage1.safetensors" "$tmp/kept"
@@ -153,6 +159,10 @@ refuse "the same data by another name" 0 '^end$' sh -c '"$@" && echo end' sh "$t
 if [ "$(cat "$tmp/said")" = end ]; then pass; else fault "the same data by another name: $(cat "$tmp/said")"; fi
 refuse "other data" 0 "step-000002 was trained with other data: samples from step 2 on" \
     two --resume --data "$tmp/changed" --steps 3
+
+build rate $model --stages 1 --set train.optimizer.lr=0.5 --set train.steps=7
+refuse "other settings" 0 "with other settings: train.optimizer.lr 0.[0-9]* (now 0.5), .*from step 3 on" timeout 60 \
+    "$tmp/rate/job" --quiet --checkpoint "$tmp/moved" --resume --data "$tmp/changed" --steps 3
 
 refuse "a job that is done" 0 "step 3 is done already, and the job ends with step 2" \
     two --resume --data "$tmp/changed" --steps 2

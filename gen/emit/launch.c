@@ -457,6 +457,7 @@ static void print_job(const Launch *w, int pairs, bool talk, int stored, bool co
             quote_c(p->g->name), emit_library(p)->name);
     fputs(quote_c(p->key), w->f);
     fprintf(w->f, ",\n    .model = \"%s\",\n    .plan = \"%s\",\n", model_hash(p->g), plan_hash);
+    fprintf(w->f, "    .moments = \"%s\", .setting = setting, .version = \"%s\",\n", emit_moments(t), DPGEN_VERSION);
     if (order_overlap(p) > 0)
         fprintf(w->f, "    .versions = \"%s\", .overlap = %d, .report = %d,\n", version_rule(p), order_overlap(p), reports(p));
     fprintf(w->f, "    .stages = %d, .replicas = %d, %s.stage = stage, .inputs = %d, .input = input,\n", p->devices,
@@ -521,6 +522,7 @@ void emit_launch(FILE *f, const Plan *p, const char *prefix, const char *plan_ha
     print_stages(&w, states);
     int stored = p->m->weights.given ? print_stored(&w) : -1;
     bool copied = print_copied(&w);
+    emit_settings(f, p);
     if (p->dev.at[0].place) {
         fprintf(f, "\n/* stage -> rank: the place of its device in the model file */\nstatic const int rank[] = {");
         for (int d = 0; d < p->devices; d++)
