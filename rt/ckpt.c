@@ -125,6 +125,7 @@ static int take_stock(Run *run, Checkpoint *c)
 
 int ckpt_open(Run *run)
 {
+    shared_mark(run->mark);
     if (!run->opt.checkpoint)
         return DONE;
     Checkpoint *c = run->checkpoint = calloc(1, sizeof *c);
@@ -133,8 +134,13 @@ int ckpt_open(Run *run)
     c->lock.file = -1;
     int status = make_room(run, c);
     if (status == DONE && run->main)
-        status = ckpt_lock(&c->lock, run->opt.checkpoint, !run->opt.resume);
+        status = ckpt_lock(&c->lock, run->opt.checkpoint, !run->opt.resume, run->mark);
     return status == DONE && run->main ? take_stock(run, c) : status;
+}
+
+int ckpt_seen(const Run *run)
+{
+    return shared_check(run, run->checkpoint && run->checkpoint->lock.file >= 0);
 }
 
 void ckpt_close(Run *run)
@@ -439,12 +445,15 @@ static int begin(const Run *run, int64_t step)
     Checkpoint *c = run->checkpoint;
     const char *dir = run->opt.checkpoint;
     char path[CKPT_PATH];
+    int status = ckpt_held(&c->lock, dir);
+    if (status != DONE)
+        return status;
     ckpt_name(path, dir, step, ".part");
     while (c->stales > 0) {
         const Saved *s = &c->stale[--c->stales];
         ckpt_remove(dir, s->step, s->state, s->files);
     }
-    if ((mkdir(dir, 0777) == 0 || errno == EEXIST) && mkdir(path, 0777) == 0)
+    if (mkdir(path, 0777) == 0)
         return DONE;
     return complain(STATUS_RUN, "%s: cannot make the directory: %s; the last committed checkpoint is as it was", path,
                     strerror(errno));

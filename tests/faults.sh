@@ -84,7 +84,8 @@ wait_file "SIGUSR1: a checkpoint" "$ck/step-*[0-9]/COMMIT"
 if kill -0 $pid 2>/dev/null; then pass; else fault "SIGUSR1: the job ends"; fi
 held=$(ls -R "$ck")
 for option in "" --resume; do
-    refuse "a directory that another job writes to $option" 1 "another running job writes its checkpoints there" \
+    refuse "a directory that another job writes to $option" 1 \
+        "another running job writes its checkpoints there (process $pid on $(uname -n))" \
         timeout 20 "$tmp/two/job" $forever --checkpoint "$ck" $option
 done
 if [ "$(ls -R "$ck")" = "$held" ]; then pass; else fault "the refused job changes the directory of the other"; fi
@@ -100,6 +101,28 @@ wait_file "SIGTERM without a directory: a log" "$tmp/log"
 kill -TERM $pid
 ended "SIGTERM without a directory" 1
 if grep -q 'no directory for it' "$tmp/err"; then pass; else fault "SIGTERM without a directory: $(cat "$tmp/err")"; fi
+
+# ---- a lock that goes while it is held --------------------------------------------------------------------------------
+# Whoever takes it away admits a second writer: the first one ends before it writes there again, and the other stays.
+for how in lock directory; do
+    rm -rf "$ck" "$tmp/log"
+    "$tmp/two/job" $forever --checkpoint "$ck" --log "$tmp/log" 2>"$tmp/err" & pid=$!
+    wait_file "the $how goes: a log" "$tmp/log"
+    [ $how = directory ] && mv "$ck" "$tmp/away" || rm "$ck/lock"
+    "$tmp/two/job" $forever --checkpoint "$ck" --log "$tmp/log.two" 2>"$tmp/err.two" & second=$!
+    wait_file "the $how goes: another job" "$ck/lock"
+    wait_file "the $how goes: its log" "$tmp/log.two"
+    kill -USR1 $pid
+    ended "the $how goes" 1
+    if grep -q 'lock is no longer the file that this job holds' "$tmp/err" && [ -e "$ck/lock" ]; then pass
+    else fault "the $how goes: $(cat "$tmp/err"), $(ls "$ck")"; fi
+    pid=$second
+    kill -TERM $pid
+    ended "the $how goes, the other job" 75
+    if [ ! -s "$tmp/err.two" ]; then pass; else fault "the $how goes, the other job: $(cat "$tmp/err.two")"; fi
+    rm -rf "$tmp/away" "$tmp/log.two"
+done
+rm -rf "$ck" "$tmp/log"
 
 # ---- a process killed, then one that finds what it left --------------------------------------------------------------
 "$tmp/two/job" $forever --checkpoint "$ck" --log "$tmp/log.killed" 2>"$tmp/err" & pid=$!
@@ -230,9 +253,33 @@ fi
 refuse "help" 0 "Usage: train" timeout 60 "$tmp/two/job" --help
 
 # ---- two processes ---------------------------------------------------------------------------------------------------
+# Two ranks, and the second one has a folder of its own by the name of $tmp/own.
+apart() {
+    for way in -m -rm; do
+        unshare $way mount --bind "$tmp" "$tmp" 2>/dev/null && break
+        way=
+    done
+    [ -n "$way" ] || { skip "unshare and mount are not allowed here: folders that hosts do not share" 4; return; }
+    mkdir -p "$tmp/own/ck" "$tmp/other/ck" "$tmp/own/ck/step-000001"
+    touch "$tmp/own/ck/step-000001/COMMIT"
+    while read -r what options; do
+        refuse "$what that hosts do not share" 1 "does not see $tmp/own[^ ]* of $(uname -n): it must be on a file system that" \
+            timeout 60 mpirun -n 2 --oversubscribe $root_too sh -c 'way=$1 tmp=$2; shift 2
+                [ "$OMPI_COMM_WORLD_RANK" = 0 ] && exec "$@"
+                exec unshare $way sh -c "mount --bind \"$tmp/other\" \"$tmp/own\" && exec \"\$@\"" sh "$@"' sh $way "$tmp" \
+            "$tmp/ranks/job" $forever --watchdog 2 $options
+    done <<END
+checkpoints --checkpoint $tmp/own/new
+old_checkpoints --checkpoint $tmp/own/ck --resume
+an_export --no-checkpoint --export $tmp/own/hf
+gradients --no-checkpoint --gradients $tmp/own/g.st
+END
+    if [ "$(cd "$tmp/own" && echo *)" = ck ] && [ "$(ls "$tmp/own/ck")" = step-000001 ]; then pass
+    else fault "folders that hosts do not share: $(ls -R "$tmp/own")"; fi
+}
 two_ranks() {
     if ! command -v mpirun >/dev/null || ! command -v mpicc >/dev/null; then
-        skip "there is no mpirun, or no mpicc" 22
+        skip "there is no mpirun, or no mpicc" 27
         return
     fi
     root_too=
@@ -243,6 +290,7 @@ two_ranks() {
         "$tmp/two/job" --quiet --checkpoint "$tmp/both" --data "$data" --steps 1
     with="$tmp/link_mpi.o $with" cc=mpicc linker=mpicc
     build ranks $model --stages 2 --set plan.transport=mpi
+    apart
     refuse "one rank" 2 "this job has 2 stages.* ranks started: 1;" mpirun -n 1 $root_too "$tmp/ranks/job" --quiet
     refuse "three ranks" 2 "this job has 2 stages.* ranks started: 3;" \
         timeout 60 mpirun -n 3 --oversubscribe $root_too "$tmp/ranks/job" --quiet

@@ -221,6 +221,8 @@ static void test_refused(void)
     refuse("another shape", call, &c, STATUS_STALE, "tensor `c.weight` is F32 [5], the job wants F32 [5 1]");
     c = make_call(1, "--weights", out, "--no-checkpoint", NULL, NULL, NULL);
     refuse("no weights", call, &c, STATUS_STALE, "cannot open");
+    c = make_call(1, "--no-checkpoint", "--checkpoint", ck, NULL, NULL, NULL);
+    refuse("a directory, and none", call, &c, STATUS_USAGE, "--checkpoint and --no-checkpoint exclude each other");
     c = make_call(1, "--steps", "x", NULL, NULL, NULL, NULL);
     refuse("no number", call, &c, STATUS_USAGE, "--steps needs N");
     c = make_call(1, "--stepz", NULL, NULL, NULL, NULL, NULL);
@@ -268,6 +270,38 @@ static void test_meaning(void)
     goes_on("a checkpoint that does not say it", &c, NULL);
     c = make_call(1, "--checkpoint", ck, "--resume", "--steps", "4", NULL);
     goes_on("of an older dpgen", &c, "of a dpgen before 0.2.0, which did not say whose moments it has");
+}
+
+static int as_nobody(void *at)
+{
+    return geteuid() == 0 && setuid(65534) != 0 ? 2 : call(at);
+}
+
+/* Why nothing can be written there, before the first step. */
+static void test_places(void)
+{
+    char path[96], deep[96], text[200], far[4200];
+    sub(path, "dangling");
+    sub(deep, "none/b/c");
+    check(symlink("nowhere", path) == 0, "no link");
+    Call c = make_call(1, "--checkpoint", path, NULL, NULL, NULL, NULL);
+    refuse("a link to nothing", call, &c, STATUS_RUN, "dangling is a link to what is not there");
+    c = make_call(1, "--checkpoint", deep, NULL, NULL, NULL, NULL);
+    snprintf(text, sizeof text, "there is no %s/none; make it first", dir);
+    refuse("a folder above is missing", call, &c, STATUS_RUN, text);
+    sub(path, "secret");
+    c = make_call(1, "--checkpoint", path, NULL, NULL, NULL, NULL);
+    c.out[0] = 0;
+    refuse("no right to write", as_nobody, &c, STATUS_RUN, "cannot write checkpoints there: Permission denied");
+    memset(far, 'x', sizeof far);
+    for (size_t i = 100; i < sizeof far; i += 200)
+        far[i] = '/';
+    for (size_t n = 4060; n < 4100; n += 13) {
+        far[n] = 0;
+        c = make_call(1, "--checkpoint", far, NULL, NULL, NULL, NULL);
+        refuse("a path that is too long", call, &c, STATUS_RUN, "--checkpoint: a path of ");
+        far[n] = 'x';
+    }
 }
 
 /* Weights of a checkpoint as the start of another run: parameters as they were, moments zero. */
@@ -440,6 +474,7 @@ int main(int argc, char **argv)
     test_keep();
     test_refused();
     test_meaning();
+    test_places();
     test_weights();
     test_damage();
     test_uncommitted();
