@@ -216,5 +216,8 @@ int publish_write(Worker *w)
         status = worst(w, write_mine(w));
     if (status == DONE && w->stage.index == 0 && rename(x->file, x->whole) != 0)
         status = complain(STATUS_RUN, "%s: cannot rename %s: %s", x->whole, x->file, strerror(errno));
-    return worst(w, status);
+    status = worst(w, status);
+    if (status != DONE && w->stage.index == 0)
+        export_discard(x->file);
+    return status;
 }

@@ -272,6 +272,7 @@ int  weights_read(Run *run, const char *path);          /* weights.c: published 
 int  ckpt_save(Worker *w, int64_t step);                /* every stage calls it; the same answer everywhere */
 
 int  export_probe(const Run *run);      /* export.c: can what is written at the end be written? */
+void export_discard(const char *path);  /* a plain file that could not be written whole */
 /* Every stage calls these; the same answer everywhere. */
 void export_hash(Worker *w, char hex[65]);
 int  export_gradients(Worker *w, const char *path);
