@@ -281,6 +281,7 @@ typedef struct {
     const char *prefix;             /* may stand before names, or be missing there; NULL: none */
     Strs turn;                      /* matrices with the axes the other way round */
     StoredPairs rename, also;       /* also: another name that is read */
+    StoredPairs copies;             /* another tensor that has the same numbers */
     StoredPairs each;               /* parts along the first axis that are tensors of their own: {} is their number */
     StoredStacks stack;
     Strs ignore;                    /* tensors that nobody wants */

@@ -66,8 +66,17 @@ static long published_room(const Run *run)
     for (int i = 0; i < run->parameters; i++) {
         int pieces = weights_pieces(run->job, run->parameter[i].state);
         Published p = weights_place(run->job, run->parameter[i].state, pieces - 1);     /* the longest number */
-        room += (long)(strlen(p.in.name) + strlen(p.in.file) + 136) * pieces;
+        room += (long)(strlen(p.in.name) + 6 * strlen(p.in.file) + 136) * pieces;
     }
+    return room;
+}
+
+/* A byte of text may need six in JSON. */
+static long said_room(const Job *job)
+{
+    long room = 6 * (long)strlen(job->key) + 256;
+    for (const Setting *s = job->setting; s && s->name; s++)
+        room += 6 * (long)(strlen(s->name) + strlen(s->value)) + 16;
     return room;
 }
 
@@ -80,7 +89,7 @@ static int make_room(Run *run, Checkpoint *c)
     c->written = calloc((size_t)run->job->stages, sizeof *c->written);
     c->all = items_make(run->job, HOME_STATES, -1, &c->alls);
     bool good = c->own && c->owns && c->header && c->written && c->all &&
-                make_text(&c->index, c->all, c->alls, 256L * run->job->stages + published_room(run));
+                make_text(&c->index, c->all, c->alls, 256L * run->job->stages + published_room(run) + said_room(run->job));
     for (int i = 0; good && i < c->alls; i++)
         c->cut |= c->all[i].state->cut;
     for (int i = 0; good && i < run->count; i++) {
@@ -116,6 +125,7 @@ static int take_stock(Run *run, Checkpoint *c)
 
 int ckpt_open(Run *run)
 {
+    shared_mark(run->mark);
     if (!run->opt.checkpoint)
         return DONE;
     Checkpoint *c = run->checkpoint = calloc(1, sizeof *c);
@@ -124,8 +134,13 @@ int ckpt_open(Run *run)
     c->lock.file = -1;
     int status = make_room(run, c);
     if (status == DONE && run->main)
-        status = ckpt_lock(&c->lock, run->opt.checkpoint, !run->opt.resume);
+        status = ckpt_lock(&c->lock, run->opt.checkpoint, !run->opt.resume, run->mark);
     return status == DONE && run->main ? take_stock(run, c) : status;
+}
+
+int ckpt_seen(const Run *run)
+{
+    return shared_check(run, run->checkpoint && run->checkpoint->lock.file >= 0);
 }
 
 void ckpt_close(Run *run)
@@ -335,12 +350,30 @@ static void add_published(Text *t, const Run *run)
         const StateInfo *s = run->parameter[i].state;
         for (int piece = 0; piece < weights_pieces(run->job, s); piece++) {
             Published p = weights_place(run->job, s, piece);
-            text_add(t, "%s\n[\"%s\",\"%s\",%d,%ld,%ld,%ld", some++ ? "," : "", p.in.name, p.in.file, p.in.turn, p.in.from,
-                     p.in.rows, p.in.groups);
+            text_add(t, "%s\n[\"%s\",", some++ ? "," : "", p.in.name);
+            text_json(t, p.in.file);
+            text_add(t, ",%d,%ld,%ld,%ld", p.in.turn, p.in.from, p.in.rows, p.in.groups);
             text_add(t, p.in.pieces ? ",%ld,%ld]" : "]", p.in.piece, p.in.pieces);
         }
     }
     text_add(t, "]}");
+}
+
+/* What gives the numbers their meaning, and what each step had beside them. */
+static void add_training(Text *t, const Job *job)
+{
+    int some = 0;
+    text_add(t, "\"dpgen\":\"%s\",\"moments\":\"%s\",\"key\":", job->version ? job->version : "",
+             job->moments ? job->moments : "");
+    text_json(t, job->key);
+    text_add(t, ",\n\"settings\":{");
+    for (const Setting *s = job->setting; s && s->name; s++) {
+        text_add(t, some++ ? ",\n" : "\n");
+        text_json(t, s->name);
+        text_add(t, ":");
+        text_json(t, s->value);
+    }
+    text_add(t, "},\n");
 }
 
 static void make_index(Worker *w, int64_t step)
@@ -354,6 +387,7 @@ static void make_index(Worker *w, int64_t step)
              "\"data\":\"%s\",\n",
              job->model, job->plan, (long long)step, job->versions ? job->versions : "", job->seed, job->batch, job->micro,
              job->groups, (long long)data_cursor(job, step), w->run->data);
+    add_training(t, job);
     add_published(t, w->run);
     text_add(t, "},\n\"files\":[");
     for (int i = 0; i < job->stages / replicas_of(job); i++)
@@ -411,12 +445,15 @@ static int begin(const Run *run, int64_t step)
     Checkpoint *c = run->checkpoint;
     const char *dir = run->opt.checkpoint;
     char path[CKPT_PATH];
+    int status = ckpt_held(&c->lock, dir);
+    if (status != DONE)
+        return status;
     ckpt_name(path, dir, step, ".part");
     while (c->stales > 0) {
         const Saved *s = &c->stale[--c->stales];
         ckpt_remove(dir, s->step, s->state, s->files);
     }
-    if ((mkdir(dir, 0777) == 0 || errno == EEXIST) && mkdir(path, 0777) == 0)
+    if (mkdir(path, 0777) == 0)
         return DONE;
     return complain(STATUS_RUN, "%s: cannot make the directory: %s; the last committed checkpoint is as it was", path,
                     strerror(errno));

@@ -7,7 +7,7 @@
  *                                  SHA-256 of the files
  *   DIR/step-000100/COMMIT                   SHA-256 of index.json
  *   DIR/step-000100.part/                    being written
- *   DIR/lock                                 held by the job that writes here
+ *   DIR/lock                                 held by the job that writes here; its host, process and start
  */
 #ifndef CKPT_H
 #define CKPT_H
@@ -25,7 +25,8 @@ void ckpt_name(char *to, const char *dir, int64_t step, const char *tail);      
 void ckpt_remove(const char *dir, int64_t step, CkptState state, int files);
 
 typedef struct { int file; bool made; } CkptLock;       /* file -1: none is held; made: the directory is ours */
-/* For the process of stage 0.  `make`: the directory too, where it is missing. */
-int ckpt_lock(CkptLock *l, const char *dir, bool make);
+/* For the process of stage 0.  `make`: the directory too, where it is missing.  mark: a line for those who find it. */
+int ckpt_lock(CkptLock *l, const char *dir, bool make, const char *mark);
+int ckpt_held(const CkptLock *l, const char *dir);      /* a status: is DIR/lock still the file that is held? */
 void ckpt_unlock(CkptLock *l, const char *dir);
 #endif

@@ -116,13 +116,45 @@ static void lock_name(char *to, const char *dir)
     snprintf(to, CKPT_PATH, "%s/lock", dir);
 }
 
-int ckpt_lock(CkptLock *l, const char *dir, bool make)
+/* The part of a path that is not there, or leads nowhere. */
+static int refuse_path(const char *dir, int why)
+{
+    char part[CKPT_PATH];
+    struct stat info;
+    for (size_t n = 1; why == ENOENT && n <= strlen(dir); n++) {
+        snprintf(part, sizeof part, "%.*s", (int)n, dir);
+        if ((dir[n] && dir[n] != '/') || stat(part, &info) == 0)
+            continue;
+        if (lstat(part, &info) == 0)
+            return complain(STATUS_RUN, "%s: cannot write checkpoints there: %s is a link to what is not there", dir, part);
+        if (dir[n])
+            return complain(STATUS_RUN, "%s: cannot write checkpoints there: there is no %s; make it first", dir, part);
+    }
+    return complain(STATUS_RUN, "%s: cannot write checkpoints there: %s", dir, strerror(why));
+}
+
+static int refuse_second(int file, const char *dir)
+{
+    char mark[SHARED_MARK] = {0}, host[64], who[128] = "";
+    long process;
+    if (pread(file, mark, sizeof mark - 1, 0) > 0 && sscanf(mark, "%63s %ld", host, &process) == 2)
+        snprintf(who, sizeof who, " (process %ld on %s)", process, host);
+    close(file);
+    return complain(STATUS_RUN, "%s: another running job writes its checkpoints there%s; wait for its end, or name another "
+                    "directory with --checkpoint", dir, who);
+}
+
+int ckpt_lock(CkptLock *l, const char *dir, bool make, const char *mark)
 {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     struct stat info;
     char path[CKPT_PATH];
+    if (strlen(dir) >= CKPT_PATH - 2 * CKPT_NAME)
+        return complain(STATUS_RUN, "--checkpoint: a path of %zu bytes is too long", strlen(dir));
     lock_name(path, dir);
     *l = (CkptLock){.made = make && mkdir(dir, 0777) == 0, .file = -1};
+    if (make && !l->made && errno != EEXIST)
+        return refuse_path(dir, errno);
     do {                        /* again when the job before removed the file between our open and our lock */
         if (l->file >= 0)
             close(l->file);
@@ -130,15 +162,35 @@ int ckpt_lock(CkptLock *l, const char *dir, bool make)
         if (l->file < 0 && errno == ENOENT && !make)
             return DONE;        /* no directory: no checkpoint in it, as the caller finds out */
         if (l->file < 0)
-            return complain(STATUS_RUN, "%s: cannot write checkpoints there: %s", dir, strerror(errno));
+            return refuse_path(dir, errno);
         if (fcntl(l->file, F_SETLK, &whole) != 0 && (errno == EACCES || errno == EAGAIN)) {
-            close(l->file);
+            int status = refuse_second(l->file, dir);
             l->file = -1;
-            return complain(STATUS_RUN, "%s: another running job writes its checkpoints there; wait for its end, or name "
-                            "another directory with --checkpoint", dir);
+            return status;
         }
     } while (fstat(l->file, &info) == 0 && info.st_nlink == 0);
+    if (ftruncate(l->file, 0) != 0 || !write_all(l->file, mark, strlen(mark)))
+        return complain(STATUS_RUN, "%s: cannot write there: %s", path, strerror(errno));
     return DONE;
+}
+
+static bool same_file(const CkptLock *l, const char *path)
+{
+    struct stat held, there;
+    return fstat(l->file, &held) == 0 && stat(path, &there) == 0 && held.st_dev == there.st_dev &&
+           held.st_ino == there.st_ino;
+}
+
+/* A lock is on a file, and a path may come to name another one.  Touched, it is no old file that a cleaner takes away. */
+int ckpt_held(const CkptLock *l, const char *dir)
+{
+    char path[CKPT_PATH];
+    lock_name(path, dir);
+    futimens(l->file, NULL);
+    if (same_file(l, path))
+        return DONE;
+    return complain(STATUS_RUN, "%s is no longer the file that this job holds: somebody removed it or put another directory "
+                    "there, and another job may write its checkpoints in %s; the job ends without one more", path, dir);
 }
 
 /* The name goes before the lock, so that nobody locks a file that is about to go without seeing it. */
@@ -148,9 +200,11 @@ void ckpt_unlock(CkptLock *l, const char *dir)
     lock_name(path, dir);
     if (l->file < 0)
         return;
-    unlink(path);
+    bool own = same_file(l, path);
+    if (own)
+        unlink(path);
     close(l->file);
     l->file = -1;
-    if (l->made)
+    if (own && l->made)
         rmdir(dir);             /* nothing was written: it goes as it came */
 }

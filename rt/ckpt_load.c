@@ -7,18 +7,20 @@
  * partition that wrote need not be the one that reads.  A process does not open files that it needs nothing of.
  *
  * Refused with status 5, and the name of the fault: another model, seed, micro-batch, or number of micro-batches or of
- * gradient groups; a broken or missing file; a tensor that is missing, listed twice, or of another type or shape.  Files are
- * only read.
+ * gradient groups; moments of another optimiser; a broken or missing file; a tensor that is missing, listed twice, or of
+ * another type or shape.  Files are only read.  Other data, other settings of training and other kernels go on, with a line.
+ *
+ * What an older dpgen did not write is not compared: before 0.2.0 the rule of the moments, the settings and the key.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include "ckpt.h"
 #include "data.h"
 #include "json.h"
 #include "safetensors.h"
 #include "sha256.h"
+#include "weights.h"
 
 enum { NAME = 512 };
 
@@ -26,7 +28,10 @@ typedef struct { char name[CKPT_NAME], sha[65]; int64_t bytes; bool open; char *
 typedef struct { char *name; char file[CKPT_NAME]; } Entry;
 typedef struct {
     char dir[CKPT_PATH];
-    char format[32], model[65], seed[32], data[65], versions[1024];
+    char format[32], model[65], seed[32], data[65], versions[1024], moments[64], key[2048];
+    const Job *job;
+    char store[512];
+    Text changed;               /* settings that this job has otherwise */
     int64_t step, batch, micro, groups;     /* -1: not there */
     Part *part;
     int parts;
@@ -34,31 +39,41 @@ typedef struct {
     int entries;
 } Index;
 
-#define EMPTY {.step = -1, .batch = -1, .micro = -1, .groups = -1}
-
 /* ---- index.json -------------------------------------------------------------------------------------------------- */
+
+/* Those that both know are compared. */
+static bool read_settings(Json *j, Index *x)
+{
+    char name[256], was[2048];
+    for (bool first = true; json_member(j, &first, name, sizeof name) && json_string(j, was, sizeof was);) {
+        const Setting *s = x->job->setting;
+        while (s && s->name && strcmp(s->name, name) != 0)
+            s++;
+        if (s && s->name && strcmp(s->value, was) != 0)
+            text_add(&x->changed, "%s%s %.60s (now %.60s)", x->changed.n ? ", " : "", name, was, s->value);
+    }
+    return !j->why;
+}
 
 static bool read_metadata(Json *j, Index *x)
 {
-    char key[32];
-    struct { const char *name; int64_t *to; } number[] = {
-        {"step", &x->step}, {"batch", &x->batch}, {"micro", &x->micro}, {"groups", &x->groups}, {NULL, NULL}
+    char key[64];
+    const struct { const char *name; int64_t *number; char *text; size_t room; } field[] = {
+        {"step", &x->step, NULL, 0}, {"batch", &x->batch, NULL, 0}, {"micro", &x->micro, NULL, 0},
+        {"groups", &x->groups, NULL, 0}, {"format", NULL, x->format, sizeof x->format},
+        {"model", NULL, x->model, sizeof x->model}, {"versions", NULL, x->versions, sizeof x->versions},
+        {"data", NULL, x->data, sizeof x->data}, {"seed", NULL, x->seed, sizeof x->seed},
+        {"moments", NULL, x->moments, sizeof x->moments}, {"key", NULL, x->key, sizeof x->key}, {NULL, NULL, NULL, 0}
     }, *k;
     for (bool first = true; json_member(j, &first, key, sizeof key);) {
-        for (k = number; k->name && strcmp(key, k->name) != 0; k++)
+        for (k = field; k->name && strcmp(key, k->name) != 0; k++)
             continue;
-        if (k->name)
-            json_integer(j, k->to);
-        else if (!strcmp(key, "format"))
-            json_string(j, x->format, sizeof x->format);
-        else if (!strcmp(key, "model"))
-            json_string(j, x->model, sizeof x->model);
-        else if (!strcmp(key, "versions"))
-            json_string(j, x->versions, sizeof x->versions);
-        else if (!strcmp(key, "data"))
-            json_string(j, x->data, sizeof x->data);
-        else if (!strcmp(key, "seed"))
-            json_string(j, x->seed, sizeof x->seed);
+        if (k->number)
+            json_integer(j, k->number);
+        else if (k->name)
+            json_string(j, k->text, k->room);
+        else if (!strcmp(key, "settings"))
+            read_settings(j, x);
         else
             json_skip(j);
     }
@@ -179,6 +194,7 @@ static int open_index(Index *x)
         status = STATUS_STALE;
     if (status == DONE)
         status = check_commit(commit_path, &commit, &index);
+    x->changed = (Text){x->store, 0, sizeof x->store};
     if (status == DONE)
         status = parse_index(x, index_path, (const char *)index.at, index.size);
     data_unmap(&commit);
@@ -186,43 +202,107 @@ static int open_index(Index *x)
     return status;
 }
 
-static int check_job(const Index *x, const Job *job)
+/* What a synchronous schedule and an older dpgen leave out. */
+static const char *or_else(const char *text, const char *none)
 {
-    char seed[32];
+    return text && *text ? text : none;
+}
+
+static int check_rules(const Index *x, const Job *job)
+{
+    const char *every = "a synchronous schedule", *was = or_else(x->versions, every), *is = or_else(job->versions, every);
+    if (strcmp(was, is))
+        return complain(STATUS_STALE, "%s was trained with the weight versions of `%s`, this job has those of `%s`: the next "
+                        "steps would read versions that it does not hold; plan the same schedule, and where it names cuts the "
+                        "same cuts, or start anew from its parameters with --weights %s", x->dir, was, is, x->dir);
+    if (*x->moments && job->moments && strcmp(x->moments, job->moments))
+        return complain(STATUS_STALE, "%s has the moments of `%s`, and this job reads them as those of `%s`; set "
+                        "train.optimizer back, or start anew from its parameters with --weights %s", x->dir, x->moments,
+                        job->moments, x->dir);
+    return DONE;
+}
+
+static int check_sizes(const Index *x, const Job *job, int from, int to)
+{
     const struct { const char *key; int64_t was; long is; } size[] = {
         {"batch", x->batch, job->batch}, {"micro", x->micro, job->micro}, {"groups", x->groups, job->groups}
     };
-    snprintf(seed, sizeof seed, "%lu", job->seed);
-    if (strcmp(x->format, "dpgen-checkpoint-1"))
-        return complain(STATUS_STALE, "%s: format `%s` is not known here", x->dir, x->format);
-    if (strcmp(x->versions, job->versions ? job->versions : ""))
-        return complain(STATUS_STALE, "%s was trained with the weight versions of `%s`, this job has those of `%s`: the next "
-                        "steps would read versions that it does not hold; plan the same schedule, and where it names cuts the "
-                        "same cuts, or start anew from its parameters with --weights %s", x->dir,
-                        *x->versions ? x->versions : "a synchronous schedule",
-                        job->versions ? job->versions : "a synchronous schedule", x->dir);
-    if (strcmp(x->model, job->model))
-        return complain(STATUS_STALE, "%s belongs to another model: it says %.16s..., this job is %.16s...; generate "
-                        "the job from the model file that wrote it, or take its parameters with --weights %s",
-                        x->dir, x->model, job->model, x->dir);
-    for (size_t i = 0; i < sizeof size / sizeof *size; i++)
+    for (int i = from; i < to; i++)
         if (size[i].was != size[i].is)
             return complain(STATUS_STALE, "%s was written with %s %lld, this job has %ld: samples would be used twice "
                             "or never, and sums rounded otherwise; set train.batch back, or start anew from its "
                             "parameters with --weights %s", x->dir, size[i].key, (long long)size[i].was, size[i].is,
                             x->dir);
-    if (strcmp(x->seed, seed))
-        return complain(STATUS_STALE, "%s was written with seed %s, this job has %s; set train.seed back, or start "
-                        "anew from its parameters with --weights %s", x->dir, x->seed, seed, x->dir);
     return DONE;
 }
 
-/* Other data are no reason to end, but to say so.  A checkpoint of an older version does not know its data. */
-static void check_data(const Index *x, const Run *run)
+/* The word behind `name` of a numeric key. */
+static void word_of(const char *key, const char *name, char to[32])
 {
+    const char *at = strstr(key, name);
+    snprintf(to, 32, "%.*s", at ? (int)strcspn(at + strlen(name), " ") : 0, at ? at + strlen(name) : "");
+}
+
+/* The hash of the model knows the type that it computes in. */
+static int check_model(const Index *x, const Job *job)
+{
+    char was[32], is[32];
+    word_of(x->key, " compute=", was);
+    word_of(job->key, " compute=", is);
+    if (!strcmp(x->model, job->model))
+        return DONE;
+    if (*was && strcmp(was, is))
+        return complain(STATUS_STALE, "%s was trained in %s, this job computes in %s; set train.precision.compute back, or "
+                        "start anew from its parameters with --weights %s", x->dir, was, is, x->dir);
+    return complain(STATUS_STALE, "%s belongs to another model: it says %.16s..., this job is %.16s...; generate "
+                    "the job from the model file that wrote it, or take its parameters with --weights %s",
+                    x->dir, x->model, job->model, x->dir);
+}
+
+/* The hash of the model knows the samples of a micro-batch, so their number comes first. */
+static int check_job(const Index *x, const Job *job)
+{
+    char seed[32];
+    snprintf(seed, sizeof seed, "%lu", job->seed);
+    if (strcmp(x->format, "dpgen-checkpoint-1"))
+        return complain(STATUS_STALE, "%s: format `%s` is not known here", x->dir, x->format);
+    int status = check_sizes(x, job, 0, 1);
+    if (status == DONE)
+        status = check_model(x, job);
+    if (status == DONE)
+        status = check_sizes(x, job, 1, 3);
+    if (status == DONE)
+        status = check_rules(x, job);
+    if (status == DONE && strcmp(x->seed, seed))
+        return complain(STATUS_STALE, "%s was written with seed %s, this job has %s; set train.seed back, or start "
+                        "anew from its parameters with --weights %s", x->dir, x->seed, seed, x->dir);
+    return status;
+}
+
+/* What comes behind the numbers of the model and of training: compute, kernels, threads, instructions. */
+static const char *how(const char *key)
+{
+    const char *at = strstr(key, " compute=");
+    return at ? at + 1 : "";
+}
+
+/* What is no reason to end, but to say so.  A checkpoint of an older version does not know it. */
+static void say_changes(const Index *x, const Run *run)
+{
+    long long step = (long long)x->step;
+    const Job *job = run->job;
+    if (job->moments && !*x->moments)
+        complain(DONE, "%s is of a dpgen before 0.2.0, which did not say whose moments it has: they are read as those of `%s`",
+                 x->dir, job->moments);
     if (*run->data && *x->data && strcmp(x->data, run->data))
         complain(DONE, "%s was trained with other data: samples from step %lld on are those of the files given now", x->dir,
-                 (long long)x->step);
+                 step);
+    if (x->changed.n)
+        complain(DONE, "%s was trained with other settings: %s; from step %lld on those of this job count", x->dir,
+                 x->changed.at, step);
+    if (*x->key && strcmp(how(x->key), how(job->key)))
+        complain(DONE, "%s was computed with `%s`, and this job goes on with `%s`: its bits are those of neither alone", x->dir,
+                 how(x->key), how(job->key));
 }
 
 /* ---- tensors ----------------------------------------------------------------------------------------------------- */
@@ -301,7 +381,9 @@ static int load_state(Worker *w, Index *x, const StateInfo *s, const char *kind,
     old_suffix(suffix, kind, age);
     const Entry *e = find_entry(x, s->name, suffix);
     if (!e)
-        return complain(STATUS_STALE, "%s: tensor `%s%s` is missing", x->dir, s->name, suffix);
+        return complain(STATUS_STALE, "%s: tensor `%s%s` is missing%s%s", x->dir, s->name, suffix,
+                        s->kind == STATE_PARAM ? "" : "; start anew from its parameters with --weights ",
+                        s->kind == STATE_PARAM ? "" : x->dir);
     Part *p = find_part(x, e->file);
     if (!p)
         return complain(STATUS_STALE, "%s: tensor `%s` is in `%s`, which index.json does not list", x->dir, e->name,
@@ -368,7 +450,7 @@ static int64_t newest(const char *dir, int *status)
 
 int ckpt_load(Run *run)
 {
-    Index x = EMPTY;
+    Index x = {.job = run->job, .step = -1, .batch = -1, .micro = -1, .groups = -1};
     int status = DONE;
     int64_t step = newest(run->opt.checkpoint, &status);
     if (status != DONE)
@@ -383,8 +465,8 @@ int ckpt_load(Run *run)
         run->worker[i].done = step;
         status = load_worker(&run->worker[i], &x, ~(1u << STATE_GRAD), true);
     }
-    if (status == DONE)
-        check_data(&x, run);
+    if (status == DONE && run->main)
+        say_changes(&x, run);
     run->start = step;
     close_index(&x);
     return status;
@@ -416,7 +498,7 @@ static void spread(Worker *w)
 /* Of a checkpoint: of any job with these parameters, whatever its data and batches. */
 static int weights_of_checkpoint(Run *run, const char *dir)
 {
-    Index x = EMPTY;
+    Index x = {.job = run->job, .step = -1, .batch = -1, .micro = -1, .groups = -1};
     snprintf(x.dir, sizeof x.dir, "%s", dir);
     int status = open_index(&x);
     for (int i = 0; i < run->count && status == DONE; i++) {
@@ -430,11 +512,12 @@ static int weights_of_checkpoint(Run *run, const char *dir)
 /* A checkpoint of ours says so; whatever else it is, weights.c reads it. */
 int ckpt_weights(Run *run, const char *path)
 {
-    char index[CKPT_PATH + 16];
-    struct stat info;
-    if ((size_t)snprintf(index, sizeof index, "%s/index.json", path) < sizeof index && stat(index, &info) == 0)
+    const char *found[WEIGHTS_LISTS] = {NULL};
+    int status = weights_one_list(path, found);
+    if (status == DONE && found[0] && !strcmp(found[0], "index.json"))
         return weights_of_checkpoint(run, path);
-    int status = weights_read(run, path);
+    if (status == DONE)
+        status = weights_read(run, path);
     for (int k = 0; k < run->count && status == DONE; k++)
         spread(&run->worker[k]);
     return status;

@@ -4,14 +4,15 @@
  * dictionary such as {'descr': '<i4', 'fortran_order': False, 'shape': (60, 784), } padded with blanks, then the
  * elements.
  *
- * The dictionary is read as the three keys that NumPy writes, each once, in any order; anything else is refused.
- * Element types are <i4, <i8, <f4 and |u1; order is C.
+ * The dictionary is read as the three keys that NumPy writes, each once, in any order; anything else is refused, and so are
+ * bytes behind the rows.  Element types are those of `types`; order is C.
  */
 #include <ctype.h>
 #include <string.h>
 #include "data.h"
 
-typedef struct { const char *at, *end; } Cursor;
+/* kind: what is there and not read, from `at`; NULL: a header of another form. */
+typedef struct { const char *at, *end, *kind; } Cursor;
 
 static void blanks(Cursor *c)
 {
@@ -62,14 +63,23 @@ static bool take_shape(Cursor *c, Array *a)
 static bool take_type(Cursor *c, Array *a)
 {
     static const struct { const char *text; Element kind; } types[] = {
-        {"'<i4'", DATA_I32}, {"'<i8'", DATA_I64}, {"'<f4'", DATA_F32}, {"'|u1'", DATA_U8}
+        {"'|u1'", DATA_U8}, {"'|b1'", DATA_U8}, {"'|i1'", DATA_I8}, {"'<u2'", DATA_U16}, {"'<i2'", DATA_I16},
+        {"'<u4'", DATA_U32}, {"'<i4'", DATA_I32}, {"'<i8'", DATA_I64}, {"'<f4'", DATA_F32}
     };
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (take(c, types[i].text)) {
             a->kind = types[i].kind;
             return true;
         }
+    c->kind = "type";
     return false;
+}
+
+static bool take_order(Cursor *c)
+{
+    bool other = take(c, "True");
+    c->kind = other ? "order" : NULL;
+    return !other && take(c, "False");
 }
 
 static bool take_header(Cursor *c, Array *a)
@@ -83,11 +93,25 @@ static bool take_header(Cursor *c, Array *a)
         if (!key || seen & key || !take(c, ":"))
             return false;
         seen |= key;
-        if (key == TYPE ? !take_type(c, a) : key == ORDER ? !take(c, "False") : !take_shape(c, a))
+        if (key == TYPE ? !take_type(c, a) : key == ORDER ? !take_order(c) : !take_shape(c, a))
             return false;
         take(c, ",");
     }
     return seen == (TYPE | ORDER | SHAPE);
+}
+
+static int refuse(const Cursor *c, const DataFile *f)
+{
+    const char *at = c->at;
+    while (at < c->end && *at != ',' && *at != '}')
+        at++;
+    if (!c->kind)
+        return complain(STATUS_RUN, "data: %s: this header is not understood", f->path);
+    if (*c->kind == 'o')
+        return complain(STATUS_RUN, "data: %s is in Fortran order, where rows are not together; save "
+                        "numpy.ascontiguousarray(a)", f->path);
+    return complain(STATUS_RUN, "data: %s: elements of type %.*s are not read; |b1, |u1, |i1, <u2, <i2, <u4, <i4, <i8 and <f4 "
+                    "are: save a.astype('<i4') or '<f4'", f->path, (int)(at - c->at), c->at);
 }
 
 int npy_open(Source *s, const DataFile *f)
@@ -100,15 +124,18 @@ int npy_open(Source *s, const DataFile *f)
     size_t header = 8 + (size_t)field, length = (size_t)data_bits(f->at + 8, field);
     if (length > f->size - header)
         return complain(STATUS_RUN, "data: %s is cut short inside its header", f->path);
-    Cursor c = {(const char *)f->at + header, (const char *)f->at + header + length};
+    Cursor c = {(const char *)f->at + header, (const char *)f->at + header + length, NULL};
     a->file = f;
     a->offset = header + length;
     if (!take_header(&c, a))
-        return complain(STATUS_RUN, "data: %s: this header is not understood; arrays must be <i4, <i8, <f4 or |u1, in C "
-                        "order", f->path);
+        return refuse(&c, f);
     uint64_t room = (f->size - a->offset) / data_width(a->kind);
     if (a->per < 1 || (uint64_t)a->rows > room / (uint64_t)a->per)
         return complain(STATUS_RUN, "data: %s is cut short: %lld rows of %lld elements do not fit in its %zu bytes",
                         f->path, (long long)a->rows, (long long)a->per, f->size);
+    size_t rows = (size_t)a->rows * (size_t)a->per * data_width(a->kind);
+    if (rows != f->size - a->offset)
+        return complain(STATUS_RUN, "data: %s is too long: %zu bytes stand behind its %lld rows", f->path,
+                        f->size - a->offset - rows, (long long)a->rows);
     return DONE;
 }

@@ -58,7 +58,8 @@ int export_probe(const Run *run)
     if (status == DONE && o->trace && run->main)
         status = probe("--trace", o->trace, true);
     for (int i = 0; o->dump && i < run->count && status == DONE; i++) {
-        snprintf(name, sizeof name, "%s.%s", o->dump, run->job->stage[run->first + i].name);
+        if ((size_t)snprintf(name, sizeof name, "%s.%s", o->dump, run->job->stage[run->first + i].name) >= sizeof name)
+            return complain(STATUS_RUN, "--dump-arena: a path of %zu bytes is too long", strlen(o->dump));
         status = probe("--dump-arena", name, true);
     }
     return status;
@@ -74,6 +75,13 @@ int worst(Worker *w, int status)
         if (all[i] > status)
             status = all[i];
     return status;
+}
+
+void export_discard(const char *path)
+{
+    struct stat info;
+    if (lstat(path, &info) == 0 && S_ISREG(info.st_mode))
+        unlink(path);
 }
 
 /* From the stage that changed it to all. */
@@ -156,7 +164,10 @@ int export_gradients(Worker *w, const char *path)
         status = worst(w, write_part(w, part, w->text.n));
     if (status == DONE && w->stage.index == 0 && rename(part, path) != 0)
         status = complain(STATUS_RUN, "%s: cannot rename %s: %s", path, part, strerror(errno));
-    return worst(w, status);
+    status = worst(w, status);
+    if (status != DONE && w->stage.index == 0)
+        export_discard(part);
+    return status;
 }
 
 int arena_dump(Worker *w, const char *path)
@@ -164,7 +175,12 @@ int arena_dump(Worker *w, const char *path)
     char name[4096];
     snprintf(name, sizeof name, "%s.%s", path, w->info->name);
     int file = open(name, O_WRONLY | O_CREAT | O_TRUNC, 0666);
-    if (file < 0 || !arena_read(w, w->stage.arena, w->info->arena, into_file, &file) || close(file) != 0)
-        return complain(STATUS_RUN, "%s: cannot write the arena: %s", name, strerror(errno));
-    return DONE;
+    bool good = file >= 0 && arena_read(w, w->stage.arena, w->info->arena, into_file, &file);
+    int why = errno;
+    if (file >= 0 && close(file) != 0 && good)
+        good = false, why = errno;
+    if (good)
+        return DONE;
+    export_discard(name);
+    return complain(STATUS_RUN, "%s: cannot write the arena: %s", name, strerror(why));
 }

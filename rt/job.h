@@ -44,6 +44,8 @@ typedef struct {                /* a parameter that files of published weights h
     long piece, pieces;         /* the tensor is one of so many parts of the parameter along its first axis; 0: all of it */
 } StoredInfo;
 
+typedef struct { const char *file, *name; } CopyInfo;  /* a tensor of such files that holds parameter `name` once more */
+
 /* Bytes of pictures: b becomes (b/255 - mean) / std of its channel, which is the last axis. */
 typedef struct { int channels; const float *mean, *std; } ByteInfo;
 
@@ -88,11 +90,16 @@ typedef struct {
     const long *pace;           /* paced: ns that it computes; ns of its message, wire or latency, or copy */
 } StageInfo;
 
+typedef struct { const char *name, *value; } Setting;  /* of the model file: train.optimizer.lr, 0.01 */
+
 typedef struct {
     const char *program;        /* what the user calls it; NULL: train */
     const char *name, *kernels, *key;       /* model; portable or onednn; the numeric key */
     const char *model;          /* sha256 of parameters and forward calls: a checkpoint belongs to it */
     const char *plan;           /* sha256 of plan.json */
+    const char *version;        /* of dpgen; NULL: not said */
+    const char *moments;        /* the rule that gives the optimiser's states their meaning; NULL: there is none */
+    const Setting *setting;     /* of training; name NULL ends, NULL: none is said */
     const char *versions;       /* the rule by which steps read versions of the weights; NULL: every step the newest */
     int overlap, report;        /* fewest steps through the pieces, 0: no overlap; steps between two meetings of all stages */
     int stages;                 /* of all replicas: those of the first one come first */
@@ -117,6 +124,7 @@ typedef struct {
     const StoredInfo *stored;   /* of published weights: weights.c; names ascend as the graph has them */
     int stored_n;
     const char *const *ignored; /* patterns of tensors that nobody wants; NULL ends, NULL: no such list */
+    const CopyInfo *copied;     /* file NULL ends; NULL: none */
     const char *prefix;         /* may stand before names, or be missing there; NULL: none */
     int published;              /* type of what is written */
     const char *ckpt_dir;

@@ -345,7 +345,8 @@ static void each_stage(Run *run, void *(*what)(void *))
 {
     for (int i = 1; i < run->count; i++)
         if (pthread_create(&run->worker[i].thread, NULL, what, &run->worker[i]) != 0)
-            quit(run->link, STATUS_RUN, "no thread for %s; check `ulimit -u`", run->worker[i].info->name);
+            quit(run->link, STATUS_RUN, "no thread for %s; check `ulimit -u` (processes) and `ulimit -v` (memory)",
+                 run->worker[i].info->name);
     what(&run->worker[0]);
     for (int i = 1; i < run->count; i++)
         pthread_join(run->worker[i].thread, NULL);
@@ -398,6 +399,9 @@ static int train_prepare(Run *run)
         status = prepare_workers(run);
     if (status == DONE)
         status = ckpt_open(run);
+    status = link_worst(run->link, status);
+    if (status == DONE)
+        status = ckpt_seen(run);
     if (status == DONE)
         status = start_values(run);
     if (status == DONE)

@@ -174,6 +174,8 @@ int options_read(Options *o, const Job *job, int argc, char **argv, bool speak)
                                                 : "--selftest: calls of a paced job compute nothing");
     if (o->selftest)
         o->steps = 1, o->quiet = true, o->watchdog = 0;
+    if (o->none && o->checkpoint != job->ckpt_dir)
+        return speak ? complain(STATUS_USAGE, "--checkpoint and --no-checkpoint exclude each other") : STATUS_USAGE;
     if (o->none || o->selftest)
         o->checkpoint = NULL;
     if (o->eval_data && !job->eval.format)

@@ -43,7 +43,9 @@ static bool again(const Publish *x, int i)
 static void add_tensor(Publish *x, int i, const char *type, int64_t *end)
 {
     const Published *p = &x->part[i].p;
-    text_add(&x->header, ",\"%s\":{\"dtype\":\"%s\",\"shape\":[", p->in.file, type);
+    text_add(&x->header, ",");
+    text_json(&x->header, p->in.file);
+    text_add(&x->header, ":{\"dtype\":\"%s\",\"shape\":[", type);
     for (int d = 0; d < p->ndim; d++)
         text_add(&x->header, "%s%lld", d ? "," : "", (long long)p->dim[d]);
     x->part[i].at = *end;
@@ -70,8 +72,13 @@ static void lay_out(Publish *x, int type)
 
 /* ---- before the first step --------------------------------------------------------------------------------------- */
 
+/* A folder whose tensors are listed elsewhere would hide what is written here from its readers. */
 static int probe(const Publish *x)
 {
+    const char *found[WEIGHTS_LISTS];
+    if (weights_lists(x->dir, found) && strcmp(found[0], "model.safetensors"))
+        return complain(STATUS_RUN, "--export %s: %s there lists the tensors of other files, and whoever reads the folder "
+                        "would take those; name another folder", x->dir, found[0]);
     bool made = mkdir(x->dir, 0777) == 0;
     int file = open(x->file, O_WRONLY | O_CREAT, 0666), why = errno;
     if (file >= 0) {
@@ -99,7 +106,7 @@ int publish_open(Run *run)
         for (int k = 0; k < weights_pieces(run->job, run->parameter[i].state); k++) {
             Part *p = &x->part[x->parts++];
             *p = (Part){weights_place(run->job, run->parameter[i].state, k), &run->parameter[i], 0};
-            x->header.cap += strlen(p->p.in.file) + 256;
+            x->header.cap += 6 * strlen(p->p.in.file) + 256;
         }
     if (x->parts > 1)
         qsort(x->part, (size_t)x->parts, sizeof *x->part, by_file);
@@ -209,5 +216,8 @@ int publish_write(Worker *w)
         status = worst(w, write_mine(w));
     if (status == DONE && w->stage.index == 0 && rename(x->file, x->whole) != 0)
         status = complain(STATUS_RUN, "%s: cannot rename %s: %s", x->whole, x->file, strerror(errno));
-    return worst(w, status);
+    status = worst(w, status);
+    if (status != DONE && w->stage.index == 0)
+        export_discard(x->file);
+    return status;
 }

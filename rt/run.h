@@ -26,6 +26,7 @@ typedef struct {                /* options.c */
     long seconds;               /* stop after the step that ends so late; 0 never */
 } Options;
 
+enum { SHARED_MARK = 128 };
 typedef struct Run Run;
 typedef struct Checkpoint Checkpoint;
 typedef struct Publish Publish;
@@ -97,6 +98,7 @@ struct Run {
     Loader *loader;
     Checkpoint *checkpoint;
     Publish *publish;           /* NULL: nothing is */
+    char mark[SHARED_MARK];     /* of the process of stage 0, in files that all others have to see */
     char data[65];              /* for checkpoints: data_fingerprint() */
     int first, count;           /* stages of this process */
     Worker *worker;
@@ -259,7 +261,10 @@ void trace_origin(Stage *st);                           /* at a common barrier *
 void trace_stamp(Stage *st, int number);                /* -1: the step is over */
 int  trace_write(Worker *w, const char *path);
 
+void shared_mark(char mark[SHARED_MARK]);               /* shared.c: this process at this time; a line */
+int  shared_check(const Run *run, bool locked);         /* before the first step; the same answer everywhere */
 int  ckpt_open(Run *run);                               /* ckpt.c; before the first step */
+int  ckpt_seen(const Run *run);                         /* by all processes?  Behind ckpt_open() */
 void ckpt_close(Run *run);                              /* after the last step of all stages */
 int  ckpt_load(Run *run);                               /* ckpt_load.c; sets run->start */
 int  ckpt_weights(Run *run, const char *path);
@@ -267,6 +272,7 @@ int  weights_read(Run *run, const char *path);          /* weights.c: published 
 int  ckpt_save(Worker *w, int64_t step);                /* every stage calls it; the same answer everywhere */
 
 int  export_probe(const Run *run);      /* export.c: can what is written at the end be written? */
+void export_discard(const char *path);  /* a plain file that could not be written whole */
 /* Every stage calls these; the same answer everywhere. */
 void export_hash(Worker *w, char hex[65]);
 int  export_gradients(Worker *w, const char *path);

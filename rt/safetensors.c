@@ -6,7 +6,8 @@
  * A file may come from anywhere, so its header is taken as hostile: at most 100 MB, bounded depth, every product checked for
  * overflow, offsets in order and inside the file, sizes that are those of type and shape, no name twice.  The job then asks
  * for tensors by the name, type and shape that it knows.  Nothing in the file sizes an allocation but the length of its
- * header. Types read are F32 and BF16 (widened, exact).
+ * header. Types read are F32 and BF16 (widened, exact).  A tensor of a type that is not known has the bytes that its offsets
+ * say, and may stand there as long as nobody wants it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -110,12 +111,10 @@ static bool read_tensor(Json *j, SafeTensor *t)
     return !j->why;
 }
 
-/* Bytes of a tensor by its type and shape; -1: unknown type, or too large to be true. */
+/* Bytes of a tensor by its type and shape; -1: too large to be true. */
 static int64_t tensor_size(const SafeTensor *t)
 {
     int64_t n = type_size(t->type);
-    if (n == 0)
-        return -1;
     for (int i = 0; i < t->ndim; i++) {
         if (t->dim[i] && n > INT64_MAX / t->dim[i])
             return -1;
@@ -143,7 +142,7 @@ static int check_tensors(SafeFile *f)
         qsort(f->tensor, (size_t)f->tensors, sizeof *f->tensor, by_place);
     for (int i = 0; i < f->tensors; i++) {
         const SafeTensor *t = &f->tensor[i];
-        if (t->from != at || t->to < t->from || t->to - t->from != tensor_size(t))
+        if (t->from != at || t->to < t->from || (type_size(t->type) && t->to - t->from != tensor_size(t)))
             return broken(f, "offsets, type and shape do not agree for tensor", t->name);
         at = t->to;
     }
@@ -203,7 +202,10 @@ int safe_open(SafeFile *f, const char *path)
     f->at = file.at;
     f->size = file.size;
     uint64_t n = f->size >= 8 ? data_bits(f->at, 8) : 0;
-    if (n < 2 || n > HEADER_MOST || n > f->size - 8)
+    if (n > HEADER_MOST && n <= f->size)
+        return complain(STATUS_STALE, "%s: no safetensors file, or one whose header of %llu bytes is longer than the %d MiB "
+                        "that are read", f->path, (unsigned long long)n, HEADER_MOST >> 20);
+    if (n < 2 || n > f->size - 8)
         return broken(f, "no safetensors file, or cut short inside its header", NULL);
     f->data = 8 + (size_t)n;
     return read_header(f, (size_t)n);

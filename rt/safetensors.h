@@ -8,7 +8,7 @@
 
 typedef struct {
     const char *name;
-    char type[8];               /* F32, BF16, ... */
+    char type[16];              /* F32, BF16, ... */
     int ndim;
     int64_t dim[8];
     int64_t from, to;           /* bytes behind the header */

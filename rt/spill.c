@@ -246,7 +246,8 @@ static int open_lane(Spill *s, int i)
         return complain(STATUS_RUN, "%s: no memory for copies to the host", s->w->info->name);
     l->started = pthread_create(&l->thread, NULL, lane_main, l) == 0;
     if (!l->started)
-        return complain(STATUS_RUN, "%s: no thread for copies to the host; check `ulimit -u`", s->w->info->name);
+        return complain(STATUS_RUN, "%s: no thread for copies to the host; check `ulimit -u` (processes) and `ulimit -v` "
+                        "(memory)", s->w->info->name);
     return DONE;
 }
 

@@ -155,5 +155,7 @@ int trace_write(Worker *w, const char *path)
     int status = DONE;
     for (int i = 0; i < w->stage.count && status == DONE; i++)
         status = worst(w, i == w->stage.index ? write_stage(w, path) : DONE);
+    if (status != DONE && w->stage.index == 0)
+        export_discard(path);
     return status;
 }

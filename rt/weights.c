@@ -8,7 +8,8 @@
  * widened, which is exact.
  *
  * Refused with status 5, before anything is trained: a tensor that is missing, of another shape or of another type; one that
- * a folder has, nobody takes and `ignore` does not name; a shard that is missing; an index that is no index.
+ * a folder has, nobody takes and `ignore` does not name; a copy, such as the head of a tied table, that differs from its
+ * parameter; a shard that is missing; an index that is no index; a folder with two lists of tensors, which may differ.
  */
 #include <errno.h>
 #include <fnmatch.h>
@@ -166,20 +167,39 @@ static int read_single(Weights *x)
     return status;
 }
 
+int weights_lists(const char *dir, const char *found[WEIGHTS_LISTS])
+{
+    static const char *const names[WEIGHTS_LISTS] = {"index.json", "model.safetensors.index.json", "model.safetensors"};
+    char path[CKPT_PATH];
+    struct stat info;
+    int n = 0;
+    for (int i = 0; i < WEIGHTS_LISTS; i++)
+        if ((size_t)snprintf(path, sizeof path, "%s/%s", dir, names[i]) < sizeof path && stat(path, &info) == 0)
+            found[n++] = names[i];
+    return n;
+}
+
+int weights_one_list(const char *dir, const char *found[WEIGHTS_LISTS])
+{
+    if (weights_lists(dir, found) > 1)
+        return complain(STATUS_STALE, "%s holds %s and %s, two sets of weights: which one is meant?  Name the file, or move "
+                        "the other one away", dir, found[0], found[1]);
+    return DONE;
+}
+
 /* What the path is: a file; a folder with an index; a folder with one file. */
 static int open_weights(Weights *x, char index[CKPT_PATH])
 {
     struct stat info;
+    const char *found[WEIGHTS_LISTS] = {NULL};
     bool folder = stat(x->path, &info) == 0 && S_ISDIR(info.st_mode), shards = false;
     x->index = x->path;
+    if (folder && !weights_lists(x->path, found))
+        return complain(STATUS_STALE, "%s: neither model.safetensors nor model.safetensors.index.json is there, and it "
+                        "is no checkpoint; weights in another format have to be saved as safetensors", x->path);
     if (folder) {
-        snprintf(index, CKPT_PATH, "%s/model.safetensors.index.json", x->path);
-        shards = stat(index, &info) == 0;
-        if (!shards)
-            snprintf(index, CKPT_PATH, "%s/model.safetensors", x->path);
-        if (!shards && stat(index, &info) != 0)
-            return complain(STATUS_STALE, "%s: neither model.safetensors nor model.safetensors.index.json is there, and it "
-                            "is no checkpoint; weights in another format have to be saved as safetensors", x->path);
+        snprintf(index, CKPT_PATH, "%s/%s", x->path, found[0]);
+        shards = strstr(found[0], "index") != NULL;
         x->index = index;
     }
     int status = shards ? read_index(x) : read_single(x);
@@ -240,6 +260,15 @@ static bool ignored(const Weights *x, const char *name)
     return false;
 }
 
+/* Another tensor that holds a parameter once more. */
+static bool copies(const Weights *x, const Listed *tensor)
+{
+    for (const CopyInfo *c = x->job->copied; c && c->file; c++)
+        if (prefixed(x, c->file) == tensor)
+            return true;
+    return false;
+}
+
 /* Every parameter of the whole job has a tensor, and every tensor of a folder a parameter; a file by itself may hold more. */
 static int check_parameter(Weights *x, const StateInfo *s)
 {
@@ -265,7 +294,7 @@ static int check_names(Weights *x)
                 return status;
         }
     for (int i = 0; i < x->tensors && x->index != x->path; i++)
-        if (!x->tensor[i].used && !ignored(x, x->tensor[i].name))
+        if (!x->tensor[i].used && !ignored(x, x->tensor[i].name) && !copies(x, &x->tensor[i]))
             return complain(STATUS_STALE, "%s: no parameter takes tensor `%s`: is it another model?  If it is not wanted, "
                             "name it in the model file, weights: {ignore: [...]}", x->index, x->tensor[i].name);
     return DONE;
@@ -302,32 +331,73 @@ static int refuse_shape(const SafeFile *f, const SafeTensor *t, const Published 
                     f->path, t->name, is, p->in.name, wants);
 }
 
+/* The tensor in its file, and how its numbers stand there: f, h, b or i. */
+static int find_tensor(Weights *x, const Listed *listed, Shard **shard, const SafeTensor **t, char *type)
+{
+    *shard = &x->shard[listed->shard];
+    int status = open_shard(x, *shard);
+    *t = status == DONE ? safe_find(&(*shard)->file, listed->name, "") : NULL;
+    if (status == DONE && !*t)
+        return complain(STATUS_STALE, "%s: tensor `%s` is missing, though %s promises it", (*shard)->path, listed->name,
+                        x->index);
+    if (status != DONE)
+        return status;
+    const char *is = (*t)->type;
+    *type = !strcmp(is, "F32") ? 'f' : !strcmp(is, "F16") ? 'h' : !strcmp(is, "BF16") ? 'b' : !strcmp(is, "I64") ? 'i' : 0;
+    return *type ? DONE : complain(STATUS_STALE, "%s: tensor `%s` is %s; F32, F16, BF16, and I64 of counters, are read",
+                                   (*shard)->path, listed->name, is);
+}
+
+static const unsigned char *numbers_of(const Shard *shard, const SafeTensor *t)
+{
+    return shard->file.at + shard->file.data + t->from;
+}
+
 static int read_piece(Weights *x, const StateInfo *s, int piece, float *values)
 {
     Published p = weights_place(x->job, s, piece);
-    const Listed *listed = tensor_of(x, &p);
-    Shard *shard = &x->shard[listed->shard];
-    int status = open_shard(x, shard);
-    const SafeTensor *t = status == DONE ? safe_find(&shard->file, listed->name, "") : NULL;
-    if (status == DONE && !t)
-        return complain(STATUS_STALE, "%s: tensor `%s` is missing, though %s promises it", shard->path, listed->name, x->index);
+    Shard *shard;
+    const SafeTensor *t;
+    char type;
+    int status = find_tensor(x, tensor_of(x, &p), &shard, &t, &type);
     if (status != DONE)
         return status;
-    char type = !strcmp(t->type, "F32") ? 'f' : !strcmp(t->type, "F16") ? 'h' : !strcmp(t->type, "BF16") ? 'b' :
-        !strcmp(t->type, "I64") ? 'i' : 0;
-    if (!type)
-        return complain(STATUS_STALE, "%s: tensor `%s` is %s; F32, F16, BF16, and I64 of counters, are read", shard->path,
-                        t->name, t->type);
     bool counter = t->ndim == 0 && p.n == 1;            /* PyTorch's num_batches_tracked is a scalar */
     if (!counter && (t->ndim != p.ndim || memcmp(t->dim, p.dim, (size_t)p.ndim * sizeof *p.dim)))
         return refuse_shape(&shard->file, t, &p);
     Rows r = place_rows(&p, s);
     values += place_first(&p);
-    const unsigned char *from = shard->file.at + shard->file.data + t->from;
     int size = type == 'f' ? 4 : type == 'i' ? 8 : 2;
     for (int64_t i = 0; i < r.rows; i++)
-        widen(values + i * r.width, from + place_row(&p, &r, i) * size, type, r.step, r.width);
+        widen(values + i * r.width, numbers_of(shard, t) + place_row(&p, &r, i) * size, type, r.step, r.width);
     return DONE;
+}
+
+/* Tied in the model, and perhaps not in the file: what would be lost by passing over it is worth a word. */
+static int compare_copy(Weights *x, const CopyInfo *c, const StateInfo *s, const float *values)
+{
+    enum { SOME = 1024 };
+    float some[SOME];
+    const Listed *listed = prefixed(x, c->file);
+    Published p = place_of(NULL, s);
+    Shard *shard;
+    const SafeTensor *t;
+    char type;
+    if (!listed || listed->used)
+        return DONE;
+    int status = find_tensor(x, listed, &shard, &t, &type);
+    if (status != DONE)
+        return status;
+    bool same = t->ndim == p.ndim && !memcmp(t->dim, p.dim, (size_t)p.ndim * sizeof *p.dim);
+    int size = type == 'f' ? 4 : type == 'i' ? 8 : 2;
+    for (long i = 0, n; same && i < s->n; i += n) {
+        n = s->n - i < SOME ? s->n - i : SOME;
+        widen(some, numbers_of(shard, t) + i * size, type, 1, n);
+        same = !memcmp(some, values + i, (size_t)n * sizeof *some);
+    }
+    return same ? DONE : complain(STATUS_STALE, "%s: tensor `%s` differs from `%s`, and this model has one parameter for both; "
+                                  "generate the job from a model file that does not tie them (config.json: "
+                                  "tie_word_embeddings)", shard->path, listed->name, s->name);
 }
 
 static int read_parameter(Weights *x, Worker *w, const StateInfo *s)
@@ -336,6 +406,9 @@ static int read_parameter(Weights *x, Worker *w, const StateInfo *s)
     int status = values ? DONE : complain(STATUS_RUN, "no memory to read `%s`", s->name);
     for (int piece = 0; status == DONE && piece < weights_pieces(x->job, s); piece++)
         status = read_piece(x, s, piece, values);
+    for (const CopyInfo *c = x->job->copied; status == DONE && c && c->file; c++)
+        if (!strcmp(c->name, s->name))
+            status = compare_copy(x, c, s, values);
     if (status == DONE)
         init_place(w, s, 0, values, 0, s->n);
     free(values);

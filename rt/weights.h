@@ -10,4 +10,10 @@
 /* A parameter is in so many tensors, a history of sizes in none; the place of one of them. */
 int weights_pieces(const Job *job, const StateInfo *s);
 Published weights_place(const Job *job, const StateInfo *s, int piece);
+
+/* What says which tensors a folder has: of a checkpoint, of shards, or a file.  How many of them are there, by name. */
+enum { WEIGHTS_LISTS = 3 };
+int weights_lists(const char *dir, const char *found[WEIGHTS_LISTS]);
+/* A status: of two, nobody knows which one is meant. */
+int weights_one_list(const char *dir, const char *found[WEIGHTS_LISTS]);
 #endif

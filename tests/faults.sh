@@ -84,7 +84,8 @@ wait_file "SIGUSR1: a checkpoint" "$ck/step-*[0-9]/COMMIT"
 if kill -0 $pid 2>/dev/null; then pass; else fault "SIGUSR1: the job ends"; fi
 held=$(ls -R "$ck")
 for option in "" --resume; do
-    refuse "a directory that another job writes to $option" 1 "another running job writes its checkpoints there" \
+    refuse "a directory that another job writes to $option" 1 \
+        "another running job writes its checkpoints there (process $pid on $(uname -n))" \
         timeout 20 "$tmp/two/job" $forever --checkpoint "$ck" $option
 done
 if [ "$(ls -R "$ck")" = "$held" ]; then pass; else fault "the refused job changes the directory of the other"; fi
@@ -100,6 +101,28 @@ wait_file "SIGTERM without a directory: a log" "$tmp/log"
 kill -TERM $pid
 ended "SIGTERM without a directory" 1
 if grep -q 'no directory for it' "$tmp/err"; then pass; else fault "SIGTERM without a directory: $(cat "$tmp/err")"; fi
+
+# ---- a lock that goes while it is held --------------------------------------------------------------------------------
+# Whoever takes it away admits a second writer: the first one ends before it writes there again, and the other stays.
+for how in lock directory; do
+    rm -rf "$ck" "$tmp/log"
+    "$tmp/two/job" $forever --checkpoint "$ck" --log "$tmp/log" 2>"$tmp/err" & pid=$!
+    wait_file "the $how goes: a log" "$tmp/log"
+    [ $how = directory ] && mv "$ck" "$tmp/away" || rm "$ck/lock"
+    "$tmp/two/job" $forever --checkpoint "$ck" --log "$tmp/log.two" 2>"$tmp/err.two" & second=$!
+    wait_file "the $how goes: another job" "$ck/lock"
+    wait_file "the $how goes: its log" "$tmp/log.two"
+    kill -USR1 $pid
+    ended "the $how goes" 1
+    if grep -q 'lock is no longer the file that this job holds' "$tmp/err" && [ -e "$ck/lock" ]; then pass
+    else fault "the $how goes: $(cat "$tmp/err"), $(ls "$ck")"; fi
+    pid=$second
+    kill -TERM $pid
+    ended "the $how goes, the other job" 75
+    if [ ! -s "$tmp/err.two" ]; then pass; else fault "the $how goes, the other job: $(cat "$tmp/err.two")"; fi
+    rm -rf "$tmp/away" "$tmp/log.two"
+done
+rm -rf "$ck" "$tmp/log"
 
 # ---- a process killed, then one that finds what it left --------------------------------------------------------------
 "$tmp/two/job" $forever --checkpoint "$ck" --log "$tmp/log.killed" 2>"$tmp/err" & pid=$!
@@ -127,6 +150,12 @@ refuse "another model with other micro-batches" 5 "belongs to another model" \
     timeout 60 "$tmp/both/job" --quiet --data "$data" --checkpoint "$ck" --resume
 refuse "a checkpoint of other micro-batches" 5 "was written with micro 4, this job has 8" \
     timeout 60 "$tmp/more/job" --quiet --data "$data" --checkpoint "$ck" --resume
+build wide $model --stages 1 --set train.batch.micro=4 --set train.batch.global=16
+refuse "a checkpoint of larger micro-batches" 5 "was written with batch 2, this job has 4" \
+    timeout 60 "$tmp/wide/job" --quiet --data "$data" --checkpoint "$ck" --resume
+build sgd $model --stages 1 --set 'train.optimizer={type: sgd, lr: 0.1, momentum: 0.9}'
+refuse "a checkpoint of another optimiser" 5 "moments of .adamw., .* those of .sgd momentum.; .* --weights" \
+    timeout 60 "$tmp/sgd/job" --quiet --data "$data" --checkpoint "$ck" --resume
 expect "the parameters of that checkpoint" \
     timeout 60 "$tmp/more/job" --quiet --data "$data" --no-checkpoint --weights "$last" --steps 1
 cp "$last/stage1.safetensors" "$tmp/kept"
@@ -153,6 +182,10 @@ refuse "the same data by another name" 0 '^end$' sh -c '"$@" && echo end' sh "$t
 if [ "$(cat "$tmp/said")" = end ]; then pass; else fault "the same data by another name: $(cat "$tmp/said")"; fi
 refuse "other data" 0 "step-000002 was trained with other data: samples from step 2 on" \
     two --resume --data "$tmp/changed" --steps 3
+
+build rate $model --stages 1 --set train.optimizer.lr=0.5 --set train.steps=7
+refuse "other settings" 0 "with other settings: train.optimizer.lr 0.[0-9]* (now 0.5), .*from step 3 on" timeout 60 \
+    "$tmp/rate/job" --quiet --checkpoint "$tmp/moved" --resume --data "$tmp/changed" --steps 3
 
 refuse "a job that is done" 0 "step 3 is done already, and the job ends with step 2" \
     two --resume --data "$tmp/changed" --steps 2
@@ -196,6 +229,13 @@ if [ -z "$(ls "$tmp/place")" ]; then pass; else fault "a refused job leaves $(ls
 expect "all that is written at the end" timeout 60 "$tmp/two/job" --quiet --no-checkpoint --data "$data" --steps 1 \
     --gradients "$tmp/place/a" --trace "$tmp/place/b" --dump-arena "$tmp/place/c"
 if [ "$(cd "$tmp/place" && echo *)" = "a b c.stage0 c.stage1" ]; then pass; else fault "written: $(ls "$tmp/place")"; fi
+# A disk that is full at the end: nothing half written stays, and what was there before does where it is replaced whole.
+rm -rf "$tmp/place" && mkdir "$tmp/place"
+for option in "--gradients a" "--export b" "--trace c" "--dump-arena d"; do
+    refuse "$option on a full disk" 1 "cannot write.*: File too large" sh -c 'trap "" XFSZ; ulimit -f 8; exec "$@"' sh timeout 60 \
+        "$tmp/two/job" --quiet --no-checkpoint --data "$data" --steps 3 ${option% *} "$tmp/place/${option#* }"
+done
+if [ -z "$(find "$tmp/place" -type f)" ]; then pass; else fault "a full disk leaves $(find "$tmp/place" -type f)"; fi
 for launcher in OMPI_COMM_WORLD_SIZE=2/OMPI_COMM_WORLD_RANK=0 PMI_SIZE=2/PMI_RANK=0 \
     SLURM_STEP_NUM_TASKS=2/SLURM_PROCID=0; do
     refuse "transport local under a launcher" 2 "${launcher%%=*} is 2, but all stages" \
@@ -220,9 +260,33 @@ fi
 refuse "help" 0 "Usage: train" timeout 60 "$tmp/two/job" --help
 
 # ---- two processes ---------------------------------------------------------------------------------------------------
+# Two ranks, and the second one has a folder of its own by the name of $tmp/own.
+apart() {
+    for way in -m -rm; do
+        unshare $way mount --bind "$tmp" "$tmp" 2>/dev/null && break
+        way=
+    done
+    [ -n "$way" ] || { skip "unshare and mount are not allowed here: folders that hosts do not share" 4; return; }
+    mkdir -p "$tmp/own/ck" "$tmp/other/ck" "$tmp/own/ck/step-000001"
+    touch "$tmp/own/ck/step-000001/COMMIT"
+    while read -r what options; do
+        refuse "$what that hosts do not share" 1 "does not see $tmp/own[^ ]* of $(uname -n): it must be on a file system that" \
+            timeout 60 mpirun -n 2 --oversubscribe $root_too sh -c 'way=$1 tmp=$2; shift 2
+                [ "$OMPI_COMM_WORLD_RANK" = 0 ] && exec "$@"
+                exec unshare $way sh -c "mount --bind \"$tmp/other\" \"$tmp/own\" && exec \"\$@\"" sh "$@"' sh $way "$tmp" \
+            "$tmp/ranks/job" $forever --watchdog 2 $options
+    done <<END
+checkpoints --checkpoint $tmp/own/new
+old_checkpoints --checkpoint $tmp/own/ck --resume
+an_export --no-checkpoint --export $tmp/own/hf
+gradients --no-checkpoint --gradients $tmp/own/g.st
+END
+    if [ "$(cd "$tmp/own" && echo *)" = ck ] && [ "$(ls "$tmp/own/ck")" = step-000001 ]; then pass
+    else fault "folders that hosts do not share: $(ls -R "$tmp/own")"; fi
+}
 two_ranks() {
     if ! command -v mpirun >/dev/null || ! command -v mpicc >/dev/null; then
-        skip "there is no mpirun, or no mpicc" 22
+        skip "there is no mpirun, or no mpicc" 27
         return
     fi
     root_too=
@@ -233,6 +297,7 @@ two_ranks() {
         "$tmp/two/job" --quiet --checkpoint "$tmp/both" --data "$data" --steps 1
     with="$tmp/link_mpi.o $with" cc=mpicc linker=mpicc
     build ranks $model --stages 2 --set plan.transport=mpi
+    apart
     refuse "one rank" 2 "this job has 2 stages.* ranks started: 1;" mpirun -n 1 $root_too "$tmp/ranks/job" --quiet
     refuse "three ranks" 2 "this job has 2 stages.* ranks started: 3;" \
         timeout 60 mpirun -n 3 --oversubscribe $root_too "$tmp/ranks/job" --quiet

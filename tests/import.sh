@@ -157,6 +157,36 @@ index=$tmp/shards/model.safetensors.index.json
 { echo '{"metadata": {"total_size": 1}, "weight_map": {'; sed '$s/,$//' "$tmp/map"; echo '}}'; } >"$index"
 [ "$(hash_of "$tmp/shards")" = "$sum" ] && pass || fault "two shards: $(tail -n 1 "$tmp/said")"
 
+# A copy of a tied parameter is passed over where it is equal, whatever `ignore` says, and never dropped where it is not.
+while read -r family copy of; do
+    for is in "$copy=$of" "$copy"; do
+        mkdir -p "$tmp/copy"
+        { cat "$hf/$family/tensors"; sed -n "s/^$of /$is /p" "$hf/$family/tensors"; } >"$tmp/list"
+        "$tmp/safe" "$tmp/list" "$tmp/copy/model.safetensors"
+        case $is in
+            *=*) expect "$family: an equal $copy" run "$family" --weights "$tmp/copy" --steps 0 --no-checkpoint ;;
+            *) try "$family: another $copy" "tensor .$copy. differs from .*, and this model has one parameter for both" \
+                   "$family" --weights "$tmp/copy" ;;
+        esac
+    done
+done <<END
+gpt2 lm_head.weight wte.weight
+gemma2 lm_head.weight model.embed_tokens.weight
+qwen2 lm_head.weight model.embed_tokens.weight
+opt lm_head.weight model.decoder.embed_tokens.weight
+t5 lm_head.weight shared.weight
+t5 encoder.embed_tokens.weight shared.weight
+t5 decoder.embed_tokens.weight shared.weight
+bert cls.predictions.decoder.weight bert.embeddings.word_embeddings.weight
+bert cls.predictions.decoder.bias cls.predictions.bias
+END
+lone() {        # FAMILY TENSOR: without it
+    grep -v "^$2 " "$hf/$1/tensors" >"$tmp/list" && "$tmp/safe" "$tmp/list" "$tmp/copy/model.safetensors"
+    try "$1 without $2" "tensor .$2. is missing" "$1" --weights "$tmp/copy"
+}
+lone llama lm_head.weight
+lone t5 shared.weight
+
 # A checkpoint exported: in the shards of a published model, or in files of a size
 ./dpgen export "$tmp/gpt2.run" --hf "$tmp/like" --like "$tmp/shards" >"$tmp/said" 2>&1
 for part in one two; do expect "shard $part" cmp "$tmp/shards/$part.safetensors" "$tmp/like/$part.safetensors"; done
@@ -170,7 +200,7 @@ expect "the other files" cmp "$tmp/others/config.json" "$hf/gpt2/config.json"
 expect "one file then" cmp "$tmp/others/model.safetensors" "$in/model.safetensors"
 export_to() { ./dpgen export "$@" --hf "$tmp/none.hf"; }
 refuse "no checkpoint" 5 "there is no checkpoint: name step-N" export_to "$hf"
-refuse "a folder that is full" 2 "has a model.safetensors already" ./dpgen export "$tmp/gpt2.run" --hf "$tmp/others"
+refuse "a folder that is full" 2 "has model.safetensors already" ./dpgen export "$tmp/gpt2.run" --hf "$tmp/others"
 refuse "shards of another model" 3 "index.json does not list tensor .model.decoder" export_to "$tmp/opt.run" \
     --like "$tmp/shards"
 refuse "no size" 2 "shard 5XB: a size such as 5GB" export_to "$tmp/gpt2.run" --shard 5XB
@@ -180,6 +210,18 @@ refuse "a bit that turned" 5 "stage0.safetensors is damaged: its SHA-256" export
 printf x | dd of="$tmp/hurt.run/step-000001/index.json" bs=1 seek=40 conv=notrunc 2>/dev/null
 refuse "an index that turned" 5 "index.json is damaged: its SHA-256" export_to "$tmp/hurt.run"
 expect "nothing is written" test ! -e "$tmp/none.hf"
+
+# One list of tensors a folder: what is written is what is read
+for dir in "$tmp/sized" "$tmp/gpt2.run/step-000001"; do
+    refuse "an export beside another list" 1 "export .*: .*index.json there lists the tensors of other files" run gpt2 \
+        --weights "$in" --steps 0 --no-checkpoint --export "$dir"
+    expect "it is not begun" test ! -e "$dir/model.safetensors" -a ! -e "$dir/model.safetensors.part"
+    cp "$in/model.safetensors" "$dir"
+    try "two lists" "holds .*index.json and model.safetensors, two sets of weights" gpt2 --weights "$dir"
+    rm "$dir/model.safetensors"
+done
+refuse "an export into a checkpoint" 2 "has index.json already" ./dpgen export "$tmp/gpt2.run" \
+    --hf "$tmp/gpt2.run/step-000001"
 
 mv "$tmp/shards/two.safetensors" "$tmp/two.safetensors"
 try "a shard is missing" "two.safetensors: the shard is missing, and .*index.json lists it" gpt2 --weights "$tmp/shards"

@@ -24,6 +24,7 @@
  * decides.
  */
 #include "plan.h"
+#include "emit/emit.h"
 #define Text RunText            /* the generator has a Text of its own */
 #include "rt/run.h"
 #undef Text
@@ -447,7 +448,7 @@ static Job job_of(const StageInfo *stage)
         .steps = (long)t->steps, .tokens = (long)(g->batch * g->micro), .seed = t->seed,
         .lr_kind = (int)t->schedule, .lr = t->lr, .final = t->final, .factor = t->factor, .beta1 = t->beta1,
         .beta2 = t->beta2, .weight_decay = t->weight_decay, .warmup = (long)t->warmup, .every = (long)t->every,
-        .step_ns = 1000000000, .bf16 = g->compute == BF16,
+        .step_ns = 1000000000, .bf16 = g->compute == BF16, .moments = emit_moments(t),
     };
 }
 

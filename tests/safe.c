@@ -3,6 +3,7 @@
  * safe.c: a file of published weights from a list of its tensors, so that tests need no Python.
  *
  *     safe LIST FILE       a line of LIST: NAME TYPE D0xD1..., F32, BF16 or F16, tensors in the order of the file
+ *                          NAME=OTHER: with the numbers of the tensor OTHER
  *
  * Number i of a tensor is a multiple of 1/256 in [-1/4, 1/4), or of 1/128 about 1 for the weights of norms, so that each type
  * has it exactly.  It follows from the low 32 bits of the FNV-1a hash of the name and from i: tests/ref/make_hf.py has the same
@@ -44,7 +45,8 @@ static uint32_t bits(int64_t k, int exponent, int mantissa)
 static void write_tensor(FILE *f, const Tensor *t)
 {
     uint64_t hash = 0xcbf29ce484222325;
-    for (const char *c = t->name; *c; c++)
+    const char *other = strchr(t->name, '=');
+    for (const char *c = other ? other + 1 : t->name; *c; c++)
         hash = (hash ^ (unsigned char)*c) * 0x100000001b3;
     for (int64_t i = 0; i < t->n; i++) {
         int64_t k = number(t, hash, i);
@@ -65,7 +67,7 @@ static void write_entry(FILE *f, Tensor *t, int64_t at)
 {
     t->n = 1;
     t->bytes = !strcmp(t->type, "F32") ? 4 : 2;
-    fprintf(f, ",\"%s\":{\"dtype\":\"%s\",\"shape\":[", t->name, t->type);
+    fprintf(f, ",\"%.*s\":{\"dtype\":\"%s\",\"shape\":[", (int)strcspn(t->name, "="), t->name, t->type);
     for (char *p = t->shape;;) {
         long dim = strtol(p, &p, 10);
         t->n *= dim;

@@ -57,11 +57,14 @@ static const StageInfo whole[] = {STAGE("stage0", one)}, halves[] = {STAGE("stag
 static const char hash_a[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 static const char hash_b[] = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
 
+static const Setting settings[] = {{"train.optimizer.lr", "0.01"}, {"train.schedule.type", "constant"}, {NULL, NULL}};
+static const Setting others[] = {{"train.optimizer.lr", "0.02"}, {"new", "1"}, {NULL, NULL}};
+
 static Job make_job(int stages)
 {
     return (Job){.name = "tiny", .kernels = "none", .key = "key", .model = hash_a, .plan = hash_b, .stages = stages,
                  .stage = stages == 1 ? whole : halves, .batch = 1, .micro = 1, .groups = 1, .steps = 12, .tokens = 1,
-                 .seed = 5, .lr = 1, .ckpt_every = 2, .ckpt_keep = 2};
+                 .seed = 5, .lr = 1, .ckpt_every = 2, .ckpt_keep = 2, .moments = "adamw", .setting = settings};
 }
 
 /* ---- running it in a child --------------------------------------------------------------------------------------- */
@@ -199,6 +202,11 @@ static void test_refused(void)
     refuse("more micro-batches", call, &c, STATUS_STALE, "micro 1, this job has 4");
     refuse("the way out", call, &c, STATUS_STALE, "/ck/step-000012");
     c.job.micro = 1;
+    c.job.batch = 2;
+    c.job.model = hash_b;           /* it has the samples of a micro-batch in it */
+    refuse("another micro-batch, and so another model", call, &c, STATUS_STALE, "batch 1, this job has 2");
+    c.job.batch = 1;
+    c.job.model = hash_a;
     c.job.groups = 2;
     refuse("more groups", call, &c, STATUS_STALE, "groups 1, this job has 2");
     c.job.groups = 1;
@@ -213,12 +221,87 @@ static void test_refused(void)
     refuse("another shape", call, &c, STATUS_STALE, "tensor `c.weight` is F32 [5], the job wants F32 [5 1]");
     c = make_call(1, "--weights", out, "--no-checkpoint", NULL, NULL, NULL);
     refuse("no weights", call, &c, STATUS_STALE, "cannot open");
+    c = make_call(1, "--no-checkpoint", "--checkpoint", ck, NULL, NULL, NULL);
+    refuse("a directory, and none", call, &c, STATUS_USAGE, "--checkpoint and --no-checkpoint exclude each other");
     c = make_call(1, "--steps", "x", NULL, NULL, NULL, NULL);
     refuse("no number", call, &c, STATUS_USAGE, "--steps needs N");
     c = make_call(1, "--stepz", NULL, NULL, NULL, NULL, NULL);
     refuse("no option", call, &c, STATUS_USAGE, "unknown option `--stepz`");
     c = make_call(1, "--data", NULL, NULL, NULL, NULL, NULL);
     refuse("no value", call, &c, STATUS_USAGE, "--data needs PATH");
+}
+
+static void goes_on(const char *what, Call *c, const char *text)
+{
+    char said[1024];
+    int status = in_child(call, c, said, sizeof said);
+    check(status == 0 && (text ? strstr(said, text) != NULL : !*said), "%s: status %d: %s", what, status, said);
+}
+
+/* What gives the numbers of a checkpoint their meaning, and what each step has beside them. */
+static void test_meaning(void)
+{
+    clean("ck");
+    Call c = make_call(1, "--checkpoint", ck, "--steps", "4", NULL, NULL), d;
+    c.job.key = "model=1 compute=f32 kernels=portable";
+    goes_on("a checkpoint with its meaning", &c, NULL);
+    c = make_call(1, "--checkpoint", ck, "--resume", "--steps", "5", NULL);
+    c.job.key = "model=2 compute=f32 kernels=portable";
+    goes_on("the same training", &c, NULL);
+    d = c;
+    d.job.moments = "sgd momentum";
+    refuse("another optimiser", call, &d, STATUS_STALE, "moments of `adamw`, and this job reads them as those of `sgd "
+           "momentum`");
+    refuse("another optimiser, and the way out", call, &d, STATUS_STALE, "--weights ");
+    d = c;
+    d.job.setting = others;
+    goes_on("another rate", &d, "with other settings: train.optimizer.lr 0.01 (now 0.02); from step 5 on");
+    d = c;
+    d.job.key = "model=1 compute=f32 kernels=onednn";
+    goes_on("other kernels", &d, "computed with `compute=f32 kernels=portable`, and this job goes on with `compute=f32 "
+            "kernels=onednn`");
+    d.job.key = "model=1 compute=bf16 kernels=portable";
+    d.job.model = hash_b;
+    refuse("another type", call, &d, STATUS_STALE, "was trained in f32, this job computes in bf16");
+    clean("ck");
+    c = make_call(1, "--checkpoint", ck, "--steps", "4", NULL, NULL);
+    c.job.moments = NULL;
+    c.job.setting = NULL;
+    goes_on("a checkpoint that does not say it", &c, NULL);
+    c = make_call(1, "--checkpoint", ck, "--resume", "--steps", "4", NULL);
+    goes_on("of an older dpgen", &c, "of a dpgen before 0.2.0, which did not say whose moments it has");
+}
+
+static int as_nobody(void *at)
+{
+    return geteuid() == 0 && setuid(65534) != 0 ? 2 : call(at);
+}
+
+/* Why nothing can be written there, before the first step. */
+static void test_places(void)
+{
+    char path[96], deep[96], text[200], far[4200];
+    sub(path, "dangling");
+    sub(deep, "none/b/c");
+    check(symlink("nowhere", path) == 0, "no link");
+    Call c = make_call(1, "--checkpoint", path, NULL, NULL, NULL, NULL);
+    refuse("a link to nothing", call, &c, STATUS_RUN, "dangling is a link to what is not there");
+    c = make_call(1, "--checkpoint", deep, NULL, NULL, NULL, NULL);
+    snprintf(text, sizeof text, "there is no %s/none; make it first", dir);
+    refuse("a folder above is missing", call, &c, STATUS_RUN, text);
+    sub(path, "secret");
+    c = make_call(1, "--checkpoint", path, NULL, NULL, NULL, NULL);
+    c.out[0] = 0;
+    refuse("no right to write", as_nobody, &c, STATUS_RUN, "cannot write checkpoints there: Permission denied");
+    memset(far, 'x', sizeof far);
+    for (size_t i = 100; i < sizeof far; i += 200)
+        far[i] = '/';
+    for (size_t n = 4060; n < 4100; n += 13) {
+        far[n] = 0;
+        c = make_call(1, "--checkpoint", far, NULL, NULL, NULL, NULL);
+        refuse("a path that is too long", call, &c, STATUS_RUN, "--checkpoint: a path of ");
+        far[n] = 'x';
+    }
 }
 
 /* Weights of a checkpoint as the start of another run: parameters as they were, moments zero. */
@@ -390,6 +473,8 @@ int main(int argc, char **argv)
     test_resume();
     test_keep();
     test_refused();
+    test_meaning();
+    test_places();
     test_weights();
     test_damage();
     test_uncommitted();

@@ -322,25 +322,54 @@ static void test_rows(Set *s)
     }
 }
 
+/* The rows of test_rows() in every type of whole numbers that has room for them. */
+static void test_widths(Set *s)
+{
+    static const struct { const char *type; int bytes; int64_t sign; } types[] = {
+        {"|u1", 1, 1}, {"|i1", 1, -1}, {"<u2", 2, 1}, {"<i2", 2, -1}, {"<u4", 4, 1}, {"<i4", 4, -1}, {"<i8", 8, -1}
+    };
+    static unsigned char data[ROWS * T * 8], file[8192];
+    char dictionary[100];
+    int32_t a[B * T];
+    for (size_t k = 0; k < sizeof types / sizeof *types; k++) {
+        int n = types[k].bytes, wrong = 0, most = n == 1 ? 100 : ROWS * T;
+        for (int i = 0; i < ROWS * T; i++)
+            for (int b = 0; b < n; b++)
+                data[i * n + b] = (unsigned char)((uint64_t)(types[k].sign * (i % most)) >> (8 * b));
+        snprintf(dictionary, sizeof dictionary, "{'descr': '%s', 'fortran_order': False, 'shape': (23, 12), }", types[k].type);
+        store("i.npy", file, npy(file, 1, dictionary, data, (size_t)(ROWS * T * n)));
+        check(open_set(s) == DONE, "%s does not open", types[k].type);
+        for (int e = 0; e < ROWS / B; e++) {
+            Values v = values(e, true);
+            data_load(&s->st, a, &v, 0, 0, sizeof a);
+            for (int i = 0; i < B * T; i++)
+                wrong += a[i] != types[k].sign * ((e * B * T + i) % most);
+        }
+        check(wrong == 0, "%s: %d numbers are wrong", types[k].type, wrong);
+    }
+}
+
 static void test_npy(void)
 {
-    static const struct { const char *what, *dictionary, *says; } bad[] = {
-        {"another order", "{'descr': '<i4', 'fortran_order': True, 'shape': (23, 12), }", "not understood"},
-        {"big endian", "{'descr': '>i4', 'fortran_order': False, 'shape': (23, 12), }", "not understood"},
-        {"a record", "{'descr': [('a', '<i4')], 'fortran_order': False, 'shape': (23, 12), }", "not understood"},
-        {"no shape", "{'descr': '<i4', 'fortran_order': False, }", "not understood"},
+    static const struct { const char *what, *dictionary, *says; int rows; } bad[] = {
+        {"another order", "{'descr': '<i4', 'fortran_order': True, 'shape': (23, 12), }", "is in Fortran order", 0},
+        {"big endian", "{'descr': '>i4', 'fortran_order': False, 'shape': (23, 12), }", "elements of type '>i4' are not", 0},
+        {"doubles", "{'descr': '<f8', 'fortran_order': False, 'shape': (23, 12), }", "elements of type '<f8' are not", 0},
+        {"a record", "{'descr': [('a', '<i4')], 'fortran_order': False, 'shape': (23, 12), }", "elements of type [('a'", 0},
+        {"no shape", "{'descr': '<i4', 'fortran_order': False, }", "not understood", 0},
         {"a key twice", "{'descr': '<i4', 'descr': '<i4', 'fortran_order': False, 'shape': (23, 12), }",
-         "not understood"},
-        {"no end", "{'descr': '<i4', 'fortran_order': False, 'shape': (23, 12", "not understood"},
-        {"too many rows", "{'descr': '<i4', 'fortran_order': False, 'shape': (24, 12), }", "cut short"},
-        {"absurd rows", "{'descr': '<i4', 'fortran_order': False, 'shape': (4611686018427387904, 12), }", "cut short"},
+         "not understood", 0},
+        {"no end", "{'descr': '<i4', 'fortran_order': False, 'shape': (23, 12", "not understood", 0},
+        {"too many rows", "{'descr': '<i4', 'fortran_order': False, 'shape': (24, 12), }", "cut short", 0},
+        {"absurd rows", "{'descr': '<i4', 'fortran_order': False, 'shape': (4611686018427387904, 12), }", "cut short", 0},
         {"an overflow", "{'descr': '<i4', 'fortran_order': False, 'shape': (2, 9223372036854775807, 12), }",
-         "not understood"},
-        {"empty rows", "{'descr': '<i4', 'fortran_order': False, 'shape': (23, 0), }", "cut short"},
-        {"another width", "{'descr': '<i4', 'fortran_order': False, 'shape': (46, 6), }", "wants 12 integers"},
-        {"floats", "{'descr': '<f4', 'fortran_order': False, 'shape': (23, 12), }", "wants 12 integers"},
-        {"no row", "{'descr': '<i4', 'fortran_order': False, 'shape': (0, 12), }", "has no rows"},
-        {"other rows", "{'descr': '<i4', 'fortran_order': False, 'shape': (22, 12), }", "same number"},
+         "not understood", 0},
+        {"empty rows", "{'descr': '<i4', 'fortran_order': False, 'shape': (23, 0), }", "cut short", 0},
+        {"another width", "{'descr': '<i4', 'fortran_order': False, 'shape': (46, 6), }", "wants 12 integers", 0},
+        {"floats", "{'descr': '<f4', 'fortran_order': False, 'shape': (23, 12), }", "wants 12 integers", 0},
+        {"bytes behind", "{'descr': '<i4', 'fortran_order': False, 'shape': (22, 12), }", "48 bytes stand behind its", 0},
+        {"no row", "{'descr': '<i4', 'fortran_order': False, 'shape': (0, 12), }", "has no rows", -ROWS},
+        {"other rows", "{'descr': '<i4', 'fortran_order': False, 'shape': (22, 12), }", "same number", -1},
     };
     static unsigned char file[8192];
     static int32_t ints[ROWS * T];
@@ -356,8 +385,9 @@ static void test_npy(void)
     npy_set(&s);
     check(open_set(&s) == DONE, "npy does not open");
     test_rows(&s);
+    test_widths(&s);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        store("i.npy", file, npy(file, 1, bad[i].dictionary, ints, sizeof ints));
+        store("i.npy", file, npy(file, 1, bad[i].dictionary, ints, (size_t)(ROWS + bad[i].rows) * T * sizeof *ints));
         refuse(bad[i].what, open_set, &s, STATUS_RUN, bad[i].says);
     }
     n = npy(file, 1, good, ints, sizeof ints);

@@ -28,6 +28,8 @@ int dims_axis(const Dims *d, const Graph *g, const Buf *b, int axis);      /* of
 /* stage.c launch.c archive.c build.c */
 void emit_stage(Out *o, const Plan *p, const Dims *dims, int device);      /* stageN.h and stageN.c */
 void emit_launch(FILE *f, const Plan *p, const char *prefix, const char *plan_hash);
+const char *emit_moments(const Train *t);           /* settings.c: the rule that gives moments their meaning */
+void emit_settings(FILE *f, const Plan *p);
 void emit_header(FILE *f, const Plan *p, const char *prefix);     /* launch.c; of a job that is an object */
 void emit_plan_json(FILE *f, const Plan *p);
 void emit_trace(FILE *f, const Plan *p);

@@ -229,6 +229,22 @@ static int print_stored(const Launch *w)
     return n;
 }
 
+/* Tensors that hold a parameter once more; whether there are any. */
+static bool print_copied(const Launch *w)
+{
+    StoredPairs list = {0};
+    weights_copies(w->p->m, w->p->g, &list);
+    if (list.n)
+        fprintf(w->f, "\nstatic const CopyInfo copied[] = {\n");
+    for (int i = 0; i < list.n; i++) {
+        fprintf(w->f, "    {%s, ", quote_c(list.at[i].file));
+        fprintf(w->f, "%s},\n", quote_c(list.at[i].name));
+    }
+    if (list.n)
+        fprintf(w->f, "    {0}\n};\n");
+    return list.n > 0;
+}
+
 static void print_published(const Launch *w, int stored)
 {
     static const char *const type[] = {"JOB_F32", "JOB_F16", "JOB_BF16"};
@@ -416,7 +432,7 @@ static void print_top(const Launch *w)
     }
 }
 
-static void print_job(const Launch *w, int pairs, bool talk, int stored, const char *plan_hash)
+static void print_job(const Launch *w, int pairs, bool talk, int stored, bool copied, const char *plan_hash)
 {
     static const char *const lr[] = {"JOB_CONSTANT", "JOB_COSINE", "JOB_LINEAR", "JOB_STEP"};
     const Plan *p = w->p;
@@ -426,6 +442,7 @@ static void print_job(const Launch *w, int pairs, bool talk, int stored, const c
             quote_c(p->g->name), emit_library(p)->name);
     fputs(quote_c(p->key), w->f);
     fprintf(w->f, ",\n    .model = \"%s\",\n    .plan = \"%s\",\n", model_hash(p->g), plan_hash);
+    fprintf(w->f, "    .moments = \"%s\", .setting = setting, .version = \"%s\",\n", emit_moments(t), DPGEN_VERSION);
     if (order_overlap(p) > 0)
         fprintf(w->f, "    .versions = \"%s\", .overlap = %d, .report = %d,\n", version_rule(p), order_overlap(p), reports(p));
     fprintf(w->f, "    .stages = %d, .replicas = %d, %s.stage = stage, .inputs = %d, .input = input,\n", p->devices,
@@ -456,6 +473,8 @@ static void print_job(const Launch *w, int pairs, bool talk, int stored, const c
             ", .bf16 = %d, .trace = %d,\n", m->ckpt.every, m->ckpt.keep, p->step, p->g->compute == BF16, m->trace);
     if (stored >= 0)
         print_published(w, stored);
+    if (copied)
+        fprintf(w->f, "    .copied = copied,\n");
     if (m->plan.disk) {
         fprintf(w->f, "    .disk = 1, .spill_dir = ");
         fputs(quote_c(m->plan.dir), w->f);
@@ -487,6 +506,8 @@ void emit_launch(FILE *f, const Plan *p, const char *prefix, const char *plan_ha
     print_data(&w, "eval", &p->m->eval);
     print_stages(&w, states);
     int stored = p->m->weights.given ? print_stored(&w) : -1;
+    bool copied = print_copied(&w);
+    emit_settings(f, p);
     if (p->dev.at[0].place) {
         fprintf(f, "\n/* stage -> rank: the place of its device in the model file */\nstatic const int rank[] = {");
         for (int d = 0; d < p->devices; d++)
@@ -495,7 +516,7 @@ void emit_launch(FILE *f, const Plan *p, const char *prefix, const char *plan_ha
     }
     bool talk = false;
     int pairs = emit_cuda(p) ? print_pairs(&w, &talk) : 0;
-    print_job(&w, pairs, talk, stored, plan_hash);
+    print_job(&w, pairs, talk, stored, copied, plan_hash);
     fprintf(f, "\nint %s_main(int argc, char **argv);\nint %s_main(int argc, char **argv)\n{\n"
             "    return job_main(&job, argc, argv);\n}\n", prefix, prefix);
     if (strcmp(prefix, "train"))

@@ -82,6 +82,7 @@ void model_weights(Model *m, Node *node)
         { "turn", read_patterns, offsetof(WeightsSpec, turn), 1, 0, NULL },
         { "rename", read_pairs, offsetof(WeightsSpec, rename), 0, 0, NULL },
         { "also", read_pairs, offsetof(WeightsSpec, also), 0, 0, NULL },
+        { "copies", read_pairs, offsetof(WeightsSpec, copies), 0, 0, NULL },
         { "each", read_each, offsetof(WeightsSpec, each), 0, 0, NULL },
         { "stack", read_stack, offsetof(WeightsSpec, stack), 0, 0, NULL },
         { "ignore", read_texts, offsetof(WeightsSpec, ignore), 1, 0, NULL },
@@ -177,6 +178,28 @@ bool weights_stored(const Model *m, const Graph *g, int param, Stored *to)
         return true;
     }
     return stacked(m, g, name, to) || file || to->also || to->turn;
+}
+
+/* A tied operator's parameter by the name that it would have for itself, and what `copies` names. */
+void weights_copies(const Model *m, const Graph *g, StoredPairs *to)
+{
+    for (int i = 0; i < g->nf; i++)
+        for (int k = 0; k < g->op.at[i].arg.n; k++) {
+            const Op *o = &g->op.at[i];
+            const Arg *a = &o->arg.at[k];
+            int param = a->kind == ARG_READ && a->state ? g->state.at[a->index].param : -1;
+            const State *s = param >= 0 ? &g->state.at[param] : NULL;
+            const char *own = s ? strf("%s.%s", o->name, a->token) : NULL;
+            if (s && s->op != i && param_named(g, own) < 0)
+                *PUSH(to) = (StoredPair){s->name, own, s->loc};
+        }
+    for (int s = 0; s < g->state.n; s++)
+        for (int i = 0; i < m->weights.copies.n && g->state.at[s].kind == S_PARAM; i++) {
+            const StoredPair *c = &m->weights.copies.at[i];
+            const char *text = star_of(c->name, g->state.at[s].name);
+            if (text)
+                *PUSH(to) = (StoredPair){g->state.at[s].name, put_star(c->file, text), c->loc};
+        }
 }
 
 /* ---- the list ------------------------------------------------------------------------------------------- */
@@ -284,6 +307,7 @@ void weights_check(const Model *m, const Graph *g)
                 shape_text(&g->state.at[s].shape));
     check_pairs(g, &w->rename, "rename");
     check_pairs(g, &w->also, "also");
+    check_pairs(g, &w->copies, "copies");
     check_pairs(g, &w->each, "each");
     check_each(m, g);
     for (int i = 0; i < w->stack.n; i++)

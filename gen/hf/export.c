@@ -364,10 +364,10 @@ static int64_t size_of(const char *text)
 
 static void make_folder(const char *dir)
 {
-    static const char *const names[] = {"model.safetensors", "model.safetensors.index.json"};
-    for (int i = 0; i < 2; i++)
+    static const char *const names[] = {"model.safetensors", "model.safetensors.index.json", "index.json"};
+    for (int i = 0; i < 3; i++)
         if (there(strf("%s/%s", dir, names[i])))
-            fail(EXIT_USAGE, "%s has a %s already; name another folder", dir, names[i]);
+            fail(EXIT_USAGE, "%s has %s already; name another folder", dir, names[i]);
     if (mkdir(dir, 0777) != 0 && errno != EEXIST)
         fail(EXIT_RUN, "cannot make %s: %s", dir, strerror(errno));
 }

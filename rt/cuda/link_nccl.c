@@ -328,7 +328,8 @@ int link_connect(Link *l, const Job *job)
     if (status != DONE)
         return status;
     if (!meeting_watch(l->meeting, gone, look, l))
-        status = complain(STATUS_RUN, "no thread to watch the other stages; check `ulimit -u`");
+        status = complain(STATUS_RUN, "no thread to watch the other stages; check `ulimit -u` (processes) and `ulimit -v` "
+                          "(memory)");
     if (status == DONE)
         status = open_pairs(l, job);
     if (status != DONE)

@@ -30,6 +30,7 @@
 #include "link.h"
 #include "options.h"
 #include "real.h"
+#include "weights.h"
 #include "../tokens/tokens.h"
 
 const char program_name[] = "sample";
@@ -388,6 +389,7 @@ static int find_weights(Run *run)
     struct stat info;
     int n = 0, status = DONE;
     Saved *list = NULL;
+    const char *found[WEIGHTS_LISTS];
     if (stat(s->ask.weights, &info) != 0 && s->ask.weights == run->job->ckpt_dir)
         return complain(STATUS_STALE, "there are no checkpoints in %s: run train first, or name weights with --weights PATH",
                         s->ask.weights);
@@ -403,6 +405,9 @@ static int find_weights(Run *run)
             run->opt.weights = s->path;
         }
     free(list);
+    if (run->opt.weights == s->path && weights_lists(s->ask.weights, found))
+        return complain(STATUS_STALE, "%s holds checkpoints and %s: which weights are meant?  Name %s, or the file",
+                        s->ask.weights, found[0], s->path);
     return status;
 }
 

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * shared.c: do all processes see the files that they write together?
+ *
+ * Problem: a checkpoint, an export and the gradients are written by all stages into one folder.  Hosts that have a folder of
+ * their own under that path would find out at the first checkpoint, or at the end.  Method: before the first step the process
+ * of stage 0 writes a mark into a file there, with its host, its number and the time, and every other one reads it.  A file
+ * system of a network may show a new file late, so each waits a while.  Cost: milliseconds where all is well.
+ *
+ * link_worst() is a maximum over all processes.  Where all but one give 0, it tells what that one has.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include "ckpt.h"
+#include "link.h"
+
+enum { WAIT = 60 };             /* seconds: as long as Linux keeps what it knows of a directory of NFS */
+
+static void host_name(char to[64])
+{
+    if (gethostname(to, 64) != 0)
+        strcpy(to, "a host");
+    to[63] = 0;
+}
+
+void shared_mark(char mark[SHARED_MARK])
+{
+    char host[64];
+    struct timespec now;
+    host_name(host);
+    clock_gettime(CLOCK_REALTIME, &now);
+    memset(mark, 0, SHARED_MARK);
+    snprintf(mark, SHARED_MARK, "%s %ld %lld.%09ld\n", host, (long)getpid(), (long long)now.tv_sec, now.tv_nsec);
+}
+
+static void tell(const Run *run, char *data, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        data[i] = (char)link_worst(run->link, run->main ? (unsigned char)data[i] : 0);
+}
+
+static bool has_mark(const char *path, const char *mark)
+{
+    char is[SHARED_MARK] = {0};
+    int file = open(path, O_RDONLY | O_NONBLOCK);
+    ssize_t n = file < 0 ? -1 : read(file, is, sizeof is - 1);
+    if (file >= 0)
+        close(file);
+    return n > 0 && !strcmp(is, mark);
+}
+
+/* The process of stage 0 wrote it.  It may hold a lock on the file, and closing it once more would give that up. */
+static int see(const Run *run, const char *what, const char *path, const char *mark)
+{
+    char here[64];
+    long tries = 10 * (run->opt.watchdog > 0 && run->opt.watchdog < WAIT ? run->opt.watchdog : WAIT);
+    bool seen = run->main || has_mark(path, mark);
+    while (!seen && tries-- > 0) {
+        nanosleep(&(struct timespec){0, 100000000}, NULL);
+        seen = has_mark(path, mark);
+    }
+    host_name(here);
+    return seen ? DONE : complain(STATUS_RUN, "%s does not see %s of %.*s: it must be on a file system that all hosts share",
+                                  here, what, (int)strcspn(mark, " "), mark);
+}
+
+/* A file that is written at the end, tried with the mark in it. */
+static int try_file(const Run *run, const char *what, const char *folder, const char *path, const char *mark)
+{
+    bool made = run->main && folder && mkdir(folder, 0777) == 0;
+    int file = run->main ? open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666) : -1, status = DONE;
+    if (run->main && (file < 0 || !write_all(file, mark, strlen(mark))))
+        status = complain(STATUS_RUN, "%s: cannot write there: %s", path, strerror(errno));
+    if (file >= 0)
+        close(file);
+    status = link_worst(run->link, status);
+    if (status == DONE)
+        status = link_worst(run->link, see(run, what, path, mark));
+    if (run->main)
+        unlink(path);
+    if (made)
+        rmdir(folder);
+    return status;
+}
+
+int shared_check(const Run *run, bool locked)
+{
+    const Options *o = &run->opt;
+    char mark[SHARED_MARK], path[CKPT_PATH + 64];
+    int status = DONE;
+    if (run->count == run->job->stages)
+        return DONE;
+    memcpy(mark, run->mark, sizeof mark);
+    tell(run, mark, sizeof mark);
+    if (link_worst(run->link, locked)) {
+        snprintf(path, sizeof path, "%s/lock", o->checkpoint);
+        status = link_worst(run->link, see(run, o->checkpoint, path, mark));
+    }
+    snprintf(path, sizeof path, "%s/model.safetensors.part", o->publish ? o->publish : "");
+    if (status == DONE && o->publish)
+        status = try_file(run, o->publish, o->publish, path, mark);
+    snprintf(path, sizeof path, "%s.part", o->gradients ? o->gradients : "");
+    if (status == DONE && o->gradients)
+        status = try_file(run, o->gradients, NULL, path, mark);
+    return status;
+}
