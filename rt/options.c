@@ -171,8 +171,8 @@ int options_table(const Option *table, void *to, char **argv, bool speak)
 
 /* ---- outputs ------------------------------------------------------------------------------------------------------- */
 
-/* What is written, as endings of the value, | between them; .* stands for the name of each stage. */
-static const char *const endings[] = {[OUTPUT] = "|.part", [FOLDER] = "", [CHECKPOINTS] = "/lock",
+/* What is written, as endings of the value, | between them; .* stands for the name of each stage.  NULL: files of no name. */
+static const char *const endings[] = {[OUTPUT] = "|.part", [FOLDER] = NULL, [CHECKPOINTS] = "/lock",
     [PUBLISHED] = "/model.safetensors|/model.safetensors.part", [BY_STAGE] = ".*"};
 
 static int note(const Option *p, const char *path, const char *ending, size_t n, const char *stage, bool speak)

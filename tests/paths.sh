@@ -132,14 +132,14 @@ small() { (ulimit -f 0; "$@"); }
 an_input() {
     at=$(ending "$1" "$2" "$3")
     status=2
-    case $1:$2 in export:*) status=1 ;; esac        # a file in place of the folder
+    case $1:$2 in export:* | train:--offload-dir) status=1 ;; esac      # a file in place of the folder
     [ "$at" ] || wanted "$1 $2 $4" $status call "$1" "$2" "$4"
     for way in "ln -f" "ln -sf"; do
         mkdir -p links
         to=links/to$at
         case $at in /*) mkdir -p links/to ;; esac
         case $way in *s*) $way "$PWD/$4" "$to" ;; *) $way "$4" "$to" ;; esac
-        [ "$at" ] || [ "$1" != export ] && status=2
+        case $1 in export) status=2 ;; esac
         wanted "$1 $2, $way $4" $status call "$1" "$2" links/to
         rm -rf links
     done
