@@ -12,9 +12,9 @@ CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 # make demo DATA="FILE..." learns from these files
 DATA =
 
-BASE    = gen/base/mem.o gen/base/file.o gen/base/diag.o gen/base/sha256.o gen/base/sha1.o gen/base/quote.o \
-          gen/base/number.o gen/base/words.o gen/base/triples.o gen/base/folder.o gen/base/process.o gen/base/busy.o \
-          gen/base/safe.o build/gen/json.o
+BASE    = gen/base/mem.o gen/base/file.o gen/base/option.o gen/base/diag.o gen/base/sha256.o gen/base/sha1.o \
+          gen/base/quote.o gen/base/number.o gen/base/size.o gen/base/words.o gen/base/triples.o gen/base/folder.o \
+          gen/base/process.o gen/base/busy.o gen/base/safe.o build/gen/json.o build/gen/apart.o build/gen/mapped.o
 FRONT   = gen/front/load.o gen/front/new.o gen/front/schema.o gen/front/expr.o gen/front/override.o gen/front/model.o \
           gen/front/train.o gen/front/devices.o gen/front/schedules.o gen/front/table.o gen/front/targets.o \
           gen/front/links.o gen/front/names.o gen/front/attr.o gen/front/block.o gen/front/build.o gen/front/expand.o \

@@ -11,6 +11,9 @@ typedef struct Profile Profile;                     /* measured times: cost/prof
 Profile *profile_open(const char *path, const Model *m, bool elsewhere);    /* elsewhere: not compared with this machine */
 const char *profile_name(const Model *m);           /* MODEL.DEVICE.profile, beside the model */
 const char *profile_cannot(const Model *m);         /* why no profile can measure this model here; NULL: one can */
+/* Around the next ones, and their writing: one dpgen measures for a file at a time.  The second waits for the first. */
+void profile_begin(const char *file);
+void profile_end(void);
 Profile *profile_measure(const Model *m, const char *file);     /* in a folder beside that file, which it does not write */
 bool profile_has(const Profile *f, int64_t batch);  /* measured at that micro-batch, not interpolated */
 void profile_measure_more(Profile *f, const Model *m, int64_t batch, const char *file);

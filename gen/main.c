@@ -4,6 +4,7 @@
  */
 #include "budgets.h"
 #include "passes.h"
+#include "base/file.h"
 #include "cost/machine.h"
 #include "search/search.h"
 #include "emit/emit.h"
@@ -15,8 +16,10 @@
 #include "tokens/command.h"
 #include "view/events.h"
 #include "view/view.h"
+#include "rt/mapped.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -99,8 +102,12 @@ static Plan *plan_measured(const Options *x, const Model *m)
     const char *file = profile_name(m);
     Plan *p = plan_or_stop(x, m);
     out_check(x->out);
-    fprintf(stderr, "dpgen: there is no %s: measuring this machine once (--estimate does without)\n", quote_terminal(file));
-    with.times = profile_measure(m, file);
+    profile_begin(file);
+    bool other = access(file, F_OK) == 0;           /* another dpgen has measured in between */
+    if (!other)
+        fprintf(stderr, "dpgen: there is no %s: measuring this machine once (--estimate does without)\n", quote_terminal(file));
+    with.times = other ? profile_open(file, m, x->elsewhere) : profile_measure(m, file);
+    file_rewrites(file);
     for (int round = 0; round < ROUNDS; round++) {
         profile_write(with.times, file);
         p = plan_or_stop(&with, m);
@@ -108,7 +115,9 @@ static Plan *plan_measured(const Options *x, const Model *m)
             break;
         profile_measure_more(with.times, m, p->g->batch, file);
     }
-    fprintf(stderr, "dpgen: wrote %s: later runs take their times from it\n", quote_terminal(file));
+    profile_end();
+    if (!other)
+        fprintf(stderr, "dpgen: wrote %s: later runs take their times from it\n", quote_terminal(file));
     return p;
 }
 
@@ -213,8 +222,10 @@ static int measure_model(const Options *x, const Model *m)
     if (on_gpus(m))
         check_cuda(m);
     graph_of(x, m);
+    profile_begin(file);
     Profile *f = profile_measure(m, file);
     profile_write(f, file);
+    profile_end();
     printf("wrote %s\n", quote_terminal(file));
     return 0;
 }
@@ -273,6 +284,8 @@ static void set_objective(Options *x, Model *m)
 int main(int argc, char **argv)
 {
     atexit(mem_free_all);
+    signal(SIGXFSZ, SIG_IGN);           /* a file that is too large is an error of write(), with a message */
+    mapped_watch("dpgen");
     options_answer(argc, argv, COMMIT);
     if (argc > 1 && !strcmp(argv[1], "pack"))
         return pack_command(argc - 2, argv + 2);

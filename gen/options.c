@@ -6,6 +6,7 @@
 #include "options.h"
 #include "base/file.h"
 #include "base/folder.h"
+#include "base/option.h"
 #include "base/quote.h"
 #include "planner.h"
 
@@ -127,17 +128,17 @@ static NORETURN void no_option(const char *option)
     misuse(near ? strf("unknown option %%s; did you mean %s?", near) : "unknown option %s", option);
 }
 
-static void take_option(Options *x, const char *option, const char *value)
+static const Option table[] = {
+    {"-o", "DIR or FILE", WRITES_FILE, offsetof(Options, out)}, {"--from", "FILE", READS_FILE, offsetof(Options, from)},
+    {"-d", "LETTERS", TAKES_TEXT, offsetof(Options, dump)}, {"--profile", "FILE", READS_FILE, offsetof(Options, profile)},
+    {"--prefix", "NAME", TAKES_TEXT, offsetof(Options, prefix)}, {"--devices", "FILE", READS_FILE, offsetof(Options, devices)},
+    {"--planners", "A,B,...", TAKES_TEXT, offsetof(Options, planners)}, {"--csv", "NAME", TAKES_TEXT, offsetof(Options, csv)},
+    {"--trace", "FILE", READS_FILE, offsetof(Options, trace)},
+    {"--tensorboard", "DIR", WRITES_FOLDER, offsetof(Options, tensorboard)}, {0}};
+
+/* An option of the model, or of no one. */
+static void take_override(Options *x, const char *option, const char *value)
 {
-    struct { const char *option; const char **to; } texts[] = {
-        {"-o", &x->out}, {"--from", &x->from}, {"-d", &x->dump}, {"--profile", &x->profile}, {"--prefix", &x->prefix},
-        {"--devices", &x->devices}, {"--planners", &x->planners}, {"--trace", &x->trace},
-        {"--tensorboard", &x->tensorboard}, {"--csv", &x->csv}};
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        if (!strcmp(option, texts[i].option)) {
-            *texts[i].to = value;
-            return;
-        }
     if (!strcmp(option, "-D"))
         *PUSH(&x->over.define) = value;
     else if (!strcmp(option, "--set"))
@@ -146,7 +147,7 @@ static void take_option(Options *x, const char *option, const char *value)
         *PUSH(&x->over.set) = strf("%s=%s", option, value);
     else
         no_option(option);
-    if (!value || !*value || (value[0] == '-' && value[1]))     /* what begins with - is the next option */
+    if (!option_is_value(value))
         misuse("%s needs a value", option);
 }
 
@@ -300,7 +301,7 @@ void options_answer(int argc, char **argv, const char *commit)
 Options options(int argc, char **argv)
 {
     Options x = {0};
-    for (int i = 1; i < argc; i++) {
+    for (int i = 1, used; i < argc; i++) {
         const char *word = argv[i];
         if (!strcmp(word, "--json"))
             x.json = true;
@@ -314,14 +315,16 @@ Options options(int argc, char **argv)
             x.pace = true;
         else if (!strcmp(word, "--quick"))
             x.quick = true;
+        else if ((used = option_take(table, &x, argv + i)))
+            i += used - 1;
         else if (word[0] == '-' && word[1] == '-' && strchr(word, '='))
-            take_option(&x, strf("%.*s", (int)strcspn(word, "="), word), strchr(word, '=') + 1);
+            take_override(&x, strf("%.*s", (int)strcspn(word, "="), word), strchr(word, '=') + 1);
         else if (word[0] == '-' && word[1])
-            take_option(&x, word, ++i < argc ? argv[i] : NULL);
+            take_override(&x, word, ++i < argc ? argv[i] : NULL);
         else if (!x.verb && !x.file && verb_bit(word))
             x.verb = word;
         else if (!x.file)
-            check_verb(x.file = strcmp(word, "-") ? word : file_stdin);
+            check_verb(x.file = strcmp(option_word("the model file", word), "-") ? word : file_stdin);
         else if (!x.what && verb_bit(x.verb) == EXPLAIN)
             x.what = word;
         else if (!x.next && verb_bit(x.verb) == EXPLAIN)

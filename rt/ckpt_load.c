@@ -189,9 +189,9 @@ static int open_index(Index *x)
     DataFile commit = {0}, index = {0};
     snprintf(commit_path, sizeof commit_path, "%s/COMMIT", x->dir);
     snprintf(index_path, sizeof index_path, "%s/index.json", x->dir);
-    int status = DONE;
-    if (data_map(&commit, commit_path, "checkpoint") != DONE || data_map(&index, index_path, "checkpoint") != DONE)
-        status = STATUS_STALE;
+    int status = data_stale(data_map(&commit, commit_path, "checkpoint"));
+    if (status == DONE)
+        status = data_stale(data_map(&index, index_path, "checkpoint"));
     if (status == DONE)
         status = check_commit(commit_path, &commit, &index);
     x->changed = (Text){x->store, 0, sizeof x->store};
@@ -316,7 +316,7 @@ static int open_part(const Index *x, Part *p)
         return complain(STATUS_RUN, "no memory to read %s", x->dir);
     snprintf(p->path, n, "%s/%s", x->dir, p->name);
     DataFile f = {0};
-    int status = data_map(&f, p->path, "checkpoint") == DONE ? DONE : STATUS_STALE;
+    int status = data_stale(data_map(&f, p->path, "checkpoint"));
     if (status == DONE && (int64_t)f.size != p->bytes)
         status = complain(STATUS_STALE, "%s has %zu bytes, index.json says %lld: it is cut short or from elsewhere",
                           p->path, f.size, (long long)p->bytes);

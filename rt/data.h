@@ -53,7 +53,12 @@ const Source *data_source(const Loader *l, bool eval);
 
 /* data_files.c: the files of patterns, patterns in order, the matches of one in byte order.  NULL: said why. */
 char **data_files(const char *const *patterns, int *n);
-/* Any file that is only read, and belongs to `what`: data, weights, checkpoint. */
+/* Any file that is only read, and belongs to `what`: data, weights, checkpoint.  STATUS_USAGE: an output is that file. */
 int data_map(DataFile *f, const char *path, const char *what);
 void data_unmap(DataFile *f);
+/* The same of weights and checkpoints: what cannot be read is stale. */
+static inline int data_stale(int opened)
+{
+    return opened == DONE || opened == STATUS_USAGE ? opened : STATUS_STALE;
+}
 #endif

@@ -16,7 +16,9 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "apart.h"
 #include "data.h"
+#include "mapped.h"
 
 typedef struct { char **at; int n; } Names;
 
@@ -89,6 +91,7 @@ int data_map(DataFile *f, const char *path, const char *what)
     struct stat info;
     int file = open(path, O_RDONLY | O_NONBLOCK);
     bool good = file >= 0 && fstat(file, &info) == 0, plain = good && S_ISREG(info.st_mode);
+    char clash[1024];
     void *at = NULL;
     f->path = path;
     f->size = plain ? (size_t)info.st_size : 0;
@@ -104,11 +107,17 @@ int data_map(DataFile *f, const char *path, const char *what)
     if (at == MAP_FAILED)
         return complain(STATUS_RUN, "%s: cannot map %s: %s", what, path, strerror(why));
     f->at = at;
+    if (!apart_note(what, path, false, clash, sizeof clash))
+        return complain(STATUS_USAGE, "%s", clash);
+    if (f->size)
+        mapped_add(at, f->size, what, path);
     return DONE;
 }
 
 void data_unmap(DataFile *f)
 {
-    if (f->at)
-        munmap((void *)(uintptr_t)f->at, f->size);
+    if (!f->at)
+        return;
+    mapped_drop(f->at);
+    munmap((void *)(uintptr_t)f->at, f->size);
 }

@@ -18,12 +18,45 @@
 #include <fcntl.h>
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #include "link.h"
 #include "run.h"
 
 enum { LINE = 1024, LISTED = 32 };
+
+/* A line that a full disk or a crash has cut; what is appended must not become a part of it. */
+static bool torn(const char *path)
+{
+    struct stat info;
+    char last = '\n';
+    int file = open(path, O_RDONLY | O_NONBLOCK);
+    if (file < 0)
+        return false;
+    if (fstat(file, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0 && pread(file, &last, 1, info.st_size - 1) != 1)
+        last = '\n';
+    close(file);
+    return last != '\n';
+}
+
+/* A whole line or none of it. */
+static bool append(int file, const char *line, size_t n)
+{
+    struct stat info;
+    off_t end = lseek(file, 0, SEEK_END);       /* -1: a pipe */
+    size_t done = 0;
+    for (ssize_t k; done < n; done += (size_t)k)
+        if ((k = write(file, line + done, n - done)) < 0 && errno == EINTR)
+            k = 0;
+        else if (k <= 0)
+            break;
+    int why = errno;
+    if (done < n && end >= 0 && fstat(file, &info) == 0 && info.st_size == end + (off_t)done && ftruncate(file, end) != 0)
+        complain(STATUS_RUN, "a line of the log is cut: %s", strerror(errno));
+    errno = why;
+    return done == n;
+}
 
 int metrics_open(Run *run)
 {
@@ -36,6 +69,8 @@ int metrics_open(Run *run)
         return complain(STATUS_RUN, "%s: this pipe has no reader; start that first", run->opt.log);
     if (run->log < 0 || fcntl(run->log, F_SETFL, O_APPEND) != 0)
         return complain(STATUS_RUN, "%s: cannot write metrics: %s", run->opt.log, strerror(errno));
+    if (torn(run->opt.log) && !append(run->log, "\n", 1))
+        return complain(STATUS_RUN, "%s: cannot write metrics: %s", run->opt.log, strerror(errno));
     return DONE;
 }
 
@@ -46,7 +81,7 @@ static void put(Run *run, Text *t)
     clock_gettime(CLOCK_REALTIME, &now);
     text_add(t, ",\"time\":%lld.%03ld}\n", (long long)now.tv_sec, now.tv_nsec / 1000000);
     size_t n = t->n < t->cap ? t->n : t->cap - 1;
-    if (run->log >= 0 && !write_all(run->log, t->at, n)) {
+    if (run->log >= 0 && !append(run->log, t->at, n)) {
         complain(STATUS_RUN, "%s: metrics are lost from here on: %s", run->opt.log, strerror(errno));
         run->log = -1;
     }

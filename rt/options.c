@@ -7,30 +7,31 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "apart.h"
 #include "link.h"
 #include "options.h"
 
 static const Option table[] = {
     {"--steps", "N", NUMBER, offsetof(Options, steps), "stop after step N; rates follow the model file all the same"},
     {"--seconds", "N", NUMBER, offsetof(Options, seconds), "stop after the step that is under way after N seconds"},
-    {"--data", "PATH...", WORDS, offsetof(Options, data), "training files or patterns, in place of the model file's"},
-    {"--eval-data", "PATH...", WORDS, offsetof(Options, eval_data), "the same for the evaluation"},
-    {"--checkpoint", "DIR", WORD, offsetof(Options, checkpoint), "write checkpoints to DIR"},
+    {"--data", "PATH...", INPUTS, offsetof(Options, data), "training files or patterns, in place of the model file's"},
+    {"--eval-data", "PATH...", INPUTS, offsetof(Options, eval_data), "the same for the evaluation"},
+    {"--checkpoint", "DIR", CHECKPOINTS, offsetof(Options, checkpoint), "write checkpoints to DIR"},
     {"--no-checkpoint", NULL, FLAG, offsetof(Options, none), "write none, whatever the model file says"},
     {"--resume", NULL, FLAG, offsetof(Options, resume), "go on from the newest checkpoint there, under any plan"},
-    {"--weights", "FILE", WORD, offsetof(Options, weights), "start from a safetensors file, a folder of them, or DIR/step-N"},
-    {"--log", "FILE", WORD, offsetof(Options, log), "append metrics as JSON lines"},
+    {"--weights", "FILE", INPUT, offsetof(Options, weights), "start from a safetensors file, a folder of them, or DIR/step-N"},
+    {"--log", "FILE", OUTPUT, offsetof(Options, log), "append metrics as JSON lines"},
     {"--hash", NULL, FLAG, offsetof(Options, hash), "print the SHA-256 of all parameters at the end"},
     {"--record", NULL, FLAG, offsetof(Options, record), "print the SHA-256 of the data files, and every loss exactly"},
-    {"--export", "DIR", WORD, offsetof(Options, publish), "write DIR/model.safetensors at the end, as published weights"},
-    {"--gradients", "FILE", WORD, offsetof(Options, gradients), "write the gradients of the last step as safetensors"},
-    {"--trace", "FILE", WORD, offsetof(Options, trace), "write predicted and measured actions as Trace Event JSON"},
-    {"--offload-dir", "DIR", WORD, offsetof(Options, spill), "where the file of offloaded tensors is, of a job that has one"},
+    {"--export", "DIR", PUBLISHED, offsetof(Options, publish), "write DIR/model.safetensors at the end, as published weights"},
+    {"--gradients", "FILE", OUTPUT, offsetof(Options, gradients), "write the gradients of the last step as safetensors"},
+    {"--trace", "FILE", OUTPUT, offsetof(Options, trace), "write predicted and measured actions as Trace Event JSON"},
+    {"--offload-dir", "DIR", FOLDER, offsetof(Options, spill), "where the file of offloaded tensors is, of a job that has one"},
     {"--allow-nan", NULL, FLAG, offsetof(Options, nan), "go on when a loss or norm is not finite"},
     {"--selftest", NULL, FLAG, offsetof(Options, selftest), "check each call of one step against f64 on the host, and end"},
     {"--watchdog", "SECONDS", NUMBER, offsetof(Options, watchdog), "end the job after such a silence; 0 never"},
     {"--fill", "BYTE", BYTE, offsetof(Options, fill), "fill arenas with this byte before the start"},
-    {"--dump-arena", "FILE", WORD, offsetof(Options, dump), "write the arena of each stage to FILE.stageN at the end"},
+    {"--dump-arena", "FILE", BY_STAGE, offsetof(Options, dump), "write the arena of each stage to FILE.stageN at the end"},
     {"--quiet", NULL, FLAG, offsetof(Options, quiet), "no progress"},
     {.about = "SIGUSR1: checkpoint.  SIGTERM, SIGINT, SIGHUP: checkpoint and stop.\n"
      "Status: 0 done, 1 failed, 2 usage, 5 foreign or broken checkpoint, 6 wrong machine, 7 a loss or norm is\n"
@@ -97,12 +98,20 @@ static bool fraction(const char *text, double *x)
     return end != text && !*end && *x >= 0 && *x < 1e9;
 }
 
-/* All words up to the next option. */
-static int words(const char ***to, char **argv)
+/* A variable of the shell that was not set is an empty word, and names nothing; what begins with -- is the next option. */
+static bool missing(const Option *p, const char *word)
+{
+    return !word || !*word || (p->kind != WORD && !strncmp(word, "--", 2));
+}
+
+/* All words up to the next option; 0: there is none, or an empty one. */
+static int words(const Option *p, const char ***to, char **argv)
 {
     int n = 0;
-    while (argv[n] && strncmp(argv[n], "--", 2) != 0)
+    while (!missing(p, argv[n]))
         n++;
+    if (argv[n] && !*argv[n])
+        return 0;
     *to = calloc((size_t)n + 1, sizeof **to);
     for (int i = 0; *to && i < n; i++)
         (*to)[i] = argv[i];
@@ -118,15 +127,15 @@ static int read_value(void *to, const Option *p, char **argv)
         *(bool *)(void *)field = true;
     if (p->kind == FLAG)
         return 0;
-    if (!argv[0])
+    if (missing(p, argv[0]))
         return -1;
-    if (p->kind == WORDS) {
-        int n = words((const char ***)(void *)field, argv);
+    if (p->kind == INPUTS) {
+        int n = words(p, (const char ***)(void *)field, argv);
         return n ? n : -1;
     }
     if (p->kind == FRACTION)
         return fraction(argv[0], (double *)(void *)field) ? 1 : -1;
-    if (p->kind == WORD)
+    if (p->kind == WORD || p->kind == INPUT || p->kind >= OUTPUT)
         *(const char **)(void *)field = argv[0];
     else if (!number(argv[0], &x) || (p->kind == BYTE && x > 255))
         return -1;
@@ -160,6 +169,39 @@ int options_table(const Option *table, void *to, char **argv, bool speak)
     return -1;
 }
 
+/* ---- outputs ------------------------------------------------------------------------------------------------------- */
+
+/* What is written, as endings of the value, | between them; .* stands for the name of each stage.  NULL: files of no name. */
+static const char *const endings[] = {[OUTPUT] = "|.part", [FOLDER] = NULL, [CHECKPOINTS] = "/lock",
+    [PUBLISHED] = "/model.safetensors|/model.safetensors.part", [BY_STAGE] = ".*"};
+
+static int note(const Option *p, const char *path, const char *ending, size_t n, const char *stage, bool speak)
+{
+    char name[4096], why[1024];
+    if ((size_t)snprintf(name, sizeof name, "%s%.*s%s", path, (int)n, ending, stage) >= sizeof name)
+        return speak ? complain(STATUS_USAGE, "%s: a path of %zu bytes is too long", p->name, strlen(path)) : STATUS_USAGE;
+    if (apart_note(p->name, name, true, why, sizeof why))
+        return -1;
+    return speak ? complain(STATUS_USAGE, "%s", why) : STATUS_USAGE;
+}
+
+/* Each is told before an input is opened: data_map() compares.  -1: go on. */
+static int note_outputs(const Option *p, const void *from, const Job *job, bool speak)
+{
+    int status = -1;
+    apart_clear();
+    for (; p->name && status < 0; p++) {
+        const char *path = p->kind >= OUTPUT ? *(const char *const *)(const void *)((const char *)from + p->field) : NULL;
+        for (const char *at = path ? endings[p->kind] : NULL; at && status < 0; at = strchr(at, '|'), at += at != NULL) {
+            size_t n = strcspn(at, "|");
+            bool each = n == 2 && !strncmp(at, ".*", 2);
+            for (int i = 0; i < (each ? job->stages : 1) && status < 0; i++)
+                status = note(p, path, at, each ? 1 : n, each ? job->stage[i].name : "", speak);
+        }
+    }
+    return status;
+}
+
 int options_read(Options *o, const Job *job, int argc, char **argv, bool speak)
 {
     *o = (Options){.steps = job->steps, .checkpoint = job->ckpt_dir, .watchdog = -1,
@@ -184,5 +226,5 @@ int options_read(Options *o, const Job *job, int argc, char **argv, bool speak)
     if (o->resume && (!o->checkpoint || o->weights))
         return speak ? complain(STATUS_USAGE, o->weights ? "--resume and --weights exclude each other"
                                 : "--resume needs --checkpoint DIR") : STATUS_USAGE;
-    return -1;
+    return note_outputs(table, o, job, speak);
 }

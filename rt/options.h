@@ -7,7 +7,8 @@
 #define OPTIONS_H
 #include "run.h"
 
-typedef enum { FLAG, WORD, WORDS, NUMBER, BYTE, FRACTION } OptionKind;  /* bool, char *, char **, long, int, double */
+/* bool, char *, long, int, double; paths that are read, char * and char **; char * from OUTPUT on: paths that are written */
+typedef enum { FLAG, WORD, NUMBER, BYTE, FRACTION, INPUT, INPUTS, OUTPUT, FOLDER, CHECKPOINTS, PUBLISHED, BY_STAGE } OptionKind;
 typedef struct { const char *name, *value; OptionKind kind; size_t field; const char *about; } Option;
 
 /* --help and --version, which come first wherever they stand: the status to end with; -1: go on. */

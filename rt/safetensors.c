@@ -197,8 +197,9 @@ int safe_open(SafeFile *f, const char *path)
 {
     DataFile file = {0};
     *f = (SafeFile){.path = path};
-    if (data_map(&file, path, "weights") != DONE)
-        return STATUS_STALE;
+    int opened = data_map(&file, path, "weights");
+    if (opened != DONE)
+        return data_stale(opened);
     f->at = file.at;
     f->size = file.size;
     uint64_t n = f->size >= 8 ? data_bits(f->at, 8) : 0;

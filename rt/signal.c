@@ -9,6 +9,7 @@
  */
 #include <signal.h>
 #include <string.h>
+#include "mapped.h"
 #include "run.h"
 
 static volatile sig_atomic_t want_save, want_stop;
@@ -38,8 +39,11 @@ void signal_open(void)
         if (old.sa_handler == SIG_IGN)      /* as nohup and a shell's background jobs want it */
             sigaction(table[i].number, &old, NULL);
     }
-    a.sa_handler = SIG_IGN;         /* a closed pipe is an error of write(), with a message */
+    a.sa_flags = 0;
+    a.sa_handler = SIG_IGN;         /* a closed pipe, or a file that is too large, is an error of write(), with a message */
     sigaction(SIGPIPE, &a, NULL);
+    sigaction(SIGXFSZ, &a, NULL);
+    mapped_watch(program_name);
 }
 
 int signal_take(void)

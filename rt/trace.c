@@ -11,8 +11,10 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "link.h"
 #include "run.h"
@@ -126,6 +128,14 @@ static void predicted(Writer *o)
     }
 }
 
+/* Of a file that is there, or of a new one; a link or a device is written to. */
+static void part_of(char *to, size_t room, const char *path)
+{
+    struct stat info;
+    bool plain = lstat(path, &info) != 0 || S_ISREG(info.st_mode);
+    snprintf(to, room, "%s%s", path, plain ? ".part" : "");
+}
+
 static int write_stage(Worker *w, const char *path)
 {
     char store[16384];
@@ -149,13 +159,19 @@ static int write_stage(Worker *w, const char *path)
     return o.good ? DONE : complain(STATUS_RUN, "%s: cannot write the trace: %s", path, strerror(why));
 }
 
-/* One stage after the other: each adds its part to the file. */
+/* One stage after the other: each adds its part to the file, and the last puts it in place. */
 int trace_write(Worker *w, const char *path)
 {
+    char part[4200];
     int status = DONE;
+    bool last = w->stage.index == w->stage.count - 1;
+    part_of(part, sizeof part, path);
     for (int i = 0; i < w->stage.count && status == DONE; i++)
-        status = worst(w, i == w->stage.index ? write_stage(w, path) : DONE);
-    if (status != DONE && w->stage.index == 0)
-        export_discard(path);
-    return status;
+        status = worst(w, i == w->stage.index ? write_stage(w, part) : DONE);
+    bool apart = strcmp(part, path) != 0;
+    if (status == DONE && last && apart && rename(part, path) != 0)
+        status = complain(STATUS_RUN, "%s: cannot rename %s: %s", path, part, strerror(errno));
+    if (status != DONE && last && apart)
+        unlink(part);
+    return worst(w, status);
 }

@@ -127,8 +127,9 @@ static int read_index(Weights *x)
     DataFile f = {0};
     char key[32];
     bool seen = false;
-    if (data_map(&f, x->index, "weights") != DONE)
-        return STATUS_STALE;
+    int opened = data_map(&f, x->index, "weights");
+    if (opened != DONE)
+        return data_stale(opened);
     Json j = json_open(f.at, f.size);
     for (bool first = true; json_member(&j, &first, key, sizeof key);) {
         bool map = !strcmp(key, "weight_map");

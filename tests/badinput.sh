@@ -116,6 +116,18 @@ refuse "no value behind =" 2 "stages needs a value" ./dpgen "$model" --stages= -
 if [ "$(./dpgen plan "$model" --estimate --stages=2 --set=plan.schedule=gpipe)" = \
      "$(./dpgen plan "$model" --estimate --stages 2 --set plan.schedule=gpipe)" ]; then pass; else fault "--OPTION=VALUE"; fi
 refuse "an empty value" 2 "cuts needs a value" ./dpgen "$model" --cuts "" -o "$tmp/out"
+refuse "an empty file" 2 "the model file is an empty word" ./dpgen check ""
+refuse "an empty folder" 2 "-o needs DIR or FILE" ./dpgen "$model" -o ""
+refuse "an option for a folder" 2 "-o needs DIR or FILE" ./dpgen "$model" -o --estimate
+for key in checkpoint.dir data.train.files; do
+    refuse "an empty $key" 3 "^--set: error: $key: a text of 1 to 255 bytes" ./dpgen check "$model" --set "$key=''"
+done
+for size in 18446744073709551615 1e30 9999999TiB; do
+    refuse "--limit $size" 3 "$size is more than can be counted" ./dpgen plan "$model" --limit "$size"
+done
+refuse "--limit below zero" 3 "'-1' is below zero" ./dpgen plan "$model" --limit -1
+refuse "--limit e9" 3 "'e9' is no number with a known unit" ./dpgen plan "$model" --limit e9
+refuse "--limit 1e" 3 "'1e' is no number with a known unit" ./dpgen plan "$model" --limit 1e
 refuse "a folder for plan" 2 "no use for -o" ./dpgen plan "$model" -o "$tmp/out"
 refuse "a planner for compare" 2 "no use for --planner" ./dpgen compare "$model" --planner even
 refuse "chunks of 1f1b*" 3 "one chunk a device" ./dpgen plan "$model" --stages 2 --schedule '1f1b*' --set plan.chunks=2

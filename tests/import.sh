@@ -203,7 +203,7 @@ refuse "no checkpoint" 5 "there is no checkpoint: name step-N" export_to "$hf"
 refuse "a folder that is full" 2 "has model.safetensors already" ./dpgen export "$tmp/gpt2.run" --hf "$tmp/others"
 refuse "shards of another model" 3 "index.json does not list tensor .model.decoder" export_to "$tmp/opt.run" \
     --like "$tmp/shards"
-refuse "no size" 2 "shard 5XB: a size such as 5GB" export_to "$tmp/gpt2.run" --shard 5XB
+refuse "no size" 2 "shard: '5XB' is no number with a known unit" export_to "$tmp/gpt2.run" --shard 5XB
 cp -r "$tmp/gpt2.run" "$tmp/hurt.run"
 printf x | dd of="$tmp/hurt.run/step-000001/stage0.safetensors" bs=1 seek=4000 conv=notrunc 2>/dev/null
 refuse "a bit that turned" 5 "stage0.safetensors is damaged: its SHA-256" export_to "$tmp/hurt.run"

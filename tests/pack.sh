@@ -71,7 +71,7 @@ wrong "twice an id"         3:1  "a second block with id a" "${head}a,0,1,4\na,2
 wrong "no id"               2:1  "without an id" "${head},0,1,4\n"
 refuse "no file" 2 "cannot read" ./dpgen pack "$tmp/none.csv"
 refuse "no argument" 2 "which file" ./dpgen pack
-refuse "bad capacity" 2 "bytes, such as" ./dpgen pack "$small" --capacity 12x
+refuse "bad capacity" 2 "'12x' is no number with a known unit: write it like 1MiB" ./dpgen pack "$small" --capacity 12x
 refuse "unknown option" 2 "no such option" ./dpgen pack "$small" --fast
 printf 'id,size,upper,lower,note\r\na,4,2,0,x\r\n\r\nb,4,3,1,y' >"$tmp/order.csv"
 expect "columns in another order, CRLF, an empty line" ./dpgen pack "$tmp/order.csv"

@@ -177,7 +177,17 @@ expect "losses of a job" cmp "$tmp/want" "$tmp/read"
 refuse "no log" 2 "cannot read" ./dpgen metrics "$tmp/none" --tensorboard "$tmp/tb3"
 refuse "no folder for events" 2 "where to?" ./dpgen metrics "$tmp/fixed"
 echo '{"event":"step","step":1,"loss":}' >"$tmp/bad"
-refuse "a bad line" 3 "bad:1:33: error: a number is expected" ./dpgen metrics "$tmp/bad" --tensorboard "$tmp/tb3"
+refuse "a bad line" 3 "bad:1:33: warning: a number is expected: this line is left out" \
+    ./dpgen metrics "$tmp/bad" --tensorboard "$tmp/tb3"
+# A line that a full disk cut, what the next run appended to it, and the last one, which is still being written
+{ sed -n '1,3p' "$tmp/log" && sed -n 4p "$tmp/log" | head -c 40 && cat "$tmp/log" && printf '{"event":"st'; } >"$tmp/torn"
+./dpgen metrics "$tmp/torn" --tensorboard "$tmp/tb4" >"$tmp/told" 2>&1 && "$tmp/tfread" "$tmp"/tb4/*tfevents* >"$tmp/got"
+expect "a torn log" test $? = 0
+expect "its torn line" grep -q '/torn:4:[0-9]*: warning: .*left out' "$tmp/told"
+expect "its last line" grep -q "/torn:$(($(wc -l <"$tmp/torn") + 1)):1: warning: the end of the line is missing" "$tmp/told"
+awk '$3 == "train/loss" { print $2 }' "$tmp/got" >"$tmp/read"
+{ sed -n '1,3p' "$tmp/log" && sed 1d "$tmp/log"; } | sed -n 's/.*"event":"step","step":\([0-9]*\),.*/\1/p' >"$tmp/want"
+expect "all other lines" cmp "$tmp/want" "$tmp/read"
 echo '{"event":"stop","step":1}' >"$tmp/bad"
 refuse "no steps" 3 "no step and no evaluation" ./dpgen metrics "$tmp/bad" --tensorboard "$tmp/tb3"
 [ ! -e "$tmp/tb3" ] && pass || fault "a folder of nothing"

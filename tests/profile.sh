@@ -15,10 +15,23 @@ mkdir "$tmp/broken"
 path=$PATH
 use_ready -O0
 
-# Plain dpgen measures once and says so; the second time it takes the file.
-expect "generate" ./dpgen "$model" -o "$tmp/out"
+# Plain dpgen measures once and says so; the second time it takes the file.  One that is started while it measures waits, and
+# takes what is measured.  What a run that was killed has left goes.
+mkdir -p "$file.bench/job" && touch "$file.bench/MANIFEST" "$file.bench/job/stale.c"
+./dpgen "$model" -o "$tmp/beside" >"$tmp/waited" 2>&1 & beside=$!
+until [ -e "$file.bench/job/MANIFEST" ] || ! kill -0 $beside 2>/dev/null; do sleep 0.02; done
+./dpgen "$model" -o "$tmp/out" >"$tmp/other" 2>&1
+expect "the second of two at once" test $? = 0 -a -n "$(grep 'another dpgen measures in .*bench: waiting' "$tmp/other")"
+if grep -q "measuring this machine" "$tmp/other"; then fault "it measures again"; else pass; fi
+wait $beside
+expect "the first of two at once" test $? = 0
+expect "the same folder of both" diff -r "$tmp/beside" "$tmp/out"
+cp "$tmp/waited" "$tmp/said"
 if grep -q "no $file: measuring" "$tmp/said" && grep -q "wrote $file" "$tmp/said"; then pass; else fault "it did not say so"; fi
 if grep -q '(measured)' "$tmp/said"; then pass; else fault "the plan is not measured"; fi
+mkdir "$tmp/kept.bench" && echo mine >"$tmp/kept.bench/notes"
+refuse "a folder of somebody" 2 "kept.bench exists and was not made by dpgen" ./dpgen profile "$model" -o "$tmp/kept"
+expect "it stays" grep -q mine "$tmp/kept.bench/notes"
 expect "the profile is in the folder" cmp "$file" "$tmp/out/profile"
 expect "and in its MANIFEST" grep -q '  profile$' "$tmp/out/MANIFEST"
 if [ -e "$file.bench" ] || [ -e "$file.part" ]; then fault "something was left beside the profile"; else pass; fi

@@ -88,7 +88,10 @@ use_portable
 job=$tmp/two/job
 refuse "a long prompt" 2 '^sample: --prompt has 17 tokens, and the model sees 16: shorten it' "$job" --weights "$weights" \
     --prompt 12345678901234567
-refuse "no prompt" 2 'prompt is empty' "$job" --weights "$weights" --prompt ''
+refuse "no prompt" 2 'prompt needs TEXT' "$job" --weights "$weights" --prompt ''
+for option in $("$job" --help | sed -n 's/^  \(--[a-z-]*\) [A-Z].*/\1/p'); do
+    refuse "an empty $option" 2 "$option needs" "$job" "$option" ''
+done
 refuse "an option of train" 2 'unknown option .--steps' "$job" --steps 3
 refuse "no number" 2 '--temperature needs X' "$job" --temperature hot
 refuse "a negative number" 2 '--top-p needs X' "$job" --top-p -1

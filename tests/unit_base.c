@@ -8,6 +8,7 @@
  */
 #include "plan.h"
 #include "base/quote.h"
+#include "base/size.h"
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
@@ -327,8 +328,29 @@ static void test_memory(void)
     check(stays, "memory", "what was made before is gone");
 }
 
+/* ---- sizes: SI prefixes are powers of ten, those with an i of 1024 ----------------------------------------- */
+
+static void test_sizes(void)
+{
+    static const struct { const char *text; double want; } known[] = {
+        { "0", 0 }, { "1000000", 1e6 }, { "1e6", 1e6 }, { "1E+6", 1e6 }, { "1.5e-6TB", 1.5e6 }, { "1000kB", 1e6 },
+        { "1000KB", 1e6 }, { "1 MB", 1e6 }, { "0.001GB", 1e6 }, { "976.5625KiB", 1e6 }, { "1MiB", 1048576 },
+        { "3GiB", 3221225472 }, { "2TiB", 2199023255552 }, { "1.9", 1 }, { "1152921504606846976", 1152921504606846976 },
+        { "18446744073709551615", -1 }, { "1e30", -1 }, { "2000000TiB", -1 }, { "-1", -1 }, { "", -1 }, { "GB", -1 },
+        { "1e", -1 }, { "1e+", -1 }, { "5XB", -1 }, { "1GB/s", -1 }, { "1 2", -1 }, { "0x10", -1 },
+    };
+    SizeFault fault;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        check(size_read(known[i].text, size_bytes, "", "1MiB", &fault) == known[i].want, "a size", known[i].text);
+    check(size_read("2GB/s", size_bytes, "/s", "1MiB/s", &fault) == 2e9, "a rate", "2GB/s");
+    check(size_read("2GB", size_bytes, "/s", "1MiB/s", &fault) < 0, "a rate", "2GB");
+    size_read("1e30", size_bytes, "", "1MiB", &fault);
+    check(strstr(fault.why, "more than can be counted"), "why", fault.why);
+}
+
 int main(void)
 {
+    test_sizes();
     test_memory();
     test_hashes();
     test_numbers();

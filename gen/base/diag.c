@@ -19,6 +19,7 @@
  * of Unicode's tables: an unlisted one moves the caret by a cell and nothing else.
  */
 #include "quote.h"
+#include "rt/apart.h"
 #include "rt/utf8.h"
 #include <ctype.h>
 #include <setjmp.h>
@@ -277,6 +278,7 @@ void diag_blame(const char *path)
 
 void diag_forget(void)
 {
+    apart_clear();
     files = NULL;
     trial = NULL;
     refused = NULL;

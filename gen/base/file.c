@@ -5,12 +5,17 @@
  * A file name that cannot be read is a mistake in the command line, whatever the file was for.  The status is 2, with the
  * name, the reason, and a similar name next to it, or else the text to write instead.
  */
+#define _GNU_SOURCE             /* realpath */
 #include "file.h"
+#include "rt/apart.h"
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static size_t stem_of(const char *name)
 {
@@ -50,11 +55,24 @@ void file_refuse(const char *path, const char *remedy)
     fail(EXIT_USAGE, "cannot read %s: %s; %s", path, strerror(why), near ? strf("did you mean %s?", near) : remedy);
 }
 
+static void note(const char *what, const char *path, bool written)
+{
+    char why[1024];
+    if (!apart_note(what, path, written, why, sizeof why))
+        fail(EXIT_USAGE, "%s", why);
+}
+
+void file_reads(const char *path)
+{
+    note("input", path, false);
+}
+
 FILE *file_open(const char *path, const char *remedy)
 {
     FILE *f = fopen(path, "rb");
     if (!f)
         file_refuse(path, remedy);
+    file_reads(path);
     return f;
 }
 
@@ -100,33 +118,87 @@ static NORETURN void unwritten(const char *path)
     fail(EXIT_RUN, "cannot write %s: %s", path, strerror(errno));
 }
 
-/* What is there and no plain file, such as /dev/stdout, is written to and not replaced. */
-static const char *part_of(const char *path)
+/* Where a link leads; what is there and no plain file, such as /dev/stdout, is written to and not replaced. */
+static const char *target_of(const char *path)
 {
     struct stat s;
-    return lstat(path, &s) == 0 && !S_ISREG(s.st_mode) ? path : strf("%s.part", path);
+    bool device = !strncmp(path, "/dev/", 5) || !strncmp(path, "/proc/", 6);
+    char *real = !device && lstat(path, &s) == 0 && S_ISLNK(s.st_mode) ? realpath(path, NULL) : NULL;
+    const char *to = real ? strf("%s", real) : path;
+    free(real);
+    return to;
+}
+
+static const char *part_of(const char *target)
+{
+    struct stat s;
+    return lstat(target, &s) == 0 && !S_ISREG(s.st_mode) ? target : strf("%s.part", target);
+}
+
+void file_writes(const char *path)
+{
+    note("output", path, true);
+    note("output", strf("%s.part", path), true);
+}
+
+void file_rewrites(const char *path)
+{
+    apart_forget(path);
+}
+
+static const char *unfinished;          /* the one part that must not stay behind */
+
+static void remove_unfinished(void)
+{
+    if (unfinished)
+        remove(unfinished);
+}
+
+/* Of two that write it at once the second waits: the first has put its own in place when the lock goes. */
+static int open_part(const char *part)
+{
+    struct stat s, t;
+    for (;;) {
+        int fd = open(part, O_WRONLY | O_CREAT, 0666);
+        if (fd < 0 || fstat(fd, &s) != 0 || !S_ISREG(s.st_mode))
+            return fd;
+        flock(fd, LOCK_EX);             /* a file system without locks is trusted to be used by one */
+        if (stat(part, &t) == 0 && s.st_dev == t.st_dev && s.st_ino == t.st_ino)
+            return ftruncate(fd, 0) == 0 ? fd : -1;
+        close(fd);
+    }
 }
 
 FILE *file_begin(const char *path)
 {
-    FILE *f = fopen(part_of(path), "w");
+    static bool registered;
+    file_writes(path);
+    const char *target = target_of(path), *part = part_of(target);
+    int fd = open_part(part);
+    FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
     if (!f)
         unwritten(path);
+    unfinished = strcmp(part, target) ? part : NULL;
+    if (!registered)
+        atexit(remove_unfinished);
+    registered = true;
     return f;
 }
 
 void file_end(FILE *f, const char *path)
 {
-    const char *part = part_of(path);
-    bool plain = strcmp(part, path), bad = fflush(f) != 0 || ferror(f);
-    bad |= fclose(f) != 0;
-    if (!bad && plain)
-        bad = rename(part, path) != 0;
-    if (bad && plain) {
-        int why = errno;
-        remove(part);
-        errno = why;
+    const char *target = target_of(path), *part = part_of(target);
+    bool plain = strcmp(part, target), bad = fflush(f) != 0 || ferror(f);
+    bad = bad || (plain && (fsync(fileno(f)) != 0 || rename(part, target) != 0));
+    int why = errno;
+    if (bad && plain)
+        remove(part);                   /* while it is locked: it may be the next one's at once */
+    unfinished = NULL;
+    if (fclose(f) != 0 && !bad) {
+        bad = true;
+        why = errno;
     }
+    errno = why;
     if (bad)
         unwritten(path);
 }

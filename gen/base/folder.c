@@ -312,10 +312,13 @@ const char *out_end(Out *o)
     struct stat s;
     const char *sum = write_manifest(o);
     if (lstat(o->dir, &s) != 0) {
-        if (rename(o->part, o->dir) != 0)
+        bool good = rename(o->part, o->dir) == 0;
+        if (!good && errno != ENOTEMPTY && errno != EEXIST)     /* another dpgen has made it in between */
             fail(EXIT_RUN, "cannot rename %s to %s: %s", o->part, o->dir, strerror(errno));
-        unfinished = NULL;
-        return sum;
+        if (good) {
+            unfinished = NULL;
+            return sum;
+        }
     }
     const char *old = trade(o);
     unfinished = NULL;

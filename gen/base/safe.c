@@ -6,7 +6,9 @@
  * the bytes that are there, and no sum can overflow.  Files are mapped, for they may be larger than the memory.
  */
 #include "base/safe.h"
+#include "file.h"
 #include "rt/json.h"
+#include "rt/mapped.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -38,6 +40,9 @@ const unsigned char *file_map(const char *path, int status, size_t *n)
         close(file);
     if (at == MAP_FAILED)
         fail(status, "cannot read %s: %s", path, strerror(why));
+    file_reads(path);
+    if (*n)
+        mapped_add(at, *n, "file", path);
     return at;
 }
 

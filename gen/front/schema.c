@@ -10,6 +10,7 @@
  * fails   with bad() at the value, naming its full path; the field then keeps its default and reading goes on
  */
 #include "schema.h"
+#include "base/size.h"
 #include <ctype.h>
 #include <float.h>
 #include <math.h>
@@ -306,46 +307,19 @@ void read_above(const Spot *s)
 
 /* ---- sizes and rates --------------------------------------------------------------------------------- */
 
-typedef struct { const char *name; double factor; } Unit;
-
-/* digits, or digits.digits, and how many characters that is, spaces behind it included; -1 if it is not that */
-static double leading(const char *p, size_t *used)
-{
-    size_t n = strspn(p, "0123456789");
-    if (n && p[n] == '.')
-        n += 1 + strspn(p + n + 1, "0123456789");
-    *used = n + strspn(p + n, " ");
-    return n && n < 20 ? number_decimal(p, n) : -1;
-}
-
 /* A decimal number and a unit, rounded down to a whole number; -1 and a mistake named if it is not that. */
-static double measure(const Spot *s, const Unit *units, int n, const char *example)
+static double measure(const Spot *s, const Unit *units, const char *behind, const char *example)
 {
-    const char *known[16], *near;
-    size_t used;
-    if (!want(s, SCALAR, strf("a size such as %s", example)))
-        return -1;
-    double x = leading(s->value->text, &used);
-    for (int i = 0; i < n; i++) {
-        known[i] = units[i].name;
-        if (x < 0 || strcmp(s->value->text + used, units[i].name))
-            continue;
-        if (x * units[i].factor <= 0x1p60)
-            return floor(x * units[i].factor);
-        bad(s->value->loc, "at most 2^60", "%s: %s is more than can be counted", s->path, s->value->text);
-        return -1;
-    }
-    near = x >= 0 ? nearest(s->value->text + used, known, n) : NULL;
-    bad(s->value->loc, near ? strf("did you mean '%.*s%s'?", (int)used, s->value->text, near) : strf("write it like %s",
-        example), "%s: '%s' is no number with a known unit", s->path, s->value->text);
-    return -1;
+    SizeFault fault;
+    double x = want(s, SCALAR, strf("a size such as %s", example)) ? 0 : -1;
+    if (x == 0 && (x = size_read(s->value->text, units, behind, example, &fault)) < 0)
+        bad(s->value->loc, fault.hint, "%s: %s", s->path, fault.why);
+    return x;
 }
 
 void read_bytes(const Spot *s)
 {
-    static const Unit units[] = { { "", 1 }, { "B", 1 }, { "kB", 1e3 }, { "KB", 1e3 }, { "MB", 1e6 }, { "GB", 1e9 },
-        { "TB", 1e12 }, { "KiB", 0x1p10 }, { "MiB", 0x1p20 }, { "GiB", 0x1p30 }, { "TiB", 0x1p40 } };
-    double x = measure(s, units, COUNT(units), "24GiB or 80GB");
+    double x = measure(s, size_bytes, "", "24GiB or 80GB");
     if (x >= 0 && x < s->field->lo)
         bad(s->value->loc, "write a size such as 8GiB", "%s: nothing fits into %.0f bytes", s->path, x);
     else if (x >= 0)
@@ -363,24 +337,21 @@ static void set_rate(const Spot *s, double x)
 
 void read_rate(const Spot *s)
 {
-    static const Unit units[] = { { "", 1 }, { "B/s", 1 }, { "kB/s", 1e3 }, { "KB/s", 1e3 }, { "MB/s", 1e6 },
-        { "GB/s", 1e9 }, { "TB/s", 1e12 }, { "KiB/s", 0x1p10 }, { "MiB/s", 0x1p20 }, { "GiB/s", 0x1p30 },
-        { "TiB/s", 0x1p40 } };
-    set_rate(s, measure(s, units, COUNT(units), "300GB/s"));
+    set_rate(s, measure(s, size_bytes, "/s", "300GB/s"));
 }
 
 void read_flops(const Spot *s)
 {
     static const Unit units[] = { { "", 1 }, { "FLOP/s", 1 }, { "MFLOP/s", 1e6 }, { "GFLOP/s", 1e9 },
         { "TFLOP/s", 1e12 }, { "PFLOP/s", 1e15 }, { "MFLOPS", 1e6 }, { "GFLOPS", 1e9 },
-        { "TFLOPS", 1e12 }, { "PFLOPS", 1e15 } };
-    set_rate(s, measure(s, units, COUNT(units), "1.2TFLOP/s"));
+        { "TFLOPS", 1e12 }, { "PFLOPS", 1e15 }, { NULL, 0 } };
+    set_rate(s, measure(s, units, "", "1.2TFLOP/s"));
 }
 
 void read_time(const Spot *s)
 {
-    static const Unit units[] = { { "ns", 1 }, { "us", 1e3 }, { "ms", 1e6 }, { "s", 1e9 } };
-    double x = measure(s, units, COUNT(units), "2.5us"), most = 3600e9;         /* so that a million of them can be counted */
+    static const Unit units[] = { { "ns", 1 }, { "us", 1e3 }, { "ms", 1e6 }, { "s", 1e9 }, { NULL, 0 } };
+    double x = measure(s, units, "", "2.5us"), most = 3600e9;         /* so that a million of them can be counted */
     if (x > most)
         bad(s->value->loc, "write a time such as 2.5us", "%s: %s is more than an hour", s->path, s->value->text);
     else if (x >= 0)

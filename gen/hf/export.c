@@ -10,8 +10,10 @@
  */
 #include "hf.h"
 #include "base/file.h"
+#include "base/option.h"
 #include "base/quote.h"
 #include "base/safe.h"
+#include "base/size.h"
 #include "rt/json.h"
 #include "rt/place.h"
 #include <dirent.h>
@@ -352,14 +354,30 @@ static void copy_others(const char *from, const char *dir)
     }
 }
 
-/* 5GB, 500MB, or bytes */
 static int64_t size_of(const char *text)
 {
-    char *end;
-    long long n = strtoll(text, &end, 10), unit = !strcmp(end, "GB") ? 1000000000 : !strcmp(end, "MB") ? 1000000 : *end ? 0 : 1;
-    if (end == text || n < 1 || !unit || n > INT64_MAX / unit)
-        misuse(strf("--shard %s: a size such as 5GB or 500MB is expected", text));
-    return n * unit;
+    SizeFault fault = {"nothing fits into it", "write it like 5GB"};
+    double n = size_read(text, size_bytes, "", "5GB", &fault);
+    if (n < 1)
+        misuse(strf("--shard: %s: %s", fault.why, fault.hint));
+    return (int64_t)n;
+}
+
+/* Its index; NULL: its weights are no shards. */
+static const char *like_index(const char *like, const char *dir)
+{
+    static const char *const marks[] = {"model.safetensors.index.json", "model.safetensors", "config.json"};
+    struct stat a, b;
+    int i = 0;
+    if (stat(like, &a) != 0)
+        fail(EXIT_USAGE, "--like %s: %s; name the folder of a published model", like, strerror(errno));
+    while (i < 3 && !there(strf("%s/%s", like, marks[i])))
+        i++;
+    if (i == 3)
+        fail(EXIT_USAGE, "--like %s: neither weights nor config.json are there; name the folder of a published model", like);
+    if (stat(dir, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
+        fail(EXIT_USAGE, "--like %s is the folder to write: name another one as --hf", like);
+    return i == 0 ? strf("%s/%s", like, marks[0]) : NULL;
 }
 
 static void make_folder(const char *dir)
@@ -372,38 +390,41 @@ static void make_folder(const char *dir)
         fail(EXIT_RUN, "cannot make %s: %s", dir, strerror(errno));
 }
 
+typedef struct { const char *dir, *like, *shard; } Asked;
+static const Option table[] = {{"--hf", "DIR", WRITES_FOLDER, offsetof(Asked, dir)},
+    {"--like", "DIR", READS_FOLDER, offsetof(Asked, like)}, {"--shard", "SIZE", TAKES_TEXT, offsetof(Asked, shard)}, {0}};
+
 int export_command(int argc, char **argv)
 {
-    const char *from = NULL, *dir = NULL, *like = NULL, *shard = "5GB";
-    const struct { const char *name; const char **to; } option[] = {{"--hf", &dir}, {"--like", &like}, {"--shard", &shard}};
-    for (int i = 0; i < argc; i++) {
-        int k = 0;
-        while (k < 3 && strcmp(argv[i], option[k].name))
-            k++;
-        if (k < 3 && i + 1 < argc)
-            *option[k].to = argv[++i];
-        else if (argv[i][0] == '-' || from)
+    Asked ask = {0};
+    const char *from = NULL;
+    for (int i = 0, n; i < argc; i += n) {
+        n = option_take(table, &ask, argv + i);
+        if (!n && (argv[i][0] == '-' || from))
             misuse(strf("%s is not expected", argv[i]));
-        else
-            from = argv[i];
+        if (!n)
+            from = option_word("the checkpoint", argv[i]), n = 1;
     }
+    const char *dir = ask.dir, *index = ask.like && dir ? like_index(ask.like, dir) : NULL;
     if (!from || !dir)
         misuse(from ? "no folder to write is named (--hf)" : "no checkpoint is named");
+    if (index && ask.shard)
+        misuse("the shards are those of --like, and not of --shard");
+    int64_t most = size_of(ask.shard ? ask.shard : "5GB");
     Export x = {.dir = newest(from)};
-    const char *index = like ? strf("%s/model.safetensors.index.json", like) : NULL;
     open_checkpoint(&x);
     make_tensors(&x);
-    if (like && there(index))
+    if (index)
         share_like(&x, index);
     else
-        share_out(&x, like ? INT64_MAX : size_of(shard));
+        share_out(&x, most);
     make_folder(dir);
     for (int i = 0; i < x.shard.n; i++)
         write_shard(&x, dir, i);
-    if (x.shard.n > 1 || (like && there(index)))
+    if (x.shard.n > 1 || index)
         write_index(&x, dir);
-    if (like)
-        copy_others(like, dir);
+    if (ask.like)
+        copy_others(ask.like, dir);
     printf("wrote %s: %s of %s, %s\n", quote_terminal(dir), count_text(x.tensor.n, "tensor"), x.type,
            count_text(x.shard.n, "file"));
     return 0;

@@ -12,6 +12,7 @@
 #include "hf.h"
 #include "base/file.h"
 #include "base/folder.h"
+#include "base/option.h"
 #include "base/quote.h"
 #include "graph.h"
 #include "net/net.h"
@@ -253,18 +254,22 @@ static int import_graph(const char *path, const char *out, const char *loss)
     return net_import(path, out, loss);
 }
 
+typedef struct { const char *out, *loss; } Asked;
+static const Option table[] = {{"-o", "MODEL.yaml", WRITES_FILE, offsetof(Asked, out)},
+    {"--loss", "cross-entropy or mse", TAKES_TEXT, offsetof(Asked, loss)}, {0}};
+
 int import_command(int argc, char **argv)
 {
-    const char *folder = NULL, *out = NULL, *loss = NULL;
-    for (int i = 0; i < argc; i++)
-        if (!strcmp(argv[i], "-o") && i + 1 < argc)
-            out = argv[++i];
-        else if (!strcmp(argv[i], "--loss") && i + 1 < argc)
-            loss = argv[++i];
-        else if (argv[i][0] == '-' || folder)
+    Asked x = {0};
+    const char *folder = NULL;
+    for (int i = 0, n; i < argc; i += n) {
+        n = option_take(table, &x, argv + i);
+        if (!n && (argv[i][0] == '-' || folder))
             misuse(strf("%s is not expected", argv[i]));
-        else
-            folder = argv[i];
+        if (!n)
+            folder = option_word("the folder", argv[i]), n = 1;
+    }
+    const char *out = x.out, *loss = x.loss;
     if (!folder || !out)
         misuse(folder ? "no file to write is named" : "no folder is named");
     if (net_knows(folder))

@@ -11,7 +11,9 @@
 #include "pack.h"
 #include "budgets.h"
 #include "base/file.h"
+#include "base/option.h"
 #include "base/quote.h"
+#include "base/size.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -215,6 +217,8 @@ static void print_summary(FILE *f, const char *path, const Csv *c, const Packing
 
 static void print_answer(const char *path, const char *out, const Csv *c, const Packing *r, Bytes capacity)
 {
+    if (out)
+        file_rewrites(path);            /* all columns are in the answer */
     FILE *f = out ? file_begin(out) : stdout;
     print_csv(f, c);
     if (out)
@@ -259,35 +263,31 @@ static NORETURN void misuse(const char *form, const char *what)
 
 static Bytes capacity_of(const char *text)
 {
-    static const struct { const char *unit; int shift; } units[] = {{"", 0}, {"KiB", 10}, {"MiB", 20}, {"GiB", 30}};
-    size_t n = strspn(text, "0123456789");
-    Bytes v = 0;
-    for (size_t i = 0; i < n && n <= 18; i++)
-        v = v * 10 + (text[i] - '0');
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-        if (!strcmp(text + n, units[i].unit) && v > 0 && v <= INT64_MAX / 8 >> units[i].shift)
-            return v << units[i].shift;
-    misuse("--capacity %s: bytes, such as 1048576 or 1MiB", text);
+    SizeFault fault = {"nothing fits into it", "write it like 1MiB"};
+    double v = size_read(text, size_bytes, "", "1MiB", &fault);
+    if (v < 1)
+        misuse("%s", strf("--capacity: %s: %s", fault.why, fault.hint));
+    return (Bytes)v;
 }
+
+typedef struct { const char *out, *capacity; } Asked;
+static const Option table[] = {{"-o", "OUT.csv", REWRITES_FILE, offsetof(Asked, out)},
+    {"--capacity", "BYTES", TAKES_TEXT, offsetof(Asked, capacity)}, {0}};
 
 int pack_command(int argc, char **argv)
 {
-    const char *path = NULL, *out = NULL;
-    Bytes capacity = 0;
-    for (int i = 0; i < argc; i++) {
-        bool value = i + 1 < argc && *argv[i + 1];
-        if (!strcmp(argv[i], "-o") && value)
-            out = argv[++i];
-        else if (!strcmp(argv[i], "--capacity") && value)
-            capacity = capacity_of(argv[++i]);
-        else if (argv[i][0] == '-')
-            misuse("%s: no such option, or no value behind it", argv[i]);
-        else if (path)
+    const char *path = NULL;
+    Asked x = {0};
+    for (int i = 0, n; i < argc; i += n) {
+        n = option_take(table, &x, argv + i);
+        if (!n && argv[i][0] == '-')
+            misuse("%s: no such option", argv[i]);
+        if (!n && path)
             misuse("one file at a time: what is %s?", argv[i]);
-        else
-            path = argv[i];
+        if (!n)
+            path = option_word("the file", argv[i]), n = 1;
     }
     if (!path)
         misuse("%s", "which file");
-    return pack_file(path, out, capacity);
+    return pack_file(path, x.out, x.capacity ? capacity_of(x.capacity) : 0);
 }

@@ -23,13 +23,16 @@
 #include "emit/emit.h"
 #include "cost/prof.h"
 #include "base/file.h"
+#include "base/quote.h"
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -59,13 +62,53 @@ static Ints batches_of(const Model *m)
 
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
 
-static const char *folder;      /* to be removed at the end */
+static const char *folder;      /* FILE.bench: whoever has it locked measures, and removes it at the end */
+static int held;
 
-static void remove_folder(void)
+void profile_end(void)
 {
     if (folder)
         out_remove(folder);
+    if (folder)
+        close(held);
     folder = NULL;
+}
+
+/* Locked, and the one that has its name still; -1: it went in between. */
+static int lock_folder(const char *dir, bool *waited)
+{
+    struct stat is, named;
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 && errno != ENOENT)
+        fail(EXIT_RUN, "cannot open the folder %s: %s", dir, strerror(errno));
+    bool busy = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    if (busy && !*waited)
+        fprintf(stderr, "dpgen: another dpgen measures in %s: waiting for its end\n", quote_terminal(dir));
+    *waited |= busy;
+    if (busy)
+        flock(fd, LOCK_EX);
+    if (fd >= 0 && fstat(fd, &is) == 0 && stat(dir, &named) == 0 && is.st_ino == named.st_ino && is.st_dev == named.st_dev)
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+void profile_begin(const char *file)
+{
+    const char *dir = strf("%s.bench", file), *mark = strf("%s/MANIFEST", dir);
+    bool waited = false;
+    do {
+        if (mkdir(dir, 0777) != 0 && errno != EEXIST)
+            fail(EXIT_RUN, "cannot make the folder %s: %s", dir, strerror(errno));
+        held = lock_folder(dir, &waited);
+    } while (held < 0);
+    out_check(dir);
+    int fd = open(mark, O_WRONLY | O_CREAT, 0666);      /* the next run knows by it whose folder it is, if this one is killed */
+    if (fd >= 0)
+        close(fd);
+    folder = dir;
+    atexit(profile_end);
 }
 
 static void copy_template(Out *o, const char *from, const char *to)
@@ -268,12 +311,10 @@ static void run_all(Reader *r, const char *dir)
 /* Rows of the graphs that p has not yet, measured in a folder beside `file`. */
 static void add_rows(Profile *p, const Model *m, const Graph *const *g, int n, const Graph *mix, const char *file)
 {
-    const char *dir = strf("%s.bench", file);
+    const char *dir = strf("%s.bench/job", file);
     Reader r = {.p = p, .b = bench_of(m, g, n, mix)};
     check_driver(m);
     write_folder(r.b, dir);
-    folder = dir;
-    atexit(remove_folder);
     busy_heeds(true);
     busy_with("building the calls of the model");
     build_folder(dir, m);
@@ -281,7 +322,7 @@ static void add_rows(Profile *p, const Model *m, const Graph *const *g, int n, c
     run_all(&r, dir);
     busy_end();
     busy_heeds(false);
-    remove_folder();
+    out_remove(dir);
     for (int i = 0; i < r.b->call.n; i++)
         if (!has(p, name_of(r.b, "op", i)))
             fail(EXIT_RUN, "the benchmark said nothing about %s", r.b->call.at[i].signature);

@@ -6,6 +6,7 @@
  */
 #include "command.h"
 #include "base/file.h"
+#include "base/option.h"
 #include "base/quote.h"
 #include "rt/tokens/tokens.h"
 #include <stdlib.h>
@@ -66,28 +67,27 @@ static const Tokenizer *tokenizer_of(const char *path)
     return tokenizer_read(path, text, n);
 }
 
+typedef struct { const char *out, *tokenizer, *end; } Asked;
+static const Option table[] = {{"-o", "OUT.bin", WRITES_FILE, offsetof(Asked, out)},
+    {"--tokenizer", "FILE.json", READS_FILE, offsetof(Asked, tokenizer)}, {"--end", "TOKEN", TAKES_TEXT, offsetof(Asked, end)},
+    {0}};
+
 int tokens_command(int argc, char **argv)
 {
-    const char *out = NULL, *path = NULL, *end = NULL;
+    Asked x = {0};
     Strs files = {0};
-    for (int i = 0; i < argc; i++) {
-        const struct { const char *name; const char **to; } options[] = {{"-o", &out}, {"--tokenizer", &path}, {"--end", &end}};
-        bool option = argv[i][0] == '-', taken = false;
-        for (int k = 0; k < 3 && option && i + 1 < argc && !taken; k++)
-            if (!strcmp(argv[i], options[k].name)) {
-                *options[k].to = argv[++i];
-                taken = true;
-            }
-        if (option && !taken)
-            misuse("%s: no such option, or no value behind it", argv[i]);
-        if (!option)
-            *PUSH(&files) = argv[i];
+    for (int i = 0, n; i < argc; i += n) {
+        n = option_take(table, &x, argv + i);
+        if (!n && argv[i][0] == '-')
+            misuse("%s: no such option", argv[i]);
+        if (!n)
+            file_reads(*PUSH(&files) = option_word("a text", argv[i])), n = 1;
     }
-    if (!path || !out || files.n == 0)
-        misuse("%s", !path ? "no tokenizer is named" : !out ? "no file to write is named" : "no texts are named");
-    const Tokenizer *t = tokenizer_of(path);
+    if (!x.tokenizer || !x.out || files.n == 0)
+        misuse("%s", !x.tokenizer ? "no tokenizer is named" : !x.out ? "no file to write is named" : "no texts are named");
+    const Tokenizer *t = tokenizer_of(x.tokenizer);
     Ints ids = {0};
-    int last = end ? end_of(t, end) : -1;
+    int last = x.end ? end_of(t, x.end) : -1;
     int64_t bytes = 0;
     for (int i = 0; i < files.n; i++) {
         size_t n;
@@ -95,12 +95,12 @@ int tokens_command(int argc, char **argv)
         if (n > MOST || ids.n > MOST)
             fail(EXIT_MODEL, "%s: more than 512 MiB, or as many tokens: make several files", files.at[i]);
         tokenizer_encode(t, files.at[i], text, n, &ids);
-        if (end)
+        if (x.end)
             *PUSH(&ids) = last;
         bytes += (int64_t)n;
     }
     int width = t->most < 65536 ? 2 : 4;
-    write_tokens(out, &ids, width);
-    printf("wrote %s: %d tokens of %lld bytes, u%d\n", quote_terminal(out), ids.n, (long long)bytes, 8 * width);
+    write_tokens(x.out, &ids, width);
+    printf("wrote %s: %d tokens of %lld bytes, u%d\n", quote_terminal(x.out), ids.n, (long long)bytes, 8 * width);
     return 0;
 }

@@ -316,6 +316,7 @@ const char *report_measured(const char *dir, const char *trace, const char *out)
     const char *path = strf("%s/report.html", dir), *page = file_read(path, "dpgen MODEL.yaml -o DIR writes it", &n);
     const char *mark = strstr(page, report_mark), *to = out ? out : strf("%s/measured.html", dir);
     Trace t = {.path = trace};
+    file_writes(to);
     read_trace(&t);
     check_plan(&t, page, path);
     if (!mark)

@@ -2,10 +2,10 @@
  *
  * metrics.c: `dpgen metrics`: the log of a job (rt/metrics.c) as an event file for TensorBoard.
  *
- * A line of the log is one object.  Each number of a step is a series train/NAME, those of an evaluation are eval/loss and
- * eval/accuracy.  A resumed run may begin behind steps that were done before: the record of its start takes back what the
- * first run did beyond it.  The time of a record is that of its line, 0 in logs that have none, so that one log always makes
- * the same file.
+ * A line of the log is one object, and a line that is broken is named and left out.  Each number of a step is a series
+ * train/NAME, those of an evaluation are eval/loss and eval/accuracy.  A resumed run may begin behind steps that were done
+ * before: the record of its start takes back what the first run did beyond it.  The time of a record is that of its line, 0 in
+ * logs that have none, so that one log always makes the same file.
  */
 #include "events.h"
 #include "base/file.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { NAME = 256, OF_STEP = 1, OF_EVAL = 2 };
+enum { NAME = 256, OF_STEP = 1, OF_EVAL = 2, NAMED = 20 };
 static const struct { const char *name; int of; } series[] = {
     {"loss", OF_STEP | OF_EVAL}, {"norm", OF_STEP}, {"lr", OF_STEP}, {"tokens_per_s", OF_STEP}, {"ms", OF_STEP},
     {"accuracy", OF_EVAL}};
@@ -73,29 +73,58 @@ static bool blank(const char *from, const char *end)
     return from == end;
 }
 
+typedef struct { const char *text; size_t n; int file, number, broken; } Log;
+
+static void leave_out(Log *x, int column, const char *why)
+{
+    if (++x->broken <= NAMED)
+        warn((Loc){x->file, x->number, column}, "%s: this line is left out%s", why, x->broken < NAMED ? "" : ", as may others");
+}
+
+/* A full disk and a crash cut a line, and what is appended may have become a part of it: such a line is named and left out.
+ * The last one has no end while a job still writes it. */
+static int write_lines(FILE *f, Log *x)
+{
+    int written = 0;
+    bool first = true;
+    Entry l;
+    for (const char *at = x->text, *last = at + x->n, *end; at < last; at = end + 1) {
+        end = memchr(at, '\n', (size_t)(last - at));
+        x->number++;
+        if (!end)
+            leave_out(x, 1, "the end of the line is missing");
+        if (!end)
+            break;
+        if (blank(at, end))
+            continue;
+        Json j = json_open(at, (size_t)(end - at));
+        bool good = read_line(&j, &l) && json_end(&j);
+        if (!good)
+            leave_out(x, (int)(j.at - at) + 1, j.why);
+        if (good && first)
+            tf_begin(f, l.time);
+        written += good ? write_line(f, &l) : 0;
+        first &= !good;
+    }
+    return written;
+}
+
 const char *metrics_tensorboard(const char *log, const char *dir)
 {
     static const char remedy[] = "out/train --log FILE writes one";
     const char *to = strf("%s/events.out.tfevents.0.dpgen", dir);
     size_t n;
+    file_writes(to);
     const char *text = file_read(log, remedy, &n);
-    Json j = json_open(text, n);
-    Entry l;
+    Log x = {.text = text, .n = n, .file = diag_file(log, text, n)};
     Text t;
-    FILE *f = text_open(&t);
-    int written = 0;
-    for (bool first = true; !blank(j.at, text + n) && read_line(&j, &l); first = false) {
-        if (first)
-            tf_begin(f, l.time);
-        written += write_line(f, &l);
-    }
+    int written = write_lines(text_open(&t), &x);
     text_close(&t);
-    json_stop(&j, log, n, remedy);
     if (!written)
         fail(EXIT_MODEL, "%s has no step and no evaluation; %s", log, remedy);
     if (mkdir(dir, 0777) != 0 && errno != EEXIST)
         fail(EXIT_RUN, "cannot make the folder %s: %s", dir, strerror(errno));
-    f = file_begin(to);
+    FILE *f = file_begin(to);
     fwrite(t.at, 1, t.n, f);
     file_end(f, to);
     return to;

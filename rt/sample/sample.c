@@ -60,13 +60,13 @@ typedef struct Sample {
 
 static const Option table[] = {
     {"--prompt", "TEXT", WORD, offsetof(Asked, prompt), "the text to go on with; default: the end of a line"},
-    {"--tokenizer", "FILE", WORD, offsetof(Asked, tokenizer), "tokenizer.json of this model: prompt and answer are text"},
+    {"--tokenizer", "FILE", INPUT, offsetof(Asked, tokenizer), "tokenizer.json of this model: prompt and answer are text"},
     {"--tokens", "N", NUMBER, offsetof(Asked, tokens), "tokens to write behind it; default 100"},
     {"--temperature", "X", FRACTION, offsetof(Asked, temperature), "what scores are divided by; 0: the likeliest; default 1"},
     {"--top-k", "N", NUMBER, offsetof(Asked, top_k), "only the N likeliest tokens; default 0, all"},
     {"--top-p", "X", FRACTION, offsetof(Asked, top_p), "only the likeliest, of this probability in sum; default 1"},
     {"--seed", "N", NUMBER, offsetof(Asked, seed), "another text; default: the seed of the job"},
-    {"--weights", "PATH", WORD, offsetof(Asked, weights), "a safetensors file, a checkpoint, or the newest in PATH"},
+    {"--weights", "PATH", INPUT, offsetof(Asked, weights), "a safetensors file, a checkpoint, or the newest in PATH"},
     {"--watchdog", "SECONDS", NUMBER, offsetof(Asked, watchdog), "end after such a silence; 0 never"},
     {.about = "Status: 0 done, 1 failed, 2 usage, 5 foreign or broken weights, 6 wrong machine, 7 a score is not finite.\n"}
 };
