@@ -319,9 +319,10 @@ SINGLE  = $(PREFIX)/bin/dpgen $(SHARE)/man/man1/dpgen.1 $(SHARE)/man/man5/dpgen-
           $(SHARE)/bash-completion/completions/dpgen $(SHARE)/zsh/site-functions/_dpgen
 PUT     = install -m 644
 
-build/dpgen.1: docs/man/dpgen.1 gen/version.h Makefile
+build/dpgen.1: docs/man/dpgen.1 tools/options.awk gen/options.def gen/schedules.def gen/version.h Makefile
 	@mkdir -p build
-	sed 's|@VERSION@|$(VERSION)|; s|@DATA@|$(SHARE)/dpgen|; s|@DOC@|$(SHARE)/doc/dpgen|' docs/man/dpgen.1 > $@
+	awk -f tools/options.awk gen/schedules.def gen/options.def docs/man/dpgen.1 | \
+	    sed 's|@VERSION@|$(VERSION)|; s|@DATA@|$(SHARE)/dpgen|; s|@DOC@|$(SHARE)/doc/dpgen|' > $@
 
 build/dpgen-model.5: docs/model.md tools/man.awk gen/version.h
 	@mkdir -p build

@@ -32,25 +32,58 @@ if [ -w /dev/full ]; then
 fi
 cat gen/options.c gen/front/override.c gen/pack/file.c gen/tokens/tokens.c gen/hf/export.c gen/hf/import.c |
     grep -o '"--*[a-zA-Z][a-z-]*"' | tr -d '"' | sort -u >"$tmp/code"
-grep -o -E '(^|[ (])-(-[a-z][a-z-]*|[A-Za-z])' "$tmp/help" | tr -d ' (' | sort -u >"$tmp/of.help"
-sed -n 's/^\.It Fl \(.*\)/\1/p' docs/man/dpgen.1 | awk '{
-    print $1
-    for (i = 2; i < NF; i++) if ($i == ",") print $(i + 1)
-}' | sed 's/\\-/-/g; s/^/-/' | sort -u >"$tmp/of.man"
 expect "more than thirty options" test "$(wc -l <"$tmp/code")" -gt 30
+options_of() { grep -o -E '^  (-[-a-zA-Z]+(, )?)+' "$1" | tr -d ' ' | tr ',' '\n'; }
 same() {
     if diff "$tmp/code" "$tmp/of.$1" >"$tmp/diff"; then pass
     else fault "options of the code < and of $1 >: $(grep '^[<>]' "$tmp/diff" | tr '\n' ' ')"; fi
 }
+# The table: each command has a page of its own, and the pages together have every option of the code
+commands=$(sed -n 's/^VERB("\([a-z]*\)".*/\1/p' gen/options.def)
+expect "thirteen commands" test "$(echo $commands | wc -w)" = 13
+for command in $commands; do
+    ./dpgen "$command" --help >"$tmp/help.$command"
+    expect "$command --help: its name" grep -q "^dpgen $command " "$tmp/help.$command"
+    expect "$command --help: no other" test "$(grep -c '^dpgen' "$tmp/help.$command")" = 1
+    grep -q "^dpgen $command " "$tmp/help" && pass || fault "--help has no $command"
+done
+expect "export --help" test "$(options_of "$tmp/help.export" | tr '\n' ' ')" = '--hf --shard --like -h --help --version '
+for line in "plan --json" "compare --planners" "import --loss" "profile -o" "check --parameters" "schedules --csv"; do
+    grep -q "^  ${line#* } " "$tmp/help.${line% *}" && pass || fault "${line% *} --help has no ${line#* }"
+done
+for line in "plan -o" "plan --hf" "compare --planner" "profile --estimate" "report --stages" "explain --json"; do
+    grep -q "^  ${line#* } " "$tmp/help.${line% *}" && fault "${line% *} --help has ${line#* }" || pass
+    ./dpgen ${line% *} x.yaml y ${line#* } 1 >"$tmp/said" 2>&1
+    expect "${line% *} refuses ${line#* }" test $? = 2
+done
+expect "no line of --help is wider than 100" awk 'length > 100 { exit 1 }' "$tmp/help" "$tmp"/help.*
+for page in "$tmp/help" "$tmp"/help.*; do options_of "$page"; done | sort -u >"$tmp/of.help"
 same help
+# The manual page is made of that table; schedules are those that --schedule ? lists
+make -s build/dpgen.1
+sed -n 's/^\.It Fl \(.*\)/\1/p' build/dpgen.1 | awk '{
+    print $1
+    for (i = 2; i < NF; i++) if ($i == ",") print $(i + 1)
+}' | sed 's/\\-/-/g; s/^/-/' | sort -u >"$tmp/of.man"
 same man
+sed 's/\\-/-/g' build/dpgen.1 >"$tmp/man"
+./dpgen --schedule '?' | cut -d ' ' -f 1 >"$tmp/schedules"
+sed -n '/^.It Fl -schedule/{n;p;}' "$tmp/man" | tr -s ' ,' '\n\n' | sed 's/[.]$//' | grep -F -x -f "$tmp/schedules" |
+    sort -u >"$tmp/named"
+expect "the manual page names every schedule" sh -c 'sort "$1" | cmp - "$2"' - "$tmp/schedules" "$tmp/named"
+for command in $commands; do
+    for macro in Cm 'It Cm'; do
+        grep -q "^\.$macro $command\$" "$tmp/man" && pass || fault "the manual page has no .$macro $command"
+    done
+done
 if command -v bash >/dev/null 2>&1; then
     complete() {        # WORD...: what bash makes of the last one
         bash -c '. completion/dpgen.bash; COMP_WORDS=(./dpgen "$@") COMP_CWORD=$#; _dpgen ./dpgen
             printf "%s\n" "${COMPREPLY[@]}"' bash "$@" | sort -u
     }
-    complete - >"$tmp/of.bash"
-    same bash
+    complete - >"$tmp/got"
+    options_of "$tmp/help" | sort -u >"$tmp/want"
+    expect "bash completes -" cmp "$tmp/want" "$tmp/got"
     expect "bash completes pl" test "$(complete pl)" = plan
     expect "bash completes --schedule zb-h" test "$(complete --schedule zb-h | tr '\n' ' ')" = 'zb-h1 zb-h2 '
     expect "bash completes --devices h1" test "$(complete --devices h1)" = h100
@@ -60,8 +93,9 @@ fi
 if command -v zsh >/dev/null 2>&1; then
     sed '$d' completion/_dpgen >"$tmp/zsh"
     zsh -f -c "compadd() { print -l -- \$@ | grep -v '^--\$' }; . $tmp/zsh; words=(./dpgen -) CURRENT=2; _dpgen" |
-        sort -u >"$tmp/of.zsh"
-    same zsh
+        sort -u >"$tmp/got"
+    options_of "$tmp/help" | sort -u >"$tmp/want"
+    expect "zsh completes -" cmp "$tmp/want" "$tmp/got"
 else
     skip "no zsh"
 fi
