@@ -66,14 +66,21 @@ OBJ     = $(BASE) build/embedded.o $(FRONT) $(TOKENS) $(PACK) $(COST) $(SCHED) $
 
 all: dpgen
 
+# say,VERB: in place of the command; V=1 shows that, make -s neither
+silent := $(findstring s,$(filter-out --%,$(firstword -$(MAKEFLAGS))))
+say = $(if $(V)$(silent),,echo '  $(1)';)
+ifndef V
+.SILENT:
+endif
+
 dpgen: $(OBJ)
-	$(CC) $(LDFLAGS) -o $@ $(OBJ) $(LIBS)
+	$(call say,link $@)$(CC) $(LDFLAGS) -o $@ $(OBJ) $(LIBS)
 
 $(OBJ): $(wildcard gen/*.h gen/*/*.h gen/*.def rt/*.h rt/tokens/*.h)
 
 build/embed: tools/embed.c
 	mkdir -p build
-	$(CC) $(CFLAGS) -o $@ tools/embed.c
+	$(call say,compile tools/embed.c)$(CC) $(CFLAGS) -o $@ tools/embed.c
 
 EMBED = $(sort $(wildcard templates/* gen/hf/*.yaml devices/*.yaml) \
         $(wildcard rt/*.[ch] rt/cuda/*.[ch] rt/cuda/*.cu rt/op/*.[ch] rt/op/*/*.[ch] rt/op/*/*.cu \
@@ -84,12 +91,12 @@ build/embedded.sums: $(EMBED) FORCE
 	@cksum $(EMBED) | cmp -s - $@ || cksum $(EMBED) > $@
 
 build/embedded.c: build/embed build/embedded.sums
-	build/embed $(EMBED) > $@
+	$(call say,embed $(words $(EMBED)) files)build/embed $(EMBED) > $@
 
 # Stubs of calls, from ops.def and rt.h: kernels that only wait, adaptors of the interpreter of the tests
 build/mkcall: tools/mkcall.c gen/ops.def
 	@mkdir -p build
-	$(CC) -I. $(CFLAGS) -o $@ tools/mkcall.c
+	$(call say,compile tools/mkcall.c)$(CC) -I. $(CFLAGS) -o $@ tools/mkcall.c
 
 build/rt/op/paced/calls.c: build/mkcall rt/rt.h
 	@mkdir -p $(@D)
@@ -103,15 +110,15 @@ build/calls.h: build/mkcall rt/rt.h
 	build/mkcall rt/rt.h call > $@
 
 build/embedded.o: build/embedded.c
-	$(CC) $(CPPFLAGS) -std=c11 -O0 -c -o $@ build/embedded.c
+	$(call say,compile build/embedded.c)$(CC) $(CPPFLAGS) -std=c11 -O0 -c -o $@ build/embedded.c
 
 # What jobs and dpgen share, over the memory and the diagnostics of dpgen
 build/gen/%.o: rt/%.c $(wildcard rt/*.h rt/tokens/*) gen/base.h build/flags
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+	$(call say,compile $<)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
 .c.o:
-	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+	$(call say,compile $<)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
 # For --version: the commit, where this is a checkout
 COMMIT := $(if $(wildcard .git),$(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null))
@@ -312,40 +319,58 @@ gpu-bench: build/gpu/gpu.yaml
 # ---- make install: PREFIX is where it is found, DESTDIR what stands in front while a package is made -----------------
 VERSION := $(shell sed -n 's/^.define DPGEN_VERSION "\(.*\)"/\1/p' gen/version.h)
 SHARE   = $(PREFIX)/share
-OWNED   = $(SHARE)/dpgen $(SHARE)/doc/dpgen
-PLACES  = $(PREFIX)/bin $(SHARE)/man/man1 $(SHARE)/man/man5 $(SHARE)/bash-completion/completions \
-          $(SHARE)/zsh/site-functions $(SHARE)/dpgen/devices $(SHARE)/dpgen/examples/corpus $(SHARE)/doc/dpgen
-SINGLE  = $(PREFIX)/bin/dpgen $(SHARE)/man/man1/dpgen.1 $(SHARE)/man/man5/dpgen-model.5 \
-          $(SHARE)/bash-completion/completions/dpgen $(SHARE)/zsh/site-functions/_dpgen
+DOC     = $(SHARE)/doc/dpgen
+OWNED   = $(SHARE)/dpgen $(DOC)
+COMPLETE = $(SHARE)/bash-completion/completions
+PLACES  = $(PREFIX)/bin $(SHARE)/man/man1 $(SHARE)/man/man5 $(COMPLETE) $(SHARE)/zsh/site-functions $(SHARE)/dpgen/devices \
+          $(SHARE)/dpgen/examples/corpus $(DOC)/docs $(sort $(dir $(PAGES:%=$(DOC)/%)))
+SINGLE  = $(PREFIX)/bin/dpgen $(SHARE)/man/man1/dpgen.1 $(SHARE)/man/man5/dpgen-model.5 $(COMPLETE)/dpgen $(COMPLETE)/train \
+          $(SHARE)/zsh/site-functions/_dpgen
+# What the pages link to, in the same folders as here
+PAGES   = $(wildcard *.md) NEWS LICENSE $(wildcard docs/*.md bench/README.md bench/*/README.md bench/results/*.txt)
 PUT     = install -m 644
+export DESTDIR
 
 build/dpgen.1: docs/man/dpgen.1 tools/options.awk gen/options.def gen/schedules.def gen/version.h Makefile
 	@mkdir -p build
 	awk -f tools/options.awk gen/schedules.def gen/options.def docs/man/dpgen.1 | \
-	    sed 's|@VERSION@|$(VERSION)|; s|@DATA@|$(SHARE)/dpgen|; s|@DOC@|$(SHARE)/doc/dpgen|' > $@
+	    sed 's|@VERSION@|$(VERSION)|; s|@DATA@|$(SHARE)/dpgen|; s|@DOC@|$(DOC)/docs|' > $@
+
+build/dpgen.bash build/_dpgen: $(wildcard completion/*)
+	@mkdir -p build
+	cat completion/words.sh completion/bash > build/dpgen.bash
+	{ echo '#compdef dpgen train sample'; cat completion/words.sh completion/zsh; } > build/_dpgen
 
 build/dpgen-model.5: docs/model.md tools/man.awk gen/version.h
 	@mkdir -p build
 	awk -v version=$(VERSION) -f tools/man.awk docs/model.md > $@
 
+# Folders that were not there are written down: they go again when they are empty
 install: dpgen
-	rm -f build/dpgen.1
-	$(MAKE) -s build/dpgen.1 build/dpgen-model.5
-	umask 022 && mkdir -p $(PLACES:%=$(DESTDIR)%)
-	install -m 755 dpgen $(DESTDIR)$(PREFIX)/bin/dpgen
-	$(PUT) build/dpgen.1 $(DESTDIR)$(SHARE)/man/man1/dpgen.1
-	$(PUT) build/dpgen-model.5 $(DESTDIR)$(SHARE)/man/man5/dpgen-model.5
-	$(PUT) completion/dpgen.bash $(DESTDIR)$(SHARE)/bash-completion/completions/dpgen
-	$(PUT) completion/_dpgen $(DESTDIR)$(SHARE)/zsh/site-functions/_dpgen
-	$(PUT) devices/*.yaml $(DESTDIR)$(SHARE)/dpgen/devices
-	$(PUT) examples/*.yaml $(DESTDIR)$(SHARE)/dpgen/examples
-	$(PUT) examples/corpus/* $(DESTDIR)$(SHARE)/dpgen/examples/corpus
-	$(PUT) README.md NEWS LICENSE docs/*.md $(DESTDIR)$(SHARE)/doc/dpgen
+	rm -rf build/dpgen.1 build/examples
+	$(MAKE) -s build/dpgen.1 build/dpgen-model.5 build/dpgen.bash
+	for d in $(PLACES:%/=%); do \
+	    while [ -n "$$d" ] && [ ! -d "$$DESTDIR$$d" ]; do echo "$$d"; d=$${d%/*}; done; done | sort -u > build/folders
+	umask 022 && mkdir -p $(PLACES:%="$$DESTDIR"%) && cat build/folders >> "$$DESTDIR"$(SHARE)/dpgen/folders
+	install -m 755 dpgen "$$DESTDIR"$(PREFIX)/bin/dpgen
+	$(PUT) build/dpgen.1 "$$DESTDIR"$(SHARE)/man/man1/dpgen.1
+	$(PUT) build/dpgen-model.5 "$$DESTDIR"$(SHARE)/man/man5/dpgen-model.5
+	$(PUT) build/dpgen.bash "$$DESTDIR"$(COMPLETE)/dpgen
+	ln -sf dpgen "$$DESTDIR"$(COMPLETE)/train
+	$(PUT) build/_dpgen "$$DESTDIR"$(SHARE)/zsh/site-functions/_dpgen
+	$(PUT) devices/*.yaml "$$DESTDIR"$(SHARE)/dpgen/devices
+	mkdir -p build/examples
+	for f in examples/*.yaml; do sed 's|"examples/|"$(SHARE)/dpgen/examples/|' $$f > build/$$f || exit 1; done
+	$(PUT) build/examples/*.yaml "$$DESTDIR"$(SHARE)/dpgen/examples
+	$(PUT) examples/corpus/* "$$DESTDIR"$(SHARE)/dpgen/examples/corpus
+	for f in $(PAGES); do $(PUT) $$f "$$DESTDIR"$(DOC)/$$f || exit 1; done
+	$(call say,installed under $(PREFIX)):
 
 # What is dpgen's alone goes; a folder that others use as well stays
 uninstall:
-	rm -f $(SINGLE:%=$(DESTDIR)%)
-	rm -rf $(OWNED:%=$(DESTDIR)%)
+	made=$$(sort -r "$$DESTDIR"$(SHARE)/dpgen/folders 2>/dev/null); \
+	rm -rf $(SINGLE:%="$$DESTDIR"%) $(OWNED:%="$$DESTDIR"%); \
+	for d in $$made; do rmdir "$$DESTDIR$$d" 2>/dev/null; done; true
 
 clean:
 	rm -rf build dpgen $(OBJ)

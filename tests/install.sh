@@ -76,29 +76,47 @@ for command in $commands; do
         grep -q "^\.$macro $command\$" "$tmp/man" && pass || fault "the manual page has no .$macro $command"
     done
 done
-if command -v bash >/dev/null 2>&1; then
-    complete() {        # WORD...: what bash makes of the last one
-        bash -c '. completion/dpgen.bash; COMP_WORDS=(./dpgen "$@") COMP_CWORD=$#; _dpgen ./dpgen
-            printf "%s\n" "${COMPREPLY[@]}"' bash "$@" | sort -u
-    }
-    complete - >"$tmp/got"
-    options_of "$tmp/help" | sort -u >"$tmp/want"
-    expect "bash completes -" cmp "$tmp/want" "$tmp/got"
-    expect "bash completes pl" test "$(complete pl)" = plan
-    expect "bash completes --schedule zb-h" test "$(complete --schedule zb-h | tr '\n' ' ')" = 'zb-h1 zb-h2 '
-    expect "bash completes --devices h1" test "$(complete --devices h1)" = h100
-else
-    skip "no bash" 4
-fi
-if command -v zsh >/dev/null 2>&1; then
-    sed '$d' completion/_dpgen >"$tmp/zsh"
-    zsh -f -c "compadd() { print -l -- \$@ | grep -v '^--\$' }; . $tmp/zsh; words=(./dpgen -) CURRENT=2; _dpgen" |
-        sort -u >"$tmp/got"
-    options_of "$tmp/help" | sort -u >"$tmp/want"
-    expect "zsh completes -" cmp "$tmp/want" "$tmp/got"
-else
-    skip "no zsh"
-fi
+# Completion: one part for both shells, and what it makes of the last word
+make -s build/dpgen.bash build/_dpgen
+mkdir -p "$tmp/c/out/rt" && cp $models/mlp.yaml "$tmp/c/net.yaml" && : >"$tmp/c/log.jsonl" && : >"$tmp/c/out/plan.json"
+printf '%s\n' '#!/bin/sh' 'echo "  --steps N   stop"' 'echo "  --data PATH...  files"' 'echo "  --help"' >"$tmp/c/out/train"
+mkdir "$tmp/c/foreign" && sed 's/--steps/--rm-rf/' "$tmp/c/out/train" >"$tmp/c/foreign/train"
+chmod +x "$tmp/c/out/train" "$tmp/c/foreign/train"
+ln -s "$PWD/dpgen" "$tmp/c/dpgen"
+in_bash() {
+    (cd "$tmp/c" && bash -c '. "$0"; COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)); _dpgen "$1"
+        printf "%s\n" "${COMPREPLY[@]}"' "$root/build/dpgen.bash" "$@") | sort -u
+}
+# Files are what its own _files would look for
+in_zsh() {
+    (cd "$tmp/c" && sed '$d' "$root/build/_dpgen" >../zsh && zsh -f -c 'compadd() { shift; print -l -- $@ }
+        _files() { case $1 in -g) print -l -- ${~2}(N) *(/N) ;; -/) print -l -- *(/N) ;; *) print -l -- *(N) ;; esac }
+        . ../zsh; words=("$@") CURRENT=$#; _dpgen' zsh "$@" |
+        awk -v word="$(eval "echo \"\${$#}\"")" 'index($0, word) == 1' | sort -u)
+}
+completes() {       # WHAT WORD...
+    what=$1
+    shift
+    "in_$shell" "$@" | grep . | tr '\n' ' ' >"$tmp/said"
+    [ "$(cat "$tmp/said")" = "$what" ] && pass || fault "$shell: $* <TAB>: $(cat "$tmp/said")and not $what"
+}
+for shell in bash zsh; do
+    command -v $shell >/dev/null 2>&1 || { skip "no $shell" 12; continue; }
+    completes 'plan ' ./dpgen pl
+    completes "$(options_of "$tmp/help.export" | sort | tr '\n' ' ')" ./dpgen export -
+    completes 'zb-h1 zb-h2 ' ./dpgen plan --schedule zb-h
+    completes 'h100 ' ./dpgen --devices h1
+    completes 'foreign net.yaml out ' ./dpgen plan ''
+    completes 'foreign out ' ./dpgen report ''
+    completes 'dpgen foreign log.jsonl net.yaml out ' ./dpgen metrics ''
+    completes '' ./dpgen plan net.yaml --stages ''
+    completes 'fc1 fc1.bias fc1.weight ' ./dpgen explain net.yaml fc1
+    completes 'fc2.bias ' ./dpgen explain net.yaml fc1 fc2.b
+    completes '--steps ' out/train --st
+    completes '--data --help --steps ' out/train --
+    completes 'dpgen foreign log.jsonl net.yaml out ' out/train --data ''
+done
+command -v bash >/dev/null 2>&1 && shell=bash completes '' foreign/train --
 
 # ---- dpgen new
 here=$PWD
@@ -137,13 +155,14 @@ expect "--devices ? lists devices/" cmp "$tmp/names" "$tmp/listed"
 # ---- make install, uninstall
 prefix=/opt/tools
 root=$tmp/dest$prefix
-expect "make install" sh -c "umask 077; make -s install DESTDIR='$tmp/dest' PREFIX=$prefix"
+expect "make install" sh -c 'umask 077; make -s install DESTDIR="$1" PREFIX="$2"' - "$tmp/a dest's" $prefix
+mv "$tmp/a dest's" "$tmp/dest"
 expect "folders are 755" test -z "$(find "$tmp/dest/opt" -type d ! -perm 755)"
 expect "the program is 755" test "$(find "$root" -type f -perm 755)" = "$root/bin/dpgen"
 expect "files are 644" test -z "$(find "$root" -type f ! -path '*/bin/*' ! -perm 644)"
 for file in bin/dpgen share/man/man1/dpgen.1 share/man/man5/dpgen-model.5 share/bash-completion/completions/dpgen \
     share/zsh/site-functions/_dpgen share/dpgen/devices/h100.yaml share/dpgen/examples/bytes-gpt.yaml \
-    share/dpgen/examples/corpus/train.txt share/doc/dpgen/LICENSE share/doc/dpgen/running.md; do
+    share/dpgen/examples/corpus/train.txt share/doc/dpgen/LICENSE share/doc/dpgen/docs/running.md; do
     expect "$file" test -s "$root/$file"
 done
 expect "no mark is left in the manual" test -z "$(grep '@[A-Z]*@' "$root"/share/man/*/*)"
@@ -160,9 +179,38 @@ else
     skip "no mandoc"
 fi
 expect "the examples plan where they lie" "$root/bin/dpgen" plan "$root/share/dpgen/examples/bytes-gpt.yaml" --estimate
-mkdir -p "$root/share/man/man1" && echo mine >"$root/share/man/man1/other.1"
+# Links of installed pages lead to a file; the first example has its data wherever the job is started
+(cd "$root/share/doc/dpgen" && find . -name '*.md' | while read -r page; do
+    grep -o ']([^)]*)' "$page" | sed 's/^](//; s/)$//; s/#.*//' | grep -v -e '^http' -e '^$' | while read -r link; do
+        echo "$page $link"
+        [ -e "$(dirname "$page")/$link" ] || echo "$page: $link" >>"$tmp/lost.links"
+    done
+done) >"$tmp/links"
+[ ! -e "$tmp/lost.links" ] && pass || fault "links of the installed pages: $(head -n 3 "$tmp/lost.links" | tr '\n' ' ')"
+[ "$(wc -l <"$tmp/links")" -gt 80 ] && pass || fault "links: $(wc -l <"$tmp/links")"
+make -s install PREFIX="$tmp/own" >"$tmp/said" 2>&1 || fault "make install into a home: $(cat "$tmp/said")"
+mkdir "$tmp/elsewhere" && cd "$tmp/elsewhere" || exit 2
+expect "the first example generates" "$tmp/own/bin/dpgen" "$tmp/own/share/dpgen/examples/bytes-gpt.yaml" --estimate \
+    --planner even -o out
+expect "it builds" make_quickly out
+expect "it trains from another folder" out/train --no-checkpoint --steps 1
+cd "$here" || exit 2
+mkdir "$root/share/keep"
+expect "make uninstall" make -s uninstall PREFIX="$tmp/own"
+expect "no folder of ours stays" test ! -e "$tmp/own"
+echo mine >"$root/share/man/man1/other.1"
+make -s install DESTDIR="$tmp/dest" PREFIX=$prefix >"$tmp/said" 2>&1
 expect "make uninstall" make -s uninstall DESTDIR="$tmp/dest" PREFIX=$prefix
-expect "nothing else goes, nothing stays" test "$(find "$root" -type f)" = "$root/share/man/man1/other.1"
+expect "nothing else goes, nothing stays" test "$(cd "$root" && find . | sort | tr '\n' ' ')" = \
+    ". ./share ./share/keep ./share/man ./share/man/man1 ./share/man/man1/other.1 "
+
+# ---- a quiet make: a line a file, and commands with V=1
+# (nothing is made here: other suites use dpgen)
+make -n -W gen/main.c dpgen >"$tmp/made" 2>&1
+expect "a line in place of the command" grep -q "^echo '  compile gen/main.c';.* gen/main.c" "$tmp/made"
+expect "commands are silent" sh -c "make -n -p dpgen | grep -q '^\.SILENT:'"
+expect "V=1 shows them" sh -c "make -n V=1 -W gen/main.c dpgen | grep -q -v '^echo.*-c -o gen/main.o'"
+expect "and silences none" sh -c "! make -n -p V=1 dpgen | grep -q '^\.SILENT:'"
 
 [ -z "$SLOW" ] || . tests/packages.sh
 finish
