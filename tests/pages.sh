@@ -188,10 +188,33 @@ refuse "no steps" 3 "no step and no evaluation" ./dpgen metrics "$tmp/bad" --ten
 expect "tags of the comparison" balanced "$tmp/compare.html"
 expect "the comparison is alone" alone "$tmp/compare.html"
 sed -n 's/.*"planner": "\([^"]*\)".*"step_ns": \([0-9]*\),.*"largest_micro_batch": \([0-9]*\),.*/\1 \2 \3/p' "$tmp/json" |
-    awk '{ printf "%s %.3f %d\n", $1, $2 / 1e6, $3 }' >"$tmp/want"
+    awk '{ printf "%s %.3f %d\n", $1, $2 / 1e6, $3 }' | sort -s -n -k 2,2 >"$tmp/want"
 sed -n 's/.*<td>\([a-z:]*\)<\/td><td>\([0-9.]*\)<\/td><td>[-+0-9.]* %.*bytes<\/td><td>\([0-9]*\)<\/td>.*/\1 \2 \3/p' \
     "$tmp/compare.html" >"$tmp/got"
 expect "its steps and b*" cmp "$tmp/want" "$tmp/got"
 [ "$(wc -l <"$tmp/want")" = 3 ] && pass || fault "three planners: $(cat "$tmp/want")"
+# A bar of memory: the largest arena fills it; the limit is a line where it is within, and a figure where it is not
+largest=$(sed -n 's/.*"arena_bytes": \[\([0-9, ]*\)\].*/\1/p' "$tmp/json" | tr ',' '\n' | sort -n | tail -n 1)
+sed -n '/Memory of each device/,/<\/table>/p' "$tmp/compare.html" >"$tmp/memory"
+expect "the largest arena fills a bar" grep -q "<rect width=\"100.00%\" height=\"100%\"/></svg></td><td class=\"left\">$(
+    awk -v n="$largest" 'BEGIN { m = n < 1048576; printf "%.2f %s", n / (m ? 1024 : 1048576), m ? "KiB" : "MiB" }')" "$tmp/memory"
+if grep -q 'class="limit"' "$tmp/memory"; then fault "a limit far away is drawn"; else pass; fi
+./dpgen compare $models/tiny-gpt.yaml --estimate --stages 2 --planners exact,pipedream:published,twobw,madpipe --quick --json \
+    --limit $((largest * 21 / 20)) -o "$tmp/near.html" >"$tmp/json" 2>"$tmp/said"
+expect "a limit that is near is a line" grep -q '<line class="limit" x1="100.00%"' "$tmp/near.html"
+# No plan is no answer without a reason, in each form
+for options in "$models/mlp.yaml --limit 1GiB" "$models/tiny-gpt.yaml --limit 300KiB" "examples/cifar.yaml" \
+    "$models/tiny-gpt.yaml --schedule interleaved"; do
+    ./dpgen compare $options --estimate --stages 2 --quick --json -o "$tmp/why.html" >"$tmp/json" 2>"$tmp/said"
+    ./dpgen compare $options --estimate --stages 2 --quick >"$tmp/table" 2>"$tmp/said"
+    none=$(grep -c '"fits": false' "$tmp/json")
+    [ "$none" -gt 0 ] && [ "$(grep '"fits": false' "$tmp/json" | grep -c '"note": "no plan: .')" = "$none" ] && pass ||
+        fault "$options: planners without a plan and without a reason, in JSON"
+    [ "$(grep -c '<td class="no" colspan="7">no plan: [^<]' "$tmp/why.html")" = "$none" ] && pass ||
+        fault "$options: no plan without a reason, in HTML"
+    [ "$(grep -c '[a-z] *no plan: ' "$tmp/table")" -ge "$none" ] && pass || fault "$options: no plan without a reason, as text"
+    awk '$2 ~ /^[0-9.]+$/ && $1 != "bound" { if ($2 + 0 < last) bad = 1; last = $2 + 0; n++ } END { exit bad }' "$tmp/table" &&
+        pass || fault "$options: rows are not in the order of steps"
+done
 expect "estimates are called so" grep -q "predictions from estimated times" "$tmp/compare.html"
 finish

@@ -88,10 +88,13 @@ void page_axis(FILE *f, Ns length, int bottom)
     fprintf(f, "</g>\n");
 }
 
-void page_bar(FILE *f, double share)
+void page_bar(FILE *f, double share, double mark)
 {
     fprintf(f, "<td class=\"bar\"><svg><rect class=\"bed\" width=\"100%%\" height=\"100%%\"/><rect width=\"%.2f%%\" "
-            "height=\"100%%\"/></svg></td>", 100 * share);
+            "height=\"100%%\"/>", 100 * share);
+    if (mark >= 0 && mark <= 1)
+        fprintf(f, "<line class=\"limit\" x1=\"%.2f%%\" x2=\"%.2f%%\" y1=\"-20%%\" y2=\"120%%\"/>", 100 * mark, 100 * mark);
+    fprintf(f, "</svg></td>");
 }
 
 /* ---- a schedule -------------------------------------------------------------------------------------------------------- */

@@ -17,7 +17,7 @@ double page_share(Ns at, Ns length);                /* per cent, with three digi
 void page_axis(FILE *f, Ns length, int bottom);     /* lines down to `bottom`, times below: AXIS more */
 enum { AXIS = 18 };
 
-void page_bar(FILE *f, double share);               /* a cell of a table */
+void page_bar(FILE *f, double share, double mark);  /* a cell of a table; mark: a line there, if it is 0 to 1 */
 
 /* An action as a box of a schedule.  title: lines under the pointer; calls: its entry in the script's table, -1: none. */
 typedef struct {

@@ -72,7 +72,7 @@ static void print_stage(FILE *f, const Plan *p, int d)
     int64_t busy = p->step ? 100 * x->busy / p->step : 0;
     fprintf(f, "<tr><td>%s</td><td class=\"left\">%s</td><td class=\"wrap\">%s</td><td>%" PRId64 " %%</td>", list_name(p, d),
             quote_html(p->m->devices.at[d].name), quote_html(covers_text(p, d)), busy);
-    page_bar(f, (double)busy / 100);
+    page_bar(f, (double)busy / 100, -1);
     fprintf(f, "<td>%s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td>",
             size_text(part_of(p, d, S_PARAM, S_COPY)), size_text(part_of(p, d, S_GRAD, S_GRAD)),
             size_text(part_of(p, d, S_MOMENT1, S_DRIFT)), size_text(x->arena), size_text(x->bound), size_text(x->limit),
