@@ -197,7 +197,8 @@ expect "its steps and b*" cmp "$tmp/want" "$tmp/got"
 largest=$(sed -n 's/.*"arena_bytes": \[\([0-9, ]*\)\].*/\1/p' "$tmp/json" | tr ',' '\n' | sort -n | tail -n 1)
 sed -n '/Memory of each device/,/<\/table>/p' "$tmp/compare.html" >"$tmp/memory"
 expect "the largest arena fills a bar" grep -q "<rect width=\"100.00%\" height=\"100%\"/></svg></td><td class=\"left\">$(
-    awk -v n="$largest" 'BEGIN { m = n < 1048576; printf "%.2f %s", n / (m ? 1024 : 1048576), m ? "KiB" : "MiB" }')" "$tmp/memory"
+    awk -v n="$largest" 'BEGIN { m = n < 1048576; printf "%.2f %s", n / (m ? 1024 : 1048576), m ? "KiB" : "MiB" }')" \
+    "$tmp/memory"
 if grep -q 'class="limit"' "$tmp/memory"; then fault "a limit far away is drawn"; else pass; fi
 ./dpgen compare $models/tiny-gpt.yaml --estimate --stages 2 --planners exact,pipedream:published,twobw,madpipe --quick --json \
     --limit $((largest * 21 / 20)) -o "$tmp/near.html" >"$tmp/json" 2>"$tmp/said"

@@ -3,8 +3,8 @@
  * compare_page.c: planners side by side in a browser: a row a planner, a bar where rows are to be told apart.
  *
  * Steps of good planners differ by parts of a per cent, so their bars show what is above the shortest step, and the head of the
- * column says how much the longest bar is.  Bars of micro-batches and of memory begin at zero.  The largest arena fills its bar,
- * or the limit does where it is near.  Rows stand by step.
+ * column says how much the longest bar is.  Bars of micro-batches and of memory begin at zero.  The largest arena fills its
+ * bar, or the limit does where it is near.  Rows stand by step.
  */
 #include "compare.h"
 #include "base/file.h"
