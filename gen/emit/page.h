@@ -26,8 +26,13 @@ typedef struct {
     Ns from, to;
     bool measured;
 } Box;
-void page_box(FILE *f, const Box *b, Ns length);
-const char *action_class(const char *name, bool copy);  /* of an action by its name: f b w r u o i; NULL: it is not drawn */
+void page_box(FILE *f, const Box *b, Ns length);        /* a wait is a thin hatched bar */
+#define ARROW "m"               /* among classes: messages are drawn */
+typedef struct { Ns from, to; int above, below; } Arrow;        /* of a message: when and at which height it leaves, arrives */
+void page_arrow(FILE *f, const Arrow *a, Ns length);
+void page_tip(FILE *f);                             /* the tips of arrows; once in a page */
+void page_table(FILE *f, const char *what);         /* begins one that scrolls where it is too wide: </table></div> */
+const char *action_class(const char *name, bool copy);  /* of an action by its name: fbwrulezoi; NULL: it is not drawn */
 void page_legend(FILE *f, const char *classes);      /* of those that occur */
 void page_key(FILE *f, const char *classes, int x, int y);      /* the same, in a picture */
 void page_template(FILE *f, const char *name);

@@ -68,7 +68,7 @@ static void print_row(FILE *f, const Compare *c, const Entry *e, const Range *r)
 static void print_planners(FILE *f, const Compare *c)
 {
     Range r = range_of(c);
-    fprintf(f, "<div class=\"wide\"><table>\n");
+    page_table(f, "planners");
     print_head(f, c, &r);
     for (int i = 0; i < c->entry.n; i++)
         print_row(f, c, &c->entry.at[i], &r);
@@ -119,7 +119,9 @@ static void print_memory(FILE *f, const Compare *c)
         return;
     Bytes full = full_bar(c);
     fprintf(f, "<h2>Memory of each device</h2>\n<p>The arena; a full bar is %s. A red line is the limit, where it is not "
-            "further to the right.</p>\n<div class=\"wide\"><table>\n<tr><th>planner</th>", size_text(full));
+            "further to the right.</p>\n", size_text(full));
+    page_table(f, "memory");
+    fprintf(f, "<tr><th>planner</th>");
     for (int d = 0; d < head->devices; d++)
         fprintf(f, "<th class=\"left\" colspan=\"2\">%s, limit %s</th>", quote_html(head->m->devices.at[d].name),
                 size_text(head->m->devices.at[d].memory));
@@ -134,7 +136,8 @@ static void print_memory(FILE *f, const Compare *c)
 
 static void print_spaces(FILE *f, const Compare *c, int64_t batch)
 {
-    fprintf(f, "<h2>The space of each planner</h2>\n<div class=\"wide\"><table>\n");
+    fprintf(f, "<h2>The space of each planner</h2>\n");
+    page_table(f, "spaces");
     for (int i = 0; i < c->entry.n; i++) {
         const Entry *e = &c->entry.at[i];
         fprintf(f, "<tr><td>%s</td><td class=\"wrap\">%s%s%s%s</td></tr>\n", quote_html(e->planner->name),
