@@ -94,8 +94,8 @@ static unsigned long long digest(const char *text, unsigned long long x)
 }
 
 /* An arrow from `send to 1: x` of a stage to `wait, received: x` of stage 1, in the same step, counted from the last.  Both
- * stages find its number by themselves, from receiver, step and x. */
-static void flow(Writer *o, int process, long number, double from, double to, long step)
+ * stages find its number by themselves, from receiver, step and x.  Predictions begin where their stage began: none there. */
+static void flow(Writer *o, long number, double from, double to, long step)
 {
     static const char sends[] = "send to ", waits[] = "wait, received: ";
     const char *name = o->w->info->action ? o->w->info->action[number] : "", *what = strchr(name, ':');
@@ -103,9 +103,9 @@ static void flow(Writer *o, int process, long number, double from, double to, lo
     if ((!send && !wait) || !what || number >= o->w->info->actions)
         return;
     long receiver = send ? strtol(name + strlen(sends), NULL, 10) : o->w->stage.index;
-    text_add(&o->t, ",\n{\"ph\":\"%c\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,\"id\":%llu,\"name\":\"message\","
-             "\"cat\":\"message\"%s}", send ? 's' : 'f', process, o->w->stage.index, 1e6 * (send ? from : to),
-             digest(what, (unsigned long long)(receiver << 32 ^ step << 2 ^ process)), send ? "" : ",\"bp\":\"e\"");
+    text_add(&o->t, ",\n{\"ph\":\"%c\",\"pid\":2,\"tid\":%d,\"ts\":%.3f,\"id\":%llu,\"name\":\"message\","
+             "\"cat\":\"message\"%s}", send ? 's' : 'f', o->w->stage.index, 1e6 * (send ? from : to),
+             digest(what, (unsigned long long)(receiver << 32 ^ step)), send ? "" : ",\"bp\":\"e\"");
     flush(o);
 }
 
@@ -136,7 +136,7 @@ static void measured(Writer *o)
         if (a->number < 0 || a->number >= known)
             continue;
         event(o, 2, o->w->stage.index, a->number, a->at - r->origin, b->at - a->at);
-        flow(o, 2, a->number, a->at - r->origin, b->at - r->origin, step);
+        flow(o, a->number, a->at - r->origin, b->at - r->origin, step);
     }
 }
 
@@ -165,7 +165,6 @@ static void predicted(Writer *o)
     for (long i = 0; info->predicted && i < info->actions; i++) {
         double from = 1e-9 * (double)info->predicted[2 * i], to = 1e-9 * (double)info->predicted[2 * i + 1];
         event(o, 1, o->w->stage.index, i, o->last + from, to - from);
-        flow(o, 1, i, o->last + from, o->last + to, 0);
     }
 }
 

@@ -100,6 +100,27 @@ for class in f b w r u o i l e; do
     expect "colour $class" grep -q "\.$class { fill: $here; }" templates/lists.css
 done
 
+# The trace: kinds, counters that reach the bound, and flow events in pairs, no end before its begin
+flows() {       # FILE: `N pairs, N alone, N backwards`
+    tr -d ' ' <"$1" | awk '/"ph":"[sf]"/ {
+        match($0, /"id":[0-9]*/); id = substr($0, RSTART + 5, RLENGTH - 5)
+        match($0, /"ts":[-0-9.]*/); at = substr($0, RSTART + 5, RLENGTH - 5) + 0
+        match($0, /"pid":[0-9]*/); id = substr($0, RSTART, RLENGTH) " " id
+        if (/"ph":"s"/) { begins[id]++; from[id] = at } else { ends[id]++; to[id] = at; if (/"bp":"e"/) enclosed++ } }
+        END { for (id in begins) { if (begins[id] == 1 && ends[id] == 1) { n++; late += to[id] < from[id] } else alone++ }
+              for (id in ends) alone += !(id in begins)
+              printf "%d pairs, %d alone, %d backwards", n, alone, late; exit enclosed != n }'
+}
+trace=$tmp/gpt/trace.json
+expect "flows of trace.json" test "$(flows "$trace")" = "$sends pairs, 0 alone, 0 backwards"
+expect "each event has a kind" test "$(grep -c '"ph": "X"' "$trace")" = "$(grep -c '"ph": "X".*"cat": "[a-z]*"' "$trace")"
+expect "the order of processes" grep -q '"name": "process_sort_index"' "$trace"
+sed -n 's/.*"bound_bytes": \([0-9]*\),.*/\1/p' "$plan" >"$tmp/want"
+for stage in 0 1; do
+    sed -n "s/.*\"ph\": \"C\".*\"arena of stage $stage\", .*{\"bytes\": \([0-9]*\)}.*/\1/p" "$trace" | sort -n | tail -n 1
+done >"$tmp/got"
+expect "counters reach the lower bound" cmp "$tmp/want" "$tmp/got"
+
 # The script's table of a stage: what lives at a call adds up to the bound at the worst one, and no two lives share bytes.
 lives() {       # PAGE STAGE BOUND
     sed -n '/^"stages":/,/^<\/script>/p' "$1" | awk -v stage="$2" -v bound="$3" '
@@ -173,6 +194,10 @@ expect "$sends sends in five steps: an arrow each in one" test "$((5 * $(grep -c
 sed '/<h2>Measured beside/,$d' "$page" | head -n -1 >"$tmp/front"
 expect "the rest is the report" awk 'NR == FNR { has[$0] = 1; next } !($0 in has) { print; exit 1 }' \
     "$tmp/job/report.html" "$tmp/front"
+sent=$(grep -c '"pid":2,.*"name":"send to ' "$tmp/trace.json")
+expect "flows of a run: $(flows "$tmp/trace.json")" test "$(flows "$tmp/trace.json")" = "$sent pairs, 0 alone, 0 backwards"
+expect "kinds of a run" test "$(grep -c '"ph":"X"' "$tmp/trace.json")" = \
+    "$(grep -c '"ph":"X".*"cat":"[a-z]*"' "$tmp/trace.json")"
 # An outlier: a forward that takes 50 ms leaves the rows of the plan as wide as before
 awk '/"pid":2,/ && /"name":"forward/ && !/"ts":[0-9]*\.[0-9]*,"dur":0/ { sub(/"dur":/, "\"dur\":5") } { print }' \
     "$tmp/trace.json" >"$tmp/slow.json"
