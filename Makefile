@@ -68,14 +68,21 @@ OBJ     = $(BASE) build/embedded.o $(FRONT) $(TOKENS) $(PACK) $(COST) $(SCHED) $
 
 all: dpgen
 
+# say,VERB: in place of the command; V=1 shows that, make -s neither
+silent := $(findstring s,$(filter-out --%,$(firstword -$(MAKEFLAGS))))
+say = $(if $(V)$(silent),,echo '  $(1)';)
+ifndef V
+.SILENT:
+endif
+
 dpgen: $(OBJ)
-	$(CC) $(LDFLAGS) -o $@ $(OBJ) $(LIBS)
+	$(call say,link $@)$(CC) $(LDFLAGS) -o $@ $(OBJ) $(LIBS)
 
 $(OBJ): $(wildcard gen/*.h gen/*/*.h gen/*.def rt/*.h rt/tokens/*.h)
 
 build/embed: tools/embed.c
 	mkdir -p build
-	$(CC) $(CFLAGS) -o $@ tools/embed.c
+	$(call say,compile tools/embed.c)$(CC) $(CFLAGS) -o $@ tools/embed.c
 
 EMBED = $(sort $(wildcard templates/* gen/hf/*.yaml devices/*.yaml) \
         $(wildcard rt/*.[ch] rt/cuda/*.[ch] rt/cuda/*.cu rt/op/*.[ch] rt/op/*/*.[ch] rt/op/*/*.cu \
@@ -86,12 +93,12 @@ build/embedded.sums: $(EMBED) FORCE
 	@cksum $(EMBED) | cmp -s - $@ || cksum $(EMBED) > $@
 
 build/embedded.c: build/embed build/embedded.sums
-	build/embed $(EMBED) > $@
+	$(call say,embed $(words $(EMBED)) files)build/embed $(EMBED) > $@
 
 # Stubs of calls, from ops.def and rt.h: kernels that only wait, adaptors of the interpreter of the tests
 build/mkcall: tools/mkcall.c gen/ops.def
 	@mkdir -p build
-	$(CC) -I. $(CFLAGS) -o $@ tools/mkcall.c
+	$(call say,compile tools/mkcall.c)$(CC) -I. $(CFLAGS) -o $@ tools/mkcall.c
 
 build/rt/op/paced/calls.c: build/mkcall rt/rt.h
 	@mkdir -p $(@D)
@@ -105,15 +112,15 @@ build/calls.h: build/mkcall rt/rt.h
 	build/mkcall rt/rt.h call > $@
 
 build/embedded.o: build/embedded.c
-	$(CC) $(CPPFLAGS) -std=c11 -O0 -c -o $@ build/embedded.c
+	$(call say,compile build/embedded.c)$(CC) $(CPPFLAGS) -std=c11 -O0 -c -o $@ build/embedded.c
 
 # What jobs and dpgen share, over the memory and the diagnostics of dpgen
 build/gen/%.o: rt/%.c $(wildcard rt/*.h rt/tokens/*) gen/base.h build/flags
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+	$(call say,compile $<)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
 .c.o:
-	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+	$(call say,compile $<)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
 # For --version: the commit, where this is a checkout
 COMMIT := $(if $(wildcard .git),$(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null))
@@ -318,44 +325,19 @@ gpu-bench: build/gpu/gpu.yaml
 # ---- make install: PREFIX is where it is found, DESTDIR what stands in front while a package is made.  Both may have blanks:
 # recipes take them from the environment ---------------------------------------------------------------------------------
 VERSION := $(shell sed -n 's/^.define DPGEN_VERSION "\(.*\)"/\1/p' gen/version.h)
-SHARE   = $(PREFIX)/share
-FOLDERS = bin share/man/man1 share/man/man5 share/bash-completion/completions share/zsh/site-functions share/dpgen/devices \
-          share/dpgen/examples/corpus share/doc/dpgen
-SINGLE  = bin/dpgen share/man/man1/dpgen.1 share/man/man5/dpgen-model.5 share/bash-completion/completions/dpgen \
-          share/zsh/site-functions/_dpgen
-PUT     = install -m 644
-TO      = "$$DESTDIR$$PREFIX"
 install uninstall installcheck: export DESTDIR := $(DESTDIR)
 install uninstall installcheck: export PREFIX := $(PREFIX)
-build/dpgen.1: export SHARE := $(SHARE)
-
-build/dpgen.1: docs/man/dpgen.1 gen/version.h Makefile
-	@mkdir -p build
-	share=$$(printf '%s' "$$SHARE" | sed 's/[\\&|]/\\&/g') && \
-	sed "s|@VERSION@|$(VERSION)|; s|@DATA@|$$share/dpgen|; s|@DOC@|$$share/doc/dpgen|" docs/man/dpgen.1 > $@
 
 build/dpgen-model.5: docs/model.md tools/man.awk gen/version.h
 	@mkdir -p build
 	awk -v version=$(VERSION) -f tools/man.awk docs/model.md > $@
 
-install: dpgen
-	rm -f build/dpgen.1
-	$(MAKE) -s build/dpgen.1 build/dpgen-model.5
-	umask 022 && for i in $(FOLDERS); do mkdir -p $(TO)/$$i || exit 1; done
-	install -m 755 dpgen $(TO)/bin/dpgen
-	$(PUT) build/dpgen.1 $(TO)/share/man/man1/dpgen.1
-	$(PUT) build/dpgen-model.5 $(TO)/share/man/man5/dpgen-model.5
-	$(PUT) completion/dpgen.bash $(TO)/share/bash-completion/completions/dpgen
-	$(PUT) completion/_dpgen $(TO)/share/zsh/site-functions/_dpgen
-	$(PUT) devices/*.yaml $(TO)/share/dpgen/devices
-	$(PUT) examples/*.yaml $(TO)/share/dpgen/examples
-	$(PUT) examples/corpus/* $(TO)/share/dpgen/examples/corpus
-	$(PUT) README.md NEWS LICENSE docs/*.md $(TO)/share/doc/dpgen
+install: dpgen build/dpgen-model.5
+	tools/install
 
 # What is dpgen's alone goes; a folder that others use as well stays
 uninstall:
-	for i in $(SINGLE); do rm -f $(TO)/$$i || exit 1; done
-	rm -rf $(TO)/share/dpgen $(TO)/share/doc/dpgen
+	tools/install --undo
 
 # The installed dpgen, from another folder, on its installed example: plan, generate, build, three steps
 installcheck:

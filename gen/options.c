@@ -21,70 +21,33 @@
 #define COMPILER "gcc " __VERSION__
 #endif
 
-static const char usage[] =
-    "dpgen MODEL.yaml -o DIR     plan the training job and write it to DIR as C; - is the standard input\n"
-    "dpgen check MODEL.yaml      operators, parameters, bytes, FLOP; --parameters: the tensors of its published weights\n"
-    "dpgen plan MODEL.yaml       the plan, and the step of each neighbouring cut; --json as data\n"
-    "dpgen explain MODEL.yaml X  why X is in its place, and is kept, recomputed or moved. X is an operator, a tensor,\n"
-    "                            a parameter, an input, a gradient, a block or the number of a stage\n"
-    "dpgen explain MODEL.yaml A B\n"
-    "                            why there is a cut between operators A and B, or none\n"
-    "dpgen compare MODEL.yaml    every planner side by side; --json as data, -o FILE.html as a picture\n"
-    "dpgen schedules MODEL.yaml  every synchronous schedule side by side; --json as data, -o FILE.svg draws the lists of the\n"
-    "                            one that plan.schedule names\n"
-    "dpgen pack FILE.csv         addresses for a published packing instance; -o OUT.csv, --capacity BYTES\n"
-    "dpgen tokens FILE...        texts to a file of tokens, -o OUT.bin, by --tokenizer FILE.json; --end TOKEN behind each\n"
-    "dpgen report DIR            a page with a measured step beside the predicted one: --trace FILE of the job;\n"
-    "                            -o FILE replaces DIR/measured.html\n"
-    "dpgen metrics LOG           the log of a job for TensorBoard: --tensorboard DIR\n"
-    "dpgen new [NAME]            write NAME.yaml, a small commented model to start from\n"
-    "dpgen import DIR            the model file of a published model, from the config.json of DIR: -o MODEL.yaml\n"
-    "dpgen import FILE           the model file of a graph, .onnx or .pt2, and its weights beside it; --loss cross-entropy\n"
-    "                            or mse\n"
-    "dpgen export CHECKPOINT     its parameters as published weights: --hf DIR; --shard 5GB, --like DIR of a published model\n"
-    "dpgen profile MODEL.yaml    measure its calls on this machine; -o FILE replaces MODEL.DEVICE.profile\n"
-    "\n";
-static const char usage_options[] =         /* a string of C99 has 4095 characters */
-    "  -o DIR                    the folder to write; it appears whole or not at all\n"
-    "  -D NAME=VALUE             set a dim of the model\n"
-    "  --set PATH=VALUE          set any value, such as train.steps=100\n"
-    "  --stages N                plan.stages\n"
-    "  --replicas N              plan.replicas: copies of the whole pipeline\n"
-    "  --schedule NAME           plan.schedule: auto"
-#define SCHEDULE(word, ...) ", " word
-#define LATER(word)
-#include "schedules.def"
-    "\n"
-    "  --order FILE              plan.order: the lists of a table with a row a device and cells such as 0F0, 1I2, 1W2, 0B3\n"
-    "  --csv NAME                schedules: write that one as such a table\n"
-    "  --recompute WHAT          plan.recompute: none, full, auto or a list of operators\n"
-    "  --offload WHAT            plan.offload: none, auto or a list of operators\n"
-    "  --limit BYTES             devices.*.memory, such as 8GiB\n"
-    "  --fuse none               plan.fuse: every operator is its own call; the bits are those of --fuse auto\n"
-    "  --fuse sums               only additions are joined; --fuse auto tries this too where memory is short\n"
-    "  --fuse most               on GPUs: a Gelu between two Linear goes into their products; other bits\n"
-    "  --fuse fastest            auto, none, sums or most: the one with the fastest plan\n"
-    "  --cuts A,B,...            last forward operator of each chunk but the last, counted from 0\n"
-    "  --map A,B,...             the device of each chunk, such as 0,1,1,0\n"
-    "  --device-order free       devices.order: dpgen chooses the device of each stage\n"
-    "  --devices FILE            devices, links and hosts of this file, or of a name that --devices ? lists\n"
-    "  --pace                    a dry run: devices wait for their planned time and compute nothing\n"
-    "  --prefix NAME             an object with NAME_main() instead of a program\n"
-    "  --profile FILE            measured times of this file instead of MODEL.DEVICE.profile\n"
-    "  --elsewhere               plan for the machine of the profile, not for this one\n"
-    "  --estimate                estimated times, from the figures of devices\n"
-    "  --from FILE               start from a graph (-d f) or a plan (-d a) in text form, or from a profiled graph\n"
-    "                            of another system; plan, compare and explain need no model file then\n"
-    "  --link RATE               between cpu devices, such as 1GB/s\n"
-    "  --planner NAME[:VARIANT]  plan.planner: exact, or the planner of another system; --planner ? lists them\n"
-    "  --objective WHAT          step_time, or bottleneck: the longest stage or transfer, for graphs of other systems\n"
-    "  --planners A,B,...        compare only these\n"
-    "  --quick                   compare without the search for the largest micro-batch\n"
-    "  -d LETTERS                print the state after these passes and write nothing; -d ? lists them\n"
-    "  -h, --help, --version\n"
-    "\n"
-    "status: 0 done, 1 failed, 2 usage or an unreadable file, 3 the model is wrong, 4 no plan fits, 5 stale profile,\n"
-    "        6 nothing can be built or measured on this machine, 70 a bug in dpgen\n";
+/* Commands; without one, a model file and -o. */
+enum { GENERATE = 1, CHECK = 2, PLAN = 4, EXPLAIN = 8, COMPARE = 16, PROFILE = 32, PACK = 64, REPORT = 128, METRICS = 256,
+    NEW = 512, SCHEDULES = 1024, TOKENS = 2048, IMPORT = 4096, EXPORT = 8192,
+    FILES = REPORT | METRICS,       /* written by a job: without a model */
+    OWN = PACK | NEW | TOKENS | IMPORT | EXPORT,        /* with a command line of its own */
+    PLANS = GENERATE | PLAN | EXPLAIN | COMPARE | SCHEDULES,
+    MODELS = PLANS | CHECK | PROFILE };
+
+typedef struct { const char *name; int bit; const char *form, *about; } Verb;
+typedef struct { const char *name, *value; int taken; const char *about; } OptionRow;
+#define VERB(...) {__VA_ARGS__},
+#define OPTION(...)
+static const Verb verbs[] = {
+#include "options.def"
+};
+#undef VERB
+#undef OPTION
+#define VERB(...)
+#define OPTION(...) {__VA_ARGS__},
+static const OptionRow rows[] = {
+#include "options.def"
+};
+enum { VERBS = sizeof verbs / sizeof *verbs, ROWS = sizeof rows / sizeof *rows };
+
+static const char statuses[] =
+    "status: 0 done, 1 failed, 2 usage or an unreadable file, 3 the model is wrong, 4 no plan fits,\n"
+    "        5 stale profile, 6 nothing can be built or measured on this machine, 70 a bug in dpgen\n";
 
 static NORETURN void misuse(const char *form, const char *what)
 {
@@ -113,12 +76,12 @@ static void list_schedules(void)
         printf("%-21s %s\n", k->name, k->about);
 }
 
-/* An option of the page that --help prints; NULL: none is near. */
+/* An option of the table; NULL: none is near. */
 static const char *near_option(const char *option)
 {
     Strs names = {0};
-    for (const char *at = usage_options; (at = strstr(at, "--")); at += strcspn(at, " ,;\n"))
-        *PUSH(&names) = strf("%.*s", (int)strcspn(at, " ,;\n"), at);
+    for (int i = 0; i < ROWS; i++)
+        *PUSH(&names) = rows[i].name;
     return nearest(option, names.at, names.n);
 }
 
@@ -151,19 +114,9 @@ static void take_override(Options *x, const char *option, const char *value)
         misuse("%s needs a value", option);
 }
 
-/* Commands; without one, a model file and -o.  pack has a command line of its own. */
-enum { GENERATE = 1, CHECK = 2, PLAN = 4, EXPLAIN = 8, COMPARE = 16, PROFILE = 32, PACK = 64, REPORT = 128, METRICS = 256,
-    NEW = 512, SCHEDULES = 1024, TOKENS = 2048,
-    FILES = REPORT | METRICS,       /* written by a job: without a model */
-    PLANS = GENERATE | PLAN | EXPLAIN | COMPARE | SCHEDULES };
-static const struct { const char *name; int bit; } verbs[] = {
-    {"check", CHECK}, {"plan", PLAN}, {"explain", EXPLAIN}, {"compare", COMPARE}, {"profile", PROFILE}, {"pack", PACK},
-    {"report", REPORT}, {"metrics", METRICS}, {"new", NEW}, {"import", NEW}, {"export", NEW}, {"schedules", SCHEDULES},
-    {"tokens", TOKENS}};
-
 static int verb_bit(const char *word)
 {
-    for (size_t i = 0; word && i < sizeof verbs / sizeof *verbs; i++)
+    for (int i = 0; word && *word && i < VERBS; i++)
         if (!strcmp(word, verbs[i].name))
             return verbs[i].bit;
     return 0;
@@ -172,7 +125,6 @@ static int verb_bit(const char *word)
 /* A model file, unless no file is called so and a command nearly is. */
 static void check_verb(const char *word)
 {
-    enum { VERBS = sizeof verbs / sizeof *verbs };
     const char *names[VERBS], *near;
     for (int i = 0; i < VERBS; i++)
         names[i] = verbs[i].name;
@@ -189,27 +141,34 @@ static bool sets_planner(const Options *x)
     return false;
 }
 
+/* The commands that take it; an option of the plan is taken where --set is. */
+static int taken_by(const char *option)
+{
+    int taken = 0;
+    for (int i = 0; i < ROWS; i++)
+        taken |= strcmp(option, rows[i].name) ? 0 : rows[i].taken;
+    return taken ? taken : taken_by("--set");
+}
+
 /* An option that a command would ignore is a mistake in the command line. */
 static void check_ignored(const Options *x)
 {
     int verb = x->verb ? verb_bit(x->verb) : GENERATE;
-    const struct { const char *option; bool given; int taken; bool unless; } uses[] = {
-        {"-o", x->out, GENERATE | COMPARE | PROFILE | REPORT | SCHEDULES, false}, {"--prefix", x->prefix, GENERATE, false},
-        {"--json", x->json, PLAN | COMPARE | SCHEDULES, x->dump}, {"--profile", x->profile, PLANS, x->estimate},
-        {"--estimate", x->estimate, PLANS, false}, {"--elsewhere", x->elsewhere, PLANS, x->estimate},
-        {"--pace", x->pace, ~(PROFILE | FILES), false},
-        {"--parameters", x->parameters, CHECK, x->dump},
-        {"--quick", x->quick, COMPARE, false}, {"--planners", x->planners, COMPARE, false},
-        {"-d", x->dump, ~(EXPLAIN | COMPARE | SCHEDULES | PROFILE | FILES), false},
-        {"-D", x->over.define.n > 0, ~FILES, false}, {"--devices", x->devices, ~FILES, false},
-        {"an option of the plan", x->over.set.n > 0, ~FILES, false}, {"--trace", x->trace, REPORT, false},
-        {"--tensorboard", x->tensorboard, METRICS, false}, {"--csv", x->csv, SCHEDULES, false},
-        {"--planner", sets_planner(x), ~COMPARE, false}, {"--from", x->from, ~(PROFILE | FILES), false}};
-    for (size_t i = 0; i < sizeof uses / sizeof *uses; i++)
-        if (uses[i].given && (!(uses[i].taken & verb) || uses[i].unless))
+    const struct { const char *option; bool given, unless; } uses[] = {
+        {"-o", x->out, false}, {"--prefix", x->prefix, false}, {"--json", x->json, x->dump},
+        {"--profile", x->profile, x->estimate}, {"--estimate", x->estimate, false},
+        {"--elsewhere", x->elsewhere, x->estimate}, {"--pace", x->pace, false}, {"--parameters", x->parameters, x->dump},
+        {"--quick", x->quick, false}, {"--planners", x->planners, false}, {"-d", x->dump, false},
+        {"-D", x->over.define.n > 0, false}, {"--devices", x->devices, false},
+        {"an option of the plan", x->over.set.n > 0, false}, {"--trace", x->trace, false},
+        {"--tensorboard", x->tensorboard, false}, {"--csv", x->csv, false}, {"--planner", sets_planner(x), false},
+        {"--from", x->from, false}};
+    for (size_t i = 0; i < sizeof uses / sizeof *uses; i++) {
+        bool taken = taken_by(uses[i].option) & verb;
+        if (uses[i].given && (!taken || uses[i].unless))
             misuse(strf("dpgen %s has no use for %%s%s%s", x->verb ? x->verb : "MODEL.yaml",
-                        uses[i].taken & verb && x->dump ? " with -d" : "",
-                        uses[i].taken & verb && x->estimate ? " with --estimate" : ""), uses[i].option);
+                        taken && x->dump ? " with -d" : "", taken && x->estimate ? " with --estimate" : ""), uses[i].option);
+    }
 }
 
 /* NAME.h, NAME.o and NAME_main stand beside the files of the folder. */
@@ -242,7 +201,7 @@ static void check_options(const Options *x)
                "dpgen report of which folder? one that dpgen MODEL.yaml -o DIR wrote");
     if (verb_bit(x->verb) == TOKENS)
         misuse("%s", "tokens comes first: dpgen tokens FILE");
-    if (verb_bit(x->verb) == NEW)
+    if (verb_bit(x->verb) & (NEW | IMPORT | EXPORT))
         misuse("%s comes first, with a command line of its own; see dpgen --help", x->verb);
     if (!x->file && !(x->from && (verb_bit(x->verb) & (CHECK | PLAN | COMPARE | SCHEDULES | EXPLAIN))))
         misuse("%s", "no model file");
@@ -275,12 +234,60 @@ void options_end(int status)
     exit(status);
 }
 
+/* ---- --help -------------------------------------------------------------------------------------------------------- */
+
+/* `left`, and in a column behind it the words of a text, in lines of at most WIDE. */
+static void print_entry(const char *left, const char *text)
+{
+    enum { COLUMN = 28, WIDE = 100 };
+    int at = printf("%-*s", COLUMN - 1, left);
+    for (int n; n = (int)strcspn(text, " "), n > 0; text += n + (text[n] == ' ')) {
+        if (at + 1 + n > WIDE)
+            at = printf("\n%*s", COLUMN - 1, "") - 1;
+        at += printf(" %.*s", n, text);
+    }
+    printf("\n");
+}
+
+static void print_options(int verb)
+{
+    for (int i = 0; i < ROWS; i++) {
+        const OptionRow *r = &rows[i];
+        const char *text = r->about;
+        for (const Schedule *k = schedules; !strcmp(r->name, "--schedule") && k->name; k++)
+            text = strf("%s%s %s", text, k == schedules ? "" : ",", k->name);
+        if (r->taken & verb)
+            print_entry(strf("  %s%s%s", r->name, *r->value ? " " : "", r->value), text);
+    }
+    printf("  -h, --help, --version\n\n%s", statuses);
+}
+
+/* All commands, and the options of none; or one command with its own. */
+static void help(const Verb *of)
+{
+    for (int i = 0; i < VERBS; i++)
+        if (!of || of == &verbs[i])
+            print_entry(strf("dpgen %s%s%s", verbs[i].name, *verbs[i].name ? " " : "", verbs[i].form), verbs[i].about);
+    printf(of ? "\n" : "\ndpgen COMMAND --help lists the options of that command; without one they are\n");
+    print_options(of ? of->bit : GENERATE);
+}
+
+/* The first word that is a command. */
+static const Verb *verb_among(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        for (int k = 0; k < VERBS; k++)
+            if (*argv[i] && !strcmp(argv[i], verbs[k].name))
+                return &verbs[k];
+    return NULL;
+}
+
 void options_answer(int argc, char **argv, const char *commit)
 {
     for (int i = 1; i < argc; i++) {
         const char *word = argv[i], *next = i + 1 < argc ? argv[i + 1] : "";
         if (!strcmp(word, "--help") || !strcmp(word, "-h") || (i == 1 && !strcmp(word, "help") && access(word, F_OK) != 0))
-            printf("%s%s", usage, usage_options);
+            help(verb_among(argc, argv));
         else if (!strcmp(word, "--version"))
             printf("dpgen %s\n%s%s%slicence Apache-2.0; what it writes is yours\nlibyaml %s\ncompiler %s\n", DPGEN_VERSION,
                    *commit ? "commit " : "", commit, *commit ? "\n" : "", load_library(), COMPILER);

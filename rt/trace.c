@@ -4,8 +4,9 @@
  *
  * action() stamps a ring that was allocated at the start; the newest stamps win.  An action ends where the next
  * begins, the last one of a step with the mark -1.  Process 1 is the prediction, repeated for the last whole step,
- * process 2 what was measured; a thread is a stage, and each direction of its copies to the host one more.  An argument of each
- * event is the number of its action in the list of the stage, and the plan of the job is named: `dpgen report` reads both.
+ * process 2 what was measured; a thread is a stage, and each direction of its copies to the host one more.  Messages are flow
+ * events.  An argument of each event is the number of its action in the list of the stage, and the plan of the job is named:
+ * `dpgen report` reads both.
  * Clocks of several hosts are put in line by a common barrier before the first step, which is good to the latency of the
  * network.
  */
@@ -19,7 +20,7 @@
 #include "link.h"
 #include "run.h"
 
-enum { RING = 1 << 16 };
+enum { RING = 1 << 16, COPIES = 1000 };         /* COPIES: threads of copies are COPIES + 2 stage + direction */
 
 typedef struct { double at; int number; } Stamp;
 typedef struct { double origin; uint64_t n; Stamp stamp[RING]; } Ring;
@@ -56,6 +57,17 @@ void trace_stamp(Stage *st, int number)
     arena_clock(st, &s->at);
 }
 
+/* Of an action by its name, as in trace.json. */
+static const char *kind_of(const char *name, int thread)
+{
+    static const struct { const char *begins, *kind; } kinds[] = {
+        {"wait", "wait"}, {"send", "message"}, {"receive", "message"}, {"load", "data"}};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && thread < COPIES; i++)
+        if (!strncmp(name, kinds[i].begins, strlen(kinds[i].begins)))
+            return kinds[i].kind;
+    return thread < COPIES ? "compute" : "copy";
+}
+
 static void flush(Writer *o)
 {
     if (o->t.n > o->t.cap / 2) {
@@ -71,14 +83,39 @@ static void event(Writer *o, int process, int thread, long number, double from, 
     text_add(&o->t, ",\n{\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"name\":", process,
              thread, 1e6 * from, 1e6 * length);
     text_json(&o->t, name ? name[number] : "action");
-    text_add(&o->t, ",\"args\":{\"action\":%ld}}", number);
+    text_add(&o->t, ",\"cat\":\"%s\",\"args\":{\"action\":%ld}}", kind_of(name ? name[number] : "", thread), number);
+    flush(o);
+}
+
+/* FNV-1a, to 52 bits: viewers read numbers as doubles. */
+static unsigned long long digest(const char *text, unsigned long long x)
+{
+    for (x ^= 14695981039346656037ull; *text; text++)
+        x = (x ^ (unsigned char)*text) * 1099511628211ull;
+    return x & ((1ull << 52) - 1);
+}
+
+/* An arrow from `send to 1: x` of a stage to `wait, received: x` of stage 1, in the same step, counted from the last.  Both
+ * stages find its number by themselves, from receiver, step and x.  Predictions begin where their stage began: none there. */
+static void flow(Writer *o, long number, double from, double to, long step)
+{
+    static const char sends[] = "send to ", waits[] = "wait, received: ";
+    const char *name = o->w->info->action ? o->w->info->action[number] : "", *what = strchr(name, ':');
+    bool send = !strncmp(name, sends, strlen(sends)), wait = !strncmp(name, waits, strlen(waits));
+    if ((!send && !wait) || !what || number >= o->w->info->actions)
+        return;
+    long receiver = send ? strtol(name + strlen(sends), NULL, 10) : o->w->stage.index;
+    text_add(&o->t, ",\n{\"ph\":\"%c\",\"pid\":2,\"tid\":%d,\"ts\":%.3f,\"id\":%llu,\"name\":\"message\","
+             "\"cat\":\"message\"%s}", send ? 's' : 'f', o->w->stage.index, 1e6 * (send ? from : to),
+             digest(what, (unsigned long long)(receiver << 32 ^ step)), send ? "" : ",\"bp\":\"e\"");
     flush(o);
 }
 
 static void name_process(Writer *o, int process, const char *name)
 {
-    text_add(&o->t, "%s{\"ph\":\"M\",\"pid\":%d,\"name\":\"process_name\",\"args\":{\"name\":\"%s\"}}",
-             process == 1 ? "" : ",\n", process, name);
+    text_add(&o->t, "%s{\"ph\":\"M\",\"pid\":%d,\"name\":\"process_name\",\"args\":{\"name\":\"%s\"}},\n"
+             "{\"ph\":\"M\",\"pid\":%d,\"name\":\"process_sort_index\",\"args\":{\"sort_index\":%d}}",
+             process == 1 ? "" : ",\n", process, name, process, process);
 }
 
 static void measured(Writer *o)
@@ -89,16 +126,21 @@ static void measured(Writer *o)
     uint64_t first = r->n > RING ? r->n - RING : 0;
     text_add(&o->t, ",\n{\"ph\":\"M\",\"pid\":2,\"tid\":%d,\"name\":\"thread_name\",\"args\":{\"name\":\"%s\"}}",
              o->w->stage.index, info->name);
+    long step = 0;
+    for (uint64_t i = first; i < r->n; i++)
+        step += r->stamp[i % RING].number == 0;
     for (uint64_t i = first; i + 1 < r->n; i++) {
         const Stamp *a = &r->stamp[i % RING], *b = &r->stamp[(i + 1) % RING];
-        if (a->number == 0)
+        if (a->number == 0) {
             o->last = a->at - r->origin;
-        if (a->number >= 0 && a->number < known)
-            event(o, 2, o->w->stage.index, a->number, a->at - r->origin, b->at - a->at);
+            step--;
+        }
+        if (a->number < 0 || a->number >= known)
+            continue;
+        event(o, 2, o->w->stage.index, a->number, a->at - r->origin, b->at - a->at);
+        flow(o, a->number, a->at - r->origin, b->at - r->origin, step);
     }
 }
-
-enum { COPIES = 1000 };         /* threads of copies: COPIES + 2 stage + direction */
 
 static void copied(Writer *o, int direction)
 {

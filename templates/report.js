@@ -92,10 +92,11 @@
   });
   for (const tools of all(".tools")) {
     const svg = tools.parentNode.querySelector("#" + tools.dataset.for), scale = scaleOf(svg);
-    for (const [text, factor, title] of [["\u2212", 0.5, "less"], ["+", 2, "closer"], ["all", 0, "the whole step"]]) {
+    for (const [text, factor, title] of [["\u2212", 0.5, "zoom out"], ["+", 2, "zoom in"], ["all", 0, "show the whole step"]]) {
       const button = element("button", text);
       button.type = "button";
       button.title = title;
+      button.setAttribute("aria-label", title + ", " + svg.getAttribute("aria-label"));
       button.onclick = () => zoom(scale, factor, 0.5);
       tools.append(button);
     }
@@ -109,17 +110,17 @@
     return {name: line.slice(0, at), time: line.slice(at + 2)};
   };
   const known = new Map();      /* of the prediction, by stage and name */
-  for (const box of all("svg.time rect[data-s]"))
+  for (const box of all("svg.time [data-s]"))
     if ("c" in box.dataset) known.set(box.dataset.s + " " + nameOf(box).name, box);
 
   function tell(box, panel) {
     const {name, time: took} = nameOf(box), same = known.get(box.dataset.s + " " + name);
-    let head = "Stage " + box.dataset.s + ": " + name + ", " + took;
+    let head = "Stage " + box.dataset.s + (name.startsWith("wait") ? " " : ": ") + name + ", " + took;
     if (box.dataset.measured)
       head += " measured" + (same ? ", " + nameOf(same).time + " predicted" : "");
     panel.replaceChildren(element("h4", head));
     const from = same || box, calls = "c" in from.dataset ? data.calls[+from.dataset.c] : [];
-    panel.append(element("p", "Point at another action for its calls. These have the predicted times:", "soft"));
+    if (calls.length) panel.append(element("p", "Calls, predicted times", "soft"));
     const list = element("ol", "");
     for (let i = 0; i < calls.length; i += 2) {
       const item = element("li", "");
@@ -127,12 +128,21 @@
       list.append(item);
     }
     panel.append(list);
-    for (const other of all("rect.chosen", box.parentNode)) other.classList.remove("chosen");
+    for (const other of all(".chosen", box.parentNode)) other.classList.remove("chosen");
     box.classList.add("chosen");
   }
   for (const panel of all(".panel.calls")) {
     const svg = panel.parentNode.querySelector("#" + panel.dataset.for);
-    tell(svg.querySelector("rect[data-s]"), panel);
+    const boxes = all("[data-s]", svg), row = (box) => box.dataset.s + " " + (box.dataset.measured || "");
+    svg.addEventListener("keydown", (event) => {
+      const step = {ArrowRight: 1, ArrowLeft: -1, ArrowDown: 2, ArrowUp: -2}[event.key];
+      if (!step) return;
+      event.preventDefault();
+      const now = svg.querySelector(".chosen"), at = boxes.indexOf(now), way = Math.sign(step);
+      let to = at < 0 ? 0 : at + way;
+      while (at >= 0 && boxes[to] && (row(boxes[to]) === row(now)) !== (step === way)) to += way;
+      if (boxes[to]) tell(boxes[to], panel);
+    });
     for (const kind of ["pointerover", "click"])
       svg.addEventListener(kind, (event) => {
         if (event.target.dataset && event.target.dataset.s) tell(event.target, panel);
@@ -210,8 +220,9 @@
       const of = found.filter((item) => item.kind === kind), part = of.reduce((n, item) => n + item.bytes, 0) * w / sum;
       squarify(of, x, 0, part, h, (item, left, top, wide, tall) => {
         if (wide < 1 || tall < 1) return;
-        const text = tall > 28 ? item.name + " " + size(item.bytes) : item.name;
-        const box = element("div", wide > 44 && tall > 13 ? text : "", "k" + kind);
+        const box = element("div", "", "k" + kind);
+        if (wide > 24 && tall > 13) box.append(element("span", item.name));
+        if (wide > 44 && tall > 28) box.append(element("span", size(item.bytes)));
         box.title = item.name + ": " + name + ", " + size(item.bytes);
         box.style.cssText = "left:" + left + "px;top:" + top + "px;width:" + wide + "px;height:" + tall + "px";
         tree.append(box);
@@ -245,6 +256,10 @@
         show(callAt(stage, 1e6 * (x - near), 1e6 * (x + near)), under);
       };
       for (const kind of ["pointermove", "click"]) svg.addEventListener(kind, point);
+      svg.addEventListener("keydown", (event) => {
+        const to = current + ({ArrowRight: 1, ArrowLeft: -1}[event.key] || NaN);
+        if (to >= 0 && to < stage.at.length - 1) { event.preventDefault(); show(to); }
+      });
     });
     show(current);
     addEventListener("resize", () => show(current));

@@ -181,7 +181,8 @@ done
 on=$(./dpgen plan $plan | sed -n 's/^stage [01] .*(\([a-z]*\)).*/"\1"/p' | paste -s -d , | sed 's/,/, /')
 expect "the order of the devices" grep -q "\"on\": \[$on\]" "$tmp/json"
 expect "another order than that of the file" test "$on" = '"fast", "slow"'
-bars=$(sed -n '/Memory of each/,$s/<th[^>]*>\([a-z]*\), \([^<]*\)</\n\1 \2\n/gp' "$tmp/order.html" | grep GiB | paste -s -d ,)
+bars=$(sed -n '/Memory of each/,$s/<th[^>]*>\([a-z]*\), limit \([^<]*\)</\n\1 \2\n/gp' "$tmp/order.html" |
+    grep GiB | paste -s -d ,)
 expect "the memory of each" test "$bars" = "fast 2.00 GiB,slow 1.00 GiB"
 # Near the largest micro-batch few cuts fit, and the search has to find them before its budget is spent: a search on a fine grid
 # alone took 148 s a step here, and one on a coarse grid before it 134.

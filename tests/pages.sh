@@ -21,7 +21,10 @@ balanced() {
     END { if (!bad && n) { print "<" open[n] "> is open"; bad = 1 } exit bad || seen < 20 }'
 }
 # alone PAGE: nothing is fetched; a name space of XML is a name
-alone() { ! sed 's|"http://www.w3.org/2000/svg"||' "$1" | grep -n -i -e 'http' -e ' src=' -e ' href=' -e 'url(' -e '@import'; }
+alone() {
+    ! sed 's|"http://www.w3.org/2000/svg"||; s|url(#tip)||' "$1" |
+        grep -n -i -e 'http' -e ' src=' -e ' href=' -e 'url(' -e '@import'
+}
 field() { sed -n "s/.*\"$2\": \([0-9]*\)[,}].*/\1/p" "$1"; }
 
 ./dpgen $models/tiny-gpt.yaml --estimate --stages 2 --schedule 1f1b -o "$tmp/gpt" >"$tmp/said" 2>&1 ||
@@ -49,6 +52,74 @@ for kind in forward backward; do
     [ "$(grep -c "<title>$kind" "$page")" = "$want" ] && [ "$want" = 8 ] && pass ||
         fault "$kind: not the $want boxes of the trace"
 done
+
+# ---- what a person must find ------------------------------------------------------------------------------------------------
+# reachable PAGE: each table scrolls in a region that the keyboard reaches and fades where it goes on; pictures have a name
+reachable() {
+    awk '/<table>/ { n += gsub(/<table>/, "&")
+                     k += gsub(/<div class="wide" tabindex="0" role="region" aria-label="[^"]+"><table>/, "&") }
+         /<svg class="(time|bytes|pack)"/ { s++; t += /tabindex="0" role="group" aria-label="[^"]+"/ }
+         /linear-gradient.* local,/ { fade = 1 } END { exit !(n > 0 && n == k && s + 0 == t + 0 && fade) }' "$1"
+}
+expect "tables and pictures are reachable" reachable "$page"
+sed 's/ role="group"//' "$page" >"$tmp/broken"
+if reachable "$tmp/broken"; then fault "a picture without a name is reachable"; else pass; fi
+expect "buttons have labels" grep -q 'button.setAttribute("aria-label", title' "$page"
+expect "arrow keys" test "$(grep -c 'addEventListener("keydown"' "$page")" = 2
+# The peak: a line and a dot at its time, its height and its label, by plan.json and the script's table
+for stage in 0 1; do
+    sed -n "/id=\"bytes$stage\"/,/<\/svg><\/div>/p" "$page" | grep 'class="peak"' >"$tmp/peak"
+    awk -v stage=$stage '/^{"t":/ { if (now++ == stage) { gsub(/[^0-9,]/, ""); n = split($0, t, ",") } } END {
+        for (i = 1; i <= n; i++) print sum += t[i] }' "$page" >"$tmp/times"
+    call=$(sed -n 's/.*Most is alive at call \([0-9]*\) of.*/\1/p' "$page" | sed -n $((stage + 1))p)
+    want=$(sed -n $((call + 1))p "$tmp/times" | awk '{ printf "%.2f", $1 / 10000 }')
+    expect "the peak of stage $stage is marked at $want %" awk -v want="$want" '{ match($0, /line x1="[0-9.]*/)
+        x = substr($0, RSTART + 9, RLENGTH - 9); exit !(x - want < .011 && want - x < .011 &&
+        /<circle [^>]* r="3"/) }' "$tmp/peak"
+    bound=$(sed -n 's/.*"bound_bytes": \([0-9]*\),.*/\1/p' "$plan" | sed -n $((stage + 1))p)
+    expect "its label" grep -q ">peak $(awk -v n="$bound" 'BEGIN { printf "%.2f KiB", n / 1024 }')<" "$tmp/peak"
+done
+# Waits name who is waited for; messages are arrows, one for each send of the list; an update is named
+./dpgen plan $models/tiny-gpt.yaml --estimate --stages 2 --schedule 1f1b -d a >"$tmp/lists" 2>&1
+sends=$(grep -c '^action.* kind=send ' "$tmp/lists")
+expect "$sends arrows" test "$(grep -c '<line class="m" ' "$page")" = "$sends"
+expect "arrows have tips" grep -q '<marker id="tip"' "$page"
+expect "waits name their partner" grep -q '<line class="z" .*<title>waits for stage 1: d.h' "$page"
+expect "no box of a wait" test "$(grep -c '<rect class="z' "$page")" = 0
+expect "updates are named" sh -c "tr '\\n' ' ' <'$page' |
+    grep -q '<title>update: [^<]*</title></rect><text class=.n[ t]*.[^>]*>u<'"
+for word in 'u: update' waiting message; do expect "legend: $word" grep -q "</i>$word<" "$page"; done
+expect "each panel has a text of its own" test "$(grep -o 'class="panel calls".*' "$page" | sort -u | wc -l)" = \
+    "$(grep -c 'class="panel calls"' "$page")"
+expect "what calls are" grep -q '"Calls, predicted times"' "$page"
+if grep -q "above the picture" "$page"; then fault "a limit above the picture"; else pass; fi
+expect "a far limit" grep -q "limit 64.00 MiB, beyond the top of the picture" "$page"
+expect "labels end in dots" grep -q '^.tree span {.*text-overflow: ellipsis' "$page"
+for class in f b w r u o i l e; do
+    here=$(sed -n "s/.*--$class: \(#[0-9a-f]*\);.*/\1/p" templates/report.css | head -n 1)
+    expect "colour $class" grep -q "\.$class { fill: $here; }" templates/lists.css
+done
+
+# The trace: kinds, counters that reach the bound, and flow events in pairs, no end before its begin
+flows() {       # FILE: `N pairs, N alone, N backwards`
+    tr -d ' ' <"$1" | awk '/"ph":"[sf]"/ {
+        match($0, /"id":[0-9]*/); id = substr($0, RSTART + 5, RLENGTH - 5)
+        match($0, /"ts":[-0-9.]*/); at = substr($0, RSTART + 5, RLENGTH - 5) + 0
+        match($0, /"pid":[0-9]*/); id = substr($0, RSTART, RLENGTH) " " id
+        if (/"ph":"s"/) { begins[id]++; from[id] = at } else { ends[id]++; to[id] = at; if (/"bp":"e"/) enclosed++ } }
+        END { for (id in begins) { if (begins[id] == 1 && ends[id] == 1) { n++; late += to[id] < from[id] } else alone++ }
+              for (id in ends) alone += !(id in begins)
+              printf "%d pairs, %d alone, %d backwards", n, alone, late; exit enclosed != n }'
+}
+trace=$tmp/gpt/trace.json
+expect "flows of trace.json" test "$(flows "$trace")" = "$sends pairs, 0 alone, 0 backwards"
+expect "each event has a kind" test "$(grep -c '"ph": "X"' "$trace")" = "$(grep -c '"ph": "X".*"cat": "[a-z]*"' "$trace")"
+expect "the order of processes" grep -q '"name": "process_sort_index"' "$trace"
+sed -n 's/.*"bound_bytes": \([0-9]*\),.*/\1/p' "$plan" >"$tmp/want"
+for stage in 0 1; do
+    sed -n "s/.*\"ph\": \"C\".*\"arena of stage $stage\", .*{\"bytes\": \([0-9]*\)}.*/\1/p" "$trace" | sort -n | tail -n 1
+done >"$tmp/got"
+expect "counters reach the lower bound" cmp "$tmp/want" "$tmp/got"
 
 # The script's table of a stage: what lives at a call adds up to the bound at the worst one, and no two lives share bytes.
 lives() {       # PAGE STAGE BOUND
@@ -110,12 +181,31 @@ function number(key) {
 END { for (i = 2; i <= 5; i++) printf "%.3f\n", (to[i] - from[i]) / 1000 }' "$tmp/trace.json" | sort -n | sed -n 2p)
 expect "the median step, $median ms" grep -q "The step took $median ms" "$page"
 sed -n '/id="measured"/,/<\/svg>/p' "$page" >"$tmp/drawn"
+expect "tables and pictures of the measured page are reachable" reachable "$page"
+expect "its panels have texts of their own" test "$(grep -o 'class="panel calls".*' "$page" | sort -u | wc -l)" = 2
+expect "the table stands before the picture" awk '/<th>recomputation/ { table = NR } /id="measured"/ { exit !table }' "$page"
+expect "loads are drawn" grep -q 'data-measured.*<title>load ' "$tmp/drawn"
+expect "measured waits name their partner" grep -q '<line class="z".*data-measured.*<title>waits for stage [01]: ' "$tmp/drawn"
+sends=$(grep -c '"pid":2,.*"name":"send to ' "$tmp/trace.json")
+expect "$sends sends in five steps: an arrow each in one" test "$((5 * $(grep -c '<line class="m"' "$tmp/drawn")))" = "$sends"
 [ "$(grep -c '<title>backward' "$tmp/drawn")" = 16 ] &&
     [ "$(grep -c 'data-measured.*<title>backward' "$tmp/drawn")" = 8 ] && pass ||
     fault "the measured step has not 8 backward boxes beside 8"
-sed -n '1,/id="measured"/p' "$page" | head -n -9 >"$tmp/front"
+sed '/<h2>Measured beside/,$d' "$page" | head -n -1 >"$tmp/front"
 expect "the rest is the report" awk 'NR == FNR { has[$0] = 1; next } !($0 in has) { print; exit 1 }' \
     "$tmp/job/report.html" "$tmp/front"
+sent=$(grep -c '"pid":2,.*"name":"send to ' "$tmp/trace.json")
+expect "flows of a run: $(flows "$tmp/trace.json")" test "$(flows "$tmp/trace.json")" = "$sent pairs, 0 alone, 0 backwards"
+expect "kinds of a run" test "$(grep -c '"ph":"X"' "$tmp/trace.json")" = \
+    "$(grep -c '"ph":"X".*"cat":"[a-z]*"' "$tmp/trace.json")"
+# An outlier: a forward that takes 50 ms leaves the rows of the plan as wide as before
+awk '/"pid":2,/ && /"name":"forward/ && !/"ts":[0-9]*\.[0-9]*,"dur":0/ { sub(/"dur":/, "\"dur\":5") } { print }' \
+    "$tmp/trace.json" >"$tmp/slow.json"
+expect "a slow run" ./dpgen report "$tmp/job" --trace "$tmp/slow.json" -o "$tmp/slow.html"
+expect "rows of the plan have their scale" grep -q "Rows of the plan have a scale of their own" "$tmp/slow.html"
+last=$(sed -n '/id="measured"/,/<\/svg>/p' "$tmp/slow.html" | grep -v data-measured |
+    sed -n 's/^<rect class="[a-z0-9 ]*" x="\([0-9.]*\)%".*/\1/p' | sort -n | tail -n 1)
+expect "the plan ends at the right, $last %" awk -v x="${last:-0}" 'BEGIN { exit !(x > 80) }'
 sed 's/"name":"forward, chunk/"name":"forward<b>\&\\"'"'"', chunk/' "$tmp/trace.json" >"$tmp/hostile.json"
 expect "a hostile trace" ./dpgen report "$tmp/job" --trace "$tmp/hostile.json" -o "$tmp/hostile.html"
 expect "is escaped" grep -q '<title>forward&lt;b&gt;&amp;&quot;&#39;, chunk' "$tmp/hostile.html"
@@ -197,11 +287,36 @@ refuse "no steps" 3 "no step and no evaluation" ./dpgen metrics "$tmp/bad" --ten
     -o "$tmp/compare.html" >"$tmp/json" 2>"$tmp/said" || fault "compare: $(cat "$tmp/said")"
 expect "tags of the comparison" balanced "$tmp/compare.html"
 expect "the comparison is alone" alone "$tmp/compare.html"
+expect "tables of the comparison are reachable" reachable "$tmp/compare.html"
 sed -n 's/.*"planner": "\([^"]*\)".*"step_ns": \([0-9]*\),.*"largest_micro_batch": \([0-9]*\),.*/\1 \2 \3/p' "$tmp/json" |
-    awk '{ printf "%s %.3f %d\n", $1, $2 / 1e6, $3 }' >"$tmp/want"
+    awk '{ printf "%s %.3f %d\n", $1, $2 / 1e6, $3 }' | sort -s -n -k 2,2 >"$tmp/want"
 sed -n 's/.*<td>\([a-z:]*\)<\/td><td>\([0-9.]*\)<\/td><td>[-+0-9.]* %.*bytes<\/td><td>\([0-9]*\)<\/td>.*/\1 \2 \3/p' \
     "$tmp/compare.html" >"$tmp/got"
 expect "its steps and b*" cmp "$tmp/want" "$tmp/got"
 [ "$(wc -l <"$tmp/want")" = 3 ] && pass || fault "three planners: $(cat "$tmp/want")"
+# A bar of memory: the largest arena fills it; the limit is a line where it is within, and a figure where it is not
+largest=$(sed -n 's/.*"arena_bytes": \[\([0-9, ]*\)\].*/\1/p' "$tmp/json" | tr ',' '\n' | sort -n | tail -n 1)
+sed -n '/Memory of each device/,/<\/table>/p' "$tmp/compare.html" >"$tmp/memory"
+expect "the largest arena fills a bar" grep -q "<rect width=\"100.00%\" height=\"100%\"/></svg></td><td class=\"left\">$(
+    awk -v n="$largest" 'BEGIN { m = n < 1048576; printf "%.2f %s", n / (m ? 1024 : 1048576), m ? "KiB" : "MiB" }')" \
+    "$tmp/memory"
+if grep -q 'class="limit"' "$tmp/memory"; then fault "a limit far away is drawn"; else pass; fi
+./dpgen compare $models/tiny-gpt.yaml --estimate --stages 2 --planners exact,pipedream:published,twobw,madpipe --quick --json \
+    --limit $((largest * 21 / 20)) -o "$tmp/near.html" >"$tmp/json" 2>"$tmp/said"
+expect "a limit that is near is a line" grep -q '<line class="limit" x1="100.00%"' "$tmp/near.html"
+# No plan is no answer without a reason, in each form
+for options in "$models/mlp.yaml --limit 1GiB" "$models/tiny-gpt.yaml --limit 300KiB" "examples/cifar.yaml" \
+    "$models/tiny-gpt.yaml --schedule interleaved"; do
+    ./dpgen compare $options --estimate --stages 2 --quick --json -o "$tmp/why.html" >"$tmp/json" 2>"$tmp/said"
+    ./dpgen compare $options --estimate --stages 2 --quick >"$tmp/table" 2>"$tmp/said"
+    none=$(grep -c '"fits": false' "$tmp/json")
+    [ "$none" -gt 0 ] && [ "$(grep '"fits": false' "$tmp/json" | grep -c '"note": "no plan: .')" = "$none" ] && pass ||
+        fault "$options: planners without a plan and without a reason, in JSON"
+    [ "$(grep -c '<td class="no" colspan="7">no plan: [^<]' "$tmp/why.html")" = "$none" ] && pass ||
+        fault "$options: no plan without a reason, in HTML"
+    [ "$(grep -c '[a-z] *no plan: ' "$tmp/table")" -ge "$none" ] && pass || fault "$options: no plan without a reason, as text"
+    awk '$2 ~ /^[0-9.]+$/ && $1 != "bound" { if ($2 + 0 < last) bad = 1; last = $2 + 0; n++ } END { exit bad }' "$tmp/table" &&
+        pass || fault "$options: rows are not in the order of steps"
+done
 expect "estimates are called so" grep -q "predictions from estimated times" "$tmp/compare.html"
 finish

@@ -46,6 +46,15 @@ kept=$(step $gpt full --cuts "$(./dpgen plan $gpt full | sed -n 's/^  after \([0
     --set 'plan.constraints=[{keep: h.0.gelu}]') full=$(step $gpt full)
 expect "the price of keeping it" grep -q -e "were it kept, the step would change by $(awk -v a="$kept" -v b="$full" \
     'BEGIN { printf "%+.3f ms", (a - b) / 1e6 }')" "$tmp/view"
+# A price of nothing has a reason: what the plan that keeps it pays, by such a plan
+tight="$gpt auto --limit 360KiB"
+arena() { ./dpgen plan "$@" --json 2>"$tmp/said" | sed -n 's/.*"arena_bytes": \([0-9]*\).*/\1/p' | head -n 1; }
+cuts=$(./dpgen plan $tight 2>/dev/null | sed -n 's/^  after \([0-9]*\), .*/\1/p') keep='plan.constraints=[{keep: h.1.ln_1}]'
+./dpgen explain $tight h.1.ln_1 >"$tmp/view" 2>&1
+expect "kept at no price: the same step" test "$(step $tight)" = "$(step $tight --cuts "$cuts" --set "$keep")"
+more=$(($(arena $tight --cuts "$cuts" --set "$keep") - $(arena $tight)))
+expect "says so, and what it takes" grep -q "would be the same; the arena of stage 0 would be $(awk -v n=$more 'BEGIN {
+    printf "%.2f KiB", n / 1024 }') larger" "$tmp/view"
 refuse "a wrong name" 2 "did you mean 'h.0.gelu'" ./dpgen explain $gpt none h.0.gelo
 refuse "no name" 2 "explain needs a name" ./dpgen explain $gpt none
 refuse "a wrong block" 2 "did you mean 'h.2'" ./dpgen explain $gpt none h.22

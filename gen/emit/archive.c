@@ -229,12 +229,40 @@ void emit_plan_json(FILE *f, const Plan *p)
     fprintf(f, " ]}\n");
 }
 
+static const char *kind_word(const Action *k)
+{
+    return k->kind == K_WAIT ? "wait" : k->kind == K_SEND || k->kind == K_RECV ? "message" :
+           k->kind == K_OUT || k->kind == K_IN ? "copy" : k->kind == K_LOAD ? "data" : "compute";
+}
+
 static void print_event(FILE *f, const Plan *p, const Action *k, int thread, Ns from, Ns to)
 {
     fprintf(f, "{\"ph\": \"X\", \"pid\": 1, \"tid\": %d, \"ts\": %" PRId64 ".%03d, \"dur\": %" PRId64 ".%03d, \"name\": ",
             thread, from / 1000, (int)(from % 1000), (to - from) / 1000, (int)((to - from) % 1000));
     json_text(f, action_text(p, k));
-    fprintf(f, "},\n");
+    fprintf(f, ", \"cat\": \"%s\"},\n", kind_word(k));
+}
+
+/* From the action that begins a send to the wait of its receiver: viewers draw an arrow between the two. */
+static void print_flow(FILE *f, const Message *m, int number)
+{
+    struct { char kind; int thread; Ns at; const char *more; } end[] = {
+        {'s', m->from, m->send->from, ""}, {'f', m->to, m->wait->to, ", \"bp\": \"e\""}};
+    for (int i = 0; i < 2; i++)
+        fprintf(f, "{\"ph\": \"%c\", \"pid\": 1, \"tid\": %d, \"ts\": %" PRId64 ".%03d, \"id\": %d, \"name\": \"message\", "
+                "\"cat\": \"message\"%s},\n", end[i].kind, end[i].thread, end[i].at / 1000, (int)(end[i].at % 1000), number,
+                end[i].more);
+}
+
+/* Bytes of the arena that are alive, at each call that changes them. */
+static void print_counter(FILE *f, const Plan *p, int device)
+{
+    const Alive *a = report_alive(p, device);
+    for (int i = 0; i < a->n; i++)
+        if (i == 0 || a->at[i].bytes != a->at[i - 1].bytes)
+            fprintf(f, "{\"ph\": \"C\", \"pid\": 1, \"tid\": %d, \"ts\": %" PRId64 ".%03d, \"name\": \"arena of stage %d\", "
+                    "\"args\": {\"bytes\": %" PRId64 "}},\n", device, a->at[i].at / 1000, (int)(a->at[i].at % 1000), device,
+                    a->at[i].bytes);
 }
 
 /* A thread for each direction of the link to the host, as in the trace of a run. */
@@ -260,11 +288,16 @@ void emit_trace(FILE *f, const Plan *p)
                 "\"args\": {\"name\": \"stage %d\"}},\n", d, d);
         for (int i = 0; i < p->dev.at[d].list.n; i++) {
             const Action *k = &p->dev.at[d].list.at[i];
-            if (k->to > k->from)
+            if (k->to > k->from || k->kind == K_SEND)
                 print_event(f, p, k, d, k->from, k->to);
         }
+        print_counter(f, p, d);
         print_copies(f, p, d, K_OUT);
         print_copies(f, p, d, K_IN);
     }
-    fprintf(f, "{\"ph\": \"M\", \"pid\": 1, \"name\": \"process_name\", \"args\": {\"name\": \"predicted\"}}\n]}\n");
+    Messages all = lists_messages(p);
+    for (int i = 0; i < all.n; i++)
+        print_flow(f, &all.at[i], i + 1);
+    fprintf(f, "{\"ph\": \"M\", \"pid\": 1, \"name\": \"process_sort_index\", \"args\": {\"sort_index\": 1}},\n"
+            "{\"ph\": \"M\", \"pid\": 1, \"name\": \"process_name\", \"args\": {\"name\": \"predicted\"}}\n]}\n");
 }

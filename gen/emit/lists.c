@@ -11,16 +11,27 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { COPY = 4, NAMES = 100, MARGIN = 16, HEAD = 62, BOX = 20, LEAST_WIDTH = 960 };
+enum { MOST_ARROWS = 2000, COPY = 4, NAMES = 100, MARGIN = 16, HEAD = 62, BOX = 20, LEAST_WIDTH = 960 };
 
 const char *list_name(const Plan *p, int device)
 {
     return plan_replicas(p) > 1 ? strf("%d/%d", plan_replica(p, device), plan_stage(p, device)) : strf("%d", device);
 }
 
+/* A wait says for whom. */
+static const char *told(const Plan *p, const Action *k)
+{
+    const char *text = action_text(p, k), *what = strchr(text, ':');
+    if (k->kind != K_WAIT || !what)
+        return text;
+    return is_copy(k) ? strf("waits for the link to the host%s", what) : k->of == K_SEND ?
+           strf("waits until stage %s has taken%s", list_name(p, k->peer), what) :
+           strf("waits for stage %s%s", list_name(p, k->peer), what);
+}
+
 static const char *title_of(const Plan *p, const Action *k, Ns ns)
 {
-    const char *text = strf("%s: %s", action_text(p, k), page_time(ns));
+    const char *text = strf("%s: %s", told(p, k), page_time(ns));
     const Routine *r = k->routine >= 0 ? &p->routine.at[k->routine] : NULL;
     if (!r || !r->call.n)
         return text;
@@ -47,7 +58,7 @@ static void print_action(FILE *f, const Plan *p, int device, const Action *k, Ns
     Box b = {.class = strf("%s%s", class, shade_of(p, device, k->chunk)), .title = title_of(p, k, to - from),
              .stage = device, .calls = k->routine, .from = from, .to = to,
              .y = device * LIST_ROW + 2, .tall = LIST_ROW - 4 - (p->host.n ? 2 * COPY : 0),
-             .number = k->mb >= 0 ? strf("%d", k->mb) : NULL};
+             .number = *class == 'u' ? "u" : k->mb >= 0 && strchr("fbwr", *class) ? strf("%d", k->mb) : NULL};
     if (copy) {
         b.number = NULL;
         b.y = device * LIST_ROW + LIST_ROW - 2 - (k->kind == K_IN ? COPY : 2 * COPY);
@@ -76,10 +87,45 @@ const char *lists_classes(const Plan *p)
         for (int i = 0; i < p->dev.at[d].list.n; i++) {
             const Action *k = &p->dev.at[d].list.at[i];
             const char *class = action_class(action_text(p, k), k->kind == K_OUT || k->kind == K_IN);
-            if (class && !strchr(text, *class))
+            bool drawn = class && (k->to > k->from || k->wire_to > k->wire_from);
+            if (drawn && !strchr(text, *class))
                 text = strf("%s%s", text, class);
         }
-    return text;
+    int n = lists_messages(p).n;
+    return strf("%s%s", text, n > 0 && n <= MOST_ARROWS ? ARROW : "");
+}
+
+/* The k-th send of a pair meets its k-th receive, which is waited for behind it. */
+Messages lists_messages(const Plan *p)
+{
+    Messages all = {0};
+    for (int d = 0; d < p->devices; d++)
+        for (int e = 0; e < p->devices; e++) {
+            const Actions *from = &p->dev.at[d].list, *to = &p->dev.at[e].list;
+            for (int i = 0, j = 0; d != e && i < from->n; i++) {
+                if (from->at[i].kind != K_SEND || from->at[i].peer != e)
+                    continue;
+                while (j < to->n && (to->at[j].kind != K_RECV || to->at[j].peer != d))
+                    j++;
+                int w = j++;
+                while (w < to->n && (to->at[w].kind != K_WAIT || to->at[w].of != K_RECV ||
+                                     to->at[w].request != to->at[j - 1].request))
+                    w++;
+                if (w < to->n)
+                    *PUSH(&all) = (Message){d, e, &from->at[i], &to->at[w]};
+            }
+        }
+    return all;
+}
+
+static void draw_messages(FILE *f, const Plan *p, Ns length)
+{
+    Messages all = lists_messages(p);
+    for (int i = 0; all.n <= MOST_ARROWS && i < all.n; i++) {
+        const Message *m = &all.at[i];
+        page_arrow(f, &(Arrow){m->send->from, m->wait->to, m->from * LIST_ROW + LIST_ROW / 2,
+                               m->to * LIST_ROW + LIST_ROW / 2}, length);
+    }
 }
 
 void lists_names(FILE *f, const Plan *p)
@@ -96,6 +142,8 @@ void lists_draw(FILE *f, const Plan *p, Ns length)
     for (int d = 0; d < p->devices; d++)
         for (int i = 0; i < p->dev.at[d].list.n; i++)
             print_action(f, p, d, &p->dev.at[d].list.at[i], length);
+    page_tip(f);
+    draw_messages(f, p, length);
 }
 
 /* ---- a file of its own ------------------------------------------------------------------------------------------------- */

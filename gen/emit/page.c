@@ -88,10 +88,13 @@ void page_axis(FILE *f, Ns length, int bottom)
     fprintf(f, "</g>\n");
 }
 
-void page_bar(FILE *f, double share)
+void page_bar(FILE *f, double share, double mark)
 {
     fprintf(f, "<td class=\"bar\"><svg><rect class=\"bed\" width=\"100%%\" height=\"100%%\"/><rect width=\"%.2f%%\" "
-            "height=\"100%%\"/></svg></td>", 100 * share);
+            "height=\"100%%\"/>", 100 * share);
+    if (mark >= 0 && mark <= 1)
+        fprintf(f, "<line class=\"limit\" x1=\"%.2f%%\" x2=\"%.2f%%\" y1=\"-20%%\" y2=\"120%%\"/>", 100 * mark, 100 * mark);
+    fprintf(f, "</svg></td>");
 }
 
 /* ---- a schedule -------------------------------------------------------------------------------------------------------- */
@@ -102,8 +105,12 @@ static const struct { const char *begins, *class, *legend; bool copy; } looks[] 
     {"input gradient", "b", NULL, false},
     {"weight gradient", "w", "weight gradient", false},
     {"recompute", "r", "recomputation", false},
-    {"update", "u", "update", false}, {"norm", "u", NULL, false}, {"gather gradients", "u", NULL, false},
+    {"update", "u", "u: update", false}, {"norm", "u", NULL, false}, {"gather gradients", "u", NULL, false},
     {"fold", "u", NULL, false}, {"add ", "u", NULL, false}, {"keep the weights", "u", NULL, false},
+    {"sum blocks", "u", NULL, false}, {"copies", "u", NULL, false}, {"predict the weights", "u", NULL, false},
+    {"load", "l", "load", false}, {"count targets", "l", NULL, false},
+    {"send to", "e", "send, receive, exchange", false}, {"receive from", "e", NULL, false}, {"share", "e", NULL, false},
+    {"wait", "z", "waiting", false},
     {"offload", "o", "copy to the host", true}, {"fetch", "i", "and back", true}};
 
 const char *action_class(const char *name, bool copy)
@@ -120,18 +127,24 @@ void page_legend(FILE *f, const char *classes)
     for (size_t i = 0; i < sizeof looks / sizeof *looks; i++)
         if (looks[i].legend && strchr(classes, *looks[i].class))
             fprintf(f, "<span><i class=\"%s\"></i>%s</span>", looks[i].class, looks[i].legend);
-    fprintf(f, "</p>\n");
+    fprintf(f, "%s</p>\n", strchr(classes, *ARROW) ? "<span><i class=\"rule arrow\"></i>message</span>" : "");
 }
 
 void page_key(FILE *f, const char *classes, int x, int y)
 {
     enum { SIDE = 12, LETTER = 7 };
-    for (size_t i = 0; i < sizeof looks / sizeof *looks; i++) {
-        if (!looks[i].legend || !strchr(classes, *looks[i].class))
+    for (size_t i = 0; i <= sizeof looks / sizeof *looks; i++) {
+        bool arrow = i == sizeof looks / sizeof *looks;
+        const char *class = arrow ? ARROW : looks[i].class, *text = arrow ? "message" : looks[i].legend;
+        if (!text || !strchr(classes, *class))
             continue;
-        const char *text = *looks[i].class == 'b' && strchr(classes, 'w') ? "input gradient" : looks[i].legend;
-        fprintf(f, "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/><text x=\"%d\" y=\"%d\">%s</text>\n",
-                looks[i].class, x, y, SIDE, SIDE, x + SIDE + 5, y + SIDE - 2, text);
+        text = *class == 'b' && strchr(classes, 'w') ? "input gradient" : text;
+        if (arrow || *class == 'z')
+            fprintf(f, "<line class=\"%s\" x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\"/>", class, x, x + SIDE, y + SIDE / 2,
+                    y + SIDE / 2);
+        else
+            fprintf(f, "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/>", class, x, y, SIDE, SIDE);
+        fprintf(f, "<text x=\"%d\" y=\"%d\">%s</text>\n", x + SIDE + 5, y + SIDE - 2, text);
         x += 2 * SIDE + 5 + LETTER * (int)strlen(text);
     }
 }
@@ -140,13 +153,38 @@ void page_box(FILE *f, const Box *b, Ns length)
 {
     static const double least = 0.04, legible = 2.4;
     double x = page_share(b->from, length), wide = page_share(b->to - b->from, length);
-    fprintf(f, "<rect class=\"%s\" x=\"%.3f%%\" y=\"%d\" width=\"%.3f%%\" height=\"%d\" data-s=\"%d\"", b->class, x, b->y,
-            wide > least ? wide : least, b->tall, b->stage);
+    bool wait = *b->class == 'z';
+    if (wait && wide < least)
+        return;
+    if (wait)
+        fprintf(f, "<line class=\"z\" x1=\"%.3f%%\" x2=\"%.3f%%\" y1=\"%d\" y2=\"%d\" data-s=\"%d\"", x, x + wide,
+                b->y + b->tall / 2, b->y + b->tall / 2, b->stage);
+    else
+        fprintf(f, "<rect class=\"%s\" x=\"%.3f%%\" y=\"%d\" width=\"%.3f%%\" height=\"%d\" data-s=\"%d\"", b->class, x, b->y,
+                wide > least ? wide : least, b->tall, b->stage);
     if (b->calls >= 0)
         fprintf(f, " data-c=\"%d\"", b->calls);
-    fprintf(f, "%s><title>%s</title></rect>", b->measured ? " data-measured=\"1\"" : "", quote_html(b->title));
+    fprintf(f, "%s><title>%s</title></%s>", b->measured ? " data-measured=\"1\"" : "", quote_html(b->title),
+            wait ? "line" : "rect");
     if (b->number && wide > 8 * least)
         fprintf(f, "<text class=\"n%s\" x=\"%.3f%%\" y=\"%d\" data-w=\"%.2f\">%s</text>", wide < legible ? " t" : "",
                 x + wide / 2, b->y + b->tall / 2 + 4, wide, b->number);
     fprintf(f, "\n");
+}
+
+void page_tip(FILE *f)
+{
+    fprintf(f, "<marker id=\"tip\" viewBox=\"0 0 6 6\" refX=\"6\" refY=\"3\" markerWidth=\"6\" markerHeight=\"6\" "
+            "orient=\"auto\"><path d=\"M0 0L6 3L0 6z\"/></marker>\n");
+}
+
+void page_arrow(FILE *f, const Arrow *a, Ns length)
+{
+    fprintf(f, "<line class=\"m\" x1=\"%.3f%%\" y1=\"%d\" x2=\"%.3f%%\" y2=\"%d\"/>\n", page_share(a->from, length), a->above,
+            page_share(a->to, length), a->below);
+}
+
+void page_table(FILE *f, const char *what)
+{
+    fprintf(f, "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"%s\"><table>\n", what);
 }

@@ -17,7 +17,7 @@ double page_share(Ns at, Ns length);                /* per cent, with three digi
 void page_axis(FILE *f, Ns length, int bottom);     /* lines down to `bottom`, times below: AXIS more */
 enum { AXIS = 18 };
 
-void page_bar(FILE *f, double share);               /* a cell of a table */
+void page_bar(FILE *f, double share, double mark);  /* a cell of a table; mark: a line there, if it is 0 to 1 */
 
 /* An action as a box of a schedule.  title: lines under the pointer; calls: its entry in the script's table, -1: none. */
 typedef struct {
@@ -26,8 +26,13 @@ typedef struct {
     Ns from, to;
     bool measured;
 } Box;
-void page_box(FILE *f, const Box *b, Ns length);
-const char *action_class(const char *name, bool copy);  /* of an action by its name: f b w r u o i; NULL: it is not drawn */
+void page_box(FILE *f, const Box *b, Ns length);        /* a wait is a thin hatched bar */
+#define ARROW "m"               /* among classes: messages are drawn */
+typedef struct { Ns from, to; int above, below; } Arrow;        /* of a message: when and at which height it leaves, arrives */
+void page_arrow(FILE *f, const Arrow *a, Ns length);
+void page_tip(FILE *f);                             /* the tips of arrows; once in a page */
+void page_table(FILE *f, const char *what);         /* begins one that scrolls where it is too wide: </table></div> */
+const char *action_class(const char *name, bool copy);  /* of an action by its name: fbwrulezoi; NULL: it is not drawn */
 void page_legend(FILE *f, const char *classes);      /* of those that occur */
 void page_key(FILE *f, const char *classes, int x, int y);      /* the same, in a picture */
 void page_template(FILE *f, const char *name);

@@ -72,7 +72,7 @@ static void print_stage(FILE *f, const Plan *p, int d)
     int64_t busy = p->step ? 100 * x->busy / p->step : 0;
     fprintf(f, "<tr><td>%s</td><td class=\"left\">%s</td><td class=\"wrap\">%s</td><td>%" PRId64 " %%</td>", list_name(p, d),
             quote_html(p->m->devices.at[d].name), quote_html(covers_text(p, d)), busy);
-    page_bar(f, (double)busy / 100);
+    page_bar(f, (double)busy / 100, -1);
     fprintf(f, "<td>%s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td>",
             size_text(part_of(p, d, S_PARAM, S_COPY)), size_text(part_of(p, d, S_GRAD, S_GRAD)),
             size_text(part_of(p, d, S_MOMENT1, S_DRIFT)), size_text(x->arena), size_text(x->bound), size_text(x->limit),
@@ -84,7 +84,9 @@ static void print_stage(FILE *f, const Plan *p, int d)
 
 static void print_stages(FILE *f, const Plan *p)
 {
-    fprintf(f, "<h2>Stages</h2>\n<div class=\"wide\"><table><tr><th>stage</th><th class=\"left\">device</th>"
+    fprintf(f, "<h2>Stages</h2>\n");
+    page_table(f, "stages");
+    fprintf(f, "<tr><th>stage</th><th class=\"left\">device</th>"
             "<th class=\"left\">first .. last operator</th><th class=\"left\" colspan=\"2\">busy</th><th>parameters</th>"
             "<th>gradients</th><th>moments</th><th>arena</th>"
             "<th>lower bound</th><th>limit</th><th>slack</th>%s</tr>\n",
@@ -119,10 +121,11 @@ static void print_schedule(FILE *f, const Plan *p, Ns length)
     page_legend(f, lists_classes(p));
     fprintf(f, "<div class=\"tools\" data-for=\"schedule\"></div>\n<div class=\"plot\"><svg height=\"%d\">", tall + AXIS);
     lists_names(f, p);
-    fprintf(f, "</svg><div class=\"scroll\"><div><svg class=\"time\" id=\"schedule\" data-length=\"%" PRId64
-            "\" height=\"%d\">\n", length, tall + AXIS);
+    fprintf(f, "</svg><div class=\"scroll\"><div><svg class=\"time\" id=\"schedule\" tabindex=\"0\" role=\"group\" "
+            "aria-label=\"schedule, predicted\" data-length=\"%" PRId64 "\" height=\"%d\">\n", length, tall + AXIS);
     lists_draw(f, p, length);
-    fprintf(f, "</svg></div></div></div>\n<div class=\"panel calls\" data-for=\"schedule\"></div>\n%s\n", report_mark);
+    fprintf(f, "</svg></div></div></div>\n<div class=\"panel calls\" data-for=\"schedule\"><p class=\"soft\">The calls of a "
+            "box stand here: point at it, or use the arrow keys in the picture.</p></div>\n%s\n", report_mark);
 }
 
 /* ---- for the script ------------------------------------------------------------------------------------------------------ */

@@ -148,6 +148,20 @@ static Stage drawn_stage(const Plan *p, int device, Ns length)
     return s;
 }
 
+const Alive *report_alive(const Plan *p, int device)
+{
+    Stage s = {.p = p, .d = &p->dev.at[device], .device = device};
+    Alive *a = alloc(sizeof *a);
+    find_times(&s);
+    find_lives(&s);
+    find_bands(&s);
+    for (int t = 0; t < s.ticks; t++) {
+        PUSH(a)->at = s.at[t];
+        a->at[t].bytes = total(&s, t);
+    }
+    return a;
+}
+
 /* ---- pictures ------------------------------------------------------------------------------------------------------------ */
 
 static int across(const Stage *s, Ns at)
@@ -265,14 +279,28 @@ static void print_scale(FILE *f, const Stage *s, int tall)
     fprintf(f, "</svg>");
 }
 
+/* Where most is alive, which may last no time: a line of a pixel, a dot on top, and how much it is. */
+static void print_peak_mark(FILE *f, const Stage *s)
+{
+    if (s->d->peak >= s->ticks)
+        return;
+    double x = page_share(s->at[s->d->peak], s->length), y = (double)up(s, total(s, s->d->peak)) * TALL / HIGH;
+    bool right = x > 70;
+    fprintf(f, "<g class=\"peak\"><line x1=\"%.3f%%\" x2=\"%.3f%%\" y1=\"%.1f\" y2=\"%d\"/><circle cx=\"%.3f%%\" cy=\"%.1f\" "
+            "r=\"3\"/><text x=\"%.3f%%\" dx=\"%d\" y=\"%.1f\"%s>peak %s</text></g>\n", x, x, y, TALL, x, y, x, right ? -6 : 6,
+            y < 16 ? y + 14 : y - 4, right ? " text-anchor=\"end\"" : "", size_text(s->d->bound));
+}
+
 static void print_plot(FILE *f, const Stage *s, bool packing)
 {
     int tall = packing ? PACK : TALL, tick[COLUMNS];
     fprintf(f, "<div class=\"plot\">");
     print_scale(f, s, tall);
     const char *name = packing ? "pack" : "bytes";
-    fprintf(f, "<div class=\"scroll\"><div><svg class=\"%s\" id=\"%s%d\" data-length=\"%" PRId64 "\" data-top=\"%" PRId64
-            "\" data-tall=\"%d\" height=\"%d\">\n", name, name, s->device, s->length, s->top, tall, tall + AXIS);
+    fprintf(f, "<div class=\"scroll\"><div><svg class=\"%s\" id=\"%s%d\" tabindex=\"0\" role=\"group\" "
+            "aria-label=\"%s of stage %d\" data-length=\"%" PRId64 "\" data-top=\"%" PRId64
+            "\" data-tall=\"%d\" height=\"%d\">\n", name, name, s->device, packing ? "addresses" : "bytes alive", s->device,
+            s->length, s->top, tall, tall + AXIS);
     page_axis(f, s->length, tall);
     fprintf(f, "<svg width=\"100%%\" height=\"%d\" viewBox=\"0 0 %d %d\" preserveAspectRatio=\"none\">\n", tall, WIDE, HIGH);
     find_columns(s, tick);
@@ -282,6 +310,8 @@ static void print_plot(FILE *f, const Stage *s, bool packing)
     print_level(f, s, "level", s->d->arena, tall);
     if (!s->above)
         print_level(f, s, "limit", s->d->limit, tall);
+    if (!packing)
+        print_peak_mark(f, s);
     fprintf(f, "</svg></div></div></div>\n");
 }
 
@@ -316,8 +346,9 @@ static void print_peak(FILE *f, const Stage *s)
             *PUSH(&big) = (Big){b, alive[b]};
     if (big.n > 1)
         qsort(big.at, (size_t)big.n, sizeof *big.at, by_bytes);
-    fprintf(f, "<p>Most is alive at call %d of %d, %s. The largest there:</p>\n<div class=\"wide\"><table>", s->d->peak,
+    fprintf(f, "<p>Most is alive at call %d of %d, %s. The largest there:</p>\n", s->d->peak,
             s->d->ticks, during(s));
+    page_table(f, strf("the largest buffers of stage %d", s->device));
     for (int i = 0; i < big.n && i < LARGEST; i++) {
         const Buf *x = &p->buf.at[big.at[i].buf];
         Loc at = x->tensor >= 0 ? p->g->tensor.at[x->tensor].loc : x->state >= 0 ? p->g->state.at[x->state].loc :
@@ -342,7 +373,8 @@ void report_memory(FILE *f, const Plan *p, int device, Ns length)
 {
     Stage s = drawn_stage(p, device, length);
     fprintf(f, "<section data-stage=\"%d\">\n<h3>Stage %d</h3>\n<p>Arena %s, lower bound %s, limit %s%s.%s</p>\n", device,
-            device, size_text(s.d->arena), size_text(s.d->bound), size_text(s.d->limit), s.above ? " (above the picture)" : "",
+            device, size_text(s.d->arena), size_text(s.d->bound), size_text(s.d->limit),
+            s.above ? ", beyond the top of the picture" : "",
             s.least ? strf(" The packing leaves out buffers below %s.", size_text(s.least)) : "");
     print_legend(f, &s);
     fprintf(f, "<div class=\"tools\" data-for=\"bytes%d\"></div>\n", device);

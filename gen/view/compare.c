@@ -9,6 +9,7 @@
  * b* is the largest micro-batch of largest.c, at a fixed number of micro-batches in a step; batch* the samples of that step.
  */
 #include "compare.h"
+#include "search/nofit.h"
 #include "search/search.h"
 #include "emit/emit.h"
 #include <inttypes.h>
@@ -26,14 +27,29 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* In a few words: what the last pass, or the planner, says of the plan that came nearest. */
+static const char *why_none(const Plan *failed)
+{
+    const char *note = failed ? plan_proof(failed).note : NULL;
+    int device = failed ? failed->lack.device : -1;
+    if (!failed)
+        return "no plan: this planner has none for this schedule and model";
+    if (failed->lack.stuck)
+        return strf("no plan: %s", failed->lack.stuck);
+    if (failed->lack.host)
+        return strf("no plan: the memory of host %d is too small", failed->lack.host - 1);
+    Bytes more = device < 0 && !note ? nofit_lacks(failed, &device) :
+                 device >= 0 ? failed->lack.need - failed->dev.at[device].limit : 0;
+    if (device >= 0 && more > 0)
+        return strf("no plan: stage %d does not fit, by %s", device, size_text(more));
+    return note ? strf("no plan: %s", note) : "no plan: it finds no cut for this schedule and these limits";
+}
+
 Outcome view_outcome(const Plan *p, const Plan *failed)
 {
-    Outcome o = {.why = "no plan"};
-    if (!p && failed && failed->lack.device >= 0)
-        o.why = strf("stage %d does not fit", failed->lack.device);
     if (!p)
-        return o;
-    o = (Outcome){.fits = true, .replicas = plan_replicas(p), .batch = p->g->batch, .micro = p->g->micro,
+        return (Outcome){.why = why_none(failed)};
+    Outcome o = {.fits = true, .replicas = plan_replicas(p), .batch = p->g->batch, .micro = p->g->micro,
                   .note = plan_proof(p).note,
                   .order = order_name(p), .how = p->c->how, .m = p->m, .step = p->step,
                   .bound = plan_proof(p).bound, .devices = p->devices,
@@ -109,7 +125,7 @@ static void ask_again(Compare *c)
 /* The bound is of one depth, width, micro-batch and schedule: those of `exact`. */
 static bool bounded(const Compare *c, const Entry *r)
 {
-    const Outcome *a = &r->here, *b = &c->entry.at[0].here;
+    const Outcome *a = &r->here, *b = &c->first;
     return a->fits && c->bound > 0 && a->devices == b->devices && a->replicas == b->replicas && a->batch == b->batch &&
         !strcmp(a->order, b->order);
 }
@@ -144,7 +160,7 @@ static void print_row(const Compare *c, const Entry *r, int wide)
         printf("%-*s %12.3f %11.1f %8s %11s %11s %11s", wide, r->planner->name, (double)o->step / 1e6, o->rate,
                compare_gap(c, r), size_text(o->arena), size_text(o->dropped), size_text(o->moved));
     else
-        printf("%-*s %-69s", wide, r->planner->name, o->why);
+        printf("%-*s %-69s", wide, r->planner->name, strlen(o->why) < 69 ? o->why : "no plan: see below");
     if (!c->quick)
         printf(" %6" PRId64 " %8" PRId64 " %11.1f", r->most.b, r->most.b * c->micro, compare_rate(r->most.at_b));
     printf(" %8.3f", r->seconds);
@@ -173,7 +189,19 @@ const char *compare_choice(const Compare *c, const Entry *r, int64_t batch)
 
 static const char *note(const Entry *r)
 {
-    return r->here.note ? strf("; %s", r->here.note) : "";
+    const char *text = r->here.fits ? r->here.note : strlen(r->here.why) < 69 ? NULL : r->here.why;
+    return text ? strf("; %s", text) : "";
+}
+
+/* By step, the shortest first; equal ones in the order of the table; without a plan last. */
+static int by_step(const void *a, const void *b)
+{
+    const Entry *x = a, *y = b;
+    if (x->here.fits != y->here.fits)
+        return x->here.fits ? -1 : 1;
+    if (x->here.fits && x->here.step != y->here.step)
+        return x->here.step < y->here.step ? -1 : 1;
+    return x->planner < y->planner ? -1 : 1;
 }
 
 static void print_table(const Compare *c, int64_t batch)
@@ -229,7 +257,7 @@ static void print_json(const Compare *c, int64_t batch)
         printf(", \"space\": ");
         json_text(stdout, planner_space(r->planner, &(Plan){.m = c->m}));
         printf(", \"note\": ");
-        json_text(stdout, o->note ? o->note : "");
+        json_text(stdout, !o->fits ? o->why : o->note ? o->note : "");
         printf("}");
     }
     printf("]}\n");
@@ -290,9 +318,12 @@ int view_compare(const Options *x, const Model *m)
     if (!c.quick && !busy_stopped())
         ask_again(&c);
     busy_end();
+    const Entry first = c.entry.at[0];
+    c.first = first.here;
     if (x->json)
         print_json(&c, batch);
-    else
+    qsort(c.entry.at, (size_t)c.entry.n, sizeof *c.entry.at, by_step);
+    if (!x->json)
         print_table(&c, batch);
     if (x->out)
         compare_page(&c, batch, x->out);
@@ -300,9 +331,9 @@ int view_compare(const Options *x, const Model *m)
         fprintf(stderr, "dpgen: interrupted: planners that are not listed were not asked\n");
         return EXIT_STOPPED;
     }
-    if (c.entry.at[0].here.fits)
+    if (first.here.fits)
         return 0;
-    fprintf(stderr, "dpgen: %s has no plan; dpgen plan --planner %s says why\n", c.entry.at[0].planner->name,
-            c.entry.at[0].planner->name);
+    fprintf(stderr, "dpgen: %s has no plan; dpgen plan --planner %s says why\n", first.planner->name,
+            first.planner->name);
     return EXIT_NOFIT;
 }

@@ -39,7 +39,8 @@ typedef struct {
     const char *schedule;
     int64_t micro;              /* micro-batches in a step */
     bool quick;                 /* no b*: as asked, or because the graph is of one micro-batch size */
-    VEC(Entry) entry;
+    VEC(Entry) entry;           /* in the order of the table; to be shown, by step */
+    Outcome first;              /* of the first in the table: of `exact`, unless others were asked for */
     Ns bound;                   /* the best proven bound of a step: that of `exact` */
     const Planner *planner;     /* of the row at hand */
 } Compare;

@@ -3,7 +3,8 @@
  * compare_page.c: planners side by side in a browser: a row a planner, a bar where rows are to be told apart.
  *
  * Steps of good planners differ by parts of a per cent, so their bars show what is above the shortest step, and the head of the
- * column says how much the longest bar is.  Bars of micro-batches and of memory begin at zero: memory at its limit is full.
+ * column says how much the longest bar is.  Bars of micro-batches and of memory begin at zero.  The largest arena fills its
+ * bar, or the limit does where it is near.  Rows stand by step.
  */
 #include "compare.h"
 #include "base/file.h"
@@ -50,7 +51,7 @@ static void print_row(FILE *f, const Compare *c, const Entry *e, const Range *r)
     fprintf(f, "<tr%s><td>%s</td>", o->fits && o->step == r->least ? " class=\"best\"" : "", quote_html(e->planner->name));
     if (o->fits) {
         fprintf(f, "<td>%.3f</td><td>%+.2f %%</td>", (double)o->step / 1e6, above(o->step, r->least));
-        page_bar(f, r->most > r->least ? (double)(o->step - r->least) / (double)(r->most - r->least) : 0);
+        page_bar(f, r->most > r->least ? (double)(o->step - r->least) / (double)(r->most - r->least) : 0, -1);
         fprintf(f, "<td>%.1f</td><td>%s</td><td>%s</td><td>%s</td>", o->rate, compare_gap(c, e), size_text(o->dropped),
                 size_text(o->moved));
     } else {
@@ -58,7 +59,7 @@ static void print_row(FILE *f, const Compare *c, const Entry *e, const Range *r)
     }
     if (!c->quick) {
         fprintf(f, "<td>%" PRId64 "</td>", e->most.b);
-        page_bar(f, r->b ? (double)e->most.b / (double)r->b : 0);
+        page_bar(f, r->b ? (double)e->most.b / (double)r->b : 0, -1);
         fprintf(f, "<td>%" PRId64 "</td><td>%.1f</td>", e->most.b * c->micro, compare_rate(e->most.at_b));
     }
     fprintf(f, "<td>%.3f</td></tr>\n", e->seconds);
@@ -67,7 +68,7 @@ static void print_row(FILE *f, const Compare *c, const Entry *e, const Range *r)
 static void print_planners(FILE *f, const Compare *c)
 {
     Range r = range_of(c);
-    fprintf(f, "<div class=\"wide\"><table>\n");
+    page_table(f, "planners");
     print_head(f, c, &r);
     for (int i = 0; i < c->entry.n; i++)
         print_row(f, c, &c->entry.at[i], &r);
@@ -80,36 +81,54 @@ static void print_planners(FILE *f, const Compare *c)
                 "a step; batch* the samples of such a step. Both are planned like every row.</p>\n");
 }
 
+/* A full bar: the largest arena, or the largest limit where that is not much more. */
+static Bytes full_bar(const Compare *c)
+{
+    Bytes most = 1, limit = 0;
+    for (int i = 0; i < c->entry.n; i++) {
+        const Outcome *o = &c->entry.at[i].here;
+        for (int d = 0; o->fits && d < o->devices; d++) {
+            most = o->arenas[d] > most ? o->arenas[d] : most;
+            limit = o->m->devices.at[d].memory > limit ? o->m->devices.at[d].memory : limit;
+        }
+    }
+    return limit / 8 < most / 5 ? limit : most;
+}
+
 /* Devices of a plan may stand in another order than those of the first: then its cell names them. */
+static void print_arenas(FILE *f, const Outcome *o, const Outcome *head, Bytes full)
+{
+    for (int d = 0; o->fits && d < o->devices; d++) {
+        const Device *x = &o->m->devices.at[d];
+        bool same = !strcmp(x->name, head->m->devices.at[d].name);
+        page_bar(f, (double)o->arenas[d] / (double)full, (double)x->memory / (double)full);
+        fprintf(f, "<td class=\"left\">%s%s</td>", size_text(o->arenas[d]), same ? "" : strf(" on %s", quote_html(x->name)));
+    }
+    if (!o->fits)
+        fprintf(f, "<td class=\"no\" colspan=\"%d\">%s</td>", 2 * head->devices, quote_html(o->why));
+}
+
 static void print_memory(FILE *f, const Compare *c)
 {
     const Outcome *head = NULL;
-    int devices = 0;
     for (int i = 0; i < c->entry.n; i++) {
         const Outcome *o = &c->entry.at[i].here;
-        head = o->fits && o->devices > devices ? o : head;
-        devices = head ? head->devices : 0;
+        head = o->fits && (!head || o->devices > head->devices) ? o : head;
     }
     if (!head)
         return;
-    fprintf(f, "<h2>Memory of each device</h2>\n<p>The arena; a full bar is the limit.</p>\n<div class=\"wide\"><table>\n"
-            "<tr><th>planner</th>");
-    for (int d = 0; d < devices; d++)
-        fprintf(f, "<th class=\"left\" colspan=\"2\">%s, %s</th>", quote_html(head->m->devices.at[d].name),
+    Bytes full = full_bar(c);
+    fprintf(f, "<h2>Memory of each device</h2>\n<p>The arena; a full bar is %s. A red line is the limit, where it is not "
+            "further to the right.</p>\n", size_text(full));
+    page_table(f, "memory");
+    fprintf(f, "<tr><th>planner</th>");
+    for (int d = 0; d < head->devices; d++)
+        fprintf(f, "<th class=\"left\" colspan=\"2\">%s, limit %s</th>", quote_html(head->m->devices.at[d].name),
                 size_text(head->m->devices.at[d].memory));
     fprintf(f, "</tr>\n");
     for (int i = 0; i < c->entry.n; i++) {
-        const Outcome *o = &c->entry.at[i].here;
         fprintf(f, "<tr><td>%s</td>", quote_html(c->entry.at[i].planner->name));
-        for (int d = 0; o->fits && d < o->devices; d++) {
-            const Device *x = &o->m->devices.at[d];
-            bool same = !strcmp(x->name, head->m->devices.at[d].name);
-            page_bar(f, (double)o->arenas[d] / (double)x->memory);
-            fprintf(f, "<td class=\"left\">%s%s</td>", size_text(o->arenas[d]),
-                    same ? "" : strf(" on %s", quote_html(x->name)));
-        }
-        if (!o->fits)
-            fprintf(f, "<td class=\"no\" colspan=\"%d\">%s</td>", 2 * devices, quote_html(o->why));
+        print_arenas(f, &c->entry.at[i].here, head, full);
         fprintf(f, "</tr>\n");
     }
     fprintf(f, "</table></div>\n");
@@ -117,7 +136,8 @@ static void print_memory(FILE *f, const Compare *c)
 
 static void print_spaces(FILE *f, const Compare *c, int64_t batch)
 {
-    fprintf(f, "<h2>The space of each planner</h2>\n<div class=\"wide\"><table>\n");
+    fprintf(f, "<h2>The space of each planner</h2>\n");
+    page_table(f, "spaces");
     for (int i = 0; i < c->entry.n; i++) {
         const Entry *e = &c->entry.at[i];
         fprintf(f, "<tr><td>%s</td><td class=\"wrap\">%s%s%s%s</td></tr>\n", quote_html(e->planner->name),

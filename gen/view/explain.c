@@ -54,6 +54,39 @@ static const char *readers(const Plan *p, int t, int from, int to)
     return n > MOST ? strf("%s and %d more", text, n - MOST) : n ? text : "nobody";
 }
 
+/* What another plan of the same graph does not keep, and this one does. */
+static const char *given_up(const Plan *p, const Plan *other)
+{
+    enum { MOST = 4 };
+    const char *text = "", *last = "";
+    int n = 0;
+    for (int t = 0; t < p->g->tensor.n && other->g->tensor.n == p->g->tensor.n; t++) {
+        const Tensor *x = &p->g->tensor.at[t];
+        if (x->kind != T_ACT || p->fate.at[t] != FATE_KEEP || other->fate.at[t] == FATE_KEEP)
+            continue;
+        if (strcmp(last, p->g->op.at[x->op].name) && n++ < MOST)
+            text = strf("%s%s%s", text, n > 1 ? ", " : "", p->g->op.at[x->op].name);
+        last = p->g->op.at[x->op].name;
+    }
+    return n > MOST ? strf("%s and %d more", text, n - MOST) : text;
+}
+
+/* What the other plan pays, beside its step: other results, or bytes. */
+static const char *in_return(const Plan *p, const Plan *other)
+{
+    const char *lost = given_up(p, other);
+    int most = 0;
+    if (*lost)
+        return strf("; not kept in its place: %s", lost);
+    for (int d = 1; d < p->devices; d++)
+        if (other->dev.at[d].arena - p->dev.at[d].arena > other->dev.at[most].arena - p->dev.at[most].arena)
+            most = d;
+    Bytes more = other->dev.at[most].arena - p->dev.at[most].arena;
+    if (more > 0)
+        return strf("; the arena of stage %d would be %s larger", most, size_text(more));
+    return other->step == p->step ? "; both plans are as good, and this one was found first" : "";
+}
+
 /* The same cuts with the results of an operator kept. */
 static const char *if_kept(const Plan *p, int op)
 {
@@ -71,7 +104,8 @@ static const char *if_kept(const Plan *p, int op)
     Effort left = {MOVED_WORK, MOVED_STEPS};
     Plan *failed = NULL, *other = search_again(p, with, &cuts, &left, &failed);
     if (other)
-        return strf("the step would change by %s%+.3f ms", left.work > 0 ? "" : "at most ", ms(other->step - p->step));
+        return strf("the step would %s%s%s", left.work > 0 ? "" : "at most ", other->step == p->step ? "be the same" :
+                    strf("change by %+.3f ms", ms(other->step - p->step)), in_return(p, other));
     return failed && failed->lack.device >= 0 ? strf("stage %d would not fit", failed->lack.device) : "nothing fits";
 }
 

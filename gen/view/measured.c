@@ -17,7 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PREDICTED = 1, MEASURED, COPIES = 1000, ROW = 22, PAIR = 52, NAME = 1024, MOST_STAGES = 4096 };
+enum { PREDICTED = 1, MEASURED, COPIES = 1000, ROW = 22, PAIR = 52, NAME = 1024, MOST_SENDS = 4000, FAR = 2,
+       MOST_STAGES = 4096 };
 
 typedef struct { int process, thread; int64_t number; Ns from, length; const char *name; } Event;
 typedef VEC(Event) Events;
@@ -197,33 +198,89 @@ static void find_all_steps(Trace *t)
 
 /* ---- the page ------------------------------------------------------------------------------------------------------------ */
 
-static void draw(FILE *f, const Event *e, int stage, int y, int tall, Ns begin, Ns length)
+/* Who sends what a stage waits for, by the names of the actions: `send to 1: x` and `wait, received: x`; -1: nobody. */
+static int sender(const Trace *t, int stage, const char *what)
+{
+    const char *name = strf("send to %d: %s", stage, what);
+    for (int s = 0; s < t->stage.n; s++)
+        for (int i = 0; i < t->stage.at[s].plan.n; i++)
+            if (!strcmp(t->stage.at[s].plan.at[i].name, name))
+                return s;
+    return -1;
+}
+
+/* A wait says for whom. */
+static const char *told(const Trace *t, int stage, const char *name)
+{
+    static const char got[] = "wait, received: ";
+    int from = strncmp(name, got, strlen(got)) ? -1 : sender(t, stage, name + strlen(got));
+    return from < 0 ? name : strf("waits for stage %d: %s", from, name + strlen(got));
+}
+
+typedef struct { const Trace *t; int stage, y, tall; Ns begin, length; } Strip;    /* of events that are drawn */
+
+static void draw(FILE *f, const Strip *l, const Event *e)
 {
     bool copy = e->thread >= COPIES;
     const char *class = action_class(e->name, copy), *number = strstr(e->name, "micro-batch ");
-    Box b = {.class = class, .title = strf("%s: %s", e->name, page_time(e->length)), .stage = stage, .calls = -1,
-             .from = e->from - begin, .to = e->from - begin + e->length, .y = y, .tall = tall,
+    if (!class || e->length <= 0)
+        return;
+    Box b = {.class = class, .title = strf("%s: %s", told(l->t, l->stage, e->name), page_time(e->length)), .stage = l->stage,
+             .calls = -1, .from = e->from - l->begin, .to = e->from - l->begin + e->length, .y = l->y, .tall = l->tall,
              .measured = e->process == MEASURED};
-    if (number && !copy)
+    if (*class == 'u')
+        b.number = "u";
+    else if (number && strchr("fbwr", *class))
         b.number = strf("%d", atoi(number + strlen("micro-batch ")));
-    if (class && e->length > 0)
-        page_box(f, &b, length);
+    page_box(f, &b, l->length);
 }
 
-static void draw_stage(FILE *f, const Trace *t, int stage, Ns length)
+/* The message of a send: the wait of the same name on the stage that it names, behind as many of that name as here. */
+static const Event *arrival(const Trace *t, const Event *step, int at, int *to)
+{
+    const char *name = step[at].name, *what = strstr(name, ": ");
+    int before = 0;
+    if (sscanf(name, "send to %d: ", to) != 1 || !what || *to < 0 || *to >= t->stage.n)
+        return NULL;
+    for (int i = 0; i < at; i++)
+        before += !strcmp(step[i].name, name);
+    const char *wait = strf("wait, received%s", what);
+    const Whole *w = step_of(t, *to, t->shown);
+    for (int i = w->first; i < w->first + w->n; i++)
+        if (!strcmp(t->stage.at[*to].run.at[i].name, wait) && before-- == 0)
+            return &t->stage.at[*to].run.at[i];
+    return NULL;
+}
+
+static void draw_messages(FILE *f, const Trace *t, int stage, Ns length)
+{
+    const Whole *w = step_of(t, stage, t->shown);
+    const Event *step = &t->stage.at[stage].run.at[w->first];
+    Ns begin = begin_of(t, t->shown);
+    int to, middle = ROW + 4 + ROW / 2;
+    for (int i = 0; i < w->n && i < MOST_SENDS; i++) {
+        const Event *e = arrival(t, step, i, &to);
+        if (e)
+            page_arrow(f, &(Arrow){step[i].from - begin, e->from + e->length - begin, stage * PAIR + middle,
+                                   to * PAIR + middle}, length);
+    }
+}
+
+static void draw_stage(FILE *f, const Trace *t, int stage, Ns planned, Ns length)
 {
     const Track *l = &t->stage.at[stage];
     const Whole *w = step_of(t, stage, t->shown);
     Ns begin = begin_of(t, t->shown);
     int y = stage * PAIR;
     for (int i = 0; i < l->plan.n; i++)
-        draw(f, &l->plan.at[i], stage, y + 2, ROW, l->plan.at[0].from, length);
+        draw(f, &(Strip){t, stage, y + 2, ROW, l->plan.at[0].from, planned}, &l->plan.at[i]);
     for (int i = w->first; i < w->first + w->n; i++)
-        draw(f, &l->run.at[i], stage, y + ROW + 4, ROW, begin, length);
+        draw(f, &(Strip){t, stage, y + ROW + 4, ROW, begin, length}, &l->run.at[i]);
     for (int i = 0; i < l->copy.n; i++) {
         const Event *e = &l->copy.at[i];
+        int up = e->thread % 2 ? 3 : 6;
         if (e->from >= w->from && e->from <= w->to)
-            draw(f, e, stage, y + ROW + 4 + ROW - (e->thread % 2 ? 3 : 6), 3, begin, length);
+            draw(f, &(Strip){t, stage, y + ROW + 4 + ROW - up, 3, begin, length}, e);
     }
 }
 
@@ -248,7 +305,8 @@ static void print_sums(FILE *f, const char *what, const char *name, const Event 
 
 static void print_table(FILE *f, const Trace *t, Ns predicted, Ns measured)
 {
-    fprintf(f, "<div class=\"wide\"><table><tr><th>stage</th><th></th><th>forward</th><th>backward</th><th>recomputation</th>"
+    page_table(f, "stages, measured");
+    fprintf(f, "<tr><th>stage</th><th></th><th>forward</th><th>backward</th><th>recomputation</th>"
             "<th>update</th><th>busy</th><th>waiting and the rest, ms</th></tr>\n");
     for (int s = 0; s < t->stage.n; s++) {
         const Track *l = &t->stage.at[s];
@@ -261,41 +319,57 @@ static void print_table(FILE *f, const Trace *t, Ns predicted, Ns measured)
 
 static const char *classes_of(const Trace *t)
 {
-    const char *text = "";
-    for (int s = 0; s < t->stage.n; s++)
-        for (int i = 0; i < t->stage.at[s].plan.n + t->stage.at[s].copy.n; i++) {
-            const Track *l = &t->stage.at[s];
-            const Event *e = i < l->plan.n ? &l->plan.at[i] : &l->copy.at[i - l->plan.n];
-            const char *class = action_class(e->name, i >= l->plan.n);
-            if (class && !strchr(text, *class))
+    const char *text = ARROW;
+    for (int s = 0; s < t->stage.n; s++) {
+        const Track *l = &t->stage.at[s];
+        const Whole *w = step_of(t, s, t->shown);
+        for (int i = 0; i < l->plan.n + w->n + l->copy.n; i++) {
+            const Event *e = i < l->plan.n ? &l->plan.at[i] : i < l->plan.n + w->n ? &l->run.at[w->first + i - l->plan.n] :
+                             &l->copy.at[i - l->plan.n - w->n];
+            const char *class = action_class(e->name, e->thread >= COPIES);
+            if (class && e->length > 0 && !strchr(text, *class))
                 text = strf("%s%s", text, class);
         }
+    }
     return text;
+}
+
+/* Where the run took far longer than the plan, the rows of the plan have a scale of their own, and can still be read. */
+static void print_picture(FILE *f, const Trace *t, Ns planned, Ns length)
+{
+    int tall = PAIR * t->stage.n;
+    if (planned != length)
+        fprintf(f, "<p>Rows of the plan have a scale of their own, %.1f times as wide as that of the axis.</p>\n",
+                (double)length / (double)planned);
+    page_legend(f, classes_of(t));
+    fprintf(f, "<div class=\"tools\" data-for=\"measured\"></div>\n<div class=\"plot\"><svg height=\"%d\">", tall + AXIS);
+    for (int s = 0; s < t->stage.n; s++)
+        fprintf(f, "<text y=\"%d\">%d plan</text><text y=\"%d\">%d run</text>", s * PAIR + 17, s, s * PAIR + ROW + 20, s);
+    fprintf(f, "</svg><div class=\"scroll\"><div><svg class=\"time\" id=\"measured\" tabindex=\"0\" role=\"group\" "
+            "aria-label=\"schedule, measured below predicted\" data-length=\"%" PRId64 "\" height=\"%d\">\n", length,
+            tall + AXIS);
+    for (int s = 0; s < 2 * t->stage.n; s++)
+        fprintf(f, "<rect class=\"row\" y=\"%d\" width=\"100%%\" height=\"%d\"/>", s / 2 * PAIR + 2 + s % 2 * (ROW + 2), ROW);
+    page_axis(f, length, tall);
+    for (int s = 0; s < t->stage.n; s++)
+        draw_stage(f, t, s, planned, length);
+    for (int s = 0; s < t->stage.n; s++)
+        draw_messages(f, t, s, length);
+    fprintf(f, "</svg></div></div></div>\n<div class=\"panel calls\" data-for=\"measured\"><p class=\"soft\">How long a box "
+            "took and was predicted to take stands here: point at it, or use the arrow keys in the picture.</p></div>\n");
 }
 
 static void print_measured(FILE *f, const Trace *t, const Timed *step, int n)
 {
     Ns predicted = predicted_length(t), measured = length_of(t, t->shown);
     Ns length = predicted > measured ? predicted : measured;
-    int tall = PAIR * t->stage.n;
     fprintf(f, "<section>\n<h2>Measured beside predicted</h2>\n<p>The step took %.3f ms, the median of %s (%.3f to %.3f ms); "
-            "%.3f ms were predicted: %+.1f %%. It is drawn below each prediction, on one scale of time.</p>\n",
+            "%.3f ms were predicted: %+.1f %%. It is drawn below each prediction.</p>\n",
             (double)measured / 1e6, count_text(n, "measured step"), (double)step[0].length / 1e6,
             (double)step[n - 1].length / 1e6, (double)predicted / 1e6,
             predicted ? 100 * (double)(measured - predicted) / (double)predicted : 0);
-    page_legend(f, classes_of(t));
-    fprintf(f, "<div class=\"tools\" data-for=\"measured\"></div>\n<div class=\"plot\"><svg height=\"%d\">", tall + AXIS);
-    for (int s = 0; s < t->stage.n; s++)
-        fprintf(f, "<text y=\"%d\">%d plan</text><text y=\"%d\">%d run</text>", s * PAIR + 17, s, s * PAIR + ROW + 20, s);
-    fprintf(f, "</svg><div class=\"scroll\"><div><svg class=\"time\" id=\"measured\" data-length=\"%" PRId64 "\" "
-            "height=\"%d\">\n", length, tall + AXIS);
-    for (int s = 0; s < 2 * t->stage.n; s++)
-        fprintf(f, "<rect class=\"row\" y=\"%d\" width=\"100%%\" height=\"%d\"/>", s / 2 * PAIR + 2 + s % 2 * (ROW + 2), ROW);
-    page_axis(f, length, tall);
-    for (int s = 0; s < t->stage.n; s++)
-        draw_stage(f, t, s, length);
-    fprintf(f, "</svg></div></div></div>\n<div class=\"panel calls\" data-for=\"measured\"></div>\n");
     print_table(f, t, predicted, measured);
+    print_picture(f, t, predicted > 0 && measured / FAR > predicted ? predicted : length, length);
     fprintf(f, "</section>\n");
 }
 
