@@ -332,7 +332,17 @@ build/dpgen-model.5: docs/model.md tools/man.awk gen/version.h
 	@mkdir -p build
 	awk -v version=$(VERSION) -f tools/man.awk docs/model.md > $@
 
-install: dpgen build/dpgen-model.5
+# Words of the manual page that depend on where it is installed: tools/install
+build/options.1: docs/man/dpgen.1 tools/options.awk gen/options.def gen/schedules.def
+	@mkdir -p build
+	awk -f tools/options.awk gen/schedules.def gen/options.def docs/man/dpgen.1 > $@
+
+build/dpgen.bash build/_dpgen: $(wildcard completion/*)
+	@mkdir -p build
+	cat completion/words.sh completion/bash > build/dpgen.bash
+	{ echo '#compdef dpgen train sample'; cat completion/words.sh completion/zsh; } > build/_dpgen
+
+install: dpgen build/options.1 build/dpgen-model.5 build/dpgen.bash build/_dpgen
 	tools/install
 
 # What is dpgen's alone goes; a folder that others use as well stays

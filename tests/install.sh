@@ -62,13 +62,13 @@ expect "no line of --help is wider than 100" awk 'length > 100 { exit 1 }' "$tmp
 for page in "$tmp/help" "$tmp"/help.*; do options_of "$page"; done | sort -u >"$tmp/of.help"
 same help
 # The manual page is made of that table; schedules are those that --schedule ? lists
-make -s build/dpgen.1
-sed -n 's/^\.It Fl \(.*\)/\1/p' build/dpgen.1 | awk '{
+make -s build/options.1
+sed -n 's/^\.It Fl \(.*\)/\1/p' build/options.1 | awk '{
     print $1
     for (i = 2; i < NF; i++) if ($i == ",") print $(i + 1)
 }' | sed 's/\\-/-/g; s/^/-/' | sort -u >"$tmp/of.man"
 same man
-sed 's/\\-/-/g' build/dpgen.1 >"$tmp/man"
+sed 's/\\-/-/g' build/options.1 >"$tmp/man"
 ./dpgen --schedule '?' | cut -d ' ' -f 1 >"$tmp/schedules"
 sed -n '/^.It Fl -schedule/{n;p;}' "$tmp/man" | tr -s ' ,' '\n\n' | sed 's/[.]$//' | grep -F -x -f "$tmp/schedules" |
     sort -u >"$tmp/named"
