@@ -8,7 +8,9 @@
 #include "run.h"
 
 typedef enum { FLAG, WORD, WORDS, NUMBER, BYTE, FRACTION } OptionKind;  /* bool, char *, char **, long, int, double */
-typedef struct { const char *name, *value; OptionKind kind; size_t field; const char *about; } Option;
+typedef struct Option { const char *name, *value; OptionKind kind; size_t field; const char *about; } Option;
+
+extern const Option options_train[];     /* of options_read() */
 
 /* --help and --version, which come first wherever they stand: the status to end with; -1: go on. */
 int options_about(const Option *table, const Job *job, const char *does, int argc, char **argv, bool speak);

@@ -42,6 +42,12 @@ void signal_open(void)
     sigaction(SIGPIPE, &a, NULL);
 }
 
+/* Ranks hear one signal of their launcher on either side of a step: who hears it now has what it asks for. */
+void signal_saved(void)
+{
+    want_save = 0;
+}
+
 int signal_take(void)
 {
     int want = want_stop ? WANT_STOP : 0;

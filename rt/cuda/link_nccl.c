@@ -89,7 +89,7 @@ static int refuse(const Ranks *r, int stages)
 
 Link *link_open(int stages, const int *of, int *argc, char ***argv, int *status)
 {
-    Ranks r = meeting_ranks();
+    Ranks r = launcher_ranks();
     Link *l = calloc(1, sizeof *l);
     (void)argc, (void)argv;
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);         /* before anything wakes the driver */
@@ -297,6 +297,12 @@ int link_count(const Link *l)
 const char *link_name(void)
 {
     return "nccl";
+}
+
+const char *link_host(const Link *l, int stage)
+{
+    (void)l, (void)stage;
+    return NULL;
 }
 
 /* ---- messages ----------------------------------------------------------------------------------------------------------- */
