@@ -481,6 +481,8 @@ int job_run(const Job *job, const Program *does, int argc, char **argv)
         metrics_close(&run);
         ckpt_close(&run);
     }
+    if (run.count < job->stages)
+        signal_leave();
     release(&run);
     link_close(run.link);
     return status;

@@ -47,17 +47,29 @@ for mpi in $all; do
     done
 done
 
-# ---- one signal, two ranks, one checkpoint: here one hears it while the checkpoint is written -----------------------
+# ---- signals that come late: while the checkpoint is written, and when the job is on its way out -------------------------
 cat >"$tmp/late.c" <<'END'
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <unistd.h>
+int MPI_Finalize(void);
 int fsync(int file)
 {
     int (*real)(int) = (int (*)(int))dlsym(RTLD_NEXT, "fsync");
-    raise(SIGUSR1);
+    static int stops;
+    if (!getenv("STOP"))
+        raise(SIGUSR1);
+    else if (!stops++)
+        raise(SIGTERM);
     return real(file);
+}
+int MPI_Finalize(void)
+{
+    int (*real)(void) = (int (*)(void))dlsym(RTLD_NEXT, "MPI_Finalize");
+    raise(SIGTERM);
+    return real();
 }
 END
 said=$(use_portable && generate "$tmp/one" $model --stages 1 --set checkpoint.every=5 && compile "$tmp/one") ||
@@ -66,8 +78,15 @@ if $cc -shared -fPIC -o "$tmp/late.so" "$tmp/late.c" -ldl 2>"$tmp/said"; then
     expect "signals while a checkpoint is written" env LD_PRELOAD="$tmp/late.so" "$tmp/one/job" --quiet --data "$data" \
         --checkpoint "$tmp/ck" --steps 12 --log "$tmp/log"
     expect "those of steps 5, 10 and 12, and no other" test "$(grep -c '"event":"checkpoint"' "$tmp/log")" = 3
+    said=$(use_portable; use_mpi "$mpi" 2; generate "$tmp/late" $model --stages 2 --set plan.transport=mpi --set checkpoint.every=5 &&
+        compile "$tmp/late") || fault "late: $said"
+    start_mpi "$mpi" 2
+    # The first SIGTERM asks for a stop; a second one would end the process
+    refuse "a second SIGTERM when all is done" 75 '^end$' sh -c '"$@"; status=$?; echo end; exit $status' sh env STOP=1 $start \
+        env LD_PRELOAD="$tmp/late.so" "$tmp/late/job" --quiet --data "$data" --checkpoint "$tmp/ck2" --steps 12
+    expect "and a checkpoint" test -e "$tmp/ck2/step-000005/COMMIT" -o -e "$tmp/ck2/step-000006/COMMIT"
 else
-    skip "no shared objects here" 2
+    skip "no shared objects here" 4
 fi
 
 # ---- the folder's own make -----------------------------------------------------------------------------------------------
