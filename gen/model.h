@@ -123,6 +123,7 @@ typedef struct {
     bool ranks;                     /* each stage is a process, begun by mpirun */
     bool cpus, gpus;                /* only between these */
     bool shared;                    /* a job cannot be linked statically */
+    bool batch;                     /* a batch script comes with it */
     Ns latency;
     double rate;                    /* bytes/s */
     Bytes pair;                     /* of the memory of a device, for each pair that it is in */

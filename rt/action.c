@@ -66,6 +66,8 @@ static void begin(Stage *st, int request, int sending, void *buffer, int peer, i
     if (st->request[request])
         quit(st->link, STATUS_RUN, "%s: transfer %d (tag %d) begins again before its end was waited for; this folder "
              "is not what dpgen wrote", stage_name(st, st->index), request, tag);
+    if (st->worker)
+        st->worker->peer[request] = sending ? -1 - peer : 1 + peer;
     st->request[request] = link_begin(st, request, sending, buffer, peer, tag, bytes);
 }
 
@@ -84,6 +86,10 @@ void transfer_wait(Stage *st, int request)
     if (request < 0 || request >= MAX_REQUESTS || !st->request[request])
         quit(st->link, STATUS_RUN, "%s: waits for transfer %d, which was not begun; this folder is not what dpgen "
              "wrote", stage_name(st, st->index), request);
+    if (st->worker)
+        atomic_store_explicit(&st->worker->waits, st->worker->peer[request], memory_order_relaxed);
     link_wait(st, st->request[request]);
+    if (st->worker)
+        atomic_store_explicit(&st->worker->waits, 0, memory_order_relaxed);
     st->request[request] = NULL;
 }

@@ -12,6 +12,10 @@
 
 enum { LINK_SHARE = 256 };
 
+/* launcher.c: what the launcher says of this process; alone: 0 of 1.  variable: the one that has the size; NULL: none has. */
+typedef struct { int rank, size, local; const char *launcher, *variable; } Ranks;
+Ranks launcher_ranks(void);
+
 /* Before anything else.  May change the command line.  rank, by stage: which process of several does it; NULL: that of its
  * number.  NULL: said why; *status is set. */
 Link *link_open(int stages, const int *rank, int *argc, char ***argv, int *status);
@@ -21,6 +25,8 @@ int link_connect(Link *l, const Job *job);
 int link_first(const Link *l);
 int link_count(const Link *l);
 const char *link_name(void);
+/* The host of a stage; NULL: all stages are in this process, or it is not known. */
+const char *link_host(const Link *l, int stage);
 
 /* One half of a message; returns what link_wait() wants.  Neither allocates. */
 void *link_begin(Stage *st, int request, int sending, void *buffer, int peer, int tag, long bytes);

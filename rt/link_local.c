@@ -8,8 +8,6 @@
  * [stage][number], so nothing is allocated after link_open().
  *
  * A launcher of ranks that starts this program several times gets as many whole trainings on the same files.  That is refused.
- * Launchers tell their children the number of ranks in the environment.  For Slurm the name is one that only srun sets:
- * SLURM_NTASKS stands in every batch script, where one process is right.
  *
  * Waiting spins a little, since the next message is often on its way, then sleeps on the condition of the stage.
  */
@@ -57,21 +55,12 @@ struct Link {
 
 static bool one_rank(void)
 {
-    static const struct { const char *size, *rank; } launcher[] = {
-        {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"}, {"PMI_SIZE", "PMI_RANK"},
-        {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"}
-    };
-    for (size_t i = 0; i < sizeof launcher / sizeof *launcher; i++) {
-        const char *size = getenv(launcher[i].size), *rank = getenv(launcher[i].rank);
-        if (!size || !rank || atol(size) <= 1)
-            continue;
-        if (atol(rank) == 0)    /* the others end as well: one of them says why */
-            complain(STATUS_USAGE, "%s is %s, but all stages of this job run in one process (transport local), so that "
-                     "each rank would train on its own; start it without mpirun and srun, or generate it with "
-                     "plan.transport: mpi", launcher[i].size, size);
-        return false;
-    }
-    return true;
+    Ranks r = launcher_ranks();
+    if (r.size > 1 && r.rank == 0)      /* the others end as well: one of them says why */
+        complain(STATUS_USAGE, "%s is %d, but all stages of this job run in one process (transport local), so that each rank "
+                 "would train on its own; start it without mpirun and srun, or generate it with plan.transport: mpi",
+                 r.variable, r.size);
+    return r.size <= 1;
 }
 
 Link *link_open(int stages, const int *rank, int *argc, char ***argv, int *status)
@@ -126,6 +115,12 @@ int link_count(const Link *l)
 const char *link_name(void)
 {
     return "local";
+}
+
+const char *link_host(const Link *l, int stage)
+{
+    (void)l, (void)stage;
+    return NULL;
 }
 
 /* The half that meets `mine`, taken from the queue; NULL: `mine` is the first and waits there. */

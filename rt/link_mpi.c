@@ -24,7 +24,7 @@
 #include "link.h"
 #include "run.h"
 
-enum { BLOCK = 4096, SPINS = 1000 };
+enum { BLOCK = 4096, SPINS = 1000, HOST = 64 };
 
 typedef struct { MPI_Request request; int sending, peer, tag; long bytes; } Half;
 
@@ -34,6 +34,7 @@ struct Link {
     pthread_t main;             /* the thread that may call MPI */
     MPI_Datatype block;         /* for messages of 2 GiB and more */
     _Atomic int aborting;       /* status wanted by another thread; 0 none */
+    char *host;                 /* by stage, HOST bytes each */
     Half half[MAX_REQUESTS];
 };
 
@@ -72,9 +73,36 @@ static void number(Link *l, int stages, const int *of)
     l->rank = stage;
 }
 
+static void name_hosts(Link *l, int stages)
+{
+    char mine[MPI_MAX_PROCESSOR_NAME + HOST] = "";
+    int n = 0;
+    l->host = calloc((size_t)stages, HOST);
+    if (!l->host)
+        quit(l, STATUS_RUN, "no memory for the transport");
+    check(l, MPI_Get_processor_name(mine, &n), "MPI_Get_processor_name");
+    mine[HOST - 1] = 0;
+    check(l, MPI_Allgather(mine, HOST, MPI_BYTE, l->host, HOST, MPI_BYTE, l->all), "MPI_Allgather");
+}
+
+/* A rank alone, whose launcher has started more: one of them says so.  by: what started it, as seen before MPI began, which
+ * sets such names itself. */
+static void complain_of_launcher(const Ranks *by, const char *pmix)
+{
+    char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    int n = 0;
+    MPI_Get_library_version(version, &n);
+    version[strcspn(version, ",\n")] = 0;
+    if (pmix ? atoi(pmix) == 0 : by->rank == 0)
+        complain(STATUS_USAGE, "%s started more than this process, but it is alone in its MPI (%s): launcher and mpicc are of "
+                 "two MPIs, or srun needs --mpi=pmix (Open MPI) or --mpi=pmi2 (MPICH)", pmix ? "PMIx" : by->launcher, version);
+}
+
 Link *link_open(int stages, const int *of, int *argc, char ***argv, int *status)
 {
     int level = 0, size = 0, rank = 0;
+    Ranks by = launcher_ranks();
+    const char *pmix = by.variable ? NULL : getenv("PMIX_RANK");    /* a launcher that does not say how many */
     Link *l = calloc(1, sizeof *l);
     if (!l || MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &level) != MPI_SUCCESS) {
         *status = complain(STATUS_RUN, l ? "MPI does not start" : "no memory for the transport");
@@ -86,12 +114,15 @@ Link *link_open(int stages, const int *of, int *argc, char ***argv, int *status)
     check(l, MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
     check(l, MPI_Comm_rank(MPI_COMM_WORLD, &rank), "MPI_Comm_rank");
     l->rank = rank;
+    if (size == 1 && stages > 1 && (by.size > 1 || pmix))
+        complain_of_launcher(&by, pmix), rank = -1;
     if (size != stages)
         return refuse(l, rank, status, "this job has %d stages, each in a rank of its own; ranks started: %d; start it with "
                       "as many (mpirun -n, srun -n)", stages, size);
     if (level < MPI_THREAD_FUNNELED)
         return refuse(l, rank, status, "this MPI allows no threads (level %d, %d needed)", level, MPI_THREAD_FUNNELED);
     number(l, stages, of);
+    name_hosts(l, stages);
     check(l, MPI_Type_contiguous(BLOCK, MPI_BYTE, &l->block), "MPI_Type_contiguous");
     check(l, MPI_Type_commit(&l->block), "MPI_Type_commit");
     return l;
@@ -117,6 +148,11 @@ int link_count(const Link *l)
 const char *link_name(void)
 {
     return "mpi";
+}
+
+const char *link_host(const Link *l, int stage)
+{
+    return l->host + stage * HOST;
 }
 
 /* Messages beyond INT_MAX bytes travel in blocks. */
@@ -194,6 +230,7 @@ void link_close(Link *l)
     if (l->all != MPI_COMM_WORLD)
         MPI_Comm_free(&l->all);
     MPI_Finalize();
+    free(l->host);
     free(l);
 }
 

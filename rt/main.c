@@ -16,6 +16,7 @@
 #include <omp.h>
 #endif
 #include "link.h"
+#include "options.h"
 #include "run.h"
 
 /* ---- the loop of a stage -------------------------------------------------------------------------------------- */
@@ -149,6 +150,8 @@ static int after_step(Worker *w, int64_t done, int want)
         int status = ckpt_save(w, done);
         if (status != DONE)
             return status;
+        if (w == &w->run->worker[0])
+            signal_saved();
     } else if (want & (WANT_SAVE | WANT_STOP) && w->stage.index == 0) {
         complain(STATUS_RUN, "asked for a checkpoint, but there is no directory for it: give --checkpoint DIR");
     }
@@ -456,15 +459,17 @@ static void release(Run *run)
     free(run->opt.eval_data);
 }
 
-static int train_options(Run *run, int argc, char **argv)
+static int train_options(Run *run, char **argv)
 {
-    return options_read(&run->opt, run->job, argc, argv, run->main);
+    return options_read(&run->opt, run->job, argv, run->main);
 }
 
 int job_run(const Job *job, const Program *does, int argc, char **argv)
 {
     Run run = {.job = job, .does = does, .program = argc > 0 ? argv[0] : NULL, .log = -1};
-    int status = DONE;
+    int status = options_about(does->table, job, does->verb, argc, argv, launcher_ranks().rank == 0);
+    if (status >= 0)
+        return status;          /* what a reader on the login node asks for needs no launcher */
     signal_open();              /* first: a signal that comes early stops the job after its first step */
     run.link = link_open(job->stages, job->rank, &argc, &argv, &status);
     if (!run.link)
@@ -472,7 +477,7 @@ int job_run(const Job *job, const Program *does, int argc, char **argv)
     run.first = link_first(run.link);
     run.count = link_count(run.link);
     run.main = run.first == 0;
-    status = does->options(&run, argc, argv);
+    status = does->options(&run, argv);
     if (status < 0) {
         status = does->prepare(&run);
         if (status == DONE)
@@ -480,6 +485,8 @@ int job_run(const Job *job, const Program *does, int argc, char **argv)
         metrics_close(&run);
         ckpt_close(&run);
     }
+    if (run.count < job->stages)
+        signal_leave();
     release(&run);
     link_close(run.link);
     return status;
@@ -487,6 +494,6 @@ int job_run(const Job *job, const Program *does, int argc, char **argv)
 
 int job_main(const Job *job, int argc, char **argv)
 {
-    static const Program train = {train_options, train_prepare, train_stage, NULL};
+    static const Program train = {options_train, "Train", train_options, train_prepare, train_stage, NULL};
     return job_run(job, &train, argc, argv);
 }

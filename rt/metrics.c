@@ -61,7 +61,7 @@ static bool append(int file, const char *line, size_t n)
 int metrics_open(Run *run)
 {
     run->log = -1;
-    run->terminal = isatty(STDOUT_FILENO);
+    run->terminal = isatty(STDOUT_FILENO) && !strcmp(link_name(), "local");     /* mpirun gives one to rank 0 */
     if (!run->main || !run->opt.log)
         return DONE;
     run->log = open(run->opt.log, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK, 0666);

@@ -11,7 +11,7 @@
 #include "link.h"
 #include "options.h"
 
-static const Option table[] = {
+const Option options_train[] = {
     {"--steps", "N", NUMBER, offsetof(Options, steps), "stop after step N; rates follow the model file all the same"},
     {"--seconds", "N", NUMBER, offsetof(Options, seconds), "stop after the step that is under way after N seconds"},
     {"--data", "PATH...", INPUTS, offsetof(Options, data), "training files or patterns, in place of the model file's"},
@@ -202,13 +202,11 @@ static int note_outputs(const Option *p, const void *from, const Job *job, bool 
     return status;
 }
 
-int options_read(Options *o, const Job *job, int argc, char **argv, bool speak)
+int options_read(Options *o, const Job *job, char **argv, bool speak)
 {
     *o = (Options){.steps = job->steps, .checkpoint = job->ckpt_dir, .watchdog = -1,
                     .trace = job->trace ? "trace.run.json" : NULL};
-    int status = options_about(table, job, "Train", argc, argv, speak);
-    if (status < 0)
-        status = options_table(table, o, argv, speak);
+    int status = options_table(options_train, o, argv, speak);
     if (status >= 0)
         return status;
     if (o->selftest && (o->resume || job->stage->pace))
@@ -226,5 +224,5 @@ int options_read(Options *o, const Job *job, int argc, char **argv, bool speak)
     if (o->resume && (!o->checkpoint || o->weights))
         return speak ? complain(STATUS_USAGE, o->weights ? "--resume and --weights exclude each other"
                                 : "--resume needs --checkpoint DIR") : STATUS_USAGE;
-    return note_outputs(table, o, job, speak);
+    return note_outputs(options_train, o, job, speak);
 }

@@ -9,7 +9,9 @@
 
 /* bool, char *, long, int, double; paths that are read, char * and char **; char * from OUTPUT on: paths that are written */
 typedef enum { FLAG, WORD, NUMBER, BYTE, FRACTION, INPUT, INPUTS, OUTPUT, FOLDER, CHECKPOINTS, PUBLISHED, BY_STAGE } OptionKind;
-typedef struct { const char *name, *value; OptionKind kind; size_t field; const char *about; } Option;
+typedef struct Option { const char *name, *value; OptionKind kind; size_t field; const char *about; } Option;
+
+extern const Option options_train[];     /* of options_read() */
 
 /* --help and --version, which come first wherever they stand: the status to end with; -1: go on. */
 int options_about(const Option *table, const Job *job, const char *does, int argc, char **argv, bool speak);

@@ -67,6 +67,7 @@ typedef struct Worker {
     int64_t broken_at;          /* steps that were done then */
     void *board;                /* answers of link_share(), all stages */
     Text text;                  /* room for headers of files */
+    int peer[MAX_REQUESTS];     /* of each transfer under way, as in `waits` */
     bool scored;                /* sample/sample.c: this stage has seen the scores */
     float *room;                /* publish.c; NULL: nothing is */
     float *eval_loss, *losses;  /* losses.c: of this stage's micro-batches of an evaluation; of all replicas */
@@ -75,6 +76,7 @@ typedef struct Worker {
     /* watchdog.c: the only fields that another thread reads */
     _Atomic int64_t at;         /* action under way; -1 none */
     _Atomic uint64_t beat;      /* counts up with every sign of life */
+    _Atomic int waits;          /* 1 + the stage that it receives from, -1 - the one that it sends to; 0: does not wait */
     _Atomic int patience;       /* deadlines that may pass in silence: PATIENT at start and while files are written */
     /* pace.c */
     int pacing;                 /* action under way in a paced job; -1 none */
@@ -83,7 +85,9 @@ typedef struct Worker {
 
 /* What a program of the job does with its stages: main.c trains, sample/sample.c writes text. */
 typedef struct {
-    int (*options)(Run *run, int argc, char **argv);    /* -1: go on; else the status to end with */
+    const struct Option *table;         /* options.h: of its command line */
+    const char *verb;                   /* what it does with the job, for --help */
+    int (*options)(Run *run, char **argv);    /* -1: go on; else the status to end with */
     int (*prepare)(Run *run);           /* all that may fail or allocate */
     void (*stage)(Worker *w);           /* in the thread of each stage; sets its status */
     void (*close)(Run *run);            /* NULL: nothing of its own */
@@ -130,7 +134,7 @@ int job_run(const Job *job, const Program *does, int argc, char **argv);        
 int prepare_workers(Run *run);
 int start_values(Run *run);
 /* options.c: NULL terminated argv.  -1: go on; else the status to end with. */
-int options_read(Options *o, const Job *job, int argc, char **argv, bool speak);
+int options_read(Options *o, const Job *job, char **argv, bool speak);
 int machine_check(const Run *run);                      /* machine.c */
 void machine_cores(Worker *w);                          /* every stage calls it */
 int arena_open(Worker *w);                              /* arena.c */
@@ -239,6 +243,8 @@ void progress_end(Run *run);
 void signal_open(void);                                 /* signal.c */
 /* SAVE, STOP: asked for by a signal; END by the clock; BROKEN by a number that is not finite. */
 enum { WANT_SAVE = 1, WANT_STOP = 2, WANT_END = 4, WANT_BROKEN = 8 };
+void signal_saved(void);                                /* a checkpoint of the newest step is there */
+void signal_leave(void);                                /* this process is one of several, and on its way out */
 int  signal_take(void);                                 /* what was asked for since the last call; a stop stays */
 
 enum { PACED_BYTES = 65536 };

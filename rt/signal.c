@@ -46,6 +46,19 @@ void signal_open(void)
     mapped_watch(program_name);
 }
 
+/* Ranks hear one signal of their launcher on either side of a step: who hears it now has what it asks for. */
+void signal_saved(void)
+{
+    want_save = 0;
+}
+
+/* srun and mpirun end the others by SIGTERM when the first has ended with a status.  They are as good as done: the job's status
+ * is theirs, and not that of a signal. */
+void signal_leave(void)
+{
+    signal(SIGTERM, SIG_IGN);
+}
+
 int signal_take(void)
 {
     int want = want_stop ? WANT_STOP : 0;

@@ -34,14 +34,36 @@ static const char *doing(const Worker *w, int64_t at)
     return at < n && w->info->action ? w->info->action[at] : "?";
 }
 
+/* " on host1", where stages have hosts. */
+static void add_host(Text *t, const Run *run, int stage)
+{
+    const char *host = link_host(run->link, stage);
+    if (host)
+        text_add(t, " on %s", host);
+}
+
+static void tell(const Watchdog *d, const Worker *w, long silent)
+{
+    char line[1024];
+    Text t = {line, 0, sizeof line};
+    int64_t at = atomic_load(&w->at);
+    int waits = atomic_load(&w->waits), peer = abs(waits) - 1;
+    text_add(&t, "%s", w->info->name);
+    add_host(&t, d->run, w->stage.index);
+    text_add(&t, ": action %lld: %s", (long long)at, doing(w, at));
+    if (waits) {
+        text_add(&t, ", %s %s", waits > 0 ? "from" : "to", d->run->job->stage[peer].name);
+        add_host(&t, d->run, peer);
+    }
+    complain(STATUS_RUN, "%s; silent for %ld s", line, silent);
+}
+
 _Noreturn static void expire(const Watchdog *d)
 {
     const Run *run = d->run;
     for (int i = 0; i < run->count; i++) {
         const Worker *w = &run->worker[i];
-        int64_t at = atomic_load(&w->at);
-        complain(STATUS_RUN, "%s: action %lld: %s; silent for %ld s", w->info->name, (long long)at, doing(w, at),
-                 d->seen[i].silent / LOOKS);
+        tell(d, w, d->seen[i].silent / LOOKS);
         spill_report(w);
     }
     quit(run->link, STATUS_RUN, "no progress for %ld s, the job ends; if an action really takes that long, raise "

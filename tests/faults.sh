@@ -271,8 +271,8 @@ apart() {
     touch "$tmp/own/ck/step-000001/COMMIT"
     while read -r what options; do
         refuse "$what that hosts do not share" 1 "does not see $tmp/own[^ ]* of $(uname -n): it must be on a file system that" \
-            timeout 60 mpirun -n 2 --oversubscribe $root_too sh -c 'way=$1 tmp=$2; shift 2
-                [ "$OMPI_COMM_WORLD_RANK" = 0 ] && exec "$@"
+            timeout 60 $launch sh -c 'way=$1 tmp=$2; shift 2
+                [ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 0 ] && exec "$@"
                 exec unshare $way sh -c "mount --bind \"$tmp/other\" \"$tmp/own\" && exec \"\$@\"" sh "$@"' sh $way "$tmp" \
             "$tmp/ranks/job" $forever --watchdog 2 $options
     done <<END
@@ -284,30 +284,24 @@ END
     if [ "$(cd "$tmp/own" && echo *)" = ck ] && [ "$(ls "$tmp/own/ck")" = step-000001 ]; then pass
     else fault "folders that hosts do not share: $(ls -R "$tmp/own")"; fi
 }
-two_ranks() {
-    if ! command -v mpirun >/dev/null || ! command -v mpicc >/dev/null; then
-        skip "there is no mpirun, or no mpicc" 27
-        return
-    fi
-    root_too=
-    [ "$(id -u)" != 0 ] || root_too=--allow-run-as-root
-    mpicc $flags -O2 -c -o "$tmp/link_mpi.o" rt/link_mpi.c 2>"$tmp/said" ||
-        { fault "link_mpi.c: $(head -n 1 "$tmp/said")"; return; }
-    refuse "transport local, two ranks" 2 "start it without mpirun" mpirun -n 2 --oversubscribe $root_too \
+two_ranks() {       # MPI
+    use_portable
+    use_mpi "$1" 2 || return
+    launch=$start start=
+    refuse "transport local, two ranks" 2 "start it without mpirun" $launch \
         "$tmp/two/job" --quiet --checkpoint "$tmp/both" --data "$data" --steps 1
-    with="$tmp/link_mpi.o $with" cc=mpicc linker=mpicc
     build ranks $model --stages 2 --set plan.transport=mpi
     apart
-    refuse "one rank" 2 "this job has 2 stages.* ranks started: 1;" mpirun -n 1 $root_too "$tmp/ranks/job" --quiet
+    refuse "one rank" 2 "this job has 2 stages.* ranks started: 1;" \
+        $(echo "$launch" | sed 's/-n 2/-n 1/') "$tmp/ranks/job" --quiet
     refuse "three ranks" 2 "this job has 2 stages.* ranks started: 3;" \
-        timeout 60 mpirun -n 3 --oversubscribe $root_too "$tmp/ranks/job" --quiet
+        timeout 60 $(echo "$launch" | sed 's/-n 2/-n 3/') "$tmp/ranks/job" --quiet
     for signal in TERM KILL STOP; do
         patient=                # the watchdog waits as by default, longer than any disk
         [ $signal != STOP ] || patient="--watchdog 4"
         rm -rf "$ck" "$tmp"/rank.*
         # each rank writes its process number, then becomes the job
-        mpirun -n 2 --oversubscribe $root_too \
-            sh -c 'echo $$ >"$1/rank.$OMPI_COMM_WORLD_RANK"; shift; exec "$@"' sh "$tmp" \
+        $launch sh -c 'echo $$ >"$1/rank.${OMPI_COMM_WORLD_RANK:-$PMI_RANK}"; shift; exec "$@"' sh "$tmp" \
             "$tmp/ranks/job" $forever --checkpoint "$ck" $patient --log "$tmp/rank.log" \
             2>"$tmp/err" >/dev/null & pid=$!
         wait_file "$signal: a log" "$tmp/rank.log"
@@ -316,10 +310,13 @@ two_ranks() {
         kill -$signal "$(cat "$tmp/rank.1")"
         case $signal in
         TERM) ended "a rank with SIGTERM" 75 ;;
-        KILL) ended "a rank with SIGKILL" 137 ;;
+        KILL) case $launch in *.mpich*) killed=9 ;; *) killed=137 ;; esac
+            ended "a rank with SIGKILL" $killed ;;
         STOP)
             ended "a frozen rank" 1
             if grep -q 'no progress for' "$tmp/err"; then pass; else fault "a frozen rank: no word of the watchdog"; fi
+            if grep -q "stage0 on $(hostname): action .*\(none\|, \(from\|to\) stage1 on $(hostname)\);" "$tmp/err"; then pass
+            else fault "a frozen rank is not named: $(grep silent "$tmp/err")"; fi
             ;;
         esac
         for rank in 0 1; do
@@ -328,5 +325,6 @@ two_ranks() {
         goes_on "two ranks, SIG$signal, to one process" one
     done
 }
-two_ranks
+[ -n "$(mpis)" ] || skip "there is no mpirun, or no mpicc" 22
+for mpi in $(mpis); do two_ranks "$mpi"; done
 finish

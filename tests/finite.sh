@@ -42,6 +42,7 @@ ends "a NaN of two replicas" wide
 if over_mpi 2 2; then
     build ranks $models/tiny-gpt.yaml --stages 2 --set plan.transport=mpi $wild
     ends "a NaN of two ranks" ranks
+    ! turn_mpi "$tmp/ranks" || ends "a NaN of two ranks, $other_mpi" ranks
     use_portable
 fi
 

@@ -15,6 +15,9 @@ sum=$(sha256sum MANIFEST | cut -d ' ' -f 1)
 expect "dpgen prints the sum of MANIFEST" grep -q "MANIFEST has SHA-256 $sum" "$tmp/out"
 expect "the licence" cmp LICENSE "$root/LICENSE"
 
+strict() { env -u WERROR make -n -B "$@" | grep -c -e -Werror; }
+if [ "$(strict)" = 0 ] && [ "$(strict WERROR=1)" -gt 20 ]; then pass; else fault "-Werror: $(strict), $(strict WERROR=1)"; fi
+
 # tag FILE: the licence of its first five lines
 tag() { sed -n '1,5s/.*SPDX-Licen[s]e-Identifier: \([A-Za-z0-9.-]*\).*/\1/p' "$1" | head -n 1; }
 find . -type f | sed 's,^\./,,' | sort >"$tmp/files"

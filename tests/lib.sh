@@ -27,6 +27,7 @@ cores=$(nproc 2>/dev/null || echo 2)
 models=$root/tests/models
 data=$root/LICENSE                              # text that is always the same
 flags="-D_GNU_SOURCE -I$root -I$root/rt -I$root/rt/op -std=c11 -pipe -fno-builtin -Wall -Wextra -Werror -Wno-unknown-pragmas"
+other_mpi=
 quick= linker= more= arguments= keep= start= cwd=               # cwd: where jobs run, for data that the model file names
 run="--no-checkpoint --quiet --hash --data $data"
 
@@ -51,7 +52,7 @@ need() { make -s "$@" >"$tmp/make" 2>&1 || { cat "$tmp/make" >&2; fault "cannot 
 
 # A kind of job: how its stages are compiled, with what they are linked, how the program is started.  linker: who links, where
 # $quick cannot.
-use_library() { with="$root/build/$1.a -lpthread -lm" start= linker= cc=$own_cc clang=$own_clang quick=$tcc; }
+use_library() { with="$root/build/$1.a -lpthread -lm" start= linker= other_mpi= cc=$own_cc clang=$own_clang quick=$tcc; }
 use_portable() { kind=$flags; use_library librt; }
 use_bf16() { kind="$flags -DREAL_BF16"; use_library librt_bf16; }
 have_onednn() { echo '#include <oneapi/dnnl/dnnl.h>' | $cc -E - >/dev/null 2>&1; }
@@ -92,12 +93,23 @@ compile() {
         compile_apart "$1" "${linker:-$cc}"
     else
         $compiler -O0 $kind $more -o "$1/job" "$1/launch.c" $(stages "$1") $with
-    fi >"$1.log" 2>&1 || { echo "compiler: $(grep -m 1 -e error -e undefined "$1.log" || head -n 1 "$1.log")"; return 1; }
+    fi >"$1.log" 2>&1 && compile_other "$1" >>"$1.log" 2>&1 ||
+        { echo "compiler: $(grep -m 1 -e error -e undefined "$1.log" || head -n 1 "$1.log")"; return 1; }
 }
 # compile_apart DIR LINKER: by $quick; LINKER links.  Objects of tcc do not say that their stack is no code.
 compile_apart() {
     for source in "$1/launch.c" $(stages "$1"); do $quick $kind -c -o "${source%.c}.o" "$source" || return 1; done
     $2 -O0 $kind $more -z noexecstack -o "$1/job" "$1"/*.o $with
+}
+
+# compile_other DIR: DIR/job.other, the same with the other MPI that is here
+compile_other() {
+    [ -n "$other_mpi" ] || return 0
+    set -- "$1" "$1"/*.o
+    [ -e "$2" ] || set -- "$1" "$1/launch.c" $(stages "$1")
+    dir=$1
+    shift
+    mpicc.$other_mpi -O0 $kind $more -z noexecstack -o "$dir/job.other" "$@" "$tmp/link.$other_mpi.o" ${with#*.o }
 }
 
 # make_quickly DIR ARGUMENT...: its Makefile, with little optimisation
@@ -128,13 +140,22 @@ write_ops_data() {
         "$tmp/npy" targets.npy i4 -1 32 24 6 && "$tmp/npy" wanted.npy f4 -1 1 24 8) || fault "no arrays"
 }
 
-# job_hash DIR ARGUMENT...: what --hash prints
+# job_hash DIR ARGUMENT...: what --hash prints; with the other MPI too
 job_hash() {
     at=$1
     shift
-    (cd "${cwd:-.}" && exec timeout "${patience:-120}" $start "$at/job" $run "$@") >"$at.out" 2>"$at.log" ||
+    run_job "$at/job" "$start" "$@" && mine=$(sed -n 's/^sha256 //p' "$at.out") || return 1
+    if [ -n "$other_mpi" ]; then
+        run_job "$at/job.other" "$other_start" "$@" || return 1
+        [ "$(sed -n 's/^sha256 //p' "$at.out")" = "$mine" ] || mine="$other_mpi has another hash"
+    fi
+    echo "$mine"
+}
+run_job() {     # PROGRAM START ARGUMENT...
+    program=$1 starter=$2
+    shift 2
+    (cd "${cwd:-.}" && exec timeout "${patience:-120}" $starter "$program" $run "$@") >"$at.out" 2>"$at.log" ||
         { echo "job: status $?: $(tail -n 1 "$at.log")"; return 1; }
-    sed -n 's/^sha256 //p' "$at.out"
 }
 
 # plan NAME COMPILER OPTION...: one line `NAME HASH`, or `NAME` and what went wrong.  $keep: names whose folders stay, or yes
@@ -185,16 +206,45 @@ one_hash() {
     [ $wrong -le 5 ] || echo "$suite: $1: and $((wrong - 5)) more" >&2
 }
 
-# over_mpi RANKS SKIPPED: until the next use_portable jobs are linked with MPI and started on so many ranks; false, and said, if
-# that cannot be
-over_mpi() {
-    if ! command -v mpirun >/dev/null || ! command -v mpicc >/dev/null; then
-        skip "there is no mpirun, or no mpicc" "$2"
-        return 1
-    fi
-    mpicc $flags -O2 -c -o "$tmp/link_mpi.o" rt/link_mpi.c 2>"$tmp/mpi.log" ||
-        { fault "rt/link_mpi.c: $(head -n 1 "$tmp/mpi.log")"; return 1; }
-    start="mpirun -n $1 --oversubscribe"
+# The MPIs that are here, in Debian's names: mpicc.openmpi, mpirun.openmpi; `here` is the one without a second name
+mpis() {
+    for mpi in openmpi mpich; do
+        ! command -v mpicc.$mpi >/dev/null || ! command -v mpirun.$mpi >/dev/null || echo $mpi
+    done | grep . || ! command -v mpicc >/dev/null || ! command -v mpirun >/dev/null || echo here
+}
+# start_mpi MPI RANKS: the words that start a job
+start_mpi() {
+    case $1 in here) start=mpirun ;; *) start=mpirun.$1 ;; esac
+    start="$start -n $2"
+    $start --version 2>&1 | grep -q 'Open MPI\|OpenRTE' || return 0
+    start="$start --oversubscribe"
     [ "$(id -u)" != 0 ] || start="$start --allow-run-as-root"
-    with="$tmp/link_mpi.o $with" cc=mpicc clang= linker=mpicc
+}
+# compile_link MPI: our transport over it; $linker is its compiler
+compile_link() {
+    case $1 in here) linker=mpicc ;; *) linker=mpicc.$1 ;; esac
+    $linker $flags -O2 -c -o "$tmp/link.$1.o" rt/link_mpi.c 2>"$tmp/mpi.log" ||
+        { fault "rt/link_mpi.c, $1: $(head -n 1 "$tmp/mpi.log")"; return 1; }
+}
+# use_mpi MPI RANKS: until the next use_portable jobs are linked with it and started on so many ranks
+use_mpi() {
+    compile_link "$1" || return 1
+    start_mpi "$@"
+    with="$tmp/link.$1.o $with" cc=$linker clang=
+}
+# turn_mpi DIR: from now on its job is that of the other MPI; false if there is none
+turn_mpi() { [ -n "$other_mpi" ] && mv "$1/job.other" "$1/job" && start=$other_start; }
+# over_mpi RANKS SKIPPED: the same, and what `plans` and job_hash run is run with another MPI too, if there is one; false, and
+# said, if there is none
+over_mpi() {
+    set -- "$1" "$2" $(mpis)
+    [ -n "$3" ] || { skip "there is no mpirun, or no mpicc" "$2"; return 1; }
+    if [ -n "$4" ]; then
+        compile_link "$4" || return 1
+        start_mpi "$4" "$1"
+        other_mpi=$4 other_start=$start
+    else
+        skip "one MPI is here, $3; MPICH and Open MPI are tested side by side"
+    fi
+    use_mpi "$3" "$1"
 }

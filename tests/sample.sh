@@ -72,6 +72,7 @@ END
 if over_mpi 2 2; then
     made ranks $model --stages 2 --set plan.transport=mpi
     same ranks "$tmp/seed3.txt" --tokens 40 --seed 3
+    ! turn_mpi "$tmp/ranks" || same ranks "$tmp/seed3.txt" --tokens 40 --seed 3
     refuse "a long prompt, by ranks" 2 'has 17 tokens' $start "$tmp/ranks/job" --weights "$weights" --prompt 12345678901234567
 fi
 use_bf16

@@ -81,6 +81,13 @@ if over_mpi 2 2; then
     cp -r "$tmp/r8.saved" "$tmp/from"
     got=$($start "$tmp/ranks/job" --quiet --hash --resume --data "$data" --checkpoint "$tmp/from" 2>&1 | sed -n 's/^sha256 //p')
     [ "$got" = "$want" ] && pass || fault "two processes go on otherwise: $got, not $want"
+    if turn_mpi "$tmp/ranks"; then
+        rm -rf "$tmp/from"
+        cp -r "$tmp/r8.saved" "$tmp/from"
+        got=$($start "$tmp/ranks/job" --quiet --hash --resume --data "$data" --checkpoint "$tmp/from" 2>&1 |
+            sed -n 's/^sha256 //p')
+        [ "$got" = "$want" ] && pass || fault "two processes, $other_mpi, go on otherwise: $got, not $want"
+    fi
     use_portable
 fi
 

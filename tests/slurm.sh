@@ -1,15 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# A job of two ranks under Slurm, with this script as srun and scontrol.  The batch script is the one of docs/running.md.
+# A job of two ranks under Slurm, with scripts as srun and scontrol.  The batch script is the one of the folder, job.sbatch.
+# tests/slurm_real.sh runs it under Slurm itself.
 # srun here starts the ranks over MPI with the variables that Slurm gives a task, and ends with the highest status of a task,
 # as srun does.  The time limit comes near: each task gets SIGTERM; the step ends with 75, scontrol puts the job into the queue
 # again, the second run goes on from the checkpoint, and the parameters are those of a run that nobody stopped.
 . "$(dirname "$0")/lib.sh"
-if ! command -v mpirun >/dev/null || ! command -v mpicc >/dev/null; then
-    skip "there is no mpirun, or no mpicc" 12
-    finish
-fi
+[ -n "$(mpis)" ] || { skip "there is no mpirun, or no mpicc" 31; finish; }
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 need dpgen build/emitted build/librt.a
 use_portable
@@ -25,7 +23,9 @@ mkdir "$bin" "$tmp/tasks"
 cat >"$bin/srun" <<'END'
 #!/bin/sh
 n=$SLURM_NTASKS
-case $1 in -n) n=$2; shift 2 ;; --ntasks=*) n=${1#*=}; shift ;; esac
+while :; do
+    case $1 in -n) n=$2; shift 2 ;; --*) echo "$1" >>"$TASKS.asked"; shift ;; *) break ;; esac
+done
 rm -f "$TASKS"/*
 env -u SLURM_JOB_ID -u SLURM_NTASKS mpirun -n "$n" --oversubscribe sh -c '
     export SLURM_JOB_ID='"$SLURM_JOB_ID"' SLURM_NTASKS='"$n"' SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS='"$n"'
@@ -45,24 +45,34 @@ END
 chmod +x "$bin/srun" "$bin/scontrol"
 export TASKS="$tmp/tasks" SLURM_JOB_ID=4711 SLURM_NTASKS=2
 
-# The script of the page, with this job and this folder
-sed -n '/^    #SBATCH/,/^$/s/^    //p' docs/running.md |
-    sed "s|out/train|$tmp/two/job --data $data --hash --log $tmp/log|; s|/shared/run|$tmp/run|g" >"$tmp/batch"
-expect "the batch script starts the job" grep -q "^srun .*/two/job" "$tmp/batch"
-expect "and queues it again" grep -q 'scontrol requeue' "$tmp/batch"
-batch() { (PATH=$bin:$PATH timeout 120 sh "$tmp/batch") >"$tmp/out.$1" 2>"$tmp/err.$1"; }
+expect "sh reads the batch script" sh -n "$tmp/two/job.sbatch"
+mv "$tmp/two/job" "$tmp/two/train"
+batch() {       # NUMBER: as sbatch would
+    (cd "$tmp" && export FOLDER=two CHECKPOINT="$tmp/a run" PATH="$bin:$PATH"
+        exec timeout 120 sh two/job.sbatch --data "$data" --hash --log "$tmp/log") >"$tmp/out.$1" 2>"$tmp/err.$1"
+}
 
 "$tmp/one/job" --quiet --no-checkpoint --hash --data "$data" >"$tmp/whole"
 batch 1 & script=$!
 for i in $(seq 600); do [ "$(grep -c '"event":"step"' "$tmp/log" 2>/dev/null)" -ge 5 ] 2>/dev/null && break; sleep 0.05; done
 for rank in 0 1; do kill -TERM "$(cat "$tmp/tasks/$rank")"; done
 wait $script
+expect "the script's status is that of the job" test $? = 75
 expect "srun hands on 75" grep -qx 75 "$tmp/tasks/highest"
 expect "both ranks end with it" test "$(cat "$tmp"/tasks/[01].status | tr '\n' ' ')" = "75 75 "
 expect "the job is queued again" grep -qx "requeue 4711" "$tmp/tasks.queue"
 expect "it did not end before" grep -q '"event":"stop"' "$tmp/log"
-expect "a checkpoint" test -n "$(ls "$tmp"/run/step-*/COMMIT)"
+expect "a checkpoint" test -n "$(ls "$tmp/a run"/step-*/COMMIT)"
+case $linker in *mpich) way=pmi2 ;; *) way=pmix ;; esac
+for option in --mpi=$way --kill-on-bad-exit=1 --cpus-per-task=1; do
+    expect "srun is given $option" grep -qx -e $option "$tmp/tasks.asked"
+done
+for line in '--ntasks=2' '--time=.*' '--signal=TERM@300' '--open-mode=append' '--requeue'; do
+    expect "sbatch reads $line" grep -qx -e "#SBATCH $line" "$tmp/two/job.sbatch"
+done
+mkdir "$tmp/a run/step-900000.part" && touch "$tmp/a run/step-900000.part/COMMIT"
 batch 2
+expect "the second run's status is 0" test $? = 0
 expect "the second run is done" grep -qx 0 "$tmp/tasks/highest"
 expect "it is not queued a third time" test "$(wc -l <"$tmp/tasks.queue")" = 1
 events() { grep -c "\"event\":\"$1\"" "$tmp/log"; }
@@ -73,7 +83,23 @@ expect "the parameters are those of one run" cmp "$tmp/whole.hash" "$tmp/out.2.h
 
 # A wrong start: a rank too many, and a job of one process with the names that srun alone sets
 try() { (PATH=$bin:$PATH; exec srun "$@"); }
-refuse "three tasks" 2 "this job has 2 stages" try -n 3 "$tmp/two/job" --quiet --no-checkpoint --data "$data"
+refuse "three tasks" 2 "this job has 2 stages" try -n 3 "$tmp/two/train" --quiet --no-checkpoint --data "$data"
 refuse "a job of one process" 2 "SLURM_STEP_NUM_TASKS is 2.*transport: mpi" env SLURM_STEP_NUM_TASKS=2 SLURM_PROCID=0 \
     "$tmp/one/job" --quiet --no-checkpoint --data "$data"
+
+# Whatever else the job ends with is the status of the script, and no reason to queue it again
+printf '#!/bin/sh\necho "$@"\nexit $STATUS\n' >"$tmp/two/train"
+for status in 0 1 5 7 137; do
+    export STATUS=$status
+    batch 3
+    expect "a job that ends with $status" test $? = $status
+done
+expect "none of them is queued again" test "$(wc -l <"$tmp/tasks.queue")" = 1
+expect "it goes on" grep -q -e "--checkpoint $tmp/a run --resume " "$tmp/out.3"
+rm -r "$tmp/a run"/step-*[0-9]
+batch 3
+expect "not from a checkpoint that was never committed" grep -q -e "--checkpoint $tmp/a run --data" "$tmp/out.3"
+rm "$tmp/two/train"
+refuse "a folder that nobody has built" 2 "there is no program two/train: run make" \
+    sh -c 'cd "$1" && FOLDER=two sh two/job.sbatch' sh "$tmp"
 finish

@@ -128,7 +128,7 @@ paths() {       # FILE: paths of the tree that it names, and its links, lead som
 options() {     # FILE
     bad=0
     for option in $(grep -oE "(^|[^A-Za-z0-9_-])--[a-z][a-z-]*" "$1" | sed "s/^[^-]//" | sort -u); do
-        case $option in --kill-on-bad-exit | --ntasks | --signal | --requeue | --mpi) continue ;; esac
+        case $option in --kill-on-bad-exit | --ntasks | --signal | --requeue | --mpi | --mca) continue ;; esac
         grep -rqF -- "\"$option" gen rt || grep -qF -- "$option" tests/*.sh bench/*/run.sh ||
             { echo "$1: no option $option"; bad=1; }
     done

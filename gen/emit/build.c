@@ -222,12 +222,35 @@ static const char *sample_rules(const Strs *files, const char *mute)
     return strf("SAMPLE =\n\nsample:\n\t@echo sample: %s >&2; exit 2\n\n.PHONY: sample\n", quote_recipe(mute));
 }
 
+static int most_threads(const Plan *p)
+{
+    int most = 1;
+    for (int d = 0; d < p->devices; d++)
+        if (p->m->devices.at[d].threads > most)
+            most = p->m->devices.at[d].threads;
+    return most;
+}
+
 static bool threaded(const Plan *p)
 {
-    for (int d = 0; d < p->devices; d++)
-        if (p->m->devices.at[d].threads > 1)
-            return true;
-    return emit_library(p)->openmp;
+    return most_threads(p) > 1 || emit_library(p)->openmp;
+}
+
+/* A batch script comes with a program that mpirun or srun starts. */
+static bool of_slurm(const Plan *p, const char *prefix)
+{
+    return transport_of(p->m)->batch && !strcmp(prefix, "train");
+}
+
+/* A name in a line that has no quotes. */
+static const char *plain_word(const char *name)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
+    char *word = (char *)strf("%s", name);
+    for (char *c = word; *c; c++)
+        if (!strchr(plain, *c))
+            *c = '_';
+    return word;
 }
 
 /* The compiler's flags for the instruction set that the plan names. */
@@ -287,6 +310,8 @@ void emit_build(Out *o, const Plan *p, const char *prefix)
 {
     static const char toolkit[] = "    kernels.cu       the kernels of this job as one unit, for nvcc\n"
                                   "    cuda.mk          where the Makefile finds CUDA and its libraries\n";
+    static const char launching[] = "#                     make verify MPIRUN='srun --mpi=pmix': what starts the ranks\n";
+    static const char batch[] = "    job.sbatch       the job for Slurm: it is warned, stops and is queued again\n";
     const char *mute = emit_mute(p, prefix);
     Strs files = files_of(p, mute);
     if (emit_cuda(p))
@@ -307,7 +332,11 @@ void emit_build(Out *o, const Plan *p, const char *prefix)
         {"libs", strf("%s-lpthread -lm", k->link)},
         {"real", p->g->compute == BF16 ? "-DREAL_BF16" : p->m->train.tf32 ? "-DTF32" : ""},
         {"static", k->shared || t->shared ? "no" : "yes"},
-        {"run", t->ranks ? strf("mpirun -n %d '$(CURDIR)'/", p->devices) : "'$(CURDIR)'/"},
+        {"launch", t->ranks ? strf("$(MPIRUN) -n %d ", p->devices) : ""}, {"mpirun", t->ranks ? "MPIRUN ?= mpirun\n" : ""},
+        {"launching", t->ranks ? launching : ""}, {"batch", of_slurm(p, prefix) ? batch : ""},
+        {"at", "@"}, {"word", plain_word(p->g->name)}, {"threads", strf("%d", most_threads(p))},
+        {"nodes", p->m->hosts > 1 ? strf("#SBATCH --nodes=%d\n", p->m->hosts) : ""},
+        {"checkpoint", quote_shell(p->m->ckpt.dir ? p->m->ckpt.dir : "run")},
         {"include", emit_cuda(p) ? "include cuda.mk\n" : ""},
         {"toolkit", emit_cuda(p) ? toolkit : ""}, {"usage", usage_of(p, prefix, mute)},
         {"sample", sample_rules(&files, mute)},
@@ -316,6 +345,10 @@ void emit_build(Out *o, const Plan *p, const char *prefix)
     out_close(o);
     print_template(out_open(o, "README"), "templates/README", fill);
     out_close(o);
+    if (of_slurm(p, prefix)) {
+        print_template(out_open(o, "job.sbatch"), "templates/job.sbatch", fill);
+        out_close(o);
+    }
     for (int i = 0; i < files.n; i++) {
         const Embedded *e = embedded_find(files.at[i]);
         out_copy(o, e->name, e->data, e->n);

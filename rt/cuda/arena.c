@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "device.h"
-#include "meeting.h"
+#include "link.h"
 #include "op/cuda/start.h"
 #include "record.h"
 #include "run.h"
@@ -91,7 +91,7 @@ static cudaError_t open_events(cudaEvent_t *event, int n)
 /* Stages of one process are dealt out to its GPUs in turn, processes of one host likewise. */
 static int gpu_of(const Device *d, int stage_here)
 {
-    return (meeting_ranks().local + stage_here) % d->numbers;
+    return (launcher_ranks().local + stage_here) % d->numbers;
 }
 
 /* An event belongs to a GPU: of a message that leaves, to that of whoever receives it.  A GPU that no stage of this process

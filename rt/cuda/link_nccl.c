@@ -143,7 +143,7 @@ static int refuse(const Ranks *r, int stages)
 
 Link *link_open(int stages, const int *of, int *argc, char ***argv, int *status)
 {
-    Ranks r = meeting_ranks();
+    Ranks r = launcher_ranks();
     Link *l = calloc(1, sizeof *l);
     (void)argc, (void)argv;
     *status = l ? refuse(&r, stages) : complain(STATUS_RUN, "no memory for the transport");
@@ -351,6 +351,12 @@ int link_count(const Link *l)
 const char *link_name(void)
 {
     return "nccl";
+}
+
+const char *link_host(const Link *l, int stage)
+{
+    (void)l, (void)stage;
+    return NULL;
 }
 
 /* ---- messages ----------------------------------------------------------------------------------------------------------- */

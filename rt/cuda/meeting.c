@@ -33,6 +33,7 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+#include "link.h"
 #include "meeting.h"
 #include "run.h"
 
@@ -52,12 +53,6 @@ struct Meeting {
 
 /* ---- who and where ----------------------------------------------------------------------------------------------------- */
 
-static int number_of(const char *name, int otherwise)
-{
-    const char *text = name ? getenv(name) : NULL;
-    return text && *text ? atoi(text) : otherwise;
-}
-
 /* All of the text, or -1. */
 static long number_in(const char *text)
 {
@@ -73,25 +68,6 @@ int meeting_patience(void)
     return text ? (int)number_in(text) : 300;
 }
 
-/* The first that has set all its names, so that of two the one nearer to the process counts: mpirun starts its helpers by srun,
- * and then what they start sees Slurm's names as well, which are those of the helpers.  MPI_LOCALRANKID tells Hydra (MPICH,
- * Intel MPI) from srun --mpi=pmi2, which has no number on the host under that name. */
-Ranks meeting_ranks(void)
-{
-    static const struct { const char *launcher, *size, *rank, *local; } known[] = {
-        {"Open MPI", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"},
-        {"PMI", "PMI_SIZE", "PMI_RANK", "MPI_LOCALRANKID"},
-        {"Slurm", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_LOCALID"},
-        {"PMI", "PMI_SIZE", "PMI_RANK", "PMI_RANK"},
-    };
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (getenv(known[i].size) && getenv(known[i].rank) && getenv(known[i].local)) {
-            int rank = number_of(known[i].rank, 0);
-            return (Ranks){rank, number_of(known[i].size, 1), number_of(known[i].local, rank), known[i].launcher};
-        }
-    return (Ranks){0, 1, 0, "no launcher"};
-}
-
 /* What the launcher calls the job: the same in all its processes and in no other job on this file system. */
 static void job_name(char to[64])
 {
@@ -99,7 +75,7 @@ static void job_name(char to[64])
         {"Open MPI", "PMIX_NAMESPACE", NULL}, {"Open MPI", "OMPI_MCA_ess_base_jobid", NULL},
         {"Slurm", "SLURM_JOB_ID", "SLURM_STEP_ID"}, {"PMI", "PMI_JOBID", NULL}, {"PMI", "SLURM_JOB_ID", NULL},
     };
-    const char *launcher = meeting_ranks().launcher, *name = NULL, *part = NULL;
+    const char *launcher = launcher_ranks().launcher, *name = NULL, *part = NULL;
     for (size_t i = 0; i < sizeof known / sizeof *known && !name; i++)
         if (!strcmp(known[i].launcher, launcher)) {
             name = getenv(known[i].job);

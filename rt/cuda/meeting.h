@@ -10,10 +10,6 @@
 enum { MEETING_SHARE = 256 };
 typedef struct Meeting Meeting;
 
-/* What the launcher says of this process, from the environment of Slurm, Open MPI or PMI; alone: 0 of 1. */
-typedef struct { int rank, size, local; const char *launcher; } Ranks;
-Ranks meeting_ranks(void);
-
 int meeting_patience(void);         /* seconds: DPGEN_TIMEOUT */
 /* Waits for all processes, as long as DPGEN_TIMEOUT says.  number: of this process in the order of the job, of `size`.  NULL:
  * said why; *status is set. */

@@ -271,16 +271,14 @@ static void sample_stage(Worker *w)
 
 /* ---- preparation ------------------------------------------------------------------------------------------------------ */
 
-static int sample_options(Run *run, int argc, char **argv)
+static int sample_options(Run *run, char **argv)
 {
     Sample *s = run->sample = calloc(1, sizeof *s);
     const Job *job = run->job;
     if (!s)
         return complain(STATUS_RUN, "no memory");
     s->ask = (Asked){"\n", NULL, job->ckpt_dir, 100, (long)job->seed, 0, -1, 1, 1};
-    int status = options_about(table, job, "Write text of", argc, argv, run->main);
-    if (status < 0)
-        status = options_table(table, &s->ask, argv, run->main);
+    int status = options_table(table, &s->ask, argv, run->main);
     if (status >= 0)
         return status;
     run->opt = (Options){.steps = 1, .quiet = true, .watchdog = s->ask.watchdog};
@@ -444,6 +442,6 @@ static void sample_close(Run *run)
 
 int job_sample(const Job *job, int argc, char **argv)
 {
-    static const Program sample = {sample_options, sample_prepare, sample_stage, sample_close};
+    static const Program sample = {table, "Write text of", sample_options, sample_prepare, sample_stage, sample_close};
     return job_run(job, &sample, argc, argv);
 }
