@@ -96,11 +96,17 @@ static int explain_model(const Options *x, const Model *m)
 static Plan *plan_measured(const Options *x, const Model *m)
 {
     Options with = *x;
-    const char *file = profile_name(m);
+    const char *file = profile_name(m), *other = access(file, F_OK) == 0 ? profile_other_model(file, m) : NULL;
     Plan *p = plan_or_stop(x, m);
     out_check(x->out);
-    fprintf(stderr, "dpgen: there is no %s: measuring this machine once (--estimate does without)\n", quote_terminal(file));
+    if (other)
+        fprintf(stderr, "dpgen: %s was measured with %s: measuring again (--estimate does without); it becomes %s~\n",
+                quote_terminal(file), other, quote_terminal(file));
+    else
+        fprintf(stderr, "dpgen: there is no %s: measuring this machine once (--estimate does without)\n", quote_terminal(file));
     with.times = profile_measure(m, file);
+    if (other && rename(file, strf("%s~", file)) != 0)
+        fail(EXIT_RUN, "cannot rename %s: %s", quote_terminal(file), strerror(errno));
     for (int round = 0; round < ROUNDS; round++) {
         profile_write(with.times, file);
         p = plan_or_stop(&with, m);
@@ -227,6 +233,8 @@ static Profile *times_of(const Options *x, const Model *m)
         return profile_open(x->profile, m, x->elsewhere);
     if (x->estimate || x->from || profile_cannot(m) || access(beside, F_OK) != 0)
         return NULL;
+    if (!x->verb && !x->dump && profile_other_model(beside, m))
+        return NULL;            /* the plain command has made it, and makes another */
     return profile_open(beside, m, x->elsewhere);
 }
 

@@ -36,6 +36,8 @@ expect "what a mean keeps is flat" grep -q 'op: GlobalAvgPool}' "$tmp/res.onnx.y
 expect "parts are one operator" test "$(grep -c -e Gelu -e Silu "$tmp/mlp.onnx.yaml")" = 2
 expect "attention is one operator" grep -q 'op: Attention, heads: 2, packed: qkv, causal: true, scale: 0.4}' "$tmp/gpt.pt2.yaml"
 expect "a head that is a table" grep -q 'op: Linear, tie: wte.weight, out: 11' "$tmp/gpt.pt2.yaml"
+expect "statistics of BatchNorm are weights" sh -c "./dpgen check $tmp/res.onnx.yaml --parameters |
+    grep -q '^bn1.running_var 4$'"
 expect "a bias that is an Add" grep -q 'op: ConvTranspose, names: {weight: net.d.w, bias: net.d.b}' "$tmp/parts.onnx.yaml"
 expect "a name that is none here" grep -q 'rename: {"net.0.weight": "0.weight"' "$tmp/words.onnx.yaml"
 
