@@ -35,11 +35,14 @@ const char *net_real(double x)
 /* ---- images ------------------------------------------------------------------------------------------------------------ */
 
 /* conv: its strides are 1 where nothing is said, those of pools are the kernel */
-static const char *window_text(const Net *g, const Window *w, bool conv)
+static const char *window_text(const Net *g, const Window *w, bool conv, bool positions)
 {
     if (w->stride[0] != w->stride[1] || (conv && w->dilate[0] != w->dilate[1]))
         net_refuse(g, "strides or dilations differ between the axes, which dpgen does not do");
-    const int64_t *p = w->pad;
+    const int64_t *p = w->pad, ends[] = {p[0], p[2]};
+    if (positions)              /* their width is 1 */
+        return strf(", kernel: %lld, stride: %lld%s", (long long)w->kernel[0], (long long)w->stride[0],
+                    pair_text("pad", ends, 0));
     const char *pad = p[0] == p[2] && p[1] == p[3] ? pair_text("pad", p, 0)
         : strf(", pad: [%lld, %lld, %lld, %lld]", (long long)p[0], (long long)p[1], (long long)p[2], (long long)p[3]);
     return strf("%s, stride: %lld%s", pair_text("kernel", w->kernel, -1), (long long)w->stride[0], pad);
@@ -68,10 +71,9 @@ int ops_conv(Net *g, int x, int weight, int bias, const Window *w)
     if (k->dims.n != d.n || w->groups < 1 || k->dims.d[1] * w->groups != d.d[1])
         net_refuse(g, "its weight does not fit");
     d.d[1] = k->dims.d[0];
-    const char *text = strf(", out: %lld%s%s", (long long)d.d[1], window_text(g, w, true), pair_text("dilate", w->dilate, 1));
-    if (d.n == 3 && (w->kernel[1] != 1 || w->pad[1]))
-        text = strf(", out: %lld, kernel: %lld, stride: %lld, pad: %lld", (long long)d.d[1], (long long)w->kernel[0],
-                    (long long)w->stride[0], (long long)w->pad[0]);
+    const int64_t dilate[] = {w->dilate[0], w->dilate[d.n == 4]};
+    const char *text = strf(", out: %lld%s%s", (long long)d.d[1], window_text(g, w, true, d.n == 3),
+                            pair_text("dilate", dilate, 1));
     text = strf("%s%s%s", text, w->groups > 1 ? strf(", groups: %lld", (long long)w->groups) : "",
                 bias < 0 ? ", bias: false" : "");
     Dims of = k->dims;
@@ -94,7 +96,7 @@ int ops_conv_transpose(Net *g, int x, int weight, int bias, const Window *w, con
     for (int i = 0; i < 2; i++)
         d.d[2 + i] = (d.d[2 + i] - 1) * w->stride[i] + w->dilate[i] * (w->kernel[i] - 1) + 1 + extra[i] -
             w->pad[i] - w->pad[2 + i];
-    const char *text = strf(", out: %lld%s%s%s%s%s", (long long)d.d[1], window_text(g, w, true),
+    const char *text = strf(", out: %lld%s%s%s%s%s", (long long)d.d[1], window_text(g, w, true, false),
                             pair_text("dilate", w->dilate, 1),
                             w->groups > 1 ? strf(", groups: %lld", (long long)w->groups) : "",
                             extra[0] ? strf(", extra: %lld", (long long)extra[0]) : "", bias < 0 ? ", bias: false" : "");
@@ -143,12 +145,13 @@ int ops_pool(Net *g, const char *op, int x, const Window *w)
     x = net_channels_last(g, x);
     if (w->dilate[0] != 1 || w->dilate[1] != 1)
         net_refuse(g, "its window is dilated, which dpgen does not do");
-    bool mean = *op == 'A';
+    bool mean = *op == 'A', positions = value_of(g, x)->dims.n == 3;
     if (mean && w->ceil)
         net_refuse(g, "a mean over windows that end outside (ceil_mode) is not done");
     bool pads = w->pad[0] || w->pad[1] || w->pad[2] || w->pad[3];
-    return net_line(g, op, strf("%s%s", window_text(g, w, false), w->ceil ? ", ceil: true" : mean && pads && !w->count_pad
-                                ? ", count_pad: false" : ""), x, window_dims(g, value_of(g, x)->dims, w), true);
+    const char *more = w->ceil ? ", ceil: true" : mean && pads && !w->count_pad ? ", count_pad: false" : "";
+    Dims d = window_dims(g, value_of(g, x)->dims, w);
+    return net_line(g, op, strf("%s%s", window_text(g, w, false, positions), more), x, d, true);
 }
 
 int ops_global_pool(Net *g, int x, bool keep)

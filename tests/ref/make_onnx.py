@@ -56,18 +56,33 @@ def wide(nodes, t, inputs):
                  kind=TensorProto.DOUBLE)
 
 
+def positions():        # pads that differ before and behind
+    t = {"a.weight": tensor(4, 3, 3), "a.bias": tensor(4), "b.weight": tensor(4, 2, 3), "c.weight": tensor(2, 4, 4),
+         "f.w": tensor(12, 7)}
+    nodes = [N("Conv", ["image", "a.weight", "a.bias"], ["a"], "a", pads=[2, 0]),
+             N("Conv", ["a", "b.weight"], ["b"], "b", pads=[0, 4], dilations=[2], group=2), N("Tanh", ["b"], ["t"], "tanh"),
+             N("Conv", ["t", "c.weight"], ["c"], "c", pads=[3, 2], strides=[2]), N("Flatten", ["c"], ["e"], "flat"),
+             N("MatMul", ["e", "f.w"], ["logits"], "head")]
+    return nodes, t
+
+
+def both(folder, name, nodes, t, shape, **options):
+    onnx.save(graph(nodes, t, {"image": shape}, **options), "%s/%s.onnx" % (folder, name))
+    x, y = tensor(*shape), np.array([4, 1])
+    out = ReferenceEvaluator(wide(nodes, t, {"image": shape})).run(None, {"image": x.astype("f8")})[0]
+    loss = np.mean(np.log(np.exp(out).sum(1)) - out[range(2), y])
+    np.save("%s/%s.image.npy" % (folder, name), np.ascontiguousarray(x.transpose(0, 2, 3, 1) if len(shape) == 4 else x))
+    np.save("%s/%s.labels.npy" % (folder, name), y.astype("<i4"))
+    open("%s/%s.loss" % (folder, name), "w").write("%.17g\n" % loss)
+    names = [k for k, v in t.items() if v.dtype == np.float32 and v.ndim and "Constant" not in k]
+    open("%s/%s.parameters" % (folder, name), "w").writelines(
+        sorted("%s %s\n" % (k, "x".join(map(str, t[k].T.shape if k == "f.w" else t[k].shape))) for k in names))
+
+
 def main(folder):
     nodes, t = parts()
-    onnx.save(graph(nodes, t, {"image": [2, 3, 6, 6]}, constants=set(t) - {"onnx::Split_9", "f.w"}), folder + "/parts.onnx")
-    x, y = tensor(2, 3, 6, 6), np.array([4, 1])
-    out = ReferenceEvaluator(wide(nodes, t, {"image": [2, 3, 6, 6]})).run(None, {"image": x.astype("f8")})[0]
-    loss = np.mean(np.log(np.exp(out).sum(1)) - out[range(2), y])
-    np.save(folder + "/parts.image.npy", np.ascontiguousarray(x.transpose(0, 2, 3, 1)))
-    np.save(folder + "/parts.labels.npy", y.astype("<i4"))
-    open(folder + "/parts.loss", "w").write("%.17g\n" % loss)
-    names = [k for k, v in t.items() if v.dtype == np.float32 and v.ndim and "Constant" not in k]
-    open(folder + "/parts.parameters", "w").writelines(
-        sorted("%s %s\n" % (k, "x".join(map(str, t[k].T.shape if k == "f.w" else t[k].shape))) for k in names))
+    both(folder, "parts", nodes, t, [2, 3, 6, 6], constants=set(t) - {"onnx::Split_9", "f.w"})
+    both(folder, "positions", *positions(), [2, 3, 9])
 
     image = {"image": [2, 3, 4, 4]}
     conv, w = N("Conv", ["image", "w"], ["c"], "conv"), {"w": tensor(2, 3, 1, 1)}
