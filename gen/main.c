@@ -17,6 +17,7 @@
 #include "view/view.h"
 
 #include <errno.h>
+#include <glob.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -171,6 +172,27 @@ static void warn_isa(const Model *m)
                 "status %d; --set devices.0.isa=%s makes one that runs\n", d->isa, own, EXIT_MACHINE, own);
 }
 
+/* A job may run elsewhere, so a file that is not here is no mistake. */
+static void warn_file(const Model *m, const DataSet *d, const char *pattern)
+{
+    glob_t found = {0};
+    if (pattern && access(pattern, F_OK) != 0 && glob(pattern, GLOB_NOSORT, NULL, &found) != 0)
+        warn(mark_of(m, pattern, d->loc), "no file matches '%s' here: a job looks for it in the folder where it is started",
+             pattern);
+    globfree(&found);
+}
+
+static void warn_data(const Model *m)
+{
+    const DataSet *sets[] = {&m->data, &m->eval};
+    for (int k = 0; k < 2; k++) {
+        for (int i = 0; i < sets[k]->files.n; i++)
+            warn_file(m, sets[k], sets[k]->files.at[i]);
+        for (int i = 0; i < sets[k]->path.n; i++)
+            warn_file(m, sets[k], sets[k]->path.at[i]);
+    }
+}
+
 static int generate(const Options *x, const Model *m)
 {
     const Device *d = &m->devices.at[0];
@@ -193,6 +215,8 @@ static int generate(const Options *x, const Model *m)
              x->from);
     warn_cores(p);
     warn_isa(m);
+    if (!target_of(d)->paced)
+        warn_data(m);
     const char *sum = emit(p, x->out, x->prefix ? x->prefix : "train");
     view_table(stdout, p);
     printf("wrote %s: make -C %s\nits MANIFEST has SHA-256 %s\n", quote_terminal(x->out),
