@@ -73,6 +73,10 @@ grid node 'grid' (Expand): it repeats numbers of the file, as for a grid .*; mak
 repeat node 'repeat' (Expand): it repeats an activation, for which dpgen has no operator; make the model without it
 computed node 'conv' (Conv): its bias is computed from numbers of the file, and no tensor of the file; make the model
 short node 'conv' (Conv): its bias 'b' has 1 numbers, and 2 are expected; make
+along node 'add' (Add): a tensor of the file with pixels is an operand beside an image
+turned node 'add' (Add): its operand 'm' is a matrix whose axes are exchanged
+strides node 'conv' (Conv): its strides are \[2, 1\]: dpgen has one for both axes; make the model without it
+dilations node 'conv' (Conv): its dilations are \[1, 2\]: dpgen has one for both axes
 samples input 'image' has any number of samples, and input 'state' has 2; the first axis of each input
 END
 mkdir "$tmp/alone"

@@ -105,8 +105,10 @@ static int pad(Call *c)
     int64_t at[8] = {0};
     int n;
     list_of(c, 1, "pads", at, 8, &n);
-    if ((mode && *mode->s && strcmp(mode->s, "constant")) || operand(c, 3) >= 0)
-        net_refuse(c->g, "it pads by a mode other than constant, or names axes");
+    if (mode && *mode->s && strcmp(mode->s, "constant"))
+        net_refuse(c->g, "it pads by mode '%s': constant is done", mode->s);
+    if (operand(c, 3) >= 0)
+        net_refuse(c->g, "it names the axes that it pads: pads of all axes are done");
     if (n != 8 || at[0] || at[1] || at[4] || at[5])
         net_refuse(c->g, "it pads other axes than those of images");
     return ops_pad(c->g, operand(c, 0), (int64_t[]){at[2], at[3], at[6], at[7]}, real_of(c, 2, "value", 0));
@@ -238,10 +240,10 @@ static int gather(Call *c)
         return ops_positions(c->g, operand(c, 1), operand(c, 0));
     if (x->kind == VALUE_WEIGHT && axis == 0)
         return ops_embedding(c->g, operand(c, 1), operand(c, 0));
-    int64_t at = net_integer(c->g, operand(c, 1), 0);
     axis += axis < 0 ? x->dims.n : 0;
     if (axis < 1 || axis >= x->dims.n || ids->dims.n)
-        net_refuse(c->g, "it gathers along the samples, or more than one");
+        net_refuse(c->g, "it gathers along the samples, or several places of an axis: one place is done, and rows of a table");
+    int64_t at = net_integer(c->g, operand(c, 1), 0);
     Dims d = {x->dims.n - 1, {0}};
     for (int i = 0, k = 0; i < x->dims.n; i++)
         if (i != axis)

@@ -37,8 +37,11 @@ const char *net_real(double x)
 /* conv: its strides are 1 where nothing is said, those of pools are the kernel */
 static const char *window_text(const Net *g, const Window *w, bool conv, bool positions)
 {
-    if (w->stride[0] != w->stride[1] || (conv && w->dilate[0] != w->dilate[1]))
-        net_refuse(g, "strides or dilations differ between the axes, which dpgen does not do");
+    const int64_t *const both[] = {w->stride, w->dilate};
+    for (int i = 0; i < 1 + conv; i++)
+        if (both[i][0] != both[i][1])
+            net_refuse(g, "its %s are [%lld, %lld]: dpgen has one for both axes", i ? "dilations" : "strides",
+                       (long long)both[i][0], (long long)both[i][1]);
     const int64_t *p = w->pad, ends[] = {p[0], p[2]};
     if (positions)              /* their width is 1 */
         return strf(", kernel: %lld, stride: %lld%s", (long long)w->kernel[0], (long long)w->stride[0],

@@ -66,6 +66,15 @@ def positions():        # pads that differ before and behind
     return nodes, t
 
 
+def axes():             # a bias behind a Transpose; a matrix that is turned
+    t = {"w": tensor(4, 4), "u": tensor(4, 4), "c.bias": tensor(4, 1), "f.w": tensor(16, 7)}
+    nodes = [N("MatMul", ["image", "w"], ["a"], "a"), N("Tanh", ["a"], ["d"], "tanh"),
+             N("Transpose", ["u"], ["v"], "turned", perm=[1, 0]), N("MatMul", ["d", "v"], ["e"], "again"),
+             N("Transpose", ["e"], ["g"], "back", perm=[0, 2, 1]), N("Add", ["c.bias", "g"], ["h"], "across"),
+             N("Flatten", ["h"], ["i"], "flat"), N("MatMul", ["i", "f.w"], ["logits"], "head")]
+    return nodes, t
+
+
 def both(folder, name, nodes, t, shape, **options):
     onnx.save(graph(nodes, t, {"image": shape}, **options), "%s/%s.onnx" % (folder, name))
     x, y = tensor(*shape), np.array([4, 1])
@@ -75,14 +84,15 @@ def both(folder, name, nodes, t, shape, **options):
     np.save("%s/%s.labels.npy" % (folder, name), y.astype("<i4"))
     open("%s/%s.loss" % (folder, name), "w").write("%.17g\n" % loss)
     names = [k for k, v in t.items() if v.dtype == np.float32 and v.ndim and "Constant" not in k]
-    open("%s/%s.parameters" % (folder, name), "w").writelines(
-        sorted("%s %s\n" % (k, "x".join(map(str, t[k].T.shape if k == "f.w" else t[k].shape))) for k in names))
+    here = {k: t[k].T.shape if k == "f.w" else (t[k].size,) if k.endswith("bias") else t[k].shape for k in names}
+    open("%s/%s.parameters" % (folder, name), "w").writelines(sorted("%s %s\n" % (k, "x".join(map(str, here[k]))) for k in here))
 
 
 def main(folder):
     nodes, t = parts()
     both(folder, "parts", nodes, t, [2, 3, 6, 6], constants=set(t) - {"onnx::Split_9", "f.w"})
     both(folder, "positions", *positions(), [2, 3, 9])
+    both(folder, "axes", *axes(), [2, 4, 4])
 
     image = {"image": [2, 3, 4, 4]}
     conv, w = N("Conv", ["image", "w"], ["c"], "conv"), {"w": tensor(2, 3, 1, 1)}
@@ -96,6 +106,12 @@ def main(folder):
             ("repeat", [conv, N("Expand", ["c", "size"], ["logits"], "repeat")], {**w, "size": np.array([2, 2, 4, 4])}, image),
             ("computed", [N("Mul", ["b", "half"], ["h"], "halve"), N("Conv", ["image", "w", "h"], ["logits"], "conv")],
              {**w, **two}, image),
+            ("along", [N("MatMul", ["image", "m"], ["a"], "a"), N("Transpose", ["a"], ["t"], "turn", perm=[0, 2, 1]),
+                       N("Add", ["t", "b"], ["logits"], "add")], {"m": tensor(4, 4), "b": tensor(4)}, {"image": [2, 4, 4]}),
+            ("turned", [N("Transpose", ["m"], ["t"], "turn", perm=[1, 0]), N("Add", ["image", "t"], ["logits"], "add")],
+             {"m": tensor(4, 4)}, {"image": [2, 4, 4]}),
+            ("strides", [N("Conv", ["image", "w"], ["logits"], "conv", strides=[2, 1])], w, image),
+            ("dilations", [N("Conv", ["image", "w"], ["logits"], "conv", dilations=[1, 2])], w, image),
             ("short", [N("Conv", ["image", "w", "b"], ["logits"], "conv")], {**w, "b": tensor(1)}, image),
             ("samples", [N("Add", ["image", "state"], ["logits"], "add")], {}, {"image": ["n", 4], "state": [2, 4]})):
         onnx.save(graph(made, tensors, inputs), "%s/bad.%s.onnx" % (folder, name))
