@@ -85,7 +85,8 @@ def both(folder, name, nodes, t, shape, **options):
     open("%s/%s.loss" % (folder, name), "w").write("%.17g\n" % loss)
     names = [k for k, v in t.items() if v.dtype == np.float32 and v.ndim and "Constant" not in k]
     here = {k: t[k].T.shape if k == "f.w" else (t[k].size,) if k.endswith("bias") else t[k].shape for k in names}
-    open("%s/%s.parameters" % (folder, name), "w").writelines(sorted("%s %s\n" % (k, "x".join(map(str, here[k]))) for k in here))
+    lines = sorted("%s %s\n" % (k, "x".join(map(str, here[k]))) for k in here)
+    open("%s/%s.parameters" % (folder, name), "w").writelines(lines)
 
 
 def main(folder):
