@@ -59,7 +59,8 @@ SEARCH  = gen/search/search.o gen/search/list.o gen/search/candidate.o gen/searc
 VIEW    = gen/view/stage.o gen/view/plan.o gen/view/explain.o gen/view/compare.o gen/view/compare_page.o \
           gen/view/schedules.o gen/view/schedule_csv.o gen/view/events.o gen/view/measured.o gen/view/metrics.o \
           gen/view/tfevents.o
-HF      = gen/hf/families.o gen/hf/template.o gen/hf/import.o gen/hf/export.o gen/hf/llmc.o build/gen/place.o
+HF      = gen/hf/families.o gen/hf/template.o gen/hf/import.o gen/hf/export.o gen/hf/llmc.o gen/hf/heads.o gen/hf/kind.o \
+          build/gen/place.o
 NET     = $(patsubst %.c,%.o,$(sort $(wildcard gen/net/*.c)))
 OBJ     = $(BASE) build/embedded.o $(FRONT) $(TOKENS) $(PACK) $(COST) $(SCHED) $(LIST) $(REPLAY) $(LOWER) $(FATES) $(MEM) \
           $(EXACT) $(CHECK) $(RIVALS) $(TEXT) $(PLAN) $(FOREIGN) gen/key.o $(EMIT) $(PROFILE) gen/passes.o $(SEARCH) \

@@ -9,6 +9,8 @@
 /* ---- cost: cost/cost.c prof.c --------------------------------------------------------------------------------- */
 typedef struct Profile Profile;                     /* measured times: cost/prof.h */
 Profile *profile_open(const char *path, const Model *m, bool elsewhere);    /* elsewhere: not compared with this machine */
+/* What it was measured with and this model has not, for a message; NULL: nothing */
+const char *profile_other_model(const char *path, const Model *m);
 const char *profile_name(const Model *m);           /* MODEL.DEVICE.profile, beside the model */
 const char *profile_cannot(const Model *m);         /* why no profile can measure this model here; NULL: one can */
 /* Around the next ones, and their writing: one dpgen measures for a file at a time.  The second waits for the first. */

@@ -19,6 +19,7 @@
 #include "rt/mapped.h"
 
 #include <errno.h>
+#include <glob.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,10 +104,16 @@ static Plan *plan_measured(const Options *x, const Model *m)
     Plan *p = plan_or_stop(x, m);
     out_check(x->out);
     profile_begin(file);
-    bool other = access(file, F_OK) == 0;           /* another dpgen has measured in between */
-    if (!other)
+    bool there = access(file, F_OK) == 0;           /* another dpgen may have measured in between */
+    const char *other = there ? profile_other_model(file, m) : NULL;
+    if (other)
+        fprintf(stderr, "dpgen: %s was measured with %s: measuring again (--estimate does without); it becomes %s~\n",
+                quote_terminal(file), other, quote_terminal(file));
+    else if (!there)
         fprintf(stderr, "dpgen: there is no %s: measuring this machine once (--estimate does without)\n", quote_terminal(file));
-    with.times = other ? profile_open(file, m, x->elsewhere) : profile_measure(m, file);
+    with.times = there && !other ? profile_open(file, m, x->elsewhere) : profile_measure(m, file);
+    if (other && rename(file, strf("%s~", file)) != 0)
+        fail(EXIT_RUN, "cannot rename %s: %s", quote_terminal(file), strerror(errno));
     file_rewrites(file);
     for (int round = 0; round < ROUNDS; round++) {
         profile_write(with.times, file);
@@ -116,7 +123,7 @@ static Plan *plan_measured(const Options *x, const Model *m)
         profile_measure_more(with.times, m, p->g->batch, file);
     }
     profile_end();
-    if (!other)
+    if (!there || other)
         fprintf(stderr, "dpgen: wrote %s: later runs take their times from it\n", quote_terminal(file));
     return p;
 }
@@ -174,6 +181,27 @@ static void warn_isa(const Model *m)
                 "status %d; --set devices.0.isa=%s makes one that runs\n", d->isa, own, EXIT_MACHINE, own);
 }
 
+/* A job may run elsewhere, so a file that is not here is no mistake. */
+static void warn_file(const Model *m, const DataSet *d, const char *pattern)
+{
+    glob_t found = {0};
+    if (pattern && access(pattern, F_OK) != 0 && glob(pattern, GLOB_NOSORT, NULL, &found) != 0)
+        warn(mark_of(m, pattern, d->loc), "no file matches '%s' here: a job looks for it in the folder where it is started",
+             pattern);
+    globfree(&found);
+}
+
+static void warn_data(const Model *m)
+{
+    const DataSet *sets[] = {&m->data, &m->eval};
+    for (int k = 0; k < 2; k++) {
+        for (int i = 0; i < sets[k]->files.n; i++)
+            warn_file(m, sets[k], sets[k]->files.at[i]);
+        for (int i = 0; i < sets[k]->path.n; i++)
+            warn_file(m, sets[k], sets[k]->path.at[i]);
+    }
+}
+
 static int generate(const Options *x, const Model *m)
 {
     const Device *d = &m->devices.at[0];
@@ -196,6 +224,8 @@ static int generate(const Options *x, const Model *m)
              x->from);
     warn_cores(p);
     warn_isa(m);
+    if (!target_of(d)->paced)
+        warn_data(m);
     const char *sum = emit(p, x->out, x->prefix ? x->prefix : "train");
     view_table(stdout, p);
     printf("wrote %s: make -C %s\nits MANIFEST has SHA-256 %s\n", quote_terminal(x->out),
@@ -238,6 +268,8 @@ static Profile *times_of(const Options *x, const Model *m)
         return profile_open(x->profile, m, x->elsewhere);
     if (x->estimate || x->from || profile_cannot(m) || access(beside, F_OK) != 0)
         return NULL;
+    if (!x->verb && !x->dump && profile_other_model(beside, m))
+        return NULL;            /* the plain command has made it, and makes another */
     return profile_open(beside, m, x->elsewhere);
 }
 

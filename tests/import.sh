@@ -273,8 +273,39 @@ refuse "layers in another order" 3 "layer_types: dpgen does not do another order
     "sed 's/\"sliding_window\"/$turns, &/' $hf/published/gemma2-2b.json >$tmp/config.json
      ./dpgen import $tmp/config.json -o $tmp/wrong.yaml"
 wrong "an act" "hidden_act: dpgen does not do .relu2." 's/"silu"/"relu2"/'
-wrong "a type that is not done" "dpgen does not do model type .qwen2_moe. yet: it lacks an expert" \
+wrong "a type without a template" "17:17: error: import has no template for model type .qwen2_moe. yet" \
     's/"model_type": "llama"/"model_type": "qwen2_moe"/'
+wrong "a type that is not done" "dpgen does not do model type .mamba. yet: it lacks a selective scan" \
+    's/"model_type": "llama"/"model_type": "mamba"/'
+wrong "another head" "3:5: error: architectures: .LlamaForSequenceClassification. lacks a head of words, which" \
+    's/LlamaForCausalLM/LlamaForSequenceClassification/'
+wrong "no head, and none is tied" "architectures: .LlamaModel. lacks a head of words" 's/LlamaForCausalLM/LlamaModel/'
+heads() {       # TEXT NAME TENSORS: of bert, whose weights lack TENSORS
+    mkdir -p "$tmp/heads"
+    sed "s/BertForPreTraining/$2/" "$hf/bert/config.json" >"$tmp/heads/config.json"
+    sed "/$3/d" "$hf/bert/tensors" >"$tmp/list" && "$tmp/safe" "$tmp/list" "$tmp/heads/model.safetensors"
+    refuse "heads of $2" 3 "$1" ./dpgen import "$tmp/heads" -o "$tmp/wrong.yaml"
+}
+heads "3:5: error: architectures: .BertModel. lacks the heads of masked words and of the next" BertModel '^cls'
+heads "architectures: these weights of .BertForMaskedLM. have no tensor .cls.seq_relationship.weight.: .* trains the heads" \
+    BertForMaskedLM '^cls.seq\|pooler'
+heads ".BertForSequenceClassification. lacks the heads" BertForSequenceClassification '^cls'
+expect "the name of one head, and weights of both" sh -c \
+    "rm $tmp/heads/model.safetensors; sed 's/BertForPreTraining/BertForMaskedLM/' $hf/bert/config.json >$tmp/heads/config.json
+     cp $tmp/bert.in/model.safetensors $tmp/heads; ./dpgen import $tmp/heads/config.json -o $tmp/both.yaml >$tmp/both.said"
+expect "the folder, not the file" grep -q -- "--weights $tmp/heads\$" "$tmp/both.said"
+
+# Files of other kinds: what they are, and what to do
+refuse "weights alone" 3 "safetensors: weights, .*; put the model's config.json beside it.*--weights" \
+    ./dpgen import "$tmp/missing/model.safetensors" -o "$tmp/wrong.yaml"
+refuse "weights beside a config.json" 3 "safetensors: weights, .*; name its folder, .*: dpgen import $tmp/heads" \
+    ./dpgen import "$tmp/heads/model.safetensors" -o "$tmp/wrong.yaml"
+zip() { printf 'PK\003\004%060d%s' 0 "$1" >"$tmp/$2"; refuse "$2" 3 "$3" ./dpgen import "$tmp/$2" -o "$tmp/wrong.yaml"; }
+zip net/code/__torch__.py model.jit "a program of TorchScript, which is not read; export the model: torch.export.save"
+zip net/data.pkl pytorch_model.bin "a pickle of PyTorch, .*; save weights as safetensors"
+zip model/models/model.json model.zip "an archive of torch.export; let its name end with .pt2"
+printf 'GGUF\003\0\0\0' >"$tmp/model.gguf"
+refuse "GGUF" 3 "a file of GGUF.*; name the folder" ./dpgen import "$tmp/model.gguf" -o "$tmp/wrong.yaml"
 wrong "a mistyped type" "model type .lama. is not known" 's/"model_type": "llama"/"model_type": "lama"/'
 wrong "no width" "there is no .hidden_size." '/"hidden_size"/d'
 wrong "a width that is a word" "hidden_size: a number is expected" 's/"hidden_size": 24/"hidden_size": "24"/'

@@ -28,6 +28,14 @@ expect "the second time" grep -q again "$out/stage0.c.edited2"
 expect "the first is still there" cmp "$out/stage0.c.edited" "$tmp/mine"
 expect "MANIFEST" sh -c 'cd "$1" && sha256sum --quiet -c MANIFEST' - "$out"
 
+# ---- data that is not here, and may be where the job runs -------------------------------------------------------------------
+sed '/^data:/,$d' "$model" >"$tmp/data.yaml"
+arrays() { ./dpgen "$tmp/data.yaml" --set "data.train={format: npy, arrays: {x: $1, labels: $2}}" --estimate -o "$tmp/data"; }
+arrays "$tmp/none.npy" "$model" >"$tmp/told" 2>&1
+expect "a file that is not here" grep -q "warning: no file matches '$tmp/none.npy' here" "$tmp/told"
+arrays "$model" "$tmp/da?a.yaml" >"$tmp/told" 2>&1
+if grep -q warning "$tmp/told"; then fault "it is here: $(cat "$tmp/told")"; else pass; fi
+
 # ---- a run that was killed -------------------------------------------------------------------------------------------------
 dead=$(sh -c 'echo $$')
 mkdir -p "$out.part-$dead/rt" "$out.part-$$" "$out.part-x" && echo x >"$out.part-$dead/rt/x.c"

@@ -9,7 +9,8 @@ names="_ __x _Bool __FILE__ open_gate kernels_start Stage Values Link stage0 sta
     NULL EOF A S st mb acc into from grads fb xf xb lf v_fb fb_slot grads_slot arena_bytes vals H_a_fwd tanh exp main int
     static inline restrict offsetof size_t
     real values norm clip step_begin relu_forward forward embedding action loss d_loss chunk0_forward update gather x_in x_r
-    x_eval job train errno assert unix linux bool true"
+    x_eval job train errno assert unix linux bool true
+    nullptr constexpr thread_local alignas typeof_unqual new class this and template half dim3 min warpSize threadIdx stream"
 {
     echo 'dpgen: 1'
     echo 'model:'
@@ -28,9 +29,14 @@ names="_ __x _Bool __FILE__ open_gate kernels_start Stage Values Link stage0 sta
     echo '  eval: {format: npy, arrays: {x: x.npy, y: y.npy}}'
     echo 'devices: [{name: cpu, count: 3}]'
 } >"$tmp/names.yaml"
-for stages in 1 3; do
+gpus='devices=[{name: gpu, kind: cuda, count: 4, memory: 80GiB, arch: sm_90}]'
+for stages in 1 3 gpus; do
     out=$tmp/out$stages
-    expect "$stages stages: generate" ./dpgen "$tmp/names.yaml" --stages $stages --recompute full --estimate -o "$out"
+    case $stages in
+        gpus) set -- --stages 2 --replicas 2 --set train.shard=optimizer --set "$gpus" ;;
+        *) set -- --stages $stages --recompute full ;;
+    esac
+    expect "$stages stages: generate" ./dpgen "$tmp/names.yaml" "$@" --estimate -o "$out"
     expect "$stages stages: the language" build/emitted rt/rt.h "$out"/stage?.c
     for file in "$out"/stage?.c "$out/launch.c"; do
         expect "${file##*/}" cc -std=c11 -fno-builtin -Wall -Wextra -Werror -fsyntax-only -I"$out/rt" "$file"

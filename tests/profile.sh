@@ -94,9 +94,19 @@ sed 's/^device .*/device Intel 4004/' "$tmp/x" >"$file"
 refuse "another processor" 5 "cpu.profile:2: measured with device 'Intel 4004'.*dpgen profile .*--elsewhere" \
     ./dpgen "$model" -o "$tmp/out"
 says "elsewhere" '(measured)' ./dpgen plan "$model" --elsewhere
-refuse "another type" 5 "cpu.profile:6: measured with compute 'f32'" ./dpgen plan "$model" --elsewhere \
+refuse "another type" 5 "cpu.profile:6: measured with compute 'f32'.*--estimate" ./dpgen plan "$model" --elsewhere \
     --set train.precision.compute=bf16
-rm "$file"
+
+# The plain command has made such a file for another model, so it measures again, says so, and keeps the old one.
+cp "$tmp/x" "$file"
+says "another type, generated" "was measured with compute 'f32', and this model has 'bf16': measuring again" \
+    ./dpgen "$model" --set train.precision.compute=bf16 -o "$tmp/out"
+expect "the old profile" cmp "$file~" "$tmp/x"
+expect "the new one" grep -q '^compute bf16$' "$file"
+cp "$tmp/x" "$file"
+refuse "of a name that is given" 5 "measured with compute 'f32'" ./dpgen "$model" --profile "$file" \
+    --set train.precision.compute=bf16 -o "$tmp/out"
+rm "$file" "$file~"
 
 # Benchmarks that fail: no compiler, one that finds errors, a kernel that dies, one that says nothing.
 PATH=$tmp/broken:$PATH

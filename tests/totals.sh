@@ -111,5 +111,36 @@ mixer-b16 12601767936
 unet 48987242496
 amoebanet-d 10018557952
 EOT
+
+# Tables of 262144 x 8960 numbers, more than 2^31: sizes and addresses of the generated text are those of the formula, and rows
+# at the end are found
+far=$(mktemp -d) || exit 2
+trap 'rm -rf "$graph" "$far"' EXIT
+cat >"$far/far.yaml" <<EOT
+dpgen: 1
+model:
+  dims: {V: 262144, D: 8960, T: 8}
+  inputs:
+    tokens: {shape: [B, T], dtype: i32, range: [0, V]}
+    targets: {shape: [B, T], dtype: i32, range: [0, V]}
+  graph:
+    - {op: Embedding, name: wte, in: tokens, rows: V, out: D}
+    - {op: LinearCrossEntropy, name: head, out: V, targets: targets, bias: false, as: loss}
+  loss: loss
+train: {batch: {micro: 1, global: 2}, optimizer: {type: sgd, lr: 0.1}}
+data: {train: {format: npy, arrays: {tokens: t.npy, targets: g.npy}}}
+devices: [{kind: cpu, memory: 1TiB, kernels: portable}]
+plan: {stages: 1, schedule: gpipe}
+EOT
+./dpgen "$far/far.yaml" --estimate -o "$far/out" >"$far/said" 2>&1 || wrong "far: $(head -n 1 "$far/said")"
+for line in 'sgd_update(st, A(wte_weight), .*/\* n \*/ 2348810240,' 'sgd_update(st, A(head_weight), .*/\* n \*/ 2348810240,'; do
+    if grep -q "$line" "$far/out/stage0.c"; then right; else wrong "far: no $line"; fi
+done
+for name in wte_weight head_weight wte_weight_grad_0 head_weight_grad_0; do         # 4 V D bytes each
+    if grep -q "^    $name .*/\* *9395240960  f32 \[V, D\]" "$far/out/stage0.h"; then right; else wrong "far: $name"; fi
+done
+make -s build/librt.a && ${CC:-cc} -D_GNU_SOURCE -std=c11 -Wall -Wextra -Werror -I. -Irt -o "$far/far" tests/far.c \
+    build/librt.a -lpthread -lm && "$far/far" >"$far/said"
+case $? in 0) right ;; 77) echo "totals: no room for a table of 9 GiB" >&2 ;; *) wrong "far: $(cat "$far/said")" ;; esac
 echo "totals: $passed passed, $failed failed"
 [ "$failed" = 0 ]

@@ -65,7 +65,8 @@ static bool take_last(char *line, const char *key, int64_t *value)
 
 const char *profile_again(const Model *m, const char *path)
 {
-    return strf("measure again: dpgen profile %s%s -o %s", quote_shell(m->path), m->options, quote_shell(path));
+    return strf("measure again: dpgen profile %s%s -o %s, or plan by estimates: --estimate", quote_shell(m->path), m->options,
+                quote_shell(path));
 }
 
 static NORETURN void bad_line(const Profile *p, int number, const char *why, const char *line)
@@ -332,6 +333,19 @@ static bool differs(const Profile *p, const Profile *here, int i)
     if (i == SIGN_STAGES && whole(p->sign[i], &had) && whole(here->sign[i], &has))
         return has > had;
     return here->sign[i] && strcmp(p->sign[i], here->sign[i]) != 0;
+}
+
+const char *profile_other_model(const char *path, const Model *m)
+{
+    Profile *p = profile_parse(path, profile_again(m, path)), here = {0};
+    const char *kernels = m->devices.at[0].kernels;
+    if (strncmp(p->sign[SIGN_KERNELS], kernels, strlen(kernels)))
+        return strf("kernels '%s', and this model has '%s'", p->sign[SIGN_KERNELS], kernels);
+    profile_sign(&here, m, false);
+    for (int i = 0; i < SIGNS; i++)
+        if (!signs[i].machine && differs(p, &here, i))
+            return strf("%s '%s', and this model has '%s'", signs[i].key, p->sign[i], here.sign[i]);
+    return NULL;
 }
 
 Profile *profile_open(const char *path, const Model *m, bool elsewhere)

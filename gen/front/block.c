@@ -143,6 +143,8 @@ static const char *value_hint(const Scope *s, const char *name)
     Strs names = {0};
     for (int i = 0; i < s->value.n; i++)
         *PUSH(&names) = s->value.at[i].name;
+    if (s->up)
+        *PUSH(&names) = "$in";
     for (int i = 0; i < s->b->m->inputs.n; i++)
         *PUSH(&names) = s->b->m->inputs.at[i].name;
     const char *near = nearest(name, names.at, names.n);

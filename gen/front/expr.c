@@ -255,7 +255,7 @@ static Value name(Reader *r)
         return call(r, word);
     double value;
     if (!r->lookup || !r->lookup(r->ctx, word, &value))
-        err(r->at, "a name stands for a dim or an argument of the block", "unknown name '%s'%s", word,
+        err(r->at, "a number is expected: names are those of dims and of arguments of the block", "unknown name '%s'%s", word,
             strcmp(word, r->text) ? strf(" in '%s'", r->text) : "");
     return real(r, value);
 }

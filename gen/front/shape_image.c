@@ -23,7 +23,8 @@ static bool each_axis(Sizer *z, const char *name, int n, int64_t *value)
 {
     int64_t given = attr_int(z->o, name);
     if (given != 1 && given != n)
-        return refuse(z, NULL, "%s has %lld numbers: one, or %d, are expected", name, (Num)given, n);
+        return refuse(z, NULL, "%s has %lld numbers: %s", name, (Num)given, n == 1 ? "one is expected"
+                      : "one, or [height, width], are expected");
     for (int i = 0; i < n; i++)
         value[i] = attr_int(z->o, strf("%s.%d", name, given == 1 ? 0 : i));
     return true;
@@ -32,7 +33,11 @@ static bool each_axis(Sizer *z, const char *name, int n, int64_t *value)
 /* pad: in front of and behind each axis, from one number, one an axis, or [top, left, bottom, right] */
 static bool each_side(Sizer *z, int n, int64_t before[2], int64_t behind[2])
 {
-    bool all = attr_int(z->o, "pad") == 2 * n;
+    int64_t given = attr_int(z->o, "pad");
+    bool all = given == 2 * n;
+    if (!all && given != 1 && given != n)
+        return refuse(z, NULL, "pad has %lld numbers: one, %s, are expected", (Num)given, n == 1 ? "or [before, behind]"
+                      : "[height, width] or [top, left, bottom, right]");
     if (!all && !each_axis(z, "pad", n, before))
         return false;
     for (int i = 0; i < n; i++) {

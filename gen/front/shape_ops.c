@@ -295,6 +295,26 @@ static bool middle(Sizer *z, const Shape *a, const Shape *b)
     return true;
 }
 
+static const char *operand_text(const Sizer *z, int i)
+{
+    const Tensor *t = &z->g->tensor.at[z->o->in.at[i]];
+    return t->loc.line ? strf("%s (line %d)", t->name, t->loc.line) : t->name;
+}
+
+/* The last dimension in which both have other sizes than 1 is what most often is wrong. */
+static bool refuse_two(const Sizer *z, const Shape *a, const Shape *b)
+{
+    for (int k = 1; k <= a->n && k <= b->n; k++) {
+        int64_t x = a->d[a->n - k], y = b->d[b->n - k];
+        if (x != y && x != 1 && y != 1)
+            return refuse(z, NULL, "%s and %s differ in %s: %lld of %s, %lld of %s", shape_text(a), shape_text(b),
+                          k == 1 ? "the last dimension" : strf("dimension %d from the end", k), (long long)x,
+                          operand_text(z, 0), (long long)y, operand_text(z, 1));
+    }
+    return refuse(z, NULL, "%s and %s: where one is 1 and the other is not, the ones must be neighbours, and of one operand",
+                  shape_text(a), shape_text(b));
+}
+
 /* Puts the larger operand first: both operators commute, and so do their bits. */
 static bool two(Sizer *z)
 {
@@ -307,8 +327,7 @@ static bool two(Sizer *z)
     const Shape *a = in_shape(z, 0), *b = in_shape(z, 1);
     if (!suffix(a, b)) {
         if (!middle(z, a, b))
-            return refuse(z, NULL, "one operand must have the last dimensions of the other, or ones in neighbouring ones: "
-                          "%s and %s", shape_text(a), shape_text(b));
+            return refuse_two(z, a, b);
         attr_set_float(z->o, "factor", 1);
         z->o->row = row_find(!strcmp(z->r->name, "Mul") ? "MulMiddle" : "AddMiddle");
     }

@@ -228,7 +228,7 @@ void weights_print(FILE *f, const Model *m, const Graph *g)
     for (int i = 0; i < g->state.n; i++) {
         const State *s = &g->state.at[i];
         Stored k;
-        if (s->kind != S_PARAM || s->tracked)
+        if (s->kind != S_PARAM)
             continue;
         weights_stored(m, g, i, &k);
         for (int64_t part = 0; k.from == 0 && part < (k.each ? k.each : 1); part++)     /* a stack once */

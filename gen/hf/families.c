@@ -243,6 +243,7 @@ static const ConfigField phi[] = {
     {"attention_dropout", REAL, "drop", "0", NULL},
     {"qk_layernorm", ONLY, NULL, NULL, "false"},
     {"tie_word_embeddings", ONLY, NULL, NULL, "false"},
+    {NULL, FLAG, "tie", "false", NULL},
     ROPE("10000"),
     CONTEXT("2048"),
     {0}
@@ -366,11 +367,12 @@ const Family families[] = {
     {"bert", "bert.yaml", NULL, bert, NULL},
     {"vit", "vit.yaml", NULL, vit, NULL},
     {"t5", "t5.yaml", NULL, t5, NULL},
-    {"gemma3_text", NULL, NULL, NULL, "layers with other rotary positions than their neighbours"},
-    {"qwen2_moe", NULL, NULL, NULL, "an expert that all tokens share"},
-    {"qwen3_moe", NULL, NULL, NULL, "layers with experts among others without"},
-    {"deepseek_v2", NULL, NULL, NULL, "experts and latent attention"},
-    {"deepseek_v3", NULL, NULL, NULL, "experts and latent attention"},
+    {"gemma3_text", NULL, NULL, NULL, NULL}, {"qwen2_moe", NULL, NULL, NULL, NULL}, {"qwen3_moe", NULL, NULL, NULL, NULL},
+    {"deepseek_v2", NULL, NULL, NULL, NULL}, {"cohere", NULL, NULL, NULL, NULL}, {"falcon", NULL, NULL, NULL, NULL},
+    {"gptj", NULL, NULL, NULL, NULL}, {"granite", NULL, NULL, NULL, NULL}, {"olmo2", NULL, NULL, NULL, NULL},
+    {"smollm3", NULL, NULL, NULL, NULL}, {"stablelm", NULL, NULL, NULL, NULL}, {"starcoder2", NULL, NULL, NULL, NULL},
+    {"gemma3", NULL, NULL, NULL, "a template for images and words in one model"},
+    {"deepseek_v3", NULL, NULL, NULL, "a router that chooses experts by groups, and by scores with a bias"},
     {"mamba", NULL, NULL, NULL, "a selective scan"},
     {0}
 };

@@ -4,7 +4,7 @@
  */
 #ifndef HF_H
 #define HF_H
-#include "base.h"
+#include "model.h"
 
 /* A field gives the value `name` of a template.  key: in config.json; a.b is b of the object a; NULL: none.  otherwise: where
  * the key is absent or null; an expression over the values before it, or a word; NULL: it has to be there.  A name that has
@@ -29,7 +29,7 @@ typedef struct {
     const char *type;               /* model_type */
     const char *template, *tail;    /* files of gen/hf: the model; training, data and devices, NULL: in the first */
     const ConfigField *fields;
-    const char *lacks;              /* what dpgen has not, and the family needs; NULL: nothing */
+    const char *lacks;              /* what dpgen has not, and the family needs; NULL: nothing but a template */
 } Family;
 extern const Family families[];             /* ends with a NULL type */
 extern const ConfigField field_common[];    /* of every family */
@@ -45,6 +45,9 @@ bool value_on(const ConfigValues *v, const char *name);
 void template_write(FILE *f, const char *template, const ConfigValues *v);
 const char *template_line(const char *line, const ConfigValues *v);
 
+/* heads.c: bad() if the classes of `architectures`, or the weights in folder, are of other heads; folder NULL: no weights */
+void heads_check(const Node *root, const Family *family, bool tied, const char *folder);
+void import_kind(const char *path);         /* kind.c: ends dpgen if this is a file of another kind, which it names */
 int import_command(int argc, char **argv);  /* dpgen import DIR -o model.yaml */
 bool llmc_knows(const char *path);            /* llmc.c: a checkpoint of llm.c, by the end of its name */
 int llmc_import(const char *path, const char *out);

@@ -231,9 +231,12 @@ static const Family *family_of(const Node *root)
     for (const Family *f = families; f->type; f++) {
         if (!strcmp(f->type, type->text) && f->lacks)
             err(type->loc, NULL, "dpgen does not do model type '%s' yet: it lacks %s", type->text, f->lacks);
+        if (!strcmp(f->type, type->text) && !f->template)
+            err(type->loc, "dpgen has the operators: write the model file, with the names of the weights",
+                "import has no template for model type '%s' yet", type->text);
         if (!strcmp(f->type, type->text))
             return f;
-        if (!f->lacks) {
+        if (f->template) {
             list = strf("%s %s", list, f->type);
             names[n++] = f->type;
         }
@@ -274,14 +277,17 @@ int import_command(int argc, char **argv)
         misuse(folder ? "no file to write is named" : "no folder is named");
     if (net_knows(folder))
         return import_graph(folder, out, loss ? loss : "cross-entropy");
-    if (llmc_knows(folder))
+    if (llmc_knows(folder)) {
+        import_kind(folder);
         return llmc_import(folder, out);
-    if (loss)
-        misuse("--loss is for graphs, .onnx and .pt2");
+    }
     struct stat info;
     const char *path = stat(folder, &info) == 0 && S_ISDIR(info.st_mode) ? strf("%s/config.json", folder) : folder;
     if (access(path, R_OK) != 0)
         file_refuse(path, "name the folder of a published model, with its config.json, or a .pt2, .onnx or .bin");
+    import_kind(path);
+    if (loss)
+        misuse("--loss is for graphs, .onnx and .pt2");
     Config c = {.root = load(path)};
     if (c.root->kind != MAP)
         err(c.root->loc, NULL, "this is no config.json of a model");
@@ -290,14 +296,17 @@ int import_command(int argc, char **argv)
     *PUSH(&c.values) = (ConfigValue){"family", c.family->type};
     read_fields(&c, field_common);
     read_fields(&c, c.family->fields);
+    const char *tie = value_get(&c.values, "tie");
+    heads_check(c.root, c.family, tie ? value_on(&c.values, "tie") : true, path == folder ? NULL : folder);
     bad_stop();
     FILE *f = file_begin(out);
     template_write(f, template_of(c.family->template), &c.values);
     if (c.family->tail)
         template_write(f, template_of(c.family->tail), &c.values);
     file_end(f, out);
-    const char *file = quote_terminal(quote_shell(out));
+    const char *file = quote_terminal(quote_shell(out)), *slash = strrchr(path, '/');
+    const char *above = slash ? strf("%.*s", (int)(slash - path) + (slash == path), path) : ".";
     printf("wrote %s: dpgen check %s, or dpgen %s -o out && make -C out && out/train --weights %s\n", quote_terminal(out), file,
-           file, quote_terminal(quote_shell(folder)));
+           file, quote_terminal(quote_shell(path == folder ? above : folder)));
     return 0;
 }

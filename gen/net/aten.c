@@ -166,7 +166,7 @@ static int batch_norm(Call *c)
     int weight[5] = {tensor(c, "weight"), tensor(c, "bias"), tensor(c, "running_mean"), tensor(c, "running_var"), -1};
     const char *mean = weight[2] < 0 ? "" : value_of(c, weight[2])->name, *part = strstr(mean, "running_mean");
     if (integer(c, "training", 0) == 0)
-        net_refuse(c->g, "it does not train: %s", c->g->remedy);
+        net_advise(c->g, c->g->remedy, "it does not train");
     if (part)
         weight[4] = net_named(c->g, strf("%.*snum_batches_tracked", (int)(part - mean), mean));
     return ops_batch_norm(c->g, first(c), weight, real_of(c, "eps", 1e-5), real_of(c, "momentum", 0.1));
@@ -212,8 +212,8 @@ static int attention(Call *c)
 {
     int heads[3] = {tensor(c, "query"), tensor(c, "key"), tensor(c, "value")};
     if (tensor(c, "attn_mask") >= 0)
-        net_refuse(c->g, "it has a mask: leave it out and say is_causal; models of transformers, which make one, are imported "
-                   "from their config.json, dpgen import DIR");
+        net_advise(c->g, "leave it out and say is_causal; models of transformers, which make one, are imported from their "
+                   "config.json, dpgen import DIR", "it has a mask");
     return ops_attention(c->g, heads, integer(c, "is_causal", 0), real_of(c, "dropout_p", 0), real_of(c, "scale", 0));
 }
 
@@ -228,7 +228,7 @@ static int lstm(Call *c)
                 net_refuse(c->g, "it begins with other states than zeros, which are not carried from batch to batch");
     }
     if (!weights || !integer(c, "batch_first", 0))
-        net_refuse(c->g, "its first axis is that of the steps: make it with batch_first=True");
+        net_advise(c->g, "make it with batch_first=True", "its first axis is that of the steps");
     return ops_lstm(c->g, first(c), &weights->tensor, integer(c, "num_layers", 1), integer(c, "bidirectional", 0),
                     integer(c, "has_biases", 1), integer(c, "train", 1) ? real_of(c, "dropout", 0) : 0);
 }
@@ -559,5 +559,6 @@ void aten_node(Net *g, const Node *n, Ints *results)
                 *PUSH(results) = y;
             return;
         }
-    net_refuse(g, "this operator is not done; models of transformers are imported from their config.json, dpgen import DIR");
+    net_advise(g, "make the model without it, or end the graph before it; models of transformers are imported from their "
+               "config.json, dpgen import DIR", "dpgen does not read this operator");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * idiom.c: operators that a graph has in parts: Silu, HardSwish and both forms of Gelu.
+ * idiom.c: operators that a graph has in parts: Silu, HardSigmoid, HardSwish and both forms of Gelu.
  *
  * A product is taken apart to one number and its factors.  A Gelu is half of x times 1 + erf(x/sqrt 2), or times 1 +
  * tanh(sqrt(2/pi) (x + 0.044715 x^3)), in whatever order they are multiplied.  The lines of the parts stay; nobody reads them
@@ -96,6 +96,21 @@ static int gelu(Net *g, int value)
     return -1;
 }
 
+/* A sixth of x + 3 between 0 and 6: HardSigmoid; times x: HardSwish */
+static int hard(Net *g, int value)
+{
+    Product all = product_of(g, value);
+    for (int i = 0; i < all.n && all.n <= 2 && near(all.number, 1.0 / 6); i++) {
+        const Made *clip = net_made(g, all.factor[i]), *plus = is_line(clip, "Clip") ? net_made(g, clip->in.at[0]) : NULL;
+        if (!is_line(plus, "?Plus") || plus->factor != 3 || strcmp(clip->attributes, ", min: 0, max: 6"))
+            continue;
+        int x = plus->in.at[0];
+        if (all.n == 1 || all.factor[1 - i] == x)
+            return ops_unary(g, all.n == 1 ? "HardSigmoid" : "HardSwish", "", x);
+    }
+    return -1;
+}
+
 int idiom_of_product(Net *g, int value)
 {
     static const struct { const char *part, *whole; } gates[] = {{"Sigmoid", "Silu"}, {"HardSigmoid", "HardSwish"}};
@@ -106,5 +121,6 @@ int idiom_of_product(Net *g, int value)
         if (is_line(of, gates[i / 2].part) && of->in.at[0] == x)
             return ops_unary(g, gates[i / 2].whole, "", x);
     }
-    return gelu(g, value);
+    int y = hard(g, value);
+    return y >= 0 ? y : gelu(g, value);
 }

@@ -11,15 +11,28 @@
 #include <stdarg.h>
 #include <string.h>
 
-NORETURN void net_refuse(const Net *g, const char *form, ...)
+/* FILE: node: text, for a message */
+static const char *told(const Net *g, const char *form, va_list list)
 {
     char text[1024];
+    vsnprintf(text, sizeof text, form, list);
+    return strf("%s: %s%s%s", g->path, g->node ? quote_terminal(g->node) : "", g->node ? ": " : "", quote_terminal(text));
+}
+
+NORETURN void net_refuse(const Net *g, const char *form, ...)
+{
     va_list list;
     va_start(list, form);
-    vsnprintf(text, sizeof text, form, list);
-    va_end(list);
-    fail(EXIT_MODEL, "%s: %s%s%s", g->path, g->node ? quote_terminal(g->node) : "", g->node ? ": " : "", quote_terminal(text));
+    fail(EXIT_MODEL, "%s%s", told(g, form, list), g->node ? "; make the model without it, or end the graph before it" : "");
 }
+
+NORETURN void net_advise(const Net *g, const char *remedy, const char *form, ...)
+{
+    va_list list;
+    va_start(list, form);
+    fail(EXIT_MODEL, "%s; %s", told(g, form, list), remedy);
+}
+
 
 /* ---- values ------------------------------------------------------------------------------------------------------------ */
 
@@ -39,6 +52,11 @@ bool dims_same(const Dims *a, const Dims *b)
     return a->n == b->n && !memcmp(a->d, b->d, (size_t)a->n * sizeof *a->d);
 }
 
+static const char *samples(int64_t n)
+{
+    return n == NET_ANY_BATCH ? "any number of" : strf("%lld", (long long)n);
+}
+
 int net_input(Net *g, const char *name, Dims dims, bool whole)
 {
     if (dims.n < 1 || dims_elements(&dims) < 1)
@@ -46,7 +64,9 @@ int net_input(Net *g, const char *name, Dims dims, bool whole)
     if (g->inputs.n == 0)
         g->batch = dims.d[0];
     else if (dims.d[0] != g->batch)
-        net_refuse(g, "inputs have %lld and %lld samples", (long long)g->batch, (long long)dims.d[0]);
+        net_advise(g, "the first axis of each input has to be that of the samples: what is the same for all, or a state "
+                   "of a recurrent layer, cannot be an input", "input '%s' has %s samples, and input '%s' has %s",
+                   g->value.at[g->inputs.at[0]].name, samples(g->batch), name, samples(dims.d[0]));
     *PUSH(&g->value) = (Value){.name = name, .dims = dims, .last = !whole && dims.n == 4, .whole = whole, .line = -1};
     *PUSH(&g->inputs) = g->value.n - 1;
     return g->value.n - 1;
@@ -57,7 +77,7 @@ int net_weight(Net *g, const char *name, const char *type, Dims dims, const unsi
     if (safe_bytes(type, dims.n, dims.d) != bytes)
         net_refuse(g, "'%s' has %lld bytes, and its shape and type want others", name, (long long)bytes);
     *PUSH(&g->value) = (Value){.name = name, .kind = VALUE_WEIGHT, .dims = dims, .type = type, .at = at, .bytes = bytes,
-                               .line = -1, .whole = *type == 'I' || *type == 'U'};
+                               .stored = dims, .line = -1, .whole = *type == 'I' || *type == 'U'};
     return g->value.n - 1;
 }
 
@@ -126,7 +146,7 @@ int net_line(Net *g, const char *op, const char *attributes, int in, Dims dims, 
     if (dims_elements(&dims) < 1 || dims.n < 1 || dims.d[0] != g->batch)
         net_refuse(g, "its result mixes samples: its first axis is not that of the samples, %lld", (long long)g->batch);
     *PUSH(&g->value) = (Value){.kind = VALUE_ACT, .dims = dims, .last = last, .line = g->line.n};
-    *PUSH(&g->line) = (Made){.op = op, .attributes = attributes, .out = g->value.n - 1, .module = g->module};
+    *PUSH(&g->line) = (Made){.op = op, .attributes = attributes, .out = g->value.n - 1, .node = g->node, .module = g->module};
     if (in >= 0)
         net_also(g, g->value.n - 1, in);
     return g->value.n - 1;
@@ -135,14 +155,43 @@ int net_line(Net *g, const char *op, const char *attributes, int in, Dims dims, 
 void net_also(Net *g, int value, int in)
 {
     if (g->value.at[in].view)
-        net_refuse(g, "the first axis of its operand is not that of the samples; make recurrent layers with batch_first=True");
+        net_advise(g, "make recurrent layers with batch_first=True",
+                   "the first axis of its operand is not that of the samples");
     *PUSH(&g->line.at[g->value.at[value].line].in) = in;
+}
+
+void net_want_weight(const Net *g, int value, const char *role)
+{
+    ValueKind kind = g->value.at[value].kind;
+    if (kind != VALUE_WEIGHT)
+        net_refuse(g, "its %s is computed from %s, and no tensor of the file", role, kind == VALUE_ACT ? "the data"
+                   : "numbers of the file");
 }
 
 void net_role(Net *g, int value, const char *role, int weight, bool turned, Dims dims)
 {
+    if (weight < 0)
+        return;
     Made *l = &g->line.at[g->value.at[value].line];
+    const Value *v = &g->value.at[weight];
+    net_want_weight(g, weight, role);
+    if (dims_elements(&v->dims) != dims_elements(&dims))
+        net_refuse(g, "its %s '%s' has %lld numbers, and %lld are expected", role, v->name, (long long)dims_elements(&v->dims),
+                   (long long)dims_elements(&dims));
+    if (v->folded)
+        net_advise(g, g->remedy, "its %s '%s' is made of several: BatchNorm is folded into a product, or a matrix is turned, "
+                   "and such a model cannot be trained as it was", role, v->name);
     l->role[l->roles++] = (Role){role, weight, turned, false, dims};
+}
+
+int net_axes_of(Net *g, int weight, Dims dims)
+{
+    Value v = g->value.at[weight];
+    if (dims_elements(&dims) != dims_elements(&v.dims) || v.turned)
+        net_refuse(g, "it gives '%s' other axes, and it has another number of elements or is turned", v.name);
+    v.dims = dims;
+    *PUSH(&g->value) = v;
+    return g->value.n - 1;
 }
 
 const Made *net_made(const Net *g, int value)

@@ -7,7 +7,8 @@
 #define NET_H
 #include "base.h"
 
-enum { MOST_DIMS = 6 };
+/* ANY_BATCH: samples of a graph that does not say how many: a prime, to be found again */
+enum { MOST_DIMS = 6, NET_ANY_BATCH = 7919 };
 typedef struct { int n; int64_t d[MOST_DIMS]; } Dims;
 
 /* A value of the graph.  Dims are those of the file, channels behind the batch; `last`: here they are the last axis. */
@@ -22,6 +23,9 @@ typedef struct {
     const char *type;           /* of a weight: its bytes, as safetensors have them */
     const unsigned char *at;
     int64_t bytes;
+    Dims stored;                /* of a weight: in the file, whatever the graph makes of its axes */
+    bool learns;                /* the file has it as a parameter, and no constant */
+    bool folded;                /* an exporter has made it of several tensors */
     bool turned;                /* a matrix whose axes the graph swaps */
     const double *number;       /* of numbers */
 } Value;
@@ -38,6 +42,7 @@ typedef struct {
     int roles;
     double factor;              /* of Scale, ?Plus and ?Pow; the probability of ?Draw */
     Ints joins;                 /* of Concat: all that stand in it, those of a Concat at its beginning too */
+    const char *node;           /* that it was read from */
     const char *module;         /* in PyTorch, as layers.0.drop; NULL: not known */
     const char *name;           /* write.c: of the line, where its parameters give none; NULL: none */
     bool used;
@@ -56,7 +61,9 @@ typedef struct {
 } Net;
 
 /* net.c */
-void net_refuse(const Net *g, const char *form, ...) PRINTF(2, 3) NORETURN;     /* FILE: node: text; status 3 */
+/* FILE: node: text; what can be done.  Status 3.  net_refuse: of a node, that is to do without it: no other export helps. */
+void net_refuse(const Net *g, const char *form, ...) PRINTF(2, 3) NORETURN;
+void net_advise(const Net *g, const char *remedy, const char *form, ...) PRINTF(3, 4) NORETURN;
 int  net_input(Net *g, const char *name, Dims dims, bool whole);
 int  net_weight(Net *g, const char *name, const char *type, Dims dims, const unsigned char *at, int64_t bytes);
 int  net_numbers(Net *g, Dims dims, const double *number);
@@ -68,7 +75,9 @@ int64_t net_bounded(double x);     /* a whole number of a file, at most 1e15 eit
 /* A line of one result. */
 int  net_line(Net *g, const char *op, const char *attributes, int in, Dims dims, bool last);
 void net_also(Net *g, int value, int in);           /* its line has one more operand, */
-void net_role(Net *g, int value, const char *role, int weight, bool turned, Dims dims);     /* or a parameter */
+void net_role(Net *g, int value, const char *role, int weight, bool turned, Dims dims);     /* or a parameter; -1: none */
+void net_want_weight(const Net *g, int value, const char *role);
+int  net_axes_of(Net *g, int weight, Dims dims);    /* the same tensor under other axes */
 const Made *net_made(const Net *g, int value);      /* by which line; NULL: none */
 
 /* ops_axes.c: axes of activations */
@@ -85,6 +94,7 @@ int ops_pool(Net *g, const char *op, int x, const Window *w);
 int ops_global_pool(Net *g, int x, bool keep);
 int ops_batch_norm(Net *g, int x, const int weight[5], double eps, double momentum);   /* weight, bias, mean, variance, steps */
 int ops_layer_norm(Net *g, int x, int weight, int bias, double eps);
+int ops_instance_norm(Net *g, int x, int weight, int bias, double eps);
 int ops_linear(Net *g, int x, int weight, int bias, bool turned);       /* turned: weight is [in, out] */
 int ops_embedding(Net *g, int ids, int weight);
 int ops_unary(Net *g, const char *op, const char *attributes, int x);

@@ -10,8 +10,7 @@
 #include "wire.h"
 #include <string.h>
 
-/* SYMBOLIC: samples of a graph that does not say how many: a prime, to be found again */
-enum { FIRST_OPSET = 11, LAST_OPSET = 20, SYMBOLIC = 7919 };
+enum { FIRST_OPSET = 11, LAST_OPSET = 20 };
 typedef struct { const char *name; int value; } Named;
 typedef struct { Net *g; int opset; const char *dir; VEC(Named) named; Strs outputs; } Reader;
 
@@ -148,7 +147,21 @@ static void make_raw(Tensor *t, const char *type, int64_t count)
     t->bytes = (size_t)n * (size_t)size;
 }
 
-static int read_tensor(const Reader *r, Wire w, const char *name)
+/* Names that exporters give to what they have made of several tensors. */
+static bool is_folded(const char *name)
+{
+    size_t n = strlen(name);
+    return !strncmp(name, "onnx::", 6) || (n > 12 && !strcmp(name + n - 12, ".weight_bias"));
+}
+
+/* One number that training changes has an axis: exporters write constants without one, or name them so. */
+static bool is_learnt(const char *name, const Value *v)
+{
+    return !v->whole && v->dims.n > 0 && !strstr(name, "onst") && strncmp(name, "onnx::", 6);
+}
+
+/* result: of the node whose constant it is, for names of such tensors need not differ; NULL: it is an initializer. */
+static int read_tensor(const Reader *r, Wire w, const char *result)
 {
     Tensor t = read_fields(r, w);
     const char *type = NULL;
@@ -161,7 +174,11 @@ static int read_tensor(const Reader *r, Wire w, const char *name)
         find_external(r, &t);
     else if (!t.raw)
         make_raw(&t, type, dims_elements(&t.dims));
-    return net_weight(r->g, *t.name ? t.name : name, type, t.dims, t.raw, (int64_t)t.bytes);
+    const char *name = result && *result ? result : t.name;
+    int v = net_weight(r->g, name, type, t.dims, t.raw, (int64_t)t.bytes);
+    r->g->value.at[v].learns = is_learnt(name, &r->g->value.at[v]);
+    r->g->value.at[v].folded = !result && is_folded(name);
+    return v;
 }
 
 /* ---- nodes ------------------------------------------------------------------------------------------------------------- */
@@ -237,7 +254,7 @@ static void read_node(Reader *r, Wire w)
         *PUSH(&n.in) = value;
     }
     if (*n.domain && strcmp(n.domain, "ai.onnx"))
-        net_refuse(r->g, "operators of %s are not known; %s", n.domain, r->g->remedy);
+        net_refuse(r->g, "operators of %s are not known", n.domain);
     onnx_node(r->g, &n, r->opset, &results);
     for (int i = 0; i < results.n && i < n.out.n; i++)
         *PUSH(&r->named) = (Named){n.out.at[i], results.at[i]};
@@ -298,24 +315,15 @@ static void read_input(Reader *r, Wire w)
         net_refuse(r->g, "input '%s' is no tensor of known rank, of floats or of integers", x.name);
     for (int i = 0; i < x.dims.n; i++)
         if (x.symbol[i] && i > 0)
-            net_refuse(r->g, "axis %d of input '%s' has no fixed size ('%s'): export it without dynamic_axes and "
-                       "dynamic_shapes, with an x of the size that is trained", i, x.name, x.symbol[i]);
+            net_advise(r->g, "export it without dynamic_axes and dynamic_shapes, with an x of the size that is trained, or fix "
+                       "it in the file, as onnxruntime.tools.make_dynamic_shape_fixed does",
+                       "axis %d of input '%s' has no fixed size ('%s')", i, x.name, x.symbol[i]);
         else if (x.symbol[i])
-            x.dims.d[i] = SYMBOLIC;
+            x.dims.d[i] = NET_ANY_BATCH;
     *PUSH(&r->named) = (Named){x.name, net_input(r->g, x.name, x.dims, whole)};
 }
 
 /* ---- the file ---------------------------------------------------------------------------------------------------------- */
-
-/* Names that exporters give to what they have made of several tensors. */
-static void check_folded(const Reader *r, const char *name)
-{
-    size_t n = strlen(name);
-    bool old = !strncmp(name, "onnx::", 6), new = n > 12 && !strcmp(name + n - 12, ".weight_bias");
-    if (old || new)
-        net_refuse(r->g, "tensor '%s' is made of several: BatchNorm is folded into a product, or a matrix is turned, and "
-                   "such a model cannot be trained as it was; %s", name, remedy);
-}
 
 static void read_graph(Reader *r, Wire graph)
 {
@@ -326,8 +334,7 @@ static void read_graph(Reader *r, Wire graph)
             if (f.kind != 2)
                 continue;
             if (pass == 0 && f.number == INITIALIZER) {
-                int v = read_tensor(r, f.in, "");
-                check_folded(r, r->g->value.at[v].name);
+                int v = read_tensor(r, f.in, NULL);
                 *PUSH(&r->named) = (Named){r->g->value.at[v].name, v};
             } else if (pass == 1 && f.number == INPUT) {
                 read_input(r, f.in);
@@ -376,6 +383,7 @@ int onnx_read(Net *g, const unsigned char *at, size_t n)
         net_refuse(g, "its operators are those of opset %d; %d to %d are read; %s", r.opset, FIRST_OPSET, LAST_OPSET, remedy);
     read_graph(&r, graph);
     if (g->inputs.n == 0 || r.outputs.n != 1 || named(&r, r.outputs.at[0]) < 0)
-        net_refuse(g, "a graph with inputs and one result is expected; this one has %d and %d", g->inputs.n, r.outputs.n);
+        net_advise(g, "train one of its results, and leave the others out of the file", "a graph with inputs and one result is "
+                   "expected; this one has %d and %d", g->inputs.n, r.outputs.n);
     return named(&r, r.outputs.at[0]);
 }

@@ -19,6 +19,8 @@ static int give(const Fold *f, Dims d, const double *number, bool whole)
 {
     int v = net_numbers(f->g, d, number);
     f->g->value.at[v].whole = whole;
+    for (int i = 0; i < f->n->in.n; i++)
+        f->g->value.at[v].learns |= f->n->in.at[i] >= 0 && operand(f, i)->learns;
     return v;
 }
 
@@ -199,11 +201,14 @@ int onnx_fold(Net *g, const Node *n)
             continue;
         int known = 0;
         const Value *v = n->in.n && n->in.at[0] >= 0 ? &g->value.at[n->in.at[0]] : NULL;
-        if (folds[i].fold == fold_same && v && v->kind == VALUE_WEIGHT && !v->whole && dims_elements(&v->dims) != 1)
+        bool moves = folds[i].fold == fold_same || folds[i].fold == fold_reshape || folds[i].fold == fold_transpose;
+        if (v && v->kind == VALUE_WEIGHT && moves && !v->whole && (dims_elements(&v->dims) != 1 || v->learns))
             return -1;          /* a weight stays one */
         bool all = !strcmp(n->op, "Concat");
         for (int k = 0; k < n->in.n && (all || k < folds[i].operands); k++) {
             const double *x = net_known(g, n->in.at[k]);
+            if (x && g->value.at[n->in.at[k]].turned)
+                return -1;
             int64_t count = x ? dims_elements(&g->value.at[n->in.at[k]].dims) : 0;
             known += x != NULL;
             if (k < 4)

@@ -33,7 +33,7 @@ static bool list_of(const Call *c, int in, const char *name, int64_t *to, int mo
         x = net_known(c->g, operand(c, in));
         *n = (int)dims_elements(&value_of(c, in)->dims);
         if (!x)
-            net_refuse(c->g, "operand %d depends on the data: sizes have to be fixed; %s", in, c->g->remedy);
+            net_advise(c->g, c->g->remedy, "operand %d depends on the data: sizes have to be fixed", in);
     } else if (a) {
         x = a->list.at, *n = a->list.n;
     }
@@ -105,8 +105,10 @@ static int pad(Call *c)
     int64_t at[8] = {0};
     int n;
     list_of(c, 1, "pads", at, 8, &n);
-    if ((mode && *mode->s && strcmp(mode->s, "constant")) || operand(c, 3) >= 0)
-        net_refuse(c->g, "it pads by a mode other than constant, or names axes");
+    if (mode && *mode->s && strcmp(mode->s, "constant"))
+        net_refuse(c->g, "it pads by mode '%s': constant is done", mode->s);
+    if (operand(c, 3) >= 0)
+        net_refuse(c->g, "it names the axes that it pads: pads of all axes are done");
     if (n != 8 || at[0] || at[1] || at[4] || at[5])
         net_refuse(c->g, "it pads other axes than those of images");
     return ops_pad(c->g, operand(c, 0), (int64_t[]){at[2], at[3], at[6], at[7]}, real_of(c, 2, "value", 0));
@@ -145,13 +147,37 @@ static int resize(Call *c)
 
 static int lstm(Call *c)
 {
-    net_refuse(c->g, "weights of a recurrent layer are rearranged in ONNX; export the model with torch.export.save("
-               "torch.export.export(model.train(), (x,)), 'model.pt2'), which keeps them");
+    net_advise(c->g, "export the model with torch.export.save(torch.export.export(model.train(), (x,)), 'model.pt2'), which "
+               "keeps them", "weights of a recurrent layer are rearranged in ONNX");
 }
 
-static int mask(Call *c)
+static const char masks[] = "make the model without it, or end the graph before it; where it makes the mask of an attention, "
+    "that stays whole in a .pt2 of torch.export, and models of transformers are imported from their config.json, dpgen import "
+    "DIR";
+
+static int choose(Call *c)
 {
-    net_refuse_attention(c->g, "it is done on numbers of the file only, as part of a mask");
+    net_advise(c->g, masks, "it chooses between elements, which dpgen does not do");
+}
+
+/* A tensor of the file for each sample.  Grids of detectors, masks and codes of one hot repeat something else. */
+static int expand(Call *c)
+{
+    const Value *x = value_of(c, 0);
+    int64_t size[MOST_DIMS];
+    Dims to = {0};
+    if (x->kind == VALUE_ACT)
+        net_refuse(c->g, "it repeats an activation, for which dpgen has no operator");
+    list_of(c, 1, "shape", size, MOST_DIMS, &to.n);
+    int lacks = to.n - x->dims.n;
+    for (int i = 0; i < to.n; i++)
+        to.d[i] = size[i] == 1 && i >= lacks ? x->dims.d[i - lacks] : size[i];
+    Dims one = to;
+    one.d[0] = 1;
+    if (x->kind != VALUE_WEIGHT || to.n < 1 || to.d[0] != c->g->batch || !dims_same(&one, &x->dims))
+        net_advise(c->g, masks, "it repeats numbers of the file, as for a grid of places or a mask: dpgen has no constants of "
+                   "several numbers");
+    return ops_expand(c->g, operand(c, 0), to);
 }
 
 static int pool(Call *c)
@@ -200,6 +226,12 @@ static int layer_norm(Call *c)
     return ops_layer_norm(c->g, operand(c, 0), operand(c, 1), operand(c, 2), node_real(c->n, "epsilon", 1e-5));
 }
 
+static int instance_norm(Call *c)
+{
+    value_of(c, 0), value_of(c, 1), value_of(c, 2);
+    return ops_instance_norm(c->g, operand(c, 0), operand(c, 1), operand(c, 2), node_real(c->n, "epsilon", 1e-5));
+}
+
 static int gather(Call *c)
 {
     Value *x = value_of(c, 0), *ids = value_of(c, 1);
@@ -208,10 +240,10 @@ static int gather(Call *c)
         return ops_positions(c->g, operand(c, 1), operand(c, 0));
     if (x->kind == VALUE_WEIGHT && axis == 0)
         return ops_embedding(c->g, operand(c, 1), operand(c, 0));
-    int64_t at = net_integer(c->g, operand(c, 1), 0);
     axis += axis < 0 ? x->dims.n : 0;
     if (axis < 1 || axis >= x->dims.n || ids->dims.n)
-        net_refuse(c->g, "it gathers along the samples, or more than one");
+        net_refuse(c->g, "it gathers along the samples, or several places of an axis: one place is done, and rows of a table");
+    int64_t at = net_integer(c->g, operand(c, 1), 0);
     Dims d = {x->dims.n - 1, {0}};
     for (int i = 0, k = 0; i < x->dims.n; i++)
         if (i != axis)
@@ -287,9 +319,12 @@ static int leaky(Call *c)
 
 static int hard_sigmoid(Call *c)
 {
-    if (fabs(node_real(c->n, "alpha", 0.2) - 1.0 / 6) > 1e-6 || node_real(c->n, "beta", 0.5) != 0.5)
-        net_refuse(c->g, "alpha and beta other than 1/6 and 1/2 are not done");
-    return unary(c);
+    double alpha = node_real(c->n, "alpha", 0.2), beta = node_real(c->n, "beta", 0.5);
+    value_of(c, 0);
+    if (beta != 0.5 || !(fabs(alpha) < 1e30))
+        net_refuse(c->g, "a beta of %g is not done: it is 0.5", beta);
+    int x = fabs(alpha - 1.0 / 6) > 1e-6 ? ops_scale(c->g, operand(c, 0), 6 * alpha) : operand(c, 0);
+    return ops_unary(c->g, "HardSigmoid", "", x);
 }
 
 static int softmax(Call *c)
@@ -383,7 +418,9 @@ static int split(Call *c)
         net_refuse(c->g, "it splits the samples, or into more than 64");
     if (!list_of(c, 1, "split", part, 64, &n))
         for (n = 0; n < c->n->out.n; n++)
-            part[n] = x->dims.d[axis] / c->n->out.n;
+            part[n] = (x->dims.d[axis] + c->n->out.n - 1) / c->n->out.n;
+    if (n > 0 && part[0] * n > x->dims.d[axis] && operand(c, 1) < 0 && !node_attribute(c->n, "split"))
+        part[n - 1] = x->dims.d[axis] - part[0] * (n - 1);
     for (int i = 0; i < n; i++) {
         *PUSH(c->results) = ops_slice(c->g, operand(c, 0), axis, at, part[i]);
         at += part[i];
@@ -410,9 +447,9 @@ static int reshape(Call *c)
     }
     if (open >= 0)
         y.d[open] = dims_elements(&d) / known;
-    if (n == 0 || y.d[0] != c->g->batch)
-        net_refuse(c->g, "it mixes samples: the first axis becomes %lld, and there are %lld samples; %s", (long long)y.d[0],
-                   (long long)c->g->batch, c->g->remedy);
+    if (value_of(c, 0)->kind != VALUE_WEIGHT && (n == 0 || y.d[0] != c->g->batch))
+        net_advise(c->g, c->g->remedy, "it mixes samples: the first axis becomes %lld, and there are %lld samples",
+                   (long long)y.d[0], (long long)c->g->batch);
     return ops_reshape(c->g, operand(c, 0), y);
 }
 
@@ -421,6 +458,8 @@ static int flatten(Call *c)
     Dims d = value_of(c, 0)->dims;
     if (node_integer(c->n, "axis", 1) != 1 || c->g->batch < 1)
         net_refuse(c->g, "it flattens at another axis than 1");
+    if (value_of(c, 0)->kind == VALUE_WEIGHT && d.n > 0 && d.d[0] > 0)
+        return ops_reshape(c->g, operand(c, 0), (Dims){2, {d.d[0], dims_elements(&d) / d.d[0]}});
     return ops_reshape(c->g, operand(c, 0), (Dims){2, {c->g->batch, dims_elements(&d) / c->g->batch}});
 }
 
@@ -451,7 +490,7 @@ static int squeeze(Call *c)
     int rank = more ? d.n + n : d.n;
     for (int i = 0; i < n; i++) {
         axis[i] += axis[i] < 0 ? rank : 0;
-        if (axis[i] < 1 || axis[i] >= rank)
+        if (axis[i] < (value_of(c, 0)->kind != VALUE_WEIGHT) || axis[i] >= rank)
             net_refuse(c->g, "axis %lld: it is that of the samples, or there is none", (long long)axis[i]);
         out[axis[i]] = true;
     }
@@ -466,10 +505,11 @@ static int squeeze(Call *c)
 
 static const struct { const char *name; int (*make)(Call *c); const char *op; } table[] = {
     {"Conv", conv, NULL}, {"ConvTranspose", conv_transpose, NULL}, {"Pad", pad, NULL}, {"Resize", resize, NULL},
-    {"LSTM", lstm, NULL}, {"GRU", lstm, NULL}, {"RNN", lstm, NULL}, {"Expand", mask, NULL},
-    {"Trilu", mask, NULL}, {"Where", mask, NULL}, {"BatchNormalization", batch_norm, NULL}, {"MaxPool", pool, "MaxPool"},
+    {"LSTM", lstm, NULL}, {"GRU", lstm, NULL}, {"RNN", lstm, NULL}, {"Expand", expand, NULL},
+    {"Trilu", choose, NULL}, {"Where", choose, NULL}, {"BatchNormalization", batch_norm, NULL}, {"MaxPool", pool, "MaxPool"},
     {"AveragePool", pool, "AvgPool"}, {"GlobalAveragePool", global_pool, NULL}, {"Gemm", gemm, NULL}, {"MatMul", matmul, NULL},
-    {"LayerNormalization", layer_norm, NULL}, {"Gather", gather, NULL}, {"Relu", unary, "Relu"}, {"Sigmoid", unary, "Sigmoid"},
+    {"LayerNormalization", layer_norm, NULL}, {"InstanceNormalization", instance_norm, NULL},
+    {"Gather", gather, NULL}, {"Relu", unary, "Relu"}, {"Sigmoid", unary, "Sigmoid"},
     {"Tanh", unary, "Tanh"}, {"HardSwish", unary, "HardSwish"}, {"HardSigmoid", hard_sigmoid, "HardSigmoid"},
     {"LeakyRelu", leaky, NULL}, {"Clip", clip, NULL}, {"Gelu", gelu, NULL}, {"Erf", unary, "?Erf"}, {"Sqrt", unary, "?Sqrt"},
     {"Reciprocal", unary, "?Reciprocal"}, {"Pow", power, NULL}, {"Neg", negative, NULL},
@@ -496,5 +536,5 @@ void onnx_node(Net *g, const Node *n, int opset, Ints *results)
                 *PUSH(results) = y;
             return;
         }
-    net_refuse(g, "this operator is not done; %s", g->remedy);
+    net_refuse(g, "dpgen does not read this operator");
 }

@@ -35,11 +35,17 @@ const char *net_real(double x)
 /* ---- images ------------------------------------------------------------------------------------------------------------ */
 
 /* conv: its strides are 1 where nothing is said, those of pools are the kernel */
-static const char *window_text(const Net *g, const Window *w, bool conv)
+static const char *window_text(const Net *g, const Window *w, bool conv, bool positions)
 {
-    if (w->stride[0] != w->stride[1] || (conv && w->dilate[0] != w->dilate[1]))
-        net_refuse(g, "strides or dilations differ between the axes, which dpgen does not do");
-    const int64_t *p = w->pad;
+    const int64_t *const both[] = {w->stride, w->dilate};
+    for (int i = 0; i < 1 + conv; i++)
+        if (both[i][0] != both[i][1])
+            net_refuse(g, "its %s are [%lld, %lld]: dpgen has one for both axes", i ? "dilations" : "strides",
+                       (long long)both[i][0], (long long)both[i][1]);
+    const int64_t *p = w->pad, ends[] = {p[0], p[2]};
+    if (positions)              /* their width is 1 */
+        return strf(", kernel: %lld, stride: %lld%s", (long long)w->kernel[0], (long long)w->stride[0],
+                    pair_text("pad", ends, 0));
     const char *pad = p[0] == p[2] && p[1] == p[3] ? pair_text("pad", p, 0)
         : strf(", pad: [%lld, %lld, %lld, %lld]", (long long)p[0], (long long)p[1], (long long)p[2], (long long)p[3]);
     return strf("%s, stride: %lld%s", pair_text("kernel", w->kernel, -1), (long long)w->stride[0], pad);
@@ -64,20 +70,19 @@ int ops_conv(Net *g, int x, int weight, int bias, const Window *w)
     x = net_channels_last(g, x);
     const Value *k = value_of(g, weight);
     Dims d = window_dims(g, value_of(g, x)->dims, w);
-    if (k->kind != VALUE_WEIGHT || k->dims.n != d.n || w->groups < 1 || k->dims.d[1] * w->groups != d.d[1])
+    net_want_weight(g, weight, "weight");
+    if (k->dims.n != d.n || w->groups < 1 || k->dims.d[1] * w->groups != d.d[1])
         net_refuse(g, "its weight does not fit");
     d.d[1] = k->dims.d[0];
-    const char *text = strf(", out: %lld%s%s", (long long)d.d[1], window_text(g, w, true), pair_text("dilate", w->dilate, 1));
-    if (d.n == 3 && (w->kernel[1] != 1 || w->pad[1]))
-        text = strf(", out: %lld, kernel: %lld, stride: %lld, pad: %lld", (long long)d.d[1], (long long)w->kernel[0],
-                    (long long)w->stride[0], (long long)w->pad[0]);
+    const int64_t dilate[] = {w->dilate[0], w->dilate[d.n == 4]};
+    const char *text = strf(", out: %lld%s%s", (long long)d.d[1], window_text(g, w, true, d.n == 3),
+                            pair_text("dilate", dilate, 1));
     text = strf("%s%s%s", text, w->groups > 1 ? strf(", groups: %lld", (long long)w->groups) : "",
                 bias < 0 ? ", bias: false" : "");
     Dims of = k->dims;
     int y = net_line(g, "Conv", text, x, d, true);
     net_role(g, y, "weight", weight, false, of);
-    if (bias >= 0)
-        net_role(g, y, "bias", bias, false, (Dims){1, {d.d[1]}});
+    net_role(g, y, "bias", bias, false, (Dims){1, {d.d[1]}});
     return y;
 }
 
@@ -87,20 +92,20 @@ int ops_conv_transpose(Net *g, int x, int weight, int bias, const Window *w, con
     x = net_channels_last(g, x);
     const Value *k = value_of(g, weight);
     Dims d = value_of(g, x)->dims, of = k->dims;
-    if (k->kind != VALUE_WEIGHT || d.n != 4 || of.n != 4 || w->groups < 1 || of.d[0] != d.d[1] || extra[0] != extra[1])
+    net_want_weight(g, weight, "weight");
+    if (d.n != 4 || of.n != 4 || w->groups < 1 || of.d[0] != d.d[1] || extra[0] != extra[1])
         net_refuse(g, "its weight does not fit, it is of no images, or output_padding differs between the axes");
     d.d[1] = of.d[1] * w->groups;
     for (int i = 0; i < 2; i++)
         d.d[2 + i] = (d.d[2 + i] - 1) * w->stride[i] + w->dilate[i] * (w->kernel[i] - 1) + 1 + extra[i] -
             w->pad[i] - w->pad[2 + i];
-    const char *text = strf(", out: %lld%s%s%s%s%s", (long long)d.d[1], window_text(g, w, true),
+    const char *text = strf(", out: %lld%s%s%s%s%s", (long long)d.d[1], window_text(g, w, true, false),
                             pair_text("dilate", w->dilate, 1),
                             w->groups > 1 ? strf(", groups: %lld", (long long)w->groups) : "",
                             extra[0] ? strf(", extra: %lld", (long long)extra[0]) : "", bias < 0 ? ", bias: false" : "");
     int y = net_line(g, "ConvTranspose", text, x, d, true);
     net_role(g, y, "weight", weight, false, of);
-    if (bias >= 0)
-        net_role(g, y, "bias", bias, false, (Dims){1, {d.d[1]}});
+    net_role(g, y, "bias", bias, false, (Dims){1, {d.d[1]}});
     return y;
 }
 
@@ -143,12 +148,13 @@ int ops_pool(Net *g, const char *op, int x, const Window *w)
     x = net_channels_last(g, x);
     if (w->dilate[0] != 1 || w->dilate[1] != 1)
         net_refuse(g, "its window is dilated, which dpgen does not do");
-    bool mean = *op == 'A';
+    bool mean = *op == 'A', positions = value_of(g, x)->dims.n == 3;
     if (mean && w->ceil)
         net_refuse(g, "a mean over windows that end outside (ceil_mode) is not done");
     bool pads = w->pad[0] || w->pad[1] || w->pad[2] || w->pad[3];
-    return net_line(g, op, strf("%s%s", window_text(g, w, false), w->ceil ? ", ceil: true" : mean && pads && !w->count_pad
-                                ? ", count_pad: false" : ""), x, window_dims(g, value_of(g, x)->dims, w), true);
+    const char *more = w->ceil ? ", ceil: true" : mean && pads && !w->count_pad ? ", count_pad: false" : "";
+    Dims d = window_dims(g, value_of(g, x)->dims, w);
+    return net_line(g, op, strf("%s%s", window_text(g, w, false, positions), more), x, d, true);
 }
 
 int ops_global_pool(Net *g, int x, bool keep)
@@ -207,8 +213,30 @@ int ops_layer_norm(Net *g, int x, int weight, int bias, double eps)
     int y = net_line(g, "LayerNorm", strf("%s%s", (float)eps == 1e-5f ? "" : strf(", eps: %s", net_real(eps)),
                                           bias < 0 ? ", bias: false" : ""), x, d, false);
     net_role(g, y, "weight", weight, false, (Dims){1, {d.d[d.n - 1]}});
-    if (bias >= 0)
-        net_role(g, y, "bias", bias, false, (Dims){1, {d.d[d.n - 1]}});
+    net_role(g, y, "bias", bias, false, (Dims){1, {d.d[d.n - 1]}});
+    return y;
+}
+
+/* Constants that change nothing are no parameters: weights of 1 and biases of 0, where a norm has none. */
+static bool is_all(Net *g, int value, double number)
+{
+    const double *x = net_known(g, value);
+    for (int64_t i = 0; x && i < dims_elements(&value_of(g, value)->dims); i++)
+        if (x[i] != number)
+            return false;
+    return x && !value_of(g, value)->learns;
+}
+
+int ops_instance_norm(Net *g, int x, int weight, int bias, double eps)
+{
+    net_want_act(g, x);
+    x = net_channels_last(g, x);
+    Dims d = value_of(g, x)->dims;
+    bool plain = is_all(g, weight, 1) && is_all(g, bias, 0);
+    int y = net_line(g, "InstanceNorm", strf("%s%s", (float)eps == 1e-5f ? "" : strf(", eps: %s", net_real(eps)),
+                                             plain ? "" : ", affine: true"), x, d, true);
+    net_role(g, y, "weight", plain ? -1 : weight, false, (Dims){1, {d.d[1]}});
+    net_role(g, y, "bias", plain ? -1 : bias, false, (Dims){1, {d.d[1]}});
     return y;
 }
 
@@ -217,8 +245,11 @@ int ops_linear(Net *g, int x, int weight, int bias, bool turned)
     net_want_act(g, x);
     const Value *w = value_of(g, weight);
     bool swap = turned != w->turned;
-    if (w->kind != VALUE_WEIGHT || w->dims.n != 2)
+    if (w->kind == VALUE_ACT)
         net_refuse_attention(g, "it multiplies two activations");
+    net_want_weight(g, weight, "weight");
+    if (w->dims.n != 2)
+        net_refuse(g, "its weight '%s' is no matrix", w->name);
     int64_t in = w->dims.d[swap ? 0 : 1], out = w->dims.d[swap ? 1 : 0];
     Dims d = value_of(g, x)->dims;
     if (d.n < 2 || d.d[d.n - 1] != in)
@@ -227,13 +258,10 @@ int ops_linear(Net *g, int x, int weight, int bias, bool turned)
         return view_linear(g, x, weight, bias, turned);
     if (value_of(g, x)->last)
         x = net_plain(g, x);
-    if (bias >= 0 && (value_of(g, bias)->kind != VALUE_WEIGHT || dims_elements(&value_of(g, bias)->dims) != out))
-        net_refuse(g, "its bias is no tensor of the file with a number a column");
     d.d[d.n - 1] = out;
     int y = net_line(g, "Linear", strf(", out: %lld%s", (long long)out, bias < 0 ? ", bias: false" : ""), x, d, false);
     net_role(g, y, "weight", weight, swap, (Dims){2, {out, in}});
-    if (bias >= 0)
-        net_role(g, y, "bias", bias, false, (Dims){1, {out}});
+    net_role(g, y, "bias", bias, false, (Dims){1, {out}});
     return y;
 }
 
@@ -241,7 +269,7 @@ int ops_embedding(Net *g, int ids, int weight)
 {
     const Value *w = value_of(g, weight);
     net_want_act(g, ids);
-    if (!value_of(g, ids)->whole || w->kind != VALUE_WEIGHT || w->dims.n != 2)
+    if (!value_of(g, ids)->whole || w->kind != VALUE_WEIGHT || w->dims.n != 2 || w->turned)
         net_refuse(g, "it looks up no rows of a matrix by an input of integers");
     Dims d = value_of(g, ids)->dims;
     if (d.n == MOST_DIMS)
@@ -292,8 +320,11 @@ int ops_power(Net *g, int x, double number)
 /* A tensor of the file as an operand: the same for every sample.  Its shape has a 1 in front. */
 static int parameter(Net *g, int weight, const Dims *like, bool last)
 {
-    Dims d = value_of(g, weight)->dims, of = {.n = like->n};
+    net_want_weight(g, weight, "operand");
+    Dims d = value_of(g, weight)->dims, stored = value_of(g, weight)->stored, of = {.n = like->n};
     int lacks = like->n - d.n;
+    if (value_of(g, weight)->turned)
+        net_refuse(g, "its operand '%s' is a matrix whose axes are exchanged", value_of(g, weight)->name);
     for (int i = 0; i < like->n; i++)
         of.d[i] = i < lacks ? 1 : d.d[i - lacks];
     if (lacks < 0 || of.d[0] != 1)
@@ -307,13 +338,13 @@ static int parameter(Net *g, int weight, const Dims *like, bool last)
     for (int i = 1; i < of.n; i++)
         text = strf("%s, %lld", text, (long long)of.d[i]);
     y.d[0] = g->batch;
-    const char *stored = "";
-    for (int i = 0; i < d.n; i++)
-        stored = strf("%s%s%lld", stored, i ? ", " : "", (long long)d.d[i]);
-    bool other = !dims_same(&d, &of) && d.n > 0;        /* in files it keeps its shape */
-    const char *shape = strf(", shape: [%s]%s", text, other ? strf(", stored: [%s]", stored) : "");
+    const char *kept = "";
+    for (int i = 0; i < stored.n; i++)
+        kept = strf("%s%s%lld", kept, i ? ", " : "", (long long)stored.d[i]);
+    bool other = !dims_same(&stored, &of) && stored.n > 0;      /* in files it keeps its shape */
+    const char *shape = strf(", shape: [%s]%s", text, other ? strf(", stored: [%s]", kept) : "");
     int value = net_line(g, "Parameter", shape, -1, y, last);
-    net_role(g, value, "weight", weight, false, other ? d : of);
+    net_role(g, value, "weight", weight, false, other ? stored : of);
     return value;
 }
 
@@ -332,17 +363,34 @@ int ops_expand(Net *g, int x, Dims to)
     return parameter(g, x, &to, false);
 }
 
+/* A number for each place of the axis of channels, and 1 elsewhere, as the file has axes */
+static bool is_channels(const Value *act, const Dims *d)
+{
+    int axis = act->last ? 1 : act->dims.n - 1, at = axis - (act->dims.n - d->n);
+    return at >= 0 && d->n <= act->dims.n && d->d[at] == act->dims.d[axis] && dims_elements(d) == d->d[at];
+}
+
 /* Bias of a product without one */
 static int biased(Net *g, int a, int b)
 {
+    static const char *const products[] = {"Linear", "Conv", "ConvTranspose"}, none[] = ", bias: false";
     const Made *l = net_made(g, a);
     const Value *v = value_of(g, b);
-    if (!l || strcmp(l->op, "Linear") || l->roles != 1 || v->kind != VALUE_WEIGHT || v->dims.n != 1 ||
-        v->dims.d[0] != l->role[0].dims.d[0])
+    bool product = false;
+    for (size_t i = 0; l && i < sizeof products / sizeof *products; i++)
+        product |= !strcmp(l->op, products[i]);
+    const char *at = product ? strstr(l->attributes, none) : NULL;
+    if (!at || v->kind != VALUE_WEIGHT || !is_channels(value_of(g, a), &v->dims))
         return -1;
-    int x = l->in.at[0], weight = l->role[0].value;
-    bool turned = l->role[0].turned != value_of(g, weight)->turned;
-    return ops_linear(g, x, weight, b, turned);
+    Made same = *l;
+    Value *y, was = *value_of(g, a);
+    y = value_of(g, net_line(g, same.op, strf("%.*s%s", (int)(at - same.attributes), same.attributes, at + sizeof none - 1),
+                             same.in.at[0], was.dims, was.last));
+    int n = (int)(y - g->value.at);
+    for (int i = 0; i < same.roles; i++)
+        net_role(g, n, same.role[i].role, same.role[i].value, same.role[i].turned, same.role[i].dims);
+    net_role(g, n, "bias", b, false, (Dims){1, {dims_elements(&v->dims)}});
+    return n;
 }
 
 static int number_and(Net *g, const char *op, int x, double n, bool first)
@@ -411,13 +459,13 @@ int ops_binary(Net *g, const char *op, int a, int b)
     bool act[] = {value_of(g, a)->kind == VALUE_ACT, value_of(g, b)->kind == VALUE_ACT};
     for (int i = 0; i < 2; i++) {
         int n = i ? a : b, x = i ? b : a;
-        bool one = !act[1 - i] && dims_elements(&value_of(g, n)->dims) == 1 && net_known(g, n);
+        bool one = !act[1 - i] && dims_elements(&value_of(g, n)->dims) == 1 && net_known(g, n) && !value_of(g, n)->learns;
         if (act[i] && one)
             return number_and(g, op, x, *net_known(g, n), i == 1);
     }
     if (!strcmp(op, "Div"))
-        net_refuse(g, "it divides by data: a norm in parts is not put together again; from opset 17 on it is whole.  %s",
-                   g->remedy);
+        net_advise(g, strf("from opset 17 on a LayerNorm is whole: %s; a division by data is not done", g->remedy),
+                   "it divides by data: a norm in parts is not put together again");
     if (*op == 'A' && act[0] != act[1]) {
         int y = act[0] ? biased(g, a, b) : biased(g, b, a);
         if (y >= 0)
@@ -428,6 +476,7 @@ int ops_binary(Net *g, const char *op, int a, int b)
         Dims like = v->dims;
         *(act[0] ? &b : &a) = parameter(g, act[0] ? b : a, &like, v->last);
     }
+    net_want_act(g, a), net_want_act(g, b);
     if (!strcmp(op, "Sub"))
         return ops_binary(g, "Add", a, ops_scale(g, b, -1));
     for (int i = 0; i < 2 && *op == 'M'; i++) {

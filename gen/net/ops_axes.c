@@ -74,8 +74,8 @@ int ops_transpose(Net *g, int x, const int64_t *perm)
         return view_transpose(g, x, perm);
     for (int i = 0; i < d.n; i++) {
         if ((i == 0) != (perm[i] == 0))
-            net_refuse(g, "it moves the axis of the samples; recurrent layers are read from a .pt2 of torch.export, made with "
-                       "batch_first=True, and attention too");
+            net_advise(g, "recurrent layers are read from a .pt2 of torch.export, made with batch_first=True, and attention "
+                       "too", "it moves the axis of the samples");
         to.d[i] = d.d[perm[i]];
         text = strf("%s%s%lld", text, i ? ", " : "", (long long)perm[i]);
     }
@@ -122,6 +122,8 @@ static int flatter(Net *g, const Made *l, Dims to)
 
 int ops_reshape(Net *g, int x, Dims to)
 {
+    if (value_of(g, x)->kind == VALUE_WEIGHT)
+        return net_axes_of(g, x, to);
     net_want_act(g, x);
     Dims from = value_of(g, x)->dims;
     const char *text = "B";

@@ -16,9 +16,8 @@ static const Value *value_of(const Net *g, int value)
 
 NORETURN void net_refuse_attention(const Net *g, const char *what)
 {
-    net_refuse(g, "%s: attention in parts is not put together again; it stays whole in a .pt2 of torch.export, as "
-               "F.scaled_dot_product_attention, and models of transformers are imported from their config.json, "
-               "dpgen import DIR", what);
+    net_advise(g, "it stays whole in a .pt2 of torch.export, as F.scaled_dot_product_attention, and models of transformers are "
+               "imported from their config.json, dpgen import DIR", "%s: attention in parts is not put together again", what);
 }
 
 /* The sequence that these heads are cut from */

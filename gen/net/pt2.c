@@ -121,7 +121,7 @@ static Dims sizes_of(Reader *r, Part meta, const char *key, const char *name)
     Sizes s = {0};
     each(r, member(r, meta, key), take_size, &s);
     if (s.symbol || s.too_many)
-        net_refuse(r->g, "'%s' has axes without a size, or more than %d: export it without dynamic_shapes", name, MOST_DIMS);
+        net_advise(r->g, "export it without dynamic_shapes", "'%s' has axes without a size, or more than %d", name, MOST_DIMS);
     return s.dims;
 }
 
@@ -143,7 +143,7 @@ static void check_strides(Reader *r, Part meta, const char *name, const Dims *d)
         n *= d->d[i];
     }
     if (!good)
-        net_refuse(r->g, "the elements of '%s' do not stand in their order: make it contiguous() before the export", name);
+        net_advise(r->g, "make it contiguous() before the export", "the elements of '%s' do not stand in their order", name);
 }
 
 /* A tensor of two names has the first one, as named_parameters() does. */
@@ -201,6 +201,7 @@ static void take_input(Reader *r, Part p, void *to)
     for (size_t i = 0; i < sizeof stored / sizeof *stored; i++)
         if (!strcmp(word, stored[i].word)) {
             int weight = read_weight(r, text(r, member(r, of, stored[i].name)));
+            r->g->value.at[weight].learns |= i == 0;
             *PUSH(&r->named) = (Named){text(r, member(r, arg, "name")), weight};
             return;
         }
@@ -230,7 +231,7 @@ static void take_number(Reader *r, Part p, void *to)
 {
     Part n = opens(p, '{') ? member(r, p, "as_int") : p;
     if (n.n == 0)
-        net_refuse(r->g, "a size depends on the data: export it without dynamic_shapes");
+        net_advise(r->g, "export it without dynamic_shapes", "a size depends on the data");
     *PUSH(&((Argument *)to)->number) = number(n);
 }
 
@@ -339,6 +340,7 @@ int pt2_read(Net *g, const unsigned char *at, size_t n)
     each(r, member(r, graph, "nodes"), take_node, NULL);
     each(r, member(r, signature, "output_specs"), take_output, &outputs);
     if (g->inputs.n == 0 || outputs.n != 1 || named(r, outputs.at[0]) < 0)
-        net_refuse(g, "a graph with inputs and one result is expected; this one has %d and %d", g->inputs.n, outputs.n);
+        net_advise(g, "train one of its results, and leave the others out of the file", "a graph with inputs and one result is "
+                   "expected; this one has %d and %d", g->inputs.n, outputs.n);
     return named(r, outputs.at[0]);
 }

@@ -15,7 +15,15 @@
 #include <string.h>
 
 typedef struct { const char *name, *file; const Role *role; } Parameter;
-typedef struct { Net *g; NetLines lines; VEC(Parameter) parameter; const char **as; int names, last; } Writer;
+typedef struct {
+    Net *g;
+    NetLines lines;
+    VEC(Parameter) parameter;
+    const char **as, *labels;
+    Strs taken;                 /* names of inputs, operators and parameters, with _ for each dot */
+    int names, last;
+} Writer;
+enum { LONGEST_NAME = 63 };
 
 /* ---- names ------------------------------------------------------------------------------------------------------------- */
 
@@ -27,7 +35,7 @@ static bool is_letter(char c)
 /* Letters, digits, dots: a name of the model file. */
 static const char *legal(const char *name)
 {
-    char *to = strf("%s%s", is_letter(*name) ? "" : "net.", name);
+    char *to = strf("%s%s", is_letter(*name) && strncmp(name, "d.", 2) ? "" : "net.", name);     /* d.: of gradients */
     for (char *c = to; *c; c++)
         if (!is_letter(*c) && (*c < '0' || *c > '9') && (*c != '.' || c[1] == '.' || !c[1]))
             *c = '_';
@@ -39,10 +47,49 @@ const char *net_name(const Value *v)
     return v->here ? v->here : legal(v->name);
 }
 
+static bool is_taken(const Writer *x, const char *name)
+{
+    for (int i = 0; i < x->taken.n; i++) {
+        size_t n = 0;
+        const char *other = x->taken.at[i];
+        while (name[n] && (name[n] == '.' ? '_' : name[n]) == other[n])
+            n++;
+        if (!name[n] && !other[n])
+            return true;
+    }
+    return false;
+}
+
+static const char *take(Writer *x, const char *name)
+{
+    char *c = strf("%s", name);
+    for (char *p = c; *p; p++)
+        if (*p == '.')
+            *p = '_';
+    *PUSH(&x->taken) = c;
+    return name;
+}
+
+/* This name, or the first with a number behind it, that nothing has */
+static const char *free_name(Writer *x, const char *name)
+{
+    const char *as = name;
+    for (int n = 2; is_taken(x, as); n++)
+        as = strf("%s_%d", name, n);
+    return take(x, as);
+}
+
 static const char *without(const char *name, const char *role)
 {
     size_t n = strlen(name), k = strlen(role);
     return n > k + 1 && name[n - k - 1] == '.' && !strcmp(name + n - k, role) ? strf("%.*s", (int)(n - k - 1), name) : NULL;
+}
+
+/* A name of a parameter that is free here, and so is the operator's, which is what stands before the role. */
+static const char *settle(Writer *x, const Value *v, const char *role)
+{
+    const char *name = net_name(v), *stem = without(name, role);
+    return free_name(x, stem && is_taken(x, stem) ? strf("net.%s", name) : name);
 }
 
 /* What names of all its parameters have in front; NULL: nothing. */
@@ -122,13 +169,17 @@ static void use(Writer *x, int value)
         for (int r = 0; r < l->roles; r++) {
             const char *file = g->value.at[l->role[r].value].name;
             const Role *owner = owner_of(x, file);
+            g->node = l->node;
             if (owner && (owner->turned != l->role[r].turned || !dims_same(&owner->dims, &l->role[r].dims)))
                 net_refuse(g, "two operators share '%s' in two shapes, which is not done", file);
             g->line.at[i].role[r].tied = owner;
+            Value *v = &g->value.at[l->role[r].value];
+            v->here = owner ? g->value.at[owner->value].here : settle(x, v, l->role[r].role);
             if (!owner)
-                *PUSH(&x->parameter) = (Parameter){net_name(&g->value.at[l->role[r].value]), file, &l->role[r]};
+                *PUSH(&x->parameter) = (Parameter){v->here, file, &l->role[r]};
         }
     }
+    g->node = NULL;
 }
 
 static bool inside(const char *name, const char *module)
@@ -179,8 +230,10 @@ static const Made *line_of(const Writer *x, int i)
 /* A value gets a name where a line reads it that does not stand behind it. */
 static void name_read(Writer *x, int value, bool follows, const char *like)
 {
-    if (!follows && !x->as[value])
-        x->as[value] = strf("%s%d", in_lower(like), ++x->names);
+    while (!follows && !x->as[value]) {
+        const char *name = strf("%s%d", in_lower(like), ++x->names);
+        x->as[value] = is_taken(x, name) ? NULL : name;
+    }
 }
 
 static void name_line(Writer *x, const Made *l, int before)
@@ -227,12 +280,45 @@ static void name_results(Writer *x)
         name_body(x, x->lines.block.at[i]);
 }
 
+/* Parts of idioms that stand alone */
+/* Names of lines outside of blocks that are too long; in a block they begin behind its own. */
+static void shorten(Writer *x)
+{
+    for (int i = 0; i < x->lines.item.n; i++) {
+        const Made *l = x->lines.item.at[i].use ? NULL : line_of(x, x->lines.item.at[i].line);
+        for (int r = 0; l && r < l->roles; r++) {
+            Value *v = &x->g->value.at[l->role[r].value];
+            if (l->role[r].tied || strlen(v->here) <= LONGEST_NAME)
+                continue;
+            const char *old = v->here;
+            v->here = free_name(x, legal(old + strlen(old) - LONGEST_NAME / 2));
+            for (int k = 0; k < x->parameter.n; k++)
+                if (x->parameter.at[k].name == old)
+                    x->parameter.at[k].name = v->here;
+        }
+    }
+}
+
 static void check_lines(const Writer *x)
 {
-    for (int i = 0; i < x->g->line.n; i++)
-        if (x->g->line.at[i].used && *x->g->line.at[i].op == '?')
-            net_refuse(x->g, "%s is part of nothing that is known here: a norm or an activation is in parts; %s",
-                       x->g->line.at[i].op + 1, x->g->remedy);
+    static const struct { const char *op, *does; bool norm; } parts[] = {
+        {"?Plus", "it adds a constant number", false}, {"?Pow", "it takes a power", true},
+        {"?Sqrt", "it takes a root", true}, {"?Reciprocal", "it divides by data", true},
+        {"?Erf", "it computes erf, and is no part of a Gelu", false},
+        {"?Draw", "it draws numbers, and is no part of a Dropout", false},
+        {"?LogSoftmax", "it is a LogSoftmax that is not the result", false}
+    };
+    Net *g = x->g;
+    for (int i = 0; i < g->line.n; i++)
+        for (size_t k = 0; g->line.at[i].used && k < sizeof parts / sizeof *parts; k++) {
+            if (strcmp(parts[k].op, g->line.at[i].op))
+                continue;
+            g->node = g->line.at[i].node;
+            if (parts[k].norm && strstr(g->remedy, "opset"))
+                net_advise(g, strf("if it is part of a LayerNorm, that stays whole from opset 17 on: %s; if not, make the "
+                                   "model without it", g->remedy), "%s, for which dpgen has no operator", parts[k].does);
+            net_refuse(g, "%s, for which dpgen has no operator", parts[k].does);
+        }
 }
 
 /* ---- the model file ---------------------------------------------------------------------------------------------------- */
@@ -267,7 +353,7 @@ static void put_inputs(FILE *f, const Writer *x, const Value *result, const char
             fprintf(f, ", range: [0, %lld]", (long long)rows_of(g, g->inputs.at[i]));
         fprintf(f, "}\n");
     }
-    fprintf(f, "    labels: {shape: ");
+    fprintf(f, "    %s: {shape: ", x->labels);
     Value labels = *result;
     labels.dims.n -= !strcmp(loss, "cross-entropy");
     put_shape(f, &labels);
@@ -386,9 +472,9 @@ static void put_data(FILE *f, const Writer *x)
             "  optimizer: {type: sgd, lr: 0.1, momentum: 0.9}\n\ndata:\n  train: {format: npy, arrays: {");
     for (int i = 0; i < x->g->inputs.n; i++)
         fprintf(f, "%s: %s.npy, ", x->as[x->g->inputs.at[i]], x->as[x->g->inputs.at[i]]);
-    fprintf(f, "labels: labels.npy}}\n\ndevices:\n"
+    fprintf(f, "%s: %s.npy}}\n\ndevices:\n"
             "  - {name: cpu, kind: cpu, count: 4, memory: 32GiB, threads: 4, kernels: portable}\n\n"
-            "plan: {stages: 4, schedule: 1f1b}\n");
+            "plan: {stages: 4, schedule: 1f1b}\n", x->labels, x->labels);
 }
 
 static void put_model(FILE *f, Writer *x, int result, const char *loss)
@@ -401,7 +487,7 @@ static void put_model(FILE *f, Writer *x, int result, const char *loss)
     put_inputs(f, x, v, loss);
     put_graph(f, x);
     bool entropy = !strcmp(loss, "cross-entropy");
-    fprintf(f, "    - {op: %s, %s: labels, as: loss}\n", entropy ? "SoftmaxCrossEntropy" : "MeanSquaredError", "targets");
+    fprintf(f, "    - {op: %s, targets: %s, as: loss}\n", entropy ? "SoftmaxCrossEntropy" : "MeanSquaredError", x->labels);
     fprintf(f, "  loss: loss\n");
     put_weights(f, x);
     put_data(f, x);
@@ -449,7 +535,8 @@ static void put_safetensors(Writer *x, const char *path)
         const Value *v = &g->value.at[p->role->value];
         bool counter = !strcmp(v->type, "I64") && p->role->dims.n == 0;
         if (*v->type != 'F' && *v->type != 'B' && !counter)
-            net_refuse(g, "'%s' has numbers of type %s", p->file, v->type);
+            net_advise(g, "parameters are floats: change its type in the file", "'%s' has numbers of type %s", p->file,
+                       v->type);
         SafeTensor t = {.name = p->file, .type = type_of(v), .ndim = p->role->dims.n};
         memcpy(t.dim, p->role->dims.d, sizeof p->role->dims.d);
         t.bytes = safe_bytes(t.type, t.ndim, t.dim);
@@ -460,6 +547,24 @@ static void put_safetensors(Writer *x, const char *path)
     for (int i = 0; i < x->parameter.n; i++)
         put_bytes(f, &g->value.at[x->parameter.at[i].role->value], x->parameter.at[i].role);
     file_end(f, path);
+}
+
+/* What a graph does not say for sure, whether it learns these: the tensors of lines `Parameter`. */
+static void put_note(const Writer *x, bool constant, const char *what)
+{
+    const char *first = NULL;
+    int n = 0;
+    for (int i = 0; i < x->lines.used.n; i++) {
+        const Made *l = &x->g->line.at[x->lines.used.at[i]];
+        const Value *v = strcmp(l->op, "Parameter") ? NULL : &x->g->value.at[l->role[0].value];
+        if (!v || (constant ? v->learns : !v->learns || x->g->views || dims_elements(&v->dims) > 1))
+            continue;
+        first = first ? first : v->name;
+        n++;
+    }
+    if (n > 0)
+        fprintf(stderr, "dpgen: %s: '%s'%s: %s there, and trained here\n", x->g->path, quote_terminal(first),
+                n == 1 ? "" : strf(" and %d more", n - 1), what);
 }
 
 /* ---- both -------------------------------------------------------------------------------------------------------------- */
@@ -474,11 +579,14 @@ void net_write(Net *g, int result, const char *loss, const char *out)
     Writer x = {.g = g, .last = -1};
     x.as = alloc(((size_t)g->value.n + 1) * sizeof *x.as);
     for (int i = 0; i < g->inputs.n; i++)
-        x.as[g->inputs.at[i]] = legal(g->value.at[g->inputs.at[i]].name);
+        x.as[g->inputs.at[i]] = free_name(&x, legal(g->value.at[g->inputs.at[i]].name));
+    x.labels = free_name(&x, "labels");
+    take(&x, "loss");
     use(&x, result);
     check_lines(&x);
     name_draws(&x);
     net_repeats(g, &x.lines, result);
+    shorten(&x);
     name_results(&x);
     size_t n = strlen(out);
     bool yaml = n > 5 && !strcmp(out + n - 5, ".yaml");
@@ -490,6 +598,8 @@ void net_write(Net *g, int result, const char *loss, const char *out)
     FILE *f = file_begin(out);
     fwrite(text.at, 1, text.n, f);
     file_end(f, out);
+    put_note(&x, true, "a constant");
+    put_note(&x, false, "one number");
     const char *file = quote_terminal(quote_shell(out));
     printf("wrote %s and %s: dpgen check %s, or dpgen %s -o out && make -C out && out/train --weights %s\n",
            quote_terminal(out), quote_terminal(weights), file, file, quote_terminal(quote_shell(weights)));
