@@ -112,6 +112,50 @@ for home in "$wheels" "$wheels/cuda_runtime" "$wheels/cuda_runtime/"; do
         else fault "CUDA_HOME=$home: $file is not taken"; fi
     done
 done
+# a system's compiler and runtime, and all else in the wheels that python3 knows: so PyTorch's packages have it
+system=$tmp/system site=$tmp/site
+mkdir -p "$system/bin" "$system/include" "$system/lib64"
+ln -s "$cuda/bin/nvcc" "$system/bin/nvcc"
+ln -s "$(cuda_library cudart)" "$system/lib64/libcudart.so"
+for part in cu13 cudnn nccl; do mkdir -p "$site/nvidia/$part/include" "$site/nvidia/$part/lib"; done
+for file in "$cuda"/include/*; do
+    case ${file##*/} in
+        cublas*) to=$site/nvidia/cu13 ;;
+        cudnn*) to=$site/nvidia/cudnn ;;
+        nccl*) to=$site/nvidia/nccl ;;
+        *) to=$system ;;
+    esac
+    ln -s "$file" "$to/include/${file##*/}"
+done
+ln -s "$(cuda_library cublasLt)" "$site/nvidia/cu13/lib/libcublasLt.so.13"
+ln -s "$(cuda_library cudnn)" "$site/nvidia/cudnn/lib/libcudnn.so.9"
+touch "$site/nvidia/nccl/include/nccl.h" "$site/nvidia/nccl/lib/libnccl.so.2" "$site/nvidia/cu13/lib/libnvrtc-builtins.so.13.0"
+./dpgen examples/gpt2-124m-cuda.yaml --estimate --stages 2 --set plan.transport=nccl -o "$tmp/ranks" >"$tmp/said" 2>&1
+# found WHAT VARIABLE...: the line that links, and the compiler, in such a place; python3 knows what is in $known
+known=$site
+there() { env -u CUDA_HOME -u CUDA_PATH PYTHONPATH="$known" PATH="$system/bin:$PATH" make -C "$tmp/ranks" CUDA_PLACES= "$@"; }
+found() {
+    what=$1
+    shift
+    rm -f "$tmp"/ranks/rt/op/cuda/*.o
+    there -n "$@" train >"$tmp/line" 2>&1
+    for file in "$system/lib64/libcudart.so" "$site/nvidia/cu13/lib/libcublasLt.so.13" "$site/nvidia/cudnn/lib/libcudnn.so.9" \
+        "$site/nvidia/nccl/lib/libnccl.so.2" "rpath,$site/nvidia/cu13/lib" "isystem $site/nvidia/cudnn/include" \
+        "bin/nvcc -O3"; do
+        if grep -qe "$file\( \|$\)" "$tmp/line"; then pass; else fault "$what: $file is not taken"; fi
+    done
+}
+if ! command -v python3 >/dev/null; then skip "no python3" 8
+else
+    found "nvcc of a system, libraries of wheels"
+    expect "its headers" there -s rt/op/cuda/product.o
+fi
+known=
+found "the same, said" CUDA_HOME="$system" CUBLAS_HOME="$site/nvidia/cu13" CUDNN_HOME="$site/nvidia/cudnn" \
+    NCCL_HOME="$site/nvidia/nccl"
+found "libraries beside one that is said" CUDNN_HOME="$site/nvidia/cudnn"
+refuse "no cuBLAS" 2 "no cuBLAS: there is no include/cublasLt.h in: $tmp/none.  Install it, or say make CUBLAS_HOME=FOLDER" \
+    make -s -C "$tmp/gpt" CUDA_HOME="$cuda" CUBLAS_HOME="$tmp/none" train
 expect "clean needs nothing" make -s -C "$tmp/gpt" CUDA_HOME="$tmp/none" clean
 # what README says is there
 sed -n 's/^    \([a-z.]*[a-z]\/*\)  .*/\1/p' "$tmp/gpt/README" | grep -e '[./]' >"$tmp/listed"
@@ -119,7 +163,6 @@ if grep -q '^kernels.cu$' "$tmp/listed" && grep -q '^cuda.mk$' "$tmp/listed" && 
     >"$tmp/said" 2>&1; then pass; else fault "README: $(tail -n 1 "$tmp/said")"; fi
 
 # NCCL, where it is said to be
-./dpgen examples/gpt2-124m-cuda.yaml --estimate --stages 2 --set plan.transport=nccl -o "$tmp/ranks" >"$tmp/said" 2>&1
 refuse "no NCCL" 2 "no NCCL: there is no include/nccl.h in: $tmp/none.  Install it, or say make NCCL_HOME=FOLDER" \
     make -s -C "$tmp/ranks" CUDA_HOME="$cuda" NCCL_HOME="$tmp/none" train
 mkdir -p "$tmp/own/include" "$tmp/own/lib"

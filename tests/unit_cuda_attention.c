@@ -6,7 +6,7 @@
  * What the graphs compute, where results go, how much memory they use, and which calls go to our own kernels instead.  An
  * element may be wrong by what rounds on the way: probabilities and dS to bf16 before they enter a sum, the result to bf16.
  * Build once with and once without -DREAL_BF16: f32 is all our own, and links neither attention_graph.c nor cuDNN.  The
- * suite is tests/cuda_host.sh.  With -DON_GPU it runs with the real library: tests/gpu/check.sh.
+ * suite is tests/cuda_host.sh.  With -DON_GPU it runs with the real library: tests/gpu/visit.sh.
  */
 #include "tests/gpu/shared.h"
 #include "rt/op/cuda/attention.h"
@@ -20,8 +20,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MOST = GPU ? 1 << 20 : 1 << 14, TMP = GPU ? 1 << 21 : 1 << 17, WORKSPACE = GPU ? 1 << 20 : 4096, GUARD = 64 };
-enum { F32 = sizeof(real) == sizeof(float), ROUGH = GPU ? 4 : 1, REPEATS = GPU ? 20 : 2 };
+enum { MOST = GPU ? 1 << 20 : 1 << 14, WORKSPACE = GPU ? 1 << 20 : 4096, GUARD = 64 };
+enum { F32 = sizeof(real) == sizeof(float), ROUGH = GPU ? 4 : 1 };
+#ifndef REPEATS
+#define REPEATS (GPU ? 20 : 2)
+#define FIRST 0                 /* of the cases */
+#endif
 static int passed, failed;
 static unsigned char *workspace;
 
@@ -101,6 +105,8 @@ typedef struct { long batch, heads, own, query, key, width, causal, packed; } Ca
 static real *q_, *k_, *v_, *y, *dy, *dq_, *dk_, *dv_;
 static float *lse;
 static unsigned char *tmp;
+static size_t room;             /* of tmp: what the largest case needs, and a page behind it */
+enum { BEHIND = 4096 };
 static bool spare, full;        /* cases that use less than is planned for an unlucky address, and all of it */
 static const float scale = 0.375f;
 
@@ -199,6 +205,9 @@ static void lay_out(const Case *c)
     wide = c->heads * c->width, row = wide * (c->packed ? 3 : 1), thin = c->own * c->width * (c->packed ? 3 : 1);
     q = q_, k = c->packed ? q_ + wide : k_, v = c->packed ? q_ + 2 * wide : v_;
     dq = dq_, dk = c->packed ? dq_ + wide : dk_, dv = c->packed ? dq_ + 2 * wide : dv_;
+    if (c->batch * c->query * row > MOST || c->batch * c->key * thin > MOST || c->batch * c->query * wide > MOST ||
+        c->batch * c->heads * c->query > MOST || c->query > ROWS || c->key > ROWS || c->width > WIDEST)
+        abort();
     fill(q_, c->batch * c->query * row), fill(k_, c->batch * c->key * thin), fill(v_, c->batch * c->key * thin);
     fill(dy, c->batch * c->query * wide);
 }
@@ -268,14 +277,21 @@ static void again(const Case *c)
     check(same, "other bits when repeated", REPEATS);
 }
 
+static Shape shape_of(const Case *c)
+{
+    return attention_shape(c->batch, c->heads, c->own, c->query, c->key, c->width, c->causal, c->packed);
+}
+
 static void planned(const Case *c)
 {
-    Shape s = attention_shape(c->batch, c->heads, c->own, c->query, c->key, c->width, c->causal, c->packed);
+    Shape s = shape_of(c);
+    if (attention_scratch(&s) + BEHIND > room)
+        abort();
     size_t first = attention_front(&s);
     int calls = own.calls, before = queued;
     lay_out(c);
     prepare(c);
-    memset(tmp, 0x5a, TMP);
+    memset(tmp, 0x5a, room);
     forward(c, NULL, NULL, 0);
     backward(c, dq, NULL, NULL, 0);
     settle();
@@ -292,7 +308,7 @@ static void planned(const Case *c)
     bool whole = GPU || (tmp[behind - 1] == 0xa5 && tmp[part - 1] != 0xa5 && behind <= attention_scratch(&s));
     spare |= behind < attention_scratch(&s);
     full |= behind == attention_scratch(&s);
-    for (size_t i = attention_scratch(&s); i < TMP; i++)
+    for (size_t i = attention_scratch(&s); i < room; i++)
         whole &= tmp[i] == 0x5a;
     check(whole, "scratch is not used as it is planned", (double)attention_scratch(&s));
     again(c);
@@ -372,13 +388,17 @@ static void refused(void)
 }
 #endif
 
-static void open_memory(void)
+static void open_memory(const Case *c, int n)
 {
+    for (int i = 0; i < n; i++) {
+        Shape s = shape_of(&c[i]);
+        room = attention_scratch(&s) + BEHIND > room ? attention_scratch(&s) + BEHIND : room;
+    }
     real **all[] = { &q_, &k_, &v_, &y, &dy, &dq_, &dk_, &dv_ };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         *all[i] = shared(MOST * sizeof(real));
     lse = shared(MOST * sizeof *lse);
-    tmp = shared(TMP);
+    tmp = shared(room);
     device.workspace = workspace = (unsigned char *)shared(WORKSPACE + GUARD + SHIFT) + SHIFT;      /* as the runtime has it */
     device.workspace_bytes = WORKSPACE;
 }
@@ -393,8 +413,9 @@ int main(void)
         { 2, 3, 3, 130, 257, 128, 0, 0 }, { 2, 4, 4, 256, 256, 64, 1, 1 }, { 2, 3, 3, 200, 256, 72, 1, 0 },
         { 2, 6, 2, 200, 256, 72, 1, 0 },
     };
-    open_memory();
-    for (int i = 0; i < (GPU ? 14 : 10) && !F32; i++)
+    const int n = GPU ? sizeof cases / sizeof *cases : 10;
+    open_memory(cases, n);
+    for (int i = FIRST; i < n && !F32; i++)
         planned(&cases[i]);
     check(F32 || GPU || (spare && full), "every room for the alignment", spare);
     left_to_own(&cases[1]);

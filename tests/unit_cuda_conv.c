@@ -5,7 +5,7 @@
  * Results, bias, gradients written and added; where scratch lies; and calls that go to our own kernels: without a handle, in
  * f32, and where no plan fits the workspace.  An element may be wrong by the rounding of its result to bf16, and of its sums.
  * Build once with and once without -DREAL_BF16: f32 links neither conv_graph.c nor cuDNN.  The suite is tests/cuda_host.sh.
- * With -DON_GPU it runs with the real library: tests/gpu/check.sh.
+ * With -DON_GPU it runs with the real library: tests/gpu/visit.sh.
  */
 #include "tests/gpu/shared.h"
 #include "rt/op/cuda/conv_own.h"
@@ -141,6 +141,8 @@ static void run_all(const Conv *v, const real *b, int acc)
 static void lay_out(const Conv *v)
 {
     settle();
+    if (v->batch * v->height * v->width * v->in > MOST || v->batch * v->yheight * v->ywidth * v->out > MOST || weights(v) > MOST)
+        abort();
     fill(x, v->batch * v->height * v->width * v->in), fill(dy, v->batch * v->yheight * v->ywidth * v->out);
     fill(w, weights(v)), fill(bias, v->out);
 }

@@ -11,7 +11,7 @@
  * last one half, and overwrite all of it, so memory that is not the workspace's alone shows.  They give the same result, and
  * the first, which the heuristic likes best, is not the fastest.  Of a baked one id, splits and reduction are looked at; what
  * else it was given is kept.
- * Factors of 8 bits are taken as on sm_90: A turned and B not, multiples of 16 everywhere, one of the two in e5m2 at most, and
+ * BGRADB and Gelus want rows of whole 16 bytes.  Factors of 8 bits are taken as on sm_90: A turned and B not, multiples of 16 everywhere, one of the two in e5m2 at most, and
  * both units on the device.
  * DOUBLE_CUBLAS=N: the version of the library.
  *
@@ -237,6 +237,12 @@ static bool valid(const Desc *d, const Layout *a, const Layout *b, const Layout 
     return compute && d->scale == CUDA_R_32F && shapes && batches && types && bias;
 }
 
+/* Rows of 16 bytes and more, as the kernels of sm_90 with BGRADB and with a Gelu want them. */
+static bool whole_units(const Layout *l)
+{
+    return l->ld * (l->type == CUDA_R_32F ? 4 : is_short(l->type) ? 1 : 2) % 16 == 0;
+}
+
 static Algorithm algorithm_for(int id, const Layout *a, const Layout *b, const Layout *c, const Layout *d)
 {
     return (Algorithm){ .id = id, .a = a->type, .b = b->type, .c = c->type, .d = d->type, .splitk = 1,
@@ -268,6 +274,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     if (!handle || most < 1 || !valid(desc_of(desc), layout_of(a), layout_of(b), layout_of(c), layout_of(d)))
         return CUBLAS_STATUS_INVALID_VALUE;
     bool rare = desc_of(desc)->epilogue != CUBLASLT_EPILOGUE_DEFAULT && layout_of(d)->rows == NO_EPILOGUE;
+    bool whole = whole_units(layout_of(a)) && whole_units(layout_of(b)) && whole_units(layout_of(d));
+    rare |= !whole && (has_aux(desc_of(desc)) || desc_of(desc)->epilogue == CUBLASLT_EPILOGUE_BGRADB);
     if (has_bias(desc_of(desc)) && (uintptr_t)desc_of(desc)->bias % 128 != 64) {
         fprintf(stderr, "double: the heuristic is shown a bias that is better aligned than those of a job, or worse\n");
         _exit(99);

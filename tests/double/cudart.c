@@ -36,12 +36,14 @@
 enum { PAGE = 4096, MOST_BLOCKS = 64, MOST_DEVICES = 8, MOST_WAITS = 1 << 16, CANARY = 0xc5 };
 
 typedef struct { unsigned char *at; size_t n, room; int device; bool open; } Block;
+typedef struct Mapped { unsigned char *at; size_t n; struct Mapped *next; } Mapped;
 
 pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t more = PTHREAD_COND_INITIALIZER;
 struct CUstream_st *queue_streams;
 static Block block[MOST_BLOCKS];
 static int blocks, stream_count;
+static Mapped *mapped;          /* of the host, and the device reaches it: tests of libraries ask for it, and no job */
 static size_t used[MOST_DEVICES], most[MOST_DEVICES];
 static _Atomic size_t pinned;   /* bytes of the host's, ever */
 static long between[2];         /* copies from one GPU to another: through the host, direct */
@@ -91,6 +93,9 @@ static Block *block_at(const void *at)
 void *double_host(const void *device, size_t n, const char *who)
 {
     const Block *b = block_at(device);
+    for (const Mapped *m = mapped; m; m = m->next)
+        if ((const unsigned char *)device >= m->at && (const unsigned char *)device + n <= m->at + m->n)
+            return (void *)(uintptr_t)device;
     if (!b)
         queue_broken(who, "no memory of the device", device);
     if ((size_t)((const unsigned char *)device - b->at) + n > b->n)
@@ -186,11 +191,15 @@ void double_take(size_t bytes)
 cudaError_t cudaHostAlloc(void **to, size_t n, unsigned flags)
 {
     double_device("cudaHostAlloc");
-    (void)flags;
     if (capture_allows() != cudaSuccess)
         return cudaErrorStreamCaptureUnsupported;
-    *to = malloc(n ? n : 1);
     pinned += n;
+    *to = flags & cudaHostAllocMapped ? aligned_alloc(256, (n + 255) / 256 * 256) : malloc(n ? n : 1);
+    if (*to && flags & cudaHostAllocMapped) {
+        Mapped *m = malloc(sizeof *m);
+        *m = (Mapped){*to, n, mapped};
+        mapped = m;
+    }
     if (*to)
         memset(*to, CANARY, n);
     return *to ? cudaSuccess : cudaErrorMemoryAllocation;

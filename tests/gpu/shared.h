@@ -2,7 +2,8 @@
  *
  * shared.h: for tests of library calls that run over doubles on the CPU and, with -DON_GPU, on a GPU: memory that host and
  * GPU both see, at addresses no better aligned than an arena's, the wait for what was queued, a stage to call kernels
- * with, and what runtime and doubles give them: work is done when it is queued.
+ * with, and what runtime and doubles give them: work is done when it is queued.  With -DON_GPU the memory is pinned, and
+ * work is done on a stream; over the doubles of the runtime, too (tests/gpu_visit.sh).
  */
 #ifndef SHARED_H
 #define SHARED_H
@@ -13,6 +14,12 @@
 #include <string.h>
 
 enum { ARENA_ALIGN = 64 };
+
+static Device device;
+static Stage stage = { .count = 1, .device = &device };
+static Stage *const st = &stage;
+static int queued __attribute__((unused));                 /* works so far; on a GPU nobody counts them */
+static const char *in_use __attribute__((unused)) = "";     /* the last of them */
 
 #ifdef ON_GPU
 enum { GPU = 1 };
@@ -26,11 +33,16 @@ static void settled(cudaError_t e)
 static void *shared(size_t n)
 {
     void *at;
-    settled(cudaMallocManaged(&at, n + ARENA_ALIGN, cudaMemAttachGlobal));
+    if (!device.compute) {
+        setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);         /* as start.c of a job */
+        settled(cudaSetDevice(0));
+        settled(cudaStreamCreateWithFlags(&device.compute, cudaStreamNonBlocking));
+    }
+    settled(cudaHostAlloc(&at, n + ARENA_ALIGN, cudaHostAllocMapped));
     memset(at, 0, n + ARENA_ALIGN);
     return (char *)at + ARENA_ALIGN;
 }
-static void settle(void) { settled(cudaDeviceSynchronize()); }
+static void settle(void) { settled(cudaStreamSynchronize(device.compute)); }
 #else
 enum { GPU = 0 };
 static void *shared(size_t n)
@@ -42,13 +54,6 @@ static void *shared(size_t n)
     return at + ARENA_ALIGN;
 }
 static void settle(void) { }
-#endif
-
-static Device device;
-static Stage stage = { .count = 1, .device = &device };
-static Stage *const st = &stage;
-static int queued;              /* works so far */
-static const char *in_use = ""; /* the last of them */
 
 void double_enqueue(cudaStream_t stream, const char *name, void (*run)(void *), const void *args, size_t bytes)
 {
@@ -74,6 +79,7 @@ void *double_host(const void *address, size_t bytes, const char *who)
 }
 
 void double_take(size_t bytes) { (void)bytes; }
+#endif
 
 void device_check(const Stage *s, cudaError_t status, const char *what)
 {
