@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A recipe for Spack: the folder of a package named dpgen in a repository of your own.  dpgen has no release archive yet, so it
-# is built from a checkout: spack install dpgen@main git=URL, or spack dev-build in a clone.
+# A recipe for Spack: the folder of a package named dpgen in a repository of your own.  Where its archives are, RELEASING.md
+# will say; until then it is built from a checkout: spack install dpgen@main git=URL, or spack dev-build in a clone.
 from spack.package import *
 
 
