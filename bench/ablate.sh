@@ -1,14 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# What each move of the search earns: the cases of bench/corpus and random questions under limits, each planned with one move off.
+# What each move of the search earns: the cases of bench/corpus and random questions under limits, planned with one move off.
 #
 #   bench/ablate.sh [-n QUESTIONS] [-s SEED] [-o LINES] [MOVE...]
 #
-# A copy of the source is built with -DABLATE, in which moves can be switched off (gen/moves.h).  A question is planned with all
-# moves.  Then it is planned once more for each move that it met.  A line of LINES: move, step with it and without it in ns, the
-# question; a step of 0 is no plan.  The table: move, questions that met it, those whose step it makes shorter and by how much at
-# most, and those whose step it makes longer.  Processor seconds are of all its questions, with it and without it.
+# A copy of the source is built with another gen/moves.h: the environment names moves that are off, and each one that is met
+# is written.  A question is planned with all moves.  Then it is planned once more for each move that it met.  A line of LINES:
+# move, step with it and without it in ns, seconds likewise, the question; a step of 0 is no plan.  The table: move, questions
+# that met it, those whose step it makes shorter and by how much at most, those that have a plan by it, and those whose step it
+# makes longer.  Processor seconds are of all its questions, with it and without it.
 cd "$(dirname "$0")/.." || exit 2
 export LC_ALL=C
 n=100 seed=1 out=
@@ -24,7 +25,21 @@ trap 'rm -rf "$tmp"' EXIT
 trap 'exit 1' HUP INT TERM
 mkdir "$tmp/source" "$tmp/untied"
 tar cf - --exclude='*.o' Makefile gen rt tools templates devices LICENSE | tar xf - -C "$tmp/source"
-make -s -C "$tmp/source" -j2 CPPFLAGS='-D_POSIX_C_SOURCE=200809L -I. -Igen -Irt -DABLATE' dpgen || exit 2
+cat >"$tmp/source/gen/moves.h" <<'MOVES'
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+static inline bool move_is_on(const char *name)
+{
+    const char *off = getenv("DPGEN_OFF");
+    char word[64];
+    snprintf(word, sizeof word, " %s ", name);
+    fprintf(stderr, "move %s\n", name);
+    return !off || !strstr(off, word);
+}
+MOVES
+make -s -C "$tmp/source" -j2 dpgen || exit 2
 for file in examples/*.yaml; do sed 's/, tie: [a-z_.]*//' "$file" >"$tmp/untied/${file#*/}"; done
 set -f
 
@@ -71,7 +86,11 @@ done <"$tmp/questions" | sed "s|$tmp/||" >"${out:-$tmp/lines}"
 awk '{ met[$1]++; was[$1] += $4; is[$1] += $5
        if ($2 == $3) next
        gain = $3 == 0 ? "a plan" : $2 == 0 ? "-" : ($3 - $2) / $2 * 100
-       if ($2 != 0 && ($3 == 0 || $3 > $2)) { earns[$1]++; if (gain == "a plan") plans[$1]++; else if (gain > most[$1]) most[$1] = gain }
+       if ($2 != 0 && ($3 == 0 || $3 > $2)) {
+           earns[$1]++
+           if (gain == "a plan") plans[$1]++
+           else if (gain > most[$1]) most[$1] = gain
+       }
        else costs[$1]++ }
     END { printf "%-14s %5s %6s %8s %6s %6s %9s %9s\n", "move", "met", "earns", "most", "plans", "costs", "s with", "s without"
           for (m in met) printf "%-14s %5d %6d %7.2f%% %6d %6d %9.1f %9.1f\n", m, met[m], earns[m], most[m], plans[m], costs[m],

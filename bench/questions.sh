@@ -5,7 +5,7 @@
 #
 #   bench/questions.sh [-n QUESTIONS] [-s SEED]
 #
-# A question draws a model and its layers, a device file, stages, a schedule, micro-batches, --offload, and now and then chunks or
+# A question draws a model and its layers, a device file, stages, a schedule, micro-batches, --offload, and now and then two
 # replicas.  The same seed draws the same questions.
 export LC_ALL=C
 n=100 seed=1
@@ -32,4 +32,5 @@ awk -v n="$n" -v seed="$seed" '
                 printf " --devices devices/%s.yaml --stages %d", any("v100-16gb rtx2080ti a100-40gb h100"), stages
                 printf " --schedule %s --offload %s --recompute auto", schedule, any("none auto")
                 if (replicas > 1) printf " --replicas 2 --set train.batch.groups=2"
-                printf " --set train.batch.micro=%d --set train.batch.global=%d\n", micro, micro * stages * replicas * any("2 4") } }'
+                printf " --set train.batch.micro=%d --set train.batch.global=%d\n", micro,
+                    micro * stages * replicas * any("2 4") } }'
