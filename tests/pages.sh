@@ -163,6 +163,8 @@ use_portable
 generate "$tmp/job" $models/tiny-gpt.yaml --stages 2 --schedule 1f1b >"$tmp/said" && compile "$tmp/job" >"$tmp/said" &&
     "$tmp/job/job" --no-checkpoint --quiet --data "$data" --steps 5 --trace "$tmp/trace.json" --log "$tmp/log" 2>"$tmp/said" ||
     fault "the job: $(cat "$tmp/said")"
+"$tmp/job/job" --help >"$tmp/said"
+expect "no line of its --help is wider than 100" awk 'length > 100 { exit 1 }' "$tmp/said"
 expect "dpgen report" ./dpgen report "$tmp/job" --trace "$tmp/trace.json"
 page=$tmp/job/measured.html
 expect "tags of the measured page" balanced "$page"
