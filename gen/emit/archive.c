@@ -244,7 +244,7 @@ static void print_event(FILE *f, const Plan *p, const Action *k, int thread, Ns 
 }
 
 /* From the action that begins a send to the wait of its receiver: viewers draw an arrow between the two. */
-static void print_flow(FILE *f, const Message *m, int number)
+static void print_flow(FILE *f, const Sending *m, int number)
 {
     struct { char kind; int thread; Ns at; const char *more; } end[] = {
         {'s', m->from, m->send->from, ""}, {'f', m->to, m->wait->to, ", \"bp\": \"e\""}};
@@ -295,7 +295,7 @@ void emit_trace(FILE *f, const Plan *p)
         print_copies(f, p, d, K_OUT);
         print_copies(f, p, d, K_IN);
     }
-    Messages all = lists_messages(p);
+    Sendings all = lists_messages(p);
     for (int i = 0; i < all.n; i++)
         print_flow(f, &all.at[i], i + 1);
     fprintf(f, "{\"ph\": \"M\", \"pid\": 1, \"name\": \"process_sort_index\", \"args\": {\"sort_index\": 1}},\n"

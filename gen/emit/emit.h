@@ -34,11 +34,11 @@ void emit_header(FILE *f, const Plan *p, const char *prefix);     /* launch.c; o
 void emit_plan_json(FILE *f, const Plan *p);
 void emit_trace(FILE *f, const Plan *p);
 void emit_report(FILE *f, const Plan *p, const char *plan_hash);    /* report.c */
-typedef struct { int from, to; const Action *send, *wait; } Message;     /* wait: of its receiver */
-typedef VEC(Message) Messages;
+typedef struct { int from, to; const Action *send, *wait; } Sending;     /* wait: of its receiver */
+typedef VEC(Sending) Sendings;
 typedef VEC(struct { Ns at; Bytes bytes; }) Alive;
 const Alive *report_alive(const Plan *p, int device);   /* report_memory.c: by call */
-Messages lists_messages(const Plan *p);              /* lists.c: of the step */
+Sendings lists_messages(const Plan *p);              /* lists.c: of the step */
 void emit_lists(FILE *f, const Plan *p);             /* lists.c: a drawing in SVG */
 extern const char report_mark[];                    /* in that page: where what a run measured is put */
 void emit_build(Out *o, const Plan *p, const char *prefix);

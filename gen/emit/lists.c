@@ -96,9 +96,9 @@ const char *lists_classes(const Plan *p)
 }
 
 /* The k-th send of a pair meets its k-th receive, which is waited for behind it. */
-Messages lists_messages(const Plan *p)
+Sendings lists_messages(const Plan *p)
 {
-    Messages all = {0};
+    Sendings all = {0};
     for (int d = 0; d < p->devices; d++)
         for (int e = 0; e < p->devices; e++) {
             const Actions *from = &p->dev.at[d].list, *to = &p->dev.at[e].list;
@@ -112,7 +112,7 @@ Messages lists_messages(const Plan *p)
                                      to->at[w].request != to->at[j - 1].request))
                     w++;
                 if (w < to->n)
-                    *PUSH(&all) = (Message){d, e, &from->at[i], &to->at[w]};
+                    *PUSH(&all) = (Sending){d, e, &from->at[i], &to->at[w]};
             }
         }
     return all;
@@ -120,9 +120,9 @@ Messages lists_messages(const Plan *p)
 
 static void draw_messages(FILE *f, const Plan *p, Ns length)
 {
-    Messages all = lists_messages(p);
+    Sendings all = lists_messages(p);
     for (int i = 0; all.n <= MOST_ARROWS && i < all.n; i++) {
-        const Message *m = &all.at[i];
+        const Sending *m = &all.at[i];
         page_arrow(f, &(Arrow){m->send->from, m->wait->to, m->from * LIST_ROW + LIST_ROW / 2,
                                m->to * LIST_ROW + LIST_ROW / 2}, length);
     }
