@@ -34,9 +34,9 @@ const Option options_train[] = {
     {"--dump-arena", "FILE", BY_STAGE, offsetof(Options, dump), "write the arena of each stage to FILE.stageN at the end"},
     {"--quiet", NULL, FLAG, offsetof(Options, quiet), "no progress"},
     {.about = "SIGUSR1: checkpoint.  SIGTERM, SIGINT, SIGHUP: checkpoint and stop.\n"
-     "Status: 0 done, 1 failed, 2 usage, 5 foreign or broken checkpoint, 6 wrong machine, 7 a loss or norm is\n"
-     "not finite, 8 a call differs in --selftest, 75 stopped on request with a checkpoint: start again with\n"
-     "--resume.\n"}
+     "Status: 0 done, 1 failed, 2 usage, 5 foreign or broken checkpoint, 6 wrong machine, 7 a loss or\n"
+     "norm is not finite, 8 a call differs in --selftest, 75 stopped on request with a checkpoint: start\n"
+     "again with --resume.\n"}
 };
 
 static int say(const Text *t)

@@ -3,7 +3,8 @@
  * progress.c: a run as a person follows it.
  *
  * While it goes on: in a pipe a line a step; on a terminal one line that is written over, cut to the width of the window, at
- * most ten times a second.  At the end: steps and time, the mean step beside the predicted one, losses, their curve.
+ * most ten times a second.  At the end: steps and time, the mean step beside the predicted one, losses, their curve.  Where
+ * steps took longer than predicted and other processes had the cores, it says so.
  *
  * The curve has at most WIDE buckets of equally many steps each.  When they are full, neighbours are joined, so that the
  * number of steps, which --seconds leaves open, need not be known and nothing is allocated.  A bucket's value is the mean
@@ -12,13 +13,17 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include "link.h"
 #include "run.h"
 
 enum { LINE = 1024, HIGH = 10, FEW = 16 };
 static const double REFRESH = 0.1;      /* seconds */
+static const double SLOW = 1.2, NOTED = 0.1;    /* times the prediction; share of the cores: worth a word */
 
 static void show(const Run *run, const Text *t)
 {
@@ -26,9 +31,53 @@ static void show(const Run *run, const Text *t)
         write_all(STDOUT_FILENO, t->at, t->n < t->cap ? t->n : t->cap - 1);
 }
 
+/* ---- who else has the cores ------------------------------------------------------------------------------------------ */
+
+/* Its first line: cpu user nice system idle iowait irq softirq steal, in ticks. */
+bool cores_read(const char *stat, double tick, Cores *c)
+{
+    enum { IDLE = 3, IOWAIT, KINDS = 8 };
+    const char *at = stat + 3;
+    char *end;
+    *c = (Cores){0};
+    if (strncmp(stat, "cpu ", 4))
+        return false;
+    for (int i = 0; i < KINDS; i++, at = end) {
+        double x = tick * (double)strtoull(at, &end, 10);
+        if (end == at)
+            return i > IOWAIT;
+        c->all += x;
+        c->busy += i == IDLE || i == IOWAIT ? 0 : x;
+    }
+    return true;
+}
+
+double cores_others(const Cores *from, const Cores *to)
+{
+    static const double least = 1;
+    double all = to->all - from->all, busy = to->busy - from->busy - (to->own - from->own);
+    return all < least ? -1 : busy > 0 ? busy / all : 0;
+}
+
+/* Zeros where there is no /proc/stat. */
+static Cores cores_now(void)
+{
+    char text[512];
+    Cores c = {0};
+    struct rusage r;
+    int file = open("/proc/stat", O_RDONLY);
+    ssize_t n = file >= 0 ? read(file, text, sizeof text - 1) : -1;
+    if (file >= 0)
+        close(file);
+    text[n > 0 ? n : 0] = 0;
+    if (cores_read(text, 1.0 / (double)sysconf(_SC_CLK_TCK), &c) && getrusage(RUSAGE_SELF, &r) == 0)
+        c.own = (double)(r.ru_utime.tv_sec + r.ru_stime.tv_sec) + 1e-6 * (double)(r.ru_utime.tv_usec + r.ru_stime.tv_usec);
+    return c;
+}
+
 void progress_begin(Run *run)
 {
-    run->progress = (Progress){.begun = seconds(), .shown = -1, .per = 1, .eval = (double)NAN};
+    run->progress = (Progress){.begun = seconds(), .shown = -1, .per = 1, .eval = (double)NAN, .cores = cores_now()};
 }
 
 bool progress_late(const Run *run)
@@ -211,6 +260,10 @@ static void times_text(Text *t, const Run *run)
     else if (predicted > 0)
         text_add(t, ", predicted %.1f (%.1f %% %s)", predicted, fabs(mean / predicted - 1) * 100,
                  mean < predicted ? "less" : "more");
+    Cores now = cores_now();            /* of MPI the other ranks are processes, too: nothing is said */
+    double others = cores_others(&p->cores, &now);
+    if (predicted > 0 && mean > SLOW * predicted && others > NOTED && strcmp(link_name(), "local") == 0)
+        text_add(t, "; other processes used %.0f %% of the cores", 100 * others);
     text_add(t, "\n");
 }
 

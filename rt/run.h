@@ -38,7 +38,9 @@ typedef struct { double loss, norm; int want, pad; } Report;
 typedef struct { double loss, norm, at; float lr; } Ended;
 
 enum { WIDE = 60 };
+typedef struct { double all, busy, own; } Cores;       /* seconds of all cores: passed, used, used by this process */
 typedef struct {                /* progress.c: what has been seen of this run */
+    Cores cores;                /* at its begin */
     double begun, shown;        /* seconds: the first step begins; the terminal was written to */
     double wall, first;         /* seconds of all steps; of the first */
     int64_t steps, per;         /* steps of this run; steps in a bucket of the curve */
@@ -239,6 +241,8 @@ void progress_begin(Run *run);                          /* progress.c; stage 0 c
 bool progress_late(const Run *run);                     /* --seconds are over */
 void progress_step(Run *run, const Step *s);
 void progress_end(Run *run);
+bool cores_read(const char *stat, double tick, Cores *c);       /* all, busy: of the text of /proc/stat */
+double cores_others(const Cores *from, const Cores *to);        /* share that other processes used; -1: too short to tell */
 
 void signal_open(void);                                 /* signal.c */
 /* SAVE, STOP: asked for by a signal; END by the clock; BROKEN by a number that is not finite. */

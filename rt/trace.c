@@ -118,8 +118,15 @@ static void name_process(Writer *o, int process, const char *name)
              process == 1 ? "" : ",\n", process, name, process, process);
 }
 
+/* Stages of one process have one clock: the moment at which a thread comes out of the barrier is no part of it. */
+static double origin_of(const Writer *o)
+{
+    return ((const Ring *)o->w->run->worker[0].stage.trace)->origin;
+}
+
 static void measured(Writer *o)
 {
+    double origin = origin_of(o);
     const Ring *r = o->w->stage.trace;
     const StageInfo *info = o->w->info;
     long known = info->actions + info->eval_actions;
@@ -132,19 +139,19 @@ static void measured(Writer *o)
     for (uint64_t i = first; i + 1 < r->n; i++) {
         const Stamp *a = &r->stamp[i % RING], *b = &r->stamp[(i + 1) % RING];
         if (a->number == 0) {
-            o->last = a->at - r->origin;
+            o->last = a->at - origin;
             step--;
         }
         if (a->number < 0 || a->number >= known)
             continue;
-        event(o, 2, o->w->stage.index, a->number, a->at - r->origin, b->at - a->at);
-        flow(o, a->number, a->at - r->origin, b->at - r->origin, step);
+        event(o, 2, o->w->stage.index, a->number, a->at - origin, b->at - a->at);
+        flow(o, a->number, a->at - origin, b->at - origin, step);
     }
 }
 
 static void copied(Writer *o, int direction)
 {
-    const Ring *r = o->w->stage.trace;
+    double origin = origin_of(o);
     const StageInfo *info = o->w->info;
     int thread = COPIES + 2 * o->w->stage.index + direction;
     uint64_t n;
@@ -155,7 +162,7 @@ static void copied(Writer *o, int direction)
              info->name, direction ? "from the host" : "to the host");
     for (uint64_t i = 0; i < n; i++) {
         c = spill_trace(o->w, direction, i, &n);
-        event(o, 2, thread, c->number, c->from - r->origin, c->to - c->from);
+        event(o, 2, thread, c->number, c->from - origin, c->to - c->from);
     }
 }
 

@@ -134,14 +134,15 @@
   for (const panel of all(".panel.calls")) {
     const svg = panel.parentNode.querySelector("#" + panel.dataset.for);
     const boxes = all("[data-s]", svg), row = (box) => box.dataset.s + " " + (box.dataset.measured || "");
+    const rows = [...new Set(boxes.map(row))];
     svg.addEventListener("keydown", (event) => {
-      const step = {ArrowRight: 1, ArrowLeft: -1, ArrowDown: 2, ArrowUp: -2}[event.key];
-      if (!step) return;
+      const along = {ArrowRight: 1, ArrowLeft: -1}[event.key], down = {ArrowDown: 1, ArrowUp: -1}[event.key];
+      if (!along && !down) return;
       event.preventDefault();
-      const now = svg.querySelector(".chosen"), at = boxes.indexOf(now), way = Math.sign(step);
-      let to = at < 0 ? 0 : at + way;
-      while (at >= 0 && boxes[to] && (row(boxes[to]) === row(now)) !== (step === way)) to += way;
-      if (boxes[to]) tell(boxes[to], panel);
+      const now = svg.querySelector(".chosen") || boxes[0], to = rows[rows.indexOf(row(now)) + (down || 0)];
+      const line = boxes.filter((box) => row(box) === to), far = (box) => Math.abs(box.getBBox().x - now.getBBox().x);
+      const next = along ? line[line.indexOf(now) + along] : line.sort((a, b) => far(a) - far(b))[0];
+      tell(now.classList.contains("chosen") ? next || now : now, panel);
     });
     for (const kind of ["pointerover", "click"])
       svg.addEventListener(kind, (event) => {

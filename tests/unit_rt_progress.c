@@ -9,11 +9,15 @@
 static char said[1 << 16];
 
 /* Everything that steps of these losses print, at the end alone. */
-static void told(Run *run, int64_t steps, double (*loss)(int64_t))
+static const Cores nobody;
+static void told_beside(Run *run, int64_t steps, double (*loss)(int64_t), Cores before)
 {
     int file[2], old = dup(STDOUT_FILENO);
     fflush(stdout);
     progress_begin(run);
+    run->progress.cores.all -= before.all;
+    run->progress.cores.busy -= before.busy;
+    run->progress.cores.own -= before.own;
     run->opt.quiet = true;
     for (int64_t i = 0; i < steps; i++)
         progress_step(run, &(Step){i + 1, loss(i), -1, i ? 0.25 : 100, 1});
@@ -28,6 +32,11 @@ static void told(Run *run, int64_t steps, double (*loss)(int64_t))
     said[n > 0 ? n : 0] = 0;
     close(file[0]);
     close(old);
+}
+
+static void told(Run *run, int64_t steps, double (*loss)(int64_t))
+{
+    told_beside(run, steps, loss, nobody);
 }
 
 static double ramp(int64_t i)
@@ -122,6 +131,27 @@ static void test_clock(Run *run)
     check(progress_late(run), "100 s of 99 are not late");
 }
 
+/* 10000 ticks passed, 3500 idle and waiting for disks; of the 6500 this process had 500: 60 %. */
+static void test_cores(Run *run)
+{
+    Cores a, b;
+    bool both = cores_read("cpu  1000 100 500 8000 100 20 30 250 7 7\ncpu0 1 2 3\n", 0.01, &a) &&
+                cores_read("cpu  6000 600 1300 11000 600 70 80 350 9 9\n", 0.01, &b);
+    check(both && fabs(b.all - a.all - 100) < 1e-9 && fabs(b.busy - a.busy - 65) < 1e-9, "of %g s, %g are used", b.all - a.all,
+          b.busy - a.busy);
+    b.own = a.own + 5;
+    check(fabs(cores_others(&a, &b) - 0.6) < 1e-9, "others used %g", cores_others(&a, &b));
+    check(cores_others(&a, &a) < 0, "nothing is told of no time");
+    check(!cores_read("", 0.01, &a) && !cores_read("cpu 1 2", 0.01, &a) && !cores_read("intr 5", 0.01, &a), "text of others");
+    told_beside(run, 60, ramp, (Cores){1000, 650, 50});
+    check(strstr(said, "25.0 % more); other processes used 60 % of the cores\n") != NULL, "a loaded machine: %s", said);
+    told_beside(run, 60, ramp, (Cores){1000, 850, 790});
+    check(!strstr(said, "other processes"), "a machine of our own: %s", said);
+    run->job = &(Job){.name = "job", .stages = 1, .stage = run->job->stage, .step_ns = 240000000};
+    told_beside(run, 60, ramp, (Cores){1000, 650, 50});
+    check(!strstr(said, "other processes"), "steps as predicted: %s", said);
+}
+
 int main(void)
 {
     StageInfo stage = {.arena = 1 << 20};
@@ -131,5 +161,6 @@ int main(void)
     test_joined(&run);
     test_numbers(&run);
     test_clock(&run);
+    test_cores(&run);
     return finish("unit_rt_progress");
 }

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PREDICTED = 1, MEASURED, COPIES = 1000, ROW = 22, PAIR = 52, NAME = 1024, MOST_SENDS = 4000, FAR = 2,
+enum { PREDICTED = 1, MEASURED, COPIES = 1000, ROW = 22, PAIR = 52, NAME = 1024, MOST_DRAWN = 4000, FAR = 2,
        MOST_STAGES = 4096 };
 
 typedef struct { int process, thread; int64_t number; Ns from, length; const char *name; } Event;
@@ -238,10 +238,13 @@ static void draw(FILE *f, const Strip *l, const Event *e)
 /* The message of a send: the wait of the same name on the stage that it names, behind as many of that name as here. */
 static const Event *arrival(const Trace *t, const Event *step, int at, int *to)
 {
+    static const char sends[] = "send to ";
     const char *name = step[at].name, *what = strstr(name, ": ");
     int before = 0;
-    if (sscanf(name, "send to %d: ", to) != 1 || !what || *to < 0 || *to >= t->stage.n)
+    long stage = what && !strncmp(name, sends, strlen(sends)) ? strtol(name + strlen(sends), NULL, 10) : -1;
+    if (stage < 0 || stage >= t->stage.n)
         return NULL;
+    *to = (int)stage;
     for (int i = 0; i < at; i++)
         before += !strcmp(step[i].name, name);
     const char *wait = strf("wait, received%s", what);
@@ -258,7 +261,7 @@ static void draw_messages(FILE *f, const Trace *t, int stage, Ns length)
     const Event *step = &t->stage.at[stage].run.at[w->first];
     Ns begin = begin_of(t, t->shown);
     int to, middle = ROW + 4 + ROW / 2;
-    for (int i = 0; i < w->n && i < MOST_SENDS; i++) {
+    for (int i = 0; i < w->n && w->n <= MOST_DRAWN; i++) {
         const Event *e = arrival(t, step, i, &to);
         if (e)
             page_arrow(f, &(Arrow){step[i].from - begin, e->from + e->length - begin, stage * PAIR + middle,

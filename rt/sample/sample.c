@@ -68,7 +68,8 @@ static const Option table[] = {
     {"--seed", "N", NUMBER, offsetof(Asked, seed), "another text; default: the seed of the job"},
     {"--weights", "PATH", INPUT, offsetof(Asked, weights), "a safetensors file, a checkpoint, or the newest in PATH"},
     {"--watchdog", "SECONDS", NUMBER, offsetof(Asked, watchdog), "end after such a silence; 0 never"},
-    {.about = "Status: 0 done, 1 failed, 2 usage, 5 foreign or broken weights, 6 wrong machine, 7 a score is not finite.\n"}
+    {.about = "Status: 0 done, 1 failed, 2 usage, 5 foreign or broken weights, 6 wrong machine, 7 a score is not\n"
+     "finite.\n"}
 };
 
 /* ---- scores -------------------------------------------------------------------------------------------------------- */
