@@ -25,7 +25,7 @@
 Report worker_share(Worker *w, double loss, double norm)
 {
     bool asks = &w->run->worker[0] == w;
-    Report mine = {loss, norm, asks ? signal_take() : 0, 0}, sum = {.norm = -1}, *all = w->board;
+    Report mine = {loss, norm, w->blank, asks ? signal_take() : 0, 0}, sum = {.norm = -1}, *all = w->board;
     if (w->stage.index == 0 && progress_late(w->run))
         mine.want |= WANT_END;
     link_share(&w->stage, &mine, all, sizeof mine);
@@ -33,7 +33,10 @@ Report worker_share(Worker *w, double loss, double norm)
         sum.loss += all[i].loss;
         sum.norm = all[i].norm > sum.norm || all[i].norm != all[i].norm ? all[i].norm : sum.norm;
         sum.want |= all[i].want;
+        sum.blank = all[i].blank && (!sum.blank || all[i].blank < sum.blank) ? all[i].blank : sum.blank;
     }
+    if (w->stage.index == 0 && sum.blank && !w->run->blank)
+        metrics_blank(w->run, sum.blank);
     return sum;
 }
 
