@@ -212,8 +212,8 @@ void metrics_blank(Run *run, int64_t blank)
     const char *input = run->job->input[(blank - 1) % 8].name;
     run->blank = blank;
     metrics_break(run);
-    complain(DONE, "step %lld has no valid target: every one of input `%s` is ignored, so their loss is 0 and has no gradient; is "
-             "it a mask, or a label, that `ignore` hides?  Further steps of this kind are not told", step, input);
+    complain(DONE, "step %lld has no valid target: every one of input `%s` is ignored, so their loss is 0 and has no gradient; "
+             "is it a mask, or a label, that `ignore` hides?  Further steps of this kind are not told", step, input);
     text_add(&t, "{\"event\":\"blank\",\"step\":%lld,\"input\":", step);
     text_json(&t, input);
     put(run, &t);

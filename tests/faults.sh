@@ -232,8 +232,8 @@ if [ "$(cd "$tmp/place" && echo *)" = "a b c.stage0 c.stage1" ]; then pass; else
 # A disk that is full at the end: nothing half written stays, and what was there before does where it is replaced whole.
 rm -rf "$tmp/place" && mkdir "$tmp/place"
 for option in "--gradients a" "--export b" "--trace c" "--dump-arena d"; do
-    refuse "$option on a full disk" 1 "cannot write.*: File too large" sh -c 'trap "" XFSZ; ulimit -f 8; exec "$@"' sh timeout 60 \
-        "$tmp/two/job" --quiet --no-checkpoint --data "$data" --steps 3 ${option% *} "$tmp/place/${option#* }"
+    refuse "$option on a full disk" 1 "cannot write.*: File too large" sh -c 'trap "" XFSZ; ulimit -f 8; exec "$@"' sh \
+        timeout 60 "$tmp/two/job" --quiet --no-checkpoint --data "$data" --steps 3 ${option% *} "$tmp/place/${option#* }"
 done
 if [ -z "$(find "$tmp/place" -type f)" ]; then pass; else fault "a full disk leaves $(find "$tmp/place" -type f)"; fi
 for launcher in OMPI_COMM_WORLD_SIZE=2/OMPI_COMM_WORLD_RANK=0 PMI_SIZE=2/PMI_RANK=0 \
