@@ -259,20 +259,20 @@ static int check_model(const Index *x, const Job *job)
                     x->dir, x->model, job->model, x->dir);
 }
 
-/* The hash of the model knows the samples of a micro-batch, so their number comes first. */
+/* The hash of the model knows the samples of a micro-batch, so their number comes before it. */
 static int check_job(const Index *x, const Job *job)
 {
     char seed[32];
     snprintf(seed, sizeof seed, "%lu", job->seed);
     if (strcmp(x->format, "dpgen-checkpoint-1"))
         return complain(STATUS_STALE, "%s: format `%s` is not known here", x->dir, x->format);
-    int status = check_sizes(x, job, 0, 1);
+    int status = check_rules(x, job);
+    if (status == DONE)
+        status = check_sizes(x, job, 0, 1);
     if (status == DONE)
         status = check_model(x, job);
     if (status == DONE)
         status = check_sizes(x, job, 1, 3);
-    if (status == DONE)
-        status = check_rules(x, job);
     if (status == DONE && strcmp(x->seed, seed))
         return complain(STATUS_STALE, "%s was written with seed %s, this job has %s; set train.seed back, or start "
                         "anew from its parameters with --weights %s", x->dir, x->seed, seed, x->dir);

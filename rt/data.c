@@ -325,6 +325,8 @@ void data_count(Stage *st, Values *vals, int input, int ignore, int count)
         for (long b = 0; b < now->batch; b++)
             sum += count_sample(st, s, role, in, now->seed, sample_of(now, mb, b), ignore);
     now->valid[count] = sum;
+    if (sum == 0 && !now->eval && st->worker && !st->worker->blank)
+        st->worker->blank = (now->step + 1) * 8 + input + 1;
     arena_post(st, &vals->valid[count], &now->valid[count], sizeof sum);
 }
 

@@ -25,7 +25,7 @@
 Report worker_share(Worker *w, double loss, double norm)
 {
     bool asks = &w->run->worker[0] == w;
-    Report mine = {loss, norm, asks ? signal_take() : 0, 0}, sum = {.norm = -1}, *all = w->board;
+    Report mine = {loss, norm, w->blank, asks ? signal_take() : 0, 0}, sum = {.norm = -1}, *all = w->board;
     if (w->stage.index == 0 && progress_late(w->run))
         mine.want |= WANT_END;
     link_share(&w->stage, &mine, all, sizeof mine);
@@ -33,7 +33,10 @@ Report worker_share(Worker *w, double loss, double norm)
         sum.loss += all[i].loss;
         sum.norm = all[i].norm > sum.norm || all[i].norm != all[i].norm ? all[i].norm : sum.norm;
         sum.want |= all[i].want;
+        sum.blank = all[i].blank && (!sum.blank || all[i].blank < sum.blank) ? all[i].blank : sum.blank;
     }
+    if (w->stage.index == 0 && sum.blank && !w->run->blank)
+        metrics_blank(w->run, sum.blank);
     return sum;
 }
 
@@ -90,16 +93,33 @@ static int one_step(Worker *w, int64_t step)
     return r.want | worker_judge(w, step + 1, &r);
 }
 
-/* Each replica takes its share of the micro-batches. */
+typedef struct { int64_t next, least; double begun; } Asks;    /* micro-batches of an evaluation behind which all stages meet */
+
+/* Is a stop asked for?  About once a second, which stage 0 measures, and not behind the last micro-batch of any replica. */
+static int eval_asked(Worker *w, int64_t done, Asks *a)
+{
+    if (done < a->next || done >= a->least)
+        return 0;
+    double each = (seconds() - a->begun) / (double)done, later = each > 0 ? floor(1 / each) : 1;
+    later = later < 1 ? 1 : later > (double)done ? (double)done : later;
+    Report r = worker_share(w, w->stage.index == 0 ? (double)done + later : 0, -1);
+    a->next = (int64_t)r.loss;
+    return r.want;
+}
+
+/* Each replica takes its share of the micro-batches.  A stop does not wait for the rest. */
 static int evaluate(Worker *w, int64_t step)
 {
     const Job *job = w->run->job;
     Stage *st = &w->stage;
+    int64_t from = losses_begin(job, replica_of(w), job->eval_batches);
     int64_t end = losses_begin(job, replica_of(w) + 1, job->eval_batches);
     double sum = 0, hits = 0;
     long n = 0;
+    int want = 0;
+    Asks asks = {1, job->eval_batches / replicas_of(job), seconds()};
     w->eval = true;
-    for (w->step = losses_begin(job, replica_of(w), job->eval_batches); w->step < end; w->step++) {
+    for (w->step = from; w->step < end && !(want & WANT_STOP); w->step++) {
         st->losses = 0;
         if (w->ended)
             overlap_eval(w);
@@ -111,8 +131,11 @@ static int evaluate(Worker *w, int64_t step)
             w->eval_hits[n] = w->last->hits;
             w->eval_loss[n++] = *st->loss;
         }
+        want |= eval_asked(w, w->step + 1 - from, &asks);
     }
     rest(w);
+    if (want & WANT_STOP)
+        return want;
     Report r = worker_share(w, sum, -1);
     if (st->loss)
         r.loss = losses_sum(w, w->eval_loss, n);
@@ -120,7 +143,7 @@ static int evaluate(Worker *w, int64_t step)
         hits = st->loss ? losses_sum(w, w->eval_hits, n) : worker_sum(w, hits);
     if (w->stage.index == 0)
         metrics_eval(w->run, step, r.loss / (double)job->eval_batches, hits / (double)job->eval_batches);
-    return r.want | judge(w, step + 1, "loss of the evaluation", r.loss);
+    return want | r.want | judge(w, step + 1, "loss of the evaluation", r.loss);
 }
 
 static bool due(long every, int64_t done)

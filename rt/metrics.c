@@ -10,6 +10,7 @@
  *   {"event":"step","step":1,"loss":..,"norm":..,"lr":..,"tokens_per_s":..,"ms":..,"time":..}
  *            step: how many are done; norm: of the whole gradient, null in a job that does not take it
  *   {"event":"eval","step":50,"loss":..,"time":..}     with `top` of a loss: "top":1,"accuracy":0.93 too
+ *   {"event":"blank","step":3,"input":"targets","time":..}     the first step without a valid target
  *   {"event":"checkpoint" or "stop","step":50,"detail":..,"time":..}
  *
  * time: seconds since the epoch when the line was written.
@@ -200,6 +201,21 @@ void metrics_eval(Run *run, int64_t step, double loss, double hits)
     text_number(&t, loss);
     if (top > 0)
         text_add(&t, ",\"top\":%ld,\"accuracy\":%.9g", top, hits);
+    put(run, &t);
+}
+
+void metrics_blank(Run *run, int64_t blank)
+{
+    char line[LINE];
+    Text t = {line, 0, sizeof line};
+    long long step = (long long)((blank - 1) / 8);
+    const char *input = run->job->input[(blank - 1) % 8].name;
+    run->blank = blank;
+    metrics_break(run);
+    complain(DONE, "step %lld has no valid target: every one of input `%s` is ignored, so their loss is 0 and has no gradient; "
+             "is it a mask, or a label, that `ignore` hides?  Further steps of this kind are not told", step, input);
+    text_add(&t, "{\"event\":\"blank\",\"step\":%lld,\"input\":", step);
+    text_json(&t, input);
     put(run, &t);
 }
 

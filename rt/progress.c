@@ -301,6 +301,8 @@ void progress_end(Run *run)
     curve(run);
     times_text(&t, run);
     losses_text(&t, run);
+    if (run->blank)
+        text_add(&t, "no valid target in step %lld, the first of that kind\n", (long long)((run->blank - 1) / 8));
     report_text(&t, run->program);
     show(run, &t);
 }

@@ -34,7 +34,8 @@ typedef struct { char *at; size_t n, cap; } Text;      /* what does not fit is c
 
 enum { PATIENT = 4 };
 
-typedef struct { double loss, norm; int want, pad; } Report;
+/* blank: of the first step without a valid target, 8 times its number plus 1 plus the input; 0: there was none */
+typedef struct { double loss, norm; int64_t blank; int want, pad; } Report;
 typedef struct { double loss, norm, at; float lr; } Ended;
 
 enum { WIDE = 60 };
@@ -60,6 +61,7 @@ typedef struct Worker {
     int status;                 /* how its thread ended */
     double begun;               /* seconds: step_begin() */
     const Values *last;         /* of the last step that ended */
+    int64_t blank;              /* as in a Report */
     int64_t done;               /* steps whose updates are in the arena, when nothing is under way */
     /* overlap.c; ended NULL: steps do not overlap */
     Ended *ended;               /* step n at n mod endings */
@@ -109,6 +111,7 @@ struct Run {
     int first, count;           /* stages of this process */
     Worker *worker;
     int64_t start;              /* first step */
+    int64_t blank;              /* as in a Report, once it is said */
     int log;                    /* descriptor of the metrics; -1 none */
     bool terminal, main;        /* progress goes to a terminal; stage 0 runs here */
     bool pending;               /* the terminal shows a line of progress that has no end yet */
@@ -234,6 +237,7 @@ int  metrics_open(Run *run);                            /* metrics.c */
 void metrics_start(Run *run, const int64_t *by_stage);  /* bytes that kernels hold outside the arenas */
 void metrics_step(Run *run, int64_t step, double loss, double norm, double lr, double wall);
 void metrics_eval(Run *run, int64_t step, double loss, double hits);
+void metrics_blank(Run *run, int64_t blank);            /* of a Report: said once */
 void metrics_line(Run *run, const char *event, int64_t step, const char *detail);
 void metrics_break(Run *run);                           /* before anything else is written to standard output */
 void metrics_close(Run *run);

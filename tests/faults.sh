@@ -96,6 +96,18 @@ if grep -q '"event":"stop"' "$tmp/log"; then pass; else fault "SIGTERM: the log 
 goes_on "SIGTERM, two stages to one" one
 rm -rf "$ck" "$tmp/log"
 
+# An evaluation that takes minutes does not keep a job from what a batch system gives it half a minute for.
+build long $model --stages 2 -D T=128 -D D=96 --set "data.eval={files: $data, batches: 16384, every: 1}"
+"$tmp/long/job" $forever --checkpoint "$ck" --log "$tmp/log" 2>"$tmp/err" & pid=$!
+wait_file "SIGTERM in an evaluation: a log" "$tmp/log"
+until_it grep -q '"event":"step"' "$tmp/log"
+kill -TERM $pid
+before=$(date +%s)
+ended "SIGTERM in an evaluation" 75
+if [ $(($(date +%s) - before)) -lt 30 ] && [ -e "$ck/step-000001/COMMIT" ]; then pass
+else fault "SIGTERM in an evaluation: after $(($(date +%s) - before)) s, $(ls "$ck")"; fi
+rm -rf "$ck" "$tmp/log"
+
 "$tmp/two/job" $forever --no-checkpoint --log "$tmp/log" 2>"$tmp/err" & pid=$!
 wait_file "SIGTERM without a directory: a log" "$tmp/log"
 kill -TERM $pid
@@ -187,6 +199,40 @@ build rate $model --stages 1 --set train.optimizer.lr=0.5 --set train.steps=7
 refuse "other settings" 0 "with other settings: train.optimizer.lr 0.[0-9]* (now 0.5), .*from step 3 on" timeout 60 \
     "$tmp/rate/job" --quiet --checkpoint "$tmp/moved" --resume --data "$tmp/changed" --steps 3
 
+# ---- rows that are shuffled anew in each pass -----------------------------------------------------------------------------
+# 37 rows, 8 a step: stopped inside of a pass, and where one ends; other stages, replicas and names of files.  The losses and
+# rates of all steps are those of the run that was never stopped.
+$cc -std=c11 -O1 -o "$tmp/npy" tests/npy.c || fault "tests/npy.c"
+mkdir "$tmp/named"
+(cd "$tmp" && ./npy x.npy f4 -1 1 37 6 && ./npy y.npy i4 0 5 37 && cp x.npy named/z.npy && cp y.npy named/a.npy)
+cat >"$tmp/rows.yaml" <<END
+dpgen: 1
+model:
+  dims: {D: 6}
+  inputs: {x: {shape: [B, D], dtype: f32}, labels: {shape: [B], dtype: i32, range: [0, 5]}}
+  graph:
+    - {op: Linear, name: one, in: x, out: 2*D}
+    - {op: Dropout, p: 0.2}
+    - {op: Linear, name: two, out: 5}
+    - {op: SoftmaxCrossEntropy, targets: labels, as: loss}
+  loss: loss
+train: {batch: {micro: 1, global: 8, groups: 2}, steps: 40, optimizer: {lr: 0.05}, schedule: {type: cosine, warmup: 9}}
+data: {train: {format: npy, arrays: {x: x.npy, labels: y.npy}}}
+END
+build rows "$tmp/rows.yaml" --stages 2
+build wide_rows "$tmp/rows.yaml" --stages 1 --set plan.replicas=2
+rows() { (cd "$tmp" && timeout 60 "./$1/job" --quiet --log "$2" $3 >/dev/null 2>"$tmp/err"); }
+steps() { sed -n 's/.*"step":\([0-9]*\),\("loss":[^,]*\).*\("lr":[^,]*\).*/\1 \2 \3/p' "$tmp/$1"; }
+rows rows whole.log --no-checkpoint
+for stop in 6 37; do
+    rm -rf "$tmp/rows.ck" "$tmp/parts.log"
+    rows rows parts.log "--checkpoint rows.ck --steps $stop"
+    rows wide_rows parts.log "--checkpoint rows.ck --resume --data named/z.npy named/a.npy"
+    if [ "$(steps parts.log)" = "$(steps whole.log)" ] && [ "$(steps whole.log | wc -l)" = 40 ] && [ ! -s "$tmp/err" ]
+    then pass
+    else fault "rows, stopped at step $stop: $(head -n 1 "$tmp/err"), $(steps parts.log | wc -l) steps"; fi
+done
+
 refuse "a job that is done" 0 "step 3 is done already, and the job ends with step 2" \
     two --resume --data "$tmp/changed" --steps 2
 
@@ -232,8 +278,8 @@ if [ "$(cd "$tmp/place" && echo *)" = "a b c.stage0 c.stage1" ]; then pass; else
 # A disk that is full at the end: nothing half written stays, and what was there before does where it is replaced whole.
 rm -rf "$tmp/place" && mkdir "$tmp/place"
 for option in "--gradients a" "--export b" "--trace c" "--dump-arena d"; do
-    refuse "$option on a full disk" 1 "cannot write.*: File too large" sh -c 'trap "" XFSZ; ulimit -f 8; exec "$@"' sh timeout 60 \
-        "$tmp/two/job" --quiet --no-checkpoint --data "$data" --steps 3 ${option% *} "$tmp/place/${option#* }"
+    refuse "$option on a full disk" 1 "cannot write.*: File too large" sh -c 'trap "" XFSZ; ulimit -f 8; exec "$@"' sh \
+        timeout 60 "$tmp/two/job" --quiet --no-checkpoint --data "$data" --steps 3 ${option% *} "$tmp/place/${option#* }"
 done
 if [ -z "$(find "$tmp/place" -type f)" ]; then pass; else fault "a full disk leaves $(find "$tmp/place" -type f)"; fi
 for launcher in OMPI_COMM_WORLD_SIZE=2/OMPI_COMM_WORLD_RANK=0 PMI_SIZE=2/PMI_RANK=0 \

@@ -64,4 +64,32 @@ refuse "a loss where steps overlap" 7 "after step [0-9]* the loss is not finite"
 left "a loss where steps overlap" ""
 expect "the same, allowed" one_of_40 --no-checkpoint --allow-nan
 expect "a weight that may be so" one --checkpoint "$ck" --data huge.npy zero.npy --steps 1 --allow-nan
+# Steps whose targets are all ignored: the second and the fourth of eight tokens each.  The first one is told, once, wherever
+# the loss is; its loss is 0.
+cat >"$tmp/blank.yaml" <<END
+dpgen: 1
+model:
+  dims: {V: 256, T: 8, D: 4}
+  inputs: {tokens: {shape: [B, T], dtype: i32, range: [0, V]}, targets: {shape: [B, T], dtype: i32, range: [0, V]}}
+  graph:
+    - {op: Embedding, name: table, in: tokens, rows: V, out: D}
+    - {op: Linear, name: inner, out: D}
+    - {op: LinearCrossEntropy, name: head, out: V, targets: targets, ignore: 120, as: loss}
+  loss: loss
+train: {batch: {micro: 1, global: 2}, steps: 4, optimizer: {lr: 0.01}}
+data: {train: {format: bytes, files: text, tokens: tokens, next: targets, order: sequential}}
+END
+printf '%s%s%s%s%s' 0123456789abcdefg xxxxxxxxxxxxxxxx 0123456789abcdef xxxxxxxxxxxxxxxx 0123456789 >"$tmp/text"
+for plan in "--stages 1" "--stages 2" "--stages 1 --set plan.replicas=2 --set train.batch.groups=2" \
+    "--stages 2 --schedule 2bw"; do
+    build blank "$tmp/blank.yaml" $plan
+    expect "blank steps, $plan" sh -c '"$@" >"$0/out" 2>"$0/err"' "$tmp" "$tmp/blank/job" --no-checkpoint \
+        --data "$tmp/text" --log "$tmp/log" --record
+    if [ "$(wc -l <"$tmp/err")" = 1 ] && grep -q '^train: step 2 has no valid target: every one of input .targ' "$tmp/err" &&
+        [ "$(sed -n 's/{"event":"blank",\(.*\),"time.*/\1/p' "$tmp/log")" = '"step":2,"input":"targets"' ] &&
+        grep -q '^no valid target in step 2, the first' "$tmp/out" &&
+        [ "$(sed -n 's/^loss \([0-9]*\) 0$/\1/p' "$tmp/out" | tr '\n' ' ')" = "2 4 " ]; then pass
+    else fault "blank steps, $plan: $(cat "$tmp/err"), $(grep '^loss' "$tmp/out" | tr '\n' ' ')"; fi
+    rm -f "$tmp/log"
+done
 finish

@@ -165,6 +165,27 @@ static void test_unknown(void)
     refuse("a long header", open_file, NULL, STATUS_STALE, "header of 104857601 bytes is longer than the 100 MiB");
 }
 
+/* Nothing of a shape with 0, metadata of nothing, and a header as long as a word of text. */
+static void test_corners(void)
+{
+    static const char tensor[] = "\"w\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}";
+    static const char *const forms[] = {
+        "{%s,\"none\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[8,8]}}",
+        "{\"none\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]},%s}", "{\"__metadata__\":{},%s}", "{%s}"
+    };
+    static unsigned char file[0x3000];
+    static char header[0x2079];
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        SafeFile f;
+        snprintf(header, sizeof header, forms[i], tensor);
+        if (i == 3)
+            memset(header + strlen(header), ' ', 0x2078 - strlen(header));
+        store(file, compose(file, header, 8));
+        check(safe_open(&f, path) == DONE && safe_find(&f, "w", ""), "%.80s is refused", header);
+        safe_close(&f);
+    }
+}
+
 static void test_hostile(void)
 {
     static const struct { const char *header, *says; } bad[] = {
@@ -243,6 +264,7 @@ int main(void)
     test_values();
     test_read();
     test_unknown();
+    test_corners();
     test_hostile();
     test_damage();
     unlink(path);

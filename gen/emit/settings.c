@@ -21,7 +21,7 @@ const char *emit_moments(const Train *t)
 static const char *decimal(double x)
 {
     const char *text = "";
-    for (int digits = 1; digits <= 17 && (!*text || number_decimal(text, strlen(text)) != x); digits++)
+    for (int digits = 6; digits <= 17 && (!*text || number_decimal(text, strlen(text)) != x); digits++)
         text = strf("%.*g", digits, x);
     return text;
 }
