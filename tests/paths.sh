@@ -253,6 +253,15 @@ if [ "$PATHS_APART" = yes ]; then
     wanted "export, a disk that has room for some shards" 1 $dpgen export ck --hf disk/to --shard 20kB
     umount disk && rmdir disk
 fi
+for option in --export --gradients --trace; do
+    for round in 1 2 3; do
+        call train $option both >first 2>&1 & one=$!
+        expect "$option of two jobs at once: the second" call train $option both
+        wait $one
+        expect "$option of two jobs at once: the first" test $? = 0
+        rm -r both
+    done
+done
 # Each ends well, or with a line that says what the other does, and no part is left
 [ -z "${SLOW:-}" ] || grep -e output -e folder -e published -e by_stage -e checkpoints "$tmp/table" >"$tmp/written"
 for gap in ${SLOW:+0 0.1 1}; do
