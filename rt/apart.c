@@ -115,8 +115,8 @@ void apart_forget(const char *path)
 {
     Noted x = {0};
     bool known = identify(&x, path);
-    for (size_t i = 0; known && i < count;)
-        if (same(&x, &noted[i])) {
+    for (size_t i = 0; i < count;)
+        if (!strcmp(path, noted[i].path) || (known && same(&x, &noted[i]))) {
             drop(&noted[i]);
             noted[i] = noted[--count];
         } else {

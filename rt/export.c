@@ -26,16 +26,9 @@
 static int probe(const char *option, const char *path, bool device)
 {
     struct stat info;
-    bool fresh = lstat(path, &info) != 0;
     if (stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !(device && S_ISCHR(info.st_mode)))
         return complain(STATUS_RUN, "%s %s: that is not a plain file; name another", option, path);
-    int file = open(path, O_WRONLY | O_CREAT | O_NONBLOCK, 0666);
-    if (file < 0)
-        return complain(STATUS_RUN, "%s %s: cannot write: %s", option, path, strerror(errno));
-    close(file);
-    if (fresh)
-        unlink(path);
-    return DONE;
+    return part_try(path) ? DONE : complain(STATUS_RUN, "%s %s: cannot write: %s", option, path, strerror(errno));
 }
 
 /* The .part is written, then takes the place of `path`: for a device that would be its end. */
@@ -145,12 +138,9 @@ static int write_part(Worker *w, const char *path, size_t header)
 
 static int write_header(Worker *w, const char *path)
 {
-    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    int file = part_open(w, path);
     bool good = file >= 0 && write_all(file, w->text.at, w->text.n);
-    int why = errno;
-    if (file >= 0)
-        close(file);
-    return good ? DONE : complain(STATUS_RUN, "%s: cannot write: %s", path, strerror(why));
+    return good ? DONE : complain(STATUS_RUN, "%s: cannot write: %s", path, strerror(errno));
 }
 
 int export_gradients(Worker *w, const char *path)

@@ -244,6 +244,7 @@ static int results(Worker *w)
         status = trace_write(w, o->trace);
     if (status == DONE && o->dump)
         status = worst(w, arena_dump(w, o->dump));
+    part_close(w);
     if (o->hash) {
         char line[] = "sha256 ................................................................\n";
         char hex[65];

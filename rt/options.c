@@ -175,6 +175,11 @@ int options_table(const Option *table, void *to, char **argv, bool speak)
 static const char *const endings[] = {[OUTPUT] = "|.part", [FOLDER] = NULL, [CHECKPOINTS] = "/lock",
     [PUBLISHED] = "/model.safetensors|/model.safetensors.part", [BY_STAGE] = ".*"};
 
+static const char *text_of(const Option *p, const void *from)
+{
+    return *(const char *const *)(const void *)((const char *)from + p->field);
+}
+
 static int note(const Option *p, const char *path, const char *ending, size_t n, const char *stage, bool speak)
 {
     char name[4096], why[1024];
@@ -185,13 +190,19 @@ static int note(const Option *p, const char *path, const char *ending, size_t n,
     return speak ? complain(STATUS_USAGE, "%s", why) : STATUS_USAGE;
 }
 
-/* Each is told before an input is opened: data_map() compares.  -1: go on. */
-static int note_outputs(const Option *p, const void *from, const Job *job, bool speak)
+/* Each is told before an input is opened: data_map() compares.  A file that an option names is told first.  -1: go on. */
+static int note_paths(const Option *table, const void *from, const Job *job, bool speak)
 {
+    char why[1024];
     int status = -1;
     apart_clear();
-    for (; p->name && status < 0; p++) {
-        const char *path = p->kind >= OUTPUT ? *(const char *const *)(const void *)((const char *)from + p->field) : NULL;
+    for (const Option *p = table; p->name; p++) {
+        const char *path = p->kind == INPUT ? text_of(p, from) : NULL;
+        if (path)
+            apart_note(p->name, path, false, why, sizeof why);
+    }
+    for (const Option *p = table; p->name && status < 0; p++) {
+        const char *path = p->kind >= OUTPUT ? text_of(p, from) : NULL;
         for (const char *at = path ? endings[p->kind] : NULL; at && status < 0; at = strchr(at, '|'), at += at != NULL) {
             size_t n = strcspn(at, "|");
             bool each = n == 2 && !strncmp(at, ".*", 2);
@@ -224,5 +235,5 @@ int options_read(Options *o, const Job *job, char **argv, bool speak)
     if (o->resume && (!o->checkpoint || o->weights))
         return speak ? complain(STATUS_USAGE, o->weights ? "--resume and --weights exclude each other"
                                 : "--resume needs --checkpoint DIR") : STATUS_USAGE;
-    return note_outputs(options_train, o, job, speak);
+    return note_paths(options_train, o, job, speak);
 }

@@ -80,14 +80,11 @@ static int probe(const Publish *x)
         return complain(STATUS_RUN, "--export %s: %s there lists the tensors of other files, and whoever reads the folder "
                         "would take those; name another folder", x->dir, found[0]);
     bool made = mkdir(x->dir, 0777) == 0;
-    int file = open(x->file, O_WRONLY | O_CREAT, 0666), why = errno;
-    if (file >= 0) {
-        close(file);
-        unlink(x->file);
-    }
+    bool good = part_try(x->file);
+    int why = errno;
     if (made)
         rmdir(x->dir);
-    return file >= 0 ? DONE : complain(STATUS_RUN, "--export %s: cannot write there: %s", x->dir, strerror(why));
+    return good ? DONE : complain(STATUS_RUN, "--export %s: cannot write there: %s", x->dir, strerror(why));
 }
 
 int publish_open(Run *run)
@@ -197,21 +194,18 @@ static int write_mine(Worker *w)
     return good ? DONE : complain(STATUS_RUN, "%s: cannot write: %s", x->file, strerror(why));
 }
 
-static int write_header(const Publish *x)
+static int write_header(Worker *w, const Publish *x)
 {
     mkdir(x->dir, 0777);
-    int file = open(x->file, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    int file = part_open(w, x->file);
     bool good = file >= 0 && write_all(file, x->header.at, x->header.n);
-    int why = errno;
-    if (file >= 0)
-        close(file);
-    return good ? DONE : complain(STATUS_RUN, "%s: cannot write: %s", x->file, strerror(why));
+    return good ? DONE : complain(STATUS_RUN, "%s: cannot write: %s", x->file, strerror(errno));
 }
 
 int publish_write(Worker *w)
 {
     const Publish *x = w->run->publish;
-    int status = worst(w, w->stage.index == 0 ? write_header(x) : DONE);
+    int status = worst(w, w->stage.index == 0 ? write_header(w, x) : DONE);
     if (status == DONE)
         status = worst(w, write_mine(w));
     if (status == DONE && w->stage.index == 0 && rename(x->file, x->whole) != 0)

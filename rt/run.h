@@ -85,6 +85,7 @@ typedef struct Worker {
     /* pace.c */
     int pacing;                 /* action under way in a paced job; -1 none */
     int64_t due;                /* ns of a clock that only goes forward: when the action before was to end */
+    int part;                   /* stage 0: the file that is being written, locked until it has its place; 0: none */
 } Worker;
 
 /* What a program of the job does with its stages: main.c trains, sample/sample.c writes text. */
@@ -269,6 +270,11 @@ int  selftest_end(Worker *w);
 typedef struct Watchdog Watchdog;                       /* watchdog.c */
 Watchdog *watchdog_open(Run *run);
 void watchdog_close(Watchdog *d);
+
+/* part.c: stage 0 writes `path` from its begin, and closes it when it has its place.  -1: errno */
+int  part_open(Worker *w, const char *path);
+void part_close(Worker *w);
+bool part_try(const char *path);                        /* it could be written; leaves nothing.  False: errno */
 
 int  trace_open(Run *run);                              /* trace.c */
 void trace_origin(Stage *st);                           /* at a common barrier */

@@ -188,7 +188,7 @@ static void part_of(char *to, size_t room, const char *path)
 static int write_stage(Worker *w, const char *path)
 {
     char store[16384];
-    int index = w->stage.index, file = open(path, O_WRONLY | O_CREAT | (index ? O_APPEND : O_TRUNC), 0666);
+    int index = w->stage.index, file = index ? open(path, O_WRONLY | O_APPEND) : part_open(w, path);
     Writer o = {w, {store, 0, sizeof store}, file, file >= 0, 0};
     if (index == 0) {
         text_add(&o.t, "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"plan\":\"%s\"},\"traceEvents\":[\n", w->run->job->plan);
@@ -203,7 +203,7 @@ static int write_stage(Worker *w, const char *path)
         text_add(&o.t, "\n]}\n");
     o.good = o.good && write_all(file, o.t.at, o.t.n);
     int why = errno;
-    if (file >= 0)
+    if (index && file >= 0)
         o.good = close(file) == 0 && o.good;
     return o.good ? DONE : complain(STATUS_RUN, "%s: cannot write the trace: %s", path, strerror(why));
 }

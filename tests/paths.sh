@@ -18,7 +18,7 @@ fi
 need dpgen build/emitted build/librt.a build/libgen.a
 use_portable
 trap 'umount "$tmp/w/disk" 2>/dev/null; rm -rf "$tmp"' EXIT
-dpgen="timeout 60 $root/dpgen"
+dpgen="timeout 600 $root/dpgen"
 build() {
     said=$(generate "$tmp/$1" "$models/tiny-gpt.yaml" --stages 1 --set plan.offload="$2" && compile "$tmp/$1")
     [ -z "$said" ] || { fault "no job: $said"; finish; }
@@ -159,11 +159,14 @@ hardware() {
     wanted "$1 $2 under ulimit -f" $status small call "$1" "$2" old
     rm -rf old old.*
     [ $PATHS_APART = yes ] || { skip "$1 $2, a disk: no namespace of mounts" 2; return; }
-    mkdir -p disk && mount -t tmpfs -o size=64k none disk || { fault "no disk"; return; }
-    case $at in /*) mkdir disk/old ;; esac
+    mkdir -p disk && mount -t tmpfs -o size=4m none disk || { fault "no disk"; return; }
+    case $at:$2 in /* | *:--offload-dir) mkdir disk/old ;; esac
     case $1:$2:$3 in *:checkpoints | *:folder | *:published | model:*) ;; *) old_file "disk/old$at" ;; esac
     cat /dev/zero >disk/filler 2>/dev/null
     wanted "$1 $2 on a full disk" $status call "$1" "$2" disk/old
+    rm disk/filler
+    if [ "$1" != profile ] || [ "${SLOW:-}" ]; then expect "$1 $2, when there is room again" call "$1" "$2" disk/old; fi
+    case $1 in export) rm -r disk/old ;; esac
     mount -o remount,ro disk
     wanted "$1 $2 on a disk that is read-only" 1 call "$1" "$2" disk/old
     umount disk && rmdir disk
@@ -221,7 +224,7 @@ done
 expect "several shards" test -e to20000/model-00002-of-*.safetensors
 refused "--shard of no number" "'5XB' is no number with a known unit" $dpgen export ck --hf to --shard 5XB
 refused "--shard beyond count" "is more than can be counted" $dpgen export ck --hf to --shard 1000000000000000000000
-rm -rf to*
+rm -rf to20* to19*
 cp pack.csv packed.csv && ln -s packed.csv packed
 expect "pack keeps all columns, through a link" $dpgen pack packed.csv -o packed
 expect "the link stays" test -L packed
@@ -240,6 +243,49 @@ expect "it says so" grep -qx "train: data cut shrank while it was read: it must 
 printf '{"event":"step","st' >torn
 timeout 60 "$tmp/one/job" $train --no-checkpoint --log torn >"$tmp/said" 2>&1
 expect "a torn log ends its line" test "$(sed -n 2p torn | cut -c 1-16)" = '{"event":"start"'
+
+# ---- two at once -----------------------------------------------------------------------------------------------------
+mkdir to
+refuse "export beside another one" 1 "another dpgen writes to to; name another folder" flock to $dpgen export ck --hf to
+rmdir to
+if [ "$PATHS_APART" = yes ]; then
+    mkdir disk && mount -t tmpfs -o size=100k none disk
+    wanted "export, a disk that has room for some shards" 1 $dpgen export ck --hf disk/to --shard 20kB
+    umount disk && rmdir disk
+fi
+for option in --export --gradients --trace; do
+    for round in 1 2 3; do
+        call train $option both >first 2>&1 & one=$!
+        expect "$option of two jobs at once: the second" call train $option both
+        wait $one
+        expect "$option of two jobs at once: the first" test $? = 0
+        rm -r both
+    done
+done
+# Each ends well, or with a line that says what the other does, and no part is left
+[ -z "${SLOW:-}" ] || grep -e output -e folder -e published -e by_stage -e checkpoints "$tmp/table" >"$tmp/written"
+for gap in ${SLOW:+0 0.1 1}; do
+    while read -r command option kind; do
+        case $option in --offload-dir) mkdir both ;; esac
+        call $command $option both >first 2>&1 & one=$!
+        sleep $gap
+        call $command $option both >second 2>&1
+        here=$?
+        wait $one
+        there=$?
+        for end in "$here second" "$there first"; do
+            case $end in
+            0\ *) pass ;;
+            124\ *) fault "$command $option, two at once, $gap s apart: no end" ;;
+            *) expect "$command $option, two at once, $gap s apart: $end" \
+                grep -q -e "another" -e "already" -e resume ${end#* } ;;
+            esac
+        done
+        left=$(find . -name '*.part*' -o -name '*.bench' -o -name '*.old-*')
+        expect "$command $option, two at once: what is left" test -z "$left"
+        rm -rf both* net.cpu.profile
+    done <"$tmp/written"
+done
 
 cd "$root" || exit 2
 finish

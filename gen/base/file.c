@@ -5,7 +5,7 @@
  * A file name that cannot be read is a mistake in the command line, whatever the file was for.  The status is 2, with the
  * name, the reason, and a similar name next to it, or else the text to write instead.
  */
-#define _GNU_SOURCE             /* realpath */
+#define _GNU_SOURCE             /* realpath, flock */
 #include "file.h"
 #include "rt/apart.h"
 #include <dirent.h>
@@ -146,12 +146,28 @@ void file_rewrites(const char *path)
     apart_forget(path);
 }
 
-static const char *unfinished;          /* the one part that must not stay behind */
+/* A file that is written, or waits for others: its part, which is locked, must not stay behind. */
+typedef struct { FILE *f; const char *path, *target, *part; } Writing;     /* part is target: no plain file */
+static Writing now;
+static VEC(Writing) waiting;
+static struct { const char *dir; bool on, made; } group;
 
 static void remove_unfinished(void)
 {
-    if (unfinished)
-        remove(unfinished);
+    if (now.f && now.part != now.target)
+        remove(now.part);
+    for (int i = 0; i < waiting.n; i++)
+        remove(waiting.at[i].part);
+    if (group.on && group.made)
+        rmdir(group.dir);
+}
+
+static void remove_at_exit(void)
+{
+    static bool registered;
+    if (!registered)
+        atexit(remove_unfinished);
+    registered = true;
 }
 
 /* Of two that write it at once the second waits: the first has put its own in place when the lock goes. */
@@ -171,34 +187,72 @@ static int open_part(const char *part)
 
 FILE *file_begin(const char *path)
 {
-    static bool registered;
     file_writes(path);
     const char *target = target_of(path), *part = part_of(target);
     int fd = open_part(part);
     FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
     if (!f)
         unwritten(path);
-    unfinished = strcmp(part, target) ? part : NULL;
-    if (!registered)
-        atexit(remove_unfinished);
-    registered = true;
+    now = (Writing){f, path, target, part};
+    remove_at_exit();
     return f;
+}
+
+/* Into its place, and forgotten: its inode is another one now, and the old one may become that of any file. */
+static void put(const Writing *w, bool bad)
+{
+    bool plain = w->part != w->target;
+    bad = bad || (plain && rename(w->part, w->target) != 0);
+    int why = errno;
+    if (bad && plain)
+        remove(w->part);                /* while it is locked: it may be the next one's at once */
+    if (fclose(w->f) != 0 && !bad) {
+        bad = true;
+        why = errno;
+    }
+    now.f = NULL;
+    errno = why;
+    if (bad)
+        unwritten(w->path);
+    apart_forget(w->path);
+    apart_forget(strf("%s.part", w->path));
 }
 
 void file_end(FILE *f, const char *path)
 {
-    const char *target = target_of(path), *part = part_of(target);
-    bool plain = strcmp(part, target), bad = fflush(f) != 0 || ferror(f);
-    bad = bad || (plain && (fsync(fileno(f)) != 0 || rename(part, target) != 0));
-    int why = errno;
-    if (bad && plain)
-        remove(part);                   /* while it is locked: it may be the next one's at once */
-    unfinished = NULL;
-    if (fclose(f) != 0 && !bad) {
-        bad = true;
-        why = errno;
+    bool plain = now.part != now.target, bad = fflush(f) != 0 || ferror(f) || (plain && fsync(fileno(f)) != 0);
+    if (f != now.f || strcmp(path, now.path))
+        die("%s is written, and not %s", now.path, path);
+    if (bad || !plain || !group.on) {
+        put(&now, bad);
+    } else {
+        *PUSH(&waiting) = now;
+        now.f = NULL;
     }
-    errno = why;
-    if (bad)
-        unwritten(path);
+}
+
+void files_begin(const char *dir, bool alone)
+{
+    bool made = dir && mkdir(dir, 0777) == 0;
+    if (dir && !made && errno != EEXIST)
+        fail(EXIT_RUN, "cannot make the folder %s: %s", dir, strerror(errno));
+    int fd = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;         /* held until dpgen ends */
+    if (dir && fd < 0)
+        fail(EXIT_RUN, "cannot write to the folder %s: %s", dir, strerror(errno));
+    if (alone && flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        fail(EXIT_RUN, "another dpgen writes to %s; name another folder", dir);
+    group.dir = dir;
+    group.made = made;
+    group.on = true;
+    remove_at_exit();
+}
+
+void files_end(void)
+{
+    for (; waiting.n > 0; waiting.n--) {
+        Writing first = waiting.at[0];
+        memmove(waiting.at, waiting.at + 1, (size_t)(waiting.n - 1) * sizeof *waiting.at);
+        put(&first, false);
+    }
+    group.on = false;
 }

@@ -19,4 +19,8 @@ void  file_rewrites(const char *path);      /* its reader has all of it and keep
 /* Written beside path and put in its place at the end; what cannot be ends dpgen with status 1. */
 FILE *file_begin(const char *path);
 void  file_end(FILE *f, const char *path);
+/* Those between take their places one after the other at the end, or none does.  dir: a folder, which is made; NULL none.
+ * alone: one dpgen at a time writes there. */
+void  files_begin(const char *dir, bool alone);
+void  files_end(void);
 #endif

@@ -383,11 +383,10 @@ static const char *like_index(const char *like, const char *dir)
 static void make_folder(const char *dir)
 {
     static const char *const names[] = {"model.safetensors", "model.safetensors.index.json", "index.json"};
+    files_begin(dir, true);     /* shards of two checkpoints must not stand beside each other */
     for (int i = 0; i < 3; i++)
         if (there(strf("%s/%s", dir, names[i])))
             fail(EXIT_USAGE, "%s has %s already; name another folder", dir, names[i]);
-    if (mkdir(dir, 0777) != 0 && errno != EEXIST)
-        fail(EXIT_RUN, "cannot make %s: %s", dir, strerror(errno));
 }
 
 typedef struct { const char *dir, *like, *shard; } Asked;
@@ -425,6 +424,7 @@ int export_command(int argc, char **argv)
         write_index(&x, dir);
     if (ask.like)
         copy_others(ask.like, dir);
+    files_end();
     printf("wrote %s: %s of %s, %s\n", quote_terminal(dir), count_text(x.tensor.n, "tensor"), x.type,
            count_text(x.shard.n, "file"));
     return 0;

@@ -125,10 +125,12 @@ int llmc_import(const char *path, const char *out)
     size_t n = strlen(out);
     bool yaml = n > 5 && !strcmp(out + n - 5, ".yaml");
     const char *weights = strf("%.*s.safetensors", (int)(yaml ? n - 5 : n), out);
+    files_begin(NULL, false);
     write_weights(&x, weights);
     FILE *f = file_begin(out);
     template_write(f, embedded_find("gen/hf/gpt2.yaml")->data, &v);
     file_end(f, out);
+    files_end();
     const char *file = quote_terminal(quote_shell(out));
     printf("wrote %s and %s: dpgen check %s, or dpgen %s -o out && make -C out && out/train --weights %s\n",
            quote_terminal(out), quote_terminal(weights), file, file, quote_terminal(quote_shell(weights)));

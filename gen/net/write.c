@@ -594,10 +594,12 @@ void net_write(Net *g, int result, const char *loss, const char *out)
     Text text;
     put_model(text_open(&text), &x, result, loss);
     text_close(&text);
+    files_begin(NULL, false);
     put_safetensors(&x, weights);
     FILE *f = file_begin(out);
     fwrite(text.at, 1, text.n, f);
     file_end(f, out);
+    files_end();
     put_note(&x, true, "a constant");
     put_note(&x, false, "one number");
     const char *file = quote_terminal(quote_shell(out));

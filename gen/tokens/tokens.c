@@ -11,7 +11,6 @@
 #include "rt/tokens/tokens.h"
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { MOST = 1 << 29 };         /* so that numbers of tokens fit */
 
@@ -29,17 +28,10 @@ static void put(FILE *f, uint32_t x, int bytes)
         fputc((int)(x >> (8 * i) & 0xff), f);
 }
 
-/* A model file reads data/train_0.bin, and nothing has made data/ before.  What is wrong with it file_begin() tells. */
-static void make_folder(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    if (slash && slash > path)
-        mkdir(strf("%.*s", (int)(slash - path), path), 0777);
-}
-
 static void write_tokens(const char *path, const Ints *ids, int width)
 {
-    make_folder(path);
+    const char *slash = strrchr(path, '/');     /* a model file reads data/train_0.bin, and nothing has made data/ before */
+    files_begin(slash && slash > path ? strf("%.*s", (int)(slash - path), path) : NULL, false);
     FILE *f = file_begin(path);
     put(f, width == 2 ? 20240520 : 20240801, 4);
     put(f, width == 2 ? 1 : 7, 4);
@@ -49,6 +41,7 @@ static void write_tokens(const char *path, const Ints *ids, int width)
     for (int i = 0; i < ids->n; i++)
         put(f, (uint32_t)ids->at[i], width);
     file_end(f, path);
+    files_end();
 }
 
 /* The id of a token that is put behind each file. */

@@ -9,9 +9,7 @@
  */
 #include "events.h"
 #include "base/file.h"
-#include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { NAME = 256, OF_STEP = 1, OF_EVAL = 2, NAMED = 20 };
 static const struct { const char *name; int of; } series[] = {
@@ -122,10 +120,10 @@ const char *metrics_tensorboard(const char *log, const char *dir)
     text_close(&t);
     if (!written)
         fail(EXIT_MODEL, "%s has no step and no evaluation; %s", log, remedy);
-    if (mkdir(dir, 0777) != 0 && errno != EEXIST)
-        fail(EXIT_RUN, "cannot make the folder %s: %s", dir, strerror(errno));
+    files_begin(dir, false);
     FILE *f = file_begin(to);
     fwrite(t.at, 1, t.n, f);
     file_end(f, to);
+    files_end();
     return to;
 }

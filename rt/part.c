@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * part.c: a file that is written beside its place, under a name that another job may use at the same time.
+ *
+ * Stage 0 holds a lock on it from the first byte until it has its place, and the next job waits.  Whoever gets the lock looks
+ * whether the name still leads to that file.  A file system without locks is trusted to be used by one.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "run.h"
+
+bool part_try(const char *path)
+{
+    int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NONBLOCK, 0666);
+    bool fresh = file >= 0;
+    if (!fresh)
+        file = open(path, O_WRONLY | O_CREAT | O_NONBLOCK, 0666);
+    if (file < 0)
+        return false;
+    if (fresh && (flock(file, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK))
+        unlink(path);
+    close(file);
+    return true;
+}
+
+int part_open(Worker *w, const char *path)
+{
+    struct stat mine, named;
+    for (;;) {
+        part_close(w);
+        int file = open(path, O_WRONLY | O_CREAT, 0666);
+        if (file < 0)
+            return file;
+        w->part = file;
+        bool plain = fstat(file, &mine) == 0 && S_ISREG(mine.st_mode);
+        if (plain)
+            flock(file, LOCK_EX);
+        if (!plain || (stat(path, &named) == 0 && mine.st_dev == named.st_dev && mine.st_ino == named.st_ino))
+            return plain && ftruncate(file, 0) != 0 ? -1 : file;
+    }
+}
+
+void part_close(Worker *w)
+{
+    if (w->part > 0)
+        close(w->part);
+    w->part = 0;
+}
