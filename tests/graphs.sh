@@ -74,6 +74,7 @@ repeat node 'repeat' (Expand): it repeats an activation, for which dpgen has no 
 computed node 'conv' (Conv): its bias is computed from numbers of the file, and no tensor of the file; make the model
 short node 'conv' (Conv): its bias 'b' has 1 numbers, and 2 are expected; make
 along node 'add' (Add): a tensor of the file with pixels is an operand beside an image
+apart node 'add' (Add): an operand is repeated over axes that are no neighbours
 turned node 'add' (Add): its operand 'm' is a matrix whose axes are exchanged
 strides node 'conv' (Conv): its strides are \[2, 1\]: dpgen has one for both axes; make the model without it
 dilations node 'conv' (Conv): its dilations are \[1, 2\]: dpgen has one for both axes

@@ -452,6 +452,25 @@ static bool repeats(const Dims *a, const Dims *b)
     return lacks >= 0;
 }
 
+/* Axes of a that b is repeated over are neighbours here, as Add and Mul want them. */
+static bool is_one_run(const Value *a, const Value *b)
+{
+    int n = a->dims.n, from = n, to = 0;
+    int64_t x[MOST_DIMS], y[MOST_DIMS];
+    if (b->dims.n != n)
+        return true;
+    for (int i = 0; i < n; i++) {
+        int k = !a->last || i == 0 ? i : i + 1 < n ? i + 1 : 1;
+        x[i] = a->dims.d[k], y[i] = b->dims.d[k];
+        if (x[i] != y[i])
+            from = from < n ? from : i, to = i + 1;
+    }
+    for (int i = from; i < to; i++)
+        if (y[i] != 1)
+            return false;
+    return true;
+}
+
 int ops_binary(Net *g, const char *op, int a, int b)
 {
     if (value_of(g, a)->view || value_of(g, b)->view)
@@ -492,6 +511,8 @@ int ops_binary(Net *g, const char *op, int a, int b)
     }
     if (!repeats(&value_of(g, a)->dims, &value_of(g, b)->dims))
         net_refuse(g, "its operands do not fit, or both are repeated");
+    if (!is_one_run(value_of(g, a), value_of(g, b)))
+        net_refuse(g, "an operand is repeated over axes that are no neighbours, which dpgen does not do");
     int y = net_line(g, op, "", a, value_of(g, a)->dims, value_of(g, a)->last);
     net_also(g, y, b);
     int whole = *op == 'M' ? idiom_of_product(g, y) : -1;

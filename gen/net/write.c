@@ -218,8 +218,11 @@ static void name_draws(Writer *x)
 /* A value whose axes only have other names is the result of its line. */
 int net_made_by(const Net *g, int value)
 {
-    int line = g->value.at[value].line;
-    return line < 0 ? value : g->line.at[line].out;
+    const Value *v = &g->value.at[value];
+    for (int i = 0; v->line < 0 && i < g->inputs.n; i++)
+        if (g->value.at[g->inputs.at[i]].name == v->name)
+            return g->inputs.at[i];
+    return v->line < 0 ? value : g->line.at[v->line].out;
 }
 
 static const Made *line_of(const Writer *x, int i)

@@ -68,7 +68,8 @@ def positions():        # pads that differ before and behind
 
 def axes():             # a bias behind a Transpose; a matrix that is turned
     t = {"w": tensor(4, 4), "u": tensor(4, 4), "c.bias": tensor(4, 1), "f.w": tensor(16, 7)}
-    nodes = [N("MatMul", ["image", "w"], ["a"], "a"), N("Tanh", ["a"], ["d"], "tanh"),
+    nodes = [N("Transpose", ["image"], ["x"], "first", perm=[0, 2, 1]), N("Add", ["x", "image"], ["y"], "self"),
+             N("MatMul", ["y", "w"], ["a"], "a"), N("Tanh", ["a"], ["d"], "tanh"),
              N("Transpose", ["u"], ["v"], "turned", perm=[1, 0]), N("MatMul", ["d", "v"], ["e"], "again"),
              N("Transpose", ["e"], ["g"], "back", perm=[0, 2, 1]), N("Add", ["c.bias", "g"], ["h"], "across"),
              N("Flatten", ["h"], ["i"], "flat"), N("MatMul", ["i", "f.w"], ["logits"], "head")]
@@ -109,6 +110,8 @@ def main(folder):
              {**w, **two}, image),
             ("along", [N("MatMul", ["image", "m"], ["a"], "a"), N("Transpose", ["a"], ["t"], "turn", perm=[0, 2, 1]),
                        N("Add", ["t", "b"], ["logits"], "add")], {"m": tensor(4, 4), "b": tensor(4)}, {"image": [2, 4, 4]}),
+            ("apart", [N("MatMul", ["image", "m"], ["a"], "a"), N("Add", ["a", "b"], ["logits"], "add")],
+             {"m": tensor(4, 4), "b": tensor(1, 4, 1)}, image),
             ("turned", [N("Transpose", ["m"], ["t"], "turn", perm=[1, 0]), N("Add", ["image", "t"], ["logits"], "add")],
              {"m": tensor(4, 4)}, {"image": [2, 4, 4]}),
             ("strides", [N("Conv", ["image", "w"], ["logits"], "conv", strides=[2, 1])], w, image),
