@@ -153,20 +153,23 @@ static const Piece *piece_at(const Source *s, int64_t position)
     return &s->piece[low];
 }
 
-static void store(Stage *st, const InputInfo *in, const DataFile *f, int64_t position, int64_t value, int32_t *to)
+/* false: it is outside.  With a stage, that ends the job. */
+static bool store(Stage *st, const InputInfo *in, const DataFile *f, int64_t position, int64_t value, int32_t *to)
 {
     bool bounded = in->lo != in->hi;
     if (in->ignores && value == in->ignore)
         bounded = false;
-    if (bounded ? value < in->lo || value >= in->hi : value < INT32_MIN || value > INT32_MAX)
+    bool outside = bounded ? value < in->lo || value >= in->hi : value < INT32_MIN || value > INT32_MAX;
+    if (outside && st)
         quit(st->link, STATUS_RUN, "data: %s: element %lld is %lld, outside [%lld, %lld) of input `%s`; nothing was "
              "changed by it, checkpoints are as they were", f->path, (long long)position, (long long)value,
              bounded ? (long long)in->lo : INT32_MIN, bounded ? (long long)in->hi : INT32_MAX + 1LL, in->name);
     *to = (int32_t)value;
+    return !outside;
 }
 
 /* n ids from element `from` of a sample. */
-static void read_tokens(Stage *st, const Source *s, int role, const InputInfo *in, int64_t start, long from, long n,
+static bool read_tokens(Stage *st, const Source *s, int role, const InputInfo *in, int64_t start, long from, long n,
                         int32_t *to)
 {
     int64_t position = start + from + (strcmp(s->info->role[role], "next") == 0);
@@ -177,11 +180,13 @@ static void read_tokens(Stage *st, const Source *s, int role, const InputInfo *i
         const unsigned char *at = p->file->at + p->offset + (size_t)skip * width;
         int64_t element = (int64_t)(p->offset / width) + skip;
         for (int64_t i = 0; i < k; i++)
-            store(st, in, p->file, element + i, data_integer(at + (size_t)i * width, p->kind), &to[i]);
+            if (!store(st, in, p->file, element + i, data_integer(at + (size_t)i * width, p->kind), &to[i]))
+                return false;
         to += k;
         position += k;
         n -= (long)k;
     }
+    return true;
 }
 
 /* Element `from` of a row, and which one of its file that is. */
@@ -199,19 +204,19 @@ static const unsigned char *row_at(const Source *s, const Array *a, int64_t row,
     return a->file->at + a->offset + (size_t)*element * width;
 }
 
-static void read_ids(Stage *st, const Source *s, int role, const InputInfo *in, uint64_t seed, int64_t sample,
+static bool read_ids(Stage *st, const Source *s, int role, const InputInfo *in, uint64_t seed, int64_t sample,
                      long from, long n, int32_t *to)
 {
-    if (!s->array) {
-        read_tokens(st, s, role, in, window_start(s, seed, sample), from, n, to);
-        return;
-    }
+    if (!s->array)
+        return read_tokens(st, s, role, in, window_start(s, seed, sample), from, n, to);
     const Array *a = &s->array[role];
     const DataFile *f;
     int64_t element;
     const unsigned char *at = row_at(s, a, row_of(s, seed, sample), from, &f, &element);
     for (long i = 0; i < n; i++)
-        store(st, in, f, element + i, data_integer(at + (size_t)i * data_width(a->kind), a->kind), &to[i]);
+        if (!store(st, in, f, element + i, data_integer(at + (size_t)i * data_width(a->kind), a->kind), &to[i]))
+            return false;
+    return true;
 }
 
 /* Element i of a row of bytes, pixel by pixel. */
@@ -250,7 +255,7 @@ static int role_of(const DataInfo *info, int input)
     return -1;
 }
 
-static const Source *source_of(Stage *st, const Values *vals, int input, int *role)
+static const Source *source_of(const Stage *st, const Values *vals, int input, int *role)
 {
     const Source *s = vals->eval ? &st->loader->eval : &st->loader->train;
     *role = s->info && input >= 0 && input < st->loader->job->inputs ? role_of(s->info, input) : -1;
@@ -258,6 +263,60 @@ static const Source *source_of(Stage *st, const Values *vals, int input, int *ro
         quit(st->link, STATUS_RUN, "data: nothing feeds input %d in this data set; this folder is not what dpgen "
              "wrote", input);
     return s;
+}
+
+static bool load(Stage *st, Stage *strict, const Values *now, const Read *r, char *to)
+{
+    int role;
+    const Source *s = source_of(st, now, r->input, &role);
+    const InputInfo *in = &st->loader->job->input[r->input];
+    for (long b = 0, row = r->bytes / now->batch; b < now->batch; b++) {
+        int64_t sample = sample_of(now, r->mb, b);
+        if (in->type != JOB_I32)
+            read_floats(s, role, in, now->seed, sample, to + b * row);
+        else if (!read_ids(strict, s, role, in, now->seed, sample, 0, in->per, (int32_t *)(void *)(to + b * row)))
+            return false;
+    }
+    return true;
+}
+
+/* How many of a sample's targets count; -1: one is outside. */
+static long count_sample(Stage *strict, const Source *s, int role, const InputInfo *in, uint64_t seed, int64_t sample,
+                         int ignore)
+{
+    enum { CHUNK = 512 };
+    int32_t ids[CHUNK];
+    long count = 0;
+    for (long from = 0; from < in->per; from += CHUNK) {
+        long n = in->per - from < CHUNK ? in->per - from : CHUNK;
+        if (!read_ids(strict, s, role, in, seed, sample, from, n, ids))
+            return -1;
+        for (long i = 0; i < n; i++)
+            count += ids[i] != ignore;
+    }
+    return count;
+}
+
+static bool count(Stage *st, Stage *strict, const Values *now, const Read *r, int64_t *to)
+{
+    int role;
+    const Source *s = source_of(st, now, r->input, &role);
+    const InputInfo *in = &st->loader->job->input[r->input];
+    *to = 0;
+    for (int mb = 0; mb < now->micro; mb++)
+        for (long b = 0; b < now->batch; b++) {
+            long n = count_sample(strict, s, role, in, now->seed, sample_of(now, mb, b), r->ignore);
+            if (n < 0)
+                return false;
+            *to += n;
+        }
+    return true;
+}
+
+bool data_read(Stage *st, const Values *now, const Read *r, void *to, bool early)
+{
+    Stage *strict = early ? NULL : st;
+    return r->mb < 0 ? count(st, strict, now, r, to) : load(st, strict, now, r, to);
 }
 
 static void load_again(Stage *st, const Chore *c)
@@ -273,37 +332,17 @@ void data_load(Stage *st, void *to, Values *vals, int input, int mb, long bytes)
     arena_chore(st, (Chore){load_again, to, vals, input, mb, 0, bytes});
     int role;
     const Values *now = arena_values(st, vals);
-    const Source *s = source_of(st, now, input, &role);
+    source_of(st, now, input, &role);
     const InputInfo *in = &st->loader->job->input[input];
     long row = in->per * size[in->type];
     if (bytes != row * now->batch)
         quit(st->link, STATUS_RUN, "data: input `%s` is loaded with %ld bytes, but %d samples have %ld; this folder "
              "is not what dpgen wrote", in->name, bytes, (int)now->batch, row * now->batch);
-    void *room = arena_room(st, to, (size_t)bytes);
-    for (long b = 0; b < now->batch; b++) {
-        void *here = (char *)room + b * row;
-        int64_t sample = sample_of(now, mb, b);
-        if (in->type == JOB_I32)
-            read_ids(st, s, role, in, now->seed, sample, 0, in->per, here);
-        else
-            read_floats(s, role, in, now->seed, sample, here);
-    }
+    const Read r = {input, mb, bytes, 0};
+    void *room = arena_ahead(st, now, &r);
+    if (!room)
+        data_read(st, now, &r, room = arena_room(st, to, (size_t)bytes), false);
     arena_post(st, to, room, (size_t)bytes);
-}
-
-static long count_sample(Stage *st, const Source *s, int role, const InputInfo *in, uint64_t seed, int64_t sample,
-                         int ignore)
-{
-    enum { CHUNK = 512 };
-    int32_t ids[CHUNK];
-    long count = 0;
-    for (long from = 0; from < in->per; from += CHUNK) {
-        long n = in->per - from < CHUNK ? in->per - from : CHUNK;
-        read_ids(st, s, role, in, seed, sample, from, n, ids);
-        for (long i = 0; i < n; i++)
-            count += ids[i] != ignore;
-    }
-    return count;
 }
 
 static void count_again(Stage *st, const Chore *c)
@@ -316,18 +355,16 @@ void data_count(Stage *st, Values *vals, int input, int ignore, int count)
     if (paced(st))
         return;
     arena_chore(st, (Chore){count_again, NULL, vals, input, ignore, count, 0});
-    int role;
     Values *now = arena_values(st, vals);
-    const Source *s = source_of(st, now, input, &role);
-    const InputInfo *in = &st->loader->job->input[input];
-    int64_t sum = 0;
-    for (int mb = 0; mb < now->micro; mb++)
-        for (long b = 0; b < now->batch; b++)
-            sum += count_sample(st, s, role, in, now->seed, sample_of(now, mb, b), ignore);
-    now->valid[count] = sum;
-    if (sum == 0 && !now->eval && st->worker && !st->worker->blank)
+    const Read r = {input, -1, sizeof(int64_t), ignore};
+    const int64_t *sum = arena_ahead(st, now, &r);
+    if (sum)
+        now->valid[count] = *sum;
+    else
+        data_read(st, now, &r, &now->valid[count], false);
+    if (now->valid[count] == 0 && !now->eval && st->worker && !st->worker->blank)
         st->worker->blank = (now->step + 1) * 8 + input + 1;
-    arena_post(st, &vals->valid[count], &now->valid[count], sizeof sum);
+    arena_post(st, &vals->valid[count], &now->valid[count], sizeof *sum);
 }
 
 /* ---- opening --------------------------------------------------------------------------------------------------- */

@@ -171,6 +171,10 @@ typedef struct Chore {
     long bytes;
 } Chore;
 void arena_chore(Stage *st, Chore c);
+/* Reads of a step: a data input for a micro-batch, or, mb -1, how many of its targets are not `ignore`, 8 bytes.  Where this
+ * one was made before it was asked for, that is where it lies; else NULL.  arena_post() may take it. */
+typedef struct { int input, mb; long bytes; int ignore; } Read;
+void *arena_ahead(Stage *st, const Values *now, const Read *r);
 void arena_record(Worker *w);                           /* behind all that opens; every stage calls it */
 void arena_step(Worker *w);
 /* The host's copy of the step's values; filled by step_begin(), and from the arena when the step's computation is over. */
@@ -226,6 +230,8 @@ long items_room(const Item *item, int n);               /* bytes that their text
 Loader *data_open(Run *run, int *status);               /* NULL: said why, status set */
 /* The same n ids for every sample of an evaluation, of whoever may change them between two; name: what messages call them. */
 Loader *data_given(const Job *job, const int32_t *ids, int64_t n, const char *name, int *status);
+/* From any thread.  early: a value out of its range is none of the job's business yet; false then. */
+bool data_read(Stage *st, const Values *now, const Read *r, void *to, bool early);
 void data_close(Loader *l);
 /* A place in the training stream, for checkpoints: samples used before `step`. */
 int64_t data_cursor(const Job *job, int64_t step);

@@ -304,7 +304,8 @@ under 1 DOUBLE_REPORT=1 >"$tmp/hash"
 taken=$(sed -n 's/.*allocation [0-9]*: \([0-9]*\) bytes.*/\1/p' "$tmp/job.log" | tr '\n' ' ')
 if [ "$planned" = "$taken" ]; then pass; else fault "allocated $taken, planned $planned"; fi
 
-# Pinned memory: a stage that loads data has as many rooms for its largest input as 32 MiB hold, from 2 to 16; no other has any.
+# Pinned memory: a stage that loads data has as many rooms for its largest input as 32 MiB hold, from 2 to 16, for a thread that
+# reads ahead, and from 1 to 16 for the other reads; no other stage has any.
 # Each has 16 for step values and what is as small, 2 copies of those, and 256 KiB for all else.
 cat >"$tmp/pictures.yaml" <<'PICTURES'
 dpgen: 1
@@ -312,7 +313,7 @@ model:
   name: pictures
   inputs:
     image:  {shape: [B, 1024, 1024, 3], dtype: u8, mean: [0.4, 0.5, 0.6], std: 0.25}
-    labels: {shape: [B], dtype: i32, range: [0, 256]}
+    labels: {shape: [B], dtype: i32, range: [0, 128]}
   graph:
     - {op: AvgPool, in: image, kernel: 128, stride: 128}
     - {op: Flatten}
@@ -331,8 +332,29 @@ want=$(cd "$tmp" && "$root/build/interp" pictures.yaml 2>"$tmp/interp.log" | sed
 right "pictures" "$want" "$tmp/pictures.yaml" --stages 2 --cuts 2 --schedule gpipe
 said=$(under 1 DOUBLE_REPORT=1 DOUBLE_OPEN=1)
 pinned=$(sed -n 's/^double: pinned: \([0-9]*\) bytes/\1/p' "$tmp/job.log")
-if [ "$pinned" = $((2 * (4 * 1024 * 1024 * 3 * 4) + 2 * (256 * 1024 + (16 + 2) * 112))) ]; then pass
+if [ "$pinned" = $((3 * (4 * 1024 * 1024 * 3 * 4) + 2 * (256 * 1024 + (16 + 2) * 112))) ]; then pass
 else fault "pinned: $pinned bytes"; fi
+# The first step reads its data when it begins, later ones find them: a thread has read them beside the step before.  The host's
+# own work between a step's end and the next one's first kernel is then that of one step, however many there are.
+waiting() {     # STEPS: microseconds, and the hash
+    arguments="--steps $1"
+    under 1 DOUBLE_REPORT=1 DOUBLE_OPEN=1 >"$tmp/hash"
+    sed -n 's/^double: from waits to kernels: \([0-9]*\) us/\1/p' "$tmp/job.log"
+}
+one=$(waiting 1) all=$(waiting 6) arguments=
+if [ "$one" -gt 0 ] && [ "$all" -lt $((3 * one)) ]; then pass
+else fault "the host's work before the first kernels: $all us in six steps, $one in one"; fi
+# A target that is wrong ends the job in its own step, not in the one before, beside which it is read.
+printf '\310' | dd of="$tmp/kinds" bs=1 seek=20 conv=notrunc 2>/dev/null
+rm -rf "$tmp/job"
+said=$(generate "$tmp/job" "$tmp/pictures.yaml" --stages 1 $gpus --set data.train.order=sequential && compile "$tmp/job")
+said=$said$(cd "$tmp" && job/job $run --steps 1 2>&1 | sed -n 's/^sha256 //p')
+if [ ${#said} = 64 ]; then pass; else fault "a wrong target of the next step: $said"; fi
+rm -f "$tmp/own.log"
+refuse "a wrong target" 1 "element 12 is 200, outside \[0, 128) of input .labels" \
+    sh -c "cd '$tmp' && DOUBLE_OPEN=1 exec job/job $run --log own.log"
+if [ "$(grep -c '"event":"step"' "$tmp/own.log")" = 1 ]; then pass
+else fault "a wrong target: $(grep -c '"event":"step"' "$tmp/own.log") steps"; fi
 run=$at_home cwd=
 
 # ---- waits ---------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "ahead.h"
 #include "device.h"
 #include "link.h"
 #include "op/cuda/start.h"
@@ -138,22 +139,30 @@ static cudaError_t open_peers(const Worker *w, const Device *d)
     return e;
 }
 
-static cudaError_t open_ring(Ring *r, size_t bytes)
+/* Whoever waits for a room may do so for most of a step: without a core. */
+cudaError_t ring_open(Ring *r, size_t bytes, int least)
 {
     size_t n = ROOM_BYTES / bytes;
+    cudaError_t e = cudaSuccess;
     r->bytes = bytes;
-    r->n = n < 2 ? 2 : n < ROOMS ? (int)n : ROOMS;
-    cudaError_t e = open_events(r->taken, r->n);
+    r->n = n < (size_t)least ? least : n < ROOMS ? (int)n : ROOMS;
+    for (int i = 0; i < r->n && e == cudaSuccess; i++)
+        e = cudaEventCreateWithFlags(&r->taken[i], cudaEventDisableTiming | cudaEventBlockingSync);
     for (int i = 0; i < r->n && e == cudaSuccess; i++)
         e = cudaHostAlloc((void **)&r->room[i], bytes, cudaHostAllocDefault);
     return e;
 }
 
-static cudaError_t open_rooms(Device *d, size_t load)
+/* Where a thread reads ahead, only a first step and evaluations want other rooms. */
+static cudaError_t open_rooms(Worker *w, Device *d)
 {
-    cudaError_t e = open_ring(&d->values, sizeof(Values));
+    size_t load = w->info->load;
+    bool ahead = load > sizeof(Values) && !w->run->job->overlap && !record_wanted();
+    cudaError_t e = ring_open(&d->values, sizeof(Values), ROOMS);
     if (e == cudaSuccess && load > sizeof(Values))
-        e = open_ring(&d->loads, load);
+        e = ring_open(&d->loads, load, ahead ? 1 : 2);
+    if (e == cudaSuccess && ahead)
+        e = ahead_open(&w->stage, load);
     for (int i = 0; i < d->mirrors && e == cudaSuccess; i++)
         e = cudaHostAlloc((void **)&d->mirror[i], sizeof(Values), cudaHostAllocDefault);
     return e == cudaSuccess ? cudaHostAlloc((void **)&d->bounce, ARENA_PIECE, cudaHostAllocDefault) : e;
@@ -226,7 +235,7 @@ int arena_open(Worker *w)
     if (e == cudaSuccess)
         e = open_events(d->arrived, MAX_REQUESTS);
     if (e == cudaSuccess)
-        e = open_rooms(d, w->info->load);
+        e = open_rooms(w, d);
     return e == cudaSuccess ? open_arena(w, d) : unprepared(w, d, e);
 }
 
@@ -234,6 +243,7 @@ int arena_open(Worker *w)
 void arena_close(Worker *w)
 {
     record_close(&w->stage);
+    ahead_close(&w->stage);
     cudaFree(w->stage.arena);
     cudaFreeHost(w->stage.loss);
 }
@@ -318,8 +328,10 @@ void arena_post(Stage *st, void *at, const void *from, size_t n)
     if (d->mode == REPLAYS)
         return;
     device_check(st, cudaMemcpyAsync(at, from, n, cudaMemcpyHostToDevice, stream_of(st)), "sending data");
-    if (d->mode == PLAIN)
+    if (d->mode == PLAIN) {
         device_check(st, cudaEventRecord(d->ring->taken[d->ring->next], stream_of(st)), "sending data");
+        ahead_taken(st);
+    }
 }
 
 Values *arena_values(Stage *st, Values *vals)
@@ -361,4 +373,6 @@ void arena_settle(Stage *st, Values *vals)
                      "ending the step");
     if (d->mode != RECORDS)
         device_check(st, cudaStreamSynchronize(s), "ending the step");
+    if (d->mode == PLAIN)
+        ahead_settle(st);
 }

@@ -31,7 +31,7 @@ typedef struct Dry { void (*run)(Stage *st, void *of); void *of; struct Dry *nex
 typedef void (*Together)(Stage *st, const void *row, int n);
 typedef struct { Together launch; int n; long row[GATHERED / sizeof(long)]; } Gathered;
 
-/* Rooms of pinned memory on its way to the arena, taken in turn: as many as ROOM_BYTES hold, from two to ROOMS. */
+/* Rooms of pinned memory on its way to the arena, taken in turn. */
 typedef struct {
     size_t bytes;                   /* of a room */
     int n, next;
@@ -59,6 +59,7 @@ typedef struct Device {
     /* arena.c: what goes to the arena, and copies of step values */
     Ring values, loads, *ring;      /* data inputs, where the stage loads one; ring: of the last room that was given out */
     unsigned char *at_hand;         /* that room */
+    struct Ahead *ahead;            /* ahead.c */
     Values **mirror, **mirrored;    /* [mirrors]: on the host; in the arena */
     int mirrors;
     unsigned char *bounce;          /* ARENA_PIECE bytes */
@@ -102,6 +103,8 @@ void device_check(const Stage *st, cudaError_t status, const char *what);
 extern "C"
 #endif
 void kernels_load(const Stage *st);
+/* As many rooms as ROOM_BYTES hold, from `least` to ROOMS. */
+cudaError_t ring_open(Ring *r, size_t bytes, int least);
 /* seconds(), when the stream has come so far. */
 void device_clock(const Stage *st, cudaStream_t s, double *at);
 #endif

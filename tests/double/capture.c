@@ -343,3 +343,37 @@ void capture_report(void)
     for (const struct CUgraphExec_st *x = all; x; x = x->older)
         fprintf(stderr, "double: a graph of %d nodes, launched %ld times\n", x->graph->n, x->launches);
 }
+
+/* ---- calls that only queue ---------------------------------------------------------------------------------------- */
+
+typedef struct { cudaHostFn_t run; void *with; } HostCall;
+
+static void call_host(void *at)
+{
+    HostCall *c = at;
+    c->run(c->with);
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t s, cudaHostFn_t run, void *with)
+{
+    HostCall c = {run, with};
+    double_enqueue(s, "cudaLaunchHostFunc", call_host, &c, sizeof c);
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
+{
+    *ms = (float)((to->ns - from->ns) / 1e6);
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned flags)
+{
+    (void)flags;
+    return queue_push(s, (Task){.kind = WAIT, .name = "cudaStreamWaitEvent", .event = e});
+}
+
+cudaError_t cudaMemsetAsync(void *to, int fill, size_t n, cudaStream_t s)
+{
+    return queue_push(s, (Task){.kind = FILL, .name = "cudaMemsetAsync", .to = to, .fill = fill, .n = n});
+}

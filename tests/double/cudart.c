@@ -17,9 +17,10 @@
  *   DOUBLE_PATIENCE=N  microseconds without a call before anything runs, a hundred times at most; 0 by default
  *   CUDA_LAUNCH_BLOCKING=1   a kernel keeps the host until it has ended, a message too
  *   DOUBLE_FAULT=NAME  work of this name in a step fails, and with it whoever waits for a stream afterwards
- *   DOUBLE_REPORT=1    on standard error at the end: GPUs that were chosen, allocations, pinned bytes, how many copies
- *                      between GPUs go which way, and each wait as S:I, with `implied` if the other waits order its stream
- *                      as much (vector clocks: F. Mattern, Virtual time and global states of distributed systems, 1989)
+ *   DOUBLE_REPORT=1    on standard error at the end: GPUs that were chosen, allocations, pinned bytes, what the host does
+ *                      between a wait for a stream and its next kernel, how many copies between GPUs go which way, and
+ *                      each wait as S:I, with `implied` if the other waits order its stream as much (vector clocks:
+ *                      F. Mattern, Virtual time and global states of distributed systems, 1989)
  *
  * A thread that has chosen no GPU ends the program with its first call that would reach one.
  *
@@ -29,6 +30,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 #include "../../rt/pages.h"
 #include "queue.h"
@@ -46,6 +48,7 @@ static int blocks, stream_count;
 static Mapped *mapped;          /* of the host, and the device reaches it: tests of libraries ask for it, and no job */
 static size_t used[MOST_DEVICES], most[MOST_DEVICES];
 static _Atomic size_t pinned;   /* bytes of the host's, ever */
+static _Atomic int64_t host_ns;
 static long between[2];         /* copies from one GPU to another: through the host, direct */
 static uint64_t state, pushes;
 static Waited *waited[MOST_WAITS];
@@ -124,7 +127,8 @@ static void report(void)
     for (int i = 0; getenv("DOUBLE_REPORT") && i < blocks; i++)
         fprintf(stderr, "double: allocation %d: %zu bytes on GPU %d\n", i, block[i].n, block[i].device);
     if (getenv("DOUBLE_REPORT"))
-        fprintf(stderr, "double: pinned: %zu bytes\n", pinned);
+        fprintf(stderr, "double: pinned: %zu bytes\ndouble: from waits to kernels: %lld us\n", pinned,
+                (long long)(host_ns / 1000));
     if (getenv("DOUBLE_REPORT"))
         fprintf(stderr, "double: between GPUs: %ld direct, %ld through the host\n", between[1], between[0]);
     if (getenv("DOUBLE_REPORT"))
@@ -368,7 +372,7 @@ static void let_all_queue(void)
 }
 
 /* Runs work until `over`, with the lock held.  Other threads may have to queue more before it can be. */
-static void drain(bool (*over)(const void *), const void *of)
+static void run_until(bool (*over)(const void *), const void *of)
 {
     if (!over(of))
         let_all_queue();
@@ -383,6 +387,23 @@ static void drain(bool (*over)(const void *), const void *of)
             pthread_cond_wait(&more, &queue_lock);
         }
     }
+}
+
+/* Time of a thread's processor from a wait for a stream to the next kernel that it queues, without what it does here. */
+static _Thread_local int64_t wait_ended;
+
+static int64_t thread_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static void drain(bool (*over)(const void *), const void *of)
+{
+    int64_t begin = thread_ns();
+    run_until(over, of);
+    wait_ended += wait_ended ? thread_ns() - begin : 0;
 }
 
 static bool is_dropped(const struct CUstream_st *s)
@@ -476,6 +497,9 @@ static void launch(cudaStream_t s, Task t, const void *args)
 {
     t.args = malloc(t.bytes ? t.bytes : 1);
     memcpy(t.args, args, t.bytes);
+    if (wait_ended && double_in_steps)
+        host_ns += thread_ns() - wait_ended;
+    wait_ended = 0;
     queue_push(s, t);
     if (double_setting("CUDA_LAUNCH_BLOCKING", 0) && !double_captures(s))
         cudaStreamSynchronize(s);
@@ -560,6 +584,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t s)
     if (e == cudaSuccess)
         drain(stream_reached, &r);
     pthread_mutex_unlock(&queue_lock);
+    wait_ended = thread_ns();
     return e == cudaSuccess ? fault : e;
 }
 
@@ -596,18 +621,6 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s)
     return queue_push(s, (Task){.kind = RECORD, .name = "cudaEventRecord", .event = e});
 }
 
-cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
-{
-    *ms = (float)((to->ns - from->ns) / 1e6);
-    return cudaSuccess;
-}
-
-cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned flags)
-{
-    (void)flags;
-    return queue_push(s, (Task){.kind = WAIT, .name = "cudaStreamWaitEvent", .event = e});
-}
-
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t n, enum cudaMemcpyKind kind, cudaStream_t s)
 {
     bool to_device = block_at(to) != NULL, from_device = block_at(from) != NULL;
@@ -615,26 +628,6 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t n, enum cudaMemcp
         from_device != (kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice))
         queue_broken("cudaMemcpyAsync", "the direction is not that of its addresses", to);
     return queue_push(s, (Task){.kind = COPY, .name = "cudaMemcpyAsync", .to = to, .from = from, .n = n});
-}
-
-cudaError_t cudaMemsetAsync(void *to, int fill, size_t n, cudaStream_t s)
-{
-    return queue_push(s, (Task){.kind = FILL, .name = "cudaMemsetAsync", .to = to, .fill = fill, .n = n});
-}
-
-typedef struct { cudaHostFn_t run; void *with; } HostCall;
-
-static void call_host(void *at)
-{
-    HostCall *c = at;
-    c->run(c->with);
-}
-
-cudaError_t cudaLaunchHostFunc(cudaStream_t s, cudaHostFn_t run, void *with)
-{
-    HostCall c = {run, with};
-    double_enqueue(s, "cudaLaunchHostFunc", call_host, &c, sizeof c);
-    return cudaSuccess;
 }
 
 cudaError_t cudaMemset(void *to, int fill, size_t n)

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * ahead.c: data that are read beside the step before.
+ *
+ * Problem.  A step begins with its data, and the GPU has nothing to do while the host reads them: with large pictures, longer
+ * than it computes.  Method.  The reads of a step are the same in each, and a sample is a function of (seed, step).  So the
+ * reads of the first step of this run are noted.  From then on a thread makes those of later steps, in their order, in pinned
+ * rooms of its own, as far as there are rooms.  A step takes them in that order, and has the same bits.
+ *
+ * A value out of its range ends the job in its own step: the thread leaves it unread, and the step reads it again and says so.
+ * Nothing is read for steps that the job does not make.
+ *
+ * Not handled: evaluations, steps that overlap, and a step that is one graph: their reads are made when they are asked for.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include "ahead.h"
+#include "run.h"
+
+struct Ahead {
+    Worker *worker;
+    Ring ring;
+    bool good[ROOMS];           /* by room */
+    Read *read;                 /* of a step */
+    int reads;
+    Values first;               /* of the step that was noted */
+    bool begun, off;
+    int64_t sum;                /* the last that was counted */
+    int64_t made, taken, end;   /* reads since then, by the thread and by steps; how many there will be */
+    bool ending;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t change;
+};
+
+cudaError_t ahead_open(Stage *st, size_t load)
+{
+    struct Ahead *a = calloc(1, sizeof *a);
+    if (!a)
+        return cudaErrorMemoryAllocation;
+    a->worker = st->worker;
+    pthread_mutex_init(&a->lock, NULL);
+    pthread_cond_init(&a->change, NULL);
+    device_of(st)->ahead = a;
+    return ring_open(&a->ring, load, 2);
+}
+
+/* ---- the thread ------------------------------------------------------------------------------------------------------- */
+
+static void make(struct Ahead *a, int64_t k)
+{
+    int room = (int)(k % a->ring.n);
+    Values now = a->first;
+    now.step += 1 + k / a->reads;
+    a->good[room] = cudaEventSynchronize(a->ring.taken[room]) == cudaSuccess &&
+                    data_read(&a->worker->stage, &now, &a->read[k % a->reads], a->ring.room[room], true);
+}
+
+static void *make_all(void *at)
+{
+    struct Ahead *a = at;
+    arena_enter(a->worker);
+    pthread_mutex_lock(&a->lock);
+    while (!a->ending && a->made < a->end) {
+        if (a->made - a->taken == a->ring.n) {
+            pthread_cond_wait(&a->change, &a->lock);
+            continue;
+        }
+        pthread_mutex_unlock(&a->lock);
+        make(a, a->made);
+        pthread_mutex_lock(&a->lock);
+        a->made++;
+        pthread_cond_broadcast(&a->change);
+    }
+    pthread_mutex_unlock(&a->lock);
+    return NULL;
+}
+
+static void end(struct Ahead *a)
+{
+    pthread_mutex_lock(&a->lock);
+    a->ending = true;
+    pthread_cond_broadcast(&a->change);
+    pthread_mutex_unlock(&a->lock);
+    if (a->end > 0)
+        pthread_join(a->thread, NULL);
+    a->end = 0;
+    a->off = true;
+}
+
+void ahead_settle(const Stage *st)
+{
+    struct Ahead *a = device_of(st)->ahead;
+    if (!a || a->begun || a->off || !a->reads)
+        return;
+    a->begun = true;
+    a->end = (st->worker->run->opt.steps - a->first.step - 1) * a->reads;
+    a->off = a->end <= 0 || pthread_create(&a->thread, NULL, make_all, a) != 0;
+    a->end = a->off ? 0 : a->end;
+}
+
+void ahead_close(const Stage *st)
+{
+    struct Ahead *a = device_of(st) ? device_of(st)->ahead : NULL;
+    if (!a)
+        return;
+    end(a);
+    for (int i = 0; i < a->ring.n; i++)
+        cudaFreeHost(a->ring.room[i]);
+    free(a->read);
+    free(a);
+}
+
+/* ---- in a step --------------------------------------------------------------------------------------------------------- */
+
+static void note(struct Ahead *a, const Values *now, const Read *r)
+{
+    Read *more = realloc(a->read, sizeof *more * (size_t)(a->reads + 1));
+    a->off = !more || (size_t)r->bytes > a->ring.bytes;
+    if (!more)
+        return;
+    a->read = more;
+    a->read[a->reads++] = *r;
+    a->first = *now;
+}
+
+static bool same(const Read *a, const Read *b)
+{
+    return a->input == b->input && a->mb == b->mb && a->bytes == b->bytes && a->ignore == b->ignore;
+}
+
+void ahead_taken(const Stage *st)
+{
+    struct Ahead *a = device_of(st)->ahead;
+    if (!a || device_of(st)->ring != &a->ring)
+        return;
+    pthread_mutex_lock(&a->lock);
+    a->taken++;
+    pthread_cond_broadcast(&a->change);
+    pthread_mutex_unlock(&a->lock);
+}
+
+/* Waits for read number k. */
+static bool is_made(struct Ahead *a, int64_t k)
+{
+    pthread_mutex_lock(&a->lock);
+    while (a->made <= k)
+        pthread_cond_wait(&a->change, &a->lock);
+    pthread_mutex_unlock(&a->lock);
+    return a->good[k % a->ring.n];
+}
+
+void *arena_ahead(Stage *st, const Values *now, const Read *r)
+{
+    Device *d = device_of(st);
+    struct Ahead *a = d->ahead;
+    if (!a || a->off || d->mode != PLAIN || now->eval)
+        return NULL;
+    if (!a->begun) {
+        note(a, now, r);
+        return NULL;
+    }
+    int64_t k = a->taken;
+    if (k >= a->end || now->step != a->first.step + 1 + k / a->reads || !same(r, &a->read[k % a->reads])) {
+        end(a);
+        return NULL;
+    }
+    bool good = is_made(a, k);
+    a->ring.next = (int)(k % a->ring.n);
+    d->ring = &a->ring;
+    d->at_hand = a->ring.room[a->ring.next];
+    if (good && r->mb >= 0)
+        return d->at_hand;              /* arena_post() ends it */
+    a->sum = *(const int64_t *)(const void *)d->at_hand;
+    ahead_taken(st);
+    return good ? &a->sum : NULL;
+}
