@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * option_rows.c: the options of a command, from the table in its source: `NAME KIND`, one a line.  SOURCE is a string, TABLE its
- * table; the archive of its side is linked; -DJOB for that of a job.
+ * option_rows.c: the options of a command, from the table in its source: `NAME KIND`, one a line.  SOURCE is a string, TABLE
+ * its table; the archive of its side is linked; -DJOB for that of a job.
  */
 #include SOURCE
 #include <stdio.h>
