@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * option_rows.c: the options of a command, from the table in its source: `NAME KIND`, one a line.  SOURCE is a string; the
- * archive of its side is linked; -DJOB for that of a job.
+ * option_rows.c: the options of a command, from the table in its source: `NAME KIND`, one a line.  SOURCE is a string, TABLE
+ * its table; the archive of its side is linked; -DJOB for that of a job.
  */
 #include SOURCE
 #include <stdio.h>
@@ -14,7 +14,7 @@ int main(void)
 #else
     static const char *const kinds[] = {"text", "input", "input", "output", "rewritten", "folder"};
 #endif
-    for (const Option *row = table; row->name; row++)
+    for (const Option *row = TABLE; row->name; row++)
         printf("%s %s\n", row->name, kinds[row->kind]);
     return 0;
 }
