@@ -33,8 +33,8 @@ program unit_cuda_attention -UREAL_BF16 rt/op/cuda/attention.c
 program unit_cuda_attention -DREAL_BF16 rt/op/cuda/attention.c rt/op/cuda/attention_graph.c rt/op/cuda/graph.c \
     tests/double/cudnn.c
 # the case that wants most memory of those that a GPU alone runs, in pinned memory and on a stream; each access is checked
-ASAN_OPTIONS=detect_leaks=0 program unit_cuda_attention -DREAL_BF16 -DON_GPU -DREPEATS=1 -DFIRST=13 -O2 -fsanitize=address rt/op/cuda/attention.c \
-    rt/op/cuda/attention_graph.c rt/op/cuda/graph.c tests/double/cudnn.c $runtime
+ASAN_OPTIONS=detect_leaks=0 program unit_cuda_attention -DREAL_BF16 -DON_GPU -DREPEATS=1 -DFIRST=13 -O2 \
+    -fsanitize=address rt/op/cuda/attention.c rt/op/cuda/attention_graph.c rt/op/cuda/graph.c tests/double/cudnn.c $runtime
 program unit_cuda_conv -UREAL_BF16 rt/op/cuda/conv.c
 program unit_cuda_conv -DREAL_BF16 rt/op/cuda/conv.c rt/op/cuda/conv_graph.c rt/op/cuda/graph.c tests/double/cudnn.c
 program unit_cuda_start '-DBUILT_FOR="86 90"' rt/op/cuda/start.c $runtime \
