@@ -179,8 +179,8 @@ ops=rt/op/cuda
 for type in f32 bf16 tf32; do
     folder=bits.$type.1 flags=-DUNIT
     [ $type != tf32 ] || folder=bits.f32.1 flags=-DTF32
-    unit unit.products.$type $folder $flags tests/unit_cublaslt.c $ops/product.c $ops/linear.c $ops/linear_fp8.c \
-        $ops/linear_xent.c $ops/matmul.c
+    unit unit.products.$type $folder $flags tests/unit_cublaslt.c $ops/product.c $ops/linear.c $ops/linear_gelu.c \
+        $ops/linear_fp8.c $ops/linear_xent.c $ops/matmul.c
 done
 flags=-DUNIT
 [ -z "$small" ] || flags=-DREPEATS=1,-DFIRST=12
@@ -189,7 +189,7 @@ unit unit.conv bits.bf16.1 -DUNIT tests/unit_cuda_conv.c $ops/conv.c $ops/conv_g
 unit device bits.f32.1 -DUNIT tests/gpu/device.c
 unit product bits.bf16.1 -DN=$([ -n "$small" ] && echo 64 || echo 8192) bench/gpu/product.c
 unit gradients bits.bf16.1 -DROWS=$([ -n "$small" ] && echo 64 || echo 32768) bench/gpu/gradients.c $ops/product.c \
-    $ops/linear.c kernels.o
+    $ops/linear.c $ops/linear_gelu.c kernels.o
 
 # ---- make: a folder a core, and one more, as some wait for the kernels of another ------------------------------------------
 say "$(wc -l <"$to/programs") folders"
