@@ -312,16 +312,13 @@ check-slow:
 	$(MAKE) -j$(CORES) dpgen
 	SLOW=1 tests/run
 
-# On a machine with a GPU.  Folders for it can be made elsewhere: tests/gpu/prepare.sh build/gpu
-build/gpu/gpu.yaml:
+# The kit for a machine with a GPU, and its visit, where this is one.  It is made elsewhere too: tests/gpu/pack.sh build/gpu
+build/gpu/kit.tar.xz:
 	$(MAKE) dpgen
-	tests/gpu/prepare.sh build/gpu
+	tests/gpu/pack.sh build/gpu
 
-gpu-check: build/gpu/gpu.yaml
-	tests/gpu/check.sh build/gpu
-
-gpu-bench: build/gpu/gpu.yaml
-	bench/gpu/run.sh build/gpu
+gpu-check: build/gpu/kit.tar.xz
+	build/gpu/kit/visit.sh -o build/gpu/results
 
 # ---- make install: PREFIX is where it is found, DESTDIR what stands in front while a package is made.  Both may have blanks:
 # recipes take them from the environment ---------------------------------------------------------------------------------
@@ -361,6 +358,6 @@ dist:
 clean:
 	rm -rf build dpgen $(OBJ)
 
-.PHONY: all deps fuzz-targets demo check check-slow gpu-check gpu-bench install uninstall installcheck dist \
+.PHONY: all deps fuzz-targets demo check check-slow gpu-check install uninstall installcheck dist \
         clean
 .SUFFIXES: .c .o

@@ -73,8 +73,8 @@ comma := ,
 # Compilers know /usr/include; named once more, it hides what C++ puts before it.  What stands first counts: the toolkit's own.
 header_roots = $(foreach h,crt/host_config.h nv/target,$(call root,include/$(h),$(CUDA_HOME)))
 once = $(if $(1),$(firstword $(1)) $(call once,$(filter-out $(firstword $(1)),$(1))))
-HEADERS := $(filter-out /usr/include,$(call once,$(addsuffix /include,$(CUDA_ROOT) $(header_roots) $(CUBLAS_ROOT) $(CUDNN_ROOT) \
-             $(NCCL_ROOT))))
+HEADERS := $(filter-out /usr/include,$(call once,$(addsuffix /include,$(CUDA_ROOT) $(header_roots) $(CUBLAS_ROOT) \
+             $(CUDNN_ROOT) $(NCCL_ROOT))))
 CPPFLAGS += -DBUILT_FOR='"$(archs)"' $(addprefix -isystem ,$(HEADERS))
 # cuDNN compiles kernels by NVRTC, which opens the rest of itself by name: found by what the program says, if that counts for
 # libraries as well (DT_RPATH; what linkers write today, DT_RUNPATH, does not).

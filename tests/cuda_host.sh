@@ -26,15 +26,15 @@ program() {
 runtime="tests/double/cudart.c tests/double/capture.c tests/double/device.c"
 program unit_capture $runtime
 for real in -UREAL_BF16 -DREAL_BF16 -DTF32; do
-    program unit_cublaslt $real rt/op/cuda/product.c rt/op/cuda/linear.c rt/op/cuda/linear_fp8.c rt/op/cuda/linear_xent.c \
-        rt/op/cuda/matmul.c tests/double/cublaslt.c
+    program unit_cublaslt $real rt/op/cuda/product.c rt/op/cuda/linear.c rt/op/cuda/linear_gelu.c \
+        rt/op/cuda/linear_fp8.c rt/op/cuda/linear_xent.c rt/op/cuda/matmul.c tests/double/cublaslt.c
 done
 program unit_cuda_attention -UREAL_BF16 rt/op/cuda/attention.c
 program unit_cuda_attention -DREAL_BF16 rt/op/cuda/attention.c rt/op/cuda/attention_graph.c rt/op/cuda/graph.c \
     tests/double/cudnn.c
 # the case that wants most memory of those that a GPU alone runs, in pinned memory and on a stream; each access is checked
-ASAN_OPTIONS=detect_leaks=0 program unit_cuda_attention -DREAL_BF16 -DON_GPU -DREPEATS=1 -DFIRST=13 -O2 -fsanitize=address rt/op/cuda/attention.c \
-    rt/op/cuda/attention_graph.c rt/op/cuda/graph.c tests/double/cudnn.c $runtime
+ASAN_OPTIONS=detect_leaks=0 program unit_cuda_attention -DREAL_BF16 -DON_GPU -DREPEATS=1 -DFIRST=13 -O2 \
+    -fsanitize=address rt/op/cuda/attention.c rt/op/cuda/attention_graph.c rt/op/cuda/graph.c tests/double/cudnn.c $runtime
 program unit_cuda_conv -UREAL_BF16 rt/op/cuda/conv.c
 program unit_cuda_conv -DREAL_BF16 rt/op/cuda/conv.c rt/op/cuda/conv_graph.c rt/op/cuda/graph.c tests/double/cudnn.c
 program unit_cuda_start '-DBUILT_FOR="86 90"' rt/op/cuda/start.c $runtime \
@@ -75,8 +75,8 @@ if ./dpgen plan examples/gpt2-124m-cuda.yaml --devices build/gpu_device.yaml --s
 then passed=$((passed + 1)); else head -n 3 build/gpu_device.said >&2; failed=$((failed + 1)); fi
 library=$(cuda_library cublasLt)
 if [ -n "$library" ]; then
-    program unit_cublaslt_real -DREAL_BF16 rt/op/cuda/product.c rt/op/cuda/linear.c rt/op/cuda/linear_fp8.c \
-        rt/op/cuda/matmul.c "$library" \
+    program unit_cublaslt_real -DREAL_BF16 rt/op/cuda/product.c rt/op/cuda/linear.c rt/op/cuda/linear_gelu.c \
+        rt/op/cuda/linear_fp8.c rt/op/cuda/matmul.c "$library" \
         "-Wl,-rpath,$(dirname "$library")" "-Wl,-rpath-link,$(dirname "$library")"
 else
     echo "cuda_host: cuBLAS is not installed" >&2

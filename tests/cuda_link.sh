@@ -177,6 +177,7 @@ else fault "f32 is not built without cuDNN"; fi
 if [ -n "$SLOW" ]; then
     built nccl examples/gpt2-124m-cuda.yaml --stages 4 --set plan.transport=nccl
     built bert examples/bert-base-cuda.yaml --stages 2
+    built lstm examples/awd-lstm.yaml --devices devices/h100.yaml --stages 1         # products, and no Gelu
     built f32 tests/models/ops.yaml --devices devices/h200.yaml --stages 2
 fi
 

@@ -11,7 +11,8 @@ have_cuda nccl.h && have_cuda cublasLt.h || { skip "no headers of CUDA, cuBLAS a
 need_double
 export DOUBLE_OPEN=1            # the arena of the benchmark is large, and closing it takes longer than the calls
 
-objects="$root/rt/op/cuda/product.c $root/rt/op/cuda/linear.c $root/rt/op/cuda/linear_xent.c $root/rt/op/cuda/matmul.c
+objects="$root/rt/op/cuda/product.c $root/rt/op/cuda/linear.c $root/rt/op/cuda/linear_gelu.c
+    $root/rt/op/cuda/linear_xent.c $root/rt/op/cuda/matmul.c
     $root/tests/double/cublaslt.c $root/tests/double/bias.c"
 kind="$flags -I$root/tests/double -isystem $cuda/include"
 mkdir "$tmp/bin" "$tmp/objects"

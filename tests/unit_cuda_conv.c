@@ -141,7 +141,8 @@ static void run_all(const Conv *v, const real *b, int acc)
 static void lay_out(const Conv *v)
 {
     settle();
-    if (v->batch * v->height * v->width * v->in > MOST || v->batch * v->yheight * v->ywidth * v->out > MOST || weights(v) > MOST)
+    if (v->batch * v->height * v->width * v->in > MOST || v->batch * v->yheight * v->ywidth * v->out > MOST ||
+        weights(v) > MOST)
         abort();
     fill(x, v->batch * v->height * v->width * v->in), fill(dy, v->batch * v->yheight * v->ywidth * v->out);
     fill(w, weights(v)), fill(bias, v->out);

@@ -32,20 +32,22 @@ int main(void)
 {
     size_t bytes = (size_t)N * N * 2, room = ROOM;
     uint16_t *host = malloc(bytes);
-    uint32_t align = ALIGN;         /* as those of a job */
+    uint32_t align = ALIGN, schemes = CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;   /* a job's */
     void *m[3], *space;
     uint32_t s = 1;
     for (size_t i = 0; i < (size_t)N * N; i++) {            /* bf16 in (-2, 2) */
         s = s * 1664525u + 1013904223u;
         host[i] = (uint16_t)((s >> 16 & 0x807f) | 0x3f00 | (s >> 8 & 0x80));
     }
+    cudaStream_t stream;
+    check(cudaSetDevice(0), "cudaSetDevice");
+    check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
     for (int i = 0; i < 3; i++) {
         check(cudaMalloc(&m[i], bytes), "cudaMalloc");
-        check(cudaMemcpy(m[i], host, bytes, cudaMemcpyHostToDevice), "cudaMemcpy");
+        check(cudaMemcpyAsync(m[i], host, bytes, cudaMemcpyHostToDevice, stream), "cudaMemcpyAsync");
     }
+    check(cudaStreamSynchronize(stream), "cudaMemcpyAsync");
     check(cudaMalloc(&space, room), "cudaMalloc");
-    cudaStream_t stream;
-    check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
     cublasLtHandle_t lt;
     cublasLtMatmulDesc_t op;
     cublasLtMatrixLayout_t square;
@@ -58,6 +60,8 @@ int main(void)
     check(cublasLtMatmulPreferenceCreate(&wish), "preference");
     check(cublasLtMatmulPreferenceSetAttribute(wish, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &room, sizeof room),
           "preference");
+    check(cublasLtMatmulPreferenceSetAttribute(wish, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes, sizeof schemes),
+          "preference");
     for (int i = CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES; i <= CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES; i++)
         check(cublasLtMatmulPreferenceSetAttribute(wish, (cublasLtMatmulPreferenceAttributes_t)i, &align, sizeof align),
               "preference");
@@ -65,8 +69,8 @@ int main(void)
     check(n != 1, "no algorithm");
     float one = 1, zero = 0, ms[2][TIMES];
     cudaEvent_t from, to;
-    check(cudaEventCreate(&from), "event");
-    check(cudaEventCreate(&to), "event");
+    check(cudaEventCreateWithFlags(&from, 0), "event");
+    check(cudaEventCreateWithFlags(&to, 0), "event");
     for (int i = -6; i < 2 * TIMES; i++) {      /* by turns */
         check(cudaEventRecord(from, stream), "event");
         check(i % 2 ? (int)cudaMemcpyAsync(m[2], m[0], bytes, cudaMemcpyDeviceToDevice, stream)

@@ -11,8 +11,8 @@
  * last one half, and overwrite all of it, so memory that is not the workspace's alone shows.  They give the same result, and
  * the first, which the heuristic likes best, is not the fastest.  Of a baked one id, splits and reduction are looked at; what
  * else it was given is kept.
- * BGRADB and Gelus want rows of whole 16 bytes.  Factors of 8 bits are taken as on sm_90: A turned and B not, multiples of 16 everywhere, one of the two in e5m2 at most, and
- * both units on the device.
+ * BGRADB and Gelus want rows of whole 16 bytes.  Factors of 8 bits are taken as on sm_90: A turned and B not, multiples of 16
+ * everywhere, one of the two in e5m2 at most, and both units on the device.
  * DOUBLE_CUBLAS=N: the version of the library.
  *
  * Cost: m n k multiplications, the inner loop adjacent in memory.  Not handled: alpha and beta on the device; what the runtime

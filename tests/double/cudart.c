@@ -209,6 +209,11 @@ cudaError_t cudaHostAlloc(void **to, size_t n, unsigned flags)
     return *to ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
+cudaError_t cudaHostRegister(void *at, size_t n, unsigned flags)
+{
+    return at && n && flags == cudaHostRegisterMapped ? cudaSuccess : cudaErrorInvalidValue;
+}
+
 cudaError_t cudaFreeHost(void *at)
 {
     double_device("cudaFreeHost");

@@ -5,7 +5,7 @@
 # neither dpgen nor make nor a compiler.  Kernels of programs that have the same are compiled once.
 #   tests/gpu/pack.sh [-s] [-o NAMES] [DIR]        build/gpu by default;  -o: these programs alone
 #   -s   small: models are cut to two layers and little data, as tests/gpu_visit.sh runs them over the doubles
-# CUDA_HOME: the toolkit.  PACK_MAKE: more arguments for make.
+# CUDA_HOME: the toolkit.  PACK_MAKE: more arguments for make.  DIR/objects is kept: what did not change is not compiled again.
 #
 #   kit/visit.sh, torch_side.py    what runs there
 #   kit/bin/NAME                   the programs
@@ -32,7 +32,7 @@ root=$PWD kit=$to/kit begun=$(date +%s)
 die() { echo "pack.sh: $*" >&2; exit 1; }
 say() { echo "pack: $(($(date +%s) - begun)) s: $*"; }
 [ -n "$cuda" ] || die "no CUDA toolkit: $cuda_remedy"
-rm -rf "$kit" "$to/folders" "$to/objects"
+rm -rf "$kit" "$to/folders"
 mkdir -p "$kit/bin" "$to/folders" "$to/objects"
 : >"$kit/arrays" >"$kit/predicted" >"$kit/timed" >"$to/programs" >"$to/units"
 cp LICENSE "$kit/text"
@@ -70,7 +70,7 @@ bits() {
     name=$1
     shift
     case $name in *bf16*) set -- "$@" --set train.precision.compute=bf16 ;; esac
-    if [ -n "$small" ]; then set -- "$@" -D D=32 -D H=4 -D T=16 -D L=2 --set train.batch.micro=2 --set train.batch.global=8
+    if [ -n "$small" ]; then set -- "$@" -D D=32 -D H=4 -D T=16 -D L=2 --set train.batch.micro=2 --set train.batch.global=4
     else set -- "$@" -D D=256 -D H=4 -D T=256 --set train.batch.micro=4 --set train.batch.global=32; fi
     program "$name" $model --set "data={train: {format: bytes, files: text, tokens: tokens, next: targets}}" "$@"
 }
@@ -161,11 +161,14 @@ if wanted profile; then
     chmod +x "$to/stand-in/make"
     "${CC:-cc}" -shared -fPIC -o "$to/stand-in/libcuda.so.1" tests/double/stubcuda.c
     set -- examples/gpt2-124m-cuda.yaml
-    [ -z "$small" ] || set -- "$@" -D T=16 -D P=16 -D D=32 -D H=4 -D L=2 -D V=64 --set train.batch.micro=2 --set train.batch.global=8
-    PATH="$to/stand-in:$PATH" LD_LIBRARY_PATH="$to/stand-in${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" ./dpgen profile "$@" \
-        --devices devices/h100.yaml --stages 2 -o "$to/times" >"$to/said" 2>&1 || true
+    [ -z "$small" ] || set -- "$@" -D T=16 -D P=16 -D D=32 -D H=4 -D L=2 -D V=64 --set train.batch.micro=2 \
+        --set train.batch.global=8 --set "model.inputs.tokens.range=[0,64]" --set "model.inputs.targets.range=[0,64]"
+    PATH=$to/stand-in:$PATH LD_LIBRARY_PATH=$to/stand-in${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} ./dpgen profile "$@" --devices \
+        devices/h100.yaml --stages 2 -o "$to/times" >"$to/said" 2>&1 || true
     [ -e "$to/folders/profile/stage0.c" ] || die "profile: $(head -n 2 "$to/said")"
     rm -r "$to/stand-in"
+    echo "$(grep -c '^    {row' "$to/folders/profile/stage0.c") $(grep -c '^    {row.*, [0-9]*},$' \
+        "$to/folders/profile/stage0.c")" >"$kit/profile"
     echo profile >>"$to/programs"
 fi
 
@@ -176,16 +179,19 @@ ops=rt/op/cuda
 for type in f32 bf16 tf32; do
     folder=bits.$type.1 flags=-DUNIT
     [ $type != tf32 ] || folder=bits.f32.1 flags=-DTF32
-    unit unit.products.$type $folder $flags tests/unit_cublaslt.c $ops/product.c $ops/linear.c $ops/linear_fp8.c $ops/linear_xent.c \
-        $ops/matmul.c
+    unit unit.products.$type $folder $flags tests/unit_cublaslt.c $ops/product.c $ops/linear.c $ops/linear_gelu.c \
+        $ops/linear_fp8.c $ops/linear_xent.c $ops/matmul.c
 done
-unit unit.attention bits.bf16.1 -DUNIT tests/unit_cuda_attention.c $ops/attention.c $ops/attention_graph.c $ops/graph.c
+flags=-DUNIT
+[ -z "$small" ] || flags=-DREPEATS=1,-DFIRST=12
+unit unit.attention bits.bf16.1 $flags tests/unit_cuda_attention.c $ops/attention.c $ops/attention_graph.c $ops/graph.c
 unit unit.conv bits.bf16.1 -DUNIT tests/unit_cuda_conv.c $ops/conv.c $ops/conv_graph.c $ops/graph.c
 unit device bits.f32.1 -DUNIT tests/gpu/device.c
-unit product bits.bf16.1 ${small:+-DN=64} bench/gpu/product.c
-unit gradients bits.bf16.1 ${small:+-DN=64} bench/gpu/gradients.c $ops/product.c $ops/linear.c kernels.o
+unit product bits.bf16.1 -DN=$([ -n "$small" ] && echo 64 || echo 8192) bench/gpu/product.c
+unit gradients bits.bf16.1 -DROWS=$([ -n "$small" ] && echo 64 || echo 32768) bench/gpu/gradients.c $ops/product.c \
+    $ops/linear.c $ops/linear_gelu.c kernels.o
 
-# ---- make: two folders at a time -------------------------------------------------------------------------------------------
+# ---- make: a folder a core, and one more, as some wait for the kernels of another ------------------------------------------
 say "$(wc -l <"$to/programs") folders"
 nvcc=$(ls "$cuda/bin/nvcc" 2>/dev/null || command -v nvcc) || die "no nvcc: $cuda_remedy"
 cat >"$to/make" <<MAKE
@@ -197,19 +203,36 @@ exec make -s -C "\$d" CUDA_HOME="$cuda" NVCC="$root/tests/gpu/once $to/objects $
 MAKE
 chmod +x "$to/make"
 cores=$(nproc 2>/dev/null || echo 2)
-xargs -P "$cores" -I NAME sh -c '"$0" NAME train >"$1/folders/NAME/make.log" 2>&1 || { echo "NAME: $(grep -m 2 -i error \
+xargs -P $((cores + 1)) -I NAME sh -c '"$0" NAME train >"$1/folders/NAME/make.log" 2>&1 || { echo "NAME: $(grep -m 2 -i error \
     "$1/folders/NAME/make.log")" >&2; exit 255; }' "$to/make" "$to" <"$to/programs" || die "a folder is not built"
 while read -r name; do cp "$to/folders/$name/train" "$kit/bin/$name"; done <"$to/programs"
 say "programs"
 while read -r name folder flags sources; do
-    "$to/make" "$folder" -f "$root/tests/gpu/unit.mk" UNIT="$name" ROOT="$root" UFLAGS="$flags" \
-        SOURCES="$(for file in $sources; do case $file in *.o) echo "$file" ;; *) echo "$root/$file" ;; esac; done | tr '\n' ' ')" \
-        "$name" >"$to/said" 2>&1 || die "$name: $(grep -m 2 -i error "$to/said")"
+    all=
+    for file in $sources; do case $file in *.o) all="$all $file" ;; *) all="$all $root/$file" ;; esac; done
+    "$to/make" "$folder" -f "$root/tests/gpu/unit.mk" UNIT="$name" ROOT="$root" UFLAGS="$(echo "$flags" | tr , ' ')" \
+        SOURCES="$all" "$name" >"$to/said" 2>&1 || die "$name: $(grep -m 2 -i error "$to/said")"
     mv "$to/folders/$folder/$name" "$kit/bin/$name"
 done <"$to/units"
-say "$(ls "$kit/bin" | wc -l) programs"
+
+# Every kernel of ours, in a unit of its own a type, under the tests of the portable ones
+for type in f32 bf16; do
+    wanted kernels.$type || continue
+    real=-DFOLDS
+    [ $type = f32 ] || real=-DREAL_BF16
+    for file in rt/op/cuda/*.cu rt/cuda/*.cu; do echo "#include \"$root/$file\""; done >"$to/folders/bits.$type.1/all.cu"
+    all=
+    for file in tests/opcheck*.c tests/gpu/kernels.c tests/simt/calls.c tests/simt/opcheck_fold.c rt/number.c; do
+        all="$all $root/$file"
+    done
+    "$to/make" bits.$type.1 -f "$root/tests/gpu/unit.mk" UNIT=kernels.$type ROOT="$root" SOURCES="$all all.o" \
+        UFLAGS="-DFOLDS $real -Dmain=opcheck_main -Daligned_alloc=pinned -Dfree=unpinned -I$root/rt" kernels.$type \
+        >"$to/said" 2>&1 || die "kernels.$type: $(grep -m 2 -i error "$to/said")"
+    mv "$to/folders/bits.$type.1/kernels.$type" "$kit/bin"
+done
 
 # ---- the archive -----------------------------------------------------------------------------------------------------------
+say "$(ls "$kit/bin" | wc -l) programs"
 strip -s "$kit"/bin/*
 cp tests/gpu/visit.sh bench/gpu/torch_side.py "$kit"
 if [ -e "$to/folders/gpt2-most" ]; then
