@@ -16,6 +16,7 @@
 #include <mpi.h>
 #include <limits.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,7 @@
 #include "link.h"
 #include "run.h"
 
-enum { BLOCK = 4096, SPINS = 1000, HOST = 64 };
+enum { BLOCK = 4096, SPINS = 1000, HOST = 64, LAST = 60 };         /* seconds */
 
 typedef struct { MPI_Request request; int sending, peer, tag; long bytes; } Half;
 
@@ -224,12 +225,25 @@ int link_worst(Link *l, int status)
     return worst;
 }
 
+/* A host that is gone when all is done would keep MPI_Finalize for good, and the watchdog no longer looks. */
+static void too_late(int number)
+{
+    static const char text[] = ": the job is done, and MPI does not end: is a host or a link gone?\n";
+    (void)number;
+    if (write_all(STDERR_FILENO, program_name, strlen(program_name)))
+        write_all(STDERR_FILENO, text, strlen(text));
+    _exit(STATUS_RUN);
+}
+
 void link_close(Link *l)
 {
+    signal(SIGALRM, too_late);
+    alarm(LAST);
     MPI_Type_free(&l->block);
     if (l->all != MPI_COMM_WORLD)
         MPI_Comm_free(&l->all);
     MPI_Finalize();
+    alarm(0);
     free(l->host);
     free(l);
 }

@@ -120,6 +120,19 @@ two_ranks() {
     plans_of --set plan.transport=mpi | grep -E '^2.(gpipe.away|1f1b.full)' | plans
     one_hash "mpi" "$reference"
     use_portable
+    # Values that skip over two stages, among processes and replicas
+    (cd "$cwd" && "$tmp/npy" images.npy f4 -1 1 6 32 32 3 && "$tmp/npy" masks.npy f4 0 0 6 32 32 1) || fault "no arrays"
+    unet="examples/unet.yaml -D S=32 -D N=2 -D F=2 --set train.batch.global=4 --set devices.0.count=4 --set devices.0.threads=1
+        --set train.batch.groups=2 --set train.steps=2"
+    unet=$(echo $unet)
+    echo "one $unet --stages 1" | plans
+    skips=$(sed -n 's/^one //p' "$tmp/result")
+    over_mpi 4 1 || return
+    { echo "unet.4 $unet --stages 4 --schedule 1f1b --set plan.transport=mpi"
+      echo "unet.2 $unet --stages 2 --replicas 2 --schedule 1f1b --set plan.transport=mpi"; } |
+        if [ -n "$SLOW" ]; then cat; else head -n 1; fi | plans
+    one_hash "unet, mpi" "$skips"
+    use_portable
 }
 two_ranks
 

@@ -69,7 +69,14 @@ int MPI_Finalize(void)
 {
     int (*real)(void) = (int (*)(void))dlsym(RTLD_NEXT, "MPI_Finalize");
     raise(SIGTERM);
+    while (getenv("HANG"))
+        sleep(1);
     return real();
+}
+unsigned alarm(unsigned seconds)
+{
+    unsigned (*real)(unsigned) = (unsigned (*)(unsigned))dlsym(RTLD_NEXT, "alarm");
+    return real(seconds ? 1 : 0);
 }
 END
 said=$(use_portable && generate "$tmp/one" $model --stages 1 --set checkpoint.every=5 && compile "$tmp/one") ||
@@ -78,15 +85,19 @@ if $cc -shared -fPIC -o "$tmp/late.so" "$tmp/late.c" -ldl 2>"$tmp/said"; then
     expect "signals while a checkpoint is written" env LD_PRELOAD="$tmp/late.so" "$tmp/one/job" --quiet --data "$data" \
         --checkpoint "$tmp/ck" --steps 12 --log "$tmp/log"
     expect "those of steps 5, 10 and 12, and no other" test "$(grep -c '"event":"checkpoint"' "$tmp/log")" = 3
-    said=$(use_portable; use_mpi "$mpi" 2; generate "$tmp/late" $model --stages 2 --set plan.transport=mpi --set checkpoint.every=5 &&
-        compile "$tmp/late") || fault "late: $said"
+    said=$(use_portable; use_mpi "$mpi" 2
+        generate "$tmp/late" $model --stages 2 --set plan.transport=mpi --set checkpoint.every=5 &&
+            compile "$tmp/late") || fault "late: $said"
     start_mpi "$mpi" 2
     # The first SIGTERM asks for a stop; a second one would end the process
-    refuse "a second SIGTERM when all is done" 75 '^end$' sh -c '"$@"; status=$?; echo end; exit $status' sh env STOP=1 $start \
-        env LD_PRELOAD="$tmp/late.so" "$tmp/late/job" --quiet --data "$data" --checkpoint "$tmp/ck2" --steps 12
+    refuse "a second SIGTERM when all is done" 75 '^end$' sh -c '"$@"; status=$?; echo end; exit $status' sh \
+        env STOP=1 $start env LD_PRELOAD="$tmp/late.so" "$tmp/late/job" --quiet --data "$data" --steps 12 \
+        --checkpoint "$tmp/ck2"
+    refuse "an MPI that does not end" 1 "^train: the job is done, and MPI does not end" timeout 60 env HANG=1 $start \
+        env LD_PRELOAD="$tmp/late.so" "$tmp/late/job" --quiet --data "$data" --no-checkpoint --steps 1
     expect "and a checkpoint" test -e "$tmp/ck2/step-000005/COMMIT" -o -e "$tmp/ck2/step-000006/COMMIT"
 else
-    skip "no shared objects here" 4
+    skip "no shared objects here" 5
 fi
 
 # ---- the folder's own make -----------------------------------------------------------------------------------------------

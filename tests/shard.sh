@@ -46,6 +46,12 @@ plans="8,1" same "Nesterov" "$gpt" --set "train.optimizer={type: sgd, lr: 0.1, m
 plans="2,1" same "RMSprop, centred" "$gpt" --set \
     "train.optimizer={type: rmsprop, lr: 0.001, momentum: 0.9, centered: true}"
 plans="4,2" same "RMSprop" "$gpt" --set "train.optimizer={type: rmsprop, lr: 0.001, momentum: 0.9}"
+# A stage of a Gelu alone has no parameter, nothing to reduce and nothing to clip; attention, dropout and sum likewise
+for cuts in 8,9 ${SLOW:+2,3 4,6}; do
+    want=$(facts one "$gpt" $base --stages 1) got=$(facts many "$gpt" $base $shard --replicas 2 --stages 3 --cuts $cuts)
+    if [ "$got" = "$want" ]; then pass; else fault "a stage without parameters, cuts $cuts: $got, not $want"; fi
+done
+expect "that stage has none" sh -c '! grep -q "  parameter" "$1/stage1.h" && grep -q gelu_forward "$1/stage1.c"' sh "$tmp/many"
 use_bf16
 plans="2,2 8,1" same "bf16" "$gpt" --set train.precision.compute=bf16
 use_portable

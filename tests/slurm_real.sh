@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Slurm itself, with SLOW=1: its controller on host1, its daemons on host2 and host3, each in namespaces of their own (hosts.sh),
-# and the folder's job.sbatch, with each MPI that is here.  A training that is done is COMPLETED.  One that is warned is queued
+# Slurm itself, with SLOW=1: its controller on host1, its daemons on host2 and host3, each in namespaces (hosts.sh), and
+# the folder's job.sbatch, with each MPI that is here.  A training that is done is COMPLETED.  One that is warned is queued
 # again, and ends with the hash of one that was never stopped.  A failure has its own status and is not queued again.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/hosts.sh"
@@ -71,8 +71,9 @@ submit() {
     options=
     while [ "$1" != -- ]; do options="$options $1"; shift; done
     shift
-    job=$(cd "$tmp" && FOLDER="$mpi" CHECKPOINT="$tmp/$name.run" on 1 sbatch --parsable --nodes=2 --output="$tmp/$name.out" $options \
-        "$mpi/job.sbatch" --quiet --data "$data" "$@" 2>"$tmp/said") || fault "$name: $(cat "$tmp/said")"
+    job=$(cd "$tmp" && FOLDER="$mpi" CHECKPOINT="$tmp/$name.run" on 1 sbatch --parsable --nodes=2 \
+        --output="$tmp/$name.out" $options "$mpi/job.sbatch" --quiet --data "$data" "$@" 2>"$tmp/said") ||
+        fault "$name: $(cat "$tmp/said")"
 }
 field() { on 1 scontrol show job "$job" | sed -n "s/.*\b$1=\([^ ]*\).*/\1/p" | head -n 1; }
 state() { field JobState; }
