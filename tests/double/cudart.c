@@ -201,17 +201,11 @@ cudaError_t cudaHostAlloc(void **to, size_t n, unsigned flags)
     *to = flags & cudaHostAllocMapped ? aligned_alloc(256, (n + 255) / 256 * 256) : malloc(n ? n : 1);
     if (*to && flags & cudaHostAllocMapped) {
         Mapped *m = malloc(sizeof *m);
-        *m = (Mapped){*to, n, mapped};
-        mapped = m;
+        *m = (Mapped){*to, n, mapped}, mapped = m;
     }
     if (*to)
         memset(*to, CANARY, n);
     return *to ? cudaSuccess : cudaErrorMemoryAllocation;
-}
-
-cudaError_t cudaHostRegister(void *at, size_t n, unsigned flags)
-{
-    return at && n && flags == cudaHostRegisterMapped ? cudaSuccess : cudaErrorInvalidValue;
 }
 
 cudaError_t cudaFreeHost(void *at)

@@ -8,6 +8,7 @@
  * product for these sizes, our own kernel does (bias.cu).
  */
 #include "bias.h"
+#include "linear_gelu.h"
 #include "product.h"
 
 enum { PLAIN, BIASED, SUMMED = BIASED };        /* one handle serves layers with and without a bias */
