@@ -8,11 +8,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-    Index x = EMPTY;
+    Index x = {.step = -1, .batch = -1, .micro = -1, .groups = -1};
     parse_index(&x, "index.json", (const char *)data, n);
-    for (int i = 0; i < x.entries; i++)
-        free(x.entry[i].name);
-    free(x.entry);
-    free(x.part);
+    close_index(&x);
     return 0;
 }
