@@ -241,6 +241,7 @@ void files_begin(const char *dir, bool alone)
         fail(EXIT_RUN, "cannot write to the folder %s: %s", dir, strerror(errno));
     if (alone && flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
         fail(EXIT_RUN, "another dpgen writes to %s; name another folder", dir);
+    memset(&waiting, 0, sizeof waiting);        /* of a group before, whose memory may be gone */
     group.dir = dir;
     group.made = made;
     group.on = true;
