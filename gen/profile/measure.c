@@ -104,6 +104,7 @@ void profile_begin(const char *file)
         held = lock_folder(dir, &waited);
     } while (held < 0);
     out_check(dir);
+    out_remove(strf("%s/job", dir));                    /* of a run that was killed */
     int fd = open(mark, O_WRONLY | O_CREAT, 0666);      /* the next run knows by it whose folder it is, if this one is killed */
     if (fd >= 0)
         close(fd);
