@@ -63,7 +63,9 @@ done
 sed 's/name: mlp.gate, /&init: zeros, /; s/name: again.gate, /&init: zeros, /' $models/experts.yaml >"$tmp/one.yaml"
 model=$tmp/one.yaml
 use_portable
+run="$run --fill 0xff"           # experts without rows leave no NaN of their rooms
 plans_of | some '2.1f1b.full' | plans
+run=${run% --fill*}
 interpret "one expert" build/interp
 
 # ---- the kernels for GPUs, over the double ---------------------------------------------------------------------------
