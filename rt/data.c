@@ -130,7 +130,7 @@ static int64_t row_of(const Source *s, uint64_t seed, int64_t sample)
 
 static int64_t sample_of(const Values *v, int mb, long place)
 {
-    return (v->step * v->micro + mb) * v->batch + place;
+    return (v->step * (v->eval ? 1 : v->micro) + mb) * v->batch + place;
 }
 
 int64_t data_cursor(const Job *job, int64_t step)
@@ -302,10 +302,12 @@ static bool count(Stage *st, Stage *strict, const Values *now, const Read *r, in
     int role;
     const Source *s = source_of(st, now, r->input, &role);
     const InputInfo *in = &st->loader->job->input[r->input];
+    Values first = *now;
+    first.step = now->eval ? 0 : now->step;
     *to = 0;
     for (int mb = 0; mb < now->micro; mb++)
         for (long b = 0; b < now->batch; b++) {
-            long n = count_sample(strict, s, role, in, now->seed, sample_of(now, mb, b), r->ignore);
+            long n = count_sample(strict, s, role, in, now->seed, sample_of(&first, mb, b), r->ignore);
             if (n < 0)
                 return false;
             *to += n;
@@ -358,10 +360,12 @@ void data_count(Stage *st, Values *vals, int input, int ignore, int count)
     Values *now = arena_values(st, vals);
     const Read r = {input, -1, sizeof(int64_t), ignore};
     const int64_t *sum = arena_ahead(st, now, &r);
-    if (sum)
-        now->valid[count] = *sum;
+    int64_t none = 0, *known = now->eval && st->worker ? &st->worker->eval_valid[count] : &none;
+    if (sum || *known)
+        now->valid[count] = sum ? *sum : *known;
     else
         data_read(st, now, &r, &now->valid[count], false);
+    *known = now->valid[count];
     if (now->valid[count] == 0 && !now->eval && st->worker && !st->worker->blank)
         st->worker->blank = (now->step + 1) * 8 + input + 1;
     arena_post(st, &vals->valid[count], &now->valid[count], sizeof *sum);

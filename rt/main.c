@@ -107,7 +107,8 @@ static int eval_asked(Worker *w, int64_t done, Asks *a)
     return r.want;
 }
 
-/* Each replica takes its share of the micro-batches.  A stop does not wait for the rest. */
+/* Losses of micro-batches are parts of that of the evaluation, as they are of a step.  Each replica takes its share of them.  A
+ * stop does not wait for the rest. */
 static int evaluate(Worker *w, int64_t step)
 {
     const Job *job = w->run->job;
@@ -142,7 +143,7 @@ static int evaluate(Worker *w, int64_t step)
     if (job->top)
         hits = st->loss ? losses_sum(w, w->eval_hits, n) : worker_sum(w, hits);
     if (w->stage.index == 0)
-        metrics_eval(w->run, step, r.loss / (double)job->eval_batches, hits / (double)job->eval_batches);
+        metrics_eval(w->run, step, r.loss, hits / (double)job->eval_batches);
     return want | r.want | judge(w, step + 1, "loss of the evaluation", r.loss);
 }
 

@@ -26,13 +26,13 @@ typedef float real;
 typedef struct {
     int64_t  step;              /* 0 first */
     uint64_t seed;              /* train.seed */
-    int64_t  valid[6];          /* targets that count in this step, all micro-batches; by loss */
+    int64_t  valid[6];          /* targets that count in this step or evaluation; by loss */
     double   loss;              /* sum of the micro-batches' losses, ascending */
     double   norm;              /* global norm of the gradient, before clipping; -1: not taken by this device */
     float    lr;                /* learning rate of this step */
     float    bias1, bias2;      /* AdamW: 1 - beta^(step+1) */
     float    weight_decay;
-    int32_t  micro;             /* micro-batches in a step */
+    int32_t  micro;             /* micro-batches in a step or evaluation */
     int32_t  batch;             /* samples in a micro-batch */
     int32_t  eval;              /* 1 in an evaluation: dropout does nothing */
     float    hits;              /* of an evaluation's micro-batch: the share of targets that hit_report() found */

@@ -76,6 +76,7 @@ typedef struct Worker {
     float *room;                /* publish.c; NULL: nothing is */
     float *eval_loss, *losses;  /* losses.c: of this stage's micro-batches of an evaluation; of all replicas */
     float *eval_hits;           /* as eval_loss */
+    int64_t eval_valid[6];      /* as Values.valid, of all micro-batches of an evaluation; 0: not counted yet */
     long *counts;
     /* watchdog.c: the only fields that another thread reads */
     _Atomic int64_t at;         /* action under way; -1 none */

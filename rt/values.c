@@ -57,7 +57,7 @@ void values_fill(Values *v, const Job *job, int64_t step, bool eval)
     v->bias1 = (float)(1 - number_power(job->beta1, step + 1));
     v->bias2 = (float)(1 - number_power(job->beta2, step + 1));
     v->weight_decay = (float)job->weight_decay;
-    v->micro = eval ? 1 : (int32_t)job->micro;
+    v->micro = (int32_t)(eval ? job->eval_batches : job->micro);
     v->batch = (int32_t)job->batch;
     v->eval = eval;
 }

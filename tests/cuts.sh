@@ -112,4 +112,42 @@ damage='s/A(first_weight_grad_0)\(.*\), acc, /A(first_weight_grad_0)\1, 1, /
     s/(st, A(first_weight_grad_1)/(st, A(first_weight_grad_0)/
     /tie_add/d'
 tied_terms "1 1" --stages 1 --schedule 1f1b
+
+# ---- three uses of a weight on one path, on paper ------------------------------------------------------------------------
+# y = w w w x, with w = x = 1, and 0 is wanted.  The loss is w^6, and its gradient 6 w^5 has this norm, for there is one weight,
+# however backward is split.  A rate of 1/16 makes it 5/8.  The third use names the second one.  AdamW moves it once, by its
+# rate.
+use_portable
+damage=
+"$tmp/npy" "$cwd/x.npy" f4 1 1 4 1 && "$tmp/npy" "$cwd/none.npy" f4 0 0 4 1 || fault "no data for uses on one path"
+sed -e '/^ *a: /d; /op: Add/d; s/^    b: /    x: /; s/in: b/in: y/; s/in: a/in: x/; s/: zeros/: ones/' \
+    -e 's/^    - .*name: second.*/&\n    - {op: Linear, name: third, out: 1, bias: false, tie: second, as: u}/' \
+    -e 's/arrays: {.*}, order/arrays: {x: x.npy, target: none.npy}, order/; s/global: 2/global: 4/; s/lr: 1.0/lr: 0.0625/' \
+    -e 's/^  steps/  clip_norm: 64\n&/' "$models/tied.yaml" >"$tmp/path.yaml"
+# path WANT OPTION...: loss and norm of two steps
+path() {
+    want=$1
+    shift
+    said=$(generate "$tmp/t" "$tmp/path.yaml" "$@" && { [ -z "$damage" ] || sed -i "$damage" "$tmp"/t/stage?.c; } &&
+        compile "$tmp/t" && cd "$cwd" && timeout 60 "$tmp/t/job" --quiet --no-checkpoint --log "$tmp/t.json" 2>&1 &&
+        sed -n 's/.*"event":"step".*"loss":\([^,]*\),"norm":\([^,]*\),.*/\1 \2/p' "$tmp/t.json" |
+            awk '{printf "%.6g %.6g ", $1, $2}')
+    rm -f "$tmp/t.json"
+    if [ "$said" = "$want " ]; then pass; else fault "uses on one path, $*: $said, not $want"; fi
+}
+uses="1 6 0.0596046 0.572205"
+path "$uses" --stages 1 --schedule gpipe
+path "$uses" --stages 2 --schedule zb-h1 --cuts 1
+path "$uses" --stages 2 --schedule zb-h1 --cuts 0
+path "$uses" --stages 2 --schedule dualpipe-v --cuts 0,1,2
+path "$uses" --stages 1 --replicas 2 --schedule gpipe --set train.batch.groups=2
+for schedule in ${SLOW:+1f1b-split 2bp zb-h2 'zb*' optimal}; do path "$uses" --stages 2 --schedule "$schedule" --cuts 1; done
+for schedule in ${SLOW:+interleaved-zb gis zb-v v-half v-min}; do
+    path "$uses" --stages 2 --schedule $schedule --cuts 0,1,2
+done
+path "1 6 0.015625 0.1875" --stages 2 --schedule zb-v --cuts 0,1,2 \
+    --set "train.optimizer={type: adamw, lr: 0.5, betas: [0.5, 0.5], eps: 1e-30}"
+# each use added to the one before twice: 2 + 2 (2 + 2 2)
+damage='s/^ *tie_add(.*/&\n&/'
+path "1 14 3.8147e-06 0.000427246" --stages 2 --schedule zb-h1 --cuts 1
 finish

@@ -63,7 +63,9 @@ done
 sed 's/name: mlp.gate, /&init: zeros, /; s/name: again.gate, /&init: zeros, /' $models/experts.yaml >"$tmp/one.yaml"
 model=$tmp/one.yaml
 use_portable
+run="$run --fill 0xff"           # experts without rows leave no NaN of their rooms
 plans_of | some '2.1f1b.full' | plans
+run=${run% --fill*}
 interpret "one expert" build/interp
 
 # ---- the kernels for GPUs, over the double ---------------------------------------------------------------------------
@@ -71,12 +73,14 @@ interpret "one expert" build/interp
 have_cuda nccl.h || { skip "no headers of CUDA and NCCL: $cuda_remedy" 2; finish; }
 need_double
 eight_gpus >"$tmp/gpus"
+run="$run --fill 0xff"
 [ -n "$SLOW" ] || run="$run --steps 2"
-for name in $models_of_language; do for type in f32 ${SLOW:+bf16}; do
+for name in $models_of_language one; do for type in f32 ${SLOW:+bf16}; do
     [ $type = f32 ] && use_portable || use_bf16
     double=$root/build/double/$type first=
     with="$double/own.obj $double/local.obj $double.a -lpthread -lm -ldl -lstdc++" quick=$tcc linker=$cc
     model=$models/$name.yaml
+    [ $name != one ] || model=$tmp/one.yaml
     [ -n "$SLOW" ] || model="$model --set train.batch.global=4"
     for options in "--stages 1 --schedule gpipe" "--stages 3 --schedule 1f1b --recompute full"; do
         said=$(generate "$tmp/gpu" $model $options --set train.precision.compute=$type --devices "$tmp/gpus" &&

@@ -134,8 +134,9 @@ static void test_values(void)
     Values v;
     none.warmup = 0;
     none.steps = 0;
+    none.eval_batches = 5;
     values_fill(&v, &none, 3, true);
-    check(v.micro == 1 && v.eval == 1 && fabs((double)v.lr - 0.001) < 1e-9, "an evaluation, after the end of the "
+    check(v.micro == 5 && v.eval == 1 && fabs((double)v.lr - 0.001) < 1e-9, "an evaluation, after the end of the "
           "schedule");
 }
 

@@ -498,6 +498,18 @@ static void unused(Builder *b)
                   b->m->inputs.at[i].name);
 }
 
+/* What to name for the weight of a tied operator: the parameter that it shares, the first of several. */
+static const char *shared_by(const Builder *b, const char *pattern)
+{
+    int first = -1;
+    for (int i = 0; i < b->param.cap; i++) {
+        const Entry *e = &b->param.at[i];
+        if (e->text && match(pattern, e->text) && (first < 0 || e->value < first))
+            first = e->value;
+    }
+    return first < 0 ? NULL : strf("a tied operator shares the parameter of another; write '%s'", b->g->state.at[first].name);
+}
+
 /* A pattern of no_decay that names no parameter is a slip of the pen: something would be decayed that should not be. */
 static void check_no_decay(const Builder *b)
 {
@@ -510,9 +522,10 @@ static void check_no_decay(const Builder *b)
                 *PUSH(&names) = b->g->state.at[s].name;
                 any |= match(patterns->at[i], b->g->state.at[s].name);
             }
-        const char *near = any ? NULL : nearest(patterns->at[i], names.at, names.n);
+        const char *near = any ? NULL : nearest(patterns->at[i], names.at, names.n), *shared = shared_by(b, patterns->at[i]);
+        const char *remedy = shared || !near ? shared : strf("did you mean '%s'?", near);
         if (!any)
-            bad(mark_of(b->m, patterns->at[i], (Loc){0, 0, 0}), near ? strf("did you mean '%s'?", near) : NULL,
+            bad(mark_of(b->m, patterns->at[i], (Loc){0, 0, 0}), remedy,
                 "train.optimizer.no_decay: no parameter is named '%s'", patterns->at[i]);
     }
 }

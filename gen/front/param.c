@@ -166,6 +166,7 @@ static int share_or_make(Scope *s, const Node *line, const Op *o, int op, int i,
     if (state < 0)
         return make(s, line, o, op, par, init && !i ? by_line(s, init) : by_default(s->b->m, r, par->name));
     const Graph *g = s->b->g;
+    names_put(&s->b->param, path_join(o->name, own_name(o, i)), state);
     ++*shared;
     if (par->type != row(g->op.at[g->state.at[state].op].row)->par.at[0].type)
         WRONG(s->b, tie->loc, NULL, "%s and %s read their parameters in different types: they cannot be tied", o->name,
