@@ -148,7 +148,7 @@ refuse "twice a planner" 2 "exact,even,exact: exact is there twice" ./dpgen comp
 refuse "nearly a planner" 2 "did you mean exact?" ./dpgen compare "$model" --planners exakt
 for verb in "" check plan explain compare schedules profile pack; do
     ./dpgen $verb --help >"$tmp/said" 2>&1
-    expect "dpgen $verb --help" test $? = 0 -a -n "$(grep 'dpgen pack FILE.csv' "$tmp/said")"
+    expect "dpgen $verb --help" test $? = 0 -a -n "$(grep "^ *dpgen ${verb:-pack} " "$tmp/said")"
 done
 sed '/^devices:/,$d' "$model" >"$tmp/plain.yaml"
 echo 'devices: {order: free}' | cat "$tmp/plain.yaml" - >"$tmp/order.yaml"

@@ -186,7 +186,7 @@ faults slow.gpt2-most
 visit "$imitated"
 held "all is well" $first
 says "all is well" " 0 failed" visit
-says "its state in the steps that count" "H200, 580.00, 143771 MiB; 1755 MHz, 412.5 W" gpt2-most
+says "its state in the steps that count" "H200, 580.00, 143771 MiB; 1755 MHz, 412.50* W" gpt2-most
 says "the prediction for this card" "predicted for an H200 222.2 ms (model), measured 0.18 of it" gpt2-most
 says "PyTorch" "step default 55.00 ms" torch.gpt2
 if grep -q "111.1" "$tmp/out/summary"; then fault "a prediction for another card"; else pass; fi
