@@ -15,7 +15,7 @@ command -v nft >/dev/null || { skip "there is no nft: tools/deps sites"; finish;
 hosts_open 3 || { skip "no namespaces for hosts: $(head -n 1 "$tmp/said")"; finish; }
 need dpgen build/emitted build/librt.a
 
-steps=600
+steps=1800
 model="$models/tiny-gpt.yaml --stages 3 --set train.steps=$steps --set checkpoint.every=50"
 use_portable
 said=$(generate "$tmp/one" $model && compile "$tmp/one") || { fault "no job over local: $said"; finish; }
