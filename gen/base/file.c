@@ -118,7 +118,7 @@ static NORETURN void unwritten(const char *path)
     fail(EXIT_RUN, "cannot write %s: %s", path, strerror(errno));
 }
 
-/* Where a link leads; what is there and no plain file, such as /dev/stdout, is written to and not replaced. */
+/* A link is followed.  A path that exists and is no plain file, such as /dev/stdout, is written to and not replaced. */
 static const char *target_of(const char *path)
 {
     struct stat s;
@@ -170,7 +170,7 @@ static void remove_at_exit(void)
     registered = true;
 }
 
-/* Of two that write it at once the second waits: the first has put its own in place when the lock goes. */
+/* Two may write it at once: the second waits for the lock, which goes when the first has put its file in place. */
 static int open_part(const char *part)
 {
     struct stat s, t;
@@ -198,7 +198,7 @@ FILE *file_begin(const char *path)
     return f;
 }
 
-/* Into its place, and forgotten: its inode is another one now, and the old one may become that of any file. */
+/* Puts the file in its place and forgets its inode, which any new file may get. */
 static void put(const Writing *w, bool bad)
 {
     bool plain = w->part != w->target;

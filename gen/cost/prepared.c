@@ -5,7 +5,7 @@
  * Portable kernels and paced jobs prepare nothing, oneDNN every call that has a handle, but attention with shared keys, which
  * is portable.  On GPUs products are cuBLASLt's, and attention is cuDNN's where rt/op/cuda/attention.c leaves it to it, by the
  * same rule; to plan a graph takes cuDNN half a second of a processor, and a job without one is not linked with cuDNN.
- * Convolutions and recurrent layers on GPUs are own kernels.
+ * Convolutions in bf16 are cuDNN's too; those in f32, and recurrent layers, are own kernels.
  */
 #include "prepared.h"
 #include <string.h>
