@@ -107,7 +107,7 @@ static void flow(Writer *o, long number, double from, double to, long step)
     long receiver = send ? strtol(name + strlen(sends), NULL, 10) : o->w->stage.index;
     text_add(&o->t, ",\n{\"ph\":\"%c\",\"pid\":2,\"tid\":%d,\"ts\":%.3f,\"id\":%llu,\"name\":\"message\","
              "\"cat\":\"message\"%s}", send ? 's' : 'f', o->w->stage.index, 1e6 * (send ? from : to),
-             digest(what, (unsigned long long)(receiver << 32 ^ step)), send ? "" : ",\"bp\":\"e\"");
+             digest(what, (unsigned long long)receiver << 32 ^ (unsigned long long)step), send ? "" : ",\"bp\":\"e\"");
     flush(o);
 }
 
