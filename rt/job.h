@@ -115,6 +115,7 @@ typedef struct {
     DataInfo train, eval;
     long eval_every, eval_batches;
     long top;                   /* an evaluation tells the share of targets among so many best scores; 0: it does not */
+    int   top_count;            /* the loss of that: Values.valid */
     long batch, micro, groups;              /* samples in a micro-batch, micro-batches, gradient groups */
     long steps, tokens;                     /* steps; tokens in a step */
     unsigned long seed;

@@ -54,10 +54,9 @@ int losses_open(Worker *w)
         return DONE;
     w->stage.loss = arena_shared(n * sizeof(float));
     w->eval_loss = calloc(n, sizeof(float));
-    w->eval_hits = calloc(n, sizeof(float));
     w->losses = calloc(n * r, sizeof(float));
     w->counts = calloc(r, sizeof *w->counts);
-    if (!w->stage.loss || !w->eval_loss || !w->eval_hits || !w->losses || !w->counts)
+    if (!w->stage.loss || !w->eval_loss || !w->losses || !w->counts)
         return complain(STATUS_RUN, "no memory for the losses of %ld micro-batches", job->micro);
     return DONE;
 }

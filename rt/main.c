@@ -128,10 +128,8 @@ static int evaluate(Worker *w, int64_t step)
             w->info->eval(st);
         sum += w->last->loss;
         hits += (double)w->last->hits;
-        if (st->losses) {
-            w->eval_hits[n] = w->last->hits;
+        if (st->losses)
             w->eval_loss[n++] = *st->loss;
-        }
         want |= eval_asked(w, w->step + 1 - from, &asks);
     }
     rest(w);
@@ -140,10 +138,13 @@ static int evaluate(Worker *w, int64_t step)
     Report r = worker_share(w, sum, -1);
     if (st->loss)
         r.loss = losses_sum(w, w->eval_loss, n);
-    if (job->top)
-        hits = st->loss ? losses_sum(w, w->eval_hits, n) : worker_sum(w, hits);
+    if (job->top) {             /* the last replica has had a micro-batch, and has counted for all */
+        bool last = replica_of(w) == replicas_of(job) - 1;
+        double valid = worker_sum(w, last ? (double)w->eval_valid[job->top_count] : 0);
+        hits = valid > 0 ? worker_sum(w, hits) / valid : 0;
+    }
     if (w->stage.index == 0)
-        metrics_eval(w->run, step, r.loss, hits / (double)job->eval_batches);
+        metrics_eval(w->run, step, r.loss, hits);
     return want | r.want | judge(w, step + 1, "loss of the evaluation", r.loss);
 }
 
@@ -469,7 +470,6 @@ static void release(Run *run)
         free(w->room);
         free(w->ended);
         free(w->eval_loss);
-        free(w->eval_hits);
         free(w->losses);
         free(w->counts);
     }

@@ -182,7 +182,7 @@ void metrics_step(Run *run, int64_t step, double loss, double norm, double lr, d
     put(run, &t);
 }
 
-void metrics_eval(Run *run, int64_t step, double loss, double hits)
+void metrics_eval(Run *run, int64_t step, double loss, double share)
 {
     char line[LINE];
     long top = run->job->top;
@@ -192,7 +192,7 @@ void metrics_eval(Run *run, int64_t step, double loss, double hits)
     if (top > 1)
         text_add(&t, "  top-%ld", top);
     if (top > 0)
-        text_add(&t, "%s accuracy %.2f %%", top > 1 ? "" : " ", 100 * hits);
+        text_add(&t, "%s accuracy %.2f %%", top > 1 ? "" : " ", 100 * share);
     text_add(&t, "\n");
     metrics_break(run);
     show(run, &t);
@@ -200,7 +200,7 @@ void metrics_eval(Run *run, int64_t step, double loss, double hits)
     text_add(&t, "{\"event\":\"eval\",\"step\":%lld,\"loss\":", (long long)step + 1);
     text_number(&t, loss);
     if (top > 0)
-        text_add(&t, ",\"top\":%ld,\"accuracy\":%.9g", top, hits);
+        text_add(&t, ",\"top\":%ld,\"accuracy\":%.9g", top, share);
     put(run, &t);
 }
 

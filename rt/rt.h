@@ -35,7 +35,7 @@ typedef struct {
     int32_t  micro;             /* micro-batches in a step or evaluation */
     int32_t  batch;             /* samples in a micro-batch */
     int32_t  eval;              /* 1 in an evaluation: dropout does nothing */
-    float    hits;              /* of an evaluation's micro-batch: the share of targets that hit_report() found */
+    int32_t  hits;              /* of an evaluation's micro-batch: so many targets hit_report() found */
 } Values;
 
 typedef struct Stage Stage;     /* fields that generated code may read: arena */

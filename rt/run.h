@@ -75,7 +75,6 @@ typedef struct Worker {
     bool scored;                /* sample/sample.c: this stage has seen the scores */
     float *room;                /* publish.c; NULL: nothing is */
     float *eval_loss, *losses;  /* losses.c: of this stage's micro-batches of an evaluation; of all replicas */
-    float *eval_hits;           /* as eval_loss */
     int64_t eval_valid[6];      /* as Values.valid, of all micro-batches of an evaluation; 0: not counted yet */
     long *counts;
     /* watchdog.c: the only fields that another thread reads */
@@ -244,7 +243,7 @@ int  data_record(const Loader *l);
 int  metrics_open(Run *run);                            /* metrics.c */
 void metrics_start(Run *run, const int64_t *by_stage);  /* bytes that kernels hold outside the arenas */
 void metrics_step(Run *run, int64_t step, double loss, double norm, double lr, double wall);
-void metrics_eval(Run *run, int64_t step, double loss, double hits);
+void metrics_eval(Run *run, int64_t step, double loss, double share);
 void metrics_blank(Run *run, int64_t blank);            /* of a Report: said once */
 void metrics_line(Run *run, const char *event, int64_t step, const char *detail);
 void metrics_break(Run *run);                           /* before anything else is written to standard output */

@@ -96,7 +96,8 @@ if made "evaluations" "$tmp/eval.yaml" --set train.batch.global=8 --set train.st
 fi
 
 # ---- the kernels and library calls of GPUs themselves --------------------------------------------------------------------
-# A table of parameters is an argument of a kernel; a graph keeps it as it was.
+# A table of parameters is an argument of a kernel; a graph keeps it as it was.  Means of an evaluation are those on paper.
+write_parts
 for type in f32 bf16; do
     use_double $type
     with="$root/build/double/$type/own.obj $with -lstdc++"
@@ -112,6 +113,7 @@ for type in f32 bf16; do
     arguments=
     refuse "a fault in a graph, $type" 1 "stage0: ending the step: .*(cudaErrorIllegalAddress); DPGEN_SYNC=1 names the call" \
         env DPGEN_GRAPH=1 DOUBLE_FAULT=cublasLtMatmul timeout 60 "$tmp/job/job" $run
+    parts "1 11 0.75" $gpus --replicas 2 --set train.precision.compute=$type
 done
 
 # ---- several processes over NCCL -------------------------------------------------------------------------------------------

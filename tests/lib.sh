@@ -140,6 +140,64 @@ write_ops_data() {
         "$tmp/npy" targets.npy i4 -1 32 24 6 && "$tmp/npy" wanted.npy f4 -1 1 24 8) || fault "no arrays"
 }
 
+word() { printf "\\$1\\$2\\$3\\$4"; }      # a float, from its bytes in octal
+i4() { for i in "$@"; do case $i in 0) word 0 0 0 0 ;; 1) word 1 0 0 0 ;; *) word 234 377 377 377 ;; esac; done; }
+# write_parts: $tmp/parts.yaml and its data, whose means are known on paper.  All scores are 40 and 0, or -40 and 0: a wrong
+# target costs 40.  A micro-batch whose tokens go to one expert costs 1, one with both 1/2.  An evaluation has 1 wrong target of
+# 4 in two micro-batches, and no target in the third: 3/4 are hits.  A fourth is the first again, so that 2 of 5 are wrong.
+# Another loss, never wrong, has 4 targets a sample.
+write_parts() {
+    $cc -std=c11 -O1 -o "$tmp/npy" tests/npy.c || { fault "tests/npy.c"; return; }
+    (cd "$tmp" && ./npy x.npy f4 0 1 4 4 1 && ./npy t.npy i4 0 2 4 4 &&
+        head -c 128 x.npy >x.head && head -c 128 t.npy >t.head &&
+        forty="word 0 0 40 102" less="word 0 0 40 302" &&
+        { cat x.head; for i in 1 2; do $forty; $forty; $forty; $forty; $less; $less; $less; $less; done; } >x.npy &&
+        { cat t.head; for i in 1 2; do i4 0 0 0 0 1 1 1 1; done; } >t.npy &&
+        sed 's/(4, 4/(3, 4/' x.head >ex.npy && for i in 1 2 3 4 5 6 7 8 9 10 11 12; do $forty; done >>ex.npy &&
+        sed 's/(4, 4/(3, 4/' t.head | tee et.npy >er.npy && i4 1 - - - 0 0 0 - - - - - >>et.npy &&
+        i4 0 0 0 0 0 0 0 0 0 0 0 0 >>er.npy) || fault "no data for parts of a mean"
+    cat >"$tmp/parts.yaml" <<'END'
+dpgen: 1
+model:
+  name: parts
+  dims: {T: 4}
+  inputs:
+    x:       {shape: [B, T, 1], dtype: f32}
+    targets: {shape: [B, T], dtype: i32, range: [0, 2]}
+    rights:  {shape: [B, T], dtype: i32, range: [0, 2]}
+  graph:
+    - {op: Linear, name: same, in: x, out: 1, bias: false, init: ones, as: y}
+    - {op: Linear, name: none, in: x, out: 1, bias: false, init: zeros, as: z}
+    - {op: Concat, in: [y, z], as: scores}
+    - {op: SoftmaxCrossEntropy, in: scores, targets: rights, as: right}
+    - {op: SoftmaxCrossEntropy, in: scores, targets: targets, top: 1, as: wrong}
+    - {op: Add, in: [wrong, right], as: both}
+    - {op: Route, in: scores, top: 1, as: [share, expert, slot, offset]}
+    - {op: RouteLoss, in: [scores, expert], factor: 0.5, as: spread}
+    - {op: Add, in: [both, spread], as: loss}
+  loss: loss
+train:
+  batch: {global: 4, micro: 1, groups: 2}
+  steps: 1
+  optimizer: {type: sgd, lr: 1e-30}
+data:
+  train: {format: npy, arrays: {x: x.npy, targets: t.npy, rights: t.npy}, order: sequential}
+  eval:  {format: npy, arrays: {x: ex.npy, targets: et.npy, rights: er.npy}, every: 1, batches: 3}
+devices: [{name: cpu, kind: cpu, count: 4, memory: 1MiB, threads: 1, kernels: portable}]
+plan: {stages: 1, schedule: gpipe}
+END
+}
+parts() {       # WANT OPTION...: losses of the step and of the evaluation, and its accuracy
+    want=$1
+    shift
+    said=$(generate "$tmp/parts" "$tmp/parts.yaml" "$@" && compile "$tmp/parts" && cd "$tmp" &&
+        parts/job --quiet --no-checkpoint --log "$tmp/parts.jsonl" 2>&1 &&
+        sed -n 's/.*"event":"\(step\|eval\)".*"loss":\([^,}]*\),\(.*"accuracy":\([^,}]*\)\)*.*/\2 \4/p' "$tmp/parts.jsonl" |
+            awk '{printf $2 ? "%.6g %g " : "%.6g ", $1, $2}')
+    rm -f "$tmp/parts.jsonl"
+    if [ "$said" = "$want " ]; then pass; else fault "parts of a mean, $*: $said, not $want"; fi
+}
+
 # job_hash DIR ARGUMENT...: what --hash prints; with the other MPI too
 job_hash() {
     at=$1

@@ -67,7 +67,6 @@ if [ "$(key "$tmp/one")" = "$(key "$tmp/many")" ]; then pass; else fault "the nu
 
 # Sums of a few losses of one size are exact in double, whatever their order.  Here the first micro-batch has the loss 2^54, the
 # others 1, which it swallows one by one; sums of each replica, added, would keep four of them.
-word() { printf "\\$1\\$2\\$3\\$4"; }      # a float, from its bytes in octal
 $cc -std=c11 -O1 -o "$tmp/npy" tests/npy.c || fault "tests/npy.c"
 (cd "$tmp" && ./npy one.npy f4 1 1 8 1 && { head -c 128 one.npy; word 0 0 0 316     # -2^29, then -3
     for i in 1 2 3 4 5 6 7; do word 0 0 100 300; done; } >zero.npy) || fault "no data for the order of losses"
@@ -86,57 +85,12 @@ for r in 2 4 8; do
     if [ "$got" = "$order" ]; then pass; else fault "losses of $r replicas: $got, not $order"; fi
 done
 
-# Parts of a mean, on paper.  All scores are 40 and 0, or -40 and 0: a wrong target costs 40.  A micro-batch whose tokens go to
-# one expert costs 1, one with both 1/2.  An evaluation has 1 wrong target of 4 in two micro-batches, and no target in the
-# third.  A fourth is the first again, so that 2 of 5 are wrong.
-i4() { for i in "$@"; do case $i in 0) word 0 0 0 0 ;; 1) word 1 0 0 0 ;; *) word 234 377 377 377 ;; esac; done; }
-(cd "$tmp" && ./npy x.npy f4 0 1 4 4 1 && ./npy t.npy i4 0 2 4 4 && head -c 128 x.npy >x.head && head -c 128 t.npy >t.head &&
-    forty="word 0 0 40 102" less="word 0 0 40 302" &&
-    { cat x.head; for i in 1 2; do $forty; $forty; $forty; $forty; $less; $less; $less; $less; done; } >x.npy &&
-    { cat t.head; for i in 1 2; do i4 0 0 0 0 1 1 1 1; done; } >t.npy &&
-    sed 's/(4, 4/(3, 4/' x.head >ex.npy && for i in 1 2 3 4 5 6 7 8 9 10 11 12; do $forty; done >>ex.npy &&
-    sed 's/(4, 4/(3, 4/' t.head >et.npy && i4 1 - - - 0 0 0 - - - - - >>et.npy) || fault "no data for parts of a mean"
-cat >"$tmp/parts.yaml" <<'END'
-dpgen: 1
-model:
-  name: parts
-  dims: {T: 4}
-  inputs:
-    x:       {shape: [B, T, 1], dtype: f32}
-    targets: {shape: [B, T], dtype: i32, range: [0, 2]}
-  graph:
-    - {op: Linear, name: same, in: x, out: 1, bias: false, init: ones, as: y}
-    - {op: Linear, name: none, in: x, out: 1, bias: false, init: zeros, as: z}
-    - {op: Concat, in: [y, z], as: scores}
-    - {op: SoftmaxCrossEntropy, in: scores, targets: targets, as: wrong}
-    - {op: Route, in: scores, top: 1, as: [share, expert, slot, offset]}
-    - {op: RouteLoss, in: [scores, expert], factor: 0.5, as: spread}
-    - {op: Add, in: [wrong, spread], as: loss}
-  loss: loss
-train:
-  batch: {global: 4, micro: 1, groups: 2}
-  steps: 1
-  optimizer: {type: sgd, lr: 1e-30}
-data:
-  train: {format: npy, arrays: {x: x.npy, targets: t.npy}, order: sequential}
-  eval:  {format: npy, arrays: {x: ex.npy, targets: et.npy}, every: 1, batches: 3}
-devices: [{name: cpu, kind: cpu, count: 4, memory: 1MiB, threads: 1, kernels: portable}]
-plan: {stages: 1, schedule: gpipe}
-END
-parts() {       # WANT OPTION...: losses of the step and of the evaluation
-    want=$1
-    shift
-    said=$(generate "$tmp/parts" "$tmp/parts.yaml" "$@" && compile "$tmp/parts" && cd "$tmp" &&
-        parts/job --quiet --no-checkpoint --log "$tmp/parts.jsonl" 2>&1 &&
-        sed -n 's/.*"event":"\(step\|eval\)".*"loss":\([^,}]*\)[,}].*/\2/p' "$tmp/parts.jsonl" |
-            awk '{printf "%.6g ", $1}')
-    rm -f "$tmp/parts.jsonl"
-    if [ "$said" = "$want " ]; then pass; else fault "parts of a mean, $*: $said, not $want"; fi
-}
-parts "1 11"
-parts "1 11" --stages 2 --replicas 2
-parts "1 17" --replicas 2 --set data.eval.batches=4
-parts "0.5 11" --replicas 2 --set train.batch.micro=2 --set data.eval.batches=3
+# Parts of a mean, on paper (lib.sh)
+write_parts
+parts "1 11 0.75"
+parts "1 11 0.75" --stages 2 --replicas 2
+parts "1 17 0.6" --replicas 2 --set data.eval.batches=4
+parts "0.5 11 0.75" --replicas 2 --set train.batch.micro=2 --set data.eval.batches=3
 
 # All together send each element r - 1 times up the tree and as often down; the later use of the tied table goes up alone.
 for r in 2 4 8; do

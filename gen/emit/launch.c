@@ -5,6 +5,7 @@
 #include "emit.h"
 #include "key.h"
 #include "cost/prof.h"
+#include "front/front.h"
 #include "list/transport.h"
 #include "list/version.h"
 #include <inttypes.h>
@@ -419,16 +420,26 @@ static int reports(const Plan *p)
     return (int)(least > second ? least : second > 0 ? second : 1);
 }
 
+/* Where the targets of a loss are counted; a HitReport reads those of its loss. */
+static int count_of(const Graph *g, const Op *o)
+{
+    int i = 0;
+    while (g->count.at[i].input != g->tensor.at[o->in.at[1]].of || g->count.at[i].ignore != attr_int(o, "ignore"))
+        i++;
+    return g->count.at[i].count;
+}
+
 /* The loss's `top`, where an evaluation reports a share of hits. */
 static void print_top(const Launch *w)
 {
     const Graph *g = w->p->g;
     for (int i = 0; i < g->nf; i++) {
         const Op *o = &g->op.at[i];
-        bool counts = !strcmp(o->call, "hit_report") || !strcmp(o->call, "linear_xent_hits_forward");
-        for (int k = 0; counts && k < o->attr.n; k++)
-            if (!strcmp(o->attr.at[k].name, "top"))
-                fprintf(w->f, "    .top = %" PRId64 ",\n", o->attr.at[k].i);
+        if (strcmp(o->call, "hit_report") != 0 && strcmp(o->call, "linear_xent_hits_forward") != 0)
+            continue;
+        fprintf(w->f, "    .top = %" PRId64 ",\n", attr_int(o, "top"));
+        if (count_of(g, o) > 0)
+            fprintf(w->f, "    .top_count = %d,\n", count_of(g, o));
     }
 }
 

@@ -88,8 +88,8 @@ void xent_smooth_backward(Stage *st, real *dx, const float *dloss, const real *x
 /* A score is ahead of the target's if it is larger, or equal and before it, or not a number. */
 void hit_report(Stage *st, const real *x, const int32_t *targets, Values *vals, long rows, long width, long ignore, long top)
 {
-    long hits = 0, counted = 0;
     (void)st;
+    vals->hits = 0;
     for (long r = 0; vals->eval && r < rows; r++) {
         const real *row = x + r * width;
         long ahead = 0, target = targets[r];
@@ -97,8 +97,6 @@ void hit_report(Stage *st, const real *x, const int32_t *targets, Values *vals, 
             continue;
         for (long i = 0; i < width; i++)
             ahead += !(get(row, i) <= get(row, target)) || (i < target && get(row, i) == get(row, target));
-        hits += ahead < top;
-        counted++;
+        vals->hits += ahead < top;
     }
-    vals->hits = counted ? (float)hits / (float)counted : 0.0f;
 }

@@ -68,12 +68,9 @@ static inline void scores_ahead(Stage *st, float *ahead, const float *hit, const
 
 static inline void scores_hits(Values *vals, const float *ahead, const int32_t *targets, long rows, long ignore, long top)
 {
-    long hits = 0, counted = 0;
-    for (long r = 0; r < rows; r++) {
-        hits += targets[r] != ignore && ahead[r] < (float)top;
-        counted += targets[r] != ignore;
-    }
-    vals->hits = counted ? (float)hits / (float)counted : 0.0f;
+    vals->hits = 0;
+    for (long r = 0; r < rows; r++)
+        vals->hits += targets[r] != ignore && ahead[r] < (float)top;
 }
 
 /* What the gradient of a row is multiplied by. */

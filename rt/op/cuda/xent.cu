@@ -116,23 +116,20 @@ static __global__ void ahead_rows(float *ahead, const float *aim, const real *x,
 
 static __global__ void ahead_total(const float *ahead, const int32_t *targets, Values *vals, long rows, long ignore, long top)
 {
-    double hits = 0, counted = 0;
+    double hits = 0;
     if (!vals->eval)
         return;
-    for (long r = threadIdx.x; r < rows; r += BLOCK) {
+    for (long r = threadIdx.x; r < rows; r += BLOCK)
         hits += targets[r] != ignore && ahead[r] < (float)top;
-        counted += targets[r] != ignore;
-    }
     hits = team_sum<BLOCK>(hits);
-    counted = team_sum<BLOCK>(counted);
     if (threadIdx.x == 0)
-        vals->hits = counted > 0 ? (float)hits / (float)counted : 0.0f;
+        vals->hits = (int32_t)hits;
 }
 
 static __global__ void hits_total(const real *x, const int32_t *targets, Values *vals, long rows, long width, long ignore,
                                   long top)
 {
-    double hits = 0, counted = 0;
+    double hits = 0;
     for (long r = threadIdx.x; vals->eval && r < rows; r += BLOCK) {
         long ahead = 0, target = targets[r];
         if (target == ignore)
@@ -143,12 +140,10 @@ static __global__ void hits_total(const real *x, const int32_t *targets, Values 
             ahead += !(v <= own) || (i < target && v == own);
         }
         hits += ahead < top;
-        counted += 1;
     }
     hits = team_sum<BLOCK>(hits);
-    counted = team_sum<BLOCK>(counted);
     if (threadIdx.x == 0)
-        vals->hits = counted > 0 ? (float)hits / (float)counted : 0.0f;
+        vals->hits = (int32_t)hits;
 }
 
 struct Slope {
