@@ -11,6 +11,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -25,34 +26,30 @@
 /* Can `path` be written?  What is there already must be a plain file, or else a device: to write to. */
 static int probe(const char *option, const char *path, bool device)
 {
+    char part[PART_PATH];
     struct stat info;
+    if (strlen(path) + sizeof ".part" > PATH_MAX)
+        return complain(STATUS_RUN, "%s: a path of %zu bytes is too long", option, strlen(path));
     if (stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !(device && S_ISCHR(info.st_mode)))
         return complain(STATUS_RUN, "%s %s: that is not a plain file; name another", option, path);
-    return part_try(path) ? DONE : complain(STATUS_RUN, "%s %s: cannot write: %s", option, path, strerror(errno));
+    part_name(part, path);
+    return part_try(part) ? DONE : complain(STATUS_RUN, "%s %s: cannot write: %s", option, path, strerror(errno));
 }
 
-/* The .part is written, then takes the place of `path`: for a device that would be its end. */
-static int probe_gradients(const char *path)
+static void dump_name(char *to, const Run *run, int stage)
 {
-    char part[4096];
-    struct stat info;
-    if ((size_t)snprintf(part, sizeof part, "%s.part", path) >= sizeof part)
-        return complain(STATUS_RUN, "--gradients: a path of %zu bytes is too long", strlen(path));
-    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
-        return complain(STATUS_RUN, "--gradients %s: that is not a plain file; name another", path);
-    return probe("--gradients", part, false);
+    snprintf(to, PART_PATH, "%s.%s", run->opt.dump, run->job->stage[stage].name);
 }
 
 int export_probe(const Run *run)
 {
     const Options *o = &run->opt;
-    char name[4096];
-    int status = o->gradients && run->main ? probe_gradients(o->gradients) : DONE;
+    char name[PART_PATH];
+    int status = o->gradients && run->main ? probe("--gradients", o->gradients, false) : DONE;
     if (status == DONE && o->trace && run->main)
         status = probe("--trace", o->trace, true);
     for (int i = 0; o->dump && i < run->count && status == DONE; i++) {
-        if ((size_t)snprintf(name, sizeof name, "%s.%s", o->dump, run->job->stage[run->first + i].name) >= sizeof name)
-            return complain(STATUS_RUN, "--dump-arena: a path of %zu bytes is too long", strlen(o->dump));
+        dump_name(name, run, run->first + i);
         status = probe("--dump-arena", name, true);
     }
     return status;
@@ -68,13 +65,6 @@ int worst(Worker *w, int status)
         if (all[i] > status)
             status = all[i];
     return status;
-}
-
-void export_discard(const char *path)
-{
-    struct stat info;
-    if (lstat(path, &info) == 0 && S_ISREG(info.st_mode))
-        unlink(path);
 }
 
 /* From the stage that changed it to all. */
@@ -146,31 +136,22 @@ static int write_header(Worker *w, const char *path)
 int export_gradients(Worker *w, const char *path)
 {
     const Run *run = w->run;
-    char part[4096];
-    snprintf(part, sizeof part, "%s.part", path);
+    char part[PART_PATH];
+    part_name(part, path);
     safe_header(&w->text, run->gradient, run->gradients, NULL);
     int status = worst(w, w->stage.index == 0 ? write_header(w, part) : DONE);
     if (status == DONE)
         status = worst(w, write_part(w, part, w->text.n));
-    if (status == DONE && w->stage.index == 0 && rename(part, path) != 0)
-        status = complain(STATUS_RUN, "%s: cannot rename %s: %s", path, part, strerror(errno));
-    status = worst(w, status);
-    if (status != DONE && w->stage.index == 0)
-        export_discard(part);
-    return status;
+    return worst(w, w->stage.index == 0 ? part_end(part, path, status) : status);
 }
 
-int arena_dump(Worker *w, const char *path)
+int arena_dump(Worker *w)
 {
-    char name[4096];
-    snprintf(name, sizeof name, "%s.%s", path, w->info->name);
-    int file = open(name, O_WRONLY | O_CREAT | O_TRUNC, 0666);
-    bool good = file >= 0 && arena_read(w, w->stage.arena, w->info->arena, into_file, &file);
-    int why = errno;
-    if (file >= 0 && close(file) != 0 && good)
-        good = false, why = errno;
-    if (good)
-        return DONE;
-    export_discard(name);
-    return complain(STATUS_RUN, "%s: cannot write the arena: %s", name, strerror(why));
+    char name[PART_PATH], part[PART_PATH];
+    dump_name(name, w->run, w->stage.index);
+    part_name(part, name);
+    int file = part_open(w, part);
+    bool good = file >= 0 && arena_read(w, w->stage.arena, w->info->arena, into_file, &file) &&
+        (fsync(file) == 0 || errno == EINVAL);          /* a device */
+    return part_end(part, name, good ? DONE : complain(STATUS_RUN, "%s: cannot write the arena: %s", name, strerror(errno)));
 }

@@ -245,7 +245,7 @@ static int results(Worker *w)
     if (status == DONE && o->trace)
         status = trace_write(w, o->trace);
     if (status == DONE && o->dump)
-        status = worst(w, arena_dump(w, o->dump));
+        status = worst(w, arena_dump(w));
     part_close(w);
     if (o->hash) {
         char line[] = "sha256 ................................................................\n";

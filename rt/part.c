@@ -7,10 +7,42 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "run.h"
+
+static const char suffix[] = ".part";
+
+/* Beside the plain file that is there, also behind a link, or is to come; a device is written to. */
+void part_name(char *to, const char *path)
+{
+    struct stat info;
+    char real[PATH_MAX];
+    bool there = lstat(path, &info) == 0;
+    if (there && S_ISLNK(info.st_mode) && stat(path, &info) == 0 && S_ISREG(info.st_mode) && realpath(path, real))
+        path = real;
+    snprintf(to, PART_PATH, "%s%s", path, there && !S_ISREG(info.st_mode) ? "" : suffix);
+}
+
+int part_end(const char *part, const char *path, int status)
+{
+    char whole[PART_PATH];
+    struct stat info;
+    int n = (int)(strlen(part) - strlen(suffix));
+    if (!strcmp(part, path))
+        return status;
+    snprintf(whole, sizeof whole, "%.*s", n, part);
+    if (status == DONE && rename(part, whole) != 0)
+        status = complain(STATUS_RUN, "%s: cannot rename %s: %s", path, part, strerror(errno));
+    if (status != DONE && lstat(part, &info) == 0 && S_ISREG(info.st_mode))
+        unlink(part);
+    return status;
+}
 
 bool part_try(const char *path)
 {

@@ -208,10 +208,5 @@ int publish_write(Worker *w)
     int status = worst(w, w->stage.index == 0 ? write_header(w, x) : DONE);
     if (status == DONE)
         status = worst(w, write_mine(w));
-    if (status == DONE && w->stage.index == 0 && rename(x->file, x->whole) != 0)
-        status = complain(STATUS_RUN, "%s: cannot rename %s: %s", x->whole, x->file, strerror(errno));
-    status = worst(w, status);
-    if (status != DONE && w->stage.index == 0)
-        export_discard(x->file);
-    return status;
+    return worst(w, w->stage.index == 0 ? part_end(x->file, x->whole, status) : status);
 }

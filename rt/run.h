@@ -194,7 +194,7 @@ void spill_report(const Worker *w);                     /* for the watchdog: wha
 typedef struct { double from, to; int number; } Copied; /* a copy as it was: seconds, and the action that began it */
 /* The newest n of a direction, the oldest of them at first; 0 out, 1 in.  While no copy is under way. */
 const Copied *spill_trace(const Worker *w, int direction, uint64_t i, uint64_t *n);
-int arena_dump(Worker *w, const char *path);            /* export.c */
+int arena_dump(Worker *w);                              /* export.c: --dump-arena */
 void init_parameters(Worker *w);                        /* init.c */
 void init_widen(float *to, const uint16_t *from, long n);
 /* Elements first .. first+n-1 of a version of a parameter, in f32 and as bf16 copy, wherever the stage has them. */
@@ -281,6 +281,9 @@ void watchdog_close(Watchdog *d);
 int  part_open(Worker *w, const char *path);
 void part_close(Worker *w);
 bool part_try(const char *path);                        /* it could be written; leaves nothing.  False: errno */
+enum { PART_PATH = 4200 };
+void part_name(char *to, const char *path);             /* where it is written first; of PART_PATH bytes */
+int  part_end(const char *part, const char *path, int status);          /* DONE: it takes its place; else it goes */
 
 int  trace_open(Run *run);                              /* trace.c */
 void trace_origin(Stage *st);                           /* at a common barrier */
@@ -298,7 +301,6 @@ int  weights_read(Run *run, const char *path);          /* weights.c: published 
 int  ckpt_save(Worker *w, int64_t step);                /* every stage calls it; the same answer everywhere */
 
 int  export_probe(const Run *run);      /* export.c: can what is written at the end be written? */
-void export_discard(const char *path);  /* a plain file that could not be written whole */
 /* Every stage calls these; the same answer everywhere. */
 void export_hash(Worker *w, char hex[65]);
 int  export_gradients(Worker *w, const char *path);

@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include "link.h"
 #include "run.h"
@@ -177,14 +176,6 @@ static void predicted(Writer *o)
     }
 }
 
-/* Of a file that is there, or of a new one; a link or a device is written to. */
-static void part_of(char *to, size_t room, const char *path)
-{
-    struct stat info;
-    bool plain = lstat(path, &info) != 0 || S_ISREG(info.st_mode);
-    snprintf(to, room, "%s%s", path, plain ? ".part" : "");
-}
-
 static int write_stage(Worker *w, const char *path)
 {
     char store[16384];
@@ -211,16 +202,11 @@ static int write_stage(Worker *w, const char *path)
 /* One stage after the other: each adds its part to the file, and the last puts it in place. */
 int trace_write(Worker *w, const char *path)
 {
-    char part[4200];
+    char part[PART_PATH];
     int status = DONE;
     bool last = w->stage.index == w->stage.count - 1;
-    part_of(part, sizeof part, path);
+    part_name(part, path);
     for (int i = 0; i < w->stage.count && status == DONE; i++)
         status = worst(w, i == w->stage.index ? write_stage(w, part) : DONE);
-    bool apart = strcmp(part, path) != 0;
-    if (status == DONE && last && apart && rename(part, path) != 0)
-        status = complain(STATUS_RUN, "%s: cannot rename %s: %s", path, part, strerror(errno));
-    if (status != DONE && last && apart)
-        unlink(part);
-    return worst(w, status);
+    return worst(w, last ? part_end(part, path, status) : status);
 }
