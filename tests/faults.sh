@@ -292,6 +292,12 @@ refuse "its second rank, which is silent" 2 '^end$' \
 [ "$(wc -l <"$tmp/said")" = 1 ] || fault "the second rank speaks as well"
 expect "a launcher of one rank" timeout 60 env PMI_SIZE=1 PMI_RANK=0 SLURM_NTASKS=4 SLURM_PROCID=0 \
     "$tmp/two/job" --quiet --no-checkpoint --data "$data" --steps 1
+# Stacks of 256 MiB, and no memory for a second one
+if [ -z "${SAN:-}" ]; then
+    refuse "no memory for a thread" 1 'no thread for stage1; check .ulimit -u. (processes) and .ulimit -v. (memory)' \
+        sh -c 'ulimit -s 262144 && ulimit -v 200000 && "$@"' - \
+        timeout 60 "$tmp/two/job" --quiet --data "$data" --no-checkpoint --steps 1
+fi
 refuse "an unknown option" 2 "unknown option" timeout 60 "$tmp/two/job" --fast
 refuse "data for no evaluation" 2 "this job has no evaluation" \
     timeout 60 "$tmp/two/job" --quiet --no-checkpoint --data "$data" --eval-data "$data" --steps 1

@@ -100,6 +100,13 @@ refuse "no probability" 2 '--top-p is a probability: give it at most 1' "$job" -
 refuse "no checkpoint yet" 5 '^sample: there are no checkpoints in .*: run train first' sh -c "cd '$tmp' && '$job'"
 refuse "no weights" 5 '^sample: --weights: .*none/checkpoints: No such file.* give a safetensors file' \
     sh -c "mkdir '$tmp/none' && '$job' --weights '$tmp/none/checkpoints'"
+mkdir "$tmp/lists" && cp "$weights" "$tmp/lists/model.safetensors"
+echo '{"weight_map": {"wte.weight": "old.safetensors"}}' >"$tmp/lists/model.safetensors.index.json"
+refuse "an index beside them" 5 'lists holds .*index.json and model.safetensors, two sets of weights' \
+    "$job" --weights "$tmp/lists"
+cp "$weights" "$tmp/run/model.safetensors"
+refuse "weights beside checkpoints" 5 'run holds checkpoints and model.safetensors: which' "$job" --weights "$tmp/run"
+rm "$tmp/run/model.safetensors"
 cp "$weights" "$tmp/nan"
 printf '\377\377\377\177' | dd of="$tmp/nan" bs=1 seek=$(($(wc -c <"$tmp/nan") - 4)) conv=notrunc 2>/dev/null
 sed 's/,"[^"]*":{"dtype"/\n&/g' "$tmp/nan" | grep -a -o 'wte.weight"[^}]*' >"$tmp/where"
