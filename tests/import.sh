@@ -223,6 +223,23 @@ done
 refuse "an export into a checkpoint" 2 "has index.json already" ./dpgen export "$tmp/gpt2.run" \
     --hf "$tmp/gpt2.run/step-000001"
 
+# A name with what C, JSON, a shell and make have a use for: in the job, in its checkpoint, and in what both write
+odd='w"p\e'\''s $(x) %s ??/ {0} `é` $$'
+yaml=$(printf %s "$odd" | sed "s/'/''/g; s/[\\\\&/]/\\\\&/g")
+sed "s/^weights:/&\\n  rename: {wpe.weight: '$yaml'}/" "$tmp/gpt2.yaml" >"$tmp/odd.yaml"
+for seed in 1 2; do
+    said=$(generate "$tmp/odd$seed" "$tmp/odd.yaml" -D T=11 --set train.precision.compute=f32 --set train.batch.global=2 \
+        --set train.batch.micro=2 --set devices.0.kernels=portable --set train.seed=$seed --stages 2 --recompute none \
+        --set "data.train={format: npy, arrays: {tokens: tokens.npy, targets: targets.npy}}" && compile "$tmp/odd$seed")
+    [ -z "$said" ] || fault "odd names: $said"
+done
+want=$(run odd1 --steps 1 --hash --export "$tmp/odd.out" --checkpoint "$tmp/odd.run" 2>"$tmp/said")
+expect "its name in JSON" grep -qaF "\"$(printf %s "$odd" | sed 's/["\\]/\\&/g')\":{" "$tmp/odd.out/model.safetensors"
+expect "odd names from a checkpoint" ./dpgen export "$tmp/odd.run" --hf "$tmp/odd.hf"
+expect "odd names: the same file" cmp "$tmp/odd.out/model.safetensors" "$tmp/odd.hf/model.safetensors"
+said=$(run odd2 --weights "$tmp/odd.hf" --steps 0 --no-checkpoint --hash 2>&1)
+if [ ${#want} = 71 ] && [ "$said" = "$want" ]; then pass; else fault "odd names: $said, not $want: $(tail -n 1 "$tmp/said")"; fi
+
 mv "$tmp/shards/two.safetensors" "$tmp/two.safetensors"
 try "a shard is missing" "two.safetensors: the shard is missing, and .*index.json lists it" gpt2 --weights "$tmp/shards"
 mv "$tmp/two.safetensors" "$tmp/shards"
