@@ -126,13 +126,15 @@ static void start_moment(Worker *w, const StateInfo *s)
         init_place(w, s, 0, zero, from, s->n - from < PIECE ? s->n - from : PIECE);
 }
 
+/* Those that files of weights have come from there. */
 void init_parameters(Worker *w)
 {
+    bool all = !w->run->opt.weights;
     for (int i = 0; i < w->info->states; i++) {
         const StateInfo *s = &w->info->state[i];
-        if (s->kind == STATE_PARAM)
+        if (s->kind == STATE_PARAM && (all || s->own))
             start_parameter(w, s);
-        else if (s->kind != STATE_GRAD)
+        else if (s->kind != STATE_PARAM && s->kind != STATE_GRAD)
             start_moment(w, s);
     }
 }

@@ -198,6 +198,13 @@ static void test_normal(void)
     hold(&other, "a.weight", JOB_NORMAL, 3, 2, false, true);        /* in pieces, and rounded */
     check(memcmp(other.arena + 4 * (size_t)N, copy, 2 * (size_t)N) == 0,
           "a copy alone has other bits than the one beside its master");
+    other.run.opt.weights = "weights";
+    memset(other.arena, 0, 6 * (size_t)N);
+    init_parameters(&other.w);
+    check(other.arena[4 * (size_t)N + 1] == 0, "numbers are drawn that a file of weights has");
+    other.state[0].own = 1;
+    init_parameters(&other.w);
+    check(memcmp(other.arena + 4 * (size_t)N, copy, 2 * (size_t)N) == 0, "no start value that files of weights do not have");
     free(other.arena);
     hold(&other, "b.weight", JOB_NORMAL, 3, 2, true, false);
     double together = 0;
