@@ -39,9 +39,19 @@ static const Verb verbs[] = {
 #undef VERB
 #undef OPTION
 #define VERB(...)
-#define OPTION(...) {__VA_ARGS__},
+#define OPTION(name, value, commands, takes, about) {name, value, commands, about},
 static const OptionRow rows[] = {
 #include "options.def"
+};
+#undef OPTION
+#define OPTION(name, value, commands, takes, about) {name, value, takes},
+#define FILLS(kind, field) kind, offsetof(Options, field)
+#define OF_MODEL TAKEN_ELSEWHERE, 0
+#define BY_COMMAND TAKEN_ELSEWHERE, 0
+static const Option table[] = {
+    {"-o", "DIR or FILE", FILLS(WRITES_FILE, out)},         /* which, its commands say */
+#include "options.def"
+    {0}
 };
 enum { VERBS = sizeof verbs / sizeof *verbs, ROWS = sizeof rows / sizeof *rows };
 
@@ -90,14 +100,6 @@ static NORETURN void no_option(const char *option)
     const char *near = near_option(option);
     misuse(near ? strf("unknown option %%s; did you mean %s?", near) : "unknown option %s", option);
 }
-
-static const Option table[] = {
-    {"-o", "DIR or FILE", WRITES_FILE, offsetof(Options, out)}, {"--from", "FILE", READS_FILE, offsetof(Options, from)},
-    {"-d", "LETTERS", TAKES_TEXT, offsetof(Options, dump)}, {"--profile", "FILE", READS_FILE, offsetof(Options, profile)},
-    {"--prefix", "NAME", TAKES_TEXT, offsetof(Options, prefix)}, {"--devices", "FILE", READS_FILE, offsetof(Options, devices)},
-    {"--planners", "A,B,...", TAKES_TEXT, offsetof(Options, planners)}, {"--csv", "NAME", TAKES_TEXT, offsetof(Options, csv)},
-    {"--trace", "FILE", READS_FILE, offsetof(Options, trace)},
-    {"--tensorboard", "DIR", WRITES_FOLDER, offsetof(Options, tensorboard)}, {0}};
 
 /* An option of the model, or of no one. */
 static void take_override(Options *x, const char *option, const char *value)
@@ -310,19 +312,7 @@ Options options(int argc, char **argv)
     Options x = {0};
     for (int i = 1, used; i < argc; i++) {
         const char *word = argv[i];
-        if (!strcmp(word, "--json"))
-            x.json = true;
-        else if (!strcmp(word, "--parameters"))
-            x.parameters = true;
-        else if (!strcmp(word, "--estimate"))
-            x.estimate = true;
-        else if (!strcmp(word, "--elsewhere"))
-            x.elsewhere = true;
-        else if (!strcmp(word, "--pace"))
-            x.pace = true;
-        else if (!strcmp(word, "--quick"))
-            x.quick = true;
-        else if ((used = option_take(table, &x, argv + i)))
+        if ((used = option_take(table, &x, argv + i)))
             i += used - 1;
         else if (word[0] == '-' && word[1] == '-' && strchr(word, '='))
             take_override(&x, strf("%.*s", (int)strcspn(word, "="), word), strchr(word, '=') + 1);

@@ -12,7 +12,7 @@ int main(void)
     static const char *const kinds[] = {"flag", "text", "number", "number", "number", "input", "input", "output", "folder",
                                         "checkpoints", "published", "by_stage"};
 #else
-    static const char *const kinds[] = {"text", "input", "input", "output", "rewritten", "folder"};
+    static const char *const kinds[] = {"text", "input", "input", "output", "rewritten", "folder", "flag", "elsewhere"};
 #endif
     for (const Option *row = TABLE; row->name; row++)
         printf("%s %s\n", row->name, kinds[row->kind]);

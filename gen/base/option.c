@@ -20,8 +20,12 @@ int option_take(const Option *table, void *to, char **argv)
     size_t n = equal ? (size_t)(equal - word) : strlen(word);
     while (table->name && (strlen(table->name) != n || strncmp(table->name, word, n)))
         table++;
-    if (!table->name)
+    if (!table->name || table->kind == TAKEN_ELSEWHERE || (equal && table->kind == TAKES_NOTHING))
         return 0;
+    if (table->kind == TAKES_NOTHING) {
+        *((bool *)to + table->field) = true;
+        return 1;
+    }
     const char *value = equal ? equal + 1 : argv[1];
     if (equal ? !*value : !option_is_value(value))
         fail(EXIT_USAGE, "%s needs %s; see dpgen --help", table->name, table->value);

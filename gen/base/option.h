@@ -7,7 +7,9 @@
 #define OPTION_H
 #include "base.h"
 
-typedef enum { TAKES_TEXT, READS_FILE, READS_FOLDER, WRITES_FILE, REWRITES_FILE, WRITES_FOLDER } OptionKind;
+/* TAKES_NOTHING sets a bool; what is TAKEN_ELSEWHERE is for others to read. */
+typedef enum { TAKES_TEXT, READS_FILE, READS_FOLDER, WRITES_FILE, REWRITES_FILE, WRITES_FOLDER, TAKES_NOTHING,
+    TAKEN_ELSEWHERE } OptionKind;
 typedef struct { const char *name, *value; OptionKind kind; size_t field; } Option;
 
 /* argv[0] is an option with its value behind it or behind a =: fills it, and returns how many words those were; 0: it is none
