@@ -167,7 +167,7 @@ own_plans() {       # TYPE PLAN...: of $model
     done
 }
 tiny=$model
-[ -n "$SLOW" ] || model="$model -D L=1"
+[ -n "$SLOW" ] || model="$model -D L=1 --set train.batch.global=4"
 for type in f32 bf16; do
     own_plans $type "1 gpipe none" "2 1f1b full" ${SLOW:+"4 1f1b none" "3 gpipe $some" "2 gpipe none --map 0,1,1,0"} \
         "2 1f1b away"
@@ -219,10 +219,11 @@ model=$models/heads.yaml
 for type in ${SLOW:+f32} bf16; do
     own_plans $type "1 gpipe none" "2 1f1b full"
 done
-model=$ahead near=4
+model=$ahead near=3
 [ -z "$SLOW" ] || near=6
 own_plans f32 "3 spectrain none"
 model=$tiny near=2
+[ -n "$SLOW" ] || model="$model --set train.batch.global=4"
 own_plans f32 "1 gpipe none"
 arguments=
 # one kernel makes the loss and its gradient where backward follows at once and the scores are kept
