@@ -177,6 +177,22 @@ build/librt_bf16.a: $(RTSRC:%.c=build/bf16/%.o) $(OPSRC:%.c=build/bf16/%.o)
 	rm -f $@
 	ar rcsD $@ $^
 
+# Kernels of oneDNN, with what they change of the runtime
+ONEDNN = rt/main.c $(wildcard rt/op/onednn/*.c)
+$(ONEDNN:%.c=build/onednn/f32/%.o): build/onednn/f32/%.o: %.c $(RTHEAD) $(wildcard rt/op/onednn/*.h) build/flags
+	@mkdir -p $(@D)
+	$(CC) -D_GNU_SOURCE -I. -Irt -Irt/op $(KFLAGS) -O1 -fopenmp -c -o $@ $<
+
+$(ONEDNN:%.c=build/onednn/bf16/%.o): build/onednn/bf16/%.o: %.c $(RTHEAD) $(wildcard rt/op/onednn/*.h) build/flags
+	@mkdir -p $(@D)
+	$(CC) -D_GNU_SOURCE -DREAL_BF16 -I. -Irt -Irt/op $(KFLAGS) -O1 -fopenmp -c -o $@ $<
+
+build/onednn_f32.o: $(ONEDNN:%.c=build/onednn/f32/%.o)
+	ld -r -o $@ $^
+
+build/onednn_bf16.o: $(ONEDNN:%.c=build/onednn/bf16/%.o)
+	ld -r -o $@ $^
+
 build/unit_rt_%: tests/unit_rt_%.c build/librt.a
 	$(CC) -D_GNU_SOURCE -I. -Irt -Irt/sample $(TFLAGS) -o $@ $< build/librt.a -lpthread -lm
 

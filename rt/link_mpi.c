@@ -220,8 +220,11 @@ void link_share(Stage *st, const void *mine, void *all, size_t bytes)
 
 int link_worst(Link *l, int status)
 {
+    MPI_Request request;
+    MPI_Status ignored;
     int worst = status;
-    check(l, MPI_Allreduce(&status, &worst, 1, MPI_INT, MPI_MAX, l->all), "MPI_Allreduce");
+    check(l, MPI_Iallreduce(&status, &worst, 1, MPI_INT, MPI_MAX, l->all, &request), "MPI_Iallreduce");
+    poll(l, &request, &ignored, "a maximum over all processes failed");
     return worst;
 }
 

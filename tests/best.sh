@@ -79,8 +79,7 @@ grouped() {     # SIZE SPARE LIMIT OPTION...
 sed 's/reserve: .*/reserve: 0/; s/rate: 20GB/rate: 200GB/' devices/v100-16gb.yaml >"$tmp/v100.yaml"
 set -- examples/resnet18.yaml --devices "$tmp/v100.yaml" --set train.batch.micro=8 --set train.batch.global=128 --stages 6 \
     --estimate --recompute none
-grouped 2 1 270MiB "$@"
-for limit in ${SLOW:+240MiB 300MiB 350MiB 400MiB}; do
+for limit in ${SLOW:+240MiB 270MiB 300MiB 350MiB 400MiB}; do
     for groups in "2 0" "2 1" "3 0" "3 1" "3 2"; do
         # shellcheck disable=SC2086
         grouped $groups $limit "$@"

@@ -98,10 +98,13 @@ fi
 # ---- the kernels and library calls of GPUs themselves --------------------------------------------------------------------
 # A table of parameters is an argument of a kernel; a graph keeps it as it was.  Means of an evaluation are those on paper.
 write_parts
+few=
+[ -n "$SLOW" ] || few="--set train.batch.global=4"
 for type in f32 bf16; do
     use_double $type
     with="$root/build/double/$type/own.obj $with -lstdc++"
-    made "own kernels, $type" $model -D L=1 --set train.precision.compute=$type --stages 1 --schedule 1f1b || continue
+    made "own kernels, $type" $model -D L=1 $few --set train.precision.compute=$type --stages 1 --schedule 1f1b ||
+        continue
     start="env DOUBLE_SEED=1"
     want=$(job_hash "$tmp/job" --steps 2)
     arguments="--steps 2"
@@ -159,8 +162,8 @@ over_nccl "4 replicas with parts" 4 $model --replicas 4 --stages 1 --set train.s
 # kernels for GPUs count the losses of a replica's micro-batches on the host as they are queued, in steps and in evaluations
 at_home=$run
 with="$root/build/double/f32/own.obj $with -lstdc++"
-if made "replicas, evaluations" "$tmp/eval.yaml" ${model#* } -D L=1 --set train.batch.groups=2 --replicas 2 --stages 1 \
-    --schedule 1f1b --set plan.transport=nccl; then
+if made "replicas, evaluations" "$tmp/eval.yaml" ${model#* } -D L=1 $few --set train.batch.groups=2 --replicas 2 \
+    --stages 1 --schedule 1f1b --set plan.transport=nccl; then
     for graph in 0 1; do
         rm -f "$tmp/log.$graph"
         run="$at_home --eval-data $data --log $tmp/log.$graph"

@@ -167,7 +167,7 @@ own_plans() {       # TYPE PLAN...: of $model
     done
 }
 tiny=$model
-[ -n "$SLOW" ] || model="$model -D L=1"
+[ -n "$SLOW" ] || model="$model -D L=1 --set train.batch.global=4"
 for type in f32 bf16; do
     own_plans $type "1 gpipe none" "2 1f1b full" ${SLOW:+"4 1f1b none" "3 gpipe $some" "2 gpipe none --map 0,1,1,0"} \
         "2 1f1b away"
@@ -219,10 +219,11 @@ model=$models/heads.yaml
 for type in ${SLOW:+f32} bf16; do
     own_plans $type "1 gpipe none" "2 1f1b full"
 done
-model=$ahead near=4
+model=$ahead near=3
 [ -z "$SLOW" ] || near=6
 own_plans f32 "3 spectrain none"
 model=$tiny near=2
+[ -n "$SLOW" ] || model="$model --set train.batch.global=4"
 own_plans f32 "1 gpipe none"
 arguments=
 # one kernel makes the loss and its gradient where backward follows at once and the scores are kept
@@ -325,7 +326,7 @@ data: {train: {format: idx, arrays: {image: pictures, labels: kinds}}}
 PICTURES
 number_of() { printf "\\$(printf %03o $(($1 / 256 % 256)))\\$(printf %03o $(($1 % 256)))"; }
 { printf '\000\000\010\004\000\000'; number_of 16; printf '\000\000'; number_of 1024; printf '\000\000'; number_of 1024
-    printf '\000\000'; number_of 3; while cat "$data"; do :; done 2>/dev/null | head -c $((48 << 20)); } >"$tmp/pictures"
+    printf '\000\000'; number_of 3; yes "$(cat "$data")" 2>/dev/null | head -c $((48 << 20)); } >"$tmp/pictures"
 { printf '\000\000\010\001\000\000'; number_of 16; head -c 16 "$data"; } >"$tmp/kinds"
 at_home=$run cwd=$tmp run="--no-checkpoint --quiet --hash"
 want=$(cd "$tmp" && "$root/build/interp" pictures.yaml 2>"$tmp/interp.log" | sed -n 's/^sha256 //p')

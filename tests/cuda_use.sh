@@ -31,7 +31,7 @@ links: {gpu-gpu: {rate: 360GB/s, latency: 1us}, gpu-host: {rate: 500GB/s, latenc
 hosts: {count: 1, memory: 2GiB, offload: 1GiB}
 GPUS
 model="$models/tiny-gpt.yaml --set train.precision.compute=bf16 --set train.steps=4 --set train.batch.global=8"
-[ -n "$SLOW" ] || model="$model -D L=1"
+[ -n "$SLOW" ] || model="$model -D L=1 --set train.batch.global=4"
 model="$model --set data.train.files=$data --stages 2"
 model="$model --schedule 1f1b --devices $tmp/gpus"
 # made NAME OPTION...: the folder, and what its make makes; what is the same in the first one is not compiled again

@@ -98,6 +98,8 @@ same "2 replicas of 2 stages" $groups --replicas 2 --stages 2 --schedule 1f1b
 same "2 replicas, shards" $groups --replicas 2 --stages 1 --schedule gpipe --set train.shard=optimizer
 
 use_own
+own="$small $fp8 -D L=1 --set train.steps=3 --set train.batch.global=4"
+[ -n "$SLOW" ] || model=$own
 said=$(made --stages 1 --schedule gpipe)
 want=$(job_hash "$tmp/job")
 [ -z "$said" ] || fault "own kernels: $said"

@@ -58,19 +58,13 @@ use_bf16() { kind="$flags -DREAL_BF16"; use_library librt_bf16; }
 have_onednn() { echo '#include <oneapi/dnnl/dnnl.h>' | $cc -E - >/dev/null 2>&1; }
 # oneDNN multiplies bf16 on CPUs with AVX-512 only
 have_onednn_bf16() { $cc -march=native -dM -E - </dev/null 2>/dev/null | grep -q __AVX512BW__; }
-# use_onednn f32 | bf16: the objects of its kernels come first, and main.c, which sets the threads of OpenMP; the archive
+# use_onednn f32 | bf16: the object of its kernels comes first, with main.c, which sets the threads of OpenMP; the archive
 # gives the others.  Only $cc, for the OpenMP of clang is another library.
 use_onednn() {
     case $1 in f32) use_portable ;; *) use_bf16 ;; esac
     clang= linker=$cc
-    objects=$tmp/$1.onednn
-    mkdir -p "$objects"
-    for source in rt/main.c rt/op/onednn/*.c; do
-        $cc $kind -O1 -march=native -ffp-contract=off -fno-math-errno -fno-trapping-math -fopenmp -c \
-            -o "$objects/$(basename "$source" .c).o" "$source" 2>"$tmp/onednn.log" ||
-            { fault "$source: $(grep -m 1 error "$tmp/onednn.log")"; return 1; }
-    done
-    with="$objects/*.o $with -fopenmp -ldnnl -lm"
+    make -s build/onednn_$1.o >"$tmp/onednn.log" 2>&1 || { fault "oneDNN: $(grep -m 1 error "$tmp/onednn.log")"; return 1; }
+    with="$root/build/onednn_$1.o $with -fopenmp -ldnnl -lm"
 }
 
 # generate DIR OPTION...: the folder, and its stages read back.  Without SLOW=1 its cuts are even, unless an option names

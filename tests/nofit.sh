@@ -24,7 +24,8 @@ tight() { if [ "${more%MiB}" -le "$1" ]; then pass; else fault "$name: $more is 
 says() { if grep -q -e "$1" "$tmp/report"; then pass; else fault "$name: the report does not say '$1'"; fi; }
 
 # A small question has all of its answers.
-report tiny-gpt 60KiB "$models/tiny-gpt.yaml" --stages 2 --offload auto
+report tiny-gpt 40KiB "$models/tiny-gpt.yaml" -D L=1 --stages 2 --offload auto
+[ -z "$SLOW" ] || report tiny-gpt 60KiB "$models/tiny-gpt.yaml" --stages 2 --offload auto
 if grep -q 'not tried' "$tmp/report"; then fault "tiny-gpt: work is left, and something was not tried"; else pass; fi
 
 # A device of kind cuda has a workspace beside its reserve; a limit that was promised without it did not plan.
@@ -35,18 +36,18 @@ report "gpt2-124m on cuda" 1300MiB \
 # were promised, and 2048 plan.
 report "gpt2-124m, scores of a vocabulary" 1900MiB examples/gpt2-124m.yaml --stages 4 --schedule zb-h1 --recompute auto
 tight 2048
-report "gpt2-124m, two chunks a device" 2GiB examples/gpt2-124m.yaml --stages 4 --schedule interleaved-zb --recompute auto
+[ -z "$SLOW" ] || report "gpt2-124m, two chunks a device" 2GiB examples/gpt2-124m.yaml --stages 4 \
+    --schedule interleaved-zb --recompute auto
 
 # Fifteen hundred layers: no layout is drawn, no remedy has its turn, and the report says so.
 sed 's/L: 36/L: 1500/' examples/gpt2-774m.yaml >"$tmp/deep.yaml"
 refuse "1,500 layers" 4 "not tried, or not to the end: a larger limit" within 40 ./dpgen plan "$tmp/deep.yaml" --stages 4 \
     --schedule 1f1b --estimate --limit 2GiB
 
-# A larger limit loses nothing.  At 43 KiB the first cuts that fit pack, at 44 KiB none of those did.  SLOW=1: each limit of the
-# range above one that has a plan has one.
-near="./dpgen plan $models/near-least.yaml --estimate --stages 3 --schedule interleaved-zb --recompute auto"
-expect "a plan of 43 KiB under 44" within 60 $near --limit 44KiB
+# A larger limit loses nothing: each limit of the range above one that has a plan has one.  At 43 KiB the first cuts that fit
+# pack, at 44 KiB none of those did.
 if [ -n "$SLOW" ]; then
+    near="./dpgen plan $models/near-least.yaml --estimate --stages 3 --schedule interleaved-zb --recompute auto"
     found=
     for kib in $(seq 38 56); do
         within 120 $near --limit ${kib}KiB >"$tmp/said" 2>&1

@@ -6,7 +6,7 @@
  *     opcheck [threads]           compare
  *     opcheck hash [threads]      print a hash of all results
  *
- * Gradients are checked along random directions and element by element: of large ones at 4 elements, with SLOW=1 at 12.
+ * Gradients are checked along random directions and element by element: of large ones at 2 elements, with SLOW=1 at 12.
  */
 #include <math.h>
 #include <stdarg.h>
@@ -235,7 +235,7 @@ void check_gradient(const char *call, Tensor *got, Reference f, const Case *c, i
     double *start = numbers(n), *way = numbers(n), *y = numbers(dy->n), scale = rms(got->v, n);
     memcpy(start, c->in[which]->v, (size_t)n * sizeof *start);
     Path p = {f, c, c->in[which], dy, start, way, y};
-    long few = slow ? 64 : 24, sample = slow ? 12 : 4;
+    long few = slow ? 64 : 8, sample = slow ? 12 : 2;
     for (int i = 0; i < (n > few ? 2 : 1); i++)
         check_direction(call, &p, way, got, scale);
     memset(way, 0, (size_t)n * sizeof *way);

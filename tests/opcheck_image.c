@@ -181,15 +181,21 @@ static void pool_max(void)
 enum { ROWS, WIDTH };
 static const double eps = 1e-3;
 
+/* Row by row, as they lie in memory */
 static void statistics(const double *x, long rows, long width, double *mean, double *var)
 {
-    for (long c = 0; c < width; c++) {
-        mean[c] = var[c] = 0;
-        for (long r = 0; r < rows; r++)
-            mean[c] += x[r * width + c] / (double)rows;
-        for (long r = 0; r < rows; r++)
-            var[c] += (x[r * width + c] - mean[c]) * (x[r * width + c] - mean[c]) / (double)rows;
-    }
+    memset(mean, 0, (size_t)width * sizeof *mean);
+    memset(var, 0, (size_t)width * sizeof *var);
+    for (long r = 0; r < rows; r++)
+        for (long c = 0; c < width; c++)
+            mean[c] += x[r * width + c];
+    for (long c = 0; c < width; c++)
+        mean[c] /= (double)rows;
+    for (long r = 0; r < rows; r++)
+        for (long c = 0; c < width; c++)
+            var[c] += (x[r * width + c] - mean[c]) * (x[r * width + c] - mean[c]);
+    for (long c = 0; c < width; c++)
+        var[c] /= (double)rows;
 }
 
 /* in: x weight bias; the statistics are x's own */
@@ -198,9 +204,11 @@ static void ref_batch_norm(const Case *c, double *y)
     long rows = c->d[ROWS], width = c->d[WIDTH];
     double *mean = c->row, *var = c->row + width;
     statistics(c->in[0]->v, rows, width, mean, var);
-    for (long i = 0; i < rows * width; i++)
-        y[i] = (c->in[0]->v[i] - mean[i % width]) / sqrt(var[i % width] + eps) * c->in[1]->v[i % width] +
-               c->in[2]->v[i % width];
+    for (long i = 0; i < width; i++)
+        var[i] = c->in[1]->v[i] / sqrt(var[i] + eps);
+    for (long r = 0; r < rows; r++)
+        for (long i = 0; i < width; i++)
+            y[r * width + i] = (c->in[0]->v[r * width + i] - mean[i]) * var[i] + c->in[2]->v[i];
 }
 
 /* The last: threads split rows, with several strips of channels, and blocks are added up in two groups. */

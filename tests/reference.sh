@@ -47,14 +47,19 @@ like_gpt() {    # OPTION...: with the training of make_ref.py
 }
 as_it_is() { "$dpgen" "$file" "$@"; }
 
-# The first folder compiles all that it has, with its own flags; what the others have besides is that of build/.
+# The first folder compiles its kernels, with SLOW=1 all that it has, with its own flags; what the others have besides is that
+# of build/.
+ready() {
+    [ -z "$SAN" ] || return
+    export READY_CC="$(command -v cc)" READY_PATH="$PATH" READY_FLAGS= READY_KERNELS="$1"
+    PATH=$root/tests/ready:$PATH
+}
+[ -n "$SLOW" ] || ready own
 generate() {
     take && $([ -e $model.json ] && echo like_gpt || echo as_it_is) --estimate -o "$out" "$@" && make -C "$out" || return
-    [ "${READY_CC:-$SAN}" ] || {
-        export READY_CC="$(command -v cc)" READY_PATH="$PATH" READY_FLAGS=
-        [ -n "$SLOW" ] || READY_FLAGS=-O0
-        PATH=$root/tests/ready:$PATH
-    }
+    [ "$READY_CC" ] || ready
+    READY_KERNELS=
+    [ -n "$SLOW" ] || READY_FLAGS=-O0
 }
 # train STEPS LOG CHECKPOINTS GRADIENTS
 train() {
