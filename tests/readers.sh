@@ -54,7 +54,7 @@ if [ -n "$SLOW" ]; then
             "build/fuzzer/found/$target" "$corpus/$target" "$tmp/$target"
     done
     # What a service of fuzzing builds: it runs from a folder of its own, with corpus and words
-    out=$tmp/out
+    out=$tmp/service
     mkdir "$out" "$tmp/elsewhere"
     expect "oss-fuzz" env CC="$clang" CXX=clang++ CFLAGS="-O1 -g1 -fsanitize=address,undefined,fuzzer-no-link" \
         CXXFLAGS="-fsanitize=address,undefined,fuzzer-no-link" LIB_FUZZING_ENGINE=-fsanitize=fuzzer OUT="$out" \
