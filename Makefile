@@ -33,7 +33,7 @@ LIST    = gen/list/rebuild.o gen/list/version.o gen/list/action.o gen/list/rende
 REPLAY  = gen/replay/index.o gen/replay/walk.o gen/replay/fast.o gen/replay/offload.o gen/replay/floor.o
 LOWER   = gen/lower/lower.o gen/lower/sim.o
 FATES   = gen/fates/given.o gen/fates/choices.o gen/fates/fates.o gen/fates/seeds.o gen/fates/knapsack.o \
-          gen/fates/climb.o gen/fates/offload_choice.o gen/fates/price.o
+          gen/fates/improve.o gen/fates/offload_choice.o gen/fates/price.o
 MEM     = gen/mem/lives.o gen/mem/mem.o gen/mem/layout.o gen/mem/place.o gen/mem/exact_layout.o \
           gen/mem/trial_cache.o gen/mem/unpooled.o gen/mem/host.o
 EXACT   = gen/exact/prefix_sums.o gen/exact/bound.o gen/exact/frontier.o gen/exact/reach.o gen/exact/preview.o \
@@ -54,7 +54,7 @@ EMIT    = gen/emit/names.o gen/emit/text.o gen/emit/dims.o gen/emit/slots.o gen/
 PROFILE = gen/profile/measure.o gen/profile/bench.o
 SEARCH  = gen/search/search.o gen/search/list.o gen/search/candidate.o gen/search/remedy.o gen/search/repack.o \
           gen/search/device_order.o gen/search/arrange.o gen/search/star_depths.o gen/search/paces.o \
-          gen/search/buckets.o gen/search/shop.o gen/search/optimal.o gen/search/largest.o gen/search/rows.o \
+          gen/search/buckets.o gen/search/jobshop.o gen/search/optimal.o gen/search/largest.o gen/search/rows.o \
           gen/search/nofit.o gen/search/rungs.o
 VIEW    = gen/view/stage.o gen/view/plan.o gen/view/explain.o gen/view/compare.o gen/view/compare_page.o \
           gen/view/schedules.o gen/view/schedule_csv.o gen/view/events.o gen/view/measured.o gen/view/metrics.o \

@@ -23,7 +23,7 @@ enum {
     PASSES = 100,               /* calls that all passes over one operator of a plan count as */
     BUILDING = 300,             /* ... and building its graph, with its costs */
     ROUNDS = 4,             /* feeding packed sizes back to a planner; not tuned */
-    REPACKS = 8,            /* plans of one bisection of soft limits: 1/256 of a limit */
+    REPACKS = 8,            /* plans of one bisection of target limits: 1/256 of a limit */
     SLOWER = 12,            /* of the expected step, that a plan may take longer at first: tried on one case */
     TRIALS = 24,            /* moved cuts: four rounds of six moves; not tuned */
     TRIED = 8000,           /* operators of all moved cuts together: large models try fewer */

@@ -121,20 +121,20 @@ const char *train_hash(const Graph *g, const Model *m)
 const char *numeric_key(const Graph *g, const Model *m, const Cost *c)
 {
     const Device *d = &m->devices.at[0];
-    const char *own = library_of(d)->anywhere ? ""
-                    : target_of(d)->gpu ? strf(" order=%d workspace=%" PRId64 " arch=%s", library_of(d)->order, d->workspace,
-                                               d->arch ? d->arch : "any")
-                    : strf(" threads=%d isa=%s", d->threads, d->isa);
+    const char *hardware = library_of(d)->anywhere ? ""
+                         : target_of(d)->gpu ? strf(" order=%d workspace=%" PRId64 " arch=%s", library_of(d)->sum_order,
+                                                    d->workspace, d->arch ? d->arch : "any")
+                         : strf(" threads=%d isa=%s", d->threads, d->isa);
     const char *compute = m->train.compute == g->compute ? compute_word(&m->train) : type_name(g->compute);
     return strf("model=%.16s train=%.16s batch=%" PRId64 " micro=%" PRId64 " groups=%" PRId64 " compute=%s target=%s"
                 " kernels=%s%s%s", model_hash(g), train_hash(g, m), g->batch, g->micro, g->groups, compute,
-                d->kind, d->kernels, own, c->profile ? profile_key(c->profile, g) : "");
+                d->kind, d->kernels, hardware, c->profile ? profile_key(c->profile, g) : "");
 }
 
 /* Algorithms of a profile are looked up when a plan is emitted, so a plan that was read may have others. */
 const char *numeric_bits(const char *key)
 {
-    const char *own = strstr(key, " algorithms="), *versions = strstr(key, " versions=");
+    const char *algorithms = strstr(key, " algorithms="), *versions = strstr(key, " versions=");
     const char *rest = versions ? versions : key + strlen(key);
-    return strf("%.*s%s", (int)((own ? own : rest) - key), key, rest);
+    return strf("%.*s%s", (int)((algorithms ? algorithms : rest) - key), key, rest);
 }

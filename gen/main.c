@@ -63,8 +63,8 @@ static Plan *plan_or_stop(const Options *x, const Model *m)
         fail(EXIT_STOPPED, "interrupted before there was a plan");
     if (!p)
         blame_planner(x, m, failed);
-    if (!p && failed && failed->lack.stuck)
-        fail(EXIT_NOFIT, "%s", failed->lack.stuck);
+    if (!p && failed && failed->shortfall.stuck)
+        fail(EXIT_NOFIT, "%s", failed->shortfall.stuck);
     if (!p)
         nofit(x, failed);
     mem_unpooled(p);
@@ -175,10 +175,10 @@ static void warn_cores(const Plan *p)
 static void warn_isa(const Model *m)
 {
     const Device *d = &m->devices.at[0];
-    const char *own = !on_gpus(m) && !target_of(d)->paced && d->isa ? machine_lacks(d->isa) : NULL;
-    if (own)
+    const char *missing = !on_gpus(m) && !target_of(d)->paced && d->isa ? machine_lacks(d->isa) : NULL;
+    if (missing)
         fprintf(stderr, "dpgen: kernels are compiled for isa %s, and this machine has %s: a job ends here with "
-                "status %d; --set devices.0.isa=%s makes one that runs\n", d->isa, own, EXIT_MACHINE, own);
+                "status %d; --set devices.0.isa=%s makes one that runs\n", d->isa, missing, EXIT_MACHINE, missing);
 }
 
 /* A job may run elsewhere, so a file that is not here is no mistake. */

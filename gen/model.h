@@ -77,7 +77,7 @@ typedef struct {
     Ns call;                    /* of starting a kernel */
     const char *isa;            /* cpu: native, x86-64-v4, x86-64-v4+bf16 ...: what the kernels are compiled for */
     const char *arch;           /* cuda: sm_90; NULL: not given */
-    int place;                  /* in the model file; another one than its index where device_order.c chose */
+    int entry;                  /* in the model file; another one than its index where device_order.c chose */
     Loc loc;
 } Device;
 
@@ -110,7 +110,7 @@ typedef struct {
     bool anywhere;                  /* the same bits with any threads and instruction set */
     bool openmp;                    /* even of one thread */
     bool shared;                    /* a job cannot be linked statically */
-    int order;                      /* of additions: raised by whoever changes one; 0: docs/bits.md fixes all */
+    int sum_order;                  /* of additions: raised by whoever changes one; 0: docs/bits.md fixes all */
     const char *isa;                /* where the file names none */
     const char *link;               /* flags, a blank behind them */
     const char *header;             /* has its version; NULL: the version is that of dpgen */
@@ -164,9 +164,9 @@ typedef struct {
     const char *form, *holds;
     int ways;                       /* pipelines on the same devices, the second one reversed, p even; 0: 1 */
     const char *multiple;           /* micro-batches of a replica are one of it, of p devices; NULL: 1 */
-    bool climbs;                    /* it begins with the lists of every row that it may have, and goes on from the best */
+    bool improves;                  /* it begins with the lists of every row that it may have, and goes on from the best */
     bool given;                     /* its lists are a table of the user */
-    bool own;                       /* lead, lag and group are those of plan.schedule, a map */
+    bool custom;                    /* lead, lag and group are those of plan.schedule, a map */
     bool each;                      /* async: an update after every micro-batch */
     Lag forward, backward;          /* async: the version that each of them reads */
     Ahead ahead;                    /* async: what is done to it first */
@@ -187,7 +187,7 @@ typedef struct {
     int devices, chunks, micro;
     bool split;                     /* some I and W are apart; then each B is an I and a W behind it */
     Ints map;                       /* chunk -> device */
-    VEC(TableRow) row;
+    VEC(TableRow) line;
 } OrderTable;
 /* Complete lists that end; else a mistake is named at its cell, and dpgen ends with status 3. */
 OrderTable *table_read(const char *path);
@@ -224,7 +224,7 @@ typedef struct {
     Loc order_at;
     const char *schedule;           /* a word of schedules.def, or auto */
     bool any_row;                   /* the model says auto: beside gpipe and 1f1b, all rows that train alike */
-    OwnRow row;
+    OwnRow custom;
     enum { WARMUP_A, WARMUP_B, WARMUP_AUTO } warmup;    /* 1f1b: how many forwards go first */
     const char *transport;          /* a word of targets.def */
     const char *planner;            /* a word of planners.def */
@@ -300,7 +300,7 @@ typedef struct {
     Train train;
     DataSet data, eval;             /* eval.format NULL: none */
     VEC(Device) devices;            /* stage i is on device i: given by the file, to be chosen, chosen by device_order.c */
-    enum { ORDER_GIVEN, ORDER_FREE, ORDER_CHOSEN } order; Loc order_at;
+    enum { ORDER_GIVEN, ORDER_FREE, ORDER_CHOSEN } device_order; Loc order_at;
     Bytes memory;                   /* of devices where the file lists none, from --limit; 0: the default */
     VEC(LinkSpec) links;
     int hosts;                      /* machines */

@@ -121,19 +121,19 @@ static void take_over(Plan *p, const Plan *same)
 {
     Plan with = *same;
     with.ask = p->ask;
-    with.soft = p->soft;
-    with.said = p->said;
+    with.target = p->target;
+    with.predicted = p->predicted;
     with.prices = p->prices;
-    with.own = p->own;
+    with.chosen = p->chosen;
     *p = with;
 }
 
 /* Packing makes nothing faster. */
 static bool is_slow(Plan *p)
 {
-    if (p->ask.beat > 0)
+    if (p->ask.below_step > 0)
         sim(p);
-    return p->ask.beat > 0 && p->step > p->ask.beat;
+    return p->ask.below_step > 0 && p->step > p->ask.below_step;
 }
 
 static Verdict finish(const Options *x, Plan *p)
@@ -149,11 +149,11 @@ static Verdict finish(const Options *x, Plan *p)
     if (is_slow(p))
         return NO_PLAN;
     int over = mem(p);
-    if (!over && !p->ask.glance)    /* else nobody runs it, or it needs too much: bytes shared would be too few */
+    if (!over && !p->ask.estimate_only) /* else nobody runs it, or it needs too much: bytes shared would be too few */
         check_mem(p);
     dump_plan(x, p, 'm');
     if (over)
-        return p->lack.host ? OVER_HOST : OVER_DEVICE;
+        return p->shortfall.host ? OVER_HOST : OVER_DEVICE;
     sim(p);
     check_sim(p);
     dump_plan(x, p, 't');
@@ -184,7 +184,7 @@ Verdict run(const Options *x, Plan *p, const Bytes *limit)
         return why;
     }
     why = finish(x, p);
-    if (why != NO_PLAN || p->ask.beat == 0)     /* another question may have less to beat */
+    if (why != NO_PLAN || p->ask.below_step == 0) /* another question may have less to beat */
         seen_keep_plan(p, why);
     return why;
 }
@@ -194,10 +194,10 @@ Plan *run_again(const Options *x, const Plan *of, const Ask *ask, Verdict *why)
     Plan *p = alloc(sizeof *p);
     *p = (Plan){.g = of->g, .c = of->c, .m = of->m, .schedule = of->schedule, .ask = *ask, .key = of->key,
                 .devices = of->devices, .chunks = of->chunks, .replicas = of->replicas, .home = of->home, .slack = of->slack,
-                .chunk = of->chunk, .soft = of->soft, .said = of->said, .fate = of->fate};
+                .chunk = of->chunk, .target = of->target, .predicted = of->predicted, .fate = of->fate};
     for (int d = 0; d < of->devices; d++) {
         const DevicePlan *dev = &of->dev.at[d];
-        *PUSH(&p->dev) = (DevicePlan){.device = d, .order = dev->order, .limit = dev->limit, .place = dev->place};
+        *PUSH(&p->dev) = (DevicePlan){.device = d, .order = dev->order, .limit = dev->limit, .entry = dev->entry};
     }
     *why = finish(x, p);
     return p;
@@ -208,7 +208,7 @@ Model *ordered(const Model *m, int stages, const int *device)
     Model *with = alloc(sizeof *with);
     bool *taken = alloc((size_t)m->devices.n);
     *with = *m;
-    with->order = ORDER_CHOSEN;
+    with->device_order = ORDER_CHOSEN;
     memset(&with->devices, 0, sizeof with->devices);
     for (int s = 0; s < stages; s++) {
         *PUSH(&with->devices) = m->devices.at[device[s]];
@@ -222,16 +222,16 @@ Model *ordered(const Model *m, int stages, const int *device)
 
 Plan *under_limits(const Plan *of, const Model *m)
 {
-    Model *own = alloc(sizeof *own);
+    Model *model = alloc(sizeof *model);
     Plan *p = alloc(sizeof *p);
-    *own = *of->m;
+    *model = *of->m;
     *p = *of;
-    memset(&own->devices, 0, sizeof own->devices);
+    memset(&model->devices, 0, sizeof model->devices);
     for (int d = 0; d < of->m->devices.n; d++) {
-        *PUSH(&own->devices) = of->m->devices.at[d];
-        own->devices.at[d].memory = m->devices.at[of->m->devices.at[d].place].memory;
+        *PUSH(&model->devices) = of->m->devices.at[d];
+        model->devices.at[d].memory = m->devices.at[of->m->devices.at[d].entry].memory;
     }
-    p->m = own;
+    p->m = model;
     for (int d = 0; d < p->devices; d++)
         p->dev.at[d].limit = transport_limit(p, d);
     return p;
@@ -243,13 +243,13 @@ static const Model *in_its_order(const Options *x, const Plan *p, const Model *m
     int *device = alloc(sizeof *device * (size_t)p->devices), placed = 0;
     bool *taken = alloc((size_t)m->devices.n);
     for (int d = 0; d < p->devices; d++)
-        placed += p->dev.at[d].place != 0;
+        placed += p->dev.at[d].entry != 0;
     if (placed == 0)
         return m;
     for (int d = 0; d < p->devices; d++) {
-        device[d] = p->dev.at[d].place - 1;
+        device[d] = p->dev.at[d].entry - 1;
         if (device[d] < 0 || device[d] >= m->devices.n || taken[device[d]])
-            fail(EXIT_MODEL, "%s: device %d has place %d; each has another one, from 1 to %d", x->from, d, p->dev.at[d].place,
+            fail(EXIT_MODEL, "%s: device %d has place %d; each has another one, from 1 to %d", x->from, d, p->dev.at[d].entry,
                  m->devices.n);
         taken[device[d]] = true;
     }

@@ -12,8 +12,8 @@ bool is_plan(const char *path);
 Graph *graph_of(const Options *x, const Model *m);
 /* ask NULL: the model says everything. */
 Plan *new_plan(const Graph *g, const Cost *c, const Model *m, int stages, const char *schedule, const Ask *ask);
-/* Every pass once, under soft limits.  If no plan was made, lack says what is missing: OVER_DEVICE and OVER_HOST mean that an
- * arena is too large once packed. */
+/* Every pass once, under target limits.  If no plan was made, shortfall says what is missing: OVER_DEVICE and OVER_HOST
+ * mean that an arena is too large once packed. */
 Verdict run(const Options *x, Plan *p, const Bytes *limit);
 /* The lists of a finished plan, its routines, addresses and times, once more under another Ask; its order, cuts and fates. */
 Plan *run_again(const Options *x, const Plan *of, const Ask *ask, Verdict *why);

@@ -16,7 +16,7 @@ typedef enum { FATE_KEEP, FATE_RECOMPUTE, FATE_OFFLOAD } Fate;
 
 typedef enum {
     /* made by order */
-    K_F, K_B, K_I, K_W, K_U,    /* compute; B is I and W in merged order.  U: update, its part in `part` */
+    K_F, K_B, K_I, K_W, K_U,    /* compute; B is I and W in merged order.  U: update, its part in `update` */
     /* made by comm */
     K_BEGIN, K_COUNT, K_LOAD,   /* step values, targets counted, a data input */
     K_R,                        /* recompute what backward needs first */
@@ -26,7 +26,7 @@ typedef enum {
     K_MERGE,                    /* made by order, and by comm for each gradient: that of another row is added */
     K_END,
     K_VERSION,                  /* order: the newest weights copied, to be updated there; what was copied stays as a version */
-    K_PREDICT,                  /* order: the newest weights predicted, for backward (part 0) or forward (part 1) */
+    K_PREDICT,                  /* order: the newest weights predicted, for backward or forward */
     K_SHARE                     /* order: what two rows have of the sum goes to the other one: sched/share.c */
 } ActionKind;
 
@@ -53,8 +53,8 @@ typedef struct {
     int version;                /* order, then comm: of the weights read, like step: version n is there when step n-1 is
                                    updated; -1 and less at the start of training: version 0.  U and VERSION: the one updated;
                                    PREDICT: the one made */
-    int part;                   /* order, then comm: K_U: UpdatePart; MERGE, SHARE: level of the tree over rows; PREDICT: 0 for
-                                   backward, 1 for forward; FOLD: Fold */
+    union { int variant, update, fold, tree_level, forward; };      /* order, then comm: by kind: U: UpdatePart; FOLD: Fold;
+                                   MERGE, SHARE: level of the tree over rows; PREDICT: 0 for backward, 1 for forward */
     int acc;                    /* order, then comm: W: 0 the first micro-batch of a chain, else 1 */
     int group;                  /* order: W, FOLD: slot of the gradient accumulators; SHARE: 0 gradients, 1 parameters,
                                    2 gradients of tied parameters */
@@ -65,7 +65,7 @@ typedef struct {
     int tensor, state;          /* order, then comm: LOAD SEND RECV WAIT OUT IN GATHER MERGE: what moves; -1: of a MERGE of
                                    order, all gradients of the chunk */
     ActionKind of;              /* comm: WAIT: K_SEND, K_RECV, K_OUT or K_IN */
-    int way;                    /* comm: SEND RECV WAIT GATHER of a state between stages, where devices hold two pipelines: 1 +
+    int pipeline;               /* comm: SEND RECV WAIT GATHER of a state between stages, where devices hold two pipelines: 1 +
                                    which */
     int from_device;            /* order, then comm: GATHER: whose partial norms; MERGE: whose gradients */
     int buf;                    /* lower: of what moves */
@@ -99,7 +99,7 @@ typedef struct {                /* a range of the arena of one device, in one or
     int device, chunk;          /* lower */
     bool eval;                  /* lower: of the evaluation's list */
     int tensor, state;          /* lower: one of them; both -1: scratch */
-    int way;                    /* lower: a state: pipeline of the replica that uses it */
+    int pipeline;               /* lower: a state: pipeline of the replica that uses it */
     Origin origin;              /* lower */
     int peer;                   /* lower: RECEIVED state: from which device; else -1 */
     When birth, death;          /* lower */
@@ -138,7 +138,8 @@ typedef struct {                /* one line of a routine */
 } Call;
 typedef struct {                /* the straight line of one (chunk, phase) */
     const char *name;           /* lower */
-    int device, chunk, part;   /* lower */
+    int device, chunk;          /* lower */
+    union { int variant, update, fold; };       /* lower: as in Action */
     int first, until;           /* lower: as in Action */
     ActionKind kind;            /* lower: K_F K_R K_B K_I K_W K_U */
     bool eval;                  /* lower */
@@ -148,9 +149,9 @@ typedef struct {                /* the straight line of one (chunk, phase) */
 } Routine;
 
 typedef VEC(Action) Actions;
-/* How long copies have, once memory lacks: as long as they take; until the micro-batch after the next needs the place of the
- * same tensor, for there are two; until the next one needs it; no time beside computing. */
-typedef enum { HURRY_NONE, HURRY_SECOND, HURRY_NEXT, HURRY_NOW } Hurry;
+/* The slack of copies to the host, once memory is short: as long as they take; until the micro-batch after the next needs
+ * the place of the same tensor, for there are two; until the next one needs it; no time beside computing. */
+typedef enum { COPY_SLACK_ALL, COPY_SLACK_SECOND, COPY_SLACK_NEXT, COPY_SLACK_NONE } CopySlack;
 /* Anything that a search asks of the passes beside the model.  Zeros and NULL: as the model says. */
 typedef struct {
     const char *planner;
@@ -160,24 +161,24 @@ typedef struct {
     const Schedule *seed;       /* optimal: its lists are those of this row; NULL: of 1f1b */
     const Actions *lists;       /* optimal: its lists, by stage, of F, B, I and W; NULL: those of the seed */
     int warmup;                 /* 1f1b: 1 + WARMUP_A or WARMUP_B */
-    Hurry hurry;                /* of copies to the host and back */
-    bool home;                  /* plan.offload: auto, but nothing goes to the host */
+    CopySlack copy_slack;       /* of copies to the host and back */
+    bool no_offload;            /* plan.offload: auto, but this plan sends nothing to the host */
     bool early;                 /* two directions: gradients are merged behind the last computation of their chunk */
     int buckets;                /* pieces of backward, each with its own exchange between replicas; 0, 1: it stands behind */
-    bool far;                   /* sends that skip stages are waited for when their readers have come to them */
+    bool far;                   /* a send over n stages is awaited n computations later: transport_slack() */
     int narrow;                 /* no cut that more values cross; 0: any */
     bool first_fit;             /* stop at the first plan that fits */
-    bool glance;                /* its step and what does not fit are asked alone: nobody runs it */
+    bool estimate_only;         /* only the step time and the missing bytes are wanted: the plan is not emitted */
     Ns cutoff;                  /* discard slower predictions; 0: none */
-    bool unproven;              /* exact: a plan, not its proof ... */
-    bool rough;                 /* ... and without the answers of other planners, if it has one */
+    bool unproven;              /* exact: skip the proof */
+    bool unseeded;              /* exact: skip the proof, and the answers of other planners once it has a plan */
     int proofs;                 /* exact: candidates that share the time for proofs where results may leave; 0: this one */
-    Ns beat;                    /* a longer step is of no use: its memory is not laid out; 0: any is */
-    bool brief;                 /* gives up sooner while nothing fits */
-    bool patient;               /* layouts that are far from fitting are searched to the end of the budget too */
+    Ns below_step;              /* a longer step is of no use, and its memory is not laid out; 0: no bound */
+    bool stop_early;            /* give up sooner while nothing fits */
+    bool full_layouts;          /* search layouts that are far from fitting to the end of the budget too */
     int64_t *work_left;         /* calls replayed for prices and runs met, of a whole search; NULL: no bound */
     int64_t *steps_left;        /* placement steps that trials share, which only have to fit; NULL: each layout has its own */
-    int64_t *full_left;         /* those that all others share, and then they are brief; NULL: no bound */
+    int64_t *full_left;         /* those that all others share, which then stop early; NULL: no bound */
 } Ask;
 /* The answer to an Ask: a plan, or the reason why there is none. */
 typedef enum { PLANNED, NO_PLAN, OVER_DEVICE, OVER_HOST } Verdict;
@@ -195,7 +196,7 @@ typedef struct {
     int host;                   /* 1 + the host that lacks memory; 0: no host does */
     const char *stuck;          /* messages leave no list: stages would wait for ever, say; NULL: they do not */
     bool open;                  /* the search gave up: cuts that may fit were not laid out */
-} Lack;
+} Shortfall;
 typedef struct {
     int device;                 /* passes, then order */
     Actions order;              /* order: F B I W U alone */
@@ -209,7 +210,7 @@ typedef struct {
     Bytes *live;                /* mem: bytes alive at each tick, [ticks] */
     int requests;               /* comm */
     int handles;                /* lower */
-    int place;                  /* search: 1 + the place of its Device in the model file; 0: its own number */
+    int entry;                  /* search: 1 + the entry of the model file that it is; 0: entry `device` */
     int copies;                 /* comm: the most offloads and fetches under way at once */
     Bytes host, host_bound;     /* mem: of offloaded tensors in the host's memory or file, lower bound by live bytes */
     Ns busy;                    /* sim */
@@ -227,21 +228,21 @@ typedef struct {
     int replicas;               /* passes: 0: one */
     VEC(DevicePlan) dev;        /* passes, then order */
     VEC(Ints) home;             /* order: [row].at[chunk]: its device; plan_home() reads it */
-    int levels;                 /* part: of the tree over rows, in a copy whose home has row 0 alone; 0: home has all */
+    int tree_depth;             /* part: of the tree over rows, in a copy whose home has row 0 alone; 0: home has all */
     Ints slack;                 /* order: [2 * chunk + back]: computations until a send of F (of B or I) is waited for */
     Ints chunk;                 /* part: operator -> chunk */
-    const Bytes *soft;          /* part: the limits it was given, by device */
-    Proof said;                 /* part: what its planner says */
+    const Bytes *target;        /* part: the target limits it was given, by device */
+    Proof predicted;            /* part: what its planner says */
     Proof proof;                /* search: of the plan that it returns */
-    struct Prices *prices;      /* part: of runs under the soft limits, for keep; NULL: nobody asked */
-    const int *own;             /* part: [tensor] fates of a planner that chooses its own; NULL: prices choose */
+    struct Prices *prices;      /* part: of runs under the target limits, for keep; NULL: nobody asked */
+    const int *chosen;          /* part: [tensor] fates that the planner has chosen; NULL: prices choose */
     Ints fate;                  /* keep: by tensor */
     VEC(Buf) buf;               /* lower */
     VEC(Pool) pool;             /* lower, then mem */
     VEC(HostBuf) host;          /* lower */
     VEC(Routine) routine;       /* lower */
     Ns step;                    /* sim: predicted time of a step */
-    Lack lack;                  /* any: the pass that returned nonzero, or part_blame */
+    Shortfall shortfall;        /* any: the pass that returned nonzero, or part_blame */
     Loc key_at, space_at;       /* text: of a plan that was read */
 } Plan;
 /* sched/ask.c: what is asked, or else what the model says */
@@ -311,7 +312,7 @@ bool order_holds(const Plan *p, int device);        /* a step's gradients wait w
 void check_order(const Plan *p);
 
 /* ---- part: plan/part.c, and one file a planner ------------------------------------------------------------------- */
-int part(Plan *p, const Bytes *limit);              /* soft limits a device; nonzero: none fits */
+int part(Plan *p, const Bytes *limit);              /* target limits a device; nonzero: none fits */
 bool part_cuts(const Plan *p, Ints *cuts);            /* last operator of all chunks but the last; false: they are no runs */
 void part_blame(Plan *p);                           /* then: which device lacks most under the cut that lacks least */
 void check_part(const Plan *p);

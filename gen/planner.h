@@ -21,7 +21,7 @@ typedef struct {
     const char *objective;      /* "step": the simulated time of a step; "bottleneck": the longest chunk or transfer;
                                    "bound": the bound of the plan, which the tests can enumerate */
     Ns below;                   /* a longer step is of no use: `exact` may stop once that is all there is; 0: any is */
-    bool rough;                 /* `exact` need not prove its plan, nor look at the answers of others if it has one */
+    bool unseeded;              /* `exact` need not prove its plan, nor look at the answers of others if it has one */
     const Planner *seeds;       /* the table of planners: `exact` begins with the answers of some; NULL: of none */
 } Question;
 
@@ -51,7 +51,7 @@ struct Planner {
     bool oracle;                /* it enumerates: for small graphs, and compared only where it is asked for */
     bool map;                   /* it chooses the chunks of each device too */
     bool layout;                /* it chooses depth, width and micro-batch too */
-    Orderer *order;             /* it orders the devices too, where that is free; NULL: it is asked for each order */
+    Orderer *orderer;           /* it orders the devices too, where that is free; NULL: it is asked for each order */
 };
 /* What a planner is asked of a plan that has its lists, without prices: part.c. */
 Question part_question(const Plan *p, const Bytes *limit);

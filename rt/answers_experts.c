@@ -21,16 +21,16 @@ static void plus(Answer *a, double x)
 static double odds(const Call *c, long row, long e, bool softmax)
 {
     long experts = of(c, "experts");
-    double own = old(c, "x", row * experts + e), sum = 0;
+    double logit = old(c, "x", row * experts + e), sum = 0;
     for (long k = 0; softmax && k < experts; k++)
-        sum += exp(old(c, "x", row * experts + k) - own);
-    return 1 / (softmax ? sum : 1 + exp(-own));
+        sum += exp(old(c, "x", row * experts + k) - logit);
+    return 1 / (softmax ? sum : 1 + exp(-logit));
 }
 
 /* Of the chosen experts of a row, by the results of the call or, in backward, its operand. */
 static double chosen(const Call *c, long row, long j)
 {
-    const Part *p = part_of(c, "expert");
+    const Operand *p = part_of(c, "expert");
     return p->made ? new_at(p, row * of(c, "top") + j) : old_at(p, row * of(c, "top") + j);
 }
 
@@ -75,9 +75,9 @@ static Answer route_expert(const Call *c, long i)
 
 static Answer route_slot(const Call *c, long i)
 {
-    long own = (long)made(c, "expert", i), n = 0;
+    long expert = (long)made(c, "expert", i), n = 0;
     for (long k = 0; k < of(c, "rows") * of(c, "top"); k++)
-        n += made(c, "expert", k) < (double)own || (made(c, "expert", k) == (double)own && k < i);
+        n += made(c, "expert", k) < (double)expert || (made(c, "expert", k) == (double)expert && k < i);
     return (Answer){(double)n, 0};
 }
 
@@ -92,15 +92,15 @@ static Answer route_offset(const Call *c, long e)
 /* The gradient of what an expert of the row is given, before softmax or sigmoid; 0: it was not chosen. */
 static double slope(const Call *c, long row, long e)
 {
-    double sum = whole(c, row), all = 0, own = 0;
+    double sum = whole(c, row), all = 0, chosen_d = 0;
     for (long j = 0; j < of(c, "top"); j++) {
         double d = old(c, "dshare", row * of(c, "top") + j);
         all += of(c, "normalize") ? d * chosen_odds(c, row, j) / sum : 0;
-        own += (long)chosen(c, row, j) == e ? d : 0;
+        chosen_d += (long)chosen(c, row, j) == e ? d : 0;
     }
     for (long j = 0; j < of(c, "top"); j++)
         if ((long)chosen(c, row, j) == e)
-            return (own - all) / sum;
+            return (chosen_d - all) / sum;
     return 0;
 }
 

@@ -19,7 +19,7 @@ static void plus(Answer *a, double x)
 
 /* ---- windows of images ------------------------------------------------------------------------------------------- */
 
-typedef struct { long sample, row, column, channel; } Spot;
+typedef struct { long sample, line, column, channel; } Spot;
 typedef struct {
     const Call *c;
     long height, width, channels, yheight, ywidth, ychannels, kheight, kwidth, stride, top, left, dilate;
@@ -46,7 +46,7 @@ static Spot spot_of_y(const Windows *w, long i) { return spot_of(i, w->yheight, 
 /* Where tap t of y's window lies in x, in channel `channel`; -1: outside. */
 static long under(const Windows *w, Spot y, long t, long channel)
 {
-    long row = y.row * w->stride - w->top + t / w->kwidth * w->dilate;
+    long row = y.line * w->stride - w->top + t / w->kwidth * w->dilate;
     long column = y.column * w->stride - w->left + t % w->kwidth * w->dilate;
     bool inside = row >= 0 && row < w->height && column >= 0 && column < w->width;
     return inside ? ((y.sample * w->height + row) * w->width + column) * w->channels + channel : -1;
@@ -55,7 +55,7 @@ static long under(const Windows *w, Spot y, long t, long channel)
 /* Which element of y has x under tap t, in channel `channel`; -1: none. */
 static long above(const Windows *w, Spot x, long t, long channel)
 {
-    long row = x.row + w->top - t / w->kwidth * w->dilate, column = x.column + w->left - t % w->kwidth * w->dilate;
+    long row = x.line + w->top - t / w->kwidth * w->dilate, column = x.column + w->left - t % w->kwidth * w->dilate;
     bool inside = row >= 0 && column >= 0 && row % w->stride == 0 && column % w->stride == 0 &&
                   row / w->stride < w->yheight && column / w->stride < w->ywidth;
     return inside ? ((x.sample * w->yheight + row / w->stride) * w->ywidth + column / w->stride) * w->ychannels + channel : -1;
@@ -456,7 +456,7 @@ static Answer group_dbias(const Call *c, long channel) { return group_sum(c, cha
 static Answer pad_y(const Call *c, long i)
 {
     Spot y = spot_of(i, of(c, "yheight"), of(c, "ywidth"), of(c, "channels"));
-    long row = y.row - of(c, "top"), column = y.column - of(c, "left"), height = of(c, "height"), width = of(c, "width");
+    long row = y.line - of(c, "top"), column = y.column - of(c, "left"), height = of(c, "height"), width = of(c, "width");
     bool inside = row >= 0 && row < height && column >= 0 && column < width;
     return exact(inside ? old_of(c, "x", ((y.sample * height + row) * width + column) * of(c, "channels") + y.channel)
                         : number_of(c, "value"));
@@ -480,7 +480,7 @@ static Answer resized(const Call *c, long i, bool nearest)
     Answer a = {0, 0};
     for (long r = 0; r < height; r++)
         for (long k = 0; k < width; k++) {
-            double s = share(c, y.row, r, height, fh, nearest) * share(c, y.column, k, width, fw, nearest);
+            double s = share(c, y.line, r, height, fh, nearest) * share(c, y.column, k, width, fw, nearest);
             if (s != 0)
                 plus(&a, s * old_of(c, "x", ((y.sample * height + r) * width + k) * of(c, "channels") + y.channel));
         }
@@ -494,7 +494,7 @@ static Answer resized_back(const Call *c, long i, bool nearest)
     Answer a = {0, 0};
     for (long r = 0; r < height * fh; r++)
         for (long k = 0; k < width * fw; k++) {
-            double s = share(c, r, x.row, height, fh, nearest) * share(c, k, x.column, width, fw, nearest);
+            double s = share(c, r, x.line, height, fh, nearest) * share(c, k, x.column, width, fw, nearest);
             if (s != 0)
                 plus(&a, s * old_of(c, "dy", ((x.sample * height * fh + r) * width * fw + k) * of(c, "channels") + x.channel));
         }

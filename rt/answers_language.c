@@ -45,9 +45,9 @@ static Answer turned(const Call *c, const char *name, long i, double sign)
     if (j >= 2 * half)
         return (Answer){old(c, name, i), 0};
     bool adjacent = of(c, "adjacent"), first = adjacent ? j % 2 == 0 : j < half;
-    double by = angle(c, t, adjacent ? j / 2 : j % half), own = old(c, name, i);
+    double by = angle(c, t, adjacent ? j / 2 : j % half), here = old(c, name, i);
     double other = old(c, name, i + (first ? 1 : -1) * (adjacent ? 1 : half));
-    return (Answer){own * cos(by) + (first ? -sign : sign) * other * sin(by), (fabs(own) + fabs(other)) * (1 + by)};
+    return (Answer){here * cos(by) + (first ? -sign : sign) * other * sin(by), (fabs(here) + fabs(other)) * (1 + by)};
 }
 
 static Answer rotary_y(const Call *c, long i) { return turned(c, "x", i, 1); }

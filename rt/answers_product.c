@@ -19,7 +19,7 @@ static void plus(Answer *a, double x)
 }
 
 /* The sum over j of x[x0 + j xs] y[y0 + j ys]. */
-static Answer dot(const Part *x, long x0, long xs, const Part *y, long y0, long ys, long n)
+static Answer dot(const Operand *x, long x0, long xs, const Operand *y, long y0, long ys, long n)
 {
     Answer a = no_answer();
     for (long j = 0; j < n; j++)
@@ -27,7 +27,7 @@ static Answer dot(const Part *x, long x0, long xs, const Part *y, long y0, long 
     return a;
 }
 
-static Answer column(const Part *x, long from, long step, long n)
+static Answer column(const Operand *x, long from, long step, long n)
 {
     Answer a = no_answer();
     for (long j = 0; j < n; j++)
@@ -81,11 +81,11 @@ static Answer linear_gelu_dpre(const Call *c, long i)
 
 /* ---- factors of 8 bits --------------------------------------------------------------------------------------------- */
 
-typedef struct { const Part *p; int scale; Fp8 type; } Eight;
+typedef struct { const Operand *p; int scale; Fp8 type; } Eight;
 
 static Eight eight(const Call *c, const char *name, int which)
 {
-    const Part *p = part_of(c, name), *amax = part_of(c, "amax");
+    const Operand *p = part_of(c, name), *amax = part_of(c, "amax");
     Fp8 type = which == FP8_DY ? E5M2 : E4M3;
     int bin = FP8_BINS - 1;
     while (bin >= 0 && !(old_at(amax, which * FP8_BINS + bin) > 0))
@@ -141,7 +141,7 @@ static Answer linear_fp8_damax(const Call *c, long i)
 }
 
 /* Row and column steps of a stored rows x cols matrix, or of a turned one. */
-typedef struct { const Part *p; long at, row, col; } Matrix;
+typedef struct { const Operand *p; long at, row_step, col; } Matrix;
 
 static Matrix matrix(const Call *c, const char *name, long batch, long rows, long cols, long turned)
 {
@@ -150,10 +150,10 @@ static Matrix matrix(const Call *c, const char *name, long batch, long rows, lon
 
 static Answer multiplied(Matrix a, long row, Matrix b, long col, long n)
 {
-    return dot(a.p, a.at + row * a.row, a.col, b.p, b.at + col * b.col, b.row, n);
+    return dot(a.p, a.at + row * a.row_step, a.col, b.p, b.at + col * b.col, b.row_step, n);
 }
 
-static Matrix turned(Matrix m) { return (Matrix){m.p, m.at, m.col, m.row}; }
+static Matrix turned(Matrix m) { return (Matrix){m.p, m.at, m.col, m.row_step}; }
 
 static Answer matmul_y(const Call *c, long i)
 {
@@ -179,7 +179,7 @@ static Answer matmul_db(const Call *c, long i)
 
 typedef struct {
     const Call *c;
-    const Part *q, *k, *v, *dy;
+    const Operand *q, *k, *v, *dy;
     long heads, group, query, key, width, ld, k_ld, k_at, v_at;     /* group: heads of queries for one of keys */
     long b, head;               /* of the element that is asked for */
     double scale;
@@ -187,7 +187,7 @@ typedef struct {
 
 static Heads heads_of(const Call *c)
 {
-    const Part *packed = part_of(c, "qkv");
+    const Operand *packed = part_of(c, "qkv");
     long heads = of(c, "heads"), width = of(c, "width"), all = heads * width, query = of(c, "query");
     long group = part_of(c, "kv_heads") ? heads / of(c, "kv_heads") : 1;
     return (Heads){c, packed ? packed : part_of(c, "q"), packed ? packed : part_of(c, "k"), packed ? packed : part_of(c, "v"),
@@ -207,7 +207,7 @@ static double below_cap(const Heads *h, long i, long j)
 
 static double score(const Heads *h, long i, long j)
 {
-    const Part *mask = part_of(h->c, "mask");
+    const Operand *mask = part_of(h->c, "mask");
     long window = of(h->c, "window");
     if ((of(h->c, "causal") && j > i) || (mask && old_at(mask, h->b * h->key + j) == 0) || (window && i - j >= window))
         return -INFINITY;

@@ -267,9 +267,9 @@ static Answer additive_dscale(const Call *c, long i)
 
 static Answer additive_da(const Call *c, long i)
 {
-    double size = length(c), by = old(c, "normalize_scalar", 0) / size, own = old(c, "linear_att", i) / size;
+    double size = length(c), by = old(c, "normalize_scalar", 0) / size, part = old(c, "linear_att", i) / size;
     Answer v = of_v(c, i), scale = additive_dscale(c, 0);
-    return (Answer){by * (v.value - scale.value * own), fabs(by) * (v.terms + scale.terms * fabs(own))};
+    return (Answer){by * (v.value - scale.value * part), fabs(by) * (v.terms + scale.terms * fabs(part))};
 }
 
 #define RECUR "y=batch*time*hidden c=batch*time*hidden gates=batch*time*4*hidden x=batch*time*4*hidden mask=batch*time " \

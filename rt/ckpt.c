@@ -36,7 +36,7 @@ enum { HOME_STATES = 1 << STATE_PARAM | 1 << STATE_MOMENT1 | 1 << STATE_MOMENT2 
 typedef struct { int status, pad; int64_t bytes; char sha[72]; } Written;
 
 struct Checkpoint {
-    Item **own;                 /* by stage of this process */
+    Item **local;               /* by stage of this process */
     int *owns;
     Text *header;
     Item *all;                  /* for the index: stage 0 */
@@ -83,19 +83,19 @@ static long said_room(const Job *job)
 static int make_room(Run *run, Checkpoint *c)
 {
     size_t n = (size_t)run->count;
-    c->own = calloc(n, sizeof *c->own);
+    c->local = calloc(n, sizeof *c->local);
     c->owns = calloc(n, sizeof *c->owns);
     c->header = calloc(n, sizeof *c->header);
     c->written = calloc((size_t)run->job->stages, sizeof *c->written);
     c->all = items_make(run->job, HOME_STATES, -1, &c->alls);
-    bool good = c->own && c->owns && c->header && c->written && c->all &&
+    bool good = c->local && c->owns && c->header && c->written && c->all &&
                 make_text(&c->index, c->all, c->alls, 256L * run->job->stages + published_room(run) + said_room(run->job));
     for (int i = 0; good && i < c->alls; i++)
         c->cut |= c->all[i].state->cut;
     for (int i = 0; good && i < run->count; i++) {
         int twin = (run->first + i) % (run->job->stages / replicas_of(run->job));
-        c->own[i] = items_make(run->job, HOME_STATES, twin, &c->owns[i]);
-        good = c->own[i] && make_text(&c->header[i], c->own[i], c->owns[i], 0);
+        c->local[i] = items_make(run->job, HOME_STATES, twin, &c->owns[i]);
+        good = c->local[i] && make_text(&c->header[i], c->local[i], c->owns[i], 0);
     }
     return good ? DONE : complain(STATUS_RUN, "no memory for checkpoints");
 }
@@ -150,12 +150,12 @@ void ckpt_close(Run *run)
         return;
     ckpt_unlock(&c->lock, run->opt.checkpoint);
     for (int i = 0; i < run->count; i++) {
-        if (c->own)
-            free(c->own[i]);
+        if (c->local)
+            free(c->local[i]);
         if (c->header)
             free(c->header[i].at);
     }
-    free(c->own);
+    free(c->local);
     free(c->owns);
     free(c->header);
     free(c->all);
@@ -273,16 +273,16 @@ static void write_stage(Worker *w, int64_t step, bool cut, Written *out)
     char path[CKPT_PATH];
     Digest d;
     stage_path(path, w, step);
-    safe_header(&c->header[k], c->own[k], c->owns[k], NULL);
+    safe_header(&c->header[k], c->local[k], c->owns[k], NULL);
     digest_start(&d);
     int file = open(path, O_WRONLY | O_CREAT | (cut ? 0 : O_TRUNC), 0666);
     Put to = {file, &d, false};
     const Item *broken = NULL;
     bool good = file >= 0 && ((cut && replica_of(w) > 0) || put(&to, c->header[k].at, c->header[k].n));
     if (cut)
-        good = good && put_parts(w, &to, c->own[k], c->owns[k], (off_t)c->header[k].n, &broken);
+        good = good && put_parts(w, &to, c->local[k], c->owns[k], (off_t)c->header[k].n, &broken);
     else
-        good = good && put_items(w, &to, c->own[k], c->owns[k], &broken);
+        good = good && put_items(w, &to, c->local[k], c->owns[k], &broken);
     *out = (Written){.bytes = (int64_t)d.n};
     out->status = written(w, step, path, finish(file, good), broken);
     digest_end(&d, out->sha);

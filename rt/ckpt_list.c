@@ -200,11 +200,11 @@ void ckpt_unlock(CkptLock *l, const char *dir)
     lock_name(path, dir);
     if (l->file < 0)
         return;
-    bool own = same_file(l, path);
-    if (own)
+    bool same = same_file(l, path);
+    if (same)
         unlink(path);
     close(l->file);
     l->file = -1;
-    if (own && l->made)
+    if (same && l->made)
         rmdir(dir);             /* nothing was written: it goes as it came */
 }

@@ -24,7 +24,7 @@
 
 enum { NAME = 512 };
 
-typedef struct { char name[CKPT_NAME], sha[65]; int64_t bytes; bool open; char *path; SafeFile file; } Part;
+typedef struct { char name[CKPT_NAME], sha[65]; int64_t bytes; bool open; char *path; SafeFile file; } CkptFile;
 typedef struct { char *name; char file[CKPT_NAME]; } Entry;
 typedef struct {
     char dir[CKPT_PATH];
@@ -33,7 +33,7 @@ typedef struct {
     char store[512];
     Text changed;               /* settings that this job has otherwise */
     int64_t step, batch, micro, groups;     /* -1: not there */
-    Part *part;
+    CkptFile *file;
     int parts;
     Entry *entry;               /* by name */
     int entries;
@@ -80,7 +80,7 @@ static bool read_metadata(Json *j, Index *x)
     return !j->why;
 }
 
-static bool read_part(Json *j, Part *p)
+static bool read_part(Json *j, CkptFile *p)
 {
     char key[32];
     for (bool first = true; json_member(j, &first, key, sizeof key);)
@@ -100,14 +100,14 @@ static bool read_part(Json *j, Part *p)
 static bool read_parts(Json *j, Index *x)
 {
     for (bool first = true; json_member(j, &first, NULL, 0);) {
-        Part *more = realloc(x->part, ((size_t)x->parts + 1) * sizeof *more);
+        CkptFile *more = realloc(x->file, ((size_t)x->parts + 1) * sizeof *more);
         if (!more) {
             j->why = "no memory";
             return false;
         }
-        x->part = more;
-        x->part[x->parts] = (Part){.bytes = -1};
-        read_part(j, &x->part[x->parts++]);
+        x->file = more;
+        x->file[x->parts] = (CkptFile){.bytes = -1};
+        read_part(j, &x->file[x->parts++]);
     }
     return !j->why;
 }
@@ -307,7 +307,7 @@ static void say_changes(const Index *x, const Run *run)
 
 /* ---- tensors ----------------------------------------------------------------------------------------------------- */
 
-static int open_part(const Index *x, Part *p)
+static int open_part(const Index *x, CkptFile *p)
 {
     char hex[65];
     size_t n = strlen(x->dir) + strlen(p->name) + 2;
@@ -351,11 +351,11 @@ static const Entry *find_entry(const Index *x, const char *name, const char *suf
     return NULL;
 }
 
-static Part *find_part(Index *x, const char *file)
+static CkptFile *find_part(Index *x, const char *file)
 {
     for (int i = 0; i < x->parts; i++)
-        if (!strcmp(x->part[i].name, file))
-            return &x->part[i];
+        if (!strcmp(x->file[i].name, file))
+            return &x->file[i];
     return NULL;
 }
 
@@ -384,7 +384,7 @@ static int load_state(Worker *w, Index *x, const StateInfo *s, const char *kind,
         return complain(STATUS_STALE, "%s: tensor `%s%s` is missing%s%s", x->dir, s->name, suffix,
                         s->kind == STATE_PARAM ? "" : "; start anew from its parameters with --weights ",
                         s->kind == STATE_PARAM ? "" : x->dir);
-    Part *p = find_part(x, e->file);
+    CkptFile *p = find_part(x, e->file);
     if (!p)
         return complain(STATUS_STALE, "%s: tensor `%s` is in `%s`, which index.json does not list", x->dir, e->name,
                         e->file);
@@ -401,7 +401,7 @@ static int load_state(Worker *w, Index *x, const StateInfo *s, const char *kind,
 /* A history of sizes that is not there begins anew. */
 static int load_some(Worker *w, Index *x, const StateInfo *s, const char *suffix, bool old)
 {
-    int status = DONE, ages = old ? state_versions(s) : s->own && !find_entry(x, s->name, suffix) ? 0 : 1;
+    int status = DONE, ages = old ? state_versions(s) : s->unpublished && !find_entry(x, s->name, suffix) ? 0 : 1;
     for (int age = 0; age < ages && status == DONE; age++)
         status = load_state(w, x, s, suffix, age);
     return status;
@@ -422,13 +422,13 @@ static int load_worker(Worker *w, Index *x, unsigned kinds, bool old)
 static void close_index(Index *x)
 {
     for (int i = 0; i < x->parts; i++) {
-        if (x->part[i].open)
-            safe_close(&x->part[i].file);
-        free(x->part[i].path);
+        if (x->file[i].open)
+            safe_close(&x->file[i].file);
+        free(x->file[i].path);
     }
     for (int i = 0; i < x->entries; i++)
         free(x->entry[i].name);
-    free(x->part);
+    free(x->file);
     free(x->entry);
 }
 

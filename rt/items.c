@@ -57,7 +57,7 @@ static int collect(Item *to, const Job *job, unsigned kinds, int stage)
     for (int k = 0; k < job->stages; k++)
         for (int i = 0; (stage < 0 || stage == k) && i < job->stage[k].states; i++) {
             const StateInfo *s = &job->stage[k].state[i];
-            bool wanted = s->home && (s->offset != NOWHERE || s->cut) && kinds >> s->kind & 1;
+            bool wanted = s->owned && (s->offset != NOWHERE || s->cut) && kinds >> s->kind & 1;
             for (int age = 0; wanted && age < (kinds >> STATE_OLD & 1 ? state_versions(s) : 1); age++, n++)
                 if (to) {
                     to[n] = (Item){.state = s, .stage = k, .age = age};
@@ -119,13 +119,13 @@ const float *item_part(const Worker *w, const Item *item, long *from, long *n)
     *from = *n = 0;
     if (w->stage.index % (job->stages / replicas_of(job)) != item->stage)
         return NULL;
-    const StateInfo *own = &w->info->state[item->state - job->stage[item->stage].state];
+    const StateInfo *state = &w->info->state[item->state - job->stage[item->stage].state];
     Item here = *item;
-    here.state = own;
-    const float *data = own->cut && own->part == 0 ? NULL : item_data(w, &here);
-    *from = own->cut ? own->from : 0;
-    *n = own->cut ? own->part : replica_of(w) == 0 ? own->n : 0;
-    return data && own->whole ? data + own->from : data;
+    here.state = state;
+    const float *data = state->cut && state->part == 0 ? NULL : item_data(w, &here);
+    *from = state->cut ? state->from : 0;
+    *n = state->cut ? state->part : replica_of(w) == 0 ? state->n : 0;
+    return data && state->whole ? data + state->from : data;
 }
 
 long items_room(const Item *item, int n)

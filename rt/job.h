@@ -19,7 +19,7 @@ enum { JOB_F32, JOB_BF16, JOB_I32, JOB_F16 };
 
 typedef struct {                /* one state of one stage */
     const char *name;           /* the model's: h.3.attn.c_attn.weight, for every kind */
-    int kind, home;             /* home 0: a tied parameter's copy, owned by another stage; any of a further replica */
+    int kind, owned;            /* owned 0: a tied parameter's copy, owned by another stage; any of a further replica */
     size_t offset;              /* f32; NOWHERE: this stage holds the copy alone */
     size_t copy;                /* STATE_PARAM: bf16 copy that the kernels read; NOWHERE: none */
     long n;
@@ -33,7 +33,7 @@ typedef struct {                /* one state of one stage */
     int cut;                    /* 1: this replica has elements from .. from+part-1 alone; whole: with room for all, else not */
     long from, part;
     int whole;
-    int own;                    /* STATE_PARAM: of this job alone, and in no file of published weights */
+    int unpublished;            /* STATE_PARAM: of this job alone, and in no file of published weights */
 } StateInfo;
 
 typedef struct {                /* a parameter that files of published weights hold otherwise */
@@ -75,7 +75,7 @@ typedef struct {
     size_t vals;                /* offset of the step values */
     size_t workspace, workspace_bytes;  /* of library calls on a GPU: offset and bytes; 0 bytes: none */
     size_t load;                /* GPU: most bytes of a data input that it loads; 0: it loads none */
-    int way;                    /* losses of a step are of this pipeline of the replica */
+    int pipeline;               /* losses of a step are of this pipeline of the replica */
     int threads;
     size_t host;                /* bytes of what waits in the host's memory, or file */
     int copies, lanes;          /* to it and back: numbers in use; 2: both directions at once, 1: in turn */

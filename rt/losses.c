@@ -66,7 +66,7 @@ static void take(Worker *w, const Piece *all, long room)
     const Job *job = w->run->job;
     int stages = w->stage.count / replicas_of(job), ways = copies_of(job) / replicas_of(job);
     for (int i = 0; i < w->stage.count; i++) {
-        int copy = i / stages * ways + (w->eval ? 0 : job->stage[i].way);
+        int copy = i / stages * ways + (w->eval ? 0 : job->stage[i].pipeline);
         long *count = &w->counts[copy];
         memcpy(&w->losses[copy * room + *count], all[i].x, (size_t)all[i].n * sizeof(float));
         *count += (long)all[i].n;

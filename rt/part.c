@@ -66,7 +66,7 @@ int part_open(Worker *w, const char *path)
         int file = open(path, O_WRONLY | O_CREAT, 0666);
         if (file < 0)
             return file;
-        w->part = file;
+        w->partial = file;
         bool plain = fstat(file, &mine) == 0 && S_ISREG(mine.st_mode);
         if (plain)
             flock(file, LOCK_EX);
@@ -77,7 +77,7 @@ int part_open(Worker *w, const char *path)
 
 void part_close(Worker *w)
 {
-    if (w->part > 0)
-        close(w->part);
-    w->part = 0;
+    if (w->partial > 0)
+        close(w->partial);
+    w->partial = 0;
 }

@@ -55,7 +55,7 @@ bool cores_read(const char *stat, double tick, Cores *c)
 double cores_others(const Cores *from, const Cores *to)
 {
     static const double least = 1;
-    double all = to->all - from->all, busy = to->busy - from->busy - (to->own - from->own);
+    double all = to->all - from->all, busy = to->busy - from->busy - (to->process - from->process);
     return all < least ? -1 : busy > 0 ? busy / all : 0;
 }
 
@@ -71,7 +71,7 @@ static Cores cores_now(void)
         close(file);
     text[n > 0 ? n : 0] = 0;
     if (cores_read(text, 1.0 / (double)sysconf(_SC_CLK_TCK), &c) && getrusage(RUSAGE_SELF, &r) == 0)
-        c.own = (double)(r.ru_utime.tv_sec + r.ru_stime.tv_sec) + 1e-6 * (double)(r.ru_utime.tv_usec + r.ru_stime.tv_usec);
+        c.process = (double)(r.ru_utime.tv_sec + r.ru_stime.tv_sec) + 1e-6 * (double)(r.ru_utime.tv_usec + r.ru_stime.tv_usec);
     return c;
 }
 

@@ -19,9 +19,9 @@
 #include "real.h"
 #include "weights.h"
 
-typedef struct { Published p; const Item *item; int64_t at; } Part;     /* at: of its tensor, bytes behind the header */
+typedef struct { Published p; const Item *item; int64_t at; } PublishItem; /* at: of its tensor, bytes behind the header */
 struct Publish {
-    Part *part;                 /* of all stages, by name of the tensor */
+    PublishItem *item;          /* of all stages, by name of the tensor */
     int parts;
     Text header;
     int size;                   /* bytes of an element */
@@ -30,27 +30,27 @@ struct Publish {
 
 static int by_file(const void *a, const void *b)
 {
-    const Part *x = a, *y = b;
+    const PublishItem *x = a, *y = b;
     int order = strcmp(x->p.in.file, y->p.in.file);
     return order ? order : (x->p.in.from > y->p.in.from) - (x->p.in.from < y->p.in.from);
 }
 
 static bool again(const Publish *x, int i)
 {
-    return i > 0 && !strcmp(x->part[i - 1].p.in.file, x->part[i].p.in.file);
+    return i > 0 && !strcmp(x->item[i - 1].p.in.file, x->item[i].p.in.file);
 }
 
 static void add_tensor(Publish *x, int i, const char *type, int64_t *end)
 {
-    const Published *p = &x->part[i].p;
+    const Published *p = &x->item[i].p;
     text_add(&x->header, ",");
     text_json(&x->header, p->in.file);
     text_add(&x->header, ":{\"dtype\":\"%s\",\"shape\":[", type);
     for (int d = 0; d < p->ndim; d++)
         text_add(&x->header, "%s%lld", d ? "," : "", (long long)p->dim[d]);
-    x->part[i].at = *end;
+    x->item[i].at = *end;
     *end += p->n * x->size;
-    text_add(&x->header, "],\"data_offsets\":[%lld,%lld]}", (long long)x->part[i].at, (long long)*end);
+    text_add(&x->header, "],\"data_offsets\":[%lld,%lld]}", (long long)x->item[i].at, (long long)*end);
 }
 
 static void lay_out(Publish *x, int type)
@@ -60,7 +60,7 @@ static void lay_out(Publish *x, int type)
     text_add(&x->header, "12345678{\"__metadata__\":{\"format\":\"pt\"}");
     for (int i = 0; i < x->parts; i++)
         if (again(x, i))
-            x->part[i].at = x->part[i - 1].at;
+            x->item[i].at = x->item[i - 1].at;
         else
             add_tensor(x, i, name, &end);
     text_add(&x->header, "}");
@@ -95,18 +95,18 @@ int publish_open(Run *run)
     int parts = 0;
     for (int i = 0; i < run->parameters; i++)
         parts += weights_pieces(run->job, run->parameter[i].state);
-    if (!x || !(x->part = calloc((size_t)parts + 1, sizeof *x->part)))
+    if (!x || !(x->item = calloc((size_t)parts + 1, sizeof *x->item)))
         return complain(STATUS_RUN, "no memory for --export");
     x->size = run->job->published == JOB_F32 ? 4 : 2;
     x->header.cap = 4096;
     for (int i = 0; i < run->parameters; i++)
         for (int k = 0; k < weights_pieces(run->job, run->parameter[i].state); k++) {
-            Part *p = &x->part[x->parts++];
-            *p = (Part){weights_place(run->job, run->parameter[i].state, k), &run->parameter[i], 0};
+            PublishItem *p = &x->item[x->parts++];
+            *p = (PublishItem){weights_place(run->job, run->parameter[i].state, k), &run->parameter[i], 0};
             x->header.cap += 6 * strlen(p->p.in.file) + 256;
         }
     if (x->parts > 1)
-        qsort(x->part, (size_t)x->parts, sizeof *x->part, by_file);
+        qsort(x->item, (size_t)x->parts, sizeof *x->item, by_file);
     if (!(x->header.at = malloc(x->header.cap)))
         return complain(STATUS_RUN, "no memory for --export");
     lay_out(x, run->job->published);
@@ -132,7 +132,7 @@ int publish_room(Worker *w)
 void publish_close(Run *run)
 {
     if (run->publish) {
-        free(run->publish->part);
+        free(run->publish->item);
         free(run->publish->header.at);
     }
     free(run->publish);
@@ -156,7 +156,7 @@ static bool write_at(int file, const unsigned char *from, size_t n, off_t at)
 }
 
 /* Its rows as the tensor has them: all at once, or, of a part, a group at a time. */
-static bool write_parameter(Worker *w, const Publish *x, const Part *p, int file)
+static bool write_parameter(Worker *w, const Publish *x, const PublishItem *p, int file)
 {
     const StateInfo *s = p->item->state;
     int type = w->run->job->published;
@@ -184,8 +184,8 @@ static int write_mine(Worker *w)
     int file = open(x->file, O_WRONLY);
     bool good = file >= 0;
     for (int i = 0; i < x->parts && good; i++)
-        if (x->part[i].item->stage == w->stage.index)
-            good = write_parameter(w, x, &x->part[i], file);
+        if (x->item[i].item->stage == w->stage.index)
+            good = write_parameter(w, x, &x->item[i], file);
     if (good)
         good = fsync(file) == 0;
     int why = errno;

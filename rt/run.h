@@ -39,7 +39,7 @@ typedef struct { double loss, norm; int64_t blank; int want, pad; } Report;
 typedef struct { double loss, norm, at; float lr; } Ended;
 
 enum { WIDE = 60 };
-typedef struct { double all, busy, own; } Cores;       /* seconds of all cores: passed, used, used by this process */
+typedef struct { double all, busy, process; } Cores;   /* seconds of all cores: passed, used, used by this process */
 typedef struct {                /* progress.c: what has been seen of this run */
     Cores cores;                /* at its begin */
     double begun, shown;        /* seconds: the first step begins; the terminal was written to */
@@ -85,7 +85,7 @@ typedef struct Worker {
     /* pace.c */
     int pacing;                 /* action under way in a paced job; -1 none */
     int64_t due;                /* ns of a clock that only goes forward: when the action before was to end */
-    int part;                   /* stage 0: the file that is being written, locked until it has its place; 0: none */
+    int partial;                /* stage 0: the file that is being written, locked until it has its place; 0: none */
 } Worker;
 
 /* What a program of the job does with its stages: main.c trains, sample/sample.c writes text. */

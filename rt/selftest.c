@@ -35,17 +35,17 @@ typedef struct {
 
 /* ---- operands ---------------------------------------------------------------------------------------------------- */
 
-const Part *part_of(const Call *c, const char *name)
+const Operand *part_of(const Call *c, const char *name)
 {
     for (int i = 0; i < c->parts; i++)
-        if (!strcmp(c->part[i].name, name))
-            return c->part[i].kind >= OF_NUMBER || c->part[i].given.p ? &c->part[i] : NULL;
+        if (!strcmp(c->operand[i].name, name))
+            return c->operand[i].kind >= OF_NUMBER || c->operand[i].given.p ? &c->operand[i] : NULL;
     return NULL;
 }
 
 double number_of(const Call *c, const char *name)
 {
-    const Part *p = part_of(c, name);
+    const Operand *p = part_of(c, name);
     return !p ? 0 : p->kind == OF_FRACTION ? p->given.f : (double)p->given.i;
 }
 
@@ -66,17 +66,17 @@ static double at(const unsigned char *from, Kind kind, long i)
     }
 }
 
-double old_at(const Part *p, long i) { return at(p->old, p->kind, i); }
+double old_at(const Operand *p, long i) { return at(p->old, p->kind, i); }
 double old_of(const Call *c, const char *name, long i)
 {
-    const Part *p = part_of(c, name);
+    const Operand *p = part_of(c, name);
     return p ? old_at(p, i) : 0;
 }
 
-double new_at(const Part *p, long i) { return at(p->new, p->kind, i); }
+double new_at(const Operand *p, long i) { return at(p->new, p->kind, i); }
 
 /* "const real *x": one parameter of a prototype; behind it. */
-static const char *read_part(Part *p, const char *text, const Given *given)
+static const char *read_part(Operand *p, const char *text, const Given *given)
 {
     static const struct { const char *word; Kind kind; } types[] = {{"real *", OF_REAL}, {"float *", OF_FLOAT},
         {"int32_t *", OF_INT}, {"double *", OF_DOUBLE}, {"Values *", OF_VALUES}, {"void *", OF_SCRATCH},
@@ -86,7 +86,7 @@ static const char *read_part(Part *p, const char *text, const Given *given)
     const char *type = text + (fixed ? 6 : 0);
     while (from > 0 && text[from - 1] != ' ' && text[from - 1] != '*')
         from--;
-    *p = (Part){.kind = OF_NUMBER, .given = *given};
+    *p = (Operand){.kind = OF_NUMBER, .given = *given};
     snprintf(p->name, sizeof p->name, "%.*s", (int)(n - from), text + from);
     for (size_t i = sizeof types / sizeof *types; i-- > 0;)
         if (!strncmp(type, types[i].word, strlen(types[i].word)))
@@ -110,10 +110,10 @@ static void read_call(Call *c, const char *text, const Given *given)
     size_t n = strcspn(text, "(");
     *c = (Call){.parts = 0};
     snprintf(c->name, sizeof c->name, "%.*s", (int)n, text);
-    for (text += n + 1; *text && c->parts < (int)(sizeof c->part / sizeof *c->part); c->parts++)
-        text = read_part(&c->part[c->parts], text, given++);
+    for (text += n + 1; *text && c->parts < (int)(sizeof c->operand / sizeof *c->operand); c->parts++)
+        text = read_part(&c->operand[c->parts], text, given++);
     for (int i = 0, k = 0; i < c->parts && k < (int)sizeof c->numbers; i++) {
-        const Part *p = &c->part[i];
+        const Operand *p = &c->operand[i];
         if (p->kind == OF_FRACTION)
             k += snprintf(c->numbers + k, sizeof c->numbers - (size_t)k, " %s=%g", p->name, p->given.f);
         else if (p->kind == OF_NUMBER && counts(p->name))
@@ -147,7 +147,7 @@ static long sum_of(const Call *c, const char *text)
     return sum;
 }
 
-static void size_part(const Call *c, Part *p, const char *sizes)
+static void size_part(const Call *c, Operand *p, const char *sizes)
 {
     size_t n = strlen(p->name);
     for (const char *s = sizes; (s = strstr(s, p->name)) && !p->n; s += n)
@@ -165,7 +165,7 @@ static bool append(void *to, const void *piece, size_t n)
     return true;
 }
 
-static unsigned char *copied(Worker *w, const Part *p)
+static unsigned char *copied(Worker *w, const Operand *p)
 {
     size_t bytes = (size_t)p->n * size_of(p->kind);
     unsigned char *room = malloc(bytes), *next = room;
@@ -186,7 +186,7 @@ static const Known *answer_of(const Call *c, const char *out)
     return NULL;
 }
 
-static void find_most(Part *p)
+static void find_most(Operand *p)
 {
     for (long i = 0; i < p->n; i++)
         p->most = fmax(p->most, fabs(old_at(p, i)));
@@ -198,7 +198,7 @@ static void open_call(Worker *w, Test *t)
     const Known *k = answer_of(c, NULL);
     t->open = k != NULL;
     for (int i = 0; i < c->parts && k; i++) {
-        Part *p = &c->part[i];
+        Operand *p = &c->operand[i];
         if (p->kind >= OF_SCRATCH || !p->given.p)
             continue;
         if (p->kind == OF_VALUES)
@@ -229,9 +229,9 @@ static void print(const char *form, ...)
 
 /* The first, the last, and others in between that no row or tile prefers.  A gradient of a table is asked for in rows that
  * some id names. */
-static long sample(const Call *c, const Part *p, int i, int most)
+static long sample(const Call *c, const Operand *p, int i, int most)
 {
-    const Part *ids = part_of(c, "ids");
+    const Operand *ids = part_of(c, "ids");
     long n = p->n, j = i == 0 ? 0 : i == most - 1 ? n - 1 : (long)((uint64_t)i * 0x9e3779b97f4a7c15u % (uint64_t)n);
     if (ids && p->n != ids->n * (long)number_of(c, "width"))
         return (long)old_at(ids, j % ids->n) * (long)number_of(c, "width") + j % (long)number_of(c, "width");
@@ -239,10 +239,10 @@ static long sample(const Call *c, const Part *p, int i, int most)
 }
 
 /* What differs, in parts of what may; above 1 is too much.  NaN, unless both are, is infinite. */
-static double off(const Call *c, const Known *k, const Part *p, long i, double *want)
+static double off(const Call *c, const Known *k, const Operand *p, long i, double *want)
 {
     Answer a = k->answer(c, i);
-    const Part *onto = part_of(c, "onto");
+    const Operand *onto = part_of(c, "onto");
     double last = p->kind == OF_REAL ? real_last : p->kind == OF_FLOAT ? f32_last : 0x1p-40, got = new_at(p, i);
     bool real = p->kind == OF_REAL;             /* what `onto` is added to; gradients of parameters add up */
     bool adds = onto && strcmp(p->name, "dskip") != 0;
@@ -254,7 +254,7 @@ static double off(const Call *c, const Known *k, const Part *p, long i, double *
          : got == *want ? 0 : fabs(got - *want) / may;
 }
 
-static void compare_part(const Worker *w, Test *t, const Known *k, const Part *p)
+static void compare_part(const Worker *w, Test *t, const Known *k, const Operand *p)
 {
     const Call *c = &t->call;
     int most = k->samples ? k->samples : SAMPLES, n = p->n < most ? (int)p->n : most;
@@ -279,16 +279,16 @@ static void close_call(Worker *w, Test *t)
 {
     Call *c = &t->call;
     for (int i = 0; i < c->parts; i++)
-        if (c->part[i].made && c->part[i].n > 0)
-            c->part[i].new = copied(w, &c->part[i]);
+        if (c->operand[i].made && c->operand[i].n > 0)
+            c->operand[i].new = copied(w, &c->operand[i]);
     for (int i = 0; i < c->parts; i++) {
-        const Known *k = c->part[i].new ? answer_of(c, c->part[i].name) : NULL;
+        const Known *k = c->operand[i].new ? answer_of(c, c->operand[i].name) : NULL;
         if (k)
-            compare_part(w, t, k, &c->part[i]);
+            compare_part(w, t, k, &c->operand[i]);
     }
     for (int i = 0; i < c->parts; i++) {
-        free(c->part[i].old);
-        free(c->part[i].new);
+        free(c->operand[i].old);
+        free(c->operand[i].new);
     }
     t->open = false;
 }

@@ -16,11 +16,11 @@ typedef struct {                /* an operand */
     long n;                     /* elements */
     unsigned char *old, *new;   /* on the host: before the call, behind it; NULL: it is absent */
     double most;                /* of a call with `amax`: the largest magnitude of old */
-} Part;
+} Operand;
 
 typedef struct {
     char name[40], numbers[200];
-    Part part[32];              /* attention_backward has 25 */
+    Operand operand[32];        /* attention_backward has 25 */
     int parts;
     const Values *vals;
 } Call;
@@ -40,10 +40,10 @@ typedef struct {
 extern const Known known_products[], known_passes[], known_images[], known_language[], known_recurrent[], known_experts[],
                    known_losses[], known_updates[];
 
-const Part *part_of(const Call *c, const char *name);   /* NULL: there is none of this name, or its address is 0 */
+const Operand *part_of(const Call *c, const char *name); /* NULL: there is none of this name, or its address is 0 */
 double number_of(const Call *c, const char *name);      /* 0: there is none */
-double old_at(const Part *p, long i);
+double old_at(const Operand *p, long i);
 /* The same where the operand may be absent: 0 then. */
 double old_of(const Call *c, const char *name, long i);
-double new_at(const Part *p, long i);
+double new_at(const Operand *p, long i);
 #endif

@@ -32,14 +32,14 @@
 
 enum { OUT, IN, SPINS = 64, PAGE = 4096, CHUNK = 1 << 20, RING = 1 << 16, TMPFS = 0x01021994 };
 
-typedef struct { unsigned char *device; size_t host; long bytes; int direction, copy; int64_t at; } Order;
+typedef struct { unsigned char *device; size_t host; long bytes; int direction, copy; int64_t at; } CopyJob;
 
 typedef struct {                /* a thread, and what it has to copy */
     Spill *spill;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t wake, done;
-    Order *order;               /* a ring of as many as there are numbers */
+    CopyJob *ring;              /* a ring of as many as there are numbers */
     int head, count;
     bool started, stop;
     unsigned char *bounce;      /* CHUNK bytes, for a file */
@@ -88,7 +88,7 @@ static void move(const Spill *s, unsigned char *data, size_t n, off_t at, bool w
     posix_fadvise(s->file, at, (off_t)n, POSIX_FADV_DONTNEED);
 }
 
-static void through_file(Lane *l, const Order *o)
+static void through_file(Lane *l, const CopyJob *o)
 {
     const Spill *s = l->spill;
     for (long done = 0; done < o->bytes; done += CHUNK) {
@@ -102,7 +102,7 @@ static void through_file(Lane *l, const Order *o)
     }
 }
 
-static void through_memory(const Spill *s, const Order *o)
+static void through_memory(const Spill *s, const CopyJob *o)
 {
     for (long done = 0; done < o->bytes; done += CHUNK) {
         size_t n = o->bytes - done < CHUNK ? (size_t)(o->bytes - done) : CHUNK;
@@ -116,7 +116,7 @@ static void through_memory(const Spill *s, const Order *o)
 
 /* ---- the threads ------------------------------------------------------------------------------------------------- */
 
-static void carry_out(Lane *l, const Order *o)
+static void carry_out(Lane *l, const CopyJob *o)
 {
     Spill *s = l->spill;
     double from = s->trace[o->direction].ring ? seconds() : 0;
@@ -139,7 +139,7 @@ static void *lane_main(void *at)
             pthread_cond_wait(&l->wake, &l->lock);
         if (l->count == 0)
             break;
-        Order o = l->order[l->head];
+        CopyJob o = l->ring[l->head];
         pthread_mutex_unlock(&l->lock);
         carry_out(l, &o);
         pthread_mutex_lock(&l->lock);
@@ -170,7 +170,7 @@ static void begin(Stage *st, unsigned char *device, size_t host, int copy, long 
         return;
     }
     pthread_mutex_lock(&l->lock);
-    l->order[(l->head + l->count++) % info->copies] = (Order){device, host, bytes, direction, copy, st->at};
+    l->ring[(l->head + l->count++) % info->copies] = (CopyJob){device, host, bytes, direction, copy, st->at};
     atomic_store_explicit(&s->copy[copy].busy, 1, memory_order_relaxed);
     pthread_mutex_unlock(&l->lock);
     pthread_cond_signal(&l->wake);
@@ -240,9 +240,9 @@ static int open_lane(Spill *s, int i)
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->wake, NULL);
     pthread_cond_init(&l->done, NULL);
-    l->order = calloc((size_t)s->w->info->copies, sizeof *l->order);
+    l->ring = calloc((size_t)s->w->info->copies, sizeof *l->ring);
     l->bounce = s->file >= 0 ? aligned_alloc(PAGE, CHUNK) : NULL;
-    if (!l->order || (s->file >= 0 && !l->bounce))
+    if (!l->ring || (s->file >= 0 && !l->bounce))
         return complain(STATUS_RUN, "%s: no memory for copies to the host", s->w->info->name);
     l->started = pthread_create(&l->thread, NULL, lane_main, l) == 0;
     if (!l->started)
@@ -301,7 +301,7 @@ void spill_close(Worker *w)
         close(s->file);
     arena_unmap(s->memory, w->info->host);
     for (int i = 0; i < 2; i++) {
-        free(s->lane[i].order);
+        free(s->lane[i].ring);
         free(s->lane[i].bounce);
         free(s->trace[i].ring);
     }

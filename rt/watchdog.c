@@ -77,11 +77,11 @@ static void look(Watchdog *d)
     for (int i = 0; i < d->run->count; i++) {
         const Worker *w = &d->run->worker[i];
         uint64_t beat = atomic_load(&w->beat);
-        int own = atomic_load(&w->patience);
+        int mine = atomic_load(&w->patience);
         alive |= beat != d->seen[i].beat;
         d->seen[i].silent = beat == d->seen[i].beat ? d->seen[i].silent + 1 : 0;
         d->seen[i].beat = beat;
-        patience = own > patience ? own : patience;
+        patience = mine > patience ? mine : patience;
     }
     d->silent = alive ? 0 : d->silent + 1;
     if (d->silent > d->deadline * patience)

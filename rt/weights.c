@@ -52,7 +52,7 @@ static const StoredInfo *stored_of(const Job *job, const StateInfo *s)
 int weights_pieces(const Job *job, const StateInfo *s)
 {
     const StoredInfo *stored = stored_of(job, s);
-    return s->own ? 0 : stored && stored->pieces ? (int)stored->pieces : 1;
+    return s->unpublished ? 0 : stored && stored->pieces ? (int)stored->pieces : 1;
 }
 
 Published weights_place(const Job *job, const StateInfo *s, int piece)
@@ -425,7 +425,7 @@ int weights_read(Run *run, const char *path)
         status = check_names(&x);
     for (int k = 0; k < run->count; k++)
         for (int i = 0; i < run->worker[k].info->states && status == DONE; i++)
-            if (run->worker[k].info->state[i].kind == STATE_PARAM && !run->worker[k].info->state[i].own)
+            if (run->worker[k].info->state[i].kind == STATE_PARAM && !run->worker[k].info->state[i].unpublished)
                 status = read_parameter(&x, &run->worker[k], &run->worker[k].info->state[i]);
     close_weights(&x);
     return status;

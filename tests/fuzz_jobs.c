@@ -220,7 +220,8 @@ static Model with_row(const Model *m, const Schedule *row, int replicas)
 
 static bool is_drawn(const Schedule *k)
 {
-    return !k->async && !k->depths && !k->climbs && !k->given && !k->own && strcmp(k->name, "gpipe") && strcmp(k->name, "1f1b");
+    return !k->async && !k->depths && !k->improves && !k->given && !k->custom &&
+           strcmp(k->name, "gpipe") && strcmp(k->name, "1f1b");
 }
 
 /* All numbers of stages and replicas with which this row takes the model. */

@@ -377,7 +377,7 @@ static const StateInfo *states(int *n)
         if (!in_arena(x) || x->kind == S_COPY || x->kind == S_VALUES)
             continue;
         const State *p = &g->state.at[x->param];
-        StateInfo i = {.name = p->name, .kind = kind[x->kind], .home = 1, .offset = it.offset[s], .copy = NOWHERE,
+        StateInfo i = {.name = p->name, .kind = kind[x->kind], .owned = 1, .offset = it.offset[s], .copy = NOWHERE,
                        .n = (long)(x->bytes / type_bytes(F32)), .ndim = p->shape.n, .init = (int)p->init.kind,
                        .a = p->init.a, .b = p->init.b};
         for (int d = 0; d < p->shape.n; d++)

@@ -18,6 +18,8 @@
 # numbers   budgets of the rooms that search: in gen/budgets.h, each with its reason; sizes and formats are named here
 # headers   a file of gen/ opens with its name; an include guard is the name of its file in capitals, or ends with it
 # tables    gen/ compares no word of schedules.def, planners.def or targets.def: what differs is a column there
+# names     words that docs/glossary.md forbids are no identifiers of gen/ and rt/; those that it gives one file name no field
+#           and no type elsewhere
 # words     nothing unfinished, no path of one machine
 set -u
 export LC_ALL=C
@@ -55,6 +57,32 @@ function forbidden(text, list, why,    name, n, i) {
             bad(FNR, name[i] "() " why)
 }
 
+# Words of a line of code that the glossary forbids: identifiers, and fields and types.  `held` has a letter for each open
+# brace: s of a struct, f of anything else.
+function names(text,    rest, word, name) {
+    rest = text
+    while (match(rest, /[A-Za-z_][A-Za-z_0-9]*|[{}()]/)) {
+        word = substr(rest, RSTART, RLENGTH)
+        rest = substr(rest, RSTART + RLENGTH)
+        if (word == "{") held = held (before ~ /^(struct|union)$/ || earlier ~ /^(struct|union)$/ ? "s" : "f")
+        else if (word == "}") held = substr(held, 1, length(held) - 1)
+        else if (word == "(") parens++
+        else if (word == ")") parens--
+        else if (tolower(substr(word, 1, 1)) substr(word, 2) in banned) bad(FNR, word ": docs/glossary.md has another word")
+        else if (word in only && only[word] != path && held ~ /s$/ && !parens && rest ~ /^ *(\[[^]]*\] *)*[;,]/)
+            bad(FNR, "field " word ": docs/glossary.md gives it " only[word])
+        earlier = before
+        before = word
+    }
+    if (match(text, /(struct|enum|union|class) +[A-Z][A-Za-z]+|(typedef .*[ *]|\} *)[A-Z][A-Za-z]+(\[[^]]*\])?;/)) {
+        name = substr(text, RSTART, RLENGTH)
+        sub(/.*[ *}]/, "", name)
+        sub(/[^A-Za-z].*/, "", name)
+        if (tolower(name) in only && only[tolower(name)] != path)
+            bad(FNR, "type " tolower(name) ": docs/glossary.md gives it " only[tolower(name)])
+    }
+}
+
 # The file before has ended, at line `last`.
 function finish() {
     if (owned && last < 4 && !licensed) bad(1, "no SPDX-License-Identifier in the first three lines")
@@ -62,10 +90,20 @@ function finish() {
     if (found) failed++; else passed++
 }
 
+BEGIN {
+    while ((getline line <glossary) > 0)
+        if (split(line, part, / *\| */) > 3 && part[2] ~ /^`[a-z]+`$/) {
+            gsub(/`/, "", line)
+            split(line, part, / *\| */)
+            if (part[4] == "") banned[part[2]]
+            else only[part[2]] = part[3]
+        }
+}
 FNR == 1 {
     if (path != "") finish()
     path = FILENAME
-    begin = open = licensed = numbers = found = 0
+    begin = open = licensed = numbers = found = parens = 0
+    held = ""
     is_c = path ~ /\.(c|h|cu|def)$/
     is_code = is_c || path ~ /\.(sh|py|awk)$/ || path ~ /(^|\/)Makefile/ || path ~ /\.mk$/ || path ~ /^tests\/run$/
     owned = is_code && path !~ /^templates\//
@@ -119,6 +157,7 @@ is_c {
     if (gen && $0 ~ /strn?cmp\([^"]*(kind|kernels|transport|planner|schedule)[^"]*, "/ && $0 !~ /, "auto"/)
         bad(FNR, "a word of a table is compared: ask a column of its row")
     if (pass) forbidden(text, heap, "in a pass: use alloc(), memory lives until exit")
+    if (gen || path ~ /^rt\//) names(text)
 }
 # A number above 15 by a name, in a room that searches, is a budget: it stands in gen/budgets.h with its reason.
 searches && $0 ~ /(^|[^a-z])enum( [A-Za-z]+)? ?\{/ { numbers = 1 }
@@ -171,7 +210,7 @@ files() {
 lint() {
     known=
     [ ! -d gen/emit ] || known=$(cat gen/emit/*.c | grep -o '"[A-Za-z_@]*"' | tr -d '"@' | tr '\n' ' ')
-    awk -v counts="$tmp/counts" -v known="$known" -f "$tmp/rules.awk" $(files)
+    awk -v counts="$tmp/counts" -v known="$known" -v glossary="$here/../docs/glossary.md" -f "$tmp/rules.awk" $(files)
     read -r passed failed <"$tmp/counts"
     echo "lint: $passed passed, $failed failed"
     [ "$failed" -eq 0 ]
@@ -236,6 +275,16 @@ self_test() {
     offence rt/cuda/a.h "1 passed, 0 failed" "$spdx\n#ifndef CUDA_A_H\n"
     offence gen/a.c "a.c:2: a word of a table" "$spdx\nif (!strcmp(d->kind, \"cuda\"))\n"
     offence gen/a.c "1 passed, 0 failed" "$spdx\nif (!strcmp(p->schedule, \"auto\"))\n"
+    offence gen/a.c "a.c:2: said: docs/glossary.md" "$spdx\nint f(int said);\n"
+    offence rt/a.c "a.c:2: Lack: docs/glossary.md" "$spdx\nLack x;\n"
+    offence gen/a.c "1 passed, 0 failed" "$spdx\nint saids; /* said */ char *x = \"said\"; int row, part(int way);\n"
+    offence gen/a.c "a.c:3: field row: docs" "$spdx\nstruct A {\n    int a, *row[3], b;\n};\n"
+    offence gen/a.c "a.c:2: field place: docs" "$spdx\ntypedef struct { int (*f)(int row); union { int place; } x; } A;\n"
+    offence rt/job.h "1 passed, 0 failed" "$spdx\nstruct A { int part; }; struct B { Row r; } row;\n"
+    offence rt/a.cu "a.cu:2: type way: docs" "$spdx\nstruct Way { int x; };\n"
+    offence gen/a.c "a.c:3: type level: docs" "$spdx\ntypedef struct {\n} Level;\n"
+    offence gen/a.c "a.c:2: type order: docs" "$spdx\ntypedef Other *Order;\n"
+    offence gen/graph.h "1 passed, 0 failed" "$spdx\ntypedef struct { int row; } Row;\n"
     offence verify/a.c "a.c:2: unfinished" "$spdx\n/* TO""DO */\n"
     offence verify/a.c "a.c:2: unfinished" "$spdx\n/* XX""X */\n"
     offence verify/a.c "1 passed, 0 failed" "$spdx\nchar a[] = \"/var/t""mp/a.XXXXXX\";\n"

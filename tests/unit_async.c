@@ -66,7 +66,7 @@ static void test_newest(void)
                     if (a->kind == K_F || a->kind == K_B)
                         check(says == forward[q] && says == (q > p - 1 - i ? (q - (p - 1 - i)) / m : 0),
                               "pipedream p=%d m=%d stage %d: micro-batch %d reads version %d", p, m, i, q, says);
-                    updates += a->kind == K_U && a->part == U_STEP;
+                    updates += a->kind == K_U && a->update == U_STEP;
                 }
                 check(updates == 30, "pipedream p=%d m=%d: %d updates", p, m, updates);
             }
@@ -93,7 +93,7 @@ static void check_newest(const char *schedule, int p, int m, int i)
             check(says == (a->kind == K_F ? newest : updates), "%s p=%d m=%d stage %d: step %d, micro-batch %d reads %d",
                   schedule, p, m, i, a->step, a->mb, says);
         oldest = a->kind == K_F && updates - a->version > oldest ? updates - a->version : oldest;
-        updates += a->kind == K_U && a->part == U_STEP;
+        updates += a->kind == K_U && a->update == U_STEP;
     }
     check(order_ahead(&w->p, i, K_F) == forward && order_ahead(&w->p, i, K_B) == backward, "%s p=%d m=%d stage %d: %d and %d "
           "updates further", schedule, p, m, i, order_ahead(&w->p, i, K_F), order_ahead(&w->p, i, K_B));
@@ -118,7 +118,7 @@ static void test_back(void)
                 if (a->kind == K_B)
                     check(a->version == updates && a->version - back == read[a->step] && (back == 0 || moved == updates),
                           "pipemare p=%d stage %d: step %d goes back by %d", p, i, a->step, back);
-                updates += a->kind == K_U && a->part == U_STEP;
+                updates += a->kind == K_U && a->update == U_STEP;
             }
             check(order_late(&w->p, i) == p - 1 - i && order_ahead(&w->p, i, K_F) == 0 && order_copies(&w->p, i) == p - i +
                   (back > 0), "pipemare p=%d stage %d: %d copies", p, i, order_copies(&w->p, i));
@@ -154,14 +154,14 @@ static void test_line(void)
                     bool forward = a->kind == K_F, reads = forward || a->kind == K_B;
                     int part = forward || once, v = a->version > 0 ? a->version : 0, aim = a->step + turn;
                     if (a->kind == K_PREDICT)
-                        seen[a->part][a->version] = updates + order_ahead(&w->p, i, a->part ? K_F : K_B);
+                        seen[a->forward][a->version] = updates + order_ahead(&w->p, i, a->forward ? K_F : K_B);
                     if (reads)
                         check(order_ahead(&w->p, i, a->kind) == further[part], "%s p=%d stage %d: %d updates further", names[k],
                               p, i, order_ahead(&w->p, i, a->kind));
                     if (reads && v > 0)
                         check((further[part] ? seen[part][v] : v) == aim, "%s p=%d stage %d: micro-batch %d sees %d, not %d",
                               names[k], p, i, a->step, seen[part][v], aim);
-                    updates += a->kind == K_U && a->part == U_STEP;
+                    updates += a->kind == K_U && a->update == U_STEP;
                 }
                 int copies = p - i + (further[1] > 0) + (!once && further[0] > 0), late = k == 2 ? p - 1 - i : 0;
                 check(order_copies(&w->p, i) == copies, "%s p=%d stage %d: %d copies", names[k], p, i, order_copies(&w->p, i));
@@ -333,7 +333,7 @@ static void lie_newer(World *w) { find(w, 1, K_F, PIECE_PERIOD)->version++; }
 static void lie_backward(World *w) { find(w, 1, K_B, PIECE_PERIOD)->version++; }
 static void lie_stale(World *w) { find(w, 1, K_F, PIECE_EPILOGUE)->version--; }
 static void lie_step(World *w) { find(w, 1, K_B, PIECE_PERIOD)->step++; }
-static void lie_update(World *w) { find(w, 2, K_U, PIECE_PERIOD)->part = U_NORM; }
+static void lie_update(World *w) { find(w, 2, K_U, PIECE_PERIOD)->update = U_NORM; }
 static void lie_copy(World *w) { find(w, 0, K_VERSION, PIECE_PERIOD)->version--; }
 static void lie_name(World *w) { w->p.schedule = "vertical"; }
 static void lie_sync(World *w) { w->p.schedule = "1f1b"; }
@@ -351,7 +351,7 @@ static void lie_unpredicted(World *w)
     for (Action *k = find(w, 0, K_PREDICT, PIECE_PERIOD), *end = &list->at[--list->n]; k < end; k++)
         k[0] = k[1];
 }
-static void lie_part(World *w) { find(w, 2, K_PREDICT, PIECE_PERIOD)->part ^= 1; }
+static void lie_part(World *w) { find(w, 2, K_PREDICT, PIECE_PERIOD)->forward ^= 1; }
 static void lie_early(World *w) { find(w, 1, K_PREDICT, PIECE_PERIOD)->version--; }
 
 typedef struct { const char *what; void (*lie)(World *); int status; const char *schedule; } Lie;

@@ -21,7 +21,7 @@ static Ns simulated(World *w, const Bytes *limit, Ns *bound)
         die("no lists");
     sim(&w->p);
     check_sim(&w->p);
-    *bound = w->p.said.bound;
+    *bound = w->p.predicted.bound;
     return w->p.step;
 }
 
@@ -46,9 +46,9 @@ static void test_equal(void)
             for (int s = 0; s < p; s++)
                 check(last_of(&w->p, s) == 5 * s + 4, "%d equal chunks: %d ends at %d", p, s, last_of(&w->p, s));
             Ns want = (16 + p - 1) * 10 * (Ns)UNIT + ENDS;
-            check(w->p.said.bound == want && w->p.said.value == want,
+            check(w->p.predicted.bound == want && w->p.predicted.value == want,
                   "%d equal chunks: a bound of %lld, a step of %lld, not %lld",
-                  p, (long long)w->p.said.bound, (long long)w->p.said.value, (long long)want);
+                  p, (long long)w->p.predicted.bound, (long long)w->p.predicted.value, (long long)want);
         }
 }
 
@@ -76,7 +76,7 @@ static void test_load(int p, int m, int q, int quarters)
     static const Bytes limit[4] = {INT64_MAX / 4, INT64_MAX / 4, INT64_MAX / 4, INT64_MAX / 4};
     Ns unit = UNIT, l = quarters * unit / 4, bound = 0;
     World *w = loading(p, m, q, l);
-    Ns step = simulated(w, limit, &bound), value = w->p.said.value;
+    Ns step = simulated(w, limit, &bound), value = w->p.predicted.value;
     Ns want = (q * unit > l ? q * unit : l) + (3 * (m + p - 1 - q) + 2 * q) * unit + (m - 1) * l + ENDS;
     check(bound <= step && value == step, "loads, p=%d m=%d q=%d l=%d/4: bound %lld, predicted "
           "%lld, simulated %lld", p, m, q, quarters, (long long)bound, (long long)value, (long long)step);

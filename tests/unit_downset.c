@@ -82,14 +82,14 @@ static void check_chain(const Case *c, const Chain *got, int k, bool wires, Ns w
     int stage[NODES], seen = 0;
     for (int j = 0, at = 0; j < k; j++)
         for (; at <= got->last[j] && at < c->n; at++) {
-            stage[got->order[at]] = j;
-            seen |= 1 << got->order[at];
+            stage[got->sequence[at]] = j;
+            seen |= 1 << got->sequence[at];
         }
     check(seen == (1 << c->n) - 1 && value(c, stage, k, wires) == want, "the chain has not its value", seed);
     bool sorted = true;
     for (int a = 0; a < c->n; a++)
         for (int b = 0; b < a; b++)
-            sorted &= !c->edge[got->order[a]][got->order[b]];
+            sorted &= !c->edge[got->sequence[a]][got->sequence[b]];
     check(sorted, "a reader comes first", seed);
 }
 

@@ -103,7 +103,7 @@ static bool test_below(Question q, int i, Ns least, Ns value)
           (long long)a.bound);
     q.below = least;
     check(exact(&q, &a), "graph %d: none below %lld, brute finds one", i, (long long)least);
-    q.rough = true;
+    q.unseeded = true;
     check(exact(&q, &b) && b.value >= value && b.bound <= least && !b.proven, "graph %d: a rough plan of %lld, bound %lld", i,
           (long long)b.value, (long long)b.bound);
     return refuted;
@@ -193,7 +193,7 @@ static Ns build_plan(Product *x, const int *fate)
     p.m = &m;
     if (order(&p) || part(&p, free))
         die("product: no plan");
-    p.own = fate;
+    p.chosen = fate;
     if (keep(&p) || comm(&p) || lower(&p))
         die("product: no lists");
     sim(&p);
@@ -239,7 +239,7 @@ static Ns simulated(World *w, const Bytes *limit, Ns *bound)
         die("product: no lists");
     sim(&w->p);
     check_sim(&w->p);
-    *bound = w->p.said.bound;
+    *bound = w->p.predicted.bound;
     return w->p.step;
 }
 
@@ -430,7 +430,7 @@ static void test_moved(int graphs)
         Answer a = {0};
         m.x = (Product){.w = w, .limit = limit, .best = INT64_MAX};
         bool any = exact(&q, &a);
-        for (w->p.ask.hurry = HURRY_NONE; w->p.ask.hurry <= HURRY_NOW; w->p.ask.hurry++) {
+        for (w->p.ask.copy_slack = COPY_SLACK_ALL; w->p.ask.copy_slack <= COPY_SLACK_NONE; w->p.ask.copy_slack++) {
             m.x.prices = prices_open(&w->p, limit);
             every_moved_cut(&m, 0, 0);
         }

@@ -96,9 +96,9 @@ static void test_policy_b(void)
             Ns want = c <= 6 ? 12 * n : 4 * (12 * p + 2 * (p - 1) * c), took = quarters_of(many) - quarters_of(few);
             check(took == want, "policy B, p=%d latency %d/4: %lld quarters for %d micro-batches, not %lld", p, c,
                   (long long)took, n, (long long)want);
-            check(many->p.said.value / (UNIT / 4) == quarters_of(many),
+            check(many->p.predicted.value / (UNIT / 4) == quarters_of(many),
                   "policy B, p=%d latency %d/4: planned %lld, simulated %lld",
-                  p, c, (long long)many->p.said.value, (long long)many->p.step);
+                  p, c, (long long)many->p.predicted.value, (long long)many->p.step);
             check(quarters_of(many) <= quarters_of(warmed(WARMUP_A, p, 2 * n, c)), "policy B, p=%d latency %d/4: slower than A",
                   p, c);
             mem_release(mark);
@@ -200,7 +200,7 @@ static void end_lists(World *w)
     for (int d = 0; d < w->p.devices; d++)
         for (const UpdatePart *part = update_parts(&w->p); *part != U_NONE; part++)
             for (int c = d; c < plan_chunks(&w->p); c += w->p.devices)
-                sched_put(&w->p, d, K_U, c, -1)->part = *part;
+                sched_put(&w->p, d, K_U, c, -1)->update = *part;
     sched_slack(&w->p);
 }
 
@@ -240,9 +240,9 @@ static void test_skips(void)
             check(false, "skips, p=%d m=%d: no plan", p, m);
         check_comm(&w->p);
         check_sim(&w->p);
-        check(w->p.step / UNIT == 3 * (m + p - 1) && w->p.said.value == w->p.step,
+        check(w->p.step / UNIT == 3 * (m + p - 1) && w->p.predicted.value == w->p.step,
               "%s, skips over %d stages, m=%d: planned %lld, simulated %lld ns", schedule[i % 2], p, m,
-              (long long)w->p.said.value, (long long)w->p.step);
+              (long long)w->p.predicted.value, (long long)w->p.step);
         mem_release(mark);
     }
 }

@@ -214,7 +214,7 @@ typedef void Theirs(Cells *l, const Numbers *x);
 /* A row of the model file, as front/schedules.c reads it. */
 static void write_row(World *w, const char *word, const char *lead, const char *lag, const char *group)
 {
-    w->m.plan.row = (OwnRow){.word = word, .lead = lead, .lag = lag, .group = group};
+    w->m.plan.custom = (OwnRow){.word = word, .lead = lead, .lag = lag, .group = group};
     w->m.plan.replicas = 1;
 }
 
@@ -224,9 +224,9 @@ static void compare(const char *schedule, Numbers x, Theirs *theirs)
     void *mark = mem_mark();
     World *w = chain(x.p * x.v, x.m, false);
     const Schedule *k = schedule_of(schedule);
-    if (k->own && theirs == megatron)
+    if (k->custom && theirs == megatron)
         write_row(w, schedule, "(v-1)*g + 2*(p-1-i)", NULL, strf("%d", x.g));
-    else if (k->own)
+    else if (k->custom)
         write_row(w, schedule, "(v-1)*g+p-1-i", "i", strf("%d", x.g));
     set_times(w, unit_time);
     set_plan(w, schedule, x.p);
@@ -293,12 +293,12 @@ static void test_own(int p, int m, int g)
         int by = number ? atoi(number + strlen("larger by ")) : 0;
         check(by > 0 && (lead == 0 || lead + by == more), "row-v p=%d m=%d g=%d, lead %d: %s", p, m, g, lead, why);
         more = lead + by;
-        w->m.plan.row.lead = strf("%d", lead + 1);
+        w->m.plan.custom.lead = strf("%d", lead + 1);
         if (by <= 0)
             break;
     }
-    check(atoi(w->m.plan.row.lead) == more, "row-v p=%d m=%d g=%d: lead %s runs, and %d was asked for", p, m, g,
-          w->m.plan.row.lead, more);
+    check(atoi(w->m.plan.custom.lead) == more, "row-v p=%d m=%d g=%d: lead %s runs, and %d was asked for", p, m, g,
+          w->m.plan.custom.lead, more);
     check(!order(&w->p), "row-v p=%d m=%d g=%d: no list", p, m, g);
     check_order(&w->p);
     mem_release(mark);

@@ -56,7 +56,7 @@ static bool near_plan(Model *m, const Graph *g, const Cost *c, int stages, const
         p.ask.cuts = &cuts;
     if (away)
         send_away(&p);
-    p.ask.hurry = (Hurry)dice(4);
+    p.ask.copy_slack = (CopySlack)dice(4);
     if (comm(&p) || lower(&p) || (schedule_of(schedule)->split && waits_longer(&p)))
         return false;
     mem_unplaced(&p);
@@ -133,7 +133,7 @@ static double folded_plan(const Model *m, const Graph *g, const Cost *c, int sta
     Plan p = {.g = g, .c = c, .m = m, .schedule = schedule, .devices = stages, .chunks = 2, .ask.cuts = &cuts};
     if (order(&p) || part(&p, limit) || keep(&p) || comm(&p) || lower(&p) || sim(&p))
         die("%s on %d stages: no plan", schedule, stages);
-    return fabs((double)(p.said.value - p.step)) / (double)p.step;
+    return fabs((double)(p.predicted.value - p.step)) / (double)p.step;
 }
 
 static void test_folded(const char *path)

@@ -303,10 +303,10 @@ static void test_copies(void)
 }
 
 /* The step of one device in such a hurry, by simulation. */
-static Ns step_in(World *w, Hurry hurry, int places)
+static Ns step_in(World *w, CopySlack hurry, int places)
 {
     Plan *p = &w->p;
-    p->ask.hurry = hurry;
+    p->ask.copy_slack = hurry;
     plan_to_comm(w);
     if (lower(p) || mem(p))
         die("no plan");
@@ -323,12 +323,12 @@ static void test_places(void)
     for (int round = 0; round < 40; round++) {
         int n = 6 + dice(6), micro = 4 + dice(6), devices = 1 + dice(3);
         const char *schedule = dice(2) ? "1f1b" : "gpipe";
-        step_in(away(n, micro, schedule, devices, 1e4), HURRY_SECOND, 2);
-        step_in(away(n, micro, schedule, devices, 1e4), HURRY_NEXT, 1);
-        step_in(away(n, micro, schedule, devices, 1e4), HURRY_NOW, 1);
-        Ns second = step_in(away(n, micro, "gpipe", 1, 1e9), HURRY_SECOND, 2);
-        Ns next = step_in(away(n, micro, "gpipe", 1, 1e9), HURRY_NEXT, 1);
-        Ns now = step_in(away(n, micro, "gpipe", 1, 1e9), HURRY_NOW, 1);
+        step_in(away(n, micro, schedule, devices, 1e4), COPY_SLACK_SECOND, 2);
+        step_in(away(n, micro, schedule, devices, 1e4), COPY_SLACK_NEXT, 1);
+        step_in(away(n, micro, schedule, devices, 1e4), COPY_SLACK_NONE, 1);
+        Ns second = step_in(away(n, micro, "gpipe", 1, 1e9), COPY_SLACK_SECOND, 2);
+        Ns next = step_in(away(n, micro, "gpipe", 1, 1e9), COPY_SLACK_NEXT, 1);
+        Ns now = step_in(away(n, micro, "gpipe", 1, 1e9), COPY_SLACK_NONE, 1);
         check(second < next && next < now, "%d operators, %d micro-batches: %lld ns in two places, %lld in one, %lld in none",
               n, micro, (long long)second, (long long)next, (long long)now);
     }

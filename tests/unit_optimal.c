@@ -11,7 +11,7 @@
  */
 #include "graphs.h"
 #include "search/optimal.h"
-#include "search/shop.h"
+#include "search/jobshop.h"
 
 enum { MOST = 8, LONGEST = 4096 };
 
@@ -99,18 +99,18 @@ static Case some_case(int p, int m)
     return x;
 }
 
-static Shop shop_of(const Case *x)
+static JobShop jobshop_of(const Case *x)
 {
     static int home[MOST] = {0, 1, 2, 3, 4, 5, 6, 7};
     static bool joint[MOST];
     static Ns tail[MOST], down[MOST];
     for (int d = 0; d + 1 < x->p; d++)
         down[d] = x->way[d + 1];
-    return (Shop){x->p, x->p, x->m, home, joint, {x->time[0], x->time[1], x->time[2]}, down, x->way, tail,
+    return (JobShop){x->p, x->p, x->m, home, joint, {x->time[0], x->time[1], x->time[2]}, down, x->way, tail,
                   {x->held[0], x->held[1]}, x->room, NULL};
 }
 
-static Ns found(const Shop *x, int64_t steps)
+static Ns found(const JobShop *x, int64_t steps)
 {
     Ns best = INT64_MAX;
     for (int ahead = -1; ahead < x->devices; ahead++)
@@ -118,13 +118,13 @@ static Ns found(const Shop *x, int64_t steps)
             Ints list[MOST] = {{0}};
             int64_t left = steps;
             if (ahead < 0)
-                shop_single(x, list);
-            else if (!shop_greedy(x, ahead, wait, list))
+                jobshop_single(x, list);
+            else if (!jobshop_greedy(x, ahead, wait, list))
                 continue;
-            shop_improve(x, list, &left);
-            Ns step = shop_step(x, list);
+            jobshop_improve(x, list, &left);
+            Ns step = jobshop_step(x, list);
             for (int d = 0; d < x->devices; d++)
-                check(shop_peak(x, list, d) <= x->room[d], "device %d has no room", d);
+                check(jobshop_peak(x, list, d) <= x->room[d], "device %d has no room", d);
             best = step < best ? step : best;
         }
     return best;
@@ -145,8 +145,8 @@ static void test_every(void)
                 words[d] = (Words){alloc(sizeof(Word) * LONGEST), 0};
                 spell(&x, d, &(Word){{0}}, 0, (int[3]){0}, 0, &words[d]);
             }
-            Shop shop = shop_of(&x);
-            Ns want = shortest(&x, 0, words, w), got = found(&shop, 100000), bound = shop_bound(&shop);
+            JobShop shop = jobshop_of(&x);
+            Ns want = shortest(&x, 0, words, w), got = found(&shop, 100000), bound = jobshop_bound(&shop);
             check(got == want, "p=%d m=%d, case %d: %lld, of all %lld", x.p, x.m, number, (long long)got, (long long)want);
             check(bound <= want, "p=%d m=%d, case %d: a bound of %lld, and %lld is possible", x.p, x.m, number,
                   (long long)bound, (long long)want);
@@ -160,7 +160,7 @@ static void test_every(void)
 
 /* ---- unit ------------------------------------------------------------------------------------------------------------ */
 
-static void put_row(World *w, const char *name, int p, const Shop *x, Ints *list)
+static void put_row(World *w, const char *name, int p, const JobShop *x, Ints *list)
 {
     set_plan(w, name, p);
     w->m.plan.chunks = w->m.plan.replicas = 1;
@@ -170,7 +170,7 @@ static void put_row(World *w, const char *name, int p, const Shop *x, Ints *list
         for (int i = 0; i < w->p.dev.at[d].order.n; i++) {
             const Action *k = &w->p.dev.at[d].order.at[i];
             if (k->kind == K_F || k->kind == K_I || k->kind == K_W)
-                *PUSH(&list[d]) = shop_op(x, k->kind == K_F ? 0 : k->kind == K_I ? 1 : 2, k->chunk, k->mb);
+                *PUSH(&list[d]) = jobshop_op(x, k->kind == K_F ? 0 : k->kind == K_I ? 1 : 2, k->chunk, k->mb);
         }
 }
 
@@ -182,13 +182,13 @@ static void test_unit(void)
                 void *mark = mem_mark();
                 Case x = {.p = p, .m = m};
                 Ints list[MOST] = {{0}};
-                Shop shop = shop_of(&x);
+                JobShop shop = jobshop_of(&x);
                 for (int d = 0; d < p; d++)
                     x.time[0][d] = x.time[1][d] = x.time[2][d] = x.held[0][d] = x.held[1][d] = 1;
                 put_row(chain(p, m, false), more ? "zb-h2" : "zb-h1", p, &shop, list);
                 for (int d = 0; d < p; d++)
-                    x.room[d] = shop_peak(&shop, list, d);
-                Ns step = found(&shop, 1000000), bound = shop_bound(&shop);
+                    x.room[d] = jobshop_peak(&shop, list, d);
+                Ns step = found(&shop, 1000000), bound = jobshop_bound(&shop);
                 check(step == 3 * m + p - 1 && bound == step, "p=%d m=%d, memory of zb-h%d: %lld, bound %lld, form %d", p, m,
                       1 + more, (long long)step, (long long)bound, 3 * m + p - 1);
                 mem_release(mark);
@@ -435,7 +435,7 @@ static void test_both_ways(void)
     int proven = 0, all = 0;
     for (int number = 0; number < 400; number++) {
         Case x = some_case(2, 1);
-        Shop shop = shop_of(&x);
+        JobShop shop = jobshop_of(&x);
         int64_t best = INT64_MAX;
         shop.back = back;
         for (int d = 0; d < 2; d++)
@@ -445,7 +445,7 @@ static void test_both_ways(void)
                 int64_t step = is_word(&x, 0, word[0]) && is_word(&x, 1, word[1]) ? both_ways(&x, word) : INT64_MAX;
                 best = step < best ? step : best;
             }
-        Ns bound = shop_bound(&shop);
+        Ns bound = jobshop_bound(&shop);
         check(bound <= best, "both ways, case %d: a bound of %lld, and %lld is possible", number, (long long)bound,
               (long long)best);
         all += best < INT64_MAX;

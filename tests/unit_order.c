@@ -66,7 +66,7 @@ static Instance some_chain(void)
     }
     for (int d = 0; d < x.devices; d++) {
         c->of.at[d] = dice(classes);
-        *PUSH(&x.w->m.devices) = (Device){.name = "d", .memory = dice(2) ? 1 << 20 : 60 + dice(200), .place = d};
+        *PUSH(&x.w->m.devices) = (Device){.name = "d", .memory = dice(2) ? 1 << 20 : 60 + dice(200), .entry = d};
     }
     set_plan(x.w, "1f1b", x.stages);
     x.cut = alloc((size_t)n);
@@ -203,7 +203,7 @@ static Found found(const Model *m)
     Plan *failed, *p = search(&(Options){0}, m, &failed);
     Found x = {0};
     if (p)
-        x = (Found){p->step, p->proof.bound, p->dev.at[0].place > 0};
+        x = (Found){p->step, p->proof.bound, p->dev.at[0].entry > 0};
     mem_release(mark);
     return x;
 }
@@ -250,7 +250,7 @@ static void trial(int number, Tally *seen)
     Ns best = 0;
     do {
         Model *m = ordered(given, n, at);
-        m->order = ORDER_GIVEN;
+        m->device_order = ORDER_GIVEN;
         Ns step = found(m).step;
         best = step && (best == 0 || step < best) ? step : best;
         check(!step || least_of(m, stages) <= step, "%d: an order takes %lld ns, less than its bound", number,

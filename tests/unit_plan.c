@@ -137,7 +137,7 @@ static void compare_auto(World *w, int number, const Bytes *limit, int *dropped)
 {
     check_part(&w->p);
     if (keep(&w->p)) {
-        check(w->p.lack.need > limit[w->p.lack.device], "graph %d: auto gives up below the limit", number);
+        check(w->p.shortfall.need > limit[w->p.shortfall.device], "graph %d: auto gives up below the limit", number);
         return;
     }
     check_keep(&w->p);
@@ -226,7 +226,7 @@ static void test_constraints(void)
     Bytes limit[2] = {1000000, 1000000};
     set_times(w, unit_ns);
     set_plan(w, "gpipe", 2);
-    check(order(&w->p) == 0 && part(&w->p, limit) != 0 && w->p.lack.device == -1,
+    check(order(&w->p) == 0 && part(&w->p, limit) != 0 && w->p.shortfall.device == -1,
           "no_cut everywhere leaves no two chunks");
     w->g.op.at[3].name = "other";
     constrained(w, 2);
@@ -235,7 +235,7 @@ static void test_constraints(void)
     *PUSH(&w->m.plan.cuts) = 0;
     *PUSH(&w->m.plan.cuts) = 4;
     constrained(w, 3);
-    check(last_of(&w->p, 0) == 0 && last_of(&w->p, 1) == 4 && w->p.said.bound / UNIT == 34, "cuts 0, 4");
+    check(last_of(&w->p, 0) == 0 && last_of(&w->p, 1) == 4 && w->p.predicted.bound / UNIT == 34, "cuts 0, 4");
 }
 
 static void unknown_name(void *with)

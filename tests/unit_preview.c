@@ -47,10 +47,10 @@ static void test_previewed(int graphs)
         if (keep(&w->p) || comm(&w->p) || lower(&w->p))
             die("no lists");
         sim(&w->p);
-        check(w->p.said.value == w->p.step, "graph %d, %s on %d devices: previewed %lld, simulated %lld", i, schedule[i % 6],
-              devices, (long long)w->p.said.value, (long long)w->p.step);
-        check(w->p.said.bound <= w->p.step, "graph %d, %s on %d devices: bound %lld, simulated %lld", i, schedule[i % 6],
-              devices, (long long)w->p.said.bound, (long long)w->p.step);
+        check(w->p.predicted.value == w->p.step, "graph %d, %s on %d devices: previewed %lld, simulated %lld", i,
+              schedule[i % 6], devices, (long long)w->p.predicted.value, (long long)w->p.step);
+        check(w->p.predicted.bound <= w->p.step, "graph %d, %s on %d devices: bound %lld, simulated %lld", i, schedule[i % 6],
+              devices, (long long)w->p.predicted.bound, (long long)w->p.step);
     }
     check(passed > graphs, "%d of %d are too few", passed, graphs);
 }

@@ -563,7 +563,7 @@ static void test_replicas(const char *shard)
         one.g = &own;
         one.devices = stages;
         one.replicas = 0;
-        one.levels = plan_levels(&p);
+        one.tree_depth = plan_levels(&p);
         one.home.n = 1;
         compare_stages(&one, &w);
     }

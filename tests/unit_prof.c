@@ -70,10 +70,10 @@ static Ns busy_of(int op, int batch) { return alone_of(op, batch) + 300 * (op + 
 
 static void add(Profile *p, const char *what, Ns alone, Ns busy)
 {
-    for (int i = 0; i < p->row.n; i++)
-        if (!strcmp(p->row.at[i].what, what))
+    for (int i = 0; i < p->measured.n; i++)
+        if (!strcmp(p->measured.at[i].what, what))
             return;
-    *PUSH(&p->row) = (Measured){what, {alone, 1}, {busy, 2}};
+    *PUSH(&p->measured) = (Measured){what, {alone, 1}, {busy, 2}};
 }
 
 /* Signed for a model of three stages, measured at 1, 2 and 4. */
@@ -325,7 +325,7 @@ static int lacking(void)
     if (child == 0) {
         Profile *p = make();
         const Model *m = model_with(3, 2, "");
-        p->row.n--;
+        p->measured.n--;
         if (!freopen("/dev/null", "w", stderr))
             _exit(99);
         cost(graph_of(m), m, p);

@@ -291,7 +291,7 @@ static void test_refusals(void)
                     for (int groups = 1; groups <= (k->ways > 1 ? 8 : 1); groups *= 2)
                         for (int replicas = 1; replicas <= (k->async ? 1 : 2) && replicas <= groups; replicas *= 2) {
                             Asked x = {k, p, m * replicas, k->chunks ? k->chunks : 1, g, groups, replicas};
-                            if (!k->own && !k->given && x.total % groups == 0)
+                            if (!k->custom && !k->given && x.total % groups == 0)
                                 test_refusal(&x);
                         }
     const Schedule *inter = schedule_of("interleaved"), *chimera = schedule_of("chimera");

@@ -36,7 +36,7 @@ static void step(Stage *st)
     step_begin(st, A(VALS));
     const Values *v = A(VALS);
     for (int i = 0; i < info->states; i++)
-        for (long k = 0; info->state[i].home && k < info->state[i].n; k++) {
+        for (long k = 0; info->state[i].owned && k < info->state[i].n; k++) {
             float *x = (float *)A(info->state[i].offset) + k;
             *x = *x * 0.9375f + (float)(v->step + k + info->state[i].kind);
         }

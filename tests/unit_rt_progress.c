@@ -17,7 +17,7 @@ static void told_beside(Run *run, int64_t steps, double (*loss)(int64_t), Cores 
     progress_begin(run);
     run->progress.cores.all -= before.all;
     run->progress.cores.busy -= before.busy;
-    run->progress.cores.own -= before.own;
+    run->progress.cores.process -= before.process;
     run->opt.quiet = true;
     for (int64_t i = 0; i < steps; i++)
         progress_step(run, &(Step){i + 1, loss(i), -1, i ? 0.25 : 100, 1});
@@ -139,7 +139,7 @@ static void test_cores(Run *run)
                 cores_read("cpu  6000 600 1300 11000 600 70 80 350 9 9\n", 0.01, &b);
     check(both && fabs(b.all - a.all - 100) < 1e-9 && fabs(b.busy - a.busy - 65) < 1e-9, "of %g s, %g are used", b.all - a.all,
           b.busy - a.busy);
-    b.own = a.own + 5;
+    b.process = a.process + 5;
     check(fabs(cores_others(&a, &b) - 0.6) < 1e-9, "others used %g", cores_others(&a, &b));
     check(cores_others(&a, &a) < 0, "nothing is told of no time");
     check(!cores_read("", 0.01, &a) && !cores_read("cpu 1 2", 0.01, &a) && !cores_read("intr 5", 0.01, &a), "text of others");

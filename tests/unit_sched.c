@@ -285,8 +285,8 @@ static void test_recompute(void)
         for (int m = 1; m <= 32; m++) {
             void *mark = mem_mark();
             World *w = simulate("1f1b", p, m, 0, RECOMPUTE_FULL);
-            check(w->p.said.bound / UNIT == 4 * m + 3 * (p - 1), "full p=%d m=%d: a bound of %lld ns", p, m,
-                  (long long)w->p.said.bound);
+            check(w->p.predicted.bound / UNIT == 4 * m + 3 * (p - 1), "full p=%d m=%d: a bound of %lld ns", p, m,
+                  (long long)w->p.predicted.bound);
             check(units(w) == 4 * (4 * m + 3 * (p - 1)), "full p=%d m=%d: %lld quarters", p, m, (long long)units(w));
             mem_release(mark);
         }
@@ -467,7 +467,7 @@ static void lie_slot(World *w) { find(w, 1, K_B, 4)->group = 0; }
 static void lie_fold(World *w) { find(w, 1, K_FOLD, 3)->into = 1; }
 static void lie_no_fold(World *w) { find(w, 1, K_FOLD, 7)->kind = K_END; }
 static void lie_device(World *w) { find(w, 1, K_B, 4)->chunk = 0; }
-static void lie_update(World *w) { find(w, 1, K_U, -1)->part = U_NORM; }
+static void lie_update(World *w) { find(w, 1, K_U, -1)->update = U_NORM; }
 static void lie_short(World *w) { w->p.dev.at[2].order.n--; }
 static void lie_chain(World *w)
 {
@@ -494,7 +494,7 @@ static void lie_empty(World *w)
         w->p.chunk.at[o] = w->p.chunk.at[o] == 2 ? 1 : w->p.chunk.at[o];
 }
 static void lie_backward(World *w) { w->p.chunk.at[w->g.nf] = 0; }
-static void lie_bound(World *w) { w->p.said.bound = w->p.step + 1; }
+static void lie_bound(World *w) { w->p.predicted.bound = w->p.step + 1; }
 static void lie_fate(World *w) { w->p.fate.at[0] = FATE_RECOMPUTE; }
 static void lie_offload(World *w) { w->p.fate.at[0] = FATE_OFFLOAD; }
 static void lie_step(World *w) { w->p.step++; }

@@ -147,17 +147,17 @@ void file_rewrites(const char *path)
 }
 
 /* A file that is written, or waits for others: its part, which is locked, must not stay behind. */
-typedef struct { FILE *f; const char *path, *target, *part; } Writing;     /* part is target: no plain file */
+typedef struct { FILE *f; const char *path, *target, *partial; } Writing;  /* part is target: no plain file */
 static Writing now;
 static VEC(Writing) waiting;
 static struct { const char *dir; bool on, made; } group;
 
 static void remove_unfinished(void)
 {
-    if (now.f && now.part != now.target)
-        remove(now.part);
+    if (now.f && now.partial != now.target)
+        remove(now.partial);
     for (int i = 0; i < waiting.n; i++)
-        remove(waiting.at[i].part);
+        remove(waiting.at[i].partial);
     if (group.on && group.made)
         rmdir(group.dir);
 }
@@ -201,11 +201,11 @@ FILE *file_begin(const char *path)
 /* Puts the file in its place and forgets its inode, which any new file may get. */
 static void put(const Writing *w, bool bad)
 {
-    bool plain = w->part != w->target;
-    bad = bad || (plain && rename(w->part, w->target) != 0);
+    bool plain = w->partial != w->target;
+    bad = bad || (plain && rename(w->partial, w->target) != 0);
     int why = errno;
     if (bad && plain)
-        remove(w->part);                /* while it is locked: it may be the next one's at once */
+        remove(w->partial);             /* while it is locked: it may be the next one's at once */
     if (fclose(w->f) != 0 && !bad) {
         bad = true;
         why = errno;
@@ -220,7 +220,7 @@ static void put(const Writing *w, bool bad)
 
 void file_end(FILE *f, const char *path)
 {
-    bool plain = now.part != now.target, bad = fflush(f) != 0 || ferror(f) || (plain && fsync(fileno(f)) != 0);
+    bool plain = now.partial != now.target, bad = fflush(f) != 0 || ferror(f) || (plain && fsync(fileno(f)) != 0);
     if (f != now.f || strcmp(path, now.path))
         die("%s is written, and not %s", now.path, path);
     if (bad || !plain || !group.on) {

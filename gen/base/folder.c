@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 struct Out {
-    const char *dir, *part;
+    const char *dir, *partial;
     VEC(OutFile) file;
     Text text;                  /* being written */
 };
@@ -38,7 +38,7 @@ static void remove_unfinished(void)
 
 static void give_up(const Out *o, const char *what, const char *name)
 {
-    fail(EXIT_RUN, "cannot %s %s/%s: %s; nothing was written to %s", what, o->part, name, strerror(errno), o->dir);
+    fail(EXIT_RUN, "cannot %s %s/%s: %s; nothing was written to %s", what, o->partial, name, strerror(errno), o->dir);
 }
 
 static bool made_by_dpgen(const char *dir)
@@ -107,14 +107,14 @@ Out *out_begin(const char *dir)
 {
     Out *o = alloc(sizeof *o);
     o->dir = plain(dir);
-    o->part = strf("%s.part-%ld", o->dir, (long)getpid());
+    o->partial = strf("%s.part-%ld", o->dir, (long)getpid());
     out_check(dir);
     remove_stale(o->dir);
-    if (mkdir(o->part, 0777) != 0)
-        fail(EXIT_RUN, "cannot make the folder %s: %s", o->part, strerror(errno));
-    unfinished = o->part;
+    if (mkdir(o->partial, 0777) != 0)
+        fail(EXIT_RUN, "cannot make the folder %s: %s", o->partial, strerror(errno));
+    unfinished = o->partial;
     atexit(remove_unfinished);
-    int fd = open(o->part, O_RDONLY | O_DIRECTORY | O_CLOEXEC);     /* held until this process ends */
+    int fd = open(o->partial, O_RDONLY | O_DIRECTORY | O_CLOEXEC);  /* held until this process ends */
     if (fd < 0 || flock(fd, LOCK_EX) != 0)
         give_up(o, "lock", ".");
     return o;
@@ -123,7 +123,7 @@ Out *out_begin(const char *dir)
 static void make_parents(const Out *o, const char *name)
 {
     for (const char *slash = strchr(name, '/'); slash; slash = strchr(slash + 1, '/')) {
-        char *dir = strf("%s/%.*s", o->part, (int)(slash - name), name);
+        char *dir = strf("%s/%.*s", o->partial, (int)(slash - name), name);
         if (mkdir(dir, 0777) != 0 && errno != EEXIST)
             give_up(o, "make", name);
     }
@@ -132,7 +132,7 @@ static void make_parents(const Out *o, const char *name)
 void out_copy(Out *o, const char *name, const char *data, size_t n)
 {
     make_parents(o, name);
-    int fd = open(strf("%s/%s", o->part, name), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666);
+    int fd = open(strf("%s/%s", o->partial, name), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666);
     if (fd < 0)
         give_up(o, "create", name);
     for (size_t done = 0; done < n;) {
@@ -291,18 +291,18 @@ static void keep_others(const Out *o, const char *old, const char *manifest, con
 static const char *trade(const Out *o)
 {
 #ifdef RENAME_EXCHANGE
-    if (renameat2(AT_FDCWD, o->part, AT_FDCWD, o->dir, RENAME_EXCHANGE) == 0)
-        return o->part;
+    if (renameat2(AT_FDCWD, o->partial, AT_FDCWD, o->dir, RENAME_EXCHANGE) == 0)
+        return o->partial;
 #endif
     const char *old = strf("%s.old-%ld", o->dir, (long)getpid());
     if (rename(o->dir, old) != 0)
         fail(EXIT_RUN, "cannot replace %s: %s", o->dir, strerror(errno));
-    if (rename(o->part, o->dir) != 0) {
+    if (rename(o->partial, o->dir) != 0) {
         int why = errno;
         if (rename(old, o->dir) != 0)
-            fail(EXIT_RUN, "cannot rename %s to %s: %s; the folder that was there is now %s", o->part, o->dir, strerror(why),
+            fail(EXIT_RUN, "cannot rename %s to %s: %s; the folder that was there is now %s", o->partial, o->dir, strerror(why),
                  old);
-        fail(EXIT_RUN, "cannot rename %s to %s: %s", o->part, o->dir, strerror(why));
+        fail(EXIT_RUN, "cannot rename %s to %s: %s", o->partial, o->dir, strerror(why));
     }
     return old;
 }
@@ -312,9 +312,9 @@ const char *out_end(Out *o)
     struct stat s;
     const char *sum = write_manifest(o);
     if (lstat(o->dir, &s) != 0) {
-        bool good = rename(o->part, o->dir) == 0;
+        bool good = rename(o->partial, o->dir) == 0;
         if (!good && errno != ENOTEMPTY && errno != EEXIST)     /* another dpgen has made it in between */
-            fail(EXIT_RUN, "cannot rename %s to %s: %s", o->part, o->dir, strerror(errno));
+            fail(EXIT_RUN, "cannot rename %s to %s: %s", o->partial, o->dir, strerror(errno));
         if (good) {
             unfinished = NULL;
             return sum;

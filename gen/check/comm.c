@@ -158,7 +158,7 @@ static bool computes(ActionKind k)
 static bool same_computation(const Plan *p, int device, const Action *a, const Action *b)
 {
     bool acc = a->kind == K_F ? a->acc == (a->mb > plan_first(p, device, a->chunk)) : a->acc == b->acc;
-    return a->kind == b->kind && a->chunk == b->chunk && a->mb == b->mb && a->part == b->part &&
+    return a->kind == b->kind && a->chunk == b->chunk && a->mb == b->mb && a->variant == b->variant &&
            a->version == b->version && a->step == b->step && a->piece == b->piece && acc &&
            a->group == b->group && a->into == b->into;
 }
@@ -167,7 +167,7 @@ static bool same_computation(const Plan *p, int device, const Action *a, const A
 static bool is_empty(const Plan *p, const Action *k)
 {
     for (int o = p->g->nb; o < p->g->op.n; o++)
-        if (p->chunk.at[o] == k->chunk && update_part(p, o) == k->part)
+        if (p->chunk.at[o] == k->chunk && update_part(p, o) == k->update)
             return false;
     return true;
 }
@@ -176,7 +176,7 @@ static bool folds_nothing(const Plan *p, const Action *k)
 {
     for (int s = 0; s < p->g->state.n; s++) {
         const State *x = &p->g->state.at[s];
-        if (x->kind == S_GRAD && p->chunk.at[x->op] == k->chunk && fold_takes(p->g, k->part, s))
+        if (x->kind == S_GRAD && p->chunk.at[x->op] == k->chunk && fold_takes(p->g, k->fold, s))
             return false;
     }
     return true;

@@ -48,7 +48,8 @@ bool waits_for(const Action *wait, const Action *begun)
 {
     return wait->of == begun->kind && wait->peer == begun->peer && wait->tag == begun->tag && wait->tensor == begun->tensor &&
            wait->state == begun->state && wait->mb == begun->mb && wait->bytes == begun->bytes && wait->at == begun->at &&
-           wait->way == begun->way && wait->back == begun->back && wait->buf == begun->buf && wait->slot == begun->slot;
+           wait->pipeline == begun->pipeline && wait->back == begun->back && wait->buf == begun->buf &&
+           wait->slot == begun->slot;
 }
 
 /* ---- routines ---------------------------------------------------------------------------------------------------- */
@@ -147,7 +148,7 @@ static bool runs(const Plan *p, int device, bool eval, const Action *k)
     const Routine *r = &p->routine.at[k->routine];
     bool of_states = k->kind == K_VERSION || k->kind == K_PREDICT;
     return r->device == device && r->eval == eval && r->kind == k->kind && r->chunk == k->chunk && r->first == k->first &&
-           r->until == k->until && (of_states || r->part == k->part);
+           r->until == k->until && (of_states || r->variant == k->variant);
 }
 
 /* Actions that compute run a routine of their own kind and chunk, others none.  Each begins at the call behind the last one. */

@@ -187,8 +187,8 @@ static bool check_call(Check *c, const Op *o)
         return (o->call && o->phase <= PH_W && !strcmp(o->call, opaque[o->phase]))
             || FAULT(c, o->loc, "%s, %s: no call of an opaque operator", OP(o));
     static const int call_of[] = {[PH_F] = 0, [PH_I] = 1, [PH_W] = 2, [PH_U] = 0};
-    bool own = r->internal && o->phase == PH_I;         /* GradAdd, LossAdd, LossSeed: made by grad, called forward */
-    if (!o->call || !(is_call(o, r->call[call_of[o->phase]]) || (own && is_call(o, r->call[0]))))
+    bool by_grad = r->internal && o->phase == PH_I;     /* GradAdd, LossAdd, LossSeed: made by grad, called forward */
+    if (!o->call || !(is_call(o, r->call[call_of[o->phase]]) || (by_grad && is_call(o, r->call[0]))))
         return FAULT(c, o->loc, "%s, %s: row %s has no call %s of these words", OP(o), r->name, o->call ? o->call : "");
     return true;
 }

@@ -19,7 +19,7 @@
 #include "list/version.h"
 #include <string.h>
 
-typedef struct { const Arg *a; int buf, slot; Bytes from, to; } Place;      /* an operand, all of its buffer */
+typedef struct { const Arg *a; int buf, slot; Bytes from, to; } MemOperand; /* an operand, all of its buffer */
 
 typedef struct {
     const Plan *p;
@@ -34,7 +34,7 @@ typedef struct {
     const int *later;           /* value_uses() */
     int *partials;              /* [way * states + state] norms in this device's own vector */
     int *slot;                  /* [pool] that the action at hand names; 0 of all others */
-    VEC(Place) place;           /* scratch: the buffers of a call */
+    VEC(MemOperand) operand;    /* scratch: the buffers of a call */
     const Action *k;
 } Memory;
 
@@ -44,7 +44,7 @@ enum { EVAL = 1 << 20 };        /* the steps of evaluations, apart from those of
 static int way(const Memory *m)
 {
     const Action *k = m->k;
-    return k->way ? k->way - 1 : k->chunk < 0 ? 0 : plan_row_of(m->p, m->device, k->chunk) % plan_ways(m->p);
+    return k->pipeline ? k->pipeline - 1 : k->chunk < 0 ? 0 : plan_row_of(m->p, m->device, k->chunk) % plan_ways(m->p);
 }
 
 static const Op *op_of(const Memory *m, const Call *c)
@@ -208,7 +208,7 @@ static bool any_version(const Memory *m, const Op *o, const Arg *a)
 }
 
 /* The bytes of an operand: all, or of a state that is here whole the part that the row updates. */
-static Kept operand(const Memory *m, const Op *o, const Place *x)
+static Kept operand(const Memory *m, const Op *o, const MemOperand *x)
 {
     const State *s = x->a->state && x->a->kind != ARG_VALS ? &m->p->g->state.at[x->a->index] : NULL;
     bool whole = !s || (s->kind != S_GRAD && s->kind != S_PARAM && s->kind != S_COPY);
@@ -218,7 +218,7 @@ static Kept operand(const Memory *m, const Op *o, const Place *x)
     return part_of(m, x->buf, x->slot, part.from, part.to - part.from);
 }
 
-static void read_arg(Memory *m, const Op *o, const Place *x)
+static void read_arg(Memory *m, const Op *o, const MemOperand *x)
 {
     const Arg *a = x->a;
     Kept where = operand(m, o, x);
@@ -243,7 +243,7 @@ static Value added(Memory *m, const Op *o, const Arg *a, int b, int slot)
     return value_gradient(a->index, *c, m->step);
 }
 
-static void write_arg(Memory *m, const Op *o, const Place *x)
+static void write_arg(Memory *m, const Op *o, const MemOperand *x)
 {
     const Arg *a = x->a;
     Kept where = operand(m, o, x);
@@ -267,13 +267,13 @@ static void write_arg(Memory *m, const Op *o, const Place *x)
 /* A kernel may write before it has read: no result shares a byte with an operand. */
 static void check_apart(const Memory *m, const Op *o)
 {
-    for (int i = 0; i < m->place.n; i++) {
-        const Place *x = &m->place.at[i];
+    for (int i = 0; i < m->operand.n; i++) {
+        const MemOperand *x = &m->operand.at[i];
         ArgKind w = x->a->kind;
         if (w != ARG_WRITE && w != ARG_TMP && w != ARG_ADD && w != ARG_UPDATE)
             continue;
-        for (int j = 0; j < m->place.n; j++) {
-            const Place *y = &m->place.at[j];
+        for (int j = 0; j < m->operand.n; j++) {
+            const MemOperand *y = &m->operand.at[j];
             if (i != j && x->from < y->to && y->from < x->to)
                 die("device %d: %s writes %s over its own operand %s", m->device, o->name, m->p->buf.at[x->buf].name,
                     m->p->buf.at[y->buf].name);
@@ -284,20 +284,20 @@ static void check_apart(const Memory *m, const Op *o)
 static void run_call(Memory *m, const Call *c)
 {
     const Op *o = op_of(m, c);
-    m->place.n = 0;
+    m->operand.n = 0;
     for (int i = 0; i < o->arg.n; i++) {
         int b = c->buf.at[i];
         if (b < 0)
             continue;
         int pool = m->p->buf.at[b].pool, slot = pool >= 0 ? m->slot[pool] : 0;
         Bytes from = address(m, b, slot);
-        *PUSH(&m->place) = (Place){&o->arg.at[i], b, slot, from, from + m->p->buf.at[b].bytes};
+        *PUSH(&m->operand) = (MemOperand){&o->arg.at[i], b, slot, from, from + m->p->buf.at[b].bytes};
     }
     check_apart(m, o);
-    for (int i = 0; i < m->place.n; i++)
-        read_arg(m, o, &m->place.at[i]);
-    for (int i = 0; i < m->place.n; i++)
-        write_arg(m, o, &m->place.at[i]);
+    for (int i = 0; i < m->operand.n; i++)
+        read_arg(m, o, &m->operand.at[i]);
+    for (int i = 0; i < m->operand.n; i++)
+        write_arg(m, o, &m->operand.at[i]);
 }
 
 static void run_routine(Memory *m, const Routine *r, const Action *k)
@@ -319,7 +319,7 @@ static void run_fold(Memory *m, const Action *k)
     for (int b = 0; b < p->buf.n; b++) {
         const Buf *x = &p->buf.at[b];
         if (x->device != m->device || x->chunk != k->chunk || x->state < 0 || x->origin != MADE || x->pool < 0 ||
-            !fold_takes(p->g, k->part, x->state) || !fold_in(p->g, k->first, k->until, x->state))
+            !fold_takes(p->g, k->fold, x->state) || !fold_in(p->g, k->first, k->until, x->state))
             continue;
         Chain *into = chain_of(m, b, k->into), *from = chain_of(m, b, k->group);
         expect(m, b, k->into, value_gradient(x->state, *into, m->step), "fold");
@@ -347,24 +347,24 @@ static void check_half(const Memory *m, const Action *k, Bytes at, Kept part)
 {
     if (at != part.from || k->bytes != part.to - part.from)
         die("device %d, tick %d: bytes %lld to %lld of %s are not the part of its row at level %d", m->device, k->tick,
-            (long long)at, (long long)(at + k->bytes), m->p->g->state.at[k->state].name, k->part);
+            (long long)at, (long long)(at + k->bytes), m->p->g->state.at[k->state].name, k->tree_level);
 }
 
 /* The sum of this row and that of its neighbour in the tree, in the half of their part that this row keeps. */
 static void run_merge(Memory *m, const Action *k)
 {
     const Plan *p = m->p;
-    int own = -1, level = k->part;
+    int held = -1, level = k->tree_level;
     for (int b = 0; b < p->buf.n; b++)
         if (p->buf.at[b].device == m->device && p->buf.at[b].state == k->state && p->buf.at[b].origin == MADE)
-            own = b;
-    if (own < 0 || level < 0 || level >= plan_levels(p) || k->from_device != plan_partner(p, m->device, k->chunk, level))
+            held = b;
+    if (held < 0 || level < 0 || level >= plan_levels(p) || k->from_device != plan_partner(p, m->device, k->chunk, level))
         die("device %d merges a gradient with device %d at level %d", m->device, k->from_device, level);
     Chain mine = subtree(p, m->device, k->chunk, level), theirs = subtree(p, k->from_device, k->chunk, level);
-    Kept part = part_of(m, own, 0, k->at, k->bytes), all = {0, p->g->state.at[k->state].bytes};
+    Kept part = part_of(m, held, 0, k->at, k->bytes), all = {0, p->g->state.at[k->state].bytes};
     bool blocks = p->g->state.at[k->state].kind == S_BLOCKS;
     check_half(m, k, k->at, blocks ? all : kept(p, m->device, k->chunk, k->state, level + 1));
-    expect_in(m, own, part, value_gradient(k->state, mine, m->step), "merge");
+    expect_in(m, held, part, value_gradient(k->state, mine, m->step), "merge");
     expect(m, k->buf, k->slot, value_gradient(k->state, theirs, m->step), "merge");
     if (mine.to - mine.from != theirs.to - theirs.from || (mine.to != theirs.from && theirs.to != mine.from))
         die("device %d: a merge joins sums that are not neighbours", m->device);
@@ -385,8 +385,8 @@ static Value moved_value(const Memory *m, const Action *k, int from)
         if (across && k->back && value_joined(m->p, m->p->g->state.at[k->state].param))
             return value_tied(m->later, k->state, whole(m), m->step);
         return value_gradient(k->state, !across ? whole(m)
-                                       : subtree(m->p, from, chunk, k->back ? plan_levels(m->p) : k->part), m->step);
-    case S_BLOCKS: return value_gradient(k->state, subtree(m->p, from, -1, k->part), m->step);
+                                       : subtree(m->p, from, chunk, k->back ? plan_levels(m->p) : k->tree_level), m->step);
+    case S_BLOCKS: return value_gradient(k->state, subtree(m->p, from, -1, k->tree_level), m->step);
     case S_NORM: return value_norm(k->state, partials_of(m->p, k->state, from, way(m)), m->step);
     default:     return value_state(k->state, m->step + 1);         /* clip factors and weights of this update */
     }
@@ -394,18 +394,18 @@ static Value moved_value(const Memory *m, const Action *k, int from)
 
 static void run_gather(Memory *m, const Action *k)
 {
-    int own = -1;
+    int held = -1;
     for (int b = 0; b < m->p->buf.n; b++)
         if (m->p->buf.at[b].device == m->device && m->p->buf.at[b].state == k->state && m->p->buf.at[b].origin == MADE &&
-            m->p->buf.at[b].way == way(m))
-            own = b;
-    if (own < 0)
+            m->p->buf.at[b].pipeline == way(m))
+            held = b;
+    if (held < 0)
         die("device %d gathers norms and has none of its own", m->device);
     int *sum = partials(m, k->state, way(m)), more = partials_of(m->p, k->state, k->from_device, way(m));
     expect(m, k->buf, k->slot, value_norm(k->state, more, m->step), "gather");
-    expect(m, own, 0, value_norm(k->state, *sum, m->step), "gather");
+    expect(m, held, 0, value_norm(k->state, *sum, m->step), "gather");
     *sum += more;
-    put(m, own, 0, value_norm(k->state, *sum, m->step));
+    put(m, held, 0, value_norm(k->state, *sum, m->step));
 }
 
 /* The newest weights, copied to where they will be updated. */
@@ -433,7 +433,7 @@ static void expect_drift(Memory *m, int param)
 /* The newest weights and those before, or their drift, on their line so many updates further. */
 static void run_predict(Memory *m, const Action *k)
 {
-    int ahead = order_ahead(m->p, k->chunk, k->part ? K_F : K_B);
+    int ahead = order_ahead(m->p, k->chunk, k->forward ? K_F : K_B);
     for (int b = 0; b < m->p->buf.n; b++) {
         const Buf *x = &m->p->buf.at[b];
         if (x->device != m->device || x->state < 0 || x->origin != MADE || !version_copied(m->p, x->state, k->chunk))
@@ -455,7 +455,7 @@ static void run_zero(Memory *m, int step)
         StateKind kind = x->state >= 0 ? m->p->g->state.at[x->state].kind : S_VALUES;
         if (x->device != m->device || x->origin != MADE || (kind != S_NORM && kind != S_BLOCKS))
             continue;
-        *partials(m, x->state, x->way) = 0;
+        *partials(m, x->state, x->pipeline) = 0;
         put(m, b, 0, kind == S_BLOCKS ? blocks_value(m, x->state, 0) : value_norm(x->state, 0, step));
     }
 }
@@ -477,8 +477,8 @@ static Kept moved_part(const Memory *m, const Action *k, bool receive)
             die("device %d, tick %d: a part of %s moves", m->device, k->tick, m->p->buf.at[k->buf].name);
         return part_of(m, k->buf, k->slot, 0, m->p->buf.at[k->buf].bytes);
     }
-    bool own = receive != k->back;
-    Kept half = kept(m->p, own ? m->device : k->peer, m->p->chunk.at[s->op], k->state, k->part + 1);
+    bool here = receive != k->back;
+    Kept half = kept(m->p, here ? m->device : k->peer, m->p->chunk.at[s->op], k->state, k->tree_level + 1);
     bool apart = receive && !k->back;
     check_half(m, k, apart ? half.from : k->at, half);
     return part_of(m, k->buf, k->slot, apart ? 0 : k->at, apart ? m->p->buf.at[k->buf].bytes : k->bytes);

@@ -40,7 +40,7 @@ typedef struct {
     unsigned char *done;        /* [chunk * m + mb]: bits of F, B, I, W */
     Channel *down, *up;         /* by chunk of all rows: to the next one, to the one before */
     Range *sum;                 /* [(chunk of all rows * 2 + step % 2) * slots + slot] */
-    int *last_w, *part;         /* by chunk of all rows: last micro-batch, next part of the update */
+    int *last_w, *update;       /* by chunk of all rows: last micro-batch, next part of the update */
     int *made;                  /* by chunk of all rows: the newest version */
     int *copies;                /* by chunk: versions that it keeps */
     bool *copied;               /* by chunk of all rows: it may be updated */
@@ -49,7 +49,7 @@ typedef struct {
     bool *merged;               /* by device: its partner has done the merge or share at hand */
     int *shared[3];             /* [Action.group], by chunk of all rows: levels of the tree down which that was shared */
     bool ties;                  /* rows add the uses of some parameter in parts */
-    int device, home, first, row;   /* at hand: its row of Plan.home, and first micro-batch; that row's chunk 0, of all rows */
+    int device, copy, first, base;  /* at hand: its row of Plan.home, and first micro-batch; that row's chunk 0, of all rows */
 } Check;
 
 enum { DONE_F = 1, DONE_B = 2, DONE_I = 4, DONE_W = 8 };
@@ -68,7 +68,7 @@ static unsigned char done(const Check *x, int chunk, int mb)
 
 static bool crosses(const Check *x, int a, int b)
 {
-    return a >= 0 && b >= 0 && a < x->chunks && b < x->chunks && plan_home(x->p, x->home, a) != plan_home(x->p, x->home, b);
+    return a >= 0 && b >= 0 && a < x->chunks && b < x->chunks && plan_home(x->p, x->copy, a) != plan_home(x->p, x->copy, b);
 }
 
 /* Can this action read the result of chunk `from`?  It was made on this device, or its message is the next one. */
@@ -110,7 +110,7 @@ static Range *sum_of(Check *x, const Action *k, int slot)
 {
     if (slot < 0 || slot >= x->slots)
         wrong(k, "its accumulator is not one of 1 + log2(groups)");
-    return &x->sum[((x->row + k->chunk) * 2 + k->step % 2) * x->slots + slot];
+    return &x->sum[((x->base + k->chunk) * 2 + k->step % 2) * x->slots + slot];
 }
 
 static void add(Check *x, const Action *k)
@@ -118,7 +118,7 @@ static void add(Check *x, const Action *k)
     int64_t size = x->p->g->micro / x->p->g->groups;
     Range *s = sum_of(x, k, k->group);
     int at = k->mb - k->step * (int)x->p->g->micro - x->first + k->step * plan_micro(x->p);
-    if (at != ++x->last_w[x->row + k->chunk])
+    if (at != ++x->last_w[x->base + k->chunk])
         wrong(k, "weight gradients are not in ascending order");
     if (k->acc != (k->mb % size != 0))
         wrong(k, "a chain begins where a group begins, and only there");
@@ -162,14 +162,14 @@ static bool is_merge(const Check *x, int device, const Action *k)
     const Actions *list = &x->list[device];
     const Action *y = x->next[device] < list->n ? &list->at[x->next[device]] : NULL;
     return y && y->kind == k->kind && y->state == k->state && y->group == k->group && y->chunk == k->chunk &&
-           y->part == k->part && y->from_device == x->device;
+           y->variant == k->variant && y->from_device == x->device;
 }
 
 /* Both sides at once, when both are there.  The other side then finds it done. */
 static bool meets(Check *x, const Action *k, bool *first)
 {
-    int other = k->from_device;
-    if (k->part < 0 || k->part >= plan_levels(x->p) || other != plan_home(x->p, x->home ^ 1 << k->part, k->chunk))
+    int other = k->from_device, level = k->tree_level;
+    if (level < 0 || level >= plan_levels(x->p) || other != plan_home(x->p, x->copy ^ 1 << level, k->chunk))
         wrong(k, "is merged with something else than its neighbour at that level");
     *first = !x->merged[x->device];
     if (*first && !is_merge(x, other, k))
@@ -182,14 +182,14 @@ static bool meets(Check *x, const Action *k, bool *first)
 static bool share(Check *x, const Action *k)
 {
     bool first;
-    int at = x->row + k->chunk, what = k->group, done = x->part[at] % parts(x);
+    int at = x->base + k->chunk, what = k->group, done = x->update[at] % parts(x);
     if (what < 0 || what > 2)
         wrong(k, "shares nothing that there is");
     if (!meets(x, k, &first))
         return false;
     const Range *sum = sum_of(x, k, 0);
     bool whole = sum->to - sum->from == x->p->g->micro, ready = what == 1 ? done == 4 : whole && (what == 0 || done == 1);
-    if (!ready || k->part != plan_levels(x->p) - 1 - x->shared[what][at]++)
+    if (!ready || k->tree_level != plan_levels(x->p) - 1 - x->shared[what][at]++)
         wrong(k, "is shared before it is whole, or in another order than down the tree");
     return true;
 }
@@ -199,11 +199,11 @@ static bool merge(Check *x, const Action *k)
     bool first;
     if (!meets(x, k, &first))
         return false;
-    if (k->state >= 0 && x->part[x->row + k->chunk] % parts(x) != 1)
+    if (k->state >= 0 && x->update[x->base + k->chunk] % parts(x) != 1)
         wrong(k, "blocks are merged before they are all there, or too late");
     if (!first || k->state >= 0)        /* check_mem replays those of blocks */
         return true;
-    int row = (x->home ^ 1 << k->part) * x->chunks;
+    int row = (x->copy ^ 1 << k->tree_level) * x->chunks;
     Range *mine = sum_of(x, k, 0), *theirs = &x->sum[((row + k->chunk) * 2 + k->step % 2) * x->slots];
     Range *low = mine->from < theirs->from ? mine : theirs, *high = low == mine ? theirs : mine;
     int64_t size = low->to - low->from, from = low->from - k->step * x->p->g->micro;
@@ -217,19 +217,19 @@ static void update(Check *x, const Action *k)
 {
     Range *all = sum_of(x, k, 0);
     int64_t m = x->p->g->micro;
-    int at = x->row + k->chunk, done = x->part[at]++;
+    int at = x->base + k->chunk, done = x->update[at]++;
     bool summed = all->from == k->step * m && all->to == (k->step + 1) * m && x->shared[0][at] == plan_levels(x->p);
-    if (k->part != U_COPIES && !summed)
+    if (k->update != U_COPIES && !summed)
         wrong(k, "is updated before the gradient is whole");
-    if (x->ties && k->part != U_TIES && x->shared[2][at] != plan_levels(x->p))
+    if (x->ties && k->update != U_TIES && x->shared[2][at] != plan_levels(x->p))
         wrong(k, "is updated before each row has the sum of ties");
-    if (k->step != done / parts(x) || k->part != (int)sequence(x)[done % parts(x)])
+    if (k->step != done / parts(x) || k->update != (int)sequence(x)[done % parts(x)])
         wrong(k, "the parts of its update are not in order");
-    if (k->part == U_COPIES && x->shared[1][at] != plan_levels(x->p))
+    if (k->update == U_COPIES && x->shared[1][at] != plan_levels(x->p))
         wrong(k, "is copied before each row has all of it");
-    if (k->part == U_COPIES)
+    if (k->update == U_COPIES)
         x->shared[1][at] = 0;
-    if (k->part != U_STEP)
+    if (k->update != U_STEP)
         return;
     if (k->version != x->made[at]++ || x->copied[at] != (order_copies(x->p, k->chunk) > 1))
         wrong(k, "is updated from another version than the newest, or without keeping that");
@@ -243,7 +243,7 @@ static void update(Check *x, const Action *k)
 static void read_version(const Check *x, const Action *k)
 {
     int promised = schedule_of(x->p->schedule)->async ? order_version(x->p, k->chunk, k->kind, k->mb) : k->step;
-    int copies = x->copies[k->chunk], made = x->made[x->row + k->chunk], reads = k->version > 0 ? k->version : 0;
+    int copies = x->copies[k->chunk], made = x->made[x->base + k->chunk], reads = k->version > 0 ? k->version : 0;
     if (k->version != promised)
         die("check_order: chunk %d, micro-batch %d reads version %d of the weights, and schedule %s promises %d", k->chunk,
             k->mb, k->version, x->p->schedule, promised);
@@ -251,7 +251,7 @@ static void read_version(const Check *x, const Action *k)
         die("check_order: chunk %d, micro-batch %d reads version %d of the weights, which is not made yet: the newest is %d",
             k->chunk, k->mb, reads, made);
     bool forward = k->kind == K_F || !order_apart(x->p);
-    if (reads > 0 && order_ahead(x->p, k->chunk, k->kind) > 0 && x->predicted[2 * (x->row + k->chunk) + forward] < reads)
+    if (reads > 0 && order_ahead(x->p, k->chunk, k->kind) > 0 && x->predicted[2 * (x->base + k->chunk) + forward] < reads)
         wrong(k, "reads weights that are not predicted yet");
     if (made - reads >= copies)
         die("check_order: chunk %d, micro-batch %d reads version %d of the weights, which is overwritten: there are %d copies, "
@@ -260,7 +260,7 @@ static void read_version(const Check *x, const Action *k)
 
 static void copy_version(Check *x, const Action *k)
 {
-    int at = x->row + k->chunk;
+    int at = x->base + k->chunk;
     if (x->copied[at] || k->version != x->made[at])
         wrong(k, "copies another version than the newest");
     x->copied[at] = true;
@@ -269,8 +269,8 @@ static void copy_version(Check *x, const Action *k)
 /* Right behind its update: the version before is still there. */
 static void predict(Check *x, const Action *k)
 {
-    int at = x->row + k->chunk, *newest = &x->predicted[2 * at + (k->part == 1)];
-    if (k->version != x->made[at] || k->version != *newest + 1 || k->part < 0 || k->part > 1 || x->copied[at])
+    int at = x->base + k->chunk, *newest = &x->predicted[2 * at + (k->forward == 1)];
+    if (k->version != x->made[at] || k->version != *newest + 1 || k->forward < 0 || k->forward > 1 || x->copied[at])
         wrong(k, "predicts from another version than the newest, or that one twice");
     *newest = k->version;
 }
@@ -281,7 +281,7 @@ static bool forward(Check *x, const Action *k)
 {
     int c = k->chunk;
     read_version(x, k);
-    Channel *down = x->down + x->row;
+    Channel *down = x->down + x->base;
     if (!exchange(x, k, c - 1, c > 0 ? &down[c - 1] : NULL, c + 1, &down[c], DONE_F))
         return false;
     if (done(x, c, k->mb))
@@ -294,7 +294,7 @@ static bool backward(Check *x, const Action *k)
 {
     int c = k->chunk;
     read_version(x, k);
-    Channel *up = x->up + x->row;
+    Channel *up = x->up + x->base;
     if (!exchange(x, k, c + 1, &up[c + 1], c - 1, &up[c], DONE_B | DONE_I))
         return false;
     if (done(x, c, k->mb) != DONE_F)
@@ -311,9 +311,9 @@ static bool replay(Check *x, int device, const Action *k)
     if (k->chunk < 0 || k->chunk >= x->chunks || !plan_holds(x->p, device, k->chunk))
         die("check_order: an action of chunk %d on device %d", k->chunk, device);
     x->device = device;
-    x->home = plan_row_of(x->p, device, k->chunk);
-    x->first = x->home * plan_micro(x->p);
-    x->row = x->home * x->chunks;
+    x->copy = plan_row_of(x->p, device, k->chunk);
+    x->first = x->copy * plan_micro(x->p);
+    x->base = x->copy * x->chunks;
     int mb = k->mb - k->step * (int)x->p->g->micro;
     bool whole = k->kind == K_U || k->kind == K_VERSION || k->kind == K_MERGE || k->kind == K_SHARE ||
                  k->kind == K_PREDICT;
@@ -332,7 +332,7 @@ static bool replay(Check *x, int device, const Action *k)
         add(x, k);
         return true;
     case K_FOLD:
-        if (k->part != FOLD_I)          /* check_mem replays those that I adds to */
+        if (k->fold != FOLD_I)          /* check_mem replays those that I adds to */
             fold(x, k);
         return true;
     case K_VERSION:
@@ -384,7 +384,7 @@ static void open_check(Check *x, const Plan *p, int steps)
     x->copied = alloc(chunks);
     x->predicted = alloc(sizeof(int) * 2 * chunks);
     x->last_w = alloc(sizeof(int) * chunks);
-    x->part = alloc(sizeof(int) * chunks);
+    x->update = alloc(sizeof(int) * chunks);
     for (int what = 0; what < 3; what++)
         x->shared[what] = alloc(sizeof(int) * chunks);
     for (int o = p->g->nb; o < p->g->op.n; o++)
@@ -413,8 +413,8 @@ static void check_run(const Plan *p, int steps)
         if (x.next[d] < x.list[d].n)
             die("check_order: device %d waits for ever at action %d of %d", d, x.next[d], x.list[d].n);
     for (int c = 0; c < x.chunks * plan_rows(p); c++)
-        if (x.part[c] != parts(&x) * steps)
-            die("check_order: chunk %d has %d parts of the update, not %d", c % x.chunks, x.part[c], parts(&x) * steps);
+        if (x.update[c] != parts(&x) * steps)
+            die("check_order: chunk %d has %d parts of the update, not %d", c % x.chunks, x.update[c], parts(&x) * steps);
     for (int c = 0; c < x.chunks; c++)
         for (int k = 0; k < x.m; k++)
             if (done(&x, c, k) != (DONE_F | DONE_B) && done(&x, c, k) != (DONE_F | DONE_I | DONE_W))

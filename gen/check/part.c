@@ -43,9 +43,9 @@ static void check_rest(const Plan *p)
     for (int o = g->nb; o < g->op.n; o++)
         for (int i = 0; i < g->op.at[o].arg.n; i++) {
             const Arg *a = &g->op.at[o].arg.at[i];
-            bool own = a->state && (a->kind == ARG_UPDATE || a->kind == ARG_WRITE)
+            bool writes = a->state && (a->kind == ARG_UPDATE || a->kind == ARG_WRITE)
                 && g->state.at[a->index].kind == S_PARAM;
-            if (own && chunk_of(p, o) != chunk_of(p, g->state.at[a->index].op))
+            if (writes && chunk_of(p, o) != chunk_of(p, g->state.at[a->index].op))
                 die("check_part: %s is updated away from its first use", g->state.at[a->index].name);
             bool blocks = a->state && g->state.at[a->index].kind == S_BLOCKS;
             for (int s = 0; blocks && s < g->state.n; s++)

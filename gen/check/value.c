@@ -116,6 +116,6 @@ const int *value_uses(const Graph *g)
 
 Value value_tied(const int *uses, int state, Chain c, int step)
 {
-    Value own = value_gradient(state, c, step);
-    return uses[state] < 0 ? own : value_mix(own, value_tied(uses, uses[state], c, step));
+    Value local = value_gradient(state, c, step);
+    return uses[state] < 0 ? local : value_mix(local, value_tied(uses, uses[state], c, step));
 }

@@ -102,18 +102,18 @@ const char *machine_isa(void)
 
 const char *machine_lacks(const char *isa)
 {
-    const char *flags = own_flags(), *own = level_of(flags), *more = isa + strcspn(isa, "+");
+    const char *flags = own_flags(), *here = level_of(flags), *more = isa + strcspn(isa, "+");
     const char *level = strf("%.*s", (int)(more - isa), isa);
-    if (!own || !strcmp(isa, "native"))
+    if (!here || !strcmp(isa, "native"))
         return NULL;
     for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
         if (!has_words(flags, levels[i].flags))
-            return own;
+            return here;
         if (!strcmp(levels[i].isa, level))
             break;
     }
     bool bf16 = has_words(flags, "avx512_bf16"), amx = bf16 && has_words(flags, "amx_tile amx_int8 amx_bf16");
-    return (!strcmp(more, "+bf16") && !bf16) || (!strcmp(more, "+amx") && !amx) ? own : NULL;
+    return (!strcmp(more, "+bf16") && !bf16) || (!strcmp(more, "+amx") && !amx) ? here : NULL;
 }
 
 /* ---- the compiler ------------------------------------------------------------------------------------------------ */

@@ -86,10 +86,10 @@ static void read_row(Profile *p, int number, char *line)
         known |= !strncmp(line, kinds[i], strlen(kinds[i])) && line[strlen(kinds[i])];
     if (!known)
         bad_line(p, number, "nothing that a profile measures", written);
-    if (p->row.n && strcmp(p->row.at[p->row.n - 1].what, line) >= 0)
-        bad_line(p, number, strcmp(p->row.at[p->row.n - 1].what, line) ? "lines are sorted, and this one is not"
+    if (p->measured.n && strcmp(p->measured.at[p->measured.n - 1].what, line) >= 0)
+        bad_line(p, number, strcmp(p->measured.at[p->measured.n - 1].what, line) ? "lines are sorted, and this one is not"
                                                                        : "measured twice", written);
-    *PUSH(&p->row) = (Measured){strf("%s", line), {value[3], value[2]}, {value[1], value[0]}};
+    *PUSH(&p->measured) = (Measured){strf("%s", line), {value[3], value[2]}, {value[1], value[0]}};
 }
 
 static void read_algorithm(Profile *p, int number, char *line)
@@ -102,7 +102,7 @@ static void read_algorithm(Profile *p, int number, char *line)
     part = strrchr(line, ' ');
     if (!part || strncmp(part, " part=", 6) || part[6] < '0' || part[6] >= '0' + ALGORITHM_PARTS || part[7])
         bad_line(p, number, strf("not an algorithm of part 0 to %d of a call", ALGORITHM_PARTS - 1), written);
-    if (p->row.n || (p->algorithm.n && strcmp(p->algorithm.at[p->algorithm.n - 1].what, line) >= 0))
+    if (p->measured.n || (p->algorithm.n && strcmp(p->algorithm.at[p->algorithm.n - 1].what, line) >= 0))
         bad_line(p, number, "lines are sorted, and this one is not", written);
     a.what = strf("%s", line);
     *PUSH(&p->algorithm) = a;
@@ -176,7 +176,7 @@ Profile *profile_parse(const char *path, const char *again)
         check_line(p, ++number, line, (size_t)(end - line));
         read_line(p, number, line);
     }
-    if (!p->row.n)
+    if (!p->measured.n)
         fail(EXIT_STALE, "%s: ends after line %d, before anything was measured; %s", path, number, again);
     return p;
 }
@@ -195,8 +195,8 @@ static int by_product(const void *a, const void *b)
 
 void profile_sort(Profile *p)
 {
-    if (p->row.n)
-        qsort(p->row.at, (size_t)p->row.n, sizeof *p->row.at, by_what);
+    if (p->measured.n)
+        qsort(p->measured.at, (size_t)p->measured.n, sizeof *p->measured.at, by_what);
     if (p->algorithm.n)
         qsort(p->algorithm.at, (size_t)p->algorithm.n, sizeof *p->algorithm.at, by_product);
 }
@@ -220,8 +220,8 @@ void profile_print(FILE *f, const Profile *p)
     fprintf(f, "\n");
     for (int i = 0; i < p->algorithm.n; i++)
         fprintf(f, "%s\n", line_of(&p->algorithm.at[i]));
-    for (int i = 0; i < p->row.n; i++) {
-        const Measured *x = &p->row.at[i];
+    for (int i = 0; i < p->measured.n; i++) {
+        const Measured *x = &p->measured.at[i];
         fprintf(f, "%s alone=%" PRId64 " alone_iqr=%" PRId64 " busy=%" PRId64 " busy_iqr=%" PRId64 "\n", x->what,
                 x->alone.median, x->alone.quartiles, x->busy.median, x->busy.quartiles);
     }
@@ -236,7 +236,7 @@ int profile_stages(const Profile *p)
 const Measured *profile_find(const Profile *p, const char *what)
 {
     Measured want = {.what = what};
-    return p->row.n ? bsearch(&want, p->row.at, (size_t)p->row.n, sizeof want, by_what) : NULL;
+    return p->measured.n ? bsearch(&want, p->measured.at, (size_t)p->measured.n, sizeof want, by_what) : NULL;
 }
 
 /* ---- algorithms of products --------------------------------------------------------------------------------------- */

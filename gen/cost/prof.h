@@ -27,7 +27,7 @@ struct Profile {
     const char *sign[SIGNS];
     Ints batch;                 /* micro-batches measured, ascending */
     VEC(Algorithm) algorithm;   /* by what, as bytes */
-    VEC(Measured) row;          /* by what, as bytes */
+    VEC(Measured) measured;     /* by what, as bytes */
     const char *hash;           /* of its text */
     VEC(const Graph *) graph;   /* of the model at each batch, in each form that fuse leaves open; NULL: it cannot be built;
                                    none: not yet */

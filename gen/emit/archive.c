@@ -163,8 +163,8 @@ static void print_device(FILE *f, const Plan *p, int device)
     const Device *x = &p->m->devices.at[device];
     fprintf(f, "    {\"device\": ");
     json_text(f, x->name);
-    if (d->place)
-        fprintf(f, ", \"place\": %d, \"rank\": %d", d->place - 1, emit_rank(p, device));
+    if (d->entry)
+        fprintf(f, ", \"place\": %d, \"rank\": %d", d->entry - 1, emit_rank(p, device));
     fprintf(f, ", \"kind\": ");
     json_text(f, x->kind);
     fprintf(f, ", \"threads\": %d,\n     \"arena_bytes\": %" PRId64 ", \"bound_bytes\": %" PRId64 ", \"proven_bytes\": %" PRId64

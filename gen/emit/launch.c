@@ -47,7 +47,7 @@ static Bytes offset_of(const Launch *w, int device, int state, int way)
 {
     for (int b = w->first[state]; b > 0; b = w->next[b - 1]) {
         const Buf *x = &w->p->buf.at[b - 1];
-        if (x->device == device && x->way == way)
+        if (x->device == device && x->pipeline == way)
             return x->offset;
     }
     return -1;
@@ -458,7 +458,7 @@ static void print_job(const Launch *w, int pairs, bool talk, int stored, bool co
         fprintf(w->f, "    .versions = \"%s\", .overlap = %d, .report = %d,\n", version_rule(p), order_overlap(p), reports(p));
     fprintf(w->f, "    .stages = %d, .replicas = %d, %s.stage = stage, .inputs = %d, .input = input,\n", p->devices,
             plan_replicas(p), plan_ways(p) > 1 ? strf(".ways = %d, ", plan_ways(p)) : "", m->inputs.n);
-    if (p->dev.at[0].place)
+    if (p->dev.at[0].entry)
         fprintf(w->f, "    .rank = rank,\n");
     if (emit_cuda(p))
         fprintf(w->f, "    .pairs = %d, .pair = pair,%s\n", pairs, talk ? " .talk = talk," : "");
@@ -519,7 +519,7 @@ void emit_launch(FILE *f, const Plan *p, const char *prefix, const char *plan_ha
     int stored = p->m->weights.given ? print_stored(&w) : -1;
     bool copied = print_copied(&w);
     emit_settings(f, p);
-    if (p->dev.at[0].place) {
+    if (p->dev.at[0].entry) {
         fprintf(f, "\n/* stage -> rank: the place of its device in the model file */\nstatic const int rank[] = {");
         for (int d = 0; d < p->devices; d++)
             fprintf(f, "%s%d", d ? ", " : "", emit_rank(p, d));

@@ -32,13 +32,13 @@ static bool is_family(const char *name)
 {
     size_t n = strlen(name);
     bool pool = n <= 6 && strspn(name, "frbwlxgsua") == 2 && strspn(name + 2, "0123456789") == n - 2;
-    bool own = name[0] == 'o' && n > 1 && strspn(name + 1, "0123456789") == n - 1;      /* pools of one buffer */
+    bool single = name[0] == 'o' && n > 1 && strspn(name + 1, "0123456789") == n - 1;   /* pools of one buffer */
     bool type = n > 2 && !strcmp(name + n - 2, "_t");
     bool stage = !strncmp(name, "stage", 5) && strspn(name + 5, "0123456789") > 0;
     bool macro = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") == n;
     bool open = !strncmp(name, "open_", 5) || !strncmp(name, "kernels_", 8);
     bool slot = n > 5 && !strcmp(name + n - 5, "_slot") && strncmp(name, "v_", 2);
-    return pool || own || type || stage || macro || open || slot || name[0] == '_';
+    return pool || single || type || stage || macro || open || slot || name[0] == '_';
 }
 
 static bool is_kernel(const char *name)

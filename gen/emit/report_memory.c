@@ -71,11 +71,11 @@ static int *find_slots(const Mem *m, const Actions *list)
         const Routine *r = k->routine >= 0 ? &p->routine.at[k->routine] : NULL;
         int mb = mem_number(m, k);
         if (k->buf >= 0)
-            slot[m->row[k->buf] * m->micro + mb] = k->slot;
+            slot[m->life[k->buf] * m->micro + mb] = k->slot;
         for (int c = 0; r && c < r->call.n; c++)
             for (int j = 0; j < r->call.at[c].buf.n; j++)
                 if (r->call.at[c].buf.at[j] >= 0)
-                    slot[m->row[r->call.at[c].buf.at[j]] * m->micro + mb] = slot_in(p, r, k, r->call.at[c].buf.at[j]);
+                    slot[m->life[r->call.at[c].buf.at[j]] * m->micro + mb] = slot_in(p, r, k, r->call.at[c].buf.at[j]);
     }
     return slot;
 }
@@ -88,7 +88,7 @@ static void find_lives(Stage *s)
     for (int b = 0; b < s->p->buf.n; b++)
         for (int mb = 0; mb < m.micro; mb++)
             if (mem_alive(&m, b, mb) && mem_live(&m, b, mb)->first < s->ticks)
-                *PUSH(&s->life) = (Life){b, mb, slot[m.row[b] * m.micro + mb], *mem_live(&m, b, mb)};
+                *PUSH(&s->life) = (Life){b, mb, slot[m.life[b] * m.micro + mb], *mem_live(&m, b, mb)};
 }
 
 static void add_band(Stage *s, const Buf *x, int first, int last, Bytes bytes)

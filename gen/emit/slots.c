@@ -12,7 +12,7 @@
 
 static void note(Stager *w, int pool, int slot)
 {
-    Ints *place = &w->place[pool];
+    Ints *place = &w->slots[pool];
     for (int i = 0; i < place->n; i++)
         if (place->at[i] == slot)
             return;
@@ -34,9 +34,9 @@ static void note_list(Stager *w, const Actions *list)
 /* Slots that turn with the steps, or that hold what outlives a step, are all in use. */
 static void note_all(Stager *w, int pool)
 {
-    w->place[pool].n = 0;
+    w->slots[pool].n = 0;
     for (int i = 0; i < w->p->pool.at[pool].count; i++)
-        *PUSH(&w->place[pool]) = i;
+        *PUSH(&w->slots[pool]) = i;
 }
 
 static bool is_dense(const Ints *place)
@@ -50,18 +50,18 @@ static bool is_dense(const Ints *place)
 void slots_find(Stager *w)
 {
     const Plan *p = w->p;
-    w->place = alloc(sizeof *w->place * (size_t)(p->pool.n + 1));
+    w->slots = alloc(sizeof *w->slots * (size_t)(p->pool.n + 1));
     note_list(w, &p->dev.at[w->device].list);
     note_list(w, &p->dev.at[w->device].eval);
     for (int x = 0; x < p->pool.n; x++)
         if (p->pool.at[x].device == w->device &&
-            (order_overlap(p) > 0 || p->pool.at[x].birth == AT_ALWAYS || is_dense(&w->place[x])))
+            (order_overlap(p) > 0 || p->pool.at[x].birth == AT_ALWAYS || is_dense(&w->slots[x])))
             note_all(w, x);
 }
 
 int slots_count(const Stager *w, int pool)
 {
-    return pool < 0 ? 1 : w->place[pool].n;
+    return pool < 0 ? 1 : w->slots[pool].n;
 }
 
 bool slots_pooled(const Stager *w, int b)
@@ -71,15 +71,15 @@ bool slots_pooled(const Stager *w, int b)
 
 int slots_number(const Stager *w, int pool, int slot)
 {
-    for (int i = 0; i < w->place[pool].n; i++)
-        if (w->place[pool].at[i] == slot)
+    for (int i = 0; i < w->slots[pool].n; i++)
+        if (w->slots[pool].at[i] == slot)
             return i;
     die("pool %s has no slot %d", w->p->pool.at[pool].name, slot);
 }
 
 Bytes slots_at(const Stager *w, int pool, int number)
 {
-    return w->place[pool].at[number] * w->p->pool.at[pool].stride;
+    return w->slots[pool].at[number] * w->p->pool.at[pool].stride;
 }
 
 /* A pool of one place is none: its buffers are where that is. */

@@ -225,7 +225,7 @@ static void print_routine(Stager *w, int index)
         *PUSH(&part) = print_part(w, r, from, to, label.at[label.n - 1]);
     }
     Params all = params_of(w, r, 0, r->call.n);
-    w->routine[index] = name_new(&w->names, r->kind == K_U && r->part == U_NORM ? "total_norm" : r->name);
+    w->routine[index] = name_new(&w->names, r->kind == K_U && r->update == U_NORM ? "total_norm" : r->name);
     fprintf(w->f, "\n/* %s */\n", about(w, r, &all));
     print_signature(w, w->routine[index], labels_of(w, &all));
     for (int i = 0; i < part.n; i++)
@@ -252,7 +252,7 @@ static void print_fold(Stager *w, int index)
     print_signature(w, w->routine[index], &folded);
     for (int b = 0; b < p->buf.n; b++) {
         const Buf *x = &p->buf.at[b];
-        if (x->device != w->device || x->state < 0 || !fold_takes(p->g, r->part, x->state) || x->pool < 0 ||
+        if (x->device != w->device || x->state < 0 || !fold_takes(p->g, r->fold, x->state) || x->pool < 0 ||
             x->chunk != r->chunk || !fold_in(p->g, r->first, r->until, x->state))
             continue;
         call_open(w, "group_fold");
@@ -317,7 +317,7 @@ static int made_buf(const Stager *w, int state, int way)
 {
     for (int b = 0; b < w->p->buf.n; b++) {
         const Buf *x = &w->p->buf.at[b];
-        if (x->device == w->device && x->state == state && x->origin == MADE && (way < 0 || x->way == way))
+        if (x->device == w->device && x->state == state && x->origin == MADE && (way < 0 || x->pipeline == way))
             return b;
     }
     return -1;
@@ -365,7 +365,7 @@ static void print_compute(Stager *w, const Action *k)
     if (turns && turns != &behind)
         call_int(w, k->group);
     if (k->kind == K_PREDICT)
-        call_int(w, order_ahead(w->p, k->chunk, k->part ? K_F : K_B));
+        call_int(w, order_ahead(w->p, k->chunk, k->forward ? K_F : K_B));
     if (r->mb)
         call_int(w, k->mb);
     if (r->acc)
@@ -472,7 +472,7 @@ static void print_addition(Stager *w, const Action *k)
 {
     bool merge = k->kind == K_MERGE && w->p->g->state.at[k->state].kind == S_GRAD;
     call_open(w, merge ? "group_fold" : "norm_gather");
-    call_part(w, made_buf(w, k->state, k->kind == K_MERGE ? -1 : k->way ? k->way - 1 : 0), k->slot, k->at);
+    call_part(w, made_buf(w, k->state, k->kind == K_MERGE ? -1 : k->pipeline ? k->pipeline - 1 : 0), k->slot, k->at);
     call_place(w, k->buf, k->slot);
     call_int(w, merge ? k->bytes / 4 : w->p->g->state.at[k->state].bytes / 8);
     call_close(w);

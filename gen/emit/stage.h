@@ -20,7 +20,7 @@ typedef struct {
     const char **host;          /* of each host buffer of this device */
     const char **handle;        /* of each library handle; NULL: nobody's */
     const char **routine;       /* of each routine */
-    Ints *place;                /* by pool: the slots of the plan, in the order of the numbers that are printed */
+    Ints *slots;                /* by pool: the slots of the plan, in the order of the numbers that are printed */
     VEC(Proto) rt;
     const Strs *label;          /* of the call that is being printed: the names of its parameters */
     int arg;                    /* its next one */

@@ -34,7 +34,7 @@ const char *action_text(const Plan *p, const Action *k)
     case K_I: return computed("input gradient", k);
     case K_W: return computed("weight gradient", k);
     case K_R: return computed("recompute", k);
-    case K_U: return update[k->part];
+    case K_U: return update[k->update];
     case K_BEGIN: return "begin";
     case K_END: return "end";
     case K_COUNT: return strf("count targets in %s", p->m->inputs.at[p->g->count.at[k->input].input].name);
@@ -47,12 +47,12 @@ const char *action_text(const Plan *p, const Action *k)
         return strf("wait, %s: %s", k->of == K_SEND ? "sent" : "received", moved_text(p, k));
     case K_FOLD: return strf("fold gradient group %d into %d, chunk %d", k->group, k->into, k->chunk);
     case K_MERGE: return strf("add %s of %d", p->g->state.at[k->state].name, k->from_device);
-    case K_SHARE: return strf("share %s, level %d", k->group ? "parameters" : "gradients", k->part);
+    case K_SHARE: return strf("share %s, level %d", k->group ? "parameters" : "gradients", k->tree_level);
     case K_GATHER: return strf("add partial norms of %d", k->from_device);
     case K_OUT: return strf("offload %s", moved_text(p, k));
     case K_IN: return strf("fetch %s", moved_text(p, k));
     case K_VERSION: return strf("keep the weights as they are, chunk %d", k->chunk);
-    case K_PREDICT: return strf("predict the weights for %s, chunk %d", k->part ? "forward" : "backward", k->chunk);
+    case K_PREDICT: return strf("predict the weights for %s, chunk %d", k->forward ? "forward" : "backward", k->chunk);
     }
     return "";
 }
@@ -77,8 +77,8 @@ int emit_rank(const Plan *p, int device)
 {
     int rank = 0;
     for (int d = 0; d < p->devices; d++)
-        rank += p->dev.at[d].place < p->dev.at[device].place;
-    return p->dev.at[device].place ? rank : device;
+        rank += p->dev.at[d].entry < p->dev.at[device].entry;
+    return p->dev.at[device].entry ? rank : device;
 }
 
 bool emit_paced(const Plan *p)

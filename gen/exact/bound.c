@@ -127,17 +127,17 @@ static Ns least_of(const Facts *x, Ns *const *sums, int i)
 /* The best speed of this device against the first one over single operators, in PARTS, rounded up. */
 static int64_t speed(const Facts *x, int device)
 {
-    const Ns *first = x->time[x->q->p->c->of.at[0]], *own = x->time[x->q->p->c->of.at[device]];
+    const Ns *first = x->time[x->q->p->c->of.at[0]], *there = x->time[x->q->p->c->of.at[device]];
     int64_t most = 1;
-    for (int i = 0; own != first && i < x->n; i++) {
-        Ns a = first[i + 1] - first[i], b = own[i + 1] - own[i];
+    for (int i = 0; there != first && i < x->n; i++) {
+        Ns a = first[i + 1] - first[i], b = there[i + 1] - there[i];
         if (a == 0)
             continue;
         if (b == 0 || a / b > INT32_MAX)
             return INT32_MAX;
         most = larger(most, (a * PARTS + b - 1) / b);
     }
-    return own == first ? PARTS : most;
+    return there == first ? PARTS : most;
 }
 
 static Ns bound_work(const Facts *x)
@@ -151,20 +151,20 @@ static Ns bound_work(const Facts *x)
 
 /* By operator: the longest way of forwards to it and of backwards from it, also of those that end at the first operator; -1:
  * none does.  Each call is on the device fastest at it. */
-typedef struct { Ns *to, *from, *home; } Ways;
+typedef struct { Ns *to, *from, *until_home; } Ways;
 
 static Ways ways_of(const Facts *x)
 {
     Ways w = {alloc(sizeof(Ns) * (size_t)x->n), alloc(sizeof(Ns) * (size_t)x->n), alloc(sizeof(Ns) * (size_t)x->n)};
     for (int i = 0; i < x->n; i++) {
-        w.home[i] = i ? -1 : 0;
+        w.until_home[i] = i ? -1 : 0;
         for (int k = 0; k < x->source[i].n; k++)
             w.to[i] = larger(w.to[i], w.to[x->source[i].at[k].to] + least_of(x, x->forward, x->source[i].at[k].to));
         for (int k = 0; k < x->target[i].n && !x->split; k++) {
             int to = x->target[i].at[k].to;
-            Ns own = least_of(x, x->back, to);
-            w.from[i] = larger(w.from[i], w.from[to] + own);
-            w.home[i] = w.home[to] < 0 ? w.home[i] : larger(w.home[i], w.home[to] + own);
+            Ns least = least_of(x, x->back, to);
+            w.from[i] = larger(w.from[i], w.from[to] + least);
+            w.until_home[i] = w.until_home[to] < 0 ? w.until_home[i] : larger(w.until_home[i], w.until_home[to] + least);
         }
     }
     return w;
@@ -175,8 +175,8 @@ static Ns bound_operators(const Facts *x)
     Ways w = ways_of(x);
     Ns worst = 0;
     for (int i = 0; i < x->n; i++) {
-        Ns own = least_of(x, x->time, i);
-        worst = larger(worst, x->step ? w.to[i] + x->m * own + w.from[i] : own);
+        Ns least = least_of(x, x->time, i);
+        worst = larger(worst, x->step ? w.to[i] + x->m * least + w.from[i] : least);
     }
     return worst;
 }
@@ -186,9 +186,9 @@ Ns *bound_heads(const Facts *x)
     Ways w = ways_of(x);
     Ns end = INT64_MAX;         /* the least that a first chunk before operator i does behind its last backward */
     for (int i = 0; i < x->n; i++) {
-        Ns own = x->update[x->class[0]][i + 1] + x->close[i];
-        w.to[i] += i == 0 || w.home[i] < 0 ? w.from[i] : larger(w.from[i], w.home[i] + end);
-        end = own < end ? own : end;
+        Ns least = x->update[x->class[0]][i + 1] + x->close[i];
+        w.to[i] += i == 0 || w.until_home[i] < 0 ? w.from[i] : larger(w.from[i], w.until_home[i] + end);
+        end = least < end ? least : end;
     }
     return w.to;
 }

@@ -126,14 +126,14 @@ static int *hide(Search *s, const int *last, Ns *value)
         const Price *was = s->price[c];
         if (was->dropped == 0)
             continue;
-        Price *own = alloc(sizeof *own);
-        *own = price_with(s->q->prices, first, last[c], c, s->all);
-        if (!own->fits || own->backward - own->early >= was->backward - was->early)
+        Price *price = alloc(sizeof *price);
+        *price = price_with(s->q->prices, first, last[c], c, s->all);
+        if (!price->fits || price->backward - price->early >= was->backward - was->early)
             continue;
-        s->price[c] = own;
+        s->price[c] = price;
         s->actions += preview_actions(s);
         Ns now = value_of(s, last, s->price);
-        s->price[c] = now < *value ? own : was;
+        s->price[c] = now < *value ? price : was;
         any |= now < *value;
         *value = now < *value ? now : *value;
     }
@@ -167,10 +167,10 @@ bool exact_judge(Search *s, const int *last)
 bool exact_judge_with(Search *s, const int *last, int *fate)
 {
     for (int c = 0, first = 0; c < s->q->chunks; first = last[c++] + 1) {
-        Price *own = alloc(sizeof *own);
-        *own = price_with(s->q->prices, first, last[c], c, fate);
-        s->price[c] = own;
-        if (!own->fits)
+        Price *price = alloc(sizeof *price);
+        *price = price_with(s->q->prices, first, last[c], c, fate);
+        s->price[c] = price;
+        if (!price->fits)
             return false;
     }
     s->actions += preview_actions(s);
@@ -255,7 +255,7 @@ static bool tighten(Search *s)
 /* May anything go to the host? */
 static bool may_leave(const Question *q)
 {
-    return q->p->m->plan.offload != OFFLOAD_NONE && !q->p->ask.home;
+    return q->p->m->plan.offload != OFFLOAD_NONE && !q->p->ask.no_offload;
 }
 
 /* Is every plan longer than the question allows?  Where results may be offloaded, targets refute nothing. */
@@ -337,7 +337,7 @@ static bool branch(Search *s, int c, int first, Ns head, int64_t end)
     list->n = 0;
     for (int b = first; b <= r->must[first]; b++) {
         s->actions++;
-        if (s->q->cut[b] == CUT_NEVER || r->head[(c + 1) * r->row + b + 1] < 0)
+        if (s->q->cut[b] == CUT_NEVER || r->head[(c + 1) * r->width + b + 1] < 0)
             continue;
         Ns room = reach_room(r, c, first, b);
         if (room >= head)
@@ -495,7 +495,7 @@ static Ns refuted_apart(Search *s)
     smallest(s, s->refuted / 64 + 1);
     const Ask *ask = &s->q->p->ask;
     int64_t most = ask->proofs > APART_PROOFS ? (int64_t)APART_ACTIONS * APART_PROOFS / ask->proofs : APART_ACTIONS;
-    bool trial = s->q->rough || ask->unproven || ask->steps_left || most < PREVIEWED_ACTIONS;
+    bool trial = s->q->unseeded || ask->unproven || ask->steps_left || most < PREVIEWED_ACTIONS;
     int64_t end = s->actions + (trial ? PREVIEWED_ACTIONS : most);
     for (int part = APART_PARTS; part > 0 && s->best.value > s->refuted + 1; part /= 2)
         if (!refute(s, s->refuted + (s->best.value - 1 - s->refuted + part - 1) / part, end))
@@ -559,7 +559,7 @@ bool exact(const Question *q, Answer *a)
         a->bound = q->below + 1;
         return false;
     }
-    bool possible = (q->rough && share > 1) || tighten(&s);
+    bool possible = (q->unseeded && share > 1) || tighten(&s);
     if (share == 1 && !out_of_runs(&s) && possible)
         try_longer(&s);
     if (share == 1 && s.x->step && possible)
@@ -569,12 +569,12 @@ bool exact(const Question *q, Answer *a)
             search_grid(&s, COARSE_CUTS);    /* where memory is short, prices are needed, and few cuts get by with few */
         search_grid(&s, GRID_CUTS);
     }
-    if (possible && (!q->rough || s.best.value == NEVER) && move_is_on("seeds"))
+    if (possible && (!q->unseeded || s.best.value == NEVER) && move_is_on("seeds"))
         try_seeds(&s);
     if (possible && share == 1 && s.best.value == NEVER)
         try_any(&s);
     exact_improve(&s, PREVIEWED_ACTIONS);
-    if (!q->rough && !q->p->ask.unproven) {
+    if (!q->unseeded && !q->p->ask.unproven) {
         prove(&s);
         exact_improve_more(&s);
     }

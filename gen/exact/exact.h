@@ -18,7 +18,7 @@ typedef struct { int64_t key; const Price *price; } Known;
 typedef struct {
     const Facts *x;
     const Question *q;
-    int row;                    /* n + 1 */
+    int width;                  /* n + 1 */
     const char *cut;            /* the question's, or fewer of them */
     const Ns *least;            /* by operator: what precedes and follows a run that begins with it, at least */
     Frontier *frontier[2];      /* of the objectives: longest chunk, step */

@@ -29,7 +29,7 @@
 typedef struct { Ns *begin, *end; } Parts;      /* begin[a]: least up to a; end[b]: least from b on */
 struct Frontier {
     const Facts *x;
-    Parts *way, *whole;                         /* by chunk: with the path; m times the run */
+    Parts *path, *whole;                        /* by chunk: with the path; m times the run */
 };
 
 static Ns smaller(Ns a, Ns b)
@@ -70,9 +70,9 @@ Frontier *frontier_open(const Facts *x)
         bool both = x->warm[s] < m;
         k->whole[s] = parts_of(x, s, head, NULL, 0, m, m);
         if (!x->step || x->split)
-            k->way[s] = k->whole[s];
+            k->path[s] = k->whole[s];
         else
-            k->way[s] = parts_of(x, s, head, s == end ? NULL : path, 1 + both, m + x->warm[end] - x->warm[s],
+            k->path[s] = parts_of(x, s, head, s == end ? NULL : path, 1 + both, m + x->warm[end] - x->warm[s],
                                  both ? m + x->cool[end] - x->cool[s] : m);
     }
     return k;
@@ -114,7 +114,7 @@ bool frontier(const Frontier *k, Ns target, Window *window)
     int far = -1;
     window[0] = (Window){0, 0};
     for (int s = 0; s < x->chunks; s++) {
-        int whole = last_end(x, &k->whole[s], far + 1, target), way = last_end(x, &k->way[s], far + 1, target);
+        int whole = last_end(x, &k->whole[s], far + 1, target), way = last_end(x, &k->path[s], far + 1, target);
         way = way > far + NEAR_OPERATORS - 1 ? way : far + NEAR_OPERATORS - 1;
         far = way < whole ? way : whole;
         if (far < x->n - 1 && (s == x->chunks - 1 || far + 1 <= s))
@@ -124,7 +124,7 @@ bool frontier(const Frontier *k, Ns target, Window *window)
     }
     window[x->chunks] = (Window){x->n, x->n};
     for (int s = x->chunks - 1, next = x->n; s > 0; s--) {
-        int whole = first_begin(&k->whole[s], next - 1, target), way = first_begin(&k->way[s], next - 1, target);
+        int whole = first_begin(&k->whole[s], next - 1, target), way = first_begin(&k->path[s], next - 1, target);
         way = way < next - NEAR_OPERATORS + 1 ? way : next - NEAR_OPERATORS + 1;
         next = way > whole ? way : whole;
         next = next < s ? s : next;

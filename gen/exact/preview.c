@@ -25,11 +25,11 @@
 
 #include <string.h>
 
-typedef enum { PART_F, PART_I, PART_W, PARTS } Part;   /* of a chunk; without split lists W is in I */
+typedef enum { PART_F, PART_I, PART_W, PARTS } PreviewPhase; /* of a chunk; without split lists W is in I */
 
 typedef struct {                /* what one chunk sends another for each micro-batch */
     int from, to;               /* chunks */
-    Part read;                  /* by the first reader */
+    PreviewPhase read;          /* by the first reader */
     int last;                   /* of its tensors */
     Ns wire;                    /* of each tensor by itself: times are rounded up, and a measured link is no straight line */
     int from_device, to_device;
@@ -65,7 +65,7 @@ struct Preview {
 
 /* ---- what is sent ------------------------------------------------------------------------------------------------ */
 
-static Pipe *pipe_of(Preview *v, int from, Part made, int to, Part read)
+static Pipe *pipe_of(Preview *v, int from, PreviewPhase made, int to, PreviewPhase read)
 {
     Ints *out = &v->out[PARTS * from + (int)made], *in = &v->in[PARTS * to + (int)read];
     for (int i = 0; i < out->n; i++) {
@@ -81,7 +81,7 @@ static Pipe *pipe_of(Preview *v, int from, Part made, int to, Part read)
 }
 
 /* What makes a tensor. */
-static Part made_by(const Preview *v, int tensor)
+static PreviewPhase made_by(const Preview *v, int tensor)
 {
     const Graph *g = v->p->g;
     Phase phase = g->op.at[g->tensor.at[tensor].op].phase;
@@ -89,7 +89,7 @@ static Part made_by(const Preview *v, int tensor)
 }
 
 /* What reads the tensor of the edge at i first in its chunk. */
-static Part read_by(const Preview *v, int i)
+static PreviewPhase read_by(const Preview *v, int i)
 {
     const Facts *x = v->x;
     const Edge *e = &x->edge.at[i];
@@ -342,7 +342,7 @@ static bool run_device(Preview *v, int d)
     int first = v->next[d];
     for (; v->next[d] < list->n; v->next[d]++) {
         const Action *a = &list->at[v->next[d]];
-        v->now[d] += a->kind == K_FOLD ? v->fold[a->chunk * FOLDS + a->part] : 0;
+        v->now[d] += a->kind == K_FOLD ? v->fold[a->chunk * FOLDS + a->fold] : 0;
         if (a->kind == K_MERGE || (a->kind == K_SHARE && a->group != 2))        /* that of ties: finish() */
             v->now[d] = finish_merge(v->finish, d, a, v->now[d]);
         if (a->mb >= 0 && a->kind != K_FOLD && !compute(v, d, a))

@@ -26,7 +26,7 @@
 #include <string.h>
 
 typedef struct { int at; bool made, wanted; } User;     /* at: forward operator of the chunk */
-typedef struct { Bytes bytes; UpdatePart part; VEC(User) user; } Shared;
+typedef struct { Bytes bytes; UpdatePart update; VEC(User) user; } Shared;
 typedef VEC(Shared) Shareds;
 typedef struct { Bytes bytes; int at, state; bool joint; } Gradient;
 typedef struct { int at, state; } Given;
@@ -38,7 +38,7 @@ struct Finish {
     int slack;                  /* parts until a send is waited for, behind the next one */
     Shareds shared;             /* states that more than one chunk may use, in their order */
     VEC(Gradient) gradient;     /* in the order of the states */
-    Sizes *own;                 /* by chunk: of its gradients */
+    Sizes *gradients;           /* by chunk: of its gradients */
     VEC(Given) given;           /* parameters that are shared once they are updated */
     Ints *state, *back[3];      /* by chunk: its gradients; [Action.group] of them and of parameters, what goes down the tree */
     const bool *joined;         /* plan_joined() */
@@ -85,8 +85,8 @@ static Shareds shared_of(const Facts *x)
         for (int i = 1; i < all[s].user.n; i++)
             apart |= all[s].user.at[i].at != all[s].user.at[0].at;
         all[s].bytes = message_of(x->q->p, s);
-        all[s].part = transport_part(g->state.at[s].kind);
-        if (apart && all[s].part != U_NONE)
+        all[s].update = transport_part(g->state.at[s].kind);
+        if (apart && all[s].update != U_NONE)
             *PUSH(&some) = all[s];
     }
     return some;
@@ -140,7 +140,7 @@ Finish *finish_open(const Facts *x)
     Finish *f = alloc(sizeof *f);
     size_t devices = (size_t)x->q->p->devices;
     *f = (Finish){.x = x, .p = x->q->p, .slack = order_slack(x->q->p), .shared = shared_of(x)};
-    f->own = alloc(sizeof(Sizes) * (size_t)x->chunks);
+    f->gradients = alloc(sizeof(Sizes) * (size_t)x->chunks);
     f->state = alloc(sizeof(Ints) * (size_t)x->chunks);
     f->joined = plan_joined(f->p);
     for (int what = 0; what < 3; what++)
@@ -177,10 +177,10 @@ void finish_begin(Finish *f, const int *chunk, Ns *now)
         now[home] += action_fixed(f->p->c, home, K_COUNT, 1, 0);
     }
     for (int c = 0; c < f->x->chunks; c++)
-        f->own[c].n = f->with[c].n = f->state[c].n = f->back[0][c].n = f->back[1][c].n = f->back[2][c].n = 0;
+        f->gradients[c].n = f->with[c].n = f->state[c].n = f->back[0][c].n = f->back[1][c].n = f->back[2][c].n = 0;
     for (int i = 0; i < f->gradient.n; i++) {
         const Gradient *x = &f->gradient.at[i];
-        *PUSH(&f->own[chunk[x->at]]) = x->bytes;
+        *PUSH(&f->gradients[chunk[x->at]]) = x->bytes;
         *PUSH(&f->state[chunk[x->at]]) = x->state;
         if (goes_down(f, x->state) >= 0)
             *PUSH(&f->back[goes_down(f, x->state)][chunk[x->at]]) = x->state;
@@ -201,9 +201,9 @@ static Bytes sum_of(const Sizes *list)
 
 Ns finish_fold(const Finish *f, int chunk, int fold)
 {
-    const Sizes *own = &f->own[chunk], *with = &f->with[chunk];
-    Bytes all = sum_of(own), some = sum_of(with), bytes = fold == FOLD_ALL ? all : fold == FOLD_I ? some : all - some;
-    int n = fold == FOLD_ALL ? own->n : fold == FOLD_I ? with->n : own->n - with->n;
+    const Sizes *local = &f->gradients[chunk], *with = &f->with[chunk];
+    Bytes all = sum_of(local), some = sum_of(with), bytes = fold == FOLD_ALL ? all : fold == FOLD_I ? some : all - some;
+    int n = fold == FOLD_ALL ? local->n : fold == FOLD_I ? with->n : local->n - with->n;
     return bytes ? action_fixed(f->p->c, stage_of(f->p, chunk), K_FOLD, n, bytes) : 0;
 }
 
@@ -243,16 +243,16 @@ static Ns batch_ends(Crossings *x, Ns now)
 static const Halves *halves_of(const Finish *f, int row, const Action *k)
 {
     bool down = k->kind == K_SHARE;
-    Halves **all = &f->halves[(row * plan_levels(f->p) + k->part) * 2 + down];
+    Halves **all = &f->halves[(row * plan_levels(f->p) + k->tree_level) * 2 + down];
     if (!*all) {
         *all = alloc(sizeof(Halves) * (size_t)f->p->g->state.n);
         for (int i = 0; i < f->gradient.n; i++)
-            (*all)[f->gradient.at[i].state] = transport_halves(f->p, row, f->gradient.at[i].state, k->part, down);
+            (*all)[f->gradient.at[i].state] = transport_halves(f->p, row, f->gradient.at[i].state, k->tree_level, down);
         for (int i = 0; i < f->given.n; i++)
-            (*all)[f->given.at[i].state] = transport_halves(f->p, row, f->given.at[i].state, k->part, down);
+            (*all)[f->given.at[i].state] = transport_halves(f->p, row, f->given.at[i].state, k->tree_level, down);
     }
     if (k->state >= 0)          /* blocks of norms */
-        (*all)[k->state] = transport_halves(f->p, row, k->state, k->part, down);
+        (*all)[k->state] = transport_halves(f->p, row, k->state, k->tree_level, down);
     return *all;
 }
 
@@ -303,7 +303,7 @@ static void transfer(Finish *f, const Shared *s, int place, int from, int to, co
     wire_take(wire, later(was[from], was[to]), cost_wire(c, from, to, s->bytes));
     Ns end = *wire + cost_latency(c, from, to);
     *sent = later(*sent, end);
-    now[to] = later(now[to], end) + (s->part == U_NORM ? action_fixed(c, to, K_GATHER, 1, 0) : 0);
+    now[to] = later(now[to], end) + (s->update == U_NORM ? action_fixed(c, to, K_GATHER, 1, 0) : 0);
 }
 
 static void exchange(Finish *f, int place, UpdatePart part, const int *chunk, Ns *now)
@@ -312,7 +312,7 @@ static void exchange(Finish *f, int place, UpdatePart part, const int *chunk, Ns
     memcpy(was, now, sizeof *now * (size_t)f->p->devices);
     for (int i = 0; i < f->shared.n; i++) {
         const Shared *s = &f->shared.at[i];
-        if (s->part != part)
+        if (s->update != part)
             continue;
         devices_of(f, s, chunk, true, &f->made);
         devices_of(f, s, chunk, false, &f->wanted);
@@ -389,10 +389,10 @@ static Span span_of(const Shared *s)
 static Ns quickest(const Plan *p, Bytes bytes, bool back)
 {
     Ns best = INT64_MAX;
-    int own = stage_of(p, 0);
+    int total = stage_of(p, 0);
     for (int d = 0; d < p->devices; d++) {
-        int from = back ? d : own, to = back ? own : d;
-        Ns ns = d == own ? INT64_MAX : cost_wire(p->c, from, to, bytes) + cost_latency(p->c, from, to);
+        int from = back ? d : total, to = back ? total : d;
+        Ns ns = d == total ? INT64_MAX : cost_wire(p->c, from, to, bytes) + cost_latency(p->c, from, to);
         best = ns < best ? ns : best;
     }
     return best;
@@ -406,8 +406,8 @@ static void add_messages(const Finish *f, UpdatePart part, Ns *least)
         const Shared *k = &f->shared.at[s];
         Span at = span_of(k);
         int low = part == U_COPIES ? at.made : at.wanted, high = part == U_COPIES ? at.from : at.until;
-        Ns ns = k->part == part ? quickest(f->p, k->bytes, part != U_COPIES) : 0;
-        for (int i = low; k->part == part && i < high && i < f->x->n; i++)
+        Ns ns = k->update == part ? quickest(f->p, k->bytes, part != U_COPIES) : 0;
+        for (int i = low; k->update == part && i < high && i < f->x->n; i++)
             most[i] = later(most[i], ns);
     }
     for (int i = 0; i < f->x->n; i++)
@@ -435,7 +435,7 @@ static void add_merge(const Finish *f, const Action *k, Ns *least)
         const Gradient *g = &f->gradient.at[i];
         if (k->kind == K_SHARE && goes_down(f, g->state) != k->group)
             continue;
-        Extent gets = transport_halves(p, row, g->state, k->part, k->kind == K_SHARE).gets;
+        Extent gets = transport_halves(p, row, g->state, k->tree_level, k->kind == K_SHARE).gets;
         Bytes bytes = gets.until - gets.from;
         wire[g->at] += bytes ? cost_wire(p->c, k->from_device, stage_of(p, 0), bytes) : 0;
         adding[g->at] += bytes && k->kind == K_MERGE ? action_fixed(p->c, stage_of(p, 0), K_MERGE, 1, bytes) : 0;

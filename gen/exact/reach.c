@@ -26,7 +26,7 @@
 
 static int64_t key_of(const Reach *r, int chunk, int first, int last)
 {
-    return ((int64_t)chunk * r->row + first) * r->row + last + 1;       /* never 0 */
+    return ((int64_t)chunk * r->width + first) * r->width + last + 1;   /* never 0 */
 }
 
 static Known *slot(const Reach *r, int64_t key)
@@ -52,7 +52,7 @@ static void grow(Reach *r)
 
 bool reach_bought(const Reach *r, int chunk, int first, int last)
 {
-    return r->some[chunk * r->row + first] && slot(r, key_of(r, chunk, first, last))->key;
+    return r->some[chunk * r->width + first] && slot(r, key_of(r, chunk, first, last))->key;
 }
 
 const Price *reach_buy(Reach *r, int chunk, int first, int last)
@@ -63,7 +63,7 @@ const Price *reach_buy(Reach *r, int chunk, int first, int last)
     if (!k->key) {
         *k = (Known){key_of(r, chunk, first, last), price_best(r->q->prices, first, last, chunk)};
         r->nknown++;
-        r->some[chunk * r->row + first]++;
+        r->some[chunk * r->width + first]++;
     }
     return k->price;
 }
@@ -78,7 +78,7 @@ static bool linked(const Reach *r, int next, int first)
 static Ns time_apart(const Reach *r, int chunk, int first, int last)
 {
     const Facts *x = r->x;
-    int next = (chunk + 1) * r->row + last + 1;
+    int next = (chunk + 1) * r->width + last + 1;
     Passage k = {.window = r->target, .forward = facts_forward(x, chunk, first, last), .m = 1};
     if (x->step) {
         k.window -= r->least[first];
@@ -93,7 +93,7 @@ Ns reach_time(const Reach *r, int chunk, int first, int last)
 {
     if (r->apart)
         return time_apart(r, chunk, first, last);
-    if (r->some[chunk * r->row + first]) {
+    if (r->some[chunk * r->width + first]) {
         const Known *k = slot(r, key_of(r, chunk, first, last));
         if (k->key)
             return k->price->fits ? k->price->forward + k->price->backward : NEVER;
@@ -107,7 +107,7 @@ Reach *reach_open(const Facts *x)
 {
     Reach *r = alloc(sizeof *r);
     size_t cells = (size_t)(x->chunks + 1) * (size_t)(x->n + 1);
-    *r = (Reach){.x = x, .q = x->q, .row = x->n + 1, .cut = x->q->cut, .share = 1, .most = INT64_MAX};
+    *r = (Reach){.x = x, .q = x->q, .width = x->n + 1, .cut = x->q->cut, .share = 1, .most = INT64_MAX};
     r->some = alloc(sizeof(int) * cells);
     r->head = alloc(sizeof(Ns) * cells);
     r->path = alloc(sizeof(Ns) * cells);
@@ -133,7 +133,7 @@ static Ns head_of(const Reach *r, int next, Share share)
 static Run run_of(const Reach *r, int s, int first, int last)
 {
     const Facts *x = r->x;
-    int next = (s + 1) * r->row + last + 1;
+    int next = (s + 1) * r->width + last + 1;
     Run k = {.room = -1};
     Ns time = r->head[next] < 0 ? NEVER : reach_time(r, s, first, last);
     if (time == NEVER)
@@ -154,7 +154,7 @@ static Run run_of(const Reach *r, int s, int first, int last)
 
 Ns reach_head(const Reach *r, int chunk, int first, int last, Ns head)
 {
-    int next = (chunk + 1) * r->row + last + 1;
+    int next = (chunk + 1) * r->width + last + 1;
     return linked(r, next, first) ? head + head_of(r, next, bound_share(r->x, chunk, first, last)) : 0;
 }
 
@@ -176,7 +176,7 @@ static bool cell(Reach *r, int s, int a, Window after)
     const Ns *t = x->time[x->class[s]];
     Ns most = x->step ? (r->target - r->least[a]) / x->m / r->share : per_chunk(r);
     int shortest = -1;
-    int at = s * r->row + a, end = r->must[a] < after.last - 1 ? r->must[a] : after.last - 1;
+    int at = s * r->width + a, end = r->must[a] < after.last - 1 ? r->must[a] : after.last - 1;
     for (int b = a < after.first ? after.first - 1 : a; b <= end && t[b + 1] - t[a] <= most; b++) {
         if (r->cut[b] == CUT_NEVER || ++r->runs > r->most)
             continue;
@@ -204,21 +204,21 @@ static bool meets(Reach *r, Ns target)
         return false;
     for (int s = 0; s <= x->chunks; s++)
         for (int a = 0; a <= x->n; a++)
-            r->head[s * r->row + a] = -1;
-    r->head[x->chunks * r->row + x->n] = target;
-    r->link[x->chunks * r->row + x->n] = (Link){-1, 0, 0};
+            r->head[s * r->width + a] = -1;
+    r->head[x->chunks * r->width + x->n] = target;
+    r->link[x->chunks * r->width + x->n] = (Link){-1, 0, 0};
     Window after = {x->n, x->n};
     for (int s = x->chunks - 1; s >= 0; s--) {
-        Window own = {x->n, -1}, in = {s, s ? x->n - (x->chunks - s) : 0};
+        Window ends = {x->n, -1}, in = {s, s ? x->n - (x->chunks - s) : 0};
         in = r->share == 1 ? r->window[s] : in;
         for (int a = in.last; a >= in.first; a--) {
             if ((a > 0 && r->cut[a - 1] == CUT_NEVER) || !cell(r, s, a, after))
                 continue;
-            own.first = a;
-            own.last = a > own.last ? a : own.last;
+            ends.first = a;
+            ends.last = a > ends.last ? a : ends.last;
         }
-        after = own;
-        if (own.last < 0 || r->runs > r->most)
+        after = ends;
+        if (ends.last < 0 || r->runs > r->most)
             return false;
     }
     return r->head[0] >= 0;
@@ -239,7 +239,7 @@ void reach_trace(const Reach *r, int *last)
     for (int s = 0, a = 0; s < x->chunks; s++) {
         Ns best = NEVER;
         for (int b = a; b <= r->must[a]; b++) {
-            int next = (s + 1) * r->row + b + 1;
+            int next = (s + 1) * r->width + b + 1;
             Run k = r->cut[b] == CUT_NEVER || r->head[next] < 0 ? (Run){.room = -1} : run_of(r, s, a, b);
             if (k.room >= head && k.cost < best) {
                 best = k.cost;

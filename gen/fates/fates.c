@@ -14,7 +14,7 @@
  *     rest.  Equal times: the choice that moves least, then the lexicographically smallest one, with keep before recompute
  *     before offload
  *   above: operators are dropped or kept whole.  The search begins from several families of choices (seeds.c, knapsack.c,
- *     offload_choice.c).  Each is right somewhere; the best of them is improved step by step (climb.c)
+ *     offload_choice.c).  Each is right somewhere; the best of them is improved step by step (improve.c)
  *
  * Keeping nothing is not the least memory: rebuilt tensors live beside gradients.  So where nothing seems to fit, the answer is
  * the least that was met.  Up to ENUMERATED_FATES choices it is proven to be the least.
@@ -256,7 +256,7 @@ static void search(Hunt *h)
 {
     int budget = h->budget;
     send(h);
-    if (h->brief && h->load.need <= h->limit)
+    if (h->spent && h->load.need <= h->limit)
         return;
     hunt_keep(h);
     hunt_items(h, true);
@@ -264,14 +264,14 @@ static void search(Hunt *h)
         return;
     h->budget = budget;
     seed_prefixes(h);
-    if (h->brief && h->load.need <= h->limit)
+    if (h->spent && h->load.need <= h->limit)
         return;
     seed_knapsack(h);
     h->budget = budget / 2;
     hunt_back(h, h->best);
-    climb(h, h->load);
+    improve(h, h->load);
     h->budget = budget / 2;
-    climb(h, seed_patterns(h));
+    improve(h, seed_patterns(h));
 }
 
 char *fates_may(const Plan *p, const int *base)
@@ -291,7 +291,7 @@ char *fates_may(const Plan *p, const int *base)
             continue;
         if (spec->recompute == RECOMPUTE_AUTO)
             may[t] |= MAY_DROP;
-        if (spec->offload == OFFLOAD_AUTO && !p->ask.home && !overlap &&
+        if (spec->offload == OFFLOAD_AUTO && !p->ask.no_offload && !overlap &&
             (base[t] == FATE_KEEP || spec->recompute == RECOMPUTE_AUTO))
             may[t] |= MAY_SEND;
     }
@@ -316,14 +316,14 @@ Hunt *fates_open(Live *live, const char *may)
     size_t tensors = (size_t)live_tensors(live) + 1;
     const Plan *p = live_plan(live);
     int shared = p->m->hosts > 0 ? (p->m->devices.n + p->m->hosts - 1) / p->m->hosts : 1;
-    *h = (Hunt){.live = live, .may = worthwhile(live, may), .p = p, .way = p->m->plan.memory_order, .host = INT64_MAX,
+    *h = (Hunt){.live = live, .may = worthwhile(live, may), .p = p, .memory_order = p->m->plan.memory_order, .host = INT64_MAX,
                 .work = p->ask.work_left};
     if (p->m->host_memory > 0 && !p->m->plan.disk)
         h->host = p->m->host_memory / shared;
     h->item = alloc(sizeof *h->item * tensors);
     h->drop = alloc(sizeof *h->drop * tensors);
     h->of = alloc(sizeof *h->of * tensors);
-    h->order = alloc(sizeof *h->order * tensors);
+    h->ranked = alloc(sizeof *h->ranked * tensors);
     h->best = alloc(sizeof *h->best * tensors);
     h->heap = alloc(sizeof *h->heap * tensors);
     h->was = alloc(sizeof *h->was * tensors);
@@ -349,8 +349,8 @@ Load fates_choose(Hunt *h, int first, int last, int chunk, Bytes limit, int *fat
     hunt_items(h, false);
     hunt_copy(h, h->best);
     h->calls = live_calls(h->live, first, last) + 1;
-    h->brief = hunt_spent(h);
-    h->budget = h->brief ? 0 : HUNT_CALLS / h->calls + LEAST_REPLAYS;
+    h->spent = hunt_spent(h);
+    h->budget = h->spent ? 0 : HUNT_CALLS / h->calls + LEAST_REPLAYS;
     if (choices(h) > ENUMERATED_FATES)
         search(h);
     else if (h->n > 0)

@@ -27,7 +27,7 @@ struct Hunt {
     Live *live;
     const char *may;
     const Plan *p;
-    MemoryOrder way;            /* in which tensors are offloaded */
+    MemoryOrder memory_order;   /* in which tensors are offloaded */
     Bytes host;                 /* what the device may hold in its host's memory */
     int first, last, chunk;
     Bytes limit;
@@ -38,7 +38,7 @@ struct Hunt {
     int drops;
     Ints operand;
     int *of;                    /* by tensor of the run: its drop; -1 */
-    int *order, ordered;        /* drops that backward reads, cheapest first */
+    int *ranked, ordered;       /* drops that backward reads, cheapest first */
     int others;                 /* micro-batches at rest */
     const int *made;            /* tensors of the run, and their number */
     int tensors;
@@ -47,7 +47,7 @@ struct Hunt {
     int calls;                  /* forward and backward, and one */
     int budget;                 /* replays left; a replay with copies counts as many as those take */
     int64_t *work;              /* of the whole search, in calls; NULL: no bound */
-    bool brief;                 /* that is spent: the first choice that fits, and no climbing */
+    bool spent;                 /* that is spent: the first choice that fits, and no climbing */
     int *heap, *was, *before;   /* scratch by drop; by tensor of the run */
     Rank *rank;
     Rank *out;                  /* what can be offloaded, in order */
@@ -76,5 +76,5 @@ Load seed_patterns(Hunt *h);                        /* blocks made again from wh
 void seed_knapsack(Hunt *h);                        /* knapsack.c: least time for so many bytes, by that order's prices */
 void hunt_items(Hunt *h, bool sent);                /* what has a choice; sent: but for what is offloaded at hand */
 void send(Hunt *h);                                 /* offload_choice.c: offload first, drop the rest */
-void climb(Hunt *h, Load now);                      /* climb.c: improves the choice at hand, step by step */
+void improve(Hunt *h, Load now);                    /* improve.c: improves the choice at hand, step by step */
 #endif

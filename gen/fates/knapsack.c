@@ -15,7 +15,7 @@
  *
  * Cost: items times KNAPSACK_WIDTH, and KNAPSACK_REPLAYS replays.
  *
- * Not handled: prices that depend on each other.  climb.c and the other seeds are for that.
+ * Not handled: prices that depend on each other.  improve.c and the other seeds are for that.
  */
 #include "hunt.h"
 #include "budgets.h"
@@ -27,7 +27,7 @@ typedef struct { int drop; Ns price; Bytes worth; } Ware;
 typedef struct { int from, count; } Layer;          /* so many wares, of those equal to ware `from` */
 
 struct Knapsack {
-    Point *row[KNAPSACK_LAYERS + 1];     /* after so many layers, by ascending bytes and time; NULL: never used */
+    Point *frontier[KNAPSACK_LAYERS + 1]; /* after so many layers, by ascending bytes and time; NULL: never used */
     int states[KNAPSACK_LAYERS + 1];
     Layer layer[KNAPSACK_LAYERS];
     int layers;
@@ -56,9 +56,9 @@ static void find_layers(Hunt *h)
     struct Knapsack *x = h->knapsack;
     int n = 0;
     for (int i = 0; i < h->ordered; i++) {
-        const Drop *d = &h->drop[h->order[i]];
+        const Drop *d = &h->drop[h->ranked[i]];
         if (d->worth > 0)
-            x->ware[n++] = (Ware){h->order[i], d->price, d->worth};
+            x->ware[n++] = (Ware){h->ranked[i], d->price, d->worth};
     }
     if (n)
         qsort(x->ware, (size_t)n, sizeof *x->ware, by_kind);
@@ -100,15 +100,15 @@ static void open_row(struct Knapsack *x, int layers)
     size_t most = 1;
     for (int i = 0; i < layers && most < 2 * KNAPSACK_WIDTH; i++)
         most *= 2;
-    if (!x->row[layers])
-        x->row[layers] = alloc(sizeof(Point) * most);
+    if (!x->frontier[layers])
+        x->frontier[layers] = alloc(sizeof(Point) * most);
 }
 
 /* Row i + 1 from row i: without layer i, and with it. */
 static void add_layer(struct Knapsack *x, int i)
 {
     open_row(x, i + 1);
-    const Point *old = x->row[i];
+    const Point *old = x->frontier[i];
     const Layer *l = &x->layer[i];
     Bytes bytes = x->ware[l->from].worth * l->count;
     Ns time = x->ware[l->from].price * l->count;
@@ -116,10 +116,10 @@ static void add_layer(struct Knapsack *x, int i)
     for (int a = 0, b = 0; a < all || b < all;) {
         bool with = a == all || (b < all && old[b].bytes + bytes < old[a].bytes);
         const Point *s = with ? &old[b] : &old[a];
-        n = put(x->row[i + 1], n, (Point){s->bytes + (with ? bytes : 0), s->time + (with ? time : 0), with ? b : a, with});
+        n = put(x->frontier[i + 1], n, (Point){s->bytes + (with ? bytes : 0), s->time + (with ? time : 0), with ? b : a, with});
         *(with ? &b : &a) += 1;
     }
-    x->states[i + 1] = thin(x->row[i + 1], n);
+    x->states[i + 1] = thin(x->frontier[i + 1], n);
 }
 
 /* The choice at hand becomes the cheapest that frees so many bytes.  False: even all drops together free less. */
@@ -127,11 +127,11 @@ static bool choose(Hunt *h, Bytes free)
 {
     struct Knapsack *x = h->knapsack;
     int at = 0, n = x->states[x->layers];
-    while (at < n && x->row[x->layers][at].bytes < free)
+    while (at < n && x->frontier[x->layers][at].bytes < free)
         at++;
     hunt_all(h, FATE_KEEP);
     for (int i = x->layers, from = -1, taken = 0; i > 0 && at < n; i--) {
-        const Point *s = &x->row[i][at];
+        const Point *s = &x->frontier[i][at];
         const Layer *l = &x->layer[i - 1];
         taken = l->from == from ? taken : 0;
         from = l->from;
@@ -139,7 +139,7 @@ static bool choose(Hunt *h, Bytes free)
             hunt_drop(h, x->ware[from + taken++].drop);
         at = s->before;
     }
-    return n > 0 && x->row[x->layers][n - 1].bytes >= free;
+    return n > 0 && x->frontier[x->layers][n - 1].bytes >= free;
 }
 
 void seed_knapsack(Hunt *h)
@@ -147,7 +147,7 @@ void seed_knapsack(Hunt *h)
     struct Knapsack *x = h->knapsack ? h->knapsack : open(h);
     find_layers(h);
     open_row(x, 0);
-    x->row[0][0] = (Point){0};
+    x->frontier[0][0] = (Point){0};
     x->states[0] = 1;
     for (int i = 0; i < x->layers; i++)
         add_layer(x, i);

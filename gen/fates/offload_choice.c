@@ -101,7 +101,7 @@ static void drop_rest(Hunt *h, int n)
         return;
     seed_prefixes(h);
     seed_knapsack(h);
-    climb(h, seed_patterns(h));
+    improve(h, seed_patterns(h));
 }
 
 /* One tensor after another: offloaded instead of dropped, kept instead of offloaded. */
@@ -124,7 +124,7 @@ static void send_by(Hunt *h, MemoryOrder way)
     if (h->outs == 0)
         return;
     int all = fewest_that_fit(h);
-    if (h->brief && h->load.need <= h->limit)
+    if (h->spent && h->load.need <= h->limit)
         return;
     int hidden = most_hidden(h, all);
     drop_rest(h, hidden);
@@ -139,10 +139,10 @@ void send(Hunt *h)
 {
     int budget = h->budget > 0 ? h->budget : 0;
     for (MemoryOrder way = ORDER_FREE_TIME; way <= ORDER_SAVING; way++) {
-        h->budget = h->brief ? 0 : budget + OFFLOAD_REPLAYS;
-        if (h->brief && h->load.need <= h->limit)
+        h->budget = h->spent ? 0 : budget + OFFLOAD_REPLAYS;
+        if (h->spent && h->load.need <= h->limit)
             return;
-        if (h->way == ORDER_AUTO || h->way == way)
+        if (h->memory_order == ORDER_AUTO || h->memory_order == way)
             send_by(h, way);
     }
 }

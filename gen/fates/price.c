@@ -54,9 +54,9 @@ Prices *prices_open(const Plan *p, const Bytes *limit)
 {
     Prices *x = alloc(sizeof *x);
     size_t n = (size_t)p->g->tensor.n;
-    Bytes *own = alloc(sizeof *own * (size_t)p->devices);
-    memcpy(own, limit, sizeof *own * (size_t)p->devices);
-    *x = (Prices){.p = p, .limit = own, .live = live_open(p), .base = keep_fates(p, false), .cap = 256};
+    Bytes *limits = alloc(sizeof *limits * (size_t)p->devices);
+    memcpy(limits, limit, sizeof *limits * (size_t)p->devices);
+    *x = (Prices){.p = p, .limit = limits, .live = live_open(p), .base = keep_fates(p, false), .cap = 256};
     x->may = fates_may(p, x->base);
     x->fate = alloc(sizeof(int) * n);
     memcpy(x->fate, x->base, sizeof(int) * n);

@@ -103,7 +103,7 @@ static void find_order(Hunt *h)
             continue;           /* it became dearer than the next */
         hunt_drop(h, top);
         now = hunt_spent(h) ? now : sums(h);
-        h->order[h->ordered++] = top;
+        h->ranked[h->ordered++] = top;
         h->heap[0] = h->heap[--n];
         sink(h, n, 0);
     }
@@ -113,7 +113,7 @@ static bool try_prefix(Hunt *h, int n)
 {
     hunt_all(h, FATE_KEEP);
     for (int i = 0; i < n; i++)
-        hunt_drop(h, h->order[i]);
+        hunt_drop(h, h->ranked[i]);
     Load l = hunt_judge(h);
     hunt_take(h, &l);
     return l.need <= h->limit;
@@ -124,7 +124,7 @@ void seed_prefixes(Hunt *h)
 {
     find_order(h);
     int low = 0, high = h->ordered;
-    if (h->brief && !try_prefix(h, high))
+    if (h->spent && !try_prefix(h, high))
         return;
     while (high - low > 1) {
         int middle = low + (high - low) / 2;
@@ -197,8 +197,8 @@ static Ns promise(Hunt *h, const Load *l)
     Bytes room = (h->limit - l->need) / (h->others + 1);
     Ns again = l->again;
     for (int i = h->ordered; i-- > 0 && room > 0;) {
-        const Drop *d = &h->drop[h->order[i]];
-        if (!hunt_dropped(h, h->order[i]) || d->bytes > room)
+        const Drop *d = &h->drop[h->ranked[i]];
+        if (!hunt_dropped(h, h->ranked[i]) || d->bytes > room)
             continue;
         again -= d->time;
         room -= d->bytes;
@@ -212,7 +212,7 @@ Load seed_patterns(Hunt *h)
     const int *made = live_made(h->live, h->first, h->last, &tensors);
     Load least = {.need = INT64_MAX};
     find_width(h, made, live_until(h->live, h->first, h->last), tensors);
-    for (int j = 1; j <= (h->brief ? BRIEF_PATTERNS : n / 2 + 1); j += 1 + j / 3) {
+    for (int j = 1; j <= (h->spent ? BRIEF_PATTERNS : n / 2 + 1); j += 1 + j / 3) {
         set_pattern(h, j);
         Load l = hunt_judge(h);
         hunt_take(h, &l);

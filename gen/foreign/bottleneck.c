@@ -43,7 +43,7 @@ void bottleneck(Foreign *f, Model *m, Chain *c)
              .wire = cost(foreign_graph(f, m), m, NULL)};
     if (!downset_chain(&d, m->plan.stages_max, MOST_PREFIXES, c))
         err(m->plan.loc, NULL, "%d stages, and the graph has %d node%s", m->plan.stages_max, n, n > 1 ? "s" : "");
-    foreign_pick(f, c->order, n);
+    foreign_pick(f, c->sequence, n);
     m->plan.longest = c->value;
     m->plan.longest_bound = c->bound;
     m->plan.longest_all = c->all;

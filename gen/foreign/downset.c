@@ -265,13 +265,13 @@ static void bisect(Search *s, Chain *c, int *end)
 static void lay_out(const Search *s, Chain *c, const int *end)
 {
     int n = 0;
-    c->order = alloc(sizeof *c->order * (size_t)(s->d->n + 1));
+    c->sequence = alloc(sizeof *c->sequence * (size_t)(s->d->n + 1));
     c->last = alloc(sizeof *c->last * (size_t)(s->k + 1));
     for (int j = 1; j <= s->k; j++) {
         const uint64_t *with = s->at.at[end[j]].bits, *without = s->at.at[end[j - 1]].bits;
         for (int i = 0; i < s->d->n; i++)
             if (has(with, i) && !has(without, i))
-                c->order[n++] = i;
+                c->sequence[n++] = i;
         c->last[j - 1] = n - 1;
     }
 }

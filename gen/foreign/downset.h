@@ -14,7 +14,7 @@ typedef struct {                /* nodes in an order in which readers come later
     const Cost *wire;           /* cut j is sent from device j to j + 1; NULL: transfers take no time */
 } Dag;
 typedef struct {
-    int *order, *last;          /* nodes by stage; position of the last node of each stage */
+    int *sequence, *last;       /* nodes by stage; position of the last node of each stage */
     Ns value, bound;            /* longest stage or transfer; proven: no k stages have a shorter one */
     int prefixes;               /* downward-closed prefixes that were looked at */
     bool all;                   /* these are all there are; else those of one order */

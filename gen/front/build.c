@@ -25,7 +25,7 @@
 #include <string.h>
 
 /* Names of `op:` that are not rows of ops.def, the row they are made of, and their keys as there. */
-static const struct { const char *name, *row, *keys; } composite[] = {
+static const struct { const char *name, *op, *keys; } composite[] = {
     {"Split", "Slice", "axis z -1; parts n -; sizes l -"}, {"Flatten", "Reshape", ""},
     {"GlobalAvgPool", "Mean", "keep b false"}, {"InstanceNorm", "GroupNorm", "eps f 1e-5; affine b false"},
     {"BatchNorm", "BatchNormalize", "eps f 1e-5; momentum f 0.1; track=each w step micro; over w micro step"},
@@ -48,7 +48,7 @@ static int row_of(const char *op)
 {
     for (int i = 0; i < COMPOSITES; i++)
         if (!strcmp(op, composite[i].name))
-            return row_find(composite[i].row);
+            return row_find(composite[i].op);
     int r = row_find(op);
     return r >= 0 && row(r)->internal ? -1 : r;
 }
@@ -478,7 +478,7 @@ static void unused(Builder *b)
     Graph *g = b->g;
     const bool *need = needed_by_loss(g);
     bool *read = alloc((size_t)g->tensor.n);
-    Loc said = {0, 0, 0};
+    Loc shown = {0, 0, 0};
     for (int i = 0; i < g->op.n; i++)
         for (int k = 0; k < g->op.at[i].in.n; k++)
             if (g->op.at[i].in.at[k] >= 0)
@@ -486,9 +486,9 @@ static void unused(Builder *b)
     for (int i = 0; i < g->op.n; i++) {
         const Op *o = &g->op.at[i];
         if (need[g->tensor.n + i] || (o->out.n && read[o->out.at[0]]) || row(o->row)->internal ||
-            same_place(said, o->loc))
+            same_place(shown, o->loc))
             continue;
-        said = o->loc;
+        shown = o->loc;
         WRONG(b, o->loc, "remove the line, or use its value",
               "nothing uses the result of %s: the loss does not depend on it", o->name);
     }

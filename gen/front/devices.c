@@ -86,7 +86,7 @@ static void entry_check(const Spot *s, Entry *e)
 static void device_add(Model *m, Device d, const char *name)
 {
     d.name = name;
-    d.place = m->devices.n;
+    d.entry = m->devices.n;
     for (int i = 0; i < m->devices.n; i++) {
         const Device *other = &m->devices.at[i];
         if (!strcmp(other->name, name)) {
@@ -167,7 +167,7 @@ static void read_order(const Spot *s)
     Spot word = *s;
     word.to = &free;
     read_choice(&word);
-    s->m->order = free ? ORDER_FREE : ORDER_GIVEN;
+    s->m->device_order = free ? ORDER_FREE : ORDER_GIVEN;
     s->m->order_at = s->value->loc;
 }
 
@@ -580,7 +580,7 @@ static void order_end(const Model *m)
 {
     const PlanSpec *p = &m->plan;
     static const char form[] = "devices.order: free chooses the device of each stage, and %s";
-    if (m->order != ORDER_FREE)
+    if (m->device_order != ORDER_FREE)
         return;
     if (p->map.n)
         bad(m->order_at, "delete plan.map, or take order: given", form, "plan.map names them");

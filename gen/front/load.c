@@ -30,13 +30,13 @@ enum { MOST_BYTES = 1 << 20, MOST_DEPTH = 32, MOST_NODES = 100000, MOST_KEY = 64
 typedef struct {                /* a list or map whose end has not been seen */
     Node *node;
     VEC(Node *) key, at;
-} Level;
+} Nest;
 
 typedef struct {
     yaml_parser_t yaml;
     int file, nodes, depth;
     bool made;                  /* by dpgen */
-    Level level[MOST_DEPTH];
+    Nest nest[MOST_DEPTH];
     Node *root;
 } Loader;
 
@@ -99,9 +99,9 @@ static Node *node_new(Loader *l, NodeKind kind, Loc at)
     return node;
 }
 
-static bool wants_key(const Level *level)
+static bool wants_key(const Nest *nest)
 {
-    return level->node->kind == MAP && level->key.n == level->at.n;
+    return nest->node->kind == MAP && nest->key.n == nest->at.n;
 }
 
 static void check_key(const Node *key)
@@ -123,7 +123,7 @@ static void hang(Loader *l, Node *node)
         l->root = node;
         return;
     }
-    Level *top = &l->level[l->depth - 1];
+    Nest *top = &l->nest[l->depth - 1];
     if (wants_key(top)) {
         check_key(node);
         *PUSH(&top->key) = node;
@@ -138,7 +138,7 @@ static void begin(Loader *l, NodeKind kind, Loc at)
     hang(l, node);
     if (l->depth == MOST_DEPTH)
         err(at, NULL, "lists and maps inside one another more than %d deep", MOST_DEPTH);
-    l->level[l->depth++] = (Level){ .node = node };
+    l->nest[l->depth++] = (Nest){ .node = node };
 }
 
 static int by_text(const void *left, const void *right)
@@ -148,11 +148,11 @@ static int by_text(const void *left, const void *right)
     return d ? d : a->loc.line != b->loc.line ? a->loc.line - b->loc.line : a->loc.col - b->loc.col;
 }
 
-static void check_unique(const Level *level)
+static void check_unique(const Nest *nest)
 {
-    int n = level->key.n;
+    int n = nest->key.n;
     Node **sorted = alloc((size_t)n * sizeof *sorted);
-    memcpy(sorted, level->key.at, (size_t)n * sizeof *sorted);
+    memcpy(sorted, nest->key.at, (size_t)n * sizeof *sorted);
     qsort(sorted, (size_t)n, sizeof *sorted, by_text);
     for (int i = 1, first = 0; i < n; i++) {
         if (strcmp(sorted[i]->text, sorted[first]->text))
@@ -165,7 +165,7 @@ static void check_unique(const Level *level)
 
 static void end(Loader *l)
 {
-    Level *top = &l->level[--l->depth];
+    Nest *top = &l->nest[--l->depth];
     top->node->n = top->at.n;
     top->node->at = top->at.at;
     top->node->key = top->key.at;

@@ -40,8 +40,8 @@ static Init by_default(const Model *m, const Row *r, const char *par)
                       weight = {"weight", INIT_NORMAL, 0, 0.02, FAN_NONE};
     bool norms = strstr(r->shape, "norm") || !strcmp(par, "normalize_scalar");
     const Init *def = !strcmp(par, "bias") || !strcmp(par, "normalize_bias") ? &bias : norms ? &norm : &weight;
-    const Init *own = rule(m, def->name);
-    return own ? *own : *def;
+    const Init *given = rule(m, def->name);
+    return given ? *given : *def;
 }
 
 static Init by_line(Scope *s, const Node *n)
@@ -78,11 +78,11 @@ static const char *own_name(const Op *o, int i)
 static const char *par_name(Scope *s, const Node *line, const Op *o, const Operand *par)
 {
     int i = (int)(par - row(o->row)->par.at);
-    const Node *names = node_get(line, "names"), *own = names && names->kind == MAP ? node_get(names, own_name(o, i)) : NULL;
-    const char *fault = !own ? NULL : own->kind == SCALAR ? name_fault(own->text) : "write names: {weight: NAME}";
+    const Node *names = node_get(line, "names"), *named = names && names->kind == MAP ? node_get(names, own_name(o, i)) : NULL;
+    const char *fault = !named ? NULL : named->kind == SCALAR ? name_fault(named->text) : "write names: {weight: NAME}";
     if (fault)
-        WRONG(s->b, own->loc, fault, "this is no name");
-    return own && !fault ? path_join(s->path, own->text) :
+        WRONG(s->b, named->loc, fault, "this is no name");
+    return named && !fault ? path_join(s->path, named->text) :
         path_join(o->owner ? o->owner : o->name, own_name(o, i));
 }
 

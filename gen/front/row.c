@@ -24,7 +24,7 @@ enum { ROWS = sizeof source / sizeof *source, OPERANDS = ROWS * 8, LETTERS = ROW
 
 static struct {
     bool ready;
-    Row row[ROWS];
+    Row op[ROWS];
     Operand operand[OPERANDS];
     char letter[LETTERS];
     int operands, letters;
@@ -98,11 +98,11 @@ int row_count(void)
 const Row *row(int i)
 {
     for (int k = 0; !table.ready && k < ROWS; k++)
-        cut(&table.row[k], &source[k]);
+        cut(&table.op[k], &source[k]);
     table.ready = true;
     if (i < 0 || i >= ROWS)
         die("row %d of %d", i, ROWS);
-    return &table.row[i];
+    return &table.op[i];
 }
 
 int row_find(const char *name)

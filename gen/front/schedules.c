@@ -83,7 +83,7 @@ static void read_expression(const Spot *s)
 static const char *row_word(bool folds)
 {
     const Schedule *k = schedules;
-    while (!k->own || k->folds != folds)
+    while (!k->custom || k->folds != folds)
         k++;
     return k->name;
 }
@@ -97,12 +97,12 @@ void read_schedule_row(const Spot *s)
         { "group", read_expression, offsetof(OwnRow, group), 0, 0, NULL },
     };
     static const char form[] = "plan.schedule: {map: v, lead: \"(v-1)*g+2*(p-1-i)\", lag: i}";
-    OwnRow *row = &s->m->plan.row;
+    OwnRow *row = &s->m->plan.custom;
     const char **name = s->to;
     if (s->value->kind != MAP) {
         read_built(s);
         s->m->plan.any_row = !strcmp(*name, "auto");
-        if (schedule_of(*name)->own)
+        if (schedule_of(*name)->custom)
             bad(s->value->loc, form, "schedule %s has the lead and lag of the model file, which gives none", *name);
         return;
     }

@@ -90,18 +90,18 @@ static bool seen(Sizer *z, int64_t key)
 bool size_attention(Sizer *z)
 {
     const Shape *q = in_shape(z, 0), *k = in_shape(z, 1), *v = in_shape(z, 2);
-    int64_t heads = get(z, "heads"), own = attr_find(z->o, "kv_heads") ? get(z, "kv_heads") : heads;
-    if (heads % own)
-        return refuse(z, NULL, "%lld heads cannot share %lld heads of keys", (Num)heads, (Num)own);
-    if (q->n != 3 || k->n != 3 || !shape_same(k, v) || q->d[0] != k->d[0] || q->d[2] / heads != k->d[2] / own || k->d[2] % own)
-        return refuse(z, NULL, "q, k, v need one batch and width%s: %s, %s, %s", own < heads ? " of a head" : "",
+    int64_t heads = get(z, "heads"), kv = attr_find(z->o, "kv_heads") ? get(z, "kv_heads") : heads;
+    if (heads % kv)
+        return refuse(z, NULL, "%lld heads cannot share %lld heads of keys", (Num)heads, (Num)kv);
+    if (q->n != 3 || k->n != 3 || !shape_same(k, v) || q->d[0] != k->d[0] || q->d[2] / heads != k->d[2] / kv || k->d[2] % kv)
+        return refuse(z, NULL, "q, k, v need one batch and width%s: %s, %s, %s", kv < heads ? " of a head" : "",
                       shape_text(q), shape_text(k), shape_text(v));
-    if (own < heads)
+    if (kv < heads)
         z->o->row = row_find("AttentionShared");
     if (get(z, "causal") && q->d[1] > k->d[1])
         return refuse(z, NULL, "causal attention needs as many keys as queries: %lld and %lld", (Num)k->d[1],
                       (Num)q->d[1]);
-    attr_set(z->o, "kv_heads", own);
+    attr_set(z->o, "kv_heads", kv);
     return seen(z, k->d[1]) && shape_by_sample(z, q) && attention(z, q->d[0], q->d[1], k->d[1], q->d[2], 3);
 }
 

@@ -53,7 +53,7 @@ static int number(const Reader *r, const char **p, const char *end)
 
 static void take_home(Reader *r, const TableCell *x)
 {
-    int device = r->t->row.n - 1;
+    int device = r->t->line.n - 1;
     while (r->t->map.n <= x->chunk) {
         *PUSH(&r->t->map) = -1;
         PUSH(&r->first);
@@ -79,7 +79,7 @@ static void take_cell(Reader *r, const char *from, const char *end)
     take_home(r, &x);
     r->t->split |= x.kind == 'I' || x.kind == 'W';
     r->t->micro = x.mb >= r->t->micro ? x.mb + 1 : r->t->micro;
-    *PUSH(&r->t->row.at[r->t->row.n - 1]) = x;
+    *PUSH(&r->t->line.at[r->t->line.n - 1]) = x;
 }
 
 static void take_cells(Reader *r, const char *from, const char *end)
@@ -101,16 +101,16 @@ static void take_cells(Reader *r, const char *from, const char *end)
 
 static void read_row(Reader *r, const char *end)
 {
-    if (r->t->row.n == MOST_ROWS)
+    if (r->t->line.n == MOST_ROWS)
         err(loc_at(r, r->begin), NULL, "more than %d rows", MOST_ROWS);
-    PUSH(&r->t->row);
+    PUSH(&r->t->line);
     for (const char *p = r->begin; p <= end;) {
         const char *comma = memchr(p, ',', (size_t)(end - p)), *stop = comma ? comma : end;
         take_cells(r, p, stop);
         p = stop + 1;
     }
-    if (r->t->row.at[r->t->row.n - 1].n == 0)
-        err(loc_at(r, r->begin), form, "a row without a cell: device %d would do nothing", r->t->row.n - 1);
+    if (r->t->line.at[r->t->line.n - 1].n == 0)
+        err(loc_at(r, r->begin), form, "a row without a cell: device %d would do nothing", r->t->line.n - 1);
 }
 
 static void read_rows(Reader *r, const char *text, size_t n)
@@ -126,7 +126,7 @@ static void read_rows(Reader *r, const char *text, size_t n)
         read_row(r, stop ? stop : end);
         r->begin = (stop ? stop : end) + 1;
     }
-    r->t->devices = r->t->row.n;
+    r->t->devices = r->t->line.n;
     r->t->chunks = r->t->map.n;
     for (int c = 0; c < r->t->chunks; c++)
         if (r->t->map.at[c] < 0)
@@ -186,8 +186,8 @@ static void judge_stages(const Reader *r)
     const OrderTable *t = r->t;
     VEC(const TableCell *) *of = alloc(sizeof *of * (size_t)t->chunks);
     for (int d = 0; d < t->devices; d++)
-        for (int k = 0; k < t->row.at[d].n; k++)
-            *PUSH(&of[t->row.at[d].at[k].chunk]) = &t->row.at[d].at[k];
+        for (int k = 0; k < t->line.at[d].n; k++)
+            *PUSH(&of[t->line.at[d].at[k].chunk]) = &t->line.at[d].at[k];
     Seen *seen = alloc(sizeof *seen * (size_t)t->micro);
     char backward = t->split ? 'I' : 'B';
     for (int c = 0; c < t->chunks; c++) {
@@ -221,7 +221,7 @@ static int waits_for(const Replay *x, const TableCell *k)
 
 static bool advance(Replay *x, int d)
 {
-    const TableRow *row = &x->t->row.at[d];
+    const TableRow *row = &x->t->line.at[d];
     int from = x->next[d];
     for (; x->next[d] < row->n && waits_for(x, &row->at[x->next[d]]) < 0; x->next[d]++) {
         const TableCell *k = &row->at[x->next[d]];
@@ -234,7 +234,7 @@ static bool advance(Replay *x, int d)
 
 static const TableCell *head(const Replay *x, int d)
 {
-    return &x->t->row.at[d].at[x->next[d]];
+    return &x->t->line.at[d].at[x->next[d]];
 }
 
 /* From a device that waits to the one that it waits for, until it must be in the circle. */
@@ -244,7 +244,7 @@ static Circle circle(const Replay *x, int d)
         d = x->t->map.at[waits_for(x, head(x, d))];
     const TableCell *k = head(x, d);
     int from = waits_for(x, k), e = x->t->map.at[from], i = x->next[e];
-    const TableCell *row = x->t->row.at[e].at;
+    const TableCell *row = x->t->line.at[e].at;
     bool forward = k->kind == 'F' || from == k->chunk;
     while (row[i].chunk != from || row[i].mb != k->mb || (row[i].kind == 'F') != forward)
         i++;
@@ -261,7 +261,7 @@ Circle table_circle(const OrderTable *t)
             moved |= advance(&x, d);
     }
     for (int d = 0; d < t->devices; d++)
-        if (x.next[d] < t->row.at[d].n)
+        if (x.next[d] < t->line.at[d].n)
             return circle(&x, d);
     return (Circle){0};
 }

@@ -189,9 +189,9 @@ void weights_copies(const Model *m, const Graph *g, StoredPairs *to)
             const Arg *a = &o->arg.at[k];
             int param = a->kind == ARG_READ && a->state ? g->state.at[a->index].param : -1;
             const State *s = param >= 0 ? &g->state.at[param] : NULL;
-            const char *own = s ? strf("%s.%s", o->name, a->token) : NULL;
-            if (s && s->op != i && param_named(g, own) < 0)
-                *PUSH(to) = (StoredPair){s->name, own, s->loc};
+            const char *full = s ? strf("%s.%s", o->name, a->token) : NULL;
+            if (s && s->op != i && param_named(g, full) < 0)
+                *PUSH(to) = (StoredPair){s->name, full, s->loc};
         }
     for (int s = 0; s < g->state.n; s++)
         for (int i = 0; i < m->weights.copies.n && g->state.at[s].kind == S_PARAM; i++) {

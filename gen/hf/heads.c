@@ -69,18 +69,18 @@ void heads_check(const Node *root, const Family *family, bool tied, const char *
     const Heads *h = heads;
     while (h->type && strcmp(h->type, family->type))
         h++;
-    const char *lack = missing(f, h->tensors);
+    const char *missed = missing(f, h->tensors);
     if (!h->type && !tied && f && !lists(f, "lm_head.weight") && !lists(f, "embed_out.weight"))
-        lack = "lm_head.weight";
+        missed = "lm_head.weight";
     for (int i = 0; list && list->kind == LIST && i < list->n; i++) {
         const char *name = list->at[i]->kind == SCALAR ? list->at[i]->text : "";
-        bool done = ends_with_one(name, h->classes), bare = is_bare(name) && (h->type ? f && !lack && *h->tensors : tied);
+        bool done = ends_with_one(name, h->classes), bare = is_bare(name) && (h->type ? f && !missed && *h->tensors : tied);
         if (!done && !bare)
             bad(list->at[i]->loc, "heads of other classes are written by hand, in the model file and in its section weights",
                 "architectures: '%s' lacks %s, which the model file of type '%s' trains", name, h->what, family->type);
-        else if (lack)
+        else if (missed)
             bad(list->at[i]->loc, "import its config.json alone, and delete the lines of what is missing from the model file",
-                "architectures: these weights of '%s' have no tensor '%s': the model file of type '%s' trains %s", name, lack,
+                "architectures: these weights of '%s' have no tensor '%s': the model file of type '%s' trains %s", name, missed,
                 family->type, h->what);
     }
 }

@@ -44,7 +44,7 @@ static Bytes gradients_of(const Plan *p, const Action *k, int *n)
     *n = 0;
     for (int s = 0; s < p->g->state.n; s++) {
         const State *x = &p->g->state.at[s];
-        if (x->kind == S_GRAD && p->chunk.at[x->op] == k->chunk && fold_takes(p->g, k->part, s) &&
+        if (x->kind == S_GRAD && p->chunk.at[x->op] == k->chunk && fold_takes(p->g, k->fold, s) &&
             (k->kind != K_FOLD || fold_in(p->g, k->first, k->until, s)))
             sum += x->bytes, ++*n;
     }
@@ -118,15 +118,15 @@ Ns action_time(const Plan *p, int device, const Action *k)
 UpdatePart update_part(const Plan *p, int op)
 {
     const char *name = row(p->g->op.at[op].row)->name;
-    static const struct { const char *row; UpdatePart part; } parts[] = {
+    static const struct { const char *op; UpdatePart update; } parts[] = {
         {"TieAdd", U_GATHER}, {"NormPartial", U_GATHER}, {"NormBlocks", U_GATHER}, {"NormSum", U_SUMS}, {"NormTotal", U_NORM},
         {"Narrow", U_COPIES},
     };
     if (plan_joins_op(p, op) >= 0)
         return U_TIES;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (!strcmp(name, parts[i].row))
-            return parts[i].part;
+        if (!strcmp(name, parts[i].op))
+            return parts[i].update;
     return U_STEP;
 }
 

@@ -28,18 +28,18 @@
 
 #include <string.h>
 
-typedef struct { Actions begin, end; } Level;
+typedef struct { Actions begin, end; } Exchange;
 
-typedef struct { int state, level; } Turn;
+typedef struct { int state, number; } Turn;
 
 typedef struct {
     Plan *p;
-    int device, levels;         /* up and down */
+    int device, exchanges;      /* up and down */
     const Backward *back;
     const bool *joined;         /* plan_joined() */
     Actions old, out;
     int *begun;                 /* by action: the begin that it is or ends, from 1 on; 0: it is no message */
-    Level *level;               /* [state * levels + level] */
+    Exchange *exchange;         /* [state * levels + level] */
     int *ready;                 /* by state: 1 + the action that completes it; 0: it is not exchanged */
     VEC(Turn) queue;
     int first;                  /* of the queue */
@@ -57,7 +57,7 @@ static bool is_exchange(const Bucket *x, const Action *k)
 
 static int level_of(const Bucket *x, const Action *k)
 {
-    return k->back ? 2 * plan_levels(x->p) - 1 - k->part : k->part;
+    return k->back ? 2 * plan_levels(x->p) - 1 - k->tree_level : k->tree_level;
 }
 
 /* Takes the exchanges out of the list. */
@@ -70,7 +70,7 @@ static void take_out(Bucket *x)
             x->old.at[kept++] = *k;
             continue;
         }
-        Level *at = &x->level[k->state * x->levels + level_of(x, k)];
+        Exchange *at = &x->exchange[k->state * x->exchanges + level_of(x, k)];
         *PUSH(k->kind == K_SEND || k->kind == K_RECV ? &at->begin : &at->end) = *k;
     }
     x->old.n = kept;
@@ -131,7 +131,7 @@ static int folds_behind(const Actions *old, int i, int *from)
     int n = 0;
     for (*from = i + 1; *from < old->n && (old->at[*from].kind == K_SEND || old->at[*from].kind == K_RECV);)
         ++*from;
-    while (*from + n < old->n && old->at[*from + n].kind == K_FOLD && old->at[*from + n].part == FOLD_ALL)
+    while (*from + n < old->n && old->at[*from + n].kind == K_FOLD && old->at[*from + n].fold == FOLD_ALL)
         n++;
     return n;
 }
@@ -218,7 +218,7 @@ static void complete(Bucket *x, int i)
     const Action *k = &x->old.at[i];
     if (k->kind == K_FOLD) {
         for (int s = 0; s < g->state.n; s++)
-            if (fold_takes(g, k->part, s) && fold_in(g, k->first, k->until, s) && x->p->chunk.at[g->state.at[s].op] == k->chunk)
+            if (fold_takes(g, k->fold, s) && fold_in(g, k->first, k->until, s) && x->p->chunk.at[g->state.at[s].op] == k->chunk)
                 x->ready[s] = i + 1;
         return;
     }
@@ -246,7 +246,7 @@ static int under_way(const Bucket *x)
 
 static void enter(Bucket *x, int state, int level)
 {
-    put(x, &x->level[state * x->levels + level].begin);
+    put(x, &x->exchange[state * x->exchanges + level].begin);
     *PUSH(&x->queue) = (Turn){state, level};
 }
 
@@ -254,9 +254,9 @@ static void enter(Bucket *x, int state, int level)
 static void turn(Bucket *x)
 {
     Turn t = x->queue.at[x->first++];
-    put(x, &x->level[t.state * x->levels + t.level].end);
-    if (t.level + 1 < (x->joined[t.state] ? plan_levels(x->p) : x->levels))
-        enter(x, t.state, t.level + 1);
+    put(x, &x->exchange[t.state * x->exchanges + t.number].end);
+    if (t.number + 1 < (x->joined[t.state] ? plan_levels(x->p) : x->exchanges))
+        enter(x, t.state, t.number + 1);
 }
 
 /* Behind action i: what it has completed begins, what was under way goes a level further. */
@@ -352,12 +352,13 @@ static int before_exchanges(const Bucket *x)
 
 int bucket(Plan *p, int device, const Backward *back, Actions *list)
 {
-    Bucket x = {.p = p, .device = device, .levels = 2 * plan_levels(p), .back = back, .old = *list, .joined = plan_joined(p)};
+    Bucket x = {.p = p, .device = device, .exchanges = 2 * plan_levels(p), .back = back, .old = *list,
+                .joined = plan_joined(p)};
     if (plan_buckets(p) == 1)
         return 0;
     name_requests(&x.old);
     int states = p->g->state.n, home = before_exchanges(&x);
-    x.level = alloc(sizeof *x.level * (size_t)(states * x.levels));
+    x.exchange = alloc(sizeof *x.exchange * (size_t)(states * x.exchanges));
     x.ready = alloc(sizeof *x.ready * (size_t)states);
     take_out(&x);
     int rest = x.old.n - home;          /* nothing there is cut */

@@ -45,7 +45,7 @@ typedef struct {
     int requests;
     bool eval;
     Lane *lane;                 /* by sender: what this device receives */
-    int part;                   /* of the update: its messages are put */
+    int update;                 /* of the update: its messages are put */
     bool *got;                  /* [message * micro-batches + mb]: its first reader has been met */
     bool *loaded;               /* by input tensor and micro-batch */
     Ints *loads;                /* [chunk * PHASES + transport_phases()]: inputs that such a computation reads */
@@ -172,7 +172,7 @@ static Ints crossing(const Comm *c, const Action *k)
     Ints list = {0};
     for (int i = 0; i < c->desk.msg.n; i++) {
         const Msg *m = &c->desk.msg.at[i];
-        bool here = m->level == k->part && m->back == (k->kind == K_SHARE);
+        bool here = m->level == k->tree_level && m->back == (k->kind == K_SHARE);
         const State *s = here ? &g->state.at[m->state] : NULL;
         bool whole = here && k->state >= 0, some = here && k->state < 0 && s->kind == (k->group == 1 ? S_PARAM : S_GRAD);
         some &= k->kind == K_MERGE || m->joined == (k->group == 2);
@@ -260,7 +260,7 @@ static void end_recv(Comm *c, int msg, UpdatePart part)
     Action *a = desk_new(&c->desk, K_GATHER, 0, -1);
     a->state = c->desk.msg.at[msg].state;
     a->from_device = plan_twin(c->desk.p, c->desk.msg.at[msg].src, c->desk.replica);
-    a->way = plan_ways(c->desk.p) > 1 ? 1 + c->desk.msg.at[msg].way : 0;
+    a->pipeline = plan_ways(c->desk.p) > 1 ? 1 + c->desk.msg.at[msg].pipeline : 0;
 }
 
 /* Messages in the order of their tags on every device, so that batches cannot wait for each other in a ring. */
@@ -300,7 +300,7 @@ static void end_merge(Comm *c, const Action *k, int msg)
         return;
     Action *a = desk_new(&c->desk, K_MERGE, 0, -1);
     a->chunk = k->chunk;
-    a->part = k->part;
+    a->tree_level = k->tree_level;
     a->from_device = k->from_device;
     a->state = c->desk.msg.at[msg].state;
     a->at = mine.from;
@@ -348,10 +348,10 @@ static void put_compute(Comm *c, const Action *k, const Ints *now, const Backwar
 {
     c->desk.beat++;
     desk_wait_sends(&c->desk, c->times, true);
-    int part = k->kind != K_U ? U_NONE : k->part == U_TIES ? U_GATHER : k->part;
+    int part = k->kind != K_U ? U_NONE : k->update == U_TIES ? U_GATHER : k->update;
     bool moves = part == U_GATHER || part == U_NORM || part == U_STEP;
-    if (moves && part != c->part)       /* once for all chunks of the device */
-        put_update_messages(c, c->part = (UpdatePart)part);
+    if (moves && part != c->update)     /* once for all chunks of the device */
+        put_update_messages(c, c->update = (UpdatePart)part);
     if (k->chunk >= 0 && k->mb >= 0)
         put_loads(c, k);
     if (back && back->early > 0 && (k->kind == K_B || k->kind == K_I)) {
@@ -425,7 +425,7 @@ static void start(Comm *c, int device, Actions *out)
     const Graph *g = c->p->g;
     desk_open(&c->desk, device, out);
     c->eval = out == &c->p->dev.at[device].eval;
-    c->part = U_NONE;
+    c->update = U_NONE;
     c->requests = c->eval ? c->requests : 0;
     c->loaded = alloc((size_t)g->tensor.n * (size_t)g->micro);
     c->got = alloc((size_t)(c->desk.msg.n + 1) * (size_t)g->micro);
@@ -481,7 +481,7 @@ int comm(Plan *p)
     c.times = 1;
     for (write_lists(&c, back); !c.full && stuck(p) && c.times < MOST_SLACK; write_lists(&c, back))
         c.times *= 2;
-    p->lack.stuck = c.full;
+    p->shortfall.stuck = c.full;
     if (c.full)
         return 1;
     for (int d = 0; d < p->devices; d++)

@@ -127,11 +127,11 @@ static bool moves(const Comm *c, const Msg *m, int part)
 /* U_NORM: norms to the total; U_STEP: the factor from there. */
 static void put_update(Comm *c, const Action *k)
 {
-    if (k->part == U_STEP)
+    if (k->update == U_STEP)
         wait_norms(c);
     for (int i = 0; i < c->desk.msg.n; i++) {
         const Msg *m = &c->desk.msg.at[i];
-        if (!moves(c, m, k->part))
+        if (!moves(c, m, k->update))
             continue;
         if (m->src == c->desk.device)
             begin(c, K_SEND, i, k);
@@ -140,17 +140,17 @@ static void put_update(Comm *c, const Action *k)
     }
     for (int i = 0; i < c->desk.msg.n; i++) {
         const Msg *m = &c->desk.msg.at[i];
-        if (m->dst != c->desk.device || !moves(c, m, k->part))
+        if (m->dst != c->desk.device || !moves(c, m, k->update))
             continue;
         desk_wait_recv(&c->desk, i, -1);
-        if (k->part != U_NORM)
+        if (k->update != U_NORM)
             continue;
         Action *gather = desk_new(&c->desk, K_GATHER, k->step, k->mb);
         gather->state = m->state;
         gather->from_device = m->src;
     }
     desk_put(&c->desk, *k);
-    if (k->part == U_STEP)
+    if (k->update == U_STEP)
         desk_new(&c->desk, K_END, k->step, k->mb);
 }
 
@@ -241,7 +241,7 @@ static bool write_device(Comm *c, int device)
         if (c->desk.msg.at[i].src == device || c->desk.msg.at[i].dst == device)
             c->request[i] = d->requests++;
     if (d->requests > MOST_REQUESTS) {
-        c->p->lack.stuck = strf("schedule %s: stage %d has %d messages a step, and %d can be told apart; cut where fewer "
+        c->p->shortfall.stuck = strf("schedule %s: stage %d has %d messages a step, and %d can be told apart; cut where fewer "
                                 "values cross, take fewer stages, or a synchronous schedule", c->p->schedule, device,
                                 d->requests, MOST_REQUESTS);
         return false;
@@ -269,8 +269,8 @@ int comm_async(Plan *p, const Backward *back)
         if (comm_stuck(p, false) < 0)
             return 0;
     }
-    p->lack.stuck = strf("schedule %s: values that skip over stages make stage %d wait for ever; cut elsewhere, take fewer "
-                         "stages, or a synchronous schedule", p->schedule, comm_stuck(p, false));
-    p->lack.device = -1;
+    p->shortfall.stuck = strf("schedule %s: values that skip over stages make stage %d wait for ever; cut elsewhere, take "
+                              "fewer stages, or a synchronous schedule", p->schedule, comm_stuck(p, false));
+    p->shortfall.device = -1;
     return 1;
 }

@@ -68,7 +68,7 @@ typedef struct {
     int *action;                /* [(chunk * KINDS + kind) * micro-batches + mb]; -1: none */
     Ns *clock;                  /* by piece: when it begins; [n] the end */
     VEC(Copy) copy;
-    int *order;                 /* of copies */
+    int *copy_order;            /* of copies */
     Actions out;
     bool busy[COPIES];
 } Offload;
@@ -389,14 +389,14 @@ static int by_due(const void *a, const void *b)
 /* Places that all micro-batches share; 0: as many as it takes. */
 static int places(const Offload *x)
 {
-    return x->p->ask.hurry == HURRY_SECOND ? 2 : x->p->ask.hurry == HURRY_NEXT;
+    return x->p->ask.copy_slack == COPY_SLACK_SECOND ? 2 : x->p->ask.copy_slack == COPY_SLACK_NEXT;
 }
 
 /* The last boundary for a tensor to be gone.  With places, the forward that takes its own begins there. */
 static int out_until(const Offload *x, const Copy *c)
 {
     int from = x->piece.at[c->out - 1].action;
-    if (x->p->ask.hurry == HURRY_NOW)
+    if (x->p->ask.copy_slack == COPY_SLACK_NONE)
         return c->out;
     for (int i = from + 1, left = places(x); left > 0 && i < x->old->n; i++)
         if (x->old->at[i].kind == K_F && x->old->at[i].chunk == x->away.at[c->away].chunk && --left == 0)
@@ -408,10 +408,10 @@ static int out_until(const Offload *x, const Copy *c)
 static int in_from(const Offload *x, const Copy *c)
 {
     const Away *w = &x->away.at[c->away];
-    int own = x->piece.at[c->due].action, last = c->mb;
-    if (x->p->ask.hurry == HURRY_NOW)
+    int reader = x->piece.at[c->due].action, last = c->mb;
+    if (x->p->ask.copy_slack == COPY_SLACK_NONE)
         return c->due;
-    for (int i = own - 1, left = places(x); left > 0 && i >= 0; i--) {
+    for (int i = reader - 1, left = places(x); left > 0 && i >= 0; i--) {
         const Action *k = &x->old->at[i];
         if (k->chunk != w->chunk || x->of[i] < 0 || k->kind == K_F || k->mb == c->mb || k->mb == last)
             continue;

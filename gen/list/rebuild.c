@@ -203,8 +203,8 @@ static int *fates_of(const Plan *p, int chunk)
     int *fate = alloc(sizeof *fate * (size_t)p->g->tensor.n);
     for (int t = 0; t < p->g->tensor.n; t++) {
         int op = p->g->tensor.at[t].op;
-        bool own = op >= 0 && op < p->g->nf && p->chunk.at[op] == chunk;
-        fate[t] = own ? p->fate.at[t] : FATE_KEEP;
+        bool local = op >= 0 && op < p->g->nf && p->chunk.at[op] == chunk;
+        fate[t] = local ? p->fate.at[t] : FATE_KEEP;
     }
     return fate;
 }

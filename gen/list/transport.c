@@ -56,7 +56,7 @@ static void add_tensors(const Plan *p, Msgs *list, int way)
                 read |= plan_home(p, way, k) == d && phases[t * chunks + k];
             if (!read || d == device_of(p, way, op))
                 continue;
-            Msg *m = add(p, list, (Msg){.tensor = t, .state = -1, .way = way, .src = device_of(p, way, op), .dst = d,
+            Msg *m = add(p, list, (Msg){.tensor = t, .state = -1, .pipeline = way, .src = device_of(p, way, op), .dst = d,
                                         .level = -1});
             m->made = p->chunk.at[op];
             m->made_in = 1 << p->g->op.at[op].phase;
@@ -88,7 +88,8 @@ static void add_states(const Plan *p, Msgs *list, int way)
         for (size_t src = 0; transport_part(g->state.at[s].kind) != U_NONE && src < stages; src++)
             for (size_t dst = 0; dst < stages; dst++)
                 if (src != dst && made[(size_t)s * stages + src] && wanted[(size_t)s * stages + dst])
-                    add(p, list, (Msg){.tensor = -1, .state = s, .way = way, .src = (int)src, .dst = (int)dst, .level = -1});
+                    add(p, list, (Msg){.tensor = -1, .state = s, .pipeline = way, .src = (int)src, .dst = (int)dst,
+                                       .level = -1});
 }
 
 /* Gradients cross up the tree.  Down the tree cross those of parameters that each row updates, of tied ones the sum in the
@@ -96,8 +97,9 @@ static void add_states(const Plan *p, Msgs *list, int way)
 static bool crosses(const Plan *p, const bool *joined, int s, bool back)
 {
     const State *x = &p->g->state.at[s];
-    bool own = x->param >= 0 && plan_sharded(p, x->param), later = joined[s] && x->use > 0;
-    return x->kind == S_BLOCKS ? !back : x->kind == S_GRAD ? !back || (!own && !later) : x->kind == S_PARAM && back && own;
+    bool sharded = x->param >= 0 && plan_sharded(p, x->param), later = joined[s] && x->use > 0;
+    return x->kind == S_BLOCKS ? !back : x->kind == S_GRAD ? !back || (!sharded && !later)
+         : x->kind == S_PARAM && back && sharded;
 }
 
 static void add_merges(const Plan *p, Msgs *list)
@@ -214,7 +216,7 @@ static void take_half(const Desk *d, int msg, Action *a)
     Extent it = a->kind == K_SEND ? x.gives : x.gets;
     a->peer = m->src < 0 ? plan_twin(d->p, d->device, d->replica ^ 1 << m->level)
                          : plan_partner(d->p, d->device, chunk_of(d, m), m->level);
-    a->part = m->level;
+    a->tree_level = m->level;
     a->back = m->back;
     a->bytes = it.until - it.from;
     a->at = a->kind == K_SEND || m->back ? it.from : 0;
@@ -226,7 +228,7 @@ Action desk_transfer(const Desk *d, ActionKind kind, int msg, int step, int mb)
     Action a = action_new(kind, step, m->tensor < 0 ? -1 : mb);
     a.tensor = m->tensor;
     a.state = m->state;
-    a.way = m->state >= 0 && m->level < 0 && plan_ways(d->p) > 1 ? 1 + m->way : 0;
+    a.pipeline = m->state >= 0 && m->level < 0 && plan_ways(d->p) > 1 ? 1 + m->pipeline : 0;
     a.tag = msg;
     if (m->level >= 0) {
         take_half(d, msg, &a);

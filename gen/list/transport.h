@@ -78,23 +78,23 @@ static inline bool transport_wants(StateKind kind, bool update, ArgKind operand)
  * the chunk, and at most MERGES.  Does this one end its batch?  The last one of a chunk does too.  Two batches are under way.
  * Of the two parts that cross the larger one counts, so that both rows have the same batches.  The rows halve a part at level l
  * of the way up, and send back what they got there on the way down. */
-typedef struct { Bytes largest, way; int n; } Batch;
+typedef struct { Bytes largest, one_way; int n; } Batch;
 typedef struct { Extent gets, gives; Bytes bytes; } Halves;      /* of a row at a level; the bytes of the larger one */
 static inline Halves transport_halves(const Plan *p, int row, int state, int level, bool back)
 {
     Extent all = {0, p->g->state.at[state].bytes};
     if (p->g->state.at[state].kind == S_BLOCKS)         /* no halves */
         return (Halves){all, all, all.until};
-    Extent own = plan_share(p, row, state, level + 1), other = plan_share(p, row ^ 1 << level, state, level + 1);
-    Bytes mine = own.until - own.from, theirs = other.until - other.from;
-    return back ? (Halves){other, own, mine > theirs ? mine : theirs} : (Halves){own, other, mine > theirs ? mine : theirs};
+    Extent here = plan_share(p, row, state, level + 1), other = plan_share(p, row ^ 1 << level, state, level + 1);
+    Bytes mine = here.until - here.from, theirs = other.until - other.from;
+    return back ? (Halves){other, here, mine > theirs ? mine : theirs} : (Halves){here, other, mine > theirs ? mine : theirs};
 }
 static inline bool transport_batch(Batch *b, Bytes bytes)
 {
-    b->way += bytes;
-    if (++b->n < MERGES && b->way < b->largest)
+    b->one_way += bytes;
+    if (++b->n < MERGES && b->one_way < b->largest)
         return false;
-    b->way = b->n = 0;
+    b->one_way = b->n = 0;
     return true;
 }
 
@@ -102,7 +102,7 @@ static inline bool transport_batch(Batch *b, Bytes bytes)
 
 typedef struct {                /* between stages: a message of every replica */
     int tensor, state;          /* one of them; -1 */
-    int way;                    /* pipeline of the replica */
+    int pipeline;               /* pipeline of the replica */
     int src, dst;
     int level;                  /* between two rows, of the same chunk: level of their tree; else -1 */
     bool back, joined;          /* ... down the tree; a gradient of a tied parameter */

@@ -161,7 +161,7 @@ void version_resolve(const Plan *p, Action *action)
     } else if (weights && k.kind == K_PREDICT) {
         k.slot = modulo(k.version, weights->count);
         k.group = modulo(k.version - 1, weights->count);
-        k.into = modulo(k.version + (k.part ? -1 : 1), weights->count);
+        k.into = modulo(k.version + (k.forward ? -1 : 1), weights->count);
     } else if (weights) {
         k.group = modulo(k.version, weights->count);
         k.into = modulo(k.version + 1, weights->count);

@@ -91,7 +91,7 @@ static int state_buf(Lower *w, int s, int way)
         Extent part = cut ? plan_piece(w->p, plan_replica(w->p, w->device), s) : (Extent){0, x->bytes};
         const char *more = way == 0 || (mine && owner >= 0) ? "" : strf("_%d", way + 1);
         *slot = 1 + new_buf(w, (Buf){.name = strf("%s%s%s", x->name, mine ? "" : "_in", more), .state = s,
-            .way = way, .tensor = -1,
+            .pipeline = way, .tensor = -1,
             .chunk = x->op >= 0 && (x->kind == S_GRAD || kept) ? w->p->chunk.at[x->op] : -1,
             .origin = mine ? MADE : RECEIVED, .peer = mine ? -1 : owner, .op = -1, .bytes = part.until - part.from,
             .birth = passing ? AT_RECV : AT_ALWAYS, .death = passing || kept ? AT_U : ring ? AT_F : AT_ALWAYS});
@@ -235,7 +235,7 @@ static void update_routine(Lower *w, int chunk, int part)
     static const char *const name[U_PARTS] = {[U_TIES] = "ties", [U_GATHER] = "gather", [U_SUMS] = "sums",
                                               [U_NORM] = "norm", [U_STEP] = "update", [U_COPIES] = "copies"};
     Routine *r = new_routine(w, K_U, chunk, several_chunks(w->p) ? strf("chunk%d_%s", chunk, name[part]) : name[part]);
-    r->part = part;
+    r->update = part;
     for (int o = w->p->g->nb; o < w->p->g->op.n; o++)
         if (w->p->chunk.at[o] == chunk && (int)update_part(w->p, o) == part && has_part(w, o))
             add_call(w, r, o, false);
@@ -245,7 +245,7 @@ static bool has_gradients(const Plan *p, const Action *fold)
 {
     for (int s = 0; s < p->g->state.n; s++)
         if (p->g->state.at[s].kind == S_GRAD && p->chunk.at[p->g->state.at[s].op] == fold->chunk
-            && fold_takes(p->g, fold->part, s) && fold_in(p->g, fold->first, fold->until, s))
+            && fold_takes(p->g, fold->fold, s) && fold_in(p->g, fold->first, fold->until, s))
             return true;
     return false;
 }
@@ -262,8 +262,8 @@ static void fold_routine(Lower *w, const Action *k)
 {
     static const char *const end[] = {[FOLD_ALL] = "", [FOLD_I] = "_input", [FOLD_W] = "_weight"};
     const char *piece = k->until ? strf("_%d", k->first) : "";
-    Routine *r = new_routine(w, K_FOLD, k->chunk, strf("chunk%d_fold%s%s", k->chunk, end[k->part], piece));
-    r->part = k->part;
+    Routine *r = new_routine(w, K_FOLD, k->chunk, strf("chunk%d_fold%s%s", k->chunk, end[k->fold], piece));
+    r->fold = k->fold;
     r->first = k->first;
     r->until = k->until;
 }
@@ -277,12 +277,12 @@ static int routine_of(Lower *w, const Action *k)
         return -1;
     for (int r = 0; r < p->routine.n; r++) {
         const Routine *x = &p->routine.at[r];
-        if (x->device == w->device && x->kind == k->kind && x->chunk == k->chunk && (weights || x->part == k->part) &&
+        if (x->device == w->device && x->kind == k->kind && x->chunk == k->chunk && (weights || x->variant == k->variant) &&
             x->eval == w->eval && x->first == k->first && x->until == k->until)
             return states || x->call.n > 0 ? r : -1;
     }
     switch (k->kind) {
-    case K_U:    update_routine(w, k->chunk, k->part); break;
+    case K_U:    update_routine(w, k->chunk, k->update); break;
     case K_FOLD: fold_routine(w, k); break;
     case K_VERSION: new_routine(w, K_VERSION, k->chunk, strf("chunk%d_version", k->chunk)); break;
     case K_PREDICT: new_routine(w, K_PREDICT, k->chunk, strf("chunk%d_predict", k->chunk)); break;
@@ -313,8 +313,8 @@ static int host_buf(Lower *w, int t)
 static int way_moved(Lower *w, const Action *k)
 {
     int op = w->p->g->state.at[k->state].op;
-    w->chunk = k->way || op < 0 ? -1 : w->p->chunk.at[op];
-    int way = k->way ? k->way - 1 : plan_ways(w->p) > 1 ? way_of(w) : 0;
+    w->chunk = k->pipeline || op < 0 ? -1 : w->p->chunk.at[op];
+    int way = k->pipeline ? k->pipeline - 1 : plan_ways(w->p) > 1 ? way_of(w) : 0;
     w->chunk = -1;
     return way;
 }
@@ -326,7 +326,7 @@ static int moved_buf(Lower *w, const Action *k)
     if (kind == K_GATHER)
         return norm_buf(w, k->state, k->from_device);
     if (kind == K_MERGE || (kind == K_RECV && !k->back && k->state >= 0 && plan_across(w->p, w->device, k)))
-        return merge_buf(w, k->state, k->part, kind == K_MERGE ? k->from_device : k->peer, k->bytes);
+        return merge_buf(w, k->state, k->tree_level, kind == K_MERGE ? k->from_device : k->peer, k->bytes);
     if (k->state >= 0)
         return kind == K_RECV && g->state.at[k->state].kind == S_NORM ? norm_buf(w, k->state, k->peer)
                                                                       : state_buf(w, k->state, way_moved(w, k));
@@ -377,7 +377,7 @@ static When when_of(ActionKind kind)
 static bool same_computation(const Plan *p, int a, int b)
 {
     const Routine *x = &p->routine.at[a], *y = &p->routine.at[b];
-    return x->kind == y->kind && x->chunk == y->chunk && x->part == y->part && x->eval == y->eval;
+    return x->kind == y->kind && x->chunk == y->chunk && x->variant == y->variant && x->eval == y->eval;
 }
 
 static void touch_routine(Plan *p, Touch *touch, int r)

@@ -61,7 +61,7 @@ static bool join(Alone *a, int item, int pool)
         if (row[mb] != FREE)
             slot[mb] = row[mb] - by;
     a->l->stride[pool] = ALIGN;
-    a->l->place[item] = (Place){(Bytes)by * ALIGN, pool, true};
+    a->l->spot[item] = (Place){(Bytes)by * ALIGN, pool, true};
     return true;
 }
 
@@ -74,7 +74,7 @@ static bool stands_still(const Alone *a, int item)
             return false;
         at = row[mb] != FREE ? row[mb] : at;
     }
-    a->l->place[item] = (Place){(Bytes)at * ALIGN, -1, true};
+    a->l->spot[item] = (Place){(Bytes)at * ALIGN, -1, true};
     return true;
 }
 
@@ -108,8 +108,8 @@ static void level(Alone *a, int pool)
     for (int mb = 0; mb < m->micro; mb++)
         slot[mb] = slot[mb] != FREE ? slot[mb] - least : 0;
     for (int i = m->pools; i < m->item.n; i++)
-        if (a->l->place[i].is && a->l->place[i].pool == pool)
-            a->l->place[i].at += (Bytes)least * ALIGN;
+        if (a->l->spot[i].is && a->l->spot[i].pool == pool)
+            a->l->spot[i].at += (Bytes)least * ALIGN;
 }
 
 /* UNKNOWN, with a height above all: there are too many rectangles, or their addresses are too high for a number. */
@@ -146,7 +146,7 @@ bool place_alone(Mem *m, Layout *best)
         if (l.stride[x] > 0)
             level(&a, x);
     for (int i = 0; i < m->item.n; i++)
-        l.place[i].at += m->top;
+        l.spot[i].at += m->top;
     l.opened = a.opened;
     l.top = m->top + r.height;
     place_copy(m, best, &l);

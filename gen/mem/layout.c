@@ -95,7 +95,7 @@ typedef struct { int64_t *key; Style style; bool still, ring; bool is; } Good;
 static void note_good(const Placer *w, Good *good)
 {
     for (int i = 0; i < w->n; i++)
-        good->key[w->order[i] - w->m->item.at] = w->n - i;
+        good->key[w->sorted[i] - w->m->item.at] = w->n - i;
     good->style = w->style;
     good->still = w->still;
     good->ring = w->ring;
@@ -117,9 +117,9 @@ static void near_keys(Placer *w, const Good *good)
 static int promote(Placer *w)
 {
     int from = w->done - 1, to = from > 0 ? (int)(luck(&w->luck) % (uint64_t)from) : 0;
-    Item *x = w->order[from];
-    memmove(&w->order[to + 1], &w->order[to], sizeof *w->order * (size_t)(from - to));
-    w->order[to] = x;
+    Item *x = w->sorted[from];
+    memmove(&w->sorted[to + 1], &w->sorted[to], sizeof *w->sorted * (size_t)(from - to));
+    w->sorted[to] = x;
     return to;
 }
 
@@ -178,7 +178,7 @@ static void shake(Placer *w, Layout *best, Good *good, Bytes enough, int64_t unt
 /* Far too high, and late? */
 static bool is_far(const Placer *w, const Layout *best, Bytes most)
 {
-    if (w->m->p->ask.patient || w->left >= LAYOUT_STEPS - FAR_STEPS)
+    if (w->m->p->ask.full_layouts || w->left >= LAYOUT_STEPS - FAR_STEPS)
         return false;
     return best->top > most && best->top - most > most / FAR_PART;
 }
@@ -268,7 +268,7 @@ Bytes mem_place(Mem *m, Place *place)
         find_layout(m, &best);
         seen_keep_layout(m, &best);
     }
-    memcpy(place, best.place, sizeof *place * (size_t)m->item.n);
+    memcpy(place, best.spot, sizeof *place * (size_t)m->item.n);
     m->p->pool.n -= m->extras - best.opened;
     for (int x = 0; x < m->p->pool.n && !m->overlap; x++)
         if (best.stride[x] > 0)

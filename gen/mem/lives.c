@@ -32,9 +32,9 @@ static void touch(Mem *m, int b, int mb, int tick)
 static void note(Mem *m, int b, int r, int c)
 {
     enum { NONE = -1, SEVERAL = -2 };
-    Home *h = &m->home[b];
+    MemLocal *h = &m->local[b];
     if (h->routine == NONE && r >= 0)
-        *h = (Home){r, {c, c}};
+        *h = (MemLocal){r, {c, c}};
     else if (h->routine != r || r < 0)
         h->routine = SEVERAL;
     else
@@ -72,7 +72,7 @@ static void find_lives(Mem *m)
     for (int i = 0; i < m->rows * m->micro; i++)
         m->live[i] = (Span){0, -1};
     for (int b = 0; b < p->buf.n; b++) {
-        m->home[b].routine = -1;
+        m->local[b].routine = -1;
         p->buf.at[b].first = p->buf.at[b].device == m->device ? 0 : p->buf.at[b].first;
         p->buf.at[b].last = p->buf.at[b].device == m->device ? -1 : p->buf.at[b].last;
     }
@@ -87,7 +87,7 @@ static void find_lives(Mem *m)
 
 Span *mem_live(const Mem *m, int b, int mb)
 {
-    return &m->live[(size_t)m->row[b] * (size_t)m->micro + (size_t)mb];
+    return &m->live[(size_t)m->life[b] * (size_t)m->micro + (size_t)mb];
 }
 
 bool mem_alive(const Mem *m, int b, int mb)
@@ -127,12 +127,12 @@ Mem mem_new(Plan *p, int device)
              .ticks = p->dev.at[device].ticks};
     if (m.overlap)
         m.micro *= m.overlap + 2;
-    m.row = alloc(sizeof *m.row * (size_t)p->buf.n);
+    m.life = alloc(sizeof *m.life * (size_t)p->buf.n);
     m.rows = 1;
     for (int b = 0; b < p->buf.n; b++)
-        m.row[b] = p->buf.at[b].device == device ? m.rows++ : 0;
+        m.life[b] = p->buf.at[b].device == device ? m.rows++ : 0;
     m.live = alloc(sizeof(Span) * (size_t)m.rows * (size_t)m.micro);
-    m.home = alloc(sizeof *m.home * (size_t)p->buf.n);
+    m.local = alloc(sizeof *m.local * (size_t)p->buf.n);
     find_lives(&m);
     return m;
 }

@@ -102,20 +102,20 @@ static void add_extra_pools(Mem *m)
     m->extra = m->p->pool.n;
     m->extras = m->overlap ? 0 : EXTRA_POOLS;
     for (int i = 0; i < m->extras; i++)
-        *PUSH(&m->p->pool) = (Pool){.device = m->device, .chunk = -1, .name = strf("o%d", m->extra + i - m->own)};
+        *PUSH(&m->p->pool) = (Pool){.device = m->device, .chunk = -1, .name = strf("o%d", m->extra + i - m->single)};
 }
 
 static void find_own_pools(Mem *m)
 {
     Plan *p = m->p;
-    m->own = p->pool.n;
+    m->single = p->pool.n;
     for (int b = 0; b < p->buf.n; b++) {
         Buf *x = &p->buf.at[b];
         if (x->device != m->device || x->pool >= 0 || x->tensor < 0 || mem_always(x) || !overlaps_itself(m, b))
             continue;
         x->pool = p->pool.n;
         *PUSH(&p->pool) = (Pool){.device = x->device, .chunk = x->chunk, .eval = x->eval, .birth = x->birth, .death = x->death,
-                                 .name = strf("o%d", x->pool - m->own)};
+                                 .name = strf("o%d", x->pool - m->single)};
     }
     add_extra_pools(m);
     m->slot = alloc(sizeof(int) * (size_t)(p->pool.n + 1) * (size_t)m->micro);
@@ -273,12 +273,12 @@ static void place_states(Mem *m)
 
 static bool is_member(const Mem *m, const Buf *b)
 {
-    return b->device == m->device && !mem_always(b) && b->pool >= 0 && b->pool < m->own;
+    return b->device == m->device && !mem_always(b) && b->pool >= 0 && b->pool < m->single;
 }
 
 static void add_piece(const Mem *m, Item *item, int b, Bytes in)
 {
-    *PUSH(&item->piece) = (Tile){in, aligned(m->p->buf.at[b].bytes), mem_live(m, b, 0), m->home[b]};
+    *PUSH(&item->piece) = (Tile){in, aligned(m->p->buf.at[b].bytes), mem_live(m, b, 0), m->local[b]};
     for (int mb = 0; mb < m->micro; mb++)
         item->ticks += mem_live(m, b, mb)->last - mem_live(m, b, mb)->first + 1;
 }
@@ -304,7 +304,7 @@ static void add_pool(Mem *m, int pool)
             add_piece(m, &item, b, p->buf.at[b].offset);
             item.first = p->buf.at[b].first < item.first ? p->buf.at[b].first : item.first;
         }
-    item.way = way_of(m, &item);
+    item.pipeline = way_of(m, &item);
     *PUSH(&m->item) = item;
 }
 
@@ -314,9 +314,9 @@ static void add_buffer(Mem *m, int b)
     Item item = {.buf = b, .pool = x->pool, .first = x->first, .size = aligned(x->bytes)};
     add_piece(m, &item, b, 0);
     item.moves = x->chunk >= 0 && !x->eval && x->state < 0;
-    item.way = way_of(m, &item);
+    item.pipeline = way_of(m, &item);
     for (int i = 0; i < m->pools && item.moves; i++)
-        if (m->item.at[i].pool != x->pool && !m->p->pool.at[m->item.at[i].pool].eval && m->item.at[i].way == item.way)
+        if (m->item.at[i].pool != x->pool && !m->p->pool.at[m->item.at[i].pool].eval && m->item.at[i].pipeline == item.pipeline)
             *PUSH(&item.other) = m->item.at[i].pool;
     *PUSH(&m->item) = item;
 }
@@ -324,7 +324,7 @@ static void add_buffer(Mem *m, int b)
 static void find_items(Mem *m)
 {
     const Plan *p = m->p;
-    for (int x = 0; x < m->own; x++)
+    for (int x = 0; x < m->single; x++)
         if (p->pool.at[x].device == m->device && p->pool.at[x].birth != AT_ALWAYS)
             add_pool(m, x);
     m->pools = m->item.n;
@@ -363,7 +363,7 @@ static bool parallel(const Mem *m, int a, int b)
 static void merge_pools(Mem *m)
 {
     Plan *p = m->p;
-    for (int a = m->own; a < p->pool.n && !m->overlap; a++)
+    for (int a = m->single; a < p->pool.n && !m->overlap; a++)
         for (int b = 0; b < a; b++) {
             const Pool *x = &p->pool.at[a], *y = &p->pool.at[b];
             if (y->device != m->device || y->birth == AT_ALWAYS || y->eval != x->eval || y->count < 2 || !parallel(m, a, b))
@@ -469,8 +469,8 @@ static bool host_over(Plan *p)
         for (int d = 0; d < p->devices; d++)
             sum += host_of_device(p, d) == h ? p->dev.at[d].host : 0;
         if (sum > m->host_memory) {
-            p->lack.host = h + 1;
-            p->lack.need = sum;
+            p->shortfall.host = h + 1;
+            p->shortfall.need = sum;
             return true;
         }
     }
@@ -487,8 +487,8 @@ int mem(Plan *p)
         p->dev.at[d].limit = transport_limit(p, d);
         if (p->dev.at[d].arena > p->dev.at[d].limit && !over) {
             over = 1;
-            p->lack.device = d;
-            p->lack.need = p->dev.at[d].arena;
+            p->shortfall.device = d;
+            p->shortfall.need = p->dev.at[d].arena;
         }
     }
     return over || host_over(p);

@@ -8,9 +8,9 @@
 #include "pack/pack.h"
 
 typedef struct { int first, last; } Span;
-typedef struct { int routine; Span call; } Home;    /* of a buffer that one routine alone touches, and where; routine < 0: it
+typedef struct { int routine; Span call; } MemLocal; /* of a buffer that one routine alone touches, and where; routine < 0: it
                                                        is touched elsewhere too */
-typedef struct { Bytes in, size; const Span *life; Home home; } Tile;       /* life by micro-batch; in: where in a slot */
+typedef struct { Bytes in, size; const Span *life; MemLocal local; } Tile;  /* life by micro-batch; in: where in a slot */
 typedef struct {
     int buf, pool;              /* a buffer and its pool, -1: none; or a pool whose buffers stay together, buf -1 */
     int first;
@@ -20,7 +20,7 @@ typedef struct {
     VEC(Tile) piece;           /* one, or the buffers of the pool */
     bool moves;                 /* a buffer may be elsewhere for each micro-batch; for instance where */
     Ints other;                 /* these pools put it */
-    int way;                    /* its direction; 2: both.  In slots of the other one it might end behind the arena */
+    int pipeline;               /* its direction; 2: both.  In slots of the other one it might end behind the arena */
 } Item;
 typedef struct { Bytes at; int pool; bool is; } Place;  /* of an item, in slot 0 of that pool; is: placed by itself */
 
@@ -29,13 +29,13 @@ typedef struct {
     int device, overlap;
     int micro;                  /* micro-batches of all steps in the list */
     Span *live;                 /* [row[buf] * micro + mb]; last < first: never */
-    int *row;                   /* by buffer; 0, of all other devices: never alive */
+    int *life;                  /* by buffer; 0, of all other devices: never alive */
     int rows;
-    Home *home;                 /* by buffer */
+    MemLocal *local;            /* by buffer */
     int ticks;                  /* of the list, or of all its phases */
     int *slot;                  /* [pool * micro + mb] */
     int *ring;                  /* the same, if micro-batches take slots in turn; as slot where that takes more of them */
-    int own;                    /* pools from here on hold one buffer each */
+    int single;                 /* pools from here on hold one buffer each */
     int extra, extras;          /* pools that placing may open: the first, and how many */
     bool apart;                 /* steps overlap in too many ways: slots share no byte with anything */
     Bytes top;                  /* of the states */

@@ -32,7 +32,7 @@
 /* ---- alive at once ------------------------------------------------------------------------------------------------ */
 
 /* The first span from i on that ends at `tick` or later.  Steps double, then halve: near ones are found at once. */
-static int span_from(const Part *p, int i, int tick)
+static int span_from(const MemPiece *p, int i, int tick)
 {
     int step = 1, end;
     for (; i + step < p->n && p->span[i + step].last < tick; step *= 2)
@@ -49,10 +49,10 @@ static int span_from(const Part *p, int i, int tick)
 }
 
 /* Are two parts alive at once? */
-static bool meet(Placer *w, const Part *a, const Part *b)
+static bool meet(Placer *w, const MemPiece *a, const MemPiece *b)
 {
-    if (a->home.routine >= 0 && b->home.routine >= 0 && (a->home.routine != b->home.routine
-        || a->home.call.first > b->home.call.last || b->home.call.first > a->home.call.last))
+    if (a->local.routine >= 0 && b->local.routine >= 0 && (a->local.routine != b->local.routine
+        || a->local.call.first > b->local.call.last || b->local.call.first > a->local.call.last))
         return false;           /* routines run one after the other */
     for (int i = 0, j = 0; i < a->n && j < b->n; w->left--) {
         if (a->span[i].last < b->span[j].first)
@@ -66,9 +66,9 @@ static bool meet(Placer *w, const Part *a, const Part *b)
 }
 
 /* Is a part alive together with a placed one?  The hours decide most cases. */
-static inline bool meets(Placer *w, const Part *p, Hours h, const Placed *x)
+static inline bool meets(Placer *w, const MemPiece *p, Hours h, const Placed *x)
 {
-    return (h.all & x->hours.some) || (h.some & x->hours.all) || ((h.some & x->hours.some) && meet(w, p, x->part));
+    return (h.all & x->hours.some) || (h.some & x->hours.all) || ((h.some & x->hours.some) && meet(w, p, x->piece));
 }
 
 /* ---- forms ------------------------------------------------------------------------------------------------------- */
@@ -108,19 +108,19 @@ static uint64_t bits(int64_t from, int64_t to)
 
 static void add_hours(Placer *w, const Span *x, Hours *h)
 {
-    Hours *own = &w->hours[x - w->m->live];
+    Hours *hours = &w->hours[x - w->m->live];
     int64_t first = x->first, end = x->last + (int64_t)1, ticks = w->m->ticks;
-    if (!own->some)
-        *own = (Hours){bits(first * 64 / ticks, (end * 64 - 1) / ticks + 1),
+    if (!hours->some)
+        *hours = (Hours){bits(first * 64 / ticks, (end * 64 - 1) / ticks + 1),
                        bits((first * 64 + ticks - 1) / ticks, end * 64 / ticks)};
-    h->some |= own->some;
-    h->all |= own->all;
+    h->some |= hours->some;
+    h->all |= hours->all;
 }
 
 /* The spans of one piece in one slot of n micro-batches, ascending.  False: two micro-batches are there at once. */
-static bool collect(Placer *w, const Tile *p, const Turn *turn, int n, Part *to, Span *span)
+static bool collect(Placer *w, const Tile *p, const Turn *turn, int n, MemPiece *to, Span *span)
 {
-    *to = (Part){.in = p->in, .size = p->size, .slot = turn->slot, .span = span, .home = p->home};
+    *to = (MemPiece){.in = p->in, .size = p->size, .slot = turn->slot, .span = span, .local = p->local};
     for (int i = 0; i < n; i++) {
         const Span *x = &p->life[turn[i].mb];
         if (x->last < x->first)
@@ -143,12 +143,12 @@ static bool arrange(Placer *w, const Item *x, int pool, Form *f)
     if (f->room < x->piece.n) {
         size_t most = (size_t)x->piece.n * (size_t)w->m->micro;
         f->span = alloc(sizeof *f->span * most);
-        f->part.at = alloc(sizeof *f->part.at * most);
-        f->part.cap = (int)most;
+        f->piece.at = alloc(sizeof *f->piece.at * most);
+        f->piece.cap = (int)most;
         f->room = x->piece.n;
     }
     f->pool = pool;
-    f->part.n = 0;
+    f->piece.n = 0;
     bool good = true;
     int micro = w->m->micro;
     const Turn *turn = turns_of(w, pool);
@@ -157,13 +157,13 @@ static bool arrange(Placer *w, const Item *x, int pool, Form *f)
         for (to = from + 1; to < micro && turn[to].slot == turn[from].slot; to++)
             continue;
         for (int i = 0; i < x->piece.n; i++) {
-            Part *part = &f->part.at[f->part.n];
+            MemPiece *part = &f->piece.at[f->piece.n];
             good &= collect(w, &x->piece.at[i], turn + from, to - from, part, span);
             span += part->n;
-            f->part.n += part->n > 0;
+            f->piece.n += part->n > 0;
         }
     }
-    w->left -= f->part.n + micro / 2 + 1;
+    w->left -= f->piece.n + micro / 2 + 1;
     return good;
 }
 
@@ -178,7 +178,7 @@ static Bytes stride_of(const Placer *w, int pool)
     return pool < 0 ? 0 : w->now.stride[pool];
 }
 
-static Bytes within(const Placer *w, const Form *f, const Part *p)
+static Bytes within(const Placer *w, const Form *f, const MemPiece *p)
 {
     return p->in + p->slot * stride_of(w, f->pool);
 }
@@ -186,8 +186,8 @@ static Bytes within(const Placer *w, const Form *f, const Part *p)
 static Bytes end_of(const Placer *w, const Form *f, Bytes at)
 {
     Bytes end = at;
-    for (int i = 0; i < f->part.n; i++) {
-        Bytes here = at + within(w, f, &f->part.at[i]) + f->part.at[i].size;
+    for (int i = 0; i < f->piece.n; i++) {
+        Bytes here = at + within(w, f, &f->piece.at[i]) + f->piece.at[i].size;
         end = here > end ? here : end;
     }
     return end;
@@ -197,18 +197,18 @@ static Bytes end_of(const Placer *w, const Form *f, Bytes at)
 static bool entangled(Placer *w, const Form *f)
 {
     bool apart = true;
-    for (int i = 0; i < f->part.n; i++)
-        apart &= f->part.at[i].in + f->part.at[i].size <= stride_of(w, f->pool);
+    for (int i = 0; i < f->piece.n; i++)
+        apart &= f->piece.at[i].in + f->piece.at[i].size <= stride_of(w, f->pool);
     if (apart)
         return false;
-    for (int i = 0; i < f->part.n; i++)
+    for (int i = 0; i < f->piece.n; i++)
         for (int k = 0; k < i; k++) {
-            const Part *p = &f->part.at[i], *q = &f->part.at[k];
+            const MemPiece *p = &f->piece.at[i], *q = &f->piece.at[k];
             Bytes a = within(w, f, p), b = within(w, f, q);
             if (p->slot != q->slot && a < b + q->size && b < a + p->size && meet(w, p, q))
                 return true;
         }
-    w->left -= f->part.n;
+    w->left -= f->piece.n;
     return false;
 }
 
@@ -229,7 +229,7 @@ static int first_near(const Placer *w, Bytes at)
 }
 
 /* The lowest address from `at` on that is free for one part. */
-static Bytes lowest_part(Placer *w, const Part *p, Bytes at)
+static Bytes lowest_part(Placer *w, const MemPiece *p, Bytes at)
 {
     const Placed *first = w->placed.at + first_near(w, at), *end = w->placed.at + w->placed.n, *x = first;
     const Hours h = p->hours;
@@ -245,8 +245,8 @@ static Bytes lowest_part(Placer *w, const Part *p, Bytes at)
 static Bytes lowest(Placer *w, const Form *f, Bytes base, Bytes most)
 {
     Bytes height = end_of(w, f, 0);
-    for (int i = 0, same = 0; same < f->part.n && base < most - height; i = (i + 1) % f->part.n) {
-        Bytes in = within(w, f, &f->part.at[i]), at = lowest_part(w, &f->part.at[i], base + in) - in;
+    for (int i = 0, same = 0; same < f->piece.n && base < most - height; i = (i + 1) % f->piece.n) {
+        Bytes in = within(w, f, &f->piece.at[i]), at = lowest_part(w, &f->piece.at[i], base + in) - in;
         same = at == base ? same + 1 : 1;
         base = at;
     }
@@ -258,7 +258,7 @@ static int by_address(const void *a, const void *b)
     const Placed *x = a, *y = b;
     if (x->at != y->at)
         return x->at < y->at ? -1 : 1;
-    return x->part < y->part ? -1 : x->part > y->part;
+    return x->piece < y->piece ? -1 : x->piece > y->piece;
 }
 
 /* Room for so many parts, which nobody clears: PUSH would, each of them each time. */
@@ -273,18 +273,18 @@ static void make_room(Parts *v, int n)
 /* The parts of a form, merged into what is placed. */
 static void put_parts(Placer *w, const Form *f, Bytes at)
 {
-    int old = w->placed.n - 1, new = f->part.n - 1;
-    make_room(&w->more, f->part.n);
-    make_room(&w->placed, w->placed.n + f->part.n);
-    w->more.n = f->part.n;
-    for (int i = 0; i < f->part.n; i++) {
-        const Part *p = &f->part.at[i];
+    int old = w->placed.n - 1, new = f->piece.n - 1;
+    make_room(&w->more, f->piece.n);
+    make_room(&w->placed, w->placed.n + f->piece.n);
+    w->more.n = f->piece.n;
+    for (int i = 0; i < f->piece.n; i++) {
+        const MemPiece *p = &f->piece.at[i];
         Bytes from = at + within(w, f, p);
         w->more.at[i] = (Placed){from, from + p->size, p->hours, p};
         w->widest = p->size > w->widest ? p->size : w->widest;
     }
-    w->placed.n += f->part.n;
-    if (f->part.n > 1)
+    w->placed.n += f->piece.n;
+    if (f->piece.n > 1)
         qsort(w->more.at, (size_t)w->more.n, sizeof *w->more.at, by_address);
     for (int k = w->placed.n - 1; new >= 0; k--)
         w->placed.at[k] = old >= 0 && w->placed.at[old].at > w->more.at[new].at ? w->placed.at[old--] : w->more.at[new--];
@@ -293,10 +293,10 @@ static void put_parts(Placer *w, const Form *f, Bytes at)
 static void put(Placer *w, const Item *x, Form *f, Bytes at)
 {
     Bytes end = end_of(w, f, at);
-    for (int i = 0; i < f->part.n; i++)
-        f->part.at[i].step = w->done;
+    for (int i = 0; i < f->piece.n; i++)
+        f->piece.at[i].step = w->done;
     put_parts(w, f, at);
-    w->now.place[x - w->m->item.at] = (Place){at, f->pool, true};
+    w->now.spot[x - w->m->item.at] = (Place){at, f->pool, true};
     w->now.top = end > w->now.top ? end : w->now.top;
 }
 
@@ -310,20 +310,20 @@ static bool lives(const Item *x, int mb)
     return false;
 }
 
-/* One micro-batch of an item, as a form without slots; parts go to `part`. */
-static void add_single(Placer *w, const Tile *x, const Span *s, Part *to)
+/* One micro-batch of an item, as a form without slots; pieces go to `piece`. */
+static void add_single(Placer *w, const Tile *x, const Span *s, MemPiece *to)
 {
-    *to = (Part){.in = x->in, .size = x->size, .span = s, .n = 1, .home = x->home};
+    *to = (MemPiece){.in = x->in, .size = x->size, .span = s, .n = 1, .local = x->local};
     add_hours(w, s, &to->hours);
 }
 
-static Form single(Placer *w, const Item *x, int mb, Part *part)
+static Form single(Placer *w, const Item *x, int mb, MemPiece *part)
 {
-    Form f = {.pool = -1, .part = {.at = part, .cap = x->piece.n}};
+    Form f = {.pool = -1, .piece = {.at = part, .cap = x->piece.n}};
     for (int i = 0; i < x->piece.n; i++) {
         const Span *s = &x->piece.at[i].life[mb];
         if (s->last >= s->first)
-            add_single(w, &x->piece.at[i], s, &part[f.part.n++]);
+            add_single(w, &x->piece.at[i], s, &part[f.piece.n++]);
     }
     return f;
 }
@@ -341,7 +341,7 @@ static bool choose_slots(Placer *w, const Item *x, int pool, Bytes most)
         slot[mb] = -1;
         if (!lives(x, mb))
             continue;
-        Form f = single(w, x, mb, w->part + mb * x->piece.n);
+        Form f = single(w, x, mb, w->piece + mb * x->piece.n);
         Bytes at = lowest(w, &f, w->floor, most);
         low = end_of(w, &f, at) < most;
         small &= (at - w->floor) / ALIGN < INT32_MAX;
@@ -388,7 +388,7 @@ static void open_pool(Placer *w, const Item *x)
     arrange(w, x, x->pool, f);
     Bytes usual = end_of(w, f, lowest(w, f, w->floor, w->most));
     bool good = choose_slots(w, x, x->pool, usual) && arrange(w, x, x->pool, f) && !entangled(w, f)
-             && (x->buf < 0 || x->pool >= w->m->own || borne(w, x->pool));
+             && (x->buf < 0 || x->pool >= w->m->single || borne(w, x->pool));
     if (!good || end_of(w, f, lowest(w, f, w->floor, usual)) >= usual)
         usual_slots(w, x->pool);
 }
@@ -413,8 +413,8 @@ static Form *form_of(Placer *w, int index, int pool)
 static bool improve(Placer *w, int index, int pool, bool first, Best *best)
 {
     Form *f = form_of(w, index, pool);
-    bool own = first && best->form == &w->form[index];
-    Bytes most = own && w->now.top >= best->end ? w->now.top + 1 : best->end;
+    bool same_pool = first && best->form == &w->form[index];
+    Bytes most = same_pool && w->now.top >= best->end ? w->now.top + 1 : best->end;
     Bytes at = f ? lowest(w, f, w->floor, most) : 0, end = f ? end_of(w, f, at) : INT64_MAX;
     if (end >= most)
         return false;
@@ -432,7 +432,7 @@ static bool improve(Placer *w, int index, int pool, bool first, Best *best)
 int place_extra(const Mem *m, const Item *x, int from)
 {
     int turns = plan_ways(m->p) > 1 ? plan_ways(m->p) + 1 : 1;
-    return from + (x->way - from % turns + turns) % turns;
+    return from + (x->pipeline - from % turns + turns) % turns;
 }
 
 /* Tries a pool of the item's own, and takes it if that keeps the top lower. */
@@ -456,7 +456,7 @@ static void put_lowest(Placer *w, const Item *x)
         w->before[w->done].pool = x->pool;
         open_pool(w, x);
     }
-    if (!w->m->overlap || w->form[index].part.n == 0)
+    if (!w->m->overlap || w->form[index].piece.n == 0)
         arrange(w, x, x->pool, &w->form[index]);
     Best best = {.form = &w->form[index], .at = lowest(w, &w->form[index], w->floor, w->most)};
     best.end = end_of(w, best.form, best.at);
@@ -483,7 +483,7 @@ static void put_blocks(Placer *w)
         usual_slots(w, pool);
         arrange(w, &m->item.at[i], pool, &w->form[i]);
         put(w, &m->item.at[i], &w->form[i], w->now.top);
-        w->now.top = w->now.place[i].at + w->now.stride[pool] * m->p->pool.at[pool].count;
+        w->now.top = w->now.spot[i].at + w->now.stride[pool] * m->p->pool.at[pool].count;
     }
     w->floor = m->apart ? w->now.top : m->top;
 }
@@ -494,7 +494,7 @@ static bool place_rest(Placer *w)
     bool blocks = w->style.pieces == BLOCKS;
     for (; w->done < w->n && w->now.top < w->most && (blocks || w->left > 0); w->done++) {
         w->before[w->done] = (Before){w->left, w->now.top, w->widest, w->now.opened, -1};
-        put_lowest(w, w->order[w->done]);
+        put_lowest(w, w->sorted[w->done]);
     }
     return w->now.top < w->most && (blocks || w->left > 0);
 }
@@ -508,7 +508,7 @@ bool place_all(Placer *w, Bytes most)
     w->now.opened = 0;
     w->most = most;
     for (int i = 0; i < m->item.n; i++)
-        w->now.place[i].is = false;
+        w->now.spot[i].is = false;
     memset(w->now.stride, 0, sizeof *w->now.stride * (size_t)m->p->pool.n);
     if (w->style.pieces == BLOCKS)
         put_blocks(w);
@@ -524,7 +524,7 @@ bool place_again(Placer *w, Bytes most, int same)
     if (same == 0)
         return place_all(w, most);
     for (int i = 0; i < w->placed.n; i++)
-        if (w->placed.at[i].part->step < same)
+        if (w->placed.at[i].piece->step < same)
             w->placed.at[n++] = w->placed.at[i];
     for (int i = same; i < w->done; i++)
         if (w->before[i].pool >= 0)
@@ -548,13 +548,13 @@ void place_order(Placer *w, int (*order)(const void *, const void *))
     w->n = 0;
     for (int i = 0; i < m->item.n; i++)
         if (i >= m->members || (i < m->pools ? w->style.pieces == LOOSE : w->style.pieces == BUFFERS))
-            w->order[w->n++] = &m->item.at[i];
-    qsort(w->order, (size_t)w->n, sizeof *w->order, order);
+            w->sorted[w->n++] = &m->item.at[i];
+    qsort(w->sorted, (size_t)w->n, sizeof *w->sorted, order);
 }
 
 void place_copy(const Mem *m, Layout *to, const Layout *from)
 {
-    memcpy(to->place, from->place, sizeof *to->place * (size_t)m->item.n);
+    memcpy(to->spot, from->spot, sizeof *to->spot * (size_t)m->item.n);
     memcpy(to->stride, from->stride, sizeof *to->stride * (size_t)m->p->pool.n);
     memcpy(to->slot, from->slot, sizeof *to->slot * (size_t)m->p->pool.n * (size_t)m->micro);
     to->top = from->top;
@@ -564,7 +564,7 @@ void place_copy(const Mem *m, Layout *to, const Layout *from)
 Layout place_layout(const Mem *m)
 {
     Layout l = {.top = INT64_MAX};
-    l.place = alloc(sizeof *l.place * (size_t)(m->item.n + 1));
+    l.spot = alloc(sizeof *l.spot * (size_t)(m->item.n + 1));
     l.stride = alloc(sizeof *l.stride * (size_t)(m->p->pool.n + 1));
     l.slot = alloc(sizeof *l.slot * (size_t)(m->p->pool.n + 1) * (size_t)m->micro);
     memcpy(l.slot, m->slot, sizeof *l.slot * (size_t)m->p->pool.n * (size_t)m->micro);
@@ -574,14 +574,14 @@ Layout place_layout(const Mem *m)
 Placer place_new(Mem *m, int64_t budget)
 {
     size_t n = (size_t)m->item.n + 1, most = 1;
-    Placer w = {.m = m, .order = alloc(sizeof *w.order * n), .now = place_layout(m), .left = budget};
+    Placer w = {.m = m, .sorted = alloc(sizeof *w.sorted * n), .now = place_layout(m), .left = budget};
     w.form = alloc(sizeof *w.form * n);
     w.before = alloc(sizeof *w.before * n);
     w.hours = alloc(sizeof *w.hours * (size_t)m->rows * (size_t)m->micro);
     w.move = alloc(sizeof *w.move * n);
     for (int i = 0; i < m->item.n; i++)
         most = (size_t)m->item.at[i].piece.n > most ? (size_t)m->item.at[i].piece.n : most;
-    w.part = alloc(sizeof *w.part * most * (size_t)m->micro);
+    w.piece = alloc(sizeof *w.piece * most * (size_t)m->micro);
     w.turn = alloc(sizeof *w.turn * (size_t)m->micro * (size_t)(m->p->pool.n + 1));
     for (int x = -1; x < (m->overlap ? m->p->pool.n : 0); x++)
         find_turns(&w, x);

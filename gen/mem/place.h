@@ -15,12 +15,12 @@ typedef struct {                /* a piece in one slot */
     int slot, step;             /* step: the number of its item in the order, once it is placed */
     const Span *span;           /* when alive, ascending */
     int n;
-    Home home;
+    MemLocal local;
     Hours hours;
-} Part;
+} MemPiece;
 typedef enum { UNKNOWN, YES, NO } Known;
-typedef struct { int pool, room; Known fits; VEC(Part) part; Span *span; } Form;      /* an item by the slots of a pool */
-typedef struct { Bytes at, end; Hours hours; const Part *part; } Placed;
+typedef struct { int pool, room; Known fits; VEC(MemPiece) piece; Span *span; } Form; /* an item by the slots of a pool */
+typedef struct { Bytes at, end; Hours hours; const MemPiece *piece; } Placed;
 typedef VEC(Placed) Parts;
 typedef struct { int slot, mb; } Turn;
 typedef struct { int64_t left; Bytes top, widest; int opened, pool; } Before;  /* of a piece: what placing it changes; the pool
@@ -30,7 +30,7 @@ typedef struct {
     Bytes *stride;              /* by pool; 0: nothing of it is placed yet */
     int *slot;                  /* as in Mem */
     int opened;                 /* pools of one buffer that are in use */
-    Place *place;               /* by item */
+    Place *spot;                /* by item */
 } Layout;
 
 typedef struct {
@@ -38,7 +38,7 @@ typedef struct {
     Style style;
     bool still;                 /* its own pool for a buffer, unless another makes the top lower */
     bool ring, rings;           /* the usual slots of a pool are those in turn; layout.c: they may be */
-    Item **order;
+    Item **sorted;
     int n, done;                /* pieces in order; so many were placed, the last one may be too high */
     Before *before;             /* by piece in order */
     Bytes floor;                /* for buffers without a pool */
@@ -48,7 +48,7 @@ typedef struct {
     Form *fixed;                /* [item * (pools + 1) + pool + 1] where steps overlap */
     Parts placed, kept, more;   /* ascending; scratch */
     Bytes widest;               /* of all placed */
-    Part *part;                 /* scratch, for the pieces of an item and all micro-batches */
+    MemPiece *piece;            /* scratch, for the pieces of an item and all micro-batches */
     Turn *turn;                 /* by pool: the micro-batches by slot */
     Hours *hours;               /* as Mem.live; some 0: not asked yet */
     int64_t left;               /* of the budget */

@@ -51,12 +51,12 @@ static void add_list(Key *k, const Ints *list)
 /* The pools that a layout moves: those of items, then those of one buffer each. */
 static int pools_of(const Mem *m)
 {
-    return m->pools + m->p->pool.n - m->own;
+    return m->pools + m->p->pool.n - m->single;
 }
 
 static int pool_at(const Mem *m, int i)
 {
-    return i < m->pools ? m->item.at[i].pool : m->own + i - m->pools;
+    return i < m->pools ? m->item.at[i].pool : m->single + i - m->pools;
 }
 
 static int index_of(const Mem *m, int pool)
@@ -77,7 +77,7 @@ static void add_pool(Key *k, const Mem *m, int pool)
 
 static void add_tile(Key *k, const Mem *m, const Tile *x, int routine)
 {
-    const Home *h = &x->home;
+    const MemLocal *h = &x->local;
     add(k, x->in);
     add(k, x->size);
     add(k, h->routine < 0 ? -1 : h->routine - routine);
@@ -96,7 +96,7 @@ static void add_item(Key *k, const Mem *m, const Item *x, int routine)
     for (int i = 0; i < x->piece.n; i++)
         add_tile(k, m, &x->piece.at[i], routine);
     add(k, x->moves);
-    add(k, x->way);
+    add(k, x->pipeline);
     add(k, x->other.n);
     for (int i = 0; i < x->other.n; i++)
         add(k, index_of(m, x->other.at[i]));
@@ -107,7 +107,7 @@ static int first_routine(const Mem *m)
     int first = INT32_MAX;
     for (int i = 0; i < m->item.n; i++)
         for (int j = 0; j < m->item.at[i].piece.n; j++) {
-            int r = m->item.at[i].piece.at[j].home.routine;
+            int r = m->item.at[i].piece.at[j].local.routine;
             first = r >= 0 && r < first ? r : first;
         }
     return first;
@@ -146,8 +146,8 @@ bool seen_layout(Mem *m, Layout *layout)
         for (int x = 0; x < pools_of(m); x++)
             copy_pool(m, layout, pool_at(m, x), old, x);
         for (int x = 0; x < m->item.n; x++) {
-            layout->place[x] = old->place[x];
-            layout->place[x].pool = old->place[x].pool >= 0 ? pool_at(m, old->place[x].pool) : -1;
+            layout->spot[x] = old->spot[x];
+            layout->spot[x].pool = old->spot[x].pool >= 0 ? pool_at(m, old->spot[x].pool) : -1;
         }
         layout->top = old->top;
         layout->opened = old->opened;
@@ -164,12 +164,12 @@ void seen_keep_layout(const Mem *m, const Layout *layout)
     Layout l = {.top = layout->top, .opened = layout->opened};
     l.stride = alloc(sizeof *l.stride * pools);
     l.slot = alloc(sizeof *l.slot * pools * (size_t)m->micro);
-    l.place = alloc(sizeof *l.place * (size_t)(m->item.n + 1));
+    l.spot = alloc(sizeof *l.spot * (size_t)(m->item.n + 1));
     for (int x = 0; x < pools_of(m); x++)
         copy_pool(m, &l, x, layout, pool_at(m, x));
     for (int x = 0; x < m->item.n; x++) {
-        l.place[x] = layout->place[x];
-        l.place[x].pool = index_of(m, layout->place[x].pool);
+        l.spot[x] = layout->spot[x];
+        l.spot[x].pool = index_of(m, layout->spot[x].pool);
     }
     *PUSH(&m->p->seen->layout) = (OldLayout){layout_key(m), l};
 }

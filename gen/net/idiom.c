@@ -113,12 +113,12 @@ static int hard(Net *g, int value)
 
 int idiom_of_product(Net *g, int value)
 {
-    static const struct { const char *part, *whole; } gates[] = {{"Sigmoid", "Silu"}, {"HardSigmoid", "HardSwish"}};
+    static const struct { const char *inner, *whole; } gates[] = {{"Sigmoid", "Silu"}, {"HardSigmoid", "HardSwish"}};
     const Made *l = net_made(g, value);
     for (int i = 0; is_line(l, "Mul") && i < 4; i++) {
         int x = l->in.at[i % 2], gate = l->in.at[1 - i % 2];
         const Made *of = net_made(g, gate);
-        if (is_line(of, gates[i / 2].part) && of->in.at[0] == x)
+        if (is_line(of, gates[i / 2].inner) && of->in.at[0] == x)
             return ops_unary(g, gates[i / 2].whole, "", x);
     }
     int y = hard(g, value);

@@ -12,9 +12,9 @@
 #include <string.h>
 
 enum { LONGEST = 4096, MAJOR = 8 };
-typedef JsonPart Part;
+typedef JsonPart JsonPart;
 typedef struct { const char *name; int value; } Named;
-typedef struct { Net *g; Archive files; Part values; VEC(Named) named; char room[LONGEST]; } Reader;
+typedef struct { Net *g; Archive files; JsonPart values; VEC(Named) named; char room[LONGEST]; } Reader;
 
 /* By the numbers of schema.py */
 static const char *const types[] = {
@@ -32,44 +32,44 @@ static void stop_at(const Reader *r, const Json *j)
         net_refuse(r->g, "models/model.json is none of torch.export: %s", j->why);
 }
 
-static Part value(const Reader *r, Json *j)
+static JsonPart value(const Reader *r, Json *j)
 {
-    Part p = json_value(j);
+    JsonPart p = json_value(j);
     stop_at(r, j);
     return p;
 }
 
-static bool opens(Part p, char with)
+static bool opens(JsonPart p, char with)
 {
     return p.n > 0 && *p.at == with;
 }
 
-static Part member(Reader *r, Part object, const char *key)
+static JsonPart member(Reader *r, JsonPart object, const char *key)
 {
     Json j = json_open(object.at, object.n);
-    Part found = opens(object, '{') ? json_find(&j, key, r->room, sizeof r->room) : (Part){"", 0};
+    JsonPart found = opens(object, '{') ? json_find(&j, key, r->room, sizeof r->room) : (JsonPart){"", 0};
     stop_at(r, &j);
     return found;
 }
 
 /* The only member of an object, and its key in r->room. */
-static Part only(Reader *r, Part object)
+static JsonPart only(Reader *r, JsonPart object)
 {
     Json j = json_open(object.at, object.n);
     bool first = true;
     *r->room = 0;
     if (!opens(object, '{') || !json_member(&j, &first, r->room, sizeof r->room))
-        return (Part){"", 0};
+        return (JsonPart){"", 0};
     return value(r, &j);
 }
 
-static const char *text(Reader *r, Part p)
+static const char *text(Reader *r, JsonPart p)
 {
     Json j = json_open(p.at, p.n);
     return opens(p, '"') && json_string(&j, r->room, sizeof r->room) ? strf("%s", r->room) : "";
 }
 
-static double number(Part p)
+static double number(JsonPart p)
 {
     bool minus = opens(p, '-');
     double x = p.n == 0 ? 0 : !strncmp(p.at, "true", 4) ? 1 : number_decimal(p.at + minus, p.n - minus);
@@ -77,7 +77,7 @@ static double number(Part p)
 }
 
 /* Takes each element of a list. */
-static void each(Reader *r, Part list, void (*take)(Reader *r, Part p, void *to), void *to)
+static void each(Reader *r, JsonPart list, void (*take)(Reader *r, JsonPart p, void *to), void *to)
 {
     Json j = json_open(list.at, list.n);
     for (bool first = true; opens(list, '[') && json_member(&j, &first, NULL, 0);)
@@ -106,17 +106,17 @@ int net_named(const Net *g, const char *name)
 
 typedef struct { Dims dims; bool symbol, too_many; } Sizes;
 
-static void take_size(Reader *r, Part p, void *to)
+static void take_size(Reader *r, JsonPart p, void *to)
 {
     Sizes *s = to;
-    Part n = member(r, p, "as_int");
+    JsonPart n = member(r, p, "as_int");
     s->symbol |= n.n == 0;
     s->too_many |= s->dims.n == MOST_DIMS;
     if (!s->too_many)
         s->dims.d[s->dims.n++] = (int64_t)number(n);
 }
 
-static Dims sizes_of(Reader *r, Part meta, const char *key, const char *name)
+static Dims sizes_of(Reader *r, JsonPart meta, const char *key, const char *name)
 {
     Sizes s = {0};
     each(r, member(r, meta, key), take_size, &s);
@@ -125,7 +125,7 @@ static Dims sizes_of(Reader *r, Part meta, const char *key, const char *name)
     return s.dims;
 }
 
-static const char *type_of(Reader *r, Part meta)
+static const char *type_of(Reader *r, JsonPart meta)
 {
     double type = number(member(r, meta, "dtype"));
     int n = type >= 0 && type < (double)(sizeof types / sizeof *types) ? (int)type : 0;
@@ -133,7 +133,7 @@ static const char *type_of(Reader *r, Part meta)
 }
 
 /* Elements in their order, without holes */
-static void check_strides(Reader *r, Part meta, const char *name, const Dims *d)
+static void check_strides(Reader *r, JsonPart meta, const char *name, const Dims *d)
 {
     Dims stride = sizes_of(r, meta, "strides", name);
     int64_t n = 1;
@@ -161,8 +161,8 @@ static int read_weight(Reader *r, const char *name)
     static const char *const folders[] = {"weights", "constants"};
     for (int i = 0; i < 2; i++) {
         const Packed *list = zip_find(&r->files, strf("data/%s/model_%s_config.json", folders[i], folders[i]));
-        Part all = list ? (Part){(const char *)list->at, list->n} : (Part){"", 0};
-        Part entry = member(r, member(r, all, "config"), name), meta = member(r, entry, "tensor_meta");
+        JsonPart all = list ? (JsonPart){(const char *)list->at, list->n} : (JsonPart){"", 0};
+        JsonPart entry = member(r, member(r, all, "config"), name), meta = member(r, entry, "tensor_meta");
         const char *path = text(r, member(r, entry, "path_name"));
         const Packed *p = *path ? zip_find(&r->files, strf("data/%s/%s", folders[i], path)) : NULL;
         if (!p)
@@ -177,10 +177,10 @@ static int read_weight(Reader *r, const char *name)
     net_refuse(r->g, "there is no data of '%s'", name);
 }
 
-static void take_user(Reader *r, Part arg, const char *word)
+static void take_user(Reader *r, JsonPart arg, const char *word)
 {
     const char *name = text(r, member(r, member(r, arg, "as_tensor"), "name"));
-    Part meta = member(r, r->values, name);
+    JsonPart meta = member(r, r->values, name);
     if (strcmp(word, "user_input") || meta.n == 0)
         net_refuse(r->g, "an input is of kind %s, and no tensor", word);
     const char *type = type_of(r, meta);
@@ -189,12 +189,12 @@ static void take_user(Reader *r, Part arg, const char *word)
     *PUSH(&r->named) = (Named){name, net_input(r->g, name, sizes_of(r, meta, "sizes", name), *type == 'I')};
 }
 
-static void take_input(Reader *r, Part p, void *to)
+static void take_input(Reader *r, JsonPart p, void *to)
 {
     static const struct { const char *word, *name; } stored[] = {
         {"parameter", "parameter_name"}, {"buffer", "buffer_name"}, {"tensor_constant", "tensor_constant_name"}
     };
-    Part of = only(r, p), arg;
+    JsonPart of = only(r, p), arg;
     const char *word = strf("%s", r->room);
     (void)to;
     arg = member(r, of, "arg");
@@ -208,9 +208,9 @@ static void take_input(Reader *r, Part p, void *to)
     take_user(r, arg, word);
 }
 
-static void take_output(Reader *r, Part p, void *to)
+static void take_output(Reader *r, JsonPart p, void *to)
 {
-    Part of = only(r, p);
+    JsonPart of = only(r, p);
     bool user = !strcmp(r->room, "user_output");
     if (user)
         *PUSH((Strs *)to) = text(r, member(r, member(r, member(r, of, "arg"), "as_tensor"), "name"));
@@ -218,7 +218,7 @@ static void take_output(Reader *r, Part p, void *to)
 
 /* ---- nodes ------------------------------------------------------------------------------------------------------------- */
 
-static void take_tensor(Reader *r, Part p, void *to)
+static void take_tensor(Reader *r, JsonPart p, void *to)
 {
     const char *name = text(r, member(r, p, "name"));
     int v = named(r, name);
@@ -227,19 +227,19 @@ static void take_tensor(Reader *r, Part p, void *to)
     *PUSH(&((Argument *)to)->tensor) = v;
 }
 
-static void take_number(Reader *r, Part p, void *to)
+static void take_number(Reader *r, JsonPart p, void *to)
 {
-    Part n = opens(p, '{') ? member(r, p, "as_int") : p;
+    JsonPart n = opens(p, '{') ? member(r, p, "as_int") : p;
     if (n.n == 0)
         net_advise(r->g, "export it without dynamic_shapes", "a size depends on the data");
     *PUSH(&((Argument *)to)->number) = number(n);
 }
 
-static void take_argument(Reader *r, Part p, void *to)
+static void take_argument(Reader *r, JsonPart p, void *to)
 {
     Node *n = to;
     Argument a = {.name = text(r, member(r, p, "name")), .text = ""};
-    Part of = only(r, member(r, p, "arg"));
+    JsonPart of = only(r, member(r, p, "arg"));
     const char *word = strf("%s", r->room);
     if (!strcmp(word, "as_none"))
         a.none = true;
@@ -256,14 +256,14 @@ static void take_argument(Reader *r, Part p, void *to)
     *PUSH(&n->in) = a;
 }
 
-static void take_name(Reader *r, Part p, void *to)
+static void take_name(Reader *r, JsonPart p, void *to)
 {
     *PUSH((Strs *)to) = text(r, member(r, p, "name"));
 }
 
-static void take_result(Reader *r, Part p, void *to)
+static void take_result(Reader *r, JsonPart p, void *to)
 {
-    Part of = only(r, p);
+    JsonPart of = only(r, p);
     if (opens(of, '['))
         each(r, of, take_name, to);
     else
@@ -289,14 +289,14 @@ static void take_place(Reader *r, const Node *n, int result)
 }
 
 /* The innermost of `L__self__,,Class;L__self___layers,layers,Class`: the part between its commas */
-static const char *module_of(Reader *r, Part node)
+static const char *module_of(Reader *r, JsonPart node)
 {
     const char *stack = text(r, member(r, member(r, node, "metadata"), "nn_module_stack"));
     const char *last = strrchr(stack, ';'), *from = strchr(last ? last : stack, ',');
     return from ? strf("%.*s", (int)strcspn(from + 1, ","), from + 1) : "";
 }
 
-static void take_node(Reader *r, Part p, void *to)
+static void take_node(Reader *r, JsonPart p, void *to)
 {
     Node n = {.target = text(r, member(r, p, "target"))};
     Ints results = {0};
@@ -327,14 +327,14 @@ int pt2_read(Net *g, const unsigned char *at, size_t n)
     if (!model)
         net_refuse(g, "there is no models/model.json in it: it is of an older PyTorch than 2.8, or none of torch.export; %s",
                    remedy);
-    Part all = {(const char *)model->at, model->n};
+    JsonPart all = {(const char *)model->at, model->n};
     while (all.n && strchr(" \t\r\n", *all.at))
         all.at++, all.n--;
     double major = number(member(r, member(r, all, "schema_version"), "major"));
     if (major != MAJOR)
         net_refuse(g, "its schema is version %g; %d is read", major, MAJOR);
-    Part module = member(r, all, "graph_module"), graph = member(r, module, "graph");
-    Part signature = member(r, module, "signature");
+    JsonPart module = member(r, all, "graph_module"), graph = member(r, module, "graph");
+    JsonPart signature = member(r, module, "signature");
     r->values = member(r, graph, "tensor_values");
     each(r, member(r, signature, "input_specs"), take_input, NULL);
     each(r, member(r, graph, "nodes"), take_node, NULL);

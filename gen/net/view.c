@@ -15,7 +15,7 @@ typedef struct { int axis; int64_t size; } Piece;       /* of the base; pieces o
 typedef struct View {
     int base, n;
     Piece piece[MOST_PIECES];                           /* in the order of the base; the first is the samples */
-    int order[MOST_PIECES];                             /* here */
+    int axis_order[MOST_PIECES];                        /* here */
     int from[MOST_DIMS + 1];                            /* axis i: those of the order behind from[i], before from[i + 1] */
 } View;
 
@@ -27,7 +27,7 @@ static View view_of(const Net *g, int x)
         return *v->view;
     for (int i = 0; i < w.n; i++) {
         w.piece[i] = (Piece){i, v->dims.d[i]};
-        w.order[i] = w.from[i] = i;
+        w.axis_order[i] = w.from[i] = i;
     }
     w.from[w.n] = w.n;
     return w;
@@ -62,9 +62,9 @@ static int made(Net *g, const View *w, const int *order, Dims to)
 /* As a value: made, if its samples are in front */
 static int settled(Net *g, const View *w, Dims to)
 {
-    bool front = w->from[1] > 0 && w->order[0] == 0 && to.d[0] == g->batch;
+    bool front = w->from[1] > 0 && w->axis_order[0] == 0 && to.d[0] == g->batch;
     if (front)
-        return made(g, w, w->order, to);
+        return made(g, w, w->axis_order, to);
     View *kept = alloc(sizeof *kept);
     *kept = *w;
     Value v = g->value.at[w->base];
@@ -83,7 +83,7 @@ int view_transpose(Net *g, int x, const int64_t *perm)
         y.d[i] = d.d[perm[i]];
         to.from[i] = n;
         for (int k = from.from[perm[i]]; k < from.from[perm[i] + 1]; k++)
-            to.order[n++] = from.order[k];
+            to.axis_order[n++] = from.axis_order[k];
     }
     to.from[d.n] = n;
     return settled(g, &to, y);
@@ -92,7 +92,7 @@ int view_transpose(Net *g, int x, const int64_t *perm)
 /* Cuts the piece at this place of the order: the first part has so many. */
 static void cut(const Net *g, View *w, int place, int64_t size)
 {
-    int k = w->order[place];
+    int k = w->axis_order[place];
     if (w->n == MOST_PIECES || k == 0 || w->piece[k].size % size)
         net_refuse(g, "it cuts an axis in no whole parts, or that of the samples");
     for (int i = w->n; i > k + 1; i--)
@@ -100,10 +100,10 @@ static void cut(const Net *g, View *w, int place, int64_t size)
     w->piece[k + 1] = (Piece){w->piece[k].axis, w->piece[k].size / size};
     w->piece[k].size = size;
     for (int i = 0; i < w->n; i++)
-        w->order[i] += w->order[i] > k;
+        w->axis_order[i] += w->axis_order[i] > k;
     for (int i = w->n; i > place + 1; i--)
-        w->order[i] = w->order[i - 1];
-    w->order[place + 1] = k + 1;
+        w->axis_order[i] = w->axis_order[i - 1];
+    w->axis_order[place + 1] = k + 1;
     w->n++;
 }
 
@@ -117,10 +117,10 @@ int view_reshape(Net *g, int x, Dims to)
     for (int i = 0; i < to.n; i++) {
         int64_t rest = to.d[i];
         w.from[i] = at;
-        for (bool one = rest == 1; at < w.n && (rest > 1 || (one && w.piece[w.order[at]].size == 1)); at++) {
-            if (rest % w.piece[w.order[at]].size)
+        for (bool one = rest == 1; at < w.n && (rest > 1 || (one && w.piece[w.axis_order[at]].size == 1)); at++) {
+            if (rest % w.piece[w.axis_order[at]].size)
                 cut(g, &w, at, rest);
-            rest /= w.piece[w.order[at]].size;
+            rest /= w.piece[w.axis_order[at]].size;
             one = false;
         }
     }
@@ -133,7 +133,7 @@ int view_pick(Net *g, int x, int64_t axis, int64_t at)
 {
     View w = view_of(g, x);
     Dims d = g->value.at[x].dims, to = {0};
-    int place = w.from[axis], n = 0, k = w.from[axis + 1] == place + 1 ? w.order[place] : 0;
+    int place = w.from[axis], n = 0, k = w.from[axis + 1] == place + 1 ? w.axis_order[place] : 0;
     bool first = k > 0 && at >= 0 && at < d.d[axis] && w.piece[k - 1].axis != w.piece[k].axis;
     if (!first)
         net_refuse(g, "it takes one of an axis that is in parts, or of the samples");
@@ -148,7 +148,7 @@ int view_pick(Net *g, int x, int64_t axis, int64_t at)
         w.piece[i] = w.piece[i + 1];
     for (int i = 0; i < w.n; i++)
         if (i != place)
-            w.order[n++] = w.order[i] - (w.order[i] > k);
+            w.axis_order[n++] = w.axis_order[i] - (w.axis_order[i] > k);
     w.n = n;
     for (int i = (int)axis; i < d.n; i++)
         w.from[i] = w.from[i + 1] - 1;
@@ -173,7 +173,7 @@ int view_linear(Net *g, int x, int weight, int bias, bool turned)
     int order[MOST_PIECES] = {0}, n = 1, last = w.from[d.n - 1];
     int64_t others = 1;
     for (int i = 0; i < w.n; i++) {
-        int k = w.order[i];
+        int k = w.axis_order[i];
         if (k == 0 && i >= last)
             net_refuse(g, "it multiplies the axis of the samples");
         if (k > 0)
@@ -182,7 +182,7 @@ int view_linear(Net *g, int x, int weight, int bias, bool turned)
             others *= w.piece[k].size;
             to.piece[to.n] = (Piece){1, w.piece[k].size};
         }
-        to.order[i] = k == 0 ? 0 : to.n;
+        to.axis_order[i] = k == 0 ? 0 : to.n;
         to.n += k > 0 && i < last;
     }
     if (to.n > 1)
@@ -193,7 +193,7 @@ int view_linear(Net *g, int x, int weight, int bias, bool turned)
     d.d[d.n - 1] = y->d[y->n - 1];
     to.piece[to.n] = (Piece){rows.n - 1, d.d[d.n - 1]};
     memcpy(to.from, w.from, sizeof to.from);
-    to.order[last] = to.n++;
+    to.axis_order[last] = to.n++;
     to.from[d.n] = to.n;
     return settled(g, &to, d);
 }

@@ -54,7 +54,7 @@ struct PackSearch {
     int *who;                   /* the blocks to place; a part is a slice */
     int *count;                 /* [section]: blocks that may lie on the floor; -1: one hangs over a lower floor elsewhere */
     int *lies, *hangs;          /* [section]: how many more do than in the section before */
-    int *level, *next;          /* [section]: the last one with its floor; the next one on whose floor nothing lies or hangs */
+    int *same_floor, *next;     /* [section]: the last one with its floor; the next one on whose floor nothing lies or hangs */
     int64_t looks;              /* of one pass over all blocks */
     int *reach;                 /* [section]: scratch of split */
     int64_t *failures;          /* [section]: how often it had no room, and 1 */
@@ -128,25 +128,25 @@ static Slice slice(const PackSearch *w, int from, int to)
 static void find_level(PackSearch *w, Slice x)
 {
     for (int s = x.b; s >= x.a; s--)
-        w->level[s] = s < x.b && w->floor[s + 1] == w->floor[s] ? w->level[s + 1] : s;
+        w->same_floor[s] = s < x.b && w->floor[s + 1] == w->floor[s] ? w->same_floor[s + 1] : s;
 }
 
 /* A block on its highest floors: all of it, or it hangs over lower ones. */
 static void lie_down(PackSearch *w, int j)
 {
     Bytes low = 0;
-    for (int s = w->first[j]; s <= w->last[j]; s = w->level[s] + 1)
+    for (int s = w->first[j]; s <= w->last[j]; s = w->same_floor[s] + 1)
         low = w->floor[s] > low ? w->floor[s] : low;
     w->low[j] = low;
-    if (w->level[w->first[j]] >= w->last[j]) {
+    if (w->same_floor[w->first[j]] >= w->last[j]) {
         w->lies[w->first[j]]++;
         w->lies[w->last[j] + 1]--;
         return;
     }
-    for (int s = w->first[j]; s <= w->last[j]; s = w->level[s] + 1)
+    for (int s = w->first[j]; s <= w->last[j]; s = w->same_floor[s] + 1)
         if (w->floor[s] == low) {
             w->hangs[s]++;
-            w->hangs[(w->level[s] < w->last[j] ? w->level[s] : w->last[j]) + 1]--;
+            w->hangs[(w->same_floor[s] < w->last[j] ? w->same_floor[s] : w->last[j]) + 1]--;
         }
 }
 
@@ -497,7 +497,7 @@ PackSearch *pack_search(Block *b, int n, Bytes capacity)
     w->count = alloc(sizeof(int) * blocks);
     w->lies = alloc(sizeof(int) * blocks);
     w->hangs = alloc(sizeof(int) * blocks);
-    w->level = alloc(sizeof(int) * blocks);
+    w->same_floor = alloc(sizeof(int) * blocks);
     w->next = alloc(sizeof(int) * blocks);
     w->reach = alloc(sizeof(int) * blocks);
     w->failures = alloc(sizeof(int64_t) * blocks);

@@ -8,7 +8,7 @@
  *           gradients
  *   fails   a name in plan.recompute, plan.offload or plan.keep that no operator has is an error of the model file
  *
- * Where plan.recompute or plan.offload is auto, each chunk has the cheapest fates under its soft limit (fates/price.c), or
+ * Where plan.recompute or plan.offload is auto, each chunk has the cheapest fates under its target limit (fates/price.c), or
  * those of a planner that chooses its own.  Else they stand in the model file (fates/given.c).
  *
  * A chunk fits by the replay of replay/walk.c, which leaves out packing; mem has the last word.
@@ -57,8 +57,8 @@ static void take_prices(const Plan *p, int *fate)
 int keep(Plan *p)
 {
     int *fate = keep_fates(p, false);
-    if (p->own)
-        memcpy(fate, p->own, sizeof *fate * (size_t)p->g->tensor.n);
+    if (p->chosen)
+        memcpy(fate, p->chosen, sizeof *fate * (size_t)p->g->tensor.n);
     else if (p->prices)
         take_prices(p, fate);
     p->fate = (Ints){fate, p->g->tensor.n, p->g->tensor.n};

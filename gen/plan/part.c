@@ -3,7 +3,7 @@
  * part.c: which chunk each operator belongs to.
  *
  *   needs   home and dev[].order; the limits, one a device
- *   fills   chunk (of every operator), said, soft; prices and own, for keep
+ *   fills   chunk (of every operator), predicted, target; prices and chosen, for keep
  *   keeps   chunks are runs of forward operators, none empty; backward follows its forward
  *           operator, the update of a parameter follows its first use, the norm is totalled in chunk 0
  *   fails   nonzero if no cut fits.  part_blame then finds the cut that lacks least, for the report: nofit_device and
@@ -199,7 +199,7 @@ static void answer(Plan *p, const Question *q, const Answer *a)
 {
     assign(p, a->last);
     p->prices = q->prices;
-    p->own = a->fate;
+    p->chosen = a->fate;
 }
 
 bool part_cuts(const Plan *p, Ints *cuts)
@@ -223,7 +223,7 @@ static const Plan *first_row(const Plan *p)
     with.g = g;
     with.devices = plan_stages(p);
     with.replicas = 0;
-    with.levels = plan_levels(p);
+    with.tree_depth = plan_levels(p);
     with.home.n = 1;
     *one = with;
     if (plan_ways(p) > 1)
@@ -238,7 +238,8 @@ static Question ask(const Plan *plan, const char *cut, const Bytes *limit)
     for (int s = 0; s < chunks; s++)
         flight[s] = order_flight(p, s);
     return (Question){.p = p, .prices = prices_open(p, limit), .n = p->g->nf, .chunks = chunks, .cut = cut, .flight = flight,
-                      .limit = limit, .objective = "step", .below = p->ask.cutoff, .rough = p->ask.rough, .seeds = planners};
+                      .limit = limit, .objective = "step", .below = p->ask.cutoff, .unseeded = p->ask.unseeded,
+                      .seeds = planners};
 }
 
 Question part_question(const Plan *plan, const Bytes *limit)
@@ -270,9 +271,9 @@ static Bytes *needs(const Plan *p, const Question *q, const Answer *a)
 {
     Bytes *need = alloc(sizeof *need * (size_t)q->p->devices);
     for (int s = 0; s < q->chunks; s++) {
-        Bytes own = need_of(q, a, s);
+        Bytes bytes = need_of(q, a, s);
         for (int way = 0; way < plan_ways(p); way++)
-            need[plan_home(p, way, s)] += own;
+            need[plan_home(p, way, s)] += bytes;
     }
     return need;
 }
@@ -286,8 +287,8 @@ static void blame(Plan *p, const char *cut, const Bytes *limit, const Answer *a)
     for (int d = 0; d < q.p->devices; d++)
         if (need[d] - limit[d] > worst) {
             worst = need[d] - limit[d];
-            p->lack.device = d;
-            p->lack.need = need[d];
+            p->shortfall.device = d;
+            p->shortfall.need = need[d];
         }
     answer(p, &q, a);
 }
@@ -321,7 +322,7 @@ void part_blame(Plan *p)
     Answer found;
     Bytes low = 0, high = 1;
     const char *cut = positions(p);
-    const Bytes *limit = p->soft;
+    const Bytes *limit = p->target;
     while (high < limit[0] / 64)
         high *= 2;
     if (!fits_with(p, cut, limit, INT64_MAX / 4, &found))
@@ -356,8 +357,8 @@ static Bytes ask_less(const Plan *p, const Question *q, const Answer *a, const B
         Bytes over = need[d] - limit[d], most = 0, was = asked[d];
         worst = over > worst ? over : worst;
         for (int s = 0; over > 0 && s < q->chunks; s++) {
-            Bytes own = plan_holds(p, d, s) ? need_of(q, a, s) : 0;
-            most = own > most ? own : most;
+            Bytes bytes = plan_holds(p, d, s) ? need_of(q, a, s) : 0;
+            most = bytes > most ? bytes : most;
         }
         asked[d] = over > 0 ? most - over : was;
         *changed |= asked[d] != was;
@@ -396,26 +397,26 @@ int part(Plan *p, const Bytes *limit)
 {
     const Planner *planner = planner_named(plan_planner(p)), any = {.plan = exact_any, .space = planner->space};
     planner = p->ask.first_fit && planner->complete ? &any : planner;
-    Bytes *soft = alloc(sizeof *soft * (size_t)p->devices);
-    memcpy(soft, limit, sizeof *soft * (size_t)p->devices);
-    p->soft = soft;
+    Bytes *target = alloc(sizeof *target * (size_t)p->devices);
+    memcpy(target, limit, sizeof *target * (size_t)p->devices);
+    p->target = target;
     char *cut = positions(p);
     Question q = ask(p, cut, limit);        /* mistakes in other names are told when this stops for them */
     Answer a = {0};
     bool several = q.chunks * plan_ways(p) > q.p->devices;
     bool found = q.n >= q.chunks && (several ? share(p, planner, cut, limit, &q, &a) : planner->plan(&q, &a));
-    p->said = (Proof){.note = plan_ways(p) > 1 ? NULL : a.note};
-    p->lack = (Lack){.device = -1};
+    p->predicted = (Proof){.note = plan_ways(p) > 1 ? NULL : a.note};
+    p->shortfall = (Shortfall){.device = -1};
     if (!found) {
-        p->said.value = p->said.bound = a.bound;
+        p->predicted.value = p->predicted.bound = a.bound;
         return 1;
     }
     /* Where steps overlap, it is of the longest chunk; where two pipelines share the devices, of one of them. */
-    p->said.bound = order_overlap(p) || plan_ways(p) > 1 ? 0 : a.bound;
-    p->said.value = a.value;
+    p->predicted.bound = order_overlap(p) || plan_ways(p) > 1 ? 0 : a.bound;
+    p->predicted.value = a.value;
     if (p->ask.cutoff > 0 && a.value > p->ask.cutoff)
         return 1;
     answer(p, &q, &a);
-    p->said.space = planner_space(planner, p);
+    p->predicted.space = planner_space(planner, p);
     return 0;
 }

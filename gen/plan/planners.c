@@ -38,20 +38,20 @@ const char *planner_space(const Planner *k, const Plan *p)
     static const char chunk[] = "one chunk a device", given[] = "devices as given", fates[] = "cheapest fates of each run";
     const PlanSpec *s = &p->m->plan;
     bool map = plan_map(p)->n > 0, cuts = plan_cuts(p)->n > 0;
-    bool own = k->map && !map;    /* it chooses the chunks */
+    bool maps = k->map && !map;   /* it chooses the chunks */
     const char *schedule = p->schedule ? p->schedule : s->schedule;     /* a comparison asks before there is a plan */
-    const char *text = !cuts || own ? k->space
+    const char *text = !cuts || maps ? k->space
         : strf("the cuts that were given%s%s", strstr(k->space, fates) ? ", " : "", strstr(k->space, fates) ? fates : "");
     if (map)
         text = with(text, chunk, "chunks on devices as plan.map has them");
-    else if (s->chunks > 1 && !own)
+    else if (s->chunks > 1 && !maps)
         text = with(text, chunk, strf("%d chunks a device %s", s->chunks,
                                      schedule_of(schedule)->folds ? "there and back" : "in turn"));
     if (s->recompute != RECOMPUTE_AUTO && s->offload != OFFLOAD_AUTO && strstr(text, fates))
         text = with(text, fates, "fates as given");
     if (k->complete && schedule_of(schedule)->depths && !schedule_of(schedule)->lead)
         text = strf("%s, as many micro-batches in flight as in this plan", text);
-    return p->m->order != ORDER_GIVEN ? with(text, given, "devices in any order") : text;
+    return p->m->device_order != ORDER_GIVEN ? with(text, given, "devices in any order") : text;
 }
 
 const char lists_space[] = "any order of F, I and W, the cuts of this plan, any fates";
@@ -71,7 +71,7 @@ bool planner_says(const char *space, int chunks)
             s->cuts.n = open & 1;
             s->map.n = open >> 1 & 1;
             s->recompute = open & 4 ? RECOMPUTE_NONE : RECOMPUTE_AUTO;
-            m->order = open & 8 ? ORDER_FREE : ORDER_GIVEN;
+            m->device_order = open & 8 ? ORDER_FREE : ORDER_GIVEN;
             if (!strcmp(planner_space(k, &p), space))
                 return true;
         }

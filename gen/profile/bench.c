@@ -30,7 +30,7 @@ typedef struct { Bytes near, far; } Window;
 static const Window on_cpu = {4 << 20, 128 << 20}, on_gpu = {128 << 20, 512 << 20};
 
 /* What stands in a part of the arena; the names are those of templates/bench.h. */
-typedef enum { P_VALUES, P_ZERO, P_REAL, P_F32, P_WRITE, P_STATE, P_STATE32, P_ADD, P_UPDATE, PARTS } Part;
+typedef enum { P_VALUES, P_ZERO, P_REAL, P_F32, P_WRITE, P_STATE, P_STATE32, P_ADD, P_UPDATE, PARTS } BenchFill;
 static const char *const fill_of[PARTS] = {"FILL_VALUES", "FILL_ZERO", "FILL_REAL", "FILL_F32", "FILL_ZERO", "FILL_REAL",
     "FILL_F32", "FILL_ZERO", "FILL_POSITIVE"};
 static bool is_far(int part)
@@ -40,7 +40,7 @@ static bool is_far(int part)
 
 typedef struct { Bytes stride[2]; int copies[2]; } Turn;     /* near, far */
 typedef struct { int64_t lo, hi; Bytes bytes, from; bool even; } Ids;       /* even: from 0 to hi in lo steps */
-typedef struct { int part; Bytes offset; } Place;   /* part PARTS + i: ids i; -1: no operand */
+typedef struct { int fill; Bytes offset; } BenchArg; /* part PARTS + i: ids i; -1: no operand */
 typedef struct {
     FILE *f;
     const Bench *b;
@@ -151,12 +151,12 @@ static bool same(const Arg *a, const Arg *b)
 }
 
 /* Where each argument of a call lies in its part; used[] grows by what it takes. */
-static void place_call(Layout *l, const BenchCall *c, Place *place, Bytes *used)
+static void place_call(Layout *l, const BenchCall *c, BenchArg *place, Bytes *used)
 {
     for (int i = 0; i < c->o->arg.n; i++) {
         const Arg *a = &c->o->arg.at[i];
         int part = part_of(l, c, a);
-        place[i] = (Place){part, 0};
+        place[i] = (BenchArg){part, 0};
         if (part < 0 || part >= PARTS || part == P_VALUES)
             continue;
         int j = 0;
@@ -192,7 +192,7 @@ static int copies_of(Bytes window, Bytes bytes)
 static void size_call(Layout *l, int k)
 {
     const BenchCall *c = &l->b->call.at[k];
-    Place *place = alloc(sizeof *place * (size_t)(c->o->arg.n + 1));
+    BenchArg *place = alloc(sizeof *place * (size_t)(c->o->arg.n + 1));
     Bytes used[PARTS] = {0}, sum[2] = {0}, window[2] = {on_gpus(l->b->m) ? on_gpu.near : on_cpu.near, far_bytes(l, c)};
     Turn *t = &l->turn[k];
     place_call(l, c, place, used);
@@ -256,15 +256,15 @@ static int product_of(const Bench *b, int call)
     return product && has_handle(b->call.at[call].o) ? handle_of(b, call) : -1;
 }
 
-static void print_arg(Layout *l, int k, const Arg *a, const Place *x)
+static void print_arg(Layout *l, int k, const Arg *a, const BenchArg *x)
 {
-    if (x->part == P_VALUES)
+    if (x->fill == P_VALUES)
         fprintf(l->f, "A(0x%" PRIx64 ")", (uint64_t)l->from[P_VALUES]);
-    else if (x->part >= PARTS)
-        fprintf(l->f, "A(0x%" PRIx64 ")", (uint64_t)l->ids.at[x->part - PARTS].from);
-    else if (x->part >= 0)
-        fprintf(l->f, "A(%s + 0x%" PRIx64 ")", is_far(x->part) ? "far" : "near",
-                (uint64_t)(l->from[x->part] + x->offset));
+    else if (x->fill >= PARTS)
+        fprintf(l->f, "A(0x%" PRIx64 ")", (uint64_t)l->ids.at[x->fill - PARTS].from);
+    else if (x->fill >= 0)
+        fprintf(l->f, "A(%s + 0x%" PRIx64 ")", is_far(x->fill) ? "far" : "near",
+                (uint64_t)(l->from[x->fill] + x->offset));
     else if (a->kind == ARG_INT)
         fprintf(l->f, "%" PRId64, a->i);
     else if (a->kind == ARG_FLOAT)
@@ -278,7 +278,7 @@ static void print_arg(Layout *l, int k, const Arg *a, const Place *x)
 static void print_call(Layout *l, int k)
 {
     const BenchCall *c = &l->b->call.at[k];
-    Place *place = alloc(sizeof *place * (size_t)(c->o->arg.n + 1));
+    BenchArg *place = alloc(sizeof *place * (size_t)(c->o->arg.n + 1));
     Bytes used[PARTS] = {0};
     place_call(l, c, place, used);
     fprintf(l->f, "static void row%d(Stage *st, size_t near, size_t far)\n{\n    (void)near, (void)far;\n    %s(st", k,

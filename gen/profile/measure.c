@@ -188,8 +188,8 @@ static const char *name_of(const Bench *b, const char *what, int64_t number)
 
 static bool has(const Profile *p, const char *what)
 {
-    for (int i = 0; i < p->row.n; i++)
-        if (!strcmp(p->row.at[i].what, what))
+    for (int i = 0; i < p->measured.n; i++)
+        if (!strcmp(p->measured.at[i].what, what))
             return true;
     return false;
 }
@@ -255,17 +255,17 @@ static void take_line(void *ctx, char *line)
         return;
     const char *name = name_of(r->b, what, number);
     if (name && !has(r->p, name))
-        *PUSH(&r->p->row) = (Measured){name, {ns[0], ns[1]}, {ns[2], ns[3]}};
+        *PUSH(&r->p->measured) = (Measured){name, {ns[0], ns[1]}, {ns[2], ns[3]}};
 }
 
 /* The kernels were compiled for another CPU: isa of the device file, which a plan fixes where bits depend on it. */
 static const char *other_isa(const Model *m, int status)
 {
-    const char *asked = m->devices.at[0].isa, *own = machine_isa();
-    bool other = asked && own && strcmp(asked, own) && strcmp(asked, "native") && !on_gpus(m);
+    const char *asked = m->devices.at[0].isa, *here = machine_isa();
+    bool other = asked && here && strcmp(asked, here) && strcmp(asked, "native") && !on_gpus(m);
     if (!other || (status != EXIT_MACHINE && status != 128 + SIGILL))
         return "";
-    return strf("; kernels were compiled for isa %s, this machine has %s: --set devices.0.isa=%s", asked, own, own);
+    return strf("; kernels were compiled for isa %s, this machine has %s: --set devices.0.isa=%s", asked, here, here);
 }
 
 static void run_bench(Reader *r, const char *dir, const char *const *argv)
@@ -276,9 +276,9 @@ static void run_bench(Reader *r, const char *dir, const char *const *argv)
     stop_if_asked();
     if (status == 0)
         return;
-    const char *said = process_last(log);
+    const char *text = process_last(log);
     const char *cause = status > 128 ? strf("it ended with signal %d (%s)", status - 128, strsignal(status - 128))
-        : *said ? said : strf("it ended with status %d", status);
+        : *text ? text : strf("it ended with status %d", status);
     const char *isa = other_isa(r->b->m, status);
     fail(status == EXIT_MACHINE || *isa ? EXIT_MACHINE : EXIT_RUN, "the benchmark failed%s%s: %s%s; %s", r->at ? " at " : "",
          r->at ? r->at : "", cause, isa, otherwise(r->b->m));
@@ -351,11 +351,11 @@ static const Graph *take_graphs(Graphs *list, const Model *m, int64_t batch)
     const Model *form[FORMS];
     Model open = *m;
     open.plan.fuse = FUSE_FASTEST;
-    const Graph *own = profile_graph_at(m, batch);
-    int n = own ? fuse_forms(&open, form) : 0;
+    const Graph *graph = profile_graph_at(m, batch);
+    int n = graph ? fuse_forms(&open, form) : 0;
     for (int k = 0; k < n; k++)
         *PUSH(list) = profile_graph_at(form[k == FUSE_AUTO ? FUSE_NONE : k == FUSE_NONE ? FUSE_AUTO : k], batch);
-    return own;
+    return graph;
 }
 
 Profile *profile_measure(const Model *m, const char *file)
@@ -363,18 +363,18 @@ Profile *profile_measure(const Model *m, const char *file)
     check_plain(file);
     Profile *p = alloc(sizeof *p);
     Ints want = batches_of(m);
-    Graphs g = {0}, own = {0};
+    Graphs g = {0}, at_batch = {0};
     profile_sign(p, m, true);
     for (int i = 0; i < want.n; i++) {
         const Graph *one = take_graphs(&g, m, want.at[i]);
         if (one) {
-            *PUSH(&own) = one;
+            *PUSH(&at_batch) = one;
             *PUSH(&p->batch) = want.at[i];
         }
     }
     if (!g.n)
         fail(EXIT_MODEL, "%s cannot be built with micro-batches of %d", m->path, want.at[0]);
-    add_rows(p, m, g.at, g.n, own.at[own.n / 2], file);
+    add_rows(p, m, g.at, g.n, at_batch.at[at_batch.n / 2], file);
     p->path = file;
     profile_graphs(p, m);
     return p;
@@ -383,10 +383,10 @@ Profile *profile_measure(const Model *m, const char *file)
 void profile_measure_more(Profile *p, const Model *m, int64_t batch, const char *file)
 {
     Graphs g = {0};
-    const Graph *own = take_graphs(&g, m, batch);
-    if (!own)
+    const Graph *at_batch = take_graphs(&g, m, batch);
+    if (!at_batch)
         die("no graph of the micro-batch that was planned");
-    add_rows(p, m, g.at, g.n, own, file);
+    add_rows(p, m, g.at, g.n, at_batch, file);
     int i = p->batch.n;
     *PUSH(&p->batch) = (int)batch;
     for (; i > 0 && p->batch.at[i - 1] > batch; i--)

@@ -32,7 +32,7 @@ typedef struct {
     int forward;                /* last forward call that touches it; -1 */
     int backward;               /* last backward call that does; -1 */
     int again;                  /* last operator made again that touches it, by place; -1 */
-    bool own, leaves;
+    bool local, leaves;
     int far;                    /* index_far(), if it leaves */
 } Cell;
 
@@ -40,7 +40,7 @@ struct Replay {
     int first, last, chunk, frame;
     int forwards, backwards;    /* calls */
     int inputs;                 /* backward calls up to the end of B or I; the rest is W */
-    int *order;                 /* by backward call: its place in graph order */
+    int *rank;                  /* by backward call: its place in graph order */
     int *front;                 /* by place in graph order: calls of I before it */
     bool plain;                 /* no walk is needed */
     Load base;
@@ -66,7 +66,7 @@ void replay_open(Live *x)
     r->forward = alloc(sizeof(Bytes) * calls), r->at = alloc(sizeof(Bytes) * calls), r->before = alloc(sizeof(Bytes) * calls);
     r->born = alloc(sizeof(Bytes) * calls), r->dead = alloc(sizeof(Bytes) * calls);
     r->rest = alloc(sizeof(Bytes) * calls), r->gone = alloc(sizeof(Bytes) * calls), r->sent = alloc(sizeof(Bytes) * calls);
-    r->order = alloc(sizeof(int) * calls), r->front = alloc(sizeof(int) * calls);
+    r->rank = alloc(sizeof(int) * calls), r->front = alloc(sizeof(int) * calls);
 }
 
 /* ---- once for a run ---------------------------------------------------------------------------------------------- */
@@ -76,8 +76,8 @@ static Cell *cell_of(Live *x, struct Replay *r, int t, int call)
     Cell *c = &r->cell[t];
     if (c->frame == r->frame)
         return c;
-    bool own = index_own(x, t), leaves = index_leaves(x, t);
-    *c = (Cell){.bytes = x->bytes[t], .frame = r->frame, .first = call, .forward = -1, .backward = -1, .own = own,
+    bool local = index_own(x, t), leaves = index_leaves(x, t);
+    *c = (Cell){.bytes = x->bytes[t], .frame = r->frame, .first = call, .forward = -1, .backward = -1, .local = local,
                 .leaves = leaves, .far = leaves ? index_far(x, t) : 0};
     if (leaves && !x->grad[t])
         *PUSH(&r->leave) = t;
@@ -102,7 +102,7 @@ static void enter_forward(Live *x, struct Replay *r)
             const Cell *c = &r->cell[x->touched.at[i]];
             if (c->forward != o - r->first)
                 continue;
-            r->forward[c->own ? c->first : 0] += c->bytes;
+            r->forward[c->local ? c->first : 0] += c->bytes;
             r->forward[c->leaves ? n : c->forward + 1] -= c->bytes;
         }
     sum_up(r->forward, n);
@@ -118,12 +118,12 @@ static void enter_order(Live *x, struct Replay *r)
         bool weight = x->split[r->chunk] && x->g->op.at[begin + k].phase == PH_W;
         r->front[k] = r->inputs;
         if (!weight)
-            r->order[r->inputs++] = k;
+            r->rank[r->inputs++] = k;
         late += weight;
     }
     for (int k = n; k-- > 0 && late > 0;)
         if (x->g->op.at[begin + k].phase == PH_W)
-            r->order[r->inputs + --late] = k;
+            r->rank[r->inputs + --late] = k;
 }
 
 /* Counts a gradient from its first call to its last; before[c] then holds the gradients that begin with call c.  One that
@@ -133,11 +133,11 @@ static void enter_gradient(const Live *x, struct Replay *r, int t)
 {
     const Cell *c = &r->cell[t];
     bool late = c->first >= r->inputs;
-    int from = c->own ? c->first : late ? r->inputs : 0, to = c->backward, end = late ? r->backwards : r->inputs;
+    int from = c->local ? c->first : late ? r->inputs : 0, to = c->backward, end = late ? r->backwards : r->inputs;
     to = c->leaves && to < end - 1 ? end - 1 : to;
     r->at[from] += c->bytes;
     r->at[to + 1] -= c->bytes;
-    r->before[from] += c->own || late ? c->bytes : 0;
+    r->before[from] += c->local || late ? c->bytes : 0;
     if (r->inputs == r->backwards)
         return;
     r->before[r->inputs] -= c->leaves && to == r->inputs - 1 ? c->bytes : 0;
@@ -145,14 +145,14 @@ static void enter_gradient(const Live *x, struct Replay *r, int t)
         r->sent[to + 1] += c->bytes;
         r->sent[r->backwards] -= c->bytes;
     }
-    r->held += to >= r->inputs && !(late && (c->own || index_company(x, t) == ALONE)) ? c->bytes : 0;
+    r->held += to >= r->inputs && !(late && (c->local || index_company(x, t) == ALONE)) ? c->bytes : 0;
 }
 
 static void enter_backward(Live *x, struct Replay *r)
 {
     int begin = x->begin[r->last], n = r->backwards;
     for (int k = 0; k < n; k++) {
-        const Touched *c = &x->op[begin + r->order[k]];
+        const Touched *c = &x->op[begin + r->rank[k]];
         for (int i = c->read.from; i < c->write.to; i++) {
             int t = x->touched.at[i];
             Cell *y = cell_of(x, r, t, k);
@@ -165,7 +165,7 @@ static void enter_backward(Live *x, struct Replay *r)
     memset(r->sent, 0, sizeof *r->sent * (size_t)(n + 2));
     r->held = 0;
     for (int k = 0; k < n; k++) {
-        const Touched *c = &x->op[begin + r->order[k]];
+        const Touched *c = &x->op[begin + r->rank[k]];
         for (int i = c->read.from; i < c->write.to; i++)
             if (x->grad[x->touched.at[i]] && r->cell[x->touched.at[i]].backward == k)
                 enter_gradient(x, r, x->touched.at[i]);
@@ -174,7 +174,7 @@ static void enter_backward(Live *x, struct Replay *r)
     sum_up(r->sent, n);
     for (int k = 0; k < n; k++) {
         r->before[k] = r->at[k] - r->before[k];
-        r->at[k] += aligned(x->g->op.at[begin + r->order[k]].tmp);
+        r->at[k] += aligned(x->g->op.at[begin + r->rank[k]].tmp);
     }
 }
 

@@ -130,7 +130,7 @@ static void sum_states(Floor *x)
     x->states = alloc(sizeof *x->states * (size_t)(g->nf + 1));
     for (int o = 0; o < g->nf; o++) {
         States one = live_home(x->live, o), sum = x->states[o];
-        x->states[o + 1] = (States){sum.home + one.home, sum.sums + one.sums, sum.version + one.version};
+        x->states[o + 1] = (States){sum.once + one.once, sum.sums + one.sums, sum.version + one.version};
     }
 }
 
@@ -290,7 +290,7 @@ static Bytes states_of(const Floor *x, int first, int last, int chunk)
         const Visit *k = &x->visit.at[i];
         guests += k->before < first && first <= k->op && k->op <= last ? k->guest : 0;
     }
-    return guests + live_states(x->live, chunk, (States){b.home - a.home, b.sums - a.sums, b.version - a.version});
+    return guests + live_states(x->live, chunk, (States){b.once - a.once, b.sums - a.sums, b.version - a.version});
 }
 
 /* Gradients that come home in the update. */
@@ -299,7 +299,7 @@ static Bytes visiting(const Floor *x, int first, int last)
     Bytes sum = 0;
     for (int i = 0; i < x->visit.n; i++) {
         const Visit *k = &x->visit.at[i];
-        sum += first <= k->home && k->home <= last && last < k->op ? k->sum : 0;
+        sum += first <= k->maker && k->maker <= last && last < k->op ? k->sum : 0;
     }
     return sum;
 }
@@ -425,9 +425,9 @@ Ns floor_within(const Floor *x, int first, int last, int chunk, Bytes limit, con
     Bytes allowed, beside, all = saved_of(x, first, last);
     if (!allowed_of(x, first, last, chunk, limit, &allowed, &beside))
         return INT64_MAX;
-    Passage own = *k;
-    own.warm = k->warm == x->flight[chunk] && k->warm <= k->m ? k->warm : 0;
-    Ns least = again_of(x, first, last, chunk, all - allowed, &own, own.warm);
-    Ns other = own.warm == 1 ? 0 : again_of(x, first, last, chunk, all - beside, &own, own.warm ? own.warm - 1 : 0);
+    Passage with = *k;
+    with.warm = k->warm == x->flight[chunk] && k->warm <= k->m ? k->warm : 0;
+    Ns least = again_of(x, first, last, chunk, all - allowed, &with, with.warm);
+    Ns other = with.warm == 1 ? 0 : again_of(x, first, last, chunk, all - beside, &with, with.warm ? with.warm - 1 : 0);
     return base_of(times_of(x, chunk), first, last) + (other > least ? other : least);
 }

@@ -44,7 +44,7 @@ static void find_calls(Live *x)
     for (int f = 0; f < g->nf; f++) {
         x->made_from[f] = x->made.n;
         for (int i = x->op[f].write.from; i < x->op[f].write.to; i++) {
-            x->place[x->touched.at[i]] = x->made.n;
+            x->made_at[x->touched.at[i]] = x->made.n;
             *PUSH(&x->made) = x->touched.at[i];
         }
     }
@@ -183,7 +183,7 @@ static void count_sends(const Live *x, Moment *m, int kind, int ago, int slack)
             to->far[far - 1][kind]++;
         else
             to->near[kind]++;
-        m->own |= to == &m->out && kind == (m->now == BACKWARD ? OWN : m->now == WEIGHT ? NEAR : KINDS);
+        m->sends |= to == &m->out && kind == (m->now == BACKWARD ? OWN : m->now == WEIGHT ? NEAR : KINDS);
     }
 }
 
@@ -208,7 +208,7 @@ static void find_moments(Live *x, int chunk)
     int rest = 0, hold = 0, n = 0;
     x->delay[chunk] = order_copies(x->p, chunk) - 1;
     x->steps[chunk] = order_steps(x->p, device);
-    x->levels[chunk] = order_accumulators(x->p) * (order_holds(x->p, device) ? 2 : 1);
+    x->accumulators[chunk] = order_accumulators(x->p) * (order_holds(x->p, device) ? 2 : 1);
     for (int i = 0; i < run.n; i++) {
         const Action *k = &run.at[i];
         if (!transport_beat(k, overlap))
@@ -256,10 +256,10 @@ static void make_room(Live *x)
     x->begin = alloc(nf), x->end = alloc(nf), x->made_from = alloc(nf);
     x->reader = alloc(nt);
     x->least = alloc(nt), x->most = alloc(nt);
-    x->seen = alloc(2 * nt), x->from = alloc(2 * nt), x->to = alloc(2 * nt), x->order = alloc(2 * nt);
+    x->seen = alloc(2 * nt), x->from = alloc(2 * nt), x->to = alloc(2 * nt), x->sequence = alloc(2 * nt);
     x->met = alloc(sizeof(int) * (size_t)x->g->state.n);
     x->matters = alloc((size_t)x->g->tensor.n);
-    x->until = alloc(nt), x->place = alloc(nt);
+    x->until = alloc(nt), x->made_at = alloc(nt);
     x->bytes = alloc(sizeof(Bytes) * (size_t)x->g->tensor.n);
     x->grad = alloc((size_t)x->g->tensor.n);
     x->use = alloc(sizeof *x->use * (size_t)x->g->nf);
@@ -269,9 +269,9 @@ static void make_room(Live *x)
     x->uses = alloc(sizeof(Bytes) * (size_t)x->g->state.n);
     x->line = alloc(sizeof(int) * no);
     x->weights = alloc(sizeof(int) * no);
-    x->level = alloc(sizeof(Bytes) * no);
+    x->alive = alloc(sizeof(Bytes) * no);
     x->change = alloc(sizeof(Bytes) * no), x->tmp = alloc(sizeof(Bytes) * no);
-    x->levels = alloc(sizeof(int) * (size_t)plan_chunks(x->p));
+    x->accumulators = alloc(sizeof(int) * (size_t)plan_chunks(x->p));
     x->delay = alloc(sizeof(int) * (size_t)plan_chunks(x->p));
     x->steps = alloc(sizeof(int) * (size_t)plan_chunks(x->p));
     x->split = alloc((size_t)plan_chunks(x->p));
@@ -284,7 +284,7 @@ Live *live_open(const Plan *p)
     Live *x = alloc(sizeof *x);
     *x = (Live){.p = p, .g = p->g, .first = -1, .read_first = -1, .operands = operands_of(p->g)};
     x->merges = p->m->plan.replicas * schedule_ways(schedule_of(p->schedule)) > 1;
-    x->op = x->operands.op, x->touched = x->operands.tensor, x->home = x->operands.maker;
+    x->op = x->operands.op, x->touched = x->operands.tensor, x->maker = x->operands.maker;
     x->back = rebuild_open(p->g, &x->operands);
     make_room(x);
     find_readers(x);
@@ -333,7 +333,7 @@ static bool comes_from(const Live *x, int device, int begin, int end)
 {
     for (int o = begin; o < end; o++)
         for (int i = x->op[o].read.from; i < x->op[o].read.to && x->g->op.at[o].phase != PH_W; i++) {
-            int t = x->touched.at[i], maker = x->home[t];
+            int t = x->touched.at[i], maker = x->maker[t];
             if (maker >= 0 && !index_own(x, t) && stage_of(x->p, x->stage[maker]) == device)
                 return true;
         }
@@ -342,9 +342,9 @@ static bool comes_from(const Live *x, int device, int begin, int end)
 
 Company index_company(const Live *x, int t)
 {
-    if (!x->stage || x->home[t] < 0)
+    if (!x->stage || x->maker[t] < 0)
         return UNKNOWN;
-    int device = stage_of(x->p, x->stage[x->home[t]]);
+    int device = stage_of(x->p, x->stage[x->maker[t]]);
     bool others = comes_from(x, device, x->first, x->last + 1) || comes_from(x, device, x->begin[x->last], x->end[x->first]);
     return others ? ALONG : ALONE;
 }
@@ -369,7 +369,7 @@ bool live_alike(const Live *x, int a, int b)
     const Moments *m = &x->moment[a], *n = &x->moment[b];
     if (x->fars && a != b)              /* as far from the ends no other chunk is */
         return false;
-    bool states = x->delay[a] == x->delay[b] && x->steps[a] == x->steps[b] && x->levels[a] == x->levels[b];
+    bool states = x->delay[a] == x->delay[b] && x->steps[a] == x->steps[b] && x->accumulators[a] == x->accumulators[b];
     return states && m->n == n->n && (!m->n || !memcmp(m->at, n->at, sizeof *m->at * (size_t)m->n));
 }
 
@@ -384,11 +384,11 @@ const int *live_until(Live *x, int first, int last)
     int n;
     const int *made = live_made(x, first, last, &n);
     for (int i = 0; i < n; i++)
-        x->until[i] = x->home[made[i]];
+        x->until[i] = x->maker[made[i]];
     for (int o = first; o <= last; o++)
         for (int i = x->op[o].read.from; i < x->op[o].read.to; i++)
-            if (x->home[x->touched.at[i]] >= first)
-                x->until[x->place[x->touched.at[i]] - x->made_from[first]] = o;
+            if (x->maker[x->touched.at[i]] >= first)
+                x->until[x->made_at[x->touched.at[i]] - x->made_from[first]] = o;
     return x->until;
 }
 
@@ -415,7 +415,7 @@ const int *live_reads(const Live *x, int op, int *n)
 
 int live_maker(const Live *x, int tensor)
 {
-    return x->home[tensor];
+    return x->maker[tensor];
 }
 
 Bytes live_size(const Live *x, int tensor)
@@ -449,7 +449,7 @@ States live_home(const Live *x, int op)
         for (int k = 0; k < i; k++)
             first &= x->g->state.at[x->use[op].at[k]].param != s->param;
         sum.sums += aligned(s->bytes);
-        sum.home += first ? x->owner[s->param] : 0;
+        sum.once += first ? x->owner[s->param] : 0;
         sum.version += first ? x->version[s->param] : 0;
     }
     return sum;
@@ -473,7 +473,7 @@ Visits live_visits(const Live *x)
 
 Bytes live_states(const Live *x, int chunk, States sum)
 {
-    return sum.home + x->levels[chunk] * sum.sums + x->delay[chunk] * sum.version;
+    return sum.once + x->accumulators[chunk] * sum.sums + x->delay[chunk] * sum.version;
 }
 
 const Ns *live_times(const Live *x, int chunk)

@@ -20,10 +20,10 @@ typedef struct { int near[KINDS]; unsigned char far[FARS][GONE + 1]; } Sends;
 
 /* A computation and what is under way beside it.  rest: at most so many micro-batches have been in F and not in B or I, without
  * its own.  hold: so many have been in I and not in W.  out: by kind, the computations before it whose sends are under way.
- * due: those whose sends are waited for now.  own: its own micro-batch still sends.  Receives of `after` are posted, and with a
- * slack of two (order_slack) those of `later`.  A W in `after` or `later` is DONE if its micro-batch was in I before now: its
+ * due: those whose sends are waited for now.  sends: its own micro-batch still does.  Receives of `after` are posted, and with
+ * a slack of two (order_slack) those of `later`.  A W in `after` or `later` is DONE if its micro-batch was in I before now: its
  * messages are among those held, but for those that come alone: in[DONE]. */
-typedef struct { int now, after, later, own; Sends out, due; int rest, hold; } Moment;
+typedef struct { int now, after, later, sends; Sends out, due; int rest, hold; } Moment;
 typedef VEC(Moment) Moments;
 
 /* A computation of a device's list that slack counts. */
@@ -34,12 +34,12 @@ typedef VEC(Beat) Beats;
 typedef struct { Bytes in[KINDS], out[KINDS], far[FARS][GONE + 1]; int fars; } Border;
 /* An offloaded tensor of the run.  after: calls of forward until its last reader there.  first: the first call of backward that
  * reads it.  fast: the time of a copy.  slow: the time that offload.c sets aside for one. */
-typedef struct { int tensor, after, first; Ns fast, slow; Bytes bytes; } Way;
+typedef struct { int tensor, after, first; Ns fast, slow; Bytes bytes; } ReplayCopy;
 
 struct Live {
     const Plan *p;
     const Graph *g;
-    int *levels;                /* by chunk: gradient accumulators a use */
+    int *accumulators;          /* by chunk: gradient accumulators a use */
     bool merges;                /* other copies of the model send their gradients */
     int *delay, *steps;         /* by chunk: copies of the weights beside the newest; steps under way at once */
     Operands operands;
@@ -48,7 +48,7 @@ struct Live {
     int *begin, *end;           /* by forward operator: its backward calls */
     int *made_from;             /* by forward operator: where in `made` its results begin; [nf] the end */
     Ints made;
-    const int *home;            /* by tensor: Operands.maker */
+    const int *maker;           /* by tensor: Operands.maker */
     int *least, *most;          /* by tensor: of the forward operators whose calls read it */
     int *reader;                /* by forward tensor: the first operator whose backward reads it; -1 */
     Bytes *bytes;               /* by tensor */
@@ -72,28 +72,28 @@ struct Live {
     int read_first, read_last;  /* of which run */
     int round;
     int *met;                   /* mark by S_PARAM, equal to round */
-    Way *away;                  /* what is fetched, and offload.c's room */
+    ReplayCopy *away;           /* what is fetched, and offload.c's room */
     int naway;
     struct Ways *ways;
-    Bytes *level;               /* by position: alive */
+    Bytes *alive;               /* by position: alive */
     int *line, lines, early;    /* backward: operators; ~operator if it is made again */
     int inputs, *weights;       /* of them up to the end of B or I; scratch for the rest, which is W */
     Ns ready;                   /* time of the first `early` of them */
     int *seen, *from, *to;      /* by tensor and whether it is the remade copy: positions in the routine at hand */
-    int *order, n, at;          /* those that are seen */
+    int *sequence, n, at;       /* those that are seen */
     int walk;
     Bytes *change, *tmp;        /* by position */
     Load load;
     char *matters;              /* by tensor */
     int *until;                 /* by tensor of a run */
-    int *place;                 /* by tensor: in Live.made */
+    int *made_at;               /* by tensor: in Live.made */
     struct Replay *replay;
 };
 
 /* The kind of a computation.  OWN and NEAR tell it apart where an earlier one of its micro-batch still sends. */
 static inline int moment_kind(const Moment *m)
 {
-    return !m->own ? m->now : m->now == BACKWARD ? OWN : NEAR;
+    return !m->sends ? m->now : m->now == BACKWARD ? OWN : NEAR;
 }
 
 /* The bytes at rest: saved ones before B or I, held ones before W. */
@@ -130,7 +130,7 @@ static inline Bytes moment_flying(const Moment *m, const Border *b)
 /* Does the run at hand make the tensor? */
 static inline bool index_own(const Live *x, int t)
 {
-    return x->home[t] >= x->first && x->home[t] <= x->last;
+    return x->maker[t] >= x->first && x->maker[t] <= x->last;
 }
 
 /* Does the run at hand make it and another one read it? */

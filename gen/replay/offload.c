@@ -47,8 +47,8 @@ struct Ways {
     VEC(Ns) at;                 /* by piece of the list: when it begins */
     VEC(Beside) beside;         /* by piece of the list */
     VEC(Copy) copy;             /* [micro-batch * naway + away] */
-    Ints order;                 /* of copies on their way out */
-    VEC(Back) way;              /* of copies on their way in */
+    Ints out_order;             /* of copies on their way out */
+    VEC(Back) in_order;         /* of copies on their way in */
     VEC(Ns) gone, come;         /* by copy: when it ends */
     Ints back, late;            /* computations of the list: B or I; W */
 };
@@ -73,7 +73,7 @@ void away_open(Live *x)
 
 static int by_first(const void *a, const void *b)
 {
-    const Way *x = a, *y = b;
+    const ReplayCopy *x = a, *y = b;
     return x->first != y->first ? x->first - y->first : x->tensor - y->tensor;
 }
 
@@ -92,7 +92,7 @@ static void set_clocks(Live *x, struct Ways *w)
     w->cut[1][x->early] = w->cut[1][x->inputs] = true;
 }
 
-static bool goes_behind(const Way *a, const Way *b)
+static bool goes_behind(const ReplayCopy *a, const ReplayCopy *b)
 {
     return a->after != b->after ? a->after > b->after : a->tensor > b->tensor;
 }
@@ -136,7 +136,7 @@ static void cut_forward(Live *x, struct Ways *w)
     Ns free = 0;
     int at = 0;
     for (int i = 0; i < x->naway; i++) {
-        const Way *a = &x->away[w->out[i]];
+        const ReplayCopy *a = &x->away[w->out[i]];
         wire_take(&free, w->clock[0][a->after], a->slow);
         while (at < w->calls[0] && w->clock[0][at] < free)
             at++;
@@ -150,7 +150,7 @@ static void cut_backward(Live *x, struct Ways *w)
     Ns next = w->clock[1][w->calls[1]];
     int at = w->calls[1];
     for (int i = x->naway; i-- > 0;) {
-        const Way *a = &x->away[i];
+        const ReplayCopy *a = &x->away[i];
         next = (next < w->clock[1][a->first] ? next : w->clock[1][a->first]) - a->slow;
         w->cut[1][a->first] = true;
         while (at > 0 && w->clock[1][at] > next)
@@ -227,7 +227,7 @@ static void lay_out(Live *x, struct Ways *w)
 }
 
 /* The computation of the list that reads an offloaded tensor of micro-batch mb first. */
-static int reads(const struct Ways *w, const Way *a, int mb)
+static int reads(const struct Ways *w, const ReplayCopy *a, int mb)
 {
     return piece_from(w, 1, a->first) < w->inputs ? w->back.at[mb] : w->late.at[mb];
 }
@@ -235,7 +235,7 @@ static int reads(const struct Ways *w, const Way *a, int mb)
 /* Places that all micro-batches share; 0: as many as it takes. */
 static int places(const Live *x)
 {
-    return x->p->ask.hurry == HURRY_SECOND ? 2 : x->p->ask.hurry == HURRY_NEXT;
+    return x->p->ask.copy_slack == COPY_SLACK_SECOND ? 2 : x->p->ask.copy_slack == COPY_SLACK_NEXT;
 }
 
 /* Limits of a copy, in pieces.  out_until: a tensor of forward i of the list must be gone before this piece.  in_from: it may
@@ -244,7 +244,7 @@ static int places(const Live *x)
 static int out_until(Live *x, const struct Ways *w, int i, const Copy *c)
 {
     const Beats *beats = &x->beat[x->chunk];
-    if (x->p->ask.hurry == HURRY_NOW)
+    if (x->p->ask.copy_slack == COPY_SLACK_NONE)
         return c->out;
     for (int k = i + 1, left = places(x); left > 0 && k < beats->n; k++)
         if (beats->at[k].m.now == FORWARD && --left == 0)
@@ -252,13 +252,13 @@ static int out_until(Live *x, const struct Ways *w, int i, const Copy *c)
     return c->due;
 }
 
-static int in_from(Live *x, const struct Ways *w, const Way *a, int mb, const Copy *c)
+static int in_from(Live *x, const struct Ways *w, const ReplayCopy *a, int mb, const Copy *c)
 {
     const Beats *beats = &x->beat[x->chunk];
-    int own = reads(w, a, mb), same = beats->at[own].mb, last = same;
-    if (x->p->ask.hurry == HURRY_NOW)
+    int reader = reads(w, a, mb), same = beats->at[reader].mb, last = same;
+    if (x->p->ask.copy_slack == COPY_SLACK_NONE)
         return c->due;
-    for (int k = own - 1, left = places(x); left > 0 && k >= 0; k--) {
+    for (int k = reader - 1, left = places(x); left > 0 && k >= 0; k--) {
         int kind = beats->at[k].m.now, now = beats->at[k].mb;
         if ((kind != BACKWARD && kind != WEIGHT) || now == same || now == last)
             continue;
@@ -279,12 +279,12 @@ static void plan_out(Live *x, struct Ways *w)
     ROOM(w->copy, n);
     ROOM(w->gone, n);
     ROOM(w->come, n);
-    ROOM(w->order, n);
+    ROOM(w->out_order, n);
     for (int i = 0, mb = 0; i < beats->n && mb < w->back.n; i++) {
         for (int k = 0; beats->at[i].m.now == FORWARD && k < x->naway; k++) {
-            const Way *a = &x->away[w->out[k]];
+            const ReplayCopy *a = &x->away[w->out[k]];
             Copy *c = &w->copy.at[mb * x->naway + w->out[k]];
-            w->order.at[copies++] = mb * x->naway + w->out[k];
+            w->out_order.at[copies++] = mb * x->naway + w->out[k];
             c->out = w->first.at[i] + piece_from(w, 0, a->after);
             int reader = reads(w, a, mb), piece = piece_from(w, 1, a->first);
             c->due = w->first.at[reader] + piece - (piece < w->inputs ? 0 : w->inputs);
@@ -310,14 +310,14 @@ static void plan_in(Live *x, struct Ways *w)
 {
     int in = w->at.n - 1;
     Ns next = w->at.at[in];
-    ROOM(w->way, w->copy.n);
+    ROOM(w->in_order, w->copy.n);
     for (int i = 0; i < w->copy.n; i++)
-        w->way.at[i] = (Back){w->copy.at[i].due, i};
+        w->in_order.at[i] = (Back){w->copy.at[i].due, i};
     if (w->late.n)              /* else they are in this order */
-        qsort(w->way.at, (size_t)w->way.n, sizeof *w->way.at, by_due);
-    for (int k = w->way.n; k-- > 0;) {
-        int i = w->way.at[k].copy;
-        const Way *a = &x->away[i % x->naway];
+        qsort(w->in_order.at, (size_t)w->in_order.n, sizeof *w->in_order.at, by_due);
+    for (int k = w->in_order.n; k-- > 0;) {
+        int i = w->in_order.at[k].copy;
+        const ReplayCopy *a = &x->away[i % x->naway];
         Copy *c = &w->copy.at[i];
         next = (next < w->at.at[c->due] ? next : w->at.at[c->due]) - a->slow;
         for (in = in < c->due ? in : c->due; in > 0 && w->at.at[in] > next;)
@@ -372,8 +372,8 @@ static Bytes most_beside(Live *x, struct Ways *w, const Border *b)
 static Ns stall_of(Live *x, struct Ways *w, bool half)
 {
     const Copy *c = w->copy.at;
-    const int *order = w->order.at;
-    const Back *way = w->way.at;
+    const int *order = w->out_order.at;
+    const Back *way = w->in_order.at;
     int n = w->copy.n, out = 0, sent = 0, in = 0, due = 0;
     Ns now = 0, free[2] = {0, 0}, *back = &free[!half];
     for (int i = 0; i < w->at.n; i++) {
@@ -430,7 +430,7 @@ int live_free(const Live *x, int i, Ns *time)
     const struct Ways *w = x->ways;
     if (i >= x->naway)
         return -1;
-    const Way *a = &x->away[i];
+    const ReplayCopy *a = &x->away[i];
     *time = w->clock[0][w->calls[0]] - w->clock[0][a->after] + w->clock[1][a->first] - 2 * a->fast;
     return a->tensor;
 }

@@ -32,7 +32,7 @@
 
 /* ---- backward as a line ------------------------------------------------------------------------------------------ */
 
-static bool own(const Live *x, int t)
+static bool is_local(const Live *x, int t)
 {
     return index_own(x, t);
 }
@@ -72,11 +72,11 @@ static void find_reads(Live *x)
         }
 }
 
-static Way way_of(const Live *x, int t)
+static ReplayCopy way_of(const Live *x, int t)
 {
     int device = stage_of(x->p, x->chunk);
     Bytes bytes = x->g->tensor.at[t].bytes;
-    return (Way){.tensor = t, .fast = cost_host(x->p->c, device, bytes), .slow = offload_window(x->p, device, bytes),
+    return (ReplayCopy){.tensor = t, .fast = cost_host(x->p->c, device, bytes), .slow = offload_window(x->p, device, bytes),
                  .bytes = x->bytes[t]};
 }
 
@@ -144,7 +144,7 @@ static void touch(Live *x, int i)
     if (x->seen[i] != x->walk) {
         x->seen[i] = x->walk;
         x->from[i] = x->at;
-        x->order[x->n++] = i;
+        x->sequence[x->n++] = i;
     }
     x->to[i] = x->at;
 }
@@ -162,14 +162,14 @@ static Bytes most_alive(Live *x)
     for (int i = 0; i <= x->at; i++)
         x->change[i] = 0;
     for (int i = 0; i < x->n; i++) {
-        int k = x->order[i];
+        int k = x->sequence[i];
         x->change[x->from[k]] += x->bytes[k / 2];
         x->change[x->to[k] + 1] -= x->bytes[k / 2];
     }
     for (int i = 0; i < x->at; i++) {
         now += x->change[i];
-        x->level[i] = now + x->tmp[i];
-        most = x->level[i] > most ? x->level[i] : most;
+        x->alive[i] = now + x->tmp[i];
+        most = x->alive[i] > most ? x->alive[i] : most;
     }
     return most;
 }
@@ -191,8 +191,8 @@ static Bytes most_forward(Live *x)
     for (int i = 0; i < x->naway; i++)
         x->away[i].after = x->to[2 * x->away[i].tensor] + 1;
     for (int i = 0; i < x->n; i++) {
-        int k = x->order[i], t = k / 2;
-        if (!own(x, t))
+        int k = x->sequence[i], t = k / 2;
+        if (!is_local(x, t))
             x->from[k] = 0;
         if (rests(x, t) || leaves(x, t))
             x->to[k] = x->at - 1;
@@ -205,7 +205,7 @@ static Bytes most_forward(Live *x)
 static bool held(const Live *x, int k)
 {
     bool before = x->from[k] < x->inputs || (k % 2 == 0 && rests(x, k / 2)) ||
-                  (!own(x, k / 2) && !(x->grad[k / 2] && index_company(x, k / 2) == ALONE));
+                  (!is_local(x, k / 2) && !(x->grad[k / 2] && index_company(x, k / 2) == ALONE));
     return x->to[k] >= x->inputs && before;
 }
 
@@ -215,7 +215,7 @@ static int begins(const Live *x, int k)
 {
     if (k % 2 == 0 && rests(x, k / 2))
         return 0;
-    return own(x, k / 2) ? x->from[k] : x->from[k] < x->inputs ? 0 : x->inputs;
+    return is_local(x, k / 2) ? x->from[k] : x->from[k] < x->inputs ? 0 : x->inputs;
 }
 
 /* The last call beside which it is there.  A tensor that leaves is there to the end of I or W. */
@@ -246,7 +246,7 @@ static void most_backward(Live *x, int sends, Bytes *input, Bytes *weight)
         x->away[i].first = x->from[2 * x->away[i].tensor];
     x->load.held = 0;
     for (int i = 0; i < x->n; i++) {
-        int k = x->order[i], to = ends(x, k, sends);
+        int k = x->sequence[i], to = ends(x, k, sends);
         x->load.held += held(x, k) ? x->bytes[k / 2] : 0;
         x->from[k] = begins(x, k);
         x->to[k] = to;
@@ -255,7 +255,7 @@ static void most_backward(Live *x, int sends, Bytes *input, Bytes *weight)
     *input = *weight = 0;
     for (int i = 0; i < x->lines; i++) {
         Bytes *most = i < x->inputs ? input : weight;
-        *most = x->level[i] > *most ? x->level[i] : *most;
+        *most = x->alive[i] > *most ? x->alive[i] : *most;
     }
 }
 
@@ -306,7 +306,7 @@ static Bytes take_states(Live *x)
         for (int i = 0; i < x->use[o].n; i++) {
             const State *s = &x->g->state.at[x->use[o].at[i]];
             bool home = x->g->state.at[s->param].op >= x->first;
-            x->load.states += x->levels[x->chunk] * aligned(s->bytes);
+            x->load.states += x->accumulators[x->chunk] * aligned(s->bytes);
             if (x->met[s->param] != x->round) {
                 x->met[s->param] = x->round;
                 x->load.states += home ? x->owner[s->param] : x->guest[s->param];
@@ -333,7 +333,7 @@ static void cross(Live *x, int t, int kind, bool late, Border *b)
         *border_out(b, far, GONE) += rests(x, t) && late ? 0 : x->bytes[t];
         b->out[PAST] += x->bytes[t];
         x->load.sent += x->bytes[t];
-    } else if (!own(x, t) && x->home[t] >= 0) {
+    } else if (!is_local(x, t) && x->maker[t] >= 0) {
         b->in[grad ? kind : FORWARD] += x->bytes[t];
         b->in[DONE] += grad && kind == WEIGHT && index_company(x, t) == ALONE ? x->bytes[t] : 0;
         x->load.received += grad ? 0 : x->bytes[t];
@@ -366,7 +366,7 @@ static Border borders(Live *x)
     if (x->split[x->chunk])
         touch_part(x, WEIGHT);
     for (int i = 0; i < x->n; i++)
-        cross(x, x->order[i] / 2, x->from[x->order[i]], x->to[x->order[i]] == WEIGHT, &b);
+        cross(x, x->sequence[i] / 2, x->from[x->sequence[i]], x->to[x->sequence[i]] == WEIGHT, &b);
     border_own(&b);
     b.out[NEAR] = b.out[BACKWARD];
     return b;
@@ -415,13 +415,13 @@ static Bytes most_away(Live *x, const Border *b)
     most_forward(x);
     most_backward(x, OWN, &input, &weight);
     away_cut(x);
-    away_level(x, 2, x->level);
+    away_level(x, 2, x->alive);
     most_backward(x, NEAR, &input, &weight);
-    away_level(x, 3, x->level);
+    away_level(x, 3, x->alive);
     most_backward(x, NONE, &input, &weight);
-    away_level(x, 1, x->level);
+    away_level(x, 1, x->alive);
     most_forward(x);
-    away_level(x, 0, x->level);
+    away_level(x, 0, x->alive);
     return away_most(x, b);
 }
 

@@ -38,13 +38,13 @@ int   live_maker(const Live *x, int tensor);        /* its forward operator */
 Bytes live_size(const Live *x, int tensor);
 int   live_reader(const Live *x, int tensor);       /* of forward tensors: first operator whose backward reads it; -1 */
 Bytes live_operands(const Live *x, int op);         /* and results and scratch of one call */
-/* Bytes of the states used by a forward operator, but for those at home elsewhere.  home: once; sums: for each accumulator;
+/* Bytes of the states used by a forward operator, but for those at home elsewhere.  once: one copy; sums: for each accumulator;
  * version: for each older version. */
-typedef struct { Bytes home, sums, version; } States;
+typedef struct { Bytes once, sums, version; } States;
 States live_home(const Live *x, int op);
-/* Uses of parameters behind the operator where they are at home, by operator.  before: the use before this one, or home.
- * guest: bytes of such a parameter away from home; sum: of the gradient of this use. */
-typedef struct { int op, before, home; Bytes guest, sum; } Visit;
+/* Uses of parameters behind the operator where they are at home, by operator.  before: the use before this one, or maker.
+ * maker: the first use.  guest: bytes of such a parameter away from home; sum: of the gradient of this use. */
+typedef struct { int op, before, maker; Bytes guest, sum; } Visit;
 typedef VEC(Visit) Visits;
 Visits live_visits(const Live *x);
 Bytes live_states(const Live *x, int chunk, States sum);    /* as many of each as the chunk's lists say */

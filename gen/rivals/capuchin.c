@@ -39,11 +39,11 @@
 
 typedef struct { int tensor; int fate; } Pick;
 typedef struct { int tensor; Bytes bytes; Ns free, copy; } Item;
-typedef struct { Item *item; int n; Pick *pick; int picks; Ns booked; } Order;
+typedef struct { Item *item; int n; Pick *pick; int picks; Ns booked; } Queue;
 
 struct Capuchin {
     const Question *q;
-    Choices own;
+    Choices choices;
     Ns period;
     int *reader;                /* by tensor: last forward operator whose backward reads it: its first reader in backward */
     /* of the stage at hand */
@@ -52,7 +52,7 @@ struct Capuchin {
     int *fate;                  /* the caller's */
     Operands operands;
     Rebuild back;               /* what is made again, as things stand */
-    Order order;
+    Queue queue;
     Ns *make;                   /* by tensor: the time to make it again, as things stand; -1: not known */
     Ints *known;                /* by operator: tensors whose time counts it */
     Ints *readers;              /* by tensor: forward operators */
@@ -62,7 +62,7 @@ Capuchin *capuchin_open(const Question *q, Ns period)
 {
     const Graph *g = q->p->g;
     Capuchin *x = alloc(sizeof *x);
-    *x = (Capuchin){.q = q, .own = choices_of(q->p), .period = period};
+    *x = (Capuchin){.q = q, .choices = choices_of(q->p), .period = period};
     x->reader = alloc(sizeof(int) * (size_t)g->tensor.n);
     for (int o = g->nf; o < g->nb; o++)
         for (int i = 0; i < g->op.at[o].arg.n; i++) {
@@ -74,8 +74,8 @@ Capuchin *capuchin_open(const Question *q, Ns period)
     x->behind = alloc(sizeof(Ns) * (size_t)(g->nf + 1));
     x->operands = operands_of(g);
     x->back = rebuild_open(g, &x->operands);
-    x->order.item = alloc(sizeof(Item) * (size_t)g->tensor.n);
-    x->order.pick = alloc(sizeof(Pick) * (size_t)g->tensor.n);
+    x->queue.item = alloc(sizeof(Item) * (size_t)g->tensor.n);
+    x->queue.pick = alloc(sizeof(Pick) * (size_t)g->tensor.n);
     x->make = alloc(sizeof(Ns) * (size_t)g->tensor.n);
     x->known = alloc(sizeof(Ints) * (size_t)g->nf);
     x->readers = alloc(sizeof(Ints) * (size_t)g->tensor.n);
@@ -116,18 +116,18 @@ static Ns gap(const Capuchin *x, int t)
     return (x->q->flight[x->chunk] - 1) * x->period + x->before[x->last + 1] - x->before[op + 1] + x->behind[reader + 1];
 }
 
-static Order items(Capuchin *x)
+static Queue items(Capuchin *x)
 {
     const Graph *g = x->q->p->g;
-    Order order = {.item = x->order.item, .pick = x->order.pick};
+    Queue order = {.item = x->queue.item, .pick = x->queue.pick};
     for (int t = 0; t < g->tensor.n; t++) {
         const Tensor *v = &g->tensor.at[t];
         if (v->op < x->first || v->op > x->last)
             continue;
-        x->fate[t] = x->own.base[t];
+        x->fate[t] = x->choices.base[t];
         x->make[t] = -1;
         Ns copy = cost_host(x->q->p->c, x->device, v->bytes);
-        if (x->own.may[t])
+        if (x->choices.may[t])
             order.item[order.n++] = (Item){t, v->bytes, gap(x, t) - 2 * copy, copy};
     }
     return order;
@@ -178,7 +178,7 @@ static int by_free_time(const void *a, const void *b)
     return x->free != y->free ? (x->free < y->free) - (x->free > y->free) : x->tensor - y->tensor;
 }
 
-static void choose(Capuchin *x, Order *order, int i, int fate)
+static void choose(Capuchin *x, Queue *order, int i, int fate)
 {
     Item item = order->item[i];
     x->fate[item.tensor] = fate;
@@ -192,7 +192,7 @@ static void choose(Capuchin *x, Order *order, int i, int fate)
     order->n--;
 }
 
-static void free_swaps(Capuchin *x, Order *order)
+static void free_swaps(Capuchin *x, Queue *order)
 {
     qsort(order->item, (size_t)order->n, sizeof *order->item, by_free_time);
     for (int i = 0; i < order->n;) {
@@ -205,7 +205,7 @@ static void free_swaps(Capuchin *x, Order *order)
 }
 
 /* The time that offloading adds: the part of its copies that does not hide, and the part that the link has no time for. */
-static Ns stall(const Capuchin *x, const Order *order, const Item *i)
+static Ns stall(const Capuchin *x, const Queue *order, const Item *i)
 {
     Ns late = i->free < 0 ? -i->free : 0, full = order->booked + i->copy - x->period;
     return late + (full > 0 ? full : 0);
@@ -217,15 +217,15 @@ static Ns rate(Ns time, Bytes bytes)
     return bytes > 0 && time < INT64_MAX / 1048576 ? time * 1048576 / bytes : INT64_MAX;
 }
 
-static void paid(Capuchin *x, Order *order)
+static void paid(Capuchin *x, Queue *order)
 {
     while (order->n) {
         int best = -1, fate = FATE_KEEP;
         Ns least = 0;           /* a mebibyte */
         for (int i = 0; i < order->n; i++) {
             const Item *item = &order->item[i];
-            Ns make = x->own.recompute ? rebuilt(x, item->tensor) : INT64_MAX;
-            Ns move = x->own.offload ? stall(x, order, item) : INT64_MAX;
+            Ns make = x->choices.recompute ? rebuilt(x, item->tensor) : INT64_MAX;
+            Ns move = x->choices.offload ? stall(x, order, item) : INT64_MAX;
             Ns price = rate(make <= move ? make : move, item->bytes);
             if (best >= 0 && price >= least)
                 continue;
@@ -239,20 +239,20 @@ static void paid(Capuchin *x, Order *order)
 
 /* ---- the answer -------------------------------------------------------------------------------------------------- */
 
-static void set_prefix(Capuchin *x, const Order *order, int n)
+static void set_prefix(Capuchin *x, const Queue *order, int n)
 {
     for (int i = 0; i < order->picks; i++)
         x->fate[order->pick[i].tensor] = i < n ? order->pick[i].fate : FATE_KEEP;
 }
 
-static bool prefix_fits(Capuchin *x, const Order *order, int n)
+static bool prefix_fits(Capuchin *x, const Queue *order, int n)
 {
     Ns time;
     set_prefix(x, order, n);
     return price_need(x->q->prices, x->first, x->last, x->chunk, x->fate, &time) <= x->q->limit[x->device];
 }
 
-static Price prefix(Capuchin *x, const Order *order, int n)
+static Price prefix(Capuchin *x, const Queue *order, int n)
 {
     set_prefix(x, order, n);
     return price_with(x->q->prices, x->first, x->last, x->chunk, x->fate);
@@ -261,11 +261,11 @@ static Price prefix(Capuchin *x, const Order *order, int n)
 Price capuchin(Capuchin *x, int first, int last, int chunk, int *fate)
 {
     enter(x, first, last, chunk, fate);
-    Order order = items(x);
+    Queue order = items(x);
     bool fits = prefix_fits(x, &order, 0);
     if (fits || order.n == 0)
         return prefix(x, &order, 0);
-    if (x->own.offload)
+    if (x->choices.offload)
         free_swaps(x, &order);
     paid(x, &order);
     int low = 0, high = 0, stride = (order.picks + PREFIX_STRIDES - 1) / PREFIX_STRIDES;

@@ -36,14 +36,14 @@
 
 #include <inttypes.h>
 
-typedef struct { Ns forward, backward, reduce; } Part;          /* a stage, or a transfer */
+typedef struct { Ns forward, backward, reduce; } DappleStage;   /* a stage, or a transfer */
 typedef struct { Ns warm, tail, steady, worst; int units, label; } Label;       /* units and label: of the stage in front */
 typedef VEC(Label) Labels;
 
-static Part stage_part(const Fleet *l, int s, int from, int to)
+static DappleStage stage_part(const Fleet *l, int s, int from, int to)
 {
     Ns forward = l->forward[s][to] - l->forward[s][from];
-    return (Part){forward, fleet_time(l, s, from, to) - forward, fleet_exchange(l, s, from, to)};
+    return (DappleStage){forward, fleet_time(l, s, from, to) - forward, fleet_exchange(l, s, from, to)};
 }
 
 static Ns larger(Ns a, Ns b)
@@ -53,7 +53,7 @@ static Ns larger(Ns a, Ns b)
 
 /* ---- the formula ------------------------------------------------------------------------------------------------- */
 
-static Ns tail_of(const Part *part, int n, int pivot)
+static Ns tail_of(const DappleStage *part, int n, int pivot)
 {
     Ns tail = 0, back = 0;
     for (int s = pivot; s >= 0; s--) {
@@ -71,12 +71,12 @@ static Ns tail_of(const Part *part, int n, int pivot)
 Ns dapple_latency(const Fleet *l, const int *last, int *pivot)
 {
     int n = 0;
-    Part *part = alloc(sizeof *part * (size_t)(2 * l->stages));
+    DappleStage *part = alloc(sizeof *part * (size_t)(2 * l->stages));
     Ns warm = 0, worst = -1;
     for (int s = 0; s < l->stages; s++) {
         Ns send = fleet_send(l, s, last[s] + 1) / 2;
         part[n++] = stage_part(l, s, s ? last[s - 1] + 1 : 0, last[s] + 1);
-        part[n++] = (Part){send, send, 0};
+        part[n++] = (DappleStage){send, send, 0};
     }
     n--;
     for (int q = 0; q < n; q++) {
@@ -93,7 +93,7 @@ Ns dapple_latency(const Fleet *l, const int *last, int *pivot)
 /* ---- the program ------------------------------------------------------------------------------------------------- */
 
 /* One stage or transfer more. */
-static Label take(const Fleet *l, Label x, Part k)
+static Label take(const Fleet *l, Label x, DappleStage k)
 {
     x.tail = larger(x.tail, k.reduce) + k.backward;
     x.warm += k.forward;
@@ -159,13 +159,13 @@ static void fill(const Fleet *l, const Labels *front, int s, int to, const Known
     if (at_least(l, k, to, rest(l, k, s, to)) > k->most)
         return;
     for (int from = to - 1; from >= 0 && fleet_joins(l, from, to); from--) {
-        Part own = stage_part(l, s, from, to);
-        if (at_least(l, k, from, own.forward + own.backward) > k->most)
+        DappleStage stage = stage_part(l, s, from, to);
+        if (at_least(l, k, from, stage.forward + stage.backward) > k->most)
             break;
         Ns send = s && from ? fleet_send(l, s - 1, from) / 2 : 0;
         for (int i = 0; i < front[from].n; i++) {
             Label x = front[from].at[i];
-            x = take(l, s ? take(l, x, (Part){send, send, 0}) : x, own);
+            x = take(l, s ? take(l, x, (DappleStage){send, send, 0}) : x, stage);
             x.units = from;
             x.label = i;
             if (x.worst <= k->most)

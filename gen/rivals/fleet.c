@@ -151,8 +151,8 @@ Ns fleet_balance(const Fleet *l, Ns (*worth)(const Fleet *l, int stage, int from
         for (int j = 1; j <= n; j++) {
             now[j] = NONE;
             for (int i = j - 1; i >= 0 && fleet_joins(l, i, j); i--) {
-                Ns own = worth(l, s, i, j), value = own > front[i] ? own : front[i];
-                if (own >= now[j])
+                Ns time = worth(l, s, i, j), value = time > front[i] ? time : front[i];
+                if (time >= now[j])
                     break;
                 if (value < now[j]) {
                     now[j] = value;

@@ -81,15 +81,15 @@ static void take(const Question *q, const Units *u, const ChainStage *stage, Ans
     a->fate = choices_of(q->p).base;
 }
 
-static bool straight(const Question *q, Answer *a, bool memory, bool own)
+static bool straight(const Question *q, Answer *a, bool memory, bool constrained)
 {
     Units u = units_of(q->p, q->cut, q->chunks);
     Asked x = {q, &u, choices_of(q->p).base};
     Chain c = chain_of(q, &u);
     ChainStage *stage = alloc(sizeof *stage * (size_t)q->chunks);
     c.memory = memory ? least_limit(q) : 0;
-    c.fits = own ? fits : NULL;
-    c.never = own ? never : NULL;
+    c.fits = constrained ? fits : NULL;
+    c.never = constrained ? never : NULL;
     c.ctx = &x;
     if (chain_plan(&c, stage, &a->value) != q->chunks)
         return false;

@@ -114,10 +114,10 @@ static void order_part(const int64_t *rate, int all, int *device, int n)
 {
     if (n < 3)
         return;
-    int64_t *own = alloc(sizeof *own * (size_t)(n * n));
+    int64_t *rates = alloc(sizeof *rates * (size_t)(n * n));
     for (int i = 0; i < n * n; i++)
-        own[i] = i / n == i % n ? 0 : rate[device[i / n] * all + device[i % n]];
-    const bool *behind = least_cut(own, n);
+        rates[i] = i / n == i % n ? 0 : rate[device[i / n] * all + device[i % n]];
+    const bool *behind = least_cut(rates, n);
     int *copy = alloc(sizeof *copy * (size_t)n), front = 0;
     memcpy(copy, device, sizeof *copy * (size_t)n);
     for (int i = 0; i < n; i++)

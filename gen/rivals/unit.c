@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum { BY_ADDITION, BY_LAYER, BY_OPERATOR, WAYS } Way;
+typedef enum { BY_ADDITION, BY_LAYER, BY_OPERATOR, WAYS } Grouping;
 
 static bool adds(const Op *o, const Arg *a)
 {
@@ -47,7 +47,7 @@ static bool *additions(const Graph *g)
     return add;
 }
 
-static bool border(const Graph *g, const char *cut, const bool *add, Way way, int o)
+static bool border(const Graph *g, const char *cut, const bool *add, Grouping way, int o)
 {
     if (o + 1 == g->nf || cut[o] != CUT_MAY)
         return o + 1 == g->nf || cut[o] == CUT_MUST;
@@ -56,7 +56,7 @@ static bool border(const Graph *g, const char *cut, const bool *add, Way way, in
     return way == BY_OPERATOR || strcmp(g->op.at[o].layer, g->op.at[o + 1].layer);
 }
 
-static int count(const Graph *g, const char *cut, const bool *add, Way way)
+static int count(const Graph *g, const char *cut, const bool *add, Grouping way)
 {
     int n = 0;
     for (int o = 0; o < g->nf; o++)
@@ -68,7 +68,7 @@ static int count(const Graph *g, const char *cut, const bool *add, Way way)
 static int *lay_out(Units *u, const Graph *g, const char *cut, int least)
 {
     const bool *add = additions(g);
-    Way way = BY_ADDITION;
+    Grouping way = BY_ADDITION;
     while (way < BY_OPERATOR && count(g, cut, add, way) < least)
         way++;
     size_t n = (size_t)count(g, cut, add, way);

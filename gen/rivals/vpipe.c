@@ -43,13 +43,13 @@ typedef struct { int unit; Ns mebibyte; } Rate;
 typedef struct {
     const Question *q;
     const Units *u;
-    Choices own;
+    Choices choices;
     int *of;                    /* by forward operator: its unit */
     bool *crosses;              /* by tensor: a later unit reads it too */
     bool each;                  /* every unit is a checkpoint block of its own, not the whole of the tail one */
     Ints made;                  /* tensors of forward, by operator */
     int *made_from;             /* by operator: where in `made` its own begin; [nf] the end */
-    char *way;                  /* by unit: a Fate, of the stage at hand */
+    char *unit_fate;            /* by unit: a Fate, of the stage at hand */
     int *fate;                  /* by tensor: scratch */
     Bytes *kept, *left;         /* by unit of the stage at hand: saved of its tensors if it is kept, if it is recomputed */
     Rate *rate;                 /* scratch by unit */
@@ -65,10 +65,10 @@ typedef struct {
 /* The fate that its unit gives a tensor.  The input of a checkpoint block is kept, also where backward does not read it. */
 static int fate_of(const Vpipe *v, int t, int op)
 {
-    int way = v->way[v->of[op]];
-    if (v->crosses[t] && v->own.recompute && (way == FATE_KEEP || (way == FATE_RECOMPUTE && v->each)))
+    int way = v->unit_fate[v->of[op]];
+    if (v->crosses[t] && v->choices.recompute && (way == FATE_KEEP || (way == FATE_RECOMPUTE && v->each)))
         return FATE_KEEP;
-    return v->own.may[t] ? way : v->own.base[t];
+    return v->choices.may[t] ? way : v->choices.base[t];
 }
 
 /* The units first..last as `stage`, each tensor with the fate of its unit. */
@@ -95,7 +95,7 @@ static bool may_fit(Vpipe *v, int first, int last, int stage, int unit)
 /* The bytes of a tensor of the stage that are saved if its unit goes this way. */
 static Bytes saved_as(Vpipe *v, int t, int op, int way)
 {
-    v->way[v->of[op]] = (char)way;
+    v->unit_fate[v->of[op]] = (char)way;
     return fate_of(v, t, op) == FATE_KEEP ? v->q->p->g->tensor.at[t].bytes : 0;
 }
 
@@ -104,7 +104,7 @@ static void count_saved(Vpipe *v, int first, int last)
 {
     v->saved = 0;
     for (int k = first, o = first ? v->u->last[first - 1] + 1 : 0; k <= last; k++) {
-        int way = v->way[k];
+        int way = v->unit_fate[k];
         v->kept[k] = v->left[k] = 0;
         for (; o <= v->u->last[k]; o++)
             for (int i = v->made_from[o]; i < v->made_from[o + 1]; i++) {
@@ -114,7 +114,7 @@ static void count_saved(Vpipe *v, int first, int last)
                 v->kept[k] += saved_as(v, t, o, FATE_KEEP);
                 v->left[k] += saved_as(v, t, o, FATE_RECOMPUTE);
             }
-        v->way[k] = (char)way;
+        v->unit_fate[k] = (char)way;
         v->saved += way == FATE_KEEP ? v->kept[k] : 0;
     }
 }
@@ -122,7 +122,7 @@ static void count_saved(Vpipe *v, int first, int last)
 static void keep_units(Vpipe *v, int first, int last)
 {
     for (int k = first; k <= last; k++)
-        v->way[k] = FATE_KEEP;
+        v->unit_fate[k] = FATE_KEEP;
 }
 
 static Burden tail(void *ctx, int first, int last, int stage)
@@ -132,8 +132,8 @@ static Burden tail(void *ctx, int first, int last, int stage)
     Burden b = priced(v, first, last, stage);
     if (b.over > 0)
         count_saved(v, first, last);
-    for (int k = last; k >= first && b.over > 0 && v->own.recompute; k--) {
-        v->way[k] = FATE_RECOMPUTE;
+    for (int k = last; k >= first && b.over > 0 && v->choices.recompute; k--) {
+        v->unit_fate[k] = FATE_RECOMPUTE;
         if (may_fit(v, first, last, stage, k) || k == first)
             b = priced(v, first, last, stage);
     }
@@ -149,7 +149,7 @@ static Burden swap(Vpipe *v, int first, int last, int stage, Burden b)
         bytes += v->u->saved[k];
         if (2 * cost_host(v->q->p->c, device, bytes) > v->period)
             break;
-        v->way[k] = FATE_OFFLOAD;
+        v->unit_fate[k] = FATE_OFFLOAD;
         b = priced(v, first, last, stage);
     }
     return b;
@@ -174,12 +174,12 @@ static Burden recompute(Vpipe *v, int first, int last, int stage, Burden b)
     if (b.over > 0)
         count_saved(v, first, last);
     for (int k = first; k <= last && b.over > 0; k++)
-        if (v->way[k] == FATE_KEEP)
+        if (v->unit_fate[k] == FATE_KEEP)
             rate[n++] = (Rate){k, mebibyte(v->u->forward[k], v->u->saved[k])};
     if (n)
         qsort(rate, (size_t)n, sizeof *rate, by_rate);
     for (int i = 0; i < n && b.over > 0; i++) {
-        v->way[rate[i].unit] = FATE_RECOMPUTE;
+        v->unit_fate[rate[i].unit] = FATE_RECOMPUTE;
         if (may_fit(v, first, last, stage, rate[i].unit) || i == n - 1)
             b = priced(v, first, last, stage);
     }
@@ -191,9 +191,9 @@ static Burden blocks(void *ctx, int first, int last, int stage)
     Vpipe *v = ctx;
     keep_units(v, first, last);
     Burden b = priced(v, first, last, stage);
-    if (v->own.offload)
+    if (v->choices.offload)
         b = swap(v, first, last, stage, b);
-    if (v->own.recompute)
+    if (v->choices.recompute)
         b = recompute(v, first, last, stage, b);
     return b;
 }
@@ -229,7 +229,7 @@ static void answer(Vpipe *v, const int *last, Answer *a)
     const Graph *g = v->q->p->g;
     a->last = alloc(sizeof *a->last * (size_t)v->q->chunks);
     int *chosen = a->fate = alloc(sizeof *chosen * (size_t)g->tensor.n);
-    memcpy(chosen, v->own.base, sizeof *chosen * (size_t)g->tensor.n);
+    memcpy(chosen, v->choices.base, sizeof *chosen * (size_t)g->tensor.n);
     for (int s = 0, first = 0; s < v->q->chunks; first = last[s++] + 1) {
         Burden b = v->plan(v, first, last[s], s);
         a->value = b.time > a->value ? b.time : a->value;
@@ -269,15 +269,15 @@ static bool search(const Question *q, Answer *a, Burden (*plan)(void *, int, int
 {
     const Plan *p = q->p;
     Units u = units_of(p, q->cut, q->chunks);
-    Vpipe v = {.q = q, .u = &u, .own = choices_of(p), .plan = plan, .each = each};
+    Vpipe v = {.q = q, .u = &u, .choices = choices_of(p), .plan = plan, .each = each};
     int *last = alloc(sizeof *last * (size_t)q->chunks);
     lay_out(&v);
-    v.way = alloc((size_t)u.n);
+    v.unit_fate = alloc((size_t)u.n);
     v.rate = alloc(sizeof *v.rate * (size_t)u.n);
     v.kept = alloc(sizeof *v.kept * (size_t)u.n);
     v.left = alloc(sizeof *v.left * (size_t)u.n);
     v.fate = alloc(sizeof *v.fate * (size_t)p->g->tensor.n);
-    memcpy(v.fate, v.own.base, sizeof *v.fate * (size_t)p->g->tensor.n);
+    memcpy(v.fate, v.choices.base, sizeof *v.fate * (size_t)p->g->tensor.n);
     if (!balanced(q, &u, last, &v.period))
         return false;
     Moves m = {.units = u.n, .stages = q->chunks, .must = u.must, .burden = burden, .ctx = &v};

@@ -26,7 +26,7 @@ int plan_warmup(const Plan *p)
 
 Proof plan_proof(const Plan *p)
 {
-    Proof known = p->proof.space ? p->proof : p->said;
+    Proof known = p->proof.space ? p->proof : p->predicted;
     if (plan_buckets(p) > 1)            /* planners prove for exchanges that stand behind backward */
         known.bound = 0;
     return known;

@@ -168,7 +168,7 @@ static void put_update(Writer *w, int step, UpdatePart part)
     }
     k = put(w, K_U, step * (int)w->p->g->micro);
     k->mb = -1;
-    k->part = part;
+    k->update = part;
     k->version = k->step;
 }
 
@@ -180,7 +180,7 @@ static void put_predictions(Writer *w, int step)
             continue;
         Action *k = put(w, K_PREDICT, step * (int)w->p->g->micro);
         k->mb = -1;
-        k->part = part;
+        k->forward = part;
         k->version = k->step + 1;
     }
 }
@@ -254,7 +254,7 @@ int order_overlap(const Plan *p)
 static int newest_at(const Actions *list, Piece piece)
 {
     for (int i = 0; i < list->n && piece == PIECE_PERIOD; i++)
-        if (list->at[i].piece == piece && list->at[i].kind == K_U && list->at[i].part == U_STEP)
+        if (list->at[i].piece == piece && list->at[i].kind == K_U && list->at[i].update == U_STEP)
             return list->at[i].version;
     return 0;
 }
@@ -268,7 +268,7 @@ int order_delay(const Plan *p, int chunk)
             const Action *k = &list->at[i];
             if (k->piece != piece)
                 continue;
-            if (k->kind == K_U && k->part == U_STEP)
+            if (k->kind == K_U && k->update == U_STEP)
                 newest = k->version + 1;
             else if ((k->kind == K_F || k->kind == K_B) && newest - k->version > most)
                 most = newest - k->version;
@@ -332,7 +332,7 @@ int order_steps(const Plan *p, int device)
         const Action *k = &run.at[i];
         if (k->kind == K_F && k->step >= begun)
             begun = k->step + 1;
-        if (k->kind == K_U && k->part == U_STEP)
+        if (k->kind == K_U && k->update == U_STEP)
             ended = k->step + 1;
         if (begun - ended > most)
             most = begun - ended;
@@ -350,7 +350,7 @@ bool order_holds(const Plan *p, int device)
         const Action *k = &run.at[i];
         if (k->kind == K_B || k->kind == K_W)
             made = k->step;
-        if (k->kind == K_U && k->part == U_STEP && k->step < made)
+        if (k->kind == K_U && k->update == U_STEP && k->step < made)
             return true;
     }
     return false;

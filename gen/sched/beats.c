@@ -33,7 +33,7 @@
 #include <string.h>
 
 typedef struct { int p, i, m, v, g; Loc at; } Names;
-typedef struct { int chunk, mb; } Place;
+typedef struct { int chunk, mb; } BeatWork;
 
 static bool look_up(void *ctx, const char *name, double *value)
 {
@@ -56,12 +56,12 @@ static int64_t number(const Model *m, const char *text, Names *n)
 int sched_group(const Schedule *k, const Model *m, int stages, int micro)
 {
     Names n = {.p = stages, .m = micro, .v = m->plan.chunks};
-    int64_t group = m->plan.group > 0 ? m->plan.group : number(m, k->own ? m->plan.row.group : k->group, &n);
+    int64_t group = m->plan.group > 0 ? m->plan.group : number(m, k->custom ? m->plan.custom.group : k->group, &n);
     return (int)(group < 0 ? 0 : group > INT_MAX ? INT_MAX : group);
 }
 
 /* The place of number n: which of the device's chunks, which micro-batch. */
-static Place place_of(const Names *x, int n)
+static BeatWork place_of(const Names *x, int n)
 {
     int whole = x->m / x->g * x->g, group = n / (x->g * x->v), size = x->g;
     if (n >= whole * x->v) {
@@ -69,14 +69,14 @@ static Place place_of(const Names *x, int n)
         size = x->m - whole;
     }
     int rest = n - group * x->g * x->v;
-    return (Place){rest / size, group * x->g + rest % size};
+    return (BeatWork){rest / size, group * x->g + rest % size};
 }
 
 static void put(Plan *p, const Ints *chunk, const Names *x, ActionKind kind, int n)
 {
     if (n < 0 || n >= x->m * x->v)
         return;
-    Place at = place_of(x, n);
+    BeatWork at = place_of(x, n);
     sched_put(p, x->i, kind, chunk->at[kind == K_F ? at.chunk : x->v - 1 - at.chunk], at.mb);
 }
 
@@ -89,13 +89,13 @@ static int within(const Names *x, int64_t n)
 /* -1 and less: no list */
 static int lead_of(const Schedule *k, const Model *m, Names *x)
 {
-    return within(x, number(m, k->own ? m->plan.row.lead : k->lead, x));
+    return within(x, number(m, k->custom ? m->plan.custom.lead : k->lead, x));
 }
 
 /* -1: none */
 static int lag_of(const Schedule *k, const Model *m, Names *x)
 {
-    const char *text = k->own ? m->plan.row.lag : k->lag;
+    const char *text = k->custom ? m->plan.custom.lag : k->lag;
     return text ? within(x, number(m, text, x)) : -1;
 }
 
@@ -139,7 +139,7 @@ int schedule_beats(Plan *p)
 
 /* ---- a row of the model file: plan.schedule as a map ------------------------------------------------------------------- */
 
-typedef struct { Plan p; Ints lead, lag; } Own;
+typedef struct { Plan p; Ints lead, lag; } RowTrial;
 
 static char letter_of(ActionKind kind)
 {
@@ -147,19 +147,19 @@ static char letter_of(ActionKind kind)
 }
 
 /* The circle of its lists with so much more lead. */
-static Circle circle_of(const Own *own, int more)
+static Circle circle_of(const RowTrial *trial, int more)
 {
-    Own x = *own;
-    OrderTable t = {.devices = own->lead.n, .chunks = plan_chunks(&x.p), .micro = plan_micro(&x.p), .map = x.p.home.at[0]};
+    RowTrial x = *trial;
+    OrderTable t = {.devices = trial->lead.n, .chunks = plan_chunks(&x.p), .micro = plan_micro(&x.p), .map = x.p.home.at[0]};
     x.lead = (Ints){0};
     for (int i = 0; i < t.devices; i++) {
-        *PUSH(&x.lead) = own->lead.at[i] + more;
+        *PUSH(&x.lead) = trial->lead.at[i] + more;
         PUSH(&x.p.dev);
     }
     x.p.ask = (Ask){.lead = &x.lead, .lag = &x.lag};
     schedule_beats(&x.p);
     for (int i = 0; i < t.devices; i++) {
-        TableRow *row = PUSH(&t.row);
+        TableRow *row = PUSH(&t.line);
         const Actions *list = &x.p.dev.at[i].order;
         for (int k = 0; k < list->n; k++)
             *PUSH(row) = (TableCell){.kind = letter_of(list->at[k].kind), .chunk = list->at[k].chunk, .mb = list->at[k].mb};
@@ -168,46 +168,46 @@ static Circle circle_of(const Own *own, int more)
 }
 
 /* With a lead of all places forwards go first, so some lead is enough. */
-static const char *circle_refuses(const Own *own, int all)
+static const char *circle_refuses(const RowTrial *trial, int all)
 {
-    Circle c = circle_of(own, 0);
+    Circle c = circle_of(trial, 0);
     int least = 1, most = all;
     if (!c.waits)
         return NULL;
     while (least < most) {
         int middle = (least + most) / 2;
-        if (circle_of(own, middle).waits)
+        if (circle_of(trial, middle).waits)
             least = middle + 1;
         else
             most = middle;
     }
     return strf("its lists wait in a circle: %s waits for %s, which stands behind %s; make its lead, %s, larger by %d",
-                table_name(c.waits), table_name(c.wants), table_name(c.before), own->p.m->plan.row.lead, most);
+                table_name(c.waits), table_name(c.wants), table_name(c.before), trial->p.m->plan.custom.lead, most);
 }
 
 const char *sched_own_refuses(const Graph *g, const Model *m, const Schedule *s, int devices)
 {
     int micro = (int)(g->micro / m->plan.replicas), group;
-    if (!m->plan.row.word || strcmp(m->plan.row.word, s->name))
+    if (!m->plan.custom.word || strcmp(m->plan.custom.word, s->name))
         return "plan.schedule has no such row; give it a map, a lead and a lag";
     if (m->plan.map.n)
         return "it deals chunks out in turn; delete plan.map, and say plan.chunks";
     group = sched_group(s, m, devices, micro);
     if (group < 1 || group > micro)
-        return strf("a group has 1 to m micro-batches: m is %d, and its group, %s, is %d; take %d", micro, m->plan.row.group,
+        return strf("a group has 1 to m micro-batches: m is %d, and its group, %s, is %d; take %d", micro, m->plan.custom.group,
                     group, group < 1 ? 1 : micro);
     Names x = names_of(s, m, devices, micro, m->plan.chunks);
-    Own own = {.p = {.g = g, .m = m, .schedule = s->name, .devices = devices * m->plan.replicas, .chunks = x.v,
+    RowTrial trial = {.p = {.g = g, .m = m, .schedule = s->name, .devices = devices * m->plan.replicas, .chunks = x.v,
                      .replicas = m->plan.replicas}};
     for (x.i = 0; x.i < devices; x.i++) {
-        *PUSH(&own.lead) = lead_of(s, m, &x);
-        *PUSH(&own.lag) = lag_of(s, m, &x);
-        bool lead = own.lead.at[x.i] < 0, lag = m->plan.row.lag && own.lag.at[x.i] < 0;
+        *PUSH(&trial.lead) = lead_of(s, m, &x);
+        *PUSH(&trial.lag) = lag_of(s, m, &x);
+        bool lead = trial.lead.at[x.i] < 0, lag = m->plan.custom.lag && trial.lag.at[x.i] < 0;
         if (lead || lag)
             return strf("its %s, %s, is negative on device %d; it is 0 at least", lead ? "lead" : "lag",
-                        lead ? m->plan.row.lead : m->plan.row.lag, x.i);
+                        lead ? m->plan.custom.lead : m->plan.custom.lag, x.i);
     }
     for (int c = 0; c < devices * x.v; c++)
-        plan_settle(&own.p, 0, s->folds && c / devices % 2 ? devices - 1 - c % devices : c % devices);
-    return circle_refuses(&own, micro * x.v);
+        plan_settle(&trial.p, 0, s->folds && c / devices % 2 ? devices - 1 - c % devices : c % devices);
+    return circle_refuses(&trial, micro * x.v);
 }

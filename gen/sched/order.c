@@ -73,7 +73,7 @@ static void accumulate(Plan *p, int device, Action *k)
         Action *fold = sched_put(p, device, K_FOLD, chunk, mb);
         fold->group = slot;
         fold->into = slot - 1;
-        fold->part = (int)part;
+        fold->fold = (int)part;
         fold->piece = of.piece;
         fold->step = fold->version = of.step;
     }
@@ -85,7 +85,7 @@ static void exchange(Plan *p, int device, ActionKind kind, int chunk, int level,
     for (int c = 0; c < plan_chunks(p); c++)
         if (chunk < 0 ? plan_holds(p, device, c) : c == chunk) {
             Action *k = sched_put(p, device, kind, c, -1);
-            k->part = level;
+            k->tree_level = level;
             k->group = what;
         }
 }
@@ -115,7 +115,7 @@ static void merge_blocks(Plan *p, int device)
         chunk++;
     for (int level = 0; blocks < p->g->state.n && level < plan_levels(p); level++) {
         Action *k = sched_put(p, device, K_MERGE, chunk, -1);
-        k->part = level;
+        k->tree_level = level;
         k->state = blocks;
     }
 }
@@ -150,7 +150,7 @@ static void update(Plan *p, int device)
             merge_blocks(p, device);
         for (int c = 0; c < plan_chunks(p); c++)
             if (plan_holds(p, device, c))
-                sched_put(p, device, K_U, c, -1)->part = part;
+                sched_put(p, device, K_U, c, -1)->update = part;
     }
 }
 
@@ -232,7 +232,7 @@ static const char *fold_refuses(const Graph *g, const Model *m, const Schedule *
     int micro = (int)(g->micro / m->plan.replicas), chunks = s->chunks * (m->plan.waves ? m->plan.waves : 1), most = devices;
     if (m->plan.map.n)
         return "it folds the pipeline itself; delete plan.map";
-    if (s->climbs)
+    if (s->improves)
         return m->plan.chunks <= 2 ? NULL : strf("it takes one chunk a device or two, and plan.chunks is %d", m->plan.chunks);
     if (m->plan.chunks != chunks)
         return strf("it takes %d chunks a device, and plan.chunks is %d; delete plan.chunks%s", chunks, m->plan.chunks,
@@ -328,7 +328,7 @@ const char *order_refuses(const Graph *g, const Model *m, const Schedule *s, int
         return two;
     const char *why = s->given ? table_refuses(g, m) : s->folds ? fold_refuses(g, m, s, devices)
         : s->lead && !s->one_chunk ? group_refuses(g, m, s, devices) : NULL;
-    if (!why && s->own)
+    if (!why && s->custom)
         why = sched_own_refuses(g, m, s, devices);
     if (why)
         return why;

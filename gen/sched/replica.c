@@ -120,7 +120,7 @@ int plan_stage(const Plan *p, int device)
 
 bool plan_across(const Plan *p, int device, const Action *k)
 {
-    return plan_ways(p) > 1 ? k->way == 0 : plan_stage(p, k->peer) == plan_stage(p, device);
+    return plan_ways(p) > 1 ? k->pipeline == 0 : plan_stage(p, k->peer) == plan_stage(p, device);
 }
 
 int plan_micro(const Plan *p)
@@ -135,8 +135,8 @@ int plan_first(const Plan *p, int device, int chunk)
 
 int plan_levels(const Plan *p)
 {
-    int n = p->levels;
-    while (!p->levels && 1 << n < plan_rows(p))
+    int n = p->tree_depth;
+    while (!p->tree_depth && 1 << n < plan_rows(p))
         n++;
     return n;
 }
@@ -164,11 +164,11 @@ void plan_keep_row(Plan *p)
     p->dev.at = dev;
     p->dev.n = p->devices;
     for (int d = 0; d < p->devices; d++) {
-        Actions own = {0};
+        Actions list = {0};
         for (int i = 0; i < p->dev.at[d].order.n; i++)
             if (stage_of(p, p->dev.at[d].order.at[i].chunk) == d)
-                *PUSH(&own) = p->dev.at[d].order.at[i];
-        p->dev.at[d].order = own;
+                *PUSH(&list) = p->dev.at[d].order.at[i];
+        p->dev.at[d].order = list;
     }
 }
 
@@ -187,6 +187,7 @@ void sched_replicate(Plan *p)
     for (int d = 0; d < p->devices; d++)
         for (int i = 0; i < p->dev.at[d].order.n; i++) {
             Action *k = &p->dev.at[d].order.at[i];
-            k->from_device = k->kind == K_MERGE || k->kind == K_SHARE ? plan_partner(p, d, k->chunk, k->part) : k->from_device;
+            if (k->kind == K_MERGE || k->kind == K_SHARE)
+                k->from_device = plan_partner(p, d, k->chunk, k->tree_level);
         }
 }

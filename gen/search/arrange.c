@@ -41,7 +41,7 @@ static bool alike(const Model *m, const Cost *c, int a, int b)
 {
     const Device *x = &m->devices.at[a], *y = &m->devices.at[b];
     int n = m->devices.n;
-    int64_t host = (int64_t)x->place * m->hosts / n, other = (int64_t)y->place * m->hosts / n;
+    int64_t host = (int64_t)x->entry * m->hosts / n, other = (int64_t)y->entry * m->hosts / n;
     if (c->of.at[a] != c->of.at[b] || x->memory != y->memory || x->threads != y->threads || host != other)
         return false;
     if (c->host_wire && !same_wire(&c->host_wire[a], &c->host_wire[b]))
@@ -97,7 +97,7 @@ static void add_order(const Kinds *k, int stages, const int *kind, Orders *all)
         if (s == stages)
             return;
     }
-    *PUSH(all) = (Order){devices_of(k, stages, kind), 0};
+    *PUSH(all) = (DeviceOrder){devices_of(k, stages, kind), 0};
 }
 
 static int *kinds_by_stage(const Kinds *k, int stages, const int *device)
@@ -115,7 +115,7 @@ static bool write_from(Writer *w, int stage)
     if (stage == w->stages) {
         if (w->all->n > w->most)
             return false;
-        *PUSH(w->all) = (Order){devices_of(w->k, w->stages, w->kind), 0};
+        *PUSH(w->all) = (DeviceOrder){devices_of(w->k, w->stages, w->kind), 0};
         return true;
     }
     for (int kind = 0; kind < w->k->n; kind++) {

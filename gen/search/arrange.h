@@ -14,8 +14,8 @@ typedef struct {                /* devices of one kind could change places and n
 } Kinds;
 Kinds kinds_of(const Model *m, const Cost *c);
 
-typedef struct { int *device; Ns least; } Order;    /* by stage; no plan of it has a shorter step */
-typedef VEC(Order) Orders;
+typedef struct { int *device; Ns least; } DeviceOrder; /* by stage; no plan of it has a shorter step */
+typedef VEC(DeviceOrder) Orders;
 /* Every different order of so many devices, the given one first; false: there are more than `most`, and these are some. */
 bool orders_all(const Kinds *k, int stages, int most, Orders *all);
 /* Those of a few that come from `order` by exchanging two stages, or a stage and a device left out. */

@@ -36,7 +36,7 @@ static Plan *with_pieces(const Candidate *k, int pieces, Ns beat)
 {
     Ask ask = k->best->ask;
     ask.buckets = pieces;
-    ask.beat = beat - 1;
+    ask.below_step = beat - 1;
     void *mark = mem_mark();
     Options quiet = *k->x;
     quiet.dump = NULL;

@@ -89,8 +89,8 @@ Plan *pass_wide(const Candidate *k, Bytes *limit, Verdict *why)
     static const int parts[] = {1, 4, 16, 32, 96};          /* of 32 */
     Plan *first = pass(k, &k->ask, limit, why);
     Bytes *more = alloc(sizeof *more * (size_t)first->devices);
-    bool none = *why == NO_PLAN && first->said.value == 0 && first->lack.device < 0 && first->step == 0;
-    bool open = none && k->m->plan.offload != OFFLOAD_NONE && !k->ask.home;
+    bool none = *why == NO_PLAN && first->predicted.value == 0 && first->shortfall.device < 0 && first->step == 0;
+    bool open = none && k->m->plan.offload != OFFLOAD_NONE && !k->ask.no_offload;
     for (size_t i = 0; open && !is_spent(k) && i < sizeof parts / sizeof *parts; i++) {
         for (int d = 0; d < first->devices; d++)
             more[d] = limit[d] + limit[d] / 32 * parts[i];
@@ -121,7 +121,7 @@ void candidate_start(Candidate *k, Ns cutoff)
     k->ask.cutoff = candidate_predicts(k) && !k->grows ? cutoff : 0;
     k->first = k->failed = pass_wide(k, k->limit, &k->why);
     k->best = k->why == PLANNED ? k->first : NULL;
-    k->proof = k->first->said;
+    k->proof = k->first->predicted;
 }
 
 /* ---- the table of remedies ------------------------------------------------------------------------------------------- */
@@ -134,10 +134,10 @@ static bool was_packed(const Candidate *k)
 /* The cuts are given, so no others pack better, and all that is alive at once has room. */
 static bool is_tight(const Candidate *k)
 {
-    bool given = (k->ask.cuts ? k->ask.cuts->n : k->m->plan.cuts.n) > 0, room = !k->best && k->first->lack.device >= 0;
+    bool given = (k->ask.cuts ? k->ask.cuts->n : k->m->plan.cuts.n) > 0, room = !k->best && k->first->shortfall.device >= 0;
     for (int d = 0; room && d < k->first->devices; d++)
         room = k->first->dev.at[d].bound <= k->first->dev.at[d].limit;
-    return given && room && !k->ask.patient;
+    return given && room && !k->ask.full_layouts;
 }
 
 /* The cuts were chosen for other fates, or by prices of copies, which are near. */
@@ -150,17 +150,17 @@ static bool was_changed(const Candidate *k)
  * remedy. */
 static bool may_stay(const Candidate *k)
 {
-    return !k->best && is_free(k) && k->m->plan.offload == OFFLOAD_AUTO && !k->ask.home && k->m->plan.chunks <= 1;
+    return !k->best && is_free(k) && k->m->plan.offload == OFFLOAD_AUTO && !k->ask.no_offload && k->m->plan.chunks <= 1;
 }
 
 static bool is_full(const Candidate *k)
 {
-    return !k->best && k->failed->lack.stuck && is_free(k) && k->failed->chunk.n > 0;
+    return !k->best && k->failed->shortfall.stuck && is_free(k) && k->failed->chunk.n > 0;
 }
 
-static bool lacks_hurry(const Candidate *k)
+static bool lacks_slack(const Candidate *k)
 {
-    return !k->best && k->ask.hurry == HURRY_NONE && k->failed->host.n > 0 && !k->failed->lack.host;
+    return !k->best && k->ask.copy_slack == COPY_SLACK_ALL && k->failed->host.n > 0 && !k->failed->shortfall.host;
 }
 
 /* The fastest plans were too tight to pack. */
@@ -179,7 +179,7 @@ static bool has_shared_devices(const Candidate *k)
 
 bool candidate_is_open(const Candidate *k)
 {
-    return k->best && k->best->step > k->proof.bound && is_free(k) && k->m->plan.offload == OFFLOAD_AUTO && !k->ask.home;
+    return k->best && k->best->step > k->proof.bound && is_free(k) && k->m->plan.offload == OFFLOAD_AUTO && !k->ask.no_offload;
 }
 
 static bool chose_cuts(const Candidate *k)
@@ -212,7 +212,7 @@ static const struct {
     {"layouts to the end of their budget", "pack-on", is_tight, pack_on, is_needed},
     {"cuts near its own", "polish", was_changed, polish, NULL},
     {"cuts that fewer values cross", "narrow", is_full, take_narrow, is_needed},
-    {"copies in a hurry", "hurry", lacks_hurry, hurry_up, is_needed},
+    {"copies in a hurry", "hurry", lacks_slack, cut_slack, is_needed},
     {"no copies", "home", may_stay, stay_home, is_needed},
     {"any cut that fits", "any", has_cuts, take_any, is_needed},
     {"limits of all chunks of a device together", "share-limits", has_shared_devices, share_limits, NULL},
@@ -234,7 +234,7 @@ static bool refine(Candidate *k, int rows)
     while (k->next < (rows < LAST ? rows : LAST)) {
         int row = k->next++;
         if (!k->best && is_spent(k))
-            k->failed->lack.open = true;
+            k->failed->shortfall.open = true;
         if (is_late(k, row) || !remedies[row].applies(k) || !move_is_on(remedies[row].move))
             continue;
         remedies[row].run(k);

@@ -20,7 +20,7 @@ typedef struct {
     const char *note;           /* how the Ask was found; NULL: nothing to tell */
     /* the answer so far */
     Seen *seen;                 /* shared by its trials */
-    Bytes *limit;               /* soft limits of the plan at hand */
+    Bytes *limit;               /* target limits of the plan at hand */
     Plan *first;                /* of the first round: its planner's expectation; NULL: not begun */
     Verdict why;                /* of that plan */
     Plan *best;                 /* NULL: nothing fits yet */
@@ -42,7 +42,7 @@ Proof below_step(Proof known, const Plan *p);       /* known of the cheapest fat
 /* Is p, laid out in full, likely to be better than best: faster, or as fast with less alive?  Either may be NULL. */
 bool promises(const Plan *p, const Plan *best);
 
-/* Every pass once under soft limits, one a stage. */
+/* Every pass once under target limits, one a stage. */
 Plan *pass(const Candidate *k, const Ask *ask, const Bytes *limit, Verdict *why);
 /* The same; copies to the host are priced on the safe side, so a planner without a plan is asked again under larger limits,
  * which are then the limits that packing is told of. */
@@ -66,7 +66,7 @@ void candidate_finish(Candidate *k);
 
 /* repack.c: a plan whose arenas are too large once packed is asked again, under the limits that packing leaves. */
 void repack(Candidate *k);
-/* A plan of `exact` that is slower than was expected, under its soft limits or at all: cuts near its own. */
+/* A plan of `exact` that is slower than was expected, under its target limits or at all: cuts near its own. */
 void polish(Candidate *k);
 void polish_above(Candidate *k, Ns expected);
 #endif

@@ -69,7 +69,7 @@ static void sort_orders(Orders *all)
 {
     for (int i = 1; i < all->n; i++)
         for (int j = i; j > 0 && all->at[j - 1].least > all->at[j].least; j--) {
-            Order swap = all->at[j];
+            DeviceOrder swap = all->at[j];
             all->at[j] = all->at[j - 1];
             all->at[j - 1] = swap;
         }
@@ -89,15 +89,15 @@ static int *own_order(const Cost *c, const Model *m, Orderer *make)
 
 static void arrange(const Search *s, Arranged *a, const Kinds *kinds)
 {
-    Orderer *own = planner_named(s->ask.planner ? s->ask.planner : a->m->plan.planner)->order;
+    Orderer *orderer = planner_named(s->ask.planner ? s->ask.planner : a->m->plan.planner)->orderer;
     int *given = alloc(sizeof *given * (size_t)a->stages), *best = alloc(sizeof *best * (size_t)a->stages);
     int most = a->g->nf > 1000 ? (int)(ORDERS * (int64_t)1000 / a->g->nf) : ORDERS;
     for (int i = 0; i < a->stages; i++)
         given[i] = i;
     least_of(s, a, kinds, given, best);
-    a->every = !own && orders_all(kinds, a->stages, most, &a->list);
-    if (own) {
-        *PUSH(&a->list) = (Order){own_order(cost_of(s, a, a->m), a->m, own), 0};
+    a->every = !orderer && orders_all(kinds, a->stages, most, &a->list);
+    if (orderer) {
+        *PUSH(&a->list) = (DeviceOrder){own_order(cost_of(s, a, a->m), a->m, orderer), 0};
     } else if (!a->every) {
         a->list.n = 1;          /* the given one, and what the program found */
         orders_near(kinds, a->stages, best, &a->list);
@@ -132,7 +132,7 @@ static Plan *plan_orders(const Search *s, Arranged *a, Plan **failed)
     Ns covered = INT64_MAX;     /* the least of what is proven of each */
     most = most < LEAST_ORDERS ? LEAST_ORDERS : most > MOST_ORDERS ? MOST_ORDERS : most;
     for (int i = 0; i < a->list.n; i++) {
-        const Order *x = &a->list.at[i];
+        const DeviceOrder *x = &a->list.at[i];
         a->proven = best && x->least >= best->step;
         if (a->proven || (best && (a->planned >= most || s->ask.first_fit))) {
             covered = x->least < covered ? x->least : covered;
@@ -177,9 +177,9 @@ static void place_devices(Plan *p, int stages)
 {
     bool moved = false;
     for (int d = 0; d < stages; d++)
-        moved |= p->m->devices.at[d].place != d;
+        moved |= p->m->devices.at[d].entry != d;
     for (int d = 0; d < stages && moved; d++)
-        p->dev.at[d].place = 1 + p->m->devices.at[d].place;
+        p->dev.at[d].entry = 1 + p->m->devices.at[d].entry;
 }
 
 void search_orders(Search *s, const Graph *g, const Model *m, const Cost *c, int stages, const Schedule *k)

@@ -36,7 +36,7 @@ static bool good(Search *x, int64_t b)
 }
 
 /* The largest good one at or above `low`, which is. */
-static int64_t climb(Search *x, int64_t low)
+static int64_t rise(Search *x, int64_t low)
 {
     int64_t high = 2 * low;
     for (; good(x, high); high *= 2)
@@ -60,9 +60,9 @@ Largest largest(Probe probe, void *ctx, int64_t most, int64_t hint)
     Largest l = {0};
     if (!good(&x, 1))
         return l;
-    l.any = climb(&x, 1);
+    l.any = rise(&x, 1);
     if (hint > l.any && good(&x, hint))
-        l.any = climb(&x, hint);
+        l.any = rise(&x, hint);
     l.at_any = ask(&x, l.any);
     for (int i = 0; i < x.known.n; i++) {
         const Known *k = &x.known.at[i];
@@ -73,7 +73,7 @@ Largest largest(Probe probe, void *ctx, int64_t most, int64_t hint)
         }
     }
     x.limit = 2 * l.at_best;
-    l.b = good(&x, l.any) ? l.any : climb(&x, l.best);
+    l.b = good(&x, l.any) ? l.any : rise(&x, l.best);
     l.at_b = ask(&x, l.b);
     l.tried = x.tried;
     return l;

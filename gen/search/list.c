@@ -100,19 +100,19 @@ static void add_row(Search *s, const Graph *g, const Cost *c, const Model *m, in
 }
 
 /* Those of every row that trains alike and may have these numbers; they are optimal's to begin with. */
-static void add_seeds(Search *s, const Graph *g, const Cost *c, const Model *m, int stages, const Schedule *own)
+static void add_seeds(Search *s, const Graph *g, const Cost *c, const Model *m, int stages, const Schedule *schedule)
 {
-    s->climbs = true;
+    s->improves = true;
     if (!s->ask.steps_left)             /* one plan wins: the layouts of all others only have to fit */
         s->ask.steps_left = s->loose = layout_budget(&s->ask);
     for (const Schedule *k = schedules; k->name; k++) {
         bool map = k->any_map || (m->plan.chunks > 1 ? k->folds : k->one_chunk);
-        if (k->async || k->given || k->climbs || k->ways > 1 || !map || order_refuses(g, m, k, stages))
+        if (k->async || k->given || k->improves || k->ways > 1 || !map || order_refuses(g, m, k, stages))
             continue;
         int from = s->all.n;
         add_row(s, g, c, m, stages, k);
         for (int i = from; i < s->all.n; i++) {
-            s->all.at[i].schedule = own;
+            s->all.at[i].schedule = schedule;
             s->all.at[i].ask.seed = k;
         }
     }
@@ -128,7 +128,7 @@ void list_schedule(Search *s, const Graph *g, const Cost *c, const Model *m, int
 {
     int from = s->all.n;
     const char *planner = s->ask.planner ? s->ask.planner : m->plan.planner;
-    (k->climbs ? add_seeds : add_row)(s, g, c, m, stages, k);
+    (k->improves ? add_seeds : add_row)(s, g, c, m, stages, k);
     for (int i = from; i < s->all.n; i++) {
         s->all.at[i].grows = row_of(&s->all.at[i])->depths;
         if (planner_named(planner)->map && !m->plan.map.n && !m->plan.cuts.n)
@@ -255,7 +255,7 @@ static bool add_lists(Search *s)
 static void prove_lists(Search *s)
 {
     Candidate *k = s->best < 0 ? NULL : &s->all.at[s->best];
-    if (!k || (!s->climbs && plan_ways(k->best) == 1))
+    if (!k || (!s->improves && plan_ways(k->best) == 1))
         return;
     k->proof.bound = lists_bound(k->best, least_memory(k->m, k->stages));
     k->proof.space = lists_space;
@@ -411,12 +411,12 @@ static void plan_whole(Search *s)
 /* The plan of a rival under these lists; NULL: it has none, or one under depths that everybody tries. */
 static const Plan *plan_of_rival(const Search *s, const Candidate *like, const char *name, int64_t *trials)
 {
-    Search own = {.x = s->x, .ask = s->ask, .best = -1};
-    own.ask.planner = name;
-    own.ask.steps_left = trials;
-    list_schedule(&own, like->g, like->c, like->m, like->stages, like->schedule);
-    search_all(&own);
-    const Plan *p = own.best < 0 ? NULL : own.all.at[own.best].best;
+    Search rival = {.x = s->x, .ask = s->ask, .best = -1};
+    rival.ask.planner = name;
+    rival.ask.steps_left = trials;
+    list_schedule(&rival, like->g, like->c, like->m, like->stages, like->schedule);
+    search_all(&rival);
+    const Plan *p = rival.best < 0 ? NULL : rival.all.at[rival.best].best;
     return p && p->ask.depth ? p : NULL;
 }
 
@@ -473,7 +473,7 @@ static bool was_cut_off(const Candidate *k)
 static bool may_far(const Search *s, int i, bool skips)
 {
     const Candidate *k = &s->all.at[i];
-    if (k->report_only || k->ask.far || k->m->order == ORDER_FREE || !(k->best || was_cut_off(k)))
+    if (k->report_only || k->ask.far || k->m->device_order == ORDER_FREE || !(k->best || was_cut_off(k)))
         return false;
     bool far = transport_may_far(k->best ? k->best : k->first) && (k->best ? skips_stages(k->best) : skips);
     return far && (i == s->best || k->proof.bound < best_step(s));
@@ -488,7 +488,7 @@ static int plan_far(Search *s, int i, bool home)
     Candidate *one = add_like(s, &like);
     one->ask = like.ask;
     one->ask.far = true;
-    one->ask.home |= home;
+    one->ask.no_offload |= home;
     one->ask.work_left = home ? memcpy(alloc(sizeof work), &work, sizeof work) : one->ask.work_left;
     const char *note = home ? strf("nothing is copied to the host; %s", far_note) : far_note;
     one->note = like.note ? strf("%s; %s", like.note, note) : note;
@@ -516,8 +516,8 @@ static void fit_far(Search *s)
 {
     for (int i = 0, n = s->all.n; i < n && s->best < 0 && !is_over(s); i++) {
         const Candidate *k = &s->all.at[i];
-        bool given = (k->ask.cuts ? k->ask.cuts->n : k->m->plan.cuts.n) > 0 && k->first->lack.device >= 0 && !k->ask.far;
-        if (given && k->m->order != ORDER_FREE && transport_may_far(k->first) && skips_stages(k->first))
+        bool given = (k->ask.cuts ? k->ask.cuts->n : k->m->plan.cuts.n) > 0 && k->first->shortfall.device >= 0 && !k->ask.far;
+        if (given && k->m->device_order != ORDER_FREE && transport_may_far(k->first) && skips_stages(k->first))
             plan_far(s, i, false);
     }
 }
@@ -567,7 +567,7 @@ void search_all(Search *s)
     s->best = -1;
     plan_each(s, 0);
     refine_all(s);
-    for (int round = 0; round < OPTIMAL_ROUNDS && s->climbs && move_is_on("lists") && add_lists(s); round++) {
+    for (int round = 0; round < OPTIMAL_ROUNDS && s->improves && move_is_on("lists") && add_lists(s); round++) {
         plan_each(s, s->all.n - 1);
         refine_all(s);
     }
@@ -612,12 +612,12 @@ Plan *search_full(const Search *s, Plan *p, const Ints *cuts, int64_t work)
     ask.work_left = memcpy(alloc(sizeof work), &work, sizeof work);
     ask.steps_left = NULL;
     ask.cuts = cuts;
-    ask.cutoff = ask.beat = 0;
-    ask.rough = false;
-    Plan *full = pass(&k, &ask, p->soft, &why);
+    ask.cutoff = ask.below_step = 0;
+    ask.unseeded = false;
+    Plan *full = pass(&k, &ask, p->target, &why);
     if (why != PLANNED || full->step > p->step)
         return p;
-    full->proof = cuts ? p->proof : full->said;
+    full->proof = cuts ? p->proof : full->predicted;
     return full;
 }
 
@@ -634,8 +634,8 @@ Ns search_least(const Search *s)
     Ns least = 0;
     for (int i = 0; i < s->all.n; i++) {
         const Candidate *k = &s->all.at[i];
-        Ns own = !k->first ? 0 : k->best || k->first->chunk.n == 0 ? k->proof.bound : 0;
-        least = i == 0 || own < least ? own : least;
+        Ns bound = !k->first ? 0 : k->best || k->first->chunk.n == 0 ? k->proof.bound : 0;
+        least = i == 0 || bound < least ? bound : least;
     }
     return least;
 }

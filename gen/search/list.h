@@ -11,7 +11,7 @@ typedef struct {
     Ask ask;                    /* for every candidate */
     int64_t *loose;             /* steps of those whose layouts only have to fit; the winner of them is laid out in full */
     Candidates all;
-    bool climbs;                /* the best candidate gets other lists: schedule optimal */
+    bool improves;              /* the best candidate gets other lists: schedule optimal */
     int best;                   /* the candidate that has the best plan; -1: none has */
     Ns cutoff;                  /* the step of a plan found elsewhere; 0: none was */
     const char *refused;        /* why there was no candidate */

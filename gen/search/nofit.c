@@ -34,15 +34,15 @@
 /* ---- the plan that failed ---------------------------------------------------------------------------------------- */
 
 /* As far as mem, copies to the host in such a hurry. */
-static Plan *packed(const Plan *failed, Hurry hurry)
+static Plan *packed(const Plan *failed, CopySlack slack)
 {
     Plan *p = alloc(sizeof *p), with = *failed;
-    with.ask.hurry = hurry;
+    with.ask.copy_slack = slack;
     memset(&with.dev, 0, sizeof with.dev);
     for (int d = 0; d < failed->devices; d++) {
-        DevicePlan own = failed->dev.at[d];
-        own.list = own.eval = (Actions){0};
-        *PUSH(&with.dev) = own;
+        DevicePlan stripped = failed->dev.at[d];
+        stripped.list = stripped.eval = (Actions){0};
+        *PUSH(&with.dev) = stripped;
     }
     *p = with;
     if (comm(p) || lower(p))
@@ -77,8 +77,8 @@ static Plan *finished(const Plan *failed)
         return NULL;
     if (keep(with))
         return NULL;
-    for (Hurry hurry = HURRY_NONE; hurry <= HURRY_NOW && (!best || best->host.n > 0); hurry++) {
-        Plan *p = packed(with, hurry);
+    for (CopySlack slack = COPY_SLACK_ALL; slack <= COPY_SLACK_NONE && (!best || best->host.n > 0); slack++) {
+        Plan *p = packed(with, slack);
         if (p && (!best || lacks(p) < lacks(best)))
             best = p;
     }
@@ -222,7 +222,7 @@ static bool fits_as(Doctor *x, const Model *v, bool home)
     }
     const int64_t given = *x->budget.work_left < QUESTION_WORK ? *x->budget.work_left : QUESTION_WORK;
     int64_t left = given;
-    const Ask one = {.home = home, .work_left = &left, .steps_left = x->budget.steps_left};
+    const Ask one = {.no_offload = home, .work_left = &left, .steps_left = x->budget.steps_left};
     bool found = search_fits(x->x, v, &one, &need);
     *x->budget.work_left -= given - left;
     return found;
@@ -363,13 +363,13 @@ static void try_stages(Doctor *x)
 /* First zb* for what has weight gradients apart: gpipe and 1f1b are slower. */
 static void try_schedule(Doctor *x)
 {
-    const Schedule *own = schedule_of(x->m->plan.schedule);
+    const Schedule *asked = schedule_of(x->m->plan.schedule);
     bool any = !strcmp(x->m->plan.schedule, "auto");
-    for (int first = own->split; first >= 0 && !any; first--)
+    for (int first = asked->split; first >= 0 && !any; first--)
         for (const Schedule *k = schedules; k->name; k++) {
             Model *v = variant(x->m);
             v->plan.schedule = k->name;
-            if (first != (own->split && k->split && k->depths) || k->async || k == own || !fits(x, v))
+            if (first != (asked->split && k->split && k->depths) || k->async || k == asked || !fits(x, v))
                 continue;
             promise(x, strf(strchr(k->name, '*') ? "--schedule '%s'" : "--schedule %s", k->name));
             return;
@@ -533,10 +533,10 @@ static void no_cut_at_all(const Plan *p, Doctor *x)
 
 static void no_host(const Plan *p, Doctor *x)
 {
-    int host = p->lack.host - 1;
+    int host = p->shortfall.host - 1;
     const char *comma = "";
     fprintf(stderr, "  host %d would hold %s of offloaded tensors, and section hosts gives it %s: ", host,
-            size_text(p->lack.need), size_text(p->m->host_memory));
+            size_text(p->shortfall.need), size_text(p->m->host_memory));
     for (int d = 0; d < p->devices; d++)
         if (host_of_device(p, d) == host && p->dev.at[d].host > 0) {
             fprintf(stderr, "%sstage %d %s", comma, d, size_text(p->dev.at[d].host));
@@ -544,7 +544,7 @@ static void no_host(const Plan *p, Doctor *x)
         }
     fputc('\n', stderr);
     Model *v = variant(x->m);
-    for (Bytes ask = p->lack.need, most = 2 * ask; ask <= most; ask += most / 16) {    /* with room, the cuts are others */
+    for (Bytes ask = p->shortfall.need, most = 2 * ask; ask <= most; ask += most / 16) { /* with room, the cuts are others */
         v->host_memory = ask;
         if (!fits(x, v))
             continue;
@@ -588,9 +588,9 @@ static void print_head(const Plan *p)
         }
     fprintf(stderr, "  [%s, %lld micro-batches of %lld]\n", p->schedule, (long long)p->g->micro,
             (long long)p->g->batch);
-    if (p->lack.open)
+    if (p->shortfall.open)
         fprintf(stderr, "  the search gave up: cuts that may fit were not laid out\n");
-    if (m->order != ORDER_CHOSEN)
+    if (m->device_order != ORDER_CHOSEN)
         return;
     fprintf(stderr, "  nor in another device order that was tried; what follows is of the order");
     for (int d = 0; d < p->devices; d++)
@@ -612,10 +612,11 @@ static Plan *blamed(const Plan *last, int64_t *blame, int64_t *shown)
 
 Bytes nofit_lacks(const Plan *last, int *device)
 {
-    int64_t blame = BLAME_WORK, shown = SHOWN_STEPS;
-    Plan *failed = blamed(last, &blame, &shown), *p = failed->lack.device < 0 || failed->lack.host ? NULL : finished(failed);
-    *device = p ? worst_device(p) : failed->lack.host ? -1 : failed->lack.device;
-    return p ? lacks(p) : *device >= 0 ? failed->lack.need - failed->dev.at[*device].limit : 0;
+    Plan *failed = blamed(last, &(int64_t){BLAME_WORK}, &(int64_t){SHOWN_STEPS});
+    const Shortfall *why = &failed->shortfall;
+    Plan *p = why->device < 0 || why->host ? NULL : finished(failed);
+    *device = p ? worst_device(p) : why->host ? -1 : why->device;
+    return p ? lacks(p) : *device >= 0 ? why->need - failed->dev.at[*device].limit : 0;
 }
 
 void nofit(const Options *options, const Plan *last)
@@ -629,18 +630,18 @@ void nofit(const Options *options, const Plan *last)
     busy_end();
     fflush(stdout);
     print_head(failed);
-    if (plan_chunks(failed) == 0 || (failed->lack.device < 0 && failed->chunk.n == 0))
+    if (plan_chunks(failed) == 0 || (failed->shortfall.device < 0 && failed->chunk.n == 0))
         no_cut_at_all(failed, &x);
-    if (failed->lack.host)
+    if (failed->shortfall.host)
         no_host(failed, &x);
-    Bytes need = failed->lack.need;
+    Bytes need = failed->shortfall.need;
     Plan *p = finished(failed);
     if (p) {
         print_failed(p);
         need = p->dev.at[worst_device(p)].arena > need ? p->dev.at[worst_device(p)].arena : need;
         need += beside(p, worst_device(p));
     } else {
-        fprintf(stderr, "  stage %d needs at least %s\n", failed->lack.device, size_text(need));
+        fprintf(stderr, "  stage %d needs at least %s\n", failed->shortfall.device, size_text(need));
     }
     busy_with("no plan fits; trying others");
     try_remedies(&x, need);

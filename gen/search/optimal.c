@@ -5,7 +5,7 @@
  * Problem: which order of forwards, input gradients and weight gradients makes the step shortest, where stages are unequal and
  * memory is short.
  *
- * Method: the plan becomes a job shop (shop.h): the times of its prices, its messages, and bytes by micro-batch.  Bytes are
+ * Method: the plan becomes a job shop (jobshop.h): the times of its prices, its messages, and bytes by micro-batch.  Bytes are
  * asked of the replay: one micro-batch after the other, then two in flight, then two that wait for W, each under the fates of
  * the plan.  The search in the shop begins with the lists of every plan at hand and with greedy ones.  Its answers are judged
  * by preview.c and priced anew, as in paces.c.  Where one does not fit, the room in the shop shrinks by what was lacking, and
@@ -17,7 +17,7 @@
  * of a device that need most at different times.
  */
 #include "optimal.h"
-#include "shop.h"
+#include "jobshop.h"
 #include "budgets.h"
 #include "passes.h"
 #include "exact/facts.h"
@@ -30,11 +30,11 @@ typedef struct {
     int n, chunks, m;           /* stages, chunks and micro-batches of a replica */
     int *last;
     Bytes *share, *whole;       /* by device: the limit of each of its chunks, and of all together */
-    Ns *time[SHOP_KINDS], *down, *up, *tail;
+    Ns *time[JOBSHOP_KINDS], *down, *up, *tail;
     Bytes *held[2], *room, *need;       /* need: by device, of the lists judged last */
-    int *home, *back;           /* by chunk; back: of the other direction, or NULL */
+    int *device, *back;         /* by chunk; back: of the other direction, or NULL */
     bool *joint;
-    Shop shop;
+    JobShop jobshop;
     Ns value;                   /* of the best */
     const Actions *best;
 } Tuner;
@@ -52,9 +52,9 @@ static Actions *actions_of(const Tuner *x, const Ints *list)
     Actions *all = alloc(sizeof *all * (size_t)x->n);
     for (int d = 0; d < x->n; d++)
         for (int i = 0; i < list[d].n; i++) {
-            int op = list[d].at[i], kind = shop_kind(&x->shop, op), c = shop_chunk(&x->shop, op);
-            Action *k = PUSH(&all[d]), new = action_new(kind == SHOP_I && x->joint[c] ? K_B : kinds[kind], 0,
-                                                        shop_mb(&x->shop, op));
+            int op = list[d].at[i], kind = jobshop_kind(&x->jobshop, op), c = jobshop_chunk(&x->jobshop, op);
+            Action *k = PUSH(&all[d]), new = action_new(kind == JOBSHOP_I && x->joint[c] ? K_B : kinds[kind], 0,
+                                                        jobshop_mb(&x->jobshop, op));
             new.chunk = c;
             *k = new;
         }
@@ -69,11 +69,11 @@ static Ints *computations_of(Tuner *x, const Plan *p)
     for (int d = 0; d < x->n; d++)
         for (int i = 0; i < p->dev.at[d].order.n; i++) {
             const Action *k = &p->dev.at[d].order.at[i];
-            int kind = k->kind == K_F ? SHOP_F : k->kind == K_W ? SHOP_W : SHOP_I;
+            int kind = k->kind == K_F ? JOBSHOP_F : k->kind == K_W ? JOBSHOP_W : JOBSHOP_I;
             if (k->kind != K_F && k->kind != K_B && k->kind != K_I && k->kind != K_W)
                 continue;
             x->joint[k->chunk] |= k->kind == K_B;
-            *PUSH(&list[d]) = shop_op(&x->shop, kind, k->chunk, k->mb);
+            *PUSH(&list[d]) = jobshop_op(&x->jobshop, kind, k->chunk, k->mb);
         }
     return list;
 }
@@ -106,7 +106,7 @@ static Ns step_of(Tuner *x, const Actions *lists)
         memset(x->need, 0, sizeof *x->need * (size_t)x->n);
         for (int c = 0; c < x->chunks; c++) {
             price[c] = price_best(prices, first_of(x, c), x->last[c], c);
-            x->need[x->home[c]] += price[c]->need;
+            x->need[x->device[c]] += price[c]->need;
         }
         for (int d = 0; d < x->n; d++)
             fits &= x->need[d] <= x->whole[d];
@@ -138,9 +138,9 @@ typedef enum { PROBE_ONE, PROBE_FLIGHT, PROBE_LATE, PROBES } Probe;
 static void put(const Tuner *x, Ints *list, int device, int kind, int mb)
 {
     for (int i = 0; i < x->chunks && mb >= 0 && mb < x->m; i++) {
-        int c = kind == SHOP_F ? i : x->chunks - 1 - i;
-        if (x->home[c] == device)
-            *PUSH(list) = shop_op(&x->shop, kind, c, mb);
+        int c = kind == JOBSHOP_F ? i : x->chunks - 1 - i;
+        if (x->device[c] == device)
+            *PUSH(list) = jobshop_op(&x->jobshop, kind, c, mb);
     }
 }
 
@@ -149,9 +149,9 @@ static Actions *probe_lists(const Tuner *x, Probe what)
     Ints *list = alloc(sizeof *list * (size_t)x->n);
     for (int d = 0; d < x->n; d++)
         for (int k = -1; k <= x->m; k++) {
-            put(x, &list[d], d, SHOP_F, k + (what == PROBE_FLIGHT));
-            put(x, &list[d], d, SHOP_I, k);
-            put(x, &list[d], d, SHOP_W, k - (what == PROBE_LATE));
+            put(x, &list[d], d, JOBSHOP_F, k + (what == PROBE_FLIGHT));
+            put(x, &list[d], d, JOBSHOP_I, k);
+            put(x, &list[d], d, JOBSHOP_W, k - (what == PROBE_LATE));
         }
     return actions_of(x, list);
 }
@@ -188,7 +188,7 @@ static void set_held(Tuner *x, const int *fate)
         Bytes flight = need[PROBE_FLIGHT][c] - need[PROBE_ONE][c], late = need[PROBE_LATE][c] - need[PROBE_ONE][c];
         x->held[0][c] = flight > 0 ? flight : 0;
         x->held[1][c] = late > 0 ? late : 0;
-        x->room[x->home[c]] -= need[PROBE_ONE][c] - x->held[0][c] - x->held[1][c];
+        x->room[x->device[c]] -= need[PROBE_ONE][c] - x->held[0][c] - x->held[1][c];
     }
 }
 
@@ -196,10 +196,10 @@ static void set_times(Tuner *x, const Facts *f, int chunk, const Price *price)
 {
     int first = first_of(x, chunk), last = x->last[chunk];
     const Ns *w = f->weight[f->class[chunk]], *u = f->update[f->class[chunk]];
-    x->time[SHOP_W][chunk] = w[last + 1] - w[first];
-    x->time[SHOP_F][chunk] = price->forward + f->load[last + 1] - f->load[first];
-    x->time[SHOP_I][chunk] = price->backward - x->time[SHOP_W][chunk];
-    x->tail[x->home[chunk]] += u[last + 1] - u[first];
+    x->time[JOBSHOP_W][chunk] = w[last + 1] - w[first];
+    x->time[JOBSHOP_F][chunk] = price->forward + f->load[last + 1] - f->load[first];
+    x->time[JOBSHOP_I][chunk] = price->backward - x->time[JOBSHOP_W][chunk];
+    x->tail[x->device[chunk]] += u[last + 1] - u[first];
     if (x->back)
         x->tail[x->back[chunk]] += u[last + 1] - u[first];
     if (chunk) {
@@ -234,7 +234,7 @@ static void set_limits(Tuner *x)
     Bytes *most = alloc(sizeof *most * (size_t)x->n), *sum = alloc(sizeof *sum * (size_t)x->n);
     for (int c = 0; c < x->chunks && x->p->prices; c++) {
         Bytes need = price_best(x->p->prices, first_of(x, c), x->last[c], c)->need;
-        int d = x->home[c];
+        int d = x->device[c];
         most[d] = need > most[d] ? need : most[d];
         sum[d] += need;
     }
@@ -260,20 +260,20 @@ static Tuner *tuner_new(const Plan *p, const Bytes *limit)
     size_t bytes = sizeof(int64_t) * (size_t)chunks;
     *x = (Tuner){.p = p, .limit = limit, .n = n, .chunks = chunks, .m = plan_micro(p), .last = cuts_of(p),
                  .value = INT64_MAX};
-    for (int k = 0; k < SHOP_KINDS; k++)
+    for (int k = 0; k < JOBSHOP_KINDS; k++)
         x->time[k] = alloc(bytes);
     Bytes **all[] = {&x->down, &x->up, &x->tail, &x->held[0], &x->held[1], &x->room, &x->need, &x->share, &x->whole};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         *all[i] = alloc(bytes);
-    x->home = alloc(bytes);
+    x->device = alloc(bytes);
     x->joint = alloc((size_t)chunks);
     x->back = plan_ways(p) > 1 ? alloc(bytes) : NULL;
     for (int c = 0; c < chunks; c++) {
-        x->home[c] = stage_of(p, c);
+        x->device[c] = stage_of(p, c);
         if (x->back)
             x->back[c] = plan_home(p, 1, c);
     }
-    x->shop = (Shop){n, chunks, x->m, x->home, x->joint, {x->time[0], x->time[1], x->time[2]}, x->down, x->up, x->tail,
+    x->jobshop = (JobShop){n, chunks, x->m, x->device, x->joint, {x->time[0], x->time[1], x->time[2]}, x->down, x->up, x->tail,
                      {x->held[0], x->held[1]}, x->room, x->back};
     if (x->last)
         set_limits(x);
@@ -305,7 +305,7 @@ static bool is_same(const Tuner *x, const Start *a, const Start *b)
 /* Sorted by step; equal ones as they come. */
 static void add_start(const Tuner *x, Starts *all, Ints *list)
 {
-    Start s = {list, copy_joint(x), shop_step(&x->shop, list)};
+    Start s = {list, copy_joint(x), jobshop_step(&x->jobshop, list)};
     for (int i = 0; i < all->n; i++)
         if (is_same(x, &s, &all->at[i]))
             return;
@@ -326,25 +326,25 @@ static Starts starts_of(Tuner *x, const Plans *from)
         for (int wait = 0; wait < 2; wait++) {
             Ints *list = alloc(sizeof *list * (size_t)x->n);
             if (ahead < 0)
-                shop_single(&x->shop, list);
-            if (ahead < 0 || shop_greedy(&x->shop, ahead, wait, list))
+                jobshop_single(&x->jobshop, list);
+            if (ahead < 0 || jobshop_greedy(&x->jobshop, ahead, wait, list))
                 add_start(x, &all, list);
         }
     return all;
 }
 
 /* Better lists from these, in rooms that shrink until the better ones fit.  False: these do not fit. */
-static bool climb(Tuner *x, const Start *s, int64_t steps)
+static bool improve(Tuner *x, const Start *s, int64_t steps)
 {
     memcpy(x->joint, s->joint, (size_t)x->chunks);
     if (!judge(x, s->list))
         return false;
     for (int d = 0; d < x->n; d++)
-        x->room[d] = x->whole[d] - x->need[d] + shop_peak(&x->shop, s->list, d);
+        x->room[d] = x->whole[d] - x->need[d] + jobshop_peak(&x->jobshop, s->list, d);
     for (int round = 0; round < OPTIMAL_ROUNDS; round++) {
         Ints *list = copy_of(x, s->list);
         int64_t left = steps / OPTIMAL_ROUNDS;
-        if (!shop_improve(&x->shop, list, &left) || judge(x, list))
+        if (!jobshop_improve(&x->jobshop, list, &left) || judge(x, list))
             break;
         for (int d = 0; d < x->n; d++)
             x->room[d] -= x->need[d] > x->whole[d] ? x->need[d] - x->whole[d] : 0;
@@ -365,9 +365,9 @@ const Actions *lists_of(const Plan *p, const Bytes *limit, const Plans *from)
     x->value = step_of(x, p->ask.lists);
     open_shop(x);
     Starts all = starts_of(x, from);
-    int64_t steps = least(OPTIMAL_STEPS, (int64_t)OPTIMAL_MOVES * SHOP_KINDS * x->m * x->chunks);
+    int64_t steps = least(OPTIMAL_STEPS, (int64_t)OPTIMAL_MOVES * JOBSHOP_KINDS * x->m * x->chunks);
     for (int i = 0, fit = 0; i < all.n && fit < OPTIMAL_STARTS; i++)
-        fit += climb(x, &all.at[i], steps / OPTIMAL_STARTS);
+        fit += improve(x, &all.at[i], steps / OPTIMAL_STARTS);
     return x->best;
 }
 
@@ -394,9 +394,9 @@ static void open_least(Tuner *x, const Question *q, const Facts *f)
         least.forward = facts_forward(f, c, first, last);
         least.backward = facts_time(f, c, first, last) - least.forward;
         set_times(x, f, c, &least);
-        x->time[SHOP_F][c] = least.forward;
+        x->time[JOBSHOP_F][c] = least.forward;
         x->held[0][c] = least.saved;
-        x->room[x->home[c]] -= least.states;
+        x->room[x->device[c]] -= least.states;
         if (x->back)
             x->room[x->back[c]] -= least.states;
     }
@@ -408,7 +408,7 @@ static bool is_mirrored(const Tuner *x)
     const Cost *c = x->p->c;
     bool same = true;
     for (int k = 0; x->back && k < x->chunks; k++) {
-        int from = x->home[k ? k - 1 : 0], to = x->home[k], of = x->back[k ? k - 1 : 0], at = x->back[k];
+        int from = x->device[k ? k - 1 : 0], to = x->device[k], of = x->back[k ? k - 1 : 0], at = x->back[k];
         same &= c->of.at[to] == c->of.at[at];
         for (Bytes bytes = 1; bytes <= INT32_MAX && from != to; bytes += INT32_MAX - 1)
             same &= cost_latency(c, from, to) == cost_latency(c, of, at) && cost_latency(c, to, from) == cost_latency(c, at, of)
@@ -427,6 +427,6 @@ Ns lists_bound(const Plan *p, const Bytes *limit)
     Question q = part_question(plan, limit);
     const Facts *f = facts_of(&q);
     open_least(x, &q, f);
-    Ns closed = bound_closed(f), own = is_chain(x, f) ? shop_bound(&x->shop) : 0;
-    return own > closed ? own : closed;
+    Ns closed = bound_closed(f), chained = is_chain(x, f) ? jobshop_bound(&x->jobshop) : 0;
+    return chained > closed ? chained : closed;
 }

@@ -29,8 +29,8 @@
 #define NEVER INT64_MAX
 
 /* What the lists of a device say of its memory: its numbers; how early receives are posted, how late sends are waited for. */
-typedef struct { int lead, lag, ahead, slack[2]; } Said;
-typedef struct { Said said; Price price; } Known;
+typedef struct { int lead, lag, ahead, slack[2]; } TunerState;
+typedef struct { TunerState state; Price price; } Known;
 typedef struct { Known *at; int n; } Knowns;        /* one more a trial, at most */
 typedef struct { int *lead, *lag; } Pace;
 
@@ -50,24 +50,24 @@ static bool is_legal(const Tuner *x, const Pace *a)
 {
     bool legal = true;
     for (int i = 0; i < x->n; i++) {
-        int own = x->n - 1 - i;
-        legal &= a->lead[i] >= own && a->lead[i] <= (x->joins ? own : 2 * own);
+        int least_lead = x->n - 1 - i;
+        legal &= a->lead[i] >= least_lead && a->lead[i] <= (x->joins ? least_lead : 2 * least_lead);
         legal &= a->lag[i] >= -1 && a->lag[i] <= (x->joins ? 0 : 2 * i);
         legal &= i == 0 || a->lead[i] <= a->lead[i - 1];
     }
     return legal;
 }
 
-static Said said_of(const Tuner *x, const Plan *p, int device)
+static TunerState said_of(const Tuner *x, const Plan *p, int device)
 {
     const int *slack = &p->slack.at[2 * device];
-    return (Said){x->now.lead[device], x->now.lag[device], order_slack(p), {slack[0], slack[1]}};
+    return (TunerState){x->now.lead[device], x->now.lag[device], order_slack(p), {slack[0], slack[1]}};
 }
 
-static const Price *known_of(const Tuner *x, int device, const Said *said)
+static const Price *known_of(const Tuner *x, int device, const TunerState *state)
 {
     for (int i = 0; i < x->known[device].n; i++)
-        if (!memcmp(&x->known[device].at[i].said, said, sizeof *said))
+        if (!memcmp(&x->known[device].at[i].state, state, sizeof *state))
             return &x->known[device].at[i].price;
     return NULL;
 }
@@ -78,12 +78,12 @@ static bool find_prices(Tuner *x, const Plan *p, const Price **price)
     Prices *prices = NULL;
     bool fits = true;
     for (int d = 0; d < x->n; d++) {
-        Said said = said_of(x, p, d);
-        price[d] = known_of(x, d, &said);
+        TunerState state = said_of(x, p, d);
+        price[d] = known_of(x, d, &state);
         if (!price[d]) {
             prices = prices ? prices : prices_open(p, x->limit);
             Known *k = &x->known[d].at[x->known[d].n++];
-            *k = (Known){said, *price_best(prices, d ? x->last[d - 1] + 1 : 0, x->last[d], d)};
+            *k = (Known){state, *price_best(prices, d ? x->last[d - 1] + 1 : 0, x->last[d], d)};
             price[d] = &k->price;
         }
         fits &= price[d]->fits;
@@ -139,8 +139,8 @@ static int least(int a, int b)
 static void try_family(Tuner *x, int less, int from, int most, int more)
 {
     for (int i = 0; i < x->n; i++) {
-        int own = x->n - 1 - i, lag = least(i - less, most);
-        x->now.lead[i] = own + least(more, own);
+        int least_lead = x->n - 1 - i, lag = least(i - less, most);
+        x->now.lead[i] = least_lead + least(more, least_lead);
         x->now.lag[i] = (lag > from ? lag : from) + least(more, i);
     }
     judge(x);
@@ -212,13 +212,13 @@ bool paces_of(const Plan *p, const Bytes *limit, Ints *lead, Ints *lag)
         x.now.lag[d] = p->ask.lag ? p->ask.lag->at[d] : -1;
     }
     judge(&x);
-    Pace own = pace_new(n);
-    copy(&x, &own, &x.now);
+    Pace start = pace_new(n);
+    copy(&x, &start, &x.now);
     copy(&x, &x.best, &x.now);
     try_families(&x);
     while (improve(&x))
         ;
     *lead = (Ints){x.best.lead, n, n};
     *lag = (Ints){x.best.lag, n, n};
-    return memcmp(own.lead, x.best.lead, sizeof(int) * (size_t)n) || memcmp(own.lag, x.best.lag, sizeof(int) * (size_t)n);
+    return memcmp(start.lead, x.best.lead, sizeof(int) * (size_t)n) || memcmp(start.lag, x.best.lag, sizeof(int) * (size_t)n);
 }

@@ -18,17 +18,17 @@ static void take(Candidate *k, Plan *p, Proof proof)
 }
 
 /* The bound of the candidate's own planner holds for every plan of its space; what fits nowhere has no bound. */
-static Proof proof_of(const Candidate *k, const Plan *own, const Plan *p, const char *note)
+static Proof proof_of(const Candidate *k, const Plan *before, const Plan *p, const char *note)
 {
-    Proof known = {.value = k->proof.value, .space = k->proof.space, .bound = own ? k->proof.bound : 0, .note = note};
+    Proof known = {.value = k->proof.value, .space = k->proof.space, .bound = before ? k->proof.bound : 0, .note = note};
     return below_step(known, p);
 }
 
-void hurry_up(Candidate *k)
+void cut_slack(Candidate *k)
 {
-    for (Hurry hurry = HURRY_SECOND; hurry <= HURRY_NOW && !k->best && k->failed->host.n > 0; hurry++) {
+    for (CopySlack slack = COPY_SLACK_SECOND; slack <= COPY_SLACK_NONE && !k->best && k->failed->host.n > 0; slack++) {
         Ask ask = k->ask;
-        ask.hurry = hurry;
+        ask.copy_slack = slack;
         Candidate with = candidate_with(k, &ask);
         candidate_start(&with, 0);
         if (with.why == OVER_DEVICE)
@@ -37,7 +37,7 @@ void hurry_up(Candidate *k)
             polish(&with);
         if (with.best)
             take(k, with.best, with.proof);
-        else if (with.failed->routine.n > 0 && with.failed->lack.need < k->failed->lack.need)
+        else if (with.failed->routine.n > 0 && with.failed->shortfall.need < k->failed->shortfall.need)
             k->failed = with.failed;            /* lacks less: so much is needed */
     }
 }
@@ -46,7 +46,7 @@ void stay_home(Candidate *k)
 {
     Ask ask = k->ask;
     int64_t work = FIRST_WORK;          /* of its own: prices of copies may have spent the rest */
-    ask.home = true;
+    ask.no_offload = true;
     ask.work_left = memcpy(alloc(sizeof work), &work, sizeof work);
     Candidate with = candidate_with(k, &ask);
     Ns cutoff = k->best ? k->best->step : 0;
@@ -76,7 +76,7 @@ void take_any(Candidate *k)
 void pack_on(Candidate *k)
 {
     Ask ask = k->ask;
-    ask.patient = true;
+    ask.full_layouts = true;
     Candidate with = candidate_with(k, &ask);
     candidate_start(&with, 0);
     if (with.best)
@@ -102,7 +102,7 @@ static Plan *plan_of_rival(const Candidate *k, const Ask *as, const char *name, 
     Ask ask = *as;
     ask.planner = name;
     ask.steps_left = steps_left;
-    ask.beat = k->best ? k->best->step : 0;
+    ask.below_step = k->best ? k->best->step : 0;
     Candidate with = candidate_with(k, &ask);
     candidate_finish(&with);
     return with.best;
@@ -119,8 +119,8 @@ static bool may_win(const Candidate *k, const Planner *r, bool right)
 /* Graphs that no seed is asked for, and those that have spent the work of the search, have work of their own here. */
 void ask_rivals(Candidate *k)
 {
-    const Plan *own = k->best;
-    bool right = own && own->step <= k->proof.value;
+    const Plan *before = k->best;
+    bool right = before && before->step <= k->proof.value;
     int64_t *trials = layout_budget(&k->ask);
     for (const Planner *r = planners; r->name; r++) {
         int64_t work = QUESTION_WORK;
@@ -137,7 +137,7 @@ void ask_rivals(Candidate *k)
         if (!promises(p, k->best) || (k->best && !better(p, k->best)))
             mem_release(mark);
         else
-            take(k, p, proof_of(k, own, p, strf("as %s cuts", r->name)));
+            take(k, p, proof_of(k, before, p, strf("as %s cuts", r->name)));
     }
 }
 
@@ -148,10 +148,10 @@ void share_limits(Candidate *k)
     const Bytes *limit = least_memory(k->m, k->stages);
     int devices = k->stages * k->m->plan.replicas;
     Bytes *more = alloc(sizeof *more * (size_t)devices);
-    Hurry last = k->m->plan.offload != OFFLOAD_NONE ? HURRY_NOW : HURRY_NONE;
+    CopySlack last = k->m->plan.offload != OFFLOAD_NONE ? COPY_SLACK_NONE : COPY_SLACK_ALL;
     Ask ask = k->ask;
     bool found = false;
-    for (ask.hurry = HURRY_NONE; ask.hurry <= last && !found; ask.hurry++)
+    for (ask.copy_slack = COPY_SLACK_ALL; ask.copy_slack <= last && !found; ask.copy_slack++)
         for (int i = 0; i < PARTS && !found; i++) {
             Verdict why;
             Candidate with = candidate_with(k, &ask);
@@ -161,7 +161,7 @@ void share_limits(Candidate *k)
             Plan *p = pass(&with, &ask, more, &why);
             found = why == PLANNED;
             if (found && (!k->best || better(p, k->best)))
-                take(k, p, proof_of(k, k->best, p, p->said.note));
+                take(k, p, proof_of(k, k->best, p, p->predicted.note));
             else
                 mem_release(mark);
         }
@@ -178,7 +178,7 @@ static Plan *lay_out(const Candidate *k, Cut *cut, int chunks, bool once, int64_
     Ask ask = k->ask;
     ask.cuts = cuts;
     ask.steps_left = steps_left;
-    ask.beat = k->best ? k->best->step : 0;
+    ask.below_step = k->best ? k->best->step : 0;
     Candidate with = candidate_with(k, &ask);
     if (!once) {
         candidate_finish(&with);
@@ -187,7 +187,7 @@ static Plan *lay_out(const Candidate *k, Cut *cut, int chunks, bool once, int64_
     Verdict why;
     with.seen = steps_left != k->ask.steps_left ? k->seen : NULL;
     Plan *p = pass(&with, &ask, least_memory(k->m, k->stages), &why);
-    cut->slow = why == NO_PLAN && ask.beat > 0 && p->step > ask.beat;
+    cut->slow = why == NO_PLAN && ask.below_step > 0 && p->step > ask.below_step;
     return why == PLANNED ? p : NULL;
 }
 
@@ -204,7 +204,7 @@ static bool expects_less(const Candidate *k, const Plan *p)
 }
 
 /* Tries them in turn; how many were tried.  `i` is the last that won: the others only had to fit. */
-static int try_all(Candidate *k, Cuts *all, const Plan *own, int chunks, bool once, int64_t *trials)
+static int try_all(Candidate *k, Cuts *all, const Plan *before, int chunks, bool once, int64_t *trials)
 {
     int i = 0, won = -1;
     for (; i < all->n && !is_spent(k) && i < most_cuts(k, once) && (!k->best || all->at[i].value < k->best->step); i++) {
@@ -213,7 +213,7 @@ static int try_all(Candidate *k, Cuts *all, const Plan *own, int chunks, bool on
         void *mark = mem_mark();
         Plan *p = lay_out(k, &all->at[i], chunks, once, trials);
         if (promises(p, k->best)) {
-            take(k, p, proof_of(k, own, p, "found by laying out what was predicted to be nearly as fast"));
+            take(k, p, proof_of(k, before, p, "found by laying out what was predicted to be nearly as fast"));
             won = i;
         } else if (!once || all->at[i].slow) {      /* others laid out once share what k->seen keeps */
             mem_release(mark);
@@ -228,7 +228,7 @@ static int try_all(Candidate *k, Cuts *all, const Plan *own, int chunks, bool on
 void lay_out_others(Candidate *k)
 {
     Cuts all = {0};
-    const Plan *own = k->best;
+    const Plan *before = k->best;
     Plan *p = new_plan(k->g, k->c, k->m, k->stages, k->schedule->name, &k->ask);
     if (order(p))
         return;
@@ -238,12 +238,12 @@ void lay_out_others(Candidate *k)
         bool ends = part_below(p, least_memory(k->m, k->stages), k->best ? k->best->step : INT64_MAX / 4, &all);
         k->seen = seen_new();   /* of layouts that only have to fit */
         for (int once = 1; once >= 0; once--)
-            open &= try_all(k, &all, own, plan_chunks(p), once, trials) < all.n || !ends;
+            open &= try_all(k, &all, before, plan_chunks(p), once, trials) < all.n || !ends;
     }
     if (!k->best && open) {
         Plan *with = alloc(sizeof *with);
         *with = *k->failed;
-        with->lack.open = true;
+        with->shortfall.open = true;
         k->failed = with;
     }
 }

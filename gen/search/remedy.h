@@ -7,7 +7,7 @@
 #define REMEDY_H
 #include "candidate.h"
 
-void hurry_up(Candidate *k);        /* copies get as little time as they need for the plan to fit */
+void cut_slack(Candidate *k);       /* copies get as little time as they need for the plan to fit */
 void pack_on(Candidate *k);         /* the layouts of given cuts, to the end of their budget */
 void take_narrow(Candidate *k);     /* cuts that fewer values cross */
 void stay_home(Candidate *k);       /* nothing is copied to the host */

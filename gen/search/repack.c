@@ -5,8 +5,8 @@
  * Problem: planners see every byte but those that packing adds, some per cent where buffers are large and few, and so fill a
  * device to the brim.  Other systems plan with a margin that somebody has guessed, or fail when memory is fragmented.
  *
- * Method: the cuts stand.  Then stages are independent: the fates of one follow from its soft limit, and its arena from its
- * fates.  So the soft limit of each is bisected between the largest that is known to pack and the smallest that is not, all
+ * Method: the cuts stand.  Then stages are independent: the fates of one follow from its target limit, and its arena from its
+ * fates.  So the target limit of each is bisected between the largest that is known to pack and the smallest that is not, all
  * stages at once: a round is one plan, which costs a few prices, and no search.  A larger limit does not always have a larger
  * arena; what is taken has been packed.
  *
@@ -21,12 +21,12 @@
 
 #include <string.h>
 
-/* ---- the soft limit of a stage --------------------------------------------------------------------------------------- */
+/* ---- the target limit of a stage --------------------------------------------------------------------------------------- */
 
 #define NONE INT64_MAX
 
 /* good: the largest that packs, -1: unknown; bad: the smallest that does not. */
-typedef struct { Bytes now, good, bad; } Soft;
+typedef struct { Bytes now, good, bad; } StageTarget;
 
 /* What the devices of a stage need and have not, once packed. */
 static Bytes excess(const Plan *p, int stage)
@@ -40,12 +40,12 @@ static Bytes excess(const Plan *p, int stage)
     return most;
 }
 
-static Bytes between(const Soft *k)
+static Bytes between(const StageTarget *k)
 {
     return k->good + (k->bad - k->good) / 2;
 }
 
-static void learn(Soft *k, const Plan *p, int stage)
+static void learn(StageTarget *k, const Plan *p, int stage)
 {
     Bytes over = excess(p, stage);
     if (over > 0) {
@@ -60,7 +60,15 @@ static void learn(Soft *k, const Plan *p, int stage)
 
 /* ---- the same cuts, other fates -------------------------------------------------------------------------------------- */
 
-typedef struct { const Candidate *k; Ask ask; Soft *soft; Bytes *limit; Plan *best; const Plan *last; int idle; } Repack;
+typedef struct {
+    const Candidate *k;
+    Ask ask;
+    StageTarget *target;
+    Bytes *limit;
+    Plan *best;
+    const Plan *last;
+    int idle;
+} Repack;
 
 /* A planner that has no choice of fates makes the same plan under any limits: no stage needs less than in the last one. */
 static bool same(const Repack *r, const Plan *p)
@@ -76,12 +84,12 @@ static Verdict try_limits(Repack *r, bool good)
 {
     Verdict why;
     for (int s = 0; s < r->k->stages; s++)
-        r->limit[s] = good ? r->soft[s].good : r->soft[s].now;
+        r->limit[s] = good ? r->target[s].good : r->target[s].now;
     Plan *p = pass(r->k, &r->ask, r->limit, &why);
     if (why == PLANNED && (!r->best || better(p, r->best)))
         r->best = p;
     for (int s = 0; why != NO_PLAN && !good && s < r->k->stages; s++)
-        learn(&r->soft[s], p, s);
+        learn(&r->target[s], p, s);
     r->idle = why == OVER_DEVICE && same(r, p) ? r->idle + 1 : 0;
     r->last = why == NO_PLAN ? r->last : p;
     return why;
@@ -93,7 +101,7 @@ static bool raise_limits(Repack *r)
 {
     bool moved = false;
     for (int s = 0; s < r->k->stages; s++) {
-        Soft *k = &r->soft[s];
+        StageTarget *k = &r->target[s];
         Bytes step = k->good < 0 && k->bad < NONE ? (k->bad - k->now) / 2 : 0;
         k->now += step;
         moved |= step > k->now / 256;
@@ -106,13 +114,13 @@ static Plan *bisect(const Candidate *k, const Ask *ask, const Plan *was, Bytes *
 {
     int stages = k->stages;
     Ints *cuts = alloc(sizeof *cuts);
-    Repack r = {.k = k, .ask = *ask, .limit = limit, .soft = alloc(sizeof *r.soft * (size_t)stages), .last = was};
+    Repack r = {.k = k, .ask = *ask, .limit = limit, .target = alloc(sizeof *r.target * (size_t)stages), .last = was};
     if (!part_cuts(was, cuts))
         return NULL;
     r.ask.cuts = cuts;
     for (int s = 0; s < stages; s++) {
-        r.soft[s] = (Soft){limit[s], -1, NONE};
-        learn(&r.soft[s], was, s);
+        r.target[s] = (StageTarget){limit[s], -1, NONE};
+        learn(&r.target[s], was, s);
     }
     bool open = true;
     for (int round = 0; round < rounds && open && r.idle < 2; round++) {
@@ -120,15 +128,15 @@ static Plan *bisect(const Candidate *k, const Ask *ask, const Plan *was, Bytes *
             return r.best;
         open = false;
         for (int s = 0; s < stages; s++)
-            open |= r.soft[s].now != r.soft[s].good;
+            open |= r.target[s].now != r.target[s].good;
     }
     bool known = true;
     for (int s = 0; s < stages; s++)
-        known &= r.soft[s].good >= 0;
+        known &= r.target[s].good >= 0;
     if (known && open)                  /* of some stage the last trial was too large */
         try_limits(&r, true);
     for (int s = 0; s < stages; s++)
-        limit[s] = r.soft[s].good >= 0 ? r.soft[s].good : r.soft[s].now;
+        limit[s] = r.target[s].good >= 0 ? r.target[s].good : r.target[s].now;
     return r.best;
 }
 
@@ -143,13 +151,13 @@ static bool suffers(const Candidate *k)
 /* The plan is no longer the one that its planner expected: proven under the limits, not under lower ones. */
 static void tell(Candidate *k)
 {
-    k->proof = below_step(k->first->said, k->best);
-    if (is_exact(k) && k->best->step < k->first->said.value)
+    k->proof = below_step(k->first->predicted, k->best);
+    if (is_exact(k) && k->best->step < k->first->predicted.value)
         k->proof.note = "found by moving cuts of the plan that was expected to be the fastest";
     else if (is_exact(k))
-        k->proof.note = strf("%.3f ms were expected, before packing took its room", (double)k->first->said.value / 1e6);
+        k->proof.note = strf("%.3f ms were expected, before packing took its room", (double)k->first->predicted.value / 1e6);
     else
-        k->proof.note = k->best->said.note;
+        k->proof.note = k->best->predicted.note;
 }
 
 /* Where packing leaves a planner no plan, or costs it much, it is asked again under the limits that were found. */
@@ -204,7 +212,7 @@ static void try_cuts(void *ctx)
     Bytes *limit = least_memory(t->k->m, t->k->stages);
     Plan *p = pass(t->k, &t->ask, limit, &why);
     t->p = why == PLANNED ? p : NULL;
-    if (why == OVER_DEVICE && p->said.value < t->best->step)
+    if (why == OVER_DEVICE && p->predicted.value < t->best->step)
         t->p = bisect(t->k, &t->ask, p, limit, TRIAL_REPACKS);
 }
 
@@ -212,7 +220,7 @@ static Plan *plan_with(const Candidate *k, const Ask *ask, const Plan *best, con
 {
     Try t = {k, *ask, best, NULL};
     t.ask.cuts = cuts;
-    t.ask.beat = best->step;
+    t.ask.below_step = best->step;
     return diag_accepts(try_cuts, &t) ? t.p : NULL;
 }
 
@@ -234,15 +242,15 @@ void polish_above(Candidate *k, Ns expected)
     Plan *best = k->best;
     if (!is_free(k) || best->step <= expected + expected / 1024 || !part_cuts(best, cuts))
         return;
-    Ask rough = k->ask;                 /* any arena that fits, until the last move */
-    rough.steps_left = layout_budget(&k->ask);
-    Candidate first = candidate_with(k, &rough);
+    Ask quick = k->ask;                 /* any arena that fits, until the last move */
+    quick.steps_left = layout_budget(&k->ask);
+    Candidate first = candidate_with(k, &quick);
     first.seen = seen_new();
     for (int i = 0, trials = 0, idle = 0; idle < cuts->n && trials < most && !is_spent(k); i = (i + 1) % cuts->n) {
         Plan *was = best;
         for (int n = 0; n < 6 && best == was; n++, trials++) {
             int to = cuts->at[i] + (n % 2 ? 1 << n / 2 : -(1 << n / 2));
-            Plan *p = move_cut(&first, &rough, best, i, to);
+            Plan *p = move_cut(&first, &quick, best, i, to);
             if (promises(p, best)) {
                 best = p;
                 cuts->at[i] = to;
@@ -263,5 +271,5 @@ void polish_above(Candidate *k, Ns expected)
 
 void polish(Candidate *k)
 {
-    polish_above(k, k->best->said.value);
+    polish_above(k, k->best->predicted.value);
 }

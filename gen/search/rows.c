@@ -26,7 +26,7 @@
 #include <stdlib.h>
 
 typedef struct {
-    const Schedule *row;
+    const Schedule *schedule;
     const Model *m;
     const Cost *c;
     int stages;
@@ -53,14 +53,14 @@ static int64_t form_of(const Schedule *k, int p, int m, int v)
 static Ns promise_of(const Plan *p, const Offer *x)
 {
     int v = x->m->plan.chunks, micro = (int)(p->g->micro / x->m->plan.replicas);
-    return share_of(p, x->stages) / (3 * (int64_t)v * micro) * form_of(x->row, x->stages, micro, v);
+    return share_of(p, x->stages) / (3 * (int64_t)v * micro) * form_of(x->schedule, x->stages, micro, v);
 }
 
 static bool is_row(const Schedule *k, const Model *m, int stages)
 {
     int cuts = m->plan.cuts.n, chunks = m->plan.chunks * stages;
     bool like = k->depths && !k->split;         /* 1f1b* promises what 1f1b does */
-    return !k->async && !k->tried && !like && !k->given && !k->own && !k->climbs && (cuts == 0 || cuts == chunks - 1);
+    return !k->async && !k->tried && !like && !k->given && !k->custom && !k->improves && (cuts == 0 || cuts == chunks - 1);
 }
 
 static void add_rows(const Plan *p, const Cost *c, int stages, Offers *all)
@@ -81,7 +81,7 @@ static int by_promise(const void *a, const void *b)
         return x->m->plan.chunks - y->m->plan.chunks;
     if (x->promise != y->promise)
         return x->promise < y->promise ? -1 : 1;
-    return x->stages != y->stages ? x->stages - y->stages : x->row < y->row ? -1 : x->row > y->row;
+    return x->stages != y->stages ? x->stages - y->stages : x->schedule < y->schedule ? -1 : x->schedule > y->schedule;
 }
 
 /* Of all numbers of stages that were tried with the graph of the best plan. */
@@ -106,9 +106,9 @@ static Plan *try_row(const Search *s, const Offer *x, const Plan *best, int64_t 
     Search one = {.x = s->x, .ask = s->ask, .best = -1, .cutoff = best->step};
     *work = had;
     one.ask.work_left = work;
-    one.ask.rough = !x->row->depths;            /* those follow from the cuts of a plan: better ones make better rows */
+    one.ask.unseeded = !x->schedule->depths;    /* those follow from the cuts of a plan: better ones make better rows */
     one.ask.steps_left = alloc(sizeof *one.ask.steps_left);     /* none: the fixed orders, and a few more */
-    list_schedule(&one, best->g, x->c, x->m, x->stages, x->row);
+    list_schedule(&one, best->g, x->c, x->m, x->stages, x->schedule);
     search_all(&one);
     *left -= had - *work;
     return search_best(&one);
@@ -118,7 +118,7 @@ static Plan *try_row(const Search *s, const Offer *x, const Plan *best, int64_t 
 static Ns bound_of(const Graph *g, const Offer *x)
 {
     void *mark = mem_mark();
-    Plan *p = new_plan(g, x->c, x->m, x->stages, x->row->name, NULL);
+    Plan *p = new_plan(g, x->c, x->m, x->stages, x->schedule->name, NULL);
     Ns bound = INT64_MAX;
     if (!order(p)) {
         Question q = part_question(p, least_memory(x->m, x->stages));
@@ -131,7 +131,7 @@ static Ns bound_of(const Graph *g, const Offer *x)
 /* Rows that follow from the times of a plan take several times as long as others. */
 static bool is_worth_it(const Offer *x, const Plan *best)
 {
-    Ns most = best->step - best->step / (x->row->depths ? LEAST_GAIN / 2 : LEAST_GAIN);
+    Ns most = best->step - best->step / (x->schedule->depths ? LEAST_GAIN / 2 : LEAST_GAIN);
     return x->promise < most && bound_of(best->g, x) < most;
 }
 
@@ -145,7 +145,7 @@ Plan *search_rows(const Search *s, Plan *best)
         if (!is_worth_it(x, best))
             continue;
         void *mark = mem_mark();
-        busy_at(", schedule %s", x->row->name);
+        busy_at(", schedule %s", x->schedule->name);
         Plan *p = try_row(s, x, best, &left);
         if (p && wins(p, best))
             best = p;

@@ -39,17 +39,17 @@ static Bytes taken(const Device *k)
  * device, they pack worse, and it may be as much again as the limit. */
 static bool lacks_little(const Plan *failed)
 {
-    int d = failed->lack.device;
+    int d = failed->shortfall.device;
     Bytes limit = d < 0 ? 0 : failed->dev.at[d].limit;
     Bytes most = plan_chunks(failed) > plan_stages(failed) ? limit : limit / RUNG_LACK;
-    return failed->chunk.n > 0 && !failed->lack.host && limit > 0 && failed->lack.need - limit <= most;
+    return failed->chunk.n > 0 && !failed->shortfall.host && limit > 0 && failed->shortfall.need - limit <= most;
 }
 
 static Plan *ask_any(const Options *x, const Model *m, bool home, bool *open)
 {
     int64_t *work = alloc(sizeof *work);
     *work = QUESTION_WORK;
-    Ask none = {0}, ask = {.first_fit = true, .home = home, .work_left = work, .steps_left = layout_budget(&none)};
+    Ask none = {0}, ask = {.first_fit = true, .no_offload = home, .work_left = work, .steps_left = layout_budget(&none)};
     Plan *failed = NULL, *p = search_with(x, m, &ask, &failed);
     *open |= !p && failed && lacks_little(failed);
     return p;

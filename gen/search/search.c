@@ -36,7 +36,7 @@ static void list_one(Search *s, const Graph *g, const Cost *c, const Model *m, i
     const char *why = refuses(g, m, k, stages);
     if (why)
         s->refused = strf("schedule %s: %s", k->name, why);
-    else if (m->order == ORDER_FREE)
+    else if (m->device_order == ORDER_FREE)
         search_orders(s, g, m, c, stages, k);
     else
         list_schedule(s, g, c, m, stages, k);
@@ -46,7 +46,7 @@ static void list_one(Search *s, const Graph *g, const Cost *c, const Model *m, i
 static void list_chunks(Search *s, const Graph *g, const Cost *c, const Model *m, int stages, const Schedule *k)
 {
     bool one = k->one_chunk || planner_named(m->plan.planner)->map;
-    int least = k->folds && !k->climbs ? m->plan.chunks : 1, most = k->climbs ? 2 : k->folds ? least : one ? 1 : CHUNKS;
+    int least = k->folds && !k->improves ? m->plan.chunks : 1, most = k->improves ? 2 : k->folds ? least : one ? 1 : CHUNKS;
     for (int v = least; v <= most && (v == least || v * stages <= g->nf); v++) {
         Model *with = alloc(sizeof *with);
         *with = *m;
@@ -197,7 +197,7 @@ static bool search_layouts(Search *s, const Models *sizes, Plan **best)
 
 static bool single(const Model *m)
 {
-    return m->train.batch > 0 && m->plan.fuse != FUSE_FASTEST && m->order != ORDER_FREE && !m->plan.replicas_auto
+    return m->train.batch > 0 && m->plan.fuse != FUSE_FASTEST && m->device_order != ORDER_FREE && !m->plan.replicas_auto
         && !m->plan.chunks_auto && m->plan.stages_min == m->plan.stages_max && m->plan.chunks <= 1
         && strcmp(m->plan.schedule, "auto") && m->plan.warmup != WARMUP_AUTO
         && schedule_of(m->plan.schedule)->ways <= 1 && (m->plan.replicas == 1 || m->plan.buckets == 1);
@@ -208,7 +208,7 @@ static bool tries_rows(const Search *s, const Model *m)
 {
     const char *planner = s->ask.planner ? s->ask.planner : m->plan.planner;
     bool any = m->plan.any_row && !strcmp(m->plan.schedule, "auto");
-    return any && planner_named(planner)->complete && m->plan.objective == STEP_TIME && m->order == ORDER_GIVEN
+    return any && planner_named(planner)->complete && m->plan.objective == STEP_TIME && m->device_order == ORDER_GIVEN
         && !s->ask.first_fit && !busy_stopped();
 }
 
@@ -222,7 +222,7 @@ static Plan *search_asked(const Options *x, const Model *m, const Ask *ask, Plan
 {
     Search s = {.x = x, .ask = ask ? *ask : (Ask){0}, .best = -1};
     s.cutoff = s.ask.cutoff;
-    int64_t work = s.ask.brief ? QUESTION_WORK : FIRST_WORK;
+    int64_t work = s.ask.stop_early ? QUESTION_WORK : FIRST_WORK;
     Models sizes = sizes_of(x, m);
     Plan *best = NULL;
     if (!s.ask.work_left) {
@@ -247,7 +247,7 @@ static Plan *search_asked(const Options *x, const Model *m, const Ask *ask, Plan
                                 best->proof.note ? best->proof.note : "");
     *failed = search_failed(&s);
     if (!best && !*failed && s.refused)
-        err(m->plan.row.word ? m->plan.row.at : m->plan.loc, NULL, "%s", s.refused);
+        err(m->plan.custom.word ? m->plan.custom.at : m->plan.loc, NULL, "%s", s.refused);
     return best;
 }
 
@@ -271,18 +271,18 @@ static bool is_full(const Plan *p)
 /* A joined call is faster.  Where memory is short, a cut inside one may save more.  All share the work of layouts. */
 static Plan *search_graphs(const Options *x, const Model *m, const Ask *ask, Plan **failed)
 {
-    Ask own = ask ? *ask : (Ask){0};
-    own.full_left = own.full_left ? own.full_left : full_budget();
-    Plan *best = search_asked(x, m, &own, failed);
-    bool enough = best && (own.first_fit || !is_full(best));
+    Ask with = ask ? *ask : (Ask){0};
+    with.full_left = with.full_left ? with.full_left : full_budget();
+    Plan *best = search_asked(x, m, &with, failed);
+    bool enough = best && (with.first_fit || !is_full(best));
     const Plan *seen = best ? best : *failed;
     if (enough || busy_stopped() || !seen || !may_part(x, m, seen->g) || !move_is_on("apart"))
         return best;
     int64_t work = FIRST_WORK;
-    own.cutoff = best ? best->step : own.cutoff;
-    if (!own.work_left)
-        own.work_left = memcpy(alloc(sizeof work), &work, sizeof work);
-    Plan *none, *apart = search_with(x, fuse_as(m, FUSE_SUMS), &own, &none);
+    with.cutoff = best ? best->step : with.cutoff;
+    if (!with.work_left)
+        with.work_left = memcpy(alloc(sizeof work), &work, sizeof work);
+    Plan *none, *apart = search_with(x, fuse_as(m, FUSE_SUMS), &with, &none);
     if (!apart || (best && !wins(apart, best)))
         return best;
     const char *note = "memory is short, and each Relu is a call of its own: --fuse sums";
@@ -306,7 +306,7 @@ static Plan *search_or_any(const Options *x, const Model *m, const Ask *ask, Pla
     Plan *best = search_graphs(passes ? x : &quiet, m, ask, failed);
     if (!best && !passes && single(m))
         search_asked(x, m, ask, failed);
-    if (!best && *failed && !(*failed)->lack.stuck && (*failed)->g->op.n <= SHOWN_OPERATORS && move_is_on("rungs"))
+    if (!best && *failed && !(*failed)->shortfall.stuck && (*failed)->g->op.n <= SHOWN_OPERATORS && move_is_on("rungs"))
         best = rungs_any(x, m);
     if (best && passes)
         dump_plan(x, best, 'a');
@@ -324,7 +324,7 @@ Plan *search(const Options *x, const Model *m, Plan **failed)
 
 Plan *search_brief(const Options *x, const Model *m, Plan **failed)
 {
-    return search_or_any(x, m, &(Ask){.brief = true}, failed);
+    return search_or_any(x, m, &(Ask){.stop_early = true}, failed);
 }
 
 typedef struct { const Options *x; const Model *m; const Ask *ask; Plan *best, *failed; } Trial;
@@ -349,9 +349,10 @@ bool search_fits(const Options *x, const Model *m, const Ask *budget, Bytes *nee
 {
     void *mark = mem_mark();
     Plan *failed = NULL;
-    Ask ask = {.first_fit = true, .home = budget->home, .work_left = budget->work_left, .steps_left = layout_budget(budget)};
+    Ask ask = {.first_fit = true, .no_offload = budget->no_offload, .work_left = budget->work_left,
+               .steps_left = layout_budget(budget)};
     bool fits = search_with(x, m, &ask, &failed);
-    *need = !fits && failed ? failed->lack.need : 0;
+    *need = !fits && failed ? failed->shortfall.need : 0;
     mem_release(mark);
     return fits;
 }
@@ -372,9 +373,9 @@ Plan *search_again(const Plan *p, const Model *m, const Ints *cuts, Effort *left
     *one = (Candidate){.x = &quiet, .g = p->g, .c = p->c, .m = m, .stages = plan_stages(p), .schedule = k,
                        .key = numeric_key(p->g, m, p->c)};
     one->ask = (Ask){.map = p->ask.map, .cuts = cuts, .depth = p->ask.depth, .lead = p->ask.lead, .lag = p->ask.lag,
-                     .seed = p->ask.seed, .lists = p->ask.lists, .far = p->ask.far, .early = p->ask.early, .home = p->ask.home,
-                     .buckets = p->ask.buckets, .warmup = p->ask.warmup, .glance = true, .work_left = &left->work,
-                     .steps_left = &left->steps};
+                     .seed = p->ask.seed, .lists = p->ask.lists, .far = p->ask.far, .early = p->ask.early,
+                     .no_offload = p->ask.no_offload, .buckets = p->ask.buckets, .warmup = p->ask.warmup, .estimate_only = true,
+                     .work_left = &left->work, .steps_left = &left->steps};
     bool model = diag_accepts(try_again, &s);
     *failed = model ? search_failed(&s) : NULL;
     return model ? search_best(&s) : NULL;

@@ -84,10 +84,10 @@ static void loads_of(const Plan *p, Ns *load)
 /* Those of the plan are known. */
 static bool is_known(const Depths *all, const Plan *p, const int *depth)
 {
-    const Ints *own = p->ask.depth;
+    const Ints *asked = p->ask.depth;
     int stages = plan_stages(p), equal = 0;
     for (int d = 0; d < stages; d++)
-        equal += depth[d] == (own ? own->at[d] : stages - d);
+        equal += depth[d] == (asked ? asked->at[d] : stages - d);
     bool known = equal == stages;
     for (int i = 0; i < all->n; i++)
         known |= !memcmp(all->at[i]->at, depth, sizeof *depth * (size_t)stages);

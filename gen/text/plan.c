@@ -26,10 +26,10 @@
 #include <ctype.h>
 #include <string.h>
 
-typedef struct { DevicePlan d; Bytes soft; } Machine;           /* with what Plan says about it */
+typedef struct { DevicePlan d; Bytes target; } Machine;         /* with what Plan says about it */
 typedef struct { Fate is; } Choice;
-typedef struct { int chunk; } Place;
-typedef struct { int device, replica; } Home;
+typedef struct { int chunk; } ChunkRecord;
+typedef struct { int device, replica; } HomeRecord;
 
 /* ---- tables ------------------------------------------------------------------------------------------------------ */
 
@@ -43,8 +43,8 @@ static const char *const fates[] = {"keep", "recompute", "offload", NULL};
 
 #define F_(key, type, struct, member) {key, type, .at = offsetof(struct, member)}
 #define REF_(key, type, struct, member, to) {key, type, .at = offsetof(struct, member), .ref = to}
-#define WORD_(key, struct, member, list, lack) \
-    {key, V_WORD, .at = offsetof(struct, member), .words = list, .first = lack}
+#define WORD_(key, struct, member, list, other) \
+    {key, V_WORD, .at = offsetof(struct, member), .words = list, .first = other}
 
 static const Field plan_fields[] = {
     F_("schedule", V_TEXT, Plan, schedule), F_("devices", V_INT, Plan, devices), F_("chunks", V_INT, Plan, chunks),
@@ -52,25 +52,25 @@ static const Field plan_fields[] = {
     F_("space", V_TEXT, Plan, proof.space), F_("bound", V_LONG, Plan, proof.bound), F_("note", V_TEXT, Plan, proof.note),
     F_("step", V_LONG, Plan, step), F_("key", V_TEXT, Plan, key), {0}
 };
-static const Field chunk_fields[] = {F_("device", V_INT, Home, device), F_("replica", V_INT, Home, replica), {0}};
-static const Field place_fields[] = {F_("chunk", V_INT, Place, chunk), {0}};
+static const Field chunk_fields[] = {F_("device", V_INT, HomeRecord, device), F_("replica", V_INT, HomeRecord, replica), {0}};
+static const Field place_fields[] = {F_("chunk", V_INT, ChunkRecord, chunk), {0}};
 static const Field fate_fields[] = {WORD_("is", Choice, is, fates, false), {0}};
 static const Field device_fields[] = {
-    F_("soft", V_LONG, Machine, soft), F_("arena", V_LONG, Machine, d.arena), F_("bound", V_LONG, Machine, d.bound),
+    F_("soft", V_LONG, Machine, target), F_("arena", V_LONG, Machine, d.arena), F_("bound", V_LONG, Machine, d.bound),
     F_("limit", V_LONG, Machine, d.limit), F_("state", V_LONG, Machine, d.state), F_("peak", V_INT, Machine, d.peak),
     F_("ticks", V_INT, Machine, d.ticks), F_("requests", V_INT, Machine, d.requests),
     F_("handles", V_INT, Machine, d.handles), F_("copies", V_INT, Machine, d.copies),
     F_("host", V_LONG, Machine, d.host), F_("host_bound", V_LONG, Machine, d.host_bound),
-    F_("busy", V_LONG, Machine, d.busy), F_("place", V_INT, Machine, d.place), {0}
+    F_("busy", V_LONG, Machine, d.busy), F_("place", V_INT, Machine, d.entry), {0}
 };
 static const Field action_fields[] = {
     WORD_("kind", Action, kind, kinds, false), F_("chunk", V_INDEX, Action, chunk), F_("mb", V_INDEX, Action, mb),
     WORD_("piece", Action, piece, pieces, true), F_("step", V_INT, Action, step),
-    F_("version", V_INT, Action, version), F_("part", V_INT, Action, part),
+    F_("version", V_INT, Action, version), F_("part", V_INT, Action, variant),
     F_("acc", V_INT, Action, acc), F_("group", V_INT, Action, group), F_("into", V_INT, Action, into),
     {"of", V_WORD, .at = offsetof(Action, of), .words = kinds, .only = K_WAIT + 1},
     REF_("tensor", V_REF, Action, tensor, R_TENSOR), REF_("state", V_REF, Action, state, R_STATE),
-    F_("way", V_INT, Action, way), F_("from_device", V_INDEX, Action, from_device), F_("peer", V_INDEX, Action, peer),
+    F_("way", V_INT, Action, pipeline), F_("from_device", V_INDEX, Action, from_device), F_("peer", V_INDEX, Action, peer),
     F_("tag", V_INDEX, Action, tag),
     F_("request", V_INDEX, Action, request), REF_("host", V_REF, Action, host, R_HOST),
     F_("host_slot", V_INT, Action, host_slot), F_("first", V_INT, Action, first), F_("until", V_INT, Action, until),
@@ -93,7 +93,7 @@ static const Field pool_fields[] = {
 };
 static const Field buf_fields[] = {
     F_("chunk", V_INDEX, Buf, chunk), F_("eval", V_BOOL, Buf, eval), REF_("tensor", V_REF, Buf, tensor, R_TENSOR),
-    REF_("state", V_REF, Buf, state, R_STATE), F_("way", V_INT, Buf, way), REF_("op", V_REF, Buf, op, R_OP),
+    REF_("state", V_REF, Buf, state, R_STATE), F_("way", V_INT, Buf, pipeline), REF_("op", V_REF, Buf, op, R_OP),
     WORD_("origin", Buf, origin, origins, true),
     F_("peer", V_INDEX, Buf, peer), WORD_("birth", Buf, birth, whens, false), WORD_("death", Buf, death, whens, false),
     REF_("pool", V_REF, Buf, pool, R_POOL), F_("bytes", V_LONG, Buf, bytes), F_("offset", V_LONG, Buf, offset),
@@ -101,7 +101,7 @@ static const Field buf_fields[] = {
 };
 static const Field routine_fields[] = {
     WORD_("kind", Routine, kind, kinds, false), F_("chunk", V_INDEX, Routine, chunk),
-    F_("part", V_INT, Routine, part), F_("first", V_INT, Routine, first), F_("until", V_INT, Routine, until),
+    F_("part", V_INT, Routine, variant), F_("first", V_INT, Routine, first), F_("until", V_INT, Routine, until),
     F_("eval", V_BOOL, Routine, eval), REF_("pool", V_REFS, Routine, pool, R_POOL),
     F_("mb", V_BOOL, Routine, mb), F_("acc", V_BOOL, Routine, acc), {0}
 };
@@ -152,13 +152,13 @@ static void print_chunks(Printer *w, const Plan *p)
 {
     for (int q = 0; q < p->home.n; q++)
         for (int c = 0; c < p->home.at[q].n; c++)
-            print_record(w, &chunk_table, strf("%d", c), &(Home){plan_home(p, q, c), q});
+            print_record(w, &chunk_table, strf("%d", c), &(HomeRecord){plan_home(p, q, c), q});
 }
 
 static void print_places(Printer *w, const Plan *p)
 {
     for (int i = 0; i < p->chunk.n; i++)
-        print_record(w, &place_table, w->ref[R_OP].name.at[i], &(Place){p->chunk.at[i]});
+        print_record(w, &place_table, w->ref[R_OP].name.at[i], &(ChunkRecord){p->chunk.at[i]});
 }
 
 static void print_fates(Printer *w, const Plan *p)
@@ -171,7 +171,7 @@ static void print_fates(Printer *w, const Plan *p)
 static void print_devices(Printer *w, const Plan *p)
 {
     for (int i = 0; i < p->dev.n; i++)
-        print_record(w, &device_table, strf("%d", i), &(Machine){p->dev.at[i], p->soft ? p->soft[i] : 0});
+        print_record(w, &device_table, strf("%d", i), &(Machine){p->dev.at[i], p->target ? p->target[i] : 0});
 }
 
 /* A computation moves nothing, whatever the fields of a move hold. */
@@ -303,8 +303,8 @@ static const char *pool_name(const Record *r, const Plan *p, int *device)
 {
     const char *name = own_name(r, p, device);
     size_t letters = strspn(name, "frbwlxgsuaoi"), n = letters + strspn(name + letters, "0123456789");
-    bool slots = letters == 2 && !name[n], own = letters == 1 && *name == 'o' && n > 1 && !name[n];
-    if (!slots && !own && strcmp(name, "grads") && strcmp(name, "weights") && strcmp(name, "values"))
+    bool slots = letters == 2 && !name[n], single = letters == 1 && *name == 'o' && n > 1 && !name[n];
+    if (!slots && !single && strcmp(name, "grads") && strcmp(name, "weights") && strcmp(name, "values"))
         err(text_at(r, r->name_col), "such as 0:fb, 0:xf1, 0:o1 or 0:grads", "no pool is called '%s'", name);
     return name;
 }
@@ -348,14 +348,14 @@ static void read_plan_line(Scanner *s, const Record *r, Plan *p)
     check_note(r, p);
     for (int d = 0; d < p->devices; d++)
         PUSH(&p->dev)->device = d;
-    p->soft = alloc((size_t)p->devices * sizeof *p->soft);
+    p->target = alloc((size_t)p->devices * sizeof *p->target);
     for (int i = 0; i < p->g->tensor.n; i++)
         *PUSH(&p->fate) = FATE_KEEP;
 }
 
 static void read_chunk(Scanner *s, const Record *r, Plan *p)
 {
-    Home c = {0};
+    HomeRecord c = {0};
     text_take(s, &chunk_table, r, 0, r->pair.n, &c);
     in_range(r, "device", c.device, 0, p->devices);
     in_range(r, "replica", c.replica, 0, rows_said(p));
@@ -367,7 +367,7 @@ static void read_chunk(Scanner *s, const Record *r, Plan *p)
 
 static void read_place(Scanner *s, const Record *r, Plan *p)
 {
-    Place c = {0};
+    ChunkRecord c = {0};
     text_take(s, &place_table, r, 0, r->pair.n, &c);
     in_range(r, "chunk", c.chunk, 0, plan_chunks(p));
     if (text_ref(s, R_OP, text_at(r, r->name_col), r->name) != p->chunk.n)
@@ -390,7 +390,7 @@ static void read_device(Scanner *s, const Record *r, Plan *p)
     Machine x = {.d = p->dev.at[d]};
     text_take(s, &device_table, r, 0, r->pair.n, &x);
     p->dev.at[d] = x.d;
-    ((Bytes *)(uintptr_t)p->soft)[d] = x.soft;
+    ((Bytes *)(uintptr_t)p->target)[d] = x.target;
 }
 
 static Action action_of(Scanner *s, const Table *t, const Record *r, const Plan *p)

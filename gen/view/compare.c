@@ -31,15 +31,15 @@ static double now(void)
 static const char *why_none(const Plan *failed)
 {
     const char *note = failed ? plan_proof(failed).note : NULL;
-    int device = failed ? failed->lack.device : -1;
+    int device = failed ? failed->shortfall.device : -1;
     if (!failed)
         return "no plan: this planner has none for this schedule and model";
-    if (failed->lack.stuck)
-        return strf("no plan: %s", failed->lack.stuck);
-    if (failed->lack.host)
-        return strf("no plan: the memory of host %d is too small", failed->lack.host - 1);
+    if (failed->shortfall.stuck)
+        return strf("no plan: %s", failed->shortfall.stuck);
+    if (failed->shortfall.host)
+        return strf("no plan: the memory of host %d is too small", failed->shortfall.host - 1);
     Bytes more = device < 0 && !note ? nofit_lacks(failed, &device) :
-                 device >= 0 ? failed->lack.need - failed->dev.at[device].limit : 0;
+                 device >= 0 ? failed->shortfall.need - failed->dev.at[device].limit : 0;
     if (device >= 0 && more > 0)
         return strf("no plan: stage %d does not fit, by %s", device, size_text(more));
     return note ? strf("no plan: %s", note) : "no plan: it finds no cut for this schedule and these limits";
@@ -51,7 +51,7 @@ Outcome view_outcome(const Plan *p, const Plan *failed)
         return (Outcome){.why = why_none(failed)};
     Outcome o = {.fits = true, .replicas = plan_replicas(p), .batch = p->g->batch, .micro = p->g->micro,
                   .note = plan_proof(p).note,
-                  .order = order_name(p), .how = p->c->how, .m = p->m, .step = p->step,
+                  .schedule = order_name(p), .how = p->c->how, .m = p->m, .step = p->step,
                   .bound = plan_proof(p).bound, .devices = p->devices,
                   .rate = (double)(p->g->batch * p->g->micro) * 1e9 / (double)p->step};
     o.arenas = alloc(sizeof *o.arenas * (size_t)p->devices);
@@ -127,7 +127,7 @@ static bool bounded(const Compare *c, const Entry *r)
 {
     const Outcome *a = &r->here, *b = &c->first;
     return a->fits && c->bound > 0 && a->devices == b->devices && a->replicas == b->replicas && a->batch == b->batch &&
-        !strcmp(a->order, b->order);
+        !strcmp(a->schedule, b->schedule);
 }
 
 const char *compare_gap(const Compare *c, const Entry *r)

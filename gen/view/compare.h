@@ -19,7 +19,7 @@ typedef struct {                /* what a plan comes to */
     int devices;
     int replicas;
     int64_t batch, micro;       /* samples in a micro-batch, micro-batches in a step */
-    const char *order;          /* schedule and warm-up */
+    const char *schedule;       /* schedule and warm-up */
     const char *how;            /* its times: estimated, measured */
     const char *why;            /* where it does not fit */
     const char *note;           /* how it was found; NULL: nothing to say */

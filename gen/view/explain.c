@@ -106,7 +106,7 @@ static const char *if_kept(const Plan *p, int op)
     if (other)
         return strf("the step would %s%s%s", left.work > 0 ? "" : "at most ", other->step == p->step ? "be the same" :
                     strf("change by %+.3f ms", ms(other->step - p->step)), in_return(p, other));
-    return failed && failed->lack.device >= 0 ? strf("stage %d would not fit", failed->lack.device) : "nothing fits";
+    return failed && failed->shortfall.device >= 0 ? strf("stage %d would not fit", failed->shortfall.device) : "nothing fits";
 }
 
 static void print_result(FILE *f, const Plan *p, int t)

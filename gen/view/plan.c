@@ -24,7 +24,7 @@ void view_one(FILE *f, const Plan *p, int device)
     const DevicePlan *d = &p->dev.at[device];
     StageSum s = view_stage(p, device);
     Bytes beside = p->m->devices.at[device].memory - d->limit;
-    const char *rank = d->place && transport_of(p->m)->ranks ? strf(", rank %d", emit_rank(p, device)) : "";
+    const char *rank = d->entry && transport_of(p->m)->ranks ? strf(", rank %d", emit_rank(p, device)) : "";
     fprintf(f, "stage %d  %s (%s%s), %s, %d in flight\n", device, covers_text(p, device),
             p->m->devices.at[device].name, rank, count_text(s.ops, "operator"), s.flight);
     fprintf(f, "  time    forward %.3f ms, backward %.3f ms, recompute %.3f ms a micro-batch; idle %.1f %% of the step\n",
@@ -59,8 +59,8 @@ const char *view_moved(const Plan *p, const Ints *cuts, int i, int at, Effort *l
         *PUSH(&moved) = c == i ? at : cuts->at[c];
     void *mark = mem_mark();
     Plan *failed = NULL, *other = search_again(p, p->m, &moved, left, &failed);
-    bool stuck = !other && failed && failed->lack.stuck;
-    int over = other || !failed ? -1 : failed->lack.device;
+    bool stuck = !other && failed && failed->shortfall.stuck;
+    int over = other || !failed ? -1 : failed->shortfall.device;
     Ns more = other ? other->step - p->step : 0;
     bool found = other;
     mem_release(mark);          /* sixty stages have more than a hundred such plans */
@@ -72,11 +72,11 @@ const char *view_moved(const Plan *p, const Ints *cuts, int i, int at, Effort *l
 /* view_moved with its share of the work that is left; questions: that share it, this one too. */
 static const char *moved_in_turn(const Plan *p, const Ints *cuts, int i, int at, Effort *left, int questions)
 {
-    Effort own = {left->work / questions, left->steps};
-    int64_t share = own.work;
-    const char *said = view_moved(p, cuts, i, at, &own);
-    *left = (Effort){left->work - (share - own.work), own.steps};
-    return said;
+    Effort effort = {left->work / questions, left->steps};
+    int64_t share = effort.work;
+    const char *text = view_moved(p, cuts, i, at, &effort);
+    *left = (Effort){left->work - (share - effort.work), effort.steps};
+    return text;
 }
 
 void view_cuts(FILE *f, const Plan *p, int only)

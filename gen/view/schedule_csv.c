@@ -15,7 +15,7 @@ typedef struct {
     int m;
     int *f, *b;                 /* [chunk * m + micro-batch]: the unit at which it ends; 0: not yet */
     int *next, *now;            /* by device */
-    Text *row;
+    Text *text;
 } Clock;
 
 /* The end of the neighbour that it waits for; -1: it is not done. */
@@ -40,9 +40,9 @@ static bool advance(Clock *x, int d)
         if (begin < 0)
             break;
         for (; x->now[d] < begin; x->now[d]++)
-            fputc(',', x->row[d].f);
+            fputc(',', x->text[d].f);
         char kind = k->kind == K_F ? 'F' : k->kind == K_B ? 'B' : k->kind == K_I ? 'I' : 'W';
-        fprintf(x->row[d].f, "%d%c%d%s", k->chunk, kind, k->mb, units == 2 ? ",," : ",");
+        fprintf(x->text[d].f, "%d%c%d%s", k->chunk, kind, k->mb, units == 2 ? ",," : ",");
         x->now[d] += units;
         if (k->kind != K_W)
             (k->kind == K_F ? x->f : x->b)[k->chunk * x->m + k->mb] = x->now[d];
@@ -58,9 +58,9 @@ static void write_rows(Clock *x, FILE *f, int devices)
         wide = x->now[d] > wide ? x->now[d] : wide;
     for (int d = 0; d < devices; d++) {
         for (; x->now[d] < wide; x->now[d]++)
-            fputc(',', x->row[d].f);
-        text_close(&x->row[d]);
-        fprintf(f, "%.*s\n", (int)x->row[d].n - 1, x->row[d].at);
+            fputc(',', x->text[d].f);
+        text_close(&x->text[d]);
+        fprintf(f, "%.*s\n", (int)x->text[d].n - 1, x->text[d].at);
     }
 }
 
@@ -69,9 +69,9 @@ static void write_table(FILE *f, const Plan *p)
     int devices = plan_stages(p), m = plan_micro(p), all = plan_chunks(p) * m;
     Clock x = {.p = p, .m = m, .f = alloc(sizeof(int) * (size_t)all), .b = alloc(sizeof(int) * (size_t)all),
                .next = alloc(sizeof(int) * (size_t)devices), .now = alloc(sizeof(int) * (size_t)devices),
-               .row = alloc(sizeof(Text) * (size_t)devices)};
+               .text = alloc(sizeof(Text) * (size_t)devices)};
     for (int d = 0; d < devices; d++)
-        text_open(&x.row[d]);
+        text_open(&x.text[d]);
     for (bool moved = true; moved;) {
         moved = false;
         for (int d = 0; d < devices; d++)

@@ -38,7 +38,7 @@ static void try_schedule(void *ctx)
 {
     Trial *t = ctx;
     const PlanSpec *p = &t->m->plan;
-    if (t->m->order == ORDER_FREE && p->chunks > 1)
+    if (t->m->device_order == ORDER_FREE && p->chunks > 1)
         err(t->m->order_at, NULL, "it gives devices several chunks, and devices.order: free takes one a device");
     t->best = search_brief(t->x, t->m, &t->failed);
 }
@@ -46,7 +46,7 @@ static void try_schedule(void *ctx)
 /* The row that the model file writes. */
 static bool is_own(const Model *m, const Schedule *k)
 {
-    return m->plan.row.word && !strcmp(k->name, m->plan.row.word);
+    return m->plan.custom.word && !strcmp(k->name, m->plan.custom.word);
 }
 
 /* The most slots that weights of it have, in one type. */
@@ -111,8 +111,8 @@ static Tried plan_row(const Options *x, const Model *m, const Schedule *k)
         measure_row(&r, t.best);
     else if (!model)
         r.of.why = refusal(k);
-    else if (t.failed && t.failed->lack.stuck)
-        r.of.why = t.failed->lack.stuck;
+    else if (t.failed && t.failed->shortfall.stuck)
+        r.of.why = t.failed->shortfall.stuck;
     else if (t.failed && (r.lacks = nofit_lacks(t.failed, &r.fullest)) > 0)
         r.of.why = strf("stage %d: %s too much (%" PRId64 " bytes)", r.fullest, size_text(r.lacks), r.lacks);
     else
@@ -238,7 +238,7 @@ static void draw(const AllTried *all, const Model *m, const char *path)
 static const char *no_table(const Schedule *k)
 {
     return k->async ? "its steps overlap, and a table is of one step"
-        : k->depths || k->climbs ? "its lists follow from the times of a plan"
+        : k->depths || k->improves ? "its lists follow from the times of a plan"
         : k->ways > 1 ? "its stages stand on two devices, and a table has a row for each" : k->given ? "it reads one" : NULL;
 }
 
@@ -247,7 +247,7 @@ static const Schedule *asked(const Options *x, const Model *m)
 {
     Strs all = {0};
     for (const Schedule *k = schedules; k->name; k++) {
-        const char *why = k->own && !is_own(m, k) ? "plan.schedule has no such row" : no_table(k);
+        const char *why = k->custom && !is_own(m, k) ? "plan.schedule has no such row" : no_table(k);
         if (!strcmp(k->name, x->csv) && why)
             fail(EXIT_USAGE, "--csv %s: %s", x->csv, why);
         if (!strcmp(k->name, x->csv))
@@ -270,7 +270,7 @@ int view_schedules(const Options *x, const Model *m)
             m->plan.schedule);
     busy_heeds(true);
     for (const Schedule *k = schedules; k->name && !busy_stopped(); k++) {
-        if (k->async || (k->given && !m->plan.table) || (k->own && !is_own(m, k)))
+        if (k->async || (k->given && !m->plan.table) || (k->custom && !is_own(m, k)))
             continue;
         busy_with(k->name);
         *PUSH(&all) = row_of(x, m, k);

@@ -29,7 +29,7 @@ typedef struct Dry { void (*run)(Stage *st, void *of); void *of; struct Dry *nex
 /* Calls of one kind behind each other, which go to the GPU as one kernel over a table: a row a call.  Whatever is queued next
  * comes behind it. */
 typedef void (*Together)(Stage *st, const void *row, int n);
-typedef struct { Together launch; int n; long row[GATHERED / sizeof(long)]; } Gathered;
+typedef struct { Together launch; int n; long rows[GATHERED / sizeof(long)]; } Gathered;
 
 /* Rooms of pinned memory on its way to the arena, taken in turn. */
 typedef struct {
@@ -75,16 +75,16 @@ static inline cudaStream_t stream_of(const Stage *st)
     int n = x->n;
     x->n = 0;
     if (n)
-        x->launch((Stage *)(uintptr_t)st, x->row, n);
+        x->launch((Stage *)(uintptr_t)st, x->rows, n);
     return device_of(st)->compute;
 }
 
 static inline void gather_row(Stage *st, Together launch, const void *row, size_t bytes)
 {
     Gathered *x = &device_of(st)->gathered;
-    if (x->n && (x->launch != launch || (size_t)(x->n + 1) * bytes > sizeof x->row))
+    if (x->n && (x->launch != launch || (size_t)(x->n + 1) * bytes > sizeof x->rows))
         stream_of(st);
-    memcpy((char *)x->row + (size_t)x->n++ * bytes, row, bytes);
+    memcpy((char *)x->rows + (size_t)x->n++ * bytes, row, bytes);
     x->launch = launch;
     if (device_of(st)->sync)
         stream_of(st);

@@ -296,7 +296,7 @@ static int open_lines(Link *l, const Job *job)
 
 static int open_pairs(Link *l, const Job *job)
 {
-    int own = 0, status = DONE;
+    int n = 0, status = DONE;
     const char *talk = record_lines(job) ? job->talk : NULL;
     void *byte = NULL;
     ncclUniqueId *names = calloc((size_t)l->stages, sizeof *names);
@@ -304,10 +304,10 @@ static int open_pairs(Link *l, const Job *job)
     if (!names || !l->pair)
         return complain(STATUS_RUN, "no memory for the transport");
     for (int i = 0; i < job->pairs; i++)
-        own += (job->pair[2 * i] == l->stage || job->pair[2 * i + 1] == l->stage) && !(talk && talk[i]);
-    if (own + OTHERS > QUEUES)
+        n += (job->pair[2 * i] == l->stage || job->pair[2 * i + 1] == l->stage) && !(talk && talk[i]);
+    if (n + OTHERS > QUEUES)
         status = complain(STATUS_MACHINE, "stage %d exchanges messages in %d directions, and a GPU has queues for %d; let "
-                          "fewer stages read what it makes, or use transport local", l->stage, own, QUEUES - OTHERS);
+                          "fewer stages read what it makes, or use transport local", l->stage, n, QUEUES - OTHERS);
     if (status == DONE && cudaMalloc(&byte, 1) != cudaSuccess)
         status = complain(STATUS_RUN, "stage %d: no byte is left on its GPU", l->stage);
     for (int i = 0; i < job->pairs && status == DONE; i++)

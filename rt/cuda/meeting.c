@@ -71,28 +71,28 @@ int meeting_patience(void)
 /* What the launcher calls the job: the same in all its processes and in no other job on this file system. */
 static void job_name(char to[64])
 {
-    static const struct { const char *launcher, *job, *part; } known[] = {  /* Slurm's are seen by what it starts, as well */
+    static const struct { const char *launcher, *job, *task; } known[] = {  /* Slurm's are seen by what it starts, as well */
         {"Open MPI", "PMIX_NAMESPACE", NULL}, {"Open MPI", "OMPI_MCA_ess_base_jobid", NULL},
         {"Slurm", "SLURM_JOB_ID", "SLURM_STEP_ID"}, {"PMI", "PMI_JOBID", NULL}, {"PMI", "SLURM_JOB_ID", NULL},
     };
-    const char *launcher = launcher_ranks().launcher, *name = NULL, *part = NULL;
+    const char *launcher = launcher_ranks().launcher, *name = NULL, *task = NULL;
     for (size_t i = 0; i < sizeof known / sizeof *known && !name; i++)
         if (!strcmp(known[i].launcher, launcher)) {
             name = getenv(known[i].job);
-            part = known[i].part ? getenv(known[i].part) : NULL;
+            task = known[i].task ? getenv(known[i].task) : NULL;
         }
     bool named = name || getenv("DPGEN_RENDEZVOUS");
-    int n = named ? snprintf(to, 64, "%s%s%s", name ? name : "", name && part ? "." : "", name && part ? part : "")
+    int n = named ? snprintf(to, 64, "%s%s%s", name ? name : "", name && task ? "." : "", name && task ? task : "")
                   : snprintf(to, 64, "%ld", (long)getppid());
     for (int i = 0; i < n && i < 63; i++)
         if (to[i] == '/')
             to[i] = '_';
 }
 
-typedef struct { char file[NAME], host[NAME], port[16]; bool fixed; double until; char job[64]; } Place;
+typedef struct { char file[NAME], host[NAME], port[16]; bool fixed; double until; char job[64]; } Site;
 
 /* HOST:PORT, with brackets around a HOST that has colons itself. */
-static bool set_address(Place *p, const char *where, const char *colon)
+static bool set_address(Site *p, const char *where, const char *colon)
 {
     int n = (int)(colon - where), bracket = *where == '[' && colon[-1] == ']';
     long port = number_in(colon + 1);
@@ -102,11 +102,11 @@ static bool set_address(Place *p, const char *where, const char *colon)
     return n > 2 * bracket && port > 0 && port < 65536;
 }
 
-static int place_of(Place *p)
+static int place_of(Site *p)
 {
     const char *where = getenv("DPGEN_RENDEZVOUS"), *patience = getenv("DPGEN_TIMEOUT");
     const char *colon = where && !strchr(where, '/') ? strrchr(where, ':') : NULL;
-    *p = (Place){.until = seconds() + meeting_patience()};
+    *p = (Site){.until = seconds() + meeting_patience()};
     job_name(p->job);
     if (patience && number_in(patience) <= 0)
         return complain(STATUS_USAGE, "DPGEN_TIMEOUT is %s; it wants a number of seconds, 1 or more", patience);
@@ -147,7 +147,7 @@ static bool take_bytes(int from, void *data, size_t n)
     return true;
 }
 
-static Hello hello(const Place *p, int number, int size)
+static Hello hello(const Site *p, int number, int size)
 {
     Hello h = {.magic = "dpgen-1", .number = number, .size = size};
     memcpy(h.job, p->job, sizeof h.job);
@@ -184,7 +184,7 @@ static int listen_as(int s, struct sockaddr *at, socklen_t n)
     return ntohs(got.sin6_port);        /* where sin_port is */
 }
 
-static int listen_at(Place *p)
+static int listen_at(Site *p)
 {
     uint16_t want = htons((uint16_t)(p->fixed ? atoi(p->port) : 0));
     struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = want};
@@ -203,20 +203,20 @@ static int listen_at(Place *p)
     return port < 0 ? -1 : s;
 }
 
-static int publish(const Place *p)
+static int publish(const Site *p)
 {
-    char part[NAME + 8], line[2 * NAME], host[NAME] = "localhost";
+    char task[NAME + 8], line[2 * NAME], host[NAME] = "localhost";
     gethostname(host, sizeof host - 1);
-    snprintf(part, sizeof part, "%s.part", p->file);
+    snprintf(task, sizeof task, "%s.part", p->file);
     int n = snprintf(line, sizeof line, "%s %s\n", host, p->port);
-    FILE *f = fopen(part, "w");
+    FILE *f = fopen(task, "w");
     bool good = f && fwrite(line, 1, (size_t)n, f) == (size_t)n;
     if (f)
         good = fclose(f) == 0 && good;
-    if (good && rename(part, p->file) == 0)
+    if (good && rename(task, p->file) == 0)
         return DONE;
     int why = errno;
-    unlink(part);
+    unlink(task);
     return complain(STATUS_RUN, "cannot write the meeting place %s: %s; name a file in a directory that all hosts share with "
                     "DPGEN_RENDEZVOUS=FILE, or an address with DPGEN_RENDEZVOUS=HOST:PORT", p->file, strerror(why));
 }
@@ -232,7 +232,7 @@ static void name_missing(const Meeting *m)
              "says how long to wait", list, m->size, meeting_patience());
 }
 
-static void welcome(Meeting *m, const Place *p, int s)
+static void welcome(Meeting *m, const Site *p, int s)
 {
     Hello h, want;
     set_patience(s, 1);             /* who has connected says a few bytes at once */
@@ -247,7 +247,7 @@ static void welcome(Meeting *m, const Place *p, int s)
     m->peer[h.number] = s;
 }
 
-static int gather(Meeting *m, Place *p)
+static int gather(Meeting *m, Site *p)
 {
     int door = listen_at(p), missing = m->size - 1;
     if (door < 0)
@@ -275,7 +275,7 @@ static int gather(Meeting *m, Place *p)
 
 /* ---- the others ---------------------------------------------------------------------------------------------------------- */
 
-static bool find(Place *p)
+static bool find(Site *p)
 {
     char line[2 * NAME];
     if (p->fixed)
@@ -287,7 +287,7 @@ static bool find(Place *p)
     return good;
 }
 
-static int dial(const Place *p)
+static int dial(const Site *p)
 {
     struct addrinfo want = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *list = NULL;
     char self[NAME] = "";
@@ -306,7 +306,7 @@ static int dial(const Place *p)
     return s;
 }
 
-static bool introduce(Meeting *m, const Place *p, int s)
+static bool introduce(Meeting *m, const Site *p, int s)
 {
     Hello h = hello(p, m->number, m->size), back;
     double left = p->until - seconds();
@@ -321,7 +321,7 @@ static bool introduce(Meeting *m, const Place *p, int s)
     return true;
 }
 
-static int come(Meeting *m, Place *p)
+static int come(Meeting *m, Site *p)
 {
     bool found = false;
     for (; seconds() < p->until; pause_ms(PAUSE_MS)) {
@@ -343,7 +343,7 @@ static int come(Meeting *m, Place *p)
 Meeting *meeting_open(int number, int size, int *status)
 {
     Meeting *m = calloc(1, sizeof *m);
-    Place p;
+    Site p;
     if (m)
         m->peer = malloc(sizeof *m->peer * (size_t)size);
     if (!m || !m->peer || size > MOST) {
@@ -425,7 +425,7 @@ static struct sockaddr_storage reach(const Meeting *m, const Door *all, int to)
 }
 
 /* A line to the stage; -1: it does not answer. */
-static int call(const Meeting *m, const Place *p, const Door *all, int to, int pair)
+static int call(const Meeting *m, const Site *p, const Door *all, int to, int pair)
 {
     struct sockaddr_storage at = reach(m, all, to);
     Hello h = hello(p, m->number, pair);
@@ -441,7 +441,7 @@ static int call(const Meeting *m, const Place *p, const Door *all, int to, int p
 }
 
 /* Whoever is at the door, if a line of his is missing. */
-static bool answer(const Meeting *m, const Place *p, int s, const int *pair, int pairs, int *line)
+static bool answer(const Meeting *m, const Site *p, int s, const int *pair, int pairs, int *line)
 {
     Hello h, want;
     set_patience(s, 1);
@@ -457,7 +457,7 @@ static bool answer(const Meeting *m, const Place *p, int s, const int *pair, int
     return true;
 }
 
-static int open_lines(Meeting *m, Place *p, int door, const Door *all, const int *pair, const char *talk, int pairs, int *line)
+static int open_lines(Meeting *m, Site *p, int door, const Door *all, const int *pair, const char *talk, int pairs, int *line)
 {
     int missing = 0;
     for (int i = 0; i < pairs; i++) {
@@ -476,7 +476,7 @@ static int open_lines(Meeting *m, Place *p, int door, const Door *all, const int
 
 int meeting_lines(Meeting *m, const int *pair, const char *talk, int pairs, int *line)
 {
-    Place p = {.until = seconds() + meeting_patience()};
+    Site p = {.until = seconds() + meeting_patience()};
     Door mine = {.port = 0}, *all = calloc((size_t)m->size, sizeof *all);
     socklen_t n = sizeof mine.at;
     int door = listen_at(&p), status = STATUS_RUN;

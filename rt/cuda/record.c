@@ -47,10 +47,10 @@ bool record_lines(const Job *job)
     int most = 0;
     bool any = false;
     for (int stage = 0; stage < job->stages; stage++) {
-        int own = OTHERS;
+        int pairs = OTHERS;
         for (int i = 0; i < job->pairs; i++)
-            own += job->pair[2 * i] == stage || job->pair[2 * i + 1] == stage;
-        most = own > most ? own : most;
+            pairs += job->pair[2 * i] == stage || job->pair[2 * i + 1] == stage;
+        most = pairs > most ? pairs : most;
     }
     for (int i = 0; job->talk && i < job->pairs; i++)
         any |= job->talk[i];

@@ -48,19 +48,19 @@ typedef struct {
 } Attention;
 
 /* What a tile of scores covers. */
-typedef struct { long b, head, q, k, nq, nk; } Part;
+typedef struct { long b, head, q, k, nq, nk; } AttendBlock;
 
-static View of_queries(const Attention *a, const real *at, long ld, const Part *p)
+static View of_queries(const Attention *a, const real *at, long ld, const AttendBlock *p)
 {
     return view(at + (p->b * a->query + p->q) * ld + p->head * a->width, ld, 1);
 }
 
-static View of_keys(const Attention *a, const real *at, long ld, const Part *p)
+static View of_keys(const Attention *a, const real *at, long ld, const AttendBlock *p)
 {
     return view(at + (p->b * a->key + p->k) * ld + p->head / a->group * a->width, ld, 1);
 }
 
-static View turned(View v) { return (View){v.at, v.is_float, v.col, v.row}; }
+static View turned(View v) { return (View){v.at, v.is_float, v.col, v.row_step}; }
 
 /* Scores of a row are capped; slope: what a gradient of them is multiplied by on its way back, NULL: not wanted. */
 static void capped(float *row, float *slope, float cap, long n)
@@ -74,7 +74,7 @@ static void capped(float *row, float *slope, float cap, long n)
 }
 
 /* s[nq][KEYS] = scale q k^T + bias, -infinity where a key is hidden; slope as in capped. */
-static void scores(float *s, float *slope, const Attention *a, const Part *p)
+static void scores(float *s, float *slope, const Attention *a, const AttendBlock *p)
 {
     memset(s, 0, QUERIES * KEYS * sizeof *s);
     product(s, KEYS, of_queries(a, a->q, a->ldq, p), turned(of_keys(a, a->k, a->ldk, p)), p->nq, p->nk, a->width);
@@ -98,7 +98,7 @@ static void scores(float *s, float *slope, const Attention *a, const Part *p)
 }
 
 /* Multiply s[nq][KEYS] by the dropout factors. */
-static void dropped(float *s, const Attention *a, const Part *p)
+static void dropped(float *s, const Attention *a, const AttendBlock *p)
 {
     if (a->drop == 0 || a->vals->eval)
         return;
@@ -143,7 +143,7 @@ static float absorb(float *row, float *most, float *sum)
 }
 
 /* Queries p->q .. of one head; columns from .. from+n-1 of the result. */
-static void forward_block(real *y, float *lse, const Attention *a, Part p, long from, long n)
+static void forward_block(real *y, float *lse, const Attention *a, AttendBlock p, long from, long n)
 {
     float s[QUERIES * KEYS], o[QUERIES * WIDE] = {0}, most[QUERIES], sum[QUERIES] = {0};
     for (long i = 0; i < QUERIES; i++)
@@ -176,7 +176,7 @@ static void forward(Stage *st, real *y, float *lse, const Attention *a)
     EACH(a->batch * a->heads * a->query * a->key * a->width >= 1 << 15)
     for (long task = 0; task < a->batch * a->heads * blocks; task++) {
         long head = task / blocks, q = task % blocks * QUERIES;
-        Part p = {head / a->heads, head % a->heads, q, 0, least(QUERIES, a->query - q), 0};
+        AttendBlock p = {head / a->heads, head % a->heads, q, 0, least(QUERIES, a->query - q), 0};
         for (long from = 0; from < a->width; from += WIDE)
             forward_block(y, lse, a, p, from, least(WIDE, a->width - from));
     }
@@ -201,7 +201,7 @@ static void deltas(Stage *st, const Attention *a, const Back *r)
 }
 
 /* prob[nq][KEYS] = D(P), ds[nq][KEYS] = P (D(dy v^T) - delta); through: ds is that of the products q k^T, below the cap. */
-static void slopes(float *prob, float *ds, const Attention *a, const Back *r, const Part *p, bool through)
+static void slopes(float *prob, float *ds, const Attention *a, const Back *r, const AttendBlock *p, bool through)
 {
     float slope[QUERIES * KEYS];
     scores(prob, through ? slope : NULL, a, p);
@@ -232,7 +232,7 @@ static void store(real *to, long ld, const float *from, long rows, long n, float
 }
 
 /* What the queries of one head, ascending, add to dk and dv. */
-static void add_head(float *dk, float *dv, const Attention *a, const Back *r, Part p, long from, long n)
+static void add_head(float *dk, float *dv, const Attention *a, const Back *r, AttendBlock p, long from, long n)
 {
     float prob[QUERIES * KEYS], ds[QUERIES * KEYS];
     long end = a->window ? least(a->query, p.k + p.nk - 1 + a->window) : a->query;
@@ -248,7 +248,7 @@ static void add_head(float *dk, float *dv, const Attention *a, const Back *r, Pa
 }
 
 /* dk and dv of up to KEYS keys: the query heads that share them ascend; p.head is the first. */
-static void backward_keys(const Attention *a, const Back *r, Part p, long from, long n)
+static void backward_keys(const Attention *a, const Back *r, AttendBlock p, long from, long n)
 {
     float dk[KEYS * WIDE] = {0}, dv[KEYS * WIDE] = {0};
     long row = p.b * a->key + p.k, column = p.head / a->group * a->width + from, end = p.head + a->group;
@@ -261,7 +261,7 @@ static void backward_keys(const Attention *a, const Back *r, Part p, long from, 
 }
 
 /* dq of up to QUERIES queries: the keys ascend. */
-static void backward_queries(const Attention *a, const Back *r, Part p, long from, long n)
+static void backward_queries(const Attention *a, const Back *r, AttendBlock p, long from, long n)
 {
     float prob[QUERIES * KEYS], ds[QUERIES * KEYS], dq[QUERIES * WIDE] = {0};
     long end = keys_end(a, p.q + p.nq);
@@ -274,7 +274,7 @@ static void backward_queries(const Attention *a, const Back *r, Part p, long fro
 }
 
 /* dbias of one tile: the samples ascend. */
-static void backward_bias(const Attention *a, const Back *r, Part p)
+static void backward_bias(const Attention *a, const Back *r, AttendBlock p)
 {
     float prob[QUERIES * KEYS], ds[QUERIES * KEYS], sum[QUERIES * KEYS] = {0};
     for (p.b = 0; p.b < a->batch; p.b++) {
@@ -295,14 +295,14 @@ static void backward(Stage *st, const Attention *a, const Back *r)
     EACH(pairs * a->query * a->key * a->width >= 1 << 15)
     for (long task = 0; task < n_keys; task++) {
         long head = task / across * a->group, k = task % across * KEYS;
-        Part p = {head / a->heads, head % a->heads, 0, k, 0, least(KEYS, a->key - k)};
+        AttendBlock p = {head / a->heads, head % a->heads, 0, k, 0, least(KEYS, a->key - k)};
         for (long from = 0; from < a->width; from += WIDE)
             backward_keys(a, r, p, from, least(WIDE, a->width - from));
     }
     EACH(pairs * a->query * a->key * a->width >= 1 << 15)
     for (long task = 0; task < n_queries; task++) {
         long head = task / down, q = task % down * QUERIES;
-        Part p = {head / a->heads, head % a->heads, q, 0, least(QUERIES, a->query - q), 0};
+        AttendBlock p = {head / a->heads, head % a->heads, q, 0, least(QUERIES, a->query - q), 0};
         for (long from = 0; from < a->width; from += WIDE)
             backward_queries(a, r, p, from, least(WIDE, a->width - from));
     }
@@ -310,7 +310,7 @@ static void backward(Stage *st, const Attention *a, const Back *r)
     EACH(pairs * a->query * a->key * a->width >= 1 << 15)
     for (long task = 0; task < n_bias; task++) {
         long q = task / across % down * QUERIES, k = task % across * KEYS;
-        Part p = {0, task / across / down, q, k, least(QUERIES, a->query - q), least(KEYS, a->key - k)};
+        AttendBlock p = {0, task / across / down, q, k, least(QUERIES, a->query - q), least(KEYS, a->key - k)};
         backward_bias(a, r, p);
     }
 }

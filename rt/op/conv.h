@@ -24,8 +24,8 @@ typedef struct {
     long batch, height, width, in, yheight, ywidth, out, kheight, kwidth, stride, top, left, dilate, groups;
 } Conv;
 
-/* n pixels of a block, first, first + step, ...: what they read lies at `at`, `row` apart. */
-typedef struct { const real *at; long row, first, step, n; } Run;
+/* n pixels of a block, first, first + step, ...: what they read lies at `at`, `line` apart. */
+typedef struct { const real *at; long line, first, step, n; } Run;
 typedef Run (*Reader)(const Conv *c, const real *from, long line, long column, long n, long i, long j);
 
 static inline long floor_div(long a, long b) { return a / b - (a % b < 0); }
@@ -63,13 +63,13 @@ static inline void tiles(float *c, const Run *r, const float *panel, long p, lon
     float wide[TILE_ROWS * DEPTH];
     for (long k = 0; k < r->n; k += TILE_ROWS) {
         long rows = least(TILE_ROWS, r->n - k);
-        View from = view(r->at + k * r->row + p, r->row, 1);
+        View from = view(r->at + k * r->line + p, r->line, 1);
         float *to = c + (r->first + k * r->step) * COLS;
         if (!from.is_float) {
             widen(wide, DEPTH, from, rows, depth);
             tile(to, r->step * COLS, wide, DEPTH, 1, panel, rows, depth);
         } else {
-            tile(to, r->step * COLS, from.at, r->row, 1, panel, rows, depth);
+            tile(to, r->step * COLS, from.at, r->line, 1, panel, rows, depth);
         }
     }
 }
@@ -127,7 +127,7 @@ static inline void gather(float *panel, const Conv *v, const real *x, long pixel
         some = least(v->ywidth - column, depth - p);
         Run r = read_forward(v, x, (pixel + p) / v->ywidth, column, some, tap / v->kwidth, tap % v->kwidth);
         if (r.n)
-            widen(panel + (p + r.first) * TILE_COLS, TILE_COLS, view(r.at, r.row, 1), r.n, n);
+            widen(panel + (p + r.first) * TILE_COLS, TILE_COLS, view(r.at, r.line, 1), r.n, n);
     }
 }
 

@@ -29,21 +29,21 @@ enum { TILE_COLS = 2 * VECTOR, DEPTH = 128, COLS = 32 };       /* DEPTH: length 
 typedef float Vector __attribute__((vector_size(4 * VECTOR), aligned(4), may_alias));
 
 /* A matrix in memory: element (i, j) stands at i*row + j*col.  Its type is real, or float. */
-typedef struct { const void *at; int is_float; long row, col; } View;
+typedef struct { const void *at; int is_float; long row_step, col; } View;
 
 static inline View view(const real *at, long row, long col) { return (View){at, sizeof(real) == 4, row, col}; }
 static inline View view_float(const float *at, long row, long col) { return (View){at, 1, row, col}; }
 
 static inline float view_get(const View *v, long i, long j)
 {
-    long at = i * v->row + j * v->col;
+    long at = i * v->row_step + j * v->col;
     return v->is_float ? ((const float *)v->at)[at] : get(v->at, at);
 }
 
 static inline View view_from(View v, long i, long j)
 {
     size_t size = v.is_float ? sizeof(float) : sizeof(real);
-    v.at = (const char *)v.at + (size_t)(i * v.row + j * v.col) * size;
+    v.at = (const char *)v.at + (size_t)(i * v.row_step + j * v.col) * size;
     return v;
 }
 
@@ -51,7 +51,7 @@ static inline View view_from(View v, long i, long j)
 static inline void widen(float *to, long ld, View v, long m, long n)
 {
     for (long p = 0; p < m; p++) {
-        long at = p * v.row;
+        long at = p * v.row_step;
         float *row = to + p * ld;
         if (v.col == 1 && v.is_float)
             memcpy(row, (const float *)v.at + at, (size_t)n * sizeof *row);
@@ -82,7 +82,7 @@ static inline void pack(float *to, View b, long m, long n)
 {
     if (n < TILE_COLS)
         memset(to, 0, (size_t)(m * TILE_COLS) * sizeof *to);
-    if (b.row == 1 && b.col != 1)
+    if (b.row_step == 1 && b.col != 1)
         widen_turned(to, TILE_COLS, b, m, n);
     else
         widen(to, TILE_COLS, b, m, n);
@@ -125,14 +125,14 @@ static void product(float *c, long ldc, View a, View b, long m, long n, long k)
                 long rows = least(TILE_ROWS, m - i);
                 View from = view_from(a, i, p);
                 if (from.is_float && from.col == 1) {
-                    tile(c + i * ldc + j, ldc, from.at, from.row, 1, panel, rows, depth);
+                    tile(c + i * ldc + j, ldc, from.at, from.row_step, 1, panel, rows, depth);
                 } else if (from.is_float) {
-                    tile(c + i * ldc + j, ldc, from.at, from.row, from.col, panel, rows, depth);
+                    tile(c + i * ldc + j, ldc, from.at, from.row_step, from.col, panel, rows, depth);
                 } else if (from.col == 1) {
                     widen(wide, DEPTH, from, rows, depth);
                     tile(c + i * ldc + j, ldc, wide, DEPTH, 1, panel, rows, depth);
                 } else {
-                    widen(wide, TILE_ROWS, (View){from.at, 0, from.col, from.row}, depth, rows);
+                    widen(wide, TILE_ROWS, (View){from.at, 0, from.col, from.row_step}, depth, rows);
                     tile(c + i * ldc + j, ldc, wide, 1, TILE_ROWS, panel, rows, depth);
                 }
             }

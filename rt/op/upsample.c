@@ -13,16 +13,16 @@
 #include "kernel.h"
 
 typedef struct { long from, to; } Span;         /* from .. to-1 */
-typedef struct { long low, high; float share; } Place;      /* share: of high */
+typedef struct { long low, high; float share; } Between;    /* share: of high */
 typedef struct { long n, by, align; } Axis;
 enum { SOME = 64 };                             /* channels at a time */
 
-static inline Place place_of(const Axis *a, long r)
+static inline Between place_of(const Axis *a, long r)
 {
     long most = a->n * a->by - 1, shift = 2 * r + 1 - a->by;
     long den = !a->align ? 2 * a->by : most > 0 ? most : 1, num = a->align ? r * (a->n - 1) : shift > 0 ? shift : 0;
     long low = num / den;
-    return (Place){low, least(low + 1, a->n - 1), (float)(num % den) / (float)den};
+    return (Between){low, least(low + 1, a->n - 1), (float)(num % den) / (float)den};
 }
 
 /* Pixels of y that may read pixel p of x: those from pixel p-1 to p+1. */
@@ -34,7 +34,7 @@ static inline Span readers_of(const Axis *a, long p)
     return (Span){from > 0 ? from : 0, least(to, all)};
 }
 
-static inline float share_of(const Place *at, long p)
+static inline float share_of(const Between *at, long p)
 {
     return (at->low == p ? 1.0f - at->share : 0.0f) + (at->high == p ? at->share : 0.0f);
 }
@@ -78,11 +78,11 @@ void bilinear_forward(Stage *st, real *y, const real *x, long batch, long height
     long lines = height * fheight, columns = width * fwidth;
     EACH(batch * lines * columns * channels >= 1 << 14)
     for (long line = 0; line < batch * lines; line++) {
-        Place r = place_of(&down, line % lines);
+        Between r = place_of(&down, line % lines);
         const real *sample = x + line / lines * height * width * channels;
         const real *low = sample + r.low * width * channels, *high = sample + r.high * width * channels;
         for (long column = 0; column < columns; column++) {
-            Place c = place_of(&across, column);
+            Between c = place_of(&across, column);
             for (long j = 0; j < channels; j++) {
                 long left = c.low * channels + j, right = c.high * channels + j;
                 float above = (1.0f - c.share) * get(low, left) + c.share * get(low, right);
@@ -100,10 +100,10 @@ static void bilinear_gradient(float *sum, const real *dy, const Axis *down, cons
     Span rows = readers_of(down, row), columns = readers_of(across, column);
     memset(sum, 0, (size_t)n * sizeof *sum);
     for (long r = rows.from; r < rows.to; r++) {
-        Place at = place_of(down, r);
+        Between at = place_of(down, r);
         float share = share_of(&at, row);
         for (long c = columns.from; c < columns.to && share != 0; c++) {
-            Place to = place_of(across, c);
+            Between to = place_of(across, c);
             float both = share * share_of(&to, column);
             for (long j = 0; j < n && both != 0; j++)
                 sum[j] += both * get(dy, (r * across->n * across->by + c) * channels + j);

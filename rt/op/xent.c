@@ -53,7 +53,7 @@ void xent_smooth_forward(Stage *st, float *loss, float *lse, const real *x, cons
 {
     enum { ROWS = 64 };
     float scores[ROWS];
-    double sum = 0, own = 1 - (double)smooth, share = (double)smooth / (double)width;
+    double sum = 0, keep = 1 - (double)smooth, share = (double)smooth / (double)width;
     log_sums(st, lse, x, rows, width);
     for (long first = 0; first < rows; first += ROWS) {
         EACH(ROWS * width >= 1 << 14)
@@ -61,7 +61,7 @@ void xent_smooth_forward(Stage *st, float *loss, float *lse, const real *x, cons
             SUM_OF(scores[r - first], width, i, get(x, r * width + i));
         for (long r = first; r < least(first + ROWS, rows); r++)
             if (targets[r] != ignore)
-                sum += (double)lse[r] - own * (double)get(x, r * width + targets[r]) - share * (double)scores[r - first];
+                sum += (double)lse[r] - keep * (double)get(x, r * width + targets[r]) - share * (double)scores[r - first];
     }
     *loss = loss_mean(sum, vals, count);
 }
@@ -78,10 +78,10 @@ void xent_smooth_backward(Stage *st, real *dx, const float *dloss, const real *x
             memset(to, 0, (size_t)width * sizeof *to);
             continue;
         }
-        float shift = lse[r], own = get(row, targets[r]);
+        float shift = lse[r], target = get(row, targets[r]);
         for (long i = 0; i < width; i++)
             put(to, i, (fexp(get(row, i) - shift) - share) * factor);
-        put(to, targets[r], (fexp(own - shift) - share - (1.0f - smooth)) * factor);
+        put(to, targets[r], (fexp(target - shift) - share - (1.0f - smooth)) * factor);
     }
 }
 

@@ -13,7 +13,7 @@
 #include "utf8.h"
 #include <string.h>
 
-typedef JsonPart Part;
+typedef JsonPart JsonPart;
 typedef struct { Tokenizer *t; char *room; size_t most; } Reader;      /* room for the longest string */
 
 #define refuse(r, ...) refuse_at((r)->t->path, strf(__VA_ARGS__))
@@ -30,32 +30,32 @@ static void stop_at(const Reader *r, const Json *j)
         refuse(r, "this is no tokenizer.json: %s", j->why);
 }
 
-static Part value(const Reader *r, Json *j)
+static JsonPart value(const Reader *r, Json *j)
 {
-    Part p = json_value(j);
+    JsonPart p = json_value(j);
     stop_at(r, j);
     return p;
 }
 
-static bool is(Part p, const char *word)
+static bool is(JsonPart p, const char *word)
 {
     return p.n == strlen(word) && !memcmp(p.at, word, p.n);
 }
 
-static bool none(Part p)
+static bool none(JsonPart p)
 {
     return p.n == 0 || is(p, "null");
 }
 
-static Part member(Reader *r, Part object, const char *key)
+static JsonPart member(Reader *r, JsonPart object, const char *key)
 {
     Json j = json_open(object.at, object.n);
-    Part found = none(object) ? (Part){"", 0} : json_find(&j, key, r->room, r->most);
+    JsonPart found = none(object) ? (JsonPart){"", 0} : json_find(&j, key, r->room, r->most);
     stop_at(r, &j);
     return found;
 }
 
-static const char *string(Reader *r, Part p)
+static const char *string(Reader *r, JsonPart p)
 {
     Json j = json_open(p.at, p.n);
     if (p.n == 0 || !json_string(&j, r->room, r->most))
@@ -63,19 +63,19 @@ static const char *string(Reader *r, Part p)
     return strf("%s", r->room);
 }
 
-static bool truth(Reader *r, Part object, const char *key, bool otherwise)
+static bool truth(Reader *r, JsonPart object, const char *key, bool otherwise)
 {
-    Part p = member(r, object, key);
+    JsonPart p = member(r, object, key);
     return none(p) ? otherwise : is(p, "true");
 }
 
-static const char *type_of(Reader *r, Part p)
+static const char *type_of(Reader *r, JsonPart p)
 {
     return string(r, member(r, p, "type"));
 }
 
 /* Takes each element of the list. */
-static void each(Reader *r, Part list, void (*take)(Reader *r, Part p))
+static void each(Reader *r, JsonPart list, void (*take)(Reader *r, JsonPart p))
 {
     Json j = json_open(list.at, list.n);
     for (bool first = true; !none(list) && json_member(&j, &first, NULL, 0);)
@@ -88,12 +88,12 @@ static void each(Reader *r, Part list, void (*take)(Reader *r, Part p))
 
 static const char blank[] = "\xe2\x96\x81";     /* U+2581 */
 
-static bool is_blank(Reader *r, Part pattern)
+static bool is_blank(Reader *r, JsonPart pattern)
 {
     return !strcmp(string(r, member(r, pattern, "String")), " ");
 }
 
-static void take_normalizer(Reader *r, Part p)
+static void take_normalizer(Reader *r, JsonPart p)
 {
     const char *type = none(p) ? "" : type_of(r, p);
     if (!strcmp(type, "Sequence"))
@@ -109,7 +109,7 @@ static void take_normalizer(Reader *r, Part p)
         refuse(r, "its normalizer, %s, is not known: %.*s; known are NFC, and blanks as U+2581", type, (int)p.n, p.at);
 }
 
-static void take_pattern(Reader *r, Part p)
+static void take_pattern(Reader *r, JsonPart p)
 {
     const char *text = string(r, member(r, member(r, p, "pattern"), "Regex"));
     Pattern k = SPLIT_GPT2;
@@ -122,7 +122,7 @@ static void take_pattern(Reader *r, Part p)
     r->t->pattern = k;
 }
 
-static void take_bytes(Reader *r, Part p)
+static void take_bytes(Reader *r, JsonPart p)
 {
     r->t->bytes = true;
     r->t->prefix = truth(r, p, "add_prefix_space", true);
@@ -134,7 +134,7 @@ static void take_bytes(Reader *r, Part p)
         r->t->pattern = SPLIT_GPT2;
 }
 
-static void take_blanks(Reader *r, Part p)
+static void take_blanks(Reader *r, JsonPart p)
 {
     const char *scheme = string(r, member(r, p, "prepend_scheme"));
     if (strcmp(string(r, member(r, p, "replacement")), blank) || truth(r, p, "split", true))
@@ -143,7 +143,7 @@ static void take_blanks(Reader *r, Part p)
     r->t->prepend = !strcmp(scheme, "first") ? PREPEND_FIRST : !strcmp(scheme, "never") ? PREPEND_NEVER : PREPEND_ALWAYS;
 }
 
-static void take_splitter(Reader *r, Part p)
+static void take_splitter(Reader *r, JsonPart p)
 {
     const char *type = none(p) ? "" : type_of(r, p);
     if (!strcmp(type, "Sequence"))
@@ -198,7 +198,7 @@ static const char *kept(const char *text, int n)
     return memcpy(copy, text, (size_t)n);
 }
 
-static void read_vocab(Reader *r, Part vocab)
+static void read_vocab(Reader *r, JsonPart vocab)
 {
     Json j = json_open(vocab.at, vocab.n);
     int64_t id;
@@ -228,7 +228,7 @@ const Merge *merge_of(const Tokenizer *t, int left, int right)
 }
 
 /* "a b", or ["a", "b"]: a and b, one behind the other; *n bytes in the first */
-static const char *read_pair(Reader *r, Part p, int *n, int *all)
+static const char *read_pair(Reader *r, JsonPart p, int *n, int *all)
 {
     char *text = r->room, *gap;
     Json j = json_open(p.at, p.n);
@@ -250,7 +250,7 @@ static const char *read_pair(Reader *r, Part p, int *n, int *all)
     return text;
 }
 
-static void read_merges(Reader *r, Part merges)
+static void read_merges(Reader *r, JsonPart merges)
 {
     Tokenizer *t = r->t;
     Json j = json_open(merges.at, merges.n), count = j;
@@ -262,7 +262,7 @@ static void read_merges(Reader *r, Part merges)
         t->merge_mask = 2 * t->merge_mask + 1;
     t->merge = alloc(((size_t)t->merge_mask + 1) * sizeof *t->merge);
     for (bool first = true; json_member(&j, &first, NULL, 0); rank++) {
-        Part p = value(r, &j);
+        JsonPart p = value(r, &j);
         const char *text = read_pair(r, p, &n, &all);
         int left = text ? map_get(&t->vocab, text, n) : -1, right = text ? map_get(&t->vocab, text + n, all - n) : -1;
         int id = text ? map_get(&t->vocab, text, all) : -1;
@@ -283,9 +283,9 @@ static void read_bytes(Reader *r)
     }
 }
 
-static void take_added(Reader *r, Part p)
+static void take_added(Reader *r, JsonPart p)
 {
-    Part id = member(r, p, "id");
+    JsonPart id = member(r, p, "id");
     Json j = json_open(id.at, id.n);
     int64_t x = -1;
     const char *text = string(r, member(r, p, "content"));
@@ -308,14 +308,14 @@ static void take_added(Reader *r, Part p)
 
 /* ---- the file ------------------------------------------------------------------------------------------------------------ */
 
-static void check_model(Reader *r, Part model)
+static void check_model(Reader *r, JsonPart model)
 {
     static const char *const without[] = {"dropout", "continuing_subword_prefix", "end_of_word_suffix"};
     const char *type = type_of(r, model);
     if (none(model) || (*type && strcmp(type, "BPE")))
         refuse(r, "its model is %s; known is BPE, byte-level or with byte_fallback", *type ? type : "missing");
     for (int i = 0; i < 3; i++) {
-        Part p = member(r, model, without[i]);
+        JsonPart p = member(r, model, without[i]);
         if (!none(p) && !is(p, "\"\""))
             refuse(r, "its model has %s, which is not known here: %.*s", without[i], (int)p.n, p.at);
     }
@@ -329,7 +329,7 @@ Tokenizer *tokenizer_read(const char *path, const char *text, size_t n)
     Reader r = {t, alloc(n + 2), n + 2};
     Json j = json_open(text, n);
     t->path = path;
-    Part all = value(&r, &j), model = member(&r, all, "model");
+    JsonPart all = value(&r, &j), model = member(&r, all, "model");
     if (!json_end(&j))
         stop_at(&r, &j);
     if (none(model))

@@ -7,11 +7,11 @@
 #include "drop.h"
 #include "kernel.h"
 
-/* A matrix of `rows` rows, `row` elements apart; elements outside are 0. */
-struct Matrix { const real *at; long rows, row; };
+/* A matrix of `rows` rows, `step` elements apart; elements outside are 0. */
+struct Matrix { const real *at; long rows, step; };
 
 /* The same, for results. */
-struct Out { real *at; long rows, row; };
+struct Out { real *at; long rows, step; };
 
 typedef struct {
     const real *q, *k, *v, *dy, *bias;
@@ -26,15 +26,15 @@ typedef struct {
 } Attend;
 
 /* The head that a block works on, which of its tiles of 64, and what its elements are dropped by; 0: they are not. */
-struct Place { long b, head, tile; const Drop *drop; };
+struct HeadTile { long b, head, tile; const Drop *drop; };
 
 /* `head` counts groups of `share` heads through all samples: the place is that of the first one.  The Drop lies in shared
  * memory: seven registers less. */
-static FIELD Place place_of(const Attend &a, long head, long tile, long share = 1)
+static FIELD HeadTile place_of(const Attend &a, long head, long tile, long share = 1)
 {
     long heads = quotient(a.heads, share);
     SHARED(Drop, drop, 1);
-    Place p = {quotient(head, heads), head % heads * share, tile, 0};
+    HeadTile p = {quotient(head, heads), head % heads * share, tile, 0};
     if (a.drop == 0 || a.vals->eval)
         return p;
     if (threadIdx.x == 0)
@@ -44,26 +44,26 @@ static FIELD Place place_of(const Attend &a, long head, long tile, long share = 
     return p;
 }
 
-FN Matrix queries(const Attend &a, const real *at, long row, const Place &p)
+FN Matrix queries(const Attend &a, const real *at, long row, const HeadTile &p)
 {
     Matrix m = {at + p.b * a.query * row + p.head * a.width, a.query, row};
     return m;
 }
 
-FN Matrix keys(const Attend &a, const real *at, const Place &p)
+FN Matrix keys(const Attend &a, const real *at, const HeadTile &p)
 {
     Matrix m = {at + p.b * a.key * a.ks + quotient(p.head, a.share) * a.width, a.key, a.ks};
     return m;
 }
 
-FN Out key_results(const Attend &a, real *at, const Place &p)
+FN Out key_results(const Attend &a, real *at, const HeadTile &p)
 {
     Out m = {at + p.b * a.key * a.ks + quotient(p.head, a.share) * a.width, a.key, a.ks};
     return m;
 }
 
 /* Score (q, k) from its product: -infinity where the key is hidden, or there is none. */
-FN float score(const Attend &a, const Place &p, float s, long q, long k)
+FN float score(const Attend &a, const HeadTile &p, float s, long q, long k)
 {
     if (k >= a.key || q >= a.query || (a.causal && k > q) || (a.mask && !a.mask[p.b * a.key + k]) ||
         (a.window && q - k >= a.window))
@@ -75,7 +75,7 @@ FN float score(const Attend &a, const Place &p, float s, long q, long k)
 }
 
 /* What the elements of sample p.b are dropped by. */
-FN Drop drop_here(const Attend &a, const Place &p)
+FN Drop drop_here(const Attend &a, const HeadTile &p)
 {
     Drop d = *p.drop;
     d.sample = (uint32_t)(a.mb * a.batch + p.b);

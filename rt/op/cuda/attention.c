@@ -36,7 +36,7 @@ size_t attention_sums(const Shape *s)
 
 size_t attention_each(const Shape *s)
 {
-    return s->own == s->heads ? 0 : (size_t)up(s->batch * s->heads * s->key * s->width * (long)sizeof(real), 64);
+    return s->kv_heads == s->heads ? 0 : (size_t)up(s->batch * s->heads * s->key * s->width * (long)sizeof(real), 64);
 }
 
 size_t attention_front(const Shape *s)
@@ -55,10 +55,10 @@ void *attention_workspace(const Shape *s, void *tmp)
     return behind + (256 - (uintptr_t)behind % 256) % 256;
 }
 
-Shape attention_shape(long batch, long heads, long own, long query, long key, long width, long causal, bool packed)
+Shape attention_shape(long batch, long heads, long kv_heads, long query, long key, long width, long causal, bool packed)
 {
     long times = packed ? 3 : 1;
-    return (Shape){ batch, heads, own, query, key, width, heads * width * times, own * width * times, causal };
+    return (Shape){ batch, heads, kv_heads, query, key, width, heads * width * times, kv_heads * width * times, causal };
 }
 
 /* ---- in a step --------------------------------------------------------------------------------------------- */
@@ -96,7 +96,7 @@ static void forward(Stage *st, int h, real *y, float *lse, const Call *c)
     const Prepared *p = planned(st, h, c);
     if (!p) {
         attention_own_forward(st, y, lse, c->q, c->k, c->v, s->qs, s->ks, c->bias, c->mask, c->vals, c->mb, s->batch, s->heads,
-                              s->own, s->query, s->key, s->width, s->causal, c->scale, c->drop, c->site);
+                              s->kv_heads, s->query, s->key, s->width, s->causal, c->scale, c->drop, c->site);
         return;
     }
     float scale = c->scale, hidden = -INFINITY;
@@ -118,19 +118,19 @@ static void backward(Stage *st, int h, const Back *r, const Call *c)
     const Prepared *p = r->dq && r->dk && r->dv ? planned(st, h, c) : NULL;
     if (!p) {
         attention_own_backward(st, r->dq, r->dk, r->dv, r->dbias, r->dy, r->y, c->q, c->k, c->v, s->qs, s->ks, c->bias, c->mask,
-                               r->lse, r->tmp, c->vals, c->mb, s->batch, s->heads, s->own, s->query, s->key, s->width,
+                               r->lse, r->tmp, c->vals, c->mb, s->batch, s->heads, s->kv_heads, s->query, s->key, s->width,
                                s->causal, c->scale, c->drop, c->site);
         return;
     }
     float scale = c->scale, one = 1, hidden = -INFINITY;
-    bool shared = s->own < s->heads;
+    bool shared = s->kv_heads < s->heads;
     real *dk = shared ? (real *)((char *)r->tmp + attention_sums(s)) : r->dk;
     real *dv = shared ? dk + attention_each(s) / sizeof *dk : r->dv;
     void *const address[] = { r->dq, dk, dv, input(r->dy), input(r->y), input(c->q), input(c->k), input(c->v),
                               input(r->lse), r->tmp, &scale, &one, &hidden };
     p->run(st, p, address, attention_workspace(s, r->tmp), "attention backward");
     if (shared)
-        attention_own_group(st, r->dk, r->dv, dk, dv, s->batch * s->key * s->own, s->heads / s->own, s->width);
+        attention_own_group(st, r->dk, r->dv, dk, dv, s->batch * s->key * s->kv_heads, s->heads / s->kv_heads, s->width);
 }
 
 void attention_forward(Stage *st, real *y, float *lse, const real *q, const real *k, const real *v, const real *bias,

@@ -7,10 +7,10 @@
 #include "../../rt.h"
 #include <stdbool.h>
 
-/* `own` heads of k and v, each for heads/own query heads.  Rows of q have qs elements, those of k and v ks; y and dy are
- * dense. */
-typedef struct { long batch, heads, own, query, key, width, qs, ks, causal; } Shape;
-Shape attention_shape(long batch, long heads, long own, long query, long key, long width, long causal, bool packed);
+/* `kv_heads` heads of k and v, each for heads/kv_heads query heads.  Rows of q have qs elements, those of k and v ks; y and dy
+ * are dense. */
+typedef struct { long batch, heads, kv_heads, query, key, width, qs, ks, causal; } Shape;
+Shape attention_shape(long batch, long heads, long kv_heads, long query, long key, long width, long causal, bool packed);
 
 /* Do all chips from sm_80 on plan it?  A function of type and shape alone. */
 bool attention_fits(const Shape *s);

@@ -73,8 +73,8 @@ bool attention_plan_forward(Graph *g, Plan *p, const Shape *s)
     Dims d = scores_of(s), one = stats_of(s);
     int y = graph_memory(g, rows_of(s, s->heads, s->query, all), REAL), lse = graph_memory(g, one, F32);
     int q = graph_memory(g, rows_of(s, s->heads, s->query, s->qs), REAL);
-    int k = graph_memory(g, turned(rows_of(s, s->own, s->key, s->ks)), REAL);
-    int v = graph_memory(g, rows_of(s, s->own, s->key, s->ks), REAL);
+    int k = graph_memory(g, turned(rows_of(s, s->kv_heads, s->key, s->ks)), REAL);
+    int v = graph_memory(g, rows_of(s, s->kv_heads, s->key, s->ks), REAL);
     int scale = graph_number(g);
 
     int x = graph_matmul(g, graph_value(g, d, F32), q, k);
@@ -95,9 +95,9 @@ bool attention_plan_backward(Graph *g, Plan *p, const Shape *s)
 {
     long all = s->heads * s->width;
     Dims d = scores_of(s), dt = turned(d), one = stats_of(s);
-    Dims queries = rows_of(s, s->heads, s->query, s->qs), keys = rows_of(s, s->own, s->key, s->ks);
+    Dims queries = rows_of(s, s->heads, s->query, s->qs), keys = rows_of(s, s->kv_heads, s->key, s->ks);
     Dims out = rows_of(s, s->heads, s->query, all);
-    Dims each = s->own < s->heads ? rows_of(s, s->heads, s->key, all) : keys;
+    Dims each = s->kv_heads < s->heads ? rows_of(s, s->heads, s->key, all) : keys;
     int dq = graph_memory(g, queries, REAL), dk = graph_memory(g, each, REAL), dv = graph_memory(g, each, REAL);
     int dy = graph_memory(g, out, REAL), y = graph_memory(g, out, REAL), q = graph_memory(g, queries, REAL);
     int k = graph_memory(g, turned(keys), REAL), v = graph_memory(g, turned(keys), REAL);

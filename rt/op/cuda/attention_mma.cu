@@ -30,7 +30,7 @@ template <int N, int W> FN void load_tile(uint32_t *to, Matrix m, long first, lo
 {
     for (int i = threadIdx.x * 8; i < N * W; i += THREADS * 8) {
         int r = i / W, j = i % W;
-        const real *at = m.at + (first + r) * m.row + j;
+        const real *at = m.at + (first + r) * m.step + j;
         long left = first + r < m.rows ? width - j : 0;
         Words<4> w = {{0, 0, 0, 0}};
         if (left >= 8 && (uintptr_t)at % 16 == 0)
@@ -103,7 +103,7 @@ template <int W> FN void put_results(Out m, const float (&o)[W / 8][4], float up
         for (int half = 0; half < 2; half++) {
             long row = first + my_row() + half * 8, j = n * 8 + my_column();
             float factor = half ? lower : upper, v[2] = {o[n][half * 2] * factor, o[n][half * 2 + 1] * factor};
-            real *to = m.at + row * m.row + j;
+            real *to = m.at + row * m.step + j;
             if (row < m.rows && j < width)
                 leave(to, v, 0, width - j, width - j >= 2 && (uintptr_t)to % 4 == 0 ? 0 : 1);
         }
@@ -129,7 +129,7 @@ FN float quad_max(float v)
 /* ---- what is hidden, and dropped --------------------------------------------------------------------------------- */
 
 /* A bit for each of N keys from `k` on: it is there, and not hidden by the mask. */
-template <int N> FN void load_seen(uint32_t *seen, const Attend &a, const Place &p, long k)
+template <int N> FN void load_seen(uint32_t *seen, const Attend &a, const HeadTile &p, long k)
 {
     if (threadIdx.x < N) {
         long at = k + threadIdx.x;
@@ -143,7 +143,7 @@ template <int N> FN void load_seen(uint32_t *seen, const Attend &a, const Place 
 FN bool whole_blocks(const Attend &a) { return a.key % 4 == 0; }
 
 /* Factors of the lane's columns of one row: 2 adjacent ones of every 8, from element e on. */
-template <int N> FN void factors_along(float (&f)[N][2], const Attend &a, const Place &p, long e)
+template <int N> FN void factors_along(float (&f)[N][2], const Attend &a, const HeadTile &p, long e)
 {
     Drop d = drop_here(a, p);
     bool odd = threadIdx.x & 1;
@@ -208,7 +208,7 @@ template <int WORDS> FN bool has_key(const uint32_t (&seen)[WORDS], int i)
 /* Scores of the lane's columns in one row, -infinity where a key is hidden: s[n][c] is that of key k + 8 n + c.  A query behind
  * the last one has the last one's bias: nobody reads its row. */
 template <int N>
-FN void mask_scores(float (&s)[N][2], const Attend &a, const Place &p, long q, long k, const uint32_t (&keys)[N / 4])
+FN void mask_scores(float (&s)[N][2], const Attend &a, const HeadTile &p, long q, long k, const uint32_t (&keys)[N / 4])
 {
     uint32_t seen[N / 4];
     UNROLL
@@ -231,8 +231,8 @@ FN void mask_scores(float (&s)[N][2], const Attend &a, const Place &p, long q, l
 }
 
 /* Of row `half` (0, 1) of the lane: scores become exponentials, times dropout; returns what earlier sums are scaled by. */
-FN float absorb_scores(float (&s)[8][4], int half, const Attend &a, const Place &p, long q, long k, const uint32_t (&seen)[2],
-                       float *most, float *sum)
+FN float absorb_scores(float (&s)[8][4], int half, const Attend &a, const HeadTile &p, long q, long k,
+                       const uint32_t (&seen)[2], float *most, float *sum)
 {
     float top = -F_INFINITY, part = 0, x[8][2];
     UNROLL
@@ -270,7 +270,7 @@ template <int W> static __global__ void __launch_bounds__(THREADS) mma_attend(re
     SHARED(uint32_t, room, 2 * ROWS * PITCH_OF(W));
     SHARED(uint32_t, bits, 2);
     long tiles = (a.query + ROWS - 1) / ROWS;
-    Place p = place_of(a, blockIdx.x / tiles, blockIdx.x % tiles);
+    HeadTile p = place_of(a, blockIdx.x / tiles, blockIdx.x % tiles);
     long first = p.tile * ROWS, end = keys_end(a, first + ROWS);
     uint32_t q[W / 16][4], *of_k = SHARED_AT(room, 0), *of_v = SHARED_AT(room, ROWS * PITCH_OF(W));
     float o[W / 8][4], s[8][4], most[2] = {-F_INFINITY, -F_INFINITY}, sum[2] = {0, 0}, over[2];
@@ -320,7 +320,8 @@ FN void slope(float *s, float *dp, float t, float lse_log2, float delta, float f
 }
 
 /* The lane's elements of a tile: rows are queries. */
-FN void slopes_of_queries(float (&s)[4][4], float (&dp)[4][4], const Attend &a, const Place &p, long q, long k, uint32_t bits)
+FN void slopes_of_queries(float (&s)[4][4], float (&dp)[4][4], const Attend &a, const HeadTile &p, long q, long k,
+                          uint32_t bits)
 {
     uint32_t seen[1] = {bits >> my_column()};
     UNROLL
@@ -340,7 +341,7 @@ FN void slopes_of_queries(float (&s)[4][4], float (&dp)[4][4], const Attend &a, 
 }
 
 /* Of queries q .. q + STEP - 1: lse times log2 e, and delta, beside each other. */
-FN void load_sums(float *sums, const Attend &a, const Place &p, long q)
+FN void load_sums(float *sums, const Attend &a, const HeadTile &p, long q)
 {
     if (threadIdx.x < STEP) {
         long row = q + threadIdx.x, at = (p.b * a.heads + p.head) * a.query + (row < a.query ? row : a.query - 1);
@@ -358,7 +359,7 @@ FN uint32_t queries_of(const Attend &a, long q, long key)
 }
 
 /* The same where rows are keys, k and k + 8, and seen: whether the mask shows them. */
-FN void slopes_of_keys(float (&s)[4][4], float (&dp)[4][4], const Attend &a, const Place &p, long q, long k,
+FN void slopes_of_keys(float (&s)[4][4], float (&dp)[4][4], const Attend &a, const HeadTile &p, long q, long k,
                        const bool (&seen)[2], const float *sums)
 {
     uint32_t there[2] = {seen[0] ? queries_of(a, q, k) : 0, seen[1] ? queries_of(a, q, k + 8) : 0};
@@ -389,7 +390,7 @@ template <int W> static __global__ void __launch_bounds__(THREADS) mma_back_quer
     SHARED(uint32_t, room, ROWS * PITCH_OF(W));
     SHARED(uint32_t, seen, 1);
     long tiles = (a.query + ROWS - 1) / ROWS;
-    Place p = place_of(a, blockIdx.x / tiles, blockIdx.x % tiles);
+    HeadTile p = place_of(a, blockIdx.x / tiles, blockIdx.x % tiles);
     long first = p.tile * ROWS, end = keys_end(a, first + ROWS);
     uint32_t q[W / 16][4], dy[W / 16][4], *of_k = SHARED_AT(room, 0), *of_v = SHARED_AT(room, STEP * PITCH_OF(W));
     float o[W / 8][4], s[4][4], ds[4][4];
@@ -417,7 +418,7 @@ template <int W, bool K, bool V> static __global__ void __launch_bounds__(THREAD
     SHARED(uint32_t, room, ROWS * PITCH_OF(W));
     SHARED(float, sums, 2 * STEP);
     long tiles = (a.key + ROWS - 1) / ROWS;
-    Place p = place_of(a, blockIdx.x / tiles, blockIdx.x % tiles, a.share);
+    HeadTile p = place_of(a, blockIdx.x / tiles, blockIdx.x % tiles, a.share);
     long first = p.tile * ROWS, end = queries_end(a, first + ROWS);
     uint32_t k[W / 16][4], v[K ? W / 16 : 1][4], *of_q = SHARED_AT(room, 0), *of_dy = SHARED_AT(room, STEP * PITCH_OF(W));
     float to_k[K ? W / 8 : 1][4], to_v[V ? W / 8 : 1][4], s[4][4], ds[4][4];
@@ -461,7 +462,7 @@ template <int W> static __global__ void __launch_bounds__(THREADS) mma_back_bias
     SHARED(uint32_t, seen, 1);
     long tiles = (a.key + STEP - 1) / STEP;
     long first = blockIdx.x / tiles * ROWS, k = blockIdx.x % tiles * STEP;
-    Place p = place_of(a, blockIdx.y, 0);
+    HeadTile p = place_of(a, blockIdx.y, 0);
     uint32_t q[W / 16][4], dy[W / 16][4], *of_k = SHARED_AT(room, 0), *of_v = SHARED_AT(room, STEP * PITCH_OF(W));
     float s[4][4], ds[4][4], sum[4][4];
     clear(sum);

@@ -19,7 +19,7 @@
 #include "attention_tile.h"
 
 /* Factors of dropout of query q and keys k .. k+3. */
-FN void factors(float (&to)[SIDE], const Attend &a, const Place &p, long q, long k)
+FN void factors(float (&to)[SIDE], const Attend &a, const HeadTile &p, long q, long k)
 {
     UNROLL
     for (int j = 0; j < SIDE; j++)
@@ -48,7 +48,7 @@ FN float row_max(float v)
 }
 
 /* Scores of one tile become exponentials, times dropout; returns what earlier sums of the row are to be scaled by. */
-FN float absorb_row(float (&s)[SIDE], const Attend &a, const Place &p, long q, long k, float *most, float *sum)
+FN float absorb_row(float (&s)[SIDE], const Attend &a, const HeadTile &p, long q, long k, float *most, float *sum)
 {
     float top = -F_INFINITY, part = 0, f[SIDE];
     UNROLL
@@ -78,7 +78,7 @@ template <int WIDTH> static __global__ void __launch_bounds__(BLOCK, 2) attend(r
     SHARED(float, room, 2 * DEPTH * PITCH);
     SHARED(float, tile, EDGE * PITCH);
     long tiles = (a.query + EDGE - 1) / EDGE;
-    Place p = place_of(a, blockIdx.x / tiles, blockIdx.x % tiles);
+    HeadTile p = place_of(a, blockIdx.x / tiles, blockIdx.x % tiles);
     long first = p.tile * EDGE, from = (long)blockIdx.y * WIDTH, end = keys_end(a, first + EDGE);
     float o[SIDE][WIDTH / 16], s[SIDE][SIDE], most[SIDE], sum[SIDE], over[SIDE];
     UNROLL
@@ -132,7 +132,7 @@ static __global__ void attend_delta(float *delta, const real *dy, const real *y,
 
 /* Scores s of one query and its keys k .. k+3 become D(P), and products dp = dy v become dS = P (D(dp) - delta); through: those
  * of the products below the cap. */
-FN void slopes(float (&s)[SIDE], float (&dp)[SIDE], const Attend &a, const Place &p, long q, long k, bool through)
+FN void slopes(float (&s)[SIDE], float (&dp)[SIDE], const Attend &a, const HeadTile &p, long q, long k, bool through)
 {
     long row = (p.b * a.heads + p.head) * a.query + q;
     float lse = q < a.query ? a.lse[row] : 0.0f, delta = q < a.query ? a.delta[row] : 0.0f, f[SIDE];
@@ -149,7 +149,7 @@ FN void slopes(float (&s)[SIDE], float (&dp)[SIDE], const Attend &a, const Place
 
 /* A thread's own elements wait in shared memory while others take the registers: here, those of query i of its four.  Queries
  * are the columns of a tile where keys are its rows (KEYS). */
-template <bool KEYS> FN float *own(float *tile, int i)
+template <bool KEYS> FN float *elements_of(float *tile, int i)
 {
     return KEYS ? tile + (across() + i) * PITCH + down() : tile + (down() + i) * PITCH + across();
 }
@@ -162,7 +162,7 @@ template <bool KEYS> FN void park_tile(float *tile, const float (&s)[SIDE][SIDE]
         UNROLL
         for (int j = 0; j < SIDE; j++)
             of_query[j] = KEYS ? s[j][i] : s[i][j];
-        store(own<KEYS>(tile, i), of_query);
+        store(elements_of<KEYS>(tile, i), of_query);
     }
 }
 
@@ -171,7 +171,7 @@ template <bool KEYS> FN void fetch_tile(float (&s)[SIDE][SIDE], float *tile)
     UNROLL
     for (int i = 0; i < SIDE; i++) {
         float of_query[SIDE];
-        load(of_query, own<KEYS>(tile, i));
+        load(of_query, elements_of<KEYS>(tile, i));
         UNROLL
         for (int j = 0; j < SIDE; j++)
             (KEYS ? s[j][i] : s[i][j]) = of_query[j];
@@ -179,7 +179,7 @@ template <bool KEYS> FN void fetch_tile(float (&s)[SIDE][SIDE], float *tile)
 }
 
 /* dS of the tile of queries q .. and keys k ..; with keys as rows D(P) too, in `tile` as keep_tile() lays it down. */
-template <bool KEYS> FN void slope_tile(float (&ds)[SIDE][SIDE], float *tile, float *room, const Attend &a, const Place &p,
+template <bool KEYS> FN void slope_tile(float (&ds)[SIDE][SIDE], float *tile, float *room, const Attend &a, const HeadTile &p,
                                         long q, long k, bool through = true)
 {
     Matrix of_q = queries(a, a.q, a.qs, p), of_dy = queries(a, a.dy, a.heads * a.width, p);
@@ -191,12 +191,12 @@ template <bool KEYS> FN void slope_tile(float (&ds)[SIDE][SIDE], float *tile, fl
     park_tile<KEYS>(room, ds);
     for (int i = 0; i < SIDE; i++) {
         float s[SIDE], slope[SIDE];
-        load(s, own<KEYS>(tile, i));
-        load(slope, own<KEYS>(room, i));
+        load(s, elements_of<KEYS>(tile, i));
+        load(slope, elements_of<KEYS>(room, i));
         slopes(s, slope, a, p, q + (KEYS ? across() : down()) + i, k + (KEYS ? down() : across()), through);
         if (KEYS)
-            store(own<KEYS>(tile, i), s);
-        store(own<KEYS>(room, i), slope);
+            store(elements_of<KEYS>(tile, i), s);
+        store(elements_of<KEYS>(room, i), slope);
     }
     fetch_tile<KEYS>(ds, room);
 }
@@ -206,7 +206,7 @@ template <int WIDTH> static __global__ void __launch_bounds__(BLOCK, 2) attend_b
     SHARED(float, room, 2 * DEPTH * PITCH);
     SHARED(float, tile, EDGE * PITCH);
     long tiles = (a.query + EDGE - 1) / EDGE;
-    Place p = place_of(a, blockIdx.x / tiles, blockIdx.x % tiles);
+    HeadTile p = place_of(a, blockIdx.x / tiles, blockIdx.x % tiles);
     long first = p.tile * EDGE, from = (long)blockIdx.y * WIDTH, end = keys_end(a, first + EDGE);
     float o[SIDE][WIDTH / 16], ds[SIDE][SIDE], factor[SIDE];
     UNROLL
@@ -231,7 +231,7 @@ template <int WIDTH> static __global__ void __launch_bounds__(BLOCK, 2) attend_b
     SHARED(float, room, 2 * DEPTH * PITCH);
     SHARED(float, tile, EDGE * PITCH);
     long tiles = (a.key + EDGE - 1) / EDGE;
-    Place p = place_of(a, blockIdx.x / tiles, blockIdx.x % tiles, a.share);
+    HeadTile p = place_of(a, blockIdx.x / tiles, blockIdx.x % tiles, a.share);
     long first = p.tile * EDGE, from = (long)blockIdx.y * WIDTH, end = queries_end(a, first + EDGE);
     float k[SIDE][WIDTH / 16], v[SIDE][WIDTH / 16], ds[SIDE][SIDE], scale[SIDE], unit[SIDE];
     UNROLL
@@ -262,7 +262,7 @@ static __global__ void __launch_bounds__(BLOCK, 2) attend_back_bias(real *dbias,
 {
     SHARED(float, room, 2 * DEPTH * PITCH);
     SHARED(float, tile, EDGE * PITCH);
-    Place p = place_of(a, blockIdx.y, 0);
+    HeadTile p = place_of(a, blockIdx.y, 0);
     long wide = (a.key + EDGE - 1) / EDGE, q = blockIdx.x / wide * EDGE, k = blockIdx.x % wide * EDGE;
     float ds[SIDE][SIDE], sum[SIDE][SIDE];
     UNROLL
@@ -320,21 +320,21 @@ static void own_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, c
 
 void attention_own_forward(Stage *st, real *y, float *lse, const real *q, const real *k, const real *v, long qs, long ks,
                            const real *bias, const int32_t *mask, const Values *vals, int mb, long batch, long heads,
-                           long own, long query, long key, long width, long causal, float scale, float drop, int64_t site)
+                           long kv_heads, long query, long key, long width, long causal, float scale, float drop, int64_t site)
 {
-    own_forward(st, y, lse, Attend{q, k, v, 0, bias, mask, 0, 0, vals, mb, batch, heads, heads / own, query, key, width, qs, ks,
-                                   causal, scale, drop, site, 0, 0});
+    own_forward(st, y, lse, Attend{q, k, v, 0, bias, mask, 0, 0, vals, mb, batch, heads, heads / kv_heads, query, key, width,
+                                   qs, ks, causal, scale, drop, site, 0, 0});
 }
 
 void attention_own_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, const real *dy, const real *y,
                             const real *q, const real *k, const real *v, long qs, long ks, const real *bias,
                             const int32_t *mask, const float *lse, float *delta, const Values *vals, int mb, long batch,
-                            long heads, long own, long query, long key, long width, long causal, float scale, float drop,
+                            long heads, long kv_heads, long query, long key, long width, long causal, float scale, float drop,
                             int64_t site)
 {
     own_backward(st, dq, dk, dv, dbias, y, delta, Attend{q, k, v, dy, bias, mask, lse, delta, vals, mb, batch, heads,
-                                                         heads / own, query, key, width, qs, ks, causal, scale, drop, site, 0,
-                                                         0});
+                                                         heads / kv_heads, query, key, width, qs, ks, causal, scale, drop, site,
+                                                         0, 0});
 }
 
 static __global__ void attend_group(real *dk, real *dv, const real *k, const real *v, long n, long share, long width)

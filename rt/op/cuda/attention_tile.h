@@ -30,7 +30,7 @@ FN void load_turned(float *to, Matrix m, long first, long from, long width)
 {
     int r = threadIdx.x % EDGE, k = (int)(threadIdx.x / EDGE) * 8;
     float v[8];
-    take_some(v, m.at + (first + r) * m.row + from + k, first + r < m.rows ? width - from - k : 0);
+    take_some(v, m.at + (first + r) * m.step + from + k, first + r < m.rows ? width - from - k : 0);
     UNROLL
     for (int j = 0; j < 8; j++)
         to[(k + j) * PITCH + r] = v[j];
@@ -42,7 +42,7 @@ template <int WIDTH> FN void load_rows(float *to, Matrix m, long first, long fro
     for (int i = threadIdx.x * 8; i < DEPTH * WIDTH; i += BLOCK * 8) {
         int r = i / WIDTH, j = i % WIDTH;
         float v[8];
-        take_some(v, m.at + (first + r) * m.row + from + j, first + r < m.rows ? width - from - j : 0);
+        take_some(v, m.at + (first + r) * m.step + from + j, first + r < m.rows ? width - from - j : 0);
         store(to + i, v);
     }
 }
@@ -120,7 +120,7 @@ FN void put_rows(Out m, const float (&o)[SIDE][WIDTH / 16], const float (&factor
         UNROLL
         for (int at = 0; at < WIDTH; at += EDGE) {
             long j = from + at + across();
-            real *to = m.at + row * m.row + j;
+            real *to = m.at + row * m.step + j;
             float v[SIDE];
             UNROLL
             for (int i = 0; i < SIDE; i++)

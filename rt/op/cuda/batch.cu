@@ -189,10 +189,10 @@ static void backward(Stage *st, real *dx, real *kept, Gradient to, const real *d
                      float eps)
 {
     Columns c = columns_of(rows, width, 0);
-    long own = ceil_div(2 * width, 64) * 64;
-    float *average = (float *)workspace_of(st, (size_t)own * sizeof *average + columns_scratch(c, Slopes<RELU>::SUMS));
+    long front = ceil_div(2 * width, 64) * 64;
+    float *average = (float *)workspace_of(st, (size_t)front * sizeof *average + columns_scratch(c, Slopes<RELU>::SUMS));
     column_sums_in(st, Slopes<RELU>{dy, y, x, kept, mean, var, eps}, Averages{to, average, width, (float)rows}, c,
-                   average + own, 0);
+                   average + front, 0);
     if (dx && RELU && !kept)
         spread<RELU>(st, dx, dy, y, x, mean, var, weight, onto, average, rows, width, eps);
     else if (dx)

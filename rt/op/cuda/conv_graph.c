@@ -50,11 +50,11 @@ bool conv_plan(Graph *g, Plan *p, ConvWay way, const Conv *v)
 }
 
 /* ---- prepared ---------------------------------------------------------------------------------------------- */
-typedef struct { PreparedConv head; Plan plan; Conv v; ConvWay way; Dry dry; } Planned;
+typedef struct { PreparedConv head; Plan plan; Conv v; ConvWay kind; Dry dry; } Planned;
 
 static void *behind_front(const Stage *st, const Planned *p)
 {
-    return (char *)device_of(st)->workspace + (p->way == CONV_BACKWARD_W ? conv_front(&p->v) : 0);
+    return (char *)device_of(st)->workspace + (p->kind == CONV_BACKWARD_W ? conv_front(&p->v) : 0);
 }
 
 static bool run(Stage *st, const PreparedConv *of, void *const *address, const char *call)
@@ -88,7 +88,7 @@ static void prepare(Stage *st, int h, ConvWay way, const char *call, Conv v)
         fprintf(stderr, "%s: no memory\n", call);
         exit(1);
     }
-    *p = (Planned){ .head = { run }, .v = v, .way = way };
+    *p = (Planned){ .head = { run }, .v = v, .kind = way };
     g->handle = graph_handle(st);
     g->room = (int64_t)d->workspace_bytes - (int64_t)front;
     bool found = g->room > 0 && conv_plan(g, &p->plan, way, &v);

@@ -21,7 +21,7 @@
 enum { MOST_PARTS = 1 << 18 };
 
 /* A pixel of the result, and with tap (i, j) the pixel that it reads, or -1. */
-struct Pixel { long sample, row, column; };
+struct Pixel { long sample, line, column; };
 
 FN Pixel pixel_of(long p, long height, long width)
 {
@@ -31,13 +31,13 @@ FN Pixel pixel_of(long p, long height, long width)
 
 FN long read_forward(const Conv &v, Pixel p, long i, long j)
 {
-    long r = p.row * v.stride - v.top + i * v.dilate, c = p.column * v.stride - v.left + j * v.dilate;
+    long r = p.line * v.stride - v.top + i * v.dilate, c = p.column * v.stride - v.left + j * v.dilate;
     return r >= 0 && r < v.height && c >= 0 && c < v.width ? (p.sample * v.height + r) * v.width + c : -1;
 }
 
 FN long read_backward(const Conv &v, Pixel p, long i, long j)
 {
-    long r = p.row + v.top - i * v.dilate, c = p.column + v.left - j * v.dilate;
+    long r = p.line + v.top - i * v.dilate, c = p.column + v.left - j * v.dilate;
     if (r < 0 || c < 0)
         return -1;
     long y = quotient(r, v.stride), x = quotient(c, v.stride);

@@ -113,14 +113,14 @@ FN void take_ids(int (&row)[IDS], const int32_t *ids, long mine, long n, long fi
 }
 
 static __global__ void scatter_rows(float *dweight, const real *dy, const int32_t *ids, int acc, long n, long width,
-                                    long rows, int own)
+                                    long rows, int each)
 {
     SHARED(int, token, LIST);
     SHARED(int, by_row, LIST);
     SHARED(int, start, OWN + 1);
     SHARED(unsigned char, tag, LIST);
-    long first = (long)blockIdx.x * own;
-    int here = rows - first < own ? (int)(rows - first) : own, len = 0;
+    long first = (long)blockIdx.x * each;
+    int here = rows - first < each ? (int)(rows - first) : each, len = 0;
     bool add = acc != 0;
     for (long from = 0; from < n; from += TURN) {
         int row[IDS], all, count = 0;
@@ -156,8 +156,8 @@ static __global__ void scatter_rows(float *dweight, const real *dy, const int32_
 void embedding_backward(Stage *st, float *dweight, const real *dy, const int32_t *ids, int acc, long n, long width,
                         long rows)
 {
-    long own = rows / BLOCKS_WANTED;
-    own = own < 1 ? 1 : own > OWN ? (long)OWN : own;
-    dim3 grid((unsigned)ceil_div(rows, own), (unsigned)ceil_div(width, SPAN));
-    LAUNCH(scatter_rows, grid, (unsigned)BLOCK, st, dweight, dy, ids, acc, n, width, rows, (int)own);
+    long each = rows / BLOCKS_WANTED;
+    each = each < 1 ? 1 : each > OWN ? (long)OWN : each;
+    dim3 grid((unsigned)ceil_div(rows, each), (unsigned)ceil_div(width, SPAN));
+    LAUNCH(scatter_rows, grid, (unsigned)BLOCK, st, dweight, dy, ids, acc, n, width, rows, (int)each);
 }

@@ -7,7 +7,7 @@
 
 struct Pool { long batch, height, width, channels, yheight, ywidth, kheight, kwidth, stride, top, left; };
 struct Span { long from, until; };
-struct Spot { long sample, row, column, channel; };
+struct Spot { long sample, line, column, channel; };
 
 FN Spot spot_of(long i, long height, long width, long channels)
 {
@@ -50,7 +50,7 @@ static __global__ void max_windows(real *y, const real *x, Pool v)
     GRID(i, v.batch * v.yheight * v.ywidth * v.channels) {
         Spot p = spot_of(i, v.yheight, v.ywidth, v.channels);
         float most;
-        largest(v, x + p.sample * v.height * v.width * v.channels + p.channel, window_rows(v, p.row),
+        largest(v, x + p.sample * v.height * v.width * v.channels + p.channel, window_rows(v, p.line),
                 window_columns(v, p.column), &most);
         set(y, i, most);
     }
@@ -62,12 +62,12 @@ static __global__ void max_pixels(real *dx, const real *dy, const real *x, Pool 
         Spot p = spot_of(i, v.height, v.width, v.channels);
         const real *image = x + p.sample * v.height * v.width * v.channels + p.channel;
         const real *slope = dy + p.sample * v.yheight * v.ywidth * v.channels + p.channel;
-        Span rows = windows_of(p.row, v.stride, v.top, v.kheight, v.yheight);
+        Span rows = windows_of(p.line, v.stride, v.top, v.kheight, v.yheight);
         Span columns = windows_of(p.column, v.stride, v.left, v.kwidth, v.ywidth);
         float sum = 0, most;
         for (long r = rows.from; r < rows.until; r++)
             for (long c = columns.from; c < columns.until; c++)
-                if (largest(v, image, window_rows(v, r), window_columns(v, c), &most) == p.row * v.width + p.column)
+                if (largest(v, image, window_rows(v, r), window_columns(v, c), &most) == p.line * v.width + p.column)
                     sum += one(slope, (r * v.ywidth + c) * v.channels);
         set(dx, i, sum);
     }
@@ -83,7 +83,7 @@ static __global__ void average_windows(real *y, const real *x, Pool v, long coun
     GRID(i, v.batch * v.yheight * v.ywidth * v.channels) {
         Spot p = spot_of(i, v.yheight, v.ywidth, v.channels);
         const real *image = x + p.sample * v.height * v.width * v.channels + p.channel;
-        Span rows = window_rows(v, p.row), columns = window_columns(v, p.column);
+        Span rows = window_rows(v, p.line), columns = window_columns(v, p.column);
         float sum = 0;
         for (long r = rows.from; r < rows.until; r++)
             for (long c = columns.from; c < columns.until; c++)
@@ -97,7 +97,7 @@ static __global__ void average_pixels(real *dx, const real *dy, Pool v, long cou
     GRID(i, v.batch * v.height * v.width * v.channels) {
         Spot p = spot_of(i, v.height, v.width, v.channels);
         const real *slope = dy + p.sample * v.yheight * v.ywidth * v.channels + p.channel;
-        Span rows = windows_of(p.row, v.stride, v.top, v.kheight, v.yheight);
+        Span rows = windows_of(p.line, v.stride, v.top, v.kheight, v.yheight);
         Span columns = windows_of(p.column, v.stride, v.left, v.kwidth, v.ywidth);
         float sum = 0;
         for (long r = rows.from; r < rows.until; r++)

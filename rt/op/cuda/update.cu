@@ -9,29 +9,29 @@
 enum { FOUR = 4 };
 
 /* Calls behind each other go to the GPU as tables (cuda/device.h): a block belongs to the last row that begins before it. */
-template <class Row> struct Table {
-    enum { MOST = GATHERED / sizeof(Row) };
-    Row row[MOST];
+template <class Line> struct Table {
+    enum { MOST = GATHERED / sizeof(Line) };
+    Line line[MOST];
     int n;
     unsigned blocks;
     FIELD int of_block() const
     {
         int at = 0;
         for (int way = 128; way; way /= 2)
-            if (at + way < n && row[at + way].first <= blockIdx.x)
+            if (at + way < n && line[at + way].first <= blockIdx.x)
                 at += way;
         return at;
     }
 };
 
-template <class Row> static Table<Row> table_of(const void *rows, int n)
+template <class Line> static Table<Line> table_of(const void *rows, int n)
 {
-    Table<Row> t = {};
-    memcpy(t.row, rows, (size_t)n * sizeof(Row));
+    Table<Line> t = {};
+    memcpy(t.line, rows, (size_t)n * sizeof(Line));
     t.n = n;
     for (int i = 0; i < n; i++) {
-        t.row[i].first = t.blocks;
-        t.blocks += t.row[i].blocks;
+        t.line[i].first = t.blocks;
+        t.blocks += t.line[i].blocks;
     }
     return t;
 }
@@ -53,26 +53,26 @@ static __global__ void norm_pieces(Table<Norm> t, double *piece)
 {
     int at = t.of_block();
     double sum = 0;
-    long from = (long)(blockIdx.x - t.row[at].first) * t.row[at].each, until = from + t.row[at].each;
-    until = until < t.row[at].n ? until : t.row[at].n;
+    long from = (long)(blockIdx.x - t.line[at].first) * t.line[at].each, until = from + t.line[at].each;
+    until = until < t.line[at].n ? until : t.line[at].n;
     for (long i = from + threadIdx.x; i < until; i += BLOCK)
-        sum += Squares{t.row[at].g}.at(i);
+        sum += Squares{t.line[at].g}.at(i);
     sum = team_sum<BLOCK>(sum);
     if (threadIdx.x == 0)
-        *(t.row[at].blocks == 1 ? t.row[at].to : piece + blockIdx.x) = sum;
+        *(t.line[at].blocks == 1 ? t.line[at].to : piece + blockIdx.x) = sum;
 }
 
 /* A block a parameter. */
 static __global__ void norm_totals(Table<Norm> t, const double *piece)
 {
     double sum = 0;
-    if (t.row[blockIdx.x].blocks == 1)
+    if (t.line[blockIdx.x].blocks == 1)
         return;
-    for (long i = threadIdx.x; i < t.row[blockIdx.x].blocks; i += BLOCK)
-        sum += piece[t.row[blockIdx.x].first + i];
+    for (long i = threadIdx.x; i < t.line[blockIdx.x].blocks; i += BLOCK)
+        sum += piece[t.line[blockIdx.x].first + i];
     sum = team_sum<BLOCK>(sum);
     if (threadIdx.x == 0)
-        *t.row[blockIdx.x].to = sum;
+        *t.line[blockIdx.x].to = sum;
 }
 
 static void norms_together(Stage *st, const void *rows, int n)
@@ -258,7 +258,7 @@ struct Adam {
 /* NESTEROV: the next step's share of m, and the gradient's own share. */
 template <int NESTEROV> static __global__ void adam_rows(Table<Adam> t)
 {
-    const Adam a = t.row[t.of_block()];
+    const Adam a = t.line[t.of_block()];
     float shrink = a.decay ? 1.0f - a.vals->lr * a.vals->weight_decay : 1.0f, factor = a.clip ? *a.clip : 1.0f;
     float beta1 = a.beta1, beta2 = a.beta2, lr = a.vals->lr, bias1 = a.vals->bias1, root = fsqrt(a.vals->bias2);
     float rate = lr / bias1, next = lr * beta1 / (1.0f - beta1 * (1.0f - bias1)), now = lr * (1.0f - beta1) / bias1;

@@ -8,7 +8,7 @@
 struct Resize { long height, width, channels, fheight, fwidth, align; };
 struct Between { long low, high; float share; };
 struct Readers { long from, until; };
-struct Dot { long sample, row, column, channel; };
+struct Dot { long sample, line, column, channel; };
 
 FN Dot dot_of(long i, long height, long width, long channels)
 {
@@ -42,7 +42,7 @@ static __global__ void repeat_pixels(real *y, const real *x, Resize v, long n)
 {
     GRID(i, n) {
         Dot s = dot_of(i, v.height * v.fheight, v.width * v.fwidth, v.channels);
-        long row = quotient(s.row, v.fheight), column = quotient(s.column, v.fwidth);
+        long row = quotient(s.line, v.fheight), column = quotient(s.column, v.fwidth);
         y[i] = x[((s.sample * v.height + row) * v.width + column) * v.channels + s.channel];
     }
 }
@@ -54,7 +54,7 @@ static __global__ void add_pixels(real *dx, const real *dy, Resize v, long n)
         float sum = 0;
         for (long r = 0; r < v.fheight; r++)
             for (long c = 0; c < v.fwidth; c++) {
-                long line = (s.sample * v.height + s.row) * v.fheight + r;
+                long line = (s.sample * v.height + s.line) * v.fheight + r;
                 sum += one(dy, ((line * v.width + s.column) * v.fwidth + c) * v.channels + s.channel);
             }
         set(dx, i, sum);
@@ -65,7 +65,7 @@ static __global__ void mix_pixels(real *y, const real *x, Resize v, long n)
 {
     GRID(i, n) {
         Dot s = dot_of(i, v.height * v.fheight, v.width * v.fwidth, v.channels);
-        Between r = between(v.height, v.fheight, v.align, s.row), c = between(v.width, v.fwidth, v.align, s.column);
+        Between r = between(v.height, v.fheight, v.align, s.line), c = between(v.width, v.fwidth, v.align, s.column);
         const real *low = x + (s.sample * v.height + r.low) * v.width * v.channels + s.channel;
         const real *high = x + (s.sample * v.height + r.high) * v.width * v.channels + s.channel;
         float above = (1.0f - c.share) * one(low, c.low * v.channels) + c.share * one(low, c.high * v.channels);
@@ -78,11 +78,11 @@ static __global__ void share_pixels(real *dx, const real *dy, Resize v, long n)
 {
     GRID(i, n) {
         Dot s = dot_of(i, v.height, v.width, v.channels);
-        Readers rows = readers_of(v.height, v.fheight, v.align, s.row);
+        Readers rows = readers_of(v.height, v.fheight, v.align, s.line);
         Readers columns = readers_of(v.width, v.fwidth, v.align, s.column);
         float sum = 0;
         for (long r = rows.from; r < rows.until; r++) {
-            float share = share_of(between(v.height, v.fheight, v.align, r), s.row);
+            float share = share_of(between(v.height, v.fheight, v.align, r), s.line);
             long line = s.sample * v.height * v.fheight + r;
             for (long c = columns.from; c < columns.until && share != 0; c++) {
                 float both = share * share_of(between(v.width, v.fwidth, v.align, c), s.column);

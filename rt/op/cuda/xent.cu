@@ -51,15 +51,15 @@ static __global__ void smooth_rows(float *part, const real *x, long rows, long w
 }
 
 struct SmoothLoss {
-    const float *lse, *part;
+    const float *lse, *average;
     const real *x;
     const int32_t *targets;
     long width, ignore;
-    float own;
+    float kept;
     FIELD double at(long r) const
     {
         return targets[r] == ignore ? 0.0
-            : (double)lse[r] - (double)own * (double)one(x, r * width + targets[r]) - (double)part[r];
+            : (double)lse[r] - (double)kept * (double)one(x, r * width + targets[r]) - (double)average[r];
     }
 };
 
@@ -134,10 +134,10 @@ static __global__ void hits_total(const real *x, const int32_t *targets, Values 
         long ahead = 0, target = targets[r];
         if (target == ignore)
             continue;
-        float own = one(x, r * width + target);
+        float aimed = one(x, r * width + target);
         for (long i = 0; i < width; i++) {
             float v = one(x, r * width + i);
-            ahead += !(v <= own) || (i < target && v == own);
+            ahead += !(v <= aimed) || (i < target && v == aimed);
         }
         hits += ahead < top;
     }

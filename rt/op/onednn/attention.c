@@ -59,7 +59,7 @@ static size_t work_layout(Work *w, float *at, long query, long key, long width)
 {
     long pad = up(width, LANES), tile = TILE * pad, square = TILE * TILE;
     long queries = up(query, TILE), keys = up(key, TILE);
-    struct { float **part; long n; } parts[] = {
+    struct { float **to; long n; } parts[] = {
         { &w->q, tile }, { &w->dy, tile }, { &w->o, tile }, { &w->k, tile }, { &w->dk, tile }, { &w->dv, tile },
         { &w->kt, keys * pad }, { &w->vt, tile }, { &w->v, keys * pad }, { &w->dq, queries * pad },
         { &w->s, square }, { &w->dp, square }, { &w->factor, square }, { &w->delta, queries } };
@@ -67,7 +67,7 @@ static size_t work_layout(Work *w, float *at, long query, long key, long width)
     w->pad = pad;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         if (at)
-            *parts[i].part = at + used;
+            *parts[i].to = at + used;
         used += (size_t)parts[i].n;
     }
     return used;

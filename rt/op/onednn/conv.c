@@ -44,7 +44,7 @@ typedef struct {
     Reorder copy[2];            /* of the weight; of its gradient, and the same added */
     Laid x, y;
     size_t at_scratch;          /* in the block, behind the weight and the images */
-} Way;
+} ConvPass;
 
 typedef struct {
     Conv of;                    /* with the samples of a piece */
@@ -52,8 +52,8 @@ typedef struct {
     Axis down, across;
     int cut;                    /* the part is not the whole image */
     int turned;                 /* a gradient of x as a convolution of dy */
-    int own;                    /* images in the library's layout */
-    Way way[2];
+    int laid;                   /* images in the library's layout */
+    ConvPass pass[2];
     dnnl_memory_t x, y, bias;
     size_t at_part, at_turned, at_weight;   /* in the block, behind the gradient of the bias */
 } Handle;
@@ -77,21 +77,21 @@ static Axis axis_of(long size, long ysize, long kernel, long stride, long dilate
     return a;
 }
 
-static View image(const Conv *v, int own, long height, long width, long channels)
+static View image(const Conv *v, int laid, long height, long width, long channels)
 {
     long dims[] = {v->batch, channels, height, width};
     long strides[] = {height * width * channels, 1, width * channels, channels};
-    return library_view(4, dims, own ? NULL : strides, library_real());
+    return library_view(4, dims, laid ? NULL : strides, library_real());
 }
 
-/* As it is stored; the library's choice with `own`. */
-static View kernels(const Handle *h, int own, dnnl_data_type_t type)
+/* As it is stored; the library's choice with `laid`. */
+static View kernels(const Handle *h, int laid, dnnl_data_type_t type)
 {
     const Conv *v = &h->of;
     long in = v->in / v->groups, out = v->out / v->groups, size = v->kheight * v->kwidth, from = v->groups == 1;
     long dims[] = {v->groups, h->turned ? in : out, h->turned ? out : in, v->kheight, v->kwidth};
     long strides[] = {out * in * size, h->turned ? size : in * size, h->turned ? in * size : size, v->kwidth, 1};
-    return library_view((int)(5 - from), dims + from, own ? NULL : strides + from, type);
+    return library_view((int)(5 - from), dims + from, laid ? NULL : strides + from, type);
 }
 
 /* Pixels between the first and the last tap. */
@@ -125,7 +125,7 @@ static Shapes shapes_of(const Handle *h, Direction to, int bias)
     dnnl_data_type_t type = to == BACKWARD_W ? dnnl_f32 : library_real();
     Shapes s = {.stride = {v->stride, v->stride}, .dilate = {v->dilate - 1, v->dilate - 1},
                 .before = {h->down.before, h->across.before}, .behind = {h->down.behind, h->across.behind}};
-    s.x = image(v, h->own, h->down.n, h->across.n, v->in), s.y = image(v, h->own, v->yheight, v->ywidth, v->out);
+    s.x = image(v, h->laid, h->down.n, h->across.n, v->in), s.y = image(v, h->laid, v->yheight, v->ywidth, v->out);
     s.weight = kernels(h, 1, type);
     s.bias = bias ? library_view(1, (long[]){v->out}, (long[]){1}, type) : NULL;
     want(s.x && s.y && s.weight && (s.bias || !bias) ? dnnl_success : dnnl_invalid_arguments, "an operand", v);
@@ -183,31 +183,31 @@ static long piece_of(const Conv *v)
 }
 
 /* Returns what is behind it in the block. */
-static size_t open_laid(Room *z, const Handle *h, Laid *l, View plain, View own, size_t at)
+static size_t open_laid(Room *z, const Handle *h, Laid *l, View plain, View best, size_t at)
 {
-    if (!h->own)
+    if (!h->laid)
         return at;
-    l->copy = library_reorder(z, plain, own, 0, this_conv);
-    l->at = at, l->bytes = library_bytes(own);
+    l->copy = library_reorder(z, plain, best, 0, this_conv);
+    l->at = at, l->bytes = library_bytes(best);
     return at + l->bytes;
 }
 
 /* The memory and copies of weight and images, and the room of all of it. */
-static void open_copies(Room *z, const Handle *h, Way *w, Direction to, dnnl_primitive_desc_t pd)
+static void open_copies(Room *z, const Handle *h, ConvPass *w, Direction to, dnnl_primitive_desc_t pd)
 {
     const Conv *v = &h->of;
     View x = image(v, 0, h->down.n, h->across.n, v->in), y = image(v, 0, v->yheight, v->ywidth, v->out);
-    View own = library_part(pd, to == BACKWARD_W ? dnnl_query_diff_weights_md : dnnl_query_weights_md);
+    View best = library_part(pd, to == BACKWARD_W ? dnnl_query_diff_weights_md : dnnl_query_weights_md);
     View plain = kernels(h, 0, to == BACKWARD_W ? dnnl_f32 : library_real());
     View scratch = library_part(pd, dnnl_query_scratchpad_md);
-    w->weight = library_memory(z, own, this_conv), w->scratch = library_memory(z, scratch, this_conv);
-    size_t at = open_laid(z, h, &w->x, x, library_part(pd, dnnl_query_src_md), h->at_weight + library_bytes(own));
+    w->weight = library_memory(z, best, this_conv), w->scratch = library_memory(z, scratch, this_conv);
+    size_t at = open_laid(z, h, &w->x, x, library_part(pd, dnnl_query_src_md), h->at_weight + library_bytes(best));
     w->at_scratch = open_laid(z, h, &w->y, y, library_part(pd, dnnl_query_diff_dst_md), at);
     library_grow(z, w->at_scratch + library_bytes(scratch));
     library_grow(z, w->at_scratch + w->x.copy.bytes);
     library_grow(z, w->at_scratch + w->y.copy.bytes);
     for (int acc = 0; acc < (to == BACKWARD_W ? 2 : 1); acc++) {
-        w->copy[acc] = library_reorder(z, to == BACKWARD_W ? own : plain, to == BACKWARD_W ? plain : own, acc, this_conv);
+        w->copy[acc] = library_reorder(z, to == BACKWARD_W ? best : plain, to == BACKWARD_W ? plain : best, acc, this_conv);
         library_grow(z, w->at_scratch + w->copy[acc].bytes);
     }
 }
@@ -222,8 +222,8 @@ static void open_way(Stage *st, Handle *h, Direction to, int bias)
     if (to != FORWARD)
         want(describe(&hint, z->engine, FORWARD, &forward, attr, NULL), "preparation", &h->of);
     want(describe(&pd, z->engine, to, &s, attr, hint), "preparation", &h->of);
-    want(dnnl_primitive_create(&h->way[bias].run, pd), "preparation", &h->of);
-    open_copies(z, h, &h->way[bias], to, pd);
+    want(dnnl_primitive_create(&h->pass[bias].run, pd), "preparation", &h->of);
+    open_copies(z, h, &h->pass[bias], to, pd);
     if (bias)
         h->bias = library_memory(z, s.bias, this_conv);
     dnnl_primitive_desc_destroy(pd);
@@ -241,8 +241,8 @@ static void open_conv(Stage *st, int number, Direction to, Conv v)
     h->across = axis_of(v.width, v.ywidth, v.kwidth, v.stride, v.dilate, v.left);
     h->cut = h->down.n < v.height || h->across.n < v.width;
     h->turned = to == BACKWARD_X && can_turn(h);
-    h->own = faster_own(&v, to);
-    h->pieces = h->own ? v.batch / piece_of(&v) : 1;
+    h->laid = faster_own(&v, to);
+    h->pieces = h->laid ? v.batch / piece_of(&v) : 1;
     h->of.batch = v.batch /= h->pieces;
     View x = image(&v, 0, h->down.n, h->across.n, v.in), y = image(&v, 0, v.yheight, v.ywidth, v.out);
     want(x && y ? dnnl_success : dnnl_invalid_arguments, "an operand", &v);
@@ -256,16 +256,16 @@ static void open_conv(Stage *st, int number, Direction to, Conv v)
 }
 
 /* ---- in a step ------------------------------------------------------------------------------------------------ */
-static void run(const Room *z, const Handle *h, const Way *w, int x, int weight, int y, int bias)
+static void run(const Room *z, const Handle *h, const ConvPass *w, int x, int weight, int y, int bias)
 {
     library_at(w->weight, z->scratch + h->at_weight);
     library_at(w->scratch, z->scratch + w->at_scratch);
-    dnnl_exec_arg_t arg[] = {{x, h->own ? w->x.copy.to : h->x}, {weight, w->weight}, {y, h->own ? w->y.copy.to : h->y},
+    dnnl_exec_arg_t arg[] = {{x, h->laid ? w->x.copy.to : h->x}, {weight, w->weight}, {y, h->laid ? w->y.copy.to : h->y},
                              {DNNL_ARG_SCRATCHPAD, w->scratch}, {bias, h->bias}};
-    want(dnnl_primitive_execute(w->run, z->stream, w == &h->way[1] ? 5 : 4, arg), "a run", &h->of);
+    want(dnnl_primitive_execute(w->run, z->stream, w == &h->pass[1] ? 5 : 4, arg), "a run", &h->of);
 }
 
-static void lay(const Room *z, const Way *w, const Laid *l, const real *image)
+static void lay(const Room *z, const ConvPass *w, const Laid *l, const real *image)
 {
     if (l->bytes)
         library_copy(z, &l->copy, z->scratch + l->at, image, z->scratch + w->at_scratch);
@@ -286,7 +286,7 @@ static const real *turned(Stage *st, const Handle *h, const real *weight)
     return to;
 }
 
-static void pack(const Room *z, const Handle *h, const Way *w, const real *weight)
+static void pack(const Room *z, const Handle *h, const ConvPass *w, const real *weight)
 {
     library_copy(z, &w->copy[0], z->scratch + h->at_weight, weight, z->scratch + w->at_scratch);
 }
@@ -367,7 +367,7 @@ void conv_forward(Stage *st, real *y, const real *x, const real *weight, const r
     }
     const Room *z = library_room(st);
     const Handle *h = st->handle[number];
-    const Way *w = &h->way[bias != NULL];
+    const ConvPass *w = &h->pass[bias != NULL];
     omp_set_num_threads(st->threads);
     pack(z, h, w, weight);
     library_at(h->x, part_of(st, h, x)), library_at(h->y, y), library_at(h->bias, bias);
@@ -387,9 +387,9 @@ void conv_backward_x(Stage *st, real *dx, const real *dy, const real *weight, in
     const Handle *h = st->handle[number];
     real *part = h->cut ? (real *)(z->scratch + h->at_part) : dx;
     omp_set_num_threads(st->threads);
-    pack(z, h, h->way, turned(st, h, weight));
+    pack(z, h, h->pass, turned(st, h, weight));
     library_at(h->x, part), library_at(h->y, dy);
-    run(z, h, h->way, h->turned ? DNNL_ARG_DST : DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS,
+    run(z, h, h->pass, h->turned ? DNNL_ARG_DST : DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS,
         h->turned ? DNNL_ARG_SRC : DNNL_ARG_DIFF_DST, 0);
     if (h->cut)
         part_back(st, h, dx, part);
@@ -406,7 +406,7 @@ void conv_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, co
     }
     const Room *z = library_room(st);
     const Handle *h = st->handle[number];
-    const Way *w = &h->way[dbias != NULL];
+    const ConvPass *w = &h->pass[dbias != NULL];
     float *sum = (float *)z->scratch;
     omp_set_num_threads(st->threads);
     if (!dweight)

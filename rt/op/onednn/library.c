@@ -73,13 +73,13 @@ void library_grow(Room *z, size_t bytes)
 void scratch_open(Stage *st, size_t bytes)
 {
     Room *z = library_room(st);
-    grow(&z->own, &z->own_bytes, bytes, (size_t)st->threads);
+    grow(&z->thread, &z->own_bytes, bytes, (size_t)st->threads);
 }
 
 void *scratch_thread(const Stage *st, int thread)
 {
     const Room *z = st->handle[ROOM];
-    return z->own + z->own_bytes * (size_t)thread;
+    return z->thread + z->own_bytes * (size_t)thread;
 }
 
 /* The two blocks; objects of a few hundred bytes each are not counted. */

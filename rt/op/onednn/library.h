@@ -20,7 +20,7 @@ typedef struct {
     dnnl_stream_t stream;
     unsigned char *scratch;     /* of the primitives */
     size_t scratch_bytes;
-    unsigned char *own;         /* of our kernels, by thread */
+    unsigned char *thread;      /* of our kernels, by thread */
     size_t own_bytes;           /* of one thread */
 } Room;
 

@@ -122,7 +122,7 @@ void product_run(Stage *st, Product *p, void *c, const void *a, const void *b, c
 void product_f32(Stage *st, Recipe r, float *c, const float *a, const float *b)
 {
     omp_set_num_threads(st->threads);
-    long row = r.row ? r.row : r.ta ? r.m : r.k;
+    long row = r.row_step ? r.row_step : r.ta ? r.m : r.k;
     want(dnnl_sgemm(r.ta ? 'T' : 'N', r.tb ? 'T' : 'N', r.m, r.n, r.k, 1.0F, a, row, b, r.tb ? r.k : r.n, r.acc ? 1.0F : 0.0F,
                     c, r.n), "a run", r);
 }

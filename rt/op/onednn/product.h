@@ -15,7 +15,7 @@ typedef struct {
     int bias;                   /* bias[n], real */
     int wide;                   /* c is float in a bf16 job too */
     int acc;                    /* c += */
-    long row;                   /* product_f32: elements from a row of a to the next; 0: it is dense */
+    long row_step;              /* product_f32: elements from a row of a to the next; 0: it is dense */
     int pack;                   /* copy b into the library's own layout first, in every run */
 } Recipe;
 

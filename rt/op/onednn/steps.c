@@ -33,7 +33,7 @@ void steps_back(Stage *st, float *to, const real *a, long row, const real *b, lo
     if (bf16)
         product_on(st, to, view(a, row, 1), view(b, n, 1), 1, m, n, k);
     else
-        product_f32(st, (Recipe){.batch = 1, .m = m, .n = n, .k = k, .row = row}, to, (const void *)a, (const void *)b);
+        product_f32(st, (Recipe){.batch = 1, .m = m, .n = n, .k = k, .row_step = row}, to, (const void *)a, (const void *)b);
 }
 
 void steps_gradient(Stage *st, float *to, const real *a, const real *b, int acc, long m, long n, long k)

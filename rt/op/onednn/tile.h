@@ -27,7 +27,7 @@ static inline void fused(Sixteen *c, float a, const Sixteen *b)
 
 /* A left operand: element (i, l) stands at at[i * row + l * col], so a transposed one is the same tile with its strides
  * exchanged. */
-typedef struct { const float *at; long row, col; } Left;
+typedef struct { const float *at; long row_step, col; } Left;
 
 enum { ROWS = 4, REGISTERS = 4, TILE = 64 };
 
@@ -41,7 +41,7 @@ void block(float *c, long ldc, Left a, const float *b, long ldb, long k, int reg
     for (long l = 0; l < k; l++, b += ldb, a.at += a.col)
         for (int i = 0; i < ROWS; i++)
             for (int j = 0; j < registers; j++)
-                fused(&t[i][j], a.at[i * a.row], (const Sixteen *)(b + j * LANES));
+                fused(&t[i][j], a.at[i * a.row_step], (const Sixteen *)(b + j * LANES));
     for (int i = 0; i < ROWS; i++)
         for (int j = 0; j < registers; j++)
             *(Sixteen *)(c + i * ldc + j * LANES) = t[i][j];
@@ -53,7 +53,7 @@ static inline void tile_product(float *c, long ldc, Left a, const float *b, long
     for (long j = 0; j < n; j += TILE)
         for (long i = 0; i < m; i += ROWS) {
             float *to = c + i * ldc + j;
-            Left from = { a.at + i * a.row, a.row, a.col };
+            Left from = { a.at + i * a.row_step, a.row_step, a.col };
             long registers = (n - j) / LANES;
             if (registers >= 4)
                 block(to, ldc, from, b + j, ldb, k, 4, add);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * climb.c: a choice of fates, improved step by step until nothing helps or the budget is spent.
+ * improve.c: a choice of fates, improved step by step until nothing helps or the budget is spent.
  *
  * Method: four kinds of steps.
  *
@@ -73,10 +73,10 @@ static bool exchange(Hunt *h, Load *now)
 {
     bool better = false;
     for (int i = h->ordered; i-- > 0;) {
-        int out = h->order[i];
+        int out = h->ranked[i];
         bool done = !hunt_dropped(h, out);
         for (int k = 0; !done && k < h->ordered && h->budget > 0; k++) {
-            int in = h->order[k];
+            int in = h->ranked[k];
             const Drop *x = &h->drop[in];
             if (hunt_dropped(h, in) || (now->need <= h->limit && x->time >= h->drop[out].time)
                 || hopeless(h, now, h->drop[out].bytes - x->bytes))
@@ -110,10 +110,10 @@ static bool trade_in(Hunt *h, Load *now)
 {
     for (int i = 0; i < h->ordered && h->budget > 0; i++) {
         Load was = *now;
-        if (hunt_dropped(h, h->order[i]))
+        if (hunt_dropped(h, h->ranked[i]))
             continue;
         hunt_copy(h, h->before);
-        hunt_drop(h, h->order[i]);
+        hunt_drop(h, h->ranked[i]);
         *now = hunt_judge(h);
         keep_again(h, now);
         if (hunt_better(h, now, &was))
@@ -128,14 +128,14 @@ static bool trade_in(Hunt *h, Load *now)
 static bool trade_out(Hunt *h, Load *now)
 {
     for (int i = h->ordered; i-- > 0 && h->budget > 0;) {
-        if (!hunt_dropped(h, h->order[i]))
+        if (!hunt_dropped(h, h->ranked[i]))
             continue;
         hunt_copy(h, h->was);
-        hunt_set(h, h->order[i], FATE_KEEP);
+        hunt_set(h, h->ranked[i], FATE_KEEP);
         Load l = hunt_judge(h);
         for (int k = 0; k < i && l.need > h->limit && l.again < now->again && h->budget > 0; k++)
-            if (!hunt_dropped(h, h->order[k]) && l.again + h->drop[h->order[k]].time < now->again) {
-                hunt_drop(h, h->order[k]);
+            if (!hunt_dropped(h, h->ranked[k]) && l.again + h->drop[h->ranked[k]].time < now->again) {
+                hunt_drop(h, h->ranked[k]);
                 l = hunt_judge(h);
             }
         if (hunt_better(h, &l, now)) {
@@ -147,7 +147,7 @@ static bool trade_out(Hunt *h, Load *now)
     return false;
 }
 
-void climb(Hunt *h, Load now)
+void improve(Hunt *h, Load now)
 {
     bool better = true;
     while (better && h->budget > 0) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * shop.c: lists of F, I and W for given times, messages and bytes: a step, better lists, and a bound.
+ * jobshop.c: lists of F, I and W for given times, messages and bytes: a step, better lists, and a bound.
  *
  * Problem: the rows of schedules.def are made for equal stages.  Where the times of F, I and W differ, or memory does, other
  * lists are shorter.  To choose the best ones is a job shop with memory, which is NP-hard.
@@ -23,49 +23,49 @@
  *
  * Cost: the steps of the caller.  Not handled: a sender or a receiver that is late for a message; one wire for several.
  */
-#include "shop.h"
+#include "jobshop.h"
 
 #include <string.h>
 
 /* ---- the step of given lists ----------------------------------------------------------------------------------------- */
 
-static Ns length(const Shop *x, int kind, int chunk)
+static Ns length(const JobShop *x, int kind, int chunk)
 {
-    return x->time[kind][chunk] + (kind == SHOP_I && x->joint[chunk] ? x->time[SHOP_W][chunk] : 0);
+    return x->time[kind][chunk] + (kind == JOBSHOP_I && x->joint[chunk] ? x->time[JOBSHOP_W][chunk] : 0);
 }
 
 /* When all that a computation reads is there; -1: not known yet. */
-static Ns ready_at(const Shop *x, const Ns *end, int op)
+static Ns ready_at(const JobShop *x, const Ns *end, int op)
 {
-    int kind = shop_kind(x, op), c = shop_chunk(x, op), mb = shop_mb(x, op);
-    Ns own = kind == SHOP_F ? 0 : end[shop_op(x, kind - 1, c, mb)], other = 0;
-    if (kind == SHOP_F && c > 0) {
+    int kind = jobshop_kind(x, op), c = jobshop_chunk(x, op), mb = jobshop_mb(x, op);
+    Ns before = kind == JOBSHOP_F ? 0 : end[jobshop_op(x, kind - 1, c, mb)], other = 0;
+    if (kind == JOBSHOP_F && c > 0) {
         other = end[op - x->m];
         other += other < 0 ? 0 : x->down[c - 1];
-    } else if (kind == SHOP_I && c + 1 < x->chunks) {
+    } else if (kind == JOBSHOP_I && c + 1 < x->chunks) {
         other = end[op + x->m];
         other += other < 0 ? 0 : x->up[c + 1];
     }
-    return own < 0 || other < 0 ? -1 : own > other ? own : other;
+    return before < 0 || other < 0 ? -1 : before > other ? before : other;
 }
 
 typedef struct { Ns *end, *now; int *next; } Run;   /* by computation; by device */
 
-static Run run_new(const Shop *x)
+static Run run_new(const JobShop *x)
 {
-    size_t all = (size_t)(SHOP_KINDS * x->chunks * x->m), n = (size_t)x->devices;
+    size_t all = (size_t)(JOBSHOP_KINDS * x->chunks * x->m), n = (size_t)x->devices;
     return (Run){alloc(sizeof(Ns) * all), alloc(sizeof(Ns) * n), alloc(sizeof(int) * n)};
 }
 
-static void run_begin(const Shop *x, Run *r)
+static void run_begin(const JobShop *x, Run *r)
 {
-    for (int i = 0; i < SHOP_KINDS * x->chunks * x->m; i++)
+    for (int i = 0; i < JOBSHOP_KINDS * x->chunks * x->m; i++)
         r->end[i] = -1;
     memset(r->now, 0, sizeof(Ns) * (size_t)x->devices);
     memset(r->next, 0, sizeof(int) * (size_t)x->devices);
 }
 
-static bool run_device(const Shop *x, Run *r, const Ints *list, int d)
+static bool run_device(const JobShop *x, Run *r, const Ints *list, int d)
 {
     int first = r->next[d];
     for (; r->next[d] < list->n; r->next[d]++) {
@@ -74,12 +74,12 @@ static bool run_device(const Shop *x, Run *r, const Ints *list, int d)
         if (ready < 0)
             break;
         ready = ready > r->now[d] ? ready : r->now[d];
-        r->now[d] = r->end[op] = ready + length(x, shop_kind(x, op), shop_chunk(x, op));
+        r->now[d] = r->end[op] = ready + length(x, jobshop_kind(x, op), jobshop_chunk(x, op));
     }
     return r->next[d] > first;
 }
 
-static Ns run_all(const Shop *x, Run *r, const Ints *list)
+static Ns run_all(const JobShop *x, Run *r, const Ints *list)
 {
     Ns step = 0;
     run_begin(x, r);
@@ -96,7 +96,7 @@ static Ns run_all(const Shop *x, Run *r, const Ints *list)
     return step;
 }
 
-Ns shop_step(const Shop *x, const Ints *list)
+Ns jobshop_step(const JobShop *x, const Ints *list)
 {
     Run r = run_new(x);
     return run_all(x, &r, list);
@@ -105,19 +105,19 @@ Ns shop_step(const Shop *x, const Ints *list)
 /* ---- memory ---------------------------------------------------------------------------------------------------------- */
 
 /* What a computation takes when it begins, and what it leaves when it has ended. */
-static Bytes takes(const Shop *x, int op)
+static Bytes takes(const JobShop *x, int op)
 {
-    int kind = shop_kind(x, op), c = shop_chunk(x, op);
-    return kind == SHOP_F ? x->held[0][c] : kind == SHOP_I && !x->joint[c] ? x->held[1][c] : 0;
+    int kind = jobshop_kind(x, op), c = jobshop_chunk(x, op);
+    return kind == JOBSHOP_F ? x->held[0][c] : kind == JOBSHOP_I && !x->joint[c] ? x->held[1][c] : 0;
 }
 
-static Bytes leaves(const Shop *x, int op)
+static Bytes leaves(const JobShop *x, int op)
 {
-    int kind = shop_kind(x, op), c = shop_chunk(x, op);
-    return kind == SHOP_I ? x->held[0][c] : kind == SHOP_W ? x->held[1][c] : 0;
+    int kind = jobshop_kind(x, op), c = jobshop_chunk(x, op);
+    return kind == JOBSHOP_I ? x->held[0][c] : kind == JOBSHOP_W ? x->held[1][c] : 0;
 }
 
-Bytes shop_peak(const Shop *x, const Ints *list, int device)
+Bytes jobshop_peak(const JobShop *x, const Ints *list, int device)
 {
     Bytes now = 0, peak = 0;
     for (int i = 0; i < list[device].n; i++) {
@@ -133,26 +133,26 @@ Bytes shop_peak(const Shop *x, const Ints *list, int device)
 
 typedef struct { int device, from, to; } Move;
 typedef struct {
-    const Shop *x;
+    const JobShop *x;
     Ints *list, *best;
     Run run;
     Ns value, least;            /* of list, of best */
     uint64_t seed;
     int64_t *steps, all;        /* computations of a step */
-} Climb;
+} Improver;
 
-static int draw(Climb *k, int n)
+static int draw(Improver *k, int n)
 {
     k->seed = k->seed * 6364136223846793005u + 1442695040888963407u;
     return (int)((k->seed >> 33) % (uint64_t)n);
 }
 
 /* Must a come before b, wherever they are? */
-static bool before(const Shop *x, int a, int b)
+static bool before(const JobShop *x, int a, int b)
 {
-    if (shop_chunk(x, a) != shop_chunk(x, b))
+    if (jobshop_chunk(x, a) != jobshop_chunk(x, b))
         return false;
-    int ka = shop_kind(x, a), kb = shop_kind(x, b), ma = shop_mb(x, a), mb = shop_mb(x, b);
+    int ka = jobshop_kind(x, a), kb = jobshop_kind(x, b), ma = jobshop_mb(x, a), mb = jobshop_mb(x, b);
     return ma == mb ? ka < kb : ma < mb && ka <= kb;
 }
 
@@ -167,7 +167,7 @@ static void shift(Ints *list, int from, int to)
 }
 
 /* As far towards `to` as the order of the chunk allows. */
-static int reach(const Shop *x, const Ints *list, int from, int to)
+static int reach(const JobShop *x, const Ints *list, int from, int to)
 {
     int at = from;
     while (at < to && !before(x, list->at[from], list->at[at + 1]))
@@ -178,7 +178,7 @@ static int reach(const Shop *x, const Ints *list, int from, int to)
 }
 
 /* Most moves are short. */
-static Move some_move(Climb *k)
+static Move some_move(Improver *k)
 {
     int d = draw(k, k->x->devices), n = k->list[d].n, from = n ? draw(k, n) : 0, most = draw(k, 4) ? 4 : n;
     int to = from + 1 + draw(k, most > 1 ? most : 1);
@@ -188,14 +188,14 @@ static Move some_move(Climb *k)
     return (Move){d, from, n ? reach(k->x, &k->list[d], from, to) : from};
 }
 
-static void keep_best(Climb *k)
+static void keep_best(Improver *k)
 {
     k->least = k->value;
     for (int d = 0; d < k->x->devices; d++)
         memcpy(k->best[d].at, k->list[d].at, sizeof(int) * (size_t)k->list[d].n);
 }
 
-static void try_move(Climb *k, Ns allowed)
+static void try_move(Improver *k, Ns allowed)
 {
     Move a = some_move(k);
     *k->steps -= 8;
@@ -204,7 +204,7 @@ static void try_move(Climb *k, Ns allowed)
     Ints *list = &k->list[a.device];
     shift(list, a.from, a.to);
     *k->steps -= list->n;
-    Ns step = shop_peak(k->x, k->list, a.device) > k->x->room[a.device] ? INT64_MAX : run_all(k->x, &k->run, k->list);
+    Ns step = jobshop_peak(k->x, k->list, a.device) > k->x->room[a.device] ? INT64_MAX : run_all(k->x, &k->run, k->list);
     *k->steps -= step < INT64_MAX ? k->all : 0;
     if (step == INT64_MAX || step > k->value + allowed) {
         shift(list, a.to, a.from);
@@ -215,28 +215,28 @@ static void try_move(Climb *k, Ns allowed)
         keep_best(k);
 }
 
-static void restart(Climb *k)
+static void restart(Improver *k)
 {
     for (int d = 0; d < k->x->devices; d++)
         memcpy(k->list[d].at, k->best[d].at, sizeof(int) * (size_t)k->list[d].n);
     k->value = k->least;
 }
 
-static Ns longest(const Shop *x)
+static Ns longest(const JobShop *x)
 {
     Ns most = 0;
-    for (int kind = 0; kind < SHOP_KINDS; kind++)
+    for (int kind = 0; kind < JOBSHOP_KINDS; kind++)
         for (int c = 0; c < x->chunks; c++)
             most = x->time[kind][c] > most ? x->time[kind][c] : most;
     return most;
 }
 
 /* The threshold falls from the longest computation to nothing, several times, each time from the best lists. */
-static void climb(Climb *k)
+static void improve(Improver *k)
 {
     enum { FALLS = 8 };
     int64_t share = *k->steps / FALLS;
-    Ns high = longest(k->x), bound = shop_bound(k->x);
+    Ns high = longest(k->x), bound = jobshop_bound(k->x);
     for (int fall = 0; fall < FALLS && k->least > bound; fall++) {
         int64_t end = *k->steps - share;
         for (restart(k); *k->steps > end && k->least > bound;)
@@ -244,23 +244,23 @@ static void climb(Climb *k)
     }
 }
 
-bool shop_improve(const Shop *x, Ints *list, int64_t *steps)
+bool jobshop_improve(const JobShop *x, Ints *list, int64_t *steps)
 {
-    Climb k = {.x = x, .list = alloc(sizeof(Ints) * (size_t)x->devices), .best = list, .run = run_new(x), .seed = 1,
+    Improver k = {.x = x, .list = alloc(sizeof(Ints) * (size_t)x->devices), .best = list, .run = run_new(x), .seed = 1,
                .steps = steps};
     for (int d = 0; d < x->devices; d++) {
         k.list[d] = (Ints){alloc(sizeof(int) * (size_t)(list[d].n + 1)), list[d].n, list[d].n};
         k.all += list[d].n;
     }
-    Ns first = k.least = shop_step(x, list);
-    climb(&k);
+    Ns first = k.least = jobshop_step(x, list);
+    improve(&k);
     return k.least < first;
 }
 
 /* ---- lists from nothing ---------------------------------------------------------------------------------------------- */
 
 typedef struct {
-    const Shop *x;
+    const JobShop *x;
     Run run;
     int *done;                  /* [kind * chunks + chunk]: micro-batches */
     Bytes *now;                 /* by device */
@@ -272,11 +272,11 @@ typedef struct { Ns at; int op; } Choice;       /* op -1: none */
 /* The next computation of this kind, if it can begin. */
 static Choice next_of(const Greedy *k, int kind, int c)
 {
-    const Shop *x = k->x;
-    int d = x->home[c], mb = k->done[kind * x->chunks + c], op = shop_op(x, kind, c, mb);
-    int flight = mb - k->done[SHOP_I * x->chunks + c];
-    if (mb == x->m || (kind == SHOP_W && x->joint[c]) || k->now[d] + takes(x, op) > x->room[d] ||
-        (kind == SHOP_F && flight >= x->chunks - c + k->ahead))
+    const JobShop *x = k->x;
+    int d = x->device[c], mb = k->done[kind * x->chunks + c], op = jobshop_op(x, kind, c, mb);
+    int flight = mb - k->done[JOBSHOP_I * x->chunks + c];
+    if (mb == x->m || (kind == JOBSHOP_W && x->joint[c]) || k->now[d] + takes(x, op) > x->room[d] ||
+        (kind == JOBSHOP_F && flight >= x->chunks - c + k->ahead))
         return (Choice){0, -1};
     Ns at = ready_at(x, k->run.end, op);
     return (Choice){at > k->run.now[d] ? at : k->run.now[d], at < 0 ? -1 : op};
@@ -285,13 +285,13 @@ static Choice next_of(const Greedy *k, int kind, int c)
 /* Backward before forward, forward before W; but W where it ends before either can begin, or at once. */
 static Choice choose(const Greedy *k, int d)
 {
-    static const int kinds[] = {SHOP_I, SHOP_F, SHOP_W};
-    const Shop *x = k->x;
+    static const int kinds[] = {JOBSHOP_I, JOBSHOP_F, JOBSHOP_W};
+    const JobShop *x = k->x;
     Choice best = {INT64_MAX, -1};
-    for (int i = 0; i < SHOP_KINDS; i++)
+    for (int i = 0; i < JOBSHOP_KINDS; i++)
         for (int c = x->chunks - 1; c >= 0; c--) {
-            Choice a = x->home[c] == d ? next_of(k, kinds[i], c) : (Choice){0, -1};
-            Ns gain = kinds[i] == SHOP_W && k->wait ? x->time[SHOP_W][c] - 1 : 0;
+            Choice a = x->device[c] == d ? next_of(k, kinds[i], c) : (Choice){0, -1};
+            Ns gain = kinds[i] == JOBSHOP_W && k->wait ? x->time[JOBSHOP_W][c] - 1 : 0;
             if (a.op >= 0 && (best.op < 0 || a.at + gain < best.at))
                 best = a;
         }
@@ -300,17 +300,17 @@ static Choice choose(const Greedy *k, int d)
 
 static void take(Greedy *k, int d, Choice a, Ints *list)
 {
-    const Shop *x = k->x;
-    int kind = shop_kind(x, a.op), c = shop_chunk(x, a.op);
+    const JobShop *x = k->x;
+    int kind = jobshop_kind(x, a.op), c = jobshop_chunk(x, a.op);
     *PUSH(&list[d]) = a.op;
     k->done[kind * x->chunks + c]++;
     k->run.now[d] = k->run.end[a.op] = a.at + length(x, kind, c);
     k->now[d] += takes(x, a.op) - leaves(x, a.op);
 }
 
-bool shop_greedy(const Shop *x, int ahead, bool wait, Ints *list)
+bool jobshop_greedy(const JobShop *x, int ahead, bool wait, Ints *list)
 {
-    Greedy k = {.x = x, .run = run_new(x), .done = alloc(sizeof(int) * (size_t)(SHOP_KINDS * x->chunks)),
+    Greedy k = {.x = x, .run = run_new(x), .done = alloc(sizeof(int) * (size_t)(JOBSHOP_KINDS * x->chunks)),
                 .now = alloc(sizeof(Bytes) * (size_t)x->devices), .ahead = ahead, .wait = wait};
     run_begin(x, &k.run);
     for (int d = 0; d < x->devices; d++)
@@ -330,21 +330,21 @@ bool shop_greedy(const Shop *x, int ahead, bool wait, Ints *list)
         take(&k, at, best, list);
     }
     bool all = true;
-    for (int i = 0; i < SHOP_KINDS * x->chunks; i++)
-        all &= k.done[i] == x->m || (i >= SHOP_W * x->chunks && x->joint[i - SHOP_W * x->chunks]);
+    for (int i = 0; i < JOBSHOP_KINDS * x->chunks; i++)
+        all &= k.done[i] == x->m || (i >= JOBSHOP_W * x->chunks && x->joint[i - JOBSHOP_W * x->chunks]);
     return all;
 }
 
-void shop_single(const Shop *x, Ints *list)
+void jobshop_single(const JobShop *x, Ints *list)
 {
     for (int d = 0; d < x->devices; d++)
         list[d].n = 0;
     for (int mb = 0; mb < x->m; mb++)
         for (int i = 0; i < 2 * x->chunks; i++) {
             int c = i < x->chunks ? i : 2 * x->chunks - 1 - i;
-            *PUSH(&list[x->home[c]]) = shop_op(x, i < x->chunks ? SHOP_F : SHOP_I, c, mb);
+            *PUSH(&list[x->device[c]]) = jobshop_op(x, i < x->chunks ? JOBSHOP_F : JOBSHOP_I, c, mb);
             if (i >= x->chunks && !x->joint[c])
-                *PUSH(&list[x->home[c]]) = shop_op(x, SHOP_W, c, mb);
+                *PUSH(&list[x->device[c]]) = jobshop_op(x, JOBSHOP_W, c, mb);
         }
 }
 
@@ -356,45 +356,45 @@ static Ns larger(Ns a, Ns b)
 }
 
 /* From the end of F of a chunk to the begin of its I, at least. */
-static Ns way_on(const Shop *x, int chunk)
+static Ns way_on(const JobShop *x, int chunk)
 {
     Ns way = 0;
     for (int c = chunk + 1; c < x->chunks; c++)
-        way += x->down[c - 1] + x->time[SHOP_F][c] + x->time[SHOP_I][c] + x->up[c];
+        way += x->down[c - 1] + x->time[JOBSHOP_F][c] + x->time[JOBSHOP_I][c] + x->up[c];
     return way;
 }
 
-static Ns way_to(const Shop *x, int chunk)
+static Ns way_to(const JobShop *x, int chunk)
 {
     Ns way = 0;
     for (int c = 0; c < chunk; c++)
-        way += x->time[SHOP_F][c] + x->down[c];
+        way += x->time[JOBSHOP_F][c] + x->down[c];
     return way;
 }
 
 /* The device of a chunk, of the first pipeline or the second. */
-static int home_in(const Shop *x, int way, int chunk)
+static int home_in(const JobShop *x, int way, int chunk)
 {
-    return way ? x->back[chunk] : x->home[chunk];
+    return way ? x->back[chunk] : x->device[chunk];
 }
 
 /* From the end of I of a chunk to the end of the step. */
-static Ns way_home(const Shop *x, int pipe, int chunk)
+static Ns way_home(const JobShop *x, int pipe, int chunk)
 {
-    Ns way = x->time[SHOP_W][0] + x->tail[home_in(x, pipe, 0)];
+    Ns way = x->time[JOBSHOP_W][0] + x->tail[home_in(x, pipe, 0)];
     for (int c = 0; c < chunk; c++)
-        way += x->up[c + 1] + x->time[SHOP_I][c];
-    return larger(way, x->time[SHOP_W][chunk] + x->tail[home_in(x, pipe, chunk)]);
+        way += x->up[c + 1] + x->time[JOBSHOP_I][c];
+    return larger(way, x->time[JOBSHOP_W][chunk] + x->tail[home_in(x, pipe, chunk)]);
 }
 
 /* All micro-batches pass a chunk that holds so many of them at once. */
-static Ns crowd(const Shop *x, int pipe, int chunk)
+static Ns crowd(const JobShop *x, int pipe, int chunk)
 {
     Bytes held = x->held[0][chunk], fit = held > 0 ? x->room[home_in(x, pipe, chunk)] / held : 0;
     return fit > 0 && fit < x->m ? x->m * way_on(x, chunk) / fit : 0;
 }
 
-Ns shop_bound(const Shop *x)
+Ns jobshop_bound(const JobShop *x)
 {
     Ns worst = 0;
     for (int d = 0; d < x->devices; d++) {
@@ -404,10 +404,10 @@ Ns shop_bound(const Shop *x)
             int pipe = i / x->chunks, c = i % x->chunks;
             if (home_in(x, pipe, c) != d)
                 continue;
-            Ns fi = x->time[SHOP_F][c] + x->time[SHOP_I][c], first = way_to(x, c) + x->time[SHOP_F][c] + way_on(x, c);
+            Ns fi = x->time[JOBSHOP_F][c] + x->time[JOBSHOP_I][c], first = way_to(x, c) + x->time[JOBSHOP_F][c] + way_on(x, c);
             both += x->m * fi;
-            load += x->m * (fi + x->time[SHOP_W][c]);
-            most = larger(most, x->time[SHOP_F][c]);
+            load += x->m * (fi + x->time[JOBSHOP_W][c]);
+            most = larger(most, x->time[JOBSHOP_F][c]);
             begin = way_to(x, c) < begin ? way_to(x, c) : begin;
             home = way_home(x, pipe, c) < home ? way_home(x, pipe, c) : home;
             back = first < back ? first : back;
