@@ -12,7 +12,7 @@ typedef struct {
     const char *csv;
     Overrides over;
     Foreign *foreign;           /* --from names a graph of another system */
-    Chain chain;                /* objective bottleneck */
+    ForeignChain chain;         /* objective bottleneck */
     bool json, parameters, quick, estimate, pace, elsewhere;
     Profile *times;             /* main: NULL for estimates */
 } Options;

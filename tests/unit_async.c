@@ -183,7 +183,7 @@ static void judge_two(void *with)
         plan_settle(&w->p, 0, d);
     for (int d = 0; d < t->stages; d++) {
         int warm = t->stages - d;
-        sched_async(&w->p, d, (Pace){.warm = warm, .overlap = (t->stages + t->micro - 1) / t->micro});
+        sched_async(&w->p, d, (SchedPace){.warm = warm, .overlap = (t->stages + t->micro - 1) / t->micro});
         Actions *list = &w->p.dev.at[d].order;
         for (int i = 0; i < list->n; i++)
             list->at[i].acc = list->at[i].kind == K_B && list->at[i].mb > 0;

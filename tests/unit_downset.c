@@ -77,7 +77,7 @@ static Ns oracle(const Case *c, int k, bool wires, bool runs)
     }
 }
 
-static void check_chain(const Case *c, const Chain *got, int k, bool wires, Ns want, int seed)
+static void check_chain(const Case *c, const ForeignChain *got, int k, bool wires, Ns want, int seed)
 {
     int stage[NODES], seen = 0;
     for (int j = 0, at = 0; j < k; j++)
@@ -101,7 +101,7 @@ static void test(int seed, const Cost *wire)
     int k = draw(1, c.n > 7 ? 3 : STAGES);
     bool wires = draw(0, 1), few = seed % 5 == 0;
     Dag d = {.n = c.n, .time = c.time, .bytes = c.bytes, .from = c.from, .to = c.to, .wire = wires ? wire : NULL};
-    Chain got;
+    ForeignChain got;
     bool found = downset_chain(&d, k, few ? 1 : MOST_PREFIXES, &got);
     check(found == (c.n >= k), "as many nodes as stages", seed);
     if (!found)
@@ -128,7 +128,7 @@ static void test_ladder(void)
     }
     Dag d = {.n = N, .time = time, .bytes = bytes, .from = from, .to = to};
     for (int k = 1; k <= 16; k++) {
-        Chain c;
+        ForeignChain c;
         check(downset_chain(&d, k, MOST_PREFIXES, &c) && c.all && c.prefixes == 31 * 31
               && c.value == (Ns)((N + k - 1) / k) * 1000000000 && c.bound == c.value, "two chains", k);
     }

@@ -107,7 +107,7 @@ static JobShop jobshop_of(const Case *x)
     for (int d = 0; d + 1 < x->p; d++)
         down[d] = x->way[d + 1];
     return (JobShop){x->p, x->p, x->m, home, joint, {x->time[0], x->time[1], x->time[2]}, down, x->way, tail,
-                  {x->held[0], x->held[1]}, x->room, NULL};
+                     {x->held[0], x->held[1]}, x->room, NULL};
 }
 
 static Ns found(const JobShop *x, int64_t steps)

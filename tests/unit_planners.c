@@ -20,7 +20,7 @@
 
 enum { UNITS = 8 };
 typedef struct {
-    Chain c;
+    PipedreamChain c;
     Ns time[UNITS], send[UNITS], reduce[UNITS];
     Bytes stash[UNITS];
     bool must[UNITS], fit[UNITS][UNITS][UNITS];
@@ -34,8 +34,8 @@ static bool small_fits(void *ctx, int first, int last, int index)
 static Small *small_chain(void)
 {
     Small *s = alloc(sizeof *s);
-    s->c = (Chain){.n = 1 + dice(UNITS), .machines = 1 + dice(5), .time = s->time, .send = s->send, .reduce = s->reduce,
-                   .stash = s->stash, .must = s->must, .ctx = s};
+    s->c = (PipedreamChain){.n = 1 + dice(UNITS), .machines = 1 + dice(5), .time = s->time, .send = s->send,
+                            .reduce = s->reduce, .stash = s->stash, .must = s->must, .ctx = s};
     for (int i = 0; i < s->c.n; i++) {
         s->time[i] = 1 + dice(1000);
         s->send[i] = dice(3) ? dice(600) : dice(3000);
@@ -170,8 +170,9 @@ static void test_published(void)
             {"memory", true, false, 16000000000, reference[i].memory},
         };
         for (size_t k = 0; k < sizeof asked / sizeof *asked; k++) {
-            Chain c = {.n = n, .machines = reference[i].k, .time = time, .send = send, .reduce = reduce, .stash = stash,
-                       .transfers = asked[k].transfers, .replicate = asked[k].replicate, .memory = asked[k].memory};
+            PipedreamChain c = {.n = n, .machines = reference[i].k, .time = time, .send = send, .reduce = reduce,
+                                .stash = stash, .transfers = asked[k].transfers, .replicate = asked[k].replicate,
+                                .memory = asked[k].memory};
             int stages = chain_plan(&c, stage, &value);
             double off = (double)value / 1e9 - asked[k].want;
             check(stages > 0 && off < 1e-7 && off > -1e-7, "k=%d, %s: %.9f s, theirs %.9f", reference[i].k,
@@ -184,7 +185,7 @@ static void test_published(void)
 
 enum { LONG = 40 };
 typedef struct {
-    Halves h;
+    DawnpiperHalves h;
     char cut[LONG];
     bool hidden[LONG];
     Ns time[LONG + 1];
@@ -210,8 +211,8 @@ static bool line_price(void *ctx, int first, int last, int stage, Ns *time)
 static Stretch *some_line(int most, int stages, bool a3)
 {
     Stretch *l = alloc(sizeof *l);
-    l->h = (Halves){.n = stages + dice(most - stages), .stages = stages, .cut = l->cut, .time = l->time, .fixed = l->fixed,
-                    .saved = l->saved, .flight = l->flight, .price = line_price, .ctx = l};
+    l->h = (DawnpiperHalves){.n = stages + dice(most - stages), .stages = stages, .cut = l->cut, .time = l->time,
+                             .fixed = l->fixed, .saved = l->saved, .flight = l->flight, .price = line_price, .ctx = l};
     for (int i = 0; i < l->h.n; i++) {
         l->time[i + 1] = l->time[i] + 1 + dice(100);
         l->fixed[i + 1] = l->fixed[i] + dice(60) * dice(2);

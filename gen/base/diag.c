@@ -56,9 +56,9 @@ const char *diag_path(Loc at)
 
 /* ---- characters -------------------------------------------------------------------------------------- */
 
-typedef struct { uint32_t first, last; } Range;
+typedef struct { uint32_t first, last; } DiagRange;
 
-static bool within(uint32_t c, const Range *r, int n)
+static bool within(uint32_t c, const DiagRange *r, int n)
 {
     for (int i = 0; i < n; i++)
         if (c >= r[i].first && c <= r[i].last)
@@ -73,7 +73,7 @@ uint32_t diag_char(const char *at, const char *end, int *bytes)
 
 bool diag_unsafe(uint32_t c)
 {
-    static const Range unsafe[] = { { 0, 0x1f }, { 0x7f, 0x9f }, { 0x61c, 0x61c },
+    static const DiagRange unsafe[] = { { 0, 0x1f }, { 0x7f, 0x9f }, { 0x61c, 0x61c },
                                     { 0x200b, 0x200f }, { 0x2028, 0x202e }, { 0x2060, 0x206f }, { 0xfeff, 0xfeff },
                                     { 0xfff9, 0xfffd }, { 0xe0000, 0xe0fff } };
     return within(c, unsafe, sizeof unsafe / sizeof *unsafe);
@@ -82,10 +82,10 @@ bool diag_unsafe(uint32_t c)
 /* Print one character so that it can harm no terminal; the cells it takes. */
 static int show(const char *at, const char *end, int *bytes)
 {
-    static const Range wide[] = { { 0x1100, 0x115f }, { 0x2e80, 0xa4cf }, { 0xac00, 0xd7a3 }, { 0xf900, 0xfaff },
+    static const DiagRange wide[] = { { 0x1100, 0x115f }, { 0x2e80, 0xa4cf }, { 0xac00, 0xd7a3 }, { 0xf900, 0xfaff },
                                   { 0xfe30, 0xfe6f }, { 0xff00, 0xff60 }, { 0xffe0, 0xffe6 }, { 0x1f300, 0x1faff },
                                   { 0x20000, 0x3fffd } };
-    static const Range none[] = { { 0x300, 0x36f }, { 0x20d0, 0x20ff }, { 0xfe00, 0xfe0f } };
+    static const DiagRange none[] = { { 0x300, 0x36f }, { 0x20d0, 0x20ff }, { 0xfe00, 0xfe0f } };
     uint32_t c = diag_char(at, end, bytes);
     if (diag_unsafe(c)) {
         fputc(c == '\t' ? ' ' : '?', stderr);

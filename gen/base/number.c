@@ -18,9 +18,9 @@
 #include <string.h>
 
 enum { LIMBS = 200, MOST_DIGITS = 800 };
-typedef struct { int n; uint32_t d[LIMBS]; } Big;       /* d[0] is the lowest; n limbs, the highest not zero */
+typedef struct { int n; uint32_t d[LIMBS]; } BaseBig;   /* d[0] is the lowest; n limbs, the highest not zero */
 
-static void times_add(Big *b, uint32_t factor, uint32_t more)
+static void times_add(BaseBig *b, uint32_t factor, uint32_t more)
 {
     uint64_t carry = more;
     for (int i = 0; i < b->n; i++) {
@@ -34,14 +34,14 @@ static void times_add(Big *b, uint32_t factor, uint32_t more)
         b->d[b->n++] = (uint32_t)carry;
 }
 
-static void double_up(Big *b, int times)
+static void double_up(BaseBig *b, int times)
 {
     for (; times >= 31; times -= 31)
         times_add(b, UINT32_C(1) << 31, 0);
     times_add(b, UINT32_C(1) << times, 0);
 }
 
-static int bits(const Big *b)
+static int bits(const BaseBig *b)
 {
     int n = 32 * b->n;
     for (uint32_t top = b->n ? b->d[b->n - 1] : 0; b->n && !(top >> 31); top <<= 1)
@@ -49,7 +49,7 @@ static int bits(const Big *b)
     return n;
 }
 
-static int compare(const Big *a, const Big *b)
+static int compare(const BaseBig *a, const BaseBig *b)
 {
     if (a->n != b->n)
         return a->n - b->n;
@@ -59,7 +59,7 @@ static int compare(const Big *a, const Big *b)
     return 0;
 }
 
-static void subtract(Big *a, const Big *b)
+static void subtract(BaseBig *a, const BaseBig *b)
 {
     int64_t borrow = 0;
     for (int i = 0; i < a->n; i++) {
@@ -72,7 +72,7 @@ static void subtract(Big *a, const Big *b)
 }
 
 /* num/den, rounded; both are positive and are used up */
-static double quotient(Big *num, Big *den)
+static double quotient(BaseBig *num, BaseBig *den)
 {
     int e = bits(num) - bits(den);
     double_up(e > 0 ? den : num, abs(e));
@@ -98,7 +98,7 @@ static double quotient(Big *num, Big *den)
 
 double number_decimal(const char *text, size_t n)
 {
-    Big num = { 0, { 0 } }, den = { 1, { 1 } };
+    BaseBig num = { 0, { 0 } }, den = { 1, { 1 } };
     int digits = 0;
     long power = 0;
     bool point = false, more = false;
@@ -127,7 +127,7 @@ double number_decimal(const char *text, size_t n)
         times_add(&num, 10, 1);
         power--;
     }
-    for (Big *b = power > 0 ? &num : &den; power; power += power > 0 ? -1 : 1)
+    for (BaseBig *b = power > 0 ? &num : &den; power; power += power > 0 ? -1 : 1)
         times_add(b, 10, 0);
     return quotient(&num, &den);
 }

@@ -30,7 +30,7 @@ typedef struct {
     bool bound, whole;          /* shape has run; grad has run */
     int *maker;                 /* by tensor: operator that wrote it, -1 none yet */
     int *adds, *updates;        /* by state: calls that accumulate into it; of PH_U that update it */
-} Check;
+} GraphCheck;
 
 /* Remembers the first fault; always false. */
 #define FAULT(c, loc, ...) ((c)->fault = strf(__VA_ARGS__), (c)->at = (loc), false)
@@ -55,7 +55,7 @@ static Bytes bytes_of(const Shape *s, Type type)
     return shape_size(s, 0, s->n) * type_bytes(type);
 }
 
-static bool check_tensor(Check *c, const Tensor *t)
+static bool check_tensor(GraphCheck *c, const Tensor *t)
 {
     const Graph *g = c->g;
     if ((int)t->kind < T_INPUT || t->kind > T_GRAD)
@@ -73,7 +73,7 @@ static bool check_tensor(Check *c, const Tensor *t)
     return true;
 }
 
-static bool check_state(Check *c, int index)
+static bool check_state(GraphCheck *c, int index)
 {
     const Graph *g = c->g;
     const State *s = &g->state.at[index];
@@ -107,7 +107,7 @@ static bool is_legal(const char *name)
         && strlen(name) < 2 * MAX_PATH;
 }
 
-static bool check_names(Check *c)
+static bool check_names(GraphCheck *c)
 {
     const Graph *g = c->g;
     Names tensors = {0}, states = {0}, ops = {0};
@@ -127,7 +127,7 @@ static bool check_names(Check *c)
 
 /* ---- order ------------------------------------------------------------------------------------------------------- */
 
-static bool check_order_of(Check *c, int i)
+static bool check_order_of(GraphCheck *c, int i)
 {
     const Graph *g = c->g;
     const Op *o = &g->op.at[i], *before = i > g->nf ? o - 1 : NULL;
@@ -169,7 +169,7 @@ static bool is_call(const Op *o, const char *calls)
     return false;
 }
 
-static bool check_call(Check *c, const Op *o)
+static bool check_call(GraphCheck *c, const Op *o)
 {
     if (!in_list(o->row, row_count()))
         return FAULT(c, o->loc, "%s: no row %d", o->name, o->row);
@@ -195,7 +195,7 @@ static bool check_call(Check *c, const Op *o)
 
 /* ---- arguments --------------------------------------------------------------------------------------------------- */
 
-typedef struct { const Op *o; const Arg *a; const Operand *operand; bool par, in, grad, forward; } Use;
+typedef struct { const Op *o; const Arg *a; const Operand *operand; bool par, in, grad, forward; } GraphUse;
 
 static const Operand *find(const Operand *at, int n, const char *word)
 {
@@ -206,10 +206,10 @@ static const Operand *find(const Operand *at, int n, const char *word)
 }
 
 /* The meaning of a word of a call by the table: an operand, a result, a parameter, or the gradient of one. */
-static Use use_of(const Op *o, const Arg *a)
+static GraphUse use_of(const Op *o, const Arg *a)
 {
     const Row *r = row(o->row);
-    Use u = {.o = o, .a = a};
+    GraphUse u = {.o = o, .a = a};
     u.forward = o->phase == PH_F || (o->phase == PH_I && is_call(o, r->call[0]));
     for (int d = 0; !u.operand && d <= (a->token[0] == 'd'); d++) {
         u.grad = d;
@@ -223,7 +223,7 @@ static Use use_of(const Op *o, const Arg *a)
     return u;
 }
 
-static ArgKind kind_of(const Use *u)
+static ArgKind kind_of(const GraphUse *u)
 {
     if (u->par)
         return u->grad ? ARG_ADD : ARG_READ;
@@ -258,7 +258,7 @@ static bool same_elements(const Shape *a, const Shape *b)
 
 /* The same word must be the same tensor in forward and backward.  dX is made as the gradient of X.  Its reader may read an
  * alias, made for a tensor further down. */
-static bool same_as_forward(const Graph *g, const Use *u)
+static bool same_as_forward(const Graph *g, const GraphUse *u)
 {
     const Arg *f = u->forward ? NULL : arg_of(&g->op.at[u->o->fwd], u->a->token + u->grad);
     if (!f || u->a->kind == ARG_NONE)
@@ -273,7 +273,7 @@ static bool same_as_forward(const Graph *g, const Use *u)
     return t->kind == T_GRAD && (u->in ? t->of == f->index : same_elements(&t->shape, &of->shape));
 }
 
-static bool check_tensor_arg(Check *c, const Use *u, int i)
+static bool check_tensor_arg(GraphCheck *c, const GraphUse *u, int i)
 {
     const Graph *g = c->g;
     const Op *o = u->o;
@@ -290,7 +290,7 @@ static bool check_tensor_arg(Check *c, const Use *u, int i)
     return true;
 }
 
-static bool check_state_arg(Check *c, const Use *u)
+static bool check_state_arg(GraphCheck *c, const GraphUse *u)
 {
     const State *s = &c->g->state.at[u->a->index];
     Type want = u->grad ? F32 : type_of(c->g, u->operand->type);
@@ -303,7 +303,7 @@ static bool check_state_arg(Check *c, const Use *u)
     return true;
 }
 
-static bool check_operand(Check *c, const Use *u, int i)
+static bool check_operand(GraphCheck *c, const GraphUse *u, int i)
 {
     const Graph *g = c->g;
     const Arg *a = u->a;
@@ -318,7 +318,7 @@ static bool check_operand(Check *c, const Use *u, int i)
 }
 
 /* Words of an opaque operator: x0, x1 ... and their gradients are as many as the node has sources. */
-static bool check_opaque_arg(Check *c, const Op *o, const Arg *a, int i)
+static bool check_opaque_arg(GraphCheck *c, const Op *o, const Arg *a, int i)
 {
     static const struct { const char *word; Phase phase; ArgKind kind; bool state; } words[] = {
         {"y", PH_F, ARG_WRITE, false}, {"saved", PH_F, ARG_WRITE, false}, {"loss", PH_F, ARG_WRITE, false},
@@ -338,7 +338,7 @@ static bool check_opaque_arg(Check *c, const Op *o, const Arg *a, int i)
         || !in_list(a->index, a->state ? c->g->state.n : c->g->tensor.n))
         return FAULT(c, o->loc, "%s, %s: wrong argument for %s", OP(o), a->token);
     const Operand real = {.name = a->token, .type = 'f'};
-    Use u = {.o = o, .a = a, .operand = &real, .par = a->state, .grad = a->token[0] == 'd', .forward = o->phase == PH_F};
+    GraphUse u = {.o = o, .a = a, .operand = &real, .par = a->state, .grad = a->token[0] == 'd', .forward = o->phase == PH_F};
     u.in = number;
     if (strcmp(a->token, "dy") && !same_as_forward(c->g, &u))
         return FAULT(c, o->loc, "%s, %s: %s is not that of the forward operator", OP(o), a->token);
@@ -346,7 +346,7 @@ static bool check_opaque_arg(Check *c, const Op *o, const Arg *a, int i)
 }
 
 /* Words of PH_U. */
-static bool check_update_arg(Check *c, const Op *o, const Arg *a)
+static bool check_update_arg(GraphCheck *c, const Op *o, const Arg *a)
 {
     static const struct { const char *word; ArgKind kind; StateKind state; } legal[] = {
         {"p", ARG_UPDATE, S_PARAM}, {"c", ARG_WRITE, S_COPY}, {"m", ARG_UPDATE, S_MOMENT1},
@@ -382,10 +382,10 @@ static bool unreported(const Op *o, const Arg *a)
 }
 
 /* A call may add its result to a tensor that was made before, of the same type and size. */
-static bool check_onto(Check *c, const Op *o, const Arg *a, int i)
+static bool check_onto(GraphCheck *c, const Op *o, const Arg *a, int i)
 {
     static const Operand real = {.name = "onto", .type = 'r'};
-    const Use u = {.o = o, .a = a, .operand = &real};
+    const GraphUse u = {.o = o, .a = a, .operand = &real};
     const Tensor *t = c->g->tensor.at;
     if (a->kind == ARG_NONE)
         return true;
@@ -395,7 +395,7 @@ static bool check_onto(Check *c, const Op *o, const Arg *a, int i)
     return check_tensor_arg(c, &u, i);
 }
 
-static bool check_arg(Check *c, const Op *o, const Arg *a, int i)
+static bool check_arg(GraphCheck *c, const Op *o, const Arg *a, int i)
 {
     static const struct { const char *word; ArgKind kind; } words[] = {
         {"tmp", ARG_TMP}, {"vals", ARG_VALS}, {"acc", ARG_ACC}, {"mb", ARG_MB}, {"h", ARG_HANDLE},
@@ -409,7 +409,7 @@ static bool check_arg(Check *c, const Op *o, const Arg *a, int i)
         return check_opaque_arg(c, o, a, i);
     if (!strcmp(a->token, "onto"))
         return check_onto(c, o, a, i);
-    Use u = use_of(o, a);
+    GraphUse u = use_of(o, a);
     if (u.operand)
         return check_operand(c, &u, i);
     if (a->kind == ARG_INT || a->kind == ARG_FLOAT)
@@ -418,7 +418,7 @@ static bool check_arg(Check *c, const Op *o, const Arg *a, int i)
                             : FAULT(c, o->loc, "%s, %s: wrong argument for %s", OP(o), a->token);
 }
 
-static bool check_op(Check *c, int i)
+static bool check_op(GraphCheck *c, int i)
 {
     const Op *o = &c->g->op.at[i];
     if (!check_order_of(c, i) || !check_call(c, o))
@@ -431,7 +431,7 @@ static bool check_op(Check *c, int i)
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
 
-static bool check_ends(Check *c)
+static bool check_ends(GraphCheck *c)
 {
     const Graph *g = c->g;
     Loc none = {0, 0, 0};
@@ -464,7 +464,7 @@ static bool is_hash(const char *text)
     return !text || !*text || (strlen(text) == 64 && strspn(text, "0123456789abcdef") == 64);
 }
 
-static bool check_sizes(Check *c)
+static bool check_sizes(GraphCheck *c)
 {
     const Graph *g = c->g;
     Loc none = {0, 0, 0};
@@ -480,7 +480,7 @@ static bool check_sizes(Check *c)
 
 const char *graph_fault(const Graph *g, Loc *at)
 {
-    Check c = {.g = g, .bound = g->op.n > 0 && g->op.at[0].call, .whole = g->op.n > g->nf};
+    GraphCheck c = {.g = g, .bound = g->op.n > 0 && g->op.at[0].call, .whole = g->op.n > g->nf};
     size_t tensors = (size_t)g->tensor.n * sizeof(int), states = (size_t)g->state.n * sizeof(int);
     c.maker = alloc(tensors);
     c.adds = alloc(states);

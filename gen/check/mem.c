@@ -28,7 +28,7 @@ typedef struct {
     int overlap;                /* order_overlap() */
     bool eval;
     Ranges range, host;         /* of the arena, of that in the host; sorted, disjoint */
-    Chain *chain;               /* [buf * slots + slot] of gradient accumulators */
+    ValueChain *chain;          /* [buf * slots + slot] of gradient accumulators */
     int slots;
     int values;                 /* the buffer of the step values */
     const int *later;           /* value_uses() */
@@ -71,14 +71,14 @@ static int partials_of(const Plan *p, int state, int d, int way)
 }
 
 /* The sum of the gradients of a row when they come to a level of the tree. */
-static Chain tree_of(const Plan *p, int row, int level)
+static ValueChain tree_of(const Plan *p, int row, int level)
 {
     int from = row >> level << level;
-    return (Chain){from * plan_micro(p), (from + (1 << level)) * plan_micro(p)};
+    return (ValueChain){from * plan_micro(p), (from + (1 << level)) * plan_micro(p)};
 }
 
 /* So many parameters' blocks are in the device's own vector: with all of them it is that of its row. */
-static Value blocks_value(const Memory *m, int state, int n)
+static CheckValue blocks_value(const Memory *m, int state, int n)
 {
     const Plan *p = m->p;
     int row = plan_replica(p, m->device), all = 0;
@@ -93,9 +93,9 @@ static Value blocks_value(const Memory *m, int state, int n)
     return n == all ? value_gradient(state, tree_of(p, row, 0), m->step) : value_norm(state, n, m->step);
 }
 
-static Chain whole(const Memory *m)
+static ValueChain whole(const Memory *m)
 {
-    return (Chain){0, (int)m->p->g->micro};
+    return (ValueChain){0, (int)m->p->g->micro};
 }
 
 static int now(const Memory *m)
@@ -127,7 +127,7 @@ static Kept part_of(const Memory *m, int b, int slot, Bytes at, Bytes bytes)
     return (Kept){from + at, from + at + bytes};
 }
 
-static void expect_in(Memory *m, int b, Kept where, Value value, const char *who)
+static void expect_in(Memory *m, int b, Kept where, CheckValue value, const char *who)
 {
     Bytes at = ranges_differ(&m->range, where.from, where.to, value);
     if (at >= 0)
@@ -135,24 +135,24 @@ static void expect_in(Memory *m, int b, Kept where, Value value, const char *who
             who, m->p->buf.at[b].name, (long long)at);
 }
 
-static void expect(Memory *m, int b, int slot, Value value, const char *who)
+static void expect(Memory *m, int b, int slot, CheckValue value, const char *who)
 {
     expect_in(m, b, part_of(m, b, slot, 0, m->p->buf.at[b].bytes), value, who);
 }
 
-static void put_in(Memory *m, Kept where, Value value)
+static void put_in(Memory *m, Kept where, CheckValue value)
 {
     ranges_claim(&m->range, where.from, where.to, value);
 }
 
-static void put(Memory *m, int b, int slot, Value value)
+static void put(Memory *m, int b, int slot, CheckValue value)
 {
     put_in(m, part_of(m, b, slot, 0, m->p->buf.at[b].bytes), value);
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
-static Chain *chain_of(const Memory *m, int b, int slot)
+static ValueChain *chain_of(const Memory *m, int b, int slot)
 {
     return &m->chain[(size_t)b * (size_t)m->slots + (size_t)slot];
 }
@@ -166,7 +166,7 @@ static int version_read(const Memory *m)
 }
 
 /* Weights as forward or backward read them: those of the version, or predicted from it. */
-static Value weights_value(const Memory *m, int state)
+static CheckValue weights_value(const Memory *m, int state)
 {
     int version = version_read(m), ahead = order_ahead(m->p, m->k->chunk, m->k->kind == K_F ? K_F : K_B);
     return ahead && version ? value_predicted(state, version, ahead) : value_state(state, version);
@@ -174,7 +174,7 @@ static Value weights_value(const Memory *m, int state)
 
 /* The value that a state must hold when an operand reads it.  The clip factor is of this step.  A norm vector has every partial
  * when they are added up. */
-static Value read_state(Memory *m, const Op *o, const Arg *a)
+static CheckValue read_state(Memory *m, const Op *o, const Arg *a)
 {
     const State *s = &m->p->g->state.at[a->index];
     switch (s->kind) {
@@ -233,11 +233,11 @@ static void read_arg(Memory *m, const Op *o, const MemOperand *x)
 }
 
 /* A chain starts at any micro-batch and goes on with the next one. */
-static Value added(Memory *m, const Op *o, const Arg *a, int b, int slot)
+static CheckValue added(Memory *m, const Op *o, const Arg *a, int b, int slot)
 {
-    Chain *c = chain_of(m, b, slot);
+    ValueChain *c = chain_of(m, b, slot);
     if (!m->k->acc)
-        *c = (Chain){m->k->mb, m->k->mb + 1};
+        *c = (ValueChain){m->k->mb, m->k->mb + 1};
     else if (c->to++ != m->k->mb)
         die("device %d: %s adds micro-batch %d to a chain that ends before %d", m->device, o->name, m->k->mb, c->to - 1);
     return value_gradient(a->index, *c, m->step);
@@ -321,7 +321,7 @@ static void run_fold(Memory *m, const Action *k)
         if (x->device != m->device || x->chunk != k->chunk || x->state < 0 || x->origin != MADE || x->pool < 0 ||
             !fold_takes(p->g, k->fold, x->state) || !fold_in(p->g, k->first, k->until, x->state))
             continue;
-        Chain *into = chain_of(m, b, k->into), *from = chain_of(m, b, k->group);
+        ValueChain *into = chain_of(m, b, k->into), *from = chain_of(m, b, k->group);
         expect(m, b, k->into, value_gradient(x->state, *into, m->step), "fold");
         expect(m, b, k->group, value_gradient(x->state, *from, m->step), "fold");
         if (k->into == k->group || into->to != from->from)
@@ -332,7 +332,7 @@ static void run_fold(Memory *m, const Action *k)
 }
 
 /* The sum of the chunk's gradients there when they come to a level of the tree. */
-static Chain subtree(const Plan *p, int device, int chunk, int level)
+static ValueChain subtree(const Plan *p, int device, int chunk, int level)
 {
     return tree_of(p, chunk < 0 ? plan_replica(p, device) : plan_row_of(p, device, chunk), level);
 }
@@ -360,7 +360,7 @@ static void run_merge(Memory *m, const Action *k)
             held = b;
     if (held < 0 || level < 0 || level >= plan_levels(p) || k->from_device != plan_partner(p, m->device, k->chunk, level))
         die("device %d merges a gradient with device %d at level %d", m->device, k->from_device, level);
-    Chain mine = subtree(p, m->device, k->chunk, level), theirs = subtree(p, k->from_device, k->chunk, level);
+    ValueChain mine = subtree(p, m->device, k->chunk, level), theirs = subtree(p, k->from_device, k->chunk, level);
     Kept part = part_of(m, held, 0, k->at, k->bytes), all = {0, p->g->state.at[k->state].bytes};
     bool blocks = p->g->state.at[k->state].kind == S_BLOCKS;
     check_half(m, k, k->at, blocks ? all : kept(p, m->device, k->chunk, k->state, level + 1));
@@ -374,7 +374,7 @@ static void run_merge(Memory *m, const Action *k)
 /* ---- moves ------------------------------------------------------------------------------------------------------- */
 
 /* The value that a message carries: the same number on both sides. */
-static Value moved_value(const Memory *m, const Action *k, int from)
+static CheckValue moved_value(const Memory *m, const Action *k, int from)
 {
     if (k->tensor >= 0)
         return value_tensor(k->tensor, k->mb, now(m));
@@ -487,7 +487,7 @@ static Kept moved_part(const Memory *m, const Action *k, bool receive)
 static void run_transfer(Memory *m, const Action *k)
 {
     bool wait = k->kind == K_WAIT, receive = k->kind == K_RECV || (wait && k->of == K_RECV);
-    Value value = moved_value(m, k, receive ? k->peer : m->device), flying = value_mix(value, 1);
+    CheckValue value = moved_value(m, k, receive ? k->peer : m->device), flying = value_mix(value, 1);
     Kept part = moved_part(m, k, receive);
     if (!receive || wait)
         expect_in(m, k->buf, part, receive ? flying : value, wait ? "wait" : "send");
@@ -500,7 +500,7 @@ static void run_copy(Memory *m, const Action *k)
 {
     bool wait = k->kind == K_WAIT, in = k->kind == K_IN || (wait && k->of == K_IN);
     const HostBuf *h = &m->p->host.at[k->host];
-    Value value = value_tensor(k->tensor, k->mb, now(m)), flying = value_mix(value, 2);
+    CheckValue value = value_tensor(k->tensor, k->mb, now(m)), flying = value_mix(value, 2);
     Bytes from = h->offset + k->host_slot * h->stride, to = from + h->bytes;
     if (k->host_slot < 0 || k->host_slot >= h->count || from < 0 || to > m->p->dev.at[m->device].host)
         die("device %d: %s has no slot %d in the host's memory", m->device, h->name, k->host_slot);
@@ -634,7 +634,7 @@ void check_mem(const Plan *p)
         ranges_open(&m.range);
         ranges_open(&m.host);
         m.partials = alloc(sizeof(int) * (size_t)p->g->state.n * (size_t)plan_ways(p));
-        m.chain = alloc(sizeof(Chain) * (size_t)p->buf.n * (size_t)m.slots);
+        m.chain = alloc(sizeof(ValueChain) * (size_t)p->buf.n * (size_t)m.slots);
         if (p->dev.at[d].arena < p->dev.at[d].bound)
             die("device %d: the arena is smaller than what is alive in it", d);
         claim_states(&m);

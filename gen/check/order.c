@@ -30,16 +30,16 @@
 #include "value.h"
 #include <string.h>
 
-typedef struct { int64_t from, to; } Range;     /* micro-batches summed; from == to: empty */
-typedef struct { int *mb, made, taken; } Channel;       /* messages in order; the first `taken` have been read */
+typedef struct { int64_t from, to; } OrderRange; /* micro-batches summed; from == to: empty */
+typedef struct { int *mb, made, taken; } OrderChannel;  /* messages in order; the first `taken` have been read */
 
 typedef struct {
     const Plan *p;
     Actions *list;              /* by device: the run */
     int m, chunks, slots;       /* micro-batches of the run */
     unsigned char *done;        /* [chunk * m + mb]: bits of F, B, I, W */
-    Channel *down, *up;         /* by chunk of all rows: to the next one, to the one before */
-    Range *sum;                 /* [(chunk of all rows * 2 + step % 2) * slots + slot] */
+    OrderChannel *down, *up;    /* by chunk of all rows: to the next one, to the one before */
+    OrderRange *sum;            /* [(chunk of all rows * 2 + step % 2) * slots + slot] */
     int *last_w, *update;       /* by chunk of all rows: last micro-batch, next part of the update */
     int *made;                  /* by chunk of all rows: the newest version */
     int *copies;                /* by chunk: versions that it keeps */
@@ -50,7 +50,7 @@ typedef struct {
     int *shared[3];             /* [Action.group], by chunk of all rows: levels of the tree down which that was shared */
     bool ties;                  /* rows add the uses of some parameter in parts */
     int device, copy, first, base;  /* at hand: its row of Plan.home, and first micro-batch; that row's chunk 0, of all rows */
-} Check;
+} OrderCheck;
 
 enum { DONE_F = 1, DONE_B = 2, DONE_I = 4, DONE_W = 8 };
 
@@ -59,20 +59,20 @@ static void wrong(const Action *k, const char *what)
     die("check_order: chunk %d, micro-batch %d: %s", k->chunk, k->mb, what);
 }
 
-static unsigned char done(const Check *x, int chunk, int mb)
+static unsigned char done(const OrderCheck *x, int chunk, int mb)
 {
     return x->done[chunk * x->m + mb];
 }
 
 /* ---- messages ---------------------------------------------------------------------------------------------------- */
 
-static bool crosses(const Check *x, int a, int b)
+static bool crosses(const OrderCheck *x, int a, int b)
 {
     return a >= 0 && b >= 0 && a < x->chunks && b < x->chunks && plan_home(x->p, x->copy, a) != plan_home(x->p, x->copy, b);
 }
 
 /* Can this action read the result of chunk `from`?  It was made on this device, or its message is the next one. */
-static bool arrived(const Check *x, const Action *k, int from, const Channel *c, unsigned char bits)
+static bool arrived(const OrderCheck *x, const Action *k, int from, const OrderChannel *c, unsigned char bits)
 {
     if (from < 0 || from >= x->chunks)
         return true;
@@ -87,7 +87,7 @@ static bool arrived(const Check *x, const Action *k, int from, const Channel *c,
 }
 
 /* Takes the message that is read and leaves the one that is made.  False: another device must be waited for. */
-static bool exchange(Check *x, const Action *k, int from, Channel *in, int to, Channel *out, unsigned char bits)
+static bool exchange(OrderCheck *x, const Action *k, int from, OrderChannel *in, int to, OrderChannel *out, unsigned char bits)
 {
     if (!arrived(x, k, from, in, bits))
         return false;
@@ -106,17 +106,17 @@ static bool exchange(Check *x, const Action *k, int from, Channel *in, int to, C
 /* ---- accumulators ------------------------------------------------------------------------------------------------ */
 
 /* The range in an accumulator of the action's step.  Those of the next step are others. */
-static Range *sum_of(Check *x, const Action *k, int slot)
+static OrderRange *sum_of(OrderCheck *x, const Action *k, int slot)
 {
     if (slot < 0 || slot >= x->slots)
         wrong(k, "its accumulator is not one of 1 + log2(groups)");
     return &x->sum[((x->base + k->chunk) * 2 + k->step % 2) * x->slots + slot];
 }
 
-static void add(Check *x, const Action *k)
+static void add(OrderCheck *x, const Action *k)
 {
     int64_t size = x->p->g->micro / x->p->g->groups;
-    Range *s = sum_of(x, k, k->group);
+    OrderRange *s = sum_of(x, k, k->group);
     int at = k->mb - k->step * (int)x->p->g->micro - x->first + k->step * plan_micro(x->p);
     if (at != ++x->last_w[x->base + k->chunk])
         wrong(k, "weight gradients are not in ascending order");
@@ -129,10 +129,10 @@ static void add(Check *x, const Action *k)
     s->to = k->mb + 1;
 }
 
-static void fold(Check *x, const Action *k)
+static void fold(OrderCheck *x, const Action *k)
 {
     int64_t size = x->p->g->micro / x->p->g->groups;
-    Range *from = sum_of(x, k, k->group), *into = sum_of(x, k, k->into);
+    OrderRange *from = sum_of(x, k, k->group), *into = sum_of(x, k, k->into);
     if (into->to != from->from || into->to - into->from != from->to - from->from || from->from == from->to
         || (from->to - from->from) % size != 0)
         wrong(k, "folds two accumulators that are not equal neighbours");
@@ -142,14 +142,14 @@ static void fold(Check *x, const Action *k)
 
 /* Of an update: with train.shard also the sums of blocks, and the copies of parameters at the end.  Where rows add ties in
  * parts, those come first. */
-static const UpdatePart *sequence(const Check *x)
+static const UpdatePart *sequence(const OrderCheck *x)
 {
     static const UpdatePart plain[] = {U_GATHER, U_NORM, U_STEP, U_NONE}, tied[] = {U_TIES, U_GATHER, U_NORM, U_STEP, U_NONE},
                             sharded[] = {U_GATHER, U_SUMS, U_NORM, U_STEP, U_COPIES, U_NONE};
     return x->p->m->train.shard ? sharded : x->ties ? tied : plain;
 }
 
-static int parts(const Check *x)
+static int parts(const OrderCheck *x)
 {
     int n = 0;
     while (sequence(x)[n] != U_NONE)
@@ -157,7 +157,7 @@ static int parts(const Check *x)
     return n;
 }
 
-static bool is_merge(const Check *x, int device, const Action *k)
+static bool is_merge(const OrderCheck *x, int device, const Action *k)
 {
     const Actions *list = &x->list[device];
     const Action *y = x->next[device] < list->n ? &list->at[x->next[device]] : NULL;
@@ -166,7 +166,7 @@ static bool is_merge(const Check *x, int device, const Action *k)
 }
 
 /* Both sides at once, when both are there.  The other side then finds it done. */
-static bool meets(Check *x, const Action *k, bool *first)
+static bool meets(OrderCheck *x, const Action *k, bool *first)
 {
     int other = k->from_device, level = k->tree_level;
     if (level < 0 || level >= plan_levels(x->p) || other != plan_home(x->p, x->copy ^ 1 << level, k->chunk))
@@ -179,7 +179,7 @@ static bool meets(Check *x, const Action *k, bool *first)
 }
 
 /* Every row has summed up, or updated, a part of the whole, and both hand on what they have. */
-static bool share(Check *x, const Action *k)
+static bool share(OrderCheck *x, const Action *k)
 {
     bool first;
     int at = x->base + k->chunk, what = k->group, done = x->update[at] % parts(x);
@@ -187,14 +187,14 @@ static bool share(Check *x, const Action *k)
         wrong(k, "shares nothing that there is");
     if (!meets(x, k, &first))
         return false;
-    const Range *sum = sum_of(x, k, 0);
+    const OrderRange *sum = sum_of(x, k, 0);
     bool whole = sum->to - sum->from == x->p->g->micro, ready = what == 1 ? done == 4 : whole && (what == 0 || done == 1);
     if (!ready || k->tree_level != plan_levels(x->p) - 1 - x->shared[what][at]++)
         wrong(k, "is shared before it is whole, or in another order than down the tree");
     return true;
 }
 
-static bool merge(Check *x, const Action *k)
+static bool merge(OrderCheck *x, const Action *k)
 {
     bool first;
     if (!meets(x, k, &first))
@@ -204,18 +204,18 @@ static bool merge(Check *x, const Action *k)
     if (!first || k->state >= 0)        /* check_mem replays those of blocks */
         return true;
     int row = (x->copy ^ 1 << k->tree_level) * x->chunks;
-    Range *mine = sum_of(x, k, 0), *theirs = &x->sum[((row + k->chunk) * 2 + k->step % 2) * x->slots];
-    Range *low = mine->from < theirs->from ? mine : theirs, *high = low == mine ? theirs : mine;
+    OrderRange *mine = sum_of(x, k, 0), *theirs = &x->sum[((row + k->chunk) * 2 + k->step % 2) * x->slots];
+    OrderRange *low = mine->from < theirs->from ? mine : theirs, *high = low == mine ? theirs : mine;
     int64_t size = low->to - low->from, from = low->from - k->step * x->p->g->micro;
     if (low->to != high->from || high->to - high->from != size || size == 0 || from % (2 * size))
         wrong(k, "merges two sums that are not equal neighbours of the tree");
-    *low = *high = (Range){low->from, high->to};
+    *low = *high = (OrderRange){low->from, high->to};
     return true;
 }
 
-static void update(Check *x, const Action *k)
+static void update(OrderCheck *x, const Action *k)
 {
-    Range *all = sum_of(x, k, 0);
+    OrderRange *all = sum_of(x, k, 0);
     int64_t m = x->p->g->micro;
     int at = x->base + k->chunk, done = x->update[at]++;
     bool summed = all->from == k->step * m && all->to == (k->step + 1) * m && x->shared[0][at] == plan_levels(x->p);
@@ -234,13 +234,13 @@ static void update(Check *x, const Action *k)
     if (k->version != x->made[at]++ || x->copied[at] != (order_copies(x->p, k->chunk) > 1))
         wrong(k, "is updated from another version than the newest, or without keeping that");
     x->copied[at] = false;
-    *all = (Range){0, 0};
+    *all = (OrderRange){0, 0};
     x->shared[0][at] = x->shared[2][at] = 0;
 }
 
 /* ---- versions ---------------------------------------------------------------------------------------------------- */
 
-static void read_version(const Check *x, const Action *k)
+static void read_version(const OrderCheck *x, const Action *k)
 {
     int promised = schedule_of(x->p->schedule)->async ? order_version(x->p, k->chunk, k->kind, k->mb) : k->step;
     int copies = x->copies[k->chunk], made = x->made[x->base + k->chunk], reads = k->version > 0 ? k->version : 0;
@@ -258,7 +258,7 @@ static void read_version(const Check *x, const Action *k)
             "the newest is %d", k->chunk, k->mb, reads, copies, made);
 }
 
-static void copy_version(Check *x, const Action *k)
+static void copy_version(OrderCheck *x, const Action *k)
 {
     int at = x->base + k->chunk;
     if (x->copied[at] || k->version != x->made[at])
@@ -267,7 +267,7 @@ static void copy_version(Check *x, const Action *k)
 }
 
 /* Right behind its update: the version before is still there. */
-static void predict(Check *x, const Action *k)
+static void predict(OrderCheck *x, const Action *k)
 {
     int at = x->base + k->chunk, *newest = &x->predicted[2 * at + (k->forward == 1)];
     if (k->version != x->made[at] || k->version != *newest + 1 || k->forward < 0 || k->forward > 1 || x->copied[at])
@@ -277,11 +277,11 @@ static void predict(Check *x, const Action *k)
 
 /* ---- the replay -------------------------------------------------------------------------------------------------- */
 
-static bool forward(Check *x, const Action *k)
+static bool forward(OrderCheck *x, const Action *k)
 {
     int c = k->chunk;
     read_version(x, k);
-    Channel *down = x->down + x->base;
+    OrderChannel *down = x->down + x->base;
     if (!exchange(x, k, c - 1, c > 0 ? &down[c - 1] : NULL, c + 1, &down[c], DONE_F))
         return false;
     if (done(x, c, k->mb))
@@ -290,11 +290,11 @@ static bool forward(Check *x, const Action *k)
     return true;
 }
 
-static bool backward(Check *x, const Action *k)
+static bool backward(OrderCheck *x, const Action *k)
 {
     int c = k->chunk;
     read_version(x, k);
-    Channel *up = x->up + x->base;
+    OrderChannel *up = x->up + x->base;
     if (!exchange(x, k, c + 1, &up[c + 1], c - 1, &up[c], DONE_B | DONE_I))
         return false;
     if (done(x, c, k->mb) != DONE_F)
@@ -306,7 +306,7 @@ static bool backward(Check *x, const Action *k)
 }
 
 /* False: it waits for another device. */
-static bool replay(Check *x, int device, const Action *k)
+static bool replay(OrderCheck *x, int device, const Action *k)
 {
     if (k->chunk < 0 || k->chunk >= x->chunks || !plan_holds(x->p, device, k->chunk))
         die("check_order: an action of chunk %d on device %d", k->chunk, device);
@@ -369,16 +369,16 @@ static Actions *runs_of(const Plan *p, int steps)
     return run;
 }
 
-static void open_check(Check *x, const Plan *p, int steps)
+static void open_check(OrderCheck *x, const Plan *p, int steps)
 {
-    *x = (Check){.p = p, .list = runs_of(p, steps), .m = (int)p->g->micro * steps, .chunks = plan_chunks(p), .slots = 1};
+    *x = (OrderCheck){.p = p, .list = runs_of(p, steps), .m = (int)p->g->micro * steps, .chunks = plan_chunks(p), .slots = 1};
     for (int64_t n = p->g->groups / plan_rows(p); n > 1; n >>= 1)
         x->slots++;
     size_t chunks = (size_t)(x->chunks * plan_rows(p));
     x->done = alloc((size_t)x->chunks * (size_t)x->m);
-    x->down = alloc(sizeof(Channel) * (chunks + 1));
-    x->up = alloc(sizeof(Channel) * (chunks + 1));
-    x->sum = alloc(sizeof(Range) * chunks * (size_t)x->slots * 2);
+    x->down = alloc(sizeof(OrderChannel) * (chunks + 1));
+    x->up = alloc(sizeof(OrderChannel) * (chunks + 1));
+    x->sum = alloc(sizeof(OrderRange) * chunks * (size_t)x->slots * 2);
     x->made = alloc(sizeof(int) * chunks);
     x->copies = alloc(sizeof(int) * chunks);
     x->copied = alloc(chunks);
@@ -399,7 +399,7 @@ static void open_check(Check *x, const Plan *p, int steps)
 
 static void check_run(const Plan *p, int steps)
 {
-    Check x;
+    OrderCheck x;
     open_check(&x, p, steps);
     for (bool moved = true; moved;) {
         moved = false;

@@ -36,7 +36,7 @@ static void cut(Ranges *r, int i, Bytes at)
     x[1].from = at;
 }
 
-void ranges_claim(Ranges *r, Bytes from, Bytes to, Value value)
+void ranges_claim(Ranges *r, Bytes from, Bytes to, CheckValue value)
 {
     int i = find(r, from);
     if (from < to && r->piece.at[i].from < from)
@@ -48,7 +48,7 @@ void ranges_claim(Ranges *r, Bytes from, Bytes to, Value value)
     }
 }
 
-Bytes ranges_differ(Ranges *r, Bytes from, Bytes to, Value value)
+Bytes ranges_differ(Ranges *r, Bytes from, Bytes to, CheckValue value)
 {
     for (int i = find(r, from); from < to; from = r->piece.at[++i].from)
         if (r->piece.at[i].value != value)

@@ -10,10 +10,10 @@
 #define RANGES_H
 #include "value.h"
 
-typedef struct { Bytes from; Value value; } Stretch;      /* up to the next one */
+typedef struct { Bytes from; CheckValue value; } Stretch; /* up to the next one */
 typedef struct { VEC(Stretch) piece; int *hint; } Ranges;       /* hint: where an address was, by a hash of it */
 
 void ranges_open(Ranges *r);        /* all addresses hold 0 */
-void ranges_claim(Ranges *r, Bytes from, Bytes to, Value value);        /* [from, to) holds it from now on */
-Bytes ranges_differ(Ranges *r, Bytes from, Bytes to, Value value);      /* the first byte that does not; -1: none */
+void ranges_claim(Ranges *r, Bytes from, Bytes to, CheckValue value);   /* [from, to) holds it from now on */
+Bytes ranges_differ(Ranges *r, Bytes from, Bytes to, CheckValue value); /* the first byte that does not; -1: none */
 #endif

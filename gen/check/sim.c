@@ -18,40 +18,40 @@
 #include "plan.h"
 #include <stdlib.h>
 
-typedef struct { Bytes bytes; const Action *send, *post; Ns end; } Edge;
-typedef struct { int from, to, tag, sent, posted; VEC(Edge) edge; } Lane;   /* transfers of one tag, in order */
+typedef struct { Bytes bytes; const Action *send, *post; Ns end; } SimEdge;
+typedef struct { int from, to, tag, sent, posted; VEC(SimEdge) edge; } SimLane; /* transfers of one tag, in order */
 typedef struct { int lane, edge; } End;
 typedef struct {
     const Plan *p;
     const Actions *list;        /* by device */
-    VEC(Lane) lane;
+    VEC(SimLane) lane;
     Ns *wire;                   /* [from * devices + to]: busy until */
-} Times;
+} SimTimes;
 
-static const Actions *list_of(const Times *x, int device)
+static const Actions *list_of(const SimTimes *x, int device)
 {
     return &x->list[device];
 }
 
-static int lane_of(Times *x, int from, int to, int tag)
+static int lane_of(SimTimes *x, int from, int to, int tag)
 {
     for (int i = 0; i < x->lane.n; i++)
         if (x->lane.at[i].from == from && x->lane.at[i].to == to && x->lane.at[i].tag == tag)
             return i;
-    *PUSH(&x->lane) = (Lane){.from = from, .to = to, .tag = tag};
+    *PUSH(&x->lane) = (SimLane){.from = from, .to = to, .tag = tag};
     return x->lane.n - 1;
 }
 
 /* The transfer that this action begins one end of.  The n-th send of a tag meets its n-th receive. */
-static End end_of(Times *x, const Action *k, int device)
+static End end_of(SimTimes *x, const Action *k, int device)
 {
     bool send = k->kind == K_SEND;
     int i = send ? lane_of(x, device, k->peer, k->tag) : lane_of(x, k->peer, device, k->tag);
-    Lane *l = &x->lane.at[i];
+    SimLane *l = &x->lane.at[i];
     int n = send ? l->sent++ : l->posted++;
     if (n == l->edge.n)
         PUSH(&l->edge)->bytes = k->bytes;
-    Edge *e = &l->edge.at[n];
+    SimEdge *e = &l->edge.at[n];
     *(send ? &e->send : &e->post) = k;
     if (e->bytes != k->bytes)
         die("check_sim: message %d from device %d to %d has %lld and %lld bytes", l->tag, l->from, l->to,
@@ -60,7 +60,7 @@ static End end_of(Times *x, const Action *k, int device)
 }
 
 /* The transfer of every begin and wait of a device, by action. */
-static End *ends_of(Times *x, int device)
+static End *ends_of(SimTimes *x, int device)
 {
     const Actions *list = list_of(x, device);
     End *end = alloc(sizeof *end * (size_t)(list->n + 1)), none = {-1, 0};
@@ -85,7 +85,7 @@ static Ns later(Ns a, Ns b)
 }
 
 /* Transfers of one pair share a wire, in the order in which they are sent. */
-static void time_transfers(Times *x, End **end)
+static void time_transfers(SimTimes *x, End **end)
 {
     for (int i = 0; i < x->lane.n; i++)
         if (x->lane.at[i].sent != x->lane.at[i].posted)
@@ -95,8 +95,8 @@ static void time_transfers(Times *x, End **end)
         for (int i = 0; i < list_of(x, d)->n; i++) {
             if (list_of(x, d)->at[i].kind != K_SEND)
                 continue;
-            const Lane *l = &x->lane.at[end[d][i].lane];
-            Edge *e = &l->edge.at[end[d][i].edge];
+            const SimLane *l = &x->lane.at[end[d][i].lane];
+            SimEdge *e = &l->edge.at[end[d][i].edge];
             if (cost_half(x->p->c, l->from, l->to)) {
                 e->end = e->send->wire_to + cost_latency(x->p->c, l->from, l->to);
                 continue;
@@ -107,18 +107,18 @@ static void time_transfers(Times *x, End **end)
         }
 }
 
-typedef struct { Ns ready, from, to; int source; } Use;     /* of a shared wire */
+typedef struct { Ns ready, from, to; int source; } SimUse;  /* of a shared wire */
 
 static int by_from(const void *a, const void *b)
 {
-    const Use *x = a, *y = b;
+    const SimUse *x = a, *y = b;
     return x->from != y->from ? (x->from < y->from ? -1 : 1) : (x->to > y->to) - (x->to < y->to);
 }
 
 /* Checks messages between two devices over one wire.  In one direction none is ready sooner than the one before. */
-static void check_shared(const Times *x, End **end, int a, int b)
+static void check_shared(const SimTimes *x, End **end, int a, int b)
 {
-    VEC(Use) use = {0};
+    VEC(SimUse) use = {0};
     for (int k = 0; k < 2; k++) {
         int from = k ? b : a, to = k ? a : b;
         Ns ready = 0;
@@ -126,9 +126,9 @@ static void check_shared(const Times *x, End **end, int a, int b)
             const Action *s = &list_of(x, from)->at[i];
             if (s->kind != K_SEND || s->peer != to)
                 continue;
-            const Edge *e = &x->lane.at[end[from][i].lane].edge.at[end[from][i].edge];
+            const SimEdge *e = &x->lane.at[end[from][i].lane].edge.at[end[from][i].edge];
             ready = later(ready, later(e->send->from, e->post->from));
-            *PUSH(&use) = (Use){ready, s->wire_from, s->wire_to, from};
+            *PUSH(&use) = (SimUse){ready, s->wire_from, s->wire_to, from};
             if (s->wire_to - s->wire_from != cost_wire(x->p->c, from, to, s->bytes))
                 die("check_sim: message %d from device %d to %d has the wire for %lld ns", s->tag, from, to,
                     (long long)(s->wire_to - s->wire_from));
@@ -137,7 +137,7 @@ static void check_shared(const Times *x, End **end, int a, int b)
     if (use.n)
         qsort(use.at, (size_t)use.n, sizeof *use.at, by_from);
     for (int i = 0; i < use.n; i++) {
-        const Use *u = &use.at[i], *before = i ? &use.at[i - 1] : NULL;
+        const SimUse *u = &use.at[i], *before = i ? &use.at[i - 1] : NULL;
         if (u->from != later(u->ready, before ? before->to : 0) || (before && u->ready < before->ready))
             die("check_sim: between devices %d and %d a message of device %d that is ready at %lld has the wire at %lld", a, b,
                 u->source, (long long)u->ready, (long long)u->from);
@@ -172,7 +172,7 @@ static void check_copies(const Plan *p, int device, const Actions *list)
 
 static Ns check_list(const Plan *p, bool eval, int steps)
 {
-    Times x = {.p = p, .list = order_lists(p, eval, steps), .wire = alloc(sizeof(Ns) * (size_t)(p->devices * p->devices))};
+    SimTimes x = {.p = p, .list = order_lists(p, eval, steps), .wire = alloc(sizeof(Ns) * (size_t)(p->devices * p->devices))};
     End **end = alloc(sizeof *end * (size_t)p->devices);
     Ns last = 0;
     for (int d = 0; d < p->devices; d++)

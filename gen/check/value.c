@@ -6,44 +6,44 @@
 
 #include <string.h>
 
-Value value_mix(Value a, uint64_t b)
+CheckValue value_mix(CheckValue a, uint64_t b)
 {
     a ^= b + 0x9e3779b97f4a7c15u + (a << 6) + (a >> 2);
     a *= 0xbf58476d1ce4e5b9u;
     return a ^ (a >> 29);
 }
 
-static Value number(uint64_t kind, uint64_t what, uint64_t a, uint64_t b)
+static CheckValue number(uint64_t kind, uint64_t what, uint64_t a, uint64_t b)
 {
     return value_mix(value_mix(value_mix(value_mix(kind, what), a), b), kind);
 }
 
-Value value_tensor(int t, int mb, int step)
+CheckValue value_tensor(int t, int mb, int step)
 {
     return number(1, (uint64_t)t, (uint64_t)(mb < 0 ? 0 : mb), (uint64_t)step);
 }
 
-Value value_gradient(int state, Chain c, int step)
+CheckValue value_gradient(int state, ValueChain c, int step)
 {
     return number(2, (uint64_t)state, (uint64_t)step, (uint64_t)c.from << 32 | (uint32_t)c.to);
 }
 
-Value value_state(int state, int updates)
+CheckValue value_state(int state, int updates)
 {
     return number(3, (uint64_t)state, (uint64_t)updates, 0);
 }
 
-Value value_norm(int state, int partials, int step)
+CheckValue value_norm(int state, int partials, int step)
 {
     return number(4, (uint64_t)state, (uint64_t)partials, (uint64_t)step);
 }
 
-Value value_step(int step)
+CheckValue value_step(int step)
 {
     return number(5, (uint64_t)step, 0, 0);
 }
 
-Value value_predicted(int state, int updates, int ahead)
+CheckValue value_predicted(int state, int updates, int ahead)
 {
     return number(6, (uint64_t)state, (uint64_t)updates, (uint64_t)ahead);
 }
@@ -114,8 +114,8 @@ const int *value_uses(const Graph *g)
     return later;
 }
 
-Value value_tied(const int *uses, int state, Chain c, int step)
+CheckValue value_tied(const int *uses, int state, ValueChain c, int step)
 {
-    Value local = value_gradient(state, c, step);
+    CheckValue local = value_gradient(state, c, step);
     return uses[state] < 0 ? local : value_mix(local, value_tied(uses, uses[state], c, step));
 }

@@ -17,16 +17,16 @@
 #define VALUE_H
 #include "plan.h"
 
-typedef uint64_t Value;
-typedef struct { int from, to; } Chain;     /* micro-batches that an accumulator holds */
+typedef uint64_t CheckValue;
+typedef struct { int from, to; } ValueChain; /* micro-batches that an accumulator holds */
 
-Value value_mix(Value a, uint64_t b);
-Value value_tensor(int t, int mb, int step);
-Value value_gradient(int state, Chain c, int step);
-Value value_state(int state, int updates);
-Value value_predicted(int state, int updates, int ahead);
-Value value_norm(int state, int partials, int step);
-Value value_step(int step);
+CheckValue value_mix(CheckValue a, uint64_t b);
+CheckValue value_tensor(int t, int mb, int step);
+CheckValue value_gradient(int state, ValueChain c, int step);
+CheckValue value_state(int state, int updates);
+CheckValue value_predicted(int state, int updates, int ahead);
+CheckValue value_norm(int state, int partials, int step);
+CheckValue value_step(int step);
 
 /* The bytes of a gradient that a row keeps behind so many levels of the tree over rows: a half of them at each, the upper one
  * if its number has that bit.  They end where a block of the norm ends, and a cache line. */
@@ -41,5 +41,5 @@ bool value_joined(const Plan *p, int param);
 
 const int *value_uses(const Graph *g);      /* by gradient: that of the next use of its parameter; -1: this is the last */
 /* The sum over the uses of a tied parameter from this one on: use u is added to use u-1, the last first. */
-Value value_tied(const int *uses, int state, Chain c, int step);
+CheckValue value_tied(const int *uses, int state, ValueChain c, int step);
 #endif

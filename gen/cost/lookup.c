@@ -19,11 +19,11 @@
 
 /* ---- graphs at the measured sizes -------------------------------------------------------------------------------- */
 
-typedef struct { const Model *m; Graph *g; } Trial;
+typedef struct { const Model *m; Graph *g; } LookupTrial;
 
 static void try_graph(void *ctx)
 {
-    Trial *t = ctx;
+    LookupTrial *t = ctx;
     t->g = build(t->m);
     join_gelu(t->g, t->m);
     shape(t->g, t->m);
@@ -41,7 +41,7 @@ const Graph *profile_graph_at(const Model *m, int64_t batch)
     with->train.batch = batch;
     if (!m->train.micro)
         with->train.micro = m->train.groups;
-    Trial t = {with, NULL};
+    LookupTrial t = {with, NULL};
     return diag_accepts(try_graph, &t) ? t.g : NULL;
 }
 

@@ -10,10 +10,10 @@
 typedef enum { SIGN_DEVICE, SIGN_COMPILER, SIGN_KERNELS, SIGN_ISA, SIGN_COMPUTE, SIGN_THREADS, SIGN_STAGES, SIGN_TRANSPORT,
     SIGN_RUNTIME, SIGNS } Sign;
 
-typedef struct { Ns median, quartiles; } Span;      /* quartiles: the distance between the first and the third */
+typedef struct { Ns median, quartiles; } ProfSpan;  /* quartiles: the distance between the first and the third */
 typedef struct {
     const char *what;           /* op linear_forward bias=0 ..., message bytes=4, copy-in bytes=65536, compute batch=2 */
-    Span alone, busy;           /* compute: without a copy going on, and with one */
+    ProfSpan alone, busy;       /* compute: without a copy going on, and with one */
 } Measured;
 
 /* How a matrix product on a GPU is done: id tile stages splitk reduction swizzle custom inner cluster workspace, as

@@ -10,21 +10,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct { Bytes from, to; } Range;
+typedef struct { Bytes from, to; } ArchiveRange;
 
 static int by_from(const void *a, const void *b)
 {
-    const Range *x = a, *y = b;
+    const ArchiveRange *x = a, *y = b;
     return x->from != y->from ? (x->from < y->from ? -1 : 1) : (x->to < y->to ? -1 : x->to > y->to);
 }
 
-typedef VEC(Range) Ranges;
+typedef VEC(ArchiveRange) Ranges;
 
 static void add_range(Ranges *used, const Plan *p, int b, int slot)
 {
     const Buf *x = &p->buf.at[b];
     Bytes at = x->offset + slot * (x->pool >= 0 ? p->pool.at[x->pool].stride : 0);
-    *PUSH(used) = (Range){at, at + x->bytes};
+    *PUSH(used) = (ArchiveRange){at, at + x->bytes};
 }
 
 /* By the slots that a list names. */

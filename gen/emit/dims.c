@@ -15,20 +15,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct { const char *name; int index; } Entry;
-typedef struct { const Graph *g; int64_t value; Entry *op, *tensor, *state; } Made;     /* by a dim of value; sorted names */
-struct Dims {
+typedef struct { const char *name; int index; } DimsEntry;
+/* By a dim of value; sorted names. */
+typedef struct { const Graph *g; int64_t value; DimsEntry *op, *tensor, *state; } DimsMade;
+struct EmitDims {
     VEC(Dim) dim;               /* B is the first */
-    Made *made;                 /* by dim: where it has another value; g NULL: nowhere */
+    DimsMade *made;             /* by dim: where it has another value; g NULL: nowhere */
 };
 
 /* ---- the model with one dim changed ------------------------------------------------------------------------------- */
 
-typedef struct { Model m; Graph *g; } Trial;
+typedef struct { Model m; Graph *g; } DimsTrial;
 
 static void try_graph(void *ctx)
 {
-    Trial *t = ctx;
+    DimsTrial *t = ctx;
     t->g = build(&t->m);
     shape(t->g, &t->m);
     bad_stop();
@@ -36,7 +37,7 @@ static void try_graph(void *ctx)
 
 static Graph *changed(const Plan *p, int dim, int64_t value)
 {
-    Trial *t = alloc(sizeof *t);
+    DimsTrial *t = alloc(sizeof *t);
     t->m = *p->m;
     t->m.train.batch = dim == 0 ? value : p->g->batch;
     t->m.train.micro = p->g->micro;
@@ -51,34 +52,34 @@ static Graph *changed(const Plan *p, int dim, int64_t value)
 
 static int by_name(const void *a, const void *b)
 {
-    return strcmp(((const Entry *)a)->name, ((const Entry *)b)->name);
+    return strcmp(((const DimsEntry *)a)->name, ((const DimsEntry *)b)->name);
 }
 
 /* Operators, tensors and states begin with their name. */
-static Entry *sorted(const void *at, size_t size, int n)
+static DimsEntry *sorted(const void *at, size_t size, int n)
 {
-    Entry *list = alloc(sizeof *list * (size_t)(n + 1));
+    DimsEntry *list = alloc(sizeof *list * (size_t)(n + 1));
     for (int i = 0; i < n; i++)
-        list[i] = (Entry){*(const char *const *)((const char *)at + size * (size_t)i), i};
+        list[i] = (DimsEntry){*(const char *const *)((const char *)at + size * (size_t)i), i};
     qsort(list, (size_t)n, sizeof *list, by_name);
     return list;
 }
 
-static int find(const Entry *list, int n, const char *name)
+static int find(const DimsEntry *list, int n, const char *name)
 {
-    const Entry key = {name, 0}, *found = bsearch(&key, list, (size_t)n, sizeof key, by_name);
+    const DimsEntry key = {name, 0}, *found = bsearch(&key, list, (size_t)n, sizeof key, by_name);
     return found ? found->index : -1;
 }
 
-Dims *dims_of(const Plan *p)
+EmitDims *dims_of(const Plan *p)
 {
-    Dims *d = alloc(sizeof *d);
+    EmitDims *d = alloc(sizeof *d);
     *PUSH(&d->dim) = (Dim){.name = "B", .value = p->g->batch};
     for (int i = 0; i < p->m->dims.n; i++)
         *PUSH(&d->dim) = p->m->dims.at[i];
     d->made = alloc(sizeof *d->made * (size_t)d->dim.n);
     for (int i = 0; i < d->dim.n; i++) {
-        Made *x = &d->made[i];
+        DimsMade *x = &d->made[i];
         int64_t value = d->dim.at[i].value;
         if (value < 1 || value > INT_MAX / 2)
             continue;
@@ -96,12 +97,12 @@ Dims *dims_of(const Plan *p)
 
 /* ---- questions --------------------------------------------------------------------------------------------------- */
 
-int dims_count(const Dims *d)
+int dims_count(const EmitDims *d)
 {
     return d->dim.n;
 }
 
-const Dim *dims_at(const Dims *d, int i)
+const Dim *dims_at(const EmitDims *d, int i)
 {
     return &d->dim.at[i];
 }
@@ -109,7 +110,7 @@ const Dim *dims_at(const Dims *d, int i)
 /* The same number in another graph; -1: it is not there. */
 typedef struct { enum { ATTR, TENSOR, STATE } kind; const char *name, *token; int axis; } Number;
 
-static int64_t value_in(const Made *x, const Number *n)
+static int64_t value_in(const DimsMade *x, const Number *n)
 {
     int at = n->kind == ATTR ? find(x->op, x->g->op.n, n->name)
            : n->kind == TENSOR ? find(x->tensor, x->g->tensor.n, n->name) : find(x->state, x->g->state.n, n->name);
@@ -126,7 +127,7 @@ static int64_t value_in(const Made *x, const Number *n)
     return -1;
 }
 
-static bool is_dim(const Dims *d, int dim, const Number *n, int64_t value)
+static bool is_dim(const EmitDims *d, int dim, const Number *n, int64_t value)
 {
     if (d->dim.at[dim].value != value || !d->made[dim].g)
         return false;
@@ -136,7 +137,7 @@ static bool is_dim(const Dims *d, int dim, const Number *n, int64_t value)
     return true;
 }
 
-static int which(const Dims *d, const Number *n, int64_t value)
+static int which(const EmitDims *d, const Number *n, int64_t value)
 {
     for (int i = 0; i < d->dim.n; i++)
         if (is_dim(d, i, n, value))
@@ -144,12 +145,12 @@ static int which(const Dims *d, const Number *n, int64_t value)
     return -1;
 }
 
-int dims_arg(const Dims *d, const Graph *g, const Op *o, const Arg *a)
+int dims_arg(const EmitDims *d, const Graph *g, const Op *o, const Arg *a)
 {
     return o->fwd < 0 ? -1 : which(d, &(Number){ATTR, g->op.at[o->fwd].name, a->token, 0}, a->i);
 }
 
-int dims_axis(const Dims *d, const Graph *g, const Buf *b, int axis)
+int dims_axis(const EmitDims *d, const Graph *g, const Buf *b, int axis)
 {
     if (b->tensor >= 0) {
         const Tensor *t = &g->tensor.at[b->tensor];

@@ -32,7 +32,7 @@ static void copy_input(Out *o, const char *path, const char *name)
 const char *emit(const Plan *p, const char *dir, const char *prefix)
 {
     Out *o = out_begin(dir);
-    const Dims *dims = dims_of(p);
+    const EmitDims *dims = dims_of(p);
     for (int d = 0; d < p->devices; d++)
         emit_stage(o, p, dims, d);
     const char *hash = write_plan(o, p);

@@ -14,19 +14,19 @@ const char *name_new(Idents *n, const char *path);   /* from h.3.attn: h_3_attn;
 const char *name_dim(Idents *n, const char *name);   /* capitals may stay */
 
 /* dims.c: the dims of the model, and which numbers of its graph they are; -1: none */
-typedef struct Dims Dims;
-Dims *dims_of(const Plan *p);
-int dims_count(const Dims *d);
-const Dim *dims_at(const Dims *d, int i);           /* 0: B, samples in a micro-batch */
-int dims_arg(const Dims *d, const Graph *g, const Op *o, const Arg *a);
-int dims_axis(const Dims *d, const Graph *g, const Buf *b, int axis);      /* of its shape */
+typedef struct EmitDims EmitDims;
+EmitDims *dims_of(const Plan *p);
+int dims_count(const EmitDims *d);
+const Dim *dims_at(const EmitDims *d, int i);       /* 0: B, samples in a micro-batch */
+int dims_arg(const EmitDims *d, const Graph *g, const Op *o, const Arg *a);
+int dims_axis(const EmitDims *d, const Graph *g, const Buf *b, int axis);  /* of its shape */
 
 /* What dpgen writes carries no conditions.  In two strings, for in the source it is no tag. */
 #define EMIT_LICENCE "CC0-1.0"
 #define EMIT_TAG "SPDX-License-" "Identifier: " EMIT_LICENCE
 
 /* stage.c launch.c archive.c build.c */
-void emit_stage(Out *o, const Plan *p, const Dims *dims, int device);      /* stageN.h and stageN.c */
+void emit_stage(Out *o, const Plan *p, const EmitDims *dims, int device);  /* stageN.h and stageN.c */
 void emit_launch(FILE *f, const Plan *p, const char *prefix, const char *plan_hash);
 const char *emit_moments(const Train *t);           /* settings.c: the rule that gives moments their meaning */
 void emit_settings(FILE *f, const Plan *p);

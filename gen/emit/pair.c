@@ -12,7 +12,7 @@
 #include "pair.h"
 #include <string.h>
 
-static const Pair pairs[CALL_PAIRS] = {
+static const EmitPair pairs[CALL_PAIRS] = {
     [PAIR_LOSS] = {"xent_both",
      {"loss", "lse", "2dx", "2dloss", "x", "targets", "vals", "rows", "width", "ignore", "count"}},
     [PAIR_LAYERNORM] = {"add_layernorm_forward",
@@ -54,7 +54,7 @@ static bool keeps_operands(const Plan *p, const Call *c)
     return true;
 }
 
-const Pair *pair_of(const Plan *p, const Call *c)
+const EmitPair *pair_of(const Plan *p, const Call *c)
 {
     const Op *first = &p->g->op.at[c->op], *second = &p->g->op.at[c[1].op];
     for (int i = 0; i < CALL_PAIRS && on_gpus(p->m) && !c->again; i++)

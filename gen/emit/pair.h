@@ -9,8 +9,8 @@
 typedef struct {
     const char *both;
     const char *word[12];       /* arguments; with a 2 in front, the second call's */
-} Pair;
+} EmitPair;
 /* The pair of this call and the next; NULL: none. */
-const Pair *pair_of(const Plan *p, const Call *c);
+const EmitPair *pair_of(const Plan *p, const Call *c);
 int pair_word(const Op *o, const char *word);       /* the argument that its row calls so */
 #endif

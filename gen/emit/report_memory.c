@@ -20,13 +20,13 @@
 enum { COLUMNS = 1200, TALL = 150, PACK = 190, WIDE = 10000, HIGH = 2000, MOST = 5000, LARGEST = 8,
        SEAM = 6 };
 
-typedef struct { int buf, mb, slot; Span life; } Life;
+typedef struct { int buf, mb, slot; Span life; } ReportLife;
 typedef struct {
     const Plan *p;
     const DevicePlan *d;
     int device, ticks;          /* of the list, without the evaluation */
     Ns length, *at;             /* by tick; at[ticks]: the end */
-    VEC(Life) life;             /* of what does not live all the time */
+    VEC(ReportLife) life;       /* of what does not live all the time */
     Bytes (*sum)[H_KINDS];      /* alive, by tick */
     Bytes least, top;           /* smaller ones are left out; where the scale ends */
     bool above;                 /* the limit lies above it */
@@ -88,7 +88,7 @@ static void find_lives(Stage *s)
     for (int b = 0; b < s->p->buf.n; b++)
         for (int mb = 0; mb < m.micro; mb++)
             if (mem_alive(&m, b, mb) && mem_live(&m, b, mb)->first < s->ticks)
-                *PUSH(&s->life) = (Life){b, mb, slot[m.life[b] * m.micro + mb], *mem_live(&m, b, mb)};
+                *PUSH(&s->life) = (ReportLife){b, mb, slot[m.life[b] * m.micro + mb], *mem_live(&m, b, mb)};
 }
 
 static void add_band(Stage *s, const Buf *x, int first, int last, Bytes bytes)
@@ -239,7 +239,7 @@ static void print_pack_kind(FILE *f, const Stage *s, int kind)
             print_box(f, s, 0, s->length, x->offset + (x->pool >= 0 ? i * s->p->pool.at[x->pool].stride : 0), x->bytes);
     }
     for (int i = 0; i < s->life.n; i++) {
-        const Life *l = &s->life.at[i];
+        const ReportLife *l = &s->life.at[i];
         const Buf *x = &s->p->buf.at[l->buf];
         int last = l->life.last < s->ticks ? l->life.last : s->ticks - 1;
         if ((int)holding_of(s->p, x) == kind && x->bytes >= s->least)
@@ -317,11 +317,11 @@ static void print_plot(FILE *f, const Stage *s, bool packing)
 
 /* ---- at the peak --------------------------------------------------------------------------------------------------------- */
 
-typedef struct { int buf; Bytes bytes; } Big;
+typedef struct { int buf; Bytes bytes; } ReportBig;
 
 static int by_bytes(const void *a, const void *b)
 {
-    const Big *x = a, *y = b;
+    const ReportBig *x = a, *y = b;
     return x->bytes != y->bytes ? (x->bytes > y->bytes ? -1 : 1) : x->buf - y->buf;
 }
 
@@ -340,10 +340,10 @@ static void print_peak(FILE *f, const Stage *s)
 {
     const Plan *p = s->p;
     const Bytes *alive = mem_at_peak(p, s->device);
-    VEC(Big) big = {0};
+    VEC(ReportBig) big = {0};
     for (int b = 0; b < p->buf.n; b++)
         if (alive[b] > 0)
-            *PUSH(&big) = (Big){b, alive[b]};
+            *PUSH(&big) = (ReportBig){b, alive[b]};
     if (big.n > 1)
         qsort(big.at, (size_t)big.n, sizeof *big.at, by_bytes);
     fprintf(f, "<p>Most is alive at call %d of %d, %s. The largest there:</p>\n", s->d->peak,
@@ -415,7 +415,7 @@ void report_lives(FILE *f, const Plan *p, int device, Ns length)
     fprintf(f, "],\n\"lives\":[");
     n = 0;
     for (int i = 0; i < s.life.n; i++) {
-        const Life *l = &s.life.at[i];
+        const ReportLife *l = &s.life.at[i];
         if (p->buf.at[l->buf].bytes >= s.least)
             fprintf(f, "%s%d,%d,%d,%d,%d", n++ ? "," : "", number[l->buf], l->mb, l->slot, l->life.first, l->life.last);
     }

@@ -131,7 +131,7 @@ static void print_why(const Stager *w, const Call *c)
 
 static bool print_pair(Stager *w, const Routine *r, const Call *c)
 {
-    const Pair *pair = pair_of(w->p, c);
+    const EmitPair *pair = pair_of(w->p, c);
     if (!pair)
         return false;
     call_open(w, pair->both);
@@ -597,7 +597,7 @@ static void print_body(Stager *w)
     print_lists(w);
 }
 
-void emit_stage(Out *o, const Plan *p, const Dims *dims, int device)
+void emit_stage(Out *o, const Plan *p, const EmitDims *dims, int device)
 {
     Stager w = {.p = p, .device = device, .dims = dims, .dim = identifiers(dims_count(dims)), .buf = identifiers(p->buf.n),
                 .routine = identifiers(p->routine.n), .host = identifiers(p->host.n),

@@ -13,7 +13,7 @@ typedef struct {
     FILE *f;
     const Plan *p;
     int device;
-    const Dims *dims;
+    const EmitDims *dims;
     Idents names;
     const char **dim;           /* identifier of each dim */
     const char **buf;           /* of each buffer of this device */

@@ -37,14 +37,14 @@
 
 /* ---- comparing plans --------------------------------------------------------------------------------------------- */
 
-static Ns value_of(Search *s, const int *last, const Price *const *price)
+static Ns value_of(ExactSearch *s, const int *last, const Price *const *price)
 {
     if (s->by_bound || !s->x->step)
         return bound_plan(s->x, last, price);
     return preview(s->view, last, price);
 }
 
-static void keep_best(Search *s, const int *last, const Price *const *price, Ns value, int *fate)
+static void keep_best(ExactSearch *s, const int *last, const Price *const *price, Ns value, int *fate)
 {
     s->best.value = value;
     s->best.fate = fate;
@@ -52,13 +52,13 @@ static void keep_best(Search *s, const int *last, const Price *const *price, Ns 
     memcpy(s->best.price, price, sizeof *price * (size_t)s->q->chunks);
 }
 
-static int64_t preview_actions(const Search *s)
+static int64_t preview_actions(const ExactSearch *s)
 {
     return 2 * s->x->m * s->x->chunks + s->x->edge.n / 8;
 }
 
 /* The value of a cut by what is known of its chunks' costs: never more than its true value. */
-static Ns promise(Search *s, const int *last)
+static Ns promise(ExactSearch *s, const int *last)
 {
     for (int c = 0, first = 0; c < s->q->chunks; first = last[c++] + 1) {
         Ns time = reach_time(s->r, c, first, last[c]);
@@ -73,7 +73,7 @@ static Ns promise(Search *s, const int *last)
     return value_of(s, last, s->price);
 }
 
-static const Price *buy(Search *s, int chunk, int first, int last)
+static const Price *buy(ExactSearch *s, int chunk, int first, int last)
 {
     s->priced += reach_bought(s->r, chunk, first, last) ? 0 : last - first + 1;
     return reach_buy(s->r, chunk, first, last);
@@ -81,7 +81,7 @@ static const Price *buy(Search *s, int chunk, int first, int last)
 
 /* True if the chunks of some device cannot fit, however little they keep.  Counted are the states of all and the least
  * that one of them needs besides. */
-static bool never_together(const Search *s, const int *last)
+static bool never_together(const ExactSearch *s, const int *last)
 {
     const Plan *p = s->q->p;
     for (int d = 0; d < p->devices && s->many; d++) {
@@ -98,7 +98,7 @@ static bool never_together(const Search *s, const int *last)
     return false;
 }
 
-static void meet(Search *s, const int *last, Ns value)
+static void meet(ExactSearch *s, const int *last, Ns value)
 {
     if (never_together(s, last))
         return;
@@ -108,7 +108,7 @@ static void meet(Search *s, const int *last, Ns value)
 }
 
 /* The fates of the prices at hand, by tensor. */
-static int *fates_of(const Search *s)
+static int *fates_of(const ExactSearch *s)
 {
     int *fate = alloc(sizeof *fate * (size_t)s->q->p->g->tensor.n);
     for (int c = 0; c < s->q->chunks; c++)
@@ -119,7 +119,7 @@ static int *fates_of(const Search *s)
 
 /* Recomputation before the gradient arrives may be free, while the cheapest choice costs time.  So each chunk in turn drops
  * all that it may, and keeps that choice if the step is shorter.  NULL: no chunk does. */
-static int *hide(Search *s, const int *last, Ns *value)
+static int *hide(ExactSearch *s, const int *last, Ns *value)
 {
     bool any = false;
     for (int c = 0, first = 0; c < s->q->chunks; first = last[c++] + 1) {
@@ -140,7 +140,7 @@ static int *hide(Search *s, const int *last, Ns *value)
     return any ? fates_of(s) : NULL;
 }
 
-bool exact_judge(Search *s, const int *last)
+bool exact_judge(ExactSearch *s, const int *last)
 {
     int *fate = NULL;
     Ns promised = promise(s, last);
@@ -164,7 +164,7 @@ bool exact_judge(Search *s, const int *last)
     return !s->met;
 }
 
-bool exact_judge_with(Search *s, const int *last, int *fate)
+bool exact_judge_with(ExactSearch *s, const int *last, int *fate)
 {
     for (int c = 0, first = 0; c < s->q->chunks; first = last[c++] + 1) {
         Price *price = alloc(sizeof *price);
@@ -183,18 +183,18 @@ bool exact_judge_with(Search *s, const int *last, int *fate)
 
 /* ---- 1. the smallest target that is not refuted ------------------------------------------------------------------ */
 
-static bool out_of_runs(const Search *s)
+static bool out_of_runs(const ExactSearch *s)
 {
     return s->r->runs > s->r->most;
 }
 
-bool exact_spent(const Search *s)
+bool exact_spent(const ExactSearch *s)
 {
     return s->priced >= s->buys || prices_spent(s->q->prices);
 }
 
 /* The smallest target from refuted + step on.  Tables are left as for the answer.  NEVER: nothing fits, or no runs left. */
-static Ns smallest(Search *s, Ns step)
+static Ns smallest(ExactSearch *s, Ns step)
 {
     Ns high = s->refuted + step, end = NEVER / 4;
     while (!reach(s->r, high)) {
@@ -219,7 +219,7 @@ static Ns smallest(Search *s, Ns step)
 }
 
 /* Did the trace stand on real prices? */
-static bool all_bought(const Search *s, const int *last)
+static bool all_bought(const ExactSearch *s, const int *last)
 {
     for (int c = 0, first = 0; c < s->q->chunks; first = last[c++] + 1)
         if (!reach_bought(s->r, c, first, last[c]))
@@ -228,7 +228,7 @@ static bool all_bought(const Search *s, const int *last)
 }
 
 /* True if some plan may exist. */
-static bool tighten(Search *s)
+static bool tighten(ExactSearch *s)
 {
     Ns target = smallest(s, s->refuted / 1024 + 1);
     bool feasible = target != NEVER;
@@ -259,7 +259,7 @@ static bool may_leave(const Question *q)
 }
 
 /* Is every plan longer than the question allows?  Where results may be offloaded, targets refute nothing. */
-static bool is_refuted(Search *s)
+static bool is_refuted(ExactSearch *s)
 {
     Ns below = s->q->below;
     if (below == 0 || !s->x->step || may_leave(s->q))
@@ -272,7 +272,7 @@ static bool is_refuted(Search *s)
 /* ---- 2. other plans ---------------------------------------------------------------------------------------------- */
 
 /* The longest chunk as short as it can be: near the best where there are many micro-batches. */
-static void try_shortest(Search *s)
+static void try_shortest(ExactSearch *s)
 {
     Ns refuted = s->refuted;
     s->x->step = false;
@@ -286,7 +286,7 @@ static void try_shortest(Search *s)
     s->refuted = refuted;
 }
 
-static void try_longer(Search *s)
+static void try_longer(ExactSearch *s)
 {
     static const int parts[] = {256, 64, 16};
     for (size_t i = 0; i < sizeof parts / sizeof *parts && !out_of_runs(s); i++)
@@ -297,14 +297,14 @@ static void try_longer(Search *s)
 }
 
 /* Another planner's cut with the cheapest fates, and with its own. */
-static void take_seed(Search *s, const Answer *a)
+static void take_seed(ExactSearch *s, const Answer *a)
 {
     exact_judge(s, a->last);
     if (a->fate)
         exact_judge_with(s, a->last, a->fate);
 }
 
-static void try_seeds(Search *s)
+static void try_seeds(ExactSearch *s)
 {
     for (const Planner *k = s->q->seeds; k && k->name && !prices_spent(s->q->prices); k++) {
         Answer a = {0};
@@ -322,7 +322,7 @@ static int by_room(const void *a, const void *b)
 }
 
 /* All plans that begin with last[0 .. c-1]; false: the budget is used up. */
-static bool branch(Search *s, int c, int first, Ns head, int64_t end)
+static bool branch(ExactSearch *s, int c, int first, Ns head, int64_t end)
 {
     const Reach *r = s->r;
     if (c == s->q->chunks) {
@@ -361,7 +361,7 @@ static bool branch(Search *s, int c, int first, Ns head, int64_t end)
 }
 
 /* Refutes the target, or of it what previews of all cuts do, which only plain lists match.  False: too many cuts. */
-static bool refute(Search *s, Ns target, int64_t end)
+static bool refute(ExactSearch *s, Ns target, int64_t end)
 {
     s->r->runs = 0;
     bool possible = reach(s->r, target);
@@ -374,7 +374,7 @@ static bool refute(Search *s, Ns target, int64_t end)
 }
 
 /* The best plan, or a better one that is met on the way. */
-static void prove(Search *s)
+static void prove(ExactSearch *s)
 {
     if (s->best.value == NEVER || s->r->share > 1)
         return;
@@ -389,7 +389,7 @@ static void prove(Search *s)
 /* ---- plans that fit ----------------------------------------------------------------------------------------------- */
 
 /* Is the run known to fit and to take at most that time? */
-static bool is_within(Search *s, int c, int first, int last, Ns most)
+static bool is_within(ExactSearch *s, int c, int first, int last, Ns most)
 {
     if (price_floor(s->q->prices, first, last, c) > most)
         return false;
@@ -399,7 +399,7 @@ static bool is_within(Search *s, int c, int first, int last, Ns most)
 
 /* The same near `end`, from the longest run down to those beyond `from`; -1: none is.  A large result that no cut crosses, as
  * the scores of a vocabulary, leaves room again behind its last reader. */
-static int longest_near(Search *s, int c, int first, int from, int end, Ns most)
+static int longest_near(ExactSearch *s, int c, int first, int from, int end, Ns most)
 {
     Bytes limit = s->q->limit[stage_of(s->q->p, c)];
     for (int cut = end - 1; cut > from && cut >= end - NEAR_OPERATORS; cut--)
@@ -410,7 +410,7 @@ static int longest_near(Search *s, int c, int first, int from, int end, Ns most)
 }
 
 /* The longest chunk from `first` on that fits within that time, as if longer ones never did, but for the end; -1: none does. */
-static int longest(Search *s, int c, int first, Ns most)
+static int longest(ExactSearch *s, int c, int first, Ns most)
 {
     int low = first - 1, high = s->r->must[first] + 1, end = s->q->n - (s->q->chunks - c) + 1, found = -1;
     high = end = high < end ? high : end;
@@ -431,7 +431,7 @@ static int longest(Search *s, int c, int first, Ns most)
 
 /* Makes each chunk as long as it may be.  That gives a plan, unless memory is less monotone than it mostly is.  Returns the
  * time of the longest chunk; NEVER: no plan. */
-static Ns fill(Search *s, Ns most)
+static Ns fill(ExactSearch *s, Ns most)
 {
     int first = 0, c = 0;
     Ns worst = 0;
@@ -449,7 +449,7 @@ static Ns fill(Search *s, Ns most)
 }
 
 /* Bisects the time of the longest chunk with fill(). */
-static void try_full(Search *s)
+static void try_full(ExactSearch *s)
 {
     Ns low = 0, high = fill(s, NEVER - 1);
     for (int c = 0; c < s->q->chunks; c++)
@@ -464,7 +464,7 @@ static void try_full(Search *s)
 }
 
 /* A plan that fits, whatever its time.  Floors rule runs out; prices tell whether the others fit. */
-static void try_any(Search *s)
+static void try_any(ExactSearch *s)
 {
     bool step = s->x->step;
     try_full(s);
@@ -487,7 +487,7 @@ static void try_any(Search *s)
 
 /* The largest target refuted where results may be offloaded.  A price takes a copy for slower than it may be, and lets nothing
  * pass while the device waits: it refutes nothing.  So only floors count, under a link that has all of the step. */
-static Ns refuted_apart(Search *s)
+static Ns refuted_apart(ExactSearch *s)
 {
     s->r = reach_open(s->x);
     s->r->most = REACHED_RUNS, s->r->apart = true;
@@ -517,9 +517,9 @@ static int most_share(const Question *q)
     return most;
 }
 
-static Search begin(const Question *q)
+static ExactSearch begin(const Question *q)
 {
-    Search s = {.q = q, .x = facts_of(q), .best = {.value = NEVER}, .by_bound = !strcmp(q->objective, "bound")};
+    ExactSearch s = {.q = q, .x = facts_of(q), .best = {.value = NEVER}, .by_bound = !strcmp(q->objective, "bound")};
     size_t chunks = (size_t)q->chunks;
     s.all = s.x->step && !s.by_bound && q->p->m->plan.recompute == RECOMPUTE_AUTO ? keep_fates(q->p, true) : NULL;
     s.r = reach_open(s.x);
@@ -536,7 +536,7 @@ static Search begin(const Question *q)
 }
 
 /* Plans on a grid.  Its targets prove nothing about cuts off the grid. */
-static void search_grid(Search *s, int pieces)
+static void search_grid(ExactSearch *s, int pieces)
 {
     Ns proven = s->refuted;
     s->r->cut = facts_grid(s->x, pieces + 8 * s->q->chunks);
@@ -551,7 +551,7 @@ static void search_grid(Search *s, int pieces)
 
 bool exact(const Question *q, Answer *a)
 {
-    Search s = begin(q);
+    ExactSearch s = begin(q);
     int share = most_share(q);
     prices_reserve(q->prices, RESERVED_PART);
     s.r->most = REACHED_RUNS + (int64_t)REACHED_RUNS * q->n / 1000;
@@ -596,7 +596,7 @@ bool exact(const Question *q, Answer *a)
 
 bool exact_any(const Question *q, Answer *a)
 {
-    Search s = begin(q);
+    ExactSearch s = begin(q);
     s.r->most = REACHED_RUNS + (int64_t)REACHED_RUNS * q->n / 1000;
     try_any(&s);
     *a = (Answer){.last = s.best.last, .value = s.best.value};
@@ -611,7 +611,7 @@ static int by_value(const void *a, const void *b)
 
 bool exact_below(const Question *q, Ns below, Cuts *all)
 {
-    Search s = begin(q);
+    ExactSearch s = begin(q);
     s.best.value = below;
     s.met = all;
     s.many = most_share(q) > 1;

@@ -7,14 +7,14 @@
 #define EXACT_H
 #include "facts.h"
 
-typedef struct { int first, last; } Window;     /* where a chunk may begin; first > last: nowhere */
+typedef struct { int first, last; } ExactWindow; /* where a chunk may begin; first > last: nowhere */
 typedef struct Frontier Frontier;
 Frontier *frontier_open(const Facts *x);
 /* Windows by chunk, and one more for the end.  False: by base times alone no plan meets the target. */
-bool frontier(const Frontier *k, Ns target, Window *window);
+bool frontier(const Frontier *k, Ns target, ExactWindow *window);
 Ns   frontier_bound(const Frontier *k, Ns refuted);     /* the largest target that it refutes */
 
-typedef struct { int64_t key; const Price *price; } Known;
+typedef struct { int64_t key; const Price *price; } ExactKnown;
 typedef struct {
     const Facts *x;
     const Question *q;
@@ -22,12 +22,12 @@ typedef struct {
     const char *cut;            /* the question's, or fewer of them */
     const Ns *least;            /* by operator: what precedes and follows a run that begins with it, at least */
     Frontier *frontier[2];      /* of the objectives: longest chunk, step */
-    Window *window;             /* by chunk, under the target */
+    ExactWindow *window;        /* by chunk, under the target */
     int *must;                  /* by operator: the first cut at or after it that must be */
     bool apart;                 /* copies to the host pass while the device waits: only floors of that count, and no price */
     int share;                  /* chunks a device: a chunk may take so many times less */
     /* prices: floors, but for runs that were bought */
-    Known *known;
+    ExactKnown *known;
     int nknown, room;           /* room: a power of two */
     int *some;                  /* [chunk * row + first]: bought runs that begin there */
     /* under the target: by [chunk * row + first] */

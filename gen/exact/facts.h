@@ -11,9 +11,9 @@ typedef struct {                /* tensor `tensor`, made by forward operator `fr
     int tensor, from, to;
     bool made_back, read_back;  /* in backward */
     bool weight;                /* only weight gradients read it there */
-} Edge;
+} ExactEdge;
 typedef struct { int to; Bytes bytes; } Hop;
-typedef struct { int op, tensor; Ns load; } Reader;
+typedef struct { int op, tensor; Ns load; } ExactReader;
 typedef VEC(Hop) Hops;
 
 typedef struct {
@@ -28,11 +28,11 @@ typedef struct {
     Hops *source, *target;      /* by forward operator: those it reads of, those that its gradients go to; all before it */
     Bytes *cross;               /* by operator: bytes that cross a cut after it, both ways */
     Ns **transfer;              /* [chunk][i]: of them, from that chunk to the next; 0 behind the last and on one device */
-    VEC(Edge) edge;             /* by tensor; of one tensor those that read it first */
+    VEC(ExactEdge) edge;        /* by tensor; of one tensor those that read it first */
     int *warm, *cool;           /* by chunk: its forwards before its first backward, its backwards after its last forward */
     int *flight;                /* by chunk: a forward follows the backward of so many micro-batches before it */
     Ns *load;                   /* [i]: of data inputs that operators 0..i-1 read first, for every micro-batch */
-    VEC(Reader) reader;         /* of data inputs: by input, then by operator */
+    VEC(ExactReader) reader;    /* of data inputs: by input, then by operator */
     Ns **update;                /* [class][i]: of the parameters at home in 0..i-1 */
     Ns *close;                  /* [i]: at least what a first chunk 0..i does beside computing: preview_ends.c */
 } Facts;

@@ -73,7 +73,7 @@ Frontier *frontier_open(const Facts *x)
             k->path[s] = k->whole[s];
         else
             k->path[s] = parts_of(x, s, head, s == end ? NULL : path, 1 + both, m + x->warm[end] - x->warm[s],
-                                 both ? m + x->cool[end] - x->cool[s] : m);
+                                  both ? m + x->cool[end] - x->cool[s] : m);
     }
     return k;
 }
@@ -108,11 +108,11 @@ static int first_begin(const Parts *p, int b, Ns target)
     return low;
 }
 
-bool frontier(const Frontier *k, Ns target, Window *window)
+bool frontier(const Frontier *k, Ns target, ExactWindow *window)
 {
     const Facts *x = k->x;
     int far = -1;
-    window[0] = (Window){0, 0};
+    window[0] = (ExactWindow){0, 0};
     for (int s = 0; s < x->chunks; s++) {
         int whole = last_end(x, &k->whole[s], far + 1, target), way = last_end(x, &k->path[s], far + 1, target);
         way = way > far + NEAR_OPERATORS - 1 ? way : far + NEAR_OPERATORS - 1;
@@ -122,7 +122,7 @@ bool frontier(const Frontier *k, Ns target, Window *window)
         far = far > x->n - 2 ? x->n - 2 : far;
         window[s + 1].last = far + 1;
     }
-    window[x->chunks] = (Window){x->n, x->n};
+    window[x->chunks] = (ExactWindow){x->n, x->n};
     for (int s = x->chunks - 1, next = x->n; s > 0; s--) {
         int whole = first_begin(&k->whole[s], next - 1, target), way = first_begin(&k->path[s], next - 1, target);
         way = way < next - NEAR_OPERATORS + 1 ? way : next - NEAR_OPERATORS + 1;
@@ -137,7 +137,7 @@ bool frontier(const Frontier *k, Ns target, Window *window)
 
 Ns frontier_bound(const Frontier *k, Ns refuted)
 {
-    Window *window = alloc(sizeof *window * ((size_t)k->x->chunks + 1));
+    ExactWindow *window = alloc(sizeof *window * ((size_t)k->x->chunks + 1));
     Ns step = refuted / 16 + 1, high = refuted + step;
     while (!frontier(k, high, window) && high < INT64_MAX / 4) {
         refuted = high;

@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-static bool is_legal(const Search *s, const int *last)
+static bool is_legal(const ExactSearch *s, const int *last)
 {
     bool legal = true;
     for (int c = 0, first = 0; c < s->q->chunks && legal; first = last[c++] + 1)
@@ -21,7 +21,7 @@ static bool is_legal(const Search *s, const int *last)
 }
 
 /* Cuts c .. end, together. */
-static bool move_cuts(Search *s, int c, int end)
+static bool move_cuts(ExactSearch *s, int c, int end)
 {
     for (int step = 1; step < s->q->n; step *= 2)
         for (int way = -1; way <= 1; way += 2) {
@@ -37,7 +37,7 @@ static bool move_cuts(Search *s, int c, int end)
 }
 
 /* No target is a good guide where devices have several chunks: what one chunk gains, any other loses. */
-static bool move_runs(Search *s, int64_t end)
+static bool move_runs(ExactSearch *s, int64_t end)
 {
     for (int c = 0; c + 2 < s->q->chunks && s->r->share > 1; c++)
         for (int k = c + 1; k + 1 < s->q->chunks && s->actions < end && !prices_spent(s->q->prices); k++)
@@ -47,7 +47,7 @@ static bool move_runs(Search *s, int64_t end)
 }
 
 /* n cuts in a row, each by one or two operators, in all directions: one alone would make a chunk too long or too large. */
-static bool move_several(Search *s, int c, int n)
+static bool move_several(ExactSearch *s, int c, int n)
 {
     static const int by[] = {-1, 1, -2, 2};
     for (int way = 0; way < 1 << 2 * n; way++) {
@@ -60,7 +60,7 @@ static bool move_several(Search *s, int c, int n)
     return false;
 }
 
-void exact_improve(Search *s, int64_t actions)
+void exact_improve(ExactSearch *s, int64_t actions)
 {
     int64_t end = s->actions + actions;
     for (bool moved = true; moved && s->best.value < NEVER && s->best.value > s->refuted + 1;) {
@@ -73,7 +73,7 @@ void exact_improve(Search *s, int64_t actions)
 }
 
 /* Where nothing is proven: two and three cuts in a row, and from what is better one at a time again. */
-void exact_improve_more(Search *s)
+void exact_improve_more(ExactSearch *s)
 {
     int64_t end = s->actions + PREVIEWED_ACTIONS;
     s->buys = s->priced + BOUGHT_OPERATORS;

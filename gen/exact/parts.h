@@ -9,7 +9,7 @@
 
 #define NEVER INT64_MAX
 
-typedef struct { int *last; const Price **price; Ns value; int *fate; } Best;
+typedef struct { int *last; const Price **price; Ns value; int *fate; } ExactBest;
 typedef struct { Ns room; int last; } Branch;
 typedef VEC(Branch) Branches;
 
@@ -18,7 +18,7 @@ typedef struct {
     Facts *x;
     Reach *r;
     Preview *view;
-    Best best;                  /* value NEVER: none yet */
+    ExactBest best;             /* value NEVER: none yet */
     Ns refuted;                 /* no plan meets this target */
     Ns closed;                  /* the same by base times alone */
     Ns least;                   /* of the cuts compared by branch and bound: no fates take less, if all that is dropped hides */
@@ -32,13 +32,13 @@ typedef struct {
     const int *all;             /* by tensor: fates with all dropped that may be; NULL: there is no choice, or no step */
     Cuts *met;                  /* all plans that are better than `best`, which stays; NULL: not asked for */
     bool by_bound;              /* compare plans by bound_plan: what the tests can enumerate */
-} Search;
+} ExactSearch;
 
 /* Price a cut and compare it with the best; true if it is better. */
-bool exact_judge(Search *s, const int *last);
+bool exact_judge(ExactSearch *s, const int *last);
 /* The same with fates that are given: those of another planner may hide where the cheapest do not. */
-bool exact_judge_with(Search *s, const int *last, int *fate);
-bool exact_spent(const Search *s);              /* the prices of one part, or of the whole search */
-void exact_improve(Search *s, int64_t actions); /* one cut at a time, or the runs between two; `actions`: its budget */
-void exact_improve_more(Search *s);             /* two and three cuts in a row, if nothing is proven */
+bool exact_judge_with(ExactSearch *s, const int *last, int *fate);
+bool exact_spent(const ExactSearch *s);         /* the prices of one part, or of the whole search */
+void exact_improve(ExactSearch *s, int64_t actions); /* one cut at a time, or the runs between two; `actions`: its budget */
+void exact_improve_more(ExactSearch *s);        /* two and three cuts in a row, if nothing is proven */
 #endif

@@ -25,7 +25,7 @@ static int fwd_of(const Graph *g, int tensor)
 
 static int by_tensor(const void *a, const void *b)
 {
-    const Edge *x = a, *y = b;
+    const ExactEdge *x = a, *y = b;
     if (x->tensor != y->tensor)
         return x->tensor - y->tensor;
     if (x->to != y->to)
@@ -36,7 +36,7 @@ static int by_tensor(const void *a, const void *b)
 /* As they run: forward goes up the chunks, backward down. */
 static int first_reader_first(const void *a, const void *b)
 {
-    const Edge *x = a, *y = b;
+    const ExactEdge *x = a, *y = b;
     if (x->tensor != y->tensor)
         return x->tensor - y->tensor;
     if (x->read_back != y->read_back)
@@ -52,15 +52,15 @@ static void find_edges(Facts *x)
             const Arg *a = &g->op.at[o].arg.at[i];
             int from = a->kind == ARG_READ && !a->state ? fwd_of(g, a->index) : -1;
             if (from >= 0 && from != g->op.at[o].fwd)
-                *PUSH(&x->edge) = (Edge){a->index, from, g->op.at[o].fwd,
-                                         g->tensor.at[a->index].op >= g->nf, g->op.at[o].phase != PH_F,
-                                         g->op.at[o].phase == PH_W};
+                *PUSH(&x->edge) = (ExactEdge){a->index, from, g->op.at[o].fwd,
+                                              g->tensor.at[a->index].op >= g->nf, g->op.at[o].phase != PH_F,
+                                              g->op.at[o].phase == PH_W};
         }
     if (x->edge.n > 1)
         qsort(x->edge.at, (size_t)x->edge.n, sizeof *x->edge.at, by_tensor);
     int n = 0;
     for (int i = 0; i < x->edge.n; i++) {
-        const Edge *e = &x->edge.at[i], *before = n ? &x->edge.at[n - 1] : e;
+        const ExactEdge *e = &x->edge.at[i], *before = n ? &x->edge.at[n - 1] : e;
         if (n == 0 || e->tensor != before->tensor || e->to != before->to)
             x->edge.at[n++] = *e;
     }
@@ -72,7 +72,7 @@ static void find_edges(Facts *x)
 static void find_hops(Facts *x)
 {
     for (int i = 0; i < x->edge.n; i++) {
-        const Edge *e = &x->edge.at[i];
+        const ExactEdge *e = &x->edge.at[i];
         Bytes bytes = x->q->p->g->tensor.at[e->tensor].bytes;
         if (!e->made_back && !e->read_back && e->from < e->to)
             *PUSH(&x->source[e->to]) = (Hop){e->from, bytes};
@@ -114,7 +114,7 @@ static void find_crossings(Facts *x)
     const Graph *g = x->q->p->g;
     Bytes *change = alloc(sizeof(Bytes) * ((size_t)x->n + 1)), now = 0;
     for (int i = 0, low, high; i < x->edge.n; i++) {
-        const Edge *e = &x->edge.at[i];
+        const ExactEdge *e = &x->edge.at[i];
         if (i == 0 || x->edge.at[i - 1].tensor != e->tensor)
             low = high = e->from;
         low = e->to < low ? e->to : low;
@@ -184,7 +184,7 @@ static void sum_times(Facts *x, int class)
 
 static int by_input(const void *a, const void *b)
 {
-    const Reader *x = a, *y = b;
+    const ExactReader *x = a, *y = b;
     return x->tensor != y->tensor ? x->tensor - y->tensor : x->op - y->op;
 }
 
@@ -199,7 +199,7 @@ static void find_loads(Facts *x)
             if (a->kind != ARG_READ || a->state || g->tensor.at[a->index].op >= 0)
                 continue;
             Ns ns = action_fixed(x->q->p->c, -1, K_LOAD, 1, g->tensor.at[a->index].bytes);
-            *PUSH(&x->reader) = (Reader){o, a->index, ns};
+            *PUSH(&x->reader) = (ExactReader){o, a->index, ns};
             x->load[o + 1] += seen[a->index] ? 0 : ns;
             seen[a->index] = true;
         }

@@ -37,10 +37,10 @@ typedef struct {                /* what one chunk sends another for each micro-b
 
 /* sent, posted, end: -1: not yet; wire: how long; beat: computations its sender had done; number: in its lane; slack: of its
  * send */
-typedef struct { Ns sent, posted, wire, end; int beat, number, slack; } Message;
-typedef VEC(Message *) Messages;
+typedef struct { Ns sent, posted, wire, end; int beat, number, slack; } PreviewMessage;
+typedef VEC(PreviewMessage *) Messages;
 /* from one device to another, in the order of the sender; receives are posted in that order, too */
-typedef struct { Messages queue; int posted, ended; Ns free; } Lane;
+typedef struct { Messages queue; int posted, ended; Ns free; } PreviewLane;
 
 struct Preview {
     const Facts *x;
@@ -49,9 +49,9 @@ struct Preview {
     int *chunk, *seen;          /* by forward operator; by device: the tensor that it was sent last, + 1 */
     VEC(Pipe) pipe;
     Ints *in, *out;             /* [PARTS * chunk + Part]: pipes that it reads, that it fills */
-    Message *message;           /* [pipe * m + micro-batch] */
+    PreviewMessage *message;    /* [pipe * m + micro-batch] */
     int room;                   /* pipes that `message` has room for */
-    Lane *lane;                 /* [from * devices + to] */
+    PreviewLane *lane;          /* [from * devices + to] */
     Messages *sent;             /* by device: sends that are not yet waited for */
     int *beat;                  /* by device: computations that are done */
     int ahead;                  /* computations that a receive is posted before its reader */
@@ -92,7 +92,7 @@ static PreviewPhase made_by(const Preview *v, int tensor)
 static PreviewPhase read_by(const Preview *v, int i)
 {
     const Facts *x = v->x;
-    const Edge *e = &x->edge.at[i];
+    const ExactEdge *e = &x->edge.at[i];
     bool late = x->split && e->weight;
     for (int k = i + 1; late && k < x->edge.n && x->edge.at[k].tensor == e->tensor; k++)
         late = v->chunk[x->edge.at[k].to] != v->chunk[e->to] || x->edge.at[k].weight;
@@ -128,7 +128,7 @@ static void find_pipes(Preview *v, const int *last)
     for (int o = 0, s = 0; o < x->n; s += o == last[s], o++)
         chunk[o] = s;
     for (int i = 0; i < x->edge.n; i++) {
-        const Edge *e = &x->edge.at[i];
+        const ExactEdge *e = &x->edge.at[i];
         int from = chunk[e->from], to = chunk[e->to], device = stage_of(v->p, to);
         if (from == to || stage_of(v->p, from) == device || seen[device] == e->tensor + 1)
             continue;
@@ -148,7 +148,7 @@ static void find_loads(Preview *v)
     for (int s = 0; s < x->chunks; s++)
         v->load[s] = 0;
     for (int i = 0; i < x->reader.n; i++) {
-        const Reader *k = &x->reader.at[i];
+        const ExactReader *k = &x->reader.at[i];
         int s = v->chunk[k->op], device = stage_of(v->p, s);
         bool loaded = false;
         for (int j = i - 1; j >= 0 && !loaded && x->reader.at[j].tensor == k->tensor; j--)
@@ -169,9 +169,9 @@ static int parts(const Action *a, int *end)
 /* A message that device d makes, behind those to the same device. */
 static void add_message(Preview *v, int d, int pipe, int mb)
 {
-    Message *x = &v->message[pipe * v->x->m + mb];
+    PreviewMessage *x = &v->message[pipe * v->x->m + mb];
     Messages *queue = &v->lane[d * v->p->devices + v->pipe.at[pipe].to_device].queue;
-    *x = (Message){.sent = -1, .posted = -1, .end = -1, .number = queue->n};
+    *x = (PreviewMessage){.sent = -1, .posted = -1, .end = -1, .number = queue->n};
     *PUSH(queue) = x;
 }
 
@@ -197,9 +197,9 @@ static void find_lanes(Preview *v)
 /* Transfers that both sides have begun, in order. */
 static void carry(const Preview *v, int from, int to)
 {
-    Lane *w = &v->lane[from * v->p->devices + to];
+    PreviewLane *w = &v->lane[from * v->p->devices + to];
     for (; w->ended < w->posted && w->queue.at[w->ended]->sent >= 0; w->ended++) {
-        Message *k = w->queue.at[w->ended];
+        PreviewMessage *k = w->queue.at[w->ended];
         wire_take(&w->free, later(k->sent, k->posted), k->wire);
         k->end = w->free + cost_latency(v->p->c, from, to);
     }
@@ -208,7 +208,7 @@ static void carry(const Preview *v, int from, int to)
 static void post_one(Preview *v, int device, int pipe, int mb)
 {
     int from = v->pipe.at[pipe].from_device, number = v->message[pipe * v->x->m + mb].number;
-    Lane *w = &v->lane[from * v->p->devices + device];
+    PreviewLane *w = &v->lane[from * v->p->devices + device];
     while (w->posted <= number)
         w->queue.at[w->posted++]->posted = v->now[device];
     carry(v, from, device);
@@ -225,7 +225,7 @@ static void post(Preview *v, int device, const Action *a)
 static void send_one(Preview *v, int device, int pipe, const Action *a)
 {
     const Pipe *k = &v->pipe.at[pipe];
-    Message *x = &v->message[pipe * v->x->m + a->mb];
+    PreviewMessage *x = &v->message[pipe * v->x->m + a->mb];
     x->sent = v->now[device];
     x->beat = v->beat[device];
     x->slack = transport_slack(v->p, v->p->slack.at[2 * a->chunk + (a->kind != K_F)], device, k->to_device);
@@ -243,7 +243,7 @@ static void send(Preview *v, int device, const Action *a)
 }
 
 /* Is this send waited for now? */
-static bool is_due(const Preview *v, int device, const Message *k)
+static bool is_due(const Preview *v, int device, const PreviewMessage *k)
 {
     return transport_due(k->beat, v->beat[device], v->times * k->slack);
 }
@@ -278,7 +278,7 @@ static Ns arrivals(const Preview *v, const Action *a, Ns now)
     int end;
     for (int k = parts(a, &end); k < end; k++)
         for (int i = 0; i < v->in[k].n; i++) {
-            const Message *x = &v->message[v->in[k].at[i] * v->x->m + a->mb];
+            const PreviewMessage *x = &v->message[v->in[k].at[i] * v->x->m + a->mb];
             if (x->end < 0)
                 return -1;
             now = later(now, x->end);

@@ -30,7 +30,7 @@ typedef struct { Bytes bytes; UpdatePart update; VEC(User) user; } Shared;
 typedef VEC(Shared) Shareds;
 typedef struct { Bytes bytes; int at, state; bool joint; } Gradient;
 typedef struct { int at, state; } Given;
-typedef VEC(Bytes) Sizes;
+typedef VEC(Bytes) PreviewSizes;
 
 struct Finish {
     const Facts *x;
@@ -38,13 +38,13 @@ struct Finish {
     int slack;                  /* parts until a send is waited for, behind the next one */
     Shareds shared;             /* states that more than one chunk may use, in their order */
     VEC(Gradient) gradient;     /* in the order of the states */
-    Sizes *gradients;           /* by chunk: of its gradients */
+    PreviewSizes *gradients;    /* by chunk: of its gradients */
     VEC(Given) given;           /* parameters that are shared once they are updated */
     Ints *state, *back[3];      /* by chunk: its gradients; [Action.group] of them and of parameters, what goes down the tree */
     const bool *joined;         /* plan_joined() */
     const UpdatePart *parts;    /* of the update, in their order, new weights behind them; U_NONE behind the last */
     VEC(Action) *down;          /* by device: where ties stand in front of a way down, that way */
-    Sizes *with;                /* by chunk: of those that I adds to */
+    PreviewSizes *with;         /* by chunk: of those that I adds to */
     Ns **update;                /* [class * U_PARTS + part][i]: of operators 0..i-1 */
     Ns *begin, *wire, *sent;    /* by device; [from * devices + to]; [part * devices + device] */
     Halves **halves;            /* [(row * levels + level) * 2 + down]: by state; NULL: nobody has asked yet */
@@ -140,12 +140,12 @@ Finish *finish_open(const Facts *x)
     Finish *f = alloc(sizeof *f);
     size_t devices = (size_t)x->q->p->devices;
     *f = (Finish){.x = x, .p = x->q->p, .slack = order_slack(x->q->p), .shared = shared_of(x)};
-    f->gradients = alloc(sizeof(Sizes) * (size_t)x->chunks);
+    f->gradients = alloc(sizeof(PreviewSizes) * (size_t)x->chunks);
     f->state = alloc(sizeof(Ints) * (size_t)x->chunks);
     f->joined = plan_joined(f->p);
     for (int what = 0; what < 3; what++)
         f->back[what] = alloc(sizeof(Ints) * (size_t)x->chunks);
-    f->with = alloc(sizeof(Sizes) * (size_t)x->chunks);
+    f->with = alloc(sizeof(PreviewSizes) * (size_t)x->chunks);
     f->update = alloc(sizeof(Ns *) * U_PARTS * (size_t)f->p->c->classes);
     f->begin = alloc(sizeof(Ns) * devices);
     f->wire = alloc(sizeof(Ns) * devices * devices);
@@ -191,7 +191,7 @@ void finish_begin(Finish *f, const int *chunk, Ns *now)
         *PUSH(&f->back[1][chunk[f->given.at[i].at]]) = f->given.at[i].state;
 }
 
-static Bytes sum_of(const Sizes *list)
+static Bytes sum_of(const PreviewSizes *list)
 {
     Bytes bytes = 0;
     for (int i = 0; i < list->n; i++)
@@ -201,7 +201,7 @@ static Bytes sum_of(const Sizes *list)
 
 Ns finish_fold(const Finish *f, int chunk, int fold)
 {
-    const Sizes *local = &f->gradients[chunk], *with = &f->with[chunk];
+    const PreviewSizes *local = &f->gradients[chunk], *with = &f->with[chunk];
     Bytes all = sum_of(local), some = sum_of(with), bytes = fold == FOLD_ALL ? all : fold == FOLD_I ? some : all - some;
     int n = fold == FOLD_ALL ? local->n : fold == FOLD_I ? with->n : local->n - with->n;
     return bytes ? action_fixed(f->p->c, stage_of(f->p, chunk), K_FOLD, n, bytes) : 0;
@@ -370,11 +370,11 @@ Ns finish(Finish *f, const int *chunk, const int *last, Ns *now)
 
 /* ---- at least ---------------------------------------------------------------------------------------------------- */
 
-typedef struct { int made, until, wanted, from; } Span;     /* operators: first that makes it, last; wanted the same */
+typedef struct { int made, until, wanted, from; } PreviewSpan; /* operators: first that makes it, last; wanted the same */
 
-static Span span_of(const Shared *s)
+static PreviewSpan span_of(const Shared *s)
 {
-    Span k = {INT32_MAX, -1, INT32_MAX, -1};
+    PreviewSpan k = {INT32_MAX, -1, INT32_MAX, -1};
     for (int i = 0; i < s->user.n; i++) {
         const User *u = &s->user.at[i];
         k.made = u->made && u->at < k.made ? u->at : k.made;
@@ -404,7 +404,7 @@ static void add_messages(const Finish *f, UpdatePart part, Ns *least)
     Ns *most = alloc(sizeof *most * (size_t)f->x->n);
     for (int s = 0; s < f->shared.n; s++) {
         const Shared *k = &f->shared.at[s];
-        Span at = span_of(k);
+        PreviewSpan at = span_of(k);
         int low = part == U_COPIES ? at.made : at.wanted, high = part == U_COPIES ? at.from : at.until;
         Ns ns = k->update == part ? quickest(f->p, k->bytes, part != U_COPIES) : 0;
         for (int i = low; k->update == part && i < high && i < f->x->n; i++)

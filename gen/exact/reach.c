@@ -29,11 +29,11 @@ static int64_t key_of(const Reach *r, int chunk, int first, int last)
     return ((int64_t)chunk * r->width + first) * r->width + last + 1;   /* never 0 */
 }
 
-static Known *slot(const Reach *r, int64_t key)
+static ExactKnown *slot(const Reach *r, int64_t key)
 {
     uint64_t at = (uint64_t)key * 0x9e3779b97f4a7c15u >> 20;
     for (;; at++) {
-        Known *k = &r->known[at & (uint64_t)(r->room - 1)];
+        ExactKnown *k = &r->known[at & (uint64_t)(r->room - 1)];
         if (k->key == key || k->key == 0)
             return k;
     }
@@ -41,7 +41,7 @@ static Known *slot(const Reach *r, int64_t key)
 
 static void grow(Reach *r)
 {
-    Known *old = r->known;
+    ExactKnown *old = r->known;
     int n = r->room;
     r->room = n ? 2 * n : 1024;
     r->known = alloc(sizeof *r->known * (size_t)r->room);
@@ -59,9 +59,9 @@ const Price *reach_buy(Reach *r, int chunk, int first, int last)
 {
     if (2 * r->nknown >= r->room)
         grow(r);
-    Known *k = slot(r, key_of(r, chunk, first, last));
+    ExactKnown *k = slot(r, key_of(r, chunk, first, last));
     if (!k->key) {
-        *k = (Known){key_of(r, chunk, first, last), price_best(r->q->prices, first, last, chunk)};
+        *k = (ExactKnown){key_of(r, chunk, first, last), price_best(r->q->prices, first, last, chunk)};
         r->nknown++;
         r->some[chunk * r->width + first]++;
     }
@@ -94,7 +94,7 @@ Ns reach_time(const Reach *r, int chunk, int first, int last)
     if (r->apart)
         return time_apart(r, chunk, first, last);
     if (r->some[chunk * r->width + first]) {
-        const Known *k = slot(r, key_of(r, chunk, first, last));
+        const ExactKnown *k = slot(r, key_of(r, chunk, first, last));
         if (k->key)
             return k->price->fits ? k->price->forward + k->price->backward : NEVER;
     }
@@ -114,7 +114,7 @@ Reach *reach_open(const Facts *x)
     r->cost = alloc(sizeof(Ns) * cells);
     r->link = alloc(sizeof(Link) * cells);
     r->least = bound_heads(x);
-    r->window = alloc(sizeof(Window) * ((size_t)x->chunks + 1));
+    r->window = alloc(sizeof(ExactWindow) * ((size_t)x->chunks + 1));
     r->must = alloc(sizeof(int) * (size_t)x->n);
     for (int i = x->n - 1; i >= 0; i--)
         r->must[i] = i == x->n - 1 || x->q->cut[i] == CUT_MUST ? i : r->must[i + 1];
@@ -122,7 +122,7 @@ Reach *reach_open(const Facts *x)
     return r;
 }
 
-typedef struct { Ns room, path, cost; } Run;
+typedef struct { Ns room, path, cost; } ReachRun;
 
 static Ns head_of(const Reach *r, int next, Share share)
 {
@@ -130,11 +130,11 @@ static Ns head_of(const Reach *r, int next, Share share)
 }
 
 /* Chunk s as first..last under the target; room -1: impossible. */
-static Run run_of(const Reach *r, int s, int first, int last)
+static ReachRun run_of(const Reach *r, int s, int first, int last)
 {
     const Facts *x = r->x;
     int next = (s + 1) * r->width + last + 1;
-    Run k = {.room = -1};
+    ReachRun k = {.room = -1};
     Ns time = r->head[next] < 0 ? NEVER : reach_time(r, s, first, last);
     if (time == NEVER)
         return k;
@@ -170,7 +170,7 @@ static Ns per_chunk(const Reach *r)
 }
 
 /* All runs of chunk s that begin at a.  after: where the next chunk may begin. */
-static bool cell(Reach *r, int s, int a, Window after)
+static bool cell(Reach *r, int s, int a, ExactWindow after)
 {
     const Facts *x = r->x;
     const Ns *t = x->time[x->class[s]];
@@ -180,7 +180,7 @@ static bool cell(Reach *r, int s, int a, Window after)
     for (int b = a < after.first ? after.first - 1 : a; b <= end && t[b + 1] - t[a] <= most; b++) {
         if (r->cut[b] == CUT_NEVER || ++r->runs > r->most)
             continue;
-        Run k = run_of(r, s, a, b);
+        ReachRun k = run_of(r, s, a, b);
         bool any = r->head[at] >= 0;
         if (k.room < 0)
             continue;
@@ -207,9 +207,9 @@ static bool meets(Reach *r, Ns target)
             r->head[s * r->width + a] = -1;
     r->head[x->chunks * r->width + x->n] = target;
     r->link[x->chunks * r->width + x->n] = (Link){-1, 0, 0};
-    Window after = {x->n, x->n};
+    ExactWindow after = {x->n, x->n};
     for (int s = x->chunks - 1; s >= 0; s--) {
-        Window ends = {x->n, -1}, in = {s, s ? x->n - (x->chunks - s) : 0};
+        ExactWindow ends = {x->n, -1}, in = {s, s ? x->n - (x->chunks - s) : 0};
         in = r->share == 1 ? r->window[s] : in;
         for (int a = in.last; a >= in.first; a--) {
             if ((a > 0 && r->cut[a - 1] == CUT_NEVER) || !cell(r, s, a, after))
@@ -240,7 +240,7 @@ void reach_trace(const Reach *r, int *last)
         Ns best = NEVER;
         for (int b = a; b <= r->must[a]; b++) {
             int next = (s + 1) * r->width + b + 1;
-            Run k = r->cut[b] == CUT_NEVER || r->head[next] < 0 ? (Run){.room = -1} : run_of(r, s, a, b);
+            ReachRun k = r->cut[b] == CUT_NEVER || r->head[next] < 0 ? (ReachRun){.room = -1} : run_of(r, s, a, b);
             if (k.room >= head && k.cost < best) {
                 best = k.cost;
                 last[s] = b;

@@ -31,7 +31,7 @@
 
 /* ---- which tensors matter ---------------------------------------------------------------------------------------- */
 
-static void add_item(Hunt *h, Item item)
+static void add_item(Hunt *h, HuntItem item)
 {
     if (h->drops == 0 || h->drop[h->drops - 1].op != item.op)
         h->drop[h->drops++] = (Drop){.op = item.op, .item = h->n, .time = item.time};
@@ -73,7 +73,7 @@ void hunt_items(Hunt *h, bool sent)
         char may = h->may[t];
         h->of[t] = -1;
         if (matters[t] && may && !(sent && (h->fate[t] == FATE_OFFLOAD || may == MAY_SEND)))
-            add_item(h, (Item){t, op, may, matters[t] == LIVE_READ, live_size(h->live, t), time[op]});
+            add_item(h, (HuntItem){t, op, may, matters[t] == LIVE_READ, live_size(h->live, t), time[op]});
     }
     for (int d = 0; d < h->drops; d++)
         if (h->drop[d].bytes > 0)
@@ -211,7 +211,7 @@ static void every(Hunt *h, int i, Sum s, bool least)
         hunt_take(h, &l);
         return;
     }
-    const Item *x = &h->item[i];
+    const HuntItem *x = &h->item[i];
     Bytes bytes = x->read ? x->bytes : 0;
     int *drops = &h->count[x->op - h->first], *fate = &h->fate[x->tensor];
     *fate = FATE_KEEP;

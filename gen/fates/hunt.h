@@ -7,7 +7,7 @@
 #include "fates.h"
 
 /* A tensor that matters and has a choice. */
-typedef struct { int tensor, op; char may; bool read; Bytes bytes; Ns time; } Item;
+typedef struct { int tensor, op; char may; bool read; Bytes bytes; Ns time; } HuntItem;
 /* An operator with items.  Dropping it costs its time once and frees those of its results that backward reads.  Nobody saves
  * operands that backward does not read.  They have to be made again with it, or saved for it. */
 typedef struct {
@@ -32,7 +32,7 @@ struct Hunt {
     int first, last, chunk;
     Bytes limit;
     int *fate;                  /* by tensor: the choice at hand */
-    Item *item;
+    HuntItem *item;
     int n;                      /* by operator, then by tensor */
     Drop *drop;
     int drops;

@@ -29,7 +29,7 @@ static void check_alone(const Model *m)
         err(m->plan.cuts_at, "give one of the two", "objective bottleneck chooses the cuts");
 }
 
-void bottleneck(Foreign *f, Model *m, Chain *c)
+void bottleneck(Foreign *f, Model *m, ForeignChain *c)
 {
     check_alone(m);
     int n = f->node.n;
@@ -51,7 +51,7 @@ void bottleneck(Foreign *f, Model *m, Chain *c)
         *PUSH(&m->plan.cuts) = c->last[j];
 }
 
-void bottleneck_text(FILE *out, const Chain *c)
+void bottleneck_text(FILE *out, const ForeignChain *c)
 {
     fprintf(out, "  bottleneck %.6f ms, stage or transfer of a micro-batch; ", (double)c->value / 1e6);
     if (c->value == c->bound)

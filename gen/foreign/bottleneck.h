@@ -8,6 +8,6 @@
 #include "downset.h"
 
 /* Orders the nodes by the best chain of stages and sets plan.cuts.  fails: err() where the plan asks for something else. */
-void bottleneck(Foreign *f, Model *m, Chain *c);
-void bottleneck_text(FILE *out, const Chain *c);    /* a line of the plan */
+void bottleneck(Foreign *f, Model *m, ForeignChain *c);
+void bottleneck_text(FILE *out, const ForeignChain *c); /* a line of the plan */
 #endif

@@ -34,7 +34,7 @@ typedef struct {
     VEC(Prefix) at;             /* by time, the empty one first, the whole last */
     int *table, slots;          /* hash of bit sets -> prefix + 1 */
     int64_t looks;
-} Search;
+} ForeignSearch;
 
 static bool has(const uint64_t *bits, int i)
 {
@@ -43,7 +43,7 @@ static bool has(const uint64_t *bits, int i)
 
 /* ---- prefixes ---------------------------------------------------------------------------------------------------- */
 
-static uint64_t hash_of(const Search *s, const uint64_t *bits)
+static uint64_t hash_of(const ForeignSearch *s, const uint64_t *bits)
 {
     uint64_t h = 0;
     for (int w = 0; w < s->words; w++) {
@@ -54,7 +54,7 @@ static uint64_t hash_of(const Search *s, const uint64_t *bits)
 }
 
 /* The slot of a set; empty if it is new. */
-static int *slot_of(Search *s, const uint64_t *bits)
+static int *slot_of(ForeignSearch *s, const uint64_t *bits)
 {
     uint64_t i = hash_of(s, bits) % (uint64_t)s->slots;
     while (s->table[i] && memcmp(s->at.at[s->table[i] - 1].bits, bits, sizeof *bits * (size_t)s->words))
@@ -71,7 +71,7 @@ static bool ready(const Dag *d, const uint64_t *bits, int i)
 }
 
 /* Prefix x and node i. */
-static void extend(Search *s, int x, int i)
+static void extend(ForeignSearch *s, int x, int i)
 {
     uint64_t *bits = alloc(sizeof *bits * (size_t)s->words);
     memcpy(bits, s->at.at[x].bits, sizeof *bits * (size_t)s->words);
@@ -87,7 +87,7 @@ static void extend(Search *s, int x, int i)
     *slot = s->at.n;
 }
 
-static void empty(Search *s, int most)
+static void empty(ForeignSearch *s, int most)
 {
     s->words = (s->d->n + 63) / 64;
     s->slots = 2 * most + 64;
@@ -98,7 +98,7 @@ static void empty(Search *s, int most)
 }
 
 /* All of them; false: there are more. */
-static bool enumerate(Search *s, int most)
+static bool enumerate(ForeignSearch *s, int most)
 {
     empty(s, most + s->d->n);
     for (int x = 0; x < s->at.n; x++)
@@ -113,7 +113,7 @@ static bool enumerate(Search *s, int most)
     return true;
 }
 
-static void in_order(Search *s)
+static void in_order(ForeignSearch *s)
 {
     empty(s, s->d->n);
     for (int i = 0; i < s->d->n; i++)
@@ -142,14 +142,14 @@ static int by_time(const void *a, const void *b)
 
 /* ---- one target -------------------------------------------------------------------------------------------------- */
 
-typedef struct { Ints *layer; int *before; int64_t left; } Reach;      /* before[j * n + x]: the prefix of layer j - 1 */
+typedef struct { Ints *layer; int *before; int64_t left; } ForeignReach; /* before[j * n + x]: the prefix of layer j - 1 */
 
-static Ns transfer(const Search *s, int j, const Prefix *p)
+static Ns transfer(const ForeignSearch *s, int j, const Prefix *p)
 {
     return s->d->wire ? cost_wire(s->d->wire, j - 1, j, 2 * p->leaves) : 0;
 }
 
-static bool within(const Search *s, const Prefix *a, const Prefix *b)
+static bool within(const ForeignSearch *s, const Prefix *a, const Prefix *b)
 {
     if (a->size >= b->size)
         return false;
@@ -165,7 +165,7 @@ static Ns share(Ns time, int stages)            /* what the longest of so many t
 }
 
 /* Prefixes with enough nodes on both sides, and not too much time on either. */
-static bool may_end(const Search *s, int j, int x, Ns target)
+static bool may_end(const ForeignSearch *s, int j, int x, Ns target)
 {
     const Prefix *p = &s->at.at[x], *all = &s->at.at[s->at.n - 1];
     int left = s->k - j;
@@ -176,7 +176,7 @@ static bool may_end(const Search *s, int j, int x, Ns target)
 }
 
 /* Can stage j end with x?  Remembers where it then begins. */
-static bool reach(Search *s, Reach *r, int j, int x, Ns target)
+static bool reach(ForeignSearch *s, ForeignReach *r, int j, int x, Ns target)
 {
     const Prefix *p = &s->at.at[x];
     const Ints *from = &r->layer[j - 1];
@@ -201,7 +201,7 @@ static bool reach(Search *s, Reach *r, int j, int x, Ns target)
 }
 
 /* 1: the target can be reached, layers and before say how; 0: it cannot; -1: the budget ended. */
-static int possible(Search *s, Reach *r, Ns target)
+static int possible(ForeignSearch *s, ForeignReach *r, Ns target)
 {
     for (int j = 0; j <= s->k; j++)
         r->layer[j].n = 0;
@@ -217,7 +217,7 @@ static int possible(Search *s, Reach *r, Ns target)
 }
 
 /* The value of the chain that was found last. */
-static Ns take(const Search *s, const Reach *r, int *end)
+static Ns take(const ForeignSearch *s, const ForeignReach *r, int *end)
 {
     Ns value = 0;
     end[s->k] = s->at.n - 1;
@@ -232,9 +232,9 @@ static Ns take(const Search *s, const Reach *r, int *end)
 
 /* ---- the answer -------------------------------------------------------------------------------------------------- */
 
-static void bisect(Search *s, Chain *c, int *end)
+static void bisect(ForeignSearch *s, ForeignChain *c, int *end)
 {
-    Reach r = {.layer = alloc(sizeof *r.layer * (size_t)(s->k + 1)), .left = MOST_LOOKS};
+    ForeignReach r = {.layer = alloc(sizeof *r.layer * (size_t)(s->k + 1)), .left = MOST_LOOKS};
     r.before = alloc(sizeof *r.before * (size_t)(s->k + 1) * (size_t)s->at.n);
     Ns low = share(s->at.at[s->at.n - 1].time, s->k), high = INT64_MAX / 4, target = low, step = low / 64 + 1;
     for (int i = 0; i < s->d->n; i++)
@@ -262,7 +262,7 @@ static void bisect(Search *s, Chain *c, int *end)
     c->bound = low < high ? low : high;
 }
 
-static void lay_out(const Search *s, Chain *c, const int *end)
+static void lay_out(const ForeignSearch *s, ForeignChain *c, const int *end)
 {
     int n = 0;
     c->sequence = alloc(sizeof *c->sequence * (size_t)(s->d->n + 1));
@@ -276,12 +276,12 @@ static void lay_out(const Search *s, Chain *c, const int *end)
     }
 }
 
-bool downset_chain(const Dag *d, int k, int most, Chain *c)
+bool downset_chain(const Dag *d, int k, int most, ForeignChain *c)
 {
-    Search s = {.d = d, .k = k};
+    ForeignSearch s = {.d = d, .k = k};
     if (k < 1 || d->n < k)
         return false;
-    *c = (Chain){.all = enumerate(&s, most < MOST_PREFIXES ? most : MOST_PREFIXES)};
+    *c = (ForeignChain){.all = enumerate(&s, most < MOST_PREFIXES ? most : MOST_PREFIXES)};
     if (!c->all)
         in_order(&s);
     for (int x = 0; x < s.at.n; x++)

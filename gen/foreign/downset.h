@@ -18,9 +18,9 @@ typedef struct {
     Ns value, bound;            /* longest stage or transfer; proven: no k stages have a shorter one */
     int prefixes;               /* downward-closed prefixes that were looked at */
     bool all;                   /* these are all there are; else those of one order */
-} Chain;
+} ForeignChain;
 #include "budgets.h"
 
 /* Exactly k stages, none empty; most: prefixes, at most MOST_PREFIXES.  False: there are fewer nodes than stages. */
-bool downset_chain(const Dag *d, int k, int most, Chain *c);
+bool downset_chain(const Dag *d, int k, int most, ForeignChain *c);
 #endif

@@ -31,12 +31,12 @@
 static const Bytes MOST_SIZE = (Bytes)1 << 42;      /* of one tensor */
 static const double MOST_MS = 1e9;
 
-typedef struct { const char *from, *to; Loc at, to_at; } Edge;
+typedef struct { const char *from, *to; Loc at, to_at; } ForeignEdge;
 typedef struct {
     Foreign *f;
-    VEC(Edge) edge;
+    VEC(ForeignEdge) edge;
     Strs about;                 /* by node: its description */
-} Reader;
+} ForeignReader;
 
 /* ---- numbers ----------------------------------------------------------------------------------------------------- */
 
@@ -99,7 +99,7 @@ static void check_keys(const Record *r, const char *const *known, int n)
     }
 }
 
-static void read_head(Reader *x, const Record *r)
+static void read_head(ForeignReader *x, const Record *r)
 {
     static const char *const keys[] = {"batch", "micro", "optimizer"}, *const optimizers[] = {"sgd", "momentum", "adamw"};
     Loc at;
@@ -133,7 +133,7 @@ static void read_weight(ForeignNode *n, Loc at, const char *text)
         err(at, "give params=, or delete it", "this node has no params, so no weight gradient");
 }
 
-static void read_node(Reader *x, const Record *r)
+static void read_node(ForeignReader *x, const Record *r)
 {
     static const char *const keys[] = {"name", "forward", "backward", "weight", "output", "saved", "params"};
     ForeignNode *n = PUSH(&x->f->node);
@@ -161,19 +161,19 @@ static void read_node(Reader *x, const Record *r)
     *PUSH(&x->about) = "";
 }
 
-static void read_edge(Reader *x, const Record *r)
+static void read_edge(ForeignReader *x, const Record *r)
 {
     Loc at;
     const char *const key = "to", *to = value_of_key(r, key, &at);
     check_keys(r, &key, 1);
     if (!to)
         err(r->at, "edge SOURCE to=READER", "an edge has two ends");
-    *PUSH(&x->edge) = (Edge){r->name, to, text_at(r, r->name_col), at};
+    *PUSH(&x->edge) = (ForeignEdge){r->name, to, text_at(r, r->name_col), at};
 }
 
-static void read_own(Reader *x, const char *path)
+static void read_own(ForeignReader *x, const char *path)
 {
-    static const struct { const char *word; void (*read)(Reader *, const Record *); } kinds[] = {
+    static const struct { const char *word; void (*read)(ForeignReader *, const Record *); } kinds[] = {
         {"graph", read_head}, {"node", read_node}, {"edge", read_edge}};
     Scanner s = {0};
     text_scan(&s, path, "dpgen-nodes 1");
@@ -243,7 +243,7 @@ static Bytes sizes(Where w, Loc at, const char *text, size_t n)
     return sum;
 }
 
-static void read_profile_node(Reader *x, Where w, const char *line, const Word *word)
+static void read_profile_node(ForeignReader *x, Where w, const char *line, const Word *word)
 {
     ForeignNode *node = PUSH(&x->f->node);
     *node = (ForeignNode){.id = strf("%.*s", word[0].n, word[0].at), .saved = SAVED_OUTPUT, .loc = loc_at(w, 1)};
@@ -263,14 +263,14 @@ static void read_profile_node(Reader *x, Where w, const char *line, const Word *
     *PUSH(&x->about) = strf("%.*s", word[1].n, word[1].at);
 }
 
-static void read_profile_line(Reader *x, Where w, const char *line)
+static void read_profile_line(ForeignReader *x, Where w, const char *line)
 {
     Word word[5];
     bool edge = line[0] == '\t';
     int n = cut(line + edge, word, 5);
     if (edge && n == 2)
-        *PUSH(&x->edge) = (Edge){strf("%.*s", word[0].n, word[0].at), strf("%.*s", word[1].n, word[1].at),
-                                 loc_at(w, word[0].col + 1), loc_at(w, word[1].col + 1)};
+        *PUSH(&x->edge) = (ForeignEdge){strf("%.*s", word[0].n, word[0].at), strf("%.*s", word[1].n, word[1].at),
+                                        loc_at(w, word[0].col + 1), loc_at(w, word[1].col + 1)};
     else if (!edge && (n == 3 || (n == 4 && !strncmp(word[3].at, "stage_id=", 9))))
         read_profile_node(x, w, line, word);
     else
@@ -293,7 +293,7 @@ static void check_zeros(int file, const char *text, size_t size)
         err(loc_at(w, col), "is it a text file?", "a zero byte, which no text has");
 }
 
-static void read_profile(Reader *x, const char *path)
+static void read_profile(ForeignReader *x, const char *path)
 {
     size_t size;
     char *text = file_read(path, "--from names a graph or a plan: docs/text.md", &size);
@@ -336,12 +336,12 @@ static int node_of(const Foreign *f, const Names *ids, const char *id, Loc at)
     err(at, near ? strf("did you mean %s?", near) : NULL, "no node is called '%s'", id);
 }
 
-static void connect(Reader *x)
+static void connect(ForeignReader *x)
 {
     Foreign *f = x->f;
     Names ids = index_nodes(f);
     for (int i = 0; i < x->edge.n; i++) {
-        const Edge *e = &x->edge.at[i];
+        const ForeignEdge *e = &x->edge.at[i];
         int a = node_of(f, &ids, e->from, e->at), b = node_of(f, &ids, e->to, e->to_at);
         for (int k = 0; k < f->node.at[a].to.n; k++)
             if (f->node.at[a].to.at[k] == b)
@@ -352,7 +352,7 @@ static void connect(Reader *x)
 }
 
 /* Sources that stand for data go first, so that a sink is what is one then. */
-static void leave_out(Reader *x, const char *about, bool source)
+static void leave_out(ForeignReader *x, const char *about, bool source)
 {
     Foreign *f = x->f;
     int *stay = alloc(sizeof *stay * (size_t)(f->node.n + 1)), n = 0;
@@ -428,7 +428,7 @@ Foreign *foreign_read(const char *path)
 {
     Foreign *f = alloc(sizeof *f);
     *f = (Foreign){.path = path, .optimizer = "sgd", .batch = 1, .micro = 8};
-    Reader x = {.f = f};
+    ForeignReader x = {.f = f};
     if (is_own(path)) {
         read_own(&x, path);
         connect(&x);

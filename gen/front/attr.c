@@ -10,15 +10,15 @@
 #include <string.h>
 
 /* The next key of a row; false behind the last. */
-static bool next_key(const char **text, const char *op, Key *k)
+static bool next_key(const char **text, const char *op, BuildKey *k)
 {
     *text += strspn(*text, "; ");
     size_t n = strcspn(*text, ";"), name = strcspn(*text, " ="), end = strcspn(*text, " ");
     if (!n)
         return false;
     const char *p = *text, *def = p + end + 2 + (p[end + 2] == ' ');
-    *k = (Key){op, strf("%.*s", (int)name, p), p[name] == '=' ? strf("%.*s", (int)(end - name - 1), p + name + 1) : NULL,
-               p[end + 1], def < p + n ? strf("%.*s", (int)(p + n - def), def) : NULL};
+    *k = (BuildKey){op, strf("%.*s", (int)name, p), p[name] == '=' ? strf("%.*s", (int)(end - name - 1), p + name + 1) : NULL,
+                    p[end + 1], def < p + n ? strf("%.*s", (int)(p + n - def), def) : NULL};
     k->attr = k->attr ? k->attr : k->key;
     if (k->def && !strcmp(k->def, "-"))
         k->def = "";
@@ -34,11 +34,11 @@ const char *attr_word(const Node *line, const char *key)
 
 void attr_keys(const char *op, const char *text, Strs *list)
 {
-    for (Key k; next_key(&text, op, &k);)
+    for (BuildKey k; next_key(&text, op, &k);)
         *PUSH(list) = k.key;
 }
 
-static int64_t word(Scope *s, const Node *n, const Key *k)
+static int64_t word(Scope *s, const Node *n, const BuildKey *k)
 {
     Strs words = {0};
     const char *p = k->def;
@@ -54,7 +54,7 @@ static int64_t word(Scope *s, const Node *n, const Key *k)
     return 0;
 }
 
-static void list(Scope *s, const Node *n, const Key *k, Op *o)
+static void list(Scope *s, const Node *n, const BuildKey *k, Op *o)
 {
     if (n->kind != LIST || !n->n) {
         WRONG(s->b, n->loc, strf("write %s: [ ... ]", k->key), "'%s' of %s is a list", k->key, k->op);
@@ -65,7 +65,7 @@ static void list(Scope *s, const Node *n, const Key *k, Op *o)
         attr_set(o, strf("%s.%d", k->attr, i), eval_int(s, n->at[i]));
 }
 
-static int64_t natural(Scope *s, const Node *n, const Key *k)
+static int64_t natural(Scope *s, const Node *n, const BuildKey *k)
 {
     int64_t v = eval_int(s, n);
     if (v < 1)
@@ -73,7 +73,7 @@ static int64_t natural(Scope *s, const Node *n, const Key *k)
     return v;
 }
 
-static void read_key(Scope *s, const Node *n, const Key *k, Op *o)
+static void read_key(Scope *s, const Node *n, const BuildKey *k, Op *o)
 {
     switch (k->kind) {
     case 'n': attr_set(o, k->attr, natural(s, n, k)); break;
@@ -93,7 +93,7 @@ static void read_key(Scope *s, const Node *n, const Key *k, Op *o)
     }
 }
 
-static void read_or_default(Scope *s, const Node *line, const Key *k, Op *o)
+static void read_or_default(Scope *s, const Node *line, const BuildKey *k, Op *o)
 {
     const Node *n = node_get(line, k->key);
     Node def = {.kind = SCALAR, .loc = line->loc, .text = k->def};
@@ -107,6 +107,6 @@ static void read_or_default(Scope *s, const Node *line, const Key *k, Op *o)
 
 void attr_read(Scope *s, const Node *line, const char *op, const char *text, Op *o)
 {
-    for (Key k; next_key(&text, op, &k);)
+    for (BuildKey k; next_key(&text, op, &k);)
         read_or_default(s, line, &k, o);
 }

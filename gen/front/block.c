@@ -100,7 +100,7 @@ bool is_on(Scope *s, const Node *line)
 
 /* ---- values ---------------------------------------------------------------------------------------------------- */
 
-static const Value *find_value(const Scope *s, const char *name)
+static const BuildValue *find_value(const Scope *s, const char *name)
 {
     for (int i = 0; i < s->value.n; i++)
         if (!strcmp(s->value.at[i].name, name))
@@ -169,7 +169,7 @@ int value_of(Scope *s, const Node *n)
         return special(s, n, s->last, "there is no value before this line");
     if (!strcmp(n->text, "$in"))
         return special(s, n, s->first, "$in is the input of a block; here is none");
-    const Value *v = find_value(s, n->text);
+    const BuildValue *v = find_value(s, n->text);
     int input = data_input(s, n->text);
     if (v || input >= 0)
         return v ? v->tensor : s->b->input.at[input];
@@ -187,7 +187,7 @@ int value_last(Scope *s, const Node *line)
 /* What a block is given may have the name of a data input, and then hides it; `as` may not. */
 static void bind_value(Scope *s, const char *name, int tensor, Loc loc, bool given)
 {
-    const Value *v = find_value(s, name);
+    const BuildValue *v = find_value(s, name);
     const char *fault = name_fault(name);
     if (fault || !strcmp(name, "_"))
         WRONG(s->b, loc, fault, "%s cannot name a value", name);
@@ -196,7 +196,7 @@ static void bind_value(Scope *s, const char *name, int tensor, Loc loc, bool giv
     else if (!given && data_input(s, name) >= 0)
         WRONG(s->b, loc, NULL, "%s is a data input of the model: choose another name", name);
     else
-        *PUSH(&s->value) = (Value){name, tensor, loc};
+        *PUSH(&s->value) = (BuildValue){name, tensor, loc};
 }
 
 static void value_name(Scope *s, const Node *as, int tensor)
@@ -230,10 +230,10 @@ void values_lost(Scope *s, const Node *line)
     const Node *as = node_get(line, "as");
     s->last = UNKNOWN;
     if (as && as->kind == SCALAR && !find_value(s, as->text))
-        *PUSH(&s->value) = (Value){as->text, UNKNOWN, as->loc};
+        *PUSH(&s->value) = (BuildValue){as->text, UNKNOWN, as->loc};
     for (int i = 0; as && as->kind == LIST && i < as->n; i++)
         if (as->at[i]->kind == SCALAR && !find_value(s, as->at[i]->text))
-            *PUSH(&s->value) = (Value){as->at[i]->text, UNKNOWN, as->at[i]->loc};
+            *PUSH(&s->value) = (BuildValue){as->at[i]->text, UNKNOWN, as->at[i]->loc};
 }
 
 /* ---- paths ----------------------------------------------------------------------------------------------------- */
@@ -298,9 +298,9 @@ const char *path_of(Scope *s, const Node *line, const char *kind)
 
 /* ---- blocks ---------------------------------------------------------------------------------------------------- */
 
-typedef struct { const Node *body, *args, *in, *out; } Block;
+typedef struct { const Node *body, *args, *in, *out; } BuildBlock;
 
-static bool find_block(Scope *s, const Node *use, Block *k)
+static bool find_block(Scope *s, const Node *use, BuildBlock *k)
 {
     const Node *all = s->b->m->blocks, *n = all && use->kind == SCALAR ? node_get(all, use->text) : NULL;
     if (!n) {
@@ -313,10 +313,10 @@ static bool find_block(Scope *s, const Node *use, Block *k)
         return false;
     }
     static const char *const keys[] = {"args", "in", "out", "body"};
-    *k = (Block){.body = n};
+    *k = (BuildBlock){.body = n};
     if (n->kind != MAP)
         return true;
-    *k = (Block){node_get(n, "body"), node_get(n, "args"), node_get(n, "in"), node_get(n, "out")};
+    *k = (BuildBlock){node_get(n, "body"), node_get(n, "args"), node_get(n, "in"), node_get(n, "out")};
     if (!k->body)
         WRONG(s->b, n->loc, NULL, "block %s has no body", use->text);
     if (k->args && k->args->kind != MAP)
@@ -361,7 +361,7 @@ static void give_args(Scope *s, Scope *in, const Node *given, const Node *use)
 
 /* Arguments in the order of the block: given, or the default, which sees the dims and the arguments above it as they are in
  * this repetition. */
-static void bind_args(Scope *s, Scope *in, const Node *line, const Block *k, bool first, bool last)
+static void bind_args(Scope *s, Scope *in, const Node *line, const BuildBlock *k, bool first, bool last)
 {
     const Node *use = node_get(line, "use");
     Scope given = {.b = s->b};
@@ -382,7 +382,7 @@ static void bind_args(Scope *s, Scope *in, const Node *line, const Block *k, boo
     }
 }
 
-static void give_values(Scope *s, Scope *in, const Node *line, const Block *k, const Ints *inputs)
+static void give_values(Scope *s, Scope *in, const Node *line, const BuildBlock *k, const Ints *inputs)
 {
     const Node *pass = node_get(line, "pass");
     in->first = in->last = inputs->n ? inputs->at[0] : -1;
@@ -396,7 +396,7 @@ static void give_values(Scope *s, Scope *in, const Node *line, const Block *k, c
 }
 
 /* One repetition: values in, values out. */
-static Ints instance(Scope *s, const Node *line, const Block *k, const Ints *inputs, const char *path, int i, int n)
+static Ints instance(Scope *s, const Node *line, const BuildBlock *k, const Ints *inputs, const char *path, int i, int n)
 {
     const Node *use = node_get(line, "use");
     Scope in = {.b = s->b, .up = s, .block = use->text, .path = path, .layer = path, .body = k->body,
@@ -419,7 +419,7 @@ static Ints instance(Scope *s, const Node *line, const Block *k, const Ints *inp
 }
 
 /* The values that a line names with `in`, or the last one. */
-static bool use_inputs(Scope *s, const Node *line, const Block *k, Ints *inputs)
+static bool use_inputs(Scope *s, const Node *line, const BuildBlock *k, Ints *inputs)
 {
     const Node *in = node_get(line, "in");
     int want = k->in ? k->in->n : 1;
@@ -436,7 +436,7 @@ static bool use_inputs(Scope *s, const Node *line, const Block *k, Ints *inputs)
 }
 
 /* How often; 0 after a complaint too. */
-static int repetitions(Scope *s, const Node *line, const Block *k)
+static int repetitions(Scope *s, const Node *line, const BuildBlock *k)
 {
     const Node *repeat = node_get(line, "repeat");
     int64_t n = repeat ? eval_int(s, repeat) : 1;
@@ -490,7 +490,7 @@ static void count_line(Scope *s, const Node *line)
             MAX_LINES);
 }
 
-static Ints repeated(Scope *s, const Node *line, const Block *k, Ints values)
+static Ints repeated(Scope *s, const Node *line, const BuildBlock *k, Ints values)
 {
     const char *path = path_of(s, line, node_get(line, "use")->text);
     int64_t from = first_number(s, line);
@@ -512,7 +512,7 @@ static void use_line(Scope *s, const Node *line)
 {
     static const char *const keys[] = {"use", "name", "repeat", "from", "in", "as", "args", "first", "last", "pass", "when"};
     const Node *use = node_get(line, "use");
-    Block k;
+    BuildBlock k;
     Ints values = {0};
     if (!keys_among(s->b, line, "a 'use' line", keys, sizeof keys / sizeof *keys) || !find_block(s, use, &k) ||
         !list_or_none(s->b, k.in, "in") || !list_or_none(s->b, k.out, "out") || nested_wrongly(s, use) ||

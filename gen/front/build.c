@@ -503,7 +503,7 @@ static const char *shared_by(const Builder *b, const char *pattern)
 {
     int first = -1;
     for (int i = 0; i < b->param.cap; i++) {
-        const Entry *e = &b->param.at[i];
+        const BuildEntry *e = &b->param.at[i];
         if (e->text && match(pattern, e->text) && (first < 0 || e->value < first))
             first = e->value;
     }

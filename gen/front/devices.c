@@ -13,7 +13,7 @@ static const Bytes DEFAULT_MEMORY = (Bytes)8 << 30, WORKSPACE = (Bytes)32 << 20,
 
 /* ---- devices ----------------------------------------------------------------------------------------- */
 
-typedef struct { Device d; int count; } Entry;      /* one line of the list */
+typedef struct { Device d; int count; } DeviceEntry; /* one line of the list */
 
 /* One rate for all types of compute, or one for each; that of fp8 may be missing. */
 static void read_peak(const Spot *s)
@@ -48,7 +48,7 @@ static void read_arch(const Spot *s)
         bad(s->value->loc, "write it like sm_90", "%s: '%s' is no CUDA architecture", s->path, s->value->text);
 }
 
-static void entry_check(const Spot *s, Entry *e)
+static void entry_check(const Spot *s, DeviceEntry *e)
 {
     Device *d = &e->d;
     bool gpu = target_of(d)->gpu;
@@ -114,24 +114,24 @@ static void device_add(Model *m, Device d, const char *name)
 static void read_entry(const Spot *s)
 {
     static const Field fields[] = {
-        { "name", read_name, offsetof(Entry, d.name), 0, 0, NULL },
-        { "kind", read_word, offsetof(Entry, d.kind), 0, 0, target_words + 1 },
-        { "count", read_count, offsetof(Entry, count), 1, MOST_DEVICES, NULL },
-        { "memory", read_bytes, offsetof(Entry, d.memory), 1, 0, NULL },
-        { "reserve", read_bytes, offsetof(Entry, d.reserve), 0, 0, NULL },
-        { "workspace", read_bytes, offsetof(Entry, d.workspace), 0, 0, NULL },
-        { "threads", read_count, offsetof(Entry, d.threads), 1, MOST_THREADS, NULL },
-        { "kernels", read_word, offsetof(Entry, d.kernels), 0, 0, library_words + 1 },
-        { "isa", read_word, offsetof(Entry, d.isa), 0, 0,
+        { "name", read_name, offsetof(DeviceEntry, d.name), 0, 0, NULL },
+        { "kind", read_word, offsetof(DeviceEntry, d.kind), 0, 0, target_words + 1 },
+        { "count", read_count, offsetof(DeviceEntry, count), 1, MOST_DEVICES, NULL },
+        { "memory", read_bytes, offsetof(DeviceEntry, d.memory), 1, 0, NULL },
+        { "reserve", read_bytes, offsetof(DeviceEntry, d.reserve), 0, 0, NULL },
+        { "workspace", read_bytes, offsetof(DeviceEntry, d.workspace), 0, 0, NULL },
+        { "threads", read_count, offsetof(DeviceEntry, d.threads), 1, MOST_THREADS, NULL },
+        { "kernels", read_word, offsetof(DeviceEntry, d.kernels), 0, 0, library_words + 1 },
+        { "isa", read_word, offsetof(DeviceEntry, d.isa), 0, 0,
           "native x86-64 x86-64-v2 x86-64-v3 x86-64-v4 x86-64-v4+bf16 x86-64-v4+amx" },
-        { "flops", read_peak, offsetof(Entry, d.flops), 0, 0, NULL },
-        { "vector", read_flops, offsetof(Entry, d.vector), 0, 0, NULL },
-        { "bandwidth", read_rate, offsetof(Entry, d.bandwidth), 0, 0, NULL },
-        { "efficiency", read_efficiency, offsetof(Entry, d), 0, 0, NULL },
-        { "call", read_time, offsetof(Entry, d.call), 0, 0, NULL },
-        { "arch", read_arch, offsetof(Entry, d.arch), 0, 0, NULL },
+        { "flops", read_peak, offsetof(DeviceEntry, d.flops), 0, 0, NULL },
+        { "vector", read_flops, offsetof(DeviceEntry, d.vector), 0, 0, NULL },
+        { "bandwidth", read_rate, offsetof(DeviceEntry, d.bandwidth), 0, 0, NULL },
+        { "efficiency", read_efficiency, offsetof(DeviceEntry, d), 0, 0, NULL },
+        { "call", read_time, offsetof(DeviceEntry, d.call), 0, 0, NULL },
+        { "arch", read_arch, offsetof(DeviceEntry, d.arch), 0, 0, NULL },
     };
-    Entry e = { .d = { .kind = "cpu", .workspace = -1, .threads = 1, .loc = s->value->loc }, .count = 1 };
+    DeviceEntry e = { .d = { .kind = "cpu", .workspace = -1, .threads = 1, .loc = s->value->loc }, .count = 1 };
     section(s->m, s->value, s->path, fields, COUNT(fields), &e);
     entry_check(s, &e);
     if (s->m->devices.n + e.count > MOST_DEVICES) {

@@ -24,7 +24,7 @@
 enum { MOST_NESTED = 64, MOST_NAME = 63, MOST_ARGS = 8 };
 static const double EXACT = 9007199254740992.0;         /* 2^53: every integer up to here is a double */
 
-typedef struct { bool is_int; int64_t i; double f; } Value;     /* f is set in both cases */
+typedef struct { bool is_int; int64_t i; double f; } ExprValue; /* f is set in both cases */
 
 typedef struct {
     Loc at;
@@ -32,30 +32,30 @@ typedef struct {
     Lookup lookup;
     void *ctx;
     int depth;
-} Reader;
+} ExprReader;
 
-static Value sum(Reader *r);
+static ExprValue sum(ExprReader *r);
 
 /* ---- values ------------------------------------------------------------------------------------------ */
 
-static Value whole(int64_t i)
+static ExprValue whole(int64_t i)
 {
-    return (Value){ true, i, (double)i };
+    return (ExprValue){ true, i, (double)i };
 }
 
-static Value real(const Reader *r, double f)
+static ExprValue real(const ExprReader *r, double f)
 {
     if (!isfinite(f))
         err(r->at, NULL, "'%s' has no finite value", r->text);
-    return f == floor(f) && fabs(f) <= EXACT ? whole((int64_t)f) : (Value){ false, 0, f };
+    return f == floor(f) && fabs(f) <= EXACT ? whole((int64_t)f) : (ExprValue){ false, 0, f };
 }
 
-NORETURN static void overflow(const Reader *r)
+NORETURN static void overflow(const ExprReader *r)
 {
     err(r->at, NULL, "'%s' does not fit 64 bits", r->text);
 }
 
-static Value plus(const Reader *r, Value a, Value b)
+static ExprValue plus(const ExprReader *r, ExprValue a, ExprValue b)
 {
     int64_t i;
     if (!a.is_int || !b.is_int)
@@ -65,7 +65,7 @@ static Value plus(const Reader *r, Value a, Value b)
     return whole(i);
 }
 
-static Value minus(const Reader *r, Value a, Value b)
+static ExprValue minus(const ExprReader *r, ExprValue a, ExprValue b)
 {
     int64_t i;
     if (!a.is_int || !b.is_int)
@@ -75,7 +75,7 @@ static Value minus(const Reader *r, Value a, Value b)
     return whole(i);
 }
 
-static Value times(const Reader *r, Value a, Value b)
+static ExprValue times(const ExprReader *r, ExprValue a, ExprValue b)
 {
     int64_t i;
     if (!a.is_int || !b.is_int)
@@ -85,7 +85,7 @@ static Value times(const Reader *r, Value a, Value b)
     return whole(i);
 }
 
-static Value over(const Reader *r, Value a, Value b)
+static ExprValue over(const ExprReader *r, ExprValue a, ExprValue b)
 {
     if (b.f == 0)
         err(r->at, NULL, "'%s' divides by zero", r->text);
@@ -94,25 +94,25 @@ static Value over(const Reader *r, Value a, Value b)
     if (a.is_int && b.is_int && a.i % b.i == 0)
         return whole(a.i / b.i);
     if (a.is_int && b.is_int)       /* a fraction, even if the nearest double is none */
-        return (Value){ false, 0, a.f / b.f };
+        return (ExprValue){ false, 0, a.f / b.f };
     return real(r, a.f / b.f);
 }
 
-static bool less(Value a, Value b)
+static bool less(ExprValue a, ExprValue b)
 {
     return a.is_int && b.is_int ? a.i < b.i : a.f < b.f;
 }
 
 /* ---- text -------------------------------------------------------------------------------------------- */
 
-static char peek(Reader *r)
+static char peek(ExprReader *r)
 {
     while (*r->p == ' ')
         r->p++;
     return *r->p;
 }
 
-static bool take(Reader *r, char c)
+static bool take(ExprReader *r, char c)
 {
     if (peek(r) != c)
         return false;
@@ -120,7 +120,7 @@ static bool take(Reader *r, char c)
     return true;
 }
 
-NORETURN static void expected(Reader *r, const char *what)
+NORETURN static void expected(ExprReader *r, const char *what)
 {
     const char *hint = NULL;
     if (r->p > r->text && isdigit((unsigned char)r->p[-1]) && isalpha((unsigned char)*r->p))
@@ -132,7 +132,7 @@ NORETURN static void expected(Reader *r, const char *what)
     err(r->at, hint, "'%s' has '%s' where %s is expected", r->text, r->p, what);
 }
 
-static Value number(Reader *r)
+static ExprValue number(ExprReader *r)
 {
     const char *from = r->p, *digits = "0123456789";
     size_t n = strspn(from, digits);
@@ -163,43 +163,43 @@ static Value number(Reader *r)
 
 /* ---- functions --------------------------------------------------------------------------------------- */
 
-static Value do_sqrt(Reader *r, const Value *v, int n)
+static ExprValue do_sqrt(ExprReader *r, const ExprValue *v, int n)
 {
     (void)n;
     if (v[0].f < 0)
         err(r->at, NULL, "'%s' takes the root of a negative number", r->text);
     double root = sqrt(v[0].f);
     if (v[0].is_int && (int64_t)root * (int64_t)root != v[0].i)
-        return (Value){ false, 0, root };
+        return (ExprValue){ false, 0, root };
     return real(r, root);
 }
 
-static Value do_ceil(Reader *r, const Value *v, int n)
+static ExprValue do_ceil(ExprReader *r, const ExprValue *v, int n)
 {
     (void)n;
     return v[0].is_int ? v[0] : real(r, ceil(v[0].f));
 }
 
-static Value do_min(Reader *r, const Value *v, int n)
+static ExprValue do_min(ExprReader *r, const ExprValue *v, int n)
 {
     (void)r;
-    Value best = v[0];
+    ExprValue best = v[0];
     for (int i = 1; i < n; i++)
         best = less(v[i], best) ? v[i] : best;
     return best;
 }
 
-static Value do_max(Reader *r, const Value *v, int n)
+static ExprValue do_max(ExprReader *r, const ExprValue *v, int n)
 {
     (void)r;
-    Value best = v[0];
+    ExprValue best = v[0];
     for (int i = 1; i < n; i++)
         best = less(best, v[i]) ? v[i] : best;
     return best;
 }
 
 /* What is left of a whole number: 0 .. n-1, of negative ones too. */
-static Value do_mod(Reader *r, const Value *v, int n)
+static ExprValue do_mod(ExprReader *r, const ExprValue *v, int n)
 {
     (void)n;
     if (!v[0].is_int || !v[1].is_int || v[1].i < 1)
@@ -208,7 +208,11 @@ static Value do_mod(Reader *r, const Value *v, int n)
     return whole(rest < 0 ? rest + v[1].i : rest);
 }
 
-static const struct { const char *name; int least, most; Value (*call)(Reader *, const Value *, int); } functions[] = {
+static const struct {
+    const char *name;
+    int least, most;
+    ExprValue (*call)(ExprReader *, const ExprValue *, int);
+} functions[] = {
     { "sqrt", 1, 1, do_sqrt },
     { "ceil", 1, 1, do_ceil },
     { "min", 2, MOST_ARGS, do_min },
@@ -217,10 +221,10 @@ static const struct { const char *name; int least, most; Value (*call)(Reader *,
 };
 enum { FUNCTIONS = sizeof functions / sizeof *functions };
 
-static Value call(Reader *r, const char *name)
+static ExprValue call(ExprReader *r, const char *name)
 {
     const char *known[FUNCTIONS];
-    Value v[MOST_ARGS];
+    ExprValue v[MOST_ARGS];
     int n = 0;
     do {
         if (n == MOST_ARGS)
@@ -243,7 +247,7 @@ static Value call(Reader *r, const char *name)
         "'%s' calls an unknown function '%s'", r->text, name);
 }
 
-static Value name(Reader *r)
+static ExprValue name(ExprReader *r)
 {
     const char *from = r->p;
     while (isalnum((unsigned char)*r->p) || *r->p == '_' || *r->p == '.')
@@ -262,11 +266,11 @@ static Value name(Reader *r)
 
 /* ---- the grammar ------------------------------------------------------------------------------------- */
 
-static Value factor(Reader *r)
+static ExprValue factor(ExprReader *r)
 {
     if (++r->depth > MOST_NESTED)
         err(r->at, NULL, "an expression nested more than %d deep", MOST_NESTED);
-    Value v;
+    ExprValue v;
     char c = peek(r);
     if (take(r, '-')) {
         v = minus(r, whole(0), factor(r));
@@ -287,9 +291,9 @@ static Value factor(Reader *r)
     return v;
 }
 
-static Value product(Reader *r)
+static ExprValue product(ExprReader *r)
 {
-    Value v = factor(r);
+    ExprValue v = factor(r);
     for (;;) {
         if (take(r, '*'))
             v = times(r, v, factor(r));
@@ -300,9 +304,9 @@ static Value product(Reader *r)
     }
 }
 
-static Value sum(Reader *r)
+static ExprValue sum(ExprReader *r)
 {
-    Value v = product(r);
+    ExprValue v = product(r);
     for (;;) {
         if (take(r, '+'))
             v = plus(r, v, product(r));
@@ -313,10 +317,10 @@ static Value sum(Reader *r)
     }
 }
 
-static Value value(Loc at, const char *text, Lookup lookup, void *ctx)
+static ExprValue value(Loc at, const char *text, Lookup lookup, void *ctx)
 {
-    Reader r = { at, text, text, lookup, ctx, 0 };
-    Value v = sum(&r);
+    ExprReader r = { at, text, text, lookup, ctx, 0 };
+    ExprValue v = sum(&r);
     if (peek(&r))
         expected(&r, "an operator");
     return v;
@@ -329,7 +333,7 @@ double expr_float(Loc at, const char *text, Lookup lookup, void *ctx)
 
 int64_t expr_int(Loc at, const char *text, Lookup lookup, void *ctx)
 {
-    Value v = value(at, text, lookup, ctx);
+    ExprValue v = value(at, text, lookup, ctx);
     if (!v.is_int)
         err(at, strf("it is %.10g; ceil() rounds up", v.f), "'%s' is not an integer", text);
     return v.i;

@@ -14,6 +14,7 @@
 #define FRONT_H
 #include "graph.h"
 
+typedef long long Num;          /* for printing */
 enum {
     MAX_REPEAT = 4096, MAX_OPS = 1 << 20, MAX_LINES = 1 << 22, MAX_NEST = 32,        /* of blocks */
     MAX_NAME = 63, MAX_PATH = 255,
@@ -26,8 +27,8 @@ Node *load_made(const char *path, const char *text);
 #define MAX_BYTES ((Bytes)1 << 48)          /* of one tensor */
 
 /* ---- names.c: text -> number, in one open hash table that keeps no order ------------------------------------- */
-typedef struct { const char *text; int value; } Entry;
-typedef struct { Entry *at; int n, cap; } Names;
+typedef struct { const char *text; int value; } BuildEntry;
+typedef struct { BuildEntry *at; int n, cap; } Names;
 int  names_get(const Names *s, const char *text);               /* -1: absent */
 void names_put(Names *s, const char *text, int value);
 const char *name_as_c(const char *path);                        /* as a C identifier: h_3_ln_1 */
@@ -47,7 +48,7 @@ typedef struct {
     bool failed;                /* bad() was called: repeating a block would repeat its errors */
 } Builder;
 
-typedef struct { const char *name; int tensor; Loc loc; } Value;
+typedef struct { const char *name; int tensor; Loc loc; } BuildValue;
 typedef struct { const char *name; double value; bool set; } BlockArg;
 typedef struct Scope {          /* one instance of a block; the graph is the outermost */
     Builder *b;
@@ -55,7 +56,7 @@ typedef struct Scope {          /* one instance of a block; the graph is the out
     const char *block;          /* its definition; NULL: the graph */
     const char *path, *layer;
     const Node *body;
-    VEC(Value) value;
+    VEC(BuildValue) value;
     VEC(BlockArg) arg;
     int first, last;            /* $in and _; -1: there is none */
     int depth, round;           /* round: 1 + `i` of the repetition whose arguments are read; 0: none */
@@ -77,7 +78,7 @@ const char *path_of(Scope *s, const Node *line, const char *kind); /* from `name
 void body_lines(Scope *s, const Node *body);
 
 /* ---- attr.c ------------------------------------------------------------------------------------------------------ */
-typedef struct { const char *op, *key, *attr; char kind; const char *def; } Key;
+typedef struct { const char *op, *key, *attr; char kind; const char *def; } BuildKey;
 /* keys: the column of ops.def */
 void attr_keys(const char *op, const char *keys, Strs *list);   /* appends the keys of an operator's line */
 void attr_read(Scope *s, const Node *line, const char *op, const char *keys, Op *o);

@@ -24,7 +24,7 @@ int names_get(const Names *s, const char *text)
 {
     if (!s->cap)
         return -1;
-    const Entry *e = &s->at[slot_of(s, text)];
+    const BuildEntry *e = &s->at[slot_of(s, text)];
     return e->text ? e->value : -1;
 }
 
@@ -42,9 +42,9 @@ void names_put(Names *s, const char *text, int value)
 {
     if (2 * (s->n + 1) > s->cap)
         grow(s);
-    Entry *e = &s->at[slot_of(s, text)];
+    BuildEntry *e = &s->at[slot_of(s, text)];
     s->n += !e->text;
-    *e = (Entry){text, value};
+    *e = (BuildEntry){text, value};
 }
 
 const char *name_as_c(const char *path)

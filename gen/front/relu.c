@@ -22,7 +22,7 @@
 #include "front.h"
 #include <string.h>
 
-typedef struct { int norm, add, skip; } Run;    /* operators, -1: there is none; and a tensor */
+typedef struct { int norm, add, skip; } ReluRun; /* operators, -1: there is none; and a tensor */
 
 static bool is(const Graph *g, int op, const char *name)
 {
@@ -45,10 +45,10 @@ static bool makes(const Graph *g, const int *reads, int op, int tensor)
     return reads[tensor] == 1 && tensor != g->loss && g->tensor.at[tensor].op == op;
 }
 
-static bool finds(const Graph *g, const int *reads, int relu, Run *r)
+static bool finds(const Graph *g, const int *reads, int relu, ReluRun *r)
 {
     int x = g->op.at[relu].in.at[0], before = relu - 1;
-    *r = (Run){before, -1, -1};
+    *r = (ReluRun){before, -1, -1};
     if (before < 0 || !makes(g, reads, before, x))
         return false;
     if (is(g, before, "BatchNormalize"))
@@ -57,17 +57,17 @@ static bool finds(const Graph *g, const int *reads, int relu, Run *r)
         return false;
     const Ints *of = &g->op.at[before].in;
     int second = makes(g, reads, before - 1, of->at[1]);
-    *r = (Run){before - 1, before, of->at[!second]};
+    *r = (ReluRun){before - 1, before, of->at[!second]};
     return second || makes(g, reads, before - 1, of->at[0]);
 }
 
-static bool apart(const Graph *g, const PlanSpec *p, int relu, const Run *r)
+static bool apart(const Graph *g, const PlanSpec *p, int relu, const ReluRun *r)
 {
     const Op *o = &g->op.at[relu];
     return fuse_apart(p, &g->op.at[r->norm], o) || (r->add >= 0 && fuse_apart(p, &g->op.at[r->add], o));
 }
 
-static void join(Graph *g, int relu, const Run *r)
+static void join(Graph *g, int relu, const ReluRun *r)
 {
     const Op *norm = &g->op.at[r->norm], *last = &g->op.at[relu];
     Op both = *norm;
@@ -101,7 +101,7 @@ void join_relu(Graph *g, const Model *m)
 {
     int *reads = reads_of(g), *into = alloc(sizeof *into * (size_t)g->op.n);
     bool joins = m->plan.fuse == FUSE_AUTO || m->plan.fuse == FUSE_MOST;
-    Run r;
+    ReluRun r;
     for (int i = 0; i < g->op.n; i++)
         into[i] = i;
     for (int i = 0; i < g->op.n && joins; i++)

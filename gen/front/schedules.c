@@ -38,11 +38,11 @@ const Schedule *schedule_of(const char *name)
     return NULL;
 }
 
-typedef struct { int p, m, v; } Sizes;
+typedef struct { int p, m, v; } ScheduleSizes;
 
 static bool look_up(void *ctx, const char *name, double *value)
 {
-    const Sizes *n = ctx;
+    const ScheduleSizes *n = ctx;
     *value = *name == 'p' ? n->p : *name == 'm' ? n->m : n->v;
     return strchr("pmv", *name) && !name[1];
 }
@@ -50,7 +50,7 @@ static bool look_up(void *ctx, const char *name, double *value)
 /* The form of a row that deals out no chunks is of one chunk a device. */
 int64_t schedule_form(const Schedule *k, int p, int m, int v)
 {
-    Sizes n = {p, m, v};
+    ScheduleSizes n = {p, m, v};
     Loc nowhere = {0};
     bool known = k->form && (k->chunks || v == 1) && (!k->holds || m >= expr_int(nowhere, k->holds, look_up, &n));
     return known ? expr_int(nowhere, k->form, look_up, &n) : 0;

@@ -8,8 +8,6 @@
 #include "front.h"
 #include <math.h>
 
-typedef long long Num;          /* for printing */
-
 static int64_t get(const Sizer *z, const char *name)
 {
     return attr_int(z->o, name);

@@ -6,7 +6,6 @@
 #include "front.h"
 #include <string.h>
 
-typedef long long Num;          /* for printing */
 enum { MOST_EXPERTS = 1024 };   /* rt/op/experts.c */
 
 static void set(Sizer *z, const char *name, int64_t v) { attr_set(z->o, name, v); }

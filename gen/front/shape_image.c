@@ -8,8 +8,6 @@
  */
 #include "front.h"
 
-typedef long long Num;          /* for printing */
-
 static int64_t channels(const Shape *s)
 {
     return s->d[s->n - 1];

@@ -4,8 +4,6 @@
  */
 #include "front.h"
 
-typedef long long Num;          /* for printing */
-
 static int64_t get(const Sizer *z, const char *name)
 {
     return attr_int(z->o, name);

@@ -5,8 +5,6 @@
 #include "front.h"
 #include <string.h>
 
-typedef long long Num;          /* for printing */
-
 static int64_t size(const Shape *s)
 {
     return shape_size(s, 0, s->n);

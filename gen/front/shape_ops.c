@@ -10,8 +10,6 @@
 #include <math.h>
 #include <string.h>
 
-typedef long long Num;          /* for printing */
-
 static Shape leading(const Shape *s)
 {
     Shape r = *s;

@@ -25,21 +25,21 @@ typedef struct {
     const char *begin;          /* of the line */
     OrderTable *t;
     VEC(Loc) first;             /* by stage: its first cell */
-} Reader;
+} TableReader;
 
 const char *table_name(const TableCell *x)
 {
     return strf("%d%c%d", x->chunk, x->kind, x->mb);
 }
 
-static Loc loc_at(const Reader *r, const char *p)
+static Loc loc_at(const TableReader *r, const char *p)
 {
     return (Loc){r->file, r->line, (int)(p - r->begin) + 1};
 }
 
 /* ---- cells ----------------------------------------------------------------------------------------------------------- */
 
-static int number(const Reader *r, const char **p, const char *end)
+static int number(const TableReader *r, const char **p, const char *end)
 {
     int n = 0;
     const char *from = *p;
@@ -51,7 +51,7 @@ static int number(const Reader *r, const char **p, const char *end)
     return *p > from ? n : -1;
 }
 
-static void take_home(Reader *r, const TableCell *x)
+static void take_home(TableReader *r, const TableCell *x)
 {
     int device = r->t->line.n - 1;
     while (r->t->map.n <= x->chunk) {
@@ -67,7 +67,7 @@ static void take_home(Reader *r, const TableCell *x)
     *home = device;
 }
 
-static void take_cell(Reader *r, const char *from, const char *end)
+static void take_cell(TableReader *r, const char *from, const char *end)
 {
     const char *p = from;
     TableCell x = {.at = loc_at(r, from)};
@@ -82,7 +82,7 @@ static void take_cell(Reader *r, const char *from, const char *end)
     *PUSH(&r->t->line.at[r->t->line.n - 1]) = x;
 }
 
-static void take_cells(Reader *r, const char *from, const char *end)
+static void take_cells(TableReader *r, const char *from, const char *end)
 {
     static const char pair[] = ")OVERLAP_F_B";
     while (from < end && isspace((unsigned char)*from))
@@ -99,7 +99,7 @@ static void take_cells(Reader *r, const char *from, const char *end)
     }
 }
 
-static void read_row(Reader *r, const char *end)
+static void read_row(TableReader *r, const char *end)
 {
     if (r->t->line.n == MOST_ROWS)
         err(loc_at(r, r->begin), NULL, "more than %d rows", MOST_ROWS);
@@ -113,7 +113,7 @@ static void read_row(Reader *r, const char *end)
         err(loc_at(r, r->begin), form, "a row without a cell: device %d would do nothing", r->t->line.n - 1);
 }
 
-static void read_rows(Reader *r, const char *text, size_t n)
+static void read_rows(TableReader *r, const char *text, size_t n)
 {
     const char *end = text + n;
     while (end > text && isspace((unsigned char)end[-1]))
@@ -136,7 +136,7 @@ static void read_rows(Reader *r, const char *text, size_t n)
 
 /* ---- one stage ------------------------------------------------------------------------------------------------------- */
 
-typedef struct { const TableCell *f, *i, *w; } Seen;    /* of a micro-batch; a B is both i and w */
+typedef struct { const TableCell *f, *i, *w; } TableSeen; /* of a micro-batch; a B is both i and w */
 typedef struct { int f, i, w; } Last;
 
 static void once(const TableCell *x, const TableCell *before)
@@ -159,7 +159,7 @@ static void ascend(const TableCell *x, int *last)
     *last = x->mb;
 }
 
-static void judge(const TableCell *x, Seen *s, Last *last)
+static void judge(const TableCell *x, TableSeen *s, Last *last)
 {
     bool i = x->kind == 'I' || x->kind == 'B', w = x->kind == 'W' || x->kind == 'B';
     if (x->kind == 'F') {
@@ -181,14 +181,14 @@ static void judge(const TableCell *x, Seen *s, Last *last)
     }
 }
 
-static void judge_stages(const Reader *r)
+static void judge_stages(const TableReader *r)
 {
     const OrderTable *t = r->t;
     VEC(const TableCell *) *of = alloc(sizeof *of * (size_t)t->chunks);
     for (int d = 0; d < t->devices; d++)
         for (int k = 0; k < t->line.at[d].n; k++)
             *PUSH(&of[t->line.at[d].at[k].chunk]) = &t->line.at[d].at[k];
-    Seen *seen = alloc(sizeof *seen * (size_t)t->micro);
+    TableSeen *seen = alloc(sizeof *seen * (size_t)t->micro);
     char backward = t->split ? 'I' : 'B';
     for (int c = 0; c < t->chunks; c++) {
         Last last = {0};
@@ -199,17 +199,17 @@ static void judge_stages(const Reader *r)
             if (lacks)
                 err(r->first.at[c], NULL, "stage %d has no %d%c%d, and the table has %s", c, c, lacks, mb,
                     count_text(t->micro, "micro-batch"));
-            seen[mb] = (Seen){0};
+            seen[mb] = (TableSeen){0};
         }
     }
 }
 
 /* ---- all of them ----------------------------------------------------------------------------------------------------- */
 
-typedef struct { const OrderTable *t; int *next; bool *f, *b; } Replay;
+typedef struct { const OrderTable *t; int *next; bool *f, *b; } TableReplay;
 
 /* The stage that it waits for; -1: none. */
-static int waits_for(const Replay *x, const TableCell *k)
+static int waits_for(const TableReplay *x, const TableCell *k)
 {
     int from = k->kind == 'F' ? k->chunk - 1 : k->kind == 'W' ? -1 : k->chunk + 1;
     if (k->kind != 'F' && !x->f[k->chunk * x->t->micro + k->mb])
@@ -219,7 +219,7 @@ static int waits_for(const Replay *x, const TableCell *k)
     return (k->kind == 'F' ? x->f : x->b)[from * x->t->micro + k->mb] ? -1 : from;
 }
 
-static bool advance(Replay *x, int d)
+static bool advance(TableReplay *x, int d)
 {
     const TableRow *row = &x->t->line.at[d];
     int from = x->next[d];
@@ -232,13 +232,13 @@ static bool advance(Replay *x, int d)
     return x->next[d] > from;
 }
 
-static const TableCell *head(const Replay *x, int d)
+static const TableCell *head(const TableReplay *x, int d)
 {
     return &x->t->line.at[d].at[x->next[d]];
 }
 
 /* From a device that waits to the one that it waits for, until it must be in the circle. */
-static Circle circle(const Replay *x, int d)
+static Circle circle(const TableReplay *x, int d)
 {
     for (int i = 0; i < x->t->devices; i++)
         d = x->t->map.at[waits_for(x, head(x, d))];
@@ -254,7 +254,7 @@ static Circle circle(const Replay *x, int d)
 Circle table_circle(const OrderTable *t)
 {
     size_t all = (size_t)t->chunks * (size_t)t->micro;
-    Replay x = {t, alloc(sizeof(int) * (size_t)t->devices), alloc(all), alloc(all)};
+    TableReplay x = {t, alloc(sizeof(int) * (size_t)t->devices), alloc(all), alloc(all)};
     for (bool moved = true; moved;) {
         moved = false;
         for (int d = 0; d < t->devices; d++)
@@ -272,7 +272,7 @@ OrderTable *table_read(const char *path)
     const char *text = file_read(path, "dpgen schedules --csv writes one", &n);
     size_t mark = n >= 3 && !memcmp(text, "\xef\xbb\xbf", 3) ? 3 : 0;    /* of UTF-8; spreadsheets write it */
     text += mark, n -= mark;
-    Reader r = {.file = diag_file(path, text, n), .t = alloc(sizeof(OrderTable))};
+    TableReader r = {.file = diag_file(path, text, n), .t = alloc(sizeof(OrderTable))};
     read_rows(&r, text, n);
     judge_stages(&r);
     Circle c = table_circle(r.t);

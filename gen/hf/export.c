@@ -24,14 +24,14 @@
 
 enum { NAME = 512, SHA = 65 };
 
-typedef struct { const char *name; const char *sha; int64_t bytes; SafeFile *file; } Stored;
-typedef struct { StoredInfo in; const SafeTensor *from; StateInfo state; } Parameter;
-typedef struct { SafeTensor as; int first, n, shard; } Tensor;          /* parameters first .. first+n-1 are in it */
+typedef struct { const char *name; const char *sha; int64_t bytes; SafeFile *file; } ExportStored;
+typedef struct { StoredInfo in; const SafeTensor *from; StateInfo state; } ExportParameter;
+typedef struct { SafeTensor as; int first, n, shard; } ExportTensor;    /* parameters first .. first+n-1 are in it */
 typedef struct {
     const char *dir, *type;
-    VEC(Stored) file;
-    VEC(Parameter) parameter;       /* by tensor, then by row */
-    VEC(Tensor) tensor;             /* by name */
+    VEC(ExportStored) file;
+    VEC(ExportParameter) parameter; /* by tensor, then by row */
+    VEC(ExportTensor) tensor;       /* by name */
     Strs shard;                     /* names of files to write */
 } Export;
 
@@ -80,7 +80,7 @@ static void check_sha(const char *path, const void *at, size_t n, const char *wa
         fail(EXIT_STALE, "%s is damaged: its SHA-256 is not the one that the checkpoint has; take an older checkpoint", path);
 }
 
-static void read_parameter(Json *j, Parameter *p)
+static void read_parameter(Json *j, ExportParameter *p)
 {
     char text[NAME];
     int64_t x[6] = {0};
@@ -115,7 +115,7 @@ static void read_files(Json *j, Export *x)
 {
     char key[32], text[128];
     for (bool next = true; json_member(j, &next, NULL, 0) && !j->why;) {
-        Stored *s = PUSH(&x->file);
+        ExportStored *s = PUSH(&x->file);
         s->name = s->sha = "";
         for (bool first = true; json_member(j, &first, key, sizeof key);)
             if ((!strcmp(key, "name") || !strcmp(key, "sha256")) && json_string(j, text, sizeof text))
@@ -158,7 +158,7 @@ static void open_checkpoint(Export *x)
     check_sha(path, text, n, sum);
     read_index(x, path, text, n);
     for (int i = 0; i < x->file.n; i++) {
-        Stored *s = &x->file.at[i];
+        ExportStored *s = &x->file.at[i];
         const char *name = strf("%s/%s", x->dir, s->name);
         const unsigned char *at = file_map(name, EXIT_STALE, &n);
         check_sha(name, at, n, s->sha);
@@ -170,12 +170,12 @@ static void open_checkpoint(Export *x)
 
 static int by_place(const void *a, const void *b)
 {
-    const Parameter *x = a, *y = b;
+    const ExportParameter *x = a, *y = b;
     int order = strcmp(x->in.file, y->in.file);
     return order ? order : (x->in.from > y->in.from) - (x->in.from < y->in.from);
 }
 
-static void find_parameter(const Export *x, Parameter *p)
+static void find_parameter(const Export *x, ExportParameter *p)
 {
     for (int i = 0; i < x->file.n && !p->from; i++)
         p->from = safe_find(x->file.at[i].file, p->in.name);
@@ -199,14 +199,14 @@ static void make_tensors(Export *x)
     if (x->parameter.n > 1)
         qsort(x->parameter.at, (size_t)x->parameter.n, sizeof *x->parameter.at, by_place);
     for (int i = 0; i < x->parameter.n; i++) {
-        const Parameter *p = &x->parameter.at[i];
-        Tensor *last = x->tensor.n ? &x->tensor.at[x->tensor.n - 1] : NULL;
+        const ExportParameter *p = &x->parameter.at[i];
+        ExportTensor *last = x->tensor.n ? &x->tensor.at[x->tensor.n - 1] : NULL;
         if (last && !strcmp(last->as.name, p->in.file)) {
             last->n++;
             continue;
         }
         Published place = place_of(&p->in, &p->state);
-        Tensor t = {.as = {.name = p->in.file, .type = x->type, .ndim = place.ndim}, .first = i, .n = 1};
+        ExportTensor t = {.as = {.name = p->in.file, .type = x->type, .ndim = place.ndim}, .first = i, .n = 1};
         memcpy(t.as.dim, place.dim, sizeof place.dim);
         t.as.bytes = safe_bytes(x->type, t.as.ndim, t.as.dim);
         *PUSH(&x->tensor) = t;
@@ -214,14 +214,14 @@ static void make_tensors(Export *x)
 }
 
 /* Its bytes: each parameter, row by row, where it belongs. */
-static void write_tensor(FILE *f, const Export *x, const Tensor *t)
+static void write_tensor(FILE *f, const Export *x, const ExportTensor *t)
 {
     int type = !strcmp(x->type, "F16") ? JOB_F16 : !strcmp(x->type, "BF16") ? JOB_BF16 : JOB_F32;
     int size = type == JOB_F32 ? 4 : 2;
     void *mark = mem_mark();
     unsigned char *bytes = alloc((size_t)t->as.bytes + 1);
     for (int i = 0; i < t->n; i++) {
-        const Parameter *p = &x->parameter.at[t->first + i];
+        const ExportParameter *p = &x->parameter.at[t->first + i];
         Published place = place_of(&p->in, &p->state);
         Rows r = place_rows(&place, &p->state);
         float *row = alloc((size_t)r.width * sizeof *row + 1);
@@ -242,7 +242,7 @@ static void share_out(Export *x, int64_t most)
     int64_t used = 0;
     int n = 0;
     for (int i = 0; i < x->tensor.n; i++) {
-        Tensor *t = &x->tensor.at[i];
+        ExportTensor *t = &x->tensor.at[i];
         if (n == 0 || used + t->as.bytes > most)
             n++, used = 0;
         used += t->as.bytes;
@@ -263,12 +263,12 @@ static int shard_of(Export *x, const char *name)
 
 static int by_name(const void *a, const void *b)
 {
-    return strcmp(((const Tensor *)a)->as.name, ((const Tensor *)b)->as.name);
+    return strcmp(((const ExportTensor *)a)->as.name, ((const ExportTensor *)b)->as.name);
 }
 
-static Tensor *tensor_named(const Export *x, const char *name)
+static ExportTensor *tensor_named(const Export *x, const char *name)
 {
-    Tensor key = {.as.name = name};
+    ExportTensor key = {.as.name = name};
     return x->tensor.n ? bsearch(&key, x->tensor.at, (size_t)x->tensor.n, sizeof key, by_name) : NULL;
 }
 
@@ -285,7 +285,7 @@ static void share_like(Export *x, const char *path)
         if (strcmp(key, "weight_map"))
             json_skip(&j);
         else for (bool next = true; json_member(&j, &next, key, sizeof key) && json_string(&j, file, sizeof file);) {
-            Tensor *t = tensor_named(x, key);
+            ExportTensor *t = tensor_named(x, key);
             if (strchr(file, '/') || *file == '.' || !*file)
                 j.why = "a file name that leads out of the folder";
             else if (t)
@@ -389,13 +389,14 @@ static void make_folder(const char *dir)
             fail(EXIT_USAGE, "%s has %s already; name another folder", dir, names[i]);
 }
 
-typedef struct { const char *dir, *like, *shard; } Asked;
-static const Option table[] = {{"--hf", "DIR", WRITES_FOLDER, offsetof(Asked, dir)},
-    {"--like", "DIR", READS_FOLDER, offsetof(Asked, like)}, {"--shard", "SIZE", TAKES_TEXT, offsetof(Asked, shard)}, {0}};
+typedef struct { const char *dir, *like, *shard; } ExportAsked;
+static const Option table[] = {{"--hf", "DIR", WRITES_FOLDER, offsetof(ExportAsked, dir)},
+    {"--like", "DIR", READS_FOLDER, offsetof(ExportAsked, like)},
+    {"--shard", "SIZE", TAKES_TEXT, offsetof(ExportAsked, shard)}, {0}};
 
 int export_command(int argc, char **argv)
 {
-    Asked ask = {0};
+    ExportAsked ask = {0};
     const char *from = NULL;
     for (int i = 0, n; i < argc; i += n) {
         n = option_take(table, &ask, argv + i);

@@ -257,13 +257,13 @@ static int import_graph(const char *path, const char *out, const char *loss)
     return net_import(path, out, loss);
 }
 
-typedef struct { const char *out, *loss; } Asked;
-static const Option table[] = {{"-o", "MODEL.yaml", WRITES_FILE, offsetof(Asked, out)},
-    {"--loss", "cross-entropy or mse", TAKES_TEXT, offsetof(Asked, loss)}, {0}};
+typedef struct { const char *out, *loss; } ImportAsked;
+static const Option table[] = {{"-o", "MODEL.yaml", WRITES_FILE, offsetof(ImportAsked, out)},
+    {"--loss", "cross-entropy or mse", TAKES_TEXT, offsetof(ImportAsked, loss)}, {0}};
 
 int import_command(int argc, char **argv)
 {
-    Asked x = {0};
+    ImportAsked x = {0};
     const char *folder = NULL;
     for (int i = 0, n; i < argc; i += n) {
         n = option_take(table, &x, argv + i);

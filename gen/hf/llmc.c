@@ -69,9 +69,9 @@ static void open_file(File *f)
              good ? (long long)(HEADER + all * f->size) : -1LL);
 }
 
-typedef struct { SafeTensor as; const unsigned char *from; int64_t high, wide; bool turned; } Tensor;
+typedef struct { SafeTensor as; const unsigned char *from; int64_t high, wide; bool turned; } LlmcTensor;
 
-static void write_tensor(FILE *f, const File *x, const Tensor *t)
+static void write_tensor(FILE *f, const File *x, const LlmcTensor *t)
 {
     if (!t->turned)
         fwrite(t->from, 1, (size_t)(t->high * t->wide * x->size), f);
@@ -81,12 +81,12 @@ static void write_tensor(FILE *f, const File *x, const Tensor *t)
 
 static void write_weights(const File *x, const char *path)
 {
-    VEC(Tensor) tensor = {0};
+    VEC(LlmcTensor) tensor = {0};
     VEC(SafeTensor) header = {0};
     const unsigned char *at = x->at + HEADER;
     for (int k = 0; k < KINDS; k++)
         for (int layer = 0; layer < (layered(k) ? (int)x->L : 1); layer++) {
-            Tensor t = {.from = at, .turned = kinds[k].turned};
+            LlmcTensor t = {.from = at, .turned = kinds[k].turned};
             at += elements(x, k, &t.high, &t.wide) * x->size;
             const char *mark = strstr(kinds[k].name, "%d");
             t.as.name = mark ? strf("h.%d%s", layer, mark + 2) : kinds[k].name;

@@ -30,7 +30,7 @@
 
 typedef struct { Actions begin, end; } Exchange;
 
-typedef struct { int state, number; } Turn;
+typedef struct { int state, number; } BucketTurn;
 
 typedef struct {
     Plan *p;
@@ -41,7 +41,7 @@ typedef struct {
     int *begun;                 /* by action: the begin that it is or ends, from 1 on; 0: it is no message */
     Exchange *exchange;         /* [state * levels + level] */
     int *ready;                 /* by state: 1 + the action that completes it; 0: it is not exchanged */
-    VEC(Turn) queue;
+    VEC(BucketTurn) queue;
     int first;                  /* of the queue */
 } Bucket;
 
@@ -247,13 +247,13 @@ static int under_way(const Bucket *x)
 static void enter(Bucket *x, int state, int level)
 {
     put(x, &x->exchange[state * x->exchanges + level].begin);
-    *PUSH(&x->queue) = (Turn){state, level};
+    *PUSH(&x->queue) = (BucketTurn){state, level};
 }
 
 /* The first one ends its level and begins the next. */
 static void turn(Bucket *x)
 {
-    Turn t = x->queue.at[x->first++];
+    BucketTurn t = x->queue.at[x->first++];
     put(x, &x->exchange[t.state * x->exchanges + t.number].end);
     if (t.number + 1 < (x->joined[t.state] ? plan_levels(x->p) : x->exchanges))
         enter(x, t.state, t.number + 1);

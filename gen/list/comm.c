@@ -31,7 +31,7 @@
 #include "transport.h"
 
 typedef struct { int msg, mb; } Sent;
-typedef struct { VEC(Sent) sent; int posted; } Lane;    /* what one device sends to another, in order; so many are posted */
+typedef struct { VEC(Sent) sent; int posted; } CommLane; /* what one device sends to another, in order; so many are posted */
 
 enum { PHASES = 1 << PH_U };
 
@@ -44,7 +44,7 @@ typedef struct {
     /* of the device at hand */
     int requests;
     bool eval;
-    Lane *lane;                 /* by sender: what this device receives */
+    CommLane *lane;             /* by sender: what this device receives */
     int update;                 /* of the update: its messages are put */
     bool *got;                  /* [message * micro-batches + mb]: its first reader has been met */
     bool *loaded;               /* by input tensor and micro-batch */
@@ -82,7 +82,7 @@ static void begin(Comm *c, ActionKind kind, int msg, int mb)
  * already. */
 static void post(Comm *c, int src, int msg, int mb)
 {
-    Lane *l = &c->lane[src];
+    CommLane *l = &c->lane[src];
     if (desk_posted(&c->desk, msg, mb))
         return;
     for (bool found = false; !found;) {

@@ -33,19 +33,19 @@ typedef struct {
     const Backward *back;       /* by chunk */
     int times;                  /* how often the slack of sends */
     int *request;               /* by message, of the device at hand */
-} Comm;
+} AsyncComm;
 
 /* ---- putting actions --------------------------------------------------------------------------------------------- */
 
 /* The message of an action's micro-batch, or of its step. */
-static Action transfer(const Comm *c, ActionKind kind, int msg, const Action *of)
+static Action transfer(const AsyncComm *c, ActionKind kind, int msg, const Action *of)
 {
     Action a = desk_transfer(&c->desk, kind, msg, of->step, of->mb);
     a.request = c->request[msg];
     return a;
 }
 
-static void begin(Comm *c, ActionKind kind, int msg, const Action *of)
+static void begin(AsyncComm *c, ActionKind kind, int msg, const Action *of)
 {
     Pendings *list = kind == K_SEND ? &c->desk.sent : &c->desk.posted;
     for (int i = list->n - 1; i >= 0; i--)
@@ -55,13 +55,13 @@ static void begin(Comm *c, ActionKind kind, int msg, const Action *of)
 }
 
 /* Does this device take part, as sender or receiver, in the message of such an action? */
-static bool mine(const Comm *c, int msg, bool sends, ActionKind kind)
+static bool mine(const AsyncComm *c, int msg, bool sends, ActionKind kind)
 {
     const Msg *m = &c->desk.msg.at[msg];
     return m->tensor >= 0 && (sends ? m->src : m->dst) == c->desk.device && (m->made_in & transport_phases(kind));
 }
 
-static void post(Comm *c, const Action *next)
+static void post(AsyncComm *c, const Action *next)
 {
     for (int i = 0; next && i < c->desk.msg.n; i++)
         if (mine(c, i, false, next->kind))
@@ -71,7 +71,7 @@ static void post(Comm *c, const Action *next)
 /* ---- actions of an order ------------------------------------------------------------------------------------------ */
 
 /* A forward or backward; next: the one after it, NULL if there is none. */
-static void put_work(Comm *c, const Action *k, const Action *next)
+static void put_work(AsyncComm *c, const Action *k, const Action *next)
 {
     if (k->kind == K_F && k->mb == 0)
         desk_head(&c->desk, k->step);
@@ -98,7 +98,7 @@ static void put_work(Comm *c, const Action *k, const Action *next)
 
 /* Stage 0 sends the factor of a step between its forwards m+p-2 and m+p-1, counted from that step's first.  On stage i the
  * second of these follows the backward of micro-batch i-1 of the next step. */
-static void post_factor(Comm *c, const Action *k)
+static void post_factor(AsyncComm *c, const Action *k)
 {
     Action of = *k;
     of.step--;
@@ -110,7 +110,7 @@ static void post_factor(Comm *c, const Action *k)
     }
 }
 
-static void wait_norms(Comm *c)
+static void wait_norms(AsyncComm *c)
 {
     for (int i = 0; i < c->desk.sent.n;)
         if (c->desk.msg.at[c->desk.sent.at[i].msg].state >= 0)
@@ -119,13 +119,13 @@ static void wait_norms(Comm *c)
             i++;
 }
 
-static bool moves(const Comm *c, const Msg *m, int part)
+static bool moves(const AsyncComm *c, const Msg *m, int part)
 {
     return m->state >= 0 && transport_part(c->p->g->state.at[m->state].kind) == (UpdatePart)part;
 }
 
 /* U_NORM: norms to the total; U_STEP: the factor from there. */
-static void put_update(Comm *c, const Action *k)
+static void put_update(AsyncComm *c, const Action *k)
 {
     if (k->update == U_STEP)
         wait_norms(c);
@@ -166,7 +166,7 @@ static const Action *find(const Actions *list, Piece piece, ActionKind kind, boo
 }
 
 /* Sets the messages under way at a cut: the state in which period and epilogue begin. */
-static void begin_at_cut(Comm *c, const Actions *order)
+static void begin_at_cut(AsyncComm *c, const Actions *order)
 {
     const Action *f = find(order, PIECE_PROLOGUE, K_F, true), *b = find(order, PIECE_PERIOD, K_B, false);
     for (int i = 0; i < c->desk.msg.n; i++) {
@@ -178,7 +178,7 @@ static void begin_at_cut(Comm *c, const Actions *order)
 }
 
 /* Waits for all sends but those of the last forward. */
-static void end_at_cut(Comm *c)
+static void end_at_cut(AsyncComm *c)
 {
     for (int i = 0; i < c->desk.sent.n;)
         if (mine(c, c->desk.sent.at[i].msg, true, K_F) && c->desk.sent.at[i].beat == c->desk.beat)
@@ -187,7 +187,7 @@ static void end_at_cut(Comm *c)
             desk_end(&c->desk, &c->desk.sent, i);
 }
 
-static void put_piece(Comm *c, const Actions *order, Piece piece)
+static void put_piece(AsyncComm *c, const Actions *order, Piece piece)
 {
     const Action *work = NULL;
     Action after = *find(order, PIECE_PERIOD, K_B, false);
@@ -222,7 +222,7 @@ static void put_piece(Comm *c, const Actions *order, Piece piece)
         die("device %d: a receive is posted for nothing", c->desk.device);
 }
 
-static void put_eval(Comm *c)
+static void put_eval(AsyncComm *c)
 {
     Action k = action_new(K_F, 0, 0);
     k.chunk = c->desk.device;
@@ -233,7 +233,7 @@ static void put_eval(Comm *c)
 }
 
 /* False: too many messages. */
-static bool write_device(Comm *c, int device)
+static bool write_device(AsyncComm *c, int device)
 {
     DevicePlan *d = &c->p->dev.at[device];
     d->list.n = d->eval.n = d->requests = 0;
@@ -242,8 +242,8 @@ static bool write_device(Comm *c, int device)
             c->request[i] = d->requests++;
     if (d->requests > MOST_REQUESTS) {
         c->p->shortfall.stuck = strf("schedule %s: stage %d has %d messages a step, and %d can be told apart; cut where fewer "
-                                "values cross, take fewer stages, or a synchronous schedule", c->p->schedule, device,
-                                d->requests, MOST_REQUESTS);
+                                     "values cross, take fewer stages, or a synchronous schedule", c->p->schedule, device,
+                                     d->requests, MOST_REQUESTS);
         return false;
     }
     desk_open(&c->desk, device, &d->list);
@@ -260,7 +260,7 @@ static bool write_device(Comm *c, int device)
 /* needs, fills: as comm. */
 int comm_async(Plan *p, const Backward *back)
 {
-    Comm c = {.p = p, .desk = {.p = p, .msg = transport_messages(p)}, .back = back};
+    AsyncComm c = {.p = p, .desk = {.p = p, .msg = transport_messages(p)}, .back = back};
     c.request = alloc(sizeof(int) * (size_t)(c.desk.msg.n + 1));
     for (c.times = 1; c.times <= 4; c.times *= 2) {
         for (int d = 0; d < p->devices; d++)

@@ -45,7 +45,7 @@
 
 enum { COPIES = 4096, KINDS = K_R + 1 };       /* copies: as docs/emitted.md says */
 
-typedef struct { Lines line; Ints cut; Ns *at; } Track;     /* of one computation; at: ns before call i; [n] the whole */
+typedef struct { Lines line; Ints cut; Ns *at; } OffloadTrack; /* of one computation; at: ns before call i; [n] the whole */
 typedef struct {                /* an offloaded tensor of this device */
     int tensor, chunk;
     int after;                  /* calls of forward until its last reader there */
@@ -53,21 +53,21 @@ typedef struct {                /* an offloaded tensor of this device */
     int first;
     Ns ns;                      /* a copy */
 } Away;
-typedef struct { int action, first, until; } Segment;
-typedef struct { int away, mb; int out, sent, in, due; } Copy;      /* boundaries: copies stand in front of that piece */
+typedef struct { int action, first, until; } OffloadSegment;
+typedef struct { int away, mb; int out, sent, in, due; } OffloadCopy; /* boundaries: copies stand in front of that piece */
 
 typedef struct {
     Plan *p;
     int device;
     const Backward *back;
     const Actions *old;
-    Track *track;               /* [chunk * KINDS + kind] */
+    OffloadTrack *track;        /* [chunk * KINDS + kind] */
     VEC(Away) away;
-    VEC(Segment) piece;
+    VEC(OffloadSegment) piece;
     int *of;                    /* by action: its first piece; -1: none */
     int *action;                /* [(chunk * KINDS + kind) * micro-batches + mb]; -1: none */
     Ns *clock;                  /* by piece: when it begins; [n] the end */
-    VEC(Copy) copy;
+    VEC(OffloadCopy) copy;
     int *copy_order;            /* of copies */
     Actions out;
     bool busy[COPIES];
@@ -122,9 +122,9 @@ static bool touches(const Op *o, int tensor, bool write)
 
 /* ---- tracks ------------------------------------------------------------------------------------------------------ */
 
-static Track *track(const Offload *x, int chunk, ActionKind kind)
+static OffloadTrack *track(const Offload *x, int chunk, ActionKind kind)
 {
-    Track *t = &x->track[chunk * KINDS + (int)kind];
+    OffloadTrack *t = &x->track[chunk * KINDS + (int)kind];
     if (t->at)
         return t;
     t->line = calls_of(x->p, &x->back[chunk], chunk, kind);
@@ -134,7 +134,7 @@ static Track *track(const Offload *x, int chunk, ActionKind kind)
     return t;
 }
 
-static void cut(Track *t, int at)
+static void cut(OffloadTrack *t, int at)
 {
     int i = 0;
     while (i < t->cut.n && t->cut.at[i] < at)
@@ -178,12 +178,12 @@ static void find_away(Offload *x, int chunk)
         Away a = {.tensor = t, .chunk = chunk, .first = -1};
         if (!x->back[chunk].fetched[t])
             continue;
-        const Track *f = track(x, chunk, K_F);
+        const OffloadTrack *f = track(x, chunk, K_F);
         for (int i = 0; i < f->line.n; i++)
             if (touches(&g->op.at[f->line.at[i].op], t, true))
                 a.after = i + 1;
         for (int k = 0; k < 4 && a.first < 0; k++) {
-            const Track *b = track(x, chunk, kinds[k]);
+            const OffloadTrack *b = track(x, chunk, kinds[k]);
             for (int i = 0; in_list(x, chunk, kinds[k]) && i < b->line.n && a.first < 0; i++)
                 if (touches(&g->op.at[b->line.at[i].op], t, false)) {
                     a.kind = kinds[k];
@@ -227,7 +227,7 @@ static int same_chunk(const Offload *x, int i)
 }
 
 /* Backward of a chunk along one axis: early recomputation, then the input gradients, then the rest. */
-typedef struct { Track *track[3]; int from[3], n, calls; Ns *at; } Axis;
+typedef struct { OffloadTrack *track[3]; int from[3], n, calls; Ns *at; } Axis;
 
 static Axis axis_of(Offload *x, int chunk, bool forward)
 {
@@ -282,7 +282,7 @@ static void cut_forward(Offload *x)
         qsort(x->away.at, (size_t)x->away.n, sizeof(Away), by_after);
     for (int i = 0, n; i < x->away.n; i += n) {
         n = same_chunk(x, i);
-        Track *f = track(x, x->away.at[i].chunk, K_F);
+        OffloadTrack *f = track(x, x->away.at[i].chunk, K_F);
         int *after = alloc(sizeof(int) * (size_t)n), *out = alloc(sizeof(int) * (size_t)n);
         Ns *ns = alloc(sizeof(Ns) * (size_t)n), *over = alloc(sizeof(Ns) * (size_t)n);
         for (int k = 0; k < n; k++) {
@@ -335,11 +335,11 @@ static void lay_out(Offload *x)
         x->of[i] = -1;
         if (!cuts(k->kind))
             continue;
-        const Track *t = track(x, k->chunk, k->kind);
+        const OffloadTrack *t = track(x, k->chunk, k->kind);
         x->of[i] = x->piece.n;
         for (int c = 0, first = 0; c <= t->cut.n; c++) {
             int until = c < t->cut.n ? t->cut.at[c] : t->line.n;
-            *PUSH(&x->piece) = (Segment){i, first, until};
+            *PUSH(&x->piece) = (OffloadSegment){i, first, until};
             *PUSH(&clock) = now;
             now += t->at[until] - t->at[first];
             first = until;
@@ -367,8 +367,8 @@ static void find_copies(Offload *x)
             int f = *action_of(x, w->chunk, K_F, mb), b = *action_of(x, w->chunk, w->kind, mb);
             if (f < 0 || b < 0)
                 die("device %d: micro-batch %d of chunk %d is not computed here", x->device, mb, w->chunk);
-            *PUSH(&x->copy) = (Copy){.away = a, .mb = mb, .out = piece_at(x, f, w->after, true) + 1,
-                                     .due = piece_at(x, b, w->first, false)};
+            *PUSH(&x->copy) = (OffloadCopy){.away = a, .mb = mb, .out = piece_at(x, f, w->after, true) + 1,
+                                            .due = piece_at(x, b, w->first, false)};
         }
 }
 
@@ -376,13 +376,13 @@ static void find_copies(Offload *x)
 
 static int by_out(const void *a, const void *b)
 {
-    const Copy *x = a, *y = b;
+    const OffloadCopy *x = a, *y = b;
     return x->out != y->out ? x->out - y->out : x->away - y->away;
 }
 
 static int by_due(const void *a, const void *b)
 {
-    const Copy *x = a, *y = b;
+    const OffloadCopy *x = a, *y = b;
     return x->due != y->due ? x->due - y->due : x->away - y->away;
 }
 
@@ -393,7 +393,7 @@ static int places(const Offload *x)
 }
 
 /* The last boundary for a tensor to be gone.  With places, the forward that takes its own begins there. */
-static int out_until(const Offload *x, const Copy *c)
+static int out_until(const Offload *x, const OffloadCopy *c)
 {
     int from = x->piece.at[c->out - 1].action;
     if (x->p->ask.copy_slack == COPY_SLACK_NONE)
@@ -405,7 +405,7 @@ static int out_until(const Offload *x, const Copy *c)
 }
 
 /* The first boundary for it to come back.  With places, the backward that leaves one has ended there. */
-static int in_from(const Offload *x, const Copy *c)
+static int in_from(const Offload *x, const OffloadCopy *c)
 {
     const Away *w = &x->away.at[c->away];
     int reader = x->piece.at[c->due].action, last = c->mb;
@@ -430,9 +430,9 @@ static void plan_out(Offload *x)
 {
     Ns free = 0;
     if (x->copy.n > 1)
-        qsort(x->copy.at, (size_t)x->copy.n, sizeof(Copy), by_out);
+        qsort(x->copy.at, (size_t)x->copy.n, sizeof(OffloadCopy), by_out);
     for (int i = 0; i < x->copy.n; i++) {
-        Copy *c = &x->copy.at[i];
+        OffloadCopy *c = &x->copy.at[i];
         wire_take(&free, x->clock[c->out], x->away.at[c->away].ns);
         c->sent = c->out;
         int until = out_until(x, c);
@@ -445,9 +445,9 @@ static void plan_in(Offload *x)
 {
     Ns next = x->clock[x->piece.n];
     if (x->copy.n > 1)
-        qsort(x->copy.at, (size_t)x->copy.n, sizeof(Copy), by_due);
+        qsort(x->copy.at, (size_t)x->copy.n, sizeof(OffloadCopy), by_due);
     for (int i = x->copy.n - 1; i >= 0; i--) {
-        Copy *c = &x->copy.at[i];
+        OffloadCopy *c = &x->copy.at[i];
         Ns due = x->clock[c->due];
         next = (next < due ? next : due) - x->away.at[c->away].ns;
         c->in = c->due;
@@ -472,7 +472,7 @@ static int take_number(Offload *x)
     return n;
 }
 
-static Action copy_action(const Offload *x, ActionKind kind, const Copy *c, int request)
+static Action copy_action(const Offload *x, ActionKind kind, const OffloadCopy *c, int request)
 {
     Action k = action_new(kind, 0, c->mb);
     k.chunk = x->away.at[c->away].chunk;
@@ -483,22 +483,22 @@ static Action copy_action(const Offload *x, ActionKind kind, const Copy *c, int 
 }
 
 /* Copies by boundary.  The link takes them in the order of planning. */
-typedef struct { int boundary, copy; } Event;
-typedef struct { Event *at; int n, next; } Events;
+typedef struct { int boundary, copy; } OffloadEvent;
+typedef struct { OffloadEvent *at; int n, next; } Events;
 
 static int by_boundary(const void *a, const void *b)
 {
-    const Event *x = a, *y = b;
+    const OffloadEvent *x = a, *y = b;
     return x->boundary != y->boundary ? x->boundary - y->boundary : x->copy - y->copy;
 }
 
 static Events events(const Offload *x, size_t field)
 {
-    Events e = {alloc(sizeof(Event) * (size_t)(x->copy.n + 1)), x->copy.n, 0};
+    Events e = {alloc(sizeof(OffloadEvent) * (size_t)(x->copy.n + 1)), x->copy.n, 0};
     for (int i = 0; i < e.n; i++)
-        e.at[i] = (Event){*(const int *)(const void *)((const char *)&x->copy.at[i] + field), i};
+        e.at[i] = (OffloadEvent){*(const int *)(const void *)((const char *)&x->copy.at[i] + field), i};
     if (e.n > 1)
-        qsort(e.at, (size_t)e.n, sizeof(Event), by_boundary);
+        qsort(e.at, (size_t)e.n, sizeof(OffloadEvent), by_boundary);
     return e;
 }
 
@@ -529,7 +529,7 @@ static void put_boundary(Offload *x, Agenda *a, int boundary)
 static void put_pieces(Offload *x, Agenda *a, int action)
 {
     for (int i = x->of[action]; i < x->piece.n && x->piece.at[i].action == action; i++) {
-        const Segment *c = &x->piece.at[i];
+        const OffloadSegment *c = &x->piece.at[i];
         bool whole = c->first == 0 && c->until == track(x, x->old->at[action].chunk, x->old->at[action].kind)->line.n;
         put_boundary(x, a, i);
         put(x, a, &a->due, i, K_IN, true);
@@ -544,8 +544,8 @@ static void put_pieces(Offload *x, Agenda *a, int action)
 /* Actions that may block stand behind the messages that are begun there: other stages wait for those. */
 static void write_list(Offload *x)
 {
-    Agenda a = {events(x, offsetof(Copy, out)), events(x, offsetof(Copy, sent)), events(x, offsetof(Copy, in)),
-                events(x, offsetof(Copy, due)), alloc(sizeof(int) * (size_t)(x->copy.n + 1))};
+    Agenda a = {events(x, offsetof(OffloadCopy, out)), events(x, offsetof(OffloadCopy, sent)),
+                events(x, offsetof(OffloadCopy, in)), events(x, offsetof(OffloadCopy, due)), alloc(sizeof(int) * (size_t)(x->copy.n + 1))};
     int boundary = 0;
     for (int i = 0; i < x->old->n; i++) {
         ActionKind kind = x->old->at[i].kind;
@@ -564,7 +564,7 @@ static void write_list(Offload *x)
 void offload(Plan *p, int device, const Backward *back, Actions *list)
 {
     Offload x = {.p = p, .device = device, .back = back, .old = list};
-    x.track = alloc(sizeof(Track) * KINDS * (size_t)plan_chunks(p));
+    x.track = alloc(sizeof(OffloadTrack) * KINDS * (size_t)plan_chunks(p));
     p->dev.at[device].copies = 0;
     find_actions(&x);
     for (int c = 0; c < plan_chunks(p); c++)

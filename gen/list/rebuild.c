@@ -36,9 +36,9 @@ bool runs_on(const Plan *p, int op, int device)
 
 /* ---- the rule ---------------------------------------------------------------------------------------------------- */
 
-static Range take(const Graph *g, Ints *list, int op, ArgKind kind)
+static ListRange take(const Graph *g, Ints *list, int op, ArgKind kind)
 {
-    Range r = {list->n, list->n};
+    ListRange r = {list->n, list->n};
     for (int i = 0; i < g->op.at[op].arg.n; i++) {
         const Arg *a = &g->op.at[op].arg.at[i];
         bool twice = a->kind != kind || a->state;
@@ -96,7 +96,7 @@ static inline void want(Rebuild *r, int t)
 
 static void put(Rebuild *r, int op, int call)
 {
-    const Range *w = &r->op[op].write;
+    const ListRange *w = &r->op[op].write;
     r->call[r->lines] = call;
     r->line[r->lines++] = op;
     for (int i = w->from; i < w->to; i++)
@@ -218,7 +218,7 @@ Backward backward_of(const Plan *p, int chunk)
     int loss = joined_loss(p, chunk), away = loss < 0 ? -1 : loss_back(p, loss);
     int seed = loss < 0 ? -1 : seed_of(g, &g->op.at[away]);
     for (int o = g->nf; o < g->nb; o++) {
-        const Range *range = &operands.op[o].read;
+        const ListRange *range = &operands.op[o].read;
         if (p->chunk.at[o] != chunk || o == away || o == seed)
             continue;
         for (int i = range->from; i < range->to; i++)

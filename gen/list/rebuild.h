@@ -9,8 +9,8 @@
 #include "plan.h"
 
 /* Tensors that calls read and write, each once for a call, in the order of its operands. */
-typedef struct { int from, to; } Range;
-typedef struct { Range read, write; } Touched;
+typedef struct { int from, to; } ListRange;
+typedef struct { ListRange read, write; } Touched;
 typedef struct {
     Touched *op;                /* by operator of forward and backward: ranges of `tensor` */
     Ints tensor;

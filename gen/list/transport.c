@@ -308,7 +308,7 @@ static void see(const Plan *p, Pairs *all, int *of, int device, const Actions *l
         if (k->kind != K_SEND)
             continue;
         if (!of[k->peer]) {
-            *PUSH(all) = (Pair){device, k->peer, true};
+            *PUSH(all) = (ListPair){device, k->peer, true};
             of[k->peer] = all->n;
         }
         all->at[of[k->peer] - 1].talk &= is_talk(p, k);

@@ -114,8 +114,8 @@ typedef struct {                /* between stages: a message of every replica */
 typedef VEC(Msg) Msgs;
 Msgs transport_messages(const Plan *p);     /* tensors, states, then gradients by level, up and down; the index is the tag */
 /* Ordered pairs of devices of which one sends the other something, each once.  talk: a few bytes once a step, and no more. */
-typedef struct { int from, to; bool talk; } Pair;
-typedef VEC(Pair) Pairs;
+typedef struct { int from, to; bool talk; } ListPair;
+typedef VEC(ListPair) Pairs;
 Pairs transport_pairs(const Plan *p);
 Bytes transport_limit(const Plan *p, int device);   /* its memory, less what the transport takes for its pairs but those */
 int  transport_phases(ActionKind kind);             /* bits of the phases that a computation runs */

@@ -21,9 +21,9 @@
 #include "plan.h"
 #include "version.h"
 
-typedef enum { TENSORS, GRADIENTS, WEIGHTS, VALUES } Role;
+typedef enum { TENSORS, GRADIENTS, WEIGHTS, VALUES } VersionRole;
 
-static Role role_of(const Pool *x)
+static VersionRole role_of(const Pool *x)
 {
     if (x->birth != AT_ALWAYS)
         return TENSORS;
@@ -135,7 +135,7 @@ int version_values(const Plan *p, int device, const Action *k)
 }
 
 /* The pool of such a role that a fold or a copy of versions works on. */
-static const Pool *pool_of(const Plan *p, int chunk, Role role)
+static const Pool *pool_of(const Plan *p, int chunk, VersionRole role)
 {
     for (int i = 0; i < p->pool.n; i++)
         if (p->pool.at[i].chunk == chunk && role_of(&p->pool.at[i]) == role)

@@ -26,13 +26,13 @@
 #include <string.h>
 
 typedef struct { Ns sent, posted, end; int tag_sent, tag_posted; Bytes bytes; bool ended; Action *send; } Transfer;
-typedef struct { VEC(Transfer) at; int sends, posts, ended; Ns wire; } Channel;
+typedef struct { VEC(Transfer) at; int sends, posts, ended; Ns wire; } SimChannel;
 
 typedef struct {
     Plan *p;
     bool eval;
     const Actions *list;        /* by device */
-    Channel *channel;           /* [from * devices + to] */
+    SimChannel *channel;        /* [from * devices + to] */
     int *next;                  /* by device: action at hand */
     Ns *now;                    /* by device */
     bool *tried;                /* by device: run_earliest() */
@@ -48,7 +48,7 @@ static void begin_transfer(Sim *s, int device, Action *k)
 {
     bool send = k->kind == K_SEND;
     int from = send ? device : k->peer, to = send ? k->peer : device, at = from * s->p->devices + to;
-    Channel *c = &s->channel[at];
+    SimChannel *c = &s->channel[at];
     int number = send ? c->sends++ : c->posts++;
     while (c->at.n <= number)
         *PUSH(&c->at) = (Transfer){.sent = -1, .posted = -1};
@@ -63,7 +63,7 @@ static void begin_transfer(Sim *s, int device, Action *k)
 
 static void end_transfers(Sim *s, int channel)
 {
-    Channel *c = &s->channel[channel];
+    SimChannel *c = &s->channel[channel];
     for (; c->ended < c->at.n; c->ended++) {
         Transfer *t = &c->at.at[c->ended];
         if (t->sent < 0 || t->posted < 0)

@@ -23,18 +23,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct { int first, last, mb; } Life;
-typedef struct { Bytes from, to; } Range;
-typedef struct { Life *at; int n; } Lives;     /* by birth; of one slot, none meet */
+typedef struct { int first, last, mb; } HostLife;
+typedef struct { Bytes from, to; } HostRange;
+typedef struct { HostLife *at; int n; } Lives; /* by birth; of one slot, none meet */
 typedef struct {
     Plan *p;
     int device, micro;
     Bytes unit;
-    Life *life;                 /* [host buffer * micro + mb]; last < first: never */
+    HostLife *life;             /* [host buffer * micro + mb]; last < first: never */
     int *slot;                  /* the same */
     Lives **lives;              /* [host buffer][slot] */
     Ints mine;                  /* host buffers of the device, placed so far */
-    VEC(Range) taken;           /* by them, for the one at hand */
+    VEC(HostRange) taken;       /* by them, for the one at hand */
 } Host;
 
 static Bytes align(const Host *h, Bytes n)
@@ -46,10 +46,10 @@ static void find_lives(Host *h)
 {
     const Actions *list = &h->p->dev.at[h->device].list;
     for (int i = 0; i < h->p->host.n * h->micro; i++)
-        h->life[i] = (Life){0, -1, i % h->micro};
+        h->life[i] = (HostLife){0, -1, i % h->micro};
     for (int i = 0; i < list->n; i++) {
         const Action *k = &list->at[i];
-        Life *l = k->host >= 0 ? &h->life[k->host * h->micro + k->mb] : NULL;
+        HostLife *l = k->host >= 0 ? &h->life[k->host * h->micro + k->mb] : NULL;
         if (!l)
             continue;
         l->first = l->last < l->first ? k->tick : l->first;
@@ -59,14 +59,14 @@ static void find_lives(Host *h)
 
 static int by_birth(const void *a, const void *b)
 {
-    const Life *x = a, *y = b;
+    const HostLife *x = a, *y = b;
     return x->first != y->first ? (x->first < y->first ? -1 : 1) : x->mb - y->mb;
 }
 
 static void find_slots(Host *h, int b)
 {
     HostBuf *x = &h->p->host.at[b];
-    Life *life = alloc(sizeof *life * (size_t)h->micro);
+    HostLife *life = alloc(sizeof *life * (size_t)h->micro);
     int *until = alloc(sizeof(int) * (size_t)h->micro), n = 0;
     for (int mb = 0; mb < h->micro; mb++)
         if (h->life[b * h->micro + mb].last >= h->life[b * h->micro + mb].first)
@@ -90,17 +90,17 @@ static void find_slots(Host *h, int b)
 static void find_parts(Host *h, int b)
 {
     HostBuf *x = &h->p->host.at[b];
-    Life *sorted = alloc(sizeof *sorted * (size_t)h->micro);
+    HostLife *sorted = alloc(sizeof *sorted * (size_t)h->micro);
     bool whole = x->count > HOST_SLOTS;
     h->lives[b] = alloc(sizeof(Lives) * (size_t)(x->count + 1));
     memcpy(sorted, &h->life[b * h->micro], sizeof *sorted * (size_t)h->micro);
     qsort(sorted, (size_t)h->micro, sizeof *sorted, by_birth);
     for (int s = 0; s < (whole ? 1 : x->count); s++)
-        h->lives[b][s].at = alloc(sizeof(Life) * (size_t)(whole ? 1 : h->micro));
+        h->lives[b][s].at = alloc(sizeof(HostLife) * (size_t)(whole ? 1 : h->micro));
     if (whole)
         h->lives[b][0] = (Lives){h->lives[b][0].at, 1};
     if (whole)
-        h->lives[b][0].at[0] = (Life){x->first, x->last, 0};
+        h->lives[b][0].at[0] = (HostLife){x->first, x->last, 0};
     for (int i = 0; i < h->micro && !whole; i++)
         if (sorted[i].last >= sorted[i].first) {
             Lives *l = &h->lives[b][h->slot[b * h->micro + sorted[i].mb]];
@@ -130,18 +130,18 @@ static int parts(const HostBuf *x, Bytes *size)
 
 static int by_from(const void *a, const void *b)
 {
-    const Range *x = a, *y = b;
+    const HostRange *x = a, *y = b;
     return x->from != y->from ? (x->from < y->from ? -1 : 1) : (x->to > y->to) - (x->to < y->to);
 }
 
 /* Addresses between these two, without them, are taken.  Parts of one block come in order, and most overlap the one before. */
 static void take(Host *h, Bytes from, Bytes to)
 {
-    Range *last = h->taken.n ? &h->taken.at[h->taken.n - 1] : NULL;
+    HostRange *last = h->taken.n ? &h->taken.at[h->taken.n - 1] : NULL;
     if (last && last->from <= from && from < last->to)
         last->to = to > last->to ? to : last->to;
     else
-        *PUSH(&h->taken) = (Range){from, to};
+        *PUSH(&h->taken) = (HostRange){from, to};
 }
 
 /* The lowest address for block b.  Addresses where it would meet a block alive at the same time are taken. */
@@ -162,7 +162,7 @@ static Bytes lowest(Host *h, int b)
     }
     Bytes at = 0;
     if (h->taken.n)
-        qsort(h->taken.at, (size_t)h->taken.n, sizeof(Range), by_from);
+        qsort(h->taken.at, (size_t)h->taken.n, sizeof(HostRange), by_from);
     for (int i = 0; i < h->taken.n; i++)
         if (h->taken.at[i].from < at && h->taken.at[i].to > at)
             at = h->taken.at[i].to;
@@ -228,7 +228,7 @@ void host_layout(Plan *p, int device)
     p->dev.at[device].host = p->dev.at[device].host_bound = 0;
     if (p->host.n == 0)
         return;
-    h.life = alloc(sizeof(Life) * (size_t)p->host.n * (size_t)h.micro);
+    h.life = alloc(sizeof(HostLife) * (size_t)p->host.n * (size_t)h.micro);
     h.lives = alloc(sizeof *h.lives * (size_t)p->host.n);
     h.slot = alloc(sizeof(int) * (size_t)p->host.n * (size_t)h.micro);
     find_lives(&h);

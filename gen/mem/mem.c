@@ -22,16 +22,16 @@
 
 /* ---- slots ------------------------------------------------------------------------------------------------------- */
 
-typedef struct { Span span; int mb; } Life;
+typedef struct { Span span; int mb; } MemLife;
 
 static int by_birth(const void *a, const void *b)
 {
-    const Life *x = a, *y = b;
+    const MemLife *x = a, *y = b;
     return x->span.first != y->span.first ? (x->span.first < y->span.first ? -1 : 1) : x->mb - y->mb;
 }
 
 /* Where steps overlap, micro-batch q takes slot q mod count.  They are born and die in order, so the least count does. */
-static int rotate(Mem *m, int pool, const Life *life, int n, int count)
+static int rotate(Mem *m, int pool, const MemLife *life, int n, int count)
 {
     bool shared = true;
     for (; shared && count < n; count += shared) {
@@ -46,7 +46,7 @@ static int rotate(Mem *m, int pool, const Life *life, int n, int count)
 }
 
 /* Micro-batches by birth take slots in turn, where that wants no more slots: they end in that order too. */
-static void take_turns(Mem *m, int pool, const Life *life, int n, int count)
+static void take_turns(Mem *m, int pool, const MemLife *life, int n, int count)
 {
     int *ring = &m->ring[pool * m->micro];
     bool good = true;
@@ -59,7 +59,7 @@ static void take_turns(Mem *m, int pool, const Life *life, int n, int count)
 }
 
 /* Micro-batches by birth; each takes the lowest slot with a dead last owner. */
-static void color(Mem *m, int pool, Life *life, int n)
+static void color(Mem *m, int pool, MemLife *life, int n)
 {
     int *until = alloc(sizeof(int) * (size_t)(n + 1)), count = 0;
     qsort(life, (size_t)n, sizeof *life, by_birth);
@@ -123,11 +123,11 @@ static void find_own_pools(Mem *m)
 }
 
 /* The life of a pool by micro-batch: from the first touch of its buffers to the last.  Returns the number of micro-batches. */
-static int find_life(const Mem *m, int pool, Life *life)
+static int find_life(const Mem *m, int pool, MemLife *life)
 {
     int n = 0;
     for (int mb = 0; mb < m->micro; mb++)
-        life[mb] = (Life){{INT32_MAX, -1}, mb};
+        life[mb] = (MemLife){{INT32_MAX, -1}, mb};
     for (int b = 0; b < m->p->buf.n; b++)
         for (int mb = 0; m->p->buf.at[b].pool == pool && mb < m->micro; mb++) {
             const Span *s = mem_live(m, b, mb);
@@ -154,7 +154,7 @@ static void find_slots(Mem *m)
             p->pool.at[x].count = version_slots(p, &p->pool.at[x]);
             continue;
         }
-        Life *life = alloc(sizeof *life * (size_t)m->micro);
+        MemLife *life = alloc(sizeof *life * (size_t)m->micro);
         int n = find_life(m, x, life);
         color(m, x, life, n);
     }

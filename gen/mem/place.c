@@ -81,12 +81,12 @@ static int slot_in(const Placer *w, int pool, int mb)
 
 static int by_slot(const void *a, const void *b)
 {
-    const Turn *x = a, *y = b;
+    const MemTurn *x = a, *y = b;
     return x->slot != y->slot ? (x->slot < y->slot ? -1 : 1) : x->mb - y->mb;
 }
 
 /* The micro-batches by slot; -1, no pool: all in one. */
-static Turn *turns_of(const Placer *w, int pool)
+static MemTurn *turns_of(const Placer *w, int pool)
 {
     return w->turn + (size_t)(pool + 1) * (size_t)w->m->micro;
 }
@@ -94,9 +94,9 @@ static Turn *turns_of(const Placer *w, int pool)
 /* Sorts the micro-batches of a pool by slot again, after its slots have changed. */
 static void find_turns(Placer *w, int pool)
 {
-    Turn *turn = turns_of(w, pool);
+    MemTurn *turn = turns_of(w, pool);
     for (int mb = 0; mb < w->m->micro; mb++)
-        turn[mb] = (Turn){slot_in(w, pool, mb), mb};
+        turn[mb] = (MemTurn){slot_in(w, pool, mb), mb};
     qsort(turn, (size_t)w->m->micro, sizeof *turn, by_slot);
 }
 
@@ -112,13 +112,13 @@ static void add_hours(Placer *w, const Span *x, Hours *h)
     int64_t first = x->first, end = x->last + (int64_t)1, ticks = w->m->ticks;
     if (!hours->some)
         *hours = (Hours){bits(first * 64 / ticks, (end * 64 - 1) / ticks + 1),
-                       bits((first * 64 + ticks - 1) / ticks, end * 64 / ticks)};
+                         bits((first * 64 + ticks - 1) / ticks, end * 64 / ticks)};
     h->some |= hours->some;
     h->all |= hours->all;
 }
 
 /* The spans of one piece in one slot of n micro-batches, ascending.  False: two micro-batches are there at once. */
-static bool collect(Placer *w, const Tile *p, const Turn *turn, int n, MemPiece *to, Span *span)
+static bool collect(Placer *w, const Tile *p, const MemTurn *turn, int n, MemPiece *to, Span *span)
 {
     *to = (MemPiece){.in = p->in, .size = p->size, .slot = turn->slot, .span = span, .local = p->local};
     for (int i = 0; i < n; i++) {
@@ -151,7 +151,7 @@ static bool arrange(Placer *w, const Item *x, int pool, Form *f)
     f->piece.n = 0;
     bool good = true;
     int micro = w->m->micro;
-    const Turn *turn = turns_of(w, pool);
+    const MemTurn *turn = turns_of(w, pool);
     Span *span = f->span;
     for (int from = 0, to; from < micro; from = to) {
         for (to = from + 1; to < micro && turn[to].slot == turn[from].slot; to++)
@@ -395,7 +395,7 @@ static void open_pool(Placer *w, const Item *x)
 
 /* ---- one piece --------------------------------------------------------------------------------------------------- */
 
-typedef struct { Form *form; Bytes at, end; } Best;
+typedef struct { Form *form; Bytes at, end; } MemBest;
 
 /* An item by the slots of a pool; NULL: that cannot be.  Where steps overlap slots do not change, and the form is kept.  Else
  * it is valid until the next one is asked for. */
@@ -410,7 +410,7 @@ static Form *form_of(Placer *w, int index, int pool)
 
 /* Is the item lower by the slots of this pool than the best so far?  `first`: the best is that of its own pool.  Then a form
  * that keeps below the top is as good. */
-static bool improve(Placer *w, int index, int pool, bool first, Best *best)
+static bool improve(Placer *w, int index, int pool, bool first, MemBest *best)
 {
     Form *f = form_of(w, index, pool);
     bool same_pool = first && best->form == &w->form[index];
@@ -424,7 +424,7 @@ static bool improve(Placer *w, int index, int pool, bool first, Best *best)
         w->spare = swap;
         f = &w->move[index];
     }
-    *best = (Best){f, at, end};
+    *best = (MemBest){f, at, end};
     return true;
 }
 
@@ -436,7 +436,7 @@ int place_extra(const Mem *m, const Item *x, int from)
 }
 
 /* Tries a pool of the item's own, and takes it if that keeps the top lower. */
-static void improve_alone(Placer *w, int index, Best *best)
+static void improve_alone(Placer *w, int index, MemBest *best)
 {
     const Mem *m = w->m;
     int next = place_extra(m, &m->item.at[index], w->now.opened), pool = m->extra + next;
@@ -458,7 +458,7 @@ static void put_lowest(Placer *w, const Item *x)
     }
     if (!w->m->overlap || w->form[index].piece.n == 0)
         arrange(w, x, x->pool, &w->form[index]);
-    Best best = {.form = &w->form[index], .at = lowest(w, &w->form[index], w->floor, w->most)};
+    MemBest best = {.form = &w->form[index], .at = lowest(w, &w->form[index], w->floor, w->most)};
     best.end = end_of(w, best.form, best.at);
     for (int k = 0; k < x->other.n && x->buf >= 0 && !(w->still && best.end <= w->now.top); k++) {
         int pool = x->other.at[k];

@@ -18,11 +18,11 @@ typedef struct {                /* a piece in one slot */
     MemLocal local;
     Hours hours;
 } MemPiece;
-typedef enum { UNKNOWN, YES, NO } Known;
-typedef struct { int pool, room; Known fits; VEC(MemPiece) piece; Span *span; } Form; /* an item by the slots of a pool */
+typedef enum { UNKNOWN, YES, NO } MemKnown;
+typedef struct { int pool, room; MemKnown fits; VEC(MemPiece) piece; Span *span; } Form; /* an item by the slots of a pool */
 typedef struct { Bytes at, end; Hours hours; const MemPiece *piece; } Placed;
 typedef VEC(Placed) Parts;
-typedef struct { int slot, mb; } Turn;
+typedef struct { int slot, mb; } MemTurn;
 typedef struct { int64_t left; Bytes top, widest; int opened, pool; } Before;  /* of a piece: what placing it changes; the pool
                                                                                    that it opens, -1: none */
 typedef struct {
@@ -49,7 +49,7 @@ typedef struct {
     Parts placed, kept, more;   /* ascending; scratch */
     Bytes widest;               /* of all placed */
     MemPiece *piece;            /* scratch, for the pieces of an item and all micro-batches */
-    Turn *turn;                 /* by pool: the micro-batches by slot */
+    MemTurn *turn;              /* by pool: the micro-batches by slot */
     Hours *hours;               /* as Mem.live; some 0: not asked yet */
     int64_t left;               /* of the budget */
     uint64_t luck;

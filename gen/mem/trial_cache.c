@@ -14,9 +14,9 @@
 #include "trial_cache.h"
 #include <string.h>
 
-typedef struct { uint64_t a, b; } Key;
-typedef struct { Key key; Layout layout; } OldLayout;
-typedef struct { Key key; const Plan *plan; Verdict why; } OldPlan;
+typedef struct { uint64_t a, b; } CacheKey;
+typedef struct { CacheKey key; Layout layout; } OldLayout;
+typedef struct { CacheKey key; const Plan *plan; Verdict why; } OldPlan;
 struct Seen { VEC(OldLayout) layout; VEC(OldPlan) plan; };
 
 Seen *seen_new(void)
@@ -26,7 +26,7 @@ Seen *seen_new(void)
 
 /* ---- keys -------------------------------------------------------------------------------------------------------- */
 
-static void add(Key *k, int64_t x)
+static void add(CacheKey *k, int64_t x)
 {
     k->a = (k->a ^ (uint64_t)x) * 0x9e3779b97f4a7c15u;
     k->b = (k->b + (uint64_t)x) * 0xd1342543de82ef95u;
@@ -34,12 +34,12 @@ static void add(Key *k, int64_t x)
     k->b ^= k->b >> 31;
 }
 
-static bool same(const Key *x, const Key *y)
+static bool same(const CacheKey *x, const CacheKey *y)
 {
     return x->a == y->a && x->b == y->b;
 }
 
-static void add_list(Key *k, const Ints *list)
+static void add_list(CacheKey *k, const Ints *list)
 {
     add(k, list->n);
     for (int i = 0; i < list->n; i++)
@@ -67,7 +67,7 @@ static int index_of(const Mem *m, int pool)
     return -1;
 }
 
-static void add_pool(Key *k, const Mem *m, int pool)
+static void add_pool(CacheKey *k, const Mem *m, int pool)
 {
     add(k, m->p->pool.at[pool].stride);
     add(k, m->p->pool.at[pool].count);
@@ -75,7 +75,7 @@ static void add_pool(Key *k, const Mem *m, int pool)
         add(k, m->slot[pool * m->micro + mb]);
 }
 
-static void add_tile(Key *k, const Mem *m, const Tile *x, int routine)
+static void add_tile(CacheKey *k, const Mem *m, const Tile *x, int routine)
 {
     const MemLocal *h = &x->local;
     add(k, x->in);
@@ -86,7 +86,7 @@ static void add_tile(Key *k, const Mem *m, const Tile *x, int routine)
         add(k, (int64_t)x->life[mb].first << 32 ^ x->life[mb].last);
 }
 
-static void add_item(Key *k, const Mem *m, const Item *x, int routine)
+static void add_item(CacheKey *k, const Mem *m, const Item *x, int routine)
 {
     add(k, x->buf < 0);
     add(k, index_of(m, x->pool));
@@ -113,9 +113,9 @@ static int first_routine(const Mem *m)
     return first;
 }
 
-static Key layout_key(const Mem *m)
+static CacheKey layout_key(const Mem *m)
 {
-    Key k = {1, 1};
+    CacheKey k = {1, 1};
     int routine = first_routine(m);
     const int64_t all[] = {m->top, m->p->dev.at[m->device].bound, m->micro, m->overlap, m->apart, m->extras, m->pools,
                            m->members, m->item.n, pools_of(m)};
@@ -138,7 +138,7 @@ static void copy_pool(const Mem *m, Layout *to, int i, const Layout *from, int k
 bool seen_layout(Mem *m, Layout *layout)
 {
     const Seen *seen = m->p->seen;
-    Key k = seen ? layout_key(m) : (Key){0, 0};
+    CacheKey k = seen ? layout_key(m) : (CacheKey){0, 0};
     for (int i = 0; seen && i < seen->layout.n; i++) {
         const Layout *old = &seen->layout.at[i].layout;
         if (!same(&seen->layout.at[i].key, &k))
@@ -176,9 +176,9 @@ void seen_keep_layout(const Mem *m, const Layout *layout)
 
 /* ---- plans ------------------------------------------------------------------------------------------------------- */
 
-static Key plan_key(const Plan *p)
+static CacheKey plan_key(const Plan *p)
 {
-    Key k = {1, 1};
+    CacheKey k = {1, 1};
     add_list(&k, &p->chunk);
     add_list(&k, &p->fate);
     return k;
@@ -186,7 +186,7 @@ static Key plan_key(const Plan *p)
 
 const Plan *seen_plan(const Plan *p, Verdict *why)
 {
-    Key k = p->seen ? plan_key(p) : (Key){0, 0};
+    CacheKey k = p->seen ? plan_key(p) : (CacheKey){0, 0};
     for (int i = 0; p->seen && i < p->seen->plan.n; i++)
         if (same(&p->seen->plan.at[i].key, &k)) {
             *why = p->seen->plan.at[i].why;

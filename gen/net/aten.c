@@ -8,15 +8,15 @@
 #include <math.h>
 #include <string.h>
 
-typedef struct { Net *g; const Node *n; Ints *results; const char *op; } Call;
+typedef struct { Net *g; const Pt2Node *n; Ints *results; const char *op; } AtenCall;
 
-static int tensor(const Call *c, const char *name)
+static int tensor(const AtenCall *c, const char *name)
 {
     const Argument *a = node_argument(c->n, name);
     return a && a->tensor.n == 1 ? a->tensor.at[0] : -1;
 }
 
-static int first(const Call *c)
+static int first(const AtenCall *c)
 {
     int v = c->n->in.n && c->n->in.at[0].tensor.n == 1 ? c->n->in.at[0].tensor.at[0] : -1;
     if (v < 0)
@@ -24,24 +24,24 @@ static int first(const Call *c)
     return v;
 }
 
-static Value *value_of(const Call *c, int v)
+static NetValue *value_of(const AtenCall *c, int v)
 {
     return &c->g->value.at[v];
 }
 
-static double real_of(const Call *c, const char *name, double otherwise)
+static double real_of(const AtenCall *c, const char *name, double otherwise)
 {
     const Argument *a = node_argument(c->n, name);
     return a && a->number.n == 1 ? a->number.at[0] : otherwise;
 }
 
-static int64_t integer(const Call *c, const char *name, int64_t otherwise)
+static int64_t integer(const AtenCall *c, const char *name, int64_t otherwise)
 {
     return net_bounded(real_of(c, name, (double)otherwise));
 }
 
 /* At most `most` integers; their number */
-static int list_of(const Call *c, const char *name, int64_t *to, int most)
+static int list_of(const AtenCall *c, const char *name, int64_t *to, int most)
 {
     const Argument *a = node_argument(c->n, name);
     int n = a ? a->number.n : 0;
@@ -52,7 +52,7 @@ static int list_of(const Call *c, const char *name, int64_t *to, int most)
     return n;
 }
 
-static int64_t axis_of(const Call *c, int x, const char *name, int64_t otherwise)
+static int64_t axis_of(const AtenCall *c, int x, const char *name, int64_t otherwise)
 {
     int64_t axis = integer(c, name, otherwise), rank = value_of(c, x)->dims.n;
     axis += axis < 0 ? rank : 0;
@@ -63,15 +63,15 @@ static int64_t axis_of(const Call *c, int x, const char *name, int64_t otherwise
 
 /* ---- images ------------------------------------------------------------------------------------------------------------ */
 
-static void pair_of(const Call *c, const char *name, int64_t to[2])
+static void pair_of(const AtenCall *c, const char *name, int64_t to[2])
 {
     if (list_of(c, name, to, 2) == 1)
         to[1] = to[0];
 }
 
-static int conv(Call *c)
+static int conv(AtenCall *c)
 {
-    Window w = {.stride = {1, 1}, .dilate = {1, 1}, .groups = integer(c, "groups", 1)};
+    NetWindow w = {.stride = {1, 1}, .dilate = {1, 1}, .groups = integer(c, "groups", 1)};
     int weight = tensor(c, "weight");
     int64_t pad[2] = {0};
     if (weight < 0 || value_of(c, weight)->dims.n < 3 || value_of(c, weight)->dims.n > 4)
@@ -89,9 +89,9 @@ static int conv(Call *c)
     return ops_conv(c->g, first(c), weight, tensor(c, "bias"), &w);
 }
 
-static int conv_transpose(Call *c)
+static int conv_transpose(AtenCall *c)
 {
-    Window w = {.stride = {1, 1}, .dilate = {1, 1}, .groups = integer(c, "groups", 1)};
+    NetWindow w = {.stride = {1, 1}, .dilate = {1, 1}, .groups = integer(c, "groups", 1)};
     int64_t pad[2] = {0}, extra[2] = {0};
     int weight = tensor(c, "weight");
     if (weight < 0 || value_of(c, weight)->dims.n != 4)
@@ -106,7 +106,7 @@ static int conv_transpose(Call *c)
 }
 
 /* Pairs of the last axis first */
-static int pad(Call *c)
+static int pad(AtenCall *c)
 {
     int64_t at[4] = {0};
     const Argument *mode = node_argument(c->n, "mode");
@@ -116,7 +116,7 @@ static int pad(Call *c)
     return ops_pad(c->g, first(c), (int64_t[]){at[2], at[0], at[3], at[1]}, real_of(c, "value", 0));
 }
 
-static int upsample(Call *c)
+static int upsample(AtenCall *c)
 {
     const Argument *a = node_argument(c->n, "scale_factors");
     int64_t size[2];
@@ -130,9 +130,9 @@ static int upsample(Call *c)
     return ops_upsample(c->g, first(c), factor, *c->op == 'B', integer(c, "align_corners", 0));
 }
 
-static int pool(Call *c)
+static int pool(AtenCall *c)
 {
-    Window w = {.stride = {0, 0}, .dilate = {1, 1}, .groups = 1, .count_pad = integer(c, "count_include_pad", 1)};
+    NetWindow w = {.stride = {0, 0}, .dilate = {1, 1}, .groups = 1, .count_pad = integer(c, "count_include_pad", 1)};
     int64_t pad[2] = {0};
     if (value_of(c, first(c))->dims.n != 4 || node_argument(c->n, "divisor_override"))
         net_refuse(c->g, "it is of no images, or divides by another number");
@@ -146,11 +146,11 @@ static int pool(Call *c)
     return ops_pool(c->g, c->op, first(c), &w);
 }
 
-static int global_pool(Call *c)
+static int global_pool(AtenCall *c)
 {
     int64_t size[2] = {0};
     Dims d = value_of(c, first(c))->dims;
-    Window w = {.dilate = {1, 1}, .groups = 1};
+    NetWindow w = {.dilate = {1, 1}, .groups = 1};
     pair_of(c, "output_size", size);
     if (size[0] == 1 && size[1] == 1)
         return ops_global_pool(c->g, first(c), true);
@@ -161,7 +161,7 @@ static int global_pool(Call *c)
     return w.kernel[0] == 1 && w.kernel[1] == 1 ? first(c) : ops_pool(c->g, "AvgPool", first(c), &w);
 }
 
-static int batch_norm(Call *c)
+static int batch_norm(AtenCall *c)
 {
     int weight[5] = {tensor(c, "weight"), tensor(c, "bias"), tensor(c, "running_mean"), tensor(c, "running_var"), -1};
     const char *mean = weight[2] < 0 ? "" : value_of(c, weight[2])->name, *part = strstr(mean, "running_mean");
@@ -174,7 +174,7 @@ static int batch_norm(Call *c)
 
 /* ---- products and norms ------------------------------------------------------------------------------------------------ */
 
-static int linear(Call *c)
+static int linear(AtenCall *c)
 {
     int weight = tensor(c, "weight");
     if (weight < 0)
@@ -182,7 +182,7 @@ static int linear(Call *c)
     return ops_linear(c->g, first(c), weight, tensor(c, "bias"), false);
 }
 
-static int matmul(Call *c)
+static int matmul(AtenCall *c)
 {
     int other = tensor(c, "other");
     if (other < 0)
@@ -190,7 +190,7 @@ static int matmul(Call *c)
     return ops_linear(c->g, first(c), other, -1, true);
 }
 
-static int layer_norm(Call *c)
+static int layer_norm(AtenCall *c)
 {
     int64_t shape[MOST_DIMS];
     if (list_of(c, "normalized_shape", shape, MOST_DIMS) != 1)
@@ -198,7 +198,7 @@ static int layer_norm(Call *c)
     return ops_layer_norm(c->g, first(c), tensor(c, "weight"), tensor(c, "bias"), real_of(c, "eps", 1e-5));
 }
 
-static int embedding(Call *c)
+static int embedding(AtenCall *c)
 {
     int ids = tensor(c, "indices");
     if (ids < 0)
@@ -208,7 +208,7 @@ static int embedding(Call *c)
     return ops_embedding(c->g, ids, first(c));
 }
 
-static int attention(Call *c)
+static int attention(AtenCall *c)
 {
     int heads[3] = {tensor(c, "query"), tensor(c, "key"), tensor(c, "value")};
     if (tensor(c, "attn_mask") >= 0)
@@ -218,7 +218,7 @@ static int attention(Call *c)
 }
 
 /* Its last states are results that nobody may read. */
-static int lstm(Call *c)
+static int lstm(AtenCall *c)
 {
     const Argument *states = node_argument(c->n, "hx"), *weights = node_argument(c->n, "params");
     for (int i = 0; states && i < states->tensor.n; i++) {
@@ -235,7 +235,7 @@ static int lstm(Call *c)
 
 /* ---- numbers ----------------------------------------------------------------------------------------------------------- */
 
-static int arange(Call *c)
+static int arange(AtenCall *c)
 {
     double from = real_of(c, "start", 0), to = real_of(c, "end", 0);
     bool whole = from == floor(from) && to == floor(to) && integer(c, "step", 1) == 1;
@@ -248,7 +248,7 @@ static int arange(Call *c)
     return net_numbers(c->g, (Dims){1, {n}}, x);
 }
 
-static int zeros(Call *c)
+static int zeros(AtenCall *c)
 {
     Dims d = {0};
     d.n = list_of(c, "size", d.d, MOST_DIMS);
@@ -260,18 +260,18 @@ static int zeros(Call *c)
 
 /* ---- element by element ------------------------------------------------------------------------------------------------ */
 
-static int unary(Call *c)
+static int unary(AtenCall *c)
 {
     return ops_unary(c->g, c->op, "", first(c));
 }
 
-static int gelu(Call *c)
+static int gelu(AtenCall *c)
 {
     const Argument *a = node_argument(c->n, "approximate");
     return ops_unary(c->g, "Gelu", a && !strcmp(a->text, "tanh") ? ", approximate: tanh" : "", first(c));
 }
 
-static int clip(Call *c)
+static int clip(AtenCall *c)
 {
     bool six = strstr(c->n->target, "relu6");
     double low = six ? 0 : real_of(c, "min_val", real_of(c, "min", -1));
@@ -279,12 +279,12 @@ static int clip(Call *c)
     return ops_unary(c->g, "Clip", strf(", min: %g, max: %g", low, high), first(c));
 }
 
-static int leaky(Call *c)
+static int leaky(AtenCall *c)
 {
     return ops_unary(c->g, "LeakyRelu", strf(", slope: %g", real_of(c, "negative_slope", 0.01)), first(c));
 }
 
-static int dropout(Call *c)
+static int dropout(AtenCall *c)
 {
     double p = real_of(c, "p", 0.5);
     if (!(p >= 0 && p < 1))
@@ -292,7 +292,7 @@ static int dropout(Call *c)
     return p == 0 || integer(c, "train", 1) == 0 ? first(c) : ops_unary(c->g, "Dropout", strf(", p: %g", p), first(c));
 }
 
-static int softmax(Call *c)
+static int softmax(AtenCall *c)
 {
     if (axis_of(c, first(c), "dim", -1) != value_of(c, first(c))->dims.n - 1)
         net_refuse(c->g, "it is over another axis than the last one");
@@ -300,7 +300,7 @@ static int softmax(Call *c)
 }
 
 /* A tensor or a number; counters of BatchNorm are not of the graph. */
-static int binary(Call *c)
+static int binary(AtenCall *c)
 {
     int a = first(c), b = tensor(c, "other");
     if (value_of(c, a)->kind == VALUE_WEIGHT && value_of(c, a)->whole)
@@ -318,43 +318,43 @@ static int binary(Call *c)
 }
 
 /* Room for draws, which bernoulli_ fills */
-static int empty(Call *c)
+static int empty(AtenCall *c)
 {
     Dims d = {0};
     d.n = list_of(c, "size", d.d, MOST_DIMS);
     return ops_draw(c->g, d, 1);
 }
 
-static int bernoulli(Call *c)
+static int bernoulli(AtenCall *c)
 {
     return ops_draw(c->g, value_of(c, first(c))->dims, real_of(c, "p", 0.5));
 }
 
-static int power(Call *c)
+static int power(AtenCall *c)
 {
     return ops_power(c->g, first(c), real_of(c, "exponent", 1));
 }
 
-static int negative(Call *c)
+static int negative(AtenCall *c)
 {
     return ops_scale(c->g, first(c), -1);
 }
 
-static int same(Call *c)
+static int same(AtenCall *c)
 {
     return first(c);
 }
 
 /* ---- axes -------------------------------------------------------------------------------------------------------------- */
 
-static int mean(Call *c)
+static int mean(AtenCall *c)
 {
     int64_t axis[2];
     int n = list_of(c, "dim", axis, 2);
     return ops_mean(c->g, first(c), axis, n, integer(c, "keepdim", 0));
 }
 
-static int flatten(Call *c)
+static int flatten(AtenCall *c)
 {
     int x = first(c);
     Dims d = value_of(c, x)->dims, y = {0};
@@ -367,7 +367,7 @@ static int flatten(Call *c)
     return ops_reshape(c->g, x, y);
 }
 
-static int reshape(Call *c)
+static int reshape(AtenCall *c)
 {
     int x = first(c);
     int64_t to[MOST_DIMS], known = 1;
@@ -392,7 +392,7 @@ static int reshape(Call *c)
 }
 
 /* An axis as several, one of them perhaps -1 */
-static int unflatten(Call *c)
+static int unflatten(AtenCall *c)
 {
     int x = first(c);
     int64_t to[MOST_DIMS], axis = axis_of(c, x, "dim", 0), known = 1;
@@ -411,14 +411,14 @@ static int unflatten(Call *c)
     return ops_reshape(c->g, x, y);
 }
 
-static int expand(Call *c)
+static int expand(AtenCall *c)
 {
     Dims to = {0};
     to.n = list_of(c, "size", to.d, MOST_DIMS);
     return ops_expand(c->g, first(c), to);
 }
 
-static int one_axis(Call *c)
+static int one_axis(AtenCall *c)
 {
     int x = first(c);
     bool more = strstr(c->n->target, "unsqueeze");
@@ -438,11 +438,11 @@ static int one_axis(Call *c)
     return ops_reshape(c->g, x, y);
 }
 
-static int transpose(Call *c)
+static int transpose(AtenCall *c)
 {
     int x = first(c);
     int64_t perm[MOST_DIMS];
-    Value *v = value_of(c, x);
+    NetValue *v = value_of(c, x);
     int rank = v->dims.n, n = list_of(c, "dims", perm, MOST_DIMS);
     bool two = strstr(c->n->target, "transpose"), flip = !strcmp(c->n->target, "torch.ops.aten.t.default");
     for (int i = 0; i < rank && (two || flip); i++)
@@ -459,13 +459,13 @@ static int transpose(Call *c)
         return ops_transpose(c->g, x, perm);
     if (rank != 2 || perm[0] != 1)
         net_refuse(c->g, "axes of a weight that is no matrix are moved");
-    Value turned = *v;
+    NetValue turned = *v;
     turned.turned = !turned.turned;
     *PUSH(&c->g->value) = turned;
     return c->g->value.n - 1;
 }
 
-static int concat(Call *c)
+static int concat(AtenCall *c)
 {
     const Argument *a = c->n->in.n ? &c->n->in.at[0] : NULL;
     if (!a || a->tensor.n == 0)
@@ -473,7 +473,7 @@ static int concat(Call *c)
     return a->tensor.n == 1 ? a->tensor.at[0] : ops_concat(c->g, &a->tensor, integer(c, "dim", 0));
 }
 
-static int slice(Call *c)
+static int slice(AtenCall *c)
 {
     int x = first(c);
     int64_t axis = axis_of(c, x, "dim", 0), all = value_of(c, x)->dims.d[axis];
@@ -485,7 +485,7 @@ static int slice(Call *c)
     return from == 0 && to == all ? x : ops_slice(c->g, x, axis, from, to - from);
 }
 
-static int pick(Call *c)
+static int pick(AtenCall *c)
 {
     int x = first(c);
     int64_t axis = axis_of(c, x, "dim", 0), at = integer(c, "index", 0);
@@ -499,7 +499,7 @@ static int pick(Call *c)
 }
 
 /* chunk: so many parts, split: parts of one size, split_with_sizes: of these */
-static int split(Call *c)
+static int split(AtenCall *c)
 {
     int x = first(c);
     int64_t part[64], axis = axis_of(c, x, "dim", 0), all = value_of(c, x)->dims.d[axis], at = 0;
@@ -515,7 +515,7 @@ static int split(Call *c)
     return -1;
 }
 
-static const struct { const char *name; int (*make)(Call *c); const char *op; } table[] = {
+static const struct { const char *name; int (*make)(AtenCall *c); const char *op; } table[] = {
     {"conv1d.default", conv, NULL}, {"conv2d.default", conv, NULL}, {"batch_norm.default", batch_norm, NULL},
     {"max_pool2d.default", pool, "MaxPool"}, {"avg_pool2d.default", pool, "AvgPool"},
     {"adaptive_avg_pool2d.default", global_pool, NULL}, {"linear.default", linear, NULL}, {"matmul.default", matmul, NULL},
@@ -544,7 +544,7 @@ static const struct { const char *name; int (*make)(Call *c); const char *op; } 
     {"chunk.default", split, NULL}, {"split.Tensor", split, NULL}, {"split_with_sizes.default", split, NULL}
 };
 
-void aten_node(Net *g, const Node *n, Ints *results)
+void aten_node(Net *g, const Pt2Node *n, Ints *results)
 {
     static const char front[] = "torch.ops.aten.";
     const char *name = strncmp(n->target, front, sizeof front - 1) ? n->target : n->target + sizeof front - 1;
@@ -553,7 +553,7 @@ void aten_node(Net *g, const Node *n, Ints *results)
     const char *plain = place ? strf("%.*s%s", (int)(dot - name) - 1, name, dot) : name;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (!strcmp(table[i].name, plain)) {
-            Call c = {g, n, results, table[i].op};
+            AtenCall c = {g, n, results, table[i].op};
             int y = table[i].make(&c);
             if (y >= 0)
                 *PUSH(results) = y;

@@ -67,7 +67,7 @@ int net_input(Net *g, const char *name, Dims dims, bool whole)
         net_advise(g, "the first axis of each input has to be that of the samples: what is the same for all, or a state "
                    "of a recurrent layer, cannot be an input", "input '%s' has %s samples, and input '%s' has %s",
                    g->value.at[g->inputs.at[0]].name, samples(g->batch), name, samples(dims.d[0]));
-    *PUSH(&g->value) = (Value){.name = name, .dims = dims, .last = !whole && dims.n == 4, .whole = whole, .line = -1};
+    *PUSH(&g->value) = (NetValue){.name = name, .dims = dims, .last = !whole && dims.n == 4, .whole = whole, .line = -1};
     *PUSH(&g->inputs) = g->value.n - 1;
     return g->value.n - 1;
 }
@@ -76,14 +76,14 @@ int net_weight(Net *g, const char *name, const char *type, Dims dims, const unsi
 {
     if (safe_bytes(type, dims.n, dims.d) != bytes)
         net_refuse(g, "'%s' has %lld bytes, and its shape and type want others", name, (long long)bytes);
-    *PUSH(&g->value) = (Value){.name = name, .kind = VALUE_WEIGHT, .dims = dims, .type = type, .at = at, .bytes = bytes,
-                               .stored = dims, .line = -1, .whole = *type == 'I' || *type == 'U'};
+    *PUSH(&g->value) = (NetValue){.name = name, .kind = VALUE_WEIGHT, .dims = dims, .type = type, .at = at, .bytes = bytes,
+                                  .stored = dims, .line = -1, .whole = *type == 'I' || *type == 'U'};
     return g->value.n - 1;
 }
 
 int net_numbers(Net *g, Dims dims, const double *number)
 {
-    *PUSH(&g->value) = (Value){.kind = VALUE_NUMBERS, .dims = dims, .number = number, .line = -1};
+    *PUSH(&g->value) = (NetValue){.kind = VALUE_NUMBERS, .dims = dims, .number = number, .line = -1};
     return g->value.n - 1;
 }
 
@@ -95,7 +95,7 @@ static uint64_t bits_at(const unsigned char *at, int n)
     return x;
 }
 
-static double number_at(const Value *v, int64_t i, int size)
+static double number_at(const NetValue *v, int64_t i, int size)
 {
     uint64_t bits = bits_at(v->at + i * size, size);
     float f;
@@ -112,7 +112,7 @@ static double number_at(const Value *v, int64_t i, int size)
 
 const double *net_known(Net *g, int value)
 {
-    Value *v = value < 0 ? NULL : &g->value.at[value];
+    NetValue *v = value < 0 ? NULL : &g->value.at[value];
     int64_t n = v ? dims_elements(&v->dims) : 0;
     enum { MOST_KNOWN = 4096 };         /* arithmetic on shapes has few numbers */
     if (!v || v->number || v->kind != VALUE_WEIGHT || n < 0 || n > MOST_KNOWN)
@@ -145,7 +145,7 @@ int net_line(Net *g, const char *op, const char *attributes, int in, Dims dims, 
 {
     if (dims_elements(&dims) < 1 || dims.n < 1 || dims.d[0] != g->batch)
         net_refuse(g, "its result mixes samples: its first axis is not that of the samples, %lld", (long long)g->batch);
-    *PUSH(&g->value) = (Value){.kind = VALUE_ACT, .dims = dims, .last = last, .line = g->line.n};
+    *PUSH(&g->value) = (NetValue){.kind = VALUE_ACT, .dims = dims, .last = last, .line = g->line.n};
     *PUSH(&g->line) = (Made){.op = op, .attributes = attributes, .out = g->value.n - 1, .node = g->node, .module = g->module};
     if (in >= 0)
         net_also(g, g->value.n - 1, in);
@@ -162,7 +162,7 @@ void net_also(Net *g, int value, int in)
 
 void net_want_weight(const Net *g, int value, const char *role)
 {
-    ValueKind kind = g->value.at[value].kind;
+    NetValueKind kind = g->value.at[value].kind;
     if (kind != VALUE_WEIGHT)
         net_refuse(g, "its %s is computed from %s, and no tensor of the file", role, kind == VALUE_ACT ? "the data"
                    : "numbers of the file");
@@ -173,7 +173,7 @@ void net_role(Net *g, int value, const char *role, int weight, bool turned, Dims
     if (weight < 0)
         return;
     Made *l = &g->line.at[g->value.at[value].line];
-    const Value *v = &g->value.at[weight];
+    const NetValue *v = &g->value.at[weight];
     net_want_weight(g, weight, role);
     if (dims_elements(&v->dims) != dims_elements(&dims))
         net_refuse(g, "its %s '%s' has %lld numbers, and %lld are expected", role, v->name, (long long)dims_elements(&v->dims),
@@ -181,12 +181,12 @@ void net_role(Net *g, int value, const char *role, int weight, bool turned, Dims
     if (v->folded)
         net_advise(g, g->remedy, "its %s '%s' is made of several: BatchNorm is folded into a product, or a matrix is turned, "
                    "and such a model cannot be trained as it was", role, v->name);
-    l->role[l->roles++] = (Role){role, weight, turned, false, dims};
+    l->role[l->roles++] = (NetRole){role, weight, turned, false, dims};
 }
 
 int net_axes_of(Net *g, int weight, Dims dims)
 {
-    Value v = g->value.at[weight];
+    NetValue v = g->value.at[weight];
     if (dims_elements(&dims) != dims_elements(&v.dims) || v.turned)
         net_refuse(g, "it gives '%s' other axes, and it has another number of elements or is turned", v.name);
     v.dims = dims;

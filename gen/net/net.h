@@ -12,10 +12,10 @@ enum { MOST_DIMS = 6, NET_ANY_BATCH = 7919 };
 typedef struct { int n; int64_t d[MOST_DIMS]; } Dims;
 
 /* A value of the graph.  Dims are those of the file, channels behind the batch; `last`: here they are the last axis. */
-typedef enum { VALUE_ACT, VALUE_WEIGHT, VALUE_NUMBERS } ValueKind;
+typedef enum { VALUE_ACT, VALUE_WEIGHT, VALUE_NUMBERS } NetValueKind;
 typedef struct {
     const char *name, *here;    /* in the file; in the model file, where it is no such name with another beginning */
-    ValueKind kind;
+    NetValueKind kind;
     Dims dims;
     bool last, whole;           /* whole: integers: ids of tokens, or arithmetic on shapes */
     int line;                   /* of an activation: that makes it; -1: an input */
@@ -28,17 +28,17 @@ typedef struct {
     bool folded;                /* an exporter has made it of several tensors */
     bool turned;                /* a matrix whose axes the graph swaps */
     const double *number;       /* of numbers */
-} Value;
+} NetValue;
 typedef VEC(double) Numbers;
 
 enum { MOST_ROLES = 8 };
-typedef struct { const char *role; int value; bool turned, tied; Dims dims; } Role;     /* tied: to one above */
+typedef struct { const char *role; int value; bool turned, tied; Dims dims; } NetRole;  /* tied: to one above */
 typedef struct {
     const char *op;             /* of ops.def; `?X`: of an idiom, and no operator by itself */
     const char *attributes;     /* `, out: 8`, behind op and name */
     VEC(int) in;
     int out;
-    Role role[MOST_ROLES];
+    NetRole role[MOST_ROLES];
     int roles;
     double factor;              /* of Scale, ?Plus and ?Pow; the probability of ?Draw */
     Ints joins;                 /* of Concat: all that stand in it, those of a Concat at its beginning too */
@@ -50,7 +50,7 @@ typedef struct {
 
 typedef struct {
     const char *path, *producer;
-    VEC(Value) value;
+    VEC(NetValue) value;
     VEC(Made) line;
     Ints inputs;
     int64_t batch;              /* the first axis of every activation */
@@ -87,10 +87,10 @@ int  net_channels_last(Net *g, int x);
 int  net_plain(Net *g, int x);                      /* elements in the order of the file */
 
 /* ops.c, ops_axes.c: operators of neural networks; each gives its result */
-typedef struct { int64_t kernel[2], stride[2], pad[4], dilate[2], groups; bool ceil, count_pad; } Window;   /* pad: top, left,
+typedef struct { int64_t kernel[2], stride[2], pad[4], dilate[2], groups; bool ceil, count_pad; } NetWindow; /* pad: top, left,
                                                                                                               bottom, right */
-int ops_conv(Net *g, int x, int weight, int bias, const Window *w);
-int ops_pool(Net *g, const char *op, int x, const Window *w);
+int ops_conv(Net *g, int x, int weight, int bias, const NetWindow *w);
+int ops_pool(Net *g, const char *op, int x, const NetWindow *w);
 int ops_global_pool(Net *g, int x, bool keep);
 int ops_batch_norm(Net *g, int x, const int weight[5], double eps, double momentum);   /* weight, bias, mean, variance, steps */
 int ops_layer_norm(Net *g, int x, int weight, int bias, double eps);
@@ -109,7 +109,7 @@ int ops_reshape(Net *g, int x, Dims dims);
 int ops_transpose(Net *g, int x, const int64_t *perm);
 int ops_expand(Net *g, int x, Dims to);                 /* -1: as it is */
 const char *net_real(double x);                         /* the shortest text that is x, or x as a float */
-int ops_conv_transpose(Net *g, int x, int weight, int bias, const Window *w, const int64_t extra[2]);
+int ops_conv_transpose(Net *g, int x, int weight, int bias, const NetWindow *w, const int64_t extra[2]);
 int ops_pad(Net *g, int x, const int64_t pad[4], double value);
 int ops_upsample(Net *g, int x, const double factor[2], bool bilinear, bool align);
 int ops_mean(Net *g, int x, const int64_t *axis, int axes, bool keep);

@@ -11,8 +11,8 @@
 #include <string.h>
 
 enum { FIRST_OPSET = 11, LAST_OPSET = 20 };
-typedef struct { const char *name; int value; } Named;
-typedef struct { Net *g; int opset; const char *dir; VEC(Named) named; Strs outputs; } Reader;
+typedef struct { const char *name; int value; } OnnxNamed;
+typedef struct { Net *g; int opset; const char *dir; VEC(OnnxNamed) named; Strs outputs; } OnnxReader;
 
 static const struct { int type; const char *name; } types[] = {
     {1, "F32"}, {2, "U8"}, {3, "I8"}, {5, "I16"}, {6, "I32"}, {7, "I64"}, {9, "BOOL"}, {10, "F16"}, {11, "F64"}, {16, "BF16"}
@@ -22,18 +22,18 @@ static const char remedy[] =
     "export it with torch.onnx.export(model, x, 'model.onnx', dynamo=False, training=torch.onnx.TrainingMode.TRAINING, "
     "do_constant_folding=False, opset_version=17)";
 
-static NORETURN void broken(const Reader *r, const char *why)
+static NORETURN void broken(const OnnxReader *r, const char *why)
 {
     net_refuse(r->g, "this is no file of ONNX, or it is cut short: %s", why);
 }
 
-static void stop_at(const Reader *r, const Wire *w)
+static void stop_at(const OnnxReader *r, const ProtoWire *w)
 {
     if (w->why)
         broken(r, w->why);
 }
 
-static int named(const Reader *r, const char *name)
+static int named(const OnnxReader *r, const char *name)
 {
     for (int i = r->named.n - 1; i >= 0; i--)
         if (!strcmp(r->named.at[i].name, name))
@@ -52,11 +52,11 @@ typedef struct {
     Numbers number;             /* in place of raw: int32_data, int64_data, */
     VEC(uint32_t) real;         /* float_data, */
     VEC(uint64_t) wide;         /* double_data */
-} Tensor;
+} OnnxTensor;
 
 static void take_dim(void *to, uint64_t bits)
 {
-    Tensor *t = to;
+    OnnxTensor *t = to;
     if (t->dims.n == MOST_DIMS)
         t->too_many = 1;
     else
@@ -65,12 +65,12 @@ static void take_dim(void *to, uint64_t bits)
 
 static void take_integer(void *to, uint64_t bits)
 {
-    *PUSH(&((Tensor *)to)->number) = (double)(int64_t)bits;
+    *PUSH(&((OnnxTensor *)to)->number) = (double)(int64_t)bits;
 }
 
-static void take_fixed(Tensor *t, const Field *f, int bytes)
+static void take_fixed(OnnxTensor *t, const ProtoField *f, int bytes)
 {
-    Wire one = {0};
+    ProtoWire one = {0};
     if (f->kind != 2) {
         *PUSH(&t->wide) = f->bits;
         return;
@@ -83,10 +83,10 @@ static void take_fixed(Tensor *t, const Field *f, int bytes)
     }
 }
 
-static void take_external(Tensor *t, Wire w)
+static void take_external(OnnxTensor *t, ProtoWire w)
 {
     const char *key = "", *text = "";
-    for (Field f; wire_next(&w, &f);)
+    for (ProtoField f; wire_next(&w, &f);)
         *(f.number == 1 ? &key : &text) = wire_text(&f);
     if (!strcmp(key, "location"))
         t->location = text;
@@ -96,10 +96,10 @@ static void take_external(Tensor *t, Wire w)
         t->length = (size_t)number_decimal(text, strlen(text));
 }
 
-static Tensor read_fields(const Reader *r, Wire w)
+static OnnxTensor read_fields(const OnnxReader *r, ProtoWire w)
 {
-    Tensor t = {.name = ""};
-    for (Field f; wire_next(&w, &f);)
+    OnnxTensor t = {.name = ""};
+    for (ProtoField f; wire_next(&w, &f);)
         if (f.number == 1)
             wire_each(&w, &f, take_dim, &t);
         else if (f.number == 2)
@@ -120,7 +120,7 @@ static Tensor read_fields(const Reader *r, Wire w)
     return t;
 }
 
-static void find_external(const Reader *r, Tensor *t)
+static void find_external(const OnnxReader *r, OnnxTensor *t)
 {
     size_t n;
     if (strchr(t->location, '/') || *t->location == '.' || !*t->location)
@@ -132,7 +132,7 @@ static void find_external(const Reader *r, Tensor *t)
 }
 
 /* Fields of numbers as the bytes that raw data would have. */
-static void make_raw(Tensor *t, const char *type, int64_t count)
+static void make_raw(OnnxTensor *t, const char *type, int64_t count)
 {
     int size = (int)safe_bytes(type, 0, NULL), n = t->wide.n ? t->wide.n : t->number.n;
     unsigned char *to = alloc((size_t)n * (size_t)size + 1);
@@ -155,15 +155,15 @@ static bool is_folded(const char *name)
 }
 
 /* One number that training changes has an axis: exporters write constants without one, or name them so. */
-static bool is_learnt(const char *name, const Value *v)
+static bool is_learnt(const char *name, const NetValue *v)
 {
     return !v->whole && v->dims.n > 0 && !strstr(name, "onst") && strncmp(name, "onnx::", 6);
 }
 
 /* result: of the node whose constant it is, for names of such tensors need not differ; NULL: it is an initializer. */
-static int read_tensor(const Reader *r, Wire w, const char *result)
+static int read_tensor(const OnnxReader *r, ProtoWire w, const char *result)
 {
-    Tensor t = read_fields(r, w);
+    OnnxTensor t = read_fields(r, w);
     const char *type = NULL;
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (types[i].type == t.type)
@@ -188,10 +188,10 @@ static void take_list(void *to, uint64_t bits)
     *PUSH((Numbers *)to) = (double)(int64_t)bits;
 }
 
-static Attribute read_attribute(const Reader *r, Wire w, const char *node)
+static Attribute read_attribute(const OnnxReader *r, ProtoWire w, const char *node)
 {
     Attribute a = {.name = "", .s = "", .tensor = -1};
-    for (Field f; wire_next(&w, &f);)
+    for (ProtoField f; wire_next(&w, &f);)
         if (f.number == 1)
             a.name = wire_text(&f);
         else if (f.number == 2)
@@ -208,7 +208,7 @@ static Attribute read_attribute(const Reader *r, Wire w, const char *node)
     return a;
 }
 
-const Attribute *node_attribute(const Node *n, const char *name)
+const Attribute *node_attribute(const OnnxNode *n, const char *name)
 {
     for (int i = 0; i < n->attribute.n; i++)
         if (!strcmp(n->attribute.at[i].name, name))
@@ -216,25 +216,25 @@ const Attribute *node_attribute(const Node *n, const char *name)
     return NULL;
 }
 
-int64_t node_integer(const Node *n, const char *name, int64_t otherwise)
+int64_t node_integer(const OnnxNode *n, const char *name, int64_t otherwise)
 {
     const Attribute *a = node_attribute(n, name);
     return a ? a->i : otherwise;
 }
 
-double node_real(const Node *n, const char *name, double otherwise)
+double node_real(const OnnxNode *n, const char *name, double otherwise)
 {
     const Attribute *a = node_attribute(n, name);
     return a ? a->f : otherwise;
 }
 
-static void read_node(Reader *r, Wire w)
+static void read_node(OnnxReader *r, ProtoWire w)
 {
-    Node n = {.op = "", .name = "", .domain = ""};
+    OnnxNode n = {.op = "", .name = "", .domain = ""};
     Strs in = {0};
     Ints results = {0};
-    VEC(Wire) attributes = {0};
-    for (Field f; wire_next(&w, &f);)
+    VEC(ProtoWire) attributes = {0};
+    for (ProtoField f; wire_next(&w, &f);)
         if (f.number == 1)
             *PUSH(&in) = wire_text(&f);
         else if (f.number == 2)
@@ -257,7 +257,7 @@ static void read_node(Reader *r, Wire w)
         net_refuse(r->g, "operators of %s are not known", n.domain);
     onnx_node(r->g, &n, r->opset, &results);
     for (int i = 0; i < results.n && i < n.out.n; i++)
-        *PUSH(&r->named) = (Named){n.out.at[i], results.at[i]};
+        *PUSH(&r->named) = (OnnxNamed){n.out.at[i], results.at[i]};
     r->g->node = NULL;
 }
 
@@ -265,15 +265,15 @@ static void read_node(Reader *r, Wire w)
 
 typedef struct { const char *name, *symbol[MOST_DIMS]; int type; Dims dims; bool shaped, too_many; } Info;
 
-static void read_shape(Info *x, Wire w)
+static void read_shape(Info *x, ProtoWire w)
 {
     x->shaped = true;
-    for (Field f; wire_next(&w, &f);) {
+    for (ProtoField f; wire_next(&w, &f);) {
         if (f.number != 1 || f.kind != 2)
             continue;
         int64_t n = 0;
         const char *symbol = NULL;
-        for (Field d; wire_next(&f.in, &d);)
+        for (ProtoField d; wire_next(&f.in, &d);)
             if (d.number == 1)
                 n = (int64_t)d.bits;
             else if (d.number == 2)
@@ -286,16 +286,16 @@ static void read_shape(Info *x, Wire w)
     }
 }
 
-static Info read_info(const Reader *r, Wire w)
+static Info read_info(const OnnxReader *r, ProtoWire w)
 {
     Info x = {.name = ""};
-    for (Field f; wire_next(&w, &f);) {
+    for (ProtoField f; wire_next(&w, &f);) {
         if (f.number == 1)
             x.name = wire_text(&f);
         if (f.number != 2 || f.kind != 2)
             continue;
-        for (Field t; wire_next(&f.in, &t);)
-            for (Field e; t.number == 1 && t.kind == 2 && wire_next(&t.in, &e);)
+        for (ProtoField t; wire_next(&f.in, &t);)
+            for (ProtoField e; t.number == 1 && t.kind == 2 && wire_next(&t.in, &e);)
                 if (e.number == 1)
                     x.type = (int)e.bits;
                 else if (e.number == 2 && e.kind == 2)
@@ -305,7 +305,7 @@ static Info read_info(const Reader *r, Wire w)
     return x;
 }
 
-static void read_input(Reader *r, Wire w)
+static void read_input(OnnxReader *r, ProtoWire w)
 {
     Info x = read_info(r, w);
     if (named(r, x.name) >= 0)
@@ -320,22 +320,22 @@ static void read_input(Reader *r, Wire w)
                        "axis %d of input '%s' has no fixed size ('%s')", i, x.name, x.symbol[i]);
         else if (x.symbol[i])
             x.dims.d[i] = NET_ANY_BATCH;
-    *PUSH(&r->named) = (Named){x.name, net_input(r->g, x.name, x.dims, whole)};
+    *PUSH(&r->named) = (OnnxNamed){x.name, net_input(r->g, x.name, x.dims, whole)};
 }
 
 /* ---- the file ---------------------------------------------------------------------------------------------------------- */
 
-static void read_graph(Reader *r, Wire graph)
+static void read_graph(OnnxReader *r, ProtoWire graph)
 {
     enum { NODE = 1, INITIALIZER = 5, INPUT = 11, OUTPUT = 12, SPARSE = 15 };
     for (int pass = 0; pass < 3; pass++) {
-        Wire w = graph;
-        for (Field f; wire_next(&w, &f);) {
+        ProtoWire w = graph;
+        for (ProtoField f; wire_next(&w, &f);) {
             if (f.kind != 2)
                 continue;
             if (pass == 0 && f.number == INITIALIZER) {
                 int v = read_tensor(r, f.in, NULL);
-                *PUSH(&r->named) = (Named){r->g->value.at[v].name, v};
+                *PUSH(&r->named) = (OnnxNamed){r->g->value.at[v].name, v};
             } else if (pass == 1 && f.number == INPUT) {
                 read_input(r, f.in);
             } else if (pass == 1 && f.number == OUTPUT) {
@@ -350,11 +350,11 @@ static void read_graph(Reader *r, Wire graph)
     }
 }
 
-static void read_opset(Reader *r, Wire w)
+static void read_opset(OnnxReader *r, ProtoWire w)
 {
     const char *domain = "";
     int64_t version = 0;
-    for (Field f; wire_next(&w, &f);)
+    for (ProtoField f; wire_next(&w, &f);)
         if (f.number == 1)
             domain = wire_text(&f);
         else if (f.number == 2)
@@ -366,10 +366,10 @@ static void read_opset(Reader *r, Wire w)
 int onnx_read(Net *g, const unsigned char *at, size_t n)
 {
     const char *slash = strrchr(g->path, '/');
-    Reader r = {.g = g, .dir = slash ? strf("%.*s", (int)(slash - g->path) + 1, g->path) : ""};
-    Wire w = {at, at + n, NULL}, graph = {0};
+    OnnxReader r = {.g = g, .dir = slash ? strf("%.*s", (int)(slash - g->path) + 1, g->path) : ""};
+    ProtoWire w = {at, at + n, NULL}, graph = {0};
     g->remedy = remedy;
-    for (Field f; wire_next(&w, &f);)
+    for (ProtoField f; wire_next(&w, &f);)
         if (f.number == 7 && f.kind == 2)
             graph = f.in;
         else if (f.number == 8 && f.kind == 2)

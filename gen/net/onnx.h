@@ -19,14 +19,14 @@ typedef struct {
     Ints in;                    /* values; -1: left out */
     Strs out;
     VEC(Attribute) attribute;
-} Node;
+} OnnxNode;
 
 /* NULL: it has none */
-const Attribute *node_attribute(const Node *n, const char *name);
-int64_t node_integer(const Node *n, const char *name, int64_t otherwise);
-double  node_real(const Node *n, const char *name, double otherwise);
+const Attribute *node_attribute(const OnnxNode *n, const char *name);
+int64_t node_integer(const OnnxNode *n, const char *name, int64_t otherwise);
+double  node_real(const OnnxNode *n, const char *name, double otherwise);
 /* The values of its results, as far as anybody may read them: others are of training. */
-void onnx_node(Net *g, const Node *n, int opset, Ints *results);
+void onnx_node(Net *g, const OnnxNode *n, int opset, Ints *results);
 /* onnx_fold.c: what only depends on numbers of the file; -1: it does not */
-int onnx_fold(Net *g, const Node *n);
+int onnx_fold(Net *g, const OnnxNode *n);
 #endif

@@ -8,14 +8,14 @@
 #include <math.h>
 #include <string.h>
 
-typedef struct { Net *g; const Node *n; const double *x[4]; int64_t count[4]; } Fold;
+typedef struct { Net *g; const OnnxNode *n; const double *x[4]; int64_t count[4]; } OnnxFold;
 
-static Value *operand(const Fold *f, int i)
+static NetValue *operand(const OnnxFold *f, int i)
 {
     return &f->g->value.at[f->n->in.at[i]];
 }
 
-static int give(const Fold *f, Dims d, const double *number, bool whole)
+static int give(const OnnxFold *f, Dims d, const double *number, bool whole)
 {
     int v = net_numbers(f->g, d, number);
     f->g->value.at[v].whole = whole;
@@ -24,13 +24,13 @@ static int give(const Fold *f, Dims d, const double *number, bool whole)
     return v;
 }
 
-static int vector(const Fold *f, int64_t n, const double *number, bool whole)
+static int vector(const OnnxFold *f, int64_t n, const double *number, bool whole)
 {
     return give(f, (Dims){1, {n}}, number, whole);
 }
 
 /* The same numbers under other axes. */
-static int fold_same(Fold *f)
+static int fold_same(OnnxFold *f)
 {
     Dims d = {1, {f->count[0]}};
     bool scalar = !strcmp(f->n->op, "Squeeze") && f->count[0] == 1;
@@ -49,7 +49,7 @@ static double compute(char op, double a, double b, bool whole)
     return whole ? trunc(y) : y;
 }
 
-static int fold_binary(Fold *f)
+static int fold_binary(OnnxFold *f)
 {
     int64_t n = f->count[0] > f->count[1] ? f->count[0] : f->count[1];
     bool whole = operand(f, 0)->whole && operand(f, 1)->whole;
@@ -61,7 +61,7 @@ static int fold_binary(Fold *f)
     return give(f, operand(f, f->count[0] >= f->count[1] ? 0 : 1)->dims, y, whole);
 }
 
-static int fold_gather(Fold *f)
+static int fold_gather(OnnxFold *f)
 {
     double *y = alloc((size_t)f->count[1] * sizeof *y + 1);
     if (operand(f, 0)->dims.n != 1)
@@ -75,7 +75,7 @@ static int fold_gather(Fold *f)
     return give(f, operand(f, 1)->dims, y, operand(f, 0)->whole);
 }
 
-static int fold_concat(Fold *f)
+static int fold_concat(OnnxFold *f)
 {
     Numbers all = {0};
     for (int i = 0; i < f->n->in.n; i++) {
@@ -88,7 +88,7 @@ static int fold_concat(Fold *f)
 }
 
 /* The same numbers with the axes of operand 1; -1 stands for what is left. */
-static int fold_reshape(Fold *f)
+static int fold_reshape(OnnxFold *f)
 {
     Dims d = {.n = (int)f->count[1]};
     int64_t rest = f->count[0];
@@ -108,7 +108,7 @@ static int fold_reshape(Fold *f)
 }
 
 /* Rows and columns of a matrix exchanged, or its rows from the last to the first */
-static int fold_matrix(Fold *f, bool turn)
+static int fold_matrix(OnnxFold *f, bool turn)
 {
     Dims d = operand(f, 0)->dims, to = {2, {turn ? d.d[1] : d.d[0], turn ? d.d[0] : d.d[1]}};
     double *y = alloc((size_t)f->count[0] * sizeof *y + 1);
@@ -118,12 +118,12 @@ static int fold_matrix(Fold *f, bool turn)
     return give(f, to, y, operand(f, 0)->whole);
 }
 
-static int fold_transpose(Fold *f)
+static int fold_transpose(OnnxFold *f)
 {
     return operand(f, 0)->dims.n == 2 && operand(f, 0)->kind == VALUE_NUMBERS ? fold_matrix(f, true) : -1;
 }
 
-static int fold_slice(Fold *f)
+static int fold_slice(OnnxFold *f)
 {
     const double *step = f->n->in.n > 4 ? net_known(f->g, f->n->in.at[4]) : NULL, *axis = f->x[3];
     if (step && *step == -1)
@@ -138,7 +138,7 @@ static int fold_slice(Fold *f)
     return operand(f, 0)->dims.n == 1 ? vector(f, (int64_t)(to - from), f->x[0] + (int64_t)from, whole) : -1;
 }
 
-static int fold_filled(Fold *f)
+static int fold_filled(OnnxFold *f)
 {
     Dims d = {.n = (int)f->count[0]};
     const Attribute *a = node_attribute(f->n, "value");
@@ -158,7 +158,7 @@ static int fold_filled(Fold *f)
     return give(f, d, y, a ? f->g->value.at[a->tensor].whole : false);
 }
 
-static int fold_range(Fold *f)
+static int fold_range(OnnxFold *f)
 {
     Numbers all = {0};
     double from = f->x[0][0], to = f->x[1][0], step = f->x[2][0];
@@ -167,9 +167,9 @@ static int fold_range(Fold *f)
     return vector(f, all.n, all.at, operand(f, 0)->whole);
 }
 
-static int shape_of(Net *g, const Node *n)
+static int shape_of(Net *g, const OnnxNode *n)
 {
-    const Value *v = &g->value.at[n->in.at[0]];
+    const NetValue *v = &g->value.at[n->in.at[0]];
     int rank = v->dims.n, from = (int)node_integer(n, "start", 0), to = (int)node_integer(n, "end", rank);
     double *x = alloc(MOST_DIMS * sizeof *x);
     from += from < 0 ? rank : 0, to += to < 0 ? rank : 0;
@@ -183,7 +183,7 @@ static int shape_of(Net *g, const Node *n)
     return y;
 }
 
-static const struct { const char *op; int operands; int (*fold)(Fold *f); } folds[] = {
+static const struct { const char *op; int operands; int (*fold)(OnnxFold *f); } folds[] = {
     {"Identity", 1, fold_same}, {"Cast", 1, fold_same}, {"CastLike", 1, fold_same}, {"Squeeze", 1, fold_same},
     {"Unsqueeze", 1, fold_same}, {"Reshape", 2, fold_reshape}, {"Transpose", 1, fold_transpose},
     {"Flatten", 1, fold_same}, {"Add", 2, fold_binary},
@@ -191,16 +191,16 @@ static const struct { const char *op; int operands; int (*fold)(Fold *f); } fold
     {"Concat", 1, fold_concat}, {"Slice", 3, fold_slice}, {"ConstantOfShape", 1, fold_filled}, {"Range", 3, fold_range}
 };
 
-int onnx_fold(Net *g, const Node *n)
+int onnx_fold(Net *g, const OnnxNode *n)
 {
-    Fold f = {.g = g, .n = n};
+    OnnxFold f = {.g = g, .n = n};
     if ((!strcmp(n->op, "Shape") || !strcmp(n->op, "Size")) && n->in.n == 1 && n->in.at[0] >= 0)
         return shape_of(g, n);
     for (size_t i = 0; i < sizeof folds / sizeof *folds; i++) {
         if (strcmp(folds[i].op, n->op))
             continue;
         int known = 0;
-        const Value *v = n->in.n && n->in.at[0] >= 0 ? &g->value.at[n->in.at[0]] : NULL;
+        const NetValue *v = n->in.n && n->in.at[0] >= 0 ? &g->value.at[n->in.at[0]] : NULL;
         bool moves = folds[i].fold == fold_same || folds[i].fold == fold_reshape || folds[i].fold == fold_transpose;
         if (v && v->kind == VALUE_WEIGHT && moves && !v->whole && (dims_elements(&v->dims) != 1 || v->learns))
             return -1;          /* a weight stays one */

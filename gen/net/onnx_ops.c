@@ -8,14 +8,14 @@
 #include <math.h>
 #include <string.h>
 
-typedef struct { Net *g; const Node *n; int opset; Ints *results; const char *op; } Call;
+typedef struct { Net *g; const OnnxNode *n; int opset; Ints *results; const char *op; } OnnxCall;
 
-static int operand(const Call *c, int i)
+static int operand(const OnnxCall *c, int i)
 {
     return i >= 0 && i < c->n->in.n ? c->n->in.at[i] : -1;
 }
 
-static Value *value_of(const Call *c, int i)
+static NetValue *value_of(const OnnxCall *c, int i)
 {
     int v = operand(c, i);
     if (v < 0)
@@ -24,7 +24,7 @@ static Value *value_of(const Call *c, int i)
 }
 
 /* Integers of an operand, or of an attribute; *n of them, at most `most`; false: neither is there. */
-static bool list_of(const Call *c, int in, const char *name, int64_t *to, int most, int *n)
+static bool list_of(const OnnxCall *c, int in, const char *name, int64_t *to, int most, int *n)
 {
     const Attribute *a = node_attribute(c->n, name);
     const double *x = NULL;
@@ -44,7 +44,7 @@ static bool list_of(const Call *c, int in, const char *name, int64_t *to, int mo
     return x || *n;
 }
 
-static double real_of(const Call *c, int in, const char *name, double otherwise)
+static double real_of(const OnnxCall *c, int in, const char *name, double otherwise)
 {
     const double *x = net_known(c->g, operand(c, in));
     if (operand(c, in) >= 0 && (!x || dims_elements(&value_of(c, in)->dims) != 1))
@@ -54,9 +54,9 @@ static double real_of(const Call *c, int in, const char *name, double otherwise)
 
 /* ---- images ------------------------------------------------------------------------------------------------------------ */
 
-static Window window_of(const Call *c, bool conv)
+static NetWindow window_of(const OnnxCall *c, bool conv)
 {
-    Window w = {.kernel = {1, 1}, .stride = {1, 1}, .dilate = {1, 1}, .groups = node_integer(c->n, "group", 1)};
+    NetWindow w = {.kernel = {1, 1}, .stride = {1, 1}, .dilate = {1, 1}, .groups = node_integer(c->n, "group", 1)};
     const Attribute *automatic = node_attribute(c->n, "auto_pad");
     int64_t pad[4] = {0};
     int rank = value_of(c, 0)->dims.n - 2, n;
@@ -78,16 +78,16 @@ static Window window_of(const Call *c, bool conv)
     return w;
 }
 
-static int conv(Call *c)
+static int conv(OnnxCall *c)
 {
-    Window w = window_of(c, true);
+    NetWindow w = window_of(c, true);
     value_of(c, 1);
     return ops_conv(c->g, operand(c, 0), operand(c, 1), operand(c, 2), &w);
 }
 
-static int conv_transpose(Call *c)
+static int conv_transpose(OnnxCall *c)
 {
-    Window w = window_of(c, true);
+    NetWindow w = window_of(c, true);
     int64_t extra[2] = {0};
     int n;
     value_of(c, 1);
@@ -99,7 +99,7 @@ static int conv_transpose(Call *c)
 }
 
 /* Pads of all axes: those that begin, then those that end */
-static int pad(Call *c)
+static int pad(OnnxCall *c)
 {
     const Attribute *mode = node_attribute(c->n, "mode");
     int64_t at[8] = {0};
@@ -114,14 +114,14 @@ static int pad(Call *c)
     return ops_pad(c->g, operand(c, 0), (int64_t[]){at[2], at[3], at[6], at[7]}, real_of(c, 2, "value", 0));
 }
 
-static bool is_word(const Call *c, const char *attribute, const char *otherwise, const char *word)
+static bool is_word(const OnnxCall *c, const char *attribute, const char *otherwise, const char *word)
 {
     const Attribute *a = node_attribute(c->n, attribute);
     return !strcmp(a && *a->s ? a->s : otherwise, word);
 }
 
 /* By factors or to sizes */
-static int resize(Call *c)
+static int resize(OnnxCall *c)
 {
     static const char place[] = "coordinate_transformation_mode", usual[] = "half_pixel";
     const Dims d = value_of(c, 0)->dims;
@@ -145,7 +145,7 @@ static int resize(Call *c)
     return ops_upsample(c->g, operand(c, 0), factor + 2, linear, align);
 }
 
-static int lstm(Call *c)
+static int lstm(OnnxCall *c)
 {
     net_advise(c->g, "export the model with torch.export.save(torch.export.export(model.train(), (x,)), 'model.pt2'), which "
                "keeps them", "weights of a recurrent layer are rearranged in ONNX");
@@ -155,15 +155,15 @@ static const char masks[] = "make the model without it, or end the graph before 
     "that stays whole in a .pt2 of torch.export, and models of transformers are imported from their config.json, dpgen import "
     "DIR";
 
-static int choose(Call *c)
+static int choose(OnnxCall *c)
 {
     net_advise(c->g, masks, "it chooses between elements, which dpgen does not do");
 }
 
 /* A tensor of the file for each sample.  Grids of detectors, masks and codes of one hot repeat something else. */
-static int expand(Call *c)
+static int expand(OnnxCall *c)
 {
-    const Value *x = value_of(c, 0);
+    const NetValue *x = value_of(c, 0);
     int64_t size[MOST_DIMS];
     Dims to = {0};
     if (x->kind == VALUE_ACT)
@@ -180,19 +180,19 @@ static int expand(Call *c)
     return ops_expand(c->g, operand(c, 0), to);
 }
 
-static int pool(Call *c)
+static int pool(OnnxCall *c)
 {
-    Window w = window_of(c, false);
+    NetWindow w = window_of(c, false);
     return ops_pool(c->g, c->op, operand(c, 0), &w);
 }
 
-static int global_pool(Call *c)
+static int global_pool(OnnxCall *c)
 {
     value_of(c, 0);
     return ops_global_pool(c->g, operand(c, 0), true);
 }
 
-static int batch_norm(Call *c)
+static int batch_norm(OnnxCall *c)
 {
     int weight[5];
     for (int i = 0; i < 4; i++)
@@ -204,7 +204,7 @@ static int batch_norm(Call *c)
 
 /* ---- products and norms ------------------------------------------------------------------------------------------------ */
 
-static int gemm(Call *c)
+static int gemm(OnnxCall *c)
 {
     if (node_real(c->n, "alpha", 1) != 1 || node_real(c->n, "beta", 1) != 1 || node_integer(c->n, "transA", 0))
         net_refuse(c->g, "alpha, beta and transA other than 1, 1 and 0 are not done");
@@ -212,13 +212,13 @@ static int gemm(Call *c)
     return ops_linear(c->g, operand(c, 0), operand(c, 1), operand(c, 2), !node_integer(c->n, "transB", 0));
 }
 
-static int matmul(Call *c)
+static int matmul(OnnxCall *c)
 {
     value_of(c, 0), value_of(c, 1);
     return ops_linear(c->g, operand(c, 0), operand(c, 1), -1, true);
 }
 
-static int layer_norm(Call *c)
+static int layer_norm(OnnxCall *c)
 {
     int64_t axis = node_integer(c->n, "axis", -1), rank = value_of(c, 0)->dims.n;
     if (axis != -1 && axis != rank - 1)
@@ -226,15 +226,15 @@ static int layer_norm(Call *c)
     return ops_layer_norm(c->g, operand(c, 0), operand(c, 1), operand(c, 2), node_real(c->n, "epsilon", 1e-5));
 }
 
-static int instance_norm(Call *c)
+static int instance_norm(OnnxCall *c)
 {
     value_of(c, 0), value_of(c, 1), value_of(c, 2);
     return ops_instance_norm(c->g, operand(c, 0), operand(c, 1), operand(c, 2), node_real(c->n, "epsilon", 1e-5));
 }
 
-static int gather(Call *c)
+static int gather(OnnxCall *c)
 {
-    Value *x = value_of(c, 0), *ids = value_of(c, 1);
+    NetValue *x = value_of(c, 0), *ids = value_of(c, 1);
     int64_t axis = node_integer(c->n, "axis", 0);
     if (x->kind == VALUE_WEIGHT && axis == 0 && net_known(c->g, operand(c, 1)) && ids->dims.n > 0)
         return ops_positions(c->g, operand(c, 1), operand(c, 0));
@@ -253,27 +253,27 @@ static int gather(Call *c)
 
 /* ---- element by element ------------------------------------------------------------------------------------------------ */
 
-static int unary(Call *c)
+static int unary(OnnxCall *c)
 {
     value_of(c, 0);
     return ops_unary(c->g, c->op, "", operand(c, 0));
 }
 
-static int binary(Call *c)
+static int binary(OnnxCall *c)
 {
     value_of(c, 0), value_of(c, 1);
     return ops_binary(c->g, c->n->op, operand(c, 0), operand(c, 1));
 }
 
 /* A draw from 0 to 1, which Less makes 0 or 1 */
-static int uniform(Call *c)
+static int uniform(OnnxCall *c)
 {
     if (node_real(c->n, "low", 0) != 0 || node_real(c->n, "high", 1) != 1)
         net_refuse(c->g, "it draws from other bounds than 0 and 1");
     return ops_draw(c->g, value_of(c, 0)->dims, 1);
 }
 
-static int less(Call *c)
+static int less(OnnxCall *c)
 {
     const Made *l = net_made(c->g, operand(c, 0));
     if (!l || strcmp(l->op, "?Draw"))
@@ -281,26 +281,26 @@ static int less(Call *c)
     return ops_draw(c->g, value_of(c, 0)->dims, real_of(c, 1, "", 1));
 }
 
-static int negative(Call *c)
+static int negative(OnnxCall *c)
 {
     value_of(c, 0);
     return ops_scale(c->g, operand(c, 0), -1);
 }
 
-static int power(Call *c)
+static int power(OnnxCall *c)
 {
     value_of(c, 0);
     return ops_power(c->g, operand(c, 0), real_of(c, 1, "", 1));
 }
 
-static int gelu(Call *c)
+static int gelu(OnnxCall *c)
 {
     const Attribute *a = node_attribute(c->n, "approximate");
     value_of(c, 0);
     return ops_unary(c->g, "Gelu", a && !strcmp(a->s, "tanh") ? ", approximate: tanh" : "", operand(c, 0));
 }
 
-static int clip(Call *c)
+static int clip(OnnxCall *c)
 {
     double low = real_of(c, 1, "min", -INFINITY), high = real_of(c, 2, "max", INFINITY);
     value_of(c, 0);
@@ -311,13 +311,13 @@ static int clip(Call *c)
     return ops_unary(c->g, "Clip", strf(", min: %g, max: %g", low, high), operand(c, 0));
 }
 
-static int leaky(Call *c)
+static int leaky(OnnxCall *c)
 {
     value_of(c, 0);
     return ops_unary(c->g, "LeakyRelu", strf(", slope: %g", node_real(c->n, "alpha", 0.01)), operand(c, 0));
 }
 
-static int hard_sigmoid(Call *c)
+static int hard_sigmoid(OnnxCall *c)
 {
     double alpha = node_real(c->n, "alpha", 0.2), beta = node_real(c->n, "beta", 0.5);
     value_of(c, 0);
@@ -327,16 +327,16 @@ static int hard_sigmoid(Call *c)
     return ops_unary(c->g, "HardSigmoid", "", x);
 }
 
-static int softmax(Call *c)
+static int softmax(OnnxCall *c)
 {
-    const Value *x = value_of(c, 0);
+    const NetValue *x = value_of(c, 0);
     int64_t axis = node_integer(c->n, "axis", c->opset < 13 ? 1 : -1);
     if (axis != -1 && axis != x->dims.n - 1)
         net_refuse(c->g, "it is over another axis than the last one");
     return unary(c);
 }
 
-static int dropout(Call *c)
+static int dropout(OnnxCall *c)
 {
     double p = real_of(c, 1, "ratio", 0.5);
     value_of(c, 0);
@@ -346,13 +346,13 @@ static int dropout(Call *c)
 }
 
 /* A weight too: its axes may be swapped. */
-static int same(Call *c)
+static int same(OnnxCall *c)
 {
     value_of(c, 0);
     return operand(c, 0);
 }
 
-static int constant(Call *c)
+static int constant(OnnxCall *c)
 {
     const Attribute *a = node_attribute(c->n, "value"), *b = node_attribute(c->n, "value_float");
     const Attribute *i = node_attribute(c->n, "value_int"), *list = node_attribute(c->n, "value_ints");
@@ -369,7 +369,7 @@ static int constant(Call *c)
 
 /* ---- axes -------------------------------------------------------------------------------------------------------------- */
 
-static int mean(Call *c)
+static int mean(OnnxCall *c)
 {
     int64_t axis[2];
     int n;
@@ -378,7 +378,7 @@ static int mean(Call *c)
     return ops_mean(c->g, operand(c, 0), axis, n, node_integer(c->n, "keepdims", 1));
 }
 
-static int concat(Call *c)
+static int concat(OnnxCall *c)
 {
     for (int i = 0; i < c->n->in.n; i++)
         value_of(c, i);
@@ -387,11 +387,11 @@ static int concat(Call *c)
     return c->n->in.n == 1 ? operand(c, 0) : ops_concat(c->g, &c->n->in, node_integer(c->n, "axis", 1));
 }
 
-static int slice(Call *c)
+static int slice(OnnxCall *c)
 {
     int64_t from[2], to[2], axis[2], step[2] = {1, 1};
     int n, k, axes, steps;
-    const Value *x = value_of(c, 0);
+    const NetValue *x = value_of(c, 0);
     list_of(c, 1, "starts", from, 1, &n);
     list_of(c, 2, "ends", to, 1, &k);
     if (!list_of(c, 3, "axes", axis, 1, &axes))
@@ -408,10 +408,10 @@ static int slice(Call *c)
     return ops_slice(c->g, operand(c, 0), axis[0], from[0], to[0] - from[0]);
 }
 
-static int split(Call *c)
+static int split(OnnxCall *c)
 {
     int64_t part[64], axis = node_integer(c->n, "axis", 0), at = 0;
-    const Value *x = value_of(c, 0);
+    const NetValue *x = value_of(c, 0);
     int n;
     axis += axis < 0 ? x->dims.n : 0;
     if (axis < 1 || axis >= x->dims.n || c->n->out.n > 64)
@@ -428,7 +428,7 @@ static int split(Call *c)
     return -1;
 }
 
-static int reshape(Call *c)
+static int reshape(OnnxCall *c)
 {
     int64_t to[MOST_DIMS], known = 1;
     Dims d = value_of(c, 0)->dims, y = {0};
@@ -453,7 +453,7 @@ static int reshape(Call *c)
     return ops_reshape(c->g, operand(c, 0), y);
 }
 
-static int flatten(Call *c)
+static int flatten(OnnxCall *c)
 {
     Dims d = value_of(c, 0)->dims;
     if (node_integer(c->n, "axis", 1) != 1 || c->g->batch < 1)
@@ -463,14 +463,14 @@ static int flatten(Call *c)
     return ops_reshape(c->g, operand(c, 0), (Dims){2, {c->g->batch, dims_elements(&d) / c->g->batch}});
 }
 
-static int transpose(Call *c)
+static int transpose(OnnxCall *c)
 {
     int64_t perm[MOST_DIMS] = {1, 0};
-    Value *x = value_of(c, 0);
+    NetValue *x = value_of(c, 0);
     int n;
     list_of(c, -1, "perm", perm, MOST_DIMS, &n);
     if (x->kind == VALUE_WEIGHT && x->dims.n == 2 && perm[0] == 1 && perm[1] == 0) {
-        Value turned = *x;
+        NetValue turned = *x;
         turned.turned = !turned.turned;
         *PUSH(&c->g->value) = turned;
         return c->g->value.n - 1;
@@ -480,7 +480,7 @@ static int transpose(Call *c)
     return ops_transpose(c->g, operand(c, 0), perm);
 }
 
-static int squeeze(Call *c)
+static int squeeze(OnnxCall *c)
 {
     int64_t axis[MOST_DIMS];
     Dims d = value_of(c, 0)->dims, y = {0};
@@ -503,7 +503,7 @@ static int squeeze(Call *c)
     return ops_reshape(c->g, operand(c, 0), y);
 }
 
-static const struct { const char *name; int (*make)(Call *c); const char *op; } table[] = {
+static const struct { const char *name; int (*make)(OnnxCall *c); const char *op; } table[] = {
     {"Conv", conv, NULL}, {"ConvTranspose", conv_transpose, NULL}, {"Pad", pad, NULL}, {"Resize", resize, NULL},
     {"LSTM", lstm, NULL}, {"GRU", lstm, NULL}, {"RNN", lstm, NULL}, {"Expand", expand, NULL},
     {"Trilu", choose, NULL}, {"Where", choose, NULL}, {"BatchNormalization", batch_norm, NULL}, {"MaxPool", pool, "MaxPool"},
@@ -521,7 +521,7 @@ static const struct { const char *name; int (*make)(Call *c); const char *op; } 
     {"Transpose", transpose, NULL}, {"Squeeze", squeeze, NULL}, {"Unsqueeze", squeeze, NULL}
 };
 
-void onnx_node(Net *g, const Node *n, int opset, Ints *results)
+void onnx_node(Net *g, const OnnxNode *n, int opset, Ints *results)
 {
     int folded = onnx_fold(g, n);
     if (folded >= 0) {
@@ -530,7 +530,7 @@ void onnx_node(Net *g, const Node *n, int opset, Ints *results)
     }
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (!strcmp(table[i].name, n->op)) {
-            Call c = {g, n, opset, results, table[i].op};
+            OnnxCall c = {g, n, opset, results, table[i].op};
             int y = table[i].make(&c);
             if (y >= 0)
                 *PUSH(results) = y;

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-static Value *value_of(Net *g, int value)
+static NetValue *value_of(Net *g, int value)
 {
     return &g->value.at[value];
 }
@@ -35,7 +35,7 @@ const char *net_real(double x)
 /* ---- images ------------------------------------------------------------------------------------------------------------ */
 
 /* conv: its strides are 1 where nothing is said, those of pools are the kernel */
-static const char *window_text(const Net *g, const Window *w, bool conv, bool positions)
+static const char *window_text(const Net *g, const NetWindow *w, bool conv, bool positions)
 {
     const int64_t *const both[] = {w->stride, w->dilate};
     for (int i = 0; i < 1 + conv; i++)
@@ -51,7 +51,7 @@ static const char *window_text(const Net *g, const Window *w, bool conv, bool po
     return strf("%s, stride: %lld%s", pair_text("kernel", w->kernel, -1), (long long)w->stride[0], pad);
 }
 
-static Dims window_dims(const Net *g, Dims d, const Window *w)
+static Dims window_dims(const Net *g, Dims d, const NetWindow *w)
 {
     for (int i = 2; i < d.n; i++) {
         int64_t k = w->dilate[i - 2] * (w->kernel[i - 2] - 1) + 1, room = d.d[i] + w->pad[i - 2] + w->pad[i] - k;
@@ -64,11 +64,11 @@ static Dims window_dims(const Net *g, Dims d, const Window *w)
     return d;
 }
 
-int ops_conv(Net *g, int x, int weight, int bias, const Window *w)
+int ops_conv(Net *g, int x, int weight, int bias, const NetWindow *w)
 {
     net_want_act(g, x);
     x = net_channels_last(g, x);
-    const Value *k = value_of(g, weight);
+    const NetValue *k = value_of(g, weight);
     Dims d = window_dims(g, value_of(g, x)->dims, w);
     net_want_weight(g, weight, "weight");
     if (k->dims.n != d.n || w->groups < 1 || k->dims.d[1] * w->groups != d.d[1])
@@ -86,11 +86,11 @@ int ops_conv(Net *g, int x, int weight, int bias, const Window *w)
     return y;
 }
 
-int ops_conv_transpose(Net *g, int x, int weight, int bias, const Window *w, const int64_t extra[2])
+int ops_conv_transpose(Net *g, int x, int weight, int bias, const NetWindow *w, const int64_t extra[2])
 {
     net_want_act(g, x);
     x = net_channels_last(g, x);
-    const Value *k = value_of(g, weight);
+    const NetValue *k = value_of(g, weight);
     Dims d = value_of(g, x)->dims, of = k->dims;
     net_want_weight(g, weight, "weight");
     if (d.n != 4 || of.n != 4 || w->groups < 1 || of.d[0] != d.d[1] || extra[0] != extra[1])
@@ -142,7 +142,7 @@ int ops_upsample(Net *g, int x, const double factor[2], bool bilinear, bool alig
     return net_line(g, "Upsample", strf("%s%s%s", pair_text("factor", f, -1), mode, align ? ", align: true" : ""), x, d, true);
 }
 
-int ops_pool(Net *g, const char *op, int x, const Window *w)
+int ops_pool(Net *g, const char *op, int x, const NetWindow *w)
 {
     net_want_act(g, x);
     x = net_channels_last(g, x);
@@ -189,7 +189,7 @@ int ops_batch_norm(Net *g, int x, const int weight[5], double eps, double moment
                             fabs(momentum - 0.1) < 1e-6 ? "" : strf(", momentum: %s", net_real((float)momentum)));
     int y = net_line(g, "BatchNorm", text, x, d, d.n > 2);
     for (int i = 0; i < 4; i++) {
-        const Value *v = weight[i] < 0 ? NULL : value_of(g, weight[i]);
+        const NetValue *v = weight[i] < 0 ? NULL : value_of(g, weight[i]);
         if (!v || v->kind != VALUE_WEIGHT || dims_elements(&v->dims) != d.d[1])
             net_refuse(g, "its %s is no tensor of the file with a number a channel", role[i]);
         net_role(g, y, role[i], weight[i], false, (Dims){1, {d.d[1]}});
@@ -203,7 +203,7 @@ int ops_batch_norm(Net *g, int x, const int weight[5], double eps, double moment
 int ops_layer_norm(Net *g, int x, int weight, int bias, double eps)
 {
     net_want_act(g, x);
-    const Value *v = value_of(g, x);
+    const NetValue *v = value_of(g, x);
     Dims d = v->dims;
     bool last = v->last;
     if (last)
@@ -243,7 +243,7 @@ int ops_instance_norm(Net *g, int x, int weight, int bias, double eps)
 int ops_linear(Net *g, int x, int weight, int bias, bool turned)
 {
     net_want_act(g, x);
-    const Value *w = value_of(g, weight);
+    const NetValue *w = value_of(g, weight);
     bool swap = turned != w->turned;
     if (w->kind == VALUE_ACT)
         net_refuse_attention(g, "it multiplies two activations");
@@ -267,7 +267,7 @@ int ops_linear(Net *g, int x, int weight, int bias, bool turned)
 
 int ops_embedding(Net *g, int ids, int weight)
 {
-    const Value *w = value_of(g, weight);
+    const NetValue *w = value_of(g, weight);
     net_want_act(g, ids);
     if (!value_of(g, ids)->whole || w->kind != VALUE_WEIGHT || w->dims.n != 2 || w->turned)
         net_refuse(g, "it looks up no rows of a matrix by an input of integers");
@@ -364,7 +364,7 @@ int ops_expand(Net *g, int x, Dims to)
 }
 
 /* A number for each place of the axis of channels, and 1 elsewhere, as the file has axes */
-static bool is_channels(const Value *act, const Dims *d)
+static bool is_channels(const NetValue *act, const Dims *d)
 {
     int axis = act->last ? 1 : act->dims.n - 1, at = axis - (act->dims.n - d->n);
     return at >= 0 && d->n <= act->dims.n && d->d[at] == act->dims.d[axis] && dims_elements(d) == d->d[at];
@@ -375,7 +375,7 @@ static int biased(Net *g, int a, int b)
 {
     static const char *const products[] = {"Linear", "Conv", "ConvTranspose"}, none[] = ", bias: false";
     const Made *l = net_made(g, a);
-    const Value *v = value_of(g, b);
+    const NetValue *v = value_of(g, b);
     bool product = false;
     for (size_t i = 0; l && i < sizeof products / sizeof *products; i++)
         product |= !strcmp(l->op, products[i]);
@@ -383,7 +383,7 @@ static int biased(Net *g, int a, int b)
     if (!at || v->kind != VALUE_WEIGHT || !is_channels(value_of(g, a), &v->dims))
         return -1;
     Made same = *l;
-    Value *y, was = *value_of(g, a);
+    NetValue *y, was = *value_of(g, a);
     y = value_of(g, net_line(g, same.op, strf("%.*s%s", (int)(at - same.attributes), same.attributes, at + sizeof none - 1),
                              same.in.at[0], was.dims, was.last));
     int n = (int)(y - g->value.at);
@@ -453,7 +453,7 @@ static bool repeats(const Dims *a, const Dims *b)
 }
 
 /* Axes of a that b is repeated over are neighbours here, as Add and Mul want them. */
-static bool is_one_run(const Value *a, const Value *b)
+static bool is_one_run(const NetValue *a, const NetValue *b)
 {
     int n = a->dims.n, from = n, to = 0;
     int64_t x[MOST_DIMS], y[MOST_DIMS];
@@ -491,7 +491,7 @@ int ops_binary(Net *g, const char *op, int a, int b)
             return y;
     }
     if (act[0] != act[1]) {
-        const Value *v = value_of(g, act[0] ? a : b);
+        const NetValue *v = value_of(g, act[0] ? a : b);
         Dims like = v->dims;
         *(act[0] ? &b : &a) = parameter(g, act[0] ? b : a, &like, v->last);
     }

@@ -8,7 +8,7 @@
 #include "net.h"
 #include <string.h>
 
-static Value *value_of(Net *g, int value)
+static NetValue *value_of(Net *g, int value)
 {
     return &g->value.at[value];
 }
@@ -21,7 +21,7 @@ void net_want_act(Net *g, int x)
 
 int64_t net_axis(Net *g, int x, int64_t axis)
 {
-    const Value *v = value_of(g, x);
+    const NetValue *v = value_of(g, x);
     axis += axis < 0 ? v->dims.n : 0;
     if (axis < 1 || axis >= v->dims.n)
         net_refuse(g, "axis %lld: it is that of the samples, or there is none", (long long)axis);
@@ -30,7 +30,7 @@ int64_t net_axis(Net *g, int x, int64_t axis)
 
 int net_channels_last(Net *g, int x)
 {
-    const Value *v = value_of(g, x);
+    const NetValue *v = value_of(g, x);
     if (v->last)
         return x;
     if (v->dims.n != 4 && v->dims.n != 3)
@@ -38,7 +38,7 @@ int net_channels_last(Net *g, int x)
     return net_line(g, "Transpose", v->dims.n == 4 ? ", perm: [0, 2, 3, 1]" : ", perm: [0, 2, 1]", x, v->dims, true);
 }
 
-static int64_t pixels(const Value *v)
+static int64_t pixels(const NetValue *v)
 {
     int64_t n = 1;
     for (int i = 2; i < v->dims.n; i++)
@@ -49,7 +49,7 @@ static int64_t pixels(const Value *v)
 /* Elements in the order of the file */
 int net_plain(Net *g, int x)
 {
-    const Value *v = value_of(g, x);
+    const NetValue *v = value_of(g, x);
     if (!v->last)
         return x;
     return net_line(g, "Transpose", v->dims.n == 4 ? ", perm: [0, 3, 1, 2]" : ", perm: [0, 2, 1]", x, v->dims, false);
@@ -84,7 +84,7 @@ int ops_transpose(Net *g, int x, const int64_t *perm)
     if (d.n == 3)
         away = back = true;         /* the only order that leaves the samples */
     if ((last && away) || (!last && back)) {        /* only the names of axes change */
-        Value same = *value_of(g, x);
+        NetValue same = *value_of(g, x);
         same.dims = to;
         same.last = !last;
         *PUSH(&g->value) = same;
@@ -213,7 +213,7 @@ int ops_concat(Net *g, const Ints *in, int64_t axis)
     axis += axis < 0 ? d.n : 0;
     int64_t sum = 0;
     for (int i = 0; i < in->n; i++) {
-        const Value *v = value_of(g, in->at[i]);
+        const NetValue *v = value_of(g, in->at[i]);
         Dims e = v->dims;
         sum += e.n == d.n ? e.d[axis] : 0;
         e.d[axis] = d.d[axis];

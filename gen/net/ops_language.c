@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-static const Value *value_of(const Net *g, int value)
+static const NetValue *value_of(const Net *g, int value)
 {
     return &g->value.at[value];
 }
@@ -76,7 +76,7 @@ int ops_attention(Net *g, const int heads[3], bool causal, double drop, double s
 int ops_positions(Net *g, int ids, int weight)
 {
     const double *at = net_known(g, ids);
-    const Value *w = value_of(g, weight);
+    const NetValue *w = value_of(g, weight);
     int64_t n = dims_elements(&value_of(g, ids)->dims);
     bool rows = at && w->kind == VALUE_WEIGHT && w->dims.n == 2 && n >= 1 && n <= w->dims.d[0];
     for (int64_t i = 0; i < n && rows; i++)
@@ -94,7 +94,7 @@ int ops_positions(Net *g, int ids, int weight)
 /* Layer k of rnn is a line of its own, rnn_lk, whose parameters are those of a first layer. */
 static int as_first(Net *g, int weight, int64_t layer, const char *role)
 {
-    Value v = *value_of(g, weight);
+    NetValue v = *value_of(g, weight);
     const char *dot = strrchr(v.name, '.');
     if (layer == 0)
         return weight;
@@ -109,7 +109,7 @@ static int one_layer(Net *g, int x, const int *weight, int64_t layer, bool two, 
     static const char *const role[] = {"weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0", "weight_ih_l0_reverse",
                                        "weight_hh_l0_reverse", "bias_ih_l0_reverse", "bias_hh_l0_reverse"};
     Dims d = value_of(g, x)->dims;
-    const Value *hidden = value_of(g, weight[1]);
+    const NetValue *hidden = value_of(g, weight[1]);
     if (hidden->kind != VALUE_WEIGHT || hidden->dims.n != 2 || hidden->dims.d[0] != 4 * hidden->dims.d[1])
         net_refuse(g, "its matrix of the states is no parameter, or has another shape: projections are not done");
     d.d[2] = hidden->dims.d[1] * (1 + two);

@@ -13,8 +13,8 @@
 
 enum { LONGEST = 4096, MAJOR = 8 };
 typedef JsonPart JsonPart;
-typedef struct { const char *name; int value; } Named;
-typedef struct { Net *g; Archive files; JsonPart values; VEC(Named) named; char room[LONGEST]; } Reader;
+typedef struct { const char *name; int value; } Pt2Named;
+typedef struct { Net *g; Archive files; JsonPart values; VEC(Pt2Named) named; char room[LONGEST]; } Pt2Reader;
 
 /* By the numbers of schema.py */
 static const char *const types[] = {
@@ -26,13 +26,13 @@ static const char remedy[] = "export it with torch.export.save(torch.export.expo
 
 /* ---- JSON -------------------------------------------------------------------------------------------------------------- */
 
-static void stop_at(const Reader *r, const Json *j)
+static void stop_at(const Pt2Reader *r, const Json *j)
 {
     if (j->why)
         net_refuse(r->g, "models/model.json is none of torch.export: %s", j->why);
 }
 
-static JsonPart value(const Reader *r, Json *j)
+static JsonPart value(const Pt2Reader *r, Json *j)
 {
     JsonPart p = json_value(j);
     stop_at(r, j);
@@ -44,7 +44,7 @@ static bool opens(JsonPart p, char with)
     return p.n > 0 && *p.at == with;
 }
 
-static JsonPart member(Reader *r, JsonPart object, const char *key)
+static JsonPart member(Pt2Reader *r, JsonPart object, const char *key)
 {
     Json j = json_open(object.at, object.n);
     JsonPart found = opens(object, '{') ? json_find(&j, key, r->room, sizeof r->room) : (JsonPart){"", 0};
@@ -53,7 +53,7 @@ static JsonPart member(Reader *r, JsonPart object, const char *key)
 }
 
 /* The only member of an object, and its key in r->room. */
-static JsonPart only(Reader *r, JsonPart object)
+static JsonPart only(Pt2Reader *r, JsonPart object)
 {
     Json j = json_open(object.at, object.n);
     bool first = true;
@@ -63,7 +63,7 @@ static JsonPart only(Reader *r, JsonPart object)
     return value(r, &j);
 }
 
-static const char *text(Reader *r, JsonPart p)
+static const char *text(Pt2Reader *r, JsonPart p)
 {
     Json j = json_open(p.at, p.n);
     return opens(p, '"') && json_string(&j, r->room, sizeof r->room) ? strf("%s", r->room) : "";
@@ -77,7 +77,7 @@ static double number(JsonPart p)
 }
 
 /* Takes each element of a list. */
-static void each(Reader *r, JsonPart list, void (*take)(Reader *r, JsonPart p, void *to), void *to)
+static void each(Pt2Reader *r, JsonPart list, void (*take)(Pt2Reader *r, JsonPart p, void *to), void *to)
 {
     Json j = json_open(list.at, list.n);
     for (bool first = true; opens(list, '[') && json_member(&j, &first, NULL, 0);)
@@ -88,7 +88,7 @@ static void each(Reader *r, JsonPart list, void (*take)(Reader *r, JsonPart p, v
 
 /* ---- tensors ----------------------------------------------------------------------------------------------------------- */
 
-static int named(const Reader *r, const char *name)
+static int named(const Pt2Reader *r, const char *name)
 {
     for (int i = r->named.n - 1; i >= 0; i--)
         if (!strcmp(r->named.at[i].name, name))
@@ -104,11 +104,11 @@ int net_named(const Net *g, const char *name)
     return -1;
 }
 
-typedef struct { Dims dims; bool symbol, too_many; } Sizes;
+typedef struct { Dims dims; bool symbol, too_many; } Pt2Sizes;
 
-static void take_size(Reader *r, JsonPart p, void *to)
+static void take_size(Pt2Reader *r, JsonPart p, void *to)
 {
-    Sizes *s = to;
+    Pt2Sizes *s = to;
     JsonPart n = member(r, p, "as_int");
     s->symbol |= n.n == 0;
     s->too_many |= s->dims.n == MOST_DIMS;
@@ -116,16 +116,16 @@ static void take_size(Reader *r, JsonPart p, void *to)
         s->dims.d[s->dims.n++] = (int64_t)number(n);
 }
 
-static Dims sizes_of(Reader *r, JsonPart meta, const char *key, const char *name)
+static Dims sizes_of(Pt2Reader *r, JsonPart meta, const char *key, const char *name)
 {
-    Sizes s = {0};
+    Pt2Sizes s = {0};
     each(r, member(r, meta, key), take_size, &s);
     if (s.symbol || s.too_many)
         net_advise(r->g, "export it without dynamic_shapes", "'%s' has axes without a size, or more than %d", name, MOST_DIMS);
     return s.dims;
 }
 
-static const char *type_of(Reader *r, JsonPart meta)
+static const char *type_of(Pt2Reader *r, JsonPart meta)
 {
     double type = number(member(r, meta, "dtype"));
     int n = type >= 0 && type < (double)(sizeof types / sizeof *types) ? (int)type : 0;
@@ -133,7 +133,7 @@ static const char *type_of(Reader *r, JsonPart meta)
 }
 
 /* Elements in their order, without holes */
-static void check_strides(Reader *r, JsonPart meta, const char *name, const Dims *d)
+static void check_strides(Pt2Reader *r, JsonPart meta, const char *name, const Dims *d)
 {
     Dims stride = sizes_of(r, meta, "strides", name);
     int64_t n = 1;
@@ -156,7 +156,7 @@ static int same_data(const Net *g, const unsigned char *at, const Dims *d)
 }
 
 /* A parameter or buffer, from one of the two folders of data. */
-static int read_weight(Reader *r, const char *name)
+static int read_weight(Pt2Reader *r, const char *name)
 {
     static const char *const folders[] = {"weights", "constants"};
     for (int i = 0; i < 2; i++) {
@@ -177,7 +177,7 @@ static int read_weight(Reader *r, const char *name)
     net_refuse(r->g, "there is no data of '%s'", name);
 }
 
-static void take_user(Reader *r, JsonPart arg, const char *word)
+static void take_user(Pt2Reader *r, JsonPart arg, const char *word)
 {
     const char *name = text(r, member(r, member(r, arg, "as_tensor"), "name"));
     JsonPart meta = member(r, r->values, name);
@@ -186,10 +186,10 @@ static void take_user(Reader *r, JsonPart arg, const char *word)
     const char *type = type_of(r, meta);
     if (*type != 'F' && *type != 'B' && strcmp(type, "I64") && strcmp(type, "I32"))
         net_refuse(r->g, "input '%s' is neither of floats nor of integers", name);
-    *PUSH(&r->named) = (Named){name, net_input(r->g, name, sizes_of(r, meta, "sizes", name), *type == 'I')};
+    *PUSH(&r->named) = (Pt2Named){name, net_input(r->g, name, sizes_of(r, meta, "sizes", name), *type == 'I')};
 }
 
-static void take_input(Reader *r, JsonPart p, void *to)
+static void take_input(Pt2Reader *r, JsonPart p, void *to)
 {
     static const struct { const char *word, *name; } stored[] = {
         {"parameter", "parameter_name"}, {"buffer", "buffer_name"}, {"tensor_constant", "tensor_constant_name"}
@@ -202,13 +202,13 @@ static void take_input(Reader *r, JsonPart p, void *to)
         if (!strcmp(word, stored[i].word)) {
             int weight = read_weight(r, text(r, member(r, of, stored[i].name)));
             r->g->value.at[weight].learns |= i == 0;
-            *PUSH(&r->named) = (Named){text(r, member(r, arg, "name")), weight};
+            *PUSH(&r->named) = (Pt2Named){text(r, member(r, arg, "name")), weight};
             return;
         }
     take_user(r, arg, word);
 }
 
-static void take_output(Reader *r, JsonPart p, void *to)
+static void take_output(Pt2Reader *r, JsonPart p, void *to)
 {
     JsonPart of = only(r, p);
     bool user = !strcmp(r->room, "user_output");
@@ -218,7 +218,7 @@ static void take_output(Reader *r, JsonPart p, void *to)
 
 /* ---- nodes ------------------------------------------------------------------------------------------------------------- */
 
-static void take_tensor(Reader *r, JsonPart p, void *to)
+static void take_tensor(Pt2Reader *r, JsonPart p, void *to)
 {
     const char *name = text(r, member(r, p, "name"));
     int v = named(r, name);
@@ -227,7 +227,7 @@ static void take_tensor(Reader *r, JsonPart p, void *to)
     *PUSH(&((Argument *)to)->tensor) = v;
 }
 
-static void take_number(Reader *r, JsonPart p, void *to)
+static void take_number(Pt2Reader *r, JsonPart p, void *to)
 {
     JsonPart n = opens(p, '{') ? member(r, p, "as_int") : p;
     if (n.n == 0)
@@ -235,9 +235,9 @@ static void take_number(Reader *r, JsonPart p, void *to)
     *PUSH(&((Argument *)to)->number) = number(n);
 }
 
-static void take_argument(Reader *r, JsonPart p, void *to)
+static void take_argument(Pt2Reader *r, JsonPart p, void *to)
 {
-    Node *n = to;
+    Pt2Node *n = to;
     Argument a = {.name = text(r, member(r, p, "name")), .text = ""};
     JsonPart of = only(r, member(r, p, "arg"));
     const char *word = strf("%s", r->room);
@@ -256,12 +256,12 @@ static void take_argument(Reader *r, JsonPart p, void *to)
     *PUSH(&n->in) = a;
 }
 
-static void take_name(Reader *r, JsonPart p, void *to)
+static void take_name(Pt2Reader *r, JsonPart p, void *to)
 {
     *PUSH((Strs *)to) = text(r, member(r, p, "name"));
 }
 
-static void take_result(Reader *r, JsonPart p, void *to)
+static void take_result(Pt2Reader *r, JsonPart p, void *to)
 {
     JsonPart of = only(r, p);
     if (opens(of, '['))
@@ -270,7 +270,7 @@ static void take_result(Reader *r, JsonPart p, void *to)
         take_name(r, of, to);
 }
 
-const Argument *node_argument(const Node *n, const char *name)
+const Argument *node_argument(const Pt2Node *n, const char *name)
 {
     for (int i = 0; i < n->in.n; i++)
         if (!strcmp(n->in.at[i].name, name))
@@ -279,7 +279,7 @@ const Argument *node_argument(const Node *n, const char *name)
 }
 
 /* relu_ and the like change their first operand, under all its names. */
-static void take_place(Reader *r, const Node *n, int result)
+static void take_place(Pt2Reader *r, const Pt2Node *n, int result)
 {
     const char *dot = strrchr(n->target, '.');
     bool place = dot && dot > n->target && dot[-1] == '_' && n->in.n && n->in.at[0].tensor.n == 1;
@@ -289,16 +289,16 @@ static void take_place(Reader *r, const Node *n, int result)
 }
 
 /* The innermost of `L__self__,,Class;L__self___layers,layers,Class`: the part between its commas */
-static const char *module_of(Reader *r, JsonPart node)
+static const char *module_of(Pt2Reader *r, JsonPart node)
 {
     const char *stack = text(r, member(r, member(r, node, "metadata"), "nn_module_stack"));
     const char *last = strrchr(stack, ';'), *from = strchr(last ? last : stack, ',');
     return from ? strf("%.*s", (int)strcspn(from + 1, ","), from + 1) : "";
 }
 
-static void take_node(Reader *r, JsonPart p, void *to)
+static void take_node(Pt2Reader *r, JsonPart p, void *to)
 {
-    Node n = {.target = text(r, member(r, p, "target"))};
+    Pt2Node n = {.target = text(r, member(r, p, "target"))};
     Ints results = {0};
     (void)to;
     each(r, member(r, p, "outputs"), take_result, &n.out);
@@ -309,7 +309,7 @@ static void take_node(Reader *r, JsonPart p, void *to)
     if (results.n)
         take_place(r, &n, results.at[0]);
     for (int i = 0; i < results.n && i < n.out.n; i++)
-        *PUSH(&r->named) = (Named){n.out.at[i], results.at[i]};
+        *PUSH(&r->named) = (Pt2Named){n.out.at[i], results.at[i]};
     r->g->node = r->g->module = NULL;
 }
 
@@ -317,7 +317,7 @@ static void take_node(Reader *r, JsonPart p, void *to)
 
 int pt2_read(Net *g, const unsigned char *at, size_t n)
 {
-    Reader *r = alloc(sizeof *r);
+    Pt2Reader *r = alloc(sizeof *r);
     Strs outputs = {0};
     r->g = g;
     g->remedy = remedy;

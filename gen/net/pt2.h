@@ -13,9 +13,9 @@ typedef struct {
     Numbers number;             /* ints, floats, true as 1: of one, or of a list */
     const char *text;
 } Argument;
-typedef struct { const char *target; VEC(Argument) in; Strs out; } Node;
+typedef struct { const char *target; VEC(Argument) in; Strs out; } Pt2Node;
 
-const Argument *node_argument(const Node *n, const char *name);        /* NULL: left out, or None */
-void aten_node(Net *g, const Node *n, Ints *results);
+const Argument *node_argument(const Pt2Node *n, const char *name);     /* NULL: left out, or None */
+void aten_node(Net *g, const Pt2Node *n, Ints *results);
 int  net_named(const Net *g, const char *name);     /* a weight by its name; -1: there is none */
 #endif

@@ -13,8 +13,8 @@
 #include <string.h>
 
 enum { MOST_BEHIND = 6, MOST_ARGS = 5 };
-typedef struct { const char *scope; int from, core, to, enters; const char *shape; } Copy;
-typedef VEC(Copy) Copies;
+typedef struct { const char *scope; int from, core, to, enters; const char *shape; } RepeatCopy;
+typedef VEC(RepeatCopy) Copies;
 typedef struct {
     Net *g;
     const NetLines *l;
@@ -59,7 +59,7 @@ static void add_scope(Finder *f, const char *scope, int i)
             f->scope.at[k].core = i + 1;
             return;
         }
-    *PUSH(&f->scope) = (Copy){.scope = scope, .from = i, .core = i + 1};
+    *PUSH(&f->scope) = (RepeatCopy){.scope = scope, .from = i, .core = i + 1};
 }
 
 /* Prefixes whose last part ends with a number, of more than one operator: behind layers.0. is not the role of a parameter. */
@@ -82,7 +82,7 @@ static bool nests(const char *name, const char *role)
 }
 
 /* One value enters, and only the last one is read outside; parameters all are of the scope. */
-static bool closed(const Finder *f, Copy *c)
+static bool closed(const Finder *f, RepeatCopy *c)
 {
     c->enters = -1;
     for (int i = c->from; i < c->to; i++) {
@@ -138,7 +138,7 @@ static const char *next_number(const char *at, const char **key, size_t *key_n, 
 }
 
 /* What copies agree in, as a text. */
-static const char *shape_of(const Finder *f, const Copy *c)
+static const char *shape_of(const Finder *f, const RepeatCopy *c)
 {
     Text t;
     FILE *out = text_open(&t);
@@ -165,7 +165,7 @@ static const char *shape_of(const Finder *f, const Copy *c)
 static void find_copies(Finder *f)
 {
     for (int s = 0; s < f->scope.n; s++) {
-        Copy c = f->scope.at[s];
+        RepeatCopy c = f->scope.at[s];
         for (c.to = c.core; c.to <= f->l->used.n && c.to - c.core <= MOST_BEHIND; c.to++) {
             if (c.to > c.core && names_of(f, c.to - 1))
                 break;
@@ -179,7 +179,7 @@ static void find_copies(Finder *f)
 
 static int by_shape(const void *a, const void *b)
 {
-    const Copy *x = a, *y = b;
+    const RepeatCopy *x = a, *y = b;
     int order = strcmp(x->shape, y->shape);
     return order ? order : x->from - y->from;
 }
@@ -187,7 +187,7 @@ static int by_shape(const void *a, const void *b)
 /* ---- arguments --------------------------------------------------------------------------------------------------------- */
 
 /* Numbers of a copy, in the order of its attributes, or their keys. */
-static Strs numbers_of(const Finder *f, const Copy *c, bool keys)
+static Strs numbers_of(const Finder *f, const RepeatCopy *c, bool keys)
 {
     Strs all = {0};
     for (int i = c->from; i < c->to; i++) {
@@ -199,10 +199,11 @@ static Strs numbers_of(const Finder *f, const Copy *c, bool keys)
     return all;
 }
 
-typedef struct { Copies copy; VEC(Strs) number; Strs key; Ints arg; NetBlock *block; int uses; } Group;   /* arg: its place */
+/* arg: its place */
+typedef struct { Copies copy; VEC(Strs) number; Strs key; Ints arg; NetBlock *block; int uses; } RepeatGroup;
 
 /* k in place p = k * that in place q, in every copy; 0: no such k */
-static long factor(const Group *g, int p, int q)
+static long factor(const RepeatGroup *g, int p, int q)
 {
     long k = 0;
     for (int c = 0; c < g->copy.n; c++) {
@@ -215,7 +216,7 @@ static long factor(const Group *g, int p, int q)
     return k;
 }
 
-static int new_arg(Group *g, int p)
+static int new_arg(RepeatGroup *g, int p)
 {
     const char *name = g->key.at[p];
     for (int n = 2, a = 0; a < g->block->args.n; a++)
@@ -227,7 +228,7 @@ static int new_arg(Group *g, int p)
 }
 
 /* The place whose numbers those of p are multiples of; p: none is. */
-static int least_of(const Group *g, int p)
+static int least_of(const RepeatGroup *g, int p)
 {
     int least = p;
     for (int q = 0; q < g->key.n; q++)
@@ -237,7 +238,7 @@ static int least_of(const Group *g, int p)
 }
 
 /* The text of place p: a number, an argument that is there or a multiple of it, or a new one with the name of its key. */
-static const char *place_text(Group *g, int p)
+static const char *place_text(RepeatGroup *g, int p)
 {
     const Strs *first = &g->number.at[0];
     int least = p, arg = -1;
@@ -258,7 +259,7 @@ static const char *place_text(Group *g, int p)
     return least == p || factor(g, p, least) == 1 ? name : strf("%ld*%s", factor(g, p, least), name);
 }
 
-static void make_body(const Finder *f, Group *g)
+static void make_body(const Finder *f, RepeatGroup *g)
 {
     NetBlock *b = g->block;
     int p = 0;
@@ -282,9 +283,9 @@ static bool equal(const Strs *a, const Strs *b)
     return true;
 }
 
-static NetUse use_of(const Finder *f, const Group *g, int c)
+static NetUse use_of(const Finder *f, const RepeatGroup *g, int c)
 {
-    const Copy *x = &g->copy.at[c];
+    const RepeatCopy *x = &g->copy.at[c];
     size_t n = strlen(x->scope) - 1, digits = 0;
     while (digits < n && isdigit((unsigned char)x->scope[n - digits - 1]))
         digits++;
@@ -299,7 +300,7 @@ static NetUse use_of(const Finder *f, const Group *g, int c)
 }
 
 /* Copy c goes on where the use ends.  Its arguments are those before it, or those of all copies but the first. */
-static bool joins(const Finder *f, const Group *g, int c, NetUse *u)
+static bool joins(const Finder *f, const RepeatGroup *g, int c, NetUse *u)
 {
     NetUse next = use_of(f, g, c), then = c + 1 < g->copy.n ? use_of(f, g, c + 1) : next;
     bool behind = g->copy.at[c].from == g->copy.at[c - 1].to && next.in == u->out && !strcmp(u->path, next.path) &&
@@ -314,7 +315,7 @@ static bool joins(const Finder *f, const Group *g, int c, NetUse *u)
     return true;
 }
 
-static void find_uses(const Finder *f, Group *g, NetUse **at)
+static void find_uses(const Finder *f, RepeatGroup *g, NetUse **at)
 {
     NetUse *use = NULL;
     for (int c = 0; c < g->copy.n; c++) {
@@ -331,9 +332,9 @@ static void find_uses(const Finder *f, Group *g, NetUse **at)
 /* ---- the best of them -------------------------------------------------------------------------------------------------- */
 
 /* Copies n of one shape, less those whose lines are taken */
-static Group group_of(const Finder *f, const Copy *from, int n)
+static RepeatGroup group_of(const Finder *f, const RepeatCopy *from, int n)
 {
-    Group g = {.block = alloc(sizeof *g.block)};
+    RepeatGroup g = {.block = alloc(sizeof *g.block)};
     for (int c = 0; c < n; c++) {
         bool free = g.copy.n == 0 || from[c].from >= g.copy.at[g.copy.n - 1].to;
         for (int i = from[c].from; i < from[c].to; i++)
@@ -344,7 +345,7 @@ static Group group_of(const Finder *f, const Copy *from, int n)
         }
     }
     if (g.copy.n > 1) {
-        const Copy *c = &g.copy.at[0];
+        const RepeatCopy *c = &g.copy.at[0];
         g.key = numbers_of(f, c, true);
         *g.block = (NetBlock){.scope = c->scope, .from = c->from, .to = c->to, .enters = c->enters};
         make_body(f, &g);
@@ -353,7 +354,7 @@ static Group group_of(const Finder *f, const Copy *from, int n)
     return g;
 }
 
-static int saving(const Group *g)
+static int saving(const RepeatGroup *g)
 {
     int n = g->block->to - g->block->from;
     return g->copy.n < 2 || g->arg.n > MOST_ARGS ? 0 : g->copy.n * n - n - 1 - (g->arg.n > 0) - g->uses;
@@ -379,11 +380,11 @@ static const char *block_name(const NetLines *l, const char *scope)
 
 static bool take_best(Finder *f, NetLines *l, NetUse **at)
 {
-    Group best = {0};
+    RepeatGroup best = {0};
     for (int i = 0, n; i < f->copy.n; i += n) {
         for (n = 1; i + n < f->copy.n && !strcmp(f->copy.at[i].shape, f->copy.at[i + n].shape);)
             n++;
-        Group g = n > 1 ? group_of(f, &f->copy.at[i], n) : (Group){0};
+        RepeatGroup g = n > 1 ? group_of(f, &f->copy.at[i], n) : (RepeatGroup){0};
         if (n > 1 && saving(&g) > (best.block ? saving(&best) : 0))
             best = g;
     }

@@ -11,22 +11,22 @@
 #include <string.h>
 
 enum { MOST_PIECES = 12 };
-typedef struct { int axis; int64_t size; } Piece;       /* of the base; pieces of one axis are its factors */
+typedef struct { int axis; int64_t size; } ViewPiece;   /* of the base; pieces of one axis are its factors */
 typedef struct View {
     int base, n;
-    Piece piece[MOST_PIECES];                           /* in the order of the base; the first is the samples */
+    ViewPiece piece[MOST_PIECES];                       /* in the order of the base; the first is the samples */
     int axis_order[MOST_PIECES];                        /* here */
     int from[MOST_DIMS + 1];                            /* axis i: those of the order behind from[i], before from[i + 1] */
 } View;
 
 static View view_of(const Net *g, int x)
 {
-    const Value *v = &g->value.at[x];
+    const NetValue *v = &g->value.at[x];
     View w = {.base = x, .n = v->dims.n};
     if (v->view)
         return *v->view;
     for (int i = 0; i < w.n; i++) {
-        w.piece[i] = (Piece){i, v->dims.d[i]};
+        w.piece[i] = (ViewPiece){i, v->dims.d[i]};
         w.axis_order[i] = w.from[i] = i;
     }
     w.from[w.n] = w.n;
@@ -67,7 +67,7 @@ static int settled(Net *g, const View *w, Dims to)
         return made(g, w, w->axis_order, to);
     View *kept = alloc(sizeof *kept);
     *kept = *w;
-    Value v = g->value.at[w->base];
+    NetValue v = g->value.at[w->base];
     v.dims = to;
     v.view = kept;
     *PUSH(&g->value) = v;
@@ -97,7 +97,7 @@ static void cut(const Net *g, View *w, int place, int64_t size)
         net_refuse(g, "it cuts an axis in no whole parts, or that of the samples");
     for (int i = w->n; i > k + 1; i--)
         w->piece[i] = w->piece[i - 1];
-    w->piece[k + 1] = (Piece){w->piece[k].axis, w->piece[k].size / size};
+    w->piece[k + 1] = (ViewPiece){w->piece[k].axis, w->piece[k].size / size};
     w->piece[k].size = size;
     for (int i = 0; i < w->n; i++)
         w->axis_order[i] += w->axis_order[i] > k;
@@ -180,7 +180,7 @@ int view_linear(Net *g, int x, int weight, int bias, bool turned)
             order[n++] = k;
         if (k > 0 && i < last) {
             others *= w.piece[k].size;
-            to.piece[to.n] = (Piece){1, w.piece[k].size};
+            to.piece[to.n] = (ViewPiece){1, w.piece[k].size};
         }
         to.axis_order[i] = k == 0 ? 0 : to.n;
         to.n += k > 0 && i < last;
@@ -191,7 +191,7 @@ int view_linear(Net *g, int x, int weight, int bias, bool turned)
     to.base = ops_linear(g, made(g, &w, order, rows), weight, bias, turned);
     const Dims *y = &g->value.at[to.base].dims;
     d.d[d.n - 1] = y->d[y->n - 1];
-    to.piece[to.n] = (Piece){rows.n - 1, d.d[d.n - 1]};
+    to.piece[to.n] = (ViewPiece){rows.n - 1, d.d[d.n - 1]};
     memcpy(to.from, w.from, sizeof to.from);
     to.axis_order[last] = to.n++;
     to.from[d.n] = to.n;

@@ -9,14 +9,14 @@
 #include "base.h"
 #include <string.h>
 
-static bool fault(Wire *w, const char *why)
+static bool fault(ProtoWire *w, const char *why)
 {
     if (!w->why)
         w->why = why;
     return false;
 }
 
-static bool varint(Wire *w, uint64_t *x)
+static bool varint(ProtoWire *w, uint64_t *x)
 {
     *x = 0;
     for (int shift = 0; shift < 70; shift += 7) {
@@ -31,7 +31,7 @@ static bool varint(Wire *w, uint64_t *x)
     return fault(w, "a number of more than 64 bits");
 }
 
-static bool fixed(Wire *w, int bytes, uint64_t *x)
+static bool fixed(ProtoWire *w, int bytes, uint64_t *x)
 {
     *x = 0;
     if (w->end - w->at < bytes)
@@ -41,12 +41,12 @@ static bool fixed(Wire *w, int bytes, uint64_t *x)
     return true;
 }
 
-bool wire_next(Wire *w, Field *f)
+bool wire_next(ProtoWire *w, ProtoField *f)
 {
     uint64_t key, n;
     if (w->why || w->at == w->end || !varint(w, &key))
         return false;
-    *f = (Field){.number = (int)(key >> 3 & 0x1fffffff), .kind = (int)(key & 7)};
+    *f = (ProtoField){.number = (int)(key >> 3 & 0x1fffffff), .kind = (int)(key & 7)};
     if (f->number == 0 || f->kind == 3 || f->kind == 4 || f->kind > 5)
         return fault(w, "a field of an unknown kind");
     if (f->kind == 0)
@@ -57,19 +57,19 @@ bool wire_next(Wire *w, Field *f)
         return false;
     if (n > (uint64_t)(w->end - w->at))
         return fault(w, "a field is longer than what is left");
-    f->in = (Wire){w->at, w->at + n, NULL};
+    f->in = (ProtoWire){w->at, w->at + n, NULL};
     w->at += n;
     return true;
 }
 
-void wire_each(Wire *w, const Field *f, void (*take)(void *to, uint64_t bits), void *to)
+void wire_each(ProtoWire *w, const ProtoField *f, void (*take)(void *to, uint64_t bits), void *to)
 {
     uint64_t x;
     if (f->kind != 2) {
         take(to, f->bits);
         return;
     }
-    for (Wire in = f->in; in.at < in.end;) {
+    for (ProtoWire in = f->in; in.at < in.end;) {
         if (!varint(&in, &x)) {
             fault(w, in.why);
             return;
@@ -78,7 +78,7 @@ void wire_each(Wire *w, const Field *f, void (*take)(void *to, uint64_t bits), v
     }
 }
 
-const char *wire_text(const Field *f)
+const char *wire_text(const ProtoField *f)
 {
     size_t n = f->kind == 2 ? (size_t)(f->in.end - f->in.at) : 0;
     char *to = alloc(n + 1);

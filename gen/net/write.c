@@ -14,15 +14,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct { const char *name, *file; const Role *role; } Parameter;
+typedef struct { const char *name, *file; const NetRole *role; } NetParameter;
 typedef struct {
     Net *g;
     NetLines lines;
-    VEC(Parameter) parameter;
+    VEC(NetParameter) parameter;
     const char **as, *labels;
     Strs taken;                 /* names of inputs, operators and parameters, with _ for each dot */
     int names, last;
-} Writer;
+} NetWriter;
 enum { LONGEST_NAME = 63 };
 
 /* ---- names ------------------------------------------------------------------------------------------------------------- */
@@ -42,12 +42,12 @@ static const char *legal(const char *name)
     return to;
 }
 
-const char *net_name(const Value *v)
+const char *net_name(const NetValue *v)
 {
     return v->here ? v->here : legal(v->name);
 }
 
-static bool is_taken(const Writer *x, const char *name)
+static bool is_taken(const NetWriter *x, const char *name)
 {
     for (int i = 0; i < x->taken.n; i++) {
         size_t n = 0;
@@ -60,7 +60,7 @@ static bool is_taken(const Writer *x, const char *name)
     return false;
 }
 
-static const char *take(Writer *x, const char *name)
+static const char *take(NetWriter *x, const char *name)
 {
     char *c = strf("%s", name);
     for (char *p = c; *p; p++)
@@ -71,7 +71,7 @@ static const char *take(Writer *x, const char *name)
 }
 
 /* This name, or the first with a number behind it, that nothing has */
-static const char *free_name(Writer *x, const char *name)
+static const char *free_name(NetWriter *x, const char *name)
 {
     const char *as = name;
     for (int n = 2; is_taken(x, as); n++)
@@ -86,14 +86,14 @@ static const char *without(const char *name, const char *role)
 }
 
 /* A name of a parameter that is free here, and so is the operator's, which is what stands before the role. */
-static const char *settle(Writer *x, const Value *v, const char *role)
+static const char *settle(NetWriter *x, const NetValue *v, const char *role)
 {
     const char *name = net_name(v), *stem = without(name, role);
     return free_name(x, stem && is_taken(x, stem) ? strf("net.%s", name) : name);
 }
 
 /* What names of all its parameters have in front; NULL: nothing. */
-static const char *common(const Writer *x, const Made *l)
+static const char *common(const NetWriter *x, const Made *l)
 {
     const char *stem = NULL;
     for (int i = 0; i < l->roles; i++) {
@@ -108,7 +108,7 @@ static const char *common(const Writer *x, const Made *l)
 }
 
 /* Behind what names of the block have in front */
-static void put_names(FILE *f, const Writer *x, const Made *l, const char *scope)
+static void put_names(FILE *f, const NetWriter *x, const Made *l, const char *scope)
 {
     const char *stem = common(x, l), *list = "", *tie = "";
     size_t n = strlen(scope);
@@ -140,7 +140,7 @@ static const char *in_lower(const char *op)
 /* ---- what is used ------------------------------------------------------------------------------------------------------ */
 
 /* The parameter of a line above that is this tensor */
-static const Role *owner_of(const Writer *x, const char *file)
+static const NetRole *owner_of(const NetWriter *x, const char *file)
 {
     for (int i = 0; i < x->parameter.n; i++)
         if (!strcmp(x->parameter.at[i].file, file))
@@ -148,7 +148,7 @@ static const Role *owner_of(const Writer *x, const char *file)
     return NULL;
 }
 
-static void use(Writer *x, int value)
+static void use(NetWriter *x, int value)
 {
     Net *g = x->g;
     Ints todo = {0};
@@ -168,15 +168,15 @@ static void use(Writer *x, int value)
         *PUSH(&x->lines.used) = i;
         for (int r = 0; r < l->roles; r++) {
             const char *file = g->value.at[l->role[r].value].name;
-            const Role *owner = owner_of(x, file);
+            const NetRole *owner = owner_of(x, file);
             g->node = l->node;
             if (owner && (owner->turned != l->role[r].turned || !dims_same(&owner->dims, &l->role[r].dims)))
                 net_refuse(g, "two operators share '%s' in two shapes, which is not done", file);
             g->line.at[i].role[r].tied = owner;
-            Value *v = &g->value.at[l->role[r].value];
+            NetValue *v = &g->value.at[l->role[r].value];
             v->here = owner ? g->value.at[owner->value].here : settle(x, v, l->role[r].role);
             if (!owner)
-                *PUSH(&x->parameter) = (Parameter){v->here, file, &l->role[r]};
+                *PUSH(&x->parameter) = (NetParameter){v->here, file, &l->role[r]};
         }
     }
     g->node = NULL;
@@ -189,7 +189,7 @@ static bool inside(const char *name, const char *module)
 }
 
 /* A module of this line alone: it has no parameters, and no other line. */
-static bool is_alone(const Writer *x, int line)
+static bool is_alone(const NetWriter *x, int line)
 {
     const char *module = x->g->line.at[line].module;
     if (!module || !*module)
@@ -206,7 +206,7 @@ static bool is_alone(const Writer *x, int line)
 }
 
 /* What is dropped follows from the name of the line.  So that is the module's, whatever becomes a block. */
-static void name_draws(Writer *x)
+static void name_draws(NetWriter *x)
 {
     for (int i = 0; i < x->lines.used.n; i++) {
         Made *l = &x->g->line.at[x->lines.used.at[i]];
@@ -218,20 +218,20 @@ static void name_draws(Writer *x)
 /* A value whose axes only have other names is the result of its line. */
 int net_made_by(const Net *g, int value)
 {
-    const Value *v = &g->value.at[value];
+    const NetValue *v = &g->value.at[value];
     for (int i = 0; v->line < 0 && i < g->inputs.n; i++)
         if (g->value.at[g->inputs.at[i]].name == v->name)
             return g->inputs.at[i];
     return v->line < 0 ? value : g->line.at[v->line].out;
 }
 
-static const Made *line_of(const Writer *x, int i)
+static const Made *line_of(const NetWriter *x, int i)
 {
     return &x->g->line.at[x->lines.used.at[i]];
 }
 
 /* A value gets a name where a line reads it that does not stand behind it. */
-static void name_read(Writer *x, int value, bool follows, const char *like)
+static void name_read(NetWriter *x, int value, bool follows, const char *like)
 {
     while (!follows && !x->as[value]) {
         const char *name = strf("%s%d", in_lower(like), ++x->names);
@@ -239,7 +239,7 @@ static void name_read(Writer *x, int value, bool follows, const char *like)
     }
 }
 
-static void name_line(Writer *x, const Made *l, int before)
+static void name_line(NetWriter *x, const Made *l, int before)
 {
     for (int k = 0; k < l->in.n; k++) {
         int in = net_made_by(x->g, l->in.at[k]);
@@ -248,7 +248,7 @@ static void name_line(Writer *x, const Made *l, int before)
     }
 }
 
-static void name_body(Writer *x, const NetBlock *b)
+static void name_body(NetWriter *x, const NetBlock *b)
 {
     const char *outside = x->as[b->enters];
     int names = x->names;
@@ -260,7 +260,7 @@ static void name_body(Writer *x, const NetBlock *b)
     x->names = names;
 }
 
-static const char *maker(const Writer *x, int value)
+static const char *maker(const NetWriter *x, int value)
 {
     for (int i = 0; i < x->lines.item.n; i++)
         if (x->lines.item.at[i].use && x->lines.item.at[i].use->out == value)
@@ -269,7 +269,7 @@ static const char *maker(const Writer *x, int value)
     return l ? l->op : "x";
 }
 
-static void name_results(Writer *x)
+static void name_results(NetWriter *x)
 {
     for (int i = 0, before = -1; i < x->lines.item.n; i++) {
         const NetItem *item = &x->lines.item.at[i];
@@ -285,12 +285,12 @@ static void name_results(Writer *x)
 
 /* Parts of idioms that stand alone */
 /* Names of lines outside of blocks that are too long; in a block they begin behind its own. */
-static void shorten(Writer *x)
+static void shorten(NetWriter *x)
 {
     for (int i = 0; i < x->lines.item.n; i++) {
         const Made *l = x->lines.item.at[i].use ? NULL : line_of(x, x->lines.item.at[i].line);
         for (int r = 0; l && r < l->roles; r++) {
-            Value *v = &x->g->value.at[l->role[r].value];
+            NetValue *v = &x->g->value.at[l->role[r].value];
             if (l->role[r].tied || strlen(v->here) <= LONGEST_NAME)
                 continue;
             const char *old = v->here;
@@ -302,7 +302,7 @@ static void shorten(Writer *x)
     }
 }
 
-static void check_lines(const Writer *x)
+static void check_lines(const NetWriter *x)
 {
     static const struct { const char *op, *does; bool norm; } parts[] = {
         {"?Plus", "it adds a constant number", false}, {"?Pow", "it takes a power", true},
@@ -326,7 +326,7 @@ static void check_lines(const Writer *x)
 
 /* ---- the model file ---------------------------------------------------------------------------------------------------- */
 
-static void put_shape(FILE *f, const Value *v)
+static void put_shape(FILE *f, const NetValue *v)
 {
     fprintf(f, "[B");
     for (int i = 1; i < v->dims.n; i++)
@@ -343,12 +343,12 @@ static int64_t rows_of(const Net *g, int input)
     return 0;
 }
 
-static void put_inputs(FILE *f, const Writer *x, const Value *result, const char *loss)
+static void put_inputs(FILE *f, const NetWriter *x, const NetValue *result, const char *loss)
 {
     const Net *g = x->g;
     fprintf(f, "  inputs:\n");
     for (int i = 0; i < g->inputs.n; i++) {
-        const Value *v = &g->value.at[g->inputs.at[i]];
+        const NetValue *v = &g->value.at[g->inputs.at[i]];
         fprintf(f, "    %s: {shape: ", x->as[g->inputs.at[i]]);
         put_shape(f, v);
         fprintf(f, ", dtype: %s", v->whole ? "i32" : "f32");
@@ -357,7 +357,7 @@ static void put_inputs(FILE *f, const Writer *x, const Value *result, const char
         fprintf(f, "}\n");
     }
     fprintf(f, "    %s: {shape: ", x->labels);
-    Value labels = *result;
+    NetValue labels = *result;
     labels.dims.n -= !strcmp(loss, "cross-entropy");
     put_shape(f, &labels);
     if (!strcmp(loss, "cross-entropy"))
@@ -375,7 +375,7 @@ static const char *without_default(const char *op, const char *attributes)
     return whole ? strf("%.*s%s", (int)(at - attributes), attributes, at + sizeof one - 1) : attributes;
 }
 
-static void put_line(FILE *f, Writer *x, const Made *l, const char *scope, const char *attributes)
+static void put_line(FILE *f, NetWriter *x, const Made *l, const char *scope, const char *attributes)
 {
     const Net *g = x->g;
     fprintf(f, "- {op: %s", l->op);
@@ -390,7 +390,7 @@ static void put_line(FILE *f, Writer *x, const Made *l, const char *scope, const
     x->last = l->out;
 }
 
-static void put_block(FILE *f, Writer *x, const NetBlock *b)
+static void put_block(FILE *f, NetWriter *x, const NetBlock *b)
 {
     const char *outside = x->as[b->enters], *last = x->as[line_of(x, b->to - 1)->out];
     fprintf(f, "    %s:\n", b->name);
@@ -418,7 +418,7 @@ static void put_args(FILE *f, const char *key, const NetUse *u, const Strs *valu
     fprintf(f, any ? "}" : "");
 }
 
-static void put_use(FILE *f, Writer *x, const NetUse *u)
+static void put_use(FILE *f, NetWriter *x, const NetUse *u)
 {
     bool braces = strstr(u->path, "{}");
     const char *name = strf("%.*s", (int)(strlen(u->path) - 2 * braces), u->path);
@@ -439,7 +439,7 @@ static void put_use(FILE *f, Writer *x, const NetUse *u)
     x->last = u->out;
 }
 
-static void put_graph(FILE *f, Writer *x)
+static void put_graph(FILE *f, NetWriter *x)
 {
     for (int i = 0; i < x->lines.block.n; i++) {
         fprintf(f, i ? "" : "  blocks:\n");
@@ -457,7 +457,7 @@ static void put_graph(FILE *f, Writer *x)
     }
 }
 
-static void put_weights(FILE *f, const Writer *x)
+static void put_weights(FILE *f, const NetWriter *x)
 {
     bool any = false;
     for (int i = 0; i < x->parameter.n; i++)
@@ -469,7 +469,7 @@ static void put_weights(FILE *f, const Writer *x)
     fprintf(f, "%s", any ? "}\n" : "");
 }
 
-static void put_data(FILE *f, const Writer *x)
+static void put_data(FILE *f, const NetWriter *x)
 {
     fprintf(f, "\ntrain:\n  batch: {global: 256, micro: 8}\n  steps: 10000\n"
             "  optimizer: {type: sgd, lr: 0.1, momentum: 0.9}\n\ndata:\n  train: {format: npy, arrays: {");
@@ -480,10 +480,10 @@ static void put_data(FILE *f, const Writer *x)
             "plan: {stages: 4, schedule: 1f1b}\n", x->labels, x->labels);
 }
 
-static void put_model(FILE *f, Writer *x, int result, const char *loss)
+static void put_model(FILE *f, NetWriter *x, int result, const char *loss)
 {
     Net *g = x->g;
-    const Value *v = &g->value.at[result];
+    const NetValue *v = &g->value.at[result];
     const char *name = strrchr(g->path, '/') ? strrchr(g->path, '/') + 1 : g->path;
     fprintf(f, "# Written by dpgen import from %s.\n", quote_comment(name));
     fprintf(f, "dpgen: 1\nmodel:\n  name: %.40s\n", legal(strf("%.*s", (int)strcspn(name, "."), name)));
@@ -500,16 +500,16 @@ static void put_model(FILE *f, Writer *x, int result, const char *loss)
 
 static int by_file(const void *a, const void *b)
 {
-    return strcmp(((const Parameter *)a)->file, ((const Parameter *)b)->file);
+    return strcmp(((const NetParameter *)a)->file, ((const NetParameter *)b)->file);
 }
 
-static const char *type_of(const Value *v)
+static const char *type_of(const NetValue *v)
 {
     return strcmp(v->type, "F64") ? v->type : "F32";
 }
 
 /* Doubles become floats; a matrix is turned where the model wants it so. */
-static void put_bytes(FILE *f, const Value *v, const Role *r)
+static void put_bytes(FILE *f, const NetValue *v, const NetRole *r)
 {
     int64_t n = dims_elements(&r->dims), rows = v->dims.n == 2 ? v->dims.d[0] : 1, columns = rows ? n / rows : 0;
     size_t size = (size_t)safe_bytes(v->type, 0, NULL);
@@ -527,15 +527,15 @@ static void put_bytes(FILE *f, const Value *v, const Role *r)
     }
 }
 
-static void put_safetensors(Writer *x, const char *path)
+static void put_safetensors(NetWriter *x, const char *path)
 {
     const Net *g = x->g;
     VEC(SafeTensor) list = {0};
     if (x->parameter.n > 1)
         qsort(x->parameter.at, (size_t)x->parameter.n, sizeof *x->parameter.at, by_file);
     for (int i = 0; i < x->parameter.n; i++) {
-        const Parameter *p = &x->parameter.at[i];
-        const Value *v = &g->value.at[p->role->value];
+        const NetParameter *p = &x->parameter.at[i];
+        const NetValue *v = &g->value.at[p->role->value];
         bool counter = !strcmp(v->type, "I64") && p->role->dims.n == 0;
         if (*v->type != 'F' && *v->type != 'B' && !counter)
             net_advise(g, "parameters are floats: change its type in the file", "'%s' has numbers of type %s", p->file,
@@ -553,13 +553,13 @@ static void put_safetensors(Writer *x, const char *path)
 }
 
 /* What a graph does not say for sure, whether it learns these: the tensors of lines `Parameter`. */
-static void put_note(const Writer *x, bool constant, const char *what)
+static void put_note(const NetWriter *x, bool constant, const char *what)
 {
     const char *first = NULL;
     int n = 0;
     for (int i = 0; i < x->lines.used.n; i++) {
         const Made *l = &x->g->line.at[x->lines.used.at[i]];
-        const Value *v = strcmp(l->op, "Parameter") ? NULL : &x->g->value.at[l->role[0].value];
+        const NetValue *v = strcmp(l->op, "Parameter") ? NULL : &x->g->value.at[l->role[0].value];
         if (!v || (constant ? v->learns : !v->learns || x->g->views || dims_elements(&v->dims) > 1))
             continue;
         first = first ? first : v->name;
@@ -579,7 +579,7 @@ void net_write(Net *g, int result, const char *loss, const char *out)
         net_refuse(g, "it computes nothing, or the first axis of its result is not that of the samples");
     if (!strcmp(loss, "cross-entropy") && (!strcmp(end->op, "Softmax") || !strcmp(end->op, "?LogSoftmax")))
         result = end->in.at[0];         /* the loss has it inside */
-    Writer x = {.g = g, .last = -1};
+    NetWriter x = {.g = g, .last = -1};
     x.as = alloc(((size_t)g->value.n + 1) * sizeof *x.as);
     for (int i = 0; i < g->inputs.n; i++)
         x.as[g->inputs.at[i]] = free_name(&x, legal(g->value.at[g->inputs.at[i]].name));

@@ -25,7 +25,7 @@ typedef struct {
 typedef struct { int line; const NetUse *use; } NetItem;      /* of the graph; line: of `used` */
 typedef struct { Ints used; VEC(NetBlock *) block; VEC(NetItem) item; } NetLines;
 
-const char *net_name(const Value *v);                   /* of a parameter, in the model file */
+const char *net_name(const NetValue *v);                /* of a parameter, in the model file */
 int net_made_by(const Net *g, int value);               /* whose result this is, under other axes */
 void net_repeats(Net *g, NetLines *l, int result);         /* fills block and item */
 #endif

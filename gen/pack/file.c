@@ -23,7 +23,7 @@ enum { COLUMNS = 4 };
 static const char *const columns[COLUMNS] = {"id", "lower", "upper", "size"};
 enum { ID, LOWER, UPPER, SIZE };
 
-typedef struct { const char *at; int n, line, col; } Cell;
+typedef struct { const char *at; int n, line, col; } PackFileCell;
 typedef struct { const char *id; Loc loc; int index; } Name;
 typedef struct {
     int file, line;
@@ -38,7 +38,7 @@ typedef struct {
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
 
 /* The cells of the next line that is not empty; 0 at the end. */
-static int next_line(Csv *c, Cell *cell, int most)
+static int next_line(Csv *c, PackFileCell *cell, int most)
 {
     while (c->at < c->end) {
         const char *stop = memchr(c->at, '\n', (size_t)(c->end - c->at)), *from = c->at;
@@ -52,7 +52,7 @@ static int next_line(Csv *c, Cell *cell, int most)
             const char *comma = p < stop ? memchr(p, ',', (size_t)(stop - p)) : NULL;
             const char *last = comma ? comma : stop;
             if (n < most)
-                cell[n] = (Cell){p, (int)(last - p), c->line, (int)(p - from) + 1};
+                cell[n] = (PackFileCell){p, (int)(last - p), c->line, (int)(p - from) + 1};
             n++;
             p = last;
             if (!comma)
@@ -64,12 +64,12 @@ static int next_line(Csv *c, Cell *cell, int most)
     return 0;
 }
 
-static Loc loc_of(const Csv *c, const Cell *x)
+static Loc loc_of(const Csv *c, const PackFileCell *x)
 {
     return (Loc){c->file, x->line, x->col};
 }
 
-static bool is(const Cell *x, const char *word)
+static bool is(const PackFileCell *x, const char *word)
 {
     return (size_t)x->n == strlen(word) && !memcmp(x->at, word, (size_t)x->n);
 }
@@ -78,7 +78,7 @@ enum { MOST_COLUMNS = 16 };
 
 static void read_head(Csv *c)
 {
-    Cell cell[MOST_COLUMNS];
+    PackFileCell cell[MOST_COLUMNS];
     c->width = next_line(c, cell, MOST_COLUMNS);
     if (c->width == 0)
         err((Loc){c->file, 1, 1}, "id,lower,upper,size", "the file is empty");
@@ -95,7 +95,7 @@ static void read_head(Csv *c)
     }
 }
 
-static int64_t number(const Csv *c, const Cell *x, const char *what)
+static int64_t number(const Csv *c, const PackFileCell *x, const char *what)
 {
     int64_t v = 0;
     int i = x->n > 1 && x->at[0] == '-';
@@ -112,11 +112,11 @@ static int64_t number(const Csv *c, const Cell *x, const char *what)
     return x->at[0] == '-' ? -v : v;
 }
 
-static void read_block(Csv *c, const Cell *cell, int n)
+static void read_block(Csv *c, const PackFileCell *cell, int n)
 {
     if (n != c->width)
         err(loc_of(c, &cell[0]), NULL, "%d columns; the first line has %d", n, c->width);
-    const Cell *id = &cell[c->column[ID]], *upper = &cell[c->column[UPPER]], *size = &cell[c->column[SIZE]];
+    const PackFileCell *id = &cell[c->column[ID]], *upper = &cell[c->column[UPPER]], *size = &cell[c->column[SIZE]];
     Block b = {.from = number(c, &cell[c->column[LOWER]], "lower"), .to = number(c, upper, "upper"),
                .size = number(c, size, "size")};
     if (id->n == 0)
@@ -160,7 +160,7 @@ static void read_csv(Csv *c, const char *path)
     c->end = c->at + n;
     c->file = diag_file(path, c->at, n);
     read_head(c);
-    Cell cell[MOST_COLUMNS];
+    PackFileCell cell[MOST_COLUMNS];
     for (int k; (k = next_line(c, cell, MOST_COLUMNS)) > 0;)
         read_block(c, cell, k);
     check_ids(c);
@@ -270,14 +270,14 @@ static Bytes capacity_of(const char *text)
     return (Bytes)v;
 }
 
-typedef struct { const char *out, *capacity; } Asked;
-static const Option table[] = {{"-o", "OUT.csv", REWRITES_FILE, offsetof(Asked, out)},
-    {"--capacity", "BYTES", TAKES_TEXT, offsetof(Asked, capacity)}, {0}};
+typedef struct { const char *out, *capacity; } PackFileAsked;
+static const Option table[] = {{"-o", "OUT.csv", REWRITES_FILE, offsetof(PackFileAsked, out)},
+    {"--capacity", "BYTES", TAKES_TEXT, offsetof(PackFileAsked, capacity)}, {0}};
 
 int pack_command(int argc, char **argv)
 {
     const char *path = NULL;
-    Asked x = {0};
+    PackFileAsked x = {0};
     for (int i = 0, n; i < argc; i += n) {
         n = option_take(table, &x, argv + i);
         if (!n && argv[i][0] == '-')

@@ -68,11 +68,11 @@ struct PackSearch {
 
 /* ---- sections ---------------------------------------------------------------------------------------------------- */
 
-typedef struct { int64_t at; int block; bool end; } Event;
+typedef struct { int64_t at; int block; bool end; } PackEvent;
 
 static int by_time(const void *a, const void *b)
 {
-    const Event *x = a, *y = b;
+    const PackEvent *x = a, *y = b;
     if (x->at != y->at)
         return x->at < y->at ? -1 : 1;
     return x->end != y->end ? (x->end ? -1 : 1) : x->block - y->block;
@@ -81,10 +81,10 @@ static int by_time(const void *a, const void *b)
 /* A set of blocks alive together is maximal where an end follows a start. */
 static void find_sections(PackSearch *w)
 {
-    Event *e = alloc(sizeof *e * 2 * (size_t)w->n);
+    PackEvent *e = alloc(sizeof *e * 2 * (size_t)w->n);
     for (int i = 0; i < w->n; i++) {
-        e[2 * i] = (Event){w->block[i].from, i, false};
-        e[2 * i + 1] = (Event){w->block[i].to, i, true};
+        e[2 * i] = (PackEvent){w->block[i].from, i, false};
+        e[2 * i + 1] = (PackEvent){w->block[i].to, i, true};
     }
     qsort(e, 2 * (size_t)w->n, sizeof *e, by_time);
     for (int i = 0; i < 2 * w->n; i++) {
@@ -306,9 +306,9 @@ static Bytes rise_of(PackSearch *w, Slice x, int s, Bytes most)
     return top < best ? top : best;
 }
 
-typedef struct { int section, ways; Bytes slack, rise; } Question;      /* rise -1: something must lie on the floor */
+typedef struct { int section, ways; Bytes slack, rise; } PackQuestion;  /* rise -1: something must lie on the floor */
 
-static bool easier(const PackSearch *w, const Question *a, const Question *b)
+static bool easier(const PackSearch *w, const PackQuestion *a, const PackQuestion *b)
 {
     if (w->luck % STYLES == 2 && w->floor[a->section] != w->floor[b->section])
         return w->floor[a->section] < w->floor[b->section];
@@ -318,14 +318,14 @@ static bool easier(const PackSearch *w, const Question *a, const Question *b)
     return x < y;
 }
 
-static Question question(PackSearch *w, Slice x)
+static PackQuestion question(PackSearch *w, Slice x)
 {
-    Question best = {.section = -1};
+    PackQuestion best = {.section = -1};
     w->steps += w->looks;
     for (int s = x.a; s <= x.b; s++) {
         if (w->rest[s] == 0 || w->count[s] < 0)
             continue;
-        Question q = {s, w->count[s], w->capacity - w->floor[s] - w->rest[s], -1};
+        PackQuestion q = {s, w->count[s], w->capacity - w->floor[s] - w->rest[s], -1};
         if (best.section >= 0 && !easier(w, &q, &best))
             continue;
         Bytes rise = rise_of(w, x, s, w->floor[s] + q.slack);
@@ -436,7 +436,7 @@ static PackAnswer solve_with(PackSearch *w, Slice x, int j, Bytes h)
 
 static PackAnswer branch(PackSearch *w, Slice x)
 {
-    Question q = question(w, x);
+    PackQuestion q = question(w, x);
     if (q.section < 0)
         die("pack: no section is a local minimum");
     Bytes h = w->floor[q.section];

@@ -26,8 +26,8 @@
 
 enum { MOST_COPIES = 1024, LINE = 64,
        HANDLES = 1024 };       /* MAX_HANDLES of rt.h */
-typedef struct { Bytes near, far; } Window;
-static const Window on_cpu = {4 << 20, 128 << 20}, on_gpu = {128 << 20, 512 << 20};
+typedef struct { Bytes near, far; } BenchWindow;
+static const BenchWindow on_cpu = {4 << 20, 128 << 20}, on_gpu = {128 << 20, 512 << 20};
 
 /* What stands in a part of the arena; the names are those of templates/bench.h. */
 typedef enum { P_VALUES, P_ZERO, P_REAL, P_F32, P_WRITE, P_STATE, P_STATE32, P_ADD, P_UPDATE, PARTS } BenchFill;
@@ -38,7 +38,7 @@ static bool is_far(int part)
     return part >= P_STATE && part < PARTS;
 }
 
-typedef struct { Bytes stride[2]; int copies[2]; } Turn;     /* near, far */
+typedef struct { Bytes stride[2]; int copies[2]; } BenchTurn; /* near, far */
 typedef struct { int64_t lo, hi; Bytes bytes, from; bool even; } Ids;       /* even: from 0 to hi in lo steps */
 typedef struct { int fill; Bytes offset; } BenchArg; /* part PARTS + i: ids i; -1: no operand */
 typedef struct {
@@ -46,8 +46,8 @@ typedef struct {
     const Bench *b;
     Bytes size[PARTS], from[PARTS];
     VEC(Ids) ids;
-    Turn *turn;                 /* by call */
-} Layout;
+    BenchTurn *turn;            /* by call */
+} BenchLayout;
 
 static Bytes up(Bytes n)
 {
@@ -104,7 +104,7 @@ static int64_t highest(const BenchCall *c, const Arg *a)
 }
 
 /* Indices of one range lie in one place for all calls. */
-static int ids_of(Layout *l, const BenchCall *c, const Arg *a)
+static int ids_of(BenchLayout *l, const BenchCall *c, const Arg *a)
 {
     const Tensor *t = &c->g->tensor.at[a->index];
     const Input *in = t->kind == T_INPUT ? &l->b->m->inputs.at[t->of] : NULL;
@@ -124,7 +124,7 @@ static int ids_of(Layout *l, const BenchCall *c, const Arg *a)
     return i;
 }
 
-static int part_of(Layout *l, const BenchCall *c, const Arg *a)
+static int part_of(BenchLayout *l, const BenchCall *c, const Arg *a)
 {
     switch (a->kind) {
     case ARG_VALS:   return P_VALUES;
@@ -151,7 +151,7 @@ static bool same(const Arg *a, const Arg *b)
 }
 
 /* Where each argument of a call lies in its part; used[] grows by what it takes. */
-static void place_call(Layout *l, const BenchCall *c, BenchArg *place, Bytes *used)
+static void place_call(BenchLayout *l, const BenchCall *c, BenchArg *place, Bytes *used)
 {
     for (int i = 0; i < c->o->arg.n; i++) {
         const Arg *a = &c->o->arg.at[i];
@@ -172,10 +172,10 @@ static void place_call(Layout *l, const BenchCall *c, BenchArg *place, Bytes *us
 }
 
 /* How much a stage has of what such a call takes in turn: forward the parameters, backward as many gradients, an update all. */
-static Bytes far_bytes(const Layout *l, const BenchCall *c)
+static Bytes far_bytes(const BenchLayout *l, const BenchCall *c)
 {
     Bytes sum = 0;
-    Window w = on_gpus(l->b->m) ? on_gpu : on_cpu;
+    BenchWindow w = on_gpus(l->b->m) ? on_gpu : on_cpu;
     for (int s = 0; s < c->g->state.n; s++)
         if (c->o->phase == PH_U || c->g->state.at[s].kind == S_PARAM)
             sum += c->g->state.at[s].bytes;
@@ -189,12 +189,12 @@ static int copies_of(Bytes window, Bytes bytes)
     return n < 1 ? 1 : n > MOST_COPIES ? MOST_COPIES : (int)n;
 }
 
-static void size_call(Layout *l, int k)
+static void size_call(BenchLayout *l, int k)
 {
     const BenchCall *c = &l->b->call.at[k];
     BenchArg *place = alloc(sizeof *place * (size_t)(c->o->arg.n + 1));
     Bytes used[PARTS] = {0}, sum[2] = {0}, window[2] = {on_gpus(l->b->m) ? on_gpu.near : on_cpu.near, far_bytes(l, c)};
-    Turn *t = &l->turn[k];
+    BenchTurn *t = &l->turn[k];
     place_call(l, c, place, used);
     for (int p = P_ZERO; p < PARTS; p++) {
         sum[is_far(p)] += used[p];
@@ -208,7 +208,7 @@ static void size_call(Layout *l, int k)
     }
 }
 
-static Bytes lay_out(Layout *l)
+static Bytes lay_out(BenchLayout *l)
 {
     Bytes at = 0;
     l->size[P_VALUES] = l->b->call.n ? up(l->b->call.at[0].g->state.at[l->b->call.at[0].g->vals].bytes) : 0;
@@ -256,7 +256,7 @@ static int product_of(const Bench *b, int call)
     return product && has_handle(b->call.at[call].o) ? handle_of(b, call) : -1;
 }
 
-static void print_arg(Layout *l, int k, const Arg *a, const BenchArg *x)
+static void print_arg(BenchLayout *l, int k, const Arg *a, const BenchArg *x)
 {
     if (x->fill == P_VALUES)
         fprintf(l->f, "A(0x%" PRIx64 ")", (uint64_t)l->from[P_VALUES]);
@@ -275,7 +275,7 @@ static void print_arg(Layout *l, int k, const Arg *a, const BenchArg *x)
         fprintf(l->f, "%d", a->kind == ARG_ACC);
 }
 
-static void print_call(Layout *l, int k)
+static void print_call(BenchLayout *l, int k)
 {
     const BenchCall *c = &l->b->call.at[k];
     BenchArg *place = alloc(sizeof *place * (size_t)(c->o->arg.n + 1));
@@ -308,7 +308,7 @@ static void print_open(FILE *f, const Bench *b)
     fprintf(f, "}\n\n");
 }
 
-static void print_tables(Layout *l, Bytes arena)
+static void print_tables(BenchLayout *l, Bytes arena)
 {
     const Bench *b = l->b;
     fprintf(l->f, "const Row rows[] = {\n");
@@ -334,7 +334,7 @@ static void print_tables(Layout *l, Bytes arena)
 
 void bench_print(FILE *f, const Bench *b)
 {
-    Layout l = {.f = f, .b = b, .turn = alloc(sizeof(Turn) * (size_t)(b->call.n + 1))};
+    BenchLayout l = {.f = f, .b = b, .turn = alloc(sizeof(BenchTurn) * (size_t)(b->call.n + 1))};
     Bytes arena = lay_out(&l);
     fprintf(f, "/* %d different calls of %s, to be timed. */\n#include \"bench.h\"\n\n", b->call.n, quote_comment(b->m->name));
     for (int k = 0; k < b->call.n; k++)

@@ -43,7 +43,7 @@ typedef struct {
     const Bench *b;
     const char *at;             /* what is being measured */
     int64_t gpus;               /* that the benchmark sees */
-} Reader;
+} ProfileReader;
 
 /* ---- micro-batches ----------------------------------------------------------------------------------------------- */
 
@@ -195,7 +195,7 @@ static bool has(const Profile *p, const char *what)
 }
 
 /* `sign NAME VALUE` */
-static void take_sign(Reader *r, const char *line)
+static void take_sign(ProfileReader *r, const char *line)
 {
     size_t n = strcspn(line, " ");
     if (!strncmp(line, "gpus ", 5))
@@ -213,7 +213,7 @@ static bool has_algorithm(const Profile *p, const char *what)
 }
 
 /* `algorithm ROW PART` and the numbers of it.  What was chosen when the profile was made stays when rows are added. */
-static void take_algorithm(Reader *r, const char *line)
+static void take_algorithm(ProfileReader *r, const char *line)
 {
     Algorithm a = {0};
     int64_t v[2 + ALGORITHM_NUMBERS];
@@ -235,7 +235,7 @@ static void take_algorithm(Reader *r, const char *line)
 /* `at DONE OF WHAT NUMBER`, or `WHAT NUMBER ALONE QUARTILES BUSY QUARTILES`. */
 static void take_line(void *ctx, char *line)
 {
-    Reader *r = ctx;
+    ProfileReader *r = ctx;
     char what[16];
     long number, done, of, ns[4];
     if (!strncmp(line, "sign ", 5)) {
@@ -268,7 +268,7 @@ static const char *other_isa(const Model *m, int status)
     return strf("; kernels were compiled for isa %s, this machine has %s: --set devices.0.isa=%s", asked, here, here);
 }
 
-static void run_bench(Reader *r, const char *dir, const char *const *argv)
+static void run_bench(ProfileReader *r, const char *dir, const char *const *argv)
 {
     const char *log = strf("%s/run.log", dir);
     r->at = NULL;
@@ -285,7 +285,7 @@ static void run_bench(Reader *r, const char *dir, const char *const *argv)
 }
 
 /* Messages need two stages; those of MPI two ranks, those of NCCL two GPUs. */
-static bool can_talk(const Reader *r)
+static bool can_talk(const ProfileReader *r)
 {
     bool gpus = transport_of(r->b->m)->gpus;
     if (r->b->stages > 1 && gpus && r->gpus < 2)
@@ -293,7 +293,7 @@ static bool can_talk(const Reader *r)
     return r->b->stages > 1 && (!gpus || r->gpus > 1);
 }
 
-static void run_all(Reader *r, const char *dir)
+static void run_all(ProfileReader *r, const char *dir)
 {
     const char *program = strf("%s/train", dir);
     if (*program != '/')
@@ -313,7 +313,7 @@ static void run_all(Reader *r, const char *dir)
 static void add_rows(Profile *p, const Model *m, const Graph *const *g, int n, const Graph *mix, const char *file)
 {
     const char *dir = strf("%s.bench/job", file);
-    Reader r = {.p = p, .b = bench_of(m, g, n, mix)};
+    ProfileReader r = {.p = p, .b = bench_of(m, g, n, mix)};
     check_driver(m);
     write_folder(r.b, dir);
     busy_heeds(true);

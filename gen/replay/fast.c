@@ -34,7 +34,7 @@ typedef struct {
     int again;                  /* last operator made again that touches it, by place; -1 */
     bool local, leaves;
     int far;                    /* index_far(), if it leaves */
-} Cell;
+} ReplayCell;
 
 struct Replay {
     int first, last, chunk, frame;
@@ -46,7 +46,7 @@ struct Replay {
     Load base;
     Border border;              /* as if nothing were saved */
     Bytes visiting;
-    Cell *cell;                 /* by tensor */
+    ReplayCell *cell;           /* by tensor */
     Ints leave;                 /* forward tensors that other runs read */
     Bytes *forward;             /* by forward call: alive but for what rests */
     Bytes *at, *before;         /* by backward call: gradients and scratch alive; gradients right before it */
@@ -71,14 +71,14 @@ void replay_open(Live *x)
 
 /* ---- once for a run ---------------------------------------------------------------------------------------------- */
 
-static Cell *cell_of(Live *x, struct Replay *r, int t, int call)
+static ReplayCell *cell_of(Live *x, struct Replay *r, int t, int call)
 {
-    Cell *c = &r->cell[t];
+    ReplayCell *c = &r->cell[t];
     if (c->frame == r->frame)
         return c;
     bool local = index_own(x, t), leaves = index_leaves(x, t);
-    *c = (Cell){.bytes = x->bytes[t], .frame = r->frame, .first = call, .forward = -1, .backward = -1, .local = local,
-                .leaves = leaves, .far = leaves ? index_far(x, t) : 0};
+    *c = (ReplayCell){.bytes = x->bytes[t], .frame = r->frame, .first = call, .forward = -1, .backward = -1, .local = local,
+                      .leaves = leaves, .far = leaves ? index_far(x, t) : 0};
     if (leaves && !x->grad[t])
         *PUSH(&r->leave) = t;
     return c;
@@ -99,7 +99,7 @@ static void enter_forward(Live *x, struct Replay *r)
     memset(r->forward, 0, sizeof *r->forward * (size_t)(n + 1));
     for (int o = r->first; o <= r->last; o++)
         for (int i = x->op[o].read.from; i < x->op[o].write.to; i++) {
-            const Cell *c = &r->cell[x->touched.at[i]];
+            const ReplayCell *c = &r->cell[x->touched.at[i]];
             if (c->forward != o - r->first)
                 continue;
             r->forward[c->local ? c->first : 0] += c->bytes;
@@ -131,7 +131,7 @@ static void enter_order(Live *x, struct Replay *r)
  * W reads is there before W. */
 static void enter_gradient(const Live *x, struct Replay *r, int t)
 {
-    const Cell *c = &r->cell[t];
+    const ReplayCell *c = &r->cell[t];
     bool late = c->first >= r->inputs;
     int from = c->local ? c->first : late ? r->inputs : 0, to = c->backward, end = late ? r->backwards : r->inputs;
     to = c->leaves && to < end - 1 ? end - 1 : to;
@@ -155,7 +155,7 @@ static void enter_backward(Live *x, struct Replay *r)
         const Touched *c = &x->op[begin + r->rank[k]];
         for (int i = c->read.from; i < c->write.to; i++) {
             int t = x->touched.at[i];
-            Cell *y = cell_of(x, r, t, k);
+            ReplayCell *y = cell_of(x, r, t, k);
             y->backward = k;
             r->plain &= x->grad[t] ? y->forward < 0 : i < c->read.to;
         }
@@ -214,7 +214,7 @@ static void find_touches(Live *x, struct Replay *r)
 }
 
 /* The place where a tensor ends: its last reader in backward, a call or a rebuilt call. */
-static Bytes *end_of(const Live *x, struct Replay *r, const Cell *c)
+static Bytes *end_of(const Live *x, struct Replay *r, const ReplayCell *c)
 {
     return c->again < 0 || c->backward >= r->front[x->back.call[c->again]] ? &r->gone[c->backward] : &r->dead[c->again];
 }
@@ -225,7 +225,7 @@ static Bytes set_ends(Live *x, struct Replay *r)
     const Rebuild *b = &x->back;
     Bytes held = r->held;
     for (int i = 0; i < b->n; i++) {
-        const Cell *c = &r->cell[b->list[i]];
+        const ReplayCell *c = &r->cell[b->list[i]];
         *end_of(x, r, c) += c->bytes;
         held += c->backward >= r->inputs ? c->bytes : 0;
         if (!c->leaves && c->forward >= 0)
@@ -234,7 +234,7 @@ static Bytes set_ends(Live *x, struct Replay *r)
     for (int k = 0; k < b->lines; k++)
         for (int i = x->op[b->line[k]].write.from; i < x->op[b->line[k]].write.to; i++)
             if (rebuild_remade(b, x->touched.at[i])) {
-                const Cell *c = &r->cell[x->touched.at[i]];
+                const ReplayCell *c = &r->cell[x->touched.at[i]];
                 *end_of(x, r, c) += c->bytes;
                 held += c->backward >= r->inputs ? c->bytes : 0;
             }
@@ -296,7 +296,7 @@ bool replay_load(Live *x, Load *l)
         return false;
     Border b = r->border;
     for (int i = 0; i < r->leave.n; i++) {
-        const Cell *c = &r->cell[r->leave.at[i]];
+        const ReplayCell *c = &r->cell[r->leave.at[i]];
         Bytes saved = rebuild_saved(&x->back, r->leave.at[i]) ? c->bytes : 0;
         *border_out(&b, c->far, FORWARD) -= saved;
         *border_out(&b, c->far, GONE) -= c->backward >= r->inputs ? saved : 0;

@@ -46,7 +46,7 @@ typedef struct {                /* of a class of devices that take equal times *
     Ns *base;                   /* of operators 0..i-1, forward and backward */
     Ns *apart;                  /* what operator i takes more where a run begins with it */
     Ns *read, *made;            /* what is dropped in any case, summed by its reader, by its maker */
-} Times;
+} FloorTimes;
 
 struct Floor {
     const Plan *p;
@@ -60,14 +60,14 @@ struct Floor {
     int64_t *link;              /* by device: bytes in 1024 ns of its link to the host, at most */
     Bytes **most;               /* [power][operator]: largest operands of a call of operators i .. i + 2^power - 1 */
     int *flight;                /* by chunk */
-    Times *times;               /* by class of devices */
+    FloorTimes *times;          /* by class of devices */
 };
 
-typedef struct { int tensor, at; int64_t price; Ns time; Bytes bytes; } Item;
+typedef struct { int tensor, at; int64_t price; Ns time; Bytes bytes; } FloorItem;
 
 static int by_price(const void *a, const void *b)
 {
-    const Item *x = a, *y = b;
+    const FloorItem *x = a, *y = b;
     return x->price != y->price ? (x->price > y->price) - (x->price < y->price) : x->tensor - y->tensor;
 }
 
@@ -135,7 +135,7 @@ static void sum_states(Floor *x)
 }
 
 /* Fills `item` with tensors that may be dropped and their shares of their operators' time on this class of devices. */
-static int find_items(Floor *x, const int *reader, const char *may, const Ns *time, Item *item)
+static int find_items(Floor *x, const int *reader, const char *may, const Ns *time, FloorItem *item)
 {
     const Graph *g = x->p->g;
     Bytes *whole = alloc(sizeof *whole * (size_t)g->nf);
@@ -149,15 +149,15 @@ static int find_items(Floor *x, const int *reader, const char *may, const Ns *ti
             continue;
         Bytes bytes = live_size(x->live, t);
         if (bytes > 0 && (may[t] & MAY_DROP))
-            item[n++] = (Item){t, reader[t], per_mib(time[op], whole[op]), part_of(time[op], bytes, whole[op]), bytes};
+            item[n++] = (FloorItem){t, reader[t], per_mib(time[op], whole[op]), part_of(time[op], bytes, whole[op]), bytes};
         else if (bytes > 0)     /* it cannot be made again at any price */
-            item[n++] = (Item){t, reader[t], DEAR, bytes / 1048576 * DEAR + bytes % 1048576 * DEAR / 1048576, bytes};
+            item[n++] = (FloorItem){t, reader[t], DEAR, bytes / 1048576 * DEAR + bytes % 1048576 * DEAR / 1048576, bytes};
     }
     return n;
 }
 
 /* Equal prices share a class; beyond PRICE_CLASSES prices, classes of about equal bytes. */
-static void classify(Floor *x, Times *times, Item *item, int n)
+static void classify(Floor *x, FloorTimes *times, FloorItem *item, int n)
 {
     size_t row = (size_t)(x->p->g->nf + 1);
     Bytes all = 0, now = 0;
@@ -191,7 +191,7 @@ static void sum_times(Floor *x, int class, const int *reader, const int *base, c
 {
     const Graph *g = x->p->g;
     const Ns *time = x->p->c->ns[class], *alone = x->p->c->alone ? x->p->c->alone[class] : time;
-    Times *times = &x->times[class];
+    FloorTimes *times = &x->times[class];
     size_t row = sizeof(Ns) * (size_t)(g->nf + 1);
     int *first = alloc(sizeof *first * (size_t)g->nf);      /* by operator: first reader of what is dropped in any case, + 1 */
     times->base = alloc(row), times->apart = alloc(row), times->read = alloc(row), times->made = alloc(row);
@@ -212,7 +212,7 @@ static void sum_times(Floor *x, int class, const int *reader, const int *base, c
     sum_up(times->base, g->nf);
     sum_up(times->read, g->nf);
     sum_up(times->made, g->nf);
-    Item *item = alloc(sizeof *item * (size_t)(g->tensor.n + 1));
+    FloorItem *item = alloc(sizeof *item * (size_t)(g->tensor.n + 1));
     classify(x, times, item, find_items(x, reader, may, alone, item));
 }
 
@@ -267,7 +267,7 @@ Floor *floor_open(const Plan *p, const Live *live, const int *base, const char *
 /* ---- the bound --------------------------------------------------------------------------------------------------- */
 
 /* The least time that frees so many bytes. */
-static Ns cheapest(const Times *times, int first, int last, Bytes free)
+static Ns cheapest(const FloorTimes *times, int first, int last, Bytes free)
 {
     Ns sum = 0;
     for (int k = 0; k < times->n && free > 0; k++) {
@@ -337,19 +337,19 @@ static bool allowed_of(const Floor *x, int first, int last, int chunk, Bytes lim
 }
 
 /* Each call once. */
-static Ns once_of(const Times *times, int first, int last)
+static Ns once_of(const FloorTimes *times, int first, int last)
 {
     return times->base[last + 1] - times->base[first] + times->apart[first];
 }
 
 /* Forward and backward without a choice. */
-static Ns base_of(const Times *times, int first, int last)
+static Ns base_of(const FloorTimes *times, int first, int last)
 {
     Ns again = times->read[last + 1] - times->made[first];
     return once_of(times, first, last) + (again > 0 ? again : 0);
 }
 
-static const Times *times_of(const Floor *x, int chunk)
+static const FloorTimes *times_of(const Floor *x, int chunk)
 {
     return &x->times[x->p->c->of.at[stage_of(x->p, chunk)]];
 }
@@ -361,7 +361,7 @@ static Bytes saved_of(const Floor *x, int first, int last)
 
 Ns floor_time(const Floor *x, int first, int last, int chunk, Bytes limit)
 {
-    const Times *times = times_of(x, chunk);
+    const FloorTimes *times = times_of(x, chunk);
     Bytes allowed, beside, send = x->send[last + 1] - x->send[first], all = saved_of(x, first, last);
     if (!allowed_of(x, first, last, chunk, limit, &allowed, &beside))
         return INT64_MAX;
@@ -406,7 +406,7 @@ static Ns span_of(const Passage *k, int here, bool half, Ns back, Ns again)
 static Ns again_of(const Floor *x, int first, int last, int chunk, Bytes excess, const Passage *k, int here)
 {
     int d = stage_of(x->p, chunk);
-    const Times *times = times_of(x, chunk);
+    const FloorTimes *times = times_of(x, chunk);
     bool half = cost_host_half(x->p->c, d);
     Bytes send = x->send[last + 1] - x->send[first];
     Ns base = once_of(times, first, last), other = base_of(times, first, last) - base, again = 0;

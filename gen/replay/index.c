@@ -122,11 +122,11 @@ static int kind_of(const Action *k, int chunk)
 }
 
 /* Of moments between the same computations those where most rests. */
-static void add_moment(Moments *list, Moment m)
+static void add_moment(Moments *list, ReplayMoment m)
 {
     for (int i = 0; i < list->n; i++) {
-        Moment *y = &list->at[i];
-        if (memcmp(y, &m, offsetof(Moment, rest)))
+        ReplayMoment *y = &list->at[i];
+        if (memcmp(y, &m, offsetof(ReplayMoment, rest)))
             continue;
         if (y->rest >= m.rest && y->hold >= m.hold)
             return;
@@ -172,7 +172,7 @@ static int coming(const Actions *run, int i, int ahead, int overlap, int chunk)
 }
 
 /* One computation `ago` computations before the one at hand, whose sends have so much slack. */
-static void count_sends(const Live *x, Moment *m, int kind, int ago, int slack)
+static void count_sends(const Live *x, ReplayMoment *m, int kind, int ago, int slack)
 {
     for (int far = 0; far <= x->fars; far++) {
         int least = transport_slack(x->p, slack, 0, 1 + far);
@@ -188,7 +188,7 @@ static void count_sends(const Live *x, Moment *m, int kind, int ago, int slack)
 }
 
 /* Counts the computations before the one at hand whose sends are under way, and those whose sends are waited for. */
-static void find_sends(const Live *x, Moment *m, const Action *const *was, int n, const Action *now, int chunk)
+static void find_sends(const Live *x, ReplayMoment *m, const Action *const *was, int n, const Action *now, int chunk)
 {
     const int *slack = &x->p->slack.at[2 * chunk];
     int most = transport_slack(x->p, slack[0] > slack[1] ? slack[0] : slack[1], 0, 1 + x->fars);
@@ -213,8 +213,8 @@ static void find_moments(Live *x, int chunk)
         const Action *k = &run.at[i];
         if (!transport_beat(k, overlap))
             continue;
-        Moment m = {.now = kind_of(k, chunk), .after = coming(&run, i, 1, overlap, chunk),
-                    .later = two ? coming(&run, i, 2, overlap, chunk) : NONE};
+        ReplayMoment m = {.now = kind_of(k, chunk), .after = coming(&run, i, 1, overlap, chunk),
+                          .later = two ? coming(&run, i, 2, overlap, chunk) : NONE};
         find_sends(x, &m, was, n, k, chunk);
         m.rest = rest -= m.now == BACKWARD;
         m.hold = hold -= m.now == WEIGHT;

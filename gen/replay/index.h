@@ -23,11 +23,11 @@ typedef struct { int near[KINDS]; unsigned char far[FARS][GONE + 1]; } Sends;
  * due: those whose sends are waited for now.  sends: its own micro-batch still does.  Receives of `after` are posted, and with
  * a slack of two (order_slack) those of `later`.  A W in `after` or `later` is DONE if its micro-batch was in I before now: its
  * messages are among those held, but for those that come alone: in[DONE]. */
-typedef struct { int now, after, later, sends; Sends out, due; int rest, hold; } Moment;
-typedef VEC(Moment) Moments;
+typedef struct { int now, after, later, sends; Sends out, due; int rest, hold; } ReplayMoment;
+typedef VEC(ReplayMoment) Moments;
 
 /* A computation of a device's list that slack counts. */
-typedef struct { int mb; Moment m; } Beat;
+typedef struct { int mb; ReplayMoment m; } Beat;
 typedef VEC(Beat) Beats;
 /* Bytes of messages by kind of computation; far: those that go further, of the first `fars` distances.  A micro-batch may still
  * be there: then a tensor that is saved or held, and sent, counts once. */
@@ -74,7 +74,7 @@ struct Live {
     int *met;                   /* mark by S_PARAM, equal to round */
     ReplayCopy *away;           /* what is fetched, and offload.c's room */
     int naway;
-    struct Ways *ways;
+    struct ReplayCopies *ways;
     Bytes *alive;               /* by position: alive */
     int *line, lines, early;    /* backward: operators; ~operator if it is made again */
     int inputs, *weights;       /* of them up to the end of B or I; scratch for the rest, which is W */
@@ -91,19 +91,19 @@ struct Live {
 };
 
 /* The kind of a computation.  OWN and NEAR tell it apart where an earlier one of its micro-batch still sends. */
-static inline int moment_kind(const Moment *m)
+static inline int moment_kind(const ReplayMoment *m)
 {
     return !m->sends ? m->now : m->now == BACKWARD ? OWN : NEAR;
 }
 
 /* The bytes at rest: saved ones before B or I, held ones before W. */
-static inline Bytes moment_resting(const Moment *m, const Load *l)
+static inline Bytes moment_resting(const ReplayMoment *m, const Load *l)
 {
     return m->rest * l->saved + m->hold * l->held;
 }
 
 /* The bytes of its own micro-batch that are there before it begins. */
-static inline Bytes moment_brought(const Moment *m, const Load *l, const Border *b)
+static inline Bytes moment_brought(const ReplayMoment *m, const Load *l, const Border *b)
 {
     return m->now == WEIGHT ? l->held : b->in[m->now] + (m->now == BACKWARD ? l->saved : 0);
 }
@@ -121,7 +121,7 @@ static inline Bytes moment_sent(const Sends *count, const Border *b)
 
 /* The bytes of messages under way all through it.  Where the next I follows at once, a message for W of this micro-batch is
  * ahead of those for that I. */
-static inline Bytes moment_flying(const Moment *m, const Border *b)
+static inline Bytes moment_flying(const ReplayMoment *m, const Border *b)
 {
     Bytes ahead = m->now == BACKWARD && m->after == BACKWARD ? b->in[WEIGHT] - b->in[DONE] : 0;
     return moment_sent(&m->out, b) + b->in[m->after] + b->in[m->later] + ahead;

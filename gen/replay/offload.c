@@ -26,7 +26,7 @@
 
 #include <stdlib.h>
 
-typedef struct { int out, sent, in, due; } Copy;    /* pieces of the list, in front of which something happens */
+typedef struct { int out, sent, in, due; } CopyTime; /* pieces of the list, in front of which something happens */
 typedef struct { int due, copy; } Back;
 /* Bytes of copies in front of a piece: begun outwards; gone; come back; of those, operands from here on. */
 typedef struct { Bytes out, sent, in, due; } Beside;
@@ -34,7 +34,7 @@ typedef struct { Bytes out, sent, in, due; } Beside;
 /* Gives a VEC room for so many elements.  The caller writes each before reading it. */
 #define ROOM(v, count) do { while ((v).cap < (count)) { (v).n = (v).cap; (void)PUSH(&(v)); } (v).n = (count); } while (0)
 
-struct Ways {
+struct ReplayCopies {
     int *out;                   /* Live.away by the last forward reader; itself it is by the first reader in backward */
     Ns *clock[2];               /* by call of forward, of backward: time before it */
     char *cut[2];               /* by call: a piece begins there */
@@ -46,7 +46,7 @@ struct Ways {
     VEC(int) first;             /* by computation of the list: its first piece there; one more: the end */
     VEC(Ns) at;                 /* by piece of the list: when it begins */
     VEC(Beside) beside;         /* by piece of the list */
-    VEC(Copy) copy;             /* [micro-batch * naway + away] */
+    VEC(CopyTime) copy;         /* [micro-batch * naway + away] */
     Ints out_order;             /* of copies on their way out */
     VEC(Back) in_order;         /* of copies on their way in */
     VEC(Ns) gone, come;         /* by copy: when it ends */
@@ -56,7 +56,7 @@ struct Ways {
 void away_open(Live *x)
 {
     size_t calls = (size_t)(x->g->nb + x->g->nf + 2), tensors = (size_t)x->g->tensor.n + 1;
-    struct Ways *w = x->ways = alloc(sizeof *w);
+    struct ReplayCopies *w = x->ways = alloc(sizeof *w);
     x->away = alloc(sizeof *x->away * tensors);
     w->out = alloc(sizeof *w->out * tensors);
     for (int i = 0; i < 2; i++) {
@@ -77,7 +77,7 @@ static int by_first(const void *a, const void *b)
     return x->first != y->first ? x->first - y->first : x->tensor - y->tensor;
 }
 
-static void set_clocks(Live *x, struct Ways *w)
+static void set_clocks(Live *x, struct ReplayCopies *w)
 {
     const Ns *time = live_times(x, x->chunk), *alone = live_alone(x, x->chunk);
     w->calls[0] = x->last - x->first + 1;
@@ -98,7 +98,7 @@ static bool goes_behind(const ReplayCopy *a, const ReplayCopy *b)
 }
 
 /* Sorts away by first reader, and out by last forward reader; equal ones by first reader. */
-static void sort(Live *x, struct Ways *w)
+static void sort(Live *x, struct ReplayCopies *w)
 {
     if (x->naway)
         qsort(x->away, (size_t)x->naway, sizeof *x->away, by_first);
@@ -111,7 +111,7 @@ static void sort(Live *x, struct Ways *w)
 }
 
 /* Cuts so long after the begin of whichever computation comes next, or before the end of the one before. */
-static void cut_next(struct Ways *w, Ns after)
+static void cut_next(struct ReplayCopies *w, Ns after)
 {
     for (int k = 0; k < 2 && after > 0; k++) {
         int i = 0;
@@ -121,7 +121,7 @@ static void cut_next(struct Ways *w, Ns after)
     }
 }
 
-static void cut_last(struct Ways *w, Ns before)
+static void cut_last(struct ReplayCopies *w, Ns before)
 {
     for (int k = 0; k < 2 && before > 0; k++) {
         int i = w->calls[k];
@@ -131,7 +131,7 @@ static void cut_last(struct Ways *w, Ns before)
     }
 }
 
-static void cut_forward(Live *x, struct Ways *w)
+static void cut_forward(Live *x, struct ReplayCopies *w)
 {
     Ns free = 0;
     int at = 0;
@@ -145,7 +145,7 @@ static void cut_forward(Live *x, struct Ways *w)
     }
 }
 
-static void cut_backward(Live *x, struct Ways *w)
+static void cut_backward(Live *x, struct ReplayCopies *w)
 {
     Ns next = w->clock[1][w->calls[1]];
     int at = w->calls[1];
@@ -160,13 +160,13 @@ static void cut_backward(Live *x, struct Ways *w)
     }
 }
 
-static int piece_from(const struct Ways *w, int way, int call)
+static int piece_from(const struct ReplayCopies *w, int way, int call)
 {
     return call < w->calls[way] ? w->piece[way][call] : w->pieces[way];
 }
 
 /* Cuts a kind of computation into pieces.  kind 2, 3: backward again, beside tensors that F and I still send. */
-static void find_pieces(struct Ways *w, int kind, int inputs, const Bytes *level)
+static void find_pieces(struct ReplayCopies *w, int kind, int inputs, const Bytes *level)
 {
     int way = kind > 0, n = -1;
     for (int i = 0; i < w->calls[way]; i++) {
@@ -186,23 +186,23 @@ static void find_pieces(struct Ways *w, int kind, int inputs, const Bytes *level
 /* ---- pieces of the list ------------------------------------------------------------------------------------------ */
 
 /* Of its way, those of a computation. */
-static Range pieces_of(const struct Ways *w, int kind)
+static ListRange pieces_of(const struct ReplayCopies *w, int kind)
 {
     switch (kind) {
-    case FORWARD:  return (Range){0, w->pieces[0]};
-    case BACKWARD: return (Range){0, w->inputs};
-    case WEIGHT:   return (Range){w->inputs, w->pieces[1]};
-    default:       return (Range){0, 0};
+    case FORWARD:  return (ListRange){0, w->pieces[0]};
+    case BACKWARD: return (ListRange){0, w->inputs};
+    case WEIGHT:   return (ListRange){w->inputs, w->pieces[1]};
+    default:       return (ListRange){0, 0};
     }
 }
 
-static void lay_out(Live *x, struct Ways *w)
+static void lay_out(Live *x, struct ReplayCopies *w)
 {
     const Beats *beats = &x->beat[x->chunk];
     Ns now = 0;
     int n = 0;
     for (int i = 0; i < beats->n; i++) {
-        Range r = pieces_of(w, beats->at[i].m.now);
+        ListRange r = pieces_of(w, beats->at[i].m.now);
         n += r.to - r.from;
     }
     ROOM(w->at, n + 1);
@@ -211,7 +211,7 @@ static void lay_out(Live *x, struct Ways *w)
     n = w->back.n = w->late.n = 0;
     for (int i = 0; i < beats->n; i++) {
         int kind = beats->at[i].m.now;
-        Range r = pieces_of(w, kind);
+        ListRange r = pieces_of(w, kind);
         w->first.at[i] = n;
         for (int k = r.from; k < r.to; k++) {
             w->at.at[n] = now;
@@ -227,7 +227,7 @@ static void lay_out(Live *x, struct Ways *w)
 }
 
 /* The computation of the list that reads an offloaded tensor of micro-batch mb first. */
-static int reads(const struct Ways *w, const ReplayCopy *a, int mb)
+static int reads(const struct ReplayCopies *w, const ReplayCopy *a, int mb)
 {
     return piece_from(w, 1, a->first) < w->inputs ? w->back.at[mb] : w->late.at[mb];
 }
@@ -241,7 +241,7 @@ static int places(const Live *x)
 /* Limits of a copy, in pieces.  out_until: a tensor of forward i of the list must be gone before this piece.  in_from: it may
  * come back for backward i before this piece or a later one.  Where memory lacks, main has copies hurry, as list/offload.c
  * says. */
-static int out_until(Live *x, const struct Ways *w, int i, const Copy *c)
+static int out_until(Live *x, const struct ReplayCopies *w, int i, const CopyTime *c)
 {
     const Beats *beats = &x->beat[x->chunk];
     if (x->p->ask.copy_slack == COPY_SLACK_NONE)
@@ -252,7 +252,7 @@ static int out_until(Live *x, const struct Ways *w, int i, const Copy *c)
     return c->due;
 }
 
-static int in_from(Live *x, const struct Ways *w, const ReplayCopy *a, int mb, const Copy *c)
+static int in_from(Live *x, const struct ReplayCopies *w, const ReplayCopy *a, int mb, const CopyTime *c)
 {
     const Beats *beats = &x->beat[x->chunk];
     int reader = reads(w, a, mb), same = beats->at[reader].mb, last = same;
@@ -271,7 +271,7 @@ static int in_from(Live *x, const struct Ways *w, const ReplayCopy *a, int mb, c
 
 /* Plans the copies out in the order of the forwards, each behind the last call that touches its tensor.  Micro-batches go
  * forward and backward in the same order. */
-static void plan_out(Live *x, struct Ways *w)
+static void plan_out(Live *x, struct ReplayCopies *w)
 {
     const Beats *beats = &x->beat[x->chunk];
     Ns free = 0;
@@ -283,7 +283,7 @@ static void plan_out(Live *x, struct Ways *w)
     for (int i = 0, mb = 0; i < beats->n && mb < w->back.n; i++) {
         for (int k = 0; beats->at[i].m.now == FORWARD && k < x->naway; k++) {
             const ReplayCopy *a = &x->away[w->out[k]];
-            Copy *c = &w->copy.at[mb * x->naway + w->out[k]];
+            CopyTime *c = &w->copy.at[mb * x->naway + w->out[k]];
             w->out_order.at[copies++] = mb * x->naway + w->out[k];
             c->out = w->first.at[i] + piece_from(w, 0, a->after);
             int reader = reads(w, a, mb), piece = piece_from(w, 1, a->first);
@@ -306,7 +306,7 @@ static int by_due(const void *a, const void *b)
     return x->due != y->due ? x->due - y->due : x->copy - y->copy;
 }
 
-static void plan_in(Live *x, struct Ways *w)
+static void plan_in(Live *x, struct ReplayCopies *w)
 {
     int in = w->at.n - 1;
     Ns next = w->at.at[in];
@@ -318,7 +318,7 @@ static void plan_in(Live *x, struct Ways *w)
     for (int k = w->in_order.n; k-- > 0;) {
         int i = w->in_order.at[k].copy;
         const ReplayCopy *a = &x->away[i % x->naway];
-        Copy *c = &w->copy.at[i];
+        CopyTime *c = &w->copy.at[i];
         next = (next < w->at.at[c->due] ? next : w->at.at[c->due]) - a->slow;
         for (in = in < c->due ? in : c->due; in > 0 && w->at.at[in] > next;)
             in--;
@@ -332,7 +332,7 @@ static void plan_in(Live *x, struct Ways *w)
 /* ---- what it takes ----------------------------------------------------------------------------------------------- */
 
 /* Which of Ways.most a moment is about. */
-static int level_of(const Moment *m)
+static int level_of(const ReplayMoment *m)
 {
     int kind = moment_kind(m);
     return m->now == FORWARD ? 0 : kind == OWN ? 2 : kind == NEAR ? 3 : 1;
@@ -346,12 +346,12 @@ static Bytes most_begun(const Beside *k, Bytes before)
     return before + k->out + (k->in > k->sent ? k->in - k->sent : 0);
 }
 
-static Bytes most_beside(Live *x, struct Ways *w, const Border *b)
+static Bytes most_beside(Live *x, struct ReplayCopies *w, const Border *b)
 {
     const Beats *beats = &x->beat[x->chunk];
     Bytes most = 0, now = 0, before = 0;
     for (int i = 0; i < beats->n; i++) {
-        const Moment *m = &beats->at[i].m;
+        const ReplayMoment *m = &beats->at[i].m;
         int from = w->first.at[i], kind = level_of(m), offset = from - pieces_of(w, m->now).from;
         Bytes rest = moment_resting(m, &x->load) + moment_flying(m, b);
         Bytes between = rest + moment_brought(m, &x->load, b) + moment_sent(&m->due, b);
@@ -369,9 +369,9 @@ static Bytes most_beside(Live *x, struct Ways *w, const Border *b)
 }
 
 /* The time by which the device ends later than if copies took no time. */
-static Ns stall_of(Live *x, struct Ways *w, bool half)
+static Ns stall_of(Live *x, struct ReplayCopies *w, bool half)
 {
-    const Copy *c = w->copy.at;
+    const CopyTime *c = w->copy.at;
     const int *order = w->out_order.at;
     const Back *way = w->in_order.at;
     int n = w->copy.n, out = 0, sent = 0, in = 0, due = 0;
@@ -397,7 +397,7 @@ static Ns stall_of(Live *x, struct Ways *w, bool half)
 /* Finds the windows of the fetched tensors.  away_most then counts live bytes, together with those that walk.c counted. */
 void away_cut(Live *x)
 {
-    struct Ways *w = x->ways;
+    struct ReplayCopies *w = x->ways;
     set_clocks(x, w);
     sort(x, w);
     cut_forward(x, w);
@@ -411,7 +411,7 @@ void away_level(Live *x, int kind, const Bytes *level)
 
 Bytes away_most(Live *x, const Border *b)
 {
-    struct Ways *w = x->ways;
+    struct ReplayCopies *w = x->ways;
     lay_out(x, w);
     plan_out(x, w);
     plan_in(x, w);
@@ -427,7 +427,7 @@ int live_copies(const Live *x)
 
 int live_free(const Live *x, int i, Ns *time)
 {
-    const struct Ways *w = x->ways;
+    const struct ReplayCopies *w = x->ways;
     if (i >= x->naway)
         return -1;
     const ReplayCopy *a = &x->away[i];

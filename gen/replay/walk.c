@@ -77,7 +77,7 @@ static ReplayCopy way_of(const Live *x, int t)
     int device = stage_of(x->p, x->chunk);
     Bytes bytes = x->g->tensor.at[t].bytes;
     return (ReplayCopy){.tensor = t, .fast = cost_host(x->p->c, device, bytes), .slow = offload_window(x->p, device, bytes),
-                 .bytes = x->bytes[t]};
+                        .bytes = x->bytes[t]};
 }
 
 /* Finds the tensors that are saved, sent to the host and made again under these fates. */
@@ -386,7 +386,7 @@ Bytes live_moments(const Live *x, int chunk, const Border *b, const Bytes *alive
 {
     Bytes most = 0;
     for (int i = 0; i < x->moment[chunk].n; i++) {
-        const Moment *m = &x->moment[chunk].at[i];
+        const ReplayMoment *m = &x->moment[chunk].at[i];
         int kind = moment_kind(m);
         Bytes within = alive[alive[kind] ? kind : m->now];
         Bytes between = moment_brought(m, l, b) + moment_sent(&m->due, b);

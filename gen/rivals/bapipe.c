@@ -26,7 +26,7 @@
 #include "fleet.h"
 #include "moves.h"
 
-typedef struct { const Fleet *l; bool links; } Walk;
+typedef struct { const Fleet *l; bool links; } BapipeWalk;
 
 static Ns slower(const Fleet *l, int s, int from, int to)
 {
@@ -36,7 +36,7 @@ static Ns slower(const Fleet *l, int s, int from, int to)
 
 static Burden burden(void *ctx, int first, int last, int stage)
 {
-    const Walk *w = ctx;
+    const BapipeWalk *w = ctx;
     const Fleet *l = w->l;
     Ns time = w->links ? slower(l, stage, first, last + 1) : fleet_time(l, stage, first, last + 1);
     return (Burden){l->over ? l->over(l->ctx, first, last, stage) : 0, time};
@@ -55,7 +55,7 @@ Ns bapipe_cut(const Fleet *l, int *last, bool *by_links)
 
 bool bapipe_fit(const Fleet *l, int *last, bool by_links)
 {
-    Walk w = {l, by_links};
+    BapipeWalk w = {l, by_links};
     Moves m = {.units = l->n, .stages = l->stages, .must = l->must, .burden = burden, .ctx = &w};
     if (moves_worst(&m, last).over > 0)
         moves_improve(&m, last);

@@ -38,8 +38,8 @@
 #include <stdlib.h>
 
 typedef struct { int tensor; int fate; } Pick;
-typedef struct { int tensor; Bytes bytes; Ns free, copy; } Item;
-typedef struct { Item *item; int n; Pick *pick; int picks; Ns booked; } Queue;
+typedef struct { int tensor; Bytes bytes; Ns free, copy; } CapuchinItem;
+typedef struct { CapuchinItem *item; int n; Pick *pick; int picks; Ns booked; } Queue;
 
 struct Capuchin {
     const Question *q;
@@ -74,7 +74,7 @@ Capuchin *capuchin_open(const Question *q, Ns period)
     x->behind = alloc(sizeof(Ns) * (size_t)(g->nf + 1));
     x->operands = operands_of(g);
     x->back = rebuild_open(g, &x->operands);
-    x->queue.item = alloc(sizeof(Item) * (size_t)g->tensor.n);
+    x->queue.item = alloc(sizeof(CapuchinItem) * (size_t)g->tensor.n);
     x->queue.pick = alloc(sizeof(Pick) * (size_t)g->tensor.n);
     x->make = alloc(sizeof(Ns) * (size_t)g->tensor.n);
     x->known = alloc(sizeof(Ints) * (size_t)g->nf);
@@ -128,7 +128,7 @@ static Queue items(Capuchin *x)
         x->make[t] = -1;
         Ns copy = cost_host(x->q->p->c, x->device, v->bytes);
         if (x->choices.may[t])
-            order.item[order.n++] = (Item){t, v->bytes, gap(x, t) - 2 * copy, copy};
+            order.item[order.n++] = (CapuchinItem){t, v->bytes, gap(x, t) - 2 * copy, copy};
     }
     return order;
 }
@@ -174,13 +174,13 @@ static void drop(Capuchin *x, int t)
 
 static int by_free_time(const void *a, const void *b)
 {
-    const Item *x = a, *y = b;
+    const CapuchinItem *x = a, *y = b;
     return x->free != y->free ? (x->free < y->free) - (x->free > y->free) : x->tensor - y->tensor;
 }
 
 static void choose(Capuchin *x, Queue *order, int i, int fate)
 {
-    Item item = order->item[i];
+    CapuchinItem item = order->item[i];
     x->fate[item.tensor] = fate;
     if (fate == FATE_RECOMPUTE)
         drop(x, item.tensor);
@@ -205,7 +205,7 @@ static void free_swaps(Capuchin *x, Queue *order)
 }
 
 /* The time that offloading adds: the part of its copies that does not hide, and the part that the link has no time for. */
-static Ns stall(const Capuchin *x, const Queue *order, const Item *i)
+static Ns stall(const Capuchin *x, const Queue *order, const CapuchinItem *i)
 {
     Ns late = i->free < 0 ? -i->free : 0, full = order->booked + i->copy - x->period;
     return late + (full > 0 ? full : 0);
@@ -223,7 +223,7 @@ static void paid(Capuchin *x, Queue *order)
         int best = -1, fate = FATE_KEEP;
         Ns least = 0;           /* a mebibyte */
         for (int i = 0; i < order->n; i++) {
-            const Item *item = &order->item[i];
+            const CapuchinItem *item = &order->item[i];
             Ns make = x->choices.recompute ? rebuilt(x, item->tensor) : INT64_MAX;
             Ns move = x->choices.offload ? stall(x, order, item) : INT64_MAX;
             Ns price = rate(make <= move ? make : move, item->bytes);

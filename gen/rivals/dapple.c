@@ -125,11 +125,11 @@ static void put(Labels *all, Label x)
 }
 
 /* No answer takes longer than most; units 0 .. i-1 take at least least[i], a micro-batch. */
-typedef struct { Ns most, *least; } Known;
+typedef struct { Ns most, *least; } DappleKnown;
 
-static Known known_of(const Fleet *l, Ns most)
+static DappleKnown known_of(const Fleet *l, Ns most)
 {
-    Known x = {most, alloc(sizeof(Ns) * (size_t)(l->n + 1))};
+    DappleKnown x = {most, alloc(sizeof(Ns) * (size_t)(l->n + 1))};
     for (int i = 0; i < l->n; i++) {
         Ns one = fleet_time(l, 0, i, i + 1);
         for (int s = 1; s < l->stages; s++) {
@@ -142,19 +142,19 @@ static Known known_of(const Fleet *l, Ns most)
 }
 
 /* What a step takes at least with a pivot of this time behind the first units. */
-static Ns at_least(const Fleet *l, const Known *k, int units, Ns pivot)
+static Ns at_least(const Fleet *l, const DappleKnown *k, int units, Ns pivot)
 {
     return k->least[units] + l->micro * pivot;
 }
 
 /* The slowest of the stages behind s, which begin with unit `to`. */
-static Ns rest(const Fleet *l, const Known *k, int s, int to)
+static Ns rest(const Fleet *l, const DappleKnown *k, int s, int to)
 {
     return s + 1 < l->stages ? (k->least[l->n] - k->least[to]) / (l->stages - 1 - s) : 0;
 }
 
 /* All stages s that end with unit to-1. */
-static void fill(const Fleet *l, const Labels *front, int s, int to, const Known *k, Labels *all)
+static void fill(const Fleet *l, const Labels *front, int s, int to, const DappleKnown *k, Labels *all)
 {
     if (at_least(l, k, to, rest(l, k, s, to)) > k->most)
         return;
@@ -179,7 +179,7 @@ Ns dapple_cut(const Fleet *l, int *last)
     int pivot, width = l->n + 1;
     if (fleet_balance(l, fleet_time, last) < 0)
         return -1;
-    Known known = known_of(l, dapple_latency(l, last, &pivot));
+    DappleKnown known = known_of(l, dapple_latency(l, last, &pivot));
     Labels *cell = alloc(sizeof *cell * (size_t)((l->stages + 1) * width));
     *PUSH(&cell[0]) = (Label){.steady = INT64_MIN / 2, .worst = 0};
     for (int s = 0; s < l->stages; s++)

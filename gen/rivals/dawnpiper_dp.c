@@ -38,35 +38,35 @@ typedef struct {
     Ns time;                    /* exact; else at least this, INT64_MAX: there is no plan */
     bool exact, met;
     int cut;                    /* of a group of several stages: last operator of the left half */
-} Entry;
+} DawnpiperEntry;
 
 typedef struct {
-    const Halves *h;
+    const DawnpiperHalves *h;
     int *musts, *mays;          /* [n+1]: cuts that must, may or must be behind operators 0..i-1 */
     Memo memo;
-    VEC(Entry) entry;           /* by index of memo */
-} Search;
+    VEC(DawnpiperEntry) entry;  /* by index of memo */
+} DawnpiperSearch;
 
-typedef struct { int first, last, from, to; } Group;    /* operators; stages */
+typedef struct { int first, last, from, to; } DawnpiperGroup; /* operators; stages */
 
-static int left_half(const Group *g)
+static int left_half(const DawnpiperGroup *g)
 {
     return (g->to - g->from + 2) / 2;
 }
 
 /* Cuts that may be made behind operators a..b */
-static int cuts_in(const Search *x, int a, int b)
+static int cuts_in(const DawnpiperSearch *x, int a, int b)
 {
     return b >= a ? x->mays[b + 1] - x->mays[a] : 0;
 }
 
-static int musts_in(const Search *x, int a, int b)
+static int musts_in(const DawnpiperSearch *x, int a, int b)
 {
     return b >= a ? x->musts[b + 1] - x->musts[a] : 0;
 }
 
 /* Is a cut behind operator i possible?  Each half must have cuts enough for its stages, and forced cuts not too many. */
-static bool possible(const Search *x, const Group *g, int i)
+static bool possible(const DawnpiperSearch *x, const DawnpiperGroup *g, int i)
 {
     int l = left_half(g), r = g->to - g->from + 1 - l;
     return x->h->cut[i] != CUT_NEVER && cuts_in(x, g->first, i - 1) >= l - 1 && cuts_in(x, i + 1, g->last - 1) >= r - 1
@@ -74,9 +74,9 @@ static bool possible(const Search *x, const Group *g, int i)
 }
 
 /* The bytes of the group's mean stage, times the number of its stages squared. */
-static int64_t demand(const Search *x, int first, int last, int from, int to)
+static int64_t demand(const DawnpiperSearch *x, int first, int last, int from, int to)
 {
-    const Halves *h = x->h;
+    const DawnpiperHalves *h = x->h;
     int64_t stages = to - from + 1, copies = 0;
     for (int s = from; s <= to; s++)
         copies += h->flight[s];
@@ -89,7 +89,7 @@ static int64_t larger(int64_t a, int64_t b)
 }
 
 /* The larger of both halves' mean, in whole numbers: of time, or of memory. */
-static int64_t balance(const Search *x, const Group *g, int i, bool memory)
+static int64_t balance(const DawnpiperSearch *x, const DawnpiperGroup *g, int i, bool memory)
 {
     int64_t l = left_half(g), r = g->to - g->from + 1 - l;
     int m = g->from + (int)l - 1;
@@ -98,7 +98,7 @@ static int64_t balance(const Search *x, const Group *g, int i, bool memory)
     return larger((x->h->time[i + 1] - x->h->time[g->first]) * r, (x->h->time[g->last + 1] - x->h->time[i + 1]) * l);
 }
 
-static int balanced(const Search *x, const Group *g, bool memory)
+static int balanced(const DawnpiperSearch *x, const DawnpiperGroup *g, bool memory)
 {
     int best = -1;
     for (int i = g->first; i < g->last; i++)
@@ -107,16 +107,16 @@ static int balanced(const Search *x, const Group *g, bool memory)
     return best;
 }
 
-typedef struct { int cut, far; } Candidate;
+typedef struct { int cut, far; } DawnpiperCandidate;
 
 static int by_distance(const void *a, const void *b)
 {
-    const Candidate *x = a, *y = b;
+    const DawnpiperCandidate *x = a, *y = b;
     return x->far != y->far ? x->far - y->far : x->cut - y->cut;
 }
 
 /* Move i by so many possible cuts. */
-static int widen(const Search *x, const Group *g, int i, int way)
+static int widen(const DawnpiperSearch *x, const DawnpiperGroup *g, int i, int way)
 {
     int left = x->h->guard;
     for (int k = i + way; left > 0 && k >= g->first && k < g->last; k += way)
@@ -128,7 +128,7 @@ static int widen(const Search *x, const Group *g, int i, int way)
 }
 
 /* The cuts to try, nearest to i_c first. */
-static Candidate *candidates(const Search *x, const Group *g, int *n)
+static DawnpiperCandidate *candidates(const DawnpiperSearch *x, const DawnpiperGroup *g, int *n)
 {
     int ic = balanced(x, g, false), im = balanced(x, g, true);
     *n = 0;
@@ -139,67 +139,67 @@ static Candidate *candidates(const Search *x, const Group *g, int *n)
         low = g->first;
         high = g->last - 1;
     }
-    Candidate *list = alloc(sizeof *list * (size_t)(high - low + 1));
+    DawnpiperCandidate *list = alloc(sizeof *list * (size_t)(high - low + 1));
     for (int hidden = 1; hidden >= 0 && *n == 0; hidden--)
         for (int i = low; i <= high; i++)
             if (possible(x, g, i) && (!hidden || !x->h->hidden || x->h->hidden[i]))
-                list[(*n)++] = (Candidate){i, abs(i - ic)};
+                list[(*n)++] = (DawnpiperCandidate){i, abs(i - ic)};
     qsort(list, (size_t)*n, sizeof *list, by_distance);
     return list;
 }
 
-static Ns solve(Search *x, Group g, Ns bound);
+static Ns solve(DawnpiperSearch *x, DawnpiperGroup g, Ns bound);
 
 /* One stage. */
-static Entry leaf(const Search *x, const Group *g)
+static DawnpiperEntry leaf(const DawnpiperSearch *x, const DawnpiperGroup *g)
 {
-    Entry e = {.time = INT64_MAX, .exact = true, .met = true};
+    DawnpiperEntry e = {.time = INT64_MAX, .exact = true, .met = true};
     if (musts_in(x, g->first, g->last - 1) == 0 && !x->h->price(x->h->ctx, g->first, g->last, g->from, &e.time))
         e.time = INT64_MAX;
     return e;
 }
 
 /* A lower bound of both halves: none is faster than the mean of its stages. */
-static Ns mean_time(const Search *x, const Group *g, int i)
+static Ns mean_time(const DawnpiperSearch *x, const DawnpiperGroup *g, int i)
 {
     int l = left_half(g), r = g->to - g->from + 1 - l;
     return larger((x->h->time[i + 1] - x->h->time[g->first]) / l, (x->h->time[g->last + 1] - x->h->time[i + 1]) / r);
 }
 
-static Entry split(Search *x, const Group *g, Ns bound)
+static DawnpiperEntry split(DawnpiperSearch *x, const DawnpiperGroup *g, Ns bound)
 {
-    Entry best = {.time = bound, .met = true};
+    DawnpiperEntry best = {.time = bound, .met = true};
     int n, m = g->from + left_half(g) - 1;
-    const Candidate *list = candidates(x, g, &n);
+    const DawnpiperCandidate *list = candidates(x, g, &n);
     for (int k = 0; k < n; k++) {
         int i = list[k].cut;
         if (mean_time(x, g, i) >= best.time)
             continue;
-        Ns left = solve(x, (Group){g->first, i, g->from, m}, best.time);
+        Ns left = solve(x, (DawnpiperGroup){g->first, i, g->from, m}, best.time);
         if (left >= best.time)
             continue;
-        Ns right = solve(x, (Group){i + 1, g->last, m + 1, g->to}, best.time);
+        Ns right = solve(x, (DawnpiperGroup){i + 1, g->last, m + 1, g->to}, best.time);
         if (right < best.time)
-            best = (Entry){.time = larger(left, right), .exact = true, .met = true, .cut = i};
+            best = (DawnpiperEntry){.time = larger(left, right), .exact = true, .met = true, .cut = i};
     }
     best.exact |= bound == INT64_MAX;
     return best;
 }
 
 /* The entry of a group, by its first stage and number of stages. */
-static int index_of(Search *x, const Group *g)
+static int index_of(DawnpiperSearch *x, const DawnpiperGroup *g)
 {
     int i = memo_index(&x->memo, g->first, g->last, g->from * (x->h->stages + 1) + g->to - g->from);
     if (i == x->entry.n)
-        *PUSH(&x->entry) = (Entry){0};
+        *PUSH(&x->entry) = (DawnpiperEntry){0};
     return i;
 }
 
 /* The time of the group if that is below the bound; else some time that is not below it. */
-static Ns solve(Search *x, Group g, Ns bound)
+static Ns solve(DawnpiperSearch *x, DawnpiperGroup g, Ns bound)
 {
     int i = index_of(x, &g);
-    Entry e = x->entry.at[i];
+    DawnpiperEntry e = x->entry.at[i];
     if (!e.met || (!e.exact && e.time < bound)) {
         e = g.from == g.to ? leaf(x, &g) : split(x, &g, bound);
         x->entry.at[i] = e;     /* after the call: it may have moved the array */
@@ -207,21 +207,21 @@ static Ns solve(Search *x, Group g, Ns bound)
     return e.time;
 }
 
-static void trace(Search *x, Group g, int *last)
+static void trace(DawnpiperSearch *x, DawnpiperGroup g, int *last)
 {
     if (g.from == g.to) {
         last[g.from] = g.last;
         return;
     }
     int cut = x->entry.at[index_of(x, &g)].cut, m = g.from + left_half(&g) - 1;
-    trace(x, (Group){g.first, cut, g.from, m}, last);
-    trace(x, (Group){cut + 1, g.last, m + 1, g.to}, last);
+    trace(x, (DawnpiperGroup){g.first, cut, g.from, m}, last);
+    trace(x, (DawnpiperGroup){cut + 1, g.last, m + 1, g.to}, last);
 }
 
-bool halves(const Halves *h, int *last, Ns *time)
+bool halves(const DawnpiperHalves *h, int *last, Ns *time)
 {
-    Search x = {.h = h};
-    Group all = {0, h->n - 1, 0, h->stages - 1};
+    DawnpiperSearch x = {.h = h};
+    DawnpiperGroup all = {0, h->n - 1, 0, h->stages - 1};
     x.musts = alloc(sizeof *x.musts * (size_t)(h->n + 1));
     x.mays = alloc(sizeof *x.mays * (size_t)(h->n + 1));
     for (int i = 0; i < h->n; i++) {

@@ -18,7 +18,7 @@ typedef struct {
     /* Time of operators first..last as `stage` after memory optimisation; false: it does not fit. */
     bool (*price)(void *ctx, int first, int last, int stage, Ns *time);
     void *ctx;
-} Halves;
+} DawnpiperHalves;
 /* The last operator of each stage and the time of the slowest.  False: no plan was found; one may exist nevertheless. */
-bool halves(const Halves *x, int *last, Ns *time);
+bool halves(const DawnpiperHalves *x, int *last, Ns *time);
 #endif

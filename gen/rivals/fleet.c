@@ -44,11 +44,11 @@ bool fleet_joins(const Fleet *l, int unit, int to)
 
 /* ---- from a model ------------------------------------------------------------------------------------------------ */
 
-typedef struct { const Question *q; const Units *u; const int *fate; } Asked;
+typedef struct { const Question *q; const Units *u; const int *fate; } FleetAsked;
 
 static Ns exchange(const void *ctx, int stage, Bytes bytes)
 {
-    const Question *q = ((const Asked *)ctx)->q;
+    const Question *q = ((const FleetAsked *)ctx)->q;
     int device = stage_of(q->p, stage);
     Ns sum = 0;
     for (int away = 1; away < q->p->m->plan.replicas; away *= 2) {
@@ -60,7 +60,7 @@ static Ns exchange(const void *ctx, int stage, Bytes bytes)
 
 static Bytes over(const void *ctx, int first, int last, int stage)
 {
-    const Asked *x = ctx;
+    const FleetAsked *x = ctx;
     Ns time;
     Bytes more = price_need(x->q->prices, first ? x->u->last[first - 1] + 1 : 0, x->u->last[last], stage, x->fate, &time)
         - x->q->limit[stage_of(x->q->p, stage)];
@@ -101,8 +101,8 @@ Fleet fleet_of(const Question *q, const Units *u)
 {
     const Plan *p = q->p;
     const int *of = units_by_op(u, p->g->nf);
-    Asked *x = alloc(sizeof *x);
-    *x = (Asked){q, u, choices_of(p).base};
+    FleetAsked *x = alloc(sizeof *x);
+    *x = (FleetAsked){q, u, choices_of(p).base};
     size_t rows = sizeof(Ns *) * (size_t)q->chunks;
     Fleet l = {.n = u->n, .stages = q->chunks, .micro = p->g->micro, .forward = alloc(rows), .time = alloc(rows),
               .send = alloc(rows), .grads = alloc(sizeof(Bytes) * (size_t)(u->n + 1)), .must = u->must,

@@ -18,11 +18,11 @@
 #include "capuchin.h"
 #include "dawnpiper_dp.h"
 
-typedef struct { const Question *q; Capuchin *c; int *fate; } Asked;
+typedef struct { const Question *q; Capuchin *c; int *fate; } IntervalAsked;
 
 static bool price_stage(void *ctx, int first, int last, int stage, Ns *time)
 {
-    Asked *x = ctx;
+    IntervalAsked *x = ctx;
     Price p = capuchin(x->c, first, last, stage, x->fate);
     *time = p.forward + p.backward;
     return p.fits;
@@ -103,8 +103,8 @@ static bool plan(const Question *q, Answer *a, int guard)
 {
     const Graph *g = q->p->g;
     Ns *time = times(q);
-    Asked x = {q, capuchin_open(q, time[g->nf] / q->chunks), choices_of(q->p).base};
-    Halves h = {.n = q->n, .stages = q->chunks, .cut = q->cut, .time = time, .fixed = states(q->p), .saved = saved(g),
+    IntervalAsked x = {q, capuchin_open(q, time[g->nf] / q->chunks), choices_of(q->p).base};
+    DawnpiperHalves h = {.n = q->n, .stages = q->chunks, .cut = q->cut, .time = time, .fixed = states(q->p), .saved = saved(g),
                 .flight = q->flight, .hidden = hidden(q, time[g->nf]), .guard = guard, .price = price_stage, .ctx = &x};
     a->last = alloc(sizeof *a->last * (size_t)q->chunks);
     if (!halves(&h, a->last, &a->value))

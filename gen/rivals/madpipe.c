@@ -59,7 +59,7 @@ bool madpipe(const Plan *p, const Bytes *limit, MadPipe *answer)
     int special = -1, devices = 0;
     *answer = (MadPipe){.period = special_plan(&s, &pieces)};
     for (int i = 0; i < pieces.n && answer->period; i++) {
-        const Segment *x = &pieces.at[i];
+        const MadpipeSegment *x = &pieces.at[i];
         int device = x->special && special >= 0 ? special : devices++;
         special = x->special ? device : special;
         *PUSH(&answer->map) = device;

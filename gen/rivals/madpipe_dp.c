@@ -27,8 +27,8 @@
 #include "madpipe_dp.h"
 #include "base/triples.h"
 
-typedef struct { int units, normal; bool special; int group; Ns acc, load; Bytes held; } Walk;
-typedef struct { signed char known; bool special; int first; } Met;     /* known: 1 it can be kept, 0 not, -1 open */
+typedef struct { int units, normal; bool special; int group; Ns acc, load; Bytes held; } MadpipeWalk;
+typedef struct { signed char known; bool special; int first; } MadpipeMet; /* known: 1 it can be kept, 0 not, -1 open */
 
 typedef struct {
     const Special *s;
@@ -38,9 +38,9 @@ typedef struct {
     Ns step_time;
     Bytes step_bytes;
     Memo pairs, memo;
-    VEC(Met) met;
+    VEC(MadpipeMet) met;
     bool spent;
-} Search;
+} MadpipeSearch;
 
 static int64_t *sums(const int64_t *of, int n)
 {
@@ -51,7 +51,7 @@ static int64_t *sums(const int64_t *of, int n)
 }
 
 /* Takes the walk of 1F1B* over a stage or a transfer. */
-static void walk(const Search *x, Walk *s, Ns time)
+static void walk(const MadpipeSearch *x, MadpipeWalk *s, Ns time)
 {
     if (s->acc + time > x->period) {
         s->group++;
@@ -66,7 +66,7 @@ static int64_t up(int64_t value, int64_t step, int64_t most)
     return value < most ? value : most;
 }
 
-static Bytes piece_bytes(const Search *x, int first, int units, int group)
+static Bytes piece_bytes(const MadpipeSearch *x, int first, int units, int group)
 {
     const Special *s = x->s;
     Bytes bytes = x->once[units] - x->once[first] + (x->copy[units] - x->copy[first]) * group;
@@ -74,14 +74,14 @@ static Bytes piece_bytes(const Search *x, int first, int units, int group)
 }
 
 /* Makes a piece of the units from `first` to the last one left; false: that is not allowed. */
-static bool take(const Search *x, Walk *s, int first, bool special, Segment *piece)
+static bool take(const MadpipeSearch *x, MadpipeWalk *s, int first, bool special, MadpipeSegment *piece)
 {
     Ns time = x->time[s->units] - x->time[first];
     if (s->normal == 0 && !special)
         return false;
     walk(x, s, time);
     Bytes bytes = piece_bytes(x, first, s->units, s->group);
-    *piece = (Segment){s->units - 1, special, s->group};
+    *piece = (MadpipeSegment){s->units - 1, special, s->group};
     s->load += special ? time : 0;
     s->held += special ? bytes : 0;
     if (s->load > x->period || (special ? s->held : bytes) > x->s->memory)
@@ -98,7 +98,7 @@ static bool take(const Search *x, Walk *s, int first, bool special, Segment *pie
 }
 
 /* The index of a state: seven numbers in two triples. */
-static int index_of(Search *x, const Walk *s)
+static int index_of(MadpipeSearch *x, const MadpipeWalk *s)
 {
     int steps[3] = {(int)(s->acc / x->step_time), (int)(s->load / x->step_time), (int)(s->held / x->step_bytes)};
     int pair = memo_index(&x->pairs, steps[0], steps[1], steps[2]);
@@ -108,17 +108,17 @@ static int index_of(Search *x, const Walk *s)
     return i;
 }
 
-static bool keeps(Search *x, const Walk *at);
+static bool keeps(MadpipeSearch *x, const MadpipeWalk *at);
 
-static bool keeps_with(Search *x, const Walk *at, int first, bool special)
+static bool keeps_with(MadpipeSearch *x, const MadpipeWalk *at, int first, bool special)
 {
-    Walk next = *at;
-    Segment piece;
+    MadpipeWalk next = *at;
+    MadpipeSegment piece;
     return take(x, &next, first, special, &piece) && keeps(x, &next);
 }
 
 /* Can the period be kept from here?  Longest pieces are tried first: they need the fewest devices. */
-static bool keeps(Search *x, const Walk *at)
+static bool keeps(MadpipeSearch *x, const MadpipeWalk *at)
 {
     if (at->units == 0)
         return true;
@@ -126,7 +126,7 @@ static bool keeps(Search *x, const Walk *at)
     if (x->met.at[i].known >= 0)
         return x->met.at[i].known;
     x->spent |= x->met.n > x->s->budget;
-    Met met = {.known = 0};
+    MadpipeMet met = {.known = 0};
     int low = at->units - 1;
     while (low > 0 && x->time[at->units] - x->time[low - 1] <= x->period && x->musts[at->units - 1] == x->musts[low - 1])
         low--;
@@ -145,11 +145,11 @@ static bool keeps(Search *x, const Walk *at)
     return met.known;
 }
 
-static void trace(Search *x, Walk s, Segments *answer)
+static void trace(MadpipeSearch *x, MadpipeWalk s, Segments *answer)
 {
     Segments back = {0};
     while (s.units > 0) {
-        Met met = x->met.at[index_of(x, &s)];
+        MadpipeMet met = x->met.at[index_of(x, &s)];
         if (!take(x, &s, met.first, met.special, PUSH(&back)))
             die("special: a piece that was taken cannot be");
     }
@@ -158,9 +158,9 @@ static void trace(Search *x, Walk s, Segments *answer)
         *PUSH(answer) = back.at[i];
 }
 
-static Search begin(const Special *s, Ns period)
+static MadpipeSearch begin(const Special *s, Ns period)
 {
-    Search x = {.s = s, .period = period, .step_time = 1, .step_bytes = 1};
+    MadpipeSearch x = {.s = s, .period = period, .step_time = 1, .step_bytes = 1};
     x.time = sums(s->time, s->n);
     x.once = sums(s->once, s->n);
     x.copy = sums(s->copy, s->n);
@@ -176,8 +176,8 @@ static Search begin(const Special *s, Ns period)
 
 bool special_cut(const Special *s, Ns period, Segments *answer)
 {
-    Search x = begin(s, period);
-    Walk start = {.units = s->n, .normal = s->devices - 1, .group = 1};
+    MadpipeSearch x = begin(s, period);
+    MadpipeWalk start = {.units = s->n, .normal = s->devices - 1, .group = 1};
     if (!keeps(&x, &start))
         return false;
     trace(&x, start, answer);

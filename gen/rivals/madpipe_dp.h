@@ -18,8 +18,8 @@ typedef struct {                /* a chain of units, for one device of several p
     int budget;                 /* states met at most for one period */
 } Special;
 
-typedef struct { int last; bool special; int flight; } Segment;      /* flight: micro-batches that 1F1B* stores there */
-typedef VEC(Segment) Segments;
+typedef struct { int last; bool special; int flight; } MadpipeSegment; /* flight: micro-batches that 1F1B* stores there */
+typedef VEC(MadpipeSegment) Segments;
 /* Can the period be kept?  The pieces, front to back. */
 bool special_cut(const Special *s, Ns period, Segments *answer);
 /* The shortest period that can be kept, to a thousandth.  0: none up to the time of all units and all transfers together. */

@@ -32,12 +32,12 @@
 
 #include <inttypes.h>
 
-typedef struct { const Question *q; const Units *u; const int *fate; } Asked;
+typedef struct { const Question *q; const Units *u; const int *fate; } PipedreamAsked;
 
 /* dpgen's own model in the place of the published one. */
 static bool fits(void *ctx, int first, int last, int index)
 {
-    const Asked *x = ctx;
+    const PipedreamAsked *x = ctx;
     int from = first ? x->u->last[first - 1] + 1 : 0;
     Ns time;
     return price_need(x->q->prices, from, x->u->last[last], index, x->fate, &time)
@@ -46,7 +46,7 @@ static bool fits(void *ctx, int first, int last, int index)
 
 static bool never(void *ctx, int first, int last, int index)
 {
-    const Asked *x = ctx;
+    const PipedreamAsked *x = ctx;
     return price_never(x->q->prices, first ? x->u->last[first - 1] + 1 : 0, x->u->last[last], index);
 }
 
@@ -58,7 +58,7 @@ static Bytes least_limit(const Question *q)
     return least;
 }
 
-static Chain chain_of(const Question *q, const Units *u)
+static PipedreamChain chain_of(const Question *q, const Units *u)
 {
     size_t n = sizeof(int64_t) * (size_t)u->n;
     Ns *send = alloc(n), *reduce = alloc(n);
@@ -69,8 +69,8 @@ static Chain chain_of(const Question *q, const Units *u)
         reduce[i] = cost_wire(q->p->c, 0, next, 4 * u->params[i]);
         stash[i] = u->made[i] + u->params[i];
     }
-    return (Chain){.n = u->n, .machines = q->chunks, .time = u->time, .send = send, .reduce = reduce, .stash = stash,
-                   .transfers = true, .must = u->must};
+    return (PipedreamChain){.n = u->n, .machines = q->chunks, .time = u->time, .send = send, .reduce = reduce, .stash = stash,
+                            .transfers = true, .must = u->must};
 }
 
 static void take(const Question *q, const Units *u, const ChainStage *stage, Answer *a)
@@ -84,8 +84,8 @@ static void take(const Question *q, const Units *u, const ChainStage *stage, Ans
 static bool straight(const Question *q, Answer *a, bool memory, bool constrained)
 {
     Units u = units_of(q->p, q->cut, q->chunks);
-    Asked x = {q, &u, choices_of(q->p).base};
-    Chain c = chain_of(q, &u);
+    PipedreamAsked x = {q, &u, choices_of(q->p).base};
+    PipedreamChain c = chain_of(q, &u);
     ChainStage *stage = alloc(sizeof *stage * (size_t)q->chunks);
     c.memory = memory ? least_limit(q) : 0;
     c.fits = constrained ? fits : NULL;
@@ -123,7 +123,7 @@ static const char *describe(const ChainStage *stage, int n, Ns value)
 bool plan_pipedream_replicated(const Question *q, Answer *a)
 {
     Units u = units_of(q->p, q->cut, q->chunks);
-    Chain c = chain_of(q, &u);
+    PipedreamChain c = chain_of(q, &u);
     ChainStage *stage = alloc(sizeof *stage * (size_t)q->chunks);
     c.replicate = true;
     c.transfers = false;

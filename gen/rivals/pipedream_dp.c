@@ -27,16 +27,16 @@
  */
 #include "pipedream_dp.h"
 
-typedef struct { Ns value; int from, replicas; } Cell;      /* from: units before the last stage */
+typedef struct { Ns value; int from, replicas; } PipedreamCell; /* from: units before the last stage */
 #define NONE INT64_MAX
 
 typedef struct {
-    const Chain *c;
+    const PipedreamChain *c;
     int64_t *time, *reduce, *stash;     /* prefix sums */
     int *musts;
-    Cell *cell;                 /* [units in front * (machines+1) + machines] */
-    Cell *candidate;
-} Table;
+    PipedreamCell *cell;        /* [units in front * (machines+1) + machines] */
+    PipedreamCell *candidate;
+} PipedreamTable;
 
 static int64_t *sums(const int64_t *of, int n)
 {
@@ -46,7 +46,7 @@ static int64_t *sums(const int64_t *of, int n)
     return sum;
 }
 
-static Cell *cell(const Table *x, int units, int machines)
+static PipedreamCell *cell(const PipedreamTable *x, int units, int machines)
 {
     return &x->cell[units * (x->c->machines + 1) + machines];
 }
@@ -57,9 +57,9 @@ static Ns larger(Ns a, Ns b)
 }
 
 /* The value of units k..j-1 on r machines as a last stage. */
-static Ns stage_value(const Table *x, int k, int j, int r)
+static Ns stage_value(const PipedreamTable *x, int k, int j, int r)
 {
-    const Chain *c = x->c;
+    const PipedreamChain *c = x->c;
     Ns value = x->time[j] - x->time[k];
     if (r > 1)
         value = (value + (r - 1) * (x->reduce[j] - x->reduce[k]) / r) / r;
@@ -71,14 +71,14 @@ static Ns stage_value(const Table *x, int k, int j, int r)
 }
 
 /* The published memory check. */
-static bool too_large(const Table *x, int k, int j, int r, int m)
+static bool too_large(const PipedreamTable *x, int k, int j, int r, int m)
 {
-    const Chain *c = x->c;
+    const PipedreamChain *c = x->c;
     return c->memory > 0 && (x->stash[j] - x->stash[k]) * ((c->machines - m + r - 1) / r) > c->memory;
 }
 
 /* Of equal values the longest last stage, then the fewest machines. */
-static bool before(const Cell *a, const Cell *b)
+static bool before(const PipedreamCell *a, const PipedreamCell *b)
 {
     if (a->value != b->value)
         return a->value < b->value;
@@ -86,9 +86,9 @@ static bool before(const Cell *a, const Cell *b)
 }
 
 /* Straight pipelines: no candidate that begins as early as k can win. */
-static bool enough(const Table *x, int k, int j, int m, Ns best)
+static bool enough(const PipedreamTable *x, int k, int j, int m, Ns best)
 {
-    const Chain *c = x->c;
+    const PipedreamChain *c = x->c;
     if (c->replicate)
         return false;
     if (too_large(x, k, j, 1, m))
@@ -98,7 +98,7 @@ static bool enough(const Table *x, int k, int j, int m, Ns best)
     return x->time[j] - x->time[k] > best;
 }
 
-static int candidates(Table *x, int j, int m)
+static int candidates(PipedreamTable *x, int j, int m)
 {
     int n = 0;
     Ns best = NONE;
@@ -107,29 +107,29 @@ static int candidates(Table *x, int j, int m)
             Ns front = cell(x, k, m - r)->value;
             if (front == NONE || too_large(x, k, j, r, m))
                 continue;
-            x->candidate[n++] = (Cell){larger(front, stage_value(x, k, j, r)), k, r};
+            x->candidate[n++] = (PipedreamCell){larger(front, stage_value(x, k, j, r)), k, r};
             best = x->candidate[n - 1].value < best ? x->candidate[n - 1].value : best;
         }
     return n;
 }
 
-static void sink(Cell *heap, int n, int i)
+static void sink(PipedreamCell *heap, int n, int i)
 {
     for (int child; (child = 2 * i + 1) < n; i = child) {
         child += child + 1 < n && before(&heap[child + 1], &heap[child]);
         if (before(&heap[i], &heap[child]))
             return;
-        Cell swap = heap[i];
+        PipedreamCell swap = heap[i];
         heap[i] = heap[child];
         heap[child] = swap;
     }
 }
 
-static void fill(Table *x, int j, int m)
+static void fill(PipedreamTable *x, int j, int m)
 {
-    const Chain *c = x->c;
+    const PipedreamChain *c = x->c;
     int n = candidates(x, j, m);
-    Cell *heap = x->candidate, *best = cell(x, j, m);
+    PipedreamCell *heap = x->candidate, *best = cell(x, j, m);
     for (int i = 0; i < n && !c->fits; i++)
         *best = before(&heap[i], best) ? heap[i] : *best;
     if (!c->fits)
@@ -142,11 +142,11 @@ static void fill(Table *x, int j, int m)
         *best = heap[0];
 }
 
-static int trace(const Table *x, ChainStage *stage)
+static int trace(const PipedreamTable *x, ChainStage *stage)
 {
     int n = 0;
     for (int j = x->c->n, m = x->c->machines; j > 0; n++) {
-        const Cell *at = cell(x, j, m);
+        const PipedreamCell *at = cell(x, j, m);
         stage[n] = (ChainStage){j - 1, at->replicas};
         j = at->from;
         m -= at->replicas;
@@ -159,10 +159,10 @@ static int trace(const Table *x, ChainStage *stage)
     return n;
 }
 
-int chain_plan(const Chain *c, ChainStage *stage, Ns *value)
+int chain_plan(const PipedreamChain *c, ChainStage *stage, Ns *value)
 {
     size_t cells = (size_t)(c->n + 1) * (size_t)(c->machines + 1);
-    Table x = {.c = c, .time = sums(c->time, c->n), .reduce = sums(c->reduce, c->n), .stash = sums(c->stash, c->n)};
+    PipedreamTable x = {.c = c, .time = sums(c->time, c->n), .reduce = sums(c->reduce, c->n), .stash = sums(c->stash, c->n)};
     x.cell = alloc(sizeof *x.cell * cells);
     x.candidate = alloc(sizeof *x.candidate * (size_t)c->n * (size_t)c->machines);
     x.musts = alloc(sizeof *x.musts * (size_t)(c->n + 1));

@@ -21,10 +21,10 @@ typedef struct {                /* a chain of units, and what is asked of it; al
     /* Neither it nor any longer one around it may, known cheaply; NULL: nothing is known.  With `fits` alone. */
     bool (*never)(void *ctx, int first, int last, int index);
     void *ctx;
-} Chain;
+} PipedreamChain;
 
 typedef struct { int last, replicas; } ChainStage;
 /* Writes the stages, front to back, to `stage` with room for all machines.  Returns their number; 0: there is no plan.
  * value: the objective. */
-int chain_plan(const Chain *c, ChainStage *stage, Ns *value);
+int chain_plan(const PipedreamChain *c, ChainStage *stage, Ns *value);
 #endif

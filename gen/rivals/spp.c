@@ -60,17 +60,17 @@ bool plan_spp(const Question *q, Answer *a)
 
 /* ---- RDO --------------------------------------------------------------------------------------------------------- */
 
-typedef struct { int before, last; int64_t rate; } Met;      /* the last two groups; what links the last one to all others */
+typedef struct { int before, last; int64_t rate; } SppMet;   /* the last two groups; what links the last one to all others */
 
 /* One phase of Stoer and Wagner: groups are met from device 0 on, most closely linked first.  A device that stands for its
  * group is its own `group`. */
-static Met phase(const int64_t *rate, const int *group, int n)
+static SppMet phase(const int64_t *rate, const int *group, int n)
 {
     int64_t *sum = alloc(sizeof *sum * (size_t)n);
     bool *met = alloc((size_t)n);
-    Met end = {0};
+    SppMet end = {0};
     for (int next = 0; next >= 0;) {
-        end = (Met){end.last, next, sum[next]};
+        end = (SppMet){end.last, next, sum[next]};
         met[next] = true;
         for (int i = 0; i < n; i++)
             sum[i] += rate[end.last * n + i];
@@ -82,7 +82,7 @@ static Met phase(const int64_t *rate, const int *group, int n)
     return end;
 }
 
-static void join(int64_t *rate, int *group, int n, Met end)
+static void join(int64_t *rate, int *group, int n, SppMet end)
 {
     for (int i = 0; i < n; i++) {
         rate[end.before * n + i] += rate[end.last * n + i];
@@ -100,7 +100,7 @@ static bool *least_cut(int64_t *rate, int n)
     for (int i = 0; i < n; i++)
         group[i] = i;
     for (int groups = n; groups > 1; groups--) {
-        Met end = phase(rate, group, n);
+        SppMet end = phase(rate, group, n);
         for (int i = 0; i < n && end.rate < least; i++)
             side[i] = group[i] == end.last;
         least = end.rate < least ? end.rate : least;

@@ -216,7 +216,7 @@ static Burden burden(void *ctx, int first, int last, int stage)
 static bool balanced(const Question *q, const Units *u, int *last, Ns *period)
 {
     ChainStage *stage = alloc(sizeof *stage * (size_t)q->chunks);
-    Chain c = {.n = u->n, .machines = q->chunks, .time = u->time, .must = u->must};
+    PipedreamChain c = {.n = u->n, .machines = q->chunks, .time = u->time, .must = u->must};
     if (chain_plan(&c, stage, period) != q->chunks)
         return false;
     for (int s = 0; s < q->chunks; s++)

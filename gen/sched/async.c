@@ -100,11 +100,11 @@
 typedef struct {
     Plan *p;
     int device;
-    Pace pace;
+    SchedPace pace;
     Piece piece;
     int base;                   /* first step of the piece */
     bool keeps;                 /* some backward reads an older version than the newest */
-} Writer;
+} AsyncWriter;
 
 static int floor_div(int a, int b)
 {
@@ -148,7 +148,7 @@ bool order_apart(const Plan *p)
 }
 
 /* Micro-batch q of the run, counted through all steps. */
-static Action *put(Writer *w, ActionKind kind, int q)
+static Action *put(AsyncWriter *w, ActionKind kind, int q)
 {
     int m = (int)w->p->g->micro, t = floor_div(q, m);
     Action *k = sched_put(w->p, w->device, kind, w->device, q - t * m);
@@ -158,7 +158,7 @@ static Action *put(Writer *w, ActionKind kind, int q)
     return k;
 }
 
-static void put_update(Writer *w, int step, UpdatePart part)
+static void put_update(AsyncWriter *w, int step, UpdatePart part)
 {
     Action *k;
     if (part == U_STEP && w->keeps) {
@@ -173,7 +173,7 @@ static void put_update(Writer *w, int step, UpdatePart part)
 }
 
 /* The weights that the update of a step has made, predicted for backward (part 0) and for forward (part 1). */
-static void put_predictions(Writer *w, int step)
+static void put_predictions(AsyncWriter *w, int step)
 {
     for (int part = order_apart(w->p) ? 0 : 1; part < 2; part++) {
         if (order_ahead(w->p, w->device, part ? K_F : K_B) == 0)
@@ -186,7 +186,7 @@ static void put_predictions(Writer *w, int step)
 }
 
 /* Puts the backward of q, the forward of the micro-batch `warm` later, if the run of `steps` has them, and the updates due. */
-static void put_beat(Writer *w, int q, int steps)
+static void put_beat(AsyncWriter *w, int q, int steps)
 {
     int m = (int)w->p->g->micro, hold = w->pace.hold, after = q - hold + 1, next = q + w->pace.warm;
     bool ends = q >= 0 && q % m == m - 1;
@@ -205,7 +205,7 @@ static void put_beat(Writer *w, int q, int steps)
         put_update(w, after / m - 1, U_STEP);
 }
 
-static void put_piece(Writer *w, Piece piece, int base, int from, int to, int steps)
+static void put_piece(AsyncWriter *w, Piece piece, int base, int from, int to, int steps)
 {
     w->piece = piece;
     w->base = base;
@@ -215,10 +215,10 @@ static void put_piece(Writer *w, Piece piece, int base, int from, int to, int st
 
 enum { FOREVER = 1 << 14 };     /* steps of a run without an end in sight: times m an int still */
 
-void sched_async(Plan *p, int device, Pace pace)
+void sched_async(Plan *p, int device, SchedPace pace)
 {
     int m = (int)p->g->micro, hold = pace.hold;
-    Writer w = {.p = p, .device = device, .pace = pace};
+    AsyncWriter w = {.p = p, .device = device, .pace = pace};
     w.keeps = lag_of(p, device, K_F) > 0 || order_ahead(p, device, K_F) > 0;
     put_piece(&w, PIECE_PROLOGUE, 0, -pace.warm, hold, FOREVER);
     put_piece(&w, PIECE_PERIOD, 0, hold, hold + m, FOREVER);
@@ -234,7 +234,7 @@ int schedule_async(Plan *p)
     if (p->chunks != 1)
         return 1;
     for (int d = 0; d < p->devices; d++)
-        sched_async(p, d, (Pace){.warm = p->devices - d, .hold = norms ? d : 0, .overlap = (p->devices + m - 1) / m});
+        sched_async(p, d, (SchedPace){.warm = p->devices - d, .hold = norms ? d : 0, .overlap = (p->devices + m - 1) / m});
     return 0;
 }
 

@@ -32,12 +32,12 @@
 #include <limits.h>
 #include <string.h>
 
-typedef struct { int p, i, m, v, g; Loc at; } Names;
+typedef struct { int p, i, m, v, g; Loc at; } BeatsNames;
 typedef struct { int chunk, mb; } BeatWork;
 
 static bool look_up(void *ctx, const char *name, double *value)
 {
-    const Names *n = ctx;
+    const BeatsNames *n = ctx;
     const struct { char name; int value; } all[] = {{'p', n->p}, {'i', n->i}, {'m', n->m}, {'v', n->v}, {'g', n->g}};
     for (int k = 0; k < 5; k++)
         if (name[0] == all[k].name && !name[1]) {
@@ -47,7 +47,7 @@ static bool look_up(void *ctx, const char *name, double *value)
     err(n->at, "p devices, i the device, m micro-batches, v chunks a device, g the group", "unknown name '%s'", name);
 }
 
-static int64_t number(const Model *m, const char *text, Names *n)
+static int64_t number(const Model *m, const char *text, BeatsNames *n)
 {
     n->at = mark_of(m, text, m->plan.loc);
     return expr_int(n->at, text, look_up, n);
@@ -55,13 +55,13 @@ static int64_t number(const Model *m, const char *text, Names *n)
 
 int sched_group(const Schedule *k, const Model *m, int stages, int micro)
 {
-    Names n = {.p = stages, .m = micro, .v = m->plan.chunks};
+    BeatsNames n = {.p = stages, .m = micro, .v = m->plan.chunks};
     int64_t group = m->plan.group > 0 ? m->plan.group : number(m, k->custom ? m->plan.custom.group : k->group, &n);
     return (int)(group < 0 ? 0 : group > INT_MAX ? INT_MAX : group);
 }
 
 /* The place of number n: which of the device's chunks, which micro-batch. */
-static BeatWork place_of(const Names *x, int n)
+static BeatWork place_of(const BeatsNames *x, int n)
 {
     int whole = x->m / x->g * x->g, group = n / (x->g * x->v), size = x->g;
     if (n >= whole * x->v) {
@@ -72,7 +72,7 @@ static BeatWork place_of(const Names *x, int n)
     return (BeatWork){rest / size, group * x->g + rest % size};
 }
 
-static void put(Plan *p, const Ints *chunk, const Names *x, ActionKind kind, int n)
+static void put(Plan *p, const Ints *chunk, const BeatsNames *x, ActionKind kind, int n)
 {
     if (n < 0 || n >= x->m * x->v)
         return;
@@ -81,25 +81,25 @@ static void put(Plan *p, const Ints *chunk, const Names *x, ActionKind kind, int
 }
 
 /* At most all places: more is no other list. */
-static int within(const Names *x, int64_t n)
+static int within(const BeatsNames *x, int64_t n)
 {
     return (int)(n < -1 ? -1 : n > (int64_t)x->m * x->v ? (int64_t)x->m * x->v : n);
 }
 
 /* -1 and less: no list */
-static int lead_of(const Schedule *k, const Model *m, Names *x)
+static int lead_of(const Schedule *k, const Model *m, BeatsNames *x)
 {
     return within(x, number(m, k->custom ? m->plan.custom.lead : k->lead, x));
 }
 
 /* -1: none */
-static int lag_of(const Schedule *k, const Model *m, Names *x)
+static int lag_of(const Schedule *k, const Model *m, BeatsNames *x)
 {
     const char *text = k->custom ? m->plan.custom.lag : k->lag;
     return text ? within(x, number(m, text, x)) : -1;
 }
 
-static void put_device(Plan *p, const Schedule *k, Names *x)
+static void put_device(Plan *p, const Schedule *k, BeatsNames *x)
 {
     Ints chunk = {0};
     for (int c = 0; c < plan_chunks(p); c++)
@@ -116,9 +116,9 @@ static void put_device(Plan *p, const Schedule *k, Names *x)
     }
 }
 
-static Names names_of(const Schedule *k, const Model *m, int stages, int micro, int chunks)
+static BeatsNames names_of(const Schedule *k, const Model *m, int stages, int micro, int chunks)
 {
-    Names x = {.p = stages, .m = micro, .v = chunks};
+    BeatsNames x = {.p = stages, .m = micro, .v = chunks};
     x.g = sched_group(k, m, stages, x.m);
     if (x.g < 1 || x.g > x.m)
         x.g = x.m;
@@ -131,7 +131,7 @@ int schedule_beats(Plan *p)
     int stages = plan_stages(p), chunks = plan_chunks(p);
     if (chunks % stages)
         return 1;
-    Names x = names_of(k, p->m, stages, plan_micro(p), chunks / stages);
+    BeatsNames x = names_of(k, p->m, stages, plan_micro(p), chunks / stages);
     for (x.i = 0; x.i < stages; x.i++)
         put_device(p, k, &x);
     return 0;
@@ -196,9 +196,9 @@ const char *sched_own_refuses(const Graph *g, const Model *m, const Schedule *s,
     if (group < 1 || group > micro)
         return strf("a group has 1 to m micro-batches: m is %d, and its group, %s, is %d; take %d", micro, m->plan.custom.group,
                     group, group < 1 ? 1 : micro);
-    Names x = names_of(s, m, devices, micro, m->plan.chunks);
+    BeatsNames x = names_of(s, m, devices, micro, m->plan.chunks);
     RowTrial trial = {.p = {.g = g, .m = m, .schedule = s->name, .devices = devices * m->plan.replicas, .chunks = x.v,
-                     .replicas = m->plan.replicas}};
+                            .replicas = m->plan.replicas}};
     for (x.i = 0; x.i < devices; x.i++) {
         *PUSH(&trial.lead) = lead_of(s, m, &x);
         *PUSH(&trial.lag) = lag_of(s, m, &x);

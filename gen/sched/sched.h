@@ -23,6 +23,6 @@ const char *sched_own_refuses(const Graph *g, const Model *m, const Schedule *s,
 
 /* async.c: one device of an asynchronous list.  warm: micro-batches in flight; hold: micro-batches between the last backward
  * of a step and its update; overlap: see order_overlap(). */
-typedef struct { int warm, hold, overlap; } Pace;
-void sched_async(Plan *p, int device, Pace pace);
+typedef struct { int warm, hold, overlap; } SchedPace;
+void sched_async(Plan *p, int device, SchedPace pace);
 #endif

@@ -19,39 +19,39 @@
  */
 #include "sched.h"
 
-typedef struct { int *end, n; } Clock;          /* of a device: end of each computation that slack counts */
-typedef struct { int beat, end; } Made;         /* its number on its device; -1: not yet */
+typedef struct { int *end, n; } SlackClock;     /* of a device: end of each computation that slack counts */
+typedef struct { int beat, end; } SlackMade;    /* its number on its device; -1: not yet */
 
 typedef struct {
     const Plan *p;
     int m, chunks;
-    Made *made;                 /* [(2 * chunk + back) * m + micro-batch] */
-    Clock *clock;               /* by device */
+    SlackMade *made;            /* [(2 * chunk + back) * m + micro-batch] */
+    SlackClock *clock;          /* by device */
     int *next;                  /* by device: actions that are done */
-} Replay;
+} SlackReplay;
 
 static bool counts(const Action *k)
 {
     return k->kind != K_FOLD && k->kind != K_MERGE && k->kind != K_SHARE;
 }
 
-static Made *made_at(const Replay *x, int chunk, bool back, int mb)
+static SlackMade *made_at(const SlackReplay *x, int chunk, bool back, int mb)
 {
     return &x->made[(2 * chunk + back) * x->m + mb];
 }
 
 /* The end of what a computation reads; -1: not yet. */
-static int ready(const Replay *x, const Action *k)
+static int ready(const SlackReplay *x, const Action *k)
 {
     bool back = k->kind != K_F;
     int from = k->chunk + (back ? 1 : -1);
     return k->kind == K_W || from < 0 || from >= x->chunks ? 0 : made_at(x, from, back, k->mb)->end;
 }
 
-static bool run(Replay *x, int d)
+static bool run(SlackReplay *x, int d)
 {
     const Actions *list = &x->p->dev.at[d].order;
-    Clock *t = &x->clock[d];
+    SlackClock *t = &x->clock[d];
     int first = x->next[d];
     for (; x->next[d] < list->n; x->next[d]++) {
         const Action *k = &list->at[x->next[d]];
@@ -64,21 +64,21 @@ static bool run(Replay *x, int d)
             continue;
         t->end[t->n++] = begin + (computes ? 1 + (k->kind == K_B) : 0);
         if (computes && k->kind != K_W)
-            *made_at(x, k->chunk, k->kind != K_F, k->mb) = (Made){t->n - 1, t->end[t->n - 1]};
+            *made_at(x, k->chunk, k->kind != K_F, k->mb) = (SlackMade){t->n - 1, t->end[t->n - 1]};
     }
     return x->next[d] > first;
 }
 
 /* Raises the slack of a message that is made as `m` on device d to the moment at which device e has done n computations. */
-static void raise_for(const Replay *x, Made m, int d, int e, int n, int *slack)
+static void raise_for(const SlackReplay *x, SlackMade m, int d, int e, int n, int *slack)
 {
-    const Clock *t = &x->clock[d];
+    const SlackClock *t = &x->clock[d];
     int posted = n > 0 ? x->clock[e].end[n - 1] : 0;
     while (m.beat + *slack < t->n && t->end[m.beat + *slack] < posted)
         ++*slack;
 }
 
-static void raise_all(const Replay *x, int d, int ahead, Ints *slack)
+static void raise_all(const SlackReplay *x, int d, int ahead, Ints *slack)
 {
     const Actions *list = &x->p->dev.at[d].order;
     for (int i = 0, n = 0; i < list->n; i++) {
@@ -95,7 +95,7 @@ static void raise_all(const Replay *x, int d, int ahead, Ints *slack)
 
 void sched_slack(Plan *p)
 {
-    Replay x = {.p = p, .m = plan_micro(p) * plan_ways(p), .chunks = plan_chunks(p)};
+    SlackReplay x = {.p = p, .m = plan_micro(p) * plan_ways(p), .chunks = plan_chunks(p)};
     int stages = plan_stages(p), ahead = order_slack(p);
     p->slack.n = 0;
     for (int i = 0; i < 2 * x.chunks; i++)

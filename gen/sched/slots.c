@@ -53,7 +53,7 @@ typedef struct {
     bool *down, *up;            /* ... by chunk: to the next one, to the one before, is under way */
 } Slots;
 
-typedef struct { ActionKind kind; int chunk; } Choice;      /* chunk -1: none */
+typedef struct { ActionKind kind; int chunk; } SlotsChoice; /* chunk -1: none */
 
 static int device(const Slots *x, int chunk)
 {
@@ -114,9 +114,9 @@ static bool may_backward(const Slots *x, int c, int now)
 }
 
 /* The weight gradient that is ready for longest. */
-static Choice oldest(const Slots *x, int d)
+static SlotsChoice oldest(const Slots *x, int d)
 {
-    Choice best = {K_W, -1};
+    SlotsChoice best = {K_W, -1};
     int since = 0;
     for (int c = 0; c < x->chunks && x->split; c++) {
         if (device(x, c) != d || x->w[c] == x->b[c])
@@ -149,14 +149,14 @@ static int first_of(const Slots *x, int d, bool forward, int now)
     return best;
 }
 
-static Choice choose(const Slots *x, int d, int now)
+static SlotsChoice choose(const Slots *x, int d, int now)
 {
     int f = first_of(x, d, true, now), b = first_of(x, d, false, now);
     if (x->wait && first_of(x, d, false, now + 1) != b)
         b = -1;
     if (b >= 0 && (f < 0 || rank(x, b, false) < rank(x, f, true)))
-        return (Choice){x->split ? K_I : K_B, b};
-    return f >= 0 ? (Choice){K_F, f} : oldest(x, d);
+        return (SlotsChoice){x->split ? K_I : K_B, b};
+    return f >= 0 ? (SlotsChoice){K_F, f} : oldest(x, d);
 }
 
 /* A message leaves for the next chunk, or the one before, and another one was received. */
@@ -169,7 +169,7 @@ static void send(Slots *x, int c, bool forward)
     under[c] = x->single && to >= 0 && to < x->chunks && device(x, to) != device(x, c);
 }
 
-static void begin(Slots *x, int d, Choice k, int now)
+static void begin(Slots *x, int d, SlotsChoice k, int now)
 {
     int c = k.chunk, *next = k.kind == K_F ? x->f : k.kind == K_W ? x->w : x->b, mb = next[c]++;
     if (!x->dry)
@@ -187,7 +187,7 @@ static bool begin_all(Slots *x, int now)
 {
     bool any = false;
     for (int d = 0; d < x->stages; d++) {
-        Choice k = x->free[d] <= now ? choose(x, d, now) : (Choice){K_F, -1};
+        SlotsChoice k = x->free[d] <= now ? choose(x, d, now) : (SlotsChoice){K_F, -1};
         if (k.chunk >= 0)
             begin(x, d, k, now);
         any |= k.chunk >= 0;

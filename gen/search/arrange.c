@@ -108,9 +108,9 @@ static int *kinds_by_stage(const Kinds *k, int stages, const int *device)
     return kind;
 }
 
-typedef struct { const Kinds *k; int stages, most; int *kind, *left; Orders *all; } Writer;
+typedef struct { const Kinds *k; int stages, most; int *kind, *left; Orders *all; } ArrangeWriter;
 
-static bool write_from(Writer *w, int stage)
+static bool write_from(ArrangeWriter *w, int stage)
 {
     if (stage == w->stages) {
         if (w->all->n > w->most)
@@ -135,7 +135,7 @@ bool orders_all(const Kinds *k, int stages, int most, Orders *all)
 {
     const int *given = kinds_by_stage(k, stages, NULL);
     Orders list = {0};
-    Writer w = {k, stages, most, alloc(sizeof(int) * (size_t)stages), alloc(sizeof(int) * (size_t)k->n), &list};
+    ArrangeWriter w = {k, stages, most, alloc(sizeof(int) * (size_t)stages), alloc(sizeof(int) * (size_t)k->n), &list};
     memcpy(w.left, k->count, sizeof(int) * (size_t)k->n);
     bool whole = write_from(&w, 0) && list.n <= most;
     add_order(k, stages, given, all);

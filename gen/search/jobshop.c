@@ -49,15 +49,15 @@ static Ns ready_at(const JobShop *x, const Ns *end, int op)
     return before < 0 || other < 0 ? -1 : before > other ? before : other;
 }
 
-typedef struct { Ns *end, *now; int *next; } Run;   /* by computation; by device */
+typedef struct { Ns *end, *now; int *next; } JobshopRun; /* by computation; by device */
 
-static Run run_new(const JobShop *x)
+static JobshopRun run_new(const JobShop *x)
 {
     size_t all = (size_t)(JOBSHOP_KINDS * x->chunks * x->m), n = (size_t)x->devices;
-    return (Run){alloc(sizeof(Ns) * all), alloc(sizeof(Ns) * n), alloc(sizeof(int) * n)};
+    return (JobshopRun){alloc(sizeof(Ns) * all), alloc(sizeof(Ns) * n), alloc(sizeof(int) * n)};
 }
 
-static void run_begin(const JobShop *x, Run *r)
+static void run_begin(const JobShop *x, JobshopRun *r)
 {
     for (int i = 0; i < JOBSHOP_KINDS * x->chunks * x->m; i++)
         r->end[i] = -1;
@@ -65,7 +65,7 @@ static void run_begin(const JobShop *x, Run *r)
     memset(r->next, 0, sizeof(int) * (size_t)x->devices);
 }
 
-static bool run_device(const JobShop *x, Run *r, const Ints *list, int d)
+static bool run_device(const JobShop *x, JobshopRun *r, const Ints *list, int d)
 {
     int first = r->next[d];
     for (; r->next[d] < list->n; r->next[d]++) {
@@ -79,7 +79,7 @@ static bool run_device(const JobShop *x, Run *r, const Ints *list, int d)
     return r->next[d] > first;
 }
 
-static Ns run_all(const JobShop *x, Run *r, const Ints *list)
+static Ns run_all(const JobShop *x, JobshopRun *r, const Ints *list)
 {
     Ns step = 0;
     run_begin(x, r);
@@ -98,7 +98,7 @@ static Ns run_all(const JobShop *x, Run *r, const Ints *list)
 
 Ns jobshop_step(const JobShop *x, const Ints *list)
 {
-    Run r = run_new(x);
+    JobshopRun r = run_new(x);
     return run_all(x, &r, list);
 }
 
@@ -135,7 +135,7 @@ typedef struct { int device, from, to; } Move;
 typedef struct {
     const JobShop *x;
     Ints *list, *best;
-    Run run;
+    JobshopRun run;
     Ns value, least;            /* of list, of best */
     uint64_t seed;
     int64_t *steps, all;        /* computations of a step */
@@ -247,7 +247,7 @@ static void improve(Improver *k)
 bool jobshop_improve(const JobShop *x, Ints *list, int64_t *steps)
 {
     Improver k = {.x = x, .list = alloc(sizeof(Ints) * (size_t)x->devices), .best = list, .run = run_new(x), .seed = 1,
-               .steps = steps};
+                  .steps = steps};
     for (int d = 0; d < x->devices; d++) {
         k.list[d] = (Ints){alloc(sizeof(int) * (size_t)(list[d].n + 1)), list[d].n, list[d].n};
         k.all += list[d].n;
@@ -261,36 +261,36 @@ bool jobshop_improve(const JobShop *x, Ints *list, int64_t *steps)
 
 typedef struct {
     const JobShop *x;
-    Run run;
+    JobshopRun run;
     int *done;                  /* [kind * chunks + chunk]: micro-batches */
     Bytes *now;                 /* by device */
     int ahead;
     bool wait;
 } Greedy;
-typedef struct { Ns at; int op; } Choice;       /* op -1: none */
+typedef struct { Ns at; int op; } JobshopChoice; /* op -1: none */
 
 /* The next computation of this kind, if it can begin. */
-static Choice next_of(const Greedy *k, int kind, int c)
+static JobshopChoice next_of(const Greedy *k, int kind, int c)
 {
     const JobShop *x = k->x;
     int d = x->device[c], mb = k->done[kind * x->chunks + c], op = jobshop_op(x, kind, c, mb);
     int flight = mb - k->done[JOBSHOP_I * x->chunks + c];
     if (mb == x->m || (kind == JOBSHOP_W && x->joint[c]) || k->now[d] + takes(x, op) > x->room[d] ||
         (kind == JOBSHOP_F && flight >= x->chunks - c + k->ahead))
-        return (Choice){0, -1};
+        return (JobshopChoice){0, -1};
     Ns at = ready_at(x, k->run.end, op);
-    return (Choice){at > k->run.now[d] ? at : k->run.now[d], at < 0 ? -1 : op};
+    return (JobshopChoice){at > k->run.now[d] ? at : k->run.now[d], at < 0 ? -1 : op};
 }
 
 /* Backward before forward, forward before W; but W where it ends before either can begin, or at once. */
-static Choice choose(const Greedy *k, int d)
+static JobshopChoice choose(const Greedy *k, int d)
 {
     static const int kinds[] = {JOBSHOP_I, JOBSHOP_F, JOBSHOP_W};
     const JobShop *x = k->x;
-    Choice best = {INT64_MAX, -1};
+    JobshopChoice best = {INT64_MAX, -1};
     for (int i = 0; i < JOBSHOP_KINDS; i++)
         for (int c = x->chunks - 1; c >= 0; c--) {
-            Choice a = x->device[c] == d ? next_of(k, kinds[i], c) : (Choice){0, -1};
+            JobshopChoice a = x->device[c] == d ? next_of(k, kinds[i], c) : (JobshopChoice){0, -1};
             Ns gain = kinds[i] == JOBSHOP_W && k->wait ? x->time[JOBSHOP_W][c] - 1 : 0;
             if (a.op >= 0 && (best.op < 0 || a.at + gain < best.at))
                 best = a;
@@ -298,7 +298,7 @@ static Choice choose(const Greedy *k, int d)
     return best;
 }
 
-static void take(Greedy *k, int d, Choice a, Ints *list)
+static void take(Greedy *k, int d, JobshopChoice a, Ints *list)
 {
     const JobShop *x = k->x;
     int kind = jobshop_kind(x, a.op), c = jobshop_chunk(x, a.op);
@@ -316,10 +316,10 @@ bool jobshop_greedy(const JobShop *x, int ahead, bool wait, Ints *list)
     for (int d = 0; d < x->devices; d++)
         list[d].n = 0;
     for (;;) {
-        Choice best = {INT64_MAX, -1};
+        JobshopChoice best = {INT64_MAX, -1};
         int at = -1;
         for (int d = 0; d < x->devices; d++) {
-            Choice a = choose(&k, d);
+            JobshopChoice a = choose(&k, d);
             if (a.op >= 0 && a.at < best.at) {
                 best = a;
                 at = d;

@@ -14,10 +14,10 @@
  */
 #include "largest.h"
 
-typedef struct { int64_t b; Ns ns; } Known;
-typedef struct { Probe probe; void *ctx; int64_t most; Ns limit; VEC(Known) known; int tried; } Search;
+typedef struct { int64_t b; Ns ns; } LargestKnown;
+typedef struct { LargestProbe probe; void *ctx; int64_t most; Ns limit; VEC(LargestKnown) known; int tried; } LargestSearch;
 
-static Ns ask(Search *x, int64_t b)
+static Ns ask(LargestSearch *x, int64_t b)
 {
     for (int i = 0; i < x->known.n; i++)
         if (x->known.at[i].b == b)
@@ -25,18 +25,18 @@ static Ns ask(Search *x, int64_t b)
     bool may = b <= x->most;
     Ns ns = may ? x->probe(x->ctx, b) : 0;
     x->tried += may;
-    *PUSH(&x->known) = (Known){b, ns};
+    *PUSH(&x->known) = (LargestKnown){b, ns};
     return ns;
 }
 
-static bool good(Search *x, int64_t b)
+static bool good(LargestSearch *x, int64_t b)
 {
     Ns ns = ask(x, b);
     return ns > 0 && ns <= x->limit;
 }
 
 /* The largest good one at or above `low`, which is. */
-static int64_t rise(Search *x, int64_t low)
+static int64_t rise(LargestSearch *x, int64_t low)
 {
     int64_t high = 2 * low;
     for (; good(x, high); high *= 2)
@@ -54,9 +54,9 @@ static int64_t rise(Search *x, int64_t low)
     return low;
 }
 
-Largest largest(Probe probe, void *ctx, int64_t most, int64_t hint)
+Largest largest(LargestProbe probe, void *ctx, int64_t most, int64_t hint)
 {
-    Search x = {.probe = probe, .ctx = ctx, .most = most, .limit = INT64_MAX};
+    LargestSearch x = {.probe = probe, .ctx = ctx, .most = most, .limit = INT64_MAX};
     Largest l = {0};
     if (!good(&x, 1))
         return l;
@@ -65,7 +65,7 @@ Largest largest(Probe probe, void *ctx, int64_t most, int64_t hint)
         l.any = rise(&x, hint);
     l.at_any = ask(&x, l.any);
     for (int i = 0; i < x.known.n; i++) {
-        const Known *k = &x.known.at[i];
+        const LargestKnown *k = &x.known.at[i];
         bool better = l.best == 0 || k->ns < l.at_best || (k->ns == l.at_best && k->b < l.best);
         if (k->ns > 0 && better) {
             l.best = k->b;

@@ -15,6 +15,6 @@ typedef struct {
     int tried;
 } Largest;
 /* ns of a thousand samples at micro-batch b; 0: it does not fit */
-typedef Ns (*Probe)(void *ctx, int64_t b);
-Largest largest(Probe probe, void *ctx, int64_t most, int64_t hint);      /* hint: a size to try as well, or 0 */
+typedef Ns (*LargestProbe)(void *ctx, int64_t b);
+Largest largest(LargestProbe probe, void *ctx, int64_t most, int64_t hint); /* hint: a size to try as well, or 0 */
 #endif

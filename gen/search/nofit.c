@@ -290,9 +290,9 @@ static void try_constraint(Doctor *x)
 }
 
 /* Limits, in steps of some bytes: one that fails, unless devices differ; one that fits, 0: none is known. */
-typedef struct { Bytes step, fails, fits; } Span;
+typedef struct { Bytes step, fails, fits; } NofitSpan;
 
-static void try_step(Doctor *x, Span *s, Bytes limit, bool home)
+static void try_step(Doctor *x, NofitSpan *s, Bytes limit, bool home)
 {
     if (fits_limit(x, limit * s->step, home))
         s->fits = limit;
@@ -302,7 +302,7 @@ static void try_step(Doctor *x, Span *s, Bytes limit, bool home)
 
 /* Up from a limit to one that fits, first by a 64th of it, then by twice as much each time; and down again by halves, while
  * more than these parts of the report's work and placement are left. */
-static void narrow(Doctor *x, Span *s, Bytes from, bool home, int64_t work, int64_t steps)
+static void narrow(Doctor *x, NofitSpan *s, Bytes from, bool home, int64_t work, int64_t steps)
 {
     Bytes limit = from, more = from / 64 + 1;
     for (int tries = 0; !s->fits && !x->late && tries < 9; tries++) {
@@ -318,7 +318,7 @@ static void narrow(Doctor *x, Span *s, Bytes from, bool home, int64_t work, int6
 static void try_limit(Doctor *x, Bytes need)
 {
     Bytes least = 0, reserve = 0;
-    Span s = {.step = 1024};
+    NofitSpan s = {.step = 1024};
     const int64_t work = *x->budget.work_left / LIMIT_WORK, steps = *x->budget.steps_left / LIMIT_WORK;
     for (int d = 0; d < x->m->devices.n; d++) {
         const Device *k = &x->m->devices.at[d];

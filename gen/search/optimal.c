@@ -37,16 +37,16 @@ typedef struct {
     JobShop jobshop;
     Ns value;                   /* of the best */
     const Actions *best;
-} Tuner;
+} OptimalTuner;
 
-static bool *copy_joint(const Tuner *x)
+static bool *copy_joint(const OptimalTuner *x)
 {
     return memcpy(alloc((size_t)x->chunks), x->joint, (size_t)x->chunks);
 }
 
 /* ---- lists as actions and as computations ---------------------------------------------------------------------------- */
 
-static Actions *actions_of(const Tuner *x, const Ints *list)
+static Actions *actions_of(const OptimalTuner *x, const Ints *list)
 {
     static const ActionKind kinds[] = {K_F, K_I, K_W};
     Actions *all = alloc(sizeof *all * (size_t)x->n);
@@ -62,7 +62,7 @@ static Actions *actions_of(const Tuner *x, const Ints *list)
 }
 
 /* The lists of a plan; joint follows them. */
-static Ints *computations_of(Tuner *x, const Plan *p)
+static Ints *computations_of(OptimalTuner *x, const Plan *p)
 {
     Ints *list = alloc(sizeof *list * (size_t)x->n);
     memset(x->joint, 0, (size_t)x->chunks);
@@ -80,20 +80,20 @@ static Ints *computations_of(Tuner *x, const Plan *p)
 
 /* ---- the judge ------------------------------------------------------------------------------------------------------- */
 
-static Plan *plan_with(const Tuner *x, const Actions *lists)
+static Plan *plan_with(const OptimalTuner *x, const Actions *lists)
 {
     Ask ask = x->p->ask;
     ask.lists = lists;
     return new_plan(x->p->g, x->p->c, x->p->m, x->n, x->p->schedule, &ask);
 }
 
-static int first_of(const Tuner *x, int chunk)
+static int first_of(const OptimalTuner *x, int chunk)
 {
     return chunk ? x->last[chunk - 1] + 1 : 0;
 }
 
 /* The step of these lists; INT64_MAX: they do not fit, and need says how much is lacking. */
-static Ns step_of(Tuner *x, const Actions *lists)
+static Ns step_of(OptimalTuner *x, const Actions *lists)
 {
     void *mark = mem_mark();
     Plan *p = plan_with(x, lists);
@@ -118,7 +118,7 @@ static Ns step_of(Tuner *x, const Actions *lists)
 }
 
 /* Takes lists that are better; false: they do not fit. */
-static bool judge(Tuner *x, const Ints *list)
+static bool judge(OptimalTuner *x, const Ints *list)
 {
     Actions *lists = actions_of(x, list);
     Ns step = step_of(x, lists);
@@ -132,10 +132,10 @@ static bool judge(Tuner *x, const Ints *list)
 /* ---- the shop of a plan ---------------------------------------------------------------------------------------------- */
 
 /* One micro-batch after the other; two in flight; two that wait for W. */
-typedef enum { PROBE_ONE, PROBE_FLIGHT, PROBE_LATE, PROBES } Probe;
+typedef enum { PROBE_ONE, PROBE_FLIGHT, PROBE_LATE, PROBES } OptimalProbe;
 
 /* One computation of each chunk of the device; backward from its last chunk on. */
-static void put(const Tuner *x, Ints *list, int device, int kind, int mb)
+static void put(const OptimalTuner *x, Ints *list, int device, int kind, int mb)
 {
     for (int i = 0; i < x->chunks && mb >= 0 && mb < x->m; i++) {
         int c = kind == JOBSHOP_F ? i : x->chunks - 1 - i;
@@ -144,7 +144,7 @@ static void put(const Tuner *x, Ints *list, int device, int kind, int mb)
     }
 }
 
-static Actions *probe_lists(const Tuner *x, Probe what)
+static Actions *probe_lists(const OptimalTuner *x, OptimalProbe what)
 {
     Ints *list = alloc(sizeof *list * (size_t)x->n);
     for (int d = 0; d < x->n; d++)
@@ -157,7 +157,7 @@ static Actions *probe_lists(const Tuner *x, Probe what)
 }
 
 /* What each chunk needs with these lists, under these fates. */
-static void probe(const Tuner *x, Probe what, const int *fate, Bytes *need)
+static void probe(const OptimalTuner *x, OptimalProbe what, const int *fate, Bytes *need)
 {
     Plan *p = plan_with(x, probe_lists(x, what));
     if (order(p))
@@ -175,13 +175,13 @@ static void set_fates(const Price *price, int *fate)
         fate[price->tensor.at[i]] = price->fate.at[i];
 }
 
-static void set_held(Tuner *x, const int *fate)
+static void set_held(OptimalTuner *x, const int *fate)
 {
     Bytes *need[PROBES];
     memset(x->joint, 0, (size_t)x->chunks);
     for (int k = 0; k < PROBES; k++) {
         need[k] = alloc(sizeof(Bytes) * (size_t)x->chunks);
-        probe(x, (Probe)k, fate, need[k]);
+        probe(x, (OptimalProbe)k, fate, need[k]);
     }
     memcpy(x->room, x->whole, sizeof *x->room * (size_t)x->n);
     for (int c = 0; c < x->chunks; c++) {
@@ -192,7 +192,7 @@ static void set_held(Tuner *x, const int *fate)
     }
 }
 
-static void set_times(Tuner *x, const Facts *f, int chunk, const Price *price)
+static void set_times(OptimalTuner *x, const Facts *f, int chunk, const Price *price)
 {
     int first = first_of(x, chunk), last = x->last[chunk];
     const Ns *w = f->weight[f->class[chunk]], *u = f->update[f->class[chunk]];
@@ -210,7 +210,7 @@ static void set_times(Tuner *x, const Facts *f, int chunk, const Price *price)
 }
 
 /* Times and bytes as the plan has them. */
-static void open_shop(Tuner *x)
+static void open_shop(OptimalTuner *x)
 {
     Plan *p = plan_with(x, x->p->ask.lists);
     if (order(p))
@@ -229,7 +229,7 @@ static void open_shop(Tuner *x)
 
 /* A plan that fits shows how its chunks share a device.  Their needs may add up to more than the limit, because they seldom
  * need most at the same time. */
-static void set_limits(Tuner *x)
+static void set_limits(OptimalTuner *x)
 {
     Bytes *most = alloc(sizeof *most * (size_t)x->n), *sum = alloc(sizeof *sum * (size_t)x->n);
     for (int c = 0; c < x->chunks && x->p->prices; c++) {
@@ -253,13 +253,13 @@ static int *cuts_of(const Plan *p)
     return cuts.at;
 }
 
-static Tuner *tuner_new(const Plan *p, const Bytes *limit)
+static OptimalTuner *tuner_new(const Plan *p, const Bytes *limit)
 {
-    Tuner *x = alloc(sizeof *x);
+    OptimalTuner *x = alloc(sizeof *x);
     int n = plan_stages(p), chunks = plan_chunks(p);
     size_t bytes = sizeof(int64_t) * (size_t)chunks;
-    *x = (Tuner){.p = p, .limit = limit, .n = n, .chunks = chunks, .m = plan_micro(p), .last = cuts_of(p),
-                 .value = INT64_MAX};
+    *x = (OptimalTuner){.p = p, .limit = limit, .n = n, .chunks = chunks, .m = plan_micro(p), .last = cuts_of(p),
+                        .value = INT64_MAX};
     for (int k = 0; k < JOBSHOP_KINDS; k++)
         x->time[k] = alloc(bytes);
     Bytes **all[] = {&x->down, &x->up, &x->tail, &x->held[0], &x->held[1], &x->room, &x->need, &x->share, &x->whole};
@@ -274,7 +274,7 @@ static Tuner *tuner_new(const Plan *p, const Bytes *limit)
             x->back[c] = plan_home(p, 1, c);
     }
     x->jobshop = (JobShop){n, chunks, x->m, x->device, x->joint, {x->time[0], x->time[1], x->time[2]}, x->down, x->up, x->tail,
-                     {x->held[0], x->held[1]}, x->room, x->back};
+                           {x->held[0], x->held[1]}, x->room, x->back};
     if (x->last)
         set_limits(x);
     return x;
@@ -285,7 +285,7 @@ static Tuner *tuner_new(const Plan *p, const Bytes *limit)
 typedef struct { Ints *list; bool *joint; Ns step; } Start;
 typedef VEC(Start) Starts;
 
-static Ints *copy_of(const Tuner *x, const Ints *list)
+static Ints *copy_of(const OptimalTuner *x, const Ints *list)
 {
     Ints *to = alloc(sizeof *to * (size_t)x->n);
     for (int d = 0; d < x->n; d++)
@@ -294,7 +294,7 @@ static Ints *copy_of(const Tuner *x, const Ints *list)
     return to;
 }
 
-static bool is_same(const Tuner *x, const Start *a, const Start *b)
+static bool is_same(const OptimalTuner *x, const Start *a, const Start *b)
 {
     bool same = a->step == b->step && !memcmp(a->joint, b->joint, (size_t)x->chunks);
     for (int d = 0; d < x->n && same; d++)
@@ -303,7 +303,7 @@ static bool is_same(const Tuner *x, const Start *a, const Start *b)
 }
 
 /* Sorted by step; equal ones as they come. */
-static void add_start(const Tuner *x, Starts *all, Ints *list)
+static void add_start(const OptimalTuner *x, Starts *all, Ints *list)
 {
     Start s = {list, copy_joint(x), jobshop_step(&x->jobshop, list)};
     for (int i = 0; i < all->n; i++)
@@ -316,7 +316,7 @@ static void add_start(const Tuner *x, Starts *all, Ints *list)
     all->at[at] = s;
 }
 
-static Starts starts_of(Tuner *x, const Plans *from)
+static Starts starts_of(OptimalTuner *x, const Plans *from)
 {
     Starts all = {0};
     for (int i = 0; i < from->n; i++)
@@ -334,7 +334,7 @@ static Starts starts_of(Tuner *x, const Plans *from)
 }
 
 /* Better lists from these, in rooms that shrink until the better ones fit.  False: these do not fit. */
-static bool improve(Tuner *x, const Start *s, int64_t steps)
+static bool improve(OptimalTuner *x, const Start *s, int64_t steps)
 {
     memcpy(x->joint, s->joint, (size_t)x->chunks);
     if (!judge(x, s->list))
@@ -359,7 +359,7 @@ static int64_t least(int64_t a, int64_t b)
 
 const Actions *lists_of(const Plan *p, const Bytes *limit, const Plans *from)
 {
-    Tuner *x = tuner_new(p, limit);
+    OptimalTuner *x = tuner_new(p, limit);
     if (!x->last)
         return NULL;
     x->value = step_of(x, p->ask.lists);
@@ -374,7 +374,7 @@ const Actions *lists_of(const Plan *p, const Bytes *limit, const Plans *from)
 /* ---- the bound ------------------------------------------------------------------------------------------------------- */
 
 /* Each chunk waits for the one before it, and is waited for by it. */
-static bool is_chain(const Tuner *x, const Facts *f)
+static bool is_chain(const OptimalTuner *x, const Facts *f)
 {
     bool chain = true;
     for (int c = 1; c < x->chunks; c++)
@@ -383,7 +383,7 @@ static bool is_chain(const Tuner *x, const Facts *f)
 }
 
 /* The shop with base times, and with the bytes that no fates save. */
-static void open_least(Tuner *x, const Question *q, const Facts *f)
+static void open_least(OptimalTuner *x, const Question *q, const Facts *f)
 {
     Prices *prices = prices_open(q->p, x->limit);
     int *fate = keep_fates(q->p, true);
@@ -403,7 +403,7 @@ static void open_least(Tuner *x, const Question *q, const Facts *f)
 }
 
 /* Are times and messages of the other direction those of the first? */
-static bool is_mirrored(const Tuner *x)
+static bool is_mirrored(const OptimalTuner *x)
 {
     const Cost *c = x->p->c;
     bool same = true;
@@ -420,7 +420,7 @@ static bool is_mirrored(const Tuner *x)
 
 Ns lists_bound(const Plan *p, const Bytes *limit)
 {
-    Tuner *x = tuner_new(p, limit);
+    OptimalTuner *x = tuner_new(p, limit);
     Plan *plan = x->last ? plan_with(x, p->ask.lists) : NULL;
     if (!plan || !is_mirrored(x) || order(plan))
         return 0;

@@ -30,8 +30,8 @@
 
 /* What the lists of a device say of its memory: its numbers; how early receives are posted, how late sends are waited for. */
 typedef struct { int lead, lag, ahead, slack[2]; } TunerState;
-typedef struct { TunerState state; Price price; } Known;
-typedef struct { Known *at; int n; } Knowns;        /* one more a trial, at most */
+typedef struct { TunerState state; Price price; } PacesKnown;
+typedef struct { PacesKnown *at; int n; } Knowns;   /* one more a trial, at most */
 typedef struct { int *lead, *lag; } Pace;
 
 typedef struct {
@@ -44,9 +44,9 @@ typedef struct {
     Ns value;                   /* of the best */
     int left;                   /* trials */
     bool joins;                 /* the leads are those of 1f1b, and no W waits */
-} Tuner;
+} PacesTuner;
 
-static bool is_legal(const Tuner *x, const Pace *a)
+static bool is_legal(const PacesTuner *x, const Pace *a)
 {
     bool legal = true;
     for (int i = 0; i < x->n; i++) {
@@ -58,13 +58,13 @@ static bool is_legal(const Tuner *x, const Pace *a)
     return legal;
 }
 
-static TunerState said_of(const Tuner *x, const Plan *p, int device)
+static TunerState said_of(const PacesTuner *x, const Plan *p, int device)
 {
     const int *slack = &p->slack.at[2 * device];
     return (TunerState){x->now.lead[device], x->now.lag[device], order_slack(p), {slack[0], slack[1]}};
 }
 
-static const Price *known_of(const Tuner *x, int device, const TunerState *state)
+static const Price *known_of(const PacesTuner *x, int device, const TunerState *state)
 {
     for (int i = 0; i < x->known[device].n; i++)
         if (!memcmp(&x->known[device].at[i].state, state, sizeof *state))
@@ -73,7 +73,7 @@ static const Price *known_of(const Tuner *x, int device, const TunerState *state
 }
 
 /* False: some device has no fates that fit. */
-static bool find_prices(Tuner *x, const Plan *p, const Price **price)
+static bool find_prices(PacesTuner *x, const Plan *p, const Price **price)
 {
     Prices *prices = NULL;
     bool fits = true;
@@ -82,8 +82,8 @@ static bool find_prices(Tuner *x, const Plan *p, const Price **price)
         price[d] = known_of(x, d, &state);
         if (!price[d]) {
             prices = prices ? prices : prices_open(p, x->limit);
-            Known *k = &x->known[d].at[x->known[d].n++];
-            *k = (Known){state, *price_best(prices, d ? x->last[d - 1] + 1 : 0, x->last[d], d)};
+            PacesKnown *k = &x->known[d].at[x->known[d].n++];
+            *k = (PacesKnown){state, *price_best(prices, d ? x->last[d - 1] + 1 : 0, x->last[d], d)};
             price[d] = &k->price;
         }
         fits &= price[d]->fits;
@@ -92,7 +92,7 @@ static bool find_prices(Tuner *x, const Plan *p, const Price **price)
 }
 
 /* The step of the choice at hand; NEVER: it does not fit. */
-static Ns step_of(Tuner *x)
+static Ns step_of(PacesTuner *x)
 {
     Ints lead = {x->now.lead, x->n, x->n}, lag = {x->now.lag, x->n, x->n};
     Ask ask = x->p->ask;
@@ -111,14 +111,14 @@ static Ns step_of(Tuner *x)
     return step;
 }
 
-static void copy(const Tuner *x, Pace *to, const Pace *from)
+static void copy(const PacesTuner *x, Pace *to, const Pace *from)
 {
     memcpy(to->lead, from->lead, sizeof *to->lead * (size_t)x->n);
     memcpy(to->lag, from->lag, sizeof *to->lag * (size_t)x->n);
 }
 
 /* Takes the choice at hand if it is the best. */
-static bool judge(Tuner *x)
+static bool judge(PacesTuner *x)
 {
     if (!is_legal(x, &x->now) || x->left-- <= 0)
         return false;
@@ -136,7 +136,7 @@ static int least(int a, int b)
 }
 
 /* zb-h1 with lags less `less`, from `from` up to `most`; then more of both. */
-static void try_family(Tuner *x, int less, int from, int most, int more)
+static void try_family(PacesTuner *x, int less, int from, int most, int more)
 {
     for (int i = 0; i < x->n; i++) {
         int least_lead = x->n - 1 - i, lag = least(i - less, most);
@@ -146,7 +146,7 @@ static void try_family(Tuner *x, int less, int from, int most, int more)
     judge(x);
 }
 
-static void try_families(Tuner *x)
+static void try_families(PacesTuner *x)
 {
     for (int k = 0; k < x->n; k++)
         for (int from = -1; from <= 0; from++) {
@@ -160,14 +160,14 @@ static void try_families(Tuner *x)
 static const struct { int lead, lag; } moves[] = {{0, 1}, {1, 0}, {1, 1}, {0, -1}, {-1, 0}, {-1, -1}, {1, -1}, {-1, 1}};
 enum { MOVES = sizeof moves / sizeof *moves };
 
-static void move(Tuner *x, int device, int k)
+static void move(PacesTuner *x, int device, int k)
 {
     x->now.lead[device] += moves[k].lead;
     x->now.lag[device] += moves[k].lag;
 }
 
 /* One device changes, then two. */
-static bool improve(Tuner *x)
+static bool improve(PacesTuner *x)
 {
     for (int pair = 0; pair < 2; pair++)
         for (int d = 0; d < x->n; d++)
@@ -201,13 +201,13 @@ static Pace pace_new(int n)
 bool paces_of(const Plan *p, const Bytes *limit, Ints *lead, Ints *lag)
 {
     int n = plan_stages(p);
-    Tuner x = {.p = p, .limit = limit, .n = n, .last = cuts_of(p, n), .known = alloc(sizeof(Knowns) * (size_t)n),
-               .best = pace_new(n), .now = pace_new(n), .value = NEVER, .left = PACE_TRIALS};
+    PacesTuner x = {.p = p, .limit = limit, .n = n, .last = cuts_of(p, n), .known = alloc(sizeof(Knowns) * (size_t)n),
+                    .best = pace_new(n), .now = pace_new(n), .value = NEVER, .left = PACE_TRIALS};
     x.joins = schedule_of(p->schedule)->joins;
     if (!x.last)
         return false;
     for (int d = 0; d < n; d++) {
-        x.known[d].at = alloc(sizeof(Known) * PACE_TRIALS);
+        x.known[d].at = alloc(sizeof(PacesKnown) * PACE_TRIALS);
         x.now.lead[d] = p->ask.lead ? p->ask.lead->at[d] : n - 1 - d;
         x.now.lag[d] = p->ask.lag ? p->ask.lag->at[d] : -1;
     }

@@ -327,18 +327,18 @@ Plan *search_brief(const Options *x, const Model *m, Plan **failed)
     return search_or_any(x, m, &(Ask){.stop_early = true}, failed);
 }
 
-typedef struct { const Options *x; const Model *m; const Ask *ask; Plan *best, *failed; } Trial;
+typedef struct { const Options *x; const Model *m; const Ask *ask; Plan *best, *failed; } SearchTrial;
 
 static void try_search(void *ctx)
 {
-    Trial *t = ctx;
+    SearchTrial *t = ctx;
     t->best = search_graphs(t->x, t->m, t->ask, &t->failed);
 }
 
 Plan *search_with(const Options *x, const Model *m, const Ask *ask, Plan **failed)
 {
     Options quiet = {.times = x->times, .from = x->from, .foreign = x->foreign};
-    Trial t = {&quiet, m, ask, NULL, NULL};
+    SearchTrial t = {&quiet, m, ask, NULL, NULL};
     bool model = diag_accepts(try_search, &t);
     *failed = model ? t.failed : NULL;
     return model ? t.best : NULL;

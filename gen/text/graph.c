@@ -29,7 +29,7 @@ static const char *const state_kinds[] = {
 static const char *const inits[] = {"zeros", "ones", "normal", "uniform", NULL};
 static const char phases[] = "FIWU";
 
-static const Field graph_fields[] = {
+static const TextField graph_fields[] = {
     {"compute", V_WORD, offsetof(Graph, compute), .words = types},
     {"batch", V_LONG, .at = offsetof(Graph, batch)}, {"micro", V_LONG, .at = offsetof(Graph, micro)},
     {"groups", V_LONG, .at = offsetof(Graph, groups)},
@@ -38,7 +38,7 @@ static const Field graph_fields[] = {
     {"timed", V_BOOL, .at = offsetof(Graph, timed)},
     {0}
 };
-static const Field tensor_fields[] = {
+static const TextField tensor_fields[] = {
     {"kind", V_WORD, offsetof(Tensor, kind), .words = tensor_kinds},
     {"type", V_WORD, offsetof(Tensor, type), .words = types},
     {"shape", V_SHAPE, .at = offsetof(Tensor, shape)}, {"bytes", V_LONG, .at = offsetof(Tensor, bytes)},
@@ -46,7 +46,7 @@ static const Field tensor_fields[] = {
     {"of", V_REF, offsetof(Tensor, of), .ref = R_TENSOR, .only = T_GRAD + 1},
     {0}
 };
-static const Field state_fields[] = {
+static const TextField state_fields[] = {
     {"kind", V_WORD, offsetof(State, kind), .words = state_kinds},
     {"type", V_WORD, offsetof(State, type), .words = types},
     {"shape", V_SHAPE, .at = offsetof(State, shape)}, {"bytes", V_LONG, .at = offsetof(State, bytes)},
@@ -61,7 +61,7 @@ static const Field state_fields[] = {
     {"b", V_FLOAT, offsetof(State, init.b), .only = S_PARAM + 1},
     {0}
 };
-static const Field op_fields[] = {
+static const TextField op_fields[] = {
     {"row", V_TEXT, .at = offsetof(Op, call)},             /* by name: print_op() and read_op() put it there */
     {"layer", V_TEXT, .at = offsetof(Op, layer)},
     {"fwd", V_REF, offsetof(Op, fwd), .ref = R_OP}, {"with", V_TEXT, .at = offsetof(Op, with)},
@@ -72,7 +72,7 @@ static const Field op_fields[] = {
     {"out", V_REFS, offsetof(Op, out), .ref = R_TENSOR},
     {0}
 };
-static const Field count_fields[] = {
+static const TextField count_fields[] = {
     {"input", V_INT, .at = offsetof(Count, input)}, {"ignore", V_INT, .at = offsetof(Count, ignore)},
     {"count", V_INT, .at = offsetof(Count, count)}, {"op", V_REF, offsetof(Count, op), .ref = R_OP},
     {0}
@@ -208,7 +208,7 @@ static void read_state(Scanner *s, const Record *r, Graph *g)
     text_take(s, &state_table, r, 0, r->pair.n, x);
 }
 
-static Arg read_arg(Scanner *s, const Record *r, const Pair *p, const Graph *g)
+static Arg read_arg(Scanner *s, const Record *r, const TextPair *p, const Graph *g)
 {
     Arg a = {.token = p->key, .index = -1};
     for (int i = 0; i < SIGNS; i++) {

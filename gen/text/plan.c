@@ -27,7 +27,7 @@
 #include <string.h>
 
 typedef struct { DevicePlan d; Bytes target; } Machine;         /* with what Plan says about it */
-typedef struct { Fate is; } Choice;
+typedef struct { Fate is; } TextChoice;
 typedef struct { int chunk; } ChunkRecord;
 typedef struct { int device, replica; } HomeRecord;
 
@@ -46,16 +46,17 @@ static const char *const fates[] = {"keep", "recompute", "offload", NULL};
 #define WORD_(key, struct, member, list, other) \
     {key, V_WORD, .at = offsetof(struct, member), .words = list, .first = other}
 
-static const Field plan_fields[] = {
+static const TextField plan_fields[] = {
     F_("schedule", V_TEXT, Plan, schedule), F_("devices", V_INT, Plan, devices), F_("chunks", V_INT, Plan, chunks),
     F_("replicas", V_INT, Plan, replicas),
     F_("space", V_TEXT, Plan, proof.space), F_("bound", V_LONG, Plan, proof.bound), F_("note", V_TEXT, Plan, proof.note),
     F_("step", V_LONG, Plan, step), F_("key", V_TEXT, Plan, key), {0}
 };
-static const Field chunk_fields[] = {F_("device", V_INT, HomeRecord, device), F_("replica", V_INT, HomeRecord, replica), {0}};
-static const Field place_fields[] = {F_("chunk", V_INT, ChunkRecord, chunk), {0}};
-static const Field fate_fields[] = {WORD_("is", Choice, is, fates, false), {0}};
-static const Field device_fields[] = {
+static const TextField chunk_fields[] = {
+    F_("device", V_INT, HomeRecord, device), F_("replica", V_INT, HomeRecord, replica), {0}};
+static const TextField place_fields[] = {F_("chunk", V_INT, ChunkRecord, chunk), {0}};
+static const TextField fate_fields[] = {WORD_("is", TextChoice, is, fates, false), {0}};
+static const TextField device_fields[] = {
     F_("soft", V_LONG, Machine, target), F_("arena", V_LONG, Machine, d.arena), F_("bound", V_LONG, Machine, d.bound),
     F_("limit", V_LONG, Machine, d.limit), F_("state", V_LONG, Machine, d.state), F_("peak", V_INT, Machine, d.peak),
     F_("ticks", V_INT, Machine, d.ticks), F_("requests", V_INT, Machine, d.requests),
@@ -63,7 +64,7 @@ static const Field device_fields[] = {
     F_("host", V_LONG, Machine, d.host), F_("host_bound", V_LONG, Machine, d.host_bound),
     F_("busy", V_LONG, Machine, d.busy), F_("place", V_INT, Machine, d.entry), {0}
 };
-static const Field action_fields[] = {
+static const TextField action_fields[] = {
     WORD_("kind", Action, kind, kinds, false), F_("chunk", V_INDEX, Action, chunk), F_("mb", V_INDEX, Action, mb),
     WORD_("piece", Action, piece, pieces, true), F_("step", V_INT, Action, step),
     F_("version", V_INT, Action, version), F_("part", V_INT, Action, variant),
@@ -81,17 +82,17 @@ static const Field action_fields[] = {
     F_("from", V_LONG, Action, from), F_("to", V_LONG, Action, to), F_("wire_from", V_LONG, Action, wire_from),
     F_("wire_to", V_LONG, Action, wire_to), {0}
 };
-static const Field host_fields[] = {
+static const TextField host_fields[] = {
     REF_("tensor", V_REF, HostBuf, tensor, R_TENSOR), F_("bytes", V_LONG, HostBuf, bytes), F_("count", V_INT, HostBuf, count),
     F_("stride", V_LONG, HostBuf, stride), F_("offset", V_LONG, HostBuf, offset), F_("first", V_INT, HostBuf, first),
     F_("last", V_INT, HostBuf, last), {0}
 };
-static const Field pool_fields[] = {
+static const TextField pool_fields[] = {
     F_("chunk", V_INDEX, Pool, chunk), F_("eval", V_BOOL, Pool, eval), WORD_("birth", Pool, birth, whens, false),
     WORD_("death", Pool, death, whens, false), F_("count", V_INT, Pool, count), F_("stride", V_LONG, Pool, stride),
     F_("offset", V_LONG, Pool, offset), {0}
 };
-static const Field buf_fields[] = {
+static const TextField buf_fields[] = {
     F_("chunk", V_INDEX, Buf, chunk), F_("eval", V_BOOL, Buf, eval), REF_("tensor", V_REF, Buf, tensor, R_TENSOR),
     REF_("state", V_REF, Buf, state, R_STATE), F_("way", V_INT, Buf, pipeline), REF_("op", V_REF, Buf, op, R_OP),
     WORD_("origin", Buf, origin, origins, true),
@@ -99,13 +100,13 @@ static const Field buf_fields[] = {
     REF_("pool", V_REF, Buf, pool, R_POOL), F_("bytes", V_LONG, Buf, bytes), F_("offset", V_LONG, Buf, offset),
     F_("first", V_INT, Buf, first), F_("last", V_INT, Buf, last), {0}
 };
-static const Field routine_fields[] = {
+static const TextField routine_fields[] = {
     WORD_("kind", Routine, kind, kinds, false), F_("chunk", V_INDEX, Routine, chunk),
     F_("part", V_INT, Routine, variant), F_("first", V_INT, Routine, first), F_("until", V_INT, Routine, until),
     F_("eval", V_BOOL, Routine, eval), REF_("pool", V_REFS, Routine, pool, R_POOL),
     F_("mb", V_BOOL, Routine, mb), F_("acc", V_BOOL, Routine, acc), {0}
 };
-static const Field call_fields[] = {
+static const TextField call_fields[] = {
     REF_("op", V_REF, Call, op, R_OP), F_("again", V_BOOL, Call, again), F_("handle", V_INDEX, Call, handle),
     REF_("buf", V_REFS, Call, buf, R_BUF), {0}
 };
@@ -165,7 +166,7 @@ static void print_fates(Printer *w, const Plan *p)
 {
     for (int i = 0; i < p->fate.n; i++)
         if (p->fate.at[i] != FATE_KEEP)
-            print_record(w, &fate_table, w->ref[R_TENSOR].name.at[i], &(Choice){(Fate)p->fate.at[i]});
+            print_record(w, &fate_table, w->ref[R_TENSOR].name.at[i], &(TextChoice){(Fate)p->fate.at[i]});
 }
 
 static void print_devices(Printer *w, const Plan *p)
@@ -377,7 +378,7 @@ static void read_place(Scanner *s, const Record *r, Plan *p)
 
 static void read_fate(Scanner *s, const Record *r, Plan *p)
 {
-    Choice f = {0};
+    TextChoice f = {0};
     text_take(s, &fate_table, r, 0, r->pair.n, &f);
     int tensor = text_ref(s, R_TENSOR, text_at(r, r->name_col), r->name);
     in_range(r, "tensor", tensor, 0, p->g->tensor.n);

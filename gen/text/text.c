@@ -28,21 +28,21 @@
 
 /* ---- references -------------------------------------------------------------------------------------------------- */
 
-typedef struct { const char *name; int index; } Named;
+typedef struct { const char *name; int index; } TextNamed;
 
 static int by_name(const void *a, const void *b)
 {
-    const Named *x = a, *y = b;
+    const TextNamed *x = a, *y = b;
     int order = strcmp(x->name, y->name);
     return order ? order : x->index - y->index;
 }
 
 /* qsort is told everything that decides, so equal names keep their order on every C library. */
-static Named *sorted(const Refs *r)
+static TextNamed *sorted(const Refs *r)
 {
-    Named *list = alloc((size_t)r->name.n * sizeof *list);
+    TextNamed *list = alloc((size_t)r->name.n * sizeof *list);
     for (int i = 0; i < r->name.n; i++)
-        list[i] = (Named){r->name.at[i], i};
+        list[i] = (TextNamed){r->name.at[i], i};
     if (r->name.n)
         qsort(list, (size_t)r->name.n, sizeof *list, by_name);
     return list;
@@ -50,7 +50,7 @@ static Named *sorted(const Refs *r)
 
 void refs_seal(Refs *r)
 {
-    Named *list = sorted(r);
+    TextNamed *list = sorted(r);
     for (int i = 1, same = 1; i < r->name.n; i++) {
         same = strcmp(list[i].name, list[i - 1].name) ? 1 : same + 1;
         if (same > 1)
@@ -79,12 +79,12 @@ static int refs_find(const Refs *r, const char *name)
 #define AT(type, base, field) ((type *)(void *)((char *)(base) + (field)->at))
 #define FROM(type, base, field) ((type const *)(const void *)((const char *)(base) + (field)->at))
 
-static bool applies(const Table *t, const Field *f, const void *from)
+static bool applies(const Table *t, const TextField *f, const void *from)
 {
     return !f->only || *(const int *)(const void *)((const char *)from + t->tag) == f->only - 1;
 }
 
-static bool is_default(const Field *f, const void *from)
+static bool is_default(const TextField *f, const void *from)
 {
     switch (f->kind) {
     case V_INT:   return !*FROM(int, from, f);
@@ -101,7 +101,7 @@ static bool is_default(const Field *f, const void *from)
 
 void text_clear(const Table *t, void *to)
 {
-    for (const Field *f = t->field; f->key; f++)
+    for (const TextField *f = t->field; f->key; f++)
         if ((f->kind == V_REF || f->kind == V_INDEX) && !f->only)
             *AT(int, to, f) = -1;
         else if (f->kind == V_TEXT)
@@ -134,7 +134,7 @@ static void print_ref(Printer *w, RefKind kind, int index)
     text_word(w->f, index < 0 ? "-" : w->ref[kind].name.at[index]);
 }
 
-static void print_list(Printer *w, const Field *f, const Ints *list)
+static void print_list(Printer *w, const TextField *f, const Ints *list)
 {
     for (int i = 0; i < list->n; i++) {
         if (i)
@@ -146,7 +146,7 @@ static void print_list(Printer *w, const Field *f, const Ints *list)
     }
 }
 
-static void print_value(Printer *w, const Field *f, const void *from)
+static void print_value(Printer *w, const TextField *f, const void *from)
 {
     switch (f->kind) {
     case V_INT: case V_INDEX: fprintf(w->f, "%d", *FROM(int, from, f)); break;
@@ -163,7 +163,7 @@ static void print_value(Printer *w, const Field *f, const void *from)
 
 void text_fields(Printer *w, const Table *t, const void *from)
 {
-    for (const Field *f = t->field; f->key; f++) {
+    for (const TextField *f = t->field; f->key; f++) {
         if (!applies(t, f, from) || is_default(f, from))
             continue;
         fprintf(w->f, " %s=", f->key);
@@ -255,7 +255,7 @@ static void take_pair(Record *r, char *word, int col)
     if (!value || value == word)
         err(text_at(r, col), "key=value", "expected key=value");
     *value++ = 0;
-    *PUSH(&r->pair) = (Pair){word, value, col, col + (int)(value - word)};
+    *PUSH(&r->pair) = (TextPair){word, value, col, col + (int)(value - word)};
 }
 
 /* One line: words between single spaces. */
@@ -387,7 +387,7 @@ int text_ref(Scanner *s, RefKind kind, Loc at, const char *name)
     return i;
 }
 
-static int take_word(Loc at, const Field *f, const char *text)
+static int take_word(Loc at, const TextField *f, const char *text)
 {
     int n = 0;
     for (; f->words[n]; n++)
@@ -411,7 +411,7 @@ static Shape take_shape(Loc at, const char *text)
     err(at, NULL, "more than %d axes", MAXDIM);
 }
 
-static void take_list(Scanner *s, Loc at, const Field *f, const char *text, Ints *list)
+static void take_list(Scanner *s, Loc at, const TextField *f, const char *text, Ints *list)
 {
     *list = (Ints){0};
     for (const char *p = text;; p++, at.col++) {
@@ -427,7 +427,7 @@ static void take_list(Scanner *s, Loc at, const Field *f, const char *text, Ints
     }
 }
 
-static void take_value(Scanner *s, Loc at, const Field *f, const char *text, void *into)
+static void take_value(Scanner *s, Loc at, const TextField *f, const char *text, void *into)
 {
     if (f->kind == V_REFS || f->kind == V_INTS) {
         take_list(s, at, f, text, AT(Ints, into, f));
@@ -450,10 +450,10 @@ static void take_value(Scanner *s, Loc at, const Field *f, const char *text, voi
 
 /* ---- records ----------------------------------------------------------------------------------------------------- */
 
-static const Field *field_of(const Table *t, const Record *r, const Pair *p)
+static const TextField *field_of(const Table *t, const Record *r, const TextPair *p)
 {
     Strs keys = {0};
-    for (const Field *f = t->field; f->key; f++) {
+    for (const TextField *f = t->field; f->key; f++) {
         if (!strcmp(f->key, p->key))
             return f;
         *PUSH(&keys) = f->key;
@@ -468,8 +468,8 @@ void text_take(Scanner *s, const Table *t, const Record *r, int from, int to, vo
 {
     uint64_t seen = 0, bit;
     for (int i = from; i < to; i++, seen |= bit) {
-        const Pair *p = &r->pair.at[i];
-        const Field *f = field_of(t, r, p);
+        const TextPair *p = &r->pair.at[i];
+        const TextField *f = field_of(t, r, p);
         bit = (uint64_t)1 << (f - t->field);
         if (seen & bit)
             err(text_at(r, p->key_col), NULL, "'%s' is given twice", p->key);
@@ -478,7 +478,7 @@ void text_take(Scanner *s, const Table *t, const Record *r, int from, int to, vo
                 t->word);
         take_value(s, text_at(r, p->value_col), f, p->value, into);
     }
-    for (const Field *f = t->field; f->key; f++)
+    for (const TextField *f = t->field; f->key; f++)
         if (f->kind == V_WORD && !f->first && applies(t, f, into) && !(seen & (uint64_t)1 << (f - t->field)))
             err(r->at, NULL, "%s '%s' has no %s", t->word, r->name, f->key);
 }

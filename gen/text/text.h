@@ -22,19 +22,19 @@ typedef enum {
     V_WORD,                             /* an enum: one of `words` */
     V_SHAPE,                            /* 2x16x768 */
     V_REF, V_REFS, V_INTS               /* a name, `-` for -1; lists with commas */
-} ValueKind;
+} TextValueKind;
 typedef struct {
     const char *key;
-    ValueKind kind;
+    TextValueKind kind;
     size_t at;                  /* offset in the struct */
     const char *const *words;   /* V_WORD: NULL ends */
     RefKind ref;                /* V_REF, V_REFS */
     int only;                   /* n: only where the word at the table's `tag` is n - 1; 0: always */
     bool first;                 /* V_WORD: may be missing, and is then the first of its words */
-} Field;                        /* a NULL key ends a table */
+} TextField;                    /* a NULL key ends a table */
 typedef struct {
     const char *word;           /* what the record begins with */
-    const Field *field;
+    const TextField *field;
     size_t tag;                 /* offset of the enum that `only` asks about */
 } Table;
 
@@ -47,12 +47,12 @@ void text_head(Printer *w, const Table *t, const char *name);
 void text_end(Printer *w, Loc at);                                      /* " @file:line:col" and the end of the line */
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
-typedef struct { const char *key, *value; int key_col, value_col; } Pair;
+typedef struct { const char *key, *value; int key_col, value_col; } TextPair;
 typedef struct {
     Loc at;                     /* of the record's first character */
     const char *word, *name;
     int name_col;
-    VEC(Pair) pair;
+    VEC(TextPair) pair;
     Loc from;                   /* what stands behind @ */
 } Record;
 typedef struct {

@@ -60,14 +60,15 @@ static const Tokenizer *tokenizer_of(const char *path)
     return tokenizer_read(path, text, n);
 }
 
-typedef struct { const char *out, *tokenizer, *end; } Asked;
-static const Option table[] = {{"-o", "OUT.bin", WRITES_FILE, offsetof(Asked, out)},
-    {"--tokenizer", "FILE.json", READS_FILE, offsetof(Asked, tokenizer)}, {"--end", "TOKEN", TAKES_TEXT, offsetof(Asked, end)},
+typedef struct { const char *out, *tokenizer, *end; } TokensAsked;
+static const Option table[] = {{"-o", "OUT.bin", WRITES_FILE, offsetof(TokensAsked, out)},
+    {"--tokenizer", "FILE.json", READS_FILE, offsetof(TokensAsked, tokenizer)},
+    {"--end", "TOKEN", TAKES_TEXT, offsetof(TokensAsked, end)},
     {0}};
 
 int tokens_command(int argc, char **argv)
 {
-    Asked x = {0};
+    TokensAsked x = {0};
     Strs files = {0};
     for (int i = 0, n; i < argc; i += n) {
         n = option_take(table, &x, argv + i);

@@ -98,7 +98,7 @@ static Ns probe(void *ctx, int64_t batch)
 
 static void add_row(Compare *c, const Planner *planner, int64_t batch)
 {
-    Entry *r = PUSH(&c->entry);
+    CompareEntry *r = PUSH(&c->entry);
     r->planner = c->planner = planner;
     double from = now();
     r->here = plan_at(c, batch, true);
@@ -113,7 +113,7 @@ static void add_row(Compare *c, const Planner *planner, int64_t batch)
 /* What fits with another planner fits with `exact`, but whether a size fits is not monotone: it may have stopped below. */
 static void ask_again(Compare *c)
 {
-    Entry *r = &c->entry.at[0];
+    CompareEntry *r = &c->entry.at[0];
     int64_t hint = 0;
     for (int i = 1; i < c->entry.n; i++)
         hint = c->entry.at[i].most.b > hint ? c->entry.at[i].most.b : hint;
@@ -123,14 +123,14 @@ static void ask_again(Compare *c)
 }
 
 /* The bound is of one depth, width, micro-batch and schedule: those of `exact`. */
-static bool bounded(const Compare *c, const Entry *r)
+static bool bounded(const Compare *c, const CompareEntry *r)
 {
     const Outcome *a = &r->here, *b = &c->first;
     return a->fits && c->bound > 0 && a->devices == b->devices && a->replicas == b->replicas && a->batch == b->batch &&
         !strcmp(a->schedule, b->schedule);
 }
 
-const char *compare_gap(const Compare *c, const Entry *r)
+const char *compare_gap(const Compare *c, const CompareEntry *r)
 {
     if (!bounded(c, r))
         return "-";
@@ -153,7 +153,7 @@ static int name_width(const Compare *c)
     return wide;
 }
 
-static void print_row(const Compare *c, const Entry *r, int wide)
+static void print_row(const Compare *c, const CompareEntry *r, int wide)
 {
     const Outcome *o = &r->here;
     if (o->fits)
@@ -178,7 +178,7 @@ const char *compare_times(const Compare *c)
 }
 
 /* Where more than the cut was open: what was taken. */
-const char *compare_choice(const Compare *c, const Entry *r, int64_t batch)
+const char *compare_choice(const Compare *c, const CompareEntry *r, int64_t batch)
 {
     const Outcome *o = &r->here;
     if (!o->fits || (!c->m->plan.replicas_auto && o->batch == batch))
@@ -187,7 +187,7 @@ const char *compare_choice(const Compare *c, const Entry *r, int64_t batch)
                 count_text(o->replicas, "replica"), count_text(o->micro, "micro-batch"), o->batch);
 }
 
-static const char *note(const Entry *r)
+static const char *note(const CompareEntry *r)
 {
     const char *text = r->here.fits ? r->here.note : strlen(r->here.why) < 69 ? NULL : r->here.why;
     return text ? strf("; %s", text) : "";
@@ -196,7 +196,7 @@ static const char *note(const Entry *r)
 /* By step, the shortest first; equal ones in the order of the table; without a plan last. */
 static int by_step(const void *a, const void *b)
 {
-    const Entry *x = a, *y = b;
+    const CompareEntry *x = a, *y = b;
     if (x->here.fits != y->here.fits)
         return x->here.fits ? -1 : 1;
     if (x->here.fits && x->here.step != y->here.step)
@@ -221,7 +221,7 @@ static void print_table(const Compare *c, int64_t batch)
     if (!c->quick)
         printf("  b* is the largest micro-batch that fits, batch* the samples of a step of such, samples/s* its rate\n");
     for (int i = 0; i < c->entry.n; i++) {
-        const Entry *r = &c->entry.at[i];
+        const CompareEntry *r = &c->entry.at[i];
         printf("  %-*s chooses %s%s%s\n", wide, r->planner->name,
                planner_space(r->planner, &(Plan){.m = c->m}), compare_choice(c, r, batch), note(r));
     }
@@ -238,7 +238,7 @@ static void print_json(const Compare *c, int64_t batch)
                c->m->plan.longest, c->m->plan.longest_bound, c->m->plan.longest_all ? "true" : "false");
     printf(", \"planners\": [");
     for (int i = 0; i < c->entry.n; i++) {
-        const Entry *r = &c->entry.at[i];
+        const CompareEntry *r = &c->entry.at[i];
         const Outcome *o = &r->here;
         printf("%s\n  {\"planner\": \"%s\", \"fits\": %s, \"step_ns\": %" PRId64
                ", \"samples_per_s\": %.3f, \"arena_bytes\": [",
@@ -318,7 +318,7 @@ int view_compare(const Options *x, const Model *m)
     if (!c.quick && !busy_stopped())
         ask_again(&c);
     busy_end();
-    const Entry first = c.entry.at[0];
+    const CompareEntry first = c.entry.at[0];
     c.first = first.here;
     if (x->json)
         print_json(&c, batch);

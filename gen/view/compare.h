@@ -31,7 +31,7 @@ typedef struct {
     Outcome here;               /* at the model's own micro-batch */
     double seconds;             /* of planning that */
     Largest most;
-} Entry;
+} CompareEntry;
 
 typedef struct {
     const Options *x;
@@ -39,15 +39,15 @@ typedef struct {
     const char *schedule;
     int64_t micro;              /* micro-batches in a step */
     bool quick;                 /* no b*: as asked, or because the graph is of one micro-batch size */
-    VEC(Entry) entry;           /* in the order of the table; to be shown, by step */
+    VEC(CompareEntry) entry;    /* in the order of the table; to be shown, by step */
     Outcome first;              /* of the first in the table: of `exact`, unless others were asked for */
     Ns bound;                   /* the best proven bound of a step: that of `exact` */
     const Planner *planner;     /* of the row at hand */
 } Compare;
 
-const char *compare_gap(const Compare *c, const Entry *r);      /* above the bound; "-" where that is of other plans */
+const char *compare_gap(const Compare *c, const CompareEntry *r); /* above the bound; "-" where that is of other plans */
 double compare_rate(Ns ns);                                     /* samples/s from ns of a thousand */
-const char *compare_choice(const Compare *c, const Entry *r, int64_t batch);
+const char *compare_choice(const Compare *c, const CompareEntry *r, int64_t batch);
 const char *compare_times(const Compare *c);                    /* estimated, measured */
 void compare_page(const Compare *c, int64_t batch, const char *path);
 #endif

@@ -12,13 +12,13 @@
 #include <inttypes.h>
 #include <string.h>
 
-typedef struct { Ns least, most; int64_t b; } Range;    /* of steps; the largest b* */
+typedef struct { Ns least, most; int64_t b; } CompareRange; /* of steps; the largest b* */
 
-static Range range_of(const Compare *c)
+static CompareRange range_of(const Compare *c)
 {
-    Range r = {INT64_MAX, 0, 0};
+    CompareRange r = {INT64_MAX, 0, 0};
     for (int i = 0; i < c->entry.n; i++) {
-        const Entry *e = &c->entry.at[i];
+        const CompareEntry *e = &c->entry.at[i];
         r.b = e->most.b > r.b ? e->most.b : r.b;
         if (!e->here.fits)
             continue;
@@ -33,7 +33,7 @@ static double above(Ns step, Ns least)
     return least > 0 ? 100 * (double)(step - least) / (double)least : 0;
 }
 
-static void print_head(FILE *f, const Compare *c, const Range *r)
+static void print_head(FILE *f, const Compare *c, const CompareRange *r)
 {
     fprintf(f, "<tr><th>planner</th><th>step, ms</th>"
             "<th class=\"left\" colspan=\"2\">above the shortest; a full bar: %+.2f %%</th>"
@@ -45,7 +45,7 @@ static void print_head(FILE *f, const Compare *c, const Range *r)
     fprintf(f, "<th>planning, s</th></tr>\n");
 }
 
-static void print_row(FILE *f, const Compare *c, const Entry *e, const Range *r)
+static void print_row(FILE *f, const Compare *c, const CompareEntry *e, const CompareRange *r)
 {
     const Outcome *o = &e->here;
     fprintf(f, "<tr%s><td>%s</td>", o->fits && o->step == r->least ? " class=\"best\"" : "", quote_html(e->planner->name));
@@ -67,7 +67,7 @@ static void print_row(FILE *f, const Compare *c, const Entry *e, const Range *r)
 
 static void print_planners(FILE *f, const Compare *c)
 {
-    Range r = range_of(c);
+    CompareRange r = range_of(c);
     page_table(f, "planners");
     print_head(f, c, &r);
     for (int i = 0; i < c->entry.n; i++)
@@ -139,7 +139,7 @@ static void print_spaces(FILE *f, const Compare *c, int64_t batch)
     fprintf(f, "<h2>The space of each planner</h2>\n");
     page_table(f, "spaces");
     for (int i = 0; i < c->entry.n; i++) {
-        const Entry *e = &c->entry.at[i];
+        const CompareEntry *e = &c->entry.at[i];
         fprintf(f, "<tr><td>%s</td><td class=\"wrap\">%s%s%s%s</td></tr>\n", quote_html(e->planner->name),
                 quote_html(planner_space(e->planner, &(Plan){.m = c->m})), quote_html(compare_choice(c, e, batch)),
                 e->here.note ? "; " : "", quote_html(e->here.note ? e->here.note : ""));

@@ -20,24 +20,24 @@
 enum { PREDICTED = 1, MEASURED, COPIES = 1000, ROW = 22, PAIR = 52, NAME = 1024, MOST_DRAWN = 4000, FAR = 2,
        MOST_STAGES = 4096 };
 
-typedef struct { int process, thread; int64_t number; Ns from, length; const char *name; } Event;
-typedef VEC(Event) Events;
+typedef struct { int process, thread; int64_t number; Ns from, length; const char *name; } MeasuredEvent;
+typedef VEC(MeasuredEvent) Events;
 typedef struct { int first, n; Ns from, to; } Whole;    /* a whole step: events of the list, when it began and ended */
 typedef struct {
     Events plan, run, copy;     /* predicted, measured; copies to the host and back */
     VEC(Whole) step;
-} Track;                         /* of a stage */
+} MeasuredTrack;                 /* of a stage */
 typedef struct {
     const char *path;
     char plan[80];              /* its hash */
-    VEC(Track) stage;
+    VEC(MeasuredTrack) stage;
     int steps;                  /* that all stages have whole */
     int shown;                  /* the median, counted from the last, which is 0 */
 } Trace;
 
 /* ---- the trace ----------------------------------------------------------------------------------------------------------- */
 
-static bool read_args(Json *j, Event *e)
+static bool read_args(Json *j, MeasuredEvent *e)
 {
     char key[NAME];
     for (bool first = true; json_member(j, &first, key, sizeof key);)
@@ -46,11 +46,11 @@ static bool read_args(Json *j, Event *e)
     return !j->why;
 }
 
-static bool read_event(Json *j, Event *e, char *kind)
+static bool read_event(Json *j, MeasuredEvent *e, char *kind)
 {
     char key[NAME], name[NAME] = "";
     double process = 0, thread = 0, from = 0, length = 0;
-    *e = (Event){.number = -1};
+    *e = (MeasuredEvent){.number = -1};
     *kind = 0;
     for (bool first = true, good = true; good && json_member(j, &first, key, sizeof key);)
         good = !strcmp(key, "ph") ? json_string(j, name, sizeof name) && (*kind = *name, true)
@@ -68,20 +68,20 @@ static bool read_event(Json *j, Event *e, char *kind)
     return !j->why;
 }
 
-static void take_event(Trace *t, const Event *e)
+static void take_event(Trace *t, const MeasuredEvent *e)
 {
     int stage = e->thread < COPIES ? e->thread : (e->thread - COPIES) / 2;
     if (e->process == 0 || e->thread < 0 || e->number < 0 || !e->name)
         return;
     while (t->stage.n <= stage)
         PUSH(&t->stage);
-    Track *l = &t->stage.at[stage];
+    MeasuredTrack *l = &t->stage.at[stage];
     *PUSH(e->thread >= COPIES ? &l->copy : e->process == PREDICTED ? &l->plan : &l->run) = *e;
 }
 
 static bool read_events(Json *j, Trace *t)
 {
-    Event e;
+    MeasuredEvent e;
     char kind;
     for (bool first = true; json_member(j, &first, NULL, 0);) {
         if (!read_event(j, &e, &kind))
@@ -116,7 +116,7 @@ static void read_trace(Trace *t)
 
 /* ---- steps --------------------------------------------------------------------------------------------------------------- */
 
-static void find_steps(Track *l)
+static void find_steps(MeasuredTrack *l)
 {
     for (int i = 0; i + l->plan.n <= l->run.n; i++) {
         int n = 0;
@@ -124,7 +124,7 @@ static void find_steps(Track *l)
             n++;
         if (n == 0 || n < l->plan.n)
             continue;
-        const Event *last = &l->run.at[i + n - 1];
+        const MeasuredEvent *last = &l->run.at[i + n - 1];
         *PUSH(&l->step) = (Whole){i, n, l->run.at[i].from, last->from + last->length};
         i += n - 1;
     }
@@ -132,7 +132,7 @@ static void find_steps(Track *l)
 
 static const Whole *step_of(const Trace *t, int stage, int back)
 {
-    const Track *l = &t->stage.at[stage];
+    const MeasuredTrack *l = &t->stage.at[stage];
     return &l->step.at[l->step.n - 1 - back];
 }
 
@@ -158,7 +158,7 @@ static Ns predicted_length(const Trace *t)
     Ns most = 0;
     for (int s = 0; s < t->stage.n; s++) {
         const Events *plan = &t->stage.at[s].plan;
-        const Event *last = plan->n ? &plan->at[plan->n - 1] : NULL;
+        const MeasuredEvent *last = plan->n ? &plan->at[plan->n - 1] : NULL;
         Ns length = last ? last->from + last->length - plan->at[0].from : 0;
         most = length > most ? length : most;
     }
@@ -219,7 +219,7 @@ static const char *told(const Trace *t, int stage, const char *name)
 
 typedef struct { const Trace *t; int stage, y, tall; Ns begin, length; } Strip;    /* of events that are drawn */
 
-static void draw(FILE *f, const Strip *l, const Event *e)
+static void draw(FILE *f, const Strip *l, const MeasuredEvent *e)
 {
     bool copy = e->thread >= COPIES;
     const char *class = action_class(e->name, copy), *number = strstr(e->name, "micro-batch ");
@@ -236,7 +236,7 @@ static void draw(FILE *f, const Strip *l, const Event *e)
 }
 
 /* The message of a send: the wait of the same name on the stage that it names, behind as many of that name as here. */
-static const Event *arrival(const Trace *t, const Event *step, int at, int *to)
+static const MeasuredEvent *arrival(const Trace *t, const MeasuredEvent *step, int at, int *to)
 {
     static const char sends[] = "send to ";
     const char *name = step[at].name, *what = strstr(name, ": ");
@@ -258,11 +258,11 @@ static const Event *arrival(const Trace *t, const Event *step, int at, int *to)
 static void draw_messages(FILE *f, const Trace *t, int stage, Ns length)
 {
     const Whole *w = step_of(t, stage, t->shown);
-    const Event *step = &t->stage.at[stage].run.at[w->first];
+    const MeasuredEvent *step = &t->stage.at[stage].run.at[w->first];
     Ns begin = begin_of(t, t->shown);
     int to, middle = ROW + 4 + ROW / 2;
     for (int i = 0; i < w->n && w->n <= MOST_DRAWN; i++) {
-        const Event *e = arrival(t, step, i, &to);
+        const MeasuredEvent *e = arrival(t, step, i, &to);
         if (e)
             page_arrow(f, &(Arrow){step[i].from - begin, e->from + e->length - begin, stage * PAIR + middle,
                                    to * PAIR + middle}, length);
@@ -271,7 +271,7 @@ static void draw_messages(FILE *f, const Trace *t, int stage, Ns length)
 
 static void draw_stage(FILE *f, const Trace *t, int stage, Ns planned, Ns length)
 {
-    const Track *l = &t->stage.at[stage];
+    const MeasuredTrack *l = &t->stage.at[stage];
     const Whole *w = step_of(t, stage, t->shown);
     Ns begin = begin_of(t, t->shown);
     int y = stage * PAIR;
@@ -280,14 +280,14 @@ static void draw_stage(FILE *f, const Trace *t, int stage, Ns planned, Ns length
     for (int i = w->first; i < w->first + w->n; i++)
         draw(f, &(Strip){t, stage, y + ROW + 4, ROW, begin, length}, &l->run.at[i]);
     for (int i = 0; i < l->copy.n; i++) {
-        const Event *e = &l->copy.at[i];
+        const MeasuredEvent *e = &l->copy.at[i];
         int up = e->thread % 2 ? 3 : 6;
         if (e->from >= w->from && e->from <= w->to)
             draw(f, &(Strip){t, stage, y + ROW + 4 + ROW - up, 3, begin, length}, e);
     }
 }
 
-static Ns sum_of(const Event *e, int n, const char *classes)
+static Ns sum_of(const MeasuredEvent *e, int n, const char *classes)
 {
     Ns sum = 0;
     for (int i = 0; i < n; i++) {
@@ -297,7 +297,7 @@ static Ns sum_of(const Event *e, int n, const char *classes)
     return sum;
 }
 
-static void print_sums(FILE *f, const char *what, const char *name, const Event *e, int n, Ns length)
+static void print_sums(FILE *f, const char *what, const char *name, const MeasuredEvent *e, int n, Ns length)
 {
     static const char *const classes[] = {"f", "bw", "r", "u", "fbwru"};
     fprintf(f, "<tr><td>%s</td><td class=\"left\">%s</td>", name, what);
@@ -312,7 +312,7 @@ static void print_table(FILE *f, const Trace *t, Ns predicted, Ns measured)
     fprintf(f, "<tr><th>stage</th><th></th><th>forward</th><th>backward</th><th>recomputation</th>"
             "<th>update</th><th>busy</th><th>waiting and the rest, ms</th></tr>\n");
     for (int s = 0; s < t->stage.n; s++) {
-        const Track *l = &t->stage.at[s];
+        const MeasuredTrack *l = &t->stage.at[s];
         const Whole *w = step_of(t, s, t->shown);
         print_sums(f, "predicted", strf("%d", s), l->plan.at, l->plan.n, predicted);
         print_sums(f, "measured", "", &l->run.at[w->first], w->n, measured);
@@ -324,11 +324,12 @@ static const char *classes_of(const Trace *t)
 {
     const char *text = ARROW;
     for (int s = 0; s < t->stage.n; s++) {
-        const Track *l = &t->stage.at[s];
+        const MeasuredTrack *l = &t->stage.at[s];
         const Whole *w = step_of(t, s, t->shown);
         for (int i = 0; i < l->plan.n + w->n + l->copy.n; i++) {
-            const Event *e = i < l->plan.n ? &l->plan.at[i] : i < l->plan.n + w->n ? &l->run.at[w->first + i - l->plan.n] :
-                             &l->copy.at[i - l->plan.n - w->n];
+            const MeasuredEvent *e = i < l->plan.n ? &l->plan.at[i]
+                                   : i < l->plan.n + w->n ? &l->run.at[w->first + i - l->plan.n]
+                                   : &l->copy.at[i - l->plan.n - w->n];
             const char *class = action_class(e->name, e->thread >= COPIES);
             if (class && e->length > 0 && !strchr(text, *class))
                 text = strf("%s%s", text, class);

@@ -16,7 +16,7 @@ static const struct { const char *name; int of; } series[] = {
     {"loss", OF_STEP | OF_EVAL}, {"norm", OF_STEP}, {"lr", OF_STEP}, {"tokens_per_s", OF_STEP}, {"ms", OF_STEP},
     {"accuracy", OF_EVAL}};
 enum { SERIES = sizeof series / sizeof *series };
-typedef struct { char event[NAME]; int64_t step; double time, value[SERIES]; bool has[SERIES], null[SERIES]; } Entry;
+typedef struct { char event[NAME]; int64_t step; double time, value[SERIES]; bool has[SERIES], null[SERIES]; } MetricsEntry;
 
 static int series_of(const char *key)
 {
@@ -26,7 +26,7 @@ static int series_of(const char *key)
     return -1;
 }
 
-static bool read_value(Json *j, Entry *l, int i)
+static bool read_value(Json *j, MetricsEntry *l, int i)
 {
     bool good = json_number(j, &l->value[i]);
     l->has[i] = good;
@@ -34,10 +34,10 @@ static bool read_value(Json *j, Entry *l, int i)
     return good;
 }
 
-static bool read_line(Json *j, Entry *l)
+static bool read_line(Json *j, MetricsEntry *l)
 {
     char key[NAME];
-    *l = (Entry){.event = ""};
+    *l = (MetricsEntry){.event = ""};
     for (bool first = true, good = true; good && json_member(j, &first, key, sizeof key);)
         good = !strcmp(key, "event") ? json_string(j, l->event, sizeof l->event)
              : !strcmp(key, "step") ? json_integer(j, &l->step)
@@ -47,7 +47,7 @@ static bool read_line(Json *j, Entry *l)
 }
 
 /* A norm that is null was not taken; a loss that is null is no number, and shown as such. */
-static int write_line(FILE *f, const Entry *l)
+static int write_line(FILE *f, const MetricsEntry *l)
 {
     bool eval = !strcmp(l->event, "eval");
     int n = 0;
@@ -85,7 +85,7 @@ static int write_lines(FILE *f, Log *x)
 {
     int written = 0;
     bool first = true;
-    Entry l;
+    MetricsEntry l;
     for (const char *at = x->text, *last = at + x->n, *end; at < last; at = end + 1) {
         end = memchr(at, '\n', (size_t)(last - at));
         x->number++;

@@ -16,10 +16,10 @@ typedef struct {
     int *f, *b;                 /* [chunk * m + micro-batch]: the unit at which it ends; 0: not yet */
     int *next, *now;            /* by device */
     Text *text;
-} Clock;
+} CsvClock;
 
 /* The end of the neighbour that it waits for; -1: it is not done. */
-static int ready(const Clock *x, const Action *k)
+static int ready(const CsvClock *x, const Action *k)
 {
     int from = k->kind == K_F ? k->chunk - 1 : k->kind == K_W ? -1 : k->chunk + 1;
     if (from < 0 || from >= plan_chunks(x->p))
@@ -28,7 +28,7 @@ static int ready(const Clock *x, const Action *k)
     return end ? end : -1;
 }
 
-static bool advance(Clock *x, int d)
+static bool advance(CsvClock *x, int d)
 {
     const Actions *list = &x->p->dev.at[d].order;
     int from = x->next[d];
@@ -51,7 +51,7 @@ static bool advance(Clock *x, int d)
 }
 
 /* Rows of one width. */
-static void write_rows(Clock *x, FILE *f, int devices)
+static void write_rows(CsvClock *x, FILE *f, int devices)
 {
     int wide = 0;
     for (int d = 0; d < devices; d++)
@@ -67,9 +67,9 @@ static void write_rows(Clock *x, FILE *f, int devices)
 static void write_table(FILE *f, const Plan *p)
 {
     int devices = plan_stages(p), m = plan_micro(p), all = plan_chunks(p) * m;
-    Clock x = {.p = p, .m = m, .f = alloc(sizeof(int) * (size_t)all), .b = alloc(sizeof(int) * (size_t)all),
-               .next = alloc(sizeof(int) * (size_t)devices), .now = alloc(sizeof(int) * (size_t)devices),
-               .text = alloc(sizeof(Text) * (size_t)devices)};
+    CsvClock x = {.p = p, .m = m, .f = alloc(sizeof(int) * (size_t)all), .b = alloc(sizeof(int) * (size_t)all),
+                  .next = alloc(sizeof(int) * (size_t)devices), .now = alloc(sizeof(int) * (size_t)devices),
+                  .text = alloc(sizeof(Text) * (size_t)devices)};
     for (int d = 0; d < devices; d++)
         text_open(&x.text[d]);
     for (bool moved = true; moved;) {

@@ -32,11 +32,11 @@ typedef VEC(Tried) AllTried;
 
 /* ---- a row ----------------------------------------------------------------------------------------------------------- */
 
-typedef struct { const Options *x; const Model *m; Plan *best, *failed; } Trial;
+typedef struct { const Options *x; const Model *m; Plan *best, *failed; } SchedulesTrial;
 
 static void try_schedule(void *ctx)
 {
-    Trial *t = ctx;
+    SchedulesTrial *t = ctx;
     const PlanSpec *p = &t->m->plan;
     if (t->m->device_order == ORDER_FREE && p->chunks > 1)
         err(t->m->order_at, NULL, "it gives devices several chunks, and devices.order: free takes one a device");
@@ -103,7 +103,7 @@ static const char *refusal(const Schedule *k)
 static Tried plan_row(const Options *x, const Model *m, const Schedule *k)
 {
     Tried r = {.schedule = k, .fullest = 0};
-    Trial t = {x, with_schedule(m, k), NULL, NULL};
+    SchedulesTrial t = {x, with_schedule(m, k), NULL, NULL};
     bool model = diag_accepts(try_schedule, &t);
     r.plan = t.best;
     r.of = view_outcome(t.best, t.failed);

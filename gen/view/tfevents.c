@@ -16,7 +16,7 @@
 #include <string.h>
 
 enum { FIXED8 = 1, BYTES = 2, FIXED4 = 5, START = 1, ROOM = 512 };
-typedef struct { unsigned char at[ROOM]; size_t n; } Message;
+typedef struct { unsigned char at[ROOM]; size_t n; } TfMessage;
 
 uint32_t tf_crc(const void *data, size_t n)
 {
@@ -30,33 +30,33 @@ uint32_t tf_crc(const void *data, size_t n)
     return ~crc;
 }
 
-static void put_byte(Message *m, int byte)
+static void put_byte(TfMessage *m, int byte)
 {
     if (m->n == ROOM)
         die("a record of more than %d bytes", ROOM);
     m->at[m->n++] = (unsigned char)byte;
 }
 
-static void put_little(Message *m, uint64_t x, int bytes)
+static void put_little(TfMessage *m, uint64_t x, int bytes)
 {
     for (int i = 0; i < bytes; i++)
         put_byte(m, (int)(x >> 8 * i & 0xff));
 }
 
-static void put_varint(Message *m, uint64_t x)
+static void put_varint(TfMessage *m, uint64_t x)
 {
     for (; x > 127; x >>= 7)
         put_byte(m, (int)(x & 127) | 128);
     put_byte(m, (int)x);
 }
 
-static void put_number(Message *m, int field, uint64_t x)
+static void put_number(TfMessage *m, int field, uint64_t x)
 {
     put_byte(m, field << 3);
     put_varint(m, x);
 }
 
-static void put_double(Message *m, int field, double x)
+static void put_double(TfMessage *m, int field, double x)
 {
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -64,7 +64,7 @@ static void put_double(Message *m, int field, double x)
     put_little(m, bits, 8);
 }
 
-static void put_float(Message *m, int field, float x)
+static void put_float(TfMessage *m, int field, float x)
 {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -72,7 +72,7 @@ static void put_float(Message *m, int field, float x)
     put_little(m, bits, 4);
 }
 
-static void put_bytes(Message *m, int field, const void *data, size_t n)
+static void put_bytes(TfMessage *m, int field, const void *data, size_t n)
 {
     put_byte(m, field << 3 | BYTES);
     put_varint(m, n);
@@ -86,9 +86,9 @@ static uint32_t masked(const void *data, size_t n)
     return (crc >> 15 | crc << 17) + 0xa282ead8;
 }
 
-static void write_record(FILE *f, const Message *data)
+static void write_record(FILE *f, const TfMessage *data)
 {
-    Message length = {.n = 0}, sum = {.n = 0};
+    TfMessage length = {.n = 0}, sum = {.n = 0};
     put_little(&length, data->n, 8);
     put_little(&length, masked(length.at, 8), 4);
     put_little(&sum, masked(data->at, data->n), 4);
@@ -100,7 +100,7 @@ static void write_record(FILE *f, const Message *data)
 void tf_begin(FILE *f, double time)
 {
     static const char version[] = "brain.Event:2";
-    Message event = {.n = 0};
+    TfMessage event = {.n = 0};
     put_double(&event, 1, time);
     put_bytes(&event, 3, version, sizeof version - 1);
     write_record(f, &event);
@@ -108,7 +108,7 @@ void tf_begin(FILE *f, double time)
 
 void tf_start(FILE *f, double time, int64_t step)
 {
-    Message event = {.n = 0}, session = {.n = 0};
+    TfMessage event = {.n = 0}, session = {.n = 0};
     put_number(&session, 1, START);
     put_double(&event, 1, time);
     put_number(&event, 2, (uint64_t)step);
@@ -118,7 +118,7 @@ void tf_start(FILE *f, double time, int64_t step)
 
 void tf_scalar(FILE *f, double time, int64_t step, const char *tag, double value)
 {
-    Message event = {.n = 0}, summary = {.n = 0}, one = {.n = 0};
+    TfMessage event = {.n = 0}, summary = {.n = 0}, one = {.n = 0};
     put_bytes(&one, 1, tag, strlen(tag));
     put_float(&one, 2, (float)value);
     put_bytes(&summary, 1, one.at, one.n);
