@@ -11,8 +11,8 @@
 #           and goldens, which are what a program prints
 # text      no tabs in C, no blanks at the end of a line, no dates, a licence line in front, except of templates: what
 #           comes of them belongs to whoever generates it
-# calls     what would break a contract: allocation and output in kernels (C1), libm in kernels (C2), clocks,
-#           environment and locale in the generator (C3), allocation in its passes, whose memory lives until exit
+# calls     what would break a promise of docs/bits.md and docs/memory.md: allocation and output in kernels, libm in kernels,
+#           clocks, environment and locale in the generator, allocation in its passes, whose memory lives until exit
 # marks     templates are legal C: a mark is @NAME@ inside a comment or a string, and gen/emit knows each name; in a
 #           Makefile, $@ and the @ in front of a recipe are make's
 # numbers   budgets of the rooms that search: in gen/budgets.h, each with its reason; sizes and formats are named here

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# The memory bound is exact (contract C1).  Emitted code, runtime and kernels call no allocator from the first step to the
+# The memory bound is exact.  Emitted code, runtime and kernels call no allocator from the first step to the
 # last; what libraries call is counted and printed by caller.  Arenas filled with two different bytes end with the same
 # parameters, so nothing is read that was not written; and the bytes never written in 20 steps with evaluations are exactly
 # the gaps of plan.json.  A plan that leaves its arena meets a guard page.

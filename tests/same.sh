@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# The same bits under any plan (contract C2).  A tiny GPT with tied weights and dropout, 8 micro-batches, trained under 11
+# The same bits under any plan.  A tiny GPT with tied weights and dropout, 8 micro-batches, trained under 11
 # plans, of 38 that SLOW=1 takes: 1 to 4 stages, gpipe and 1f1b, nothing, some, all recomputed, everything offloaded, much of
 # it to a file while some is recomputed, operators apart that are one call elsewhere.  Each schedule is there with each stage
 # count and with each policy.  All parameters must have one SHA-256, that of the graph interpreter, which knows no plan.

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Generation is a pure function (contract C3), and nothing is half written (C5).  The same job generated again, in another
+# Generation is a pure function, and nothing is half written.  The same job generated again, in another
 # folder, under another locale, time zone, umask, home, stack and load of the address space: the same bytes.  Generated
 # again into its own folder it replaces what dpgen wrote and leaves what a user put there; a folder that dpgen did not make,
 # and anything else in the way, is refused untouched.

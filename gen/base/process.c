@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * process.c: a program run to its end, without a shell in between: names of files never become words of a command (C6).
+ * process.c: a program run to its end, without a shell in between: names of files never become words of a command.
  */
 #include "process.h"
 #include <errno.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * comm.c: do the devices' lists, run together, come to an end?  Checks of comm and lower, written without calling them.
+ * comm.c: do the devices' lists, run together, come to an end?  Checks of comm and lower.  What they share with those passes is
+ * the rule of recomputation (calls_of), versions, and which part of the update or of a fold takes a gradient.
  *
  * Begins of one directed pair must stand in the same order on both sides.  list/rendezvous.c decides whether anybody waits for
  * ever: it plays the lists and knows none of their rules.  Copies to the host and back wait for nobody; they must come in turn.

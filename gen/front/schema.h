@@ -29,7 +29,7 @@ void section(Model *m, Node *map, const char *path, const Field *fields, int n, 
 bool want(const Spot *s, NodeKind kind, const char *what);
 Node *want_key(Node *map, const char *key, const char *path);   /* named as a mistake if absent */
 bool is_word(const Node *node, const char *word);               /* that plain scalar */
-bool name_check(const Node *node, const char *what, bool dashes);  /* letters, digits, _ and . ; contract C6 */
+bool name_check(const Node *node, const char *what, bool dashes);  /* letters, digits, _ and . : fit for a file and for C */
 bool number_lookup(void *m, const char *name, double *value);   /* dims */
 Spot spot_item(const Spot *list, int i, const Field *field, void *to);
 Spot spot_key(const Spot *map, int i, const Field *field, void *to);

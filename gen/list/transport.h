@@ -3,7 +3,7 @@
  * transport.h: which messages there are, and when one is begun and waited for.  The one owner of these rules.
  *
  * comm.c and comm_async.c write lists by them, exact/preview*.c predict a step by them, replay/ counts bytes by them.  The
- * checkers do not read this file: they prove the finished lists by other means.
+ * checkers call none of them: they prove the finished lists by other means.
  *
  *   tensors    one message for each device that reads a tensor of another, once a micro-batch, with its first reader there
  *   states     a state that one device makes and another wants goes there with a part of the update

@@ -6,9 +6,9 @@
  *   fills   chunk (of every operator), predicted, target; prices and chosen, for keep
  *   keeps   chunks are runs of forward operators, none empty; backward follows its forward
  *           operator, the update of a parameter follows its first use, the norm is totalled in chunk 0
- *   fails   nonzero if no cut fits.  part_blame then finds the cut that lacks least, for the report: nofit_device and
- *           nofit_need name the device that lacks most under it, and chunk holds it; nofit_device -1: the constraints leave
- *           no cut into that many chunks at all
+ *   fails   nonzero if no cut fits.  part_blame then finds the cut that lacks least, for the report: shortfall names the
+ *           device that lacks most under it, and what it needs, and chunk holds the cut.  Device -1: the constraints leave no
+ *           cut into that many chunks at all
  *
  * Names in constraints are matched against operator names; a pattern also names every operator below it, so `h.5` is
  * the whole block.  cut_after: a cut behind the last operator named.  no_cut: none between two neighbours that are both
