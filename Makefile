@@ -14,14 +14,7 @@ DATA =
 BASE    = gen/base/mem.o gen/base/file.o gen/base/option.o gen/base/diag.o gen/base/sha256.o gen/base/sha1.o \
           gen/base/quote.o gen/base/number.o gen/base/size.o gen/base/words.o gen/base/triples.o gen/base/folder.o \
           gen/base/process.o gen/base/busy.o gen/base/safe.o build/gen/json.o build/gen/apart.o build/gen/mapped.o
-FRONT   = gen/front/load.o gen/front/new.o gen/front/schema.o gen/front/expr.o gen/front/override.o gen/front/model.o \
-          gen/front/train.o gen/front/devices.o gen/front/schedules.o gen/front/table.o gen/front/targets.o \
-          gen/front/links.o gen/front/names.o gen/front/attr.o gen/front/block.o gen/front/build.o gen/front/expand.o \
-          gen/front/expand_lstm.o gen/front/row.o gen/front/bind.o gen/front/graph.o gen/front/param.o \
-          gen/front/shape.o gen/front/shape_ops.o gen/front/shape_move.o gen/front/shape_image.o \
-          gen/front/shape_language.o gen/front/shape_attention.o gen/front/shape_recurrent.o gen/front/shape_experts.o \
-          gen/front/grad.o gen/front/update.o gen/front/gelu.o gen/front/fp8.o gen/front/relu.o gen/front/fuse.o \
-          gen/front/weights.o
+FRONT   = gen/graph.o $(patsubst %.c,%.o,$(sort $(wildcard gen/config/*.c gen/build/*.c gen/rewrite/*.c)))
 TOKENIZER = $(sort $(wildcard rt/tokens/*.c))
 TOKENS  = $(TOKENIZER:rt/%.c=build/gen/%.o) gen/tokens/tokens.o
 PACK    = gen/pack/search.o gen/pack/greedy.o gen/pack/verify.o gen/pack/pack.o gen/pack/file.o
@@ -46,7 +39,7 @@ RIVALS  = gen/rivals/even.o gen/rivals/unit.o gen/rivals/moves.o gen/rivals/pipe
           gen/rivals/spp.o gen/rivals/bapipe.o
 TEXT    = gen/text/text.o gen/text/graph.o gen/text/plan.o gen/text/letters.o
 PLAN    = gen/plan/part.o gen/plan/keep.o gen/plan/planners.o
-FOREIGN = gen/foreign/read.o gen/foreign/sort.o gen/foreign/graph.o gen/foreign/downset.o gen/foreign/bottleneck.o
+FOREIGN = $(patsubst %.c,%.o,$(sort $(wildcard gen/profiled/*.c)))
 EMIT    = gen/emit/names.o gen/emit/text.o gen/emit/dims.o gen/emit/slots.o gen/emit/call.o gen/emit/head.o \
           gen/emit/header.o gen/emit/open.o gen/emit/pair.o gen/emit/stage.o gen/emit/launch.o gen/emit/settings.o \
           gen/emit/archive.o gen/emit/holding.o gen/emit/page.o gen/emit/lists.o gen/emit/report.o \
@@ -56,12 +49,11 @@ SEARCH  = gen/search/search.o gen/search/list.o gen/search/candidate.o gen/searc
           gen/search/device_order.o gen/search/arrange.o gen/search/star_depths.o gen/search/paces.o \
           gen/search/buckets.o gen/search/jobshop.o gen/search/optimal.o gen/search/largest.o gen/search/rows.o \
           gen/search/nofit.o gen/search/rungs.o
-VIEW    = gen/view/stage.o gen/view/plan.o gen/view/explain.o gen/view/compare.o gen/view/compare_page.o \
+VIEW    = gen/view/stage.o gen/view/totals.o gen/view/plan.o gen/view/explain.o gen/view/compare.o gen/view/compare_page.o \
           gen/view/schedules.o gen/view/schedule_csv.o gen/view/events.o gen/view/measured.o gen/view/metrics.o \
           gen/view/tfevents.o
-HF      = gen/hf/families.o gen/hf/template.o gen/hf/import.o gen/hf/export.o gen/hf/llmc.o gen/hf/heads.o gen/hf/kind.o \
-          build/gen/place.o
-NET     = $(patsubst %.c,%.o,$(sort $(wildcard gen/net/*.c)))
+HF      = $(patsubst %.c,%.o,$(sort $(wildcard gen/huggingface/*.c))) build/gen/place.o
+NET     = $(patsubst %.c,%.o,$(sort $(wildcard gen/import/*.c)))
 OBJ     = $(BASE) build/embedded.o $(FRONT) $(TOKENS) $(PACK) $(COST) $(SCHED) $(LIST) $(REPLAY) $(LOWER) $(FATES) $(MEM) \
           $(EXACT) $(CHECK) $(RIVALS) $(TEXT) $(PLAN) $(FOREIGN) gen/key.o $(EMIT) $(PROFILE) gen/passes.o $(SEARCH) \
           $(VIEW) $(NET) $(HF) gen/options.o gen/main.o
@@ -84,7 +76,7 @@ build/embed: tools/embed.c
 	mkdir -p build
 	$(call say,compile tools/embed.c)$(CC) $(CFLAGS) -o $@ tools/embed.c
 
-EMBED = $(sort $(wildcard templates/* gen/hf/*.yaml devices/*.yaml) \
+EMBED = $(sort $(wildcard templates/* gen/huggingface/*.yaml devices/*.yaml) \
         $(wildcard rt/*.[ch] rt/cuda/*.[ch] rt/cuda/*.cu rt/op/*.[ch] rt/op/*/*.[ch] rt/op/*/*.cu \
         rt/sample/*.[ch] rt/tokens/*)) \
         build/rt/op/paced/calls.c build/rt/hooks.h LICENSE

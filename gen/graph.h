@@ -9,7 +9,7 @@
 #define GRAPH_H
 #include "model.h"
 
-/* ---- Graph: front/build.c shape.c grad.c fuse.c ------------------------------------------------------------ */
+/* ---- Graph: build/build.c shape.c grad.c fuse.c ------------------------------------------------------------ */
 typedef enum { T_INPUT, T_ACT, T_GRAD } TensorKind;
 typedef struct {                /* one value of one micro-batch; one producer */
     const char *name;           /* h.3.attn.c_attn, h.3.ln_1.mean; gradients: d.h.3.ln_1, its terms d.h.3.ln_1.t2,
@@ -113,7 +113,7 @@ typedef struct {
     const char *name;           /* without brackets */
     bool internal;              /* in brackets: not a YAML operator */
     VEC(Operand) in, par, out;
-    const char *keys;           /* of the YAML line: front/attr.c */
+    const char *keys;           /* of the YAML line: build/attr.c */
     bool product, fp8, element; /* its class: cost/roof.c, sched/share.c; fp8 is a product too */
     const char *shape;
     const char *call[3], *flop[3];      /* F, I, W */
@@ -124,8 +124,10 @@ int row_find(const char *name);                     /* -1 if there is none */
 
 /* build: needs Model.  fills ops with in, par, attr, names and locs, tensors without shapes; blocks and repeats expanded. */
 Graph *build(const Model *m);
-/* shape: fills shapes, types, bytes, states, attributes; binds the forward calls; LinearFp8: front/fp8.c. */
+/* shape: fills shapes, types, bytes, states, attributes; binds the forward calls. */
 void shape(Graph *g, const Model *m);
+/* fp8: LinearFp8, where the model wants it. */
+void fp8(Graph *g, const Model *m);
 const char *fp8_text(const Graph *g);               /* 24 of 25 Linear; in bf16, ... */
 /* bind one call of a row ("f(y, x, n)") to an operator.  dt: an operand's gradient tensor, or -1; NULL in the forward phase. */
 void bind_call(Graph *g, Op *o, const char *call, const Op *fwd,
@@ -148,26 +150,33 @@ void grad(Graph *g, const Model *m);
 void fuse(Graph *g, const Model *m);
 bool fuse_joined(const Graph *g);
 bool relu_joined(const Graph *g);       /* a Relu and the BatchNorm before it */
-bool fuse_apart(const PlanSpec *p, const Op *o, const Op *other);
 /* What fuse leaves open.  fastest: the model with auto, none, sums and, where kernels are those of GPUs, most; auto: itself and
  * with sums; another word: the model itself. */
 enum { FORMS = FUSE_FASTEST };
 const Model *fuse_as(const Model *m, int word);
 int fuse_forms(const Model *m, const Model *form[FORMS]);
 extern const char *const fuse_words[FORMS];
-/* Operators that another one does the work of, and their results, go away; into: by operator the one, mostly itself. */
-void fuse_drop(Graph *g, const int *into);
 void join_gelu(Graph *g, const Model *m);
 void join_relu(Graph *g, const Model *m);
+/* rewrite/line.c: build, the rewrites and grad in their order, up to fuse.  seen, unless NULL, is called behind build, shape,
+ * grad and fuse, with the letter of their dump. */
+Graph *graph_line(const Model *m, void (*seen)(void *ctx, Graph *g, char letter), void *ctx);
 void check_graph(const Graph *g);
 const char *graph_fault(const Graph *g, Loc *at);    /* of a graph read from a file: what is wrong with it, or NULL */
-void graph_totals(FILE *f, const Graph *g);         /* the table of dpgen check */
-/* The value of a data input that all who look something up by it pass over; false: there is none.  front/graph.c */
+/* The value of a data input that all who look something up by it pass over; false: there is none.  graph.c */
 bool input_ignores(const Graph *g, int input, int *value);
 int update_param(const Graph *g, const Op *o);      /* the parameter that it is about; -1: all of them */
+#define MAX_BYTES ((Bytes)1 << 48)          /* of one tensor */
+/* ---- graph.c --------------------------------------------------------------------------------------------------- */
 Bytes type_bytes(Type t);
 const char *type_name(Type t);
-const char *shape_text(const Shape *s);             /* [2, 64, 768] */
+const Attr *attr_find(const Op *o, const char *name);           /* NULL if absent */
+int64_t attr_int(const Op *o, const char *name);                /* 0 if absent */
+void attr_set(Op *o, const char *name, int64_t i);
+void attr_set_float(Op *o, const char *name, double f);
+int64_t shape_size(const Shape *s, int from, int to);           /* elements of axes from .. to-1 */
+const char *shape_text(const Shape *s);                         /* [2, 64, 768] */
+bool shape_same(const Shape *a, const Shape *b);
 bool match(const char *pattern, const char *name);  /* * matches any run of characters */
 bool match_block(const char *pattern, const char *name);    /* ... the name, or that of a block it is in */
 #endif

@@ -8,7 +8,7 @@
 #include "cost/machine.h"
 #include "search/search.h"
 #include "emit/emit.h"
-#include "hf/hf.h"
+#include "huggingface/hf.h"
 #include "pack/pack.h"
 #include "planner.h"
 #include "search/nofit.h"

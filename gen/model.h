@@ -8,7 +8,7 @@
 #define MODEL_H
 #include "base.h"
 
-/* ---- load: front/load.c ---------------------------------------------------------------------------------- */
+/* ---- load: config/load.c ---------------------------------------------------------------------------------- */
 /* needs: YAML text.  fills: Node tree, a mark on every node.  fails: syntax, anchors, tags, limits. */
 typedef enum { SCALAR, LIST, MAP } NodeKind;
 typedef struct Node Node;
@@ -24,10 +24,12 @@ Node *load(const char *path);
 Node *load_text(const char *path, const char *text, size_t n);
 const char *load_library(void);     /* version of libyaml */
 /* The value of an option such as `--set train.steps=10`, from byte `skip` of its text; diagnostics name the option. */
+/* YAML that dpgen made for the file at path; no mistake is in a line of that file */
+Node *load_made(const char *path, const char *text);
 Node *load_option(const char *option, const char *text, size_t skip);
 Node *node_get(const Node *map, const char *key);   /* NULL if absent */
 
-/* ---- model: front/model.c --------------------------------------------------------------------------------- */
+/* ---- model: config/model.c --------------------------------------------------------------------------------- */
 /* needs: Node.  fills: Model, defaults and all, nothing left to interpret but the graph's own nodes. */
 typedef enum { F32, BF16, I32, F64 } Type;          /* F64 only in states */
 enum { MAXDIM = 6, MAXINPUT = 8, MAXCHANNEL = 64 };
@@ -50,7 +52,7 @@ typedef enum { FAN_NONE, FAN_IN, FAN_OUT } Fan;
 typedef struct { const char *name; InitKind kind; double a, b; Fan fan; } Init;
 
 typedef struct {                /* files of one data set */
-    const char *format;         /* front/train.c has the words */
+    const char *format;         /* config/train.c has the words */
     Strs files;                 /* patterns, as written */
     Strs role;                  /* role[i] of the format feeds input[i] of the model: tokens, image, or an array's name */
     Ints input;
@@ -128,7 +130,7 @@ typedef struct {
     double rate;                    /* bytes/s */
     Bytes pair;                     /* of the memory of a device, for each pair that it is in */
 } Transport;
-extern const char target_words[], library_words[], transport_words[];      /* front/targets.c; a blank before each */
+extern const char target_words[], library_words[], transport_words[];      /* config/targets.c; a blank before each */
 const Target *target_of(const Device *d);
 const Library *library_of(const Device *d);         /* what it is planned with */
 const Library *library_linked(const Device *d);     /* what the job has */
@@ -174,13 +176,13 @@ typedef struct {
     bool drifts;                    /* async: backward goes back by forward's lag, along the mean of the last updates */
     bool spikes;                    /* async: the update of momentum SGD makes up for forward's delay */
 } Schedule;
-extern const Schedule schedules[];                  /* front/schedules.c; ends with a NULL name */
+extern const Schedule schedules[];                  /* config/schedules.c; ends with a NULL name */
 extern const char schedule_words[];                 /* auto, those that are built, those that are not */
 const Schedule *schedule_of(const char *name);      /* of auto: the usual one; NULL: unknown */
 static inline int schedule_ways(const Schedule *k) { return k->ways > 1 ? k->ways : 1; }
 int64_t schedule_form(const Schedule *k, int p, int m, int v);      /* the step by its closed form; 0: there is none */
 
-/* front/table.c: a schedule as a table, a row a device. */
+/* config/table.c: a schedule as a table, a row a device. */
 typedef struct { Loc at; char kind; int chunk, mb; } TableCell;        /* kind: F I W, or B for I and W at once */
 typedef VEC(TableCell) TableRow;
 typedef struct {
@@ -196,7 +198,7 @@ typedef struct { const TableCell *waits, *wants, *before; } Circle;
 Circle table_circle(const OrderTable *t);
 const char *table_name(const TableCell *x);         /* 0F0 */
 
-/* front/schedules.c: a row of schedules.def that the model file writes itself. */
+/* config/schedules.c: a row of schedules.def that the model file writes itself. */
 typedef struct {
     const char *word;               /* of the row that has its map; NULL: there is none */
     enum { IN_TURN, THERE_AND_BACK } map;
@@ -269,7 +271,7 @@ const char *compute_word(const Train *t);       /* of precision.compute */
 
 typedef struct { const char *dir; int64_t every, keep; } CkptSpec;
 
-/* How files of published weights differ from the parameters of the model: front/weights.c.  A * of a name is one text in all
+/* How files of published weights differ from the parameters of the model: config/weights.c.  A * of a name is one text in all
  * names of its rule. */
 typedef struct { const char *name, *file; Loc loc; } StoredPair;
 typedef VEC(StoredPair) StoredPairs;
@@ -312,8 +314,8 @@ typedef struct {
     bool trace;
     VEC(Mark) marks;                /* where each text of a list stands: patterns, files.  Found by the pointer */
 } Model;
-const Model *with_schedule(const Model *m, const Schedule *k);   /* front/schedules.c: its own chunks, if the model says none */
-int64_t norm_block(const Model *m, int64_t n);      /* elements of a block of the norm of n: front/targets.c */
+const Model *with_schedule(const Model *m, const Schedule *k);  /* config/schedules.c: its own chunks, if the model says none */
+int64_t norm_block(const Model *m, int64_t n);      /* elements of a block of the norm of n: config/targets.c */
 Loc mark_of(const Model *m, const char *text, Loc otherwise);
 /* -D name=value and --set path=value, in the order given.  An element of set may also be --stages=4, for an option that is
  * short for a --set; mistakes then name that option. */
@@ -329,7 +331,7 @@ void list_devices(FILE *f);                         /* names of those */
 int  new_command(int argc, char **argv);            /* new.c: a model to start from */
 Model *model(Node *root, const char *path, const Overrides *over);
 
-/* front/expr.c: + - * / ( ) names numbers sqrt min max ceil.  lookup returns false for an unknown name.  Overflow,
+/* config/expr.c: + - * / ( ) names numbers sqrt min max ceil.  lookup returns false for an unknown name.  Overflow,
  * division by zero and a fraction where an integer is asked for are errors at `at`. */
 typedef bool (*Lookup)(void *ctx, const char *name, double *value);
 double  expr_float(Loc at, const char *text, Lookup lookup, void *ctx);

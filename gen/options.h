@@ -5,7 +5,7 @@
 #ifndef OPTIONS_H
 #define OPTIONS_H
 #include "plan.h"
-#include "foreign/bottleneck.h"
+#include "profiled/bottleneck.h"
 
 typedef struct {
     const char *verb, *file, *out, *from, *dump, *profile, *prefix, *devices, *what, *next, *planners, *trace, *tensorboard;

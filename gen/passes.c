@@ -59,6 +59,27 @@ bool is_plan(const char *path)
 
 /* ---- the line, first half: text to const Graph ------------------------------------------------------------------- */
 
+typedef struct { const Options *x; const Model *m; const char *written; } Seer;
+
+static void see_graph(void *ctx, Graph *g, char letter)
+{
+    Seer *s = ctx;
+    if (letter == 's') {
+        weights_check(s->m, g);
+        bad_stop();
+    } else if (letter == 'f') {
+        check_graph(g);
+        const char *joined = model_hash(g);
+        if (strcmp(joined, s->written)) {   /* what was joined has the same bits, and so the same key */
+            g->model = s->written;
+            g->calls = joined;
+        }
+    }
+    dump_graph(s->x, g, letter);
+    if (letter == 's')
+        s->written = model_hash(g);
+}
+
 Graph *graph_of(const Options *x, const Model *m)
 {
     if (x->foreign) {
@@ -76,28 +97,7 @@ Graph *graph_of(const Options *x, const Model *m)
         dump_graph(x, g, 'f');
         return g;
     }
-    Graph *g = build(m);
-    dump_graph(x, g, 'b');
-    join_gelu(g, m);
-    shape(g, m);
-    bad_stop();
-    weights_check(m, g);
-    bad_stop();
-    dump_graph(x, g, 's');
-    const char *written = model_hash(g);
-    join_relu(g, m);
-    grad(g, m);
-    bad_stop();
-    dump_graph(x, g, 'g');
-    fuse(g, m);
-    check_graph(g);
-    const char *joined = model_hash(g);
-    if (strcmp(joined, written)) {          /* what was joined has the same bits, and so the same key */
-        g->model = written;
-        g->calls = joined;
-    }
-    dump_graph(x, g, 'f');
-    return g;
+    return graph_line(m, see_graph, &(Seer){x, m, NULL});
 }
 
 /* ---- the line, second half: one Plan ----------------------------------------------------------------------------- */

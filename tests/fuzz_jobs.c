@@ -38,6 +38,7 @@ static const Graph *graph_of(const Model *m)
     Graph *g = build(m);
     bad_stop();
     shape(g, m);
+    fp8(g, m);
     bad_stop();
     join_relu(g, m);
     grad(g, m);

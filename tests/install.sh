@@ -32,7 +32,7 @@ if [ -w /dev/full ]; then
         expect "$option on a full disk" test $? = 1
     done
 fi
-cat gen/options.c gen/front/override.c gen/pack/file.c gen/tokens/tokens.c gen/hf/export.c gen/hf/import.c |
+cat gen/options.c gen/config/override.c gen/pack/file.c gen/tokens/tokens.c gen/huggingface/export.c gen/huggingface/import.c |
     grep -o '"--*[a-zA-Z][a-z-]*"' | tr -d '"' | sort -u >"$tmp/code"
 expect "more than thirty options" test "$(wc -l <"$tmp/code")" -gt 30
 options_of() { grep -o -E '^  (-[-a-zA-Z]+(, )?)+' "$1" | tr -d ' ' | tr ',' '\n'; }

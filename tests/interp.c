@@ -457,6 +457,7 @@ static const Graph *graph_of(const Model *m)
     Graph *g = build(m);
     check_graph(g);
     shape(g, m);
+    fp8(g, m);
     check_graph(g);
     grad(g, m);
     check_graph(g);

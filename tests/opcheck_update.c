@@ -151,7 +151,7 @@ static Tensor *narrowed(Tensor *t)
     return to;
 }
 
-/* Scratch of exactly as many bytes as gen/front/shape_ops.c plans. */
+/* Scratch of exactly as many bytes as gen/build/shape_ops.c plans. */
 static Tensor *scratch(long scores, long floats)
 {
     long bytes = (scores * (long)sizeof(real) + 63) / 64 * 64;

@@ -43,8 +43,8 @@ rows() {
     rows sample rt/sample/sample.c          # dpgen-verify: a line here, and what it is asked in call() and inputs()
     rows pack gen/pack/file.c
     rows tokens gen/tokens/tokens.c
-    rows import gen/hf/import.c
-    rows export gen/hf/export.c
+    rows import gen/huggingface/import.c
+    rows export gen/huggingface/export.c
     rows model gen/options.c | while read -r _ option kind; do      # each command that has a use for it
         for command in model check plan explain compare schedules profile report metrics; do
             case $command in model) word= ;; explain) word="explain x" ;; *) word=$command ;; esac

@@ -51,6 +51,7 @@ static World world_of_model(const char *first, const char *rest, const char *dev
     w.m = model(root, "unit_cost.yaml", NULL);
     Graph *g = build(w.m);
     shape(g, w.m);
+    fp8(g, w.m);
     grad(g, w.m);
     fuse(g, w.m);
     w.g = g;

@@ -5,7 +5,7 @@
  * The oracle gives every node a stage number, in all k^n ways, and keeps those in which no edge goes back and no stage is
  * empty: that is what a chain of k downward-closed prefixes is.  It knows no prefixes.  Transfers are bytes over 1 GB/s.
  */
-#include "foreign/downset.h"
+#include "profiled/downset.h"
 #include "draw.h"
 
 #include <string.h>

@@ -5,7 +5,7 @@
  * Expected values are published figures, formulas, or brute force over coordinates; nothing here was copied from
  * what the code printed.  Runs at the root of the project.
  */
-#include "front/front.h"
+#include "build/build.h"
 #include "rt/rt.h"
 #undef A
 #undef S

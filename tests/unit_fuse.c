@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * unit_fuse: what fuse joins and what not, against lists written by hand from the rules in gen/front/fuse.c and grad.c.
+ * unit_fuse: what fuse joins and what not, against lists written by hand from the rules in gen/rewrite/fuse.c and grad.c.
  */
 #include "plan.h"
 #include "line_of.h"

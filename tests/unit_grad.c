@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * unit_grad: the backward half of a small model, against lists written by hand from the rules in gen/front/grad.c and
+ * unit_grad: the backward half of a small model, against lists written by hand from the rules in gen/rewrite/grad.c and
  * update.c: a table with two uses, a value that one operator takes twice and another once, two losses of one value.
  */
 #include "plan.h"

@@ -211,7 +211,7 @@ static void ours(Cells *l, const Plan *p, const Numbers *x, bool two)
 
 typedef void Theirs(Cells *l, const Numbers *x);
 
-/* A row of the model file, as front/schedules.c reads it. */
+/* A row of the model file, as config/schedules.c reads it. */
 static void write_row(World *w, const char *word, const char *lead, const char *lag, const char *group)
 {
     w->m.plan.custom = (OwnRow){.word = word, .lead = lead, .lag = lag, .group = group};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * world.h: graphs made by hand, for the tests of the planning passes; nothing of front/ but its names is used.
+ * world.h: graphs made by hand, for the tests of the planning passes; nothing of config/ and build/ but their names is used.
  */
 #ifndef WORLD_H
 #define WORLD_H

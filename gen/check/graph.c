@@ -20,7 +20,7 @@
  *
  * Cost: linear in operators and arguments.
  */
-#include "front/front.h"
+#include "build/build.h"
 #include <string.h>
 
 typedef struct {

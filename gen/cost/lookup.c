@@ -24,14 +24,7 @@ typedef struct { const Model *m; Graph *g; } LookupTrial;
 static void try_graph(void *ctx)
 {
     LookupTrial *t = ctx;
-    t->g = build(t->m);
-    join_gelu(t->g, t->m);
-    shape(t->g, t->m);
-    bad_stop();
-    join_relu(t->g, t->m);
-    grad(t->g, t->m);
-    bad_stop();
-    fuse(t->g, t->m);
+    t->g = graph_line(t->m, NULL, NULL);
 }
 
 const Graph *profile_graph_at(const Model *m, int64_t batch)

@@ -32,6 +32,7 @@ static void try_graph(void *ctx)
     DimsTrial *t = ctx;
     t->g = build(&t->m);
     shape(t->g, &t->m);
+    fp8(t->g, &t->m);
     bad_stop();
 }
 

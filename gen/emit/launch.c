@@ -5,7 +5,6 @@
 #include "emit.h"
 #include "key.h"
 #include "cost/prof.h"
-#include "front/front.h"
 #include "list/transport.h"
 #include "list/version.h"
 #include <inttypes.h>

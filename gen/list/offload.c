@@ -545,7 +545,8 @@ static void put_pieces(Offload *x, Agenda *a, int action)
 static void write_list(Offload *x)
 {
     Agenda a = {events(x, offsetof(OffloadCopy, out)), events(x, offsetof(OffloadCopy, sent)),
-                events(x, offsetof(OffloadCopy, in)), events(x, offsetof(OffloadCopy, due)), alloc(sizeof(int) * (size_t)(x->copy.n + 1))};
+                events(x, offsetof(OffloadCopy, in)), events(x, offsetof(OffloadCopy, due)),
+                alloc(sizeof(int) * (size_t)(x->copy.n + 1))};
     int boundary = 0;
     for (int i = 0; i < x->old->n; i++) {
         ActionKind kind = x->old->at[i].kind;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * table.c: the lists of a file, which front/table.c has read and judged: as they stand there.  Where weight gradients are apart
- * in some cells, they are in all: a chunk has one form of backward.
+ * table.c: the lists of a file, which config/table.c has read and judged: as they stand there.  Where weight gradients are
+ * apart in some cells, they are in all: a chunk has one form of backward.
  */
 #include "sched.h"
 

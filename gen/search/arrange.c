@@ -22,7 +22,7 @@
  * What users of these ask for and do not get: how far from the best order they are.  Here a bound over all orders is printed.
  *
  * Cost: the program 2^16 sets of devices at most, times kinds, log n and the bits of T.  Not handled: several chunks a device,
- * replicas (refused by front/devices.c); links and what must precede a stage are not in T, only in the bound of one order.
+ * replicas (refused by config/devices.c); links and what must precede a stage are not in T, only in the bound of one order.
  */
 #include "arrange.h"
 #include "budgets.h"

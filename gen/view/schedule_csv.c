@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * schedule_csv.c: the lists of a schedule as a table of PyTorch's form, which front/table.c reads back.
+ * schedule_csv.c: the lists of a schedule as a table of PyTorch's form, which config/table.c reads back.
  *
  * A column is a unit of time.  F, I and W take one and B two; messages take none.  The table depends on devices, chunks and
  * micro-batches alone.

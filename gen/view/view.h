@@ -32,6 +32,7 @@ const char *view_moved(const Plan *p, const Ints *cuts, int i, int at, Effort *l
 /* What its neighbours would cost: of all cuts, or of the one after operator `only`.  plan.c */
 void view_cuts(FILE *f, const Plan *p, int only);
 int  view_compare(const Options *x, const Model *m);     /* compare.c; a status */
+void graph_totals(FILE *f, const Graph *g);         /* totals.c */
 int  view_schedules(const Options *x, const Model *m);   /* schedules.c; a status */
 int  view_schedule_csv(const Options *x, const Model *m, const Schedule *k);     /* its table; schedule_csv.c; a status */
 /* What is called so, or with `next` the place between two operators.  explain.c; a status */

@@ -3,7 +3,7 @@
  * config: config.json of a published model, and the model file that is written of it.
  */
 #include "target.h"
-#include "gen/hf/hf.h"
+#include "gen/huggingface/hf.h"
 
 static void take(const uint8_t *data, size_t n)
 {

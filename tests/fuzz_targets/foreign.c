@@ -4,7 +4,7 @@
  */
 #include "target.h"
 #include "plan.h"
-#include "foreign/foreign.h"
+#include "profiled/foreign.h"
 
 static void take(const uint8_t *data, size_t n)
 {

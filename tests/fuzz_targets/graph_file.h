@@ -3,7 +3,7 @@
  * graph_file.h: reads a graph of another program, and writes the model file and the weights of it.
  */
 #include "target.h"
-#include "gen/net/net.h"
+#include "gen/import/net.h"
 
 static inline void take_graph(int (*read)(Net *g, const unsigned char *data, size_t n), const uint8_t *data, size_t n)
 {

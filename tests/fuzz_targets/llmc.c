@@ -3,7 +3,7 @@
  * llmc: a checkpoint of llm.c, and the model file and weights that are written of it.
  */
 #include "target.h"
-#include "gen/hf/hf.h"
+#include "gen/huggingface/hf.h"
 
 static void take(const uint8_t *data, size_t n)
 {

@@ -16,7 +16,7 @@ Shape attention_shape(long batch, long heads, long kv_heads, long query, long ke
 bool attention_fits(const Shape *s);
 /* Bytes of tmp in backward: in front the row sums and, where keys are shared, dk and dv of each query head; then what the
  * deterministic graph needs, from a multiple of 256 on.  A tensor stands at one of 64, which is up to SHIFT bytes before.
- * gen/front/shape_attention.c has the same. */
+ * gen/build/shape_attention.c has the same. */
 enum { SHIFT = 192 };
 size_t attention_scratch(const Shape *s);
 size_t attention_front(const Shape *s);

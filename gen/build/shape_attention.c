@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * shape_attention.c: the shape rules of attention: its heads, what a query sees, and its scratch.
+ *
+ * A line becomes the plainest row that does what it asks for: Attention, or AttentionShared where heads share keys, or
+ * AttentionWindow where a window or a cap changes scores.
+ */
+#include "build.h"
+#include <math.h>
+
+static int64_t get(const Sizer *z, const char *name)
+{
+    return attr_int(z->o, name);
+}
+
+static int64_t up(int64_t n) { return (n + 63) / 64 * 64; }
+
+/* Scratch of backward: a f32 for each row of scores, the sum of dy times y.  Where cuda kernels leave it to cuDNN, that is the
+ * plain case in bf16, dk and dv of each query head that shares its keys follow, and dS: rt/op/cuda/attention.c has the same
+ * formula.  -1: too large. */
+static int64_t attention_scratch(const Sizer *z, const Shape *scores, bool plain)
+{
+    const Device *d = &z->m->devices.at[0];
+    const Shape rows = {3, {scores->d[0], scores->d[1], scores->d[2]}};
+    const Shape ds = {4, {scores->d[0], scores->d[1], (scores->d[2] + 63) / 64 * 64, (scores->d[3] + 127) / 128 * 128}};
+    int64_t sums = shape_size(&rows, 0, rows.n) * 4, wide = get(z, "width");
+    bool graph = library_of(d)->graphs && z->g->compute == BF16 && plain && wide % 8 == 0 && wide <= 128;
+    const Shape keys = {4, {scores->d[0], scores->d[1], scores->d[3], wide}};
+    int64_t each = attr_find(z->o, "kv_heads") && get(z, "kv_heads") < scores->d[1] ? shape_size(&keys, 0, keys.n) * 2 : 0;
+    if (shape_size(&rows, 0, rows.n) == MAX_BYTES || (graph && shape_size(&ds, 0, ds.n) == MAX_BYTES) || each == 2 * MAX_BYTES)
+        return -1;
+    return graph ? up(sums) + 2 * up(each) + 192 + shape_size(&ds, 0, ds.n) * 2 + 256 : sums;
+}
+
+/* What both forms of attention share: q is [batch query heads*width], keys count `key`; operands bias and mask begin
+ * at i. */
+static bool attention(Sizer *z, int64_t batch, int64_t query, int64_t key, int64_t wide, int i)
+{
+    int64_t heads = get(z, "heads");
+    const Shape bias = {3, {heads, query, key}}, mask = {2, {batch, key}}, lse = {3, {batch, heads, query}};
+    if (wide % heads)
+        return refuse(z, NULL, "width %lld is not divisible by %lld heads", (Num)wide, (Num)heads);
+    if (z->o->in.at[i] >= 0 && !shape_same(in_shape(z, i), &bias))
+        return refuse(z, NULL, "bias must be [heads, query, key] = %s, not %s", shape_text(&bias),
+                      shape_text(in_shape(z, i)));
+    if (z->o->in.at[i + 1] >= 0 && !shape_same(in_shape(z, i + 1), &mask))
+        return refuse(z, NULL, "mask must be [batch, key] = %s, not %s", shape_text(&mask),
+                      shape_text(in_shape(z, i + 1)));
+    attr_set(z->o, "batch", batch);
+    attr_set(z->o, "query", query);
+    attr_set(z->o, "key", key);
+    attr_set(z->o, "width", wide / heads);
+    const Shape scores = {4, {batch, heads, query, key}};
+    bool plain = z->o->in.at[i] < 0 && z->o->in.at[i + 1] < 0 && (float)attr_find(z->o, "drop")->f == 0 &&
+        z->o->row != row_find("AttentionWindow");
+    int64_t scratch = attention_scratch(z, &scores, plain);
+    if (shape_size(&bias, 0, 3) == MAX_BYTES || scratch < 0)
+        return refuse(z, NULL, "%lld queries and %lld keys are too many", (Num)query, (Num)key);
+    attr_set(z->o, "tmp.I", scratch);
+    if (!attr_find(z->o, "scale"))
+        attr_set_float(z->o, "scale", 1 / sqrt((double)(wide / heads)));
+    shape_site(z);
+    return shape_drop(z, heads * query * key) && out_shape(z, 0, (Shape){3, {batch, query, wide}}) &&
+           out_shape(z, 1, lse);
+}
+
+/* Keys that a query sees, and the cap of its scores: where one of them changes anything, the row is another. */
+static bool seen(Sizer *z, int64_t key)
+{
+    int64_t window = attr_find(z->o, "window") ? get(z, "window") : 0;
+    double cap = attr_find(z->o, "cap") ? attr_find(z->o, "cap")->f : 0;
+    if (window < 0)
+        return refuse(z, "window: 0", "a window has at least 1 key, or is 0, which is none; not %lld", (Num)window);
+    if (window && !get(z, "causal"))
+        return refuse(z, "causal: true", "a window counts back from the key of the query, so the attention must be causal");
+    if (!(cap >= 0 && cap <= 1e6))
+        return refuse(z, "softcap: 0", "softcap is above 0, or 0, which is none; not %g", cap);
+    window = window < key ? window : 0;
+    if (!window && (float)cap == 0)
+        return true;
+    attr_set(z->o, "window", window);
+    attr_set(z->o, "reach", window ? window : key);
+    attr_set_float(z->o, "cap", cap);
+    z->o->row = row_find("AttentionWindow");
+    return true;
+}
+
+bool size_attention(Sizer *z)
+{
+    const Shape *q = in_shape(z, 0), *k = in_shape(z, 1), *v = in_shape(z, 2);
+    int64_t heads = get(z, "heads"), kv = attr_find(z->o, "kv_heads") ? get(z, "kv_heads") : heads;
+    if (heads % kv)
+        return refuse(z, NULL, "%lld heads cannot share %lld heads of keys", (Num)heads, (Num)kv);
+    if (q->n != 3 || k->n != 3 || !shape_same(k, v) || q->d[0] != k->d[0] || q->d[2] / heads != k->d[2] / kv || k->d[2] % kv)
+        return refuse(z, NULL, "q, k, v need one batch and width%s: %s, %s, %s", kv < heads ? " of a head" : "",
+                      shape_text(q), shape_text(k), shape_text(v));
+    if (kv < heads)
+        z->o->row = row_find("AttentionShared");
+    if (get(z, "causal") && q->d[1] > k->d[1])
+        return refuse(z, NULL, "causal attention needs as many keys as queries: %lld and %lld", (Num)k->d[1],
+                      (Num)q->d[1]);
+    attr_set(z->o, "kv_heads", kv);
+    return seen(z, k->d[1]) && shape_by_sample(z, q) && attention(z, q->d[0], q->d[1], k->d[1], q->d[2], 3);
+}
+
+bool size_attention_packed(Sizer *z)
+{
+    const Shape *x = in_shape(z, 0);
+    if (attr_find(z->o, "kv_heads"))
+        return refuse(z, "give q, k and v", "packed: qkv has as many heads of keys as of queries");
+    if (attr_find(z->o, "window") || attr_find(z->o, "cap"))
+        return refuse(z, "give q, k and v", "packed: qkv has neither a window nor a soft cap");
+    if (x->n != 3 || x->d[2] % 3)
+        return refuse(z, NULL, "packed: qkv takes [batch, positions, 3*width], not %s", shape_text(x));
+    return shape_by_sample(z, x) && attention(z, x->d[0], x->d[1], x->d[1], x->d[2] / 3, 1);
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * shape_experts.c: the shape rules of experts.  A kernel trusts slots and offsets, so they must be those of a Route, and the
+ * same one for what belongs together.
+ */
+#include "build.h"
+#include <string.h>
+
+enum { MOST_EXPERTS = 1024 };   /* rt/op/experts.c */
+
+static void set(Sizer *z, const char *name, int64_t v) { attr_set(z->o, name, v); }
+
+/* The Route that has made operand i as its result `name`; NULL after a complaint. */
+static const Op *route_of(const Sizer *z, int i, const char *name)
+{
+    const Tensor *t = &z->g->tensor.at[z->o->in.at[i]];
+    const Op *o = t->kind == T_ACT ? &z->g->op.at[t->op] : NULL;
+    const Row *r = o ? row(o->row) : NULL;
+    for (int k = 0; r && !strcmp(r->name, "Route") && k < r->out.n; k++)
+        if (o->out.at[k] == z->o->in.at[i] && !strcmp(r->out.at[k].name, name))
+            return o;
+    refuse(z, "{op: Route, top: 2, as: [share, expert, slot, offset]}", "takes the %s of a Route, and %s is none", name,
+           t->name);
+    return NULL;
+}
+
+bool size_route(Sizer *z)
+{
+    const Shape *x = in_shape(z, 0);
+    int64_t experts = x->d[x->n - 1], rows = shape_size(x, 0, x->n - 1), top = attr_int(z->o, "top");
+    Shape each = *x;
+    each.d[x->n - 1] = top;
+    if (x->n < 2)
+        return refuse(z, NULL, "takes [..., experts], not %s", shape_text(x));
+    if (experts > MOST_EXPERTS || top > experts)
+        return refuse(z, NULL, "top %lld of %lld experts: there are at most %d, and `top` is at most their number", (Num)top,
+                      (Num)experts, MOST_EXPERTS);
+    if (rows > INT32_MAX / top)
+        return refuse(z, NULL, "%lld rows are too many", (Num)rows);
+    set(z, "rows", rows);
+    set(z, "experts", experts);
+    return out_shape(z, 0, each) && out_shape(z, 1, each) && out_shape(z, 2, each) &&
+           out_shape(z, 3, (Shape){1, {experts + 1}});
+}
+
+/* rows, top and width of what goes to experts, or comes back. */
+static void sizes(Sizer *z, const Op *route, int64_t width)
+{
+    set(z, "rows", attr_int(route, "rows"));
+    set(z, "top", attr_int(route, "top"));
+    set(z, "width", width);
+}
+
+bool size_dispatch(Sizer *z)
+{
+    const Shape *x = in_shape(z, 0);
+    const Op *route = route_of(z, 1, "slot");
+    if (!route)
+        return false;
+    int64_t rows = attr_int(route, "rows"), width = x->d[x->n - 1];
+    if (shape_size(x, 0, x->n - 1) != rows)
+        return refuse(z, NULL, "the slots are of %lld rows, and x is %s", (Num)rows, shape_text(x));
+    sizes(z, route, width);
+    return out_shape(z, 0, (Shape){2, {rows * attr_int(route, "top"), width}});
+}
+
+bool size_grouped(Sizer *z)
+{
+    const Shape *x = in_shape(z, 0);
+    const Op *route = route_of(z, 1, "offset");
+    if (!route)
+        return false;
+    int64_t rows = attr_int(route, "rows") * attr_int(route, "top"), experts = attr_int(z->o, "experts");
+    int64_t out = attr_int(z->o, "out");
+    if (x->n != 2 || x->d[0] != rows)
+        return refuse(z, NULL, "the offsets are of %lld rows, and x is %s", (Num)rows, shape_text(x));
+    if (experts != attr_int(route, "experts"))
+        return refuse(z, NULL, "%lld experts, and the Route has %lld", (Num)experts, (Num)attr_int(route, "experts"));
+    set(z, "rows", rows);
+    set(z, "in", x->d[1]);
+    return par_shape(z, 0, (Shape){3, {experts, out, x->d[1]}}) && out_shape(z, 0, (Shape){2, {rows, out}});
+}
+
+bool size_combine(Sizer *z)
+{
+    const Shape *x = in_shape(z, 0), *share = in_shape(z, 1);
+    const Op *route = route_of(z, 2, "slot");
+    if (!route)
+        return false;
+    const Shape *each = &z->g->tensor.at[route->out.at[0]].shape;
+    int64_t rows = attr_int(route, "rows"), top = attr_int(route, "top");
+    if (x->n != 2 || x->d[0] != rows * top || !shape_same(share, each))
+        return refuse(z, NULL, "takes rows [%lld, width] and shares %s, not %s and %s", (Num)(rows * top), shape_text(each),
+                      shape_text(x), shape_text(share));
+    Shape y = *each;
+    y.d[y.n - 1] = x->d[1];
+    sizes(z, route, x->d[1]);
+    return out_shape(z, 0, y);
+}
+
+bool size_route_loss(Sizer *z)
+{
+    const Shape *x = in_shape(z, 0);
+    const Op *route = route_of(z, 1, "expert");
+    double factor = attr_find(z->o, "factor")->f;
+    if (!route)
+        return false;
+    if (!shape_same(x, &z->g->tensor.at[route->in.at[0]].shape))
+        return refuse(z, NULL, "x is %s, and the experts are chosen by %s", shape_text(x),
+                      shape_text(&z->g->tensor.at[route->in.at[0]].shape));
+    if (!(factor >= 0 && factor <= 1e6))
+        return refuse(z, "factor: 0.01", "factor is from 0 to 1e6, not %g", factor);
+    set(z, "rows", attr_int(route, "rows"));
+    set(z, "experts", attr_int(route, "experts"));
+    set(z, "top", attr_int(route, "top"));
+    return out_shape(z, 0, (Shape){1, {1}});
+}

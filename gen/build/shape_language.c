@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * shape_language.c: the shape rules of today's language models: rotary positions, gates, soft caps.
+ */
+#include "build.h"
+
+static int64_t get(const Sizer *z, const char *name)
+{
+    return attr_int(z->o, name);
+}
+
+bool size_gate(Sizer *z)
+{
+    const Shape *a = in_shape(z, 0), *b = in_shape(z, 1);
+    if (!shape_same(a, b))
+        return refuse(z, NULL, "a and b have one shape, not %s and %s", shape_text(a), shape_text(b));
+    attr_set(z->o, "n", shape_size(a, 0, a->n));
+    return out_shape(z, 0, *a);
+}
+
+bool size_softcap(Sizer *z)
+{
+    const Shape *x = in_shape(z, 0);
+    if (!(attr_find(z->o, "cap")->f > 0))
+        return refuse(z, NULL, "cap must be above 0, not %g", attr_find(z->o, "cap")->f);
+    attr_set(z->o, "n", shape_size(x, 0, x->n));
+    return out_shape(z, 0, *x);
+}
+
+/* Frequencies: theta^(-2j/dims), 1 the highest; all of them, divided by `factor`, are to be normal floats. */
+static bool frequencies(Sizer *z)
+{
+    double theta = attr_find(z->o, "theta")->f, factor = attr_find(z->o, "factor")->f;
+    double low = attr_find(z->o, "low")->f, high = attr_find(z->o, "high")->f;
+    if (!(theta >= 1 && theta <= 1e12))
+        return refuse(z, "theta: 1e4", "theta is from 1 to 1e12, not %g", theta);
+    if (!(factor >= 1 && factor <= 1e6))
+        return refuse(z, NULL, "factor is from 1 to 1e6, not %g", factor);
+    if (!(low > 0 && low < high && high <= 1e6))
+        return refuse(z, "low: 1, high: 4", "low is above 0 and below high, not %g and %g", low, high);
+    return true;
+}
+
+bool size_rotary(Sizer *z)
+{
+    enum { FAR = 1 << 20 };     /* positions; angles stay where their cosine is known */
+    const Shape *x = in_shape(z, 0);
+    int64_t width = get(z, "width"), dims = attr_find(z->o, "dims") ? get(z, "dims") : width;
+    if (x->n != 3 || x->d[2] % width)
+        return refuse(z, NULL, "takes [B, positions, heads*width] with a width of %lld, not %s", (Num)width, shape_text(x));
+    if (dims % 2 || dims > width)
+        return refuse(z, NULL, "dims is even and at most the width of a head, %lld, not %lld", (Num)width, (Num)dims);
+    if (x->d[1] > FAR || get(z, "original") > FAR)
+        return refuse(z, NULL, "more than %d positions", FAR);
+    attr_set(z->o, "batch", x->d[0]);
+    attr_set(z->o, "seq", x->d[1]);
+    attr_set(z->o, "heads", x->d[2] / width);
+    attr_set(z->o, "dims", dims);
+    return frequencies(z) && out_shape(z, 0, *x);
+}

@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * shape_ops.c: the shape rules, by the names in ops.def.
+ *
+ * A rule returns false after a complaint.  Products of dimensions need no check of their own: every tensor is below
+ * 2^48 bytes, and an attribute is a product of some dimensions of one tensor.  Axes count from 0, or back from -1.
+ */
+#include "build.h"
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+static Shape leading(const Shape *s)
+{
+    Shape r = *s;
+    r.d[--r.n] = 0;
+    return r.n ? r : (Shape){1, {1}};
+}
+
+static int64_t width(const Shape *s)
+{
+    return s->d[s->n - 1];
+}
+
+static int64_t rows(const Shape *s)
+{
+    return shape_size(s, 0, s->n - 1);
+}
+
+static int64_t size(const Shape *s)
+{
+    return shape_size(s, 0, s->n);
+}
+
+static void set(Sizer *z, const char *name, int64_t v)
+{
+    attr_set(z->o, name, v);
+}
+
+static int64_t get(const Sizer *z, const char *name)
+{
+    return attr_int(z->o, name);
+}
+
+void shape_site(Sizer *z)
+{
+    set(z, "site", (int64_t)(hash64(z->o->name) & (((uint64_t)1 << 62) - 1)));
+}
+
+bool shape_drop(Sizer *z, int64_t elements)
+{
+    const Attr *a = attr_find(z->o, "drop");
+    if (a->f > 0 && elements > (int64_t)1 << 34)
+        return refuse(z, NULL, "random numbers reach 2^34 elements a sample, not %lld", (Num)elements);
+    if (!(a->f >= 0 && a->f < 1))
+        return refuse(z, NULL, "a probability is from 0 to below 1, not %g", a->f);
+    return true;
+}
+
+bool shape_by_sample(Sizer *z, const Shape *x)
+{
+    if (x->d[0] != z->g->batch)
+        return refuse(z, NULL, "the first dimension of %s must count the samples, B = %lld", shape_text(x),
+                      (Num)z->g->batch);
+    return true;
+}
+
+/* Ids are indices of memory in a kernel.  A job holds data against the range that its input declares, and lets in nothing
+ * else but a target that every loss passes over (input_ignores): so that range must lie in [0, n). */
+static bool ids_within(Sizer *z, int operand, int64_t n, const char *more)
+{
+    const Tensor *t = &z->g->tensor.at[z->o->in.at[operand]];
+    if (t->kind != T_INPUT)
+        return refuse(z, NULL, "takes a data input, and %s is computed", t->name);
+    const Input *x = &z->m->inputs.at[t->of];
+    if (x->lo != x->hi && x->lo >= 0 && x->hi <= n)
+        return true;
+    return refuse(z, strf("range: [0, %lld]%s", (Num)n, more), "values from 0 to %lld are possible here, and input %s %s",
+                  (Num)n - 1, x->name, x->lo == x->hi ? "declares no range" :
+                  strf("declares [%lld, %lld]", (Num)x->lo, (Num)x->hi));
+}
+
+/* ---- tables of rows -------------------------------------------------------------------------------------------- */
+
+static bool size_embedding(Sizer *z)
+{
+    Shape y = *in_shape(z, 0);
+    if (y.n == MAXDIM)
+        return refuse(z, NULL, "ids have %d dimensions; one more would be too many", y.n);
+    set(z, "n", size(&y));
+    y.d[y.n++] = get(z, "width");
+    return ids_within(z, 0, get(z, "rows"), "") && par_shape(z, 0, (Shape){2, {get(z, "rows"), get(z, "width")}}) &&
+           out_shape(z, 0, y);
+}
+
+static bool size_position(Sizer *z)
+{
+    const Shape *x = in_shape(z, 0);
+    if (x->n < 2)
+        return refuse(z, NULL, "takes [..., positions, width], not %s", shape_text(x));
+    set(z, "batch", shape_size(x, 0, x->n - 2));
+    set(z, "seq", x->d[x->n - 2]);
+    set(z, "width", width(x));
+    if (get(z, "rows") < get(z, "seq"))
+        return refuse(z, NULL, "rows: %lld are fewer than the %lld positions of %s", (Num)get(z, "rows"),
+                      (Num)get(z, "seq"), shape_text(x));
+    if (attr_find(z->o, "offset")) {
+        set(z, "rows", get(z, "rows") + get(z, "offset"));
+        z->o->row = row_find("PositionOffset");
+    }
+    return par_shape(z, 0, (Shape){2, {get(z, "rows"), width(x)}}) && out_shape(z, 0, *x);
+}
+
+static bool size_relative_bias(Sizer *z)
+{
+    int64_t buckets = get(z, "buckets"), each = get(z, "both") ? buckets / 2 : buckets;
+    if (each < 2 || each > 2048 || (get(z, "both") && buckets % 2) || get(z, "distance") <= each / 2 ||
+        get(z, "distance") > 1 << 20)
+        return refuse(z, "buckets: 32, distance: 128", "%lld buckets cannot be spread over %lld distances",
+                      (Num)buckets, (Num)get(z, "distance"));
+    return par_shape(z, 0, (Shape){2, {buckets, get(z, "heads")}}) &&
+           out_shape(z, 0, (Shape){3, {get(z, "heads"), get(z, "query"), get(z, "key")}});
+}
+
+/* What `stored` says, where it has as many elements; else the shape itself. */
+static Shape stored_shape(Sizer *z, Shape y)
+{
+    Shape s = {(int)get(z, "stored"), {0}};
+    for (int i = 0; i < s.n && s.n <= MAXDIM; i++)
+        s.d[i] = attr_int(z->o, strf("stored.%d", i));
+    if (!s.n || (s.n <= MAXDIM && size(&s) == size(&y)))
+        return s.n ? s : y;
+    refuse(z, NULL, "%s and 'stored', of %d axes, have other numbers of elements", shape_text(&y), s.n);
+    return y;
+}
+
+static bool size_parameter(Sizer *z)
+{
+    Shape y = {(int)get(z, "shape"), {0}};
+    if (y.n < 2 || y.n > MAXDIM || attr_int(z->o, "shape.0") != 1)
+        return refuse(z, "shape: [1, ...]", "the shape has a 1 in front, where samples are counted, and 2 to %d axes", MAXDIM);
+    for (int i = 0; i < y.n; i++)
+        if ((y.d[i] = attr_int(z->o, strf("shape.%d", i))) < 1)
+            return refuse(z, NULL, "axis %d of the shape is %lld", i, (Num)y.d[i]);
+    set(z, "batch", z->g->batch);
+    set(z, "n", size(&y));
+    if (!par_shape(z, 0, stored_shape(z, y)))
+        return false;
+    y.d[0] = z->g->batch;
+    return out_shape(z, 0, y);
+}
+
+/* ---- products -------------------------------------------------------------------------------------------------- */
+
+static bool size_linear(Sizer *z)
+{
+    Shape y = *in_shape(z, 0);
+    int64_t in = width(&y), out = get(z, "out");
+    set(z, "rows", rows(&y));
+    set(z, "in", in);
+    y.d[y.n - 1] = out;
+    return par_shape(z, 0, (Shape){2, {out, in}}) && par_shape(z, 1, (Shape){1, {out}}) && out_shape(z, 0, y);
+}
+
+static bool size_linear_gelu(Sizer *z)
+{
+    return size_linear(z) && out_shape(z, 1, z->g->tensor.at[z->o->out.at[0]].shape);
+}
+
+static bool size_matmul(Sizer *z)
+{
+    const Shape *a = in_shape(z, 0), *b = in_shape(z, 1);
+    bool ta = get(z, "ta"), tb = get(z, "tb");
+    if (a->n < 2 || a->n != b->n || memcmp(a->d, b->d, (size_t)(a->n - 2) * sizeof a->d[0]))
+        return refuse(z, NULL, "takes [..., m, k] and [..., k, n] with the same leading dimensions, not %s and %s",
+                      shape_text(a), shape_text(b));
+    int64_t m = a->d[a->n - 2 + ta], k = a->d[a->n - 1 - ta], kb = b->d[b->n - 2 + tb], n = b->d[b->n - 1 - tb];
+    if (k != kb)
+        return refuse(z, "transpose_a and transpose_b say how an operand is stored",
+                      "the inner dimensions of %s and %s differ: %lld and %lld",
+                      shape_text(a), shape_text(b), (Num)k, (Num)kb);
+    Shape y = *a;
+    y.d[y.n - 2] = m;
+    y.d[y.n - 1] = n;
+    set(z, "batch", shape_size(a, 0, a->n - 2));
+    set(z, "m", m);
+    set(z, "n", n);
+    set(z, "k", k);
+    return out_shape(z, 0, y);
+}
+
+/* ---- norms and softmax ----------------------------------------------------------------------------------------- */
+
+static bool set_rows(Sizer *z)
+{
+    const Shape *x = in_shape(z, 0);
+    set(z, "rows", rows(x));
+    set(z, "width", width(x));
+    return out_shape(z, 0, *x);
+}
+
+static bool size_norm(Sizer *z)
+{
+    Shape x = *in_shape(z, 0);
+    bool ok = set_rows(z);
+    if (attr_find(z->o, "eps")->f < 0)
+        return refuse(z, NULL, "eps must not be negative");
+    if (attr_find(z->o, "group")) {             /* each run of `group` along the last axis is a row */
+        int64_t group = get(z, "group");
+        if (width(&x) % group)
+            return refuse(z, NULL, "the last axis, %lld, is not divisible by a width of %lld", (Num)width(&x), (Num)group);
+        set(z, "rows", size(&x) / group);
+        set(z, "width", group);
+    }
+    if (attr_find(z->o, "offset"))
+        z->o->row = row_find("RMSNormOffset");
+    for (int i = 0; i < z->r->par.n; i++)
+        ok = ok && par_shape(z, i, (Shape){1, {get(z, "width")}});
+    x.d[x.n - 1] /= get(z, "width");
+    x = width(&x) == 1 ? leading(&x) : x;
+    for (int i = 1; i < z->r->out.n; i++)
+        ok = ok && out_shape(z, i, x);
+    return ok;
+}
+
+/* ---- element by element ---------------------------------------------------------------------------------------- */
+
+static bool size_same(Sizer *z)
+{
+    set(z, "n", size(in_shape(z, 0)));
+    return out_shape(z, 0, *in_shape(z, 0));
+}
+
+static bool size_clip(Sizer *z)
+{
+    double low = attr_find(z->o, "low")->f, high = attr_find(z->o, "high")->f;
+    if (!(low < high))
+        return refuse(z, NULL, "min must be below max: %g and %g", low, high);
+    return size_same(z);
+}
+
+/* shared: neighbouring axes of a sample, in order: one draw for all that lies along them */
+static bool shared_axes(Sizer *z, const Shape *x)
+{
+    int64_t n = get(z, "shared"), first = attr_int(z->o, "shared.0");
+    for (int64_t i = 0; i < n; i++)
+        if (attr_int(z->o, strf("shared.%d", (int)i)) != first + i || first < 1 || first + i >= x->n)
+            return refuse(z, x->n > 2 ? "shared: [1] or shared: [1, 2]" : "shared: [1]",
+                          "'shared' has neighbouring axes of a sample, from 1 to %d", x->n - 1);
+    set(z, "outer", shape_size(x, 1, (int)first));
+    set(z, "mid", shape_size(x, (int)first, (int)(first + n)));
+    set(z, "inner", shape_size(x, (int)(first + n), x->n));
+    z->o->row = row_find("DropoutShared");
+    return true;
+}
+
+static bool size_dropout(Sizer *z)
+{
+    const Shape *x = in_shape(z, 0);
+    if (attr_find(z->o, "shared") && !shared_axes(z, x))
+        return false;
+    set(z, "batch", x->d[0]);
+    set(z, "per", shape_size(x, 1, x->n));
+    shape_site(z);
+    return shape_drop(z, get(z, "per")) && shape_by_sample(z, x) && out_shape(z, 0, *x);
+}
+
+/* Is b what a ends with, but for leading ones of b? */
+static bool suffix(const Shape *a, const Shape *b)
+{
+    int ones = 0;
+    while (ones < b->n - 1 && b->d[ones] == 1 && (b->n - ones > a->n || a->d[a->n - b->n + ones] != 1))
+        ones++;
+    int n = b->n - ones;
+    return n <= a->n && !memcmp(a->d + a->n - n, b->d + ones, (size_t)n * sizeof b->d[0]);
+}
+
+/* Is b repeated over one run of axes of a, where it has ones?  Sets outer, mid, inner. */
+static bool middle(Sizer *z, const Shape *a, const Shape *b)
+{
+    int from = 0, to = a->n;
+    if (b->n != a->n)
+        return false;
+    while (from < a->n && a->d[from] == b->d[from])
+        from++;
+    while (to > from && a->d[to - 1] == b->d[to - 1])
+        to--;
+    if (shape_size(b, from, to) != 1)
+        return false;
+    set(z, "outer", shape_size(a, 0, from));
+    set(z, "mid", shape_size(a, from, to));
+    set(z, "inner", shape_size(a, to, a->n));
+    return true;
+}
+
+static const char *operand_text(const Sizer *z, int i)
+{
+    const Tensor *t = &z->g->tensor.at[z->o->in.at[i]];
+    return t->loc.line ? strf("%s (line %d)", t->name, t->loc.line) : t->name;
+}
+
+/* The last dimension in which both have other sizes than 1 is what most often is wrong. */
+static bool refuse_two(const Sizer *z, const Shape *a, const Shape *b)
+{
+    for (int k = 1; k <= a->n && k <= b->n; k++) {
+        int64_t x = a->d[a->n - k], y = b->d[b->n - k];
+        if (x != y && x != 1 && y != 1)
+            return refuse(z, NULL, "%s and %s differ in %s: %lld of %s, %lld of %s", shape_text(a), shape_text(b),
+                          k == 1 ? "the last dimension" : strf("dimension %d from the end", k), (long long)x,
+                          operand_text(z, 0), (long long)y, operand_text(z, 1));
+    }
+    return refuse(z, NULL, "%s and %s: where one is 1 and the other is not, the ones must be neighbours, and of one operand",
+                  shape_text(a), shape_text(b));
+}
+
+/* Puts the larger operand first: both operators commute, and so do their bits. */
+static bool two(Sizer *z)
+{
+    Ints *in = &z->o->in;
+    if (size(in_shape(z, 0)) < size(in_shape(z, 1))) {
+        int a = in->at[0];
+        in->at[0] = in->at[1];
+        in->at[1] = a;
+    }
+    const Shape *a = in_shape(z, 0), *b = in_shape(z, 1);
+    if (!suffix(a, b)) {
+        if (!middle(z, a, b))
+            return refuse_two(z, a, b);
+        attr_set_float(z->o, "factor", 1);
+        z->o->row = row_find(!strcmp(z->r->name, "Mul") ? "MulMiddle" : "AddMiddle");
+    }
+    set(z, "n", size(a));
+    set(z, "nb", size(b));
+    return out_shape(z, 0, *a);
+}
+
+static bool size_add(Sizer *z)
+{
+    if (!two(z))
+        return false;
+    if (z->o->row == row_find("Add") && get(z, "n") != get(z, "nb"))
+        z->o->row = row_find("AddBroadcast");
+    return true;
+}
+
+/* ---- losses ---------------------------------------------------------------------------------------------------- */
+
+/* Each loss has a number of its own, even over the same targets: it is counted on the device where the loss is. */
+static int count_index(Sizer *z, int input, int64_t ignore)
+{
+    int index = z->g->count.n;
+    *PUSH(&z->g->count) = (Count){input, (int)ignore, index, (int)(z->o - z->g->op.at), z->o->loc};
+    return index;
+}
+
+/* Targets of rows of n scores, and the number of their loss. */
+static bool targets(Sizer *z, const Shape *want, int64_t n)
+{
+    const Shape *t = in_shape(z, 1);
+    int64_t ignore = get(z, "ignore");
+    if (!shape_same(want, t))
+        return refuse(z, NULL, "x is %s, so targets must be %s, not %s", shape_text(in_shape(z, 0)), shape_text(want),
+                      shape_text(t));
+    if (ignore < INT32_MIN || ignore > INT32_MAX)
+        return refuse(z, NULL, "'ignore' is no 32-bit integer");
+    if (!ids_within(z, 1, n, strf("; %lld, which is ignored, is let in besides", (Num)ignore)))
+        return false;
+    int count = count_index(z, z->g->tensor.at[z->o->in.at[1]].of, ignore);
+    if (count >= MAX_COUNT)
+        return refuse(z, NULL, "there are more than %d losses of this kind", MAX_COUNT);
+    set(z, "count", count);
+    return true;
+}
+
+static bool size_xent(Sizer *z)
+{
+    const Shape *x = in_shape(z, 0);
+    Shape want = leading(x);
+    set(z, "rows", rows(x));
+    set(z, "width", width(x));
+    if (attr_find(z->o, "smooth")) {
+        double smooth = attr_find(z->o, "smooth")->f;
+        if (!(smooth >= 0 && smooth <= 1))
+            return refuse(z, "smoothing: 0.1", "the share of all scores in a target is from 0 to 1, not %g", smooth);
+        z->o->row = row_find("SmoothCrossEntropy");
+    }
+    return targets(z, &want, width(x)) && out_shape(z, 0, (Shape){1, {1}}) && out_shape(z, 1, want);
+}
+
+static bool size_hits(Sizer *z)
+{
+    const Shape *x = in_shape(z, 0);
+    set(z, "rows", rows(x));
+    set(z, "width", width(x));
+    return get(z, "top") < width(x) ||
+        refuse(z, "top: 1", "every target is among the %lld largest of %lld scores", (Num)get(z, "top"), (Num)width(x));
+}
+
+/* Scratch: the scores of a chunk; behind them forward has two f32 a row, backward, where x is narrower, its gradient in f32.
+ * 32 columns of bf16 are 64 bytes: so what a chunk has of weight, bias and their gradients begins where a tensor may. */
+static bool size_linear_xent(Sizer *z)
+{
+    enum { STEP = 32 };
+    const Shape *x = in_shape(z, 0);
+    Shape want = leading(x);
+    int64_t out = get(z, "out"), n = rows(x), chunk = get(z, "chunk") < out ? get(z, "chunk") : out;
+    const Shape scores = {2, {n, chunk}};
+    if (size(&scores) >= MAX_BYTES / type_bytes(F32))
+        return refuse(z, NULL, "%lld rows and chunks of %lld are too many", (Num)n, (Num)chunk);
+    if (chunk < out && chunk % STEP)
+        return refuse(z, strf("chunk: %lld", (Num)(chunk / STEP + 1) * STEP),
+                      "chunks of %lld columns: a multiple of %d is wanted", (Num)chunk, STEP);
+    if (attr_find(z->o, "top") && get(z, "top") >= out)
+        return refuse(z, "top: 1", "every target is among the %lld largest of %lld scores", (Num)get(z, "top"), (Num)out);
+    if (attr_find(z->o, "top"))
+        z->o->row = row_find("LinearCrossEntropyHits");
+    Bytes first = aligned(size(&scores) * type_bytes(z->g->compute));
+    set(z, "rows", n);
+    set(z, "in", width(x));
+    set(z, "chunk", chunk);
+    set(z, "tmp.F", first + (attr_find(z->o, "top") ? 4 : 2) * n * type_bytes(F32));
+    set(z, "tmp.I", z->g->compute == F32 ? first : first + size(x) * type_bytes(F32));
+    return targets(z, &want, out) && par_shape(z, 0, (Shape){2, {out, width(x)}}) && par_shape(z, 1, (Shape){1, {out}}) &&
+           out_shape(z, 0, (Shape){1, {1}}) && out_shape(z, 1, want);
+}
+
+static bool size_mse(Sizer *z)
+{
+    const Shape *x = in_shape(z, 0), *t = in_shape(z, 1);
+    if (!shape_same(x, t))
+        return refuse(z, NULL, "x is %s, and targets are %s", shape_text(x), shape_text(t));
+    set(z, "n", size(x));
+    return out_shape(z, 0, (Shape){1, {1}});
+}
+
+static bool size_number(Sizer *z)
+{
+    return out_shape(z, 0, (Shape){1, {1}});
+}
+
+static bool size_none(Sizer *z)
+{
+    (void)z;
+    return true;
+}
+
+const ShapeRule shape_rules[] = {
+    {"embedding", size_embedding},  {"position", size_position},    {"relative_bias", size_relative_bias},
+    {"parameter", size_parameter},  {"clip", size_clip},            {"linear", size_linear},
+    {"matmul", size_matmul},        {"linear_gelu", size_linear_gelu}, {"norm", size_norm},
+    {"softmax", set_rows},          {"same", size_same},            {"gelu", size_same},
+    {"scale", size_same},           {"dropout", size_dropout},      {"add", size_add},
+    {"mul", two},                   {"none", size_none},
+    {"xent", size_xent},            {"hits", size_hits},            {"linear_xent", size_linear_xent},
+    {"mse", size_mse},              {"loss_add", size_number},      {"loss_scale", size_number},
+    /* shape_attention.c */
+    {"attention", size_attention},  {"attention_packed", size_attention_packed},
+    /* shape_image.c */
+    {"conv", size_conv},            {"pool", size_pool},            {"batch_stat", size_batch_stat},
+    {"batch_norm", size_batch_norm}, {"group_norm", size_group_norm},
+    {"pad", size_pad},              {"upsample", size_upsample},    {"conv_transpose", size_conv_transpose},
+    /* shape_move.c */
+    {"concat", size_concat},        {"slice", size_slice},          {"reshape", size_reshape},
+    {"transpose", size_transpose},  {"reduce", size_reduce},
+    /* shape_language.c */
+    {"rotary", size_rotary},        {"gate", size_gate},            {"softcap", size_softcap},
+    /* shape_recurrent.c */
+    {"recur", size_recur},          {"additive", size_additive},
+    /* shape_experts.c */
+    {"route", size_route},          {"dispatch", size_dispatch},    {"grouped", size_grouped},
+    {"combine", size_combine},      {"route_loss", size_route_loss},
+    {NULL, NULL},
+};

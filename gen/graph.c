@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * graph.c: small questions about a graph.
+ */
+#include "graph.h"
+#include <inttypes.h>
+#include <string.h>
+
+Bytes type_bytes(Type t)
+{
+    static const Bytes bytes[] = {[F32] = 4, [BF16] = 2, [I32] = 4, [F64] = 8};
+    return bytes[t];
+}
+
+const char *type_name(Type t)
+{
+    static const char *const name[] = {[F32] = "f32", [BF16] = "bf16", [I32] = "i32", [F64] = "f64"};
+    return name[t];
+}
+
+/* Greedy with one point to come back to: the last star takes one character more.  Quadratic at worst, no recursion,
+ * so a pattern from the YAML cannot make it explode. */
+bool match(const char *pattern, const char *name)
+{
+    const char *star = NULL, *from = NULL;
+    while (*name) {
+        if (*pattern == '*') {
+            star = ++pattern;
+            from = name;
+        } else if (*pattern == *name) {
+            pattern++;
+            name++;
+        } else if (star) {
+            pattern = star;
+            name = ++from;
+        } else {
+            return false;
+        }
+    }
+    return !pattern[strspn(pattern, "*")];
+}
+
+bool match_block(const char *pattern, const char *name)
+{
+    return match(pattern, name) || match(strf("%s.*", pattern), name);
+}
+
+const Attr *attr_find(const Op *o, const char *name)
+{
+    for (int i = 0; i < o->attr.n; i++)
+        if (!strcmp(o->attr.at[i].name, name))
+            return &o->attr.at[i];
+    return NULL;
+}
+
+int64_t attr_int(const Op *o, const char *name)
+{
+    const Attr *a = attr_find(o, name);
+    return a ? a->i : 0;
+}
+
+static Attr *attr_slot(Op *o, const char *name)
+{
+    for (int i = 0; i < o->attr.n; i++)
+        if (!strcmp(o->attr.at[i].name, name))
+            return &o->attr.at[i];
+    return PUSH(&o->attr);
+}
+
+void attr_set(Op *o, const char *name, int64_t i)
+{
+    *attr_slot(o, name) = (Attr){name, true, i, 0};
+}
+
+void attr_set_float(Op *o, const char *name, double f)
+{
+    *attr_slot(o, name) = (Attr){name, false, 0, f};
+}
+
+/* Stops growing at 2^48, which every use refuses. */
+int64_t shape_size(const Shape *s, int from, int to)
+{
+    int64_t n = 1;
+    for (int i = from; i < to; i++)
+        n = s->d[i] && n > MAX_BYTES / s->d[i] ? MAX_BYTES : n * s->d[i];
+    return n;
+}
+
+const char *shape_text(const Shape *s)
+{
+    const char *text = "";
+    for (int i = 0; i < s->n; i++)
+        text = strf("%s%s%" PRId64, text, i ? ", " : "", s->d[i]);
+    return strf("[%s]", text);
+}
+
+bool shape_same(const Shape *a, const Shape *b)
+{
+    return a->n == b->n && !memcmp(a->d, b->d, (size_t)a->n * sizeof a->d[0]);
+}
+
+/* Losses tell by their Count which target they pass over; an Embedding passes over none. */
+bool input_ignores(const Graph *g, int input, int *value)
+{
+    int losses = 0;
+    for (int i = 0; i < g->count.n; i++) {
+        const Count *c = &g->count.at[i];
+        if (c->input != input)
+            continue;
+        if (losses++ && c->ignore != *value)
+            return false;
+        *value = c->ignore;
+    }
+    for (int o = 0; o < g->nf; o++)
+        for (int i = 0; i < g->op.at[o].arg.n; i++) {
+            const Arg *a = &g->op.at[o].arg.at[i];
+            if (a->kind == ARG_READ && !a->state && !strcmp(a->token, "ids") &&
+                g->tensor.at[a->index].kind == T_INPUT && g->tensor.at[a->index].of == input)
+                return false;
+        }
+    return losses > 0;
+}
+
+/* That of its first state, or else, of the sum of a parameter's blocks, the one that it has the name of. */
+int update_param(const Graph *g, const Op *o)
+{
+    for (int i = 0; i < o->arg.n; i++)
+        if (o->arg.at[i].state && g->state.at[o->arg.at[i].index].param >= 0)
+            return g->state.at[o->arg.at[i].index].param;
+    for (int s = 0; s < g->state.n; s++)
+        if (g->state.at[s].kind == S_PARAM && !strcmp(g->state.at[s].name, o->name))
+            return s;
+    return -1;
+}

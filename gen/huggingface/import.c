@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * import.c: dpgen import DIR -o model.yaml: config.json of a published model as a model file, with the names that its weights
+ * have.
+ *
+ * config.json is read by the reader of model files, for JSON is YAML, so that each mistake is shown at its line and column.
+ * Every key is one that the family reads, or one that is known to change nothing; another one is refused by name, since it may
+ * change what the model computes.
+ *
+ * fails   with bad() at each key that is unknown, or has a value that dpgen does not do; nothing is written then
+ */
+#include "hf.h"
+#include "base/file.h"
+#include "base/folder.h"
+#include "base/option.h"
+#include "base/quote.h"
+#include "graph.h"
+#include "import/net.h"
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef struct { const Node *root; const Family *family; ConfigValues values; } Config;
+
+static NORETURN void misuse(const char *why)
+{
+    fail(EXIT_USAGE, "import: %s; write dpgen import DIR -o model.yaml, where DIR has the config.json of a published model",
+         why);
+}
+
+/* ---- keys -------------------------------------------------------------------------------------------------------- */
+
+static bool is_null(const Node *n)
+{
+    return n->kind == SCALAR && !n->quoted && (!*n->text || !strcmp(n->text, "null"));
+}
+
+/* NULL: absent, or null. */
+static const Node *key_node(const Node *root, const char *key)
+{
+    const char *dot = strchr(key, '.');
+    const Node *n = node_get(root, dot ? strf("%.*s", (int)(dot - key), key) : key);
+    if (n && dot)
+        n = n->kind == MAP ? node_get(n, dot + 1) : NULL;
+    return n && !is_null(n) ? n : NULL;
+}
+
+static bool is_read(const ConfigField *fields, const char *key)
+{
+    size_t n = strlen(key);
+    for (const ConfigField *f = fields; f->key || f->name; f++)
+        if (f->key && !strncmp(f->key, key, n) && (!f->key[n] || f->key[n] == '.'))
+            return true;
+    return false;
+}
+
+/* Fields read what is in it, too. */
+static bool is_object(const ConfigField *fields, const char *key)
+{
+    size_t n = strlen(key);
+    for (const ConfigField *f = fields; f->key || f->name; f++)
+        if (f->key && !strncmp(f->key, key, n) && f->key[n] == '.')
+            return true;
+    return false;
+}
+
+static bool is_known(const Config *c, const char *key)
+{
+    for (const char *const *k = field_harmless; *k; k++)
+        if (!strcmp(*k, key))
+            return true;
+    return is_read(field_common, key) || is_read(c->family->fields, key);
+}
+
+/* Of the file, or of one of its objects that fields read. */
+static void check_keys(const Config *c, const Node *map, const char *above)
+{
+    for (int i = 0; i < map->n; i++) {
+        const char *key = strf("%s%s", above, map->key[i]->text);
+        if (!is_known(c, key))
+            bad(map->key[i]->loc, "if it changes nothing that is computed, delete it", "'%s' is not known of model type '%s', "
+                "and may change what the model computes", key, c->family->type);
+        else if (map->at[i]->kind == MAP && !*above && is_object(c->family->fields, key))
+            check_keys(c, map->at[i], strf("%s.", key));
+    }
+}
+
+/* ---- values ------------------------------------------------------------------------------------------------------ */
+
+static bool look_up(void *ctx, const char *name, double *value)
+{
+    const char *text = value_get(ctx, name);
+    if (text && *text)
+        *value = number_decimal(text, strlen(text));
+    return text && *text;
+}
+
+/* The shortest decimal text of it. */
+static const char *real_text(double x)
+{
+    const char *text = "";
+    for (int digits = 6; digits <= 17; digits++) {
+        text = strf("%.*g", digits, x);
+        if (number_decimal(text, strlen(text)) == x)
+            break;
+    }
+    return text;
+}
+
+static const char *number_text(Config *c, const ConfigField *f, Loc at, const char *text)
+{
+    if (f->kind == INT || f->kind == TEXT)
+        return strf("%lld", (long long)expr_int(at, text, look_up, &c->values));
+    return real_text(expr_float(at, text, look_up, &c->values));
+}
+
+/* The value of a word of the file, `JSON:value` in words or the word itself; NULL: it is none of them, which is named. */
+static const char *word_value(const Config *c, const ConfigField *f, const Node *n)
+{
+    const char *known = "";
+    size_t k = n->kind == SCALAR ? strlen(n->text) : 0;
+    for (const char *p = f->words, *end; *p; p = end + strspn(end, " ")) {
+        end = p + strcspn(p, " ");
+        size_t word = strcspn(p, ": ");
+        const char *value = p[word] == ':' ? p + word + 1 : p;
+        if (n->kind == SCALAR && word == k && !strncmp(p, n->text, k))
+            return strf("%.*s", (int)(end - value), value);
+        known = strf("%s %.*s", known, (int)word, p);
+    }
+    bad(n->loc, strf("%s%s", strchr(known + 1, ' ') ? "one of:" : "what is done:", known), "%s: dpgen does not do %s for model "
+        "type '%s'", f->key, n->kind == SCALAR ? strf("'%s'", n->text) : "this", c->family->type);
+    return NULL;
+}
+
+/* What layers are, one after the other. */
+static const char *take_turns(const Config *c, const ConfigField *f, const Node *n)
+{
+    const char *next = f->words;
+    for (int i = 0; n->kind == LIST && i < n->n; i++) {
+        size_t word = strcspn(next, " ");
+        const Node *one = n->at[i];
+        if (one->kind != SCALAR || strlen(one->text) != word || strncmp(one->text, next, word)) {
+            bad(one->loc, strf("in turn: %s", f->words), "%s: dpgen does not do another order of layers for model type '%s'",
+                f->key, c->family->type);
+            return NULL;
+        }
+        next = next[word] ? next + word + 1 : f->words;
+    }
+    return "";
+}
+
+/* A size is at least 1.  A number that may be absent is more than 0, which a template would take for absent. */
+static bool at_least(const ConfigField *f, const char *text)
+{
+    bool size = f->kind == INT, other = f->kind == REAL && f->otherwise && !*f->otherwise;
+    double x = size || other ? number_decimal(text, strlen(text)) : 1;
+    return size ? x >= 1 : x > 0;
+}
+
+static const char *given(Config *c, const ConfigField *f, const Node *n)
+{
+    if (f->kind == LIST_OF) {
+        for (int i = 0; n->kind == LIST && i < n->n; i++)
+            word_value(c, f, n->at[i]);
+        return "";
+    }
+    if (f->kind == TURNS)
+        return take_turns(c, f, n);
+    if (f->kind == ANY)
+        return "";
+    if (f->kind == COUNT_OF && n->kind == MAP)
+        return strf("%d", n->n);
+    if (f->kind == WORD || f->kind == ONLY)
+        return word_value(c, f, n);
+    bool flag = n->kind == SCALAR && (!strcmp(n->text, "true") || !strcmp(n->text, "false"));
+    bool number = n->kind == SCALAR && !n->quoted && strspn(n->text, "+-.0123456789eE") == strlen(n->text);
+    if (f->kind == FLAG ? !flag : !number && !(f->kind == SAME && flag))
+        bad(n->loc, NULL, "%s: %s is expected", f->key, f->kind == FLAG ? "true or false" : "a number");
+    else if (f->kind == SAME && strcmp(n->text, value_get(&c->values, f->otherwise)))
+        bad(n->loc, strf("what is done: %s", value_get(&c->values, f->otherwise)), "%s: dpgen does not do %s for model "
+            "type '%s'", f->key, n->text, c->family->type);
+    else if (!at_least(f, n->text))
+        bad(n->loc, NULL, "%s: %s is expected, not %s", f->key, f->kind == INT ? "at least 1" : "more than 0", n->text);
+    else
+        return flag ? n->text : number_text(c, f, n->loc, n->text);
+    return NULL;
+}
+
+static void read_field(Config *c, const ConfigField *f)
+{
+    const Node *n = f->key ? key_node(c->root, f->key) : NULL;
+    bool none = f->kind == CAP && !n && node_get(c->root, f->key);
+    const char *before = f->name ? value_get(&c->values, f->name) : NULL;
+    bool known = before && *before;
+    const char *text = n ? given(c, f, n) : known ? NULL : none ? "0" : f->otherwise;
+    if (!n && !known && !f->otherwise && f->name)
+        bad(c->root->loc, NULL, "there is no '%s', which model type '%s' has", f->key, c->family->type);
+    else if (!n && text && *text && (f->kind == INT || f->kind == REAL))
+        text = number_text(c, f, c->root->loc, text);
+    if (f->kind == LET)
+        text = template_line(f->otherwise, &c->values);
+    if (!text || !f->name)
+        return;
+    for (int i = 0; i < c->values.n; i++)
+        if (!strcmp(c->values.at[i].name, f->name)) {
+            c->values.at[i].text = text;
+            return;
+        }
+    *PUSH(&c->values) = (ConfigValue){f->name, text};
+}
+
+static void read_fields(Config *c, const ConfigField *fields)
+{
+    for (const ConfigField *f = fields; f->key || f->name; f++) {
+        read_field(c, f);
+        if (f->name && !value_get(&c->values, f->name))
+            bad_stop();         /* what is computed from it would only repeat the mistake */
+    }
+}
+
+/* ---- the command ------------------------------------------------------------------------------------------------- */
+
+static const Family *family_of(const Node *root)
+{
+    const Node *type = node_get(root, "model_type");
+    const char *names[64], *list = "read:";
+    int n = 0;
+    if (!type || type->kind != SCALAR)
+        err(type ? type->loc : root->loc, NULL, "this is no config.json of a model: it has no 'model_type'");
+    for (const Family *f = families; f->type; f++) {
+        if (!strcmp(f->type, type->text) && f->lacks)
+            err(type->loc, NULL, "dpgen does not do model type '%s' yet: it lacks %s", type->text, f->lacks);
+        if (!strcmp(f->type, type->text) && !f->template)
+            err(type->loc, "dpgen has the operators: write the model file, with the names of the weights",
+                "import has no template for model type '%s' yet", type->text);
+        if (!strcmp(f->type, type->text))
+            return f;
+        if (f->template) {
+            list = strf("%s %s", list, f->type);
+            names[n++] = f->type;
+        }
+    }
+    const char *near = nearest(type->text, names, n);
+    err(type->loc, near ? strf("did you mean '%s'?", near) : list, "model type '%s' is not known", type->text);
+}
+
+static const char *template_of(const char *name)
+{
+    return embedded_find(strf("gen/huggingface/%s", name))->data;
+}
+
+static int import_graph(const char *path, const char *out, const char *loss)
+{
+    if (strcmp(loss, "cross-entropy") && strcmp(loss, "mse"))
+        misuse(strf("--loss %s: cross-entropy or mse is expected", loss));
+    return net_import(path, out, loss);
+}
+
+typedef struct { const char *out, *loss; } ImportAsked;
+static const Option table[] = {{"-o", "MODEL.yaml", WRITES_FILE, offsetof(ImportAsked, out)},
+    {"--loss", "cross-entropy or mse", TAKES_TEXT, offsetof(ImportAsked, loss)}, {0}};
+
+int import_command(int argc, char **argv)
+{
+    ImportAsked x = {0};
+    const char *folder = NULL;
+    for (int i = 0, n; i < argc; i += n) {
+        n = option_take(table, &x, argv + i);
+        if (!n && (argv[i][0] == '-' || folder))
+            misuse(strf("%s is not expected", argv[i]));
+        if (!n)
+            folder = option_word("the folder", argv[i]), n = 1;
+    }
+    const char *out = x.out, *loss = x.loss;
+    if (!folder || !out)
+        misuse(folder ? "no file to write is named" : "no folder is named");
+    if (net_knows(folder))
+        return import_graph(folder, out, loss ? loss : "cross-entropy");
+    if (llmc_knows(folder)) {
+        import_kind(folder);
+        return llmc_import(folder, out);
+    }
+    struct stat info;
+    const char *path = stat(folder, &info) == 0 && S_ISDIR(info.st_mode) ? strf("%s/config.json", folder) : folder;
+    if (access(path, R_OK) != 0)
+        file_refuse(path, "name the folder of a published model, with its config.json, or a .pt2, .onnx or .bin");
+    import_kind(path);
+    if (loss)
+        misuse("--loss is for graphs, .onnx and .pt2");
+    Config c = {.root = load(path)};
+    if (c.root->kind != MAP)
+        err(c.root->loc, NULL, "this is no config.json of a model");
+    c.family = family_of(c.root);
+    check_keys(&c, c.root, "");
+    *PUSH(&c.values) = (ConfigValue){"family", c.family->type};
+    read_fields(&c, field_common);
+    read_fields(&c, c.family->fields);
+    const char *tie = value_get(&c.values, "tie");
+    heads_check(c.root, c.family, tie ? value_on(&c.values, "tie") : true, path == folder ? NULL : folder);
+    bad_stop();
+    FILE *f = file_begin(out);
+    template_write(f, template_of(c.family->template), &c.values);
+    if (c.family->tail)
+        template_write(f, template_of(c.family->tail), &c.values);
+    file_end(f, out);
+    const char *file = quote_terminal(quote_shell(out)), *slash = strrchr(path, '/');
+    const char *above = slash ? strf("%.*s", (int)(slash - path) + (slash == path), path) : ".";
+    printf("wrote %s: dpgen check %s, or dpgen %s -o out && make -C out && out/train --weights %s\n", quote_terminal(out), file,
+           file, quote_terminal(quote_shell(path == folder ? above : folder)));
+    return 0;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * import.c: dpgen import of a file that holds a graph, ONNX or a program of PyTorch.
+ */
+#include "net.h"
+#include "base/safe.h"
+#include <string.h>
+
+static bool ends(const char *text, const char *with)
+{
+    size_t n = strlen(text), k = strlen(with);
+    return n > k && !strcmp(text + n - k, with);
+}
+
+bool net_knows(const char *path)
+{
+    return ends(path, ".onnx") || ends(path, ".pt2");
+}
+
+int net_import(const char *path, const char *out, const char *loss)
+{
+    size_t n;
+    Net g = {.path = path};
+    const unsigned char *at = file_map(path, EXIT_USAGE, &n);
+    int result = ends(path, ".pt2") ? pt2_read(&g, at, n) : onnx_read(&g, at, n);
+    g.node = NULL;
+    net_write(&g, result, loss, out);
+    return 0;
+}

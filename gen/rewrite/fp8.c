@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * fp8.c: with precision.compute: fp8, the products of Linear get factors of 8 bits.
+ *
+ * Problem.  Factors of 8 bits need a scale for each tensor, from sizes that earlier steps have seen (P. Micikevicius et al.,
+ * FP8 Formats for Deep Learning, 2022; "delayed scaling" of NVIDIA's Transformer Engine).  That history is part of a run.
+ *
+ * Method.  Once sizes are known, each Linear whose rows, operands and results are multiples of 16 becomes a LinearFp8: tensor
+ * cores ask for that.  It has a state NAME.amax, tracked as the statistics of BatchNorm are.  Call W adds up what a micro-batch
+ * has seen, and the update takes it in (rt/fp8.h).  Others stay Linear in bf16, and so does the Linear inside an LSTM.  The
+ * states stand before the step values, which are the last: grad counts on that.
+ *
+ * needs   sizes    fills   rows, states and calls of LinearFp8    fails   never
+ */
+#include "match.h"
+#include "rt/fp8.h"
+
+static bool fits(const Op *o)
+{
+    static const char *const sizes[] = {"rows", "in", "out"};
+    bool all = match_is(o, "Linear") && !o->par_name;
+    for (int i = 0; i < 3 && all; i++)
+        all = attr_int(o, sizes[i]) % FP8_MULTIPLE == 0;
+    return all;
+}
+
+static Names names_of(const Graph *g)
+{
+    Names taken = {0};
+    for (int t = 0; t < g->tensor.n; t++)
+        names_put(&taken, name_as_c(g->tensor.at[t].name), 0);
+    for (int s = 0; s < g->state.n; s++)
+        names_put(&taken, name_as_c(g->state.at[s].name), 0);
+    return taken;
+}
+
+static int history(Graph *g, const Op *o, Names *taken)
+{
+    State s = {.name = strf("%s.amax", o->name), .kind = S_PARAM, .type = F32, .shape = {1, {FP8_TENSORS * FP8_BINS}},
+               .bytes = FP8_TENSORS * FP8_BINS * type_bytes(F32), .param = g->state.n, .op = o->fwd, .tracked = true,
+               .init = {"zeros", INIT_ZEROS, 0, 0, FAN_NONE}, .loc = o->loc};
+    while (names_get(taken, name_as_c(s.name)) >= 0)
+        s.name = strf("%s_", s.name);
+    names_put(taken, name_as_c(s.name), 0);
+    *PUSH(&g->state) = s;
+    return s.param;
+}
+
+static void convert(Graph *g, Op *o, Names *taken)
+{
+    int64_t rows = attr_int(o, "rows"), in = attr_int(o, "in"), out = attr_int(o, "out");
+    int amax = history(g, o, taken);
+    *PUSH(&o->par) = amax;
+    o->row = row_find("LinearFp8");
+    attr_set(o, "tmp.F", rows * in + in * out + FP8_ROOM);
+    attr_set(o, "tmp.I", rows * out + in * out + FP8_ROOM);
+    attr_set(o, "tmp.W", rows * out + rows * in + FP8_ROOM);
+    attr_set(o, "history", FP8_HISTORY);
+    bind_call(g, o, row(o->row)->call[PH_F], NULL, NULL, NULL);
+    op_work(o, o, g->compute, row(o->row)->flop[PH_F]);
+}
+
+void fp8(Graph *g, const Model *m)
+{
+    if (!m->train.fp8)
+        return;
+    State values = g->state.at[g->vals];
+    Names taken = names_of(g);
+    g->state.n--;
+    for (int i = 0; i < g->nf; i++)
+        if (fits(&g->op.at[i]))
+            convert(g, &g->op.at[i], &taken);
+    g->vals = g->state.n;
+    *PUSH(&g->state) = values;
+    for (int i = 0; i < g->nf; i++)
+        for (int k = 0; k < g->op.at[i].arg.n; k++)
+            if (g->op.at[i].arg.at[k].kind == ARG_VALS)
+                g->op.at[i].arg.at[k].index = g->vals;
+}
+
+/* Which Linear have factors of 8 bits, and some of the others. */
+const char *fp8_text(const Graph *g)
+{
+    enum { NAMED = 3 };
+    int all = 0, rest = 0;
+    const char *names = "";
+    for (int i = 0; i < g->nf; i++) {
+        bool plain = match_is(&g->op.at[i], "Linear");
+        all += plain || row(g->op.at[i].row)->fp8;
+        if (plain && rest++ < NAMED)
+            names = strf("%s%s%s", names, *names ? ", " : "", g->op.at[i].name);
+    }
+    return strf("%d of %d Linear%s%s%s", all - rest, all, rest ? "; in bf16, since 16 does not divide a size: " : "", names,
+                rest > NAMED ? ", ..." : "");
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * line.c: from Model to Graph: the order of build, the rewrites and grad.
+ *
+ * join_gelu wants a built graph, fp8 sizes, join_relu bound calls.  grad takes backward from the rows that they leave, and fuse
+ * joins neighbours of both directions.
+ */
+#include "graph.h"
+
+static void nobody(void *ctx, Graph *g, char letter)
+{
+    (void)ctx, (void)g, (void)letter;
+}
+
+Graph *graph_line(const Model *m, void (*seen)(void *ctx, Graph *g, char letter), void *ctx)
+{
+    Graph *g = build(m);
+    seen = seen ? seen : nobody;
+    seen(ctx, g, 'b');
+    join_gelu(g, m);
+    shape(g, m);
+    fp8(g, m);
+    bad_stop();
+    seen(ctx, g, 's');
+    join_relu(g, m);
+    grad(g, m);
+    bad_stop();
+    seen(ctx, g, 'g');
+    fuse(g, m);
+    seen(ctx, g, 'f');
+    return g;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * totals.c: the table that `dpgen check` prints.
+ */
+#include "view.h"
+#include <inttypes.h>
+
+/* 124439808 as 124,439,808. */
+static const char *grouped(int64_t n)
+{
+    char digits[24];
+    int len = snprintf(digits, sizeof digits, "%" PRId64, n);
+    const char *text = "";
+    for (int i = 0; i < len; i++)
+        text = strf("%s%s%c", text, i && (len - i) % 3 == 0 && digits[i - 1] != '-' ? "," : "", digits[i]);
+    return text;
+}
+
+static void line(FILE *f, const char *what, int64_t n, const char *unit)
+{
+    fprintf(f, "  %-34s %22s%s%s\n", what, grouped(n), *unit ? " " : "", unit);
+}
+
+typedef struct { int64_t op[4], flop[4]; } ByPhase;
+
+static ByPhase by_phase(const Graph *g)
+{
+    ByPhase sum = {{0}, {0}};
+    for (int i = 0; i < g->op.n; i++) {
+        sum.op[g->op.at[i].phase]++;
+        sum.flop[g->op.at[i].phase] += g->op.at[i].flop;
+    }
+    return sum;
+}
+
+static Bytes state_bytes(const Graph *g, StateKind from, StateKind to)
+{
+    Bytes n = 0;
+    for (int i = 0; i < g->state.n; i++)
+        if (g->state.at[i].kind >= from && g->state.at[i].kind <= to)
+            n += g->state.at[i].bytes;
+    return n;
+}
+
+/* Forward tensors that a backward operator reads; before grad has run, all of them. */
+static Bytes saved_bytes(const Graph *g)
+{
+    bool *read = alloc((size_t)g->tensor.n + 1);
+    for (int i = g->nf; i < g->op.n; i++)
+        for (int k = 0; k < g->op.at[i].arg.n; k++) {
+            const Arg *a = &g->op.at[i].arg.at[k];
+            if (a->kind == ARG_READ && !a->state)
+                read[a->index] = true;
+        }
+    Bytes n = 0;
+    for (int i = 0; i < g->tensor.n; i++)
+        if (g->tensor.at[i].kind == T_ACT && (read[i] || g->op.n == g->nf))
+            n += g->tensor.at[i].bytes;
+    return n;
+}
+
+/* How many parameter tensors, and of how many numbers. */
+static int64_t parameters(const Graph *g, int64_t *tensors)
+{
+    int64_t n = 0;
+    *tensors = 0;
+    for (int i = 0; i < g->state.n; i++)
+        if (g->state.at[i].kind == S_PARAM && !g->state.at[i].tracked) {
+            n += shape_size(&g->state.at[i].shape, 0, g->state.at[i].shape.n);
+            ++*tensors;
+        }
+    return n;
+}
+
+/* Of matrix products and convolutions forward, as papers count them. */
+static int64_t multiply_adds(const Graph *g)
+{
+    int64_t n = 0;
+    for (int i = 0; i < g->nf; i++)
+        n += row(g->op.at[i].row)->product ? g->op.at[i].flop - g->op.at[i].pass_flop : 0;
+    return n / 2 / g->batch;
+}
+
+void graph_totals(FILE *f, const Graph *g)
+{
+    int64_t tensors, numbers = parameters(g, &tensors);
+    ByPhase sum = by_phase(g);
+    int64_t micro = sum.flop[PH_F] + sum.flop[PH_I] + sum.flop[PH_W];
+    fprintf(f, "%s: %s a micro-batch, %s a step, %s\n", g->name, count_text(g->batch, "sample"),
+            count_text(g->micro, "micro-batch"), type_name(g->compute));
+    line(f, "operators, forward", sum.op[PH_F], "");
+    line(f, "operators, input gradient", sum.op[PH_I], "");
+    line(f, "operators, weight gradient", sum.op[PH_W], "");
+    line(f, "operators, update", sum.op[PH_U], "");
+    line(f, "parameters", numbers, "");
+    line(f, "parameter tensors", tensors, "");
+    line(f, "parameters, with their copies", state_bytes(g, S_PARAM, S_COPY), "bytes");
+    line(f, "gradients", state_bytes(g, S_GRAD, S_GRAD), "bytes");
+    line(f, "moments", state_bytes(g, S_MOMENT1, S_DRIFT), "bytes");
+    line(f, "activations for backward, at most", saved_bytes(g), "bytes a micro-batch");
+    line(f, "multiply-adds of products, forward", multiply_adds(g), "a sample");
+    line(f, "arithmetic, forward", sum.flop[PH_F], "FLOP a micro-batch");
+    line(f, "arithmetic, with backward", micro, "FLOP a micro-batch");
+    line(f, "arithmetic, a step", micro * g->micro + sum.flop[PH_U], "FLOP");
+}
