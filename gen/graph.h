@@ -115,12 +115,23 @@ typedef struct {
     VEC(Operand) in, par, out;
     const char *keys;           /* of the YAML line: build/attr.c */
     bool product, fp8, element; /* its class: cost/roof.c, sched/share.c; fp8 is a product too */
+    int traits;                 /* RowTrait, a bit each */
     const char *shape;
     const char *call[3], *flop[3];      /* F, I, W */
 } Row;
+/* ops.def says what each means, and which rows and tokens have it. */
+typedef enum {
+    TRAIT_SUM = 1, TRAIT_TIE = 2, TRAIT_NARROW = 4, TRAIT_SEED = 8, TRAIT_LOSS_PAIR = 16, TRAIT_SCORES = 32, TRAIT_HITS = 64
+} RowTrait;
+typedef enum {
+    ROLE_NONE, ROLE_SITE, ROLE_LABEL, ROLE_DROP, ROLE_ONTO, ROLE_COUNT, ROLE_FIRST, ROLE_OFFSET, ROLE_EXPERT, ROLE_SLOPE,
+    ROLE_CAUSAL, ROLE_REVERSE
+} ArgRole;
+ArgRole arg_role(const Arg *a);
 int row_count(void);
 const Row *row(int i);
 int row_find(const char *name);                     /* -1 if there is none */
+static inline bool op_is(const Op *o, RowTrait trait) { return row(o->row)->traits & (int)trait; }
 
 /* build: needs Model.  fills ops with in, par, attr, names and locs, tensors without shapes; blocks and repeats expanded. */
 Graph *build(const Model *m);

@@ -50,7 +50,7 @@ static void print_arg(Calls *c, const Arg *a)
 static bool draws(const Op *o)
 {
     for (int i = 0; i < o->arg.n; i++)
-        if (!strcmp(o->arg.at[i].token, "drop"))
+        if (arg_role(&o->arg.at[i]) == ROLE_DROP)
             return o->arg.at[i].f != 0;
     return true;
 }
@@ -66,7 +66,7 @@ static const char *calls_hash(const Graph *g)
         const Op *op = &g->op.at[o];
         fprintf(c.f, "%s", op->call);
         for (int i = 0; i < op->arg.n; i++)
-            if (strcmp(op->arg.at[i].token, "site") != 0 || draws(op))
+            if (arg_role(&op->arg.at[i]) != ROLE_SITE || draws(op))
                 print_arg(&c, &op->arg.at[i]);
         fprintf(c.f, "\n");
     }

@@ -23,9 +23,9 @@ struct Node {
 Node *load(const char *path);
 Node *load_text(const char *path, const char *text, size_t n);
 const char *load_library(void);     /* version of libyaml */
-/* The value of an option such as `--set train.steps=10`, from byte `skip` of its text; diagnostics name the option. */
 /* YAML that dpgen made for the file at path; no mistake is in a line of that file */
 Node *load_made(const char *path, const char *text);
+/* The value of an option such as `--set train.steps=10`, from byte `skip` of its text; diagnostics name the option. */
 Node *load_option(const char *option, const char *text, size_t skip);
 Node *node_get(const Node *map, const char *key);   /* NULL if absent */
 
@@ -116,13 +116,17 @@ typedef struct {
     const char *isa;                /* where the file names none */
     const char *link;               /* flags, a blank behind them */
     const char *header;             /* has its version; NULL: the version is that of dpgen */
+    const char *version;            /* the macros there: with _MAJOR, _MINOR and _PATCH behind it */
+    const char *title, *package;    /* for people: what it calls itself, and what to install */
     Speed speed[2];                 /* F32, BF16, of a device without figures */
     Blocks blocks;                  /* of a gradient's norm: n elements are n / most, rounded up, or the least (op/update.c) */
 } Library;
 typedef struct {
     const char *name;
     const char *cc;
-    bool ranks;                     /* each stage is a process, begun by mpirun */
+    const char *link;               /* flags, a blank behind them */
+    const char *launch;             /* the program that begins the processes; NULL: none does */
+    bool ranks;                     /* each stage is a process */
     bool cpus, gpus;                /* only between these */
     bool shared;                    /* a job cannot be linked statically */
     bool batch;                     /* a batch script comes with it */
@@ -134,6 +138,7 @@ extern const char target_words[], library_words[], transport_words[];      /* co
 const Target *target_of(const Device *d);
 const Library *library_of(const Device *d);         /* what it is planned with */
 const Library *library_linked(const Device *d);     /* what the job has */
+const char *library_needed(const char *file);       /* that a job on GPUs with this file is linked with; NULL: none */
 
 /* Micro-batch k, counted through all steps of m, reads version floor((k - lag) / m) of the weights: on stage i of p the lag is
  * 0, m, p-1-i or p-1; FIRST: p-1-i, and all of a step read what its first one reads. */
@@ -314,6 +319,7 @@ typedef struct {
     bool trace;
     VEC(Mark) marks;                /* where each text of a list stands: patterns, files.  Found by the pointer */
 } Model;
+bool schedule_open(const char *word);               /* auto: the search chooses */
 const Model *with_schedule(const Model *m, const Schedule *k);  /* config/schedules.c: its own chunks, if the model says none */
 int64_t norm_block(const Model *m, int64_t n);      /* elements of a block of the norm of n: config/targets.c */
 Loc mark_of(const Model *m, const char *text, Loc otherwise);

@@ -6,7 +6,7 @@
 #   lint.sh ROOT            a tree
 #   lint.sh --self-test     one offence of every kind, each must be found
 #
-# budgets   a file of code up to 650 lines, a function up to 60, a line up to 128 columns; ops.def, the prototypes of
+# budgets   a file of code up to 650 lines, a function up to 80, a line up to 128 columns; ops.def, the prototypes of
 #           rt.h and the definitions that repeat them, one row a line, may be wider, and so may tables in Markdown
 #           and goldens, which are what a program prints
 # text      no tabs in C, no blanks at the end of a line, no dates, a licence line in front, except of templates: what
@@ -154,7 +154,7 @@ is_c {
     }
     if (kernel) forbidden(text, libm, "in a kernel: not the same bits everywhere, use fmath.h")
     if (gen) forbidden(text, clock, "in the generator: its output depends on the model alone")
-    if (gen && $0 ~ /strn?cmp\([^"]*(kind|kernels|transport|planner|schedule)[^"]*, "/ && $0 !~ /, "auto"/)
+    if (gen && $0 ~ /strn?cmp\([^"]*(kind|kernels|transport|planner|schedule)[^"]*, "/ )
         bad(FNR, "a word of a table is compared: ask a column of its row")
     if (pass) forbidden(text, heap, "in a pass: use alloc(), memory lives until exit")
     if (gen || path ~ /^rt\//) names(text)
@@ -174,7 +174,7 @@ searches && (numbers || /^ *static const int64_t [A-Z_]+ = /) {
 }
 is_c && /^\{/ { begin = FNR }
 is_c && /^\}/ {
-    if (begin && FNR - begin + 1 > 60) bad(begin, "function of " FNR - begin + 1 " lines, 60 allowed")
+    if (begin && FNR - begin + 1 > 80) bad(begin, "function of " FNR - begin + 1 " lines, 80 allowed")
     begin = 0
 }
 path ~ /^templates\// && path !~ /\.css$/ {       # styles have @rules of their own and are copied as they are
@@ -244,8 +244,8 @@ self_test() {
     offence docs/a.md "1 passed, 0 failed" "|$(repeat 129 x)|\n"
     offence tests/keep/a.out "1 passed, 0 failed" "$(repeat 129 x)\n"
     offence tests/a.out "a.out:1: 129 columns" "$(repeat 129 x)\n"
-    offence gen/a.c "a.c:3: function of 61 lines" "$spdx\nvoid f(void)\n{\n$(repeat 59 'x;\n')\n}\n"
-    offence gen/a.c "1 passed, 0 failed" "$spdx\nvoid f(void)\n{\n$(repeat 58 'x;\n')\n}\n"
+    offence gen/a.c "a.c:3: function of 81 lines" "$spdx\nvoid f(void)\n{\n$(repeat 79 'x;\n')\n}\n"
+    offence gen/a.c "1 passed, 0 failed" "$spdx\nvoid f(void)\n{\n$(repeat 78 'x;\n')\n}\n"
     offence gen/a.c "a.c:651: file of 651 lines" "$spdx\n$(repeat 650 'x;\n')"
     offence gen/a.c "1 passed, 0 failed" "$spdx\n$(repeat 649 'x;\n')"
     offence rt/rt.h "1 passed, 0 failed" "$spdx\nvoid g(Stage *st, $(repeat 128 x));\n"
@@ -274,7 +274,6 @@ self_test() {
     offence gen/a_b.h "a_b.h:2: include guard B_H, A_B_H expected" "$spdx\n#ifndef B_H\n"
     offence rt/cuda/a.h "1 passed, 0 failed" "$spdx\n#ifndef CUDA_A_H\n"
     offence gen/a.c "a.c:2: a word of a table" "$spdx\nif (!strcmp(d->kind, \"cuda\"))\n"
-    offence gen/a.c "1 passed, 0 failed" "$spdx\nif (!strcmp(p->schedule, \"auto\"))\n"
     offence gen/a.c "a.c:2: said: docs/glossary.md" "$spdx\nint f(int said);\n"
     offence rt/a.c "a.c:2: Lack: docs/glossary.md" "$spdx\nLack x;\n"
     offence gen/a.c "1 passed, 0 failed" "$spdx\nint saids; /* said */ char *x = \"said\"; int row, part(int way);\n"

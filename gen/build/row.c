@@ -18,7 +18,18 @@ typedef struct { const char *name, *in, *par, *out, *keys, *class, *shape, *call
 static const Source source[] = {
 #include "ops.def"
 };
-#undef OP
+
+typedef struct { const char *word; int means; } Meaning;
+#define ROLE(token, role) {#token, role},
+static const Meaning roles[] = {
+#include "ops.def"
+    {NULL, ROLE_NONE}
+};
+#define TRAIT(row, trait) {#row, trait},
+static const Meaning traits[] = {
+#include "ops.def"
+    {NULL, 0}
+};
 
 enum { ROWS = sizeof source / sizeof *source, OPERANDS = ROWS * 8, LETTERS = ROWS * 96 };
 
@@ -86,8 +97,18 @@ static void cut(Row *r, const Source *s)
     r->product = r->fp8 || !strcmp(s->class, "product");
     r->element = !strcmp(s->class, "element");
     r->shape = s->shape;
+    for (const Meaning *m = traits; m->word; m++)
+        r->traits |= strcmp(m->word, r->name) ? 0 : m->means;
     memcpy(r->call, s->call, sizeof r->call);
     memcpy(r->flop, s->flop, sizeof r->flop);
+}
+
+ArgRole arg_role(const Arg *a)
+{
+    const Meaning *m = roles;
+    while (m->word && strcmp(m->word, a->token))
+        m++;
+    return (ArgRole)m->means;
 }
 
 int row_count(void)

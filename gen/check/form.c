@@ -64,7 +64,7 @@ static const Arg *next_number(const Op *o, int *i)
 {
     while (*i < o->arg.n) {
         const Arg *a = &o->arg.at[(*i)++];
-        if (a->kind == ARG_INT && strcmp(a->token, "site") != 0)
+        if (a->kind == ARG_INT && arg_role(a) != ROLE_SITE)
             return a;
     }
     return NULL;

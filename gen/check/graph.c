@@ -407,7 +407,7 @@ static bool check_arg(GraphCheck *c, const Op *o, const Arg *a, int i)
                 || FAULT(c, o->loc, "%s, %s: wrong argument for %s", OP(o), a->token);
     if (is_opaque(o))
         return check_opaque_arg(c, o, a, i);
-    if (!strcmp(a->token, "onto"))
+    if (arg_role(a) == ROLE_ONTO)
         return check_onto(c, o, a, i);
     GraphUse u = use_of(o, a);
     if (u.operand)

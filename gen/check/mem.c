@@ -179,7 +179,7 @@ static CheckValue read_state(Memory *m, const Op *o, const Arg *a)
     const State *s = &m->p->g->state.at[a->index];
     switch (s->kind) {
     case S_GRAD:
-        return a->kind == ARG_UPDATE && !strcmp(row(o->row)->name, "TieAdd")
+        return a->kind == ARG_UPDATE && op_is(o, TRAIT_TIE)
                ? value_gradient(a->index, whole(m), m->step) : value_tied(m->later, a->index, whole(m), m->step);
     case S_BLOCKS:
         return a->kind == ARG_READ ? value_gradient(a->index, whole(m), m->step)
@@ -192,7 +192,7 @@ static CheckValue read_state(Memory *m, const Op *o, const Arg *a)
     case S_VALUES:
         return value_step(now(m));
     case S_PARAM: case S_COPY:
-        if (!strcmp(row(o->row)->name, "Narrow"))       /* what this step has updated */
+        if (op_is(o, TRAIT_NARROW))       /* what this step has updated */
             return value_state(a->index, m->step + 1);
         return o->phase == PH_U || m->eval ? value_state(a->index, m->step) : weights_value(m, a->index);
     default:

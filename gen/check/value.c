@@ -79,7 +79,7 @@ bool value_joined(const Plan *p, int param)
 
 bool value_joins(const Plan *p, const Op *o)
 {
-    bool tie = o->phase == PH_U && !strcmp(row(o->row)->name, "TieAdd");
+    bool tie = o->phase == PH_U && op_is(o, TRAIT_TIE);
     return tie && value_joined(p, p->g->state.at[o->arg.at[0].index].param);
 }
 

@@ -490,7 +490,7 @@ static void table_end(PlanSpec *p, const Node *schedule)
             p->schedule);
     if (!p->table)
         return;
-    if (schedule && strcmp(p->schedule, "auto") && !schedule_of(p->schedule)->given)
+    if (schedule && !schedule_open(p->schedule) && !schedule_of(p->schedule)->given)
         bad(p->order_at, "delete plan.schedule, or plan.order", "plan.order is a schedule of its own, and plan.schedule is %s",
             p->schedule);
     if (p->map.n)

@@ -31,7 +31,7 @@ const Schedule *schedule_of(const char *name)
     for (const Schedule *k = schedules; k->name; k++)
         if (k->name == name)
             return k;
-    bool any = !strcmp(name, "auto");
+    bool any = schedule_open(name);
     for (const Schedule *k = schedules; k->name; k++)
         if (any ? k->usual : !strcmp(k->name, name))
             return k;
@@ -54,6 +54,11 @@ int64_t schedule_form(const Schedule *k, int p, int m, int v)
     Loc nowhere = {0};
     bool known = k->form && (k->chunks || v == 1) && (!k->holds || m >= expr_int(nowhere, k->holds, look_up, &n));
     return known ? expr_int(nowhere, k->form, look_up, &n) : 0;
+}
+
+bool schedule_open(const char *word)
+{
+    return !strcmp(word, "auto");
 }
 
 const Model *with_schedule(const Model *m, const Schedule *k)
@@ -101,7 +106,7 @@ void read_schedule_row(const Spot *s)
     const char **name = s->to;
     if (s->value->kind != MAP) {
         read_built(s);
-        s->m->plan.any_row = !strcmp(*name, "auto");
+        s->m->plan.any_row = schedule_open(*name);
         if (schedule_of(*name)->custom)
             bad(s->value->loc, form, "schedule %s has the lead and lag of the model file, which gives none", *name);
         return;

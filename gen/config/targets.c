@@ -23,6 +23,12 @@ static const Transport transports[] = {
     {.name = NULL}
 };
 
+static const struct { const char *file, *library; } needs[] = {
+#define NEEDS(file, library) {file, library},
+#include "targets.def"
+    {NULL, NULL}
+};
+
 const char target_words[] =
 #define TARGET(word, ...) " " word
 #include "targets.def"
@@ -77,4 +83,12 @@ int64_t norm_block(const Model *m, int64_t n)
     int64_t each = (n + rule->most - 1) / rule->most;
     each = (each + rule->round - 1) / rule->round * rule->round;
     return each > rule->least ? each : rule->least;
+}
+
+const char *library_needed(const char *file)
+{
+    for (int i = 0; needs[i].file; i++)
+        if (!strcmp(needs[i].file, file))
+            return needs[i].library;
+    return NULL;
 }

@@ -194,12 +194,6 @@ void priced(Cost *c, Cost *busy, const Graph *g, const Model *m, Profile *f)
 
 /* ---- the signature of a call ------------------------------------------------------------------------------------- */
 
-/* Literals that name a thing and do not change the work. */
-static bool is_label(const char *token)
-{
-    return !strcmp(token, "site") || !strcmp(token, "index");
-}
-
 /* name, then token=value of each literal, token=0 of each operand that is absent; but onto=1 where fuse has put something
  * there: so a call by itself has the line that it had before calls were joined, and a joined one never takes that line */
 char *cost_signature(const Op *o)
@@ -207,9 +201,10 @@ char *cost_signature(const Op *o)
     char *text = strf("%s", o->call);
     for (int i = 0; i < o->arg.n; i++) {
         const Arg *a = &o->arg.at[i];
-        if (!strcmp(a->token, "onto"))
+        ArgRole role = arg_role(a);
+        if (role == ROLE_ONTO)
             text = strf("%s%s", text, a->kind == ARG_NONE ? "" : " onto=1");
-        else if (a->kind == ARG_INT && !is_label(a->token))
+        else if (a->kind == ARG_INT && role != ROLE_SITE && role != ROLE_LABEL)
             text = strf("%s %s=%lld", text, a->token, (long long)a->i);
         else if (a->kind == ARG_FLOAT)
             text = strf("%s %s=%a", text, a->token, a->f);

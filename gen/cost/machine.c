@@ -119,13 +119,6 @@ const char *machine_lacks(const char *isa)
 /* ---- the compiler ------------------------------------------------------------------------------------------------ */
 
 typedef struct { const char *key, *value; } Macro;
-static const char *macro(const Macro *list, const char *key)
-{
-    for (; list->key; list++)
-        if (!strcmp(list->key, key))
-            return list->value;
-    return NULL;
-}
 
 static void take_macro(void *ctx, char *line)
 {
@@ -140,21 +133,19 @@ void machine_compiler(const Model *m, const char **compiler, const char **kernel
 {
     const Library *k = library_of(&m->devices.at[0]);
     Macro list[] = {{"__clang_major__", 0}, {"__clang_minor__", 0}, {"__clang_patchlevel__", 0}, {"__GNUC__", 0},
-        {"__GNUC_MINOR__", 0}, {"__GNUC_PATCHLEVEL__", 0}, {"DNNL_VERSION_MAJOR", 0}, {"DNNL_VERSION_MINOR", 0},
-        {"DNNL_VERSION_PATCH", 0}, {0, 0}};
+        {"__GNUC_MINOR__", 0}, {"__GNUC_PATCHLEVEL__", 0}, {strf("%s_MAJOR", k->version ? k->version : ""), 0},
+        {strf("%s_MINOR", k->version ? k->version : ""), 0}, {strf("%s_PATCH", k->version ? k->version : ""), 0}, {0, 0}};
     const char *plain[] = {transport_of(m)->cc, "-E", "-dM", "-x", "c", "/dev/null", NULL};
     const char *with[] = {plain[0], "-E", "-dM", "-x", "c", "-include", k->header, "/dev/null", NULL};
     int status = process_run(k->header ? with : plain, NULL, take_macro, list);
     if (status != 0)
         fail(EXIT_MACHINE, "%s does not work here (status %d)%s", plain[0], status,
-             k->header ? ", or the headers of oneDNN are missing: install libdnnl-dev, or use kernels: portable" : "");
+             !k->header ? "" : strf(", or the headers of %s are missing: install %s, or use kernels: %s", k->title, k->package,
+                                    target_of(&m->devices.at[0])->kernels));
     bool clang = list[0].value;
     const Macro *v = clang ? list : list + 3;
     *compiler = v[0].value ? strf("%s %s.%s.%s", clang ? "clang" : "gcc", v[0].value, v[1].value, v[2].value) : "unknown";
-    *kernels = "portable";
-    if (k->header)
-        *kernels = strf("onednn %s.%s.%s", macro(list, "DNNL_VERSION_MAJOR"), macro(list, "DNNL_VERSION_MINOR"),
-                        macro(list, "DNNL_VERSION_PATCH"));
+    *kernels = !k->header ? "portable" : strf("%s %s.%s.%s", k->name, list[6].value, list[7].value, list[8].value);
 }
 
 /* ---- our own ----------------------------------------------------------------------------------------------------- */

@@ -50,7 +50,7 @@ static bool is_seeded(const Graph *g, const Op *back)
 {
     const Arg *a = operand(back, "dloss");
     int op = a && !a->state ? g->tensor.at[a->index].op : -1;
-    return op >= 0 && !strcmp(g->op.at[op].call, "loss_seed");
+    return op >= 0 && op_is(&g->op.at[op], TRAIT_SEED);
 }
 
 /* Is operator o the second of a pair?  In forward it stands right behind the first. */

@@ -239,7 +239,7 @@ static bool threaded(const Plan *p)
 /* A batch script comes with a program that mpirun or srun starts. */
 static bool of_slurm(const Plan *p, const char *prefix)
 {
-    return transport_of(p->m)->batch && !strcmp(prefix, "train");
+    return transport_of(p->m)->batch && emit_program(prefix);
 }
 
 /* A name in a line that has no quotes. */
@@ -271,17 +271,16 @@ static const char *isa_flags(const Plan *p)
 
 static const char *usage_of(const Plan *p, const char *prefix, bool mute)
 {
-    bool ranks = transport_of(p->m)->ranks;
-    const char *run = ranks ? strf("mpirun -n %d ./train", p->devices) : "./train";
-    if (strcmp(prefix, "train"))
+    const char *launch = transport_of(p->m)->launch;
+    const char *start = launch ? strf("%s -n %d ", launch, p->devices) : "", *run = strf("%s./train", start);
+    if (!emit_program(prefix))
         return strf("    make                             makes %s.o: link it, with what %s, to a\n"
                     "                                     program that includes %s.h and calls %s_main(argc, argv)\n",
                     prefix, emit_cuda(p) ? "make needed prints" : "LIBS in the Makefile names", prefix,
                     prefix);
     return strf("    make\n    %-32s --help lists the options\n"
                 "    %-32s record the first steps; check files and repeat them\n%s", run, "make expected; make verify",
-                mute ? "" : strf("    %-32s what the newest checkpoint writes\n",
-                                 ranks ? strf("mpirun -n %d ./sample", p->devices) : "./sample"));
+                mute ? "" : strf("    %-32s what the newest checkpoint writes\n", strf("%s./sample", start)));
 }
 
 /* kernels.cu, which includes the kernels of this job, and cuda.mk, which finds what builds them. */
@@ -296,9 +295,8 @@ static void emit_toolkit(Out *o, const Plan *p, const Strs *files)
             fprintf(f, "#include \"%s\"\n", files->at[i]);
             all = strf("%s \\\n  %s", all, files->at[i]);
         }
-        needs = !strcmp(files->at[i], "rt/op/cuda/product.c") ? strf("%s cublasLt", needs)
-              : !strcmp(files->at[i], "rt/op/cuda/graph.c") ? strf("%s cudnn", needs)
-              : !strcmp(files->at[i], "rt/cuda/link_nccl.c") ? strf("%s nccl", needs) : needs;
+        const char *library = library_needed(files->at[i]);
+        needs = library ? strf("%s %s", needs, library) : needs;
     }
     out_close(o);
     Fill fill[] = {{"tag", EMIT_TAG}, {"arch", p->m->devices.at[0].arch}, {"needs", needs}, {"kernels", all}, {NULL, NULL}};
@@ -329,18 +327,19 @@ void emit_build(Out *o, const Plan *p, const char *prefix)
         {"objects", objects(p, &files)}, {"stages", strf("%d", p->devices)}, {"schedule", order_name(p)},
         {"transport", t->name}, {"kernels", k->name}, {"memory", memory},
         {"cc", t->cc}, {"openmp", threaded(p) ? "-fopenmp" : ""},
-        {"libs", strf("%s-lpthread -lm", k->link)},
+        {"libs", strf("%s%s-lpthread -lm", k->link, t->link)},
         {"real", p->g->compute == BF16 ? "-DREAL_BF16" : p->m->train.tf32 ? "-DTF32" : ""},
         {"static", k->shared || t->shared ? "no" : "yes"},
-        {"launch", t->ranks ? strf("$(MPIRUN) -n %d ", p->devices) : ""}, {"mpirun", t->ranks ? "MPIRUN ?= mpirun\n" : ""},
-        {"launching", t->ranks ? launching : ""}, {"batch", of_slurm(p, prefix) ? batch : ""},
+        {"launch", t->launch ? strf("$(MPIRUN) -n %d ", p->devices) : ""},
+        {"mpirun", t->launch ? strf("MPIRUN ?= %s\n", t->launch) : ""}, {"launching", t->launch ? launching : ""},
+        {"batch", of_slurm(p, prefix) ? batch : ""},
         {"at", "@"}, {"word", plain_word(p->g->name)}, {"threads", strf("%d", most_threads(p))},
         {"nodes", p->m->hosts > 1 ? strf("#SBATCH --nodes=%d\n", p->m->hosts) : ""},
         {"checkpoint", quote_shell(p->m->ckpt.dir ? p->m->ckpt.dir : "run")},
         {"include", emit_cuda(p) ? "include cuda.mk\n" : ""},
         {"toolkit", emit_cuda(p) ? toolkit : ""}, {"usage", usage_of(p, prefix, mute)},
         {"sample", sample_rules(&files, mute)},
-        {"product", strcmp(prefix, "train") ? strf("%s.o", prefix) : "train"}, {NULL, NULL}};
+        {"product", emit_program(prefix) ? "train" : strf("%s.o", prefix)}, {NULL, NULL}};
     print_template(out_open(o, "Makefile"), "templates/Makefile", fill);
     out_close(o);
     print_template(out_open(o, "README"), "templates/README", fill);

@@ -29,6 +29,11 @@ static void copy_input(Out *o, const char *path, const char *name)
 }
 
 /* needs: a plan that every pass has filled.  fills: dir, whole or not at all.  The SHA-256 of its MANIFEST. */
+bool emit_program(const char *prefix)
+{
+    return !strcmp(prefix, "train");
+}
+
 const char *emit(const Plan *p, const char *dir, const char *prefix)
 {
     Out *o = out_begin(dir);
@@ -38,7 +43,7 @@ const char *emit(const Plan *p, const char *dir, const char *prefix)
     const char *hash = write_plan(o, p);
     emit_launch(out_open(o, "launch.c"), p, prefix, hash);
     out_close(o);
-    if (strcmp(prefix, "train")) {
+    if (!emit_program(prefix)) {
         emit_header(out_open(o, strf("%s.h", prefix)), p, prefix);
         out_close(o);
     }

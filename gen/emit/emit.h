@@ -41,6 +41,8 @@ const Alive *report_alive(const Plan *p, int device);   /* report_memory.c: by c
 Flows lists_flows(const Plan *p);              /* lists.c: of the step */
 void emit_lists(FILE *f, const Plan *p);             /* lists.c: a drawing in SVG */
 extern const char report_mark[];                    /* in that page: where what a run measured is put */
+/* Is the job a program?  With another prefix it is an object for a program of somebody else. */
+bool emit_program(const char *prefix);
 void emit_build(Out *o, const Plan *p, const char *prefix);
 void emit_sbom(Out *o, const Plan *p);               /* sbom.c; after all other files */
 const char *action_text(const Plan *p, const Action *k);    /* F chunk 0, micro-batch 3 */

@@ -434,7 +434,7 @@ static void print_top(const Launch *w)
     const Graph *g = w->p->g;
     for (int i = 0; i < g->nf; i++) {
         const Op *o = &g->op.at[i];
-        if (strcmp(o->call, "hit_report") != 0 && strcmp(o->call, "linear_xent_hits_forward") != 0)
+        if (!op_is(o, TRAIT_HITS))
             continue;
         fprintf(w->f, "    .top = %" PRId64 ",\n", attr_int(o, "top"));
         if (count_of(g, o) > 0)
@@ -529,7 +529,7 @@ void emit_launch(FILE *f, const Plan *p, const char *prefix, const char *plan_ha
     print_job(&w, pairs, talk, stored, copied, plan_hash);
     fprintf(f, "\nint %s_main(int argc, char **argv);\nint %s_main(int argc, char **argv)\n{\n"
             "    return job_main(&job, argc, argv);\n}\n", prefix, prefix);
-    if (strcmp(prefix, "train"))
+    if (!emit_program(prefix))
         return;
     bool mute = emit_mute(p, prefix) != NULL;
     fprintf(f, "\nint main(int argc, char **argv)\n{\n");

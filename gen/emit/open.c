@@ -77,7 +77,7 @@ void handles_print(const Stager *w, FILE *f)
         Users u = users_of(w->p, w->device, h);
         fprintf(f, "    %-28s = %d%s  /* %s", w->handle[h], h, --left ? "," : " ", u.first->call);
         for (int j = 0; j < u.first->arg.n; j++)
-            if (u.first->arg.at[j].kind == ARG_INT && strcmp(u.first->arg.at[j].token, "site"))
+            if (u.first->arg.at[j].kind == ARG_INT && arg_role(&u.first->arg.at[j]) != ROLE_SITE)
                 fprintf(f, ", %s %" PRId64, u.first->arg.at[j].token, u.first->arg.at[j].i);
         fprintf(f, ": %s%s */\n", u.first->name, u.n > 1 ? strf(" .. %s, %d calls", u.last->name, u.n) : "");
     }
@@ -136,7 +136,7 @@ static void print_open(Stager *w, const Call *c)
     call_open(w, strf("open_%s", o->call));
     call_word(w, "%s", w->handle[c->handle]);
     for (int j = 0; j < o->arg.n; j++)
-        if (o->arg.at[j].kind == ARG_INT && strcmp(o->arg.at[j].token, "site"))
+        if (o->arg.at[j].kind == ARG_INT && arg_role(&o->arg.at[j]) != ROLE_SITE)
             call_dim(w, o->arg.at[j].i, dims_arg(w->dims, w->p->g, o, &o->arg.at[j]));
     call_close(w);
     fprintf(w->f, "\n");

@@ -20,11 +20,7 @@ static int next_input(const DataSet *d)
 /* A loss whose targets are that input */
 static bool scores(const Graph *g, const Op *o, int input)
 {
-    const char *name = row(o->row)->name;
-    if (strcmp(name, "SoftmaxCrossEntropy") && strcmp(name, "LinearCrossEntropy") &&
-        strcmp(name, "LinearCrossEntropyHits"))
-        return false;
-    for (int i = 0; i < o->arg.n; i++) {
+    for (int i = 0; op_is(o, TRAIT_SCORES) && i < o->arg.n; i++) {
         const Arg *a = &o->arg.at[i];
         const Tensor *t = a->kind == ARG_READ && !a->state ? &g->tensor.at[a->index] : NULL;
         if (t && t->kind == T_INPUT && t->of == input)
@@ -36,9 +32,11 @@ static bool scores(const Graph *g, const Op *o, int input)
 /* Sees an attention what stands behind, or goes an LSTM back? */
 static bool looks_ahead(const Op *o)
 {
-    for (int i = 0; i < o->arg.n; i++)
-        if (!strcmp(o->arg.at[i].token, "causal") || !strcmp(o->arg.at[i].token, "reverse"))
-            return o->arg.at[i].i == (o->arg.at[i].token[0] == 'r');
+    for (int i = 0; i < o->arg.n; i++) {
+        ArgRole role = arg_role(&o->arg.at[i]);
+        if (role == ROLE_CAUSAL || role == ROLE_REVERSE)
+            return o->arg.at[i].i == (role == ROLE_REVERSE);
+    }
     return false;
 }
 
@@ -47,7 +45,7 @@ const char *emit_mute(const Plan *p, const char *prefix)
     const Graph *g = p->g;
     const DataSet *d = &p->m->eval;
     int losses = 0;
-    if (strcmp(prefix, "train"))
+    if (!emit_program(prefix))
         return strf("this folder was made with --prefix: %s.o has no main to run", prefix);
     if (emit_paced(p))
         return "the kernels of a paced job compute nothing";

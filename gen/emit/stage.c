@@ -84,9 +84,9 @@ static void print_int(Stager *w, const Op *o, const Arg *a)
     int param = plan_cuts_op(w->p, (int)(o - w->p->g->op.at));
     Extent part = param >= 0 ? plan_own(w->p, plan_replica(w->p, w->device), param) : (Extent){0, 0};
     Bytes size = type_bytes(F32);
-    if (param >= 0 && !strcmp(a->token, "n"))
+    if (param >= 0 && arg_role(a) == ROLE_COUNT)
         call_int(w, (part.until - part.from) / size);
-    else if (param >= 0 && !strcmp(a->token, "first"))
+    else if (param >= 0 && arg_role(a) == ROLE_FIRST)
         call_int(w, a->i + part.from / size / norm_block(w->p->m, w->p->g->state.at[param].bytes / size));
     else
         call_dim(w, a->i, dims_arg(w->dims, w->p->g, o, a));
@@ -96,7 +96,7 @@ static void print_arg(Stager *w, const Routine *r, const Call *c, const Op *o, i
 {
     const Arg *a = &o->arg.at[i];
     int b = c->buf.at[i];
-    bool off = r->eval && !strcmp(a->token, "drop");        /* no dropout in an evaluation */
+    bool off = r->eval && arg_role(a) == ROLE_DROP;        /* no dropout in an evaluation */
     Bytes at = b >= 0 ? part_at(w, o, a) : 0;
     const char *further = at ? strf(" + %" PRId64, at) : "";
     if (b >= 0 && slots_pooled(w, b))

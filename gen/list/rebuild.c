@@ -163,8 +163,8 @@ static int seed_of(const Graph *g, const Op *back)
 {
     for (int i = 0; i < back->arg.n; i++) {
         const Arg *a = &back->arg.at[i];
-        if (a->kind == ARG_READ && !a->state && !strcmp(a->token, "dloss"))
-            return strcmp(g->op.at[g->tensor.at[a->index].op].call, "loss_seed") ? -1 : g->tensor.at[a->index].op;
+        if (a->kind == ARG_READ && !a->state && arg_role(a) == ROLE_SLOPE)
+            return op_is(&g->op.at[g->tensor.at[a->index].op], TRAIT_SEED) ? g->tensor.at[a->index].op : -1;
     }
     return -1;
 }
@@ -174,9 +174,9 @@ static int loss_back(const Plan *p, int op)
 {
     const Graph *g = p->g;
     int back = g->nf;
-    if (strcmp(g->op.at[op].call, "xent_forward"))
+    if (!op_is(&g->op.at[op], TRAIT_LOSS_PAIR))
         return -1;
-    while (back < g->nb && (g->op.at[back].fwd != op || strcmp(g->op.at[back].call, "xent_backward")))
+    while (back < g->nb && (g->op.at[back].fwd != op || !op_is(&g->op.at[back], TRAIT_LOSS_PAIR)))
         back++;
     int seed = back < g->nb ? seed_of(g, &g->op.at[back]) : -1;
     if (seed < 0 || p->chunk.at[seed] != p->chunk.at[op])      /* a loss that a later chunk adds to another */

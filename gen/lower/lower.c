@@ -149,7 +149,7 @@ static int handle_of(Lower *w, const Op *o)
     for (int i = 0; i < o->arg.n; i++) {
         const Arg *a = &o->arg.at[i];
         wanted |= a->kind == ARG_HANDLE;
-        if (a->kind == ARG_INT && strcmp(a->token, "site") != 0)
+        if (a->kind == ARG_INT && arg_role(a) != ROLE_SITE)
             key = strf("%s %lld", key, (long long)a->i);
     }
     if (!wanted)

@@ -96,10 +96,11 @@ static Bytes bytes_of(const BenchCall *c, const Arg *a)
 /* Of what a Route has computed: slots in order, offsets and choices that are even. */
 static int64_t highest(const BenchCall *c, const Arg *a)
 {
-    const char *of = !strcmp(a->token, "offset") ? "rows" : !strcmp(a->token, "expert") ? "experts" : NULL;
+    ArgRole role = arg_role(a);
+    const char *of = role == ROLE_OFFSET ? "rows" : role == ROLE_EXPERT ? "experts" : NULL;
     for (int i = 0; of && i < c->o->arg.n; i++)
         if (!strcmp(c->o->arg.at[i].token, of))
-            return c->o->arg.at[i].i - (a->token[0] == 'e');
+            return c->o->arg.at[i].i - (role == ROLE_EXPERT);
     return bytes_of(c, a) / type_bytes(I32) - 1;
 }
 
@@ -301,7 +302,7 @@ static void print_open(FILE *f, const Bench *b)
             fail(EXIT_RUN, "more than %d different calls of the kernel library; times can be estimated: --estimate", HANDLES);
         fprintf(f, "    open_%s(st, %d", o->call, handle_of(b, k));
         for (int i = 0; i < o->arg.n; i++)
-            if (o->arg.at[i].kind == ARG_INT && strcmp(o->arg.at[i].token, "site"))
+            if (o->arg.at[i].kind == ARG_INT && arg_role(&o->arg.at[i]) != ROLE_SITE)
                 fprintf(f, ", %" PRId64, o->arg.at[i].i);
         fprintf(f, ");\n");
     }

@@ -56,15 +56,10 @@ static Arg *result(const Op *o)
     return NULL;
 }
 
-static bool is_addition(const Op *o)
-{
-    return match_is(o, "Add") || match_is(o, "GradAdd");
-}
-
 static bool joins(const Fuse *f, const PlanSpec *p, const Op *o, const Op *add)
 {
     const Arg *onto = word(o, "onto");
-    if (!onto || onto->kind != ARG_NONE || !result(o) || !is_addition(add))
+    if (!onto || onto->kind != ARG_NONE || !result(o) || !op_is(add, TRAIT_SUM))
         return false;
     int t = result(o)->index, a = word(add, "a")->index, b = word(add, "b")->index;
     if ((a != t && b != t) || f->g->tensor.at[a == t ? b : a].op == f->g->tensor.at[t].op)

@@ -27,7 +27,7 @@ typedef enum { BY_ADDITION, BY_LAYER, BY_OPERATOR, WAYS } Grouping;
 
 static bool adds(const Op *o, const Arg *a)
 {
-    return !strcmp(row(o->row)->name, "Add") || !strcmp(a->token, "onto");
+    return op_is(o, TRAIT_SUM) || arg_role(a) == ROLE_ONTO;
 }
 
 /* By forward operator: does it add a tensor that another operator has read already? */

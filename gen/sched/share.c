@@ -58,7 +58,7 @@ static bool joins(const Plan *p, int param)
 
 static bool is_tie(const Op *o)
 {
-    return o->phase == PH_U && !strcmp(row(o->row)->name, "TieAdd");
+    return o->phase == PH_U && op_is(o, TRAIT_TIE);
 }
 
 int plan_joins_op(const Plan *p, int op)

@@ -364,7 +364,7 @@ static void try_stages(Doctor *x)
 static void try_schedule(Doctor *x)
 {
     const Schedule *asked = schedule_of(x->m->plan.schedule);
-    bool any = !strcmp(x->m->plan.schedule, "auto");
+    bool any = schedule_open(x->m->plan.schedule);
     for (int first = asked->split; first >= 0 && !any; first--)
         for (const Schedule *k = schedules; k->name; k++) {
             Model *v = variant(x->m);

@@ -78,7 +78,7 @@ static void list_graph(Search *s, const Model *m)
     check_cost(g, c);
     if (s->ask.work_left)
         *s->ask.work_left -= (int64_t)g->op.n * BUILDING;
-    bool any = !strcmp(m->plan.schedule, "auto");       /* of those that train alike: the synchronous ones */
+    bool any = schedule_open(m->plan.schedule);                        /* of those that train alike: the synchronous ones */
     for (int stages = m->plan.stages_min; stages <= m->plan.stages_max; stages++) {
         const Cost *shared = cost_shared(c, m, stages * m->plan.replicas);
         check_cost(g, shared);
@@ -199,7 +199,7 @@ static bool single(const Model *m)
 {
     return m->train.batch > 0 && m->plan.fuse != FUSE_FASTEST && m->device_order != ORDER_FREE && !m->plan.replicas_auto
         && !m->plan.chunks_auto && m->plan.stages_min == m->plan.stages_max && m->plan.chunks <= 1
-        && strcmp(m->plan.schedule, "auto") && m->plan.warmup != WARMUP_AUTO
+        && !schedule_open(m->plan.schedule) && m->plan.warmup != WARMUP_AUTO
         && schedule_of(m->plan.schedule)->ways <= 1 && (m->plan.replicas == 1 || m->plan.buckets == 1);
 }
 
@@ -207,7 +207,7 @@ static bool single(const Model *m)
 static bool tries_rows(const Search *s, const Model *m)
 {
     const char *planner = s->ask.planner ? s->ask.planner : m->plan.planner;
-    bool any = m->plan.any_row && !strcmp(m->plan.schedule, "auto");
+    bool any = m->plan.any_row && schedule_open(m->plan.schedule);
     return any && planner_named(planner)->complete && m->plan.objective == STEP_TIME && m->device_order == ORDER_GIVEN
         && !s->ask.first_fit && !busy_stopped();
 }

@@ -282,7 +282,7 @@ static void check_schedule(const Record *r, const Plan *p)
     for (const Schedule *s = schedules; s->name; s++)
         *PUSH(&names) = s->name;
     const char *near = nearest(p->schedule, names.at, names.n);
-    if (!strcmp(p->schedule, "auto") || !schedule_of(p->schedule))
+    if (schedule_open(p->schedule) || !schedule_of(p->schedule))
         err(value_at(r, "schedule"), near ? strf("did you mean %s?", near) : strf("schedule=%s", schedule_of("auto")->name),
             "no schedule is called '%s'", p->schedule);
 }

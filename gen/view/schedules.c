@@ -264,7 +264,7 @@ int view_schedules(const Options *x, const Model *m)
     AllTried all = {0};
     if (x->csv)
         return view_schedule_csv(x, with_schedule(m, asked(x, m)), asked(x, m));
-    bool auto_drawn = !strcmp(m->plan.schedule, "auto"), any = false;
+    bool auto_drawn = schedule_open(m->plan.schedule), any = false;
     if (x->out && !auto_drawn && schedule_of(m->plan.schedule)->async)
         err(m->plan.loc, "a synchronous schedule", "the steps of %s overlap: a step alone is no drawing of it",
             m->plan.schedule);
