@@ -162,15 +162,6 @@ static void check_cuda(const Model *m)
         err(m->plan.loc, "offload: auto", "a GPU offloads to the host's memory, not to a file");
 }
 
-/* A profile measures stages beside each other, and not how long one waits for a core that another has. */
-static void warn_cores(const Plan *p)
-{
-    long cores = sysconf(_SC_NPROCESSORS_ONLN), threads = (long)cost_threads(p->m, p->devices);
-    if (p->c->profile && !transport_of(p->m)->ranks && threads > cores && !p->m->cores)
-        fprintf(stderr, "dpgen: stages: %d, threads: %ld, cores of this machine: %ld; steps take longer than predicted; "
-                "hosts: {cores: %ld} prices it\n", p->devices, threads, cores, cores);
-}
-
 /* The isa is the choice of the user, for oneDNN computes other bits with another one.  So dpgen warns and changes nothing. */
 static void warn_isa(const Model *m)
 {
@@ -222,7 +213,11 @@ static int generate(const Options *x, const Model *m)
     if (p->g->timed)
         fail(EXIT_MODEL, "%s: a graph of another system has times and bytes, and no kernels: it can be planned, not generated",
              x->from);
-    warn_cores(p);
+    /* A profile measures stages beside each other, and not how long one waits for a core that another has. */
+    long cores = sysconf(_SC_NPROCESSORS_ONLN), threads = (long)cost_threads(p->m, p->devices);
+    if (p->c->profile && !transport_of(p->m)->ranks && threads > cores && !p->m->cores)
+        fprintf(stderr, "dpgen: stages: %d, threads: %ld, cores of this machine: %ld; steps take longer than predicted; "
+                "hosts: {cores: %ld} prices it\n", p->devices, threads, cores, cores);
     warn_isa(m);
     if (!target_of(d)->paced)
         warn_data(m);

@@ -86,18 +86,13 @@ static void list_schedules(void)
         printf("%-21s %s\n", k->name, k->about);
 }
 
-/* An option of the table; NULL: none is near. */
-static const char *near_option(const char *option)
+static NORETURN void no_option(const char *option)
 {
+    /* An option of the table; NULL: none is near. */
     Strs names = {0};
     for (int i = 0; i < ROWS; i++)
         *PUSH(&names) = rows[i].name;
-    return nearest(option, names.at, names.n);
-}
-
-static NORETURN void no_option(const char *option)
-{
-    const char *near = near_option(option);
+    const char *near = nearest(option, names.at, names.n);
     misuse(near ? strf("unknown option %%s; did you mean %s?", near) : "unknown option %s", option);
 }
 
@@ -152,27 +147,6 @@ static int taken_by(const char *option)
     return taken ? taken : taken_by("--set");
 }
 
-/* An option that a command would ignore is a mistake in the command line. */
-static void check_ignored(const Options *x)
-{
-    int verb = x->verb ? verb_bit(x->verb) : GENERATE;
-    const struct { const char *option; bool given, unless; } uses[] = {
-        {"-o", x->out, false}, {"--prefix", x->prefix, false}, {"--json", x->json, x->dump},
-        {"--profile", x->profile, x->estimate}, {"--estimate", x->estimate, false},
-        {"--elsewhere", x->elsewhere, x->estimate}, {"--pace", x->pace, false}, {"--parameters", x->parameters, x->dump},
-        {"--quick", x->quick, false}, {"--planners", x->planners, false}, {"-d", x->dump, false},
-        {"-D", x->over.define.n > 0, false}, {"--devices", x->devices, false},
-        {"an option of the plan", x->over.set.n > 0, false}, {"--trace", x->trace, false},
-        {"--tensorboard", x->tensorboard, false}, {"--csv", x->csv, false}, {"--planner", sets_planner(x), false},
-        {"--from", x->from, false}};
-    for (size_t i = 0; i < sizeof uses / sizeof *uses; i++) {
-        bool taken = taken_by(uses[i].option) & verb;
-        if (uses[i].given && (!taken || uses[i].unless))
-            misuse(strf("dpgen %s has no use for %%s%s%s", x->verb ? x->verb : "MODEL.yaml",
-                        taken && x->dump ? " with -d" : "", taken && x->estimate ? " with --estimate" : ""), uses[i].option);
-    }
-}
-
 /* NAME.h, NAME.o and NAME_main stand beside the files of the folder. */
 static void check_prefix(const char *name)
 {
@@ -210,7 +184,23 @@ static void check_options(const Options *x)
     if (verb_bit(x->verb) == EXPLAIN && !x->what)
         misuse("explain needs a name: dpgen explain %s NAME, of an operator, a tensor, a parameter, a block ...",
                x->file ? x->file : "--from FILE");
-    check_ignored(x);
+    /* An option that a command would ignore is a mistake in the command line. */
+    int verb = x->verb ? verb_bit(x->verb) : GENERATE;
+    const struct { const char *option; bool given, unless; } uses[] = {
+        {"-o", x->out, false}, {"--prefix", x->prefix, false}, {"--json", x->json, x->dump},
+        {"--profile", x->profile, x->estimate}, {"--estimate", x->estimate, false},
+        {"--elsewhere", x->elsewhere, x->estimate}, {"--pace", x->pace, false}, {"--parameters", x->parameters, x->dump},
+        {"--quick", x->quick, false}, {"--planners", x->planners, false}, {"-d", x->dump, false},
+        {"-D", x->over.define.n > 0, false}, {"--devices", x->devices, false},
+        {"an option of the plan", x->over.set.n > 0, false}, {"--trace", x->trace, false},
+        {"--tensorboard", x->tensorboard, false}, {"--csv", x->csv, false}, {"--planner", sets_planner(x), false},
+        {"--from", x->from, false}};
+    for (size_t i = 0; i < sizeof uses / sizeof *uses; i++) {
+        bool taken = taken_by(uses[i].option) & verb;
+        if (uses[i].given && (!taken || uses[i].unless))
+            misuse(strf("dpgen %s has no use for %%s%s%s", x->verb ? x->verb : "MODEL.yaml",
+                        taken && x->dump ? " with -d" : "", taken && x->estimate ? " with --estimate" : ""), uses[i].option);
+    }
     if (verb_bit(x->verb) == REPORT && !x->trace)
         misuse("of which run? dpgen report %s --trace FILE; out/train --trace FILE writes one", x->file);
     if (verb_bit(x->verb) == METRICS && !x->tensorboard)

@@ -10,7 +10,6 @@
 #include "list/version.h"
 #include "planner.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -256,18 +255,6 @@ static const Model *in_its_order(const Options *x, const Plan *p, const Model *m
     return ordered(m, p->devices, device);
 }
 
-/* A plan is read with the key of the job at hand, and one that claims to be of another job is refused. */
-static void check_claims(Plan *p)
-{
-    const char *rule = version_rule(p), *key = numeric_key(p->g, p->m, p->c), *read = p->key;
-    p->key = *rule ? strf("%s versions=%s", key, rule) : key;
-    if (read && *read && strcmp(numeric_bits(read), numeric_bits(p->key)))
-        err(p->key_at, "plan again, with the same options; or delete key=", "the plan is of another job: here the numeric key "
-            "is '%s'", p->key);
-    if (p->proof.space && *p->proof.space && !planner_says(p->proof.space, p->chunks))
-        err(p->space_at, "plan again; or delete space=", "no planner chooses among '%s'", p->proof.space);
-}
-
 typedef struct { const Options *x; const Model *m; Plan *p; } Reading;
 
 static void read_with(void *ctx)
@@ -306,7 +293,14 @@ Plan *plan_from(const Options *x, const Model *m)
     diag_blame(x->from);
     check_order(p);
     check_part(p);
-    check_claims(p);
+    /* A plan is read with the key of the job at hand, and one that claims to be of another job is refused. */
+    const char *rule = version_rule(p), *key = numeric_key(p->g, p->m, p->c), *read = p->key;
+    p->key = *rule ? strf("%s versions=%s", key, rule) : key;
+    if (read && *read && strcmp(numeric_bits(read), numeric_bits(p->key)))
+        err(p->key_at, "plan again, with the same options; or delete key=", "the plan is of another job: here the numeric key "
+            "is '%s'", p->key);
+    if (p->proof.space && *p->proof.space && !planner_says(p->proof.space, p->chunks))
+        err(p->space_at, "plan again; or delete space=", "no planner chooses among '%s'", p->proof.space);
     check_keep(p);
     check_comm(p);
     check_lower(p);

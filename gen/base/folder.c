@@ -120,18 +120,13 @@ Out *out_begin(const char *dir)
     return o;
 }
 
-static void make_parents(const Out *o, const char *name)
+void out_copy(Out *o, const char *name, const char *data, size_t n)
 {
     for (const char *slash = strchr(name, '/'); slash; slash = strchr(slash + 1, '/')) {
         char *dir = strf("%s/%.*s", o->partial, (int)(slash - name), name);
         if (mkdir(dir, 0777) != 0 && errno != EEXIST)
             give_up(o, "make", name);
     }
-}
-
-void out_copy(Out *o, const char *name, const char *data, size_t n)
-{
-    make_parents(o, name);
     int fd = open(strf("%s/%s", o->partial, name), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666);
     if (fd < 0)
         give_up(o, "create", name);

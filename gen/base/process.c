@@ -12,16 +12,6 @@
 
 enum { LONGEST = 4096 };
 
-static _Noreturn void become(const char *const *argv, const char *log, int out)
-{
-    int err = open(log ? log : "/dev/null", O_WRONLY | O_CREAT | O_APPEND, 0666);
-    int in = open("/dev/null", O_RDONLY);
-    if (err < 0 || in < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0)
-        _exit(127);
-    execvp(argv[0], (char *const *)(uintptr_t)argv);
-    _exit(127);
-}
-
 static void read_lines(int in, void (*take)(void *ctx, char *line), void *ctx)
 {
     FILE *f = fdopen(in, "r");
@@ -45,7 +35,13 @@ int process_run(const char *const *argv, const char *log, void (*take)(void *ctx
         fail(EXIT_RUN, "cannot start %s: %s", argv[0], strerror(errno));
     if (child == 0) {
         close(pipes[0]);
-        become(argv, log, pipes[1]);
+        int out = pipes[1];
+        int err = open(log ? log : "/dev/null", O_WRONLY | O_CREAT | O_APPEND, 0666);
+        int in = open("/dev/null", O_RDONLY);
+        if (err < 0 || in < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0)
+            _exit(127);
+        execvp(argv[0], (char *const *)(uintptr_t)argv);
+        _exit(127);
     }
     close(pipes[1]);
     read_lines(pipes[0], take, ctx);

@@ -510,26 +510,6 @@ static const char *shared_by(const Builder *b, const char *pattern)
     return first < 0 ? NULL : strf("a tied operator shares the parameter of another; write '%s'", b->g->state.at[first].name);
 }
 
-/* A pattern of no_decay that names no parameter is a slip of the pen: something would be decayed that should not be. */
-static void check_no_decay(const Builder *b)
-{
-    const Strs *patterns = &b->m->train.no_decay;
-    for (int i = 0; i < patterns->n; i++) {
-        bool any = false;
-        Strs names = {0};
-        for (int s = 0; s < b->g->state.n; s++)
-            if (b->g->state.at[s].kind == S_PARAM && !b->g->state.at[s].tracked) {
-                *PUSH(&names) = b->g->state.at[s].name;
-                any |= match(patterns->at[i], b->g->state.at[s].name);
-            }
-        const char *near = any ? NULL : nearest(patterns->at[i], names.at, names.n), *shared = shared_by(b, patterns->at[i]);
-        const char *remedy = shared || !near ? shared : strf("did you mean '%s'?", near);
-        if (!any)
-            bad(mark_of(b->m, patterns->at[i], (Loc){0, 0, 0}), remedy,
-                "train.optimizer.no_decay: no parameter is named '%s'", patterns->at[i]);
-    }
-}
-
 Graph *build(const Model *m)
 {
     Graph *g = alloc(sizeof *g);
@@ -546,7 +526,22 @@ Graph *build(const Model *m)
     loss(&top);
     bad_stop();
     unused(&b);
-    check_no_decay(&b);
+    /* A pattern of no_decay that names no parameter is a slip of the pen: something would be decayed that should not be. */
+    const Strs *patterns = &b.m->train.no_decay;
+    for (int i = 0; i < patterns->n; i++) {
+        bool any = false;
+        Strs names = {0};
+        for (int s = 0; s < b.g->state.n; s++)
+            if (b.g->state.at[s].kind == S_PARAM && !b.g->state.at[s].tracked) {
+                *PUSH(&names) = b.g->state.at[s].name;
+                any |= match(patterns->at[i], b.g->state.at[s].name);
+            }
+        const char *near = any ? NULL : nearest(patterns->at[i], names.at, names.n), *shared = shared_by(&b, patterns->at[i]);
+        const char *remedy = shared || !near ? shared : strf("did you mean '%s'?", near);
+        if (!any)
+            bad(mark_of(b.m, patterns->at[i], (Loc){0, 0, 0}), remedy,
+                "train.optimizer.no_decay: no parameter is named '%s'", patterns->at[i]);
+    }
     bad_stop();
     g->nf = g->nb = g->op.n;
     return g;

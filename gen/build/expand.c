@@ -12,19 +12,14 @@
  */
 #include "build.h"
 
-/* Takes `over`, the last key, off the operator: there is one answer. */
-static void whole_step(const Scope *s, const Node *line, Op *o)
-{
-    int64_t n = s->b->m->train.micro;
-    if (attr_int(o, "over") && n > 1)
-        bad(node_get(line, "over")->loc, "over: micro; or one micro-batch; track: step pools the running statistics of a step",
-            "BatchNorm over the whole step: each of its %lld micro-batches would wait for all others", (long long)n);
-    o->attr.n--;
-}
-
 int batch_norm(Scope *s, const Node *line, const char *path, Op o)
 {
-    whole_step(s, line, &o);
+    /* Takes `over`, the last key, off the operator: there is one answer. */
+    int64_t n = s->b->m->train.micro;
+    if (attr_int(&o, "over") && n > 1)
+        bad(node_get(line, "over")->loc, "over: micro; or one micro-batch; track: step pools the running statistics of a step",
+            "BatchNorm over the whole step: each of its %lld micro-batches would wait for all others", (long long)n);
+    o.attr.n--;
     Op stat = {.attr = {NULL, 0, 0}, .owner = path};
     *PUSH(&stat.in) = o.in.at[0];
     attr_set_float(&stat, "momentum", attr_find(&o, "momentum")->f);

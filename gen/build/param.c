@@ -86,19 +86,6 @@ static const char *par_name(Scope *s, const Node *line, const Op *o, const Opera
         path_join(o->owner ? o->owner : o->name, own_name(o, i));
 }
 
-/* `names` has keys of this row's parameters alone. */
-static void check_names(Scope *s, const Node *line, const Row *r)
-{
-    const Node *names = node_get(line, "names");
-    Strs keys = {0};
-    for (int i = 0; i < r->par.n; i++)
-        *PUSH(&keys) = r->par.at[i].name;
-    if (names && names->kind != MAP)
-        WRONG(s->b, names->loc, "write names: {weight: NAME}", "'names' is a mapping");
-    else if (names)
-        keys_ok(s->b, names, "'names'", &keys);
-}
-
 static int make(Scope *s, const Node *line, const Op *o, int op, const Operand *par, Init init)
 {
     Graph *g = s->b->g;
@@ -178,7 +165,16 @@ void params(Scope *s, const Node *line, Op *o, int op)
 {
     const Node *tie = node_get(line, "tie");
     int shared = 0;
-    check_names(s, line, row(o->row));
+    /* `names` has keys of this row's parameters alone. */
+    const Row *r = row(o->row);
+    const Node *names = node_get(line, "names");
+    Strs keys = {0};
+    for (int i = 0; i < r->par.n; i++)
+        *PUSH(&keys) = r->par.at[i].name;
+    if (names && names->kind != MAP)
+        WRONG(s->b, names->loc, "write names: {weight: NAME}", "'names' is a mapping");
+    else if (names)
+        keys_ok(s->b, names, "'names'", &keys);
     for (int i = 0; i < row(o->row)->par.n; i++) {
         int state = share_or_make(s, line, o, op, i, &shared);
         *PUSH(&o->par) = state;

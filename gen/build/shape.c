@@ -12,7 +12,6 @@
  */
 #include "build.h"
 #include "rt/rt.h"
-#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
@@ -122,13 +121,6 @@ static const ShapeRule *rule_of(const Row *r)
     die("row %s: no shape rule %s", r->name, r->shape);
 }
 
-/* A lookup reads the rows it is asked for, not the table. */
-static void moved_by_lookup(Graph *g, Op *o)
-{
-    if (!strcmp(row(o->row)->shape, "embedding"))
-        o->moved = 2 * g->tensor.at[o->out.at[0]].bytes + g->tensor.at[o->in.at[0]].bytes;
-}
-
 static bool all_sized(const Graph *g, const Op *o)
 {
     for (int i = 0; i < o->in.n; i++)
@@ -145,23 +137,20 @@ static void size(Graph *g, const Model *m, int i)
         return;
     z.r = row(o->row);                      /* the rule may have chosen another row */
     bind_call(g, o, z.r->call[PH_F], NULL, NULL, NULL);
-    moved_by_lookup(g, o);
+    /* A lookup reads the rows it is asked for, not the table. */
+    if (!strcmp(row(o->row)->shape, "embedding"))
+        o->moved = 2 * g->tensor.at[o->out.at[0]].bytes + g->tensor.at[o->in.at[0]].bytes;
     op_work(o, o, g->compute, z.r->flop[PH_F]);
 }
 
-/* Step values: in every stage's arena, as rt.h lays them out, and no byte more: every planned byte is written. */
-static void values(Graph *g)
+void shape(Graph *g, const Model *m)
 {
+    /* Step values: in every stage's arena, as rt.h lays them out, and no byte more: every planned byte is written. */
     State s = {.name = "values", .kind = S_VALUES, .type = F32, .param = -1, .op = -1, .loc = {0, 0, 0}};
     s.bytes = (Bytes)sizeof(Values);
     s.shape = (Shape){1, {s.bytes / 4}};
     g->vals = g->state.n;
     *PUSH(&g->state) = s;
-}
-
-void shape(Graph *g, const Model *m)
-{
-    values(g);
     for (int i = 0; i < g->nf; i++)
         size(g, m, i);
     bad_stop();

@@ -6,8 +6,6 @@
  * 2^48 bytes, and an attribute is a product of some dimensions of one tensor.  Axes count from 0, or back from -1.
  */
 #include "build.h"
-#include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 static Shape leading(const Shape *s)
@@ -345,14 +343,6 @@ static bool size_add(Sizer *z)
 
 /* ---- losses ---------------------------------------------------------------------------------------------------- */
 
-/* Each loss has a number of its own, even over the same targets: it is counted on the device where the loss is. */
-static int count_index(Sizer *z, int input, int64_t ignore)
-{
-    int index = z->g->count.n;
-    *PUSH(&z->g->count) = (Count){input, (int)ignore, index, (int)(z->o - z->g->op.at), z->o->loc};
-    return index;
-}
-
 /* Targets of rows of n scores, and the number of their loss. */
 static bool targets(Sizer *z, const Shape *want, int64_t n)
 {
@@ -365,7 +355,11 @@ static bool targets(Sizer *z, const Shape *want, int64_t n)
         return refuse(z, NULL, "'ignore' is no 32-bit integer");
     if (!ids_within(z, 1, n, strf("; %lld, which is ignored, is let in besides", (Num)ignore)))
         return false;
-    int count = count_index(z, z->g->tensor.at[z->o->in.at[1]].of, ignore);
+    /* Each loss has a number of its own, even over the same targets: it is counted on the device where the loss is. */
+    int input = z->g->tensor.at[z->o->in.at[1]].of;
+    int index = z->g->count.n;
+    *PUSH(&z->g->count) = (Count){input, (int)ignore, index, (int)(z->o - z->g->op.at), z->o->loc};
+    int count = index;
     if (count >= MAX_COUNT)
         return refuse(z, NULL, "there are more than %d losses of this kind", MAX_COUNT);
     set(z, "count", count);

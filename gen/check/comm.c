@@ -10,7 +10,6 @@
 #include "value.h"
 #include "list/rendezvous.h"
 #include "list/version.h"
-#include <string.h>
 
 typedef struct { int src, dst, tag; Bytes bytes; int mb, step; } Post;
 typedef VEC(Post) Posts;
@@ -209,9 +208,12 @@ static bool does_nothing(const Plan *p, const Action *k)
            (k->kind == K_U && is_empty(p, k)) || (k->kind == K_FOLD && folds_nothing(p, k));
 }
 
-/* The computations are those that order gave, all of them, in its order, and no others. */
-static void check_kept_order(const Plan *p)
+void check_comm(const Plan *p)
 {
+    check_moves(p);
+    for (int periods = 0; order_overlap(p) > 0 && periods < 3; periods++)
+        check_halts(p, rendezvous_meeting(p, periods));
+    /* The computations are those that order gave, all of them, in its order, and no others. */
     for (int d = 0; d < p->devices; d++) {
         const Actions *order = &p->dev.at[d].order, *list = &p->dev.at[d].list;
         int j = 0;
@@ -227,14 +229,6 @@ static void check_kept_order(const Plan *p)
             if (!does_nothing(p, &order->at[j]))
                 die("device %d: computation %d of the schedule is missing from its list", d, j);
     }
-}
-
-void check_comm(const Plan *p)
-{
-    check_moves(p);
-    for (int periods = 0; order_overlap(p) > 0 && periods < 3; periods++)
-        check_halts(p, rendezvous_meeting(p, periods));
-    check_kept_order(p);
     for (int d = 0; d < p->devices; d++) {
         check_pieces(p, d);
         check_copies(p, d);
@@ -283,23 +277,6 @@ static void check_call(const Plan *p, const Routine *r, const Call *c)
     }
 }
 
-/* A copy moves all of a tensor between two buffers of that tensor. */
-static void check_hosts(const Plan *p)
-{
-    for (int d = 0; d < p->devices; d++)
-        for (int i = 0; i < p->dev.at[d].list.n; i++) {
-            const Action *k = &p->dev.at[d].list.at[i];
-            if (!is_copy(k))
-                continue;
-            const HostBuf *h = k->host >= 0 ? &p->host.at[k->host] : NULL;
-            const Buf *b = k->buf >= 0 ? &p->buf.at[k->buf] : NULL;
-            bool in = k->kind == K_IN || k->of == K_IN;
-            if (!h || !b || h->device != d || h->tensor != k->tensor || h->bytes != k->bytes || b->device != d ||
-                b->tensor != k->tensor || b->bytes != k->bytes || b->origin != (in ? FETCHED : MADE))
-                die("device %d: action %d copies between the buffers of something else", d, i);
-        }
-}
-
 /* Rows that call the operator: all, but those without a part of its parameter. */
 static int callers(const Plan *p, int op)
 {
@@ -330,7 +307,19 @@ void check_lower(const Plan *p)
             check_call(p, x, c);
         }
     }
-    check_hosts(p);
+    /* A copy moves all of a tensor between two buffers of that tensor. */
+    for (int d = 0; d < p->devices; d++)
+        for (int i = 0; i < p->dev.at[d].list.n; i++) {
+            const Action *k = &p->dev.at[d].list.at[i];
+            if (!is_copy(k))
+                continue;
+            const HostBuf *h = k->host >= 0 ? &p->host.at[k->host] : NULL;
+            const Buf *b = k->buf >= 0 ? &p->buf.at[k->buf] : NULL;
+            bool in = k->kind == K_IN || k->of == K_IN;
+            if (!h || !b || h->device != d || h->tensor != k->tensor || h->bytes != k->bytes || b->device != d ||
+                b->tensor != k->tensor || b->bytes != k->bytes || b->origin != (in ? FETCHED : MADE))
+                die("device %d: action %d copies between the buffers of something else", d, i);
+        }
     for (int o = 0; o < g->op.n; o++)
         if (runs[o] != callers(p, o))
             die("operator %s (%s) is called by %d routines", g->op.at[o].name, g->op.at[o].call, runs[o]);

@@ -17,7 +17,6 @@
  */
 #include "ranges.h"
 #include "list/version.h"
-#include <string.h>
 
 typedef struct { const Arg *a; int buf, slot; Bytes from, to; } MemOperand; /* an operand, all of its buffer */
 
@@ -45,11 +44,6 @@ static int way(const Memory *m)
 {
     const Action *k = m->k;
     return k->pipeline ? k->pipeline - 1 : k->chunk < 0 ? 0 : plan_row_of(m->p, m->device, k->chunk) % plan_ways(m->p);
-}
-
-static const Op *op_of(const Memory *m, const Call *c)
-{
-    return &m->p->g->op.at[c->op];
 }
 
 static int *partials(Memory *m, int state, int of)
@@ -283,7 +277,7 @@ static void check_apart(const Memory *m, const Op *o)
 
 static void run_call(Memory *m, const Call *c)
 {
-    const Op *o = op_of(m, c);
+    const Op *o = &m->p->g->op.at[c->op];
     m->operand.n = 0;
     for (int i = 0; i < o->arg.n; i++) {
         int b = c->buf.at[i];
@@ -607,21 +601,6 @@ static int most_slots(const Plan *p)
     return most;
 }
 
-/* Replays a run through all phases, a step, and the shortest run through the pieces, each followed by an evaluation.  Of a
- * synchronous plan it replays two steps. */
-static void run_all(Memory *m)
-{
-    int overlap = m->overlap, phases = version_phases(m->p, m->device), done = 0;
-    const int steps[] = {overlap ? overlap + phases + 1 : 1, 1, overlap, overlap ? overlap + 1 : 0};
-    for (int i = 0; i < 4; i++) {
-        Actions run = overlap ? order_run(m->p, &m->p->dev.at[m->device].list, steps[i]) : m->p->dev.at[m->device].list;
-        if (steps[i] == 0)
-            break;
-        run_list(m, &run, false, done);
-        run_list(m, &m->p->dev.at[m->device].eval, true, done += steps[i]);
-    }
-}
-
 /* needs: everything up to mem; the bound only after mem.  fails: die(). */
 void check_mem(const Plan *p)
 {
@@ -638,7 +617,17 @@ void check_mem(const Plan *p)
         if (p->dev.at[d].arena < p->dev.at[d].bound)
             die("device %d: the arena is smaller than what is alive in it", d);
         claim_states(&m);
-        run_all(&m);
+        /* Replays a run through all phases, a step, and the shortest run through the pieces, each followed by an
+         * evaluation.  Of a synchronous plan it replays two steps. */
+        int overlap = m.overlap, phases = version_phases(m.p, m.device), done = 0;
+        const int steps[] = {overlap ? overlap + phases + 1 : 1, 1, overlap, overlap ? overlap + 1 : 0};
+        for (int i = 0; i < 4; i++) {
+            Actions run = overlap ? order_run(m.p, &m.p->dev.at[m.device].list, steps[i]) : m.p->dev.at[m.device].list;
+            if (steps[i] == 0)
+                break;
+            run_list(&m, &run, false, done);
+            run_list(&m, &m.p->dev.at[m.device].eval, true, done += steps[i]);
+        }
         mem_release(mark);
     }
 }

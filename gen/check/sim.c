@@ -84,29 +84,6 @@ static Ns later(Ns a, Ns b)
     return a > b ? a : b;
 }
 
-/* Transfers of one pair share a wire, in the order in which they are sent. */
-static void time_transfers(SimTimes *x, End **end)
-{
-    for (int i = 0; i < x->lane.n; i++)
-        if (x->lane.at[i].sent != x->lane.at[i].posted)
-            die("check_sim: message %d from device %d to %d is sent %d times and received %d times", x->lane.at[i].tag,
-                x->lane.at[i].from, x->lane.at[i].to, x->lane.at[i].sent, x->lane.at[i].posted);
-    for (int d = 0; d < x->p->devices; d++)
-        for (int i = 0; i < list_of(x, d)->n; i++) {
-            if (list_of(x, d)->at[i].kind != K_SEND)
-                continue;
-            const SimLane *l = &x->lane.at[end[d][i].lane];
-            SimEdge *e = &l->edge.at[end[d][i].edge];
-            if (cost_half(x->p->c, l->from, l->to)) {
-                e->end = e->send->wire_to + cost_latency(x->p->c, l->from, l->to);
-                continue;
-            }
-            Ns *busy = &x->wire[l->from * x->p->devices + l->to];
-            *busy = later(*busy, later(e->send->from, e->post->from)) + cost_wire(x->p->c, l->from, l->to, e->bytes);
-            e->end = *busy + cost_latency(x->p->c, l->from, l->to);
-        }
-}
-
 typedef struct { Ns ready, from, to; int source; } SimUse;  /* of a shared wire */
 
 static int by_from(const void *a, const void *b)
@@ -177,7 +154,25 @@ static Ns check_list(const Plan *p, bool eval, int steps)
     Ns last = 0;
     for (int d = 0; d < p->devices; d++)
         end[d] = ends_of(&x, d);
-    time_transfers(&x, end);
+    /* Transfers of one pair share a wire, in the order in which they are sent. */
+    for (int i = 0; i < x.lane.n; i++)
+        if (x.lane.at[i].sent != x.lane.at[i].posted)
+            die("check_sim: message %d from device %d to %d is sent %d times and received %d times", x.lane.at[i].tag,
+                x.lane.at[i].from, x.lane.at[i].to, x.lane.at[i].sent, x.lane.at[i].posted);
+    for (int d = 0; d < x.p->devices; d++)
+        for (int i = 0; i < list_of(&x, d)->n; i++) {
+            if (list_of(&x, d)->at[i].kind != K_SEND)
+                continue;
+            const SimLane *l = &x.lane.at[end[d][i].lane];
+            SimEdge *e = &l->edge.at[end[d][i].edge];
+            if (cost_half(x.p->c, l->from, l->to)) {
+                e->end = e->send->wire_to + cost_latency(x.p->c, l->from, l->to);
+                continue;
+            }
+            Ns *busy = &x.wire[l->from * x.p->devices + l->to];
+            *busy = later(*busy, later(e->send->from, e->post->from)) + cost_wire(x.p->c, l->from, l->to, e->bytes);
+            e->end = *busy + cost_latency(x.p->c, l->from, l->to);
+        }
     for (int a = 0; a < p->devices; a++)
         for (int b = a + 1; b < p->devices; b++)
             if (cost_half(p->c, a, b))

@@ -4,8 +4,6 @@
  */
 #include "value.h"
 
-#include <string.h>
-
 CheckValue value_mix(CheckValue a, uint64_t b)
 {
     a ^= b + 0x9e3779b97f4a7c15u + (a << 6) + (a >> 2);

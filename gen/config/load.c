@@ -61,19 +61,6 @@ static void check_text(int file, const char *text, size_t n)
     }
 }
 
-/* Escapes in double quotes can still make what the file itself may not hold. */
-static void check_scalar(Loc at, const char *text, size_t n)
-{
-    int bytes;
-    for (const char *p = text, *end = text + n; p < end; p += bytes) {
-        uint32_t c = diag_char(p, end, &bytes);
-        if (c == '\n')
-            err(at, "write it on one line", "a text with line breaks in it");
-        if (diag_unsafe(c))
-            err(at, NULL, "a text with character U+%04X in it, which cannot be seen", (unsigned)c);
-    }
-}
-
 /* ---- one event --------------------------------------------------------------------------------------- */
 
 static Loc place(const Loader *l, yaml_mark_t mark)
@@ -99,11 +86,6 @@ static Node *node_new(Loader *l, NodeKind kind, Loc at)
     return node;
 }
 
-static bool wants_key(const Nest *nest)
-{
-    return nest->node->kind == MAP && nest->key.n == nest->at.n;
-}
-
 static void check_key(const Node *key)
 {
     if (key->kind != SCALAR)
@@ -124,7 +106,7 @@ static void hang(Loader *l, Node *node)
         return;
     }
     Nest *top = &l->nest[l->depth - 1];
-    if (wants_key(top)) {
+    if (top->node->kind == MAP && top->key.n == top->at.n) {
         check_key(node);
         *PUSH(&top->key) = node;
     } else {
@@ -179,7 +161,16 @@ static void scalar(Loader *l, const yaml_event_t *e, Loc at)
     refuse_marks(at, e->data.scalar.anchor, e->data.scalar.tag);
     if (n > MOST_SCALAR)
         err(at, NULL, "a text of %zu bytes; at most %d are read", n, MOST_SCALAR);
-    check_scalar(at, (const char *)e->data.scalar.value, n);
+    /* Escapes in double quotes can still make what the file itself may not hold. */
+    const char *text = (const char *)e->data.scalar.value;
+    int bytes;
+    for (const char *p = text, *end = text + n; p < end; p += bytes) {
+        uint32_t c = diag_char(p, end, &bytes);
+        if (c == '\n')
+            err(at, "write it on one line", "a text with line breaks in it");
+        if (diag_unsafe(c))
+            err(at, NULL, "a text with character U+%04X in it, which cannot be seen", (unsigned)c);
+    }
     Node *node = node_new(l, SCALAR, at);
     node->text = strf("%s", (const char *)e->data.scalar.value);
     node->quoted = e->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;

@@ -292,25 +292,6 @@ static void model_model(Model *m, Node *node)
 
 /* ---- the file ---------------------------------------------------------------------------------------- */
 
-static void version(Node *root)
-{
-    Node *node = node_get(root, "dpgen");
-    if (!node)
-        err(root->loc, "add a line 'dpgen: 1'", "this is no dpgen model file, or it does not say so");
-    if (node->kind != SCALAR || strcmp(node->text, "1"))
-        err(node->loc, NULL, "this dpgen reads version 1 of the schema%s", node->kind == SCALAR
-            ? strf(", not '%s'", node->text) : "");
-}
-
-static void base_name(Model *m, const char *path)
-{
-    const char *from = strrchr(path, '/');
-    from = from ? from + 1 : path;
-    size_t n = strcspn(from, ".");
-    m->name = n && n == strspn(from, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") && n < 64
-            ? strf("%.*s", (int)n, from) : "model";
-}
-
 static const struct { const char *key; void (*read)(Model *m, Node *node); } sections[] = {
     { "model", model_model },            /* dims first of all */
     { "train", model_train },
@@ -332,18 +313,6 @@ Loc mark_of(const Model *m, const char *text, Loc otherwise)
     return otherwise;
 }
 
-/* A plan for chips that have no such products would have times of nothing. */
-static void check_fp8(const Model *m)
-{
-    enum { LEAST_FP8 = 89 };
-    for (int i = 0; i < m->devices.n && m->train.fp8; i++) {
-        const Device *d = &m->devices.at[i];
-        if (d->arch && atoi(d->arch + 3) < LEAST_FP8)
-            err(mark_of(m, d->arch, d->loc), "train.precision.compute: bf16, or a later chip",
-                "'%s' is %s, and products in fp8 need sm_%d", d->name, d->arch, LEAST_FP8);
-    }
-}
-
 Model *model(Node *root, const char *path, const Overrides *over)
 {
     const char *known[COUNT(sections) + 1] = { "dpgen" };
@@ -351,10 +320,19 @@ Model *model(Node *root, const char *path, const Overrides *over)
     if (root->kind != MAP)
         err(root->loc, "begin with a line 'dpgen: 1'", "a map of sections is expected");
     override(root, over);
-    version(root);
+    Node *node = node_get(root, "dpgen");
+    if (!node)
+        err(root->loc, "add a line 'dpgen: 1'", "this is no dpgen model file, or it does not say so");
+    if (node->kind != SCALAR || strcmp(node->text, "1"))
+        err(node->loc, NULL, "this dpgen reads version 1 of the schema%s", node->kind == SCALAR
+            ? strf(", not '%s'", node->text) : "");
     m->path = path;
     m->options = "";
-    base_name(m, path);
+    const char *from = strrchr(path, '/');
+    from = from ? from + 1 : path;
+    size_t n = strcspn(from, ".");
+    m->name = n && n == strspn(from, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") && n < 64
+            ? strf("%.*s", (int)n, from) : "model";
     for (int i = 0; i < COUNT(sections); i++)
         known[i + 1] = sections[i].key;
     for (int i = 0; i < root->n; i++) {
@@ -367,6 +345,13 @@ Model *model(Node *root, const char *path, const Overrides *over)
     for (int i = 0; i < COUNT(sections); i++)
         sections[i].read(m, node_get(root, sections[i].key));
     bad_stop();
-    check_fp8(m);
+    /* A plan for chips that have no such products would have times of nothing. */
+    enum { LEAST_FP8 = 89 };
+    for (int i = 0; i < m->devices.n && m->train.fp8; i++) {
+        const Device *d = &m->devices.at[i];
+        if (d->arch && atoi(d->arch + 3) < LEAST_FP8)
+            err(mark_of(m, d->arch, d->loc), "train.precision.compute: bf16, or a later chip",
+                "'%s' is %s, and products in fp8 need sm_%d", d->name, d->arch, LEAST_FP8);
+    }
     return m;
 }

@@ -13,8 +13,6 @@
 #include "base/size.h"
 #include <ctype.h>
 #include <float.h>
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { MOST_SEGMENT = 63, MOST_PATH = 255, MOST_KEYS = 32, MOST_WORDS = 64 };

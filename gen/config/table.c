@@ -14,7 +14,6 @@
 #include "graph.h"
 #include "base/file.h"
 #include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { MOST_DIGITS = 6, MOST_ROWS = 256 };

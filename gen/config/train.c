@@ -67,28 +67,6 @@ static void read_batch(const Spot *s)
     section(s->m, s->value, s->path, fields, COUNT(fields), s->to);
 }
 
-/* What follows from the three numbers. */
-static void batch_end(Train *t, Loc at)
-{
-    if (!t->global)
-        t->global = 8 * (t->batch ? t->batch : 1);
-    if (!t->batch)
-        return;
-    t->micro = t->global / t->batch;
-    int64_t down = t->micro * t->batch;
-    if (t->global % t->batch)
-        bad(at, down ? strf("%lld or %lld would do", (long long)down, (long long)(down + t->batch))
-            : strf("%lld would do", (long long)t->batch),
-            "a global batch of %lld samples is not a whole number of micro-batches of %lld", (long long)t->global,
-            (long long)t->batch);
-    else if (t->micro > MOST_MICRO)
-        bad(at, "make train.batch.micro larger", "%lld micro-batches in a step; at most %d are planned",
-            (long long)t->micro, MOST_MICRO);
-    else if (t->micro % t->groups)
-        bad(at, NULL, "%lld micro-batches do not divide into %lld equal groups", (long long)t->micro,
-            (long long)t->groups);
-}
-
 /* ---- train: optimiser and learning rate -------------------------------------------------------------- */
 
 static void read_betas(const Spot *s)
@@ -201,7 +179,25 @@ void model_train(Model *m, Node *node)
     if (node)
         section(m, node, "train", fields, COUNT(fields), t);
     const Node *batch = node_get(node, "batch");
-    batch_end(t, batch ? batch->loc : node ? node->loc : (Loc){ 0, 0, 0 });
+    /* What follows from the three numbers. */
+    Loc at = batch ? batch->loc : node ? node->loc : (Loc){ 0, 0, 0 };
+    if (!t->global)
+        t->global = 8 * (t->batch ? t->batch : 1);
+    if (!t->batch)
+        return;
+    t->micro = t->global / t->batch;
+    int64_t down = t->micro * t->batch;
+    if (t->global % t->batch)
+        bad(at, down ? strf("%lld or %lld would do", (long long)down, (long long)(down + t->batch))
+            : strf("%lld would do", (long long)t->batch),
+            "a global batch of %lld samples is not a whole number of micro-batches of %lld", (long long)t->global,
+            (long long)t->batch);
+    else if (t->micro > MOST_MICRO)
+        bad(at, "make train.batch.micro larger", "%lld micro-batches in a step; at most %d are planned",
+            (long long)t->micro, MOST_MICRO);
+    else if (t->micro % t->groups)
+        bad(at, NULL, "%lld micro-batches do not divide into %lld equal groups", (long long)t->micro,
+            (long long)t->groups);
 }
 
 /* ---- data -------------------------------------------------------------------------------------------- */

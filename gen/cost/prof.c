@@ -149,16 +149,6 @@ static void check_line(const Profile *p, int number, const char *line, size_t n)
             bad_line(p, number, strf("column %zu is a byte that no profile has", i + 1), line);
 }
 
-static const char *hash_of(const char *text, size_t n)
-{
-    char hex[65];
-    Sha256 sum;
-    sha256_start(&sum);
-    sha256_add(&sum, text, n);
-    sha256_end(&sum, hex);
-    return strf("%s", hex);
-}
-
 Profile *profile_parse(const char *path, const char *again)
 {
     Profile *p = alloc(sizeof *p);
@@ -166,7 +156,12 @@ Profile *profile_parse(const char *path, const char *again)
     char *text = file_read(path, "dpgen profile MODEL.yaml writes one; --estimate does without", &n);
     p->path = path;
     p->again = again;
-    p->hash = hash_of(text, n);
+    char hex[65];
+    Sha256 sum;
+    sha256_start(&sum);
+    sha256_add(&sum, text, n);
+    sha256_end(&sum, hex);
+    p->hash = strf("%s", hex);
     int number = 0;
     for (char *line = text, *end; line < text + n; line = end + 1) {
         end = memchr(line, '\n', (size_t)(text + n - line));

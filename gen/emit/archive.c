@@ -8,7 +8,6 @@
 #include "emit.h"
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 typedef struct { Bytes from, to; } ArchiveRange;
 
@@ -139,24 +138,6 @@ static void print_operators(FILE *f, const Plan *p, int device)
     fprintf(f, "],\n");
 }
 
-/* Operators of the model that are no call of their own, and the one whose call does their work. */
-static void print_joined(FILE *f, const Plan *p, int device)
-{
-    const char *comma = "";
-    fprintf(f, "     \"joined\": {");
-    for (int i = 0; i < p->g->nf; i++) {
-        const Op *o = &p->g->op.at[i];
-        if (!runs_on(p, i, device) || !o->with || !*o->with)
-            continue;
-        fprintf(f, "%s", comma);
-        json_text(f, o->with);
-        fprintf(f, ": ");
-        json_text(f, o->name);
-        comma = ", ";
-    }
-    fprintf(f, "},\n");
-}
-
 static void print_device(FILE *f, const Plan *p, int device)
 {
     const DevicePlan *d = &p->dev.at[device];
@@ -172,7 +153,20 @@ static void print_device(FILE *f, const Plan *p, int device)
             ", \"busy_ns\": %" PRId64 ", \"requests\": %d,\n",
             x->threads, d->arena, d->bound, d->proven, d->unpooled, d->state, d->limit, d->busy, d->requests);
     print_operators(f, p, device);
-    print_joined(f, p, device);
+    /* Operators of the model that are no call of their own, and the one whose call does their work. */
+    const char *comma = "";
+    fprintf(f, "     \"joined\": {");
+    for (int i = 0; i < p->g->nf; i++) {
+        const Op *o = &p->g->op.at[i];
+        if (!runs_on(p, i, device) || !o->with || !*o->with)
+            continue;
+        fprintf(f, "%s", comma);
+        json_text(f, o->with);
+        fprintf(f, ": ");
+        json_text(f, o->name);
+        comma = ", ";
+    }
+    fprintf(f, "},\n");
     print_host(f, p, device);
     print_bufs(f, p, device);
     print_gaps(f, p, device);

@@ -44,11 +44,6 @@ static bool ends(const char *text, const char *with)
     return n >= k && !strcmp(text + n - k, with);
 }
 
-static bool defines(const Embedded *e, const char *call)
-{
-    return strstr(e->data, strf("\nvoid %s(", call)) != NULL;
-}
-
 static bool right_in(const char *name, const char *folder)
 {
     return starts(name, folder) && !strchr(name + strlen(folder), '/');
@@ -75,7 +70,7 @@ static const Embedded *kernel_file(const Plan *p, const char *call)
     const char *folders[] = {emit_library(p)->folder, "rt/op/"};
     for (int i = 0; i < (emit_library(p)->alone ? 1 : 2); i++)
         for (const Embedded *e = embedded; e->name; e++)
-            if (lies_in(e->name, folders[i]) && defines(e, call))
+            if (lies_in(e->name, folders[i]) && (strstr(e->data, strf("\nvoid %s(", call)) != NULL))
                 return e;
     die("no kernel file defines %s", call);
 }
@@ -139,17 +134,6 @@ static bool evaluates(const Plan *p)
     return false;
 }
 
-/* What opens handles, where the graph has any to open, and with it a library.  A benchmark has no routines. */
-static void take_prepared(const Plan *p, Strs *wanted)
-{
-    bool eval = evaluates(p);
-    for (int i = 0; i < p->g->op.n; i++) {
-        const Op *o = &p->g->op.at[i];
-        if (cost_prepared(p->m, p->g, o, false) || (eval && o->phase == PH_F && cost_prepared(p->m, p->g, o, true)))
-            take(wanted, kernel_file(p, strf("open_%s", o->call))->name);
-    }
-}
-
 /* Recurrent layers call their products by name: a library may have its own. */
 static void take_steps(const Plan *p, Strs *wanted)
 {
@@ -169,7 +153,13 @@ static Strs files_of(const Plan *p, bool mute)
             take(&wanted, e->name);
     take_steps(p, &wanted);
     if (emit_cuda(p)) {
-        take_prepared(p, &wanted);
+        /* What opens handles, where the graph has any to open, and with it a library.  A benchmark has no routines. */
+        bool eval = evaluates(p);
+        for (int i = 0; i < p->g->op.n; i++) {
+            const Op *o = &p->g->op.at[i];
+            if (cost_prepared(p->m, p->g, o, false) || (eval && o->phase == PH_F && cost_prepared(p->m, p->g, o, true)))
+                take(&wanted, kernel_file(p, strf("open_%s", o->call))->name);
+        }
         take_leaned_on(p, &wanted);
     }
     for (const Embedded *e = embedded; e->name; e++)
@@ -229,11 +219,6 @@ static int most_threads(const Plan *p)
         if (p->m->devices.at[d].threads > most)
             most = p->m->devices.at[d].threads;
     return most;
-}
-
-static bool threaded(const Plan *p)
-{
-    return most_threads(p) > 1 || emit_library(p)->openmp;
 }
 
 /* A batch script comes with a program that mpirun or srun starts. */
@@ -326,7 +311,7 @@ void emit_build(Out *o, const Plan *p, const char *prefix)
         {"recorded", quote_recipe(strf("key %s", p->key))}, {"isa", isa_flags(p)},
         {"objects", objects(p, &files)}, {"stages", strf("%d", p->devices)}, {"schedule", order_name(p)},
         {"transport", t->name}, {"kernels", k->name}, {"memory", memory},
-        {"cc", t->cc}, {"openmp", threaded(p) ? "-fopenmp" : ""},
+        {"cc", t->cc}, {"openmp", (most_threads(p) > 1 || emit_library(p)->openmp) ? "-fopenmp" : ""},
         {"libs", strf("%s%s-lpthread -lm", k->link, t->link)},
         {"real", p->g->compute == BF16 ? "-DREAL_BF16" : p->m->train.tf32 ? "-DTF32" : ""},
         {"static", k->shared || t->shared ? "no" : "yes"},

@@ -6,28 +6,6 @@
 #include "base/file.h"
 #include <string.h>
 
-/* plan.json's own hash is part of launch.c, so that a log can name the plan it ran. */
-static const char *write_plan(Out *o, const Plan *p)
-{
-    char *hex = alloc(65);
-    Text t;
-    emit_plan_json(text_open(&t), p);
-    text_close(&t);
-    Sha256 sum;
-    sha256_start(&sum);
-    sha256_add(&sum, t.at, t.n);
-    sha256_end(&sum, hex);
-    out_copy(o, "plan.json", t.at, t.n);
-    return hex;
-}
-
-static void copy_input(Out *o, const char *path, const char *name)
-{
-    size_t n;
-    const char *data = file_read(path, "it was there before", &n);
-    out_copy(o, name, data, n);
-}
-
 /* needs: a plan that every pass has filled.  fills: dir, whole or not at all.  The SHA-256 of its MANIFEST. */
 bool emit_program(const char *prefix)
 {
@@ -40,7 +18,17 @@ const char *emit(const Plan *p, const char *dir, const char *prefix)
     const EmitDims *dims = dims_of(p);
     for (int d = 0; d < p->devices; d++)
         emit_stage(o, p, dims, d);
-    const char *hash = write_plan(o, p);
+    /* plan.json's own hash is part of launch.c, so that a log can name the plan it ran. */
+    char *hex = alloc(65);
+    Text t;
+    emit_plan_json(text_open(&t), p);
+    text_close(&t);
+    Sha256 sum;
+    sha256_start(&sum);
+    sha256_add(&sum, t.at, t.n);
+    sha256_end(&sum, hex);
+    out_copy(o, "plan.json", t.at, t.n);
+    const char *hash = hex;
     emit_launch(out_open(o, "launch.c"), p, prefix, hash);
     out_close(o);
     if (!emit_program(prefix)) {
@@ -53,7 +41,11 @@ const char *emit(const Plan *p, const char *dir, const char *prefix)
     out_close(o);
     emit_build(o, p, prefix);
     out_copy(o, "LICENSE", embedded_find("LICENSE")->data, embedded_find("LICENSE")->n);
-    copy_input(o, p->m->path, "model.yaml");
+    const char *path = p->m->path;
+    const char *name = "model.yaml";
+    size_t n;
+    const char *data = file_read(path, "it was there before", &n);
+    out_copy(o, name, data, n);
     if (p->c->profile) {
         profile_print(out_open(o, "profile"), p->c->profile);
         out_close(o);

@@ -8,17 +8,6 @@
 #include <inttypes.h>
 #include <limits.h>
 
-/* ---- sizes ------------------------------------------------------------------------------------------------------- */
-
-static void print_dims(const Stager *w, FILE *f)
-{
-    fprintf(f, "\n/* Sizes: B is samples in a micro-batch, the others are the dims of model.yaml. */\nenum { ");
-    for (int i = 0; i < dims_count(w->dims); i++)
-        if (w->dim[i])
-            fprintf(f, "%s%s = %" PRId64, i ? ", " : "", w->dim[i], dims_at(w->dims, i)->value);
-    fprintf(f, " };\n");
-}
-
 /* ---- offsets ----------------------------------------------------------------------------------------------------- */
 
 static const char *when_text(When w)
@@ -199,7 +188,11 @@ void header_print(Stager *w, FILE *f)
             "file.\n"
             " * This file is the output of a program: it belongs to whoever made it, without conditions. */\n", w->device,
             w->device, DPGEN_VERSION);
-    print_dims(w, f);
+    fprintf(f, "\n/* Sizes: B is samples in a micro-batch, the others are the dims of model.yaml. */\nenum { ");
+    for (int i = 0; i < dims_count(w->dims); i++)
+        if (w->dim[i])
+            fprintf(f, "%s%s = %" PRId64, i ? ", " : "", w->dim[i], dims_at(w->dims, i)->value);
+    fprintf(f, " };\n");
     handles_print(w, f);
     print_offsets(w, f);
     print_pools(w, f);

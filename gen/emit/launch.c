@@ -82,15 +82,6 @@ static bool is_cut(const Plan *p, int s)
     return x->kind != S_PARAM && x->param >= 0 && plan_sharded(p, x->param);
 }
 
-static void print_cut(const Launch *w, int device, int s)
-{
-    bool cut = is_cut(w->p, s);
-    Extent part = cut ? plan_piece(w->p, plan_replica(w->p, device), s) : (Extent){0, 0};
-    Bytes size = type_bytes(F32);
-    fprintf(w->f, ", %d, %" PRId64 ", %" PRId64 ", %d", cut, part.from / size, (part.until - part.from) / size,
-            cut && w->p->g->state.at[s].kind == S_GRAD);
-}
-
 static void print_state(const Launch *w, int device, int way, int s, int c, const char *kind, Bytes offset, Bytes copy)
 {
     static const char *const init[] = {"JOB_ZEROS", "JOB_ONES", "JOB_NORMAL", "JOB_UNIFORM"};
@@ -109,7 +100,11 @@ static void print_state(const Launch *w, int device, int way, int s, int c, cons
         fprintf(w->f, "%s%" PRId64, i ? ", " : "", param->shape.d[i]);
     fprintf(w->f, "}, %s, %s, %s, %d, %d, 0x%" PRIx64, init[param->init.kind], number(param->init.a), number(param->init.b),
             kept, copies, (uint64_t)stride);
-    print_cut(w, device, s);
+    bool cut = is_cut(w->p, s);
+    Extent part = cut ? plan_piece(w->p, plan_replica(w->p, device), s) : (Extent){0, 0};
+    Bytes size = type_bytes(F32);
+    fprintf(w->f, ", %d, %" PRId64 ", %" PRId64 ", %d", cut, part.from / size, (part.until - part.from) / size,
+            cut && w->p->g->state.at[s].kind == S_GRAD);
     fprintf(w->f, ", %d},\n", param->tracked && row(g->op.at[param->op].row)->fp8);
 }
 
@@ -428,20 +423,6 @@ static int count_of(const Graph *g, const Op *o)
     return g->count.at[i].count;
 }
 
-/* The loss's `top`, where an evaluation reports a share of hits. */
-static void print_top(const Launch *w)
-{
-    const Graph *g = w->p->g;
-    for (int i = 0; i < g->nf; i++) {
-        const Op *o = &g->op.at[i];
-        if (!op_is(o, TRAIT_HITS))
-            continue;
-        fprintf(w->f, "    .top = %" PRId64 ",\n", attr_int(o, "top"));
-        if (count_of(g, o) > 0)
-            fprintf(w->f, "    .top_count = %d,\n", count_of(g, o));
-    }
-}
-
 static void print_job(const Launch *w, int pairs, bool talk, int stored, bool copied, const char *plan_hash)
 {
     static const char *const lr[] = {"JOB_CONSTANT", "JOB_COSINE", "JOB_LINEAR", "JOB_STEP"};
@@ -469,7 +450,16 @@ static void print_job(const Launch *w, int pairs, bool talk, int stored, bool co
     print_data_field(w, "train", "train", &m->data);
     print_data_field(w, "eval", "eval", &m->eval);
     fprintf(w->f, "    .eval_every = %" PRId64 ", .eval_batches = %" PRId64 ",\n", m->eval.every, m->eval.batches);
-    print_top(w);
+    /* The loss's `top`, where an evaluation reports a share of hits. */
+    const Graph *g = w->p->g;
+    for (int i = 0; i < g->nf; i++) {
+        const Op *o = &g->op.at[i];
+        if (!op_is(o, TRAIT_HITS))
+            continue;
+        fprintf(w->f, "    .top = %" PRId64 ",\n", attr_int(o, "top"));
+        if (count_of(g, o) > 0)
+            fprintf(w->f, "    .top_count = %d,\n", count_of(g, o));
+    }
     fprintf(w->f, "    .batch = %" PRId64 ", .micro = %" PRId64 ", .groups = %" PRId64 ", .steps = %" PRId64
             ", .tokens = %" PRId64 ", .seed = %" PRIu64 "u,\n", p->g->batch, p->g->micro, p->g->groups, t->steps,
             tokens(p), t->seed);

@@ -8,7 +8,6 @@
  */
 #include "emit.h"
 #include "page.h"
-#include <inttypes.h>
 #include <string.h>
 
 enum { MOST_ARROWS = 2000, COPY = 4, NAMES = 100, MARGIN = 16, HEAD = 62, BOX = 20, LEAST_WIDTH = 960 };
@@ -118,16 +117,6 @@ Flows lists_flows(const Plan *p)
     return all;
 }
 
-static void draw_messages(FILE *f, const Plan *p, Ns length)
-{
-    Flows all = lists_flows(p);
-    for (int i = 0; all.n <= MOST_ARROWS && i < all.n; i++) {
-        const Flow *m = &all.at[i];
-        page_arrow(f, &(Arrow){m->send->from, m->wait->to, m->from * LIST_ROW + LIST_ROW / 2,
-                               m->to * LIST_ROW + LIST_ROW / 2}, length);
-    }
-}
-
 void lists_names(FILE *f, const Plan *p)
 {
     for (int d = 0; d < p->devices; d++)
@@ -143,7 +132,12 @@ void lists_draw(FILE *f, const Plan *p, Ns length)
         for (int i = 0; i < p->dev.at[d].list.n; i++)
             print_action(f, p, d, &p->dev.at[d].list.at[i], length);
     page_tip(f);
-    draw_messages(f, p, length);
+    Flows all = lists_flows(p);
+    for (int i = 0; all.n <= MOST_ARROWS && i < all.n; i++) {
+        const Flow *m = &all.at[i];
+        page_arrow(f, &(Arrow){m->send->from, m->wait->to, m->from * LIST_ROW + LIST_ROW / 2,
+                               m->to * LIST_ROW + LIST_ROW / 2}, length);
+    }
 }
 
 /* ---- a file of its own ------------------------------------------------------------------------------------------------- */

@@ -105,17 +105,6 @@ static void print_algorithms(Stager *w, const Call *c, bool *done)
     }
 }
 
-/* Calls of one handle may differ in what has an algorithm: with a bias and without. */
-static void print_measured(Stager *w, int handle)
-{
-    const Plan *p = w->p;
-    bool done[ALGORITHM_PARTS] = {false};
-    for (int r = 0; emit_cuda(p) && p->c->profile && r < p->routine.n; r++)
-        for (int i = 0; p->routine.at[r].device == w->device && i < p->routine.at[r].call.n; i++)
-            if (p->routine.at[r].call.at[i].handle == handle)
-                print_algorithms(w, &p->routine.at[r].call.at[i], done);
-}
-
 /* NULL: this handle is nobody's */
 static const Call *opens(const Plan *p, int device, int handle)
 {
@@ -152,7 +141,13 @@ void open_print(Stager *w)
         if (!c)
             continue;
         print_open(w, c);
-        print_measured(w, h);
+        /* Calls of one handle may differ in what has an algorithm: with a bias and without. */
+        const Plan *p = w->p;
+        bool done[ALGORITHM_PARTS] = {false};
+        for (int r = 0; emit_cuda(p) && p->c->profile && r < p->routine.n; r++)
+            for (int i = 0; p->routine.at[r].device == w->device && i < p->routine.at[r].call.n; i++)
+                if (p->routine.at[r].call.at[i].handle == h)
+                    print_algorithms(w, &p->routine.at[r].call.at[i], done);
         any = true;
     }
     fprintf(w->f, "%s}\n", any ? "" : "    (void)st;\n");

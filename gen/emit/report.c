@@ -14,7 +14,6 @@
 #include "page.h"
 #include "holding.h"
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 static Bytes part_of(const Plan *p, int device, StateKind a, StateKind b)
@@ -130,9 +129,13 @@ static void print_schedule(FILE *f, const Plan *p, Ns length)
 
 /* ---- for the script ------------------------------------------------------------------------------------------------------ */
 
-/* The calls of every routine: operator and time there. */
-static void print_calls(FILE *f, const Plan *p)
+static void print_data(FILE *f, const Plan *p, Ns length)
 {
+    fprintf(f, "<script type=\"application/json\" id=\"data\">\n{\"length\":%" PRId64 ",\"kinds\":[", length);
+    for (int k = 0; k < H_KINDS; k++)
+        fprintf(f, "%s\"%s\"", k ? "," : "", holding_name[k]);
+    fprintf(f, "],");
+    /* The calls of every routine: operator and time there. */
     fprintf(f, "\"calls\":[");
     for (int r = 0; r < p->routine.n; r++) {
         const Routine *x = &p->routine.at[r];
@@ -147,15 +150,6 @@ static void print_calls(FILE *f, const Plan *p)
         fprintf(f, "]");
     }
     fprintf(f, "]");
-}
-
-static void print_data(FILE *f, const Plan *p, Ns length)
-{
-    fprintf(f, "<script type=\"application/json\" id=\"data\">\n{\"length\":%" PRId64 ",\"kinds\":[", length);
-    for (int k = 0; k < H_KINDS; k++)
-        fprintf(f, "%s\"%s\"", k ? "," : "", holding_name[k]);
-    fprintf(f, "],");
-    print_calls(f, p);
     fprintf(f, ",\n\"stages\":[\n");
     for (int d = 0; d < p->devices; d++) {
         report_lives(f, p, d, length);

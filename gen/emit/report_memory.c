@@ -174,22 +174,6 @@ static int up(const Stage *s, Bytes n)
     return HIGH - (int)((double)n * HIGH / (double)s->top);
 }
 
-/* The call of each column where most is alive; a column without a call has that of the one before. */
-static void find_columns(const Stage *s, int *tick)
-{
-    for (int c = 0; c < COLUMNS; c++)
-        tick[c] = -1;
-    for (int t = 0; t < s->ticks; t++) {
-        int from = (int)((double)s->at[t] * COLUMNS / (double)s->length);
-        int to = (int)((double)s->at[t + 1] * COLUMNS / (double)s->length);
-        for (int c = from; c <= to && c < COLUMNS; c++)
-            if (tick[c] < 0 || total(s, t) > total(s, tick[c]))
-                tick[c] = t;
-    }
-    for (int c = 0; c < COLUMNS; c++)
-        tick[c] = tick[c] >= 0 ? tick[c] : c ? tick[c - 1] : 0;
-}
-
 /* From the left at the lower edge of the band, back at its upper edge. */
 static void print_band(FILE *f, const Stage *s, const int *tick, int kind)
 {
@@ -303,7 +287,18 @@ static void print_plot(FILE *f, const Stage *s, bool packing)
             s->length, s->top, tall, tall + AXIS);
     page_axis(f, s->length, tall);
     fprintf(f, "<svg width=\"100%%\" height=\"%d\" viewBox=\"0 0 %d %d\" preserveAspectRatio=\"none\">\n", tall, WIDE, HIGH);
-    find_columns(s, tick);
+    /* The call of each column where most is alive; a column without a call has that of the one before. */
+    for (int c = 0; c < COLUMNS; c++)
+        tick[c] = -1;
+    for (int t = 0; t < s->ticks; t++) {
+        int from = (int)((double)s->at[t] * COLUMNS / (double)s->length);
+        int to = (int)((double)s->at[t + 1] * COLUMNS / (double)s->length);
+        for (int c = from; c <= to && c < COLUMNS; c++)
+            if (tick[c] < 0 || total(s, t) > total(s, tick[c]))
+                tick[c] = t;
+    }
+    for (int c = 0; c < COLUMNS; c++)
+        tick[c] = tick[c] >= 0 ? tick[c] : c ? tick[c - 1] : 0;
     for (int k = 0; k < H_KINDS; k++)
         packing ? print_pack_kind(f, s, k) : print_band(f, s, tick, k);
     fprintf(f, "</svg>\n");
@@ -360,15 +355,6 @@ static void print_peak(FILE *f, const Stage *s)
     fprintf(f, "</table></div>\n");
 }
 
-static void print_legend(FILE *f, const Stage *s)
-{
-    fprintf(f, "<p class=\"legend\">");
-    for (int k = 0; k < H_KINDS; k++)
-        fprintf(f, "<span><i class=\"k%d\"></i>%s</span>", k, holding_name[k]);
-    fprintf(f, "<span><i class=\"rule dash level\"></i>arena</span>%s</p>\n",
-            s->above ? "" : "<span><i class=\"rule limit\"></i>limit</span>");
-}
-
 void report_memory(FILE *f, const Plan *p, int device, Ns length)
 {
     Stage s = drawn_stage(p, device, length);
@@ -376,7 +362,11 @@ void report_memory(FILE *f, const Plan *p, int device, Ns length)
             device, size_text(s.d->arena), size_text(s.d->bound), size_text(s.d->limit),
             s.above ? ", beyond the top of the picture" : "",
             s.least ? strf(" The packing leaves out buffers below %s.", size_text(s.least)) : "");
-    print_legend(f, &s);
+    fprintf(f, "<p class=\"legend\">");
+    for (int k = 0; k < H_KINDS; k++)
+        fprintf(f, "<span><i class=\"k%d\"></i>%s</span>", k, holding_name[k]);
+    fprintf(f, "<span><i class=\"rule dash level\"></i>arena</span>%s</p>\n",
+            s.above ? "" : "<span><i class=\"rule limit\"></i>limit</span>");
     fprintf(f, "<div class=\"tools\" data-for=\"bytes%d\"></div>\n", device);
     print_plot(f, &s, false);
     print_plot(f, &s, true);

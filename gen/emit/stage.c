@@ -536,22 +536,6 @@ static int print_piece(Stager *w, const Actions *list, Piece piece, int phase, c
     return number;
 }
 
-/* A synchronous plan: step and eval.  Else every piece that there is, and eval, in every phase; phases differ in slots alone
- * and share their numbers. */
-static void print_lists(Stager *w)
-{
-    const DevicePlan *d = &w->p->dev.at[w->device];
-    int overlap = order_overlap(w->p), phases = version_phases(w->p, w->device), number = 0, next = 0;
-    for (Piece piece = PIECE_STEP; piece < PIECES; piece++, number = next) {
-        if (piece == PIECE_STEP ? overlap > 0 : overlap < (piece == PIECE_ALONE ? 2 : 1))
-            continue;
-        for (int k = 0; k < (piece == PIECE_STEP ? 1 : phases); k++)
-            next = print_piece(w, &d->list, piece, k, emit_piece(piece, k), number);
-    }
-    for (int k = 0; k < phases; k++)
-        print_piece(w, &d->eval, PIECE_STEP, k, overlap ? strf("eval_%d", k) : "eval", number);
-}
-
 /* ---- both files -------------------------------------------------------------------------------------------------- */
 
 static const char **identifiers(int n)
@@ -594,7 +578,18 @@ static void print_body(Stager *w)
             print_routine(w, r);
     }
     open_print(w);
-    print_lists(w);
+    /* A synchronous plan: step and eval.  Else every piece that there is, and eval, in every phase; phases differ in slots
+     * alone and share their numbers. */
+    const DevicePlan *d = &w->p->dev.at[w->device];
+    int overlap = order_overlap(w->p), phases = version_phases(w->p, w->device), number = 0, next = 0;
+    for (Piece piece = PIECE_STEP; piece < PIECES; piece++, number = next) {
+        if (piece == PIECE_STEP ? overlap > 0 : overlap < (piece == PIECE_ALONE ? 2 : 1))
+            continue;
+        for (int k = 0; k < (piece == PIECE_STEP ? 1 : phases); k++)
+            next = print_piece(w, &d->list, piece, k, emit_piece(piece, k), number);
+    }
+    for (int k = 0; k < phases; k++)
+        print_piece(w, &d->eval, PIECE_STEP, k, overlap ? strf("eval_%d", k) : "eval", number);
 }
 
 void emit_stage(Out *o, const Plan *p, const EmitDims *dims, int device)

@@ -3,7 +3,6 @@
  * text.c: small texts that several emitted files share.
  */
 #include "emit.h"
-#include <inttypes.h>
 #include <string.h>
 
 const char *emit_piece(Piece piece, int phase)

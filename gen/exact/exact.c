@@ -448,9 +448,11 @@ static Ns fill(ExactSearch *s, Ns most)
     return worst;
 }
 
-/* Bisects the time of the longest chunk with fill(). */
-static void try_full(ExactSearch *s)
+/* A plan that fits, whatever its time.  Floors rule runs out; prices tell whether the others fit. */
+static void try_any(ExactSearch *s)
 {
+    bool step = s->x->step;
+    /* Bisects the time of the longest chunk with fill(). */
     Ns low = 0, high = fill(s, NEVER - 1);
     for (int c = 0; c < s->q->chunks; c++)
         low += facts_time(s->x, c, 0, s->q->n - 1) / s->q->chunks / s->q->chunks;
@@ -461,13 +463,6 @@ static void try_full(ExactSearch *s)
         else
             high = worst;
     }
-}
-
-/* A plan that fits, whatever its time.  Floors rule runs out; prices tell whether the others fit. */
-static void try_any(ExactSearch *s)
-{
-    bool step = s->x->step;
-    try_full(s);
     s->x->step = false;
     s->r->runs = 0;
     int64_t end = s->priced + (prices_spent(s->q->prices) ? BOUGHT_OPERATORS / SPENT_PART : BOUGHT_OPERATORS / 2);
@@ -481,26 +476,6 @@ static void try_any(ExactSearch *s)
     s->x->step = step;
     if (step && s->best.value != NEVER)
         s->best.value = value_of(s, s->best.last, s->best.price);
-}
-
-/* ---- offload ----------------------------------------------------------------------------------------------------- */
-
-/* The largest target refuted where results may be offloaded.  A price takes a copy for slower than it may be, and lets nothing
- * pass while the device waits: it refutes nothing.  So only floors count, under a link that has all of the step. */
-static Ns refuted_apart(ExactSearch *s)
-{
-    s->r = reach_open(s->x);
-    s->r->most = REACHED_RUNS, s->r->apart = true;
-    s->refuted = s->closed;
-    smallest(s, s->refuted / 64 + 1);
-    const Ask *ask = &s->q->p->ask;
-    int64_t most = ask->proofs > APART_PROOFS ? (int64_t)APART_ACTIONS * APART_PROOFS / ask->proofs : APART_ACTIONS;
-    bool trial = s->q->unseeded || ask->unproven || ask->steps_left || most < PREVIEWED_ACTIONS;
-    int64_t end = s->actions + (trial ? PREVIEWED_ACTIONS : most);
-    for (int part = APART_PARTS; part > 0 && s->best.value > s->refuted + 1; part /= 2)
-        if (!refute(s, s->refuted + (s->best.value - 1 - s->refuted + part - 1) / part, end))
-            break;
-    return s->refuted;
 }
 
 /* ---- the planner ------------------------------------------------------------------------------------------------- */
@@ -587,7 +562,21 @@ bool exact(const Question *q, Answer *a)
     if (q->p->m->plan.replicas > 1)                 /* preview.c takes them to be alike */
         a->note = NULL;
     if (may_leave(q)) {
-        Ns refuted = refuted_apart(&s);
+        /* The largest target refuted where results may be offloaded.  A price takes a copy for slower than it may be, and
+         * lets nothing pass while the device waits: it refutes nothing.  So only floors count, under a link that has all of
+         * the step. */
+        s.r = reach_open(s.x);
+        s.r->most = REACHED_RUNS, s.r->apart = true;
+        s.refuted = s.closed;
+        smallest(&s, s.refuted / 64 + 1);
+        const Ask *ask = &s.q->p->ask;
+        int64_t most = ask->proofs > APART_PROOFS ? (int64_t)APART_ACTIONS * APART_PROOFS / ask->proofs : APART_ACTIONS;
+        bool trial = s.q->unseeded || ask->unproven || ask->steps_left || most < PREVIEWED_ACTIONS;
+        int64_t end = s.actions + (trial ? PREVIEWED_ACTIONS : most);
+        for (int part = APART_PARTS; part > 0 && s.best.value > s.refuted + 1; part /= 2)
+            if (!refute(&s, s.refuted + (s.best.value - 1 - s.refuted + part - 1) / part, end))
+                break;
+        Ns refuted = s.refuted;
         a->bound = refuted < s.best.value ? refuted + 1 : s.best.value;
         a->note = NULL;
     }

@@ -25,7 +25,6 @@
 #include "exact.h"
 #include "budgets.h"
 
-
 typedef struct { Ns *begin, *end; } Parts;      /* begin[a]: least up to a; end[b]: least from b on */
 struct Frontier {
     const Facts *x;

@@ -188,26 +188,6 @@ static int by_input(const void *a, const void *b)
     return x->tensor != y->tensor ? x->tensor - y->tensor : x->op - y->op;
 }
 
-/* Counted once, at the first operator that reads the input.  Its chunk must load it; others may have to as well. */
-static void find_loads(Facts *x)
-{
-    const Graph *g = x->q->p->g;
-    bool *seen = alloc((size_t)g->tensor.n);
-    for (int o = 0; o < g->nf; o++)
-        for (int i = 0; i < g->op.at[o].arg.n; i++) {
-            const Arg *a = &g->op.at[o].arg.at[i];
-            if (a->kind != ARG_READ || a->state || g->tensor.at[a->index].op >= 0)
-                continue;
-            Ns ns = action_fixed(x->q->p->c, -1, K_LOAD, 1, g->tensor.at[a->index].bytes);
-            *PUSH(&x->reader) = (ExactReader){o, a->index, ns};
-            x->load[o + 1] += seen[a->index] ? 0 : ns;
-            seen[a->index] = true;
-        }
-    sum_up(x->load, x->n);
-    if (x->reader.n)
-        qsort(x->reader.at, (size_t)x->reader.n, sizeof *x->reader.at, by_input);
-}
-
 static void find_transfers(Facts *x)
 {
     const Plan *p = x->q->p;
@@ -271,7 +251,22 @@ Facts *facts_of(const Question *q)
     find_edges(x);
     find_crossings(x);
     find_transfers(x);
-    find_loads(x);
+    /* Counted once, at the first operator that reads the input.  Its chunk must load it; others may have to as well. */
+    const Graph *g = x->q->p->g;
+    bool *seen = alloc((size_t)g->tensor.n);
+    for (int o = 0; o < g->nf; o++)
+        for (int i = 0; i < g->op.at[o].arg.n; i++) {
+            const Arg *a = &g->op.at[o].arg.at[i];
+            if (a->kind != ARG_READ || a->state || g->tensor.at[a->index].op >= 0)
+                continue;
+            Ns ns = action_fixed(x->q->p->c, -1, K_LOAD, 1, g->tensor.at[a->index].bytes);
+            *PUSH(&x->reader) = (ExactReader){o, a->index, ns};
+            x->load[o + 1] += seen[a->index] ? 0 : ns;
+            seen[a->index] = true;
+        }
+    sum_up(x->load, x->n);
+    if (x->reader.n)
+        qsort(x->reader.at, (size_t)x->reader.n, sizeof *x->reader.at, by_input);
     read_lists(x);
     find_hops(x);
     x->close = finish_least(x);

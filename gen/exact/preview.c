@@ -23,8 +23,6 @@
 #include "list/transport.h"
 #include "list/wire.h"
 
-#include <string.h>
-
 typedef enum { PART_F, PART_I, PART_W, PARTS } PreviewPhase; /* of a chunk; without split lists W is in I */
 
 typedef struct {                /* what one chunk sends another for each micro-batch */
@@ -234,14 +232,6 @@ static void send_one(Preview *v, int device, int pipe, const Action *a)
     carry(v, device, k->to_device);
 }
 
-static void send(Preview *v, int device, const Action *a)
-{
-    int end;
-    for (int k = parts(a, &end); k < end; k++)
-        for (int i = 0; i < v->out[k].n; i++)
-            send_one(v, device, v->out[k].at[i], a);
-}
-
 /* Is this send waited for now? */
 static bool is_due(const Preview *v, int device, const PreviewMessage *k)
 {
@@ -261,16 +251,6 @@ static Ns sends_end(const Preview *v, int device)
         end = later(end, s->at[i]->end);
     }
     return end;
-}
-
-static void drop_due(Preview *v, int device)
-{
-    Messages *s = &v->sent[device];
-    int n = 0;
-    for (int i = 0; i < s->n; i++)
-        if (!is_due(v, device, s->at[i]))
-            s->at[n++] = s->at[i];
-    s->n = n;
 }
 
 static Ns arrivals(const Preview *v, const Action *a, Ns now)
@@ -327,9 +307,17 @@ static bool compute(Preview *v, int device, const Action *a)
     Ns start = sends_end(v, device), ready = start < 0 ? -1 : arrivals(v, a, start + early_of(v, a));
     if (ready < 0)
         return false;
-    drop_due(v, device);
+    Messages *s = &v->sent[device];
+    int n = 0;
+    for (int i = 0; i < s->n; i++)
+        if (!is_due(v, device, s->at[i]))
+            s->at[n++] = s->at[i];
+    s->n = n;
     v->now[device] = ready + length(v, a);
-    send(v, device, a);
+    int end;
+    for (int k = parts(a, &end); k < end; k++)
+        for (int i = 0; i < v->out[k].n; i++)
+            send_one(v, device, v->out[k].at[i], a);
     v->beat[device]++;
     v->posted[device] = false;
     return true;

@@ -64,13 +64,6 @@ static void add_user(const Facts *x, Shared *all, const Op *o, const Arg *a)
         *PUSH(&all[a->index].user) = u;
 }
 
-/* Bytes of a message between stages: of a use elsewhere, what is whole there. */
-static Bytes message_of(const Plan *p, int s)
-{
-    Extent part = p->g->state.at[s].kind == S_GRAD ? plan_summed(p, 0, s) : (Extent){0, p->g->state.at[s].bytes};
-    return part.until - part.from;
-}
-
 static Shareds shared_of(const Facts *x)
 {
     const Graph *g = x->q->p->g;
@@ -84,7 +77,10 @@ static Shareds shared_of(const Facts *x)
         bool apart = false;
         for (int i = 1; i < all[s].user.n; i++)
             apart |= all[s].user.at[i].at != all[s].user.at[0].at;
-        all[s].bytes = message_of(x->q->p, s);
+        /* Bytes of a message between stages: of a use elsewhere, what is whole there. */
+        const Plan *p = x->q->p;
+        Extent part = p->g->state.at[s].kind == S_GRAD ? plan_summed(p, 0, s) : (Extent){0, p->g->state.at[s].bytes};
+        all[s].bytes = part.until - part.from;
         all[s].update = transport_part(g->state.at[s].kind);
         if (apart && all[s].update != U_NONE)
             *PUSH(&some) = all[s];
@@ -239,9 +235,17 @@ static Ns batch_ends(Crossings *x, Ns now)
     return now;
 }
 
-/* What two rows exchange of each gradient and parameter at one level: asked of every plan, and the same in all. */
-static const Halves *halves_of(const Finish *f, int row, const Action *k)
+/* One level of the tree for a chunk, up or down; returns the time of its end. */
+Ns finish_merge(const Finish *f, int device, const Action *k, Ns now)
 {
+    const Ints one = {(int[]){k->state}, 1, 1};
+    const Ints *state = k->state >= 0 ? &one : k->kind == K_MERGE ? &f->state[k->chunk]
+                        : &f->back[k->group][k->chunk];
+    Batch batch = {0};
+    Crossings batches[2] = {{.n = 0}, {.n = 0}};
+    Ns in = now, out = now;
+    /* What two rows exchange of each gradient and parameter at one level: asked of every plan, and the same in all. */
+    int row = plan_row_of(f->p, device, k->chunk);
     bool down = k->kind == K_SHARE;
     Halves **all = &f->halves[(row * plan_levels(f->p) + k->tree_level) * 2 + down];
     if (!*all) {
@@ -253,19 +257,7 @@ static const Halves *halves_of(const Finish *f, int row, const Action *k)
     }
     if (k->state >= 0)          /* blocks of norms */
         (*all)[k->state] = transport_halves(f->p, row, k->state, k->tree_level, down);
-    return *all;
-}
-
-/* One level of the tree for a chunk, up or down; returns the time of its end. */
-Ns finish_merge(const Finish *f, int device, const Action *k, Ns now)
-{
-    const Ints one = {(int[]){k->state}, 1, 1};
-    const Ints *state = k->state >= 0 ? &one : k->kind == K_MERGE ? &f->state[k->chunk]
-                        : &f->back[k->group][k->chunk];
-    Batch batch = {0};
-    Crossings batches[2] = {{.n = 0}, {.n = 0}};
-    Ns in = now, out = now;
-    const Halves *halves = halves_of(f, plan_row_of(f->p, device, k->chunk), k);
+    const Halves *halves = *all;
     int at = 0;
     for (int i = 0; i < state->n; i++)
         batch.largest = later(batch.largest, halves[state->at[i]].bytes);
@@ -337,14 +329,6 @@ static void go_down(const Finish *f, Ns *now)
             now[d] = finish_merge(f, d, &f->down[d].at[i], now[d]);
 }
 
-static void compute(const Finish *f, int part, const int *last, Ns *now)
-{
-    for (int c = 0, first = 0; c < f->x->chunks; first = last[c++] + 1) {
-        const Ns *u = f->update[f->x->class[c] * U_PARTS + part];
-        now[stage_of(f->p, c)] += u[last[c] + 1] - u[first];
-    }
-}
-
 Ns finish(Finish *f, const int *chunk, const int *last, Ns *now)
 {
     size_t devices = (size_t)f->p->devices;
@@ -357,7 +341,10 @@ Ns finish(Finish *f, const int *chunk, const int *last, Ns *now)
         UpdatePart moves = n == 0 ? U_GATHER : part == U_GATHER ? U_NONE : part;        /* gradients go home with the first */
         wait_sends(f, n - 1 - f->slack, now);
         exchange(f, n, moves, chunk, now);
-        compute(f, part, last, now);
+        for (int c = 0, first = 0; c < f->x->chunks; first = last[c++] + 1) {
+            const Ns *u = f->update[f->x->class[c] * U_PARTS + part];
+            now[stage_of(f->p, c)] += u[last[c] + 1] - u[first];
+        }
         if (part == U_TIES)
             go_down(f, now);
     }

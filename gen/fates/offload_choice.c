@@ -36,24 +36,6 @@ static int by_worth(const void *a, const void *b)
     return x->bytes != y->bytes ? (x->bytes > y->bytes ? -1 : 1) : x->drop - y->drop;
 }
 
-/* Rank.drop is the tensor. */
-static void find_order(Hunt *h, MemoryOrder way)
-{
-    const char *matters = live_matters(h->live, h->first, h->last, h->may);
-    hunt_keep(h);
-    for (int i = 0; i < h->tensors; i++)
-        if ((h->may[h->made[i]] & MAY_SEND) && matters[h->made[i]] == LIVE_READ)
-            h->fate[h->made[i]] = FATE_OFFLOAD;
-    hunt_judge(h);
-    Ns time;
-    h->outs = 0;
-    for (int i = 0, t; (t = live_free(h->live, i, &time)) >= 0; i++)
-        if (h->may[t] & MAY_SEND)
-            h->out[h->outs++] = (Rank){t, way == ORDER_SAVING ? 0 : time, live_size(h->live, t)};
-    if (h->outs)
-        qsort(h->out, (size_t)h->outs, sizeof *h->out, by_worth);
-}
-
 /* The first n are offloaded, all else is kept. */
 static Load try_first(Hunt *h, int n)
 {
@@ -63,20 +45,6 @@ static Load try_first(Hunt *h, int n)
     Load l = hunt_judge(h);
     hunt_take(h, &l);
     return l;
-}
-
-/* The most, up to n, that the link hides. */
-static int most_hidden(Hunt *h, int n)
-{
-    int low = 0, high = n + 1;
-    while (high - low > 1) {
-        int middle = low + (high - low) / 2;
-        if (try_first(h, middle).stall == 0)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
 }
 
 static int fewest_that_fit(Hunt *h)
@@ -120,13 +88,35 @@ static void exchange(Hunt *h, Fate from, Fate to)
 
 static void send_by(Hunt *h, MemoryOrder way)
 {
-    find_order(h, way);
+    /* Rank.drop is the tensor. */
+    const char *matters = live_matters(h->live, h->first, h->last, h->may);
+    hunt_keep(h);
+    for (int i = 0; i < h->tensors; i++)
+        if ((h->may[h->made[i]] & MAY_SEND) && matters[h->made[i]] == LIVE_READ)
+            h->fate[h->made[i]] = FATE_OFFLOAD;
+    hunt_judge(h);
+    Ns time;
+    h->outs = 0;
+    for (int i = 0, t; (t = live_free(h->live, i, &time)) >= 0; i++)
+        if (h->may[t] & MAY_SEND)
+            h->out[h->outs++] = (Rank){t, way == ORDER_SAVING ? 0 : time, live_size(h->live, t)};
+    if (h->outs)
+        qsort(h->out, (size_t)h->outs, sizeof *h->out, by_worth);
     if (h->outs == 0)
         return;
     int all = fewest_that_fit(h);
     if (h->spent && h->load.need <= h->limit)
         return;
-    int hidden = most_hidden(h, all);
+    /* The most, up to n, that the link hides. */
+    int low = 0, high = all + 1;
+    while (high - low > 1) {
+        int middle = low + (high - low) / 2;
+        if (try_first(h, middle).stall == 0)
+            low = middle;
+        else
+            high = middle;
+    }
+    int hidden = low;
     drop_rest(h, hidden);
     if (hidden > 1 && hidden < all)
         drop_rest(h, hidden / 2);

@@ -354,15 +354,6 @@ static void copy_others(const char *from, const char *dir)
     }
 }
 
-static int64_t size_of(const char *text)
-{
-    SizeFault fault = {"nothing fits into it", "write it like 5GB"};
-    double n = size_read(text, size_bytes, "", "5GB", &fault);
-    if (n < 1)
-        misuse(strf("--shard: %s: %s", fault.why, fault.hint));
-    return (int64_t)n;
-}
-
 /* Its index; NULL: its weights are no shards. */
 static const char *like_index(const char *like, const char *dir)
 {
@@ -410,7 +401,12 @@ int export_command(int argc, char **argv)
         misuse(from ? "no folder to write is named (--hf)" : "no checkpoint is named");
     if (index && ask.shard)
         misuse("the shards are those of --like, and not of --shard");
-    int64_t most = size_of(ask.shard ? ask.shard : "5GB");
+    const char *text = ask.shard ? ask.shard : "5GB";
+    SizeFault fault = {"nothing fits into it", "write it like 5GB"};
+    double n = size_read(text, size_bytes, "", "5GB", &fault);
+    if (n < 1)
+        misuse(strf("--shard: %s: %s", fault.why, fault.hint));
+    int64_t most = (int64_t)n;
     Export x = {.dir = newest(from)};
     open_checkpoint(&x);
     make_tensors(&x);

@@ -16,7 +16,6 @@
 #include "base/quote.h"
 #include "graph.h"
 #include "import/net.h"
-#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -33,7 +33,6 @@ NORETURN void net_advise(const Net *g, const char *remedy, const char *form, ...
     fail(EXIT_MODEL, "%s; %s", told(g, form, list), remedy);
 }
 
-
 /* ---- values ------------------------------------------------------------------------------------------------------------ */
 
 int64_t dims_elements(const Dims *d)

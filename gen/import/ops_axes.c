@@ -190,19 +190,6 @@ static bool is_concat(const Made *l, const char *attributes)
     return l && !strcmp(l->op, "Concat") && !strcmp(l->attributes, attributes);
 }
 
-/* The result that joins the first of these, most of them, for DenseNet joins all before each layer.  -1: there is none. */
-static int joined(const Net *g, const Ints *in, const char *attributes)
-{
-    const Made *best = NULL;
-    for (int i = 0; i < g->line.n; i++) {
-        const Made *l = &g->line.at[i];
-        bool more = is_concat(l, attributes) && l->joins.n < in->n && (!best || l->joins.n > best->joins.n);
-        if (more && !memcmp(l->joins.at, in->at, (size_t)l->joins.n * sizeof *in->at))
-            best = l;
-    }
-    return best ? best->out : -1;
-}
-
 int ops_concat(Net *g, const Ints *in, int64_t axis)
 {
     for (int i = 0; i < in->n; i++)
@@ -228,7 +215,15 @@ int ops_concat(Net *g, const Ints *in, int64_t axis)
         *PUSH(&all) = open->joins.at[i];
     for (int i = is_concat(open, text); i < in->n; i++)
         *PUSH(&all) = in->at[i];
-    int first = joined(g, &all, text);
+    /* The result that joins the first of these, most of them, for DenseNet joins all before each layer. -1: there is none. */
+    const Made *best = NULL;
+    for (int i = 0; i < g->line.n; i++) {
+        const Made *l = &g->line.at[i];
+        bool more = is_concat(l, text) && l->joins.n < all.n && (!best || l->joins.n > best->joins.n);
+        if (more && !memcmp(l->joins.at, all.at, (size_t)l->joins.n * sizeof *all.at))
+            best = l;
+    }
+    int first = best ? best->out : -1;
     int y = net_line(g, "Concat", text, first < 0 ? all.at[0] : first, d, last);
     for (int i = first < 0 ? 1 : net_made(g, first)->joins.n; i < all.n; i++)
         net_also(g, y, all.at[i]);

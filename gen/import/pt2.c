@@ -288,14 +288,6 @@ static void take_place(Pt2Reader *r, const Pt2Node *n, int result)
             r->named.at[i].value = result;
 }
 
-/* The innermost of `L__self__,,Class;L__self___layers,layers,Class`: the part between its commas */
-static const char *module_of(Pt2Reader *r, JsonPart node)
-{
-    const char *stack = text(r, member(r, member(r, node, "metadata"), "nn_module_stack"));
-    const char *last = strrchr(stack, ';'), *from = strchr(last ? last : stack, ',');
-    return from ? strf("%.*s", (int)strcspn(from + 1, ","), from + 1) : "";
-}
-
 static void take_node(Pt2Reader *r, JsonPart p, void *to)
 {
     Pt2Node n = {.target = text(r, member(r, p, "target"))};
@@ -303,7 +295,10 @@ static void take_node(Pt2Reader *r, JsonPart p, void *to)
     (void)to;
     each(r, member(r, p, "outputs"), take_result, &n.out);
     r->g->node = strf("node '%s' (%s)", n.out.n ? n.out.at[0] : "", n.target);
-    r->g->module = module_of(r, p);
+    /* The innermost of `L__self__,,Class;L__self___layers,layers,Class`: the part between its commas */
+    const char *stack = text(r, member(r, member(r, p, "metadata"), "nn_module_stack"));
+    const char *last = strrchr(stack, ';'), *from = strchr(last ? last : stack, ',');
+    r->g->module = from ? strf("%.*s", (int)strcspn(from + 1, ","), from + 1) : "";
     each(r, member(r, p, "inputs"), take_argument, &n);
     aten_node(r->g, &n, &results);
     if (results.n)

@@ -62,18 +62,6 @@ static void add_scope(Finder *f, const char *scope, int i)
     *PUSH(&f->scope) = (RepeatCopy){.scope = scope, .from = i, .core = i + 1};
 }
 
-/* Prefixes whose last part ends with a number, of more than one operator: behind layers.0. is not the role of a parameter. */
-static void find_scopes(Finder *f)
-{
-    for (int i = 0; i < f->l->used.n; i++)
-        for (int k = 0; k < names_of(f, i); k++) {
-            const char *name = name_of(f, i, k), *role = role_of(f, i, k);
-            for (const char *dot = strchr(name, '.'); dot && strcmp(dot + 1, role); dot = strchr(dot + 1, '.'))
-                if (isdigit((unsigned char)dot[-1]))
-                    add_scope(f, strf("%.*s.", (int)(dot - name), name), i);
-        }
-}
-
 /* 0.conv1.weight: copies inside the copy, which are blocks rather than this */
 static bool nests(const char *name, const char *role)
 {
@@ -414,7 +402,15 @@ void net_repeats(Net *g, NetLines *l, int result)
             f.last[net_made_by(g, line(&f, i)->in.at[k])] = i;
     }
     f.last[net_made_by(g, result)] = l->used.n;
-    find_scopes(&f);
+    /* Prefixes whose last part ends with a number, of more than one operator: behind layers.0. is not the role of a
+     * parameter. */
+    for (int i = 0; i < f.l->used.n; i++)
+        for (int k = 0; k < names_of(&f, i); k++) {
+            const char *name = name_of(&f, i, k), *role = role_of(&f, i, k);
+            for (const char *dot = strchr(name, '.'); dot && strcmp(dot + 1, role); dot = strchr(dot + 1, '.'))
+                if (isdigit((unsigned char)dot[-1]))
+                    add_scope(&f, strf("%.*s.", (int)(dot - name), name), i);
+        }
     find_copies(&f);
     if (f.copy.n > 1)
         qsort(f.copy.at, (size_t)f.copy.n, sizeof *f.copy.at, by_shape);

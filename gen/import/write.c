@@ -107,27 +107,6 @@ static const char *common(const NetWriter *x, const Made *l)
     return stem;
 }
 
-/* Behind what names of the block have in front */
-static void put_names(FILE *f, const NetWriter *x, const Made *l, const char *scope)
-{
-    const char *stem = common(x, l), *list = "", *tie = "";
-    size_t n = strlen(scope);
-    if (l->name)
-        stem = l->name;
-    for (int i = 0; i < l->roles; i++) {
-        const char *name = net_name(&x->g->value.at[l->role[i].value]);
-        if (l->role[i].tied)
-            tie = strf(", tie: %s", name);
-        else
-            list = strf("%s%s%s: %s", list, *list ? ", " : "", l->role[i].role, name + n);
-    }
-    if (stem && strlen(stem) > n)
-        fprintf(f, is_letter(stem[n]) ? ", name: %s" : ", name: \"%s\"", stem + n);
-    else if (*list)
-        fprintf(f, ", names: {%s}", list);
-    fprintf(f, "%s", tie);
-}
-
 static const char *in_lower(const char *op)
 {
     char *to = strf("%s", op);
@@ -203,16 +182,6 @@ static bool is_alone(const NetWriter *x, int line)
             return false;
     }
     return true;
-}
-
-/* What is dropped follows from the name of the line.  So that is the module's, whatever becomes a block. */
-static void name_draws(NetWriter *x)
-{
-    for (int i = 0; i < x->lines.used.n; i++) {
-        Made *l = &x->g->line.at[x->lines.used.at[i]];
-        if (!strcmp(l->op, "Dropout") && is_alone(x, x->lines.used.at[i]))
-            l->name = legal(l->module);
-    }
 }
 
 /* A value whose axes only have other names is the result of its line. */
@@ -379,7 +348,23 @@ static void put_line(FILE *f, NetWriter *x, const Made *l, const char *scope, co
 {
     const Net *g = x->g;
     fprintf(f, "- {op: %s", l->op);
-    put_names(f, x, l, scope);
+    /* Behind what names of the block have in front */
+    const char *stem = common(x, l), *list = "", *tie = "";
+    size_t n = strlen(scope);
+    if (l->name)
+        stem = l->name;
+    for (int i = 0; i < l->roles; i++) {
+        const char *name = net_name(&x->g->value.at[l->role[i].value]);
+        if (l->role[i].tied)
+            tie = strf(", tie: %s", name);
+        else
+            list = strf("%s%s%s: %s", list, *list ? ", " : "", l->role[i].role, name + n);
+    }
+    if (stem && strlen(stem) > n)
+        fprintf(f, is_letter(stem[n]) ? ", name: %s" : ", name: \"%s\"", stem + n);
+    else if (*list)
+        fprintf(f, ", names: {%s}", list);
+    fprintf(f, "%s", tie);
     if (l->in.n == 1 && net_made_by(g, l->in.at[0]) != x->last)
         fprintf(f, ", in: %s", x->as[net_made_by(g, l->in.at[0])]);
     for (int i = 0; l->in.n > 1 && i < l->in.n; i++) {
@@ -503,11 +488,6 @@ static int by_file(const void *a, const void *b)
     return strcmp(((const NetParameter *)a)->file, ((const NetParameter *)b)->file);
 }
 
-static const char *type_of(const NetValue *v)
-{
-    return strcmp(v->type, "F64") ? v->type : "F32";
-}
-
 /* Doubles become floats; a matrix is turned where the model wants it so. */
 static void put_bytes(FILE *f, const NetValue *v, const NetRole *r)
 {
@@ -540,7 +520,7 @@ static void put_safetensors(NetWriter *x, const char *path)
         if (*v->type != 'F' && *v->type != 'B' && !counter)
             net_advise(g, "parameters are floats: change its type in the file", "'%s' has numbers of type %s", p->file,
                        v->type);
-        SafeTensor t = {.name = p->file, .type = type_of(v), .ndim = p->role->dims.n};
+        SafeTensor t = {.name = p->file, .type = (strcmp(v->type, "F64") ? v->type : "F32"), .ndim = p->role->dims.n};
         memcpy(t.dim, p->role->dims.d, sizeof p->role->dims.d);
         t.bytes = safe_bytes(t.type, t.ndim, t.dim);
         *PUSH(&list) = t;
@@ -587,7 +567,12 @@ void net_write(Net *g, int result, const char *loss, const char *out)
     take(&x, "loss");
     use(&x, result);
     check_lines(&x);
-    name_draws(&x);
+    /* What is dropped follows from the name of the line.  So that is the module's, whatever becomes a block. */
+    for (int i = 0; i < x.lines.used.n; i++) {
+        Made *l = &x.g->line.at[x.lines.used.at[i]];
+        if (!strcmp(l->op, "Dropout") && is_alone(&x, x.lines.used.at[i]))
+            l->name = legal(l->module);
+    }
     net_repeats(g, &x.lines, result);
     shorten(&x);
     name_results(&x);

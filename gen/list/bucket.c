@@ -26,8 +26,6 @@
 #include "transport.h"
 #include "budgets.h"
 
-#include <string.h>
-
 typedef struct { Actions begin, end; } Exchange;
 
 typedef struct { int state, number; } BucketTurn;
@@ -58,22 +56,6 @@ static bool is_exchange(const Bucket *x, const Action *k)
 static int level_of(const Bucket *x, const Action *k)
 {
     return k->back ? 2 * plan_levels(x->p) - 1 - k->tree_level : k->tree_level;
-}
-
-/* Takes the exchanges out of the list. */
-static void take_out(Bucket *x)
-{
-    int kept = 0;
-    for (int i = 0; i < x->old.n; i++) {
-        const Action *k = &x->old.at[i];
-        if (!is_exchange(x, k)) {
-            x->old.at[kept++] = *k;
-            continue;
-        }
-        Exchange *at = &x->exchange[k->state * x->exchanges + level_of(x, k)];
-        *PUSH(k->kind == K_SEND || k->kind == K_RECV ? &at->begin : &at->end) = *k;
-    }
-    x->old.n = kept;
 }
 
 /* ---- cuts ---------------------------------------------------------------------------------------------------------- */
@@ -302,19 +284,6 @@ static bool is_message(const Action *k)
     return kind == K_SEND || kind == K_RECV;
 }
 
-/* The request of each message becomes a number of its own. */
-static void name_requests(Actions *list)
-{
-    int open[MOST_REQUESTS], n = 0;
-    for (int i = 0; i < list->n; i++) {
-        Action *k = &list->at[i];
-        if (is_message(k) && k->kind != K_WAIT)
-            open[k->request] = n++;
-        if (is_message(k))
-            k->request = open[k->request];
-    }
-}
-
 /* ... and the least that is free; false: there are not enough. */
 static bool deal_requests(Bucket *x)
 {
@@ -356,11 +325,30 @@ int bucket(Plan *p, int device, const Backward *back, Actions *list)
                 .joined = plan_joined(p)};
     if (plan_buckets(p) == 1)
         return 0;
-    name_requests(&x.old);
+    /* The request of each message becomes a number of its own. */
+    int open[MOST_REQUESTS], n = 0;
+    for (int i = 0; i < x.old.n; i++) {
+        Action *k = &x.old.at[i];
+        if (is_message(k) && k->kind != K_WAIT)
+            open[k->request] = n++;
+        if (is_message(k))
+            k->request = open[k->request];
+    }
     int states = p->g->state.n, home = before_exchanges(&x);
     x.exchange = alloc(sizeof *x.exchange * (size_t)(states * x.exchanges));
     x.ready = alloc(sizeof *x.ready * (size_t)states);
-    take_out(&x);
+    /* Takes the exchanges out of the list. */
+    int kept = 0;
+    for (int i = 0; i < x.old.n; i++) {
+        const Action *k = &x.old.at[i];
+        if (!is_exchange(&x, k)) {
+            x.old.at[kept++] = *k;
+            continue;
+        }
+        Exchange *at = &x.exchange[k->state * x.exchanges + level_of(&x, k)];
+        *PUSH(k->kind == K_SEND || k->kind == K_RECV ? &at->begin : &at->end) = *k;
+    }
+    x.old.n = kept;
     int rest = x.old.n - home;          /* nothing there is cut */
     cut_list(&x);
     for (int i = 0; i < x.old.n; i++)

@@ -94,14 +94,6 @@ static void post(Comm *c, int src, int msg, int mb)
     }
 }
 
-/* Wait for the send of a message between replicas. */
-static void wait_send(Comm *c, int msg)
-{
-    for (int i = c->desk.sent.n - 1; i >= 0; i--)
-        if (c->desk.sent.at[i].msg == msg)
-            desk_end(&c->desk, &c->desk.sent, i);
-}
-
 /* ---- what a computation reads first ------------------------------------------------------------------------------ */
 
 /* The messages that action k is the first to read on this device; marks them. */
@@ -227,27 +219,6 @@ static Ints coming_from(const Comm *c, int src)
     return list;
 }
 
-/* The messages from each device to this one, in the order in which put_sends() will write them there. */
-static void find_lanes(Comm *c)
-{
-    const Plan *p = c->p;
-    c->lane = alloc(sizeof *c->lane * (size_t)plan_stages(p));
-    for (int d = 0; d < plan_stages(p) && !c->eval; d++) {
-        const Actions *order = &p->dev.at[plan_twin(p, d, c->desk.replica)].order;
-        Ints here = coming_from(c, d);
-        for (int i = 0; i < order->n && d != c->desk.stage; i++)
-            if (exchanges(&order->at[i]))
-                find_merges(c, d, &order->at[i]);
-            else if (order->at[i].mb >= 0 && here.n > 0)
-                find_lane(c, d, &here, &order->at[i]);
-    }
-    for (int chunk = 0; chunk < c->chunks && c->eval; chunk++) {
-        int src = stage_of(p, chunk);
-        Ints here = coming_from(c, src);
-        find_lane(c, src, &here, &(Action){.kind = K_F, .chunk = chunk});
-    }
-}
-
 /* ---- the update ---------------------------------------------------------------------------------------------------- */
 
 enum { BATCH = 64 };            /* messages of the update under way at once, of 256 numbers */
@@ -295,7 +266,10 @@ static void end_merge(Comm *c, const Action *k, int msg)
     Extent mine = desk_halves(&c->desk, msg).gets;
     if (gets(c, msg))
         desk_wait_recv(&c->desk, msg, -1);
-    wait_send(c, msg);
+    /* Wait for the send of a message between replicas. */
+    for (int i = c->desk.sent.n - 1; i >= 0; i--)
+        if (c->desk.sent.at[i].msg == msg)
+            desk_end(&c->desk, &c->desk.sent, i);
     if (!gets(c, msg) || k->kind == K_SHARE)
         return;
     Action *a = desk_new(&c->desk, K_MERGE, 0, -1);
@@ -305,18 +279,6 @@ static void end_merge(Comm *c, const Action *k, int msg)
     a->state = c->desk.msg.at[msg].state;
     a->at = mine.from;
     a->bytes = mine.until - mine.from;
-}
-
-/* Both ways of one gradient begin. */
-static void begin_merge(Comm *c, const Action *k, int msg)
-{
-    bool here = plan_replica(c->p, k->from_device) == c->desk.replica;
-    if (gets(c, msg) && here)
-        post(c, plan_stage(c->p, k->from_device), msg, -1);
-    else if (gets(c, msg))
-        begin(c, K_RECV, msg, -1);
-    if (gives(c, msg))
-        begin(c, K_SEND, msg, -1);
 }
 
 /* The gradients of a chunk, a part each way, in batches; up the tree what came is added.  A batch begins before the one before
@@ -331,7 +293,15 @@ static void put_merge(Comm *c, const Action *k)
     }
     int first = 0, open = 0;            /* the batch before: list[first .. open-1] */
     for (int i = 0; i < list.n; i++) {
-        begin_merge(c, k, list.at[i]);
+        /* Both ways of one gradient begin. */
+        int msg = list.at[i];
+        bool here = plan_replica(c->p, k->from_device) == c->desk.replica;
+        if (gets(c, msg) && here)
+            post(c, plan_stage(c->p, k->from_device), msg, -1);
+        else if (gets(c, msg))
+            begin(c, K_RECV, msg, -1);
+        if (gives(c, msg))
+            begin(c, K_SEND, msg, -1);
         if (!transport_batch(&batch, desk_halves(&c->desk, list.at[i]).bytes) && i + 1 < list.n)
             continue;
         for (; first < open; first++)
@@ -429,7 +399,23 @@ static void start(Comm *c, int device, Actions *out)
     c->requests = c->eval ? c->requests : 0;
     c->loaded = alloc((size_t)g->tensor.n * (size_t)g->micro);
     c->got = alloc((size_t)(c->desk.msg.n + 1) * (size_t)g->micro);
-    find_lanes(c);
+    /* The messages from each device to this one, in the order in which put_sends() will write them there. */
+    const Plan *p = c->p;
+    c->lane = alloc(sizeof *c->lane * (size_t)plan_stages(p));
+    for (int d = 0; d < plan_stages(p) && !c->eval; d++) {
+        const Actions *order = &p->dev.at[plan_twin(p, d, c->desk.replica)].order;
+        Ints here = coming_from(c, d);
+        for (int i = 0; i < order->n && d != c->desk.stage; i++)
+            if (exchanges(&order->at[i]))
+                find_merges(c, d, &order->at[i]);
+            else if (order->at[i].mb >= 0 && here.n > 0)
+                find_lane(c, d, &here, &order->at[i]);
+    }
+    for (int chunk = 0; chunk < c->chunks && c->eval; chunk++) {
+        int src = stage_of(p, chunk);
+        Ints here = coming_from(c, src);
+        find_lane(c, src, &here, &(Action){.kind = K_F, .chunk = chunk});
+    }
 }
 
 enum { MOST_SLACK = 1 << 20 };

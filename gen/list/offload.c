@@ -541,27 +541,6 @@ static void put_pieces(Offload *x, Agenda *a, int action)
     }
 }
 
-/* Actions that may block stand behind the messages that are begun there: other stages wait for those. */
-static void write_list(Offload *x)
-{
-    Agenda a = {events(x, offsetof(OffloadCopy, out)), events(x, offsetof(OffloadCopy, sent)),
-                events(x, offsetof(OffloadCopy, in)), events(x, offsetof(OffloadCopy, due)),
-                alloc(sizeof(int) * (size_t)(x->copy.n + 1))};
-    int boundary = 0;
-    for (int i = 0; i < x->old->n; i++) {
-        ActionKind kind = x->old->at[i].kind;
-        if (kind != K_SEND && kind != K_RECV)
-            put_boundary(x, &a, boundary);
-        if (x->of[i] < 0) {
-            *PUSH(&x->out) = x->old->at[i];
-            continue;
-        }
-        put_pieces(x, &a, i);
-        for (boundary = x->of[i]; boundary < x->piece.n && x->piece.at[boundary].action == i;)
-            boundary++;
-    }
-}
-
 void offload(Plan *p, int device, const Backward *back, Actions *list)
 {
     Offload x = {.p = p, .device = device, .back = back, .old = list};
@@ -579,6 +558,22 @@ void offload(Plan *p, int device, const Backward *back, Actions *list)
     find_copies(&x);
     plan_out(&x);
     plan_in(&x);
-    write_list(&x);
+    /* Actions that may block stand behind the messages that are begun there: other stages wait for those. */
+    Agenda a = {events(&x, offsetof(OffloadCopy, out)), events(&x, offsetof(OffloadCopy, sent)),
+                events(&x, offsetof(OffloadCopy, in)), events(&x, offsetof(OffloadCopy, due)),
+                alloc(sizeof(int) * (size_t)(x.copy.n + 1))};
+    int boundary = 0;
+    for (int i = 0; i < x.old->n; i++) {
+        ActionKind kind = x.old->at[i].kind;
+        if (kind != K_SEND && kind != K_RECV)
+            put_boundary(&x, &a, boundary);
+        if (x.of[i] < 0) {
+            *PUSH(&x.out) = x.old->at[i];
+            continue;
+        }
+        put_pieces(&x, &a, i);
+        for (boundary = x.of[i]; boundary < x.piece.n && x.piece.at[boundary].action == i;)
+            boundary++;
+    }
     *list = x.out;
 }

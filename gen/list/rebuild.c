@@ -22,7 +22,6 @@
  * Cost: linear in operators and operands.
  */
 #include "rebuild.h"
-#include <string.h>
 
 int device_of(const Plan *p, int row, int op)
 {

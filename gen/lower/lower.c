@@ -18,7 +18,6 @@
 #include "list/version.h"
 #include <string.h>
 
-
 typedef struct {
     Plan *p;
     int device;

@@ -43,24 +43,6 @@ typedef struct {
     int most;
 } Sim;
 
-/* One side of the next message between two devices begins. */
-static void begin_transfer(Sim *s, int device, Action *k)
-{
-    bool send = k->kind == K_SEND;
-    int from = send ? device : k->peer, to = send ? k->peer : device, at = from * s->p->devices + to;
-    SimChannel *c = &s->channel[at];
-    int number = send ? c->sends++ : c->posts++;
-    while (c->at.n <= number)
-        *PUSH(&c->at) = (Transfer){.sent = -1, .posted = -1};
-    Transfer *t = &c->at.at[number];
-    *(send ? &t->sent : &t->posted) = s->now[device];
-    *(send ? &t->tag_sent : &t->tag_posted) = k->tag;
-    t->bytes = k->bytes;
-    t->send = send ? k : t->send;
-    s->request[device * s->most + k->request].channel = at;
-    s->request[device * s->most + k->request].number = number;
-}
-
 static void end_transfers(Sim *s, int channel)
 {
     SimChannel *c = &s->channel[channel];
@@ -98,7 +80,20 @@ static bool run_device(Sim *s, int d, int most)
         Action *k = &list->at[s->next[d]];
         Ns end = s->now[d] + action_time(s->p, d, k);
         if (k->kind == K_SEND || k->kind == K_RECV) {
-            begin_transfer(s, d, k);
+            /* One side of the next message between two devices begins. */
+            bool send = k->kind == K_SEND;
+            int from = send ? d : k->peer, to = send ? k->peer : d, at = from * s->p->devices + to;
+            SimChannel *c = &s->channel[at];
+            int number = send ? c->sends++ : c->posts++;
+            while (c->at.n <= number)
+                *PUSH(&c->at) = (Transfer){.sent = -1, .posted = -1};
+            Transfer *t = &c->at.at[number];
+            *(send ? &t->sent : &t->posted) = s->now[d];
+            *(send ? &t->tag_sent : &t->tag_posted) = k->tag;
+            t->bytes = k->bytes;
+            t->send = send ? k : t->send;
+            s->request[d * s->most + k->request].channel = at;
+            s->request[d * s->most + k->request].number = number;
             end_transfers(s, s->request[d * s->most + k->request].channel);
         }
         if (k->kind == K_OUT || k->kind == K_IN)

@@ -14,7 +14,6 @@
  */
 #include "place.h"
 #include "budgets.h"
-#include <string.h>
 
 enum { FREE = INT32_MIN };      /* a micro-batch that no buffer of a pool has yet */
 

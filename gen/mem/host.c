@@ -37,11 +37,6 @@ typedef struct {
     VEC(HostRange) taken;       /* by them, for the one at hand */
 } Host;
 
-static Bytes align(const Host *h, Bytes n)
-{
-    return (n + h->unit - 1) / h->unit * h->unit;
-}
-
 static void find_lives(Host *h)
 {
     const Actions *list = &h->p->dev.at[h->device].list;
@@ -73,7 +68,7 @@ static void find_slots(Host *h, int b)
             life[n++] = h->life[b * h->micro + mb];
     qsort(life, (size_t)n, sizeof *life, by_birth);
     x->count = 0;
-    x->stride = align(h, x->bytes);
+    x->stride = (x->bytes + h->unit - 1) / h->unit * h->unit;
     for (int i = 0; i < n; i++) {
         int s = 0;
         while (s < x->count && until[s] >= life[i].first)

@@ -37,7 +37,6 @@
  */
 #include "trial_cache.h"
 #include "budgets.h"
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- orders ------------------------------------------------------------------------------------------------------ */
@@ -77,18 +76,6 @@ static uint64_t luck(uint64_t *state)
     return z ^ z >> 31;
 }
 
-/* Keys by size, now and then by size and life, made larger at random by up to a quarter, a half, or as much again. */
-static void noisy_keys(Placer *w)
-{
-    int64_t noise = 16 << luck(&w->luck) % 3;
-    bool area = luck(&w->luck) % 4 == 0;
-    for (int i = 0; i < w->m->item.n; i++) {
-        Item *x = &w->m->item.at[i];
-        int64_t units = x->size / ALIGN, key = area ? units * (x->ticks / x->piece.n) : units;
-        x->key = key * (64 + (int64_t)(luck(&w->luck) % (uint64_t)noise));
-    }
-}
-
 /* The order and style of the best layout that shake() has found; the order as keys. */
 typedef struct { int64_t *key; Style style; bool still, ring; bool is; } Good;
 
@@ -113,16 +100,6 @@ static void near_keys(Placer *w, const Good *good)
     w->ring = good->ring;
 }
 
-/* The piece that came to lie too high is placed earlier next time: where. */
-static int promote(Placer *w)
-{
-    int from = w->done - 1, to = from > 0 ? (int)(luck(&w->luck) % (uint64_t)from) : 0;
-    Item *x = w->sorted[from];
-    memmove(&w->sorted[to + 1], &w->sorted[to], sizeof *w->sorted * (size_t)(from - to));
-    w->sorted[to] = x;
-    return to;
-}
-
 /* ---- the search -------------------------------------------------------------------------------------------------- */
 
 static const Style styles[] = {{BLOCKS, false, false}, {LOOSE, false, false}, {BUFFERS, false, false}, {LOOSE, true, false},
@@ -145,7 +122,14 @@ static void try_styles(Placer *w, Layout *best, Bytes bound, Bytes enough)
 static void any_keys(Placer *w)
 {
     static const Style some[] = {{LOOSE, true, false}, {LOOSE, true, true}, {BUFFERS, true, true}, {BUFFERS, false, false}};
-    noisy_keys(w);
+    /* Keys by size, now and then by size and life, made larger at random by up to a quarter, a half, or as much again. */
+    int64_t noise = 16 << luck(&w->luck) % 3;
+    bool area = luck(&w->luck) % 4 == 0;
+    for (int i = 0; i < w->m->item.n; i++) {
+        Item *x = &w->m->item.at[i];
+        int64_t units = x->size / ALIGN, key = area ? units * (x->ticks / x->piece.n) : units;
+        x->key = key * (64 + (int64_t)(luck(&w->luck) % (uint64_t)noise));
+    }
     w->style = some[luck(&w->luck) % 4];
     w->style.close &= !w->m->overlap;
     w->style.open &= !w->m->overlap;
@@ -169,7 +153,12 @@ static void shake(Placer *w, Layout *best, Good *good, Bytes enough, int64_t unt
                 note_good(w, good);
                 k = same = 0;
             } else if (w->done > 0) {
-                same = promote(w);
+                /* The piece that came to lie too high is placed earlier next time: where. */
+                int from = w->done - 1, to = from > 0 ? (int)(luck(&w->luck) % (uint64_t)from) : 0;
+                Item *x = w->sorted[from];
+                memmove(&w->sorted[to + 1], &w->sorted[to], sizeof *w->sorted * (size_t)(from - to));
+                w->sorted[to] = x;
+                same = to;
             }
         }
     }
@@ -222,31 +211,6 @@ static void take_slots(Mem *m, const Layout *l, int x)
     pool->count = most + 1;
 }
 
-/* Scratch of the search takes a hundred times the room of the layout. */
-static void find_layout(Mem *m, Layout *best)
-{
-    Bytes bound = m->p->dev.at[m->device].bound, most = m->p->m->devices.at[m->device].memory;
-    Bytes least = bound, low = bound + bound / 100, enough = bound + bound / 100 * 3;
-    int64_t *left = m->p->ask.steps_left, *all = left ? left : m->p->ask.full_left;
-    bool spent = all && *all < LAYOUT_STEPS;
-    if (left && most > enough)
-        least = low = enough = most;
-    void *mark = mem_mark();
-    Placer w = place_new(m, LAYOUT_STEPS);
-    Good good = {.key = alloc(sizeof *good.key * (size_t)(m->item.n + 1))};
-    try_styles(&w, best, least, low);
-    shake(&w, best, &good, low, LAYOUT_STEPS - SOON_STEPS);
-    w.rings = !m->overlap;
-    shake(&w, best, &good, enough, LAYOUT_STEPS - LONG_STEPS);
-    bool hopeless = bound > most;
-    bool alone = best->top > enough && !m->overlap && !hopeless && !spent;
-    if (alone && !place_alone(m, best))
-        shake_on(&w, best, &good, enough, most);
-    if (all)
-        *all -= LAYOUT_STEPS - w.left + (alone ? ALONE_STEPS : 0);
-    mem_release(mark);
-}
-
 int64_t *layout_budget(const Ask *ask)
 {
     int64_t *left = alloc(sizeof *left);
@@ -265,7 +229,27 @@ Bytes mem_place(Mem *m, Place *place)
 {
     Layout best = place_layout(m);
     if (!seen_layout(m, &best)) {
-        find_layout(m, &best);
+        /* Scratch of the search takes a hundred times the room of the layout. */
+        Bytes bound = m->p->dev.at[m->device].bound, most = m->p->m->devices.at[m->device].memory;
+        Bytes least = bound, low = bound + bound / 100, enough = bound + bound / 100 * 3;
+        int64_t *left = m->p->ask.steps_left, *all = left ? left : m->p->ask.full_left;
+        bool spent = all && *all < LAYOUT_STEPS;
+        if (left && most > enough)
+            least = low = enough = most;
+        void *mark = mem_mark();
+        Placer w = place_new(m, LAYOUT_STEPS);
+        Good good = {.key = alloc(sizeof *good.key * (size_t)(m->item.n + 1))};
+        try_styles(&w, &best, least, low);
+        shake(&w, &best, &good, low, LAYOUT_STEPS - SOON_STEPS);
+        w.rings = !m->overlap;
+        shake(&w, &best, &good, enough, LAYOUT_STEPS - LONG_STEPS);
+        bool hopeless = bound > most;
+        bool alone = best.top > enough && !m->overlap && !hopeless && !spent;
+        if (alone && !place_alone(m, &best))
+            shake_on(&w, &best, &good, enough, most);
+        if (all)
+            *all -= LAYOUT_STEPS - w.left + (alone ? ALONE_STEPS : 0);
+        mem_release(mark);
         seen_keep_layout(m, &best);
     }
     memcpy(place, best.spot, sizeof *place * (size_t)m->item.n);

@@ -45,19 +45,6 @@ static int rotate(Mem *m, int pool, const MemLife *life, int n, int count)
     return count;
 }
 
-/* Micro-batches by birth take slots in turn, where that wants no more slots: they end in that order too. */
-static void take_turns(Mem *m, int pool, const MemLife *life, int n, int count)
-{
-    int *ring = &m->ring[pool * m->micro];
-    bool good = true;
-    for (int i = 0; i < n; i++) {
-        ring[life[i].mb] = i % count;
-        good &= i < count || life[i - count].span.last < life[i].span.first;
-    }
-    if (!good)
-        memcpy(ring, &m->slot[pool * m->micro], sizeof *ring * (size_t)m->micro);
-}
-
 /* Micro-batches by birth; each takes the lowest slot with a dead last owner. */
 static void color(Mem *m, int pool, MemLife *life, int n)
 {
@@ -72,7 +59,15 @@ static void color(Mem *m, int pool, MemLife *life, int n)
         until[s] = life[i].span.last;
         m->slot[pool * m->micro + life[i].mb] = s;
     }
-    take_turns(m, pool, life, n, count);
+    /* Micro-batches by birth take slots in turn, where that wants no more slots: they end in that order too. */
+    int *ring = &m->ring[pool * m->micro];
+    bool good = true;
+    for (int i = 0; i < n; i++) {
+        ring[life[i].mb] = i % count;
+        good &= i < count || life[i - count].span.last < life[i].span.first;
+    }
+    if (!good)
+        memcpy(ring, &m->slot[pool * m->micro], sizeof *ring * (size_t)m->micro);
     m->p->pool.at[pool].count = m->overlap ? rotate(m, pool, life, n, count) : count;
 }
 
@@ -96,15 +91,6 @@ static bool overlaps_itself(const Mem *m, int b)
     return false;
 }
 
-/* Pools that placing may open, for one buffer each or for those that move alike; those left over are taken away again. */
-static void add_extra_pools(Mem *m)
-{
-    m->extra = m->p->pool.n;
-    m->extras = m->overlap ? 0 : EXTRA_POOLS;
-    for (int i = 0; i < m->extras; i++)
-        *PUSH(&m->p->pool) = (Pool){.device = m->device, .chunk = -1, .name = strf("o%d", m->extra + i - m->single)};
-}
-
 static void find_own_pools(Mem *m)
 {
     Plan *p = m->p;
@@ -117,7 +103,11 @@ static void find_own_pools(Mem *m)
         *PUSH(&p->pool) = (Pool){.device = x->device, .chunk = x->chunk, .eval = x->eval, .birth = x->birth, .death = x->death,
                                  .name = strf("o%d", x->pool - m->single)};
     }
-    add_extra_pools(m);
+    /* Pools that placing may open, for one buffer each or for those that move alike; those left over are taken away again. */
+    m->extra = m->p->pool.n;
+    m->extras = m->overlap ? 0 : EXTRA_POOLS;
+    for (int i = 0; i < m->extras; i++)
+        *PUSH(&m->p->pool) = (Pool){.device = m->device, .chunk = -1, .name = strf("o%d", m->extra + i - m->single)};
     m->slot = alloc(sizeof(int) * (size_t)(p->pool.n + 1) * (size_t)m->micro);
     m->ring = alloc(sizeof(int) * (size_t)(p->pool.n + 1) * (size_t)m->micro);
 }

@@ -73,12 +73,6 @@ static inline bool meets(Placer *w, const MemPiece *p, Hours h, const Placed *x)
 
 /* ---- forms ------------------------------------------------------------------------------------------------------- */
 
-static int slot_in(const Placer *w, int pool, int mb)
-{
-    return pool < 0 ? 0 : w->now.slot[pool * w->m->micro + mb];
-}
-
-
 static int by_slot(const void *a, const void *b)
 {
     const MemTurn *x = a, *y = b;
@@ -96,7 +90,7 @@ static void find_turns(Placer *w, int pool)
 {
     MemTurn *turn = turns_of(w, pool);
     for (int mb = 0; mb < w->m->micro; mb++)
-        turn[mb] = (MemTurn){slot_in(w, pool, mb), mb};
+        turn[mb] = (MemTurn){(pool < 0 ? 0 : w->now.slot[pool * w->m->micro + mb]), mb};
     qsort(turn, (size_t)w->m->micro, sizeof *turn, by_slot);
 }
 
@@ -448,31 +442,6 @@ static void improve_alone(Placer *w, int index, MemBest *best)
         w->now.stride[pool] = 0;
 }
 
-/* Places an item by its own pool, or by another that leaves the top lower or ends lower below it. */
-static void put_lowest(Placer *w, const Item *x)
-{
-    int index = (int)(x - w->m->item.at);
-    if (x->pool >= 0 && w->now.stride[x->pool] == 0) {
-        w->before[w->done].pool = x->pool;
-        open_pool(w, x);
-    }
-    if (!w->m->overlap || w->form[index].piece.n == 0)
-        arrange(w, x, x->pool, &w->form[index]);
-    MemBest best = {.form = &w->form[index], .at = lowest(w, &w->form[index], w->floor, w->most)};
-    best.end = end_of(w, best.form, best.at);
-    for (int k = 0; k < x->other.n && x->buf >= 0 && !(w->still && best.end <= w->now.top); k++) {
-        int pool = x->other.at[k];
-        if (w->now.stride[pool] > 0 && moves(w, pool))
-            improve(w, index, pool, true, &best);
-    }
-    for (int k = place_extra(w->m, x, 0); k < w->now.opened && x->moves && !(w->still && best.end <= w->now.top);
-         k = place_extra(w->m, x, k + 1))
-        if (w->now.stride[w->m->extra + k] > 0)
-            improve(w, index, w->m->extra + k, true, &best);
-    improve_alone(w, index, &best);
-    put(w, x, best.form, best.at);
-}
-
 /* ---- one order --------------------------------------------------------------------------------------------------- */
 
 static void put_blocks(Placer *w)
@@ -494,7 +463,28 @@ static bool place_rest(Placer *w)
     bool blocks = w->style.pieces == BLOCKS;
     for (; w->done < w->n && w->now.top < w->most && (blocks || w->left > 0); w->done++) {
         w->before[w->done] = (Before){w->left, w->now.top, w->widest, w->now.opened, -1};
-        put_lowest(w, w->sorted[w->done]);
+        /* Places an item by its own pool, or by another that leaves the top lower or ends lower below it. */
+        const Item *x = w->sorted[w->done];
+        int index = (int)(x - w->m->item.at);
+        if (x->pool >= 0 && w->now.stride[x->pool] == 0) {
+            w->before[w->done].pool = x->pool;
+            open_pool(w, x);
+        }
+        if (!w->m->overlap || w->form[index].piece.n == 0)
+            arrange(w, x, x->pool, &w->form[index]);
+        MemBest best = {.form = &w->form[index], .at = lowest(w, &w->form[index], w->floor, w->most)};
+        best.end = end_of(w, best.form, best.at);
+        for (int k = 0; k < x->other.n && x->buf >= 0 && !(w->still && best.end <= w->now.top); k++) {
+            int pool = x->other.at[k];
+            if (w->now.stride[pool] > 0 && moves(w, pool))
+                improve(w, index, pool, true, &best);
+        }
+        for (int k = place_extra(w->m, x, 0); k < w->now.opened && x->moves && !(w->still && best.end <= w->now.top);
+             k = place_extra(w->m, x, k + 1))
+            if (w->now.stride[w->m->extra + k] > 0)
+                improve(w, index, w->m->extra + k, true, &best);
+        improve_alone(w, index, &best);
+        put(w, x, best.form, best.at);
     }
     return w->now.top < w->most && (blocks || w->left > 0);
 }

@@ -184,16 +184,6 @@ static Bytes capacity_in(const char *path)
 
 /* ---- the answer -------------------------------------------------------------------------------------------------- */
 
-static void print_csv(FILE *f, const Csv *c)
-{
-    fprintf(f, "id,lower,upper,size,offset\n");
-    for (int i = 0; i < c->block.n; i++) {
-        const Block *b = &c->block.at[i];
-        fprintf(f, "%s,%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 "\n", c->name.at[i].id, b->from, b->to, b->size,
-                b->offset);
-    }
-}
-
 static const char *status(const Packing *r)
 {
     if (r->height <= r->live)
@@ -220,7 +210,12 @@ static void print_answer(const char *path, const char *out, const Csv *c, const 
     if (out)
         file_rewrites(path);            /* all columns are in the answer */
     FILE *f = out ? file_begin(out) : stdout;
-    print_csv(f, c);
+    fprintf(f, "id,lower,upper,size,offset\n");
+    for (int i = 0; i < c->block.n; i++) {
+        const Block *b = &c->block.at[i];
+        fprintf(f, "%s,%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 "\n", c->name.at[i].id, b->from, b->to, b->size,
+                b->offset);
+    }
     if (out)
         file_end(f, out);
     else if (fflush(f) != 0 || ferror(f))

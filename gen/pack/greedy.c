@@ -10,7 +10,6 @@
  */
 #include "pack.h"
 #include <stdlib.h>
-#include <string.h>
 
 typedef struct { int64_t at; Bytes change; } Step;
 

@@ -12,7 +12,6 @@
  */
 #include "pack.h"
 #include "budgets.h"
-#include <string.h>
 
 static PackAnswer search_in(Block *b, int n, Bytes capacity, int64_t most, int64_t *done)
 {

@@ -78,24 +78,6 @@ static int by_time(const void *a, const void *b)
     return x->end != y->end ? (x->end ? -1 : 1) : x->block - y->block;
 }
 
-/* A set of blocks alive together is maximal where an end follows a start. */
-static void find_sections(PackSearch *w)
-{
-    PackEvent *e = alloc(sizeof *e * 2 * (size_t)w->n);
-    for (int i = 0; i < w->n; i++) {
-        e[2 * i] = (PackEvent){w->block[i].from, i, false};
-        e[2 * i + 1] = (PackEvent){w->block[i].to, i, true};
-    }
-    qsort(e, 2 * (size_t)w->n, sizeof *e, by_time);
-    for (int i = 0; i < 2 * w->n; i++) {
-        w->sections += i > 0 && e[i].end && !e[i - 1].end;
-        if (e[i].end)
-            w->last[e[i].block] = w->sections - 1;
-        else
-            w->first[e[i].block] = w->sections;
-    }
-}
-
 /* ---- floors ------------------------------------------------------------------------------------------------------ */
 
 static void raise(PackSearch *w, int section, Bytes to)
@@ -122,13 +104,6 @@ static Slice slice(const PackSearch *w, int from, int to)
         s.b = w->last[w->who[i]] > s.b ? w->last[w->who[i]] : s.b;
     }
     return s;
-}
-
-/* Where the floor is the same from each section on. */
-static void find_level(PackSearch *w, Slice x)
-{
-    for (int s = x.b; s >= x.a; s--)
-        w->same_floor[s] = s < x.b && w->floor[s + 1] == w->floor[s] ? w->same_floor[s + 1] : s;
 }
 
 /* A block on its highest floors: all of it, or it hangs over lower ones. */
@@ -174,7 +149,9 @@ static bool settle_once(PackSearch *w, Slice x)
     size_t sections = (size_t)(x.b - x.a + 2);
     memset(&w->lies[x.a], 0, sizeof *w->lies * sections);
     memset(&w->hangs[x.a], 0, sizeof *w->hangs * sections);
-    find_level(w, x);
+    /* Where the floor is the same from each section on. */
+    for (int s = x.b; s >= x.a; s--)
+        w->same_floor[s] = s < x.b && w->floor[s + 1] == w->floor[s] ? w->same_floor[s + 1] : s;
     w->looks = 0;
     for (int i = x.from; i < x.to; i++) {
         int j = w->who[i];
@@ -192,9 +169,10 @@ static bool settle_once(PackSearch *w, Slice x)
     return true;
 }
 
-/* Bytes still to go to each section. */
-static void find_rest(PackSearch *w, Slice x)
+/* False: some section has not enough room left. */
+static bool settle(PackSearch *w, Slice x)
 {
+    /* Bytes still to go to each section. */
     memset(&w->rest[x.a], 0, sizeof *w->rest * (size_t)(x.b - x.a + 2));
     for (int i = x.from; i < x.to; i++) {
         int j = w->who[i];
@@ -203,12 +181,6 @@ static void find_rest(PackSearch *w, Slice x)
     }
     for (int s = x.a + 1; s <= x.b; s++)
         w->rest[s] += w->rest[s - 1];
-}
-
-/* False: some section has not enough room left. */
-static bool settle(PackSearch *w, Slice x)
-{
-    find_rest(w, x);
     while (settle_once(w, x))
         continue;
     for (int s = x.a; s <= x.b; s++)
@@ -243,11 +215,6 @@ static Hash hash_of(const PackSearch *w, Slice x)
             h.b += mix(v ^ 0xd1342543de82ef95);
         }
     return h;
-}
-
-static Hash *remembered(const PackSearch *w, Hash h)
-{
-    return &w->failed[mix(h.a) & w->mask];
 }
 
 /* ---- which section to ask ---------------------------------------------------------------------------------------- */
@@ -468,7 +435,7 @@ static PackAnswer solve(PackSearch *w, int from, int to)
         return solve_both(w, x, cut);
     PackAnswer answer = PACK_CANNOT;
     if (settle(w, x)) {
-        Hash h = hash_of(w, x), *known = remembered(w, h);
+        Hash h = hash_of(w, x), *known = &w->failed[mix(h.a) & w->mask];
         if (known->a != h.a || known->b != h.b) {
             w->depth++;
             answer = branch(w, x);
@@ -488,7 +455,20 @@ PackSearch *pack_search(Block *b, int n, Bytes capacity)
     *w = (PackSearch){.block = b, .n = n, .capacity = capacity};
     w->first = alloc(sizeof(int) * blocks);
     w->last = alloc(sizeof(int) * blocks);
-    find_sections(w);
+    /* A set of blocks alive together is maximal where an end follows a start. */
+    PackEvent *e = alloc(sizeof *e * 2 * (size_t)w->n);
+    for (int i = 0; i < w->n; i++) {
+        e[2 * i] = (PackEvent){w->block[i].from, i, false};
+        e[2 * i + 1] = (PackEvent){w->block[i].to, i, true};
+    }
+    qsort(e, 2 * (size_t)w->n, sizeof *e, by_time);
+    for (int i = 0; i < 2 * w->n; i++) {
+        w->sections += i > 0 && e[i].end && !e[i - 1].end;
+        if (e[i].end)
+            w->last[e[i].block] = w->sections - 1;
+        else
+            w->first[e[i].block] = w->sections;
+    }
     w->low = alloc(sizeof(Bytes) * blocks);
     w->who = alloc(sizeof(int) * blocks);
     w->floor = alloc(sizeof(Bytes) * blocks);           /* sections are at most as many as blocks */

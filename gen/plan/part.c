@@ -170,13 +170,6 @@ static char *positions(const Plan *p)
 
 /* ---- the answer -------------------------------------------------------------------------------------------------- */
 
-/* The chunk of an update: the home of its parameter. */
-static int home(const Plan *p, const Op *o)
-{
-    int param = update_param(p->g, o);
-    return param < 0 ? 0 : p->chunk.at[p->g->state.at[param].op];
-}
-
 static void assign(Plan *p, const int *last)
 {
     const Graph *g = p->g;
@@ -189,7 +182,9 @@ static void assign(Plan *p, const int *last)
         } else if (o < g->nb) {
             at = p->chunk.at[g->op.at[o].fwd];
         } else {
-            at = home(p, &g->op.at[o]);
+            /* The chunk of an update: the home of its parameter. */
+            int param = update_param(p->g, &g->op.at[o]);
+            at = param < 0 ? 0 : p->chunk.at[p->g->state.at[param].op];
         }
         *PUSH(&p->chunk) = at;
     }
@@ -278,21 +273,6 @@ static Bytes *needs(const Plan *p, const Question *q, const Answer *a)
     return need;
 }
 
-/* Which device lacks most, under the cut that fits with the least more on every device. */
-static void blame(Plan *p, const char *cut, const Bytes *limit, const Answer *a)
-{
-    Question q = ask(p, cut, limit);
-    const Bytes *need = needs(p, &q, a);
-    Bytes worst = INT64_MIN;
-    for (int d = 0; d < q.p->devices; d++)
-        if (need[d] - limit[d] > worst) {
-            worst = need[d] - limit[d];
-            p->shortfall.device = d;
-            p->shortfall.need = need[d];
-        }
-    answer(p, &q, a);
-}
-
 static bool fits_with(const Plan *p, const char *cut, const Bytes *limit, Bytes more, Answer *a)
 {
     Bytes *all = alloc(sizeof *all * (size_t)p->devices);
@@ -341,7 +321,17 @@ void part_blame(Plan *p)
             low = mid;
         }
     }
-    blame(p, cut, limit, &found);
+    /* Which device lacks most, under the cut that fits with the least more on every device. */
+    Question q = ask(p, cut, limit);
+    const Bytes *need = needs(p, &q, &found);
+    Bytes worst = INT64_MIN;
+    for (int d = 0; d < q.p->devices; d++)
+        if (need[d] - limit[d] > worst) {
+            worst = need[d] - limit[d];
+            p->shortfall.device = d;
+            p->shortfall.need = need[d];
+        }
+    answer(p, &q, &found);
 }
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */

@@ -45,21 +45,6 @@ typedef struct {
     int64_t gpus;               /* that the benchmark sees */
 } ProfileReader;
 
-/* ---- micro-batches ----------------------------------------------------------------------------------------------- */
-
-/* The one of the model, half and twice as much; or what `auto` may choose. */
-static Ints batches_of(const Model *m)
-{
-    Ints list = {0};
-    int64_t b = m->train.batch;
-    int64_t first = b > 1 ? b / 2 : 1, step = b > 0 || m->train.global < LARGE ? 2 : 4;
-    for (int i = 0; i < SIZES; i++, first *= step)
-        *PUSH(&list) = (int)first;
-    if (b > 1 && list.at[1] != b)                   /* odd */
-        list.at[1] = (int)b, list.at[2] = (int)b * 2;
-    return list;
-}
-
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
 
 static const char *folder;      /* FILE.bench: whoever has it locked measures, and removes it at the end */
@@ -153,16 +138,6 @@ static const char *otherwise(const Model *m)
 {
     return on_gpus(m) ? "times can be estimated: --estimate, or come from a machine that has such a GPU: --profile FILE"
                          : "times can be estimated: --estimate";
-}
-
-/* The CUDA runtime opens the driver by this name; without one, kernels would be compiled to hear of it a minute later. */
-static void check_driver(const Model *m)
-{
-    void *driver = on_gpus(m) ? dlopen("libcuda.so.1", RTLD_LAZY) : NULL;
-    if (driver)
-        dlclose(driver);
-    else if (on_gpus(m))
-        fail(EXIT_MACHINE, "there is no NVIDIA driver here: %s; %s", dlerror(), otherwise(m));
 }
 
 static void build_folder(const char *dir, const Model *m)
@@ -314,7 +289,12 @@ static void add_rows(Profile *p, const Model *m, const Graph *const *g, int n, c
 {
     const char *dir = strf("%s.bench/job", file);
     ProfileReader r = {.p = p, .b = bench_of(m, g, n, mix)};
-    check_driver(m);
+    /* The CUDA runtime opens the driver by this name; without one, kernels would be compiled to hear of it a minute later. */
+    void *driver = on_gpus(m) ? dlopen("libcuda.so.1", RTLD_LAZY) : NULL;
+    if (driver)
+        dlclose(driver);
+    else if (on_gpus(m))
+        fail(EXIT_MACHINE, "there is no NVIDIA driver here: %s; %s", dlerror(), otherwise(m));
     write_folder(r.b, dir);
     busy_heeds(true);
     busy_with("building the calls of the model");
@@ -332,14 +312,6 @@ static void add_rows(Profile *p, const Model *m, const Graph *const *g, int n, c
 }
 
 /* ---- what others call -------------------------------------------------------------------------------------------- */
-
-/* It is renamed into place, which would put a plain file where a device stood. */
-static void check_plain(const char *file)
-{
-    struct stat is;
-    if (stat(file, &is) == 0 && !S_ISREG(is.st_mode))
-        fail(EXIT_RUN, "%s is no plain file: a profile cannot take its place", file);
-}
 
 typedef VEC(const Graph *) Graphs;
 
@@ -360,9 +332,20 @@ static const Graph *take_graphs(Graphs *list, const Model *m, int64_t batch)
 
 Profile *profile_measure(const Model *m, const char *file)
 {
-    check_plain(file);
+    /* It is renamed into place, which would put a plain file where a device stood. */
+    struct stat is;
+    if (stat(file, &is) == 0 && !S_ISREG(is.st_mode))
+        fail(EXIT_RUN, "%s is no plain file: a profile cannot take its place", file);
     Profile *p = alloc(sizeof *p);
-    Ints want = batches_of(m);
+    /* The one of the model, half and twice as much; or what `auto` may choose. */
+    Ints list = {0};
+    int64_t b = m->train.batch;
+    int64_t first = b > 1 ? b / 2 : 1, step = b > 0 || m->train.global < LARGE ? 2 : 4;
+    for (int i = 0; i < SIZES; i++, first *= step)
+        *PUSH(&list) = (int)first;
+    if (b > 1 && list.at[1] != b)                   /* odd */
+        list.at[1] = (int)b, list.at[2] = (int)b * 2;
+    Ints want = list;
     Graphs g = {0}, at_batch = {0};
     profile_sign(p, m, true);
     for (int i = 0; i < want.n; i++) {

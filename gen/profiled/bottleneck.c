@@ -19,7 +19,7 @@ static Ints *edges(const Foreign *f, bool to)
     return list;
 }
 
-static void check_alone(const Model *m)
+void bottleneck(Foreign *f, Model *m, ForeignChain *c)
 {
     if (m->plan.stages_min != m->plan.stages_max)
         err(m->plan.loc, "--stages N", "the bottleneck is that of a given number of stages");
@@ -27,11 +27,6 @@ static void check_alone(const Model *m)
         err(m->plan.loc, NULL, "objective bottleneck puts one run of nodes on each device");
     if (m->plan.cuts.n)
         err(m->plan.cuts_at, "give one of the two", "objective bottleneck chooses the cuts");
-}
-
-void bottleneck(Foreign *f, Model *m, ForeignChain *c)
-{
-    check_alone(m);
     int n = f->node.n;
     Ns *time = alloc(sizeof *time * (size_t)n);
     Bytes *bytes = alloc(sizeof *bytes * (size_t)n);

@@ -392,14 +392,6 @@ static void name_nodes(Foreign *f)
     }
 }
 
-static const char *name_of_file(const char *path)
-{
-    const char *from = strrchr(path, '/');
-    from = from ? from + 1 : path;
-    size_t n = strspn(from, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-");
-    return n > 0 && n < 64 ? strf("%.*s", (int)n, from) : "graph";
-}
-
 /* ---- the file ------------------------------------------------------------------------------------------------------ */
 
 static bool begins(const char *path, const char *with, bool anywhere)
@@ -433,7 +425,10 @@ Foreign *foreign_read(const char *path)
         read_own(&x, path);
         connect(&x);
     } else {
-        f->name = name_of_file(path);
+        const char *from = strrchr(path, '/');
+        from = from ? from + 1 : path;
+        size_t n = strspn(from, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-");
+        f->name = n > 0 && n < 64 ? strf("%.*s", (int)n, from) : "graph";
         f->head = (Loc){diag_file(path, NULL, 0), -1, 0};
         read_profile(&x, path);
         connect(&x);

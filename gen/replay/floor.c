@@ -216,18 +216,6 @@ static void sum_times(Floor *x, int class, const int *reader, const int *base, c
     classify(x, times, item, find_items(x, reader, may, alone, item));
 }
 
-/* Upper bounds of the links' speed: no copy of any size is faster. */
-static void find_links(Floor *x)
-{
-    x->link = alloc(sizeof *x->link * (size_t)x->p->devices);
-    for (int d = 0; d < x->p->devices; d++)
-        for (Bytes bytes = 4096; bytes <= (Bytes)1 << 36; bytes *= 2) {
-            Ns ns = cost_host(x->p->c, d, bytes);
-            int64_t rate = ns > 0 ? bytes / ns * 1024 + bytes % ns * 1024 / ns + 1 : INT64_MAX;
-            x->link[d] = rate > x->link[d] ? rate : x->link[d];
-        }
-}
-
 Floor *floor_open(const Plan *p, const Live *live, const int *base, const char *may)
 {
     const Graph *g = p->g;
@@ -238,7 +226,14 @@ Floor *floor_open(const Plan *p, const Live *live, const int *base, const char *
     x->may = alloc(sizeof(Bytes) * (size_t)(g->nf + 1));
     x->send = alloc(sizeof(Bytes) * (size_t)(g->nf + 1));
     x->kept = alloc(sizeof(Bytes) * (size_t)(g->nf + 1));
-    find_links(x);
+    /* Upper bounds of the links' speed: no copy of any size is faster. */
+    x->link = alloc(sizeof *x->link * (size_t)x->p->devices);
+    for (int d = 0; d < x->p->devices; d++)
+        for (Bytes bytes = 4096; bytes <= (Bytes)1 << 36; bytes *= 2) {
+            Ns ns = cost_host(x->p->c, d, bytes);
+            int64_t rate = ns > 0 ? bytes / ns * 1024 + bytes % ns * 1024 / ns + 1 : INT64_MAX;
+            x->link[d] = rate > x->link[d] ? rate : x->link[d];
+        }
     for (int t = 0; t < g->tensor.n; t++) {
         reader[t] = live_reader(live, t);
         if (reader[t] >= 0 && (may[t] || base[t] == FATE_KEEP))

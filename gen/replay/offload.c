@@ -97,19 +97,6 @@ static bool goes_behind(const ReplayCopy *a, const ReplayCopy *b)
     return a->after != b->after ? a->after > b->after : a->tensor > b->tensor;
 }
 
-/* Sorts away by first reader, and out by last forward reader; equal ones by first reader. */
-static void sort(Live *x, struct ReplayCopies *w)
-{
-    if (x->naway)
-        qsort(x->away, (size_t)x->naway, sizeof *x->away, by_first);
-    for (int i = 0; i < x->naway; i++) {
-        int k = i;
-        for (; k > 0 && goes_behind(&x->away[w->out[k - 1]], &x->away[i]); k--)
-            w->out[k] = w->out[k - 1];
-        w->out[k] = i;
-    }
-}
-
 /* Cuts so long after the begin of whichever computation comes next, or before the end of the one before. */
 static void cut_next(struct ReplayCopies *w, Ns after)
 {
@@ -163,24 +150,6 @@ static void cut_backward(Live *x, struct ReplayCopies *w)
 static int piece_from(const struct ReplayCopies *w, int way, int call)
 {
     return call < w->calls[way] ? w->piece[way][call] : w->pieces[way];
-}
-
-/* Cuts a kind of computation into pieces.  kind 2, 3: backward again, beside tensors that F and I still send. */
-static void find_pieces(struct ReplayCopies *w, int kind, int inputs, const Bytes *level)
-{
-    int way = kind > 0, n = -1;
-    for (int i = 0; i < w->calls[way]; i++) {
-        if (w->cut[way][i]) {
-            w->most[kind][++n] = 0;
-            w->time[way][n] = 0;
-        }
-        w->piece[way][i] = n;
-        w->most[kind][n] = level[i] > w->most[kind][n] ? level[i] : w->most[kind][n];
-        w->time[way][n] += w->clock[way][i + 1] - w->clock[way][i];
-    }
-    w->pieces[way] = n + 1;
-    if (way)
-        w->inputs = piece_from(w, 1, inputs);
 }
 
 /* ---- pieces of the list ------------------------------------------------------------------------------------------ */
@@ -399,14 +368,37 @@ void away_cut(Live *x)
 {
     struct ReplayCopies *w = x->ways;
     set_clocks(x, w);
-    sort(x, w);
+    /* Sorts away by first reader, and out by last forward reader; equal ones by first reader. */
+    if (x->naway)
+        qsort(x->away, (size_t)x->naway, sizeof *x->away, by_first);
+    for (int i = 0; i < x->naway; i++) {
+        int k = i;
+        for (; k > 0 && goes_behind(&x->away[w->out[k - 1]], &x->away[i]); k--)
+            w->out[k] = w->out[k - 1];
+        w->out[k] = i;
+    }
     cut_forward(x, w);
     cut_backward(x, w);
 }
 
 void away_level(Live *x, int kind, const Bytes *level)
 {
-    find_pieces(x->ways, kind, x->inputs, level);
+    /* Cuts a kind of computation into pieces. kind 2, 3: backward again, beside tensors that F and I still send. */
+    struct ReplayCopies *w = x->ways;
+    int inputs = x->inputs;
+    int way = kind > 0, n = -1;
+    for (int i = 0; i < w->calls[way]; i++) {
+        if (w->cut[way][i]) {
+            w->most[kind][++n] = 0;
+            w->time[way][n] = 0;
+        }
+        w->piece[way][i] = n;
+        w->most[kind][n] = level[i] > w->most[kind][n] ? level[i] : w->most[kind][n];
+        w->time[way][n] += w->clock[way][i + 1] - w->clock[way][i];
+    }
+    w->pieces[way] = n + 1;
+    if (way)
+        w->inputs = piece_from(w, 1, inputs);
 }
 
 Bytes away_most(Live *x, const Border *b)

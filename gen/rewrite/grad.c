@@ -123,29 +123,6 @@ static bool tracks(const Row *r)
     return r->par.n && r->par.at[0].tracked;
 }
 
-/* Terms of every tensor, and the uses of every parameter that get a gradient, or of statistics. */
-static void count_terms(Grad *w, Ints *uses)
-{
-    w->terms[w->g->loss] = w->wanted[w->g->loss];
-    for (int i = w->g->nf - 1; i >= 0; i--) {
-        const Op *o = &w->g->op.at[i];
-        const Row *r = row(o->row);
-        bool back = reached(w, o);
-        if (!back && !tracks(r))
-            continue;
-        for (int k = 0; back && k < o->in.n; k++) {
-            if (o->in.at[k] < 0 || !w->wanted[o->in.at[k]] || r->in.at[k].fixed)
-                continue;
-            if (!names_gradient(r->call[PH_I], r->in.at[k].name))
-                die("%s: row %s gives no gradient of %s", o->name, r->name, r->in.at[k].name);
-            w->terms[o->in.at[k]]++;
-        }
-        for (int k = 0; k < o->par.n; k++)
-            if (o->par.at[k] >= 0)
-                *PUSH(&uses[o->par.at[k]]) = i;
-    }
-}
-
 /* One accumulator a use, by ascending parameter and use.  `uses` is descending. */
 static void make_accumulators(Grad *w, const Ints *uses)
 {
@@ -357,14 +334,6 @@ static void backward(Grad *w)
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
-static void take_names(Grad *w)
-{
-    for (int i = 0; i < w->g->tensor.n; i++)
-        names_put(&w->taken, name_as_c(w->g->tensor.at[i].name), 0);
-    for (int i = 0; i < w->g->state.n; i++)
-        names_put(&w->taken, name_as_c(w->g->state.at[i].name), 0);
-}
-
 void grad(Graph *g, const Model *m)
 {
     size_t n = (size_t)g->tensor.n;
@@ -373,9 +342,30 @@ void grad(Graph *g, const Model *m)
               .sum = alloc(n * sizeof(int))};
     Ints *uses = alloc((size_t)g->state.n * sizeof *uses);
     memset(w.sum, -1, n * sizeof *w.sum);
-    take_names(&w);
+    for (int i = 0; i < w.g->tensor.n; i++)
+        names_put(&w.taken, name_as_c(w.g->tensor.at[i].name), 0);
+    for (int i = 0; i < w.g->state.n; i++)
+        names_put(&w.taken, name_as_c(w.g->state.at[i].name), 0);
     mark_wanted(&w);
-    count_terms(&w, uses);
+    /* Terms of every tensor, and the uses of every parameter that get a gradient, or of statistics. */
+    w.terms[w.g->loss] = w.wanted[w.g->loss];
+    for (int i = w.g->nf - 1; i >= 0; i--) {
+        const Op *o = &w.g->op.at[i];
+        const Row *r = row(o->row);
+        bool back = reached(&w, o);
+        if (!back && !tracks(r))
+            continue;
+        for (int k = 0; back && k < o->in.n; k++) {
+            if (o->in.at[k] < 0 || !w.wanted[o->in.at[k]] || r->in.at[k].fixed)
+                continue;
+            if (!names_gradient(r->call[PH_I], r->in.at[k].name))
+                die("%s: row %s gives no gradient of %s", o->name, r->name, r->in.at[k].name);
+            w.terms[o->in.at[k]]++;
+        }
+        for (int k = 0; k < o->par.n; k++)
+            if (o->par.at[k] >= 0)
+                *PUSH(&uses[o->par.at[k]]) = i;
+    }
     make_accumulators(&w, uses);
     bad_stop();
     seed(&w);

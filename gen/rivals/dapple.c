@@ -34,8 +34,6 @@
  */
 #include "fleet.h"
 
-#include <inttypes.h>
-
 typedef struct { Ns forward, backward, reduce; } DappleStage;   /* a stage, or a transfer */
 typedef struct { Ns warm, tail, steady, worst; int units, label; } Label;       /* units and label: of the stage in front */
 typedef VEC(Label) Labels;

@@ -24,24 +24,6 @@ static Ns *sums(const Question *q)
     return sum;
 }
 
-/* last[s], such that chunks s+1 .. can still be cut; -1: there is none. */
-static int end_of(const Question *q, const Ns *sum, const int *left, int s, int first)
-{
-    Ns want = sum[q->n] / q->chunks * (s + 1), best = INT64_MAX;
-    int end = -1;
-    for (int b = first; b < q->n; b++) {
-        Ns off = sum[b + 1] > want ? sum[b + 1] - want : want - sum[b + 1];
-        bool possible = q->cut[b] != CUT_NEVER && left[b + 1] >= q->chunks - s - 1 && (s + 1 < q->chunks || b == q->n - 1);
-        if (possible && off < best) {
-            best = off;
-            end = b;
-        }
-        if (q->cut[b] == CUT_MUST)
-            break;
-    }
-    return end;
-}
-
 bool even(const Question *q, Answer *a)
 {
     const Ns *sum = sums(q);
@@ -50,7 +32,20 @@ bool even(const Question *q, Answer *a)
     for (int i = q->n - 1; i >= 0; i--)
         left[i] = left[i + 1] + (q->cut[i] != CUT_NEVER);
     for (int s = 0, first = 0; s < q->chunks; first = a->last[s++] + 1) {
-        a->last[s] = end_of(q, sum, left, s, first);
+        /* last[s], such that chunks s+1 .. can still be cut; -1: there is none. */
+        Ns want = sum[q->n] / q->chunks * (s + 1), best = INT64_MAX;
+        int end = -1;
+        for (int b = first; b < q->n; b++) {
+            Ns off = sum[b + 1] > want ? sum[b + 1] - want : want - sum[b + 1];
+            bool possible = q->cut[b] != CUT_NEVER && left[b + 1] >= q->chunks - s - 1 && (s + 1 < q->chunks || b == q->n - 1);
+            if (possible && off < best) {
+                best = off;
+                end = b;
+            }
+            if (q->cut[b] == CUT_MUST)
+                break;
+        }
+        a->last[s] = end;
         if (a->last[s] < 0)
             return false;
         const Price *k = price_best(q->prices, first, a->last[s], s);

@@ -28,8 +28,6 @@
 #include "unit.h"
 #include "budgets.h"
 
-#include <string.h>
-
 static Special chain_of(const Plan *p, const Units *u, const Bytes *limit)
 {
     size_t n = sizeof(int64_t) * (size_t)u->n;

@@ -82,33 +82,6 @@ static SppMet phase(const int64_t *rate, const int *group, int n)
     return end;
 }
 
-static void join(int64_t *rate, int *group, int n, SppMet end)
-{
-    for (int i = 0; i < n; i++) {
-        rate[end.before * n + i] += rate[end.last * n + i];
-        rate[i * n + end.before] = rate[end.before * n + i];
-        group[i] = group[i] == end.last ? end.before : group[i];
-    }
-}
-
-/* By device: is it on the side of a least cut that device 0 is not on? */
-static bool *least_cut(int64_t *rate, int n)
-{
-    bool *side = alloc((size_t)n);
-    int *group = alloc(sizeof *group * (size_t)n);
-    int64_t least = INT64_MAX;
-    for (int i = 0; i < n; i++)
-        group[i] = i;
-    for (int groups = n; groups > 1; groups--) {
-        SppMet end = phase(rate, group, n);
-        for (int i = 0; i < n && end.rate < least; i++)
-            side[i] = group[i] == end.last;
-        least = end.rate < least ? end.rate : least;
-        join(rate, group, n, end);
-    }
-    return side;
-}
-
 /* Orders n of the devices, ascending, in place. */
 static void order_part(const int64_t *rate, int all, int *device, int n)
 {
@@ -117,7 +90,24 @@ static void order_part(const int64_t *rate, int all, int *device, int n)
     int64_t *rates = alloc(sizeof *rates * (size_t)(n * n));
     for (int i = 0; i < n * n; i++)
         rates[i] = i / n == i % n ? 0 : rate[device[i / n] * all + device[i % n]];
-    const bool *behind = least_cut(rates, n);
+    /* By device: is it on the side of a least cut that device 0 is not on? */
+    bool *side = alloc((size_t)n);
+    int *group = alloc(sizeof *group * (size_t)n);
+    int64_t least = INT64_MAX;
+    for (int i = 0; i < n; i++)
+        group[i] = i;
+    for (int groups = n; groups > 1; groups--) {
+        SppMet end = phase(rates, group, n);
+        for (int i = 0; i < n && end.rate < least; i++)
+            side[i] = group[i] == end.last;
+        least = end.rate < least ? end.rate : least;
+        for (int i = 0; i < n; i++) {
+            rates[end.before * n + i] += rates[end.last * n + i];
+            rates[i * n + end.before] = rates[end.before * n + i];
+            group[i] = group[i] == end.last ? end.before : group[i];
+        }
+    }
+    const bool *behind = side;
     int *copy = alloc(sizeof *copy * (size_t)n), front = 0;
     memcpy(copy, device, sizeof *copy * (size_t)n);
     for (int i = 0; i < n; i++)

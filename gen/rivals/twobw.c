@@ -133,12 +133,6 @@ static bool accepted(const Question *q, const Answer *a)
     return true;
 }
 
-static void set_fates(Answer *a, const Plan *p, const Choices *choices, bool recompute)
-{
-    for (int t = 0; t < p->g->tensor.n; t++)
-        a->fate[t] = choices->may[t] && recompute ? FATE_RECOMPUTE : choices->base[t];
-}
-
 /* Without recomputation, which is faster, if the formula lets it pass and dpgen accepts it; else with.  A model file that
  * asks to make all or nothing again leaves no choice. */
 static bool decide(const Question *q, Answer *a, const Equal *stage)
@@ -147,7 +141,9 @@ static bool decide(const Question *q, Answer *a, const Equal *stage)
     bool full = q->p->m->plan.recompute == RECOMPUTE_FULL;
     a->fate = alloc(sizeof *a->fate * (size_t)q->p->g->tensor.n);
     for (int again = full; again <= (choices.recompute || full); again++) {
-        set_fates(a, q->p, &choices, again);
+        bool recompute = again;
+        for (int t = 0; t < q->p->g->tensor.n; t++)
+            a->fate[t] = choices.may[t] && recompute ? FATE_RECOMPUTE : choices.base[t];
         a->value = twobw_time(stage, q->chunks, again, q->p->g->micro);
         if (passes(q, stage, again) && accepted(q, a))
             return true;

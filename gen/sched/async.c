@@ -172,19 +172,6 @@ static void put_update(AsyncWriter *w, int step, UpdatePart part)
     k->version = k->step;
 }
 
-/* The weights that the update of a step has made, predicted for backward (part 0) and for forward (part 1). */
-static void put_predictions(AsyncWriter *w, int step)
-{
-    for (int part = order_apart(w->p) ? 0 : 1; part < 2; part++) {
-        if (order_ahead(w->p, w->device, part ? K_F : K_B) == 0)
-            continue;
-        Action *k = put(w, K_PREDICT, step * (int)w->p->g->micro);
-        k->mb = -1;
-        k->forward = part;
-        k->version = k->step + 1;
-    }
-}
-
 /* Puts the backward of q, the forward of the micro-batch `warm` later, if the run of `steps` has them, and the updates due. */
 static void put_beat(AsyncWriter *w, int q, int steps)
 {
@@ -197,7 +184,16 @@ static void put_beat(AsyncWriter *w, int q, int steps)
         put_update(w, q / m, U_NORM);
         if (hold == 0 || q == steps * m - 1)
             put_update(w, q / m, U_STEP);
-        put_predictions(w, q / m);
+        /* The weights that the update of a step has made, predicted for backward (part 0) and for forward (part 1). */
+        int step = q / m;
+        for (int part = order_apart(w->p) ? 0 : 1; part < 2; part++) {
+            if (order_ahead(w->p, w->device, part ? K_F : K_B) == 0)
+                continue;
+            Action *k = put(w, K_PREDICT, step * (int)w->p->g->micro);
+            k->mb = -1;
+            k->forward = part;
+            k->version = k->step + 1;
+        }
     }
     if (next < steps * m)
         put(w, K_F, next);

@@ -60,23 +60,18 @@ int sched_group(const Schedule *k, const Model *m, int stages, int micro)
     return (int)(group < 0 ? 0 : group > INT_MAX ? INT_MAX : group);
 }
 
-/* The place of number n: which of the device's chunks, which micro-batch. */
-static BeatWork place_of(const BeatsNames *x, int n)
+static void put(Plan *p, const Ints *chunk, const BeatsNames *x, ActionKind kind, int n)
 {
+    if (n < 0 || n >= x->m * x->v)
+        return;
+    /* The place of number n: which of the device's chunks, which micro-batch. */
     int whole = x->m / x->g * x->g, group = n / (x->g * x->v), size = x->g;
     if (n >= whole * x->v) {
         group = x->m / x->g;
         size = x->m - whole;
     }
     int rest = n - group * x->g * x->v;
-    return (BeatWork){rest / size, group * x->g + rest % size};
-}
-
-static void put(Plan *p, const Ints *chunk, const BeatsNames *x, ActionKind kind, int n)
-{
-    if (n < 0 || n >= x->m * x->v)
-        return;
-    BeatWork at = place_of(x, n);
+    BeatWork at = (BeatWork){rest / size, group * x->g + rest % size};
     sched_put(p, x->i, kind, chunk->at[kind == K_F ? at.chunk : x->v - 1 - at.chunk], at.mb);
 }
 
@@ -167,24 +162,6 @@ static Circle circle_of(const RowTrial *trial, int more)
     return table_circle(&t);
 }
 
-/* With a lead of all places forwards go first, so some lead is enough. */
-static const char *circle_refuses(const RowTrial *trial, int all)
-{
-    Circle c = circle_of(trial, 0);
-    int least = 1, most = all;
-    if (!c.waits)
-        return NULL;
-    while (least < most) {
-        int middle = (least + most) / 2;
-        if (circle_of(trial, middle).waits)
-            least = middle + 1;
-        else
-            most = middle;
-    }
-    return strf("its lists wait in a circle: %s waits for %s, which stands behind %s; make its lead, %s, larger by %d",
-                table_name(c.waits), table_name(c.wants), table_name(c.before), trial->p.m->plan.custom.lead, most);
-}
-
 const char *sched_own_refuses(const Graph *g, const Model *m, const Schedule *s, int devices)
 {
     int micro = (int)(g->micro / m->plan.replicas), group;
@@ -209,5 +186,19 @@ const char *sched_own_refuses(const Graph *g, const Model *m, const Schedule *s,
     }
     for (int c = 0; c < devices * x.v; c++)
         plan_settle(&trial.p, 0, s->folds && c / devices % 2 ? devices - 1 - c % devices : c % devices);
-    return circle_refuses(&trial, micro * x.v);
+    /* With a lead of all places forwards go first, so some lead is enough. */
+    int all = micro * x.v;
+    Circle c = circle_of(&trial, 0);
+    int least = 1, most = all;
+    if (!c.waits)
+        return NULL;
+    while (least < most) {
+        int middle = (least + most) / 2;
+        if (circle_of(&trial, middle).waits)
+            least = middle + 1;
+        else
+            most = middle;
+    }
+    return strf("its lists wait in a circle: %s waits for %s, which stands behind %s; make its lead, %s, larger by %d",
+                table_name(c.waits), table_name(c.wants), table_name(c.before), trial.p.m->plan.custom.lead, most);
 }

@@ -30,8 +30,6 @@
  */
 #include "plan.h"
 
-#include <string.h>
-
 enum { LINE = 16 };             /* elements: a cache line of f32, and of bf16 half a one */
 
 /* Part i of r begins there, in bytes of the state. */
@@ -56,15 +54,10 @@ static bool joins(const Plan *p, int param)
     return !p->m->train.shard && plan_levels(p) > 0 && alone && !p->g->state.at[param].tracked;
 }
 
-static bool is_tie(const Op *o)
-{
-    return o->phase == PH_U && op_is(o, TRAIT_TIE);
-}
-
 int plan_joins_op(const Plan *p, int op)
 {
     const Op *o = &p->g->op.at[op];
-    int param = is_tie(o) ? update_param(p->g, o) : -1;
+    int param = (o->phase == PH_U && op_is(o, TRAIT_TIE)) ? update_param(p->g, o) : -1;
     return param >= 0 && joins(p, param) ? param : -1;
 }
 

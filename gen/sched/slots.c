@@ -159,16 +159,6 @@ static SlotsChoice choose(const Slots *x, int d, int now)
     return f >= 0 ? (SlotsChoice){K_F, f} : oldest(x, d);
 }
 
-/* A message leaves for the next chunk, or the one before, and another one was received. */
-static void send(Slots *x, int c, bool forward)
-{
-    bool *under = forward ? x->down : x->up;
-    int from = forward ? c - 1 : c + 1, to = forward ? c + 1 : c - 1;
-    if (from >= 0 && from < x->chunks)
-        under[from] = false;
-    under[c] = x->single && to >= 0 && to < x->chunks && device(x, to) != device(x, c);
-}
-
 static void begin(Slots *x, int d, SlotsChoice k, int now)
 {
     int c = k.chunk, *next = k.kind == K_F ? x->f : k.kind == K_W ? x->w : x->b, mb = next[c]++;
@@ -179,7 +169,13 @@ static void begin(Slots *x, int d, SlotsChoice k, int now)
     if (k.kind == K_W)
         return;
     (k.kind == K_F ? x->made_f : x->made_b)[c * x->m + mb] = x->free[d];
-    send(x, c, k.kind == K_F);
+    /* A message leaves for the next chunk, or the one before, and another one was received. */
+    bool forward = k.kind == K_F;
+    bool *under = forward ? x->down : x->up;
+    int from = forward ? c - 1 : c + 1, to = forward ? c + 1 : c - 1;
+    if (from >= 0 && from < x->chunks)
+        under[from] = false;
+    under[c] = x->single && to >= 0 && to < x->chunks && device(x, to) != device(x, c);
 }
 
 /* All that can begin now; false: nothing can. */

@@ -64,17 +64,6 @@ static Ns least_of(const Search *s, Arranged *a, const Kinds *kinds, const int *
     return least < least_other ? least : least_other;
 }
 
-/* Stable: of equal bounds the one written first, and the given order is. */
-static void sort_orders(Orders *all)
-{
-    for (int i = 1; i < all->n; i++)
-        for (int j = i; j > 0 && all->at[j - 1].least > all->at[j].least; j--) {
-            DeviceOrder swap = all->at[j];
-            all->at[j] = all->at[j - 1];
-            all->at[j - 1] = swap;
-        }
-}
-
 /* The order of a planner that has its own, of all devices, the first ones used. */
 static int *own_order(const Cost *c, const Model *m, Orderer *make)
 {
@@ -104,7 +93,13 @@ static void arrange(const Search *s, Arranged *a, const Kinds *kinds)
     }
     for (int i = 0; i < a->list.n; i++)
         a->list.at[i].least = least_of(s, a, kinds, a->list.at[i].device, NULL);
-    sort_orders(&a->list);
+    /* Stable: of equal bounds the one written first, and the given order is. */
+    for (int i = 1; i < a->list.n; i++)
+        for (int j = i; j > 0 && a->list.at[j - 1].least > a->list.at[j].least; j--) {
+            DeviceOrder swap = a->list.at[j];
+            a->list.at[j] = a->list.at[j - 1];
+            a->list.at[j - 1] = swap;
+        }
 }
 
 /* One order, planned, if it may be better than the best; soon: any plan will do.  least: proven of it. */
@@ -173,15 +168,6 @@ static Proof proof_of(const Plan *p, const Arranged *a)
     return known;
 }
 
-static void place_devices(Plan *p, int stages)
-{
-    bool moved = false;
-    for (int d = 0; d < stages; d++)
-        moved |= p->m->devices.at[d].entry != d;
-    for (int d = 0; d < stages && moved; d++)
-        p->dev.at[d].entry = 1 + p->m->devices.at[d].entry;
-}
-
 void search_orders(Search *s, const Graph *g, const Model *m, const Cost *c, int stages, const Schedule *k)
 {
     Kinds kinds = kinds_of(m, c);
@@ -193,7 +179,11 @@ void search_orders(Search *s, const Graph *g, const Model *m, const Cost *c, int
     one.first = one.best ? one.best : one.failed;
     one.why = one.best ? PLANNED : NO_PLAN;
     if (one.best) {
-        place_devices(one.best, stages);
+        bool moved = false;
+        for (int d = 0; d < stages; d++)
+            moved |= one.best->m->devices.at[d].entry != d;
+        for (int d = 0; d < stages && moved; d++)
+            one.best->dev.at[d].entry = 1 + one.best->m->devices.at[d].entry;
         one.proof = proof_of(one.best, &a);
     }
     *PUSH(&s->all) = one;

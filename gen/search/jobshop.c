@@ -177,17 +177,6 @@ static int reach(const JobShop *x, const Ints *list, int from, int to)
     return at;
 }
 
-/* Most moves are short. */
-static Move some_move(Improver *k)
-{
-    int d = draw(k, k->x->devices), n = k->list[d].n, from = n ? draw(k, n) : 0, most = draw(k, 4) ? 4 : n;
-    int to = from + 1 + draw(k, most > 1 ? most : 1);
-    if (draw(k, 2))
-        to = 2 * from - to;
-    to = to < 0 ? 0 : to >= n ? n - 1 : to;
-    return (Move){d, from, n ? reach(k->x, &k->list[d], from, to) : from};
-}
-
 static void keep_best(Improver *k)
 {
     k->least = k->value;
@@ -197,7 +186,13 @@ static void keep_best(Improver *k)
 
 static void try_move(Improver *k, Ns allowed)
 {
-    Move a = some_move(k);
+    /* Most moves are short. */
+    int d = draw(k, k->x->devices), n = k->list[d].n, from = n ? draw(k, n) : 0, most = draw(k, 4) ? 4 : n;
+    int to = from + 1 + draw(k, most > 1 ? most : 1);
+    if (draw(k, 2))
+        to = 2 * from - to;
+    to = to < 0 ? 0 : to >= n ? n - 1 : to;
+    Move a = (Move){d, from, n ? reach(k->x, &k->list[d], from, to) : from};
     *k->steps -= 8;
     if (a.from == a.to)
         return;
@@ -231,19 +226,6 @@ static Ns longest(const JobShop *x)
     return most;
 }
 
-/* The threshold falls from the longest computation to nothing, several times, each time from the best lists. */
-static void improve(Improver *k)
-{
-    enum { FALLS = 8 };
-    int64_t share = *k->steps / FALLS;
-    Ns high = longest(k->x), bound = jobshop_bound(k->x);
-    for (int fall = 0; fall < FALLS && k->least > bound; fall++) {
-        int64_t end = *k->steps - share;
-        for (restart(k); *k->steps > end && k->least > bound;)
-            try_move(k, high * ((*k->steps - end) * 64 / (share + 1)) / 64);
-    }
-}
-
 bool jobshop_improve(const JobShop *x, Ints *list, int64_t *steps)
 {
     Improver k = {.x = x, .list = alloc(sizeof(Ints) * (size_t)x->devices), .best = list, .run = run_new(x), .seed = 1,
@@ -253,7 +235,15 @@ bool jobshop_improve(const JobShop *x, Ints *list, int64_t *steps)
         k.all += list[d].n;
     }
     Ns first = k.least = jobshop_step(x, list);
-    improve(&k);
+    /* The threshold falls from the longest computation to nothing, several times, each time from the best lists. */
+    enum { FALLS = 8 };
+    int64_t share = *k.steps / FALLS;
+    Ns high = longest(k.x), bound = jobshop_bound(k.x);
+    for (int fall = 0; fall < FALLS && k.least > bound; fall++) {
+        int64_t end = *k.steps - share;
+        for (restart(&k); *k.steps > end && k.least > bound;)
+            try_move(&k, high * ((*k.steps - end) * 64 / (share + 1)) / 64);
+    }
     return k.least < first;
 }
 

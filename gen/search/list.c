@@ -320,16 +320,6 @@ static void note_best(Search *s, int i)
     }
 }
 
-/* Leads and lags need the cuts of a plan, and not the best ones.  1f1b* needs its loads, so that is finished first. */
-static void grow_soon(Search *s, int i)
-{
-    Candidate *k = &s->all.at[i];
-    if (!k->grows || !k->best || !has_beats(k))
-        return;
-    k->grows = false;
-    add_paces(s, k);
-}
-
 /* Every candidate once, from `from` on. */
 static void plan_each(Search *s, int from)
 {
@@ -340,7 +330,12 @@ static void plan_each(Search *s, int from)
         if (!s->all.at[i].done)
             candidate_start(&s->all.at[i], best_step(s));
         note_best(s, i);
-        grow_soon(s, i);
+        /* Leads and lags need the cuts of a plan, and not the best ones. 1f1b* needs its loads, so that is finished first. */
+        Candidate *k = &s->all.at[i];
+        if (!k->grows || !k->best || !has_beats(k))
+            continue;
+        k->grows = false;
+        add_paces(s, k);
     }
 }
 

@@ -441,12 +441,6 @@ static void try_one(Doctor *x, const char *name, void (*try)(Doctor *x))
         x->untried = x->untried ? strf("%s, %s", x->untried, name) : name;
 }
 
-static void print_untried(const Doctor *x)
-{
-    if (x->untried)
-        fprintf(stderr, "  not tried, or not to the end: %s\n", x->untried);
-}
-
 static void try_remedies(Doctor *x, Bytes need)
 {
     x->late = false;
@@ -466,7 +460,8 @@ static void try_remedies(Doctor *x, Bytes need)
     else if (!x->untried)
         fprintf(stderr,
                 "  no larger limit, more stages, recomputation or smaller micro-batch that was tried fits either\n");
-    print_untried(x);
+    if (x->untried)
+        fprintf(stderr, "  not tried, or not to the end: %s\n", x->untried);
 }
 
 /* ---- no cut at all ----------------------------------------------------------------------------------------------- */
@@ -485,14 +480,6 @@ static void try_without(Doctor *x, const char *key, size_t list)
         if (fits(x, v))
             promise(x, strf("plan.constraints without {%s: %s}", key, all->at[i]));
     }
-}
-
-static void try_without_same_stage(Doctor *x)
-{
-    Model *v = variant(x->m);
-    memset(&v->plan.same_stage, 0, sizeof v->plan.same_stage);
-    if (x->m->plan.same_stage.n && fits(x, v))
-        promise(x, "plan.constraints without same_stage");
 }
 
 /* Fewer stages, the most that fit: a lower minimum alone would let the planner choose. */
@@ -521,7 +508,10 @@ static void no_cut_at_all(const Plan *p, Doctor *x)
     try_fewer(x, n > most ? most / p->chunks : plan_stages(p) - 1);
     try_without(x, "cut_after", offsetof(PlanSpec, cut_after));
     try_without(x, "no_cut", offsetof(PlanSpec, no_cut));
-    try_without_same_stage(x);
+    Model *v = variant(x->m);
+    memset(&v->plan.same_stage, 0, sizeof v->plan.same_stage);
+    if (x->m->plan.same_stage.n && fits(x, v))
+        promise(x, "plan.constraints without same_stage");
     if (n < most)
         try_stages(x);
     if (x->found)

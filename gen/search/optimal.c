@@ -39,11 +39,6 @@ typedef struct {
     const Actions *best;
 } OptimalTuner;
 
-static bool *copy_joint(const OptimalTuner *x)
-{
-    return memcpy(alloc((size_t)x->chunks), x->joint, (size_t)x->chunks);
-}
-
 /* ---- lists as actions and as computations ---------------------------------------------------------------------------- */
 
 static Actions *actions_of(const OptimalTuner *x, const Ints *list)
@@ -169,12 +164,6 @@ static void probe(const OptimalTuner *x, OptimalProbe what, const int *fate, Byt
         need[c] = price_need(prices, first_of(x, c), x->last[c], c, fate, &time);
 }
 
-static void set_fates(const Price *price, int *fate)
-{
-    for (int i = 0; i < price->tensor.n; i++)
-        fate[price->tensor.at[i]] = price->fate.at[i];
-}
-
 static void set_held(OptimalTuner *x, const int *fate)
 {
     Bytes *need[PROBES];
@@ -222,7 +211,8 @@ static void open_shop(OptimalTuner *x)
     for (int c = 0; c < x->chunks; c++) {
         const Price *price = price_best(prices, first_of(x, c), x->last[c], c);
         set_times(x, f, c, price);
-        set_fates(price, fate);
+        for (int i = 0; i < price->tensor.n; i++)
+            fate[price->tensor.at[i]] = price->fate.at[i];
     }
     set_held(x, fate);
 }
@@ -305,7 +295,7 @@ static bool is_same(const OptimalTuner *x, const Start *a, const Start *b)
 /* Sorted by step; equal ones as they come. */
 static void add_start(const OptimalTuner *x, Starts *all, Ints *list)
 {
-    Start s = {list, copy_joint(x), jobshop_step(&x->jobshop, list)};
+    Start s = {list, memcpy(alloc((size_t)x->chunks), x->joint, (size_t)x->chunks), jobshop_step(&x->jobshop, list)};
     for (int i = 0; i < all->n; i++)
         if (is_same(x, &s, &all->at[i]))
             return;
@@ -382,26 +372,6 @@ static bool is_chain(const OptimalTuner *x, const Facts *f)
     return chain;
 }
 
-/* The shop with base times, and with the bytes that no fates save. */
-static void open_least(OptimalTuner *x, const Question *q, const Facts *f)
-{
-    Prices *prices = prices_open(q->p, x->limit);
-    int *fate = keep_fates(q->p, true);
-    memcpy(x->room, x->limit, sizeof *x->room * (size_t)x->n);
-    for (int c = 0; c < x->chunks; c++) {
-        int first = first_of(x, c), last = x->last[c];
-        Price least = price_with(prices, first, last, c, fate);
-        least.forward = facts_forward(f, c, first, last);
-        least.backward = facts_time(f, c, first, last) - least.forward;
-        set_times(x, f, c, &least);
-        x->time[JOBSHOP_F][c] = least.forward;
-        x->held[0][c] = least.saved;
-        x->room[x->device[c]] -= least.states;
-        if (x->back)
-            x->room[x->back[c]] -= least.states;
-    }
-}
-
 /* Are times and messages of the other direction those of the first? */
 static bool is_mirrored(const OptimalTuner *x)
 {
@@ -426,7 +396,22 @@ Ns lists_bound(const Plan *p, const Bytes *limit)
         return 0;
     Question q = part_question(plan, limit);
     const Facts *f = facts_of(&q);
-    open_least(x, &q, f);
+    /* The shop with base times, and with the bytes that no fates save. */
+    Prices *prices = prices_open(q.p, x->limit);
+    int *fate = keep_fates(q.p, true);
+    memcpy(x->room, x->limit, sizeof *x->room * (size_t)x->n);
+    for (int c = 0; c < x->chunks; c++) {
+        int first = first_of(x, c), last = x->last[c];
+        Price least = price_with(prices, first, last, c, fate);
+        least.forward = facts_forward(f, c, first, last);
+        least.backward = facts_time(f, c, first, last) - least.forward;
+        set_times(x, f, c, &least);
+        x->time[JOBSHOP_F][c] = least.forward;
+        x->held[0][c] = least.saved;
+        x->room[x->device[c]] -= least.states;
+        if (x->back)
+            x->room[x->back[c]] -= least.states;
+    }
     Ns closed = bound_closed(f), chained = is_chain(x, f) ? jobshop_bound(&x->jobshop) : 0;
     return chained > closed ? chained : closed;
 }

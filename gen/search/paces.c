@@ -58,12 +58,6 @@ static bool is_legal(const PacesTuner *x, const Pace *a)
     return legal;
 }
 
-static TunerState said_of(const PacesTuner *x, const Plan *p, int device)
-{
-    const int *slack = &p->slack.at[2 * device];
-    return (TunerState){x->now.lead[device], x->now.lag[device], order_slack(p), {slack[0], slack[1]}};
-}
-
 static const Price *known_of(const PacesTuner *x, int device, const TunerState *state)
 {
     for (int i = 0; i < x->known[device].n; i++)
@@ -78,7 +72,8 @@ static bool find_prices(PacesTuner *x, const Plan *p, const Price **price)
     Prices *prices = NULL;
     bool fits = true;
     for (int d = 0; d < x->n; d++) {
-        TunerState state = said_of(x, p, d);
+        const int *slack = &p->slack.at[2 * d];
+        TunerState state = (TunerState){x->now.lead[d], x->now.lag[d], order_slack(p), {slack[0], slack[1]}};
         price[d] = known_of(x, d, &state);
         if (!price[d]) {
             prices = prices ? prices : prices_open(p, x->limit);

@@ -50,12 +50,6 @@ static int64_t form_of(const Schedule *k, int p, int m, int v)
     return form ? form : 3 * (int64_t)v * m + (k->split ? 1 : k->folds ? 2 : 3) * (p - 1);
 }
 
-static Ns promise_of(const Plan *p, const Offer *x)
-{
-    int v = x->m->plan.chunks, micro = (int)(p->g->micro / x->m->plan.replicas);
-    return share_of(p, x->stages) / (3 * (int64_t)v * micro) * form_of(x->schedule, x->stages, micro, v);
-}
-
 static bool is_row(const Schedule *k, const Model *m, int stages)
 {
     int cuts = m->plan.cuts.n, chunks = m->plan.chunks * stages;
@@ -69,7 +63,8 @@ static void add_rows(const Plan *p, const Cost *c, int stages, Offers *all)
         Offer x = {k, with_schedule(p->m, k), c, stages, 0};
         if (!is_row(k, x.m, stages) || x.m->plan.chunks * stages > p->g->nf || order_refuses(p->g, x.m, k, stages))
             continue;
-        x.promise = promise_of(p, &x);
+        int v = x.m->plan.chunks, micro = (int)(p->g->micro / x.m->plan.replicas);
+        x.promise = share_of(p, x.stages) / (3 * (int64_t)v * micro) * form_of(x.schedule, x.stages, micro, v);
         *PUSH(all) = x;
     }
 }

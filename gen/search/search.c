@@ -16,8 +16,6 @@
 #include "planner.h"
 #include "rivals/twobw.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Why there is no such list of so many stages; NULL: there is. */
@@ -124,30 +122,7 @@ static void add_widths(const Model *m, Models *all)
     }
 }
 
-/* Forms of fuse: a graph that was read has its own. */
-static Models sizes_of(const Options *x, const Model *m)
-{
-    Models all = {0};
-    const Model *form[FORMS] = {m};
-    int n = x->from || m->plan.fuse != FUSE_FASTEST ? 1 : fuse_forms(m, form);
-    if (n > 1 && m->plan.cuts.n)
-        err(m->plan.cuts_at, "fuse: auto", "plan.cuts count operators, and fuse: fastest leaves open how many there are");
-    for (int k = 0; k < n; k++)
-        (m->plan.replicas_auto ? add_widths : add_batches)(form[k], &all);
-    return all;
-}
-
 /* ---- PipeDream-2BW's choice of them -------------------------------------------------------------------------------- */
-
-/* A model with one depth, and recomputation decided. */
-static const Model *laid_out(const Model *m, int stages, Recompute recompute)
-{
-    Model *with = alloc(sizeof *with);
-    *with = *m;
-    with->plan.stages_min = with->plan.stages_max = stages;
-    with->plan.recompute = recompute;
-    return with;
-}
 
 /* Its formulas for all depths of one size. */
 static void add_layouts(const Search *s, const Model *m, Guesses *all)
@@ -166,7 +141,13 @@ static void add_layouts(const Search *s, const Model *m, Guesses *all)
             Guess x = {.depth = stages, .width = m->plan.replicas, .batch = m->train.batch, .recompute = again};
             if (!twobw_judge(&q, again, &x.step))
                 continue;
-            x.m = laid_out(m, stages, !either ? m->plan.recompute : again ? RECOMPUTE_FULL : RECOMPUTE_NONE);
+            /* A model with one depth, and recomputation decided. */
+            Recompute recompute = !either ? m->plan.recompute : again ? RECOMPUTE_FULL : RECOMPUTE_NONE;
+            Model *with = alloc(sizeof *with);
+            *with = *m;
+            with->plan.stages_min = with->plan.stages_max = stages;
+            with->plan.recompute = recompute;
+            x.m = with;
             *PUSH(all) = x;
         }
     }
@@ -223,7 +204,15 @@ static Plan *search_asked(const Options *x, const Model *m, const Ask *ask, Plan
     Search s = {.x = x, .ask = ask ? *ask : (Ask){0}, .best = -1};
     s.cutoff = s.ask.cutoff;
     int64_t work = s.ask.stop_early ? QUESTION_WORK : FIRST_WORK;
-    Models sizes = sizes_of(x, m);
+    /* Forms of fuse: a graph that was read has its own. */
+    Models all = {0};
+    const Model *form[FORMS] = {m};
+    int n = x->from || m->plan.fuse != FUSE_FASTEST ? 1 : fuse_forms(m, form);
+    if (n > 1 && m->plan.cuts.n)
+        err(m->plan.cuts_at, "fuse: auto", "plan.cuts count operators, and fuse: fastest leaves open how many there are");
+    for (int k = 0; k < n; k++)
+        (m->plan.replicas_auto ? add_widths : add_batches)(form[k], &all);
+    Models sizes = all;
     Plan *best = NULL;
     if (!s.ask.work_left) {
         s.ask.work_left = memcpy(alloc(sizeof work), &work, sizeof work);

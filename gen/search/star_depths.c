@@ -29,13 +29,6 @@ void star_depths(const Ns *load, int stages, Ns period, int *depth)
     }
 }
 
-/* Equal loads; the group at the end is smaller by `spare`. */
-static void even_depths(int stages, int size, int spare, int *depth)
-{
-    for (int d = 0; d < stages; d++)
-        depth[d] = (stages - d + spare + size - 1) / size;
-}
-
 static int by_time(const void *a, const void *b)
 {
     const Ns *x = a, *y = b;
@@ -114,7 +107,9 @@ Depths star_tries(const Plan *p, bool shallow)
     for (int size = 2; shallow && size <= GROUPED_STAGES && size <= stages; size++)
         for (int spare = 0; spare < size; spare++) {
             int *depth = alloc(bytes);
-            even_depths(stages, size, spare, depth);
+            /* Equal loads; the group at the end is smaller by `spare`. */
+            for (int d = 0; d < stages; d++)
+                depth[d] = (stages - d + spare + size - 1) / size;
             add(&all, p, depth);
         }
     loads_of(p, load);

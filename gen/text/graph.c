@@ -310,27 +310,6 @@ static void read_header(Scanner *s, const Record *r, Graph *g)
     text_take(s, &graph_table, r, 0, r->pair.n, g);
 }
 
-/* What is not written because it follows. */
-static void complete(Graph *g)
-{
-    while (g->nf < g->op.n && g->op.at[g->nf].phase == PH_F)
-        g->nf++;
-    g->nb = g->nf;
-    while (g->nb < g->op.n && g->op.at[g->nb].phase != PH_U)
-        g->nb++;
-    if (g->nf == g->op.n)
-        g->nb = 0;
-    for (int i = 0; i < g->op.n; i++) {
-        const Op *o = &g->op.at[i];
-        for (int k = 0; k < o->out.n; k++)
-            if (o->out.at[k] >= 0)
-                g->tensor.at[o->out.at[k]].op = i;
-        for (int k = 0; k < o->arg.n; k++)
-            if (o->arg.at[k].kind == ARG_WRITE && !o->arg.at[k].state)
-                g->tensor.at[o->arg.at[k].index].op = i;
-    }
-}
-
 Graph *read_graph(const char *path)
 {
     static const struct { const Table *t; void (*read)(Scanner *, const Record *, Graph *); } readers[] = {
@@ -347,7 +326,23 @@ Graph *read_graph(const char *path)
                 readers[k].read(&s, &s.record.at[i], g);
     if (!g->name)
         err((Loc){s.file, 1, 1}, "graph NAME compute=f32 ...", "no record begins with 'graph'");
-    complete(g);
+    /* What is not written because it follows. */
+    while (g->nf < g->op.n && g->op.at[g->nf].phase == PH_F)
+        g->nf++;
+    g->nb = g->nf;
+    while (g->nb < g->op.n && g->op.at[g->nb].phase != PH_U)
+        g->nb++;
+    if (g->nf == g->op.n)
+        g->nb = 0;
+    for (int i = 0; i < g->op.n; i++) {
+        const Op *o = &g->op.at[i];
+        for (int k = 0; k < o->out.n; k++)
+            if (o->out.at[k] >= 0)
+                g->tensor.at[o->out.at[k]].op = i;
+        for (int k = 0; k < o->arg.n; k++)
+            if (o->arg.at[k].kind == ARG_WRITE && !o->arg.at[k].state)
+                g->tensor.at[o->arg.at[k].index].op = i;
+    }
     Loc at;
     const char *fault = graph_fault(g, &at);
     if (fault)

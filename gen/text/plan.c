@@ -299,33 +299,11 @@ static const char *own_name(const Record *r, const Plan *p, int *device)
     return name;
 }
 
-/* Pools are words of the emitted C as they stand: those that lower and mem make, and no other. */
-static const char *pool_name(const Record *r, const Plan *p, int *device)
-{
-    const char *name = own_name(r, p, device);
-    size_t letters = strspn(name, "frbwlxgsuaoi"), n = letters + strspn(name + letters, "0123456789");
-    bool slots = letters == 2 && !name[n], single = letters == 1 && *name == 'o' && n > 1 && !name[n];
-    if (!slots && !single && strcmp(name, "grads") && strcmp(name, "weights") && strcmp(name, "values"))
-        err(text_at(r, r->name_col), "such as 0:fb, 0:xf1, 0:o1 or 0:grads", "no pool is called '%s'", name);
-    return name;
-}
-
 /* Copies of the model, before all of them have chunks. */
 static int rows_said(const Plan *p)
 {
     const Schedule *k = p->schedule ? schedule_of(p->schedule) : NULL;
     return plan_replicas(p) * (k ? schedule_ways(k) : 1);
-}
-
-/* A remark for people: no sign in it means anything to a shell, a page or a terminal. */
-static void check_note(const Record *r, Plan *p)
-{
-    const char *c = p->proof.note;
-    while (isalnum((unsigned char)*c) || (*c && strchr(" .,;:%()+-*/='_", *c)))
-        c++;
-    if (*c)
-        err(value_at(r, "note"), "plan again; or delete note=", "no note has a byte %d", (unsigned char)*c);
-    p->proof.note = *p->proof.note ? p->proof.note : NULL;
 }
 
 static void read_plan_line(Scanner *s, const Record *r, Plan *p)
@@ -346,7 +324,13 @@ static void read_plan_line(Scanner *s, const Record *r, Plan *p)
     check_schedule(r, p);
     p->key_at = value_at(r, "key");
     p->space_at = value_at(r, "space");
-    check_note(r, p);
+    /* A remark for people: no sign in it means anything to a shell, a page or a terminal. */
+    const char *c = p->proof.note;
+    while (isalnum((unsigned char)*c) || (*c && strchr(" .,;:%()+-*/='_", *c)))
+        c++;
+    if (*c)
+        err(value_at(r, "note"), "plan again; or delete note=", "no note has a byte %d", (unsigned char)*c);
+    p->proof.note = *p->proof.note ? p->proof.note : NULL;
     for (int d = 0; d < p->devices; d++)
         PUSH(&p->dev)->device = d;
     p->target = alloc((size_t)p->devices * sizeof *p->target);
@@ -426,7 +410,13 @@ static void read_pool(Scanner *s, const Record *r, Plan *p)
     Pool *x = PUSH(&p->pool);
     text_clear(&pool_table, x);
     text_take(s, &pool_table, r, 0, r->pair.n, x);
-    x->name = pool_name(r, p, &x->device);
+    /* Pools are words of the emitted C as they stand: those that lower and mem make, and no other. */
+    const char *name = own_name(r, p, &x->device);
+    size_t letters = strspn(name, "frbwlxgsuaoi"), n = letters + strspn(name + letters, "0123456789");
+    bool slots = letters == 2 && !name[n], single = letters == 1 && *name == 'o' && n > 1 && !name[n];
+    if (!slots && !single && strcmp(name, "grads") && strcmp(name, "weights") && strcmp(name, "values"))
+        err(text_at(r, r->name_col), "such as 0:fb, 0:xf1, 0:o1 or 0:grads", "no pool is called '%s'", name);
+    x->name = name;
 }
 
 static void read_buf(Scanner *s, const Record *r, Plan *p)
@@ -501,9 +491,12 @@ static int first_on(const Plan *p, int replica, int device)
     return -1;
 }
 
-/* Every replica shares out the same chunks in the same way, over devices that are all used. */
-static void check_home(Loc top, const Plan *p)
+static void check_whole(const Scanner *s, const Plan *p)
 {
+    Loc top = {s->file, 1, 1};
+    if (!p->schedule)
+        err(top, "plan NAME schedule=... devices=N chunks=N", "no record begins with 'plan'");
+    /* Every replica shares out the same chunks in the same way, over devices that are all used. */
     if (plan_chunks(p) < plan_stages(p))
         err(top, NULL, "%d stages, and %d chunks that have one", plan_stages(p), plan_chunks(p));
     if (p->home.n != rows_said(p))
@@ -522,35 +515,8 @@ static void check_home(Loc top, const Plan *p)
         if (!any)
             err(top, NULL, "device %d has no chunk", d);
     }
-}
-
-static void check_whole(const Scanner *s, const Plan *p)
-{
-    Loc top = {s->file, 1, 1};
-    if (!p->schedule)
-        err(top, "plan NAME schedule=... devices=N chunks=N", "no record begins with 'plan'");
-    check_home(top, p);
     if (p->chunk.n && p->chunk.n != p->g->op.n)
         err(top, NULL, "%d operators, and %d of them have a place", p->g->op.n, p->chunk.n);
-}
-
-/* Every operator that was planned has a record `place`, in order.  Where fuse has joined others, or none, their number is
- * another one than here. */
-static void same_operators(const Scanner *s, const Graph *g)
-{
-    const Record *first = NULL;         /* that differs */
-    int n = 0;
-    for (int i = 0; i < s->record.n; i++) {
-        const Record *r = &s->record.at[i];
-        if (strcmp(r->word, place_table.word))
-            continue;
-        if (!first && (n >= g->op.n || strcmp(r->name, s->ref[R_OP].name.at[n])))
-            first = r;
-        n++;
-    }
-    if (first && n != g->op.n)
-        err(text_at(first, first->name_col), n < g->op.n ? "joined then and not here? --fuse auto, or plan again"
-            : "joined here and not then? --fuse none, or plan again", "%d operators were planned, and here are %d", n, g->op.n);
 }
 
 Plan *read_plan(const char *path, const Graph *g)
@@ -565,7 +531,21 @@ Plan *read_plan(const char *path, const Graph *g)
     text_known(&s, tables);
     text_graph_refs(g, s.ref);
     collect(&s);
-    same_operators(&s, g);
+    /* Every operator that was planned has a record `place`, in order.  Where fuse has joined others, or none, their number
+     * is another one than here. */
+    const Record *first = NULL;         /* that differs */
+    int n = 0;
+    for (int i = 0; i < s.record.n; i++) {
+        const Record *r = &s.record.at[i];
+        if (strcmp(r->word, place_table.word))
+            continue;
+        if (!first && (n >= g->op.n || strcmp(r->name, s.ref[R_OP].name.at[n])))
+            first = r;
+        n++;
+    }
+    if (first && n != g->op.n)
+        err(text_at(first, first->name_col), n < g->op.n ? "joined then and not here? --fuse auto, or plan again"
+            : "joined here and not then? --fuse none, or plan again", "%d operators were planned, and here are %d", n, g->op.n);
     for (int k = 0; k < READERS; k++)
         for (int i = 0; i < s.record.n; i++)
             if (!strcmp(s.record.at[i].word, readers[k].t->word)) {

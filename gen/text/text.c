@@ -290,9 +290,12 @@ static void cut_line(Scanner *s, char *line, int number)
     *PUSH(&s->record) = r;
 }
 
-/* Bytes that no text has would end a line early or fool a terminal. */
-static void check_bytes(Scanner *s, const char *text, size_t n)
+void text_scan(Scanner *s, const char *path, const char *version)
 {
+    size_t n;
+    char *text = file_read(path, "--from names a graph or a plan: docs/text.md", &n);
+    s->file = diag_file(path, text, n);
+    /* Bytes that no text has would end a line early or fool a terminal. */
     int line = 1, col = 1;
     for (size_t i = 0; i < n; i++, col++) {
         if (text[i] == '\n') {
@@ -301,14 +304,6 @@ static void check_bytes(Scanner *s, const char *text, size_t n)
         } else if ((unsigned char)text[i] < 32 || (unsigned char)text[i] > 126)
             err((Loc){s->file, line, col}, "write %XX", "a character that is not printable ASCII");
     }
-}
-
-void text_scan(Scanner *s, const char *path, const char *version)
-{
-    size_t n;
-    char *text = file_read(path, "--from names a graph or a plan: docs/text.md", &n);
-    s->file = diag_file(path, text, n);
-    check_bytes(s, text, n);
     int number = 1;
     for (char *p = text; *p; number++) {
         char *end = strchr(p, '\n');

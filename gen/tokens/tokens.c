@@ -53,13 +53,6 @@ static int end_of(const Tokenizer *t, const char *name)
     fail(EXIT_USAGE, "--end %s: %s has no such added token", name, t->path);
 }
 
-static const Tokenizer *tokenizer_of(const char *path)
-{
-    size_t n;
-    const char *text = file_read(path, "name a tokenizer.json", &n);
-    return tokenizer_read(path, text, n);
-}
-
 typedef struct { const char *out, *tokenizer, *end; } TokensAsked;
 static const Option table[] = {{"-o", "OUT.bin", WRITES_FILE, offsetof(TokensAsked, out)},
     {"--tokenizer", "FILE.json", READS_FILE, offsetof(TokensAsked, tokenizer)},
@@ -79,7 +72,10 @@ int tokens_command(int argc, char **argv)
     }
     if (!x.tokenizer || !x.out || files.n == 0)
         misuse("%s", !x.tokenizer ? "no tokenizer is named" : !x.out ? "no file to write is named" : "no texts are named");
-    const Tokenizer *t = tokenizer_of(x.tokenizer);
+    const char *path = x.tokenizer;
+    size_t n;
+    const char *text = file_read(path, "name a tokenizer.json", &n);
+    const Tokenizer *t = tokenizer_read(path, text, n);
     Ints ids = {0};
     int last = x.end ? end_of(t, x.end) : -1;
     int64_t bytes = 0;

@@ -81,20 +81,6 @@ static void print_planners(FILE *f, const Compare *c)
                 "a step; batch* the samples of such a step. Both are planned like every row.</p>\n");
 }
 
-/* A full bar: the largest arena, or the largest limit where that is not much more. */
-static Bytes full_bar(const Compare *c)
-{
-    Bytes most = 1, limit = 0;
-    for (int i = 0; i < c->entry.n; i++) {
-        const Outcome *o = &c->entry.at[i].here;
-        for (int d = 0; o->fits && d < o->devices; d++) {
-            most = o->arenas[d] > most ? o->arenas[d] : most;
-            limit = o->m->devices.at[d].memory > limit ? o->m->devices.at[d].memory : limit;
-        }
-    }
-    return limit / 8 < most / 5 ? limit : most;
-}
-
 /* Devices of a plan may stand in another order than those of the first: then its cell names them. */
 static void print_arenas(FILE *f, const Outcome *o, const Outcome *head, Bytes full)
 {
@@ -117,7 +103,16 @@ static void print_memory(FILE *f, const Compare *c)
     }
     if (!head)
         return;
-    Bytes full = full_bar(c);
+    /* A full bar: the largest arena, or the largest limit where that is not much more. */
+    Bytes most = 1, limit = 0;
+    for (int i = 0; i < c->entry.n; i++) {
+        const Outcome *o = &c->entry.at[i].here;
+        for (int d = 0; o->fits && d < o->devices; d++) {
+            most = o->arenas[d] > most ? o->arenas[d] : most;
+            limit = o->m->devices.at[d].memory > limit ? o->m->devices.at[d].memory : limit;
+        }
+    }
+    Bytes full = limit / 8 < most / 5 ? limit : most;
     fprintf(f, "<h2>Memory of each device</h2>\n<p>The arena; a full bar is %s. A red line is the limit, where it is not "
             "further to the right.</p>\n", size_text(full));
     page_table(f, "memory");

@@ -10,7 +10,6 @@
 #include "search/search.h"
 #include "budgets.h"
 #include "emit/emit.h"
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,9 +53,10 @@ static const char *readers(const Plan *p, int t, int from, int to)
     return n > MOST ? strf("%s and %d more", text, n - MOST) : n ? text : "nobody";
 }
 
-/* What another plan of the same graph does not keep, and this one does. */
-static const char *given_up(const Plan *p, const Plan *other)
+/* What the other plan pays, beside its step: other results, or bytes. */
+static const char *in_return(const Plan *p, const Plan *other)
 {
+    /* What another plan of the same graph does not keep, and this one does. */
     enum { MOST = 4 };
     const char *text = "", *last = "";
     int n = 0;
@@ -68,13 +68,7 @@ static const char *given_up(const Plan *p, const Plan *other)
             text = strf("%s%s%s", text, n > 1 ? ", " : "", p->g->op.at[x->op].name);
         last = p->g->op.at[x->op].name;
     }
-    return n > MOST ? strf("%s and %d more", text, n - MOST) : text;
-}
-
-/* What the other plan pays, beside its step: other results, or bytes. */
-static const char *in_return(const Plan *p, const Plan *other)
-{
-    const char *lost = given_up(p, other);
+    const char *lost = n > MOST ? strf("%s and %d more", text, n - MOST) : text;
     int most = 0;
     if (*lost)
         return strf("; not kept in its place: %s", lost);

@@ -338,9 +338,18 @@ static const char *classes_of(const Trace *t)
     return text;
 }
 
-/* Where the run took far longer than the plan, the rows of the plan have a scale of their own, and can still be read. */
-static void print_picture(FILE *f, const Trace *t, Ns planned, Ns length)
+static void print_measured(FILE *f, const Trace *t, const Timed *step, int n)
 {
+    Ns predicted = predicted_length(t), measured = length_of(t, t->shown);
+    Ns length = predicted > measured ? predicted : measured;
+    fprintf(f, "<section>\n<h2>Measured beside predicted</h2>\n<p>The step took %.3f ms, the median of %s (%.3f to %.3f ms); "
+            "%.3f ms were predicted: %+.1f %%. It is drawn below each prediction.</p>\n",
+            (double)measured / 1e6, count_text(n, "measured step"), (double)step[0].length / 1e6,
+            (double)step[n - 1].length / 1e6, (double)predicted / 1e6,
+            predicted ? 100 * (double)(measured - predicted) / (double)predicted : 0);
+    print_table(f, t, predicted, measured);
+    /* Where the run took far longer than the plan, the rows of the plan have a scale of their own, and can still be read. */
+    Ns planned = predicted > 0 && measured / FAR > predicted ? predicted : length;
     int tall = PAIR * t->stage.n;
     if (planned != length)
         fprintf(f, "<p>Rows of the plan have a scale of their own, %.1f times as wide as that of the axis.</p>\n",
@@ -361,30 +370,7 @@ static void print_picture(FILE *f, const Trace *t, Ns planned, Ns length)
         draw_messages(f, t, s, length);
     fprintf(f, "</svg></div></div></div>\n<div class=\"panel calls\" data-for=\"measured\"><p class=\"soft\">How long a box "
             "took and was predicted to take stands here: point at it, or use the arrow keys in the picture.</p></div>\n");
-}
-
-static void print_measured(FILE *f, const Trace *t, const Timed *step, int n)
-{
-    Ns predicted = predicted_length(t), measured = length_of(t, t->shown);
-    Ns length = predicted > measured ? predicted : measured;
-    fprintf(f, "<section>\n<h2>Measured beside predicted</h2>\n<p>The step took %.3f ms, the median of %s (%.3f to %.3f ms); "
-            "%.3f ms were predicted: %+.1f %%. It is drawn below each prediction.</p>\n",
-            (double)measured / 1e6, count_text(n, "measured step"), (double)step[0].length / 1e6,
-            (double)step[n - 1].length / 1e6, (double)predicted / 1e6,
-            predicted ? 100 * (double)(measured - predicted) / (double)predicted : 0);
-    print_table(f, t, predicted, measured);
-    print_picture(f, t, predicted > 0 && measured / FAR > predicted ? predicted : length, length);
     fprintf(f, "</section>\n");
-}
-
-/* The page says of which plan it is. */
-static void check_plan(const Trace *t, const char *page, const char *path)
-{
-    if (!*t->plan)
-        fail(EXIT_MODEL, "%s names no plan: out/train --trace FILE writes a trace of a run; trace.json is the prediction alone",
-             t->path);
-    if (strlen(t->plan) != 64 || !strstr(page, strf("<meta name=\"plan\" content=\"%s\">", t->plan)))
-        fail(EXIT_STALE, "%s is of another plan than %s: trace a run of this folder, out/train --trace FILE", t->path, path);
 }
 
 const char *report_measured(const char *dir, const char *trace, const char *out)
@@ -396,7 +382,12 @@ const char *report_measured(const char *dir, const char *trace, const char *out)
     Trace t = {.path = trace};
     file_writes(to);
     read_trace(&t);
-    check_plan(&t, page, path);
+    /* The page says of which plan it is. */
+    if (!*t.plan)
+        fail(EXIT_MODEL, "%s names no plan: out/train --trace FILE writes a trace of a run; trace.json is the prediction alone",
+             t.path);
+    if (strlen(t.plan) != 64 || !strstr(page, strf("<meta name=\"plan\" content=\"%s\">", t.plan)))
+        fail(EXIT_STALE, "%s is of another plan than %s: trace a run of this folder, out/train --trace FILE", t.path, path);
     if (!mark)
         fail(EXIT_MODEL, "%s has no place for a measured step: dpgen MODEL.yaml -o DIR writes a new one", path);
     find_all_steps(&t);

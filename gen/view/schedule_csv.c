@@ -8,7 +8,6 @@
 #include "view.h"
 #include "passes.h"
 #include "base/file.h"
-#include <string.h>
 
 typedef struct {
     const Plan *p;
@@ -50,20 +49,6 @@ static bool advance(CsvClock *x, int d)
     return x->next[d] > from;
 }
 
-/* Rows of one width. */
-static void write_rows(CsvClock *x, FILE *f, int devices)
-{
-    int wide = 0;
-    for (int d = 0; d < devices; d++)
-        wide = x->now[d] > wide ? x->now[d] : wide;
-    for (int d = 0; d < devices; d++) {
-        for (; x->now[d] < wide; x->now[d]++)
-            fputc(',', x->text[d].f);
-        text_close(&x->text[d]);
-        fprintf(f, "%.*s\n", (int)x->text[d].n - 1, x->text[d].at);
-    }
-}
-
 static void write_table(FILE *f, const Plan *p)
 {
     int devices = plan_stages(p), m = plan_micro(p), all = plan_chunks(p) * m;
@@ -77,7 +62,16 @@ static void write_table(FILE *f, const Plan *p)
         for (int d = 0; d < devices; d++)
             moved |= advance(&x, d);
     }
-    write_rows(&x, f, devices);
+    /* Rows of one width. */
+    int wide = 0;
+    for (int d = 0; d < devices; d++)
+        wide = x.now[d] > wide ? x.now[d] : wide;
+    for (int d = 0; d < devices; d++) {
+        for (; x.now[d] < wide; x.now[d]++)
+            fputc(',', x.text[d].f);
+        text_close(&x.text[d]);
+        fprintf(f, "%.*s\n", (int)x.text[d].n - 1, x.text[d].at);
+    }
 }
 
 int view_schedule_csv(const Options *x, const Model *m, const Schedule *k)

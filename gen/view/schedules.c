@@ -49,30 +49,6 @@ static bool is_own(const Model *m, const Schedule *k)
     return m->plan.custom.word && !strcmp(k->name, m->plan.custom.word);
 }
 
-/* The most slots that weights of it have, in one type. */
-static int copies_of(const Plan *p, int device)
-{
-    int most = 0, *slots = alloc(sizeof *slots * (size_t)p->g->state.n);
-    for (int i = 0; i < p->buf.n; i++) {
-        const Buf *b = &p->buf.at[i];
-        StateKind k = b->state >= 0 ? p->g->state.at[b->state].kind : S_GRAD;
-        if (b->device != device || (k != S_PARAM && k != S_COPY) || b->birth != AT_ALWAYS)
-            continue;
-        slots[b->state] += b->pool >= 0 ? p->pool.at[b->pool].count : 1;
-        most = slots[b->state] > most ? slots[b->state] : most;
-    }
-    return most;
-}
-
-static int messages_of(const Plan *p)
-{
-    int n = 0;
-    for (int d = 0; d < p->devices; d++)
-        for (int i = 0; i < p->dev.at[d].list.n; i++)
-            n += p->dev.at[d].list.at[i].kind == K_SEND;
-    return n;
-}
-
 static void measure_row(Tried *r, const Plan *p)
 {
     int stages = plan_stages(p), chunks = plan_chunks(p);
@@ -86,8 +62,23 @@ static void measure_row(Tried *r, const Plan *p)
     r->stages = stages;
     r->chunks = p->chunks;
     r->peak = p->dev.at[r->fullest].arena;
-    r->messages = messages_of(p);
-    r->copies = copies_of(p, r->fullest);
+    int n = 0;
+    for (int d = 0; d < p->devices; d++)
+        for (int i = 0; i < p->dev.at[d].list.n; i++)
+            n += p->dev.at[d].list.at[i].kind == K_SEND;
+    r->messages = n;
+    /* The most slots that weights of it have, in one type. */
+    int device = r->fullest;
+    int most = 0, *slots = alloc(sizeof *slots * (size_t)p->g->state.n);
+    for (int i = 0; i < p->buf.n; i++) {
+        const Buf *b = &p->buf.at[i];
+        StateKind k = b->state >= 0 ? p->g->state.at[b->state].kind : S_GRAD;
+        if (b->device != device || (k != S_PARAM && k != S_COPY) || b->birth != AT_ALWAYS)
+            continue;
+        slots[b->state] += b->pool >= 0 ? p->pool.at[b->pool].count : 1;
+        most = slots[b->state] > most ? slots[b->state] : most;
+    }
+    r->copies = most;
     int micro = plan_micro(p) * plan_ways(p);
     r->form = chunks % stages || plan_map(p)->n ? 0 : schedule_form(r->schedule, stages, micro, chunks / stages);
     r->bubble = r->form ? 1 - 3.0 * (chunks / stages) * micro / (double)r->form : 0;

@@ -15,9 +15,16 @@ static void add_times(StageSum *s, const Plan *p, int device)
     }
 }
 
-/* Each tensor once that some backward call of the device reads, or would read if it were not made again. */
-static void add_fates(StageSum *s, const Plan *p, int device)
+StageSum view_stage(const Plan *p, int device)
 {
+    const DevicePlan *d = &p->dev.at[device];
+    StageSum s = {.idle = p->step - d->busy};
+    for (int o = 0; o < p->g->nf; o++)
+        s.ops += runs_on(p, o, device);
+    for (int c = 0; c < plan_chunks(p); c++)
+        s.flight += plan_holds(p, device, c) ? order_flight(p, c) : 0;
+    add_times(&s, p, device);
+    /* Each tensor once that some backward call of the device reads, or would read if it were not made again. */
     const Graph *g = p->g;
     bool *seen = alloc((size_t)g->tensor.n);
     for (int o = g->nf; o < g->nb; o++)
@@ -28,24 +35,12 @@ static void add_fates(StageSum *s, const Plan *p, int device)
                 continue;
             seen[a->index] = true;
             Fate fate = (Fate)p->fate.at[a->index];
-            s->kept += fate == FATE_KEEP;
-            s->dropped += fate == FATE_RECOMPUTE;
-            s->moved += fate == FATE_OFFLOAD;
-            s->dropped_bytes += fate == FATE_RECOMPUTE ? t->bytes : 0;
-            s->moved_bytes += fate == FATE_OFFLOAD ? t->bytes : 0;
+            s.kept += fate == FATE_KEEP;
+            s.dropped += fate == FATE_RECOMPUTE;
+            s.moved += fate == FATE_OFFLOAD;
+            s.dropped_bytes += fate == FATE_RECOMPUTE ? t->bytes : 0;
+            s.moved_bytes += fate == FATE_OFFLOAD ? t->bytes : 0;
         }
-}
-
-StageSum view_stage(const Plan *p, int device)
-{
-    const DevicePlan *d = &p->dev.at[device];
-    StageSum s = {.idle = p->step - d->busy};
-    for (int o = 0; o < p->g->nf; o++)
-        s.ops += runs_on(p, o, device);
-    for (int c = 0; c < plan_chunks(p); c++)
-        s.flight += plan_holds(p, device, c) ? order_flight(p, c) : 0;
-    add_times(&s, p, device);
-    add_fates(&s, p, device);
     const Bytes *alive = mem_at_peak(p, device);
     for (int b = 0; b < p->buf.n; b++)
         s.at_peak[holding_of(p, &p->buf.at[b])] += alive[b];

@@ -64,14 +64,6 @@ static void put_double(TfMessage *m, int field, double x)
     put_little(m, bits, 8);
 }
 
-static void put_float(TfMessage *m, int field, float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    put_byte(m, field << 3 | FIXED4);
-    put_little(m, bits, 4);
-}
-
 static void put_bytes(TfMessage *m, int field, const void *data, size_t n)
 {
     put_byte(m, field << 3 | BYTES);
@@ -120,7 +112,11 @@ void tf_scalar(FILE *f, double time, int64_t step, const char *tag, double value
 {
     TfMessage event = {.n = 0}, summary = {.n = 0}, one = {.n = 0};
     put_bytes(&one, 1, tag, strlen(tag));
-    put_float(&one, 2, (float)value);
+    float x = (float)value;
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    put_byte(&one, 2 << 3 | FIXED4);
+    put_little(&one, bits, 4);
     put_bytes(&summary, 1, one.at, one.n);
     put_double(&event, 1, time);
     put_number(&event, 2, (uint64_t)step);
