@@ -30,6 +30,11 @@ void *alloc(size_t n);
 char *strf(const char *form, ...) PRINTF(1, 2);     /* a printed string */
 void *mem_mark(void);
 void  mem_release(void *mark);                      /* frees all that alloc() gave since: for trials of which a number stays */
+typedef struct Room Room;
+Room *mem_room(void);                               /* opens one, empty; it goes with what alloc() gives now */
+Room *mem_in(Room *room);                           /* alloc() fills it from here on; NULL: the first one.  The one before */
+Room *mem_now(void);
+void  mem_drop(Room *room);                         /* frees all of it */
 void  mem_free_all(void);                           /* at exit, so that sanitizers stay silent */
 /* A text printed piece by piece: f while it is open; then at, with a zero byte after its n bytes. */
 typedef struct { FILE *f; char *at; size_t n; } Text;

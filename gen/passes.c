@@ -116,7 +116,7 @@ Plan *new_plan(const Graph *g, const Cost *c, const Model *m, int stages, const 
 }
 
 /* What follows from cuts and fates: of a plan that had the same. */
-static void take_over(Plan *p, const Plan *same)
+static void take_over(Plan *p, Plan *same)
 {
     Plan with = *same;
     with.ask = p->ask;
@@ -124,6 +124,8 @@ static void take_over(Plan *p, const Plan *same)
     with.predicted = p->predicted;
     with.prices = p->prices;
     with.chosen = p->chosen;
+    with.room = NULL;
+    same->lent = true;
     *p = with;
 }
 
@@ -135,7 +137,7 @@ static bool is_slow(Plan *p)
     return p->ask.below_step > 0 && p->step > p->ask.below_step;
 }
 
-static Verdict finish(const Options *x, Plan *p)
+static Verdict finish_in_room(const Options *x, Plan *p)
 {
     if (comm(p))
         return NO_PLAN;
@@ -159,6 +161,37 @@ static Verdict finish(const Options *x, Plan *p)
     return PLANNED;
 }
 
+/* The lists of a plan have a room of their own, for most plans are only tried. */
+static Verdict finish(const Options *x, Plan *p)
+{
+    p->room = mem_room();
+    Room *room = mem_in(p->room);
+    Verdict why = finish_in_room(x, p);
+    mem_in(room);
+    p->shortfall.stuck = p->shortfall.stuck ? strf("%s", p->shortfall.stuck) : NULL;
+    return why;
+}
+
+void plan_drop(Plan *p)
+{
+    Plan with = *p;
+    if (!p->room || p->lent)
+        return;
+    mem_drop(p->room);
+    with.room = NULL;
+    for (int d = 0; d < p->devices; d++) {
+        DevicePlan dev = p->dev.at[d];
+        dev.list = dev.eval = (Actions){0};
+        dev.live = NULL;
+        p->dev.at[d] = dev;
+    }
+    memset(&with.buf, 0, sizeof with.buf);
+    memset(&with.pool, 0, sizeof with.pool);
+    memset(&with.host, 0, sizeof with.host);
+    memset(&with.routine, 0, sizeof with.routine);
+    *p = with;
+}
+
 Verdict run(const Options *x, Plan *p, const Bytes *limit)
 {
     if (order(p))
@@ -177,7 +210,7 @@ Verdict run(const Options *x, Plan *p, const Bytes *limit)
     check_keep(p);
     dump_plan(x, p, 'k');
     Verdict why;
-    const Plan *same = x->dump ? NULL : seen_plan(p, &why);
+    Plan *same = x->dump ? NULL : seen_plan(p, &why);
     if (same) {
         take_over(p, same);
         return why;

@@ -18,6 +18,8 @@ Verdict run(const Options *x, Plan *p, const Bytes *limit);
 /* The lists of a finished plan, its routines, addresses and times, once more under another Ask; its order, cuts and fates. */
 Plan *run_again(const Options *x, const Plan *of, const Ask *ask, Verdict *why);
 /* A finished plan under the memory limits of a model with the same devices, none of them smaller. */
+/* Frees the lists of a plan that nobody asks for any more: what comm, lower, mem and sim have made, but for sums by device. */
+void plan_drop(Plan *p);
 Plan *under_limits(const Plan *of, const Model *m);
 /* The model with these of its devices first: device i does stage i. */
 Model *ordered(const Model *m, int stages, const int *device);

@@ -9,6 +9,8 @@
 #define PLAN_H
 #include "cost.h"
 
+#include <string.h>
+
 /* ---- Plan: its fields, and who writes them ----------------------------------------------------------------------
  * The comment of a field begins with the pass that writes it.  tests/writers.sh holds every assignment against that.
  * `A, then B`: B changes a few after A has made them.  text/plan.c, which reads a plan from a file, writes them all. */
@@ -149,6 +151,11 @@ typedef struct {                /* the straight line of one (chunk, phase) */
 } Routine;
 
 typedef VEC(Action) Actions;
+static inline Actions actions_copied(const Actions *list)       /* in as many bytes as it takes */
+{
+    size_t n = sizeof *list->at * (size_t)list->n;
+    return (Actions){n ? memcpy(alloc(n), list->at, n) : NULL, list->n, list->n};
+}
 /* The slack of copies to the host, once memory is short: as long as they take; until the micro-batch after the next needs
  * the place of the same tensor, for there are two; until the next one needs it; no time beside computing. */
 typedef enum { COPY_SLACK_ALL, COPY_SLACK_SECOND, COPY_SLACK_NEXT, COPY_SLACK_NONE } CopySlack;
@@ -241,6 +248,8 @@ typedef struct {
     VEC(Pool) pool;             /* lower, then mem */
     VEC(HostBuf) host;          /* lower */
     VEC(Routine) routine;       /* lower */
+    Room *room;                 /* passes: of what comm, lower, mem and sim make; NULL: of another plan, or gone */
+    bool lent;                  /* passes: another plan has the same lists */
     Ns step;                    /* sim: predicted time of a step */
     Shortfall shortfall;        /* any: the pass that returned nonzero, or part_blame */
     Loc key_at, space_at;       /* text: of a plan that was read */
@@ -382,8 +391,8 @@ void mem_measure(Plan *p);                           /* bound, peak and live alo
 typedef struct Seen Seen;
 Seen *seen_new(void);
 /* A plan with the same cuts and fates, and its verdict; NULL: it is new. */
-const Plan *seen_plan(const Plan *p, Verdict *why);
-void seen_keep_plan(const Plan *p, Verdict why);
+Plan *seen_plan(const Plan *p, Verdict *why);
+void seen_keep_plan(Plan *p, Verdict why);
 void check_mem(const Plan *p);                      /* every call reads what it should, byte for byte */
 /* ---- sim: lower/sim.c -------------------------------------------------------------------------------------------- */
 int sim(Plan *p);

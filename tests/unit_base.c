@@ -13,6 +13,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -328,6 +329,40 @@ static void test_memory(void)
     check(stays, "memory", "what was made before is gone");
 }
 
+/* A room beside the first: zeros whenever it is opened, apart from what is made outside, gone with a mark or by itself. */
+static void test_rooms(void)
+{
+    enum { LARGE = 3 << 20, SMALL = 1000, ROOMS = 400 };
+    bool zeros = true, apart = true;
+    for (int turn = 0; turn < ROOMS; turn++) {
+        void *mark = mem_mark();
+        unsigned char *before = alloc(SMALL);
+        Room *room = mem_room(), *was = mem_in(room);
+        unsigned char *large = alloc(LARGE), *small = alloc(SMALL);
+        for (int i = 0; i < LARGE; i += 97)
+            zeros &= large[i] == 0;
+        for (int i = 0; i < SMALL; i++)
+            zeros &= small[i] == 0 && before[i] == 0;
+        memset(large, 1, LARGE);
+        memset(small, 2, SMALL);
+        mem_in(was);
+        unsigned char *after = alloc(SMALL);
+        for (int i = 0; i < SMALL; i++)
+            zeros &= after[i] == 0;
+        memset(after, 3, SMALL);
+        memset(before, 4, SMALL);
+        apart &= large[0] == 1 && large[LARGE - 1] == 1 && small[0] == 2 && small[SMALL - 1] == 2 && mem_now() == was;
+        if (turn % 2)
+            mem_drop(room);
+        mem_release(mark);
+    }
+    check(zeros, "rooms", "a block that is not zeros");
+    check(apart, "rooms", "a room that is not apart from what is made outside");
+    struct rusage used;
+    getrusage(RUSAGE_SELF, &used);
+    check(used.ru_maxrss < 600 << 10, "rooms", "what is released is not freed");
+}
+
 /* ---- sizes: SI prefixes are powers of ten, those with an i of 1024 ----------------------------------------- */
 
 static void test_sizes(void)
@@ -352,6 +387,7 @@ int main(void)
 {
     test_sizes();
     test_memory();
+    test_rooms();
     test_hashes();
     test_numbers();
     test_text();

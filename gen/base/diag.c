@@ -173,6 +173,7 @@ static const char *refused;             /* that mistake */
 bool diag_accepts(void (*run)(void *ctx), void *ctx)
 {
     jmp_buf here, *outer = trial;
+    Room *room = mem_now();
     volatile bool good = false;
     trial = &here;
     if (setjmp(here) == 0) {
@@ -180,6 +181,7 @@ bool diag_accepts(void (*run)(void *ctx), void *ctx)
         good = true;
     }
     trial = outer;
+    mem_in(room);
     return good;
 }
 
@@ -203,6 +205,7 @@ static void report(Loc at, const char *kind, const char *hint, const char *form,
     if (trial) {
         char text[MOST_TEXT];
         vsnprintf(text, sizeof text, form, list);
+        mem_in(NULL);
         refused = strf("%s", text);
         longjmp(*trial, 1);
     }

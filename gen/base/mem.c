@@ -7,6 +7,9 @@
  * search that plans hundreds of variants to keep a number of each.  It sets a mark, and later releases everything made
  * since.
  *
+ * A room is a second place to fill: for the scratch of a pass, and for the lists of a plan that is only tried.  It goes when it
+ * is dropped, or when a release takes what stood where it was opened.
+ *
  * A block is a slice of a large chunk: what a search releases and asks for again a thousand times costs no call of malloc(),
  * and the system sees none of it.  With sanitizers each block is a chunk of its own, so that they see the end of every array.
  *
@@ -34,7 +37,14 @@ enum { CHUNK = 1 << 20 };
 
 enum { UNIT = _Alignof(max_align_t) };         /* a block begins at a multiple of it */
 
-static Chunk *top, *spare;      /* spare: of CHUNK bytes each, released and kept */
+static Chunk *top, *spare;      /* of the room that is filled; of CHUNK bytes each, released and kept */
+
+struct Room {
+    Room *older;
+    Chunk *top;                 /* while another room is filled */
+    const void *anchor;         /* a block of the room that it was opened in; with that the room goes */
+};
+static Room first, *filled = &first, *rooms;
 
 /* A chunk that has room for n bytes; NULL: there is no more memory. */
 static Chunk *new_chunk(size_t n)
@@ -51,10 +61,10 @@ static Chunk *new_chunk(size_t n)
     return c;
 }
 
-static void drop_chunk(void)
+static void drop_chunk(Chunk **from)
 {
-    Chunk *c = top;
-    top = c->below;
+    Chunk *c = *from;
+    *from = c->below;
     if (c->room != CHUNK || !CHUNK) {
         free(c);
         return;
@@ -95,16 +105,72 @@ static bool holds(const Chunk *c, const void *mark)
     return at >= data && at <= data + c->used;
 }
 
+/* ---- rooms --------------------------------------------------------------------------------------------------------------- */
+
+static bool is_held(const void *block)
+{
+    for (const Chunk *c = top; c; c = c->below)
+        if (holds(c, block))
+            return true;
+    for (const Room *r = rooms; r; r = r->older)
+        for (const Chunk *c = r == filled ? NULL : r->top; c; c = c->below)
+            if (holds(c, block))
+                return true;
+    for (const Chunk *c = filled == &first ? NULL : first.top; c; c = c->below)
+        if (holds(c, block))
+            return true;
+    return false;
+}
+
+Room *mem_in(Room *room)
+{
+    Room *was = filled;
+    filled->top = top;
+    filled = room ? room : &first;
+    top = filled->top;
+    return was;
+}
+
+Room *mem_now(void)
+{
+    return filled;
+}
+
+Room *mem_room(void)
+{
+    Room *r = malloc(sizeof *r);
+    if (!r)
+        fail(EXIT_RUN, "out of memory");
+    *r = (Room){rooms, NULL, alloc(1)};
+    return rooms = r;
+}
+
+void mem_drop(Room *room)
+{
+    Room **at = &rooms;
+    if (room == filled)
+        die("the room that is filled is dropped");
+    while (*at != room)
+        at = &(*at)->older;
+    *at = room->older;
+    while (room->top)
+        drop_chunk(&room->top);
+    free(room);
+}
+
 void mem_release(void *mark)
 {
     while (top && !(mark && holds(top, mark)))
-        drop_chunk();
+        drop_chunk(&top);
     if (top)
         top->used = (size_t)((char *)mark - (char *)top->data);
+    while (rooms && rooms != filled && !is_held(rooms->anchor))
+        mem_drop(rooms);
 }
 
 void mem_free_all(void)
 {
+    mem_in(NULL);
     mem_release(NULL);
     for (Chunk *c = spare; c; c = spare) {
         spare = c->below;

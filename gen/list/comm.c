@@ -30,6 +30,8 @@
  */
 #include "transport.h"
 
+#include <string.h>
+
 typedef struct { int msg, mb; } Sent;
 typedef struct { VEC(Sent) sent; int posted; } CommLane; /* what one device sends to another, in order; so many are posted */
 
@@ -397,8 +399,8 @@ static void start(Comm *c, int device, Actions *out)
     c->eval = out == &c->p->dev.at[device].eval;
     c->update = U_NONE;
     c->requests = c->eval ? c->requests : 0;
-    c->loaded = alloc((size_t)g->tensor.n * (size_t)g->micro);
-    c->got = alloc((size_t)(c->desk.msg.n + 1) * (size_t)g->micro);
+    memset(c->loaded, 0, (size_t)g->tensor.n * (size_t)g->micro);
+    memset(c->got, 0, (size_t)(c->desk.msg.n + 1) * (size_t)g->micro);
     /* The messages from each device to this one, in the order in which put_sends() will write them there. */
     const Plan *p = c->p;
     c->lane = alloc(sizeof *c->lane * (size_t)plan_stages(p));
@@ -440,9 +442,34 @@ static bool stuck(const Plan *p)
     return comm_stuck(p, false) >= 0 || comm_stuck(p, true) >= 0;
 }
 
+/* The lists of synchronous schedules; nonzero: there are none. */
+static int write_all(Comm *c, const Backward *back)
+{
+    Plan *p = c->p;
+    size_t micro = (size_t)p->g->micro;
+    c->desk = (Desk){.p = p, .msg = transport_messages(p)};
+    c->loads = alloc(sizeof *c->loads * PHASES * (size_t)c->chunks);
+    c->known = alloc(PHASES * (size_t)c->chunks);
+    c->loaded = alloc((size_t)p->g->tensor.n * micro);
+    c->got = alloc((size_t)(c->desk.msg.n + 1) * micro);
+    c->ahead = order_slack(p);
+    c->times = 1;
+    for (write_lists(c, back); !c->full && stuck(p) && c->times < MOST_SLACK; write_lists(c, back))
+        c->times *= 2;
+    if (c->full)
+        return 1;
+    for (int d = 0; d < p->devices; d++)
+        offload(p, d, back, &p->dev.at[d].list);
+    for (int d = 0; d < p->devices; d++)
+        if (bucket(p, d, back, &p->dev.at[d].list))
+            return 1;
+    return 0;
+}
+
 /* needs: dev[].order, chunk, home, fate.  fills: dev[].list, dev[].eval, dev[].requests. */
 int comm(Plan *p)
 {
+    Room *scratch = mem_room(), *room = mem_in(scratch);
     Comm c = {.p = p, .chunks = plan_chunks(p)};
     Backward *back = alloc(sizeof *back * (size_t)c.chunks);
     for (int k = 0; k < c.chunks; k++)
@@ -458,22 +485,18 @@ int comm(Plan *p)
             if (back[k].remade[t])
                 fail(EXIT_NOFIT, "schedule %s: backward has no longer the weights that forward read, so nothing is made again "
                      "there; --recompute none, or another --schedule", p->schedule);
-    if (async)
+    if (async) {
+        mem_in(room);
         return comm_async(p, back);
-    c.desk = (Desk){.p = p, .msg = transport_messages(p)};
-    c.loads = alloc(sizeof *c.loads * PHASES * (size_t)c.chunks);
-    c.known = alloc(PHASES * (size_t)c.chunks);
-    c.ahead = order_slack(p);
-    c.times = 1;
-    for (write_lists(&c, back); !c.full && stuck(p) && c.times < MOST_SLACK; write_lists(&c, back))
-        c.times *= 2;
-    p->shortfall.stuck = c.full;
-    if (c.full)
-        return 1;
-    for (int d = 0; d < p->devices; d++)
-        offload(p, d, back, &p->dev.at[d].list);
-    for (int d = 0; d < p->devices; d++)
-        if (bucket(p, d, back, &p->dev.at[d].list))
-            return 1;
-    return 0;
+    }
+    int none = write_all(&c, back);
+    mem_in(room);
+    p->shortfall.stuck = c.full ? strf("%s", c.full) : NULL;
+    for (int d = 0; d < p->devices; d++) {
+        DevicePlan *dev = &p->dev.at[d];
+        dev->list = actions_copied(&dev->list);
+        dev->eval = actions_copied(&dev->eval);
+    }
+    mem_drop(scratch);
+    return none;
 }

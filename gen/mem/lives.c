@@ -110,7 +110,9 @@ void mem_bound(Mem *m)
             change[s->last + 1] -= aligned(m->p->buf.at[b].bytes);
         }
     d->bound = now;
+    Room *scratch = mem_in(m->room);
     d->live = alloc(sizeof(Bytes) * (size_t)d->ticks);
+    mem_in(scratch);
     for (int t = 0; t < d->ticks; t++) {
         now += change[t];
         d->live[t] = now;
@@ -123,7 +125,7 @@ void mem_bound(Mem *m)
 
 Mem mem_new(Plan *p, int device)
 {
-    Mem m = {.p = p, .device = device, .overlap = order_overlap(p), .micro = (int)p->g->micro,
+    Mem m = {.p = p, .room = mem_now(), .device = device, .overlap = order_overlap(p), .micro = (int)p->g->micro,
              .ticks = p->dev.at[device].ticks};
     if (m.overlap)
         m.micro *= m.overlap + 2;

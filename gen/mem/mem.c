@@ -94,6 +94,7 @@ static bool overlaps_itself(const Mem *m, int b)
 static void find_own_pools(Mem *m)
 {
     Plan *p = m->p;
+    Room *scratch = mem_in(m->room);
     m->single = p->pool.n;
     for (int b = 0; b < p->buf.n; b++) {
         Buf *x = &p->buf.at[b];
@@ -108,6 +109,7 @@ static void find_own_pools(Mem *m)
     m->extras = m->overlap ? 0 : EXTRA_POOLS;
     for (int i = 0; i < m->extras; i++)
         *PUSH(&m->p->pool) = (Pool){.device = m->device, .chunk = -1, .name = strf("o%d", m->extra + i - m->single)};
+    mem_in(scratch);
     m->slot = alloc(sizeof(int) * (size_t)(p->pool.n + 1) * (size_t)m->micro);
     m->ring = alloc(sizeof(int) * (size_t)(p->pool.n + 1) * (size_t)m->micro);
 }
@@ -421,9 +423,10 @@ static void set_slots(Mem *m, const Actions *list)
     }
 }
 
-static Mem measure(Plan *p, int device)
+static Mem measure(Plan *p, int device, Room *room)
 {
     Mem m = mem_new(p, device);
+    m.room = room;
     find_slots(&m);
     place_states(&m);
     mem_bound(&m);
@@ -433,21 +436,24 @@ static Mem measure(Plan *p, int device)
 void mem_unplaced(Plan *p)
 {
     for (int d = 0; d < p->devices; d++)
-        measure(p, d);
+        measure(p, d, mem_now());
 }
 
 static void mem_device(Plan *p, int device)
 {
-    Mem m = measure(p, device);
+    Room *scratch = mem_room(), *room = mem_in(scratch);
+    Mem m = measure(p, device, room);
     if (m.overlap)
         unroll(&m);
     find_items(&m);
     Place *place = alloc(sizeof *place * (size_t)(m.item.n + 1));
     p->dev.at[device].arena = mem_place(&m, place);
+    mem_in(room);
     take_places(&m, place);
     set_slots(&m, &p->dev.at[device].list);
     set_slots(&m, &p->dev.at[device].eval);
     host_layout(p, device);
+    mem_drop(scratch);
 }
 
 /* Devices are spread over the hosts in order, evenly; a file needs no memory of theirs. */

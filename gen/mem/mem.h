@@ -26,6 +26,7 @@ typedef struct { Bytes at; int pool; bool is; } Place;  /* of an item, in slot 0
 
 typedef struct {
     Plan *p;
+    Room *room;                 /* of the plan; all else here is scratch */
     int device, overlap;
     int micro;                  /* micro-batches of all steps in the list */
     Span *live;                 /* [row[buf] * micro + mb]; last < first: never */

@@ -329,7 +329,8 @@ static bool choose_slots(Placer *w, const Item *x, int pool, Bytes most)
     int micro = w->m->micro, before = w->placed.n, *slot = &w->now.slot[pool * micro], least = INT32_MAX;
     bool small = true, low = true;
     make_room(&w->kept, before);
-    memcpy(w->kept.at, w->placed.at, sizeof *w->kept.at * (size_t)before);
+    if (before)
+        memcpy(w->kept.at, w->placed.at, sizeof *w->kept.at * (size_t)before);
     w->now.stride[pool] = ALIGN;
     for (int mb = 0; mb < micro && w->left > 0 && low; mb++) {
         slot[mb] = -1;
@@ -347,7 +348,8 @@ static bool choose_slots(Placer *w, const Item *x, int pool, Bytes most)
         slot[mb] = slot[mb] < 0 ? 0 : slot[mb] - least;
     if (low)
         find_turns(w, pool);
-    memcpy(w->placed.at, w->kept.at, sizeof *w->kept.at * (size_t)before);
+    if (before)
+        memcpy(w->placed.at, w->kept.at, sizeof *w->kept.at * (size_t)before);
     w->placed.n = before;
     return low && small && w->left > 0;
 }

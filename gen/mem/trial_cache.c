@@ -16,12 +16,14 @@
 
 typedef struct { uint64_t a, b; } CacheKey;
 typedef struct { CacheKey key; Layout layout; } OldLayout;
-typedef struct { CacheKey key; const Plan *plan; Verdict why; } OldPlan;
-struct Seen { VEC(OldLayout) layout; VEC(OldPlan) plan; };
+typedef struct { CacheKey key; Plan *plan; Verdict why; } OldPlan;
+struct Seen { Room *room; VEC(OldLayout) layout; VEC(OldPlan) plan; };
 
 Seen *seen_new(void)
 {
-    return alloc(sizeof(Seen));
+    Seen *seen = alloc(sizeof *seen);
+    seen->room = mem_now();
+    return seen;
 }
 
 /* ---- keys -------------------------------------------------------------------------------------------------------- */
@@ -161,6 +163,7 @@ void seen_keep_layout(const Mem *m, const Layout *layout)
     size_t pools = (size_t)pools_of(m) + 1;
     if (!m->p->seen)
         return;
+    Room *scratch = mem_in(m->p->seen->room);
     Layout l = {.top = layout->top, .opened = layout->opened};
     l.stride = alloc(sizeof *l.stride * pools);
     l.slot = alloc(sizeof *l.slot * pools * (size_t)m->micro);
@@ -172,6 +175,7 @@ void seen_keep_layout(const Mem *m, const Layout *layout)
         l.spot[x].pool = index_of(m, layout->spot[x].pool);
     }
     *PUSH(&m->p->seen->layout) = (OldLayout){layout_key(m), l};
+    mem_in(scratch);
 }
 
 /* ---- plans ------------------------------------------------------------------------------------------------------- */
@@ -184,18 +188,18 @@ static CacheKey plan_key(const Plan *p)
     return k;
 }
 
-const Plan *seen_plan(const Plan *p, Verdict *why)
+Plan *seen_plan(const Plan *p, Verdict *why)
 {
     CacheKey k = p->seen ? plan_key(p) : (CacheKey){0, 0};
     for (int i = 0; p->seen && i < p->seen->plan.n; i++)
-        if (same(&p->seen->plan.at[i].key, &k)) {
+        if (same(&p->seen->plan.at[i].key, &k) && p->seen->plan.at[i].plan->room) {
             *why = p->seen->plan.at[i].why;
             return p->seen->plan.at[i].plan;
         }
     return NULL;
 }
 
-void seen_keep_plan(const Plan *p, Verdict why)
+void seen_keep_plan(Plan *p, Verdict why)
 {
     if (p->seen)
         *PUSH(&p->seen->plan) = (OldPlan){plan_key(p), p, why};

@@ -353,7 +353,7 @@ static void settle(Plan *p)
         }
 }
 
-int order(Plan *p)
+static int make_order(Plan *p)
 {
     const Schedule *k = schedule_of(p->schedule);
     if (!k)
@@ -376,6 +376,32 @@ int order(Plan *p)
     sched_slack(p);
     sched_replicate(p);
     return 0;
+}
+
+static Ints copied(const Ints *list)
+{
+    Ints to = {0};
+    for (int i = 0; i < list->n; i++)
+        *PUSH(&to) = list->at[i];
+    return to;
+}
+
+int order(Plan *p)
+{
+    Room *scratch = mem_room(), *room = mem_in(scratch);
+    int none = make_order(p);
+    mem_in(room);
+    p->dev.at = memcpy(alloc(sizeof *p->dev.at * (size_t)p->dev.n), p->dev.at, sizeof *p->dev.at * (size_t)p->dev.n);
+    for (int d = 0; d < p->devices; d++)
+        p->dev.at[d].order = actions_copied(&p->dev.at[d].order);
+    p->home.at = memcpy(alloc(sizeof *p->home.at * (size_t)p->home.n), p->home.at, sizeof *p->home.at * (size_t)p->home.n);
+    for (int row = 0; row < p->home.n; row++)
+        p->home.at[row] = copied(&p->home.at[row]);
+    p->slack = copied(&p->slack);
+    p->dev.cap = p->dev.n;
+    p->home.cap = p->home.n;
+    mem_drop(scratch);
+    return none;
 }
 
 int order_accumulators(const Plan *p)

@@ -13,6 +13,8 @@
 
 static void take(Candidate *k, Plan *p, Proof proof)
 {
+    if (k->best && k->best != k->first && k->best != p)
+        plan_drop(k->best);
     k->best = p;
     k->proof = proof;
 }
@@ -105,6 +107,8 @@ static Plan *plan_of_rival(const Candidate *k, const Ask *as, const char *name, 
     ask.below_step = k->best ? k->best->step : 0;
     Candidate with = candidate_with(k, &ask);
     candidate_finish(&with);
+    if (with.first != with.best)
+        plan_drop(with.first);
     return with.best;
 }
 

@@ -65,8 +65,8 @@ typedef struct {
     Ask ask;
     StageTarget *target;
     Bytes *limit;
-    Plan *best;
-    const Plan *last;
+    Plan *best, *last;
+    const Plan *first;
     int idle;
 } Repack;
 
@@ -85,13 +85,18 @@ static Verdict try_limits(Repack *r, bool good)
     Verdict why;
     for (int s = 0; s < r->k->stages; s++)
         r->limit[s] = good ? r->target[s].good : r->target[s].now;
-    Plan *p = pass(r->k, &r->ask, r->limit, &why);
+    Plan *p = pass(r->k, &r->ask, r->limit, &why), *old[] = {r->last, r->best};
     if (why == PLANNED && (!r->best || better(p, r->best)))
         r->best = p;
     for (int s = 0; why != NO_PLAN && !good && s < r->k->stages; s++)
         learn(&r->target[s], p, s);
     r->idle = why == OVER_DEVICE && same(r, p) ? r->idle + 1 : 0;
     r->last = why == NO_PLAN ? r->last : p;
+    for (int i = 0; i < 2; i++)
+        if (old[i] && old[i] != r->last && old[i] != r->best && old[i] != r->first)
+            plan_drop(old[i]);
+    if (why == NO_PLAN)
+        plan_drop(p);
     return why;
 }
 
@@ -110,11 +115,12 @@ static bool raise_limits(Repack *r)
 }
 
 /* ask: of the plan that is too large; its cuts are given. */
-static Plan *bisect(const Candidate *k, const Ask *ask, const Plan *was, Bytes *limit, int rounds)
+static Plan *bisect(const Candidate *k, const Ask *ask, Plan *was, Bytes *limit, int rounds)
 {
     int stages = k->stages;
     Ints *cuts = alloc(sizeof *cuts);
-    Repack r = {.k = k, .ask = *ask, .limit = limit, .target = alloc(sizeof *r.target * (size_t)stages), .last = was};
+    Repack r = {.k = k, .ask = *ask, .limit = limit, .target = alloc(sizeof *r.target * (size_t)stages), .last = was,
+                .first = was};
     if (!part_cuts(was, cuts))
         return NULL;
     r.ask.cuts = cuts;
@@ -169,6 +175,8 @@ static void feed_back(Candidate *k)
         k->failed = k->why == OVER_DEVICE ? p : k->failed;      /* limits fed back may leave no cut: that is not why */
         if (fits && (!k->best || better(fits, k->best)))
             k->best = fits;
+        if (p != k->first && p != k->best && p != k->failed)
+            plan_drop(p);
         if (++round == ROUNDS || is_spent(k) || k->why != OVER_DEVICE || (k->best && (round > 1 || !suffers(k))))
             break;
         p = pass_wide(k, k->limit, &k->why);
