@@ -51,7 +51,8 @@ for cuts in 8,9 ${SLOW:+2,3 4,6}; do
     want=$(facts one "$gpt" $base --stages 1) got=$(facts many "$gpt" $base $shard --replicas 2 --stages 3 --cuts $cuts)
     if [ "$got" = "$want" ]; then pass; else fault "a stage without parameters, cuts $cuts: $got, not $want"; fi
     [ $cuts = 8,9 ] || continue
-    expect "that stage has none" sh -c '! grep -q "  parameter" "$1/stage1.h" && grep -q gelu_forward "$1/stage1.c"' sh "$tmp/many"
+    expect "that stage has none" sh -c '! grep -q "  parameter" "$1/stage1.h" && grep -q gelu_forward "$1/stage1.c"' sh \
+        "$tmp/many"
 done
 use_bf16
 plans="2,2 8,1" same "bf16" "$gpt" --set train.precision.compute=bf16

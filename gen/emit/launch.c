@@ -414,13 +414,27 @@ static int reports(const Plan *p)
     return (int)(least > second ? least : second > 0 ? second : 1);
 }
 
-/* Where the targets of a loss are counted; a HitReport reads those of its loss. */
+/* A literal of a call; a graph that was read has no attributes. */
+static int64_t literal(const Op *o, const char *token)
+{
+    for (int k = 0; k < o->arg.n; k++)
+        if (o->arg.at[k].kind == ARG_INT && !strcmp(o->arg.at[k].token, token))
+            return o->arg.at[k].i;
+    return 0;
+}
+
+/* Where the targets of a loss are counted: a HitReport reads those of its loss, among its operands. */
 static int count_of(const Graph *g, const Op *o)
 {
-    int i = 0;
-    while (g->count.at[i].input != g->tensor.at[o->in.at[1]].of || g->count.at[i].ignore != attr_int(o, "ignore"))
-        i++;
-    return g->count.at[i].count;
+    for (int i = 0; i < g->count.n; i++)
+        for (int k = 0; k < o->arg.n; k++) {
+            const Arg *a = &o->arg.at[k];
+            const Count *c = &g->count.at[i];
+            bool reads = a->kind == ARG_READ && !a->state && g->tensor.at[a->index].kind == T_INPUT;
+            if (reads && g->tensor.at[a->index].of == c->input && literal(o, "ignore") == c->ignore)
+                return c->count;
+        }
+    return 0;
 }
 
 static void print_job(const Launch *w, int pairs, bool talk, int stored, bool copied, const char *plan_hash)
@@ -456,7 +470,7 @@ static void print_job(const Launch *w, int pairs, bool talk, int stored, bool co
         const Op *o = &g->op.at[i];
         if (!op_is(o, TRAIT_HITS))
             continue;
-        fprintf(w->f, "    .top = %" PRId64 ",\n", attr_int(o, "top"));
+        fprintf(w->f, "    .top = %" PRId64 ",\n", literal(o, "top"));
         if (count_of(g, o) > 0)
             fprintf(w->f, "    .top_count = %d,\n", count_of(g, o));
     }
