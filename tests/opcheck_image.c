@@ -467,7 +467,8 @@ static void ref_middle(const Case *c, double *y)
 
 static void repeated(void)
 {
-    static const long sizes[][3] = {{1, 1, 1}, {3, 4, 5}, {2, 49, 300}, {6, 33, 1}, {4, 2000, 1}, {1, 7, 257}};
+    static const long sizes[][3] = {{1, 1, 1}, {3, 4, 5}, {2, 49, 300}, {6, 33, 1}, {4, 2000, 1}, {1, 7, 257},
+                                   {3, 5, 16}};
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
         const long *d = sizes[s];
         Tensor *a = operand(REAL, d[0] * d[1] * d[2], -1, 1), *b = operand(REAL, d[0] * d[2], -1, 1);
