@@ -125,7 +125,7 @@ typedef struct {
     bool shared;                    /* a job cannot be linked statically */
     bool batch;                     /* a batch script comes with it */
     Ns latency;
-    double rate;                    /* bytes/s */
+    double rate, most;              /* bytes/s: of a pair without an entry; of any, 0: as its entry says */
     Bytes pair;                     /* of the memory of a device, for each pair that it is in */
 } Transport;
 extern const char target_words[], library_words[], transport_words[];      /* front/targets.c; a blank before each */
