@@ -69,6 +69,7 @@ typedef struct {
     Bytes workspace;            /* cuda: of library calls, behind the arena's tensors; already subtracted from memory */
     Bytes without;              /* memory before a max_memory of plan.constraints lowered it; 0: none did */
     int threads;
+    int spare;                  /* cuda: multiprocessors that products leave to messages */
     /* for estimates; 0: unknown */
     double flops[3];            /* flop/s of products at best, by compute type: F32, BF16; of fp8, 0: twice that of BF16 */
     double vector;              /* flop/s of everything else */
