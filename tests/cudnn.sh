@@ -56,6 +56,17 @@ opened 1 "$tmp/dropout.yaml"
 sed '/^  eval:/d' "$tmp/dropout.yaml" >"$tmp/train.yaml"
 opened 0 "$tmp/train.yaml"
 
+# images of 3 channels are copied with 8 into the workspace, and tensor cores want that; tests/cudnn_plans.c asks the library
+images="examples/resnet50.yaml --devices devices/h100.yaml --stages 1 --estimate -o $tmp/images"
+for batch in 16 64 256; do
+    need=$(((batch * 224 * 224 * 8 * 2 + (9 << 20) - 1) >> 20))
+    ./dpgen $images $bf16 --set train.batch.micro=$batch --set train.batch.global=$batch >"$tmp/said" 2>&1 ||
+        fault "ResNet-50: $(head -n 2 "$tmp/said")"
+    got=$(sed -n 's/.*tensor cores for the images of .* --set devices.0.workspace=\([0-9]*\)MiB.*/\1/p' "$tmp/said")
+    [ $need -gt 32 ] || need=
+    if [ "$got" = "$need" ]; then pass; else fault "a workspace for $batch images: ${got:-none}, not ${need:-none}"; fi
+done
+
 library=$(cuda_library cudnn)
 if ! have_cuda cudnn.h || [ -z "$library" ]; then
     skip "no cuDNN: $cuda_remedy"

@@ -77,3 +77,12 @@ bool cost_prepared(const Model *m, const Graph *g, const Op *o, bool eval)
             return others[i].prepares && others[i].prepares(g, o, eval);
     return true;
 }
+
+Bytes cost_images(const Model *m, const Graph *g, const Op *o)
+{
+    if (strncmp(o->call, "conv_", 5) || !cost_prepared(m, g, o, false))
+        return 0;
+    int64_t in = find(o, "in")->i, wide = (in + 7) / 8 * 8;
+    bool whole = in == wide || find(o, "groups")->i > 1;
+    return whole ? 0 : find(o, "batch")->i * find(o, "height")->i * find(o, "width")->i * 2 * wide;
+}
