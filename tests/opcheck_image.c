@@ -218,8 +218,9 @@ enum { BATCHES = sizeof batches / sizeof *batches };
 static void batch_norm(void)
 {
     for (size_t s = 0; s < BATCHES; s++) {
-        long rows = batches[s][ROWS], width = batches[s][WIDTH];
-        Tensor *x = operand(REAL, rows * width, -1, 2), *w = operand(FLOAT, width, 0.5, 1.5), *b = operand(FLOAT, width, -1, 1);
+        long rows = batches[s][ROWS], width = batches[s][WIDTH], far = s == 4 ? 60 : 0;      /* a mean far from 0 */
+        Tensor *x = operand(REAL, rows * width, (double)far - 1, (double)far + 2);
+        Tensor *w = operand(FLOAT, width, 0.5, 1.5), *b = operand(FLOAT, width, -1, 1);
         Tensor *mean = result(FLOAT, width), *var = result(FLOAT, width), *y = result(REAL, x->n), *dx = result(REAL, x->n);
         Tensor *dy = operand(REAL, x->n, -1, 1), *dw = result(FLOAT, width), *db = result(FLOAT, width);
         Tensor *dw2 = filled(FLOAT, width, 0), *db2 = filled(FLOAT, width, 0);
