@@ -49,6 +49,7 @@ function value(word,    n) {
     if (word == "apart") return !(given["width"] % (16 / real) == 0 && given["width"] <= 1024)
     if (word == "of") return up(given["in"] / given["groups"] / 8) * 8
     if (word == "half") return given["causal"] == 1 ? 0.5 : 1
+    if (word == "kept") return given["width"] > 1024 && given["width"] % (16 / real) == 0 && given["width"] * real <= 112 * 1024
     if (word == "seen") return given["batch"] * given["height"] * given["width"]
     if (word == "made") return given["batch"] * given["yheight"] * given["ywidth"]
     if (word == "taps") return given["kheight"] * given["kwidth"]
