@@ -200,9 +200,8 @@ static __global__ void norm_held_back(real *dx, float *part, Gradient end, int s
     enum { COLUMNS = TRIPS * TEAM * WIDE, LANES = BLOCK / TEAM };
     SHARED(float, of_warps, LANES > 1 ? LANES * COLUMNS : 1);
     int lane = threadIdx.x / TEAM;
-    long until = (blockIdx.x + 1) * c.each, width = c.width;
+    long last = (blockIdx.x + 1) * c.each, until = last < c.rows ? last : c.rows, width = c.width;
     float to_w[TRIPS][WIDE], to_b[TRIPS][WIDE];
-    until = until < c.rows ? until : c.rows;
     UNROLL
     for (int t = 0; t < TRIPS; t++)
         for (int j = 0; j < WIDE; j++)
