@@ -6,7 +6,7 @@
  *               numbers there, for their names change no bits
  *   train       hash of start values, optimiser, rates, seed and the order of the data
  *   batch, micro, groups, compute, target, kernels, measured algorithms
- *   threads and isa, or order of additions, workspace of libraries and arch
+ *   threads and isa, or order of additions, workspace of libraries, arch and spare multiprocessors
  *
  * Two jobs of one key give the same bits under any synchronous plan (docs/bits.md).  An asynchronous plan adds its rule of
  * weight versions.
@@ -122,8 +122,9 @@ const char *numeric_key(const Graph *g, const Model *m, const Cost *c)
 {
     const Device *d = &m->devices.at[0];
     const char *hardware = library_of(d)->anywhere ? ""
-                         : target_of(d)->gpu ? strf(" order=%d workspace=%" PRId64 " arch=%s", library_of(d)->sum_order,
-                                                    d->workspace, d->arch ? d->arch : "any")
+                         : target_of(d)->gpu ? strf(" order=%d workspace=%" PRId64 " arch=%s%s", library_of(d)->sum_order,
+                                                    d->workspace, d->arch ? d->arch : "any",
+                                                    d->spare ? strf(" spare=%d", d->spare) : "")
                          : strf(" threads=%d isa=%s", d->threads, d->isa);
     const char *compute = m->train.compute == g->compute ? compute_word(&m->train) : type_name(g->compute);
     return strf("model=%.16s train=%.16s batch=%" PRId64 " micro=%" PRId64 " groups=%" PRId64 " compute=%s target=%s"

@@ -6,6 +6,7 @@
 #include "passes.h"
 #include "base/file.h"
 #include "cost/machine.h"
+#include "cost/prepared.h"
 #include "search/search.h"
 #include "emit/emit.h"
 #include "huggingface/hf.h"
@@ -172,6 +173,22 @@ static void warn_isa(const Model *m)
                 "status %d; --set devices.0.isa=%s makes one that runs\n", d->isa, missing, EXIT_MACHINE, missing);
 }
 
+/* cuDNN copies images into the workspace, with channels up to a multiple of 8.  It is in the numeric key: the user chooses. */
+static void warn_workspace(const Plan *p)
+{
+    const Device *d = &p->m->devices.at[0];
+    Bytes most = 0, few = 8 << 20;
+    for (int o = 0; o < p->g->op.n && on_gpus(p->m); o++) {
+        Bytes images = cost_images(p->m, p->g, &p->g->op.at[o]);
+        most = images > most ? images : most;
+    }
+    long long want = (most + few + (1 << 20) - 1) >> 20;
+    if (most && want << 20 > d->workspace)
+        fprintf(stderr, "dpgen: cuDNN has tensor cores for the images of %s with a workspace of %lldMiB, and it is %s: "
+                "--set devices.0.workspace=%lldMiB is faster; the bits are others\n", p->g->name, want,
+                size_text(d->workspace), want);
+}
+
 /* A job may run elsewhere, so a file that is not here is no mistake. */
 static void warn_file(const Model *m, const DataSet *d, const char *pattern)
 {
@@ -219,6 +236,7 @@ static int generate(const Options *x, const Model *m)
         fprintf(stderr, "dpgen: stages: %d, threads: %ld, cores of this machine: %ld; steps take longer than predicted; "
                 "hosts: {cores: %ld} prices it\n", p->devices, threads, cores, cores);
     warn_isa(m);
+    warn_workspace(p);
     if (!target_of(d)->paced)
         warn_data(m);
     const char *sum = emit(p, x->out, x->prefix ? x->prefix : "train");

@@ -71,6 +71,7 @@ typedef struct {
     Bytes workspace;            /* cuda: of library calls, behind the arena's tensors; already subtracted from memory */
     Bytes without;              /* memory before a max_memory of plan.constraints lowered it; 0: none did */
     int threads;
+    int spare;                  /* cuda: multiprocessors that products leave to messages */
     /* for estimates; 0: unknown */
     double flops[3];            /* flop/s of products at best, by compute type: F32, BF16; of fp8, 0: twice that of BF16 */
     double vector;              /* flop/s of everything else */
@@ -131,7 +132,7 @@ typedef struct {
     bool shared;                    /* a job cannot be linked statically */
     bool batch;                     /* a batch script comes with it */
     Ns latency;
-    double rate;                    /* bytes/s */
+    double rate, most;              /* bytes/s: of a pair without an entry; of any, 0: as its entry says */
     Bytes pair;                     /* of the memory of a device, for each pair that it is in */
 } Transport;
 extern const char target_words[], library_words[], transport_words[];      /* config/targets.c; a blank before each */
@@ -321,6 +322,7 @@ typedef struct {
 } Model;
 bool schedule_open(const char *word);               /* auto: the search chooses */
 const Model *with_schedule(const Model *m, const Schedule *k);  /* config/schedules.c: its own chunks, if the model says none */
+int64_t widest_head(const Device *d);               /* that cuDNN takes: config/targets.c */
 int64_t norm_block(const Model *m, int64_t n);      /* elements of a block of the norm of n: config/targets.c */
 Loc mark_of(const Model *m, const char *text, Loc otherwise);
 /* -D name=value and --set path=value, in the order given.  An element of set may also be --stages=4, for an option that is

@@ -26,8 +26,8 @@ expect "corpus" bench/corpus/run.sh -c bench/results/corpus-0.1.txt -o "$tmp/now
 awk '/^pipedream / { $3 = sprintf("%.0f", $3 - 1) } { print }' "$tmp/now" >"$tmp/base"
 refuse "corpus: a longer step" 1 "2 cases, 1 worse, 0 better" bench/corpus/run.sh -c "$tmp/base" pipedream twobw
 # the model of a step on a GPU, for GPT-2: its products by 2 MNK, AdamW by 30 bytes a parameter, attention by half the keys
-expect "the model of a step, within 54.6 ms on one H200" bench/gpu/model.sh -b 4.8 -m 54.6
-expect "the model of a step, within 57 ms on one H100" bench/gpu/model.sh -m 57
+expect "the model of a step on one H200" bench/gpu/model.sh -b 4.8 -m 62
+expect "the model of a step on one H100" bench/gpu/model.sh
 mv "$tmp/said" "$tmp/model"
 if awk '/^linear_forward / { product = $4 } /^adamw_update / { adamw = $4 } /^attention_packed_forward / { attention = $4 }
     END {
@@ -35,10 +35,48 @@ if awk '/^linear_forward / { product = $4 } /^adamw_update / { adamw = $4 } /^at
         exit product - 2 * rows * (12 * layer + 768 * 50304) / 1e12 > 0.001 ||
             adamw - 30 * 124475904 / 1e6 > 0.1 || 30 * 124475904 / 1e6 - adamw > 0.1 ||
             attention - 4 * 12 * 32 * 12 * 1024 * 1024 * 64 / 2 / 1e12 > 0.001
-    }' "$tmp/model" && grep -q '^step: [1-9][0-9.]* ms at 3.35 TB/s and 650' "$tmp/model"; then pass
+    }' "$tmp/model" && grep -q '^step: [1-9][0-9.]* ms at 3.35 TB/s, large products at 840' "$tmp/model"; then pass
 else fault "the model: $(grep -e linear_f -e adamw -e attention_packed_f "$tmp/model")"; fi
+# its parts, where a review of the kernels expects them, in ms: products, attention forward and backward, cross entropy, all
+if awk 'function in_between(what, x, from, to) { if (x < from || x > to) { print what, x; wrong = 1 } }
+    match($0, / [0-9]+\.[0-9][0-9][0-9]  /) { ms = substr($0, RSTART, RLENGTH) + 0; part[$1] += ms }
+    /^step: / { all = $2 }
+    END {
+        in_between("products", part["linear_forward"] + part["linear_backward_x"] + part["linear_backward_w"] + \
+            part["linear_gelu_forward"] + part["linear_gelu_backward"], 40, 43)
+        in_between("attention", part["attention_packed_forward"], 2, 2.5)
+        in_between("its backward", part["attention_packed_backward"], 8, 11)
+        in_between("cross entropy", part["xent_both"], 2.4, 2.7)       # 3.0 to 3.4 less its second reads
+        in_between("step", all, 60.4, 64.4)
+        exit wrong
+    }' "$tmp/model" >"$tmp/wrong"; then pass; else fault "the model: $(cat "$tmp/wrong")"; fi
+# rates that others have measured for single products (X in kernels.model), within 8 %
+for known in 4096x4096x1024:677 8192x4096x512:607 8192x4096x1024:690 16384x2048x2048:759 16384x1024x2048:720 \
+    1024x1024x4096:470; do
+    got=$(bench/gpu/model.sh -s ${known%:*})
+    [ $((got * 100)) -ge $((${known#*:} * 92)) ] && [ $((got * 100)) -le $((${known#*:} * 108)) ] && pass ||
+        fault "a product of ${known%:*}: $got TFLOP/s, measured $known"
+done
+expect "the model of images" bench/gpu/model.sh examples/resnet50.yaml --devices devices/h100.yaml \
+    --set train.batch.micro=256 --set train.batch.global=256 --set train.precision.compute=bf16
+mv "$tmp/said" "$tmp/images.said"
+# 4.09 G products an image (torchvision, ResNet-50), 2.05 M of them in the classifier; the stem's 3 channels count as 8, and
+# nobody wants the gradient of its images
+if awk 'function near(a, b) { if (a - b > 0.003 || b - a > 0.003) { print a, "is not", b; wrong = 1 } }
+    $5 == "TFLOP" { done[$1] += $4 }
+    { starts[$1, $2] = $3 }
+    END {
+        near(starts["sgd_update", "sgd_rows"], 3)               # 161 parameters and 53 statistics, in tables
+        near(starts["batch_track", "follow_rows"], 2)
+        near(starts["batchstat_forward", "column_parts"], 53)   # one read for both statistics
+        stem = 112 * 112 * 64 * 49 * 8
+        near(done["conv_forward"], 512 * (4.09e9 - 2.05e6 + stem * 5 / 8) / 1e12)
+        near(done["conv_backward_w"], done["conv_forward"])
+        near(done["conv_backward_x"], done["conv_forward"] - 512 * stem / 1e12)
+        exit wrong
+    }' "$tmp/images.said" >"$tmp/wrong"; then pass; else fault "the model of images: $(cat "$tmp/wrong")"; fi
 refuse "a slower step than allowed" 1 "more than 5 ms" bench/gpu/model.sh -m 5
-refuse "a call without a row" 2 "conv_forward has no row in bench/gpu/kernels.model" bench/gpu/model.sh \
+refuse "a call without a row" 2 "groupnorm_forward has no row in bench/gpu/kernels.model" bench/gpu/model.sh \
     tests/models/images.yaml
 # instructions of a loop: a branch over two is taken, one over random numbers is not
 cat >"$tmp/loop" <<'SASS'

@@ -74,6 +74,9 @@ static const Row rows[] = {
     { 2, 3, 3, 7, 13, 8, 1, 0, 0 },
     { 2, 3, 3, 64, 64, 12, 1, 1, QUICK | REFUSED },
     { 2, 3, 3, 64, 64, 136, 1, 1, QUICK | OTHER_CHIPS | REFUSED_BUT_90 },
+    { 2, 3, 3, 130, 257, 192, 0, 0, QUICK | REFUSED_BUT_90 },
+    { 2, 8, 1, 1024, 1024, 256, 1, 0, QUICK | OTHER_CHIPS | REFUSED_BUT_90 },       /* Gemma 2B */
+    { 2, 3, 3, 64, 64, 264, 1, 1, REFUSED },
     { 8, 16, 16, 1000, 1000, 64, 1, 0, OTHER_CHIPS },
     { 1, 1, 1, 1, 1, 64, 1, 1, 0 },
     { 2, 3, 3, 192, 64, 64, 0, 0, OTHER_CHIPS },
@@ -109,8 +112,8 @@ static void plan(const Chip *c, cudnnBackendDescriptor_t chip, const Row *r, boo
     g->chip = chip;
     bool found = (back ? attention_plan_backward : attention_plan_forward)(g, &p, &s);
     bool refused = r->how & REFUSED || (r->how & REFUSED_BUT_90 && back && c->version != 900);
-    if (r->how & (REFUSED | REFUSED_BUT_90)) {
-        check(!attention_fits(&s) && found == !refused, c, r, "attention_fits() and the library differ", found);
+    if (r->how & REFUSED || (r->how & REFUSED_BUT_90 && c->version != 900)) {       /* no plan opens it: prepared.c */
+        check(found == !refused, c, r, "the library takes it", found);
         free(g);
         return;
     }
@@ -135,7 +138,10 @@ static const Images images[] = {
     { { 32, 7, 7, 512, 7, 7, 512, 3, 3, 1, 1, 1, 1, 1 }, OTHER_CHIPS },
     { { 16, 224, 224, 3, 224, 224, 64, 3, 3, 1, 1, 1, 1, 1 }, OTHER_CHIPS },                /* VGG-16 */
     { { 16, 224, 224, 64, 224, 224, 64, 3, 3, 1, 1, 1, 1, 1 }, 0 },
-    { { 64, 224, 224, 3, 112, 112, 64, 7, 7, 2, 3, 3, 1, 1 }, OTHER_CHIPS },                /* little room for its channels */
+    { { 64, 224, 224, 3, 112, 112, 64, 7, 7, 2, 3, 3, 1, 1 }, OTHER_CHIPS },
+    { { 256, 224, 224, 3, 112, 112, 64, 7, 7, 2, 3, 3, 1, 1 }, QUICK },
+    { { 64, 224, 224, 3, 224, 224, 64, 3, 3, 1, 1, 1, 1, 1 }, QUICK },                      /* VGG-16 */
+    { { 16, 224, 224, 64, 224, 224, 3, 1, 1, 1, 0, 0, 1, 1 }, 0 },                          /* UNet's last */
     { { 32, 112, 112, 32, 112, 112, 32, 3, 3, 1, 1, 1, 1, 32 }, QUICK | OTHER_CHIPS },      /* MobileNetV2, depthwise */
     { { 32, 112, 112, 96, 56, 56, 96, 5, 5, 2, 2, 2, 1, 96 }, OTHER_CHIPS },                /* EfficientNet */
     { { 32, 56, 56, 96, 56, 56, 96, 7, 7, 1, 3, 3, 1, 96 }, 0 },                            /* ConvNeXt */
@@ -156,13 +162,15 @@ static void plan_images(const Chip *c, cudnnBackendDescriptor_t chip, const Imag
     if (!g)
         abort();
     g->chip = chip;
-    g->room = (32L << 20) - (way == CONV_BACKWARD_W ? (long)conv_front(v) : 0);
-    bool found = conv_plan(g, &p, way, v);
-    found && p.workspace <= g->room ? passed++ : failed++;
-    if (!found || p.workspace > g->room)
+    /* what main.c asks for: the images once more, with channels up to a multiple of 8; and 8 MiB */
+    long odd = v->in % 8 ? v->batch * v->height * v->width * up(v->in, 8) * 2 : 0, room = (8L << 20) + odd;
+    g->room = (room > 32L << 20 ? room : 32L << 20) - (way == CONV_BACKWARD_W ? (long)conv_front(v) : 0);
+    bool found = conv_plan(g, &p, way, v), fast = p.cores || !conv_heavy(v);
+    found && p.workspace <= g->room && fast ? passed++ : failed++;
+    if (!found || p.workspace > g->room || !fast)
         fprintf(stderr, "cudnn_plans: %s, way %d, %ld x %ld x %ld x %ld to %ld, kernel %ld x %ld, groups %ld: %s (%ld)\n",
                 c->name, (int)way, v->batch, v->height, v->width, v->in, v->out, v->kheight, v->kwidth, v->groups,
-                found ? "workspace" : g->failed, (long)p.workspace);
+                !found ? g->failed : fast ? "workspace" : "no tensor cores", (long)p.workspace);
     free(g);
 }
 

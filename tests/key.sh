@@ -56,9 +56,13 @@ else failed=$((failed + 1)); echo "key: the name of attention that drops scores 
 gpu=$(key $model --devices devices/h100.yaml --estimate --stages 1)
 case "$gpu $base" in
     *" order="*" order="*) check 'order of CPUs' same '' ;;
-    *" order=3 workspace=33554432 arch=sm_90"*) passed=$((passed + 1)) ;;
+    *" order=4 workspace=33554432 arch=sm_90"*) passed=$((passed + 1)) ;;
     *) check 'order of GPUs' other '' ;;
 esac
+base=$gpu
+check 'multiprocessors that products leave free' other "$(key $model --devices devices/h100.yaml --estimate --stages 1 \
+    --set devices.0.spare=8)"
+base=$(key $model)
 
 sed 's/optimizer: .*/optimizer: {type: sgd, momentum: 0.5}/' $model >"$tmp/sgd.yaml"
 plain=$(key "$tmp/sgd.yaml")

@@ -218,8 +218,9 @@ enum { BATCHES = sizeof batches / sizeof *batches };
 static void batch_norm(void)
 {
     for (size_t s = 0; s < BATCHES; s++) {
-        long rows = batches[s][ROWS], width = batches[s][WIDTH];
-        Tensor *x = operand(REAL, rows * width, -1, 2), *w = operand(FLOAT, width, 0.5, 1.5), *b = operand(FLOAT, width, -1, 1);
+        long rows = batches[s][ROWS], width = batches[s][WIDTH], far = s == 4 ? 60 : 0;      /* a mean far from 0 */
+        Tensor *x = operand(REAL, rows * width, (double)far - 1, (double)far + 2);
+        Tensor *w = operand(FLOAT, width, 0.5, 1.5), *b = operand(FLOAT, width, -1, 1);
         Tensor *mean = result(FLOAT, width), *var = result(FLOAT, width), *y = result(REAL, x->n), *dx = result(REAL, x->n);
         Tensor *dy = operand(REAL, x->n, -1, 1), *dw = result(FLOAT, width), *db = result(FLOAT, width);
         Tensor *dw2 = filled(FLOAT, width, 0), *db2 = filled(FLOAT, width, 0);
@@ -467,7 +468,8 @@ static void ref_middle(const Case *c, double *y)
 
 static void repeated(void)
 {
-    static const long sizes[][3] = {{1, 1, 1}, {3, 4, 5}, {2, 49, 300}, {6, 33, 1}, {4, 2000, 1}, {1, 7, 257}};
+    static const long sizes[][3] = {{1, 1, 1}, {3, 4, 5}, {2, 49, 300}, {6, 33, 1}, {4, 2000, 1}, {1, 7, 257},
+                                   {3, 5, 16}};
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
         const long *d = sizes[s];
         Tensor *a = operand(REAL, d[0] * d[1] * d[2], -1, 1), *b = operand(REAL, d[0] * d[2], -1, 1);

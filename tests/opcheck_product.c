@@ -452,6 +452,13 @@ static void attention(void)
         check_gradient("attention_backward dv", dv, ref_attention, &c, 2, dy);
         if (dbias)
             check_gradient("attention_backward dbias", dbias, ref_attention, &c, 3, dy);
+        for (int which = 0; s == SETUPS - 1 && which < 2; which++) {         /* a gradient that is wanted alone */
+            Tensor *alone = result(REAL, k->n);
+            attention_backward(stage, 0, which ? 0 : alone->k, which ? alone->k : 0, 0, dy->k, y->k, q->k, k->k, v->k, bias,
+                               c.ids, lse->k, tmp->k, &c.vals, c.mb, 0, d[BATCH], d[HEADS], d[QUERY], d[KEY], d[WIDTH],
+                               d[CAUSAL], scale, drop, c.site);
+            same_bits("attention_backward, one gradient", which, alone, which ? dv : dk);
+        }
         case_end();
     }
 }

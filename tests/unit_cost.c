@@ -282,6 +282,12 @@ static void test_links(void)
     w = world_of("devices: [{name: a, count: 2}]\nplan: {transport: mpi}\n", NULL);
     equal("mpi, wire", cost_wire(w.c, 0, 1, 1000), 1000);
     equal("mpi, latency", cost_latency(w.c, 0, 1), 20000);
+    for (int nccl = 0; nccl < 2; nccl++) {      /* 4 channels of 20.6 GB/s, if that is less than the wire */
+        w = world_of(strf("devices: [{name: gpu, kind: cuda, arch: sm_90, count: 3, memory: 1GiB}]\nplan: {transport: %s}\n"
+                          "links: {gpu-gpu: 412GB/s, gpu.0-gpu.1: 41.2GB/s}\n", nccl ? "nccl" : "local"), NULL);
+        equal("a fast wire", cost_wire(w.c, 1, 2, 412000000), nccl ? 5000000 : 1000000);
+        equal("a slow wire", cost_wire(w.c, 0, 1, 412000000), 10000000);
+    }
 }
 
 /* Is the file's Linear slower than the data sheet and at most four times so, launch apart? */

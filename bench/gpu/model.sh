@@ -4,22 +4,25 @@
 # none has confirmed it: kernels.model says where its shares come from.
 #
 #   model.sh [-b TB/s] [-p TFLOP/s] [-g US] [-m MS] [OPTION OF dpgen...]
-#       -b 3.35   bandwidth      -p 650  rate of products in bf16      -g 0.85  time between two launches
+#       -b 3.35   bandwidth
+#       -p, -g    instead of the table: what large products tend to, in bf16; time between two launches
 #       -m        above so many milliseconds: status 1
+#       -s MxNxK  nothing but the TFLOP/s of that product while the clock is high
 #       options: a model and what else dpgen takes; without, GPT-2 124M, batch 32, one H100, --fuse most
 #
-# A line of the table is a kernel: how often it starts, bytes or arithmetic of a step, the share assumed and why, and the time.
+# A line of the table is a kernel: how often it starts, bytes or arithmetic of a step, the mean rate and why, and the time.
 # A call without a row in kernels.model is an error, so the table leaves nothing out.
 set -u
 export LC_ALL=C
 cd "$(dirname "$0")/../.." || exit 2
-bandwidth=3.35 rate=650 gap=0.85 most=
-while getopts b:p:g:m: option; do
+bandwidth=3.35 rate= gap= most= shape=
+while getopts b:p:g:m:s: option; do
     case $option in
         b) bandwidth=$OPTARG ;;
         p) rate=$OPTARG ;;
         g) gap=$OPTARG ;;
         m) most=$OPTARG ;;
+        s) shape=$OPTARG ;;
         *) exit 2 ;;
     esac
 done
@@ -32,19 +35,26 @@ trap 'exit 1' HUP INT TERM
 ./dpgen "$@" --stages 1 --estimate -o "$tmp/out" >"$tmp/said" 2>&1 || { cat "$tmp/said" >&2; exit 1; }
 real=4
 grep -q -e -DREAL_BF16 "$tmp/out/Makefile" && real=2
-awk -v bandwidth="$bandwidth" -v rate="$rate" -v gap="$gap" -v most="$most" -v wide=4 -v real=$real '
+awk -v bandwidth="$bandwidth" -v rate="$rate" -v gap="$gap" -v most="$most" -v shape="$shape" -v wide=4 -v real=$real '
 function trim(s) { gsub(/^ +| +$/, "", s); return s }
 function bad(why) { print "model.sh: " why >"/dev/stderr"; failed = 1; exit 2 }
 
 # The value of a word in a call: a number, a dimension, a parameter; an address counts 1, or 0 where there is none.
 function value(word,    n) {
-    if (word ~ /^[0-9.]+$/) return word + 0
+    if (word ~ /^-?[0-9.]+$/) return word + 0
     if (word == "real") return real
     if (word == "wide") return wide
     if (word == "long") return given["n"] > 4096
-    if (word == "held") return given["width"] % (16 / real) == 0 && given["width"] <= 1024
-    if (word == "apart") return !(given["width"] % (16 / real) == 0 && given["width"] <= 1024)
+    if (word == "held") return given["width"] % (16 / real) == 0 && given["width"] <= 8192
+    if (word == "apart") return !(given["width"] % (16 / real) == 0 && given["width"] <= 8192)
+    if (word == "of") return up(given["in"] / given["groups"] / 8) * 8
     if (word == "half") return given["causal"] == 1 ? 0.5 : 1
+    if (word == "kept") return given["width"] > 1024 && given["width"] % (16 / real) == 0 && given["width"] * real <= 112 * 1024
+    if (word == "seen") return given["batch"] * given["height"] * given["width"]
+    if (word == "made") return given["batch"] * given["yheight"] * given["ywidth"]
+    if (word == "taps") return given["kheight"] * given["kwidth"]
+    if (word == "area") return given["rows"] * given["width"]
+    if (word == "pairs") return given["batch"] * given["heads"] * given["query"] * given["key" in given ? "key" : "query"]
     if (word in given) return given[word]
     bad("no " word " in " called)
 }
@@ -87,24 +97,53 @@ function count(name, text,    arg, n, i, word, key) {
     for (i = 1; i <= rows; i++) if (of[i] == name) charge(i)
     if (!(name in known)) bad(name " has no row in bench/gpu/kernels.model")
 }
-function charge(i,    n, kind, text, part) {
+function least(a, b) { return a < b ? a : b }
+
+# Microseconds of a product: the best tile, and K in the best number of pieces, whose sums are written and read in f32.
+function product(m, n, k,    t, pieces, tiles, fill, us, best) {
+    for (t = 64; t <= 256; t *= 2)
+        for (pieces = 1; pieces == 1 || pieces <= 16 && k / pieces >= 1024; pieces++) {
+            tiles = up(m / 128) * up(n / t)
+            fill = m * n / (tiles * 128 * t) * tiles * pieces / up(tiles * pieces / number["processors"]) / number["processors"]
+            fill *= number["tile " t] / 100 * k / (k + number["depth"] * pieces)
+            us = 2 * m * n * k / (rate * fill * number["warm"] / 100) / 1e6
+            if (pieces > 1) us += 2 * pieces * wide * m * n / bandwidth / 1e6
+            best = best == "" ? us : least(best, us)
+        }
+    return best
+}
+function up(x) { return x == int(x) ? x : int(x) + 1 }
+
+function charge(i,    n, text, part, share, bytes) {
     text = amount[i]
-    kind = text ~ /^flop / ? "flop" : text ~ /^us / ? "us" : "bytes"
-    sub(/^(flop|us) /, "", text)
+    kinds[i] = text ~ /^flop / ? "flop" : text ~ /^us / ? "us" : text ~ /^product / ? "product" : "bytes"
+    sub(/^(flop|us|product) /, "", text)
     calls[i]++
     split(launches[i], part, "/")
     launched[i] = launches[i] ~ /\// ? part[1] * int((calls[i] + part[2] - 1) / part[2]) : launched[i] + sum(launches[i])
-    n = sum(text)
+    split(bandwidth > 4 ? share2[i] : share1[i], part, "/")
+    share = part[2] != "" && given["width"] > 64 ? part[2] : part[1]
+    if (kinds[i] == "product") {
+        split(text, part, /[:,;]/)
+        n = sum(part[1])
+        bytes = part[5] == "" ? 0 : sum(part[5])
+        if (n) us[i] += n * bigger(product(sum(part[2]), sum(part[3]), sum(part[4])) * 100 / share, bytes / bandwidth / 1e6)
+        n *= 2 * sum(part[2]) * sum(part[3]) * sum(part[4])
+    } else {
+        n = sum(text)
+        us[i] += kinds[i] == "us" ? n : n / (kinds[i] == "flop" ? share : bandwidth * share / 100) / 1e6
+    }
     amounts[i] += n
-    share = bandwidth > 4 ? share2[i] : share1[i]
-    if (kind == "us") us[i] += n
-    else if (kind == "flop") us[i] += n / (rate * share / 100) / 1e6
-    else us[i] += n / (bandwidth * share / 100) / 1e6
-    kinds[i] = kind
 }
+function bigger(a, b) { return a > b ? a : b }
 function amount_of(i) {
     if (kinds[i] == "us") return "-"
-    return kinds[i] == "flop" ? sprintf("%.3f TFLOP", amounts[i] / 1e12) : sprintf("%.1f MB", amounts[i] / 1e6)
+    return kinds[i] != "bytes" ? sprintf("%.3f TFLOP", amounts[i] / 1e12) : sprintf("%.1f MB", amounts[i] / 1e6)
+}
+function rate_of(i,    n) {
+    if (kinds[i] == "us" || !us[i]) return "-"
+    n = amounts[i] / us[i] / 1e6
+    return kinds[i] == "bytes" ? sprintf("%.0f %%", 100 * n / bandwidth) : sprintf("%.0f T/s", n)
 }
 function run(routine,    i) {
     for (i = 1; i <= lines[routine]; i++)
@@ -114,10 +153,15 @@ function run(routine,    i) {
 
 FILENAME ~ /kernels.model$/ {
     if (/^#/ || NF == 0) next
+    if (/\|$/) { row = row $0; next }
+    $0 = row $0
+    row = ""
     split($0, part, "|")
+    if (sub(/^@/, "", part[1])) { number[trim(part[1])] = part[2] + 0; next }
     of[++rows] = trim(part[1]); known[of[rows]] = 1
     kernel[rows] = trim(part[2]); amount[rows] = trim(part[3]); launches[rows] = trim(part[4])
-    share1[rows] = part[5] + 0; share2[rows] = part[6] + 0; why[rows] = trim(part[7])
+    share1[rows] = trim(part[5]); share2[rows] = trim(part[6]); why[rows] = trim(part[7]) " [" trim(part[8]) "]"
+    if (part[8] == "") bad("a row without its source: " $0)
     next
 }
 FILENAME ~ /rt.h$/ {            # what computes: the prototypes, and fill_zero
@@ -155,19 +199,27 @@ routine != "" && /^    [a-z_0-9A-Z]*\(/ {
 }
 END {
     if (failed) exit 2
+    if (rate == "") rate = number["most"]
+    if (gap == "") gap = number["gap"]
+    if (shape != "") {
+        number["warm"] = 100
+        split(shape, part, "x")
+        printf "%.0f\n", 2 * part[1] * part[2] * part[3] / product(part[1], part[2], part[3]) / 1e6
+        exit
+    }
     run("stage0_step")
-    printf "%-26s %-14s %8s %12s %6s %9s  %s\n", "call", "kernel", "launches", "amount", "share", "ms", "why"
+    line = "%-26s %-14s %8s %12s %8s %9s  %s\n"
+    printf line, "call", "kernel", "launches", "amount", "rate", "ms", "why [beside what]"
     for (i = 1; i <= rows; i++) {
         if (!us[i] && !launched[i]) continue
-        share = bandwidth > 4 ? share2[i] : share1[i]
-        printf "%-26s %-14s %8d %12s %5s%% %9.3f  %s\n", of[i], kernel[i], launched[i],
-            amount_of(i), kinds[i] == "us" ? "-" : share, us[i] / 1000, why[i]
+        printf line, of[i], kernel[i], launched[i], amount_of(i), rate_of(i), sprintf("%.3f", us[i] / 1000), why[i]
         total += us[i] / 1000
         starts += launched[i]
     }
-    gaps = starts * gap / 1000
+    gaps = (starts * gap + number["host"]) / 1000
     total += gaps
-    printf "%-26s %-14s %8d %12s %6s %9.3f  %s\n", "between launches", "", starts, "-", "-", gaps, gap " us each"
-    printf "step: %.1f ms at %s TB/s and %s TFLOP/s: on paper, measured by nothing\n", total, bandwidth, rate
+    text = gap " us each, " number["host"] " us of the host [A]"
+    printf line, "between launches", "", starts, "-", "-", sprintf("%.3f", gaps), text
+    printf "step: %.1f ms at %s TB/s, large products at %s TFLOP/s: on paper, measured by nothing\n", total, bandwidth, rate
     if (most != "" && total > most + 0) { printf "model.sh: more than %s ms\n", most >"/dev/stderr"; exit 1 }
 }' bench/gpu/kernels.model "$tmp/out/rt/rt.h" "$tmp/out/stage0.h" "$tmp/out/stage0.c"

@@ -8,7 +8,7 @@
 #include "schema.h"
 #include <string.h>
 
-enum { MOST_DEVICES = 256, MOST_THREADS = 1024, MOST_CHUNKS = 256, MOST_REPLICAS = 64, MOST_OPS = 1 << 20 };
+enum { MOST_DEVICES = 256, MOST_THREADS = 1024, MOST_SPARE = 64, MOST_CHUNKS = 256, MOST_REPLICAS = 64, MOST_OPS = 1 << 20 };
 static const Bytes DEFAULT_MEMORY = (Bytes)8 << 30, WORKSPACE = (Bytes)32 << 20, LEAST_WORKSPACE = (Bytes)2 << 20;
 
 /* ---- devices ----------------------------------------------------------------------------------------- */
@@ -52,17 +52,16 @@ static void entry_check(const Spot *s, DeviceEntry *e)
 {
     Device *d = &e->d;
     bool gpu = target_of(d)->gpu;
-    static const char *const cpu_keys[] = { "kernels", "threads", "isa" };
+    static const char *const cpu_keys[] = { "kernels", "threads", "isa" }, *const gpu_keys[] = { "arch", "workspace", "spare" };
     for (int i = 0; i < COUNT(cpu_keys) && gpu; i++)
         if (node_get(s->value, cpu_keys[i]))
             bad(node_get(s->value, cpu_keys[i])->loc, "delete it", "'%s' is not for devices of kind %s", cpu_keys[i], d->kind);
-    if (d->arch && !gpu)
-        bad(node_get(s->value, "arch")->loc, "delete it", "'arch' is only for devices of kind cuda");
+    for (int i = 0; i < COUNT(gpu_keys) && !gpu; i++)
+        if (node_get(s->value, gpu_keys[i]))
+            bad(node_get(s->value, gpu_keys[i])->loc, "delete it", "'%s' is only for devices of kind cuda", gpu_keys[i]);
     if (gpu && !d->memory)
         bad(s->value->loc, "write memory: 80GiB, less what other programs use", "%s has no 'memory'", s->path);
     d->memory = d->memory ? d->memory : DEFAULT_MEMORY;
-    if (node_get(s->value, "workspace") && !gpu)
-        bad(node_get(s->value, "workspace")->loc, "delete it", "'workspace' is only for devices of kind cuda");
     if (d->workspace < 0)
         d->workspace = gpu ? WORKSPACE : 0;
     if (gpu && d->workspace < LEAST_WORKSPACE)
@@ -121,6 +120,7 @@ static void read_entry(const Spot *s)
         { "reserve", read_bytes, offsetof(DeviceEntry, d.reserve), 0, 0, NULL },
         { "workspace", read_bytes, offsetof(DeviceEntry, d.workspace), 0, 0, NULL },
         { "threads", read_count, offsetof(DeviceEntry, d.threads), 1, MOST_THREADS, NULL },
+        { "spare", read_count, offsetof(DeviceEntry, d.spare), 0, MOST_SPARE, NULL },
         { "kernels", read_word, offsetof(DeviceEntry, d.kernels), 0, 0, library_words + 1 },
         { "isa", read_word, offsetof(DeviceEntry, d.isa), 0, 0,
           "native x86-64 x86-64-v2 x86-64-v3 x86-64-v4 x86-64-v4+bf16 x86-64-v4+amx" },

@@ -8,7 +8,7 @@
  *
  * Several entries of `links:` may name a pair.  One that names single devices wins over one that names a whole entry of
  * devices. Among equally exact ones the slowest counts, so that the order of the file does not matter.  A pair without an
- * entry has the figures of the transport, from targets.def.
+ * entry has the figures of the transport, from targets.def.  No entry is faster than the transport can be.
  *
  * Planners that take one bandwidth for all links (PipeDream's defaults are two numbers for a whole cluster) misplace cuts on
  * machines with one slower link.  Here each pair has its own measured or declared figures.
@@ -60,6 +60,13 @@ static Wire wire_of(const Model *m, const Device *a, const Device *b, Wire other
     return w;
 }
 
+/* What the transport carries, however fast the wire is. */
+static Wire carried(Wire w, const Transport *t)
+{
+    w.rate = t->most > 0 && w.rate > t->most ? t->most : w.rate;
+    return w;
+}
+
 void links_of(Cost *c, const Model *m)
 {
     const Transport *t = transport_of(m);
@@ -69,7 +76,7 @@ void links_of(Cost *c, const Model *m)
         const Device *d = &m->devices.at[i];
         host[i] = wire_of(m, d, NULL, (Wire){.rate = host_rate, .latency = host_latency});
         for (int j = 0; j < n; j++)
-            wire[i * n + j] = wire_of(m, d, &m->devices.at[j], (Wire){.rate = t->rate, .latency = t->latency});
+            wire[i * n + j] = carried(wire_of(m, d, &m->devices.at[j], (Wire){.rate = t->rate, .latency = t->latency}), t);
     }
     c->latency = t->latency;
     c->link = t->rate;

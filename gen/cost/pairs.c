@@ -24,9 +24,9 @@ const CallPair call_pairs[CALL_PAIRS] = {
     [PAIR_RMSNORM] = {"add_forward", "rmsnorm_forward", {"y", "x"}},
 };
 
-/* As many calls as a table has rows (rt/op/cuda/update.cu) are so many launches. */
+/* As many calls as a table has rows (rt/op/cuda/table.h) are so many launches. */
 static const struct { const char *call; int launches, calls; } tables[] = {
-    {"adamw_update", 1, 45}, {"nadamw_update", 1, 45}, {"norm_partial", 2, 99},
+    {"adamw_update", 1, 45}, {"nadamw_update", 1, 45}, {"norm_partial", 2, 99}, {"sgd_update", 1, 55}, {"batch_track", 1, 49},
 };
 
 static const Arg *operand(const Op *o, const char *token)

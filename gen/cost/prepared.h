@@ -8,4 +8,6 @@
 
 /* Does stageN_open have to open the handle of this call?  eval: of the call in an evaluation. */
 bool cost_prepared(const Model *m, const Graph *g, const Op *o, bool eval);
+/* Bytes of the images that a convolution by cuDNN copies into its workspace; 0: none. */
+Bytes cost_images(const Model *m, const Graph *g, const Op *o);
 #endif

@@ -302,6 +302,7 @@ void emit_build(Out *o, const Plan *p, const char *prefix)
     const Library *k = emit_library(p);
     const Transport *t = transport_of(p->m);
     const char *memory = "";
+    int spare = p->m->devices.at[0].spare;
     for (int d = 0; d < p->devices; d++)
         memory = strf("%s  stage %d: arena %s of %s (lower bound %s)\n", memory, d, size_text(p->dev.at[d].arena),
                       size_text(p->dev.at[d].limit), size_text(p->dev.at[d].bound));
@@ -313,7 +314,8 @@ void emit_build(Out *o, const Plan *p, const char *prefix)
         {"transport", t->name}, {"kernels", k->name}, {"memory", memory},
         {"cc", t->cc}, {"openmp", (most_threads(p) > 1 || emit_library(p)->openmp) ? "-fopenmp" : ""},
         {"libs", strf("%s%s-lpthread -lm", k->link, t->link)},
-        {"real", p->g->compute == BF16 ? "-DREAL_BF16" : p->m->train.tf32 ? "-DTF32" : ""},
+        {"real", strf("%s%s", p->g->compute == BF16 ? "-DREAL_BF16" : p->m->train.tf32 ? "-DTF32" : "",
+                      spare ? strf(" -DSPARE=%d", spare) : "")},
         {"static", k->shared || t->shared ? "no" : "yes"},
         {"launch", t->launch ? strf("$(MPIRUN) -n %d ", p->devices) : ""},
         {"mpirun", t->launch ? strf("MPIRUN ?= %s\n", t->launch) : ""}, {"launching", t->launch ? launching : ""},

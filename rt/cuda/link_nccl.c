@@ -17,9 +17,9 @@
  * A pair that has only partial norms or factors of clipping to exchange uses a socket instead, and its hosts wait: stage 0 has
  * two such pairs with every other stage.
  *
- * Communicators are opened in one order on all sides, before the first step.  The first call on one keeps its host until the
- * peer calls too, which in a step could be never: two replicas that exchange gradients both receive first.  So a byte is sent
- * on each as it is opened.  Facts that stages exchange once a step, and the
+ * Communicators are opened before the first step, those of a process in one group of NCCL, and so in the time of one.  The
+ * first call on one keeps its host until the peer calls too, which in a step could be never: two replicas that exchange
+ * gradients both receive first.  So a byte is sent on each, in a group too.  Facts that stages exchange once a step, and the
  * end of a process, go through the sockets of meeting.c.  A peer that dies ends the job with its number, and no kernel waits
  * for good.
  *
@@ -54,7 +54,7 @@ struct Link {
     Pair *pair;                 /* of this stage */
     int pairs;
     _Atomic int opened;         /* pairs whose communicator is asked for faults */
-    _Atomic int trying;         /* 1 + the pair that is being connected; 0: none is */
+    _Atomic int trying;         /* pairs that are being connected, all at once */
     _Atomic int64_t late;       /* seconds(), when it has taken too long */
     unsigned char request[MAX_REQUESTS];
     Awaited awaited[MAX_REQUESTS];
@@ -171,16 +171,16 @@ static void gone(void *with, int number)
     _exit(STATUS_RUN);
 }
 
-/* Two that run, and do not reach each other: the library waits for good. */
+/* Some run, and do not reach each other: the library waits for good.  Of those that it connects at once it names none. */
 static void look_at_opening(const Link *l)
 {
     int trying = atomic_load(&l->trying);
     if (!trying || (int64_t)seconds() < atomic_load(&l->late))
         return;
-    const Pair *p = &l->pair[trying - 1];
-    complain(STATUS_RUN, "stages %d and %d run, and NCCL has not connected them within %d s: does the network that it takes "
+    const Pair *p = &l->pair[0];
+    complain(STATUS_RUN, "stages %d and %d run%s, and NCCL has not connected them within %d s: does the network that it takes "
              "join their hosts?  NCCL_SOCKET_IFNAME names one, NCCL_DEBUG=INFO says more, DPGEN_TIMEOUT how long to wait",
-             p->from, p->to, meeting_patience());
+             p->from, p->to, trying > 2 ? " with others that exchange messages" : "", meeting_patience());
     _exit(STATUS_RUN);
 }
 
@@ -200,44 +200,95 @@ static void look(const void *with)
     }
 }
 
-/* NCCL connects two when both have called, and until then keeps the host. */
-static int connect_pair(const Pair *p, bool sending, void *byte)
+/* How many communicators the sender of pair i makes before its own. */
+static int round_of(const Job *job, const char *talk, int i)
 {
-    ncclResult_t e = sending ? ncclSend(byte, 1, ncclInt8, 1, p->comm, p->stream)
-                             : ncclRecv(byte, 1, ncclInt8, 0, p->comm, p->stream);
-    if (e != ncclSuccess)
-        return failed("connecting a communicator", e);
-    cudaError_t s = cudaStreamSynchronize(p->stream);
-    return s == cudaSuccess ? DONE : complain(STATUS_RUN, "connecting a communicator: %s", cudaGetErrorString(s));
+    int round = 0;
+    for (int k = 0; k < i; k++)
+        round += job->pair[2 * k] == job->pair[2 * i] && !(talk && talk[k]);
+    return round;
 }
 
-/* One communicator: the sender makes its name, all hear it, two use it. */
-static int open_pair(Link *l, int from, int to, ncclUniqueId *all, void *byte)
+/* A round of names: each stage makes at most one, and all hear it.  *left: there are more. */
+static int share_round(Link *l, const Job *job, const char *talk, int round, ncclUniqueId *all, ncclUniqueId *own, bool *left)
 {
     ncclUniqueId mine = {{0}};
-    ncclResult_t e = l->stage == from ? ncclGetUniqueId(&mine) : ncclSuccess;
+    ncclResult_t e = ncclSuccess;
+    *left = false;
+    for (int i = 0; i < job->pairs; i++) {
+        bool counts = !(talk && talk[i]);
+        *left |= counts && round_of(job, talk, i) > round;
+        if (counts && job->pair[2 * i] == l->stage && round_of(job, talk, i) == round)
+            e = ncclGetUniqueId(&mine);
+    }
     if (e != ncclSuccess)
         return failed("making a communicator", e);
     if (!meeting_share(l->meeting, &mine, all, sizeof mine))
         return complain(STATUS_RUN, "a stage has ended while communicators were made");
-    if (l->stage != from && l->stage != to)
-        return DONE;
-    Pair *p = &l->pair[l->pairs++];
-    *p = (Pair){.from = from, .to = to, .line = -1};
-    atomic_store(&l->late, (int64_t)seconds() + meeting_patience());
-    atomic_store(&l->trying, l->pairs);
+    for (int i = 0; i < job->pairs; i++) {
+        const int *p = &job->pair[2 * i];
+        if ((talk && talk[i]) || (p[0] != l->stage && p[1] != l->stage))
+            continue;
+        if (round_of(job, talk, i) == round)
+            *own = all[p[0]];
+        own++;
+    }
+    return DONE;
+}
+
+/* The names of this stage's communicators. */
+static int share_names(Link *l, const Job *job, const char *talk, ncclUniqueId *own)
+{
+    ncclUniqueId *all = calloc((size_t)l->stages, sizeof *all);
+    int status = all ? DONE : STATUS_RUN;
+    bool left = true;
+    for (int round = 0; left && status == DONE; round++)
+        status = share_round(l, job, talk, round, all, own, &left);
+    free(all);
+    return status;
+}
+
+/* Communicators of two, at once: NCCL has a thread for each, so the time is that of one. */
+static int open_communicators(Link *l, const ncclUniqueId *name)
+{
     ncclConfig_t few = NCCL_CONFIG_INITIALIZER;
     few.minCTAs = 1;
     few.maxCTAs = CHANNELS;
-    e = ncclCommInitRankConfig(&p->comm, 2, all[from], l->stage == to, &few);
+    ncclResult_t e = ncclGroupStart(), ended;
+    for (int i = 0; i < l->pairs && e == ncclSuccess; i++)
+        e = ncclCommInitRankConfig(&l->pair[i].comm, 2, name[i], l->stage == l->pair[i].to, &few);
+    ended = ncclGroupEnd();
+    e = e == ncclSuccess ? ended : e;
     if (e != ncclSuccess)
         return failed("opening a communicator", e);
-    cudaError_t s = cudaStreamCreateWithFlags(&p->stream, cudaStreamNonBlocking);
-    if (s != cudaSuccess)
-        return complain(STATUS_RUN, "opening a communicator: %s", cudaGetErrorString(s));
-    int status = connect_pair(p, l->stage == from, byte);
-    atomic_store(&l->trying, 0);
-    return status;
+    for (int i = 0; i < l->pairs; i++) {
+        cudaError_t s = cudaStreamCreateWithFlags(&l->pair[i].stream, cudaStreamNonBlocking);
+        if (s != cudaSuccess)
+            return complain(STATUS_RUN, "opening a communicator: %s", cudaGetErrorString(s));
+    }
+    return DONE;
+}
+
+/* NCCL connects two when both have called, and until then keeps the host.  Bytes of all pairs go at once, so no order of pairs
+ * can make two wait for each other. */
+static int connect_pairs(const Link *l, void *byte)
+{
+    ncclResult_t e = ncclGroupStart(), ended;
+    for (int i = 0; i < l->pairs && e == ncclSuccess; i++) {
+        const Pair *p = &l->pair[i];
+        e = l->stage == p->from ? ncclSend(byte, 1, ncclInt8, 1, p->comm, p->stream)
+                                : ncclRecv(byte, 1, ncclInt8, 0, p->comm, p->stream);
+    }
+    ended = ncclGroupEnd();
+    e = e == ncclSuccess ? ended : e;
+    if (e != ncclSuccess)
+        return failed("connecting a communicator", e);
+    for (int i = 0; i < l->pairs; i++) {
+        cudaError_t s = cudaStreamSynchronize(l->pair[i].stream);
+        if (s != cudaSuccess)
+            return complain(STATUS_RUN, "connecting a communicator: %s", cudaGetErrorString(s));
+    }
+    return DONE;
 }
 
 /* Each says this of itself: the plan, whether steps are to be graphs, and the GPU by the name that no other in the world
@@ -296,28 +347,36 @@ static int open_lines(Link *l, const Job *job)
 
 static int open_pairs(Link *l, const Job *job)
 {
-    int n = 0, status = DONE;
+    int status = DONE;
     const char *talk = record_lines(job) ? job->talk : NULL;
     void *byte = NULL;
-    ncclUniqueId *names = calloc((size_t)l->stages, sizeof *names);
+    ncclUniqueId *name = calloc((size_t)job->pairs + 1, sizeof *name);
     l->pair = calloc((size_t)job->pairs + 1, sizeof *l->pair);
-    if (!names || !l->pair)
+    if (!name || !l->pair)
         return complain(STATUS_RUN, "no memory for the transport");
     for (int i = 0; i < job->pairs; i++)
-        n += (job->pair[2 * i] == l->stage || job->pair[2 * i + 1] == l->stage) && !(talk && talk[i]);
-    if (n + OTHERS > QUEUES)
+        if ((job->pair[2 * i] == l->stage || job->pair[2 * i + 1] == l->stage) && !(talk && talk[i]))
+            l->pair[l->pairs++] = (Pair){.from = job->pair[2 * i], .to = job->pair[2 * i + 1], .line = -1};
+    if (l->pairs + OTHERS > QUEUES)
         status = complain(STATUS_MACHINE, "stage %d exchanges messages in %d directions, and a GPU has queues for %d; let "
-                          "fewer stages read what it makes, or use transport local", l->stage, n, QUEUES - OTHERS);
+                          "fewer stages read what it makes, or use transport local", l->stage, l->pairs, QUEUES - OTHERS);
     if (status == DONE && cudaMalloc(&byte, 1) != cudaSuccess)
         status = complain(STATUS_RUN, "stage %d: no byte is left on its GPU", l->stage);
-    for (int i = 0; i < job->pairs && status == DONE; i++)
-        if (!talk || !talk[i])
-            status = open_pair(l, job->pair[2 * i], job->pair[2 * i + 1], names, byte);
-    atomic_store(&l->opened, l->pairs);
+    if (status == DONE)
+        status = share_names(l, job, talk, name);
+    atomic_store(&l->late, (int64_t)seconds() + meeting_patience());
+    atomic_store(&l->trying, l->pairs);
+    if (status == DONE)
+        status = open_communicators(l, name);
+    if (status == DONE)
+        status = connect_pairs(l, byte);
+    atomic_store(&l->trying, 0);
+    if (status == DONE)
+        atomic_store(&l->opened, l->pairs);
     if (talk && status == DONE)
         status = open_lines(l, job);
     cudaFree(byte);
-    free(names);
+    free(name);
     return status;
 }
 

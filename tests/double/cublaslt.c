@@ -13,7 +13,7 @@
  * else it was given is kept.
  * BGRADB and Gelus want rows of whole 16 bytes.  Factors of 8 bits are taken as on sm_90: A turned and B not, multiples of 16
  * everywhere, one of the two in e5m2 at most, and both units on the device.
- * DOUBLE_CUBLAS=N: the version of the library.
+ * DOUBLE_CUBLAS=N: the version of the library.  DOUBLE_TARGET=N: products are planned for N multiprocessors, and no others.
  *
  * Cost: m n k multiplications, the inner loop adjacent in memory.  Not handled: alpha and beta on the device; what the runtime
  * does not use.
@@ -41,6 +41,7 @@ typedef struct {
     void *aux;
     int64_t aux_ld;
     const void *unit_a, *unit_b;
+    int32_t processors;
 } Desc;
 
 typedef struct {
@@ -120,6 +121,7 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc, cublasL
         FIELD(Desc, aux, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER), FIELD(Desc, aux_ld, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD),
         FIELD(Desc, bias_type, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE), FIELD(Desc, unit_a, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER),
         FIELD(Desc, unit_b, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER),
+        FIELD(Desc, processors, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET),
     };
     return PUT(desc, list);
 }
@@ -488,6 +490,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
         !belongs(algorithm_of(&copy), layout_of(la), layout_of(lb), layout_of(lc), layout_of(ld)))
         return CUBLAS_STATUS_INVALID_VALUE;
     const Algorithm *x = algorithm_of(&copy);
+    const char *target = getenv("DOUBLE_TARGET");
+    if (desc_of(desc)->processors != (target ? atoi(target) : 0))
+        return CUBLAS_STATUS_INVALID_VALUE;
     bool at_16 = (uintptr_t)a % 16 == 0 && (uintptr_t)b % 16 == 0 && (uintptr_t)d % 16 == 0;
     if (bytes < workspace_of(x) || (uintptr_t)workspace % 16 || (is_short(layout_of(la)->type) && !at_16))
         return CUBLAS_STATUS_NOT_SUPPORTED;

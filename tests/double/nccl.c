@@ -6,7 +6,8 @@
  * A message in a graph: a communicator waits at its end for the graphs that use it, for good where nobody destroys them, which
  * ends the program here.  Graphs and other calls at once are not asked for (NCCL_GRAPH_MIXING_SUPPORT=0).
  *
- * The first call on a communicator keeps the host until its peer calls too, as where NCCL connects the two.
+ * The first call on a communicator keeps the host until its peer calls too, as where NCCL connects the two; calls between
+ * ncclGroupStart() and ncclGroupEnd() at once.  Communicators of a process are opened in one group.
  *
  *   DOUBLE_COMM=fails  opening a communicator fails      =hangs  it waits for good, as for a peer that has ended
  *                =breaks messages are lost behind the first on a communicator, which then has a fault
@@ -16,6 +17,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <nccl.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -30,6 +32,12 @@ struct ncclComm { int file, rank; long messages; bool captured; _Atomic bool bro
 
 typedef struct { int file; bool sending; unsigned char *at; size_t n, done, head; size_t said; } Moving;
 
+/* Between start and end: messages begin together, once all of their communicators are connected. */
+typedef struct { const void *at; size_t n; ncclDataType_t type; ncclComm_t comm; cudaStream_t stream; bool sending; } Held;
+enum { HELD = 64 };
+static _Thread_local Held held[HELD];
+static _Thread_local int depth, alone, holds;
+
 ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 {
     static int count;
@@ -42,6 +50,10 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 /* A receive that waits keeps as many multiprocessors from everything else as it has blocks. */
 ncclResult_t ncclCommInitRankConfig(ncclComm_t *to, int ranks, ncclUniqueId id, int rank, ncclConfig_t *config)
 {
+    if (!depth && alone++) {
+        fprintf(stderr, "double: communicators that are opened one by one: each takes a second\n");
+        _exit(99);
+    }
     if (config->maxCTAs < 2 || config->maxCTAs > 4 || config->minCTAs > config->maxCTAs) {
         fprintf(stderr, "double: a communicator of %d blocks\n", config->maxCTAs);
         _exit(99);
@@ -141,6 +153,10 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t c, ncclResult_t *e)
 
 static ncclResult_t start(const void *at, size_t n, ncclDataType_t type, ncclComm_t c, cudaStream_t s, bool sending)
 {
+    if (depth) {
+        held[holds++] = (Held){at, n, type, c, s, sending};
+        return holds < HELD ? ncclSuccess : ncclInvalidArgument;
+    }
     be_late();
     connect_first(c);
     c->captured |= double_captures(s);
@@ -169,4 +185,33 @@ ncclResult_t ncclSend(const void *from, size_t n, ncclDataType_t type, int peer,
 ncclResult_t ncclRecv(void *to, size_t n, ncclDataType_t type, int peer, ncclComm_t c, cudaStream_t s)
 {
     return peer == 0 ? start(to, n, type, c, s, false) : ncclInvalidArgument;
+}
+
+static void *connect_one(void *c)
+{
+    connect_first(c);
+    return NULL;
+}
+
+ncclResult_t ncclGroupStart(void)
+{
+    depth++;
+    return ncclSuccess;
+}
+
+/* The library has a thread for each communicator that it connects. */
+ncclResult_t ncclGroupEnd(void)
+{
+    pthread_t thread[HELD];
+    ncclResult_t e = ncclSuccess;
+    if (--depth)
+        return ncclSuccess;
+    for (int i = 0; i < holds; i++)
+        pthread_create(&thread[i], NULL, connect_one, held[i].comm);
+    for (int i = 0; i < holds; i++)
+        pthread_join(thread[i], NULL);
+    for (int i = 0; i < holds && e == ncclSuccess; i++)
+        e = start(held[i].at, held[i].n, held[i].type, held[i].comm, held[i].stream, held[i].sending);
+    holds = 0;
+    return e;
 }

@@ -18,6 +18,7 @@
 #endif
 
 enum { WARP = 32, MOST = 1024, STACK = 64 << 10, SHARED_BYTES = 48 << 10, ARRAYS = 32, WORD = 24, ZONE = 64, POISON = 0xff };
+enum { ROW_BYTES = 226 << 10 };
 enum State { FRESH, READY, AT_WARP, AT_BLOCK, DONE };
 
 #ifdef __x86_64__
@@ -53,6 +54,8 @@ struct Machine {
     int arrays;
     size_t used;
     alignas(64) unsigned char shared[SHARED_BYTES + ARRAYS * ZONE];
+    alignas(64) unsigned char row[ROW_BYTES];
+    bool row_used;
     unsigned char *stack;
 };
 
@@ -136,6 +139,18 @@ void *simt_shared(const void *site, size_t bytes)
     return m->shared + m->array[m->arrays - 1].at;
 }
 
+/* What a launch asks for beside: one array a block. */
+void *simt_row(long bytes)
+{
+    Machine *m = machine;
+    if (bytes > ROW_BYTES)
+        simt_fail("a row of %ld bytes", bytes);
+    if (!m->row_used)
+        memset(m->row, POISON, (size_t)bytes);
+    m->row_used = true;
+    return m->row;
+}
+
 static void check_zones(const Machine *m)
 {
     for (int i = 0; i < m->arrays; i++) {
@@ -214,7 +229,7 @@ static void run_warp(Machine *m, unsigned first)
 static void run_block(Machine *m)
 {
     memset(m->shared, POISON, m->used);
-    m->arrays = 0, m->used = 0;
+    m->arrays = 0, m->used = 0, m->row_used = false;
     for (unsigned i = 0; i < m->threads; i++)
         prepare(m, i);
     for (;;) {

@@ -49,6 +49,7 @@ void kernels_load(const Stage *st);
 
 void simt_grid(const char *name, dim3 grid, dim3 block, void (*thread)(void *), void *args);
 void *simt_shared(const void *site, size_t bytes);
+void *simt_row(long bytes);
 void simt_barrier(int line);
 void *simt_exchange(int line, const void *mine, size_t bytes, unsigned lane);
 [[noreturn]] void simt_fail(const char *form, ...) __attribute__((format(printf, 1, 2)));
@@ -100,6 +101,8 @@ template <class T> struct Shared {
     static const char name##_site = 0; \
     Shared<type> name = {(type *)simt_shared(&name##_site, (n) * sizeof(type)), (n)}
 #define SHARED_AT(name, i) (&(name)[i])
+#define LAUNCH_WITH(kernel, bytes, grid, block, st, ...) LAUNCH(kernel, grid, block, st, __VA_ARGS__)
+#define SHARED_ROW(type, name, n) Shared<type> name = {(type *)simt_row((long)((n) * sizeof(type))), (n)}
 
 #define __syncthreads() simt_barrier(__LINE__)
 #define __syncwarp() ((void)simt_exchange(__LINE__, "", 1, 0))

@@ -1,40 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * BatchNorm and its running statistics: the formulas of rt/op/batch.c.  Sums over rows are those of columns.h, in float; the
- * variance takes a second pass.  Backward makes both sums in one pass over dy and x, and dx in another one.  The averages of
- * the micro-batch wait in the workspace, before the parts of the sums.  With a Relu and an addition behind it, the pass that
- * makes the sums keeps the gradient of the addition, and the other one reads it.
+ * BatchNorm and its running statistics: the formulas of rt/op/batch.c.  Sums over rows are those of columns.h, in float.
+ *
+ * x is read once for both statistics.  Of what it is above its first row, the variance is the mean of the squares less the
+ * square of the mean.  Source: Chan, Golub, LeVeque, Algorithms for Computing the Sample Variance, The American Statistician
+ * 1983, shifted data.
+ *
+ * Backward makes both sums in one pass over dy and x, and dx in another one.  The averages of the micro-batch wait in the
+ * workspace, before the parts of the sums.  With a Relu and an addition behind it, the pass that makes the sums keeps the
+ * gradient of the addition, and the other one reads it.
  */
 #include "columns.h"
+#include "table.h"
 
-/* In an evaluation the running statistics instead, whatever was added up. */
-struct Statistic {
-    float *to;
-    const float *running;
-    const Values *vals;
-    float rows;
-    FIELD void put(int, long i, float v) const { to[i] = vals->eval ? running[i] : v / rows; }
+/* Sums of what x is above its first row, and of the squares of that. */
+struct Shifted {
+    enum { SUMS = 2 };
+    const real *x;
+    FIELD void at(float (&v)[2][WIDE], long row, long i, long width, int step) const
+    {
+        float first[WIDE];
+        take(v[0], x + row * width, i, width, step);
+        take(first, x, i, width, step);
+        for (int j = 0; j < WIDE; j++) {
+            v[0][j] -= first[j];
+            v[1][j] = v[0][j] * v[0][j];
+        }
+    }
 };
 
-struct Deviation {
-    enum { SUMS = 1 };
+/* In an evaluation the running statistics instead, whatever was added up.  Sum 0 comes first, to the same thread. */
+struct Statistics {
+    float *mean, *var;
     const real *x;
-    const float *mean;
-    FIELD void at(float (&v)[1][WIDE], long row, long i, long width, int step) const
+    const float *running_mean, *running_var;
+    const Values *vals;
+    float rows;
+    FIELD void put(int k, long i, float v) const
     {
-        float m[WIDE];
-        take(v[0], x + row * width, i, width, step);
-        take(m, mean, i, width, step);
-        for (int j = 0; j < WIDE; j++)
-            v[0][j] = (v[0][j] - m[j]) * (v[0][j] - m[j]);
+        float above = v / rows;
+        if (k == 0) {
+            mean[i] = above;
+            return;
+        }
+        float shift = mean[i], spread = above - shift * shift;
+        mean[i] = vals->eval ? running_mean[i] : one(x, i) + shift;
+        var[i] = vals->eval ? running_var[i] : spread > 0 ? spread : 0.0f;
     }
 };
 
 void batchstat_forward(Stage *st, float *mean, float *var, const real *x, const float *running_mean, const float *running_var,
                        const Values *vals, long rows, long width)
 {
-    column_sums(st, Plain{x}, Statistic{mean, running_mean, vals, (float)rows}, rows, width);
-    column_sums(st, Deviation{x, mean}, Statistic{var, running_var, vals, (float)rows}, rows, width);
+    column_sums(st, Shifted{x}, Statistics{mean, var, x, running_mean, running_var, vals, (float)rows}, rows, width);
 }
 
 /* Elements i .. of a row of channels, for elements i .. of x. */
@@ -247,28 +265,45 @@ void batchstat_track(Stage *st, float *dmean, float *dvar, float *dcount, const 
            each);
 }
 
-static __global__ void follow(float *mean, float *var, float *count, const float *sum_mean, const float *sum_var,
-                              const float *sum_count, long rows, long n, float momentum, long each)
+struct Follow {
+    float *mean, *var, *count;
+    const float *sum_mean, *sum_var, *sum_count;
+    long rows, n;
+    float momentum;
+    int each;
+    unsigned first, blocks;
+};
+
+static __global__ void follow_rows(Table<Follow> t)
 {
-    double micro = pair(sum_count, 0, 1), all = (double)rows * micro, left = each ? 1 : 1 - (double)momentum;
-    for (long k = 0; each && (double)k < micro; k++)
-        left *= 1 - (double)momentum;
-    GRID(i, n) {
-        double m = pair(sum_mean, i, n), v = pair(sum_var, i, n);
-        if (!each) {
+    const Follow a = t.row[t.of_block()];
+    double micro = pair(a.sum_count, 0, 1), all = (double)a.rows * micro, left = a.each ? 1 : 1 - (double)a.momentum;
+    for (long k = 0; a.each && (double)k < micro; k++)
+        left *= 1 - (double)a.momentum;
+    for (long i = (long)(blockIdx.x - a.first) * BLOCK + threadIdx.x; i < a.n; i += (long)a.blocks * BLOCK) {
+        double m = pair(a.sum_mean, i, a.n), v = pair(a.sum_var, i, a.n);
+        if (!a.each) {
             m /= micro;
-            v = (v / micro - m * m) * (all / (all - 1)) * (double)momentum;
-            m *= (double)momentum;
+            v = (v / micro - m * m) * (all / (all - 1)) * (double)a.momentum;
+            m *= (double)a.momentum;
         }
-        mean[i] = (float)(left * (double)mean[i] + m);
-        var[i] = (float)(left * (double)var[i] + (v > 0 ? v : 0));
+        a.mean[i] = (float)(left * (double)a.mean[i] + m);
+        a.var[i] = (float)(left * (double)a.var[i] + (v > 0 ? v : 0));
         if (i == 0)
-            *count += each ? (float)micro : 1.0f;
+            *a.count += a.each ? (float)micro : 1.0f;
     }
+}
+
+static_assert(Table<Follow>::MOST == 49, "as gen/cost/pairs.c and bench/gpu/kernels.model say");
+static void follow_together(Stage *st, const void *rows, int n)
+{
+    Table<Follow> t = table_of<Follow>(rows, n);
+    LAUNCH(follow_rows, t.blocks, (unsigned)BLOCK, st, t);
 }
 
 void batch_track(Stage *st, float *mean, float *var, float *count, const float *sum_mean, const float *sum_var,
                  const float *sum_count, long rows, long n, float momentum, long each)
 {
-    LAUNCH(follow, blocks_for(n), (unsigned)BLOCK, st, mean, var, count, sum_mean, sum_var, sum_count, rows, n, momentum, each);
+    Follow row = {mean, var, count, sum_mean, sum_var, sum_count, rows, n, momentum, each != 0, 0, blocks_for(n)};
+    gather_row(st, follow_together, &row, sizeof row);
 }

@@ -20,6 +20,12 @@ typedef struct Conv Conv;
 typedef struct PreparedConv PreparedConv;
 struct PreparedConv { bool (*run)(Stage *st, const PreparedConv *p, void *const *address, const char *call); };
 
+/* Is it work for tensor cores: 10^9 products or more, in one group? */
+static inline bool conv_heavy(const Conv *v)
+{
+    return v->groups == 1 && (double)v->batch * (double)v->yheight * v->ywidth * v->out * v->kheight * v->kwidth * v->in > 1e9;
+}
+
 /* Bytes of the workspace's front that hold a gradient of the weight in the compute type. */
 static inline size_t conv_front(const Conv *v)
 {

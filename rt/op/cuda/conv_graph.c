@@ -10,7 +10,9 @@
  * nothing, the last rows are read by no window, and none is given.
  *
  * A call without a plan is named at the start and left to our own kernels: a workspace that is too small, or sizes that the
- * library does not take.  A plan is a function of sizes, workspace, chip and version, so all machines of a job have the same.
+ * library does not take.  One whose engine has no tensor cores is named too: images of 3 channels are copied into the
+ * workspace with 8, and where they do not fit, engines of plain cores come next.  A plan is a function of sizes, workspace,
+ * chip and version, so all machines of a job have the same.
  *
  * Not handled: pads below zero, which gen/cost/prepared.c leaves to our own kernels.
  */
@@ -78,10 +80,20 @@ static void run_dry(Stage *st, void *of)
         plan_run(st, &p->plan, address, behind_front(st, p), "the first convolution");
 }
 
+/* What the call is left with. */
+static void tell(const Stage *st, const char *call, const Conv *v, const char *what)
+{
+    size_t version = cudnnGetVersion();
+    fprintf(stderr, "%s: %ld images of %ld x %ld x %ld to %ld channels, kernel %ld x %ld, groups %ld: cuDNN %zu.%zu.%zu has %s "
+            "in a workspace of %zu bytes; a larger devices.workspace may bring a faster one\n", call, v->batch, v->height,
+            v->width, v->in, v->out, v->kheight, v->kwidth, v->groups, version / 10000, version / 100 % 100, version % 100,
+            what, device_of(st)->workspace_bytes);
+}
+
 static void prepare(Stage *st, int h, ConvWay way, const char *call, Conv v)
 {
     Device *d = device_of(st);
-    size_t front = way == CONV_BACKWARD_W ? conv_front(&v) : 0, version = cudnnGetVersion();
+    size_t front = way == CONV_BACKWARD_W ? conv_front(&v) : 0;
     Graph *g = calloc(1, sizeof *g);
     Planned *p = calloc(1, sizeof *p);
     if (!g || !p) {
@@ -91,16 +103,14 @@ static void prepare(Stage *st, int h, ConvWay way, const char *call, Conv v)
     *p = (Planned){ .head = { run }, .v = v, .kind = way };
     g->handle = graph_handle(st);
     g->room = (int64_t)d->workspace_bytes - (int64_t)front;
-    bool found = g->room > 0 && conv_plan(g, &p->plan, way, &v);
-    if (found) {
+    if (g->room > 0 && conv_plan(g, &p->plan, way, &v)) {
         st->handle[h] = p;
         p->dry = (Dry){ run_dry, p, d->dry };
         d->dry = &p->dry;
+        if (!p->plan.cores && conv_heavy(&v))
+            tell(st, call, &v, "no plan with tensor cores");
     } else {
-        fprintf(stderr, "%s: %ld images of %ld x %ld x %ld to %ld channels, kernel %ld x %ld, groups %ld: cuDNN %zu.%zu.%zu "
-                "has no plan in a workspace of %zu bytes; our own kernels do it, more slowly (devices.workspace)\n", call,
-                v.batch, v.height, v.width, v.in, v.out, v.kheight, v.kwidth, v.groups, version / 10000, version / 100 % 100,
-                version % 100, d->workspace_bytes);
+        tell(st, call, &v, "no plan, so our own kernels do it,");
         free(p);
     }
     free(g);

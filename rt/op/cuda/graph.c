@@ -245,8 +245,8 @@ static int64_t choices(Graph *g, cudnnBackendHeurMode_t mode, Desc *list, int64_
     return g->status == CUDNN_STATUS_SUCCESS ? n : 0;
 }
 
-/* Does the library say that this engine's bits differ from run to run?  It does not say it of all of them. */
-static bool varies(Graph *g, Desc choice)
+/* Does the library note this of the engine?  It does not note of all of them that their bits differ from run to run. */
+static bool noted(Graph *g, Desc choice, cudnnBackendNumericalNote_t about)
 {
     static const char what[] = "the notes of an engine";
     cudnnBackendNumericalNote_t list[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
@@ -259,7 +259,7 @@ static bool varies(Graph *g, Desc choice)
         note(g, cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
                                          CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &n, list), what);
     for (int64_t i = 0; i < n; i++)
-        if (list[i] == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)
+        if (list[i] == about)
             return true;
     return false;
 }
@@ -289,8 +289,10 @@ static bool planned(Graph *g, Plan *p, cudnnBackendHeurMode_t mode)
     Desc list[MOST];
     int64_t n = choices(g, mode, list, MOST);
     for (int64_t i = 0; i < n; i++)
-        if (!varies(g, list[i]) && finalised(g, p, list[i]))
+        if (!noted(g, list[i], CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) && finalised(g, p, list[i])) {
+            p->cores = noted(g, list[i], CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
             return true;
+        }
     return false;
 }
 

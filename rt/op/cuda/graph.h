@@ -57,6 +57,7 @@ typedef struct {
     int memory;
     int64_t uid[GRAPH_MEMORY];
     int64_t workspace;
+    bool cores;                         /* its engine has tensor cores */
 } Plan;
 
 /* At open; allocates.  false: this library has no plan for this graph and chip. */

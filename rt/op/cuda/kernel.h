@@ -12,6 +12,8 @@
  */
 #ifndef CUDA_KERNEL_H
 #define CUDA_KERNEL_H
+#include <stddef.h>
+enum { ROW_BESIDE = 2048 };     /* bytes of shared memory that a block takes beside a row: its arrays, and the driver's 1024 */
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
 #include "../../cuda/device.h"
@@ -37,8 +39,26 @@ static __device__ __forceinline__ float flushed_power(float x)
 #define UNROLL_4 _Pragma("unroll 4")                /* loads of several rounds may be under way */
 #define SHARED(type, name, n) __shared__ __align__(16) type name[n]
 #define SHARED_AT(name, i) (&(name)[i])
-#define LAUNCH(kernel, grid, block, st, ...) \
-    (LAUNCHED(kernel), kernel<<<grid, block, 0, stream_of(st)>>>(__VA_ARGS__), device_check(st, cudaGetLastError(), #kernel))
+#define LAUNCH(kernel, grid, block, st, ...) LAUNCH_WITH(kernel, 0, grid, block, st, __VA_ARGS__)
+/* With bytes of SHARED_ROW; above 48 KiB they are asked for (leave_room). */
+#define LAUNCH_WITH(kernel, bytes, grid, block, st, ...) \
+    (LAUNCHED(kernel), kernel<<<grid, block, bytes, stream_of(st)>>>(__VA_ARGS__), \
+     device_check(st, cudaGetLastError(), #kernel))
+#define SHARED_ROW(type, name, n) \
+    extern __shared__ __align__(16) unsigned char shared_row[]; \
+    type *name = (type *)shared_row
+
+/* Two blocks on a multiprocessor with so many bytes each: there is room, and the kernel may have them. */
+static inline bool leave_room(const Stage *st, const void *kernel, size_t bytes)
+{
+    int gpu = 0, all = 0;
+    bool known = cudaGetDevice(&gpu) == cudaSuccess &&
+                 cudaDeviceGetAttribute(&all, cudaDevAttrMaxSharedMemoryPerMultiprocessor, gpu) == cudaSuccess;
+    if (!known || 2 * (bytes + ROW_BESIDE) > (size_t)all)
+        return false;
+    device_check(st, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes), "shared memory");
+    return true;
+}
 
 static inline void load_kernel(const Stage *st, const void *kernel)
 {
@@ -53,6 +73,7 @@ static inline void *workspace_of(const Stage *st, size_t bytes)
         device_check(st, cudaErrorMemoryAllocation, "the workspace is too small for a kernel");
     return device_of(st)->workspace;
 }
+static inline size_t workspace_room(const Stage *st) { return device_of(st)->workspace_bytes; }
 static __device__ __forceinline__ void check_aligned(const void *, size_t) {}
 #else
 #include "simt.h"
@@ -66,6 +87,8 @@ static inline void gather_row(Stage *st, Together launch, const void *row, size_
 #define UNROLL_4
 static inline void *workspace_of(Stage *st, size_t bytes) { return simt_workspace(st, bytes); }
 static inline void check_aligned(const void *p, size_t bytes) { simt_aligned(p, bytes); }
+static inline size_t workspace_room(const Stage *) { return 2 << 20; }
+static inline bool leave_room(const Stage *, const void *, size_t bytes) { return 2 * (bytes + ROW_BESIDE) <= 228 << 10; }
 static inline void load_kernel(const Stage *, const void *kernel) { simt_load(kernel); }
 #endif
 

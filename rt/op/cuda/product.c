@@ -125,6 +125,21 @@ static int has_aux(const Recipe *r)
     return r->epilogue >= EPILOGUE_GELU;
 }
 
+#ifdef SPARE
+/* Multiprocessors that the products of a job may count on: devices.spare. */
+static void leave_spare(cublasLtMatmulDesc_t desc, const Recipe *r)
+{
+    int gpu = 0, all = 0;
+    bool known = cudaGetDevice(&gpu) == cudaSuccess &&
+                 cudaDeviceGetAttribute(&all, cudaDevAttrMultiProcessorCount, gpu) == cudaSuccess;
+    int32_t left = all - SPARE;
+    want(known && left > 0 ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED, "devices.spare", r);
+    SET(desc, SM_COUNT_TARGET, left);
+}
+#else
+#define leave_spare(desc, r) ((void)(desc), (void)(r))
+#endif
+
 static cublasLtMatmulDesc_t describe(const Recipe *r)
 {
     static const cublasLtEpilogue_t epilogues[] = {
@@ -141,6 +156,7 @@ static cublasLtMatmulDesc_t describe(const Recipe *r)
     SET(desc, TRANSA, left);
     SET(desc, TRANSB, right);
     SET(desc, EPILOGUE, epilogues[r->epilogue]);
+    leave_spare(desc, r);
     if (has_bias(r)) {
         SET(desc, BIAS_DATA_TYPE, bias);
     }

@@ -3,38 +3,10 @@
  * The update of one parameter, and gradient norms: formulas as in rt/op/update.c.  A thread takes 4 elements: 16 bytes of
  * each f32 state, 8 of the bf16 copy, which is written in the same pass.
  */
+#include "table.h"
 #include "totals.h"
-#include <string.h>
 
 enum { FOUR = 4 };
-
-/* Calls behind each other go to the GPU as tables (cuda/device.h): a block belongs to the last row that begins before it. */
-template <class Line> struct Table {
-    enum { MOST = GATHERED / sizeof(Line) };
-    Line line[MOST];
-    int n;
-    unsigned blocks;
-    FIELD int of_block() const
-    {
-        int at = 0;
-        for (int way = 128; way; way /= 2)
-            if (at + way < n && line[at + way].first <= blockIdx.x)
-                at += way;
-        return at;
-    }
-};
-
-template <class Line> static Table<Line> table_of(const void *rows, int n)
-{
-    Table<Line> t = {};
-    memcpy(t.line, rows, (size_t)n * sizeof(Line));
-    t.n = n;
-    for (int i = 0; i < n; i++) {
-        t.line[i].first = t.blocks;
-        t.blocks += t.line[i].blocks;
-    }
-    return t;
-}
 
 struct Squares {
     const float *g;
@@ -141,28 +113,49 @@ static __global__ void cast(real *y, const float *x, long n)
     }
 }
 
-static __global__ void sgd(float *p, real *c, const float *g, float *m, const float *clip, const Values *vals, long n,
-                           float momentum, long decay)
+struct Sgd {
+    float *p;
+    real *c;
+    const float *g;
+    float *m;
+    const float *clip;
+    const Values *vals;
+    long n;
+    float momentum;
+    int decay;
+    unsigned first, blocks;
+};
+
+static __global__ void sgd_rows(Table<Sgd> t)
 {
-    float lr = vals->lr, weight_decay = decay ? vals->weight_decay : 0, factor = clip ? *clip : 1.0f;
-    GROUPS(i, step, FOUR, n) {
+    const Sgd a = t.row[t.of_block()];
+    float lr = a.vals->lr, weight_decay = a.decay ? a.vals->weight_decay : 0, factor = a.clip ? *a.clip : 1.0f;
+    for (long i = ((long)(blockIdx.x - a.first) * BLOCK + threadIdx.x) * FOUR; i < a.n; i += (long)a.blocks * BLOCK * FOUR) {
         float x[FOUR], d[FOUR], moment[FOUR];
-        take(x, p, i, n, step);
-        take(d, g, i, n, step);
+        int step = i + FOUR <= a.n ? 0 : 1;
+        take(x, a.p, i, a.n, step);
+        take(d, a.g, i, a.n, step);
         for (int j = 0; j < FOUR; j++)
             d[j] = d[j] * factor + weight_decay * x[j];
-        if (m) {
-            take(moment, m, i, n, step);
+        if (a.m) {
+            take(moment, a.m, i, a.n, step);
             for (int j = 0; j < FOUR; j++)
-                d[j] = momentum * moment[j] + d[j];
-            leave(m, d, i, n, step);
+                d[j] = a.momentum * moment[j] + d[j];
+            leave(a.m, d, i, a.n, step);
         }
         for (int j = 0; j < FOUR; j++)
             x[j] -= lr * d[j];
-        leave(p, x, i, n, step);
-        if (c)
-            leave(c, x, i, n, step);
+        leave(a.p, x, i, a.n, step);
+        if (a.c)
+            leave(a.c, x, i, a.n, step);
     }
+}
+
+static_assert(Table<Sgd>::MOST == 55, "as gen/cost/pairs.c and bench/gpu/kernels.model say");
+static void sgd_together(Stage *st, const void *rows, int n)
+{
+    Table<Sgd> t = table_of<Sgd>(rows, n);
+    LAUNCH(sgd_rows, t.blocks, (unsigned)BLOCK, st, t);
 }
 
 static __global__ void nesterov(float *p, real *c, const float *g, float *m, const float *clip, const Values *vals, long n,
@@ -284,6 +277,7 @@ template <int NESTEROV> static __global__ void adam_rows(Table<Adam> t)
     }
 }
 
+static_assert(Table<Adam>::MOST == 45 && Table<Norm>::MOST == 99, "the same");
 template <int NESTEROV> static void adam_together(Stage *st, const void *rows, int n)
 {
     Table<Adam> t = table_of<Adam>(rows, n);
@@ -372,7 +366,8 @@ void cast_forward(Stage *st, real *y, const float *x, long n)
 void sgd_update(Stage *st, float *p, real *c, const float *g, float *m, const float *clip, const Values *vals, long n,
                 float momentum, long decay)
 {
-    LAUNCH(sgd, blocks_for(ceil_div(n, FOUR)), (unsigned)BLOCK, st, p, c, g, m, clip, vals, n, momentum, decay);
+    Sgd row = {p, c, g, m, clip, vals, n, momentum, decay != 0, 0, blocks_for(ceil_div(n, FOUR))};
+    gather_row(st, sgd_together, &row, sizeof row);
 }
 
 void sgd_nesterov(Stage *st, float *p, real *c, const float *g, float *m, const float *clip, const Values *vals, long n,

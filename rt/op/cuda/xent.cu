@@ -175,6 +175,49 @@ static __global__ void xent_rows_back(real *dx, const float *dloss, const real *
     });
 }
 
+/* A row into shared memory: whole vectors, each thread its own, eight loads under way. */
+template <class To> FN void fetch_row(const To &to, const real *x, long width)
+{
+    enum { AHEAD = 8 };
+    long next = BLOCK * WIDE;
+    for (long i = threadIdx.x * WIDE; i < width; i += AHEAD * next) {
+        Words<4> w[AHEAD];
+        UNROLL
+        for (int k = 0; k < AHEAD; k++)
+            if (i + k * next < width)
+                w[k] = *(const Words<4> *)(x + i + k * next);
+        UNROLL
+        for (int k = 0; k < AHEAD; k++)
+            if (i + k * next < width)
+                *(Words<4> *)SHARED_AT(to, i + k * next) = w[k];
+    }
+}
+
+/* Both at once, and the row waits in shared memory. */
+static __global__ void xent_kept_both(real *dx, float *lse, const float *dloss, const real *x, const int32_t *targets,
+                                      const Values *vals, long width, long ignore, int count)
+{
+    SHARED_ROW(real, kept, width);
+    long r = blockIdx.x;
+    Online o = {-F_INFINITY, 0.0f};
+    float v[WIDE];
+    fetch_row(kept, x + r * width, width);
+    for (long i = threadIdx.x * WIDE; i < width; i += BLOCK * WIDE) {
+        load(v, SHARED_AT(kept, i));
+        absorb(&o, v);
+    }
+    o = team_online<BLOCK>(o);
+    Slope slope = {o.most + flog(o.sum),
+                   vals->valid[count] && targets[r] != ignore ? *dloss / (float)vals->valid[count] : 0.0f, targets[r]};
+    if (threadIdx.x == 0)
+        lse[r] = slope.shift;
+    for (long i = threadIdx.x * WIDE; i < width; i += BLOCK * WIDE) {
+        load(v, SHARED_AT(kept, i));
+        slope.of(v, i, 0);
+        store(dx + r * width + i, v);
+    }
+}
+
 /* Both at once: the row is read again, from the cache. */
 template <int TEAM>
 static __global__ void xent_rows_both(real *dx, float *lse, const float *dloss, const real *x, const int32_t *targets,
@@ -314,7 +357,12 @@ void xent_backward(Stage *st, real *dx, const float *dloss, const real *x, const
 void xent_both(Stage *st, float *loss, float *lse, real *dx, const float *dloss, const real *x, const int32_t *targets,
                const Values *vals, long rows, long width, long ignore, int count)
 {
-    LAUNCH_ROWS(xent_rows_both, rows, width, st, dx, lse, dloss, x, targets, vals, rows, width, ignore, count);
+    size_t bytes = (size_t)width * sizeof(real);
+    if (width >= WIDE_ROW && width % WIDE == 0 && leave_room(st, (const void *)xent_kept_both, bytes))
+        LAUNCH_WITH(xent_kept_both, bytes, (unsigned)rows, (unsigned)BLOCK, st, dx, lse, dloss, x, targets, vals, width, ignore,
+                    count);
+    else
+        LAUNCH_ROWS(xent_rows_both, rows, width, st, dx, lse, dloss, x, targets, vals, rows, width, ignore, count);
     total(st, RowLoss{lse, x, targets, width, ignore}, MeanOfRows{loss, vals, count}, rows);
 }
 
