@@ -210,7 +210,7 @@ static int round_of(const Job *job, const char *talk, int i)
 }
 
 /* A round of names: each stage makes at most one, and all hear it.  *left: there are more. */
-static int share_round(Link *l, const Job *job, const char *talk, int round, ncclUniqueId *all, ncclUniqueId *own, bool *left)
+static int share_round(Link *l, const Job *job, const char *talk, int round, ncclUniqueId *all, ncclUniqueId *name, bool *left)
 {
     ncclUniqueId mine = {{0}};
     ncclResult_t e = ncclSuccess;
@@ -230,20 +230,20 @@ static int share_round(Link *l, const Job *job, const char *talk, int round, ncc
         if ((talk && talk[i]) || (p[0] != l->stage && p[1] != l->stage))
             continue;
         if (round_of(job, talk, i) == round)
-            *own = all[p[0]];
-        own++;
+            *name = all[p[0]];
+        name++;
     }
     return DONE;
 }
 
 /* The names of this stage's communicators. */
-static int share_names(Link *l, const Job *job, const char *talk, ncclUniqueId *own)
+static int share_names(Link *l, const Job *job, const char *talk, ncclUniqueId *name)
 {
     ncclUniqueId *all = calloc((size_t)l->stages, sizeof *all);
     int status = all ? DONE : STATUS_RUN;
     bool left = true;
     for (int round = 0; left && status == DONE; round++)
-        status = share_round(l, job, talk, round, all, own, &left);
+        status = share_round(l, job, talk, round, all, name, &left);
     free(all);
     return status;
 }

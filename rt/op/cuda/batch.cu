@@ -276,7 +276,7 @@ struct Follow {
 
 static __global__ void follow_rows(Table<Follow> t)
 {
-    const Follow a = t.row[t.of_block()];
+    const Follow a = t.line[t.of_block()];
     double micro = pair(a.sum_count, 0, 1), all = (double)a.rows * micro, left = a.each ? 1 : 1 - (double)a.momentum;
     for (long k = 0; a.each && (double)k < micro; k++)
         left *= 1 - (double)a.momentum;

@@ -8,29 +8,29 @@
 #include <string.h>
 
 /* Calls behind each other go to the GPU as tables (cuda/device.h): a block belongs to the last row that begins before it. */
-template <class Row> struct Table {
-    enum { MOST = GATHERED / sizeof(Row) };
-    Row row[MOST];
+template <class Line> struct Table {
+    enum { MOST = GATHERED / sizeof(Line) };
+    Line line[MOST];
     int n;
     unsigned blocks;
     FIELD int of_block() const
     {
         int at = 0;
-        for (int way = 128; way; way /= 2)
-            if (at + way < n && row[at + way].first <= blockIdx.x)
-                at += way;
+        for (int step = 128; step; step /= 2)
+            if (at + step < n && line[at + step].first <= blockIdx.x)
+                at += step;
         return at;
     }
 };
 
-template <class Row> static Table<Row> table_of(const void *rows, int n)
+template <class Line> static Table<Line> table_of(const void *rows, int n)
 {
-    Table<Row> t = {};
-    memcpy(t.row, rows, (size_t)n * sizeof(Row));
+    Table<Line> t = {};
+    memcpy(t.line, rows, (size_t)n * sizeof(Line));
     t.n = n;
     for (int i = 0; i < n; i++) {
-        t.row[i].first = t.blocks;
-        t.blocks += t.row[i].blocks;
+        t.line[i].first = t.blocks;
+        t.blocks += t.line[i].blocks;
     }
     return t;
 }

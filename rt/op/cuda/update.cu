@@ -128,7 +128,7 @@ struct Sgd {
 
 static __global__ void sgd_rows(Table<Sgd> t)
 {
-    const Sgd a = t.row[t.of_block()];
+    const Sgd a = t.line[t.of_block()];
     float lr = a.vals->lr, weight_decay = a.decay ? a.vals->weight_decay : 0, factor = a.clip ? *a.clip : 1.0f;
     for (long i = ((long)(blockIdx.x - a.first) * BLOCK + threadIdx.x) * FOUR; i < a.n; i += (long)a.blocks * BLOCK * FOUR) {
         float x[FOUR], d[FOUR], moment[FOUR];
