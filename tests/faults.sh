@@ -367,7 +367,8 @@ two_ranks() {       # MPI
         STOP)
             ended "a frozen rank" 1
             if grep -q 'no progress for' "$tmp/err"; then pass; else fault "a frozen rank: no word of the watchdog"; fi
-            if grep -q "stage0 on $(hostname): action .*\(none: [^;]*\|, \(from\|to\) stage1 on $(hostname)\);" "$tmp/err"; then pass
+            at="\(none: [^;]*\|, \(from\|to\) stage1 on $(hostname)\)"
+            if grep -q "stage0 on $(hostname): action .*$at;" "$tmp/err"; then pass
             else fault "a frozen rank is not named: $(grep silent "$tmp/err")"; fi
             ;;
         esac
