@@ -2,4 +2,4 @@
  *
  * version.h: the one place of the version; the Makefile reads it, too.
  */
-#define DPGEN_VERSION "0.2.0"
+#define DPGEN_VERSION "0.3.0"

@@ -4,7 +4,7 @@
 
 stdenv.mkDerivation {
   pname = "dpgen";
-  version = "0.2.0";
+  version = "0.3.0";
   src = ../..;
 
   buildInputs = [ libyaml ];
