@@ -45,8 +45,8 @@ function value(word,    n) {
     if (word == "real") return real
     if (word == "wide") return wide
     if (word == "long") return given["n"] > 4096
-    if (word == "held") return given["width"] % (16 / real) == 0 && given["width"] <= 1024
-    if (word == "apart") return !(given["width"] % (16 / real) == 0 && given["width"] <= 1024)
+    if (word == "held") return given["width"] % (16 / real) == 0 && given["width"] <= 8192
+    if (word == "apart") return !(given["width"] % (16 / real) == 0 && given["width"] <= 8192)
     if (word == "of") return up(given["in"] / given["groups"] / 8) * 8
     if (word == "half") return given["causal"] == 1 ? 0.5 : 1
     if (word == "kept") return given["width"] > 1024 && given["width"] % (16 / real) == 0 && given["width"] * real <= 112 * 1024

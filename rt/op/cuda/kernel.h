@@ -73,6 +73,7 @@ static inline void *workspace_of(const Stage *st, size_t bytes)
         device_check(st, cudaErrorMemoryAllocation, "the workspace is too small for a kernel");
     return device_of(st)->workspace;
 }
+static inline size_t workspace_room(const Stage *st) { return device_of(st)->workspace_bytes; }
 static __device__ __forceinline__ void check_aligned(const void *, size_t) {}
 #else
 #include "simt.h"
@@ -86,6 +87,7 @@ static inline void gather_row(Stage *st, Together launch, const void *row, size_
 #define UNROLL_4
 static inline void *workspace_of(Stage *st, size_t bytes) { return simt_workspace(st, bytes); }
 static inline void check_aligned(const void *p, size_t bytes) { simt_aligned(p, bytes); }
+static inline size_t workspace_room(const Stage *) { return 2 << 20; }
 static inline bool leave_room(const Stage *, const void *, size_t bytes) { return 2 * (bytes + ROW_BESIDE) <= 228 << 10; }
 static inline void load_kernel(const Stage *, const void *kernel) { simt_load(kernel); }
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * LayerNorm and RMSNorm: formulas as in rt/op/norm.c.  A row of up to 1024 elements that begins at a multiple of 16 bytes is
- * read once, into registers of a warp: all its loads are under way before the first is used.  Other rows are read as often as
- * there are sums over them; but for the first time they come from the cache.  Both add in the same order.  A held row gives
- * the gradients of weight and bias in the pass that makes dx; for other rows there is a pass more, columns.h.
+ * LayerNorm and RMSNorm: formulas as in rt/op/norm.c.  A row that begins at a multiple of 16 bytes is read once, into registers
+ * of a warp, from 1025 to 8192 elements of a block: all its loads are under way before the first is used.  Other rows are read
+ * as often as there are sums over them; but for the first time they come from the cache.  Both add in the same order.  A held
+ * row gives the gradients of weight and bias in the pass that makes dx; for other rows there is a pass more, columns.h.
  */
 #include "columns.h"
 
@@ -62,9 +62,9 @@ static __global__ void norm_rows(real *y, float *mean, float *rstd, const real *
 }
 
 /* 16 bytes a thread and trip, as they lie in memory; elements from `width` on are no one's. */
-template <int TRIPS> struct Held {
+template <int TEAM, int TRIPS> struct Held {
     Words<4> at[TRIPS];
-    FIELD static long first(int t) { return (t * WARP + threadIdx.x % WARP) * (long)WIDE; }
+    FIELD static long first(int t) { return (t * TEAM + threadIdx.x % TEAM) * (long)WIDE; }
     FIELD void read(const real *row, long width)
     {
         UNROLL
@@ -93,36 +93,36 @@ template <int TRIPS> struct Held {
 };
 
 /* A loop over the trips of a held row. */
-#define HELD(t, TRIPS, width) \
+#define HELD(t, TEAM, TRIPS, width) \
     UNROLL \
     for (int t = 0; t < TRIPS; t++) \
-        if (Held<TRIPS>::first(t) < (width))
+        if (Held<TEAM, TRIPS>::first(t) < (width))
 
-template <int TRIPS>
+template <int TEAM, int TRIPS>
 static __global__ void norm_held(real *y, float *mean, float *rstd, const real *x, const real *other, real *total,
                                  const float *weight, const float *bias, long rows, long width, float eps, float offset)
 {
-    long r = ROW_OF(WARP);
+    long r = ROW_OF(TEAM);
     if (r >= rows)
         return;
-    Held<TRIPS> row;
+    Held<TEAM, TRIPS> row;
     float v[WIDE], w[WIDE], b[WIDE], m = 0, s = 0;
     row.read(x + r * width, width);
     if (other)
         row.add(total + r * width, other + r * width, width);
-    HELD(t, TRIPS, width) {
+    HELD(t, TEAM, TRIPS, width) {
         row.give(v, t);
         for (int j = 0; j < WIDE; j++)
             m += v[j];
     }
-    m = mean ? warp_sum(m) / (float)width : 0.0f;
-    HELD(t, TRIPS, width) {
+    m = mean ? team_sum<TEAM>(m) / (float)width : 0.0f;
+    HELD(t, TEAM, TRIPS, width) {
         row.give(v, t);
         for (int j = 0; j < WIDE; j++)
             s += (v[j] - m) * (v[j] - m);
     }
-    s = frsqrt(warp_sum(s) / (float)width + eps);
-    HELD(t, TRIPS, width) {
+    s = frsqrt(team_sum<TEAM>(s) / (float)width + eps);
+    HELD(t, TEAM, TRIPS, width) {
         row.give(v, t);
         load(w, weight + row.first(t));
         for (int j = 0; j < WIDE; j++)
@@ -133,7 +133,7 @@ static __global__ void norm_held(real *y, float *mean, float *rstd, const real *
             v[j] = (v[j] - m) * s * (offset + w[j]) + b[j];
         store(y + r * width + row.first(t), v);
     }
-    if (threadIdx.x % WARP == 0) {
+    if (threadIdx.x % TEAM == 0) {
         rstd[r] = s;
         if (mean)
             mean[r] = m;
@@ -191,30 +191,29 @@ template <class Sums> FN void held_part(Sums &sums, float *part, Gradient end, i
 }
 
 /* dx as above, and the gradients of weight and bias from the same loads: 2 `sums`, without a bias 1.  A block has `each` rows,
- * a warp every eighth of them.  Each column is added in a register, ascending, and then as columns.h does it. */
-template <int TRIPS>
+ * a warp every eighth of them, or all threads each.  A column is added in a register, ascending, then as columns.h does it. */
+template <int TEAM, int TRIPS>
 static __global__ void norm_held_back(real *dx, float *part, Gradient end, int sums, const real *dy, const real *x,
                                       const float *weight, const float *mean, const float *rstd, const real *onto, Columns c,
                                       float offset)
 {
-    enum { COLUMNS = TRIPS * WARP * WIDE };
-    SHARED(float, of_warps, ROW_LANES * COLUMNS);
-    int warp = threadIdx.x / WARP;
-    long until = (blockIdx.x + 1) * c.each, width = c.width;
+    enum { COLUMNS = TRIPS * TEAM * WIDE, LANES = BLOCK / TEAM };
+    SHARED(float, of_warps, LANES > 1 ? LANES * COLUMNS : 1);
+    int lane = threadIdx.x / TEAM;
+    long last = (blockIdx.x + 1) * c.each, until = last < c.rows ? last : c.rows, width = c.width;
     float to_w[TRIPS][WIDE], to_b[TRIPS][WIDE];
-    until = until < c.rows ? until : c.rows;
     UNROLL
     for (int t = 0; t < TRIPS; t++)
         for (int j = 0; j < WIDE; j++)
             to_w[t][j] = to_b[t][j] = 0;
-    for (long r = blockIdx.x * c.each + warp; r < until; r += ROW_LANES) {
-        Held<TRIPS> of_x, of_dy, of_onto;
+    for (long r = blockIdx.x * c.each + lane; r < until; r += LANES) {
+        Held<TEAM, TRIPS> of_x, of_dy, of_onto;
         of_x.read(x + r * width, width);
         of_dy.read(dy + r * width, width);
         if (onto)
             of_onto.read(onto + r * width, width);
         float m = mean ? mean[r] : 0.0f, s = rstd[r], sum = 0, product = 0, u[WIDE], g[WIDE], w[WIDE];
-        HELD(t, TRIPS, width) {
+        HELD(t, TEAM, TRIPS, width) {
             of_x.give(u, t);
             of_dy.give(g, t);
             load(w, weight + of_x.first(t));
@@ -228,9 +227,9 @@ static __global__ void norm_held_back(real *dx, float *part, Gradient end, int s
         }
         if (!dx)
             continue;
-        sum = mean ? warp_sum(sum) / (float)width : 0.0f;
-        product = warp_sum(product) / (float)width;
-        HELD(t, TRIPS, width) {
+        sum = mean ? team_sum<TEAM>(sum) / (float)width : 0.0f;
+        product = team_sum<TEAM>(product) / (float)width;
+        HELD(t, TEAM, TRIPS, width) {
             of_x.give(u, t);
             of_dy.give(g, t);
             load(w, weight + of_x.first(t));
@@ -242,26 +241,43 @@ static __global__ void norm_held_back(real *dx, float *part, Gradient end, int s
         }
     }
     for (int k = 0; k < sums; k++) {
-        HELD(t, TRIPS, width)
-            for (int j = 0; j < WIDE; j++)
-                of_warps[warp * COLUMNS + Held<TRIPS>::first(t) + j] = k ? to_b[t][j] : to_w[t][j];
-        held_part(of_warps, part, end, k, sums, (int)COLUMNS, c);
+        HELD(t, TEAM, TRIPS, width)
+            for (int j = 0; j < WIDE; j++) {
+                long i = Held<TEAM, TRIPS>::first(t) + j;
+                float v = k ? to_b[t][j] : to_w[t][j];
+                if (LANES > 1)
+                    of_warps[lane * COLUMNS + i] = v;
+                else if (c.chunks == 1)
+                    end.put(k, i, v);
+                else
+                    part[(blockIdx.x * sums + k) * width + i] = v;
+            }
+        if (LANES > 1)
+            held_part(of_warps, part, end, k, sums, (int)COLUMNS, c);
     }
 }
 
 /* LAUNCH of a kernel of held rows, with as many trips as a row has. */
-#define TRIPS_OF(width) ceil_div(width, WARP * 8)
-#define HOLDS(width) ((width) % WIDE == 0 && (width) < WIDE_ROW)
+#define TEAM_OF(width) ((width) < WIDE_ROW ? WARP : BLOCK)
+#define HOLDS(width) ((width) % WIDE == 0 && (width) <= 4 * BLOCK * 8)
+#define LAUNCH_TRIPS(held, TEAM, width, blocks, st, ...) \
+    do { \
+        long trips = ceil_div(width, TEAM * 8); \
+        if (trips == 1) \
+            LAUNCH((held<TEAM, 8 / WIDE>), (unsigned)(blocks), (unsigned)BLOCK, st, __VA_ARGS__); \
+        else if (trips == 2) \
+            LAUNCH((held<TEAM, 16 / WIDE>), (unsigned)(blocks), (unsigned)BLOCK, st, __VA_ARGS__); \
+        else if (trips == 3) \
+            LAUNCH((held<TEAM, 24 / WIDE>), (unsigned)(blocks), (unsigned)BLOCK, st, __VA_ARGS__); \
+        else \
+            LAUNCH((held<TEAM, 32 / WIDE>), (unsigned)(blocks), (unsigned)BLOCK, st, __VA_ARGS__); \
+    } while (0)
 #define LAUNCH_HELD(held, width, blocks, st, ...) \
     do { \
-        if (TRIPS_OF(width) == 1) \
-            LAUNCH((held<8 / WIDE>), (unsigned)(blocks), (unsigned)BLOCK, st, __VA_ARGS__); \
-        else if (TRIPS_OF(width) == 2) \
-            LAUNCH((held<16 / WIDE>), (unsigned)(blocks), (unsigned)BLOCK, st, __VA_ARGS__); \
-        else if (TRIPS_OF(width) == 3) \
-            LAUNCH((held<24 / WIDE>), (unsigned)(blocks), (unsigned)BLOCK, st, __VA_ARGS__); \
+        if ((width) < WIDE_ROW) \
+            LAUNCH_TRIPS(held, WARP, width, blocks, st, __VA_ARGS__); \
         else \
-            LAUNCH((held<32 / WIDE>), (unsigned)(blocks), (unsigned)BLOCK, st, __VA_ARGS__); \
+            LAUNCH_TRIPS(held, BLOCK, width, blocks, st, __VA_ARGS__); \
     } while (0)
 
 struct NormTerm {
@@ -278,14 +294,16 @@ struct NormTerm {
     }
 };
 
-/* Blocks of norm_held_back: two on each multiprocessor of the largest GPUs, and parts that fit the least workspace. */
+/* Blocks of norm_held_back: two on each multiprocessor of the largest GPUs; their parts fit the workspace. */
 enum { HELD_BLOCKS = 256 };
 
-static Columns held_columns(long rows, long width)
+static Columns held_columns(const Stage *st, long rows, long width, int sums)
 {
-    long chunks = ceil_div(rows, LEAST_ROWS), most = HELD_BLOCKS;
+    long lanes = BLOCK / TEAM_OF(width), chunks = ceil_div(rows, LEAST_ROWS / ROW_LANES * lanes), most = HELD_BLOCKS;
+    long room = (long)(workspace_room(st) / ((size_t)sums * (size_t)width * sizeof(float)));
+    most = room < most ? room : most;
     chunks = chunks < most ? chunks : most;
-    Columns c = {rows, width, 1, 1, ceil_div(ceil_div(rows, chunks), ROW_LANES) * ROW_LANES};
+    Columns c = {rows, width, 1, 1, ceil_div(ceil_div(rows, chunks), lanes) * lanes};
     c.chunks = ceil_div(rows, c.each);
     return c;
 }
@@ -294,7 +312,7 @@ template <int SUMS>
 static void held_back(Stage *st, real *dx, Gradient end, const real *dy, const real *x, const float *weight, const float *mean,
                       const float *rstd, const real *onto, long rows, long width, float offset)
 {
-    Columns c = held_columns(rows, width);
+    Columns c = held_columns(st, rows, width, SUMS);
     size_t scratch = columns_scratch(c, SUMS);
     float *part = scratch ? (float *)workspace_of(st, scratch) : 0;
     LAUNCH_HELD(norm_held_back, width, c.chunks, st, dx, part, end, SUMS, dy, x, weight, mean, rstd, onto, c, offset);
@@ -318,14 +336,16 @@ static void norm_back(Stage *st, real *dx, Gradient end, const real *dy, const r
     column_sums(st, NormTerm{dy, x, mean, rstd}, end, rows, width);
 }
 
+static long blocks_of(long rows, long width) { return ceil_div(rows, BLOCK / TEAM_OF(width)); }
+
 static void norm_forward(Stage *st, real *y, float *mean, float *rstd, const real *x, const float *weight, const float *bias,
                          long rows, long width, float eps, float offset)
 {
     const real *other = 0;
     real *total = 0;
     if (HOLDS(width))
-        LAUNCH_HELD(norm_held, width, ceil_div(rows, BLOCK / WARP), st, y, mean, rstd, x, other, total, weight, bias, rows,
-                    width, eps, offset);
+        LAUNCH_HELD(norm_held, width, blocks_of(rows, width), st, y, mean, rstd, x, other, total, weight, bias, rows, width,
+                    eps, offset);
     else
         LAUNCH_ROWS(norm_rows, rows, width, st, y, mean, rstd, x, weight, bias, rows, width, eps, offset);
 }
@@ -334,8 +354,8 @@ static void norm_of_sum(Stage *st, real *sum, real *y, float *mean, float *rstd,
                         const float *weight, const float *bias, long rows, long width, float eps)
 {
     if (HOLDS(width)) {
-        LAUNCH_HELD(norm_held, width, ceil_div(rows, BLOCK / WARP), st, y, mean, rstd, a, b, sum, weight, bias, rows, width,
-                    eps, 0.0f);
+        LAUNCH_HELD(norm_held, width, blocks_of(rows, width), st, y, mean, rstd, a, b, sum, weight, bias, rows, width, eps,
+                    0.0f);
         return;
     }
     add_forward(st, sum, a, b, rows * width);
