@@ -314,6 +314,7 @@ typedef struct {
     VEC(Mark) marks;                /* where each text of a list stands: patterns, files.  Found by the pointer */
 } Model;
 const Model *with_schedule(const Model *m, const Schedule *k);   /* front/schedules.c: its own chunks, if the model says none */
+int64_t widest_head(const Device *d);               /* that cuDNN takes: front/targets.c */
 int64_t norm_block(const Model *m, int64_t n);      /* elements of a block of the norm of n: front/targets.c */
 Loc mark_of(const Model *m, const char *text, Loc otherwise);
 /* -D name=value and --set path=value, in the order given.  An element of set may also be --stages=4, for an option that is

@@ -22,10 +22,13 @@ scratch $((7168 + 192 + 2 * 7 * 128 * 128 * 2 + 256)) $bf16
 # 200 positions are 256 both ways, 130 are 192 queries and 256 keys; sums of 11200 and 7280 bytes are rounded up to 64
 scratch $((11200 + 192 + 2 * 7 * 256 * 256 * 2 + 256)) $bf16 -D T=200
 scratch $((7296 + 192 + 2 * 7 * 192 * 256 * 2 + 256)) $bf16 -D T=130
-# our own kernels: f32, heads of 36, of 136
+# our own kernels: f32, heads of 36, of 264
 scratch 7168 --set train.precision.compute=f32
 scratch 7168 $bf16 -D D=252
-scratch 7168 $bf16 -D D=952
+scratch 7168 $bf16 -D D=1848
+# heads of 136 are cuDNN's on sm_90 alone
+scratch $((7168 + 192 + 2 * 7 * 128 * 128 * 2 + 256)) $bf16 -D D=952
+scratch 7168 $bf16 -D D=952 --set devices.0.arch=sm_80
 # 2 samples, 32 heads of 64 over 4 of keys, 200 positions: dk and dv of every query head too, 2 * 32 * 200 * 64 numbers each
 shared=$(./dpgen plan examples/tinyllama.yaml --devices devices/h200.yaml --stages 1 --estimate -d g -D L=1 -D T=200 $bf16 \
     --set train.batch.micro=2 2>&1 | sed -n 's/^op I:model.layers.0.attention .* tmp=\([0-9]*\) .*/\1/p')
@@ -49,6 +52,8 @@ opened 2 $gpt $bf16
 opened 2 examples/tinyllama.yaml --devices devices/h200.yaml $bf16
 opened 0 $gpt
 opened 0 $gpt $bf16 -D D=252
+opened 2 $gpt $bf16 -D D=1792
+opened 0 $gpt $bf16 -D D=1792 --set devices.0.arch=sm_80
 opened 0 tests/models/tiny-bert.yaml --devices devices/h200.yaml $bf16
 # dropout, but not in an evaluation
 sed 's/op: Attention, /&dropout: 0.1, /' examples/gpt2-124m-cuda.yaml >"$tmp/dropout.yaml"

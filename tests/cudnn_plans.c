@@ -74,6 +74,9 @@ static const Row rows[] = {
     { 2, 3, 3, 7, 13, 8, 1, 0, 0 },
     { 2, 3, 3, 64, 64, 12, 1, 1, QUICK | REFUSED },
     { 2, 3, 3, 64, 64, 136, 1, 1, QUICK | OTHER_CHIPS | REFUSED_BUT_90 },
+    { 2, 3, 3, 130, 257, 192, 0, 0, QUICK | REFUSED_BUT_90 },
+    { 2, 8, 1, 1024, 1024, 256, 1, 0, QUICK | OTHER_CHIPS | REFUSED_BUT_90 },       /* Gemma 2B */
+    { 2, 3, 3, 64, 64, 264, 1, 1, REFUSED },
     { 8, 16, 16, 1000, 1000, 64, 1, 0, OTHER_CHIPS },
     { 1, 1, 1, 1, 1, 64, 1, 1, 0 },
     { 2, 3, 3, 192, 64, 64, 0, 0, OTHER_CHIPS },
@@ -109,8 +112,8 @@ static void plan(const Chip *c, cudnnBackendDescriptor_t chip, const Row *r, boo
     g->chip = chip;
     bool found = (back ? attention_plan_backward : attention_plan_forward)(g, &p, &s);
     bool refused = r->how & REFUSED || (r->how & REFUSED_BUT_90 && back && c->version != 900);
-    if (r->how & (REFUSED | REFUSED_BUT_90)) {
-        check(!attention_fits(&s) && found == !refused, c, r, "attention_fits() and the library differ", found);
+    if (r->how & REFUSED || (r->how & REFUSED_BUT_90 && c->version != 900)) {       /* no plan opens it: prepared.c */
+        check(found == !refused, c, r, "the library takes it", found);
         free(g);
         return;
     }

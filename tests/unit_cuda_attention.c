@@ -356,7 +356,11 @@ static void ends(void (*run)(const Case *), const Case *c, int want, const char 
         _exit(0);
     }
     close(tube[1]);
-    ssize_t n = read(tube[0], text, sizeof text - 1);
+    ssize_t n = 0, more = 1;            /* a line may come in pieces */
+    while (more > 0 && n < (ssize_t)sizeof text - 1) {
+        more = read(tube[0], text + n, sizeof text - 1 - (size_t)n);
+        n += more > 0 ? more : 0;
+    }
     waitpid(child, &status, 0);
     check(n > 0 && WIFEXITED(status) && WEXITSTATUS(status) == want && strstr(text, first) && strstr(text, then), text, status);
 }

@@ -33,20 +33,20 @@ static bool has_handle(const Op *o)
 }
 
 /* An evaluation drops nothing.  Packed operands have one gradient, without which there is no call. */
-static bool attention_planned(const Graph *g, const Op *o, bool eval)
+static bool attention_planned(const Model *m, const Graph *g, const Op *o, bool eval)
 {
     int64_t width = find(o, "width")->i;
     bool plain = absent(o, "bias") && absent(o, "mask") && (eval || (float)find(o, "drop")->f == 0);
     bool whole = !absent(o, "dq") && !absent(o, "dk") && !absent(o, "dv");
-    return g->compute == BF16 && width % 8 == 0 && width <= 128 && plain && whole;
+    return g->compute == BF16 && width % 8 == 0 && width <= widest_head(&m->devices.at[0]) && plain && whole;
 }
 
 /* Images are never cut: no pad is below zero, in front or behind the last window. */
-static bool conv_planned(const Graph *g, const Op *o, bool eval)
+static bool conv_planned(const Model *m, const Graph *g, const Op *o, bool eval)
 {
     static const char *axes[][4] = {{"height", "yheight", "kheight", "top"}, {"width", "ywidth", "kwidth", "left"}};
     bool whole = g->compute == BF16;
-    (void)eval;
+    (void)m, (void)eval;
     for (int i = 0; i < 2; i++) {
         int64_t n = find(o, axes[i][0])->i, made = find(o, axes[i][1])->i, kernel = find(o, axes[i][2])->i;
         int64_t before = find(o, axes[i][3])->i, stride = find(o, "stride")->i, apart = find(o, "dilate")->i;
@@ -59,7 +59,7 @@ static bool conv_planned(const Graph *g, const Op *o, bool eval)
 static const struct {
     bool graphs;                /* of the library: Library.graphs */
     const char *call;
-    bool (*prepares)(const Graph *g, const Op *o, bool eval);   /* NULL: never */
+    bool (*prepares)(const Model *m, const Graph *g, const Op *o, bool eval);   /* NULL: never */
 } others[] = {
     {false, "attention_shared_", NULL},
     {true, "conv_", conv_planned},
@@ -74,7 +74,7 @@ bool cost_prepared(const Model *m, const Graph *g, const Op *o, bool eval)
         return false;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (others[i].graphs == k->graphs && !strncmp(o->call, others[i].call, strlen(others[i].call)))
-            return others[i].prepares && others[i].prepares(g, o, eval);
+            return others[i].prepares && others[i].prepares(m, g, o, eval);
     return true;
 }
 

@@ -26,7 +26,7 @@ static int64_t attention_scratch(const Sizer *z, const Shape *scores, bool plain
     const Shape rows = {3, {scores->d[0], scores->d[1], scores->d[2]}};
     const Shape ds = {4, {scores->d[0], scores->d[1], (scores->d[2] + 63) / 64 * 64, (scores->d[3] + 127) / 128 * 128}};
     int64_t sums = shape_size(&rows, 0, rows.n) * 4, wide = get(z, "width");
-    bool graph = library_of(d)->graphs && z->g->compute == BF16 && plain && wide % 8 == 0 && wide <= 128;
+    bool graph = library_of(d)->graphs && z->g->compute == BF16 && plain && wide % 8 == 0 && wide <= widest_head(d);
     const Shape keys = {4, {scores->d[0], scores->d[1], scores->d[3], wide}};
     int64_t each = attr_find(z->o, "kv_heads") && get(z, "kv_heads") < scores->d[1] ? shape_size(&keys, 0, keys.n) * 2 : 0;
     if (shape_size(&rows, 0, rows.n) == MAX_BYTES || (graph && shape_size(&ds, 0, ds.n) == MAX_BYTES) || each == 2 * MAX_BYTES)

@@ -71,6 +71,11 @@ const Transport *transport_of(const Model *m)
     FIND(transports, m->plan.transport);
 }
 
+int64_t widest_head(const Device *d)
+{
+    return d->arch && !strncmp(d->arch, "sm_90", 5) ? 256 : 128;
+}
+
 int64_t norm_block(const Model *m, int64_t n)
 {
     const Blocks *rule = &library_of(&m->devices.at[0])->blocks;

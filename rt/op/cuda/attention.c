@@ -5,9 +5,9 @@
  *
  * Where query heads share keys, cuDNN writes dk and dv of every query head into scratch, and a kernel adds them, ascending.
  *
- * cuDNN does those in bf16 without bias, mask and dropout, with heads that are a multiple of 8 and at most 128 wide, backward
- * if all three gradients are wanted.  gen/cost/prepared.c has the same rule: a plan opens a handle for these calls and no
- * others.  Where the library then wants more memory than is planned, attention_graph.c says so.
+ * cuDNN does those in bf16 without bias, mask and dropout, with heads that are a multiple of 8 and at most 128 wide, on sm_90
+ * 256, backward if all three gradients are wanted.  gen/cost/prepared.c has the same rule: a plan opens a handle for these
+ * calls and no others.  Where the library then wants more memory than is planned, attention_graph.c says so.
  *
  * Packed operands are the same with longer rows.
  */
@@ -26,7 +26,7 @@ static long up(long n, long to)
 
 bool attention_fits(const Shape *s)
 {
-    return bf16 && s->width % 8 == 0 && s->width <= 128;
+    return bf16 && s->width % 8 == 0 && s->width <= 256;
 }
 
 size_t attention_sums(const Shape *s)
@@ -79,6 +79,8 @@ static const Prepared *planned(const Stage *st, int h, const Call *c)
     if (!attention_fits(&c->s) || c->bias || c->mask || c->drop != 0)
         return NULL;
     const Prepared *p = st->handle[h];
+    if (!p && c->s.width > 128)         /* a plan for another arch */
+        return NULL;
     if (!p)
         device_check(st, cudaErrorNotReady, "attention that nothing has opened; this folder is not what dpgen wrote");
     return p->run ? p : NULL;
