@@ -250,8 +250,8 @@ ends "a fault, named" 1 "stage0: linear_forward: $fault, near line [0-9]* of sta
     DOUBLE_FAULT=cublasLtMatmul DPGEN_SYNC=1
 line=$(sed -n 's/.* line \([0-9]*\) of .*/\1/p' "$tmp/said")
 if sed -n "${line}p" "$tmp/job/stage0.c" | grep -q 'linear_forward(.*h_0_attn'; then pass; else fault "line $line"; fi
-ends "a kernel, named" 1 "(norm_held_back<8 / WIDE>): $fault, near line [0-9]* of stage0.c, in: backward, chunk 0, mic" \
-    DOUBLE_FAULT="(norm_held_back<8 / WIDE>)" DPGEN_SYNC=1
+ends "a kernel, named" 1 "(norm_held_back<WARP, 8 / WIDE>): $fault, near line [0-9]* of stage0.c, in: backward, chunk 0, mic" \
+    DOUBLE_FAULT="(norm_held_back<WARP, 8 / WIDE>)" DPGEN_SYNC=1
 
 # ---- nccl: a process a stage ---------------------------------------------------------------------------------------------
 # several STAGES SETTING...: stages of $tmp/job, one a process, as a launcher would start them; the output of stage 0 in job.out
