@@ -21,7 +21,7 @@ same() { if [ -n "$2" ] && [ "$2" = "$3" ]; then pass; else fault "$1: $2, not $
 sed -n 's/.*"schedule": "\([^"]*\)".*/\1/p' "$tmp/rows" | sort >"$tmp/got"
 # its name, by its traits: steps that do not overlap, lists that nobody has to give
 awk -F'"' '/^SCHEDULE/ { name = $2; row[name] = "" } name { row[name] = row[name] $0 } /^LATER/ { name = "" }
-    END { for (n in row) if (row[n] !~ /\.(async|given|own) = true/) print n }' gen/schedules.def | sort >"$tmp/want"
+    END { for (n in row) if (row[n] !~ /\.(async|given|custom) = true/) print n }' gen/schedules.def | sort >"$tmp/want"
 expect "every synchronous schedule: $(diff "$tmp/want" "$tmp/got" | head -n 2)" cmp "$tmp/want" "$tmp/got"
 
 # ---- the figures of dpgen plan

@@ -365,7 +365,7 @@ static void print_stages(const Launch *w, const int *states)
         if (workspace && largest_load(x) > 0)
             fprintf(w->f, ",\n     .load = %" PRId64, largest_load(x));
         if (loss_way(p, d) > 0)
-            fprintf(w->f, ", .way = %d", loss_way(p, d));
+            fprintf(w->f, ", .pipeline = %d", loss_way(p, d));
         fprintf(w->f, ", .threads = %d,%s\n     .actions = %d, .eval_actions = %d,\n", p->m->devices.at[d].threads,
                 x->copies ? strf("\n     .host = %" PRId64 ", .copies = %d, .lanes = %d,", x->host, x->copies,
                                  cost_host_half(p->c, d) ? 1 : 2) : "", x->list.n, x->eval.n);

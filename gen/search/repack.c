@@ -114,6 +114,33 @@ static bool raise_limits(Repack *r)
     return moved;
 }
 
+/* Frees the lists of a plan, unless the candidate still has it. */
+static void forget(const Candidate *k, Plan *p)
+{
+    if (p && p != k->first && p != k->best && p != k->failed)
+        plan_drop(p);
+}
+
+/* The soft limits are left where the last plan that fits had them. */
+static void bisect_limits(Repack *r, int rounds)
+{
+    int stages = r->k->stages;
+    bool open = true, known = true;
+    for (int round = 0; round < rounds && open && r->idle < 2; round++) {
+        if (try_limits(r, false) == NO_PLAN && !raise_limits(r))
+            return;
+        open = false;
+        for (int s = 0; s < stages; s++)
+            open |= r->target[s].now != r->target[s].good;
+    }
+    for (int s = 0; s < stages; s++)
+        known &= r->target[s].good >= 0;
+    if (known && open)                  /* of some stage the last trial was too large */
+        try_limits(r, true);
+    for (int s = 0; s < stages; s++)
+        r->limit[s] = r->target[s].good >= 0 ? r->target[s].good : r->target[s].now;
+}
+
 /* ask: of the plan that is too large; its cuts are given. */
 static Plan *bisect(const Candidate *k, const Ask *ask, Plan *was, Bytes *limit, int rounds)
 {
@@ -128,21 +155,9 @@ static Plan *bisect(const Candidate *k, const Ask *ask, Plan *was, Bytes *limit,
         r.target[s] = (StageTarget){limit[s], -1, NONE};
         learn(&r.target[s], was, s);
     }
-    bool open = true;
-    for (int round = 0; round < rounds && open && r.idle < 2; round++) {
-        if (try_limits(&r, false) == NO_PLAN && !raise_limits(&r))
-            return r.best;
-        open = false;
-        for (int s = 0; s < stages; s++)
-            open |= r.target[s].now != r.target[s].good;
-    }
-    bool known = true;
-    for (int s = 0; s < stages; s++)
-        known &= r.target[s].good >= 0;
-    if (known && open)                  /* of some stage the last trial was too large */
-        try_limits(&r, true);
-    for (int s = 0; s < stages; s++)
-        limit[s] = r.target[s].good >= 0 ? r.target[s].good : r.target[s].now;
+    bisect_limits(&r, rounds);
+    if (r.last != r.best && r.last != was)
+        forget(k, r.last);
     return r.best;
 }
 
@@ -172,11 +187,12 @@ static void feed_back(Candidate *k)
     Plan *p = k->first;
     for (int round = 0;;) {
         Plan *fits = k->why == OVER_DEVICE ? bisect(k, &k->ask, p, k->limit, REPACKS) : k->why == PLANNED ? p : NULL;
+        Plan *old[] = {k->failed, k->best, fits, p};
         k->failed = k->why == OVER_DEVICE ? p : k->failed;      /* limits fed back may leave no cut: that is not why */
         if (fits && (!k->best || better(fits, k->best)))
             k->best = fits;
-        if (p != k->first && p != k->best && p != k->failed)
-            plan_drop(p);
+        for (int i = 0; i < 4; i++)
+            forget(k, old[i]);
         if (++round == ROUNDS || is_spent(k) || k->why != OVER_DEVICE || (k->best && (round > 1 || !suffers(k))))
             break;
         p = pass_wide(k, k->limit, &k->why);
