@@ -97,7 +97,8 @@ held() {
 # says WHAT PATTERN NAME: of that step's line
 says() {
     if grep "^ *[0-9]* s  $3 " "$tmp/out/summary" | grep -q "$2"; then pass
-    else fault "$1: $3 is $(grep "^ *[0-9]* s  $3 " "$tmp/out/summary" | cut -c 1-200)"; fi
+    else fault "$1: $3 is $(grep "^ *[0-9]* s  $3 " "$tmp/out/summary" | cut -c 1-200); $(
+        grep -m 4 ' FAILED: ' "$tmp/out/summary" | cut -c 1-200)"; fi
 }
 
 # ---- over the doubles ----------------------------------------------------------------------------------------------------

@@ -85,7 +85,7 @@ static void measure(bool layered, int n, int devices, bool tight)
     if (none)
         printf("  does not fit\n");
     else
-        printf("  %6.2f %%\n", 100.0 * (double)(w->p.said.value - w->p.said.bound) / (double)w->p.said.bound);
+        printf("  %6.2f %%\n", 100.0 * (double)(w->p.predicted.value - w->p.predicted.bound) / (double)w->p.predicted.bound);
     fflush(stdout);
     mem_free_all();
 }
