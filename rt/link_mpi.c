@@ -18,6 +18,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -228,18 +229,19 @@ int link_worst(Link *l, int status)
     return worst;
 }
 
+static char late[256];          /* what too_late() says, in one piece: other ranks write too */
+
 /* A host that is gone when all is done would keep MPI_Finalize for good, and the watchdog no longer looks. */
 static void too_late(int number)
 {
-    static const char text[] = ": the job is done, and MPI does not end: is a host or a link gone?\n";
     (void)number;
-    if (write_all(STDERR_FILENO, program_name, strlen(program_name)))
-        write_all(STDERR_FILENO, text, strlen(text));
+    write_all(STDERR_FILENO, late, strlen(late));
     _exit(STATUS_RUN);
 }
 
 void link_close(Link *l)
 {
+    snprintf(late, sizeof late, "%s: the job is done, and MPI does not end: is a host or a link gone?\n", program_name);
     signal(SIGALRM, too_late);
     alarm(LAST);
     MPI_Type_free(&l->block);
