@@ -147,7 +147,7 @@ void file_rewrites(const char *path)
 }
 
 /* A file that is written, or waits for others: its part, which is locked, must not stay behind. */
-typedef struct { FILE *f; const char *path, *target, *partial; } Writing;  /* part is target: no plain file */
+typedef struct { FILE *f; const char *path, *target, *partial; } Writing;  /* partial is target: no plain file */
 static Writing now;
 static VEC(Writing) waiting;
 static struct { const char *dir; bool on, made; } group;

@@ -487,7 +487,9 @@ int comm(Plan *p)
                      "there; --recompute none, or another --schedule", p->schedule);
     if (async) {
         mem_in(room);
-        return comm_async(p, back);
+        int none = comm_async(p, back);
+        mem_drop(scratch);
+        return none;
     }
     int none = write_all(&c, back);
     mem_in(room);

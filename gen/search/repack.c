@@ -121,7 +121,7 @@ static void forget(const Candidate *k, Plan *p)
         plan_drop(p);
 }
 
-/* The soft limits are left where the last plan that fits had them. */
+/* The target limits stay where the last plan that fits had them. */
 static void bisect_limits(Repack *r, int rounds)
 {
     int stages = r->k->stages;
