@@ -126,24 +126,14 @@ static __global__ void ahead_total(const float *ahead, const int32_t *targets, V
         vals->hits = (int32_t)hits;
 }
 
-static __global__ void hits_total(const real *x, const int32_t *targets, Values *vals, long rows, long width, long ignore,
-                                  long top)
+/* The score of each row's target, where the scores lie in memory. */
+static __global__ void seen_rows(float *aim, float *ahead, const real *x, const int32_t *targets, const Values *vals, long rows,
+                                 long width, long ignore)
 {
-    double hits = 0;
-    for (long r = threadIdx.x; vals->eval && r < rows; r += BLOCK) {
-        long ahead = 0, target = targets[r];
-        if (target == ignore)
-            continue;
-        float aimed = one(x, r * width + target);
-        for (long i = 0; i < width; i++) {
-            float v = one(x, r * width + i);
-            ahead += !(v <= aimed) || (i < target && v == aimed);
-        }
-        hits += ahead < top;
+    GRID(r, rows) {
+        aim[r] = vals->eval && targets[r] != ignore ? one(x, r * width + targets[r]) : 0.0f;
+        ahead[r] = 0;
     }
-    hits = team_sum<BLOCK>(hits);
-    if (threadIdx.x == 0)
-        vals->hits = (int32_t)hits;
 }
 
 struct Slope {
@@ -385,5 +375,8 @@ void xent_smooth_backward(Stage *st, real *dx, const float *dloss, const real *x
 
 void hit_report(Stage *st, const real *x, const int32_t *targets, Values *vals, long rows, long width, long ignore, long top)
 {
-    LAUNCH(hits_total, 1u, (unsigned)BLOCK, st, x, targets, vals, rows, width, ignore, top);
+    float *aim = (float *)workspace_of(st, (size_t)(2 * rows) * sizeof *aim), *ahead = aim + rows;
+    LAUNCH(seen_rows, blocks_for(rows), (unsigned)BLOCK, st, aim, ahead, x, targets, vals, rows, width, ignore);
+    scores_ahead(st, ahead, aim, x, targets, vals, rows, 0, width);
+    scores_hits(st, vals, ahead, targets, rows, ignore, top);
 }
