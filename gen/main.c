@@ -189,6 +189,17 @@ static void warn_workspace(const Plan *p)
                 size_text(d->workspace), want);
 }
 
+static void warn_engines(const Plan *p)
+{
+    const char *slow = NULL;
+    for (int o = 0; o < p->g->op.n && on_gpus(p->m); o++)
+        if (cost_unproven(p->m, p->g, &p->g->op.at[o]))
+            slow = p->g->op.at[o].call;
+    if (slow)
+        fprintf(stderr, "dpgen: cuDNN is not proven to give the same bits in every run on %s: %s and its like are our own "
+                "kernels, right and slower\n", p->m->devices.at[0].arch, slow);
+}
+
 /* A job may run elsewhere, so a file that is not here is no mistake. */
 static void warn_file(const Model *m, const DataSet *d, const char *pattern)
 {
@@ -237,6 +248,7 @@ static int generate(const Options *x, const Model *m)
                 "hosts: {cores: %ld} prices it\n", p->devices, threads, cores, cores);
     warn_isa(m);
     warn_workspace(p);
+    warn_engines(p);
     if (!target_of(d)->paced)
         warn_data(m);
     const char *sum = emit(p, x->out, x->prefix ? x->prefix : "train");

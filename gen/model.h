@@ -322,7 +322,8 @@ typedef struct {
 } Model;
 bool schedule_open(const char *word);               /* auto: the search chooses */
 const Model *with_schedule(const Model *m, const Schedule *k);  /* config/schedules.c: its own chunks, if the model says none */
-int64_t widest_head(const Device *d);               /* that cuDNN takes: config/targets.c */
+bool cudnn_proven(const Device *d);                 /* the same bits in every run, on this chip: config/targets.c */
+int64_t widest_head(const Device *d);               /* that cuDNN takes; 0: none */
 int64_t norm_block(const Model *m, int64_t n);      /* elements of a block of the norm of n: config/targets.c */
 Loc mark_of(const Model *m, const char *text, Loc otherwise);
 /* -D name=value and --set path=value, in the order given.  An element of set may also be --stages=4, for an option that is

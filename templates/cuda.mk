@@ -58,8 +58,9 @@ endif
 ifneq ($(filter cudnn,$(NEEDS)),)
 $(call want,cuDNN,$(CUDNN_ROOT),include/cudnn.h,$(call places,$(CUDNN_HOME)),CUDNN_HOME)
 $(call want,cuDNN,$(CUDNN),libcudnn.so under $(folders),$(CUDNN_ROOT),CUDNN_HOME)
-$(if $(filter 10%,$(archs)),$(error CUDA_ARCHS="$(CUDA_ARCHS)": cuDNN is not proven to give the same bits \
-  in every run on sm_$(firstword $(filter 10%,$(archs))).  Generate with compute: f32, or take that chip out))
+unproven := $(filter 10% 11% 12%,$(archs))
+$(if $(unproven),$(error CUDA_ARCHS="$(CUDA_ARCHS)": cuDNN is not proven to give the same bits \
+  in every run on sm_$(firstword $(unproven)).  Generate with arch: sm_$(firstword $(unproven)), or take that chip out))
 endif
 ifneq ($(filter nccl,$(NEEDS)),)
 $(call want,NCCL,$(NCCL_ROOT),include/nccl.h,$(call places,$(NCCL_HOME)),NCCL_HOME)

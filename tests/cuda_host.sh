@@ -39,7 +39,7 @@ program unit_cuda_conv -UREAL_BF16 rt/op/cuda/conv.c
 program unit_cuda_conv -DREAL_BF16 rt/op/cuda/conv.c rt/op/cuda/conv_graph.c rt/op/cuda/graph.c tests/double/cudnn.c
 program unit_cuda_start '-DBUILT_FOR="86 90"' rt/op/cuda/start.c $runtime \
     tests/double/cublaslt.c
-program unit_cuda_start -DCUDNN '-DBUILT_FOR="90 100 103"' rt/op/cuda/start.c $runtime \
+program unit_cuda_start -DCUDNN '-DBUILT_FOR="90 100 103 120"' rt/op/cuda/start.c $runtime \
     tests/double/cublaslt.c
 # the GPU as a file for devices/: 2 x 5120 / 8 bytes at 2.619 GHz, 132 multiprocessors at 1.83 GHz with 4096 operations of bf16
 "${CC:-cc}" -std=c11 -Wall -Wextra -Wpedantic -Werror -D_GNU_SOURCE -isystem "$cuda/include" -o build/gpu_device \

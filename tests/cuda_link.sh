@@ -95,6 +95,7 @@ if [ -n "$SLOW" ]; then
         loads "$arch"
     done
     compiled "f32, sm_80" "-arch=sm_80" $kernels
+    for arch in 100 120; do compiled "bf16, sm_$arch" "-arch=sm_$arch -DREAL_BF16" $kernels; done
     for file in $kernels; do compiled "$file alone" "-arch=sm_90" "$file"; done
 fi
 

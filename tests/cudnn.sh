@@ -29,6 +29,8 @@ scratch 7168 $bf16 -D D=1848
 # heads of 136 are cuDNN's on sm_90 alone
 scratch $((7168 + 192 + 2 * 7 * 128 * 128 * 2 + 256)) $bf16 -D D=952
 scratch 7168 $bf16 -D D=952 --set devices.0.arch=sm_80
+# no engine is proven on later chips
+scratch 7168 $bf16 --set devices.0.arch=sm_100
 # 2 samples, 32 heads of 64 over 4 of keys, 200 positions: dk and dv of every query head too, 2 * 32 * 200 * 64 numbers each
 shared=$(./dpgen plan examples/tinyllama.yaml --devices devices/h200.yaml --stages 1 --estimate -d g -D L=1 -D T=200 $bf16 \
     --set train.batch.micro=2 2>&1 | sed -n 's/^op I:model.layers.0.attention .* tmp=\([0-9]*\) .*/\1/p')
@@ -54,6 +56,11 @@ opened 0 $gpt
 opened 0 $gpt $bf16 -D D=252
 opened 2 $gpt $bf16 -D D=1792
 opened 0 $gpt $bf16 -D D=1792 --set devices.0.arch=sm_80
+for arch in sm_100 sm_120; do
+    opened 0 $gpt $bf16 --set devices.0.arch=$arch
+    if grep -q "cuDNN is not proven .* on $arch: attention_.* our own kernels" "$tmp/said"; then pass
+    else fault "$arch: no line says that attention is slower"; fi
+done
 opened 0 tests/models/tiny-bert.yaml --devices devices/h200.yaml $bf16
 # dropout, but not in an evaluation
 sed 's/op: Attention, /&dropout: 0.1, /' examples/gpt2-124m-cuda.yaml >"$tmp/dropout.yaml"

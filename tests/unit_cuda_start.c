@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * unit_cuda_start.c: what rt/op/cuda/start.c says of machines that the double of the CUDA runtime pretends to be.  Compiled
- * with BUILT_FOR="86 90", and linked with the double of cublasLt but not with cuDNN.  With -DCUDNN and BUILT_FOR="90 100 103",
- * it has a cuDNN that says which version it is.
+ * with BUILT_FOR="86 90", and linked with the double of cublasLt but not with cuDNN.  With -DCUDNN and BUILT_FOR="90 100 103
+ * 120", it has a cuDNN that says which version it is.
  */
 #include "rt/cuda/device.h"
 #include "rt/op/cuda/start.h"
@@ -39,7 +39,8 @@ size_t cudnnGetVersion(void) { return cudnn_here; }
 int main(void)
 {
     start("DOUBLE_ARCH", "90", NULL, NULL);
-    start("DOUBLE_ARCH", "100", "GPU 0 is sm_100, where cuDNN is not proven", "compute: f32");
+    start("DOUBLE_ARCH", "100", "GPU 0 is sm_100, where cuDNN is not proven", "arch: sm_100");
+    start("DOUBLE_ARCH", "120", "GPU 0 is sm_120, where cuDNN is not proven", "arch: sm_120");
     start("DOUBLE_ARCH", "103", "GPU 0 is sm_103, where cuDNN is not proven", "hide it with CUDA_VISIBLE_DEVICES");
     cudnn_here = 91502;
     start("DOUBLE_ARCH", "90", "cuDNN here is 9.15.2", "install 9.16");

@@ -4,6 +4,7 @@
  */
 #include "model.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const Target targets[] = {
@@ -77,8 +78,15 @@ const Transport *transport_of(const Model *m)
     FIND(transports, m->plan.transport);
 }
 
+bool cudnn_proven(const Device *d)
+{
+    return !d->arch || atoi(d->arch + 3) < 100;
+}
+
 int64_t widest_head(const Device *d)
 {
+    if (!cudnn_proven(d))
+        return 0;
     return d->arch && !strncmp(d->arch, "sm_90", 5) ? 256 : 128;
 }
 

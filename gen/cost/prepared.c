@@ -5,7 +5,8 @@
  * Portable kernels and paced jobs prepare nothing, oneDNN every call that has a handle, but attention with shared keys, which
  * is portable.  On GPUs products are cuBLASLt's, and attention is cuDNN's where rt/op/cuda/attention.c leaves it to it, by the
  * same rule; to plan a graph takes cuDNN half a second of a processor, and a job without one is not linked with cuDNN.
- * Convolutions in bf16 are cuDNN's too; those in f32, and recurrent layers, are own kernels.
+ * Convolutions in bf16 are cuDNN's too; those in f32, and recurrent layers, are own kernels.  On chips where no engine of cuDNN
+ * is proven to give the same bits in every run, all of its calls are own kernels.
  */
 #include "prepared.h"
 #include <string.h>
@@ -45,8 +46,8 @@ static bool attention_planned(const Model *m, const Graph *g, const Op *o, bool 
 static bool conv_planned(const Model *m, const Graph *g, const Op *o, bool eval)
 {
     static const char *axes[][4] = {{"height", "yheight", "kheight", "top"}, {"width", "ywidth", "kwidth", "left"}};
-    bool whole = g->compute == BF16;
-    (void)m, (void)eval;
+    bool whole = g->compute == BF16 && cudnn_proven(&m->devices.at[0]);
+    (void)eval;
     for (int i = 0; i < 2; i++) {
         int64_t n = find(o, axes[i][0])->i, made = find(o, axes[i][1])->i, kernel = find(o, axes[i][2])->i;
         int64_t before = find(o, axes[i][3])->i, stride = find(o, "stride")->i, apart = find(o, "dilate")->i;
@@ -76,6 +77,15 @@ bool cost_prepared(const Model *m, const Graph *g, const Op *o, bool eval)
         if (others[i].graphs == k->graphs && !strncmp(o->call, others[i].call, strlen(others[i].call)))
             return others[i].prepares && others[i].prepares(m, g, o, eval);
     return true;
+}
+
+bool cost_unproven(const Model *m, const Graph *g, const Op *o)
+{
+    Device device = m->devices.at[0];
+    Model proven = *m;
+    proven.devices.at = &device;
+    device.arch = "sm_90";
+    return !cudnn_proven(&m->devices.at[0]) && !cost_prepared(m, g, o, false) && cost_prepared(&proven, g, o, false);
 }
 
 Bytes cost_images(const Model *m, const Graph *g, const Op *o)

@@ -59,13 +59,14 @@ static int check_attention(char *why, size_t n)
                     "or newer", v / 10000, v / 100 % 100, v % 100);
 }
 
-/* cuDNN has many engines for a chip of the generation 10, and none of them is known yet to give the same bits twice. */
+/* cuDNN has many engines for chips of the generations 10 to 12, and none of them is known yet to give the same bits twice.  A
+ * folder that is generated for such a chip does not call it. */
 static int check_engines(int gpu, int chip, char *why, size_t n)
 {
-    if (!cudnnGetVersion || chip / 10 != 10)
+    if (!cudnnGetVersion || chip < 100)
         return 0;
     return snprintf(why, n, "GPU %d is sm_%d, where cuDNN is not proven to give the same bits in every run; "
-                    "generate with compute: f32, or hide it with CUDA_VISIBLE_DEVICES", gpu, chip);
+                    "generate with arch: sm_%d, or hide it with CUDA_VISIBLE_DEVICES", gpu, chip, chip);
 }
 
 static int check_chip(int gpu, char *why, size_t n)
