@@ -257,6 +257,7 @@ typedef struct {
     bool shard;                     /* optimiser states are dealt out to replicas */
     bool tf32;                      /* F32, with products whose factors have 11 bits */
     bool fp8;                       /* BF16, and Linear with factors of 8 bits */
+    bool fast;                      /* fp8, whose sums may lose bits: the library's fast accumulation */
     int64_t batch, micro, groups;   /* samples in a micro-batch (0: auto), micro-batches in a step, gradient groups */
     int64_t global;                 /* batch * micro */
     int64_t steps;

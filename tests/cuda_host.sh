@@ -75,9 +75,11 @@ if ./dpgen plan examples/gpt2-124m-cuda.yaml --devices build/gpu_device.yaml --s
 then passed=$((passed + 1)); else head -n 3 build/gpu_device.said >&2; failed=$((failed + 1)); fi
 library=$(cuda_library cublasLt)
 if [ -n "$library" ]; then
-    program unit_cublaslt_real -DREAL_BF16 rt/op/cuda/product.c rt/op/cuda/linear.c rt/op/cuda/linear_gelu.c \
-        rt/op/cuda/linear_fp8.c rt/op/cuda/matmul.c "$library" \
-        "-Wl,-rpath,$(dirname "$library")" "-Wl,-rpath-link,$(dirname "$library")"
+    for sums in -UFAST_SUMS -DFAST_SUMS; do
+        program unit_cublaslt_real -DREAL_BF16 $sums rt/op/cuda/product.c rt/op/cuda/linear.c rt/op/cuda/linear_gelu.c \
+            rt/op/cuda/linear_fp8.c rt/op/cuda/matmul.c "$library" \
+            "-Wl,-rpath,$(dirname "$library")" "-Wl,-rpath-link,$(dirname "$library")"
+    done
 else
     echo "cuda_host: cuBLAS is not installed" >&2
     skipped=1

@@ -44,6 +44,9 @@ key() {
 }
 eight=$(key $small $fp8) sixteen=$(key $small --set train.precision.compute=bf16)
 case $eight in *compute=fp8*) pass ;; *) fault "its key: $eight" ;; esac
+fast=$(key $small --set train.precision.compute=fp8-fast)
+case $fast in *compute=fp8-fast*) pass ;; *) fault "the key of fast sums: $fast" ;; esac
+if grep -q 'REAL_BF16 -DFAST_SUMS' "$tmp/key/Makefile"; then pass; else fault "fast sums are not compiled in"; fi
 if [ "$eight" != "$sixteen" ]; then pass; else fault "the key of bf16"; fi
 refuse "no GPU" 3 "products in fp8 are those of GPUs, and 'cpu.0' is of kind cpu" ./dpgen $small $fp8 -o "$tmp/none"
 sed 's/sm_90/sm_80/' "$tmp/gpus" >"$tmp/old"

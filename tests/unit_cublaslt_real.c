@@ -15,6 +15,11 @@
 #include <stdlib.h>
 
 enum { WORKSPACE = 32 << 20, REAL = sizeof(real) == sizeof(float) ? CUDA_R_32F : CUDA_R_16BF };
+#ifdef FAST_SUMS
+enum { FAST = 1 };
+#else
+enum { FAST = 0 };
+#endif
 static int passed, failed, asked, sums, gelus, eights;
 static char address;                /* stands for a library handle, and for the workspace */
 
@@ -108,6 +113,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
 {
     Layout x = layout_of(a), y = layout_of(b), z = layout_of(d);
     int32_t turn_a, turn_b;
+    int8_t fast;
     uint32_t epilogue;
     const void *bias, *aux, *unit_a, *unit_b;
     int64_t ld;
@@ -126,6 +132,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     GET(cublasLtMatmulDescGetAttribute, desc, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, unit_b);
     check(eight == (unit_a && unit_b) && eight == (unit_a || unit_b), "what factors are worth");
     eights += eight;
+    GET(cublasLtMatmulDescGetAttribute, desc, CUBLASLT_MATMUL_DESC_FAST_ACCUM, fast);
+    check(fast == (eight && FAST), "sums of factors of 8 bits");
     GET(cublasLtMatmulDescGetAttribute, desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aux);
     GET(cublasLtMatmulDescGetAttribute, desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, ld);
     bool has_aux = epilogue == CUBLASLT_EPILOGUE_DGELU || epilogue == CUBLASLT_EPILOGUE_GELU_AUX ||

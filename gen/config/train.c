@@ -33,20 +33,21 @@ static void check_owners(const Node *map, const char *path, int kind, const Owne
 static void read_precision(const Spot *s)
 {
     static const Field fields[] = {
-        { "compute", read_choice, AT(compute), 0, 0, "f32 bf16 tf32 fp8" },
+        { "compute", read_choice, AT(compute), 0, 0, "f32 bf16 tf32 fp8 fp8-fast" },
         { "params", read_fixed, 0, 0, 0, "f32" },
         { "gradients", read_fixed, 0, 0, 0, "f32" },
     };
     Train *t = s->to;
     section(s->m, s->value, s->path, fields, COUNT(fields), t);
     t->tf32 = (int)t->compute == BF16 + 1;
-    t->fp8 = (int)t->compute == BF16 + 2;
+    t->fast = (int)t->compute == BF16 + 3;
+    t->fp8 = (int)t->compute == BF16 + 2 || t->fast;
     t->compute = t->tf32 ? F32 : t->fp8 ? BF16 : t->compute;
 }
 
 const char *compute_word(const Train *t)
 {
-    return t->tf32 ? "tf32" : t->fp8 ? "fp8" : type_name(t->compute);
+    return t->tf32 ? "tf32" : t->fast ? "fp8-fast" : t->fp8 ? "fp8" : type_name(t->compute);
 }
 
 static void read_micro(const Spot *s)

@@ -42,6 +42,7 @@ typedef struct {
     int64_t aux_ld;
     const void *unit_a, *unit_b;
     int32_t processors;
+    int8_t fast;
 } Desc;
 
 typedef struct {
@@ -121,7 +122,7 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc, cublasL
         FIELD(Desc, aux, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER), FIELD(Desc, aux_ld, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD),
         FIELD(Desc, bias_type, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE), FIELD(Desc, unit_a, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER),
         FIELD(Desc, unit_b, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER),
-        FIELD(Desc, processors, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET),
+        FIELD(Desc, processors, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET), FIELD(Desc, fast, CUBLASLT_MATMUL_DESC_FAST_ACCUM),
     };
     return PUT(desc, list);
 }

@@ -140,6 +140,12 @@ static void leave_spare(cublasLtMatmulDesc_t desc, const Recipe *r)
 #define leave_spare(desc, r) ((void)(desc), (void)(r))
 #endif
 
+#ifdef FAST_SUMS        /* compute: fp8-fast */
+static const int8_t fast_sums = 1;
+#else
+static const int8_t fast_sums = 0;
+#endif
+
 static cublasLtMatmulDesc_t describe(const Recipe *r)
 {
     static const cublasLtEpilogue_t epilogues[] = {
@@ -156,6 +162,8 @@ static cublasLtMatmulDesc_t describe(const Recipe *r)
     SET(desc, TRANSA, left);
     SET(desc, TRANSB, right);
     SET(desc, EPILOGUE, epilogues[r->epilogue]);
+    if (r->factors)
+        SET(desc, FAST_ACCUM, fast_sums);
     leave_spare(desc, r);
     if (has_bias(r)) {
         SET(desc, BIAS_DATA_TYPE, bias);
