@@ -104,12 +104,12 @@ static bool is_own(const Options *x, const Plan *p)
 {
     if (!x->from || is_plan(x->from))
         return true;
-    Options own = *x;
-    own.from = own.dump = NULL;
+    Options plain = *x;
+    plain.from = plain.dump = NULL;
     Text a, b;
     print_graph_bare(text_open(&a), p->g);
     text_close(&a);
-    print_graph_bare(text_open(&b), graph_of(&own, p->m));
+    print_graph_bare(text_open(&b), graph_of(&plain, p->m));
     text_close(&b);
     return a.n == b.n && !memcmp(a.at, b.at, a.n);
 }
