@@ -47,9 +47,11 @@ static const char *kind_of(const char *name)
     return NULL;
 }
 
-static void hold(Stage *s, const char *param, const char *kind, int64_t at, int64_t bytes, int line)
+static Held *hold(Stage *s, const char *param, const char *kind, int64_t at, int64_t bytes, int line)
 {
-    *ADD(&s->held) = (Held){name_of(param, strlen(param)), kind, at, bytes, 0, bytes, line};
+    Held *h = ADD(&s->held);
+    *h = (Held){name_of(param, strlen(param)), kind, at, bytes, 0, bytes, line};
+    return h;
 }
 
 static void states_in_rows(Stage *s, const Node *table)
@@ -86,24 +88,41 @@ static int64_t elements(const Node *row)
     return n;
 }
 
+/* A replica may have a part of each state but the parameter and its copy. */
+static void hold_part(const Stage *s, Held *h, const Node *row)
+{
+    int64_t from = node_int(row, "from", 0), part = node_int(row, "part", 0), n = h->whole / 4;
+    if (from < 0 || part < 0 || from > n || part > n - from)
+        stop(NOT_READ, "%s.c:%d: %s: no part of it", s->name, row->line, h->param);
+    h->from = 4 * from;
+    h->bytes = 4 * part;
+}
+
+static void hold_kind(Stage *s, const Node *row, const char *name, const char *kind, int64_t n)
+{
+    const Node *at = node_field(row, kind);
+    if (!at || (at->kind == N_NAME && !strcmp(at->text, "EMPTY")))
+        return;
+    if (at->kind != N_CALL || strcmp(at->text, "AT") || !at->child || at->child->kind != N_INT)
+        stop(NOT_READ, "%s.c:%d: %s: .%s is no offset", s->name, row->line, name, kind);
+    bool copy = !strcmp(kind, "copy");
+    Held *h = hold(s, name, kind, at->child->i, copy ? 2 * n : 4 * n, row->line);
+    if (node_int(row, "cut", 0) && !copy && strcmp(kind, "param") && strcmp(kind, "grad"))
+        hold_part(s, h, row);
+}
+
 static void states_in_parameters(Stage *s, const Node *table)
 {
     static const char *const kinds[] = {"param", "copy", "grad", "moment1", "moment2", "centre", "drift"};
-    for (const Node *row = table->child; row; row = row->next) {
+    for (const Node *row = table ? table->child : NULL; row; row = row->next) {
+        if (row->child && !row->child->field)
+            continue;           /* the end */
         const char *name = text_of(needed(row, "name", s->name), s->name);
         int64_t n = elements(row);
-        if (node_int(row, "kept", 1) > 1 || node_int(row, "cut", 0))
-            stop(NOT_READ, "%s.c:%d: %s: dpgen-verify does not know versions and parts of states yet", s->name, row->line,
-                 name);
-        for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
-            const Node *at = node_field(row, kinds[k]);
-            if (!at)
-                continue;
-            const Node *place = at->kind == N_CALL ? at->child : at;
-            if (!place || place->kind != N_INT)
-                stop(NOT_READ, "%s.c:%d: %s: .%s is no offset", s->name, row->line, name, kinds[k]);
-            hold(s, name, kinds[k], place->i, strcmp(kinds[k], "copy") ? 4 * n : 2 * n, row->line);
-        }
+        if (node_field(row, "versions"))
+            stop(NOT_READ, "%s.c:%d: %s: dpgen-verify does not know versions of states yet", s->name, row->line, name);
+        for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+            hold_kind(s, row, name, kinds[k], n);
     }
 }
 
@@ -138,6 +157,17 @@ static void read_stage(Stage *s, const char *dir, int d, const Program *launch, 
         states_in_rows(s, program_table(launch, text_of(needed(at, "state", where), where)));
 }
 
+/* Stage d is what the d-th function describes. */
+static void in_order(const Node *sources, int stages)
+{
+    int d = 0;
+    for (const Node *c = sources->child; c; c = c->next, d++)
+        if (c->kind != N_NAME || strcmp(c->text, joined_text("stage%d", d)))
+            stop(NOT_READ, "launch.c: source %d is not stage%d", d, d);
+    if (d != stages)
+        stop(NOT_READ, "launch.c: %d sources, %d stages", d, stages);
+}
+
 static int count_stages(const Node *job)
 {
     int64_t n = node_int(job, "stages", 1);
@@ -163,6 +193,8 @@ void folder_read(Folder *f, const char *dir)
     f->kernels = text_of(needed(job, "kernels", "launch.c"), "launch.c");
     if (node_field(job, "overlap") && node_int(job, "overlap", 0) > 0)
         stop(NOT_READ, "launch.c: dpgen-verify does not know schedules whose steps overlap yet");
+    if (program_table(&launch, "source"))
+        in_order(program_table(&launch, "source"), f->stages);
     f->stage = room(sizeof *f->stage * (size_t)f->stages);
     const Node *info = stages ? stages->child : NULL;
     for (int d = 0; d < f->stages; d++, info = info ? info->next : NULL)

@@ -85,6 +85,13 @@ static int64_t reckon_sum(Reckoner *r)
 
 /* ---- binding ----------------------------------------------------------------------------------------------------- */
 
+/* Where nothing is dropped, where random numbers come from is no part of the function. */
+static bool draws(const Site *s)
+{
+    int k = row_param(s->row, "drop");
+    return k < 0 || s->arg[k].i != 0 || (s->arg[k].kind == A_FLOAT && s->arg[k].f != 0);
+}
+
 static const char *literals_of(const Machine *m, const Site *s)
 {
     char text[1400] = "";
@@ -97,7 +104,9 @@ static const char *literals_of(const Machine *m, const Site *s)
         if (a->param >= 0 || (a->kind != A_INT && a->kind != A_FLOAT) || (p->mode == 'i' && a->kind != A_INT))
             call_fault(m, s, "'%s' must be a literal%s", p->name, p->mode == 'i' ? " integer" : "");
         n += (size_t)snprintf(text + n, sizeof text - n, n ? ", %s " : "%s ", p->name);
-        if (p->mode == 'i')
+        if (p->mode == 'i' && !strcmp(p->name, "site") && !draws(s))
+            n += (size_t)snprintf(text + n, sizeof text - n, "none");
+        else if (p->mode == 'i')
             n += (size_t)snprintf(text + n, sizeof text - n, "%lld", (long long)a->i);
         else
             n += (size_t)snprintf(text + n, sizeof text - n, "%a", (double)(float)(a->kind == A_INT ? (double)a->i : a->f));

@@ -475,13 +475,20 @@ static void function(Reader *r, const char *name)
     }
 }
 
-/* static void (*const stage[])(Stages *) = {..}; */
+/* behind `static void`: (*const NAME[])(Stages *) = {..}; */
 static void pointers(Reader *r)
 {
-    for (skip_cast(r); !lex_is(&r->x, ';'); lex_next(&r->x))
-        if (r->x.t.kind == T_END)
-            lex_fault(&r->x, "';' is missing");
-    lex_next(&r->x);
+    Lexer *x = &r->x;
+    lex_next(x);
+    lex_want(x, '*');
+    skip_type(r);
+    const char *name = some_name(r);
+    skip_cast(r);
+    lex_want(x, '(');
+    skip_cast(r);
+    lex_want(x, '=');
+    keep_table(r, name, value(r));
+    lex_want(x, ';');
 }
 
 void program_read(Program *p, const Source *s)
