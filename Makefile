@@ -70,6 +70,11 @@ endif
 dpgen: $(OBJ)
 	$(call say,link $@)$(CC) $(LDFLAGS) -o $@ $(OBJ) $(LIBS)
 
+# The proof of a folder: no source of gen/, rt/ or tests/, and no library
+VERIFY = $(sort $(wildcard verify/*.c))
+dpgen-verify: $(VERIFY) verify/verify.h verify/calls.def
+	$(call say,compile $@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(VERIFY)
+
 $(OBJ): $(wildcard gen/*.h gen/*/*.h gen/*.def rt/*.h rt/tokens/*.h)
 
 build/embed: tools/embed.c

@@ -172,6 +172,8 @@ void join_relu(Graph *g, const Model *m);
 /* rewrite/line.c: build, the rewrites and grad in their order, up to fuse.  seen, unless NULL, is called behind build, shape,
  * grad and fuse, with the letter of their dump. */
 Graph *graph_line(const Model *m, void (*seen)(void *ctx, Graph *g, char letter), void *ctx);
+/* The same as far as calls have bits of their own: nothing is joined that gives the bits of its parts. */
+Graph *graph_apart(const Model *m);
 void check_graph(const Graph *g);
 const char *graph_fault(const Graph *g, Loc *at);    /* of a graph read from a file: what is wrong with it, or NULL */
 /* The value of a data input that all who look something up by it pass over; false: there is none.  graph.c */

@@ -251,7 +251,10 @@ static int generate(const Options *x, const Model *m)
     warn_engines(p);
     if (!target_of(d)->paced)
         warn_data(m);
-    const char *sum = emit(p, x->out, x->prefix ? x->prefix : "train");
+    Text reference;
+    print_reference(text_open(&reference), x, p);
+    text_close(&reference);
+    const char *sum = emit(p, x->out, x->prefix ? x->prefix : "train", &reference);
     view_table(stdout, p);
     printf("wrote %s: make -C %s\nits MANIFEST has SHA-256 %s\n", quote_terminal(x->out),
            quote_terminal(quote_shell(x->out)), sum);

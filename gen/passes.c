@@ -99,6 +99,26 @@ Graph *graph_of(const Options *x, const Model *m)
     return graph_line(m, see_graph, &(Seer){x, m, NULL});
 }
 
+/* Is a graph of --from the one that the model gives?  Then the parts of joined calls are known. */
+static bool is_own(const Options *x, const Plan *p)
+{
+    if (!x->from || is_plan(x->from))
+        return true;
+    Options plain = *x;
+    plain.from = plain.dump = NULL;
+    Text a, b;
+    print_graph_bare(text_open(&a), p->g);
+    text_close(&a);
+    print_graph_bare(text_open(&b), graph_of(&plain, p->m));
+    text_close(&b);
+    return a.n == b.n && !memcmp(a.at, b.at, a.n);
+}
+
+void print_reference(FILE *f, const Options *x, const Plan *p)
+{
+    print_graph_bare(f, is_own(x, p) ? graph_apart(p->m) : p->g);
+}
+
 /* ---- the line, second half: one Plan ----------------------------------------------------------------------------- */
 
 Plan *new_plan(const Graph *g, const Cost *c, const Model *m, int stages, const char *schedule, const Ask *ask)

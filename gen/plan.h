@@ -404,9 +404,10 @@ Ns action_time(const Plan *p, int device, const Action *k);  /* what an action t
 void check_sim(const Plan *p);
 
 /* ---- emit: emit/ ------------------------------------------------------------------------------------------------- */
-const char *emit(const Plan *p, const char *dir, const char *prefix);
+const char *emit(const Plan *p, const char *dir, const char *prefix, const Text *reference);
 /* ---- text/text.c: Graph and Plan as text; read(print(x)) == x ---------------------------------------------------- */
 void print_graph(FILE *f, const Graph *g);
+void print_graph_bare(FILE *f, const Graph *g);             /* without places in the model file */
 void print_plan(FILE *f, const Plan *p, char what);         /* what: a dump letter, or 0 for all of it */
 /* Dump letters: what -d prints after which pass.  Ends with a NULL pass. */
 typedef struct { char letter; const char *pass, *what; } Dump;

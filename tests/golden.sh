@@ -50,6 +50,19 @@ for model in mlp branches; do
         fi
     done
 done
+# The reference of a folder has nothing joined, and is read back as it is.
+for model in mlp branches; do
+    yaml=tests/models/$model.yaml
+    ./dpgen "$yaml" --estimate --fuse none -d f | sed '/^graph/s/ model=.*//; s/ @.*//' >"$work/apart"
+    ./dpgen "$yaml" --from "$work/$model/model.graph" -o "$work/from" >"$got" 2>&1
+    if sed '/^#/d' "$work/$model/model.graph" | diff - "$work/apart" >&2 &&
+        cmp "$work/$model/model.graph" "$work/from/model.graph" >&2; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "golden: model.graph of $model is not the graph with nothing joined" >&2
+    fi
+done
 # An address on top of a parameter's.
 ./dpgen tests/models/mlp.yaml -d a | sed 's/^\(buf 0:act_r .*offset=\)[0-9]*/\1128/' >"$work/plan"
 if ./dpgen tests/models/mlp.yaml --from "$work/plan" -o "$work/wrong" >"$got" 2>&1 || [ -e "$work/wrong" ] ||

@@ -12,7 +12,17 @@ bool emit_program(const char *prefix)
     return !strcmp(prefix, "train");
 }
 
-const char *emit(const Plan *p, const char *dir, const char *prefix)
+/* Behind its first line, which says what it is, comments. */
+static void emit_reference(FILE *f, const Text *reference)
+{
+    size_t first = strcspn(reference->at, "\n") + 1;
+    fprintf(f, "%.*s# SPDX-License-Identifier: " EMIT_LICENCE "\n"
+            "# The step on one device, call by call, before any two are joined: what the stages together must compute.\n"
+            "# This file is the output of a program: it belongs to whoever made it, without conditions.\n%s", (int)first,
+            reference->at, reference->at + first);
+}
+
+const char *emit(const Plan *p, const char *dir, const char *prefix, const Text *reference)
 {
     Out *o = out_begin(dir);
     const EmitDims *dims = dims_of(p);
@@ -35,6 +45,8 @@ const char *emit(const Plan *p, const char *dir, const char *prefix)
         emit_header(out_open(o, strf("%s.h", prefix)), p, prefix);
         out_close(o);
     }
+    emit_reference(out_open(o, "model.graph"), reference);
+    out_close(o);
     emit_trace(out_open(o, "trace.json"), p);
     out_close(o);
     emit_report(out_open(o, "report.html"), p, hash);

@@ -30,3 +30,13 @@ Graph *graph_line(const Model *m, void (*seen)(void *ctx, Graph *g, char letter)
     seen(ctx, g, 'f');
     return g;
 }
+
+Graph *graph_apart(const Model *m)
+{
+    Graph *g = build(m);
+    join_gelu(g, m);
+    shape(g, m);
+    fp8(g, m);
+    grad(g, m);
+    return g;
+}

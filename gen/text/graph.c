@@ -154,9 +154,9 @@ static void print_record(Printer *w, const Table *t, const char *name, const voi
     text_end(w, at);
 }
 
-void print_graph(FILE *f, const Graph *g)
+static void print_all(Printer w, const Graph *g)
 {
-    Printer w = {.f = f};
+    FILE *f = w.f;
     text_graph_refs(g, w.ref);
     fprintf(f, "dpgen-graph 1\n");
     print_record(&w, &graph_table, g->name, g, (Loc){0, 0, 0});
@@ -168,6 +168,16 @@ void print_graph(FILE *f, const Graph *g)
         print_op(&w, &g->op.at[i], w.ref[R_OP].name.at[i]);
     for (int i = 0; i < g->count.n; i++)
         print_record(&w, &count_table, strf("%d", i), &g->count.at[i], g->count.at[i].loc);
+}
+
+void print_graph(FILE *f, const Graph *g)
+{
+    print_all((Printer){.f = f}, g);
+}
+
+void print_graph_bare(FILE *f, const Graph *g)
+{
+    print_all((Printer){.f = f, .bare = true}, g);
 }
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */

@@ -179,7 +179,7 @@ void text_head(Printer *w, const Table *t, const char *name)
 
 void text_end(Printer *w, Loc at)
 {
-    if (at.line > 0) {
+    if (at.line > 0 && !w->bare) {
         fprintf(w->f, " @");
         text_word(w->f, diag_path(at));
         fprintf(w->f, ":%d:%d", at.line, at.col);

@@ -39,7 +39,7 @@ typedef struct {
 } Table;
 
 /* ---- printing ---------------------------------------------------------------------------------------------------- */
-typedef struct { FILE *f; Refs ref[R_KINDS]; } Printer;
+typedef struct { FILE *f; Refs ref[R_KINDS]; bool bare; } Printer;    /* bare: no place in the model file */
 void text_word(FILE *f, const char *text);
 /* " key=value" for all that is not the default */
 void text_fields(Printer *w, const Table *t, const void *from);

@@ -1,0 +1,151 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# dpgen-verify: folders of every kind that it knows are proved; one fault in one of them is not, whatever kind it is of; a
+# folder that is no folder ends with the status of docs/verify.md.  It is a second program: no source and no function is shared.
+. "$(dirname "$0")/lib.sh"
+need dpgen dpgen-verify
+
+model=examples/bytes-gpt.yaml
+slow=${SLOW:-}
+# folder NAME OPTION...: written to $tmp/NAME
+folder() {
+    name=$1
+    shift
+    ./dpgen $model --estimate -o "$tmp/$name" "$@" >"$tmp/said" 2>&1 || fault "$name: $(tail -n 1 "$tmp/said")"
+}
+# proved NAME PATTERN: and says so
+proved() {
+    if ./dpgen-verify "$tmp/$1" >"$tmp/said" 2>&1 && grep -q -e "$2" "$tmp/said"; then pass
+    else fault "$1 is not proved: $(head -n 3 "$tmp/said")"; fi
+}
+
+# ---- folders
+folder gpt
+proved gpt '2 stages, one step of 8 micro-batches, .* 0 of them made again'
+# the arena is used to its last byte; messages: 8 micro-batches of two tensors each way, norm, clip
+proved gpt 'messages  34$'
+for d in 0 1; do
+    bytes=$(sed -n 's/^ *arena_bytes *= \(0x[0-9a-f]*\).*/\1/p' "$tmp/gpt/stage$d.h")
+    proved gpt "stage$d .* $((bytes)) bytes of its arena of $((bytes))$"
+done
+folder again --recompute full
+proved again '[1-9][0-9]* of them made again'
+schedules='gpipe zb-h2 interleaved-zb zb-v'
+[ -z "$slow" ] || schedules='gpipe 1f1b* 1f1b-split 2bp zb-h1 zb-h2 zb* optimal interleaved interleaved-zb gis breadth-first
+    1f1b-v zb-v v-half v-min dualpipe-v hanayo'
+for schedule in $schedules; do
+    case $schedule in
+        inter* | gis | breadth* | *-v | v-* | hanayo) folder "$schedule" --schedule "$schedule" --set plan.chunks=2 ;;
+        *) folder "$schedule" --schedule "$schedule" ;;
+    esac
+    proved "$schedule" '2 stages, one step of 8'
+done
+folder chimera --schedule chimera --set train.batch.groups=2
+proved chimera '2 stages, one step of 8'
+folder replicas --replicas 2 --set train.batch.groups=4 --set devices.0.count=4
+proved replicas '4 stages, one step of 8'
+
+# ---- one fault
+# mutant KIND N: the Nth place of stage 0 where it fits
+mkdir "$tmp/mutant"
+ln -s "$tmp"/gpt/* "$tmp/mutant/"
+mutant() {
+    rm -f "$tmp/mutant/stage0.c"
+    awk -f tests/verify_mutant.awk -v kind="$1" -v at="$2" "$tmp/gpt/stage0.c" >"$tmp/mutant/stage0.c" || return 1
+    ./dpgen-verify --edited "$tmp/mutant" >"$tmp/said" 2>&1
+    case $? in
+        1 | 3) caught=$((caught + 1)) ;;
+        0) right="$right $1:$2" ;;
+        *) fault "$1 $2: $(head -n 1 "$tmp/said")" ;;
+    esac
+}
+step=11
+[ -z "$slow" ] || step=1
+for kind in shift swap skip wait micro peer shrink acc slot tag number; do
+    at=1 caught=0 right=
+    while mutant $kind $at; do at=$((at + step)); done
+    if [ $caught -gt 0 ] && [ -z "$right" ]; then pass; else fault "$kind: $caught caught, taken for right:$right"; fi
+done
+# Done twice, or in another order, a call may be right.  Not so: a gradient added twice, a call before its operand
+for kind in double order; do
+    at=1 caught=0 right=
+    while mutant $kind $at; do at=$((at + step)); done
+    if [ $caught -gt 0 ]; then pass; else fault "$kind: none is caught, taken for right:$right"; fi
+done
+mutant double 24
+refuse "a gradient added twice" 1 'stage0.c:[0-9]*: .* is not what one device computes' ./dpgen-verify --edited "$tmp/mutant"
+mutant wait 3
+refuse "a wait less" 1 'stage0.c:[0-9]*: ' ./dpgen-verify --edited "$tmp/mutant"
+# It says where, what was expected and what was found
+mutant micro 2
+refuse "another micro-batch" 1 'linear_forward.y (rows 256, in 224, out 672) *model.graph:[0-9]*, micro-batch 2' \
+    ./dpgen-verify --edited "$tmp/mutant"
+refuse "expected" 1 '^  expected' ./dpgen-verify --edited "$tmp/mutant"
+
+# ---- no folder, or another one
+damage() {      # FILE SED: a copy of the folder with that file edited
+    rm -rf "$tmp/other"
+    cp -r "$tmp/gpt" "$tmp/other"
+    sed "$2" "$tmp/gpt/$1" >"$tmp/other/$1"
+}
+verify="./dpgen-verify $tmp/other"
+damage stage1.c '30s/$/ /'
+refuse "an edited file" 5 'stage1.c differs from MANIFEST' $verify
+expect "an edited file that is right" $verify --edited
+damage MANIFEST '1s/^./x/'
+refuse "a line of MANIFEST" 5 'differs from MANIFEST' $verify
+damage MANIFEST '2s/ .*//'
+refuse "half a line of MANIFEST" 3 'MANIFEST:2' $verify
+damage stage0.c ''
+rm "$tmp/other/stage0.c"
+refuse "a file less" 5 'stage0.c is in MANIFEST' $verify
+refuse "no stage" 3 'stage0.c cannot be opened' $verify --edited
+rm "$tmp/other/MANIFEST"
+refuse "no MANIFEST" 3 'no MANIFEST' $verify
+rm "$tmp/other/model.graph"
+refuse "no reference" 3 'no model.graph' $verify --edited
+damage stage0.c '300,$d'
+refuse "a source cut off" 3 'stage0.c:' $verify --edited
+damage stage0.c 's/^#include "rt.h"/#define A(x) 0/'
+refuse "a macro" 3 'stage0.c:[0-9]*: a directive' $verify --edited
+damage stage0.c 's/gelu_forward/gelu_backwards/'
+refuse "a call that nobody knows" 3 'gelu_backwards is no routine above' $verify --edited
+damage model.graph 's/call=gelu_forward/call=/'
+refuse "a reference without a call" 3 'model.graph:' $verify --edited
+damage model.graph 's/micro=8/micro=9/'
+refuse "another job" 1 'not those of model.graph' $verify --edited
+damage model.graph 's/n=i:229376 tanh=i:1/n=i:229376 tanh=i:0/'
+refuse "another reference" 1 'gelu_forward.y (tanh 1)' $verify --edited
+refuse "no folder named" 2 'usage' ./dpgen-verify
+refuse "an option that is none" 2 'usage' ./dpgen-verify --all "$tmp/gpt"
+expect "its help" ./dpgen-verify --help
+
+# ---- a second program
+expect "no file in common" test -z "$(grep -hn '^#include "' verify/* | grep -v '"verify.h"\|"calls.def"')"
+same() {        # FILE...: functions of more than three lines that stand in verify/ too
+    awk '
+        FNR == 1 { mine = FILENAME ~ /^verify/; body = "" ; inside = 0 }
+        /^\{/ { inside = 1; body = ""; lines = 0; next }
+        /^\}/ && inside {
+            inside = 0
+            if (lines > 3 && mine) own[body] = FILENAME
+            if (lines > 3 && !mine && body in own) print FILENAME ": " own[body]
+            next
+        }
+        inside { line = $0; gsub(/[ \t]+/, " ", line); body = body line "\n"; lines++ }
+' verify/*.c "$@"
+}
+same $(find gen rt tests -name '*.c') >"$tmp/shared"
+expect "no function in common: $(head -n 1 "$tmp/shared")" test ! -s "$tmp/shared"
+sed -n '/^void lex_next/,/^}/p' verify/token.c >"$tmp/copied.c"
+same "$tmp/copied.c" >"$tmp/shared"
+expect "a function that was copied is found" test -s "$tmp/shared"
+for compiler in $own_cc ${own_clang:-} ${tcc:-}; do
+    strict='-Wall -Wextra -Wpedantic -Wconversion -Werror'
+    case $compiler in *tcc*) strict=-w ;; esac
+    expect "$compiler" "$compiler" -std=c11 $strict -o "$tmp/one" verify/*.c
+    expect "$compiler: its verdict" "$tmp/one" "$tmp/gpt"
+done
+expect "at most 4,500 lines" test "$(cat verify/*.[ch] | wc -l)" -le 4500
+finish

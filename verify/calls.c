@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * calls.c: the rows of calls.def, read once.
+ */
+#include "verify.h"
+#include <string.h>
+
+typedef struct { RowKind kind; const char *name, *params; } Given;
+
+#define CALL(name, params) {ROW_CALL, #name, params},
+#define LANES(name, params) {ROW_LANES, #name, params},
+#define SUM(name, params) {ROW_SUM, #name, params},
+#define COPY(name, params) {ROW_COPY, #name, params},
+#define OTHER(name, params) {ROW_OTHER, #name, params},
+static const Given given[] = {
+#include "calls.def"
+    {0, NULL, NULL}
+};
+
+static struct { Row *at; int n; Map names; } rows;
+
+static int width_of(char type, int real)
+{
+    return type == 'r' ? real : type == 'f' || type == 'i' ? 4 : type == 'd' ? 8 : 1;
+}
+
+/* "w y:r rows*out" */
+static Param param_of(const char *at, size_t n, int real)
+{
+    Param p = {.mode = *at};
+    size_t end = 2;
+    p.optional = *at >= 'A' && *at <= 'Z';
+    if (p.optional)
+        p.mode = (char)(*at - 'A' + 'a');
+    while (end < n && at[end] != ':')
+        end++;
+    p.name = name_of(at + 2, end - 2);
+    if (end < n) {
+        p.width = width_of(at[end + 1], real);
+        p.extent = name_of(at + end + 3, n - end - 3);
+    }
+    return p;
+}
+
+static void read_row(Row *to, const Given *from, int real)
+{
+    LIST(Param) list = {0};
+    for (const char *at = from->params; *at;) {
+        size_t n = strcspn(at, ",");
+        *ADD(&list) = param_of(at, n, real);
+        at += n + strspn(at + n, ", ");
+    }
+    *to = (Row){from->kind, name_of(from->name, strlen(from->name)), list.n, list.at};
+}
+
+void rows_open(int real)
+{
+    rows.n = (int)(sizeof given / sizeof *given) - 1;
+    rows.at = room(sizeof *rows.at * (size_t)rows.n);
+    for (int i = 0; i < rows.n; i++) {
+        read_row(&rows.at[i], &given[i], real);
+        map_put(&rows.names, rows.at[i].name, i);
+    }
+}
+
+const Row *row_named(const char *name)
+{
+    int k = map_get(&rows.names, name_of(name, strlen(name)));
+    return k < 0 ? NULL : &rows.at[k];
+}
+
+int row_param(const Row *r, const char *name)
+{
+    for (int i = 0; i < r->n; i++)
+        if (!strcmp(r->param[i].name, name))
+            return i;
+    return -1;
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * folder.c: a folder: the tables of launch.c, the programs of the stages, and which states stand where.
+ */
+#include "verify.h"
+#include <string.h>
+
+static const Node *needed(const Node *n, const char *field, const char *where)
+{
+    const Node *c = node_field(n, field);
+    if (!c)
+        stop(NOT_READ, "%s: .%s is missing", where, field);
+    return c;
+}
+
+static const char *text_of(const Node *n, const char *where)
+{
+    if (n->kind != N_TEXT && n->kind != N_NAME)
+        stop(NOT_READ, "%s:%d: a name must stand here", where, n->line);
+    return n->text;
+}
+
+/* ---- states, one row each: name, kind, owned, offset, copy, n, .. of StateInfo ----------------------------------- */
+
+typedef struct { const Node *at[32]; int n; } Fields;
+
+static Fields fields(const Node *row)
+{
+    Fields f = {.n = 0};
+    for (const Node *c = row->child; c && f.n < 32; c = c->next)
+        f.at[f.n++] = c;
+    return f;
+}
+
+static int64_t number(const Fields *f, int k)
+{
+    return k < f->n && f->at[k]->kind == N_INT ? f->at[k]->i : -1;
+}
+
+static const char *kind_of(const char *name)
+{
+    static const char *const kinds[][2] = {{"STATE_PARAM", "param"}, {"STATE_GRAD", "grad"}, {"STATE_MOMENT1", "moment1"},
+        {"STATE_MOMENT2", "moment2"}, {"STATE_DRIFT", "drift"}, {"STATE_CENTRE", "centre"}};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (!strcmp(kinds[i][0], name))
+            return kinds[i][1];
+    return NULL;
+}
+
+static Held *hold(Stage *s, const char *param, const char *kind, int64_t at, int64_t bytes, int line)
+{
+    Held *h = ADD(&s->held);
+    *h = (Held){name_of(param, strlen(param)), kind, at, bytes, 0, bytes, line};
+    return h;
+}
+
+static void states_in_rows(Stage *s, const Node *table)
+{
+    for (const Node *row = table->child; row; row = row->next) {
+        Fields f = fields(row);
+        if (f.n == 1)
+            continue;           /* the end */
+        const char *name = f.n > 6 ? text_of(f.at[0], "launch.c") : "";
+        const char *kind = f.n > 6 ? kind_of(text_of(f.at[1], "launch.c")) : NULL;
+        if (!kind)
+            stop(NOT_READ, "launch.c:%d: no state", row->line);
+        int64_t n = number(&f, 5);
+        if (n < 0 || number(&f, 11) > 1 || number(&f, 14) > 0 || n > (int64_t)1 << 48)
+            stop(NOT_READ, "launch.c:%d: %s: dpgen-verify does not know versions and parts of states yet", row->line, name);
+        if (f.at[3]->kind == N_INT)
+            hold(s, name, kind, f.at[3]->i, 4 * n, row->line);
+        if (f.at[4]->kind == N_INT)
+            hold(s, name, "copy", f.at[4]->i, 2 * n, row->line);
+    }
+}
+
+/* ---- states, one row a parameter, with named fields -------------------------------------------------------------- */
+
+static int64_t elements(const Node *row)
+{
+    int64_t n = 1;
+    const Node *shape = needed(row, "shape", "a parameter");
+    for (const Node *c = shape->child; c; c = c->next) {
+        if (c->kind != N_INT || c->i < 1 || n > ((int64_t)1 << 48) / c->i)
+            stop(NOT_READ, "a parameter, line %d: no shape", row->line);
+        n *= c->i;
+    }
+    return n;
+}
+
+/* A replica may have a part of each state but the parameter and its copy. */
+static void hold_part(const Stage *s, Held *h, const Node *row)
+{
+    int64_t from = node_int(row, "from", 0), part = node_int(row, "part", 0), n = h->whole / 4;
+    if (from < 0 || part < 0 || from > n || part > n - from)
+        stop(NOT_READ, "%s.c:%d: %s: no part of it", s->name, row->line, h->param);
+    h->from = 4 * from;
+    h->bytes = 4 * part;
+}
+
+static void hold_kind(Stage *s, const Node *row, const char *name, const char *kind, int64_t n)
+{
+    const Node *at = node_field(row, kind);
+    if (!at || (at->kind == N_NAME && !strcmp(at->text, "EMPTY")))
+        return;
+    if (at->kind != N_CALL || strcmp(at->text, "AT") || !at->child || at->child->kind != N_INT)
+        stop(NOT_READ, "%s.c:%d: %s: .%s is no offset", s->name, row->line, name, kind);
+    bool copy = !strcmp(kind, "copy");
+    Held *h = hold(s, name, kind, at->child->i, copy ? 2 * n : 4 * n, row->line);
+    if (node_int(row, "cut", 0) && !copy && strcmp(kind, "param") && strcmp(kind, "grad"))
+        hold_part(s, h, row);
+}
+
+static void states_in_parameters(Stage *s, const Node *table)
+{
+    static const char *const kinds[] = {"param", "copy", "grad", "moment1", "moment2", "centre", "drift"};
+    for (const Node *row = table ? table->child : NULL; row; row = row->next) {
+        if (row->child && !row->child->field)
+            continue;           /* the end */
+        const char *name = text_of(needed(row, "name", s->name), s->name);
+        int64_t n = elements(row);
+        if (node_field(row, "versions"))
+            stop(NOT_READ, "%s.c:%d: %s: dpgen-verify does not know versions of states yet", s->name, row->line, name);
+        for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+            hold_kind(s, row, name, kinds[k], n);
+    }
+}
+
+/* ---- stages ------------------------------------------------------------------------------------------------------ */
+
+static void read_source(Program *p, const char *dir, const char *name)
+{
+    Source s;
+    if (!source_read(&s, dir, name))
+        stop(NOT_READ, "%s/%s cannot be opened", dir, name);
+    program_read(p, &s);
+}
+
+static void read_stage(Stage *s, const char *dir, int d, const Program *launch, const Node *info)
+{
+    s->name = joined_text("stage%d", d);
+    read_source(&s->program, dir, joined_text("stage%d.h", d));
+    read_source(&s->program, dir, joined_text("stage%d.c", d));
+    const Node *own = program_table(&s->program, "stage_take");
+    const Node *at = own ? own : info;
+    if (!at)
+        stop(NOT_READ, "%s: no table says what it is", s->name);
+    const char *where = own ? joined_text("%s.c", s->name) : "launch.c";
+    s->arena = needed(at, "arena", where)->i;
+    s->vals = needed(at, "vals", where)->i;
+    s->step = text_of(needed(at, "step", where), where);
+    s->eval = text_of(needed(at, "eval", where), where);
+    s->pipeline = (int)node_int(at, "pipeline", 0);
+    if (node_field(at, "parameter"))
+        states_in_parameters(s, program_table(&s->program, text_of(node_field(at, "parameter"), where)));
+    else
+        states_in_rows(s, program_table(launch, text_of(needed(at, "state", where), where)));
+}
+
+/* Stage d is what the d-th function describes. */
+static void in_order(const Node *sources, int stages)
+{
+    int d = 0;
+    for (const Node *c = sources->child; c; c = c->next, d++)
+        if (c->kind != N_NAME || strcmp(c->text, joined_text("stage%d", d)))
+            stop(NOT_READ, "launch.c: source %d is not stage%d", d, d);
+    if (d != stages)
+        stop(NOT_READ, "launch.c: %d sources, %d stages", d, stages);
+}
+
+static int count_stages(const Node *job)
+{
+    int64_t n = node_int(job, "stages", 1);
+    if (n < 1 || n > 4096)
+        stop(NOT_READ, "launch.c: .stages is %lld", (long long)n);
+    return (int)n;
+}
+
+void folder_read(Folder *f, const char *dir)
+{
+    Program launch = {0};
+    read_source(&launch, dir, "launch.c");
+    const Node *job = program_table(&launch, "job"), *stages = program_table(&launch, "stage");
+    if (!job)
+        stop(NOT_READ, "launch.c: there is no table job");
+    f->stages = count_stages(job);
+    f->replicas = (int)node_int(job, "replicas", 1);
+    f->ways = (int)node_int(job, "ways", 1);
+    f->batch = node_int(job, "batch", 0);
+    f->micro = node_int(job, "micro", 0);
+    f->groups = node_int(job, "groups", 1);
+    f->bf16 = node_int(job, "bf16", 0) != 0;
+    f->kernels = text_of(needed(job, "kernels", "launch.c"), "launch.c");
+    if (node_field(job, "overlap") && node_int(job, "overlap", 0) > 0)
+        stop(NOT_READ, "launch.c: dpgen-verify does not know schedules whose steps overlap yet");
+    if (program_table(&launch, "source"))
+        in_order(program_table(&launch, "source"), f->stages);
+    f->stage = room(sizeof *f->stage * (size_t)f->stages);
+    const Node *info = stages ? stages->child : NULL;
+    for (int d = 0; d < f->stages; d++, info = info ? info->next : NULL)
+        read_stage(&f->stage[d], dir, d, &launch, info && info->kind == N_LIST ? info : NULL);
+}

@@ -1,0 +1,543 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * machine.c: one arena, and what a call does to it: terms of the operands in, terms of the results out.
+ *
+ * A call is bound once: its extents and the heads of its results follow from literals.  Then each run of it reads the terms
+ * that stand in its operands' bytes, and writes those of its results.  A call stops the proof where it
+ *
+ *   reads a byte that nothing has written, or that scratch has spoilt
+ *   reads or writes bytes that a transfer owns
+ *   leaves its arena, or writes over its own operands
+ *
+ * Which value an operand should have is not asked here: a wrong one gives a term that the reference has not.
+ */
+#include "verify.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_PARAMS = 48 };
+typedef struct { int64_t lo, hi; bool write; int k; } Span;
+
+void call_fault(const Machine *m, const Site *s, const char *format, ...)
+{
+    char text[600];
+    va_list of;
+    va_start(of, format);
+    vsnprintf(text, sizeof text, format, of);
+    va_end(of);
+    if (m->stage < 0)
+        stop(NOT_READ, "model.graph:%d: %s: %s", s->line, s->row->name, text);
+    stop(NOT_PROVED, "%s.c:%d: %s: %s", m->name, s->line, s->row ? s->row->name : "a routine", text);
+}
+
+/* ---- extents ----------------------------------------------------------------------------------------------------- */
+
+typedef struct { const char *at; const Machine *m; const Site *s; } Reckoner;
+
+static int64_t reckon_sum(Reckoner *r);
+
+static int64_t reckon_atom(Reckoner *r)
+{
+    const char *from = r->at;
+    int64_t i = 0;
+    if (*r->at == '(') {
+        r->at++;
+        i = reckon_sum(r);
+        r->at++;
+        return i;
+    }
+    if (*r->at >= '0' && *r->at <= '9') {
+        while (*r->at >= '0' && *r->at <= '9')
+            i = 10 * i + (*r->at++ - '0');
+        return i;
+    }
+    while ((*r->at >= 'a' && *r->at <= 'z') || *r->at == '_' || (*r->at >= '0' && *r->at <= '9'))
+        r->at++;
+    int k = row_param(r->s->row, name_of(from, (size_t)(r->at - from)));
+    if (k < 0 || r->s->arg[k].kind != A_INT || r->s->arg[k].param >= 0)
+        call_fault(r->m, r->s, "'%.*s' must be a literal: the extent of an operand follows from it", (int)(r->at - from), from);
+    return r->s->arg[k].i;
+}
+
+static int64_t reckon_product(Reckoner *r)
+{
+    int64_t i = reckon_atom(r);
+    while (*r->at == '*') {
+        r->at++;
+        int64_t k = reckon_atom(r);
+        if (i < 0 || k < 0 || (i && k > ((int64_t)1 << 56) / i))
+            call_fault(r->m, r->s, "an extent that no arena has");
+        i *= k;
+    }
+    return i;
+}
+
+static int64_t reckon_sum(Reckoner *r)
+{
+    int64_t i = reckon_product(r);
+    while (*r->at == '+' || *r->at == '-') {
+        int sign = *r->at++ == '+' ? 1 : -1;
+        i += sign * reckon_product(r);
+    }
+    return i;
+}
+
+/* ---- binding ----------------------------------------------------------------------------------------------------- */
+
+/* Where nothing is dropped, where random numbers come from is no part of the function. */
+static bool draws(const Site *s)
+{
+    int k = row_param(s->row, "drop");
+    return k < 0 || s->arg[k].i != 0 || (s->arg[k].kind == A_FLOAT && s->arg[k].f != 0);
+}
+
+static const char *literals_of(const Machine *m, const Site *s)
+{
+    char text[1400] = "";
+    size_t n = 0;
+    for (int k = 0; k < s->n; k++) {
+        const Param *p = &s->row->param[k];
+        const Arg *a = &s->arg[k];
+        if (p->mode != 'i' && p->mode != 'f')
+            continue;
+        if (a->param >= 0 || (a->kind != A_INT && a->kind != A_FLOAT) || (p->mode == 'i' && a->kind != A_INT))
+            call_fault(m, s, "'%s' must be a literal%s", p->name, p->mode == 'i' ? " integer" : "");
+        n += (size_t)snprintf(text + n, sizeof text - n, n ? ", %s " : "%s ", p->name);
+        if (p->mode == 'i' && !strcmp(p->name, "site") && !draws(s))
+            n += (size_t)snprintf(text + n, sizeof text - n, "none");
+        else if (p->mode == 'i')
+            n += (size_t)snprintf(text + n, sizeof text - n, "%lld", (long long)a->i);
+        else
+            n += (size_t)snprintf(text + n, sizeof text - n, "%a", (double)(float)(a->kind == A_INT ? (double)a->i : a->f));
+        if (n >= sizeof text - 100)
+            call_fault(m, s, "too many literals");
+    }
+    return name_of(text, n);
+}
+
+static void bind(const Machine *m, Site *s)
+{
+    const char *literals = literals_of(m, s);
+    s->bytes = room(sizeof *s->bytes * (size_t)(s->n + 1));
+    s->head = room(sizeof *s->head * (size_t)(s->n + 1));
+    for (int k = 0; k < s->n; k++) {
+        const Param *p = &s->row->param[k];
+        Reckoner r = {p->extent, m, s};
+        if (p->width == 0)
+            continue;
+        s->bytes[k] = p->width * reckon_sum(&r);
+        if (s->bytes[k] < 0 || *r.at)
+            call_fault(m, s, "the extent '%s' of '%s' cannot be reckoned", p->extent, p->name);
+        s->head[k] = head_of(s->row->name, p->name, literals);
+    }
+}
+
+/* ---- operands ---------------------------------------------------------------------------------------------------- */
+
+int64_t arg_int(const Machine *m, const Site *s, int k, const int *param)
+{
+    const Arg *a = &s->arg[k];
+    if (a->kind != A_INT || a->slots >= 0)
+        call_fault(m, s, "argument %d must be a whole number", k + 1);
+    return a->param < 0 ? a->i : param[a->param];
+}
+
+int64_t arg_place(Machine *m, const Site *s, int k, const int *param)
+{
+    const Arg *a = &s->arg[k];
+    int64_t at = a->i;
+    if (a->kind != A_PLACE)
+        call_fault(m, s, "'%s' must be a place", s->row->param[k].name);
+    if (a->slots >= 0) {
+        const Slots *t = &m->program->slots.at[a->slots];
+        int slot = param[a->param];
+        if (slot < 0 || slot >= t->n)
+            call_fault(m, s, "slot %d of %s: there are %d", slot, t->name, t->n);
+        at += t->at[slot];
+    }
+    return at;
+}
+
+static bool is_absent(const Site *s, int k)
+{
+    const Arg *a = &s->arg[k];
+    return s->row->param[k].optional && a->kind == A_INT && a->param < 0 && a->i == 0;
+}
+
+void machine_take(Machine *m, const Site *s, int64_t lo, int64_t hi, bool writes, const char *what)
+{
+    if (lo < 0 || hi < lo || hi > m->arena)
+        call_fault(m, s, "%s: bytes %lld to %lld leave the arena of %lld bytes", what, (long long)lo, (long long)hi,
+                   (long long)m->arena);
+    if (hi > m->top)
+        m->top = hi;
+    for (int i = 0; i < m->flight.n; i++) {
+        const Flight *f = &m->flight.at[i];
+        if (f->lo < hi && lo < f->hi && (writes || f->writes))
+            call_fault(m, s, "%s %s bytes %lld to %lld while the %s of line %d owns bytes %lld to %lld", what,
+                       writes ? "writes" : "reads", (long long)lo, (long long)hi, f->what, f->line, (long long)f->lo,
+                       (long long)f->hi);
+    }
+}
+
+static Span span_of(Machine *m, const Site *s, int k, const int *param, bool write)
+{
+    int64_t lo = arg_place(m, s, k, param);
+    Span sp = {lo, lo + s->bytes[k], write, k};
+    machine_take(m, s, sp.lo, sp.hi, write, s->row->param[k].name);
+    return sp;
+}
+
+static Term operand(Machine *m, const Site *s, int k, const int *param)
+{
+    int64_t hole = 0;
+    Span sp = span_of(m, s, k, param, false);
+    Term t = region_term(&m->region, sp.lo, sp.hi, &hole);
+    if (t == 0 && sp.hi > sp.lo)
+        call_fault(m, s, "'%s' is bytes %lld to %lld of the arena, and nothing has written byte %lld", s->row->param[k].name,
+                   (long long)sp.lo, (long long)sp.hi, (long long)hole);
+    return t;
+}
+
+/* ---- step values ------------------------------------------------------------------------------------------------- */
+
+void vals_begin(Machine *m, int64_t at)
+{
+    Term all = term_of(H_VALS, VALS_BYTES, 0, NULL), zero = term_of(H_ZERO, 8, 0, NULL);
+    m->vals = at;
+    region_set(&m->region, (Piece){at, at + VALS_BYTES, 0, all});
+    region_set(&m->region, (Piece){at + VALS_VALID, at + VALS_LR, 0, zero});
+    region_set(&m->region, (Piece){at + VALS_HITS, at + VALS_BYTES, 0, zero});
+}
+
+/* What a step has from its begin on: number, seed, rates, sizes. */
+static Term vals_constant(Machine *m, const Site *s, int k, const int *param)
+{
+    int64_t at = arg_place(m, s, k, param), hole = 0;
+    machine_take(m, s, at, at + VALS_BYTES, false, "vals");
+    Term all = term_of(H_VALS, VALS_BYTES, 0, NULL);
+    Term part[2] = {region_term(&m->region, at, at + VALS_VALID, &hole),
+                    region_term(&m->region, at + VALS_LR, at + VALS_HITS, &hole)};
+    if (!part[0] || !part[1])
+        call_fault(m, s, "the step values are not there: nothing has written byte %lld", (long long)hole);
+    return part[0] == term_slice(all, 0, VALS_VALID) && part[1] == term_slice(all, VALS_LR, VALS_HITS - VALS_LR) ? all :
+           term_of(H_JOIN, VALS_BYTES, 2, part);
+}
+
+static Term vals_field(Machine *m, const Site *s, int64_t at, int64_t bytes)
+{
+    int64_t hole;
+    Term t = region_term(&m->region, at, at + bytes, &hole);
+    if (!t)
+        call_fault(m, s, "the step values lack a field");
+    return t;
+}
+
+static void vals_put(Machine *m, const Site *s, int k, const int *param, int64_t field, Term t)
+{
+    int64_t at = arg_place(m, s, k, param) + field;
+    machine_take(m, s, at, at + 8, true, "vals");
+    region_set(&m->region, (Piece){at, at + 8, 0, t});
+}
+
+/* Work that this machine has done before: a value that was dropped is made once more. */
+static void count_again(Machine *m, Term t, int operands)
+{
+    static LIST(int) maker;
+    while (maker.n <= (int)t)
+        *ADD(&maker) = 0;
+    m->again += operands > 0 && maker.at[t] == m->stage + 2;
+    maker.at[t] = m->stage + 2;
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
+
+static void apart(const Machine *m, const Site *s, const Span *sp, int n)
+{
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < n && sp[i].write; j++) {
+            bool in_place = s->row->kind != ROW_CALL && sp[i].lo == sp[j].lo && !sp[j].write;
+            if (i != j && sp[i].k != sp[j].k && sp[i].lo < sp[j].hi && sp[j].lo < sp[i].hi && !in_place)
+                call_fault(m, s, "'%s' and '%s' share bytes", s->row->param[sp[i].k].name, s->row->param[sp[j].k].name);
+        }
+}
+
+/* Terms of the operands that are read whole, in order; where the operands are, if wanted. */
+typedef struct { Term arg[MOST_PARAMS]; int n; Term old[MOST_PARAMS], onto; Span span[MOST_PARAMS]; int spans; } Taken;
+
+static void take_operand(Machine *m, const Site *s, int k, const int *param, bool acc, Taken *t)
+{
+    char mode = s->row->param[k].mode;
+    if (is_absent(s, k)) {
+        if (mode == 'r' || mode == 'u')
+            t->arg[t->n++] = term_of(H_ABSENT, 0, 0, NULL);
+        return;
+    }
+    if (mode == 'r' || mode == 'u')
+        t->arg[t->n++] = operand(m, s, k, param);
+    else if (mode == 'a' && acc)
+        t->old[k] = operand(m, s, k, param);
+    else if (mode == 'o')
+        t->onto = operand(m, s, k, param);
+    bool writes = mode == 'w' || mode == 'a' || mode == 'u' || mode == 't';
+    t->span[t->spans++] = span_of(m, s, k, param, writes);
+}
+
+static Taken take(Machine *m, const Site *s, const int *param)
+{
+    Taken t;
+    t.n = t.spans = 0;
+    t.onto = 0;
+    memset(t.old, 0, sizeof *t.old * (size_t)s->n);
+    int at = row_param(s->row, "acc");
+    bool acc = at >= 0 && arg_int(m, s, at, param) != 0;
+    for (int k = 0; k < s->n; k++) {
+        const Param *p = &s->row->param[k];
+        if (p->width)
+            take_operand(m, s, k, param, acc, &t);
+        else if (p->mode == 'v' || p->mode == 'x')
+            t.arg[t.n++] = vals_constant(m, s, k, param);
+        else if (p->mode == 'm')
+            t.arg[t.n++] = term_int(arg_int(m, s, k, param));
+        if (p->mode == 'x') {
+            int64_t count = arg_int(m, s, row_param(s->row, "count"), param);
+            if (count < 0 || count > 5)
+                call_fault(m, s, "count %lld: there are six", (long long)count);
+            t.arg[t.n++] = vals_field(m, s, arg_place(m, s, k, param) + VALS_VALID + 8 * count, 8);
+        }
+    }
+    apart(m, s, t.span, t.spans);
+    return t;
+}
+
+static void do_call(Machine *m, const Site *s, const int *param)
+{
+    Taken t = take(m, s, param);
+    Term made[MOST_PARAMS];
+    bool counted = false;
+    for (int k = 0; k < s->n; k++) {
+        const Param *p = &s->row->param[k];
+        if (!p->width || (p->mode != 'w' && p->mode != 'a' && p->mode != 'u') || is_absent(s, k))
+            continue;
+        t.arg[t.n] = t.old[k];
+        made[k] = term_of(s->head[k], s->bytes[k], t.n + (t.old[k] != 0), t.arg);
+        if (!counted)
+            count_again(m, made[k], t.n);
+        counted = true;
+        if (t.onto)
+            made[k] = term_sum(p->width, s->bytes[k], made[k], t.onto);
+        t.onto = 0;
+    }
+    for (int i = 0; i < t.spans; i++) {
+        const Span *sp = &t.span[i];
+        bool scratch = s->row->param[sp->k].mode == 't';
+        if (sp->write && sp->hi > sp->lo)
+            region_set(&m->region, (Piece){sp->lo, sp->hi, 0, scratch ? 0 : made[sp->k]});
+    }
+}
+
+/* ---- element by element ------------------------------------------------------------------------------------------ */
+
+typedef struct { int k, at; Pieces piece; int64_t lo; } Lane;
+
+static Lane lanes_of[MOST_PARAMS];      /* their memory is kept from call to call */
+
+static int open_lanes(Machine *m, const Site *s, const int *param)
+{
+    int n = 0;
+    for (int k = 0; k < s->n; k++) {
+        const Param *p = &s->row->param[k];
+        if ((p->mode != 'r' && p->mode != 'u') || !p->width || is_absent(s, k) || strcmp(p->extent, "n"))
+            continue;
+        Lane *l = &lanes_of[n++];
+        l->k = k;
+        l->at = 0;
+        l->lo = arg_place(m, s, k, param);
+        l->piece.n = 0;
+        region_get(&m->region, l->lo, l->lo + s->bytes[k], &l->piece);
+        for (int i = 0; i < l->piece.n; i++)
+            if (l->piece.at[i].term == 0)
+                call_fault(m, s, "'%s': nothing has written byte %lld", p->name, (long long)l->piece.at[i].lo);
+    }
+    return n;
+}
+
+/* Elements e to until-1, which are elements from `from` on of terms that have `whole`. */
+typedef struct { int64_t e, until, from, whole; Term arg[MOST_PARAMS]; } Run;
+
+/* The next elements that are of one term in every operand.  Terms are taken whole if all begin at the same element. */
+static bool next_run(Machine *m, const Site *s, int lanes, Run *r)
+{
+    bool even = true;
+    r->e = r->until;
+    r->from = r->whole = -1;
+    r->until = INT64_MAX;
+    if (lanes_of[0].at == lanes_of[0].piece.n)
+        return false;
+    for (int i = 0; i < lanes; i++) {
+        const Lane *l = &lanes_of[i];
+        const Piece *p = &l->piece.at[l->at];
+        int w = s->row->param[l->k].width;
+        int64_t until = (p->hi - l->lo) / w, from = p->from + l->lo + r->e * w - p->lo, whole = term_view(p->term).bytes / w;
+        if ((p->hi - l->lo) % w || from % w)
+            call_fault(m, s, "'%s': a value begins inside of an element", s->row->param[l->k].name);
+        r->until = until < r->until ? until : r->until;
+        if (term_view(p->term).head == H_ZERO)
+            continue;
+        even = even && (r->from < 0 || (r->from == from / w && r->whole == whole));
+        r->from = from / w;
+        r->whole = whole;
+    }
+    for (int i = 0; i < lanes; i++) {
+        Lane *l = &lanes_of[i];
+        const Piece *p = &l->piece.at[l->at];
+        int w = s->row->param[l->k].width;
+        r->arg[i] = even ? p->term : term_slice(p->term, p->from + l->lo + r->e * w - p->lo, (r->until - r->e) * w);
+        l->at += (p->hi - l->lo) / w == r->until;
+    }
+    if (!even || r->from < 0)
+        r->from = 0, r->whole = r->until - r->e;
+    return true;
+}
+
+/* The operands of a call in order: those of this run, and those that it has whole. */
+static int run_args(const Site *s, const Taken *t, const Run *r, Term *arg)
+{
+    int n = 0, lane = 0, at = 0;
+    for (int k = 0; k < s->n; k++) {
+        const Param *p = &s->row->param[k];
+        bool reads = p->width && (p->mode == 'r' || p->mode == 'u');
+        if (reads && !is_absent(s, k) && !strcmp(p->extent, "n"))
+            arg[n++] = r->arg[lane++];
+        else if (reads || p->mode == 'v' || p->mode == 'm')
+            arg[n++] = t->arg[at];
+        at += reads || p->mode == 'v' || p->mode == 'm';
+    }
+    return n;
+}
+
+static Term lane_term(Machine *m, const Site *s, int k, const Run *r, int n, const Term *arg)
+{
+    int w = s->row->param[k].width;
+    bool zero = !strcmp(s->row->name, "norm_gather");       /* sums of squares: what is added to 0 is itself */
+    for (int i = 0; i < 2 && zero; i++)
+        if (term_view(r->arg[i]).head == H_ZERO)
+            return r->arg[1 - i];
+    if (s->row->kind == ROW_COPY)
+        return arg[0];
+    if (s->row->kind == ROW_SUM || zero)
+        return term_sum(w, r->whole * w, r->arg[0], r->arg[1]);
+    Term t = term_of(s->head[k], r->whole * w, n, arg);
+    if (r->e == 0)
+        count_again(m, t, n);
+    return t;
+}
+
+static void do_lanes(Machine *m, const Site *s, const int *param)
+{
+    Taken t = take(m, s, param);
+    int lanes = open_lanes(m, s, param);
+    static Pieces made;
+    Run r = {.until = 0};
+    Term arg[MOST_PARAMS];
+    made.n = 0;
+    while (next_run(m, s, lanes, &r)) {
+        int n = s->row->kind == ROW_LANES ? run_args(s, &t, &r, arg) : (arg[0] = r.arg[0], 1);
+        for (int i = 0; i < t.spans; i++) {
+            const Span *sp = &t.span[i];
+            int w = s->row->param[sp->k].width;
+            if (sp->write)
+                *ADD(&made) = (Piece){sp->lo + r.e * w, sp->lo + r.until * w, r.from * w, lane_term(m, s, sp->k, &r, n, arg)};
+        }
+    }
+    for (int i = 0; i < made.n; i++)
+        region_set(&m->region, made.at[i]);
+}
+
+/* ---- rows of their own ------------------------------------------------------------------------------------------- */
+
+/* A norm is a sum of blocks, each a function of its elements: the blocks are one term, the sum another. */
+static void do_norm_partial(Machine *m, const Site *s, const int *param)
+{
+    int64_t n = arg_int(m, s, 2, param), index = arg_int(m, s, 3, param), at = arg_place(m, s, 0, param) + 8 * index;
+    int64_t lines = (n + 16 * 256 - 1) / (16 * 256), each = 16 * lines;
+    int64_t count = each ? (n + each - 1) / each : 0;
+    Term g = operand(m, s, 1, param);
+    Term blocks = term_of(head_of("norm_blocks", "blocks", joined_text("each %lld", (long long)each)), 8 * count, 1, &g);
+    Term sum[2] = {blocks, term_int(count)};
+    if (index < 0)
+        call_fault(m, s, "an index below 0");
+    machine_take(m, s, at, at + 8, true, "norm");
+    region_set(&m->region, (Piece){at, at + 8, 0, term_of(head_of("norm_sum", "norm", ""), 8, 2, sum)});
+}
+
+static void do_norm_total(Machine *m, const Site *s, const int *param)
+{
+    Term norm = operand(m, s, 1, param);
+    Span clip = span_of(m, s, 0, param, true);
+    region_set(&m->region, (Piece){clip.lo, clip.hi, 0, term_of(s->head[0], 4, 1, &norm)});
+    vals_put(m, s, 2, param, VALS_NORM, term_of(s->head[1], 8, 1, &norm));
+    m->normed = true;
+}
+
+static void do_loss_report(Machine *m, const Site *s, const int *param)
+{
+    Term x = operand(m, s, 0, param), both[2] = {0, x};
+    bool acc = arg_int(m, s, 2, param) != 0;
+    if (acc)
+        both[0] = vals_field(m, s, arg_place(m, s, 1, param) + VALS_LOSS, 8);
+    else
+        m->loss.n = 0;
+    *ADD(&m->loss) = x;
+    vals_put(m, s, 1, param, VALS_LOSS, term_of(head_of("loss_report", "loss", ""), 8, acc ? 2 : 1, acc ? both : both + 1));
+}
+
+static void do_other(Machine *m, const Site *s, const int *param)
+{
+    const char *name = s->row->name;
+    if (!strcmp(name, "norm_gather")) {
+        do_lanes(m, s, param);
+    } else if (!strcmp(name, "norm_partial")) {
+        do_norm_partial(m, s, param);
+    } else if (!strcmp(name, "norm_total")) {
+        do_norm_total(m, s, param);
+    } else if (!strcmp(name, "loss_report")) {
+        do_loss_report(m, s, param);
+    } else if (!strcmp(name, "fill_zero")) {
+        Span sp = span_of(m, s, 0, param, true);
+        region_set(&m->region, (Piece){sp.lo, sp.hi, 0, term_of(H_ZERO, 8, 0, NULL)});
+    } else if (!strcmp(name, "data_load")) {
+        Term of[2] = {term_int(arg_int(m, s, 2, param)), term_int(arg_int(m, s, 3, param))};
+        Span sp = span_of(m, s, 0, param, true);
+        vals_constant(m, s, 1, param);
+        region_set(&m->region, (Piece){sp.lo, sp.hi, 0, term_of(H_DATA, s->bytes[0], 2, of)});
+    } else if (!strcmp(name, "data_count")) {
+        Term of[2] = {term_int(arg_int(m, s, 1, param)), term_int(arg_int(m, s, 2, param))};
+        int64_t count = arg_int(m, s, 3, param);
+        if (count < 0 || count > 5)
+            call_fault(m, s, "count %lld: there are six", (long long)count);
+        vals_put(m, s, 0, param, VALS_VALID + 8 * count, term_of(H_COUNT, 8, 2, of));
+    } else {
+        call_fault(m, s, "dpgen-verify does not know this call yet");
+    }
+}
+
+void call_do(Machine *m, Site *s, const int *param)
+{
+    if (!s->bytes)
+        bind(m, s);
+    m->calls++;
+    m->clock++;
+    switch (s->row->kind) {
+    case ROW_CALL:
+        do_call(m, s, param);
+        break;
+    case ROW_LANES: case ROW_SUM: case ROW_COPY:
+        do_lanes(m, s, param);
+        break;
+    case ROW_OTHER:
+        do_other(m, s, param);
+        break;
+    }
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * main.c: dpgen-verify FOLDER: does what was emitted compute, bit for bit, what one device would?
+ *
+ *   0 proved   1 not proved   2 usage   3 no folder of dpgen, or one that this program does not know   5 not as MANIFEST says
+ */
+#include "verify.h"
+#include <stdio.h>
+#include <string.h>
+
+static const char usage[] =
+    "usage: dpgen-verify [--edited] FOLDER\n"
+    "  proves that the stages of a folder of dpgen compute together what one device would, value for value and addition for\n"
+    "  addition, for one training step, from stage sources, launch.c and model.graph alone\n"
+    "  --edited   leaves MANIFEST aside: for a folder that was edited\n";
+
+static void same_job(const Folder *f, const Graph *g)
+{
+    if (f->batch != g->batch || f->micro != g->micro || f->groups != g->groups || f->bf16 != g->bf16)
+        stop(NOT_PROVED, "launch.c: batch, micro-batches, groups or type are not those of model.graph");
+}
+
+static void report(const Folder *f, const Machine *stage, const Played *sum, const char *dir, bool edited, int files)
+{
+    printf("%s: proved: %d stages, one step of %lld micro-batches, %lld calls, %lld of them made again\n", dir, f->stages,
+           (long long)f->micro, (long long)sum->calls, (long long)sum->again);
+    if (edited)
+        printf("  edited: MANIFEST was left aside\n");
+    else
+        printf("  files  %d, as MANIFEST has them\n", files);
+    printf("  terms  %d\n  longest chain  %lld calls\n  messages  %lld\n", term_count(), (long long)sum->chain,
+           (long long)sum->messages);
+    for (int a = 0; a < f->stages; a++)
+        for (int b = 0; b < f->stages; b++)
+            if (sum->link[a * f->stages + b])
+                printf("  link %d to %d  %lld bytes\n", a, b, (long long)sum->link[a * f->stages + b]);
+    for (int d = 0; d < f->stages; d++)
+        printf("  stage%d  %lld calls, %lld bytes of its arena of %lld\n", d, (long long)stage[d].calls,
+               (long long)stage[d].top, (long long)stage[d].arena);
+}
+
+int main(int argc, char **argv)
+{
+    bool edited = false;
+    const char *dir = NULL;
+    for (int i = 1; i < argc; i++)
+        if (!strcmp(argv[i], "--help"))
+            return fputs(usage, stdout) < 0;
+        else if (!strcmp(argv[i], "--edited"))
+            edited = true;
+        else if (argv[i][0] == '-' || dir)
+            return fputs(usage, stderr), USAGE;
+        else
+            dir = argv[i];
+    if (!dir)
+        return fputs(usage, stderr), USAGE;
+    static Folder f;
+    static Graph g;
+    Source text;
+    Played sum, other;
+    int files = edited ? 0 : manifest_check(dir);
+    if (!source_read(&text, dir, "model.graph"))
+        stop(NOT_READ, "%s has no model.graph: it is of a dpgen before 0.3.0, or cut off", dir);
+    terms_open();
+    graph_read(&g, &text);
+    rows_open(g.bf16 ? 2 : 4);
+    folder_read(&f, dir);
+    same_job(&f, &g);
+    Machine *reference[2] = {reference_run(&g, false), reference_run(&g, true)};
+    Machine *stage = play(&f, &sum, false);
+    prove(&f, &g, reference[0], stage, false);
+    prove(&f, &g, reference[1], play(&f, &other, true), true);
+    report(&f, stage, &sum, dir, edited, files);
+    return PROVED;
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * play.c: all stages through one step, with messages.
+ *
+ * A transfer owns its bytes from begin to wait: those of a send may be read and not written, those of a receive neither.  So
+ * its bytes are the same whenever it completes between the two, and one order of play stands for all: what a stage does depends
+ * on others by the bytes of its messages alone.
+ *
+ * Message n from one stage to another is the n-th send that one begins and the n-th receive that the other begins; tag and
+ * bytes must agree.  Every message is a rendezvous: a wait passes once both halves have begun.  If the stages come to an end
+ * so, no transport can block them (Siegel, Efficient Verification of Halting Properties for MPI Programs with Wildcard
+ * Receives, 2005).
+ *
+ * Cost: linear in calls.
+ */
+#include "verify.h"
+#include <string.h>
+
+typedef struct { Message *at; int n, cap; } Queue;      /* of a pair: sends, or receives, in the order of their begin */
+typedef struct { const Folder *f; Machine *m; Queue *sent, *wanted; Played *sum; } Game;
+
+static Queue *queue(const Game *g, Queue *of, int from, int to)
+{
+    return &of[from * g->f->stages + to];
+}
+
+/* ---- transfers --------------------------------------------------------------------------------------------------- */
+
+static void own(Machine *m, const Site *s, int64_t lo, int64_t hi, bool writes, const char *what)
+{
+    machine_take(m, s, lo, hi, writes, what);
+    *ADD(&m->flight) = (Flight){lo, hi, writes, s->line, what};
+}
+
+static void disown(Machine *m, int64_t lo, int64_t hi, int line)
+{
+    for (int i = 0; i < m->flight.n; i++)
+        if (m->flight.at[i].lo == lo && m->flight.at[i].hi == hi && m->flight.at[i].line == line) {
+            m->flight.at[i] = m->flight.at[--m->flight.n];
+            return;
+        }
+}
+
+static void begin_transfer(Game *g, int d, const Site *s, const int *param, bool sends)
+{
+    Machine *m = &g->m[d];
+    int64_t lo = arg_place(m, s, 0, param), number = arg_int(m, s, 1, param), peer = arg_int(m, s, 2, param);
+    int64_t bytes = arg_int(m, s, 4, param);
+    if (number < 0 || number > 255 || peer < 0 || peer >= g->f->stages || peer == d || bytes <= 0)
+        call_fault(m, s, "request %lld, peer %lld, %lld bytes: none of that is there", (long long)number, (long long)peer,
+                   (long long)bytes);
+    Request *r = &m->request[number];
+    if (r->busy)
+        call_fault(m, s, "request %lld has not been waited for", (long long)number);
+    own(m, s, lo, lo + bytes, !sends, sends ? "send" : "receive");
+    Queue *q = sends ? queue(g, g->sent, d, (int)peer) : queue(g, g->wanted, (int)peer, d);
+    *r = (Request){true, sends, (int)peer, q->n, lo, lo + bytes, s->line};
+    Message *to = ADD(q);
+    *to = (Message){.bytes = bytes, .lo = lo, .tag = (int)arg_int(m, s, 3, param), .line = s->line, .clock = m->clock};
+    if (sends)
+        region_get(&m->region, lo, lo + bytes, &to->piece);
+    for (int i = 0; i < to->piece.n; i++)
+        if (to->piece.at[i].term == 0)
+            call_fault(m, s, "nothing has written byte %lld of what is sent", (long long)to->piece.at[i].lo);
+}
+
+static bool end_transfer(Game *g, int d, const Site *s, const int *param)
+{
+    Machine *m = &g->m[d];
+    int64_t number = arg_int(m, s, 0, param);
+    if (number < 0 || number > 255 || !m->request[number].busy)
+        call_fault(m, s, "request %lld has not begun", (long long)number);
+    Request *r = &m->request[number];
+    int from = r->sends ? d : r->peer, to = r->sends ? r->peer : d;
+    Queue *sent = queue(g, g->sent, from, to), *wanted = queue(g, g->wanted, from, to);
+    if (r->number >= sent->n || r->number >= wanted->n)
+        return false;
+    Message *a = &sent->at[r->number], *b = &wanted->at[r->number];
+    if (a->bytes != b->bytes || a->tag != b->tag)
+        call_fault(m, s, "message %d from stage %d to %d is %lld bytes with tag %d where it is sent, stage%d.c:%d, and %lld "
+                   "bytes with tag %d where it is received, stage%d.c:%d", r->number, from, to, (long long)a->bytes, a->tag,
+                   from, a->line, (long long)b->bytes, b->tag, to, b->line);
+    disown(m, r->lo, r->hi, r->line);
+    r->busy = false;
+    if (r->sends)
+        return true;
+    for (int i = 0; i < a->piece.n; i++) {
+        Piece p = a->piece.at[i];
+        p.lo += r->lo - a->lo;
+        p.hi += r->lo - a->lo;
+        region_set(&m->region, p);
+    }
+    m->clock = a->clock > m->clock ? a->clock : m->clock;
+    g->sum->messages++;
+    g->sum->link[from * g->f->stages + to] += a->bytes;
+    return true;
+}
+
+/* ---- one stage, as far as it goes -------------------------------------------------------------------------------- */
+
+static void enter(Machine *m, const Site *s, const Frame *from)
+{
+    const Routine *r = &m->program->routine.at[s->routine];
+    Frame to = {.routine = r};
+    for (int k = 0; k < s->n; k++) {
+        int64_t i = s->arg[k].param < 0 ? s->arg[k].i : from->param[s->arg[k].param];
+        if (s->arg[k].kind != A_INT || s->arg[k].slots >= 0 || i < INT32_MIN || i > INT32_MAX)
+            call_fault(m, s, "an argument of %s that is no int", r->name);
+        to.param[k] = (int)i;
+    }
+    if (m->frame.n > 64)
+        call_fault(m, s, "routines too deep");
+    *ADD(&m->frame) = to;
+}
+
+static bool advance(Game *g, int d)
+{
+    Machine *m = &g->m[d];
+    while (m->frame.n && m->frame.at[m->frame.n - 1].at == m->frame.at[m->frame.n - 1].routine->site.n)
+        m->frame.n--;
+    if (m->frame.n == 0)
+        return false;
+    Frame *f = &m->frame.at[m->frame.n - 1];
+    Site *s = &f->routine->site.at[f->at];
+    const char *name = s->row ? s->row->name : "";
+    term_origin = (Origin){m->stage, s->line, -1};
+    if (!strcmp(name, "transfer_wait") && !end_transfer(g, d, s, f->param))
+        return false;
+    f->at++;
+    if (!s->row)
+        enter(m, s, f);
+    else if (!strcmp(name, "send_begin") || !strcmp(name, "recv_begin"))
+        begin_transfer(g, d, s, f->param, *name == 's');
+    else if (!strcmp(name, "step_begin"))
+        vals_begin(m, arg_place(m, s, 0, f->param));
+    else if (strcmp(name, "transfer_wait") && strcmp(name, "action") && strcmp(name, "step_end"))
+        call_do(m, s, f->param);
+    return true;
+}
+
+/* ---- begin and end of a step ------------------------------------------------------------------------------------- */
+
+static void put_states(const Stage *s, Machine *m)
+{
+    for (int i = 0; i < s->held.n; i++) {
+        const Held *h = &s->held.at[i];
+        Site here = {.line = h->line};
+        machine_take(m, &here, h->at, h->at + h->bytes, true, "a state");
+        if (strcmp(h->kind, "grad"))
+            region_set(&m->region, (Piece){h->at, h->at + h->bytes, h->from, state_begin(h->param, h->kind, h->whole)});
+    }
+}
+
+static void open_stage(const Folder *f, int d, Machine *m, bool eval)
+{
+    const Stage *s = &f->stage[d];
+    const char *name = eval ? s->eval : s->step;
+    int k = map_get(&s->program.routines, name);
+    if (k < 0)
+        stop(NOT_READ, "%s.c: there is no routine %s", s->name, name);
+    *m = (Machine){.name = s->name, .stage = d, .program = (Program *)&s->program, .arena = s->arena};
+    *ADD(&m->frame) = (Frame){.routine = &s->program.routine.at[k]};
+    put_states(s, m);
+}
+
+static void stuck(const Game *g)
+{
+    for (int d = 0; d < g->f->stages; d++) {
+        const Machine *m = &g->m[d];
+        if (m->frame.n == 0)
+            continue;
+        const Frame *f = &m->frame.at[m->frame.n - 1];
+        const Site *s = &f->routine->site.at[f->at];
+        const Request *r = &m->request[arg_int(m, s, 0, f->param)];
+        call_fault(m, s, "it waits for ever: stage %d never begins its half of the %s that began in line %d, however fast the "
+                   "others are", r->peer, r->sends ? "send" : "receive", r->line);
+    }
+}
+
+static void at_rest(const Game *g, int d)
+{
+    const Machine *m = &g->m[d];
+    for (int i = 0; i < 256; i++)
+        if (m->request[i].busy)
+            stop(NOT_PROVED, "%s.c:%d: request %d is never waited for", m->name, m->request[i].line, i);
+}
+
+Machine *play(const Folder *f, Played *sum, bool eval)
+{
+    size_t pairs = (size_t)f->stages * (size_t)f->stages;
+    Game g = {.f = f, .m = room(sizeof(Machine) * (size_t)f->stages), .sent = room(sizeof(Queue) * pairs),
+              .wanted = room(sizeof(Queue) * pairs), .sum = sum};
+    *sum = (Played){.link = room(sizeof(int64_t) * pairs)};
+    for (int d = 0; d < f->stages; d++)
+        open_stage(f, d, &g.m[d], eval);
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (int d = 0; d < f->stages; d++)
+            while (advance(&g, d))
+                moved = true;
+    }
+    stuck(&g);
+    for (int d = 0; d < f->stages; d++) {
+        at_rest(&g, d);
+        sum->calls += g.m[d].calls;
+        sum->again += g.m[d].again;
+        sum->chain = g.m[d].clock > sum->chain ? g.m[d].clock : sum->chain;
+    }
+    return g.m;
+}

@@ -1,0 +1,541 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * program.c: stageN.h, stageN.c and launch.c as constants, slot tables, routines and tables of values.
+ *
+ * The language is that of docs/emitted.md, read by a parser for a little more: any constant expression of integers stands where
+ * a number may, and a table of values is read as a tree of fields.  Everything that is no call, no constant and no table is
+ * refused: what cannot be read cannot be proved.
+ *
+ * A place is a number of bytes, plus at most one slot of a table: offsets are folded here, once, and not in each micro-batch.
+ */
+#include "verify.h"
+#include <string.h>
+
+typedef struct { Program *p; Lexer x; const Routine *in; bool tables_only; } Reader;
+
+/* ---- constant expressions ---------------------------------------------------------------------------------------- */
+
+static Arg sum(Reader *r);
+
+static int64_t checked(Reader *r, bool over, int64_t i)
+{
+    if (over)
+        lex_fault(&r->x, "a number beyond 64 bits");
+    return i;
+}
+
+static Arg whole(Reader *r, Arg a)
+{
+    if (a.kind != A_INT || a.param >= 0)
+        lex_fault(&r->x, "a whole number must stand here");
+    return a;
+}
+
+static int param_of(const Reader *r, const char *name)
+{
+    for (int i = 0; r->in && i < r->in->params; i++)
+        if (r->in->param[i] == name)
+            return i;
+    return -1;
+}
+
+/* NAME_slot[ number or parameter ] */
+static Arg slot_of(Reader *r, int table)
+{
+    Arg a = {.kind = A_INT, .slots = -1, .param = -1};
+    const Slots *s = &r->p->slots.at[table];
+    lex_want(&r->x, '[');
+    int p = r->x.t.kind == T_NAME ? param_of(r, r->x.t.text) : -1;
+    if (p >= 0) {
+        a.slots = table;
+        a.param = p;
+        lex_next(&r->x);
+    } else {
+        int64_t k = whole(r, sum(r)).i;
+        if (k < 0 || k >= s->n)
+            lex_fault(&r->x, "a slot that the table has not");
+        a.i = s->at[k];
+    }
+    lex_want(&r->x, ']');
+    return a;
+}
+
+static Arg named(Reader *r)
+{
+    const char *name = r->x.t.text;
+    int p = param_of(r, name), c = map_get(&r->p->constants, name), s = map_get(&r->p->slot_tables, name);
+    lex_next(&r->x);
+    if (p >= 0)
+        return (Arg){.kind = A_INT, .slots = -1, .param = p};
+    if (s >= 0)
+        return slot_of(r, s);
+    if (c < 0)
+        lex_fault(&r->x, joined_text("%s has no number", name));
+    const Constant *k = &r->p->constant.at[c];
+    return (Arg){.kind = k->real ? A_FLOAT : A_INT, .i = k->i, .f = k->f, .slots = -1, .param = -1};
+}
+
+static Arg factor(Reader *r)
+{
+    Lexer *x = &r->x;
+    Arg a = {.kind = A_INT, .slots = -1, .param = -1};
+    if (lex_is(x, '-')) {
+        lex_next(x);
+        a = factor(r);
+        if (a.kind != A_FLOAT)
+            whole(r, a);
+        a.i = -a.i;
+        a.f = -a.f;
+    } else if (lex_is(x, '(')) {
+        lex_next(x);
+        a = sum(r);
+        lex_want(x, ')');
+    } else if (x->t.kind == T_INT || x->t.kind == T_FLOAT) {
+        a.kind = x->t.kind == T_INT ? A_INT : A_FLOAT;
+        a.i = x->t.i;
+        a.f = x->t.f;
+        lex_next(x);
+    } else if (x->t.kind == T_NAME) {
+        a = named(r);
+    } else {
+        lex_fault(x, "a number must stand here");
+    }
+    return a;
+}
+
+static Arg product(Reader *r)
+{
+    Arg a = factor(r);
+    while (lex_is(&r->x, '*')) {
+        lex_next(&r->x);
+        int64_t i = whole(r, a).i, k = whole(r, factor(r)).i;
+        bool over = i && (k > INT64_MAX / 2 / (i < 0 ? -i : i) || k < -(INT64_MAX / 2 / (i < 0 ? -i : i)));
+        a.i = checked(r, over, over ? 0 : i * k);
+    }
+    return a;
+}
+
+static Arg sum(Reader *r)
+{
+    Arg a = product(r);
+    while (lex_is(&r->x, '+') || lex_is(&r->x, '-')) {
+        bool minus = lex_is(&r->x, '-');
+        lex_next(&r->x);
+        Arg b = product(r);
+        if (a.kind != A_INT || b.kind != A_INT || (a.param >= 0 && a.slots < 0) || (b.param >= 0 && (b.slots < 0 || minus)) ||
+            (a.slots >= 0 && b.slots >= 0))
+            lex_fault(&r->x, "only whole numbers are added, and one slot");
+        int64_t k = minus ? -b.i : b.i;
+        bool over = (k > 0 && a.i > INT64_MAX - k) || (k < 0 && a.i < INT64_MIN - k);
+        a.i = checked(r, over, over ? 0 : a.i + k);
+        if (b.slots >= 0)
+            a.slots = b.slots, a.param = b.param;
+    }
+    return a;
+}
+
+/* ---- arguments of a call ----------------------------------------------------------------------------------------- */
+
+/* A(sum), H(sum), S(pool, sum): the macros of rt.h */
+static Arg place(Reader *r, char macro)
+{
+    Lexer *x = &r->x;
+    int table = -1, param = -1;
+    lex_next(x);
+    lex_want(x, '(');
+    if (macro == 'S') {
+        if (x->t.kind != T_NAME || (param = param_of(r, x->t.text)) < 0)
+            lex_fault(x, "S names a parameter of the routine");
+        const char *name = joined_text("%s_slot", x->t.text);
+        table = map_get(&r->p->slot_tables, name_of(name, strlen(name)));
+        if (table < 0)
+            lex_fault(x, joined_text("there is no table %s", name));
+        lex_next(x);
+        lex_want(x, ',');
+    }
+    Arg a = sum(r);
+    if (a.kind != A_INT || (a.param >= 0 && a.slots < 0) || (a.slots >= 0 && table >= 0))
+        lex_fault(x, "a place is an offset and at most one slot");
+    if (table >= 0)
+        a.slots = table, a.param = param;
+    a.kind = macro == 'H' ? A_HOST : A_PLACE;
+    lex_want(x, ')');
+    return a;
+}
+
+/* A dim may be called A, S or H: a macro has '(' behind it. */
+static char macro(const Reader *r)
+{
+    const char *name = r->x.t.text, *at = r->x.at;
+    while (at < r->x.end && *at == ' ')
+        at++;
+    return r->x.t.kind == T_NAME && strchr("ASH", name[0]) && !name[1] && at < r->x.end && *at == '(' ? name[0] : 0;
+}
+
+static Arg argument(Reader *r)
+{
+    if (macro(r))
+        return place(r, macro(r));
+    if (r->x.t.kind != T_STRING)
+        return sum(r);
+    lex_next(&r->x);
+    return (Arg){.kind = A_NONE, .slots = -1, .param = -1};
+}
+
+/* ---- tables of values -------------------------------------------------------------------------------------------- */
+
+static Node *value(Reader *r);
+
+static Node *values(Reader *r, char end)
+{
+    Node *first = NULL, **last = &first;
+    while (!lex_is(&r->x, end)) {
+        const char *field = NULL;
+        if (lex_is(&r->x, '.')) {
+            lex_next(&r->x);
+            field = r->x.t.text;
+            lex_next(&r->x);
+            lex_want(&r->x, '=');
+        }
+        *last = value(r);
+        (*last)->field = field;
+        last = &(*last)->next;
+        if (!lex_is(&r->x, end))
+            lex_want(&r->x, ',');
+    }
+    lex_next(&r->x);
+    return first;
+}
+
+static void skip_cast(Reader *r)
+{
+    while (!lex_is(&r->x, ')')) {
+        if (r->x.t.kind == T_END)
+            lex_fault(&r->x, "')' is missing");
+        lex_next(&r->x);
+    }
+    lex_next(&r->x);
+}
+
+static Node *value(Reader *r)
+{
+    Lexer *x = &r->x;
+    Node *n = room(sizeof *n);
+    if (lex_is(x, '&'))
+        lex_next(x);
+    n->line = x->t.line;
+    if (lex_is(x, '{') || lex_is(x, '(')) {
+        if (lex_is(x, '(')) {
+            lex_next(x);
+            skip_cast(r);
+        }
+        lex_want(x, '{');
+        n->kind = N_LIST;
+        n->child = values(r, '}');
+    } else if (x->t.kind == T_STRING) {
+        n->kind = N_TEXT;
+        n->text = x->t.text;
+        for (lex_next(x); x->t.kind == T_STRING; lex_next(x))
+            n->text = joined_text("%s%s", n->text, x->t.text);
+    } else if (x->t.kind == T_NAME && map_get(&r->p->constants, x->t.text) < 0) {
+        n->kind = N_NAME;
+        n->text = x->t.text;
+        lex_next(x);
+        if (lex_is(x, '(')) {
+            lex_next(x);
+            n->kind = N_CALL;
+            n->child = values(r, ')');
+        }
+    } else {
+        Arg a = sum(r);
+        n->kind = a.kind == A_FLOAT ? N_FLOAT : N_INT;
+        n->i = a.i;
+        n->f = a.f;
+    }
+    return n;
+}
+
+static void keep_table(Reader *r, const char *name, Node *n)
+{
+    map_put(&r->p->tables, name, r->p->table.n);
+    *ADD(&r->p->table) = n;
+}
+
+/* ---- declarations ------------------------------------------------------------------------------------------------ */
+
+static void keep_constant(Reader *r, const char *name, Arg a)
+{
+    if (a.param >= 0 || (a.kind != A_INT && a.kind != A_FLOAT))
+        lex_fault(&r->x, "a constant is a number");
+    if (map_get(&r->p->constants, name) >= 0)
+        lex_fault(&r->x, joined_text("%s has a number already", name));
+    map_put(&r->p->constants, name, r->p->constant.n);
+    *ADD(&r->p->constant) = (Constant){name, a.kind == A_FLOAT, a.i, a.f};
+}
+
+static const char *some_name(Reader *r)
+{
+    const char *name = r->x.t.text;
+    if (r->x.t.kind != T_NAME)
+        lex_fault(&r->x, "a name must stand here");
+    lex_next(&r->x);
+    return name;
+}
+
+static void enumeration(Reader *r)
+{
+    lex_next(&r->x);
+    lex_want(&r->x, '{');
+    while (!lex_is(&r->x, '}')) {
+        const char *name = some_name(r);
+        lex_want(&r->x, '=');
+        keep_constant(r, name, whole(r, sum(r)));
+        if (!lex_is(&r->x, '}'))
+            lex_want(&r->x, ',');
+    }
+    lex_next(&r->x);
+    lex_want(&r->x, ';');
+}
+
+static void keep_slots(Reader *r, const char *name, const Node *n)
+{
+    Slots *s = ADD(&r->p->slots);
+    s->name = name;
+    for (const Node *c = n->child; c; c = c->next)
+        s->n++;
+    s->at = room(sizeof *s->at * (size_t)(s->n + 1));
+    s->n = 0;
+    for (const Node *c = n->child; c; c = c->next) {
+        if (c->kind != N_INT)
+            lex_fault(&r->x, "a slot is a number");
+        s->at[s->n++] = c->i;
+    }
+    map_put(&r->p->slot_tables, name, r->p->slots.n - 1);
+}
+
+/* behind the type: NAME = number, or NAME[..] = {..}, up to ';' */
+static void declarators(Reader *r)
+{
+    for (;;) {
+        const char *name = some_name(r);
+        size_t n = strlen(name);
+        bool array = lex_is(&r->x, '[');
+        if (array) {
+            lex_next(&r->x);
+            if (!lex_is(&r->x, ']'))
+                sum(r);
+            lex_want(&r->x, ']');
+        }
+        if (!lex_is(&r->x, '='))
+            lex_fault(&r->x, "a constant has a value");
+        lex_next(&r->x);
+        if (array && n > 5 && !strcmp(name + n - 5, "_slot"))
+            keep_slots(r, name, value(r));
+        else if (lex_is(&r->x, '{'))
+            keep_table(r, name, value(r));
+        else
+            keep_constant(r, name, sum(r));
+        if (lex_is(&r->x, ';'))
+            break;
+        lex_want(&r->x, ',');
+    }
+    lex_next(&r->x);
+}
+
+/* The words of a type, from `const` on. */
+static void skip_type(Reader *r)
+{
+    static const char *const words[] = {"static", "const", "size_t", "long", "int", "float", "double", "char", "void",
+        "unsigned", "StateInfo", "InputInfo", "StageInfo", "Setting", "Job", "Parameter", "DataInfo", "StoredInfo", "CopyInfo",
+        "ByteInfo"};
+    for (bool more = true; more;) {
+        more = lex_is(&r->x, '*');
+        for (size_t i = 0; i < sizeof words / sizeof *words && !more; i++)
+            more = lex_word(&r->x, words[i]);
+        if (more)
+            lex_next(&r->x);
+    }
+}
+
+/* ---- routines ---------------------------------------------------------------------------------------------------- */
+
+static void call(Reader *r, Routine *to)
+{
+    Lexer *x = &r->x;
+    LIST(Arg) list = {0};
+    Site s = {.line = x->t.line, .routine = -1};
+    const char *name = some_name(r);
+    lex_want(x, '(');
+    if (!lex_word(x, "st"))
+        lex_fault(x, "a call begins with the stage");
+    for (lex_next(x); lex_is(x, ',');) {
+        lex_next(x);
+        *ADD(&list) = argument(r);
+    }
+    lex_want(x, ')');
+    lex_want(x, ';');
+    s.n = list.n;
+    s.arg = list.at;
+    s.routine = map_get(&r->p->routines, name);
+    s.row = s.routine < 0 ? row_named(name) : NULL;
+    if (s.routine < 0 && !s.row)
+        stop(NOT_READ, "%s:%d: %s is no routine above, and no call that dpgen-verify knows", x->path, s.line, name);
+    int want = s.row ? s.row->n : r->p->routine.at[s.routine].params;
+    if (s.row && !strcmp(name, "action") && s.n == want + 1)
+        s.n = want;
+    if (s.n != want)
+        stop(NOT_READ, "%s:%d: %s takes %d arguments, not %d", x->path, s.line, name, want, s.n);
+    *ADD(&to->site) = s;
+}
+
+static void body(Reader *r, Routine *to)
+{
+    Lexer *x = &r->x;
+    r->in = to;
+    lex_want(x, '{');
+    while (!lex_is(x, '}')) {
+        if (lex_is(x, '(')) {                       /* (void)st; */
+            lex_next(x);
+            if (!lex_word(x, "void"))
+                lex_fault(x, "no statement of the language");
+            lex_next(x);
+            lex_want(x, ')');
+            some_name(r);
+            lex_want(x, ';');
+        } else {
+            call(r, to);
+        }
+    }
+    lex_next(x);
+    r->in = NULL;
+}
+
+/* void stageN(Stages *to) { tables; stage_take(to, &(..){..}); } */
+static void description(Reader *r)
+{
+    Lexer *x = &r->x;
+    lex_want(x, '{');
+    while (lex_word(x, "static") || lex_word(x, "const")) {
+        skip_type(r);
+        declarators(r);
+    }
+    const char *name = some_name(r);
+    lex_want(x, '(');
+    some_name(r);
+    lex_want(x, ',');
+    keep_table(r, name, value(r));
+    lex_want(x, ')');
+    lex_want(x, ';');
+    lex_want(x, '}');
+}
+
+static void skip_block(Reader *r)
+{
+    int deep = 0;
+    do {
+        deep += lex_is(&r->x, '{') - lex_is(&r->x, '}');
+        if (r->x.t.kind == T_END)
+            lex_fault(&r->x, "'}' is missing");
+        lex_next(&r->x);
+    } while (deep);
+}
+
+/* behind `void NAME`; `(` stands here */
+static void function(Reader *r, const char *name)
+{
+    Lexer *x = &r->x;
+    LIST(const char *) param = {0};
+    lex_next(x);
+    bool described = lex_word(x, "Stages"), stage = lex_word(x, "Stage");
+    int deep = 1;
+    for (int words = 0; deep > 0; lex_next(x)) {
+        deep += lex_is(x, '(') - lex_is(x, ')');
+        if (x->t.kind == T_END)
+            lex_fault(x, "')' is missing");
+        if (stage && x->t.kind == T_NAME && lex_word(x, "int"))
+            words++;
+        else if (stage && x->t.kind == T_NAME && words > 0)
+            *ADD(&param) = x->t.text;
+    }
+    if (lex_is(x, ';')) {
+        lex_next(x);
+    } else if (r->tables_only) {
+        skip_block(r);
+    } else if (described) {
+        description(r);
+    } else if (stage) {
+        if (param.n > MOST_INTS || map_get(&r->p->routines, name) >= 0 || row_named(name))
+            lex_fault(x, "a routine that there is already, or with too many parameters");
+        Routine made = {.name = name, .params = param.n, .param = param.at, .line = x->t.line};
+        body(r, &made);
+        map_put(&r->p->routines, name, r->p->routine.n);
+        *ADD(&r->p->routine) = made;
+    } else {
+        lex_fault(x, "no function of the language");
+    }
+}
+
+/* behind `static void`: (*const NAME[])(Stages *) = {..}; */
+static void pointers(Reader *r)
+{
+    Lexer *x = &r->x;
+    lex_next(x);
+    lex_want(x, '*');
+    skip_type(r);
+    const char *name = some_name(r);
+    skip_cast(r);
+    lex_want(x, '(');
+    skip_cast(r);
+    lex_want(x, '=');
+    keep_table(r, name, value(r));
+    lex_want(x, ';');
+}
+
+void program_read(Program *p, const Source *s)
+{
+    Reader r = {.p = p, .tables_only = !strcmp(s->path, "launch.c")};
+    p->path = s->path;
+    lex_open(&r.x, s);
+    while (r.x.t.kind != T_END) {
+        if (lex_word(&r.x, "enum")) {
+            enumeration(&r);
+            continue;
+        }
+        Lexer was = r.x;
+        skip_type(&r);
+        if (r.x.at == was.at)
+            lex_fault(&r.x, "no declaration of the language");
+        if (lex_is(&r.x, '(')) {
+            pointers(&r);
+            continue;
+        }
+        Lexer before = r.x;
+        const char *name = some_name(&r);
+        if (lex_is(&r.x, '(')) {
+            function(&r, name);
+        } else {
+            r.x = before;
+            declarators(&r);
+        }
+    }
+}
+
+Node *program_table(const Program *p, const char *name)
+{
+    int k = map_get(&p->tables, name_of(name, strlen(name)));
+    return k < 0 ? NULL : p->table.at[k];
+}
+
+Node *node_field(const Node *n, const char *field)
+{
+    for (Node *c = n ? n->child : NULL; c; c = c->next)
+        if (c->field && !strcmp(c->field, field))
+            return c;
+    return NULL;
+}
+
+int64_t node_int(const Node *n, const char *field, int64_t otherwise)
+{
+    const Node *c = node_field(n, field);
+    return c && c->kind == N_INT ? c->i : otherwise;
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * term.c: terms.  Two terms that are equal are one number.
+ *
+ * A term is a head and the terms that it is of.  A head is a result of a call with its literals: linear_forward's y, with rows
+ * 256, in 224, out 672.  What a head computes is not known here.  Known are five things:
+ *
+ *   slice   some bytes of a term; all of them are the term; a slice of a slice is one slice
+ *   join    pieces one behind the other
+ *   sum     of two, of so many bytes a number: a + b is b + a in IEEE 754, and no more is known of it
+ *   zero    bytes 0
+ *   int     a number that a call takes at run time: a micro-batch
+ *
+ * Cost: constant for each term, by a table of hashes.
+ */
+#include "verify.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct { int head, n, first; int64_t bytes; Origin from; } Made;
+
+static struct { Made *at; int n, cap; } terms;
+static struct { Term *at; int n, cap; } args;
+static struct { Head *at; int n, cap; } heads;
+static struct { uint32_t *at; uint32_t cap; } table;
+static Map head_names;
+Origin term_origin;
+int64_t terms_met;
+
+int head_of(const char *call, const char *result, const char *literals)
+{
+    const char *text = joined_text("%s\1%s\1%s", call, result, literals), *key = name_of(text, strlen(text));
+    int have = map_get(&head_names, key);
+    if (have >= 0)
+        return have;
+    map_put(&head_names, key, heads.n);
+    *ADD(&heads) = (Head){call, result, literals};
+    return heads.n - 1;
+}
+
+void terms_open(void)
+{
+    static const char *const names[H_OTHERS] = {"", "bytes", "joined", "number", "start", "input and micro-batch", "count",
+        "step values", "zero", "sum", "sum", "sum", "absent"};
+    table.cap = 1 << 12;
+    table.at = calloc(table.cap, sizeof *table.at);
+    for (int i = 0; i < H_OTHERS; i++)
+        head_of(names[i], "", joined_text("%s%d", i >= H_SUM2 ? "width " : "", i >= H_SUM2 ? 2 << (i - H_SUM2) : i));
+    ADD(&terms);                /* 0: nothing was written */
+}
+
+static uint64_t mixed(uint64_t h, uint64_t x)
+{
+    h = (h ^ x) * 0x9E3779B97F4A7C15u;
+    return h ^ h >> 32;
+}
+
+static uint32_t hash(int head, int n, const Term *arg)
+{
+    uint64_t h = mixed(0x243F6A8885A308D3u, (uint64_t)head << 8 | (uint64_t)n);
+    for (int i = 0; i < n; i++)
+        h = mixed(h, arg[i]);
+    return (uint32_t)(h >> 16);
+}
+
+static void spread(void)
+{
+    uint32_t cap = table.cap;
+    free(table.at);
+    table.cap = 2 * cap;
+    table.at = calloc(table.cap, sizeof *table.at);
+    if (!table.at)
+        stop(NOT_PROVED, "no memory");
+    for (int t = 1; t < terms.n; t++) {
+        const Made *m = &terms.at[t];
+        uint32_t k = hash(m->head, m->n, args.at + m->first) & (table.cap - 1);
+        while (table.at[k])
+            k = (k + 1) & (table.cap - 1);
+        table.at[k] = (uint32_t)t;
+    }
+}
+
+Term term_of(int head, int64_t bytes, int n, const Term *arg)
+{
+    if (2 * (uint32_t)terms.n >= table.cap)
+        spread();
+    uint32_t k = hash(head, n, arg) & (table.cap - 1);
+    for (; table.at[k]; k = (k + 1) & (table.cap - 1)) {
+        const Made *m = &terms.at[table.at[k]];
+        if (m->head == head && m->n == n && (n == 0 || !memcmp(args.at + m->first, arg, sizeof *arg * (size_t)n))) {
+            terms_met++;
+            return table.at[k];
+        }
+    }
+    Made *m = ADD(&terms);
+    *m = (Made){head, n, args.n, bytes, term_origin};
+    for (int i = 0; i < n; i++)
+        *ADD(&args) = arg[i];
+    table.at[k] = (uint32_t)(terms.n - 1);
+    return table.at[k];
+}
+
+TermView term_view(Term t)
+{
+    const Made *m = &terms.at[t];
+    return (TermView){m->head, m->n, args.at + m->first, m->bytes, m->from};
+}
+
+const Head *head_view(int head)
+{
+    return &heads.at[head];
+}
+
+int term_count(void)
+{
+    return terms.n;
+}
+
+/* The two halves stand as arguments, which nobody takes for terms. */
+Term term_int(int64_t i)
+{
+    Term half[2] = {(Term)((uint64_t)i >> 32), (Term)i};
+    return term_of(H_INT, 8, 2, half);
+}
+
+static int64_t int_of(Term t)
+{
+    TermView v = term_view(t);
+    return (int64_t)((uint64_t)v.arg[0] << 32 | v.arg[1]);
+}
+
+Term term_sum(int width, int64_t bytes, Term a, Term b)
+{
+    Term both[2] = {a < b ? a : b, a < b ? b : a};
+    return term_of(width == 2 ? H_SUM2 : width == 4 ? H_SUM4 : H_SUM8, bytes, 2, both);
+}
+
+Term term_slice(Term t, int64_t from, int64_t bytes)
+{
+    TermView v = term_view(t);
+    if (v.head == H_ZERO)
+        return term_of(H_ZERO, bytes, 0, NULL);
+    if (t == 0 || (from == 0 && bytes == v.bytes))
+        return t;
+    if (v.head == H_SLICE)
+        return term_slice(v.arg[0], int_of(v.arg[1]) + from, bytes);
+    Term part[3] = {t, term_int(from), term_int(bytes)};
+    return term_of(H_SLICE, bytes, 3, part);
+}
+
+/* ---- for people -------------------------------------------------------------------------------------------------- */
+
+static void print_origin(FILE *f, Origin from)
+{
+    if (from.stage >= 0)
+        fprintf(f, "   made in stage%d.c:%d\n", from.stage, from.line);
+    else if (from.line == 0)
+        fprintf(f, "\n");
+    else if (from.mb < 0)
+        fprintf(f, "   model.graph:%d\n", from.line);
+    else
+        fprintf(f, "   model.graph:%d, micro-batch %d\n", from.line, from.mb);
+}
+
+static void print_term(FILE *f, Term t, int depth, int indent)
+{
+    TermView v = term_view(t);
+    const Head *h = head_view(v.head);
+    bool literals = v.head >= H_OTHERS && *h->literals;
+    fprintf(f, "%*s", indent, "");
+    if (t == 0) {
+        fprintf(f, "nothing: these bytes were not written\n");
+    } else if (v.head == H_INT) {
+        fprintf(f, "%lld\n", (long long)int_of(t));
+    } else {
+        fprintf(f, "%s%s%s%s%s%s", h->call, *h->result ? "." : "", h->result, literals ? " (" : "", literals ? h->literals : "",
+                literals ? ")" : "");
+        print_origin(f, v.from);
+        for (int i = 0; i < v.n && depth > 1; i++)
+            print_term(f, v.arg[i], depth - 1, indent + 2);
+    }
+}
+
+const char *term_text(Term t, int depth)
+{
+    char *text = NULL;
+    size_t n;
+    FILE *f = tmpfile();
+    if (!f)
+        return "(no room for a text)\n";
+    print_term(f, t, depth, 4);
+    n = (size_t)ftell(f);
+    rewind(f);
+    text = room(n + 1);
+    if (fread(text, 1, n, f) != n)
+        text[0] = 0;
+    fclose(f);
+    return text;
+}
+
+/* From the root down to where somebody went wrong: the call that the reference has not, of operands that it has. */
+void terms_differ(Term *want, Term *got)
+{
+    for (;;) {
+        TermView a = term_view(*want), b = term_view(*got);
+        int i = 0;
+        if (*want == 0 || *got == 0 || a.head != b.head || a.n != b.n || a.head == H_INT)
+            return;
+        while (i < a.n && (a.arg[i] == b.arg[i] || term_view(b.arg[i]).from.stage < 0))
+            i++;
+        if (i == a.n)
+            return;
+        bool other = a.head >= H_SUM2 && a.head <= H_SUM8 && a.arg[i] == b.arg[1 - i];      /* of a sum, in the other order */
+        *want = a.arg[other ? 1 - i : i];
+        *got = b.arg[i];
+    }
+}

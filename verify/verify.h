@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * verify.h: the parts of dpgen-verify.
+ *
+ * Problem: who signs what an emitted folder computes must not have to believe the program that wrote it.
+ *
+ * Method: every call is an uninterpreted function of its literals and of the terms of its operands.  Additions between calls
+ * are known as additions of two, never as associative ones.  Equal terms are one node.  Then the stages, played from their
+ * sources over byte addresses, and the one-device program of model.graph give the same node for each state, or the proof fails.
+ * TrainVerify (SOSP 2025) and Scalify prove plans over the real numbers, and stop before code, addresses, messages and bits;
+ * here every sum has a written order, so no solver is needed, and the cost is linear in calls.
+ *
+ * Rule: nothing here is shared with gen/, rt/ or tests/.  docs/verify.md says what is proved and what is trusted.
+ */
+#ifndef VERIFY_H
+#define VERIFY_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- base.c: memory until exit, names, files, the end ------------------------------------------------------------ */
+enum { PROVED = 0, NOT_PROVED = 1, USAGE = 2, NOT_READ = 3, FOREIGN = 5 };
+
+void *room(size_t bytes);                               /* zeroed */
+void *larger(void *at, int have, int *cap, size_t size);
+#define LIST(T) struct { T *at; int n, cap; }
+#define ADD(v) ((v)->at = larger((v)->at, (v)->n, &(v)->cap, sizeof *(v)->at), &(v)->at[(v)->n++])
+const char *name_of(const char *at, size_t n);          /* one address for equal texts */
+const char *joined_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
+typedef struct { const char *path, *at; size_t n; } Source;
+bool source_read(Source *s, const char *dir, const char *name);     /* false: there is none */
+_Noreturn void stop(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+typedef struct { const void **key; int *value; int n, cap; } Map;   /* by address */
+int map_get(const Map *m, const void *key);             /* -1: not there */
+void map_put(Map *m, const void *key, int value);
+const char *file_hash(const Source *s);                 /* manifest.c: SHA-256 in hexadecimal */
+int manifest_check(const char *dir);                    /* files compared; stops where one differs */
+
+/* ---- token.c: the words of a C text ------------------------------------------------------------------------------ */
+typedef enum { T_END, T_NAME, T_INT, T_FLOAT, T_STRING, T_SIGN } TokenKind;
+typedef struct { TokenKind kind; int line; const char *text; int64_t i; double f; char sign; } Token;
+typedef struct { const char *path, *at, *end; int line; Token t; } Lexer;
+void lex_open(Lexer *x, const Source *s);
+void lex_next(Lexer *x);
+bool lex_is(const Lexer *x, char sign);
+bool lex_word(const Lexer *x, const char *word);
+void lex_want(Lexer *x, char sign);                     /* that sign, and on */
+_Noreturn void lex_fault(const Lexer *x, const char *what);
+
+/* ---- calls.c, calls.def: what each call reads and writes --------------------------------------------------------- */
+typedef enum { ROW_CALL, ROW_LANES, ROW_SUM, ROW_COPY, ROW_OTHER } RowKind;
+typedef struct {
+    const char *name;
+    char mode;                  /* calls.def */
+    bool optional;
+    int width;                  /* bytes of an element; 0: no operand */
+    const char *extent;         /* elements */
+} Param;
+typedef struct { RowKind kind; const char *name; int n; const Param *param; } Row;
+void rows_open(int real);                               /* bytes of a number of the compute type */
+const Row *row_named(const char *name);                 /* NULL: there is none */
+int row_param(const Row *r, const char *name);          /* -1 */
+
+/* ---- a program: what a stage, or the reference, does ------------------------------------------------------------- */
+typedef enum { A_NONE, A_INT, A_FLOAT, A_PLACE, A_HOST } ArgKind;
+typedef struct {
+    ArgKind kind;
+    int64_t i;                  /* number, or bytes from the begin of the arena */
+    double f;
+    int slots, param;           /* plus slot table [parameter]; slots -1: none.  Of A_INT: the parameter itself; -1: none */
+} Arg;
+typedef struct {
+    const Row *row;             /* NULL: a routine */
+    int routine, line, n;
+    Arg *arg;
+    int64_t *bytes;             /* by parameter, once bound */
+    int *head;                  /* by result */
+    int op;                     /* of the reference */
+} Site;
+typedef struct { const char *name; int params, line; const char **param; LIST(Site) site; } Routine;
+typedef struct { const char *name; int n; int64_t *at; } Slots;
+typedef struct Node Node;       /* a value of a table */
+struct Node { enum { N_INT, N_FLOAT, N_TEXT, N_NAME, N_LIST, N_CALL } kind; const char *field, *text; int64_t i; double f;
+    int line; Node *child, *next; };
+typedef struct { const char *name; bool real; int64_t i; double f; } Constant;
+typedef struct {
+    const char *path;
+    Map constants, routines, slot_tables, tables;
+    LIST(Constant) constant;
+    LIST(Routine) routine;
+    LIST(Slots) slots;
+    LIST(Node *) table;
+} Program;
+void program_read(Program *p, const Source *s);
+Node *program_table(const Program *p, const char *name);
+Node *node_field(const Node *n, const char *field);     /* NULL */
+int64_t node_int(const Node *n, const char *field, int64_t otherwise);
+
+/* ---- term.c ------------------------------------------------------------------------------------------------------ */
+typedef uint32_t Term;          /* 0: nothing was written */
+typedef struct { const char *call, *result, *literals; } Head;
+enum { H_SLICE = 1, H_JOIN, H_INT, H_INIT, H_DATA, H_COUNT, H_VALS, H_ZERO, H_SUM2, H_SUM4, H_SUM8, H_ABSENT, H_OTHERS };
+enum { MOST_ARGS = 48 };
+typedef struct { int stage, line, mb; } Origin;         /* stage -1: the reference, line an operator there */
+typedef struct { int head, n; const Term *arg; int64_t bytes; Origin from; } TermView;
+void terms_open(void);
+int head_of(const char *call, const char *result, const char *literals);
+Term term_of(int head, int64_t bytes, int n, const Term *arg);
+Term term_int(int64_t i);
+Term term_sum(int width, int64_t bytes, Term a, Term b);
+Term term_slice(Term t, int64_t from, int64_t bytes);
+TermView term_view(Term t);
+const Head *head_view(int head);
+extern Origin term_origin;      /* of the terms that are made now */
+extern int64_t terms_met;       /* terms that were asked for and existed */
+int term_count(void);
+const char *term_text(Term t, int depth);
+void terms_differ(Term *want, Term *got);               /* down to where they differ */
+
+/* ---- region.c: bytes to terms ------------------------------------------------------------------------------------ */
+typedef struct { int64_t lo, hi, from; Term term; } Piece;   /* bytes lo .. hi-1 are bytes `from` on of the term */
+typedef LIST(Piece) Pieces;
+typedef struct RegionLeaf RegionLeaf;
+typedef LIST(RegionLeaf *) Region;
+void region_set(Region *r, Piece p);                    /* term 0: as if nothing was written */
+void region_get(const Region *r, int64_t lo, int64_t hi, Pieces *to);   /* appends, gaps too, with term 0 */
+Term region_term(const Region *r, int64_t lo, int64_t hi, int64_t *hole);  /* 0 and where: a byte was not written */
+
+/* ---- machine.c: one arena and what happens in it ----------------------------------------------------------------- */
+typedef struct { int64_t lo, hi; bool writes; int line; const char *what; } Flight;    /* bytes that a transfer owns */
+typedef struct { int64_t bytes, lo; int tag, line; Pieces piece; int64_t clock; } Message;
+typedef struct { bool busy, sends; int peer, number; int64_t lo, hi; int line; } Request;
+enum { MOST_INTS = 64 };        /* parameters of a routine */
+typedef struct { const Routine *routine; int at, param[MOST_INTS]; } Frame;
+typedef struct {
+    const char *name;           /* stage0; the reference */
+    int stage;                  /* -1: the reference */
+    Program *program;
+    Region region;
+    int64_t arena, top, vals;
+    LIST(Frame) frame;
+    LIST(Flight) flight;
+    Request request[256];
+    LIST(Term) loss;            /* of the micro-batches that it reported */
+    bool normed;
+    int64_t calls, again, clock;
+} Machine;
+enum { VALS_BYTES = 112, VALS_VALID = 16, VALS_LOSS = 64, VALS_NORM = 72, VALS_LR = 80, VALS_HITS = 108 };
+void call_do(Machine *m, Site *s, const int *param);    /* of every row but those of messages */
+void vals_begin(Machine *m, int64_t at);
+int64_t arg_place(Machine *m, const Site *s, int k, const int *param);
+int64_t arg_int(const Machine *m, const Site *s, int k, const int *param);
+_Noreturn void call_fault(const Machine *m, const Site *s, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void machine_take(Machine *m, const Site *s, int64_t lo, int64_t hi, bool writes, const char *what);  /* may it touch these? */
+
+/* ---- graph.c, reference.c: model.graph --------------------------------------------------------------------------- */
+typedef struct { const char *name, *kind, *of; int64_t bytes, input, at, use; int type_bytes; } Thing;   /* tensor, state */
+typedef struct { const char *token; char sign; const char *name; int64_t i; double f; } GraphArg;
+typedef struct { char phase; const char *name, *call; int line; LIST(GraphArg) arg; } GraphOp;
+typedef struct { int64_t count, input, ignore; } GraphCount;
+typedef struct {
+    const char *path, *name;
+    bool bf16;
+    int64_t batch, micro, groups;
+    const char *loss;
+    LIST(Thing) tensor, state;
+    Map tensors, states;
+    LIST(GraphOp) op;
+    LIST(GraphCount) count;
+} Graph;
+void graph_read(Graph *g, const Source *s);
+Machine *reference_run(Graph *g, bool eval);            /* a step, or an evaluation of one micro-batch */
+Term state_begin(const char *param, const char *kind, int64_t bytes);
+const Thing *reference_state(const Graph *g, const char *param, const char *kind);
+
+/* ---- folder.c, play.c, prove.c ----------------------------------------------------------------------------------- */
+typedef struct { const char *param, *kind; int64_t at, bytes, from, whole; int line; } Held;   /* a state that a stage holds */
+typedef struct { const char *name, *step, *eval; int64_t arena, vals; LIST(Held) held; Program program; int pipeline; } Stage;
+typedef struct {
+    int stages, replicas, ways;
+    int64_t batch, micro, groups;
+    bool bf16;
+    const char *kernels;
+    Stage *stage;
+} Folder;
+void folder_read(Folder *f, const char *dir);
+typedef struct { int64_t messages, calls, again, chain; int64_t *link; } Played;
+Machine *play(const Folder *f, Played *sum, bool eval); /* one step of all stages */
+void prove(const Folder *f, const Graph *g, const Machine *reference, Machine *stage, bool eval);
+#endif
