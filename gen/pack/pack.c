@@ -1,32 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * pack.c: a capacity, or the least height, within a budget of steps.
+ * pack.c: the least height, or a capacity, within a budget of steps.
  *
  * A search that goes wrong near its root does not come back in time, while another way of choosing often answers at once.  So
  * it starts again and again, each time with other luck, for 1 1 2 1 1 2 4 ... times a small number of steps (M. Luby, A.
  * Sinclair, D. Zuckerman, Optimal Speedup of Las Vegas Algorithms, 1993).  Proofs of impossible parts are kept.  The budget
  * counts steps, not seconds, and luck is a hash: the answer is the same on any machine.
  *
- * The least height lies between the live-bytes bound and first fit.  The bound itself is asked first, since it is often
- * reached, then the middle of the open interval.
+ * The least height lies between the live-bytes bound and first fit.  A pass asks the bound itself first, since it is often
+ * reached, then the middle of the open interval, until none is open.
+ *
+ * Others search at the capacity that is asked, in the order of the file.  There a larger capacity or a shuffled file may lose a
+ * packing.  Here blocks are taken in an order of their contents, and the heights that are asked never depend on the capacity:
+ * a capacity only says where the passes may stop.  So whatever does for one capacity does for all above, and whatever one pass
+ * finds without a capacity is found with one.  With a capacity there are more passes, each with new luck.
  */
 #include "pack.h"
 #include "budgets.h"
-
-static PackAnswer search_in(Block *b, int n, Bytes capacity, int64_t most, int64_t *done)
-{
-    PackSearch *w = pack_search(b, n, capacity);
-    PackAnswer answer = PACK_UNKNOWN;
-    int64_t end = *done + most;
-    for (int luck = 0; answer == PACK_UNKNOWN && *done < end && !busy_stopped(); luck++) {
-        busy_at(", try %d, %lld million steps", luck + 1, (long long)(*done / 1000000));
-        int64_t steps = FIRST_TRY_STEPS;
-        for (int k = luck / EQUAL_TRIES + 1; k % 2 == 0; k /= 2)
-            steps *= 2;
-        answer = pack_try(w, luck, steps < end - *done ? steps : end - *done, done);
-    }
-    return answer;
-}
+#include <stdlib.h>
 
 static Bytes height_of(const Block *b, int n)
 {
@@ -54,51 +45,95 @@ static void get_offsets(Bytes *to, const Block *b, int n)
         to[i] = b[i].offset;
 }
 
-static void set_offsets(Block *b, const Bytes *from, int n)
+/* ---- an order of the contents -------------------------------------------------------------------------------------- */
+
+static int by_contents(const void *a, const void *b)
 {
+    const Block *x = *(Block *const *)a, *y = *(Block *const *)b;
+    if (x->from != y->from)
+        return x->from < y->from ? -1 : 1;
+    if (x->to != y->to)
+        return x->to < y->to ? -1 : 1;
+    return x->size != y->size ? (x->size < y->size ? -1 : 1) : x < y ? -1 : x > y;
+}
+
+/* Pointers to the blocks; equal ones may change places, for none can tell. */
+static Block **canonical(Block *b, int n)
+{
+    Block **order = alloc(sizeof *order * (size_t)(n + 1));
     for (int i = 0; i < n; i++)
-        b[i].offset = from[i];
+        order[i] = &b[i];
+    qsort(order, (size_t)n, sizeof *order, by_contents);
+    return order;
 }
 
-Packing pack_fit(Block *b, int n, Bytes capacity, int64_t steps)
+/* ---- passes ------------------------------------------------------------------------------------------------------ */
+
+/* A pass has its own luck. */
+static PackAnswer search_in(Block *b, int n, Bytes capacity, int pass, int64_t most, int64_t *done)
 {
-    Packing r = {.live = pack_live(b, n), .height = pack_greedy(b, n)};
-    Bytes *first = alloc(sizeof *first * (size_t)(n + 1));
-    r.bound = r.live;
-    r.answer = r.live > capacity ? PACK_CANNOT : PACK_FITS;
-    if (r.live > capacity || r.height <= capacity)
-        return r;
-    get_offsets(first, b, n);
-    r.answer = search_in(b, n, capacity, steps, &r.steps);
-    if (r.answer == PACK_FITS)
-        r.height = height_of(b, n);
-    else
-        set_offsets(b, first, n);
-    if (r.answer == PACK_CANNOT)
-        r.bound = (capacity / unit_of(b, n) + 1) * unit_of(b, n);
-    return r;
+    PackSearch *w = pack_search(b, n, capacity);
+    PackAnswer answer = PACK_UNKNOWN;
+    int64_t end = *done + most;
+    for (int k = 0; answer == PACK_UNKNOWN && *done < end && !busy_stopped(); k++) {
+        busy_at(", try %d, %lld million steps", k + 1, (long long)(*done / 1000000));
+        int64_t steps = FIRST_TRY_STEPS;
+        for (int i = k / EQUAL_TRIES + 1; i % 2 == 0; i /= 2)
+            steps *= 2;
+        answer = pack_try(w, pass * PASS_TRIES + k, steps < end - *done ? steps : end - *done, done);
+    }
+    return answer;
 }
 
-Packing pack_least(Block *b, int n, int64_t steps)
+/* Is there nothing more to ask?  capacity 0: the least height is wanted. */
+static bool settled(const Packing *r, Bytes capacity)
 {
-    Packing r = {.live = pack_live(b, n), .height = pack_greedy(b, n)};
-    Bytes unit = unit_of(b, n), open = r.live, target = r.live, *best = alloc(sizeof *best * (size_t)(n + 1));
-    get_offsets(best, b, n);
-    r.bound = r.live;
-    while (open < r.height && r.steps < steps && !busy_stopped()) {     /* target, a multiple of unit: open <= it < height */
-        int64_t share = target == r.live ? steps / 4 : steps / 12, left = steps - r.steps;
-        PackAnswer a = search_in(b, n, target, share < left ? share : left, &r.steps);
+    return r->height <= r->bound || (capacity > 0 && (r->height <= capacity || r->bound > capacity));
+}
+
+static void pass_over(Packing *r, Block *b, int n, Bytes capacity, int pass, int64_t steps, Bytes *best)
+{
+    Bytes unit = unit_of(b, n), open = r->bound, target = r->bound;
+    int64_t end = r->steps + steps;
+    while (open < r->height && !settled(r, capacity) && r->steps < end && !busy_stopped()) {
+        /* target, a multiple of unit: open <= it < height */
+        int64_t share = target == r->live ? steps / 4 : steps / 12, left = end - r->steps;
+        PackAnswer a = search_in(b, n, target, pass, share < left ? share : left, &r->steps);
         if (a == PACK_FITS) {
             get_offsets(best, b, n);
-            r.height = height_of(b, n);
+            r->height = height_of(b, n);
         } else {
             open = target + unit;
         }
         if (a == PACK_CANNOT)
-            r.bound = target + unit;
-        target = open + (r.height - open) / 2 / unit * unit;
+            r->bound = target + unit;
+        target = open + (r->height - open) / 2 / unit * unit;
     }
-    set_offsets(b, best, n);
-    r.answer = r.height <= r.bound ? PACK_FITS : PACK_UNKNOWN;
+}
+
+static Packing pack_in(Block *b, int n, Bytes capacity, int passes, int64_t steps)
+{
+    Block **order = canonical(b, n), *c = alloc(sizeof *c * (size_t)(n + 1));
+    for (int i = 0; i < n; i++)
+        c[i] = *order[i];
+    Packing r = {.live = pack_live(c, n), .height = pack_greedy(c, n)};
+    Bytes *best = alloc(sizeof *best * (size_t)(n + 1));
+    get_offsets(best, c, n);
+    r.bound = r.live;
+    for (int pass = 0; pass < passes; pass++)
+        pass_over(&r, c, n, capacity, pass, steps, best);
+    for (int i = 0; i < n; i++)
+        order[i]->offset = best[i];
+    r.answer = !settled(&r, capacity) ? PACK_UNKNOWN : capacity > 0 && r.bound > capacity ? PACK_CANNOT : PACK_FITS;
     return r;
+}
+
+Packing pack_fit(Block *b, int n, Bytes capacity, int64_t steps)
+{
+    return pack_in(b, n, capacity, PACK_PASSES, steps);
+}
+
+Packing pack_least(Block *b, int n, int64_t steps)
+{
+    return pack_in(b, n, 0, 1, steps);
 }
