@@ -17,7 +17,7 @@ static const Given given[] = {
     {0, NULL, NULL}
 };
 
-static struct { Row *at; int n; Map names; } rows;
+static struct { Row *at; int n, real; Map names; } rows;
 
 static int width_of(char type, int real)
 {
@@ -46,7 +46,8 @@ static void read_row(Row *to, const Given *from, int real)
 {
     LIST(Param) list = {0};
     for (const char *at = from->params; *at;) {
-        size_t n = strcspn(at, ",");
+        const char *end = strstr(at, ", ");
+        size_t n = end ? (size_t)(end - at) : strlen(at);
         *ADD(&list) = param_of(at, n, real);
         at += n + strspn(at + n, ", ");
     }
@@ -56,11 +57,17 @@ static void read_row(Row *to, const Given *from, int real)
 void rows_open(int real)
 {
     rows.n = (int)(sizeof given / sizeof *given) - 1;
+    rows.real = real;
     rows.at = room(sizeof *rows.at * (size_t)rows.n);
     for (int i = 0; i < rows.n; i++) {
         read_row(&rows.at[i], &given[i], real);
         map_put(&rows.names, rows.at[i].name, i);
     }
+}
+
+int rows_real(void)
+{
+    return rows.real;
 }
 
 const Row *row_named(const char *name)

@@ -35,7 +35,45 @@ void call_fault(const Machine *m, const Site *s, const char *format, ...)
 
 typedef struct { const char *at; const Machine *m; const Site *s; } Reckoner;
 
+/* Where nothing is dropped, where random numbers come from is no part of the function. */
+static bool draws(const Site *s)
+{
+    int k = row_param(s->row, "drop");
+    return k < 0 || s->arg[k].i != 0 || (s->arg[k].kind == A_FLOAT && s->arg[k].f != 0);
+}
+
 static int64_t reckon_sum(Reckoner *r);
+
+/* behind the name of a function and '(' */
+static int64_t reckon_function(Reckoner *r, bool max)
+{
+    int64_t a = reckon_sum(r);
+    if (*r->at == ',') {
+        r->at++;
+        int64_t b = reckon_sum(r);
+        a = max && b > a ? b : a;
+    } else {
+        a = (a + 63) / 64 * 64;
+    }
+    r->at++;
+    return a;
+}
+
+static int64_t reckon_name(Reckoner *r, const char *name)
+{
+    if (*r->at == '(') {
+        r->at++;
+        return reckon_function(r, !strcmp(name, "max"));
+    }
+    if (!strcmp(name, "real"))
+        return rows_real();
+    if (!strcmp(name, "drops"))
+        return draws(r->s);
+    int k = row_param(r->s->row, name);
+    if (k < 0 || r->s->arg[k].kind != A_INT || r->s->arg[k].param >= 0)
+        call_fault(r->m, r->s, "'%s' must be a literal: the extent of an operand follows from it", name);
+    return r->s->arg[k].i;
+}
 
 static int64_t reckon_atom(Reckoner *r)
 {
@@ -54,21 +92,18 @@ static int64_t reckon_atom(Reckoner *r)
     }
     while ((*r->at >= 'a' && *r->at <= 'z') || *r->at == '_' || (*r->at >= '0' && *r->at <= '9'))
         r->at++;
-    int k = row_param(r->s->row, name_of(from, (size_t)(r->at - from)));
-    if (k < 0 || r->s->arg[k].kind != A_INT || r->s->arg[k].param >= 0)
-        call_fault(r->m, r->s, "'%.*s' must be a literal: the extent of an operand follows from it", (int)(r->at - from), from);
-    return r->s->arg[k].i;
+    return reckon_name(r, name_of(from, (size_t)(r->at - from)));
 }
 
 static int64_t reckon_product(Reckoner *r)
 {
     int64_t i = reckon_atom(r);
-    while (*r->at == '*') {
-        r->at++;
+    while (*r->at == '*' || *r->at == '/') {
+        bool times = *r->at++ == '*';
         int64_t k = reckon_atom(r);
-        if (i < 0 || k < 0 || (i && k > ((int64_t)1 << 56) / i))
+        if (i < 0 || k < 0 || (times && i && k > ((int64_t)1 << 56) / i) || (!times && k == 0))
             call_fault(r->m, r->s, "an extent that no arena has");
-        i *= k;
+        i = times ? i * k : i / k;
     }
     return i;
 }
@@ -85,13 +120,6 @@ static int64_t reckon_sum(Reckoner *r)
 
 /* ---- binding ----------------------------------------------------------------------------------------------------- */
 
-/* Where nothing is dropped, where random numbers come from is no part of the function. */
-static bool draws(const Site *s)
-{
-    int k = row_param(s->row, "drop");
-    return k < 0 || s->arg[k].i != 0 || (s->arg[k].kind == A_FLOAT && s->arg[k].f != 0);
-}
-
 static const char *literals_of(const Machine *m, const Site *s)
 {
     char text[1400] = "";
@@ -99,14 +127,14 @@ static const char *literals_of(const Machine *m, const Site *s)
     for (int k = 0; k < s->n; k++) {
         const Param *p = &s->row->param[k];
         const Arg *a = &s->arg[k];
-        if (p->mode != 'i' && p->mode != 'f')
+        if (p->mode != 'i' && p->mode != 'f' && p->mode != 's')
             continue;
-        if (a->param >= 0 || (a->kind != A_INT && a->kind != A_FLOAT) || (p->mode == 'i' && a->kind != A_INT))
-            call_fault(m, s, "'%s' must be a literal%s", p->name, p->mode == 'i' ? " integer" : "");
+        if (a->param >= 0 || (a->kind != A_INT && a->kind != A_FLOAT) || (p->mode != 'f' && a->kind != A_INT))
+            call_fault(m, s, "'%s' must be a literal%s", p->name, p->mode != 'f' ? " integer" : "");
         n += (size_t)snprintf(text + n, sizeof text - n, n ? ", %s " : "%s ", p->name);
-        if (p->mode == 'i' && !strcmp(p->name, "site") && !draws(s))
+        if (p->mode == 's' && !draws(s))
             n += (size_t)snprintf(text + n, sizeof text - n, "none");
-        else if (p->mode == 'i')
+        else if (p->mode != 'f')
             n += (size_t)snprintf(text + n, sizeof text - n, "%lld", (long long)a->i);
         else
             n += (size_t)snprintf(text + n, sizeof text - n, "%a", (double)(float)(a->kind == A_INT ? (double)a->i : a->f));
@@ -124,12 +152,12 @@ static void bind(const Machine *m, Site *s)
     for (int k = 0; k < s->n; k++) {
         const Param *p = &s->row->param[k];
         Reckoner r = {p->extent, m, s};
+        s->head[k] = head_of(s->row->name, p->name, literals);
         if (p->width == 0)
             continue;
         s->bytes[k] = p->width * reckon_sum(&r);
         if (s->bytes[k] < 0 || *r.at)
             call_fault(m, s, "the extent '%s' of '%s' cannot be reckoned", p->extent, p->name);
-        s->head[k] = head_of(s->row->name, p->name, literals);
     }
 }
 
@@ -236,9 +264,9 @@ static Term vals_field(Machine *m, const Site *s, int64_t at, int64_t bytes)
 
 static void vals_put(Machine *m, const Site *s, int k, const int *param, int64_t field, Term t)
 {
-    int64_t at = arg_place(m, s, k, param) + field;
-    machine_take(m, s, at, at + 8, true, "vals");
-    region_set(&m->region, (Piece){at, at + 8, 0, t});
+    int64_t at = arg_place(m, s, k, param) + field, bytes = field == VALS_HITS ? 4 : 8;
+    machine_take(m, s, at, at + bytes, true, "vals");
+    region_set(&m->region, (Piece){at, at + bytes, 0, t});
 }
 
 /* Work that this machine has done before: a value that was dropped is made once more. */
@@ -296,11 +324,11 @@ static Taken take(Machine *m, const Site *s, const int *param)
         const Param *p = &s->row->param[k];
         if (p->width)
             take_operand(m, s, k, param, acc, &t);
-        else if (p->mode == 'v' || p->mode == 'x')
+        else if (p->mode >= 'v' && p->mode <= 'z')
             t.arg[t.n++] = vals_constant(m, s, k, param);
         else if (p->mode == 'm')
             t.arg[t.n++] = term_int(arg_int(m, s, k, param));
-        if (p->mode == 'x') {
+        if (p->mode == 'x' || p->mode == 'z') {
             int64_t count = arg_int(m, s, row_param(s->row, "count"), param);
             if (count < 0 || count > 5)
                 call_fault(m, s, "count %lld: there are six", (long long)count);
@@ -329,6 +357,9 @@ static void do_call(Machine *m, const Site *s, const int *param)
             made[k] = term_sum(p->width, s->bytes[k], made[k], t.onto);
         t.onto = 0;
     }
+    for (int k = 0; k < s->n; k++)
+        if (s->row->param[k].mode == 'y' || s->row->param[k].mode == 'z')
+            vals_put(m, s, k, param, VALS_HITS, term_of(s->head[k], 4, t.n, t.arg));
     for (int i = 0; i < t.spans; i++) {
         const Span *sp = &t.span[i];
         bool scratch = s->row->param[sp->k].mode == 't';
@@ -341,6 +372,14 @@ static void do_call(Machine *m, const Site *s, const int *param)
 
 typedef struct { int k, at; Pieces piece; int64_t lo; } Lane;
 
+/* Of sums and copies every operand; of other rows those of n elements. */
+static bool is_lane(const Site *s, int k)
+{
+    const Param *p = &s->row->param[k];
+    bool reads = p->width && (p->mode == 'r' || p->mode == 'u') && !is_absent(s, k);
+    return reads && (s->row->kind != ROW_LANES || !strcmp(p->extent, "n"));
+}
+
 static Lane lanes_of[MOST_PARAMS];      /* their memory is kept from call to call */
 
 static int open_lanes(Machine *m, const Site *s, const int *param)
@@ -348,7 +387,7 @@ static int open_lanes(Machine *m, const Site *s, const int *param)
     int n = 0;
     for (int k = 0; k < s->n; k++) {
         const Param *p = &s->row->param[k];
-        if ((p->mode != 'r' && p->mode != 'u') || !p->width || is_absent(s, k) || strcmp(p->extent, "n"))
+        if (!is_lane(s, k))
             continue;
         Lane *l = &lanes_of[n++];
         l->k = k;
@@ -408,7 +447,7 @@ static int run_args(const Site *s, const Taken *t, const Run *r, Term *arg)
     for (int k = 0; k < s->n; k++) {
         const Param *p = &s->row->param[k];
         bool reads = p->width && (p->mode == 'r' || p->mode == 'u');
-        if (reads && !is_absent(s, k) && !strcmp(p->extent, "n"))
+        if (is_lane(s, k))
             arg[n++] = r->arg[lane++];
         else if (reads || p->mode == 'v' || p->mode == 'm')
             arg[n++] = t->arg[at];

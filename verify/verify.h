@@ -58,6 +58,7 @@ typedef struct {
 } Param;
 typedef struct { RowKind kind; const char *name; int n; const Param *param; } Row;
 void rows_open(int real);                               /* bytes of a number of the compute type */
+int rows_real(void);
 const Row *row_named(const char *name);                 /* NULL: there is none */
 int row_param(const Row *r, const char *name);          /* -1 */
 
@@ -179,7 +180,7 @@ typedef struct { const char *name, *step, *eval; int64_t arena, vals; LIST(Held)
 typedef struct {
     int stages, replicas, ways;
     int64_t batch, micro, groups;
-    bool bf16;
+    bool bf16, evaluates;
     const char *kernels;
     Stage *stage;
 } Folder;
