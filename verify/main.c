@@ -65,6 +65,7 @@ int main(int argc, char **argv)
     graph_read(&g, &text);
     rows_open(g.bf16 ? 2 : 4);
     folder_read(&f, dir);
+    g.portable = !strcmp(f.kernels, "portable");
     same_job(&f, &g);
     Machine *reference[2] = {reference_run(&g, false), reference_run(&g, true)};
     Machine *stage = play(&f, &sum, false);

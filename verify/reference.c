@@ -146,6 +146,11 @@ static void sizes_agree(const Maker *x, const Site *s)
     const GraphOp *o = &x->g->op.at[s->op];
     for (int k = 0; k < s->n; k++) {
         const GraphArg *a = &o->arg.at[k];
+        if (s->row->param[k].mode == 't' && a->sign == 't' && !x->g->portable)
+            site_scratch(s, o->tmp);
+        else if (s->row->param[k].mode == 't' && a->sign == 't' && s->bytes[k] != o->tmp)
+            stop(NOT_READ, "%s:%d: scratch of %s is %lld bytes by calls.def, %lld here", x->g->path, o->line, o->call,
+                 (long long)s->bytes[k], (long long)o->tmp);
         if (!s->row->param[k].width || !strchr("rwRWUA", a->sign) || s->row->kind == ROW_OTHER)
             continue;
         const Thing *t = thing(x, o, a);
