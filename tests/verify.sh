@@ -22,7 +22,7 @@ proved() {
 
 # ---- folders
 folder gpt
-proved gpt '2 stages, one step of 8 micro-batches, .* 0 of them made again'
+proved gpt '2 stages, one step of 8 micro-batches and an evaluation, .* 0 of them made again'
 # the arena is used to its last byte; messages: 8 micro-batches of two tensors each way, norm, clip
 proved gpt 'messages  34$'
 for d in 0 1; do

@@ -5,19 +5,20 @@
 #include "verify.h"
 #include <string.h>
 
-typedef struct { RowKind kind; const char *name, *params; } Given;
+typedef struct { RowKind kind; const char *name, *params, *steps; } Given;
 
-#define CALL(name, params) {ROW_CALL, #name, params},
-#define LANES(name, params) {ROW_LANES, #name, params},
-#define SUM(name, params) {ROW_SUM, #name, params},
-#define COPY(name, params) {ROW_COPY, #name, params},
-#define OTHER(name, params) {ROW_OTHER, #name, params},
+#define CALL(name, params) {ROW_CALL, #name, params, NULL},
+#define LANES(name, params) {ROW_LANES, #name, params, NULL},
+#define SUM(name, params) {ROW_SUM, #name, params, NULL},
+#define COPY(name, params) {ROW_COPY, #name, params, NULL},
+#define OTHER(name, params) {ROW_OTHER, #name, params, NULL},
+#define JOINED(name, params, steps) {ROW_JOINED, #name, params, steps},
 static const Given given[] = {
 #include "calls.def"
-    {0, NULL, NULL}
+    {0, NULL, NULL, NULL}
 };
 
-static struct { Row *at; int n; Map names; } rows;
+static struct { Row *at; int n, real; Map names; } rows;
 
 static int width_of(char type, int real)
 {
@@ -46,21 +47,28 @@ static void read_row(Row *to, const Given *from, int real)
 {
     LIST(Param) list = {0};
     for (const char *at = from->params; *at;) {
-        size_t n = strcspn(at, ",");
+        const char *end = strstr(at, ", ");
+        size_t n = end ? (size_t)(end - at) : strlen(at);
         *ADD(&list) = param_of(at, n, real);
         at += n + strspn(at + n, ", ");
     }
-    *to = (Row){from->kind, name_of(from->name, strlen(from->name)), list.n, list.at};
+    *to = (Row){from->kind, name_of(from->name, strlen(from->name)), list.n, list.at, from->steps};
 }
 
 void rows_open(int real)
 {
     rows.n = (int)(sizeof given / sizeof *given) - 1;
+    rows.real = real;
     rows.at = room(sizeof *rows.at * (size_t)rows.n);
     for (int i = 0; i < rows.n; i++) {
         read_row(&rows.at[i], &given[i], real);
         map_put(&rows.names, rows.at[i].name, i);
     }
+}
+
+int rows_real(void)
+{
+    return rows.real;
 }
 
 const Row *row_named(const char *name)

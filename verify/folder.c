@@ -136,8 +136,9 @@ static void read_source(Program *p, const char *dir, const char *name)
     program_read(p, &s);
 }
 
-static void read_stage(Stage *s, const char *dir, int d, const Program *launch, const Node *info)
+static void read_stage(Folder *f, const char *dir, int d, const Program *launch, const Node *info)
 {
+    Stage *s = &f->stage[d];
     s->name = joined_text("stage%d", d);
     read_source(&s->program, dir, joined_text("stage%d.h", d));
     read_source(&s->program, dir, joined_text("stage%d.c", d));
@@ -150,6 +151,7 @@ static void read_stage(Stage *s, const char *dir, int d, const Program *launch, 
     s->vals = needed(at, "vals", where)->i;
     s->step = text_of(needed(at, "step", where), where);
     s->eval = text_of(needed(at, "eval", where), where);
+    f->evaluates |= node_int(at, "eval_actions", 0) > 0;
     s->pipeline = (int)node_int(at, "pipeline", 0);
     if (node_field(at, "parameter"))
         states_in_parameters(s, program_table(&s->program, text_of(node_field(at, "parameter"), where)));
@@ -198,5 +200,5 @@ void folder_read(Folder *f, const char *dir)
     f->stage = room(sizeof *f->stage * (size_t)f->stages);
     const Node *info = stages ? stages->child : NULL;
     for (int d = 0; d < f->stages; d++, info = info ? info->next : NULL)
-        read_stage(&f->stage[d], dir, d, &launch, info && info->kind == N_LIST ? info : NULL);
+        read_stage(f, dir, d, &launch, info && info->kind == N_LIST ? info : NULL);
 }

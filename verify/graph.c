@@ -164,6 +164,8 @@ static void read_op(Graph *g, Scan *x)
             *ADD(&o.arg) = argument(x, &p);
         else if (!strcmp(p.key, "call"))
             o.call = p.value;
+        else if (!strcmp(p.key, "tmp"))
+            o.tmp = integer(x, p.value);
     }
     if (!o.call || !strcmp(o.call, "-"))
         fault(x, "an operator without a call");

@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_PARAMS = 48 };
 typedef struct { int64_t lo, hi; bool write; int k; } Span;
 
 void call_fault(const Machine *m, const Site *s, const char *format, ...)
@@ -29,108 +28,6 @@ void call_fault(const Machine *m, const Site *s, const char *format, ...)
     if (m->stage < 0)
         stop(NOT_READ, "model.graph:%d: %s: %s", s->line, s->row->name, text);
     stop(NOT_PROVED, "%s.c:%d: %s: %s", m->name, s->line, s->row ? s->row->name : "a routine", text);
-}
-
-/* ---- extents ----------------------------------------------------------------------------------------------------- */
-
-typedef struct { const char *at; const Machine *m; const Site *s; } Reckoner;
-
-static int64_t reckon_sum(Reckoner *r);
-
-static int64_t reckon_atom(Reckoner *r)
-{
-    const char *from = r->at;
-    int64_t i = 0;
-    if (*r->at == '(') {
-        r->at++;
-        i = reckon_sum(r);
-        r->at++;
-        return i;
-    }
-    if (*r->at >= '0' && *r->at <= '9') {
-        while (*r->at >= '0' && *r->at <= '9')
-            i = 10 * i + (*r->at++ - '0');
-        return i;
-    }
-    while ((*r->at >= 'a' && *r->at <= 'z') || *r->at == '_' || (*r->at >= '0' && *r->at <= '9'))
-        r->at++;
-    int k = row_param(r->s->row, name_of(from, (size_t)(r->at - from)));
-    if (k < 0 || r->s->arg[k].kind != A_INT || r->s->arg[k].param >= 0)
-        call_fault(r->m, r->s, "'%.*s' must be a literal: the extent of an operand follows from it", (int)(r->at - from), from);
-    return r->s->arg[k].i;
-}
-
-static int64_t reckon_product(Reckoner *r)
-{
-    int64_t i = reckon_atom(r);
-    while (*r->at == '*') {
-        r->at++;
-        int64_t k = reckon_atom(r);
-        if (i < 0 || k < 0 || (i && k > ((int64_t)1 << 56) / i))
-            call_fault(r->m, r->s, "an extent that no arena has");
-        i *= k;
-    }
-    return i;
-}
-
-static int64_t reckon_sum(Reckoner *r)
-{
-    int64_t i = reckon_product(r);
-    while (*r->at == '+' || *r->at == '-') {
-        int sign = *r->at++ == '+' ? 1 : -1;
-        i += sign * reckon_product(r);
-    }
-    return i;
-}
-
-/* ---- binding ----------------------------------------------------------------------------------------------------- */
-
-/* Where nothing is dropped, where random numbers come from is no part of the function. */
-static bool draws(const Site *s)
-{
-    int k = row_param(s->row, "drop");
-    return k < 0 || s->arg[k].i != 0 || (s->arg[k].kind == A_FLOAT && s->arg[k].f != 0);
-}
-
-static const char *literals_of(const Machine *m, const Site *s)
-{
-    char text[1400] = "";
-    size_t n = 0;
-    for (int k = 0; k < s->n; k++) {
-        const Param *p = &s->row->param[k];
-        const Arg *a = &s->arg[k];
-        if (p->mode != 'i' && p->mode != 'f')
-            continue;
-        if (a->param >= 0 || (a->kind != A_INT && a->kind != A_FLOAT) || (p->mode == 'i' && a->kind != A_INT))
-            call_fault(m, s, "'%s' must be a literal%s", p->name, p->mode == 'i' ? " integer" : "");
-        n += (size_t)snprintf(text + n, sizeof text - n, n ? ", %s " : "%s ", p->name);
-        if (p->mode == 'i' && !strcmp(p->name, "site") && !draws(s))
-            n += (size_t)snprintf(text + n, sizeof text - n, "none");
-        else if (p->mode == 'i')
-            n += (size_t)snprintf(text + n, sizeof text - n, "%lld", (long long)a->i);
-        else
-            n += (size_t)snprintf(text + n, sizeof text - n, "%a", (double)(float)(a->kind == A_INT ? (double)a->i : a->f));
-        if (n >= sizeof text - 100)
-            call_fault(m, s, "too many literals");
-    }
-    return name_of(text, n);
-}
-
-static void bind(const Machine *m, Site *s)
-{
-    const char *literals = literals_of(m, s);
-    s->bytes = room(sizeof *s->bytes * (size_t)(s->n + 1));
-    s->head = room(sizeof *s->head * (size_t)(s->n + 1));
-    for (int k = 0; k < s->n; k++) {
-        const Param *p = &s->row->param[k];
-        Reckoner r = {p->extent, m, s};
-        if (p->width == 0)
-            continue;
-        s->bytes[k] = p->width * reckon_sum(&r);
-        if (s->bytes[k] < 0 || *r.at)
-            call_fault(m, s, "the extent '%s' of '%s' cannot be reckoned", p->extent, p->name);
-        s->head[k] = head_of(s->row->name, p->name, literals);
-    }
 }
 
 /* ---- operands ---------------------------------------------------------------------------------------------------- */
@@ -236,9 +133,9 @@ static Term vals_field(Machine *m, const Site *s, int64_t at, int64_t bytes)
 
 static void vals_put(Machine *m, const Site *s, int k, const int *param, int64_t field, Term t)
 {
-    int64_t at = arg_place(m, s, k, param) + field;
-    machine_take(m, s, at, at + 8, true, "vals");
-    region_set(&m->region, (Piece){at, at + 8, 0, t});
+    int64_t at = arg_place(m, s, k, param) + field, bytes = field == VALS_HITS ? 4 : 8;
+    machine_take(m, s, at, at + bytes, true, "vals");
+    region_set(&m->region, (Piece){at, at + bytes, 0, t});
 }
 
 /* Work that this machine has done before: a value that was dropped is made once more. */
@@ -257,89 +154,138 @@ static void apart(const Machine *m, const Site *s, const Span *sp, int n)
 {
     for (int i = 0; i < n; i++)
         for (int j = 0; j < n && sp[i].write; j++) {
-            bool in_place = s->row->kind != ROW_CALL && sp[i].lo == sp[j].lo && !sp[j].write;
+            bool in_place = s->row->kind != ROW_CALL && sp[i].lo == sp[j].lo && sp[i].hi == sp[j].hi && !sp[j].write;
             if (i != j && sp[i].k != sp[j].k && sp[i].lo < sp[j].hi && sp[j].lo < sp[i].hi && !in_place)
                 call_fault(m, s, "'%s' and '%s' share bytes", s->row->param[sp[i].k].name, s->row->param[sp[j].k].name);
         }
 }
 
-/* Terms of the operands that are read whole, in order; where the operands are, if wanted. */
-typedef struct { Term arg[MOST_PARAMS]; int n; Term old[MOST_PARAMS], onto; Span span[MOST_PARAMS]; int spans; } Taken;
+/* What a call finds: by parameter, the term of what it reads, and of what it adds to; and where its operands are. */
+typedef struct { Term of[MOST_PARAMS], old[MOST_PARAMS], valid; Span span[MOST_PARAMS]; int spans; } Taken;
+
+static bool is_written(char mode)
+{
+    return mode == 'w' || mode == 'a' || mode == 'u';
+}
 
 static void take_operand(Machine *m, const Site *s, int k, const int *param, bool acc, Taken *t)
 {
     char mode = s->row->param[k].mode;
-    if (is_absent(s, k)) {
-        if (mode == 'r' || mode == 'u')
-            t->arg[t->n++] = term_of(H_ABSENT, 0, 0, NULL);
+    if (is_absent(s, k))
         return;
-    }
-    if (mode == 'r' || mode == 'u')
-        t->arg[t->n++] = operand(m, s, k, param);
+    if (mode == 'r' || mode == 'u' || mode == 'o')
+        t->of[k] = operand(m, s, k, param);
     else if (mode == 'a' && acc)
         t->old[k] = operand(m, s, k, param);
-    else if (mode == 'o')
-        t->onto = operand(m, s, k, param);
-    bool writes = mode == 'w' || mode == 'a' || mode == 'u' || mode == 't';
-    t->span[t->spans++] = span_of(m, s, k, param, writes);
+    t->span[t->spans++] = span_of(m, s, k, param, is_written(mode) || mode == 't');
 }
 
-static Taken take(Machine *m, const Site *s, const int *param)
+static Term valid_count(Machine *m, const Site *s, int k, const int *param)
 {
-    Taken t;
-    t.n = t.spans = 0;
-    t.onto = 0;
-    memset(t.old, 0, sizeof *t.old * (size_t)s->n);
+    int64_t count = arg_int(m, s, row_param(s->row, "count"), param);
+    if (count < 0 || count > 5)
+        call_fault(m, s, "count %lld: there are six", (long long)count);
+    return vals_field(m, s, arg_place(m, s, k, param) + VALS_VALID + 8 * count, 8);
+}
+
+static void take(Machine *m, const Site *s, const int *param, Taken *t)
+{
     int at = row_param(s->row, "acc");
     bool acc = at >= 0 && arg_int(m, s, at, param) != 0;
+    memset(t->of, 0, sizeof *t->of * (size_t)s->n);
+    memset(t->old, 0, sizeof *t->old * (size_t)s->n);
+    t->spans = 0;
     for (int k = 0; k < s->n; k++) {
         const Param *p = &s->row->param[k];
         if (p->width)
-            take_operand(m, s, k, param, acc, &t);
-        else if (p->mode == 'v' || p->mode == 'x')
-            t.arg[t.n++] = vals_constant(m, s, k, param);
+            take_operand(m, s, k, param, acc, t);
+        else if (p->mode >= 'v' && p->mode <= 'z')
+            t->of[k] = vals_constant(m, s, k, param);
         else if (p->mode == 'm')
-            t.arg[t.n++] = term_int(arg_int(m, s, k, param));
-        if (p->mode == 'x') {
-            int64_t count = arg_int(m, s, row_param(s->row, "count"), param);
-            if (count < 0 || count > 5)
-                call_fault(m, s, "count %lld: there are six", (long long)count);
-            t.arg[t.n++] = vals_field(m, s, arg_place(m, s, k, param) + VALS_VALID + 8 * count, 8);
-        }
+            t->of[k] = term_int(arg_int(m, s, k, param));
+        if (p->mode == 'x' || p->mode == 'z')
+            t->valid = valid_count(m, s, k, param);
     }
-    apart(m, s, t.span, t.spans);
-    return t;
+    apart(m, s, t->span, t->spans);
+}
+
+/* The term of a word of a step: of a parameter of the call, or of what an earlier step has made. */
+static Term word_term(const Taken *t, const Term *between, int word)
+{
+    Term x = word >= 0 ? t->of[word] : word <= BETWEEN ? between[BETWEEN - word] : 0;
+    return x ? x : term_of(H_ABSENT, 0, 0, NULL);
+}
+
+static int step_args(const Step *st, const Taken *t, const Term *between, Term *arg)
+{
+    int n = 0;
+    for (int k = 0; k < st->row->n; k++) {
+        char mode = st->row->param[k].mode;
+        if (mode == 'r' || mode == 'u' || mode == 'm' || (mode >= 'v' && mode <= 'z' && mode != 'w'))
+            arg[n++] = word_term(t, between, st->word[k]);
+        if (mode == 'x' || mode == 'z')
+            arg[n++] = t->valid;
+    }
+    return n;
+}
+
+/* One step of a call: terms of what it makes go to `of` where a parameter is written, else between steps. */
+static void do_step(Machine *m, const Site *s, const Step *st, Taken *t, Term *between)
+{
+    Term arg[MOST_PARAMS], absent = term_of(H_ABSENT, 0, 0, NULL), onto = absent;
+    int n = step_args(st, t, between, arg), made = 0;
+    for (int k = 0; k < st->row->n; k++)
+        if (st->row->param[k].mode == 'o')
+            onto = word_term(t, between, st->word[k]);
+    for (int k = 0; k < st->row->n; k++) {
+        int word = st->word[k], like = word >= 0 ? word : 0;
+        bool wanted = word != NO_WORD && (word < 0 || !is_absent(s, word));
+        if (!st->row->param[k].width || !is_written(st->row->param[k].mode) || !wanted)
+            continue;
+        bool sum = st->row->kind == ROW_SUM || st->row->kind == ROW_COPY;
+        arg[n] = word >= 0 ? t->old[word] : 0;
+        Term x = sum ? arg[0] : term_of(st->head[k], s->bytes[like], n + (arg[n] != 0), arg);
+        Term other = st->row->kind == ROW_SUM ? arg[1] : sum || made ? absent : onto;
+        if (other != absent)
+            x = term_sum(st->row->param[k].width, s->bytes[like], x, other);
+        if (made++ == 0)
+            count_again(m, x, n);
+        *(word >= 0 ? &t->of[word] : &between[BETWEEN - word]) = x;
+    }
 }
 
 static void do_call(Machine *m, const Site *s, const int *param)
 {
-    Taken t = take(m, s, param);
-    Term made[MOST_PARAMS];
-    bool counted = false;
-    for (int k = 0; k < s->n; k++) {
-        const Param *p = &s->row->param[k];
-        if (!p->width || (p->mode != 'w' && p->mode != 'a' && p->mode != 'u') || is_absent(s, k))
-            continue;
-        t.arg[t.n] = t.old[k];
-        made[k] = term_of(s->head[k], s->bytes[k], t.n + (t.old[k] != 0), t.arg);
-        if (!counted)
-            count_again(m, made[k], t.n);
-        counted = true;
-        if (t.onto)
-            made[k] = term_sum(p->width, s->bytes[k], made[k], t.onto);
-        t.onto = 0;
-    }
+    static Taken t;
+    Term between[MOST_PARAMS] = {0};
+    take(m, s, param, &t);
+    for (int k = 0; k < s->n; k++)
+        if (s->row->param[k].mode == 'y' || s->row->param[k].mode == 'z') {
+            Term arg[MOST_PARAMS];
+            int n = step_args(&s->step[0], &t, between, arg);
+            vals_put(m, s, k, param, VALS_HITS, term_of(s->step[0].head[k], 4, n, arg));
+        }
+    for (int i = 0; i < s->steps; i++)
+        do_step(m, s, &s->step[i], &t, between);
     for (int i = 0; i < t.spans; i++) {
         const Span *sp = &t.span[i];
         bool scratch = s->row->param[sp->k].mode == 't';
         if (sp->write && sp->hi > sp->lo)
-            region_set(&m->region, (Piece){sp->lo, sp->hi, 0, scratch ? 0 : made[sp->k]});
+            region_set(&m->region, (Piece){sp->lo, sp->hi, 0, scratch ? 0 : t.of[sp->k]});
     }
 }
 
 /* ---- element by element ------------------------------------------------------------------------------------------ */
 
 typedef struct { int k, at; Pieces piece; int64_t lo; } Lane;
+
+/* Of sums and copies every operand; of other rows those of n elements. */
+static bool is_lane(const Site *s, int k)
+{
+    const Param *p = &s->row->param[k];
+    bool reads = p->width && (p->mode == 'r' || p->mode == 'u') && !is_absent(s, k);
+    return reads && (s->row->kind != ROW_LANES || !strcmp(p->extent, "n"));
+}
 
 static Lane lanes_of[MOST_PARAMS];      /* their memory is kept from call to call */
 
@@ -348,7 +294,7 @@ static int open_lanes(Machine *m, const Site *s, const int *param)
     int n = 0;
     for (int k = 0; k < s->n; k++) {
         const Param *p = &s->row->param[k];
-        if ((p->mode != 'r' && p->mode != 'u') || !p->width || is_absent(s, k) || strcmp(p->extent, "n"))
+        if (!is_lane(s, k))
             continue;
         Lane *l = &lanes_of[n++];
         l->k = k;
@@ -404,15 +350,13 @@ static bool next_run(Machine *m, const Site *s, int lanes, Run *r)
 /* The operands of a call in order: those of this run, and those that it has whole. */
 static int run_args(const Site *s, const Taken *t, const Run *r, Term *arg)
 {
-    int n = 0, lane = 0, at = 0;
+    int n = 0, lane = 0;
     for (int k = 0; k < s->n; k++) {
         const Param *p = &s->row->param[k];
-        bool reads = p->width && (p->mode == 'r' || p->mode == 'u');
-        if (reads && !is_absent(s, k) && !strcmp(p->extent, "n"))
+        if (is_lane(s, k))
             arg[n++] = r->arg[lane++];
-        else if (reads || p->mode == 'v' || p->mode == 'm')
-            arg[n++] = t->arg[at];
-        at += reads || p->mode == 'v' || p->mode == 'm';
+        else if ((p->width && (p->mode == 'r' || p->mode == 'u')) || p->mode == 'v' || p->mode == 'm')
+            arg[n++] = t->of[k] ? t->of[k] : term_of(H_ABSENT, 0, 0, NULL);
     }
     return n;
 }
@@ -428,7 +372,7 @@ static Term lane_term(Machine *m, const Site *s, int k, const Run *r, int n, con
         return arg[0];
     if (s->row->kind == ROW_SUM || zero)
         return term_sum(w, r->whole * w, r->arg[0], r->arg[1]);
-    Term t = term_of(s->head[k], r->whole * w, n, arg);
+    Term t = term_of(s->step[0].head[k], r->whole * w, n, arg);
     if (r->e == 0)
         count_again(m, t, n);
     return t;
@@ -436,9 +380,10 @@ static Term lane_term(Machine *m, const Site *s, int k, const Run *r, int n, con
 
 static void do_lanes(Machine *m, const Site *s, const int *param)
 {
-    Taken t = take(m, s, param);
-    int lanes = open_lanes(m, s, param);
+    static Taken t;
     static Pieces made;
+    take(m, s, param, &t);
+    int lanes = open_lanes(m, s, param);
     Run r = {.until = 0};
     Term arg[MOST_PARAMS];
     made.n = 0;
@@ -476,8 +421,8 @@ static void do_norm_total(Machine *m, const Site *s, const int *param)
 {
     Term norm = operand(m, s, 1, param);
     Span clip = span_of(m, s, 0, param, true);
-    region_set(&m->region, (Piece){clip.lo, clip.hi, 0, term_of(s->head[0], 4, 1, &norm)});
-    vals_put(m, s, 2, param, VALS_NORM, term_of(s->head[1], 8, 1, &norm));
+    region_set(&m->region, (Piece){clip.lo, clip.hi, 0, term_of(s->step[0].head[0], 4, 1, &norm)});
+    vals_put(m, s, 2, param, VALS_NORM, term_of(s->step[0].head[1], 8, 1, &norm));
     m->normed = true;
 }
 
@@ -526,11 +471,11 @@ static void do_other(Machine *m, const Site *s, const int *param)
 void call_do(Machine *m, Site *s, const int *param)
 {
     if (!s->bytes)
-        bind(m, s);
+        site_bind(m, s);
     m->calls++;
     m->clock++;
     switch (s->row->kind) {
-    case ROW_CALL:
+    case ROW_CALL: case ROW_JOINED:
         do_call(m, s, param);
         break;
     case ROW_LANES: case ROW_SUM: case ROW_COPY:

@@ -99,6 +99,17 @@ static Arg place(Maker *x, const GraphOp *o, const GraphArg *a)
     return to;
 }
 
+/* Does an argument of the graph do what calls.def says of it? */
+static bool fits(char mode, char sign)
+{
+    static const char *const signs[] = {"wwWU0", "rrR0", "aA0", "uUA", "orR0", "tt0", "vv", "xv", "yv", "zv", "ii", "ff", "nim",
+        "si", "hh", "cc", "mm"};
+    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
+        if (signs[i][0] == mode)
+            return strchr(signs[i] + 1, sign) != NULL;
+    return false;
+}
+
 static void make_site(Maker *x, int op)
 {
     const GraphOp *o = &x->g->op.at[op];
@@ -111,9 +122,9 @@ static void make_site(Maker *x, int op)
     s->n = o->arg.n;
     s->arg = room(sizeof *s->arg * (size_t)(s->n + 1));
     for (int k = 0; k < s->n; k++) {
-        if (o->arg.at[k].token != s->row->param[k].name)
-            stop(NOT_READ, "%s:%d: argument %d of %s is '%s' in calls.def, '%s' here", x->g->path, o->line, k + 1, o->call,
-                 s->row->param[k].name, o->arg.at[k].token);
+        if (!fits(s->row->param[k].mode, o->arg.at[k].sign))
+            stop(NOT_READ, "%s:%d: argument %d of %s, '%s', is no '%c' as calls.def has it", x->g->path, o->line, k + 1,
+                 o->call, o->arg.at[k].token, s->row->param[k].mode);
         s->arg[k] = place(x, o, &o->arg.at[k]);
     }
 }
@@ -135,6 +146,11 @@ static void sizes_agree(const Maker *x, const Site *s)
     const GraphOp *o = &x->g->op.at[s->op];
     for (int k = 0; k < s->n; k++) {
         const GraphArg *a = &o->arg.at[k];
+        if (s->row->param[k].mode == 't' && a->sign == 't' && !x->g->portable)
+            site_scratch(s, o->tmp);
+        else if (s->row->param[k].mode == 't' && a->sign == 't' && s->bytes[k] != o->tmp)
+            stop(NOT_READ, "%s:%d: scratch of %s is %lld bytes by calls.def, %lld here", x->g->path, o->line, o->call,
+                 (long long)s->bytes[k], (long long)o->tmp);
         if (!s->row->param[k].width || !strchr("rwRWUA", a->sign) || s->row->kind == ROW_OTHER)
             continue;
         const Thing *t = thing(x, o, a);

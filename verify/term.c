@@ -22,7 +22,7 @@ typedef struct { int head, n, first; int64_t bytes; Origin from; } Made;
 
 static struct { Made *at; int n, cap; } terms;
 static struct { Term *at; int n, cap; } args;
-static struct { Head *at; int n, cap; } heads;
+static LIST(Head *) heads;
 static struct { uint32_t *at; uint32_t cap; } table;
 static Map head_names;
 Origin term_origin;
@@ -35,7 +35,9 @@ int head_of(const char *call, const char *result, const char *literals)
     if (have >= 0)
         return have;
     map_put(&head_names, key, heads.n);
-    *ADD(&heads) = (Head){call, result, literals};
+    Head *h = room(sizeof *h);
+    *h = (Head){call, result, literals};
+    *ADD(&heads) = h;
     return heads.n - 1;
 }
 
@@ -109,7 +111,7 @@ TermView term_view(Term t)
 
 const Head *head_view(int head)
 {
-    return &heads.at[head];
+    return heads.at[head];
 }
 
 int term_count(void)

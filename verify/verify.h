@@ -48,7 +48,7 @@ void lex_want(Lexer *x, char sign);                     /* that sign, and on */
 _Noreturn void lex_fault(const Lexer *x, const char *what);
 
 /* ---- calls.c, calls.def: what each call reads and writes --------------------------------------------------------- */
-typedef enum { ROW_CALL, ROW_LANES, ROW_SUM, ROW_COPY, ROW_OTHER } RowKind;
+typedef enum { ROW_CALL, ROW_LANES, ROW_SUM, ROW_COPY, ROW_OTHER, ROW_JOINED } RowKind;
 typedef struct {
     const char *name;
     char mode;                  /* calls.def */
@@ -56,8 +56,9 @@ typedef struct {
     int width;                  /* bytes of an element; 0: no operand */
     const char *extent;         /* elements */
 } Param;
-typedef struct { RowKind kind; const char *name; int n; const Param *param; } Row;
+typedef struct { RowKind kind; const char *name; int n; const Param *param; const char *steps; } Row;
 void rows_open(int real);                               /* bytes of a number of the compute type */
+int rows_real(void);
 const Row *row_named(const char *name);                 /* NULL: there is none */
 int row_param(const Row *r, const char *name);          /* -1 */
 
@@ -69,12 +70,15 @@ typedef struct {
     double f;
     int slots, param;           /* plus slot table [parameter]; slots -1: none.  Of A_INT: the parameter itself; -1: none */
 } Arg;
+enum { NO_WORD = -1, BETWEEN = -2, MOST_PARAMS = 48 };
+typedef struct { const Row *row; int *word, *head; } Step;     /* word: parameter of the call, NO_WORD, BETWEEN and below */
 typedef struct {
     const Row *row;             /* NULL: a routine */
     int routine, line, n;
     Arg *arg;
     int64_t *bytes;             /* by parameter, once bound */
-    int *head;                  /* by result */
+    Step *step;                 /* of a joined call several, else one */
+    int steps;
     int op;                     /* of the reference */
 } Site;
 typedef struct { const char *name; int params, line; const char **param; LIST(Site) site; } Routine;
@@ -146,6 +150,9 @@ typedef struct {
     int64_t calls, again, clock;
 } Machine;
 enum { VALS_BYTES = 112, VALS_VALID = 16, VALS_LOSS = 64, VALS_NORM = 72, VALS_LR = 80, VALS_HITS = 108 };
+void site_bind(const Machine *m, Site *s);              /* bind.c */
+void site_scratch(const Site *s, int64_t bytes);        /* calls with these literals have so much, whatever calls.def says */
+bool site_draws(const Site *s);                         /* random numbers */
 void call_do(Machine *m, Site *s, const int *param);    /* of every row but those of messages */
 void vals_begin(Machine *m, int64_t at);
 int64_t arg_place(Machine *m, const Site *s, int k, const int *param);
@@ -156,11 +163,11 @@ void machine_take(Machine *m, const Site *s, int64_t lo, int64_t hi, bool writes
 /* ---- graph.c, reference.c: model.graph --------------------------------------------------------------------------- */
 typedef struct { const char *name, *kind, *of; int64_t bytes, input, at, use; int type_bytes; } Thing;   /* tensor, state */
 typedef struct { const char *token; char sign; const char *name; int64_t i; double f; } GraphArg;
-typedef struct { char phase; const char *name, *call; int line; LIST(GraphArg) arg; } GraphOp;
+typedef struct { char phase; const char *name, *call; int64_t tmp; int line; LIST(GraphArg) arg; } GraphOp;
 typedef struct { int64_t count, input, ignore; } GraphCount;
 typedef struct {
     const char *path, *name;
-    bool bf16;
+    bool bf16, portable;        /* portable: kernels with the scratch of calls.def */
     int64_t batch, micro, groups;
     const char *loss;
     LIST(Thing) tensor, state;
@@ -179,7 +186,7 @@ typedef struct { const char *name, *step, *eval; int64_t arena, vals; LIST(Held)
 typedef struct {
     int stages, replicas, ways;
     int64_t batch, micro, groups;
-    bool bf16;
+    bool bf16, evaluates;
     const char *kernels;
     Stage *stage;
 } Folder;
