@@ -20,7 +20,7 @@
 static void scores(Stage *st, real *y, const real *x, const real *weight, const real *bias, long rows, long in, long from,
                    long n)
 {
-    product_to(st, y, view(x, in, 1), view(weight + from * in, 1, in), bias ? bias + from : NULL, rows, n, in);
+    product_to(st, y, view(x, in, 1), view(weight + from * in, 1, in), bias ? bias + from : NULL, rows, n, in, in);
 }
 
 void linear_xent_forward(Stage *st, float *loss, float *lse, const real *x, const real *weight, const real *bias,
@@ -65,7 +65,7 @@ void linear_xent_backward(Stage *st, real *dx, float *dweight, float *dbias, con
         long n = least(chunk, out - from);
         scores(st, tmp, x, weight, bias, rows, in, from, n);
         scores_back(st, tmp, tmp, lse, targets, factor, rows, from, n, ignore);
-        product_give(st, dweight + from * in, view(tmp, 1, n), view(x, in, 1), acc, n, in, rows);
+        product_give(st, dweight + from * in, view(tmp, 1, n), view(x, in, 1), acc, n, in, rows, rows);
         if (dbias)
             bias_gradient(st, dbias + from, tmp, acc, rows, n);
         if (dx)
