@@ -206,6 +206,13 @@ build/interp: tests/interp.c build/calls.h build/libgen.a build/librt.a
 build/interp_bf16: tests/interp.c build/calls.h build/libgen.a build/librt_bf16.a
 	$(CC) $(CPPFLAGS) -DREAL_BF16 -Ibuild $(TFLAGS) -o $@ tests/interp.c build/libgen.a build/librt_bf16.a $(LIBS) -lpthread
 
+# The axes of the table, against the portable kernels
+build/axes: tests/axes.c build/calls.h build/libgen.a build/librt.a
+	$(CC) $(CPPFLAGS) -Ibuild $(TFLAGS) -o $@ tests/axes.c build/libgen.a build/librt.a $(LIBS) -lpthread
+
+build/axes_bf16: tests/axes.c build/calls.h build/libgen.a build/librt_bf16.a
+	$(CC) $(CPPFLAGS) -DREAL_BF16 -Ibuild $(TFLAGS) -o $@ tests/axes.c build/libgen.a build/librt_bf16.a $(LIBS) -lpthread
+
 OPCHECK = $(wildcard tests/opcheck*.c)
 build/opcheck: $(OPCHECK) tests/opcheck.h tests/eight.h build/librt.a
 	$(CC) -D_GNU_SOURCE -I. -Irt $(CFLAGS) -o $@ $(OPCHECK) build/librt.a -lm
