@@ -209,6 +209,13 @@ build/interp_bf16: tests/interp.c build/calls.h build/libgen.a build/librt_bf16.
 # clang is the faster one for references and for kernels of GPUs, to compile and to run
 FASTCC := $(if $(SAN),$(CC),$(shell command -v clang || echo $(CC)))
 FASTCXX := $(shell command -v clang++ || echo $(CXX))
+# The axes of the table, against the portable kernels
+build/axes: tests/axes.c build/calls.h build/libgen.a build/librt.a
+	$(CC) $(CPPFLAGS) -Ibuild $(TFLAGS) -o $@ tests/axes.c build/libgen.a build/librt.a $(LIBS) -lpthread
+
+build/axes_bf16: tests/axes.c build/calls.h build/libgen.a build/librt_bf16.a
+	$(CC) $(CPPFLAGS) -DREAL_BF16 -Ibuild $(TFLAGS) -o $@ tests/axes.c build/libgen.a build/librt_bf16.a $(LIBS) -lpthread
+
 OPCHECK = $(wildcard tests/opcheck*.c)
 OPFLAGS = -D_GNU_SOURCE -I. -Irt $(CFLAGS) -O1 -g0
 build/opcheck: $(OPCHECK) tests/opcheck.h tests/eight.h build/librt.a

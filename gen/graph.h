@@ -91,6 +91,7 @@ typedef struct {
     const char *name;
     Type compute;
     int64_t batch, micro, groups;
+    int64_t blocks;             /* of sums over axes that may be divided; 0: one */
     VEC(Tensor) tensor;
     VEC(State) state;
     VEC(Op) op;                 /* PH_F in model order; then PH_I and PH_W by descending forward operator, I before W;
@@ -113,6 +114,7 @@ typedef struct {
     const char *name;           /* without brackets */
     bool internal;              /* in brackets: not a YAML operator */
     VEC(Operand) in, par, out;
+    const char *axes;           /* of in, par, out: build/axes.c */
     const char *keys;           /* of the YAML line: build/attr.c */
     bool product, fp8, element; /* its class: cost/roof.c, sched/share.c; fp8 is a product too */
     int traits;                 /* RowTrait, a bit each */

@@ -5,7 +5,7 @@
  *   model       hash of parameters and forward calls, as they are written, before neighbours are joined; activations are
  *               numbers there, for their names change no bits
  *   train       hash of start values, optimiser, rates, seed and the order of the data
- *   batch, micro, groups, compute, target, kernels, measured algorithms
+ *   batch, micro, groups, blocks unless they are one, compute, target, kernels, measured algorithms
  *   threads and isa, or order of additions, workspace of libraries, arch and spare multiprocessors
  *
  * Two jobs of one key give the same bits under any synchronous plan (docs/bits.md).  An asynchronous plan adds its rule of
@@ -127,8 +127,9 @@ const char *numeric_key(const Graph *g, const Model *m, const Cost *c)
                                                     d->spare ? strf(" spare=%d", d->spare) : "")
                          : strf(" threads=%d isa=%s", d->threads, d->isa);
     const char *compute = m->train.compute == g->compute ? compute_word(&m->train) : type_name(g->compute);
-    return strf("model=%.16s train=%.16s batch=%" PRId64 " micro=%" PRId64 " groups=%" PRId64 " compute=%s target=%s"
-                " kernels=%s%s%s", model_hash(g), train_hash(g, m), g->batch, g->micro, g->groups, compute,
+    return strf("model=%.16s train=%.16s batch=%" PRId64 " micro=%" PRId64 " groups=%" PRId64 "%s compute=%s target=%s"
+                " kernels=%s%s%s", model_hash(g), train_hash(g, m), g->batch, g->micro, g->groups,
+                g->blocks ? strf(" blocks=%" PRId64, g->blocks) : "", compute,
                 d->kind, d->kernels, hardware, c->profile ? profile_key(c->profile, g) : "");
 }
 

@@ -260,6 +260,8 @@ typedef struct {
     bool fast;                      /* fp8, whose sums may lose bits: the library's fast accumulation */
     int64_t batch, micro, groups;   /* samples in a micro-batch (0: auto), micro-batches in a step, gradient groups */
     int64_t global;                 /* batch * micro */
+    int64_t blocks;                 /* of sums over axes that may be divided: 1, 2, 4, 8, 16 */
+    Loc blocks_at;
     int64_t steps;
     OptKind opt;
     double lr, beta1, beta2, eps, momentum, alpha, weight_decay;

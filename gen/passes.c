@@ -93,6 +93,9 @@ Graph *graph_of(const Options *x, const Model *m)
             fail(EXIT_MODEL, "%s is a graph with calls that fuse has joined, and plan.fuse %s does not part them; "
                  "dpgen MODEL.yaml --fuse %s -d f writes one where they are apart", x->from, none ? "none" : "sums",
                  none ? "none" : "sums");
+        if (m->train.blocks != (g->blocks ? g->blocks : 1))
+            fail(EXIT_MODEL, "%s is a graph with blocks=%lld, and train.blocks of %s is %lld", x->from, (long long)g->blocks,
+                 m->path, (long long)m->train.blocks);
         dump_graph(x, g, 'f');
         return g;
     }

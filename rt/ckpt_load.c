@@ -243,6 +243,19 @@ static void word_of(const char *key, const char *name, char to[32])
     snprintf(to, 32, "%.*s", at ? (int)strcspn(at + strlen(name), " ") : 0, at ? at + strlen(name) : "");
 }
 
+/* Sums in other blocks are rounded otherwise. */
+static int check_blocks(const Index *x, const Job *job)
+{
+    char was[32], is[32];
+    word_of(x->key, " blocks=", was);
+    word_of(job->key, " blocks=", is);
+    if (!*x->key || !strcmp(was, is))
+        return DONE;
+    return complain(STATUS_STALE, "%s was written with sums in %s block%s, this job adds in %s; set train.blocks back, or "
+                    "start anew from its parameters with --weights %s", x->dir, *was ? was : "one", *was ? "s" : "",
+                    *is ? is : "one", x->dir);
+}
+
 /* The hash of the model knows the type that it computes in. */
 static int check_model(const Index *x, const Job *job)
 {
@@ -273,6 +286,8 @@ static int check_job(const Index *x, const Job *job)
         status = check_model(x, job);
     if (status == DONE)
         status = check_sizes(x, job, 1, 3);
+    if (status == DONE)
+        status = check_blocks(x, job);
     if (status == DONE && strcmp(x->seed, seed))
         return complain(STATUS_STALE, "%s was written with seed %s, this job has %s; set train.seed back, or start "
                         "anew from its parameters with --weights %s", x->dir, x->seed, seed, x->dir);

@@ -117,6 +117,7 @@ typedef struct {
     long top;                   /* an evaluation tells the share of targets among so many best scores; 0: it does not */
     int   top_count;            /* the loss of that: Values.valid */
     long batch, micro, groups;              /* samples in a micro-batch, micro-batches, gradient groups */
+    int blocks;                             /* of sums over axes that may be divided; 0: one */
     long steps, tokens;                     /* steps; tokens in a step */
     unsigned long seed;
     int lr_kind;

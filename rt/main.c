@@ -347,6 +347,7 @@ static int prepare_worker(Run *run, int i)
     w->stage.index = run->first + i;
     w->stage.count = run->job->stages;
     w->stage.threads = w->info->threads;
+    w->stage.blocks = run->job->blocks;
     w->stage.link = run->link;
     w->stage.loader = run->loader;
     w->stage.at = -1;

@@ -55,6 +55,7 @@ struct Stage {
     unsigned char *arena;
     int   index, count;         /* this stage, of how many */
     int   threads;              /* of this stage, fixed by the plan */
+    int   blocks;               /* sums over axes that may be divided are cut into so many (docs/bits.md); 0: 1 */
     Link *link;
     Loader *loader;
     Spill *spill;               /* NULL: nothing is offloaded here */

@@ -176,6 +176,7 @@ options_of() {
     fast=$with_fast
     [ -z "$options" ] || fast=$with_fast_bf16
     [ -z "$fast" ] || [ $(($1 % 8)) != 5 ] || options="$options --set devices.0.kernels=onednn"
+    [ $(($1 % 8)) -lt 6 ] || options="$options --set train.blocks=$((1 << $1 / 8 % 5))"
     [ -z "$mpi" ] || [ $(($1 % 20)) != 1 ] || options="$options --set plan.transport=mpi"
     echo "$options"
 }
@@ -199,6 +200,7 @@ alone() (
     cp "$1" "$tmp/case/model.yaml"
     case "$2" in *precision*bf16*) set_key="--set train.precision.compute=bf16" ;; *) set_key= ;; esac
     case "$2" in *onednn*) set_key="$set_key --set devices.0.kernels=onednn" ;; esac
+    case "$2" in *train.blocks=*) set_key="$set_key --set $(echo "$2" | grep -o 'train.blocks=[0-9]*')" ;; esac
     case "$2" in *plan.schedule=*)
         base=$base_async set_key=$(echo "$2" | sed 's/ *--recompute.*//') ;;
     esac

@@ -445,6 +445,7 @@ static Job job_of(const StageInfo *stage)
         .plan = "none", .stages = 1, .stage = stage, .inputs = m->inputs.n, .input = inputs(),
         .train = data_info(&m->data), .eval = data_info(&m->eval), .eval_every = (long)m->eval.every,
         .eval_batches = (long)m->eval.batches, .batch = (long)g->batch, .micro = (long)g->micro, .groups = (long)g->groups,
+        .blocks = (int)g->blocks,
         .steps = (long)t->steps, .tokens = (long)(g->batch * g->micro), .seed = t->seed,
         .lr_kind = (int)t->schedule, .lr = t->lr, .final = t->final, .factor = t->factor, .beta1 = t->beta1,
         .beta2 = t->beta2, .weight_decay = t->weight_decay, .warmup = (long)t->warmup, .every = (long)t->every,

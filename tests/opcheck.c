@@ -267,7 +267,7 @@ void check_accumulated(const char *call, Tensor *got, Tensor *again)
 /* ---- the table --------------------------------------------------------------------------------------------------- */
 
 static const char *const calls_of_rows[][3] = {
-#define OP(name, in, par, out, keys, class, shape, F, f_flop, I, i_flop, W, w_flop) {F, I, W},
+#define OP(name, in, par, out, axes, keys, class, shape, F, f_flop, I, i_flop, W, w_flop) {F, I, W},
 #include "gen/ops.def"
 #undef OP
 };

@@ -5,8 +5,8 @@
 # plans, of 38 that SLOW=1 takes: 1 to 4 stages, gpipe and 1f1b, nothing, some, all recomputed, everything offloaded, much of
 # it to a file while some is recomputed, operators apart that are one call elsewhere.  Each schedule is there with each stage
 # count and with each policy.  All parameters must have one SHA-256, that of the graph interpreter, which knows no plan.
-# Again with several chunks a device, with gradient groups, in bf16, with the kernels of oneDNN, between two processes, and
-# after a stop at step 10 of 20 under another plan.  The others run 5 steps; with SLOW=1 all run 20.
+# Again with several chunks a device, with gradient groups, with sums in blocks, in bf16, with the kernels of oneDNN, between
+# two processes, and after a stop at step 10 of 20 under another plan.  The others run 5 steps; with SLOW=1 all run 20.
 . "$(dirname "$0")/lib.sh"
 need dpgen build/emitted build/librt.a build/librt_bf16.a build/interp build/interp_bf16
 
@@ -140,11 +140,33 @@ for groups in 2 4; do
     agree "$groups groups" --set train.batch.groups=$groups
     other "$groups groups"
 done
+# ---- sums in blocks: another key, refused to a checkpoint of the first one --------------------------------------------
+keep="2.1f1b.some"
+plans_of "1 2 3 4" --set train.blocks=8 | few | plans
+agree "8 blocks" --set train.blocks=8
+other "8 blocks"
+refuse "a checkpoint of one block" 5 "sums in one block, this job adds in 8; set train.blocks back" \
+    "$tmp/2.1f1b.some/job" --quiet --data "$data" --checkpoint "$tmp/ckpt" --resume
+keep=
+# heads WHAT OPTION...: two heads in chunks, whose products are others than those of the GPT
+heads() {
+    tiny=$model model=$models/heads.yaml what=$1
+    shift
+    { echo "heads.1 $model --stages 1 --schedule gpipe $*"
+      echo "heads.2 $model --stages 2 --cuts 7 --schedule 1f1b --recompute full $*"; } | plans
+    agree "$what" "$@"
+    model=$tiny
+}
+heads "8 blocks, two heads" --set train.blocks=8
 use_bf16
 plans_of "1 2 3 4" --set train.precision.compute=bf16 | few | plans
 interp="build/interp_bf16 --data $data"
 agree "bf16" --set train.precision.compute=bf16
 other "bf16"
+plans_of "1 2 3 4" --set train.precision.compute=bf16 --set train.blocks=4 | few | plans
+agree "bf16, 4 blocks" --set train.precision.compute=bf16 --set train.blocks=4
+other "bf16, 4 blocks"
+heads "bf16, 2 blocks, two heads" --set train.precision.compute=bf16 --set train.blocks=2
 
 # ---- the same with replicas: a checkpoint is written by one of them and read by all -----------------------------------
 use_portable
@@ -189,15 +211,6 @@ interpret() {
     if $cc $kind -Igen -Ibuild -O1 -o "$tmp/$1.interp" tests/interp.c build/libgen.a $with -lyaml -ldl 2>"$tmp/interp.log"
     then pass; else fault "interp with oneDNN: $(grep -m 1 -e error -e undefined "$tmp/interp.log")"; fi
 }
-# heads TYPE OPTION...: two heads in chunks, whose products are others than those of the GPT
-heads() {
-    tiny=$model model=$models/heads.yaml what="onednn in $1, two heads"
-    shift
-    { echo "heads.1 $model --stages 1 --schedule gpipe $*"
-      echo "heads.2 $model --stages 2 --cuts 7 --schedule 1f1b --recompute full $*"; } | plans
-    agree "$what" "$@"
-    model=$tiny
-}
 onednn="--set devices.0.kernels=onednn"
 if have_onednn; then
     if use_onednn f32; then
@@ -205,7 +218,7 @@ if have_onednn; then
         plans_of "1 2 3 4" $onednn | few | plans
         agree "onednn" $onednn
         other "onednn"
-        heads f32 $onednn
+        heads "onednn in f32, two heads" $onednn
     fi
     if ! have_onednn_bf16; then
         skip "oneDNN has no products in bf16 on this CPU" 16
@@ -215,7 +228,7 @@ if have_onednn; then
         plans_of "1 2 3 4" $onednn | few | plans
         agree "onednn in bf16" $onednn
         other "onednn in bf16"
-        heads bf16 $onednn
+        heads "onednn in bf16, two heads" $onednn
     fi
 else
     skip "there is no dnnl.h" 39

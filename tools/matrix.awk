@@ -22,11 +22,11 @@ function row(text,    part, n, i) {
     gsub(/"[ \t]+"/, "", text)     # neighbours are one string
     fp8 = text ~ /,[ ]*fp8,/
     n = split(text, part, "\"")
-    if (n < 20) return
+    if (n < 22) return
     operator[++operators] = name
     type[name] = fp8 ? "fp8" : "f32 bf16"
-    forward[name] = calls(part[10])
-    backward[name] = calls(part[14] " " part[18])
+    forward[name] = calls(part[12])
+    backward[name] = calls(part[16] " " part[20])
 }
 FNR == 1 { table = FILENAME ~ /\.def$/; file[FILENAME] = 1; where = FILENAME; sub(/\/[^\/]*$/, "", where) }
 table && /^OP\(/ { text = ""; open = 1 }

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OP(name, in, par, out, keys, class, shape, f, ff, i, fi, w, fw) f, i, w,
+#define OP(name, in, par, out, axes, keys, class, shape, f, ff, i, fi, w, fw) f, i, w,
 static const char *const calls[] = {
 #include "gen/ops.def"
 };

@@ -520,6 +520,7 @@ Graph *build(const Model *m)
     g->batch = m->train.batch ? m->train.batch : 1;
     g->micro = m->train.micro;
     g->groups = m->train.groups;
+    g->blocks = m->train.blocks > 1 ? m->train.blocks : 0;
     g->vals = g->loss = -1;
     inputs(&top);
     body_lines(&top, m->graph);

@@ -11,10 +11,10 @@
 #include "graph.h"
 #include <string.h>
 
-typedef struct { const char *name, *in, *par, *out, *keys, *class, *shape, *call[3], *flop[3]; } Source;
+typedef struct { const char *name, *in, *par, *out, *axes, *keys, *class, *shape, *call[3], *flop[3]; } Source;
 
-#define OP(name, in, par, out, keys, class, shape, f, ff, i, fi, w, fw) \
-    {#name, in, par, out, keys, #class, #shape, {f, i, w}, {ff, fi, fw}},
+#define OP(name, in, par, out, axes, keys, class, shape, f, ff, i, fi, w, fw) \
+    {#name, in, par, out, axes, keys, #class, #shape, {f, i, w}, {ff, fi, fw}},
 static const Source source[] = {
 #include "ops.def"
 };
@@ -92,6 +92,7 @@ static void cut(Row *r, const Source *s)
     operands(s->in, &r->in.at, &r->in.n, &r->in.cap);
     operands(s->par, &r->par.at, &r->par.n, &r->par.cap);
     operands(s->out, &r->out.at, &r->out.n, &r->out.cap);
+    r->axes = s->axes;
     r->keys = s->keys;
     r->fp8 = !strcmp(s->class, "fp8");
     r->product = r->fp8 || !strcmp(s->class, "product");

@@ -11,6 +11,7 @@
  *   tensors   one producer each, made before they are read; bytes that follow from shape and type
  *   calls     every call is one of its row's, every argument of the kind, type and identity that its word says; a
  *             backward call reads the same tensor under a word as its forward operator does
+ *   axes      a forward call's operands, parameters and results have the sizes that the axes of its row give them
  *   states    an accumulator is filled by one call of its own use; a parameter has gradients and one update
  *   names     different, also as C identifiers: tensors and states among each other, forward operators among each other
  *
@@ -20,6 +21,7 @@
  *
  * Cost: linear in operators and arguments.
  */
+#include "build/axes.h"
 #include "build/build.h"
 #include <string.h>
 
@@ -418,6 +420,38 @@ static bool check_arg(GraphCheck *c, const Op *o, const Arg *a, int i)
                             : FAULT(c, o->loc, "%s, %s: wrong argument for %s", OP(o), a->token);
 }
 
+/* ---- sizes by axes ----------------------------------------------------------------------------------------------- */
+
+static int64_t number_of(const void *ctx, const char *word)
+{
+    const Arg *a = arg_of(ctx, word);
+    const Attr *attr = a ? NULL : attr_find(ctx, word);
+    return a && a->kind == ARG_INT ? a->i : attr && attr->is_int ? attr->i : -1;
+}
+
+/* Each operand, parameter and result of a forward call has the elements that the axes of its row give it. */
+static bool check_axes(GraphCheck *c, const Op *o)
+{
+    const Graph *g = c->g;
+    const Row *r = row(o->row);
+    RowAxes axes;
+    row_axes(r, &axes);
+    for (int i = 0; i < axes.lists; i++) {
+        int par = i - r->in.n, out = par - r->par.n;
+        const char *name = par < 0 ? r->in.at[i].name : out < 0 ? r->par.at[par].name : r->out.at[out].name;
+        const Arg *a = arg_of(o, name);
+        int64_t want = dims_size(&axes, &axes.list[i], number_of, o);
+        if (!a || a->kind == ARG_NONE || want < 0)
+            continue;
+        Bytes bytes = a->state ? g->state.at[a->index].bytes : g->tensor.at[a->index].bytes;
+        Type type = a->state ? g->state.at[a->index].type : g->tensor.at[a->index].type;
+        if (bytes != want * type_bytes(type))
+            return FAULT(c, o->loc, "%s, %s: %s has %lld bytes, and by its axes %lld elements", OP(o), name,
+                         (long long)bytes, (long long)want);
+    }
+    return true;
+}
+
 static bool check_op(GraphCheck *c, int i)
 {
     const Op *o = &c->g->op.at[i];
@@ -426,7 +460,7 @@ static bool check_op(GraphCheck *c, int i)
     for (int k = 0; c->bound && k < o->arg.n; k++)
         if (!check_arg(c, o, &o->arg.at[k], i))
             return false;
-    return true;
+    return !c->bound || o->phase != PH_F || check_axes(c, o);
 }
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
@@ -473,6 +507,8 @@ static bool check_sizes(GraphCheck *c)
     if ((g->compute != F32 && g->compute != BF16) || g->batch < 1 || g->micro < 1 || g->groups < 1)
         return FAULT(c, none, "a batch of %lld samples, %lld micro-batches, %lld groups", (long long)g->batch,
                      (long long)g->micro, (long long)g->groups);
+    if (g->blocks < 0 || g->blocks == 1 || g->blocks > 16 || g->blocks & (g->blocks - 1))
+        return FAULT(c, none, "%lld blocks: 2, 4, 8 and 16 are, and 0 for one", (long long)g->blocks);
     if (!is_hash(g->model) || !is_hash(g->calls))
         return FAULT(c, none, "model and calls are 64 digits 0-9 a-f each, or not there");
     return true;

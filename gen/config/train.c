@@ -10,6 +10,7 @@
 #include <string.h>
 
 enum { MOST_MICRO = 16384 };    /* of one step: each is written out in the generated source */
+enum { MOST_BLOCKS = 16 };      /* the kernels have room for a tree of so many: rt/op/kernel.h */
 #define MOST 0x1p40             /* steps, samples */
 #define MOST_RATE 1e6           /* learning rates and what multiplies them */
 
@@ -66,6 +67,25 @@ static void read_batch(const Spot *s)
         { "groups", read_int, AT(groups), 1, MOST_MICRO, NULL },
     };
     section(s->m, s->value, s->path, fields, COUNT(fields), s->to);
+}
+
+/* Blocks are added by a binary tree, of which each device of a stage has a subtree. */
+static void read_blocks(const Spot *s)
+{
+    Train *t = s->to;
+    t->blocks_at = s->value->loc;
+    int64_t n = 1;
+    Spot one = *s;
+    one.to = &n;
+    read_int(&one);
+    int64_t down = 1;
+    while (2 * down <= n && down < MOST_BLOCKS)
+        down *= 2;
+    if (n != down)
+        bad(t->blocks_at, n < 1 ? "1 would do" : n > MOST_BLOCKS ? strf("%d would do", MOST_BLOCKS)
+            : strf("%lld or %lld would do", (long long)down, (long long)(2 * down)),
+            "train.blocks: %lld is no power of two from 1 to %d", (long long)n, MOST_BLOCKS);
+    t->blocks = down;
 }
 
 /* ---- train: optimiser and learning rate -------------------------------------------------------------- */
@@ -171,12 +191,14 @@ void model_train(Model *m, Node *node)
         { "clip_norm", read_float, AT(clip), 0, 1e30, NULL },
         { "clip_scope", read_second, AT(clip_each), 0, 0, "global parameter" },
         { "shard", read_second, AT(shard), 0, 0, "none optimizer" },
+        { "blocks", read_blocks, 0, -MOST, MOST, NULL },
         { "seed", read_seed, AT(seed), 0, 0, NULL },
         { "deterministic", read_deterministic, 0, 0, 0, NULL },
     };
     Train *t = &m->train;
-    *t = (Train){ .compute = F32, .batch = 1, .groups = 1, .steps = 1000, .opt = OPT_ADAMW, .lr = 3e-4, .beta1 = 0.9,
-                  .beta2 = 0.999, .eps = 1e-8, .alpha = 0.99, .schedule = LR_CONSTANT, .every = 1, .factor = 0.1, .seed = 1 };
+    *t = (Train){ .compute = F32, .batch = 1, .groups = 1, .blocks = 1, .steps = 1000, .opt = OPT_ADAMW, .lr = 3e-4,
+                  .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .alpha = 0.99, .schedule = LR_CONSTANT, .every = 1,
+                  .factor = 0.1, .seed = 1 };
     if (node)
         section(m, node, "train", fields, COUNT(fields), t);
     const Node *batch = node_get(node, "batch");

@@ -477,6 +477,8 @@ static void print_job(const Launch *w, int pairs, bool talk, int stored, bool co
     fprintf(w->f, "    .batch = %" PRId64 ", .micro = %" PRId64 ", .groups = %" PRId64 ", .steps = %" PRId64
             ", .tokens = %" PRId64 ", .seed = %" PRIu64 "u,\n", p->g->batch, p->g->micro, p->g->groups, t->steps,
             tokens(p), t->seed);
+    if (p->g->blocks)
+        fprintf(w->f, "    .blocks = %" PRId64 ",\n", p->g->blocks);
     fprintf(w->f, "    .lr_kind = %s, .lr = %s, .final = %s, .factor = %s,\n", lr[t->schedule], number(t->lr),
             number(t->final), number(t->factor));
     fprintf(w->f, "    .beta1 = %s, .beta2 = %s, .weight_decay = %s, .warmup = %" PRId64 ", .every = %" PRId64 ",\n",

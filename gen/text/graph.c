@@ -32,7 +32,7 @@ static const char phases[] = "FIWU";
 static const TextField graph_fields[] = {
     {"compute", V_WORD, offsetof(Graph, compute), .words = types},
     {"batch", V_LONG, .at = offsetof(Graph, batch)}, {"micro", V_LONG, .at = offsetof(Graph, micro)},
-    {"groups", V_LONG, .at = offsetof(Graph, groups)},
+    {"groups", V_LONG, .at = offsetof(Graph, groups)}, {"blocks", V_LONG, .at = offsetof(Graph, blocks)},
     {"loss", V_REF, offsetof(Graph, loss), .ref = R_TENSOR}, {"vals", V_REF, offsetof(Graph, vals), .ref = R_STATE},
     {"model", V_TEXT, .at = offsetof(Graph, model)}, {"calls", V_TEXT, .at = offsetof(Graph, calls)},
     {"timed", V_BOOL, .at = offsetof(Graph, timed)},

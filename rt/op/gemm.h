@@ -10,9 +10,13 @@
  * Matrix Multiplication, ACM TOMS 34, 2008).  When p is cut into blocks the chains rest in memory as floats, which changes
  * nothing.  The tile may therefore follow the instruction set, and the bits do not.
  *
+ * A sum in blocks (kernel.h) is one such chain a block, from 0.  Subtrees that are complete wait in memory, and are added to
+ * the chains of the block behind them while those are still in registers.  So a block costs no more than a piece of p does.
+ * Published kernels with such an order (tree-based invariant kernels, arXiv 2511.17826) serve the forward pass alone.
+ *
  * b is packed, block by block, into TILE_COLS adjacent columns on the stack.  a is read in place, or, for bf16, widened once
- * a block.  Cost: 20 KiB of stack here, 32 KiB more for a task; packing is about 1/rows of the work.  Not handled: fused
- * multiply-add, which would be up to twice as fast and would not give the bits of machines without it.
+ * a block.  Cost: 20 KiB of stack here, 32 KiB more for a task, 128 KiB more in blocks; packing is about 1/rows of the work.
+ * Not handled: fused multiply-add, which would be up to twice as fast and would not give the bits of machines without it.
  */
 #ifndef GEMM_H
 #define GEMM_H
@@ -88,16 +92,21 @@ static inline void pack(float *to, View b, long m, long n)
         widen(to, TILE_COLS, b, m, n);
 }
 
-/* One tile of chains.  a(i, p) stands at a[i*row + p*col]; rows past `rows` are computed from row 0 and dropped. */
-static inline void tile(float *c, long ldc, const float *a, long row, long col, const float *b, long rows, long depth)
+/* Where a tile's chains begin, NULL: at 0; the subtrees that go onto them, and where they rest then. */
+typedef struct { const float *from, *add[LEVELS]; int adds; float *to; } Rest;
+
+/* One tile of chains, at `at` of its rest.  a(i, p) stands at a[i*row + p*col]; rows past `rows` are computed from row 0 and
+ * dropped. */
+static inline void tile_of(const Rest *t, long off, long ldc, const float *a, long row, long col, const float *b, long rows,
+                           long depth)
 {
     Vector s[TILE_ROWS][2];
-    const float *at[TILE_ROWS];
+    const float *at[TILE_ROWS], *from = t->from ? t->from + off : NULL;
     for (int i = 0; i < TILE_ROWS; i++) {
-        const float *from = c + (i < rows ? i : 0) * ldc;
+        long line = (i < rows ? i : 0) * ldc;
         at[i] = a + (i < rows ? i : 0) * row;
-        s[i][0] = *(const Vector *)from;
-        s[i][1] = *(const Vector *)(from + VECTOR);
+        s[i][0] = from ? *(const Vector *)(from + line) : (Vector){0};
+        s[i][1] = from ? *(const Vector *)(from + line + VECTOR) : (Vector){0};
     }
     for (long p = 0; p < depth; p++, b += TILE_COLS) {
         Vector b0 = *(const Vector *)b, b1 = *(const Vector *)(b + VECTOR);
@@ -106,37 +115,63 @@ static inline void tile(float *c, long ldc, const float *a, long row, long col, 
             s[i][1] += at[i][p * col] * b1;
         }
     }
+    for (int k = 0; k < t->adds; k++)
+        for (int i = 0; i < TILE_ROWS; i++) {
+            const float *more = t->add[k] + off + (i < rows ? i : 0) * ldc;
+            s[i][0] += *(const Vector *)more;
+            s[i][1] += *(const Vector *)(more + VECTOR);
+        }
     for (int i = 0; i < TILE_ROWS; i++)
         if (i < rows) {
-            *(Vector *)(c + i * ldc) = s[i][0];
-            *(Vector *)(c + i * ldc + VECTOR) = s[i][1];
+            *(Vector *)(t->to + off + i * ldc) = s[i][0];
+            *(Vector *)(t->to + off + i * ldc + VECTOR) = s[i][1];
         }
 }
 
-/* c[m][ldc] += a[m][k] b[k][n].  ldc is a multiple of COLS; columns up to the next multiple of COLS are written. */
-static void product(float *c, long ldc, View a, View b, long m, long n, long k)
+static inline void tile(float *c, long ldc, const float *a, long row, long col, const float *b, long rows, long depth)
 {
-    float panel[DEPTH * TILE_COLS], wide[TILE_ROWS * DEPTH];
-    for (long j = 0; j < n; j += TILE_COLS)
-        for (long p = 0; p < k; p += DEPTH) {
-            long depth = least(DEPTH, k - p);
-            pack(panel, view_from(b, p, j), depth, least(TILE_COLS, n - j));
-            for (long i = 0; i < m; i += TILE_ROWS) {
-                long rows = least(TILE_ROWS, m - i);
-                View from = view_from(a, i, p);
-                if (from.is_float && from.col == 1) {
-                    tile(c + i * ldc + j, ldc, from.at, from.row_step, 1, panel, rows, depth);
-                } else if (from.is_float) {
-                    tile(c + i * ldc + j, ldc, from.at, from.row_step, from.col, panel, rows, depth);
-                } else if (from.col == 1) {
-                    widen(wide, DEPTH, from, rows, depth);
-                    tile(c + i * ldc + j, ldc, wide, DEPTH, 1, panel, rows, depth);
-                } else {
-                    widen(wide, TILE_ROWS, (View){from.at, 0, from.col, from.row_step}, depth, rows);
-                    tile(c + i * ldc + j, ldc, wide, 1, TILE_ROWS, panel, rows, depth);
-                }
-            }
+    tile_of(&(Rest){.from = c, .to = c}, 0, ldc, a, row, col, b, rows, depth);
+}
+
+/* TILE_COLS columns: the tiles of a go on with `depth` terms, from a packed panel of b. */
+static inline void tiles_on(const Rest *t, long ldc, View a, const float *panel, long m, long depth)
+{
+    float wide[TILE_ROWS * DEPTH];
+    for (long i = 0; i < m; i += TILE_ROWS) {
+        long rows = least(TILE_ROWS, m - i);
+        View from = view_from(a, i, 0);
+        if (from.is_float && from.col == 1) {
+            tile_of(t, i * ldc, ldc, from.at, from.row_step, 1, panel, rows, depth);
+        } else if (from.is_float) {
+            tile_of(t, i * ldc, ldc, from.at, from.row_step, from.col, panel, rows, depth);
+        } else if (from.col == 1) {
+            widen(wide, DEPTH, from, rows, depth);
+            tile_of(t, i * ldc, ldc, wide, DEPTH, 1, panel, rows, depth);
+        } else {
+            widen(wide, TILE_ROWS, (View){from.at, 0, from.col, from.row_step}, depth, rows);
+            tile_of(t, i * ldc, ldc, wide, 1, TILE_ROWS, panel, rows, depth);
         }
+    }
+}
+
+/* A block of k terms of n <= TILE_COLS columns, and what is added behind its last term. */
+static inline void product_block(Rest t, long ldc, View a, View b, long m, long n, long k)
+{
+    float panel[DEPTH * TILE_COLS];
+    int adds = t.adds;
+    for (long p = 0; p < k; p += DEPTH, t.from = t.to) {
+        long depth = least(DEPTH, k - p);
+        t.adds = p + depth == k ? adds : 0;
+        pack(panel, view_from(b, p, 0), depth, n);
+        tiles_on(&t, ldc, view_from(a, 0, p), panel, m, depth);
+    }
+}
+
+/* c[m][ldc] += a[m][k] b[k][n].  ldc is a multiple of COLS; columns up to the next multiple of COLS are written. */
+static inline void product(float *c, long ldc, View a, View b, long m, long n, long k)
+{
+    for (long j = 0; j < n; j += TILE_COLS)
+        product_block((Rest){.from = c + j, .to = c + j}, ldc, a, view_from(b, 0, j), m, least(TILE_COLS, n - j), k);
 }
 
 /* What a thread takes of a large product: BLOCK x COLS results, held on its stack. */
@@ -151,21 +186,41 @@ static inline Task task_of(long number, long m, long n)
     return (Task){i, j, least(BLOCK, m - i), least(COLS, n - j)};
 }
 
-/* The results of a task, from zero. */
-static inline void task_product(float *c, const Task *t, View a, View b, long k)
+/* The results of a task, from zero, in blocks of k.  What waits in the tree is another LEVELS tiles of stack. */
+static __attribute__((noinline, unused)) void task_blocks(float *c, const Task *t, View a, View b, long k, long block)
 {
+    float rest[LEVELS * BLOCK * COLS];
+    for (long j = 0; j < t->n; j += TILE_COLS)
+        for (long from = 0, number = 0; from < k; from += block, number++) {
+            int last = from + block >= k, level = 0;
+            Rest to = {.from = NULL};
+            for (; block_takes(number, level, last); level++)
+                if (number >> level & 1)
+                    to.add[to.adds++] = rest + level * BLOCK * COLS + j;
+            to.to = (last ? c : rest + level * BLOCK * COLS) + j;
+            product_block(to, COLS, view_from(a, t->i, from), view_from(b, from, t->j + j), t->m, least(TILE_COLS, t->n - j),
+                          least(block, k - from));
+        }
+}
+
+static inline void task_product(float *c, const Task *t, View a, View b, long k, long block)
+{
+    if (block < k) {
+        task_blocks(c, t, a, b, k, block);
+        return;
+    }
     memset(c, 0, (size_t)(t->m * COLS) * sizeof *c);
     product(c, COLS, view_from(a, t->i, 0), view_from(b, 0, t->j), t->m, t->n, k);
 }
 
-/* y[m n] = a[m k] b[k n] + bias[n], NULL: none. */
-static inline void product_to(Stage *st, real *y, View a, View b, const real *bias, long m, long n, long k)
+/* y[m n] = a[m k] b[k n] + bias[n], NULL: none; in blocks of k (kernel.h). */
+static inline void product_to(Stage *st, real *y, View a, View b, const real *bias, long m, long n, long k, long block)
 {
     EACH(m * n * k >= 1 << 16)
     for (long number = 0; number < task_count(m, n); number++) {
         Task t = task_of(number, m, n);
         float c[BLOCK * COLS], add[COLS] = {0};
-        task_product(c, &t, a, b, k);
+        task_product(c, &t, a, b, k, block);
         for (long j = 0; bias && j < t.n; j++)
             add[j] = get(bias, t.j + j);
         for (long i = 0; i < t.m; i++)
@@ -174,14 +229,14 @@ static inline void product_to(Stage *st, real *y, View a, View b, const real *bi
     }
 }
 
-/* A weight gradient [m n]: a[m k] b[k n] is summed from zero, then given. */
-static inline void product_give(Stage *st, float *to, View a, View b, int acc, long m, long n, long k)
+/* A weight gradient [m n]: a[m k] b[k n] is summed from zero, in blocks, then given. */
+static inline void product_give(Stage *st, float *to, View a, View b, int acc, long m, long n, long k, long block)
 {
     EACH(m * n * k >= 1 << 16)
     for (long number = 0; number < task_count(m, n); number++) {
         Task t = task_of(number, m, n);
         float c[BLOCK * COLS];
-        task_product(c, &t, a, b, k);
+        task_product(c, &t, a, b, k, block);
         for (long i = 0; i < t.m; i++)
             give(to + (t.i + i) * n + t.j, c + i * COLS, t.n, acc);
     }

@@ -16,7 +16,7 @@ void grouped_forward(Stage *st, real *y, const real *x, const int32_t *offset, c
     (void)rows;
     for (long e = 0; e < experts; e++)
         product_to(st, y + offset[e] * out, view(x + offset[e] * in, in, 1), view(weight + e * out * in, 1, in), NULL,
-                   count_of(offset, e), out, in);
+                   count_of(offset, e), out, in, in);
 }
 
 void grouped_backward_x(Stage *st, real *dx, const real *dy, const int32_t *offset, const real *weight, long rows, long in,
@@ -25,7 +25,7 @@ void grouped_backward_x(Stage *st, real *dx, const real *dy, const int32_t *offs
     (void)rows;
     for (long e = 0; e < experts; e++)
         product_to(st, dx + offset[e] * in, view(dy + offset[e] * out, out, 1), view(weight + e * out * in, in, 1), NULL,
-                   count_of(offset, e), in, out);
+                   count_of(offset, e), in, out, out);
 }
 
 void grouped_backward_w(Stage *st, float *dweight, const real *dy, const real *x, const int32_t *offset, int acc, long rows,
@@ -34,5 +34,5 @@ void grouped_backward_w(Stage *st, float *dweight, const real *dy, const real *x
     (void)rows;
     for (long e = 0; e < experts; e++)
         product_give(st, dweight + e * out * in, view(dy + offset[e] * out, 1, out), view(x + offset[e] * in, in, 1), acc, out,
-                     in, count_of(offset, e));
+                     in, count_of(offset, e), count_of(offset, e));
 }

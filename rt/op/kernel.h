@@ -100,6 +100,29 @@ static inline float row_max(const real *x, long n)
     return most;
 }
 
+/* A sum over an axis that may be divided among devices is cut into blocks of this length, the last one shorter.  Each block is
+ * added as any sum; the blocks are added by a binary tree, of which a device has a subtree (docs/bits.md). */
+enum { LEVELS = 4 };            /* of at most 16 blocks */
+static inline long block_of(const Stage *st, long n) { return st->blocks > 1 ? ceil_div(n, st->blocks) : n; }
+
+/* A binary counter walks the tree.  Behind block `number` each set bit at its lower end is a subtree that is complete, and
+ * behind the last block each set bit.  Is there more to take at this level, or above? */
+static inline int block_takes(long number, int level, int last)
+{
+    return last ? number >> level != 0 : (int)(number >> level & 1);
+}
+
+/* sum[n] of a block takes subtrees in from `rest`, LEVELS of `room` floats, and rests there; the last one is the whole. */
+static inline void block_ends(float *sum, float *rest, long room, long n, long number, int last)
+{
+    int level = 0;
+    for (; block_takes(number, level, last); level++)
+        for (long i = 0; i < n && number >> level & 1; i++)
+            sum[i] += rest[level * room + i];
+    if (!last)
+        memcpy(rest + level * room, sum, (size_t)n * sizeof *sum);
+}
+
 /* sum[i] = the sum over rows r, ascending, of x[r][from+i], for up to CHUNK columns. */
 static inline void column_sums(float *sum, const real *x, long rows, long width, long from, long n)
 {
@@ -125,15 +148,23 @@ static inline void give(float *to, const float *sum, long n, int acc)
         to[i] = acc ? to[i] + sum[i] : sum[i];
 }
 
-/* The gradient of a bias: the column sums of dy[rows width]. */
-static inline void bias_gradient(Stage *st, float *dbias, const real *dy, int acc, long rows, long width)
+/* The gradient of a bias: the column sums of dy[rows width], in blocks of rows. */
+static inline void bias_blocks(Stage *st, float *dbias, const real *dy, int acc, long rows, long width, long block)
 {
     EACH(rows * width >= 1 << 15)
     for (long j = 0; j < width; j += 64) {
-        float sum[64];
+        float sum[64] = {0}, rest[LEVELS * 64];
         long n = least(64, width - j);
-        column_sums(sum, dy, rows, width, j, n);
+        for (long from = 0, number = 0; from < rows; from += block, number++) {
+            column_sums(sum, dy + from * width, least(block, rows - from), width, j, n);
+            block_ends(sum, rest, 64, n, number, from + block >= rows);
+        }
         give(dbias + j, sum, n, acc);
     }
+}
+
+static inline void bias_gradient(Stage *st, float *dbias, const real *dy, int acc, long rows, long width)
+{
+    bias_blocks(st, dbias, dy, acc, rows, width, rows);
 }
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Linear: y[rows out] = x[rows in] weight^T + bias, weight stored [out in].  dx = dy weight, dweight = dy^T x,
- * dbias the column sums of dy.  Each result is one ascending chain (gemm.h); the bias is added last.  A
- * micro-batch's weight gradient is summed from zero, then added to the accumulator.
+ * dbias the column sums of dy.  Each result is one ascending chain (gemm.h), or with blocks a chain each and their tree, as
+ * each of its three axes may be divided; the bias is added last.  A micro-batch's weight gradient is summed from zero, then
+ * added to the accumulator.
  */
 #include "gemm.h"
 
@@ -10,13 +11,13 @@ void linear_forward(Stage *st, real *y, const real *x, const real *weight, const
                     long out)
 {
     (void)h;
-    product_to(st, y, view(x, in, 1), view(weight, 1, in), bias, rows, out, in);
+    product_to(st, y, view(x, in, 1), view(weight, 1, in), bias, rows, out, in, block_of(st, in));
 }
 
 void linear_backward_x(Stage *st, real *dx, const real *dy, const real *weight, int h, long rows, long in, long out)
 {
     (void)h;
-    product_to(st, dx, view(dy, out, 1), view(weight, in, 1), NULL, rows, in, out);
+    product_to(st, dx, view(dy, out, 1), view(weight, in, 1), NULL, rows, in, out, block_of(st, out));
 }
 
 void linear_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, int h, int acc,
@@ -24,7 +25,7 @@ void linear_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, 
 {
     (void)h;
     if (dweight)
-        product_give(st, dweight, view(dy, 1, out), view(x, in, 1), acc, out, in, rows);
+        product_give(st, dweight, view(dy, 1, out), view(x, in, 1), acc, out, in, rows, block_of(st, rows));
     if (dbias)
-        bias_gradient(st, dbias, dy, acc, rows, out);
+        bias_blocks(st, dbias, dy, acc, rows, out, block_of(st, rows));
 }

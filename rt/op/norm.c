@@ -7,7 +7,8 @@
  *     dweight = sum of dy u over rows                       dbias = sum of dy over rows
  *
  * Variance is the mean of squared differences, in a second pass: the difference of two large sums would cancel.
- * Sums along a row go by lanes, sums over rows ascend; threads split rows, or columns for dweight and dbias.
+ * Sums along a row go by lanes, sums over rows ascend, in blocks (kernel.h); threads split rows, or columns for dweight and
+ * dbias.
  */
 #include "kernel.h"
 
@@ -50,23 +51,36 @@ static void layernorm_dx(Stage *st, real *dx, const real *dy, const real *x, con
     }
 }
 
+/* Rows of a block: terms of dweight, and of dbias, in n columns. */
+static inline void layernorm_terms(float sum[2][64], const real *dy, const real *x, const float *mean, const float *rstd,
+                                   long first, long end, long width, long from, long n)
+{
+    for (long r = first; r < end; r++)
+        for (long j = 0; j < n; j++) {
+            float d = get(dy, r * width + from + j);
+            sum[0][j] += d * ((get(x, r * width + from + j) - mean[r]) * rstd[r]);
+            sum[1][j] += d;
+        }
+}
+
 static void layernorm_dw(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, const float *mean,
                          const float *rstd, int acc, long rows, long width)
 {
+    long block = block_of(st, rows);
     EACH(rows * width >= 1 << 14)
     for (long from = 0; from < width; from += 64) {
         long n = least(64, width - from);
-        float sum[64] = {0}, plain[64] = {0};
-        for (long r = 0; r < rows; r++)
-            for (long j = 0; j < n; j++) {
-                float d = get(dy, r * width + from + j);
-                sum[j] += d * ((get(x, r * width + from + j) - mean[r]) * rstd[r]);
-                plain[j] += d;
-            }
+        float sum[2][64] = {0}, rest[2][LEVELS * 64];
+        for (long first = 0, number = 0; first < rows; first += block, number++) {
+            memset(sum, 0, sizeof sum);
+            layernorm_terms(sum, dy, x, mean, rstd, first, least(first + block, rows), width, from, n);
+            for (int i = 0; i < 2; i++)
+                block_ends(sum[i], rest[i], 64, n, number, first + block >= rows);
+        }
         if (dweight)
-            give(dweight + from, sum, n, acc);
+            give(dweight + from, sum[0], n, acc);
         if (dbias)
-            give(dbias + from, plain, n, acc);
+            give(dbias + from, sum[1], n, acc);
     }
 }
 
@@ -110,13 +124,18 @@ static void rmsnorm_dx(Stage *st, real *dx, const real *dy, const real *x, const
 static void rmsnorm_dw(Stage *st, float *dweight, const real *dy, const real *x, const float *rstd, int acc, long rows,
                        long width)
 {
+    long block = block_of(st, rows);
     EACH(rows * width >= 1 << 14)
     for (long from = 0; from < width; from += 64) {
         long n = least(64, width - from);
-        float sum[64] = {0};
-        for (long r = 0; r < rows; r++)
-            for (long j = 0; j < n; j++)
-                sum[j] += get(dy, r * width + from + j) * (get(x, r * width + from + j) * rstd[r]);
+        float sum[64] = {0}, rest[LEVELS * 64];
+        for (long first = 0, number = 0; first < rows; first += block, number++) {
+            memset(sum, 0, sizeof sum);
+            for (long r = first; r < least(first + block, rows); r++)
+                for (long j = 0; j < n; j++)
+                    sum[j] += get(dy, r * width + from + j) * (get(x, r * width + from + j) * rstd[r]);
+            block_ends(sum, rest, 64, n, number, first + block >= rows);
+        }
         give(dweight + from, sum, n, acc);
     }
 }

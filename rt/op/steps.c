@@ -18,5 +18,5 @@ void steps_back(Stage *st, float *to, const real *a, long row, const real *b, lo
 
 void steps_gradient(Stage *st, float *to, const real *a, const real *b, int acc, long m, long n, long k)
 {
-    product_give(st, to, view(a, 1, m), view(b, n, 1), acc, m, n, k);
+    product_give(st, to, view(a, 1, m), view(b, n, 1), acc, m, n, k, k);
 }

@@ -39,7 +39,7 @@ void steps_back(Stage *st, float *to, const real *a, long row, const real *b, lo
 void steps_gradient(Stage *st, float *to, const real *a, const real *b, int acc, long m, long n, long k)
 {
     if (bf16)
-        product_give(st, to, view(a, 1, m), view(b, n, 1), acc, m, n, k);
+        product_give(st, to, view(a, 1, m), view(b, n, 1), acc, m, n, k, k);
     else
         product_f32(st, (Recipe){.batch = 1, .m = m, .n = n, .k = k, .ta = 1, .acc = acc}, to, (const void *)a,
                     (const void *)b);

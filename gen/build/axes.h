@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * axes.h: along what an operator may be divided (axes.c).
+ */
+#ifndef AXES_H
+#define AXES_H
+#include "graph.h"
+
+/* The axes of a row's operands, parameters and results, in their order and in that of memory; lists 0: it has no parts. */
+enum { MOST_AXES = 16, AXES_DIMS = 6, AXES_LISTS = 12, AXES_PRODUCTS = 2 };
+typedef struct { char name[40]; bool whole; } RowAxis;     /* an attribute, a letter, an expression; whole: never divided */
+typedef struct { int n, dim[AXES_DIMS]; } AxisList;         /* numbers of axes */
+typedef struct {
+    int axes, lists, products;
+    RowAxis axis[MOST_AXES];
+    AxisList list[AXES_LISTS];
+    struct { char attr[40]; AxisList of; } product[AXES_PRODUCTS];      /* an attribute that is a product of axes */
+} RowAxes;
+void row_axes(const Row *r, RowAxes *to);
+/* Elements along an axis, and of an operand, where of() gives those of an attribute, or -1; -1: it gives too few. */
+int64_t axis_size(const RowAxes *a, int axis, int64_t (*of)(const void *ctx, const char *attr), const void *ctx);
+int64_t dims_size(const RowAxes *a, const AxisList *d, int64_t (*of)(const void *ctx, const char *attr), const void *ctx);
+#endif
