@@ -41,17 +41,38 @@ typedef struct {
 
 /* ---- index.json -------------------------------------------------------------------------------------------------- */
 
-/* Those that both know are compared. */
+static void changed(Index *x, const char *name, const char *was, const char *is)
+{
+    if (strcmp(was, is))
+        text_add(&x->changed, "%s%s %.60s (now %.60s)", x->changed.n ? ", " : "", name, was, is);
+}
+
+/* There is one only where some parameter is so. */
+static bool is_absent_else(const char *name)
+{
+    return !strcmp(name, "train.freeze") || !strncmp(name, "train.optimizer.groups.", strlen("train.optimizer.groups."));
+}
+
+/* Those that both know are compared, and those whose absence says something. */
 static bool read_settings(Json *j, Index *x)
 {
+    enum { MOST = 256 };
+    bool seen[MOST] = {false};
     char name[256], was[2048];
     for (bool first = true; json_member(j, &first, name, sizeof name) && json_string(j, was, sizeof was);) {
         const Setting *s = x->job->setting;
         while (s && s->name && strcmp(s->name, name) != 0)
             s++;
-        if (s && s->name && strcmp(s->value, was) != 0)
-            text_add(&x->changed, "%s%s %.60s (now %.60s)", x->changed.n ? ", " : "", name, was, s->value);
+        if (s && s->name && s - x->job->setting < MOST)
+            seen[s - x->job->setting] = true;
+        if (s && s->name)
+            changed(x, name, was, s->value);
+        else if (is_absent_else(name))
+            changed(x, name, was, "none");
     }
+    for (int i = 0; x->job->setting && x->job->setting[i].name && i < MOST; i++)
+        if (!seen[i] && is_absent_else(x->job->setting[i].name))
+            changed(x, x->job->setting[i].name, "none", x->job->setting[i].value);
     return !j->why;
 }
 

@@ -90,6 +90,7 @@ typedef struct {
     const long *pace;           /* paced: ns that it computes; ns of its message, wire or latency, or copy */
 } StageInfo;
 
+typedef struct { double lr, beta1, beta2, weight_decay; } GroupInfo;    /* of some parameters, in place of the job's own */
 typedef struct { const char *name, *value; } Setting;  /* of the model file: train.optimizer.lr, 0.01 */
 
 typedef struct {
@@ -122,6 +123,8 @@ typedef struct {
     int lr_kind;
     double lr, final, factor, beta1, beta2, weight_decay;
     long warmup, every;
+    int param_groups;           /* their step values lie behind those of the job */
+    const GroupInfo *param_group;
     const StoredInfo *stored;   /* of published weights: weights.c; names ascend as the graph has them */
     int stored_n;
     const char *const *ignored; /* patterns of tensors that nobody wants; NULL ends, NULL: no such list */

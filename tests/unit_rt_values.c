@@ -130,6 +130,24 @@ static void test_values(void)
                   v.valid[5] == 0,
                   "the rest of the values");
         }
+    static const GroupInfo group[] = {{0.5, 0.8, 0.7, 0}, {0.002, 0, 0.99, 0.3}};
+    Job grouped = rates(JOB_COSINE);
+    grouped.param_groups = 2, grouped.param_group = group;
+    Values three[3];
+    check(values_bytes(&grouped) == sizeof three, "three sets of step values");
+    for (int64_t step = 0; step < 60; step++) {
+        values_fill(three, &grouped, step, false);
+        for (int i = 0; i < 2; i++) {
+            Job own = grouped;
+            own.lr = group[i].lr;
+            double want = expected_rate(&own, step);
+            const Values *k = &three[1 + i];
+            check(fabs((double)k->lr - want) <= 1e-7 * want && k->step == step &&
+                  k->weight_decay == (float)group[i].weight_decay, "group %d of step %lld", i, (long long)step);
+            check(fabs((double)k->bias1 - (1 - pow(group[i].beta1, (double)step + 1))) < 1e-7 &&
+                  fabs((double)k->bias2 - (1 - pow(group[i].beta2, (double)step + 1))) < 1e-7, "bias of group %d", i);
+        }
+    }
     Job none = rates(JOB_COSINE);
     Values v;
     none.warmup = 0;
