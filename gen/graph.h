@@ -156,6 +156,7 @@ typedef struct {
 } Stored;
 void weights_check(const Model *m, const Graph *g);
 bool weights_stored(const Model *m, const Graph *g, int param, Stored *to);
+bool weights_fresh(const Model *m, const char *name);              /* is not read from them */
 void weights_copies(const Model *m, const Graph *g, StoredPairs *to);   /* parameter, and a tensor that holds it once more */
 void weights_print(FILE *f, const Model *m, const Graph *g);       /* NAME D0xD1 of each tensor that has parameters, by name */
 /* grad: appends backward and update operators; contributions added in descending consumer order. */

@@ -299,6 +299,7 @@ typedef struct {
     StoredPairs copies;             /* another tensor that has the same numbers */
     StoredPairs each;               /* parts along the first axis that are tensors of their own: {} is their number */
     StoredStacks stack;
+    Strs fresh;                     /* patterns of parameters that start from their rule, whatever the files hold */
     Strs ignore;                    /* tensors that nobody wants */
 } WeightsSpec;
 typedef struct { const char *text; Loc at; } Mark;

@@ -422,7 +422,8 @@ static int load_state(Worker *w, Index *x, const StateInfo *s, const char *kind,
 /* A history of sizes that is not there begins anew. */
 static int load_some(Worker *w, Index *x, const StateInfo *s, const char *suffix, bool old)
 {
-    int status = DONE, ages = old ? state_versions(s) : s->unpublished && !find_entry(x, s->name, suffix) ? 0 : 1;
+    bool left = s->files == FILES_GET || (s->files == FILES_DO_NOT && !find_entry(x, s->name, suffix));
+    int status = DONE, ages = old ? state_versions(s) : left ? 0 : 1;
     for (int age = 0; age < ages && status == DONE; age++)
         status = load_state(w, x, s, suffix, age);
     return status;
@@ -516,6 +517,23 @@ static void spread(Worker *w)
     }
 }
 
+/* Which parameters are not from there: some by their names. */
+static void say_fresh(const Run *run, const char *path)
+{
+    enum { NAMED = 8 };
+    char store[1024];
+    Text t = {store, 0, sizeof store};
+    int n = 0;
+    for (int i = 0; i < run->parameters; i++)
+        if (run->parameter[i].state->files == FILES_GET && n++ < NAMED)
+            text_add(&t, "%s%.100s", n > 1 ? ", " : "", run->parameter[i].state->name);
+    if (n > NAMED)
+        text_add(&t, ", and %d more", n - NAMED);
+    if (n)
+        complain(DONE, "%d of %d parameters are not read from %s and start from their rules: %s", n, run->parameters, path,
+                 t.at);
+}
+
 /* Of a checkpoint: of any job with these parameters, whatever its data and batches. */
 static int weights_of_checkpoint(Run *run, const char *dir)
 {
@@ -535,6 +553,8 @@ int ckpt_weights(Run *run, const char *path)
 {
     const char *found[WEIGHTS_LISTS] = {NULL};
     int status = weights_one_list(path, found);
+    if (run->main && status == DONE)
+        say_fresh(run, path);
     if (status == DONE && found[0] && !strcmp(found[0], "index.json"))
         return weights_of_checkpoint(run, path);
     if (status == DONE)

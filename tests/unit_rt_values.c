@@ -220,7 +220,7 @@ static void test_normal(void)
     memset(other.arena, 0, 6 * (size_t)N);
     init_parameters(&other.w);
     check(other.arena[4 * (size_t)N + 1] == 0, "numbers are drawn that a file of weights has");
-    other.state[0].unpublished = 1;
+    other.state[0].files = FILES_DO_NOT;
     init_parameters(&other.w);
     check(memcmp(other.arena + 4 * (size_t)N, copy, 2 * (size_t)N) == 0, "no start value that files of weights do not have");
     free(other.arena);

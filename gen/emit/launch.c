@@ -105,7 +105,9 @@ static void print_state(const Launch *w, int device, int way, int s, int c, cons
     Bytes size = type_bytes(F32);
     fprintf(w->f, ", %d, %" PRId64 ", %" PRId64 ", %d", cut, part.from / size, (part.until - part.from) / size,
             cut && w->p->g->state.at[s].kind == S_GRAD);
-    fprintf(w->f, ", %d},\n", param->tracked && row(g->op.at[param->op].row)->fp8);
+    bool apart = param->tracked && row(g->op.at[param->op].row)->fp8;
+    bool fresh = g->state.at[s].kind == S_PARAM && weights_fresh(w->p->m, param->name);
+    fprintf(w->f, ", %d},\n", apart ? 1 : fresh ? 2 : 0);     /* FILES_DO_NOT, FILES_GET */
 }
 
 static int print_way(const Launch *w, int device, int way)
