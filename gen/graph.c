@@ -99,6 +99,12 @@ bool shape_same(const Shape *a, const Shape *b)
     return a->n == b->n && !memcmp(a->d, b->d, (size_t)a->n * sizeof a->d[0]);
 }
 
+bool copy_alone(const Graph *g, int state)
+{
+    const State *s = &g->state.at[state];
+    return s->kind == S_PARAM && s->frozen && state + 1 < g->state.n && s[1].kind == S_COPY;
+}
+
 /* Losses tell by their Count which target they pass over; an Embedding passes over none. */
 bool input_ignores(const Graph *g, int input, int *value)
 {

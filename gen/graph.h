@@ -36,6 +36,8 @@ typedef struct {
     int use;                    /* S_GRAD: number of the use, 0 the first */
     int op;                     /* S_GRAD: the forward operator of that use; S_PARAM: the first */
     bool decay, tracked;        /* S_PARAM; statistics, that phase W adds up and phase U takes in: no optimizer, no versions */
+    bool frozen;                /* S_PARAM: no gradient, no update, no versions (train.freeze) */
+    int group;                  /* S_PARAM: 1 + its place in Train.param_group; 0: none */
     Init init;                  /* S_PARAM */
     Loc loc;
 } State;
@@ -56,7 +58,7 @@ typedef struct {
     const char *token;          /* as in ops.def */
     bool state;                 /* READ WRITE ADD UPDATE: index is a state, else a tensor */
     int index;
-    int64_t i;                  /* ARG_INT */
+    int64_t i;                  /* ARG_INT; ARG_VALS: the State.group whose rates it wants */
     double f;                   /* ARG_FLOAT */
 } Arg;
 
@@ -123,7 +125,8 @@ typedef struct {
 } Row;
 /* ops.def says what each means, and which rows and tokens have it. */
 typedef enum {
-    TRAIT_SUM = 1, TRAIT_TIE = 2, TRAIT_NARROW = 4, TRAIT_SEED = 8, TRAIT_LOSS_PAIR = 16, TRAIT_SCORES = 32, TRAIT_HITS = 64
+    TRAIT_SUM = 1, TRAIT_TIE = 2, TRAIT_NARROW = 4, TRAIT_SEED = 8, TRAIT_LOSS_PAIR = 16, TRAIT_SCORES = 32, TRAIT_HITS = 64,
+    TRAIT_STOP = 128
 } RowTrait;
 typedef enum {
     ROLE_NONE, ROLE_SITE, ROLE_LABEL, ROLE_DROP, ROLE_ONTO, ROLE_COUNT, ROLE_FIRST, ROLE_OFFSET, ROLE_EXPERT, ROLE_SLOPE,
@@ -155,6 +158,7 @@ typedef struct {
 } Stored;
 void weights_check(const Model *m, const Graph *g);
 bool weights_stored(const Model *m, const Graph *g, int param, Stored *to);
+bool weights_fresh(const Model *m, const char *name);              /* is not read from them */
 void weights_copies(const Model *m, const Graph *g, StoredPairs *to);   /* parameter, and a tensor that holds it once more */
 void weights_print(FILE *f, const Model *m, const Graph *g);       /* NAME D0xD1 of each tensor that has parameters, by name */
 /* grad: appends backward and update operators; contributions added in descending consumer order. */
@@ -192,6 +196,7 @@ void attr_set_float(Op *o, const char *name, double f);
 int64_t shape_size(const Shape *s, int from, int to);           /* elements of axes from .. to-1 */
 const char *shape_text(const Shape *s);                         /* [2, 64, 768] */
 bool shape_same(const Shape *a, const Shape *b);
+bool copy_alone(const Graph *g, int state);         /* frozen, and read in bf16: no update wants the master */
 bool match(const char *pattern, const char *name);  /* * matches any run of characters */
 bool match_block(const char *pattern, const char *name);    /* ... the name, or that of a block it is in */
 #endif

@@ -68,7 +68,7 @@ static const char *calls_hash(const Graph *g)
         for (int i = 0; i < op->arg.n; i++)
             if (arg_role(&op->arg.at[i]) != ROLE_SITE || draws(op))
                 print_arg(&c, &op->arg.at[i]);
-        fprintf(c.f, "\n");
+        fprintf(c.f, "%s\n", op_is(op, TRAIT_STOP) ? " stop" : "");
     }
     return hash_of(&t);
 }
@@ -103,10 +103,15 @@ const char *train_hash(const Graph *g, const Model *m)
     for (int s = 0; s < g->state.n; s++) {
         const State *p = &g->state.at[s];
         if (p->kind == S_PARAM)
-            fprintf(f, "%s %d %a %a %d\n", p->name, (int)p->init.kind, p->init.a, p->init.b, p->decay);
+            fprintf(f, "%s %d %a %a %d%s%s\n", p->name, (int)p->init.kind, p->init.a, p->init.b, p->decay,
+                    p->frozen ? " frozen" : "", p->group ? strf(" group %d", p->group) : "");
     }
     fprintf(f, "optimizer %d lr %a %a %a eps %a momentum %a decay %a\n", (int)x->opt, x->lr, x->beta1, x->beta2, x->eps,
             x->momentum, x->weight_decay);
+    for (int i = 0; i < x->param_group.n; i++) {
+        const ParamGroup *k = &x->param_group.at[i];
+        fprintf(f, "group lr %a %a %a eps %a decay %a\n", k->lr, k->beta1, k->beta2, k->eps, k->weight_decay);
+    }
     if (x->nesterov || x->opt == OPT_RMSPROP)
         fprintf(f, "nesterov %d alpha %a%s\n", x->nesterov, x->alpha, x->centered ? " centered" : "");
     fprintf(f, "schedule %d warmup %" PRId64 " every %" PRId64 " final %a factor %a steps %" PRId64 "\n", (int)x->schedule,

@@ -251,6 +251,9 @@ typedef struct {
 } PlanSpec;
 
 typedef enum { OPT_SGD, OPT_ADAMW, OPT_NADAMW, OPT_RMSPROP } OptKind;
+/* Parameters with numbers of their own in the update: train.optimizer.groups. */
+typedef struct { Strs match; double lr, weight_decay, beta1, beta2, eps; bool times; Loc loc; } ParamGroup;
+enum { MAX_PARAM_GROUPS = 64 };
 typedef enum { LR_CONSTANT, LR_COSINE, LR_LINEAR, LR_STEP } LrKind;
 typedef struct {
     Type compute;                   /* F32 or BF16; masters and gradients are F32 */
@@ -268,6 +271,8 @@ typedef struct {
     bool nesterov, centered;        /* sgd; rmsprop */
     bool decay_matrices;            /* decay only parameters of two and more dimensions */
     Strs no_decay;                  /* name patterns that are not decayed */
+    VEC(ParamGroup) param_group;    /* the first that has a pattern for it takes a parameter; none: the numbers above */
+    Strs freeze;                    /* ... of parameters that do not learn */
     LrKind schedule;
     int64_t warmup, every;          /* steps */
     double final, factor;           /* cosine, linear: last rate as a share of lr; step: factor every N steps */
@@ -296,6 +301,7 @@ typedef struct {
     StoredPairs copies;             /* another tensor that has the same numbers */
     StoredPairs each;               /* parts along the first axis that are tensors of their own: {} is their number */
     StoredStacks stack;
+    Strs fresh;                     /* patterns of parameters that start from their rule, whatever the files hold */
     Strs ignore;                    /* tensors that nobody wants */
 } WeightsSpec;
 typedef struct { const char *text; Loc at; } Mark;

@@ -188,28 +188,11 @@ static bool put_floats(void *to, const void *piece, size_t n)
     return put(to, piece, n);
 }
 
-/* Of a version that exists in bf16 alone: widened. */
-static bool put_copy(void *to, const void *piece, size_t bytes)
-{
-    float wide[4096];
-    long n = (long)(bytes / sizeof(uint16_t));
-    for (long at = 0, k; at < n; at += k) {
-        k = n - at < 4096 ? n - at : 4096;
-        init_widen(wide, (const uint16_t *)piece + at, k);
-        if (!put_floats(to, wide, (size_t)k * sizeof *wide))
-            return false;
-    }
-    return true;
-}
-
 /* *broken: the first that is not finite. */
 static bool put_items(Worker *w, Put *to, const Item *item, int n, const Item **broken)
 {
     for (int i = 0; i < n; i++) {
-        const float *data = item_data(w, &item[i]);
-        size_t k = (size_t)item[i].state->n;
-        if (!(data ? arena_read(w, data, k * sizeof *data, put_floats, to)
-                   : arena_read(w, item_copy(w, &item[i]), k * sizeof(uint16_t), put_copy, to)))
+        if (!item_read(w, &item[i], 0, item[i].state->n, put_floats, to))
             return false;
         if (to->nan && !*broken)
             *broken = &item[i];
@@ -255,8 +238,10 @@ static bool put_parts(Worker *w, Put *to, const Item *item, int n, off_t at, con
         long from, k;
         const float *data = item_part(w, &item[i], &from, &k);
         off_t here = at + (off_t)from * (off_t)sizeof *data;
-        if (k > 0 && (lseek(to->file, here, SEEK_SET) != here ||
-                      !arena_read(w, data, (size_t)k * sizeof *data, put_floats, to)))
+        if (k > 0 && lseek(to->file, here, SEEK_SET) != here)
+            return false;
+        if (k > 0 && !(data ? arena_read(w, data, (size_t)k * sizeof *data, put_floats, to)
+                            : item_read(w, &item[i], 0, k, put_floats, to)))
             return false;
         if (to->nan && !*broken)
             *broken = &item[i];

@@ -41,17 +41,38 @@ typedef struct {
 
 /* ---- index.json -------------------------------------------------------------------------------------------------- */
 
-/* Those that both know are compared. */
+static void changed(Index *x, const char *name, const char *was, const char *is)
+{
+    if (strcmp(was, is))
+        text_add(&x->changed, "%s%s %.60s (now %.60s)", x->changed.n ? ", " : "", name, was, is);
+}
+
+/* There is one only where some parameter is so. */
+static bool is_absent_else(const char *name)
+{
+    return !strcmp(name, "train.freeze") || !strncmp(name, "train.optimizer.groups.", strlen("train.optimizer.groups."));
+}
+
+/* Those that both know are compared, and those whose absence says something. */
 static bool read_settings(Json *j, Index *x)
 {
+    enum { MOST = 256 };
+    bool seen[MOST] = {false};
     char name[256], was[2048];
     for (bool first = true; json_member(j, &first, name, sizeof name) && json_string(j, was, sizeof was);) {
         const Setting *s = x->job->setting;
         while (s && s->name && strcmp(s->name, name) != 0)
             s++;
-        if (s && s->name && strcmp(s->value, was) != 0)
-            text_add(&x->changed, "%s%s %.60s (now %.60s)", x->changed.n ? ", " : "", name, was, s->value);
+        if (s && s->name && s - x->job->setting < MOST)
+            seen[s - x->job->setting] = true;
+        if (s && s->name)
+            changed(x, name, was, s->value);
+        else if (is_absent_else(name))
+            changed(x, name, was, "none");
     }
+    for (int i = 0; x->job->setting && x->job->setting[i].name && i < MOST; i++)
+        if (!seen[i] && is_absent_else(x->job->setting[i].name))
+            changed(x, x->job->setting[i].name, "none", x->job->setting[i].value);
     return !j->why;
 }
 
@@ -416,7 +437,8 @@ static int load_state(Worker *w, Index *x, const StateInfo *s, const char *kind,
 /* A history of sizes that is not there begins anew. */
 static int load_some(Worker *w, Index *x, const StateInfo *s, const char *suffix, bool old)
 {
-    int status = DONE, ages = old ? state_versions(s) : s->unpublished && !find_entry(x, s->name, suffix) ? 0 : 1;
+    bool left = s->files == FILES_GET || (s->files == FILES_DO_NOT && !find_entry(x, s->name, suffix));
+    int status = DONE, ages = old ? state_versions(s) : left ? 0 : 1;
     for (int age = 0; age < ages && status == DONE; age++)
         status = load_state(w, x, s, suffix, age);
     return status;
@@ -510,6 +532,23 @@ static void spread(Worker *w)
     }
 }
 
+/* Which parameters are not from there: some by their names. */
+static void say_fresh(const Run *run, const char *path)
+{
+    enum { NAMED = 8 };
+    char store[1024];
+    Text t = {store, 0, sizeof store};
+    int n = 0;
+    for (int i = 0; i < run->parameters; i++)
+        if (run->parameter[i].state->files == FILES_GET && n++ < NAMED)
+            text_add(&t, "%s%.100s", n > 1 ? ", " : "", run->parameter[i].state->name);
+    if (n > NAMED)
+        text_add(&t, ", and %d more", n - NAMED);
+    if (n)
+        complain(DONE, "%d of %d parameters are not read from %s and start from their rules: %s", n, run->parameters, path,
+                 t.at);
+}
+
 /* Of a checkpoint: of any job with these parameters, whatever its data and batches. */
 static int weights_of_checkpoint(Run *run, const char *dir)
 {
@@ -529,6 +568,8 @@ int ckpt_weights(Run *run, const char *path)
 {
     const char *found[WEIGHTS_LISTS] = {NULL};
     int status = weights_one_list(path, found);
+    if (run->main && status == DONE)
+        say_fresh(run, path);
     if (status == DONE && found[0] && !strcmp(found[0], "index.json"))
         return weights_of_checkpoint(run, path);
     if (status == DONE)

@@ -97,7 +97,7 @@ void export_hash(Worker *w, char hex[65])
         if (item->stage != w->stage.index)
             continue;
         digest_add(&d, item->state->name, strlen(item->state->name) + 1);
-        arena_read(w, item_data(w, item), (size_t)item->state->n * sizeof(float), into_digest, &d);
+        item_read(w, item, 0, item->state->n, into_digest, &d);
     }
     hand_over(w, &d, run->parameters ? run->parameter[run->parameters - 1].stage : 0);
     digest_end(&d, hex);

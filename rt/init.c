@@ -132,7 +132,7 @@ void init_parameters(Worker *w)
     bool all = !w->run->opt.weights;
     for (int i = 0; i < w->info->states; i++) {
         const StateInfo *s = &w->info->state[i];
-        if (s->kind == STATE_PARAM && (all || s->unpublished))
+        if (s->kind == STATE_PARAM && (all || s->files))
             start_parameter(w, s);
         else if (s->kind != STATE_PARAM && s->kind != STATE_GRAD)
             start_moment(w, s);

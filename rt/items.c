@@ -57,7 +57,8 @@ static int collect(Item *to, const Job *job, unsigned kinds, int stage)
     for (int k = 0; k < job->stages; k++)
         for (int i = 0; (stage < 0 || stage == k) && i < job->stage[k].states; i++) {
             const StateInfo *s = &job->stage[k].state[i];
-            bool wanted = s->owned && (s->offset != NOWHERE || s->cut) && kinds >> s->kind & 1;
+            bool here = s->offset != NOWHERE || s->cut || (s->kind == STATE_PARAM && s->copy != NOWHERE);
+            bool wanted = s->owned && here && kinds >> s->kind & 1;
             for (int age = 0; wanted && age < (kinds >> STATE_OLD & 1 ? state_versions(s) : 1); age++, n++)
                 if (to) {
                     to[n] = (Item){.state = s, .stage = k, .age = age};
@@ -110,6 +111,30 @@ float *item_data(const Worker *w, const Item *item)
 const uint16_t *item_copy(const Worker *w, const Item *item)
 {
     return state_copy(w, item->state, w->done - item->age);
+}
+
+typedef struct { ArenaTake take; void *to; } Wide;
+
+static bool widen(void *at, const void *piece, size_t bytes)
+{
+    const Wide *x = at;
+    float wide[4096];
+    long n = (long)(bytes / sizeof(uint16_t));
+    for (long from = 0, k; from < n; from += k) {
+        k = n - from < 4096 ? n - from : 4096;
+        init_widen(wide, (const uint16_t *)piece + from, k);
+        if (!x->take(x->to, wide, (size_t)k * sizeof *wide))
+            return false;
+    }
+    return true;
+}
+
+bool item_read(Worker *w, const Item *item, long from, long n, ArenaTake take, void *to)
+{
+    const float *data = item_data(w, item);
+    Wide x = {take, to};
+    return data ? arena_read(w, data + from, (size_t)n * sizeof *data, take, to)
+                : arena_read(w, item_copy(w, item) + from, (size_t)n * sizeof(uint16_t), widen, &x);
 }
 
 /* Further replicas list their states in the order of the first one. */

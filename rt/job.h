@@ -13,6 +13,7 @@
 
 #define NOWHERE ((size_t)-1)
 enum { STATE_PARAM, STATE_GRAD, STATE_MOMENT1, STATE_MOMENT2, STATE_DRIFT, STATE_CENTRE };
+enum { FILES_HOLD, FILES_DO_NOT, FILES_GET };   /* it; nothing, for it is of this job alone; written, and never read */
 enum { JOB_ZEROS, JOB_ONES, JOB_NORMAL, JOB_UNIFORM };
 enum { JOB_CONSTANT, JOB_COSINE, JOB_LINEAR, JOB_STEP };
 enum { JOB_F32, JOB_BF16, JOB_I32, JOB_F16 };
@@ -33,7 +34,7 @@ typedef struct {                /* one state of one stage */
     int cut;                    /* 1: this replica has elements from .. from+part-1 alone; whole: with room for all, else not */
     long from, part;
     int whole;
-    int unpublished;            /* STATE_PARAM: of this job alone, and in no file of published weights */
+    int files;                  /* STATE_PARAM: what files of published weights have to do with it, FILES_... */
 } StateInfo;
 
 typedef struct {                /* a parameter that files of published weights hold otherwise */
@@ -90,6 +91,7 @@ typedef struct {
     const long *pace;           /* paced: ns that it computes; ns of its message, wire or latency, or copy */
 } StageInfo;
 
+typedef struct { double lr, beta1, beta2, weight_decay; } GroupInfo;    /* of some parameters, in place of the job's own */
 typedef struct { const char *name, *value; } Setting;  /* of the model file: train.optimizer.lr, 0.01 */
 
 typedef struct {
@@ -123,6 +125,8 @@ typedef struct {
     int lr_kind;
     double lr, final, factor, beta1, beta2, weight_decay;
     long warmup, every;
+    int param_groups;           /* their step values lie behind those of the job */
+    const GroupInfo *param_group;
     const StoredInfo *stored;   /* of published weights: weights.c; names ascend as the graph has them */
     int stored_n;
     const char *const *ignored; /* patterns of tensors that nobody wants; NULL ends, NULL: no such list */

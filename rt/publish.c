@@ -164,7 +164,7 @@ static bool write_parameter(Worker *w, const Publish *x, const PublishItem *p, i
     unsigned char *bytes = (unsigned char *)(w->room + all);
     Rows r = place_rows(&p->p, s);
     Copy copy = {(char *)w->room};
-    arena_read(w, item_data(w, p->item) + place_first(&p->p), (size_t)all * sizeof *w->room, into_room, &copy);
+    item_read(w, p->item, (long)place_first(&p->p), (long)all, into_room, &copy);
     for (int64_t i = 0; i < r.rows; i++)
         place_narrow(bytes + (p->p.in.turn ? i : i * r.width) * x->size, w->room + i * r.width, type, r.step, r.width);
     int64_t groups = p->p.in.rows ? p->p.in.groups : 1, each = r.rows / groups;

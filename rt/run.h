@@ -199,7 +199,8 @@ void init_parameters(Worker *w);                        /* init.c */
 void init_widen(float *to, const uint16_t *from, long n);
 /* Elements first .. first+n-1 of a version of a parameter, in f32 and as bf16 copy, wherever the stage has them. */
 void init_place(Worker *w, const StateInfo *s, int64_t version, const float *from, long first, long n);
-void values_fill(Values *v, const Job *job, int64_t step, bool eval);   /* values.c */
+void values_fill(Values *v, const Job *job, int64_t step, bool eval);   /* values.c: those of its parameter groups too */
+size_t values_bytes(const Job *job);
 
 /* losses.c */
 int replicas_of(const Job *job);
@@ -219,6 +220,8 @@ float *item_data(const Worker *w, const Item *item);    /* NULL: */
  * parts, its own; else all, in replica 0. */
 const float *item_part(const Worker *w, const Item *item, long *from, long *n);
 const uint16_t *item_copy(const Worker *w, const Item *item);   /* this version exists in bf16 alone */
+/* Elements from .. from+n-1 of an item of this stage, as floats: those in bf16 alone are widened. */
+bool item_read(Worker *w, const Item *item, long from, long n, ArenaTake take, void *to);
 int  state_versions(const StateInfo *s);
 /* Of version n, or of step n: in f32, NULL where there is none; in bf16, likewise. */
 float *state_data(const Worker *w, const StateInfo *s, int64_t n);

@@ -52,7 +52,7 @@ static const StoredInfo *stored_of(const Job *job, const StateInfo *s)
 int weights_pieces(const Job *job, const StateInfo *s)
 {
     const StoredInfo *stored = stored_of(job, s);
-    return s->unpublished ? 0 : stored && stored->pieces ? (int)stored->pieces : 1;
+    return s->files == FILES_DO_NOT ? 0 : stored && stored->pieces ? (int)stored->pieces : 1;
 }
 
 Published weights_place(const Job *job, const StateInfo *s, int piece)
@@ -276,6 +276,10 @@ static int check_parameter(Weights *x, const StateInfo *s)
     for (int piece = 0; piece < weights_pieces(x->job, s); piece++) {
         Published p = weights_place(x->job, s, piece);
         Listed *found = tensor_of(x, &p);
+        if (found && s->files == FILES_GET)
+            found->used = true;
+        if (s->files == FILES_GET)
+            continue;
         bool other = strcmp(p.in.file, s->name) != 0;
         if (!found)
             return complain(STATUS_STALE, "%s: tensor `%s`%s%s%s is missing: are these weights of another model?", x->index,
@@ -425,7 +429,7 @@ int weights_read(Run *run, const char *path)
         status = check_names(&x);
     for (int k = 0; k < run->count; k++)
         for (int i = 0; i < run->worker[k].info->states && status == DONE; i++)
-            if (run->worker[k].info->state[i].kind == STATE_PARAM && !run->worker[k].info->state[i].unpublished)
+            if (run->worker[k].info->state[i].kind == STATE_PARAM && !run->worker[k].info->state[i].files)
                 status = read_parameter(&x, &run->worker[k], &run->worker[k].info->state[i]);
     close_weights(&x);
     return status;

@@ -338,23 +338,48 @@ static void print_inputs(void)
     }
 }
 
+/* Some parameters do not learn, some have rates of their own: of up to a half of the operators each, from either end. */
+static void print_chosen(int *frozen)
+{
+    *frozen = chance(35) ? below(f.owners / 2 + 1) : 0;
+    for (int i = 0; i < *frozen; i++)
+        printf("%s%s.%s'", i ? ", '" : "  freeze: ['", f.owner[i].at, f.owner[i].bias && chance(30) ? "weight" : "*");
+    printf("%s", *frozen ? "]\n" : "");
+}
+
+static void print_groups(int frozen, bool adam)
+{
+    int n = chance(30) ? below(3) : 0;
+    n = n < f.owners - frozen ? n : f.owners - frozen;
+    for (int i = 0; i < n; i++) {
+        printf("%s{match: '%s.*', lr: %s0.%d, weight_decay: 0.0%d", i ? ", " : "groups: [", f.owner[f.owners - 1 - i].at,
+               i ? "" : "x", 1 + below(9), below(9));
+        printf(adam && chance(50) ? ", betas: [0.8, 0.%d]}" : "}", 90 + below(9));
+    }
+    printf("%s", n ? "], " : "");
+}
+
 static void print_train(void)
 {
     static const char *const rates[] = {"constant", "constant, warmup: 2", "cosine, warmup: 1, final: 0.1",
                                         "linear, final: 0.5", "step, every: 1, factor: 0.5"};
     static const int groups[] = {1, 1, 1, 2, 2, 4};
     static const char *const moved[] = {"0.9", "0", "0.9, nesterov: true"};
-    int g = PICK(groups), rate = 1 + below(9), decay = below(3), clip = 1 + below(9), beta;
+    int g = PICK(groups), rate = 1 + below(9), decay = below(3), clip = 1 + below(9), beta, frozen;
     while (f.micro % g)
         g /= 2;
     printf("train:\n  batch: {global: %d, micro: %d, groups: %d}\n  steps: 4\n", f.batch * f.micro, f.batch, g);
+    print_chosen(&frozen);
     printf("  optimizer: {lr: 0.0%d, weight_decay: 0.%d, decay_only: %s, ", rate, decay,
            chance(50) ? "all" : "matrices");
     if (chance(40))
         printf("no_decay: ['%s'], ", chance(50) ? "*.weight" : "*");
-    if (chance(40))
+    bool sgd = chance(40);
+    beta = 90 + below(10);
+    print_groups(frozen, !sgd && beta < 98);
+    if (sgd)
         printf("type: sgd, momentum: %s}\n", PICK(moved));
-    else if ((beta = 90 + below(10)) < 98)
+    else if (beta < 98)
         printf("type: adamw, betas: [0.9, 0.%d], eps: 1e-8}\n", beta);
     else
         printf("type: rmsprop, alpha: 0.%d, eps: 1e-3, momentum: %s%s}\n", beta, beta == 98 ? "0" : "0.5",

@@ -14,6 +14,7 @@ typedef struct { int n, d[DIMS]; } Shape;
 typedef struct { char name[24]; Shape s; int uses, loud; } Value;      /* loud: about log2 of the largest element */
 typedef struct { char name[24]; Shape s; bool ids; int from, to; } Input;
 typedef struct { char name[24]; int rows, columns; } Table;             /* a weight that others may share */
+typedef struct { char at[24]; bool bias; } Owner;      /* an operator with a weight of its own; and something besides it */
 typedef struct { char at[TEXT]; size_t n; } Text;
 
 typedef struct {
@@ -23,6 +24,8 @@ typedef struct {
     Value value[VALUES];
     Input input[INPUTS];
     Table table[TABLES];
+    Owner owner[TABLES];
+    int owners;
     char loss[24];
     Text graph, block_text;
 } Fuzz;
@@ -62,6 +65,7 @@ Shape with_width(Shape s, int n);
 Want beside, of_sample;
 const char *start(int terms, int *loud);        /* `, init: ...`, and how much louder that makes a product of so many terms */
 void name_table(char *to, size_t n, const char *what);
+void owns(const char *name, bool bias);         /* patterns of train.freeze and of parameter groups name some of those */
 const char *optional_mask(int key);
 
 /* fuzz_language.c */

@@ -32,6 +32,7 @@ bool make_batch_norm(void)
     Value *y = fresh(x->s, 3);
     line("op: BatchNorm, name: %s, in: %s, eps: 1e-%d, momentum: 0.%d, track: %s, as: %s", name, use(x), 1 + below(3),
          1 + below(9), chance(50) ? "step" : "micro", y->name);
+    owns(name, true);
     Value *other = chance(40) ? choose(equal, y) : NULL;
     if (other && other != y) {
         Value *first = chance(50) ? y : other, *second = first == y ? other : y;

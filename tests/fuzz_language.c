@@ -43,6 +43,7 @@ bool make_lstm(void)
     const char *mask = optional_mask(x->s.d[1]), *rule = start(hidden, &loud);
     line("op: LSTM, name: %s, in: %s, hidden: %d, bidirectional: %s, bias: %s, weight_dropout: 0.%d%s%s, as: %s", name, use(x),
          hidden, both ? "true" : "false", yes(60), chance(f.drop) ? 1 + below(5) : 0, mask, rule, fresh(s, 0)->name);
+    owns(name, false);
     return true;
 }
 
@@ -55,6 +56,7 @@ bool make_scores(void)
     name_table(name, sizeof name, "scores");
     line("op: AdditiveScores, name: %s, in: [%s, %s], as: %s", name, use(q), use(k),
          fresh((Shape){3, {f.batch, q->s.d[1], k->s.d[1]}}, 3)->name);
+    owns(name, false);
     return true;
 }
 
@@ -76,6 +78,7 @@ bool make_experts(void)
     line("op: Dispatch, in: [%s, %s_s], as: %s_r", use(x), name, name);
     line("op: GroupedLinear, name: %s, in: [%s_r, %s_o], experts: %d, out: %d%s, as: %s_y", name, name, name, experts, out,
          start(width(&x->s), &loud), name);
+    owns(name, false);
     line("op: Combine, in: [%s_y, %s_p, %s_s], as: %s", name, name, name, fresh(y, loud + 1)->name);
     return true;
 }

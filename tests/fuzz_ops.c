@@ -66,6 +66,15 @@ void name_table(char *to, size_t n, const char *what)
     snprintf(to, n, "%s%d", what, ++f.names);
 }
 
+void owns(const char *name, bool bias)
+{
+    if (f.owners == TABLES)
+        return;
+    Owner *o = &f.owner[f.owners++];
+    snprintf(o->at, sizeof o->at, "%s", name);
+    o->bias = bias;
+}
+
 /* A parameter of its own, that later operators may share. */
 static void keep_table(const char *name, const char *weight, int rows, int columns)
 {
@@ -115,7 +124,10 @@ Value *linear(Value *x, int out)
     int loud = x->loud;
     const char *weight = tie(out, width(&x->s), width(&x->s), &loud);
     Value *y = fresh(s, loud);
-    line("op: Linear, name: %s, in: %s, out: %d, bias: %s%s, as: %s", name, use(x), out, yes(60), weight, y->name);
+    const char *bias = yes(60);
+    line("op: Linear, name: %s, in: %s, out: %d, bias: %s%s, as: %s", name, use(x), out, bias, weight, y->name);
+    if (!strstr(weight, "tie"))
+        owns(name, *bias == 't');
     keep_table(name, weight, out, width(&x->s));
     return y;
 }
@@ -334,6 +346,7 @@ Value *norm(Value *x)
     else
         line("op: LayerNorm, name: %s, in: %s, eps: 1e-%d, bias: %s%s, as: %s", name, use(x), digits, yes(50), rule, y->name);
     y->loud += loud;
+    owns(name, true);
     return y;
 }
 
@@ -567,6 +580,7 @@ static bool make_conv(void)
     line("op: %s, name: %s, in: %s, out: %d, kernel: %d, stride: %d, pad: %d, groups: %d, bias: %s%s, as: %s",
          more ? "ConvTranspose" : "Conv", name, use(x), out * groups, kernel, stride, pad, groups, yes(50), rule,
          fresh(y, loud)->name);
+    owns(name, true);
     return true;
 }
 

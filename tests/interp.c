@@ -96,8 +96,8 @@ static int64_t version_of(int lag, int mb)
 
 static bool weights(int state)
 {
-    StateKind kind = it.g->state.at[state].kind;
-    return kind == S_PARAM || kind == S_COPY;
+    const State *s = &it.g->state.at[state];
+    return (s->kind == S_PARAM || s->kind == S_COPY) && !it.g->state.at[s->param].frozen;
 }
 
 static void keep_weights(int64_t version)
@@ -145,6 +145,8 @@ static void *address(const Op *o, const Arg *a, int mb, int group)
         return NULL;
     if (!a->state)
         return it.tensor[a->index];
+    if (a->kind == ARG_VALS)
+        return (Values *)it.state[a->index] + a->i;
     if (it.g->state.at[a->index].kind == S_GRAD)
         return it.sum[group][a->index];
     if (o->phase == PH_U || it.newest || !weights(a->index))
@@ -377,8 +379,8 @@ static const StateInfo *states(int *n)
         if (!in_arena(x) || x->kind == S_COPY || x->kind == S_VALUES)
             continue;
         const State *p = &g->state.at[x->param];
-        StateInfo i = {.name = p->name, .kind = kind[x->kind], .owned = 1, .offset = it.offset[s], .copy = NOWHERE,
-                       .n = (long)(x->bytes / type_bytes(F32)), .ndim = p->shape.n, .init = (int)p->init.kind,
+        StateInfo i = {.name = p->name, .kind = kind[x->kind], .owned = 1, .copy = NOWHERE,
+                       .offset = copy_alone(g, s) ? NOWHERE : it.offset[s], .n = (long)(x->bytes / type_bytes(F32)), .ndim = p->shape.n, .init = (int)p->init.kind,
                        .a = p->init.a, .b = p->init.b};
         for (int d = 0; d < p->shape.n; d++)
             i.dim[d] = (long)p->shape.d[d];
@@ -435,6 +437,16 @@ static DataInfo data_info(const DataSet *d)
                       .input = d->input.at, .path = d->path.n ? strings(&d->path) : NULL, .sequential = d->sequential};
 }
 
+static const GroupInfo *param_groups(const Train *t)
+{
+    GroupInfo *list = alloc((size_t)(t->param_group.n + 1) * sizeof *list);
+    for (int i = 0; i < t->param_group.n; i++) {
+        const ParamGroup *k = &t->param_group.at[i];
+        list[i] = (GroupInfo){k->lr, k->beta1, k->beta2, k->weight_decay};
+    }
+    return list;
+}
+
 static Job job_of(const StageInfo *stage)
 {
     const Model *m = it.m;
@@ -449,6 +461,7 @@ static Job job_of(const StageInfo *stage)
         .steps = (long)t->steps, .tokens = (long)(g->batch * g->micro), .seed = t->seed,
         .lr_kind = (int)t->schedule, .lr = t->lr, .final = t->final, .factor = t->factor, .beta1 = t->beta1,
         .beta2 = t->beta2, .weight_decay = t->weight_decay, .warmup = (long)t->warmup, .every = (long)t->every,
+        .param_groups = t->param_group.n, .param_group = param_groups(t),
         .step_ns = 1000000000, .bf16 = g->compute == BF16, .moments = emit_moments(t),
     };
 }

@@ -27,8 +27,9 @@ check 'a limit' same "$(key $model --limit 100MiB)"
 sed 's/^/ /; s/^ //; 1s/^/# a comment\n/' $model >"$tmp/comment.yaml"
 check 'a comment' same "$(key "$tmp/comment.yaml")"
 for set in train.seed=77 train.optimizer.lr=0.123 train.steps=12345 train.clip_norm=0.25 train.batch.micro=1 \
-    train.precision.compute=bf16 train.blocks=2 devices.0.kernels=onednn data.train.order=sequential; do
-    check "$set" other "$(key $model --set $set)"
+    train.precision.compute=bf16 train.blocks=2 devices.0.kernels=onednn data.train.order=sequential 'train.freeze=[wpe.*]' \
+    'train.optimizer.groups=[{match: h.0.*, lr: x0.5}]'; do
+    check "$set" other "$(key $model --set "$set")"
 done
 # Names of lines and inputs change no bits, but where one is dropped at random: the place of its draws follows from it.
 while read -r want change; do

@@ -110,5 +110,36 @@ again() {       # 10 steps, and 10 more
 check "moving: stop and go on" again
 rule centred "{type: rmsprop, lr: 0.005, alpha: 0.9, eps: 1e-2, momentum: 0.5, centered: true}" "$@"
 check "centred: stop and go on" again
+
+# tuned NAME OPTION...: the gpt with parameters that do not learn, or with rates of their own (make_tuned.py)
+model=gpt least=1e-12 limit=1e-5
+tuned() {
+    name=$1 out=$tmp/gpt.$1
+    shift
+    check "$name: generate and build" generate "$@" || return
+    for steps in 1 20; do
+        at=$out.$steps
+        check "$name: $steps steps" train $steps "$at.log" "$at.run" "$at.grad" || continue
+        check "$name: gradient of step $steps" "$compare" --least $least $model.$name.grad$steps.safetensors "$at.grad" 1e-4
+    done
+    check "$name: losses and norms" "$compare" --loss $model.$name.losses.txt "$out.20.log" $limit
+    check "$name: parameters after 20 steps" "$compare" $model.$name.end.safetensors $(ends_of "$out.20.run") $limit
+}
+# rests NAME PARAMETER...: the job of a name has no gradient and no moments of these, and they are what they were
+rests() {
+    for stage in "$tmp/gpt.$1"/stage*.h; do
+        grep -q -e "arena" "$stage" || { echo "$stage: no arena"; return 1; }
+    done
+    for parameter in "$@"; do
+        ! grep -hE "$(echo "$parameter" | tr . _)_(grad|m|v)(_|[^a-z])" "$tmp/gpt.$name"/stage*.[ch] || return 1
+    done
+}
+frozen="wpe.weight h.0.ln_1.weight h.0.attn.c_attn.weight h.0.mlp.c_proj.bias"
+tuned through --set train.freeze="[wpe.*, h.0.*, h.1.ln_2.weight, h.1.attn.c_attn.weight]" "$@"
+check "through: no gradient, no moment" rests through $frozen h.1.ln_2.weight h.1.attn.c_attn.weight
+tuned prefix --set train.freeze="[wte.*, wpe.*, h.0.*]" "$@"
+check "prefix: no gradient, no moment" rests prefix $frozen wte.weight
+tuned groups --set train.optimizer.groups="[{match: [h.1.*, wpe.*], lr: x0.3, weight_decay: 0},
+    {match: ['*.ln_*', ln_f.*], lr: 2e-2, betas: [0.7, 0.9], eps: 1e-4}]" "$@"
 echo "reference: $passed passed, $failed failed"
 [ $failed -eq 0 ]

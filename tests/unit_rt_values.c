@@ -130,6 +130,24 @@ static void test_values(void)
                   v.valid[5] == 0,
                   "the rest of the values");
         }
+    static const GroupInfo group[] = {{0.5, 0.8, 0.7, 0}, {0.002, 0, 0.99, 0.3}};
+    Job grouped = rates(JOB_COSINE);
+    grouped.param_groups = 2, grouped.param_group = group;
+    Values three[3];
+    check(values_bytes(&grouped) == sizeof three, "three sets of step values");
+    for (int64_t step = 0; step < 60; step++) {
+        values_fill(three, &grouped, step, false);
+        for (int i = 0; i < 2; i++) {
+            Job own = grouped;
+            own.lr = group[i].lr;
+            double want = expected_rate(&own, step);
+            const Values *k = &three[1 + i];
+            check(fabs((double)k->lr - want) <= 1e-7 * want && k->step == step &&
+                  k->weight_decay == (float)group[i].weight_decay, "group %d of step %lld", i, (long long)step);
+            check(fabs((double)k->bias1 - (1 - pow(group[i].beta1, (double)step + 1))) < 1e-7 &&
+                  fabs((double)k->bias2 - (1 - pow(group[i].beta2, (double)step + 1))) < 1e-7, "bias of group %d", i);
+        }
+    }
     Job none = rates(JOB_COSINE);
     Values v;
     none.warmup = 0;
@@ -202,7 +220,7 @@ static void test_normal(void)
     memset(other.arena, 0, 6 * (size_t)N);
     init_parameters(&other.w);
     check(other.arena[4 * (size_t)N + 1] == 0, "numbers are drawn that a file of weights has");
-    other.state[0].unpublished = 1;
+    other.state[0].files = FILES_DO_NOT;
     init_parameters(&other.w);
     check(memcmp(other.arena + 4 * (size_t)N, copy, 2 * (size_t)N) == 0, "no start value that files of weights do not have");
     free(other.arena);

@@ -92,8 +92,9 @@ static bool bind_gradient(Binder *b, Arg *a)
     int i = position(b->r->par.at, b->r->par.n, of);
     if (i >= 0) {
         int param = b->src->par.at[i];
-        a->state = param >= 0;
-        tensor_arg(a, ARG_ADD, param < 0 ? -1 : grad_state(b->g, param, (int)(b->src - b->g->op.at)));
+        bool none = param < 0 || b->g->state.at[param].frozen;
+        a->state = !none;
+        tensor_arg(a, ARG_ADD, none ? -1 : grad_state(b->g, param, (int)(b->src - b->g->op.at)));
         return true;
     }
     if (position(b->r->in.at, b->r->in.n, of) < 0 && position(b->r->out.at, b->r->out.n, of) < 0)

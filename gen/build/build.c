@@ -498,18 +498,6 @@ static void unused(Builder *b)
                   b->m->inputs.at[i].name);
 }
 
-/* What to name for the weight of a tied operator: the parameter that it shares, the first of several. */
-static const char *shared_by(const Builder *b, const char *pattern)
-{
-    int first = -1;
-    for (int i = 0; i < b->param.cap; i++) {
-        const BuildEntry *e = &b->param.at[i];
-        if (e->text && match(pattern, e->text) && (first < 0 || e->value < first))
-            first = e->value;
-    }
-    return first < 0 ? NULL : strf("a tied operator shares the parameter of another; write '%s'", b->g->state.at[first].name);
-}
-
 Graph *build(const Model *m)
 {
     Graph *g = alloc(sizeof *g);
@@ -527,22 +515,7 @@ Graph *build(const Model *m)
     loss(&top);
     bad_stop();
     unused(&b);
-    /* A pattern of no_decay that names no parameter is a slip of the pen: something would be decayed that should not be. */
-    const Strs *patterns = &b.m->train.no_decay;
-    for (int i = 0; i < patterns->n; i++) {
-        bool any = false;
-        Strs names = {0};
-        for (int s = 0; s < b.g->state.n; s++)
-            if (b.g->state.at[s].kind == S_PARAM && !b.g->state.at[s].tracked) {
-                *PUSH(&names) = b.g->state.at[s].name;
-                any |= match(patterns->at[i], b.g->state.at[s].name);
-            }
-        const char *near = any ? NULL : nearest(patterns->at[i], names.at, names.n), *shared = shared_by(&b, patterns->at[i]);
-        const char *remedy = shared || !near ? shared : strf("did you mean '%s'?", near);
-        if (!any)
-            bad(mark_of(b.m, patterns->at[i], (Loc){0, 0, 0}), remedy,
-                "train.optimizer.no_decay: no parameter is named '%s'", patterns->at[i]);
-    }
+    choose_params(&b);
     bad_stop();
     g->nf = g->nb = g->op.n;
     return g;

@@ -7,6 +7,7 @@
  *   block.c   scopes: values, block arguments, repetition
  *   build.c   one line of the model -> operators
  *   expand.c expand_lstm.c    ... that are rows of several kinds
+ *   param.c chosen.c          its parameters; which of them decay, learn, and in which group
  *   row.c bind.c shape.c shape_ops.c shape_move.c shape_image.c shape_language.c
  *   shape_attention.c shape_recurrent.c shape_experts.c
  */
@@ -39,6 +40,7 @@ typedef struct {
     Names taken;                /* C form of every path and parameter -> index in where */
     VEC(Loc) where;
     Names param;                /* parameter path -> state */
+    VEC(BuildEntry) alias;      /* names that parameters of tied operators would have for themselves */
     Ints input;                 /* tensor of each data input, behind its Cast if it needs one */
     VEC(char) type;             /* by tensor: 'r' 'i' 'f', as an Operand's */
     int lines;                  /* read so far, those of every repetition */
@@ -89,6 +91,8 @@ int op_new(Scope *s, const Node *line, const char *path, int row, Op o);
 int batch_norm(Scope *s, const Node *line, const char *path, Op o);    /* the last operator, the line's own */
 int lstm(Scope *s, const Node *line, const char *path, Op o);          /* the same; expand_lstm.c */
 int hits(Scope *s, const Node *line, const char *path, int row, Op o);          /* the same */
+/* ---- chosen.c: parameters that patterns of the section train choose ------------------------------------------- */
+void choose_params(Builder *b);
 /* ---- param.c --------------------------------------------------------------------------------------------------- */
 void params(Scope *s, const Node *line, Op *o, int op);         /* fills o->par: new states, or those of `tie:` */
 

@@ -61,14 +61,6 @@ static Init by_line(Scope *s, const Node *n)
     return (Init){0};
 }
 
-static bool decays(const Model *m, const char *name)
-{
-    for (int i = 0; i < m->train.no_decay.n; i++)
-        if (match(m->train.no_decay.at[i], name))
-            return false;
-    return true;
-}
-
 static const char *own_name(const Op *o, int i)
 {
     return o->par_name ? o->par_name[i] : row(o->row)->par.at[i].name;
@@ -92,7 +84,6 @@ static int make(Scope *s, const Node *line, const Op *o, int op, const Operand *
     int index = g->state.n;
     State st = {.kind = S_PARAM, .type = F32, .param = index, .op = op, .init = init, .tracked = par->tracked, .loc = o->loc};
     st.name = claim(s, line, par_name(s, line, o, par));
-    st.decay = !par->tracked && decays(s->b->m, st.name);
     *PUSH(&g->state) = st;
     names_put(&s->b->param, st.name, index);
     if (g->compute == BF16 && par->type == 'r')
@@ -154,6 +145,7 @@ static int share_or_make(Scope *s, const Node *line, const Op *o, int op, int i,
         return make(s, line, o, op, par, init && !i ? by_line(s, init) : by_default(s->b->m, r, par->name));
     const Graph *g = s->b->g;
     names_put(&s->b->param, path_join(o->name, own_name(o, i)), state);
+    *PUSH(&s->b->alias) = (BuildEntry){path_join(o->name, own_name(o, i)), state};
     ++*shared;
     if (par->type != row(g->op.at[g->state.at[state].op].row)->par.at[0].type)
         WRONG(s->b, tie->loc, NULL, "%s and %s read their parameters in different types: they cannot be tied", o->name,

@@ -145,9 +145,10 @@ static void size(Graph *g, const Model *m, int i)
 
 void shape(Graph *g, const Model *m)
 {
-    /* Step values: in every stage's arena, as rt.h lays them out, and no byte more: every planned byte is written. */
+    /* Step values: in every stage's arena, as rt.h lays them out, and no byte more: every planned byte is written.  Those of
+     * parameter groups, which have rates of their own, lie behind them. */
     State s = {.name = "values", .kind = S_VALUES, .type = F32, .param = -1, .op = -1, .loc = {0, 0, 0}};
-    s.bytes = (Bytes)sizeof(Values);
+    s.bytes = (1 + m->train.param_group.n) * (Bytes)sizeof(Values);
     s.shape = (Shape){1, {s.bytes / 4}};
     g->vals = g->state.n;
     *PUSH(&g->state) = s;

@@ -12,7 +12,8 @@
  *   calls     every call is one of its row's, every argument of the kind, type and identity that its word says; a
  *             backward call reads the same tensor under a word as its forward operator does
  *   axes      a forward call's operands, parameters and results have the sizes that the axes of its row give them
- *   states    an accumulator is filled by one call of its own use; a parameter has gradients and one update
+ *   states    an accumulator is filled by one call of its own use; a parameter has gradients and one update, a frozen one
+ *             neither
  *   names     different, also as C identifiers: tensors and states among each other, forward operators among each other
  *
  * Graphs grow, so the checks take the parts that exist.  Before shape an operator has no call and a tensor no bytes; before
@@ -23,6 +24,7 @@
  */
 #include "build/axes.h"
 #include "build/build.h"
+#include "rt/rt.h"
 #include <string.h>
 
 typedef struct {
@@ -305,12 +307,19 @@ static bool check_state_arg(GraphCheck *c, const GraphUse *u)
     return true;
 }
 
+/* The gradient of a frozen parameter is nowhere. */
+static bool frozen(const Graph *g, const GraphUse *u)
+{
+    const Arg *f = u->par && u->grad ? arg_of(&g->op.at[u->o->fwd], u->a->token + 1) : NULL;
+    return f && f->kind == ARG_READ && f->state && g->state.at[g->state.at[f->index].param].frozen;
+}
+
 static bool check_operand(GraphCheck *c, const GraphUse *u, int i)
 {
     const Graph *g = c->g;
     const Arg *a = u->a;
     if (a->kind == ARG_NONE)
-        return u->operand->optional || (u->grad && u->in)
+        return u->operand->optional || (u->grad && u->in) || frozen(g, u)
             || FAULT(c, u->o->loc, "%s, %s: %s is missing", OP(u->o), a->token);
     if (a->kind != kind_of(u) || a->state != u->par || !in_list(a->index, u->par ? g->state.n : g->tensor.n))
         return FAULT(c, u->o->loc, "%s, %s: wrong argument for %s", OP(u->o), a->token);
@@ -397,6 +406,12 @@ static bool check_onto(GraphCheck *c, const Op *o, const Arg *a, int i)
     return check_tensor_arg(c, &u, i);
 }
 
+/* Those of the step, or of one of the parameter groups behind them. */
+static bool are_values(const Graph *g, const Arg *a)
+{
+    return a->index == g->vals && a->i >= 0 && a->i < g->state.at[g->vals].bytes / (Bytes)sizeof(Values);
+}
+
 static bool check_arg(GraphCheck *c, const Op *o, const Arg *a, int i)
 {
     static const struct { const char *word; ArgKind kind; } words[] = {
@@ -405,7 +420,7 @@ static bool check_arg(GraphCheck *c, const Op *o, const Arg *a, int i)
     };
     for (size_t k = 0; k < sizeof words / sizeof *words; k++)
         if (!strcmp(words[k].word, a->token))
-            return (a->kind == words[k].kind && (a->kind != ARG_VALS || a->index == c->g->vals)) || unreported(o, a)
+            return (a->kind == words[k].kind && (a->kind != ARG_VALS || are_values(c->g, a))) || unreported(o, a)
                 || FAULT(c, o->loc, "%s, %s: wrong argument for %s", OP(o), a->token);
     if (is_opaque(o))
         return check_opaque_arg(c, o, a, i);
@@ -484,11 +499,13 @@ static bool check_ends(GraphCheck *c)
             return FAULT(c, x->loc, "%s is filled by %d calls", x->name, c->adds[s]);
         if (x->kind == S_GRAD)
             c->adds[x->param]++;
-        if (x->kind == S_PARAM && c->updates[s] != 1)
+        if (x->kind == S_PARAM && c->updates[s] != !x->frozen)
             return FAULT(c, x->loc, "parameter %s has %d updates", x->name, c->updates[s]);
+        if (x->param >= 0 && x->kind != S_PARAM && x->kind != S_COPY && g->state.at[x->param].frozen)
+            return FAULT(c, x->loc, "%s belongs to a frozen parameter", x->name);
     }
     for (int s = 0; c->whole && s < g->state.n; s++)
-        if (g->state.at[s].kind == S_PARAM && !c->adds[s])
+        if (g->state.at[s].kind == S_PARAM && !g->state.at[s].frozen && !c->adds[s])
             return FAULT(c, g->state.at[s].loc, "parameter %s has no gradient", g->state.at[s].name);
     return true;
 }

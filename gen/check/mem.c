@@ -186,6 +186,8 @@ static CheckValue read_state(Memory *m, const Op *o, const Arg *a)
     case S_VALUES:
         return value_step(now(m));
     case S_PARAM: case S_COPY:
+        if (m->p->g->state.at[s->param].frozen)
+            return value_state(a->index, 0);
         if (op_is(o, TRAIT_NARROW))       /* what this step has updated */
             return value_state(a->index, m->step + 1);
         return o->phase == PH_U || m->eval ? value_state(a->index, m->step) : weights_value(m, a->index);

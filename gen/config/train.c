@@ -90,19 +90,30 @@ static void read_blocks(const Spot *s)
 
 /* ---- train: optimiser and learning rate -------------------------------------------------------------- */
 
-static void read_betas(const Spot *s)
+static void read_pair(const Spot *s, double *first, double *second)
 {
     static const Field bound = { NULL, NULL, 0, 0, 1, NULL };
-    Train *t = s->to;
     if (!want(s, LIST, "a list of two numbers"))
         return;
     if (s->value->n != 2) {
         bad(s->value->loc, NULL, "%s: two numbers are expected, and %d found", s->path, s->value->n);
         return;
     }
-    Spot one = spot_item(s, 0, &bound, &t->beta1), two = spot_item(s, 1, &bound, &t->beta2);
+    Spot one = spot_item(s, 0, &bound, first), two = spot_item(s, 1, &bound, second);
     read_below(&one);
     read_below(&two);
+}
+
+static void read_betas(const Spot *s)
+{
+    Train *t = s->to;
+    read_pair(s, &t->beta1, &t->beta2);
+}
+
+static void read_group_betas(const Spot *s)
+{
+    ParamGroup *to = s->to;
+    read_pair(s, &to->beta1, &to->beta2);
 }
 
 /* A choice of two words, as a bool: is it the second? */
@@ -115,9 +126,68 @@ static void read_second(const Spot *s)
     *(bool *)s->to = kind == 1;
 }
 
+enum { ADAMS = 1 << OPT_ADAMW | 1 << OPT_NADAMW, RMS = 1 << OPT_RMSPROP };
+static const Owner optimizer_owners[] = {
+    { "betas", ADAMS, "adamw or nadamw" }, { "eps", ADAMS | RMS, "adamw, nadamw or rmsprop" },
+    { "momentum", 1 << OPT_SGD | RMS, "sgd or rmsprop" }, { "nesterov", 1 << OPT_SGD, "sgd" }, { "alpha", RMS, "rmsprop" },
+    { "centered", RMS, "rmsprop" }
+};
+
+/* x2: so many times the rate of all others; or a rate. */
+static void read_group_rate(const Spot *s)
+{
+    Node number = *s->value;
+    bool times = number.kind == SCALAR && number.text[0] == 'x';
+    Spot rest = *s;
+    rest.value = &number;
+    number.text += times;
+    number.loc.col += times;
+    read_float(&rest);
+    ParamGroup *to = (ParamGroup *)(void *)((char *)s->to - offsetof(ParamGroup, lr));
+    to->times = times;
+}
+
+static void read_groups(const Spot *s)
+{
+    static const Field fields[] = {
+        { "match", read_texts, offsetof(ParamGroup, match), 1, 0, NULL },
+        { "lr", read_group_rate, offsetof(ParamGroup, lr), 0, MOST_RATE, NULL },
+        { "weight_decay", read_float, offsetof(ParamGroup, weight_decay), 0, MOST_RATE, NULL },
+        { "betas", read_group_betas, 0, 0, 0, NULL },
+        { "eps", read_above, offsetof(ParamGroup, eps), 0, 1, NULL },
+    };
+    Train *t = s->to;
+    if (!want(s, LIST, "a list of {match: PATTERNS, lr: x2}"))
+        return;
+    if (!s->value->n || s->value->n > MAX_PARAM_GROUPS)
+        bad(s->value->loc, NULL, "%s: 1 to %d groups are expected, and %d found", s->path, MAX_PARAM_GROUPS, s->value->n);
+    for (int i = 0; i < s->value->n && i < MAX_PARAM_GROUPS; i++) {
+        Spot item = spot_item(s, i, NULL, NULL);
+        ParamGroup *to = PUSH(&t->param_group);
+        *to = (ParamGroup){ .lr = -1, .weight_decay = -1, .beta1 = -1, .eps = -1, .loc = item.value->loc };
+        section(s->m, item.value, item.path, fields, COUNT(fields), to);
+        if (item.value->kind == MAP && want_key(item.value, "match", item.path) && item.value->n == 1)
+            bad(item.value->loc, "add one of lr, weight_decay, betas, eps", "%s changes nothing", item.path);
+    }
+}
+
+/* What a group does not say is as for all others. */
+static void complete_groups(Train *t, const Node *groups, const char *path)
+{
+    for (int i = 0; i < t->param_group.n; i++) {
+        ParamGroup *k = &t->param_group.at[i];
+        k->lr = k->lr < 0 ? t->lr : k->times ? k->lr * t->lr : k->lr;
+        k->weight_decay = k->weight_decay < 0 ? t->weight_decay : k->weight_decay;
+        k->beta2 = k->beta1 < 0 ? t->beta2 : k->beta2;
+        k->beta1 = k->beta1 < 0 ? t->beta1 : k->beta1;
+        k->eps = k->eps < 0 ? t->eps : k->eps;
+        if (groups->kind == LIST && groups->at[i]->kind == MAP)
+            check_owners(groups->at[i], strf("%s[%d]", path, i), t->opt, optimizer_owners, COUNT(optimizer_owners));
+    }
+}
+
 static void read_optimizer(const Spot *s)
 {
-    enum { ADAMS = 1 << OPT_ADAMW | 1 << OPT_NADAMW, RMS = 1 << OPT_RMSPROP };
     static const Field fields[] = {
         { "type", read_choice, AT(opt), 0, 0, "sgd adamw nadamw rmsprop" },
         { "lr", read_float, AT(lr), 0, MOST_RATE, NULL },
@@ -130,13 +200,13 @@ static void read_optimizer(const Spot *s)
         { "weight_decay", read_float, AT(weight_decay), 0, MOST_RATE, NULL },
         { "decay_only", read_second, AT(decay_matrices), 0, 0, "all matrices" },
         { "no_decay", read_texts, AT(no_decay), 0, 0, NULL },
+        { "groups", read_groups, 0, 0, 0, NULL },
     };
-    static const Owner owners[] = { { "betas", ADAMS, "adamw or nadamw" }, { "eps", ADAMS | RMS, "adamw, nadamw or rmsprop" },
-                                    { "momentum", 1 << OPT_SGD | RMS, "sgd or rmsprop" }, { "nesterov", 1 << OPT_SGD, "sgd" },
-                                    { "alpha", RMS, "rmsprop" }, { "centered", RMS, "rmsprop" } };
     Train *t = s->to;
     section(s->m, s->value, s->path, fields, COUNT(fields), t);
-    check_owners(s->value, s->path, t->opt, owners, COUNT(owners));
+    check_owners(s->value, s->path, t->opt, optimizer_owners, COUNT(optimizer_owners));
+    if (node_get(s->value, "groups"))
+        complete_groups(t, node_get(s->value, "groups"), strf("%s.groups", s->path));
     if (t->nesterov && t->momentum == 0)
         bad(node_get(s->value, "nesterov")->loc, "write momentum: 0.9 too", "%s.nesterov: there is no momentum", s->path);
 }
@@ -193,6 +263,7 @@ void model_train(Model *m, Node *node)
         { "shard", read_second, AT(shard), 0, 0, "none optimizer" },
         { "blocks", read_blocks, 0, -MOST, MOST, NULL },
         { "seed", read_seed, AT(seed), 0, 0, NULL },
+        { "freeze", read_texts, AT(freeze), 1, 0, NULL },
         { "deterministic", read_deterministic, 0, 0, 0, NULL },
     };
     Train *t = &m->train;

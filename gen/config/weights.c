@@ -85,6 +85,7 @@ void model_weights(Model *m, Node *node)
         { "copies", read_pairs, offsetof(WeightsSpec, copies), 0, 0, NULL },
         { "each", read_each, offsetof(WeightsSpec, each), 0, 0, NULL },
         { "stack", read_stack, offsetof(WeightsSpec, stack), 0, 0, NULL },
+        { "fresh", read_texts, offsetof(WeightsSpec, fresh), 1, 0, NULL },
         { "ignore", read_texts, offsetof(WeightsSpec, ignore), 1, 0, NULL },
     };
     m->weights.given = node;
@@ -296,9 +297,44 @@ static void check_each(const Model *m, const Graph *g)
     }
 }
 
+bool weights_fresh(const Model *m, const char *name)
+{
+    for (int i = 0; i < m->weights.fresh.n; i++)
+        if (match(m->weights.fresh.at[i], name))
+            return true;
+    return false;
+}
+
+/* Each pattern names a parameter, and one at least comes from the files. */
+static void check_fresh(const Model *m, const Graph *g)
+{
+    const Strs *fresh = &m->weights.fresh;
+    int left = 0, all = 0;
+    Strs names = {0};
+    for (int s = 0; s < g->state.n; s++)
+        if (g->state.at[s].kind == S_PARAM) {
+            *PUSH(&names) = g->state.at[s].name;
+            left += !weights_fresh(m, g->state.at[s].name);
+            all++;
+        }
+    for (int i = 0; i < fresh->n; i++) {
+        bool any = false;
+        for (int k = 0; k < names.n; k++)
+            any |= match(fresh->at[i], names.at[k]);
+        const char *near = any ? NULL : nearest(fresh->at[i], names.at, names.n);
+        if (!any)
+            bad(mark_of(m, fresh->at[i], (Loc){0, 0, 0}), near ? strf("did you mean '%s'?", near) : NULL,
+                "weights.fresh: no parameter is named '%s'", fresh->at[i]);
+    }
+    if (fresh->n && !left)
+        bad(mark_of(m, fresh->at[0], (Loc){0, 0, 0}), "leave out what the files hold, or train without --weights",
+            "weights.fresh: all %d parameters start from their rules: no file would be read", all);
+}
+
 void weights_check(const Model *m, const Graph *g)
 {
     const WeightsSpec *w = &m->weights;
+    check_fresh(m, g);
     for (int i = 0; i < w->turn.n; i++)
         check_named(g, w->turn.at[i], mark_of(m, w->turn.at[i], (Loc){0, 0, 0}), "turn");
     for (int s = 0; s < g->state.n; s++)

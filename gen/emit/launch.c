@@ -105,7 +105,9 @@ static void print_state(const Launch *w, int device, int way, int s, int c, cons
     Bytes size = type_bytes(F32);
     fprintf(w->f, ", %d, %" PRId64 ", %" PRId64 ", %d", cut, part.from / size, (part.until - part.from) / size,
             cut && w->p->g->state.at[s].kind == S_GRAD);
-    fprintf(w->f, ", %d},\n", param->tracked && row(g->op.at[param->op].row)->fp8);
+    bool apart = param->tracked && row(g->op.at[param->op].row)->fp8;
+    bool fresh = g->state.at[s].kind == S_PARAM && weights_fresh(w->p->m, param->name);
+    fprintf(w->f, ", %d},\n", apart ? 1 : fresh ? 2 : 0);     /* FILES_DO_NOT, FILES_GET */
 }
 
 static int print_way(const Launch *w, int device, int way)
@@ -437,6 +439,18 @@ static int count_of(const Graph *g, const Op *o)
     return 0;
 }
 
+static void print_groups(const Launch *w)
+{
+    const Train *t = &w->p->m->train;
+    fprintf(w->f, "\n/* rate, betas and decay of parameter groups, whose step values lie behind those of the job */\n"
+            "static const GroupInfo param_group[] = {\n");
+    for (int i = 0; i < t->param_group.n; i++) {
+        const ParamGroup *k = &t->param_group.at[i];
+        fprintf(w->f, "    {%s, %s, %s, %s},\n", number(k->lr), number(k->beta1), number(k->beta2), number(k->weight_decay));
+    }
+    fprintf(w->f, "};\n");
+}
+
 static void print_job(const Launch *w, int pairs, bool talk, int stored, bool copied, const char *plan_hash)
 {
     static const char *const lr[] = {"JOB_CONSTANT", "JOB_COSINE", "JOB_LINEAR", "JOB_STEP"};
@@ -483,6 +497,8 @@ static void print_job(const Launch *w, int pairs, bool talk, int stored, bool co
             number(t->final), number(t->factor));
     fprintf(w->f, "    .beta1 = %s, .beta2 = %s, .weight_decay = %s, .warmup = %" PRId64 ", .every = %" PRId64 ",\n",
             number(t->beta1), number(t->beta2), number(t->weight_decay), t->warmup, t->every);
+    if (t->param_group.n)
+        fprintf(w->f, "    .param_groups = %d, .param_group = param_group,\n", t->param_group.n);
     fprintf(w->f, "    .ckpt_dir = ");
     fputs(quote_c(m->ckpt.dir), w->f);
     fprintf(w->f, ", .ckpt_every = %" PRId64 ", .ckpt_keep = %" PRId64 ",\n    .step_ns = %" PRId64
@@ -524,6 +540,8 @@ void emit_launch(FILE *f, const Plan *p, const char *prefix, const char *plan_ha
     int stored = p->m->weights.given ? print_stored(&w) : -1;
     bool copied = print_copied(&w);
     emit_settings(f, p);
+    if (p->m->train.param_group.n)
+        print_groups(&w);
     if (p->dev.at[0].entry) {
         fprintf(f, "\n/* stage -> rank: the place of its device in the model file */\nstatic const int rank[] = {");
         for (int d = 0; d < p->devices; d++)

@@ -83,6 +83,35 @@ static void put_optimizer(FILE *f, const Graph *g, const Train *t)
         put(f, "train.optimizer.no_decay", decayed(g));
 }
 
+/* Which parameters do not learn, or are in a group: a number and a hash of their names. */
+static const char *chosen(const Graph *g, int group)
+{
+    int n = 0;
+    char hex[65];
+    Sha256 sum;
+    sha256_start(&sum);
+    for (int i = 0; i < g->state.n; i++) {
+        const State *s = &g->state.at[i];
+        if (s->kind != S_PARAM || !(group ? s->group == group : s->frozen))
+            continue;
+        n++;
+        sha256_add(&sum, s->name, strlen(s->name) + 1);
+    }
+    sha256_end(&sum, hex);
+    return n ? strf("%d parameters (%.8s)", n, hex) : NULL;
+}
+
+static void put_chosen(FILE *f, const Graph *g, const Train *t)
+{
+    if (chosen(g, 0))
+        put(f, "train.freeze", chosen(g, 0));
+    for (int i = 0; i < t->param_group.n; i++) {
+        const ParamGroup *k = &t->param_group.at[i];
+        put(f, strf("train.optimizer.groups.%d", i), strf("%s, lr %s, betas %s %s, eps %s, weight_decay %s",
+            chosen(g, i + 1), decimal(k->lr), decimal(k->beta1), decimal(k->beta2), decimal(k->eps), decimal(k->weight_decay)));
+    }
+}
+
 static void put_schedule(FILE *f, const Train *t)
 {
     static const char *const type[] = {[LR_CONSTANT] = "constant", [LR_COSINE] = "cosine", [LR_LINEAR] = "linear",
@@ -107,6 +136,7 @@ void emit_settings(FILE *f, const Plan *p)
     fprintf(f, "\n/* for checkpoints: a job with others goes on, and says so */\nstatic const Setting setting[] = {\n");
     put_optimizer(f, p->g, t);
     put_schedule(f, t);
+    put_chosen(f, p->g, t);
     put_number(f, "train.clip_norm", t->clip);
     if (t->clip != 0)
         put(f, "train.clip_scope", t->clip_each ? "parameter" : "global");

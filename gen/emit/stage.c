@@ -69,11 +69,13 @@ static void print_passed_on(Stager *w, const char *name, const Strs *label)
     fprintf(w->f, "\n");
 }
 
-/* Of a state that is here whole, where the part begins that the call is about. */
+/* Of a state that is here whole, where the part begins that the call is about; of step values, those of the group. */
 static Bytes part_at(const Stager *w, const Op *o, const Arg *a)
 {
     const Plan *p = w->p;
     const State *s = a->state ? &p->g->state.at[a->index] : NULL;
+    if (a->kind == ARG_VALS)
+        return a->i * (s->bytes / (1 + p->m->train.param_group.n));
     bool whole = s && (s->kind == S_GRAD || s->kind == S_PARAM || s->kind == S_COPY);
     return whole && plan_cuts_op(p, (int)(o - p->g->op.at)) >= 0 ? plan_own(p, plan_replica(p, w->device), a->index).from : 0;
 }

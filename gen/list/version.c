@@ -44,7 +44,7 @@ static bool read_in_step(const Plan *p, int state)
 bool version_kept(const Plan *p, int state)
 {
     const State *s = &p->g->state.at[state];
-    if ((s->kind != S_PARAM && s->kind != S_COPY) || s->tracked)
+    if ((s->kind != S_PARAM && s->kind != S_COPY) || s->tracked || p->g->state.at[s->param].frozen)
         return false;
     return order_copies(p, p->chunk.at[p->g->state.at[s->param].op]) > 1 && read_in_step(p, state);
 }

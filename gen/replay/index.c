@@ -74,6 +74,8 @@ static void take_state(Live *x, int s)
     Bytes bytes = aligned(y->bytes);
     switch (y->kind) {
     case S_PARAM:
+        if (copy_alone(x->g, s))
+            break;
         x->owner[s] += bytes;
         if (x->guest[s] == 0)
             x->guest[s] = bytes;
@@ -108,9 +110,12 @@ static void find_versions(Live *x)
         for (int i = 0; i < g->op.at[o].arg.n; i++)
             if (g->op.at[o].arg.at[i].state && g->op.at[o].arg.at[i].kind == ARG_READ)
                 read[g->op.at[o].arg.at[i].index] = true;
-    for (int s = 0; s < g->state.n; s++)
-        if (read[s] && !g->state.at[s].tracked && (g->state.at[s].kind == S_PARAM || g->state.at[s].kind == S_COPY))
-            x->version[g->state.at[s].param] += aligned(g->state.at[s].bytes);
+    for (int s = 0; s < g->state.n; s++) {
+        const State *y = &g->state.at[s];
+        bool weight = y->kind == S_PARAM || y->kind == S_COPY;
+        if (read[s] && weight && !y->tracked && !g->state.at[y->param].frozen)
+            x->version[y->param] += aligned(y->bytes);
+    }
 }
 
 static int kind_of(const Action *k, int chunk)

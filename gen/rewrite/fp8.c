@@ -15,10 +15,10 @@
 #include "match.h"
 #include "rt/fp8.h"
 
-static bool fits(const Op *o)
+static bool fits(const Graph *g, const Op *o)
 {
     static const char *const sizes[] = {"rows", "in", "out"};
-    bool all = match_is(o, "Linear") && !o->par_name;
+    bool all = match_is(o, "Linear") && !o->par_name && !g->state.at[o->par.at[0]].frozen;
     for (int i = 0; i < 3 && all; i++)
         all = attr_int(o, sizes[i]) % FP8_MULTIPLE == 0;
     return all;
@@ -68,7 +68,7 @@ void fp8(Graph *g, const Model *m)
     Names taken = names_of(g);
     g->state.n--;
     for (int i = 0; i < g->nf; i++)
-        if (fits(&g->op.at[i]))
+        if (fits(g, &g->op.at[i]))
             convert(g, &g->op.at[i], &taken);
     g->vals = g->state.n;
     *PUSH(&g->state) = values;

@@ -10,7 +10,10 @@
  * downwards.  What an operator does is its row's I call (gradients of operands) and W call (gradients of parameters);
  * they stay apart, so that a schedule may delay W.
  *
- *   wanted    a tensor wants a gradient if its value depends on a parameter.  A data input never does.
+ *   wanted    a tensor wants a gradient if its value depends on a parameter that learns.  A data input never does, nor does
+ *             the result of a StopGradient.  Backward therefore ends where nothing in front of it learns.
+ *   frozen    a parameter without gradient: its word in a call is 0, as that of an operand whose gradient nobody wants, and a
+ *             call that then writes nothing is left out, so that what it would have read need not be kept.
  *   terms     a tensor with several readers gets one term from each, in descending order of readers, the order in which
  *             backward meets them; a reader that takes it twice gives two, in operand order.  The first term starts a
  *             running sum, every later one is added by an operator of its own, GradAdd, right behind the I calls of the
@@ -93,11 +96,11 @@ static void mark_wanted(Grad *w)
         const Op *o = &w->g->op.at[i];
         bool depends = false;
         for (int k = 0; k < o->par.n; k++)
-            depends |= o->par.at[k] >= 0 && !row(o->row)->par.at[k].tracked;
+            depends |= o->par.at[k] >= 0 && !row(o->row)->par.at[k].tracked && !w->g->state.at[o->par.at[k]].frozen;
         for (int k = 0; k < o->in.n; k++)
             depends |= o->in.at[k] >= 0 && w->wanted[o->in.at[k]];
         for (int k = 0; k < o->out.n; k++)
-            w->wanted[o->out.at[k]] = depends && row(o->row)->out.at[k].type != 'i';
+            w->wanted[o->out.at[k]] = depends && row(o->row)->out.at[k].type != 'i' && !op_is(o, TRAIT_STOP);
     }
 }
 
@@ -128,11 +131,16 @@ static void make_accumulators(Grad *w, const Ints *uses)
 {
     Graph *g = w->g;
     int params = g->state.n;
+    bool stops = false;
+    for (int i = 0; i < g->nf; i++)
+        stops |= op_is(&g->op.at[i], TRAIT_STOP);
     for (int s = 0; s < params; s++) {
-        if (g->state.at[s].kind != S_PARAM)
+        if (g->state.at[s].kind != S_PARAM || g->state.at[s].frozen)
             continue;
         State p = g->state.at[s];
-        if (!uses[s].n)
+        if (!uses[s].n && stops)
+            bad(p.loc, "name it in train.freeze, or use what is made of it", "no gradient reaches parameter %s", p.name);
+        else if (!uses[s].n)
             bad(p.loc, "remove it, or use what is made of it", "the loss does not depend on parameter %s", p.name);
         for (int k = 0; k < uses[s].n; k++) {
             int op = uses[s].at[uses[s].n - 1 - k];
@@ -280,6 +288,14 @@ static bool writes(const Op *o)
     return false;
 }
 
+/* A product whose other factor is a frozen weight is left out, and with it the arithmetic of one product. */
+static void lighten(Op *o, const Op *f)
+{
+    for (int i = 0; i < o->arg.n; i++)
+        if (row(o->row)->product && o->arg.at[i].kind == ARG_NONE && !strcmp(o->arg.at[i].token, "dweight"))
+            o->flop = o->flop - (f->flop - f->pass_flop) > o->pass_flop ? o->flop - (f->flop - f->pass_flop) : o->pass_flop;
+}
+
 /* The calls of one phase; one that would make nothing anybody wants is taken back. */
 static void bind_phase(Grad *w, Phase phase)
 {
@@ -295,6 +311,7 @@ static void bind_phase(Grad *w, Phase phase)
         const Op *f = &w->g->op.at[w->fwd];
         bind_call(w->g, o, text, f, gradient_tensor, w);
         op_work(o, f, w->g->compute, r->flop[phase]);
+        lighten(o, f);
         if (!writes(o))
             w->g->op.n--;
     }
@@ -363,7 +380,7 @@ void grad(Graph *g, const Model *m)
             w.terms[o->in.at[k]]++;
         }
         for (int k = 0; k < o->par.n; k++)
-            if (o->par.at[k] >= 0)
+            if (o->par.at[k] >= 0 && !g->state.at[o->par.at[k]].frozen)
                 *PUSH(&uses[o->par.at[k]]) = i;
     }
     make_accumulators(&w, uses);

@@ -51,6 +51,7 @@ typedef struct {
     int blocks;                 /* the sums of all of them; -1: no norm is in blocks */
     ParamList tracked;          /* mean, variance and count of each BatchStat, side by side; of a LinearFp8 its history */
     const Schedule *schedule;
+    int group;                  /* of the update at hand; 0: rates of the job */
     VEC(Arg) word;              /* what the words of the next call mean */
 } Update;
 
@@ -103,7 +104,7 @@ static void put(Update *u, const char *name, int param)
         o->layer = g->op.at[g->state.at[param].op].layer;
         o->loc = g->state.at[param].loc;
     }
-    *PUSH(&u->word) = (Arg){.kind = ARG_VALS, .token = "vals", .state = true, .index = g->vals};
+    *PUSH(&u->word) = (Arg){.kind = ARG_VALS, .token = "vals", .state = true, .index = g->vals, .i = u->group};
     size_t n = strcspn(call, "(");
     o->call = strf("%.*s", (int)n, call);
     for (const char *p = call + n + 1; *p && *p != ')'; p += strspn(p, ", ")) {
@@ -145,7 +146,7 @@ static void list_params(Update *u)
     int *slot = alloc((size_t)g->state.n * sizeof *slot);
     for (int s = 0; s < g->state.n; s++) {
         const State *x = &g->state.at[s];
-        if (x->param < 0)
+        if (x->param < 0 || g->state.at[x->param].frozen)
             continue;
         ParamList *list = g->state.at[x->param].tracked ? &u->tracked : &u->param;
         if (x->kind == S_PARAM) {
@@ -250,6 +251,9 @@ static void put_total(Update *u, const Param *q, int64_t count, int param)
 static void put_update(Update *u, const Param *q)
 {
     const Train *t = u->t;
+    const ParamGroup all = {.beta1 = t->beta1, .beta2 = t->beta2, .eps = t->eps};
+    u->group = u->g->state.at[q->p].group;
+    const ParamGroup *k = u->group ? &t->param_group.at[u->group - 1] : &all;
     word_state(u, "p", ARG_UPDATE, q->p);
     word_state(u, "c", ARG_WRITE, t->shard ? -1 : q->c);
     word_state(u, "g", ARG_READ, q->use.at[0]);
@@ -261,9 +265,9 @@ static void put_update(Update *u, const Param *q)
     word_int(u, "n", q->n);
     word_int(u, "anneal", t->steps / 4 ? t->steps / 4 : 1);
     word_float(u, "momentum", t->momentum);
-    word_float(u, "beta1", t->beta1);
-    word_float(u, "beta2", t->beta2);
-    word_float(u, "eps", t->eps);
+    word_float(u, "beta1", k->beta1);
+    word_float(u, "beta2", k->beta2);
+    word_float(u, "eps", k->eps);
     word_float(u, "alpha", t->alpha);
     word_int(u, "decay", u->g->state.at[q->p].decay);
     *PUSH(&u->word) = (Arg){.kind = ARG_LATE, .token = "late", .index = -1};
@@ -271,6 +275,7 @@ static void put_update(Update *u, const Param *q)
                                        [OPT_RMSPROP] = "RmsProp"};
     put(u, u->schedule->spikes ? "SgdSpike" : u->schedule->drifts ? "SgdDrift" : t->nesterov ? "SgdNesterov"
          : t->centered ? "RmsPropCentred" : name[t->opt], q->p);
+    u->group = 0;
 }
 
 static void put_narrow(Update *u, const Param *q)

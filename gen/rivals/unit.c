@@ -118,7 +118,7 @@ static void take_states(Units *u, const Plan *p, const int *of)
             copied[g->state.at[s].param] = true;
     for (int s = 0; s < g->state.n; s++) {
         const State *x = &g->state.at[s];
-        if (x->param < 0)
+        if (x->param < 0 || copy_alone(g, s))
             continue;
         int grad = x->kind == S_GRAD, at = of[grad ? x->op : g->state.at[x->param].op];
         u->states[at] += x->bytes * (grad ? order_accumulators(p) : 1);

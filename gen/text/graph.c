@@ -55,6 +55,8 @@ static const TextField state_fields[] = {
     {"op", V_REF, offsetof(State, op), .ref = R_OP},
     {"decay", V_BOOL, offsetof(State, decay), .only = S_PARAM + 1},
     {"tracked", V_BOOL, offsetof(State, tracked), .only = S_PARAM + 1},
+    {"frozen", V_BOOL, offsetof(State, frozen), .only = S_PARAM + 1},
+    {"group", V_INT, offsetof(State, group), .only = S_PARAM + 1},
     {"init", V_WORD, offsetof(State, init.kind), .words = inits, .first = true, .only = S_PARAM + 1},
     {"rule", V_TEXT, offsetof(State, init.name), .only = S_PARAM + 1},
     {"a", V_FLOAT, offsetof(State, init.a), .only = S_PARAM + 1},
@@ -91,7 +93,8 @@ static const struct { const char *sign; ArgKind kind; bool state; int value; } s
     {"W:", ARG_WRITE, true, THING}, {"A:", ARG_ADD, true, THING}, {"U:", ARG_UPDATE, true, THING},
     {"i:", ARG_INT, false, INTEGER}, {"f:", ARG_FLOAT, false, NUMBER}, {"tmp", ARG_TMP, false, NOTHING},
     {"acc", ARG_ACC, false, NOTHING}, {"mb", ARG_MB, false, NOTHING}, {"h", ARG_HANDLE, false, NOTHING},
-    {"vals", ARG_VALS, true, NOTHING}, {"late", ARG_LATE, false, NOTHING},
+    {"vals", ARG_VALS, true, NOTHING},
+    {"vals:", ARG_VALS, true, INTEGER}, {"late", ARG_LATE, false, NOTHING},
     {"0", ARG_NONE, false, NOTHING},
 };
 enum { SIGNS = sizeof signs / sizeof *signs };
@@ -114,7 +117,8 @@ void text_graph_refs(const Graph *g, Refs ref[R_KINDS])
 static void print_arg(Printer *w, const Arg *a)
 {
     int i = 0;
-    while (i < SIGNS && (signs[i].kind != a->kind || (signs[i].value == THING && signs[i].state != a->state)))
+    while (i < SIGNS && (signs[i].kind != a->kind || (signs[i].value == THING && signs[i].state != a->state)
+                         || (a->kind == ARG_VALS && (signs[i].value == INTEGER) != (a->i != 0))))
         i++;
     if (i == SIGNS)
         die("text: argument %s of kind %d", a->token, (int)a->kind);

@@ -280,7 +280,11 @@ static bool explain_state(const Topic *a, const char *what)
         for (int i = 0; i < g->op.at[o].arg.n; i++)
             if (g->op.at[o].arg.at[i].state && g->op.at[o].arg.at[i].index == s)
                 fprintf(a->f, "read    by %s (stage %d)\n", g->op.at[o].name, device_of(a->p, 0, o));
-    if (x->kind == S_PARAM)
+    if (x->frozen)
+        fprintf(a->f, "frozen  by train.freeze: no gradient, no moments, no update\n");
+    else if (x->kind == S_PARAM && x->group)
+        fprintf(a->f, "rates   of train.optimizer.groups.%d\n", x->group - 1);
+    if (x->kind == S_PARAM && !x->frozen)
         fprintf(a->f, "updated on stage %d, where %s is, the first that reads it\n", device_of(a->p, 0, x->op),
                 g->op.at[x->op].name);
     if (*sent(a->p, -1, s))

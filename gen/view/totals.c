@@ -37,7 +37,7 @@ static Bytes state_bytes(const Graph *g, StateKind from, StateKind to)
 {
     Bytes n = 0;
     for (int i = 0; i < g->state.n; i++)
-        if (g->state.at[i].kind >= from && g->state.at[i].kind <= to)
+        if (g->state.at[i].kind >= from && g->state.at[i].kind <= to && !copy_alone(g, i))
             n += g->state.at[i].bytes;
     return n;
 }
@@ -59,13 +59,13 @@ static Bytes saved_bytes(const Graph *g)
     return n;
 }
 
-/* How many parameter tensors, and of how many numbers. */
-static int64_t parameters(const Graph *g, int64_t *tensors)
+/* How many parameter tensors, and of how many numbers; or those of them that do not learn. */
+static int64_t parameters(const Graph *g, int64_t *tensors, bool frozen)
 {
     int64_t n = 0;
     *tensors = 0;
     for (int i = 0; i < g->state.n; i++)
-        if (g->state.at[i].kind == S_PARAM && !g->state.at[i].tracked) {
+        if (g->state.at[i].kind == S_PARAM && !g->state.at[i].tracked && (!frozen || g->state.at[i].frozen)) {
             n += shape_size(&g->state.at[i].shape, 0, g->state.at[i].shape.n);
             ++*tensors;
         }
@@ -83,7 +83,7 @@ static int64_t multiply_adds(const Graph *g)
 
 void graph_totals(FILE *f, const Graph *g)
 {
-    int64_t tensors, numbers = parameters(g, &tensors);
+    int64_t tensors, still, numbers = parameters(g, &tensors, false), frozen = parameters(g, &still, true);
     ByPhase sum = by_phase(g);
     int64_t micro = sum.flop[PH_F] + sum.flop[PH_I] + sum.flop[PH_W];
     fprintf(f, "%s: %s a micro-batch, %s a step, %s\n", g->name, count_text(g->batch, "sample"),
@@ -94,6 +94,10 @@ void graph_totals(FILE *f, const Graph *g)
     line(f, "operators, update", sum.op[PH_U], "");
     line(f, "parameters", numbers, "");
     line(f, "parameter tensors", tensors, "");
+    if (still > 0) {
+        line(f, "of these frozen, parameters", frozen, "");
+        line(f, "of these frozen, tensors", still, "");
+    }
     line(f, "parameters, with their copies", state_bytes(g, S_PARAM, S_COPY), "bytes");
     line(f, "gradients", state_bytes(g, S_GRAD, S_GRAD), "bytes");
     line(f, "moments", state_bytes(g, S_MOMENT1, S_DRIFT), "bytes");

@@ -157,14 +157,15 @@ cudaError_t ring_open(Ring *r, size_t bytes, int least)
 static cudaError_t open_rooms(Worker *w, Device *d)
 {
     size_t load = w->info->load;
-    bool ahead = load > sizeof(Values) && !w->run->job->overlap && !record_wanted();
-    cudaError_t e = ring_open(&d->values, sizeof(Values), ROOMS);
-    if (e == cudaSuccess && load > sizeof(Values))
+    size_t values = values_bytes(w->run->job);
+    bool ahead = load > values && !w->run->job->overlap && !record_wanted();
+    cudaError_t e = ring_open(&d->values, values, ROOMS);
+    if (e == cudaSuccess && load > values)
         e = ring_open(&d->loads, load, ahead ? 1 : 2);
     if (e == cudaSuccess && ahead)
         e = ahead_open(&w->stage, load);
     for (int i = 0; i < d->mirrors && e == cudaSuccess; i++)
-        e = cudaHostAlloc((void **)&d->mirror[i], sizeof(Values), cudaHostAllocDefault);
+        e = cudaHostAlloc((void **)&d->mirror[i], values, cudaHostAllocDefault);
     return e == cudaSuccess ? cudaHostAlloc((void **)&d->bounce, ARENA_PIECE, cudaHostAllocDefault) : e;
 }
 

@@ -84,13 +84,16 @@ static void parameters_back(Stage *st, float *dlinear_att, float *dscale, float 
             bias += rows[2 * r * width + i];
             v += rows[(2 * r + 1) * width + i];
         }
-        give(dbias + i, &bias, 1, acc);
+        if (dbias)
+            give(dbias + i, &bias, 1, acc);
         dv[i] = v;
     }
     float sum;
     weigh_back(dv, &sum, a, scale, over, width);
-    give(dlinear_att, dv, width, acc);
-    give(dscale, &sum, 1, acc);
+    if (dlinear_att)
+        give(dlinear_att, dv, width, acc);
+    if (dscale)
+        give(dscale, &sum, 1, acc);
 }
 
 /* tmp, all f32: v, its gradient, and for each query what its keys add to the sum before tanh and to v; then dk's sums. */
@@ -110,8 +113,9 @@ void additive_backward(Stage *st, real *dq, real *dk, float *dlinear_att, float 
         for (long i = 0; dq && i < width; i++)
             put(dq, row * width + i, sum[i]);
     }
-    parameters_back(st, dlinear_att, dnormalize_scalar, dnormalize_bias, rows, dv, linear_att, *normalize_scalar, over, acc,
-                    batch * query, width);
+    if (dlinear_att || dnormalize_scalar || dnormalize_bias)
+        parameters_back(st, dlinear_att, dnormalize_scalar, dnormalize_bias, rows, dv, linear_att, *normalize_scalar, over,
+                        acc, batch * query, width);
     EACH(batch * query * key * width >= 1 << 12)
     for (long row = 0; row < (dk ? batch * key : 0); row++) {
         float *sum = rows + row * width;        /* those of the queries have been read */

@@ -315,8 +315,10 @@ static void backward(Stage *st, const Gradient *g, long from, long n)
         plain[j] = (float)sum[j];
         with[j] = (float)product[j];
     }
-    give(g->dbias + from, plain, n, g->acc);
-    give(g->dweight + from, with, n, g->acc);
+    if (g->dbias)
+        give(g->dbias + from, plain, n, g->acc);
+    if (g->dweight)
+        give(g->dweight + from, with, n, g->acc);
     average(plain, sum, t.rows, n);
     average(with, product, t.rows, n);
     if (t.kept) {

@@ -95,7 +95,8 @@ void linear_xent_backward(Stage *st, real *dx, float *dweight, float *dbias, con
             long n = least(chunk, end - from);
             scores(st, tmp, x, weight, bias, rows, in, from, n);
             scores_back(st, tmp, tmp, lse, targets, factor, rows, from, n, ignore);
-            product_give(st, dweight + from * in, view(tmp, 1, n), view(x, in, 1), acc, n, in, rows, rows);
+            if (dweight)
+                product_give(st, dweight + from * in, view(tmp, 1, n), view(x, in, 1), acc, n, in, rows, rows);
             if (dbias)
                 bias_gradient(st, dbias + from, tmp, acc, rows, n);
             if (dx)

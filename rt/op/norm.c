@@ -89,7 +89,8 @@ void layernorm_backward(Stage *st, real *dx, float *dweight, float *dbias, const
 {
     if (dx)
         layernorm_dx(st, dx, dy, x, weight, mean, rstd, onto, rows, width);
-    layernorm_dw(st, dweight, dbias, dy, x, mean, rstd, acc, rows, width);
+    if (dweight || dbias)
+        layernorm_dw(st, dweight, dbias, dy, x, mean, rstd, acc, rows, width);
 }
 
 void rmsnorm_forward(Stage *st, real *y, float *rstd, const real *x, const float *weight, long rows, long width,
@@ -145,7 +146,8 @@ void rmsnorm_backward(Stage *st, real *dx, float *dweight, const real *dy, const
 {
     if (dx)
         rmsnorm_dx(st, dx, dy, x, weight, rstd, onto, rows, width);
-    rmsnorm_dw(st, dweight, dy, x, rstd, acc, rows, width);
+    if (dweight)
+        rmsnorm_dw(st, dweight, dy, x, rstd, acc, rows, width);
 }
 
 /* The weight is offset + weight[i]: files of some models hold what is added to 1. */
@@ -184,5 +186,6 @@ void rmsnorm_offset_backward(Stage *st, real *dx, float *dweight, const real *dy
 {
     if (dx)
         rmsnorm_offset_dx(st, dx, dy, x, weight, rstd, onto, rows, width, offset);
-    rmsnorm_dw(st, dweight, dy, x, rstd, acc, rows, width);
+    if (dweight)
+        rmsnorm_dw(st, dweight, dy, x, rstd, acc, rows, width);
 }

@@ -220,9 +220,11 @@ void recur_backward_w(Stage *st, float *dweight, float *dbias, const real *dx, c
     long n = 4 * hidden * hidden;
     float *product = is_dropped(&by) ? tmp : dweight;
     real *before = is_dropped(&by) ? (real *)((float *)tmp + n) : tmp;
-    lay_out(st, before, y, &s);
-    steps_gradient(st, product, dx, before, acc && product == dweight, 4 * hidden, hidden, batch * time);
-    if (product != dweight)
+    if (dweight) {
+        lay_out(st, before, y, &s);
+        steps_gradient(st, product, dx, before, acc && product == dweight, 4 * hidden, hidden, batch * time);
+    }
+    if (dweight && product != dweight)
         give_left(st, dweight, product, &by, acc, n);
     if (dbias)
         bias_gradient(st, dbias, dx, acc, batch * time, 4 * hidden);

@@ -101,16 +101,17 @@ static __global__ void additive_parameters(float *da, float *dscale, float *dbia
             bias += rows[2 * r * width + i];
             of_v += rows[(2 * r + 1) * width + i];
         }
-        dbias[i] = acc ? dbias[i] + bias : bias;
+        if (dbias)
+            dbias[i] = acc ? dbias[i] + bias : bias;
         v[i] = of_v;
         sum += of_v * (a[i] * over);
     }
     sum = team_sum<BLOCK>(sum);
-    for (long i = threadIdx.x; i < width; i += BLOCK) {
+    for (long i = threadIdx.x; da && i < width; i += BLOCK) {
         float d = *scale * over * (v[i] - sum * (a[i] * over));
         da[i] = acc ? da[i] + d : d;
     }
-    if (threadIdx.x == 0)
+    if (dscale && threadIdx.x == 0)
         *dscale = acc ? *dscale + sum : sum;
 }
 
@@ -125,6 +126,7 @@ void additive_backward(Stage *st, real *dq, real *dk, float *dlinear_att, float 
     LAUNCH(additive_queries, (unsigned)(batch * query), (unsigned)BLOCK, st, dq, rows, dy, p);
     if (dk)
         LAUNCH(additive_keys, (unsigned)(batch * key), (unsigned)BLOCK, st, dk, dy, p);
-    LAUNCH(additive_parameters, 1u, (unsigned)BLOCK, st, dlinear_att, dnormalize_scalar, dnormalize_bias, v,
-           (const float *)rows, linear_att, normalize_scalar, acc, batch * query, width);
+    if (dlinear_att || dnormalize_scalar || dnormalize_bias)
+        LAUNCH(additive_parameters, 1u, (unsigned)BLOCK, st, dlinear_att, dnormalize_scalar, dnormalize_bias, v,
+               (const float *)rows, linear_att, normalize_scalar, acc, batch * query, width);
 }

@@ -97,7 +97,8 @@ void linear_xent_backward(Stage *st, real *dx, float *dweight, float *dbias, con
         int part = n < chunk ? KINDS : 0;
         scores(st, h, part, tmp, x, weight, bias, in, from);
         scores_back(st, tmp, dloss, tmp, lse, targets, vals, rows, from, n, ignore, count);
-        product_run(st, h, part + TO_WEIGHT, dweight + from * in, tmp, x, 0, acc);
+        if (dweight)
+            product_run(st, h, part + TO_WEIGHT, dweight + from * in, tmp, x, 0, acc);
         if (dbias)
             bias_gradient(st, dbias + from, tmp, acc, rows, n);
         if (dx)

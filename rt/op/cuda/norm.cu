@@ -333,7 +333,8 @@ static void norm_back(Stage *st, real *dx, Gradient end, const real *dy, const r
     }
     if (dx)
         LAUNCH_ROWS(norm_rows_back, rows, width, st, dx, dy, x, weight, mean, rstd, onto, rows, width, offset);
-    column_sums(st, NormTerm{dy, x, mean, rstd}, end, rows, width);
+    if (end.to[0] || end.to[1])
+        column_sums(st, NormTerm{dy, x, mean, rstd}, end, rows, width);
 }
 
 static long blocks_of(long rows, long width) { return ceil_div(rows, BLOCK / TEAM_OF(width)); }

@@ -226,9 +226,11 @@ void recur_backward_w(Stage *st, float *dweight, float *dbias, const real *dx, c
 {
     Steps s = {mask, batch, time, hidden, reverse};
     real *before = (real *)tmp;
-    LAUNCH(recur_lay_out, blocks_for(batch * hidden), (unsigned)BLOCK, st, before, y, s);
-    LAUNCH(recur_weight, (unsigned)(ceil_div(4 * hidden, SQUARE) * ceil_div(hidden, SQUARE)), (unsigned)BLOCK, st, dweight, dx,
-           (const real *)before, vals, (long)mb, acc, batch * time, hidden, drop, site);
+    if (dweight) {
+        LAUNCH(recur_lay_out, blocks_for(batch * hidden), (unsigned)BLOCK, st, before, y, s);
+        LAUNCH(recur_weight, (unsigned)(ceil_div(4 * hidden, SQUARE) * ceil_div(hidden, SQUARE)), (unsigned)BLOCK, st, dweight,
+               dx, (const real *)before, vals, (long)mb, acc, batch * time, hidden, drop, site);
+    }
     if (dbias)
         bias_gradient(st, dbias, dx, acc, batch * time, 4 * hidden);
 }

@@ -118,9 +118,9 @@ void linear_xent_backward(Stage *st, real *dx, float *dweight, float *dbias, con
         scores_back(st, tmp, tmp, lse, targets, factor, rows, from, n, ignore);
         if (dbias)
             bias_gradient(st, dbias + from, tmp, acc, rows, n);
-        if (bf16)
+        if (dweight && bf16)
             product_run(st, c->weight[acc], dweight + at, tmp, x, NULL);
-        else
+        else if (dweight)
             product_f32(st, to_weight(acc, rows, in, n), dweight + at, tmp, (const float *)x);
         if (dx && bf16)
             product_run(st, c->x[from > 0], wide, tmp, weight + at, NULL);

@@ -1,0 +1,104 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Fine-tuning under plans: frozen parameters and parameter groups have one hash over stages, schedules, fates, replicas and
+# types, that of the graph interpreter.  The losses and gradients themselves are compared with PyTorch's in reference.sh.  A
+# checkpoint holds frozen values, goes on with more of them, and says so, and is refused with fewer.
+. "$(dirname "$0")/lib.sh"
+need dpgen build/emitted build/librt.a build/librt_bf16.a build/interp build/interp_bf16
+model="$models/tiny-gpt.yaml --set train.batch.global=16"
+middle="[h.0.*, wpe.*, h.1.*.bias, h.2.ln_2.weight, h.2.attn.c_attn.weight]"     # gradients pass through
+front="[wte.*, wpe.*, h.0.*, h.1.*]"                                # backward ends in the middle: stages without one
+groups="[{match: [h.1.*, '*.bias'], lr: x0.1, weight_decay: 0}, {match: '*.ln_*', lr: 0.01, betas: [0.8, 0.9], eps: 1e-6}]"
+arguments="--steps 3"
+
+# agree LABEL INTERPRETER SET...: the plans that have been made against the interpreter
+agree() {
+    label=$1 interpreter=$2
+    shift 2
+    want=$($interpreter --data "$data" $model $arguments "$@" 2>"$tmp/interp.log" | sed -n 's/^sha256 //p')
+    if [ -n "$want" ]; then pass; else fault "$label: the interpreter: $(tail -n 1 "$tmp/interp.log")"; fi
+    one_hash "$label" "$want"
+}
+# under SET: plans of a model with it
+under() {
+    cat <<END
+one $model --stages 1 $1
+full $model --stages 2 --schedule 1f1b --recompute full $1
+split $model --stages 3 --schedule zb-h1 $1
+away $model --stages 4 --schedule 1f1b --offload "['*']" $1
+END
+}
+echo "devices: [{name: cpu, kind: cpu, count: 10, memory: 64MiB, threads: 1, kernels: portable}]" >"$tmp/ten"
+of_replicas() { echo "replicas $model --stages 2 --replicas 2 --set train.batch.groups=2 --devices $tmp/ten $1"; }
+
+use_portable
+keep="one full"
+under "--set \"train.freeze=$middle\"" | plans
+agree "frozen in the middle" build/interp --set "train.freeze=$middle"
+frozen=$hash
+# 2 steps, and 1 more under another plan; then with less to learn, and with more
+resume="--resume --checkpoint $tmp/ckpt"
+run="--quiet --hash --data $data --checkpoint $tmp/ckpt"
+said=$(job_hash "$tmp/one" --steps 2) && said=$(job_hash "$tmp/full" --resume --steps 3)
+if [ "$said" = "$frozen" ]; then pass; else fault "a checkpoint with frozen parameters, and on: $said"; fi
+fewer="[h.0.*, wpe.*, h.1.*, h.2.ln_2.weight, h.2.attn.c_attn.weight]" others="[wpe.*, h.0.*]"
+generate "$tmp/less" $model --stages 2 --set train.freeze="$fewer" && compile "$tmp/less" ||
+    fault "less to learn: $(head -n 1 "$tmp/less.log")"
+expect "less learns" "$tmp/less/job" --quiet --data "$data" $resume --steps 4
+if grep -q 'other settings: train.freeze 2[0-9] parameters .* (now 2[0-9] parameters' "$tmp/said"; then pass
+else fault "less learns, and nobody says so: $(cat "$tmp/said")"; fi
+generate "$tmp/more" $model --stages 2 --set train.freeze="$others" && compile "$tmp/more" || fault "more to learn"
+refuse "more learns" 5 'tensor `h.1.*m. is missing; start anew' "$tmp/more/job" --quiet --data "$data" $resume --steps 5
+expect "its parameters" "$tmp/more/job" --quiet --data "$data" --no-checkpoint --steps 1 \
+    --weights "$(ls -d "$tmp"/ckpt/step-* | tail -n 1)"
+run="--no-checkpoint --quiet --hash --data $data"
+keep=
+
+{ under "--set \"train.freeze=$front\" --set train.batch.groups=2"; of_replicas "--set \"train.freeze=$front\""; } | plans
+agree "frozen in front" build/interp --set train.freeze="$front" --set train.batch.groups=2
+own="--set \"train.optimizer.groups=$groups\" --set train.freeze=wpe.weight"
+{ under "$own --set train.batch.groups=2" | grep -v ^split; of_replicas "$own"; } | plans
+agree "groups" build/interp --set train.optimizer.groups="$groups" --set train.batch.groups=2 --set train.freeze=wpe.weight
+use_bf16
+keep="full away"
+own="--set train.precision.compute=bf16 --set \"train.freeze=$middle\" --set \"train.optimizer.groups=$groups\""
+under "$own" | grep -v -e ^one | plans
+agree "bf16" build/interp_bf16 --set train.precision.compute=bf16 --set train.freeze="$middle" \
+    --set train.optimizer.groups="$groups"
+# Of a parameter that kernels read in bf16, and no update changes, there is nothing else; files hold it all the same.
+run="--quiet --hash --data $data --checkpoint $tmp/ckpt16"
+said=$(job_hash "$tmp/away" --steps 2) && said=$(job_hash "$tmp/full" --resume --steps 3 --export "$tmp/made")
+if [ "$said" = "$hash" ]; then pass; else fault "bf16: a checkpoint, and on: $said"; fi
+masters=$(grep -c 'parameter \*/' "$tmp/full/stage0.h")
+if [ "$masters" -gt 3 ] && ! grep -q 'wpe_weight  *=' "$tmp/full/stage0.h"; then pass
+else fault "bf16: stage 0 has $masters masters, and one of wpe.weight"; fi
+names=$(tr '{' '\n' <"$tmp/made/model.safetensors" | grep -a -c -o '"dtype"')
+if [ "$names" = 40 ]; then pass; else fault "bf16: an export has $names tensors of 40"; fi
+run="--no-checkpoint --quiet --hash --data $data"
+keep=
+use_portable
+
+# ---- parameters that no file has ---------------------------------------------------------------------------------------
+# What one job takes from a rule and the rest from a file is, for a job with the other half fresh, all by rules
+half="[h.*]" rest="[wte.*, wpe.*, ln_f.*]" model=$models/tiny-gpt.yaml
+generate "$tmp/base" $model && compile "$tmp/base" || fault "a job that writes weights: $(head -n 1 "$tmp/base.log")"
+generate "$tmp/half" $model --stages 3 --set weights.fresh="$half" && compile "$tmp/half" || fault "half is fresh"
+generate "$tmp/rest" $model --stages 2 --set weights.fresh="$rest" && compile "$tmp/rest" || fault "the rest is fresh"
+start=
+by_rule=$(job_hash "$tmp/base" --steps 0)
+trained=$(job_hash "$tmp/base" --steps 2 --export "$tmp/trained")
+mixed=$(job_hash "$tmp/half" --steps 0 --weights "$tmp/trained" --export "$tmp/mixed")
+if grep -q '36 of 40 parameters are not read from .*trained and start from their rules: h.0.*, and 28 more' "$tmp/half.log"; then pass
+else fault "the fresh are not named: $(cat "$tmp/half.log")"; fi
+case "$by_rule $trained $mixed" in *" $by_rule"* | *"$trained $trained"*) fault "fresh: $by_rule, $trained, $mixed" ;; *) pass ;; esac
+said=$(job_hash "$tmp/rest" --steps 0 --weights "$tmp/mixed")
+if [ "$said" = "$by_rule" ]; then pass; else fault "a half fresh, and then the other: $said, not $by_rule"; fi
+sed 's/"h\.0\.ln_1\.weight"/"x.0.ln_1.weight"/' "$tmp/trained/model.safetensors" >"$tmp/lacks.safetensors"
+said=$(job_hash "$tmp/half" --steps 0 --weights "$tmp/lacks.safetensors")
+if [ "$said" = "$mixed" ]; then pass; else fault "a file lacks what is fresh: $said, not $mixed"; fi
+refuse "a file lacks what is not fresh" 5 'tensor `h.0.ln_1.weight. is missing' "$tmp/rest/job" --no-checkpoint --quiet --steps 0 \
+    --weights "$tmp/lacks.safetensors"
+refuse "fresh, and no such name" 3 'weights.fresh: no parameter is named .head' ./dpgen check $model --set weights.fresh=head.weight
+refuse "all are fresh" 3 'all 40 parameters start from their rules' ./dpgen check $model --set "weights.fresh='*'"
+finish
