@@ -16,9 +16,9 @@ enum {
     SHOWN_OPERATORS = 20000,    /* of graphs that a report lays out: one layout costs the square of its buffers */
     BLAME_WORK = 15000000,      /* ... and before, to find the stage that lacks least */
     QUESTION_WORK = 25000000,    /* ... in each of them, then its first choices that fit are the answer; in a row of a table */
-    RUNGS = 6,                  /* smaller limits that are asked where nothing fits: down by a tenth to a fifth of the limit */
-    RUNG_LACK = 2,              /* ... while no more than this part of it is lacking */
-    LIMIT_WORK = 2,             /* ... and this part of them for the limit, the remedy that everybody asks for */
+    LEAST_WORK = 100000000,     /* in all questions for the plan of least bytes: tinyllama on five devices of 11 GiB */
+    LEAST_QUESTION = 5000000,   /* ... in each: those that fit take 1 to 5 million, and those that fail take all they get */
+    LEAST_PROBES = 6,           /* limits tried below a plan, a 256th apart, since luck is not monotone */
     MOVED_WORK = 100000000,     /* calls replayed for all cuts of a plan moved by one operator: some 5 s */
     PASSES = 100,               /* calls that all passes over one operator of a plan count as */
     BUILDING = 300,             /* ... and building its graph, with its costs */
@@ -92,6 +92,8 @@ enum {
 #define LAYOUT_STEPS INT64_C(300000000)     /* a device: with two thirds of it tiny-t5 in 16 micro-batches was not within 3 % of
                                                its live bytes */
 #define REPORT_STEPS INT64_C(400000000)     /* of all remedies of a report that nothing fits: some 2 s */
+#define LEAST_STEPS  INT64_C(800000000)     /* of all questions for the plan of least bytes; with less than 740 near-least.yaml
+                                               has no plan below 53 KiB; then layouts are brief */
 #define SHOWN_STEPS  INT64_C(300000000)     /* of the plan that it shows */
 #define FULL_STEPS   INT64_C(5000000000)    /* of all other layouts of a question; with 3 a plan near its least limit was 33 %
                                                slower */

@@ -203,6 +203,8 @@ typedef struct {
     int host;                   /* 1 + the host that lacks memory; 0: no host does */
     const char *stuck;          /* messages leave no list: stages would wait for ever, say; NULL: they do not */
     bool open;                  /* the search gave up: cuts that may fit were not laid out */
+    Bytes least;                /* the least limit that has a plan, of all devices alike; -1: none was found; 0: nobody
+                                   looked */
 } Shortfall;
 typedef struct {
     int device;                 /* passes, then order */

@@ -12,10 +12,9 @@
  *   fills   nothing: it prints to standard error and ends with status 4
  *
  * What a remedy promises has been planned whole, packing and all, and is printed as the option that asks for it.  A
- * remedy that was not solved, or does not fit, is not printed.  The limit is bisected between one that failed and one
- * that fits, in steps of a thousandth, by the search for any plan at all; where devices have several chunks, that for the
- * fastest, with its rivals, may find one below.  More stages, other schedules, recomputation and smaller micro-batches are
- * tried one by one, and if none of them helps alone, recomputation together with each.
+ * remedy that was not solved, or does not fit, is not printed.  The limit is that of the plan of least bytes (least.c), so it
+ * does not depend on the one that was asked.  More stages, other schedules, recomputation and smaller micro-batches are tried
+ * one by one, and if none of them helps alone, recomputation together with each.
  *
  * If planning failed before there was an arena, the cut that lacks least is carried through to mem here, so that the
  * report can name calls and buffers.  Graphs of more than SHOWN_OPERATORS are not: their layouts take minutes.
@@ -25,6 +24,7 @@
  */
 #include "nofit.h"
 #include "search.h"
+#include "least.h"
 #include "base/quote.h"
 #include "budgets.h"
 
@@ -256,24 +256,6 @@ static const char *exact_size(Bytes n)
     return strf("%lld%s", (long long)n, unit[u]);
 }
 
-/* Of a limit, what no arena can have. */
-static Bytes taken(const Device *k)
-{
-    return k->reserve + k->workspace;
-}
-
-/* As --limit would: less that, and a max_memory of plan.constraints stays above it. */
-static bool fits_limit(Doctor *x, Bytes limit, bool home)
-{
-    Model *v = variant(x->m);
-    for (int d = 0; d < v->devices.n; d++) {
-        Device *k = &v->devices.at[d];
-        Bytes memory = limit - taken(k);
-        k->memory = k->without && memory > k->memory ? k->memory : memory;
-    }
-    return fits_as(x, v, home);
-}
-
 /* What max_memory forbids */
 static void try_constraint(Doctor *x)
 {
@@ -289,56 +271,15 @@ static void try_constraint(Doctor *x)
         promise(x, "plan.constraints without max_memory");
 }
 
-/* Limits, in steps of some bytes: one that fails, unless devices differ; one that fits, 0: none is known. */
-typedef struct { Bytes step, fails, fits; } NofitSpan;
-
-static void try_step(Doctor *x, NofitSpan *s, Bytes limit, bool home)
+/* Up to a few thousandths, so that the number is short. */
+static bool try_limit(Doctor *x, const Plan *failed)
 {
-    if (fits_limit(x, limit * s->step, home))
-        s->fits = limit;
-    else if (!x->late)
-        s->fails = limit;
-}
-
-/* Up from a limit to one that fits, first by a 64th of it, then by twice as much each time; and down again by halves, while
- * more than these parts of the report's work and placement are left. */
-static void narrow(Doctor *x, NofitSpan *s, Bytes from, bool home, int64_t work, int64_t steps)
-{
-    Bytes limit = from, more = from / 64 + 1;
-    for (int tries = 0; !s->fits && !x->late && tries < 9; tries++) {
-        try_step(x, s, limit, home);
-        limit += more;
-        more *= 2;
-    }
-    while (s->fits - s->fails > 1 && *x->budget.work_left > work && *x->budget.steps_left > steps)
-        try_step(x, s, s->fails + (s->fits - s->fails) / 2, home);
-}
-
-/* Where copies may be made, first without them: that costs least.  With them a lower limit may fit. */
-static void try_limit(Doctor *x, Bytes need)
-{
-    Bytes least = 0, reserve = 0;
-    NofitSpan s = {.step = 1024};
-    const int64_t work = *x->budget.work_left / LIMIT_WORK, steps = *x->budget.steps_left / LIMIT_WORK;
-    for (int d = 0; d < x->m->devices.n; d++) {
-        const Device *k = &x->m->devices.at[d];
-        least = k->memory + taken(k) > least ? k->memory + taken(k) : least;
-        reserve = taken(k) > reserve ? taken(k) : reserve;
-    }
-    need = need + reserve > least ? need + reserve : least + 1;
-    while (s.step * 1024 < need)
-        s.step *= 2;
-    const Bytes low = least / s.step, from = (need + s.step - 1) / s.step;
-    s.fails = low;
-    if (may_copy(x->m)) {
-        narrow(x, &s, from, true, work + work / 2, steps + steps / 2);
-        s.fails = low;
-        if (s.fits > from)
-            try_step(x, &s, from, false);
-    }
-    narrow(x, &s, from, false, work, steps);
-    if (s.fits)
-        promise(x, strf("--limit %s", exact_size(s.fits * s.step)));
+    Bytes least = failed->shortfall.least ? failed->shortfall.least : least_limit(x->x, x->m), step = 1024;
+    while (step * 4096 < least)
+        step *= 2;
+    if (least > 0)
+        promise(x, strf("--limit %s", exact_size((least + step - 1) / step * step)));
+    return least > 0;
 }
 
 static void try_stages(Doctor *x)
@@ -441,11 +382,9 @@ static void try_one(Doctor *x, const char *name, void (*try)(Doctor *x))
         x->untried = x->untried ? strf("%s, %s", x->untried, name) : name;
 }
 
-static void try_remedies(Doctor *x, Bytes need)
+static void try_remedies(Doctor *x, const Plan *failed)
 {
-    x->late = false;
-    try_limit(x, need);
-    x->untried = x->late && !x->found ? "a larger limit" : NULL;
+    x->untried = try_limit(x, failed) ? NULL : "a larger limit";
     try_one(x, "plan.constraints without max_memory", try_constraint);
     int before = x->found;
     try_one(x, "--recompute", try_recompute);
@@ -624,17 +563,13 @@ void nofit(const Options *options, const Plan *last)
         no_cut_at_all(failed, &x);
     if (failed->shortfall.host)
         no_host(failed, &x);
-    Bytes need = failed->shortfall.need;
     Plan *p = finished(failed);
-    if (p) {
+    if (p)
         print_failed(p);
-        need = p->dev.at[worst_device(p)].arena > need ? p->dev.at[worst_device(p)].arena : need;
-        need += beside(p, worst_device(p));
-    } else {
-        fprintf(stderr, "  stage %d needs at least %s\n", failed->shortfall.device, size_text(need));
-    }
+    else
+        fprintf(stderr, "  stage %d needs at least %s\n", failed->shortfall.device, size_text(failed->shortfall.need));
     busy_with("no plan fits; trying others");
-    try_remedies(&x, need);
+    try_remedies(&x, failed);
     busy_end();
     exit(EXIT_NOFIT);
 }

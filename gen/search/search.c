@@ -7,10 +7,10 @@
  * instead.
  */
 #include "search.h"
+#include "least.h"
 #include "list.h"
 #include "moves.h"
 #include "rows.h"
-#include "rungs.h"
 #include "budgets.h"
 #include "key.h"
 #include "planner.h"
@@ -295,8 +295,8 @@ static Plan *search_or_any(const Options *x, const Model *m, const Ask *ask, Pla
     Plan *best = search_graphs(passes ? x : &quiet, m, ask, failed);
     if (!best && !passes && single(m))
         search_asked(x, m, ask, failed);
-    if (!best && *failed && !(*failed)->shortfall.stuck && (*failed)->g->op.n <= SHOWN_OPERATORS && move_is_on("rungs"))
-        best = rungs_any(x, m);
+    if (!best && *failed && !(*failed)->shortfall.stuck && (*failed)->g->op.n <= SHOWN_OPERATORS && move_is_on("least"))
+        best = least_plan(x, m, &(*failed)->shortfall.least);
     if (best && passes)
         dump_plan(x, best, 'a');
     else if (best && x->dump)

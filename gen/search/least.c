@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * least.c: the plan of least bytes, whatever limit was asked.
+ *
+ * Problem: planners fill what a limit allows, and packing needs some bytes more.  Near the least limit it is luck whether the
+ * cuts and fates of a limit pack.  So a limit may have no plan, though a smaller one has.  Users of other systems find such
+ * limits by trial.
+ *
+ * Method: the question for any plan is asked under limits that follow from the model alone.  They begin at what the cheapest
+ * fates of the best cut need, go up until a plan packs, and then halve the distance down to what failed.  Each answer has its
+ * own arenas, which may be below the limit that it was found under.  Since luck is not monotone, a few limits below the answer
+ * are tried too.  The search for fast plans falls back on this plan, and a report promises its bytes.  So a promise does not
+ * depend on the limit that was asked, it holds, and so does each larger limit.
+ *
+ * Cost: LEAST_WORK and LEAST_STEPS in all, of which a question has a part.  Not handled: a plan of fewer bytes that these
+ * questions do not meet.
+ */
+#include "least.h"
+#include "budgets.h"
+#include "passes.h"
+#include "search.h"
+
+#include <string.h>
+
+typedef struct {
+    const Options *x;
+    const Model *m;
+    bool scaled;
+    Bytes most;                 /* scaled: the largest memory, of which others have their part */
+    int64_t work, steps;
+    Bytes fails, fits;          /* limits; fits 0: none is known */
+    Plan *best;                 /* of fits */
+} Least;
+
+/* Of a limit, what no arena can have. */
+static Bytes taken(const Device *k)
+{
+    return k->reserve + k->workspace;
+}
+
+static Bytes whole(const Device *k)
+{
+    return k->memory + taken(k);
+}
+
+static bool are_equal(const Model *m)
+{
+    bool same = true;
+    for (int d = 0; d < m->devices.n; d++)
+        same &= whole(&m->devices.at[d]) == whole(&m->devices.at[0]) && !m->devices.at[d].without;
+    return same;
+}
+
+static Bytes most_of(const Model *m)
+{
+    Bytes most = 0;
+    for (int d = 0; d < m->devices.n; d++)
+        most = whole(&m->devices.at[d]) > most ? whole(&m->devices.at[d]) : most;
+    return most;
+}
+
+/* As --limit would: a max_memory of plan.constraints stays above it. */
+static const Model *limited(const Least *l, Bytes limit)
+{
+    Model *m = alloc(sizeof *m);
+    *m = *l->m;
+    memset(&m->devices, 0, sizeof m->devices);
+    for (int d = 0; d < l->m->devices.n; d++) {
+        Device *k = PUSH(&m->devices);
+        *k = l->m->devices.at[d];
+        Bytes bytes = l->scaled ? (Bytes)((double)limit / (double)l->most * (double)whole(k)) : limit;
+        Bytes memory = bytes > taken(k) ? bytes - taken(k) : 1;
+        k->memory = k->without && memory > k->memory ? k->memory : memory;
+    }
+    return m;
+}
+
+/* The limit that the arenas of a plan want. */
+static Bytes wanted(const Least *l, const Plan *p)
+{
+    Bytes most = 0;
+    for (int d = 0; d < p->devices; d++) {
+        const Device *k = &p->m->devices.at[d];
+        Bytes bytes = p->dev.at[d].arena + k->memory - p->dev.at[d].limit + taken(k);
+        if (l->scaled)
+            bytes = (Bytes)((double)bytes / (double)whole(&l->m->devices.at[k->entry]) * (double)l->most) + 1;
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+/* Any plan under a limit, for a part of what is left. */
+static Plan *ask(Least *l, Bytes limit, bool no_offload, Plan **failed)
+{
+    const int64_t work = l->work < LEAST_QUESTION ? l->work : LEAST_QUESTION;
+    Ask one = {.first_fit = true, .no_offload = no_offload, .work_left = alloc(sizeof work), .steps_left = &l->steps};
+    *one.work_left = work;
+    Plan *p = search_with(l->x, limited(l, limit), &one, failed);
+    l->work -= work - *one.work_left;
+    return p;
+}
+
+static void try_limit(Least *l, Bytes limit, bool no_offload)
+{
+    void *mark = mem_mark();
+    Plan *failed, *p = ask(l, limit, no_offload, &failed);
+    Bytes fits = p ? wanted(l, p) : 0;
+    if (p && (!l->fits || fits < l->fits)) {
+        l->fits = fits;
+        l->best = p;
+        return;
+    }
+    if (!p && limit > l->fails)
+        l->fails = limit;
+    mem_release(mark);
+}
+
+/* What the cheapest fates need, under the cut that needs least; 0: there is no cut. */
+static Bytes need_of(Least *l)
+{
+    Plan *failed = NULL;
+    int64_t work = BLAME_WORK;          /* of a plan that is not kept */
+    Bytes beside = 0;
+    if (ask(l, 1, false, &failed) || !failed || !plan_chunks(failed))
+        return 0;
+    Plan with = *failed;
+    with.ask.work_left = &work;
+    if (with.chunk.n == 0)
+        part_blame(&with);
+    for (int d = 0; d < l->m->devices.n; d++)
+        beside = taken(&l->m->devices.at[d]) > beside ? taken(&l->m->devices.at[d]) : beside;
+    return with.shortfall.device >= 0 ? with.shortfall.need + beside : 0;
+}
+
+/* Up from the need to a limit that has a plan, by a 64th of it, then by twice as much each time; down likewise to one that has
+ * none; then by halves; then a few below, since luck is not monotone.  Until so much work is left. */
+static void search_down(Least *l, Bytes need, bool no_offload, int64_t work)
+{
+    Bytes limit = need, more = need / 64 + 1;
+    l->fails = 0;
+    for (; !l->fits && limit < 8 * need && l->work > work; limit += more, more *= 2)
+        try_limit(l, limit, no_offload);
+    for (more = need / 64 + 1; l->fits > more && !l->fails && l->work > work; more *= 2)
+        try_limit(l, l->fits - more, no_offload);
+    while (l->fits - l->fails > l->fits / 1024 + 1 && l->fits && l->work > work)
+        try_limit(l, l->fails + (l->fits - l->fails) / 2, no_offload);
+    for (int k = 1; l->fits && k <= LEAST_PROBES && l->work > work; k++) {
+        Bytes was = l->fits;
+        try_limit(l, l->fits - l->fits / 256 * k, no_offload);
+        k = l->fits < was ? 0 : k;
+    }
+}
+
+/* Where copies may be made, first without them: that costs a tenth. */
+static Bytes least_of(Least *l)
+{
+    const Bytes need = need_of(l);
+    const bool copies = l->m->plan.offload == OFFLOAD_AUTO;
+    if (copies)
+        search_down(l, need, true, l->work / 2);
+    search_down(l, need, false, 0);
+    return l->fits;
+}
+
+Bytes least_limit(const Options *x, const Model *m)
+{
+    Least l = {.x = x, .m = m, .work = LEAST_WORK, .steps = LEAST_STEPS};
+    return least_of(&l);
+}
+
+Plan *least_plan(const Options *x, const Model *m, Bytes *least)
+{
+    const bool scaled = !are_equal(m);
+    Least l = {.x = x, .m = m, .scaled = scaled, .most = most_of(m), .work = LEAST_WORK, .steps = LEAST_STEPS};
+    Bytes fits = least_of(&l);
+    *least = scaled ? 0 : fits ? fits : -1;
+    if (!l.best || fits > l.most)
+        return NULL;
+    Plan *p = under_limits(l.best, m);
+    p->proof.bound = 0;         /* it was of smaller limits */
+    p->proof.note = "the plan of least bytes: the search for faster plans found none";
+    return p;
+}
