@@ -53,7 +53,8 @@ static const Sample samples[] = {
     {"Softmax", "rows=20 width=24"},
     {"Relu", "n=60"}, {"Gelu", "n=60 tanh=1"}, {"Silu", "n=60"}, {"Tanh", "n=60"}, {"Sigmoid", "n=60"},
     {"Clip", "n=60 low=-0.5 high=0.5"}, {"LeakyRelu", "n=60 slope=0.1"}, {"HardSigmoid", "n=60"}, {"HardSwish", "n=60"},
-    {"Scale", "n=60 factor=0.3"}, {"SoftCap", "n=60 cap=2."}, {"Reshape", "n=60"}, {"Cast", "n=60"}, {"GradAdd", "n=60"},
+    {"Scale", "n=60 factor=0.3"}, {"SoftCap", "n=60 cap=2."}, {"Reshape", "n=60"}, {"StopGradient", "n=60"},
+    {"Cast", "n=60"}, {"GradAdd", "n=60"},
     {"Rotary", "batch=4 seq=5 heads=8 width=4 dims=4 adjacent=1 theta=1e4 scaling=0 factor=1. low=1. high=4. original=8192"},
     {"Add", "n=60"}, {"AddBroadcast", "n=120 nb=20"}, {"Mul", "n=120 nb=20"}, {"Gate", "n=60 act=0"},
     {"AddMiddle", "outer=8 mid=3 inner=5 factor=1."}, {"MulMiddle", "outer=8 mid=3 inner=5"},
@@ -564,7 +565,8 @@ static void check_losses(long n, long blocks)
     }
     linear_xent_forward(&stage, &other, again, x, w, NULL, targets, scratch, &vals, 0, ROWS, IN, n, CHUNK, -100, 0);
     good[1] = each > CHUNK || (!memcmp(lse, again, sizeof lse) && !memcmp(&loss, &other, sizeof loss));
-    linear_xent_backward(&stage, dx, dw, NULL, &dloss, x, w, NULL, lse, targets, scratch, &vals, 0, 0, ROWS, IN, n, CHUNK, -100, 0);
+    linear_xent_backward(&stage, dx, dw, NULL, &dloss, x, w, NULL, lse, targets, scratch, &vals, 0, 0, ROWS, IN, n, CHUNK,
+                         -100, 0);
     for (long i = 0; i < ROWS * IN; i++) {
         sum_of(&want, ds + i / IN * n, 1, w + i % IN, IN, n, each, 0, blocks);
         put(&one, 0, want);

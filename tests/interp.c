@@ -380,7 +380,9 @@ static const StateInfo *states(int *n)
             continue;
         const State *p = &g->state.at[x->param];
         StateInfo i = {.name = p->name, .kind = kind[x->kind], .owned = 1, .copy = NOWHERE,
-                       .offset = copy_alone(g, s) ? NOWHERE : it.offset[s], .n = (long)(x->bytes / type_bytes(F32)), .ndim = p->shape.n, .init = (int)p->init.kind,
+                       .offset = copy_alone(g, s) ? NOWHERE : it.offset[s],
+                       .n = (long)(x->bytes / type_bytes(F32)), .ndim = p->shape.n,
+                       .init = (int)p->init.kind,
                        .a = p->init.a, .b = p->init.b};
         for (int d = 0; d < p->shape.n; d++)
             i.dim[d] = (long)p->shape.d[d];

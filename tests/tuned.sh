@@ -89,16 +89,21 @@ start=
 by_rule=$(job_hash "$tmp/base" --steps 0)
 trained=$(job_hash "$tmp/base" --steps 2 --export "$tmp/trained")
 mixed=$(job_hash "$tmp/half" --steps 0 --weights "$tmp/trained" --export "$tmp/mixed")
-if grep -q '36 of 40 parameters are not read from .*trained and start from their rules: h.0.*, and 28 more' "$tmp/half.log"; then pass
+if grep -q '36 of 40 parameters are not read from .*trained and start from their rules: h.0.*, and 28 more' "$tmp/half.log"
+then pass
 else fault "the fresh are not named: $(cat "$tmp/half.log")"; fi
-case "$by_rule $trained $mixed" in *" $by_rule"* | *"$trained $trained"*) fault "fresh: $by_rule, $trained, $mixed" ;; *) pass ;; esac
+case "$by_rule $trained $mixed" in *" $by_rule"* | *"$trained $trained"*)
+    fault "fresh: $by_rule, $trained, $mixed" ;;
+*) pass ;; esac
 said=$(job_hash "$tmp/rest" --steps 0 --weights "$tmp/mixed")
 if [ "$said" = "$by_rule" ]; then pass; else fault "a half fresh, and then the other: $said, not $by_rule"; fi
 sed 's/"h\.0\.ln_1\.weight"/"x.0.ln_1.weight"/' "$tmp/trained/model.safetensors" >"$tmp/lacks.safetensors"
 said=$(job_hash "$tmp/half" --steps 0 --weights "$tmp/lacks.safetensors")
 if [ "$said" = "$mixed" ]; then pass; else fault "a file lacks what is fresh: $said, not $mixed"; fi
-refuse "a file lacks what is not fresh" 5 'tensor `h.0.ln_1.weight. is missing' "$tmp/rest/job" --no-checkpoint --quiet --steps 0 \
+refuse "a file lacks what is not fresh" 5 'tensor `h.0.ln_1.weight. is missing' "$tmp/rest/job" --no-checkpoint --quiet \
+    --steps 0 \
     --weights "$tmp/lacks.safetensors"
-refuse "fresh, and no such name" 3 'weights.fresh: no parameter is named .head' ./dpgen check $model --set weights.fresh=head.weight
+refuse "fresh, and no such name" 3 'weights.fresh: no parameter is named .head' ./dpgen check $model \
+    --set weights.fresh=head.weight
 refuse "all are fresh" 3 'all 40 parameters start from their rules' ./dpgen check $model --set "weights.fresh='*'"
 finish
