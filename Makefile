@@ -206,12 +206,16 @@ build/interp: tests/interp.c build/calls.h build/libgen.a build/librt.a
 build/interp_bf16: tests/interp.c build/calls.h build/libgen.a build/librt_bf16.a
 	$(CC) $(CPPFLAGS) -DREAL_BF16 -Ibuild $(TFLAGS) -o $@ tests/interp.c build/libgen.a build/librt_bf16.a $(LIBS) -lpthread
 
+# clang is the faster one for references and for kernels of GPUs, to compile and to run
+FASTCC := $(if $(SAN),$(CC),$(shell command -v clang || echo $(CC)))
+FASTCXX := $(shell command -v clang++ || echo $(CXX))
 OPCHECK = $(wildcard tests/opcheck*.c)
+OPFLAGS = -D_GNU_SOURCE -I. -Irt $(CFLAGS) -O1 -g0
 build/opcheck: $(OPCHECK) tests/opcheck.h tests/eight.h build/librt.a
-	$(CC) -D_GNU_SOURCE -I. -Irt $(CFLAGS) -o $@ $(OPCHECK) build/librt.a -lm
+	$(FASTCC) $(OPFLAGS) -o $@ $(OPCHECK) build/librt.a -lm
 
 build/opcheck_bf16: $(OPCHECK) tests/opcheck.h tests/eight.h build/librt_bf16.a
-	$(CC) -D_GNU_SOURCE -DREAL_BF16 -I. -Irt $(CFLAGS) -o $@ $(OPCHECK) build/librt_bf16.a -lm
+	$(FASTCC) $(OPFLAGS) -DREAL_BF16 -o $@ $(OPCHECK) build/librt_bf16.a -lm
 
 # Our own kernels for GPUs, on the CPU: the same sources in one unit, as jobs build them, compiled as C++ over tests/simt
 SIMTSRC  = $(wildcard rt/op/cuda/*.cu rt/cuda/*.cu)
@@ -229,16 +233,16 @@ build/kernels.cc: $(SIMTSRC)
 	for i in $(SIMTSRC); do echo "#include \"$$i\""; done > $@
 
 build/kernels.o: build/kernels.cc $(SIMTSRC) $(SIMTHEAD)
-	$(CXX) $(SIMTFLAGS) -c -o $@ $<
+	$(FASTCXX) $(SIMTFLAGS) -c -o $@ $<
 
 build/kernels_bf16.o: build/kernels.cc $(SIMTSRC) $(SIMTHEAD)
-	$(CXX) $(SIMTFLAGS) -DREAL_BF16 -c -o $@ $<
+	$(FASTCXX) $(SIMTFLAGS) -DREAL_BF16 -c -o $@ $<
 
 build/opcheck_simt: $(OPCHECK) $(SIMTCHECK) build/kernels.o build/simt.o tests/opcheck.h tests/eight.h
-	$(CC) -D_GNU_SOURCE -DFOLDS -I. -Irt $(CFLAGS) -o $@ $(filter %.c %.o,$^) -lstdc++ -lm
+	$(FASTCC) $(OPFLAGS) -DFOLDS -o $@ $(filter %.c %.o,$^) -lstdc++ -lm
 
 build/opcheck_simt_bf16: $(OPCHECK) $(SIMTCHECK) build/kernels_bf16.o build/simt.o tests/opcheck.h tests/eight.h
-	$(CC) -D_GNU_SOURCE -DFOLDS -DREAL_BF16 -I. -Irt $(CFLAGS) -o $@ $(filter %.c %.o,$^) -lstdc++ -lm
+	$(FASTCC) $(OPFLAGS) -DFOLDS -DREAL_BF16 -o $@ $(filter %.c %.o,$^) -lstdc++ -lm
 
 build/unit_simt: tests/unit_simt.cc build/simt.o $(SIMTHEAD)
 	$(CXX) $(SIMTFLAGS) -o $@ $< build/simt.o -lm

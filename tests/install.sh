@@ -193,7 +193,7 @@ done) >"$tmp/links"
 make -s install PREFIX="$tmp/own" >"$tmp/said" 2>&1 || fault "make install into a home: $(cat "$tmp/said")"
 mkdir "$tmp/elsewhere" && cd "$tmp/elsewhere" || exit 2
 expect "the first example generates" "$tmp/own/bin/dpgen" "$tmp/own/share/dpgen/examples/bytes-gpt.yaml" --estimate \
-    --planner even -o out
+    --planner even -D L=1 -D T=64 -o out
 expect "it builds" make_quickly out
 expect "it trains from another folder" out/train --no-checkpoint --steps 1
 cd "$here" || exit 2

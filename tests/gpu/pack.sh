@@ -15,10 +15,10 @@
 #   kit/folder                     the source of one program, for a machine that lacks a library
 set -eu
 export LC_ALL=C
-small= only=
+small= only= press=--lzma2=preset=9,dict=192MiB
 while getopts so: option; do
     case $option in
-        s) small=yes ;;
+        s) small=yes press=-1 ;;
         o) only=$OPTARG ;;
         *) exit 2 ;;
     esac
@@ -239,5 +239,5 @@ if [ -e "$to/folders/gpt2-most" ]; then
     cp -R "$to/folders/gpt2-most" "$kit/folder"
     (cd "$kit/folder" && find . -name '*.[od]' -exec rm {} + && rm -f train make.log .flags*)
 fi
-tar -C "$to" -cf - --sort=name --mtime=@0 --owner=0 --group=0 kit | xz -T1 -9 --lzma2=preset=9,dict=192MiB >"$to/kit.tar.xz"
+tar -C "$to" -cf - --sort=name --mtime=@0 --owner=0 --group=0 kit | xz -T1 $press >"$to/kit.tar.xz"
 say "$to/kit.tar.xz, $(wc -c <"$to/kit.tar.xz") bytes"
