@@ -273,6 +273,17 @@ FUZZ_RT = json safetensors data megatron index shards
 FUZZED = $(BASE) $(FRONT) $(TOKENS) $(PACK) $(COST) $(SCHED) $(LIST) $(LOWER) $(CHECK) $(TEXT) $(FOREIGN) \
          $(NET) $(HF) gen/emit/page.o gen/view/events.o gen/view/measured.o gen/view/metrics.o gen/view/tfevents.o
 FUZZHEAD = $(wildcard tests/fuzz_targets/*.h)
+# A replay has the readers under the checks, and what computes with what was read as it is compiled already
+ifeq ($(FUZZER)$(SAN),)
+FUZZ_ALL = $(filter-out $(SCHED) $(LIST) $(LOWER),$(FUZZED))
+FUZZ_RTSRC = $(addprefix rt/,$(addsuffix .c,apart ckpt_list ckpt_load items json mapped number place safetensors \
+             text weights)) $(wildcard rt/data*.c)
+$(FUZZ_GEN:%=build/san/%): build/libgen.a
+$(FUZZ_RT:%=build/san/%): build/librt.a
+else
+FUZZ_ALL = $(FUZZED)
+FUZZ_RTSRC = $(RTSRC)
+endif
 S = $(if $(FUZZER),build/fuzzer,build/san)
 SANBY := $(shell command -v clang || echo $(CC))       # clang compiles with these checks in two thirds of the time
 # Checks of each pointer are half of what is compiled; the fuzzer and SAN=1 have them, and a replay stops at a bad address too
@@ -295,23 +306,23 @@ $S/rt/%.o: rt/%.c $(RTHEAD)
 	@mkdir -p $(@D)
 	$(SANCC) -D_GNU_SOURCE -I. -Irt -Irt/sample -c -o $@ $<
 
-$S/libgen.a: $(FUZZED:%=$S/%) build/embedded.o
+$S/libgen.a: $(FUZZ_ALL:%=$S/%) build/embedded.o
 	rm -f $@
 	ar qcsD $@ $^
 
-$S/librt.a: $(RTSRC:%.c=$S/%.o)
+$S/librt.a: $(FUZZ_RTSRC:%.c=$S/%.o)
 	rm -f $@
 	ar qcsD $@ $^
 
 $(FUZZ_GEN:%=$S/%): $S/%: tests/fuzz_targets/%.c tests/fuzz_targets/replay.c $S/libgen.a $(FUZZHEAD)
 	$(SANCC) $(CPPFLAGS) $(WARN) -c -o $@.o $<
-	$(SANLD) $(WRAP) -o $@ $@.o $(SANMAIN) $S/libgen.a $(LIBS)
+	$(SANLD) $(WRAP) -o $@ $@.o $(SANMAIN) $S/libgen.a $(filter build/lib%,$^) $(LIBS)
 
 $S/yaml: WRAP += -Wl,--wrap=yaml_parser_initialize,--wrap=yaml_parser_delete
 
 $(FUZZ_RT:%=$S/%): $S/%: tests/fuzz_targets/%.c tests/fuzz_targets/replay.c $S/librt.a $(FUZZHEAD)
 	$(SANCC) -D_GNU_SOURCE -I. -Irt $(WARN) -c -o $@.o $<
-	$(SANLD) -o $@ $@.o $(SANMAIN) $S/librt.a -lm -lpthread
+	$(SANLD) -o $@ $@.o $(SANMAIN) $S/librt.a $(filter build/lib%,$^) -lm -lpthread
 
 fuzz-targets: $(FUZZ_GEN:%=$S/%) $(FUZZ_RT:%=$S/%)
 

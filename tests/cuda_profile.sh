@@ -36,7 +36,9 @@ use_double() {
 use_double local
 # make -s -C FOLDER: what stands in for nvcc
 make_with() { printf '#!/bin/sh\nd=$3\n%s\n' "$1" >"$tmp/bin/make"; chmod +x "$tmp/bin/make"; }
-builds="exec $cc $kind -O1 -I\$d -o \$d/train \$d/launch.c \$d/stage0.c"
+# Times of the double are exact, so that the first is the median
+once="sed -i 's/REPEATS = 9, LEAST = 3, TRIES = 3/REPEATS = 1, LEAST = 1, TRIES = 1/' \$d/launch.c"
+builds="$once; exec $cc $kind -O1 -I\$d -o \$d/train \$d/launch.c \$d/stage0.c"
 
 model=$tmp/gpt.yaml profile=$tmp/p
 sed 's/D: 24, H: 3, L: 3/D: 8, H: 1, L: 1/; s/T: 16/T: 4/; s/global: 8, micro: 2/global: 4, micro: 1/' \
@@ -221,7 +223,7 @@ model:
   loss: loss
 train: {precision: {compute: bf16}, batch: {global: 12, micro: 2}, steps: 2, optimizer: {type: sgd, lr: 0.01}}
 MLP
-make_with "exec $cc $kind -DREAL_BF16 -O1 -I\$d -o \$d/train \$d/launch.c \$d/stage0.c -Wl,-z,muldefs $(echo \
+make_with "$once; exec $cc $kind -DREAL_BF16 -O1 -I\$d -o \$d/train \$d/launch.c \$d/stage0.c -Wl,-z,muldefs $(echo \
     "$root"/build/double/bf16/own.obj "$root"/build/double/bf16/local.obj "$root"/build/double/bf16.a) -lstdc++ -lpthread -lm"
 expect "profile of every word" ./dpgen profile "$mlp" $on --stages 1 -o "$tmp/words"
 for call in linear_gelu_forward linear_gelu_backward gelu_forward 'dropout_forward .*onto=1' 'dropout_forward [^o]*'; do

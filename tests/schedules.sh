@@ -58,7 +58,7 @@ best() {            # OPTION...
     if [ -n "$step" ] && [ $((step * 64)) -le $((${least#* } * 65)) ]; then pass
     else fault "auto of $*: $step ns, and ${least#* } of ${least% *}"; fi
 }
-best --stages 4 --set train.batch.global=32 --set links.cpu-cpu.latency=200us --set links.cpu-cpu.rate=10GB/s
+best --stages 3 --set train.batch.global=16 --set links.cpu-cpu.latency=200us --set links.cpu-cpu.rate=10GB/s
 best --stages 2
 ./dpgen plan $models/tiny-gpt.yaml --estimate --stages 2 --json >"$tmp/plan" 2>"$tmp/said"
 same "no other row where the model does not say auto" \
