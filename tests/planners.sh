@@ -67,6 +67,14 @@ grep '"twobw"' "$tmp/json" | grep -q '"note": "depth [0-9]*, width [0-9]*, micro
 planned --recompute none --limit 28MiB --planner bapipe && pass || fault "BaPipe moves no layer: $(tail -n 1 "$tmp/err")"
 planned --recompute none --limit 28MiB --planner dapple
 [ $? = 1 ] && pass || fault "DAPPLE looks at memory"
+# The row of exact is the answer of dpgen plan, which takes another schedule than gpipe and 1f1b here.
+auto_row="examples/squeezenet.yaml --devices devices/v100-16gb.yaml --stages 3 --recompute auto --estimate --schedule auto
+    --set train.batch.micro=2 --set train.batch.global=24"
+told() { sed -n 's/.*"step_ns": \([0-9]*\).*/\1/p' "$1" | head -n 1; }
+./dpgen plan $auto_row --json >"$tmp/planned" 2>&1
+./dpgen compare $auto_row --quick --planners exact --json >"$tmp/json" 2>&1
+if [ -n "$(told "$tmp/planned")" ] && [ "$(told "$tmp/planned")" = "$(told "$tmp/json")" ]; then pass
+else fault "compare, schedule auto: $(told "$tmp/json") ns, and plan has $(told "$tmp/planned")"; fi
 ./dpgen compare examples/bytes-gpt.yaml --set devices.0.count=3 --stages 3 --schedule 1f1b --estimate --quick \
     --planners dapple --json >"$tmp/json" 2>"$tmp/err"
 formula=$(sed -n "s/.*a step of \([0-9]*\)[.]\([0-9]*\) ms by DAPPLE's.*/\1\2000/p" "$tmp/json")

@@ -316,21 +316,32 @@ Plan *search_brief(const Options *x, const Model *m, Plan **failed)
     return search_or_any(x, m, &(Ask){.stop_early = true}, failed);
 }
 
-typedef struct { const Options *x; const Model *m; const Ask *ask; Plan *best, *failed; } SearchTrial;
+typedef Plan *SearchOf(const Options *x, const Model *m, const Ask *ask, Plan **failed);
+typedef struct { SearchOf *of; const Options *x; const Model *m; const Ask *ask; Plan *best, *failed; } SearchTrial;
 
 static void try_search(void *ctx)
 {
     SearchTrial *t = ctx;
-    t->best = search_graphs(t->x, t->m, t->ask, &t->failed);
+    t->best = t->of(t->x, t->m, t->ask, &t->failed);
+}
+
+static Plan *try_quietly(SearchOf *of, const Options *x, const Model *m, const Ask *ask, Plan **failed)
+{
+    Options quiet = {.times = x->times, .from = x->from, .foreign = x->foreign};
+    SearchTrial t = {of, &quiet, m, ask, NULL, NULL};
+    bool model = diag_accepts(try_search, &t);
+    *failed = model ? t.failed : NULL;
+    return model ? t.best : NULL;
+}
+
+Plan *search_quiet(const Options *x, const Model *m, Plan **failed)
+{
+    return try_quietly(search_or_any, x, m, NULL, failed);
 }
 
 Plan *search_with(const Options *x, const Model *m, const Ask *ask, Plan **failed)
 {
-    Options quiet = {.times = x->times, .from = x->from, .foreign = x->foreign};
-    SearchTrial t = {&quiet, m, ask, NULL, NULL};
-    bool model = diag_accepts(try_search, &t);
-    *failed = model ? t.failed : NULL;
-    return model ? t.best : NULL;
+    return try_quietly(search_graphs, x, m, ask, failed);
 }
 
 /* It may be no model at all: with a smaller micro-batch the shapes of one that says 4 where it means B no longer agree. */

@@ -11,7 +11,9 @@
 Plan *search(const Options *x, const Model *m, Plan **failed);
 /* The same for one row of many: it gives up sooner while nothing fits. */
 Plan *search_brief(const Options *x, const Model *m, Plan **failed);
-/* The same, quietly, with an Ask for every candidate; NULL too where m is no model. */
+/* The same as search(), quietly; NULL too where m is no model. */
+Plan *search_quiet(const Options *x, const Model *m, Plan **failed);
+/* The fastest plan that the search finds, quietly, with an Ask for every candidate; NULL too where m is no model. */
 Plan *search_with(const Options *x, const Model *m, const Ask *ask, Plan **failed);
 /* Is there any plan that fits?  If not, what its worst device lacks memory for.  budget: of its work and its placement. */
 bool search_fits(const Options *x, const Model *m, const Ask *budget, Bytes *need);

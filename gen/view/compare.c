@@ -73,7 +73,7 @@ static Outcome plan_at(Compare *c, int64_t batch, bool open)
     Model *with = alloc(sizeof *with);
     *with = *c->m;
     with->plan.planner = c->planner->name;
-    with->plan.schedule = c->schedule;
+    with->plan.schedule = open ? c->m->plan.schedule : schedule_of(c->m->plan.schedule)->name;
     if (!open || (!layout && !c->m->plan.replicas_auto))
         with->plan.stages_min = with->plan.stages_max;
     with->train.batch = open && layout && c->m->train.batch == 0 ? 0 : batch;
@@ -81,8 +81,8 @@ static Outcome plan_at(Compare *c, int64_t batch, bool open)
     with->train.global = batch * c->micro;
     Plan *failed = NULL;
     Ask none = {0}, ask = {.steps_left = open ? NULL : layout_budget(&none)};   /* else asked whether it fits, and its time */
-    const Plan *p = search_with(c->x, with, &ask, &failed);
-    return view_outcome(p, failed);
+    const bool whole = open && c->planner->complete;                            /* as dpgen plan asks */
+    return view_outcome(whole ? search_quiet(c->x, with, &failed) : search_with(c->x, with, &ask, &failed), failed);
 }
 
 static Ns probe(void *ctx, int64_t batch)
@@ -181,9 +181,12 @@ const char *compare_times(const Compare *c)
 const char *compare_choice(const Compare *c, const CompareEntry *r, int64_t batch)
 {
     const Outcome *o = &r->here;
-    if (!o->fits || (!c->m->plan.replicas_auto && o->batch == batch))
+    if (!o->fits)
         return "";
-    return strf("; took %s, %s, %s of %" PRId64, count_text(o->devices / o->replicas, "stage"),
+    const char *schedule = schedule_open(c->m->plan.schedule) ? strf("; took schedule %s", o->schedule) : "";
+    if (!c->m->plan.replicas_auto && o->batch == batch)
+        return schedule;
+    return strf("%s; took %s, %s, %s of %" PRId64, schedule, count_text(o->devices / o->replicas, "stage"),
                 count_text(o->replicas, "replica"), count_text(o->micro, "micro-batch"), o->batch);
 }
 
@@ -253,7 +256,8 @@ static void print_json(const Compare *c, int64_t batch)
             printf(", \"largest_micro_batch\": %" PRId64 ", \"largest_any\": %" PRId64 ", \"largest_samples_per_s\": %.3f",
                    r->most.b, r->most.any, compare_rate(r->most.at_b));
         if (o->fits)
-            printf(", \"depth\": %d, \"width\": %d, \"samples\": %" PRId64, o->devices / o->replicas, o->replicas, o->batch);
+            printf(", \"schedule\": \"%s\", \"depth\": %d, \"width\": %d, \"samples\": %" PRId64, o->schedule,
+                   o->devices / o->replicas, o->replicas, o->batch);
         printf(", \"space\": ");
         json_text(stdout, planner_space(r->planner, &(Plan){.m = c->m}));
         printf(", \"note\": ");
@@ -303,7 +307,7 @@ int view_compare(const Options *x, const Model *m)
 {
     bool *asked = choose_planners(x->planners);
     busy_heeds(true);
-    Compare c = {.x = x, .m = m, .schedule = schedule_of(m->plan.schedule)->name,
+    Compare c = {.x = x, .m = m, .schedule = m->plan.schedule,
                  .quick = x->quick || x->from};
     int64_t batch = m->train.batch > 0 ? m->train.batch : 1;
     c.micro = m->train.batch > 0 ? m->train.micro : 4 * m->plan.stages_max;
