@@ -13,10 +13,13 @@
  * So nothing here knows an operator: shapes, parts and sums come from the column, calls from the table, sizes from `samples`.
  * A row with an axis to divide and no sample fails, and so does a row without axes.  In bf16 terms in the compute type are left
  * out: they would be rounded.
+ *
+ * And the sums of Linear and of losses over a vocabulary, in 1 to 16 blocks, against their definition: a chain a block, two
+ * halves added or merged, an absent one left out.
  */
 #include "build/axes.h"
 #include "rt/rt.h"
-#include "rt/real.h"
+#include "rt/fmath.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -502,13 +505,83 @@ static void check_order(long n, long blocks)
     equal(good[3], "Linear, dbias", n, blocks);
 }
 
+/* The largest of n scores, and the sum of e^(score - that): by 16 lanes, then halves. */
+static void pair_of(float to[2], const real *x, long n)
+{
+    float lane[16] = {0};
+    to[0] = -F_INFINITY;
+    for (long i = 0; i < n; i++)
+        to[0] = get(x, i) > to[0] ? get(x, i) : to[0];
+    for (long i = 0; i < n; i++)
+        lane[i % 16] += fexp(get(x, i) - to[0]);
+    for (int half = 8; half; half /= 2)
+        for (int i = 0; i < half; i++)
+            lane[i] += lane[i + half];
+    to[1] = lane[0];
+}
+
+/* As sum_of: of pairs, each sum scaled to the larger score. */
+static bool merged(float to[2], const real *x, long n, long each, long first, long count)
+{
+    float other[2];
+    if (first * each >= n)
+        return false;
+    if (count == 1)
+        return pair_of(to, x + first * each, n - first * each < each ? n - first * each : each), true;
+    merged(to, x, n, each, first, count / 2);
+    if (!merged(other, x, n, each, first + count / 2, count / 2))
+        return true;
+    float top = to[0] > other[0] ? to[0] : other[0], a = to[1] * fexp(to[0] - top), b = other[1] * fexp(other[0] - top);
+    to[0] = top;
+    to[1] = a + b;
+    return true;
+}
+
+/* The losses over n scores of 3 rows, 5 wide before the head; the second one has the vocabulary in chunks of 64. */
+static void check_losses(long n, long blocks)
+{
+    enum { ROWS = 3, IN = 5, CHUNK = 64 };
+    long each = (n + blocks - 1) / blocks;
+    int32_t targets[ROWS] = {0, (int32_t)(n - 1), (int32_t)(n / 2)};
+    real x[ROWS * IN], dx[ROWS * IN], *w = room((size_t)(IN * n) * sizeof *w), *s = room((size_t)(ROWS * n) * sizeof *s);
+    real *ds = room((size_t)(ROWS * n) * sizeof *ds), one;
+    float loss, other, lse[ROWS], again[ROWS], *dw = room((size_t)(IN * n) * sizeof *dw), dloss = 1, want, pair[2];
+    bool good[3] = {true, true, true};
+    for (long i = 0; i < ROWS * IN; i++)
+        put(x, i, (float)(2 * draw()));
+    for (long i = 0; i < IN * n; i++)
+        put(w, i, (float)(4 * draw()));
+    vals.valid[0] = ROWS;
+    stage.blocks = 0;
+    linear_forward(&stage, s, x, w, NULL, 0, ROWS, IN, n);
+    stage.blocks = (int)blocks;
+    xent_forward(&stage, &loss, lse, s, targets, &vals, ROWS, n, -100, 0);
+    xent_backward(&stage, ds, &dloss, s, lse, targets, &vals, ROWS, n, -100, 0);
+    for (long r = 0; r < ROWS; r++) {
+        merged(pair, s + r * n, n, each, 0, blocks);
+        want = pair[0] + flog(pair[1]);
+        good[0] &= !memcmp(&want, &lse[r], sizeof want);
+    }
+    linear_xent_forward(&stage, &other, again, x, w, NULL, targets, scratch, &vals, 0, ROWS, IN, n, CHUNK, -100, 0);
+    good[1] = each > CHUNK || (!memcmp(lse, again, sizeof lse) && !memcmp(&loss, &other, sizeof loss));
+    linear_xent_backward(&stage, dx, dw, NULL, &dloss, x, w, NULL, lse, targets, scratch, &vals, 0, 0, ROWS, IN, n, CHUNK, -100, 0);
+    for (long i = 0; i < ROWS * IN; i++) {
+        sum_of(&want, ds + i / IN * n, 1, w + i % IN, IN, n, each, 0, blocks);
+        put(&one, 0, want);
+        good[2] &= !memcmp(&one, &dx[i], sizeof one);
+    }
+    equal(good[0], "SoftmaxCrossEntropy, lse", n, blocks);
+    equal(good[1], "LinearCrossEntropy, lse", n, blocks);
+    equal(good[2], "LinearCrossEntropy, dx", n, blocks);
+}
+
 int main(void)
 {
     static const long terms[] = {1, 2, 3, 5, 7, 8, 9, 16, 17, 31, 33, 100, 129, 1000, 2049};
     stage.threads = 1;
     for (size_t i = 0; i < sizeof terms / sizeof *terms; i++)
         for (long blocks = 1; blocks <= 16; blocks *= 2)
-            check_order(terms[i], blocks);
+            check_order(terms[i], blocks), check_losses(terms[i], blocks);
     for (int i = 0; i < row_count(); i++) {
         const Row *r = row(i);
         RowAxes axes;

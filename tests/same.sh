@@ -148,6 +148,16 @@ other "8 blocks"
 refuse "a checkpoint of one block" 5 "sums in one block, this job adds in 8; set train.blocks back" \
     "$tmp/2.1f1b.some/job" --quiet --data "$data" --checkpoint "$tmp/ckpt" --resume
 keep=
+# heads WHAT OPTION...: two heads in chunks, whose products are others than those of the GPT
+heads() {
+    tiny=$model model=$models/heads.yaml what=$1
+    shift
+    { echo "heads.1 $model --stages 1 --schedule gpipe $*"
+      echo "heads.2 $model --stages 2 --cuts 7 --schedule 1f1b --recompute full $*"; } | plans
+    agree "$what" "$@"
+    model=$tiny
+}
+heads "8 blocks, two heads" --set train.blocks=8
 use_bf16
 plans_of "1 2 3 4" --set train.precision.compute=bf16 | few | plans
 interp="build/interp_bf16 --data $data"
@@ -156,6 +166,7 @@ other "bf16"
 plans_of "1 2 3 4" --set train.precision.compute=bf16 --set train.blocks=4 | few | plans
 agree "bf16, 4 blocks" --set train.precision.compute=bf16 --set train.blocks=4
 other "bf16, 4 blocks"
+heads "bf16, 2 blocks, two heads" --set train.precision.compute=bf16 --set train.blocks=2
 
 # ---- the same with replicas: a checkpoint is written by one of them and read by all -----------------------------------
 use_portable
@@ -200,15 +211,6 @@ interpret() {
     if $cc $kind -Igen -Ibuild -O1 -o "$tmp/$1.interp" tests/interp.c build/libgen.a $with -lyaml -ldl 2>"$tmp/interp.log"
     then pass; else fault "interp with oneDNN: $(grep -m 1 -e error -e undefined "$tmp/interp.log")"; fi
 }
-# heads TYPE OPTION...: two heads in chunks, whose products are others than those of the GPT
-heads() {
-    tiny=$model model=$models/heads.yaml what="onednn in $1, two heads"
-    shift
-    { echo "heads.1 $model --stages 1 --schedule gpipe $*"
-      echo "heads.2 $model --stages 2 --cuts 7 --schedule 1f1b --recompute full $*"; } | plans
-    agree "$what" "$@"
-    model=$tiny
-}
 onednn="--set devices.0.kernels=onednn"
 if have_onednn; then
     if use_onednn f32; then
@@ -216,7 +218,7 @@ if have_onednn; then
         plans_of "1 2 3 4" $onednn | few | plans
         agree "onednn" $onednn
         other "onednn"
-        heads f32 $onednn
+        heads "onednn in f32, two heads" $onednn
     fi
     if ! have_onednn_bf16; then
         skip "oneDNN has no products in bf16 on this CPU" 16
@@ -226,7 +228,7 @@ if have_onednn; then
         plans_of "1 2 3 4" $onednn | few | plans
         agree "onednn in bf16" $onednn
         other "onednn in bf16"
-        heads bf16 $onednn
+        heads "onednn in bf16, two heads" $onednn
     fi
 else
     skip "there is no dnnl.h" 39

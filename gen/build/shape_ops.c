@@ -412,8 +412,11 @@ static bool size_linear_xent(Sizer *z)
     set(z, "rows", n);
     set(z, "in", width(x));
     set(z, "chunk", chunk);
-    set(z, "tmp.F", first + (attr_find(z->o, "top") ? 4 : 2) * n * type_bytes(F32));
-    set(z, "tmp.I", z->g->compute == F32 ? first : first + size(x) * type_bytes(F32));
+    int64_t levels = 0;                     /* subtrees of blocks that wait: a pair a row, a row of dx */
+    while ((int64_t)1 << levels < z->g->blocks)
+        levels++;
+    set(z, "tmp.F", first + (2 * levels + (attr_find(z->o, "top") ? 4 : 2)) * n * type_bytes(F32));
+    set(z, "tmp.I", first + (levels + (z->g->compute == BF16)) * size(x) * type_bytes(F32));
     return targets(z, &want, out) && par_shape(z, 0, (Shape){2, {out, width(x)}}) && par_shape(z, 1, (Shape){1, {out}}) &&
            out_shape(z, 0, (Shape){1, {1}}) && out_shape(z, 1, want);
 }

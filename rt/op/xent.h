@@ -6,23 +6,47 @@
  * Between chunks a row rests as its largest score so far and the sum of e^(score - that).  The sum is scaled when a larger
  * score comes (M. Milakov, N. Gimelshein, Online normalizer calculation for softmax, 2018).  The sum of a chunk has the order
  * of a row's; chunks are added ascending.
+ *
+ * The vocabulary may be divided among devices, so a row is cut into blocks (kernel.h).  Each has such a pair, and the tree merges
+ * two pairs: both sums are scaled to the larger score, and added.
  */
 #ifndef XENT_H
 #define XENT_H
 #include "kernel.h"
 
-/* Takes a chunk of each row in: most and sum, and hit, the score of the target, where it is among these. */
+/* A row's largest score in some columns, and the sum of e^(score - that). */
+typedef struct { float most, sum; } Scores;
+
+static inline Scores scores_merge(Scores a, Scores b)
+{
+    float top = a.most > b.most ? a.most : b.most, shift = top == -F_INFINITY ? 0.0f : top;
+    return (Scores){top, a.sum * fexp(a.most - shift) + b.sum * fexp(b.most - shift)};
+}
+
+/* As block_ends: of the pair of a block, whose subtrees are `step` apart. */
+static inline Scores scores_end(Scores s, Scores *rest, long step, long number, int last)
+{
+    int level = 0;
+    for (; block_takes(number, level, last); level++)
+        s = number >> level & 1 ? scores_merge(rest[level * step], s) : s;
+    if (!last)
+        rest[level * step] = s;
+    return s;
+}
+
+/* Takes a chunk of each row in: most and sum, and hit, the score of the target, where it is among these.  begin: the first of a
+ * row, or of a block. */
 static inline void scores_absorb(Stage *st, float *most, float *sum, float *hit, const real *x, const int32_t *targets,
-                                 long rows, long from, long n)
+                                 long rows, long from, long n, int begin)
 {
     EACH(rows * n >= 1 << 14)
     for (long r = 0; r < rows; r++) {
         const real *row = x + r * n;
         float top = row_max(row, n), here;
-        top = from && most[r] > top ? most[r] : top;
+        top = !begin && most[r] > top ? most[r] : top;
         float shift = top == -F_INFINITY ? 0.0f : top;          /* so that nothing but -inf so far is a sum of 0 */
         SUM_OF(here, n, i, fexp(get(row, i) - shift));
-        sum[r] = from ? sum[r] * fexp(most[r] - shift) + here : here;
+        sum[r] = !begin ? sum[r] * fexp(most[r] - shift) + here : here;
         most[r] = top;
         if (targets[r] >= from && targets[r] < from + n)
             hit[r] = get(row, targets[r] - from);

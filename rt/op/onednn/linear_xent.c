@@ -82,7 +82,7 @@ void linear_xent_forward(Stage *st, float *loss, float *lse, const real *x, cons
     for (long from = 0; from < out; from += chunk) {
         long n = least(chunk, out - from);
         scores(st, n < chunk ? &e->rest : &e->whole, tmp, x, weight, bias, in, from);
-        scores_absorb(st, lse, sum, hit, tmp, targets, rows, from, n);
+        scores_absorb(st, lse, sum, hit, tmp, targets, rows, from, n, from == 0);
     }
     scores_loss(loss, lse, sum, hit, targets, vals, rows, ignore, count);
 }
