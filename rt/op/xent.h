@@ -7,8 +7,8 @@
  * score comes (M. Milakov, N. Gimelshein, Online normalizer calculation for softmax, 2018).  The sum of a chunk has the order
  * of a row's; chunks are added ascending.
  *
- * The vocabulary may be divided among devices, so a row is cut into blocks (kernel.h).  Each has such a pair, and the tree merges
- * two pairs: both sums are scaled to the larger score, and added.
+ * The vocabulary may be divided among devices, so a row is cut into blocks (kernel.h).  Each has such a pair, and the tree
+ * merges two pairs: both sums are scaled to the larger score, and added.
  */
 #ifndef XENT_H
 #define XENT_H
