@@ -565,8 +565,8 @@ static void check_losses(long n, long blocks)
     }
     linear_xent_forward(&stage, &other, again, x, w, NULL, targets, scratch, &vals, 0, ROWS, IN, n, CHUNK, -100, 0);
     good[1] = each > CHUNK || (!memcmp(lse, again, sizeof lse) && !memcmp(&loss, &other, sizeof loss));
-    linear_xent_backward(&stage, dx, dw, NULL, &dloss, x, w, NULL, lse, targets, scratch, &vals, 0, 0, ROWS, IN, n, CHUNK,
-                         -100, 0);
+    linear_xent_backward(&stage, dx, dw, NULL, &dloss, x, w, NULL, lse, targets, scratch, &vals, 0, 0, ROWS, IN, n, CHUNK, -100,
+                         0);
     for (long i = 0; i < ROWS * IN; i++) {
         sum_of(&want, ds + i / IN * n, 1, w + i % IN, IN, n, each, 0, blocks);
         put(&one, 0, want);

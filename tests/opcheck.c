@@ -305,6 +305,22 @@ static void check_coverage(const char *calls)
     }
 }
 
+/* Calls with sums in blocks, once more in 8 of them; kernels for GPUs have none. */
+static void check_blocks(void)
+{
+    static const char *const calls[] = {" linear_forward ", " layernorm_forward ", " rmsnorm_forward ", " xent_forward "};
+    stage->blocks = 8;
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        for (int g = 0; g < GROUPS; g++)
+            for (const Check *k = all[g]; k->calls; k++)
+                if (strstr(k->calls, calls[i])) {
+                    random_state = i;
+                    k->check();
+                    case_end();
+                }
+    stage->blocks = 0;
+}
+
 int main(int argc, char **argv)
 {
     slow = getenv("SLOW") != NULL;
@@ -320,6 +336,7 @@ int main(int argc, char **argv)
             k->check();
             case_end();
         }
+    check_blocks();
     if (hash_mode)
         printf("%016llx\n", (unsigned long long)hash_state);
     else

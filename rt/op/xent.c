@@ -31,16 +31,9 @@ static void log_sums(Stage *st, float *lse, const real *x, long rows, long width
 {
     long block = block_of(st, width);
     EACH(rows * width >= 1 << 14)
-    for (long r = 0; r < rows && block < width; r++) {
+    for (long r = 0; r < rows; r++) {
         Scores s = row_sum(x + r * width, width, block);
         lse[r] = s.most + flog(s.sum);
-    }
-    EACH(rows * width >= 1 << 14)
-    for (long r = 0; r < rows && block >= width; r++) {
-        const real *row = x + r * width;
-        float most = row_max(row, width), sum;
-        SUM_OF(sum, width, i, fexp(get(row, i) - most));
-        lse[r] = most + flog(sum);
     }
 }
 
