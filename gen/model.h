@@ -58,6 +58,8 @@ typedef struct {                /* files of one data set */
     Ints input;
     Strs path;                  /* of arrays: the file of input[i] */
     int64_t every, batches;     /* eval: every N steps, that many micro-batches */
+    bool keep_best;             /* eval: a checkpoint of the best one */
+    int64_t patience;           /* eval: so many without a better one end the training; 0: none do */
     bool sequential;            /* order: sequential; samples as they stand in the files, again and again */
     Loc loc;
 } DataSet;

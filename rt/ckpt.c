@@ -89,7 +89,7 @@ static int make_room(Run *run, Checkpoint *c)
     c->written = calloc((size_t)run->job->stages, sizeof *c->written);
     c->all = items_make(run->job, HOME_STATES, -1, &c->alls);
     bool good = c->local && c->owns && c->header && c->written && c->all &&
-                make_text(&c->index, c->all, c->alls, 256L * run->job->stages + published_room(run) + said_room(run->job));
+                make_text(&c->index, c->all, c->alls, 256 + 256L * run->job->stages + published_room(run) + said_room(run->job));
     for (int i = 0; good && i < c->alls; i++)
         c->cut |= c->all[i].state->cut;
     for (int i = 0; good && i < run->count; i++) {
@@ -106,7 +106,7 @@ static int take_stock(Run *run, Checkpoint *c)
     const char *dir = run->opt.checkpoint;
     int n, status = DONE;
     Saved *list = ckpt_list(dir, &n, &status);
-    c->old = calloc((size_t)n + (size_t)run->job->ckpt_keep + 2, sizeof *c->old);
+    c->old = calloc((size_t)n + (size_t)run->job->ckpt_keep + 3, sizeof *c->old);
     c->stale = calloc((size_t)n + 1, sizeof *c->stale);
     if (status == DONE && (!c->old || !c->stale))
         status = complain(STATUS_RUN, "no memory for checkpoints");
@@ -372,6 +372,10 @@ static void make_index(Worker *w, int64_t step)
              "\"data\":\"%s\",\n",
              job->model, job->plan, (long long)step, job->versions ? job->versions : "", job->seed, job->batch, job->micro,
              job->groups, (long long)data_cursor(job, step), w->run->data);
+    const Best *b = &w->best;
+    if ((job->keep_best || job->patience) && b->at >= 0)
+        text_add(t, "\"best_loss\":\"%a\",\"best_step\":%lld,\"best_since\":%lld,\n", b->loss, (long long)b->at,
+                 (long long)b->since);
     add_training(t, job);
     add_published(t, w->run);
     text_add(t, "},\n\"files\":[");
@@ -410,19 +414,40 @@ static int commit(Worker *w, int64_t step)
     return status == DONE ? sync_directory(dir) : status;
 }
 
-/* The oldest go while there are more than `keep`. */
-static void prune(Run *run, int64_t step)
+/* DIR/best leads to the checkpoint of the best evaluation. */
+static void point_best(const Run *run, int64_t step)
+{
+    char link[CKPT_PATH], part[CKPT_PATH], to[CKPT_NAME];
+    const char *dir = run->opt.checkpoint;
+    snprintf(to, sizeof to, "step-%06lld", (long long)step);
+    if ((size_t)snprintf(link, sizeof link, "%s/best", dir) >= sizeof link ||
+        (size_t)snprintf(part, sizeof part, "%s/best.part", dir) >= sizeof part)
+        return;
+    unlink(part);
+    if (symlink(to, part) != 0 || rename(part, link) != 0)
+        complain(DONE, "%s: cannot point to %s: %s; that checkpoint is kept all the same", link, to, strerror(errno));
+}
+
+/* The oldest go while there are more than `keep`; the best is not counted, and stays. */
+static void prune(Run *run, int64_t step, int64_t best)
 {
     Checkpoint *c = run->checkpoint;
     long keep = run->job->ckpt_keep;
     if (keep <= 0)
         return;
     c->old[c->olds++] = (Saved){step, CKPT_COMMITTED, run->job->stages / replicas_of(run->job)};
-    int extra = c->olds > keep ? c->olds - (int)keep : 0;
-    for (int i = 0; i < extra; i++)
-        ckpt_remove(run->opt.checkpoint, c->old[i].step, CKPT_COMMITTED, c->old[i].files);
-    memmove(c->old, c->old + extra, (size_t)(c->olds - extra) * sizeof *c->old);
-    c->olds -= extra;
+    int left = 0, spared = 0;
+    for (int i = 0; i < c->olds; i++)
+        spared += c->old[i].step == best;
+    int extra = c->olds - spared - (int)keep;
+    for (int i = 0; i < c->olds; i++)
+        if (extra > 0 && c->old[i].step != best) {
+            ckpt_remove(run->opt.checkpoint, c->old[i].step, CKPT_COMMITTED, c->old[i].files);
+            extra--;
+        } else {
+            c->old[left++] = c->old[i];
+        }
+    c->olds = left;
 }
 
 static int begin(const Run *run, int64_t step)
@@ -464,8 +489,11 @@ static int save(Worker *w, int64_t step)
     }
     if (status == DONE)
         status = worst(w, first ? commit(w, step) : DONE);
+    int64_t best = run->job->keep_best ? w->best.at : -1;
+    if (first && status == DONE && best == step)
+        point_best(run, step);
     if (first && status == DONE)
-        prune(run, step);
+        prune(run, step, best);
     else if (first)
         ckpt_remove(run->opt.checkpoint, step, CKPT_PART, run->job->stages / replicas_of(run->job));
     return status;

@@ -32,7 +32,8 @@ typedef struct {
     const Job *job;
     char store[512];
     Text changed;               /* settings that this job has otherwise */
-    int64_t step, batch, micro, groups;     /* -1: not there */
+    int64_t step, batch, micro, groups, best, since;     /* -1: not there */
+    char loss[64];
     CkptFile *file;
     int parts;
     Entry *entry;               /* by name */
@@ -84,7 +85,8 @@ static bool read_metadata(Json *j, Index *x)
         {"groups", &x->groups, NULL, 0}, {"format", NULL, x->format, sizeof x->format},
         {"model", NULL, x->model, sizeof x->model}, {"versions", NULL, x->versions, sizeof x->versions},
         {"data", NULL, x->data, sizeof x->data}, {"seed", NULL, x->seed, sizeof x->seed},
-        {"moments", NULL, x->moments, sizeof x->moments}, {"key", NULL, x->key, sizeof x->key}, {NULL, NULL, NULL, 0}
+        {"moments", NULL, x->moments, sizeof x->moments}, {"best_step", &x->best, NULL, 0},
+        {"best_since", &x->since, NULL, 0}, {"best_loss", NULL, x->loss, sizeof x->loss}, {"key", NULL, x->key, sizeof x->key}, {NULL, NULL, NULL, 0}
     }, *k;
     for (bool first = true; json_member(j, &first, key, sizeof key);) {
         for (k = field; k->name && strcmp(key, k->name) != 0; k++)
@@ -487,7 +489,7 @@ static int64_t newest(const char *dir, int *status)
 
 int ckpt_load(Run *run)
 {
-    Index x = {.job = run->job, .step = -1, .batch = -1, .micro = -1, .groups = -1};
+    Index x = {.job = run->job, .step = -1, .batch = -1, .micro = -1, .groups = -1, .best = -1};
     int status = DONE;
     int64_t step = newest(run->opt.checkpoint, &status);
     if (status != DONE)
@@ -505,6 +507,8 @@ int ckpt_load(Run *run)
     if (status == DONE && run->main)
         say_changes(&x, run);
     run->start = step;
+    if (x.best >= 0 && x.loss[0])
+        run->best = (Best){strtod(x.loss, NULL), x.best, x.since, false};
     close_index(&x);
     return status;
 }
@@ -552,7 +556,7 @@ static void say_fresh(const Run *run, const char *path)
 /* Of a checkpoint: of any job with these parameters, whatever its data and batches. */
 static int weights_of_checkpoint(Run *run, const char *dir)
 {
-    Index x = {.job = run->job, .step = -1, .batch = -1, .micro = -1, .groups = -1};
+    Index x = {.job = run->job, .step = -1, .batch = -1, .micro = -1, .groups = -1, .best = -1};
     snprintf(x.dir, sizeof x.dir, "%s", dir);
     int status = open_index(&x);
     for (int i = 0; i < run->count && status == DONE; i++) {

@@ -503,7 +503,7 @@ Loader *data_open(Run *run, int *status)
         return NULL;
     }
     l->job = job;
-    if (job->train.format)
+    if (job->train.format && !run->opt.evaluates)
         *status = source_open(&l->train, &job->train, run->opt.data, !job->train.sequential, job);
     if (*status == DONE && job->eval.format)
         *status = source_open(&l->eval, &job->eval, run->opt.eval_data, false, job);

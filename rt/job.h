@@ -116,6 +116,8 @@ typedef struct {
     const InputInfo *input;
     DataInfo train, eval;
     long eval_every, eval_batches;
+    int keep_best;              /* 1: a checkpoint of the best evaluation, and it stays */
+    long patience;              /* so many evaluations without a better one end the training; 0: none do */
     long top;                   /* an evaluation tells the share of targets among so many best scores; 0: it does not */
     int   top_count;            /* the loss of that: Values.valid */
     long batch, micro, groups;              /* samples in a micro-batch, micro-batches, gradient groups */

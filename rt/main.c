@@ -107,6 +107,18 @@ static int eval_asked(Worker *w, int64_t done, Asks *a)
     return r.want;
 }
 
+/* All stages have the same loss, so that they decide alike: is it the best, and is it time to end? */
+static int note_best(Worker *w, int64_t done, double loss)
+{
+    Best *b = &w->best;
+    long patience = w->run->job->patience;
+    b->is = b->at < 0 || loss < b->loss;
+    b->since = b->is ? 0 : b->since + 1;
+    b->loss = b->is ? loss : b->loss;
+    b->at = b->is ? done : b->at;
+    return patience > 0 && b->since >= patience ? WANT_END : 0;
+}
+
 /* Losses of micro-batches are parts of that of the evaluation, as they are of a step.  Each replica takes its share of them.  A
  * stop does not wait for the rest. */
 static int evaluate(Worker *w, int64_t step)
@@ -145,7 +157,8 @@ static int evaluate(Worker *w, int64_t step)
     }
     if (w->stage.index == 0)
         metrics_eval(w->run, step, r.loss, hits);
-    return want | r.want | judge(w, step + 1, "loss of the evaluation", r.loss);
+    want |= judge(w, step + 1, "loss of the evaluation", r.loss);
+    return want | r.want | (want & WANT_BROKEN ? 0 : note_best(w, step + 1, r.loss));
 }
 
 static bool due(long every, int64_t done)
@@ -171,7 +184,8 @@ static int after_step(Worker *w, int64_t done, int want)
     bool last = done == o->steps || want & WANT_END, stop = want & WANT_STOP;
     if (want & WANT_BROKEN)
         return end_broken(w, done);
-    if (o->checkpoint && (want || last || due(job->ckpt_every, done))) {
+    bool best = job->keep_best && w->best.is && w->best.at == done;
+    if (o->checkpoint && (want || last || best || due(job->ckpt_every, done))) {
         int status = ckpt_save(w, done);
         if (status != DONE)
             return status;
@@ -184,8 +198,9 @@ static int after_step(Worker *w, int64_t done, int want)
         metrics_line(w->run, "stop", done, "on request");
     if (stop)
         return o->checkpoint ? STATUS_AGAIN : STATUS_RUN;
+    bool tired = job->patience > 0 && w->best.since >= job->patience;
     if (want & WANT_END && done < o->steps && w->stage.index == 0)
-        metrics_line(w->run, "stop", done, "after --seconds");
+        metrics_line(w->run, "stop", done, tired ? "no better evaluation" : "after --seconds");
     return want & WANT_END ? DONE : -1;
 }
 
@@ -217,10 +232,22 @@ static bool to_evaluate(const Worker *w, int64_t done, int want)
     return job->eval.format && (w->info->eval || w->ended) && (end || due(job->eval_every, done));
 }
 
+/* --eval-only: of what is there. */
+static int evaluate_only(Worker *w)
+{
+    int want = evaluate(w, w->done - 1);
+    return want & WANT_BROKEN ? end_broken(w, w->done) : want & WANT_STOP ? STATUS_RUN : DONE;
+}
+
 static int train(Worker *w)
 {
     const Run *run = w->run;
     w->done = run->start;
+    w->best = run->best;
+    if (run->opt.evaluates)
+        return evaluate_only(w);
+    if (w->run->job->patience > 0 && w->best.since >= w->run->job->patience)
+        return DONE;            /* it has ended before */
     while (w->done < run->opt.steps) {
         int64_t to = w->done + 1;
         int want = w->ended ? many_steps(w, w->done, &to) : one_step(w, w->done);
@@ -401,7 +428,7 @@ int start_values(Run *run)
 {
     if (run->opt.resume) {
         int status = ckpt_load(run);
-        if (status == DONE && run->main && run->start >= run->opt.steps)
+        if (status == DONE && run->main && run->start >= run->opt.steps && !run->opt.evaluates)
             complain(DONE, "step %lld is done already, and the job ends with step %ld: there is nothing to do; a larger "
                      "--steps goes on", (long long)run->start, run->opt.steps);
         return status;
@@ -419,7 +446,7 @@ static int train_prepare(Run *run)
     int status = machine_check(run);
     if (status == DONE)
         status = export_probe(run);
-    if (status == DONE && !run->job->stage->pace && run->opt.steps > 0)
+    if (status == DONE && !run->job->stage->pace && (run->opt.steps > 0 || run->opt.evaluates))
         run->loader = data_open(run, &status);
     if (status == DONE && run->loader && run->main && run->opt.record)
         status = data_record(run->loader);
@@ -492,7 +519,7 @@ static int train_options(Run *run, char **argv)
 
 int job_run(const Job *job, const Program *does, int argc, char **argv)
 {
-    Run run = {.job = job, .does = does, .program = argc > 0 ? argv[0] : NULL, .log = -1};
+    Run run = {.job = job, .does = does, .program = argc > 0 ? argv[0] : NULL, .log = -1, .best = {.at = -1}};
     int status = options_about(does->table, job, does->verb, argc, argv, launcher_ranks().rank == 0);
     if (status >= 0)
         return status;          /* what a reader on the login node asks for needs no launcher */

@@ -32,6 +32,7 @@ const Option options_train[] = {
     {"--watchdog", "SECONDS", NUMBER, offsetof(Options, watchdog), "end the job after such a silence; 0 never"},
     {"--fill", "BYTE", BYTE, offsetof(Options, fill), "fill arenas with this byte before the start"},
     {"--dump-arena", "FILE", BY_STAGE, offsetof(Options, dump), "write the arena of each stage to FILE.stageN at the end"},
+    {"--eval-only", NULL, FLAG, offsetof(Options, evaluates), "evaluate once what --weights or --resume gives, and train nothing"},
     {"--quiet", NULL, FLAG, offsetof(Options, quiet), "no progress"},
     {.about = "SIGUSR1: checkpoint.  SIGTERM, SIGINT, SIGHUP: checkpoint and stop.\n"
      "Status: 0 done, 1 failed, 2 usage, 5 foreign or broken checkpoint, 6 wrong machine, 7 a loss or\n"
@@ -227,7 +228,11 @@ int options_read(Options *o, const Job *job, char **argv, bool speak)
         o->steps = 1, o->quiet = true, o->watchdog = 0;
     if (o->none && o->checkpoint != job->ckpt_dir)
         return speak ? complain(STATUS_USAGE, "--checkpoint and --no-checkpoint exclude each other") : STATUS_USAGE;
-    if (o->none || o->selftest)
+    if (o->evaluates && (!job->eval.format || o->selftest || o->gradients || job->stage->pace))
+        return !speak ? STATUS_USAGE : complain(STATUS_USAGE, !job->eval.format ? "--eval-only: this job has no evaluation; give "
+                                                "the model file a data.eval and generate it anew" : "--eval-only: nothing is "
+                                                "trained, so --gradients, --selftest and paced jobs have nothing to show");
+    if (o->none || o->selftest || (o->evaluates && !o->resume))
         o->checkpoint = NULL;
     if (o->eval_data && !job->eval.format)
         return speak ? complain(STATUS_USAGE, "--eval-data: this job has no evaluation; give the model file a "

@@ -20,7 +20,7 @@ typedef struct {                /* options.c */
     long steps;                 /* stop after this many; rates follow job->steps whatever this is */
     const char **data, **eval_data;     /* patterns, NULL ends; NULL: as the model file says */
     const char *checkpoint, *weights, *log, *publish, *gradients, *trace, *dump, *spill;
-    bool resume, hash, quiet, none, nan, record, selftest;
+    bool resume, hash, quiet, none, nan, record, selftest, evaluates;
     int fill;                   /* byte that arenas are filled with */
     long watchdog;              /* seconds; 0 never, -1 from the prediction */
     long seconds;               /* stop after the step that ends so late; 0 never */
@@ -31,6 +31,10 @@ typedef struct Run Run;
 typedef struct Checkpoint Checkpoint;
 typedef struct Publish Publish;
 typedef struct { char *at; size_t n, cap; } Text;      /* what does not fit is counted and not stored */
+
+/* Evaluations so far, the same on all stages: the least loss, the steps that were done then (-1: there was none), and how many
+ * came since.  is: the last one was the best. */
+typedef struct { double loss; int64_t at, since; bool is; } Best;
 
 enum { PATIENT = 4 };
 
@@ -67,6 +71,7 @@ typedef struct Worker {
     Ended *ended;               /* step n at n mod endings */
     int64_t endings, next;      /* next: the step to begin */
     double shown;               /* seconds: the end of the last step that was told of */
+    Best best;
     const char *broken;         /* the first number that was not finite; NULL: none */
     int64_t broken_at;          /* steps that were done then */
     void *board;                /* answers of link_share(), all stages */
@@ -117,6 +122,7 @@ struct Run {
     bool terminal, main;        /* progress goes to a terminal; stage 0 runs here */
     bool pending;               /* the terminal shows a line of progress that has no end yet */
     Progress progress;
+    Best best;                  /* of a run that this one goes on from */
     const char *program;        /* as it was called */
     struct Item *parameter, *gradient;  /* of all stages, by name */
     int parameters, gradients;

@@ -106,4 +106,44 @@ refuse "a file lacks what is not fresh" 5 'tensor `h.0.ln_1.weight. is missing' 
 refuse "fresh, and no such name" 3 'weights.fresh: no parameter is named .head' ./dpgen check $model \
     --set weights.fresh=head.weight
 refuse "all are fresh" 3 'all 40 parameters start from their rules' ./dpgen check $model --set "weights.fresh='*'"
+# ---- evaluations that decide -----------------------------------------------------------------------------------------
+# A rate of 0 makes no evaluation better than the first; one that is too high makes some worse
+evals="{format: bytes, files: $data, tokens: tokens, next: targets, every: 2, batches: 4"
+model="$models/tiny-gpt.yaml --set train.steps=40"
+said_by() { sed -n 's/.*"event":"eval","step":\([0-9]*\),"loss":\([^,}]*\).*/\1 \2/p' "$1"; }
+patient="--set data.eval=\"$evals, patience: 3}\" --set train.optimizer.lr=0 --set train.optimizer.weight_decay=0"
+keep=yes
+{ echo "calm $model --stages 1 $patient"; echo "calm3 $model --stages 3 --schedule 1f1b $patient"
+  echo "calm2 $model --stages 1 --replicas 2 --set train.batch.groups=2 --devices $tmp/ten $patient"; } | plans
+for job in calm calm3 calm2; do
+    "$tmp/$job/job" --quiet --data "$data" --no-checkpoint --log "$tmp/$job.jsonl" >"$tmp/said" 2>&1
+    if [ $? = 0 ] && [ "$(said_by "$tmp/$job.jsonl" | tail -n 1 | cut -d' ' -f1)" = 8 ] &&
+        grep -q '"event":"stop","step":8,"detail":"no better evaluation"' "$tmp/$job.jsonl"; then pass
+    else fault "$job: patience 3 ends after 8 steps: $(tail -n 2 "$tmp/$job.jsonl")"; fi
+done
+# 4 steps, and on from the checkpoint: the evaluations before it count
+run="--quiet --data $data --checkpoint $tmp/calm.ckpt"
+said=$(run_job "$tmp/calm/job" "" --steps 4 && run_job "$tmp/calm3/job" "" --resume --log "$tmp/on.jsonl" 2>&1)
+if [ "$(said_by "$tmp/on.jsonl" | tail -n 1 | cut -d' ' -f1)" = 8 ]; then pass
+else fault "patience over a resume: $said $(cat "$tmp/on.jsonl")"; fi
+# The best is kept beside the newest, DIR/best leads to it, and its evaluation alone gives its loss again
+wild="--set data.eval=\"$evals, keep_best: true}\" --set train.optimizer.lr=0.3 --set train.schedule.warmup=8 --set checkpoint.keep=1"
+echo "wild $model --stages 2 $wild" | plans
+run="--quiet --data $data --checkpoint $tmp/wild.ckpt"
+said=$(run_job "$tmp/wild/job" "" --steps 20 --log "$tmp/wild.jsonl")
+best=$(said_by "$tmp/wild.jsonl" | sort -g -k 2 | head -n 1)
+kept=$(ls "$tmp/wild.ckpt" | tr '\n' ' ')
+to=$(printf 'step-%06d' "${best% *}")
+if [ "$kept" = "best $to step-000020 " ] && [ "$(readlink "$tmp/wild.ckpt/best")" = "$to" ]; then pass
+else fault "the best is $best, and there are $kept: $said"; fi
+run="--quiet --no-checkpoint"
+run_job "$tmp/wild/job" "" --eval-only --weights "$tmp/wild.ckpt/best" --log "$tmp/alone.jsonl"
+if [ "$(said_by "$tmp/alone.jsonl")" = "0 ${best#* }" ]; then pass; else fault "--eval-only: $(cat "$tmp/alone.jsonl"), not $best"; fi
+run="--quiet --checkpoint $tmp/wild.ckpt"
+run_job "$tmp/wild/job" "" --eval-only --resume --data "$tmp/none" --log "$tmp/newest.jsonl"
+if [ "$(said_by "$tmp/newest.jsonl")" = "$(said_by "$tmp/wild.jsonl" | tail -n 1)" ]; then pass
+else fault "--eval-only --resume: $(cat "$tmp/newest.jsonl" "$tmp/wild/job.log")"; fi
+if [ "$(ls "$tmp/wild.ckpt" | tr '\n' ' ')" = "$kept" ]; then pass; else fault "--eval-only has written a checkpoint"; fi
+refuse "no evaluation" 2 'this job has no evaluation' "$tmp/base/job" --eval-only
+keep=
 finish

@@ -437,15 +437,17 @@ static void read_set(const Spot *s)
         { "labels", read_field, 0, 0, 0, NULL },
         { "coarse", read_field, 0, 0, 0, NULL },
         { "order", read_second, SET(sequential), 0, 0, "shuffled sequential" },
-        { "every", read_int, SET(every), 1, MOST, NULL },         /* these two: eval only */
+        { "every", read_int, SET(every), 1, MOST, NULL },         /* these four: eval only */
         { "batches", read_int, SET(batches), 1, MOST_MICRO, NULL },
+        { "keep_best", read_true, SET(keep_best), 0, 0, NULL },
+        { "patience", read_int, SET(patience), 0, MOST, NULL },
     };
     DataSet *d = s->to;
     bool eval = d == &s->m->eval;
     d->loc = s->value->loc;
     d->every = eval ? 100 : 0;
     d->batches = eval ? 10 : 0;
-    section(s->m, s->value, s->path, fields, COUNT(fields) - (eval ? 0 : 2), d);
+    section(s->m, s->value, s->path, fields, COUNT(fields) - (eval ? 0 : 4), d);
     if (eval)
         inherit(d, &s->m->data);
     if (s->value->kind != MAP || (!d->format && !want_key(s->value, "format", s->path)) || !d->format)

@@ -478,6 +478,8 @@ static void print_job(const Launch *w, int pairs, bool talk, int stored, bool co
     print_data_field(w, "train", "train", &m->data);
     print_data_field(w, "eval", "eval", &m->eval);
     fprintf(w->f, "    .eval_every = %" PRId64 ", .eval_batches = %" PRId64 ",\n", m->eval.every, m->eval.batches);
+    if (m->eval.keep_best || m->eval.patience)
+        fprintf(w->f, "    .keep_best = %d, .patience = %" PRId64 ",\n", m->eval.keep_best, m->eval.patience);
     /* The loss's `top`, where an evaluation reports a share of hits. */
     const Graph *g = w->p->g;
     for (int i = 0; i < g->nf; i++) {
