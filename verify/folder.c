@@ -65,10 +65,15 @@ static void states_in_rows(Stage *s, const Node *table)
         if (!kind)
             stop(NOT_READ, "launch.c:%d: no state", row->line);
         int64_t n = number(&f, 5);
-        if (n < 0 || number(&f, 11) > 1 || number(&f, 14) > 0 || n > (int64_t)1 << 48)
-            stop(NOT_READ, "launch.c:%d: %s: dpgen-verify does not know versions and parts of states yet", row->line, name);
-        if (f.at[3]->kind == N_INT)
-            hold(s, name, kind, f.at[3]->i, 4 * n, row->line);
+        if (n < 0 || number(&f, 11) > 1 || n > (int64_t)1 << 48)
+            stop(NOT_READ, "launch.c:%d: %s: dpgen-verify does not know versions of states yet", row->line, name);
+        if (f.at[3]->kind == N_INT) {
+            Held *h = hold(s, name, kind, f.at[3]->i, 4 * n, row->line);
+            if (number(&f, 14) > 0 && number(&f, 17) == 0) {
+                h->from = 4 * number(&f, 15);
+                h->bytes = 4 * number(&f, 16);
+            }
+        }
         if (f.at[4]->kind == N_INT)
             hold(s, name, "copy", f.at[4]->i, 2 * n, row->line);
     }
@@ -149,6 +154,7 @@ static void read_stage(Folder *f, const char *dir, int d, const Program *launch,
     const char *where = own ? joined_text("%s.c", s->name) : "launch.c";
     s->arena = needed(at, "arena", where)->i;
     s->vals = needed(at, "vals", where)->i;
+    s->host = node_int(at, "host", 0);
     s->step = text_of(needed(at, "step", where), where);
     s->eval = text_of(needed(at, "eval", where), where);
     f->evaluates |= node_int(at, "eval_actions", 0) > 0;

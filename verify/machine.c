@@ -40,11 +40,11 @@ int64_t arg_int(const Machine *m, const Site *s, int k, const int *param)
     return a->param < 0 ? a->i : param[a->param];
 }
 
-int64_t arg_place(Machine *m, const Site *s, int k, const int *param)
+static int64_t place_of(const Machine *m, const Site *s, int k, const int *param, ArgKind kind)
 {
     const Arg *a = &s->arg[k];
     int64_t at = a->i;
-    if (a->kind != A_PLACE)
+    if (a->kind != kind)
         call_fault(m, s, "'%s' must be a place", s->row->param[k].name);
     if (a->slots >= 0) {
         const Slots *t = &m->program->slots.at[a->slots];
@@ -56,10 +56,31 @@ int64_t arg_place(Machine *m, const Site *s, int k, const int *param)
     return at;
 }
 
+int64_t arg_place(Machine *m, const Site *s, int k, const int *param)
+{
+    return place_of(m, s, k, param, A_PLACE);
+}
+
+int64_t arg_host(Machine *m, const Site *s, int k, const int *param)
+{
+    return place_of(m, s, k, param, A_HOST);
+}
+
 static bool is_absent(const Site *s, int k)
 {
     const Arg *a = &s->arg[k];
     return s->row->param[k].optional && a->kind == A_INT && a->param < 0 && a->i == 0;
+}
+
+static void not_owned(const Machine *m, const Site *s, const Flights *list, Flight at)
+{
+    for (int i = 0; i < list->n; i++) {
+        const Flight *f = &list->at[i];
+        if (f->lo < at.hi && at.lo < f->hi && (at.writes || f->writes))
+            call_fault(m, s, "%s %s bytes %lld to %lld while the %s of line %d owns bytes %lld to %lld", at.what,
+                       at.writes ? "writes" : "reads", (long long)at.lo, (long long)at.hi, f->what, f->line, (long long)f->lo,
+                       (long long)f->hi);
+    }
 }
 
 void machine_take(Machine *m, const Site *s, int64_t lo, int64_t hi, bool writes, const char *what)
@@ -69,13 +90,24 @@ void machine_take(Machine *m, const Site *s, int64_t lo, int64_t hi, bool writes
                    (long long)m->arena);
     if (hi > m->top)
         m->top = hi;
-    for (int i = 0; i < m->flight.n; i++) {
-        const Flight *f = &m->flight.at[i];
-        if (f->lo < hi && lo < f->hi && (writes || f->writes))
-            call_fault(m, s, "%s %s bytes %lld to %lld while the %s of line %d owns bytes %lld to %lld", what,
-                       writes ? "writes" : "reads", (long long)lo, (long long)hi, f->what, f->line, (long long)f->lo,
-                       (long long)f->hi);
-    }
+    not_owned(m, s, &m->flight, (Flight){lo, hi, writes, 0, what});
+}
+
+void host_take(const Machine *m, const Site *s, int64_t lo, int64_t hi, bool writes)
+{
+    if (lo < 0 || hi < lo || hi > m->host_bytes)
+        call_fault(m, s, "bytes %lld to %lld leave the %lld of the host's memory", (long long)lo, (long long)hi,
+                   (long long)m->host_bytes);
+    not_owned(m, s, &m->host_flight, (Flight){lo, hi, writes, 0, "in the host's memory it"});
+}
+
+void flight_end(Flights *f, int64_t lo, int64_t hi, int line)
+{
+    for (int i = 0; i < f->n; i++)
+        if (f->at[i].lo == lo && f->at[i].hi == hi && f->at[i].line == line) {
+            f->at[i] = f->at[--f->n];
+            return;
+        }
 }
 
 static Span span_of(Machine *m, const Site *s, int k, const int *param, bool write)
@@ -402,21 +434,6 @@ static void do_lanes(Machine *m, const Site *s, const int *param)
 
 /* ---- rows of their own ------------------------------------------------------------------------------------------- */
 
-/* A norm is a sum of blocks, each a function of its elements: the blocks are one term, the sum another. */
-static void do_norm_partial(Machine *m, const Site *s, const int *param)
-{
-    int64_t n = arg_int(m, s, 2, param), index = arg_int(m, s, 3, param), at = arg_place(m, s, 0, param) + 8 * index;
-    int64_t lines = (n + 16 * 256 - 1) / (16 * 256), each = 16 * lines;
-    int64_t count = each ? (n + each - 1) / each : 0;
-    Term g = operand(m, s, 1, param);
-    Term blocks = term_of(head_of("norm_blocks", "blocks", joined_text("each %lld", (long long)each)), 8 * count, 1, &g);
-    Term sum[2] = {blocks, term_int(count)};
-    if (index < 0)
-        call_fault(m, s, "an index below 0");
-    machine_take(m, s, at, at + 8, true, "norm");
-    region_set(&m->region, (Piece){at, at + 8, 0, term_of(head_of("norm_sum", "norm", ""), 8, 2, sum)});
-}
-
 static void do_norm_total(Machine *m, const Site *s, const int *param)
 {
     Term norm = operand(m, s, 1, param);
@@ -443,8 +460,8 @@ static void do_other(Machine *m, const Site *s, const int *param)
     const char *name = s->row->name;
     if (!strcmp(name, "norm_gather")) {
         do_lanes(m, s, param);
-    } else if (!strcmp(name, "norm_partial")) {
-        do_norm_partial(m, s, param);
+    } else if (!strcmp(name, "norm_partial") || !strcmp(name, "norm_blocks") || !strcmp(name, "norm_sum")) {
+        do_norms(m, s, param);
     } else if (!strcmp(name, "norm_total")) {
         do_norm_total(m, s, param);
     } else if (!strcmp(name, "loss_report")) {

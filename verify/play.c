@@ -32,15 +32,6 @@ static void own(Machine *m, const Site *s, int64_t lo, int64_t hi, bool writes, 
     *ADD(&m->flight) = (Flight){lo, hi, writes, s->line, what};
 }
 
-static void disown(Machine *m, int64_t lo, int64_t hi, int line)
-{
-    for (int i = 0; i < m->flight.n; i++)
-        if (m->flight.at[i].lo == lo && m->flight.at[i].hi == hi && m->flight.at[i].line == line) {
-            m->flight.at[i] = m->flight.at[--m->flight.n];
-            return;
-        }
-}
-
 static void begin_transfer(Game *g, int d, const Site *s, const int *param, bool sends)
 {
     Machine *m = &g->m[d];
@@ -80,7 +71,7 @@ static bool end_transfer(Game *g, int d, const Site *s, const int *param)
         call_fault(m, s, "message %d from stage %d to %d is %lld bytes with tag %d where it is sent, stage%d.c:%d, and %lld "
                    "bytes with tag %d where it is received, stage%d.c:%d", r->number, from, to, (long long)a->bytes, a->tag,
                    from, a->line, (long long)b->bytes, b->tag, to, b->line);
-    disown(m, r->lo, r->hi, r->line);
+    flight_end(&m->flight, r->lo, r->hi, r->line);
     r->busy = false;
     if (r->sends)
         return true;
@@ -131,6 +122,10 @@ static bool advance(Game *g, int d)
         enter(m, s, f);
     else if (!strcmp(name, "send_begin") || !strcmp(name, "recv_begin"))
         begin_transfer(g, d, s, f->param, *name == 's');
+    else if (!strcmp(name, "offload_begin") || !strcmp(name, "fetch_begin"))
+        copy_begin(m, s, f->param, *name == 'o');
+    else if (!strcmp(name, "copy_wait"))
+        copy_end(m, s, f->param);
     else if (!strcmp(name, "step_begin"))
         vals_begin(m, arg_place(m, s, 0, f->param));
     else if (strcmp(name, "transfer_wait") && strcmp(name, "action") && strcmp(name, "step_end"))
@@ -158,7 +153,8 @@ static void open_stage(const Folder *f, int d, Machine *m, bool eval)
     int k = map_get(&s->program.routines, name);
     if (k < 0)
         stop(NOT_READ, "%s.c: there is no routine %s", s->name, name);
-    *m = (Machine){.name = s->name, .stage = d, .program = (Program *)&s->program, .arena = s->arena};
+    *m = (Machine){.name = s->name, .stage = d, .program = (Program *)&s->program, .arena = s->arena,
+                   .host_bytes = s->host};
     *ADD(&m->frame) = (Frame){.routine = &s->program.routine.at[k]};
     put_states(s, m);
 }
@@ -183,6 +179,7 @@ static void at_rest(const Game *g, int d)
     for (int i = 0; i < 256; i++)
         if (m->request[i].busy)
             stop(NOT_PROVED, "%s.c:%d: request %d is never waited for", m->name, m->request[i].line, i);
+    copies_at_rest(m);
 }
 
 Machine *play(const Folder *f, Played *sum, bool eval)

@@ -35,23 +35,34 @@ static void state(const Proof *p, int d, const Held *h)
                got);
 }
 
-/* Each parameter and moment of the model stands on some stage. */
+/* Each byte of each parameter and moment of the model stands on some stage. */
 static void complete(const Proof *p)
 {
     Map there = {0};
+    LIST(Region) held = {0};
     for (int d = 0; d < p->f->stages; d++)
         for (int i = 0; i < p->f->stage[d].held.n; i++) {
             const Held *h = &p->f->stage[d].held.at[i];
-            const char *key = joined_text("%s %s", h->kind, h->param);
-            map_put(&there, name_of(key, strlen(key)), d);
+            const char *text = joined_text("%s %s", h->kind, h->param), *key = name_of(text, strlen(text));
+            if (map_get(&there, key) < 0) {
+                map_put(&there, key, held.n);
+                *ADD(&held) = (Region){0};
+            }
+            region_set(&held.at[map_get(&there, key)], (Piece){h->from, h->from + h->bytes, h->from, 1});
         }
     for (int i = 0; i < p->g->state.n; i++) {
         const Thing *t = &p->g->state.at[i];
         if (!t->of || !strcmp(t->kind, "grad"))
             continue;
-        const char *key = joined_text("%s %s", t->kind, t->of);
-        if (map_get(&there, name_of(key, strlen(key))) < 0)
-            stop(NOT_PROVED, "no stage has the %s of %s", t->kind, t->of);
+        const char *text = joined_text("%s %s", t->kind, t->of);
+        int k = map_get(&there, name_of(text, strlen(text)));
+        Pieces list = {0};
+        if (k >= 0)
+            region_get(&held.at[k], 0, t->bytes, &list);
+        for (int j = 0; j < list.n; j++)
+            k = list.at[j].term ? k : -1;
+        if (k < 0)
+            stop(NOT_PROVED, "no stage has the %s of %s, or not all of it", t->kind, t->of);
     }
 }
 

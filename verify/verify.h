@@ -132,9 +132,11 @@ Term region_term(const Region *r, int64_t lo, int64_t hi, int64_t *hole);  /* 0 
 
 /* ---- machine.c: one arena and what happens in it ----------------------------------------------------------------- */
 typedef struct { int64_t lo, hi; bool writes; int line; const char *what; } Flight;    /* bytes that a transfer owns */
+typedef LIST(Flight) Flights;
 typedef struct { int64_t bytes, lo; int tag, line; Pieces piece; int64_t clock; } Message;
 typedef struct { bool busy, sends; int peer, number; int64_t lo, hi; int line; } Request;
 enum { MOST_INTS = 64 };        /* parameters of a routine */
+typedef struct { bool busy, out; int64_t lo, hi, host; int line; Pieces piece; } HostCopy;
 typedef struct { const Routine *routine; int at, param[MOST_INTS]; } Frame;
 typedef struct {
     const char *name;           /* stage0; the reference */
@@ -143,8 +145,12 @@ typedef struct {
     Region region;
     int64_t arena, top, vals;
     LIST(Frame) frame;
-    LIST(Flight) flight;
+    Flights flight;
     Request request[256];
+    Region host;                /* what waits in the host's memory */
+    int64_t host_bytes;
+    Flights host_flight;
+    LIST(HostCopy) copy;
     LIST(Term) loss;            /* of the micro-batches that it reported */
     bool normed;
     int64_t calls, again, clock;
@@ -157,8 +163,16 @@ void call_do(Machine *m, Site *s, const int *param);    /* of every row but thos
 void vals_begin(Machine *m, int64_t at);
 int64_t arg_place(Machine *m, const Site *s, int k, const int *param);
 int64_t arg_int(const Machine *m, const Site *s, int k, const int *param);
+int64_t arg_host(Machine *m, const Site *s, int k, const int *param);
 _Noreturn void call_fault(const Machine *m, const Site *s, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void machine_take(Machine *m, const Site *s, int64_t lo, int64_t hi, bool writes, const char *what);  /* may it touch these? */
+void host_take(const Machine *m, const Site *s, int64_t lo, int64_t hi, bool writes);
+void flight_end(Flights *f, int64_t lo, int64_t hi, int line);
+/* ---- copies.c: to the host's memory and back ---- */
+void copy_begin(Machine *m, const Site *s, const int *param, bool out);
+void copy_end(Machine *m, const Site *s, const int *param);
+void copies_at_rest(const Machine *m);
+void do_norms(Machine *m, const Site *s, const int *param);     /* norms.c */
 
 /* ---- graph.c, reference.c: model.graph --------------------------------------------------------------------------- */
 typedef struct { const char *name, *kind, *of; int64_t bytes, input, at, use; int type_bytes; } Thing;   /* tensor, state */
@@ -182,7 +196,13 @@ const Thing *reference_state(const Graph *g, const char *param, const char *kind
 
 /* ---- folder.c, play.c, prove.c ----------------------------------------------------------------------------------- */
 typedef struct { const char *param, *kind; int64_t at, bytes, from, whole; int line; } Held;   /* a state that a stage holds */
-typedef struct { const char *name, *step, *eval; int64_t arena, vals; LIST(Held) held; Program program; int pipeline; } Stage;
+typedef struct {
+    const char *name, *step, *eval;
+    int64_t arena, vals, host;
+    LIST(Held) held;
+    Program program;
+    int pipeline;
+} Stage;
 typedef struct {
     int stages, replicas, ways;
     int64_t batch, micro, groups;
