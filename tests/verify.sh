@@ -46,6 +46,45 @@ proved chimera '2 stages, one step of 8'
 folder replicas --replicas 2 --set train.batch.groups=4 --set devices.0.count=4
 proved replicas '4 stages, one step of 8'
 
+folder shard --replicas 2 --set train.batch.groups=4 --set devices.0.count=4 --set train.shard=optimizer
+proved shard '4 stages, one step of 8'
+folder offload --offload auto --limit 30MiB
+proved offload '2 stages, one step of 8'
+expect "something is offloaded" grep -q '^    offload_begin' "$tmp/offload/stage0.c"
+# Steps that overlap: each reads the versions of its rule, from every phase on
+each='--set train.clip_scope=parameter --set train.batch.micro=16 -D D=56 -D T=32 --stages 4 --set devices.0.count=4'
+folder 2bw --schedule 2bw
+proved 2bw '2 stages, 5 steps of 8 micro-batches'
+rules='pipedream spectrain pipemare'
+[ -z "$slow" ] || rules='pipedream vertical timeprest spectrain spectrain-once xpipe nag pb pipemare'
+sgd='s/optimizer: {type: adamw.*/optimizer: {type: sgd, lr: 0.05, momentum: 0.9, weight_decay: 1e-4, decay_only: matrices}/'
+for rule in $rules; do
+    case $rule in
+        pb | pipemare) sed "$sgd" $model >"$tmp/$rule.yaml" ;;
+        nag) sed 's/type: adamw/type: nadamw/' $model >"$tmp/$rule.yaml" ;;
+        *) cp $model "$tmp/$rule.yaml" ;;
+    esac
+    ./dpgen "$tmp/$rule.yaml" --estimate $each --schedule $rule -o "$tmp/$rule" >"$tmp/said" 2>&1
+    proved $rule "^  versions  $rule"
+done
+# another rule: the versions are not those that it writes
+cp -r "$tmp/pipedream" "$tmp/other"
+sed 's/\.versions = "pipedream/.versions = "vertical/' "$tmp/pipedream/launch.c" >"$tmp/other/launch.c"
+refuse "another rule" 1 'version' ./dpgen-verify --edited "$tmp/other"
+sed 's/\.versions = "pipedream/.versions = "pipedreams/' "$tmp/pipedream/launch.c" >"$tmp/other/launch.c"
+refuse "a rule that nobody knows" 3 'a rule' ./dpgen-verify --edited "$tmp/other"
+# A version off by one
+sed '/^void stage0_period_0/,/^}/s/weights \*\/ 0/weights *\/ 1/' "$tmp/2bw/stage0.c" >"$tmp/stage0.c"
+rm -rf "$tmp/other"
+cp -r "$tmp/2bw" "$tmp/other"
+cp "$tmp/stage0.c" "$tmp/other/"
+refuse "a version off by one" 1 'stage0.c' ./dpgen-verify --edited "$tmp/other"
+# A BatchNorm, an addition and a Relu are one call, which is the composition of the three
+./dpgen examples/cifar.yaml --estimate -o "$tmp/cifar" >"$tmp/said" 2>&1
+proved cifar 'one step of 4'
+expect "calls are joined" grep -q batchnorm_relu_backward "$tmp/cifar/stage0.c"
+expect "not in the reference" sh -c "! grep -q batchnorm_relu '$tmp/cifar/model.graph'"
+
 # ---- one fault
 # mutant KIND N: the Nth place of stage 0 where it fits
 mkdir "$tmp/mutant"
@@ -120,6 +159,15 @@ refuse "another reference" 1 'gelu_forward.y (tanh 1)' $verify --edited
 refuse "no folder named" 2 'usage' ./dpgen-verify
 refuse "an option that is none" 2 'usage' ./dpgen-verify --all "$tmp/gpt"
 expect "its help" ./dpgen-verify --help
+
+# ---- its table of calls, against the two that were written apart from it
+rows="awk -f tests/verify_rows.awk"
+expect "rows" $rows verify/calls.def rt/rt.h gen/ops.def
+for edit in 's/r bias:f width/w bias:f width/' 's/, i causal//' '/^LANES(gelu_forward/d' 's/loss_seed/loss_seeds/' \
+    's/"w y:r n, r a:r n, r b:r n/"w y:r n, r b:r n, r a:r n/' 's/w lse:f/w lse:r/'; do
+    sed "$edit" verify/calls.def >"$tmp/calls.def"
+    refuse "rows: $edit" 1 'here\|rt.h\|no row' $rows "$tmp/calls.def" rt/rt.h gen/ops.def
+done
 
 # ---- a second program
 expect "no file in common" test -z "$(grep -hn '^#include "' verify/* | grep -v '"verify.h"\|"calls.def"')"

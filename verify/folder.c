@@ -50,8 +50,18 @@ static const char *kind_of(const char *name)
 static Held *hold(Stage *s, const char *param, const char *kind, int64_t at, int64_t bytes, int line)
 {
     Held *h = ADD(&s->held);
-    *h = (Held){name_of(param, strlen(param)), kind, at, bytes, 0, bytes, line};
+    *h = (Held){name_of(param, strlen(param)), kind, at, bytes, 0, bytes, 0, 1, line};
     return h;
+}
+
+static void keep_versions(Held *h, int64_t kept, int64_t stride)
+{
+    if (kept < 2 || !strcmp(h->kind, "grad"))
+        return;
+    if (kept > 4096 || stride < h->bytes)
+        stop(NOT_READ, "%s, line %d: %lld versions, %lld bytes apart", h->param, h->line, (long long)kept, (long long)stride);
+    h->kept = (int)kept;
+    h->stride = stride;
 }
 
 static void states_in_rows(Stage *s, const Node *table)
@@ -65,12 +75,18 @@ static void states_in_rows(Stage *s, const Node *table)
         if (!kind)
             stop(NOT_READ, "launch.c:%d: no state", row->line);
         int64_t n = number(&f, 5);
-        if (n < 0 || number(&f, 11) > 1 || number(&f, 14) > 0 || n > (int64_t)1 << 48)
-            stop(NOT_READ, "launch.c:%d: %s: dpgen-verify does not know versions and parts of states yet", row->line, name);
-        if (f.at[3]->kind == N_INT)
-            hold(s, name, kind, f.at[3]->i, 4 * n, row->line);
+        if (n < 0 || n > (int64_t)1 << 48)
+            stop(NOT_READ, "launch.c:%d: %s: no size", row->line, name);
+        if (f.at[3]->kind == N_INT) {
+            Held *h = hold(s, name, kind, f.at[3]->i, 4 * n, row->line);
+            if (number(&f, 14) > 0 && number(&f, 17) == 0) {
+                h->from = 4 * number(&f, 15);
+                h->bytes = 4 * number(&f, 16);
+            }
+            keep_versions(h, number(&f, 11), number(&f, 13));
+        }
         if (f.at[4]->kind == N_INT)
-            hold(s, name, "copy", f.at[4]->i, 2 * n, row->line);
+            keep_versions(hold(s, name, "copy", f.at[4]->i, 2 * n, row->line), number(&f, 12), number(&f, 13));
     }
 }
 
@@ -107,6 +123,10 @@ static void hold_kind(Stage *s, const Node *row, const char *name, const char *k
         stop(NOT_READ, "%s.c:%d: %s: .%s is no offset", s->name, row->line, name, kind);
     bool copy = !strcmp(kind, "copy");
     Held *h = hold(s, name, kind, at->child->i, copy ? 2 * n : 4 * n, row->line);
+    const Node *versions = node_field(row, "versions");
+    Fields v = versions ? fields(versions) : (Fields){.n = 0};
+    if (v.n == 3 && (copy || !strcmp(kind, "param")))
+        keep_versions(h, number(&v, copy ? 1 : 0), number(&v, 2));
     if (node_int(row, "cut", 0) && !copy && strcmp(kind, "param") && strcmp(kind, "grad"))
         hold_part(s, h, row);
 }
@@ -119,8 +139,6 @@ static void states_in_parameters(Stage *s, const Node *table)
             continue;           /* the end */
         const char *name = text_of(needed(row, "name", s->name), s->name);
         int64_t n = elements(row);
-        if (node_field(row, "versions"))
-            stop(NOT_READ, "%s.c:%d: %s: dpgen-verify does not know versions of states yet", s->name, row->line, name);
         for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
             hold_kind(s, row, name, kinds[k], n);
     }
@@ -149,8 +167,17 @@ static void read_stage(Folder *f, const char *dir, int d, const Program *launch,
     const char *where = own ? joined_text("%s.c", s->name) : "launch.c";
     s->arena = needed(at, "arena", where)->i;
     s->vals = needed(at, "vals", where)->i;
-    s->step = text_of(needed(at, "step", where), where);
-    s->eval = text_of(needed(at, "eval", where), where);
+    s->host = node_int(at, "host", 0);
+    if (node_field(at, "piece")) {
+        const char *table = text_of(needed(at, "piece", where), where);
+        s->phases = (int)node_int(at, "phases", 1);
+        s->pieces = program_table(own ? &s->program : launch, table);
+        if (!s->pieces || s->phases < 1 || s->phases > 4096)
+            stop(NOT_READ, "%s: no pieces", where);
+    } else {
+        s->step = text_of(needed(at, "step", where), where);
+        s->eval = text_of(needed(at, "eval", where), where);
+    }
     f->evaluates |= node_int(at, "eval_actions", 0) > 0;
     s->pipeline = (int)node_int(at, "pipeline", 0);
     if (node_field(at, "parameter"))
@@ -193,8 +220,10 @@ void folder_read(Folder *f, const char *dir)
     f->groups = node_int(job, "groups", 1);
     f->bf16 = node_int(job, "bf16", 0) != 0;
     f->kernels = text_of(needed(job, "kernels", "launch.c"), "launch.c");
-    if (node_field(job, "overlap") && node_int(job, "overlap", 0) > 0)
-        stop(NOT_READ, "launch.c: dpgen-verify does not know schedules whose steps overlap yet");
+    f->overlap = (int)node_int(job, "overlap", 0);
+    f->versions = f->overlap ? text_of(needed(job, "versions", "launch.c"), "launch.c") : NULL;
+    if (f->overlap < 0 || f->overlap > 4096 || (f->versions && !overlap_known(f->versions)))
+        stop(NOT_READ, "launch.c: .versions: a rule that dpgen-verify does not know");
     if (program_table(&launch, "source"))
         in_order(program_table(&launch, "source"), f->stages);
     f->stage = room(sizeof *f->stage * (size_t)f->stages);

@@ -140,7 +140,7 @@ static GraphArg argument(const Scan *x, const Pair *p)
         a.sign = '0';
     } else {
         static const struct { const char *word; char sign; } words[] = {
-            {"tmp", 't'}, {"vals", 'v'}, {"acc", 'c'}, {"mb", 'm'}, {"h", 'h'}};
+            {"tmp", 't'}, {"vals", 'v'}, {"acc", 'c'}, {"mb", 'm'}, {"h", 'h'}, {"late", 'l'}};
         for (size_t i = 0; i < sizeof words / sizeof *words; i++)
             if (!strcmp(words[i].word, v))
                 a.sign = words[i].sign;

@@ -40,11 +40,11 @@ int64_t arg_int(const Machine *m, const Site *s, int k, const int *param)
     return a->param < 0 ? a->i : param[a->param];
 }
 
-int64_t arg_place(Machine *m, const Site *s, int k, const int *param)
+static int64_t place_of(const Machine *m, const Site *s, int k, const int *param, ArgKind kind)
 {
     const Arg *a = &s->arg[k];
     int64_t at = a->i;
-    if (a->kind != A_PLACE)
+    if (a->kind != kind)
         call_fault(m, s, "'%s' must be a place", s->row->param[k].name);
     if (a->slots >= 0) {
         const Slots *t = &m->program->slots.at[a->slots];
@@ -56,10 +56,31 @@ int64_t arg_place(Machine *m, const Site *s, int k, const int *param)
     return at;
 }
 
+int64_t arg_place(Machine *m, const Site *s, int k, const int *param)
+{
+    return place_of(m, s, k, param, A_PLACE);
+}
+
+int64_t arg_host(Machine *m, const Site *s, int k, const int *param)
+{
+    return place_of(m, s, k, param, A_HOST);
+}
+
 static bool is_absent(const Site *s, int k)
 {
     const Arg *a = &s->arg[k];
     return s->row->param[k].optional && a->kind == A_INT && a->param < 0 && a->i == 0;
+}
+
+static void not_owned(const Machine *m, const Site *s, const Flights *list, Flight at)
+{
+    for (int i = 0; i < list->n; i++) {
+        const Flight *f = &list->at[i];
+        if (f->lo < at.hi && at.lo < f->hi && (at.writes || f->writes))
+            call_fault(m, s, "%s %s bytes %lld to %lld while the %s of line %d owns bytes %lld to %lld", at.what,
+                       at.writes ? "writes" : "reads", (long long)at.lo, (long long)at.hi, f->what, f->line, (long long)f->lo,
+                       (long long)f->hi);
+    }
 }
 
 void machine_take(Machine *m, const Site *s, int64_t lo, int64_t hi, bool writes, const char *what)
@@ -69,13 +90,24 @@ void machine_take(Machine *m, const Site *s, int64_t lo, int64_t hi, bool writes
                    (long long)m->arena);
     if (hi > m->top)
         m->top = hi;
-    for (int i = 0; i < m->flight.n; i++) {
-        const Flight *f = &m->flight.at[i];
-        if (f->lo < hi && lo < f->hi && (writes || f->writes))
-            call_fault(m, s, "%s %s bytes %lld to %lld while the %s of line %d owns bytes %lld to %lld", what,
-                       writes ? "writes" : "reads", (long long)lo, (long long)hi, f->what, f->line, (long long)f->lo,
-                       (long long)f->hi);
-    }
+    not_owned(m, s, &m->flight, (Flight){lo, hi, writes, 0, what});
+}
+
+void host_take(const Machine *m, const Site *s, int64_t lo, int64_t hi, bool writes)
+{
+    if (lo < 0 || hi < lo || hi > m->host_bytes)
+        call_fault(m, s, "bytes %lld to %lld leave the %lld of the host's memory", (long long)lo, (long long)hi,
+                   (long long)m->host_bytes);
+    not_owned(m, s, &m->host_flight, (Flight){lo, hi, writes, 0, "in the host's memory it"});
+}
+
+void flight_end(Flights *f, int64_t lo, int64_t hi, int line)
+{
+    for (int i = 0; i < f->n; i++)
+        if (f->at[i].lo == lo && f->at[i].hi == hi && f->at[i].line == line) {
+            f->at[i] = f->at[--f->n];
+            return;
+        }
 }
 
 static Span span_of(Machine *m, const Site *s, int k, const int *param, bool write)
@@ -101,25 +133,27 @@ static Term operand(Machine *m, const Site *s, int k, const int *param)
 
 void vals_begin(Machine *m, int64_t at)
 {
-    Term all = term_of(H_VALS, VALS_BYTES, 0, NULL), zero = term_of(H_ZERO, 8, 0, NULL);
-    m->vals = at;
+    Term step = term_int(m->steps++), all = term_of(H_VALS, VALS_BYTES, 1, &step), zero = term_of(H_ZERO, 8, 0, NULL);
     region_set(&m->region, (Piece){at, at + VALS_BYTES, 0, all});
     region_set(&m->region, (Piece){at + VALS_VALID, at + VALS_LR, 0, zero});
     region_set(&m->region, (Piece){at + VALS_HITS, at + VALS_BYTES, 0, zero});
 }
 
 /* What a step has from its begin on: number, seed, rates, sizes. */
-static Term vals_constant(Machine *m, const Site *s, int k, const int *param)
+Term vals_of(Machine *m, const Site *s, int k, const int *param)
 {
     int64_t at = arg_place(m, s, k, param), hole = 0;
+    static Pieces list;
     machine_take(m, s, at, at + VALS_BYTES, false, "vals");
-    Term all = term_of(H_VALS, VALS_BYTES, 0, NULL);
-    Term part[2] = {region_term(&m->region, at, at + VALS_VALID, &hole),
-                    region_term(&m->region, at + VALS_LR, at + VALS_HITS, &hole)};
-    if (!part[0] || !part[1])
-        call_fault(m, s, "the step values are not there: nothing has written byte %lld", (long long)hole);
-    return part[0] == term_slice(all, 0, VALS_VALID) && part[1] == term_slice(all, VALS_LR, VALS_HITS - VALS_LR) ? all :
-           term_of(H_JOIN, VALS_BYTES, 2, part);
+    list.n = 0;
+    region_get(&m->region, at, at + VALS_VALID, &list);
+    Term all = list.at[0].term, part[2] = {all, region_term(&m->region, at + VALS_LR, at + VALS_HITS, &hole)};
+    if (list.n != 1 || !all || !part[1])
+        call_fault(m, s, "the step values are not there");
+    bool begun = term_view(all).head == H_VALS && list.at[0].from == 0;
+    if (begun && part[1] == term_slice(all, VALS_LR, VALS_HITS - VALS_LR))
+        return all;
+    return term_of(H_JOIN, VALS_BYTES, 2, part);
 }
 
 static Term vals_field(Machine *m, const Site *s, int64_t at, int64_t bytes)
@@ -129,6 +163,15 @@ static Term vals_field(Machine *m, const Site *s, int64_t at, int64_t bytes)
     if (!t)
         call_fault(m, s, "the step values lack a field");
     return t;
+}
+
+/* What the runtime tells of a step. */
+void step_ended(Machine *m, int64_t at)
+{
+    int64_t hole;
+    *ADD(&m->ended) = (Ended){region_term(&m->region, at + VALS_LOSS, at + VALS_LOSS + 8, &hole),
+                              region_term(&m->region, at + VALS_NORM, at + VALS_NORM + 8, &hole),
+                              region_term(&m->region, at + VALS_HITS, at + VALS_BYTES, &hole)};
 }
 
 static void vals_put(Machine *m, const Site *s, int k, const int *param, int64_t field, Term t)
@@ -200,7 +243,7 @@ static void take(Machine *m, const Site *s, const int *param, Taken *t)
         if (p->width)
             take_operand(m, s, k, param, acc, t);
         else if (p->mode >= 'v' && p->mode <= 'z')
-            t->of[k] = vals_constant(m, s, k, param);
+            t->of[k] = vals_of(m, s, k, param);
         else if (p->mode == 'm')
             t->of[k] = term_int(arg_int(m, s, k, param));
         if (p->mode == 'x' || p->mode == 'z')
@@ -310,10 +353,10 @@ static int open_lanes(Machine *m, const Site *s, const int *param)
 }
 
 /* Elements e to until-1, which are elements from `from` on of terms that have `whole`. */
-typedef struct { int64_t e, until, from, whole; Term arg[MOST_PARAMS]; } Run;
+typedef struct { int64_t e, until, from, whole; Term arg[MOST_PARAMS]; } LaneRun;
 
 /* The next elements that are of one term in every operand.  Terms are taken whole if all begin at the same element. */
-static bool next_run(Machine *m, const Site *s, int lanes, Run *r)
+static bool next_run(Machine *m, const Site *s, int lanes, LaneRun *r)
 {
     bool even = true;
     r->e = r->until;
@@ -348,7 +391,7 @@ static bool next_run(Machine *m, const Site *s, int lanes, Run *r)
 }
 
 /* The operands of a call in order: those of this run, and those that it has whole. */
-static int run_args(const Site *s, const Taken *t, const Run *r, Term *arg)
+static int run_args(const Site *s, const Taken *t, const LaneRun *r, Term *arg)
 {
     int n = 0, lane = 0;
     for (int k = 0; k < s->n; k++) {
@@ -361,7 +404,7 @@ static int run_args(const Site *s, const Taken *t, const Run *r, Term *arg)
     return n;
 }
 
-static Term lane_term(Machine *m, const Site *s, int k, const Run *r, int n, const Term *arg)
+static Term lane_term(Machine *m, const Site *s, int k, const LaneRun *r, int n, const Term *arg)
 {
     int w = s->row->param[k].width;
     bool zero = !strcmp(s->row->name, "norm_gather");       /* sums of squares: what is added to 0 is itself */
@@ -384,7 +427,7 @@ static void do_lanes(Machine *m, const Site *s, const int *param)
     static Pieces made;
     take(m, s, param, &t);
     int lanes = open_lanes(m, s, param);
-    Run r = {.until = 0};
+    LaneRun r = {.until = 0};
     Term arg[MOST_PARAMS];
     made.n = 0;
     while (next_run(m, s, lanes, &r)) {
@@ -402,28 +445,13 @@ static void do_lanes(Machine *m, const Site *s, const int *param)
 
 /* ---- rows of their own ------------------------------------------------------------------------------------------- */
 
-/* A norm is a sum of blocks, each a function of its elements: the blocks are one term, the sum another. */
-static void do_norm_partial(Machine *m, const Site *s, const int *param)
-{
-    int64_t n = arg_int(m, s, 2, param), index = arg_int(m, s, 3, param), at = arg_place(m, s, 0, param) + 8 * index;
-    int64_t lines = (n + 16 * 256 - 1) / (16 * 256), each = 16 * lines;
-    int64_t count = each ? (n + each - 1) / each : 0;
-    Term g = operand(m, s, 1, param);
-    Term blocks = term_of(head_of("norm_blocks", "blocks", joined_text("each %lld", (long long)each)), 8 * count, 1, &g);
-    Term sum[2] = {blocks, term_int(count)};
-    if (index < 0)
-        call_fault(m, s, "an index below 0");
-    machine_take(m, s, at, at + 8, true, "norm");
-    region_set(&m->region, (Piece){at, at + 8, 0, term_of(head_of("norm_sum", "norm", ""), 8, 2, sum)});
-}
-
 static void do_norm_total(Machine *m, const Site *s, const int *param)
 {
     Term norm = operand(m, s, 1, param);
     Span clip = span_of(m, s, 0, param, true);
     region_set(&m->region, (Piece){clip.lo, clip.hi, 0, term_of(s->step[0].head[0], 4, 1, &norm)});
-    vals_put(m, s, 2, param, VALS_NORM, term_of(s->step[0].head[1], 8, 1, &norm));
-    m->normed = true;
+    if (!is_absent(s, 2))
+        vals_put(m, s, 2, param, VALS_NORM, term_of(s->step[0].head[1], 8, 1, &norm));
 }
 
 static void do_loss_report(Machine *m, const Site *s, const int *param)
@@ -443,8 +471,8 @@ static void do_other(Machine *m, const Site *s, const int *param)
     const char *name = s->row->name;
     if (!strcmp(name, "norm_gather")) {
         do_lanes(m, s, param);
-    } else if (!strcmp(name, "norm_partial")) {
-        do_norm_partial(m, s, param);
+    } else if (!strcmp(name, "norm_partial") || !strcmp(name, "norm_blocks") || !strcmp(name, "norm_sum")) {
+        do_norms(m, s, param);
     } else if (!strcmp(name, "norm_total")) {
         do_norm_total(m, s, param);
     } else if (!strcmp(name, "loss_report")) {
@@ -452,17 +480,20 @@ static void do_other(Machine *m, const Site *s, const int *param)
     } else if (!strcmp(name, "fill_zero")) {
         Span sp = span_of(m, s, 0, param, true);
         region_set(&m->region, (Piece){sp.lo, sp.hi, 0, term_of(H_ZERO, 8, 0, NULL)});
+    } else if (!strcmp(name, "step_end")) {
+        int64_t at = arg_place(m, s, 0, param);
+        machine_take(m, s, at, at + VALS_BYTES, false, "vals");
+        step_ended(m, at);
     } else if (!strcmp(name, "data_load")) {
-        Term of[2] = {term_int(arg_int(m, s, 2, param)), term_int(arg_int(m, s, 3, param))};
+        Term of[3] = {term_int(arg_int(m, s, 2, param)), term_int(arg_int(m, s, 3, param)), vals_of(m, s, 1, param)};
         Span sp = span_of(m, s, 0, param, true);
-        vals_constant(m, s, 1, param);
-        region_set(&m->region, (Piece){sp.lo, sp.hi, 0, term_of(H_DATA, s->bytes[0], 2, of)});
+        region_set(&m->region, (Piece){sp.lo, sp.hi, 0, term_of(H_DATA, s->bytes[0], 3, of)});
     } else if (!strcmp(name, "data_count")) {
-        Term of[2] = {term_int(arg_int(m, s, 1, param)), term_int(arg_int(m, s, 2, param))};
+        Term of[3] = {term_int(arg_int(m, s, 1, param)), term_int(arg_int(m, s, 2, param)), vals_of(m, s, 0, param)};
         int64_t count = arg_int(m, s, 3, param);
         if (count < 0 || count > 5)
             call_fault(m, s, "count %lld: there are six", (long long)count);
-        vals_put(m, s, 0, param, VALS_VALID + 8 * count, term_of(H_COUNT, 8, 2, of));
+        vals_put(m, s, 0, param, VALS_VALID + 8 * count, term_of(H_COUNT, 8, 3, of));
     } else {
         call_fault(m, s, "dpgen-verify does not know this call yet");
     }

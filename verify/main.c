@@ -22,8 +22,11 @@ static void same_job(const Folder *f, const Graph *g)
 
 static void report(const Folder *f, const Machine *stage, const Played *sum, const char *dir, bool edited, int files)
 {
-    printf("%s: proved: %d stages, one step of %lld micro-batches%s, %lld calls, %lld of them made again\n", dir, f->stages,
-           (long long)f->micro, f->evaluates ? " and an evaluation" : "", (long long)sum->calls, (long long)sum->again);
+    printf("%s: proved: %d stages, %s of %lld micro-batches%s, %lld calls, %lld of them made again\n", dir, f->stages,
+           f->overlap ? joined_text("%d steps", sum->steps) : "one step", (long long)f->micro,
+           f->evaluates ? " and an evaluation" : "", (long long)sum->calls, (long long)sum->again);
+    if (f->overlap)
+        printf("  versions  %s\n", f->versions);
     if (edited)
         printf("  edited: MANIFEST was left aside\n");
     else
@@ -37,6 +40,34 @@ static void report(const Folder *f, const Machine *stage, const Played *sum, con
     for (int d = 0; d < f->stages; d++)
         printf("  stage%d  %lld calls, %lld bytes of its arena of %lld\n", d, (long long)stage[d].calls,
                (long long)stage[d].top, (long long)stage[d].arena);
+}
+
+static int common(int a, int b)
+{
+    return b ? common(b, a % b) : a;
+}
+
+/* Where steps overlap, a run begins in each phase, and passes each piece of each phase twice. */
+static Machine *all_runs(const Folder *f, Graph *g, Played *sum)
+{
+    int phases = 1;
+    Played other;
+    Machine *stage = NULL;
+    for (int d = 0; d < f->stages && f->overlap; d++)
+        phases = phases / common(phases, f->stage[d].phases) * f->stage[d].phases;
+    Run step = {.steps = f->overlap ? f->overlap + 2 * phases : 1}, alone = {.steps = 1, .alone = true}, eval = {.eval = true};
+    Reference whole = reference_run(g, f, step), one = reference_run(g, f, alone), forward = reference_run(g, f, eval);
+    for (int k = 0; k < phases; k++) {
+        step.first = alone.first = eval.first = k;
+        Machine *m = play(f, step, k ? &other : sum);
+        prove(f, g, &whole, m, step);
+        stage = k ? stage : m;
+        if (f->overlap > 1)
+            prove(f, g, &one, play(f, alone, &other), alone);
+        if (f->evaluates)
+            prove(f, g, &forward, play(f, eval, &other), eval);
+    }
+    return stage;
 }
 
 int main(int argc, char **argv)
@@ -57,7 +88,7 @@ int main(int argc, char **argv)
     static Folder f;
     static Graph g;
     Source text;
-    Played sum, other;
+    Played sum;
     int files = edited ? 0 : manifest_check(dir);
     if (!source_read(&text, dir, "model.graph"))
         stop(NOT_READ, "%s has no model.graph: it is of a dpgen before 0.3.0, or cut off", dir);
@@ -67,11 +98,7 @@ int main(int argc, char **argv)
     folder_read(&f, dir);
     g.portable = !strcmp(f.kernels, "portable");
     same_job(&f, &g);
-    Machine *reference[2] = {reference_run(&g, false), reference_run(&g, true)};
-    Machine *stage = play(&f, &sum, false);
-    prove(&f, &g, reference[0], stage, false);
-    if (f.evaluates)
-        prove(&f, &g, reference[1], play(&f, &other, true), true);
+    Machine *stage = all_runs(&f, &g, &sum);
     report(&f, stage, &sum, dir, edited, files);
     return PROVED;
 }

@@ -32,15 +32,6 @@ static void own(Machine *m, const Site *s, int64_t lo, int64_t hi, bool writes, 
     *ADD(&m->flight) = (Flight){lo, hi, writes, s->line, what};
 }
 
-static void disown(Machine *m, int64_t lo, int64_t hi, int line)
-{
-    for (int i = 0; i < m->flight.n; i++)
-        if (m->flight.at[i].lo == lo && m->flight.at[i].hi == hi && m->flight.at[i].line == line) {
-            m->flight.at[i] = m->flight.at[--m->flight.n];
-            return;
-        }
-}
-
 static void begin_transfer(Game *g, int d, const Site *s, const int *param, bool sends)
 {
     Machine *m = &g->m[d];
@@ -80,7 +71,7 @@ static bool end_transfer(Game *g, int d, const Site *s, const int *param)
         call_fault(m, s, "message %d from stage %d to %d is %lld bytes with tag %d where it is sent, stage%d.c:%d, and %lld "
                    "bytes with tag %d where it is received, stage%d.c:%d", r->number, from, to, (long long)a->bytes, a->tag,
                    from, a->line, (long long)b->bytes, b->tag, to, b->line);
-    disown(m, r->lo, r->hi, r->line);
+    flight_end(&m->flight, r->lo, r->hi, r->line);
     r->busy = false;
     if (r->sends)
         return true;
@@ -118,9 +109,13 @@ static bool advance(Game *g, int d)
     Machine *m = &g->m[d];
     while (m->frame.n && m->frame.at[m->frame.n - 1].at == m->frame.at[m->frame.n - 1].routine->site.n)
         m->frame.n--;
+    if (m->frame.n == 0 && m->done < m->todo.n)
+        *ADD(&m->frame) = (Frame){.routine = m->todo.at[m->done++]};
     if (m->frame.n == 0)
         return false;
     Frame *f = &m->frame.at[m->frame.n - 1];
+    if (f->at == f->routine->site.n)
+        return true;
     Site *s = &f->routine->site.at[f->at];
     const char *name = s->row ? s->row->name : "";
     term_origin = (Origin){m->stage, s->line, -1};
@@ -131,36 +126,82 @@ static bool advance(Game *g, int d)
         enter(m, s, f);
     else if (!strcmp(name, "send_begin") || !strcmp(name, "recv_begin"))
         begin_transfer(g, d, s, f->param, *name == 's');
+    else if (!strcmp(name, "offload_begin") || !strcmp(name, "fetch_begin"))
+        copy_begin(m, s, f->param, *name == 'o');
+    else if (!strcmp(name, "copy_wait"))
+        copy_end(m, s, f->param);
     else if (!strcmp(name, "step_begin"))
         vals_begin(m, arg_place(m, s, 0, f->param));
-    else if (strcmp(name, "transfer_wait") && strcmp(name, "action") && strcmp(name, "step_end"))
+    else if (strcmp(name, "transfer_wait") && strcmp(name, "action"))
         call_do(m, s, f->param);
     return true;
 }
 
 /* ---- begin and end of a step ------------------------------------------------------------------------------------- */
 
-static void put_states(const Stage *s, Machine *m)
+static Term held_before(const Folder *f, int stage, const Held *h, int older)
+{
+    Reads r = overlap_slot(f, stage, h->kept, older);
+    Term newer = state_begin(h->param, h->kind, h->whole, -r.version);
+    if (!r.ahead && !r.behind)
+        return newer;
+    Term other = r.behind ? state_begin(h->param, "drift", h->whole, 0) :
+                 state_begin(h->param, h->kind, h->whole, 1 - r.version);
+    return predicted_term(h->whole, newer, other, r);
+}
+
+/* Version v of the weights is in slot v mod `kept`: before a run that of its first step, and those before it. */
+static void put_states(const Folder *f, const Stage *s, Machine *m, int first)
 {
     for (int i = 0; i < s->held.n; i++) {
         const Held *h = &s->held.at[i];
         Site here = {.line = h->line};
-        machine_take(m, &here, h->at, h->at + h->bytes, true, "a state");
-        if (strcmp(h->kind, "grad"))
-            region_set(&m->region, (Piece){h->at, h->at + h->bytes, h->from, state_begin(h->param, h->kind, h->whole)});
+        for (int k = 0; k < h->kept; k++) {
+            int slot = ((first - k) % h->kept + h->kept) % h->kept;
+            int64_t lo = h->at + slot * h->stride;
+            machine_take(m, &here, lo, lo + h->bytes, true, "a state");
+            if (strcmp(h->kind, "grad"))
+                region_set(&m->region, (Piece){lo, lo + h->bytes, h->from, held_before(f, m->stage, h, k)});
+        }
     }
 }
 
-static void open_stage(const Folder *f, int d, Machine *m, bool eval)
+enum { PROLOGUE, PERIOD, EPILOGUE, ALONE, EVAL, PIECES };
+
+static void add_todo(const Stage *s, Machine *m, const char *name)
 {
-    const Stage *s = &f->stage[d];
-    const char *name = eval ? s->eval : s->step;
     int k = map_get(&s->program.routines, name);
     if (k < 0)
         stop(NOT_READ, "%s.c: there is no routine %s", s->name, name);
-    *m = (Machine){.name = s->name, .stage = d, .program = (Program *)&s->program, .arena = s->arena};
-    *ADD(&m->frame) = (Frame){.routine = &s->program.routine.at[k]};
-    put_states(s, m);
+    *ADD(&m->todo) = &s->program.routine.at[k];
+}
+
+static void add_piece(const Stage *s, Machine *m, int step, int piece)
+{
+    const Node *n = s->pieces->child;
+    for (int k = step % s->phases * PIECES + piece; k > 0 && n; k--)
+        n = n->next;
+    if (!n || n->kind != N_NAME)
+        stop(NOT_READ, "%s: piece %d of phase %d is missing", s->name, piece, step % s->phases);
+    add_todo(s, m, n->text);
+}
+
+static void open_stage(const Folder *f, int d, Machine *m, Run run)
+{
+    const Stage *s = &f->stage[d];
+    *m = (Machine){.name = s->name, .stage = d, .program = (Program *)&s->program, .arena = s->arena,
+                   .host_bytes = s->host, .vals = s->vals};
+    put_states(f, s, m, run.first);
+    if (!f->overlap) {
+        add_todo(s, m, run.eval ? s->eval : s->step);
+    } else if (run.eval || run.alone) {
+        add_piece(s, m, run.first, run.eval ? EVAL : ALONE);
+    } else {
+        add_piece(s, m, run.first, PROLOGUE);
+        for (int k = 0; k < run.steps - f->overlap; k++)
+            add_piece(s, m, run.first + k, PERIOD);
+        add_piece(s, m, run.first + run.steps - f->overlap, EPILOGUE);
+    }
 }
 
 static void stuck(const Game *g)
@@ -183,16 +224,17 @@ static void at_rest(const Game *g, int d)
     for (int i = 0; i < 256; i++)
         if (m->request[i].busy)
             stop(NOT_PROVED, "%s.c:%d: request %d is never waited for", m->name, m->request[i].line, i);
+    copies_at_rest(m);
 }
 
-Machine *play(const Folder *f, Played *sum, bool eval)
+Machine *play(const Folder *f, Run run, Played *sum)
 {
     size_t pairs = (size_t)f->stages * (size_t)f->stages;
     Game g = {.f = f, .m = room(sizeof(Machine) * (size_t)f->stages), .sent = room(sizeof(Queue) * pairs),
               .wanted = room(sizeof(Queue) * pairs), .sum = sum};
-    *sum = (Played){.link = room(sizeof(int64_t) * pairs)};
+    *sum = (Played){.steps = run.steps, .link = room(sizeof(int64_t) * pairs)};
     for (int d = 0; d < f->stages; d++)
-        open_stage(f, d, &g.m[d], eval);
+        open_stage(f, d, &g.m[d], run);
     for (bool moved = true; moved;) {
         moved = false;
         for (int d = 0; d < f->stages; d++)

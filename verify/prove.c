@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef struct { const Folder *f; const Graph *g; const Machine *reference; Machine *stage; bool eval; } Proof;
+typedef struct { const Folder *f; const Graph *g; const Reference *reference; Machine *stage; Run run; } Proof;
 
 static _Noreturn void differ(const Proof *p, int d, const char *what, Term want, Term got)
 {
@@ -21,86 +21,122 @@ static _Noreturn void differ(const Proof *p, int d, const char *what, Term want,
          what, term_text(want, 2), term_text(got, 2));
 }
 
-static void state(const Proof *p, int d, const Held *h)
+/* What the reference has for a slot of a state, so many versions older than the newest; 0: that is older than the run knows. */
+static Term expected(const Proof *p, int d, const Held *h, const Thing *t, int older)
+{
+    const Region *at = &p->reference->m->region;
+    int newest = p->run.eval ? 0 : p->run.steps;
+    Reads r = overlap_slot(p->f, d, h->kept, older);
+    int64_t hole, there = reference_at(p->reference, t, newest + r.version) + h->from;
+    if (newest + r.version - 1 < -p->reference->back)
+        return 0;
+    Term newer = region_term(at, there, there + h->bytes, &hole);
+    if (!r.ahead && !r.behind)
+        return newer;
+    const Thing *drift = r.behind ? reference_state(p->g, h->param, "drift") : NULL;
+    there = drift ? drift->at : reference_at(p->reference, t, newest + r.version - 1);
+    return predicted_term(h->bytes, newer, region_term(at, there, there + h->bytes, &hole), r);
+}
+
+static void state(const Proof *p, int d, const Held *h, int older)
 {
     const Thing *t = reference_state(p->g, h->param, h->kind);
     int64_t hole = 0;
     if (!t || t->bytes != h->whole)
         stop(NOT_PROVED, "%s.c:%d: the %s of %s, %lld bytes: model.graph has %s", p->stage[d].name, h->line, h->kind, h->param,
              (long long)h->whole, t ? "another size" : "no such state");
-    Term want = region_term(&p->reference->region, t->at + h->from, t->at + h->from + h->bytes, &hole);
-    Term got = region_term(&p->stage[d].region, h->at, h->at + h->bytes, &hole);
-    if (want != got)
-        differ(p, d, joined_text("the %s of %s after %s", h->kind, h->param, p->eval ? "an evaluation" : "the step"), want,
+    int newest = p->run.first + (p->run.eval ? 0 : p->run.steps), slot = ((newest - older) % h->kept + h->kept) % h->kept;
+    int64_t here = h->at + slot * h->stride;
+    Term want = expected(p, d, h, t, older), got = region_term(&p->stage[d].region, here, here + h->bytes, &hole);
+    if (want && want != got)
+        differ(p, d, joined_text("the %s of %s after %s", h->kind, h->param, p->run.eval ? "an evaluation" : "the step"), want,
                got);
 }
 
-/* Each parameter and moment of the model stands on some stage. */
+/* Each byte of each parameter and moment of the model stands on some stage. */
 static void complete(const Proof *p)
 {
     Map there = {0};
+    LIST(Region) held = {0};
     for (int d = 0; d < p->f->stages; d++)
         for (int i = 0; i < p->f->stage[d].held.n; i++) {
             const Held *h = &p->f->stage[d].held.at[i];
-            const char *key = joined_text("%s %s", h->kind, h->param);
-            map_put(&there, name_of(key, strlen(key)), d);
+            const char *text = joined_text("%s %s", h->kind, h->param), *key = name_of(text, strlen(text));
+            if (map_get(&there, key) < 0) {
+                map_put(&there, key, held.n);
+                *ADD(&held) = (Region){0};
+            }
+            region_set(&held.at[map_get(&there, key)], (Piece){h->from, h->from + h->bytes, h->from, 1});
         }
     for (int i = 0; i < p->g->state.n; i++) {
         const Thing *t = &p->g->state.at[i];
-        if (!t->of || !strcmp(t->kind, "grad"))
+        if (!t->of || !strcmp(t->kind, "grad") || !strcmp(t->kind, "norm") || !strcmp(t->kind, "clip"))
             continue;
-        const char *key = joined_text("%s %s", t->kind, t->of);
-        if (map_get(&there, name_of(key, strlen(key))) < 0)
-            stop(NOT_PROVED, "no stage has the %s of %s", t->kind, t->of);
+        const char *text = joined_text("%s %s", t->kind, t->of);
+        int k = map_get(&there, name_of(text, strlen(text)));
+        Pieces list = {0};
+        if (k >= 0)
+            region_get(&held.at[k], 0, t->bytes, &list);
+        for (int j = 0; j < list.n; j++)
+            k = list.at[j].term ? k : -1;
+        if (k < 0)
+            stop(NOT_PROVED, "no stage has the %s of %s, or not all of it", t->kind, t->of);
     }
 }
 
-/* The loss of a step: of all micro-batches, in their order, on whichever stages computed them.  An evaluation runs one
- * micro-batch on the first pipeline of each replica. */
+/* The losses of a step's micro-batches, in their order, on whichever stages computed them.  An evaluation runs one micro-batch
+ * on the first pipeline of each replica. */
 static void losses(const Proof *p)
 {
-    int ways = p->eval ? 1 : p->f->ways, copies = p->f->replicas * ways, seen = 0;
-    int each = p->eval ? 1 : (int)p->g->micro / copies;
+    int ways = p->run.eval ? 1 : p->f->ways, copies = p->f->replicas * ways, seen = 0;
+    int each = p->run.eval ? 1 : (int)p->g->micro / copies;
+    const Machine *r = p->reference->m;
     for (int d = 0; d < p->f->stages; d++) {
         Machine *m = &p->stage[d];
-        int replica = d / (p->f->stages / p->f->replicas), copy = p->eval ? 0 : replica * ways + p->f->stage[d].pipeline;
+        int replica = d / (p->f->stages / p->f->replicas), copy = p->run.eval ? 0 : replica * ways + p->f->stage[d].pipeline;
         if (m->loss.n == 0)
             continue;
         if (m->loss.n != each || copy >= copies)
             stop(NOT_PROVED, "%s.c reports the losses of %d micro-batches, not of %d", m->name, m->loss.n, each);
         for (int i = 0; i < each; i++)
-            if (m->loss.at[i] != p->reference->loss.at[copy * each + i])
-                differ(p, d, joined_text("the loss of micro-batch %d", copy * each + i),
-                       p->reference->loss.at[copy * each + i], m->loss.at[i]);
+            if (m->loss.at[i] != r->loss.at[copy * each + i])
+                differ(p, d, joined_text("the loss of micro-batch %d", copy * each + i), r->loss.at[copy * each + i],
+                       m->loss.at[i]);
         seen++;
     }
     if (seen < copies)
         stop(NOT_PROVED, "losses are reported by %d stages, not by %d", seen, copies);
 }
 
-/* Fields of the step values: the norm of the gradient, the targets that an evaluation found. */
-static void field(const Proof *p, int d, int64_t at, const char *what)
+/* What the runtime reads at the end of each step: the sum of the losses, the norm, the targets that an evaluation found. */
+static void ended(const Proof *p, int d)
 {
-    int64_t hole, here = p->stage[d].vals + at, there = p->reference->vals + at, bytes = at == VALS_HITS ? 4 : 8;
-    Term want = region_term(&p->reference->region, there, there + bytes, &hole);
-    Term got = region_term(&p->stage[d].region, here, here + bytes, &hole);
-    if (want != got)
-        differ(p, d, what, want, got);
+    const Machine *m = &p->stage[d], *r = p->reference->m;
+    Term zero = term_of(H_ZERO, 8, 0, NULL);
+    if (m->ended.n != r->ended.n)
+        stop(NOT_PROVED, "%s.c ends %d steps, not %d", m->name, m->ended.n, r->ended.n);
+    for (int k = 0; k < m->ended.n; k++) {
+        Ended got = m->ended.at[k], want = r->ended.at[k];
+        if (got.loss != zero && got.loss != want.loss && p->f->replicas * p->f->ways == 1)
+            differ(p, d, joined_text("the loss of step %d", k), want.loss, got.loss);
+        if (got.norm != zero && got.norm != want.norm)
+            differ(p, d, joined_text("the norm of the gradient of step %d", k), want.norm, got.norm);
+        if (got.loss != zero && p->run.eval && got.hits != want.hits)
+            differ(p, d, "the targets among the best scores", want.hits, got.hits);
+    }
 }
 
-void prove(const Folder *f, const Graph *g, const Machine *reference, Machine *stage, bool eval)
+void prove(const Folder *f, const Graph *g, const Reference *r, Machine *stage, Run run)
 {
-    Proof p = {f, g, reference, stage, eval};
+    Proof p = {f, g, r, stage, run};
     complete(&p);
     for (int d = 0; d < f->stages; d++)
         for (int i = 0; i < f->stage[d].held.n; i++)
-            if (strcmp(f->stage[d].held.at[i].kind, "grad"))
-                state(&p, d, &f->stage[d].held.at[i]);
-    losses(&p);
-    for (int d = 0; d < f->stages; d++) {
-        if (stage[d].normed)
-            field(&p, d, VALS_NORM, "the norm of the gradient");
-        if (stage[d].loss.n && eval)
-            field(&p, d, VALS_HITS, "the targets among the best scores");
-    }
+            for (int k = 0; k < f->stage[d].held.at[i].kept; k++)
+                if (strcmp(f->stage[d].held.at[i].kind, "grad"))
+                    state(&p, d, &f->stage[d].held.at[i], k);
+    if (!f->overlap)
+        losses(&p);
+    for (int d = 0; d < f->stages; d++)
+        ended(&p, d);
 }

@@ -14,9 +14,10 @@
 #include "verify.h"
 #include <string.h>
 
-enum { ACC, MB, GROUP };        /* parameters of every operator */
+enum { ACC, MB, GROUP, VERSION }; /* parameters of every operator */
+enum { GROUPS, VERSIONS };      /* slot tables */
 
-typedef struct { Graph *g; Machine *m; int64_t at; LIST(Site) site; int slots; } Maker;
+typedef struct { Graph *g; const Folder *f; Machine *m; int64_t at; LIST(Site) site; int *stage; int back, last; } Maker;
 
 /* ---- places ------------------------------------------------------------------------------------------------------ */
 
@@ -34,25 +35,37 @@ static bool is_kind(const Thing *t, const char *kind)
     return !strcmp(t->kind, kind);
 }
 
-/* Gradients have a place a group: slot k of group k lies k times all of them behind. */
+static bool is_versioned(const Thing *t)
+{
+    return is_kind(t, "param") || is_kind(t, "copy");
+}
+
+static Slots *new_table(Maker *x, const char *name, int64_t n, int64_t stride)
+{
+    Slots *s = ADD(&x->m->program->slots);
+    *s = (Slots){name, (int)n, room(sizeof(int64_t) * (size_t)n)};
+    for (int64_t k = 0; k < n; k++)
+        s->at[k] = k * stride;
+    return s;
+}
+
+/* Gradients have a place a group, parameters one a version. */
 static void give_places(Maker *x)
 {
-    int64_t first;
-    Slots *s = ADD(&x->m->program->slots);
-    *s = (Slots){"group_slot", (int)x->g->groups, room(sizeof(int64_t) * (size_t)x->g->groups)};
-    for (int i = 0; i < x->g->tensor.n; i++)
-        x->g->tensor.at[i].at = give(x, x->g->tensor.at[i].bytes);
-    for (int i = 0; i < x->g->state.n; i++)
-        if (!is_kind(&x->g->state.at[i], "grad"))
-            x->g->state.at[i].at = give(x, is_kind(&x->g->state.at[i], "values") ? VALS_BYTES : x->g->state.at[i].bytes);
-    first = x->at;
-    for (int i = 0; i < x->g->state.n; i++)
-        if (is_kind(&x->g->state.at[i], "grad"))
-            x->g->state.at[i].at = give(x, x->g->state.at[i].bytes);
-    int64_t all = x->at - first;
-    for (int64_t k = 0; k < x->g->groups; k++)
-        s->at[k] = k * all;
-    x->at = first + all * x->g->groups;
+    Graph *g = x->g;
+    for (int i = 0; i < g->tensor.n; i++)
+        g->tensor.at[i].at = give(x, g->tensor.at[i].bytes);
+    for (int i = 0; i < g->state.n; i++)
+        if (!is_kind(&g->state.at[i], "grad") && !is_versioned(&g->state.at[i]))
+            g->state.at[i].at = give(x, is_kind(&g->state.at[i], "values") ? VALS_BYTES : g->state.at[i].bytes);
+    for (int k = 0; k < 2; k++) {
+        int64_t first = x->at, n = k == GROUPS ? g->groups : x->back + x->last + 2;
+        for (int i = 0; i < g->state.n; i++)
+            if (k == GROUPS ? is_kind(&g->state.at[i], "grad") : is_versioned(&g->state.at[i]))
+                g->state.at[i].at = give(x, g->state.at[i].bytes);
+        new_table(x, k == GROUPS ? "group_slot" : "version_slot", n, x->at - first);
+        x->at = first + (x->at - first) * n;
+    }
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
@@ -74,16 +87,17 @@ static const Thing *values_of(const Maker *x, const GraphOp *o)
     stop(NOT_READ, "%s:%d: the graph has no step values", x->g->path, o->line);
 }
 
-static Arg place(Maker *x, const GraphOp *o, const GraphArg *a)
+static Arg place(Maker *x, int op, const GraphArg *a)
 {
+    const GraphOp *o = &x->g->op.at[op];
     Arg to = {.kind = A_INT, .slots = -1, .param = -1};
     if (strchr("rwRWUA", a->sign)) {
         const Thing *t = thing(x, o, a);
         to.kind = A_PLACE;
         to.i = t->at;
-        if (is_kind(t, "grad") && strchr("RWUA", a->sign)) {
-            to.slots = 0;
-            to.param = GROUP;
+        if (strchr("RWUA", a->sign) && (is_kind(t, "grad") || is_versioned(t))) {
+            to.slots = is_kind(t, "grad") ? GROUPS : VERSIONS;
+            to.param = is_kind(t, "grad") ? GROUP : VERSION;
         }
     } else if (a->sign == 'v') {
         to.kind = A_PLACE;
@@ -91,6 +105,8 @@ static Arg place(Maker *x, const GraphOp *o, const GraphArg *a)
     } else if (a->sign == 'f') {
         to.kind = A_FLOAT;
         to.f = a->f;
+    } else if (a->sign == 'l') {
+        to.i = overlap_late(x->f, x->stage[op]);
     } else if (a->sign == 'c' || a->sign == 'm') {
         to.param = a->sign == 'c' ? ACC : MB;
     } else {
@@ -102,8 +118,8 @@ static Arg place(Maker *x, const GraphOp *o, const GraphArg *a)
 /* Does an argument of the graph do what calls.def says of it? */
 static bool fits(char mode, char sign)
 {
-    static const char *const signs[] = {"wwWU0", "rrR0", "aA0", "uUA", "orR0", "tt0", "vv", "xv", "yv", "zv", "ii", "ff", "nim",
-        "si", "hh", "cc", "mm"};
+    static const char *const signs[] = {"wwWU0", "rrR0", "aA0", "uUA", "orR0", "tt0", "vv0", "xv", "yv", "zv", "iil", "ff",
+        "nim", "si", "hh", "cc", "mm"};
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
         if (signs[i][0] == mode)
             return strchr(signs[i] + 1, sign) != NULL;
@@ -125,7 +141,7 @@ static void make_site(Maker *x, int op)
         if (!fits(s->row->param[k].mode, o->arg.at[k].sign))
             stop(NOT_READ, "%s:%d: argument %d of %s, '%s', is no '%c' as calls.def has it", x->g->path, o->line, k + 1,
                  o->call, o->arg.at[k].token, s->row->param[k].mode);
-        s->arg[k] = place(x, o, &o->arg.at[k]);
+        s->arg[k] = place(x, op, &o->arg.at[k]);
     }
 }
 
@@ -170,20 +186,157 @@ static void run_op(Maker *x, Site *s, const int *param)
         sizes_agree(x, s);
 }
 
-static void load(Maker *x, int64_t mb)
+/* The step values that a step began with. */
+static Term begun(int step)
+{
+    Term number = term_int(step);
+    return term_of(H_VALS, VALS_BYTES, 1, &number);
+}
+
+static void load(Maker *x, int step, int mb)
 {
     for (int i = 0; i < x->g->tensor.n; i++) {
         const Thing *t = &x->g->tensor.at[i];
-        Term of[2] = {term_int(t->input), term_int(mb)};
+        Term of[3] = {term_int(t->input), term_int(mb), begun(step)};
         if (is_kind(t, "input"))
-            region_set(&x->m->region, (Piece){t->at, t->at + t->bytes, 0, term_of(H_DATA, t->bytes, 2, of)});
+            region_set(&x->m->region, (Piece){t->at, t->at + t->bytes, 0, term_of(H_DATA, t->bytes, 3, of)});
+    }
+}
+
+/* What stands there before a run: one symbol a state, and a parameter's version. */
+Term state_begin(const char *param, const char *kind, int64_t bytes, int back)
+{
+    if (!strcmp(kind, "copy")) {
+        Term master = state_begin(param, "param", 2 * bytes, back);
+        return term_of(head_of("cast_forward", "y", ""), bytes, 1, &master);
+    }
+    const char *older = back ? joined_text(", %d version%s older", back, back > 1 ? "s" : "") : "";
+    return term_of(head_of(joined_text("%s of %s before the run%s", kind, param, older), "", ""), bytes, 0, NULL);
+}
+
+static void begin(Maker *x)
+{
+    const Slots *version = &x->m->program->slots.at[VERSIONS];
+    for (int i = 0; i < x->g->state.n; i++) {
+        const Thing *t = &x->g->state.at[i];
+        bool none = is_kind(t, "grad") || is_kind(t, "clip") || is_kind(t, "blocks") || is_kind(t, "norm") ||
+            is_kind(t, "values");
+        for (int k = 0; k <= (is_versioned(t) ? x->back : 0) && !none; k++) {
+            int64_t at = t->at + (is_versioned(t) ? version->at[x->back - k] : 0);
+            region_set(&x->m->region, (Piece){at, at + t->bytes, 0, state_begin(t->of, t->kind, t->bytes, k)});
+        }
+    }
+}
+
+static void begin_step(Maker *x, int step)
+{
+    for (int i = 0; i < x->g->state.n; i++) {
+        const Thing *t = &x->g->state.at[i];
+        if (is_kind(t, "values"))
+            vals_begin(x->m, x->m->vals = t->at);
+        else if (is_kind(t, "norm"))
+            region_set(&x->m->region, (Piece){t->at, t->at + t->bytes, 0, term_of(H_ZERO, 8, 0, NULL)});
+    }
+    for (int i = 0; i < x->g->count.n; i++) {
+        const GraphCount *c = &x->g->count.at[i];
+        Term of[3] = {term_int(c->input), term_int(c->ignore), begun(step)};
+        int64_t at = x->m->vals + VALS_VALID + 8 * c->count;
+        region_set(&x->m->region, (Piece){at, at + 8, 0, term_of(H_COUNT, 8, 3, of)});
+    }
+}
+
+const Thing *reference_state(const Graph *g, const char *param, const char *kind)
+{
+    for (int i = 0; i < g->state.n; i++)
+        if (g->state.at[i].of && !strcmp(g->state.at[i].of, param) && !strcmp(g->state.at[i].kind, kind))
+            return &g->state.at[i];
+    return NULL;
+}
+
+/* ---- versions ---------------------------------------------------------------------------------------------------- */
+
+/* The stage of each operator that reads a parameter: whoever holds it; else 0. */
+static void find_stages(Maker *x)
+{
+    Map holder = {0};
+    for (int d = x->f->stages; d-- > 0;)
+        for (int i = 0; i < x->f->stage[d].held.n; i++)
+            map_put(&holder, x->f->stage[d].held.at[i].param, d);
+    x->stage = room(sizeof *x->stage * (size_t)x->g->op.n);
+    for (int i = 0; i < x->g->op.n; i++)
+        for (int k = 0; k < x->g->op.at[i].arg.n; k++) {
+            const GraphArg *a = &x->g->op.at[i].arg.at[k];
+            int d = strchr("RWUA", a->sign) ? map_get(&holder, thing(x, &x->g->op.at[i], a)->of) : -1;
+            x->stage[i] = d > x->stage[i] ? d : x->stage[i];
+        }
+}
+
+Term predicted_term(int64_t bytes, Term newer, Term older, Reads r)
+{
+    Term of[3] = {newer, older, term_int(r.behind ? r.behind : r.ahead)};
+    return term_of(head_of(r.behind ? "predict_old" : "predict", "to", ""), bytes, 3, of);
+}
+
+/* In the slot behind all versions: what an operator reads of its parameters, some updates away from version v. */
+static int predicted(Maker *x, int op, Reads r, int v)
+{
+    const Slots *version = &x->m->program->slots.at[VERSIONS];
+    int to = version->n - 1;
+    for (int k = 0; k < x->g->op.at[op].arg.n; k++) {
+        const GraphArg *a = &x->g->op.at[op].arg.at[k];
+        const Thing *t = strchr("RU", a->sign) ? thing(x, &x->g->op.at[op], a) : NULL;
+        if (!t || !is_versioned(t))
+            continue;
+        const Thing *drift = r.behind ? reference_state(x->g, t->of, "drift") : NULL;
+        int64_t hole, newer = t->at + version->at[v], older = drift ? drift->at : t->at + version->at[v - 1];
+        Term made = predicted_term(t->bytes, region_term(&x->m->region, newer, newer + t->bytes, &hole),
+                                   region_term(&x->m->region, older, older + t->bytes, &hole), r);
+        int64_t at = t->at + version->at[to];
+        region_set(&x->m->region, (Piece){at, at + t->bytes, 0, made});
+    }
+    return to;
+}
+
+static int version_read(Maker *x, int op, int step, int mb)
+{
+    Reads r = overlap_reads(x->f, x->stage[op], x->g->op.at[op].phase == 'F', mb);
+    int v = x->back + step + r.version;
+    return r.ahead || r.behind ? predicted(x, op, r, v) : v;
+}
+
+/* The newest weights, to where they are updated. */
+static void next_version(Maker *x, int step)
+{
+    const Slots *version = &x->m->program->slots.at[VERSIONS];
+    int64_t hole;
+    for (int i = 0; i < x->g->state.n; i++) {
+        const Thing *t = &x->g->state.at[i];
+        int64_t from = t->at + version->at[x->back + step], to = t->at + version->at[x->back + step + 1];
+        if (is_versioned(t))
+            region_set(&x->m->region, (Piece){to, to + t->bytes, 0, region_term(&x->m->region, from, from + t->bytes, &hole)});
+    }
+}
+
+/* ---- steps ------------------------------------------------------------------------------------------------------- */
+
+static void micro_batch(Maker *x, int step, int mb, bool backward)
+{
+    int each = (int)(x->g->micro / x->g->groups), param[4] = {[MB] = mb, [GROUP] = mb / each};
+    load(x, step, mb);
+    for (int i = 0; i < x->g->op.n; i++) {
+        char phase = x->g->op.at[i].phase;
+        param[ACC] = phase == 'F' ? mb > 0 : mb % each > 0;
+        if (phase == 'U' || (phase != 'F' && !backward))
+            continue;
+        param[VERSION] = backward ? version_read(x, i, step, mb) : x->back;     /* an evaluation reads the newest */
+        run_op(x, &x->site.at[i], param);
     }
 }
 
 /* The tree over groups: at each level, neighbours. */
 static void fold(Maker *x)
 {
-    const Slots *s = &x->m->program->slots.at[0];
+    const Slots *s = &x->m->program->slots.at[GROUPS];
     for (int64_t far = 1; far < x->g->groups; far *= 2)
         for (int64_t k = 0; k + far < x->g->groups; k += 2 * far)
             for (int i = 0; i < x->g->state.n; i++) {
@@ -199,82 +352,40 @@ static void fold(Maker *x)
             }
 }
 
-/* What stands there before a step: one symbol a state.  A copy is the parameter in the compute type. */
-static void begin(Maker *x)
+static void update(Maker *x, int step)
 {
-    Graph *g = x->g;
-    for (int i = 0; i < g->state.n; i++) {
-        const Thing *t = &g->state.at[i];
-        Piece p = {t->at, t->at + t->bytes, 0, 0};
-        if (is_kind(t, "values"))
-            vals_begin(x->m, t->at);
-        else if (is_kind(t, "norm"))
-            p.term = term_of(H_ZERO, 8, 0, NULL);
-        else if (!is_kind(t, "grad") && !is_kind(t, "clip") && !is_kind(t, "blocks"))
-            p.term = state_begin(t->of, t->kind, t->bytes);
-        if (p.term)
-            region_set(&x->m->region, p);
-    }
-    for (int i = 0; i < g->count.n; i++) {
-        const GraphCount *c = &g->count.at[i];
-        Term of[2] = {term_int(c->input), term_int(c->ignore)};
-        int64_t at = x->m->vals + VALS_VALID + 8 * c->count;
-        region_set(&x->m->region, (Piece){at, at + 8, 0, term_of(H_COUNT, 8, 2, of)});
-    }
-}
-
-Term state_begin(const char *param, const char *kind, int64_t bytes)
-{
-    if (!strcmp(kind, "copy")) {
-        Term master = state_begin(param, "param", 2 * bytes);
-        return term_of(head_of("cast_forward", "y", ""), bytes, 1, &master);
-    }
-    return term_of(head_of(joined_text("%s of %s before the step", kind, param), "", ""), bytes, 0, NULL);
-}
-
-const Thing *reference_state(const Graph *g, const char *param, const char *kind)
-{
-    for (int i = 0; i < g->state.n; i++)
-        if (g->state.at[i].of && !strcmp(g->state.at[i].of, param) && !strcmp(g->state.at[i].kind, kind))
-            return &g->state.at[i];
-    return NULL;
-}
-
-static void micro_batch(Maker *x, int mb, bool backward)
-{
-    int each = (int)(x->g->micro / x->g->groups), param[3] = {[MB] = mb, [GROUP] = mb / each};
-    load(x, mb);
-    for (int i = 0; i < x->g->op.n; i++) {
-        char phase = x->g->op.at[i].phase;
-        param[ACC] = phase == 'F' ? mb > 0 : mb % each > 0;
-        if (phase == 'F' || (backward && phase != 'U'))
-            run_op(x, &x->site.at[i], param);
-    }
-}
-
-static void update(Maker *x)
-{
-    int param[3] = {0, 0, 0};
+    int param[4] = {[VERSION] = x->back + step + 1};
     fold(x);
+    next_version(x, step);
     for (int i = 0; i < x->g->op.n; i++)
         if (x->g->op.at[i].phase == 'U')
             run_op(x, &x->site.at[i], param);
 }
 
-Machine *reference_run(Graph *g, bool eval)
+Reference reference_run(Graph *g, const Folder *f, Run run)
 {
-    Maker x = {.g = g, .m = room(sizeof(Machine)), .at = 0};
+    Maker x = {.g = g, .f = f, .m = room(sizeof(Machine)), .back = overlap_back(f), .last = run.eval ? 0 : run.steps};
     *x.m = (Machine){.name = "the reference", .stage = -1, .program = room(sizeof(Program)), .arena = INT64_MAX};
     give_places(&x);
+    find_stages(&x);
     for (int i = 0; i < g->op.n; i++) {
         make_site(&x, i);
         give_scratch(&x, &x.site.at[i]);
     }
     term_origin = (Origin){-1, 0, -1};
     begin(&x);
-    for (int mb = 0; mb < (eval ? 1 : g->micro); mb++)
-        micro_batch(&x, mb, !eval);
-    if (!eval)
-        update(&x);
-    return x.m;
+    for (int step = 0; step < (run.eval ? 1 : run.steps); step++) {
+        begin_step(&x, step);
+        for (int mb = 0; mb < (run.eval ? 1 : g->micro); mb++)
+            micro_batch(&x, step, mb, !run.eval);
+        if (!run.eval)
+            update(&x, step);
+        step_ended(x.m, x.m->vals);
+    }
+    return (Reference){x.m, x.back, &x.m->program->slots.at[VERSIONS]};
+}
+
+int64_t reference_at(const Reference *r, const Thing *t, int version)
+{
+    return t->at + (is_versioned(t) ? r->version->at[r->back + version] : 0);
 }

@@ -132,21 +132,30 @@ Term region_term(const Region *r, int64_t lo, int64_t hi, int64_t *hole);  /* 0 
 
 /* ---- machine.c: one arena and what happens in it ----------------------------------------------------------------- */
 typedef struct { int64_t lo, hi; bool writes; int line; const char *what; } Flight;    /* bytes that a transfer owns */
+typedef LIST(Flight) Flights;
 typedef struct { int64_t bytes, lo; int tag, line; Pieces piece; int64_t clock; } Message;
 typedef struct { bool busy, sends; int peer, number; int64_t lo, hi; int line; } Request;
 enum { MOST_INTS = 64 };        /* parameters of a routine */
+typedef struct { bool busy, out; int64_t lo, hi, host; int line; Pieces piece; } HostCopy;
 typedef struct { const Routine *routine; int at, param[MOST_INTS]; } Frame;
+typedef struct { Term loss, norm, hits; } Ended;        /* of a step, what the runtime reads at its end */
 typedef struct {
     const char *name;           /* stage0; the reference */
     int stage;                  /* -1: the reference */
     Program *program;
     Region region;
-    int64_t arena, top, vals;
+    int64_t arena, top, vals, steps;   /* steps begun */
+    LIST(const Routine *) todo;         /* pieces that it runs, one behind the other */
+    int done;
     LIST(Frame) frame;
-    LIST(Flight) flight;
+    Flights flight;
     Request request[256];
+    Region host;                /* what waits in the host's memory */
+    int64_t host_bytes;
+    Flights host_flight;
+    LIST(HostCopy) copy;
     LIST(Term) loss;            /* of the micro-batches that it reported */
-    bool normed;
+    LIST(Ended) ended;
     int64_t calls, again, clock;
 } Machine;
 enum { VALS_BYTES = 112, VALS_VALID = 16, VALS_LOSS = 64, VALS_NORM = 72, VALS_LR = 80, VALS_HITS = 108 };
@@ -155,10 +164,20 @@ void site_scratch(const Site *s, int64_t bytes);        /* calls with these lite
 bool site_draws(const Site *s);                         /* random numbers */
 void call_do(Machine *m, Site *s, const int *param);    /* of every row but those of messages */
 void vals_begin(Machine *m, int64_t at);
+Term vals_of(Machine *m, const Site *s, int k, const int *param);
+void step_ended(Machine *m, int64_t at);
 int64_t arg_place(Machine *m, const Site *s, int k, const int *param);
 int64_t arg_int(const Machine *m, const Site *s, int k, const int *param);
+int64_t arg_host(Machine *m, const Site *s, int k, const int *param);
 _Noreturn void call_fault(const Machine *m, const Site *s, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void machine_take(Machine *m, const Site *s, int64_t lo, int64_t hi, bool writes, const char *what);  /* may it touch these? */
+void host_take(const Machine *m, const Site *s, int64_t lo, int64_t hi, bool writes);
+void flight_end(Flights *f, int64_t lo, int64_t hi, int line);
+/* ---- copies.c: to the host's memory and back ---- */
+void copy_begin(Machine *m, const Site *s, const int *param, bool out);
+void copy_end(Machine *m, const Site *s, const int *param);
+void copies_at_rest(const Machine *m);
+void do_norms(Machine *m, const Site *s, const int *param);     /* norms.c */
 
 /* ---- graph.c, reference.c: model.graph --------------------------------------------------------------------------- */
 typedef struct { const char *name, *kind, *of; int64_t bytes, input, at, use; int type_bytes; } Thing;   /* tensor, state */
@@ -176,22 +195,45 @@ typedef struct {
     LIST(GraphCount) count;
 } Graph;
 void graph_read(Graph *g, const Source *s);
-Machine *reference_run(Graph *g, bool eval);            /* a step, or an evaluation of one micro-batch */
-Term state_begin(const char *param, const char *kind, int64_t bytes);
 const Thing *reference_state(const Graph *g, const char *param, const char *kind);
 
 /* ---- folder.c, play.c, prove.c ----------------------------------------------------------------------------------- */
-typedef struct { const char *param, *kind; int64_t at, bytes, from, whole; int line; } Held;   /* a state that a stage holds */
-typedef struct { const char *name, *step, *eval; int64_t arena, vals; LIST(Held) held; Program program; int pipeline; } Stage;
+/* A state that a stage holds: bytes `from` on of `whole`; version v in slot v mod `kept`, `stride` bytes apart. */
+typedef struct { const char *param, *kind; int64_t at, bytes, from, whole, stride; int kept, line; } Held;
+typedef struct {
+    const char *name, *step, *eval;
+    int64_t arena, vals, host;
+    LIST(Held) held;
+    Program program;
+    int pipeline, phases;
+    const Node *pieces;         /* names by phase: prologue, period, epilogue, alone, eval */
+} Stage;
 typedef struct {
     int stages, replicas, ways;
     int64_t batch, micro, groups;
     bool bf16, evaluates;
-    const char *kernels;
+    const char *kernels, *versions;     /* versions: the rule of a schedule with overlapping steps, else NULL */
+    int overlap;                /* fewest steps through the pieces */
     Stage *stage;
 } Folder;
 void folder_read(Folder *f, const char *dir);
-typedef struct { int64_t messages, calls, again, chain; int64_t *link; } Played;
-Machine *play(const Folder *f, Played *sum, bool eval); /* one step of all stages */
-void prove(const Folder *f, const Graph *g, const Machine *reference, Machine *stage, bool eval);
+typedef struct { int steps; int64_t messages, calls, again, chain, *link; } Played;
+/* A run from one point at which the pipeline is drained to the next: `steps` steps from one in phase `first` of each stage's
+ * own phases, or an evaluation. */
+typedef struct { int first, steps; bool eval, alone; } Run;
+Machine *play(const Folder *f, Run run, Played *sum);
+/* The same on one device, with `back` versions of the weights from before. */
+typedef struct { Machine *m; int back; const Slots *version; } Reference;
+Reference reference_run(Graph *g, const Folder *f, Run run);
+int64_t reference_at(const Reference *r, const Thing *t, int version);
+Term state_begin(const char *param, const char *kind, int64_t bytes, int back);
+void prove(const Folder *f, const Graph *g, const Reference *r, Machine *stage, Run run);
+/* overlap.c: what a micro-batch reads on a stage: the version of its step and `version`, predicted so far ahead or back */
+typedef struct { int version, ahead, behind; } Reads;
+Reads overlap_reads(const Folder *f, int stage, bool forward, int mb);
+int overlap_back(const Folder *f);                      /* the oldest version that a step may read */
+Term predicted_term(int64_t bytes, Term newer, Term older, Reads r);
+bool overlap_known(const char *versions);
+Reads overlap_slot(const Folder *f, int stage, int kept, int older);    /* what stands in the slot of a version so many older */
+int overlap_late(const Folder *f, int stage);           /* updates that forward's weights are behind */
 #endif
