@@ -52,13 +52,19 @@ static Strs *labels_of(const Stager *w, const Params *x)
     return label;
 }
 
+/* Of a routine, with what it is behind it, and its brace. */
 void stage_signature(const Stager *w, const char *name, const Strs *label, const char *about)
 {
-    const char *text = strf("static void %s(Stage *st", name);
-    for (int i = 0; i < label->n; i++)
-        text = strf("%s, int %s", text, label->at[i]);
-    bool fits = strlen(text) + strlen(about) + 9 <= EMIT_COLUMNS;
-    fprintf(w->f, fits ? "\n%s)  /* %s */\n{\n" : "\n%s)\n/* %s */\n{\n", text, about);
+    Strs word = {0};
+    *PUSH(&word) = strf("static void %s(Stage *st", name);
+    size_t length = strlen(word.at[0]) + strlen(about) + 9;
+    for (int i = 0; i < label->n; i++) {
+        *PUSH(&word) = strf("int %s", label->at[i]);
+        length += strlen(word.at[i + 1]) + 2;
+    }
+    fprintf(w->f, "\n");
+    emit_wrap(w->f, 0, 4, &word, length <= EMIT_COLUMNS ? strf(")  /* %s */", about) : ")");
+    fprintf(w->f, length <= EMIT_COLUMNS ? "{\n" : "{\n    /* %s */\n", about);
 }
 
 static void print_passed_on(Stager *w, const char *name, const Strs *label)
