@@ -41,9 +41,9 @@ TEXT    = gen/text/text.o gen/text/graph.o gen/text/plan.o gen/text/letters.o
 PLAN    = gen/plan/part.o gen/plan/keep.o gen/plan/planners.o
 FOREIGN = $(patsubst %.c,%.o,$(sort $(wildcard gen/profiled/*.c)))
 EMIT    = gen/emit/names.o gen/emit/text.o gen/emit/dims.o gen/emit/slots.o gen/emit/call.o gen/emit/head.o \
-          gen/emit/header.o gen/emit/open.o gen/emit/pair.o gen/emit/stage.o gen/emit/launch.o gen/emit/settings.o \
-          gen/emit/archive.o gen/emit/holding.o gen/emit/page.o gen/emit/lists.o gen/emit/report.o \
-          gen/emit/report_memory.o gen/emit/build.o gen/emit/sample.o gen/emit/sbom.o gen/emit/emit.o
+          gen/emit/header.o gen/emit/open.o gen/emit/pair.o gen/emit/turns.o gen/emit/table.o gen/emit/stage.o \
+          gen/emit/launch.o gen/emit/settings.o gen/emit/archive.o gen/emit/holding.o gen/emit/page.o gen/emit/lists.o \
+          gen/emit/report.o gen/emit/report_memory.o gen/emit/build.o gen/emit/sample.o gen/emit/sbom.o gen/emit/emit.o
 PROFILE = gen/profile/measure.o gen/profile/bench.o
 SEARCH  = gen/search/search.o gen/search/list.o gen/search/candidate.o gen/search/remedy.o gen/search/repack.o \
           gen/search/device_order.o gen/search/arrange.o gen/search/star_depths.o gen/search/paces.o \
@@ -254,7 +254,7 @@ build/opcheck_simt_bf16: $(OPCHECK) $(SIMTCHECK) build/kernels_bf16.o build/simt
 build/unit_simt: tests/unit_simt.cc build/simt.o $(SIMTHEAD)
 	$(CXX) $(SIMTFLAGS) -o $@ $< build/simt.o -lm
 
-build/emitted: tests/emitted_damage.h tests/emitted_words.h tests/emitted_names.h tests/emitted_call.h
+build/emitted: tests/emitted_damage.h tests/emitted_words.h tests/emitted_names.h tests/emitted_call.h tests/emitted_table.h
 build/emitted build/compare: build/%: tests/%.c
 	@mkdir -p build
 	$(CC) -D_POSIX_C_SOURCE=200809L $(TFLAGS) -o $@ $< -lm

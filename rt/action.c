@@ -8,18 +8,28 @@
 #include "link.h"
 #include "run.h"
 
-void action(Stage *st, int number)
+const char *action_name(const Worker *w, int64_t number)
+{
+    long n = w->info->actions + w->info->eval_actions;
+    bool known = w->names && number >= 0 && number < n;
+    const char *text = known ? atomic_load_explicit(&w->names[number], memory_order_relaxed) : NULL;
+    return text ? text : "?";
+}
+
+void action(Stage *st, int number, const char *text)
 {
     st->at = number;
     if (!st->worker)
         return;
+    if (st->worker->names)
+        atomic_store_explicit(&st->worker->names[number], text, memory_order_relaxed);
     atomic_store_explicit(&st->worker->at, number, memory_order_relaxed);
     atomic_fetch_add_explicit(&st->worker->beat, 1, memory_order_relaxed);
     pace_action(st->worker, number);
     if (st->trace)
         trace_stamp(st, number);
     if (st->hook)
-        st->hook(st, ACTION_BEGINS, st->worker->info->action[number], NULL, NULL);
+        st->hook(st, ACTION_BEGINS, text, NULL, NULL);
 }
 
 static void begin_again(Stage *st, const Chore *c)

@@ -37,6 +37,26 @@ typedef struct {                /* one state of one stage */
     int files;                  /* STATE_PARAM: what files of published weights have to do with it, FILES_... */
 } StateInfo;
 
+/* A parameter as a stage's source names it: one row for all its states.  What a row does not say is 0, and no state. */
+#define AT(offset) (1 + (size_t)(offset))
+#define EMPTY       ((size_t)-1) /* it is there, and the part of this replica is empty */
+#define ZEROS      {JOB_ZEROS, 0, 0}
+#define ONES       {JOB_ONES, 0, 0}
+#define NORMAL(mean, deviation) {JOB_NORMAL, mean, deviation}
+#define UNIFORM(from, to)       {JOB_UNIFORM, from, to}
+typedef struct {
+    const char *name;
+    long shape[6];              /* axes; 0 ends */
+    struct { int kind; double a, b; } start;
+    size_t param, copy, grad, moment1, moment2, centre, drift;
+    struct { int kept, copies; size_t stride; } versions;   /* of param and of copy */
+    struct { int kept; size_t stride; } sums;               /* of grad */
+    int shared;                 /* another stage owns it */
+    int cut;                    /* 1: elements from .. from+part-1 of each state but param and copy */
+    long from, part;
+    int files;                  /* FILES_... */
+} Parameter;
+
 typedef struct {                /* a parameter that files of published weights hold otherwise */
     const char *name, *file;    /* the model's, and that of its tensor there */
     const char *also;           /* another name to read; NULL: none */
@@ -84,14 +104,19 @@ typedef struct {
     void (*open)(Stage *), (*step)(Stage *), (*eval)(Stage *);
     int phases;                 /* where steps overlap: step n is in phase n mod phases; step and eval are 0 */
     void (*const *piece)(Stage *);  /* [phase * 5]: prologue, period, epilogue, alone, eval */
+    int parameters;
+    const Parameter *parameter; /* as the stage's source has them; stage_take() makes: */
     int states;
     const StateInfo *state;
-    const char *const *action;  /* what each action is, for the watchdog and the trace */
     const long *predicted;      /* ns of each action's begin and end, two a number */
     const long *pace;           /* paced: ns that it computes; ns of its message, wire or latency, or copy */
 } StageInfo;
 
 typedef struct { double lr, beta1, beta2, weight_decay; } GroupInfo;    /* of some parameters, in place of the job's own */
+/* states.c: a stage hands over what it is; the rows of its parameters become states. */
+typedef struct { StageInfo *stage; int n, failed; } Stages;
+void stage_take(Stages *to, const StageInfo *s);
+
 typedef struct { const char *name, *value; } Setting;  /* of the model file: train.optimizer.lr, 0.01 */
 
 typedef struct {
@@ -111,6 +136,7 @@ typedef struct {
     int pairs;                  /* ordered pairs of stages, from, to, that exchange messages */
     const int *pair;
     const char *talk;           /* by pair: partial norms and factors of clipping alone; NULL: none */
+    void (*const *source)(Stages *to);      /* of each stage, its stageN(); NULL: `stage` is there already */
     const StageInfo *stage;
     int inputs;
     const InputInfo *input;

@@ -144,10 +144,7 @@ static Half *meet(Queue *q, Half *mine)
 
 static const char *action_text(const Stage *st, int stage, int64_t at)
 {
-    if (!st->worker || at < 0)
-        return "?";
-    const Job *job = st->worker->run->job;
-    return job->stage[stage].action ? job->stage[stage].action[at] : "?";
+    return st->worker ? action_name(&st->worker->run->worker[stage], at) : "?";
 }
 
 static void carry(Stage *st, const Half *a, const Half *b)

@@ -385,7 +385,8 @@ static int prepare_worker(Run *run, int i)
     w->board = calloc(stages, LINK_SHARE);
     w->text.cap = (size_t)items_room(run->gradient, run->gradients);
     w->text.at = malloc(w->text.cap);
-    if (!w->board || !w->text.at)
+    w->names = calloc((size_t)(w->info->actions + w->info->eval_actions + 1), sizeof *w->names);
+    if (!w->board || !w->text.at || !w->names)
         return complain(STATUS_RUN, "no memory for %s", w->info->name);
     int status = run->job->overlap > 0 ? overlap_open(w) : DONE;
     if (status == DONE)
@@ -495,6 +496,7 @@ static void release(Run *run)
         free(w->stage.trace);
         free(w->board);
         free(w->text.at);
+        free(w->names);
         free(w->room);
         free(w->ended);
         free(w->eval_loss);
@@ -517,7 +519,7 @@ static int train_options(Run *run, char **argv)
     return options_read(&run->opt, run->job, argv, run->main);
 }
 
-int job_run(const Job *job, const Program *does, int argc, char **argv)
+static int run_job(const Job *job, const Program *does, int argc, char **argv)
 {
     Run run = {.job = job, .does = does, .program = argc > 0 ? argv[0] : NULL, .log = -1, .best = {.at = -1}};
     int status = options_about(does->table, job, does->verb, argc, argv, launcher_ranks().rank == 0);
@@ -542,6 +544,15 @@ int job_run(const Job *job, const Program *does, int argc, char **argv)
         signal_leave();
     release(&run);
     link_close(run.link);
+    return status;
+}
+
+int job_run(const Job *job, const Program *does, int argc, char **argv)
+{
+    const Job *full = stages_open(job);
+    int status = full ? run_job(full, does, argc, argv) : complain(STATUS_RUN, "no memory for the stages of this job");
+    if (full && full != job)
+        stages_close(full);
     return status;
 }
 

@@ -86,8 +86,8 @@ static inline void *tensor_at(Stage *st, int line, size_t offset)
 #define H(offset)        ((size_t)(offset))
 
 /* ---- actions of the step ---------------------------------------------------------------------------- */
-/* Number the actions, for the watchdog and the trace. */
-void action(Stage *st, int number);
+/* Number the actions and say what each is, for the watchdog and the trace. */
+void action(Stage *st, int number, const char *text);
 /* Zero the sums of the step. */
 void step_begin(Stage *st, Values *vals);
 void step_end(Stage *st, Values *vals);

@@ -84,6 +84,7 @@ typedef struct Worker {
     long *counts;
     /* watchdog.c: the only fields that another thread reads */
     _Atomic int64_t at;         /* action under way; -1 none */
+    _Atomic(const char *) *names;        /* by action: what it was, when it last began */
     _Atomic uint64_t beat;      /* counts up with every sign of life */
     _Atomic int waits;          /* 1 + the stage that it receives from, -1 - the one that it sends to; 0: does not wait */
     _Atomic int patience;       /* deadlines that may pass in silence: PATIENT at start and while files are written */
@@ -142,9 +143,11 @@ bool write_all(int file, const void *data, size_t n);
 double seconds(void);                                   /* a clock that only goes forward */
 
 /* ---- start ------------------------------------------------------------------------------------------------- */
-int job_run(const Job *job, const Program *does, int argc, char **argv);        /* main.c, as are the next two */
+int job_run(const Job *job, const Program *does, int argc, char **argv);        /* main.c, as are these two */
 int prepare_workers(Run *run);
 int start_values(Run *run);
+const Job *stages_open(const Job *job);                 /* states.c: the job with what its stages say; NULL: no memory */
+void stages_close(const Job *job);
 /* options.c: NULL terminated argv.  -1: go on; else the status to end with. */
 int options_read(Options *o, const Job *job, char **argv, bool speak);
 int machine_check(const Run *run);                      /* machine.c */
@@ -194,6 +197,7 @@ typedef struct { int from, send, to, recv; const void *source; void *target; lon
 void message_ready(Stage *st, int request);
 void message_carry(Stage *st, const Message *m);
 void message_arrived(Stage *st, int request);
+const char *action_name(const Worker *w, int64_t number);       /* action.c: its text; "?": it has not begun yet */
 int  spill_open(Worker *w);                             /* spill.c; before the first step */
 void spill_close(Worker *w);                            /* after the last one */
 void spill_report(const Worker *w);                     /* for the watchdog: what is under way */

@@ -316,8 +316,7 @@ void spill_report(const Worker *w)
     for (int i = 0; s && i < 2; i++) {
         int64_t at = atomic_load(&s->lane[i].at);
         if (s->lane[i].started && at >= 0)
-            complain(STATUS_RUN, "%s: copy of action %lld is under way: %s", w->info->name, (long long)at,
-                     w->info->action ? w->info->action[at] : "?");
+            complain(STATUS_RUN, "%s: copy of action %lld is under way: %s", w->info->name, (long long)at, action_name(w, at));
     }
 }
 

@@ -78,11 +78,11 @@ static void flush(Writer *o)
 
 static void event(Writer *o, int process, int thread, long number, double from, double length)
 {
-    const char *const *name = o->w->info->action;
+    const char *name = action_name(o->w, number);
     text_add(&o->t, ",\n{\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"name\":", process,
              thread, 1e6 * from, 1e6 * length);
-    text_json(&o->t, name ? name[number] : "action");
-    text_add(&o->t, ",\"cat\":\"%s\",\"args\":{\"action\":%ld}}", kind_of(name ? name[number] : "", thread), number);
+    text_json(&o->t, name);
+    text_add(&o->t, ",\"cat\":\"%s\",\"args\":{\"action\":%ld}}", kind_of(name, thread), number);
     flush(o);
 }
 
@@ -99,7 +99,7 @@ static unsigned long long digest(const char *text, unsigned long long x)
 static void flow(Writer *o, long number, double from, double to, long step)
 {
     static const char sends[] = "send to ", waits[] = "wait, received: ";
-    const char *name = o->w->info->action ? o->w->info->action[number] : "", *what = strchr(name, ':');
+    const char *name = action_name(o->w, number), *what = strchr(name, ':');
     bool send = !strncmp(name, sends, strlen(sends)), wait = !strncmp(name, waits, strlen(waits));
     if ((!send && !wait) || !what || number >= o->w->info->actions)
         return;

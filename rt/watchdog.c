@@ -28,10 +28,7 @@ struct Watchdog {
 
 static const char *doing(const Worker *w, int64_t at)
 {
-    long n = w->info->actions + w->info->eval_actions;
-    if (at < 0)
-        return "none: it starts, runs a step as a graph, exchanges results or writes files";
-    return at < n && w->info->action ? w->info->action[at] : "?";
+    return at < 0 ? "none: it starts, runs a step as a graph, exchanges results or writes files" : action_name(w, at);
 }
 
 /* " on host1", where stages have hosts. */

@@ -249,7 +249,8 @@ ends "a fault" 1 "stage0: .*: $fault; DPGEN_SYNC=1 names the call; checkpoints a
 ends "a fault, named" 1 "stage0: linear_forward: $fault, near line [0-9]* of stage0.c, in: forward, chunk 0, micro-batch 0;" \
     DOUBLE_FAULT=cublasLtMatmul DPGEN_SYNC=1
 line=$(sed -n 's/.* line \([0-9]*\) of .*/\1/p' "$tmp/said")
-if sed -n "${line}p" "$tmp/job/stage0.c" | grep -q 'linear_forward(.*h_0_attn'; then pass; else fault "line $line"; fi
+if sed -n "$((line - 2)),${line}p" "$tmp/job/stage0.c" | grep -q 'linear_forward(.*h_0_attn'; then pass
+else fault "line $line"; fi
 ends "a kernel, named" 1 "(norm_held_back<WARP, 8 / WIDE>): $fault, near line [0-9]* of stage0.c, in: backward, chunk 0, mic" \
     DOUBLE_FAULT="(norm_held_back<WARP, 8 / WIDE>)" DPGEN_SYNC=1
 
@@ -373,8 +374,8 @@ run=$at_home cwd=
 # kinds STAGES: each wait S:I of three steps with its kind.  Streams of a stage: compute, out, in, one from each other stage.
 kinds() {
     for stage in $(seq 0 $(($1 - 1))); do
-        sed -n "/^void stage${stage}_step/,/^}/p" "$tmp/job/stage$stage.c" | awk -v s="$stage" -v p="$1" '
-        /action\(/ { kind = /received|fetched/ && !/received: [^ ]*weight \*/ ? "data" : "room" }
+        sed -n "/^static void stage${stage}_step/,/^}/p" "$tmp/job/stage$stage.c" | awk -v s="$stage" -v p="$1" '
+        /action\(/ { kind = /received|fetched/ && !/received: [^ ]*weight"/ ? "data" : "room" }
         /(transfer|copy)_wait/ { of[n++] = kind }
         END {
             for (i = 0; i < 3 * n; i++) print s * (2 + p) ":" i, of[i % n]

@@ -18,6 +18,8 @@
  *              sends, in the same order
  *   copies     a place in the memory of the host is empty, filled, then fetched from, as many bytes, each after a wait
  *   sizes      are the same in all stages
+ *   states     each offset of a parameter's states once, with the bytes of its shape; the routines, actions and times of the
+ *              stage are as many as the table at its end says
  *
  * Where steps overlap, a list stands in pieces, each in several phases that differ in addresses alone.  The transfers under
  * way where a prologue or a period ends are those with which every period and epilogue begins.  Messages are compared along
@@ -36,11 +38,11 @@
 #include <string.h>
 
 enum { MAXARGS = 120, REQUESTS = 256, COPIES = 4096, STAGES = 64, SLOTS = 4096 };
-typedef enum { NOTHING, DIM, HANDLE, OFFSET, TABLE, SIZE, ROUTINE } Kind;
+typedef enum { NOTHING, DIM, CONSTANT, LONG, HANDLE, OFFSET, TABLE, SIZE, ROUTINE } Kind;
 typedef struct { const char *at; int n; } Name;                 /* a piece of a text */
-/* One call.  sig, a letter an argument: p address, h host place, i integer, f float; also 0, the integer of that value, n, a
- * parameter, and o, a handle.  word: that parameter or handle.  first: where its first address is, so many bytes further; place
- * and slot: its last. */
+/* One call.  sig, a letter an argument: p address, h host place, i integer, f float, s text; also 0, the integer of that value,
+ * n, a parameter, o, a handle, and F and I, a constant.  word: that parameter, handle or constant.  first: where its first
+ * address is, so many bytes further; place and slot: its last. */
 typedef struct Symbol Symbol;
 typedef struct { const Symbol *table; int64_t room; } Slots;     /* of this table, those that lie no further; NULL: any */
 typedef struct {
@@ -62,10 +64,12 @@ struct Symbol {
     int n;                      /* slots of a TABLE, parameters of a ROUTINE */
     int64_t *slot;
     Name *param;                /* ROUTINE: of each parameter its name, kind, and what it may be */
-    char *sig;
+    char *sig, *changes;        /* changes: in rt.h, it is the address of floats that are no constants */
+    int used;                   /* OFFSET: by rows of parameters */
     Slots *takes;
     int in_rt;
-    Call *use;                  /* HANDLE: a call of it */
+    Call *use;                  /* HANDLE: a call of it; has it been opened, has it been called */
+    int opened, called;
 };
 /* A place in the host's memory: 0 free, 1 something is on its way there, 2 is there, 3 on its way back. */
 typedef struct { Name name; int64_t slot, bytes; int state, line; } Place;
@@ -83,6 +87,7 @@ typedef struct {
     Name note;                  /* the first comment in front of it */
     int notes;
     int at, first;              /* its line; is it the first there? */
+    int labelled;               /* the language of today: labels of addresses, and a table at the end */
     int in_call;
     int failed, quiet;
     char reason[200];           /* the first one */
@@ -99,6 +104,7 @@ typedef struct {
     Messages sent[PIECES], received[PIECES], sends, gets;   /* of phase 0; of the function being read */
     Place *place;
     int places, copy[COPIES];   /* by copy number: 1 + its place, 0: free */
+    int ended;                  /* the table at the end was read */
 } Reader;
 
 static void bad(Reader *r, int line, const char *form, ...)
@@ -213,7 +219,7 @@ static void line(Reader *r, int first)
 {
     Call c = {.n = 0};
     int at = r->at, before = r->failed;
-    if (!r->first)
+    if (!r->first && !r->pending)
         bad(r, at, "a second statement on this line");
     if (take(r, "(")) {
         want(r, "void");
@@ -235,8 +241,6 @@ static void line(Reader *r, int first)
     if (r->notes)
         bad(r, r->at, "a comment inside a call that is no label");
     r->in_call = 0;
-    if (r->at != at)
-        bad(r, at, "a call stands on one line");
     want(r, ";");
     check_call(r, &c, at);
     if (r->failed != before)
@@ -365,6 +369,8 @@ static void routine(Reader *r)
     want(r, "}");
 }
 
+#include "emitted_table.h"
+
 /* #include "NAME": strings are no words of the language. */
 static void include(Reader *r, const char *file)
 {
@@ -395,15 +401,24 @@ static void file(Reader *r)
     if (strncmp(r->p, "/*", 2))
         stop(r, "a comment at the start");
     next(r);
-    include(r, "rt.h");
+    r->labelled = !strncmp(r->p, "include \"job.h\"", 15);
+    include(r, r->labelled ? "job.h" : "rt.h");
     next(r);
     include(r, slash ? slash + 1 : r->header_path);
     read_header(r);
     for (next(r); r->token != END; ) {
-        take(r, "static");
+        int local = take(r, "static");
         want(r, "void");
-        routine(r);
+        if (local || !r->labelled)
+            routine(r);
+        else
+            ending(r);
     }
+    for (size_t i = 0; i < r->symbols; i++)
+        if (r->symbol[i].opened && !r->symbol[i].called)
+            bad(r, r->at, "%.*s is opened, and no call uses it", r->symbol[i].name.n, r->symbol[i].name.at);
+    if (r->labelled && !r->ended)
+        bad(r, r->at, "what the runtime knows of this stage is missing at its end");
 }
 
 static char *read_text(const char *path)
@@ -443,6 +458,17 @@ static void free_texts(Texts *x)
     free(x->path);
 }
 
+/* No line is longer than 160 columns, in the language of today. */
+static void check_columns(Reader *r, const char *path, const char *text)
+{
+    int line = 1;
+    for (const char *end; r->labelled && *text; text = end + (*end == '\n'), line++) {
+        end = text + strcspn(text, "\n");
+        if (end - text > 160)
+            bad(r, line, "%s: a line of %d columns", path, (int)(end - text));
+    }
+}
+
 /* One stage; a reader keeps pointers into its texts and that of rt.h. */
 static void read_stage(Reader *r, const char *path, const Texts *x, const char *rt, int quiet)
 {
@@ -456,6 +482,8 @@ static void read_stage(Reader *r, const char *path, const Texts *x, const char *
     prototypes(r, rt);
     if (!setjmp(r->out))
         file(r);
+    check_columns(r, path, x->source);
+    check_columns(r, x->path, x->header);
 }
 
 static void shut(Reader *r)
@@ -464,6 +492,7 @@ static void shut(Reader *r)
         free(r->symbol[i].slot);
         free(r->symbol[i].param);
         free(r->symbol[i].sig);
+        free(r->symbol[i].changes);
         free(r->symbol[i].takes);
         free(r->symbol[i].use);
     }

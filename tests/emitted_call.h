@@ -24,7 +24,7 @@ static void word_argument(Reader *r, Call *c, int i)
         address(r, form, c);
         return;
     }
-    c->sig[i] = s->kind == DIM ? 'i' : s->kind == HANDLE ? 'o' : 'n';
+    c->sig[i] = s->kind == HANDLE ? 'o' : s->kind == CONSTANT ? 'F' : s->kind == LONG ? 'I' : 'n';
     c->value[i] = s->value;
     c->word[i] = n;
     if (c->sig[i] == 'n' && !parameter_of(r, n))
@@ -40,27 +40,66 @@ static void argument(Reader *r, Call *c)
     c->word[i] = (Name){"", 0};
     if (r->token == FLOAT) {
         float_argument(r, c, i);
-    } else if (r->token == INTEGER) {
-        c->value[i] = integer(r);
-        c->sig[i] = c->value[i] ? 'i' : '0';
+    } else if (*r->text.at == '"') {
+        string(r);
+        c->sig[i] = 's';
+    } else if (r->token == INTEGER || (r->token == NAME && find(r, r->text)->kind == DIM && *r->p != '(')) {
+        int literal = r->token == INTEGER;
+        c->value[i] = product(r);
+        c->sig[i] = literal && !c->value[i] ? '0' : 'i';
     } else {
         word_argument(r, c, i);
     }
-    if (c->label[i].n && strchr("phno", c->sig[i]))
+    if (c->label[i].n && strchr("hnosFI", c->sig[i]))
         bad(r, r->at, "a label stands before a literal, not inside a call elsewhere");
+}
+
+/* A constant has its parameter's name in capitals, and a number behind it where several differ; a site's is SITE_WHAT. */
+static int is_named(Name constant, Name parameter, int whole)
+{
+    if (constant.n < parameter.n)
+        return 0;
+    for (int i = 0; i < parameter.n; i++)
+        if (toupper((unsigned char)parameter.at[i]) != constant.at[i])
+            return 0;
+    int i = parameter.n + 1;
+    if (constant.n == parameter.n || constant.at[parameter.n] != '_')
+        return constant.n == parameter.n && !whole;
+    while (!whole && i < constant.n && isdigit((unsigned char)constant.at[i]))
+        i++;
+    return whole ? constant.n > i : i == constant.n && i > parameter.n + 1;
+}
+
+/* What a call adds to, by its prototype: `onto`, `into`, and where it has an `acc`, the float gradients that it writes. */
+static int is_added_to(const Symbol *s, int i)
+{
+    int acc = 0;
+    for (int k = 0; k < s->n; k++)
+        acc |= same(s->param[k], (Name){"acc", 3});
+    return same(s->param[i], (Name){"onto", 4}) || (same(s->param[i], (Name){"into", 4}) && s->changes && s->changes[i]) ||
+           (acc && s->changes && s->changes[i] && *s->param[i].at == 'd');
 }
 
 /* A literal has the name of its parameter, unless it is the only one; a slot has room in its arena. */
 static void check_argument(Reader *r, const Symbol *s, const Call *c, int i, int line)
 {
-    static const char *const allowed[] = {['p'] = "p0", ['i'] = "i0no", ['f'] = "f", ['h'] = "h"};
+    static const char *const allowed[] = {['p'] = "p0", ['i'] = "i0noI", ['f'] = "fF", ['h'] = "h", ['s'] = "s"};
+    int numbers = 0;
+    for (int k = 0; k < s->n; k++)
+        numbers += s->sig[k] != 's';
     int literal = strchr("i0f", c->sig[i]) != NULL;
     Symbol *own = c->sig[i] == 'n' ? parameter_of(r, c->word[i]) : NULL;
     if (!strchr(allowed[(int)s->sig[i]], c->sig[i]))
         bad(r, line, "argument %d of %.*s is of another kind", i + 1, c->name.n, c->name.at);
     if ((c->sig[i] == 'o') != (s->in_rt && same(s->param[i], (Name){"h", 1})))
         bad(r, line, "argument %d of %.*s: a handle is H_ and a name, and nothing else is", i + 1, c->name.n, c->name.at);
-    if (literal && (c->label[i].n || s->n > 1) && !same(c->label[i], s->param[i]))
+    if (strchr("FI", c->sig[i]) && !is_named(c->word[i], s->param[i], c->sig[i] == 'I'))
+        bad(r, line, "argument %d of %.*s is '%.*s', and no constant of that", i + 1, c->name.n, c->name.at, s->param[i].n,
+            s->param[i].at);
+    if (r->labelled && c->sig[i] == 'p' && (c->label[i].n || is_added_to(s, i)) && !same(c->label[i], s->param[i]))
+        bad(r, line, "argument %d of %.*s, an address, is '%.*s', not '%.*s'", i + 1, c->name.n, c->name.at, s->param[i].n,
+            s->param[i].at, c->label[i].n, c->label[i].at);
+    if (literal && (c->label[i].n || numbers > 1) && !same(c->label[i], s->param[i]))
         bad(r, line, "argument %d of %.*s is '%.*s', not '%.*s'", i + 1, c->name.n, c->name.at, s->param[i].n, s->param[i].at,
             c->label[i].n, c->label[i].at);
     if (literal || own)
@@ -90,14 +129,19 @@ static void check_handle(Reader *r, const Symbol *s, const Call *c, int i, int l
         return;
     if (opens)
         name = (Name){name.at + 5, name.n - 5};
-    if (!h->use && !opens)
+    if (!h->use) {              /* a call that stands in an action comes behind stageN_open */
         h->use = copy_of(c, sizeof *c);
-    if (!h->use || !same(h->use->name, name)) {
+        h->use->name = name;
+    }
+    h->opened |= opens;
+    h->called |= !opens;
+    if (!same(h->use->name, name)) {
         bad(r, line, "%.*s is of another call", h->name.n, h->name.at);
         return;
     }
     for (int k = i + 1; k < c->n; k++)
         if (s->sig[k] == 'i' && c->label[k].n && !same(c->label[k], (Name){"site", 4}) &&
+            !same(c->label[k], (Name){"acc", 3}) && !same(c->label[k], (Name){"mb", 2}) &&
             literal_of(h->use, c->label[k]) != c->value[k])
             bad(r, line, "%.*s has another %.*s elsewhere", h->name.n, h->name.at, c->label[k].n, c->label[k].at);
 }

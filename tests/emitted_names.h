@@ -68,7 +68,7 @@ static void prototypes(Reader *r, const char *text)
     static const Slots any[MAXARGS];
     for (const char *p = text; (p = strstr(p, "\nvoid ")) != NULL; ) {
         Name name[MAXARGS];
-        char sig[MAXARGS];
+        char sig[MAXARGS], changes[MAXARGS];
         Symbol *s = define(r, (Name){p + 6, (int)strcspn(p + 6, "(")}, ROUTINE);
         const char *end = strchr(p, ')');
         int n = 0;
@@ -77,13 +77,67 @@ static void prototypes(Reader *r, const char *text)
             while (isalnum((unsigned char)p[word]) || p[word] == '_')
                 word--;
             name[n] = (Name){p + 1 + word, (int)(len - word)};
-            sig[n++] = memchr(p + 1, '*', len) ? 'p' : !strncmp(p + 1, " float ", 7) ? 'f' :
+            changes[n] = !strncmp(p + 1, " float *", 8) || !strncmp(p + 1, " double *", 9);
+            sig[n++] = !strncmp(p + 1, " const char *", 13) ? 's' : memchr(p + 1, '*', len) ? 'p' :
+                       !strncmp(p + 1, " float ", 7) ? 'f' :
                        !strncmp(p + 1, " size_t ", 8) ? 'h' : 'i';
         }
         take_parameters(s, name, sig, any, n);
+        s->changes = copy_of(changes, (size_t)n);
         s->in_rt = 1;
         p = end;
     }
+}
+
+/* The comment behind the token. */
+static Name note_behind(const Reader *r)
+{
+    const char *p = r->p + strspn(r->p, " \n"), *end = strncmp(p, "/*", 2) ? NULL : strstr(p, "*/");
+    return end ? (Name){p + 2, (int)(end - p) - 2} : (Name){"", 0};
+}
+
+/* ---- numbers --------------------------------------------------------------------------------------------- */
+
+/* DIM, or a product of them behind an integer: D, B*T, 3*D.  Dims are ints, so a larger product begins with a long: 4L*V*D. */
+static int64_t product(Reader *r)
+{
+    int is_long = r->token == INTEGER && r->text.at[r->text.n - 1] == 'L', more = 1;
+    int64_t value = 1;
+    if (r->token == INTEGER) {
+        value = integer(r);
+        more = take(r, "*");
+    }
+    for (; more; more = take(r, "*")) {
+        Name n = r->text;
+        Symbol *s = r->token == NAME ? find(r, n) : NULL;
+        if (!s || s->kind != DIM)
+            stop(r, "a size");
+        next(r);
+        value *= s->value;
+        if (!is_long && value > INT_MAX)
+            bad(r, r->at, "this product does not fit an int");
+    }
+    return value;
+}
+
+/* static const float NAME = FLOAT, and its decimal behind; static const long NAME = INTEGER. */
+static void constants(Reader *r, int whole)
+{
+    do {
+        Symbol *s = define(r, name(r), whole ? LONG : CONSTANT);
+        want(r, "=");
+        if (whole) {
+            s->value = integer(r);
+            continue;
+        }
+        if (r->token != FLOAT)
+            stop(r, "a float");
+        float value = strtof(r->text.at, NULL);
+        Name text = (next(r), note_behind(r));
+        if (text.n == 0 || strtof(text.at, NULL) != value)
+            bad(r, r->at, "%.*s has another decimal", s->name.n, s->name.at);
+    } while (take(r, ","));
+    want(r, ";");
 }
 
 /* ---- stageN.h -------------------------------------------------------------------------------------------- */
@@ -126,22 +180,17 @@ static int64_t shape(Reader *r, const char **at)
     const char *p = space(*at + 1);
     while (*p != ']') {
         Name n = {p, word_end(p)};
-        Symbol *s = isdigit((unsigned char)*p) ? NULL : known(r, n, DIM, "a size");
-        product *= isdigit((unsigned char)*p) ? strtoll(p, NULL, 10) : s ? s->value : 0;
+        int is_number = isdigit((unsigned char)*p);
+        Symbol *s = is_number ? NULL : known(r, n, DIM, "a size");
+        product *= is_number ? strtoll(p, NULL, 10) : s ? s->value : 0;
         p = space(p + n.n);
-        if (n.n == 0 || (*p != ',' && *p != ']'))
+        if (n.n == 0 || (*p != ',' && *p != ']' && *p != '*'))
             return 0;
-        p = space(p + (*p == ','));
+        if (*p != ']' && *(p = space(p + 1)) == ']')
+            return 0;
     }
     *at = p + 1;
     return product;
-}
-
-/* The comment behind the token. */
-static Name note_behind(const Reader *r)
-{
-    const char *p = space(r->p), *end = strncmp(p, "/*", 2) ? NULL : strstr(p, "*/");
-    return end ? (Name){p + 2, (int)(end - p) - 2} : (Name){"", 0};
 }
 
 /* BYTES TYPE SHAPE [FIRST,LAST] WORDS, or BYTES scratch [FIRST,LAST] WORDS; WORDS may end with ", slots POOL". */
@@ -253,6 +302,10 @@ static void header(Reader *r)
         } else {
             want(r, "static");
             want(r, "const");
+            if (is(r, "float") || is(r, "long")) {
+                constants(r, !take(r, "float") && (next(r), 1));
+                continue;
+            }
             want(r, "size_t");
             offsets(r);
         }

@@ -46,6 +46,8 @@ static int number(const char *p, int *n)
         is_float = is_float && *s++ == 'f';
         digits *= is_float;
     }
+    int large = !hex && digits && *s == 'L' && s[1] == '*';
+    s += large;
     int octal = !hex && digits > 1 && p[*p == '-'] == '0';
     *n = (int)(s - p);
     int goes_on = isalnum((unsigned char)*s) || *s == '_' || *s == '.';
@@ -115,6 +117,21 @@ static Name name(Reader *r)
     Name n = r->text;
     if (r->token != NAME)
         stop(r, "name");
+    next(r);
+    return n;
+}
+
+/* "TEXT" on one line; its length with both quotes. */
+static Name string(Reader *r)
+{
+    Name n = {r->text.at, 1};
+    if (*n.at != '"')
+        stop(r, "a text");
+    while (n.at[n.n] && n.at[n.n] != '"' && n.at[n.n] != '\n')
+        n.n += 1 + (n.at[n.n] == '\\');
+    if (n.at[n.n++] != '"')
+        stop(r, "the end of a text");
+    r->p = n.at + n.n;
     next(r);
     return n;
 }

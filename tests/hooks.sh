@@ -151,11 +151,14 @@ plain=$(job_hash "$tmp/job" --steps 1)
 told=$(NVTX_INJECTION64_PATH="$tmp/nvtx.so" job_hash "$tmp/job" --steps 1)
 if [ ${#plain} = 64 ] && [ "$plain" = "$told" ]; then pass; else fault "ranges: $told, not $plain"; fi
 sed -n 's/^range: //p' "$tmp/job.log" >"$tmp/ranges"
-sed -n '/^void stage0_step/,/^}/s/^ *action(.*\/\* \(.*\) \*\/.*/\1/p' "$tmp/job/stage0.c" >"$tmp/actions"
+sed -n '/^static void stage0_step/,/^}/s/^ *action([^"]*"\([^"]*\)".*/\1/p' "$tmp/job/stage0.c" >"$tmp/actions"
 if [ -s "$tmp/actions" ] && grep -v '^ ' "$tmp/ranges" | cmp -s - "$tmp/actions"; then pass
 else fault "actions: $(grep -v '^ ' "$tmp/ranges" | diff - "$tmp/actions" | head -n 2)"; fi
 # in the first forward: the routines that it calls, in the order of the source
-sed -n '/^static void chunk0_forward/,/^}/s/^    \([a-z_0-9]*\)(st.*/\1/p' "$tmp/job/stage0.c" >"$tmp/routines"
+# a call that stands alone in its layer is called by chunk0_forward
+awk '/^static void/ { sub(/\(.*/, ""); here = $NF; known[here] = 1 } /^}/ { here = "" }
+    here == "chunk0_forward" && /^    [a-z_0-9]*\(st/ { sub(/\(.*/, ""); print ($1 in known) ? $1 : here }' \
+    "$tmp/job/stage0.c" | uniq >"$tmp/routines"
 awk '/^[^ ]/ { on = /^forward, .*micro-batch 0/ } /^  [^ ]/ && on { print $1 }' "$tmp/ranges" >"$tmp/drawn"
 if [ -s "$tmp/routines" ] && cmp -s "$tmp/drawn" "$tmp/routines"; then pass
 else fault "routines: $(diff "$tmp/drawn" "$tmp/routines" | head -n 3)"; fi

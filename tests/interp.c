@@ -188,7 +188,7 @@ static void run(Stage *st, int op, int mb, int acc, int group)
 static Values *begin(Stage *st)
 {
     Values *vals = it.state[it.g->vals];
-    action(st, 0);
+    action(st, 0, "step");
     step_begin(st, vals);
     for (int i = 0; i < it.g->count.n; i++) {
         const Count *c = &it.g->count.at[i];
@@ -520,11 +520,9 @@ int main(int argc, char **argv)
         fail(EXIT_USAGE, "%s: give the micro-batch a number", x.file);
     it.g = graph_of(it.m);
     lay_out();
-    static const char *const actions[] = {"step", "eval"};
     static const long predicted[4];
     StageInfo stage = {.name = "interp", .arena = it.arena, .vals = it.offset[it.g->vals], .actions = 1,
                        .eval_actions = 1, .threads = it.m->devices.at[0].threads, .open = start, .step = step, .eval = eval,
-                       .action = actions,
                        .predicted = predicted};
     stage.state = states(&stage.states);
     Job job = job_of(&stage);

@@ -43,17 +43,17 @@ for stages in 1 3 gpus; do
     done
 done
 
-# A number is called by the name of a dim only where it is that dim.  256 is V, and samples times tokens; then 224 is V and D.
+# A number is called by the names of dims only where it is their product.  256 is V, and samples times tokens; then 224 is V, D.
 called() {      # WHAT CALL WANTED: every call of the first stage in $out has these arguments
-    sed -n "s/^    $2(//p" "$out/stage0.c" >"$tmp/calls"
+    sed -n "/^    $2(/{:more; /;/!{N;b more;}; s/\n */ /g; s/^ *$2(//p;}" "$out/stage0.c" >"$tmp/calls"
     if [ -s "$tmp/calls" ] && ! grep -vqF "$3" "$tmp/calls"; then pass; else fault "$1: $(head -n 1 "$tmp/calls")"; fi
 }
 for V in 256 224; do
     out=$tmp/dims$V
     expect "V = $V: generate" ./dpgen examples/bytes-gpt.yaml -D V=$V --estimate -o "$out"
     expect "V = $V: the language" build/emitted rt/rt.h "$out"/stage?.c
-    called "V = $V: rows of a table" embedding_forward "/* n */ 256, /* width */ D, /* rows */ V)"
-    called "V = $V: rows of a product" linear_forward "/* rows */ 256, /* in */"
+    called "V = $V: rows of a table" embedding_forward "/* n */ B*T, /* width */ D, /* rows */ V)"
+    called "V = $V: rows of a product" linear_forward "/* rows */ B*T, /* in */"
     called "V = $V: of three dims" position_forward "/* batch */ B, /* seq */ T, /* width */ D)"
     expect "V = $V: a shape" grep -q "^    wte_weight .* f32 \[V, D\] " "$out/stage0.h"
 done

@@ -37,7 +37,7 @@ then pass; else fault "plan.json, report.html and trace.json do not say what is 
 make_job half $gpt --stages 3 --schedule 1f1b --offload "['h.*']" --set links.cpu-host.rate=2GB/s \
     --set links.cpu-host.duplex=half
 same "half duplex"
-if grep -q 'lanes = 1' "$tmp/half/launch.c"; then pass; else fault "half duplex has two threads a stage"; fi
+if grep -q 'lanes = 1' "$tmp/half/stage0.c"; then pass; else fault "half duplex has two threads a stage"; fi
 
 # ---- the trace -------------------------------------------------------------------------------------------------------
 # Events of process 2, one a line.  Of each copy: a fetch begins behind the end of its offload in the same step, and some

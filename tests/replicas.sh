@@ -45,7 +45,7 @@ bucketed() {        # BUCKETS OPTION...
     if [ "$got" = "$want" ]; then pass; else fault "buckets $*: $(echo "$got" | head -n 1)"; fi
 }
 bucketed 1 --replicas 4 --stages 1 --schedule gpipe
-between() { awk '/^}/ { on = 0 } /^void stage0_step/ { on = 1 } on && /chunk0_backward[_0-9]*\(st/ { last = NR }
+between() { awk '/^}/ { on = 0 } /^static void stage0_step/ { on = 1 } on && /chunk0_backward[_0-9]*\(st/ { last = NR }
     on && /send_begin/ { sent[NR] = 1 } END { for (n in sent) before += n + 0 < last; print before + 0 }' \
     "$tmp/pieces/stage0.c"; }
 [ "$(between)" = 0 ] && pass || fault "one bucket: $(between) messages in front of the last call of backward"

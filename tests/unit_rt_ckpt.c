@@ -32,7 +32,7 @@ static const StateInfo second[] = {ALL("c.weight", 0, 5), ALL("a.weight", 3, 6)}
 static void step(Stage *st)
 {
     const StageInfo *info = st->worker->info;
-    action(st, 0);
+    action(st, 0, "everything");
     step_begin(st, A(VALS));
     const Values *v = A(VALS);
     for (int i = 0; i < info->states; i++)
@@ -50,9 +50,8 @@ static void nothing(Stage *st)
     (void)st;
 }
 
-static const char *const texts[] = {"everything"};
 #define STAGE(title, list) {.name = title, .arena = ARENA, .vals = VALS, .threads = 1, .actions = 1, .open = nothing, \
-                            .step = step, .states = sizeof list / sizeof *list, .state = list, .action = texts}
+                            .step = step, .states = sizeof list / sizeof *list, .state = list}
 static const StageInfo whole[] = {STAGE("stage0", one)}, halves[] = {STAGE("stage0", first), STAGE("stage1", second)};
 static const char hash_a[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 static const char hash_b[] = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";

@@ -100,7 +100,7 @@ static void open_(Stage *st)
 static void step(Stage *st)
 {
     first_beat = atomic_load(&st->worker->beat);
-    action(st, 0);
+    action(st, 0, "everything");
     step_begin(st, A(0));
     step_patience = atomic_load(&st->worker->patience);
     Values *v = A(0);
@@ -113,9 +113,8 @@ static int run_job(void *at)
 {
     static const StateInfo state = {"a.weight", STATE_PARAM, 1, 128, NOWHERE, MANY, 1, {MANY}, JOB_NORMAL, 0, 1, 1, 1, 0,
                                      0, 0, 0, 0, 0};
-    static const char *const texts[] = {"everything"};
     static const StageInfo stage = {.name = "stage0", .arena = ARENA, .threads = 1, .actions = 1, .open = open_,
-                                    .step = step, .states = 1, .state = &state, .action = texts};
+                                    .step = step, .states = 1, .state = &state};
     const Job job = {.name = "tiny", .kernels = "none", .key = "key", .model = "m", .plan = "p", .stages = 1,
                      .stage = &stage, .batch = 1, .micro = 1, .groups = 1, .steps = 1, .tokens = 1, .lr = 1};
     char quiet[] = "--quiet", log[] = "--log", train[] = "train", dog[] = "--watchdog", two[] = "2";

@@ -4,13 +4,15 @@
  *
  * That two numbers are equal says little: 256 may be the vocabulary, or samples times tokens.  So the graph is made again for
  * each dim, with that one doubled, or halved where the model does not allow that.  A number is a dim if it has its value,
- * changes as it does, and changes with no other.  A dim that cannot change gives no name.
+ * changes as it does, and changes with no other.  A number that two or more dims change in proportion is their product, times
+ * what is left: B*T, 3*D, D*D.  A dim that cannot change gives no name.
  *
  *   needs   a finished plan and its model     fills   Dims     fails   never
  *
  * Cost: build and shape, once a dim; a look-up for each number that equals a dim.  Numbers of the update have no names.
  */
 #include "emit.h"
+#include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,15 +110,18 @@ const Dim *dims_at(const EmitDims *d, int i)
     return &d->dim.at[i];
 }
 
-/* The same number in another graph; -1: it is not there. */
+/* A number of a graph, found by name in another one: an attribute of an operator, an axis of a shape, or, axis -1, bytes. */
 typedef struct { enum { ATTR, TENSOR, STATE } kind; const char *name, *token; int axis; } Number;
 
+/* -1: it is not there */
 static int64_t value_in(const DimsMade *x, const Number *n)
 {
     int at = n->kind == ATTR ? find(x->op, x->g->op.n, n->name)
            : n->kind == TENSOR ? find(x->tensor, x->g->tensor.n, n->name) : find(x->state, x->g->state.n, n->name);
     if (at < 0)
         return -1;
+    if (n->kind != ATTR && n->axis < 0)
+        return n->kind == TENSOR ? x->g->tensor.at[at].bytes : x->g->state.at[at].bytes;
     if (n->kind != ATTR) {
         const Shape *s = n->kind == TENSOR ? &x->g->tensor.at[at].shape : &x->g->state.at[at].shape;
         return n->axis < s->n ? s->d[n->axis] : -1;
@@ -128,36 +133,75 @@ static int64_t value_in(const DimsMade *x, const Number *n)
     return -1;
 }
 
-static bool is_dim(const EmitDims *d, int dim, const Number *n, int64_t value)
+/* How often the dim is a factor of the number: 0, 1, 2; -1: it changes it otherwise. */
+static int power_of(const DimsMade *x, int64_t from, const Number *n, int64_t value)
 {
-    if (d->dim.at[dim].value != value || !d->made[dim].g)
-        return false;
-    for (int i = 0; i < d->dim.n; i++)
-        if (d->made[i].g && value_in(&d->made[i], n) != (i == dim ? d->made[i].value : value))
-            return false;
-    return true;
-}
-
-static int which(const EmitDims *d, const Number *n, int64_t value)
-{
-    for (int i = 0; i < d->dim.n; i++)
-        if (is_dim(d, i, n, value))
-            return i;
+    int64_t changed = value_in(x, n);
+    bool grows = x->value > from;
+    for (int power = 0; power < 3; power++)
+        if (grows ? changed == value << power : changed << power == value)
+            return power;
     return -1;
 }
 
-int dims_arg(const EmitDims *d, const Graph *g, const Op *o, const Arg *a)
+/* The number as it is printed; per: of bytes, those of an element. */
+static const char *print(const EmitDims *d, const char *const *name, const Number *n, int64_t value, int64_t per)
 {
-    return o->fwd < 0 ? -1 : which(d, &(Number){ATTR, g->op.at[o->fwd].name, a->token, 0}, a->i);
+    const char *text = "", *digits = strf("%" PRId64, value / per);
+    int64_t rest = value / per;
+    for (int i = 0; i < d->dim.n && value > 0; i++) {
+        int64_t dim = d->dim.at[i].value;
+        int power = d->made[i].g ? power_of(&d->made[i], dim, n, value) : 0;
+        if (power < 0 || (power > 0 && !name[i]))
+            return digits;
+        for (; power > 0; power--, rest /= dim) {
+            if (rest % dim)
+                return digits;
+            text = strf("%s%s%s", text, *text ? "*" : "", name[i]);
+        }
+    }
+    if (!*text)
+        return digits;
+    bool large = value / per > INT32_MAX;               /* dims are ints, and so would their product be */
+    return large ? strf("%" PRId64 "L*%s", rest, text) : rest > 1 ? strf("%" PRId64 "*%s", rest, text) : text;
 }
 
-int dims_axis(const EmitDims *d, const Graph *g, const Buf *b, int axis)
+const char *dims_arg(const EmitDims *d, const char *const *name, const Graph *g, const Op *o, const Arg *a)
 {
-    if (b->tensor >= 0) {
-        const Tensor *t = &g->tensor.at[b->tensor];
-        const char *name = t->kind == T_GRAD && t->of >= 0 ? g->tensor.at[t->of].name : t->name;
-        return which(d, &(Number){TENSOR, name, "", axis}, t->shape.d[axis]);
+    if (o->fwd >= 0)
+        return print(d, name, &(Number){ATTR, g->op.at[o->fwd].name, a->token, 0}, a->i, 1);
+    for (int i = 0; i < o->arg.n && arg_role(a) == ROLE_COUNT; i++) {       /* of an update: the elements of a parameter */
+        const State *s = o->arg.at[i].state ? &g->state.at[o->arg.at[i].index] : NULL;
+        if (s && s->param >= 0 && s->bytes == a->i * type_bytes(F32) && s->bytes == g->state.at[s->param].bytes)
+            return dims_bytes(d, name, g, -1, s->param, s->bytes, type_bytes(F32));
     }
+    return strf("%" PRId64, a->i);
+}
+
+/* A gradient has the shape of what it is of. */
+static const char *tensor_name(const Graph *g, int tensor)
+{
+    const Tensor *t = &g->tensor.at[tensor];
+    return t->kind == T_GRAD && t->of >= 0 ? g->tensor.at[t->of].name : t->name;
+}
+
+const char *dims_axis(const EmitDims *d, const char *const *name, const Graph *g, const Buf *b, int axis)
+{
+    if (b->tensor >= 0)
+        return print(d, name, &(Number){TENSOR, tensor_name(g, b->tensor), "", axis}, g->tensor.at[b->tensor].shape.d[axis], 1);
     const State *s = b->state >= 0 ? &g->state.at[b->state] : NULL;
-    return s && s->param >= 0 ? which(d, &(Number){STATE, g->state.at[s->param].name, "", axis}, s->shape.d[axis]) : -1;
+    if (s && s->param >= 0)
+        return print(d, name, &(Number){STATE, g->state.at[s->param].name, "", axis}, s->shape.d[axis], 1);
+    return s ? strf("%" PRId64, s->shape.d[axis]) : "";
+}
+
+const char *dims_bytes(const EmitDims *d, const char *const *name, const Graph *g, int tensor, int state, Bytes bytes,
+                       int64_t per)
+{
+    if (tensor >= 0 && bytes == g->tensor.at[tensor].bytes)
+        return print(d, name, &(Number){TENSOR, tensor_name(g, tensor), "", -1}, bytes, per);
+    const State *s = state >= 0 ? &g->state.at[state] : NULL;
+    if (s && s->param >= 0 && bytes == s->bytes && bytes == g->state.at[s->param].bytes)
+        return print(d, name, &(Number){STATE, g->state.at[s->param].name, "", -1}, bytes, per);
+    return strf("%" PRId64, bytes / per);
 }

@@ -12,14 +12,18 @@
 typedef struct { Strs taken; } Idents;
 const char *name_new(Idents *n, const char *path);   /* from h.3.attn: h_3_attn; a clash gets a number */
 const char *name_dim(Idents *n, const char *name);   /* capitals may stay */
+const char *name_constant(Idents *n, const char *base);
 
-/* dims.c: the dims of the model, and which numbers of its graph they are; -1: none */
+/* dims.c: the dims of the model, and a number of its graph as it is printed: 12, D, B*T, 4L*V*D; name: of each dim, or NULL */
 typedef struct EmitDims EmitDims;
 EmitDims *dims_of(const Plan *p);
 int dims_count(const EmitDims *d);
 const Dim *dims_at(const EmitDims *d, int i);       /* 0: B, samples in a micro-batch */
-int dims_arg(const EmitDims *d, const Graph *g, const Op *o, const Arg *a);
-int dims_axis(const EmitDims *d, const Graph *g, const Buf *b, int axis);  /* of its shape */
+const char *dims_arg(const EmitDims *d, const char *const *name, const Graph *g, const Op *o, const Arg *a);
+const char *dims_axis(const EmitDims *d, const char *const *name, const Graph *g, const Buf *b, int axis);  /* of its shape */
+/* Bytes of a tensor, or else of a state; per: of an element, to count these. */
+const char *dims_bytes(const EmitDims *d, const char *const *name, const Graph *g, int tensor, int state, Bytes bytes,
+                       int64_t per);
 
 /* What dpgen writes carries no conditions.  In two strings, for in the source it is no tag. */
 #define EMIT_LICENCE "CC0-1.0"
@@ -46,6 +50,9 @@ bool emit_program(const char *prefix);
 void emit_build(Out *o, const Plan *p, const char *prefix);
 void emit_sbom(Out *o, const Plan *p);               /* sbom.c; after all other files */
 const char *action_text(const Plan *p, const Action *k);    /* F chunk 0, micro-batch 3 */
+/* Words with a comma between them, `from` columns behind the begin of the line; several lines where they are too long. */
+void emit_wrap(FILE *f, int from, int indent, const Strs *word, const char *behind);
+enum { EMIT_COLUMNS = 160 };
 const char *emit_piece(Piece piece, int phase);     /* period_3; step */
 const char *covers_text(const Plan *p, int device);         /* its first .. last operator; several runs of them */
 int emit_rank(const Plan *p, int device);           /* of MPI: devices used are ranks in the order of the model file */

@@ -22,6 +22,20 @@ static Ns time_of(const Stager *w, ActionKind kind)
     return ns;
 }
 
+enum { WIDTH = 126 };
+
+static void print_words(FILE *f, const char *title, const Strs *word)
+{
+    int at = fprintf(f, " *   %-9s", title);
+    for (int i = 0; i < word->n; i++) {
+        const char *text = strf(" %s%s", word->at[i], i + 1 < word->n ? "," : "");
+        if (at + (int)strlen(text) > WIDTH)
+            at = fprintf(f, "\n *            ") - 1;
+        at += fprintf(f, "%s", text);
+    }
+    fprintf(f, "\n");
+}
+
 static void print_covers(const Stager *w)
 {
     const Graph *g = w->p->g;
@@ -36,8 +50,14 @@ static void print_covers(const Stager *w)
         if (op->loc.line > bottom)
             bottom = op->loc.line;
     }
-    fprintf(w->f, " *   covers    model.yaml:%d-%d, %s, %d of %d forward operators\n", top, bottom,
-            quote_comment(covers_text(w->p, w->device)), n, g->nf);
+    Strs word = {0};
+    *PUSH(&word) = strf("model.yaml:%d-%d", top, bottom);
+    for (const char *text = quote_comment(covers_text(w->p, w->device)), *end = text; *text; text = *end ? end + 2 : end) {
+        end = strstr(text, ", ") ? strstr(text, ", ") : text + strlen(text);
+        *PUSH(&word) = strf("%.*s", (int)(end - text), text);
+    }
+    *PUSH(&word) = strf("%d of %d forward operators", n, g->nf);
+    print_words(w->f, "covers", &word);
 }
 
 static int in_flight(const Stager *w)
@@ -78,20 +98,6 @@ static void print_policy(const Stager *w)
 
 /* ---- what stands below ------------------------------------------------------------------------------------------- */
 
-enum { WIDTH = 126 };
-
-static void print_words(FILE *f, const char *title, const Strs *word)
-{
-    int at = fprintf(f, " *   %-9s", title);
-    for (int i = 0; i < word->n; i++) {
-        const char *text = strf(" %s%s", word->at[i], i + 1 < word->n ? "," : "");
-        if (at + (int)strlen(text) > WIDTH)
-            at = fprintf(f, "\n *            ") - 1;
-        at += fprintf(f, "%s", text);
-    }
-    fprintf(f, "\n");
-}
-
 static void print_contents(const Stager *w)
 {
     const Plan *p = w->p;
@@ -104,7 +110,7 @@ static void print_contents(const Stager *w)
             *PUSH(&call) = strf("%s %d", w->rt.at[i].name, w->rt.at[i].calls);
     if (routine.n)
         print_words(w->f, "routines", &routine);
-    print_words(w->f, "calls", &call);
+    print_words(w->f, "made", &call);
 }
 
 /* Where to begin to read. */
@@ -115,8 +121,9 @@ static void print_reading(const Stager *w)
                                                : strf("stage%d_step", w->device);
     fprintf(w->f, " *   order     %s, near the end: %s from top to bottom; a routine stands above "
             "its callers\n", list, count_text(d->list.n, "action"));
-    fprintf(w->f, " *   names     stage%d.h: a number for every name, with bytes, shape and owner; labels of literals are "
-            "those of rt.h;\n *             a number behind a call is its line in model.yaml\n", w->device);
+    fprintf(w->f, " *   names     stage%d.h: a number for every name, with bytes, shape and owner\n"
+            " *   calls     results come first; a label is the parameter's name in rt.h, and stands before literals and before "
+            "what is\n *             read and written or added to; :N is the line of model.yaml\n", w->device);
 }
 
 void head_print(Stager *w, FILE *f)
@@ -142,5 +149,5 @@ void head_print(Stager *w, FILE *f)
     print_reading(w);
     print_contents(w);
     fprintf(f, " * This file is the output of a program: it belongs to whoever made it, without conditions. */\n");
-    fprintf(f, "#include \"rt.h\"\n#include \"stage%d.h\"\n", w->device);
+    fprintf(f, "#include \"job.h\"\n#include \"stage%d.h\"\n", w->device);
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * header.c: stageN.h, the names of one stage, each with its number.  Sizes of the model, handles, offsets in the arena with
- * bytes, type, shape and owner, the slots of pools, offsets in the memory of the host.  tests/emitted.c reads the comments of
- * offsets too.
+ * header.c: stageN.h, the names of one stage, each with its number.  Sizes of the model, constants, handles, the slots of
+ * pools, offsets in the arena with bytes, type, shape and owner, offsets in the memory of the host.  tests/emitted.c reads
+ * the comments of offsets too.
  */
 #include "stage.h"
 #include <inttypes.h>
 #include <limits.h>
+#include <string.h>
 
 /* ---- offsets ----------------------------------------------------------------------------------------------------- */
 
@@ -21,11 +22,8 @@ static const char *when_text(When w)
 static const char *shape_of(const Stager *w, const Buf *b, const Shape *s)
 {
     const char *text = "";
-    for (int i = 0; i < s->n; i++) {
-        int dim = dims_axis(w->dims, w->p->g, b, i);
-        const char *name = dim >= 0 ? w->dim[dim] : NULL;
-        text = strf("%s%s%s", text, i ? ", " : "", name ? name : strf("%" PRId64, s->d[i]));
-    }
+    for (int i = 0; i < s->n; i++)
+        text = strf("%s%s%s", text, i ? ", " : "", dims_axis(w->dims, w->dim, w->p->g, b, i));
     return strf("[%s]", text);
 }
 
@@ -53,12 +51,20 @@ static const char *life_of(const Stager *w, const Buf *x)
     return strf("%s%s", role[w->p->g->state.at[x->state].kind], x->origin == RECEIVED ? ", owned by another stage" : "");
 }
 
+/* Its row stands behind an offset, or where that is too long, below it. */
+static void print_place(FILE *f, const char *name, Bytes offset, const char *comma, const char *row)
+{
+    const char *text = strf("    %-28s = 0x%08" PRIx64 "%s", name, (uint64_t)offset, comma);
+    bool fits = strlen(text) + strlen(row) + 8 <= EMIT_COLUMNS;
+    fprintf(f, "%s%s/* %s */\n", text, fits ? "  " : "\n        ", row);
+}
+
 static void print_buf(const Stager *w, FILE *f, int b, const char *comma)
 {
     const Buf *x = &w->p->buf.at[b];
     const char *slots = slots_pooled(w, b) ? strf(", slots %s", w->p->pool.at[x->pool].name) : "";
-    fprintf(f, "    %-28s = 0x%08" PRIx64 "%s  /* %10" PRId64 "  %s  [%d,%d]  %s%s */\n", w->buf[b],
-            (uint64_t)slots_offset(w, b), comma, x->bytes, what_of(w, x), x->first, x->last, life_of(w, x), slots);
+    print_place(f, w->buf[b], slots_offset(w, b), comma, strf("%10" PRId64 "  %s  [%d,%d]  %s%s", x->bytes, what_of(w, x),
+                x->first, x->last, life_of(w, x), slots));
 }
 
 /* Is `a` behind `b` on the page?  By address, so that neighbours in memory are neighbours there. */
@@ -99,12 +105,12 @@ static void print_offsets(const Stager *w, FILE *f)
 
 /* ---- slots ------------------------------------------------------------------------------------------------------- */
 
-static void print_table(FILE *f, const char *name, const Bytes *at, int n)
+static void print_table(FILE *f, const char *name, const Bytes *at, int n, const char *what)
 {
-    fprintf(f, "static const size_t %s_slot[%d] = { ", name, n);
+    Strs word = {0};
     for (int i = 0; i < n; i++)
-        fprintf(f, "%s0x%" PRIx64, i ? ", " : "", (uint64_t)at[i]);
-    fprintf(f, " };");
+        *PUSH(&word) = strf("0x%" PRIx64, (uint64_t)at[i]);
+    emit_wrap(f, fprintf(f, "static const size_t %s_slot[%d] = { ", name, n), 4, &word, strf(" };  /* %s */", what));
 }
 
 /* What takes turns in its slots. */
@@ -136,8 +142,7 @@ static void print_pools(const Stager *w, FILE *f)
             at[i] = slots_at(w, x, i);
         fprintf(f, "%s", any ? "" : "\n/* Slots: how far behind its offset a buffer lies in each slot of its pool, "
                 "one for each place that is used. */\n");
-        print_table(f, p->pool.at[x].name, at, n);
-        fprintf(f, "  /* %s */\n", turns_of(&p->pool.at[x]));
+        print_table(f, p->pool.at[x].name, at, n, turns_of(&p->pool.at[x]));
         any = true;
     }
 }
@@ -150,8 +155,8 @@ static void print_host(const Stager *w, FILE *f, int i, const char *comma)
     const Tensor *t = &w->p->g->tensor.at[x->tensor];
     Buf as = {.tensor = x->tensor, .state = -1};
     const char *slots = x->count > 1 ? strf(", slots %s", w->host[i]) : "";
-    fprintf(f, "    %-28s = 0x%08" PRIx64 "%s  /* %10" PRId64 "  %s %s  [%d,%d]  out to fetch%s */\n", w->host[i],
-            (uint64_t)x->offset, comma, x->bytes, type_name(t->type), shape_of(w, &as, &t->shape), x->first, x->last, slots);
+    print_place(f, w->host[i], x->offset, comma, strf("%10" PRId64 "  %s %s  [%d,%d]  out to fetch%s", x->bytes,
+                type_name(t->type), shape_of(w, &as, &t->shape), x->first, x->last, slots));
 }
 
 static void print_hosts(const Stager *w, FILE *f)
@@ -176,8 +181,42 @@ static void print_hosts(const Stager *w, FILE *f)
         Bytes *at = alloc(sizeof *at * (size_t)p->host.at[i].count);
         for (int k = 0; k < p->host.at[i].count; k++)
             at[k] = k * p->host.at[i].stride;
-        print_table(f, w->host[i], at, p->host.at[i].count);
-        fprintf(f, "\n");
+        print_table(f, w->host[i], at, p->host.at[i].count, "out to fetch");
+    }
+}
+
+/* ---- sizes and constants ----------------------------------------------------------------------------------------- */
+
+static void print_dims(const Stager *w, FILE *f)
+{
+    Strs word = {0};
+    for (int i = 0; i < dims_count(w->dims); i++)
+        if (w->dim[i])
+            *PUSH(&word) = strf("%s = %" PRId64, w->dim[i], dims_at(w->dims, i)->value);
+    fprintf(f, "\n/* Sizes: B is samples in a micro-batch, the others are the dims of model.yaml. */\n");
+    emit_wrap(f, fprintf(f, "enum { "), 4, &word, " };");
+}
+
+/* Floats behind their labels, then where random numbers are drawn. */
+static void print_constants(const Stager *w, FILE *f)
+{
+    for (int whole = 0; whole < 2; whole++) {
+        int left = 0;
+        for (int i = 0; i < w->constant.n; i++)
+            left += w->constant.at[i].whole == whole;
+        if (left > 0)
+            fprintf(f, whole ? "\n/* Where random numbers are drawn. */\nstatic const long\n"
+                             : "\n/* Constants of calls, by the names of their parameters. */\nstatic const float\n");
+        for (int i = 0; i < w->constant.n; i++) {
+            const Constant *c = &w->constant.at[i];
+            if (c->whole != whole)
+                continue;
+            const char *end = --left ? "," : ";";
+            if (whole)
+                fprintf(f, "    %-28s = %" PRId64 "%s\n", c->name, c->i, end);
+            else
+                fprintf(f, "    %-28s = %af%s  /* %s */\n", c->name, (double)c->f, end, call_decimal(c->f));
+        }
     }
 }
 
@@ -188,13 +227,10 @@ void header_print(Stager *w, FILE *f)
             "file.\n"
             " * This file is the output of a program: it belongs to whoever made it, without conditions. */\n", w->device,
             w->device, DPGEN_VERSION);
-    fprintf(f, "\n/* Sizes: B is samples in a micro-batch, the others are the dims of model.yaml. */\nenum { ");
-    for (int i = 0; i < dims_count(w->dims); i++)
-        if (w->dim[i])
-            fprintf(f, "%s%s = %" PRId64, i ? ", " : "", w->dim[i], dims_at(w->dims, i)->value);
-    fprintf(f, " };\n");
+    print_dims(w, f);
+    print_constants(w, f);
     handles_print(w, f);
-    print_offsets(w, f);
     print_pools(w, f);
+    print_offsets(w, f);
     print_hosts(w, f);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * launch.c: launch.c of the emitted folder, the job as tables of literals, and a main() that hands them to the runtime.
+ * launch.c: launch.c of the emitted folder: what stages have in common as tables of literals, and a main() that hands them to
+ * the runtime.
  */
 #include "emit.h"
 #include "key.h"
@@ -14,176 +15,11 @@ typedef struct {
     FILE *f;
     const Plan *p;
     const char *prefix;
-    int *first, *next;          /* by state and by buffer: 1 + the next buffer of it that lives for ever; 0: none */
-    int *copy;                  /* by parameter: 1 + its compute copy; 0: none */
 } Launch;
-
-static void find_states(Launch *w)
-{
-    const Plan *p = w->p;
-    w->first = alloc(sizeof(int) * (size_t)p->g->state.n);
-    w->copy = alloc(sizeof(int) * (size_t)p->g->state.n);
-    w->next = alloc(sizeof(int) * (size_t)p->buf.n);
-    for (int b = p->buf.n - 1; b >= 0; b--) {
-        const Buf *x = &p->buf.at[b];
-        if (x->state < 0 || x->birth != AT_ALWAYS)
-            continue;
-        w->next[b] = w->first[x->state];
-        w->first[x->state] = b + 1;
-    }
-    for (int s = p->g->state.n - 1; s >= 0; s--)
-        if (p->g->state.at[s].kind == S_COPY)
-            w->copy[p->g->state.at[s].param] = s + 1;
-}
 
 static const char *number(double x)
 {
     return strf("%a", x);
-}
-
-/* -1: it is not there */
-static Bytes offset_of(const Launch *w, int device, int state, int way)
-{
-    for (int b = w->first[state]; b > 0; b = w->next[b - 1]) {
-        const Buf *x = &w->p->buf.at[b - 1];
-        if (x->device == device && x->pipeline == way)
-            return x->offset;
-    }
-    return -1;
-}
-
-/* Slots of a state and bytes between them: versions of a parameter, sets of gradients; 1 where there is one. */
-static int slots_of(const Launch *w, int device, int state, Bytes *stride)
-{
-    const Plan *p = w->p;
-    for (int b = state >= 0 ? w->first[state] : 0; b > 0; b = w->next[b - 1]) {
-        const Buf *x = &p->buf.at[b - 1];
-        if (x->device != device || x->pool < 0)
-            continue;
-        int sets = p->g->state.at[state].kind == S_GRAD ? order_accumulators(p) : 1;
-        *stride = p->pool.at[x->pool].stride * sets;
-        return p->pool.at[x->pool].count / sets;
-    }
-    return 1;
-}
-
-static void print_place(FILE *f, Bytes offset)
-{
-    if (offset < 0)
-        fprintf(f, "NOWHERE");
-    else
-        fprintf(f, "0x%" PRIx64, (uint64_t)offset);
-}
-
-/* The part of a state that is right here behind the update. */
-static bool is_cut(const Plan *p, int s)
-{
-    const State *x = &p->g->state.at[s];
-    return x->kind != S_PARAM && x->param >= 0 && plan_sharded(p, x->param);
-}
-
-static void print_state(const Launch *w, int device, int way, int s, int c, const char *kind, Bytes offset, Bytes copy)
-{
-    static const char *const init[] = {"JOB_ZEROS", "JOB_ONES", "JOB_NORMAL", "JOB_UNIFORM"};
-    const Graph *g = w->p->g;
-    const State *param = &g->state.at[g->state.at[s].param];
-    int64_t n = g->state.at[s].bytes / type_bytes(F32);
-    Bytes stride = 0;
-    int kept = slots_of(w, device, s, &stride), copies = slots_of(w, device, c, &stride);
-    bool home = way == 0 && device_of(w->p, 0, param->op) == device;       /* of the first row */
-    fprintf(w->f, "    {%s, %s, %d, ", quote_c(param->name), kind, home);
-    print_place(w->f, offset);
-    fprintf(w->f, ", ");
-    print_place(w->f, copy);
-    fprintf(w->f, ", %" PRId64 ", %d, {", n, param->shape.n);
-    for (int i = 0; i < param->shape.n; i++)
-        fprintf(w->f, "%s%" PRId64, i ? ", " : "", param->shape.d[i]);
-    fprintf(w->f, "}, %s, %s, %s, %d, %d, 0x%" PRIx64, init[param->init.kind], number(param->init.a), number(param->init.b),
-            kept, copies, (uint64_t)stride);
-    bool cut = is_cut(w->p, s);
-    Extent part = cut ? plan_piece(w->p, plan_replica(w->p, device), s) : (Extent){0, 0};
-    Bytes size = type_bytes(F32);
-    fprintf(w->f, ", %d, %" PRId64 ", %" PRId64 ", %d", cut, part.from / size, (part.until - part.from) / size,
-            cut && w->p->g->state.at[s].kind == S_GRAD);
-    bool apart = param->tracked && row(g->op.at[param->op].row)->fp8;
-    bool fresh = g->state.at[s].kind == S_PARAM && weights_fresh(w->p->m, param->name);
-    fprintf(w->f, ", %d},\n", apart ? 1 : fresh ? 2 : 0);     /* FILES_DO_NOT, FILES_GET */
-}
-
-static int print_way(const Launch *w, int device, int way)
-{
-    const Plan *p = w->p;
-    const Graph *g = p->g;
-    static const char *const name[] = {[S_GRAD] = "STATE_GRAD", [S_MOMENT1] = "STATE_MOMENT1", [S_MOMENT2] = "STATE_MOMENT2",
-                                       [S_CENTRE] = "STATE_CENTRE", [S_DRIFT] = "STATE_DRIFT", [S_VALUES] = NULL};
-    int n = 0;
-    for (int s = 0; s < g->state.n; s++) {
-        const State *x = &g->state.at[s];
-        Bytes at = offset_of(w, device, s, way);
-        bool none = at < 0 && !(is_cut(p, s) && device_of(p, plan_replica(p, device), g->state.at[x->param].op) == device);
-        if (x->kind == S_PARAM) {
-            int c = w->copy[s] - 1;
-            Bytes copy = c >= 0 ? offset_of(w, device, c, way) : -1;
-            if (at < 0 && copy < 0)
-                continue;
-            print_state(w, device, way, s, c, "STATE_PARAM", at, copy);
-        } else if (none || x->param < 0 || (x->kind == S_GRAD && (x->use != 0 || g->state.at[x->param].tracked))) {
-            continue;               /* what statistics add up in is no gradient */
-        } else if (name[x->kind]) {
-            print_state(w, device, way, s, -1, name[x->kind], at, -1);
-        } else {
-            continue;
-        }
-        n++;
-    }
-    return n;
-}
-
-static int print_states(const Launch *w, int device)
-{
-    int n = 0;
-    fprintf(w->f, "\nstatic const StateInfo state%d[] = {\n", device);
-    for (int way = 0; way < plan_ways(w->p); way++)
-        n += print_way(w, device, way);
-    fprintf(w->f, "    {0}\n};\n");
-    return n;
-}
-
-static void print_actions(const Launch *w, int device)
-{
-    const DevicePlan *d = &w->p->dev.at[device];
-    const Actions *lists[] = {&d->list, &d->eval};
-    fprintf(w->f, "\nstatic const char *const action%d[] = {\n", device);
-    for (int l = 0; l < 2; l++)
-        for (int i = 0; i < lists[l]->n; i++) {
-            fprintf(w->f, "    ");
-            fputs(quote_c(action_text(w->p, &lists[l]->at[i])), w->f);
-            fprintf(w->f, ",\n");
-        }
-    fprintf(w->f, "};\nstatic const long predicted%d[] = {", device);
-    for (int i = 0; i < d->list.n; i++)
-        fprintf(w->f, "%s%" PRId64 ", %" PRId64 ",", i % 4 ? " " : "\n    ", d->list.at[i].from, d->list.at[i].to);
-    fprintf(w->f, "\n};\n");
-}
-
-/* Of a paced job: what each action takes of its stage, and what its message takes of the wire. */
-static void print_pace(const Launch *w, int device)
-{
-    const Plan *p = w->p;
-    const DevicePlan *d = &p->dev.at[device];
-    fprintf(w->f, "static const long pace%d[] = {", device);
-    for (int i = 0; i < d->list.n; i++) {
-        const Action *k = &d->list.at[i];
-        Ns takes = action_time(p, device, k), message = 0;
-        if (k->kind == K_SEND)
-            message = cost_wire(p->c, device, k->peer, k->bytes);
-        if (k->kind == K_OUT || k->kind == K_IN)
-            message = cost_host(p->c, device, k->bytes);
-        if (k->kind == K_RECV)
-            message = cost_latency(p->c, k->peer, device);
-        fprintf(w->f, "%s%" PRId64 ", %" PRId64 ",", i % 4 ? " " : "\n    ", takes, message);
-    }
-    fprintf(w->f, "\n};\n");
 }
 
 static void print_strings(const Launch *w, const char *name, const Strs *list)
@@ -250,27 +86,6 @@ static void print_published(const Launch *w, int stored)
     fprintf(w->f, "    .prefix = %s,\n", x->prefix ? quote_c(x->prefix) : "0");
 }
 
-/* The functions of a stage that runs in pieces: a row a phase, as job.h orders them. */
-static void print_pieces(const Launch *w, int device)
-{
-    const Plan *p = w->p;
-    int phases = version_phases(p, device);
-    bool alone = order_overlap(p) > 1;
-    fprintf(w->f, "void stage%d_open(Stage *st);\n", device);
-    for (int k = 0; k < phases; k++) {
-        for (Piece piece = PIECE_PROLOGUE; piece < (alone ? PIECES : PIECE_ALONE); piece++)
-            fprintf(w->f, "void stage%d_%s(Stage *st);\n", device, emit_piece(piece, k));
-        fprintf(w->f, "void stage%d_eval_%d(Stage *st);\n", device, k);
-    }
-    fprintf(w->f, "static void (*const piece%d[])(Stage *) = {\n", device);
-    for (int k = 0; k < phases; k++) {
-        for (Piece piece = PIECE_PROLOGUE; piece < PIECES; piece++)
-            fprintf(w->f, piece < PIECE_ALONE || alone ? "    stage%d_%s," : "    0,", device, emit_piece(piece, k));
-        fprintf(w->f, "    stage%d_eval_%d,\n", device, k);
-    }
-    fprintf(w->f, "};\n");
-}
-
 static void print_data(const Launch *w, const char *name, const DataSet *d)
 {
     print_strings(w, strf("%s_files", name), &d->files);
@@ -326,7 +141,7 @@ static const char *bytes_text(const Plan *p, int input)
 static void print_inputs(const Launch *w)
 {
     static const char *const type[] = {[F32] = "JOB_F32", [BF16] = "JOB_BF16", [I32] = "JOB_I32", [F64] = "0"};
-    fprintf(w->f, "\nstatic const InputInfo input[] = {\n");
+    fprintf(w->f, "static const InputInfo input[] = {\n");
     for (int i = 0; i < w->p->m->inputs.n; i++) {
         const Input *x = &w->p->m->inputs.at[i];
         int ignore = 0, ignores = input_ignores(w->p->g, i, &ignore);
@@ -334,51 +149,6 @@ static void print_inputs(const Launch *w)
                 per_sample(w->p, i), x->lo, x->hi, ignores, ignores ? ignore : 0, x->bytes ? bytes_text(w->p, i) : "0");
     }
     fprintf(w->f, "    {0}\n};\n\n");
-}
-
-/* The pipeline whose losses the device has: that of the last chunk there; 0: it has none, or of the first. */
-static int loss_way(const Plan *p, int device)
-{
-    int last = plan_chunks(p) - 1;
-    return plan_holds(p, device, last) ? plan_row_of(p, device, last) % plan_ways(p) : 0;
-}
-
-static Bytes largest_load(const DevicePlan *d)
-{
-    Bytes most = 0;
-    for (int i = 0; i < d->list.n + d->eval.n; i++) {
-        const Action *k = i < d->list.n ? &d->list.at[i] : &d->eval.at[i - d->list.n];
-        most = k->kind == K_LOAD && k->bytes > most ? k->bytes : most;
-    }
-    return most;
-}
-
-static void print_stages(const Launch *w, const int *states)
-{
-    const Plan *p = w->p;
-    fprintf(w->f, "\nstatic const StageInfo stage[] = {\n");
-    for (int d = 0; d < p->devices; d++) {
-        const DevicePlan *x = &p->dev.at[d];
-        Bytes workspace = p->m->devices.at[d].workspace, behind = workspace ? (x->arena + 255) / 256 * 256 : x->arena;
-        fprintf(w->f, "    {.name = \"stage%d\", .arena = %" PRId64 ", .vals = ", d, behind + workspace);
-        print_place(w->f, offset_of(w, d, p->g->vals, 0));
-        if (workspace)
-            fprintf(w->f, ", .workspace = %" PRId64 ", .workspace_bytes = %" PRId64, behind, workspace);
-        if (workspace && largest_load(x) > 0)
-            fprintf(w->f, ",\n     .load = %" PRId64, largest_load(x));
-        if (loss_way(p, d) > 0)
-            fprintf(w->f, ", .pipeline = %d", loss_way(p, d));
-        fprintf(w->f, ", .threads = %d,%s\n     .actions = %d, .eval_actions = %d,\n", p->m->devices.at[d].threads,
-                x->copies ? strf("\n     .host = %" PRId64 ", .copies = %d, .lanes = %d,", x->host, x->copies,
-                                 cost_host_half(p->c, d) ? 1 : 2) : "", x->list.n, x->eval.n);
-        if (order_overlap(p) > 0)
-            fprintf(w->f, "     .open = stage%d_open, .phases = %d, .piece = piece%d,\n", d, version_phases(p, d), d);
-        else
-            fprintf(w->f, "     .open = stage%d_open, .step = stage%d_step, .eval = stage%d_eval,\n", d, d, d);
-        fprintf(w->f, "     .states = %d, .state = state%d, .action = action%d, .predicted = predicted%d%s},\n",
-                states[d], d, d, d, emit_paced(p) ? strf(", .pace = pace%d", d) : "");
-    }
-    fprintf(w->f, "};\n");
 }
 
 /* Ordered pairs of stages that exchange messages; of each whether they are all of a few bytes, for transports that have other
@@ -464,7 +234,7 @@ static void print_job(const Launch *w, int pairs, bool talk, int stored, bool co
     fprintf(w->f, "    .moments = \"%s\", .setting = setting, .version = \"%s\",\n", emit_moments(t), DPGEN_VERSION);
     if (order_overlap(p) > 0)
         fprintf(w->f, "    .versions = \"%s\", .overlap = %d, .report = %d,\n", version_rule(p), order_overlap(p), reports(p));
-    fprintf(w->f, "    .stages = %d, .replicas = %d, %s.stage = stage, .inputs = %d, .input = input,\n", p->devices,
+    fprintf(w->f, "    .stages = %d, .replicas = %d, %s.source = source, .inputs = %d, .input = input,\n", p->devices,
             plan_replicas(p), plan_ways(p) > 1 ? strf(".ways = %d, ", plan_ways(p)) : "", m->inputs.n);
     if (p->dev.at[0].entry)
         fprintf(w->f, "    .rank = rank,\n");
@@ -520,25 +290,18 @@ static void print_job(const Launch *w, int pairs, bool talk, int stored, bool co
 void emit_launch(FILE *f, const Plan *p, const char *prefix, const char *plan_hash)
 {
     Launch w = {.f = f, .p = p, .prefix = prefix};
-    find_states(&w);
-    int *states = alloc(sizeof(int) * (size_t)p->devices);
     fprintf(f, "/* " EMIT_TAG "\n *\n * %s: the job as tables.  Generated by dpgen %s: edit the model, not this file.\n"
             " * This file is the output of a program: it belongs to whoever made it, without conditions. */\n"
             "#include \"job.h\"\n\n", quote_comment(p->g->name), DPGEN_VERSION);
-    for (int d = 0; d < p->devices && order_overlap(p) > 0; d++)
-        print_pieces(&w, d);
-    for (int d = 0; d < p->devices && order_overlap(p) == 0; d++)
-        fprintf(f, "void stage%d_open(Stage *st);\nvoid stage%d_step(Stage *st);\nvoid stage%d_eval(Stage *st);\n", d, d, d);
-    for (int d = 0; d < p->devices; d++) {
-        states[d] = print_states(&w, d);
-        print_actions(&w, d);
-        if (emit_paced(p))
-            print_pace(&w, d);
-    }
+    for (int d = 0; d < p->devices; d++)
+        fprintf(f, "void stage%d(Stages *to);\n", d);
+    Strs stage = {0};
+    for (int d = 0; d < p->devices; d++)
+        *PUSH(&stage) = strf("stage%d", d);
+    emit_wrap(f, fprintf(f, "static void (*const source[])(Stages *) = {"), 4, &stage, "};\n");
     print_inputs(&w);
     print_data(&w, "train", &p->m->data);
     print_data(&w, "eval", &p->m->eval);
-    print_stages(&w, states);
     int stored = p->m->weights.given ? print_stored(&w) : -1;
     bool copied = print_copied(&w);
     emit_settings(f, p);

@@ -91,3 +91,16 @@ const char *name_dim(Idents *n, const char *name)
     *PUSH(&n->taken) = name;
     return name;
 }
+
+/* A constant's name is a label in capitals, and stands where a dim may. */
+const char *name_constant(Idents *n, const char *base)
+{
+    const char *name = base = strf("%s", base);
+    for (char *c = (char *)base; *c; c++)
+        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", *c))
+            *c = '_';
+    for (int k = 2; is_taken_by(n, name); k++)
+        name = strf("%s_%d", base, k);
+    *PUSH(&n->taken) = name;
+    return name;
+}

@@ -75,11 +75,17 @@ void handles_print(const Stager *w, FILE *f)
         if (!w->handle[h])
             continue;
         Users u = users_of(w->p, w->device, h);
-        fprintf(f, "    %-28s = %d%s  /* %s", w->handle[h], h, --left ? "," : " ", u.first->call);
-        for (int j = 0; j < u.first->arg.n; j++)
-            if (u.first->arg.at[j].kind == ARG_INT && arg_role(&u.first->arg.at[j]) != ROLE_SITE)
-                fprintf(f, ", %s %" PRId64, u.first->arg.at[j].token, u.first->arg.at[j].i);
-        fprintf(f, ": %s%s */\n", u.first->name, u.n > 1 ? strf(" .. %s, %d calls", u.last->name, u.n) : "");
+        Strs word = {0};
+        *PUSH(&word) = u.first->call;
+        for (int j = 0; j < u.first->arg.n; j++) {
+            const Arg *a = &u.first->arg.at[j];
+            if (a->kind == ARG_INT && arg_role(a) != ROLE_SITE)
+                *PUSH(&word) = strf("%s %s", a->token, dims_arg(w->dims, w->dim, w->p->g, u.first, a));
+        }
+        word.at[word.n - 1] = strf("%s: %s%s", word.at[word.n - 1], u.first->name, u.n > 1 ? strf(" .. %s", u.last->name) : "");
+        if (u.n > 1)
+            *PUSH(&word) = strf("%d calls", u.n);
+        emit_wrap(f, fprintf(f, "    %-28s = %d%s  /* ", w->handle[h], h, --left ? "," : " "), 8, &word, " */");
     }
     fprintf(f, "};\n");
 }
@@ -100,8 +106,7 @@ static void print_algorithms(Stager *w, const Call *c, bool *done)
         call_int(w, part);
         for (int k = 0; k < ALGORITHM_NUMBERS; k++)
             call_int(w, a[k]);
-        call_close(w);
-        fprintf(w->f, "\n");
+        call_close(w, "");
     }
 }
 
@@ -126,16 +131,15 @@ static void print_open(Stager *w, const Call *c)
     call_word(w, "%s", w->handle[c->handle]);
     for (int j = 0; j < o->arg.n; j++)
         if (o->arg.at[j].kind == ARG_INT && arg_role(&o->arg.at[j]) != ROLE_SITE)
-            call_dim(w, o->arg.at[j].i, dims_arg(w->dims, w->p->g, o, &o->arg.at[j]));
-    call_close(w);
-    fprintf(w->f, "\n");
+            call_literal(w, dims_arg(w->dims, w->dim, w->p->g, o, &o->arg.at[j]));
+    call_close(w, "");
 }
 
 void open_print(Stager *w)
 {
     bool any = false;
     fprintf(w->f, "\n/* Before the first step: what the kernel library prepares. */\n"
-            "void stage%d_open(Stage *st)\n{\n", w->device);
+            "static void stage%d_open(Stage *st)\n{\n", w->device);
     for (int h = 0; h < w->p->dev.at[w->device].handles; h++) {
         const Call *c = opens(w->p, w->device, h);
         if (!c)

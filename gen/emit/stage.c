@@ -52,12 +52,19 @@ static Strs *labels_of(const Stager *w, const Params *x)
     return label;
 }
 
-static void print_signature(const Stager *w, const char *name, const Strs *label)
+/* Of a routine, with what it is behind it, and its brace. */
+void stage_signature(const Stager *w, const char *name, const Strs *label, const char *about)
 {
-    fprintf(w->f, "static void %s(Stage *st", name);
-    for (int i = 0; i < label->n; i++)
-        fprintf(w->f, ", int %s", label->at[i]);
-    fprintf(w->f, ")\n{\n");
+    Strs word = {0};
+    *PUSH(&word) = strf("static void %s(Stage *st", name);
+    size_t length = strlen(word.at[0]) + strlen(about) + 9;
+    for (int i = 0; i < label->n; i++) {
+        *PUSH(&word) = strf("int %s", label->at[i]);
+        length += strlen(word.at[i + 1]) + 2;
+    }
+    fprintf(w->f, "\n");
+    emit_wrap(w->f, 0, 4, &word, length <= EMIT_COLUMNS ? strf(")  /* %s */", about) : ")");
+    fprintf(w->f, length <= EMIT_COLUMNS ? "{\n" : "{\n    /* %s */\n", about);
 }
 
 static void print_passed_on(Stager *w, const char *name, const Strs *label)
@@ -65,8 +72,7 @@ static void print_passed_on(Stager *w, const char *name, const Strs *label)
     call_open_routine(w, name, label);
     for (int i = 0; i < label->n; i++)
         call_word(w, "%s", label->at[i]);
-    call_close(w);
-    fprintf(w->f, "\n");
+    call_close(w, "");
 }
 
 /* Of a state that is here whole, where the part begins that the call is about; of step values, those of the group. */
@@ -91,32 +97,58 @@ static void print_int(Stager *w, const Op *o, const Arg *a)
     else if (param >= 0 && arg_role(a) == ROLE_FIRST)
         call_int(w, a->i + part.from / size / norm_block(w->p->m, w->p->g->state.at[param].bytes / size));
     else
-        call_dim(w, a->i, dims_arg(w->dims, w->p->g, o, a));
+        call_literal(w, dims_arg(w->dims, w->dim, w->p->g, o, a));
+}
+
+/* Where a call draws its random numbers; one that drops nothing draws none. */
+static void print_site(Stager *w, const Op *o, const Arg *a, bool eval)
+{
+    const Graph *g = w->p->g;
+    bool draws = !eval;
+    for (int i = 0; i < o->arg.n; i++)
+        draws &= arg_role(&o->arg.at[i]) != ROLE_DROP || o->arg.at[i].f != 0;
+    if (draws)
+        call_site(w, g->op.at[o->fwd >= 0 ? o->fwd : (int)(o - g->op.at)].name, a->i);
+    else
+        call_int(w, 0);
+}
+
+/* The address of a buffer: of one with slots, in that of the routine's parameter, or of the action that has this one call. */
+static void print_address(Stager *w, const Routine *r, int b, Bytes at)
+{
+    const char *further = at ? strf(" + %" PRId64, at) : "";
+    int pool = w->p->buf.at[b].pool, slot = 0;
+    for (int i = 0; w->now && i < r->pool.n; i++)
+        slot = r->pool.at[i] == pool ? w->now->slots.at[i] : slot;
+    if (w->now)
+        call_part(w, b, slot, at);
+    else if (slots_pooled(w, b))
+        call_word(w, "S(%s, %s%s)", w->p->pool.at[pool].name, w->buf[b], further);
+    else
+        call_word(w, "A(%s%s)", w->buf[b], further);
 }
 
 static void print_arg(Stager *w, const Routine *r, const Call *c, const Op *o, int i)
 {
     const Arg *a = &o->arg.at[i];
     int b = c->buf.at[i];
-    bool off = r->eval && arg_role(a) == ROLE_DROP;        /* no dropout in an evaluation */
-    Bytes at = b >= 0 ? part_at(w, o, a) : 0;
-    const char *further = at ? strf(" + %" PRId64, at) : "";
-    if (b >= 0 && slots_pooled(w, b))
-        call_word(w, "S(%s, %s%s)", w->p->pool.at[w->p->buf.at[b].pool].name, w->buf[b], further);
-    else if (b >= 0)
-        call_word(w, "A(%s%s)", w->buf[b], further);
+    w->changes = b >= 0 && (a->kind == ARG_ADD || a->kind == ARG_UPDATE || arg_role(a) == ROLE_ONTO);
+    if (b >= 0)
+        print_address(w, r, b, part_at(w, o, a));
+    else if (a->kind == ARG_INT && arg_role(a) == ROLE_SITE)
+        print_site(w, o, a, r->eval);
     else if (a->kind == ARG_INT)
         print_int(w, o, a);
     else if (a->kind == ARG_FLOAT)
-        call_float(w, off ? 0.0 : a->f);
+        call_float(w, r->eval && arg_role(a) == ROLE_DROP ? 0.0 : a->f);    /* no dropout in an evaluation */
     else if (a->kind == ARG_LATE)
         call_int(w, order_late(w->p, r->chunk));
     else if (a->kind == ARG_HANDLE)
         call_word(w, "%s", w->handle[c->handle]);
-    else if (a->kind == ARG_MB || a->kind == ARG_ACC)
+    else if ((a->kind == ARG_MB || a->kind == ARG_ACC) && !w->now)
         call_word(w, "%s", a->kind == ARG_MB ? "mb" : "acc");
     else
-        call_int(w, 0);
+        call_int(w, a->kind == ARG_MB ? w->now->mb : a->kind == ARG_ACC ? w->now->acc : 0);
 }
 
 static void print_why(const Stager *w, const Call *c)
@@ -126,39 +158,44 @@ static void print_why(const Stager *w, const Call *c)
     for (int i = 0; i < o->arg.n; i++)
         if (o->arg.at[i].kind == ARG_WRITE && !o->arg.at[i].state)
             bytes += w->p->g->tensor.at[o->arg.at[i].index].bytes;
-    fprintf(w->f, "    /* recompute %s: not keeping it frees %s for each micro-batch in flight (%d here), "
-            "at %.3f ms each. */\n", quote_comment(o->name), size_text(bytes), order_flight(w->p, w->p->chunk.at[c->op]),
+    fprintf(w->f, "    /* recompute %s:\n"
+            "     * not keeping it frees %s for each micro-batch in flight (%d here), at %.3f ms each. */\n",
+            quote_comment(o->name), size_text(bytes), order_flight(w->p, w->p->chunk.at[c->op]),
             (double)cost_alone(w->p->c, w->device, c->op) / 1e6);
 }
 
-static bool print_pair(Stager *w, const Routine *r, const Call *c)
-{
-    const EmitPair *pair = pair_of(w->p, c);
-    if (!pair)
-        return false;
-    call_open(w, pair->both);
-    for (const char *const *word = pair->word; *word; word++) {
-        int at = **word == '2';
-        const Op *o = &w->p->g->op.at[c[at].op];
-        print_arg(w, r, c + at, o, pair_word(o, *word + at));
-    }
-    call_close(w);
-    fprintf(w->f, "  /* :%d */\n", w->p->g->op.at[c->op].loc.line);
-    return true;
-}
-
-static void print_call(Stager *w, const Routine *r, const Call *c)
+/* One call, or a pair of them as one; how many. */
+static int print_call(Stager *w, const Routine *r, const Call *c, bool last)
 {
     const Op *o = &w->p->g->op.at[c->op];
-    if (c->again)
+    const EmitPair *pair = last ? NULL : pair_of(w->p, c);
+    if (c->again && !pair)
         print_why(w, c);
-    call_open(w, o->call);
-    for (int i = 0; i < o->arg.n; i++)
+    call_open(w, pair ? pair->both : o->call);
+    for (const char *const *word = pair ? pair->word : NULL; word && *word; word++) {
+        int at = **word == '2';
+        const Op *of = &w->p->g->op.at[c[at].op];
+        print_arg(w, r, c + at, of, pair_word(of, *word + at));
+    }
+    for (int i = 0; i < o->arg.n && !pair; i++)
         print_arg(w, r, c, o, i);
-    call_close(w);
-    if (o->loc.line > 0)
-        fprintf(w->f, "  /* :%d */", o->loc.line);
-    fprintf(w->f, "\n");
+    call_close(w, o->loc.line > 0 ? strf("  /* :%d */", o->loc.line) : "");
+    return pair ? 2 : 1;
+}
+
+static void print_calls(Stager *w, const Routine *r, int from, int to)
+{
+    while (from < to)
+        from += print_call(w, r, &r->call.at[from], from + 1 == to);
+}
+
+/* As they are printed: a pair is one. */
+static int count_calls(const Stager *w, const Routine *r, int from, int to)
+{
+    int n = to - from;
+    for (int i = from; i + 1 < to; i++)
+        n -= pair_of(w->p, &r->call.at[i]) != NULL;
+    return n;
 }
 
 static const char *verb(const Routine *r)
@@ -184,22 +221,17 @@ static int run_end(const Stager *w, const Routine *r, int from)
     return to + (to < r->call.n && pair_of(w->p, &r->call.at[to - 1]) != NULL);
 }
 
-/* The calls of one layer; a pair with the next one's first call ends it. */
+/* The calls of one layer; a pair with the next one's first call ends it.  NULL: one call, which needs no routine. */
 static const char *print_part(Stager *w, const Routine *r, int from, int to, const Strs *label)
 {
     const Op *o = &w->p->g->op.at[r->call.at[from].op], *last = &w->p->g->op.at[r->call.at[to - 1].op];
+    int calls = count_calls(w, r, from, to);
+    if (calls == 1)
+        return NULL;
     const char *name = name_new(&w->names, strf("%s_%s", *o->layer ? o->layer : o->name, verb(r)));
-    int calls = to - from;
-    for (int i = from; i + 1 < to; i++)
-        calls -= pair_of(w->p, &r->call.at[i]) != NULL;
-    fprintf(w->f, "\n/* %s: %s%s */\n", count_text(calls, "call"), o->name,
-            strcmp(o->name, last->name) ? strf(" .. %s", last->name) : "");
-    print_signature(w, name, label);
-    for (int i = from; i < to; i++)
-        if (i + 1 < to && print_pair(w, r, &r->call.at[i]))
-            i++;
-        else
-            print_call(w, r, &r->call.at[i]);
+    stage_signature(w, name, label, quote_comment(strf("%s: %s%s", count_text(calls, "call"), o->name,
+                    strcmp(o->name, last->name) ? strf(" .. %s", last->name) : "")));
+    print_calls(w, r, from, to);
     fprintf(w->f, "}\n");
     return name;
 }
@@ -214,121 +246,42 @@ static const char *about(const Stager *w, const Routine *r, const Params *x)
     return strf("One micro-batch, chunk %d: %s%s.", r->chunk, count_text(r->call.n, "call"), slots);
 }
 
-/* One function a run of calls of one layer, and one that calls them in order. */
+/* One function a run of calls of one layer, and one that calls them in order.  A single layer needs no function of its own,
+ * and a single call no function at all. */
 static void print_routine(Stager *w, int index)
 {
     const Routine *r = &w->p->routine.at[index];
     Strs part = {0};
+    Ints begin = {0};
     VEC(Strs *) label = {0};
+    if (count_calls(w, r, 0, r->call.n) == 1)
+        return;
     for (int from = 0, to; from < r->call.n; from = to) {
         to = run_end(w, r, from);
+        bool whole = from == 0 && to == r->call.n;
         Params x = params_of(w, r, from, to);
+        *PUSH(&begin) = from;
         *PUSH(&label) = labels_of(w, &x);
-        *PUSH(&part) = print_part(w, r, from, to, label.at[label.n - 1]);
+        *PUSH(&part) = whole ? NULL : print_part(w, r, from, to, label.at[label.n - 1]);
     }
+    *PUSH(&begin) = r->call.n;
     Params all = params_of(w, r, 0, r->call.n);
     w->routine[index] = name_new(&w->names, r->kind == K_U && r->update == U_NORM ? "total_norm" : r->name);
-    fprintf(w->f, "\n/* %s */\n", about(w, r, &all));
-    print_signature(w, w->routine[index], labels_of(w, &all));
+    stage_signature(w, w->routine[index], labels_of(w, &all), about(w, r, &all));
     for (int i = 0; i < part.n; i++)
-        print_passed_on(w, part.at[i], label.at[i]);
-    fprintf(w->f, "}\n");
-}
-
-/* A buffer in the slot that a parameter of the routine says. */
-static void call_turn(Stager *w, int b, const char *parameter)
-{
-    call_word(w, "A(%s + %s_slot[%s])", w->buf[b], w->p->pool.at[w->p->buf.at[b].pool].name, parameter);
-}
-
-static const Strs folded = {(const char *[]){"into", "from"}, 2, 2}, copied = {(const char *[]){"newer", "older"}, 2, 2},
-    ahead = {(const char *[]){"into", "newer", "older", "ahead"}, 4, 4},
-    behind = {(const char *[]){"into", "newer", "behind"}, 3, 3};
-
-static void print_fold(Stager *w, int index)
-{
-    const Plan *p = w->p;
-    const Routine *r = &p->routine.at[index];
-    w->routine[index] = name_new(&w->names, r->name);
-    fprintf(w->f, "\n/* Gradients of slot `from` are added to those of slot `into`. */\n");
-    print_signature(w, w->routine[index], &folded);
-    for (int b = 0; b < p->buf.n; b++) {
-        const Buf *x = &p->buf.at[b];
-        if (x->device != w->device || x->state < 0 || !fold_takes(p->g, r->fold, x->state) || x->pool < 0 ||
-            x->chunk != r->chunk || !fold_in(p->g, r->first, r->until, x->state))
-            continue;
-        call_open(w, "group_fold");
-        call_turn(w, b, "into");
-        call_turn(w, b, "from");
-        call_int(w, x->bytes / 4);
-        call_close(w);
-        fprintf(w->f, "\n");
-    }
-    fprintf(w->f, "}\n");
-}
-
-static bool drifts(const Stager *w)
-{
-    return schedule_of(w->p->schedule)->drifts;
-}
-
-static int made_buf(const Stager *w, int state, int way);
-
-/* The mean of what updates add to a weight. */
-static void call_drift(Stager *w, int param)
-{
-    for (int s = 0; s < w->p->g->state.n; s++)
-        if (w->p->g->state.at[s].kind == S_DRIFT && w->p->g->state.at[s].param == param)
-            call_word(w, "A(%s)", w->buf[made_buf(w, s, -1)]);
-}
-
-/* A line for each of the weights that have versions. */
-static void print_weights(Stager *w, int index)
-{
-    const Plan *p = w->p;
-    const Routine *r = &p->routine.at[index];
-    bool predicts = r->kind == K_PREDICT, back = predicts && drifts(w);
-    w->routine[index] = name_new(&w->names, r->name);
-    fprintf(w->f, "\n/* The newest weights, %s. */\n", back ? "`behind` updates back along their drift"
-            : predicts ? "`ahead` updates further on the line through those before" : "to the slot where they will be updated");
-    print_signature(w, w->routine[index], back ? &behind : predicts ? &ahead : &copied);
-    for (int b = 0; b < p->buf.n; b++) {
-        const Buf *x = &p->buf.at[b];
-        if (x->device != w->device || x->state < 0 || x->origin != MADE || !version_copied(p, x->state, r->chunk))
-            continue;
-        call_open(w, back ? "predict_old" : predicts ? "predict" : "version_copy");
-        if (predicts)
-            call_turn(w, b, "into");
-        call_turn(w, b, "newer");
-        if (back)
-            call_drift(w, x->state);
+        if (part.at[i])
+            print_passed_on(w, part.at[i], label.at[i]);
         else
-            call_turn(w, b, "older");
-        if (predicts)
-            call_word(w, back ? "behind" : "ahead");
-        call_int(w, predicts ? x->bytes / 4 : x->bytes);
-        call_close(w);
-        fprintf(w->f, "\n");
-    }
+            print_calls(w, r, begin.at[i], begin.at[i + 1]);
     fprintf(w->f, "}\n");
 }
 
 /* ---- the straight line ------------------------------------------------------------------------------------------- */
 
-static int made_buf(const Stager *w, int state, int way)
-{
-    for (int b = 0; b < w->p->buf.n; b++) {
-        const Buf *x = &w->p->buf.at[b];
-        if (x->device == w->device && x->state == state && x->origin == MADE && (way < 0 || x->pipeline == way))
-            return b;
-    }
-    return -1;
-}
-
 /* The address of the values of an action's step. */
 static void call_values(Stager *w, const Action *k)
 {
-    int b = made_buf(w, w->p->g->vals, 0);
+    int b = turns_made(w, w->p->g->vals, 0);
     if (b < 0)
         die("no step values on device %d", w->device);
     call_place(w, b, slots_pooled(w, b) ? version_values(w->p, w->device, k) : 0);
@@ -339,44 +292,53 @@ static void print_zero(Stager *w)
     const Graph *g = w->p->g;
     for (int i = 0; i < g->state.n * plan_ways(w->p); i++) {
         int s = i % g->state.n, kind = g->state.at[s].kind;
-        int b = kind == S_NORM || kind == S_BLOCKS ? made_buf(w, s, i / g->state.n) : -1;
+        int b = kind == S_NORM || kind == S_BLOCKS ? turns_made(w, s, i / g->state.n) : -1;
         if (b < 0)
             continue;
         call_open(w, "fill_zero");
         call_place(w, b, 0);
         call_int(w, g->state.at[s].bytes);
-        call_close(w);
-        fprintf(w->f, "\n");
+        call_close(w, "");
     }
 }
 
 static void print_compute(Stager *w, const Action *k)
 {
     const Routine *r = &w->p->routine.at[k->routine];
-    const Strs *turns = k->kind == K_FOLD ? &folded : k->kind == K_VERSION ? &copied : k->kind != K_PREDICT ? NULL
-        : drifts(w) ? &behind : &ahead;
+    const Strs *turns = turns_words(w, r);
     Params all = {.mb = r->mb, .acc = r->acc};
     for (int i = 0; i < r->pool.n && !turns; i++)
         if (slots_count(w, r->pool.at[i]) > 1)
             *PUSH(&all.pool) = r->pool.at[i];
+    /* newer is where an action predicts from; of a fold, `from` */
+    int ahead_of = k->kind == K_PREDICT ? order_ahead(w->p, k->chunk, k->forward ? K_F : K_B) : 0;
+    Strs word = {0};
+    for (int i = 0; turns && i < turns->n; i++) {
+        bool last = k->kind == K_PREDICT && i == turns->n - 1;
+        int older = k->kind == K_PREDICT && i == 1 ? k->slot : k->group;
+        *PUSH(&word) = strf("%d", last ? ahead_of : i == 0 ? k->into : older);
+    }
+    if (!w->routine[k->routine]) {
+        w->now = k;
+        if (turns)
+            turns_print(w, r, word.at);
+        else
+            print_calls(w, r, 0, r->call.n);
+        w->now = NULL;
+        return;
+    }
     call_open_routine(w, w->routine[k->routine], turns ? turns : labels_of(w, &all));
-    if (turns)
-        call_int(w, k->into);
-    if (k->kind == K_PREDICT)
-        call_int(w, k->slot);
-    if (turns && turns != &behind)
-        call_int(w, k->group);
-    if (k->kind == K_PREDICT)
-        call_int(w, order_ahead(w->p, k->chunk, k->forward ? K_F : K_B));
+    for (int i = 0; i < word.n; i++)
+        call_literal(w, word.at[i]);
     if (r->mb)
         call_int(w, k->mb);
     if (r->acc)
         call_int(w, k->acc);
-    for (int i = 0; i < r->pool.n && !turns; i++)
-        if (slots_count(w, r->pool.at[i]) > 1)
-            call_int(w, slots_number(w, r->pool.at[i], k->slots.at[i]));
-    call_close(w);
-    fprintf(w->f, "\n");
+    for (int i = 0; i < all.pool.n; i++)
+        for (int j = 0; j < r->pool.n; j++)
+            if (r->pool.at[j] == all.pool.at[i])
+                call_int(w, slots_number(w, all.pool.at[i], k->slots.at[j]));
+    call_close(w, "");
 }
 
 /* From the begin of a copy to its wait: calls in between, and the time that they take. */
@@ -421,6 +383,12 @@ static void print_why_copy(Stager *w, const Action *k)
                 (double)copy / 1e6, (double)work / 1e6);
 }
 
+/* Of a message, a copy or a load: those of its whole tensor or state, or of a part. */
+static void call_bytes(Stager *w, const Action *k)
+{
+    call_literal(w, dims_bytes(w->dims, w->dim, w->p->g, k->tensor, k->state, k->bytes, 1));
+}
+
 static void print_copy(Stager *w, const Action *k)
 {
     const char *host = w->host[k->host];
@@ -432,8 +400,8 @@ static void print_copy(Stager *w, const Action *k)
     else
         call_word(w, "H(%s)", host);
     call_int(w, k->request);
-    call_int(w, k->bytes);
-    call_close(w);
+    call_bytes(w, k);
+    call_close(w, "");
 }
 
 static void print_count(Stager *w, const Action *k)
@@ -444,7 +412,7 @@ static void print_count(Stager *w, const Action *k)
     call_int(w, count->input);
     call_int(w, count->ignore);
     call_int(w, count->count);
-    call_close(w);
+    call_close(w, "");
 }
 
 static void print_load(Stager *w, const Action *k)
@@ -454,8 +422,8 @@ static void print_load(Stager *w, const Action *k)
     call_values(w, k);
     call_int(w, k->input);
     call_int(w, k->mb);
-    call_int(w, k->bytes);
-    call_close(w);
+    call_bytes(w, k);
+    call_close(w, "");
 }
 
 static void print_message(Stager *w, const Action *k)
@@ -465,8 +433,8 @@ static void print_message(Stager *w, const Action *k)
     call_int(w, k->request);
     call_int(w, k->peer);
     call_int(w, k->tag);
-    call_int(w, k->bytes);
-    call_close(w);
+    call_bytes(w, k);
+    call_close(w, "");
 }
 
 /* What another device has sent is added to what is here: gradients, partial norms. */
@@ -474,24 +442,25 @@ static void print_addition(Stager *w, const Action *k)
 {
     bool merge = k->kind == K_MERGE && w->p->g->state.at[k->state].kind == S_GRAD;
     call_open(w, merge ? "group_fold" : "norm_gather");
-    call_part(w, made_buf(w, k->state, k->kind == K_MERGE ? -1 : k->pipeline ? k->pipeline - 1 : 0), k->slot, k->at);
+    w->changes = true;
+    call_part(w, turns_made(w, k->state, k->kind == K_MERGE ? -1 : k->pipeline ? k->pipeline - 1 : 0), k->slot, k->at);
     call_place(w, k->buf, k->slot);
     call_int(w, merge ? k->bytes / 4 : w->p->g->state.at[k->state].bytes / 8);
-    call_close(w);
+    call_close(w, "");
 }
 
 static void print_step(Stager *w, const Action *k)
 {
     call_open(w, k->kind == K_BEGIN ? "step_begin" : "step_end");
     call_values(w, k);
-    call_close(w);
+    call_close(w, "");
 }
 
 static void print_wait(Stager *w, const Action *k)
 {
     call_open(w, is_copy(k) ? "copy_wait" : "transfer_wait");
     call_int(w, k->request);
-    call_close(w);
+    call_close(w, "");
 }
 
 static void print_move(Stager *w, const Action *k)
@@ -503,7 +472,6 @@ static void print_move(Stager *w, const Action *k)
     if (!print[k->kind])
         die("action %d cannot be emitted", (int)k->kind);
     print[k->kind](w, k);
-    fprintf(w->f, "\n");
     /* Partial norms: zeroed at the begin of a step, and where it overlaps with the one before, behind that one. */
     bool inside = k->piece == PIECE_PERIOD || k->piece == PIECE_EPILOGUE;
     if (k->kind == K_BEGIN ? !inside : k->kind == K_END && inside)
@@ -513,7 +481,7 @@ static void print_move(Stager *w, const Action *k)
 /* One piece of a list, at one phase: a function of its actions, numbered from `number` on; the next number. */
 static int print_piece(Stager *w, const Actions *list, Piece piece, int phase, const char *name, int number)
 {
-    fprintf(w->f, "\nvoid stage%d_%s(Stage *st)\n{\n%s", w->device, name, list->n ? "" : "    (void)st;\n");
+    fprintf(w->f, "\nstatic void stage%d_%s(Stage *st)\n{\n%s", w->device, name, list->n ? "" : "    (void)st;\n");
     for (int i = 0; i < list->n; i++) {
         const Action *k = &list->at[i];
         Action moved = *k;
@@ -525,10 +493,7 @@ static int print_piece(Stager *w, const Actions *list, Piece piece, int phase, c
             version_resolve(w->p, &moved);
             k = &moved;
         }
-        call_open(w, "action");
-        call_int(w, number++);
-        call_close(w);
-        fprintf(w->f, "  /* %s */\n", quote_comment(action_text(w->p, k)));
+        call_action(w, number++, action_text(w->p, k));
         if (k->routine >= 0)
             print_compute(w, k);
         else
@@ -572,10 +537,8 @@ static void print_body(Stager *w)
     for (int r = 0; r < p->routine.n; r++) {
         if (p->routine.at[r].device != w->device)
             continue;
-        if (p->routine.at[r].kind == K_FOLD)
-            print_fold(w, r);
-        else if (p->routine.at[r].kind == K_VERSION || p->routine.at[r].kind == K_PREDICT)
-            print_weights(w, r);
+        if (turns_words(w, &p->routine.at[r]))
+            turns_routine(w, r);
         else if (p->routine.at[r].call.n > 0)
             print_routine(w, r);
     }
@@ -592,6 +555,7 @@ static void print_body(Stager *w)
     }
     for (int k = 0; k < phases; k++)
         print_piece(w, &d->eval, PIECE_STEP, k, overlap ? strf("eval_%d", k) : "eval", number);
+    table_print(w);
 }
 
 void emit_stage(Out *o, const Plan *p, const EmitDims *dims, int device)

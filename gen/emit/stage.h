@@ -9,6 +9,9 @@
 /* A function of rt.h: the names of its parameters behind `Stage *st`, and how many calls of it this stage has. */
 typedef struct { const char *name; Strs param; int calls; } Proto;
 
+/* A number that calls name: of label or site `base`, an integer or a float. */
+typedef struct { const char *base, *name; bool whole; int64_t i; float f; } Constant;
+
 typedef struct {
     FILE *f;
     const Plan *p;
@@ -24,6 +27,11 @@ typedef struct {
     VEC(Proto) rt;
     const Strs *label;          /* of the call that is being printed: the names of its parameters */
     int arg;                    /* its next one */
+    Strs word;                  /* of that call, up to there */
+    bool changes;               /* the next word is the address of what the call reads and writes, or adds to */
+    const char *action;         /* that begins with the next call; NULL: none */
+    const Action *now;          /* whose one call stands where its routine would be called; NULL: calls are in a routine */
+    VEC(Constant) constant;
     int *told;                  /* by tensor: bits of K_OUT and K_IN, whose why has been printed */
 } Stager;
 
@@ -39,18 +47,30 @@ Bytes slots_offset(const Stager *w, int b);          /* of a buffer, in slot 0 *
 void call_prototypes(Stager *w);                    /* reads rt.h */
 void call_open(Stager *w, const char *name);        /* of rt.h */
 void call_open_routine(Stager *w, const char *name, const Strs *label);
+void call_literal(Stager *w, const char *text);
 void call_int(Stager *w, int64_t value);
-void call_dim(Stager *w, int64_t value, int dim);   /* -1: it is no dim */
 void call_float(Stager *w, double value);
+const char *call_decimal(float x);
+void call_site(Stager *w, const char *what, int64_t value);         /* where random numbers are drawn */
 void call_word(Stager *w, const char *form, ...) PRINTF(2, 3);      /* an address, a handle, a parameter */
 void call_place(Stager *w, int b, int slot);        /* the address of a buffer in a slot of the plan */
 void call_part(Stager *w, int b, int slot, Bytes at);   /* the same, so many bytes further */
-void call_close(Stager *w);
+void call_action(Stager *w, int number, const char *text);      /* stands in front of the next call */
+void call_close(Stager *w, const char *behind);     /* prints it, and a comment behind it */
 
+/* stage.c */
+void stage_signature(const Stager *w, const char *name, const Strs *label, const char *about);
+/* turns.c: routines of buffers that take turns */
+int  turns_made(const Stager *w, int state, int way);
+const Strs *turns_words(const Stager *w, const Routine *r);     /* its parameters; NULL: another kind of routine */
+void turns_print(Stager *w, const Routine *r, const char *const *word);
+void turns_routine(Stager *w, int index);
 /* head.c: the comment at the top of stageN.c */
 void head_print(Stager *w, FILE *f);
 /* header.c: stageN.h */
 void header_print(Stager *w, FILE *f);
+/* table.c: the end of stageN.c, what the runtime knows of the stage */
+void table_print(Stager *w);
 /* open.c: names of handles; stageN_open */
 void handles_name(Stager *w);
 void handles_print(const Stager *w, FILE *f);       /* as constants */

@@ -5,6 +5,20 @@
 #include "emit.h"
 #include <string.h>
 
+void emit_wrap(FILE *f, int from, int indent, const Strs *word, const char *behind)
+{
+    int at = from;
+    for (int i = 0; i < word->n; i++) {
+        bool last = i + 1 == word->n;
+        int n = (int)strlen(word->at[i]) + (int)(last ? strlen(behind) : 1);
+        if (i > 0 && at + 1 + n > EMIT_COLUMNS)
+            at = fprintf(f, "\n%*s%s%s", indent, "", word->at[i], last ? "" : ",") - 1;
+        else
+            at += fprintf(f, "%s%s%s", i ? " " : "", word->at[i], last ? "" : ",");
+    }
+    fprintf(f, "%s\n", behind);
+}
+
 const char *emit_piece(Piece piece, int phase)
 {
     static const char *const name[] = {"step", "prologue", "period", "epilogue", "alone"};

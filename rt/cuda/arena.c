@@ -24,11 +24,10 @@
 /* The line in the stage's source names operands and the line of the model. */
 static void describe(const Stage *st, char *to, size_t room)
 {
-    const char *const *name = st->worker ? st->worker->info->action : NULL;
-    if (!name || st->at < 0 || st->worker->eval)
+    if (!st->worker || st->at < 0 || st->worker->eval)
         snprintf(to, room, ", before the first step or in an evaluation");
     else
-        snprintf(to, room, ", near line %d of stage%d.c, in: %s", st->line, st->index, name[st->at]);
+        snprintf(to, room, ", near line %d of stage%d.c, in: %s", st->line, st->index, action_name(st->worker, st->at));
 }
 
 void device_check(const Stage *st, cudaError_t status, const char *what)

@@ -1,68 +1,77 @@
 /* tiny where steps overlap, stage 0 of 2.  Written by hand: one micro-batch a step, two phases.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "rt.h"
+#include "job.h"
 #include "pieces0.h"
 
-void stage0_prologue_0(Stage *st)
+static void stage0_prologue_0(Stage *st)
 {
-    action(st, 0);
+    action(st, 0, "action 0");
     step_begin(st, A(vals + values_slot[0]));
-    action(st, 1);
+    action(st, 1, "action 1");
     recv_begin(st, A(h_x + fb_slot[0]), /* request */ 1, /* peer */ 1, /* tag */ 1, /* bytes */ 64);
-    action(st, 2);
+    action(st, 2, "action 2");
     send_begin(st, A(h_y + fb_slot[0]), /* request */ 0, /* peer */ 1, /* tag */ 0, /* bytes */ 64);
 }
 
-void stage0_prologue_1(Stage *st)
+static void stage0_prologue_1(Stage *st)
 {
-    action(st, 0);
+    action(st, 0, "action 0");
     step_begin(st, A(vals + values_slot[1]));
-    action(st, 1);
+    action(st, 1, "action 1");
     recv_begin(st, A(h_x + fb_slot[1]), /* request */ 1, /* peer */ 1, /* tag */ 1, /* bytes */ 64);
-    action(st, 2);
+    action(st, 2, "action 2");
     send_begin(st, A(h_y + fb_slot[1]), /* request */ 0, /* peer */ 1, /* tag */ 0, /* bytes */ 64);
 }
 
-void stage0_period_0(Stage *st)
+static void stage0_period_0(Stage *st)
 {
-    action(st, 3);
-    transfer_wait(st, 1);
-    action(st, 4);
-    transfer_wait(st, 0);
-    action(st, 5);
+    action(st, 3, "action 3");  transfer_wait(st, 1);
+    action(st, 4, "action 4");  transfer_wait(st, 0);
+    action(st, 5, "action 5");
     recv_begin(st, A(h_x + fb_slot[1]), /* request */ 1, /* peer */ 1, /* tag */ 1, /* bytes */ 64);
-    action(st, 6);
+    action(st, 6, "action 6");
     send_begin(st, A(h_y + fb_slot[1]), /* request */ 0, /* peer */ 1, /* tag */ 0, /* bytes */ 64);
 }
 
-void stage0_period_1(Stage *st)
+static void stage0_period_1(Stage *st)
 {
-    action(st, 3);
-    transfer_wait(st, 1);
-    action(st, 4);
-    transfer_wait(st, 0);
-    action(st, 5);
+    action(st, 3, "action 3");  transfer_wait(st, 1);
+    action(st, 4, "action 4");  transfer_wait(st, 0);
+    action(st, 5, "action 5");
     recv_begin(st, A(h_x + fb_slot[0]), /* request */ 1, /* peer */ 1, /* tag */ 1, /* bytes */ 64);
-    action(st, 6);
+    action(st, 6, "action 6");
     send_begin(st, A(h_y + fb_slot[0]), /* request */ 0, /* peer */ 1, /* tag */ 0, /* bytes */ 64);
 }
 
-void stage0_epilogue_0(Stage *st)
+static void stage0_epilogue_0(Stage *st)
 {
-    action(st, 7);
-    transfer_wait(st, 1);
-    action(st, 8);
-    transfer_wait(st, 0);
-    action(st, 9);
+    action(st, 7, "action 7");  transfer_wait(st, 1);
+    action(st, 8, "action 8");  transfer_wait(st, 0);
+    action(st, 9, "action 9");
     step_end(st, A(vals + values_slot[0]));
 }
 
-void stage0_epilogue_1(Stage *st)
+static void stage0_epilogue_1(Stage *st)
 {
-    action(st, 7);
-    transfer_wait(st, 1);
-    action(st, 8);
-    transfer_wait(st, 0);
-    action(st, 9);
+    action(st, 7, "action 7");  transfer_wait(st, 1);
+    action(st, 8, "action 8");  transfer_wait(st, 0);
+    action(st, 9, "action 9");
     step_end(st, A(vals + values_slot[1]));
+}
+
+void stage0(Stages *to)
+{
+    const Parameter parameter[] = {
+        {0}
+    };
+    static const long predicted[] = {
+        0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19
+    };
+    static void (*const piece[])(Stage *) = {
+        stage0_prologue_0, stage0_period_0, stage0_epilogue_0, 0, 0,
+        stage0_prologue_1, stage0_period_1, stage0_epilogue_1, 0, 0,
+    };
+    stage_take(to, &(const StageInfo){
+        .name = "stage0", .arena = arena_bytes, .vals = vals, .threads = 1, .actions = 10, .eval_actions = 0,
+        .phases = 2, .piece = piece, .parameters = 0, .parameter = parameter, .predicted = predicted});
 }
