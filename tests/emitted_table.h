@@ -105,6 +105,8 @@ static void parameter(Reader *r, Table *t)
             start(r);
         else if (is(r, "{"))
             list(r, &n);
+        else if (take(r, "FILES_GET") || take(r, "FILES_DO_NOT"))
+            continue;
         else
             t->cut |= product(r) && same(f, (Name){"cut", 3});
     } while (take(r, ","));

@@ -236,14 +236,11 @@ static const char *print_part(Stager *w, const Routine *r, int from, int to, con
     return name;
 }
 
-static const char *about(const Stager *w, const Routine *r, const Params *x)
+static const char *about(const Routine *r)
 {
-    const char *slots = "";
-    for (int k = 0; k < x->pool.n; k++)
-        slots = strf("%s%s%s", slots, k ? ", " : "; slots ", w->p->pool.at[x->pool.at[k]].name);
     if (r->kind == K_U)
         return strf("Once a step: %s.", count_text(r->call.n, "call"));
-    return strf("One micro-batch, chunk %d: %s%s.", r->chunk, count_text(r->call.n, "call"), slots);
+    return strf("One micro-batch, chunk %d: %s.", r->chunk, count_text(r->call.n, "call"));
 }
 
 /* One function a run of calls of one layer, and one that calls them in order.  A single layer needs no function of its own,
@@ -267,7 +264,7 @@ static void print_routine(Stager *w, int index)
     *PUSH(&begin) = r->call.n;
     Params all = params_of(w, r, 0, r->call.n);
     w->routine[index] = name_new(&w->names, r->kind == K_U && r->update == U_NORM ? "total_norm" : r->name);
-    stage_signature(w, w->routine[index], labels_of(w, &all), about(w, r, &all));
+    stage_signature(w, w->routine[index], labels_of(w, &all), about(r));
     for (int i = 0; i < part.n; i++)
         if (part.at[i])
             print_passed_on(w, part.at[i], label.at[i]);
