@@ -116,13 +116,13 @@ static Arg place(Maker *x, int op, const GraphArg *a)
 }
 
 /* Does an argument of the graph do what calls.def says of it? */
-static bool fits(char mode, char sign)
+static bool fits(const Param *p, char sign)
 {
-    static const char *const signs[] = {"wwWU0", "rrR0", "aA0", "uUA", "orR0", "tt0", "vv0", "xv", "yv", "zv", "iil", "ff",
-        "nim", "si", "hh", "cc", "mm"};
+    static const char *const signs[] = {"wwWU", "rrR", "aA", "uUA", "orR", "tt", "vv", "xv", "yv", "zv", "iil", "ff", "nim",
+        "si", "hh", "cc", "mm"};
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
-        if (signs[i][0] == mode)
-            return strchr(signs[i] + 1, sign) != NULL;
+        if (signs[i][0] == p->mode)
+            return sign == '0' ? p->optional : strchr(signs[i] + 1, sign) != NULL;
     return false;
 }
 
@@ -138,7 +138,7 @@ static void make_site(Maker *x, int op)
     s->n = o->arg.n;
     s->arg = room(sizeof *s->arg * (size_t)(s->n + 1));
     for (int k = 0; k < s->n; k++) {
-        if (!fits(s->row->param[k].mode, o->arg.at[k].sign))
+        if (!fits(&s->row->param[k], o->arg.at[k].sign))
             stop(NOT_READ, "%s:%d: argument %d of %s, '%s', is no '%c' as calls.def has it", x->g->path, o->line, k + 1,
                  o->call, o->arg.at[k].token, s->row->param[k].mode);
         s->arg[k] = place(x, op, &o->arg.at[k]);
