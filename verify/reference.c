@@ -37,7 +37,7 @@ static bool is_kind(const Thing *t, const char *kind)
 
 static bool is_versioned(const Thing *t)
 {
-    return is_kind(t, "param") || is_kind(t, "copy");
+    return (is_kind(t, "param") || is_kind(t, "copy")) && !t->tracked;
 }
 
 static Slots *new_table(Maker *x, const char *name, int64_t n, int64_t stride)
@@ -118,8 +118,8 @@ static Arg place(Maker *x, int op, const GraphArg *a)
 /* Does an argument of the graph do what calls.def says of it? */
 static bool fits(const Param *p, char sign)
 {
-    static const char *const signs[] = {"wwWU", "rrR", "aA", "uUA", "orR", "tt", "vv", "xv", "yv", "zv", "iil", "ff", "nim",
-        "si", "hh", "cc", "mm"};
+    static const char *const signs[] = {"wwWU", "rrR", "erR", "aA", "uUA", "orR", "tt", "vv", "xv", "yv", "zv", "iil", "ff",
+        "nim", "si", "hh", "cc", "mm"};
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
         if (signs[i][0] == p->mode)
             return sign == '0' ? p->optional : strchr(signs[i] + 1, sign) != NULL;
@@ -365,7 +365,8 @@ static void update(Maker *x, int step)
 Reference reference_run(Graph *g, const Folder *f, Run run)
 {
     Maker x = {.g = g, .f = f, .m = room(sizeof(Machine)), .back = overlap_back(f), .last = run.eval ? 0 : run.steps};
-    *x.m = (Machine){.name = "the reference", .stage = -1, .program = room(sizeof(Program)), .arena = INT64_MAX};
+    *x.m = (Machine){.name = "the reference", .stage = -1, .program = room(sizeof(Program)), .arena = INT64_MAX,
+                     .evaluates = run.eval};
     give_places(&x);
     find_stages(&x);
     for (int i = 0; i < g->op.n; i++) {
