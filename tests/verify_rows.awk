@@ -32,7 +32,7 @@ function agrees(k, mode, type) {
     if (k == "wv") return mode ~ /[vyz]/
     if (k == "s") return mode == "f"
     if (k == "l") return mode ~ /[insmch]/
-    if (substr(k, 1, 1) == "c") return mode ~ /[ro]/ && type == substr(k, 2)
+    if (substr(k, 1, 1) == "c") return mode ~ /[reo]/ && type == substr(k, 2)
     return mode ~ /[waut]/ && type == substr(k, 2)
 }
 FNR == 1 { file++ }

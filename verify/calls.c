@@ -36,6 +36,7 @@ static Param param_of(const char *at, size_t n, int real)
     while (end < n && at[end] != ':')
         end++;
     p.name = name_of(at + 2, end - 2);
+    p.optional |= p.name[0] == 'd' && (p.mode == 'w' || p.mode == 'a');     /* a gradient that nobody wants */
     if (end < n) {
         p.width = width_of(at[end + 1], real);
         p.extent = name_of(at + end + 3, n - end - 3);

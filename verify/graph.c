@@ -100,6 +100,8 @@ static void read_thing(Graph *g, Scan *x, bool state)
             t.input = integer(x, p.value);
         else if (!strcmp(p.key, "use"))
             t.use = integer(x, p.value);
+        else if (!strcmp(p.key, "tracked"))
+            t.tracked = integer(x, p.value) != 0;
         else if (!strcmp(p.key, "param"))
             t.of = p.value;
     }

@@ -216,7 +216,7 @@ static void take_operand(Machine *m, const Site *s, int k, const int *param, boo
     char mode = s->row->param[k].mode;
     if (is_absent(s, k))
         return;
-    if (mode == 'r' || mode == 'u' || mode == 'o')
+    if (mode == 'r' || mode == 'u' || mode == 'o' || mode == 'e')
         t->of[k] = operand(m, s, k, param);
     else if (mode == 'a' && acc)
         t->old[k] = operand(m, s, k, param);
@@ -259,7 +259,7 @@ static Term word_term(const Taken *t, const Term *between, int word)
     return x ? x : term_of(H_ABSENT, 0, 0, NULL);
 }
 
-static int step_args(const Step *st, const Taken *t, const Term *between, Term *arg)
+static int step_args(const Step *st, const Taken *t, const Term *between, bool evaluates, Term *arg)
 {
     int n = 0;
     for (int k = 0; k < st->row->n; k++) {
@@ -268,6 +268,8 @@ static int step_args(const Step *st, const Taken *t, const Term *between, Term *
             arg[n++] = word_term(t, between, st->word[k]);
         if (mode == 'x' || mode == 'z')
             arg[n++] = t->valid;
+        if (mode == 'e' && evaluates)
+            arg[n++] = word_term(t, between, st->word[k]);
     }
     return n;
 }
@@ -276,7 +278,7 @@ static int step_args(const Step *st, const Taken *t, const Term *between, Term *
 static void do_step(Machine *m, const Site *s, const Step *st, Taken *t, Term *between)
 {
     Term arg[MOST_PARAMS], absent = term_of(H_ABSENT, 0, 0, NULL), onto = absent;
-    int n = step_args(st, t, between, arg), made = 0;
+    int n = step_args(st, t, between, m->evaluates, arg), made = 0;
     for (int k = 0; k < st->row->n; k++)
         if (st->row->param[k].mode == 'o')
             onto = word_term(t, between, st->word[k]);
@@ -305,7 +307,7 @@ static void do_call(Machine *m, const Site *s, const int *param)
     for (int k = 0; k < s->n; k++)
         if (s->row->param[k].mode == 'y' || s->row->param[k].mode == 'z') {
             Term arg[MOST_PARAMS];
-            int n = step_args(&s->step[0], &t, between, arg);
+            int n = step_args(&s->step[0], &t, between, m->evaluates, arg);
             vals_put(m, s, k, param, VALS_HITS, term_of(s->step[0].head[k], 4, n, arg));
         }
     for (int i = 0; i < s->steps; i++)

@@ -190,7 +190,7 @@ static void open_stage(const Folder *f, int d, Machine *m, Run run)
 {
     const Stage *s = &f->stage[d];
     *m = (Machine){.name = s->name, .stage = d, .program = (Program *)&s->program, .arena = s->arena,
-                   .host_bytes = s->host, .vals = s->vals};
+                   .host_bytes = s->host, .vals = s->vals, .evaluates = run.eval};
     put_states(f, s, m, run.first);
     if (!f->overlap) {
         add_todo(s, m, run.eval ? s->eval : s->step);

@@ -37,7 +37,7 @@ static bool is_kind(const Thing *t, const char *kind)
 
 static bool is_versioned(const Thing *t)
 {
-    return is_kind(t, "param") || is_kind(t, "copy");
+    return (is_kind(t, "param") || is_kind(t, "copy")) && !t->tracked;
 }
 
 static Slots *new_table(Maker *x, const char *name, int64_t n, int64_t stride)
@@ -116,13 +116,13 @@ static Arg place(Maker *x, int op, const GraphArg *a)
 }
 
 /* Does an argument of the graph do what calls.def says of it? */
-static bool fits(char mode, char sign)
+static bool fits(const Param *p, char sign)
 {
-    static const char *const signs[] = {"wwWU0", "rrR0", "aA0", "uUA", "orR0", "tt0", "vv0", "xv", "yv", "zv", "iil", "ff",
+    static const char *const signs[] = {"wwWU", "rrR", "erR", "aA", "uUA", "orR", "tt", "vv", "xv", "yv", "zv", "iil", "ff",
         "nim", "si", "hh", "cc", "mm"};
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
-        if (signs[i][0] == mode)
-            return strchr(signs[i] + 1, sign) != NULL;
+        if (signs[i][0] == p->mode)
+            return sign == '0' ? p->optional : strchr(signs[i] + 1, sign) != NULL;
     return false;
 }
 
@@ -138,7 +138,7 @@ static void make_site(Maker *x, int op)
     s->n = o->arg.n;
     s->arg = room(sizeof *s->arg * (size_t)(s->n + 1));
     for (int k = 0; k < s->n; k++) {
-        if (!fits(s->row->param[k].mode, o->arg.at[k].sign))
+        if (!fits(&s->row->param[k], o->arg.at[k].sign))
             stop(NOT_READ, "%s:%d: argument %d of %s, '%s', is no '%c' as calls.def has it", x->g->path, o->line, k + 1,
                  o->call, o->arg.at[k].token, s->row->param[k].mode);
         s->arg[k] = place(x, op, &o->arg.at[k]);
@@ -365,7 +365,8 @@ static void update(Maker *x, int step)
 Reference reference_run(Graph *g, const Folder *f, Run run)
 {
     Maker x = {.g = g, .f = f, .m = room(sizeof(Machine)), .back = overlap_back(f), .last = run.eval ? 0 : run.steps};
-    *x.m = (Machine){.name = "the reference", .stage = -1, .program = room(sizeof(Program)), .arena = INT64_MAX};
+    *x.m = (Machine){.name = "the reference", .stage = -1, .program = room(sizeof(Program)), .arena = INT64_MAX,
+                     .evaluates = run.eval};
     give_places(&x);
     find_stages(&x);
     for (int i = 0; i < g->op.n; i++) {

@@ -157,6 +157,7 @@ typedef struct {
     LIST(Term) loss;            /* of the micro-batches that it reported */
     LIST(Ended) ended;
     int64_t calls, again, clock;
+    bool evaluates;             /* it is in an evaluation */
 } Machine;
 enum { VALS_BYTES = 112, VALS_VALID = 16, VALS_LOSS = 64, VALS_NORM = 72, VALS_LR = 80, VALS_HITS = 108 };
 void site_bind(const Machine *m, Site *s);              /* bind.c */
@@ -180,7 +181,8 @@ void copies_at_rest(const Machine *m);
 void do_norms(Machine *m, const Site *s, const int *param);     /* norms.c */
 
 /* ---- graph.c, reference.c: model.graph --------------------------------------------------------------------------- */
-typedef struct { const char *name, *kind, *of; int64_t bytes, input, at, use; int type_bytes; } Thing;   /* tensor, state */
+/* A tensor or a state. */
+typedef struct { const char *name, *kind, *of; int64_t bytes, input, at, use; int type_bytes; bool tracked; } Thing;
 typedef struct { const char *token; char sign; const char *name; int64_t i; double f; } GraphArg;
 typedef struct { char phase; const char *name, *call; int64_t tmp; int line; LIST(GraphArg) arg; } GraphOp;
 typedef struct { int64_t count, input, ignore; } GraphCount;
