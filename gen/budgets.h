@@ -155,5 +155,6 @@ enum {
 enum {
     MOST_PREFIXES = 60000,      /* downward-closed, of a graph: they are kept, each as a set of nodes */
     MOST_LOOKS = 400000000,     /* at a node while enumerating, at a pair while bisecting */
+    ORDER_LOOKS = 400000000,    /* at a node or an end of a stage, where orders are searched: two seconds */
 };
 #endif

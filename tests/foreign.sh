@@ -29,6 +29,9 @@ for verb in plan compare; do
     got=$(grep -o '"bottleneck[a-z_]*": [a-z0-9]*' "$tmp/said" | sed 's/.*: //' | tr '\n' ' ')
     if [ "$got" = "411041792 411041792 true " ]; then pass; else fault "$verb --json: bottleneck '$got'"; fi
 done
+# ... and the plan says whose cuts they are
+./dpgen plan --from "$graphs/vgg16.txt" --stages 4 --link 1GB/s --objective bottleneck --limit 1TiB -d a >"$tmp/plan.txt" 2>&1
+expect "the stages of the bottleneck" grep -q "space=the%20stages%20of%20the%20bottleneck%2C" "$tmp/plan.txt"
 expect "compare" ./dpgen compare --from "$graphs/gnmt.txt" --stages 4 --limit 64GiB
 ./dpgen plan "$models/mlp.yaml" --estimate -d a >"$tmp/plan.txt" 2>&1
 refuse "a plan is not compared" 2 "plans of their own" ./dpgen compare "$models/mlp.yaml" --from "$tmp/plan.txt"

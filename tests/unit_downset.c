@@ -8,9 +8,10 @@
 #include "profiled/downset.h"
 #include "draw.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-enum { NODES = 10, STAGES = 4 };
+enum { NODES = 10, STAGES = 5 };
 typedef struct { int n; Ns time[NODES]; Bytes bytes[NODES]; bool edge[NODES][NODES]; Ints from[NODES], to[NODES]; } Case;
 
 static void make(Case *c, int most)
@@ -98,18 +99,23 @@ static void test(int seed, const Cost *wire)
     Case c;
     state = (uint64_t)seed;
     make(&c, seed % 3 ? 7 : 9);
-    int k = draw(1, c.n > 7 ? 3 : STAGES);
+    int k = draw(1, c.n > 7 ? 3 : 4);
     bool wires = draw(0, 1), few = seed % 5 == 0;
     Dag d = {.n = c.n, .time = c.time, .bytes = c.bytes, .from = c.from, .to = c.to, .wire = wires ? wire : NULL};
     ForeignChain got;
-    bool found = downset_chain(&d, k, few ? 1 : MOST_PREFIXES, &got);
+    bool found = downset_chain(&d, k, MOST_PREFIXES, &got);
     check(found == (c.n >= k), "as many nodes as stages", seed);
     if (!found)
         return;
-    Ns want = oracle(&c, k, wires, !got.all);
-    check(got.value == want && got.bound == want, "the least bottleneck", seed);
-    check(!few || !got.all || got.prefixes <= 2, "more prefixes than asked for", seed);
+    Ns want = oracle(&c, k, wires, false);
+    check(got.value == want && got.bound == want && got.all, "the least bottleneck", seed);
     check_chain(&c, &got, k, wires, want, seed);
+    if (!few)
+        return;
+    orders_chain(&d, k, 20000, &got);
+    check(got.bound <= want && got.value >= want && got.value <= oracle(&c, k, wires, true), "the best of some orders", seed);
+    check(c.n > 6 || got.value == want, "the best of all orders", seed);
+    check_chain(&c, &got, k, wires, got.value, seed);
 }
 
 /* Two chains of 30 nodes side by side: 31 * 31 prefixes; every time 1 s, so ceil(60 / k) s. */
@@ -134,6 +140,111 @@ static void test_ladder(void)
     }
 }
 
+/* ---- large graphs: no worse than the best of 400 random orders, each with its own best stages ------------------- */
+
+enum { LARGE = 1400 };
+typedef struct { int n; Ns time[LARGE]; Bytes bytes[LARGE]; Ints from[LARGE], to[LARGE]; } Large;
+
+static int add(Large *g, int after)
+{
+    g->time[g->n] = draw(1, 30000000);
+    g->bytes[g->n] = draw(1, 20) * 100000;
+    if (after >= 0) {
+        *PUSH(&g->to[after]) = g->n;
+        *PUSH(&g->from[g->n]) = after;
+    }
+    return g->n++;
+}
+
+/* Blocks of 2 to 9 branches of up to 15 nodes, one after the other. */
+static void make_large(Large *g, int nodes)
+{
+    memset(g, 0, sizeof *g);
+    for (int last = add(g, -1); g->n < nodes;) {
+        int branches = draw(2, 9), end[9];
+        for (int i = 0; i < branches; i++) {
+            end[i] = last;
+            for (int k = draw(1, 15); k > 0; k--)
+                end[i] = add(g, end[i]);
+        }
+        last = add(g, end[0]);
+        for (int i = 1; i < branches; i++) {
+            *PUSH(&g->to[end[i]]) = last;
+            *PUSH(&g->from[last]) = end[i];
+        }
+    }
+}
+
+static void random_order(const Large *g, int *order)
+{
+    static int missing[LARGE], ready[LARGE];
+    int waiting = 0;
+    for (int i = 0; i < g->n; i++)
+        if ((missing[i] = g->from[i].n) == 0)
+            ready[waiting++] = i;
+    for (int x = 0; x < g->n; x++) {
+        int at = draw(0, waiting - 1), node = order[x] = ready[at];
+        ready[at] = ready[--waiting];
+        for (int k = 0; k < g->to[node].n; k++)
+            if (--missing[g->to[node].at[k]] == 0)
+                ready[waiting++] = g->to[node].at[k];
+    }
+}
+
+/* The least longest stage or transfer of an order, by a table of stages and ends; a transfer is 2 ns a byte. */
+static Ns least_of(const Large *g, const int *order, int k)
+{
+    static Ns time[LARGE + 1], wire[LARGE + 1], was[LARGE + 1], now[LARGE + 1];
+    static bool made[LARGE];
+    memset(made, 0, sizeof made);
+    for (int x = 0; x < g->n; x++) {
+        made[order[x]] = true;
+        time[x + 1] = time[x] + g->time[order[x]];
+        wire[x + 1] = wire[x] + (g->to[order[x]].n ? 2 * g->bytes[order[x]] : 0);
+        for (int i = 0; i < g->from[order[x]].n; i++) {
+            int operand = g->from[order[x]].at[i], unread = 0;
+            for (int r = 0; r < g->to[operand].n; r++)
+                unread += !made[g->to[operand].at[r]];
+            wire[x + 1] -= unread ? 0 : 2 * g->bytes[operand];
+        }
+        was[x + 1] = INT64_MAX;
+    }
+    was[0] = 0;
+    for (int j = 1; j <= k; j++) {
+        for (int x = 0; x <= g->n; x++) {
+            now[x] = INT64_MAX;
+            for (int y = x - 1; y >= 0 && time[x] - time[y] < now[x]; y--) {
+                Ns v = time[x] - time[y] > was[y] ? time[x] - time[y] : was[y];
+                v = j < k && wire[x] > v ? wire[x] : v;
+                now[x] = v < now[x] ? v : now[x];
+            }
+        }
+        memcpy(was, now, sizeof was);
+    }
+    return was[g->n];
+}
+
+/* SLOW=1: up to 1,200 nodes, with all that a command looks at. */
+static void test_large(int seed, int nodes, int k, const Cost *wire, int64_t looks)
+{
+    static Large g;
+    static int order[LARGE];
+    state = (uint64_t)seed;
+    make_large(&g, nodes);
+    Dag d = {.n = g.n, .time = g.time, .bytes = g.bytes, .from = g.from, .to = g.to, .wire = wire};
+    ForeignChain got;
+    if (looks)
+        orders_chain(&d, k, looks, &got);
+    else
+        check(downset_chain(&d, k, MOST_PREFIXES, &got) && !got.all, "more prefixes than are looked at", seed);
+    check(got.bound <= got.value && least_of(&g, got.sequence, k) == got.value, "the value of an order", seed);
+    for (int i = 0; i < 400; i++) {
+        random_order(&g, order);
+        Ns least = least_of(&g, order, k);
+        check(got.value <= least && got.bound <= least, "a random order is better", seed);
+    }
+}
+
 int main(void)
 {
     test_name = "unit_downset";
@@ -144,6 +255,9 @@ int main(void)
     for (int seed = 1; seed <= 1500; seed++)
         test(seed, &wire);
     test_ladder();
+    bool slow = getenv("SLOW") && *getenv("SLOW");
+    for (int seed = 1; seed <= 3; seed++)
+        test_large(seed, slow ? (int[]){300, 600, 1200}[seed - 1] : 100 + 20 * seed, 2 + seed, &wire, slow ? 0 : 20000000);
     mem_free_all();
     printf("unit_downset: %d passed, %d failed\n", passed, failed);
     return failed > 0;

@@ -41,7 +41,8 @@ const char *planner_space(const Planner *k, const Plan *p)
     bool maps = k->map && !map;   /* it chooses the chunks */
     const char *schedule = p->schedule ? p->schedule : s->schedule;     /* a comparison asks before there is a plan */
     const char *text = !cuts || maps ? k->space
-        : strf("the cuts that were given%s%s", strstr(k->space, fates) ? ", " : "", strstr(k->space, fates) ? fates : "");
+        : strf("%s%s%s", s->objective == BOTTLENECK ? "the stages of the bottleneck" : "the cuts that were given",
+               strstr(k->space, fates) ? ", " : "", strstr(k->space, fates) ? fates : "");
     if (map)
         text = with(text, chunk, "chunks on devices as plan.map has them");
     else if (s->chunks > 1 && !maps)
@@ -65,12 +66,13 @@ bool planner_says(const char *space, int chunks)
     if (!strcmp(space, lists_space))
         return true;
     for (const Planner *k = planners; k->name; k++)
-        for (int open = 0; open < 48; open++) {
+        for (int open = 0; open < 96; open++) {
             static const char *const rows[] = {"auto", "zb-v", "1f1b*"};
-            p.schedule = rows[open >> 4];
+            p.schedule = rows[open >> 5];
             s->cuts.n = open & 1;
             s->map.n = open >> 1 & 1;
             s->recompute = open & 4 ? RECOMPUTE_NONE : RECOMPUTE_AUTO;
+            s->objective = open & 16 ? BOTTLENECK : STEP_TIME;
             m->device_order = open & 8 ? ORDER_FREE : ORDER_GIVEN;
             if (!strcmp(planner_space(k, &p), space))
                 return true;

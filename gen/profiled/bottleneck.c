@@ -53,7 +53,8 @@ void bottleneck_text(FILE *out, const ForeignChain *c)
         fprintf(out, "the least there is");
     else
         fprintf(out, "none is below %.6f ms", (double)c->bound / 1e6);
-    const char *s = c->prefixes > 1 ? "es" : "";
-    fprintf(out, c->all ? ", over all %d downward-closed prefix%s\n" : ", for this order of the nodes (%d prefix%s)\n",
-            c->prefixes, s);
+    if (c->all)
+        fprintf(out, ", over all %d downward-closed prefix%s\n", c->prefixes, c->prefixes > 1 ? "es" : "");
+    else
+        fprintf(out, ", the best of %d order%s of the nodes\n", c->orders, c->orders > 1 ? "s" : "");
 }

@@ -16,8 +16,8 @@
  * j) T. Only prefixes that can meet both are paired, so that near the optimum each layer is a thin slice.  The answer comes
  * with the largest value that was proven impossible.
  *
- * Prefixes are enumerated breadth first, as bit sets in a hash table, up to a number.  A graph that has more is taken in its
- * given order, with n + 1 prefixes, and the answer says so.
+ * Prefixes are enumerated breadth first, as bit sets in a hash table, up to a number.  In a graph that has more, orders are
+ * searched (orders.c), and the answer says so.
  *
  * Cost: prefixes times nodes to enumerate; per target the pairs of neighbouring slices, times n/64.  A budget of pairs ends
  * the bisection early: then value and bound differ.  Not handled: memory, replicas, stages that are no differences of
@@ -111,13 +111,6 @@ static bool enumerate(ForeignSearch *s, int most)
                 return false;
         }
     return true;
-}
-
-static void in_order(ForeignSearch *s)
-{
-    empty(s, s->d->n);
-    for (int i = 0; i < s->d->n; i++)
-        extend(s, i, i);
 }
 
 static Bytes leaves(const Dag *d, const uint64_t *bits)
@@ -282,8 +275,10 @@ bool downset_chain(const Dag *d, int k, int most, ForeignChain *c)
     if (k < 1 || d->n < k)
         return false;
     *c = (ForeignChain){.all = enumerate(&s, most < MOST_PREFIXES ? most : MOST_PREFIXES)};
-    if (!c->all)
-        in_order(&s);
+    if (!c->all) {
+        orders_chain(d, k, ORDER_LOOKS, c);
+        return true;
+    }
     for (int x = 0; x < s.at.n; x++)
         s.at.at[x].leaves = leaves(d, s.at.at[x].bits);
     if (s.at.n > 1)

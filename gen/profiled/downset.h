@@ -16,11 +16,13 @@ typedef struct {                /* nodes in an order in which readers come later
 typedef struct {
     int *sequence, *last;       /* nodes by stage; position of the last node of each stage */
     Ns value, bound;            /* longest stage or transfer; proven: no k stages have a shorter one */
-    int prefixes;               /* downward-closed prefixes that were looked at */
-    bool all;                   /* these are all there are; else those of one order */
+    int prefixes;               /* downward-closed prefixes that were looked at, or those of an order */
+    int orders;                 /* that were tried */
+    bool all;                   /* these prefixes are all there are */
 } ForeignChain;
 #include "budgets.h"
 
 /* Exactly k stages, none empty; most: prefixes, at most MOST_PREFIXES.  False: there are fewer nodes than stages. */
 bool downset_chain(const Dag *d, int k, int most, ForeignChain *c);
+void orders_chain(const Dag *d, int k, int64_t looks, ForeignChain *c);         /* orders.c: asked where there are more */
 #endif
