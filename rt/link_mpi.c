@@ -51,6 +51,20 @@ static void check(Link *l, int code, const char *what)
     quit(l, STATUS_RUN, "rank %d: %s: %s", l->rank, what, text);
 }
 
+static char given_up[256];      /* what aborted() says, in one piece: other ranks write too */
+
+/* UCX calls abort() when it writes into a process that was killed.  Launchers take the status of the rank that ends first, and
+ * with Hydra that of a rank that a signal ends is its number: 6 here, which is a status of ours.  So this rank waits until the
+ * launcher has seen the other one.  If nobody ends it then, it ends with a status that is true. */
+static void aborted(int number)
+{
+    struct timespec grace = {2, 0};
+    (void)number;
+    write_all(STDERR_FILENO, given_up, strlen(given_up));
+    nanosleep(&grace, NULL);
+    _exit(STATUS_RUN);
+}
+
 /* Wrong start: every rank knows it, the first says it, and nobody is left waiting. */
 static Link *refuse(Link *l, int rank, int *status, const char *form, int a, int b)
 {
@@ -116,6 +130,8 @@ Link *link_open(int stages, const int *of, int *argc, char ***argv, int *status)
     check(l, MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
     check(l, MPI_Comm_rank(MPI_COMM_WORLD, &rank), "MPI_Comm_rank");
     l->rank = rank;
+    snprintf(given_up, sizeof given_up, "%s: a library ended rank %d (abort): is another rank gone?\n", program_name, rank);
+    signal(SIGABRT, aborted);
     if (size == 1 && stages > 1 && (by.size > 1 || pmix))
         complain_of_launcher(&by, pmix), rank = -1;
     if (size != stages)

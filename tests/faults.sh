@@ -348,7 +348,7 @@ two_ranks() {       # MPI
         $(echo "$launch" | sed 's/-n 2/-n 1/') "$tmp/ranks/job" --quiet
     refuse "three ranks" 2 "this job has 2 stages.* ranks started: 3;" \
         timeout 60 $(echo "$launch" | sed 's/-n 2/-n 3/') "$tmp/ranks/job" --quiet
-    for signal in TERM KILL STOP; do
+    for signal in TERM KILL STOP ABRT; do
         patient=                # the watchdog waits as by default, longer than any disk
         [ $signal != STOP ] || patient="--watchdog 4"
         rm -rf "$ck" "$tmp"/rank.*
@@ -371,6 +371,10 @@ two_ranks() {       # MPI
             if grep -q "stage0 on $(hostname): action .*$at;" "$tmp/err"; then pass
             else fault "a frozen rank is not named: $(grep silent "$tmp/err")"; fi
             ;;
+        ABRT)       # as a library does; the other rank waits for it meanwhile
+            ended "a rank with SIGABRT" 1
+            if grep -q 'a library ended rank 1 (abort)' "$tmp/err"; then pass; else fault "SIGABRT: $(head -n 1 "$tmp/err")"; fi
+            ;;
         esac
         for rank in 0 1; do
             wait_gone "$signal: rank $rank" "$(cat "$tmp/rank.$rank")"
@@ -379,5 +383,6 @@ two_ranks() {       # MPI
     done
 }
 [ -n "$(mpis)" ] || skip "there is no mpirun, or no mpicc" 22
+open_input
 for mpi in $(mpis); do two_ranks "$mpi"; done
 finish

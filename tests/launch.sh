@@ -7,6 +7,7 @@
 . "$(dirname "$0")/lib.sh"
 need dpgen build/emitted build/librt.a
 use_portable
+open_input
 all=$(mpis)
 [ -n "$all" ] || { skip "there is no mpirun, or no mpicc" 20; finish; }
 model=$models/tiny-gpt.yaml

@@ -264,6 +264,9 @@ mpis() {
         ! command -v mpicc.$mpi >/dev/null || ! command -v mpirun.$mpi >/dev/null || echo $mpi
     done | grep . || ! command -v mpicc >/dev/null || ! command -v mpirun >/dev/null || echo here
 }
+# open_input: from here on the suite has an input in which nothing comes, not even an end.  Hydra hands the end of its own on
+# to its proxy, which may be gone where ranks end at once, and then SIGPIPE ends mpirun.
+open_input() { mkfifo "$tmp/input" && exec <>"$tmp/input"; }
 # start_mpi MPI RANKS: the words that start a job
 start_mpi() {
     case $1 in here) start=mpirun ;; *) start=mpirun.$1 ;; esac

@@ -71,7 +71,7 @@ height "bytes-gpt, pipedream" "$x/bytes-gpt.yaml" --stages 2 --schedule pipedrea
 height "branches, three chunks" "$m/branches.yaml" --stages 2 --set plan.chunks=3 --schedule 1f1b
 height "tiny-t5, 16 micro-batches" "$m/tiny-t5.yaml" --stages 4 --set train.batch.global=32 --set train.batch.micro=2 \
     --schedule 1f1b
-height "ops, four stages, offloaded" "$m/ops.yaml" --stages 4 --schedule 1f1b --offload "['*']"
+height "ops, offloaded" "$m/ops.yaml" --stages $([ -n "$SLOW" ] && echo 4 || echo 2) --schedule 1f1b --offload "['*']"
 many="--set devices.0.memory=180GiB --set devices.0.count=8 --planner even --recompute none"
 for name in tiny-gpt ops; do
     height "$name, eight stages" "$m/$name.yaml" --stages 8 --schedule 1f1b $many
