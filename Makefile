@@ -41,9 +41,10 @@ TEXT    = gen/text/text.o gen/text/graph.o gen/text/plan.o gen/text/letters.o
 PLAN    = gen/plan/part.o gen/plan/keep.o gen/plan/planners.o
 FOREIGN = $(patsubst %.c,%.o,$(sort $(wildcard gen/profiled/*.c)))
 EMIT    = gen/emit/names.o gen/emit/text.o gen/emit/dims.o gen/emit/slots.o gen/emit/call.o gen/emit/head.o \
-          gen/emit/header.o gen/emit/open.o gen/emit/pair.o gen/emit/turns.o gen/emit/table.o gen/emit/stage.o \
-          gen/emit/launch.o gen/emit/settings.o gen/emit/archive.o gen/emit/holding.o gen/emit/page.o gen/emit/lists.o \
-          gen/emit/report.o gen/emit/report_memory.o gen/emit/build.o gen/emit/sample.o gen/emit/sbom.o gen/emit/emit.o
+          gen/emit/header.o gen/emit/open.o gen/emit/pair.o gen/emit/turns.o gen/emit/table.o gen/emit/files.o \
+          gen/emit/stage.o gen/emit/launch.o gen/emit/settings.o gen/emit/archive.o gen/emit/holding.o gen/emit/page.o \
+          gen/emit/lists.o gen/emit/report.o gen/emit/report_memory.o gen/emit/build.o gen/emit/sample.o gen/emit/sbom.o \
+          gen/emit/emit.o
 PROFILE = gen/profile/measure.o gen/profile/bench.o
 SEARCH  = gen/search/search.o gen/search/list.o gen/search/candidate.o gen/search/remedy.o gen/search/repack.o \
           gen/search/device_order.o gen/search/arrange.o gen/search/star_depths.o gen/search/paces.o \

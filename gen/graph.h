@@ -194,6 +194,7 @@ int64_t attr_int(const Op *o, const char *name);                /* 0 if absent *
 void attr_set(Op *o, const char *name, int64_t i);
 void attr_set_float(Op *o, const char *name, double f);
 int64_t shape_size(const Shape *s, int from, int to);           /* elements of axes from .. to-1 */
+static inline int64_t shape_elements(const Shape *s) { return shape_size(s, 0, s->n); }
 const char *shape_text(const Shape *s);                         /* [2, 64, 768] */
 bool shape_same(const Shape *a, const Shape *b);
 bool copy_alone(const Graph *g, int state);         /* frozen, and read in bf16: no update wants the master */

@@ -60,7 +60,7 @@ void step_end(Stage *st, Values *vals)
     st->wall = seconds() - w->begun;
     w->last = arena_values(st, vals);
     if (w->ended && !w->eval)
-        overlap_ended(w, w->last);
+        job_overlap->ended(w, w->last);
 }
 
 static const char *stage_name(const Stage *st, int index)

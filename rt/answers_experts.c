@@ -3,18 +3,7 @@
  * answers_experts.c: an element of a call about experts, in f64 from the call's operands.  Shares are those of the experts that
  * the call chose, for a choice between equal logits is checked by itself.  The formulas are those of docs/operators.md.
  */
-#include <math.h>
-#include "selftest.h"
-
-static long of(const Call *c, const char *name) { return (long)number_of(c, name); }
-static double old(const Call *c, const char *name, long i) { return old_of(c, name, i); }
-static double made(const Call *c, const char *name, long i) { return new_at(part_of(c, name), i); }
-
-static void plus(Answer *a, double x)
-{
-    a->value += x;
-    a->terms += fabs(x);
-}
+#include "answers.h"
 
 /* ---- the choice ---------------------------------------------------------------------------------------------------- */
 
@@ -241,7 +230,7 @@ static Answer route_loss_dx(const Call *c, long i)
 #define COMBINE "y=rows*width x=rows*top*width share=rows*top slot=rows*top dx=rows*top*width dshare=rows*top dy=rows*width"
 #define GROUPED "y=rows*out x=rows*in offset=experts+1 weight=experts*out*in dx=rows*in dy=rows*out dweight=experts*out*in"
 
-const Known known_experts[] = {
+static const Known known[] = {
     {"route_forward", "share", ROUTE, route_share, 0, 0}, {"route_forward", "expert", ROUTE, route_expert, 0, 0},
     {"route_forward", "slot", ROUTE, route_slot, 0, 0}, {"route_forward", "offset", ROUTE, route_offset, 0, 0},
     {"route_backward", "dx", ROUTE, route_dx, 0, 0},
@@ -253,3 +242,5 @@ const Known known_experts[] = {
     {"route_loss_forward", "loss", ROUTE, route_loss, 0, 0}, {"route_loss_backward", "dx", ROUTE, route_loss_dx, 16, 0},
     {NULL, NULL, NULL, NULL, 0, 0},
 };
+
+const Answers answers_experts = {known};

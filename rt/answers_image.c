@@ -3,19 +3,8 @@
  * answers_image.c: an element of a convolution, a pool, BatchNorm, or an operand repeated in the middle, in f64 from the call's
  * operands.  The formulas are those of docs/operators.md.
  */
-#include <math.h>
 #include "philox.h"
-#include "selftest.h"
-
-static long of(const Call *c, const char *name) { return (long)number_of(c, name); }
-static Answer exact(double x) { return (Answer){x, 0}; }
-static Answer near(double x, double size) { return (Answer){x, fabs(size)}; }
-
-static void plus(Answer *a, double x)
-{
-    a->value += x;
-    a->terms += fabs(x);
-}
+#include "answers.h"
 
 /* ---- windows of images ------------------------------------------------------------------------------------------- */
 
@@ -463,7 +452,7 @@ static Answer pad_y(const Call *c, long i)
 }
 
 /* The share of pixel p of n in pixel r of n*by, along one axis. */
-static double share(const Call *c, long r, long p, long n, long by, bool nearest)
+static double pixel(const Call *c, long r, long p, long n, long by, bool nearest)
 {
     if (nearest)
         return r / by == p;
@@ -480,7 +469,7 @@ static Answer resized(const Call *c, long i, bool nearest)
     Answer a = {0, 0};
     for (long r = 0; r < height; r++)
         for (long k = 0; k < width; k++) {
-            double s = share(c, y.line, r, height, fh, nearest) * share(c, y.column, k, width, fw, nearest);
+            double s = pixel(c, y.line, r, height, fh, nearest) * pixel(c, y.column, k, width, fw, nearest);
             if (s != 0)
                 plus(&a, s * old_of(c, "x", ((y.sample * height + r) * width + k) * of(c, "channels") + y.channel));
         }
@@ -494,7 +483,7 @@ static Answer resized_back(const Call *c, long i, bool nearest)
     Answer a = {0, 0};
     for (long r = 0; r < height * fh; r++)
         for (long k = 0; k < width * fw; k++) {
-            double s = share(c, r, x.line, height, fh, nearest) * share(c, k, x.column, width, fw, nearest);
+            double s = pixel(c, r, x.line, height, fh, nearest) * pixel(c, k, x.column, width, fw, nearest);
             if (s != 0)
                 plus(&a, s * old_of(c, "dy", ((x.sample * height * fh + r) * width * fw + k) * of(c, "channels") + x.channel));
         }
@@ -569,7 +558,7 @@ static Answer dropout_shared_y(const Call *c, long i)
 #define MIDDLE "y=outer*mid*inner a=outer*mid*inner b=outer*inner dy=outer*mid*inner da=outer*mid*inner db=outer*inner"
 #define PARAMETER "y=batch*n dy=batch*n weight=n dweight=n"
 
-const Known known_images[] = {
+static const Known known[] = {
     {"conv_forward", "y", CONV, conv_y, 0, 1}, {"conv_backward_x", "dx", CONV, conv_dx, 0, 0},
     {"conv_backward_w", "dweight", CONV, conv_dweight, 0, 1}, {"conv_backward_w", "dbias", CONV, conv_dbias, 0, 0},
     {"conv_transpose_forward", "y", TRANSPOSE, transpose_y, 16, 0},
@@ -603,3 +592,5 @@ const Known known_images[] = {
     {"dropout_shared_forward", "y", "y=batch*outer*mid*inner x=batch*outer*mid*inner", dropout_shared_y, 0, 0},
     {NULL, NULL, NULL, NULL, 0, 0},
 };
+
+const Answers answers_image = {known};

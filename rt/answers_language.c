@@ -3,11 +3,7 @@
  * answers_language.c: an element of a rotary position, a gate, a soft cap, or a table of positions that begins later, in f64
  * from the call's operands.  The formulas are those of docs/operators.md.
  */
-#include <math.h>
-#include "selftest.h"
-
-static long of(const Call *c, const char *name) { return (long)number_of(c, name); }
-static double old(const Call *c, const char *name, long i) { return old_of(c, name, i); }
+#include "answers.h"
 
 /* ---- positions ----------------------------------------------------------------------------------------------------- */
 
@@ -123,7 +119,7 @@ static Answer softcap_dx(const Call *c, long i)
 #define ROTARY "y=batch*seq*heads*width x=batch*seq*heads*width dy=batch*seq*heads*width dx=batch*seq*heads*width"
 #define ELEMENT "y=n x=n a=n b=n dx=n dy=n da=n db=n"
 
-const Known known_language[] = {
+static const Known known[] = {
     {"position_offset_forward", "y", PLACE, offset_y, 0, 0},
     {"position_offset_backward", "dweight", PLACE, offset_dweight, 0, 0},
     {"rotary_forward", "y", ROTARY, rotary_y, 0, 0}, {"rotary_backward", "dx", ROTARY, rotary_dx, 0, 0},
@@ -132,3 +128,5 @@ const Known known_language[] = {
     {"softcap_forward", "y", ELEMENT, softcap_y, 0, 0}, {"softcap_backward", "dx", ELEMENT, softcap_dx, 0, 0},
     {NULL, NULL, NULL, NULL, 0, 0},
 };
+
+const Answers answers_language = {known};

@@ -3,20 +3,7 @@
  * answers_loss.c: BinaryCrossEntropy, and SoftmaxCrossEntropy with smoothed targets, in f64 from the call's operands.  The
  * formulas are those of docs/operators.md.
  */
-#include <math.h>
-#include "selftest.h"
-
-static long of(const Call *c, const char *name) { return (long)number_of(c, name); }
-static double old(const Call *c, const char *name, long i) { return old_of(c, name, i); }
-static Answer near(double x, double size) { return (Answer){x, fabs(size)}; }
-
-static void plus(Answer *a, double x)
-{
-    a->value += x;
-    a->terms += fabs(x);
-}
-
-static double share(const Call *c) { return 1 / ((double)of(c, "n") * c->vals->micro); }
+#include "answers.h"
 
 static Answer bce_loss(const Call *c, long i)
 {
@@ -89,10 +76,12 @@ static Answer smooth_dx(const Call *c, long i)
 #define ELEMENT "x=n dx=n targets=n dtargets=n loss=1 dloss=1"
 #define XENT "x=rows*width dx=rows*width targets=rows lse=rows loss=1 dloss=1"
 
-const Known known_losses[] = {
+static const Known known[] = {
     {"bce_forward", "loss", ELEMENT, bce_loss, 0, 0}, {"bce_backward", "dx", ELEMENT, bce_dx, 0, 0},
     {"bce_backward", "dtargets", ELEMENT, bce_dtargets, 0, 0},
     {"xent_smooth_forward", "lse", XENT, smooth_lse, 0, 0}, {"xent_smooth_forward", "loss", XENT, smooth_loss, 0, 0},
     {"xent_smooth_backward", "dx", XENT, smooth_dx, 0, 0},
     {NULL, NULL, NULL, NULL, 0, 0},
 };
+
+const Answers answers_loss = {known};

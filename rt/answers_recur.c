@@ -4,20 +4,10 @@
  * is held against the step before as the call left it, so that roundings do not add up.  The formulas are those of
  * docs/operators.md.
  */
-#include <math.h>
-#include "selftest.h"
+#include "answers.h"
 #include "philox.h"
 
-static long of(const Call *c, const char *name) { return (long)number_of(c, name); }
-static double old(const Call *c, const char *name, long i) { return old_of(c, name, i); }
-static double made(const Call *c, const char *name, long i) { return new_at(part_of(c, name), i); }
 static double logistic(double x) { return 1 / (1 + exp(-x)); }
-
-static void plus(Answer *a, double x)
-{
-    a->value += x;
-    a->terms += fabs(x);
-}
 
 /* ---- an LSTM ------------------------------------------------------------------------------------------------------- */
 
@@ -278,7 +268,7 @@ static Answer additive_da(const Call *c, long i)
     "dk=batch*key*width mask=batch*key linear_att=width dlinear_att=width normalize_scalar=1 dnormalize_scalar=1 " \
     "normalize_bias=width dnormalize_bias=width"
 
-const Known known_recurrent[] = {
+static const Known known[] = {
     {"recur_forward", "gates", RECUR, recur_gates, 0, 0}, {"recur_forward", "c", RECUR, recur_c, 0, 1},
     {"recur_forward", "y", RECUR, recur_y, 0, 1}, {"recur_backward", "dx", RECUR, recur_dx, 0, 1},
     {"recur_backward_w", "dweight", RECUR, recur_dweight, 0, 0}, {"recur_backward_w", "dbias", RECUR, recur_dbias, 0, 0},
@@ -289,3 +279,5 @@ const Known known_recurrent[] = {
     {"additive_backward", "dnormalize_bias", ADDITIVE, additive_dbias, 8, 0},
     {NULL, NULL, NULL, NULL, 0, 0},
 };
+
+const Answers answers_recurrent = {known};

@@ -36,12 +36,6 @@ const Source *data_source(const Loader *l, bool eval)
     return eval ? &l->eval : &l->train;
 }
 
-static const DataFormat formats[] = {
-    {"bytes", STREAM, bytes_open}, {"llmc-tokens", STREAM, llmc_open}, {"megatron", STREAM, megatron_open},
-    {"npy", ARRAYS, npy_open}, {"idx", ARRAYS, idx_open}, {"cifar10", RECORDS, cifar10_open},
-    {"cifar100", RECORDS, cifar100_open}, {NULL, STREAM, NULL}
-};
-
 /* ---- elements ------------------------------------------------------------------------------------------------ */
 
 size_t data_width(Element kind)
@@ -375,10 +369,10 @@ void data_count(Stage *st, Values *vals, int input, int ignore, int count)
 
 static const DataFormat *format_of(const char *name)
 {
-    const DataFormat *f = formats;
-    while (f->name && strcmp(f->name, name) != 0)
-        f++;
-    return f->name ? f : NULL;
+    int i = 0;
+    while (job_formats[i] && strcmp(job_formats[i]->name, name) != 0)
+        i++;
+    return job_formats[i];
 }
 
 static int check_tokens(Source *s, const Job *job)
@@ -424,11 +418,11 @@ static int check_arrays(Source *s, const Job *job)
     return DONE;
 }
 
-static int check_records(Source *s, const Job *job)
+static int check_records(const DataFormat *f, Source *s, const Job *job)
 {
     int status = DONE;
     for (int i = 0; i < s->info->roles && status == DONE; i++)
-        status = cifar_field(s, s->info->role[i], &s->array[i]);
+        status = f->field(s, s->info->role[i], &s->array[i]);
     return status == DONE ? check_arrays(s, job) : status;
 }
 
@@ -470,7 +464,7 @@ static int source_open(Source *s, const DataInfo *info, const char *const *patte
     int status = source_files(s, f, name, n);
     if (status != DONE)
         return status;
-    return named ? check_arrays(s, job) : f->layout == RECORDS ? check_records(s, job) : check_tokens(s, job);
+    return named ? check_arrays(s, job) : f->layout == RECORDS ? check_records(f, s, job) : check_tokens(s, job);
 }
 
 static void source_close(Source *s)

@@ -32,7 +32,12 @@ typedef struct Source {         /* one data set */
 } Source;
 
 typedef enum { STREAM, ARRAYS, RECORDS } Layout;
-typedef struct { const char *name; Layout layout; int (*open)(Source *s, const DataFile *f); } DataFormat;
+struct DataFormat {
+    const char *name;
+    Layout layout;
+    int (*open)(Source *s, const DataFile *f);
+    int (*field)(const Source *s, const char *role, Array *a);  /* RECORDS: where a role lies in one */
+};
 int bytes_open(Source *s, const DataFile *f);
 int llmc_open(Source *s, const DataFile *f);
 int megatron_open(Source *s, const DataFile *f);
@@ -40,8 +45,6 @@ int npy_open(Source *s, const DataFile *f);
 int idx_open(Source *s, const DataFile *f);
 int cifar10_open(Source *s, const DataFile *f);
 int cifar100_open(Source *s, const DataFile *f);
-/* Where a role lies in a record. */
-int cifar_field(const Source *s, const char *role, Array *a);
 
 int data_piece(Source *s, const DataFile *f, size_t offset, Element kind, int64_t n);
 size_t data_width(Element kind);

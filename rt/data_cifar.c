@@ -21,7 +21,7 @@ static int records(Source *s, const DataFile *f, int labels)
 int cifar10_open(Source *s, const DataFile *f) { return records(s, f, 1); }
 int cifar100_open(Source *s, const DataFile *f) { return records(s, f, 2); }
 
-int cifar_field(const Source *s, const char *role, Array *a)
+static int cifar_field(const Source *s, const char *role, Array *a)
 {
     size_t labels = (size_t)s->record - PICTURE;
     *a = (Array){.kind = DATA_U8, .rows = s->tokens / s->record, .per = 1};
@@ -33,3 +33,6 @@ int cifar_field(const Source *s, const char *role, Array *a)
         return complain(STATUS_RUN, "data: %s has no `%s`", s->file[0].path, role);
     return DONE;
 }
+
+const DataFormat data_cifar10 = {"cifar10", RECORDS, cifar10_open, cifar_field},
+                 data_cifar100 = {"cifar100", RECORDS, cifar100_open, cifar_field};

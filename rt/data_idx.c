@@ -31,3 +31,5 @@ int idx_open(Source *s, const DataFile *f)
     *a = (Array){.file = f, .offset = header, .kind = DATA_U8, .rows = (int64_t)rows, .per = (int64_t)per};
     return DONE;
 }
+
+const DataFormat data_idx = {"idx", ARRAYS, idx_open, NULL};

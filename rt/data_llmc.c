@@ -30,3 +30,5 @@ int llmc_open(Source *s, const DataFile *f)
     return complain(STATUS_RUN, "data: %s is no llm.c token file: magic %u, version %u; known are 20240520 version 1 "
                     "and 20240801 version 7", f->path, magic, version);
 }
+
+const DataFormat data_llmc = {"llmc-tokens", STREAM, llmc_open, NULL};

@@ -60,3 +60,5 @@ int megatron_open(Source *s, const DataFile *f)
     data_unmap(&idx);
     return status;
 }
+
+const DataFormat data_megatron = {"megatron", STREAM, megatron_open, NULL};

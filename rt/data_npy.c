@@ -139,3 +139,5 @@ int npy_open(Source *s, const DataFile *f)
                         f->size - a->offset - rows, (long long)a->rows);
     return DONE;
 }
+
+const DataFormat data_npy = {"npy", ARRAYS, npy_open, NULL};

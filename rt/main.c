@@ -135,7 +135,7 @@ static int evaluate(Worker *w, int64_t step)
     for (w->step = from; w->step < end && !(want & WANT_STOP); w->step++) {
         st->losses = 0;
         if (w->ended)
-            overlap_eval(w);
+            job_overlap->eval(w);
         else
             w->info->eval(st);
         sum += w->last->loss;
@@ -217,7 +217,7 @@ static int many_steps(Worker *w, int64_t step, int64_t *to)
     const Job *job = w->run->job;
     *to = nearer(step, job->eval.format ? job->eval_every : 0, w->run->opt.steps);
     *to = nearer(step, w->run->opt.checkpoint ? job->ckpt_every : 0, *to);
-    int want = overlap_run(w, step, to);
+    int want = job_overlap->run(w, step, to);
     rest(w);
     return want;
 }
@@ -388,14 +388,14 @@ static int prepare_worker(Run *run, int i)
     w->names = calloc((size_t)(w->info->actions + w->info->eval_actions + 1), sizeof *w->names);
     if (!w->board || !w->text.at || !w->names)
         return complain(STATUS_RUN, "no memory for %s", w->info->name);
-    int status = run->job->overlap > 0 ? overlap_open(w) : DONE;
+    int status = run->job->overlap > 0 ? job_overlap->open(w) : DONE;
     if (status == DONE)
         status = arena_open(w);         /* chooses the GPU, which the next asks for memory */
     if (status == DONE)
         status = losses_open(w);
     if (status == DONE)
         status = publish_room(w);
-    return status == DONE ? spill_open(w) : status;
+    return status == DONE && offloads(w) ? job_offload->open(w) : status;
 }
 
 /* In a thread for each stage, the first of them this one. */
@@ -482,7 +482,8 @@ static int run_stages(Run *run)
             status = run->worker[i].status;
     watchdog_close(dog);
     for (int i = 0; i < run->count; i++)
-        spill_close(&run->worker[i]);
+        if (offloads(&run->worker[i]))
+            job_offload->close(&run->worker[i]);
     return status;
 }
 

@@ -106,7 +106,7 @@ static bool missing(const Option *p, const char *word)
 }
 
 /* All words up to the next option; 0: there is none, or an empty one. */
-static int words(const Option *p, const char ***to, char **argv)
+static int list_of(const Option *p, const char ***to, char **argv)
 {
     int n = 0;
     while (!missing(p, argv[n]))
@@ -131,7 +131,7 @@ static int read_value(void *to, const Option *p, char **argv)
     if (missing(p, argv[0]))
         return -1;
     if (p->kind == INPUTS) {
-        int n = words(p, (const char ***)(void *)field, argv);
+        int n = list_of(p, (const char ***)(void *)field, argv);
         return n ? n : -1;
     }
     if (p->kind == FRACTION)

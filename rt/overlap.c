@@ -21,15 +21,14 @@ static void call(Worker *w, int piece, int64_t step)
     w->info->piece[step % w->info->phases * PIECES + piece](&w->stage);
 }
 
-int overlap_open(Worker *w)
+static int open(Worker *w)
 {
     w->endings = w->run->job->report + w->run->job->overlap + 1;
     w->ended = calloc((size_t)w->endings, sizeof *w->ended);
     return w->ended ? DONE : complain(STATUS_RUN, "no memory for %s", w->info->name);
 }
 
-/* step_end() of a step that is not the only one under way. */
-void overlap_ended(Worker *w, const Values *v)
+static void ended(Worker *w, const Values *v)
 {
     w->ended[v->step % w->endings] = (Ended){v->loss, v->norm, seconds(), v->lr};
 }
@@ -61,7 +60,7 @@ static int one_by_one(Worker *w, int64_t from, int64_t *to)
     return want;
 }
 
-int overlap_run(Worker *w, int64_t from, int64_t *to)
+static int run(Worker *w, int64_t from, int64_t *to)
 {
     const Job *job = w->run->job;
     int64_t step = from, told = from;
@@ -85,7 +84,9 @@ int overlap_run(Worker *w, int64_t from, int64_t *to)
     return want | report(w, told, *to);
 }
 
-void overlap_eval(Worker *w)
+static void eval(Worker *w)
 {
     call(w, EVAL, w->done);
 }
+
+const Overlap overlap_pieces = {open, run, ended, eval};

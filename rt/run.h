@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include "job.h"
+#include "parts.h"
 
 enum { DONE, STATUS_RUN, STATUS_USAGE, STATUS_STALE = 5, STATUS_MACHINE, STATUS_BROKEN, STATUS_DIFFERS, STATUS_AGAIN = 75 };
 
@@ -198,12 +199,15 @@ void message_ready(Stage *st, int request);
 void message_carry(Stage *st, const Message *m);
 void message_arrived(Stage *st, int request);
 const char *action_name(const Worker *w, int64_t number);       /* action.c: its text; "?": it has not begun yet */
-int  spill_open(Worker *w);                             /* spill.c; before the first step */
-void spill_close(Worker *w);                            /* after the last one */
-void spill_report(const Worker *w);                     /* for the watchdog: what is under way */
 typedef struct { double from, to; int number; } Copied; /* a copy as it was: seconds, and the action that began it */
-/* The newest n of a direction, the oldest of them at first; 0 out, 1 in.  While no copy is under way. */
-const Copied *spill_trace(const Worker *w, int direction, uint64_t i, uint64_t *n);
+struct Offload {                                        /* spill.c, of stages that have copies */
+    int (*open)(Worker *w);                             /* before the first step */
+    void (*close)(Worker *w);                           /* after the last one */
+    void (*report)(const Worker *w);                    /* for the watchdog: what is under way */
+    /* The newest n of a direction, the oldest of them at first; 0 out, 1 in.  While no copy is under way. */
+    const Copied *(*trace)(const Worker *w, int direction, uint64_t i, uint64_t *n);
+};
+static inline bool offloads(const Worker *w) { return job_offload && w->info->copies > 0; }
 int arena_dump(Worker *w);                              /* export.c: --dump-arena */
 void init_parameters(Worker *w);                        /* init.c */
 void init_widen(float *to, const uint16_t *from, long n);
@@ -322,14 +326,16 @@ int  publish_open(Run *run);
 int  publish_room(Worker *w);
 int  publish_write(Worker *w);
 void publish_close(Run *run);
-/* main.c: loss, norm and wants of all stages.  overlap.c: steps from..*to-1, the pipeline drained before and behind; *to comes
- * nearer when a signal asks for it; what was asked for. */
+/* main.c: loss, norm and wants of all stages */
 Report worker_share(Worker *w, double loss, double norm);
 int  worker_judge(Worker *w, int64_t done, const Report *r);      /* WANT_BROKEN where a number is not finite, or 0 */
-int  overlap_open(Worker *w);
-int  overlap_run(Worker *w, int64_t from, int64_t *to);
-void overlap_ended(Worker *w, const Values *v);
-void overlap_eval(Worker *w);
+struct Overlap {                                        /* overlap.c */
+    int (*open)(Worker *w);
+    /* Steps from..*to-1, the pipeline drained before and behind; *to comes nearer when a signal asks for it; what for. */
+    int (*run)(Worker *w, int64_t from, int64_t *to);
+    void (*ended)(Worker *w, const Values *v);          /* step_end() of a step that is not the only one under way */
+    void (*eval)(Worker *w);
+};
 /* The largest status of any stage. */
 int  worst(Worker *w, int status);
 #endif

@@ -177,10 +177,8 @@ static unsigned char *copied(Worker *w, const Operand *p)
 
 static const Known *answer_of(const Call *c, const char *out)
 {
-    const Known *const lists[] = {known_products, known_passes, known_images, known_language, known_recurrent, known_experts,
-                                  known_losses, known_updates};
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
-        for (const Known *k = lists[i]; k->call; k++)
+    for (int i = 0; job_answers[i]; i++)
+        for (const Known *k = job_answers[i]->known; k->call; k++)
             if (!strcmp(k->call, c->name) && (!out || !strcmp(k->out, out)))
                 return k;
     return NULL;

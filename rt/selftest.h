@@ -36,9 +36,7 @@ typedef struct {
     int roundings;              /* to the compute type, of each term, inside the call */
 } Known;
 
-/* By the files answers_product.c, answers_pass.c, and so on; each list ends with a call of NULL. */
-extern const Known known_products[], known_passes[], known_images[], known_language[], known_recurrent[], known_experts[],
-                   known_losses[], known_updates[];
+struct Answers { const Known *known; };         /* of one file answers_*.c; a call of NULL ends */
 
 const Operand *part_of(const Call *c, const char *name); /* NULL: there is none of this name, or its address is 0 */
 double number_of(const Call *c, const char *name);      /* 0: there is none */

@@ -260,10 +260,8 @@ static int open_memory(Spill *s)
     return DONE;
 }
 
-int spill_open(Worker *w)
+static int spill_open(Worker *w)
 {
-    if (w->info->copies == 0)
-        return DONE;
     Spill *s = calloc(1, sizeof *s);
     if (s)
         s->copy = calloc((size_t)w->info->copies, sizeof *s->copy);
@@ -282,7 +280,7 @@ int spill_open(Worker *w)
     return status;
 }
 
-void spill_close(Worker *w)
+static void spill_close(Worker *w)
 {
     Spill *s = w->stage.spill;
     for (int i = 0; s && i < 2; i++) {
@@ -310,7 +308,7 @@ void spill_close(Worker *w)
     w->stage.spill = NULL;
 }
 
-void spill_report(const Worker *w)
+static void spill_report(const Worker *w)
 {
     const Spill *s = w->stage.spill;
     for (int i = 0; s && i < 2; i++) {
@@ -320,7 +318,7 @@ void spill_report(const Worker *w)
     }
 }
 
-const Copied *spill_trace(const Worker *w, int direction, uint64_t i, uint64_t *n)
+static const Copied *spill_trace(const Worker *w, int direction, uint64_t i, uint64_t *n)
 {
     const Spill *s = w->stage.spill;
     if (!s || !s->trace[direction].ring)
@@ -329,3 +327,5 @@ const Copied *spill_trace(const Worker *w, int direction, uint64_t i, uint64_t *
     *n = kept;
     return &s->trace[direction].ring[(all - kept + i) % RING];
 }
+
+const Offload offload_host = {spill_open, spill_close, spill_report, spill_trace};

@@ -61,7 +61,8 @@ _Noreturn static void expire(const Watchdog *d)
     for (int i = 0; i < run->count; i++) {
         const Worker *w = &run->worker[i];
         tell(d, w, d->seen[i].silent / LOOKS);
-        spill_report(w);
+        if (offloads(w))
+            job_offload->report(w);
     }
     quit(run->link, STATUS_RUN, "no progress for %ld s, the job ends; if an action really takes that long, raise "
          "--watchdog", d->silent / LOOKS);

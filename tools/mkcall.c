@@ -128,36 +128,39 @@ static void print_calls(void)
     printf("};\n");
 }
 
-/* ", NAME" of each parameter behind the stage; as a member of an Given, with `types`. */
-static void print_words(const char *p, int types)
+/* One parameter after the other, in lines of at most 120 columns; form: of a parameter, of its name, or of a Given. */
+static void print_each(int at, const char *p, int form)
 {
+    int first = 1;
     for (p += strcspn(p, ",)"); *p == ',';) {
         p += strspn(p, ", ");
         size_t n = strcspn(p, ",)"), from = n;
         while (isalnum((unsigned char)p[from - 1]) || p[from - 1] == '_')
             from--;
-        char member = memchr(p, '*', n) ? 'p' : !strncmp(p, "float", 5) ? 'f' : 'i';
-        if (types)
-            printf("{.%c = %.*s}, ", member, (int)(n - from), p + from);
+        char member = memchr(p, '*', n) ? 'p' : !strncmp(p, "float", 5) ? 'f' : 'i', text[2 * NAME];
+        int whole = form == 0, length = (int)(whole ? n : n - from);
+        const char *word = whole ? p : p + from;
+        if (form == 2)
+            snprintf(text, sizeof text, "{.%c = %.*s}", member, length, word);
         else
-            printf(", %.*s", (int)(n - from), p + from);
+            snprintf(text, sizeof text, "%.*s", length, word);
+        int breaks = at + (int)strlen(text) + 3 > 120;
+        at = breaks ? printf("\n      ") - 1 : at + printf(first ? "" : " ");
+        at += printf("%s%s", text, p[n] == ',' ? "," : "");
+        first = 0;
         p += n;
     }
 }
 
 static void print_hook(const char *call)
 {
-    const char *p = parameters("", call), *behind = p + strlen("(Stage *st, ");
-    int n = (int)strcspn(behind, ";");
-    printf("static inline void hooked_%s(Stage *st, const char *routine_, %.*s\n{\n", call, n, behind);
-    printf("    if (st->hook) {\n        const Given of_[] = {");
-    print_words(p, 1);
-    printf("};\n        static const char call_[] = \"%s(%.*s\";\n", call, n, behind);
-    printf("        st->hook(st, CALL_BEGINS, routine_, call_, of_);\n        %s(st", call);
-    print_words(p, 0);
-    printf(");\n        st->hook(st, CALL_ENDS, routine_, call_, of_);\n    } else {\n        %s(st", call);
-    print_words(p, 0);
-    printf(");\n    }\n}\n\n");
+    const char *p = parameters("", call);
+    print_each(printf("HOOK(%s, (", call), p, 0);
+    printf("),\n     (st, ");
+    print_each(10, p, 1);
+    printf("),\n     ");
+    print_each(5, p, 2);
+    printf(")\n\n");
 }
 
 static void print_hooks(void)
@@ -166,7 +169,18 @@ static void print_hooks(void)
            " * hooks.h: a stage's source calls these in place of the calls of rt.h, so that whoever wants to, sees each call\n"
            " * and the routine that makes it: rt/selftest.c, rt/cuda/ranges.c.  Made from gen/ops.def by tools/mkcall.c of\n"
            " * dpgen.\n */\n"
-           "#ifndef HOOKS_H\n#define HOOKS_H\n\n");
+           "#ifndef HOOKS_H\n#define HOOKS_H\n\n"
+           "#define HOOKED_LIST(...) __VA_ARGS__\n"
+           "#define HOOK(call, parameters, arguments, ...) \\\n"
+           "static inline void hooked_##call(Stage *st, const char *routine_, HOOKED_LIST parameters) \\\n"
+           "{ \\\n"
+           "    const Given of_[] = {__VA_ARGS__}; \\\n"
+           "    if (st->hook) \\\n"
+           "        st->hook(st, CALL_BEGINS, routine_, #call #parameters, of_); \\\n"
+           "    call arguments; \\\n"
+           "    if (st->hook) \\\n"
+           "        st->hook(st, CALL_ENDS, routine_, #call #parameters, of_); \\\n"
+           "}\n\n");
     for (int i = 0; i < names; i++)
         print_hook(name[i]);
     for (int i = 0; i < names; i++)

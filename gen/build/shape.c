@@ -35,7 +35,7 @@ bool refuse(const Sizer *z, const char *hint, const char *form, ...)
 /* Bytes of a tensor or state, or a complaint. */
 static bool bytes_of(const Sizer *z, const char *name, const Shape *s, Type type, Bytes *bytes)
 {
-    int64_t n = shape_size(s, 0, s->n);
+    int64_t n = shape_elements(s);
     if (n >= MAX_BYTES / type_bytes(type))
         return refuse(z, NULL, "%s %s would take 2^48 bytes or more", name, shape_text(s));
     *bytes = n * type_bytes(type);

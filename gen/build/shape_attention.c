@@ -8,11 +8,6 @@
 #include "build.h"
 #include <math.h>
 
-static int64_t get(const Sizer *z, const char *name)
-{
-    return attr_int(z->o, name);
-}
-
 static int64_t up(int64_t n) { return (n + 63) / 64 * 64; }
 
 /* Scratch of backward: a f32 for each row of scores, the sum of dy times y.  Where cuda kernels leave it to cuDNN, that is the
@@ -23,10 +18,11 @@ static int64_t attention_scratch(const Sizer *z, const Shape *scores, bool plain
     const Device *d = &z->m->devices.at[0];
     const Shape rows = {3, {scores->d[0], scores->d[1], scores->d[2]}};
     const Shape ds = {4, {scores->d[0], scores->d[1], (scores->d[2] + 63) / 64 * 64, (scores->d[3] + 127) / 128 * 128}};
-    int64_t sums = shape_size(&rows, 0, rows.n) * 4, wide = get(z, "width");
+    int64_t sums = shape_size(&rows, 0, rows.n) * 4, wide = attr_int(z->o, "width");
     bool graph = library_of(d)->graphs && z->g->compute == BF16 && plain && wide % 8 == 0 && wide <= widest_head(d);
     const Shape keys = {4, {scores->d[0], scores->d[1], scores->d[3], wide}};
-    int64_t each = attr_find(z->o, "kv_heads") && get(z, "kv_heads") < scores->d[1] ? shape_size(&keys, 0, keys.n) * 2 : 0;
+    bool shared = attr_find(z->o, "kv_heads") && attr_int(z->o, "kv_heads") < scores->d[1];
+    int64_t each = shared ? shape_elements(&keys) * 2 : 0;
     if (shape_size(&rows, 0, rows.n) == MAX_BYTES || (graph && shape_size(&ds, 0, ds.n) == MAX_BYTES) || each == 2 * MAX_BYTES)
         return -1;
     return graph ? up(sums) + 2 * up(each) + 192 + shape_size(&ds, 0, ds.n) * 2 + 256 : sums;
@@ -36,7 +32,7 @@ static int64_t attention_scratch(const Sizer *z, const Shape *scores, bool plain
  * at i. */
 static bool attention(Sizer *z, int64_t batch, int64_t query, int64_t key, int64_t wide, int i)
 {
-    int64_t heads = get(z, "heads");
+    int64_t heads = attr_int(z->o, "heads");
     const Shape bias = {3, {heads, query, key}}, mask = {2, {batch, key}}, lse = {3, {batch, heads, query}};
     if (wide % heads)
         return refuse(z, NULL, "width %lld is not divisible by %lld heads", (Num)wide, (Num)heads);
@@ -67,11 +63,11 @@ static bool attention(Sizer *z, int64_t batch, int64_t query, int64_t key, int64
 /* Keys that a query sees, and the cap of its scores: where one of them changes anything, the row is another. */
 static bool seen(Sizer *z, int64_t key)
 {
-    int64_t window = attr_find(z->o, "window") ? get(z, "window") : 0;
+    int64_t window = attr_find(z->o, "window") ? attr_int(z->o, "window") : 0;
     double cap = attr_find(z->o, "cap") ? attr_find(z->o, "cap")->f : 0;
     if (window < 0)
         return refuse(z, "window: 0", "a window has at least 1 key, or is 0, which is none; not %lld", (Num)window);
-    if (window && !get(z, "causal"))
+    if (window && !attr_int(z->o, "causal"))
         return refuse(z, "causal: true", "a window counts back from the key of the query, so the attention must be causal");
     if (!(cap >= 0 && cap <= 1e6))
         return refuse(z, "softcap: 0", "softcap is above 0, or 0, which is none; not %g", cap);
@@ -88,7 +84,7 @@ static bool seen(Sizer *z, int64_t key)
 bool size_attention(Sizer *z)
 {
     const Shape *q = in_shape(z, 0), *k = in_shape(z, 1), *v = in_shape(z, 2);
-    int64_t heads = get(z, "heads"), kv = attr_find(z->o, "kv_heads") ? get(z, "kv_heads") : heads;
+    int64_t heads = attr_int(z->o, "heads"), kv = attr_find(z->o, "kv_heads") ? attr_int(z->o, "kv_heads") : heads;
     if (heads % kv)
         return refuse(z, NULL, "%lld heads cannot share %lld heads of keys", (Num)heads, (Num)kv);
     if (q->n != 3 || k->n != 3 || !shape_same(k, v) || q->d[0] != k->d[0] || q->d[2] / heads != k->d[2] / kv || k->d[2] % kv)
@@ -96,7 +92,7 @@ bool size_attention(Sizer *z)
                       shape_text(q), shape_text(k), shape_text(v));
     if (kv < heads)
         z->o->row = row_find("AttentionShared");
-    if (get(z, "causal") && q->d[1] > k->d[1])
+    if (attr_int(z->o, "causal") && q->d[1] > k->d[1])
         return refuse(z, NULL, "causal attention needs as many keys as queries: %lld and %lld", (Num)k->d[1],
                       (Num)q->d[1]);
     attr_set(z->o, "kv_heads", kv);

@@ -8,7 +8,6 @@
 
 enum { MOST_EXPERTS = 1024 };   /* rt/op/experts.c */
 
-static void set(Sizer *z, const char *name, int64_t v) { attr_set(z->o, name, v); }
 
 /* The Route that has made operand i as its result `name`; NULL after a complaint. */
 static const Op *route_of(const Sizer *z, int i, const char *name)
@@ -37,8 +36,8 @@ bool size_route(Sizer *z)
                       (Num)experts, MOST_EXPERTS);
     if (rows > INT32_MAX / top)
         return refuse(z, NULL, "%lld rows are too many", (Num)rows);
-    set(z, "rows", rows);
-    set(z, "experts", experts);
+    attr_set(z->o, "rows", rows);
+    attr_set(z->o, "experts", experts);
     return out_shape(z, 0, each) && out_shape(z, 1, each) && out_shape(z, 2, each) &&
            out_shape(z, 3, (Shape){1, {experts + 1}});
 }
@@ -46,9 +45,9 @@ bool size_route(Sizer *z)
 /* rows, top and width of what goes to experts, or comes back. */
 static void sizes(Sizer *z, const Op *route, int64_t width)
 {
-    set(z, "rows", attr_int(route, "rows"));
-    set(z, "top", attr_int(route, "top"));
-    set(z, "width", width);
+    attr_set(z->o, "rows", attr_int(route, "rows"));
+    attr_set(z->o, "top", attr_int(route, "top"));
+    attr_set(z->o, "width", width);
 }
 
 bool size_dispatch(Sizer *z)
@@ -76,8 +75,8 @@ bool size_grouped(Sizer *z)
         return refuse(z, NULL, "the offsets are of %lld rows, and x is %s", (Num)rows, shape_text(x));
     if (experts != attr_int(route, "experts"))
         return refuse(z, NULL, "%lld experts, and the Route has %lld", (Num)experts, (Num)attr_int(route, "experts"));
-    set(z, "rows", rows);
-    set(z, "in", x->d[1]);
+    attr_set(z->o, "rows", rows);
+    attr_set(z->o, "in", x->d[1]);
     return par_shape(z, 0, (Shape){3, {experts, out, x->d[1]}}) && out_shape(z, 0, (Shape){2, {rows, out}});
 }
 
@@ -110,8 +109,8 @@ bool size_route_loss(Sizer *z)
                       shape_text(&z->g->tensor.at[route->in.at[0]].shape));
     if (!(factor >= 0 && factor <= 1e6))
         return refuse(z, "factor: 0.01", "factor is from 0 to 1e6, not %g", factor);
-    set(z, "rows", attr_int(route, "rows"));
-    set(z, "experts", attr_int(route, "experts"));
-    set(z, "top", attr_int(route, "top"));
+    attr_set(z->o, "rows", attr_int(route, "rows"));
+    attr_set(z->o, "experts", attr_int(route, "experts"));
+    attr_set(z->o, "top", attr_int(route, "top"));
     return out_shape(z, 0, (Shape){1, {1}});
 }

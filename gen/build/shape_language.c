@@ -4,17 +4,12 @@
  */
 #include "build.h"
 
-static int64_t get(const Sizer *z, const char *name)
-{
-    return attr_int(z->o, name);
-}
-
 bool size_gate(Sizer *z)
 {
     const Shape *a = in_shape(z, 0), *b = in_shape(z, 1);
     if (!shape_same(a, b))
         return refuse(z, NULL, "a and b have one shape, not %s and %s", shape_text(a), shape_text(b));
-    attr_set(z->o, "n", shape_size(a, 0, a->n));
+    attr_set(z->o, "n", shape_elements(a));
     return out_shape(z, 0, *a);
 }
 
@@ -23,7 +18,7 @@ bool size_softcap(Sizer *z)
     const Shape *x = in_shape(z, 0);
     if (!(attr_find(z->o, "cap")->f > 0))
         return refuse(z, NULL, "cap must be above 0, not %g", attr_find(z->o, "cap")->f);
-    attr_set(z->o, "n", shape_size(x, 0, x->n));
+    attr_set(z->o, "n", shape_elements(x));
     return out_shape(z, 0, *x);
 }
 
@@ -45,12 +40,12 @@ bool size_rotary(Sizer *z)
 {
     enum { FAR = 1 << 20 };     /* positions; angles stay where their cosine is known */
     const Shape *x = in_shape(z, 0);
-    int64_t width = get(z, "width"), dims = attr_find(z->o, "dims") ? get(z, "dims") : width;
+    int64_t width = attr_int(z->o, "width"), dims = attr_find(z->o, "dims") ? attr_int(z->o, "dims") : width;
     if (x->n != 3 || x->d[2] % width)
         return refuse(z, NULL, "takes [B, positions, heads*width] with a width of %lld, not %s", (Num)width, shape_text(x));
     if (dims % 2 || dims > width)
         return refuse(z, NULL, "dims is even and at most the width of a head, %lld, not %lld", (Num)width, (Num)dims);
-    if (x->d[1] > FAR || get(z, "original") > FAR)
+    if (x->d[1] > FAR || attr_int(z->o, "original") > FAR)
         return refuse(z, NULL, "more than %d positions", FAR);
     attr_set(z->o, "batch", x->d[0]);
     attr_set(z->o, "seq", x->d[1]);

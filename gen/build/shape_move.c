@@ -5,21 +5,6 @@
 #include "build.h"
 #include <string.h>
 
-static int64_t size(const Shape *s)
-{
-    return shape_size(s, 0, s->n);
-}
-
-static void set(Sizer *z, const char *name, int64_t v)
-{
-    attr_set(z->o, name, v);
-}
-
-static int64_t get(const Sizer *z, const char *name)
-{
-    return attr_int(z->o, name);
-}
-
 /* An axis as 0 .. n-1, -1 after a complaint. */
 static int axis_of(Sizer *z, const Shape *x, int64_t a)
 {
@@ -32,7 +17,7 @@ static int axis_of(Sizer *z, const Shape *x, int64_t a)
 
 static int axis(Sizer *z, const Shape *x)
 {
-    return axis_of(z, x, get(z, "axis"));
+    return axis_of(z, x, attr_int(z->o, "axis"));
 }
 
 bool size_concat(Sizer *z)
@@ -45,7 +30,7 @@ bool size_concat(Sizer *z)
     y.d[at] = 0;
     for (int i = 0; i < z->r->in.n; i++) {
         const char *length = strf("n%s", z->r->in.at[i].name);
-        set(z, length, 0);
+        attr_set(z->o, length, 0);
         if (z->o->in.at[i] < 0)
             continue;
         Shape x = *in_shape(z, i);
@@ -55,9 +40,9 @@ bool size_concat(Sizer *z)
             return refuse(z, NULL, "operands may differ in axis %d alone: %s and %s", at, shape_text(in_shape(z, 0)),
                           shape_text(in_shape(z, i)));
         y.d[at] += here;
-        set(z, length, here * inner);
+        attr_set(z->o, length, here * inner);
     }
-    set(z, "outer", shape_size(&y, 0, at));
+    attr_set(z->o, "outer", shape_size(&y, 0, at));
     return out_shape(z, 0, y);
 }
 
@@ -65,17 +50,17 @@ bool size_concat(Sizer *z)
  * the first says. */
 static bool slice_range(Sizer *z, int64_t whole, int64_t *from, int64_t *count)
 {
-    int64_t parts = get(z, "parts");
+    int64_t parts = attr_int(z->o, "parts");
     if (parts && whole % parts)
-        return get(z, "part") ? false : refuse(z, NULL, "%lld elements cannot be split into %lld equal parts",
+        return attr_int(z->o, "part") ? false : refuse(z, NULL, "%lld elements cannot be split into %lld equal parts",
                                                (Num)whole, (Num)parts);
-    *count = parts ? whole / parts : get(z, "length");
-    *from = parts ? *count * get(z, "part") : get(z, "start");
+    *count = parts ? whole / parts : attr_int(z->o, "length");
+    *from = parts ? *count * attr_int(z->o, "part") : attr_int(z->o, "start");
     if (*from < 0 && !parts)
         *from += whole;
-    if (attr_find(z->o, "total") && get(z, "total") != whole)
-        return get(z, "part") ? false : refuse(z, NULL, "sizes add up to %lld, and the axis has %lld elements",
-                                               (Num)get(z, "total"),
+    if (attr_find(z->o, "total") && attr_int(z->o, "total") != whole)
+        return attr_int(z->o, "part") ? false : refuse(z, NULL, "sizes add up to %lld, and the axis has %lld elements",
+                                               (Num)attr_int(z->o, "total"),
                       (Num)whole);
     if (*count < 1 || *from < 0 || *from > whole || *count > whole - *from)
         return refuse(z, NULL, "%lld elements from %lld on do not lie in an axis of %lld", (Num)*count, (Num)*from,
@@ -91,10 +76,10 @@ bool size_slice(Sizer *z)
     if (at < 0 || !slice_range(z, y.d[at], &from, &count))
         return false;
     int64_t inner = shape_size(&y, at + 1, y.n);
-    set(z, "outer", shape_size(&y, 0, at));
-    set(z, "whole", y.d[at] * inner);
-    set(z, "from", from * inner);
-    set(z, "count", count * inner);
+    attr_set(z->o, "outer", shape_size(&y, 0, at));
+    attr_set(z->o, "whole", y.d[at] * inner);
+    attr_set(z->o, "from", from * inner);
+    attr_set(z->o, "count", count * inner);
     y.d[at] = count;
     return out_shape(z, 0, y);
 }
@@ -103,7 +88,7 @@ bool size_slice(Sizer *z)
 static bool wanted_shape(Sizer *z, int64_t n, Shape *y)
 {
     int open = -1;
-    y->n = (int)get(z, "shape");
+    y->n = (int)attr_int(z->o, "shape");
     if (y->n > MAXDIM)
         return refuse(z, NULL, "a tensor has at most %d dimensions", MAXDIM);
     for (int i = 0; i < y->n; i++) {
@@ -114,8 +99,8 @@ static bool wanted_shape(Sizer *z, int64_t n, Shape *y)
             return refuse(z, NULL, "dimension %d of the new shape is %lld", i, (Num)y->d[i]);
     }
     if (open >= 0)
-        y->d[open] = n / size(y);
-    if (size(y) != n)
+        y->d[open] = n / shape_elements(y);
+    if (shape_elements(y) != n)
         return refuse(z, NULL, "%s does not have the %lld elements of %s", shape_text(y), (Num)n,
                       shape_text(in_shape(z, 0)));
     return true;
@@ -125,8 +110,8 @@ bool size_reshape(Sizer *z)
 {
     const Shape *x = in_shape(z, 0);
     Shape y = {2, {x->d[0], shape_size(x, 1, x->n)}};
-    set(z, "n", size(x));
-    return (get(z, "flatten") || wanted_shape(z, size(x), &y)) && out_shape(z, 0, y);
+    attr_set(z->o, "n", shape_elements(x));
+    return (attr_int(z->o, "flatten") || wanted_shape(z, shape_elements(x), &y)) && out_shape(z, 0, y);
 }
 
 /* Fewer than four dimensions get ones in front, which stay where they are. */
@@ -136,9 +121,9 @@ bool size_transpose(Sizer *z)
     Shape y = *x;
     int64_t d[4] = {1, 1, 1, 1}, p[4] = {0, 1, 2, 3}, seen = 0;
     int pad = 4 - x->n;
-    if (x->n > 4 || get(z, "perm") != x->n)
+    if (x->n > 4 || attr_int(z->o, "perm") != x->n)
         return refuse(z, NULL, "perm of %lld for %s: it names each of up to four dimensions once",
-                      (Num)get(z, "perm"), shape_text(x));
+                      (Num)attr_int(z->o, "perm"), shape_text(x));
     for (int i = 0; i < x->n; i++) {
         int64_t from = attr_int(z->o, strf("perm.%d", i));
         if (from < 0 || from >= x->n || seen >> from & 1)
@@ -150,10 +135,10 @@ bool size_transpose(Sizer *z)
         y.d[i] = x->d[from];
     }
     for (int i = 0; i < 4; i++) {
-        set(z, strf("d%d", i), d[i]);
-        set(z, strf("p%d", i), p[i]);
-        set(z, strf("e%d", i), d[p[i]]);
-        set(z, strf("q%d", (int)p[i]), i);
+        attr_set(z->o, strf("d%d", i), d[i]);
+        attr_set(z->o, strf("p%d", i), p[i]);
+        attr_set(z->o, strf("e%d", i), d[p[i]]);
+        attr_set(z->o, strf("q%d", (int)p[i]), i);
     }
     return out_shape(z, 0, y);
 }
@@ -161,7 +146,7 @@ bool size_transpose(Sizer *z)
 /* One axis, or neighbouring ones in order: the first, and how many; false after a complaint. */
 static bool axes(Sizer *z, const Shape *x, int *first, int *n)
 {
-    *n = (int)get(z, "axis");
+    *n = (int)attr_int(z->o, "axis");
     for (int i = 0; i < *n; i++) {
         int at = axis_of(z, x, attr_int(z->o, strf("axis.%d", i)));
         if (at < 0)
@@ -183,9 +168,9 @@ bool size_reduce(Sizer *z)
     if (!axes(z, &y, &at, &n))
         return false;
     int64_t mid = shape_size(&y, at, at + n);
-    set(z, "outer", shape_size(&y, 0, at));
-    set(z, "mid", mid);
-    set(z, "inner", shape_size(&y, at + n, y.n));
+    attr_set(z->o, "outer", shape_size(&y, 0, at));
+    attr_set(z->o, "mid", mid);
+    attr_set(z->o, "inner", shape_size(&y, at + n, y.n));
     attr_set_float(z->o, "factor", !strcmp(z->r->name, "Mean") ? 1 / (double)mid : 1);
     y.n -= n;
     memmove(y.d + at, y.d + at + n, (size_t)(y.n - at) * sizeof y.d[0]);

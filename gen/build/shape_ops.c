@@ -25,24 +25,9 @@ static int64_t rows(const Shape *s)
     return shape_size(s, 0, s->n - 1);
 }
 
-static int64_t size(const Shape *s)
-{
-    return shape_size(s, 0, s->n);
-}
-
-static void set(Sizer *z, const char *name, int64_t v)
-{
-    attr_set(z->o, name, v);
-}
-
-static int64_t get(const Sizer *z, const char *name)
-{
-    return attr_int(z->o, name);
-}
-
 void shape_site(Sizer *z)
 {
-    set(z, "site", (int64_t)(hash64(z->o->name) & (((uint64_t)1 << 62) - 1)));
+    attr_set(z->o, "site", (int64_t)(hash64(z->o->name) & (((uint64_t)1 << 62) - 1)));
 }
 
 bool shape_drop(Sizer *z, int64_t elements)
@@ -85,9 +70,10 @@ static bool size_embedding(Sizer *z)
     Shape y = *in_shape(z, 0);
     if (y.n == MAXDIM)
         return refuse(z, NULL, "ids have %d dimensions; one more would be too many", y.n);
-    set(z, "n", size(&y));
-    y.d[y.n++] = get(z, "width");
-    return ids_within(z, 0, get(z, "rows"), "") && par_shape(z, 0, (Shape){2, {get(z, "rows"), get(z, "width")}}) &&
+    attr_set(z->o, "n", shape_elements(&y));
+    y.d[y.n++] = attr_int(z->o, "width");
+    int64_t rows = attr_int(z->o, "rows"), width = attr_int(z->o, "width");
+    return ids_within(z, 0, rows, "") && par_shape(z, 0, (Shape){2, {rows, width}}) &&
            out_shape(z, 0, y);
 }
 
@@ -96,37 +82,37 @@ static bool size_position(Sizer *z)
     const Shape *x = in_shape(z, 0);
     if (x->n < 2)
         return refuse(z, NULL, "takes [..., positions, width], not %s", shape_text(x));
-    set(z, "batch", shape_size(x, 0, x->n - 2));
-    set(z, "seq", x->d[x->n - 2]);
-    set(z, "width", width(x));
-    if (get(z, "rows") < get(z, "seq"))
-        return refuse(z, NULL, "rows: %lld are fewer than the %lld positions of %s", (Num)get(z, "rows"),
-                      (Num)get(z, "seq"), shape_text(x));
+    attr_set(z->o, "batch", shape_size(x, 0, x->n - 2));
+    attr_set(z->o, "seq", x->d[x->n - 2]);
+    attr_set(z->o, "width", width(x));
+    if (attr_int(z->o, "rows") < attr_int(z->o, "seq"))
+        return refuse(z, NULL, "rows: %lld are fewer than the %lld positions of %s", (Num)attr_int(z->o, "rows"),
+                      (Num)attr_int(z->o, "seq"), shape_text(x));
     if (attr_find(z->o, "offset")) {
-        set(z, "rows", get(z, "rows") + get(z, "offset"));
+        attr_set(z->o, "rows", attr_int(z->o, "rows") + attr_int(z->o, "offset"));
         z->o->row = row_find("PositionOffset");
     }
-    return par_shape(z, 0, (Shape){2, {get(z, "rows"), width(x)}}) && out_shape(z, 0, *x);
+    return par_shape(z, 0, (Shape){2, {attr_int(z->o, "rows"), width(x)}}) && out_shape(z, 0, *x);
 }
 
 static bool size_relative_bias(Sizer *z)
 {
-    int64_t buckets = get(z, "buckets"), each = get(z, "both") ? buckets / 2 : buckets;
-    if (each < 2 || each > 2048 || (get(z, "both") && buckets % 2) || get(z, "distance") <= each / 2 ||
-        get(z, "distance") > 1 << 20)
+    int64_t buckets = attr_int(z->o, "buckets"), each = attr_int(z->o, "both") ? buckets / 2 : buckets;
+    if (each < 2 || each > 2048 || (attr_int(z->o, "both") && buckets % 2) || attr_int(z->o, "distance") <= each / 2 ||
+        attr_int(z->o, "distance") > 1 << 20)
         return refuse(z, "buckets: 32, distance: 128", "%lld buckets cannot be spread over %lld distances",
-                      (Num)buckets, (Num)get(z, "distance"));
-    return par_shape(z, 0, (Shape){2, {buckets, get(z, "heads")}}) &&
-           out_shape(z, 0, (Shape){3, {get(z, "heads"), get(z, "query"), get(z, "key")}});
+                      (Num)buckets, (Num)attr_int(z->o, "distance"));
+    return par_shape(z, 0, (Shape){2, {buckets, attr_int(z->o, "heads")}}) &&
+           out_shape(z, 0, (Shape){3, {attr_int(z->o, "heads"), attr_int(z->o, "query"), attr_int(z->o, "key")}});
 }
 
 /* What `stored` says, where it has as many elements; else the shape itself. */
 static Shape stored_shape(Sizer *z, Shape y)
 {
-    Shape s = {(int)get(z, "stored"), {0}};
+    Shape s = {(int)attr_int(z->o, "stored"), {0}};
     for (int i = 0; i < s.n && s.n <= MAXDIM; i++)
         s.d[i] = attr_int(z->o, strf("stored.%d", i));
-    if (!s.n || (s.n <= MAXDIM && size(&s) == size(&y)))
+    if (!s.n || (s.n <= MAXDIM && shape_elements(&s) == shape_elements(&y)))
         return s.n ? s : y;
     refuse(z, NULL, "%s and 'stored', of %d axes, have other numbers of elements", shape_text(&y), s.n);
     return y;
@@ -134,14 +120,14 @@ static Shape stored_shape(Sizer *z, Shape y)
 
 static bool size_parameter(Sizer *z)
 {
-    Shape y = {(int)get(z, "shape"), {0}};
+    Shape y = {(int)attr_int(z->o, "shape"), {0}};
     if (y.n < 2 || y.n > MAXDIM || attr_int(z->o, "shape.0") != 1)
         return refuse(z, "shape: [1, ...]", "the shape has a 1 in front, where samples are counted, and 2 to %d axes", MAXDIM);
     for (int i = 0; i < y.n; i++)
         if ((y.d[i] = attr_int(z->o, strf("shape.%d", i))) < 1)
             return refuse(z, NULL, "axis %d of the shape is %lld", i, (Num)y.d[i]);
-    set(z, "batch", z->g->batch);
-    set(z, "n", size(&y));
+    attr_set(z->o, "batch", z->g->batch);
+    attr_set(z->o, "n", shape_elements(&y));
     if (!par_shape(z, 0, stored_shape(z, y)))
         return false;
     y.d[0] = z->g->batch;
@@ -153,9 +139,9 @@ static bool size_parameter(Sizer *z)
 static bool size_linear(Sizer *z)
 {
     Shape y = *in_shape(z, 0);
-    int64_t in = width(&y), out = get(z, "out");
-    set(z, "rows", rows(&y));
-    set(z, "in", in);
+    int64_t in = width(&y), out = attr_int(z->o, "out");
+    attr_set(z->o, "rows", rows(&y));
+    attr_set(z->o, "in", in);
     y.d[y.n - 1] = out;
     return par_shape(z, 0, (Shape){2, {out, in}}) && par_shape(z, 1, (Shape){1, {out}}) && out_shape(z, 0, y);
 }
@@ -168,7 +154,7 @@ static bool size_linear_gelu(Sizer *z)
 static bool size_matmul(Sizer *z)
 {
     const Shape *a = in_shape(z, 0), *b = in_shape(z, 1);
-    bool ta = get(z, "ta"), tb = get(z, "tb");
+    bool ta = attr_int(z->o, "ta"), tb = attr_int(z->o, "tb");
     if (a->n < 2 || a->n != b->n || memcmp(a->d, b->d, (size_t)(a->n - 2) * sizeof a->d[0]))
         return refuse(z, NULL, "takes [..., m, k] and [..., k, n] with the same leading dimensions, not %s and %s",
                       shape_text(a), shape_text(b));
@@ -180,10 +166,10 @@ static bool size_matmul(Sizer *z)
     Shape y = *a;
     y.d[y.n - 2] = m;
     y.d[y.n - 1] = n;
-    set(z, "batch", shape_size(a, 0, a->n - 2));
-    set(z, "m", m);
-    set(z, "n", n);
-    set(z, "k", k);
+    attr_set(z->o, "batch", shape_size(a, 0, a->n - 2));
+    attr_set(z->o, "m", m);
+    attr_set(z->o, "n", n);
+    attr_set(z->o, "k", k);
     return out_shape(z, 0, y);
 }
 
@@ -192,8 +178,8 @@ static bool size_matmul(Sizer *z)
 static bool set_rows(Sizer *z)
 {
     const Shape *x = in_shape(z, 0);
-    set(z, "rows", rows(x));
-    set(z, "width", width(x));
+    attr_set(z->o, "rows", rows(x));
+    attr_set(z->o, "width", width(x));
     return out_shape(z, 0, *x);
 }
 
@@ -204,17 +190,17 @@ static bool size_norm(Sizer *z)
     if (attr_find(z->o, "eps")->f < 0)
         return refuse(z, NULL, "eps must not be negative");
     if (attr_find(z->o, "group")) {             /* each run of `group` along the last axis is a row */
-        int64_t group = get(z, "group");
+        int64_t group = attr_int(z->o, "group");
         if (width(&x) % group)
             return refuse(z, NULL, "the last axis, %lld, is not divisible by a width of %lld", (Num)width(&x), (Num)group);
-        set(z, "rows", size(&x) / group);
-        set(z, "width", group);
+        attr_set(z->o, "rows", shape_elements(&x) / group);
+        attr_set(z->o, "width", group);
     }
     if (attr_find(z->o, "offset"))
         z->o->row = row_find("RMSNormOffset");
     for (int i = 0; i < z->r->par.n; i++)
-        ok = ok && par_shape(z, i, (Shape){1, {get(z, "width")}});
-    x.d[x.n - 1] /= get(z, "width");
+        ok = ok && par_shape(z, i, (Shape){1, {attr_int(z->o, "width")}});
+    x.d[x.n - 1] /= attr_int(z->o, "width");
     x = width(&x) == 1 ? leading(&x) : x;
     for (int i = 1; i < z->r->out.n; i++)
         ok = ok && out_shape(z, i, x);
@@ -225,7 +211,7 @@ static bool size_norm(Sizer *z)
 
 static bool size_same(Sizer *z)
 {
-    set(z, "n", size(in_shape(z, 0)));
+    attr_set(z->o, "n", shape_elements(in_shape(z, 0)));
     return out_shape(z, 0, *in_shape(z, 0));
 }
 
@@ -240,14 +226,14 @@ static bool size_clip(Sizer *z)
 /* shared: neighbouring axes of a sample, in order: one draw for all that lies along them */
 static bool shared_axes(Sizer *z, const Shape *x)
 {
-    int64_t n = get(z, "shared"), first = attr_int(z->o, "shared.0");
+    int64_t n = attr_int(z->o, "shared"), first = attr_int(z->o, "shared.0");
     for (int64_t i = 0; i < n; i++)
         if (attr_int(z->o, strf("shared.%d", (int)i)) != first + i || first < 1 || first + i >= x->n)
             return refuse(z, x->n > 2 ? "shared: [1] or shared: [1, 2]" : "shared: [1]",
                           "'shared' has neighbouring axes of a sample, from 1 to %d", x->n - 1);
-    set(z, "outer", shape_size(x, 1, (int)first));
-    set(z, "mid", shape_size(x, (int)first, (int)(first + n)));
-    set(z, "inner", shape_size(x, (int)(first + n), x->n));
+    attr_set(z->o, "outer", shape_size(x, 1, (int)first));
+    attr_set(z->o, "mid", shape_size(x, (int)first, (int)(first + n)));
+    attr_set(z->o, "inner", shape_size(x, (int)(first + n), x->n));
     z->o->row = row_find("DropoutShared");
     return true;
 }
@@ -257,10 +243,10 @@ static bool size_dropout(Sizer *z)
     const Shape *x = in_shape(z, 0);
     if (attr_find(z->o, "shared") && !shared_axes(z, x))
         return false;
-    set(z, "batch", x->d[0]);
-    set(z, "per", shape_size(x, 1, x->n));
+    attr_set(z->o, "batch", x->d[0]);
+    attr_set(z->o, "per", shape_size(x, 1, x->n));
     shape_site(z);
-    return shape_drop(z, get(z, "per")) && shape_by_sample(z, x) && out_shape(z, 0, *x);
+    return shape_drop(z, attr_int(z->o, "per")) && shape_by_sample(z, x) && out_shape(z, 0, *x);
 }
 
 /* Is b what a ends with, but for leading ones of b? */
@@ -285,9 +271,9 @@ static bool middle(Sizer *z, const Shape *a, const Shape *b)
         to--;
     if (shape_size(b, from, to) != 1)
         return false;
-    set(z, "outer", shape_size(a, 0, from));
-    set(z, "mid", shape_size(a, from, to));
-    set(z, "inner", shape_size(a, to, a->n));
+    attr_set(z->o, "outer", shape_size(a, 0, from));
+    attr_set(z->o, "mid", shape_size(a, from, to));
+    attr_set(z->o, "inner", shape_size(a, to, a->n));
     return true;
 }
 
@@ -315,7 +301,7 @@ static bool refuse_two(const Sizer *z, const Shape *a, const Shape *b)
 static bool two(Sizer *z)
 {
     Ints *in = &z->o->in;
-    if (size(in_shape(z, 0)) < size(in_shape(z, 1))) {
+    if (shape_elements(in_shape(z, 0)) < shape_elements(in_shape(z, 1))) {
         int a = in->at[0];
         in->at[0] = in->at[1];
         in->at[1] = a;
@@ -327,8 +313,8 @@ static bool two(Sizer *z)
         attr_set_float(z->o, "factor", 1);
         z->o->row = row_find(!strcmp(z->r->name, "Mul") ? "MulMiddle" : "AddMiddle");
     }
-    set(z, "n", size(a));
-    set(z, "nb", size(b));
+    attr_set(z->o, "n", shape_elements(a));
+    attr_set(z->o, "nb", shape_elements(b));
     return out_shape(z, 0, *a);
 }
 
@@ -336,7 +322,7 @@ static bool size_add(Sizer *z)
 {
     if (!two(z))
         return false;
-    if (z->o->row == row_find("Add") && get(z, "n") != get(z, "nb"))
+    if (z->o->row == row_find("Add") && attr_int(z->o, "n") != attr_int(z->o, "nb"))
         z->o->row = row_find("AddBroadcast");
     return true;
 }
@@ -347,7 +333,7 @@ static bool size_add(Sizer *z)
 static bool targets(Sizer *z, const Shape *want, int64_t n)
 {
     const Shape *t = in_shape(z, 1);
-    int64_t ignore = get(z, "ignore");
+    int64_t ignore = attr_int(z->o, "ignore");
     if (!shape_same(want, t))
         return refuse(z, NULL, "x is %s, so targets must be %s, not %s", shape_text(in_shape(z, 0)), shape_text(want),
                       shape_text(t));
@@ -362,7 +348,7 @@ static bool targets(Sizer *z, const Shape *want, int64_t n)
     int count = index;
     if (count >= MAX_COUNT)
         return refuse(z, NULL, "there are more than %d losses of this kind", MAX_COUNT);
-    set(z, "count", count);
+    attr_set(z->o, "count", count);
     return true;
 }
 
@@ -370,8 +356,8 @@ static bool size_xent(Sizer *z)
 {
     const Shape *x = in_shape(z, 0);
     Shape want = leading(x);
-    set(z, "rows", rows(x));
-    set(z, "width", width(x));
+    attr_set(z->o, "rows", rows(x));
+    attr_set(z->o, "width", width(x));
     if (attr_find(z->o, "smooth")) {
         double smooth = attr_find(z->o, "smooth")->f;
         if (!(smooth >= 0 && smooth <= 1))
@@ -384,10 +370,10 @@ static bool size_xent(Sizer *z)
 static bool size_hits(Sizer *z)
 {
     const Shape *x = in_shape(z, 0);
-    set(z, "rows", rows(x));
-    set(z, "width", width(x));
-    return get(z, "top") < width(x) ||
-        refuse(z, "top: 1", "every target is among the %lld largest of %lld scores", (Num)get(z, "top"), (Num)width(x));
+    attr_set(z->o, "rows", rows(x));
+    attr_set(z->o, "width", width(x));
+    return attr_int(z->o, "top") < width(x) ||
+        refuse(z, "top: 1", "every target is among the %lld largest of %lld scores", (Num)attr_int(z->o, "top"), (Num)width(x));
 }
 
 /* Scratch: the scores of a chunk; behind them forward has two f32 a row, backward, where x is narrower, its gradient in f32.
@@ -397,26 +383,27 @@ static bool size_linear_xent(Sizer *z)
     enum { STEP = 32 };
     const Shape *x = in_shape(z, 0);
     Shape want = leading(x);
-    int64_t out = get(z, "out"), n = rows(x), chunk = get(z, "chunk") < out ? get(z, "chunk") : out;
+    int64_t out = attr_int(z->o, "out"), n = rows(x), chunk = attr_int(z->o, "chunk") < out ? attr_int(z->o, "chunk") : out;
     const Shape scores = {2, {n, chunk}};
-    if (size(&scores) >= MAX_BYTES / type_bytes(F32))
+    if (shape_elements(&scores) >= MAX_BYTES / type_bytes(F32))
         return refuse(z, NULL, "%lld rows and chunks of %lld are too many", (Num)n, (Num)chunk);
     if (chunk < out && chunk % STEP)
         return refuse(z, strf("chunk: %lld", (Num)(chunk / STEP + 1) * STEP),
                       "chunks of %lld columns: a multiple of %d is wanted", (Num)chunk, STEP);
-    if (attr_find(z->o, "top") && get(z, "top") >= out)
-        return refuse(z, "top: 1", "every target is among the %lld largest of %lld scores", (Num)get(z, "top"), (Num)out);
+    if (attr_find(z->o, "top") && attr_int(z->o, "top") >= out)
+        return refuse(z, "top: 1", "every target is among the %lld largest of %lld scores", (Num)attr_int(z->o, "top"),
+                      (Num)out);
     if (attr_find(z->o, "top"))
         z->o->row = row_find("LinearCrossEntropyHits");
-    Bytes first = aligned(size(&scores) * type_bytes(z->g->compute));
-    set(z, "rows", n);
-    set(z, "in", width(x));
-    set(z, "chunk", chunk);
+    Bytes first = aligned(shape_elements(&scores) * type_bytes(z->g->compute));
+    attr_set(z->o, "rows", n);
+    attr_set(z->o, "in", width(x));
+    attr_set(z->o, "chunk", chunk);
     int64_t levels = 0;                     /* subtrees of blocks that wait: a pair a row, a row of dx */
     while ((int64_t)1 << levels < z->g->blocks)
         levels++;
-    set(z, "tmp.F", first + (2 * levels + (attr_find(z->o, "top") ? 4 : 2)) * n * type_bytes(F32));
-    set(z, "tmp.I", first + (levels + (z->g->compute == BF16)) * size(x) * type_bytes(F32));
+    attr_set(z->o, "tmp.F", first + (2 * levels + (attr_find(z->o, "top") ? 4 : 2)) * n * type_bytes(F32));
+    attr_set(z->o, "tmp.I", first + (levels + (z->g->compute == BF16)) * shape_elements(x) * type_bytes(F32));
     return targets(z, &want, out) && par_shape(z, 0, (Shape){2, {out, width(x)}}) && par_shape(z, 1, (Shape){1, {out}}) &&
            out_shape(z, 0, (Shape){1, {1}}) && out_shape(z, 1, want);
 }
@@ -426,7 +413,7 @@ static bool size_mse(Sizer *z)
     const Shape *x = in_shape(z, 0), *t = in_shape(z, 1);
     if (!shape_same(x, t))
         return refuse(z, NULL, "x is %s, and targets are %s", shape_text(x), shape_text(t));
-    set(z, "n", size(x));
+    attr_set(z->o, "n", shape_elements(x));
     return out_shape(z, 0, (Shape){1, {1}});
 }
 

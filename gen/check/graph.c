@@ -56,7 +56,7 @@ static Bytes bytes_of(const Shape *s, Type type)
     for (int i = 0; i < s->n; i++)
         if (s->d[i] < 1)
             return -1;
-    return shape_size(s, 0, s->n) * type_bytes(type);
+    return shape_elements(s) * type_bytes(type);
 }
 
 static bool check_tensor(GraphCheck *c, const Tensor *t)

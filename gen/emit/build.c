@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * build.c: the parts of the emitted folder that build it: its Makefile and README from templates/, and the files of rt/ that
- * the job needs. They are byte-identical to those that the tests compiled.
- *
- * A portable kernel file is taken when it defines a call that the plan uses, and one for GPUs also when another file depends
- * on it. With kernels onednn the files of rt/op/onednn are taken first, all of them, for they share their products; a paced
- * job takes those of rt/op/paced alone.
+ * files.c has chosen.
  */
 #include "emit.h"
 #include "cost/prepared.h"
@@ -33,142 +29,6 @@ static void print_template(FILE *f, const char *name, const Fill *fill)
     }
 }
 
-static bool starts(const char *text, const char *with)
-{
-    return !strncmp(text, with, strlen(with));
-}
-
-static bool ends(const char *text, const char *with)
-{
-    size_t n = strlen(text), k = strlen(with);
-    return n >= k && !strcmp(text + n - k, with);
-}
-
-static bool right_in(const char *name, const char *folder)
-{
-    return starts(name, folder) && !strchr(name + strlen(folder), '/');
-}
-
-static bool is_source(const char *name)
-{
-    return ends(name, ".c") || ends(name, ".cu");
-}
-
-static bool lies_in(const char *name, const char *folder)
-{
-    return right_in(name, folder) && is_source(name);
-}
-
-/* Of the program sample alone */
-static bool of_sample(const char *name)
-{
-    return right_in(name, "rt/sample/") || right_in(name, "rt/tokens/");
-}
-
-static const Embedded *kernel_file(const Plan *p, const char *call)
-{
-    const char *folders[] = {emit_library(p)->folder, "rt/op/"};
-    for (int i = 0; i < (emit_library(p)->alone ? 1 : 2); i++)
-        for (const Embedded *e = embedded; e->name; e++)
-            if (lies_in(e->name, folders[i]) && (strstr(e->data, strf("\nvoid %s(", call)) != NULL))
-                return e;
-    die("no kernel file defines %s", call);
-}
-
-/* Taken whatever the plan calls: all of a library whose files lean on each other, else what opens it. */
-static bool is_kernel(const Plan *p, const Embedded *e)
-{
-    const Library *k = emit_library(p);
-    return k->whole ? lies_in(e->name, k->folder) : !strcmp(e->name, strf("%sstart.c", k->folder));
-}
-
-static bool has(const Strs *list, const char *name)
-{
-    for (int i = 0; i < list->n; i++)
-        if (!strcmp(list->at[i], name))
-            return true;
-    return false;
-}
-
-static void take(Strs *list, const char *name)
-{
-    if (!has(list, name))
-        *PUSH(list) = name;
-}
-
-/* rt/cuda/ has files for GPUs, x.c or x.cu, that stand in for x.c in rt/. */
-static bool is_runtime(const Plan *p, const char *name)
-{
-    const char *link = strf("link_%s.c", p->m->plan.transport), *base = strrchr(name, '/') + 1;
-    bool stood_in = emit_cuda(p) && (embedded_find(strf("rt/cuda/%s", base)) || embedded_find(strf("rt/cuda/%su", base)));
-    bool ours = (lies_in(name, "rt/") && !stood_in) || (emit_cuda(p) && lies_in(name, "rt/cuda/"));
-    return ours && (!starts(base, "link_") || !strcmp(base, link));
-}
-
-/* Headers of rt/op/cuda come with who includes them: take_leaned_on(). */
-static bool is_header(const Plan *p, const char *name)
-{
-    return ends(name, ".h") && (right_in(name, "rt/") || right_in(name, emit_cuda(p) ? "rt/cuda/" : "rt/op/") ||
-                                (!emit_cuda(p) && right_in(name, emit_library(p)->folder)));
-}
-
-/* A header that a taken file includes comes along, and the source of that name: x.h declares what x.c or x.cu defines. */
-static void take_leaned_on(const Plan *p, Strs *wanted)
-{
-    for (int i = 0; i < wanted->n; i++)
-        for (const Embedded *e = embedded; e->name; e++) {
-            if (!right_in(e->name, emit_library(p)->folder))
-                continue;
-            const char *base = strrchr(e->name, '/') + 1;
-            const char *line = strf("#include \"%.*s.h\"", (int)(strchr(base, '.') - base), base);
-            if (strstr(embedded_find(wanted->at[i])->data, line))
-                take(wanted, e->name);
-        }
-}
-
-static bool evaluates(const Plan *p)
-{
-    for (int r = 0; r < p->routine.n; r++)
-        if (p->routine.at[r].eval)
-            return true;
-    return false;
-}
-
-/* Recurrent layers call their products by name: a library may have its own. */
-static void take_steps(const Plan *p, Strs *wanted)
-{
-    for (int i = 0, n = wanted->n; i < n; i++)
-        if (strstr(embedded_find(wanted->at[i])->data, "#include \"steps.h\""))
-            take(wanted, kernel_file(p, "steps_forward")->name);
-}
-
-/* Headers, the runtime with one transport, and the kernels that the plan calls, in the order of the embedded table. */
-static Strs files_of(const Plan *p, bool mute)
-{
-    Strs wanted = {0}, list = {0};
-    for (int o = 0; o < p->g->op.n; o++)
-        take(&wanted, kernel_file(p, p->g->op.at[o].call)->name);
-    for (const Embedded *e = embedded; e->name; e++)
-        if (is_kernel(p, e))
-            take(&wanted, e->name);
-    take_steps(p, &wanted);
-    if (emit_cuda(p)) {
-        /* What opens handles, where the graph has any to open, and with it a library.  A benchmark has no routines. */
-        bool eval = evaluates(p);
-        for (int i = 0; i < p->g->op.n; i++) {
-            const Op *o = &p->g->op.at[i];
-            if (cost_prepared(p->m, p->g, o, false) || (eval && o->phase == PH_F && cost_prepared(p->m, p->g, o, true)))
-                take(&wanted, kernel_file(p, strf("open_%s", o->call))->name);
-        }
-        take_leaned_on(p, &wanted);
-    }
-    for (const Embedded *e = embedded; e->name; e++)
-        if (starts(e->name, "rt/") && (is_header(p, e->name) || is_runtime(p, e->name) || has(&wanted, e->name) ||
-                                       (!mute && of_sample(e->name))))
-            *PUSH(&list) = e->name;
-    return list;
-}
-
 static const char *add_object(const char *text, const char *file)
 {
     return strf("%s \\\n  %.*so", text, (int)strlen(file) - 1, file);
@@ -179,7 +39,7 @@ static const char *sample_objects(const Strs *files)
 {
     const char *text = "sample.o";
     for (int i = 0; i < files->n; i++)
-        if (of_sample(files->at[i]) && is_source(files->at[i]))
+        if (files_sample(files->at[i]) && files_source(files->at[i]))
             text = add_object(text, files->at[i]);
     return text;
 }
@@ -192,7 +52,7 @@ static const char *objects(const Plan *p, const Strs *files)
     if (emit_cuda(p))
         text = strf("%s kernels.o", text);
     for (int i = 0; i < files->n; i++)
-        if (ends(files->at[i], ".c") && !of_sample(files->at[i]))
+        if (files_ends(files->at[i], ".c") && !files_sample(files->at[i]))
             text = add_object(text, files->at[i]);
     return text;
 }
@@ -276,7 +136,7 @@ static void emit_toolkit(Out *o, const Plan *p, const Strs *files)
     fprintf(f, "/* " EMIT_TAG "\n *\n"
             " * The kernels of this job, in one unit: their headers take longer to compile than they do. */\n");
     for (int i = 0; i < files->n; i++) {
-        if (ends(files->at[i], ".cu")) {
+        if (files_ends(files->at[i], ".cu")) {
             fprintf(f, "#include \"%s\"\n", files->at[i]);
             all = strf("%s \\\n  %s", all, files->at[i]);
         }
@@ -337,6 +197,11 @@ void emit_build(Out *o, const Plan *p, const char *prefix)
     }
     for (int i = 0; i < files.n; i++) {
         const Embedded *e = embedded_find(files.at[i]);
-        out_copy(o, e->name, e->data, e->n);
+        if (!strcmp(e->name, "rt/hooks.h")) {
+            files_hooks(out_open(o, e->name), p);
+            out_close(o);
+        } else {
+            out_copy(o, e->name, e->data, e->n);
+        }
     }
 }

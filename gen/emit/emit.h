@@ -48,6 +48,13 @@ extern const char report_mark[];                    /* in that page: where what 
 /* Is the job a program?  With another prefix it is an object for a program of somebody else. */
 bool emit_program(const char *prefix);
 void emit_build(Out *o, const Plan *p, const char *prefix);
+/* files.c */
+Strs files_of(const Plan *p, bool mute);            /* the files of rt/ that the job needs */
+void files_hooks(FILE *f, const Plan *p);           /* rt/hooks.h, with the calls of the job */
+void files_parts(FILE *f, const Plan *p, bool mute);        /* for launch.c: the parts of the runtime that it has */
+bool files_sample(const char *name);                /* of the program sample alone */
+bool files_source(const char *name);
+bool files_ends(const char *text, const char *with);
 void emit_sbom(Out *o, const Plan *p);               /* sbom.c; after all other files */
 const char *action_text(const Plan *p, const Action *k);    /* F chunk 0, micro-batch 3 */
 /* Words with a comma between them, `from` columns behind the begin of the line; several lines where they are too long. */

@@ -20,6 +20,11 @@ static const EmitPair pairs[CALL_PAIRS] = {
     [PAIR_RMSNORM] = {"add_rmsnorm_forward", {"y", "2y", "2rstd", "a", "b", "2weight", "2rows", "2width", "2eps"}},
 };
 
+const char *pair_call(int pair)
+{
+    return pairs[pair].both;
+}
+
 int pair_word(const Op *o, const char *word)
 {
     for (int i = 0; i < o->arg.n; i++)

@@ -12,5 +12,6 @@ typedef struct {
 } EmitPair;
 /* The pair of this call and the next; NULL: none. */
 const EmitPair *pair_of(const Plan *p, const Call *c);
+const char *pair_call(int pair);                     /* of call_pairs: the one call */
 int pair_word(const Op *o, const char *word);       /* the argument that its row calls so */
 #endif

@@ -201,7 +201,7 @@ static int add(Grad *w, int of, int a, int b, const char *name)
     *PUSH(&o->in) = b;
     *PUSH(&o->out) = y;
     const Shape *s = &w->g->tensor.at[of].shape;
-    attr_set(o, "n", shape_size(s, 0, s->n));
+    attr_set(o, "n", shape_elements(s));
     bind_call(w->g, o, row(o->row)->call[PH_F], NULL, NULL, NULL);
     op_work(o, o, w->g->compute, row(o->row)->flop[PH_F]);
     return y;

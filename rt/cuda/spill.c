@@ -71,11 +71,9 @@ void copy_wait(Stage *st, int copy)
     device_check(st, cudaStreamWaitEvent(stream_of(st), x->copy[copy].done, 0), "waiting for a copy");
 }
 
-int spill_open(Worker *w)
+static int spill_open(Worker *w)
 {
     const StageInfo *info = w->info;
-    if (info->copies == 0)
-        return DONE;
     Spill *x = w->stage.spill = calloc(1, sizeof *x);
     if (x)
         x->copy = calloc((size_t)info->copies, sizeof *x->copy);
@@ -98,17 +96,17 @@ int spill_open(Worker *w)
     return DONE;
 }
 
-void spill_close(Worker *w)
+static void spill_close(Worker *w)
 {
     (void)w;
 }
 
-void spill_report(const Worker *w)
+static void spill_report(const Worker *w)
 {
     (void)w;
 }
 
-const Copied *spill_trace(const Worker *w, int direction, uint64_t i, uint64_t *n)
+static const Copied *spill_trace(const Worker *w, int direction, uint64_t i, uint64_t *n)
 {
     const Spill *x = w->stage.spill;
     if (!x || !x->trace[direction].ring)
@@ -117,3 +115,5 @@ const Copied *spill_trace(const Worker *w, int direction, uint64_t i, uint64_t *
     *n = kept;
     return &x->trace[direction].ring[(all - kept + i) % RING];
 }
+
+const Offload offload_host = {spill_open, spill_close, spill_report, spill_trace};

@@ -31,7 +31,7 @@
 #include "options.h"
 #include "real.h"
 #include "weights.h"
-#include "../tokens/tokens.h"
+#include "words.h"
 
 const char program_name[] = "sample";
 
@@ -54,7 +54,6 @@ typedef struct Sample {
     int end;                    /* the last byte that was written */
     bool terminal;              /* it goes to one: no bytes that would command it */
     bool numbers;               /* tokens are no bytes */
-    Tokenizer *tokens;          /* of --tokenizer; NULL: bytes or numbers */
     char path[CKPT_PATH];       /* of the weights */
 } Sample;
 
@@ -177,7 +176,7 @@ static int64_t next_token(Worker *w)
     int64_t mine = NOBODY, *all = w->board;
     w->scored = false;
     if (replica_of(w) == 0 && w->ended)
-        overlap_eval(w);
+        job_overlap->eval(w);
     else if (replica_of(w) == 0)
         w->info->eval(&w->stage);
     if (w->scored)
@@ -212,7 +211,7 @@ static int write_bytes(Sample *s, const char *from, int n)
 static int write_word(Sample *s, int32_t id)
 {
     int n;
-    const char *word = tokenizer_word(s->tokens, id, &n);
+    const char *word = job_words->word(id, &n);
     return write_bytes(s, word ? word : "\xef\xbf\xbd", word ? n : 3);
 }
 
@@ -222,7 +221,7 @@ static int write_ids(Sample *s, const int32_t *ids, long n)
     int status = DONE;
     for (long i = 0; i < n && status == DONE; i++) {
         char text[16] = {(char)ids[i]};
-        if (s->tokens)
+        if (s->ask.tokenizer)
             status = write_word(s, ids[i]);
         else if (s->numbers)
             status = write_text(s, text, (size_t)snprintf(text, sizeof text, s->end ? " %ld" : "%ld", (long)ids[i]));
@@ -234,7 +233,7 @@ static int write_ids(Sample *s, const int32_t *ids, long n)
 
 static int write_prompt(Sample *s)
 {
-    return s->tokens ? write_bytes(s, s->ask.prompt, (int)strlen(s->ask.prompt)) : write_ids(s, s->ids, s->n);
+    return s->ask.tokenizer ? write_bytes(s, s->ask.prompt, (int)strlen(s->ask.prompt)) : write_ids(s, s->ids, s->n);
 }
 
 /* The token goes behind the text; the first one leaves where there is no room. */
@@ -298,40 +297,6 @@ static int refuse(const Run *run, const char *form, long a, long b)
     return run->main ? complain(STATUS_USAGE, form, a, b) : STATUS_USAGE;
 }
 
-/* Where the tokenizer goes when it cannot go on: sample/base.h. */
-static jmp_buf refused;
-static const char *why;
-
-void token_fail(int status, const char *text)
-{
-    static char room[1024];
-    snprintf(room, sizeof room, "%s", text);
-    why = room;
-    longjmp(refused, status);
-}
-
-/* The tokenizer, and the tokens of the prompt; those beyond the window are counted and not stored. */
-static int encode_prompt(Run *run)
-{
-    Sample *s = run->sample;
-    DataFile f = {0};
-    Ints ids = {0};
-    if (data_map(&f, s->ask.tokenizer, "--tokenizer") != DONE)
-        return STATUS_USAGE;
-    int failed = setjmp(refused);
-    if (failed)
-        return run->main ? complain(failed, "%s", why) : failed;
-    char *text = alloc(f.size + 1);
-    memcpy(text, f.at, f.size);
-    s->tokens = tokenizer_read(s->ask.tokenizer, text, f.size);
-    tokenizer_words(s->tokens);
-    tokenizer_encode(s->tokens, "--prompt", s->ask.prompt, strlen(s->ask.prompt), &ids);
-    for (; s->n < ids.n; s->n++)
-        if (s->n < s->window)
-            s->ids[s->n] = ids.at[s->n];
-    return DONE;
-}
-
 /* Bytes, or numbers; as above.  False: it is no number. */
 static bool read_prompt(Sample *s)
 {
@@ -363,7 +328,7 @@ static int prompt_open(Run *run)
         return complain(STATUS_RUN, "no memory for the prompt");
     if (s->ask.tokenizer && !s->numbers)
         return refuse(run, "--tokenizer: tokens of this model are bytes, and need none", 0, 0);
-    int status = s->ask.tokenizer ? encode_prompt(run) : DONE;
+    int status = s->ask.tokenizer ? job_words->encode(run, s->ask.tokenizer, s->ask.prompt, s->ids, s->window, &s->n) : DONE;
     if (status != DONE)
         return status;
     if (!s->ask.tokenizer && !read_prompt(s))

@@ -79,5 +79,12 @@ static inline int target_run(void (*take)(const uint8_t *data, size_t n), const 
     diag_forget();
     return 0;
 }
+#else
+#include "rt/parts.h"
+/* Readers alone, without what the whole runtime leans on. */
+const DataFormat *const job_formats[] = {NULL};
+const Answers *const job_answers[] = {NULL};
+const Offload *const job_offload = NULL;
+const Overlap *const job_overlap = NULL;
 #endif
 #endif

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * files.c: the files of rt/ that a job needs.  They are byte-identical to those that the tests compiled, but for hooks.h, of
+ * which the calls of the job are taken.
+ *
+ * A portable kernel file is taken when it defines a call that the plan uses, and one for GPUs also when another file depends
+ * on it.  With kernels onednn the files of rt/op/onednn are taken first, all of them, for they share their products; a paced
+ * job takes those of rt/op/paced alone.  What a job may do without is a part (rt/parts.h): a file that defines an object of
+ * one of its types is taken if the job has that part, and launch.c names the object.  Headers are taken with who includes them.
+ */
+#include "emit.h"
+#include "pair.h"
+#include "cost/prepared.h"
+#include <string.h>
+
+static bool starts(const char *text, const char *with)
+{
+    return !strncmp(text, with, strlen(with));
+}
+
+bool files_ends(const char *text, const char *with)
+{
+    size_t n = strlen(text), k = strlen(with);
+    return n >= k && !strcmp(text + n - k, with);
+}
+
+static bool right_in(const char *name, const char *folder)
+{
+    return starts(name, folder) && !strchr(name + strlen(folder), '/');
+}
+
+bool files_source(const char *name)
+{
+    return files_ends(name, ".c") || files_ends(name, ".cu");
+}
+
+static bool lies_in(const char *name, const char *folder)
+{
+    return right_in(name, folder) && files_source(name);
+}
+
+bool files_sample(const char *name)
+{
+    return right_in(name, "rt/sample/") || right_in(name, "rt/tokens/");
+}
+
+/* ---- parts --------------------------------------------------------------------------------------------------------- */
+
+/* Does the job make this call?  Two calls that GPUs have one kernel for are a third. */
+static bool calls(const Plan *p, const char *call)
+{
+    bool found = p->routine.n > 0 && order_overlap(p) > 0 && (!strcmp(call, "predict") || !strcmp(call, "predict_old"));
+    for (int o = 0; o < p->g->op.n && !found; o++)
+        found = !strcmp(p->g->op.at[o].call, call);
+    for (int i = 0; on_gpus(p->m) && i < CALL_PAIRS && !found; i++)
+        found = !strcmp(pair_call(i), call) && calls(p, call_pairs[i].first) && calls(p, call_pairs[i].second);
+    return found;
+}
+
+static bool has_answers(const Plan *p, const char *text, const char *object)
+{
+    (void)object;
+    for (const char *at = text; (at = strstr(at, "{\"")) != NULL; at += 2)
+        if (calls(p, strf("%.*s", (int)strcspn(at + 2, "\""), at + 2)))
+            return true;
+    return false;
+}
+
+/* object: data_npy = {"npy", ... */
+static bool has_format(const Plan *p, const char *text, const char *object)
+{
+    (void)text;
+    const char *at = strchr(object, '"') + 1, *format = strf("%.*s", (int)strcspn(at, "\""), at);
+    return (p->m->data.format && !strcmp(p->m->data.format, format)) ||
+           (p->m->eval.format && !strcmp(p->m->eval.format, format));
+}
+
+static bool has_offload(const Plan *p, const char *text, const char *object)
+{
+    (void)text, (void)object;
+    return p->host.n > 0;
+}
+
+static bool has_overlap(const Plan *p, const char *text, const char *object)
+{
+    (void)text, (void)object;
+    return order_overlap(p) > 0;
+}
+
+/* Tokens that are bytes need no tokenizer. */
+static bool has_words(const Plan *p, const char *text, const char *object)
+{
+    (void)text, (void)object;
+    return p->m->eval.format && strcmp(p->m->eval.format, "bytes") != 0;
+}
+
+/* list: the name of a list of them; one: of the one that there is. */
+static const struct Extra {
+    const char *type, *list, *one;
+    bool (*has)(const Plan *p, const char *text, const char *object);
+} extras[] = {
+    {"DataFormat", "job_formats", NULL, has_format},
+    {"Answers", "job_answers", NULL, has_answers},
+    {"Offload", NULL, "job_offload", has_offload},
+    {"Overlap", NULL, "job_overlap", has_overlap},
+    {"TokenText", NULL, "job_words", has_words},
+};
+
+/* The objects of a part that a file defines and the job has; any: whether the file defines any at all. */
+static Strs objects_of(const Plan *p, const Embedded *e, const struct Extra *x, bool *any)
+{
+    Strs list = {0};
+    const char *at = strstr(e->data, strf("\nconst %s ", x->type));
+    *any = files_source(e->name) && strcmp(e->name, "rt/parts.c") && at && at[strlen(x->type) + 8] != '*';
+    if (!*any)
+        return list;
+    for (at += strlen(x->type) + 8; ; at = strchr(at, ',') + 1) {
+        at += strspn(at, " \n");
+        if (p->routine.n > 0 && x->has(p, e->data, at))         /* a benchmark has no parts */
+            *PUSH(&list) = strf("%.*s", (int)strcspn(at, " "), at);
+        at = strchr(at, '}');
+        if (at[1] != ',')
+            return list;
+    }
+}
+
+/* rt/cuda/ has files for GPUs, x.c or x.cu, that stand in for x.c in rt/. */
+static bool stood_in(const Plan *p, const char *name)
+{
+    const char *base = strrchr(name, '/') + 1;
+    return emit_cuda(p) && lies_in(name, "rt/") &&
+           (embedded_find(strf("rt/cuda/%s", base)) || embedded_find(strf("rt/cuda/%su", base)));
+}
+
+static bool left_out(const Plan *p, const Embedded *e)
+{
+    for (size_t i = 0; i < sizeof extras / sizeof *extras; i++) {
+        bool any;
+        Strs list = objects_of(p, e, &extras[i], &any);
+        if (any && list.n == 0)
+            return true;
+    }
+    return !strcmp(e->name, "rt/parts.c") || (right_in(e->name, "rt/tokens/") && !has_words(p, NULL, NULL));
+}
+
+void files_parts(FILE *f, const Plan *p, bool mute)
+{
+    fprintf(f, "/* parts of the runtime that this job has */\n");
+    for (size_t i = 0; i < sizeof extras / sizeof *extras; i++) {
+        const struct Extra *x = &extras[i];
+        Strs all = {0};
+        for (const Embedded *e = embedded; e->name; e++) {
+            bool any;
+            Strs list = objects_of(p, e, x, &any);
+            for (int k = 0; k < list.n && !stood_in(p, e->name) && (emit_cuda(p) || !starts(e->name, "rt/cuda/")); k++)
+                *PUSH(&all) = strf("&%s", list.at[k]);
+        }
+        bool sample = !strcmp(x->type, "TokenText");
+        if (sample && mute)
+            continue;
+        if (sample)
+            fprintf(f, "#ifdef SAMPLE\n");
+        if (x->list) {
+            *PUSH(&all) = "0";
+            emit_wrap(f, fprintf(f, "const %s *const %s[] = {", x->type, x->list), 4, &all, "};");
+        } else {
+            fprintf(f, "const %s *const %s = %s;\n", x->type, x->one, all.n ? all.at[0] : "0");
+        }
+        if (sample)
+            fprintf(f, "#endif\n");
+    }
+}
+
+/* ---- files --------------------------------------------------------------------------------------------------------- */
+
+static const Embedded *kernel_file(const Plan *p, const char *call)
+{
+    const char *folders[] = {emit_library(p)->folder, "rt/op/"};
+    for (int i = 0; i < (emit_library(p)->alone ? 1 : 2); i++)
+        for (const Embedded *e = embedded; e->name; e++)
+            if (lies_in(e->name, folders[i]) && (strstr(e->data, strf("\nvoid %s(", call)) != NULL))
+                return e;
+    die("no kernel file defines %s", call);
+}
+
+/* Taken whatever the plan calls: all of a library whose files lean on each other, else what opens it. */
+static bool is_kernel(const Plan *p, const Embedded *e)
+{
+    const Library *k = emit_library(p);
+    return k->whole ? lies_in(e->name, k->folder) : !strcmp(e->name, strf("%sstart.c", k->folder));
+}
+
+static bool has(const Strs *list, const char *name)
+{
+    for (int i = 0; i < list->n; i++)
+        if (!strcmp(list->at[i], name))
+            return true;
+    return false;
+}
+
+static void take(Strs *list, const char *name)
+{
+    if (!has(list, name))
+        *PUSH(list) = name;
+}
+
+/* The runtime, with one transport. */
+static bool is_runtime(const Plan *p, const Embedded *e)
+{
+    const char *link = strf("link_%s.c", p->m->plan.transport), *base = strrchr(e->name, '/') + 1;
+    bool ours = (lies_in(e->name, "rt/") && !stood_in(p, e->name)) || (emit_cuda(p) && lies_in(e->name, "rt/cuda/"));
+    return ours && (!starts(base, "link_") || !strcmp(base, link)) && !left_out(p, e);
+}
+
+/* "../x.h" from a folder: without the dots. */
+static const char *joined(const char *folder, const char *path)
+{
+    char *base = strf("%s", folder);
+    for (; starts(path, "../"); path += 3) {
+        base[strlen(base) - 1] = 0;
+        strrchr(base, '/')[1] = 0;
+    }
+    return strf("%s%s", base, path);
+}
+
+/* What `#include "PATH"` in a file means: beside it, or in a folder of -I.  NULL: it is made with the folder. */
+static const Embedded *included(const char *file, const char *path)
+{
+    const char *folders[] = {strf("%.*s", (int)(strrchr(file, '/') + 1 - file), file), "rt/", "rt/op/", "rt/sample/"};
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        const Embedded *e = embedded_find(joined(folders[i], path));
+        if (e)
+            return e;
+    }
+    return NULL;
+}
+
+/* What a taken file includes comes along.  In a folder of kernels for GPUs, x.h declares what x.c or x.cu defines. */
+static void take_included(const Plan *p, Strs *wanted)
+{
+    static const char begin[] = "#include \"";
+    for (int i = 0; i < wanted->n; i++)
+        for (const char *at = embedded_find(wanted->at[i])->data; (at = strstr(at, begin)) != NULL;) {
+            at += strlen(begin);
+            const Embedded *e = included(wanted->at[i], strf("%.*s", (int)strcspn(at, "\""), at));
+            if (!e)
+                continue;
+            take(wanted, e->name);
+            const char *base = strrchr(e->name, '/') + 1;
+            bool declares = emit_cuda(p) && right_in(e->name, emit_library(p)->folder);
+            for (int k = 0; declares && k < 2; k++) {
+                const char *source = strf("%s%.*s%s", emit_library(p)->folder, (int)strcspn(base, "."), base, k ? ".cu" : ".c");
+                if (embedded_find(source))
+                    take(wanted, source);
+            }
+        }
+}
+
+static bool evaluates(const Plan *p)
+{
+    for (int r = 0; r < p->routine.n; r++)
+        if (p->routine.at[r].eval)
+            return true;
+    return false;
+}
+
+/* Recurrent layers call their products by name: a library may have its own. */
+static void take_steps(const Plan *p, Strs *wanted)
+{
+    for (int i = 0, n = wanted->n; i < n; i++)
+        if (strstr(embedded_find(wanted->at[i])->data, "#include \"steps.h\""))
+            take(wanted, kernel_file(p, "steps_forward")->name);
+}
+
+/* What opens handles, where the graph has any to open, and with it a library.  A benchmark has no routines. */
+static void take_opens(const Plan *p, Strs *wanted)
+{
+    bool eval = evaluates(p);
+    for (int i = 0; i < p->g->op.n; i++) {
+        const Op *o = &p->g->op.at[i];
+        if (cost_prepared(p->m, p->g, o, false) || (eval && o->phase == PH_F && cost_prepared(p->m, p->g, o, true)))
+            take(wanted, kernel_file(p, strf("open_%s", o->call))->name);
+    }
+}
+
+/* In the order of the embedded table. */
+Strs files_of(const Plan *p, bool mute)
+{
+    static const char *const benches[] = {"templates/bench_shared.h", "templates/bench.c", "templates/bench_cuda.c"};
+    Strs wanted = {0}, list = {0};
+    for (int o = 0; o < p->g->op.n; o++)
+        take(&wanted, kernel_file(p, p->g->op.at[o].call)->name);
+    for (const Embedded *e = embedded; e->name; e++)
+        if (is_kernel(p, e) || is_runtime(p, e) || (!mute && lies_in(e->name, "rt/sample/") && !left_out(p, e)) ||
+            (!mute && lies_in(e->name, "rt/tokens/") && !left_out(p, e)))
+            take(&wanted, e->name);
+    take_steps(p, &wanted);
+    take(&wanted, "rt/parts.h");
+    if (emit_cuda(p))
+        take_opens(p, &wanted);
+    for (size_t i = 0; p->routine.n == 0 && i < sizeof benches / sizeof *benches - !emit_cuda(p); i++)
+        take(&wanted, benches[i]);
+    take_included(p, &wanted);
+    for (const Embedded *e = embedded; e->name; e++)
+        if (starts(e->name, "rt/") && has(&wanted, e->name))
+            *PUSH(&list) = e->name;
+    return list;
+}
+
+/* Its head, the hook of each call of the job, and the macros that put them in the way. */
+void files_hooks(FILE *f, const Plan *p)
+{
+    static const char hook[] = "HOOK(", macro[] = "#define ";
+    const char *end;
+    for (const char *at = embedded_find("rt/hooks.h")->data; *at; at = end) {
+        bool whole = starts(at, hook);
+        end = whole ? strstr(at, ")\n\n") + 3 : strchr(at, '\n') + 1;
+        const char *name = at + (whole ? strlen(hook) : strlen(macro));
+        bool of_call = whole || (starts(at, macro) && strstr(at, " hooked_") && strstr(at, " hooked_") < end);
+        if (!of_call || calls(p, strf("%.*s", (int)strcspn(name, "(,"), name)))
+            fwrite(at, 1, (size_t)(end - at), f);
+    }
+}

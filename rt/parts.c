@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * parts.c: every part, for programs that have the whole runtime.  A folder's launch.c says the same of its job.
+ */
+#include <stddef.h>
+#include "parts.h"
+
+const DataFormat *const job_formats[] = {&data_bytes, &data_llmc, &data_megatron, &data_npy, &data_idx, &data_cifar10,
+                                          &data_cifar100, NULL};
+const Answers *const job_answers[] = {&answers_adam, &answers_attention, &answers_element, &answers_experts, &answers_fp8,
+                                  &answers_gradient, &answers_image, &answers_language, &answers_linear, &answers_loss,
+                                  &answers_matmul, &answers_norm, &answers_recurrent, &answers_relative, &answers_rmsprop,
+                                  &answers_score, &answers_sgd, &answers_shape, &answers_table, &answers_xent, NULL};
+const Offload *const job_offload = &offload_host;
+const Overlap *const job_overlap = &overlap_pieces;
+const TokenText *const job_words = &words_json;
