@@ -36,7 +36,8 @@ typedef struct {
     int use;                    /* S_GRAD: number of the use, 0 the first */
     int op;                     /* S_GRAD: the forward operator of that use; S_PARAM: the first */
     bool decay, tracked;        /* S_PARAM; statistics, that phase W adds up and phase U takes in: no optimizer, no versions */
-    bool frozen;                /* S_PARAM: no gradient, no update, no versions (train.freeze) */
+    bool frozen;                /* S_PARAM: no gradient, no update, no versions (train.freeze, adapt) */
+    bool adapter;               /* S_PARAM: of section adapt, and in no file of the model's weights */
     int group;                  /* S_PARAM: 1 + its place in Train.param_group; 0: none */
     Init init;                  /* S_PARAM */
     Loc loc;

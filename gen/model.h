@@ -306,6 +306,8 @@ typedef struct {
     Strs fresh;                     /* patterns of parameters that start from their rule, whatever the files hold */
     Strs ignore;                    /* tensors that nobody wants */
 } WeightsSpec;
+/* Adapters: Linear named by match get two small ones beside them; all but these, and what `learn` names, is frozen. */
+typedef struct { Strs match, learn; int64_t rank; double alpha, dropout; Loc loc; } AdaptSpec;
 typedef struct { const char *text; Loc at; } Mark;
 
 typedef struct {
@@ -328,6 +330,7 @@ typedef struct {
     PlanSpec plan;
     CkptSpec ckpt;
     WeightsSpec weights;
+    AdaptSpec adapt;                /* match empty: none */
     bool trace;
     VEC(Mark) marks;                /* where each text of a list stands: patterns, files.  Found by the pointer */
 } Model;

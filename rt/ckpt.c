@@ -77,7 +77,9 @@ static long said_room(const Job *job)
     long room = 6 * (long)strlen(job->key) + 256;
     for (const Setting *s = job->setting; s && s->name; s++)
         room += 6 * (long)(strlen(s->name) + strlen(s->value)) + 16;
-    return room;
+    for (int i = 0; job->adapter && job->adapter->of[i]; i++)
+        room += (long)strlen(job->adapter->of[i]) + 4;
+    return room + (job->adapter ? 160 : 0);
 }
 
 static int make_room(Run *run, Checkpoint *c)
@@ -89,7 +91,8 @@ static int make_room(Run *run, Checkpoint *c)
     c->written = calloc((size_t)run->job->stages, sizeof *c->written);
     c->all = items_make(run->job, HOME_STATES, -1, &c->alls);
     bool good = c->local && c->owns && c->header && c->written && c->all &&
-                make_text(&c->index, c->all, c->alls, 256 + 256L * run->job->stages + published_room(run) + said_room(run->job));
+                make_text(&c->index, c->all, c->alls, 256 + 256L * run->job->stages + published_room(run) +
+                                                    said_room(run->job));
     for (int i = 0; good && i < c->alls; i++)
         c->cut |= c->all[i].state->cut;
     for (int i = 0; good && i < run->count; i++) {
@@ -361,6 +364,17 @@ static void add_training(Text *t, const Job *job)
     text_add(t, "},\n");
 }
 
+/* What dpgen export makes of them. */
+static void add_adapters(Text *t, const AdapterInfo *a)
+{
+    if (!a)
+        return;
+    text_add(t, "\"adapters\":{\"rank\":%ld,\"alpha\":\"%.17g\",\"dropout\":\"%.17g\",\"of\":[", a->rank, a->alpha, a->dropout);
+    for (int i = 0; a->of[i]; i++)
+        text_add(t, "%s\n\"%s\"", i ? "," : "", a->of[i]);
+    text_add(t, "]},\n");
+}
+
 static void make_index(Worker *w, int64_t step)
 {
     const Job *job = w->run->job;
@@ -377,6 +391,7 @@ static void make_index(Worker *w, int64_t step)
         text_add(t, "\"best_loss\":\"%a\",\"best_step\":%lld,\"best_since\":%lld,\n", b->loss, (long long)b->at,
                  (long long)b->since);
     add_training(t, job);
+    add_adapters(t, job->adapter);
     add_published(t, w->run);
     text_add(t, "},\n\"files\":[");
     for (int i = 0; i < job->stages / replicas_of(job); i++)

@@ -86,7 +86,8 @@ static bool read_metadata(Json *j, Index *x)
         {"model", NULL, x->model, sizeof x->model}, {"versions", NULL, x->versions, sizeof x->versions},
         {"data", NULL, x->data, sizeof x->data}, {"seed", NULL, x->seed, sizeof x->seed},
         {"moments", NULL, x->moments, sizeof x->moments}, {"best_step", &x->best, NULL, 0},
-        {"best_since", &x->since, NULL, 0}, {"best_loss", NULL, x->loss, sizeof x->loss}, {"key", NULL, x->key, sizeof x->key}, {NULL, NULL, NULL, 0}
+        {"best_since", &x->since, NULL, 0}, {"best_loss", NULL, x->loss, sizeof x->loss},
+        {"key", NULL, x->key, sizeof x->key}, {NULL, NULL, NULL, 0}
     }, *k;
     for (bool first = true; json_member(j, &first, key, sizeof key);) {
         for (k = field; k->name && strcmp(key, k->name) != 0; k++)
@@ -439,7 +440,8 @@ static int load_state(Worker *w, Index *x, const StateInfo *s, const char *kind,
 /* A history of sizes that is not there begins anew. */
 static int load_some(Worker *w, Index *x, const StateInfo *s, const char *suffix, bool old)
 {
-    bool left = s->files == FILES_GET || (s->files == FILES_DO_NOT && !find_entry(x, s->name, suffix));
+    bool may = s->files == FILES_DO_NOT || s->files == FILES_MAY;
+    bool left = s->files == FILES_GET || (may && !find_entry(x, s->name, suffix));
     int status = DONE, ages = old ? state_versions(s) : left ? 0 : 1;
     for (int age = 0; age < ages && status == DONE; age++)
         status = load_state(w, x, s, suffix, age);
@@ -578,6 +580,8 @@ int ckpt_weights(Run *run, const char *path)
         return weights_of_checkpoint(run, path);
     if (status == DONE)
         status = weights_read(run, path);
+    if (status == DONE && run->opt.adapter)
+        status = weights_adapter(run, run->opt.adapter);
     for (int k = 0; k < run->count && status == DONE; k++)
         spread(&run->worker[k]);
     return status;

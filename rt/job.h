@@ -13,7 +13,8 @@
 
 #define NOWHERE ((size_t)-1)
 enum { STATE_PARAM, STATE_GRAD, STATE_MOMENT1, STATE_MOMENT2, STATE_DRIFT, STATE_CENTRE };
-enum { FILES_HOLD, FILES_DO_NOT, FILES_GET };   /* it; nothing, for it is of this job alone; written, and never read */
+/* Hold it; have nothing to do with it, for it is of this job alone; get it, and never give it; may give it (an adapter). */
+enum { FILES_HOLD, FILES_DO_NOT, FILES_GET, FILES_MAY };
 enum { JOB_ZEROS, JOB_ONES, JOB_NORMAL, JOB_UNIFORM };
 enum { JOB_CONSTANT, JOB_COSINE, JOB_LINEAR, JOB_STEP };
 enum { JOB_F32, JOB_BF16, JOB_I32, JOB_F16 };
@@ -64,6 +65,9 @@ typedef struct {                /* a parameter that files of published weights h
     long from, rows, groups;    /* a part of the tensor: from row `from` of each `rows`, so many times; rows 0: all of it */
     long piece, pieces;         /* the tensor is one of so many parts of the parameter along its first axis; 0: all of it */
 } StoredInfo;
+
+/* Section adapt: alpha / rank is the factor of B A; of: the operators, NULL ends. */
+typedef struct { long rank; double alpha, dropout; const char *const *of; } AdapterInfo;
 
 typedef struct { const char *file, *name; } CopyInfo;  /* a tensor of such files that holds parameter `name` once more */
 
@@ -158,6 +162,7 @@ typedef struct {
     const StoredInfo *stored;   /* of published weights: weights.c; names ascend as the graph has them */
     int stored_n;
     const char *const *ignored; /* patterns of tensors that nobody wants; NULL ends, NULL: no such list */
+    const AdapterInfo *adapter; /* NULL: none */
     const CopyInfo *copied;     /* file NULL ends; NULL: none */
     const char *prefix;         /* may stand before names, or be missing there; NULL: none */
     int published;              /* type of what is written */

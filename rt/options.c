@@ -20,6 +20,7 @@ const Option options_train[] = {
     {"--no-checkpoint", NULL, FLAG, offsetof(Options, none), "write none, whatever the model file says"},
     {"--resume", NULL, FLAG, offsetof(Options, resume), "go on from the newest checkpoint there, under any plan"},
     {"--weights", "FILE", INPUT, offsetof(Options, weights), "start from a safetensors file, a folder of them, or DIR/step-N"},
+    {"--adapter", "DIR", INPUT, offsetof(Options, adapter), "beside --weights: start adapters from PEFT's files"},
     {"--log", "FILE", OUTPUT, offsetof(Options, log), "append metrics as JSON lines"},
     {"--hash", NULL, FLAG, offsetof(Options, hash), "print the SHA-256 of all parameters at the end"},
     {"--record", NULL, FLAG, offsetof(Options, record), "print the SHA-256 of the data files, and every loss exactly"},
@@ -32,7 +33,7 @@ const Option options_train[] = {
     {"--watchdog", "SECONDS", NUMBER, offsetof(Options, watchdog), "end the job after such a silence; 0 never"},
     {"--fill", "BYTE", BYTE, offsetof(Options, fill), "fill arenas with this byte before the start"},
     {"--dump-arena", "FILE", BY_STAGE, offsetof(Options, dump), "write the arena of each stage to FILE.stageN at the end"},
-    {"--eval-only", NULL, FLAG, offsetof(Options, evaluates), "evaluate once what --weights or --resume gives, and train nothing"},
+    {"--eval-only", NULL, FLAG, offsetof(Options, evaluates), "evaluate once what --weights or --resume gives; train nothing"},
     {"--quiet", NULL, FLAG, offsetof(Options, quiet), "no progress"},
     {.about = "SIGUSR1: checkpoint.  SIGTERM, SIGINT, SIGHUP: checkpoint and stop.\n"
      "Status: 0 done, 1 failed, 2 usage, 5 foreign or broken checkpoint, 6 wrong machine, 7 a loss or\n"
@@ -228,10 +229,15 @@ int options_read(Options *o, const Job *job, char **argv, bool speak)
         o->steps = 1, o->quiet = true, o->watchdog = 0;
     if (o->none && o->checkpoint != job->ckpt_dir)
         return speak ? complain(STATUS_USAGE, "--checkpoint and --no-checkpoint exclude each other") : STATUS_USAGE;
+    if (o->adapter && (!job->adapter || !o->weights))
+        return !speak ? STATUS_USAGE
+            : complain(STATUS_USAGE, !job->adapter ? "--adapter: this job has no adapters; give the model file a section "
+                       "adapt and generate it anew" : "--adapter needs --weights, the model that it was trained beside");
     if (o->evaluates && (!job->eval.format || o->selftest || o->gradients || job->stage->pace))
-        return !speak ? STATUS_USAGE : complain(STATUS_USAGE, !job->eval.format ? "--eval-only: this job has no evaluation; give "
-                                                "the model file a data.eval and generate it anew" : "--eval-only: nothing is "
-                                                "trained, so --gradients, --selftest and paced jobs have nothing to show");
+        return !speak ? STATUS_USAGE
+            : complain(STATUS_USAGE, !job->eval.format ? "--eval-only: this job has no evaluation; give the model file a "
+                       "data.eval and generate it anew" : "--eval-only: nothing is trained, so --gradients, --selftest and "
+                       "paced jobs have nothing to show");
     if (o->none || o->selftest || (o->evaluates && !o->resume))
         o->checkpoint = NULL;
     if (o->eval_data && !job->eval.format)

@@ -20,7 +20,7 @@ enum { DONE, STATUS_RUN, STATUS_USAGE, STATUS_STALE = 5, STATUS_MACHINE, STATUS_
 typedef struct {                /* options.c */
     long steps;                 /* stop after this many; rates follow job->steps whatever this is */
     const char **data, **eval_data;     /* patterns, NULL ends; NULL: as the model file says */
-    const char *checkpoint, *weights, *log, *publish, *gradients, *trace, *dump, *spill;
+    const char *checkpoint, *weights, *adapter, *log, *publish, *gradients, *trace, *dump, *spill;
     bool resume, hash, quiet, none, nan, record, selftest, evaluates;
     int fill;                   /* byte that arenas are filled with */
     long watchdog;              /* seconds; 0 never, -1 from the prediction */
@@ -315,6 +315,7 @@ void ckpt_close(Run *run);                              /* after the last step o
 int  ckpt_load(Run *run);                               /* ckpt_load.c; sets run->start */
 int  ckpt_weights(Run *run, const char *path);
 int  weights_read(Run *run, const char *path);          /* weights.c: published ones; every parameter of these stages */
+int  weights_adapter(Run *run, const char *path);       /* adapters alone, by the names of PEFT or ours */
 int  ckpt_save(Worker *w, int64_t step);                /* every stage calls it; the same answer everywhere */
 
 int  export_probe(const Run *run);      /* export.c: can what is written at the end be written? */

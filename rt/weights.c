@@ -52,7 +52,7 @@ static const StoredInfo *stored_of(const Job *job, const StateInfo *s)
 int weights_pieces(const Job *job, const StateInfo *s)
 {
     const StoredInfo *stored = stored_of(job, s);
-    return s->files == FILES_DO_NOT ? 0 : stored && stored->pieces ? (int)stored->pieces : 1;
+    return s->files == FILES_DO_NOT || s->files == FILES_MAY ? 0 : stored && stored->pieces ? (int)stored->pieces : 1;
 }
 
 Published weights_place(const Job *job, const StateInfo *s, int piece)
@@ -270,9 +270,42 @@ static bool copies(const Weights *x, const Listed *tensor)
     return false;
 }
 
+/* An adapter by the name that it has here. */
+static Listed *adapter(const Weights *x, const StateInfo *s)
+{
+    return s->files == FILES_MAY ? prefixed(x, s->name) : NULL;
+}
+
+/* ... and by that which PEFT gives it: base_model.model., the tensor of the weight without .weight, .lora_A.weight. */
+static Listed *adapter_of_peft(const Weights *x, const StateInfo *s)
+{
+    char base[NAME], name[3 * NAME];
+    const char *tail = strstr(s->name, ".lora_"), *prefix = x->job->prefix ? x->job->prefix : "";
+    for (const char *next = tail; next; next = strstr(next + 1, ".lora_"))
+        tail = next;
+    if (!tail || (size_t)snprintf(base, sizeof base, "%.*s.weight", (int)(tail - s->name), s->name) >= sizeof base)
+        return NULL;
+    for (int i = 0; i < x->job->stored_n; i++)
+        if (!strcmp(x->job->stored[i].name, base))
+            snprintf(base, sizeof base, "%s", x->job->stored[i].file);
+    size_t n = strlen(base), k = strlen(".weight"), m = strlen(prefix);
+    n = n > k && !strcmp(base + n - k, ".weight") ? n - k : n;
+    snprintf(name, sizeof name, "base_model.model.%.*s%s", (int)n, base, tail);
+    Listed *found = named(x, name);
+    snprintf(name, sizeof name, "base_model.model.%s%.*s%s", prefix, (int)n, base, tail);
+    found = found ? found : named(x, name);
+    if (!found && m && !strncmp(base, prefix, m)) {
+        snprintf(name, sizeof name, "base_model.model.%.*s%s", (int)(n - m), base + m, tail);
+        found = named(x, name);
+    }
+    return found;
+}
+
 /* Every parameter of the whole job has a tensor, and every tensor of a folder a parameter; a file by itself may hold more. */
 static int check_parameter(Weights *x, const StateInfo *s)
 {
+    if (adapter(x, s))
+        adapter(x, s)->used = true;
     for (int piece = 0; piece < weights_pieces(x->job, s); piece++) {
         Published p = weights_place(x->job, s, piece);
         Listed *found = tensor_of(x, &p);
@@ -326,14 +359,14 @@ static void add_shape(Text *t, int n, const int64_t *dim)
     text_add(t, "]");
 }
 
-static int refuse_shape(const SafeFile *f, const SafeTensor *t, const Published *p)
+static int refuse_shape(const SafeFile *f, const SafeTensor *t, const Published *p, bool adapter)
 {
     char is[256], wants[256];
     Text x = {is, 0, sizeof is}, y = {wants, 0, sizeof wants};
     add_shape(&x, t->ndim, t->dim);
     add_shape(&y, p->ndim, p->dim);
-    return complain(STATUS_STALE, "%s: tensor `%s` is %s, and parameter `%s` wants %s: the dims of the model are other ones",
-                    f->path, t->name, is, p->in.name, wants);
+    return complain(STATUS_STALE, "%s: tensor `%s` is %s, and parameter `%s` wants %s: %s", f->path, t->name, is, p->in.name,
+                    wants, adapter ? "set adapt.rank to that of the adapter" : "the dims of the model are other ones");
 }
 
 /* The tensor in its file, and how its numbers stand there: f, h, b or i. */
@@ -364,12 +397,14 @@ static int read_piece(Weights *x, const StateInfo *s, int piece, float *values)
     Shard *shard;
     const SafeTensor *t;
     char type;
-    int status = find_tensor(x, tensor_of(x, &p), &shard, &t, &type);
+    bool adapts = s->files == FILES_MAY;
+    Listed *from = !adapts ? tensor_of(x, &p) : adapter(x, s) ? adapter(x, s) : adapter_of_peft(x, s);
+    int status = find_tensor(x, from, &shard, &t, &type);
     if (status != DONE)
         return status;
     bool counter = t->ndim == 0 && p.n == 1;            /* PyTorch's num_batches_tracked is a scalar */
     if (!counter && (t->ndim != p.ndim || memcmp(t->dim, p.dim, (size_t)p.ndim * sizeof *p.dim)))
-        return refuse_shape(&shard->file, t, &p);
+        return refuse_shape(&shard->file, t, &p, adapts);
     Rows r = place_rows(&p, s);
     values += place_first(&p);
     int size = type == 'f' ? 4 : type == 'i' ? 8 : 2;
@@ -409,7 +444,8 @@ static int read_parameter(Weights *x, Worker *w, const StateInfo *s)
 {
     float *values = malloc((size_t)s->n * sizeof *values + 1);
     int status = values ? DONE : complain(STATUS_RUN, "no memory to read `%s`", s->name);
-    for (int piece = 0; status == DONE && piece < weights_pieces(x->job, s); piece++)
+    int pieces = s->files == FILES_MAY ? 1 : weights_pieces(x->job, s);
+    for (int piece = 0; status == DONE && piece < pieces; piece++)
         status = read_piece(x, s, piece, values);
     for (const CopyInfo *c = x->job->copied; status == DONE && c && c->file; c++)
         if (!strcmp(c->name, s->name))
@@ -418,6 +454,11 @@ static int read_parameter(Weights *x, Worker *w, const StateInfo *s)
         init_place(w, s, 0, values, 0, s->n);
     free(values);
     return status;
+}
+
+static bool to_read(const Weights *x, const StateInfo *s)
+{
+    return s->kind == STATE_PARAM && (s->files == FILES_HOLD || adapter(x, s));
 }
 
 int weights_read(Run *run, const char *path)
@@ -429,8 +470,65 @@ int weights_read(Run *run, const char *path)
         status = check_names(&x);
     for (int k = 0; k < run->count; k++)
         for (int i = 0; i < run->worker[k].info->states && status == DONE; i++)
-            if (run->worker[k].info->state[i].kind == STATE_PARAM && !run->worker[k].info->state[i].files)
+            if (to_read(&x, &run->worker[k].info->state[i]))
                 status = read_parameter(&x, &run->worker[k], &run->worker[k].info->state[i]);
+    close_weights(&x);
+    return status;
+}
+
+/* adapter_config.json beside it: another factor would make another model of the same tensors. */
+static int check_adapter(const Job *job, const char *dir)
+{
+    char path[CKPT_PATH], key[64];
+    struct stat info;
+    DataFile f = {0};
+    double rank = -1, alpha = -1;
+    bool dora = false, root = false;
+    if ((size_t)snprintf(path, sizeof path, "%s/adapter_config.json", dir) >= sizeof path || stat(path, &info) != 0)
+        return DONE;
+    int status = data_stale(data_map(&f, path, "adapter"));
+    Json j = json_open(status == DONE ? f.at : NULL, f.size);
+    for (bool first = true; status == DONE && json_member(&j, &first, key, sizeof key);)
+        if (!strcmp(key, "r") || !strcmp(key, "lora_alpha"))
+            *(*key == 'r' ? &rank : &alpha) = strtod(json_value(&j).at, NULL);
+        else if (!strcmp(key, "use_dora") || !strcmp(key, "use_rslora"))
+            *(key[4] == 'd' ? &dora : &root) = *json_value(&j).at == 't';
+        else
+            json_skip(&j);
+    data_unmap(&f);
+    if (status == DONE && (dora || root))
+        return complain(STATUS_STALE, "%s: %s is not done here; B A has the factor alpha / rank", path, dora ? "use_dora" :
+                        "use_rslora");
+    if (status == DONE && rank > 0 && alpha / rank != job->adapter->alpha / (double)job->adapter->rank)
+        return complain(STATUS_STALE, "%s: alpha %g and rank %g, and this job has %g and %ld: set adapt.alpha and adapt.rank, "
+                        "and generate it anew", path, alpha, rank, job->adapter->alpha, job->adapter->rank);
+    return status;
+}
+
+int weights_adapter(Run *run, const char *path)
+{
+    char index[CKPT_PATH];
+    struct stat info;
+    bool folder = stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+    Weights x = {.job = run->job, .path = path, .index = path};
+    if (folder && (size_t)snprintf(index, sizeof index, "%s/adapter_model.safetensors", path) < sizeof index)
+        x.index = index;
+    int status = folder ? check_adapter(run->job, path) : DONE;
+    if (status == DONE)
+        status = read_single(&x);
+    if (status == DONE && x.tensors > 1)
+        qsort(x.tensor, (size_t)x.tensors, sizeof *x.tensor, by_name);
+    for (int k = 0; k < run->count; k++)
+        for (int i = 0; i < run->worker[k].info->states && status == DONE; i++) {
+            const StateInfo *s = &run->worker[k].info->state[i];
+            if (s->kind != STATE_PARAM || s->files != FILES_MAY)
+                continue;
+            if (!adapter(&x, s) && !adapter_of_peft(&x, s))
+                status = complain(STATUS_STALE, "%s: there is no tensor for `%s`: does adapt.match name other operators than "
+                                  "this adapter has?", x.index, s->name);
+            else
+                status = read_parameter(&x, &run->worker[k], s);
+        }
     close_weights(&x);
     return status;
 }

@@ -105,7 +105,7 @@ static void parameter(Reader *r, Table *t)
             start(r);
         else if (is(r, "{"))
             list(r, &n);
-        else if (take(r, "FILES_GET") || take(r, "FILES_DO_NOT"))
+        else if (take(r, "FILES_GET") || take(r, "FILES_DO_NOT") || take(r, "FILES_MAY"))
             continue;
         else
             t->cut |= product(r) && same(f, (Name){"cut", 3});

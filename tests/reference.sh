@@ -141,5 +141,33 @@ tuned prefix --set train.freeze="[wte.*, wpe.*, h.0.*]" "$@"
 check "prefix: no gradient, no moment" rests prefix $frozen wte.weight
 tuned groups --set train.optimizer.groups="[{match: [h.1.*, wpe.*], lr: x0.3, weight_decay: 0},
     {match: ['*.ln_*', ln_f.*], lr: 2e-2, betas: [0.7, 0.9], eps: 1e-4}]" "$@"
+# The llama with PEFT's adapters beside queries and values (make_lora.py)
+lora() {
+    "$tmp/safe" llama.lora.tensors "$tmp/lora.start" && "$dpgen" import llama.json -o "$tmp/lora.yaml" || return
+    file=$tmp/lora.yaml
+    [ "$READY_CC" ] || ready
+    READY_KERNELS=
+    like_gpt --estimate -o "$out" --set adapt="{match: ['*.q_proj', '*.v_proj'], rank: 3, alpha: 6}" "$@" && make -C "$out"
+}
+model=llama name=lora out=$tmp/gpt.lora start=$tmp/lora.start limit=1e-5
+[ -x "$tmp/safe" ] || cc -std=c11 -O1 -o "$tmp/safe" "$root/tests/safe.c"
+if check "lora: generate and build" lora "$@"; then
+    for steps in 1 20; do
+        at=$out.$steps
+        check "lora: $steps steps" train $steps "$at.log" "$at.run" "$at.grad" || continue
+        check "lora: gradient of step $steps" "$compare" --least $least llama.lora.grad$steps.safetensors "$at.grad" 1e-4
+    done
+    check "lora: losses and norms" "$compare" --loss llama.lora.losses.txt "$out.20.log" $limit
+    # as PEFT saves them, and merges them into f32; and read back, from the folder that PEFT would write
+    check "lora: export" "$dpgen" export "$out.20.run" --adapter "$tmp/peft"
+    check "lora: adapters" "$compare" llama.lora.adapter.safetensors "$tmp/peft/adapter_model.safetensors" $limit
+    cp llama.lora.adapter.safetensors "$tmp/peft/adapter_model.safetensors"
+    check "lora: read" "$out/train" --weights "$start" --adapter "$tmp/peft" --steps 1 --log "$out.again" --no-checkpoint \
+        --quiet
+    check "lora: the loss with what was read" "$compare" --loss llama.lora.again.txt "$out.again" $limit
+    check "lora: merge" "$dpgen" export "$out.20.run" --hf "$tmp/merged"
+    check "lora: merged" "$compare" llama.lora.merged.safetensors "$tmp/merged/model.safetensors" $limit
+    check "lora: only adapters learn" rests lora model.layers.0.self_attn.q_proj.weight model.norm.weight lm_head.weight
+fi
 echo "reference: $passed passed, $failed failed"
 [ $failed -eq 0 ]

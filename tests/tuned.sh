@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Fine-tuning under plans: frozen parameters and parameter groups have one hash over stages, schedules, fates, replicas and
-# types, that of the graph interpreter.  The losses and gradients themselves are compared with PyTorch's in reference.sh.  A
-# checkpoint holds frozen values, goes on with more of them, and says so, and is refused with fewer.
+# Fine-tuning under plans: frozen parameters, parameter groups and adapters have one hash over stages, schedules, fates,
+# replicas and types, that of the graph interpreter.  Losses and gradients are compared with PyTorch's in reference.sh.  A
+# checkpoint holds frozen values, goes on with more of them, and says so, and is refused with fewer.  Evaluations end a training
+# and choose what is kept, alike on all stages.
 . "$(dirname "$0")/lib.sh"
 need dpgen build/emitted build/librt.a build/librt_bf16.a build/interp build/interp_bf16
 model="$models/tiny-gpt.yaml --set train.batch.global=16"
@@ -79,6 +80,54 @@ run="--no-checkpoint --quiet --hash --data $data"
 keep=
 use_portable
 
+at=$tmp/run                     # where run_job puts what a job says
+# ---- adapters ----------------------------------------------------------------------------------------------------------
+adapt="{match: [h.*.c_attn, h.1.mlp.*], rank: 4, alpha: 6, dropout: 0.1, learn: [ln_f.*]}"
+use_portable
+keep="one split"
+{ under "--set \"adapt=$adapt\" --set train.batch.groups=2"; of_replicas "--set \"adapt=$adapt\""; } | plans
+agree "adapters" build/interp --set adapt="$adapt" --set train.batch.groups=2
+adapted=$hash
+run="--quiet --hash --data $data --checkpoint $tmp/ckpt.adapt"
+said=$(job_hash "$tmp/one" --steps 2) && said=$(job_hash "$tmp/split" --resume --steps 3)
+if [ "$said" = "$adapted" ]; then pass; else fault "a checkpoint with adapters, and on: $said"; fi
+expect "adapters in PEFT's form" ./dpgen export "$tmp/ckpt.adapt" --adapter "$tmp/peft"
+expect "the model with them merged in" ./dpgen export "$tmp/ckpt.adapt" --hf "$tmp/merged"
+whole=$(tr '{' '\n' <"$tmp/merged/model.safetensors" | grep -a -c -o '"dtype"')
+if [ "$whole" = 40 ]; then pass; else fault "a merged export has $whole tensors of 40"; fi
+# The merged model computes what the adapted one does, to rounding: an evaluation drops nothing
+evals="{format: bytes, files: $data, tokens: tokens, next: targets, every: 2, batches: 8}"
+generate "$tmp/beside" $model --set data.eval="$evals" --set adapt="$adapt" && compile "$tmp/beside" ||
+    fault "adapters, evaluated"
+generate "$tmp/plain" $model --stages 2 --set data.eval="$evals" && compile "$tmp/plain" || fault "without adapters"
+run="--quiet --no-checkpoint --eval-only"
+run_job "$tmp/beside/job" "" --weights "$(ls -d "$tmp"/ckpt.adapt/step-* | tail -n 1)" --log "$tmp/beside.jsonl"
+run_job "$tmp/plain/job" "" --weights "$tmp/merged" --log "$tmp/plain.jsonl"
+said=$(cat "$tmp/beside.jsonl" "$tmp/plain.jsonl" | sed -n 's/.*"event":"eval".*"loss":\([^,}]*\).*/\1/p' | tr '\n' ' ')
+if echo "$said" | awk '{d = $1 - $2; exit !(NF == 2 && $1 > 0 && d < 1e-5 && d > -1e-5)}'; then pass
+else fault "merged: $said"; fi
+run="--quiet --no-checkpoint --steps 1 --data $data --weights $tmp/merged"
+for wrong in "rank 8;alpha 6 and rank 4, and this job has 6 and 8" "alpha 12;alpha 6 and rank 4, and this job has 12" \
+    "match h.2.mlp.c_proj;no tensor for"; do
+    what=${wrong%;*}
+    changed=$(echo "$adapt" | sed "s/${what% *}: [^,]*[],]*,/${what% *}: ${what#* },/")
+    [ "${what% *}" != match ] || changed="{match: h.2.mlp.c_proj, rank: 4, alpha: 6}"
+    generate "$tmp/wrong" $model --set adapt="$changed" && compile "$tmp/wrong" || fault "$what"
+    refuse "an adapter: $what" 5 "${wrong#*;}" "$tmp/wrong/job" $run --adapter "$tmp/peft"
+done
+refuse "no adapters" 2 'this job has no adapters' "$tmp/plain/job" $run --adapter "$tmp/peft"
+refuse "no model beside them" 2 'needs --weights' "$tmp/beside/job" --adapter "$tmp/peft"
+refuse "a checkpoint without" 5 'has no adapters' ./dpgen export "$tmp/ckpt" --adapter "$tmp/none"
+refuse "both" 3 'train.freeze and adapt exclude each other' ./dpgen check $model --set adapt="$adapt" \
+    --set train.freeze=wpe.weight
+refuse "no such Linear" 3 "no Linear is named 'h.9.*'" ./dpgen check $model --set adapt="{match: h.9.*}"
+run="--no-checkpoint --quiet --hash --data $data"
+use_bf16
+keep=
+under "--set train.precision.compute=bf16 --set \"adapt=$adapt\"" | grep -v -e ^one | plans
+agree "adapters in bf16" build/interp_bf16 --set train.precision.compute=bf16 --set adapt="$adapt"
+use_portable
+
 # ---- parameters that no file has ---------------------------------------------------------------------------------------
 # What one job takes from a rule and the rest from a file is, for a job with the other half fresh, all by rules
 half="[h.*]" rest="[wte.*, wpe.*, ln_f.*]" model=$models/tiny-gpt.yaml
@@ -127,7 +176,8 @@ said=$(run_job "$tmp/calm/job" "" --steps 4 && run_job "$tmp/calm3/job" "" --res
 if [ "$(said_by "$tmp/on.jsonl" | tail -n 1 | cut -d' ' -f1)" = 8 ]; then pass
 else fault "patience over a resume: $said $(cat "$tmp/on.jsonl")"; fi
 # The best is kept beside the newest, DIR/best leads to it, and its evaluation alone gives its loss again
-wild="--set data.eval=\"$evals, keep_best: true}\" --set train.optimizer.lr=0.3 --set train.schedule.warmup=8 --set checkpoint.keep=1"
+wild="--set data.eval=\"$evals, keep_best: true}\" --set train.optimizer.lr=0.3 --set train.schedule.warmup=8"
+wild="$wild --set checkpoint.keep=1"
 echo "wild $model --stages 2 $wild" | plans
 run="--quiet --data $data --checkpoint $tmp/wild.ckpt"
 said=$(run_job "$tmp/wild/job" "" --steps 20 --log "$tmp/wild.jsonl")
@@ -138,7 +188,8 @@ if [ "$kept" = "best $to step-000020 " ] && [ "$(readlink "$tmp/wild.ckpt/best")
 else fault "the best is $best, and there are $kept: $said"; fi
 run="--quiet --no-checkpoint"
 run_job "$tmp/wild/job" "" --eval-only --weights "$tmp/wild.ckpt/best" --log "$tmp/alone.jsonl"
-if [ "$(said_by "$tmp/alone.jsonl")" = "0 ${best#* }" ]; then pass; else fault "--eval-only: $(cat "$tmp/alone.jsonl"), not $best"; fi
+if [ "$(said_by "$tmp/alone.jsonl")" = "0 ${best#* }" ]; then pass
+else fault "--eval-only: $(cat "$tmp/alone.jsonl"), not $best"; fi
 run="--quiet --checkpoint $tmp/wild.ckpt"
 run_job "$tmp/wild/job" "" --eval-only --resume --data "$tmp/none" --log "$tmp/newest.jsonl"
 if [ "$(said_by "$tmp/newest.jsonl")" = "$(said_by "$tmp/wild.jsonl" | tail -n 1)" ]; then pass

@@ -343,6 +343,7 @@ static void expand(Scope *s, const Node *line, const char *op)
         o.in = in;
         int index = !strcmp(op, "BatchNorm") ? batch_norm(s, line, path, o)
             : !strcmp(op, "LSTM") ? lstm(s, line, path, o)
+            : !strcmp(op, "Linear") && adapts(s->b, path) ? adapt(s, line, path, o)
             : attr_find(&o, "top") && r != row_find("Route") ? hits(s, line, path, r, o) : op_new(s, line, path, r, o);
         *PUSH(&results) = s->b->g->op.at[index].out.at[0];
         for (int i = 1; has_numbers(row(r)) && i < row(r)->out.n; i++)
@@ -515,6 +516,7 @@ Graph *build(const Model *m)
     loss(&top);
     bad_stop();
     unused(&b);
+    adapt_check(&b);
     choose_params(&b);
     bad_stop();
     g->nf = g->nb = g->op.n;

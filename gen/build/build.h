@@ -6,7 +6,7 @@
  *   attr.c    the keys of an operator's line, as numbers
  *   block.c   scopes: values, block arguments, repetition
  *   build.c   one line of the model -> operators
- *   expand.c expand_lstm.c    ... that are rows of several kinds
+ *   expand.c expand_lstm.c adapt.c    ... that are rows of several kinds
  *   param.c chosen.c          its parameters; which of them decay, learn, and in which group
  *   row.c bind.c shape.c shape_ops.c shape_move.c shape_image.c shape_language.c
  *   shape_attention.c shape_recurrent.c shape_experts.c
@@ -39,6 +39,7 @@ typedef struct {
     Graph *g;
     Names taken;                /* C form of every path and parameter -> index in where */
     VEC(Loc) where;
+    int adapted;                /* Linear beside which adapters learn */
     Names param;                /* parameter path -> state */
     VEC(BuildEntry) alias;      /* names that parameters of tied operators would have for themselves */
     Ints input;                 /* tensor of each data input, behind its Cast if it needs one */
@@ -91,6 +92,10 @@ int op_new(Scope *s, const Node *line, const char *path, int row, Op o);
 int batch_norm(Scope *s, const Node *line, const char *path, Op o);    /* the last operator, the line's own */
 int lstm(Scope *s, const Node *line, const char *path, Op o);          /* the same; expand_lstm.c */
 int hits(Scope *s, const Node *line, const char *path, int row, Op o);          /* the same */
+/* ---- adapt.c: a Linear beside which two small ones learn; its last operator ------------------------------------ */
+bool adapts(const Builder *b, const char *path);
+int  adapt(Scope *s, const Node *line, const char *path, Op o);
+void adapt_check(const Builder *b);
 /* ---- chosen.c: parameters that patterns of the section train choose ------------------------------------------- */
 void choose_params(Builder *b);
 /* ---- param.c --------------------------------------------------------------------------------------------------- */

@@ -129,12 +129,15 @@ void choose_params(Builder *b)
         if (!learns(s))
             continue;
         s->group = group_of(t, s->name);
-        s->frozen = matching(&t->freeze, s->name) != NULL;
+        s->frozen = matching(&t->freeze, s->name) ||
+                    (b->m->adapt.match.n && !s->adapter && !matching(&b->m->adapt.learn, s->name));
         s->decay = !matching(&t->no_decay, s->name);
     }
     check_named(b, &t->no_decay, "train.optimizer.no_decay");
     check_named(b, &t->freeze, "train.freeze");
     check_ties(b, &t->freeze, "train.freeze");
+    check_named(b, &b->m->adapt.learn, "adapt.learn");
+    check_ties(b, &b->m->adapt.learn, "adapt.learn");
     check_groups(b);
     check_some_learn(b);
 }

@@ -53,15 +53,18 @@ bool out_shape(Sizer *z, int i, Shape s)
     return true;
 }
 
-/* The deviation of a rule `kaiming` (He et al., Delving Deep into Rectifiers, 2015).  The fan is the number of values that a
- * result reads, or of results that read a value. */
+/* The bound of an adapter's start values, or the deviation of a rule `kaiming` (He et al., Delving Deep into Rectifiers, 2015).
+ * The fan is the number of values that a result reads, or of results that read a value. */
 static bool fan(const Sizer *z, State *p, const Shape *s)
 {
     if (!p->init.fan)
         return true;
     if (s->n < 2)
         return refuse(z, "kaiming is for weights", "%s %s has no fan", p->name, shape_text(s));
-    p->init.b = sqrt(2 / (double)(shape_size(s, 2, s->n) * s->d[p->init.fan == FAN_IN]));
+    double of = (double)(shape_size(s, 2, s->n) * s->d[p->init.fan == FAN_IN]);
+    p->init.b = p->init.kind == INIT_UNIFORM ? 1 / sqrt(of) : sqrt(2 / of);
+    if (p->init.kind == INIT_UNIFORM)
+        p->init.a = -p->init.b;
     return true;
 }
 

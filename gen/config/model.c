@@ -302,6 +302,7 @@ static const struct { const char *key; void (*read)(Model *m, Node *node); } sec
     { "plan", model_plan },              /* names devices, asks how many there are */
     { "checkpoint", model_checkpoint },
     { "weights", model_weights },
+    { "adapt", model_adapt },
     { "report", model_report },
 };
 

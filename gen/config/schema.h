@@ -62,6 +62,7 @@ void model_train(Model *m, Node *node);
 void model_data(Model *m, Node *node);
 void model_checkpoint(Model *m, Node *node);
 void model_weights(Model *m, Node *node);
+void model_adapt(Model *m, Node *node);
 void model_report(Model *m, Node *node);
 void model_devices(Model *m, Node *node);
 void model_hosts(Model *m, Node *node);

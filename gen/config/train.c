@@ -494,6 +494,28 @@ void model_checkpoint(Model *m, Node *node)
         section(m, node, "checkpoint", fields, COUNT(fields), &m->ckpt);
 }
 
+/* ---- adapt: what learns beside a model that does not ------------------------------------------------------ */
+
+void model_adapt(Model *m, Node *node)
+{
+    static const Field fields[] = {
+        { "match", read_texts, offsetof(AdaptSpec, match), 1, 0, NULL },
+        { "rank", read_int, offsetof(AdaptSpec, rank), 1, 1 << 20, NULL },
+        { "alpha", read_float, offsetof(AdaptSpec, alpha), 0, MOST_RATE, NULL },
+        { "dropout", read_below, offsetof(AdaptSpec, dropout), 0, 1, NULL },
+        { "learn", read_texts, offsetof(AdaptSpec, learn), 1, 0, NULL },
+    };
+    m->adapt = (AdaptSpec){ .rank = 8, .alpha = 8, .loc = node ? node->loc : (Loc){ 0, 0, 0 } };
+    if (!node)
+        return;
+    section(m, node, "adapt", fields, COUNT(fields), &m->adapt);
+    if (node->kind == MAP)
+        want_key(node, "match", "adapt");
+    if (m->train.freeze.n)
+        bad(mark_of(m, m->train.freeze.at[0], node->loc), "delete it; adapt.learn names what learns besides",
+            "train.freeze and adapt exclude each other: beside adapters all is frozen");
+}
+
 static void read_html(const Spot *s)
 {
     bool unused;

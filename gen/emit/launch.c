@@ -221,6 +221,24 @@ static void print_groups(const Launch *w)
     fprintf(w->f, "};\n");
 }
 
+/* The operators that have an adapter, by its first parameter. */
+static void print_adapter(const Launch *w)
+{
+    static const char tail[] = ".lora_A.weight";
+    const AdaptSpec *a = &w->p->m->adapt;
+    if (!a->match.n)
+        return;
+    fprintf(w->f, "\nstatic const char *const adapted[] = {");
+    for (int i = 0; i < w->p->g->state.n; i++) {
+        const State *s = &w->p->g->state.at[i];
+        size_t n = strlen(s->name), k = sizeof tail - 1;
+        if (s->kind == S_PARAM && s->adapter && n > k && !strcmp(s->name + n - k, tail))
+            fprintf(w->f, "%s, ", quote_c(strf("%.*s", (int)(n - k), s->name)));
+    }
+    fprintf(w->f, "0};\nstatic const AdapterInfo adapter = {%" PRId64 ", %s, %s, adapted};\n", a->rank, number(a->alpha),
+            number(a->dropout));
+}
+
 static void print_job(const Launch *w, int pairs, bool talk, int stored, bool copied, const char *plan_hash)
 {
     static const char *const lr[] = {"JOB_CONSTANT", "JOB_COSINE", "JOB_LINEAR", "JOB_STEP"};
@@ -269,6 +287,8 @@ static void print_job(const Launch *w, int pairs, bool talk, int stored, bool co
             number(t->final), number(t->factor));
     fprintf(w->f, "    .beta1 = %s, .beta2 = %s, .weight_decay = %s, .warmup = %" PRId64 ", .every = %" PRId64 ",\n",
             number(t->beta1), number(t->beta2), number(t->weight_decay), t->warmup, t->every);
+    if (m->adapt.match.n)
+        fprintf(w->f, "    .adapter = &adapter,\n");
     if (t->param_group.n)
         fprintf(w->f, "    .param_groups = %d, .param_group = param_group,\n", t->param_group.n);
     fprintf(w->f, "    .ckpt_dir = ");
@@ -308,6 +328,7 @@ void emit_launch(FILE *f, const Plan *p, const char *prefix, const char *plan_ha
     int stored = p->m->weights.given ? print_stored(&w) : -1;
     bool copied = print_copied(&w);
     emit_settings(f, p);
+    print_adapter(&w);
     if (p->m->train.param_group.n)
         print_groups(&w);
     if (p->dev.at[0].entry) {

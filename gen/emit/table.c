@@ -145,7 +145,9 @@ static void put_rest(const Table *t, int param, int way, Strs *word)
         *PUSH(word) = strf(".from = %" PRId64, part.from / size);
         *PUSH(word) = strf(".part = %" PRId64, (part.until - part.from) / size);
     }
-    if (x->tracked && row(p->g->op.at[x->op].row)->fp8)
+    if (x->adapter)
+        *PUSH(word) = ".files = FILES_MAY";
+    else if (x->tracked && row(p->g->op.at[x->op].row)->fp8)
         *PUSH(word) = ".files = FILES_DO_NOT";
     else if (weights_fresh(p->m, x->name))
         *PUSH(word) = ".files = FILES_GET";

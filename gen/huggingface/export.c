@@ -25,7 +25,8 @@
 enum { NAME = 512, SHA = 65 };
 
 typedef struct { const char *name; const char *sha; int64_t bytes; SafeFile *file; } ExportStored;
-typedef struct { StoredInfo in; const SafeTensor *from; StateInfo state; } ExportParameter;
+/* up, down: its adapter is up times down; NULL: there is none */
+typedef struct { StoredInfo in; const SafeTensor *from, *up, *down; StateInfo state; } ExportParameter;
 typedef struct { SafeTensor as; int first, n, shard; } ExportTensor;    /* parameters first .. first+n-1 are in it */
 typedef struct {
     const char *dir, *type;
@@ -33,6 +34,9 @@ typedef struct {
     VEC(ExportParameter) parameter; /* by tensor, then by row */
     VEC(ExportTensor) tensor;       /* by name */
     Strs shard;                     /* names of files to write */
+    Strs adapted;                   /* operators that have an adapter */
+    int64_t rank;                   /* of each; 0: there are none */
+    double alpha, dropout;
 } Export;
 
 static NORETURN void misuse(const char *why)
@@ -111,6 +115,23 @@ static void read_published(Json *j, Export *x)
             json_skip(j);
 }
 
+static void read_adapters(Json *j, Export *x)
+{
+    char key[32], text[NAME];
+    for (bool first = true; json_member(j, &first, key, sizeof key);)
+        if (!strcmp(key, "rank"))
+            json_integer(j, &x->rank);
+        else if ((!strcmp(key, "alpha") || !strcmp(key, "dropout")) && json_string(j, text, sizeof text))
+            *(*key == 'a' ? &x->alpha : &x->dropout) = number_decimal(text, strlen(text));
+        else if (!strcmp(key, "of"))
+            for (bool next = true; json_member(j, &next, NULL, 0) && json_string(j, text, sizeof text);)
+                *PUSH(&x->adapted) = strf("%s", text);
+        else
+            json_skip(j);
+    if (!j->why && x->rank < 1)
+        j->why = "adapters have a rank";
+}
+
 static void read_files(Json *j, Export *x)
 {
     char key[32], text[128];
@@ -139,7 +160,12 @@ static void read_index(Export *x, const char *path, const char *text, size_t n)
         else if (strcmp(key, "metadata"))
             json_skip(&j);
         else for (bool in = true; json_member(&j, &in, key, sizeof key);)
-            strcmp(key, "published") ? (void)json_skip(&j) : read_published(&j, x);
+            if (!strcmp(key, "published"))
+                read_published(&j, x);
+            else if (!strcmp(key, "adapters"))
+                read_adapters(&j, x);
+            else
+                json_skip(&j);
     if (!json_end(&j))
         fail(EXIT_STALE, "%s: byte %ld: %s", path, (long)(j.at - j.from), j.why);
     if (!x->type || safe_bytes(x->type, 0, NULL) < 0)
@@ -175,10 +201,39 @@ static int by_place(const void *a, const void *b)
     return order ? order : (x->in.from > y->in.from) - (x->in.from < y->in.from);
 }
 
+static const SafeTensor *stored_tensor(const Export *x, const char *name)
+{
+    const SafeTensor *t = NULL;
+    for (int i = 0; i < x->file.n && !t; i++)
+        t = safe_find(x->file.at[i].file, name);
+    return t;
+}
+
+static const SafeTensor *adapter_of(const Export *x, const char *op, const char *part, int64_t rows, int64_t width)
+{
+    const char *name = strf("%s.%s.weight", op, part);
+    const SafeTensor *t = stored_tensor(x, name);
+    if (!t || strcmp(t->type, "F32") || t->ndim != 2 || t->dim[0] != rows || t->dim[1] != width)
+        fail(EXIT_STALE, "%s: '%s' is not there as F32 %lld x %lld", x->dir, name, (long long)rows, (long long)width);
+    return t;
+}
+
+static void find_adapter(const Export *x, ExportParameter *p)
+{
+    for (int i = 0; i < x->adapted.n; i++) {
+        const char *op = x->adapted.at[i];
+        if (strcmp(p->in.name, strf("%s.weight", op)))
+            continue;
+        if (p->from->ndim != 2)
+            fail(EXIT_STALE, "%s: '%s' has an adapter, and is no matrix", x->dir, p->in.name);
+        p->up = adapter_of(x, op, "lora_B", p->from->dim[0], x->rank);
+        p->down = adapter_of(x, op, "lora_A", x->rank, p->from->dim[1]);
+    }
+}
+
 static void find_parameter(const Export *x, ExportParameter *p)
 {
-    for (int i = 0; i < x->file.n && !p->from; i++)
-        p->from = safe_find(x->file.at[i].file, p->in.name);
+    p->from = stored_tensor(x, p->in.name);
     const SafeTensor *t = p->from;
     if (!t || strcmp(t->type, "F32") || t->ndim > 6)
         fail(EXIT_STALE, "%s: parameter '%s' is not there as F32", x->dir, p->in.name);
@@ -190,6 +245,7 @@ static void find_parameter(const Export *x, ExportParameter *p)
     if ((p->in.rows || p->in.turn) && (t->ndim < 1 || t->dim[0] % p->in.groups ||
         (p->in.rows && p->in.from + t->dim[0] / p->in.groups > p->in.rows)))
         fail(EXIT_STALE, "%s: parameter '%s' does not fit into '%s'", x->dir, p->in.name, p->in.file);
+    find_adapter(x, p);
 }
 
 static void make_tensors(Export *x)
@@ -213,6 +269,25 @@ static void make_tensors(Export *x)
     }
 }
 
+static double number_at(const SafeTensor *t, int64_t i)
+{
+    float v;
+    memcpy(&v, t->at + 4 * i, sizeof v);
+    return (double)v;
+}
+
+/* Elements from .. from+n-1 of a weight with alpha / rank B A added in f64, ascending, and rounded once. */
+static void merge(float *row, const Export *x, const ExportParameter *p, int64_t from, int64_t n)
+{
+    int64_t width = p->up ? p->from->dim[1] : 1;
+    for (int64_t i = 0; p->up && i < n; i++) {
+        double sum = 0;
+        for (int64_t k = 0; k < x->rank; k++)
+            sum += number_at(p->up, (from + i) / width * x->rank + k) * number_at(p->down, k * width + (from + i) % width);
+        row[i] = (float)((double)row[i] + x->alpha / (double)x->rank * sum);
+    }
+}
+
 /* Its bytes: each parameter, row by row, where it belongs. */
 static void write_tensor(FILE *f, const Export *x, const ExportTensor *t)
 {
@@ -227,6 +302,7 @@ static void write_tensor(FILE *f, const Export *x, const ExportTensor *t)
         float *row = alloc((size_t)r.width * sizeof *row + 1);
         for (int64_t k = 0; k < r.rows; k++) {
             memcpy(row, p->from->at + (place_first(&place) + k * r.width) * 4, (size_t)r.width * 4);
+            merge(row, x, p, place_first(&place) + k * r.width, r.width);
             place_narrow(bytes + place_row(&place, &r, k) * size, row, type, r.step, r.width);
         }
     }
@@ -332,6 +408,78 @@ static void write_index(const Export *x, const char *dir)
     file_end(f, path);
 }
 
+/* ---- adapters as PEFT has them ------------------------------------------------------------------------------------------ */
+
+/* What PEFT calls an operator: the tensor of its weight, without .weight. */
+static const char *peft_name(const Export *x, const char *op)
+{
+    const char *name = strf("%s.weight", op);
+    for (int i = 0; i < x->parameter.n; i++) {
+        const StoredInfo *in = &x->parameter.at[i].in;
+        size_t n = strlen(in->file), k = strlen(".weight");
+        if (strcmp(in->name, name))
+            continue;
+        if (in->rows || in->pieces || n <= k || strcmp(in->file + n - k, ".weight"))
+            fail(EXIT_MODEL, "'%s' is a part of '%s' in published weights, and PEFT has no adapter of a part; merge it with "
+                 "--hf", name, in->file);
+        return strf("%.*s", (int)(n - k), in->file);
+    }
+    fail(EXIT_STALE, "%s: '%s' is not there", x->dir, name);
+}
+
+static void write_adapter_config(const Export *x, const char *path)
+{
+    bool turned = false;
+    for (int i = 0; i < x->parameter.n; i++)
+        turned |= x->parameter.at[i].up && x->parameter.at[i].in.turn;
+    FILE *f = file_begin(path);
+    fprintf(f, "{\n  \"peft_type\": \"LORA\",\n  \"r\": %lld,\n  \"lora_alpha\": %.17g,\n  \"lora_dropout\": %.17g,\n"
+            "  \"bias\": \"none\",\n  \"fan_in_fan_out\": %s,\n  \"task_type\": null,\n  \"base_model_name_or_path\": null,\n"
+            "  \"inference_mode\": true,\n  \"target_modules\": [", (long long)x->rank, x->alpha, x->dropout,
+            turned ? "true" : "false");
+    for (int i = 0; i < x->adapted.n; i++) {
+        fprintf(f, "%s\n    ", i ? "," : "");
+        json_text(f, peft_name(x, x->adapted.at[i]));
+    }
+    fprintf(f, "\n  ]\n}\n");
+    file_end(f, path);
+}
+
+static int by_tensor(const void *a, const void *b)
+{
+    return strcmp(((const SafeTensor *)a)->name, ((const SafeTensor *)b)->name);
+}
+
+static void write_adapter(const Export *x, const char *dir)
+{
+    static const char *const part[] = {"lora_A", "lora_B"};
+    const char *path = strf("%s/adapter_model.safetensors", dir);
+    VEC(SafeTensor) list = {0};
+    if (!x->adapted.n)
+        fail(EXIT_STALE, "%s has no adapters: the job had no section adapt; take --hf", x->dir);
+    for (int i = 0; i < x->adapted.n; i++)
+        for (int k = 0; k < 2; k++) {
+            const SafeTensor *t = stored_tensor(x, strf("%s.%s.weight", x->adapted.at[i], part[k]));
+            if (!t || strcmp(t->type, "F32"))
+                fail(EXIT_STALE, "%s: '%s.%s.weight' is not there as F32", x->dir, x->adapted.at[i], part[k]);
+            *PUSH(&list) = *t;
+            list.at[list.n - 1].name = strf("base_model.model.%s.%s.weight", peft_name(x, x->adapted.at[i]), part[k]);
+        }
+    qsort(list.at, (size_t)list.n, sizeof *list.at, by_tensor);
+    files_begin(dir, true);
+    if (there(path))
+        fail(EXIT_USAGE, "%s is there already; name another folder", path);
+    write_adapter_config(x, strf("%s/adapter_config.json", dir));
+    FILE *f = file_begin(path);
+    safe_header(f, list.at, list.n);
+    for (int i = 0; i < list.n; i++)
+        fwrite(list.at[i].at, 1, (size_t)list.at[i].bytes, f);
+    file_end(f, path);
+    files_end();
+    printf("wrote %s: adapters of %s, rank %lld\n", quote_terminal(dir), count_text(x->adapted.n, "operator"),
+           (long long)x->rank);
+}
+
 /* ---- the command ------------------------------------------------------------------------------------------------------- */
 
 static const char *const others[] = {
@@ -380,9 +528,10 @@ static void make_folder(const char *dir)
             fail(EXIT_USAGE, "%s has %s already; name another folder", dir, names[i]);
 }
 
-typedef struct { const char *dir, *like, *shard; } ExportAsked;
+typedef struct { const char *dir, *like, *shard, *adapter; } ExportAsked;
 static const Option table[] = {{"--hf", "DIR", WRITES_FOLDER, offsetof(ExportAsked, dir)},
     {"--like", "DIR", READS_FOLDER, offsetof(ExportAsked, like)},
+    {"--adapter", "DIR", WRITES_FOLDER, offsetof(ExportAsked, adapter)},
     {"--shard", "SIZE", TAKES_TEXT, offsetof(ExportAsked, shard)}, {0}};
 
 int export_command(int argc, char **argv)
@@ -397,6 +546,15 @@ int export_command(int argc, char **argv)
             from = option_word("the checkpoint", argv[i]), n = 1;
     }
     const char *dir = ask.dir, *index = ask.like && dir ? like_index(ask.like, dir) : NULL;
+    if (ask.adapter && (dir || ask.like || ask.shard))
+        misuse("--adapter writes adapters alone, and goes with no other option");
+    if (ask.adapter && from) {
+        Export x = {.dir = newest(from)};
+        open_checkpoint(&x);
+        make_tensors(&x);
+        write_adapter(&x, ask.adapter);
+        return 0;
+    }
     if (!from || !dir)
         misuse(from ? "no folder to write is named (--hf)" : "no checkpoint is named");
     if (index && ask.shard)

@@ -56,6 +56,7 @@ static const TextField state_fields[] = {
     {"decay", V_BOOL, offsetof(State, decay), .only = S_PARAM + 1},
     {"tracked", V_BOOL, offsetof(State, tracked), .only = S_PARAM + 1},
     {"frozen", V_BOOL, offsetof(State, frozen), .only = S_PARAM + 1},
+    {"adapter", V_BOOL, offsetof(State, adapter), .only = S_PARAM + 1},
     {"group", V_INT, offsetof(State, group), .only = S_PARAM + 1},
     {"init", V_WORD, offsetof(State, init.kind), .words = inits, .first = true, .only = S_PARAM + 1},
     {"rule", V_TEXT, offsetof(State, init.name), .only = S_PARAM + 1},
