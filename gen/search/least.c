@@ -10,6 +10,7 @@
  * fates of the best cut need, go up until a plan packs, and then halve the distance down to what failed.  Each answer has its
  * own arenas, which may be below the limit that it was found under.  The search for fast plans falls back on this plan, and a
  * report promises its bytes.  So a promise does not depend on the limit that was asked; it holds, and so does each larger one.
+ *
  * Cost: LEAST_WORK and LEAST_STEPS in all, of which a question has a part.  Not handled: a plan of fewer bytes that these
  * questions do not meet.
  */
