@@ -20,7 +20,10 @@ report() {
     if [ -n "$more" ]; then expect "$name, promised $more" within 80 ./dpgen plan "$@" --estimate --limit "$more"; fi
 }
 # tight MIB: the report promises at most so much
-tight() { if [ "${more%MiB}" -le "$1" ]; then pass; else fault "$name: $more is promised, and $1 MiB are enough"; fi; }
+tight() {
+    case $more in *KiB) kib=${more%KiB} ;; *) kib=$((${more%MiB} * 1024)) ;; esac
+    if [ "$kib" -le $(($1 * 1024)) ]; then pass; else fault "$name: $more is promised, and $1 MiB are enough"; fi
+}
 says() { if grep -q -e "$1" "$tmp/report"; then pass; else fault "$name: the report does not say '$1'"; fi; }
 
 # A small question has all of its answers.
