@@ -122,6 +122,63 @@ refuse "another micro-batch" 1 'linear_forward.y (rows 256, in 224, out 672) *mo
     ./dpgen-verify --edited "$tmp/mutant"
 refuse "expected" 1 '^  expected' ./dpgen-verify --edited "$tmp/mutant"
 
+# ---- planted faults: those of TrainVerify's artifact (F1 to F14), of Megatron-LM#7452, and the classes of docs/verify.md
+# fault_in WHAT STAGES CALL N FROM TO [PAST]: in the Nth of these calls that matches FROM, in each of the stages
+base=gpt
+fault_in() {
+    what=$1 stages=$2 kind=edit
+    [ -z "${7:-}" ] || kind=early
+    rm -rf "$tmp/other"
+    mkdir "$tmp/other"
+    ln -s "$tmp/$base"/* "$tmp/other/"
+    for d in $stages; do
+        rm "$tmp/other/stage$d.c"
+        awk -f tests/verify_mutant.awk -v kind=$kind -v past="${7:-}" -v call="$3" -v at="$4" -v from="$5" \
+            -v to="$6" "$tmp/$base/stage$d.c" >"$tmp/other/stage$d.c" || fault "$what: no such place in stage $d"
+    done
+    refuse "$what" 1 'dpgen-verify: stage' ./dpgen-verify --edited "$tmp/other"
+}
+# the first fold of another replica's sum stands in the step itself
+folds=$(awk '/void stage0_step/ { exit } /group_fold\(st/ { n++ } END { print n + 1 }' "$tmp/replicas/stage0.c")
+base=replicas
+fault_in "F1: a sum of another replica is left out" 0 group_fold "$folds" . ''
+fault_in "F2: a sum of another replica never comes" 0 recv_begin 25 . ''
+fault_in "F3: it is copied where it is to be added" 0 group_fold "$folds" group_fold version_copy
+fault_in "F4: it is added once more" 0 group_fold "$folds" group_fold \
+    'group_fold(st, A(wte_weight_grad_0 + grads_slot[0]), A(wte_weight_grad_0_in2), 64);
+    group_fold'
+base=gpt
+fault_in "F5: a sum joined to backward is left out" 0 layernorm_backward 2 '[AS]\([^()]*\), acc' '0, acc'
+fault_in "F6: a message for the wrong stage" 0 send_begin 1 'peer \*\/ 1' 'peer */ 0'
+fault_in "F7: a constant of one stage" 0 layernorm_forward 1 'EPS|0x[0-9a-f.p-]*f' 0x1p-10f
+fault_in "F8: a constant of all stages" '0 1' layernorm_forward 1 'EPS|0x[0-9a-f.p-]*f' 0x1p-10f
+fault_in "F9: the scale of an attention" 1 attention_packed_forward 1 'SCALE|0x1\.[0-9a-f.p-]*f' 0x1p-2f
+fault_in "F10: backward reads another use" 0 layernorm_backward 2 'h_1_add\)' 'h_1_add_2)'
+fault_in "F11: results of backward change places" 0 attention_packed_backward 1 'fb, h_1_attention\)' 'fb, d_h_1_attention)'
+fault_in "F12: the targets that count" 1 xent_forward 1 'ignore \*\/ -100' 'ignore */ -101'
+fault_in "F13: the limit of a norm" 0 norm_total 1 'LIMIT|0x1p\+0f' 0x1p+1f
+base=replicas
+fault_in "F14: a gradient leaves before the last backward" 0 send_begin 9 . '' chunk0_backward
+fault_in "7452.3: targets are not counted" 1 data_count 1 . ''
+fault_in "7452.7: a sum for another subtree" 0 group_fold 1 '_in2' '_in2 + 64'
+base=gpt
+fault_in "7452.1: a loss counts twice" 1 loss_report 1 '^' '    loss_report(st, A(softmaxcrossentropy), A(vals), 1);'
+fault_in "7452.8: a parameter is missing in the norm" 1 norm_partial 3 . ''
+fault_in "7452.9: other targets are counted" 1 data_count 1 'ignore \*\/ -100' 'ignore */ 0'
+bias=h_2_attn_c_attn_bias
+fault_in "a parameter has two updates" 1 adamw_update 2 '^' "    adamw_update(st, A($bias), 0, A(${bias}_grad_0), A(${bias}_m),
+    A(${bias}_v), A(clip), A(vals), 672, 0x1.ccccccp-1f, 0x1.e66666p-1f, 0x1.5798eep-27f, 0);"
+fault_in "a parameter has the gradient of another" 1 adamw_update 1 'h_2_attn_c_proj_weight_grad' \
+    'h_3_attn_c_proj_weight_grad'
+base=again
+fault_in "a value is not made again" 0 gelu_forward 3 . ''
+base=offload
+fault_in "a copy is fetched before it is there" 0 copy_wait 1 . ''
+fault_in "a copy comes from another place" 0 fetch_begin 1 '_host' '_host + 64'
+base=shard
+fault_in "a part of an update is too short" 0 adamw_update 1 'n \*\/ [0-9]*' 'n */ 64'
+fault_in "a part of a norm is another" 0 norm_blocks 1 'first \*\/ [0-9]*' 'first */ 200'
+
 # ---- no folder, or another one
 damage() {      # FILE SED: a copy of the folder with that file edited
     rm -rf "$tmp/other"

@@ -11,6 +11,8 @@
 #   order    a call and the next one change places acc    a gradient is begun where it is added to, or the other way round
 #   shrink   a message is shorter                  tag    a message has another tag
 #   number   a literal of a call is one more
+#   edit     in the Nth call of `call`, what `from` matches becomes `to`; all of it: the call is left out
+#   early    the Nth call of `call` moves in front of the last one of `past` before it
 function out(text) { printf "%s", text }
 function fits(s,    name) {
     name = s
@@ -21,6 +23,7 @@ function fits(s,    name) {
     }
     sub(/\(.*/, "", name)
     kernel = s ~ /A\(|S\(/ && name ~ /_(forward|backward|backward_[xw]|update|partial|total|add|fold|gather|seed|report)$/
+    if (kind == "edit" || kind == "early") return name == call && (kind == "early" || s ~ from)
     if (kind == "shift") return kernel
     if (kind == "swap") return kernel && gsub(/[AS]\([^()]*(\[[^]]*\])?\)/, "&", s) > 1
     if (kind == "skip" || kind == "double") return kernel
@@ -56,7 +59,8 @@ function changed(s,    a, b, head) {
         b = substr(s, RSTART, RLENGTH)
         return head b substr(s, 1, RSTART - 1) a substr(s, RSTART + RLENGTH)
     }
-    if (kind == "skip" || kind == "wait") return ""
+    if (kind == "skip" || kind == "wait" || (kind == "edit" && from == ".")) return ""
+    if (kind == "edit") { sub(from, to, s); return s }
     if (kind == "double") return s s
     if (kind == "micro") return more(s, "/\\* mb \\*/ ")
     if (kind == "peer") return more(s, "/\\* peer \\*/ ")
@@ -87,10 +91,15 @@ END {
         if (inside && !done && list[i] ~ /;$/ && fits(list[i]) && (kind != "order" || fits(list[i + 1])) && ++seen == at) {
             done = 1
             if (kind == "order") { s = list[i]; list[i] = list[i + 1]; list[i + 1] = s }
+            else if (kind == "early") {
+                for (j = i - 1; j > 1 && index(list[j], past "(") == 0; j--) continue
+                early[j] = list[i]
+                list[i] = ""
+            }
             else list[i] = changed(list[i])
         }
-        out(list[i])
     }
+    for (i = 1; i <= n; i++) out(early[i] list[i])
     out(text)
     exit done ? 0 : 3
 }
