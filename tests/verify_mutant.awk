@@ -12,6 +12,7 @@
 #   shrink   a message is shorter                  tag    a message has another tag
 #   number   a literal of a call is one more
 #   edit     in the Nth call of `call`, what `from` matches becomes `to`; all of it: the call is left out
+#   twice    the Nth call of `call` is made twice
 #   early    the Nth call of `call` moves in front of the last one of `past` before it
 function out(text) { printf "%s", text }
 function fits(s,    name) {
@@ -23,7 +24,7 @@ function fits(s,    name) {
     }
     sub(/\(.*/, "", name)
     kernel = s ~ /A\(|S\(/ && name ~ /_(forward|backward|backward_[xw]|update|partial|total|add|fold|gather|seed|report)$/
-    if (kind == "edit" || kind == "early") return name == call && (kind == "early" || s ~ from)
+    if (kind == "edit" || kind == "early" || kind == "twice") return name == call && (kind != "edit" || s ~ from)
     if (kind == "shift") return kernel
     if (kind == "swap") return kernel && gsub(/[AS]\([^()]*(\[[^]]*\])?\)/, "&", s) > 1
     if (kind == "skip" || kind == "double") return kernel
@@ -61,7 +62,7 @@ function changed(s,    a, b, head) {
     }
     if (kind == "skip" || kind == "wait" || (kind == "edit" && from == ".")) return ""
     if (kind == "edit") { sub(from, to, s); return s }
-    if (kind == "double") return s s
+    if (kind == "double" || kind == "twice") return s s
     if (kind == "micro") return more(s, "/\\* mb \\*/ ")
     if (kind == "peer") return more(s, "/\\* peer \\*/ ")
     if (kind == "tag") return more(s, "/\\* tag \\*/ ")

@@ -412,6 +412,22 @@ static void body(Reader *r, Routine *to)
     r->in = NULL;
 }
 
+/* behind `static void`: (*const NAME[])(Stages *) = {..}; */
+static void pointers(Reader *r)
+{
+    Lexer *x = &r->x;
+    lex_next(x);
+    lex_want(x, '*');
+    skip_type(r);
+    const char *name = some_name(r);
+    skip_cast(r);
+    lex_want(x, '(');
+    skip_cast(r);
+    lex_want(x, '=');
+    keep_table(r, name, value(r));
+    lex_want(x, ';');
+}
+
 /* void stageN(Stages *to) { tables; stage_take(to, &(..){..}); } */
 static void description(Reader *r)
 {
@@ -419,7 +435,10 @@ static void description(Reader *r)
     lex_want(x, '{');
     while (lex_word(x, "static") || lex_word(x, "const")) {
         skip_type(r);
-        declarators(r);
+        if (lex_is(x, '('))
+            pointers(r);
+        else
+            declarators(r);
     }
     const char *name = some_name(r);
     lex_want(x, '(');
@@ -475,22 +494,6 @@ static void function(Reader *r, const char *name)
     } else {
         lex_fault(x, "no function of the language");
     }
-}
-
-/* behind `static void`: (*const NAME[])(Stages *) = {..}; */
-static void pointers(Reader *r)
-{
-    Lexer *x = &r->x;
-    lex_next(x);
-    lex_want(x, '*');
-    skip_type(r);
-    const char *name = some_name(r);
-    skip_cast(r);
-    lex_want(x, '(');
-    skip_cast(r);
-    lex_want(x, '=');
-    keep_table(r, name, value(r));
-    lex_want(x, ';');
 }
 
 void program_read(Program *p, const Source *s)
