@@ -49,6 +49,8 @@ static const char *kind_of(const char *name)
 
 static Held *hold(Stage *s, const char *param, const char *kind, int64_t at, int64_t bytes, int line)
 {
+    if (at < 0 || at > MOST_BYTES || bytes < 0 || bytes > MOST_BYTES)
+        stop(NOT_READ, "%s: the %s of %s, line %d: no place and size", s->name, kind, param, line);
     Held *h = ADD(&s->held);
     *h = (Held){name_of(param, strlen(param)), kind, at, bytes, 0, bytes, 0, 1, line};
     return h;
@@ -58,7 +60,7 @@ static void keep_versions(Held *h, int64_t kept, int64_t stride)
 {
     if (kept < 2 || !strcmp(h->kind, "grad"))
         return;
-    if (kept > 4096 || stride < h->bytes)
+    if (kept > 4096 || stride < h->bytes || stride > MOST_BYTES / 4096)
         stop(NOT_READ, "%s, line %d: %lld versions, %lld bytes apart", h->param, h->line, (long long)kept, (long long)stride);
     h->kept = (int)kept;
     h->stride = stride;
@@ -80,8 +82,11 @@ static void states_in_rows(Stage *s, const Node *table)
         if (f.at[3]->kind == N_INT) {
             Held *h = hold(s, name, kind, f.at[3]->i, 4 * n, row->line);
             if (number(&f, 14) > 0 && number(&f, 17) == 0) {
-                h->from = 4 * number(&f, 15);
-                h->bytes = 4 * number(&f, 16);
+                int64_t from = number(&f, 15), part = number(&f, 16);
+                if (from < 0 || part < 0 || from > n || part > n - from)
+                    stop(NOT_READ, "launch.c:%d: %s: no part of it", row->line, name);
+                h->from = 4 * from;
+                h->bytes = 4 * part;
             }
             keep_versions(h, number(&f, 11), number(&f, 13));
         }
@@ -167,6 +172,8 @@ static void read_stage(Folder *f, const char *dir, int d, const Program *launch,
     const char *where = own ? joined_text("%s.c", s->name) : "launch.c";
     s->arena = needed(at, "arena", where)->i;
     s->vals = needed(at, "vals", where)->i;
+    if (s->arena < 0 || s->arena > MOST_BYTES || s->vals < 0 || s->vals > MOST_BYTES)
+        stop(NOT_READ, "%s: an arena that no machine has", where);
     s->host = node_int(at, "host", 0);
     if (node_field(at, "piece")) {
         const char *table = text_of(needed(at, "piece", where), where);
