@@ -82,7 +82,6 @@ END {
     for (name in words) if (!(name in row)) fault("ops.def calls " name ", and there is no row")
     for (name in row) {
         if (!(name in has)) { fault(name " has no prototype in rt.h"); continue }
-        if (name == "action") continue          # its text is no operand
         n = split(row[name], p, /, /)
         k = c[name] == "" ? 0 : split(c[name], q, /, /)
         w = name in words ? split(words[name], of, /, /) : 0

@@ -389,8 +389,6 @@ static void call(Reader *r, Routine *to)
     if (s.routine < 0 && !s.row)
         stop(NOT_READ, "%s:%d: %s is no routine above, and no call that dpgen-verify knows", x->path, s.line, name);
     int want = s.row ? s.row->n : r->p->routine.at[s.routine].params;
-    if (s.row && !strcmp(name, "action") && s.n == want + 1)
-        s.n = want;
     if (s.n != want)
         stop(NOT_READ, "%s:%d: %s takes %d arguments, not %d", x->path, s.line, name, want, s.n);
     *ADD(&to->site) = s;
