@@ -74,7 +74,7 @@ refuse "another rule" 1 'version' ./dpgen-verify --edited "$tmp/other"
 sed 's/\.versions = "pipedream/.versions = "pipedreams/' "$tmp/pipedream/launch.c" >"$tmp/other/launch.c"
 refuse "a rule that nobody knows" 3 'a rule' ./dpgen-verify --edited "$tmp/other"
 # A version off by one
-sed '/^void stage0_period_0/,/^}/s/weights \*\/ 0/weights *\/ 1/' "$tmp/2bw/stage0.c" >"$tmp/stage0.c"
+sed '/void stage0_period_0(/,/^}/s/weights \*\/ 0/weights *\/ 1/' "$tmp/2bw/stage0.c" >"$tmp/stage0.c"
 rm -rf "$tmp/other"
 cp -r "$tmp/2bw" "$tmp/other"
 cp "$tmp/stage0.c" "$tmp/other/"

@@ -48,6 +48,8 @@ static int64_t reckon_name(Reckoner *r, const char *name)
     int k = row_param(r->s->row, name);
     if (k < 0 || r->s->arg[k].kind != A_INT || r->s->arg[k].param >= 0)
         call_fault(r->m, r->s, "'%s' must be a literal: the extent of an operand follows from it", name);
+    if (r->s->arg[k].i > MOST_BYTES || r->s->arg[k].i < -MOST_BYTES)
+        call_fault(r->m, r->s, "'%s' is a size that no operand has", name);
     return r->s->arg[k].i;
 }
 
@@ -77,7 +79,7 @@ static int64_t reckon_product(Reckoner *r)
     while (*r->at == '*' || *r->at == '/') {
         bool times = *r->at++ == '*';
         int64_t k = reckon_atom(r);
-        if (i < 0 || k < 0 || (times && i && k > ((int64_t)1 << 56) / i) || (!times && k == 0))
+        if (i < 0 || k < 0 || (times && i && k > MOST_BYTES / i) || (!times && k == 0))
             call_fault(r->m, r->s, "an extent that no arena has");
         i = times ? i * k : i / k;
     }
@@ -90,6 +92,7 @@ static int64_t reckon_sum(Reckoner *r)
     while (*r->at == '+' || *r->at == '-') {
         int sign = *r->at++ == '+' ? 1 : -1;
         i += sign * reckon_product(r);
+        i = i > MOST_BYTES ? MOST_BYTES : i;
     }
     return i;
 }
@@ -196,7 +199,8 @@ void site_bind(const Machine *m, Site *s)
         Reckoner r = {p->extent, m, s};
         if (p->width == 0)
             continue;
-        s->bytes[k] = p->width * reckon_sum(&r);
+        int64_t extent = reckon_sum(&r);
+        s->bytes[k] = extent > MOST_BYTES / 8 ? -1 : p->width * extent;
         if (s->bytes[k] < 0 || *r.at)
             call_fault(m, s, "the extent '%s' of '%s' cannot be reckoned", p->extent, p->name);
     }

@@ -20,7 +20,7 @@ static const char *text_of(const Node *n, const char *where)
     return n->text;
 }
 
-/* ---- states, one row each: name, kind, owned, offset, copy, n, .. of StateInfo ----------------------------------- */
+/* ---- states, one row a parameter ---------------------------------------------------------------------------------- */
 
 typedef struct { const Node *at[32]; int n; } Fields;
 
@@ -37,18 +37,10 @@ static int64_t number(const Fields *f, int k)
     return k < f->n && f->at[k]->kind == N_INT ? f->at[k]->i : -1;
 }
 
-static const char *kind_of(const char *name)
-{
-    static const char *const kinds[][2] = {{"STATE_PARAM", "param"}, {"STATE_GRAD", "grad"}, {"STATE_MOMENT1", "moment1"},
-        {"STATE_MOMENT2", "moment2"}, {"STATE_DRIFT", "drift"}, {"STATE_CENTRE", "centre"}};
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (!strcmp(kinds[i][0], name))
-            return kinds[i][1];
-    return NULL;
-}
-
 static Held *hold(Stage *s, const char *param, const char *kind, int64_t at, int64_t bytes, int line)
 {
+    if (at < 0 || at > MOST_BYTES || bytes < 0 || bytes > MOST_BYTES)
+        stop(NOT_READ, "%s: the %s of %s, line %d: no place and size", s->name, kind, param, line);
     Held *h = ADD(&s->held);
     *h = (Held){name_of(param, strlen(param)), kind, at, bytes, 0, bytes, 0, 1, line};
     return h;
@@ -58,39 +50,11 @@ static void keep_versions(Held *h, int64_t kept, int64_t stride)
 {
     if (kept < 2 || !strcmp(h->kind, "grad"))
         return;
-    if (kept > 4096 || stride < h->bytes)
+    if (kept > 4096 || stride < h->bytes || stride > MOST_BYTES / 4096)
         stop(NOT_READ, "%s, line %d: %lld versions, %lld bytes apart", h->param, h->line, (long long)kept, (long long)stride);
     h->kept = (int)kept;
     h->stride = stride;
 }
-
-static void states_in_rows(Stage *s, const Node *table)
-{
-    for (const Node *row = table->child; row; row = row->next) {
-        Fields f = fields(row);
-        if (f.n == 1)
-            continue;           /* the end */
-        const char *name = f.n > 6 ? text_of(f.at[0], "launch.c") : "";
-        const char *kind = f.n > 6 ? kind_of(text_of(f.at[1], "launch.c")) : NULL;
-        if (!kind)
-            stop(NOT_READ, "launch.c:%d: no state", row->line);
-        int64_t n = number(&f, 5);
-        if (n < 0 || n > (int64_t)1 << 48)
-            stop(NOT_READ, "launch.c:%d: %s: no size", row->line, name);
-        if (f.at[3]->kind == N_INT) {
-            Held *h = hold(s, name, kind, f.at[3]->i, 4 * n, row->line);
-            if (number(&f, 14) > 0 && number(&f, 17) == 0) {
-                h->from = 4 * number(&f, 15);
-                h->bytes = 4 * number(&f, 16);
-            }
-            keep_versions(h, number(&f, 11), number(&f, 13));
-        }
-        if (f.at[4]->kind == N_INT)
-            keep_versions(hold(s, name, "copy", f.at[4]->i, 2 * n, row->line), number(&f, 12), number(&f, 13));
-    }
-}
-
-/* ---- states, one row a parameter, with named fields -------------------------------------------------------------- */
 
 static int64_t elements(const Node *row)
 {
@@ -154,24 +118,25 @@ static void read_source(Program *p, const char *dir, const char *name)
     program_read(p, &s);
 }
 
-static void read_stage(Folder *f, const char *dir, int d, const Program *launch, const Node *info)
+static void read_stage(Folder *f, const char *dir, int d)
 {
     Stage *s = &f->stage[d];
     s->name = joined_text("stage%d", d);
     read_source(&s->program, dir, joined_text("stage%d.h", d));
     read_source(&s->program, dir, joined_text("stage%d.c", d));
-    const Node *own = program_table(&s->program, "stage_take");
-    const Node *at = own ? own : info;
+    const Node *at = program_table(&s->program, "stage_take");
+    const char *where = joined_text("%s.c", s->name);
     if (!at)
-        stop(NOT_READ, "%s: no table says what it is", s->name);
-    const char *where = own ? joined_text("%s.c", s->name) : "launch.c";
+        stop(NOT_READ, "%s: nothing says what the stage is", where);
     s->arena = needed(at, "arena", where)->i;
     s->vals = needed(at, "vals", where)->i;
+    if (s->arena < 0 || s->arena > MOST_BYTES || s->vals < 0 || s->vals > MOST_BYTES)
+        stop(NOT_READ, "%s: an arena that no machine has", where);
     s->host = node_int(at, "host", 0);
     if (node_field(at, "piece")) {
         const char *table = text_of(needed(at, "piece", where), where);
         s->phases = (int)node_int(at, "phases", 1);
-        s->pieces = program_table(own ? &s->program : launch, table);
+        s->pieces = program_table(&s->program, table);
         if (!s->pieces || s->phases < 1 || s->phases > 4096)
             stop(NOT_READ, "%s: no pieces", where);
     } else {
@@ -180,10 +145,7 @@ static void read_stage(Folder *f, const char *dir, int d, const Program *launch,
     }
     f->evaluates |= node_int(at, "eval_actions", 0) > 0;
     s->pipeline = (int)node_int(at, "pipeline", 0);
-    if (node_field(at, "parameter"))
-        states_in_parameters(s, program_table(&s->program, text_of(node_field(at, "parameter"), where)));
-    else
-        states_in_rows(s, program_table(launch, text_of(needed(at, "state", where), where)));
+    states_in_parameters(s, program_table(&s->program, text_of(needed(at, "parameter", where), where)));
 }
 
 /* Stage d is what the d-th function describes. */
@@ -209,9 +171,9 @@ void folder_read(Folder *f, const char *dir)
 {
     Program launch = {0};
     read_source(&launch, dir, "launch.c");
-    const Node *job = program_table(&launch, "job"), *stages = program_table(&launch, "stage");
-    if (!job)
-        stop(NOT_READ, "launch.c: there is no table job");
+    const Node *job = program_table(&launch, "job"), *sources = program_table(&launch, "source");
+    if (!job || !sources)
+        stop(NOT_READ, "launch.c: there is no table job, or none of the stages");
     f->stages = count_stages(job);
     f->replicas = (int)node_int(job, "replicas", 1);
     f->ways = (int)node_int(job, "ways", 1);
@@ -224,10 +186,8 @@ void folder_read(Folder *f, const char *dir)
     f->versions = f->overlap ? text_of(needed(job, "versions", "launch.c"), "launch.c") : NULL;
     if (f->overlap < 0 || f->overlap > 4096 || (f->versions && !overlap_known(f->versions)))
         stop(NOT_READ, "launch.c: .versions: a rule that dpgen-verify does not know");
-    if (program_table(&launch, "source"))
-        in_order(program_table(&launch, "source"), f->stages);
+    in_order(sources, f->stages);
     f->stage = room(sizeof *f->stage * (size_t)f->stages);
-    const Node *info = stages ? stages->child : NULL;
-    for (int d = 0; d < f->stages; d++, info = info ? info->next : NULL)
-        read_stage(f, dir, d, &launch, info && info->kind == N_LIST ? info : NULL);
+    for (int d = 0; d < f->stages; d++)
+        read_stage(f, dir, d);
 }

@@ -37,14 +37,17 @@ int64_t arg_int(const Machine *m, const Site *s, int k, const int *param)
     const Arg *a = &s->arg[k];
     if (a->kind != A_INT || a->slots >= 0)
         call_fault(m, s, "argument %d must be a whole number", k + 1);
-    return a->param < 0 ? a->i : param[a->param];
+    int64_t i = a->param < 0 ? a->i : param[a->param];
+    if (i > MOST_BYTES || i < -MOST_BYTES)
+        call_fault(m, s, "argument %d is a number that no call takes", k + 1);
+    return i;
 }
 
 static int64_t place_of(const Machine *m, const Site *s, int k, const int *param, ArgKind kind)
 {
     const Arg *a = &s->arg[k];
     int64_t at = a->i;
-    if (a->kind != kind)
+    if (a->kind != kind || at > 40 * MOST_BYTES || at < -MOST_BYTES)
         call_fault(m, s, "'%s' must be a place", s->row->param[k].name);
     if (a->slots >= 0) {
         const Slots *t = &m->program->slots.at[a->slots];
@@ -53,6 +56,8 @@ static int64_t place_of(const Machine *m, const Site *s, int k, const int *param
             call_fault(m, s, "slot %d of %s: there are %d", slot, t->name, t->n);
         at += t->at[slot];
     }
+    if (at < -MOST_BYTES || at > 40 * MOST_BYTES)
+        call_fault(m, s, "'%s' is a place that no arena has", s->row->param[k].name);
     return at;
 }
 

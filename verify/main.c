@@ -55,6 +55,8 @@ static Machine *all_runs(const Folder *f, Graph *g, Played *sum)
     Machine *stage = NULL;
     for (int d = 0; d < f->stages && f->overlap; d++)
         phases = phases / common(phases, f->stage[d].phases) * f->stage[d].phases;
+    if (phases > 512)
+        stop(NOT_READ, "%d phases: dpgen-verify runs 512", phases);
     Run step = {.steps = f->overlap ? f->overlap + 2 * phases : 1}, alone = {.steps = 1, .alone = true}, eval = {.eval = true};
     Reference whole = reference_run(g, f, step), one = reference_run(g, f, alone), forward = reference_run(g, f, eval);
     for (int k = 0; k < phases; k++) {

@@ -11,7 +11,7 @@
 #include "verify.h"
 #include <string.h>
 
-typedef struct { Program *p; Lexer x; const Routine *in; bool tables_only; } Reader;
+typedef struct { Program *p; Lexer x; const Routine *in; bool tables_only; int deep; } Reader;
 
 /* ---- constant expressions ---------------------------------------------------------------------------------------- */
 
@@ -79,12 +79,14 @@ static Arg factor(Reader *r)
 {
     Lexer *x = &r->x;
     Arg a = {.kind = A_INT, .slots = -1, .param = -1};
+    if (++r->deep > 100)
+        lex_fault(x, "brackets or braces too deep");
     if (lex_is(x, '-')) {
         lex_next(x);
         a = factor(r);
         if (a.kind != A_FLOAT)
             whole(r, a);
-        a.i = -a.i;
+        a.i = -checked(r, a.i == INT64_MIN, a.i);
         a.f = -a.f;
     } else if (lex_is(x, '(')) {
         lex_next(x);
@@ -100,6 +102,7 @@ static Arg factor(Reader *r)
     } else {
         lex_fault(x, "a number must stand here");
     }
+    r->deep--;
     return a;
 }
 
@@ -125,7 +128,7 @@ static Arg sum(Reader *r)
         if (a.kind != A_INT || b.kind != A_INT || (a.param >= 0 && a.slots < 0) || (b.param >= 0 && (b.slots < 0 || minus)) ||
             (a.slots >= 0 && b.slots >= 0))
             lex_fault(&r->x, "only whole numbers are added, and one slot");
-        int64_t k = minus ? -b.i : b.i;
+        int64_t k = minus ? -checked(r, b.i == INT64_MIN, b.i) : b.i;
         bool over = (k > 0 && a.i > INT64_MAX - k) || (k < 0 && a.i < INT64_MIN - k);
         a.i = checked(r, over, over ? 0 : a.i + k);
         if (b.slots >= 0)
@@ -221,6 +224,8 @@ static Node *value(Reader *r)
 {
     Lexer *x = &r->x;
     Node *n = room(sizeof *n);
+    if (++r->deep > 100)
+        lex_fault(x, "brackets or braces too deep");
     if (lex_is(x, '&'))
         lex_next(x);
     n->line = x->t.line;
@@ -252,6 +257,7 @@ static Node *value(Reader *r)
         n->i = a.i;
         n->f = a.f;
     }
+    r->deep--;
     return n;
 }
 
@@ -306,8 +312,8 @@ static void keep_slots(Reader *r, const char *name, const Node *n)
     s->at = room(sizeof *s->at * (size_t)(s->n + 1));
     s->n = 0;
     for (const Node *c = n->child; c; c = c->next) {
-        if (c->kind != N_INT)
-            lex_fault(&r->x, "a slot is a number");
+        if (c->kind != N_INT || c->i > MOST_BYTES || c->i < 0)
+            lex_fault(&r->x, "a slot is a number of bytes");
         s->at[s->n++] = c->i;
     }
     map_put(&r->p->slot_tables, name, r->p->slots.n - 1);
@@ -383,8 +389,6 @@ static void call(Reader *r, Routine *to)
     if (s.routine < 0 && !s.row)
         stop(NOT_READ, "%s:%d: %s is no routine above, and no call that dpgen-verify knows", x->path, s.line, name);
     int want = s.row ? s.row->n : r->p->routine.at[s.routine].params;
-    if (s.row && !strcmp(name, "action") && s.n == want + 1)
-        s.n = want;
     if (s.n != want)
         stop(NOT_READ, "%s:%d: %s takes %d arguments, not %d", x->path, s.line, name, want, s.n);
     *ADD(&to->site) = s;

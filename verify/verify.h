@@ -159,6 +159,7 @@ typedef struct {
     int64_t calls, again, clock;
     bool evaluates;             /* it is in an evaluation */
 } Machine;
+#define MOST_BYTES ((int64_t)1 << 56)     /* of an operand; no number of a folder is larger */
 enum { VALS_BYTES = 112, VALS_VALID = 16, VALS_LOSS = 64, VALS_NORM = 72, VALS_LR = 80, VALS_HITS = 108 };
 void site_bind(const Machine *m, Site *s);              /* bind.c */
 void site_scratch(const Site *s, int64_t bytes);        /* calls with these literals have so much, whatever calls.def says */
