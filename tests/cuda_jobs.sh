@@ -73,6 +73,14 @@ under 1 >"$tmp/hash" 2>&1 && arguments="--steps 2 --trace $tmp/trace.json" && un
 arguments=
 if grep -q '"stage1 to the host"' "$tmp/trace.json" && grep -q '"pid":2.*"name":"fetch' "$tmp/trace.json"; then pass
 else fault "a trace without copies"; fi
+whole=$want
+frozen="[wpe.*, h.0.*, h.1.ln_2.weight, h.1.attn.c_attn.weight]" slow="[{match: h.1.*, lr: x0.1, betas: [0.8, 0.9]}]"
+adapt="{match: h.*.c_attn, rank: 4, alpha: 6, dropout: 0.1}"
+right "frozen parameters, a parameter group" "$(interpret $model --set train.freeze="$frozen" \
+    --set train.optimizer.groups="$slow")" $model --stages 3 --schedule 1f1b --recompute full \
+    --set "\"train.freeze=$frozen\"" --set "\"train.optimizer.groups=$slow\""
+right "adapters" "$(interpret $model --set adapt="$adapt")" $model --stages 2 --schedule zb-h1 --set "\"adapt=$adapt\""
+want=$whole
 right "2 stages, offload, one direction at a time" "$want" $model --stages 2 --schedule gpipe --offload "\"['*']\"" \
     --set links.gpu-host.duplex=half
 right "a V" "$want" $model --stages 2 --map 0,1,1,0 --schedule 1f1b

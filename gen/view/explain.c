@@ -281,7 +281,7 @@ static bool explain_state(const Topic *a, const char *what)
             if (g->op.at[o].arg.at[i].state && g->op.at[o].arg.at[i].index == s)
                 fprintf(a->f, "read    by %s (stage %d)\n", g->op.at[o].name, device_of(a->p, 0, o));
     if (x->frozen)
-        fprintf(a->f, "frozen  by train.freeze: no gradient, no moments, no update\n");
+        fprintf(a->f, "frozen  no gradient, no moments, no update\n");
     else if (x->kind == S_PARAM && x->group)
         fprintf(a->f, "rates   of train.optimizer.groups.%d\n", x->group - 1);
     if (x->kind == S_PARAM && !x->frozen)
