@@ -8,8 +8,9 @@
  *
  * Method: the question for any plan is asked under limits that follow from the model alone.  They begin at what the cheapest
  * fates of the best cut need, go up until a plan packs, and then halve the distance down to what failed.  Each answer has its
- * own arenas, which may be below the limit that it was found under.  The search for fast plans falls back on this plan, and a
- * report promises its bytes.  So a promise does not depend on the limit that was asked; it holds, and so does each larger one.
+ * own arenas, which may be below the limit that it was found under.  Since luck is not monotone, a few limits below the answer
+ * are tried too.  The search for fast plans falls back on this plan, and a report promises its bytes.  So a promise does not
+ * depend on the limit that was asked, it holds, and so does each larger limit.
  *
  * Cost: LEAST_WORK and LEAST_STEPS in all, of which a question has a part.  Not handled: a plan of fewer bytes that these
  * questions do not meet.
@@ -132,7 +133,7 @@ static Bytes need_of(Least *l)
 }
 
 /* Up from the need to a limit that has a plan, by a 64th of it, then by twice as much each time; down likewise to one that has
- * none; then by halves.  Until so much work is left. */
+ * none; then by halves; then a few below, since luck is not monotone.  Until so much work is left. */
 static void search_down(Least *l, Bytes need, bool no_offload, int64_t work)
 {
     Bytes limit = need, more = need / 64 + 1;
@@ -143,6 +144,11 @@ static void search_down(Least *l, Bytes need, bool no_offload, int64_t work)
         try_limit(l, l->fits - more, no_offload);
     while (l->fits - l->fails > l->fits / 1024 + 1 && l->fits && l->work > work)
         try_limit(l, l->fails + (l->fits - l->fails) / 2, no_offload);
+    for (int k = 1; l->fits && k <= LEAST_PROBES && l->work > work; k++) {
+        Bytes was = l->fits;
+        try_limit(l, l->fits - l->fits / 256 * k, no_offload);
+        k = l->fits < was ? 0 : k;
+    }
 }
 
 /* Where copies may be made, first without them: that costs a tenth. */
