@@ -22,7 +22,7 @@ hosts: {count: 1, memory: 2GiB, offload: 1GiB}
 GPUS
 model="$models/tiny-gpt.yaml --set train.batch.global=16"
 heads=$models/heads.yaml
-[ -n "$SLOW" ] || model="$model --set train.batch.global=8 --set train.steps=5" heads="$heads --set train.steps=5"
+[ -n "$SLOW" ] || model="$model --set train.batch.global=8 --set train.steps=3" heads="$heads --set train.steps=3"
 gpus="--devices $tmp/gpus"
 some="'[h.*.ln_*,h.*.gelu,h.1.attention,h.2.dropout,wpe]'"
 seeds="0 1" more_seeds="1 2 3 4 5 6 7 8 9 11 13 15"

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Folders for GPUs with the real toolkit, as a user builds them: examples compile and link, need no library that docs/cuda.md
-# does not list, and say what is missing where there is no GPU; what make cannot find, and where it looked.  All kernels pass
-# the compiler, as units, for sm_90 and in bf16; warnings are errors.
-# SLOW=1: every example, and transport nccl; all kernels for sm_80 too, in f32 too, and each file by itself.  No kernel takes
-# more registers than tests/cuda_registers says, or keeps more bytes in memory for want of them.
+# does not list, and say what is missing where there is no GPU; what make cannot find, where it looked.  Warnings are errors.
+# SLOW=1: every example, and transport nccl; all kernels, which tests/simt compiles in each check, as units for sm_80 and sm_90,
+# in f32 and bf16, and each file by itself.  No kernel takes more registers than tests/cuda_registers says, or keeps more bytes
+# in memory for want of them.
 . "$(dirname "$0")/lib.sh"
 . tests/cuda.sh
 need dpgen
@@ -51,20 +51,15 @@ refuse "other chips are" 2 "kernels.o" make -s -C "$tmp/gpt" CUDA_HOME="$cuda" N
 refuse "a chip where cuDNN is not proven" 2 "cuDNN is not proven to give the same bits.* on sm_100" \
     make -s -C "$tmp/gpt" CUDA_HOME="$cuda" NVCC=false CUDA_ARCHS="90 100" train
 
-# The kernels that this job has no use for, in a unit of their own.
+# Kernels by themselves, whether this job has a use for them or not
 kernels=$(ls rt/op/cuda/*.cu rt/cuda/*.cu)
-fast="-Xcicc -O0"
-as=-ptx         # what surrounds the kernels is compiled by tests/simt; ptxas sees those of the job
-[ -z "$SLOW" ] || as=-c fast=
 compiled() {    # WHAT FLAGS FILE...
     what=$1 options=$2
     shift 2
     for file; do echo "#include \"$root/$file\""; done >"$tmp/unit.cu"
-    expect "$what" "$cuda/bin/nvcc" -O3 $fast -std=c++17 $options $strict -Xcompiler -fno-exceptions -I. $as \
+    expect "$what" "$cuda/bin/nvcc" -O3 -std=c++17 $options $strict -Xcompiler -fno-exceptions -I. -c \
         -o "$tmp/unit.o" "$tmp/unit.cu"
 }
-compiled "bf16, sm_90, other kernels" "-arch=sm_90 -DREAL_BF16" \
-    $(for file in $kernels; do grep -qF "\"$file\"" "$tmp/gpt/kernels.cu" || echo "$file"; done)
 # loads ARCH: no kernel of the model's table has fewer or narrower loads under way than tests/cuda_loads says
 nvdisasm=$(command -v nvdisasm || ls "$cuda/bin/nvdisasm" 2>/dev/null)
 loads() {

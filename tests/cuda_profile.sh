@@ -259,7 +259,7 @@ for word in most auto none; do
         ./dpgen plan "$mlp" $on --stages 1 --profile "$tmp/joined" --fuse $fuse --from "$tmp/plan.txt" >"$tmp/$fuse" 2>&1
     done
     if grep -q 'measured' "$tmp/$word" && cmp -s "$tmp/$word" "$tmp/fastest"; then pass
-    else fault "a plan of $word, read with fuse: fastest: $(tail -n 1 "$tmp/fastest")"; fi
+    else fault "a plan of $word, read with fuse: fastest: $(diff "$tmp/$word" "$tmp/fastest" | head -n 3 | tr '\n' ' ')"; fi
 done
 refuse "cuts of one word" 3 "plan.cuts count operators" ./dpgen plan "$mlp" $on --stages 2 --cuts 1 --fuse fastest
 

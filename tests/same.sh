@@ -6,7 +6,7 @@
 # it to a file while some is recomputed, operators apart that are one call elsewhere.  Each schedule is there with each stage
 # count and with each policy.  All parameters must have one SHA-256, that of the graph interpreter, which knows no plan.
 # Again with several chunks a device, with gradient groups, with sums in blocks, in bf16, with the kernels of oneDNN, between
-# two processes, and after a stop at step 10 of 20 under another plan.  The others run 5 steps; with SLOW=1 all run 20.
+# two processes, and after a stop at step 10 of 20 under another plan.  The others run 3 steps; with SLOW=1 all run 20.
 . "$(dirname "$0")/lib.sh"
 need dpgen build/emitted build/librt.a build/librt_bf16.a build/interp build/interp_bf16
 
@@ -89,7 +89,7 @@ agree() {
 # ---- 11 plans, or 38 -----------------------------------------------------------------------------------------------------
 use_portable
 keep="1.gpipe.none 2.1f1b.some 2.1f1b.disk 3.1f1b.full 4.gpipe.full"        # to be resumed
-steps 5
+steps 3
 plans_of "1 2 3 4" | pairs | plans
 keep=
 agree "f32"
@@ -184,7 +184,7 @@ files=$(ls "$(ls -d "$tmp"/ckpt/step-* | head -n 1)" | tr '\n' ' ')
 if [ "$files" = "COMMIT index.json stage0.safetensors " ]; then pass; else fault "a checkpoint of 4 replicas: $files"; fi
 resume 3.1f1b.some replicas2.2.gpipe
 run="--no-checkpoint --quiet --hash --data $data"
-steps 5
+steps 3
 
 # ---- two processes ---------------------------------------------------------------------------------------------------
 # Ranks that wait take processors from those that have work, so steps are few
@@ -202,7 +202,7 @@ two_ranks() {
 }
 steps 2
 two_ranks
-steps 5
+steps 3
 
 # ---- oneDNN, one thread a stage: its own numbers ---------------------------------------------------------------------
 # interpret TYPE: the interpreter with the same objects
