@@ -256,10 +256,10 @@ refuse "a profile of before" 5 "no line 'op linear_gelu_forward.*measure again" 
 for word in most auto none; do
     ./dpgen plan "$mlp" $on --stages 1 --profile "$tmp/joined" --fuse $word -d a >"$tmp/plan.txt" 2>"$tmp/said"
     for fuse in $word fastest; do
-        ./dpgen plan "$mlp" $on --stages 1 --profile "$tmp/joined" --fuse $fuse --from "$tmp/plan.txt" >"$tmp/$fuse" 2>&1
+        ./dpgen plan "$mlp" $on --stages 1 --profile "$tmp/joined" --fuse $fuse --from "$tmp/plan.txt" >"$tmp/by.$fuse" 2>&1
     done
-    if grep -q 'measured' "$tmp/$word" && cmp -s "$tmp/$word" "$tmp/fastest"; then pass
-    else fault "a plan of $word, read with fuse: fastest: $(diff "$tmp/$word" "$tmp/fastest" | head -n 3 | tr '\n' ' ')"; fi
+    if grep -q 'measured' "$tmp/by.$word" && cmp -s "$tmp/by.$word" "$tmp/by.fastest"; then pass
+    else fault "a plan of $word, read by fastest: $(diff "$tmp/by.$word" "$tmp/by.fastest" | head -n 3 | tr '\n' ' ')"; fi
 done
 refuse "cuts of one word" 3 "plan.cuts count operators" ./dpgen plan "$mlp" $on --stages 2 --cuts 1 --fuse fastest
 
