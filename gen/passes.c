@@ -152,19 +152,44 @@ static void take_over(Plan *p, Plan *same)
     *p = with;
 }
 
+/* What it makes goes with it: it only reads the plan, or fills fields that are there. */
+static void in_scratch(void (*pass)(Plan *p), Plan *p)
+{
+    Room *scratch = mem_room(), *room = mem_in(scratch);
+    pass(p);
+    mem_in(room);
+    mem_drop(scratch);
+}
+
+static void predicted(Plan *p)
+{
+    sim(p);
+}
+
 /* Packing makes nothing faster. */
 static bool is_slow(Plan *p)
 {
     if (p->ask.below_step > 0)
-        sim(p);
+        in_scratch(predicted, p);
     return p->ask.below_step > 0 && p->step > p->ask.below_step;
+}
+
+static void checked_comm(Plan *p)
+{
+    check_comm(p);
+}
+
+static void timed(Plan *p)
+{
+    sim(p);
+    check_sim(p);
 }
 
 static Verdict finish_in_room(const Options *x, Plan *p)
 {
     if (comm(p))
         return NO_PLAN;
-    check_comm(p);
+    in_scratch(checked_comm, p);
     dump_plan(x, p, 'c');
     if (lower(p))
         return NO_PLAN;
@@ -178,8 +203,7 @@ static Verdict finish_in_room(const Options *x, Plan *p)
     dump_plan(x, p, 'm');
     if (over)
         return p->shortfall.host ? OVER_HOST : OVER_DEVICE;
-    sim(p);
-    check_sim(p);
+    in_scratch(timed, p);
     dump_plan(x, p, 't');
     return PLANNED;
 }

@@ -27,6 +27,8 @@ typedef struct {
     int *norm_in;               /* [peer] -> buffer of received partial norms, + 1 */
     int *host;                  /* [tensor] -> host buffer, + 1 */
     int *merge;                 /* [level * states + state] -> buffer of a received gradient, + 1 */
+    int bufs, routines;         /* there were before this device */
+    Room *scratch;
     Strs handle;                /* what each handle is for */
     bool eval;
     int chunk;                  /* of the routine being written; -1 in the update */
@@ -213,7 +215,9 @@ static void line_routine(Lower *w, const Action *k)
                                        [K_W] = "backward_w"};
     const char *piece = k->until ? strf("_%d", k->first) : "";
     const Backward none = {.loss = -1};
+    Room *room = mem_in(w->scratch);
     Lines line = calls_of(w->p, w->eval ? &none : &w->back[k->chunk], k->chunk, k->kind);
+    mem_in(room);
     Routine *r = new_routine(w, k->kind, k->chunk, strf("chunk%d_%s%s", k->chunk, w->eval ? "eval" : name[k->kind], piece));
     r->first = k->first;
     r->until = k->until;
@@ -274,9 +278,9 @@ static int routine_of(Lower *w, const Action *k)
     bool weights = k->kind == K_VERSION || k->kind == K_PREDICT, states = k->kind == K_FOLD || weights;     /* no calls */
     if ((k->kind == K_FOLD && !has_gradients(p, k)) || (weights && !has_versions(p, k->chunk)))
         return -1;
-    for (int r = 0; r < p->routine.n; r++) {
+    for (int r = w->routines; r < p->routine.n; r++) {
         const Routine *x = &p->routine.at[r];
-        if (x->device == w->device && x->kind == k->kind && x->chunk == k->chunk && (weights || x->variant == k->variant) &&
+        if (x->kind == k->kind && x->chunk == k->chunk && (weights || x->variant == k->variant) &&
             x->eval == w->eval && x->first == k->first && x->until == k->until)
             return states || x->call.n > 0 ? r : -1;
     }
@@ -379,15 +383,16 @@ static bool same_computation(const Plan *p, int a, int b)
     return x->kind == y->kind && x->chunk == y->chunk && x->variant == y->variant && x->eval == y->eval;
 }
 
-static void touch_routine(Plan *p, Touch *touch, int r)
+static void touch_routine(const Lower *w, Touch *touch, int r)
 {
+    const Plan *p = w->p;
     const Routine *x = &p->routine.at[r];
     for (int i = 0; i < x->call.n; i++)
         for (int j = 0; j < x->call.at[i].buf.n; j++) {
             int b = x->call.at[i].buf.at[j];
             if (b < 0)
                 continue;
-            Touch *t = &touch[b];
+            Touch *t = &touch[b - w->bufs];
             When now = when_of(x->kind);
             if (t->routine < 0 && !t->many)
                 t->birth = t->last = now;
@@ -400,13 +405,14 @@ static void touch_routine(Plan *p, Touch *touch, int r)
         }
 }
 
-static void touch_moves(Plan *p, Touch *touch, const Actions *list)
+static void touch_moves(const Lower *w, Touch *touch, const Actions *list)
 {
+    const Plan *p = w->p;
     for (int i = 0; i < list->n; i++) {
         const Action *k = &list->at[i];
         if (k->buf < 0)
             continue;
-        Touch *t = &touch[k->buf];
+        Touch *t = &touch[k->buf - w->bufs];
         bool back = k->tensor >= 0 && p->g->tensor.at[k->tensor].kind == T_GRAD;
         t->many = true;
         if (k->kind == K_SEND)
@@ -460,22 +466,24 @@ void lower_pools(Plan *p, int device)
     }
 }
 
-/* Finds birth, death and pool of every tensor buffer of this device, from buffer `from` on. */
-static void find_pools(Lower *w, int from)
+/* Finds birth, death and pool of every tensor buffer of this device. */
+static void find_pools(Lower *w)
 {
     Plan *p = w->p;
     bool holds = order_holds(p, w->device);
-    Touch *touch = alloc(sizeof *touch * (size_t)p->buf.n);
-    for (int b = 0; b < p->buf.n; b++)
-        touch[b].routine = touch[b].chunk = -1;
-    for (int r = 0; r < p->routine.n; r++)
-        if (p->routine.at[r].device == w->device)
-            touch_routine(p, touch, r);
-    touch_moves(p, touch, &p->dev.at[w->device].list);
-    touch_moves(p, touch, &p->dev.at[w->device].eval);
-    for (int i = from; i < p->buf.n; i++) {
+    int here = p->buf.n - w->bufs;
+    Room *room = mem_in(w->scratch);
+    Touch *touch = alloc(sizeof *touch * (size_t)(here + 1));
+    mem_in(room);
+    for (int i = 0; i < here; i++)
+        touch[i].routine = touch[i].chunk = -1;
+    for (int r = w->routines; r < p->routine.n; r++)
+        touch_routine(w, touch, r);
+    touch_moves(w, touch, &p->dev.at[w->device].list);
+    touch_moves(w, touch, &p->dev.at[w->device].eval);
+    for (int i = w->bufs; i < p->buf.n; i++) {
         Buf *b = &p->buf.at[i];
-        const Touch *t = &touch[i];
+        const Touch *t = &touch[i - w->bufs];
         if (b->state >= 0) {
             bool sums = p->g->state.at[b->state].kind == S_GRAD && (order_accumulators(p) > 1 || holds);
             if (b->birth == AT_ALWAYS && (sums || b->death != AT_ALWAYS))
@@ -498,9 +506,11 @@ static void lower_device(Lower *w, int device)
 {
     Plan *p = w->p;
     size_t nt = sizeof(int) * (size_t)p->g->tensor.n;
-    int from = p->buf.n;
     w->device = device;
+    w->bufs = p->buf.n;
+    w->routines = p->routine.n;
     w->handle = (Strs){0};
+    Room *room = mem_in(w->scratch);
     w->state = alloc(sizeof(int) * (size_t)p->g->state.n * (size_t)plan_ways(p));
     w->norm_in = alloc(sizeof(int) * (size_t)p->devices);
     w->merge = alloc(sizeof(int) * (size_t)(plan_levels(p) * p->g->state.n + 1));
@@ -508,6 +518,7 @@ static void lower_device(Lower *w, int device)
         for (int o = 0; o < 4; o++)
             w->tensor[e][o] = alloc(nt);
     w->host = alloc(nt);
+    mem_in(room);
     w->eval = false;
     w->chunk = -1;
     state_buf(w, p->g->vals, 0);
@@ -519,17 +530,20 @@ static void lower_device(Lower *w, int device)
     if (d->handles > MOST_HANDLES)
         fail(EXIT_NOFIT, "device %d calls %d differently sized library kernels, %d can be prepared", device, d->handles,
              MOST_HANDLES);
-    find_pools(w, from);
+    find_pools(w);
 }
 
 /* needs: dev[].list and eval, chunk, fate.  fills: routine, buf (but for offsets), pool (but for counts), each action's
  * routine, buf and tick; dev[].ticks, handles.  Actions that would call nothing are dropped. */
 int lower(Plan *p)
 {
-    Lower w = {.p = p, .back = alloc(sizeof(Backward) * (size_t)plan_chunks(p))};
+    Room *scratch = mem_room(), *room = mem_in(scratch);
+    Lower w = {.p = p, .back = alloc(sizeof(Backward) * (size_t)plan_chunks(p)), .scratch = scratch};
     for (int c = 0; c < plan_chunks(p); c++)
         w.back[c] = backward_of(p, c);
+    mem_in(room);
     for (int d = 0; d < p->devices; d++)
         lower_device(&w, d);
+    mem_drop(scratch);
     return 0;
 }

@@ -107,7 +107,8 @@ Bytes pack_greedy(Block *b, int n)
     static int (*const orders[])(const void *, const void *) = {by_size, by_start, by_length, by_area};
     Block **order = alloc(sizeof *order * (size_t)(n + 1)), **placed = alloc(sizeof *placed * (size_t)(n + 1));
     Bytes *offset = alloc(sizeof *offset * (size_t)(n + 1)), best = INT64_MAX;
-    for (size_t k = 0; k < sizeof orders / sizeof *orders; k++) {
+    const Bytes live = pack_live(b, n);
+    for (size_t k = 0; k < sizeof orders / sizeof *orders && best > live; k++) {
         for (int i = 0; i < n; i++)
             order[i] = &b[i];
         qsort(order, (size_t)n, sizeof(Block *), orders[k]);
