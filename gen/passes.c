@@ -152,58 +152,61 @@ static void take_over(Plan *p, Plan *same)
     *p = with;
 }
 
-/* What it makes goes with it: it only reads the plan, or fills fields that are there. */
-static void in_scratch(void (*pass)(Plan *p), Plan *p)
+/* What it makes goes with it: it reads the plan, or fills fields that are there. */
+static void in_scratch(void (*read)(const Plan *p), void (*fill)(Plan *p), Plan *p)
 {
     Room *scratch = mem_room(), *room = mem_in(scratch);
-    pass(p);
+    if (read)
+        read(p);
+    else
+        fill(p);
     mem_in(room);
     mem_drop(scratch);
 }
 
-static void predicted(Plan *p)
+static void check(void (*pass)(const Plan *p), Plan *p)
+{
+    in_scratch(pass, NULL, p);
+}
+
+static void predict(Plan *p)
 {
     sim(p);
+}
+
+static void predict_and_check(Plan *p)
+{
+    sim(p);
+    check_sim(p);
 }
 
 /* Packing makes nothing faster. */
 static bool is_slow(Plan *p)
 {
     if (p->ask.below_step > 0)
-        in_scratch(predicted, p);
+        in_scratch(NULL, predict, p);
     return p->ask.below_step > 0 && p->step > p->ask.below_step;
-}
-
-static void checked_comm(Plan *p)
-{
-    check_comm(p);
-}
-
-static void timed(Plan *p)
-{
-    sim(p);
-    check_sim(p);
 }
 
 static Verdict finish_in_room(const Options *x, Plan *p)
 {
     if (comm(p))
         return NO_PLAN;
-    in_scratch(checked_comm, p);
+    check(check_comm, p);
     dump_plan(x, p, 'c');
     if (lower(p))
         return NO_PLAN;
-    check_lower(p);
+    check(check_lower, p);
     dump_plan(x, p, 'l');
     if (is_slow(p))
         return NO_PLAN;
     int over = mem(p);
     if (!over && !p->ask.estimate_only) /* else nobody runs it, or it needs too much: bytes shared would be too few */
-        check_mem(p);
+        check(check_mem, p);
     dump_plan(x, p, 'm');
     if (over)
         return p->shortfall.host ? OVER_HOST : OVER_DEVICE;
-    in_scratch(timed, p);
+    in_scratch(NULL, predict_and_check, p);
     dump_plan(x, p, 't');
     return PLANNED;
 }
@@ -243,18 +246,18 @@ Verdict run(const Options *x, Plan *p, const Bytes *limit)
 {
     if (order(p))
         return NO_PLAN;
-    check_order(p);
+    check(check_order, p);
     dump_plan(x, p, 'o');
     if (part(p, limit))
         return NO_PLAN;
-    check_part(p);
+    check(check_part, p);
     version_ties(p);
     if (*version_rule(p))
         p->key = strf("%s versions=%s", p->key, version_rule(p));
     dump_plan(x, p, 'p');
     if (keep(p))
         return NO_PLAN;
-    check_keep(p);
+    check(check_keep, p);
     dump_plan(x, p, 'k');
     Verdict why;
     Plan *same = x->dump ? NULL : seen_plan(p, &why);

@@ -392,10 +392,16 @@ static void eval_list(Comm *c)
     desk_new(&c->desk, K_END, 0, -1);
 }
 
+enum { LIST_ACTIONS = 6 };      /* of a list, for each of its order */
+
 static void start(Comm *c, int device, Actions *out)
 {
     const Graph *g = c->p->g;
     desk_open(&c->desk, device, out);
+    if (out->cap == 0 && out == &c->p->dev.at[device].list) {  /* most lists are shorter; none moves */
+        out->cap = 64 + LIST_ACTIONS * c->p->dev.at[device].order.n;
+        out->at = alloc(sizeof *out->at * (size_t)out->cap);
+    }
     c->eval = out == &c->p->dev.at[device].eval;
     c->update = U_NONE;
     c->requests = c->eval ? c->requests : 0;

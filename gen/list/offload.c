@@ -544,14 +544,18 @@ static void put_pieces(Offload *x, Agenda *a, int action)
 void offload(Plan *p, int device, const Backward *back, Actions *list)
 {
     Offload x = {.p = p, .device = device, .back = back, .old = list};
+    bool any = false;
+    for (int c = 0; c < plan_chunks(p); c++)
+        for (int t = 0; plan_holds(p, device, c) && t < p->g->tensor.n && !any; t++)
+            any = back[c].fetched[t];
     x.track = alloc(sizeof(OffloadTrack) * KINDS * (size_t)plan_chunks(p));
     p->dev.at[device].copies = 0;
+    if (!any)
+        return;
     find_actions(&x);
     for (int c = 0; c < plan_chunks(p); c++)
         if (plan_holds(p, device, c))
             find_away(&x, c);
-    if (x.away.n == 0)
-        return;
     cut_forward(&x);
     cut_backward(&x);
     lay_out(&x);

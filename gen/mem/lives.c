@@ -142,8 +142,9 @@ Mem mem_new(Plan *p, int device)
 Bytes *mem_at_peak(const Plan *p, int device)
 {
     Plan here = *p;             /* only read */
-    Mem m = mem_new(&here, device);
     Bytes *alive = alloc(sizeof *alive * (size_t)p->buf.n);
+    Room *scratch = mem_room(), *room = mem_in(scratch);
+    Mem m = mem_new(&here, device);
     for (int b = 0; b < p->buf.n; b++) {
         const Buf *x = &p->buf.at[b];
         int slots = x->pool >= 0 ? p->pool.at[x->pool].count : 1, peak = p->dev.at[device].peak;
@@ -154,6 +155,8 @@ Bytes *mem_at_peak(const Plan *p, int device)
             alive[b] += s->first <= peak && peak <= s->last ? aligned(x->bytes) : 0;
         }
     }
+    mem_in(room);
+    mem_drop(scratch);
     return alive;
 }
 
@@ -161,8 +164,12 @@ Bytes *mem_at_peak(const Plan *p, int device)
 void mem_measure(Plan *p)
 {
     for (int d = 0; d < p->devices; d++) {
+        Room *scratch = mem_room(), *room = mem_in(scratch);
         Mem m = mem_new(p, d);
+        m.room = room;
         m.top = p->dev.at[d].state;
         mem_bound(&m);
+        mem_in(room);
+        mem_drop(scratch);
     }
 }

@@ -52,8 +52,12 @@ static void pack_device(Plan *p, int device)
 
 void mem_unpooled(Plan *p)
 {
-    for (int d = 0; d < p->devices; d++)
+    for (int d = 0; d < p->devices; d++) {
+        Room *scratch = mem_room(), *room = mem_in(scratch);
         pack_device(p, d);
+        mem_in(room);
+        mem_drop(scratch);
+    }
 }
 
 const char *mem_proof(const DevicePlan *d)
