@@ -74,7 +74,7 @@ refuse "another rule" 1 'version' ./dpgen-verify --edited "$tmp/other"
 sed 's/\.versions = "pipedream/.versions = "pipedreams/' "$tmp/pipedream/launch.c" >"$tmp/other/launch.c"
 refuse "a rule that nobody knows" 3 'a rule' ./dpgen-verify --edited "$tmp/other"
 # A version off by one
-sed '/^void stage0_period_0/,/^}/s/weights \*\/ 0/weights *\/ 1/' "$tmp/2bw/stage0.c" >"$tmp/stage0.c"
+sed '/^static void stage0_period_0/,/^}/s/weights \*\/ 0/weights *\/ 1/' "$tmp/2bw/stage0.c" >"$tmp/stage0.c"
 rm -rf "$tmp/other"
 cp -r "$tmp/2bw" "$tmp/other"
 cp "$tmp/stage0.c" "$tmp/other/"
@@ -112,7 +112,7 @@ for kind in double order; do
     while mutant $kind $at; do at=$((at + step)); done
     if [ $caught -gt 0 ]; then pass; else fault "$kind: none is caught, taken for right:$right"; fi
 done
-mutant double 24
+mutant double 25
 refuse "a gradient added twice" 1 'stage0.c:[0-9]*: .* is not what one device computes' ./dpgen-verify --edited "$tmp/mutant"
 mutant wait 3
 refuse "a wait less" 1 'stage0.c:[0-9]*: ' ./dpgen-verify --edited "$tmp/mutant"
@@ -146,7 +146,7 @@ rm "$tmp/other/model.graph"
 refuse "no reference" 3 'no model.graph' $verify --edited
 damage stage0.c '300,$d'
 refuse "a source cut off" 3 'stage0.c:' $verify --edited
-damage stage0.c 's/^#include "rt.h"/#define A(x) 0/'
+damage stage0.c 's/^#include "job.h"/#define A(x) 0/'
 refuse "a macro" 3 'stage0.c:[0-9]*: a directive' $verify --edited
 damage stage0.c 's/gelu_forward/gelu_backwards/'
 refuse "a call that nobody knows" 3 'gelu_backwards is no routine above' $verify --edited

@@ -412,6 +412,8 @@ static void body(Reader *r, Routine *to)
     r->in = NULL;
 }
 
+static void pointers(Reader *r);
+
 /* void stageN(Stages *to) { tables; stage_take(to, &(..){..}); } */
 static void description(Reader *r)
 {
@@ -419,7 +421,10 @@ static void description(Reader *r)
     lex_want(x, '{');
     while (lex_word(x, "static") || lex_word(x, "const")) {
         skip_type(r);
-        declarators(r);
+        if (lex_is(x, '('))
+            pointers(r);
+        else
+            declarators(r);
     }
     const char *name = some_name(r);
     lex_want(x, '(');
