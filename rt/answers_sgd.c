@@ -29,7 +29,7 @@ static Answer nesterov_p(const Call *c, long i)
     return near(p - lr * (d.value + momentum * m.value), fabs(p) + lr * (d.terms + momentum * m.terms));
 }
 
-/* The gradients are `late` updates old: rt/op/update.c, spike. */
+/* The gradients are `late` updates old: rt/op/sgd.c, spike. */
 static Answer spike_p(const Call *c, long i)
 {
     Answer m = sgd_m(c, i), d = {0, 0};

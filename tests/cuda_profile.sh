@@ -106,8 +106,10 @@ two=$(folder "$tmp/two" $with_times --stages 2)
 one=$(folder "$tmp/one" $with_times --stages 1)
 if [ "${#plain}" = 64 ] && [ "$plain" = "$two" ] && [ "$plain" = "$one" ]; then pass
 else fault "hashes: $plain, of two stages $two, of one $one"; fi
-opened=$(cat "$tmp"/two/stage[01].c | grep -c '^    open_linear')
-baked=$(cat "$tmp"/two/stage[01].c | grep -A 1 '^    open_linear' | sed 's,/\* [a-z]* \*/ ,,g' |
+# a call in one line
+calls() { cat "$@" | sed '/^    [a-z_]*(st/{:more; /;/!{N;b more;}; s/\n  */ /g;}'; }
+opened=$(calls "$tmp"/two/stage[01].c | grep -c '^    open_linear')
+baked=$(calls "$tmp"/two/stage[01].c | grep -A 1 '^    open_linear' | sed 's,/\* [a-z]* \*/ ,,g' |
     grep -c '^    open_product_algorithm(st, H_[a-z_]*, [01], 9, 19, 29, 1, 0, 1, 39, 2, 9, 524288);')
 if [ "$opened" -gt 10 ] && [ "$opened" = "$baked" ]; then pass; else fault "$baked algorithms of $opened products"; fi
 if grep -q open_product_algorithm "$tmp/plain"/stage?.c || grep -q algorithms= "$tmp/plain/launch.c"; then
@@ -202,7 +204,7 @@ if [ "$said" = "0 4 /1 5 /0 2 3 4 6 7 /1 2 3 5 6 7 " ]; then pass; else fault "a
 plain=$(folder "$tmp/plain" $on --stages 1 --estimate)
 two=$(folder "$tmp/two" $on --profile "$tmp/heads" --stages 2)
 if [ "${#plain}" = 64 ] && [ "$plain" = "$two" ]; then pass; else fault "two heads: $plain, with a profile $two"; fi
-baked=$(cat "$tmp"/two/stage[01].c | grep -A 6 '^    open_linear_xent' | grep -c open_product_algorithm)
+baked=$(calls "$tmp"/two/stage[01].c | grep -A 6 '^    open_linear_xent' | grep -c open_product_algorithm)
 if [ "$baked" = 16 ]; then pass; else fault "$baked algorithms of two heads"; fi
 
 # ---- what is joined -------------------------------------------------------------------------------------------------------

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * LayerNorm (J. Ba, J. Kiros, G. Hinton, 2016) and RMSNorm (B. Zhang, R. Sennrich, 2019), each over rows of `width`, in
- * float whatever the compute type.  With u = (x - mean) rstd and g = dy weight:
- *
- *     LayerNorm  dx = rstd (g - mean(g) - u mean(g u))      RMSNorm  u = x rstd, dx = rstd (g - u mean(g u))
- *     dweight = sum of dy u over rows                       dbias = sum of dy over rows
+ * norm.c: LayerNorm (J. Ba, J. Kiros, G. Hinton, 2016) over rows of `width`, in float whatever the compute type.  With
+ * u = (x - mean) rstd and g = dy weight: dx = rstd (g - mean(g) - u mean(g u)), dweight = sum of dy u over rows, dbias = sum of
+ * dy over rows.
  *
  * Variance is the mean of squared differences, in a second pass: the difference of two large sums would cancel.
  * Sums along a row go by lanes, sums over rows ascend, in blocks (kernel.h); threads split rows, or columns for dweight and
@@ -91,101 +89,4 @@ void layernorm_backward(Stage *st, real *dx, float *dweight, float *dbias, const
         layernorm_dx(st, dx, dy, x, weight, mean, rstd, onto, rows, width);
     if (dweight || dbias)
         layernorm_dw(st, dweight, dbias, dy, x, mean, rstd, acc, rows, width);
-}
-
-void rmsnorm_forward(Stage *st, real *y, float *rstd, const real *x, const float *weight, long rows, long width,
-                     float eps)
-{
-    EACH(rows * width >= 1 << 14)
-    for (long r = 0; r < rows; r++) {
-        const real *row = x + r * width;
-        float squares;
-        SUM_OF(squares, width, i, get(row, i) * get(row, i));
-        float s = frsqrt(squares / (float)width + eps);
-        for (long i = 0; i < width; i++)
-            put(y, r * width + i, get(row, i) * s * weight[i]);
-        rstd[r] = s;
-    }
-}
-
-static void rmsnorm_dx(Stage *st, real *dx, const real *dy, const real *x, const float *weight, const float *rstd,
-                       const real *onto, long rows, long width)
-{
-    EACH(rows * width >= 1 << 14)
-    for (long r = 0; r < rows; r++) {
-        const real *row = x + r * width, *d = dy + r * width;
-        float s = rstd[r], product;
-        SUM_OF(product, width, i, get(d, i) * weight[i] * (get(row, i) * s));
-        product /= (float)width;
-        for (long i = 0; i < width; i++)
-            put(dx, r * width + i, added(onto, r * width + i, s * (get(d, i) * weight[i] - get(row, i) * s * product)));
-    }
-}
-
-static void rmsnorm_dw(Stage *st, float *dweight, const real *dy, const real *x, const float *rstd, int acc, long rows,
-                       long width)
-{
-    long block = block_of(st, rows);
-    EACH(rows * width >= 1 << 14)
-    for (long from = 0; from < width; from += 64) {
-        long n = least(64, width - from);
-        float sum[64] = {0}, rest[LEVELS * 64];
-        for (long first = 0, number = 0; first < rows; first += block, number++) {
-            memset(sum, 0, sizeof sum);
-            for (long r = first; r < least(first + block, rows); r++)
-                for (long j = 0; j < n; j++)
-                    sum[j] += get(dy, r * width + from + j) * (get(x, r * width + from + j) * rstd[r]);
-            block_ends(sum, rest, 64, n, number, first + block >= rows);
-        }
-        give(dweight + from, sum, n, acc);
-    }
-}
-
-void rmsnorm_backward(Stage *st, real *dx, float *dweight, const real *dy, const real *x, const float *weight,
-                      const float *rstd, const real *onto, int acc, long rows, long width)
-{
-    if (dx)
-        rmsnorm_dx(st, dx, dy, x, weight, rstd, onto, rows, width);
-    if (dweight)
-        rmsnorm_dw(st, dweight, dy, x, rstd, acc, rows, width);
-}
-
-/* The weight is offset + weight[i]: files of some models hold what is added to 1. */
-void rmsnorm_offset_forward(Stage *st, real *y, float *rstd, const real *x, const float *weight, long rows, long width,
-                            float eps, float offset)
-{
-    EACH(rows * width >= 1 << 14)
-    for (long r = 0; r < rows; r++) {
-        const real *row = x + r * width;
-        float squares;
-        SUM_OF(squares, width, i, get(row, i) * get(row, i));
-        float s = frsqrt(squares / (float)width + eps);
-        for (long i = 0; i < width; i++)
-            put(y, r * width + i, get(row, i) * s * (offset + weight[i]));
-        rstd[r] = s;
-    }
-}
-
-static void rmsnorm_offset_dx(Stage *st, real *dx, const real *dy, const real *x, const float *weight, const float *rstd,
-                              const real *onto, long rows, long width, float offset)
-{
-    EACH(rows * width >= 1 << 14)
-    for (long r = 0; r < rows; r++) {
-        const real *row = x + r * width, *d = dy + r * width;
-        float s = rstd[r], product;
-        SUM_OF(product, width, i, get(d, i) * (offset + weight[i]) * (get(row, i) * s));
-        product /= (float)width;
-        for (long i = 0; i < width; i++)
-            put(dx, r * width + i,
-                added(onto, r * width + i, s * (get(d, i) * (offset + weight[i]) - get(row, i) * s * product)));
-    }
-}
-
-void rmsnorm_offset_backward(Stage *st, real *dx, float *dweight, const real *dy, const real *x, const float *weight,
-                             const float *rstd, const real *onto, int acc, long rows, long width, float offset)
-{
-    if (dx)
-        rmsnorm_offset_dx(st, dx, dy, x, weight, rstd, onto, rows, width, offset);
-    if (dweight)
-        rmsnorm_dw(st, dweight, dy, x, rstd, acc, rows, width);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The update of one parameter, and gradient norms: formulas as in rt/op/update.c.  A thread takes 4 elements: 16 bytes of
- * each f32 state, 8 of the bf16 copy, which is written in the same pass.
+ * The update of one parameter, and gradient norms: formulas as in rt/op/update.c, sgd.c, adam.c and rmsprop.c.  A thread takes
+ * 4 elements: 16 bytes of each f32 state, 8 of the bf16 copy, which is written in the same pass.
  */
 #include "table.h"
 #include "totals.h"
