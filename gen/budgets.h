@@ -120,7 +120,7 @@ enum {
 enum {
     FIRST_TRY_STEPS = 4000000,  /* of the first tries of each height; later ones are longer by powers of two */
     EQUAL_TRIES = 3,            /* tries of one length: one for each style of choosing */
-    PACK_PASSES = 2,            /* over the heights where a capacity is wanted: two of 30 drawn instances take the second */
+    PACK_PASSES = 2,            /* over the heights where a capacity is wanted: 4 of 60 drawn instances were missed in one */
     PASS_TRIES = 3000,          /* whose luck belongs to one pass: a multiple of EQUAL_TRIES, above what the budget allows */
     FAILED_PARTS = 1 << 18,     /* most failed parts that are remembered; newer ones replace older: the memory of a table */
     PACK_DEPTH = 10000,         /* calls of solve() in each other: what the machine's stack holds for certain */

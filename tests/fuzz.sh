@@ -7,8 +7,8 @@
 # Every other model also under a schedule whose steps overlap, for eight steps, against the same rule of versions in the
 # interpreter.
 #
-#   tests/fuzz.sh [COUNT [SEED]]              COUNT models from SEED on; 2 and 3, or 1500 with SLOW=1.  One in four in bf16, one in
-#                                             four with sums in blocks; of
+#   tests/fuzz.sh [COUNT [SEED]]              COUNT models from SEED on; 2 and 3, or 1500 with SLOW=1.  One in four in bf16,
+#                                             one in four with sums in blocks; of
 #                                             more than 100 also one in eight with oneDNN, one in twenty over MPI
 #   tests/fuzz.sh case MODEL.yaml OPTION...   one model under one plan, as a failure prints it
 #

@@ -199,7 +199,7 @@ static void test_larger(int seed)
     }
 }
 
-/* Instances of 150 to 400 blocks, cut out of a full rectangle as planners meet them: at most 2 % are missed, whatever the
+/* Instances of 150 to 400 blocks, cut out of a full rectangle as planners meet them: few are missed, whatever the
  * capacity above it.  SLOW=1: 200 of them. */
 static void test_large(void)
 {
