@@ -337,7 +337,7 @@ static void declarators(Reader *r)
         lex_next(&r->x);
         if (array && n > 5 && !strcmp(name + n - 5, "_slot"))
             keep_slots(r, name, value(r));
-        else if (lex_is(&r->x, '{'))
+        else if (lex_is(&r->x, '{') || lex_is(&r->x, '&'))
             keep_table(r, name, value(r));
         else
             keep_constant(r, name, sum(r));
@@ -353,7 +353,7 @@ static void skip_type(Reader *r)
 {
     static const char *const words[] = {"static", "const", "size_t", "long", "int", "float", "double", "char", "void",
         "unsigned", "StateInfo", "InputInfo", "StageInfo", "Setting", "Job", "Parameter", "DataInfo", "StoredInfo", "CopyInfo",
-        "ByteInfo"};
+        "ByteInfo", "DataFormat", "Answers", "Offload", "Overlap", "TokenText"};
     for (bool more = true; more;) {
         more = lex_is(&r->x, '*');
         for (size_t i = 0; i < sizeof words / sizeof *words && !more; i++)
