@@ -17,6 +17,7 @@
  */
 #include "least.h"
 #include "budgets.h"
+#include "list/transport.h"
 #include "passes.h"
 #include "search.h"
 
@@ -127,8 +128,11 @@ static Bytes need_of(Least *l)
     with.ask.work_left = &work;
     if (with.chunk.n == 0)
         part_blame(&with);
-    for (int d = 0; d < l->m->devices.n; d++)
-        beside = taken(&l->m->devices.at[d]) > beside ? taken(&l->m->devices.at[d]) : beside;
+    for (int d = 0; d < with.devices; d++) {
+        const Device *k = &with.m->devices.at[d];
+        Bytes more = taken(k) + k->memory - transport_limit(&with, d);
+        beside = more > beside ? more : beside;
+    }
     return with.shortfall.device >= 0 ? with.shortfall.need + beside : 0;
 }
 

@@ -112,7 +112,7 @@ void text_clear(const Table *t, void *to)
 
 static bool is_plain(unsigned char c)
 {
-    return c > 32 && c < 127 && !strchr("%=@,\"", c);
+    return c > 32 && c < 127 && !strchr("%=@,\"<>&'`$", c);
 }
 
 void text_word(FILE *f, const char *text)
