@@ -105,11 +105,15 @@ static void copy_template(Out *o, const char *from, const char *to)
     out_copy(o, to, e->data, e->n);
 }
 
-/* The Makefile asks a plan for names and files: one of one stage without an arena will do. */
+/* The Makefile asks a plan for names and files: one of one stage without an arena will do, of a graph with every call. */
 static void write_folder(const Bench *b, const char *dir)
 {
     static const char unmade[] = "a benchmark";
-    Plan p = {.g = b->call.at[0].g, .m = b->m, .devices = 1, .schedule = unmade, .key = unmade};
+    Graph all = *b->call.at[0].g;
+    memset(&all.op, 0, sizeof all.op);
+    for (int k = 0; k < b->call.n; k++)
+        *PUSH(&all.op) = *b->call.at[k].o;
+    Plan p = {.g = &all, .m = b->m, .devices = 1, .schedule = unmade, .key = unmade};
     *PUSH(&p.dev) = (DevicePlan){0};
     Out *o = out_begin(dir);
     bench_print(out_open(o, "stage0.c"), b);
