@@ -133,7 +133,8 @@ devices: [{kind: cpu, memory: 1TiB, kernels: portable}]
 plan: {stages: 1, schedule: gpipe}
 EOT
 ./dpgen "$far/far.yaml" --estimate -o "$far/out" >"$far/said" 2>&1 || wrong "far: $(head -n 1 "$far/said")"
-for line in 'sgd_update(st, A(wte_weight), .*/\* n \*/ 1L\*V\*D,' 'sgd_update(st, A(head_weight), .*/\* n \*/ 1L\*V\*D,'; do
+for name in wte_weight head_weight; do
+    line="sgd_update(st, /\* p \*/ A($name), .*/\* n \*/ 1L\*V\*D,"
     if grep -q "$line" "$far/out/stage0.c"; then right; else wrong "far: no $line"; fi
 done
 for name in wte_weight head_weight wte_weight_grad_0 head_weight_grad_0; do         # 4 V D bytes each

@@ -17,7 +17,6 @@
  */
 #include "least.h"
 #include "budgets.h"
-#include "list/transport.h"
 #include "passes.h"
 #include "search.h"
 
@@ -128,11 +127,8 @@ static Bytes need_of(Least *l)
     with.ask.work_left = &work;
     if (with.chunk.n == 0)
         part_blame(&with);
-    for (int d = 0; d < with.devices; d++) {
-        const Device *k = &with.m->devices.at[d];
-        Bytes more = taken(k) + k->memory - transport_limit(&with, d);
-        beside = more > beside ? more : beside;
-    }
+    for (int d = 0; d < l->m->devices.n; d++)
+        beside = taken(&l->m->devices.at[d]) > beside ? taken(&l->m->devices.at[d]) : beside;
     return with.shortfall.device >= 0 ? with.shortfall.need + beside : 0;
 }
 
@@ -141,8 +137,9 @@ static Bytes need_of(Least *l)
 static void search_down(Least *l, Bytes need, bool no_offload, int64_t work)
 {
     Bytes limit = need, more = need / 64 + 1;
+    Bytes pairs = 2 * l->m->devices.n * transport_of(l->m)->pair;       /* at most, of messages; no need has them */
     l->fails = 0;
-    for (; !l->fits && limit < 8 * need && l->work > work; limit += more, more *= 2)
+    for (; !l->fits && limit < 8 * need + pairs && l->work > work; limit += more, more *= 2)
         try_limit(l, limit, no_offload);
     for (more = need / 64 + 1; l->fits > more && !l->fails && l->work > work; more *= 2)
         try_limit(l, l->fits - more, no_offload);
