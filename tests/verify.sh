@@ -211,6 +211,8 @@ damage model.graph 's/call=gelu_forward/call=/'
 refuse "a reference without a call" 3 'model.graph:' $verify --edited
 damage model.graph 's/micro=8/micro=9/'
 refuse "another job" 1 'not those of model.graph' $verify --edited
+damage launch.c 's|    .stages = |    .blocks = 8, .stages = |'
+refuse "other blocks" 1 'blocks or type are not those of model.graph' $verify --edited
 damage model.graph 's/n=i:229376 tanh=i:1/n=i:229376 tanh=i:0/'
 refuse "another reference" 1 'gelu_forward.y (tanh 1)' $verify --edited
 refuse "no folder named" 2 'usage' ./dpgen-verify

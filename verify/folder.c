@@ -180,6 +180,7 @@ void folder_read(Folder *f, const char *dir)
     f->batch = node_int(job, "batch", 0);
     f->micro = node_int(job, "micro", 0);
     f->groups = node_int(job, "groups", 1);
+    f->blocks = node_int(job, "blocks", 0);
     f->bf16 = node_int(job, "bf16", 0) != 0;
     f->kernels = text_of(needed(job, "kernels", "launch.c"), "launch.c");
     f->overlap = (int)node_int(job, "overlap", 0);

@@ -78,6 +78,8 @@ static void read_head(Graph *g, Scan *x)
             g->micro = integer(x, p.value);
         else if (!strcmp(p.key, "groups"))
             g->groups = integer(x, p.value);
+        else if (!strcmp(p.key, "blocks"))
+            g->blocks = integer(x, p.value);
         else if (!strcmp(p.key, "loss"))
             g->loss = p.value;
     }

@@ -16,8 +16,9 @@ static const char usage[] =
 
 static void same_job(const Folder *f, const Graph *g)
 {
-    if (f->batch != g->batch || f->micro != g->micro || f->groups != g->groups || f->bf16 != g->bf16)
-        stop(NOT_PROVED, "launch.c: batch, micro-batches, groups or type are not those of model.graph");
+    if (f->batch != g->batch || f->micro != g->micro || f->groups != g->groups || f->blocks != g->blocks ||
+        f->bf16 != g->bf16)
+        stop(NOT_PROVED, "launch.c: batch, micro-batches, groups, blocks or type are not those of model.graph");
 }
 
 static void report(const Folder *f, const Machine *stage, const Played *sum, const char *dir, bool edited, int files)

@@ -190,7 +190,7 @@ typedef struct { int64_t count, input, ignore; } GraphCount;
 typedef struct {
     const char *path, *name;
     bool bf16, portable;        /* portable: kernels with the scratch of calls.def */
-    int64_t batch, micro, groups;
+    int64_t batch, micro, groups, blocks;
     const char *loss;
     LIST(Thing) tensor, state;
     Map tensors, states;
@@ -213,7 +213,7 @@ typedef struct {
 } Stage;
 typedef struct {
     int stages, replicas, ways;
-    int64_t batch, micro, groups;
+    int64_t batch, micro, groups, blocks;
     bool bf16, evaluates;
     const char *kernels, *versions;     /* versions: the rule of a schedule with overlapping steps, else NULL */
     int overlap;                /* fewest steps through the pieces */
