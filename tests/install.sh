@@ -49,7 +49,8 @@ for command in $commands; do
     expect "$command --help: no other" test "$(grep -c '^dpgen' "$tmp/help.$command")" = 1
     grep -q "^dpgen $command " "$tmp/help" && pass || fault "--help has no $command"
 done
-expect "export --help" test "$(options_of "$tmp/help.export" | tr '\n' ' ')" = '--hf --shard --like -h --help --version '
+expect "export --help" test "$(options_of "$tmp/help.export" | tr '\n' ' ')" = \
+    '--hf --adapter --shard --like -h --help --version '
 for line in "plan --json" "compare --planners" "import --loss" "profile -o" "check --parameters" "schedules --csv"; do
     grep -q "^  ${line#* } " "$tmp/help.${line% *}" && pass || fault "${line% *} --help has no ${line#* }"
 done

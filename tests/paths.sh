@@ -20,11 +20,12 @@ use_portable
 trap 'umount "$tmp/w/disk" 2>/dev/null; rm -rf "$tmp"' EXIT
 dpgen="timeout 600 $root/dpgen"
 build() {
-    said=$(generate "$tmp/$1" "$models/tiny-gpt.yaml" --stages 1 --set plan.offload="$2" && compile "$tmp/$1")
+    said=$(generate "$tmp/$1" "$models/tiny-gpt.yaml" --stages 1 --set "$2" && compile "$tmp/$1")
     [ -z "$said" ] || { fault "no job: $said"; finish; }
 }
-build one none
-build away "{to: disk, what: ['*']}"
+build one plan.offload=none
+build away "plan.offload={to: disk, what: ['*']}"
+build beside "adapt={match: h.0.attn.c_attn, rank: 2}"
 
 # ---- the tables ----------------------------------------------------------------------------------------------------
 # rows COMMAND SOURCE: `COMMAND OPTION KIND`
@@ -63,6 +64,7 @@ cp "$root/tests/hf/gpt2/config.json" config.json && cp "$root/tests/graphs/branc
 printf 'id,lower,upper,size\na,0,2,4\nb,1,3,4\n' >pack.csv
 "$tmp/one/job" --quiet --data text --checkpoint ck --steps 1 --export pub --trace trace --log log \
     >said 2>&1 || fault "no job runs"
+"$tmp/beside/job" --quiet --data text --checkpoint adapted --steps 1 >said 2>&1 || fault "no job with adapters runs"
 mv pub/model.safetensors weights && rmdir pub && mkdir out && cp "$tmp/one/report.html" out
 train="--quiet --data text --weights weights --steps 1"
 # call COMMAND OPTION VALUE
@@ -74,6 +76,7 @@ call() {
     pack:*) $dpgen pack pack.csv "$2" "$3" ;;
     tokens:*) $dpgen tokens --tokenizer tok.json text "$2" "$3" ;;
     import:*) $dpgen import ${from:-config.json} "$2" "$3" ;;
+    export:--adapter) $dpgen export adapted "$2" "$3" ;;
     export:*) $dpgen export ck "$2" "$3" ;;
     model:*) $dpgen net.yaml --estimate --planner even "$2" "$3" ;;
     compare:*) $dpgen compare net.yaml --estimate --quick --planners even "$2" "$3" ;;
@@ -87,14 +90,15 @@ call() {
     esac
 }
 inputs() {
-    case $1 in
-    train) echo text weights ;;
-    tokens) echo text tok.json ;;
-    import) echo config.json ;;
-    export) echo ck/step-000001/stage0.safetensors ck/step-000001/index.json ;;
-    report) echo trace out/report.html ;;
-    metrics) echo log ;;
-    pack) ;;                    # it may be written over: all columns are kept
+    case $1:$2 in
+    train:*) echo text weights ;;
+    tokens:*) echo text tok.json ;;
+    import:*) echo config.json ;;
+    export:--adapter) echo adapted/step-000001/stage0.safetensors adapted/step-000001/index.json ;;
+    export:*) echo ck/step-000001/stage0.safetensors ck/step-000001/index.json ;;
+    report:*) echo trace out/report.html ;;
+    metrics:*) echo log ;;
+    pack:*) ;;                  # it may be written over: all columns are kept
     *) echo net.yaml ;;
     esac
 }
@@ -102,6 +106,7 @@ inputs() {
 ending() {
     case $1:$2:$3 in
     *:checkpoints) echo /lock ;;
+    export:--adapter:*) echo /${file_of_adapters:-adapter_model.safetensors} ;;
     *:published | export:*) echo /model.safetensors ;;
     *:by_stage) echo .stage0 ;;
     metrics:*) echo /events.out.tfevents.0.dpgen ;;
@@ -177,7 +182,7 @@ hardware() {
 while read -r command option kind; do
     wanted "$command $option, an empty name" 2 call "$command" "$option" ""
     case $kind in input | text) continue ;; esac
-    for file in $(inputs "$command" | if [ "${SLOW:-}" ]; then cat; else sed 's/ .*//'; fi); do
+    for file in $(inputs "$command" "$option" | if [ "${SLOW:-}" ]; then cat; else sed 's/ .*//'; fi); do
         an_input "$command" "$option" "$kind" "$file"
     done
     status=1
@@ -213,6 +218,13 @@ refused() {
     if grep -q -e "$text" "$tmp/said"; then pass; else fault "$what: no word of $text"; fi
 }
 mkdir bare like && cp config.json like
+file_of_adapters=adapter_config.json
+an_input export --adapter folder adapted/step-000001/index.json
+for file in adapter_model.safetensors adapter_config.json; do
+    : >bare/$file
+    refused "--adapter beside others" "bare has $file already; name another folder" $dpgen export adapted --adapter bare
+    rm bare/$file
+done
 refused "--like of nothing" "--like nothing: No such file" $dpgen export ck --hf to --like nothing
 refused "--like of no model" "neither weights nor config.json" $dpgen export ck --hf to --like bare
 refused "--like of the new folder" "is the folder to write" $dpgen export ck --hf like --like ./like

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * export.c: dpgen export CHECKPOINT --hf DIR: the parameters of a checkpoint as published weights.
+ * export.c: dpgen export CHECKPOINT --hf DIR: the parameters of a checkpoint as published weights; --adapter DIR: its
+ * adapters alone.
  *
  * index.json of a checkpoint says how files of published weights name, turn and stack its parameters, so no model file is
  * needed.  COMMIT vouches for index.json, and that for the files by SHA-256.  Tensors go by name into files of at most --shard
@@ -408,6 +409,15 @@ static void write_index(const Export *x, const char *dir)
     file_end(f, path);
 }
 
+/* Where none of these files may be. */
+static void make_folder(const char *dir, const char *const *names, int n)
+{
+    files_begin(dir, true);
+    for (int i = 0; i < n; i++)
+        if (there(strf("%s/%s", dir, names[i])))
+            fail(EXIT_USAGE, "%s has %s already; name another folder", dir, names[i]);
+}
+
 /* ---- adapters as PEFT has them ------------------------------------------------------------------------------------------ */
 
 /* What PEFT calls an operator: the tensor of its weight, without .weight. */
@@ -453,7 +463,8 @@ static int by_tensor(const void *a, const void *b)
 static void write_adapter(const Export *x, const char *dir)
 {
     static const char *const part[] = {"lora_A", "lora_B"};
-    const char *path = strf("%s/adapter_model.safetensors", dir);
+    static const char *const names[] = {"adapter_model.safetensors", "adapter_config.json"};
+    const char *path = strf("%s/%s", dir, names[0]);
     VEC(SafeTensor) list = {0};
     if (!x->adapted.n)
         fail(EXIT_STALE, "%s has no adapters: the job had no section adapt; take --hf", x->dir);
@@ -466,10 +477,8 @@ static void write_adapter(const Export *x, const char *dir)
             list.at[list.n - 1].name = strf("base_model.model.%s.%s.weight", peft_name(x, x->adapted.at[i]), part[k]);
         }
     qsort(list.at, (size_t)list.n, sizeof *list.at, by_tensor);
-    files_begin(dir, true);
-    if (there(path))
-        fail(EXIT_USAGE, "%s is there already; name another folder", path);
-    write_adapter_config(x, strf("%s/adapter_config.json", dir));
+    make_folder(dir, names, 2);
+    write_adapter_config(x, strf("%s/%s", dir, names[1]));
     FILE *f = file_begin(path);
     safe_header(f, list.at, list.n);
     for (int i = 0; i < list.n; i++)
@@ -519,15 +528,6 @@ static const char *like_index(const char *like, const char *dir)
     return i == 0 ? strf("%s/%s", like, marks[0]) : NULL;
 }
 
-static void make_folder(const char *dir)
-{
-    static const char *const names[] = {"model.safetensors", "model.safetensors.index.json", "index.json"};
-    files_begin(dir, true);     /* shards of two checkpoints must not stand beside each other */
-    for (int i = 0; i < 3; i++)
-        if (there(strf("%s/%s", dir, names[i])))
-            fail(EXIT_USAGE, "%s has %s already; name another folder", dir, names[i]);
-}
-
 typedef struct { const char *dir, *like, *shard, *adapter; } ExportAsked;
 static const Option table[] = {{"--hf", "DIR", WRITES_FOLDER, offsetof(ExportAsked, dir)},
     {"--like", "DIR", READS_FOLDER, offsetof(ExportAsked, like)},
@@ -536,6 +536,7 @@ static const Option table[] = {{"--hf", "DIR", WRITES_FOLDER, offsetof(ExportAsk
 
 int export_command(int argc, char **argv)
 {
+    static const char *const weights[] = {"model.safetensors", "model.safetensors.index.json", "index.json"};
     ExportAsked ask = {0};
     const char *from = NULL;
     for (int i = 0, n; i < argc; i += n) {
@@ -572,7 +573,7 @@ int export_command(int argc, char **argv)
         share_like(&x, index);
     else
         share_out(&x, most);
-    make_folder(dir);
+    make_folder(dir, weights, 3);    /* shards of two checkpoints must not stand beside each other */
     for (int i = 0; i < x.shard.n; i++)
         write_shard(&x, dir, i);
     if (x.shard.n > 1 || index)
