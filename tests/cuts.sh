@@ -109,8 +109,8 @@ tied_terms "1 4" --stages 2 --replicas 2 --schedule 1f1b --set train.batch.group
 # both uses in one chain: this is what the order of additions does
 kind="$kind -Wno-unused"
 damage='s/A(first_weight_grad_0)\(.*\), acc, /A(first_weight_grad_0)\1, 1, /
-    s/(st, A(first_weight_grad_1)/(st, A(first_weight_grad_0)/
-    /tie_add/d'
+    s/(st, \/\* dweight \*\/ A(first_weight_grad_1)/(st, A(first_weight_grad_0)/
+    s/tie_add(.*//'
 tied_terms "1 1" --stages 1 --schedule 1f1b
 
 # ---- three uses of a weight on one path, on paper ------------------------------------------------------------------------
@@ -148,6 +148,6 @@ done
 path "1 6 0.015625 0.1875" --stages 2 --schedule zb-v --cuts 0,1,2 \
     --set "train.optimizer={type: adamw, lr: 0.5, betas: [0.5, 0.5], eps: 1e-30}"
 # each use added to the one before twice: 2 + 2 (2 + 2 2)
-damage='s/^ *tie_add(.*/&\n&/'
+damage='s/tie_add(.*;/& &/'
 path "1 14 3.8147e-06 0.000427246" --stages 2 --schedule zb-h1 --cuts 1
 finish
