@@ -133,10 +133,11 @@ devices: [{kind: cpu, memory: 1TiB, kernels: portable}]
 plan: {stages: 1, schedule: gpipe}
 EOT
 ./dpgen "$far/far.yaml" --estimate -o "$far/out" >"$far/said" 2>&1 || wrong "far: $(head -n 1 "$far/said")"
-for name in wte_weight head_weight; do
-    line="sgd_update(st, /\* p \*/ A($name), .*/\* n \*/ 1L\*V\*D,"
+for weight in wte_weight head_weight; do        # one of the factors is a long, so that the product is
+    line="sgd_update(st, /\* p \*/ A($weight), .*/\* n \*/ 1L\*V\*D,"
     if grep -q "$line" "$far/out/stage0.c"; then right; else wrong "far: no $line"; fi
 done
+grep -q '^enum { B = 1, V = 262144, D = 8960,' "$far/out/stage0.h" && right || wrong "far: other sizes"
 for name in wte_weight head_weight wte_weight_grad_0 head_weight_grad_0; do         # 4 V D bytes each
     if grep -q "^    $name .*/\* *9395240960  f32 \[V, D\]" "$far/out/stage0.h"; then right; else wrong "far: $name"; fi
 done

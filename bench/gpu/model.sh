@@ -83,6 +83,18 @@ function arguments(text, to,    i, c, depth, n) {
     }
     return n
 }
+# What an argument says: a number, or a product of numbers and dims.  Others, as a float and what a routine was given, count 0.
+function literal(text,    word, n, i, all) {
+    n = split(text, word, "*")
+    all = 1
+    for (i = 1; i <= n; i++) {
+        if (word[i] in dim) all *= dim[word[i]]
+        else if (word[i] ~ /^-?[0-9]+L?$/) all *= word[i] + 0
+        else if (n == 1) return 0
+        else bad("no " word[i] " in " called)
+    }
+    return all
+}
 function count(name, text,    arg, n, i, word, key) {
     n = arguments(text, arg)
     if (n - 1 != parameters[name]) bad(name ": " n - 1 " arguments")
@@ -91,8 +103,7 @@ function count(name, text,    arg, n, i, word, key) {
     for (i = 2; i <= n; i++) {
         word = trim(arg[i])
         if (pointer[name, i - 1]) given[parameter[name, i - 1]] = word != "0"
-        else if (word in dim) given[parameter[name, i - 1]] = dim[word]
-        else given[parameter[name, i - 1]] = word + 0
+        else given[parameter[name, i - 1]] = literal(word)
     }
     for (i = 1; i <= rows; i++) if (of[i] == name) charge(i)
     if (!(name in known)) bad(name " has no row in bench/gpu/kernels.model")
@@ -182,18 +193,23 @@ FILENAME ~ /rt.h$/ {            # what computes: the prototypes, and fill_zero
     next
 }
 FILENAME ~ /stage0.h$/ {
-    if (/^enum \{ B = /) {
-        gsub(/^enum \{ | \};.*/, "")
-        n = split($0, part, ", ")
-        for (i = 1; i <= n; i++) { split(part[i], word, " = "); dim[word[1]] = word[2] + 0 }
-    }
+    if (/^\/\* Sizes: /) { on = 2; next }           # a list, in one line or several
+    if (on != 2) next
+    sub(/^enum \{ /, "")
+    if (sub(/ \};.*/, "")) on = 0
+    n = split($0, part, ",")
+    for (i = 1; i <= n; i++) if (split(trim(part[i]), word, " = ") == 2) dim[word[1]] = word[2] + 0
     next
 }
 /^(static )?void [a-z_0-9A-Z]*\(/ { routine = $0; sub(/\(.*/, "", routine); sub(/.* /, "", routine); lines[routine] = 0; next }
 /^}/ { routine = "" }
-routine != "" && /^    [a-z_0-9A-Z]*\(/ {
-    name = $1; sub(/\(.*/, "", name)
-    line = $0; sub(/^[^(]*\(/, "", line)
+routine != "" && (row != "" || /^    [a-z_0-9A-Z]*\(/) {      # a call ends at its semicolon, and one may stand behind an action
+    row = row " " trim($0)
+    if (row !~ /;/) next
+    line = row; row = ""
+    sub(/^ action\(.*"\); */, "", line)
+    name = trim(line); sub(/\(.*/, "", name)
+    sub(/^[^(]*\(/, "", line)
     callee[routine, ++lines[routine]] = name
     text_of[routine, lines[routine]] = line
 }
