@@ -4,12 +4,13 @@
 # Names that a user may write and C, rt.h or the emitted language would take for something else: each is an operator, and
 # what is emitted compiles and is in the language.
 . "$(dirname "$0")/lib.sh"
-need dpgen build/emitted
+need dpgen dpgen-verify build/emitted
 names="_ __x _Bool __FILE__ open_gate kernels_start Stage Values Link stage0 stage0_step stage0_open SIZE_MAX INT32_MAX
     NULL EOF A S st mb acc into from grads fb xf xb lf v_fb fb_slot grads_slot arena_bytes vals H_a_fwd tanh exp main int
     static inline restrict offsetof size_t
-    real values norm clip step_begin relu_forward forward embedding action loss d_loss chunk0_forward update gather x_in x_r
-    x_eval job train errno assert unix linux bool true
+    real values norm clip parameter predicted piece to step_begin relu_forward
+    forward embedding action loss d_loss chunk0_forward update gather
+    x_in x_r x_eval job train errno assert unix linux bool true
     nullptr constexpr thread_local alignas typeof_unqual new class this and template half dim3 min warpSize threadIdx stream"
 {
     echo 'dpgen: 1'
@@ -38,6 +39,7 @@ for stages in 1 3 gpus; do
     esac
     expect "$stages stages: generate" ./dpgen "$tmp/names.yaml" "$@" --estimate -o "$out"
     expect "$stages stages: the language" build/emitted rt/rt.h "$out"/stage?.c
+    expect "$stages stages: the proof" ./dpgen-verify "$out"
     for file in "$out"/stage?.c "$out/launch.c"; do
         expect "${file##*/}" cc -std=c11 -fno-builtin -Wall -Wextra -Werror -fsyntax-only -I"$out/rt" "$file"
     done

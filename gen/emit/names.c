@@ -13,7 +13,7 @@ static const char *const reserved[] = {
     "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return", "short", "signed", "sizeof", "static",
     "struct", "switch", "typedef", "union", "unsigned", "void", "volatile", "while", "asm", "typeof", "linux", "unix",
     "st", "mb", "acc", "into", "from", "grads", "newer", "older", "ahead", "weights", "values", "real", "main", "job", "train",
-    "Stage", "Values", "Link", "Loader",
+    "Stage", "Values", "Link", "Loader", "Stages", "StageInfo", "Parameter", "to", "parameter", "predicted", "piece", "pace",
     "action", "version_copy", "step_begin", "step_end", "data_count", "data_load", "send_begin", "recv_begin", "transfer_wait",
     "offload_begin", "fetch_begin", "copy_wait", "arena_bytes", "host_bytes",
     "group_fold", "norm_gather", "fill_zero", "copy_forward", "true", "false", "bool", "errno", "assert", "offsetof",
