@@ -130,7 +130,7 @@ static const struct { const char *find, *put, *why; } damages[] = {
     {"SITE_h", "/* site */ FACTOR", "a label stands before"},
     {"/* per */ W", "SITE_h", "'per', and no constant of that"},
     {"h:SITE_h = -5", "SITE_h = W", "integer expected"},
-    {"h:static const long", "static const int", "size_t expected"},
+    {"h:static const int64_t", "static const int", "size_t expected"},
     /* products */
     {"/* n */ rows*W", "/* n */ rows*", "a size expected"},
     {"/* n */ rows*W", "/* n */ rows*2", "a size expected"},

@@ -120,7 +120,7 @@ static int64_t product(Reader *r)
     return value;
 }
 
-/* static const float NAME = FLOAT, and its decimal behind; static const long NAME = INTEGER. */
+/* static const float NAME = FLOAT, and its decimal behind; static const int64_t NAME = INTEGER. */
 static void constants(Reader *r, int whole)
 {
     do {
@@ -302,7 +302,7 @@ static void header(Reader *r)
         } else {
             want(r, "static");
             want(r, "const");
-            if (is(r, "float") || is(r, "long")) {
+            if (is(r, "float") || is(r, "int64_t")) {
                 constants(r, !take(r, "float") && (next(r), 1));
                 continue;
             }

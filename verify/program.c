@@ -351,9 +351,10 @@ static void declarators(Reader *r)
 /* The words of a type, from `const` on. */
 static void skip_type(Reader *r)
 {
-    static const char *const words[] = {"static", "const", "size_t", "long", "int", "float", "double", "char", "void",
-        "unsigned", "StateInfo", "InputInfo", "StageInfo", "Setting", "Job", "Parameter", "DataInfo", "StoredInfo", "CopyInfo",
-        "ByteInfo", "DataFormat", "Answers", "Offload", "Overlap", "TokenText"};
+    static const char *const words[] = {"static", "const", "size_t", "long", "int64_t", "int", "float", "double", "char",
+        "void", "unsigned", "StateInfo", "InputInfo", "StageInfo", "Setting", "Job",
+        "Parameter", "DataInfo", "StoredInfo", "CopyInfo", "ByteInfo", "DataFormat", "Answers",
+        "Offload", "Overlap", "TokenText"};
     for (bool more = true; more;) {
         more = lex_is(&r->x, '*');
         for (size_t i = 0; i < sizeof words / sizeof *words && !more; i++)

@@ -205,7 +205,7 @@ static void print_constants(const Stager *w, FILE *f)
         for (int i = 0; i < w->constant.n; i++)
             left += w->constant.at[i].whole == whole;
         if (left > 0)
-            fprintf(f, whole ? "\n/* Where random numbers are drawn. */\nstatic const long\n"
+            fprintf(f, whole ? "\n/* Where random numbers are drawn. */\nstatic const int64_t\n"
                              : "\n/* Constants of calls, by the names of their parameters. */\nstatic const float\n");
         for (int i = 0; i < w->constant.n; i++) {
             const Constant *c = &w->constant.at[i];

@@ -9,7 +9,7 @@ enum { H_fc_fwd = 0, H_spare = 0x3ff };
 static const float
     FACTOR = 0x1p-1f,   /* 0.5 */
     EPS = 0x1p-2f;      /* 0.25 */
-static const long
+static const int64_t
     SITE_h = -5;
 
 /* the arena */
