@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * least.c: the plan of least bytes, whatever limit was asked.
+ * least.c: the plan of least bytes that some questions find, whatever limit was asked.
  *
  * Problem: planners fill what a limit allows, and packing needs some bytes more.  Near the least limit it is luck whether the
  * cuts and fates of a limit pack.  So a limit may have no plan, though a smaller one has.  Users of other systems find such
@@ -19,7 +19,6 @@
 #include "budgets.h"
 #include "passes.h"
 #include "search.h"
-
 #include <string.h>
 
 typedef struct {
@@ -157,6 +156,8 @@ static Bytes least_of(Least *l)
 {
     const Bytes need = need_of(l);
     const bool copies = l->m->plan.offload == OFFLOAD_AUTO;
+    if (!need)
+        return 0;
     if (copies)
         search_down(l, need, true, l->work / 2);
     search_down(l, need, false, 0);
