@@ -249,6 +249,8 @@ static Answer batch_relu_y(const Call *c, long i)
 {
     Answer a = batch_y(c, i);
     double skip = part_of(c, "skip") ? old_of(c, "skip", i) : 0;
+    if (part_of(c, "skip"))
+        rounded(&a);
     return near(fmax(a.value + skip, 0), a.terms + fabs(skip));
 }
 

@@ -7,7 +7,7 @@
 static Answer linear_y(const Call *c, long i)
 {
     long in = of(c, "in"), out = of(c, "out");
-    Answer a = dot(part_of(c, "x"), i / out * in, 1, part_of(c, "weight"), i % out * in, 1, in);
+    Answer a = product(part_of(c, "x"), i / out * in, 1, part_of(c, "weight"), i % out * in, 1, in);
     plus(&a, old_of(c, "bias", i % out));
     return a;
 }
@@ -15,13 +15,13 @@ static Answer linear_y(const Call *c, long i)
 static Answer linear_dx(const Call *c, long i)
 {
     long in = of(c, "in"), out = of(c, "out");
-    return dot(part_of(c, "dy"), i / in * out, 1, part_of(c, "weight"), i % in, in, out);
+    return product(part_of(c, "dy"), i / in * out, 1, part_of(c, "weight"), i % in, in, out);
 }
 
 static Answer linear_dweight(const Call *c, long i)
 {
     long in = of(c, "in");
-    return dot(part_of(c, "dy"), i / in, of(c, "out"), part_of(c, "x"), i % in, in, of(c, "rows"));
+    return product(part_of(c, "dy"), i / in, of(c, "out"), part_of(c, "x"), i % in, in, of(c, "rows"));
 }
 
 static Answer linear_dbias(const Call *c, long i)

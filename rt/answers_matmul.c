@@ -14,7 +14,7 @@ static Matrix matrix(const Call *c, const char *name, long batch, long rows, lon
 
 static Answer multiplied(Matrix a, long row, Matrix b, long col, long n)
 {
-    return dot(a.p, a.at + row * a.row_step, a.col, b.p, b.at + col * b.col, b.row_step, n);
+    return product(a.p, a.at + row * a.row_step, a.col, b.p, b.at + col * b.col, b.row_step, n);
 }
 
 static Matrix turned(Matrix m) { return (Matrix){m.p, m.at, m.col, m.row_step}; }

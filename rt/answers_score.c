@@ -4,19 +4,23 @@
  */
 #include "answers.h"
 
-static double score_of(const Call *c, long row, long column)
+/* Of a score in bf16 its own rounding counts, else those of its sum. */
+static Answer score_of(const Call *c, long row, long column)
 {
     long in = of(c, "in");
-    return dot(part_of(c, "x"), row * in, 1, part_of(c, "weight"), column * in, 1, in).value + old_of(c, "bias", column);
+    Answer a = product(part_of(c, "x"), row * in, 1, part_of(c, "weight"), column * in, 1, in);
+    plus(&a, old_of(c, "bias", column));
+    return sizeof(real) == sizeof(float) ? a : near(a.value, a.value);
 }
 
 static Answer linear_xent_lse(const Call *c, long row)
 {
     double most = -INFINITY, sum = 0, size = 1;
     for (long j = 0; j < of(c, "out"); j++) {
-        double s = score_of(c, row, j), top = s > most ? s : most;
-        sum = sum * exp(most - top) + exp(s - top);
-        most = top, size = fabs(s) > size ? fabs(s) : size;
+        Answer s = score_of(c, row, j);
+        double top = fmax(s.value, most);
+        sum = sum * exp(most - top) + exp(s.value - top);
+        most = top, size = fmax(s.terms, size);
     }
     return (Answer){most + log(sum), size};
 }
@@ -31,7 +35,7 @@ static Answer linear_xent_loss(const Call *c, long i)
         if (target == of(c, "ignore"))
             continue;
         plus(&a, new_at(part_of(c, "lse"), row) / (double)valid);
-        plus(&a, -score_of(c, row, target) / (double)valid);
+        plus_slope(&a, score_of(c, row, target), -1 / (double)valid);
     }
     return a;
 }
@@ -43,8 +47,9 @@ static Answer score_slope(const Call *c, long row, long column)
     long target = (long)old_of(c, "targets", row);
     if (!valid || target == of(c, "ignore"))
         return (Answer){0, 0};
-    double s = score_of(c, row, column), p = exp(s - old_of(c, "lse", row)), by = old_of(c, "dloss", 0) / (double)valid;
-    return (Answer){(p - (target == column)) * by, (p * (1 + fabs(s)) + (target == column)) * fabs(by)};
+    Answer s = score_of(c, row, column);
+    double p = exp(s.value - old_of(c, "lse", row)), by = old_of(c, "dloss", 0) / (double)valid;
+    return (Answer){(p - (target == column)) * by, (p * (1 + s.terms) + (target == column)) * fabs(by)};
 }
 
 /* Only an evaluation counts hits; the loss of the step stays. */

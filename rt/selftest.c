@@ -7,9 +7,9 @@
  * answers_*.c, which compute them one by one from the operands, in f64.  So a call is tried as the job makes it: its shape, its
  * algorithm, its addresses, with results that lie on operands.
  *
- * A result may differ by one rounding to its type, by 2^-19 of the sum of its terms' sizes, for sums in f32, and in bf16
- * by a rounding of each term as often as the library rounds inside.  An answer costs what its sum has terms: seconds in all,
- * whatever the model.  Not handled: calls without an answer, which are named.
+ * A result may differ by one rounding to its type, by 2^-19 of the sum of its terms' sizes, for sums in f32, in bf16 by a
+ * rounding of each term as often as the library rounds inside, and in tf32 by the roundings of a product's factors.  An answer
+ * costs what its sum has terms: seconds in all, whatever the model.  Not handled: calls without an answer, which are named.
  */
 #include <math.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@
 
 enum { SEEN = 512, SAMPLES = 64 };
 #define NARROW (sizeof(real) != sizeof(float))
-static const double f32_sum = 0x1p-19, f32_last = 0x1p-22, real_last = NARROW ? 0x1p-8 : 0x1p-22,
+static const double f32_last = 0x1p-22, real_last = NARROW ? 0x1p-8 : 0x1p-22,
     real_round = NARROW ? 0x1p-8 : 0;
 
 typedef struct { char text[240]; } Line;
@@ -246,7 +246,7 @@ static double off(const Call *c, const Known *k, const Operand *p, long i, doubl
     bool adds = onto && strcmp(p->name, "dskip") != 0;
     double before = real ? adds ? old_at(onto, i) : 0 : number_of(c, "acc") != 0 ? old_at(p, i) : 0;
     double may = last * (fabs(a.value) + fabs(before) + fabs(a.value + before)) +
-                 (f32_sum + k->roundings * real_round) * a.terms + 1e-38;
+                 (F32_SUM + k->roundings * real_round) * a.terms + 1e-38;
     *want = a.value + before;
     return isnan(got) || isnan(*want) ? (isnan(got) && isnan(*want) ? 0 : INFINITY)
          : got == *want ? 0 : fabs(got - *want) / may;

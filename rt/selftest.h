@@ -25,6 +25,7 @@ typedef struct {
     const Values *vals;
 } Call;
 
+#define F32_SUM 0x1p-19         /* what a sum in f32 may be off, in parts of its terms */
 typedef struct { double value, terms; } Answer;         /* terms: the sum of the sizes of what was added up */
 
 typedef struct {

@@ -56,7 +56,17 @@ cat >"$stand/bin/nvidia-smi" <<SMI
 case "\$*" in *lms*) ;; *) echo "\$(cat "$stand/card"), 580.00, 143771 MiB"; exit ;; esac
 while sleep 0.1; do if [ -e "$stand/busy" ]; then echo "1755, 412.50, 20000"; else echo "345, 90.25, 500"; fi; done
 SMI
-chmod +x "$stand/bin/nvidia-smi"
+# Nsight Compute: two steps of three kernels, and what runs once before them
+cat >"$stand/bin/ncu" <<NCU
+#!/bin/sh
+echo '==PROF== Connected'
+echo '"ID","Kernel Name","gpu__time_duration.sum"'
+echo '"","","ns"'
+for kernel in once two:2 one:1 two:2 two:3 one:4 two:5; do
+    echo "\"0\",\"\${kernel%:*}(int)\",\"\${kernel#*:},000,000\"" | sed 's/once,/9,/'
+done
+NCU
+chmod +x "$stand/bin/nvidia-smi" "$stand/bin/ncu"
 echo "NVIDIA H200" >"$stand/card"
 apart="unshare -m" hidden="make cc gcc c++ g++ clang tcc nvcc ld as"
 unshare -m true 2>/dev/null || apart="unshare -rm"
@@ -190,6 +200,8 @@ held "all is well" $first
 says "all is well" " 0 failed" visit
 says "its state in the steps that count" "H200, 580.00, 143771 MiB; 1755 MHz, 412.50* W" gpt2-most
 says "the prediction for this card" "predicted for an H200 222.2 ms (model), measured 0.18 of it" gpt2-most
+says "a step by Nsight Compute" "3 kernels, 12.00 ms; two 8.00; one 4.00" ncu.gpt2-most
+grep -q "8.000 ms    2 of   4000.0 us  two(int)" "$tmp/seen/logs/ncu.gpt2-most.kernels" && pass || fault "no table of kernels"
 says "PyTorch" "step default 55.00 ms" torch.gpt2
 if grep -q "111.1" "$tmp/out/summary"; then fault "a prediction for another card"; else pass; fi
 runs=$(awk -v from="$(cat "$stand/began")" -v to="$(cat "$stand/ended")" '$1 == "runs" && $2 > from && $2 < to' \

@@ -4,7 +4,8 @@
  *
  * Covers what is ours: which operand goes where, transposes, types, batches, the epilogue, accumulation, the prepared
  * algorithm, the workspace, and how a machine is refused.  An element may be wrong by its k roundings of f32 and, in a bf16
- * job, by one narrowing.  Build once with and once without -DREAL_BF16; the suite is tests/cuda_host.sh.  With
+ * job, by one narrowing.  A GPU's library may do more: round a product before its bias or its Gelu, and add products of factors
+ * of 8 bits in some 14 bits (DeepSeek-V3 Technical Report, section 3.3.2, of Hopper).  Build once with and once without -DREAL_BF16; the suite is tests/cuda_host.sh.  With
  * -DON_GPU it runs with the real library: tests/gpu/visit.sh.
  */
 #include "tests/gpu/shared.h"
@@ -30,6 +31,7 @@ enum { SHORT = 1 };         /* factors have 11 bits */
 enum { SHORT = 0 };
 #endif
 static int passed, failed, shortened;
+static bool eights;                     /* factors have 8 bits */
 static int biases, gelus;               /* calls of bias_gradient(), of gelu_forward() and gelu_backward() */
 static unsigned char *workspace;
 
@@ -112,21 +114,25 @@ static Grid grid(const real *at, long rows, long cols, bool turned)
     return turned ? (Grid){ at, 1, rows } : (Grid){ at, cols, 1 };
 }
 
-/* got[i] is the element that stands at `to`; its distance in units of what rounding may do. */
-static double distance(double got, double want, double size, long k, bool narrow)
+/* got's distance from `want`, in units of what rounding may do; inside: what the library may narrow on the way. */
+static double distance(double got, double want, double size, long k, bool narrow, double inside)
 {
-    double may = ROUGH * (double)(k + 2) * 0x1p-24 * size + SHORT * 0x1p-10 * size + (narrow ? 0x1p-8 * fabs(want) : 0) + 1e-30;
+    double may = ROUGH * (double)(k + 2) * 0x1p-24 * size + (SHORT || (GPU && eights)) * 0x1p-10 * size + 1e-30;
     double by = fabs(got - want);
+    may += narrow ? 0x1p-8 * (fabs(want) + (GPU ? fabs(inside) : 0)) : 0;
     return by == by ? by / may : INFINITY;
 }
 
 static void near_real(const char *what, const real *got, Grid at, const double *want, const double *size, long m, long n,
-                      long k)
+                      long k, const real *bias)
 {
     double worst = 0, square = 0;
     for (long i = 0; i < m * n; i++) {
         double x1 = (double)get(got, i / n * at.row + i % n * at.col), by = (x1 - want[i]) / (size[i] + 1e-30);
-        worst = fmax(worst, distance(x1, want[i], size[i], k, !F32));
+        double far = distance(x1, want[i], size[i], k, !F32, bias ? want[i] - (double)get(bias, i % n) : 0);
+        if (far > 1 && far > worst)
+            fprintf(stderr, "%s %ld x %ld x %ld: %g, not %g; terms %g\n", what, m, n, k, x1, want[i], size[i]);
+        worst = fmax(worst, far);
         square += by * by;
     }
     check(worst <= 1, what, worst);
@@ -182,7 +188,7 @@ static void bias_sums(long rows, long in, long out)
             all += (double)get(dy, i * out + j);
             most += fabs((double)get(dy, i * out + j));
         }
-        worst = fmax(worst, distance((double)db[j], all, most, rows, false));
+        worst = fmax(worst, distance((double)db[j], all, most, rows, false, 0));
         first[j] = db[j];
         db[j] = old[j] = 1000.0f * (float)uniform();
     }
@@ -205,19 +211,19 @@ static void linear(long rows, long in, long out)
     define(want, size, grid(x, rows, in, 0), grid(w, in, out, 1), rows, out, in);
     linear_forward(st, y, x, w, NULL, 0, rows, in, out);
     settle();
-    near_real("linear_forward", y, grid(y, rows, out, 0), want, size, rows, out, in);
+    near_real("linear_forward", y, grid(y, rows, out, 0), want, size, rows, out, in, NULL);
     for (long i = 0; i < rows * out; i++) {
         want[i] += (double)get(b, i % out);
         size[i] += fabs((double)get(b, i % out));
     }
     linear_forward(st, y, x, w, b, 0, rows, in, out);
     settle();
-    near_real("linear_forward with bias", y, grid(y, rows, out, 0), want, size, rows, out, in);
+    near_real("linear_forward with bias", y, grid(y, rows, out, 0), want, size, rows, out, in, b);
 
     define(want, size, grid(dy, rows, out, 0), grid(w, out, in, 0), rows, in, out);
     linear_backward_x(st, dx, dy, w, 1, rows, in, out);
     settle();
-    near_real("linear_backward_x", dx, grid(dx, rows, in, 0), want, size, rows, in, out);
+    near_real("linear_backward_x", dx, grid(dx, rows, in, 0), want, size, rows, in, out, NULL);
 
     int before = biases;
     define(want, size, grid(dy, out, rows, 1), grid(x, rows, in, 0), out, in, rows);
@@ -226,7 +232,7 @@ static void linear(long rows, long in, long out)
     settle();
     double worst = 0;
     for (long i = 0; i < out * in; i++)
-        worst = fmax(worst, distance((double)dw[i], want[i], size[i], rows, false));
+        worst = fmax(worst, distance((double)dw[i], want[i], size[i], rows, false, 0));
     check(worst <= 1, "linear_backward_w", worst);
     check(biases == before, "a bias gradient that nobody wants", biases);
     bool same = true;
@@ -262,8 +268,9 @@ static void with_gelu(long rows, long in, long out, bool biased)
     settle();
     for (long i = 0; i < rows * out; i++) {
         double pre = want[i] + (biased ? (double)get(b, i % out) : 0), stored = (double)get(other, i);
-        worst = fmax(worst, distance(stored, pre, size[i] + 1, in, !F32));
-        worst = fmax(worst, distance((double)get(y, i), d_gelu(inside ? pre : stored), 2 * size[i] + 2, in, !F32));
+        worst = fmax(worst, distance(stored, pre, size[i] + 1, in, !F32, want[i]));
+        worst = fmax(worst, distance((double)get(y, i), d_gelu(inside ? pre : stored), 2 * size[i] + 2, in, !F32,
+                                     inside ? 1.13 * pre : 0));
     }
     check(worst <= 1, "linear_gelu_forward", worst);
     define(want, size, grid(dy, rows, in, 0), grid(w, in, out, 0), rows, out, in);
@@ -272,8 +279,8 @@ static void with_gelu(long rows, long in, long out, bool biased)
     worst = 0;
     for (long i = 0; i < rows * out; i++)
         worst = fmax(worst, distance((double)get(dx, i), want[i] * d_slope((double)get(other, i)), 2 * size[i] + 1e-2, in,
-                                     !F32));
-    check(worst <= (back ? 1 : 2), "linear_gelu_backward", worst);      /* apart, it is rounded twice */
+                                     !F32, 1.13 * want[i]));
+    check(worst <= (back || GPU ? 1 : 2), "linear_gelu_backward", worst);       /* apart, it is rounded twice */
     check(gelus == before + !inside + !back, "a Gelu of its own", gelus - before);
 }
 
@@ -355,7 +362,7 @@ static void head_scores(const char *what, const real *bias, long rows, long in, 
         want[i] += (double)get(bias, i % out);
         size[i] += fabs((double)get(bias, i % out));
     }
-    near_real(what, y, grid(y, rows, out, 0), want, size, rows, out, in);
+    near_real(what, y, grid(y, rows, out, 0), want, size, rows, out, in, NULL);
     memset(y, 0xff, MOST * sizeof *y);
 }
 
@@ -382,11 +389,11 @@ static void head(long rows, long in, long out, long chunk)
     linear_xent_backward(st, dx, dw, NULL, NULL, x, w, NULL, NULL, NULL, room, NULL, 6, 0, rows, in, out, chunk, -1, 3);
     head_scores("linear_xent_backward's scores", NULL, rows, in, out);
     define(want, size, grid(dy, rows, out, 0), grid(w, out, in, 0), rows, in, out);
-    near_real("linear_xent_backward dx", dx, grid(dx, rows, in, 0), want, size, rows, in, out);
+    near_real("linear_xent_backward dx", dx, grid(dx, rows, in, 0), want, size, rows, in, out, NULL);
     define(want, size, grid(dy, out, rows, 1), grid(x, rows, in, 0), out, in, rows);
     double worst = 0;
     for (long i = 0; i < out * in; i++)
-        worst = fmax(worst, distance((double)dw[i], want[i], size[i], rows, false));
+        worst = fmax(worst, distance((double)dw[i], want[i], size[i], rows, false, 0));
     check(worst <= 1, "linear_xent_backward dweight", worst);
     check(biases == before, "a bias gradient that nobody wants", biases);
     memcpy(sum, dw, (size_t)(out * in) * sizeof *dw);
@@ -416,12 +423,12 @@ static void matmul(long batch, long m, long n, long k, int ta, int tb)
         real *y1 = y + i * m * n, *da = dx + i * m * k, *dB = b + i * k * n;
         snprintf(name, sizeof name, "matmul_forward ta %d tb %d", ta, tb);
         define(want, size, grid(a1, m, k, ta), grid(b1, k, n, tb), m, n, k);
-        near_real(name, y1, grid(y1, m, n, 0), want, size, m, n, k);
+        near_real(name, y1, grid(y1, m, n, 0), want, size, m, n, k, NULL);
         snprintf(name, sizeof name, "matmul_backward ta %d tb %d", ta, tb);
         define(want, size, grid(d1, m, n, 0), grid(b1, n, k, !tb), m, k, n);
-        near_real(name, da, grid(da, m, k, ta), want, size, m, k, n);
+        near_real(name, da, grid(da, m, k, ta), want, size, m, k, n, NULL);
         define(want, size, grid(a1, k, m, !ta), grid(d1, m, n, 0), k, n, m);
-        near_real(name, dB, grid(dB, k, n, tb), want, size, k, n, m);
+        near_real(name, dB, grid(dB, k, n, tb), want, size, k, n, m, NULL);
     }
     real old = dx[0];
     matmul_backward(st, NULL, NULL, dy, x, w, 4, batch, m, n, k, ta, tb);
@@ -467,6 +474,7 @@ static void eight(long rows, long in, long out)
     float *amax = db, note = 0;
     int before = biases;
     double worst = 0;
+    eights = true;
     fill_eight(x, rows * in, SCALE, 0), fill_eight(w, out * in, SCALE, 0), fill_eight(dy, rows * out, 2 * SCALE, 1);
     fill(b, out);
     open_linear_fp8_forward(st, 3, rows, in, out);
@@ -478,21 +486,22 @@ static void eight(long rows, long in, long out)
             want[i] += (double)get(b, i % out), size[i] += fabs((double)get(b, i % out));
         linear_fp8_forward(st, y, x, w, biased ? b : NULL, amax, room, 3, rows, in, out);
         settle();
-        near_real("linear_fp8_forward", y, grid(y, rows, out, 0), want, size, rows, out, in);
+        near_real("linear_fp8_forward", y, grid(y, rows, out, 0), want, size, rows, out, in, biased ? b : NULL);
     }
     define(want, size, grid(dy, rows, out, 0), grid(w, out, in, 0), rows, in, out);
     linear_fp8_backward_x(st, dx, dy, w, amax, room, 4, rows, in, out);
     settle();
-    near_real("linear_fp8_backward_x", dx, grid(dx, rows, in, 0), want, size, rows, in, out);
+    near_real("linear_fp8_backward_x", dx, grid(dx, rows, in, 0), want, size, rows, in, out, NULL);
     define(want, size, grid(dy, out, rows, 1), grid(x, rows, in, 0), out, in, rows);
     memset(dw, 0xff, MOST * sizeof *dw);
     for (int acc = 0; acc < 2; acc++) {
         linear_fp8_backward_w(st, dw, NULL, &note, dy, x, w, amax, room, 5, acc, rows, in, out);
         settle();
         for (long i = 0; i < out * in; i++)
-            worst = fmax(worst, distance((double)dw[i], (1 + acc) * want[i], 2 * size[i], rows, false));
+            worst = fmax(worst, distance((double)dw[i], (1 + acc) * want[i], 2 * size[i], rows, false, 0));
         check(worst <= 1 && note == NOTE + (float)acc, "linear_fp8_backward_w", worst);
     }
+    eights = false;
     linear_fp8_backward_w(st, NULL, db, &note, dy, x, w, amax, room, 5, 0, rows, in, out);
     check(biases == before + 1 && db[0] == (float)(1000 * rows + out), "the bias of linear_fp8_backward_w", biases);
 }

@@ -95,8 +95,8 @@ torch.backends.cuda.matmul.allow_tf32 = True
 if which == "gpt2":
     model = Gpt().cuda()
     optimizer = torch.optim.AdamW(model.parameters(), lr=6e-4, betas=(0.9, 0.95), weight_decay=0.1, fused=True)
-    ids = torch.randint(0, 50257, (batch, tokens + 1), device="cuda")
-    data, clip, ways = (ids[:, :-1], ids[:, 1:]), 1.0, {"default": contextlib.nullcontext, "cudnn": cudnn_attention}
+    ids = torch.randint(0, 50257, (2, batch, tokens), device="cuda")
+    data, clip, ways = (ids[0], ids[1]), 1.0, {"default": contextlib.nullcontext, "cudnn": cudnn_attention}
 else:
     torch.backends.cudnn.benchmark = True
     model = ResNet50().cuda().to(memory_format=torch.channels_last)

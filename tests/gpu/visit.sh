@@ -3,7 +3,11 @@
 #
 # The programs of pack.sh on a machine with a GPU, in the order of what a first look at one is worth.  Needs bash, python3,
 # what every system has, and the libraries of CUDA; no make, compiler, dpgen or network.
-#   visit.sh [-t SECONDS] [-o DIR] [first | second]      540 seconds in all; results in ./results
+#   visit.sh [-t SECONDS] [-o DIR] [first | second | PART...]      540 seconds in all; results in ./results
+#
+#   first      gpt2 bits units examples memcheck more
+#   second     profile images large kernels races
+#   A visit of some parts may stand beside another that has the rest, if nothing is timed there.
 #
 #   DIR/summary        a line a step: second, name, `pass`, `FAILED`, `skipped` or what was measured; card, driver, clock, power
 #   DIR/logs.tar.gz    what the programs said, written anew behind each step
@@ -23,8 +27,17 @@ while getopts t:o: option; do
     esac
 done
 shift $((OPTIND - 1))
-part=${1:-first} python=${PYTHON:-python3}
-case $part in first | second) ;; *) echo "visit.sh: first or second, not $part" >&2; exit 2 ;; esac
+parts=${*:-first} python=${PYTHON:-python3}
+case $parts in
+    first) parts='gpt2 bits units examples memcheck more' ;;
+    second) parts='profile images large kernels races' ;;
+esac
+for part in $parts; do
+    case $part in
+        gpt2 | bits | units | examples | memcheck | more | profile | images | large | kernels | races) ;;
+        *) echo "visit.sh: there is no part $part" >&2; exit 2 ;;
+    esac
+done
 mkdir -p "$out" && work=$(mktemp -d) || exit 1
 out=$(cd "$out" && pwd) logs=$work/logs data=$work/data passed=0 failed=0 skipped=0 torch= sampler=
 mkdir "$logs" "$data"
@@ -259,6 +272,34 @@ sanitized() {
     else fault "status $status: $(grep -m 2 '=====' "$logs/$name" | tr '\n' ' ')"; fi
 }
 
+# counted PROGRAM: Nsight Compute's time of each kernel of the second step; the slowest names in the line, all in the log
+counter=$(command -v ncu || ls /usr/local/cuda*/bin/ncu /opt/nvidia/nsight-compute/*/ncu 2>/dev/null | head -n 1)
+counted() {
+    if [ -z "$counter" ]; then skip "ncu.$1" "no ncu"; return; fi
+    go "ncu.$1" ncu 90 "$counter" --clock-control none --metrics gpu__time_duration.sum --csv --page raw --print-units base \
+        "$kit/bin/$1" --steps 2 --quiet --no-checkpoint --log "$logs/ncu.$1.log" || return
+    ends && pass "$("$python" - "$logs/$name" 2>"$logs/$name.kernels" <<'PYTHON'
+import collections, csv, sys
+rows = list(csv.reader(l for l in open(sys.argv[1]) if l.startswith('"')))
+name, time = rows[0].index("Kernel Name"), rows[0].index("gpu__time_duration.sum")
+runs = [(r[name], float(r[time].replace(",", "")) / 1e6) for r in rows[2:]]
+# Both steps have the same kernels; some calls run once before them.  A kernel that ran twice tells how long a step is.
+at, total, times = collections.defaultdict(list), collections.Counter(), collections.Counter()
+for i, (n, t) in enumerate(runs):
+    at[n].append(i)
+apart = collections.Counter(p[1] - p[0] for p in at.values() if len(p) == 2).most_common(1)
+runs = runs[-apart[0][0]:] if apart else runs
+for n, t in runs:
+    total[n] += t
+    times[n] += 1
+for n, t in total.most_common():
+    print("%8.3f ms %4d of %8.1f us  %s" % (t, times[n], 1e3 * t / times[n], n), file=sys.stderr)
+print("%d kernels, %.2f ms;" % (len(runs), sum(total.values())),
+      "; ".join("%s %.2f" % (n.split("(")[0][-48:], t) for n, t in total.most_common(8)))
+PYTHON
+)"
+}
+
 # a time for every row, an algorithm for every product
 profiled() {
     local timed=$(grep -c '^op [0-9]* [1-9]' "$logs/$name")
@@ -268,9 +309,7 @@ profiled() {
     else fault "$timed of $rows rows have a time, $chosen of $products products an algorithm"; fi
 }
 
-first() {
-    torch_begin gpt2 32
-    basics
+part_gpt2() {
     synced sync.f32 bits.f32.1
     synced sync.bf16 bits.bf16.1
     selftest bits.bf16.1 selftest
@@ -282,10 +321,15 @@ first() {
     go product product 10 "$kit/bin/product" && ends && pass "bf16 product of 8192 cubed: $(last)"
     go_on
     torch_timed torch.gpt2 120
+    counted gpt2-most
+}
+part_bits() {
     for plan in 1 2 3 4 2offload; do hashed "bits.bf16.$plan" bits "bits.bf16.$plan" bf16; done
     DPGEN_GRAPH=1 hashed bits.bf16.1.graph graph bits.bf16.1 bf16
     for again in 1 2 3 4 5; do hashed "bits.bf16.3.again$again" bits bits.bf16.3 bf16; done
     for plan in 1 3; do hashed "bits.f32.$plan" bits "bits.f32.$plan" f32; done
+}
+part_units() {
     for unit in products.bf16 attention conv products.f32 products.tf32; do
         go "unit.$unit" unit 30 "$kit/bin/unit.$unit" || continue
         case $(last) in
@@ -293,19 +337,22 @@ first() {
             *) fault "status $status: $(last); $(head -n 1 "$logs/$name" | cut -c 1-100)" ;;
         esac
     done
+}
+part_examples() {
     for program in "$kit"/bin/own.*; do [ ! -e "$program" ] || selftest "${program##*/}" examples; done
+}
+part_memcheck() {
     sanitized memcheck bits.f32.2offload
     sanitized memcheck bits.bf16.2
+}
+part_more() {
     for plan in 2v 2apart; do hashed "bits.bf16.$plan" bits "bits.bf16.$plan" bf16; done
     for plan in 2 4 2offload 2v 2apart; do hashed "bits.f32.$plan" bits "bits.f32.$plan" f32; done
     for type in bf16 f32; do
         for plan in 1 2 3; do hashed "chunked.$type.$plan" chunked "chunked.$type.$plan" "chunked.$type"; done
     done
 }
-
-second() {
-    torch_begin resnet50 256
-    basics
+part_profile() {
     read -r rows products <"$kit/profile"
     for mode in sign kernels messages; do
         still
@@ -315,18 +362,28 @@ second() {
     still
     go gradients gradients 30 "$kit/bin/gradients" && ends && pass "$(tr '\n' ';' <"$logs/gradients")"
     go_on
+}
+part_images() {
+    [ -n "$torch" ] || torch_begin resnet50 256
     timed resnet50.32MiB images 60 resnet50.32MiB
     timed resnet50.512MiB images 60 resnet50.512MiB
     torch_timed torch.resnet50 150
-    timed gpt2-1558m large 120 gpt2-1558m 10
+    counted resnet50.512MiB
+}
+part_large() { timed gpt2-1558m large 120 gpt2-1558m 10; }
+part_kernels() {
     for type in bf16 f32; do
         go "kernels.$type" kernels 100 "$kit/bin/kernels.$type" && ends && pass "$(last)"
     done
-    # kernels of libraries on Hopper have barriers of their own, which it takes for races, and they are slow under it
+}
+# kernels of libraries on Hopper have barriers of their own, which racecheck takes for races, and they are slow under it
+part_races() {
     for program in bits.f32.2offload bits.bf16.2; do
         sanitized racecheck "$program" --kernel-name-exclude kns=cutlass --kernel-name-exclude kns=nvjet \
             --kernel-name-exclude kns=xmma --kernel-name-exclude kns=cudnn --kernel-name-exclude kns=gemm
         sanitized initcheck "$program"
     done
 }
-$part
+case " $parts " in *' gpt2 '*) torch_begin gpt2 32 ;; *' images '*) torch_begin resnet50 256 ;; esac
+basics
+for part in $parts; do part_$part; done
