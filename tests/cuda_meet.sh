@@ -60,6 +60,7 @@ meet "PMI without a number on the host" PMI_SIZE=2 'PMI_RANK=$i' PMI_JOBID=8
 meet "Open MPI, started by Slurm on the other host" OMPI_COMM_WORLD_SIZE=2 'OMPI_COMM_WORLD_RANK=$i' \
     'OMPI_COMM_WORLD_LOCAL_RANK=$i' PMIX_NAMESPACE=all SLURM_JOB_ID=7 'SLURM_STEP_ID=$i'
 meet "each is shown a GPU of its own" $pmi DOUBLE_DEVICES=1 'DOUBLE_FIRST=$i'
+meet "one GPU for both" $pmi DOUBLE_DEVICES=1 NCCL_MULTI_RANK_GPU_ENABLE=1 DOUBLE_NCCL=23003
 arguments=--help
 both "help" $pmi
 arguments=
@@ -103,6 +104,8 @@ alone "the first does not come" 1 "stage 1 of this job did not find stage 0" PMI
 
 # a stage that cannot go on
 fail "6 6" "stages 0 and 1 are on one GPU, and NCCL wants one for each" "two on one GPU" $pmi DOUBLE_DEVICES=1
+fail "6 6" "are on one GPU" "one does not want it" $pmi DOUBLE_DEVICES=1 'NCCL_MULTI_RANK_GPU_ENABLE=$i' DOUBLE_NCCL=23003
+fail "6 6" "are on one GPU" "NCCL is too old for it" $pmi DOUBLE_DEVICES=1 NCCL_MULTI_RANK_GPU_ENABLE=1 DOUBLE_NCCL=23002
 fail "1 1" "opening a communicator: system error" "a communicator that fails" $pmi 'DOUBLE_COMM=$([ $i = 0 ] || echo fails)'
 fail "1 1" "stages [01] and [01] run, and NCCL has not connected them within 1 s: .*NCCL_SOCKET_IFNAME" \
     "a network that joins nobody" $pmi DOUBLE_COMM=hangs DPGEN_TIMEOUT=1

@@ -5,8 +5,8 @@
  * Covers what is ours: which operand goes where, transposes, types, batches, the epilogue, accumulation, the prepared
  * algorithm, the workspace, and how a machine is refused.  An element may be wrong by its k roundings of f32 and, in a bf16
  * job, by one narrowing.  A GPU's library may do more: round a product before its bias or its Gelu, and add products of factors
- * of 8 bits in some 14 bits (DeepSeek-V3 Technical Report, section 3.3.2, of Hopper).  Build once with and once without -DREAL_BF16; the suite is tests/cuda_host.sh.  With
- * -DON_GPU it runs with the real library: tests/gpu/visit.sh.
+ * of 8 bits in some 14 bits (DeepSeek-V3 Technical Report, section 3.3.2, of Hopper).  Build once with and once without
+ * -DREAL_BF16; the suite is tests/cuda_host.sh.  With -DON_GPU it runs with the real library: tests/gpu/visit.sh.
  */
 #include "tests/gpu/shared.h"
 #include "rt/op/cuda/factor.h"

@@ -26,9 +26,9 @@
  * A step may be one graph (record.c) with messages of several communicators.  NCCL's means to run graphs and other calls at
  * once can hang there; nobody needs it here, so it is off.
  *
- * Source: NCCL user guide, point-to-point communication, Using NCCL with CUDA Graphs.  NVIDIA refuses two ranks on one GPU,
- * and so does this file.  The names of the GPUs tell whether two ranks share one: a launcher may show each process one GPU, or
- * all of them.  Not run yet with more than one GPU (docs/cuda.md).
+ * Source: NCCL user guide, point-to-point communication, Using NCCL with CUDA Graphs.  NVIDIA refuses two ranks on one GPU
+ * unless it is asked, and so does this file.  The names of the GPUs tell whether two ranks share one: a launcher may show each
+ * process one GPU, or all of them.  Not run yet with more than one GPU (docs/cuda.md).
  */
 #include <limits.h>
 #include <nccl.h>
@@ -293,7 +293,15 @@ static int connect_pairs(const Link *l, void *byte)
 
 /* Each says this of itself: the plan, whether steps are to be graphs, and the GPU by the name that no other in the world
  * has. */
-typedef struct { char plan[MEETING_SHARE - 17], graph, gpu[16]; } Card;
+typedef struct { char plan[MEETING_SHARE - 18], graph, shares, gpu[16]; } Card;     /* shares: its GPU, if need be */
+
+/* Several ranks on one GPU: NCCL knows that since 2.30.3, and only where it is asked for. */
+static bool one_gpu_will_do(void)
+{
+    const char *asked = getenv("NCCL_MULTI_RANK_GPU_ENABLE");
+    int version = 0;
+    return asked && atoi(asked) == 1 && ncclGetVersion(&version) == ncclSuccess && version >= 23003;
+}
 
 /* The same answer everywhere; whoever it is about says why. */
 static int compare_cards(const Link *l, const Card *card)
@@ -301,10 +309,11 @@ static int compare_cards(const Link *l, const Card *card)
     int status = DONE;
     for (int i = 0; i < l->stages; i++) {
         bool other = strcmp(card[i].plan, card->plan) != 0, taken = false, graph = card[i].graph != card->graph;
-        for (int k = 0; k < i && !other && !taken; k++)
+        for (int k = 0; k < i && !other && !taken && !(card[k].shares && card[i].shares); k++)
             if ((taken = !memcmp(card[k].gpu, card[i].gpu, sizeof card->gpu)) && i == l->stage)
                 complain(STATUS_MACHINE, "stages %d and %d are on one GPU, and NCCL wants one for each; start fewer processes "
-                         "on a host, or generate with plan.transport: local, which runs several stages on a GPU", k, i);
+                         "on a host, or generate with plan.transport: local, which runs several stages on a GPU; NCCL 2.30.3 "
+                         "lets them share it, slowly, with NCCL_MULTI_RANK_GPU_ENABLE=1 everywhere", k, i);
         if (other && i == l->stage)
             complain(STATUS_USAGE, "stage %d runs another plan than stage 0; start the same folder everywhere", i);
         if (graph && !other && i == l->stage)
@@ -316,7 +325,7 @@ static int compare_cards(const Link *l, const Card *card)
 
 static int share_cards(Link *l, const Job *job)
 {
-    Card mine = {{0}, 0, {0}}, *card = calloc((size_t)l->stages, sizeof *card);
+    Card mine = {{0}, 0, one_gpu_will_do(), {0}}, *card = calloc((size_t)l->stages, sizeof *card);
     struct cudaDeviceProp p;
     int gpu, status = STATUS_RUN;
     cudaError_t e = card ? cudaGetDevice(&gpu) : cudaErrorMemoryAllocation;

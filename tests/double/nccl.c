@@ -90,6 +90,12 @@ ncclResult_t ncclCommDestroy(ncclComm_t c)
     return ncclSuccess;
 }
 
+ncclResult_t ncclGetVersion(int *version)
+{
+    *version = (int)double_setting("DOUBLE_NCCL", NCCL_VERSION_CODE);
+    return ncclSuccess;
+}
+
 const char *ncclGetErrorString(ncclResult_t e)
 {
     return e == ncclSuccess ? "no error" : e == ncclInvalidArgument ? "invalid argument" : e == ncclRemoteError

@@ -4,11 +4,14 @@
 # What visit.sh runs where the GPU is, as stripped programs in one archive: DIR/kit.tar.xz.  No GPU is needed here, and there
 # neither dpgen nor make nor a compiler.  Kernels of programs that have the same are compiled once.
 #   tests/gpu/pack.sh [-s] [-o NAMES] [DIR]        build/gpu by default;  -o: these programs alone
+#   PACK_NCCL=FILE    a libnccl.so.2 that goes along, of 2.30.3 or later: several processes can share one GPU there.  Built
+#                     with `make src.build ONLY_FUNCS=SendRecv NVCC_GENCODE=-gencode=arch=compute_90,code=sm_90` it is small.
 #   -s   small: models are cut to two layers and little data, as tests/gpu_visit.sh runs them over the doubles
 # CUDA_HOME: the toolkit.  PACK_MAKE: more arguments for make.  DIR/objects is kept: what did not change is not compiled again.
 #
 #   kit/visit.sh, torch_side.py    what runs there
 #   kit/bin/NAME                   the programs
+#   kit/lib                        that library
 #   kit/text, kit/arrays           their data: bytes; arrays that visit.sh makes, as FILE TYPE LOW HIGH DIM...
 #   kit/predicted                  NAME CARD MS, and whether by bench/gpu/model.sh or the estimate of the plan
 #   kit/timed                      NAME, what a step has of samples or tokens, its FLOP
@@ -84,6 +87,11 @@ for type in f32 bf16; do
     bits bits.$type.2v --stages 2 --schedule 1f1b --map 0,1,1,0
     bits bits.$type.2apart --stages 2 --schedule 1f1b --recompute none --fuse none
 done
+# a process a stage over NCCL, and what it has to equal: in one process, with the same groups of gradients
+bits nccl.bf16.2 --stages 2 --schedule 1f1b --set plan.transport=nccl
+for transport in local nccl; do
+    bits pairs.bf16.$transport --stages 2 --schedule 1f1b --set train.batch.groups=2 --replicas 2 --set plan.transport=$transport
+done
 bits own.fp8.bf16 --stages 1 --set train.precision.compute=fp8
 bits own.tf32 --stages 1 --set train.precision.compute=tf32
 # the head and its loss as one operator: chunks of 96, 96 and 64
@@ -149,7 +157,7 @@ images() {      # NAME WORKSPACE
     echo "$name $samples images 0" >>"$kit/timed"
     samples=4
 }
-images resnet50.32MiB 32MiB
+images resnet50.204MiB 204MiB       # what the images of 3 channels want, copied with 8
 images resnet50.512MiB 512MiB
 
 # ---- the benchmark of dpgen profile --------------------------------------------------------------------------------------
@@ -234,7 +242,8 @@ done
 # ---- the archive -----------------------------------------------------------------------------------------------------------
 say "$(ls "$kit/bin" | wc -l) programs"
 strip -s "$kit"/bin/*
-cp tests/gpu/visit.sh bench/gpu/torch_side.py "$kit"
+[ -z "${PACK_NCCL:-}" ] || { mkdir "$kit/lib"; cp -L "$PACK_NCCL" "$kit/lib/libnccl.so.2"; strip -S "$kit/lib/libnccl.so.2"; }
+cp tests/gpu/visit.sh tests/gpu/ranks bench/gpu/torch_side.py "$kit"
 if [ -e "$to/folders/gpt2-most" ]; then
     cp -R "$to/folders/gpt2-most" "$kit/folder"
     (cd "$kit/folder" && find . -name '*.[od]' -exec rm {} + && rm -f train make.log .flags*)

@@ -5,7 +5,7 @@
 # what every system has, and the libraries of CUDA; no make, compiler, dpgen or network.
 #   visit.sh [-t SECONDS] [-o DIR] [first | second | PART...]      540 seconds in all; results in ./results
 #
-#   first      gpt2 bits units examples memcheck more
+#   first      gpt2 bits units examples memcheck more nccl
 #   second     profile images large kernels races
 #   A visit of some parts may stand beside another that has the rest, if nothing is timed there.
 #
@@ -29,12 +29,12 @@ done
 shift $((OPTIND - 1))
 parts=${*:-first} python=${PYTHON:-python3}
 case $parts in
-    first) parts='gpt2 bits units examples memcheck more' ;;
+    first) parts='gpt2 bits units examples memcheck more nccl' ;;
     second) parts='profile images large kernels races' ;;
 esac
 for part in $parts; do
     case $part in
-        gpt2 | bits | units | examples | memcheck | more | profile | images | large | kernels | races) ;;
+        gpt2 | bits | units | examples | memcheck | more | nccl | profile | images | large | kernels | races) ;;
         *) echo "visit.sh: there is no part $part" >&2; exit 2 ;;
     esac
 done
@@ -44,6 +44,7 @@ mkdir "$logs" "$data"
 : >"$out/summary"
 exec 2>"$logs/visit"
 declare -A hung
+ranks=
 SECONDS=0
 
 # ---- lines --------------------------------------------------------------------------------------------------------------
@@ -120,7 +121,7 @@ ends() { [ "$status" = 0 ] || { fault "status $status: $(last)"; return 1; }; }
 train() {
     local step=$1 kind=$2 limit=$3 program=$4
     shift 4
-    go "$step" "$kind" "$limit" "$kit/bin/$program" --quiet --no-checkpoint --log "$logs/$step.log" "$@"
+    go "$step" "$kind" "$limit" ${ranks:+"$kit/ranks" "$ranks"} "$kit/bin/$program" --quiet --no-checkpoint --log "$logs/$step.log" "$@"
 }
 losses() { sed -n 's/.*"event":"step".*"loss":\([^,]*\).*/\1/p' "$logs/$name.log" | awk '{ printf "%.5f ", $1 }'; }
 synced() { DPGEN_SYNC=1 train "$1" sync 20 "$2" --steps 2 && ends && pass "losses $(losses)"; }
@@ -132,7 +133,9 @@ selftest() {
 # hash NAME KIND PROGRAM: all of a kind have one
 declare -A want
 hashed() {
-    train "$1" "$2" 20 "$3" --steps 6 --hash && ends || return
+    local most=20
+    [ -z "$ranks" ] || most=60
+    train "$1" "$2" $most "$3" --steps 6 --hash && ends || return
     local sum=$(sed -n 's/^sha256 //p' "$logs/$name") type=$4
     want[$type]=${want[$type]:-$sum}
     if [ ${#sum} != 64 ]; then fault "no hash: $(last)"
@@ -202,7 +205,7 @@ torch_timed() { # NAME LIMIT
 
 # ---- libraries and data -------------------------------------------------------------------------------------------------
 wheels=$("$python" -c 'import nvidia; print(*nvidia.__path__)' 2>/dev/null)
-paths=
+paths=$kit/lib:
 for folder in $(for w in $wheels; do echo "$w/cu13/lib" "$w"/*/lib; done) /usr/local/cuda/lib64 /usr/local/cuda*/lib64 \
     /usr/local/cuda*/lib /opt/cuda/lib64; do
     [ ! -d "$folder" ] || paths=$paths$folder:
@@ -352,6 +355,14 @@ part_more() {
         for plan in 1 2 3; do hashed "chunked.$type.$plan" chunked "chunked.$type.$plan" "chunked.$type"; done
     done
 }
+# processes of one job on this GPU, over the NCCL of the kit
+part_nccl() {
+    [ -e "$kit/lib/libnccl.so.2" ] || { skip nccl "no NCCL of 2.30.3 or later in the kit"; return; }
+    ranks=2 hashed nccl.bf16.2 nccl nccl.bf16.2 bf16
+    hashed pairs.bf16.local bits pairs.bf16.local pairs
+    ranks=4 hashed pairs.bf16.nccl nccl pairs.bf16.nccl pairs
+    DPGEN_GRAPH=1 ranks=2 hashed nccl.bf16.2.graph nccl nccl.bf16.2 bf16
+}
 part_profile() {
     read -r rows products <"$kit/profile"
     for mode in sign kernels messages; do
@@ -365,7 +376,7 @@ part_profile() {
 }
 part_images() {
     [ -n "$torch" ] || torch_begin resnet50 256
-    timed resnet50.32MiB images 60 resnet50.32MiB
+    timed resnet50.204MiB images 60 resnet50.204MiB
     timed resnet50.512MiB images 60 resnet50.512MiB
     torch_timed torch.resnet50 150
     counted resnet50.512MiB
