@@ -89,8 +89,7 @@ finish() {
     for child in $torch $sampler; do kill -CONT -- "-$child" "$child"; kill -KILL -- "-$child" "$child"; done 2>/dev/null
     line visit "$passed passed, $failed failed, $skipped skipped"
     rm -rf "$work"
-    [ "$failed" = 0 ]
-    exit
+    exit $((failed > 0))            # without a number a trap ends with what was before it
 }
 trap finish EXIT
 trap 'exit 1' HUP INT TERM
@@ -121,7 +120,8 @@ ends() { [ "$status" = 0 ] || { fault "status $status: $(last)"; return 1; }; }
 train() {
     local step=$1 kind=$2 limit=$3 program=$4
     shift 4
-    go "$step" "$kind" "$limit" ${ranks:+"$kit/ranks" "$ranks"} "$kit/bin/$program" --quiet --no-checkpoint --log "$logs/$step.log" "$@"
+    go "$step" "$kind" "$limit" ${ranks:+"$kit/ranks" "$ranks"} "$kit/bin/$program" --quiet --no-checkpoint \
+        --log "$logs/$step.log" "$@"
 }
 losses() { sed -n 's/.*"event":"step".*"loss":\([^,]*\).*/\1/p' "$logs/$name.log" | awk '{ printf "%.5f ", $1 }'; }
 synced() { DPGEN_SYNC=1 train "$1" sync 20 "$2" --steps 2 && ends && pass "losses $(losses)"; }
