@@ -142,6 +142,9 @@ gpt() {
 }
 gpt gpt2-most gpt2-124m-cuda 12 768 12 32 124475904 --fuse most
 gpt gpt2-auto gpt2-124m-cuda 12 768 12 32 124475904 --fuse auto
+for compute in fp8 fp8-fast; do
+    gpt gpt2-$compute gpt2-124m-cuda 12 768 12 32 124475904 --set train.precision.compute=$compute
+done
 gpt gpt2-1558m gpt2-774m 48 1600 25 8 1557686400
 images() {      # NAME WORKSPACE
     wanted "$1" || return 0

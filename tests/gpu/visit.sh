@@ -320,6 +320,8 @@ part_gpt2() {
     timed gpt2-most gpt2 40 gpt2-most
     timed gpt2-auto gpt2 40 gpt2-auto
     DPGEN_GRAPH=1 timed gpt2-most.graph graph 40 gpt2-most
+    timed gpt2-fp8 gpt2 40 gpt2-fp8
+    timed gpt2-fp8-fast gpt2 40 gpt2-fp8-fast
     still
     go product product 10 "$kit/bin/product" && ends && pass "bf16 product of 8192 cubed: $(last)"
     go_on
