@@ -313,7 +313,7 @@ second() {
         go_on
     done
     still
-    go gradients gradients 30 "$kit/bin/gradients" && ends && pass "$(tr '\n' ';' <"$logs/gradients")"
+    go passes passes 30 "$kit/bin/passes" && ends && pass "$(tr '\n' ';' <"$logs/passes")"
     go_on
     timed resnet50.32MiB images 60 resnet50.32MiB
     timed resnet50.512MiB images 60 resnet50.512MiB
