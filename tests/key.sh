@@ -58,7 +58,7 @@ else failed=$((failed + 1)); echo "key: the name of attention that drops scores 
 gpu=$(key $model --devices devices/h100.yaml --estimate --stages 1)
 case "$gpu $base" in
     *" order="*" order="*) check 'order of CPUs' same '' ;;
-    *" order=4 workspace=33554432 arch=sm_90"*) passed=$((passed + 1)) ;;
+    *" order=5 workspace=33554432 arch=sm_90"*) passed=$((passed + 1)) ;;
     *) check 'order of GPUs' other '' ;;
 esac
 base=$gpu

@@ -25,18 +25,3 @@ void bias_gradient(Stage *st, float *dbias, const real *dy, int acc, long rows, 
     const Work w = {dbias, dy, acc, rows, out};
     double_enqueue(stream_of(st), "bias_gradient", sum, &w, sizeof w);
 }
-
-typedef struct { float *to; const float *from; long out; } Addition;
-
-static void add(void *args)
-{
-    const Addition *w = args;
-    for (long j = 0; j < w->out; j++)
-        w->to[j] += w->from[j];
-}
-
-void bias_add(Stage *st, float *to, const float *from, long out)
-{
-    const Addition w = {to, from, out};
-    double_enqueue(stream_of(st), "bias_add", add, &w, sizeof w);
-}

@@ -5,13 +5,13 @@
  *     D = epilogue(alpha op(A) op(B) + beta C)
  *
  * over column-major layouts with strided batches, in f32 and bf16.  Every element is one sum in f32 with k ascending, then
- * comes beta C, then the bias, then one rounding.  BGRADB adds up B beside.  A Gelu takes the sum before it is rounded.  It
+ * comes beta C, then the bias, then one rounding.  A Gelu takes the sum before it is rounded.  It
  * holds its caller to the library's rules: shapes and types that do not match are refused, and so are an algorithm of other
  * types, reductions that round in between, and an unaligned or short workspace.  Its algorithms say that they need 1 MiB, the
  * last one half, and overwrite all of it, so memory that is not the workspace's alone shows.  They give the same result, and
  * the first, which the heuristic likes best, is not the fastest.  Of a baked one id, splits and reduction are looked at; what
  * else it was given is kept.
- * BGRADB and Gelus want rows of whole 16 bytes.  Factors of 8 bits are taken as on sm_90: A turned and B not, multiples of 16
+ * Gelus want rows of whole 16 bytes.  Factors of 8 bits are taken as on sm_90: A turned and B not, multiples of 16
  * everywhere, one of the two in e5m2 at most, and both units on the device.
  * DOUBLE_CUBLAS=N: the version of the library.  DOUBLE_TARGET=N: products are planned for N multiprocessors, and no others.
  *
@@ -215,14 +215,9 @@ static bool has_aux(const Desc *d)
     return gelu(d) || d->epilogue == CUBLASLT_EPILOGUE_DGELU;
 }
 
-static bool adds_bias(const Desc *d)
-{
-    return d->epilogue == CUBLASLT_EPILOGUE_BIAS || d->epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
-}
-
 static bool has_bias(const Desc *d)
 {
-    return adds_bias(d) || d->epilogue == CUBLASLT_EPILOGUE_BGRADB;
+    return d->epilogue == CUBLASLT_EPILOGUE_BIAS || d->epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
 }
 
 static bool valid(const Desc *d, const Layout *a, const Layout *b, const Layout *c, const Layout *r)
@@ -232,15 +227,14 @@ static bool valid(const Desc *d, const Layout *a, const Layout *b, const Layout 
     bool batches = a->batch == r->batch && b->batch == r->batch && c->batch == r->batch;
     bool types = c->type == r->type && (is_short(a->type) ? valid_short(d, a, b, r) && is_type(r->type) :
                  is_type(a->type) && a->type == b->type && (r->type == CUDA_R_32F || r->type == a->type));
-    bool known = d->epilogue == CUBLASLT_EPILOGUE_DEFAULT || d->epilogue == CUBLASLT_EPILOGUE_BIAS ||
-                 (d->epilogue == CUBLASLT_EPILOGUE_BGRADB && r->batch == 1) || has_aux(d);
+    bool known = d->epilogue == CUBLASLT_EPILOGUE_DEFAULT || d->epilogue == CUBLASLT_EPILOGUE_BIAS || has_aux(d);
     bool aux = !has_aux(d) || (d->aux && d->aux_ld == (int64_t)r->rows && d->aux_ld % 8 == 0 && r->batch == 1);
     bool bias = known && aux && (!has_bias(d) || (d->bias && d->bias_type == r->type));
     bool compute = d->compute == CUBLAS_COMPUTE_32F || (d->compute == CUBLAS_COMPUTE_32F_FAST_TF32 && a->type == CUDA_R_32F);
     return compute && d->scale == CUDA_R_32F && shapes && batches && types && bias;
 }
 
-/* Rows of 16 bytes and more, as the kernels of sm_90 with BGRADB and with a Gelu want them. */
+/* Rows of 16 bytes and more, as the kernels of sm_90 with a Gelu want them. */
 static bool whole_units(const Layout *l)
 {
     return l->ld * (l->type == CUDA_R_32F ? 4 : is_short(l->type) ? 1 : 2) % 16 == 0;
@@ -278,7 +272,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
         return CUBLAS_STATUS_INVALID_VALUE;
     bool rare = desc_of(desc)->epilogue != CUBLASLT_EPILOGUE_DEFAULT && layout_of(d)->rows == NO_EPILOGUE;
     bool whole = whole_units(layout_of(a)) && whole_units(layout_of(b)) && whole_units(layout_of(d));
-    rare |= !whole && (has_aux(desc_of(desc)) || desc_of(desc)->epilogue == CUBLASLT_EPILOGUE_BGRADB);
+    rare |= !whole && has_aux(desc_of(desc));
     if (has_bias(desc_of(desc)) && (uintptr_t)desc_of(desc)->bias % 128 != 64) {
         fprintf(stderr, "double: the heuristic is shown a bias that is better aligned than those of a job, or worse\n");
         _exit(99);
@@ -444,19 +438,6 @@ static void multiply(const Work *w, int batch, float *left, float *sum, const vo
     }
 }
 
-/* BGRADB: the columns of op(B), over k; whatever beta is. */
-static void add_up(const Work *w, uint64_t k, const char *who)
-{
-    Layout sums = { .type = w->desc.bias_type, .rows = w->ld.cols, .cols = 1, .ld = (int64_t)w->ld.cols, .batch = 1 };
-    void *to = host(w->desc.bias, &sums, who);
-    for (uint64_t j = 0; j < w->ld.cols; j++) {
-        float sum = 0;
-        for (uint64_t p = 0; p < k; p++)
-            sum += load(w->b, w->lb.type, at(&w->lb, w->desc.transb, 0, p, j));
-        store(to, sums.type, (int64_t)j, sum);
-    }
-}
-
 static void product(void *args)
 {
     Work w = *(const Work *)args;
@@ -465,13 +446,11 @@ static void product(void *args)
     Layout bias = { .type = w.desc.bias_type, .rows = m, .cols = 1, .ld = (int64_t)m, .batch = 1 };
     w.a = host(w.a, &w.la, who), w.b = host(w.b, &w.lb, who), w.d = host(w.d, &w.ld, who);
     w.c = w.beta != 0 ? host(w.c, &w.lc, who) : NULL;
-    const void *b = adds_bias(&w.desc) ? host(w.desc.bias, &bias, who) : NULL;
+    const void *b = has_bias(&w.desc) ? host(w.desc.bias, &bias, who) : NULL;
     if (is_short(w.la.type))
         w.unit = *(const float *)double_host(w.desc.unit_a, 4, who) * *(const float *)double_host(w.desc.unit_b, 4, who);
     if (has_aux(&w.desc))
         w.desc.aux = host(w.desc.aux, &w.ld, who);
-    if (w.desc.epilogue == CUBLASLT_EPILOGUE_BGRADB)
-        add_up(&w, k, who);
     memset(double_host(w.workspace, w.bytes, who), 0xa5, w.bytes);
     float *room = malloc((m * k + m) * sizeof *room);
     if (!room)

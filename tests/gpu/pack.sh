@@ -3,7 +3,9 @@
 #
 # What visit.sh runs where the GPU is, as stripped programs in one archive: DIR/kit.tar.xz.  No GPU is needed here, and there
 # neither dpgen nor make nor a compiler.  Kernels of programs that have the same are compiled once.
-#   tests/gpu/pack.sh [-s] [-o NAMES] [DIR]        build/gpu by default;  -o: these programs alone
+#   tests/gpu/pack.sh [-s] [-o NAMES] [-p LOGS] [DIR]      build/gpu by default;  -o: these programs alone
+#   -p   folder with the logs profile.* of an earlier visit, whose kit was of these sources: gpt2-profiled, which is gpt2-most
+#        with the algorithms that were measured there
 #   PACK_NCCL=FILE    a libnccl.so.2 that goes along, of 2.30.3 or later: several processes can share one GPU there.  Built
 #                     with `make src.build ONLY_FUNCS=SendRecv NVCC_GENCODE=-gencode=arch=compute_90,code=sm_90` it is small.
 #   -s   small: models are cut to two layers and little data, as tests/gpu_visit.sh runs them over the doubles
@@ -18,11 +20,12 @@
 #   kit/folder                     the source of one program, for a machine that lacks a library
 set -eu
 export LC_ALL=C
-small= only= press=--lzma2=preset=9,dict=192MiB
-while getopts so: option; do
+small= only= logs= times=--estimate press=--lzma2=preset=9,dict=192MiB
+while getopts so:p: option; do
     case $option in
         s) small=yes press=-1 ;;
         o) only=$OPTARG ;;
+        p) logs=$(cd "$OPTARG" && pwd) ;;
         *) exit 2 ;;
     esac
 done
@@ -49,7 +52,7 @@ program() {
     name=$1
     shift
     wanted "$name" || return 0
-    ./dpgen "$@" --devices devices/h100.yaml --estimate -o "$to/folders/$name" >"$to/said" 2>&1 ||
+    ./dpgen "$@" --devices devices/h100.yaml $times -o "$to/folders/$name" >"$to/said" 2>&1 ||
         die "$name: $(head -n 2 "$to/said")"
     echo "$name" >>"$to/programs"
 }
@@ -166,22 +169,36 @@ images resnet50.512MiB 512MiB
 
 # ---- the benchmark of dpgen profile --------------------------------------------------------------------------------------
 # It builds its folder, runs it and takes it away: a make that keeps it stands in for the real one, and a library of that name
-# for the driver that may not be here.
-if wanted profile; then
+# for the driver that may not be here.  benchmark COMMAND FILE: that make runs COMMAND in the folder
+benchmark() {
     mkdir -p "$to/stand-in"
-    printf '#!/bin/sh\ncp -R "$3" "%s/folders/profile"\nexit 1\n' "$to" >"$to/stand-in/make"
+    printf '#!/bin/sh\ncd "$3"\n%s\n' "$1" >"$to/stand-in/make"
     chmod +x "$to/stand-in/make"
     "${CC:-cc}" -shared -fPIC -o "$to/stand-in/libcuda.so.1" tests/double/stubcuda.c
+    out=$2
     set -- examples/gpt2-124m-cuda.yaml
     [ -z "$small" ] || set -- "$@" -D T=16 -D P=16 -D D=32 -D H=4 -D L=2 -D V=64 --set train.batch.micro=2 \
         --set train.batch.global=8 --set "model.inputs.tokens.range=[0,64]" --set "model.inputs.targets.range=[0,64]"
     PATH=$to/stand-in:$PATH LD_LIBRARY_PATH=$to/stand-in${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} ./dpgen profile "$@" --devices \
-        devices/h100.yaml --stages 2 -o "$to/times" >"$to/said" 2>&1 || true
-    [ -e "$to/folders/profile/stage0.c" ] || die "profile: $(head -n 2 "$to/said")"
+        devices/h100.yaml --stages 2 -o "$out" >"$to/said" 2>&1 || true
     rm -r "$to/stand-in"
+}
+if wanted profile; then
+    benchmark "cp -R . '$to/folders/profile'; exit 1" "$to/times"
+    [ -e "$to/folders/profile/stage0.c" ] || die "profile: $(head -n 2 "$to/said")"
     echo "$(grep -c '^    {row' "$to/folders/profile/stage0.c") $(grep -c '^    {row.*, [0-9]*},$' \
         "$to/folders/profile/stage0.c")" >"$kit/profile"
     echo profile >>"$to/programs"
+fi
+# What it said there, read as if it ran here.  Rows count by their place: another number of them is of other sources.
+if [ -n "$logs" ]; then
+    benchmark "[ \$(grep -c '^    {row' stage0.c) = \$(grep -c '^op ' '$logs/profile.kernels') ] || exit 1
+        printf '#!/bin/sh\\ncat \"%s/profile.\$1\"\\n' '$logs' >train; chmod +x train" "$to/measured"
+    [ -e "$to/measured" ] || die "$logs: $(head -n 2 "$to/said")"
+    times="--profile $to/measured"
+    gpt gpt2-profiled gpt2-124m-cuda 12 768 12 32 124475904 --fuse most
+    times=--estimate
+    grep -q open_product_algorithm "$to/folders/gpt2-profiled/stage0.c" || die "gpt2-profiled: no algorithm of the profile"
 fi
 
 # ---- programs beside one of those folders ----------------------------------------------------------------------------------
@@ -200,8 +217,7 @@ unit unit.attention bits.bf16.1 $flags tests/unit_cuda_attention.c $ops/attentio
 unit unit.conv bits.bf16.1 -DUNIT tests/unit_cuda_conv.c $ops/conv.c $ops/conv_graph.c $ops/graph.c
 unit device bits.f32.1 -DUNIT tests/gpu/device.c
 unit product bits.bf16.1 -DN=$([ -n "$small" ] && echo 64 || echo 8192) bench/gpu/product.c
-unit gradients bits.bf16.1 -DROWS=$([ -n "$small" ] && echo 64 || echo 32768) bench/gpu/gradients.c $ops/product.c \
-    $ops/linear.c $ops/linear_gelu.c kernels.o
+unit passes bits.bf16.1 $([ -n "$small" ] && echo -DROWS=64,-DSCORES=2048 || echo -DUNIT) bench/gpu/passes.c kernels.o
 
 # ---- make: a folder a core, and one more, as some wait for the kernels of another ------------------------------------------
 say "$(wc -l <"$to/programs") folders"

@@ -318,6 +318,7 @@ part_gpt2() {
     selftest bits.bf16.1 selftest
     selftest bits.f32.1 selftest
     timed gpt2-most gpt2 40 gpt2-most
+    [ ! -e "$kit/bin/gpt2-profiled" ] || timed gpt2-profiled gpt2 40 gpt2-profiled
     timed gpt2-auto gpt2 40 gpt2-auto
     DPGEN_GRAPH=1 timed gpt2-most.graph graph 40 gpt2-most
     timed gpt2-fp8 gpt2 40 gpt2-fp8
@@ -373,7 +374,7 @@ part_profile() {
         go_on
     done
     still
-    go gradients gradients 30 "$kit/bin/gradients" && ends && pass "$(tr '\n' ';' <"$logs/gradients")"
+    go passes passes 30 "$kit/bin/passes" && ends && pass "$(tr '\n' ';' <"$logs/passes")"
     go_on
 }
 part_images() {

@@ -9,14 +9,3 @@ void bias_gradient(Stage *st, float *dbias, const real *dy, int acc, long rows, 
 {
     column_sums(st, Plain{dy}, Gradient{{dbias, 0}, acc}, rows, out);
 }
-
-static __global__ void add_sums(float *to, const float *from, long n)
-{
-    GRID(i, n)
-        to[i] += from[i];
-}
-
-void bias_add(Stage *st, float *to, const float *from, long out)
-{
-    LAUNCH(add_sums, blocks_for(out), (unsigned)BLOCK, st, to, from, out);
-}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * bias.h: the bias gradient of Linear where no product makes it: bias.cu.
+ * bias.h: the bias gradient of Linear: bias.cu.
  */
 #ifndef BIAS_H
 #define BIAS_H
@@ -11,8 +11,6 @@ extern "C" {
 
 /* dbias = (acc: +=) the column sums of dy[rows out]. */
 void bias_gradient(Stage *st, float *dbias, const real *dy, int acc, long rows, long out);
-/* to += from, out elements each. */
-void bias_add(Stage *st, float *to, const float *from, long out);
 #ifdef __cplusplus
 }
 #endif

@@ -3,15 +3,15 @@
  * linear.c: y[rows out] = x[rows in] weight[out in]^T + bias, and its two gradients, by cublasLt.
  *
  * The bias is added by the product's epilogue, in f32 before the one rounding.  The gradient of the weight is f32 and is
- * accumulated by the product itself: the sum of this micro-batch first, then what was there.  The gradient of the bias
- * is the column sum of dy.  The product that reads dy for the weight makes it beside, in f32; where the library has no such
- * product for these sizes, our own kernel does (bias.cu).
+ * accumulated by the product itself: the sum of this micro-batch first, then what was there.  The gradient of the bias is
+ * the column sum of dy, in a pass of our own (bias.cu).  The library's epilogue for it
+ * (BGRADB) is such a pass too on sm_90, behind the product, and a slower one.
  */
 #include "bias.h"
 #include "linear_gelu.h"
 #include "product.h"
 
-enum { PLAIN, BIASED, SUMMED = BIASED };        /* one handle serves layers with and without a bias */
+enum { PLAIN, BIASED };         /* one handle serves layers with and without a bias */
 
 void open_linear_forward(Stage *st, int h, long rows, long in, long out)
 {
@@ -42,29 +42,14 @@ void linear_backward_x(Stage *st, real *dx, const real *dy, const real *weight, 
 
 void open_linear_backward_w(Stage *st, int h, long rows, long in, long out)
 {
-    Recipe r = { .call = "linear_backward_w", .batch = 1, .m = out, .n = in, .k = rows, .ta = 1, .wide = 1 };
-    product_open(st, h, PLAIN, r);
-    r.epilogue = EPILOGUE_SUMS;
-    product_open(st, h, SUMMED, r);
-}
-
-/* The epilogue stores and never adds. */
-static void both(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, int h, int acc, long out)
-{
-    float *sums = acc ? product_beside(st, h, SUMMED) : dbias;
-    product_run(st, h, SUMMED, dweight, dy, x, sums, acc);
-    if (acc)
-        bias_add(st, dbias, sums, out);
+    product_open(st, h, PLAIN, (Recipe){ .call = "linear_backward_w", .batch = 1, .m = out, .n = in, .k = rows, .ta = 1,
+                                         .wide = 1 });
 }
 
 void linear_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, int h, int acc, long rows,
                        long in, long out)
 {
     (void)in;
-    if (dweight && dbias && product_there(st, h, SUMMED)) {
-        both(st, dweight, dbias, dy, x, h, acc, out);
-        return;
-    }
     if (dweight)
         product_run(st, h, PLAIN, dweight, dy, x, NULL, acc);
     if (dbias)

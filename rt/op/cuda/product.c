@@ -117,7 +117,7 @@ static cublasLtMatrixLayout_t layout(const Recipe *r, cudaDataType_t type, long 
 
 static int has_bias(const Recipe *r)
 {
-    return r->epilogue == EPILOGUE_BIAS || r->epilogue == EPILOGUE_SUMS || r->epilogue == EPILOGUE_GELU_BIAS;
+    return r->epilogue == EPILOGUE_BIAS || r->epilogue == EPILOGUE_GELU_BIAS;
 }
 
 static int has_aux(const Recipe *r)
@@ -150,7 +150,6 @@ static cublasLtMatmulDesc_t describe(const Recipe *r)
 {
     static const cublasLtEpilogue_t epilogues[] = {
         [EPILOGUE_NONE] = CUBLASLT_EPILOGUE_DEFAULT, [EPILOGUE_BIAS] = CUBLASLT_EPILOGUE_BIAS,
-        [EPILOGUE_SUMS] = CUBLASLT_EPILOGUE_BGRADB,     /* our a is the library's b */
         [EPILOGUE_GELU] = CUBLASLT_EPILOGUE_GELU_AUX, [EPILOGUE_GELU_BIAS] = CUBLASLT_EPILOGUE_GELU_AUX_BIAS,
         [EPILOGUE_SLOPE] = CUBLASLT_EPILOGUE_DGELU,
     };
@@ -173,19 +172,11 @@ static cublasLtMatmulDesc_t describe(const Recipe *r)
     return desc;
 }
 
-/* What an algorithm of this product may take. */
-static size_t workspace_for(const Stage *st, const Recipe *r)
-{
-    size_t all = device_of(st)->workspace_bytes, beside = r->epilogue == EPILOGUE_SUMS ? (size_t)r->m * sizeof(float) : 0;
-    beside = (beside + 255) / 256 * 256;
-    return all > beside ? all - beside : 0;
-}
-
 /* ---- algorithms -------------------------------------------------------------------------------------------- */
 static cublasLtMatmulPreference_t preference(const Stage *st, const Recipe *r)
 {
     cublasLtMatmulPreference_t p;
-    uint64_t most = workspace_for(st, r);
+    uint64_t most = device_of(st)->workspace_bytes;
     uint32_t align = TENSOR_ALIGN, schemes = CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     const struct { cublasLtMatmulPreferenceAttributes_t name; const void *value; size_t size; } list[] = {
         { CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most, sizeof most },
@@ -314,7 +305,7 @@ void open_product_algorithm(Stage *st, int h, int part, int id, int tile, int st
     Product *p = (Product *)st->handle[h] + part;
     const Choice c = { id, tile, stages, splitk, reduction, swizzle, custom, inner, cluster, workspace };
     want(remake(st, p, c, &p->algorithm, &p->workspace), "the algorithm of the profile is not known", &p->r);
-    if (p->workspace > (size_t)workspace || p->workspace > workspace_for(st, &p->r))
+    if (p->workspace > (size_t)workspace || p->workspace > device_of(st)->workspace_bytes)
         refuse(&p->r, "the algorithm of the profile wants more workspace than is planned", CUBLAS_STATUS_NOT_SUPPORTED);
     p->missing = CUBLAS_STATUS_SUCCESS;
 }
@@ -352,7 +343,7 @@ int product_choices(Stage *st, int h, int part, Choice *list, int most)
         int same = found[i].state == CUBLAS_STATUS_SUCCESS && numbers(&found[i].algo, c) &&
                    remake(st, p, *c, &again, &bytes) == CUBLAS_STATUS_SUCCESS;
         c->workspace = (long)bytes;
-        kept += same && bytes <= workspace_for(st, &p->r);
+        kept += same && bytes <= device_of(st)->workspace_bytes;
     }
     return kept;
 }
@@ -407,11 +398,6 @@ int product_there(const Stage *st, int h, int part)
     return ((const Product *)st->handle[h] + part)->missing == CUBLAS_STATUS_SUCCESS;
 }
 
-void *product_beside(const Stage *st, int h, int part)
-{
-    return (char *)device_of(st)->workspace + workspace_for(st, &((const Product *)st->handle[h] + part)->r);
-}
-
 static size_t larger(size_t a, size_t b)
 {
     return a > b ? a : b;
@@ -427,9 +413,6 @@ static void run_dry(Stage *st, void *of)
     size_t in = (size_t)(r->batch * r->k) * larger((size_t)r->m, (size_t)r->n) * sizeof(real), room = room_of(st);
     size_t out = (size_t)(r->batch * r->m * r->n) * (r->wide ? sizeof(float) : sizeof(real));
     in = (in + TENSOR_ALIGN - 1) / TENSOR_ALIGN * TENSOR_ALIGN;
-    void *bias = st->arena;
-    if (r->epilogue == EPILOGUE_SUMS)
-        bias = (char *)device_of(st)->workspace + workspace_for(st, r);
     void *to = (char *)st->arena + (in + out <= room ? in : 0);
     if (has_aux(r))
         SET(p->desc, EPILOGUE_AUX_POINTER, to);
@@ -437,5 +420,5 @@ static void run_dry(Stage *st, void *of)
         set_units(p, st->arena, st->arena);
     if (p->missing == CUBLAS_STATUS_SUCCESS && larger(in, out) <= room)
         for (int acc = 0; acc <= r->wide; acc++)
-            multiply(st, p, to, st->arena, st->arena, bias, acc);
+            multiply(st, p, to, st->arena, st->arena, st->arena, acc);
 }

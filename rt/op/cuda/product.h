@@ -7,9 +7,9 @@
 #define PRODUCT_H
 #include "../../rt.h"
 
-/* What follows the product before it is stored.  EPILOGUE_SUMS: the sums of a over k are stored too, in bias[m], as c is.
- * EPILOGUE_GELU: c + bias goes to `aux`, gelu(c + bias) to c.  EPILOGUE_SLOPE: c is multiplied by gelu'(aux).  Gelu by tanh. */
-enum { EPILOGUE_NONE, EPILOGUE_BIAS, EPILOGUE_SUMS, EPILOGUE_GELU, EPILOGUE_GELU_BIAS, EPILOGUE_SLOPE };
+/* What follows the product before it is stored.  EPILOGUE_GELU: c + bias goes to `aux`, gelu(c + bias) to c.  EPILOGUE_SLOPE:
+ * c is multiplied by gelu'(aux).  Gelu by tanh. */
+enum { EPILOGUE_NONE, EPILOGUE_BIAS, EPILOGUE_GELU, EPILOGUE_GELU_BIAS, EPILOGUE_SLOPE };
 
 /* Factors of 8 bits, in a bf16 job: a in e4m3 or e5m2, b in e4m3; ta 0, tb 1 and sizes of multiples of 16 then. */
 enum { FACTORS_REAL, FACTORS_E4M3, FACTORS_E5M2 };
@@ -38,8 +38,6 @@ void product_scaled(Stage *st, int h, int part, void *c, const void *a, const vo
                     const float *unit_a, const float *unit_b);
 /* Is there an algorithm?  A function of sizes, types, library and GPU. */
 int product_there(const Stage *st, int h, int part);
-/* With EPILOGUE_SUMS: m floats of the workspace that no algorithm of this product gets. */
-void *product_beside(const Stage *st, int h, int part);
 
 /* For dpgen profile: an algorithm by the library's own numbers, as open_product_algorithm() takes them. */
 typedef struct { int id, tile, stages, splitk, reduction, swizzle, custom, inner, cluster; long workspace; } Choice;

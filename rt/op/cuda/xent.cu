@@ -141,11 +141,14 @@ struct Slope {
     long target;
     FIELD void of(float (&v)[WIDE], long i, int step) const
     {
-        for (int j = 0; j < WIDE; j++) {
-            float p = fexp(v[j] - shift);
-            p = i + j * (step ? step : 1) == target ? p - 1.0f : p;
-            v[j] = factor == 0.0f ? 0.0f : p * factor;
-        }
+        long at = target - i, each = step ? step : 1;
+        for (int j = 0; j < WIDE; j++)
+            v[j] = fexp_below(v[j] - shift);
+        if (at >= 0 && at < WIDE * each)
+            for (int j = 0; j < WIDE; j++)
+                v[j] = j * each == at ? __fadd_rn(v[j], -1.0f) : v[j];
+        for (int j = 0; j < WIDE; j++)
+            v[j] = factor == 0.0f ? 0.0f : v[j] * factor;
     }
 };
 
@@ -165,46 +168,57 @@ static __global__ void xent_rows_back(real *dx, const float *dloss, const real *
     });
 }
 
-/* A row into shared memory: whole vectors, each thread its own, eight loads under way. */
-template <class To> FN void fetch_row(const To &to, const real *x, long width)
+/* A row in shared memory: each thread's own vectors of 16 bytes, in groups that come while it computes. */
+enum { KEPT = 4, KEPT_GROUPS = 7 };     /* up to 112 KiB, which leave_room() has for a block at most on sm_90 */
+
+FN long kept_at(int group, int k) { return ((group * KEPT + k) * BLOCK + (long)threadIdx.x) * WIDE; }
+
+template <class To> FN void fetch_group(const To &kept, const real *x, int width, int group)
 {
-    enum { AHEAD = 8 };
-    long next = BLOCK * WIDE;
-    for (long i = threadIdx.x * WIDE; i < width; i += AHEAD * next) {
-        Words<4> w[AHEAD];
-        UNROLL
-        for (int k = 0; k < AHEAD; k++)
-            if (i + k * next < width)
-                w[k] = *(const Words<4> *)(x + i + k * next);
-        UNROLL
-        for (int k = 0; k < AHEAD; k++)
-            if (i + k * next < width)
-                *(Words<4> *)SHARED_AT(to, i + k * next) = w[k];
-    }
+    UNROLL
+    for (int k = 0; k < KEPT; k++)
+        if (kept_at(group, k) < width)
+            fetch_16(SHARED_AT(kept, kept_at(group, k)), x + kept_at(group, k));
+    fetches_close();
 }
 
-/* Both at once, and the row waits in shared memory. */
+/* Both at once.  A block has some rows; as it leaves the gradient of one, the next takes its place in shared memory.  Behind
+ * each group that is waited for another is closed, an empty one, so that so many are always under way. */
 static __global__ void xent_kept_both(real *dx, float *lse, const float *dloss, const real *x, const int32_t *targets,
-                                      const Values *vals, long width, long ignore, int count)
+                                      const Values *vals, long rows, int width, long ignore, int count)
 {
     SHARED_ROW(real, kept, width);
-    long r = blockIdx.x;
-    Online o = {-F_INFINITY, 0.0f};
-    float v[WIDE];
-    fetch_row(kept, x + r * width, width);
-    for (long i = threadIdx.x * WIDE; i < width; i += BLOCK * WIDE) {
-        load(v, SHARED_AT(kept, i));
-        absorb(&o, v);
-    }
-    o = team_online<BLOCK>(o);
-    Slope slope = {o.most + flog(o.sum),
-                   vals->valid[count] && targets[r] != ignore ? *dloss / (float)vals->valid[count] : 0.0f, targets[r]};
-    if (threadIdx.x == 0)
-        lse[r] = slope.shift;
-    for (long i = threadIdx.x * WIDE; i < width; i += BLOCK * WIDE) {
-        load(v, SHARED_AT(kept, i));
-        slope.of(v, i, 0);
-        store(dx + r * width + i, v);
+    float v[WIDE], share = vals->valid[count] ? *dloss / (float)vals->valid[count] : 0.0f;
+    for (int g = 0; g < KEPT_GROUPS; g++)
+        fetch_group(kept, x + (long)blockIdx.x * width, width, g);
+    for (long r = blockIdx.x, next; r < rows; r = next) {
+        next = r + gridDim.x;
+        long target = targets[r];
+        Online o = {-F_INFINITY, 0.0f};
+        for (int g = 0; g < KEPT_GROUPS; g++) {
+            fetches_wait<KEPT_GROUPS - 1>();
+            UNROLL
+            for (int k = 0; k < KEPT; k++)
+                if (kept_at(g, k) < width) {
+                    load(v, SHARED_AT(kept, kept_at(g, k)));
+                    absorb(&o, v);
+                }
+            fetches_close();
+        }
+        o = team_online<BLOCK>(o);
+        Slope slope = {o.most + flog(o.sum), target != ignore ? share : 0.0f, target};
+        if (threadIdx.x == 0)
+            lse[r] = slope.shift;
+        for (int g = 0; g < KEPT_GROUPS; g++) {
+            UNROLL
+            for (int k = 0; k < KEPT; k++)
+                if (kept_at(g, k) < width) {
+                    load(v, SHARED_AT(kept, kept_at(g, k)));
+                    slope.of(v, kept_at(g, k), 0);
+                    store(dx + r * width + kept_at(g, k), v);
+                }
+            fetch_group(kept, x + next * width, next < rows ? width : 0, g);
+        }
     }
 }
 
@@ -347,10 +361,12 @@ void xent_backward(Stage *st, real *dx, const float *dloss, const real *x, const
 void xent_both(Stage *st, float *loss, float *lse, real *dx, const float *dloss, const real *x, const int32_t *targets,
                const Values *vals, long rows, long width, long ignore, int count)
 {
-    size_t bytes = (size_t)width * sizeof(real);
-    if (width >= WIDE_ROW && width % WIDE == 0 && leave_room(st, (const void *)xent_kept_both, bytes))
-        LAUNCH_WITH(xent_kept_both, bytes, (unsigned)rows, (unsigned)BLOCK, st, dx, lse, dloss, x, targets, vals, width, ignore,
-                    count);
+    size_t bytes = (size_t)width * sizeof(real), most = (size_t)KEPT_GROUPS * KEPT * BLOCK * 16;
+    bool kept = width >= WIDE_ROW && width % WIDE == 0 && bytes <= most;
+    unsigned blocks = kept ? leave_room(st, (const void *)xent_kept_both, BLOCK, bytes) : 0;
+    if (blocks)
+        LAUNCH_WITH(xent_kept_both, bytes, rows < blocks ? (unsigned)rows : blocks, (unsigned)BLOCK, st, dx, lse, dloss, x,
+                    targets, vals, rows, (int)width, ignore, count);
     else
         LAUNCH_ROWS(xent_rows_both, rows, width, st, dx, lse, dloss, x, targets, vals, rows, width, ignore, count);
     total(st, RowLoss{lse, x, targets, width, ignore}, MeanOfRows{loss, vals, count}, rows);

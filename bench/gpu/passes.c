@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * passes.c: how far from the bandwidth of memory are our own kernels?  The large passes of a step of GPT-2 124M, 32 samples of
+ * 1024 tokens, over random numbers: microseconds, and TB/s of what each has to read and write; medians of 10, by turns.  A
+ * copy of 8192 x 8192 in bf16 is the ceiling: product.c.  With -DON_GPU, as tests/gpu builds it.
+ */
+#ifndef ON_GPU
+#define ON_GPU
+#endif
+#include "tests/gpu/shared.h"
+#include "rt/op/cuda/bias.h"
+
+enum { TIMES = 10, WARM = 3, WIDTH = 768, SOME = 1 << 20 };
+#ifndef ROWS
+#define ROWS 32768
+#endif
+#ifndef SCORES
+#define SCORES 50304
+#endif
+
+static real *x, *y, *dy, *dx, *scores, *slopes;
+static float *a, *b, *c, *d;
+static int32_t *targets;
+static Values *values;
+static cudaEvent_t from, until;
+
+static void *room(size_t n)
+{
+    void *at;
+    settled(cudaMalloc(&at, n));
+    settled(cudaMemset(at, 0, n));
+    return at;
+}
+
+/* bf16 in (-2, 2): a block of them again and again. */
+static real *numbers(size_t n)
+{
+    static uint16_t some[SOME];
+    uint32_t s = 1;
+    real *to = room(n * sizeof(real));
+    for (int i = 0; i < SOME; i++) {
+        s = s * 1664525u + 1013904223u;
+        some[i] = (uint16_t)((s >> 16 & 0x807f) | 0x3f00 | (s >> 8 & 0x80));
+    }
+    for (size_t i = 0; i < n * sizeof(real); i += sizeof some) {
+        size_t left = n * sizeof(real) - i;
+        settled(cudaMemcpy((char *)to + i, some, left < sizeof some ? left : sizeof some, cudaMemcpyHostToDevice));
+    }
+    return to;
+}
+
+static int by_size(const void *p, const void *q)
+{
+    return (*(const float *)p > *(const float *)q) - (*(const float *)p < *(const float *)q);
+}
+
+static void bias(long width) { bias_gradient(st, a, dy, 0, ROWS, width); }
+static void loss(long width)
+{
+    xent_both(st, a, b, slopes, c, scores, targets, values, ROWS, width, -1, 0);
+}
+static void norm(long width) { add_layernorm_forward(st, dx, y, a, b, x, dy, c, d, ROWS, width, 1e-5f); }
+static void norm_back(long width) { layernorm_backward(st, dx, c, d, dy, x, c, a, b, y, 0, ROWS, width); }
+
+/* The call, and how often it reads or writes ROWS x width. */
+static const struct { const char *what; void (*run)(long); long width; int times; } list[] = {
+    { "gradient of a bias", bias, WIDTH, 1 }, { "gradient of a bias", bias, 3 * WIDTH, 1 },
+    { "gradient of a bias", bias, 4 * WIDTH, 1 }, { "cross entropy, both ways", loss, SCORES, 2 },
+    { "sum and norm", norm, WIDTH, 4 }, { "gradient of a norm, added", norm_back, WIDTH, 4 },
+};
+enum { CALLS = sizeof list / sizeof *list };
+
+int main(void)
+{
+    static float ms[CALLS][TIMES];
+    const Values all = { .valid[0] = ROWS };
+    shared(1);                                  /* the GPU, and a stream */
+    device.workspace_bytes = 32 << 20;
+    device.workspace = room(device.workspace_bytes);
+    size_t n = (size_t)ROWS * 4 * WIDTH;
+    x = numbers(n), y = numbers(n), dy = numbers(n), dx = numbers(n);
+    scores = numbers((size_t)ROWS * SCORES), slopes = room((size_t)ROWS * SCORES * sizeof(real));
+    a = room(n), b = room(n), c = room(n), d = room(n);
+    targets = room(ROWS * sizeof *targets), values = room(sizeof *values);
+    settled(cudaMemcpy(values, &all, sizeof all, cudaMemcpyHostToDevice));
+    settled(cudaEventCreateWithFlags(&from, 0));
+    settled(cudaEventCreateWithFlags(&until, 0));
+    for (int t = -WARM; t < TIMES; t++)
+        for (int i = 0; i < CALLS; i++) {
+            settled(cudaEventRecord(from, device.compute));
+            list[i].run(list[i].width);
+            settled(cudaEventRecord(until, device.compute));
+            settled(cudaEventSynchronize(until));
+            settled(cudaEventElapsedTime(&ms[i][t < 0 ? 0 : t], from, until));
+        }
+    for (int i = 0; i < CALLS; i++) {
+        qsort(ms[i], TIMES, sizeof **ms, by_size);
+        double bytes = (double)ROWS * (double)list[i].width * list[i].times * sizeof(real), us = 1e3 * (double)ms[i][TIMES / 2];
+        printf("%s, %d x %ld: %.1f us, %.2f TB/s\n", list[i].what, (int)ROWS, list[i].width, us, bytes / us / 1e6);
+    }
+    settle();
+    return 0;
+}
