@@ -167,8 +167,10 @@ static void compare(const char *call, const Case *c, const Tensor *got, const do
     double scale = rms(want, got->n), worst = 0;
     long at = 0;
     for (long i = 0; i < got->n; i++) {
-        double error = got->v[i] == want[i] ? 0 : fabs(got->v[i] - want[i]) / (fabs(want[i]) + scale);
-        if (!(error <= worst))
+        int same = got->v[i] == want[i] || (isnan(got->v[i]) && isnan(want[i]));
+        double error = same ? 0 : fabs(got->v[i] - want[i]) / (fabs(want[i]) + scale);
+        error = isnan(error) ? (double)INFINITY : error;
+        if (error > worst)
             worst = error, at = i;
     }
     expect(worst <= tolerance[got->type], "%s:%s: [%ld] is %.9g, should be %.9g", call, sizes(c), at, got->v[at],

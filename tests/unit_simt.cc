@@ -118,6 +118,28 @@ static void right(void)
     expect(ok, "sums and maxima of a block");
 }
 
+/* Beside multiples, where a quotient that is one off shows; divisors beside powers of two, and others. */
+static void quotients(void)
+{
+    const long most = 0x7fffffff;
+    bool ok = true;
+    for (int bit = 0; bit < 31; bit++)
+        for (long off = -2; off <= 2; off++) {
+            long by = (1l << bit) * (bit % 3 == 2 ? 3 : 1) / (bit % 3 == 2 ? 4 : 1) + off;
+            if (by < 1 || by > most)
+                continue;
+            Divisor d = divisor_of(by);
+            for (long k = 0; k < 200; k++) {
+                long times = k < 100 ? k : most / by - (k - 100);
+                for (long a = times * by - 1; a <= times * by + 1; a++)
+                    ok &= a < 0 || a > most || quotient((int)a, d) == a / by;
+            }
+            for (long a = most; a < most << 20; a = 5 * a + 3)
+                ok &= quotient(a, d) == a / by;
+        }
+    expect(ok, "quotients by a product");
+}
+
 /* ---- wrong ------------------------------------------------------------------------------------------------------- */
 
 static __global__ void half_barrier(float *)
@@ -190,6 +212,7 @@ static void wrong(const char *name, void (*kernel)(float *), dim3 block, const c
 int main(void)
 {
     right();
+    quotients();
     wrong("half_barrier", half_barrier, 64u, "__syncthreads() that 32 of 64 threads do not reach");
     wrong("two_barriers", two_barriers, 64u, "waits at line");
     wrong("half_warp", half_warp, 64u, "an operation of the warp that 24 of its lanes do not reach");

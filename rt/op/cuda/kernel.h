@@ -165,6 +165,26 @@ FN long quotient(long a, long b)
     return (a | b) >> 32 ? a / b : (long)((uint32_t)a / (uint32_t)b);
 }
 
+/* What divides a again and again: a / by for 0 <= a < 2^31 as a product and a shift, a tenth of the instructions
+ * (T. Granlund, P. Montgomery, Division by Invariant Integers using Multiplication, 1994, figure 4.1).  0 < by < 2^31. */
+struct Divisor { uint32_t by, factor; int shift; };
+
+static inline Divisor divisor_of(long by)
+{
+    int shift = 0;
+    while ((long)1 << shift < by)
+        shift++;
+    return Divisor{(uint32_t)by, (uint32_t)(((((uint64_t)1 << shift) - (uint64_t)by) << 32) / (uint64_t)by + 1), shift};
+}
+
+FN int quotient(int a, Divisor d)
+{
+    uint32_t high = (uint32_t)((uint64_t)(uint32_t)a * d.factor >> 32);
+    return (int)((high + (uint32_t)a) >> d.shift);
+}
+
+FN long quotient(long a, Divisor d) { return a >> 31 ? (long)((uint64_t)a / d.by) : quotient((int)a, d); }
+
 /* ---- loads and stores -------------------------------------------------------------------------------------------- */
 
 template <int N> struct alignas(N < 4 ? 4 * N : 16) Words { uint32_t at[N]; };
@@ -216,6 +236,25 @@ template <int N> FN void store(uint16_t *p, const float (&v)[N])
     *(Words<N / 2> *)p = w;
 }
 
+/* store() to global memory, 16 bytes at once.  The compiler often makes four stores of 4 bytes of one that it could prove to be
+ * aligned: with the same bytes four times the requests. */
+template <int N, class T> FN void store_out(T *p, const float (&v)[N])
+{
+#ifdef __CUDA_ARCH__
+    enum { WORDS = N * sizeof(T) / 4 };
+    if (WORDS % 4 == 0) {
+        Words<WORDS> w;
+        store((T *)&w, v);
+        for (int j = 0; j < WORDS; j += 4)
+            asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};"
+                         : : "l"(__cvta_generic_to_global((char *)p + 4 * j)), "r"(w.at[j]), "r"(w.at[j + 1]), "r"(w.at[j + 2]),
+                             "r"(w.at[j + 3]) : "memory");
+        return;
+    }
+#endif
+    store(p, v);
+}
+
 FN float one(const float *p, long i) { return p[i]; }
 FN float one(const uint16_t *p, long i) { return bf16_float(p[i]); }
 FN void set(float *p, long i, float v) { p[i] = v; }
@@ -234,7 +273,7 @@ template <int N, class T> FN void take(float (&v)[N], const T *p, long i, long n
 template <int N, class T> FN void leave(T *p, const float (&v)[N], long i, long n, int step)
 {
     if (step == 0)
-        store(p + i, v);
+        store_out(p + i, v);
     else
         for (int j = 0; j < N; j++)
             if (i + j * step < n)
@@ -252,15 +291,28 @@ template <int N> FN void narrow(float (&v)[N], const uint16_t *)
     }
 }
 
-/* p + v, for calls with the operand `onto`: the bits of storing v and adding in another call, since no product in v is fused
- * with this addition. */
+/* w + v of a tensor like p, for calls with the operand `onto`: the bits of storing v and adding in another call, since no
+ * product in v is fused with this addition. */
+template <int N, class T> FN void add(float (&v)[N], const float (&w)[N], const T *p)
+{
+    narrow(v, p);
+    for (int j = 0; j < N; j++)
+        v[j] = __fadd_rn(w[j], v[j]);
+}
+
 template <int N, class T> FN void add(float (&v)[N], const T *p, long i, long n, int step)
 {
     float w[N];
     take(w, p, i, n, step);
-    narrow(v, p);
-    for (int j = 0; j < N; j++)
-        v[j] = __fadd_rn(w[j], v[j]);
+    add(v, w, p);
+}
+
+/* Loads that stand before it stay before it: they are under way together. */
+FN void loads_first(void)
+{
+#ifdef __CUDA_ARCH__
+    asm volatile("" : : : "memory");
+#endif
 }
 
 /* Groups of N elements: a loop over all n elements of something dense.  The last group may be short. */

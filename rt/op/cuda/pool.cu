@@ -1,75 +1,200 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * MaxPool and AvgPool: rt/op/pool.c, in the same order.  A thread has an element of the result, and adjacent threads have
- * adjacent channels.  A gradient is gathered by pixel: its windows ascending, so nothing is added at random.
+ * MaxPool and AvgPool: rt/op/pool.c, in the same order.  A gradient is gathered by pixel: its windows ascending, so nothing is
+ * added at random.
+ *
+ * Backward of MaxPool goes over dx by tiles.  A block notes in shared memory where each window over its tile has its largest,
+ * then each pixel compares.  A window at the edge of tiles is looked at in each, with 3x3 and stride 2 81 windows for 64.
+ * Windows too many for the notes, from some 20 times the stride on, come in several turns.  Cost: the tensors' bytes once, if
+ * the cache keeps the pixels that two tiles read.
+ *
+ * Coordinates in an image have 31 bits.
  */
-#include "kernel.h"
+#include "image.h"
 
-struct Pool { long batch, height, width, channels, yheight, ywidth, kheight, kwidth, stride, top, left; };
-struct Span { long from, until; };
-struct Spot { long sample, line, column, channel; };
+struct Pool { int height, width, channels, yheight, ywidth, kheight, kwidth, top, left; Divisor stride; };
+struct Span { int from, until; };
 
-FN Spot spot_of(long i, long height, long width, long channels)
+/* The pixels of window p along one axis; the windows over pixels p .. last. */
+FN Span pixels_of(int p, Divisor stride, int pad, int kernel, int n)
 {
-    long pixel = quotient(i, channels), line = quotient(pixel, width), sample = quotient(line, height);
-    return Spot{sample, line - sample * height, pixel - line * width, i - pixel * channels};
-}
-
-/* The pixels of window p along one axis; the windows over pixel p. */
-FN Span pixels_of(long p, long stride, long pad, long kernel, long n)
-{
-    long from = p * stride - pad, until = from + kernel;
+    int from = p * (int)stride.by - pad, until = from + kernel;
     return Span{from > 0 ? from : 0, until < n ? until : n};
 }
 
-FN Span windows_of(long p, long stride, long pad, long kernel, long n)
+FN Span windows_of(int p, int last, Divisor stride, int pad, int kernel, int n)
 {
-    long from = p + pad - kernel + 1, until = quotient(p + pad, stride) + 1;
-    return Span{from > 0 ? quotient(from + stride - 1, stride) : 0, until < n ? until : n};
+    int from = p + pad - kernel, until = quotient(last + pad, stride) + 1;
+    return Span{from >= 0 ? quotient(from, stride) + 1 : 0, until < n ? until : n};
 }
 
-FN Span window_rows(const Pool &v, long row) { return pixels_of(row, v.stride, v.top, v.kheight, v.height); }
-FN Span window_columns(const Pool &v, long column) { return pixels_of(column, v.stride, v.left, v.kwidth, v.width); }
-
-/* The first largest of a window, or its last NaN; x is the sample's channel. */
-FN long largest(const Pool &v, const real *x, Span rows, Span columns, float *most)
+FN Span window_rows(const Pool &v, int row) { return pixels_of(row, v.stride, v.top, v.kheight, v.height); }
+FN Span window_columns(const Pool &v, int column) { return pixels_of(column, v.stride, v.left, v.kwidth, v.width); }
+FN Span rows_over(const Pool &v, int line, int last) { return windows_of(line, last, v.stride, v.top, v.kheight, v.yheight); }
+FN Span columns_over(const Pool &v, int column, int last)
 {
-    long at = -1;
-    *most = -F_INFINITY;
-    for (long r = rows.from; r < rows.until; r++)
-        for (long c = columns.from; c < columns.until; c++) {
-            float a = one(x, (r * v.width + c) * v.channels);
-            if (a > *most || at < 0 || a != a)
-                *most = a, at = r * v.width + c;
+    return windows_of(column, last, v.stride, v.left, v.kwidth, v.ywidth);
+}
+
+FN const real *image_of(const Pool &v, const real *x, long sample) { return x + sample * v.height * v.width * v.channels; }
+FN const real *slope_of(const Pool &v, const real *dy, long sample) { return dy + sample * v.yheight * v.ywidth * v.channels; }
+
+/* f(a, r, c) for what pixel r, c of a window has in channels i ..: row by row, with three loads under way.  The last pixel of a
+ * row may come again. */
+enum { ABREAST = 3 };
+template <int STEP, class F> FN void over_window(const Pool &v, const real *image, Span rows, Span columns, int i, const F &f)
+{
+    for (int r = rows.from; r < rows.until; r++) {
+        const real *line = image + (long)r * v.width * v.channels;
+        for (int c = columns.from; c < columns.until; c += ABREAST) {
+            float a[ABREAST][WIDE];
+            int at[ABREAST];
+            UNROLL
+            for (int k = 0; k < ABREAST; k++) {
+                at[k] = c + k < columns.until ? c + k : columns.until - 1;
+                take(a[k], line + (long)at[k] * v.channels, i, v.channels, STEP);
+            }
+            UNROLL
+            for (int k = 0; k < ABREAST; k++)
+                f(a[k], r, at[k]);
         }
-    return at;
-}
-
-static __global__ void max_windows(real *y, const real *x, Pool v)
-{
-    GRID(i, v.batch * v.yheight * v.ywidth * v.channels) {
-        Spot p = spot_of(i, v.yheight, v.ywidth, v.channels);
-        float most;
-        largest(v, x + p.sample * v.height * v.width * v.channels + p.channel, window_rows(v, p.line),
-                window_columns(v, p.column), &most);
-        set(y, i, most);
     }
 }
 
-static __global__ void max_pixels(real *dx, const real *dy, const real *x, Pool v)
+template <int STEP> static __global__ void max_windows(real *y, const real *x, Pool v, Items t)
 {
-    GRID(i, v.batch * v.height * v.width * v.channels) {
-        Spot p = spot_of(i, v.height, v.width, v.channels);
-        const real *image = x + p.sample * v.height * v.width * v.channels + p.channel;
-        const real *slope = dy + p.sample * v.yheight * v.ywidth * v.channels + p.channel;
-        Span rows = windows_of(p.line, v.stride, v.top, v.kheight, v.yheight);
-        Span columns = windows_of(p.column, v.stride, v.left, v.kwidth, v.ywidth);
-        float sum = 0, most;
-        for (long r = rows.from; r < rows.until; r++)
-            for (long c = columns.from; c < columns.until; c++)
-                if (largest(v, image, window_rows(v, r), window_columns(v, c), &most) == p.line * v.width + p.column)
-                    sum += one(slope, (r * v.ywidth + c) * v.channels);
-        set(dx, i, sum);
+    GRID(i, t.n) {
+        Spot p = spot_of(i, t);
+        float most[WIDE];
+        for (int j = 0; j < WIDE; j++)
+            most[j] = -F_INFINITY;
+        over_window<STEP>(v, image_of(v, x, p.sample), window_rows(v, p.line), window_columns(v, p.column), p.channel,
+                          [&](const float (&a)[WIDE], int, int) {
+                              for (int j = 0; j < WIDE; j++)
+                                  most[j] = a[j] > most[j] || a[j] != a[j] ? a[j] : most[j];
+                          });
+        leave(y + quotient(i, t.groups) * v.channels, most, p.channel, v.channels, STEP);
+    }
+}
+
+/* A tile is `side` pixels high and wide, `slab` items of each.  Its windows lie in a raster `across` wide, and `turn` of them
+ * are noted at a time, with `slab` notes each. */
+enum { ALONG = 8, SLAB = 8, NOTES = 800 };
+struct Note { int at[WIDE]; };
+struct PoolTiles { Divisor rows, columns, slabs, slab, across, wide; int side, turn, groups; long n; };
+
+static PoolTiles tiles_of(long batch, const Pool &v)
+{
+    long side = (long)ALONG * v.stride.by, groups = ceil_div(v.channels, WIDE), slab = groups < SLAB ? groups : SLAB;
+    long high = (side + v.kheight - 2) / v.stride.by + 1, across = (side + v.kwidth - 2) / v.stride.by + 1;
+    high = high < v.yheight ? high : v.yheight;
+    across = across < v.ywidth ? across : v.ywidth;
+    while (slab > 1 && high * across * slab > NOTES)
+        slab /= 2;
+    long rows = ceil_div(v.height, side), columns = ceil_div(v.width, side), slabs = ceil_div(groups, slab);
+    return PoolTiles{divisor_of(rows), divisor_of(columns), divisor_of(slabs), divisor_of(slab), divisor_of(across),
+                     divisor_of(side < v.width ? side : v.width), (int)side, (int)(NOTES / slab), (int)groups,
+                     batch * rows * columns * slabs};
+}
+
+/* The tile's pixels, the windows over them, its items of channels. */
+struct PoolTile { long sample; Span lines, pixels, rows, columns, groups; };
+
+FN PoolTile tile_of(long i, const Pool &v, const PoolTiles &t)
+{
+    long column = quotient(i, t.slabs), row = quotient(column, t.columns), sample = quotient(row, t.rows);
+    int slab = (int)(i - column * t.slabs.by);
+    int left = (int)(column - row * t.columns.by) * t.side, top = (int)(row - sample * t.rows.by) * t.side;
+    int first = slab * (int)t.slab.by;
+    Span lines = {top, top + t.side < v.height ? top + t.side : v.height};
+    Span pixels = {left, left + t.side < v.width ? left + t.side : v.width};
+    Span groups = {first, first + (int)t.slab.by < t.groups ? first + (int)t.slab.by : t.groups};
+    return PoolTile{sample, lines, pixels, rows_over(v, lines.from, lines.until - 1),
+                    columns_over(v, pixels.from, pixels.until - 1), groups};
+}
+
+/* Where in its window the first largest is, or the last NaN, counted by rows of kwidth. */
+template <int STEP> FN void note(Note *to, const Pool &v, const real *image, int row, int column, int i)
+{
+    float most[WIDE];
+    int at[WIDE], top = row * (int)v.stride.by - v.top, left = column * (int)v.stride.by - v.left;
+    for (int j = 0; j < WIDE; j++)
+        most[j] = -F_INFINITY, at[j] = -1;
+    over_window<STEP>(v, image, window_rows(v, row), window_columns(v, column), i,
+                      [&](const float (&a)[WIDE], int r, int c) {
+                          int here = (r - top) * v.kwidth + c - left;
+                          for (int j = 0; j < WIDE; j++) {
+                              bool more = a[j] > most[j] || at[j] < 0 || a[j] != a[j];
+                              most[j] = more ? a[j] : most[j];
+                              at[j] = more ? here : at[j];
+                          }
+                      });
+    for (int j = 0; j < WIDE; j++)
+        to->at[j] = at[j];
+}
+
+template <int STEP>
+FN void note_windows(Note *notes, const Pool &v, const PoolTiles &t, const PoolTile &b, const real *image, int from, int until)
+{
+    for (int k = (int)threadIdx.x; k < (until - from) * (int)t.slab.by; k += BLOCK) {
+        int window = quotient(k, t.slab), group = b.groups.from + k - window * (int)t.slab.by;
+        int row = quotient(from + window, t.across), column = b.columns.from + from + window - row * (int)t.across.by;
+        if (column < b.columns.until && group < b.groups.until)
+            note<STEP>(&notes[k], v, image, b.rows.from + row, column, group * WIDE);
+    }
+}
+
+/* Adds to the sums of a pixel what the noted windows from .. until-1 give it. */
+template <int STEP>
+FN void gather(float (&sum)[WIDE], const Note *notes, const Pool &v, const PoolTiles &t, const PoolTile &b, const real *slope, int line,
+               int pixel, int group, int from, int until)
+{
+    Span rows = rows_over(v, line, line), columns = columns_over(v, pixel, pixel);
+    for (int r = rows.from; r < rows.until; r++)
+        for (int c = columns.from; c < columns.until; c++) {
+            int window = (r - b.rows.from) * (int)t.across.by + c - b.columns.from;
+            if (window < from || window >= until)
+                continue;
+            int here = (line + v.top - r * (int)v.stride.by) * v.kwidth + pixel + v.left - c * (int)v.stride.by;
+            const Note of = notes[(window - from) * (int)t.slab.by + group - b.groups.from];
+            float d[WIDE];
+            take(d, slope + ((long)r * v.ywidth + c) * v.channels, (long)group * WIDE, v.channels, STEP);
+            for (int j = 0; j < WIDE; j++)
+                sum[j] += of.at[j] == here ? d[j] : 0.0f;
+        }
+}
+
+template <int STEP> static __global__ void __launch_bounds__(BLOCK, 4)
+max_pixels(real *dx, const real *dy, const real *x, Pool v, PoolTiles t)
+{
+    SHARED(Note, notes, NOTES);
+    for (long i = blockIdx.x; i < t.n; i += gridDim.x) {
+        PoolTile b = tile_of(i, v, t);
+        int windows = (b.rows.until - b.rows.from) * (int)t.across.by, slab = (int)t.slab.by;
+        int items = (b.lines.until - b.lines.from) * (int)t.wide.by * slab;
+        const real *image = image_of(v, x, b.sample), *slope = slope_of(v, dy, b.sample);
+        for (int first = 0; first < items; first += BLOCK) {
+            int item = first + (int)threadIdx.x, at = quotient(item, t.slab), row = quotient(at, t.wide);
+            int group = b.groups.from + item - at * slab, line = b.lines.from + row;
+            int pixel = b.pixels.from + at - row * (int)t.wide.by;
+            bool mine = line < b.lines.until && pixel < b.pixels.until && group < b.groups.until;
+            float sum[WIDE];
+            for (int j = 0; j < WIDE; j++)
+                sum[j] = 0;
+            for (int from = 0; from < windows; from += t.turn) {
+                int until = from + t.turn < windows ? from + t.turn : windows;
+                if (first == 0 || windows > t.turn) {
+                    __syncthreads();
+                    note_windows<STEP>(SHARED_AT(notes, 0), v, t, b, image, from, until);
+                    __syncthreads();
+                }
+                if (mine)
+                    gather<STEP>(sum, SHARED_AT(notes, 0), v, t, b, slope, line, pixel, group, from, until);
+            }
+            if (mine)
+                leave(dx + ((b.sample * v.height + line) * v.width + pixel) * v.channels, sum, (long)group * WIDE, v.channels,
+                      STEP);
+        }
     }
 }
 
@@ -78,60 +203,85 @@ FN float divisor(const Pool &v, Span rows, Span columns, long count_pad)
     return (float)(count_pad ? v.kheight * v.kwidth : (rows.until - rows.from) * (columns.until - columns.from));
 }
 
-static __global__ void average_windows(real *y, const real *x, Pool v, long count_pad)
+template <int STEP> static __global__ void average_windows(real *y, const real *x, Pool v, Items t, long count_pad)
 {
-    GRID(i, v.batch * v.yheight * v.ywidth * v.channels) {
-        Spot p = spot_of(i, v.yheight, v.ywidth, v.channels);
-        const real *image = x + p.sample * v.height * v.width * v.channels + p.channel;
+    GRID(i, t.n) {
+        Spot p = spot_of(i, t);
+        const real *image = image_of(v, x, p.sample);
         Span rows = window_rows(v, p.line), columns = window_columns(v, p.column);
-        float sum = 0;
-        for (long r = rows.from; r < rows.until; r++)
-            for (long c = columns.from; c < columns.until; c++)
-                sum += one(image, (r * v.width + c) * v.channels);
-        set(y, i, sum / divisor(v, rows, columns, count_pad));
+        float sum[WIDE], a[WIDE];
+        for (int j = 0; j < WIDE; j++)
+            sum[j] = 0;
+        for (int r = rows.from; r < rows.until; r++)
+            UNROLL_4
+            for (int c = columns.from; c < columns.until; c++) {
+                take(a, image + ((long)r * v.width + c) * v.channels, p.channel, v.channels, STEP);
+                for (int j = 0; j < WIDE; j++)
+                    sum[j] += a[j];
+            }
+        for (int j = 0; j < WIDE; j++)
+            sum[j] = sum[j] / divisor(v, rows, columns, count_pad);
+        leave(y + quotient(i, t.groups) * v.channels, sum, p.channel, v.channels, STEP);
     }
 }
 
-static __global__ void average_pixels(real *dx, const real *dy, Pool v, long count_pad)
+template <int STEP> static __global__ void average_pixels(real *dx, const real *dy, Pool v, Items t, long count_pad)
 {
-    GRID(i, v.batch * v.height * v.width * v.channels) {
-        Spot p = spot_of(i, v.height, v.width, v.channels);
-        const real *slope = dy + p.sample * v.yheight * v.ywidth * v.channels + p.channel;
-        Span rows = windows_of(p.line, v.stride, v.top, v.kheight, v.yheight);
-        Span columns = windows_of(p.column, v.stride, v.left, v.kwidth, v.ywidth);
-        float sum = 0;
-        for (long r = rows.from; r < rows.until; r++)
-            for (long c = columns.from; c < columns.until; c++)
-                sum += one(slope, (r * v.ywidth + c) * v.channels) /
-                       divisor(v, window_rows(v, r), window_columns(v, c), count_pad);
-        set(dx, i, sum);
+    GRID(i, t.n) {
+        Spot p = spot_of(i, t);
+        const real *slope = slope_of(v, dy, p.sample);
+        Span rows = rows_over(v, p.line, p.line), columns = columns_over(v, p.column, p.column);
+        float sum[WIDE], d[WIDE];
+        for (int j = 0; j < WIDE; j++)
+            sum[j] = 0;
+        for (int r = rows.from; r < rows.until; r++)
+            for (int c = columns.from; c < columns.until; c++) {
+                take(d, slope + ((long)r * v.ywidth + c) * v.channels, p.channel, v.channels, STEP);
+                float by = divisor(v, window_rows(v, r), window_columns(v, c), count_pad);
+                for (int j = 0; j < WIDE; j++)
+                    sum[j] += d[j] / by;
+            }
+        leave(dx + quotient(i, t.groups) * v.channels, sum, p.channel, v.channels, STEP);
     }
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
+
+static Pool pool_of(long height, long width, long channels, long yheight, long ywidth, long kheight, long kwidth, long stride,
+                    long top, long left)
+{
+    return Pool{(int)height, (int)width, (int)channels, (int)yheight, (int)ywidth, (int)kheight, (int)kwidth, (int)top,
+                (int)left, divisor_of(stride)};
 }
 
 void pool_max_forward(Stage *st, real *y, const real *x, long batch, long height, long width, long channels, long yheight,
                       long ywidth, long kheight, long kwidth, long stride, long top, long left)
 {
-    Pool v = {batch, height, width, channels, yheight, ywidth, kheight, kwidth, stride, top, left};
-    LAUNCH(max_windows, blocks_for(batch * yheight * ywidth * channels), (unsigned)BLOCK, st, y, x, v);
+    Pool v = pool_of(height, width, channels, yheight, ywidth, kheight, kwidth, stride, top, left);
+    Items t = items_of(batch, yheight, ywidth, channels);
+    LAUNCH_IMAGE(max_windows, channels, blocks_for(t.n), st, y, x, v, t);
 }
 
 void pool_max_backward(Stage *st, real *dx, const real *dy, const real *x, long batch, long height, long width, long channels,
                        long yheight, long ywidth, long kheight, long kwidth, long stride, long top, long left)
 {
-    Pool v = {batch, height, width, channels, yheight, ywidth, kheight, kwidth, stride, top, left};
-    LAUNCH(max_pixels, blocks_for(batch * height * width * channels), (unsigned)BLOCK, st, dx, dy, x, v);
+    Pool v = pool_of(height, width, channels, yheight, ywidth, kheight, kwidth, stride, top, left);
+    PoolTiles t = tiles_of(batch, v);
+    LAUNCH_IMAGE(max_pixels, channels, blocks_for(t.n * BLOCK), st, dx, dy, x, v, t);
 }
 
 void pool_avg_forward(Stage *st, real *y, const real *x, long batch, long height, long width, long channels, long yheight,
                       long ywidth, long kheight, long kwidth, long stride, long top, long left, long count_pad)
 {
-    Pool v = {batch, height, width, channels, yheight, ywidth, kheight, kwidth, stride, top, left};
-    LAUNCH(average_windows, blocks_for(batch * yheight * ywidth * channels), (unsigned)BLOCK, st, y, x, v, count_pad);
+    Pool v = pool_of(height, width, channels, yheight, ywidth, kheight, kwidth, stride, top, left);
+    Items t = items_of(batch, yheight, ywidth, channels);
+    LAUNCH_IMAGE(average_windows, channels, blocks_for(t.n), st, y, x, v, t, count_pad);
 }
 
 void pool_avg_backward(Stage *st, real *dx, const real *dy, long batch, long height, long width, long channels, long yheight,
                        long ywidth, long kheight, long kwidth, long stride, long top, long left, long count_pad)
 {
-    Pool v = {batch, height, width, channels, yheight, ywidth, kheight, kwidth, stride, top, left};
-    LAUNCH(average_pixels, blocks_for(batch * height * width * channels), (unsigned)BLOCK, st, dx, dy, v, count_pad);
+    Pool v = pool_of(height, width, channels, yheight, ywidth, kheight, kwidth, stride, top, left);
+    Items t = items_of(batch, height, width, channels);
+    LAUNCH_IMAGE(average_pixels, channels, blocks_for(t.n), st, dx, dy, v, t, count_pad);
 }
