@@ -15,15 +15,17 @@
 
 /* Sums of what x is above its first row, and of the squares of that. */
 struct Shifted {
-    enum { SUMS = 2 };
+    enum { SUMS = 2, READS = 1, OWN = 1 };
     const real *x;
-    FIELD void at(float (&v)[2][WIDE], long row, long i, long width, int step) const
+    FIELD void hold(float (&own)[1][WIDE], long i, long width, int step) const { take(own[0], x, i, width, step); }
+    FIELD void read(float (&r)[1][WIDE], long row, long i, long width, int step) const
     {
-        float first[WIDE];
-        take(v[0], x + row * width, i, width, step);
-        take(first, x, i, width, step);
+        take(r[0], x + row * width, i, width, step);
+    }
+    FIELD void at(float (&v)[2][WIDE], const float (&r)[1][WIDE], const float (&own)[1][WIDE], long, long, long, int) const
+    {
         for (int j = 0; j < WIDE; j++) {
-            v[0][j] -= first[j];
+            v[0][j] = r[0][j] - own[0][j];
             v[1][j] = v[0][j] * v[0][j];
         }
     }
@@ -55,36 +57,65 @@ void batchstat_forward(Stage *st, float *mean, float *var, const real *x, const 
     column_sums(st, Shifted{x}, Statistics{mean, var, x, running_mean, running_var, vals, (float)rows}, rows, width);
 }
 
-/* Elements i .. of a row of channels, for elements i .. of x. */
-template <bool WHOLE> FN void channels(float (&v)[WIDE], const float *p, long i, long width)
+/* A thread of normalize() has the same channels of many rows, and reads several of them before it writes the first.  It has at
+ * least FEW rows, and MANY where blocks are enough for a GPU. */
+enum { FEW = 4, MANY = 32, ENOUGH = 1056 };
+struct Walk { Divisor groups; long rows; unsigned blocks; };
+struct RowPlace { long channel, row, step; };
+
+static Walk walk_of(long rows, long width)
 {
-    if (WHOLE)
-        load(v, p + (i - quotient(i, width) * width));
-    else
-        for (int j = 0; j < WIDE; j++)
-            v[j] = p[i + j - quotient(i + j, width) * width];
+    long groups = ceil_div(width, WIDE), n = rows * groups, few = ceil_div(n, FEW * BLOCK), many = ceil_div(n, MANY * BLOCK);
+    long blocks = few < ENOUGH ? few : many < ENOUGH ? (long)ENOUGH : many;
+    return Walk{divisor_of(groups), rows, (unsigned)(blocks * BLOCK < groups ? ceil_div(groups, BLOCK) : blocks)};
 }
 
-template <bool WHOLE, bool RELU>
-static __global__ void normalize(real *y, const real *x, const float *mean, const float *var, const float *weight,
-                                 const float *bias, const real *onto, long n, long width, float eps)
+/* Some threads have no rows. */
+FN RowPlace row_of(const Walk &t)
 {
-    GROUPS(i, step, WIDE, n) {
-        float v[WIDE], m[WIDE], s[WIDE], w[WIDE], b[WIDE];
-        take(v, x, i, n, step);
-        channels<WHOLE>(m, mean, i, width);
-        channels<WHOLE>(s, var, i, width);
-        channels<WHOLE>(w, weight, i, width);
-        channels<WHOLE>(b, bias, i, width);
-        for (int j = 0; j < WIDE; j++)
-            v[j] = (v[j] - m[j]) * frsqrt(s[j] + eps) * w[j] + b[j];
-        if (onto)
-            add(v, onto, i, n, step);
-        if (RELU)
-            narrow(v, x);
-        for (int j = 0; RELU && j < WIDE; j++)
-            v[j] = v[j] < 0 ? 0.0f : v[j];
-        leave(y, v, i, n, step);
+    int thread = (int)(blockIdx.x * BLOCK + threadIdx.x), row = quotient(thread, t.groups);
+    int step = quotient((int)(gridDim.x * BLOCK), t.groups);
+    return RowPlace{(long)(thread - row * (int)t.groups.by) * WIDE, row < step ? row : t.rows, step};
+}
+
+template <int STEP, bool RELU>
+static __global__ void __launch_bounds__(BLOCK, 2)
+normalize(real *y, const real *x, const float *mean, const float *var, const float *weight, const float *bias, const real *onto,
+          Walk t, long width, float eps)
+{
+    enum { AHEAD = STEP ? 2 : 4 };
+    RowPlace p = row_of(t);
+    float m[WIDE], s[WIDE], w[WIDE], b[WIDE];
+    take(m, mean, p.channel, width, STEP);
+    take(s, var, p.channel, width, STEP);
+    take(w, weight, p.channel, width, STEP);
+    take(b, bias, p.channel, width, STEP);
+    for (int j = 0; j < WIDE; j++)
+        s[j] = frsqrt(s[j] + eps);
+    for (long row = p.row; row < t.rows; row += AHEAD * p.step) {
+        float v[AHEAD][WIDE], o[AHEAD][WIDE];
+        UNROLL
+        for (int a = 0; a < AHEAD; a++) {
+            long at = row + a * p.step < t.rows ? row + a * p.step : row;
+            take(v[a], x + at * width, p.channel, width, STEP);
+            if (onto)
+                take(o[a], onto + at * width, p.channel, width, STEP);
+        }
+        loads_first();
+        UNROLL
+        for (int a = 0; a < AHEAD; a++) {
+            if (row + a * p.step >= t.rows)
+                break;
+            for (int j = 0; j < WIDE; j++)
+                v[a][j] = (v[a][j] - m[j]) * s[j] * w[j] + b[j];
+            if (onto)
+                add(v[a], o[a], onto);
+            if (RELU)
+                narrow(v[a], x);
+            for (int j = 0; RELU && j < WIDE; j++)
+                v[a][j] = v[a][j] < 0 ? 0.0f : v[a][j];
+            leave(y + (row + a * p.step) * width, v[a], p.channel, width, STEP);
+        }
     }
 }
 
@@ -92,12 +123,11 @@ template <bool RELU>
 static void forward(Stage *st, real *y, const real *x, const float *mean, const float *var, const float *weight,
                     const float *bias, const real *onto, long rows, long width, float eps)
 {
-    long n = rows * width;
-    unsigned blocks = blocks_for(ceil_div(n, WIDE));
-    if (width % WIDE == 0)
-        LAUNCH((normalize<true, RELU>), blocks, (unsigned)BLOCK, st, y, x, mean, var, weight, bias, onto, n, width, eps);
+    Walk t = walk_of(rows, width);
+    if (width % WIDE)
+        LAUNCH((normalize<1, RELU>), t.blocks, (unsigned)BLOCK, st, y, x, mean, var, weight, bias, onto, t, width, eps);
     else
-        LAUNCH((normalize<false, RELU>), blocks, (unsigned)BLOCK, st, y, x, mean, var, weight, bias, onto, n, width, eps);
+        LAUNCH((normalize<0, RELU>), t.blocks, (unsigned)BLOCK, st, y, x, mean, var, weight, bias, onto, t, width, eps);
 }
 
 void batchnorm_forward(Stage *st, real *y, const real *x, const float *mean, const float *var, const float *weight,
@@ -113,35 +143,45 @@ void batchnorm_relu_forward(Stage *st, real *y, const real *skip, const real *x,
 }
 
 /* d counts where y is above 0. */
-FN void let_through(float (&d)[WIDE], const real *y, long i, long n, int step)
+FN void let_through(float (&d)[WIDE], const float (&y)[WIDE])
 {
-    float v[WIDE];
-    take(v, y, i, n, step);
     for (int j = 0; j < WIDE; j++)
-        d[j] = v[j] > 0 ? d[j] : 0.0f;
+        d[j] = y[j] > 0 ? d[j] : 0.0f;
 }
 
 /* dy, and dy u with u = (x - mean) / sqrt(var + eps); kept: the dy that the Relu with result y lets through. */
 template <bool RELU>
 struct Slopes {
-    enum { SUMS = 2 };
+    enum { SUMS = 2, READS = RELU ? 3 : 2, OWN = 2 };
     const real *dy, *y, *x;
     real *kept;
     const float *mean, *var;
     float eps;
-    FIELD void at(float (&v)[2][WIDE], long row, long i, long width, int step) const
+    FIELD void hold(float (&own)[2][WIDE], long i, long width, int step) const
     {
-        float m[WIDE], s[WIDE];
-        take(v[0], dy + row * width, i, width, step);
-        take(v[1], x + row * width, i, width, step);
+        take(own[0], mean, i, width, step);
+        take(own[1], var, i, width, step, 1.0f);
+        for (int j = 0; j < WIDE; j++)
+            own[1][j] = frsqrt(own[1][j] + eps);
+    }
+    FIELD void read(float (&r)[READS][WIDE], long row, long i, long width, int step) const
+    {
+        take(r[0], dy + row * width, i, width, step);
+        take(r[1], x + row * width, i, width, step);
         if (RELU)
-            let_through(v[0], y + row * width, i, width, step);
+            take(r[READS - 1], y + row * width, i, width, step);
+    }
+    FIELD void at(float (&v)[2][WIDE], const float (&r)[READS][WIDE], const float (&own)[2][WIDE], long row, long i, long width,
+                  int step) const
+    {
+        for (int j = 0; j < WIDE; j++)
+            v[0][j] = r[0][j];
+        if (RELU)
+            let_through(v[0], r[READS - 1]);
         if (RELU && kept)
             leave(kept + row * width, v[0], i, width, step);
-        take(m, mean, i, width, step);
-        take(s, var, i, width, step, 1.0f);
         for (int j = 0; j < WIDE; j++)
-            v[1][j] = v[0][j] * ((v[1][j] - m[j]) * frsqrt(s[j] + eps));
+            v[1][j] = v[0][j] * ((r[1][j] - own[0][j]) * own[1][j]);
     }
 };
 
@@ -157,33 +197,51 @@ struct Averages {
     }
 };
 
-template <bool WHOLE, bool RELU>
-static __global__ void normalize_back(real *dx, const real *dy, const real *y, const real *x, const float *mean,
-                                      const float *var, const float *weight, const real *onto, const float *average, long n,
-                                      long width, float eps)
+template <int STEP, bool RELU>
+static __global__ void __launch_bounds__(BLOCK, 2)
+normalize_back(real *dx, const real *dy, const real *y, const real *x, const float *mean, const float *var, const float *weight,
+               const real *onto, const float *average, Walk t, long width, float eps)
 {
-    GROUPS(i, step, WIDE, n) {
-        float d[WIDE], v[WIDE], m[WIDE], s[WIDE], w[WIDE];
-        take(d, dy, i, n, step);
-        take(v, x, i, n, step);
-        if (RELU)
-            let_through(d, y, i, n, step);
-        channels<WHOLE>(m, mean, i, width);
-        channels<WHOLE>(s, var, i, width);
-        for (int j = 0; j < WIDE; j++) {
-            s[j] = frsqrt(s[j] + eps);
-            v[j] = (v[j] - m[j]) * s[j];
+    enum { AHEAD = STEP ? 1 : RELU ? 3 : 4 };
+    RowPlace p = row_of(t);
+    float m[WIDE], s[WIDE], w[WIDE], first[WIDE], second[WIDE];
+    take(m, mean, p.channel, width, STEP);
+    take(s, var, p.channel, width, STEP);
+    take(w, weight, p.channel, width, STEP);
+    take(first, average, p.channel, width, STEP);
+    take(second, average + width, p.channel, width, STEP);
+    for (int j = 0; j < WIDE; j++) {
+        s[j] = frsqrt(s[j] + eps);
+        w[j] = s[j] * w[j];
+    }
+    for (long row = p.row; row < t.rows; row += AHEAD * p.step) {
+        float d[AHEAD][WIDE], v[AHEAD][WIDE], o[AHEAD][WIDE], r[AHEAD][WIDE];
+        UNROLL
+        for (int a = 0; a < AHEAD; a++) {
+            long at = row + a * p.step < t.rows ? row + a * p.step : row;
+            take(d[a], dy + at * width, p.channel, width, STEP);
+            take(v[a], x + at * width, p.channel, width, STEP);
+            if (RELU)
+                take(r[a], y + at * width, p.channel, width, STEP);
+            if (onto)
+                take(o[a], onto + at * width, p.channel, width, STEP);
         }
-        channels<WHOLE>(m, average, i, width);
-        channels<WHOLE>(w, average + width, i, width);
-        for (int j = 0; j < WIDE; j++)
-            d[j] = d[j] - m[j] - v[j] * w[j];
-        channels<WHOLE>(w, weight, i, width);
-        for (int j = 0; j < WIDE; j++)
-            d[j] = s[j] * w[j] * d[j];
-        if (onto)
-            add(d, onto, i, n, step);
-        leave(dx, d, i, n, step);
+        loads_first();
+        UNROLL
+        for (int a = 0; a < AHEAD; a++) {
+            if (row + a * p.step >= t.rows)
+                break;
+            if (RELU)
+                let_through(d[a], r[a]);
+            for (int j = 0; j < WIDE; j++) {
+                v[a][j] = (v[a][j] - m[j]) * s[j];
+                d[a][j] = d[a][j] - first[j] - v[a][j] * second[j];
+                d[a][j] = w[j] * d[a][j];
+            }
+            if (onto)
+                add(d[a], o[a], onto);
+            leave(dx + (row + a * p.step) * width, d[a], p.channel, width, STEP);
+        }
     }
 }
 
@@ -191,13 +249,12 @@ template <bool RELU>
 static void spread(Stage *st, real *dx, const real *dy, const real *y, const real *x, const float *mean, const float *var,
                    const float *weight, const real *onto, const float *average, long rows, long width, float eps)
 {
-    long n = rows * width;
-    unsigned blocks = blocks_for(ceil_div(n, WIDE));
-    if (width % WIDE == 0)
-        LAUNCH((normalize_back<true, RELU>), blocks, (unsigned)BLOCK, st, dx, dy, y, x, mean, var, weight, onto, average, n,
+    Walk t = walk_of(rows, width);
+    if (width % WIDE)
+        LAUNCH((normalize_back<1, RELU>), t.blocks, (unsigned)BLOCK, st, dx, dy, y, x, mean, var, weight, onto, average, t,
                width, eps);
     else
-        LAUNCH((normalize_back<false, RELU>), blocks, (unsigned)BLOCK, st, dx, dy, y, x, mean, var, weight, onto, average, n,
+        LAUNCH((normalize_back<0, RELU>), t.blocks, (unsigned)BLOCK, st, dx, dy, y, x, mean, var, weight, onto, average, t,
                width, eps);
 }
 

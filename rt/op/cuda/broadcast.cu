@@ -32,19 +32,6 @@ template <Pair F> static void broadcast(Stage *st, real *y, const real *a, const
     LAUNCH((map_rows<F>), grid, (unsigned)BLOCK, st, y, a, b, rows, width);
 }
 
-struct Product {
-    enum { SUMS = 1 };
-    const real *x, *y;
-    FIELD void at(float (&v)[1][WIDE], long row, long i, long width, int step) const
-    {
-        float w[WIDE];
-        take(v[0], x + row * width, i, width, step);
-        take(w, y + row * width, i, width, step);
-        for (int j = 0; j < WIDE; j++)
-            v[0][j] *= w[j];
-    }
-};
-
 void add_broadcast_forward(Stage *st, real *y, const real *a, const real *b, long n, long nb)
 {
     broadcast<pair_sum>(st, y, a, b, n / nb, nb);

@@ -3,14 +3,19 @@
  * columns.h: sums over rows: gradients of weights, biases and repeated operands.
  *
  * Problem.  A matrix of many rows is to be added up into one row, in an order that depends on sizes alone.  Method.  A
- * block takes a tile of 32 x 16 bytes of columns and a chunk of rows; its 8 warps take rows in turn, each column is added
- * ascending in a register, and the warps are added ascending.  With several chunks the parts go to scratch, and a second
- * kernel adds them the same way: 8 lanes of chunks, ascending.  A chunk's length follows from rows and width.  Scratch:
- * at most TILES tiles of sums, whatever the shape; with one chunk none.
+ * tile is 32 x 16 bytes of columns.  In a chunk of rows 8 threads of each column take rows in turn, each adds ascending in a
+ * register, and the 8 are added ascending.  With several chunks the parts go to scratch, and a second kernel adds them the same
+ * way: 8 threads of chunks, ascending.  A chunk's length follows from rows and width.  Scratch: at most TILES tiles of sums,
+ * whatever the shape; with one chunk none.
  *
- * Term::SUMS sums are made at once: term.at(v, row, i, width, step) gives what row `row` adds to the columns that take()
- * takes; end.put(sum, column, value) receives each result once.  With `segments` there are that many matrices below each
- * other, in one chunk each, and column counts through all of their results.
+ * A block of 256 threads has a tile of a chunk, or where rows are narrower than a tile as many chunks as there are threads for.
+ * Which threads add a chunk changes no bit.  What limits a sum is how many bytes are under way: a thread reads AHEAD rows
+ * before it adds the first of them.
+ *
+ * Term::SUMS sums are made at once.  term.read(r, row, i, width, step) reads the Term::READS lines that row `row` has in the
+ * columns that take() takes, and term.at(v, r, own, row, i, width, step) gives what they add.  term.hold(own, i, width, step)
+ * comes first once, with Term::OWN lines for what all rows need.  end.put(sum, column, value) receives each result once.  With
+ * `segments` there are that many matrices below each other, in one chunk each, and column counts through all of their results.
  */
 #ifndef COLUMNS_H
 #define COLUMNS_H
@@ -20,65 +25,117 @@ enum { ROW_LANES = BLOCK / WARP, TILE = WARP * WIDE, TILES = 528, LEAST_ROWS = 3
 
 typedef struct { long rows, width, tiles, chunks, each; } Columns;
 
-/* STEP: 0 where every row begins at a multiple of 16 bytes.  The compiler knows it, and how many rounds there are, so that
- * loads of the next rows are under way while a row is added. */
-template <class Term, class End, int STEP>
-static __global__ void column_parts(Term term, End end, float *part, Columns c)
+/* A row of a tile takes `lanes` threads and `pitch` sums; a block has `together` of the `units`, chunks of all segments. */
+typedef struct { int lanes, pitch, together; long units; } Share;
+
+/* Adds AHEAD rows to s, or if SOME the first `rows` of them: the last one is read again in place of others. */
+template <int AHEAD, int STEP, bool SOME, class Term>
+FN void add_rows(float (&s)[Term::SUMS][WIDE], const Term &term, const float (&own)[Term::OWN + !Term::OWN][WIDE], long row,
+                 int rows, long i, long width)
 {
+    float r[AHEAD][Term::READS][WIDE];
+    UNROLL
+    for (int a = 0; a < AHEAD; a++)
+        term.read(r[a], row + (long)(!SOME || a < rows ? a : rows - 1) * ROW_LANES, i, width, STEP);
+    loads_first();
+    UNROLL
+    for (int a = 0; a < AHEAD; a++) {
+        float v[Term::SUMS][WIDE];
+        term.at(v, r[a], own, row + (long)(!SOME || a < rows ? a : rows - 1) * ROW_LANES, i, width, STEP);
+        for (int k = 0; k < Term::SUMS; k++)
+            for (int j = 0; j < WIDE; j++) {
+                float more = s[k][j] + v[k][j];
+                s[k][j] = !SOME || a < rows ? more : s[k][j];
+            }
+    }
+}
+
+/* STEP: 0 where every row begins at a multiple of 16 bytes.  The compiler knows it. */
+template <class Term, class End, int STEP>
+static __global__ void __launch_bounds__(BLOCK, 2) column_parts(Term term, End end, float *part, Columns c, Share t)
+{
+    enum { AHEAD = (STEP ? 4 : 12) / Term::READS > 0 ? (STEP ? 4 : 12) / Term::READS : 1 };
     SHARED(float, sum, ROW_LANES * TILE);
-    long tile = blockIdx.x % c.tiles, rest = blockIdx.x / c.tiles, chunk = rest % c.chunks, segment = rest / c.chunks;
-    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    long i = tile * TILE + (STEP ? lane : lane * WIDE), until = (chunk + 1) * c.each;
-    float s[Term::SUMS][WIDE];
+    long tile = blockIdx.x % c.tiles, block = blockIdx.x / c.tiles;
+    int line = (int)threadIdx.x / t.lanes, lane = (int)threadIdx.x - line * t.lanes;
+    long unit = block * t.together + line / ROW_LANES, segment = quotient(unit, c.chunks), chunk = unit - segment * c.chunks;
+    long i = tile * TILE + (STEP ? lane : lane * WIDE), until = (chunk + 1) * c.each, first = chunk * c.each + line % ROW_LANES;
+    bool mine = line / ROW_LANES < t.together && unit < t.units && i < c.width;
+    until = until < c.rows ? until : c.rows;
+    int rounds = mine && first < until ? (int)((until - first + ROW_LANES - 1) / ROW_LANES) : 0;
+    float s[Term::SUMS][WIDE], own[Term::OWN + !Term::OWN][WIDE];
     for (int k = 0; k < Term::SUMS; k++)
         for (int j = 0; j < WIDE; j++)
             s[k][j] = 0;
-    until = until < c.rows ? until : c.rows;
-    long first = chunk * c.each + warp;
-    int rounds = first < until && i < c.width ? (int)((until - first + ROW_LANES - 1) / ROW_LANES) : 0;
-    UNROLL_4
-    for (int round = 0; round < rounds; round++) {
-        float v[Term::SUMS][WIDE];
-        term.at(v, segment * c.rows + first + round * ROW_LANES, i, c.width, STEP);
-        for (int k = 0; k < Term::SUMS; k++)
-            for (int j = 0; j < WIDE; j++)
-                s[k][j] += v[k][j];
-    }
+    if constexpr (Term::OWN > 0)
+        if (rounds)
+            term.hold(own, i, c.width, STEP);
+    first += segment * c.rows;
+    int round = 0;
+    for (; round + AHEAD <= rounds; round += AHEAD)
+        add_rows<AHEAD, STEP, false>(s, term, own, first + (long)round * ROW_LANES, AHEAD, i, c.width);
+    if (round < rounds)
+        add_rows<AHEAD, STEP, true>(s, term, own, first + (long)round * ROW_LANES, rounds - round, i, c.width);
     for (int k = 0; k < Term::SUMS; k++) {
-        for (int j = 0; j < WIDE; j++)
-            sum[warp * TILE + (STEP ? lane + j * WARP : lane * WIDE + j)] = s[k][j];
+        for (int j = 0; j < WIDE; j++) {
+            int at = STEP ? lane + j * WARP : lane * WIDE + j;
+            if (mine && at < t.pitch)
+                sum[line * t.pitch + at] = s[k][j];
+        }
         __syncthreads();
-        for (int at = threadIdx.x; at < TILE && tile * TILE + at < c.width; at += BLOCK) {
-            float all = sum[at];
+        for (int at = (int)threadIdx.x; at < t.together * t.pitch; at += BLOCK) {
+            int which = at / t.pitch, column = at - which * t.pitch;
+            long to = block * t.together + which;
+            if (to >= t.units || tile * TILE + column >= c.width)
+                break;
+            float all = sum[which * ROW_LANES * t.pitch + column];
             for (int w = 1; w < ROW_LANES; w++)
-                all += sum[w * TILE + at];
+                all += sum[(which * ROW_LANES + w) * t.pitch + column];
             if (c.chunks == 1)
-                end.put(k, segment * c.width + tile * TILE + at, all);
+                end.put(k, to * c.width + tile * TILE + column, all);
             else
-                part[(chunk * Term::SUMS + k) * c.width + tile * TILE + at] = all;
+                part[(to * Term::SUMS + k) * c.width + tile * TILE + column] = all;
         }
         __syncthreads();
     }
 }
 
-template <int SUMS, class End> static __global__ void column_totals(End end, const float *part, Columns c)
+/* A thread has parts of all sums under way, 32 of them; those behind the last chunk read that again. */
+template <int SUMS, class End> static __global__ void __launch_bounds__(BLOCK, 2)
+column_totals(End end, const float *part, Columns c)
 {
-    SHARED(float, sum, BLOCK);
+    enum { AHEAD = 32 / SUMS };
+    SHARED(float, sum, SUMS * BLOCK);
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    int rounds = (int)((c.chunks - warp + ROW_LANES - 1) / ROW_LANES);
     long i = (long)blockIdx.x * WARP + lane;
+    float s[SUMS];
     UNROLL
-    for (int k = 0; k < SUMS; k++) {
-        float s = 0;
-        for (long chunk = warp; chunk < c.chunks && i < c.width; chunk += ROW_LANES)
-            s += part[(chunk * SUMS + k) * c.width + i];
-        sum[threadIdx.x] = s;
-        __syncthreads();
-        if (warp == 0 && i < c.width) {
-            for (int w = 1; w < ROW_LANES; w++)
-                s += sum[w * WARP + lane];
-            end.put(k, i, s);
-        }
-        __syncthreads();
+    for (int k = 0; k < SUMS; k++)
+        s[k] = 0;
+    for (int round = 0; round < rounds && i < c.width; round += AHEAD) {
+        float v[AHEAD][SUMS];
+        UNROLL
+        for (int a = 0; a < AHEAD; a++)
+            for (int k = 0; k < SUMS; k++) {
+                long chunk = warp + (long)(round + a < rounds ? round + a : rounds - 1) * ROW_LANES;
+                v[a][k] = part[(chunk * SUMS + k) * c.width + i];
+            }
+        loads_first();
+        UNROLL
+        for (int a = 0; a < AHEAD; a++)
+            for (int k = 0; k < SUMS; k++)
+                s[k] = round + a < rounds ? s[k] + v[a][k] : s[k];
+    }
+    UNROLL
+    for (int k = 0; k < SUMS; k++)
+        sum[k * BLOCK + threadIdx.x] = s[k];
+    __syncthreads();
+    UNROLL
+    for (int k = 0; k < SUMS && warp == 0 && i < c.width; k++) {
+        for (int w = 1; w < ROW_LANES; w++)
+            s[k] += sum[k * BLOCK + w * WARP + lane];
+        end.put(k, i, s[k]);
     }
 }
 
@@ -104,11 +161,14 @@ static inline size_t columns_scratch(const Columns &c, int sums)
 template <class Term, class End>
 static void column_sums_in(Stage *st, Term term, End end, Columns c, float *part, long segments)
 {
-    unsigned blocks = (unsigned)((segments ? segments : c.chunks) * c.tiles);
+    long across = c.width % WIDE ? c.width : c.width / WIDE, lanes = across < WARP ? across : (long)WARP;
+    long together = BLOCK / lanes / ROW_LANES, units = segments ? segments : c.chunks;
+    Share t = {(int)lanes, (int)(c.width < TILE ? c.width : (long)TILE), (int)together, units};
+    unsigned blocks = (unsigned)(ceil_div(units, together) * c.tiles);
     if (c.width % WIDE)
-        LAUNCH((column_parts<Term, End, WARP>), blocks, (unsigned)BLOCK, st, term, end, part, c);
+        LAUNCH((column_parts<Term, End, WARP>), blocks, (unsigned)BLOCK, st, term, end, part, c, t);
     else
-        LAUNCH((column_parts<Term, End, 0>), blocks, (unsigned)BLOCK, st, term, end, part, c);
+        LAUNCH((column_parts<Term, End, 0>), blocks, (unsigned)BLOCK, st, term, end, part, c, t);
     if (c.chunks > 1)
         LAUNCH((column_totals<Term::SUMS, End>), (unsigned)ceil_div(c.width, WARP), (unsigned)BLOCK, st, end,
                (const float *)part, c);
@@ -124,11 +184,32 @@ static void column_sums(Stage *st, Term term, End end, long rows, long width, lo
 
 /* The plain sum of x. */
 struct Plain {
-    enum { SUMS = 1 };
+    enum { SUMS = 1, READS = 1, OWN = 0 };
     const real *x;
-    FIELD void at(float (&v)[1][WIDE], long row, long i, long width, int step) const
+    FIELD void read(float (&r)[1][WIDE], long row, long i, long width, int step) const
     {
-        take(v[0], x + row * width, i, width, step);
+        take(r[0], x + row * width, i, width, step);
+    }
+    FIELD void at(float (&v)[1][WIDE], const float (&r)[1][WIDE], const float (&)[1][WIDE], long, long, long, int) const
+    {
+        for (int j = 0; j < WIDE; j++)
+            v[0][j] = r[0][j];
+    }
+};
+
+/* The sum of x y. */
+struct Product {
+    enum { SUMS = 1, READS = 2, OWN = 0 };
+    const real *x, *y;
+    FIELD void read(float (&r)[2][WIDE], long row, long i, long width, int step) const
+    {
+        take(r[0], x + row * width, i, width, step);
+        take(r[1], y + row * width, i, width, step);
+    }
+    FIELD void at(float (&v)[1][WIDE], const float (&r)[2][WIDE], const float (&)[1][WIDE], long, long, long, int) const
+    {
+        for (int j = 0; j < WIDE; j++)
+            v[0][j] = r[0][j] * r[1][j];
     }
 };
 

@@ -87,18 +87,23 @@ static __global__ void group_back(real *dx, const real *dy, const real *x, const
 
 /* dy u and dy of a row of channels. */
 struct GroupTerm {
-    enum { SUMS = 2 };
+    enum { SUMS = 2, READS = 2, OWN = 0 };
     const real *dy, *x;
     const float *mean, *rstd;
     Groups v;
-    FIELD void at(float (&t)[2][WIDE], long row, long i, long width, int step) const
+    FIELD void read(float (&r)[2][WIDE], long row, long i, long width, int step) const
+    {
+        take(r[0], x + row * width, i, width, step);
+        take(r[1], dy + row * width, i, width, step);
+    }
+    FIELD void at(float (&t)[2][WIDE], const float (&r)[2][WIDE], const float (&)[1][WIDE], long row, long i, long width,
+                  int step) const
     {
         long first = quotient(row, v.pixels) * v.groups;
-        take(t[0], x + row * width, i, width, step);
-        take(t[1], dy + row * width, i, width, step);
         for (int j = 0; j < WIDE; j++) {
             long channel = i + j * (step ? step : 1), group = first + (channel < width ? quotient(channel, v.width) : 0);
-            t[0][j] = t[1][j] * ((t[0][j] - mean[group]) * rstd[group]);
+            t[1][j] = r[1][j];
+            t[0][j] = t[1][j] * ((r[0][j] - mean[group]) * rstd[group]);
         }
     }
 };

@@ -49,19 +49,6 @@ template <int TEAM> static __global__ void product_rows(real *y, const real *a, 
         set(y, r, sum);
 }
 
-struct MiddleProduct {
-    enum { SUMS = 1 };
-    const real *x, *y;
-    FIELD void at(float (&v)[1][WIDE], long row, long i, long width, int step) const
-    {
-        float w[WIDE];
-        take(v[0], x + row * width, i, width, step);
-        take(w, y + row * width, i, width, step);
-        for (int j = 0; j < WIDE; j++)
-            v[0][j] *= w[j];
-    }
-};
-
 void add_middle_forward(Stage *st, real *y, const real *a, const real *b, long outer, long mid, long inner)
 {
     middle<middle_sum>(st, y, a, b, outer, mid, inner);
@@ -80,7 +67,7 @@ void mul_middle_backward(Stage *st, real *da, real *db, const real *dy, const re
     if (db && inner == 1)
         LAUNCH_ROWS(product_rows, outer, mid, st, db, dy, a, outer, mid);
     else if (db)
-        column_sums(st, MiddleProduct{dy, a}, Narrow{db, 1.0f}, mid, inner, outer);
+        column_sums(st, Product{dy, a}, Narrow{db, 1.0f}, mid, inner, outer);
 }
 
 static __global__ void repeat_weight(real *y, const real *weight, long batch, long n)

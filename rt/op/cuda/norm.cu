@@ -281,16 +281,22 @@ static __global__ void norm_held_back(real *dx, float *part, Gradient end, int s
     } while (0)
 
 struct NormTerm {
-    enum { SUMS = 2 };
+    enum { SUMS = 2, READS = 3, OWN = 0 };
     const real *dy, *x;
     const float *mean, *rstd;
-    FIELD void at(float (&v)[2][WIDE], long row, long i, long width, int step) const
+    FIELD void read(float (&r)[3][WIDE], long row, long i, long width, int step) const
     {
-        float m = mean ? mean[row] : 0.0f, s = rstd[row], u[WIDE];
-        take(u, x + row * width, i, width, step);
-        take(v[1], dy + row * width, i, width, step);
-        for (int j = 0; j < WIDE; j++)
-            v[0][j] = v[1][j] * ((u[j] - m) * s);
+        take(r[0], x + row * width, i, width, step);
+        take(r[1], dy + row * width, i, width, step);
+        r[2][0] = mean ? mean[row] : 0.0f;
+        r[2][1] = rstd[row];
+    }
+    FIELD void at(float (&v)[2][WIDE], const float (&r)[3][WIDE], const float (&)[1][WIDE], long, long, long, int) const
+    {
+        for (int j = 0; j < WIDE; j++) {
+            v[1][j] = r[1][j];
+            v[0][j] = v[1][j] * ((r[0][j] - r[2][0]) * r[2][1]);
+        }
     }
 };
 
