@@ -29,6 +29,29 @@ for d in 0 1; do
     bytes=$(sed -n 's/^ *arena_bytes *= \(0x[0-9a-f]*\).*/\1/p' "$tmp/gpt/stage$d.h")
     proved gpt "stage$d .* $((bytes)) bytes of its arena of $((bytes))$"
 done
+# An evaluation drops nothing
+sed '1,/^data:/!b; /^data:/a\  eval: {format: bytes, files: "*", tokens: tokens, next: targets, every: 2, batches: 5}' \
+    "$models/tiny-gpt.yaml" >"$tmp/drop.yaml"
+./dpgen "$tmp/drop.yaml" --estimate --planner even --stages 2 -o "$tmp/drop" >"$tmp/said" 2>&1
+proved drop ' and an evaluation,'
+expect "a step drops" grep -q 'dropout_forward(.*DROP' "$tmp/drop/stage0.c"
+# Parameter groups have step values of their own; adapters; scratch of sums in blocks; histories of fp8
+small() {       # NAME MODEL OPTION...
+    name=$1 of=$2
+    shift 2
+    ./dpgen "$models/$of.yaml" --estimate --planner even --stages 2 -o "$tmp/$name" "$@" >"$tmp/said" 2>&1 ||
+        fault "$name: $(tail -n 1 "$tmp/said")"
+    proved "$name" '2 stages, one step of'
+}
+small groups tiny-gpt --set 'train.freeze=[wpe.*, h.0.*]' --set 'train.optimizer.groups=[{match: h.1.*, lr: x0.1}]'
+expect "two groups" grep -q 'vals=vals:1' "$tmp/groups/model.graph"
+small frozen tiny-gpt --set 'train.freeze=[wpe.*, h.0.*]' --set train.precision.compute=bf16
+expect "without its master" sh -c "! grep -q '\.name = \"wpe.weight\".*\.param' '$tmp/frozen/stage0.c'"
+small adapted tiny-gpt --set 'adapt={match: h.*.c_attn, rank: 4, alpha: 6, dropout: 0.1}'
+small blocks heads --set train.blocks=8
+small eight tiny-gpt -D D=48 --devices h100 --set train.precision.compute=fp8
+expect "fp8" grep -q linear_fp8_backward_w "$tmp/eight/stage0.c"
+proved gpt 'trusted  model.graph as the meaning of model.yaml'
 folder again --recompute full
 proved again '[1-9][0-9]* of them made again'
 schedules='gpipe zb-h2 interleaved-zb zb-v'
@@ -79,6 +102,24 @@ rm -rf "$tmp/other"
 cp -r "$tmp/2bw" "$tmp/other"
 cp "$tmp/stage0.c" "$tmp/other/"
 refuse "a version off by one" 1 'stage0.c' ./dpgen-verify --edited "$tmp/other"
+# In one phase alone: slots of its prologue, messages in another order
+fault_of_phase() {      # WHAT PATTERN AWK...
+    what=$1 text=$2
+    rm -rf "$tmp/other"
+    cp -r "$tmp/pipedream" "$tmp/other"
+    shift 2
+    awk "$@" "$tmp/pipedream/stage1.c" >"$tmp/other/stage1.c"
+    expect "$what: an edit" test "$(diff "$tmp/pipedream/stage1.c" "$tmp/other/stage1.c" | grep -c '^>')" -gt 0
+    refuse "$what" 1 "$text" ./dpgen-verify --edited "$tmp/other"
+}
+last=$(sed -n 's/.*stage1_prologue_\([0-9]*\)(.*/\1/p' "$tmp/pipedream/stage1.c" | sort -n | tail -n 1)
+expect "several phases" test "$last" -gt 1
+fault_of_phase "the last prologue reads another version" 'stage1.c' "/void stage1_prologue_$last\(/ { on = 1 }
+    on && sub(/weights \*\/ 0/, \"weights */ 1\") { on = 0 } 1"
+fault_of_phase "messages in another order in one phase" 'phase [1-9].* are not those of phase 0' \
+    "/void stage1_period_$last\\(/ { on = 1 } /^}/ { on = 0 }
+    on && /(send_begin|transfer_wait)\\(/ && held { print held; held = 0 }
+    on && /send_begin\\(/ { held = \$0; next } { print } on && held && /recv_begin\\(/ { print held; held = on = 0 }"
 # A BatchNorm, an addition and a Relu are one call, which is the composition of the three
 ./dpgen examples/cifar.yaml --estimate -o "$tmp/cifar" >"$tmp/said" 2>&1
 proved cifar 'one step of 4'
@@ -175,6 +216,8 @@ fault_in "a value is not made again" 0 gelu_forward 3 . ''
 base=offload
 fault_in "a copy is fetched before it is there" 0 copy_wait 1 . ''
 fault_in "a copy comes from another place" 0 fetch_begin 1 '_host' '_host + 64'
+base=groups
+fault_in "the rates of another group" 1 adamw_update 1 'A\(vals\)' 'A(vals + 112)'
 base=shard
 fault_in "a part of an update is too short" 0 adamw_update 1 'n \*\/ [0-9]*' 'n */ 64'
 fault_in "a part of a norm is another" 0 norm_blocks 1 'first \*\/ [0-9]*' 'first */ 200'
@@ -219,6 +262,57 @@ refuse "no folder named" 2 'usage' ./dpgen-verify
 refuse "an option that is none" 2 'usage' ./dpgen-verify --all "$tmp/gpt"
 expect "its help" ./dpgen-verify --help
 
+# ---- in the line: what dpgen writes was proved before, and what is not proved is a bug of dpgen, which leaves no folder
+need build/libgen.a
+expect "a dpgen with bugs to order" $own_cc ${LDFLAGS:-} -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -Wl,--wrap=verify_main \
+    -o "$tmp/planted" tests/planted.c gen/main.o build/libgen.a -lyaml -lm -ldl
+mkdir "$tmp/line"
+planted() { PLANT=$1 "$tmp/planted" $model --estimate -o "$tmp/line/out" $more; }
+refuse "a proof" 0 'wrote' planted true
+was=$(sha256sum "$tmp/line/out/MANIFEST")
+expect "it is what dpgen writes" diff -r "$tmp/gpt" "$tmp/line/out"
+mutate() { echo "awk -f $root/tests/verify_mutant.awk -v kind=$1 -v at=$2 stage0.c >s; mv s stage0.c"; }
+refuse "a mutant is a bug" 70 'a bug in dpgen .*does not prove the folder (status 1); --no-verify' planted "$(mutate micro 2)"
+for line in '^dpgen-verify: stage[01].c:[0-9]*: ' '^  expected' 'linear_forward.y (rows 256.*micro-batch 2'; do
+    refuse "it says so: $line" 70 "$line" planted "$(mutate micro 2)"
+done
+refuse "a source cut off" 70 'stage1.c:' planted "sed -i '9,\$d' stage1.c"
+refuse "a call that nobody knows" 70 'gelu_backwards is no routine' planted "sed -i s/gelu_forward/gelu_backwards/ stage0.c"
+refuse "a proof that crashes" 70 'status 139' planted 'signal 11'
+for end in 'signal 9' 'status 6'; do refuse "$end" 1 '^dpgen: no memory to prove .*--no-verify' planted "$end"; done
+expect "the folder that was there is there" sh -c "cd '$tmp/line/out' && sha256sum --quiet -c MANIFEST"
+[ "$was" = "$(sha256sum "$tmp/line/out/MANIFEST")" ] && pass || fault "another MANIFEST"
+rm -r "$tmp/line/out"
+refuse "no folder" 70 'nothing was written' planted "$(mutate micro 2)"
+[ -z "$(ls -A "$tmp/line")" ] && pass || fault "left behind: $(ls -A "$tmp/line")"
+more=--no-verify
+refuse "a folder without a proof" 0 'wrote' planted 'status 1'
+expect "it says so" grep -q 'written with --no-verify' "$tmp/line/out/UNPROVED"
+expect "and so does MANIFEST" grep -q '  UNPROVED$' "$tmp/line/out/MANIFEST"
+diff -rq "$tmp/gpt" "$tmp/line/out" | grep -v -e UNPROVED -e MANIFEST -e sbom >"$tmp/said"
+[ ! -s "$tmp/said" ] && pass || fault "--no-verify changes more: $(cat "$tmp/said")"
+for option in "" "-d f"; do
+    refuse "no use ${option:-of plan}" 2 'no use for --no-verify' ./dpgen ${option:-plan} $model --no-verify
+done
+# A folder proves itself
+refuse "make proof" 0 'proved: 2 stages' make -s -C "$tmp/line/out" proof
+cp "$tmp/line/out/verify/prove" "$tmp/prove"
+mv "$tmp/line/out/stage0.c" "$tmp/stage0.c"
+awk -f tests/verify_mutant.awk -v kind=micro -v at=2 "$tmp/stage0.c" >"$tmp/line/out/stage0.c"
+refuse "make proof of an edited one" 2 'stage0.c differs from MANIFEST' make -s -C "$tmp/line/out" proof
+refuse "it is not proved" 1 'stage[01].c:[0-9]*: ' "$tmp/prove" --edited "$tmp/line/out"
+mv "$tmp/stage0.c" "$tmp/line/out/stage0.c"
+expect "the next folder has no program of the last" ./dpgen $model --estimate -o "$tmp/line/out"
+[ ! -e "$tmp/line/out/verify/prove" ] && pass || fault "verify/prove is kept"
+cp "$tmp/prove" "$tmp/line/out/verify/prove"
+expect "make clean" make -s -C "$tmp/line/out" clean
+[ ! -e "$tmp/line/out/verify/prove" ] && pass || fault "make clean leaves verify/prove"
+cmp -s verify/calls.def "$tmp/line/out/verify/calls.def" && pass || fault "another calls.def"
+files() { (cd "$1" && ls verify/*.[ch] verify/*.def); }
+expect "its source is all of it" test "$(files .)" = "$(files "$tmp/line/out")"
+expect "a folder for GPUs" ./dpgen $model --estimate --devices h100 --set train.precision.compute=bf16 -o "$tmp/line/gpu"
+refuse "proves itself without their compiler" 0 'proved: ' make -s -C "$tmp/line/gpu" proof NVCC=/nothing
+
 # ---- its table of calls, against the two that were written apart from it
 rows="awk -f tests/verify_rows.awk"
 expect "rows" $rows verify/calls.def rt/rt.h gen/ops.def
@@ -248,6 +342,11 @@ expect "no function in common: $(head -n 1 "$tmp/shared")" test ! -s "$tmp/share
 sed -n '/^void lex_next/,/^}/p' verify/token.c >"$tmp/copied.c"
 same "$tmp/copied.c" >"$tmp/shared"
 expect "a function that was copied is found" test -s "$tmp/shared"
+# One name alone crosses between the two, and what dpgen links is all of verify/ but main()
+names() { for object in "$@"; do nm "$object"; done; }
+names verify/*.o | awk '$(NF - 1) ~ /[TDBR]/ { print $NF }' | sort -u >"$tmp/own"
+names gen/*.o gen/*/*.o build/gen/*.o build/gen/*/*.o | awk '$(NF - 1) == "U" { print $NF }' | sort -u >"$tmp/used"
+expect "gen/ calls verify_main() alone" test "$(comm -12 "$tmp/own" "$tmp/used")" = verify_main
 for compiler in $own_cc ${own_clang:-} ${tcc:-}; do
     strict='-Wall -Wextra -Wpedantic -Wconversion -Werror'
     case $compiler in *tcc*) strict=-w ;; esac
