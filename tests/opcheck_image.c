@@ -85,9 +85,14 @@ static void conv_chain(void)
             long h = row + k / d[C] / 3 - 1, v = column + k / d[C] % 3 - 1, channel = k % d[C];
             if (h < 0 || h >= d[H] || v < 0 || v >= d[W])
                 continue;
-            term = (float)x->v[((sample * d[H] + h) * d[W] + v) * d[C] + channel] *
-                   (float)w->v[(o * d[C] + channel) * 9 + k / d[C]];
+            float a = (float)x->v[((sample * d[H] + h) * d[W] + v) * d[C] + channel];
+            float by = (float)w->v[(o * d[C] + channel) * 9 + k / d[C]];
+#ifdef ON_GPU                   /* nvcc rounds a product and its sum once */
+            sum = fmaf(a, by, sum), (void)term;
+#else
+            term = a * by;
             sum = sum + term;
+#endif
         }
         sum = sum + (float)b->v[o];
         real want[1];

@@ -228,9 +228,13 @@ static void with_gelu(long rows, long in, long out, bool biased)
     settle();
     for (long i = 0; i < rows * out; i++) {
         double pre = want[i] + (biased ? (double)get(b, i % out) : 0), stored = (double)get(other, i);
-        worst = fmax(worst, distance(stored, pre, size[i] + 1, in, !F32, want[i]));
-        worst = fmax(worst, distance((double)get(y, i), d_gelu(inside ? pre : stored), 2 * size[i] + 2, in, !F32,
-                                     inside ? 1.13 * pre : 0));
+        double before = distance(stored, pre, size[i] + 1, in, !F32, want[i]);
+        double behind = distance((double)get(y, i), d_gelu(inside ? pre : stored), 2 * size[i] + 2, in, !F32,
+                                 inside ? 1.13 * pre : 0);
+        if (fmax(before, behind) > fmax(worst, 1))
+            fprintf(stderr, "linear_gelu_forward %ld x %ld x %ld, bias %d: [%ld] %g, stored %g: %g; gelu %g: %g\n", rows, out, in,
+                    biased, i, pre, stored, before, (double)get(y, i), behind);
+        worst = fmax(worst, fmax(before, behind));
     }
     check(worst <= 1, "linear_gelu_forward", worst);
     define(want, size, grid(dy, rows, in, 0), grid(w, in, out, 0), rows, out, in);
