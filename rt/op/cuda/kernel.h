@@ -59,6 +59,8 @@ static inline unsigned leave_room(const Stage *st, const void *kernel, int block
     if (!known || 2 * (bytes + ROW_BESIDE) > (size_t)all)
         return 0;
     device_check(st, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes), "shared memory");
+    device_check(st, cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                          cudaSharedmemCarveoutMaxShared), "shared memory");
     device_check(st, cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, block, bytes), "shared memory");
     return (unsigned)(each * processors);
 }
