@@ -10,7 +10,9 @@
  * as they do in a step.
  *
  * Algorithms.  Of each matrix product the library's guesses are timed TRIES times each, and the fastest is kept; among those
- * within a hundredth of it the one with the least workspace, then the first.  Rows are measured with what was kept.
+ * within a hundredth of it the one with the least workspace, then the first.  The guesses take turns: products draw so much
+ * power that the clock falls while they run, and one behind the other the first would be the fastest.  Rows are measured with
+ * what was kept.
  *
  * Busy: stages that share this GPU in training (transport local, more stages than GPUs) run the calls of a micro-batch on
  * streams of their own, again and again.  Where none does, a copy to the host goes on all the time, as when a stage
@@ -187,7 +189,8 @@ static Time measure(Stage *st, const Work *w, long what, int repeats)
     while ((last = repetition(st, w, what, n, &turn)) < FLOOR)
         n *= 2;
     int count = last * repeats <= CAP ? repeats : (int)(CAP / last);
-    count = count < LEAST ? LEAST : count;
+    if (count < LEAST)
+        count = repeats < LEAST ? repeats : LEAST;
     for (int i = 0; i < count; i++)
         sample[i] = repetition(st, w, what, n, &turn) / (double)n;
     return summary(sample, count);
@@ -236,7 +239,7 @@ static int fastest(const Choice *list, const double *ns, int n)
 static void tune(Stage *st, int r)
 {
     Choice list[MOST_CHOICES];
-    double ns[MOST_CHOICES];
+    double sample[MOST_CHOICES][TRIES], ns[MOST_CHOICES];
     const Work w = {work_row, stream_of(st)};
     int h = rows[r].product;
     if (h < 0 || !product_choices || !open_product_algorithm)
@@ -244,12 +247,14 @@ static void tune(Stage *st, int r)
     run_row(st, r, 0);
     for (int part = 0; part < PARTS; part++) {
         int n = product_choices(st, h, part, list, MOST_CHOICES);
-        for (int i = 0; i < n; i++) {
-            give(st, h, part, &list[i]);
-            ns[i] = measure(st, &w, r, TRIES).median;
-        }
         if (n < 1)
             continue;
+        for (int i = 0; i < n * TRIES; i++) {
+            give(st, h, part, &list[i % n]);
+            sample[i % n][i / n] = measure(st, &w, r, 1).median;
+        }
+        for (int i = 0; i < n; i++)
+            ns[i] = summary(sample[i], TRIES).median;
         const Choice *c = &list[fastest(list, ns, n)];
         give(st, h, part, c);
         printf("algorithm %d %d %d %d %d %d %d %d %d %d %d %ld\n", r, part, c->id, c->tile, c->stages, c->splitk, c->reduction,
