@@ -44,8 +44,10 @@ static real *numbers(size_t n)
     }
     for (size_t i = 0; i < n * sizeof(real); i += sizeof some) {
         size_t left = n * sizeof(real) - i;
-        settled(cudaMemcpy((char *)to + i, some, left < sizeof some ? left : sizeof some, cudaMemcpyHostToDevice));
+        settled(cudaMemcpyAsync((char *)to + i, some, left < sizeof some ? left : sizeof some, cudaMemcpyHostToDevice,
+                                device.compute));
     }
+    settle();
     return to;
 }
 
@@ -82,7 +84,8 @@ int main(void)
     scores = numbers((size_t)ROWS * SCORES), slopes = room((size_t)ROWS * SCORES * sizeof(real));
     a = room(n), b = room(n), c = room(n), d = room(n);
     targets = room(ROWS * sizeof *targets), values = room(sizeof *values);
-    settled(cudaMemcpy(values, &all, sizeof all, cudaMemcpyHostToDevice));
+    settled(cudaMemcpyAsync(values, &all, sizeof all, cudaMemcpyHostToDevice, device.compute));
+    settle();
     settled(cudaEventCreateWithFlags(&from, 0));
     settled(cudaEventCreateWithFlags(&until, 0));
     for (int t = -WARM; t < TIMES; t++)
