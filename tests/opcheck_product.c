@@ -22,8 +22,8 @@ static void ref_embedding(const Case *c, double *y)
 static void embedding(void)
 {
     const long shapes[][3] = {{1, 1, 1}, {7, 3, 5}, {300, 130, 11}, {513, 65, 257}, {40, 24, 1000}, {9000, 8, 2}, {60, 520, 9},
-                              {20, 301, 40}};
-    for (int s = 0; s < 8; s++) {
+                              {20, 301, 40}, {4000, 8, 600}, {300, 16, 8000}};
+    for (int s = 0; s < 10; s++) {
         const long *d = shapes[s];
         Tensor *w = operand(REAL, d[2] * d[1], -1, 1), *y = result(REAL, d[0] * d[1]), *dy = operand(REAL, y->n, -1, 1);
         Tensor *dw = result(FLOAT, w->n);

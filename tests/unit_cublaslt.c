@@ -527,6 +527,11 @@ static void too_little(void)
 static void unknown_id(void) { give(UNKNOWN, 1, WORKSPACE); }
 static void no_reduction(void) { give(MEASURED, 4, WORKSPACE); }
 static void not_planned(void) { give(MEASURED, 1, WORKSPACE - 1); }
+static void no_part(void)
+{
+    open_linear_backward_w(st, 9, 8, 8, 8);
+    open_product_algorithm(st, 9, 1, MEASURED, 15, 8, 1, 0, 1, 5, 1, 4, WORKSPACE);
+}
 
 /* The call ends the program with 6 and one line that has these words. */
 static void refused(void (*call)(void), const char *words, const char *more)
@@ -576,6 +581,7 @@ static void doubled(void)
     refused(too_little, "no algorithm", "dpgen profile");
     refused(unknown_id, "linear_forward: a product of 8 x 8 by 8 x 8", "the algorithm of the profile is not known");
     refused(no_reduction, "is not known", "cuBLAS 1");
+    refused(no_part, "product 1 of a call that has none", "dpgen profile");
     refused(not_planned, "more workspace than is planned", "dpgen profile");
     check(workspace[0] == 0xa5 && workspace[WORKSPACE - 1] == 0xa5, "the workspace that was given", 0);
 }

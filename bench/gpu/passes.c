@@ -2,18 +2,21 @@
  *
  * passes.c: how far from the bandwidth of memory are our own kernels?  The large passes of a step of GPT-2 124M, 32 samples of
  * 1024 tokens, over random numbers: microseconds, and TB/s of what each has to read and write; medians of 10, by turns.  A
- * copy of 8192 x 8192 in bf16 is the ceiling: product.c.  With -DON_GPU, as tests/gpu builds it.
+ * copy of 8192 x 8192 in bf16 is the ceiling: product.c.  Attention by our own kernels, bounded by arithmetic, stands beside,
+ * for a look at cuDNN's in the job.  With -DON_GPU, as tests/gpu builds it.
  */
 #ifndef ON_GPU
 #define ON_GPU
 #endif
 #include "tests/gpu/shared.h"
+#include "rt/op/cuda/attention_own.h"
 #include "rt/op/cuda/bias.h"
 
-enum { TIMES = 10, WARM = 3, WIDTH = 768, SOME = 1 << 20 };
+enum { TIMES = 10, WARM = 3, WIDTH = 768, HEADS = 12, SOME = 1 << 20 };
 #ifndef ROWS
 #define ROWS 32768
 #endif
+#define SEQUENCE (ROWS < 1024 ? ROWS : 1024)
 #ifndef SCORES
 #define SCORES 50304
 #endif
@@ -62,6 +65,17 @@ static void loss(long width)
     xent_both(st, a, b, slopes, c, scores, targets, values, ROWS, width, -1, 0);
 }
 static void norm(long width) { add_layernorm_forward(st, dx, y, a, b, x, dy, c, d, ROWS, width, 1e-5f); }
+static void attend(long width)
+{
+    attention_own_forward(st, y, a, x, x + width, x + 2 * width, 3 * width, 3 * width, NULL, NULL, values, 0, ROWS / SEQUENCE,
+                          HEADS, HEADS, SEQUENCE, SEQUENCE, width / HEADS, 1, 0.125f, 0, 0);
+}
+static void attend_back(long width)
+{
+    attention_own_backward(st, dx, dx + width, dx + 2 * width, NULL, dy, y, x, x + width, x + 2 * width, 3 * width,
+                           3 * width, NULL, NULL, a, b, values, 0, ROWS / SEQUENCE, HEADS, HEADS, SEQUENCE, SEQUENCE,
+                           width / HEADS, 1, 0.125f, 0, 0);
+}
 static void norm_back(long width) { layernorm_backward(st, dx, c, d, dy, x, c, a, b, y, 0, ROWS, width); }
 
 /* The call, and how often it reads or writes ROWS x width. */
@@ -69,6 +83,7 @@ static const struct { const char *what; void (*run)(long); long width; int times
     { "gradient of a bias", bias, WIDTH, 1 }, { "gradient of a bias", bias, 3 * WIDTH, 1 },
     { "gradient of a bias", bias, 4 * WIDTH, 1 }, { "cross entropy, both ways", loss, SCORES, 2 },
     { "sum and norm", norm, WIDTH, 4 }, { "gradient of a norm, added", norm_back, WIDTH, 4 },
+    { "own attention", attend, WIDTH, 4 }, { "gradient of own attention", attend_back, WIDTH, 8 },
 };
 enum { CALLS = sizeof list / sizeof *list };
 

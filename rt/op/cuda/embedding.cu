@@ -2,20 +2,21 @@
  *
  * Embedding backward without atomics: dweight[r] = the sum of dy[i] over the tokens i with ids[i] = r.
  *
- * A block owns 256 columns of a few rows of the table, and reads all ids, 1024 at a time.  Tokens of its rows go into a list in
+ * A block owns 256 columns of some rows of the table, and reads all ids, 1024 at a time.  Tokens of its rows go into a list in
  * shared memory, in ascending order: a thread counts the hits among its 4 ids, and a prefix sum over the block says where they
  * go.
  * When the list may not hold the next 1024, and at the end, it is sorted by row, tokens still ascending, and added: of the
- * tokens of a row, warp w takes w, w + 8, ..., and the 8 warps are added ascending.  So the order follows from the ids
- * alone.  Rows that the first list does not hit get zero from the first micro-batch.
+ * tokens of a row, warp w takes w, w + 8, ..., and the 8 warps are added ascending.  A row of up to 8 tokens, as most are, is
+ * left to one warp, which adds them in the same order.  So the order follows from the ids alone.  Rows that the first list
+ * does not hit get zero from the first micro-batch.
  *
- * Cost: the ids are read once a block, from the cache: n x blocks x 4 bytes, with at most 32 rows a block; the rest is
- * writing the table, and reading dy once.  No scratch.  A warp loads 1/8 of the tokens of a frequent word, for its columns
- * alone.  Weak: tables of a few rows; n beyond some 100 000.
+ * Cost: the ids are read once a block, from the cache, and compared with its rows: n x blocks, with at most 192 rows a block.
+ * The rest is writing the table, and reading dy once.  No scratch.  A warp loads 1/8 of the tokens of a frequent word, for its
+ * columns alone.  Weak: tables of a few rows; n beyond some 100 000.
  */
 #include "kernel.h"
 
-enum { OWN = 32, IDS = 4, TURN = BLOCK * IDS, LIST = 2 * TURN, SPAN = WARP * WIDE, WARPS = BLOCK / WARP, BLOCKS_WANTED = 264 };
+enum { OWN = 192, IDS = 4, TURN = BLOCK * IDS, LIST = 2 * TURN, SPAN = WARP * WIDE, WARPS = BLOCK / WARP, BLOCKS_WANTED = 264 };
 
 /* Where this thread's `count` entries begin among those of the block, in the order of threads; *all: how many there are. */
 FN int before_me(int count, int *all)
@@ -99,6 +100,31 @@ static FIELD void add_row(float *to, const int *token, int n, const real *dy, bo
     }
 }
 
+/* The same of up to WARPS tokens, by one warp. */
+static FIELD void add_few(float *to, const int *token, int n, const real *dy, bool acc, long width)
+{
+    int step = width % WIDE ? WARP : 0, lane = threadIdx.x % WARP;
+    for (long from = (long)blockIdx.y * SPAN; from < width; from += (long)gridDim.y * SPAN) {
+        long i = from + (step ? lane : lane * WIDE);
+        float s[WIDE], v[WIDE];
+        if (i >= width)
+            continue;
+        for (int j = 0; j < WIDE; j++)
+            s[j] = 0;
+        for (int h = 0; h < n; h++) {
+            take(v, dy + token[h] * width, i, width, step);
+            for (int j = 0; j < WIDE; j++)
+                s[j] += v[j];
+        }
+        if (acc) {
+            take(v, to, i, width, step);
+            for (int j = 0; j < WIDE; j++)
+                s[j] = v[j] + s[j];
+        }
+        leave(to, s, i, width, step);
+    }
+}
+
 /* The ids of this thread, as rows from `first` on; -1 behind the last one. */
 FN void take_ids(int (&row)[IDS], const int32_t *ids, long mine, long n, long first)
 {
@@ -112,8 +138,8 @@ FN void take_ids(int (&row)[IDS], const int32_t *ids, long mine, long n, long fi
     }
 }
 
-static __global__ void scatter_rows(float *dweight, const real *dy, const int32_t *ids, int acc, long n, long width,
-                                    long rows, int each)
+static __global__ void __launch_bounds__(BLOCK, 5) scatter_rows(float *dweight, const real *dy, const int32_t *ids, int acc,
+                                                                long n, long width, long rows, int each)
 {
     SHARED(int, token, LIST);
     SHARED(int, by_row, LIST);
@@ -139,15 +165,15 @@ static __global__ void scatter_rows(float *dweight, const real *dy, const int32_
             continue;
         __syncthreads();
         sort_by_row(SHARED_AT(by_row, 0), SHARED_AT(start, 0), SHARED_AT(token, 0), SHARED_AT(tag, 0), len, here);
-        for (int r = 0; r < here; r++) {
-            float *to = dweight + (first + r) * width;
-            int begin = start[r], hits = start[r + 1] - begin;
-            if (hits)
-                add_row(to, SHARED_AT(by_row, 0) + begin, hits, dy, add, width);
-            else if (!add)
-                for (long i = (long)blockIdx.y * BLOCK + threadIdx.x; i < width; i += (long)gridDim.y * BLOCK)
-                    to[i] = 0;
+        for (int r = threadIdx.x / WARP; r < here; r += WARPS) {
+            int hits = start[r + 1] - start[r];
+            if (hits <= WARPS && (hits || !add))
+                add_few(dweight + (first + r) * width, SHARED_AT(by_row, 0) + start[r], hits, dy, add, width);
         }
+        for (int r = 0; r < here; r++)
+            if (start[r + 1] - start[r] > WARPS)
+                add_row(dweight + (first + r) * width, SHARED_AT(by_row, 0) + start[r], start[r + 1] - start[r], dy, add,
+                        width);
         len = 0;
         add = true;
     }
@@ -156,8 +182,8 @@ static __global__ void scatter_rows(float *dweight, const real *dy, const int32_
 void embedding_backward(Stage *st, float *dweight, const real *dy, const int32_t *ids, int acc, long n, long width,
                         long rows)
 {
-    long each = rows / BLOCKS_WANTED;
-    each = each < 1 ? 1 : each > OWN ? (long)OWN : each;
+    long each = ceil_div(rows, BLOCKS_WANTED);
+    each = each > OWN ? (long)OWN : each;
     dim3 grid((unsigned)ceil_div(rows, each), (unsigned)ceil_div(width, SPAN));
     LAUNCH(scatter_rows, grid, (unsigned)BLOCK, st, dweight, dy, ids, acc, n, width, rows, (int)each);
 }

@@ -303,6 +303,11 @@ void open_product_algorithm(Stage *st, int h, int part, int id, int tile, int st
                             int swizzle, int custom, int inner, int cluster, long workspace)
 {
     Product *p = (Product *)st->handle[h] + part;
+    if (!st->handle[h] || !p->desc) {           /* a profile of other kernels, which --elsewhere lets pass */
+        fprintf(stderr, "the profile has an algorithm for product %d of a call that has none of that number; measure and "
+                "generate again here: dpgen profile MODEL\n", part);
+        exit(6);
+    }
     const Choice c = { id, tile, stages, splitk, reduction, swizzle, custom, inner, cluster, workspace };
     want(remake(st, p, c, &p->algorithm, &p->workspace), "the algorithm of the profile is not known", &p->r);
     if (p->workspace > (size_t)workspace || p->workspace > device_of(st)->workspace_bytes)
