@@ -15,17 +15,17 @@
 
 /* Sums of what x is above its first row, and of the squares of that. */
 struct Shifted {
-    enum { SUMS = 2, READS = 1, OWN = 1 };
+    enum { SUMS = 2, READS = 1, FIXED = 1 };
     const real *x;
-    FIELD void hold(float (&own)[1][WIDE], long i, long width, int step) const { take(own[0], x, i, width, step); }
+    FIELD void hold(float (&fixed)[1][WIDE], long i, long width, int step) const { take(fixed[0], x, i, width, step); }
     FIELD void read(float (&r)[1][WIDE], long row, long i, long width, int step) const
     {
         take(r[0], x + row * width, i, width, step);
     }
-    FIELD void at(float (&v)[2][WIDE], const float (&r)[1][WIDE], const float (&own)[1][WIDE], long, long, long, int) const
+    FIELD void at(float (&v)[2][WIDE], const float (&r)[1][WIDE], const float (&fixed)[1][WIDE], long, long, long, int) const
     {
         for (int j = 0; j < WIDE; j++) {
-            v[0][j] = r[0][j] - own[0][j];
+            v[0][j] = r[0][j] - fixed[0][j];
             v[1][j] = v[0][j] * v[0][j];
         }
     }
@@ -61,7 +61,7 @@ void batchstat_forward(Stage *st, float *mean, float *var, const real *x, const 
  * least FEW rows, and MANY where blocks are enough for a GPU. */
 enum { FEW = 4, MANY = 32, ENOUGH = 1056 };
 struct Walk { Divisor groups; long rows; unsigned blocks; };
-struct RowPlace { long channel, row, step; };
+struct RowPlace { long channel, first, step; };
 
 static Walk walk_of(long rows, long width)
 {
@@ -92,7 +92,7 @@ normalize(real *y, const real *x, const float *mean, const float *var, const flo
     take(b, bias, p.channel, width, STEP);
     for (int j = 0; j < WIDE; j++)
         s[j] = frsqrt(s[j] + eps);
-    for (long row = p.row; row < t.rows; row += AHEAD * p.step) {
+    for (long row = p.first; row < t.rows; row += AHEAD * p.step) {
         float v[AHEAD][WIDE], o[AHEAD][WIDE];
         UNROLL
         for (int a = 0; a < AHEAD; a++) {
@@ -152,17 +152,17 @@ FN void let_through(float (&d)[WIDE], const float (&y)[WIDE])
 /* dy, and dy u with u = (x - mean) / sqrt(var + eps); kept: the dy that the Relu with result y lets through. */
 template <bool RELU>
 struct Slopes {
-    enum { SUMS = 2, READS = RELU ? 3 : 2, OWN = 2 };
+    enum { SUMS = 2, READS = RELU ? 3 : 2, FIXED = 2 };
     const real *dy, *y, *x;
     real *kept;
     const float *mean, *var;
     float eps;
-    FIELD void hold(float (&own)[2][WIDE], long i, long width, int step) const
+    FIELD void hold(float (&fixed)[2][WIDE], long i, long width, int step) const
     {
-        take(own[0], mean, i, width, step);
-        take(own[1], var, i, width, step, 1.0f);
+        take(fixed[0], mean, i, width, step);
+        take(fixed[1], var, i, width, step, 1.0f);
         for (int j = 0; j < WIDE; j++)
-            own[1][j] = frsqrt(own[1][j] + eps);
+            fixed[1][j] = frsqrt(fixed[1][j] + eps);
     }
     FIELD void read(float (&r)[READS][WIDE], long row, long i, long width, int step) const
     {
@@ -171,8 +171,8 @@ struct Slopes {
         if (RELU)
             take(r[READS - 1], y + row * width, i, width, step);
     }
-    FIELD void at(float (&v)[2][WIDE], const float (&r)[READS][WIDE], const float (&own)[2][WIDE], long row, long i, long width,
-                  int step) const
+    FIELD void at(float (&v)[2][WIDE], const float (&r)[READS][WIDE], const float (&fixed)[2][WIDE], long row, long i,
+                  long width, int step) const
     {
         for (int j = 0; j < WIDE; j++)
             v[0][j] = r[0][j];
@@ -181,7 +181,7 @@ struct Slopes {
         if (RELU && kept)
             leave(kept + row * width, v[0], i, width, step);
         for (int j = 0; j < WIDE; j++)
-            v[1][j] = v[0][j] * ((r[1][j] - own[0][j]) * own[1][j]);
+            v[1][j] = v[0][j] * ((r[1][j] - fixed[0][j]) * fixed[1][j]);
     }
 };
 
@@ -214,7 +214,7 @@ normalize_back(real *dx, const real *dy, const real *y, const real *x, const flo
         s[j] = frsqrt(s[j] + eps);
         w[j] = s[j] * w[j];
     }
-    for (long row = p.row; row < t.rows; row += AHEAD * p.step) {
+    for (long row = p.first; row < t.rows; row += AHEAD * p.step) {
         float d[AHEAD][WIDE], v[AHEAD][WIDE], o[AHEAD][WIDE], r[AHEAD][WIDE];
         UNROLL
         for (int a = 0; a < AHEAD; a++) {

@@ -13,9 +13,10 @@
  * before it adds the first of them.
  *
  * Term::SUMS sums are made at once.  term.read(r, row, i, width, step) reads the Term::READS lines that row `row` has in the
- * columns that take() takes, and term.at(v, r, own, row, i, width, step) gives what they add.  term.hold(own, i, width, step)
- * comes first once, with Term::OWN lines for what all rows need.  end.put(sum, column, value) receives each result once.  With
- * `segments` there are that many matrices below each other, in one chunk each, and column counts through all of their results.
+ * columns that take() takes, and term.at(v, r, fixed, row, i, width, step) gives what they add.  Once before comes
+ * term.hold(fixed, i, width, step), with Term::FIXED lines for what all rows need.  end.put(sum, column, value) receives each
+ * result once.  With `segments` there are that many matrices below each other, in one chunk each, and column counts through all
+ * of their results.
  */
 #ifndef COLUMNS_H
 #define COLUMNS_H
@@ -30,8 +31,8 @@ typedef struct { int lanes, pitch, together; long units; } Share;
 
 /* Adds AHEAD rows to s, or if SOME the first `rows` of them: the last one is read again in place of others. */
 template <int AHEAD, int STEP, bool SOME, class Term>
-FN void add_rows(float (&s)[Term::SUMS][WIDE], const Term &term, const float (&own)[Term::OWN + !Term::OWN][WIDE], long row,
-                 int rows, long i, long width)
+FN void add_rows(float (&s)[Term::SUMS][WIDE], const Term &term, const float (&fixed)[Term::FIXED + !Term::FIXED][WIDE],
+                 long row, int rows, long i, long width)
 {
     float r[AHEAD][Term::READS][WIDE];
     UNROLL
@@ -41,7 +42,7 @@ FN void add_rows(float (&s)[Term::SUMS][WIDE], const Term &term, const float (&o
     UNROLL
     for (int a = 0; a < AHEAD; a++) {
         float v[Term::SUMS][WIDE];
-        term.at(v, r[a], own, row + (long)(!SOME || a < rows ? a : rows - 1) * ROW_LANES, i, width, STEP);
+        term.at(v, r[a], fixed, row + (long)(!SOME || a < rows ? a : rows - 1) * ROW_LANES, i, width, STEP);
         for (int k = 0; k < Term::SUMS; k++)
             for (int j = 0; j < WIDE; j++) {
                 float more = s[k][j] + v[k][j];
@@ -63,19 +64,19 @@ static __global__ void __launch_bounds__(BLOCK, 2) column_parts(Term term, End e
     bool mine = line / ROW_LANES < t.together && unit < t.units && i < c.width;
     until = until < c.rows ? until : c.rows;
     int rounds = mine && first < until ? (int)((until - first + ROW_LANES - 1) / ROW_LANES) : 0;
-    float s[Term::SUMS][WIDE], own[Term::OWN + !Term::OWN][WIDE];
+    float s[Term::SUMS][WIDE], fixed[Term::FIXED + !Term::FIXED][WIDE];
     for (int k = 0; k < Term::SUMS; k++)
         for (int j = 0; j < WIDE; j++)
             s[k][j] = 0;
-    if constexpr (Term::OWN > 0)
+    if constexpr (Term::FIXED > 0)
         if (rounds)
-            term.hold(own, i, c.width, STEP);
+            term.hold(fixed, i, c.width, STEP);
     first += segment * c.rows;
     int round = 0;
     for (; round + AHEAD <= rounds; round += AHEAD)
-        add_rows<AHEAD, STEP, false>(s, term, own, first + (long)round * ROW_LANES, AHEAD, i, c.width);
+        add_rows<AHEAD, STEP, false>(s, term, fixed, first + (long)round * ROW_LANES, AHEAD, i, c.width);
     if (round < rounds)
-        add_rows<AHEAD, STEP, true>(s, term, own, first + (long)round * ROW_LANES, rounds - round, i, c.width);
+        add_rows<AHEAD, STEP, true>(s, term, fixed, first + (long)round * ROW_LANES, rounds - round, i, c.width);
     for (int k = 0; k < Term::SUMS; k++) {
         for (int j = 0; j < WIDE; j++) {
             int at = STEP ? lane + j * WARP : lane * WIDE + j;
@@ -184,7 +185,7 @@ static void column_sums(Stage *st, Term term, End end, long rows, long width, lo
 
 /* The plain sum of x. */
 struct Plain {
-    enum { SUMS = 1, READS = 1, OWN = 0 };
+    enum { SUMS = 1, READS = 1, FIXED = 0 };
     const real *x;
     FIELD void read(float (&r)[1][WIDE], long row, long i, long width, int step) const
     {
@@ -199,7 +200,7 @@ struct Plain {
 
 /* The sum of x y. */
 struct Product {
-    enum { SUMS = 1, READS = 2, OWN = 0 };
+    enum { SUMS = 1, READS = 2, FIXED = 0 };
     const real *x, *y;
     FIELD void read(float (&r)[2][WIDE], long row, long i, long width, int step) const
     {

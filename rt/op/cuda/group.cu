@@ -87,7 +87,7 @@ static __global__ void group_back(real *dx, const real *dy, const real *x, const
 
 /* dy u and dy of a row of channels. */
 struct GroupTerm {
-    enum { SUMS = 2, READS = 2, OWN = 0 };
+    enum { SUMS = 2, READS = 2, FIXED = 0 };
     const real *dy, *x;
     const float *mean, *rstd;
     Groups v;

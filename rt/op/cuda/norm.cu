@@ -281,7 +281,7 @@ static __global__ void norm_held_back(real *dx, float *part, Gradient end, int s
     } while (0)
 
 struct NormTerm {
-    enum { SUMS = 2, READS = 3, OWN = 0 };
+    enum { SUMS = 2, READS = 3, FIXED = 0 };
     const real *dy, *x;
     const float *mean, *rstd;
     FIELD void read(float (&r)[3][WIDE], long row, long i, long width, int step) const

@@ -146,8 +146,8 @@ FN void note_windows(Note *notes, const Pool &v, const PoolTiles &t, const PoolT
 
 /* Adds to the sums of a pixel what the noted windows from .. until-1 give it. */
 template <int STEP>
-FN void gather(float (&sum)[WIDE], const Note *notes, const Pool &v, const PoolTiles &t, const PoolTile &b, const real *slope, int line,
-               int pixel, int group, int from, int until)
+FN void gather(float (&sum)[WIDE], const Note *notes, const Pool &v, const PoolTiles &t, const PoolTile &b, const real *slope,
+               int line, int pixel, int group, int from, int until)
 {
     Span rows = rows_over(v, line, line), columns = columns_over(v, pixel, pixel);
     for (int r = rows.from; r < rows.until; r++)
