@@ -309,14 +309,18 @@ static void ref_mul(const Case *c, double *y)
 
 static void binary(void)
 {
-    const long shapes[][2] = {{1, 1}, {15, 5}, {1003, 1003}, {40 * 301, 301}, {3 * 5000, 5000}, {70 * 64, 64}};
-    for (int s = 0; s < 6; s++) {
+    const long shapes[][2] = {{1, 1}, {15, 5}, {1003, 1003}, {40 * 301, 301}, {3 * 5000, 5000}, {70 * 64, 64},
+                               {341 * 24, 24}};
+    for (int s = 0; s < 7; s++) {
         long n = shapes[s][0], nb = shapes[s][1];
         Tensor *a = operand(REAL, n, -1, 1), *b = operand(REAL, nb, -1, 1), *y = result(REAL, n), *z = result(REAL, n);
         Tensor *dy = operand(REAL, n, -1, 1), *da = result(REAL, n), *db = result(REAL, nb), *db2 = result(REAL, nb);
         Case c = {.d = {n, nb}, .in = {a, b}};
         add_broadcast_forward(stage, y->k, a->k, b->k, n, nb);
         check_value("add_broadcast_forward", y, ref_add, &c);
+        memcpy(z->k, a->k, (size_t)n * sizeof(real));
+        add_broadcast_forward(stage, z->k, z->k, b->k, n, nb);          /* in place, as behind a convolution */
+        same_bits("add_broadcast_forward", n, z, y);
         add_broadcast_backward(stage, db->k, dy->k, n, nb);
         check_gradient("add_broadcast_backward", db, ref_add, &c, 1, dy);
         mul_forward(stage, z->k, a->k, b->k, n, nb);

@@ -135,8 +135,8 @@ static void ref_combine(const Case *c, double *y)
 
 static void rows(void)
 {
-    static const long sizes[][3] = {{1, 1, 1}, {5, 2, 33}, {40, 3, 300}, {9, 1, 7}};
-    for (int s = 0; s < 4; s++) {
+    static const long sizes[][3] = {{1, 1, 1}, {5, 2, 33}, {40, 3, 300}, {9, 1, 7}, {6, 2, 24}};
+    for (int s = 0; s < 5; s++) {
         long n = sizes[s][0], top = sizes[s][1], width = sizes[s][2];
         Case c = {.d = {n, 0, top, 0, 0, width}, .ids = shuffled(n * top)};
         Tensor *x = operand(REAL, n * width, -1, 1), *wide = operand(REAL, n * top * width, -1, 1);

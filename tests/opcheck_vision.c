@@ -75,7 +75,7 @@ static void group_norm_case(const long *d, int affine)
 static void group_norm(void)
 {
     static const long sizes[][4] = {{1, 4, 1, 1}, {2, 9, 3, 5}, {3, 30, 19, 1}, {2, 7, 7, 6}, {2, 300, 2, 20}, {1, 12, 3, 40},
-                                    {3, 1, 4, 8}, {2, 5, 1, 33}};
+                                    {3, 1, 4, 8}, {2, 5, 1, 33}, {2, 9, 4, 6}};
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
         group_norm_case(sizes[s], 1);
         group_norm_case(sizes[s], 0);

@@ -137,6 +137,11 @@ static void quotients(void)
             for (long a = most; a < most << 20; a = 5 * a + 3)
                 ok &= quotient(a, d) == a / by;
         }
+    for (long by = 1l << 31; by < 1l << 34; by = by / 2 * 3)
+        for (long k = 0; k < 5; k++) {
+            long a = k == 0 ? 0 : k == 1 ? most : (k - 2) * by + by - 1 + k % 2;
+            ok &= quotient(a, divisor_of(by)) == a / by;
+        }
     expect(ok, "quotients by a product");
 }
 

@@ -1,13 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# A step on paper: what the calls of a plan take on one GPU, by bytes, launches and the rate of products.  No GPU is needed, and
-# none has confirmed it: kernels.model says where its shares come from.
+# A step on paper: what the calls of a plan take on one GPU, by bytes, launches and the rate of products.  No GPU is needed.
+# kernels.model says which of its shares were measured on an H100, and where the others come from.
 #
 #   model.sh [-b TB/s] [-p TFLOP/s] [-g US] [-m MS] [OPTION OF dpgen...]
 #       -b 3.35   bandwidth
 #       -p, -g    instead of the table: what large products tend to, in bf16; time between two launches
 #       -m        above so many milliseconds: status 1
 #       -s MxNxK  nothing but the TFLOP/s of that product while the clock is high
+#   A step of products draws so much power that the clock falls.  Products and attention, which the arithmetic bounds, then have
+#   @warm % of the speed that each has alone.  Kernels that the memory bounds lose nothing, and a step of convolutions, at 420 to
+#   470 W, keeps its clock.  The last line has the step and its kernels alone.
 #       options: a model and what else dpgen takes; without, GPT-2 124M, batch 32, one H100, --fuse most
 #
 # A line of the table is a kernel: how often it starts, bytes or arithmetic of a step, the mean rate and why, and the time.
@@ -117,7 +120,7 @@ function product(m, n, k,    t, pieces, tiles, fill, us, best) {
             tiles = up(m / 128) * up(n / t)
             fill = m * n / (tiles * 128 * t) * tiles * pieces / up(tiles * pieces / number["processors"]) / number["processors"]
             fill *= number["tile " t] / 100 * k / (k + number["depth"] * pieces)
-            us = 2 * m * n * k / (rate * fill * number["warm"] / 100) / 1e6
+            us = 2 * m * n * k / (rate * fill) / 1e6
             if (pieces > 1) us += 2 * pieces * wide * m * n / bandwidth / 1e6
             best = best == "" ? us : least(best, us)
         }
@@ -125,11 +128,12 @@ function product(m, n, k,    t, pieces, tiles, fill, us, best) {
 }
 function up(x) { return x == int(x) ? x : int(x) + 1 }
 
-function charge(i,    n, text, part, share, bytes) {
+function charge(i,    n, text, part, share, bytes, before) {
     text = amount[i]
     kinds[i] = text ~ /^flop / ? "flop" : text ~ /^us / ? "us" : text ~ /^product / ? "product" : "bytes"
     sub(/^(flop|us|product) /, "", text)
     calls[i]++
+    before = us[i]
     split(launches[i], part, "/")
     launched[i] = launches[i] ~ /\// ? part[1] * int((calls[i] + part[2] - 1) / part[2]) : launched[i] + sum(launches[i])
     split(bandwidth > 4 ? share2[i] : share1[i], part, "/")
@@ -144,6 +148,8 @@ function charge(i,    n, text, part, share, bytes) {
         n = sum(text)
         us[i] += kinds[i] == "us" ? n : n / (kinds[i] == "flop" ? share : bandwidth * share / 100) / 1e6
     }
+    alone += us[i] - before
+    if (kinds[i] ~ /flop|product/ && of[i] !~ /^conv_/) us[i] = before + (us[i] - before) * 100 / number["warm"]
     amounts[i] += n
 }
 function bigger(a, b) { return a > b ? a : b }
@@ -218,7 +224,6 @@ END {
     if (rate == "") rate = number["most"]
     if (gap == "") gap = number["gap"]
     if (shape != "") {
-        number["warm"] = 100
         split(shape, part, "x")
         printf "%.0f\n", 2 * part[1] * part[2] * part[3] / product(part[1], part[2], part[3]) / 1e6
         exit
@@ -236,6 +241,7 @@ END {
     total += gaps
     text = gap " us each, " number["host"] " us of the host [A]"
     printf line, "between launches", "", starts, "-", "-", sprintf("%.3f", gaps), text
-    printf "step: %.1f ms at %s TB/s, large products at %s TFLOP/s: on paper, measured by nothing\n", total, bandwidth, rate
+    text = "step: %.1f ms at %s TB/s, large products at %s TFLOP/s: on paper; its kernels %.1f ms at the full clock\n"
+    printf text, total, bandwidth, rate, alone / 1000
     if (most != "" && total > most + 0) { printf "model.sh: more than %s ms\n", most >"/dev/stderr"; exit 1 }
 }' bench/gpu/kernels.model "$tmp/out/rt/rt.h" "$tmp/out/stage0.h" "$tmp/out/stage0.c"

@@ -12,6 +12,7 @@
  */
 #include "columns.h"
 #include "table.h"
+#include "walk.h"
 
 /* Sums of what x is above its first row, and of the squares of that. */
 struct Shifted {
@@ -57,49 +58,28 @@ void batchstat_forward(Stage *st, float *mean, float *var, const real *x, const 
     column_sums(st, Shifted{x}, Statistics{mean, var, x, running_mean, running_var, vals, (float)rows}, rows, width);
 }
 
-/* A thread of normalize() has the same channels of many rows, and reads several of them before it writes the first.  It has at
- * least FEW rows, and MANY where blocks are enough for a GPU. */
-enum { FEW = 4, MANY = 32, ENOUGH = 1056 };
-struct Walk { Divisor groups; long rows; unsigned blocks; };
-struct RowPlace { long channel, first, step; };
-
-static Walk walk_of(long rows, long width)
-{
-    long groups = ceil_div(width, WIDE), n = rows * groups, few = ceil_div(n, FEW * BLOCK), many = ceil_div(n, MANY * BLOCK);
-    long blocks = few < ENOUGH ? few : many < ENOUGH ? (long)ENOUGH : many;
-    return Walk{divisor_of(groups), rows, (unsigned)(blocks * BLOCK < groups ? ceil_div(groups, BLOCK) : blocks)};
-}
-
-/* Some threads have no rows. */
-FN RowPlace row_of(const Walk &t)
-{
-    int thread = (int)(blockIdx.x * BLOCK + threadIdx.x), row = quotient(thread, t.groups);
-    int step = quotient((int)(gridDim.x * BLOCK), t.groups);
-    return RowPlace{(long)(thread - row * (int)t.groups.by) * WIDE, row < step ? row : t.rows, step};
-}
-
 template <int STEP, bool RELU>
 static __global__ void __launch_bounds__(BLOCK, 2)
 normalize(real *y, const real *x, const float *mean, const float *var, const float *weight, const float *bias, const real *onto,
           Walk t, long width, float eps)
 {
     enum { AHEAD = STEP ? 2 : 4 };
-    RowPlace p = row_of(t);
+    Walker p = walker_of(t);
     float m[WIDE], s[WIDE], w[WIDE], b[WIDE];
-    take(m, mean, p.channel, width, STEP);
-    take(s, var, p.channel, width, STEP);
-    take(w, weight, p.channel, width, STEP);
-    take(b, bias, p.channel, width, STEP);
+    take(m, mean, p.column, width, STEP);
+    take(s, var, p.column, width, STEP);
+    take(w, weight, p.column, width, STEP);
+    take(b, bias, p.column, width, STEP);
     for (int j = 0; j < WIDE; j++)
         s[j] = frsqrt(s[j] + eps);
     for (long row = p.first; row < t.rows; row += AHEAD * p.step) {
         float v[AHEAD][WIDE], o[AHEAD][WIDE];
         UNROLL
         for (int a = 0; a < AHEAD; a++) {
-            long at = row + a * p.step < t.rows ? row + a * p.step : row;
-            take(v[a], x + at * width, p.channel, width, STEP);
+            long at = row_within(t, row + a * p.step, row);
+            take(v[a], x + at * width, p.column, width, STEP);
             if (onto)
-                take(o[a], onto + at * width, p.channel, width, STEP);
+                take(o[a], onto + at * width, p.column, width, STEP);
         }
         loads_first();
         UNROLL
@@ -114,7 +94,7 @@ normalize(real *y, const real *x, const float *mean, const float *var, const flo
                 narrow(v[a], x);
             for (int j = 0; RELU && j < WIDE; j++)
                 v[a][j] = v[a][j] < 0 ? 0.0f : v[a][j];
-            leave(y + (row + a * p.step) * width, v[a], p.channel, width, STEP);
+            leave(y + (row + a * p.step) * width, v[a], p.column, width, STEP);
         }
     }
 }
@@ -203,13 +183,13 @@ normalize_back(real *dx, const real *dy, const real *y, const real *x, const flo
                const real *onto, const float *average, Walk t, long width, float eps)
 {
     enum { AHEAD = STEP ? 1 : RELU ? 3 : 4 };
-    RowPlace p = row_of(t);
+    Walker p = walker_of(t);
     float m[WIDE], s[WIDE], w[WIDE], first[WIDE], second[WIDE];
-    take(m, mean, p.channel, width, STEP);
-    take(s, var, p.channel, width, STEP);
-    take(w, weight, p.channel, width, STEP);
-    take(first, average, p.channel, width, STEP);
-    take(second, average + width, p.channel, width, STEP);
+    take(m, mean, p.column, width, STEP);
+    take(s, var, p.column, width, STEP);
+    take(w, weight, p.column, width, STEP);
+    take(first, average, p.column, width, STEP);
+    take(second, average + width, p.column, width, STEP);
     for (int j = 0; j < WIDE; j++) {
         s[j] = frsqrt(s[j] + eps);
         w[j] = s[j] * w[j];
@@ -218,13 +198,13 @@ normalize_back(real *dx, const real *dy, const real *y, const real *x, const flo
         float d[AHEAD][WIDE], v[AHEAD][WIDE], o[AHEAD][WIDE], r[AHEAD][WIDE];
         UNROLL
         for (int a = 0; a < AHEAD; a++) {
-            long at = row + a * p.step < t.rows ? row + a * p.step : row;
-            take(d[a], dy + at * width, p.channel, width, STEP);
-            take(v[a], x + at * width, p.channel, width, STEP);
+            long at = row_within(t, row + a * p.step, row);
+            take(d[a], dy + at * width, p.column, width, STEP);
+            take(v[a], x + at * width, p.column, width, STEP);
             if (RELU)
-                take(r[a], y + at * width, p.channel, width, STEP);
+                take(r[a], y + at * width, p.column, width, STEP);
             if (onto)
-                take(o[a], onto + at * width, p.channel, width, STEP);
+                take(o[a], onto + at * width, p.column, width, STEP);
         }
         loads_first();
         UNROLL
@@ -240,7 +220,7 @@ normalize_back(real *dx, const real *dy, const real *y, const real *x, const flo
             }
             if (onto)
                 add(d[a], o[a], onto);
-            leave(dx + (row + a * p.step) * width, d[a], p.channel, width, STEP);
+            leave(dx + (row + a * p.step) * width, d[a], p.column, width, STEP);
         }
     }
 }

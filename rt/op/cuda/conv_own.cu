@@ -16,6 +16,7 @@
 #include "bias.h"
 #include "columns.h"
 #include "conv_own.h"
+#include "repeat.h"
 #include "square.h"
 
 enum { MOST_PARTS = 1 << 18 };
@@ -176,20 +177,6 @@ void conv_own_backward_bias(Stage *st, float *dbias, const real *dy, int acc, co
 }
 
 /* ---- behind cuDNN -------------------------------------------------------------------------------------------------- */
-static __global__ void add_bias(real *y, const real *bias, long n, long out)
-{
-    GROUPS(i, step, WIDE, n) {
-        float s[WIDE];
-        long channel = i % out;
-        take(s, y, i, n, step);
-        for (int j = 0; j < WIDE; j++) {
-            s[j] += one(bias, channel);
-            channel = channel + 1 < out ? channel + 1 : 0;
-        }
-        leave(y, s, i, n, step);
-    }
-}
-
 static __global__ void take_part(float *to, const real *from, int acc, long n)
 {
     GRID(i, n)
@@ -198,8 +185,7 @@ static __global__ void take_part(float *to, const real *from, int acc, long n)
 
 void conv_own_bias(Stage *st, real *y, const real *bias, const Conv *v)
 {
-    long n = v->batch * v->yheight * v->ywidth * v->out;
-    LAUNCH(add_bias, blocks_for(ceil_div(n, WIDE)), (unsigned)BLOCK, st, y, bias, n, v->out);
+    repeat<pair_sum>(st, y, y, bias, 1, v->batch * v->yheight * v->ywidth, v->out);
 }
 
 void conv_own_take(Stage *st, float *dweight, const real *part, int acc, const Conv *v)

@@ -147,40 +147,65 @@ void route_backward(Stage *st, real *dx, const real *dshare, const real *x, cons
 
 /* ---- rows there and back --------------------------------------------------------------------------------------------- */
 
-static __global__ void dispatch(real *y, const real *x, const int32_t *slot, long rows, long top, long width)
+/* U: what a thread moves at once. */
+template <class U>
+static __global__ void dispatch(U *y, const U *x, const int32_t *slot, long rows, Divisor top, Divisor width)
 {
-    GRID(e, rows * top * width) {
-        long i = quotient(e, width), k = e - i * width;
-        y[slot[i] * width + k] = x[quotient(i, top) * width + k];
+    GRID(e, rows * top.by * width.by) {
+        long i = quotient(e, width), k = e - i * width.by;
+        y[slot[i] * width.by + k] = x[quotient(i, top) * width.by + k];
     }
 }
 
 void dispatch_forward(Stage *st, real *y, const real *x, const int32_t *slot, long rows, long top, long width)
 {
-    LAUNCH(dispatch, blocks_for(rows * top * width), (unsigned)BLOCK, st, y, x, slot, rows, top, width);
+    long n = rows * top * width;
+    if (width % WIDE)
+        LAUNCH((dispatch<real>), blocks_for(n), (unsigned)BLOCK, st, y, x, slot, rows, divisor_of(top), divisor_of(width));
+    else
+        LAUNCH((dispatch<Words<4>>), blocks_for(n / WIDE), (unsigned)BLOCK, st, (Words<4> *)y, (const Words<4> *)x, slot, rows,
+               divisor_of(top), divisor_of(width / WIDE));
 }
 
 /* y[r] = the sum over choices of their rows, each times its share; 0: times 1. */
-static __global__ void collect(real *y, const real *x, const real *share, const int32_t *slot, long rows, long top, long width)
+template <int STEP>
+static __global__ void collect(real *y, const real *x, const real *share, const int32_t *slot, long rows, long top, long width,
+                               Divisor groups)
 {
-    GRID(e, rows * width) {
-        long r = quotient(e, width), k = e - r * width;
-        float sum = 0;
-        for (long j = 0; j < top; j++)
-            sum += (share ? one(share, r * top + j) : 1.0f) * one(x, slot[r * top + j] * width + k);
-        set(y, e, sum);
+    GRID(e, rows * groups.by) {
+        long r = quotient(e, groups), i = (e - r * groups.by) * WIDE;
+        float sum[WIDE], v[WIDE];
+        for (int k = 0; k < WIDE; k++)
+            sum[k] = 0;
+        for (long j = 0; j < top; j++) {
+            float factor = share ? one(share, r * top + j) : 1.0f;
+            take(v, x + slot[r * top + j] * width, i, width, STEP);
+            for (int k = 0; k < WIDE; k++)
+                sum[k] += factor * v[k];
+        }
+        leave(y + r * width, sum, i, width, STEP);
     }
+}
+
+static void collect_rows(Stage *st, real *y, const real *x, const real *share, const int32_t *slot, long rows, long top,
+                         long width)
+{
+    Divisor groups = divisor_of(ceil_div(width, WIDE));
+    unsigned blocks = blocks_for(rows * groups.by);
+    if (width % WIDE)
+        LAUNCH((collect<1>), blocks, (unsigned)BLOCK, st, y, x, share, slot, rows, top, width, groups);
+    else
+        LAUNCH((collect<0>), blocks, (unsigned)BLOCK, st, y, x, share, slot, rows, top, width, groups);
 }
 
 void dispatch_backward(Stage *st, real *dx, const real *dy, const int32_t *slot, long rows, long top, long width)
 {
-    const real *none = 0;
-    LAUNCH(collect, blocks_for(rows * width), (unsigned)BLOCK, st, dx, dy, none, slot, rows, top, width);
+    collect_rows(st, dx, dy, 0, slot, rows, top, width);
 }
 
 void combine_forward(Stage *st, real *y, const real *x, const real *share, const int32_t *slot, long rows, long top, long width)
 {
-    LAUNCH(collect, blocks_for(rows * width), (unsigned)BLOCK, st, y, x, share, slot, rows, top, width);
+    collect_rows(st, y, x, share, slot, rows, top, width);
 }
 
 static __global__ void combine_back(real *dx, real *dshare, const real *dy, const real *x, const real *share,

@@ -7,6 +7,7 @@
  * Not handled: narrow groups are read in short pieces.
  */
 #include "columns.h"
+#include "walk.h"
 
 struct Groups { long pixels, groups, width; };
 
@@ -18,13 +19,41 @@ FN long place_of(const Groups &v, long group, long e, long *channel)
     return (sample * v.pixels + pixel) * v.groups * v.width + *channel;
 }
 
-/* The same the other way round: the group of element i of all samples. */
-FN long group_of(const Groups &v, long i, long *channel)
+/* The groups, among a sample's, of the channels that a thread has.  ONE: all are in the same. */
+struct Members { int at[WIDE]; };
+
+FN Members members_of(const Divisor &width, long column, long channels)
 {
-    long row = quotient(i, v.groups * v.width);
-    *channel = i - row * v.groups * v.width;
-    return quotient(row, v.pixels) * v.groups + quotient(*channel, v.width);
+    Members m;
+    for (int j = 0; j < WIDE; j++)
+        m.at[j] = quotient((int)(column + j < channels ? column + j : channels - 1), width);
+    return m;
 }
+
+template <bool ONE> FN void of_groups(float (&to)[WIDE], const float *p, const Members &m, int step = 1)
+{
+    for (int j = 0; j < WIDE; j++)
+        to[j] = ONE && j ? to[0] : p[m.at[j] * step];
+}
+
+/* The rows of all samples, as threads walk over them. */
+struct Samples { Walk walk; Divisor pixels, width; long groups, channels; };
+
+static Samples samples_of(long batch, const Groups &v)
+{
+    long channels = v.groups * v.width;
+    return Samples{walk_of(batch * v.pixels, channels), divisor_of(v.pixels), divisor_of(v.width), v.groups, channels};
+}
+
+#define LAUNCH_SAMPLES(kernel, t, st, ...) \
+    do { \
+        if ((t).channels % WIDE) \
+            LAUNCH((kernel<1, false>), (t).walk.blocks, (unsigned)BLOCK, st, __VA_ARGS__, t); \
+        else if ((t).width.by % WIDE) \
+            LAUNCH((kernel<0, false>), (t).walk.blocks, (unsigned)BLOCK, st, __VA_ARGS__, t); \
+        else \
+            LAUNCH((kernel<0, true>), (t).walk.blocks, (unsigned)BLOCK, st, __VA_ARGS__, t); \
+    } while (0)
 
 static __global__ void group_statistics(float *mean, float *rstd, const real *x, Groups v, float eps)
 {
@@ -44,14 +73,37 @@ static __global__ void group_statistics(float *mean, float *rstd, const real *x,
     }
 }
 
-static __global__ void group_normalize(real *y, const real *x, const float *weight, const float *bias, const float *mean,
-                                       const float *rstd, Groups v, long n)
+template <int STEP, bool ONE>
+static __global__ void __launch_bounds__(BLOCK, 2)
+group_normalize(real *y, const real *x, const float *weight, const float *bias, const float *mean, const float *rstd, Samples t)
 {
-    GRID(i, n) {
-        long channel, group = group_of(v, i, &channel);
-        float u = (one(x, i) - mean[group]) * rstd[group];
-        u = weight ? u * weight[channel] : u;
-        set(y, i, bias ? u + bias[channel] : u);
+    Walker p = walker_of(t.walk);
+    Members of = members_of(t.width, p.column, t.channels);
+    float w[WIDE], b[WIDE];
+    if (weight)
+        take(w, weight, p.column, t.channels, STEP);
+    if (bias)
+        take(b, bias, p.column, t.channels, STEP);
+    for (long row = p.first; row < t.walk.rows; row += FEW * p.step) {
+        float v[FEW][WIDE], m[WIDE], s[WIDE];
+        UNROLL
+        for (int k = 0; k < FEW; k++)
+            take(v[k], x + row_within(t.walk, row + k * p.step, row) * t.channels, p.column, t.channels, STEP);
+        loads_first();
+        UNROLL
+        for (int k = 0; k < FEW; k++) {
+            long at = row + k * p.step, first = quotient(at, t.pixels) * t.groups;
+            if (at >= t.walk.rows)
+                break;
+            of_groups<ONE>(m, mean + first, of);
+            of_groups<ONE>(s, rstd + first, of);
+            for (int j = 0; j < WIDE; j++) {
+                float u = (v[k][j] - m[j]) * s[j];
+                u = weight ? u * w[j] : u;
+                v[k][j] = bias ? __fadd_rn(u, b[j]) : u;        /* never fused with the product */
+            }
+            leave(y + at * t.channels, v[k], p.column, t.channels, STEP);
+        }
     }
 }
 
@@ -75,13 +127,40 @@ static __global__ void group_slopes(float *average, const real *dy, const real *
     }
 }
 
-static __global__ void group_back(real *dx, const real *dy, const real *x, const float *weight, const float *mean,
-                                  const float *rstd, const float *average, Groups v, long n)
+template <int STEP, bool ONE>
+static __global__ void __launch_bounds__(BLOCK, 2)
+group_back(real *dx, const real *dy, const real *x, const float *weight, const float *mean, const float *rstd,
+           const float *average, Samples t)
 {
-    GRID(i, n) {
-        long channel, group = group_of(v, i, &channel);
-        float g = weight ? one(dy, i) * weight[channel] : one(dy, i), s = rstd[group];
-        set(dx, i, s * (g - average[2 * group] - (one(x, i) - mean[group]) * s * average[2 * group + 1]));
+    Walker p = walker_of(t.walk);
+    Members of = members_of(t.width, p.column, t.channels);
+    float w[WIDE];
+    for (int j = 0; j < WIDE; j++)
+        w[j] = 1;
+    if (weight)
+        take(w, weight, p.column, t.channels, STEP);
+    for (long row = p.first; row < t.walk.rows; row += FEW * p.step) {
+        float d[FEW][WIDE], v[FEW][WIDE], m[WIDE], s[WIDE], plain[WIDE], with[WIDE];
+        UNROLL
+        for (int k = 0; k < FEW; k++) {
+            long at = row_within(t.walk, row + k * p.step, row);
+            take(d[k], dy + at * t.channels, p.column, t.channels, STEP);
+            take(v[k], x + at * t.channels, p.column, t.channels, STEP);
+        }
+        loads_first();
+        UNROLL
+        for (int k = 0; k < FEW; k++) {
+            long at = row + k * p.step, first = quotient(at, t.pixels) * t.groups;
+            if (at >= t.walk.rows)
+                break;
+            of_groups<ONE>(m, mean + first, of);
+            of_groups<ONE>(s, rstd + first, of);
+            of_groups<ONE>(plain, average + 2 * first, of, 2);
+            of_groups<ONE>(with, average + 2 * first + 1, of, 2);
+            for (int j = 0; j < WIDE; j++)
+                d[k][j] = s[j] * (d[k][j] * w[j] - plain[j] - (v[k][j] - m[j]) * s[j] * with[j]);
+            leave(dx + at * t.channels, d[k], p.column, t.channels, STEP);
+        }
     }
 }
 
@@ -112,20 +191,19 @@ void groupnorm_forward(Stage *st, real *y, float *mean, float *rstd, const real 
                        long batch, long pixels, long groups, long width, float eps)
 {
     Groups v = {pixels, groups, width};
-    long n = batch * pixels * groups * width;
+    Samples t = samples_of(batch, v);
     LAUNCH(group_statistics, (unsigned)(batch * groups), (unsigned)BLOCK, st, mean, rstd, x, v, eps);
-    LAUNCH(group_normalize, blocks_for(n), (unsigned)BLOCK, st, y, x, weight, bias, (const float *)mean, (const float *)rstd,
-           v, n);
+    LAUNCH_SAMPLES(group_normalize, t, st, y, x, weight, bias, (const float *)mean, (const float *)rstd);
 }
 
 void groupnorm_backward_x(Stage *st, real *dx, const real *dy, const real *x, const float *weight, const float *mean,
                           const float *rstd, long batch, long pixels, long groups, long width)
 {
     Groups v = {pixels, groups, width};
-    long n = batch * pixels * groups * width;
+    Samples t = samples_of(batch, v);
     float *average = (float *)workspace_of(st, (size_t)(2 * batch * groups) * sizeof *average);
     LAUNCH(group_slopes, (unsigned)(batch * groups), (unsigned)BLOCK, st, average, dy, x, weight, mean, rstd, v);
-    LAUNCH(group_back, blocks_for(n), (unsigned)BLOCK, st, dx, dy, x, weight, mean, rstd, (const float *)average, v, n);
+    LAUNCH_SAMPLES(group_back, t, st, dx, dy, x, weight, mean, rstd, (const float *)average);
 }
 
 void groupnorm_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, const float *mean,

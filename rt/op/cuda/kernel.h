@@ -167,16 +167,18 @@ FN long quotient(long a, long b)
     return (a | b) >> 32 ? a / b : (long)((uint32_t)a / (uint32_t)b);
 }
 
-/* What divides a again and again: a / by for 0 <= a < 2^31 as a product and a shift, a tenth of the instructions
- * (T. Granlund, P. Montgomery, Division by Invariant Integers using Multiplication, 1994, figure 4.1).  0 < by < 2^31. */
-struct Divisor { uint32_t by, factor; int shift; };
+/* What divides again and again: a / by for 0 <= a < 2^31 as a product and a shift, a tenth of the instructions
+ * (T. Granlund, P. Montgomery, Division by Invariant Integers using Multiplication, 1994, figure 4.1).  by > 0. */
+struct Divisor { long by; uint32_t factor; int shift; };
 
 static inline Divisor divisor_of(long by)
 {
     int shift = 0;
+    if (by >> 31)
+        return Divisor{by, 0, 31};
     while ((long)1 << shift < by)
         shift++;
-    return Divisor{(uint32_t)by, (uint32_t)(((((uint64_t)1 << shift) - (uint64_t)by) << 32) / (uint64_t)by + 1), shift};
+    return Divisor{by, (uint32_t)(((((uint64_t)1 << shift) - (uint64_t)by) << 32) / (uint64_t)by + 1), shift};
 }
 
 FN int quotient(int a, Divisor d)
@@ -185,7 +187,7 @@ FN int quotient(int a, Divisor d)
     return (int)((high + (uint32_t)a) >> d.shift);
 }
 
-FN long quotient(long a, Divisor d) { return a >> 31 ? (long)((uint64_t)a / d.by) : quotient((int)a, d); }
+FN long quotient(long a, Divisor d) { return a >> 31 ? a / d.by : quotient((int)a, d); }
 
 /* ---- loads and stores -------------------------------------------------------------------------------------------- */
 

@@ -4,31 +4,7 @@
  * Sums over mid: a block's where inner is 1, as kernel.h says, otherwise columns.h in one chunk, as in reduce.cu.
  */
 #include "columns.h"
-
-typedef float (*Pair)(float a, float b);
-
-FN float middle_sum(float a, float b) { return a + b; }
-FN float middle_product(float a, float b) { return a * b; }
-
-template <Pair F> static __global__ void map_middle(real *y, const real *a, const real *b, long n, long mid, long inner)
-{
-    GROUPS(i, step, WIDE, n) {
-        float v[WIDE];
-        take(v, a, i, n, step);
-        for (int j = 0; j < WIDE; j++) {
-            long at = i + j < n ? i + j : i, row = quotient(at, inner);
-            v[j] = F(v[j], one(b, quotient(row, mid) * inner + at - row * inner));
-        }
-        leave(y, v, i, n, step);
-    }
-}
-
-template <Pair F>
-static void middle(Stage *st, real *y, const real *a, const real *b, long outer, long mid, long inner)
-{
-    long n = outer * mid * inner;
-    LAUNCH((map_middle<F>), blocks_for(ceil_div(n, WIDE)), (unsigned)BLOCK, st, y, a, b, n, mid, inner);
-}
+#include "repeat.h"
 
 template <int TEAM> static __global__ void product_rows(real *y, const real *a, const real *b, long rows, long width)
 {
@@ -51,19 +27,19 @@ template <int TEAM> static __global__ void product_rows(real *y, const real *a, 
 
 void add_middle_forward(Stage *st, real *y, const real *a, const real *b, long outer, long mid, long inner)
 {
-    middle<middle_sum>(st, y, a, b, outer, mid, inner);
+    repeat<pair_sum>(st, y, a, b, outer, mid, inner);
 }
 
 void mul_middle_forward(Stage *st, real *y, const real *a, const real *b, long outer, long mid, long inner)
 {
-    middle<middle_product>(st, y, a, b, outer, mid, inner);
+    repeat<pair_product>(st, y, a, b, outer, mid, inner);
 }
 
 void mul_middle_backward(Stage *st, real *da, real *db, const real *dy, const real *a, const real *b, long outer, long mid,
                          long inner)
 {
     if (da)
-        middle<middle_product>(st, da, dy, b, outer, mid, inner);
+        repeat<pair_product>(st, da, dy, b, outer, mid, inner);
     if (db && inner == 1)
         LAUNCH_ROWS(product_rows, outer, mid, st, db, dy, a, outer, mid);
     else if (db)

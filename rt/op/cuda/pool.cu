@@ -8,7 +8,7 @@
  * Windows too many for the notes, from some 20 times the stride on, come in several turns.  Cost: the tensors' bytes once, if
  * the cache keeps the pixels that two tiles read.
  *
- * Coordinates in an image have 31 bits.
+ * The pixels of an image have numbers of 31 bits.
  */
 #include "image.h"
 
@@ -45,14 +45,13 @@ enum { ABREAST = 3 };
 template <int STEP, class F> FN void over_window(const Pool &v, const real *image, Span rows, Span columns, int i, const F &f)
 {
     for (int r = rows.from; r < rows.until; r++) {
-        const real *line = image + (long)r * v.width * v.channels;
         for (int c = columns.from; c < columns.until; c += ABREAST) {
             float a[ABREAST][WIDE];
             int at[ABREAST];
             UNROLL
             for (int k = 0; k < ABREAST; k++) {
                 at[k] = c + k < columns.until ? c + k : columns.until - 1;
-                take(a[k], line + (long)at[k] * v.channels, i, v.channels, STEP);
+                take(a[k], image + (long)(r * v.width + at[k]) * v.channels, i, v.channels, STEP);
             }
             UNROLL
             for (int k = 0; k < ABREAST; k++)
@@ -77,23 +76,25 @@ template <int STEP> static __global__ void max_windows(real *y, const real *x, P
     }
 }
 
-/* A tile is `side` pixels high and wide, `slab` items of each.  Its windows lie in a raster `across` wide, and `turn` of them
- * are noted at a time, with `slab` notes each. */
+/* A tile is `high` x `wide` pixels, `slab` items of each.  Its windows lie in a raster `across` wide, and `turn` of them are
+ * noted at a time, with `slab` notes each. */
 enum { ALONG = 8, SLAB = 8, NOTES = 800 };
 struct Note { int at[WIDE]; };
-struct PoolTiles { Divisor rows, columns, slabs, slab, across, wide; int side, turn, groups; long n; };
+struct PoolTiles { Divisor rows, columns, slabs, slab, across, wide; int high, turn, lanes, groups; long n; };
+
+static inline long least_of(long a, long b) { return a < b ? a : b; }
 
 static PoolTiles tiles_of(long batch, const Pool &v)
 {
-    long side = (long)ALONG * v.stride.by, groups = ceil_div(v.channels, WIDE), slab = groups < SLAB ? groups : SLAB;
-    long high = (side + v.kheight - 2) / v.stride.by + 1, across = (side + v.kwidth - 2) / v.stride.by + 1;
-    high = high < v.yheight ? high : v.yheight;
-    across = across < v.ywidth ? across : v.ywidth;
-    while (slab > 1 && high * across * slab > NOTES)
+    long stride = v.stride.by, side = ALONG * stride, groups = ceil_div(v.channels, WIDE), slab = least_of(groups, SLAB);
+    long down = least_of((side + v.kheight - 2) / stride + 1, v.yheight);
+    long across = least_of((side + v.kwidth - 2) / stride + 1, v.ywidth);
+    while (slab > 1 && down * across * slab > NOTES)
         slab /= 2;
-    long rows = ceil_div(v.height, side), columns = ceil_div(v.width, side), slabs = ceil_div(groups, slab);
+    long wide = least_of(least_of(side, BLOCK / slab), v.width), slabs = ceil_div(groups, slab);
+    long rows = ceil_div(v.height, side), columns = ceil_div(v.width, wide);
     return PoolTiles{divisor_of(rows), divisor_of(columns), divisor_of(slabs), divisor_of(slab), divisor_of(across),
-                     divisor_of(side < v.width ? side : v.width), (int)side, (int)(NOTES / slab), (int)groups,
+                     divisor_of(wide), (int)side, (int)(NOTES / slab), (int)(BLOCK / slab), (int)groups,
                      batch * rows * columns * slabs};
 }
 
@@ -104,96 +105,109 @@ FN PoolTile tile_of(long i, const Pool &v, const PoolTiles &t)
 {
     long column = quotient(i, t.slabs), row = quotient(column, t.columns), sample = quotient(row, t.rows);
     int slab = (int)(i - column * t.slabs.by);
-    int left = (int)(column - row * t.columns.by) * t.side, top = (int)(row - sample * t.rows.by) * t.side;
+    int wide = (int)t.wide.by, left = (int)(column - row * t.columns.by) * wide, top = (int)(row - sample * t.rows.by) * t.high;
     int first = slab * (int)t.slab.by;
-    Span lines = {top, top + t.side < v.height ? top + t.side : v.height};
-    Span pixels = {left, left + t.side < v.width ? left + t.side : v.width};
+    Span lines = {top, top + t.high < v.height ? top + t.high : v.height};
+    Span pixels = {left, left + wide < v.width ? left + wide : v.width};
     Span groups = {first, first + (int)t.slab.by < t.groups ? first + (int)t.slab.by : t.groups};
     return PoolTile{sample, lines, pixels, rows_over(v, lines.from, lines.until - 1),
                     columns_over(v, pixels.from, pixels.until - 1), groups};
 }
 
-/* Where in its window the first largest is, or the last NaN, counted by rows of kwidth. */
+/* Where in its window the first largest is, or the last NaN, counted by rows of kwidth: the first pixel where none is above
+ * -infinity. */
 template <int STEP> FN void note(Note *to, const Pool &v, const real *image, int row, int column, int i)
 {
     float most[WIDE];
     int at[WIDE], top = row * (int)v.stride.by - v.top, left = column * (int)v.stride.by - v.left;
+    Span rows = window_rows(v, row), columns = window_columns(v, column);
     for (int j = 0; j < WIDE; j++)
-        most[j] = -F_INFINITY, at[j] = -1;
-    over_window<STEP>(v, image, window_rows(v, row), window_columns(v, column), i,
-                      [&](const float (&a)[WIDE], int r, int c) {
-                          int here = (r - top) * v.kwidth + c - left;
-                          for (int j = 0; j < WIDE; j++) {
-                              bool more = a[j] > most[j] || at[j] < 0 || a[j] != a[j];
-                              most[j] = more ? a[j] : most[j];
-                              at[j] = more ? here : at[j];
-                          }
-                      });
+        most[j] = -F_INFINITY, at[j] = (rows.from - top) * v.kwidth + columns.from - left;
+    over_window<STEP>(v, image, rows, columns, i, [&](const float (&a)[WIDE], int r, int c) {
+        int here = (r - top) * v.kwidth + c - left;
+        for (int j = 0; j < WIDE; j++) {
+            bool more = a[j] > most[j] || a[j] != a[j];
+            most[j] = more ? a[j] : most[j];
+            at[j] = more ? here : at[j];
+        }
+    });
     for (int j = 0; j < WIDE; j++)
         to->at[j] = at[j];
 }
 
-template <int STEP>
-FN void note_windows(Note *notes, const Pool &v, const PoolTiles &t, const PoolTile &b, const real *image, int from, int until)
+/* A thread of a block: the item of a pixel that it has, and its pixels or windows, every `lanes`th from `lane` on. */
+struct Lane { int lane, item, channel; bool mine; };
+
+FN Lane lane_of(const PoolTiles &t, const PoolTile &b)
 {
-    for (int k = (int)threadIdx.x; k < (until - from) * (int)t.slab.by; k += BLOCK) {
-        int window = quotient(k, t.slab), group = b.groups.from + k - window * (int)t.slab.by;
-        int row = quotient(from + window, t.across), column = b.columns.from + from + window - row * (int)t.across.by;
-        if (column < b.columns.until && group < b.groups.until)
-            note<STEP>(&notes[k], v, image, b.rows.from + row, column, group * WIDE);
+    int lane = quotient((int)threadIdx.x, t.slab), item = (int)threadIdx.x - lane * (int)t.slab.by;
+    return Lane{lane, item, (b.groups.from + item) * WIDE, lane < t.lanes && b.groups.from + item < b.groups.until};
+}
+
+template <int STEP>
+FN void note_windows(Note *notes, const Pool &v, const PoolTiles &t, const PoolTile &b, const Lane &l, const real *image,
+                     int from, int until)
+{
+    for (int k = l.lane; k < until - from && l.mine; k += t.lanes) {
+        int row = quotient(from + k, t.across), column = b.columns.from + from + k - row * (int)t.across.by;
+        if (column < b.columns.until)
+            note<STEP>(&notes[k * (int)t.slab.by + l.item], v, image, b.rows.from + row, column, l.channel);
     }
 }
 
-/* Adds to the sums of a pixel what the noted windows from .. until-1 give it. */
+/* Adds to the sums of a pixel, by rows and columns, what the noted windows from .. until-1 of the columns give it. */
 template <int STEP>
-FN void gather(float (&sum)[WIDE], const Note *notes, const Pool &v, const PoolTiles &t, const PoolTile &b, const real *slope,
-               int line, int pixel, int group, int from, int until)
+FN void gather(float (&sum)[WIDE], const Note *notes, const Pool &v, const PoolTiles &t, const PoolTile &b, const Lane &l,
+               const real *slope, int line, int pixel, Span columns, int from, int until)
 {
-    Span rows = rows_over(v, line, line), columns = columns_over(v, pixel, pixel);
+    Span rows = rows_over(v, line, line);
     for (int r = rows.from; r < rows.until; r++)
         for (int c = columns.from; c < columns.until; c++) {
             int window = (r - b.rows.from) * (int)t.across.by + c - b.columns.from;
             if (window < from || window >= until)
                 continue;
             int here = (line + v.top - r * (int)v.stride.by) * v.kwidth + pixel + v.left - c * (int)v.stride.by;
-            const Note of = notes[(window - from) * (int)t.slab.by + group - b.groups.from];
+            const Note of = notes[(window - from) * (int)t.slab.by + l.item];
             float d[WIDE];
-            take(d, slope + ((long)r * v.ywidth + c) * v.channels, (long)group * WIDE, v.channels, STEP);
+            take(d, slope + (long)(r * v.ywidth + c) * v.channels, l.channel, v.channels, STEP);
             for (int j = 0; j < WIDE; j++)
-                sum[j] += of.at[j] == here ? d[j] : 0.0f;
+                if (of.at[j] == here)
+                    sum[j] += d[j];
         }
 }
 
+/* A thread has one column of the tile's pixels, and every `step`th line. */
 template <int STEP> static __global__ void __launch_bounds__(BLOCK, 4)
 max_pixels(real *dx, const real *dy, const real *x, Pool v, PoolTiles t)
 {
     SHARED(Note, notes, NOTES);
+    int step = quotient(t.lanes, t.wide);
     for (long i = blockIdx.x; i < t.n; i += gridDim.x) {
         PoolTile b = tile_of(i, v, t);
-        int windows = (b.rows.until - b.rows.from) * (int)t.across.by, slab = (int)t.slab.by;
-        int items = (b.lines.until - b.lines.from) * (int)t.wide.by * slab;
+        Lane l = lane_of(t, b);
+        int windows = (b.rows.until - b.rows.from) * (int)t.across.by, row = quotient(l.lane, t.wide);
+        int pixel = b.pixels.from + l.lane - row * (int)t.wide.by;
+        bool mine = l.mine && row < step && pixel < b.pixels.until;
         const real *image = image_of(v, x, b.sample), *slope = slope_of(v, dy, b.sample);
-        for (int first = 0; first < items; first += BLOCK) {
-            int item = first + (int)threadIdx.x, at = quotient(item, t.slab), row = quotient(at, t.wide);
-            int group = b.groups.from + item - at * slab, line = b.lines.from + row;
-            int pixel = b.pixels.from + at - row * (int)t.wide.by;
-            bool mine = line < b.lines.until && pixel < b.pixels.until && group < b.groups.until;
+        real *to = dx + (image - x);
+        Span columns = columns_over(v, pixel, pixel);
+        for (int line = b.lines.from; line < b.lines.until; line += step) {
+            bool some = mine && line + row < b.lines.until;
             float sum[WIDE];
             for (int j = 0; j < WIDE; j++)
                 sum[j] = 0;
             for (int from = 0; from < windows; from += t.turn) {
                 int until = from + t.turn < windows ? from + t.turn : windows;
-                if (first == 0 || windows > t.turn) {
+                if (line == b.lines.from || windows > t.turn) {
                     __syncthreads();
-                    note_windows<STEP>(SHARED_AT(notes, 0), v, t, b, image, from, until);
+                    note_windows<STEP>(SHARED_AT(notes, 0), v, t, b, l, image, from, until);
                     __syncthreads();
                 }
-                if (mine)
-                    gather<STEP>(sum, SHARED_AT(notes, 0), v, t, b, slope, line, pixel, group, from, until);
+                if (some)
+                    gather<STEP>(sum, SHARED_AT(notes, 0), v, t, b, l, slope, line + row, pixel, columns, from, until);
             }
-            if (mine)
-                leave(dx + ((b.sample * v.height + line) * v.width + pixel) * v.channels, sum, (long)group * WIDE, v.channels,
-                      STEP);
+            if (some)
+                leave(to + (long)((line + row) * v.width + pixel) * v.channels, sum, l.channel, v.channels, STEP);
         }
     }
 }
@@ -215,7 +229,7 @@ template <int STEP> static __global__ void average_windows(real *y, const real *
         for (int r = rows.from; r < rows.until; r++)
             UNROLL_4
             for (int c = columns.from; c < columns.until; c++) {
-                take(a, image + ((long)r * v.width + c) * v.channels, p.channel, v.channels, STEP);
+                take(a, image + (long)(r * v.width + c) * v.channels, p.channel, v.channels, STEP);
                 for (int j = 0; j < WIDE; j++)
                     sum[j] += a[j];
             }
@@ -236,7 +250,7 @@ template <int STEP> static __global__ void average_pixels(real *dx, const real *
             sum[j] = 0;
         for (int r = rows.from; r < rows.until; r++)
             for (int c = columns.from; c < columns.until; c++) {
-                take(d, slope + ((long)r * v.ywidth + c) * v.channels, p.channel, v.channels, STEP);
+                take(d, slope + (long)(r * v.ywidth + c) * v.channels, p.channel, v.channels, STEP);
                 float by = divisor(v, window_rows(v, r), window_columns(v, c), count_pad);
                 for (int j = 0; j < WIDE; j++)
                     sum[j] += d[j] / by;

@@ -5,6 +5,7 @@
  * is small and mid large: then few blocks work.
  */
 #include "columns.h"
+#include "repeat.h"
 
 template <int TEAM> static __global__ void reduce_rows(real *y, const real *x, long rows, long width, float factor)
 {
@@ -24,18 +25,6 @@ template <int TEAM> static __global__ void reduce_rows(real *y, const real *x, l
         set(y, r, sum * factor);
 }
 
-static __global__ void repeat_rows(real *dx, const real *dy, long n, long mid, long inner, float factor)
-{
-    GROUPS(i, step, WIDE, n) {
-        float v[WIDE];
-        for (int j = 0; j < WIDE; j++) {
-            long at = i + j < n ? i + j : i, row = quotient(at, inner);
-            v[j] = one(dy, quotient(row, mid) * inner + at - row * inner) * factor;
-        }
-        leave(dx, v, i, n, step);
-    }
-}
-
 void reduce_forward(Stage *st, real *y, const real *x, long outer, long mid, long inner, float factor)
 {
     if (inner == 1)
@@ -46,6 +35,5 @@ void reduce_forward(Stage *st, real *y, const real *x, long outer, long mid, lon
 
 void reduce_backward(Stage *st, real *dx, const real *dy, long outer, long mid, long inner, float factor)
 {
-    long n = outer * mid * inner;
-    LAUNCH(repeat_rows, blocks_for(ceil_div(n, WIDE)), (unsigned)BLOCK, st, dx, dy, n, mid, inner, factor);
+    repeat<scaled>(st, dx, 0, dy, outer, mid, inner, factor);
 }
