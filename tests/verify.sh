@@ -29,6 +29,27 @@ for d in 0 1; do
     bytes=$(sed -n 's/^ *arena_bytes *= \(0x[0-9a-f]*\).*/\1/p' "$tmp/gpt/stage$d.h")
     proved gpt "stage$d .* $((bytes)) bytes of its arena of $((bytes))$"
 done
+# An evaluation drops nothing
+sed '1,/^data:/!b; /^data:/a\  eval: {format: bytes, files: "*", tokens: tokens, next: targets, every: 2, batches: 5}' \
+    "$models/tiny-gpt.yaml" >"$tmp/drop.yaml"
+./dpgen "$tmp/drop.yaml" --estimate --planner even --stages 2 -o "$tmp/drop" >"$tmp/said" 2>&1
+proved drop ' and an evaluation,'
+expect "a step drops" grep -q 'dropout_forward(.*DROP' "$tmp/drop/stage0.c"
+# Parameter groups have step values of their own; adapters; scratch of sums in blocks; histories of fp8
+small() {       # NAME MODEL OPTION...
+    name=$1 of=$2
+    shift 2
+    ./dpgen "$models/$of.yaml" --estimate --planner even --stages 2 -o "$tmp/$name" "$@" >"$tmp/said" 2>&1 ||
+        fault "$name: $(tail -n 1 "$tmp/said")"
+    proved "$name" '2 stages, one step of'
+}
+small groups tiny-gpt --set 'train.freeze=[wpe.*, h.0.*]' --set 'train.optimizer.groups=[{match: h.1.*, lr: x0.1}]'
+expect "two groups" grep -q 'vals=vals:1' "$tmp/groups/model.graph"
+small adapted tiny-gpt --set 'adapt={match: h.*.c_attn, rank: 4, alpha: 6, dropout: 0.1}'
+small blocks heads --set train.blocks=8
+small eight tiny-gpt -D D=48 --devices h100 --set train.precision.compute=fp8
+expect "fp8" grep -q linear_fp8_backward_w "$tmp/eight/stage0.c"
+proved gpt 'trusted  model.graph as the meaning of model.yaml'
 folder again --recompute full
 proved again '[1-9][0-9]* of them made again'
 schedules='gpipe zb-h2 interleaved-zb zb-v'
@@ -79,6 +100,24 @@ rm -rf "$tmp/other"
 cp -r "$tmp/2bw" "$tmp/other"
 cp "$tmp/stage0.c" "$tmp/other/"
 refuse "a version off by one" 1 'stage0.c' ./dpgen-verify --edited "$tmp/other"
+# In one phase alone: slots of its prologue, messages in another order
+fault_of_phase() {      # WHAT PATTERN AWK...
+    what=$1 text=$2
+    rm -rf "$tmp/other"
+    cp -r "$tmp/pipedream" "$tmp/other"
+    shift 2
+    awk "$@" "$tmp/pipedream/stage1.c" >"$tmp/other/stage1.c"
+    expect "$what: an edit" test "$(diff "$tmp/pipedream/stage1.c" "$tmp/other/stage1.c" | grep -c '^>')" -gt 0
+    refuse "$what" 1 "$text" ./dpgen-verify --edited "$tmp/other"
+}
+last=$(sed -n 's/.*stage1_prologue_\([0-9]*\)(.*/\1/p' "$tmp/pipedream/stage1.c" | sort -n | tail -n 1)
+expect "several phases" test "$last" -gt 1
+fault_of_phase "the last prologue reads another version" 'stage1.c' "/void stage1_prologue_$last\(/ { on = 1 }
+    on && sub(/weights \*\/ 0/, \"weights */ 1\") { on = 0 } 1"
+fault_of_phase "messages in another order in one phase" 'phase [1-9].* are not those of phase 0' \
+    "/void stage1_period_$last\\(/ { on = 1 } /^}/ { on = 0 }
+    on && /(send_begin|transfer_wait)\\(/ && held { print held; held = 0 }
+    on && /send_begin\\(/ { held = \$0; next } { print } on && held && /recv_begin\\(/ { print held; held = on = 0 }"
 # A BatchNorm, an addition and a Relu are one call, which is the composition of the three
 ./dpgen examples/cifar.yaml --estimate -o "$tmp/cifar" >"$tmp/said" 2>&1
 proved cifar 'one step of 4'
@@ -175,6 +214,8 @@ fault_in "a value is not made again" 0 gelu_forward 3 . ''
 base=offload
 fault_in "a copy is fetched before it is there" 0 copy_wait 1 . ''
 fault_in "a copy comes from another place" 0 fetch_begin 1 '_host' '_host + 64'
+base=groups
+fault_in "the rates of another group" 1 adamw_update 1 'A\(vals\)' 'A(vals + 112)'
 base=shard
 fault_in "a part of an update is too short" 0 adamw_update 1 'n \*\/ [0-9]*' 'n */ 64'
 fault_in "a part of a norm is another" 0 norm_blocks 1 'first \*\/ [0-9]*' 'first */ 200'

@@ -17,7 +17,8 @@ void stop(int status, const char *format, ...)
     vfprintf(stderr, format, of);
     fputc('\n', stderr);
     va_end(of);
-    exit(status);
+    fflush(stderr);
+    _Exit(status);              /* dpgen calls this program in a process of its own: its handlers are not ours */
 }
 
 void *room(size_t bytes)
@@ -29,7 +30,7 @@ void *room(size_t bytes)
         left = want > (1u << 20) ? want : 1u << 20;
         at = calloc(1, left);
         if (!at)
-            stop(NOT_PROVED, "no memory");
+            stop(NO_MEMORY, "no memory");
     }
     void *got = at;
     at += want;
@@ -44,7 +45,7 @@ void *larger(void *at, int have, int *cap, size_t size)
     *cap = *cap ? 2 * *cap : 8;
     void *more = calloc((size_t)*cap, size);
     if (!more)
-        stop(NOT_PROVED, "no memory");
+        stop(NO_MEMORY, "no memory");
     if (have)
         memcpy(more, at, (size_t)have * size);
     free(at);
@@ -115,7 +116,7 @@ static int slot_of(const Map *m, const void *key)
     return k;
 }
 
-int map_get(const Map *m, const void *key)
+int map_at(const Map *m, const void *key)
 {
     if (m->cap == 0)
         return -1;
@@ -123,7 +124,7 @@ int map_get(const Map *m, const void *key)
     return m->key[k] ? m->value[k] : -1;
 }
 
-void map_put(Map *m, const void *key, int value)
+void map_set(Map *m, const void *key, int value)
 {
     if (2 * m->n >= m->cap) {
         Map was = *m;

@@ -43,6 +43,8 @@ static int64_t reckon_name(Reckoner *r, const char *name)
     }
     if (!strcmp(name, "real"))
         return rows_real();
+    if (!strcmp(name, "levels"))
+        return rows_levels();
     if (!strcmp(name, "drops"))
         return site_draws(r->s);
     int k = row_param(r->s->row, name);
@@ -175,13 +177,13 @@ static LIST(int64_t) scratch_bytes;
 
 void site_scratch(const Site *s, int64_t bytes)
 {
-    map_put(&scratch, head_view(s->step[0].head[0]), scratch_bytes.n);
+    map_set(&scratch, head_view(s->step[0].head[0]), scratch_bytes.n);
     *ADD(&scratch_bytes) = bytes;
 }
 
 static void other_scratch(Site *s)
 {
-    int at = map_get(&scratch, head_view(s->step[0].head[0]));
+    int at = map_at(&scratch, head_view(s->step[0].head[0]));
     for (int k = 0; k < s->n && at >= 0; k++)
         if (s->row->param[k].mode == 't')
             s->bytes[k] = scratch_bytes.at[at];

@@ -18,7 +18,7 @@ static const Given given[] = {
     {0, NULL, NULL, NULL}
 };
 
-static struct { Row *at; int n, real; Map names; } rows;
+static struct { Row *at; int n, real, levels; Map names; } rows;
 
 static int width_of(char type, int real)
 {
@@ -56,14 +56,17 @@ static void read_row(Row *to, const Given *from, int real)
     *to = (Row){from->kind, name_of(from->name, strlen(from->name)), list.n, list.at, from->steps};
 }
 
-void rows_open(int real)
+void rows_open(int real, int64_t blocks)
 {
+    rows.levels = 0;
+    while (rows.levels < 30 && (int64_t)1 << rows.levels < blocks)
+        rows.levels++;
     rows.n = (int)(sizeof given / sizeof *given) - 1;
     rows.real = real;
     rows.at = room(sizeof *rows.at * (size_t)rows.n);
     for (int i = 0; i < rows.n; i++) {
         read_row(&rows.at[i], &given[i], real);
-        map_put(&rows.names, rows.at[i].name, i);
+        map_set(&rows.names, rows.at[i].name, i);
     }
 }
 
@@ -72,9 +75,14 @@ int rows_real(void)
     return rows.real;
 }
 
+int rows_levels(void)
+{
+    return rows.levels;
+}
+
 const Row *row_named(const char *name)
 {
-    int k = map_get(&rows.names, name_of(name, strlen(name)));
+    int k = map_at(&rows.names, name_of(name, strlen(name)));
     return k < 0 ? NULL : &rows.at[k];
 }
 

@@ -184,6 +184,9 @@ void folder_read(Folder *f, const char *dir)
     f->bf16 = node_int(job, "bf16", 0) != 0;
     f->kernels = text_of(needed(job, "kernels", "launch.c"), "launch.c");
     f->overlap = (int)node_int(job, "overlap", 0);
+    f->param_groups = (int)node_int(job, "param_groups", 0);
+    if (f->param_groups < 0 || f->param_groups > 4096)
+        stop(NOT_READ, "launch.c: .param_groups is %d", f->param_groups);
     f->versions = f->overlap ? text_of(needed(job, "versions", "launch.c"), "launch.c") : NULL;
     if (f->overlap < 0 || f->overlap > 4096 || (f->versions && !overlap_known(f->versions)))
         stop(NOT_READ, "launch.c: .versions: a rule that dpgen-verify does not know");

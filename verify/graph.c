@@ -112,18 +112,18 @@ static void read_thing(Graph *g, Scan *x, bool state)
     if (t.bytes < 0 || t.bytes > (int64_t)1 << 50 || t.type_bytes == 0)
         fault(x, "a size that no tensor has");
     Map *m = state ? &g->states : &g->tensors;
-    if (map_get(m, t.name) >= 0)
+    if (map_at(m, t.name) >= 0)
         fault(x, "a name that there is already");
     if (state) {
-        map_put(m, t.name, g->state.n);
+        map_set(m, t.name, g->state.n);
         *ADD(&g->state) = t;
     } else {
-        map_put(m, t.name, g->tensor.n);
+        map_set(m, t.name, g->tensor.n);
         *ADD(&g->tensor) = t;
     }
 }
 
-/* r:NAME w:NAME R:NAME W:NAME U:NAME A:NAME i:INTEGER f:REAL tmp vals acc mb h 0 */
+/* r:NAME w:NAME R:NAME W:NAME U:NAME A:NAME i:INTEGER f:REAL tmp vals vals:GROUP acc mb h 0 */
 static GraphArg argument(const Scan *x, const Pair *p)
 {
     GraphArg a = {.token = p->key};
@@ -140,6 +140,9 @@ static GraphArg argument(const Scan *x, const Pair *p)
         a.f = strtod(behind, &end);
         if (end == behind || *end)
             fault(x, "this is no number");
+    } else if (!strncmp(v, "vals:", 5)) {
+        a.sign = 'v';
+        a.i = integer(x, v + 5);
     } else if (!strcmp(v, "0")) {
         a.sign = '0';
     } else {

@@ -136,10 +136,14 @@ static Term operand(Machine *m, const Site *s, int k, const int *param)
 
 /* ---- step values ------------------------------------------------------------------------------------------------- */
 
-void vals_begin(Machine *m, int64_t at)
+void vals_begin(Machine *m, int64_t at, int64_t sets)
 {
-    Term step = term_int(m->steps++), all = term_of(H_VALS, VALS_BYTES, 1, &step), zero = term_of(H_ZERO, 8, 0, NULL);
-    region_set(&m->region, (Piece){at, at + VALS_BYTES, 0, all});
+    Term step = term_int(m->steps++), zero = term_of(H_ZERO, 8, 0, NULL);
+    for (int64_t k = 0; k < sets; k++) {
+        int64_t lo = at + k * VALS_BYTES;
+        Term of[2] = {step, term_int(k)};
+        region_set(&m->region, (Piece){lo, lo + VALS_BYTES, 0, term_of(H_VALS, VALS_BYTES, k ? 2 : 1, of)});
+    }
     region_set(&m->region, (Piece){at + VALS_VALID, at + VALS_LR, 0, zero});
     region_set(&m->region, (Piece){at + VALS_HITS, at + VALS_BYTES, 0, zero});
 }

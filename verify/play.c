@@ -32,6 +32,23 @@ static void own(Machine *m, const Site *s, int64_t lo, int64_t hi, bool writes, 
     *ADD(&m->flight) = (Flight){lo, hi, writes, s->line, what};
 }
 
+/* One term for all that a stage tells others, where each of several runs must tell the same. */
+static void tell(const Game *g, Machine *m, const int64_t *what, int n, const Pieces *of, int64_t lo)
+{
+    static LIST(Term) arg;
+    arg.n = 0;
+    *ADD(&arg) = m->talk;
+    for (int i = 0; i < n; i++)
+        *ADD(&arg) = term_int(what[i]);
+    for (int i = 0; i < of->n; i++) {
+        const Piece *p = &of->at[i];
+        *ADD(&arg) = term_int(p->hi - lo);
+        *ADD(&arg) = p->term ? term_slice(p->term, p->from, p->hi - p->lo) : 0;
+    }
+    if (g->f->overlap)
+        m->talk = term_of(head_of("messages", "", ""), 0, arg.n, arg.at);
+}
+
 static void begin_transfer(Game *g, int d, const Site *s, const int *param, bool sends)
 {
     Machine *m = &g->m[d];
@@ -50,6 +67,7 @@ static void begin_transfer(Game *g, int d, const Site *s, const int *param, bool
     *to = (Message){.bytes = bytes, .lo = lo, .tag = (int)arg_int(m, s, 3, param), .line = s->line, .clock = m->clock};
     if (sends)
         region_get(&m->region, lo, lo + bytes, &to->piece);
+    tell(g, m, (int64_t[]){sends, peer, to->tag, bytes}, 4, &to->piece, lo);
     for (int i = 0; i < to->piece.n; i++)
         if (to->piece.at[i].term == 0)
             call_fault(m, s, "nothing has written byte %lld of what is sent", (long long)to->piece.at[i].lo);
@@ -71,6 +89,7 @@ static bool end_transfer(Game *g, int d, const Site *s, const int *param)
         call_fault(m, s, "message %d from stage %d to %d is %lld bytes with tag %d where it is sent, stage%d.c:%d, and %lld "
                    "bytes with tag %d where it is received, stage%d.c:%d", r->number, from, to, (long long)a->bytes, a->tag,
                    from, a->line, (long long)b->bytes, b->tag, to, b->line);
+    tell(g, m, (int64_t[]){r->sends, r->peer, r->number}, 3, &(Pieces){0}, 0);
     flight_end(&m->flight, r->lo, r->hi, r->line);
     r->busy = false;
     if (r->sends)
@@ -104,6 +123,13 @@ static void enter(Machine *m, const Site *s, const Frame *from)
     *ADD(&m->frame) = to;
 }
 
+static void begin_step(const Folder *f, Machine *m, const Site *s, const int *param)
+{
+    int64_t at = arg_place(m, s, 0, param), sets = f->param_groups + 1;
+    machine_take(m, s, at, at + sets * VALS_BYTES, true, "vals");
+    vals_begin(m, at, sets);
+}
+
 static bool advance(Game *g, int d)
 {
     Machine *m = &g->m[d];
@@ -131,7 +157,7 @@ static bool advance(Game *g, int d)
     else if (!strcmp(name, "copy_wait"))
         copy_end(m, s, f->param);
     else if (!strcmp(name, "step_begin"))
-        vals_begin(m, arg_place(m, s, 0, f->param));
+        begin_step(g->f, m, s, f->param);
     else if (strcmp(name, "transfer_wait") && strcmp(name, "action"))
         call_do(m, s, f->param);
     return true;
@@ -170,7 +196,7 @@ enum { PROLOGUE, PERIOD, EPILOGUE, ALONE, EVAL, PIECES };
 
 static void add_todo(const Stage *s, Machine *m, const char *name)
 {
-    int k = map_get(&s->program.routines, name);
+    int k = map_at(&s->program.routines, name);
     if (k < 0)
         stop(NOT_READ, "%s.c: there is no routine %s", s->name, name);
     *ADD(&m->todo) = &s->program.routine.at[k];

@@ -11,7 +11,7 @@
 #include "verify.h"
 #include <string.h>
 
-typedef struct { Program *p; Lexer x; const Routine *in; bool tables_only; int deep; } Reader;
+typedef struct { Program *p; Lexer x; const Routine *in; bool tables_only, wide; int deep; } Reader;
 
 /* ---- constant expressions ---------------------------------------------------------------------------------------- */
 
@@ -63,7 +63,7 @@ static Arg slot_of(Reader *r, int table)
 static Arg named(Reader *r)
 {
     const char *name = r->x.t.text;
-    int p = param_of(r, name), c = map_get(&r->p->constants, name), s = map_get(&r->p->slot_tables, name);
+    int p = param_of(r, name), c = map_at(&r->p->constants, name), s = map_at(&r->p->slot_tables, name);
     lex_next(&r->x);
     if (p >= 0)
         return (Arg){.kind = A_INT, .slots = -1, .param = p};
@@ -150,7 +150,7 @@ static Arg place(Reader *r, char macro)
         if (x->t.kind != T_NAME || (param = param_of(r, x->t.text)) < 0)
             lex_fault(x, "S names a parameter of the routine");
         const char *name = joined_text("%s_slot", x->t.text);
-        table = map_get(&r->p->slot_tables, name_of(name, strlen(name)));
+        table = map_at(&r->p->slot_tables, name_of(name, strlen(name)));
         if (table < 0)
             lex_fault(x, joined_text("there is no table %s", name));
         lex_next(x);
@@ -242,7 +242,7 @@ static Node *value(Reader *r)
         n->text = x->t.text;
         for (lex_next(x); x->t.kind == T_STRING; lex_next(x))
             n->text = joined_text("%s%s", n->text, x->t.text);
-    } else if (x->t.kind == T_NAME && map_get(&r->p->constants, x->t.text) < 0) {
+    } else if (x->t.kind == T_NAME && map_at(&r->p->constants, x->t.text) < 0) {
         n->kind = N_NAME;
         n->text = x->t.text;
         lex_next(x);
@@ -263,7 +263,7 @@ static Node *value(Reader *r)
 
 static void keep_table(Reader *r, const char *name, Node *n)
 {
-    map_put(&r->p->tables, name, r->p->table.n);
+    map_set(&r->p->tables, name, r->p->table.n);
     *ADD(&r->p->table) = n;
 }
 
@@ -273,9 +273,9 @@ static void keep_constant(Reader *r, const char *name, Arg a)
 {
     if (a.param >= 0 || (a.kind != A_INT && a.kind != A_FLOAT))
         lex_fault(&r->x, "a constant is a number");
-    if (map_get(&r->p->constants, name) >= 0)
+    if (map_at(&r->p->constants, name) >= 0)
         lex_fault(&r->x, joined_text("%s has a number already", name));
-    map_put(&r->p->constants, name, r->p->constant.n);
+    map_set(&r->p->constants, name, r->p->constant.n);
     *ADD(&r->p->constant) = (Constant){name, a.kind == A_FLOAT, a.i, a.f};
 }
 
@@ -316,7 +316,7 @@ static void keep_slots(Reader *r, const char *name, const Node *n)
             lex_fault(&r->x, "a slot is a number of bytes");
         s->at[s->n++] = c->i;
     }
-    map_put(&r->p->slot_tables, name, r->p->slots.n - 1);
+    map_set(&r->p->slot_tables, name, r->p->slots.n - 1);
 }
 
 /* behind the type: NAME = number, or NAME[..] = {..}, up to ';' */
@@ -335,9 +335,12 @@ static void declarators(Reader *r)
         if (!lex_is(&r->x, '='))
             lex_fault(&r->x, "a constant has a value");
         lex_next(&r->x);
-        if (array && n > 5 && !strcmp(name + n - 5, "_slot"))
+        bool slots = array && n > 5 && !strcmp(name + n - 5, "_slot"), table = lex_is(&r->x, '{') || lex_is(&r->x, '&');
+        if ((slots || !table) && !r->wide && !r->tables_only)
+            lex_fault(&r->x, "a number of this type may lose bits");
+        if (slots)
             keep_slots(r, name, value(r));
-        else if (lex_is(&r->x, '{') || lex_is(&r->x, '&'))
+        else if (table)
             keep_table(r, name, value(r));
         else
             keep_constant(r, name, sum(r));
@@ -348,19 +351,19 @@ static void declarators(Reader *r)
     lex_next(&r->x);
 }
 
-/* The words of a type, from `const` on. */
+/* The words of a type: all but the last name.  A number may lose bits in one that is narrow. */
 static void skip_type(Reader *r)
 {
-    static const char *const words[] = {"static", "const", "size_t", "long", "int64_t", "int", "float", "double", "char",
-        "void", "unsigned", "StateInfo", "InputInfo", "StageInfo", "Setting", "Job",
-        "Parameter", "DataInfo", "StoredInfo", "CopyInfo", "ByteInfo", "DataFormat", "Answers",
-        "Offload", "Overlap", "TokenText"};
-    for (bool more = true; more;) {
-        more = lex_is(&r->x, '*');
-        for (size_t i = 0; i < sizeof words / sizeof *words && !more; i++)
-            more = lex_word(&r->x, words[i]);
-        if (more)
-            lex_next(&r->x);
+    static const char *const wide[] = {"size_t", "long", "int64_t", "float", "double"};
+    r->wide = false;
+    while (lex_is(&r->x, '*') || r->x.t.kind == T_NAME) {
+        Lexer next = r->x;
+        lex_next(&next);
+        if (r->x.t.kind == T_NAME && !lex_word(&r->x, "void") && next.t.kind != T_NAME && !lex_is(&next, '*'))
+            return;
+        for (size_t i = 0; i < sizeof wide / sizeof *wide; i++)
+            r->wide |= lex_word(&r->x, wide[i]);
+        r->x = next;
     }
 }
 
@@ -385,7 +388,7 @@ static void call(Reader *r, Routine *to)
         return;                 /* what a library prepares changes no value */
     s.n = list.n;
     s.arg = list.at;
-    s.routine = map_get(&r->p->routines, name);
+    s.routine = map_at(&r->p->routines, name);
     s.row = s.routine < 0 ? row_named(name) : NULL;
     if (s.routine < 0 && !s.row)
         stop(NOT_READ, "%s:%d: %s is no routine above, and no call that dpgen-verify knows", x->path, s.line, name);
@@ -490,11 +493,11 @@ static void function(Reader *r, const char *name)
     } else if (described) {
         description(r);
     } else if (stage) {
-        if (param.n > MOST_INTS || map_get(&r->p->routines, name) >= 0 || row_named(name))
+        if (param.n > MOST_INTS || map_at(&r->p->routines, name) >= 0 || row_named(name))
             lex_fault(x, "a routine that there is already, or with too many parameters");
         Routine made = {.name = name, .params = param.n, .param = param.at, .line = x->t.line};
         body(r, &made);
-        map_put(&r->p->routines, name, r->p->routine.n);
+        map_set(&r->p->routines, name, r->p->routine.n);
         *ADD(&r->p->routine) = made;
     } else {
         lex_fault(x, "no function of the language");
@@ -532,7 +535,7 @@ void program_read(Program *p, const Source *s)
 
 Node *program_table(const Program *p, const char *name)
 {
-    int k = map_get(&p->tables, name_of(name, strlen(name)));
+    int k = map_at(&p->tables, name_of(name, strlen(name)));
     return k < 0 ? NULL : p->table.at[k];
 }
 

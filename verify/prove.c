@@ -62,18 +62,18 @@ static void complete(const Proof *p)
         for (int i = 0; i < p->f->stage[d].held.n; i++) {
             const Held *h = &p->f->stage[d].held.at[i];
             const char *text = joined_text("%s %s", h->kind, h->param), *key = name_of(text, strlen(text));
-            if (map_get(&there, key) < 0) {
-                map_put(&there, key, held.n);
+            if (map_at(&there, key) < 0) {
+                map_set(&there, key, held.n);
                 *ADD(&held) = (Region){0};
             }
-            region_set(&held.at[map_get(&there, key)], (Piece){h->from, h->from + h->bytes, h->from, 1});
+            region_set(&held.at[map_at(&there, key)], (Piece){h->from, h->from + h->bytes, h->from, 1});
         }
     for (int i = 0; i < p->g->state.n; i++) {
         const Thing *t = &p->g->state.at[i];
         if (!t->of || !strcmp(t->kind, "grad") || !strcmp(t->kind, "norm") || !strcmp(t->kind, "clip"))
             continue;
         const char *text = joined_text("%s %s", t->kind, t->of);
-        int k = map_get(&there, name_of(text, strlen(text)));
+        int k = map_at(&there, name_of(text, strlen(text)));
         Pieces list = {0};
         if (k >= 0)
             region_get(&held.at[k], 0, t->bytes, &list);

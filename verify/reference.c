@@ -57,7 +57,7 @@ static void give_places(Maker *x)
         g->tensor.at[i].at = give(x, g->tensor.at[i].bytes);
     for (int i = 0; i < g->state.n; i++)
         if (!is_kind(&g->state.at[i], "grad") && !is_versioned(&g->state.at[i]))
-            g->state.at[i].at = give(x, is_kind(&g->state.at[i], "values") ? VALS_BYTES : g->state.at[i].bytes);
+            g->state.at[i].at = give(x, g->state.at[i].bytes);
     for (int k = 0; k < 2; k++) {
         int64_t first = x->at, n = k == GROUPS ? g->groups : x->back + x->last + 2;
         for (int i = 0; i < g->state.n; i++)
@@ -73,7 +73,7 @@ static void give_places(Maker *x)
 static const Thing *thing(const Maker *x, const GraphOp *o, const GraphArg *a)
 {
     bool state = strchr("RWUA", a->sign) != NULL;
-    int k = map_get(state ? &x->g->states : &x->g->tensors, a->name);
+    int k = map_at(state ? &x->g->states : &x->g->tensors, a->name);
     if (k < 0)
         stop(NOT_READ, "%s:%d: there is no %s %s", x->g->path, o->line, state ? "state" : "tensor", a->name);
     return state ? &x->g->state.at[k] : &x->g->tensor.at[k];
@@ -101,7 +101,7 @@ static Arg place(Maker *x, int op, const GraphArg *a)
         }
     } else if (a->sign == 'v') {
         to.kind = A_PLACE;
-        to.i = values_of(x, o)->at;
+        to.i = values_of(x, o)->at + a->i * VALS_BYTES;
     } else if (a->sign == 'f') {
         to.kind = A_FLOAT;
         to.f = a->f;
@@ -142,6 +142,8 @@ static void make_site(Maker *x, int op)
             stop(NOT_READ, "%s:%d: argument %d of %s, '%s', is no '%c' as calls.def has it", x->g->path, o->line, k + 1,
                  o->call, o->arg.at[k].token, s->row->param[k].mode);
         s->arg[k] = place(x, op, &o->arg.at[k]);
+        if (x->m->evaluates && !strcmp(s->row->param[k].name, "drop"))
+            s->arg[k] = (Arg){.kind = A_FLOAT, .slots = -1, .param = -1};   /* an evaluation drops nothing */
     }
 }
 
@@ -164,7 +166,7 @@ static void sizes_agree(const Maker *x, const Site *s)
         const GraphArg *a = &o->arg.at[k];
         if (s->row->param[k].mode == 't' && a->sign == 't' && !x->g->portable)
             site_scratch(s, o->tmp);
-        else if (s->row->param[k].mode == 't' && a->sign == 't' && s->bytes[k] != o->tmp)
+        else if (s->row->param[k].mode == 't' && a->sign == 't' && s->bytes[k] != o->tmp && !x->m->evaluates)
             stop(NOT_READ, "%s:%d: scratch of %s is %lld bytes by calls.def, %lld here", x->g->path, o->line, o->call,
                  (long long)s->bytes[k], (long long)o->tmp);
         if (!s->row->param[k].width || !strchr("rwRWUA", a->sign) || s->row->kind == ROW_OTHER)
@@ -233,7 +235,7 @@ static void begin_step(Maker *x, int step)
     for (int i = 0; i < x->g->state.n; i++) {
         const Thing *t = &x->g->state.at[i];
         if (is_kind(t, "values"))
-            vals_begin(x->m, x->m->vals = t->at);
+            vals_begin(x->m, x->m->vals = t->at, t->bytes / VALS_BYTES);
         else if (is_kind(t, "norm"))
             region_set(&x->m->region, (Piece){t->at, t->at + t->bytes, 0, term_of(H_ZERO, 8, 0, NULL)});
     }
@@ -261,12 +263,12 @@ static void find_stages(Maker *x)
     Map holder = {0};
     for (int d = x->f->stages; d-- > 0;)
         for (int i = 0; i < x->f->stage[d].held.n; i++)
-            map_put(&holder, x->f->stage[d].held.at[i].param, d);
+            map_set(&holder, x->f->stage[d].held.at[i].param, d);
     x->stage = room(sizeof *x->stage * (size_t)x->g->op.n);
     for (int i = 0; i < x->g->op.n; i++)
         for (int k = 0; k < x->g->op.at[i].arg.n; k++) {
             const GraphArg *a = &x->g->op.at[i].arg.at[k];
-            int d = strchr("RWUA", a->sign) ? map_get(&holder, thing(x, &x->g->op.at[i], a)->of) : -1;
+            int d = strchr("RWUA", a->sign) ? map_at(&holder, thing(x, &x->g->op.at[i], a)->of) : -1;
             x->stage[i] = d > x->stage[i] ? d : x->stage[i];
         }
 }

@@ -31,10 +31,10 @@ int64_t terms_met;
 int head_of(const char *call, const char *result, const char *literals)
 {
     const char *text = joined_text("%s\1%s\1%s", call, result, literals), *key = name_of(text, strlen(text));
-    int have = map_get(&head_names, key);
+    int have = map_at(&head_names, key);
     if (have >= 0)
         return have;
-    map_put(&head_names, key, heads.n);
+    map_set(&head_names, key, heads.n);
     Head *h = room(sizeof *h);
     *h = (Head){call, result, literals};
     *ADD(&heads) = h;
@@ -73,7 +73,7 @@ static void spread(void)
     table.cap = 2 * cap;
     table.at = calloc(table.cap, sizeof *table.at);
     if (!table.at)
-        stop(NOT_PROVED, "no memory");
+        stop(NO_MEMORY, "no memory");
     for (int t = 1; t < terms.n; t++) {
         const Made *m = &terms.at[t];
         uint32_t k = hash(m->head, m->n, args.at + m->first) & (table.cap - 1);

@@ -18,8 +18,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+int verify_main(int argc, char **argv);                 /* verify.c */
+
 /* ---- base.c: memory until exit, names, files, the end ------------------------------------------------------------ */
-enum { PROVED = 0, NOT_PROVED = 1, USAGE = 2, NOT_READ = 3, FOREIGN = 5 };
+enum { PROVED = 0, NOT_PROVED = 1, USAGE = 2, NOT_READ = 3, FOREIGN = 5, NO_MEMORY = 6 };
 
 void *room(size_t bytes);                               /* zeroed */
 void *larger(void *at, int have, int *cap, size_t size);
@@ -31,8 +33,8 @@ typedef struct { const char *path, *at; size_t n; } Source;
 bool source_read(Source *s, const char *dir, const char *name);     /* false: there is none */
 _Noreturn void stop(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 typedef struct { const void **key; int *value; int n, cap; } Map;   /* by address */
-int map_get(const Map *m, const void *key);             /* -1: not there */
-void map_put(Map *m, const void *key, int value);
+int map_at(const Map *m, const void *key);             /* -1: not there */
+void map_set(Map *m, const void *key, int value);
 const char *file_hash(const Source *s);                 /* manifest.c: SHA-256 in hexadecimal */
 int manifest_check(const char *dir);                    /* files compared; stops where one differs */
 
@@ -57,8 +59,9 @@ typedef struct {
     const char *extent;         /* elements */
 } Param;
 typedef struct { RowKind kind; const char *name; int n; const Param *param; const char *steps; } Row;
-void rows_open(int real);                               /* bytes of a number of the compute type */
+void rows_open(int real, int64_t blocks);               /* bytes of a number of the compute type; blocks of a sum */
 int rows_real(void);
+int rows_levels(void);                                  /* of the tree over blocks */
 const Row *row_named(const char *name);                 /* NULL: there is none */
 int row_param(const Row *r, const char *name);          /* -1 */
 
@@ -157,6 +160,7 @@ typedef struct {
     LIST(Term) loss;            /* of the micro-batches that it reported */
     LIST(Ended) ended;
     int64_t calls, again, clock;
+    Term talk;                  /* its messages and waits, in their order */
     bool evaluates;             /* it is in an evaluation */
 } Machine;
 #define MOST_BYTES ((int64_t)1 << 56)     /* of an operand; no number of a folder is larger */
@@ -165,7 +169,7 @@ void site_bind(const Machine *m, Site *s);              /* bind.c */
 void site_scratch(const Site *s, int64_t bytes);        /* calls with these literals have so much, whatever calls.def says */
 bool site_draws(const Site *s);                         /* random numbers */
 void call_do(Machine *m, Site *s, const int *param);    /* of every row but those of messages */
-void vals_begin(Machine *m, int64_t at);
+void vals_begin(Machine *m, int64_t at, int64_t sets);   /* one, and one a parameter group */
 Term vals_of(Machine *m, const Site *s, int k, const int *param);
 void step_ended(Machine *m, int64_t at);
 int64_t arg_place(Machine *m, const Site *s, int k, const int *param);
@@ -217,6 +221,7 @@ typedef struct {
     bool bf16, evaluates;
     const char *kernels, *versions;     /* versions: the rule of a schedule with overlapping steps, else NULL */
     int overlap;                /* fewest steps through the pieces */
+    int param_groups;           /* each has step values of its own */
     Stage *stage;
 } Folder;
 void folder_read(Folder *f, const char *dir);
