@@ -53,6 +53,18 @@ static void state(const Proof *p, int d, const Held *h, int older)
                got);
 }
 
+/* A parameter that no call takes, but its copy: a frozen one in bf16. */
+static bool spared(const Graph *g, const Thing *t)
+{
+    if (strcmp(t->kind, "param") || !reference_state(g, t->of, "copy"))
+        return false;
+    for (int i = 0; i < g->op.n; i++)
+        for (int k = 0; k < g->op.at[i].arg.n; k++)
+            if (g->op.at[i].arg.at[k].name == t->name && strchr("RWUA", g->op.at[i].arg.at[k].sign))
+                return false;
+    return true;
+}
+
 /* Each byte of each parameter and moment of the model stands on some stage. */
 static void complete(const Proof *p)
 {
@@ -70,7 +82,7 @@ static void complete(const Proof *p)
         }
     for (int i = 0; i < p->g->state.n; i++) {
         const Thing *t = &p->g->state.at[i];
-        if (!t->of || !strcmp(t->kind, "grad") || !strcmp(t->kind, "norm") || !strcmp(t->kind, "clip"))
+        if (!t->of || !strcmp(t->kind, "grad") || !strcmp(t->kind, "norm") || !strcmp(t->kind, "clip") || spared(p->g, t))
             continue;
         const char *text = joined_text("%s %s", t->kind, t->of);
         int k = map_at(&there, name_of(text, strlen(text)));
