@@ -44,7 +44,7 @@ EMIT    = gen/emit/names.o gen/emit/text.o gen/emit/dims.o gen/emit/slots.o gen/
           gen/emit/header.o gen/emit/open.o gen/emit/pair.o gen/emit/turns.o gen/emit/table.o gen/emit/files.o \
           gen/emit/stage.o gen/emit/launch.o gen/emit/settings.o gen/emit/archive.o gen/emit/holding.o gen/emit/page.o \
           gen/emit/lists.o gen/emit/report.o gen/emit/report_memory.o gen/emit/build.o gen/emit/sample.o gen/emit/sbom.o \
-          gen/emit/emit.o
+          gen/emit/proof.o gen/emit/emit.o
 PROFILE = gen/profile/measure.o gen/profile/bench.o
 SEARCH  = gen/search/search.o gen/search/list.o gen/search/candidate.o gen/search/remedy.o gen/search/repack.o \
           gen/search/device_order.o gen/search/arrange.o gen/search/star_depths.o gen/search/paces.o \
@@ -55,11 +55,13 @@ VIEW    = gen/view/stage.o gen/view/totals.o gen/view/plan.o gen/view/explain.o 
           gen/view/tfevents.o
 HF      = $(patsubst %.c,%.o,$(sort $(wildcard gen/huggingface/*.c))) build/gen/place.o
 NET     = $(patsubst %.c,%.o,$(sort $(wildcard gen/import/*.c)))
+# The proof of a folder: no source of gen/, rt/ or tests/, and no library.  dpgen calls it in a process of its own
+PROVER  = $(patsubst %.c,%.o,$(filter-out verify/main.c,$(sort $(wildcard verify/*.c))))
 OBJ     = $(BASE) build/embedded.o $(FRONT) $(TOKENS) $(PACK) $(COST) $(SCHED) $(LIST) $(REPLAY) $(LOWER) $(FATES) $(MEM) \
           $(EXACT) $(CHECK) $(RIVALS) $(TEXT) $(PLAN) $(FOREIGN) gen/key.o $(EMIT) $(PROFILE) gen/passes.o $(SEARCH) \
-          $(VIEW) $(NET) $(HF) gen/options.o gen/main.o
+          $(VIEW) $(NET) $(HF) $(PROVER) gen/options.o gen/main.o
 
-all: dpgen
+all: dpgen dpgen-verify
 
 # say,VERB: in place of the command; V=1 shows that, make -s neither
 silent := $(findstring s,$(filter-out --%,$(firstword -$(MAKEFLAGS))))
@@ -71,10 +73,11 @@ endif
 dpgen: $(OBJ)
 	$(call say,link $@)$(CC) $(LDFLAGS) -o $@ $(OBJ) $(LIBS)
 
-# The proof of a folder: no source of gen/, rt/ or tests/, and no library
-VERIFY = $(sort $(wildcard verify/*.c))
-dpgen-verify: $(VERIFY) verify/verify.h verify/calls.def
-	$(call say,compile $@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(VERIFY)
+dpgen-verify: $(PROVER) verify/main.o
+	$(call say,link $@)$(CC) $(LDFLAGS) -o $@ $(PROVER) verify/main.o
+
+verify/%.o: verify/%.c verify/verify.h verify/calls.def
+	$(call say,compile $<)$(CC) $(CFLAGS) -c -o $@ $<
 
 $(OBJ): $(wildcard gen/*.h gen/*/*.h gen/*.def rt/*.h rt/tokens/*.h)
 
@@ -84,7 +87,7 @@ build/embed: tools/embed.c
 
 EMBED = $(sort $(wildcard templates/* gen/huggingface/*.yaml devices/*.yaml) \
         $(wildcard rt/*.[ch] rt/cuda/*.[ch] rt/cuda/*.cu rt/op/*.[ch] rt/op/*/*.[ch] rt/op/*/*.cu \
-        rt/sample/*.[ch] rt/tokens/*)) \
+        rt/sample/*.[ch] rt/tokens/* verify/*.[ch] verify/*.def)) \
         build/rt/op/paced/calls.c build/rt/hooks.h LICENSE
 # By content: a file that is moved in may be older
 build/embedded.sums: $(EMBED) FORCE
@@ -376,7 +379,7 @@ build/dpgen.bash build/_dpgen: $(wildcard completion/*)
 	cat completion/words.sh completion/bash > build/dpgen.bash
 	{ echo '#compdef dpgen train sample'; cat completion/words.sh completion/zsh; } > build/_dpgen
 
-install: dpgen build/options.1 build/dpgen-model.5 build/dpgen.bash build/_dpgen
+install: dpgen dpgen-verify build/options.1 build/dpgen-model.5 build/dpgen.bash build/_dpgen
 	tools/install
 
 # What is dpgen's alone goes; a folder that others use as well stays
@@ -392,7 +395,7 @@ dist:
 	tools/dist $(VERSION) build/dist
 
 clean:
-	rm -rf build dpgen $(OBJ)
+	rm -rf build dpgen dpgen-verify $(OBJ) verify/main.o
 
 .PHONY: all deps fuzz-targets demo check check-slow gpu-check install uninstall installcheck dist \
         clean

@@ -254,7 +254,7 @@ static int generate(const Options *x, const Model *m)
     Text reference;
     print_reference(text_open(&reference), x, p);
     text_close(&reference);
-    const char *sum = emit(p, x->out, x->prefix ? x->prefix : "train", &reference);
+    const char *sum = emit(p, x->out, x->prefix ? x->prefix : "train", &reference, !x->unproved);
     view_table(stdout, p);
     printf("wrote %s: make -C %s\nits MANIFEST has SHA-256 %s\n", quote_terminal(x->out),
            quote_terminal(quote_shell(x->out)), sum);

@@ -13,7 +13,7 @@ typedef struct {
     Overrides over;
     Foreign *foreign;           /* --from names a graph of another system */
     ForeignChain chain;         /* objective bottleneck */
-    bool json, parameters, quick, estimate, pace, elsewhere;
+    bool json, parameters, quick, estimate, pace, elsewhere, unproved;
     Profile *times;             /* main: NULL for estimates */
 } Options;
 

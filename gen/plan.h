@@ -406,7 +406,7 @@ Ns action_time(const Plan *p, int device, const Action *k);  /* what an action t
 void check_sim(const Plan *p);
 
 /* ---- emit: emit/ ------------------------------------------------------------------------------------------------- */
-const char *emit(const Plan *p, const char *dir, const char *prefix, const Text *reference);
+const char *emit(const Plan *p, const char *dir, const char *prefix, const Text *reference, bool prove);
 /* ---- text/text.c: Graph and Plan as text; read(print(x)) == x ---------------------------------------------------- */
 void print_graph(FILE *f, const Graph *g);
 void print_graph_bare(FILE *f, const Graph *g);             /* without places in the model file */

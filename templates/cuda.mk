@@ -47,7 +47,7 @@ CUBLASLT := $(call library,cublasLt,$(CUBLAS_ROOT))
 CUDNN := $(call library,cudnn,$(CUDNN_ROOT))
 NCCL := $(call library,nccl,$(NCCL_ROOT))
 
-ifneq ($(MAKECMDGOALS),clean)
+ifneq ($(filter-out clean proof,$(or $(MAKECMDGOALS),all)),)
 $(call want,CUDA toolkit,$(CUDA_ROOT),include/cuda_runtime_api.h,$(call places,$(CUDA_HOME)),CUDA_HOME)
 $(call want,CUDA compiler,$(NVCC),bin/nvcc,$(cuda_places) and PATH,NVCC)
 $(call want,CUDA runtime,$(CUDART),libcudart.so under $(folders),$(CUDA_ROOT),CUDA_HOME)

@@ -23,7 +23,7 @@ tag() { sed -n '1,5s/.*SPDX-Licen[s]e-Identifier: \([A-Za-z0-9.-]*\).*/\1/p' "$1
 find . -type f | sed 's,^\./,,' | sort >"$tmp/files"
 while read -r file; do
     case $file in
-        rt/*) want=Apache-2.0 ;;
+        rt/* | verify/*) want=Apache-2.0 ;;
         LICENSE | MANIFEST | sbom.spdx.json | model.yaml) continue ;;
         *) want=CC0-1.0 ;;
     esac
@@ -36,7 +36,7 @@ sum='"checksumValue": "\([0-9a-f]*\)"'
     sed -n 's/^{"fileName": "\.\/\([^"]*\)".*"SHA256", '"$sum"'.*"SHA1", '"$sum"'.*Concluded": "\([^"]*\)".*/\1 \2 \3 \4/p' \
     >"$tmp/bill"
 grep -v '^MANIFEST$\|^sbom' "$tmp/files" | while read -r file; do
-    case $file in rt/* | LICENSE) of=Apache-2.0 ;; model.yaml) of=NOASSERTION ;; *) of=CC0-1.0 ;; esac
+    case $file in rt/* | verify/* | LICENSE) of=Apache-2.0 ;; model.yaml) of=NOASSERTION ;; *) of=CC0-1.0 ;; esac
     echo "$file $(sha256sum "$file" | cut -d ' ' -f 1) $(sha1sum "$file" | cut -d ' ' -f 1) $of"
 done >"$tmp/want"
 expect "the bill of materials" diff "$tmp/want" "$tmp/bill"

@@ -5,7 +5,7 @@
 # else, in folders of any name; make installcheck; dpgen new; devices by name; --version.  Options are the same set in the code,
 # in --help, in the manual page and in both completions.  Then packages.sh: make dist; SLOW=1: Debian's package.
 . "$(dirname "$0")/lib.sh"
-need dpgen
+need dpgen dpgen-verify
 [ -n "$SLOW" ] || use_ready
 version=$(sed -n 's/.*DPGEN_VERSION "\(.*\)"/\1/p' gen/version.h)
 
@@ -161,9 +161,11 @@ root=$tmp/dest$prefix
 expect "make install" sh -c 'umask 077; make -s install DESTDIR="$1" PREFIX="$2"' - "$tmp/a dest's" $prefix
 mv "$tmp/a dest's" "$tmp/dest"
 expect "folders are 755" test -z "$(find "$tmp/dest/opt" -type d ! -perm 755)"
-expect "the program is 755" test "$(find "$root" -type f -perm 755)" = "$root/bin/dpgen"
+expect "programs are 755" test "$(find "$root" -type f -perm 755 | sort | tr '\n' ' ')" = \
+    "$root/bin/dpgen $root/bin/dpgen-verify "
 expect "files are 644" test -z "$(find "$root" -type f ! -path '*/bin/*' ! -perm 644)"
-for file in bin/dpgen share/man/man1/dpgen.1 share/man/man5/dpgen-model.5 share/bash-completion/completions/dpgen \
+for file in bin/dpgen bin/dpgen-verify share/man/man1/dpgen.1 share/man/man1/dpgen-verify.1 share/man/man5/dpgen-model.5 \
+    share/bash-completion/completions/dpgen \
     share/zsh/site-functions/_dpgen share/dpgen/devices/h100.yaml share/dpgen/examples/bytes-gpt.yaml \
     share/dpgen/examples/corpus/train.txt share/doc/dpgen/LICENSE share/doc/dpgen/docs/running.md; do
     expect "$file" test -s "$root/$file"
@@ -171,12 +173,19 @@ done
 expect "no mark is left in the manual" test -z "$(grep '@[A-Z]*@' "$root"/share/man/*/*)"
 expect "the manual has the version" grep -q "^.Os dpgen $version" "$root/share/man/man1/dpgen.1"
 expect "the manual names the folder" grep -q "$prefix/share/dpgen/examples" "$root/share/man/man1/dpgen.1"
+./dpgen-verify --help >"$tmp/verify.help"
+grep -o -E '^  --[a-z]+' "$tmp/verify.help" | tr -d ' ' | sort -u >"$tmp/code"
+sed -n 's/^\.It Fl \\-\([a-z]*\)$/--\1/p' "$root/share/man/man1/dpgen-verify.1" | sort -u >"$tmp/of.man"
+expect "dpgen-verify(1) has its options" diff "$tmp/code" "$tmp/of.man"
+for status in $(sed -n 's/^| \([0-9]\) |.*/\1/p' docs/verify.md); do
+    grep -q "^.It $status\$" "$root/share/man/man1/dpgen-verify.1" && pass || fault "dpgen-verify(1) has no status $status"
+done
 keys=$(sed -n 's/^| `\([a-z_]*\)`.*/\1/p' docs/model.md | sort -u)
 expect "keys of the model file" test "$(echo "$keys" | wc -l)" -gt 50
 for key in $keys; do grep -q "^.It .*fB$key.fR" "$root/share/man/man5/dpgen-model.5" || echo "$key"; done >"$tmp/lost"
 expect "dpgen-model(5) has every key" test ! -s "$tmp/lost"
 if command -v mandoc >/dev/null 2>&1; then
-    mandoc -T lint -W error "$root"/share/man/man1/dpgen.1 "$root"/share/man/man5/dpgen-model.5 >"$tmp/said" 2>&1
+    mandoc -T lint -W error "$root"/share/man/man1/*.1 "$root"/share/man/man5/dpgen-model.5 >"$tmp/said" 2>&1
     expect "mandoc" test ! -s "$tmp/said"
 else
     skip "no mandoc"

@@ -45,6 +45,8 @@ small() {       # NAME MODEL OPTION...
 }
 small groups tiny-gpt --set 'train.freeze=[wpe.*, h.0.*]' --set 'train.optimizer.groups=[{match: h.1.*, lr: x0.1}]'
 expect "two groups" grep -q 'vals=vals:1' "$tmp/groups/model.graph"
+small frozen tiny-gpt --set 'train.freeze=[wpe.*, h.0.*]' --set train.precision.compute=bf16
+expect "without its master" sh -c "! grep -q '\.name = \"wpe.weight\".*\.param' '$tmp/frozen/stage0.c'"
 small adapted tiny-gpt --set 'adapt={match: h.*.c_attn, rank: 4, alpha: 6, dropout: 0.1}'
 small blocks heads --set train.blocks=8
 small eight tiny-gpt -D D=48 --devices h100 --set train.precision.compute=fp8
@@ -260,6 +262,57 @@ refuse "no folder named" 2 'usage' ./dpgen-verify
 refuse "an option that is none" 2 'usage' ./dpgen-verify --all "$tmp/gpt"
 expect "its help" ./dpgen-verify --help
 
+# ---- in the line: what dpgen writes was proved before, and what is not proved is a bug of dpgen, which leaves no folder
+need build/libgen.a
+expect "a dpgen with bugs to order" $own_cc ${LDFLAGS:-} -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -Wl,--wrap=verify_main \
+    -o "$tmp/planted" tests/planted.c gen/main.o build/libgen.a -lyaml -lm -ldl
+mkdir "$tmp/line"
+planted() { PLANT=$1 "$tmp/planted" $model --estimate -o "$tmp/line/out" $more; }
+refuse "a proof" 0 'wrote' planted true
+was=$(sha256sum "$tmp/line/out/MANIFEST")
+expect "it is what dpgen writes" diff -r "$tmp/gpt" "$tmp/line/out"
+mutate() { echo "awk -f $root/tests/verify_mutant.awk -v kind=$1 -v at=$2 stage0.c >s; mv s stage0.c"; }
+refuse "a mutant is a bug" 70 'a bug in dpgen .*does not prove the folder (status 1); --no-verify' planted "$(mutate micro 2)"
+for line in '^dpgen-verify: stage[01].c:[0-9]*: ' '^  expected' 'linear_forward.y (rows 256.*micro-batch 2'; do
+    refuse "it says so: $line" 70 "$line" planted "$(mutate micro 2)"
+done
+refuse "a source cut off" 70 'stage1.c:' planted "sed -i '9,\$d' stage1.c"
+refuse "a call that nobody knows" 70 'gelu_backwards is no routine' planted "sed -i s/gelu_forward/gelu_backwards/ stage0.c"
+refuse "a proof that crashes" 70 'status 139' planted 'signal 11'
+for end in 'signal 9' 'status 6'; do refuse "$end" 1 '^dpgen: no memory to prove .*--no-verify' planted "$end"; done
+expect "the folder that was there is there" sh -c "cd '$tmp/line/out' && sha256sum --quiet -c MANIFEST"
+[ "$was" = "$(sha256sum "$tmp/line/out/MANIFEST")" ] && pass || fault "another MANIFEST"
+rm -r "$tmp/line/out"
+refuse "no folder" 70 'nothing was written' planted "$(mutate micro 2)"
+[ -z "$(ls -A "$tmp/line")" ] && pass || fault "left behind: $(ls -A "$tmp/line")"
+more=--no-verify
+refuse "a folder without a proof" 0 'wrote' planted 'status 1'
+expect "it says so" grep -q 'written with --no-verify' "$tmp/line/out/UNPROVED"
+expect "and so does MANIFEST" grep -q '  UNPROVED$' "$tmp/line/out/MANIFEST"
+diff -rq "$tmp/gpt" "$tmp/line/out" | grep -v -e UNPROVED -e MANIFEST -e sbom >"$tmp/said"
+[ ! -s "$tmp/said" ] && pass || fault "--no-verify changes more: $(cat "$tmp/said")"
+for option in "" "-d f"; do
+    refuse "no use ${option:-of plan}" 2 'no use for --no-verify' ./dpgen ${option:-plan} $model --no-verify
+done
+# A folder proves itself
+refuse "make proof" 0 'proved: 2 stages' make -s -C "$tmp/line/out" proof
+cp "$tmp/line/out/verify/prove" "$tmp/prove"
+mv "$tmp/line/out/stage0.c" "$tmp/stage0.c"
+awk -f tests/verify_mutant.awk -v kind=micro -v at=2 "$tmp/stage0.c" >"$tmp/line/out/stage0.c"
+refuse "make proof of an edited one" 2 'stage0.c differs from MANIFEST' make -s -C "$tmp/line/out" proof
+refuse "it is not proved" 1 'stage[01].c:[0-9]*: ' "$tmp/prove" --edited "$tmp/line/out"
+mv "$tmp/stage0.c" "$tmp/line/out/stage0.c"
+expect "the next folder has no program of the last" ./dpgen $model --estimate -o "$tmp/line/out"
+[ ! -e "$tmp/line/out/verify/prove" ] && pass || fault "verify/prove is kept"
+cp "$tmp/prove" "$tmp/line/out/verify/prove"
+expect "make clean" make -s -C "$tmp/line/out" clean
+[ ! -e "$tmp/line/out/verify/prove" ] && pass || fault "make clean leaves verify/prove"
+cmp -s verify/calls.def "$tmp/line/out/verify/calls.def" && pass || fault "another calls.def"
+files() { (cd "$1" && ls verify/*.[ch] verify/*.def); }
+expect "its source is all of it" test "$(files .)" = "$(files "$tmp/line/out")"
+expect "a folder for GPUs" ./dpgen $model --estimate --devices h100 --set train.precision.compute=bf16 -o "$tmp/line/gpu"
+refuse "proves itself without their compiler" 0 'proved: ' make -s -C "$tmp/line/gpu" proof NVCC=/nothing
+
 # ---- its table of calls, against the two that were written apart from it
 rows="awk -f tests/verify_rows.awk"
 expect "rows" $rows verify/calls.def rt/rt.h gen/ops.def
@@ -289,6 +342,11 @@ expect "no function in common: $(head -n 1 "$tmp/shared")" test ! -s "$tmp/share
 sed -n '/^void lex_next/,/^}/p' verify/token.c >"$tmp/copied.c"
 same "$tmp/copied.c" >"$tmp/shared"
 expect "a function that was copied is found" test -s "$tmp/shared"
+# One name alone crosses between the two, and what dpgen links is all of verify/ but main()
+names() { for object in "$@"; do nm "$object"; done; }
+names verify/*.o | awk '$(NF - 1) ~ /[TDBR]/ { print $NF }' | sort -u >"$tmp/own"
+names gen/*.o gen/*/*.o build/gen/*.o build/gen/*/*.o | awk '$(NF - 1) == "U" { print $NF }' | sort -u >"$tmp/used"
+expect "gen/ calls verify_main() alone" test "$(comm -12 "$tmp/own" "$tmp/used")" = verify_main
 for compiler in $own_cc ${own_clang:-} ${tcc:-}; do
     strict='-Wall -Wextra -Wpedantic -Wconversion -Werror'
     case $compiler in *tcc*) strict=-w ;; esac

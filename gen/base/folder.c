@@ -201,7 +201,7 @@ static bool is_built(const char *name)
 {
     size_t n = strlen(name);
     return (n > 2 && (!strcmp(name + n - 2, ".o") || !strcmp(name + n - 2, ".d"))) || !strcmp(name, "train") ||
-           !strncmp(name, ".flags", 6);
+           !strcmp(name, "verify/prove") || !strncmp(name, ".flags", 6);
 }
 
 void out_remove(const char *dir)
@@ -300,6 +300,11 @@ static const char *trade(const Out *o)
         fail(EXIT_RUN, "cannot rename %s to %s: %s", o->partial, o->dir, strerror(why));
     }
     return old;
+}
+
+const char *out_place(const Out *o)
+{
+    return o->partial;
 }
 
 const char *out_end(Out *o)

@@ -14,6 +14,7 @@ void  out_close(Out *o);
 void  out_copy(Out *o, const char *name, const char *data, size_t n);
 typedef struct { const char *name; char hex[65], sha1[41]; } OutFile;    /* hex: of SHA-256 */
 const OutFile *out_files(Out *o, int *n);           /* what was written so far, by name */
+const char *out_place(const Out *o);                 /* where its files are until it has its name */
 const char *out_end(Out *o);                        /* MANIFEST, then into place; the SHA-256 of MANIFEST */
 void  out_remove(const char *dir);                  /* a folder, whatever is in it */
 

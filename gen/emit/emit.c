@@ -22,7 +22,7 @@ static void emit_reference(FILE *f, const Text *reference)
             reference->at, reference->at + first);
 }
 
-const char *emit(const Plan *p, const char *dir, const char *prefix, const Text *reference)
+const char *emit(const Plan *p, const char *dir, const char *prefix, const Text *reference, bool prove)
 {
     Out *o = out_begin(dir);
     const EmitDims *dims = dims_of(p);
@@ -62,6 +62,9 @@ const char *emit(const Plan *p, const char *dir, const char *prefix, const Text 
         profile_print(out_open(o, "profile"), p->c->profile);
         out_close(o);
     }
+    emit_prover(o, prove);
     emit_sbom(o, p);
+    if (prove)
+        emit_proof(o);
     return out_end(o);
 }

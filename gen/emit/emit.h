@@ -55,6 +55,9 @@ void files_parts(FILE *f, const Plan *p, bool mute);        /* for launch.c: the
 bool files_sample(const char *name);                /* of the program sample alone */
 bool files_source(const char *name);
 bool files_ends(const char *text, const char *with);
+/* proof.c: of all other files, before the folder has its name; or a file that says that nobody made one */
+void emit_prover(Out *o, bool prove);
+void emit_proof(const Out *o);
 void emit_sbom(Out *o, const Plan *p);               /* sbom.c; after all other files */
 const char *action_text(const Plan *p, const Action *k);    /* F chunk 0, micro-batch 3 */
 /* Words with a comma between them, `from` columns behind the begin of the line; several lines where they are too long. */

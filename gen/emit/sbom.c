@@ -15,7 +15,7 @@ static void licences(const char *name, const char **concluded, const char **tag)
     static const struct { const char *name, *concluded, *tag; } other[] = {
         {"LICENSE", "Apache-2.0", "NONE"}, {"model.yaml", "NOASSERTION", "NOASSERTION"}, {"profile", EMIT_LICENCE, "NONE"}
     };
-    bool copied = !strncmp(name, "rt/", 3);
+    bool copied = !strncmp(name, "rt/", 3) || !strncmp(name, "verify/", 7);
     *concluded = *tag = copied ? "Apache-2.0" : EMIT_LICENCE;
     for (size_t i = 0; i < sizeof other / sizeof *other; i++)
         if (!strcmp(name, other[i].name)) {

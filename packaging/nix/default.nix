@@ -10,7 +10,7 @@ stdenv.mkDerivation {
   buildInputs = [ libyaml ];
   enableParallelBuilding = true;
   makeFlags = [ "PREFIX=$(out)" ];
-  buildFlags = [ "dpgen" ];
+  buildFlags = [ "all" ];
   doInstallCheck = true;
   installCheckTarget = "installcheck";
 

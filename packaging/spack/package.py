@@ -16,7 +16,7 @@ class Dpgen(MakefilePackage):
     depends_on("gmake", type=("build", "run"))
     depends_on("libyaml")
 
-    build_targets = ["dpgen"]
+    build_targets = ["all"]
 
     def install(self, spec, prefix):
         make("install", "PREFIX={0}".format(prefix))
