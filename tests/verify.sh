@@ -236,7 +236,11 @@ damage MANIFEST '1s/^./x/'
 refuse "a line of MANIFEST" 5 'differs from MANIFEST' $verify
 damage MANIFEST '2s/ .*//'
 refuse "half a line of MANIFEST" 3 'MANIFEST:2' $verify
+damage MANIFEST '2s,  .*,  rt/../../x,'
+refuse "a name that leads out of the folder" 3 'MANIFEST:2' $verify
 damage stage0.c ''
+ln -sf /dev/zero "$tmp/other/stage0.c"
+refuse "a file without an end" 3 'stage0.c has more than 1 GiB' $verify --edited
 rm "$tmp/other/stage0.c"
 refuse "a file less" 5 'stage0.c is in MANIFEST' $verify
 refuse "no stage" 3 'stage0.c cannot be opened' $verify --edited

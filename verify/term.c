@@ -45,8 +45,13 @@ void terms_open(void)
 {
     static const char *const names[H_OTHERS] = {"", "bytes", "joined", "number", "start", "input and micro-batch", "count",
         "step values", "zero", "sum", "sum", "sum", "absent"};
+    terms.n = args.n = heads.n = 0;
+    head_names = (Map){0};
     table.cap = 1 << 12;
+    free(table.at);
     table.at = calloc(table.cap, sizeof *table.at);
+    if (!table.at)
+        stop(NO_MEMORY, "no memory");
     for (int i = 0; i < H_OTHERS; i++)
         head_of(names[i], "", joined_text("%s%d", i >= H_SUM2 ? "width " : "", i >= H_SUM2 ? 2 << (i - H_SUM2) : i));
     ADD(&terms);                /* 0: nothing was written */
