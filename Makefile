@@ -274,6 +274,7 @@ build/fuzz_jobs: tests/fuzz_jobs.c build/libgen.a
 # build/fuzzer/NAME, in which clang's fuzzer makes new inputs ------------------------------------------------------------
 FUZZ_GEN = yaml option graph plan foreign profile pack log trace table tokens onnx pt2 config llmc
 FUZZ_RT = json safetensors data megatron index shards
+FUZZ_ALONE = folder
 FUZZED = $(BASE) $(FRONT) $(TOKENS) $(PACK) $(COST) $(SCHED) $(LIST) $(LOWER) $(CHECK) $(TEXT) $(FOREIGN) \
          $(NET) $(HF) gen/emit/page.o gen/view/events.o gen/view/measured.o gen/view/metrics.o gen/view/tfevents.o
 FUZZHEAD = $(wildcard tests/fuzz_targets/*.h)
@@ -328,7 +329,15 @@ $(FUZZ_RT:%=$S/%): $S/%: tests/fuzz_targets/%.c tests/fuzz_targets/replay.c $S/l
 	$(SANCC) -D_GNU_SOURCE -I. -Irt $(WARN) -c -o $@.o $<
 	$(SANLD) -o $@ $@.o $(SANMAIN) $S/librt.a $(filter build/lib%,$^) -lm -lpthread
 
-fuzz-targets: $(FUZZ_GEN:%=$S/%) $(FUZZ_RT:%=$S/%)
+$S/verify/%.o: verify/%.c verify/verify.h verify/calls.def
+	@mkdir -p $(@D)
+	$(SANCC) -c -o $@ $<
+
+$(FUZZ_ALONE:%=$S/%): $S/%: tests/fuzz_targets/%.c tests/fuzz_targets/replay.c $(PROVER:%=$S/%) $(FUZZHEAD)
+	$(SANCC) $(CPPFLAGS) $(WARN) -c -o $@.o $<
+	$(SANLD) -Wl,--wrap=_Exit -o $@ $@.o $(SANMAIN) $(PROVER:%=$S/%)
+
+fuzz-targets: $(FUZZ_GEN:%=$S/%) $(FUZZ_RT:%=$S/%) $(FUZZ_ALONE:%=$S/%)
 
 # Packages that are missing: said, then installed where apt may be used; NO_INSTALL=1 names them only
 deps:

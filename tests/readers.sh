@@ -5,7 +5,7 @@
 # itself and on the model files and graphs of the tests.  SLOW=1 also runs each target with the fuzzer of clang, FUZZ_SECONDS
 # (600) long; what it finds stays in build/fuzzer and belongs into the corpus.  NAME...: these targets alone.
 . "$(dirname "$0")/lib.sh"
-need dpgen
+need dpgen dpgen-verify
 corpus=tests/fuzz_targets/corpus
 echo 'int main(void) { return 0; }' >"$tmp/empty.c"
 if ! $cc -fsanitize=address,undefined -o "$tmp/empty" "$tmp/empty.c" 2>"$tmp/said"; then
@@ -17,7 +17,7 @@ for target in $targets; do binaries="$binaries build/san/$target"; done
 need $binaries
 
 # Texts of dpgen itself
-mkdir -p "$tmp/yaml" "$tmp/graph" "$tmp/plan" "$tmp/pt2" "$tmp/onnx"
+mkdir -p "$tmp/folder" "$tmp/yaml" "$tmp/graph" "$tmp/plan" "$tmp/pt2" "$tmp/onnx"
 cp tests/graphs/*.pt2 "$tmp/pt2"
 cp tests/graphs/*.onnx "$tmp/onnx"
 sed -n 's/^    "\(.*\)\\n";*$/\1/p' tests/fuzz_targets/small.h >"$tmp/small.yaml"
@@ -27,6 +27,23 @@ for options in "" "--map 0,1,0,1 --schedule 1f1b" "--replicas 2 --stages 1 --set
     i=$((i + 1))
     ./dpgen "$tmp/small.yaml" --estimate $options -d a >"$tmp/plan/small.$i" 2>"$tmp/said" ||
         fault "no plan with $options: $(head -n 1 "$tmp/said")"
+done
+
+# Folders, without their comments
+for options in "--stages 1" "--stages 2 --schedule 1f1b" "--stages 2 --schedule 2bw --set train.clip_scope=parameter" \
+    "--stages 1 --offload [act]"; do
+    i=$((i + 1))
+    ./dpgen "$tmp/small.yaml" --estimate $options -o "$tmp/out" >"$tmp/said" 2>&1 || fault "no folder: $(tail -n 1 "$tmp/said")"
+    for file in stage0.h stage0.c stage1.h stage1.c launch.c; do
+        [ -e "$tmp/out/$file" ] || continue
+        $own_cc -fpreprocessed -dD -E -P "$tmp/out/$file" >"$tmp/said" && mv "$tmp/said" "$tmp/out/$file"
+    done
+    expect "it is right without comments" ./dpgen-verify --edited "$tmp/out"
+    for file in stage0.h stage0.c stage1.h stage1.c launch.c model.graph; do
+        [ ! -e "$tmp/out/$file" ] || { echo "> $file" && cat "$tmp/out/$file"; }
+    done >"$tmp/folder/small.$i"
+    { cat "$tmp/folder/small.$i" && echo "> MANIFEST" && cat "$tmp/out/MANIFEST"; } >"$tmp/folder/sums.$i"
+    rm -rf "$tmp/out"
 done
 
 export ASAN_OPTIONS="detect_leaks=0 log_path=$tmp/asan" UBSAN_OPTIONS="print_stacktrace=1 log_path=$tmp/asan"
@@ -66,5 +83,5 @@ if [ -n "$SLOW" ]; then
             "cd '$tmp/elsewhere' && '$out/$target' -runs=1 -close_fd_mask=3 ${dict:+-dict=$dict} '$out/corpus.$target'"
     done
 fi
-rm -f build/fuzzed.* build/report.html build/events.out.tfevents.0.dpgen
+rm -rf build/fuzzed.* build/report.html build/events.out.tfevents.0.dpgen
 finish

@@ -31,7 +31,7 @@ for d in 0 1; do
 done
 # An evaluation drops nothing
 sed '1,/^data:/!b; /^data:/a\  eval: {format: bytes, files: "*", tokens: tokens, next: targets, every: 2, batches: 5}' \
-    "$models/tiny-gpt.yaml" >"$tmp/drop.yaml"
+    "$models/tiny-gpt.yaml" | sed 's/op: SoftmaxCrossEntropy,/& top: 3,/' >"$tmp/drop.yaml"
 ./dpgen "$tmp/drop.yaml" --estimate --planner even --stages 2 -o "$tmp/drop" >"$tmp/said" 2>&1
 proved drop ' and an evaluation,'
 expect "a step drops" grep -q 'dropout_forward(.*DROP' "$tmp/drop/stage0.c"
@@ -49,6 +49,7 @@ small frozen tiny-gpt --set 'train.freeze=[wpe.*, h.0.*]' --set train.precision.
 expect "without its master" sh -c "! grep -q '\.name = \"wpe.weight\".*\.param' '$tmp/frozen/stage0.c'"
 small adapted tiny-gpt --set 'adapt={match: h.*.c_attn, rank: 4, alpha: 6, dropout: 0.1}'
 small blocks heads --set train.blocks=8
+small steps recurrent
 small eight tiny-gpt -D D=48 --devices h100 --set train.precision.compute=fp8
 expect "fp8" grep -q linear_fp8_backward_w "$tmp/eight/stage0.c"
 proved gpt 'trusted  model.graph as the meaning of model.yaml'
@@ -78,6 +79,8 @@ expect "something is offloaded" grep -q '^    offload_begin' "$tmp/offload/stage
 each='--set train.clip_scope=parameter --set train.batch.micro=16 -D D=56 -D T=32 --stages 4 --set devices.0.count=4'
 folder 2bw --schedule 2bw
 proved 2bw '2 stages, 5 steps of 8 micro-batches'
+folder 2bw.half --schedule 2bw --set train.precision.compute=bf16
+proved 2bw.half '2 stages, 5 steps of 8 micro-batches'
 rules='pipedream spectrain pipemare'
 [ -z "$slow" ] || rules='pipedream vertical timeprest spectrain spectrain-once xpipe nag pb pipemare'
 sgd='s/optimizer: {type: adamw.*/optimizer: {type: sgd, lr: 0.05, momentum: 0.9, weight_decay: 1e-4, decay_only: matrices}/'
@@ -236,7 +239,11 @@ damage MANIFEST '1s/^./x/'
 refuse "a line of MANIFEST" 5 'differs from MANIFEST' $verify
 damage MANIFEST '2s/ .*//'
 refuse "half a line of MANIFEST" 3 'MANIFEST:2' $verify
+damage MANIFEST '2s,  .*,  rt/../../x,'
+refuse "a name that leads out of the folder" 3 'MANIFEST:2' $verify
 damage stage0.c ''
+ln -sf /dev/zero "$tmp/other/stage0.c"
+refuse "a file without an end" 3 'stage0.c has more than 1 GiB' $verify --edited
 rm "$tmp/other/stage0.c"
 refuse "a file less" 5 'stage0.c is in MANIFEST' $verify
 refuse "no stage" 3 'stage0.c cannot be opened' $verify --edited
@@ -261,6 +268,33 @@ refuse "another reference" 1 'gelu_forward.y (tanh 1)' $verify --edited
 refuse "no folder named" 2 'usage' ./dpgen-verify
 refuse "an option that is none" 2 'usage' ./dpgen-verify --all "$tmp/gpt"
 expect "its help" ./dpgen-verify --help
+
+# ---- one edit, and what it says
+grep -v -e '^#' -e '^$' tests/verify_refusals >"$tmp/refusals"
+while read -r base file want edit && read -r text; do
+    rm -rf "$tmp/other"
+    mkdir "$tmp/other"
+    ln -s "$tmp/$base"/*.c "$tmp/$base"/*.h "$tmp/$base/model.graph" "$tmp/other/"
+    rm "$tmp/other/$file"
+    sed "$edit" "$tmp/$base/$file" >"$tmp/other/$file"
+    if cmp -s "$tmp/$base/$file" "$tmp/other/$file"; then fault "an edit that changes nothing: $edit"
+    else refuse "$base $file $edit" "$want" "$text" $verify --edited; fi
+done <"$tmp/refusals"
+# What an edit of one line cannot say
+deep() { awk -v s="$1" -v t="$2" 'BEGIN { for (i = 0; i < 120; i++) r = r t } { sub(s, "&" r) } 1' "$tmp/gpt/$3"; }
+damage stage0.h '' && deep 'H_attention_fwd  *= ' '(' stage0.h >"$tmp/other/stage0.h"
+refuse "brackets" 3 'brackets or braces too deep' $verify --edited
+damage stage0.c '' && deep 'parameter\[\] = ' '{' stage0.c >"$tmp/other/stage0.c"
+refuse "braces" 3 'brackets or braces too deep' $verify --edited
+damage stage0.c ''
+awk '/^static void stage0_step/ { print "static void r0(Stage *st)\n{\n}"
+    for (i = 1; i < 70; i++) printf "static void r%d(Stage *st)\n{\n    r%d(st);\n}\n", i, i - 1 }
+    { sub(/step_begin\(st, A\(vals\)\);/, "& r69(st);") } 1' "$tmp/gpt/stage0.c" >"$tmp/other/stage0.c"
+refuse "routines" 1 'routines too deep' $verify --edited
+if [ -z "${SAN:-}" ]; then
+    for kib in 4000 5000 6000 7000; do (ulimit -v $kib && ./dpgen-verify --edited "$tmp/gpt") >"$tmp/said.$kib" 2>&1; done
+    expect "no memory" grep -q '^dpgen-verify: no memory$' "$tmp"/said.[4-7]000
+fi
 
 # ---- in the line: what dpgen writes was proved before, and what is not proved is a bug of dpgen, which leaves no folder
 need build/libgen.a

@@ -2,7 +2,7 @@
 #
 # One fault in a stage's source: awk -f verify_mutant.awk -v kind=KIND -v at=N stage0.c
 # changes the Nth place where a fault of that kind fits, from 1 on, in routines of the step, and prints the file.  Status 3:
-# there are not so many places.  A statement ends with ';', on whichever line.
+# there are not so many places.  Without kind: how many there are of each.  A statement ends with ';', on whichever line.
 #
 #   shift    an operand lies 64 bytes further     slot   another slot, of a pool or in a routine's arguments
 #   swap     two operands of a call change places  peer   a message for another stage
@@ -85,11 +85,15 @@ END {
         }
         list[++n] = s
     }
+    kinds = split("shift swap skip wait micro peer shrink acc slot tag number double order", all, " ")
     for (i = 1; i <= n; i++) {
         if (list[i] ~ /\{$/) routine = list[i]
         inside = routine ~ /\(Stage \*st/ && routine !~ /_(evaluate|eval|open)\(/
-        last = i
-        if (inside && !done && list[i] ~ /;$/ && fits(list[i]) && (kind != "order" || fits(list[i + 1])) && ++seen == at) {
+        for (k = 1; k <= kinds && at == "" && inside && list[i] ~ /;$/; k++) {
+            kind = all[k]
+            there[kind] += fits(list[i]) && (kind != "order" || fits(list[i + 1]))
+        }
+        if (at != "" && inside && !done && list[i] ~ /;$/ && fits(list[i]) && (kind != "order" || fits(list[i + 1])) && ++seen == at) {
             done = 1
             if (kind == "order") { s = list[i]; list[i] = list[i + 1]; list[i + 1] = s }
             else if (kind == "early") {
@@ -100,6 +104,8 @@ END {
             else list[i] = changed(list[i])
         }
     }
+    for (k = 1; k <= kinds && at == ""; k++) print all[k], there[all[k]] + 0
+    if (at == "") exit
     for (i = 1; i <= n; i++) out(early[i] list[i])
     out(text)
     exit done ? 0 : 3

@@ -146,6 +146,8 @@ void map_set(Map *m, const void *key, int value)
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
+enum { LARGEST = 1 << 30 };       /* no folder has such a file, and a link may lead to what never ends */
+
 bool source_read(Source *s, const char *dir, const char *name)
 {
     const char *path = joined_text("%s/%s", dir, name);
@@ -160,6 +162,8 @@ bool source_read(Source *s, const char *dir, const char *name)
             if (!more)
                 free(at);
             at = more;
+            if (n > LARGEST)
+                stop(NOT_READ, "%s has more than 1 GiB", path);
         }
     if (!at || ferror(f))
         stop(NOT_READ, "%s cannot be read", path);

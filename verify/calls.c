@@ -59,6 +59,7 @@ static void read_row(Row *to, const Given *from, int real)
 void rows_open(int real, int64_t blocks)
 {
     rows.levels = 0;
+    rows.names = (Map){0};
     while (rows.levels < 30 && (int64_t)1 << rows.levels < blocks)
         rows.levels++;
     rows.n = (int)(sizeof given / sizeof *given) - 1;

@@ -90,7 +90,7 @@ static void read_head(Graph *g, Scan *x)
 static void read_thing(Graph *g, Scan *x, bool state)
 {
     Pair p;
-    Thing t = {.name = some_word(x), .kind = "", .input = -1};
+    Thing t = {.name = some_word(x), .kind = ""};
     while (pair(x, &p)) {
         if (!strcmp(p.key, "kind"))
             t.kind = p.value;
@@ -107,8 +107,6 @@ static void read_thing(Graph *g, Scan *x, bool state)
         else if (!strcmp(p.key, "param"))
             t.of = p.value;
     }
-    if (!strcmp(t.kind, "input") && t.input < 0)
-        t.input = 0;            /* a key that is 0 is left out */
     if (t.bytes < 0 || t.bytes > (int64_t)1 << 50 || t.type_bytes == 0)
         fault(x, "a size that no tensor has");
     Map *m = state ? &g->states : &g->tensors;

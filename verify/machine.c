@@ -156,13 +156,12 @@ Term vals_of(Machine *m, const Site *s, int k, const int *param)
     machine_take(m, s, at, at + VALS_BYTES, false, "vals");
     list.n = 0;
     region_get(&m->region, at, at + VALS_VALID, &list);
-    Term all = list.at[0].term, part[2] = {all, region_term(&m->region, at + VALS_LR, at + VALS_HITS, &hole)};
-    if (list.n != 1 || !all || !part[1])
+    Term all = list.at[0].term, rates = region_term(&m->region, at + VALS_LR, at + VALS_HITS, &hole);
+    if (list.n != 1 || !all || !rates)
         call_fault(m, s, "the step values are not there");
-    bool begun = term_view(all).head == H_VALS && list.at[0].from == 0;
-    if (begun && part[1] == term_slice(all, VALS_LR, VALS_HITS - VALS_LR))
-        return all;
-    return term_of(H_JOIN, VALS_BYTES, 2, part);
+    if (term_view(all).head != H_VALS || list.at[0].from || rates != term_slice(all, VALS_LR, VALS_HITS - VALS_LR))
+        call_fault(m, s, "these are not the step values that the step began with");
+    return all;
 }
 
 static Term vals_field(Machine *m, const Site *s, int64_t at, int64_t bytes)

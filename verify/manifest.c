@@ -73,9 +73,10 @@ int manifest_check(const char *dir)
         stop(NOT_READ, "%s has no MANIFEST: it is no folder of dpgen", dir);
     for (const char *at = list.at; *at; n++) {
         size_t length = strcspn(at, "\n");
-        if (length < 67 || at[64] != ' ' || at[65] != ' ' || strstr(at + 66, "..") == at + 66)
+        bool whole = length >= 67 && at[64] == ' ' && at[65] == ' ';
+        const char *name = whole ? name_of(at + 66, length - 66) : "..";
+        if (strstr(name, ".."))                             /* nor does a name lead out of the folder */
             stop(NOT_READ, "MANIFEST:%d: a line is a SHA-256, two spaces and a name", n + 1);
-        const char *name = name_of(at + 66, length - 66);
         if (!source_read(&s, dir, name))
             stop(FOREIGN, "%s is in MANIFEST and not in the folder", name);
         if (strncmp(file_hash(&s), at, 64))

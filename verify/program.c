@@ -271,8 +271,6 @@ static void keep_table(Reader *r, const char *name, Node *n)
 
 static void keep_constant(Reader *r, const char *name, Arg a)
 {
-    if (a.param >= 0 || (a.kind != A_INT && a.kind != A_FLOAT))
-        lex_fault(&r->x, "a constant is a number");
     if (map_at(&r->p->constants, name) >= 0)
         lex_fault(&r->x, joined_text("%s has a number already", name));
     map_set(&r->p->constants, name, r->p->constant.n);

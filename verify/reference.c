@@ -63,6 +63,8 @@ static void give_places(Maker *x)
         for (int i = 0; i < g->state.n; i++)
             if (k == GROUPS ? is_kind(&g->state.at[i], "grad") : is_versioned(&g->state.at[i]))
                 g->state.at[i].at = give(x, g->state.at[i].bytes);
+        if (x->at - first > ((int64_t)1 << 60) / n)
+            stop(NOT_READ, "%s: sizes that no machine has", x->g->path);
         new_table(x, k == GROUPS ? "group_slot" : "version_slot", n, x->at - first);
         x->at = first + (x->at - first) * n;
     }

@@ -14,7 +14,6 @@
  * Cost: constant for each term, by a table of hashes.
  */
 #include "verify.h"
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,8 +44,13 @@ void terms_open(void)
 {
     static const char *const names[H_OTHERS] = {"", "bytes", "joined", "number", "start", "input and micro-batch", "count",
         "step values", "zero", "sum", "sum", "sum", "absent"};
+    terms.n = args.n = heads.n = 0;
+    head_names = (Map){0};
     table.cap = 1 << 12;
+    free(table.at);
     table.at = calloc(table.cap, sizeof *table.at);
+    if (!table.at)
+        stop(NO_MEMORY, "no memory");
     for (int i = 0; i < H_OTHERS; i++)
         head_of(names[i], "", joined_text("%s%d", i >= H_SUM2 ? "width " : "", i >= H_SUM2 ? 2 << (i - H_SUM2) : i));
     ADD(&terms);                /* 0: nothing was written */
@@ -153,52 +157,33 @@ Term term_slice(Term t, int64_t from, int64_t bytes)
 
 /* ---- for people -------------------------------------------------------------------------------------------------- */
 
-static void print_origin(FILE *f, Origin from)
+static const char *origin_text(Origin from)
 {
     if (from.stage >= 0)
-        fprintf(f, "   made in stage%d.c:%d\n", from.stage, from.line);
-    else if (from.line == 0)
-        fprintf(f, "\n");
-    else if (from.mb < 0)
-        fprintf(f, "   model.graph:%d\n", from.line);
-    else
-        fprintf(f, "   model.graph:%d, micro-batch %d\n", from.line, from.mb);
+        return joined_text("   made in stage%d.c:%d", from.stage, from.line);
+    return from.line == 0 ? "" : from.mb < 0 ? joined_text("   model.graph:%d", from.line) :
+        joined_text("   model.graph:%d, micro-batch %d", from.line, from.mb);
 }
 
-static void print_term(FILE *f, Term t, int depth, int indent)
+static const char *lines_of(Term t, int depth, int indent)
 {
     TermView v = term_view(t);
     const Head *h = head_view(v.head);
     bool literals = v.head >= H_OTHERS && *h->literals;
-    fprintf(f, "%*s", indent, "");
-    if (t == 0) {
-        fprintf(f, "nothing: these bytes were not written\n");
-    } else if (v.head == H_INT) {
-        fprintf(f, "%lld\n", (long long)int_of(t));
-    } else {
-        fprintf(f, "%s%s%s%s%s%s", h->call, *h->result ? "." : "", h->result, literals ? " (" : "", literals ? h->literals : "",
-                literals ? ")" : "");
-        print_origin(f, v.from);
-        for (int i = 0; i < v.n && depth > 1; i++)
-            print_term(f, v.arg[i], depth - 1, indent + 2);
-    }
+    if (t == 0)
+        return joined_text("%*snothing: these bytes were not written\n", indent, "");
+    if (v.head == H_INT)
+        return joined_text("%*s%lld\n", indent, "", (long long)int_of(t));
+    const char *text = joined_text("%*s%s%s%s%s%s%s%s\n", indent, "", h->call, *h->result ? "." : "", h->result,
+                                   literals ? " (" : "", literals ? h->literals : "", literals ? ")" : "", origin_text(v.from));
+    for (int i = 0; i < v.n && depth > 1; i++)
+        text = joined_text("%s%s", text, lines_of(v.arg[i], depth - 1, indent + 2));
+    return text;
 }
 
 const char *term_text(Term t, int depth)
 {
-    char *text = NULL;
-    size_t n;
-    FILE *f = tmpfile();
-    if (!f)
-        return "(no room for a text)\n";
-    print_term(f, t, depth, 4);
-    n = (size_t)ftell(f);
-    rewind(f);
-    text = room(n + 1);
-    if (fread(text, 1, n, f) != n)
-        text[0] = 0;
-    fclose(f);
-    return text;
+    return lines_of(t, depth, 4);
 }
 
 /* From the root down to where somebody went wrong: the call that the reference has not, of operands that it has. */

@@ -63,8 +63,6 @@ static void skip_space(Lexer *x)
             x->at++;
         else if (c == '/' && x->at + 1 < x->end && x->at[1] == '*')
             skip_comment(x);
-        else if (c == '/' && x->at + 1 < x->end && x->at[1] == '/')
-            skip_line(x);
         else if (c == '#')
             skip_directive(x);
         else

@@ -98,8 +98,8 @@ int verify_main(int argc, char **argv)
             dir = argv[i];
     if (!dir)
         return fputs(usage, stderr), USAGE;
-    static Folder f;
-    static Graph g;
+    Folder f = {0};
+    Graph g = {0};
     Source text;
     Played sum;
     int files = edited ? 0 : manifest_check(dir);

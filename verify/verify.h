@@ -110,7 +110,7 @@ enum { H_SLICE = 1, H_JOIN, H_INT, H_INIT, H_DATA, H_COUNT, H_VALS, H_ZERO, H_SU
 enum { MOST_ARGS = 48 };
 typedef struct { int stage, line, mb; } Origin;         /* stage -1: the reference, line an operator there */
 typedef struct { int head, n; const Term *arg; int64_t bytes; Origin from; } TermView;
-void terms_open(void);
+void terms_open(void);                                  /* there are none */
 int head_of(const char *call, const char *result, const char *literals);
 Term term_of(int head, int64_t bytes, int n, const Term *arg);
 Term term_int(int64_t i);

@@ -49,7 +49,9 @@ static inline const char *target_file(const uint8_t *data, size_t n)
     return path;
 }
 
-#ifndef RUNTIME
+#if defined ALONE
+/* a program of its own: no more */
+#elif !defined RUNTIME
 #include "base.h"
 _Noreturn void __real_exit(int status);
 _Noreturn void __wrap_exit(int status);

@@ -1,0 +1,88 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# One random fault in one stage of a folder (verify_mutant.awk), and what dpgen-verify says of it.  A mutant that it proves has
+# the bits of the folder that dpgen wrote, from arenas full of 0xFF: some of those are compiled and run.  Most are refused, and
+# each with a status of docs/verify.md.
+#
+#   tests/verify_mutants.sh [COUNT [SEED]]    130 mutants; 10000 with SLOW=1, which go on where the last such run stopped
+. "$(dirname "$0")/lib.sh"
+need dpgen dpgen-verify build/emitted build/librt.a
+use_portable
+went=$root/build/verify_mutants.next
+[ -z "$SLOW" ] || count=10000 from=$(cat "$went" 2>/dev/null)
+count=${1:-${count:-130}} from=${2:-${from:-1}}
+kinds="shift swap skip wait micro peer shrink acc slot tag number double order"
+ran=100                         # of a hundred mutants that are proved, so many are run
+[ "$count" -lt 1000 ] || ran=15
+
+# ---- folders: all kinds of lines that a stage may have
+sed 's/, tie: wte//' "$models/tiny-gpt.yaml" >"$tmp/untied.yaml"
+mkdir "$tmp/places"
+base() {        # NAME MODEL OPTION...
+    name=$1
+    shift
+    said=$(generate "$tmp/$name" "$@" --set train.batch.global=8 --set train.steps=3 && compile "$tmp/$name" &&
+        job_hash "$tmp/$name" --fill 0xFF)
+    if [ ${#said} = 64 ]; then pass; else fault "$name: $said"; finish; fi
+    echo "$said" >"$tmp/$name.hash"
+    for stage in $(stages "$tmp/$name"); do
+        awk -f tests/verify_mutant.awk "$stage" >"$tmp/places/$name.$(basename "$stage" .c)"
+    done
+}
+base 1f1b "$models/tiny-gpt.yaml" --stages 2 --schedule 1f1b
+base again "$models/tiny-gpt.yaml" --stages 2 --schedule gpipe --recompute full
+base shard "$models/tiny-gpt.yaml" --stages 2 --schedule 1f1b --replicas 2 --set train.batch.groups=4 --set train.shard=optimizer
+base away "$models/tiny-gpt.yaml" --stages 1 --schedule gpipe --offload "['*']"
+base zb-v "$models/tiny-gpt.yaml" --stages 2 --schedule zb-v --set plan.chunks=2
+base 2bw "$tmp/untied.yaml" --stages 2 --schedule 2bw --set train.clip_scope=parameter
+base pipedream "$tmp/untied.yaml" --stages 3 --schedule pipedream --set train.clip_scope=parameter
+
+# one SEED DIR: a line `FAULT VERDICT`; of the stages that have a place for that fault, one; of its places, one
+one() {
+    seed=$1 d=$2 what=$(echo $kinds | cut -d ' ' -f $(($1 % 13 + 1)))
+    set -- $(awk -v s="$seed" -v what="$what" '$1 == what && $2 { list[n++] = FILENAME " " $2 }
+        END { srand(s); split(list[int(rand() * n)], w, " "); print w[1], int(rand() * w[2]) + 1, int(rand() * 100) }' \
+        "$tmp"/places/*)
+    of=${1##*/} place=$2 drawn=$3
+    name=${of%.*} stage=${of##*.} which="$what $place in $stage of ${of%.*}, seed $seed"
+    rm -rf "$d"
+    mkdir "$d"
+    ln -s "$tmp/$name"/*.c "$tmp/$name"/*.h "$tmp/$name"/model.graph "$tmp/$name"/rt "$d"
+    rm "$d/$stage.c"
+    awk -f tests/verify_mutant.awk -v kind="$what" -v at="$place" "$tmp/$name/$stage.c" >"$d/$stage.c" ||
+        { echo "$what wrong: $which: no such place"; return; }
+    ./dpgen-verify --edited "$d" >"$d.said" 2>&1
+    case $? in
+        1 | 3) echo "$what refused"; return ;;
+        0) ;;
+        *) echo "$what wrong: $which: status $?: $(head -n 1 "$d.said")"; return ;;
+    esac
+    [ "$drawn" -lt "$ran" ] || { echo "$what proved"; return; }
+    said=$(compile "$d" && job_hash "$d" --fill 0xFF)
+    if [ "$said" = "$(cat "$tmp/$name.hash")" ]; then echo "$what proved run"
+    else echo "$what wrong: $which: proved, and has other bits: $said"; fi
+}
+
+for worker in $(seq "$cores"); do
+    next=$((from + worker - 1)) end=$((from + count))
+    while [ $next -lt $end ]; do
+        one $next "$tmp/mutant.$worker"
+        next=$((next + cores))
+    done >"$tmp/result.$worker" &
+done
+wait
+cat "$tmp"/result.[0-9]* >"$tmp/all"
+grep ' wrong: ' "$tmp/all" | head -n 5 | while read -r line; do echo "$suite: ${line#*: }" >&2; done
+failed=$((failed + $(grep -c ' wrong: ' "$tmp/all")))
+passed=$((passed + $(grep -c -v ' wrong: ' "$tmp/all")))
+tried=$(grep -c -v ' none$' "$tmp/all") proved=$(grep -c ' proved' "$tmp/all") run=$(grep -c ' run$' "$tmp/all")
+[ $((100 * proved)) -le $((30 * tried)) ] && pass || fault "$proved of $tried mutants are proved"
+[ "$run" -gt 0 ] && pass || fault "none was run"
+for kind in $kinds; do
+    n=$(grep -c "^$kind [^n]" "$tmp/all") refused=$(grep -c "^$kind refused" "$tmp/all")
+    [ "$refused" -gt 0 ] && [ "$n" -ge $((count / 25)) ] && pass || fault "$kind: $n, $refused refused"
+done
+echo "$tried mutants from seed $from on: $proved proved, $run of these run"
+[ -z "$SLOW" ] || [ "$failed" -gt 0 ] || echo $((from + count)) >"$went"
+finish
