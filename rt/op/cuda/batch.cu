@@ -158,7 +158,9 @@ struct Slopes {
             v[0][j] = r[0][j];
         if (RELU)
             let_through(v[0], r[READS - 1]);
-        if (RELU && kept)
+        if (RELU && kept && step == 0)
+            store_out(kept + row * width + i, v[0]);
+        else if (RELU && kept)
             leave(kept + row * width, v[0], i, width, step);
         for (int j = 0; j < WIDE; j++)
             v[1][j] = v[0][j] * ((r[1][j] - fixed[0][j]) * fixed[1][j]);

@@ -128,7 +128,7 @@ static __global__ void group_slopes(float *average, const real *dy, const real *
 }
 
 template <int STEP, bool ONE>
-static __global__ void __launch_bounds__(BLOCK, 2)
+static __global__ void __launch_bounds__(BLOCK, STEP ? 1 : 2)
 group_back(real *dx, const real *dy, const real *x, const float *weight, const float *mean, const float *rstd,
            const float *average, Samples t)
 {
@@ -164,18 +164,18 @@ group_back(real *dx, const real *dy, const real *x, const float *weight, const f
     }
 }
 
-/* dy u and dy of a row of channels. */
+/* dy u and dy of a row of channels.  Of three lines that are read two are those of tensors: at() reads too. */
 struct GroupTerm {
-    enum { SUMS = 2, READS = 2, FIXED = 0 };
+    enum { SUMS = 2, READS = 3, FIXED = 0 };
     const real *dy, *x;
     const float *mean, *rstd;
     Groups v;
-    FIELD void read(float (&r)[2][WIDE], long row, long i, long width, int step) const
+    FIELD void read(float (&r)[3][WIDE], long row, long i, long width, int step) const
     {
         take(r[0], x + row * width, i, width, step);
         take(r[1], dy + row * width, i, width, step);
     }
-    FIELD void at(float (&t)[2][WIDE], const float (&r)[2][WIDE], const float (&)[1][WIDE], long row, long i, long width,
+    FIELD void at(float (&t)[2][WIDE], const float (&r)[3][WIDE], const float (&)[1][WIDE], long row, long i, long width,
                   int step) const
     {
         long first = quotient(row, v.pixels) * v.groups;

@@ -240,8 +240,8 @@ template <int N> FN void store(uint16_t *p, const float (&v)[N])
     *(Words<N / 2> *)p = w;
 }
 
-/* store() to global memory, 16 bytes at once.  The compiler often makes four stores of 4 bytes of one that it could prove to be
- * aligned: with the same bytes four times the requests. */
+/* store() to global memory, 16 bytes at once, for where the compiler makes four stores of 4 bytes of that one: with the same
+ * bytes four times the requests. */
 template <int N, class T> FN void store_out(T *p, const float (&v)[N])
 {
 #ifdef __CUDA_ARCH__
@@ -277,7 +277,7 @@ template <int N, class T> FN void take(float (&v)[N], const T *p, long i, long n
 template <int N, class T> FN void leave(T *p, const float (&v)[N], long i, long n, int step)
 {
     if (step == 0)
-        store_out(p + i, v);
+        store(p + i, v);
     else
         for (int j = 0; j < N; j++)
             if (i + j * step < n)

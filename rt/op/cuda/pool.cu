@@ -177,7 +177,7 @@ FN void gather(float (&sum)[WIDE], const Note *notes, const Pool &v, const PoolT
 }
 
 /* A thread has one column of the tile's pixels, and every `step`th line. */
-template <int STEP> static __global__ void __launch_bounds__(BLOCK, 4)
+template <int STEP> static __global__ void __launch_bounds__(BLOCK, STEP ? 2 : 4)
 max_pixels(real *dx, const real *dy, const real *x, Pool v, PoolTiles t)
 {
     SHARED(Note, notes, NOTES);
