@@ -54,9 +54,10 @@ fi
 [ -z "$SLOW" ] || report "gpt2-124m, two chunks a device" 2GiB examples/gpt2-124m.yaml --stages 4 \
     --schedule interleaved-zb --recompute auto
 
-# Fifteen hundred layers: no layout is drawn, no remedy has its turn, and the report says so.
+# Fifteen hundred layers: no layout is drawn, no remedy has its turn, and the report says so.  The question for the least
+# limit has none either: it took half a minute, and its answer was not known at the end.
 sed 's/L: 36/L: 1500/' examples/gpt2-774m.yaml >"$tmp/deep.yaml"
-refuse "1,500 layers" 4 "not tried, or not to the end: a larger limit" within 40 ./dpgen plan "$tmp/deep.yaml" --stages 4 \
+refuse "1,500 layers" 4 "not tried, or not to the end: a larger limit" within 15 ./dpgen plan "$tmp/deep.yaml" --stages 4 \
     --schedule 1f1b --estimate --limit 2GiB
 
 # A larger limit loses nothing: each limit of the range above one that has a plan has one.  At 43 KiB the first cuts that fit

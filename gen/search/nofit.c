@@ -274,7 +274,9 @@ static void try_constraint(Doctor *x)
 /* Up to a few thousandths, so that the number is short. */
 static bool try_limit(Doctor *x, const Plan *failed)
 {
-    Bytes least = failed->shortfall.least ? failed->shortfall.least : least_limit(x->x, x->m), step = 1024;
+    Bytes least = failed->shortfall.least, step = 1024;
+    if (!least && *x->budget.work_left > 0)
+        least = least_limit(x->x, x->m);
     while (step * 4096 < least)
         step *= 2;
     if (least > 0)
