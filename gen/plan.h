@@ -175,6 +175,7 @@ typedef struct {
     bool far;                   /* a send over n stages is awaited n computations later: transport_slack() */
     int narrow;                 /* no cut that more values cross; 0: any */
     bool first_fit;             /* stop at the first plan that fits */
+    bool any_arena;             /* an arena may be larger than its limit: then the limit is a target, and no more */
     bool estimate_only;         /* only the step time and the missing bytes are wanted: the plan is not emitted */
     Ns cutoff;                  /* discard slower predictions; 0: none */
     bool unproven;              /* exact: skip the proof */

@@ -51,8 +51,10 @@ if [ -n "$SLOW" ]; then
     report "gpt2-124m, scores of a vocabulary" 1900MiB examples/gpt2-124m.yaml --stages 4 --schedule zb-h1 --recompute auto
     tight 2048
 fi
-[ -z "$SLOW" ] || report "gpt2-124m, two chunks a device" 2GiB examples/gpt2-124m.yaml --stages 4 \
-    --schedule interleaved-zb --recompute auto
+if [ -n "$SLOW" ]; then
+    report "gpt2-124m, two chunks a device" 2GiB examples/gpt2-124m.yaml --stages 4 --schedule interleaved-zb --recompute auto
+    tight 2900          # 3020 was promised: limits under which nothing packed hid what lower targets need
+fi
 
 # Fifteen hundred layers: no layout is drawn, no remedy has its turn, and the report says so.  The question for the least
 # limit has none either: it took half a minute, and its answer was not known at the end.

@@ -6,11 +6,13 @@
  * cuts and fates of a limit pack.  So a limit may have no plan, though a smaller one has.  Users of other systems find such
  * limits by trial.
  *
- * Method: the question for any plan is asked under limits that follow from the model alone.  They begin at what the cheapest
- * fates of the best cut need, go up until a plan packs, and then halve the distance down to what failed.  Each answer has its
- * own arenas, which may be below the limit that it was found under.  Since luck is not monotone, a few limits below the answer
- * are tried too.  The search for fast plans falls back on this plan, and a report promises its bytes.  So a promise does not
- * depend on the limit that was asked, it holds, and so does each larger limit.
+ * Method: the question for any plan is asked with targets that follow from the model alone.  A target is what planners fill,
+ * and a plan is taken with the arenas that it has, which are mostly a little larger: so one plan says what a limit has to be,
+ * and none is packed again and again to fit a limit that nobody asked for.  Targets begin at what the cheapest fates of the
+ * best cut need, go up until there is a plan, then down to where there is none, or a larger one.  Since luck is not monotone,
+ * a few limits below the answer are tried too, with all remedies of a search.  The search for fast plans falls back on this
+ * plan, and a report promises its bytes.  So a promise does not depend on the limit that was asked, it holds, and so does each
+ * larger limit.
  *
  * Cost: LEAST_WORK and LEAST_STEPS in all, of which a question has a part.  Not handled: a plan of fewer bytes that these
  * questions do not meet.
@@ -21,13 +23,16 @@
 #include "search.h"
 #include <string.h>
 
+#define NONE INT64_MAX
+
 typedef struct {
     const Options *x;
     const Model *m;
     bool scaled;
     Bytes most;                 /* scaled: the largest memory, of which others have their part */
     int64_t work, steps;
-    Bytes fails, fits;          /* limits; fits 0: none is known */
+    Bytes fits;                 /* 0: none is known */
+    Bytes none;                 /* the largest target that had no plan */
     Plan *best;                 /* of fits */
 } Least;
 
@@ -88,30 +93,35 @@ static Bytes wanted(const Least *l, const Plan *p)
     return most;
 }
 
+/* ONCE: the limit is a target, and the first plan is taken with the arenas that it has. */
+typedef enum { WHOLE, ONCE } How;
+
 /* Any plan under a limit, for a part of what is left. */
-static Plan *ask(Least *l, Bytes limit, bool no_offload, Plan **failed)
+static Plan *ask(Least *l, Bytes limit, bool no_offload, How how, Plan **failed)
 {
     const int64_t work = l->work < LEAST_QUESTION ? l->work : LEAST_QUESTION;
-    Ask one = {.first_fit = true, .no_offload = no_offload, .work_left = alloc(sizeof work), .steps_left = &l->steps};
+    Ask one = {.first_fit = true, .any_arena = how == ONCE, .no_offload = no_offload, .work_left = alloc(sizeof work),
+               .steps_left = &l->steps};
     *one.work_left = work;
     Plan *p = search_with(l->x, limited(l, limit), &one, failed);
     l->work -= work - *one.work_left;
     return p;
 }
 
-static void try_limit(Least *l, Bytes limit, bool no_offload)
+/* The limit that the plan of this question wants, NONE if there is no plan. */
+static Bytes try_limit(Least *l, Bytes limit, bool no_offload, How how)
 {
     void *mark = mem_mark();
-    Plan *failed, *p = ask(l, limit, no_offload, &failed);
-    Bytes fits = p ? wanted(l, p) : 0;
+    Plan *failed, *p = ask(l, limit, no_offload, how, &failed);
+    Bytes fits = p ? wanted(l, p) : NONE;
     if (p && (!l->fits || fits < l->fits)) {
         l->fits = fits;
         l->best = p;
-        return;
+        return fits;
     }
-    if (!p && limit > l->fails)
-        l->fails = limit;
     mem_release(mark);
+    l->none = !p && how == ONCE && limit > l->none ? limit : l->none;
+    return fits;
 }
 
 /* What the cheapest fates need, under the cut that needs least; 0: there is no cut. */
@@ -120,7 +130,7 @@ static Bytes need_of(Least *l)
     Plan *failed = NULL;
     int64_t work = BLAME_WORK;          /* of a plan that is not kept */
     Bytes beside = 0;
-    if (ask(l, 1, false, &failed) || !failed || !plan_chunks(failed))
+    if (ask(l, 1, false, WHOLE, &failed) || !failed || !plan_chunks(failed))
         return 0;
     Plan with = *failed;
     with.ask.work_left = &work;
@@ -131,22 +141,33 @@ static Bytes need_of(Least *l)
     return with.shortfall.device >= 0 ? with.shortfall.need + beside : 0;
 }
 
-/* Up from the need to a limit that has a plan, by a 64th of it, then by twice as much each time; down likewise to one that has
- * none; then by halves; then a few below, since luck is not monotone.  Until so much work is left. */
+/* Targets up from the need to one that has a plan, by a 64th of it, then by twice as much each time; down likewise to one that
+ * has none, or a larger one; then by halves.  Then a few limits below the arenas that were met, each with all remedies, since
+ * luck is not monotone.  Until so much work is left. */
 static void search_down(Least *l, Bytes need, bool no_offload, int64_t work)
 {
-    Bytes limit = need, more = need / 64 + 1;
+    l->none = 0;
+    Bytes target = need, more = need / 64 + 1, fails = 0, met = NONE;
     Bytes pairs = 2 * l->m->devices.n * transport_of(l->m)->pair;       /* at most, of messages; no need has them */
-    l->fails = 0;
-    for (; !l->fits && limit < 8 * need + pairs && l->work > work; limit += more, more *= 2)
-        try_limit(l, limit, no_offload);
-    for (more = need / 64 + 1; l->fits > more && !l->fails && l->work > work; more *= 2)
-        try_limit(l, l->fits - more, no_offload);
-    while (l->fits - l->fails > l->fits / 1024 + 1 && l->fits && l->work > work)
-        try_limit(l, l->fails + (l->fits - l->fails) / 2, no_offload);
-    for (int k = 1; l->fits && k <= LEAST_PROBES && l->work > work; k++) {
+    for (; met == NONE && target < 8 * need + pairs && l->work > work; more *= 2) {
+        met = try_limit(l, target, no_offload, ONCE);
+        target += met == NONE ? more : 0;
+    }
+    for (more = need / 64 + 1; target > more && !fails && l->work > work; more *= 2) {
+        Bytes lower = try_limit(l, target - more, no_offload, ONCE);
+        fails = lower > met ? target - more : 0;
+        target -= lower > met ? 0 : more;
+        met = lower < met ? lower : met;
+    }
+    while (target - fails > target / 1024 + 1 && l->work > work) {
+        Bytes middle = fails + (target - fails) / 2;
+        Bytes lower = try_limit(l, middle, no_offload, ONCE);
+        *(lower > met ? &fails : &target) = middle;
+        met = lower < met ? lower : met;
+    }
+    for (int k = 1; k <= LEAST_PROBES && l->fits - l->fits / 256 * k > l->none && l->work > work; k++) {
         Bytes was = l->fits;
-        try_limit(l, l->fits - l->fits / 256 * k, no_offload);
+        try_limit(l, l->fits - l->fits / 256 * k, no_offload, WHOLE);
         k = l->fits < was ? 0 : k;
     }
 }
