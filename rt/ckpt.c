@@ -48,6 +48,7 @@ struct Checkpoint {
     Saved *stale;               /* never committed: removed when the first checkpoint is written, not before */
     int stales;
     CkptLock lock;
+    struct stat begun;          /* the directory that is being written */
     bool cut;                   /* replicas have parts of some state */
 };
 
@@ -424,6 +425,8 @@ static int commit(Worker *w, int64_t step)
         status = write_text(path, hex, 65);
     if (status == DONE)
         status = sync_directory(part);
+    if (status == DONE)         /* writing took its time, and another job may have begun from what was there before */
+        status = ckpt_held(&w->run->checkpoint->lock, dir);
     if (status == DONE && rename(part, whole) != 0)
         status = complain(STATUS_RUN, "%s: cannot rename it to %s: %s", part, whole, strerror(errno));
     return status == DONE ? sync_directory(dir) : status;
@@ -478,10 +481,21 @@ static int begin(const Run *run, int64_t step)
         const Saved *s = &c->stale[--c->stales];
         ckpt_remove(dir, s->step, s->state, s->files);
     }
-    if (mkdir(path, 0777) == 0)
+    if (mkdir(path, 0777) == 0 && stat(path, &c->begun) == 0)
         return DONE;
     return complain(STATUS_RUN, "%s: cannot make the directory: %s; the last committed checkpoint is as it was", path,
                     strerror(errno));
+}
+
+/* A checkpoint that failed goes, unless its name leads to that of another job by now. */
+static void remove_part(const Run *run, int64_t step)
+{
+    char path[CKPT_PATH];
+    struct stat there;
+    const struct stat *mine = &run->checkpoint->begun;
+    ckpt_name(path, run->opt.checkpoint, step, ".part");
+    if (stat(path, &there) == 0 && there.st_dev == mine->st_dev && there.st_ino == mine->st_ino)
+        ckpt_remove(run->opt.checkpoint, step, CKPT_PART, run->job->stages / replicas_of(run->job));
 }
 
 static int save(Worker *w, int64_t step)
@@ -510,7 +524,7 @@ static int save(Worker *w, int64_t step)
     if (first && status == DONE)
         prune(run, step, best);
     else if (first)
-        ckpt_remove(run->opt.checkpoint, step, CKPT_PART, run->job->stages / replicas_of(run->job));
+        remove_part(run, step);
     return status;
 }
 

@@ -54,26 +54,38 @@ static bool is_absent_else(const char *name)
     return !strcmp(name, "train.freeze") || !strncmp(name, "train.optimizer.groups.", strlen("train.optimizer.groups."));
 }
 
-/* Those that both know are compared, and those whose absence says something. */
+static int setting_of(const Setting *all, const char *name)
+{
+    for (int i = 0; all && all[i].name; i++)
+        if (!strcmp(all[i].name, name))
+            return i;
+    return -1;
+}
+
+/* Those that both know are compared, and those whose absence says something.  No string is longer than what is left. */
 static bool read_settings(Json *j, Index *x)
 {
-    enum { MOST = 256 };
-    bool seen[MOST] = {false};
-    char name[256], was[2048];
-    for (bool first = true; json_member(j, &first, name, sizeof name) && json_string(j, was, sizeof was);) {
-        const Setting *s = x->job->setting;
-        while (s && s->name && strcmp(s->name, name) != 0)
-            s++;
-        if (s && s->name && s - x->job->setting < MOST)
-            seen[s - x->job->setting] = true;
-        if (s && s->name)
-            changed(x, name, was, s->value);
-        else if (is_absent_else(name))
-            changed(x, name, was, "none");
+    const Setting *all = x->job->setting;
+    size_t room = (size_t)(j->end - j->at) + 1, n = 0;
+    while (all && all[n].name)
+        n++;
+    bool *seen = calloc(n + 1, sizeof *seen);
+    char *name = malloc(room), *was = malloc(room);
+    if (!seen || !name || !was)
+        j->why = "no memory for settings";
+    for (bool first = true; !j->why && json_member(j, &first, name, room) && json_string(j, was, room);) {
+        int i = setting_of(all, name);
+        if (i >= 0)
+            seen[i] = true;
+        if (i >= 0 || is_absent_else(name))
+            changed(x, name, was, i >= 0 ? all[i].value : "none");
     }
-    for (int i = 0; x->job->setting && x->job->setting[i].name && i < MOST; i++)
-        if (!seen[i] && is_absent_else(x->job->setting[i].name))
-            changed(x, x->job->setting[i].name, "none", x->job->setting[i].value);
+    for (size_t i = 0; !j->why && i < n; i++)
+        if (!seen[i] && is_absent_else(all[i].name))
+            changed(x, all[i].name, "none", all[i].value);
+    free(seen);
+    free(name);
+    free(was);
     return !j->why;
 }
 

@@ -112,8 +112,8 @@ typedef struct {
     const Parameter *parameter; /* as the stage's source has them; stage_take() makes: */
     int states;
     const StateInfo *state;
-    const long *predicted;      /* ns of each action's begin and end, two a number */
-    const long *pace;           /* paced: ns that it computes; ns of its message, wire or latency, or copy */
+    const int64_t *predicted;   /* ns of each action's begin and end, two a number */
+    const int64_t *pace;        /* paced: ns that it computes; ns of its message, wire or latency, or copy */
 } StageInfo;
 
 typedef struct { double lr, beta1, beta2, weight_decay; } GroupInfo;    /* of some parameters, in place of the job's own */
@@ -168,7 +168,7 @@ typedef struct {
     int published;              /* type of what is written */
     const char *ckpt_dir;
     long ckpt_every, ckpt_keep;
-    long step_ns;               /* predicted */
+    int64_t step_ns;            /* predicted */
     int bf16, trace;
     const char *measured;       /* the GPU and library that algorithms of products were chosen on; NULL: none was */
     int disk;                   /* what is offloaded goes to a file, in spill_dir; 0: it is the directory of the start */

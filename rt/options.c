@@ -11,7 +11,7 @@
 #include "link.h"
 #include "options.h"
 
-const Option options_train[] = {
+const JobOption options_train[] = {
     {"--steps", "N", NUMBER, offsetof(Options, steps), "stop after step N; rates follow the model file all the same"},
     {"--seconds", "N", NUMBER, offsetof(Options, seconds), "stop after the step that is under way after N seconds"},
     {"--data", "PATH...", INPUTS, offsetof(Options, data), "training files or patterns, in place of the model file's"},
@@ -48,7 +48,7 @@ static int say(const Text *t)
     return complain(STATUS_RUN, "cannot write to standard output: %s", strerror(errno));
 }
 
-static int help(const Option *p, const Job *job, const char *does, const char *called)
+static int help(const JobOption *p, const Job *job, const char *does, const char *called)
 {
     char store[4096];
     Text t = {store, 0, sizeof store};
@@ -74,7 +74,7 @@ static int version(const Job *job)
     return say(&t);
 }
 
-int options_about(const Option *table, const Job *job, const char *does, int argc, char **argv, bool speak)
+int options_about(const JobOption *table, const Job *job, const char *does, int argc, char **argv, bool speak)
 {
     const char *called = job->program && strcmp(job->program, "train") ? job->program : program_name;
     for (int i = 1; i < argc; i++) {
@@ -101,13 +101,13 @@ static bool fraction(const char *text, double *x)
 }
 
 /* A variable of the shell that was not set is an empty word, and names nothing; what begins with -- is the next option. */
-static bool missing(const Option *p, const char *word)
+static bool missing(const JobOption *p, const char *word)
 {
     return !word || !*word || (p->kind != WORD && !strncmp(word, "--", 2));
 }
 
 /* All words up to the next option; 0: there is none, or an empty one. */
-static int list_of(const Option *p, const char ***to, char **argv)
+static int list_of(const JobOption *p, const char ***to, char **argv)
 {
     int n = 0;
     while (!missing(p, argv[n]))
@@ -121,7 +121,7 @@ static int list_of(const Option *p, const char ***to, char **argv)
 }
 
 /* Number of further words used, or -1: value missing or wrong. */
-static int read_value(void *to, const Option *p, char **argv)
+static int read_value(void *to, const JobOption *p, char **argv)
 {
     char *field = (char *)to + p->field;
     long x = 0;
@@ -148,17 +148,17 @@ static int read_value(void *to, const Option *p, char **argv)
     return 1;
 }
 
-static const Option *find(const Option *p, const char *word)
+static const JobOption *find(const JobOption *p, const char *word)
 {
     while (p->name && strcmp(p->name, word) != 0)
         p++;
     return p->name ? p : NULL;
 }
 
-int options_table(const Option *table, void *to, char **argv, bool speak)
+int options_table(const JobOption *table, void *to, char **argv, bool speak)
 {
     for (argv++; *argv;) {
-        const Option *p = find(table, *argv);
+        const JobOption *p = find(table, *argv);
         int used = p ? read_value(to, p, argv + 1) : -1;
         if (used < 0 && speak && p)
             complain(STATUS_USAGE, "%s needs %s; see --help", *argv, p->value);
@@ -177,12 +177,12 @@ int options_table(const Option *table, void *to, char **argv, bool speak)
 static const char *const endings[] = {[OUTPUT] = "|.part", [FOLDER] = NULL, [CHECKPOINTS] = "/lock",
     [PUBLISHED] = "/model.safetensors|/model.safetensors.part", [BY_STAGE] = ".*"};
 
-static const char *text_of(const Option *p, const void *from)
+static const char *text_of(const JobOption *p, const void *from)
 {
     return *(const char *const *)(const void *)((const char *)from + p->field);
 }
 
-static int note(const Option *p, const char *path, const char *ending, size_t n, const char *stage, bool speak)
+static int note(const JobOption *p, const char *path, const char *ending, size_t n, const char *stage, bool speak)
 {
     char name[4096], why[1024];
     if ((size_t)snprintf(name, sizeof name, "%s%.*s%s", path, (int)n, ending, stage) >= sizeof name)
@@ -193,17 +193,17 @@ static int note(const Option *p, const char *path, const char *ending, size_t n,
 }
 
 /* Each is told before an input is opened: data_map() compares.  A file that an option names is told first.  -1: go on. */
-static int note_paths(const Option *table, const void *from, const Job *job, bool speak)
+static int note_paths(const JobOption *table, const void *from, const Job *job, bool speak)
 {
     char why[1024];
     int status = -1;
     apart_clear();
-    for (const Option *p = table; p->name; p++) {
+    for (const JobOption *p = table; p->name; p++) {
         const char *path = p->kind == INPUT ? text_of(p, from) : NULL;
         if (path)
             apart_note(p->name, path, false, why, sizeof why);
     }
-    for (const Option *p = table; p->name && status < 0; p++) {
+    for (const JobOption *p = table; p->name && status < 0; p++) {
         const char *path = p->kind >= OUTPUT ? text_of(p, from) : NULL;
         for (const char *at = path ? endings[p->kind] : NULL; at && status < 0; at = strchr(at, '|'), at += at != NULL) {
             size_t n = strcspn(at, "|");

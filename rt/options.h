@@ -8,12 +8,13 @@
 #include "run.h"
 
 /* bool, char *, long, int, double; paths that are read, char * and char **; char * from OUTPUT on: paths that are written */
-typedef enum { FLAG, WORD, NUMBER, BYTE, FRACTION, INPUT, INPUTS, OUTPUT, FOLDER, CHECKPOINTS, PUBLISHED, BY_STAGE } OptionKind;
-typedef struct Option { const char *name, *value; OptionKind kind; size_t field; const char *about; } Option;
+typedef enum { FLAG, WORD, NUMBER, BYTE, FRACTION, INPUT, INPUTS, OUTPUT, FOLDER, CHECKPOINTS, PUBLISHED,
+    BY_STAGE } JobOptionKind;
+typedef struct JobOption { const char *name, *value; JobOptionKind kind; size_t field; const char *about; } JobOption;
 
-extern const Option options_train[];     /* of options_read() */
+extern const JobOption options_train[];     /* of options_read() */
 
 /* --help and --version, which come first wherever they stand: the status to end with; -1: go on. */
-int options_about(const Option *table, const Job *job, const char *does, int argc, char **argv, bool speak);
-int options_table(const Option *table, void *to, char **argv, bool speak);      /* -1: go on; else STATUS_USAGE */
+int options_about(const JobOption *table, const Job *job, const char *does, int argc, char **argv, bool speak);
+int options_table(const JobOption *table, void *to, char **argv, bool speak);      /* -1: go on; else STATUS_USAGE */
 #endif

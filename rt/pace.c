@@ -41,7 +41,7 @@ void pace_wait(Worker *w, int64_t ready)
 
 void pace_action(Worker *w, int number)
 {
-    const long *pace = w->info->pace;
+    const int64_t *pace = w->info->pace;
     if (!pace)
         return;
     if (w->pacing < 0) {

@@ -97,7 +97,7 @@ typedef struct Worker {
 
 /* What a program of the job does with its stages: main.c trains, sample/sample.c writes text. */
 typedef struct {
-    const struct Option *table;         /* options.h: of its command line */
+    const struct JobOption *table;         /* options.h: of its command line */
     const char *verb;                   /* what it does with the job, for --help */
     int (*options)(Run *run, char **argv);    /* -1: go on; else the status to end with */
     int (*prepare)(Run *run);           /* all that may fail or allocate */

@@ -106,7 +106,7 @@ static void *watch(void *at)
 
 static long deadline(const Run *run)
 {
-    long predicted = run->job->step_ns / 1000000000 * PREDICTED;
+    long predicted = (long)(run->job->step_ns / 1000000000 * PREDICTED);
     if (run->opt.watchdog >= 0)
         return run->opt.watchdog;
     return predicted > SHORTEST ? predicted : SHORTEST;

@@ -3,9 +3,9 @@
 #
 # Folders for GPUs with the real toolkit, as a user builds them: examples compile and link, need no library that docs/cuda.md
 # does not list, and say what is missing where there is no GPU; what make cannot find, where it looked.  Warnings are errors.
-# SLOW=1: every example, and transport nccl; all kernels, which tests/simt compiles in each check, as units for sm_80 and sm_90,
-# in f32 and bf16, and each file by itself.  No kernel takes more registers than tests/cuda_registers says, or keeps more bytes
-# in memory for want of them.
+# Kernels that no folder here has are read by nvcc as far as PTX.
+# SLOW=1: every example, and transport nccl; all kernels as units for sm_80 and sm_90, in f32 and bf16, and each file by itself.
+# No kernel takes more registers than tests/cuda_registers says, or keeps more bytes in memory for want of them.
 . "$(dirname "$0")/lib.sh"
 . tests/cuda.sh
 need dpgen
@@ -75,7 +75,11 @@ loads() {
         tests/cuda_loads "$tmp/loads" >"$tmp/more"
     if [ -s "$tmp/loads" ] && [ ! -s "$tmp/more" ]; then pass; else fault "loads: $(head -n 3 "$tmp/more")"; fi
 }
-if [ -n "$SLOW" ]; then
+if [ -z "$SLOW" ]; then
+    for file in $kernels; do [ -e "$tmp/gpt/$file" ] || echo "#include \"$root/$file\""; done >"$tmp/unit.cu"
+    expect "kernels of other jobs" "$cuda/bin/nvcc" -std=c++17 -arch=sm_90 -DREAL_BF16 $strict -Xcicc -O0 -I. -ptx \
+        -o "$tmp/unit.ptx" "$tmp/unit.cu"
+else
     compiled "f32, sm_90" "-arch=sm_90" $kernels
     for arch in 80 90; do
         compiled "bf16, sm_$arch" "-arch=sm_$arch -DREAL_BF16 -Xptxas -v" $kernels

@@ -29,7 +29,8 @@ ranks() {
     wait
     sed -n 's/^sha256 //p' "$tmp/out.0"
     # of a rank that says why, before those that say that it has ended
-    cat "$tmp"/err.* | awk '!/has ended before this one/ { print; why = 1; exit } { last = $0 } END { if (!why && NR) print last }'
+    cat "$tmp"/err.* | awk '!/has ended before this one/ { print; why = 1; exit } { last = $0 }
+        END { if (!why && NR) print last }'
 }
 times=5
 [ -z "$SLOW" ] || times=250

@@ -91,6 +91,7 @@ static const struct { const char *find, *put, *why; } damages[] = {
     {"static void", "static int", "void expected"},
     {"static void", "static void gelu_forward(Stage *st) { }\nstatic void", "twice"},
     {"Stage *st, int", "Stage *st, long", "int expected"},
+    {"static const int64_t predicted", "static const long predicted", "int64_t expected"},
     {"Stage *st, int fb", "Stage *st, int x, int fb, int fb", "twice"},
     {"Stage *st", "Stage **st", "st expected"},
     /* calls */

@@ -134,7 +134,7 @@ static void known_routine(Reader *r)
     next(r);
 }
 
-/* static const long NAME[] = {..}, or static void (*const piece[])(Stage *) = {..} */
+/* static const int64_t NAME[] = {..}, or static void (*const piece[])(Stage *) = {..} */
 static void array(Reader *r, Table *t)
 {
     if (take(r, "void")) {
@@ -146,7 +146,7 @@ static void array(Reader *r, Table *t)
         }
         want(r, "}");
     } else {
-        wants(r, "const long");
+        wants(r, "const int64_t");
         int n, predicted = is(r, "predicted");
         name(r);
         wants(r, "[ ] =");

@@ -136,6 +136,44 @@ for how in lock directory; do
 done
 rm -rf "$ck" "$tmp/log"
 
+# It goes while a checkpoint is being written: that one is not committed, for the other job has begun from what was there
+# before, and would find it in the place of its own.
+cat >"$tmp/slow.c" <<'END'
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+int __real_fsync(int file), __wrap_fsync(int file);
+static atomic_int calls;
+int __wrap_fsync(int file)
+{
+    const char *name = getenv("SYNCED");        /* made at the first call, which waits until somebody removes it */
+    if (name && calls++ == 0)
+        for (close(open(name, O_CREAT | O_WRONLY, 0666)); access(name, F_OK) == 0; usleep(10000))
+            ;
+    return __real_fsync(file);
+}
+END
+more="$tmp/slow.c -Wl,--wrap=fsync" linker=$cc
+build slow $model --stages 2
+more= linker=
+SYNCED=$tmp/synced "$tmp/slow/job" $forever --checkpoint "$ck" --log "$tmp/log" 2>"$tmp/err" & pid=$!
+wait_file "the lock goes under a checkpoint: a log" "$tmp/log"
+kill -USR1 $pid
+wait_file "the lock goes under a checkpoint: which begins" "$tmp/synced"
+rm -f "$ck/lock"
+"$tmp/two/job" $forever --checkpoint "$ck" --log "$tmp/log.two" 2>"$tmp/err.two" & second=$!
+wait_file "the lock goes under a checkpoint: another job" "$tmp/log.two"
+rm -f "$tmp/synced"
+ended "the lock goes under a checkpoint" 1
+if grep -q 'lock is no longer the file that this job holds' "$tmp/err" && [ -z "$(newest)" ] && ! there "$ck/*.part"; then pass
+else fault "the lock goes under a checkpoint: $(cat "$tmp/err"), $(ls "$ck")"; fi
+pid=$second
+kill -TERM $pid
+ended "the lock goes under a checkpoint, the other job" 75
+if [ ! -s "$tmp/err.two" ] && [ -n "$(newest)" ]; then pass; else fault "the other job: $(cat "$tmp/err.two"), $(ls "$ck")"; fi
+rm -rf "$ck" "$tmp/log" "$tmp/log.two"
+
 # ---- a process killed, then one that finds what it left --------------------------------------------------------------
 "$tmp/two/job" $forever --checkpoint "$ck" --log "$tmp/log.killed" 2>"$tmp/err" & pid=$!
 wait_file "SIGKILL: a log" "$tmp/log.killed"

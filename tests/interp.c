@@ -520,7 +520,7 @@ int main(int argc, char **argv)
         fail(EXIT_USAGE, "%s: give the micro-batch a number", x.file);
     it.g = graph_of(it.m);
     lay_out();
-    static const long predicted[4];
+    static const int64_t predicted[4];
     StageInfo stage = {.name = "interp", .arena = it.arena, .vals = it.offset[it.g->vals], .actions = 1,
                        .eval_actions = 1, .threads = it.m->devices.at[0].threads, .open = start, .step = step, .eval = eval,
                        .predicted = predicted};

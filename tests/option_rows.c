@@ -11,10 +11,12 @@ int main(void)
 #ifdef JOB
     static const char *const kinds[] = {"flag", "text", "number", "number", "number", "input", "input", "output", "folder",
                                         "checkpoints", "published", "by_stage"};
+    const JobOption *row = TABLE;
 #else
     static const char *const kinds[] = {"text", "input", "input", "output", "rewritten", "folder", "flag", "elsewhere"};
+    const Option *row = TABLE;
 #endif
-    for (const Option *row = TABLE; row->name; row++)
+    for (; row->name; row++)
         printf("%s %s\n", row->name, kinds[row->kind]);
     return 0;
 }

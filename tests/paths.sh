@@ -34,7 +34,7 @@ rows() {
     rt/*) side="-DJOB -Irt/sample" library=build/librt.a ;;
     *) side=-Igen library="build/libgen.a -lyaml -ldl" ;;
     esac
-    names=$(sed -n 's/^\(static \)*const Option \([a-z_]*\)\[\] = .*/\2/p' "$2")
+    names=$(sed -n 's/^\(static \)*const \(Job\)*Option \([a-z_]*\)\[\] = .*/\3/p' "$2")
     $own_cc -D_GNU_SOURCE $side -I. -Irt -std=c11 -O0 -DSOURCE="\"$2\"" -DTABLE="$names" -o "$tmp/rows" tests/option_rows.c \
         $library -lpthread -lm 2>"$tmp/rows.log" || fault "$2: $(grep -m 1 error "$tmp/rows.log")"
     "$tmp/rows" | sed "/ elsewhere$/d; s/^/$1 /"
@@ -53,7 +53,7 @@ rows() {
         done
     done
 } >"$tmp/table"
-for file in $(grep -l '^[a-z ]*const Option [a-z_]*\[\] = ' gen/*.c gen/*/*.c rt/*.c rt/*/*.c); do
+for file in $(grep -l '^[a-z ]*const \(Job\)*Option [a-z_]*\[\] = ' gen/*.c gen/*/*.c rt/*.c rt/*/*.c); do
     expect "a row asks about the table of $file" grep -q "^    rows .* $file" "$0"
 done
 

@@ -237,6 +237,31 @@ static void goes_on(const char *what, Call *c, const char *text)
     check(status == 0 && (text ? strstr(said, text) != NULL : !*said), "%s: status %d: %s", what, status, said);
 }
 
+/* Any number of settings, of any length: the last group of 301 is new, and the mean of 600 channels is another one. */
+static void test_many_settings(void)
+{
+    enum { GROUPS = 301, CHANNELS = 600 };
+    static char name[GROUPS][40], mean[2][5 * CHANNELS + 1];
+    static Setting many[2][GROUPS + 2];
+    for (int i = 0; i < GROUPS; i++) {
+        snprintf(name[i], sizeof name[i], "train.optimizer.groups.%d", i);
+        many[0][1 + i] = many[1][1 + i] = (Setting){name[i], "1 parameters"};
+    }
+    for (int k = 0; k < 2; k++) {
+        for (int c = 0; c < CHANNELS; c++)
+            memcpy(&mean[k][5 * c], c == 0 ? "0.1, " : k ? "0.3, " : "0.2, ", 6);
+        many[k][0] = (Setting){"model.inputs.x.mean", mean[k]};
+    }
+    many[0][GROUPS] = (Setting){NULL, NULL};
+    clean("ck");
+    Call c = make_call(1, "--checkpoint", ck, "--steps", "4", NULL, NULL);
+    c.job.setting = many[0];
+    goes_on("300 groups", &c, NULL);
+    c = make_call(1, "--checkpoint", ck, "--resume", "--steps", "5", NULL);
+    c.job.setting = many[1];
+    goes_on("another mean, and another group", &c, "), train.optimizer.groups.300 none (now 1 parameters); from step 4");
+}
+
 /* What gives the numbers of a checkpoint their meaning, and what each step has beside them. */
 static void test_meaning(void)
 {
@@ -473,6 +498,7 @@ int main(int argc, char **argv)
     test_keep();
     test_refused();
     test_meaning();
+    test_many_settings();
     test_places();
     test_weights();
     test_damage();

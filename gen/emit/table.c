@@ -182,7 +182,7 @@ static int print_rows(const Table *t)
 
 static void print_times(const Stager *w, const char *name, const Strs *number)
 {
-    fprintf(w->f, "    static const long %s[] = {\n        ", name);
+    fprintf(w->f, "    static const int64_t %s[] = {\n        ", name);
     emit_wrap(w->f, 8, 8, number, "");
     fprintf(w->f, "    };\n");
 }

@@ -57,7 +57,7 @@ typedef struct Sample {
     char path[CKPT_PATH];       /* of the weights */
 } Sample;
 
-static const Option table[] = {
+static const JobOption table[] = {
     {"--prompt", "TEXT", WORD, offsetof(Asked, prompt), "the text to go on with; default: the end of a line"},
     {"--tokenizer", "FILE", INPUT, offsetof(Asked, tokenizer), "tokenizer.json of this model: prompt and answer are text"},
     {"--tokens", "N", NUMBER, offsetof(Asked, tokens), "tokens to write behind it; default 100"},

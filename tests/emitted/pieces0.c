@@ -64,7 +64,7 @@ void stage0(Stages *to)
     const Parameter parameter[] = {
         {0}
     };
-    static const long predicted[] = {
+    static const int64_t predicted[] = {
         0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19
     };
     static void (*const piece[])(Stage *) = {

@@ -78,7 +78,7 @@ void stage0(Stages *to)
         {.name = "h.lr", .shape = {rows, W}, .start = NORMAL(0, 0.02), .copy = AT(lr), .grad = AT(h_lr_grad)},
         {0}
     };
-    static const long predicted[] = {
+    static const int64_t predicted[] = {
         0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27,
         28, 29, 30, 31, 32, 33
     };

@@ -27,7 +27,7 @@ void stage1(Stages *to)
     const Parameter parameter[] = {
         {0}
     };
-    static const long predicted[] = {
+    static const int64_t predicted[] = {
         0, 1, 2, 3, 4, 5, 6, 7, 8, 9
     };
     stage_take(to, &(const StageInfo){
