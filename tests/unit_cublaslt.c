@@ -230,7 +230,7 @@ static void with_gelu(long rows, long in, long out, bool biased)
         double pre = want[i] + (biased ? (double)get(b, i % out) : 0), stored = (double)get(other, i);
         double before = distance(stored, pre, size[i] + 1, in, !F32, want[i]);
         double behind = distance((double)get(y, i), d_gelu(inside ? pre : stored), 2 * size[i] + 2, in, !F32,
-                                 inside ? 1.13 * pre : 0);
+                                 inside ? 1.13 * (fabs(pre) + fabs(want[i])) : 0);
         if (fmax(before, behind) > fmax(worst, 1))
             fprintf(stderr, "linear_gelu_forward %ld x %ld x %ld, bias %d: [%ld] %g, stored %g: %g; gelu %g: %g\n", rows, out, in,
                     biased, i, pre, stored, before, (double)get(y, i), behind);

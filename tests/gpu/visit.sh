@@ -134,7 +134,7 @@ selftest() {
 declare -A want
 hashed() {
     local most=20
-    [ -z "$ranks" ] || most=60
+    [ -z "$ranks" ] || most=40
     train "$1" "$2" $most "$3" --steps 6 --hash && ends || return
     local sum=$(sed -n 's/^sha256 //p' "$logs/$name") type=$4
     want[$type]=${want[$type]:-$sum}
@@ -381,7 +381,7 @@ part_images() {
     torch_timed torch.resnet50 150
     counted resnet50.512MiB
 }
-part_large() { timed gpt2-1558m large 60 gpt2-1558m 10; }
+part_large() { timed gpt2-1558m large 120 gpt2-1558m 10; }
 part_kernels() {
     for type in bf16 f32; do
         go "kernels.$type" kernels 60 "$kit/bin/kernels.$type" && ends && pass "$(last)"
