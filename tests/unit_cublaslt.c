@@ -232,8 +232,8 @@ static void with_gelu(long rows, long in, long out, bool biased)
         double behind = distance((double)get(y, i), d_gelu(inside ? pre : stored), 2 * size[i] + 2, in, !F32,
                                  inside ? 1.13 * (fabs(pre) + fabs(want[i])) : 0);
         if (fmax(before, behind) > fmax(worst, 1))
-            fprintf(stderr, "linear_gelu_forward %ld x %ld x %ld, bias %d: [%ld] %g, stored %g: %g; gelu %g: %g\n", rows, out, in,
-                    biased, i, pre, stored, before, (double)get(y, i), behind);
+            fprintf(stderr, "linear_gelu_forward %ld x %ld x %ld, bias %d: [%ld] %g, stored %g: %g; gelu %g: %g\n", rows, out,
+                    in, biased, i, pre, stored, before, (double)get(y, i), behind);
         worst = fmax(worst, fmax(before, behind));
     }
     check(worst <= 1, "linear_gelu_forward", worst);

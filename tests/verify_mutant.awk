@@ -93,7 +93,8 @@ END {
             kind = all[k]
             there[kind] += fits(list[i]) && (kind != "order" || fits(list[i + 1]))
         }
-        if (at != "" && inside && !done && list[i] ~ /;$/ && fits(list[i]) && (kind != "order" || fits(list[i + 1])) && ++seen == at) {
+        takes = at != "" && inside && !done && list[i] ~ /;$/ && fits(list[i])
+        if (takes && (kind != "order" || fits(list[i + 1])) && ++seen == at) {
             done = 1
             if (kind == "order") { s = list[i]; list[i] = list[i + 1]; list[i + 1] = s }
             else if (kind == "early") {

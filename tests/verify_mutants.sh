@@ -32,7 +32,8 @@ base() {        # NAME MODEL OPTION...
 }
 base 1f1b "$models/tiny-gpt.yaml" --stages 2 --schedule 1f1b
 base again "$models/tiny-gpt.yaml" --stages 2 --schedule gpipe --recompute full
-base shard "$models/tiny-gpt.yaml" --stages 2 --schedule 1f1b --replicas 2 --set train.batch.groups=4 --set train.shard=optimizer
+base shard "$models/tiny-gpt.yaml" --stages 2 --schedule 1f1b --replicas 2 --set train.batch.groups=4 \
+    --set train.shard=optimizer
 base away "$models/tiny-gpt.yaml" --stages 1 --schedule gpipe --offload "['*']"
 base zb-v "$models/tiny-gpt.yaml" --stages 2 --schedule zb-v --set plan.chunks=2
 base 2bw "$tmp/untied.yaml" --stages 2 --schedule 2bw --set train.clip_scope=parameter

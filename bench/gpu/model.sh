@@ -8,9 +8,9 @@
 #       -p, -g    instead of the table: what large products tend to, in bf16; time between two launches
 #       -m        above so many milliseconds: status 1
 #       -s MxNxK  nothing but the TFLOP/s of that product while the clock is high
-#   A step of products draws so much power that the clock falls.  Products and attention, which the arithmetic bounds, then have
-#   @warm % of the speed that each has alone.  Kernels that the memory bounds lose nothing, and a step of convolutions, at 420 to
-#   470 W, keeps its clock.  The last line has the step and its kernels alone.
+#   A step of products draws so much power that the clock falls.  Products and attention, which the arithmetic bounds, then
+#   have @warm % of the speed that each has alone.  Kernels that the memory bounds lose nothing, and a step of convolutions, at
+#   420 to 470 W, keeps its clock.  The last line has the step and its kernels alone.
 #       options: a model and what else dpgen takes; without, GPT-2 124M, batch 32, one H100, --fuse most
 #
 # A line of the table is a kernel: how often it starts, bytes or arithmetic of a step, the mean rate and why, and the time.
