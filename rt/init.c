@@ -5,16 +5,19 @@
  * Element i of a parameter is a function of (seed, name, i): the same bits for every partition, whichever stage holds
  * it, and on every stage that holds a copy of a tied one.  Normal values come in pairs from two uniform numbers (Box
  * and Muller, A note on the generation of random normal deviates, 1958): no rejection, so that position i needs no
- * other.  Cost: about 30 ns an element, each stage in its own thread; large tables take longer than the watchdog waits,
- * so that every piece is a sign of life.
+ * other.  Cost: about 30 ns an element of one core; the stages of a process share the cores, as each block of elements is
+ * drawn by several threads.  Large tables take longer than the watchdog waits, so that every block is a sign of life.
  */
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "number.h"
 #include "real.h"
 #include "run.h"
 
 /* Pieces are even, so that pairs stay pairs. */
-enum { PIECE = 4096, PIECES_A_BEAT = 16 };
+enum { PIECE = 4096, BLOCK = 1 << 20, MOST_THREADS = 16 };
 
 /* FNV-1a of 64 bits (Fowler, Noll, Vo): the key of a name. */
 static uint64_t name_key(const char *name)
@@ -105,25 +108,56 @@ void init_place(Worker *w, const StateInfo *s, int64_t version, const float *fro
     }
 }
 
+typedef struct { pthread_t thread; bool begun; float *x; const StateInfo *s; uint64_t seed; long first, n; } Share;
+
+static void *fill_share(void *share)
+{
+    const Share *f = share;
+    start_value(f->x, f->s, f->seed, f->first, f->n);
+    return NULL;
+}
+
+/* Elements first .. first+n-1, by this thread and others; a share that no thread can be had for is this one's too. */
+static void fill(float *x, const StateInfo *s, uint64_t seed, long first, long n, int threads)
+{
+    Share share[MOST_THREADS];
+    long pieces = (n + PIECE - 1) / PIECE;
+    for (int i = threads; i-- > 0;) {
+        long from = pieces * i / threads * PIECE, until = i == threads - 1 ? n : pieces * (i + 1) / threads * PIECE;
+        share[i] = (Share){.x = x + from, .s = s, .seed = seed, .first = first + from, .n = until - from};
+        share[i].begun = i > 0 && until > from && pthread_create(&share[i].thread, NULL, fill_share, &share[i]) == 0;
+        if (!share[i].begun)
+            fill_share(&share[i]);
+    }
+    for (int i = 1; i < threads; i++)
+        if (share[i].begun)
+            pthread_join(share[i].thread, NULL);
+}
+
 /* Every version of a parameter begins as the first one. */
 static void start_parameter(Worker *w, const StateInfo *s)
 {
-    float piece[PIECE];
-    for (long from = 0; from < s->n; from += PIECE) {
-        long n = s->n - from < PIECE ? s->n - from : PIECE;
-        start_value(piece, s, w->run->job->seed, from, n);
+    float piece[PIECE], *block = s->n > PIECE ? malloc(BLOCK * sizeof *block) : NULL, *x = block ? block : piece;
+    long each = block ? BLOCK : PIECE, cores = sysconf(_SC_NPROCESSORS_ONLN) / w->run->count;
+    int most = cores < 1 ? 1 : cores < MOST_THREADS ? (int)cores : MOST_THREADS;
+    for (long from = 0; from < s->n; from += each) {
+        long n = s->n - from < each ? s->n - from : each;
+        fill(x, s, w->run->job->seed, from, n, n < BLOCK / 4 ? 1 : most);
         for (int v = 0; v < state_versions(s); v++)
-            init_place(w, s, v, piece, from, n);
-        if (from / PIECE % PIECES_A_BEAT == 0)
-            atomic_fetch_add(&w->beat, 1);
+            init_place(w, s, v, x, from, n);
+        atomic_fetch_add(&w->beat, 1);
     }
+    free(block);
 }
 
 static void start_moment(Worker *w, const StateInfo *s)
 {
     static const float zero[PIECE];
-    for (long from = 0; from < s->n; from += PIECE)
-        init_place(w, s, 0, zero, from, s->n - from < PIECE ? s->n - from : PIECE);
+    float *zeros = s->n > PIECE ? calloc(BLOCK, sizeof *zeros) : NULL;
+    long each = zeros ? BLOCK : PIECE;
+    for (long from = 0; from < s->n; from += each)
+        init_place(w, s, 0, zeros ? zeros : zero, from, s->n - from < each ? s->n - from : each);
+    free(zeros);
 }
 
 /* Those that files of weights have come from there. */

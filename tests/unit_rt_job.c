@@ -123,7 +123,7 @@ static int run_job(void *at)
     if (status)
         return status;
     /* one life sign for 64 Ki elements: 2 ms at the cost that init.c gives; and time to prepare kernels */
-    return first_beat < MANY >> 16 ? 101 : open_patience != PATIENT ? 102 : step_patience != 1 ? 103 : 0;
+    return first_beat < MANY >> 20 ? 101 : open_patience != PATIENT ? 102 : step_patience != 1 ? 103 : 0;
 }
 
 static void logs(const char *what, const char *text, bool there)

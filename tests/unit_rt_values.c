@@ -173,6 +173,7 @@ static void hold(Holder *h, const char *name, int init, double a, double b, bool
     h->info = (StageInfo){.states = 1, .state = h->state};
     h->job.seed = 42;
     h->run.job = &h->job;
+    h->run.count = 1;
     h->w.run = &h->run;
     h->w.info = &h->info;
     h->w.stage.arena = h->arena;
@@ -233,6 +234,31 @@ static void test_normal(void)
     free(h.arena);
 }
 
+/* Blocks of a large parameter are drawn by threads: those of a short one, and those of a process whose stages are too many. */
+static void test_threads(void)
+{
+    enum { LARGE = 2500001 };
+    Holder h, few;
+    hold(&few, "a.weight", JOB_NORMAL, 3, 2, true, false);
+    hold(&h, "a.weight", JOB_NORMAL, 3, 2, true, false);
+    free(h.arena);
+    float *x[2];
+    for (int i = 0; i < 2; i++) {
+        x[i] = calloc(LARGE, sizeof *x[i]);
+        h.arena = (unsigned char *)(void *)x[i];
+        h.state[0].n = h.state[0].part = LARGE;
+        h.state[0].dim[0] = LARGE;
+        h.w.stage.arena = h.arena;
+        h.run.count = i == 0 ? 1 : 1 << 20;
+        init_parameters(&h.w);
+    }
+    check(memcmp(x[0], few.arena, N * sizeof *x[0]) == 0, "threads draw other numbers than one");
+    check(memcmp(x[0], x[1], LARGE * sizeof *x[0]) == 0 && x[0][LARGE - 1] != 0, "threads draw other numbers than one, of blocks");
+    free(few.arena);
+    free(x[0]);
+    free(x[1]);
+}
+
 static void test_uniform(void)
 {
     Holder h;
@@ -277,6 +303,7 @@ int main(void)
     test_digest();
     test_values();
     test_normal();
+    test_threads();
     test_uniform();
     return finish("unit_rt_values");
 }
