@@ -253,7 +253,7 @@ static void test_threads(void)
         init_parameters(&h.w);
     }
     check(memcmp(x[0], few.arena, N * sizeof *x[0]) == 0, "threads draw other numbers than one");
-    check(memcmp(x[0], x[1], LARGE * sizeof *x[0]) == 0 && x[0][LARGE - 1] != 0, "threads draw other numbers than one, of blocks");
+    check(memcmp(x[0], x[1], LARGE * sizeof *x[0]) == 0 && x[0][LARGE - 1] != 0, "threads draw others than one");
     free(few.arena);
     free(x[0]);
     free(x[1]);
