@@ -91,11 +91,13 @@ for type in f32 bf16; do
     bits bits.$type.2apart --stages 2 --schedule 1f1b --recompute none --fuse none
 done
 # a process a stage over NCCL, and what it has to equal: in one process, with the same groups of gradients
-bits nccl.bf16.2 --stages 2 --schedule 1f1b --set plan.transport=nccl
-for transport in local nccl; do
-    bits pairs.bf16.$transport --stages 2 --schedule 1f1b --set train.batch.groups=2 --replicas 2 \
-        --set plan.transport=$transport
-done
+if [ -n "${PACK_NCCL:-}" ]; then
+    bits nccl.bf16.2 --stages 2 --schedule 1f1b --set plan.transport=nccl
+    for transport in local nccl; do
+        bits pairs.bf16.$transport --stages 2 --schedule 1f1b --set train.batch.groups=2 --replicas 2 \
+            --set plan.transport=$transport
+    done
+fi
 bits own.fp8.bf16 --stages 1 --set train.precision.compute=fp8
 bits own.tf32 --stages 1 --set train.precision.compute=tf32
 # the head and its loss as one operator: chunks of 96, 96 and 64
