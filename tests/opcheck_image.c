@@ -80,7 +80,7 @@ static void conv_chain(void)
     read_back(y);
     for (long i = 0; i < y->n && !hashing(); i++) {
         long o = i % d[O], column = i / d[O] % d[X], row = i / d[O] / d[X] % d[Y], sample = i / d[O] / d[X] / d[Y];
-        volatile float sum = 0, term;
+        volatile float sum = 0;
         for (long k = 0; k < 9 * d[C]; k++) {
             long h = row + k / d[C] / 3 - 1, v = column + k / d[C] % 3 - 1, channel = k % d[C];
             if (h < 0 || h >= d[H] || v < 0 || v >= d[W])
@@ -88,9 +88,9 @@ static void conv_chain(void)
             float a = (float)x->v[((sample * d[H] + h) * d[W] + v) * d[C] + channel];
             float by = (float)w->v[(o * d[C] + channel) * 9 + k / d[C]];
 #ifdef ON_GPU                   /* nvcc rounds a product and its sum once */
-            sum = fmaf(a, by, sum), (void)term;
+            sum = fmaf(a, by, sum);
 #else
-            term = a * by;
+            volatile float term = a * by;
             sum = sum + term;
 #endif
         }

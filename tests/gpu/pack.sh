@@ -220,9 +220,6 @@ unit unit.conv bits.bf16.1 -DUNIT tests/unit_cuda_conv.c $ops/conv.c $ops/conv_g
 unit device bits.f32.1 -DUNIT tests/gpu/device.c
 unit product bits.bf16.1 -DN=$([ -n "$small" ] && echo 64 || echo 8192) bench/gpu/product.c
 unit passes bits.bf16.1 $([ -n "$small" ] && echo -DROWS=64,-DSCORES=2048 || echo -DUNIT) bench/gpu/passes.c kernels.o
-unit epilogues bits.bf16.1 $([ -n "$small" ] && echo -DROWS=64,-DWIDTH=16 || echo -DUNIT) bench/gpu/epilogues.c
-unit engines bits.bf16.1 $([ -n "$small" ] && echo -DSAMPLES=1,-DSEQUENCE=64 || echo -DUNIT) bench/gpu/engines.c \
-    $ops/attention.c $ops/attention_graph.c kernels.o
 
 # ---- make: a folder a core, and one more, as some wait for the kernels of another ------------------------------------------
 say "$(wc -l <"$to/programs") folders"

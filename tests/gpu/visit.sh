@@ -370,8 +370,6 @@ part_profile() {
     done
     still
     go passes passes 30 "$kit/bin/passes" && ends && pass "$(tr '\n' ';' <"$logs/passes")"
-    go epilogues passes 20 "$kit/bin/epilogues" && ends && pass "$(tr '\n' ';' <"$logs/epilogues")"
-    go engines passes 30 "$kit/bin/engines" && ends && pass "$(tr '\n' ';' <"$logs/engines")"
     go_on
 }
 part_images() {
