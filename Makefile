@@ -76,7 +76,7 @@ dpgen: $(OBJ)
 dpgen-verify: $(PROVER) verify/main.o
 	$(call say,link $@)$(CC) $(LDFLAGS) -o $@ $(PROVER) verify/main.o
 
-verify/%.o: verify/%.c verify/verify.h verify/calls.def
+verify/%.o: verify/%.c verify/verify.h verify/calls.def verify/duals.def
 	$(call say,compile $<)$(CC) $(CFLAGS) -c -o $@ $<
 
 $(OBJ): $(wildcard gen/*.h gen/*/*.h gen/*.def rt/*.h rt/tokens/*.h)
@@ -329,7 +329,7 @@ $(FUZZ_RT:%=$S/%): $S/%: tests/fuzz_targets/%.c tests/fuzz_targets/replay.c $S/l
 	$(SANCC) -D_GNU_SOURCE -I. -Irt $(WARN) -c -o $@.o $<
 	$(SANLD) -o $@ $@.o $(SANMAIN) $S/librt.a $(filter build/lib%,$^) -lm -lpthread
 
-$S/verify/%.o: verify/%.c verify/verify.h verify/calls.def
+$S/verify/%.o: verify/%.c verify/verify.h verify/calls.def verify/duals.def
 	@mkdir -p $(@D)
 	$(SANCC) -c -o $@ $<
 

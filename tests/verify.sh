@@ -357,7 +357,7 @@ for edit in 's/r bias:f width/w bias:f width/' 's/, i causal//' '/^LANES(gelu_fo
 done
 
 # ---- a second program
-expect "no file in common" test -z "$(grep -hn '^#include "' verify/* | grep -v '"verify.h"\|"calls.def"')"
+expect "no file in common" test -z "$(grep -hn '^#include "' verify/* | grep -v '"verify.h"\|"\(calls\|duals\).def"')"
 same() {        # FILE...: functions of more than three lines that stand in verify/ too
     awk '
         FNR == 1 { mine = FILENAME ~ /^verify/; body = "" ; inside = 0 }
@@ -387,5 +387,5 @@ for compiler in $own_cc ${own_clang:-} ${tcc:-}; do
     expect "$compiler" "$compiler" -std=c11 $strict -o "$tmp/one" verify/*.c
     expect "$compiler: its verdict" "$tmp/one" "$tmp/gpt"
 done
-expect "at most 4,500 lines" test "$(cat verify/*.[ch] | wc -l)" -le 4500
+expect "at most 4,600 lines beside its tables" test "$(cat verify/*.[ch] | wc -l)" -le 4600
 finish

@@ -14,7 +14,7 @@ went=$root/build/verify_mutants.next
 count=${1:-${count:-130}} from=${2:-${from:-1}}
 kinds="shift swap skip wait micro peer shrink acc slot tag number double order"
 ran=100                         # of a hundred mutants that are proved, so many are run
-[ "$count" -lt 1000 ] || ran=15
+[ "$count" -lt 1000 ] || ran=35
 
 # ---- folders: all kinds of lines that a stage may have
 sed 's/, tie: wte//' "$models/tiny-gpt.yaml" >"$tmp/untied.yaml"
@@ -85,5 +85,7 @@ for kind in $kinds; do
     [ "$refused" -gt 0 ] && [ "$n" -ge $((count / 25)) ] && pass || fault "$kind: $n, $refused refused"
 done
 echo "$tried mutants from seed $from on: $proved proved, $run of these run"
+[ -z "$SLOW" ] || awk '{ n[$1]++; proved[$1] += / proved/; run[$1] += / run$/ }
+    END { for (k in n) printf "  %-7s %5d tried %5d proved %4d run\n", k, n[k], proved[k], run[k] }' "$tmp/all" | sort
 [ -z "$SLOW" ] || [ "$failed" -gt 0 ] || echo $((from + count)) >"$went"
 finish

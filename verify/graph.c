@@ -95,7 +95,7 @@ static void read_thing(Graph *g, Scan *x, bool state)
         if (!strcmp(p.key, "kind"))
             t.kind = p.value;
         else if (!strcmp(p.key, "type"))
-            t.type_bytes = type_bytes(x, p.value);
+            t.type_bytes = type_bytes(x, p.value), t.whole = !strcmp(p.value, "i32");
         else if (!strcmp(p.key, "bytes"))
             t.bytes = integer(x, p.value);
         else if (!strcmp(p.key, "input"))
@@ -104,6 +104,8 @@ static void read_thing(Graph *g, Scan *x, bool state)
             t.use = integer(x, p.value);
         else if (!strcmp(p.key, "tracked"))
             t.tracked = integer(x, p.value) != 0;
+        else if (!strcmp(p.key, "frozen"))
+            t.frozen = integer(x, p.value) != 0;
         else if (!strcmp(p.key, "param"))
             t.of = p.value;
     }
@@ -158,7 +160,7 @@ static GraphArg argument(const Scan *x, const Pair *p)
 static void read_op(Graph *g, Scan *x)
 {
     Pair p;
-    GraphOp o = {.line = x->line};
+    GraphOp o = {.row = "", .line = x->line};
     const char *name = some_word(x);
     if (!strchr("FIWU", name[0]) || name[1] != ':')
         fault(x, "the name of an operator begins with its phase");
@@ -169,6 +171,8 @@ static void read_op(Graph *g, Scan *x)
             *ADD(&o.arg) = argument(x, &p);
         else if (!strcmp(p.key, "call"))
             o.call = p.value;
+        else if (!strcmp(p.key, "row"))
+            o.row = p.value;
         else if (!strcmp(p.key, "tmp"))
             o.tmp = integer(x, p.value);
     }

@@ -177,9 +177,13 @@ static Term vals_field(Machine *m, const Site *s, int64_t at, int64_t bytes)
 void step_ended(Machine *m, int64_t at)
 {
     int64_t hole;
+    size_t bytes = sizeof(Term) * (size_t)m->loss.n;
+    Term *each = room(bytes);
+    if (bytes)
+        memcpy(each, m->loss.at, bytes);
     *ADD(&m->ended) = (Ended){region_term(&m->region, at + VALS_LOSS, at + VALS_LOSS + 8, &hole),
                               region_term(&m->region, at + VALS_NORM, at + VALS_NORM + 8, &hole),
-                              region_term(&m->region, at + VALS_HITS, at + VALS_BYTES, &hole)};
+                              region_term(&m->region, at + VALS_HITS, at + VALS_BYTES, &hole), each, m->loss.n};
 }
 
 static void vals_put(Machine *m, const Site *s, int k, const int *param, int64_t field, Term t)
@@ -468,6 +472,8 @@ static void do_loss_report(Machine *m, const Site *s, const int *param)
 {
     Term x = operand(m, s, 0, param), both[2] = {0, x};
     bool acc = arg_int(m, s, 2, param) != 0;
+    if (acc && m->loss.n == 0)
+        call_fault(m, s, "the first loss of a step is added to those of the step before");
     if (acc)
         both[0] = vals_field(m, s, arg_place(m, s, 1, param) + VALS_LOSS, 8);
     else

@@ -48,7 +48,7 @@ static void put_blocks(Machine *m, const Site *s, int64_t to, int64_t g, int64_t
     }
 }
 
-static int64_t block_of(int64_t n)
+int64_t norm_length(int64_t n)
 {
     return (n + 16 * 256 - 1) / (16 * 256) * 16;
 }
@@ -69,6 +69,6 @@ void do_norms(Machine *m, const Site *s, const int *param)
     Term t = region_term(&m->region, lo, lo + bytes, &hole);
     if (!t)
         call_fault(m, s, "nothing has written byte %lld of what is summed", (long long)hole);
-    int64_t each = block_of(n);
+    int64_t each = norm_length(n);
     put(m, s, to + 8 * (whole ? a : b), 8, 0, whole ? sum_term(blocks_term(t, each), (n + each - 1) / each) : sum_term(t, n));
 }

@@ -104,20 +104,23 @@ static void losses(const Proof *p)
     int each = p->run.eval ? 1 : (int)p->g->micro / copies;
     const Machine *r = p->reference->m;
     for (int d = 0; d < p->f->stages; d++) {
-        Machine *m = &p->stage[d];
+        const Machine *m = &p->stage[d];
         int replica = d / (p->f->stages / p->f->replicas), copy = p->run.eval ? 0 : replica * ways + p->f->stage[d].pipeline;
-        if (m->loss.n == 0)
-            continue;
-        if (m->loss.n != each || copy >= copies)
-            stop(NOT_PROVED, "%s.c reports the losses of %d micro-batches, not of %d", m->name, m->loss.n, each);
-        for (int i = 0; i < each; i++)
-            if (m->loss.at[i] != r->loss.at[copy * each + i])
-                differ(p, d, joined_text("the loss of micro-batch %d", copy * each + i), r->loss.at[copy * each + i],
-                       m->loss.at[i]);
-        seen++;
+        for (int k = 0; k < m->ended.n; k++) {
+            const Ended *got = &m->ended.at[k], *want = &r->ended.at[k];
+            if (got->losses == 0)
+                continue;
+            if (got->losses != each || copy >= copies)
+                stop(NOT_PROVED, "%s.c reports the losses of %d micro-batches, not of %d", m->name, got->losses, each);
+            for (int i = 0; i < each; i++)
+                if (got->each[i] != want->each[copy * each + i])
+                    differ(p, d, joined_text("the loss of micro-batch %d", copy * each + i), want->each[copy * each + i],
+                           got->each[i]);
+            seen++;
+        }
     }
-    if (seen < copies)
-        stop(NOT_PROVED, "losses are reported by %d stages, not by %d", seen, copies);
+    if (seen < copies * r->ended.n)
+        stop(NOT_PROVED, "losses are reported by %d stages, not by %d", seen, copies * r->ended.n);
 }
 
 /* What the runtime reads at the end of each step: the sum of the losses, the norm, the targets that an evaluation found. */
@@ -126,8 +129,6 @@ static bool ended(const Proof *p, int d)
     bool told = false;
     const Machine *m = &p->stage[d], *r = p->reference->m;
     Term zero = term_of(H_ZERO, 8, 0, NULL);
-    if (m->ended.n != r->ended.n)
-        stop(NOT_PROVED, "%s.c ends %d steps, not %d", m->name, m->ended.n, r->ended.n);
     for (int k = 0; k < m->ended.n; k++) {
         Ended got = m->ended.at[k], want = r->ended.at[k];
         if (got.loss != zero && got.loss != want.loss && p->f->replicas * p->f->ways == 1)
@@ -150,9 +151,12 @@ void prove(const Folder *f, const Graph *g, const Reference *r, Machine *stage, 
             for (int k = 0; k < f->stage[d].held.at[i].kept; k++)
                 if (strcmp(f->stage[d].held.at[i].kind, "grad"))
                     state(&p, d, &f->stage[d].held.at[i], k);
-    if (!f->overlap)
-        losses(&p);
     bool told = false;
+    for (int d = 0; d < f->stages; d++)
+        if (stage[d].ended.n != r->m->ended.n)
+            stop(NOT_PROVED, "%s.c ends %d steps, not %d", stage[d].name, stage[d].ended.n, r->m->ended.n);
+    if (!f->overlap || f->replicas * f->ways > 1)
+        losses(&p);
     for (int d = 0; d < f->stages; d++)
         told |= ended(&p, d);
     if (!told && !run.eval)

@@ -350,8 +350,6 @@ static void fold(Maker *x)
                     continue;
                 Term to = region_term(&x->m->region, a, a + t->bytes, &hole);
                 Term from = region_term(&x->m->region, b, b + t->bytes, &hole);
-                if (!to || !from)
-                    stop(NOT_READ, "%s: gradient %s has no value in a group", x->g->path, t->name);
                 region_set(&x->m->region, (Piece){a, a + t->bytes, 0, term_sum(4, t->bytes, to, from)});
             }
 }
@@ -377,6 +375,7 @@ Reference reference_run(Graph *g, const Folder *f, Run run)
         make_site(&x, i);
         give_scratch(&x, &x.site.at[i]);
     }
+    duals_check(g);
     term_origin = (Origin){-1, 0, -1};
     begin(&x);
     for (int step = 0; step < (run.eval ? 1 : run.steps); step++) {

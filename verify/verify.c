@@ -23,7 +23,8 @@ static void same_job(const Folder *f, const Graph *g)
         stop(NOT_PROVED, "launch.c: batch, micro-batches, groups, blocks or type are not those of model.graph");
 }
 
-static void report(const Folder *f, const Machine *stage, const Played *sum, const char *dir, bool edited, int files)
+static void report(const Folder *f, const Graph *g, const Machine *stage, const Played *sum, const char *dir, bool edited,
+                   int files)
 {
     printf("%s: proved: %d stages, %s of %lld micro-batches%s, %lld calls, %lld of them made again\n", dir, f->stages,
            f->overlap ? joined_text("%d steps", sum->steps) : "one step", (long long)f->micro,
@@ -35,6 +36,8 @@ static void report(const Folder *f, const Machine *stage, const Played *sum, con
     else
         printf("  files  %d, as MANIFEST has them\n", files);
     printf("  trusted  model.graph as the meaning of model.yaml, the kernels, the runtime, the compiler\n");
+    if (g->no_dual)
+        printf("  not compared  the gradient in model.graph: %s\n", g->no_dual);
     printf("  terms  %d\n  longest chain  %lld calls\n  messages  %lld\n", term_count(), (long long)sum->chain,
            (long long)sum->messages);
     for (int a = 0; a < f->stages; a++)
@@ -112,6 +115,7 @@ int verify_main(int argc, char **argv)
     g.portable = !strcmp(f.kernels, "portable");
     same_job(&f, &g);
     Machine *stage = all_runs(&f, &g, &sum);
-    report(&f, stage, &sum, dir, edited, files);
+    report(&f, &g, stage, &sum, dir, edited, files);
+
     return PROVED;
 }

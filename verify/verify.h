@@ -141,7 +141,8 @@ typedef struct { bool busy, sends; int peer, number; int64_t lo, hi; int line; }
 enum { MOST_INTS = 64 };        /* parameters of a routine */
 typedef struct { bool busy, out; int64_t lo, hi, host; int line; Pieces piece; } HostCopy;
 typedef struct { const Routine *routine; int at, param[MOST_INTS]; } Frame;
-typedef struct { Term loss, norm, hits; } Ended;        /* of a step, what the runtime reads at its end */
+/* Of a step, what the runtime reads at its end. */
+typedef struct { Term loss, norm, hits; const Term *each; int losses; } Ended;
 typedef struct {
     const char *name;           /* stage0; the reference */
     int stage;                  /* -1: the reference */
@@ -184,12 +185,14 @@ void copy_begin(Machine *m, const Site *s, const int *param, bool out);
 void copy_end(Machine *m, const Site *s, const int *param);
 void copies_at_rest(const Machine *m);
 void do_norms(Machine *m, const Site *s, const int *param);     /* norms.c */
+int64_t norm_length(int64_t n);                          /* elements in a block of the norm of n */
 
-/* ---- graph.c, reference.c: model.graph --------------------------------------------------------------------------- */
-/* A tensor or a state. */
-typedef struct { const char *name, *kind, *of; int64_t bytes, input, at, use; int type_bytes; bool tracked; } Thing;
+/* ---- graph.c, reference.c, duals.c: model.graph ------------------------------------------------------------------ */
+/* A tensor or a state; whole: of integers. */
+typedef struct { const char *name, *kind, *of; int64_t bytes, input, at, use; int type_bytes;
+    bool tracked, frozen, whole; } Thing;
 typedef struct { const char *token; char sign; const char *name; int64_t i; double f; } GraphArg;
-typedef struct { char phase; const char *name, *call; int64_t tmp; int line; LIST(GraphArg) arg; } GraphOp;
+typedef struct { char phase; const char *name, *row, *call; int64_t tmp; int line; LIST(GraphArg) arg; } GraphOp;
 typedef struct { int64_t count, input, ignore; } GraphCount;
 typedef struct {
     const char *path, *name;
@@ -200,8 +203,11 @@ typedef struct {
     Map tensors, states;
     LIST(GraphOp) op;
     LIST(GraphCount) count;
+    bool compared;              /* its backward half with its forward half */
+    const char *no_dual;        /* a call whose gradient is not known: nothing was compared */
 } Graph;
 void graph_read(Graph *g, const Source *s);
+void duals_check(Graph *g);             /* duals.c: the backward half, once */
 const Thing *reference_state(const Graph *g, const char *param, const char *kind);
 
 /* ---- folder.c, play.c, prove.c ----------------------------------------------------------------------------------- */
