@@ -55,8 +55,9 @@ VIEW    = gen/view/stage.o gen/view/totals.o gen/view/plan.o gen/view/explain.o 
           gen/view/tfevents.o
 HF      = $(patsubst %.c,%.o,$(sort $(wildcard gen/huggingface/*.c))) build/gen/place.o
 NET     = $(patsubst %.c,%.o,$(sort $(wildcard gen/import/*.c)))
-# The proof of a folder: no source of gen/, rt/ or tests/, and no library.  dpgen calls it in a process of its own
-PROVER  = $(patsubst %.c,%.o,$(filter-out verify/main.c,$(sort $(wildcard verify/*.c))))
+# The proof of a folder: no source of gen/, rt/ or tests/.  dpgen calls it in a process of its own.  A folder carries verify/
+# without verify/model/, which alone needs a library
+PROVER  = $(patsubst %.c,%.o,$(filter-out verify/main.c verify/alone.c,$(sort $(wildcard verify/*.c verify/model/*.c))))
 OBJ     = $(BASE) build/embedded.o $(FRONT) $(TOKENS) $(PACK) $(COST) $(SCHED) $(LIST) $(REPLAY) $(LOWER) $(FATES) $(MEM) \
           $(EXACT) $(CHECK) $(RIVALS) $(TEXT) $(PLAN) $(FOREIGN) gen/key.o $(EMIT) $(PROFILE) gen/passes.o $(SEARCH) \
           $(VIEW) $(NET) $(HF) $(PROVER) gen/options.o gen/main.o
@@ -74,9 +75,9 @@ dpgen: $(OBJ)
 	$(call say,link $@)$(CC) $(LDFLAGS) -o $@ $(OBJ) $(LIBS)
 
 dpgen-verify: $(PROVER) verify/main.o
-	$(call say,link $@)$(CC) $(LDFLAGS) -o $@ $(PROVER) verify/main.o
+	$(call say,link $@)$(CC) $(LDFLAGS) -o $@ $(PROVER) verify/main.o $(LIBS)
 
-verify/%.o: verify/%.c verify/verify.h verify/calls.def verify/duals.def
+verify/%.o: verify/%.c $(wildcard verify/*.h verify/*.def verify/model/*.h verify/model/*.def)
 	$(call say,compile $<)$(CC) $(CFLAGS) -c -o $@ $<
 
 $(OBJ): $(wildcard gen/*.h gen/*/*.h gen/*.def rt/*.h rt/tokens/*.h)
@@ -329,13 +330,13 @@ $(FUZZ_RT:%=$S/%): $S/%: tests/fuzz_targets/%.c tests/fuzz_targets/replay.c $S/l
 	$(SANCC) -D_GNU_SOURCE -I. -Irt $(WARN) -c -o $@.o $<
 	$(SANLD) -o $@ $@.o $(SANMAIN) $S/librt.a $(filter build/lib%,$^) -lm -lpthread
 
-$S/verify/%.o: verify/%.c verify/verify.h verify/calls.def verify/duals.def
+$S/verify/%.o: verify/%.c $(wildcard verify/*.h verify/*.def verify/model/*.h verify/model/*.def)
 	@mkdir -p $(@D)
 	$(SANCC) -c -o $@ $<
 
 $(FUZZ_ALONE:%=$S/%): $S/%: tests/fuzz_targets/%.c tests/fuzz_targets/replay.c $(PROVER:%=$S/%) $(FUZZHEAD)
 	$(SANCC) $(CPPFLAGS) $(WARN) -c -o $@.o $<
-	$(SANLD) -Wl,--wrap=_Exit -o $@ $@.o $(SANMAIN) $(PROVER:%=$S/%)
+	$(SANLD) -Wl,--wrap=_Exit -o $@ $@.o $(SANMAIN) $(PROVER:%=$S/%) $(LIBS)
 
 fuzz-targets: $(FUZZ_GEN:%=$S/%) $(FUZZ_RT:%=$S/%) $(FUZZ_ALONE:%=$S/%)
 

@@ -117,9 +117,20 @@ static bool is_own(const Options *x, const Plan *p)
     return a.n == b.n && !memcmp(a.at, b.at, a.n);
 }
 
+/* Of which model: dpgen-verify reads these comments, and compares the graph with the model file. */
 void print_reference(FILE *f, const Options *x, const Plan *p)
 {
-    print_graph_bare(f, is_own(x, p) ? graph_apart(p->m) : p->g);
+    bool same = is_own(x, p);
+    for (int i = 0; i < x->over.set.n; i++)
+        same = same && !strchr(x->over.set.at[i], '\n');
+    print_graph_bare(f, same ? graph_apart(p->m) : p->g);
+    if (!same)
+        fprintf(f, "# of another graph\n");
+    for (int i = 0; same && i < x->over.set.n; i++)
+        if (strncmp(x->over.set.at[i], "--", 2))
+            fprintf(f, "# given --set %s\n", x->over.set.at[i]);
+    for (int i = 0; same && i < x->over.define.n; i++)
+        fprintf(f, "# given -D %s\n", x->over.define.at[i]);
 }
 
 /* ---- the line, second half: one Plan ----------------------------------------------------------------------------- */

@@ -494,6 +494,8 @@ void duals_check(Graph *g)
     for (int i = 0; i < g->op.n && !g->no_dual; i++)
         if (g->op.at[i].phase == 'F' && !duals_of(g->op.at[i].call))
             g->no_dual = g->op.at[i].call;
+    if (g->foreign)
+        g->no_dual = "it is of another graph";
     if (g->compared || g->no_dual)
         return;
     g->compared = true;

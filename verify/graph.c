@@ -90,7 +90,7 @@ static void read_head(Graph *g, Scan *x)
 static void read_thing(Graph *g, Scan *x, bool state)
 {
     Pair p;
-    Thing t = {.name = some_word(x), .kind = ""};
+    Thing t = {.name = some_word(x), .kind = "", .shape = ""};
     while (pair(x, &p)) {
         if (!strcmp(p.key, "kind"))
             t.kind = p.value;
@@ -98,6 +98,8 @@ static void read_thing(Graph *g, Scan *x, bool state)
             t.type_bytes = type_bytes(x, p.value), t.whole = !strcmp(p.value, "i32");
         else if (!strcmp(p.key, "bytes"))
             t.bytes = integer(x, p.value);
+        else if (!strcmp(p.key, "shape"))
+            t.shape = p.value;
         else if (!strcmp(p.key, "input"))
             t.input = integer(x, p.value);
         else if (!strcmp(p.key, "use"))
@@ -196,6 +198,17 @@ static void read_count(Graph *g, Scan *x)
     *ADD(&g->count) = c;
 }
 
+/* Which model file it is of, and with which options. */
+static void read_comment(Graph *g, Scan *x)
+{
+    const char *first = word(x), *second = first ? word(x) : NULL;
+    size_t n = strcspn(x->at, "\n");
+    if (first && second && !strcmp(first, "of") && !strcmp(second, "another"))
+        g->foreign = true;
+    else if (first && second && !strcmp(first, "given") && (!strcmp(second, "-D") || !strcmp(second, "--set")) && n > 1)
+        *ADD(&g->given) = joined_text("%s %.*s", second, (int)n - 1, x->at + 1);
+}
+
 void graph_read(Graph *g, const Source *s)
 {
     Scan x = {s, s->at, s->at + s->n, 1};
@@ -212,7 +225,9 @@ void graph_read(Graph *g, const Source *s)
             read_op(g, &x);
         else if (record && !strcmp(record, "count"))
             read_count(g, &x);
-        else if (record && *record != '#' && x.line > 1)
+        else if (record && *record == '#')
+            read_comment(g, &x);
+        else if (record && x.line > 1)
             fault(&x, "no record of a graph");
         while (x.at < x.end && *x.at != '\n')
             x.at++;

@@ -23,8 +23,8 @@ static void same_job(const Folder *f, const Graph *g)
         stop(NOT_PROVED, "launch.c: batch, micro-batches, groups, blocks or type are not those of model.graph");
 }
 
-static void report(const Folder *f, const Graph *g, const Machine *stage, const Played *sum, const char *dir, bool edited,
-                   int files)
+static void report(const Folder *f, const Graph *g, const char *why, const Machine *stage, const Played *sum,
+                   const char *dir, bool edited, int files)
 {
     printf("%s: proved: %d stages, %s of %lld micro-batches%s, %lld calls, %lld of them made again\n", dir, f->stages,
            f->overlap ? joined_text("%d steps", sum->steps) : "one step", (long long)f->micro,
@@ -35,7 +35,11 @@ static void report(const Folder *f, const Graph *g, const Machine *stage, const 
         printf("  edited: MANIFEST was left aside\n");
     else
         printf("  files  %d, as MANIFEST has them\n", files);
-    printf("  trusted  model.graph as the meaning of model.yaml, the kernels, the runtime, the compiler\n");
+    printf("  trusted  the kernels, the runtime, the compiler\n");
+    if (why)
+        printf("  not compared  model.graph with model.yaml: %s\n", why);
+    for (int i = 0; i < g->given.n; i++)
+        printf("  %s  %s\n", why ? "given" : "model.yaml with", g->given.at[i]);
     if (g->no_dual)
         printf("  not compared  the gradient in model.graph: %s\n", g->no_dual);
     printf("  terms  %d\n  longest chain  %lld calls\n  messages  %lld\n", term_count(), (long long)sum->chain,
@@ -86,7 +90,7 @@ static Machine *all_runs(const Folder *f, Graph *g, Played *sum)
     return stage;
 }
 
-int verify_main(int argc, char **argv)
+int verify_run(int argc, char **argv, Compare *compare)
 {
     bool edited = false;
     const char *dir = NULL;
@@ -115,7 +119,9 @@ int verify_main(int argc, char **argv)
     g.portable = !strcmp(f.kernels, "portable");
     same_job(&f, &g);
     Machine *stage = all_runs(&f, &g, &sum);
-    report(&f, &g, stage, &sum, dir, edited, files);
+    const char *why = !compare ? "this dpgen-verify cannot read a model file" : g.foreign ? "it is of another graph" :
+        compare(&g, dir);
+    report(&f, &g, why, stage, &sum, dir, edited, files);
 
     return PROVED;
 }

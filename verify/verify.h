@@ -18,7 +18,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-int verify_main(int argc, char **argv);                 /* verify.c */
+typedef struct Graph Graph;
+typedef const char *Compare(Graph *g, const char *dir); /* with the model file; why it did not: else NULL */
+int verify_main(int argc, char **argv);                 /* alone.c, and model.c, which can read a model file */
+int verify_run(int argc, char **argv, Compare *compare);
 
 /* ---- base.c: memory until exit, names, files, the end ------------------------------------------------------------ */
 enum { PROVED = 0, NOT_PROVED = 1, USAGE = 2, NOT_READ = 3, FOREIGN = 5, NO_MEMORY = 6 };
@@ -190,11 +193,11 @@ int64_t norm_length(int64_t n);                          /* elements in a block 
 /* ---- graph.c, reference.c, duals.c: model.graph ------------------------------------------------------------------ */
 /* A tensor or a state; whole: of integers. */
 typedef struct { const char *name, *kind, *of; int64_t bytes, input, at, use; int type_bytes;
-    bool tracked, frozen, whole; } Thing;
+    bool tracked, frozen, whole; const char *shape; } Thing;
 typedef struct { const char *token; char sign; const char *name; int64_t i; double f; } GraphArg;
 typedef struct { char phase; const char *name, *row, *call; int64_t tmp; int line; LIST(GraphArg) arg; } GraphOp;
 typedef struct { int64_t count, input, ignore; } GraphCount;
-typedef struct {
+struct Graph {
     const char *path, *name;
     bool bf16, portable;        /* portable: kernels with the scratch of calls.def */
     int64_t batch, micro, groups, blocks;
@@ -203,9 +206,11 @@ typedef struct {
     Map tensors, states;
     LIST(GraphOp) op;
     LIST(GraphCount) count;
+    LIST(const char *) given;   /* -D and --set, as dpgen was given them */
+    bool foreign;               /* it is not that of model.yaml */
     bool compared;              /* its backward half with its forward half */
     const char *no_dual;        /* a call whose gradient is not known: nothing was compared */
-} Graph;
+};
 void graph_read(Graph *g, const Source *s);
 void duals_check(Graph *g);             /* duals.c: the backward half, once */
 const Thing *reference_state(const Graph *g, const char *param, const char *kind);

@@ -18,7 +18,8 @@ void __wrap__Exit(int status)
     longjmp(back, status + 1);
 }
 
-static const char *const files[] = {"stage0.h", "stage0.c", "stage1.h", "stage1.c", "launch.c", "model.graph", "MANIFEST"};
+static const char *const files[] = {"stage0.h", "stage0.c", "stage1.h", "stage1.c", "launch.c", "model.graph",
+    "model.yaml", "MANIFEST"};
 enum { FILES = sizeof files / sizeof *files };
 
 /* The file that a line begins; -1: none */
