@@ -5,8 +5,8 @@
  *   model       hash of parameters and forward calls, as they are written, before neighbours are joined; activations are
  *               numbers there, for their names change no bits
  *   train       hash of start values, optimiser, rates, seed and the order of the data
- *   batch, micro, groups, blocks unless they are one, compute, target, kernels, measured algorithms
- *   threads and isa, or order of additions, workspace of libraries, arch and spare multiprocessors
+ *   batch, micro, groups; blocks unless they are one, and a hash of the pieces that they cut; compute, target, kernels,
+ *   measured algorithms; threads and isa, or order of additions, workspace of libraries, arch and spare multiprocessors
  *
  * Two jobs of one key give the same bits under any synchronous plan (docs/bits.md).  An asynchronous plan adds its rule of
  * weight versions.
@@ -123,6 +123,23 @@ const char *train_hash(const Graph *g, const Model *m)
     return hash_of(&t);
 }
 
+/* Of the products whose sums are cut by pieces, the how manieth they are and in how many; "": there are none. */
+static const char *pieces_of(const Graph *g)
+{
+    Text t;
+    FILE *f = text_open(&t);
+    int number = 0, cut = 0;
+    for (int o = g->nf; o < g->nb; o++) {
+        const Op *op = &g->op.at[o];
+        number += op->phase == PH_I && row(op->row)->product;
+        for (int i = 0; i < op->arg.n; i++)
+            if (op->arg.at[i].kind == ARG_INT && op->arg.at[i].i > 1 && !strcmp(op->arg.at[i].token, "pieces"))
+                fprintf(f, "%d %" PRId64 "\n", number, op->arg.at[i].i), cut++;
+    }
+    const char *hash = hash_of(&t);
+    return cut ? strf(" pieces=%.16s", hash) : "";
+}
+
 const char *numeric_key(const Graph *g, const Model *m, const Cost *c)
 {
     const Device *d = &m->devices.at[0];
@@ -134,7 +151,7 @@ const char *numeric_key(const Graph *g, const Model *m, const Cost *c)
     const char *compute = m->train.compute == g->compute ? compute_word(&m->train) : type_name(g->compute);
     return strf("model=%.16s train=%.16s batch=%" PRId64 " micro=%" PRId64 " groups=%" PRId64 "%s compute=%s target=%s"
                 " kernels=%s%s%s", model_hash(g), train_hash(g, m), g->batch, g->micro, g->groups,
-                g->blocks ? strf(" blocks=%" PRId64, g->blocks) : "", compute,
+                g->blocks ? strf(" blocks=%" PRId64 "%s", g->blocks, pieces_of(g)) : "", compute,
                 d->kind, d->kernels, hardware, c->profile ? profile_key(c->profile, g) : "");
 }
 

@@ -48,6 +48,7 @@ static Answer linear_gelu_dpre(const Call *c, long i)
 
 static const Known known[] = {
     {"linear_forward", "y", LINEAR, linear_y, 0, 0}, {"linear_gelu_forward", "pre", LINEAR " pre=rows*out", linear_y, 0, 0},
+    {"linear_pieces_backward_x", "dx", LINEAR, linear_dx, 0, 0},
     {"linear_gelu_forward", "y", LINEAR " pre=rows*out", linear_gelu_y, 0, 1},
     {"linear_gelu_backward", "dpre", LINEAR " pre=rows*in dpre=rows*in", linear_gelu_dpre, 0, 1},
     {"linear_backward_x", "dx", LINEAR, linear_dx, 0, 0}, {"linear_backward_w", "dweight", LINEAR, linear_dweight, 0, 0},

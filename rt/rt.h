@@ -128,6 +128,7 @@ void relative_bias_forward(Stage *st, real *y, const real *weight, long heads, l
 void relative_bias_backward(Stage *st, float *dweight, const real *dy, int acc, long heads, long query, long key, long buckets, long distance, long both);
 void linear_forward(Stage *st, real *y, const real *x, const real *weight, const real *bias, int h, long rows, long in, long out);
 void linear_backward_x(Stage *st, real *dx, const real *dy, const real *weight, int h, long rows, long in, long out);
+void linear_pieces_backward_x(Stage *st, real *dx, const real *dy, const real *weight, int h, long rows, long in, long out, long pieces);
 void linear_gelu_forward(Stage *st, real *y, real *pre, const real *x, const real *weight, const real *bias, int h, long rows, long in, long out);
 void linear_gelu_backward(Stage *st, real *dpre, const real *dy, const real *weight, const real *pre, int h, long rows, long in, long out);
 void linear_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, int h, int acc, long rows, long in, long out);

@@ -36,6 +36,7 @@ static const Sample samples[] = {
     {"RelativeBias", "heads=8 query=6 key=7 buckets=8 distance=16 both=1"},
     {"Linear", "rows=20 in=47 out=20"},
     {"Linear", "rows=303 in=1072 out=71"}, {"Linear", "rows=5 in=9 out=3"},
+    {"LinearPieces", "rows=20 in=24 out=60 pieces=3"}, {"LinearPieces", "rows=5 in=9 out=22 pieces=2"},
     {"LinearGelu", "rows=20 in=24 out=20"},
     {"GeluLinear", "rows=20 in=24 out=20"},
     {"MatMul", "batch=8 m=5 n=6 k=7 ta=0 tb=0"},
@@ -465,6 +466,37 @@ static void equal(bool good, const char *what, long n, long blocks)
         fprintf(stderr, "axes: %s: a sum of %ld terms in %ld blocks is not that of docs/bits.md\n", what, n, blocks);
 }
 
+/* A sum of three pieces of n terms each: block b has the b-th block of each of them, one behind the other in one chain. */
+static void check_pieces(long n, long blocks)
+{
+    enum { PIECES = 3, ROWS = 2, COLUMNS = 3 };
+    long each = (n + blocks - 1) / blocks, all = PIECES * n, count = 0, at = 0;
+    real *dy = room((size_t)(ROWS * all) * sizeof *dy), *w = room((size_t)(COLUMNS * all) * sizeof *w), dx[ROWS * COLUMNS];
+    bool good = true;
+    for (long i = 0; i < COLUMNS * all; i++) {
+        put(w, i, (float)draw());
+        put(dy, i % (ROWS * all), (float)draw());
+    }
+    stage.blocks = (int)blocks;
+    linear_pieces_backward_x(&stage, dx, dy, w, 0, ROWS, COLUMNS, all, PIECES);
+    for (long i = 0; i < ROWS * COLUMNS; i++) {
+        float part[16];
+        real one;
+        for (count = 0, at = 0; count < blocks && at < n; at += each, count++) {
+            part[count] = 0;
+            for (long piece = 0; piece < PIECES; piece++)
+                for (long k = piece * n + at; k < piece * n + (at + each < n ? at + each : n); k++)
+                    part[count] += get(dy, i / COLUMNS * all + k) * get(w, k * COLUMNS + i % COLUMNS);
+        }
+        for (long step = 1; step < count; step *= 2)
+            for (long k = 0; k + step < count; k += 2 * step)
+                part[k] += part[k + step];
+        put(&one, 0, part[0]);
+        good &= !memcmp(&one, &dx[i], sizeof one);
+    }
+    equal(good, "Linear, dx of three pieces", n, blocks);
+}
+
 /* Linear with 3 rows and 5 columns around a sum of n terms, and what it says of each of its sums. */
 static void check_order(long n, long blocks)
 {
@@ -500,6 +532,7 @@ static void check_order(long n, long blocks)
         sum_of(&want, x + i, ROWS, NULL, 0, n, each, 0, blocks);
         good[3] &= !memcmp(&want, &db[i], sizeof want);
     }
+    check_pieces(n, blocks);
     equal(good[0], "Linear, y", n, blocks);
     equal(good[1], "Linear, dx", n, blocks);
     equal(good[2], "Linear, dweight", n, blocks);

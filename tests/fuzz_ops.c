@@ -125,7 +125,8 @@ Value *linear(Value *x, int out)
     const char *weight = tie(out, width(&x->s), width(&x->s), &loud);
     Value *y = fresh(s, loud);
     const char *bias = yes(60);
-    line("op: Linear, name: %s, in: %s, out: %d, bias: %s%s, as: %s", name, use(x), out, bias, weight, y->name);
+    const char *pieces = out % 4 == 0 ? ", pieces: 2" : out % 3 == 0 ? ", pieces: 3" : "";      /* with blocks they have bits */
+    line("op: Linear, name: %s, in: %s, out: %d, bias: %s%s%s, as: %s", name, use(x), out, bias, pieces, weight, y->name);
     if (!strstr(weight, "tie"))
         owns(name, *bias == 't');
     keep_table(name, weight, out, width(&x->s));

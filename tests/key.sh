@@ -31,6 +31,15 @@ for set in train.seed=77 train.optimizer.lr=0.123 train.steps=12345 train.clip_n
     'train.optimizer.groups=[{match: h.0.*, lr: x0.5}]'; do
     check "$set" other "$(key $model --set "$set")"
 done
+# Where sums are in one block, pieces cut none of them.
+sed 's/\(name: mlp.c_fc.*\)}/\1, pieces: 2}/' $model >"$tmp/pieces.yaml"
+check 'pieces of a product' same "$(key "$tmp/pieces.yaml")"
+cut=$(key "$tmp/pieces.yaml" --set train.blocks=2)
+if [ -n "$cut" ] && [ "$cut" != "$(key $model --set train.blocks=2)" ]; then passed=$((passed + 1))
+else failed=$((failed + 1)); echo "key: pieces have no part in it where sums are cut" >&2; fi
+if [ "$cut" = "$(key "$tmp/pieces.yaml" --set train.blocks=2 --fuse none)" ]; then passed=$((passed + 1))
+else failed=$((failed + 1)); echo "key: pieces count by calls that fuse joins" >&2; fi
+
 # Names of lines and inputs change no bits, but where one is dropped at random: the place of its draws follows from it.
 while read -r want change; do
     sed "$change" $model >"$tmp/other.yaml"

@@ -276,6 +276,21 @@ static void alike(const char *call, Tensor *got, Tensor *want)
     expect(!memcmp(got->k, want->k, (size_t)got->n * sizeof(real)), "%s: not the bits of two calls", call);
 }
 
+/* In one block its bits are those of Linear; in more, tests/axes.c. */
+static void linear_pieces(void)
+{
+    const long shapes[][4] = {{1, 1, 2, 2}, {17, 29, 33, 3}, {9, 16, 32, 1}};
+    for (int s = 0; s < 3; s++) {
+        const long *d = shapes[s];
+        Tensor *w = operand(REAL, d[2] * d[1], -1, 1), *dy = operand(REAL, d[0] * d[2], -1, 1);
+        Tensor *want = result(REAL, d[0] * d[1]), *got = result(REAL, d[0] * d[1]);
+        linear_backward_x(stage, want->k, dy->k, w->k, 0, d[0], d[1], d[2]);
+        linear_pieces_backward_x(stage, got->k, dy->k, w->k, 0, d[0], d[1], d[2], d[3]);
+        alike("linear_pieces_backward_x", got, want);
+        case_end();
+    }
+}
+
 /* Those of GPUs differ, where the Gelu is inside a product: tests/unit_cublaslt.c. */
 static void linear_gelu(void)
 {
@@ -500,6 +515,7 @@ const Check product_checks[] = {
     {" position_forward position_backward ", position},
     {" relative_bias_forward relative_bias_backward ", relative},
     {" linear_forward linear_backward_x linear_backward_w ", linear},
+    {" linear_pieces_backward_x ", linear_pieces},
     {" linear_gelu_forward linear_gelu_backward ", linear_gelu},
     {" linear_fp8_forward linear_fp8_backward_x linear_fp8_backward_w ", linear_eight},
     {" matmul_forward matmul_backward ", matmul},

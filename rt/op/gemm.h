@@ -186,47 +186,59 @@ static inline Task task_of(long number, long m, long n)
     return (Task){i, j, least(BLOCK, m - i), least(COLS, n - j)};
 }
 
-/* The results of a task, from zero, in blocks of k.  What waits in the tree is another LEVELS tiles of stack. */
-static __attribute__((noinline, unused)) void task_blocks(float *c, const Task *t, View a, View b, long k, long block)
+/* The results of a task, from zero, in blocks of k: of each of so many pieces of k, one behind the other, a block has as much.
+ * What waits in the tree is another LEVELS tiles of stack. */
+static __attribute__((noinline, unused)) void task_blocks(float *c, const Task *t, View a, View b, long k, long block,
+                                                          long pieces)
 {
     float rest[LEVELS * BLOCK * COLS];
+    long each = k / pieces;
     for (long j = 0; j < t->n; j += TILE_COLS)
-        for (long from = 0, number = 0; from < k; from += block, number++) {
-            int last = from + block >= k, level = 0;
+        for (long from = 0, number = 0; from < each; from += block, number++) {
+            int last = from + block >= each, level = 0, adds = 0;
             Rest to = {.from = NULL};
             for (; block_takes(number, level, last); level++)
                 if (number >> level & 1)
-                    to.add[to.adds++] = rest + level * BLOCK * COLS + j;
+                    to.add[adds++] = rest + level * BLOCK * COLS + j;
             to.to = (last ? c : rest + level * BLOCK * COLS) + j;
-            product_block(to, COLS, view_from(a, t->i, from), view_from(b, from, t->j + j), t->m, least(TILE_COLS, t->n - j),
-                          least(block, k - from));
+            for (long at = from; at < k; at += each, to.from = to.to) {
+                to.adds = at + each >= k ? adds : 0;
+                product_block(to, COLS, view_from(a, t->i, at), view_from(b, at, t->j + j), t->m, least(TILE_COLS, t->n - j),
+                              least(block, each - from));
+            }
         }
 }
 
-static inline void task_product(float *c, const Task *t, View a, View b, long k, long block)
+static inline void task_product(float *c, const Task *t, View a, View b, long k, long block, long pieces)
 {
-    if (block < k) {
-        task_blocks(c, t, a, b, k, block);
+    if (block < k / pieces) {
+        task_blocks(c, t, a, b, k, block, pieces);
         return;
     }
     memset(c, 0, (size_t)(t->m * COLS) * sizeof *c);
     product(c, COLS, view_from(a, t->i, 0), view_from(b, 0, t->j), t->m, t->n, k);
 }
 
-/* y[m n] = a[m k] b[k n] + bias[n], NULL: none; in blocks of k (kernel.h). */
-static inline void product_to(Stage *st, real *y, View a, View b, const real *bias, long m, long n, long k, long block)
+/* y[m n] = a[m k] b[k n] + bias[n], NULL: none; in blocks of each of so many pieces of k (kernel.h). */
+static inline void product_in(Stage *st, real *y, View a, View b, const real *bias, long m, long n, long k, long block,
+                              long pieces)
 {
     EACH(m * n * k >= 1 << 16)
     for (long number = 0; number < task_count(m, n); number++) {
         Task t = task_of(number, m, n);
         float c[BLOCK * COLS], add[COLS] = {0};
-        task_product(c, &t, a, b, k, block);
+        task_product(c, &t, a, b, k, block, pieces);
         for (long j = 0; bias && j < t.n; j++)
             add[j] = get(bias, t.j + j);
         for (long i = 0; i < t.m; i++)
             for (long j = 0; j < t.n; j++)
                 put(y, (t.i + i) * n + t.j + j, c[i * COLS + j] + add[j]);
     }
+}
+
+static inline void product_to(Stage *st, real *y, View a, View b, const real *bias, long m, long n, long k, long block)
+{
+    product_in(st, y, a, b, bias, m, n, k, block, 1);
 }
 
 /* A weight gradient [m n]: a[m k] b[k n] is summed from zero, in blocks, then given. */
@@ -236,7 +248,7 @@ static inline void product_give(Stage *st, float *to, View a, View b, int acc, l
     for (long number = 0; number < task_count(m, n); number++) {
         Task t = task_of(number, m, n);
         float c[BLOCK * COLS];
-        task_product(c, &t, a, b, k, block);
+        task_product(c, &t, a, b, k, block, 1);
         for (long i = 0; i < t.m; i++)
             give(to + (t.i + i) * n + t.j, c + i * COLS, t.n, acc);
     }

@@ -18,7 +18,7 @@ static void products(Stage *st, real *y, View a, View b, long a_step, long b_ste
         float c[BLOCK * COLS];
         a1.at = (const real *)a.at + i * a_step;
         b1.at = (const real *)b.at + i * b_step;
-        task_product(c, &t, a1, b1, k, k);
+        task_product(c, &t, a1, b1, k, k, 1);
         for (long r = 0; r < t.m; r++)
             for (long j = 0; j < t.n; j++)
                 put(y, i * m * n + (t.i + r) * n + t.j + j, c[r * COLS + j]);
