@@ -144,15 +144,14 @@ const char *numeric_key(const Graph *g, const Model *m, const Cost *c)
 {
     const Device *d = &m->devices.at[0];
     const char *hardware = library_of(d)->anywhere ? ""
-                         : target_of(d)->gpu ? strf(" order=%d workspace=%" PRId64 " arch=%s%s", library_of(d)->sum_order,
-                                                    d->workspace, d->arch ? d->arch : "any",
+                         : target_of(d)->gpu ? strf(" workspace=%" PRId64 " arch=%s%s", d->workspace, d->arch ? d->arch : "any",
                                                     d->spare ? strf(" spare=%d", d->spare) : "")
                          : strf(" threads=%d isa=%s", d->threads, d->isa);
     const char *compute = m->train.compute == g->compute ? compute_word(&m->train) : type_name(g->compute);
     return strf("model=%.16s train=%.16s batch=%" PRId64 " micro=%" PRId64 " groups=%" PRId64 "%s compute=%s target=%s"
-                " kernels=%s%s%s", model_hash(g), train_hash(g, m), g->batch, g->micro, g->groups,
+                " kernels=%s order=%d%s%s", model_hash(g), train_hash(g, m), g->batch, g->micro, g->groups,
                 g->blocks ? strf(" blocks=%" PRId64 "%s", g->blocks, pieces_of(g)) : "", compute,
-                d->kind, d->kernels, hardware, c->profile ? profile_key(c->profile, g) : "");
+                d->kind, d->kernels, library_of(d)->sum_order, hardware, c->profile ? profile_key(c->profile, g) : "");
 }
 
 /* Algorithms of a profile are looked up when a plan is emitted, so a plan that was read may have others. */

@@ -115,7 +115,7 @@ typedef struct {
     bool anywhere;                  /* the same bits with any threads and instruction set */
     bool openmp;                    /* even of one thread */
     bool shared;                    /* a job cannot be linked statically */
-    int sum_order;                  /* of additions: raised by whoever changes one; 0: docs/bits.md fixes all */
+    int sum_order;                  /* of additions: raised by whoever changes one (docs/bits.md) */
     const char *isa;                /* where the file names none */
     const char *link;               /* flags, a blank behind them */
     const char *header;             /* has its version; NULL: the version is that of dpgen */

@@ -351,9 +351,13 @@ static void say_changes(const Index *x, const Run *run)
     if (x->changed.n)
         complain(DONE, "%s was trained with other settings: %s; from step %lld on those of this job count", x->dir,
                  x->changed.at, step);
+    char was[32], is[32];
+    word_of(x->key, " order=", was);
+    word_of(job->key, " order=", is);
     if (*x->key && strcmp(how(x->key), how(job->key)))
-        complain(DONE, "%s was computed with `%s`, and this job goes on with `%s`: its bits are those of neither alone", x->dir,
-                 how(x->key), how(job->key));
+        complain(DONE, "%s was computed with `%s`, and this job goes on with `%s`: its bits are those of neither alone%s%s",
+                 x->dir, how(x->key), how(job->key), strcmp(was, is) ? ", for sums are of another order now, " : "",
+                 strcmp(was, is) ? is : "");
 }
 
 /* ---- tensors ----------------------------------------------------------------------------------------------------- */

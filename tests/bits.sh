@@ -7,7 +7,8 @@
 # What this machine lacks (clang, AVX-512) is skipped by name.  SLOW=1 takes every combination; otherwise f32 alone: the objects
 # of build/librt.a by gcc -O2, against clang -O0 for any machine (gcc, where that is not here), with 1 and 3 threads.  A folder
 # of gcc -O3 is compared by tests/reference.sh.
-# docs/bits.md says why the hashes must agree.  No kernel starts threads anew: what a program started is counted.
+# docs/bits.md says why the hashes must agree.  No kernel calls fmaf of libm, with the instruction or without.  No kernel starts
+# threads anew: what a program started is counted.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 tmp=$(mktemp -d) || exit 1
@@ -64,11 +65,12 @@ same() {
 one() {
     name=$1 counts=$2
     shift 2
-    if ! "$@" $fixed rt/op/*.c rt/fold.c rt/number.c "$tmp"/*.o -o "$tmp/run" -lm 2>"$tmp/log"; then
+    if ! "$@" $fixed rt/op/*.c rt/fold.c rt/number.c "$tmp"/*.o -o "$tmp/run" -Wl,-y,fmaf -lm >"$tmp/log" 2>&1; then
         bad "$type, $name: does not compile"
         sed 's/^/    /' "$tmp/log" >&2
         return
     fi
+    ! grep 'reference to fmaf' "$tmp/log" | grep -qv "$tmp/opcheck" || bad "$type, $name: a kernel calls fmaf of libm"
     same "$name" "$tmp/run" $counts
 }
 

@@ -141,6 +141,71 @@ static void last_row_alone(const Case *c, const Tensor *y, const void *bias)
     expect(!memcmp(alone->k, last, (size_t)out * sizeof(real)), "linear_forward: a row depends on its neighbours");
 }
 
+#ifndef FOLDS
+typedef struct { const double *a, *b; long as, bs, k; } Factors;
+
+/* Terms [from, end) of k, in `blocks` blocks of `each`: a chain of fused steps each, and the tree of docs/bits.md. */
+static float fused_sum(const Factors *f, long blocks, long each, long from)
+{
+    float sum = 0;
+    if (blocks > 1) {
+        long middle = from + blocks / 2 * each;
+        sum = fused_sum(f, blocks / 2, each, from);
+        return middle < f->k ? sum + fused_sum(f, blocks / 2, each, middle) : sum;
+    }
+    for (long p = from; p < f->k && p < from + each; p++)
+        sum = fmaf((float)f->a[p * f->as], (float)f->b[p * f->bs], sum);
+    return sum;
+}
+
+/* Bits: element (i, j) of a product [.. n], of a(i, p) at a[i as + p ap] and b(j, p) at b[j bs + p bp]. */
+static void fused_chains(const char *call, Tensor *got, long n, const Tensor *a, long as, long ap, const Tensor *b, long bs,
+                         long bp, long k, long blocks)
+{
+    long wrong = 0, first = 0;
+    read_back(got);
+    blocks = blocks ? blocks : 1;
+    for (long i = got->n - 1; i >= 0 && !hashing(); i--) {
+        Factors f = {a->v + i / n * as, b->v + i % n * bs, ap, bp, k};
+        float sum = fused_sum(&f, blocks, (k + blocks - 1) / blocks, 0);
+        real stored[1];
+        put(stored, 0, sum);
+        if ((double)(got->type == REAL ? get(stored, 0) : sum) != got->v[i])
+            wrong++, first = i;
+    }
+    expect(wrong == 0, "%s: %ld of %ld are not the chains of fused steps, the first is %ld", call, wrong, got->n, first);
+}
+
+static void linear_chains(void)
+{
+    const long shapes[][3] = {{37, 700, 65}, {300, 35, 70}, {2, 530, 3}, {1, 70, 300}, {70, 1, 33}};
+    for (int s = 0; s < 5; s++) {
+        const long m = shapes[s][0], in = shapes[s][1], out = shapes[s][2];
+        Tensor *x = operand(REAL, m * in, -1, 1), *w = operand(REAL, out * in, -1, 1), *dy = operand(REAL, m * out, -1, 1);
+        Tensor *y = result(REAL, m * out), *dx = result(REAL, m * in), *dw = result(FLOAT, w->n);
+        linear_forward(stage, y->k, x->k, w->k, NULL, 0, m, in, out);
+        linear_backward_x(stage, dx->k, dy->k, w->k, 0, m, in, out);
+        linear_backward_w(stage, dw->k, NULL, dy->k, x->k, 0, 0, m, in, out);
+        fused_chains("linear_forward", y, out, x, in, 1, w, in, 1, in, stage->blocks);
+        fused_chains("linear_backward_x", dx, in, dy, out, 1, w, 1, in, out, stage->blocks);
+        fused_chains("linear_backward_w", dw, in, dy, 1, out, x, 1, in, m, stage->blocks);
+        case_end();
+    }
+}
+
+static void matmul_chains(void)
+{
+    enum { M = 45, N = 70, K = 300 };
+    for (long turned = 0; turned < 4; turned++) {
+        long ta = turned & 1, tb = turned >> 1;
+        Tensor *a = operand(REAL, M * K, -1, 1), *b = operand(REAL, K * N, -1, 1), *y = result(REAL, M * N);
+        matmul_forward(stage, y->k, a->k, b->k, 0, 1, M, N, K, ta, tb);
+        fused_chains("matmul_forward", y, N, a, ta ? 1 : K, ta ? M : 1, b, tb ? K : 1, tb ? 1 : N, K, 1);
+        case_end();
+    }
+}
+#endif
+
 static void linear(void)
 {
     const long shapes[][3] = {{1, 1, 1}, {2, 3, 5}, {17, 129, 33}, {9, 16, 32}, {3, 3001, 7}, {261, 70, 65},
@@ -516,6 +581,10 @@ const Check product_checks[] = {
     {" relative_bias_forward relative_bias_backward ", relative},
     {" linear_forward linear_backward_x linear_backward_w ", linear},
     {" linear_pieces_backward_x ", linear_pieces},
+#ifndef FOLDS
+    {" linear_forward linear_backward_x linear_backward_w ", linear_chains},
+    {" matmul_forward ", matmul_chains},
+#endif
     {" linear_gelu_forward linear_gelu_backward ", linear_gelu},
     {" linear_fp8_forward linear_fp8_backward_x linear_fp8_backward_w ", linear_eight},
     {" matmul_forward matmul_backward ", matmul},

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * unit_math: the elementary functions of rt/fmath.h against libm in double, over a dense sample of all floats and
- * at the ends of their ranges; bfloat16 and 8-bit rounding against the definition; Philox against its published answers.
+ * at the ends of their ranges; the fused multiply-add of rt/op/fused.h; bfloat16 and 8-bit rounding against the definition;
+ * Philox against its published answers.
  *
  * The error of a result is counted in units of the last place of the exact value; 0.5 is a correctly rounded one.
  */
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 #include "rt/fmath.h"
 #include "rt/fp8.h"
+#include "rt/op/fused.h"
 #include "rt/op/kernel.h"
 #include "rt/philox.h"
 #include "tests/eight.h"
@@ -218,8 +220,88 @@ static void test_sum(void)
     }
 }
 
+/* ---- the fused multiply-add: the instruction, and what stands in for it, against libm --------------------------------- */
+
+static uint64_t draws = 1;
+static uint32_t draw(void)
+{
+    draws = draws * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(draws >> 32);
+}
+
+/* +-2^-n .. 2^n (1 + 23 bits) */
+static float near_one(uint32_t n)
+{
+    return bits_float((draw() & 0x807fffff) | (127 - n + draw() % (2 * n + 1)) << 23);
+}
+
+typedef struct { float a, b, c; } Three;
+
+/* Any bits; numbers whose product and sum meet; sums that cancel; ties of floats, and of their subnormals, and what lies just
+ * beside: b is half of a last place of c, times about 1. */
+static Three three_of(int kind)
+{
+    Three x = {bits_float(draw()), bits_float(draw()), bits_float(draw())};
+    if (kind == 1 || kind == 2)
+        x = (Three){near_one(4), near_one(4), near_one(30)};
+    if (kind == 2)
+        x.c = -(x.a * x.b) * (draw() % 2 ? 1 : 1 + (float)(draw() % 16) * 0x1p-23f);
+    if (kind > 2) {
+        int e = kind == 3 ? (int)(draw() % 200) - 100 : -126;
+        x.c = ldexpf(near_one(1), e - (kind == 3 ? 0 : 1 + (int)(draw() % 20)));
+        int place = (int)(float_bits(x.c) >> 23 & 255);
+        float by = (float)(draw() % 8) * 0x1p-20f, half = ldexpf(draw() % 2 ? 1 : -1, (place ? place : 1) - 151 + 40);
+        x.a = (1 + by) * 0x1p-40f, x.b = half * (draw() % 3 ? 1 - by : 1 + by);
+    }
+    return x;
+}
+
+static int same_float(float x, float y) { return float_bits(x) == float_bits(y) || (x != x && y != y); }
+
+static void fused_case(const Three x[VECTOR])
+{
+    Vector a, b, c, there, here;
+    for (int i = 0; i < VECTOR; i++)
+        a[i] = x[i].a, b[i] = x[i].b, c[i] = x[i].c;
+    there = fused_exact(a, b, c);
+    here = fused(a, b, c);
+    for (int i = 0; i < VECTOR; i++) {
+        float want = fmaf(x[i].a, x[i].b, x[i].c);
+        if (!same_float(there[i], want) || !same_float(here[i], want)) {
+            fprintf(stderr, "unit_math: %a * %a + %a is %a, fused() says %a, fused_exact() %a\n", (double)x[i].a,
+                    (double)x[i].b, (double)x[i].c, (double)want, (double)here[i], (double)there[i]);
+            failed++;
+        }
+    }
+    passed++;
+}
+
+static void test_fused(void)
+{
+    static const uint32_t special[] = {0, 1, 2, 0x7fffff, 0x800000, 0x800001, 0xffffff, 0x1000000, 0x33800000, 0x3effffff,
+                                       0x3f7fffff, 0x3f800000, 0x3f800001, 0x40000000, 0x7effffff, 0x7f000000, 0x7f7fffff,
+                                       0x7f800000, 0x7fc00000};
+    enum { N = 2 * sizeof special / sizeof *special };
+    float value[N];
+    Three x[VECTOR];
+    for (int i = 0; i < N; i++)
+        value[i] = bits_float(special[i / 2] | (uint32_t)i << 31);
+    for (int i = 0; i < N * N * N; i++) {
+        x[i % VECTOR] = (Three){value[i % N], value[i / N % N], value[i / N / N]};
+        if (i % VECTOR == VECTOR - 1)
+            fused_case(x);
+    }
+    long cases = getenv("SLOW") ? 1000000000 : 1000000;
+    for (long i = 0; i < cases && failed < 20; i += VECTOR) {
+        for (int j = 0; j < VECTOR; j++)
+            x[j] = three_of((int)((i / VECTOR + j) % 5));
+        fused_case(x);
+    }
+}
+
 int main(void)
 {
+    test_fused();
     test_functions();
     test_ends();
     test_bf16();

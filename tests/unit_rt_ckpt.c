@@ -284,6 +284,9 @@ static void test_meaning(void)
     d.job.key = "model=1 compute=f32 kernels=onednn";
     goes_on("other kernels", &d, "computed with `compute=f32 kernels=portable`, and this job goes on with `compute=f32 "
             "kernels=onednn`");
+    d.job.key = "model=1 compute=f32 kernels=portable order=2";
+    goes_on("sums of another order", &d, "and this job goes on with `compute=f32 kernels=portable order=2`: its bits are those "
+            "of neither alone, for sums are of another order now, 2");
     d.job.key = "model=1 compute=bf16 kernels=portable";
     d.job.model = hash_b;
     refuse("another type", call, &d, STATUS_STALE, "was trained in f32, this job computes in bf16");

@@ -20,17 +20,10 @@
  */
 #ifndef GEMM_H
 #define GEMM_H
+#include "fused.h"
 #include "kernel.h"
 
-#if defined __AVX512F__
-enum { VECTOR = 16, TILE_ROWS = 8 };
-#elif defined __AVX__
-enum { VECTOR = 8, TILE_ROWS = 6 };
-#else
-enum { VECTOR = 4, TILE_ROWS = 6 };
-#endif
 enum { TILE_COLS = 2 * VECTOR, DEPTH = 128, COLS = 32 };       /* DEPTH: length of a block of p */
-typedef float Vector __attribute__((vector_size(4 * VECTOR), aligned(4), may_alias));
 
 /* A matrix in memory: element (i, j) stands at i*row + j*col.  Its type is real, or float. */
 typedef struct { const void *at; int is_float; long row_step, col; } View;
@@ -111,8 +104,9 @@ static inline void tile_of(const Rest *t, long off, long ldc, const float *a, lo
     for (long p = 0; p < depth; p++, b += TILE_COLS) {
         Vector b0 = *(const Vector *)b, b1 = *(const Vector *)(b + VECTOR);
         for (int i = 0; i < TILE_ROWS; i++) {
-            s[i][0] += at[i][p * col] * b0;
-            s[i][1] += at[i][p * col] * b1;
+            Vector all = at[i][p * col] - (Vector){0};          /* x - 0 is x, of a zero too */
+            s[i][0] = fused(all, b0, s[i][0]);
+            s[i][1] = fused(all, b1, s[i][1]);
         }
     }
     for (int k = 0; k < t->adds; k++)
