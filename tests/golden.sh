@@ -56,7 +56,7 @@ for model in mlp branches; do
     ./dpgen "$yaml" --estimate --fuse none -d f | sed '/^graph/s/ model=.*//; s/ @.*//' >"$work/apart"
     ./dpgen "$yaml" --from "$work/$model/model.graph" -o "$work/from" >"$got" 2>&1
     if sed '/^#/d' "$work/$model/model.graph" | diff - "$work/apart" >&2 &&
-        cmp "$work/$model/model.graph" "$work/from/model.graph" >&2; then
+        sed '/^# of another/d' "$work/from/model.graph" | cmp - "$work/$model/model.graph" >&2; then
         passed=$((passed + 1))
     else
         failed=$((failed + 1))

@@ -31,6 +31,7 @@ typedef struct {
     const char **sum, *term[MOST_PARAMS];       /* by tensor: its gradient so far; by word: from this operator */
     bool *wanted, *made;        /* by tensor: does a parameter that learns reach it; is it written */
     int *uses;                  /* by parameter, from 1 on: gradients that no call has added to yet */
+    int64_t *blocks;            /* of its norm */
     int *first, *after;         /* states by parameter, from 1 on: a list each; in front that of none */
 } Back;
 
@@ -366,7 +367,7 @@ static bool in_blocks(const Back *b)
 /* Later uses are added to earlier ones; then the norm, or its blocks. */
 static void sums(Back *b, int p, int index, int64_t *blocks)
 {
-    int64_t n = b->g->state.at[p].bytes / 4, each = norm_length(n);
+    int64_t n = b->g->state.at[p].bytes / 4;
     int uses = 1;
     while (state_of(b, p, "grad", uses))
         uses++;
@@ -384,9 +385,11 @@ static void sums(Back *b, int p, int index, int64_t *blocks)
     want_int(b, o, "n", n);
     if (in_blocks(b)) {
         want_state(b, o, "blocks", 'U', -1, "blocks");
-        want_int(b, o, "each", each);
+        int64_t each = word_of(o, "each")->i;
+        if (b->g->portable || each < 1)      /* kernels of other libraries have other blocks */
+            want_int(b, o, "each", each = norm_length(n));
         want_int(b, o, "first", *blocks);
-        *blocks += (n + each - 1) / each;
+        *blocks += b->blocks[p] = (n + each - 1) / each;
     } else {
         want_state(b, o, "norm", 'U', alone ? p : -1, "norm");
         want_int(b, o, "index", alone ? 0 : index);
@@ -395,15 +398,14 @@ static void sums(Back *b, int p, int index, int64_t *blocks)
 
 static void block_sum(Back *b, int p, int index, int64_t *first)
 {
-    int64_t n = b->g->state.at[p].bytes / 4, each = norm_length(n), blocks = (n + each - 1) / each;
     bool alone = state_of(b, p, "clip", 0) != NULL;
     const GraphOp *o = next(b, 'U', "norm_sum");
     want_state(b, o, "norm", 'U', alone ? p : -1, "norm");
     want_state(b, o, "blocks", 'R', -1, "blocks");
-    want_int(b, o, "n", blocks);
+    want_int(b, o, "n", b->blocks[p]);
     want_int(b, o, "first", *first);
     want_int(b, o, "index", alone ? 0 : index);
-    *first += blocks;
+    *first += b->blocks[p];
 }
 
 static void total(Back *b, int p, int count)
@@ -490,7 +492,7 @@ void duals_check(Graph *g)
 {
     size_t n = (size_t)g->tensor.n + 1, states = ((size_t)g->state.n + 2) * sizeof(int);
     Back b = {.g = g, .sum = room(n * sizeof *b.sum), .wanted = room(n), .made = room(n),
-              .uses = room(states), .first = room(states), .after = room(states)};
+              .uses = room(states), .first = room(states), .after = room(states), .blocks = room(2 * states)};
     for (int i = 0; i < g->op.n && !g->no_dual; i++)
         if (g->op.at[i].phase == 'F' && !duals_of(g->op.at[i].call))
             g->no_dual = g->op.at[i].call;
