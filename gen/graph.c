@@ -99,6 +99,19 @@ bool shape_same(const Shape *a, const Shape *b)
     return a->n == b->n && !memcmp(a->d, b->d, (size_t)a->n * sizeof a->d[0]);
 }
 
+Shape shape_whole(const Graph *g, const State *s)
+{
+    Shape whole = s->shape;
+    int64_t front = 1;
+    int k = 0;
+    if (!s->outer)
+        return whole;
+    for (; k < whole.n - 1 && front * whole.d[k] <= s->outer; k++)
+        front *= whole.d[k];
+    whole.d[k] *= g->team;
+    return whole;
+}
+
 bool copy_alone(const Graph *g, int state)
 {
     const State *s = &g->state.at[state];

@@ -38,6 +38,8 @@ typedef struct {
     bool decay, tracked;        /* S_PARAM; statistics, that phase W adds up and phase U takes in: no optimizer, no versions */
     bool frozen;                /* S_PARAM: no gradient, no update, no versions (train.freeze, adapt) */
     bool adapter;               /* S_PARAM: of section adapt, and in no file of the model's weights */
+    int64_t outer;              /* S_PARAM: it is so many stretches, each in as many parts as Graph.team, and the shape is that
+                                   of one device's; 0: whole on each */
     int group;                  /* S_PARAM: 1 + its place in Train.param_group; 0: none */
     Init init;                  /* S_PARAM */
     Loc loc;
@@ -94,6 +96,7 @@ typedef struct {
     const char *name;
     Type compute;
     int64_t batch, micro, groups;
+    int team;                   /* devices of a stage that share its operators; 0: one */
     int64_t blocks;             /* of sums over axes that may be divided; 0: one */
     VEC(Tensor) tensor;
     VEC(State) state;
@@ -145,6 +148,8 @@ Graph *build(const Model *m);
 void shape(Graph *g, const Model *m);
 /* fp8: LinearFp8, where the model wants it. */
 void fp8(Graph *g, const Model *m);
+/* divide: sizes and calls of one device of several, where plan.tensor wants them. */
+void divide(Graph *g, const Model *m);
 const char *fp8_text(const Graph *g);               /* 24 of 25 Linear; in bf16, ... */
 /* bind one call of a row ("f(y, x, n)") to an operator.  dt: an operand's gradient tensor, or -1; NULL in the forward phase. */
 void bind_call(Graph *g, Op *o, const char *call, const Op *fwd,
@@ -198,6 +203,7 @@ int64_t shape_size(const Shape *s, int from, int to);           /* elements of a
 static inline int64_t shape_elements(const Shape *s) { return shape_size(s, 0, s->n); }
 const char *shape_text(const Shape *s);                         /* [2, 64, 768] */
 bool shape_same(const Shape *a, const Shape *b);
+Shape shape_whole(const Graph *g, const State *s);              /* of all devices of a stage together */
 bool copy_alone(const Graph *g, int state);         /* frozen, and read in bf16: no update wants the master */
 bool match(const char *pattern, const char *name);  /* * matches any run of characters */
 bool match_block(const char *pattern, const char *name);    /* ... the name, or that of a block it is in */

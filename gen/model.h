@@ -223,6 +223,8 @@ typedef struct {
     bool chunks_auto;               /* the search tries several; the schedule's own number before */
     int replicas; bool replicas_auto;   /* of the pipeline, each with its own micro-batches; auto: search.c decides, 1 before */
     Loc replicas_at;
+    int tensor;                     /* devices of a stage; 1: one */
+    Loc tensor_at;
     int buckets;                    /* most pieces of backward with exchanges of their own */
     int group;                      /* micro-batches that pass chunk by chunk; 0: as the schedule has them */
     Loc group_at;

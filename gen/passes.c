@@ -96,6 +96,9 @@ Graph *graph_of(const Options *x, const Model *m)
         if (m->train.blocks != (g->blocks ? g->blocks : 1))
             fail(EXIT_MODEL, "%s is a graph with blocks=%lld, and train.blocks of %s is %lld", x->from, (long long)g->blocks,
                  m->path, (long long)m->train.blocks);
+        if (m->plan.tensor != (g->team ? g->team : 1))
+            fail(EXIT_MODEL, "%s is a graph with team=%d, and plan.tensor of %s is %d", x->from, g->team, m->path,
+                 m->plan.tensor);
         dump_graph(x, g, 'f');
         return g;
     }

@@ -68,8 +68,10 @@ static const char *stage_name(const Stage *st, int index)
     return st->worker ? st->worker->run->job->stage[index].name : "stage";
 }
 
+/* A stage's source names the first device of another stage; this one speaks to the one of its own number. */
 static void begin(Stage *st, int request, int sending, void *buffer, int peer, int tag, long bytes)
 {
+    peer += st->shard * st->apart;
     if (request < 0 || request >= MAX_REQUESTS || peer < 0 || peer >= st->count || peer == st->index || bytes < 0)
         quit(st->link, STATUS_RUN, "%s: transfer %d with stage %d, tag %d, %ld bytes is out of range; this folder is "
              "not what dpgen wrote", stage_name(st, st->index), request, peer, tag, bytes);

@@ -97,7 +97,7 @@ static int make_room(Run *run, Checkpoint *c)
     for (int i = 0; good && i < c->alls; i++)
         c->cut |= c->all[i].state->cut;
     for (int i = 0; good && i < run->count; i++) {
-        int twin = (run->first + i) % (run->job->stages / replicas_of(run->job));
+        int twin = (run->first + i) % homes_of(run->job);
         c->local[i] = items_make(run->job, HOME_STATES, twin, &c->owns[i]);
         good = c->local[i] && make_text(&c->header[i], c->local[i], c->owns[i], 0);
     }
@@ -195,13 +195,22 @@ static bool put_floats(void *to, const void *piece, size_t n)
 /* *broken: the first that is not finite. */
 static bool put_items(Worker *w, Put *to, const Item *item, int n, const Item **broken)
 {
-    for (int i = 0; i < n; i++) {
-        if (!item_read(w, &item[i], 0, item[i].state->n, put_floats, to))
-            return false;
+    bool good = true;
+    for (int i = 0; i < n; i++) {       /* of others whole items are read: they wait, whatever becomes of the file */
+        if (good || item[i].state->outer)
+            good = item_read(w, &item[i], 0, item[i].state->n, put_floats, to) && good;
         if (to->nan && !*broken)
             *broken = &item[i];
     }
-    return true;
+    return good;
+}
+
+/* The parts of a further device of a stage, for the first one. */
+static void lend_items(Worker *w, const Item *item, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (item[i].state->outer)
+            item_read(w, &item[i], 0, item[i].state->n, NULL, NULL);
 }
 
 /* Synced and closed; errno says why not. */
@@ -220,7 +229,7 @@ static void stage_path(char path[CKPT_PATH], const Worker *w, int64_t step)
 {
     const Job *job = w->run->job;
     char tail[CKPT_NAME];
-    snprintf(tail, sizeof tail, ".part/stage%d.safetensors", w->stage.index % (job->stages / replicas_of(job)));
+    snprintf(tail, sizeof tail, ".part/stage%d.safetensors", w->stage.index % homes_of(job));
     ckpt_name(path, w->run->opt.checkpoint, step, tail);
 }
 
@@ -267,11 +276,11 @@ static void write_stage(Worker *w, int64_t step, bool cut, Written *out)
     int file = open(path, O_WRONLY | O_CREAT | (cut ? 0 : O_TRUNC), 0666);
     Put to = {file, &d, false};
     const Item *broken = NULL;
-    bool good = file >= 0 && ((cut && replica_of(w) > 0) || put(&to, c->header[k].at, c->header[k].n));
+    bool good = file >= 0 && ((cut && copy_of(w) > 0) || put(&to, c->header[k].at, c->header[k].n));
     if (cut)
         good = good && put_parts(w, &to, c->local[k], c->owns[k], (off_t)c->header[k].n, &broken);
     else
-        good = good && put_items(w, &to, c->local[k], c->owns[k], &broken);
+        good = put_items(w, good ? &to : &(Put){-1, &d, false}, c->local[k], c->owns[k], &broken) && good;
     *out = (Written){.bytes = (int64_t)d.n};
     out->status = written(w, step, path, finish(file, good), broken);
     digest_end(&d, out->sha);
@@ -300,9 +309,13 @@ static void sum_part(Worker *w, int64_t step, Written *out)
 /* The files of all stages. */
 static void write_files(Worker *w, int64_t step, Written *mine)
 {
-    bool cut = w->run->checkpoint->cut, first = replica_of(w) == 0;
+    const Checkpoint *c = w->run->checkpoint;
+    bool cut = c->cut, first = copy_of(w) == 0;
+    int k = w->stage.index - w->run->first;
     if (cut || first)
         write_stage(w, step, cut, mine);
+    else
+        lend_items(w, c->local[k], c->owns[k]);
     if (!cut)
         return;
     mine->status = worst(w, mine->status);
@@ -395,7 +408,7 @@ static void make_index(Worker *w, int64_t step)
     add_adapters(t, job->adapter);
     add_published(t, w->run);
     text_add(t, "},\n\"files\":[");
-    for (int i = 0; i < job->stages / replicas_of(job); i++)
+    for (int i = 0; i < homes_of(job); i++)
         text_add(t, "%s\n{\"name\":\"stage%d.safetensors\",\"bytes\":%lld,\"sha256\":\"%s\"}", i ? "," : "", i,
                  (long long)c->written[i].bytes, c->written[i].sha);
     text_add(t, "],\n\"weight_map\":{");
@@ -453,7 +466,7 @@ static void prune(Run *run, int64_t step, int64_t best)
     long keep = run->job->ckpt_keep;
     if (keep <= 0)
         return;
-    c->old[c->olds++] = (Saved){step, CKPT_COMMITTED, run->job->stages / replicas_of(run->job)};
+    c->old[c->olds++] = (Saved){step, CKPT_COMMITTED, homes_of(run->job)};
     int left = 0, spared = 0;
     for (int i = 0; i < c->olds; i++)
         spared += c->old[i].step == best;
@@ -495,7 +508,7 @@ static void remove_part(const Run *run, int64_t step)
     const struct stat *mine = &run->checkpoint->begun;
     ckpt_name(path, run->opt.checkpoint, step, ".part");
     if (stat(path, &there) == 0 && there.st_dev == mine->st_dev && there.st_ino == mine->st_ino)
-        ckpt_remove(run->opt.checkpoint, step, CKPT_PART, run->job->stages / replicas_of(run->job));
+        ckpt_remove(run->opt.checkpoint, step, CKPT_PART, homes_of(run->job));
 }
 
 static int save(Worker *w, int64_t step)

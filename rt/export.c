@@ -94,7 +94,7 @@ void export_hash(Worker *w, char hex[65])
         const Item *item = &run->parameter[i];
         if (i > 0 && item->stage != item[-1].stage)
             hand_over(w, &d, item[-1].stage);
-        if (item->stage != w->stage.index)
+        if (!item_here(w, item))
             continue;
         digest_add(&d, item->state->name, strlen(item->state->name) + 1);
         item_read(w, item, 0, item->state->n, into_digest, &d);
@@ -114,7 +114,10 @@ static int write_part(Worker *w, const char *path, size_t header)
         long from, n;
         const float *data = item_part(w, item, &from, &n);
         off_t here = at + (off_t)from * (off_t)sizeof *data;
-        if (n > 0 && good)
+        if (item->state->outer && item_here(w, item)) {
+            good = good && lseek(file, at, SEEK_SET) == at;
+            good = item_read(w, item, 0, item->state->n, into_file, &file) && good;
+        } else if (n > 0 && good)
             good = lseek(file, here, SEEK_SET) == here && arena_read(w, data, (size_t)n * sizeof *data, into_file, &file);
         at += (off_t)item->state->n * (off_t)sizeof *data;
     }

@@ -15,6 +15,7 @@
 #include "number.h"
 #include "real.h"
 #include "run.h"
+#include "team.h"
 
 /* Pieces are even, so that pairs stay pairs. */
 enum { PIECE = 4096, BLOCK = 1 << 20, MOST_THREADS = 16 };
@@ -96,6 +97,10 @@ void init_place(Worker *w, const StateInfo *s, int64_t version, const float *fro
 {
     float *data = state_data(w, s, version);
     uint16_t *copy = state_copy(w, s, version), narrow[PIECE];
+    if (s->outer) {
+        job_team->place(w, s, data, copy, from, first, n);
+        return;
+    }
     long begin = s->cut && first < s->from ? s->from : first, here = s->cut ? s->from : 0;
     long end = s->cut && first + n > s->from + s->part ? s->from + s->part : first + n;
     if (data && end > begin)

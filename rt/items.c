@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "run.h"
+#include "team.h"
 
 static const char *const suffixes[] = {[STATE_PARAM] = "", [STATE_GRAD] = "", [STATE_MOMENT1] = ".m",
                                        [STATE_MOMENT2] = ".v", [STATE_DRIFT] = ".drift", [STATE_CENTRE] = ".centre"};
@@ -133,8 +134,16 @@ bool item_read(Worker *w, const Item *item, long from, long n, ArenaTake take, v
 {
     const float *data = item_data(w, item);
     Wide x = {take, to};
+    if (item->state->outer)
+        return job_team->read(w, item, from, n, take, to);
     return data ? arena_read(w, data + from, (size_t)n * sizeof *data, take, to)
                 : arena_read(w, item_copy(w, item) + from, (size_t)n * sizeof(uint16_t), widen, &x);
+}
+
+bool item_here(const Worker *w, const Item *item)
+{
+    bool first = w->stage.index == item->stage;
+    return first || (item->state->outer && w->stage.index % homes_of(w->run->job) == item->stage);
 }
 
 /* Further replicas list their states in the order of the first one. */
@@ -142,14 +151,14 @@ const float *item_part(const Worker *w, const Item *item, long *from, long *n)
 {
     const Job *job = w->run->job;
     *from = *n = 0;
-    if (w->stage.index % (job->stages / replicas_of(job)) != item->stage)
+    if (w->stage.index % homes_of(job) != item->stage)
         return NULL;
     const StateInfo *state = &w->info->state[item->state - job->stage[item->stage].state];
     Item here = *item;
     here.state = state;
     const float *data = state->cut && state->part == 0 ? NULL : item_data(w, &here);
     *from = state->cut ? state->from : 0;
-    *n = state->cut ? state->part : replica_of(w) == 0 ? state->n : 0;
+    *n = state->cut ? state->part : copy_of(w) == 0 ? state->n : 0;
     return data && state->whole ? data + state->from : data;
 }
 

@@ -19,7 +19,7 @@ enum { JOB_ZEROS, JOB_ONES, JOB_NORMAL, JOB_UNIFORM };
 enum { JOB_CONSTANT, JOB_COSINE, JOB_LINEAR, JOB_STEP };
 enum { JOB_F32, JOB_BF16, JOB_I32, JOB_F16 };
 
-typedef struct {                /* one state of one stage */
+typedef struct StateInfo {      /* one state of one stage */
     const char *name;           /* the model's: h.3.attn.c_attn.weight, for every kind */
     int kind, owned;            /* owned 0: a tied parameter's copy, owned by another stage; any of a further replica */
     size_t offset;              /* f32; NOWHERE: this stage holds the copy alone */
@@ -36,6 +36,7 @@ typedef struct {                /* one state of one stage */
     long from, part;
     int whole;
     int files;                  /* STATE_PARAM: what files of published weights have to do with it, FILES_... */
+    long outer;                 /* so many stretches, each in parts of the devices of the stage (team.h); 0: whole on each */
 } StateInfo;
 
 /* A parameter as a stage's source names it: one row for all its states.  What a row does not say is 0, and no state. */
@@ -56,6 +57,7 @@ typedef struct {
     int cut;                    /* 1: elements from .. from+part-1 of each state but param and copy */
     long from, part;
     int files;                  /* FILES_... */
+    long outer, shards;         /* so many stretches of it, and of each state, are divided among so many devices; 0: none is */
 } Parameter;
 
 typedef struct {                /* a parameter that files of published weights hold otherwise */
@@ -118,7 +120,7 @@ typedef struct {
 
 typedef struct { double lr, beta1, beta2, weight_decay; } GroupInfo;    /* of some parameters, in place of the job's own */
 /* states.c: a stage hands over what it is; the rows of its parameters become states. */
-typedef struct { StageInfo *stage; int n, failed; } Stages;
+typedef struct { StageInfo *stage; int n, failed, shard; } Stages;      /* shard: of the stage that speaks */
 void stage_take(Stages *to, const StageInfo *s);
 
 typedef struct { const char *name, *value; } Setting;  /* of the model file: train.optimizer.lr, 0.01 */
@@ -135,6 +137,8 @@ typedef struct {
     int overlap, report;        /* fewest steps through the pieces, 0: no overlap; steps between two meetings of all stages */
     int stages;                 /* of all replicas: those of the first one come first */
     int replicas;               /* 0 and 1: one */
+    int team;                   /* devices of each stage, which share its operators; 0 and 1: one.  Then `stages` is that of a
+                                 * program with one each, and the runtime counts the first devices of all stages at first */
     int ways;                   /* pipelines on the stages of a replica, each with micro-batches of its own; 0 and 1: one */
     const int *rank;            /* mpi, nccl: by stage; NULL: its own number */
     int pairs;                  /* ordered pairs of stages, from, to, that exchange messages */

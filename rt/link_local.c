@@ -43,7 +43,7 @@ typedef struct {                /* where a stage sleeps */
 
 struct Link {
     int stages;
-    Half *half;                 /* [stage * MAX_REQUESTS + number] */
+    Half *half;                 /* [stage * ALL_REQUESTS + number] */
     Queue *queue;               /* [from * stages + to] */
     Bed *bed;
     pthread_mutex_t lock;       /* of what follows: link_share() */
@@ -74,7 +74,7 @@ Link *link_open(int stages, const int *rank, int *argc, char ***argv, int *statu
     size_t n = (size_t)stages;
     Link *l = calloc(1, sizeof *l);
     if (l) {
-        l->half = calloc(n * MAX_REQUESTS, sizeof *l->half);
+        l->half = calloc(n * ALL_REQUESTS, sizeof *l->half);
         l->queue = calloc(n * n, sizeof *l->queue);
         l->bed = calloc(n, sizeof *l->bed);
         l->board = calloc(2 * n, LINK_SHARE);
@@ -181,7 +181,7 @@ static void finish(Link *l, Half *h)
 void *link_begin(Stage *st, int request, int sending, void *buffer, int peer, int tag, long bytes)
 {
     Link *l = st->link;
-    Half *mine = &l->half[st->index * MAX_REQUESTS + request];
+    Half *mine = &l->half[st->index * ALL_REQUESTS + request];
     mine->stage = st->index, mine->request = request, mine->tag = tag, mine->sending = sending, mine->at = st->at;
     mine->buffer = buffer, mine->bytes = bytes, mine->next = NULL;
     mine->begun = paced(st) ? st->worker->due : 0, mine->ready = 0;

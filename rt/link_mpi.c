@@ -37,7 +37,7 @@ struct Link {
     MPI_Datatype block;         /* for messages of 2 GiB and more */
     _Atomic int aborting;       /* status wanted by another thread; 0 none */
     char *host;                 /* by stage, HOST bytes each */
-    Half half[MAX_REQUESTS];
+    Half half[ALL_REQUESTS];
 };
 
 static void check(Link *l, int code, const char *what)

@@ -27,6 +27,21 @@ int replica_of(const Worker *w)
     return w->stage.index / (w->run->job->stages / replicas_of(w->run->job));
 }
 
+int team_of(const Job *job)
+{
+    return job->team > 1 ? job->team : 1;
+}
+
+int homes_of(const Job *job)
+{
+    return job->stages / (replicas_of(job) * team_of(job));
+}
+
+int copy_of(const Worker *w)
+{
+    return w->stage.index / homes_of(w->run->job);
+}
+
 /* Copies of the model, each with a share of a step's micro-batches.  An evaluation runs through the first one of a replica. */
 static int copies_of(const Job *job)
 {

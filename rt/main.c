@@ -21,11 +21,12 @@
 
 /* ---- the loop of a stage -------------------------------------------------------------------------------------- */
 
-/* The loss is zero on all stages but one; the norm is -1, or the same bits on every stage that has it. */
+/* The loss is zero on all stages but one, and of that one device tells it.  The norm is -1, or the same bits on every stage
+ * that has it. */
 Report worker_share(Worker *w, double loss, double norm)
 {
     bool asks = &w->run->worker[0] == w;
-    Report mine = {loss, norm, w->blank, asks ? signal_take() : 0, 0}, sum = {.norm = -1}, *all = w->board;
+    Report mine = {w->stage.shard ? 0 : loss, norm, w->blank, asks ? signal_take() : 0, 0}, sum = {.norm = -1}, *all = w->board;
     if (w->stage.index == 0 && progress_late(w->run))
         mine.want |= WANT_END;
     link_share(&w->stage, &mine, all, sizeof mine);
@@ -43,6 +44,7 @@ Report worker_share(Worker *w, double loss, double norm)
 static double worker_sum(Worker *w, double mine)
 {
     double *all = w->board, sum = 0;
+    mine = w->stage.shard ? 0 : mine;
     link_share(&w->stage, &mine, all, sizeof mine);
     for (int i = 0; i < w->stage.count; i++)
         sum += all[i];
@@ -375,6 +377,12 @@ static int prepare_worker(Run *run, int i)
     w->stage.count = run->job->stages;
     w->stage.threads = w->info->threads;
     w->stage.blocks = run->job->blocks;
+    if (team_of(run->job) > 1) {
+        w->stage.team = job_team;
+        w->stage.apart = homes_of(run->job);
+        w->stage.shards = run->job->team;
+        w->stage.shard = w->stage.index / w->stage.apart;
+    }
     w->stage.link = run->link;
     w->stage.loader = run->loader;
     w->stage.at = -1;

@@ -13,4 +13,5 @@ const Answers *const job_answers[] = {&answers_adam, &answers_attention, &answer
                                   &answers_score, &answers_sgd, &answers_shape, &answers_table, &answers_xent, NULL};
 const Offload *const job_offload = &offload_host;
 const Overlap *const job_overlap = &overlap_pieces;
+const Team *const job_team = &team_links;
 const TokenText *const job_words = &words_json;

@@ -7,6 +7,7 @@
  */
 #ifndef PARTS_H
 #define PARTS_H
+#include "rt.h"
 
 typedef struct DataFormat DataFormat;           /* data.h: readers of files, by format */
 extern const DataFormat data_bytes, data_llmc, data_megatron, data_npy, data_idx, data_cifar10, data_cifar100;
@@ -26,6 +27,9 @@ extern const Offload *const job_offload;
 typedef struct Overlap Overlap;                 /* run.h: steps that overlap */
 extern const Overlap overlap_pieces;
 extern const Overlap *const job_overlap;
+
+extern const Team team_links;                   /* team.h: stages of several devices */
+extern const Team *const job_team;
 
 typedef struct TokenText TokenText;                     /* sample/words.h: tokens of a tokenizer.json as text */
 extern const TokenText words_json;

@@ -165,6 +165,8 @@ static bool write_parameter(Worker *w, const Publish *x, const PublishItem *p, i
     Rows r = place_rows(&p->p, s);
     Copy copy = {(char *)w->room};
     item_read(w, p->item, (long)place_first(&p->p), (long)all, into_room, &copy);
+    if (copy_of(w) > 0)
+        return true;            /* the first device of the stage writes it */
     for (int64_t i = 0; i < r.rows; i++)
         place_narrow(bytes + (p->p.in.turn ? i : i * r.width) * x->size, w->room + i * r.width, type, r.step, r.width);
     int64_t groups = p->p.in.rows ? p->p.in.groups : 1, each = r.rows / groups;
@@ -183,9 +185,9 @@ static int write_mine(Worker *w)
     const Publish *x = w->run->publish;
     int file = open(x->file, O_WRONLY);
     bool good = file >= 0;
-    for (int i = 0; i < x->parts && good; i++)
-        if (x->item[i].item->stage == w->stage.index)
-            good = write_parameter(w, x, &x->item[i], file);
+    for (int i = 0; i < x->parts; i++)
+        if (item_here(w, x->item[i].item) && (good || x->item[i].item->state->outer))
+            good = write_parameter(w, x, &x->item[i], file) && good;
     if (good)
         good = fsync(file) == 0;
     int why = errno;

@@ -42,8 +42,10 @@ typedef struct Stage Stage;     /* fields that generated code may read: arena */
 typedef struct Link Link;       /* a transport: link_local.c, link_mpi.c */
 typedef struct Loader Loader;   /* data.c */
 typedef struct Spill Spill;     /* spill.c: the way to the host's memory, and what is there */
+typedef struct Team Team;       /* team.h: what the devices of a stage do together */
 
-enum { MAX_REQUESTS = 256, MAX_HANDLES = 1024 };
+/* TEAM_REQUEST and the next one: of a team */
+enum { MAX_REQUESTS = 256, MAX_HANDLES = 1024, TEAM_REQUEST = MAX_REQUESTS, ALL_REQUESTS = MAX_REQUESTS + 2 };
 
 /* What is told of a step while it goes on, to whoever asked: action() with the action's text, NULL at the end of a step; each
  * call with the routine that makes it, the call's prototype without the stage, and its operands in that order. */
@@ -56,6 +58,8 @@ struct Stage {
     int   index, count;         /* this stage, of how many */
     int   threads;              /* of this stage, fixed by the plan */
     int   blocks;               /* sums over axes that may be divided are cut into so many (docs/bits.md); 0: 1 */
+    const Team *team;           /* NULL: no operator here is divided */
+    int   shard, shards, apart; /* its number in the team, of how many; the numbers of neighbours differ by so much */
     Link *link;
     Loader *loader;
     Spill *spill;               /* NULL: nothing is offloaded here */
@@ -129,6 +133,8 @@ void relative_bias_backward(Stage *st, float *dweight, const real *dy, int acc, 
 void linear_forward(Stage *st, real *y, const real *x, const real *weight, const real *bias, int h, long rows, long in, long out);
 void linear_backward_x(Stage *st, real *dx, const real *dy, const real *weight, int h, long rows, long in, long out);
 void linear_pieces_backward_x(Stage *st, real *dx, const real *dy, const real *weight, int h, long rows, long in, long out, long pieces);
+void linear_columns_backward_x(Stage *st, real *dx, const real *dy, const real *weight, void *tmp, int h, long rows, long in, long out, long pieces);
+void linear_rows_forward(Stage *st, real *y, const real *x, const real *weight, const real *bias, void *tmp, int h, long rows, long in, long out);
 void linear_gelu_forward(Stage *st, real *y, real *pre, const real *x, const real *weight, const real *bias, int h, long rows, long in, long out);
 void linear_gelu_backward(Stage *st, real *dpre, const real *dy, const real *weight, const real *pre, int h, long rows, long in, long out);
 void linear_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, int h, int acc, long rows, long in, long out);
@@ -261,6 +267,7 @@ void tie_add(Stage *st, float *g, const float *other, long n);
 void norm_partial(Stage *st, double *norm, const float *g, long n, long index);
 /* The same in two steps, for a gradient in parts that end where blocks do: blocks[first + b] is the sum of block b of g, of
  * `each` elements, the length that norm_partial has for the whole; n blocks are added as it adds them. */
+void norm_team(Stage *st, double *norm, const float *g, long n, long outer, long index);
 void norm_blocks(Stage *st, double *blocks, const float *g, long n, long each, long first);
 void norm_sum(Stage *st, double *norm, const double *blocks, long n, long first, long index);
 void norm_total(Stage *st, float *clip, const double *norm, Values *vals, long count, float limit);

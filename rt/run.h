@@ -219,6 +219,9 @@ size_t values_bytes(const Job *job);
 /* losses.c */
 int replicas_of(const Job *job);
 int replica_of(const Worker *w);
+int team_of(const Job *job);                            /* devices of a stage */
+int homes_of(const Job *job);                           /* stages of the first copy: of each replica and device of a team */
+int copy_of(const Worker *w);                           /* 0: the first one */
 long losses_begin(const Job *job, int replica, long n);
 int losses_open(Worker *w);
 double losses_sum(Worker *w, const float *mine, long n);
@@ -230,6 +233,8 @@ enum { STATE_OLD = 8 };         /* a bit of kinds: versions of parameters that l
 Item *items_make(const Job *job, unsigned kinds, int stage, int *n);
 int item_compare(const void *a, const void *b);         /* by name with suffix, as bytes */
 float *item_data(const Worker *w, const Item *item);    /* NULL: */
+/* Must this stage call item_read(): it is the item's home, or has a part that its home asks for. */
+bool item_here(const Worker *w, const Item *item);
 /* What this stage writes of an item of its own or of its twin in replica 0: elements from .. from+n-1.  Where replicas have
  * parts, its own; else all, in replica 0. */
 const float *item_part(const Worker *w, const Item *item, long *from, long *n);

@@ -5,16 +5,18 @@
  * A stage's source has one row for a parameter, with the offsets of all its states.  The runtime goes through states: what
  * is saved, hashed or started is chosen by kind.  So each row becomes a row of each kind that it has.
  */
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include "run.h"
 
 enum { KINDS = STATE_CENTRE + 1 };
 
-static StateInfo state_of(const Parameter *p, int kind, size_t at)
+static StateInfo state_of(const Parameter *p, int kind, size_t at, int shard)
 {
-    StateInfo s = {.name = p->name, .kind = kind, .owned = !p->shared, .offset = at && at != EMPTY ? at - 1 : NOWHERE,
-                   .copy = NOWHERE, .n = 1, .init = p->start.kind, .a = p->start.a, .b = p->start.b, .kept = 1, .copies = 1,
-                   .files = p->files};
+    StateInfo s = {.name = p->name, .kind = kind, .owned = !p->shared && !shard, .outer = p->outer,
+                   .offset = at && at != EMPTY ? at - 1 : NOWHERE, .copy = NOWHERE, .n = 1, .init = p->start.kind,
+                   .a = p->start.a, .b = p->start.b, .kept = 1, .copies = 1, .files = p->files};
     for (; s.ndim < 6 && p->shape[s.ndim] > 0; s.ndim++) {
         s.dim[s.ndim] = p->shape[s.ndim];
         s.n *= p->shape[s.ndim];
@@ -37,12 +39,24 @@ static StateInfo state_of(const Parameter *p, int kind, size_t at)
     return s;
 }
 
+/* stage0.1: its second device. */
+static const char *shard_name(const char *stage, int shard)
+{
+    size_t n = strlen(stage) + 16;
+    char *name = malloc(n);
+    if (name)
+        snprintf(name, n, "%s.%d", stage, shard);
+    return name;
+}
+
 void stage_take(Stages *to, const StageInfo *s)
 {
     StageInfo *x = &to->stage[to->n++];
     StateInfo *state = calloc((size_t)s->parameters * KINDS + 1, sizeof *state);
     *x = *s;
     x->parameter = NULL;                /* its rows live as long as this call */
+    x->name = to->shard ? shard_name(s->name, to->shard) : s->name;
+    to->failed |= !x->name;
     x->state = state;
     to->failed |= !state;
     for (int i = 0; state && i < s->parameters; i++) {
@@ -51,7 +65,7 @@ void stage_take(Stages *to, const StageInfo *s)
             [STATE_MOMENT2] = p->moment2, [STATE_DRIFT] = p->drift, [STATE_CENTRE] = p->centre};
         for (int kind = 0; kind < KINDS; kind++)
             if (at[kind] || (kind == STATE_PARAM && p->copy))
-                state[x->states++] = state_of(p, kind, at[kind]);
+                state[x->states++] = state_of(p, kind, at[kind], to->shard);
     }
 }
 
@@ -60,20 +74,27 @@ const Job *stages_open(const Job *job)
     if (!job->source)
         return job;
     Job *full = malloc(sizeof *full);
-    Stages all = {calloc((size_t)job->stages, sizeof *all.stage), 0, 0};
-    for (int i = 0; all.stage && i < job->stages; i++)
-        job->source[i](&all);
+    int n = job->stages * team_of(job);
+    Stages all = {calloc((size_t)n, sizeof *all.stage), 0, 0, 0};
+    for (int i = 0; all.stage && i < n; i++) {
+        all.shard = i / job->stages;
+        job->source[i % job->stages](&all);
+    }
     if (full && all.stage) {
         *full = *job;
         full->stage = all.stage;
+        full->stages = n;
     }
     return full && all.stage && !all.failed ? full : NULL;
 }
 
 void stages_close(const Job *job)
 {
-    for (int i = 0; i < job->stages; i++)
+    for (int i = 0; i < job->stages; i++) {
         free((void *)(uintptr_t)job->stage[i].state);
+        if (i >= job->stages / team_of(job))
+            free((void *)(uintptr_t)job->stage[i].name);
+    }
     free((void *)(uintptr_t)job->stage);
     free((void *)(uintptr_t)job);
 }

@@ -13,6 +13,7 @@ const DataFormat *const job_formats[] = {0};
 const Answers *const job_answers[] = {0};
 const Offload *const job_offload = 0;
 const Overlap *const job_overlap = 0;
+const Team *const job_team = 0;
 
 typedef struct { double median, quartiles; } Time;      /* ns */
 

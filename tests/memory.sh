@@ -84,9 +84,9 @@ written() {
         again=$(job_hash "$d" --no-checkpoint --fill 0x5a --dump-arena "$d/b")
     if [ ${#said} = 64 ] && [ "$said" = "$again" ]; then pass
     else fault "$job: filled with a5: $said; with 5a: $again"; return; fi
-    for source in $(stages "$d"); do
-        stage=$(basename "$source" .c)
-        "$tmp/memory" "$d/plan.json" "${stage#stage}" "$d/a.$stage" 0xa5 "$d/b.$stage" 0x5a >"$tmp/said" 2>&1
+    for dump in "$d"/a.stage*; do           # stage0, and where a stage has more devices, stage0.1
+        stage=${dump##*/a.stage}
+        "$tmp/memory" "$d/plan.json" "${stage%%.*}" "$dump" 0xa5 "$d/b.stage$stage" 0x5a >"$tmp/said" 2>&1
         if [ $? = 0 ]; then pass; else fault "$job: $(head -n 3 "$tmp/said")"; fi
     done
 }
@@ -116,7 +116,10 @@ written gpt.2bw $untied --stages 3 --schedule 2bw --recompute full
 written gpt.pipedream $untied --stages 4 --schedule pipedream $each
 written gpt.vertical $untied --stages 2 --schedule vertical $each
 written gpt.groups $gpt --stages 2 --schedule 1f1b --set train.batch.groups=4
+team="--set train.blocks=4 --set plan.tensor=2 --set train.clip_norm=1"
+written llama.team $models/tiny-llama.yaml $evaluate $team --stages 2 --schedule 1f1b --recompute full
 use_bf16
+written llama.team.bf16 $models/tiny-llama.yaml $evaluate $team --stages 1 --set train.precision.compute=bf16
 for n in ${SLOW:+1 2} 4; do
     written gpt.bf16.$n $gpt --stages $n --schedule 1f1b --set train.precision.compute=bf16 --recompute full
 done

@@ -341,8 +341,8 @@ static void alike(const char *call, Tensor *got, Tensor *want)
     expect(!memcmp(got->k, want->k, (size_t)got->n * sizeof(real)), "%s: not the bits of two calls", call);
 }
 
-/* In one block its bits are those of Linear; in more, tests/axes.c. */
-static void linear_pieces(void)
+/* In one block, and without a team, their bits are those of Linear; otherwise, tests/axes.c. */
+static void linear_parts(void)
 {
     const long shapes[][4] = {{1, 1, 2, 2}, {17, 29, 33, 3}, {9, 16, 32, 1}};
     for (int s = 0; s < 3; s++) {
@@ -352,6 +352,14 @@ static void linear_pieces(void)
         linear_backward_x(stage, want->k, dy->k, w->k, 0, d[0], d[1], d[2]);
         linear_pieces_backward_x(stage, got->k, dy->k, w->k, 0, d[0], d[1], d[2], d[3]);
         alike("linear_pieces_backward_x", got, want);
+        Tensor *tmp = sizeof(real) == 4 ? NULL : result(FLOAT, d[0] * (d[1] > d[2] ? d[1] : d[2]));
+        linear_columns_backward_x(stage, got->k, dy->k, w->k, tmp ? tmp->k : 0, 0, d[0], d[1], d[2], d[3]);
+        alike("linear_columns_backward_x", got, want);
+        Tensor *x = operand(REAL, d[0] * d[1], -1, 1), *b = s % 2 ? operand(REAL, d[2], -1, 1) : NULL;
+        Tensor *y = result(REAL, dy->n), *parts = result(REAL, dy->n);
+        linear_forward(stage, y->k, x->k, w->k, b ? b->k : 0, 0, d[0], d[1], d[2]);
+        linear_rows_forward(stage, parts->k, x->k, w->k, b ? b->k : 0, tmp ? tmp->k : 0, 0, d[0], d[1], d[2]);
+        alike("linear_rows_forward", parts, y);
         case_end();
     }
 }
@@ -580,7 +588,7 @@ const Check product_checks[] = {
     {" position_forward position_backward ", position},
     {" relative_bias_forward relative_bias_backward ", relative},
     {" linear_forward linear_backward_x linear_backward_w ", linear},
-    {" linear_pieces_backward_x ", linear_pieces},
+    {" linear_pieces_backward_x linear_columns_backward_x linear_rows_forward ", linear_parts},
 #ifndef FOLDS
     {" linear_forward linear_backward_x linear_backward_w ", linear_chains},
     {" matmul_forward ", matmul_chains},

@@ -360,7 +360,10 @@ static void norms(void)
         double want = 0;
         for (long i = 0; i < g->n; i++)
             want += g->v[i] * g->v[i];
+        norm_team(stage, norm, g->k, g->n, 1, s);               /* a stage of one device; of several: tests/axes.c */
+        double alone = norm[s];
         norm_partial(stage, norm, g->k, g->n, s);
+        expect(norm[s] == alone, "norm_team: %.17g, norm_partial %.17g", alone, norm[s]);
         expect(fabs(norm[s] - want) <= 1e-13 * want, "norm_partial: %.17g, should be %.17g", norm[s], want);
         norm_in_parts(g, norm[s]);
         total += want;
@@ -631,7 +634,7 @@ const Check update_checks[] = {
     {" mse_forward mse_backward ", mse},
     {" loss_add_forward loss_scale_forward loss_report loss_seed ", scalars},
     {" tie_add ", tie},
-    {" norm_partial norm_blocks norm_sum norm_total ", norms},
+    {" norm_partial norm_team norm_blocks norm_sum norm_total ", norms},
     {" sgd_update ", sgd},
     {" sgd_nesterov ", nesterov},
     {" rmsprop_update ", rmsprop_plain}, {" rmsprop_centred ", rmsprop_about},

@@ -3,7 +3,7 @@
 #
 # The unit tests of the runtime, one program a subject, summed up.
 . "$(dirname "$0")/lib.sh"
-for part in values sample link data files ckpt job spill progress; do
+for part in values sample team link data files ckpt job spill progress; do
     need build/unit_rt_$part
     said=$(timeout 120 build/unit_rt_$part)
     status=$?

@@ -18,7 +18,16 @@
 
 typedef struct { const char *call, *duals; } Dual;
 #define DUAL(call, duals) {#call, duals},
+#define ALSO(call, other)
 static const Dual duals[] = {
+#include "duals.def"
+    {NULL, NULL}
+};
+#undef DUAL
+#undef ALSO
+#define DUAL(call, duals)
+#define ALSO(call, other) {#call, #other},
+static const Dual also[] = {
 #include "duals.def"
     {NULL, NULL}
 };
@@ -87,10 +96,19 @@ static _Noreturn void differs(const Back *b, const GraphOp *o, const char *token
          b->f ? joined_text("it is the gradient of line %d", b->f->line) : "it is the update");
 }
 
+/* The call itself, or the one that may stand in its place. */
+static bool is_call(const char *is, const char *call)
+{
+    bool same = !strcmp(is, call);
+    for (const Dual *d = also; d->call; d++)
+        same |= !strcmp(d->call, call) && !strcmp(d->duals, is);
+    return same;
+}
+
 static const GraphOp *next(Back *b, char phase, const char *call)
 {
     const GraphOp *o = b->at < b->g->op.n ? &b->g->op.at[b->at++] : NULL;
-    if (!o || o->phase != phase || strcmp(o->call, call))
+    if (!o || o->phase != phase || !is_call(o->call, call))
         stop(NOT_PROVED, "%s:%d: %s in phase %c must stand here: %s", b->g->path, o ? o->line : 0, call, phase,
              b->f ? joined_text("it is the gradient of line %d, %s", b->f->line, b->f->call) : "it is the update");
     return o;

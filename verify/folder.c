@@ -103,6 +103,8 @@ static void states_in_parameters(Stage *s, const Node *table)
             continue;           /* the end */
         const char *name = text_of(needed(row, "name", s->name), s->name);
         int64_t n = elements(row);
+        if (node_field(row, "outer") || node_field(row, "shards"))
+            stop(NOT_READ, "%s.c:%d: %s: a part of it, of a stage of several devices", s->name, row->line, name);
         for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
             hold_kind(s, row, name, kinds[k], n);
     }
@@ -175,6 +177,8 @@ void folder_read(Folder *f, const char *dir)
     if (!job || !sources)
         stop(NOT_READ, "launch.c: there is no table job, or none of the stages");
     f->stages = count_stages(job);
+    if (node_int(job, "team", 1) != 1)
+        stop(NOT_READ, "launch.c: .team: stages of several devices, which dpgen-verify does not know yet");
     f->replicas = (int)node_int(job, "replicas", 1);
     f->ways = (int)node_int(job, "ways", 1);
     f->batch = node_int(job, "batch", 0);

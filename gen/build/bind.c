@@ -119,6 +119,7 @@ static bool bind_word(Binder *b, Arg *a)
             a->index = a->state ? b->g->vals : -1;
             if (a->kind == ARG_TMP) {
                 b->o->tmp = attr_int(b->src, tmp_of[b->o->phase]);
+                a->kind = b->o->tmp ? ARG_TMP : ARG_NONE;
                 b->o->moved += 2 * b->o->tmp;       /* written, and read again */
             }
             return true;

@@ -421,6 +421,7 @@ static bool check_arg(GraphCheck *c, const Op *o, const Arg *a, int i)
     for (size_t k = 0; k < sizeof words / sizeof *words; k++)
         if (!strcmp(words[k].word, a->token))
             return (a->kind == words[k].kind && (a->kind != ARG_VALS || are_values(c->g, a))) || unreported(o, a)
+                || (a->kind == ARG_NONE && words[k].kind == ARG_TMP && !o->tmp)
                 || FAULT(c, o->loc, "%s, %s: wrong argument for %s", OP(o), a->token);
     if (is_opaque(o))
         return check_opaque_arg(c, o, a, i);

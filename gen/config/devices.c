@@ -450,7 +450,6 @@ static void read_cuts(const Spot *s)
     }
 }
 
-/* Micro-batches that pass chunk by chunk */
 static void read_group(const Spot *s)
 {
     s->m->plan.group_at = s->value->loc;
@@ -599,6 +598,7 @@ void model_plan(Model *m, Node *node)
         { "waves", read_waves, AT(waves), 1, MOST_CHUNKS / 2, NULL },
         { "map", read_map, AT(map), 0, 0, NULL },
         { "replicas", read_replicas, 0, 1, MOST_REPLICAS, NULL },
+        { "tensor", read_tensor, AT(tensor), 1, MOST_TEAM, NULL },
         { "buckets", read_count, AT(buckets), 1, MOST_OPS, NULL },
         { "schedule", read_schedule_row, AT(schedule), 0, BUILT, schedule_words },
         { "order", read_table, 0, 0, 0, NULL },
@@ -619,8 +619,7 @@ void model_plan(Model *m, Node *node)
     if (node)
         section(m, node, "plan", fields, COUNT(fields), p);
     const Node *stages = node_get(node, "stages"), *chunks = node_get(node, "chunks"), *warmup = node_get(node, "warmup");
-    const Node *replicas = node_get(node, "replicas");
-    p->replicas_at = replicas ? replicas->loc : p->loc;
+    p->replicas_at = node_get(node, "replicas") ? node_get(node, "replicas")->loc : p->loc;
     if (p->replicas > 1)
         replicas_end(m);
     if (p->replicas_auto && ((m->train.groups & (m->train.groups - 1)) || m->train.groups == 1))
@@ -640,6 +639,7 @@ void model_plan(Model *m, Node *node)
         map_end(p, chunks ? chunks->loc : (Loc){ 0, 0, 0 });
     if (warmup && p->warmup != WARMUP_A)
         warmup_end(p, warmup->loc);
+    tensor_end(m);
     stages_end(m, stages ? stages->loc : p->loc);
     order_end(m);
 }

@@ -62,9 +62,10 @@ const char *emit(const Plan *p, const char *dir, const char *prefix, const Text 
         profile_print(out_open(o, "profile"), p->c->profile);
         out_close(o);
     }
-    emit_prover(o, prove);
+    const char *unproved = emit_unproved(p, prove);
+    emit_prover(o, unproved);
     emit_sbom(o, p);
-    if (prove)
+    if (!unproved)
         emit_proof(o);
     return out_end(o);
 }

@@ -56,7 +56,8 @@ bool files_sample(const char *name);                /* of the program sample alo
 bool files_source(const char *name);
 bool files_ends(const char *text, const char *with);
 /* proof.c: of all other files, before the folder has its name; or a file that says that nobody made one */
-void emit_prover(Out *o, bool prove);
+const char *emit_unproved(const Plan *p, bool prove);   /* why there will be no proof; NULL: there will be one */
+void emit_prover(Out *o, const char *unproved);
 void emit_proof(const Out *o);
 void emit_sbom(Out *o, const Plan *p);               /* sbom.c; after all other files */
 const char *action_text(const Plan *p, const Action *k);    /* F chunk 0, micro-batch 3 */

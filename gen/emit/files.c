@@ -87,6 +87,12 @@ static bool has_overlap(const Plan *p, const char *text, const char *object)
     return order_overlap(p) > 0;
 }
 
+static bool has_team(const Plan *p, const char *text, const char *object)
+{
+    (void)text, (void)object;
+    return p->g->team > 0;
+}
+
 /* Tokens that are bytes need no tokenizer. */
 static bool has_words(const Plan *p, const char *text, const char *object)
 {
@@ -103,6 +109,7 @@ static const struct Extra {
     {"Answers", "job_answers", NULL, has_answers},
     {"Offload", NULL, "job_offload", has_offload},
     {"Overlap", NULL, "job_overlap", has_overlap},
+    {"Team", NULL, "job_team", has_team},
     {"TokenText", NULL, "job_words", has_words},
 };
 

@@ -67,6 +67,14 @@ static bool is_cut(const Plan *p, int s)
 static const char *shape_of(const Table *t, int param)
 {
     const Stager *w = t->w;
+    const State *s = &w->p->g->state.at[param];
+    if (s->outer) {             /* of all devices of the stage */
+        const char *text = "";
+        Shape whole = shape_whole(w->p->g, s);
+        for (int i = 0; i < whole.n; i++)
+            text = strf("%s%s%" PRId64, text, i ? ", " : "", whole.d[i]);
+        return text;
+    }
     const Buf as = {.tensor = -1, .state = param};
     const char *text = "";
     for (int i = 0; i < w->p->g->state.at[param].shape.n; i++)
@@ -144,6 +152,10 @@ static void put_rest(const Table *t, int param, int way, Strs *word)
         *PUSH(word) = ".cut = 1";
         *PUSH(word) = strf(".from = %" PRId64, part.from / size);
         *PUSH(word) = strf(".part = %" PRId64, (part.until - part.from) / size);
+    }
+    if (x->outer) {
+        *PUSH(word) = strf(".outer = %" PRId64, x->outer);
+        *PUSH(word) = strf(".shards = %d", p->g->team);
     }
     if (x->adapter)
         *PUSH(word) = ".files = FILES_MAY";

@@ -119,7 +119,8 @@ UpdatePart update_part(const Plan *p, int op)
 {
     const char *name = row(p->g->op.at[op].row)->name;
     static const struct { const char *op; UpdatePart update; } parts[] = {
-        {"TieAdd", U_GATHER}, {"NormPartial", U_GATHER}, {"NormBlocks", U_GATHER}, {"NormSum", U_SUMS}, {"NormTotal", U_NORM},
+        {"TieAdd", U_GATHER}, {"NormPartial", U_GATHER}, {"NormTeam", U_GATHER}, {"NormBlocks", U_GATHER}, {"NormSum", U_SUMS},
+        {"NormTotal", U_NORM},
         {"Narrow", U_COPIES},
     };
     if (plan_joins_op(p, op) >= 0)

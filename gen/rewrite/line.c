@@ -2,6 +2,7 @@
  *
  * line.c: from Model to Graph: the order of build, the rewrites and grad.
  *
+ * divide wants sizes of the whole, which dumps, weights and the model's hash have.  graph_apart() has one device for a stage.
  * join_gelu wants a built graph, fp8 sizes, join_relu bound calls.  grad takes backward from the rows that they leave, and fuse
  * joins neighbours of both directions.
  */
@@ -22,6 +23,7 @@ Graph *graph_line(const Model *m, void (*seen)(void *ctx, Graph *g, char letter)
     fp8(g, m);
     bad_stop();
     seen(ctx, g, 's');
+    divide(g, m);
     join_relu(g, m);
     grad(g, m);
     bad_stop();

@@ -7,6 +7,7 @@
  *   0  TieAdd       uses n-1 .. 1, each into the use before it: the sum is that of a chain in descending use order
  *      NormPartial  sum of squares of one parameter's gradient, tied uses counted once
  *      NormBlocks   with train.shard instead: those of its blocks, since a replica has a part of the gradient alone
+ *      NormTeam     where the devices of a stage each have a part of the gradient
  *   4  NormSum      the blocks of all replicas, added as NormPartial adds its own: behind part 0
  *   1  NormTotal    the factor that all gradients are multiplied with: the partial sums added in global parameter
  *                   order, so that the bits do not depend on who holds which parameter (Pascanu, Mikolov and Bengio, On
@@ -219,11 +220,13 @@ static void put_sums(Update *u, const Param *q)
     word_state(u, "norm", ARG_UPDATE, q->norm);
     word_state(u, "blocks", ARG_UPDATE, u->blocks);
     word_state(u, "g", ARG_READ, q->use.at[0]);
-    word_int(u, "n", q->n);
+    int64_t outer = u->g->state.at[q->p].outer;
+    word_int(u, "n", outer ? q->n * u->g->team : q->n);
+    word_int(u, "outer", outer);
     word_int(u, "index", q->index);
     word_int(u, "each", q->each);
     word_int(u, "first", q->first);
-    put(u, u->blocks < 0 ? "NormPartial" : "NormBlocks", q->p);
+    put(u, outer ? "NormTeam" : u->blocks < 0 ? "NormPartial" : "NormBlocks", q->p);
 }
 
 static void put_block_sum(Update *u, const Param *q)

@@ -236,16 +236,22 @@ static inline void product_to(Stage *st, real *y, View a, View b, const real *bi
 }
 
 /* A weight gradient [m n]: a[m k] b[k n] is summed from zero, in blocks, then given. */
-static inline void product_give(Stage *st, float *to, View a, View b, int acc, long m, long n, long k, long block)
+static inline void product_give_in(Stage *st, float *to, View a, View b, int acc, long m, long n, long k, long block,
+                                   long pieces)
 {
     EACH(m * n * k >= 1 << 16)
     for (long number = 0; number < task_count(m, n); number++) {
         Task t = task_of(number, m, n);
         float c[BLOCK * COLS];
-        task_product(c, &t, a, b, k, block, 1);
+        task_product(c, &t, a, b, k, block, pieces);
         for (long i = 0; i < t.m; i++)
             give(to + (t.i + i) * n + t.j, c + i * COLS, t.n, acc);
     }
+}
+
+static inline void product_give(Stage *st, float *to, View a, View b, int acc, long m, long n, long k, long block)
+{
+    product_give_in(st, to, a, b, acc, m, n, k, block, 1);
 }
 
 /* The chains of `to` [m n] go on where they rest, or begin, with a[m k] b[k n]. */

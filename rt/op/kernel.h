@@ -105,6 +105,13 @@ static inline float row_max(const real *x, long n)
 enum { LEVELS = 4 };            /* of at most 16 blocks */
 static inline long block_of(const Stage *st, long n) { return st->blocks > 1 ? ceil_div(n, st->blocks) : n; }
 
+/* ... of the part of such an axis that a device has. */
+static inline long block_of_part(const Stage *st, long n)
+{
+    int blocks = st->shards > 1 ? st->blocks / st->shards : st->blocks;
+    return blocks > 1 ? ceil_div(n, blocks) : n;
+}
+
 /* A binary counter walks the tree.  Behind block `number` each set bit at its lower end is a subtree that is complete, and
  * behind the last block each set bit.  Is there more to take at this level, or above? */
 static inline int block_takes(long number, int level, int last)

@@ -9,8 +9,6 @@
  */
 #include "update.h"
 
-enum { BLOCKS = 256 };
-
 void tie_add(Stage *st, float *g, const float *other, long n)
 {
     MAP(n, i)
@@ -20,19 +18,14 @@ void tie_add(Stage *st, float *g, const float *other, long n)
 static double squares(const float *g, long n)
 {
     double lane[LANES] = {0};
-    for (long i = 0; i < n; i += LANES)
-        for (long j = 0; j < least(LANES, n - i); j++)
-            lane[j] += (double)g[i + j] * (double)g[i + j];
-    for (int half = LANES / 2; half; half /= 2)
-        for (int j = 0; j < half; j++)
-            lane[j] += lane[j + half];
-    return lane[0];
+    squares_add(lane, g, n);
+    return squares_end(lane);
 }
 
 void norm_partial(Stage *st, double *norm, const float *g, long n, long index)
 {
     double part[BLOCKS], sum = 0;
-    long each = ceil_div(n, BLOCKS * LANES) * LANES;
+    long each = norm_each(n);
     EACH(n >= 1 << 15)
     for (long b = 0; b < BLOCKS; b++)
         part[b] = b * each < n ? squares(g + b * each, least(each, n - b * each)) : 0;

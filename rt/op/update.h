@@ -12,4 +12,24 @@ static inline void narrow(Stage *st, real *c, const float *p, long n)
     MAP(n, i)
         put(c, i, p[i]);
 }
+
+/* The norm of a parameter: blocks, each by 16 lanes. */
+enum { BLOCKS = 256 };
+static inline long norm_each(long n) { return ceil_div(n, BLOCKS * LANES) * LANES; }
+
+/* All calls but the last take a multiple of 16. */
+static inline void squares_add(double *lane, const float *g, long n)
+{
+    for (long i = 0; i < n; i += LANES)
+        for (long j = 0; j < least(LANES, n - i); j++)
+            lane[j] += (double)g[i + j] * (double)g[i + j];
+}
+
+static inline double squares_end(double *lane)
+{
+    for (int half = LANES / 2; half; half /= 2)
+        for (int j = 0; j < half; j++)
+            lane[j] += lane[j + half];
+    return lane[0];
+}
 #endif

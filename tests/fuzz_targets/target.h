@@ -87,6 +87,7 @@ static inline int target_run(void (*take)(const uint8_t *data, size_t n), const 
 const DataFormat *const job_formats[] = {NULL};
 const Answers *const job_answers[] = {NULL};
 const Offload *const job_offload = NULL;
+const Team *const job_team = NULL;
 const Overlap *const job_overlap = NULL;
 #endif
 #endif

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * divide.c: plan.tensor: the devices of a stage share its operators.
+ *
+ * Problem.  A layer is too wide for one device.  Megatron-LM (M. Shoeybi et al., 2019) wrote down by hand which products are
+ * divided by columns and which by rows, and its sums have another order for each number of devices.  Here the layout follows
+ * from the axes of the table, and the sums from the blocks of the model.
+ *
+ * Method.  A tensor is whole, or divided: so many stretches of memory, each in contiguous parts, one a device.  A region is a
+ * set of operators between whole tensors.  It grows from a Linear that is divided by columns.  A divided tensor wants its maker
+ * and all its readers divided so that the parts are the same memory; one that has no such axis ends the attempt, a Linear whose
+ * sum goes over the axis ends the region.  So columns, then heads or elements, then rows come out by themselves.  GSPMD (Y. Xu
+ * et al., 2021) spreads annotations of a user in this way; here the seeds are tried, and no message is made inside a region.
+ *
+ * The graph is then that of one device: sizes of the part, and rows whose calls add over the devices.  A sum is closed for each
+ * reader of a tensor, not once for all as in Megatron-LM: one device rounds the gradient of each reader before it adds them.
+ *
+ * needs   a Graph behind shape    fills   Graph.team, State.outer, sizes, rows and calls of divided operators
+ * fails   status 3, where nothing can be divided
+ * Cost: a region is as large as its layer; operators times seeds of it.  Not handled: regions that meet in one tensor, Dropout
+ * in a region, and draws of attention (an element's number is that of the whole), the vocabulary of losses, tables.
+ */
+#include "divide.h"
+#include "build/build.h"
+#include <string.h>
+
+typedef struct { const Graph *g; Divide *d; Ints ops, tensors, states; int products; const char *wrong; } Region;
+
+static int64_t number_of(const void *ctx, const char *word)
+{
+    const Op *o = ctx;
+    for (int i = 0; i < o->arg.n; i++)
+        if (!strcmp(o->arg.at[i].token, word))
+            return o->arg.at[i].kind == ARG_INT ? o->arg.at[i].i : -1;
+    const Attr *a = attr_find(o, word);
+    return a && a->is_int ? a->i : -1;
+}
+
+/* Elements in front of an axis in an operand; 0: the operand has it not. */
+static int64_t before(const Op *o, const RowAxes *a, int list, int axis)
+{
+    int64_t n = 1;
+    for (int i = 0; i < a->list[list].n; i++) {
+        if (a->list[list].dim[i] == axis)
+            return n;
+        n *= axis_size(a, a->list[list].dim[i], number_of, o);
+    }
+    return 0;
+}
+
+/* An operand, parameter or result by its number in the row's axes; -1: absent. */
+static int thing_of(const Op *o, const Row *r, int list)
+{
+    int par = list - r->in.n, out = par - r->par.n;
+    return par < 0 ? o->in.at[list] : out < 0 ? o->par.at[par] : o->out.at[out];
+}
+
+static bool is_linear(const Op *o)
+{
+    return !strcmp(row(o->row)->shape, "linear") && (!strcmp(row(o->row)->name, "Linear") ||
+                                                     !strcmp(row(o->row)->name, "LinearPieces"));
+}
+
+static bool is_axis(const RowAxes *a, int axis, const char *name) { return !strcmp(a->axis[axis].name, name); }
+
+static bool draws(const Op *o)
+{
+    for (int i = 0; i < o->arg.n; i++)
+        if (arg_role(&o->arg.at[i]) == ROLE_DROP && o->arg.at[i].f != 0)
+            return true;
+    return false;
+}
+
+/* ---- regions ----------------------------------------------------------------------------------------------------- */
+
+static void take_tensor(Region *r, int t, int64_t outer);
+
+static void take_state(Region *r, int s, int64_t outer)
+{
+    int64_t *is = &r->d->of_state[s];
+    if (*is && *is != outer)
+        r->wrong = strf("%s would be divided in two ways", r->g->state.at[s].name);
+    if (*is)
+        return;
+    *is = outer;
+    *PUSH(&r->states) = s;
+}
+
+/* Only a Linear adds over the devices: of other rows every tensor and parameter has the axis, but for masks. */
+static bool sums_elsewhere(const Op *o, const Row *r, const RowAxes *a, int axis)
+{
+    for (int k = 0; k < a->lists; k++) {
+        const Operand *x = k < r->in.n ? &r->in.at[k] : NULL;
+        if (thing_of(o, r, k) >= 0 && !before(o, a, k, axis) && !(x && (x->type == 'i' || x->fixed)))
+            return true;
+    }
+    return false;
+}
+
+static void take_op(Region *r, int i, int axis, int64_t pieces)
+{
+    const Op *o = &r->g->op.at[i];
+    const Row *row_ = row(o->row);
+    RowAxes a;
+    row_axes(row_, &a);
+    if (r->d->axis[i] >= 0) {
+        if (r->d->axis[i] != axis)
+            r->wrong = strf("%s would be divided along two axes", o->name);
+        return;
+    }
+    if (draws(o))
+        r->wrong = strf("%s draws random numbers, and those of a part are not those of the whole yet", o->name);
+    else if (!is_linear(o) && sums_elsewhere(o, row_, &a, axis))
+        r->wrong = strf("%s would add over the devices", o->name);
+    r->d->axis[i] = axis;
+    *PUSH(&r->ops) = i;
+    r->products += row_->product;
+    for (int k = 0; k < a.lists && !r->wrong; k++) {
+        int thing = thing_of(o, row_, k);
+        bool par = k >= row_->in.n && k < row_->in.n + row_->par.n;
+        int64_t outer = before(o, &a, k, axis) * pieces;
+        if (thing >= 0 && outer && par)
+            take_state(r, thing, outer);
+        else if (thing >= 0 && outer)
+            take_tensor(r, thing, outer);
+    }
+}
+
+/* Parts of an axis: of a Linear they are whole blocks of its sums. */
+static int64_t parts_of(const Region *r, const Op *o)
+{
+    return is_linear(o) ? r->d->blocks : r->d->devices;
+}
+
+/* The operator must have a free axis that cuts this operand into the same parts. */
+static void join(Region *r, int i, int list, int64_t outer)
+{
+    const Op *o = &r->g->op.at[i];
+    RowAxes a;
+    row_axes(row(o->row), &a);
+    for (int axis = 0; axis < a.axes && a.lists; axis++) {
+        int64_t front = before(o, &a, list, axis), size = axis_size(&a, axis, number_of, o);
+        if (a.axis[axis].whole || !front || outer % front || size % (outer / front) || (is_linear(o) && outer != front))
+            continue;
+        if (size / (outer / front) % parts_of(r, o)) {
+            r->wrong = strf("%s of %s is %lld, no multiple of %lld", a.axis[axis].name, o->name,
+                            (long long)(size / (outer / front)), (long long)parts_of(r, o));
+            return;
+        }
+        take_op(r, i, axis, outer / front);
+        return;
+    }
+    r->wrong = strf("%s wants all of it", o->name);
+}
+
+static void take_tensor(Region *r, int t, int64_t outer)
+{
+    const Graph *g = r->g;
+    if (r->d->outer[t]) {
+        if (r->d->outer[t] != outer)
+            r->wrong = strf("%s would be divided in two ways", g->tensor.at[t].name);
+        return;
+    }
+    r->d->outer[t] = outer;
+    *PUSH(&r->tensors) = t;
+    if (g->tensor.at[t].kind == T_INPUT || t == g->loss)
+        r->wrong = strf("%s is whole", g->tensor.at[t].name);
+    for (int i = 0; i < g->nf && !r->wrong; i++) {
+        const Op *o = &g->op.at[i];
+        for (int k = 0; k < o->in.n && !r->wrong; k++)
+            if (o->in.at[k] == t)
+                join(r, i, k, outer);
+        for (int k = 0; k < o->out.n && !r->wrong; k++)
+            if (o->out.at[k] == t)
+                join(r, i, row(o->row)->in.n + row(o->row)->par.n + k, outer);
+    }
+}
+
+/* A parameter that an operator outside reads would have to be there twice. */
+static void see_states(Region *r)
+{
+    for (int i = 0; i < r->g->nf; i++)
+        for (int k = 0; k < r->g->op.at[i].par.n; k++) {
+            int s = r->g->op.at[i].par.at[k];
+            if (s >= 0 && r->d->of_state[s] && r->d->axis[i] < 0)
+                r->wrong = strf("%s wants all of %s", r->g->op.at[i].name, r->g->state.at[s].name);
+        }
+}
+
+static void undo(Region *r)
+{
+    for (int i = 0; i < r->ops.n; i++)
+        r->d->axis[r->ops.at[i]] = -1;
+    for (int i = 0; i < r->tensors.n; i++)
+        r->d->outer[r->tensors.at[i]] = 0;
+    for (int i = 0; i < r->states.n; i++)
+        r->d->of_state[r->states.at[i]] = 0;
+}
+
+static void grow(const Graph *g, Divide *d, int seed, int axis)
+{
+    Region r = {.g = g, .d = d};
+    take_op(&r, seed, axis, 1);
+    if (!r.wrong)
+        see_states(&r);
+    if (!r.wrong && r.products < 2)
+        r.wrong = "no product behind it adds the parts";
+    if (r.wrong)
+        undo(&r);
+    d->why[seed] = r.wrong;
+}
+
+/* What is a sum: results without the axis, and gradients of operands without it. */
+static void count_sums(const Graph *g, Divide *d)
+{
+    for (int i = 0; i < g->nf; i++) {
+        const Op *o = &g->op.at[i];
+        const Row *r = row(o->row);
+        RowAxes a;
+        row_axes(r, &a);
+        for (int k = 0; k < a.lists && d->axis[i] >= 0; k++) {
+            int thing = thing_of(o, r, k);
+            bool in = k < r->in.n, out = k >= r->in.n + r->par.n;
+            if (thing < 0 || (!in && !out) || before(o, &a, k, d->axis[i]))
+                continue;
+            const Tensor *t = &g->tensor.at[thing];
+            d->forward += out ? t->bytes : 0;
+            d->backward += in && t->kind == T_ACT && t->type != I32 ? t->bytes : 0;
+        }
+    }
+}
+
+void divide_find(const Graph *g, int devices, Divide *to)
+{
+    *to = (Divide){.devices = devices, .blocks = g->blocks > devices ? g->blocks : devices,
+                   .axis = alloc((size_t)g->nf * sizeof *to->axis), .outer = alloc((size_t)g->tensor.n * sizeof *to->outer),
+                   .of_state = alloc((size_t)g->state.n * sizeof *to->of_state),
+                   .why = alloc((size_t)g->nf * sizeof *to->why)};
+    for (int i = 0; i < g->nf; i++)
+        to->axis[i] = -1;
+    for (int i = 0; i < g->nf; i++) {
+        const Op *o = &g->op.at[i];
+        RowAxes a;
+        row_axes(row(o->row), &a);
+        for (int axis = 0; axis < a.axes && is_linear(o) && to->axis[i] < 0; axis++)
+            if (is_axis(&a, axis, "out") || is_axis(&a, axis, "part")) {
+                if (axis_size(&a, axis, number_of, o) % to->blocks)
+                    to->why[i] = strf("its %lld columns are no multiple of %lld blocks",
+                                      (long long)axis_size(&a, axis, number_of, o), (long long)to->blocks);
+                else
+                    grow(g, to, i, axis);
+            }
+    }
+    count_sums(g, to);
+}
+
+/* ---- the graph of one device --------------------------------------------------------------------------------------- */
+
+/* The axis of a shape that has `outer` stretches in front of its parts. */
+static int axis_of(const Shape *s, int64_t outer)
+{
+    int k = 0;
+    int64_t front = 1;
+    for (; k < s->n - 1 && front * s->d[k] <= outer; k++)
+        front *= s->d[k];
+    return k;
+}
+
+static void shrink_attr(Op *o, const char *name, int devices)
+{
+    const Attr *a = attr_find(o, name);
+    if (a && a->is_int && a->i % devices == 0)
+        attr_set(o, a->name, a->i / devices);
+}
+
+/* Its sizes, and those that are products of the axis. */
+static void shrink_op(Graph *g, Op *o, int axis, int devices)
+{
+    RowAxes a;
+    row_axes(row(o->row), &a);
+    shrink_attr(o, a.axis[axis].name, devices);
+    for (int p = 0; p < a.products; p++)
+        for (int k = 0; k < a.product[p].of.n; k++)
+            if (a.product[p].of.dim[k] == axis)
+                shrink_attr(o, a.product[p].attr, devices);
+    if (!is_linear(o)) {
+        shrink_attr(o, "tmp.F", devices);
+        shrink_attr(o, "tmp.I", devices);
+        return;
+    }
+    bool columns = !is_axis(&a, axis, "in");
+    int64_t sums = attr_int(o, "rows") * attr_int(o, columns ? "in" : "out") * type_bytes(F32);
+    if (columns && !attr_int(o, "pieces"))
+        attr_set(o, "pieces", 1);
+    o->row = row_find(columns ? "LinearColumns" : "LinearRows");
+    attr_set(o, columns ? "tmp.I" : "tmp.F", g->compute == F32 ? 0 : sums);     /* f32: the result is the room */
+}
+
+static void shrink_shape(Shape *s, Bytes *bytes, int64_t outer, int devices)
+{
+    s->d[axis_of(s, outer)] /= devices;
+    *bytes /= devices;
+}
+
+void divide(Graph *g, const Model *m)
+{
+    Divide d;
+    if (m->plan.tensor < 2)
+        return;
+    divide_find(g, m->plan.tensor, &d);
+    g->team = m->plan.tensor;
+    bool any = false;
+    for (int i = 0; i < g->tensor.n; i++)
+        if (d.outer[i])
+            shrink_shape(&g->tensor.at[i].shape, &g->tensor.at[i].bytes, d.outer[i], d.devices);
+    for (int i = 0; i < g->state.n; i++)
+        if (d.of_state[i]) {
+            State *s = &g->state.at[i];
+            s->outer = d.of_state[i];
+            for (int k = 0; k < 2 && (k == 0 || (i + 1 < g->state.n && s[1].kind == S_COPY)); k++)
+                shrink_shape(&s[k].shape, &s[k].bytes, s->outer, d.devices);
+        }
+    for (int i = 0; i < g->nf; i++) {
+        Op *o = &g->op.at[i];
+        if (d.axis[i] < 0)
+            continue;
+        any = true;
+        shrink_op(g, o, d.axis[i], d.devices);
+        bind_call(g, o, row(o->row)->call[PH_F], NULL, NULL, NULL);
+        op_work(o, o, g->compute, row(o->row)->flop[PH_F]);
+    }
+    for (int i = 0; i < g->nf && !any; i++)
+        if (d.why[i])
+            err(m->plan.tensor_at, "delete it", "plan.tensor: %d: no operator can be divided; the first that might be, %s: %s",
+                m->plan.tensor, g->op.at[i].name, d.why[i]);
+    if (!any)
+        err(m->plan.tensor_at, "delete it", "plan.tensor: %d: the model has no operator that can be divided", m->plan.tensor);
+}

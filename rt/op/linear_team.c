@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Linear that the devices of a stage share (docs/width.md).  By columns: a device has rows of the weight, whole columns of y,
+ * and its blocks of dx.  By rows: it has columns of the weight and of x, and its blocks of y.  It adds its blocks in f32; then
+ * the team adds (team.h), and what Linear does to a finished sum follows.  The other calls are those of Linear on the part.
+ */
+#include "gemm.h"
+#include "../team.h"
+
+/* The sums of the part, [rows n], of all devices. */
+static float *close_sums(Stage *st, real *y, void *tmp, long n)
+{
+    float *sum = tmp ? tmp : (float *)(void *)y;
+    if (st->team)
+        st->team->sum(st, sum, n);
+    return sum;
+}
+
+static float *room_of(real *y, void *tmp)
+{
+    return tmp ? tmp : (float *)(void *)y;
+}
+
+void linear_columns_backward_x(Stage *st, real *dx, const real *dy, const real *weight, void *tmp, int h, long rows, long in,
+                               long out, long pieces)
+{
+    (void)h;
+    product_give_in(st, room_of(dx, tmp), view(dy, out, 1), view(weight, in, 1), 0, rows, in, out,
+                    block_of_part(st, out / pieces), pieces);
+    const float *sum = close_sums(st, dx, tmp, rows * in);
+    MAP(rows * in, i)
+        put(dx, i, sum[i] + 0.0f);
+}
+
+void linear_rows_forward(Stage *st, real *y, const real *x, const real *weight, const real *bias, void *tmp, int h, long rows,
+                         long in, long out)
+{
+    (void)h;
+    product_give_in(st, room_of(y, tmp), view(x, in, 1), view(weight, 1, in), 0, rows, out, in, block_of_part(st, in), 1);
+    const float *sum = close_sums(st, y, tmp, rows * out);
+    EACH(rows * out >= 4 * SPAN)
+    for (long i = 0; i < rows; i++)
+        for (long j = 0; j < out; j++)
+            put(y, i * out + j, sum[i * out + j] + (bias ? get(bias, j) : 0.0f));
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * team.c: the devices of a stage that share its operators.
+ *
+ * Problem: sums over devices with the bits of one device, and states that files and hashes have whole.
+ *
+ * Method.  Device d has neighbouring blocks of each divided sum, so a whole subtree (docs/bits.md).  The upper levels are
+ * messages: at level k it swaps what it has with device d xor 2^k, and both add.  Addition is commutative, so all have the same
+ * bits (recursive doubling: R. Thakur, R. Rabenseifner, W. Gropp, Optimization of Collective Communication Operations in MPICH,
+ * 2005).  Libraries choose an order of their own by size and number, so none is asked.
+ *
+ * A state leaves through the first device of its stage: the others send it their parts, piece by piece.
+ *
+ * Cost: log2 of the devices times the bytes of a sum.  Not handled: GPUs, which have memory of their own, and a sum that other
+ * work hides.
+ */
+#include "team.h"
+#include <string.h>
+#include "link.h"
+#include "real.h"
+#include "run.h"
+
+static int peer_of(const Stage *st, int shard)
+{
+    return st->index + (shard - st->shard) * st->apart;
+}
+
+static void wait_for(Stage *st, int peer, bool sending, void *half)
+{
+    if (st->worker)
+        atomic_store_explicit(&st->worker->waits, sending ? -1 - peer : 1 + peer, memory_order_relaxed);
+    link_wait(st, half);
+    if (st->worker) {
+        atomic_store_explicit(&st->worker->waits, 0, memory_order_relaxed);
+        atomic_fetch_add_explicit(&st->worker->beat, 1, memory_order_relaxed);
+    }
+}
+
+static void one_way(Stage *st, int with, bool sending, void *buffer, long bytes)
+{
+    int peer = peer_of(st, with);
+    wait_for(st, peer, sending, link_begin(st, TEAM_REQUEST + !sending, sending, buffer, peer, 0, bytes));
+}
+
+static void swap(Stage *st, int with, const void *mine, void *theirs, long bytes)
+{
+    int peer = peer_of(st, with);
+    void *out = link_begin(st, TEAM_REQUEST, 1, (void *)(uintptr_t)mine, peer, 0, bytes);
+    void *in = link_begin(st, TEAM_REQUEST + 1, 0, theirs, peer, 0, bytes);
+    wait_for(st, peer, true, out);
+    wait_for(st, peer, false, in);
+}
+
+static void sum(Stage *st, float *x, long n)
+{
+    float theirs[TEAM_PIECE];
+    for (long from = 0; from < n; from += TEAM_PIECE) {
+        long k = n - from < TEAM_PIECE ? n - from : TEAM_PIECE;
+        for (int level = 1; level < st->shards; level *= 2) {
+            swap(st, st->shard ^ level, x + from, theirs, k * (long)sizeof *theirs);
+            for (long i = 0; i < k; i++)
+                x[from + i] += theirs[i];
+        }
+    }
+}
+
+/* ---- parts ------------------------------------------------------------------------------------------------------- */
+
+typedef struct { long run, each; int shard; long at, end; } Walk;       /* over elements at .. end-1 of the whole */
+
+/* The next elements that lie together on the device, and where there; 0: there are no more. */
+static long next(Walk *w, long *begin, long *local)
+{
+    while (w->at < w->end) {
+        long stretch = w->at / w->run, in = w->at % w->run, first = w->shard * w->each;
+        long stop = in < first ? first : in < first + w->each ? first + w->each : w->run, n = stop - in;
+        bool here = in >= first && in < first + w->each;
+        *begin = w->at;
+        *local = stretch * w->each + in - first;
+        n = n < w->end - w->at ? n : w->end - w->at;
+        w->at += n;
+        if (here)
+            return n;
+    }
+    return 0;
+}
+
+/* Elements from .. until-1 that a device has: into `to` side by side, or from there to their places in `whole`, which begins
+ * with element `from`.  How many. */
+static long pack(float *to, float *whole, const float *data, Walk w)
+{
+    long n, begin, local, count = 0, from = w.at;
+    for (; (n = next(&w, &begin, &local)) > 0; count += n)
+        if (data)
+            memcpy(to + count, data + local, (size_t)n * sizeof *to);
+        else if (whole)
+            memcpy(whole + (begin - from), to + count, (size_t)n * sizeof *to);
+    return count;
+}
+
+static Walk walk(int shards, int shard, long whole, long outer, long from, long n)
+{
+    long run = whole / outer, end = from + n < whole ? from + n : whole;
+    return (Walk){run, run / shards, shard, from, from < end ? end : from};
+}
+
+static void deal(Stage *st, float *to, const float *g, long whole, long outer, long from, long step, long n)
+{
+    float mine[TEAM_PIECE], theirs[TEAM_PIECE];
+    for (int with = 0; with < st->shards; with++) {
+        int d = st->shard ^ with;
+        Walk away = walk(st->shards, st->shard, whole, outer, from + d * step, n);
+        Walk here = walk(st->shards, d, whole, outer, from + st->shard * step, n);
+        long out = pack(mine, NULL, g, away), in = pack(NULL, NULL, NULL, here);
+        if (with == 0)
+            memcpy(theirs, mine, (size_t)out * sizeof *mine);
+        void *half[2] = {NULL, NULL};
+        if (with && out)
+            half[0] = link_begin(st, TEAM_REQUEST, 1, mine, peer_of(st, d), 0, out * (long)sizeof *mine);
+        if (with && in)
+            half[1] = link_begin(st, TEAM_REQUEST + 1, 0, theirs, peer_of(st, d), 0, in * (long)sizeof *mine);
+        for (int i = 0; i < 2; i++)
+            if (half[i])
+                wait_for(st, peer_of(st, d), i == 0, half[i]);
+        pack(theirs, to, NULL, here);
+    }
+}
+
+/* ---- states leave ------------------------------------------------------------------------------------------------ */
+
+/* Side by side what this device has of the elements of a walk, as floats. */
+static long pack_item(float *to, const Worker *w, const Item *item, Walk walk)
+{
+    const float *data = item_data(w, item);
+    const uint16_t *copy = item_copy(w, item);
+    long n, begin, local, count = 0;
+    if (data)
+        return pack(to, NULL, data, walk);
+    for (; (n = next(&walk, &begin, &local)) > 0; count += n)
+        init_widen(to + count, copy + local, n);
+    return count;
+}
+
+/* All devices of the stage call it; the first one takes, and goes on receiving when `take` has said no. */
+static bool read_item(Worker *w, const Item *item, long from, long n, ArenaTake take, void *to)
+{
+    const StateInfo *s = item->state;
+    Stage *st = &w->stage;
+    float piece[TEAM_PIECE], part[TEAM_PIECE];
+    bool good = true;
+    for (long at = from; at < from + n; at += TEAM_PIECE) {
+        long k = from + n - at < TEAM_PIECE ? from + n - at : TEAM_PIECE;
+        for (int d = 0; d < st->shards; d++) {
+            Walk range = walk(st->shards, d, s->n, s->outer, at, k);
+            long count = d == st->shard ? pack_item(part, w, item, range) : pack(NULL, NULL, NULL, range);
+            if (count && d == st->shard && d > 0)
+                one_way(st, 0, true, part, count * (long)sizeof *part);
+            if (count && st->shard == 0 && d > 0)
+                one_way(st, d, false, part, count * (long)sizeof *part);
+            if (st->shard == 0)
+                pack(part, piece, NULL, range);
+        }
+        good = good && (st->shard > 0 || take(to, piece, (size_t)k * sizeof *piece));
+    }
+    return good;
+}
+
+/* ---- states come ------------------------------------------------------------------------------------------------- */
+
+/* Of elements first .. first+n-1 of the whole at `from`: this device's, into `data` and, rounded, into `copy`. */
+static void place(Worker *w, const StateInfo *s, float *data, uint16_t *copy, const float *from, long first, long n)
+{
+    Walk range = walk(w->stage.shards, w->stage.shard, s->n, s->outer, first, n);
+    long k, begin, local;
+    while ((k = next(&range, &begin, &local)) > 0) {
+        if (data)
+            memcpy(data + local, from + (begin - first), (size_t)k * sizeof *data);
+        for (long i = 0; copy && i < k; i++)
+            copy[local + i] = float_bf16(from[begin - first + i]);
+    }
+}
+
+const Team team_links = {sum, swap, deal, read_item, place};

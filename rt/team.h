@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * team.h: what the devices of a stage do together, for kernels and for the runtime.  team.c does it.
+ *
+ * A state that is divided is so many stretches of memory, each in as many contiguous parts as there are devices.  With
+ * stretches of `run` elements, element g of the whole lies in stretch g / run, and belongs to device g % run / (run / devices).
+ */
+#ifndef TEAM_H
+#define TEAM_H
+#include <stdbool.h>
+#include "rt.h"
+
+struct Worker;
+struct Item;
+struct StateInfo;
+
+enum { TEAM_PIECE = 8192 };     /* elements that are on their way at once: they lie on the stack of both sides */
+
+struct Team {
+    /* x[n] of all devices, added by the binary tree over them. */
+    void (*sum)(Stage *st, float *x, long n);
+    /* `mine` for device `with` of the team, which calls it too. */
+    void (*swap)(Stage *st, int with, const void *mine, void *theirs, long bytes);
+    /* Device d gets elements from + d*step .. +n-1 of a divided g, those below `whole`; n at most TEAM_PIECE. */
+    void (*deal)(Stage *st, float *to, const float *g, long whole, long outer, long from, long step, long n);
+    /* Of the runtime (run.h).  Elements from .. from+n-1 of a state, piece by piece, to `take` of the first device.  All call
+     * it. */
+    bool (*read)(struct Worker *w, const struct Item *item, long from, long n,
+                 bool (*take)(void *to, const void *piece, size_t n), void *to);
+    /* Of elements first .. first+n-1 at `from` those of this device: into `data`, and rounded into `copy`; NULL: not there. */
+    void (*place)(struct Worker *w, const struct StateInfo *s, float *data, uint16_t *copy, const float *from, long first,
+                  long n);
+};
+#endif

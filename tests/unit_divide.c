@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * unit_divide: the layout that divide finds, against that of Megatron-LM (Shoeybi et al., 2019, figure 3), written by hand: the
+ * first product of a pair by columns, heads or elements between, the second by rows, all else whole.
+ */
+#include "plan.h"
+#include "rewrite/divide.h"
+#include <string.h>
+
+static int passed, failed;
+
+static void check(bool ok, const char *what, const char *want, const char *got)
+{
+    passed += ok;
+    failed += !ok;
+    if (!ok)
+        fprintf(stderr, "unit_divide: %s\n  want %s\n  got  %s\n", what, want, got);
+}
+
+/* In as many blocks as devices. */
+static const Graph *graph_of(const char *file, int devices)
+{
+    static const char *const kernels = "devices.0.kernels=portable";
+    Overrides over = {0};
+    *PUSH(&over.set) = strf("train.blocks=%d", devices);
+    *PUSH(&over.set) = kernels;
+    const Model *m = model(load(file), file, &over);
+    Graph *g = build(m);
+    shape(g, m);
+    return g;
+}
+
+/* NAME AXIS of each divided operator below `layer`. */
+static const char *layout(const Graph *g, const Divide *d, const char *layer)
+{
+    const char *text = "";
+    for (int i = 0; i < g->nf; i++) {
+        const Op *o = &g->op.at[i];
+        RowAxes a;
+        if (d->axis[i] < 0 || strncmp(o->name, layer, strlen(layer)))
+            continue;
+        row_axes(row(o->row), &a);
+        text = strf("%s%s%s %s", text, *text ? ", " : "", o->name + strlen(layer), a.axis[d->axis[i]].name);
+    }
+    return text;
+}
+
+typedef struct {                /* sums: bytes of one [rows, width] result, and how many */
+    const char *file, *layer, *want;
+    int devices;
+    Bytes forward, backward;
+} Case;
+
+int main(void)
+{
+    enum { GPT = 2 * 1024 * 768 * 4, LLAMA = 2048 * 2048 * 2, BERT = 2 * 512 * 768 * 4, POOL = 2 * 768 * 4 };
+    static const Case cases[] = {
+        {"examples/gpt2-124m.yaml", "h.3.", "attn.c_attn part, attention heads, attn.c_proj in, mlp.c_fc out, gelu n, "
+         "mlp.c_proj in", 4, (Bytes)12 * 2 * GPT, (Bytes)12 * 2 * GPT},
+        /* 12 heads are not for 8 devices */
+        {"examples/gpt2-124m.yaml", "h.3.", "mlp.c_fc out, gelu n, mlp.c_proj in", 8, (Bytes)12 * GPT, (Bytes)12 * GPT},
+        /* each reader of a norm's result has a sum: q, k, v; gate, up */
+        {"examples/llama-3.2-1b.yaml", "model.layers.5.", "self_attn.q_proj out, rotary heads, self_attn.k_proj out, "
+         "rotary_2 heads, self_attn.v_proj out, attention kv_heads, self_attn.o_proj in, mlp.gate_proj out, mlp.up_proj out, "
+         "gate n, mlp.down_proj in", 8, (Bytes)16 * 2 * LLAMA, (Bytes)16 * 5 * LLAMA},
+        /* attention and what stands behind it draw random numbers, which are those of the whole */
+        {"examples/bert-base.yaml", "bert.encoder.layer.1.", "intermediate.dense out, gelu n, output.dense in", 2,
+         (Bytes)12 * BERT + 16, (Bytes)12 * BERT + POOL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const Case *c = &cases[i];
+        const Graph *g = graph_of(c->file, c->devices);
+        Divide d;
+        divide_find(g, c->devices, &d);
+        const char *got = layout(g, &d, c->layer), *what = strf("%s on %d devices", c->file, c->devices);
+        check(!strcmp(got, c->want), what, c->want, got);
+        check(d.forward == c->forward && d.backward == c->backward, strf("%s: bytes of sums", what),
+              strf("%lld %lld", (long long)c->forward, (long long)c->backward),
+              strf("%lld %lld", (long long)d.forward, (long long)d.backward));
+    }
+    printf("unit_divide: %d passed, %d failed\n", passed, failed);
+    return failed != 0;
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * unit_rt_team: the calls that add over the devices of a stage, against those of one device.
+ *
+ * Each device is run alone, twice: at first it leaves what it would send, and then finds what the tree makes of all.  So the
+ * kernels are tested without messages; tests/width.sh has those, and bf16.
+ */
+#include "rt/rt.h"
+#include "rt/real.h"
+#include "rt/team.h"
+#include <stdio.h>
+#include <string.h>
+
+static Stage stage;
+static int passed, failed;
+static uint64_t state = 1;
+
+static double draw(void)        /* -1 .. 1 */
+{
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (double)(int64_t)state * 0x1p-63;
+}
+
+static void equal(bool good, const char *what, int devices, long blocks)
+{
+    passed += good;
+    failed += !good;
+    if (!good)
+        fprintf(stderr, "unit_rt_team: %s of %d devices, %ld blocks: other bits than those of one\n", what, devices, blocks);
+}
+
+enum { MOST_TEAM = 4, MOST_SUMS = 1 << 13 };
+static struct { bool second; float sum[MOST_TEAM][MOST_SUMS]; double part[MOST_TEAM][256]; const float *whole; } left;
+
+static void team_sum(Stage *st, float *x, long n)
+{
+    for (long i = 0; i < n && left.second; i++) {
+        const float *a = &left.sum[0][i];
+        x[i] = a[0] + a[MOST_SUMS];
+        if (st->shards == 4)
+            x[i] += a[2 * MOST_SUMS] + a[3 * MOST_SUMS];
+    }
+    if (!left.second)
+        memcpy(left.sum[st->shard], x, (size_t)n * sizeof *x);
+}
+
+/* Blocks of the norm: the first time all of the others at once. */
+static void team_swap(Stage *st, int with, const void *mine, void *theirs, long bytes)
+{
+    memset(theirs, 0, (size_t)bytes);
+    if (!left.second && (with ^ st->shard) == 1)
+        memcpy(left.part[st->shard], mine, (size_t)bytes);
+    for (int d = 0; d < st->shards && left.second && (with ^ st->shard) == 1; d++)
+        for (int b = 0; b < 256 && d != st->shard; b++)
+            ((double *)theirs)[b] += left.part[d][b];
+}
+
+static void team_deal(Stage *st, float *to, const float *g, long whole, long outer, long from, long step, long n)
+{
+    long first = from + st->shard * step;
+    (void)g, (void)outer;
+    for (long i = 0; i < n && first + i < whole; i++)
+        to[i] = left.whole[first + i];
+}
+
+static const Team team = {team_sum, team_swap, team_deal, NULL, NULL};
+
+static void check_team(int devices, long blocks)
+{
+    enum { ROWS = 7, WIDE = 48, OUT = 24 };
+    const long each = WIDE / devices, pieces = 3, piece = WIDE / pieces / devices;
+    static real x[ROWS * WIDE], w[OUT * WIDE], turned[WIDE * OUT], bias[OUT], want[2][ROWS * OUT], got[ROWS * OUT];
+    static float g[OUT * WIDE];
+    double norm[2];
+    for (long i = 0; i < OUT * WIDE; i++) {
+        put(w, i, (float)draw());
+        put(turned, i, (float)draw());
+        put(x, i % (ROWS * WIDE), (float)draw());
+        put(bias, i % OUT, (float)draw());
+        g[i] = (float)draw();
+    }
+    left.whole = g;
+    stage.blocks = (int)blocks, stage.shards = 0;
+    linear_forward(&stage, want[0], x, w, bias, 0, ROWS, WIDE, OUT);
+    linear_pieces_backward_x(&stage, want[1], x, turned, 0, ROWS, OUT, WIDE, pieces);        /* dy [7 48], weight [48 24] */
+    norm_partial(&stage, norm, g, OUT * WIDE, 0);
+    stage.team = &team, stage.shards = devices;
+    for (int turn = 0; turn < 2 * devices; turn++) {
+        real px[ROWS * WIDE], pw[OUT * WIDE];
+        stage.shard = turn % devices, left.second = turn >= devices;
+        for (long i = 0; i < ROWS * each; i++)
+            px[i] = x[i / each * WIDE + stage.shard * each + i % each];
+        for (long i = 0; i < OUT * each; i++)
+            pw[i] = w[i / each * WIDE + stage.shard * each + i % each];
+        linear_rows_forward(&stage, got, px, pw, bias, NULL, 0, ROWS, each, OUT);
+        if (left.second)
+            equal(!memcmp(got, want[0], sizeof got), "Linear by rows, y", devices, blocks);
+    }
+    for (int turn = 0; turn < 2 * devices; turn++) {
+        real py[ROWS * WIDE], pt[WIDE * OUT];
+        stage.shard = turn % devices, left.second = turn >= devices;
+        for (long i = 0; i < ROWS * each; i++) {
+            long at = i % each / piece * (WIDE / pieces) + stage.shard * piece + i % piece;
+            py[i] = x[i / each * WIDE + at];
+            for (long k = 0; k < OUT && i < each; k++)
+                pt[i * OUT + k] = turned[at * OUT + k];
+        }
+        linear_columns_backward_x(&stage, got, py, pt, NULL, 0, ROWS, OUT, each, pieces);
+        if (left.second)
+            equal(!memcmp(got, want[1], sizeof got), "Linear by columns, dx", devices, blocks);
+        norm_team(&stage, norm + 1, g, OUT * WIDE, 3, 0);
+        if (left.second)
+            equal(norm[0] == norm[1], "norm", devices, blocks);
+    }
+    stage.team = NULL, stage.shards = stage.shard = 0;
+}
+
+int main(void)
+{
+    stage.threads = 1;
+    for (long blocks = 4; blocks <= 8; blocks *= 2)
+        for (int devices = 2; devices <= MOST_TEAM; devices *= 2)
+            check_team(devices, blocks);
+    printf("unit_rt_team: %d passed, %d failed\n", passed, failed);
+    return failed != 0;
+}

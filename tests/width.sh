@@ -1,0 +1,98 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Stages of several devices: one hash over devices of a stage, stages, schedules, recomputation and transports, that of one
+# device with the same blocks.  A GPT with packed heads, dropout and a tied head; a Llama with shared heads.  Checkpoints,
+# gradients and exported weights have no trace of the layout.  What is not offered is refused, with what would do.
+#
+# SLOW=1: each number of devices with each number of stages and each schedule that it may have.
+. "$(dirname "$0")/lib.sh"
+need dpgen build/emitted build/librt.a build/librt_bf16.a
+
+sed 's/D: 24, H: 3/D: 32, H: 4/; s/count: 4/count: 16/' "$models/tiny-gpt.yaml" >"$tmp/gpt.yaml"
+gpt="$tmp/gpt.yaml --set train.blocks=8" llama="$models/tiny-llama.yaml --set train.blocks=4"
+arguments="--steps 4"
+# team NAME DEVICES STAGES OPTION...: a line for `plans`
+team() { name=$1 t=$2 n=$3; shift 3; echo "$name.$t.$n --set plan.tensor=$t --stages $n $*"; }
+
+use_portable
+keep="gpt.1.1 gpt.2.2 gpt.4.1"
+{ team gpt 1 1 $gpt; team gpt 2 1 $gpt --recompute full; team gpt 2 2 $gpt --schedule 1f1b; team gpt 4 1 $gpt
+  team gpt 4 2 $gpt --schedule zb-h1 --fuse none
+  for t in ${SLOW:+1 2 4}; do for n in 1 2 3; do for schedule in gpipe 1f1b 2bp zb-h1 breadth-first zb-v; do
+      team "gpt.$schedule" $t $n $gpt --schedule $schedule --set train.batch.micro=1
+  done; done; done; } | if [ -n "$SLOW" ]; then sed 's/^\(gpt\.[124]\..*\)$/\1 --set train.batch.micro=1/'; else cat; fi | plans
+one_hash "gpt"
+whole=$hash
+{ team llama 1 1 $llama; team llama 2 1 $llama; team llama 4 2 $llama --schedule 1f1b; } | plans
+one_hash "llama"
+[ "$hash" != "$whole" ] && pass || fault "two models have one hash"
+
+# ---- a mistake is seen -------------------------------------------------------------------------------------------------
+cp -r "$tmp/gpt.2.2" "$tmp/wrong"
+sed -i 's/pieces \*\/ 3/pieces *\/ 1/' "$tmp/wrong/stage0.c"
+if cmp -s "$tmp/wrong/stage0.c" "$tmp/gpt.2.2/stage0.c"; then fault "no pieces in stage0.c"; fi
+said=$(compile "$tmp/wrong" && job_hash "$tmp/wrong" $arguments)
+if [ ${#said} = 64 ] && [ "$said" != "$whole" ]; then pass; else fault "a wrong order of blocks goes unseen: $said"; fi
+
+# ---- files know nothing of the layout ------------------------------------------------------------------------------------
+# job DIR ARGUMENT...: its run, quietly
+job() { dir=$1; shift; "$tmp/$dir/job" --quiet --data "$data" "$@" 2>&1; }
+said=$(job gpt.1.1 --steps 9 --no-checkpoint --hash)
+for way in "gpt.2.2 gpt.4.1 gpt.1.1" "gpt.1.1 gpt.2.2 gpt.4.1"; do
+    set -- $way
+    rm -rf "$tmp/ckpt"
+    got=$(job $1 --steps 3 --checkpoint "$tmp/ckpt" && job $2 --steps 6 --checkpoint "$tmp/ckpt" --resume &&
+        job $3 --steps 9 --checkpoint "$tmp/ckpt" --resume --hash)
+    if [ ${#said} = 71 ] && [ "$got" = "$said" ]; then pass; else fault "begun by $1, ended by $3: $got, not $said"; fi
+done
+for dir in gpt.1.1 gpt.2.2 gpt.4.1; do
+    job $dir --steps 2 --no-checkpoint --gradients "$tmp/$dir.grads" --export "$tmp/$dir.weights" \
+        --log "$tmp/$dir.jsonl" >"$tmp/said"
+    cmp "$tmp/gpt.1.1.grads" "$tmp/$dir.grads" &&
+        cmp "$tmp/gpt.1.1.weights/model.safetensors" "$tmp/$dir.weights/model.safetensors" && pass ||
+        fault "$dir: other gradients, or other weights exported: $(cat "$tmp/said")"
+    sed -n 's/,"tokens_per_s".*//; /"event":"step"/p' "$tmp/$dir.jsonl" >"$tmp/$dir.steps"
+    if [ "$(wc -l <"$tmp/$dir.steps")" = 2 ] && cmp -s "$tmp/gpt.1.1.steps" "$tmp/$dir.steps"; then pass
+    else fault "$dir: other losses or norms: $(cat "$tmp/$dir.steps")"; fi
+done
+first=$(job gpt.1.1 --steps 2 --no-checkpoint --weights "$tmp/gpt.1.1.weights" --hash)
+for dir in gpt.2.2 gpt.4.1; do
+    got=$(job $dir --steps 2 --no-checkpoint --weights "$tmp/gpt.4.1.weights" --hash)
+    if [ ${#first} = 71 ] && [ "$got" = "$first" ]; then pass; else fault "$dir: from weights: $got, not $first"; fi
+done
+
+# ---- bf16, processes -------------------------------------------------------------------------------------------------------
+use_bf16
+{ for plan in "1 1" "2 2" "4 1"; do team bf16 $plan $gpt --set train.precision.compute=bf16; done; } | plans
+one_hash "gpt, bf16"
+if over_mpi 4 2; then
+    { team mpi 2 2 $gpt --schedule 1f1b --set plan.transport=mpi --set train.precision.compute=bf16
+      team mpi 4 1 $gpt --set plan.transport=mpi --set train.precision.compute=bf16; } | plans
+    one_hash "gpt, bf16, mpi" "$hash"
+fi
+use_portable
+
+# ---- what a folder says of its proof ----------------------------------------------------------------------------------------
+expect "it says that nothing was proved" grep -q 'several devices, which dpgen-verify does not know' "$tmp/gpt.2.2/UNPROVED"
+refuse "in one line too" 0 'warning: dpgen-verify does not prove stages of several devices yet' \
+    ./dpgen $gpt --set plan.tensor=2 --stages 1 --estimate -o "$tmp/folder"
+[ ! -e "$tmp/gpt.1.1/UNPROVED" ] && pass || fault "a stage of one device is not proved"
+
+# ---- what is not offered ----------------------------------------------------------------------------------------------------
+# no WHAT TEXT OPTION...: status 3
+no() { what=$1 text=$2; shift 2; refuse "$what" 3 "$text" ./dpgen check $gpt --set plan.tensor="$@"; }
+no "no power" 'plan.tensor: 3 is no power of two' 3
+no "more than blocks" '\^~ 8, or train.blocks: 16' 16
+no "one block" '\^ train.blocks: 2' 2 --set train.blocks=1
+no "too few devices" 'list 16 devices' 8 --set devices.0.count=12
+no "replicas" 'stages of 2 devices have no replicas yet' 2 --set train.batch.groups=2 --replicas 2
+no "steps that overlap" 'stages of 2bw are of one device' 2 --schedule 2bw
+no "copies to the host" 'nothing is offloaded by stages of several devices yet' 2 --offload "['*']"
+no "a free order" 'devices.order: free chooses one device' 2 --device-order free
+no "paced" 'has no kernels that add over devices' 2 --set devices.0.kind=paced
+refuse "nothing to divide" 3 'no operator can be divided; the first that might be, fc: dropout wants all of it' \
+    ./dpgen check "$models/heads.yaml" --set train.blocks=2 --set plan.tensor=2
+refuse "a graph of other devices" 3 'is a graph with team=2, and plan.tensor' \
+    sh -c './dpgen $1 --set plan.tensor=2 -d f >"$2" && ./dpgen $1 --from "$2" -o "$2.out"' sh "$gpt" "$tmp/graph"
+finish
