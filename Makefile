@@ -237,7 +237,7 @@ SIMTCHECK = tests/simt/calls.c tests/simt/now.c tests/simt/opcheck_fold.c rt/num
 
 build/simt.o: tests/simt/simt.cc tests/simt/simt.h
 	@mkdir -p build
-	$(CXX) $(SIMTFLAGS) -c -o $@ $<
+	$(CXX) $(SIMTFLAGS) -O2 -c -o $@ $<
 
 build/kernels.cc: $(SIMTSRC)
 	@mkdir -p build
