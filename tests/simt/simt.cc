@@ -31,7 +31,7 @@ typedef void *Context;
 #else
 #define WIDE_REGISTERS
 #endif
-/* Registers are the compiler's to keep; go on where the other one stopped.  A leaf may have 128 bytes below its stack pointer. */
+/* Registers are the compiler's to keep; go on where the other one stopped.  A leaf may have 128 bytes below its stack. */
 __attribute__((always_inline)) static inline void simt_switch(Context *from, Context to)
 {
     asm volatile("lea -128(%%rsp), %%rsp\n\tpush %%rbp\n\tpush %%rbx\n\tlea 1f(%%rip), %%rax\n\tpush %%rax\n\t"
