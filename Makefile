@@ -221,13 +221,22 @@ build/axes: tests/axes.c build/calls.h build/libgen.a build/librt.a
 build/axes_bf16: tests/axes.c build/calls.h build/libgen.a build/librt_bf16.a
 	$(CC) $(CPPFLAGS) -DREAL_BF16 -Ibuild $(TFLAGS) -o $@ tests/axes.c build/libgen.a build/librt_bf16.a $(LIBS) -lpthread
 
-OPCHECK = $(wildcard tests/opcheck*.c)
+# Each check is compiled once a type, for the portable kernels and for those of GPUs
+OPCHECK = $(patsubst tests/%.c,%,$(wildcard tests/opcheck_*.c))
 OPFLAGS = -D_GNU_SOURCE -I. -Irt $(CFLAGS) -O1 -g0
-build/opcheck: $(OPCHECK) tests/opcheck.h tests/eight.h build/librt.a
-	$(FASTCC) $(OPFLAGS) -o $@ $(OPCHECK) build/librt.a -lm
+$(OPCHECK:%=build/f32/%.o): build/f32/%.o: tests/%.c tests/opcheck.h tests/eight.h rt/rt.h rt/real.h build/flags
+	@mkdir -p $(@D)
+	$(FASTCC) $(OPFLAGS) -c -o $@ $<
 
-build/opcheck_bf16: $(OPCHECK) tests/opcheck.h tests/eight.h build/librt_bf16.a
-	$(FASTCC) $(OPFLAGS) -DREAL_BF16 -o $@ $(OPCHECK) build/librt_bf16.a -lm
+$(OPCHECK:%=build/bf16/%.o): build/bf16/%.o: tests/%.c tests/opcheck.h tests/eight.h rt/rt.h rt/real.h build/flags
+	@mkdir -p $(@D)
+	$(FASTCC) $(OPFLAGS) -DREAL_BF16 -c -o $@ $<
+
+build/opcheck: tests/opcheck.c $(OPCHECK:%=build/f32/%.o) build/librt.a
+	$(FASTCC) $(OPFLAGS) -o $@ $^ -lm
+
+build/opcheck_bf16: tests/opcheck.c $(OPCHECK:%=build/bf16/%.o) build/librt_bf16.a
+	$(FASTCC) $(OPFLAGS) -DREAL_BF16 -o $@ $^ -lm
 
 # Our own kernels for GPUs, on the CPU: the same sources in one unit, as jobs build them, compiled as C++ over tests/simt
 SIMTSRC  = $(wildcard rt/op/cuda/*.cu rt/cuda/*.cu)
@@ -238,7 +247,7 @@ SIMTCHECK = tests/simt/calls.c tests/simt/now.c tests/simt/opcheck_fold.c rt/num
 
 build/simt.o: tests/simt/simt.cc tests/simt/simt.h
 	@mkdir -p build
-	$(CXX) $(SIMTFLAGS) -c -o $@ $<
+	$(CXX) $(SIMTFLAGS) -O2 -c -o $@ $<
 
 build/kernels.cc: $(SIMTSRC)
 	@mkdir -p build
@@ -250,11 +259,11 @@ build/kernels.o: build/kernels.cc $(SIMTSRC) $(SIMTHEAD)
 build/kernels_bf16.o: build/kernels.cc $(SIMTSRC) $(SIMTHEAD)
 	$(FASTCXX) $(SIMTFLAGS) -DREAL_BF16 -c -o $@ $<
 
-build/opcheck_simt: $(OPCHECK) $(SIMTCHECK) build/kernels.o build/simt.o tests/opcheck.h tests/eight.h
-	$(FASTCC) $(OPFLAGS) -DFOLDS -o $@ $(filter %.c %.o,$^) -lstdc++ -lm
+build/opcheck_simt: tests/opcheck.c $(SIMTCHECK) $(OPCHECK:%=build/f32/%.o) build/kernels.o build/simt.o
+	$(FASTCC) $(OPFLAGS) -DFOLDS -o $@ $^ -lstdc++ -lm
 
-build/opcheck_simt_bf16: $(OPCHECK) $(SIMTCHECK) build/kernels_bf16.o build/simt.o tests/opcheck.h tests/eight.h
-	$(FASTCC) $(OPFLAGS) -DFOLDS -DREAL_BF16 -o $@ $(filter %.c %.o,$^) -lstdc++ -lm
+build/opcheck_simt_bf16: tests/opcheck.c $(SIMTCHECK) $(OPCHECK:%=build/bf16/%.o) build/kernels_bf16.o build/simt.o
+	$(FASTCC) $(OPFLAGS) -DFOLDS -DREAL_BF16 -o $@ $^ -lstdc++ -lm
 
 build/unit_simt: tests/unit_simt.cc build/simt.o $(SIMTHEAD)
 	$(CXX) $(SIMTFLAGS) -o $@ $< build/simt.o -lm

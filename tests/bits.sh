@@ -79,14 +79,14 @@ has_openmp() {
     "$1" -fopenmp "$tmp/omp.c" -o "$tmp/omp" 2>"$tmp/log"
 }
 
-made="build/opcheck build/opcheck_bf16"
-make -s $made || exit 1
+programs="build/opcheck build/opcheck_bf16"
+make -s $programs || exit 1
 types=f32
 [ "${SLOW:-0}" != 1 ] || types="f32 bf16"
 for type in $types; do
     first=
-    same "librt" ${made%% *} 1
-    made=${made#* }
+    same "librt" ${programs%% *} 1
+    programs=${programs#* }
     fixed="-std=c11 -w -ffp-contract=off -D_POSIX_C_SOURCE=200809L -I."
     [ $type = bf16 ] && fixed="$fixed -DREAL_BF16"
     set -- $compilers

@@ -40,6 +40,7 @@ double *numbers(long n);
 double uniform(double lo, double hi);
 void read_back(Tensor *t);                                      /* v from k, after a kernel wrote k; hashes it */
 int hashing(void);
+int folds(void);                                                /* are the kernels those for GPUs? -DFOLDS */
 void hash(const void *data, long bytes);
 void case_end(void);
 

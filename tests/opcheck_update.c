@@ -326,12 +326,8 @@ static void tie(void)
 /* The length of a block that norm_partial has for n elements; gen/targets.def says the same. */
 static long norm_each(long n)
 {
-#ifdef FOLDS
     long each = (n + 1023) / 1024;
-    return each < 4096 ? 4096 : each;
-#else
-    return (n + 4095) / 4096 * 16;
-#endif
+    return !folds() ? (n + 4095) / 4096 * 16 : each < 4096 ? 4096 : each;
 }
 
 /* Blocks in any number of parts are the same numbers, and add up to the same bits. */

@@ -148,7 +148,7 @@ static void test_folded(const char *path)
     const Cost *c = cost(g, m, NULL);
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         double most = 0;
-        for (int i = 0; i < (slow ? 120 : 8); i++) {
+        for (int i = 0; i < (slow ? 120 : 3); i++) {
             void *mark = mem_mark();
             most = fmax(most, folded_plan(m, g, c, 2 + i % 3, names[k]));
             mem_release(mark);

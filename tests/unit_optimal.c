@@ -136,7 +136,7 @@ static void test_every(void)
                                                       {2, 4, 1}};
     int proven = 0, all = 0;
     for (size_t i = 0; i < sizeof size / sizeof *size; i++)
-        for (int number = 0; number < (size[i].slow ? 3 : 15) * (getenv("SLOW") ? 16 : 1); number++) {
+        for (int number = 0; number < (size[i].slow ? 1 : 8) * (getenv("SLOW") ? 32 : 1); number++) {
             void *mark = mem_mark();
             Case x = some_case(size[i].p, size[i].m);
             Words words[MOST];

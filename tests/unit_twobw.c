@@ -191,7 +191,7 @@ static void trial(int number, Tally *seen)
 int main(void)
 {
     Tally seen = {0};
-    int trials = getenv("SLOW") ? 400 : 20;
+    int trials = getenv("SLOW") ? 400 : 17;
     test_name = "unit_twobw";
     for (int i = 0; i < trials; i++)
         trial(i, &seen);
