@@ -203,6 +203,7 @@ int64_t shape_size(const Shape *s, int from, int to);           /* elements of a
 static inline int64_t shape_elements(const Shape *s) { return shape_size(s, 0, s->n); }
 const char *shape_text(const Shape *s);                         /* [2, 64, 768] */
 bool shape_same(const Shape *a, const Shape *b);
+const char *divide_text(const Model *m, const char *op);        /* along what, or why not; NULL: stages are of one device */
 Shape shape_whole(const Graph *g, const State *s);              /* of all devices of a stage together */
 bool copy_alone(const Graph *g, int state);         /* frozen, and read in bf16: no update wants the master */
 bool match(const char *pattern, const char *name);  /* * matches any run of characters */

@@ -57,8 +57,10 @@ static double kept(const Heads *h, long i, long j)
     float factor = 1;
     if (drop == 0 || vals->eval)
         return 1;
-    Drop d = drop_of(vals, of(h->c, "mb") * of(h->c, "batch") + h->b, (float)drop, part_of(h->c, "site")->given.i);
-    drop_factors(&factor, &d, (h->head * h->query + i) * h->key + j, 1);
+    int64_t site = part_of(h->c, "site")->given.i;              /* below 0: the heads are those of one device of several */
+    long head = h->head + (site < 0 ? h->c->shard * of(h->c, "heads") : 0);
+    Drop d = drop_of(vals, of(h->c, "mb") * of(h->c, "batch") + h->b, (float)drop, site < 0 ? ~site : site);
+    drop_factors(&factor, &d, (head * h->query + i) * h->key + j, 1);
     return factor;
 }
 

@@ -194,6 +194,7 @@ static void open_call(Worker *w, Test *t)
 {
     Call *c = &t->call;
     const Known *k = answer_of(c, NULL);
+    c->shard = w->stage.shard;
     t->open = k != NULL;
     for (int i = 0; i < c->parts && k; i++) {
         Operand *p = &c->operand[i];

@@ -21,7 +21,7 @@ typedef struct {                /* an operand */
 typedef struct {
     char name[40], numbers[200];
     Operand operand[32];        /* attention_backward has 25 */
-    int parts;
+    int parts, shard;           /* shard: of the stage */
     const Values *vals;
 } Call;
 

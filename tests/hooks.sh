@@ -31,7 +31,9 @@ sound() {
     if [ ${#plain} = 64 ] && grep -q "^sha256 $plain" "$tmp/tested"; then pass; else fault "$what: other bits"; fi
 }
 
-sed '/^ \*/d; s,/\*.*\*/,,' gen/ops.def | grep -o '[a-z][a-z_0-9]*(' | sort -u | while read -r call; do
+# Of the calls that add over the devices of a stage no device has all operands: tests/unit_rt_team.c, tests/width.sh.
+team='^linear_columns_backward_x(\|^linear_rows_forward(\|^norm_team('
+sed '/^ \*/d; s,/\*.*\*/,,' gen/ops.def | grep -o '[a-z][a-z_0-9]*(' | sort -u | grep -v "$team" | while read -r call; do
     grep -qF "{\"${call%(}\"," rt/answers_*.c || echo "$call"
 done >"$tmp/said"
 if [ ! -s "$tmp/said" ]; then pass; else fault "no answer in rt/answers_*.c: $(tr '\n' ' ' <"$tmp/said")"; fi

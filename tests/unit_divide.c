@@ -53,7 +53,8 @@ typedef struct {                /* sums: bytes of one [rows, width] result, and 
 
 int main(void)
 {
-    enum { GPT = 2 * 1024 * 768 * 4, LLAMA = 2048 * 2048 * 2, BERT = 2 * 512 * 768 * 4, POOL = 2 * 768 * 4 };
+    enum { GPT = 2 * 1024 * 768 * 4, LLAMA = 2048 * 2048 * 2, BERT = 2 * 512 * 768 * 4, POOL = 2 * 768 * 4,
+           READ = 2 * 512 * 512 * 4, WRITTEN = 2 * 128 * 512 * 4 };
     static const Case cases[] = {
         {"examples/gpt2-124m.yaml", "h.3.", "attn.c_attn part, attention heads, attn.c_proj in, mlp.c_fc out, gelu n, "
          "mlp.c_proj in", 4, (Bytes)12 * 2 * GPT, (Bytes)12 * 2 * GPT},
@@ -63,9 +64,13 @@ int main(void)
         {"examples/llama-3.2-1b.yaml", "model.layers.5.", "self_attn.q_proj out, rotary heads, self_attn.k_proj out, "
          "rotary_2 heads, self_attn.v_proj out, attention kv_heads, self_attn.o_proj in, mlp.gate_proj out, mlp.up_proj out, "
          "gate n, mlp.down_proj in", 8, (Bytes)16 * 2 * LLAMA, (Bytes)16 * 5 * LLAMA},
-        /* attention and what stands behind it draw random numbers, which are those of the whole */
-        {"examples/bert-base.yaml", "bert.encoder.layer.1.", "intermediate.dense out, gelu n, output.dense in", 2,
-         (Bytes)12 * BERT + 16, (Bytes)12 * BERT + POOL},
+        {"examples/bert-base.yaml", "bert.encoder.layer.1.", "attention.self.query out, attention.self.key out, "
+         "attention.self.value out, attention heads, attention.output.dense in, intermediate.dense out, gelu n, "
+         "output.dense in", 2, (Bytes)12 * 2 * BERT + 16, (Bytes)12 * 4 * BERT + POOL},
+        /* drops between wi and wo keep these whole; the cross-attention reads keys and values of the encoder */
+        {"examples/t5-small.yaml", "decoder.block.0.layer.1.", "EncDecAttention.q out, EncDecAttention.k out, "
+         "EncDecAttention.v out, EncDecAttention.o in", 2, (Bytes)6 * (READ + 2 * WRITTEN),
+         (Bytes)6 * (3 * READ + 4 * WRITTEN + 2 * READ)},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const Case *c = &cases[i];

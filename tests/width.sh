@@ -95,4 +95,14 @@ refuse "nothing to divide" 3 'no operator can be divided; the first that might b
     ./dpgen check "$models/heads.yaml" --set train.blocks=2 --set plan.tensor=2
 refuse "a graph of other devices" 3 'is a graph with team=2, and plan.tensor' \
     sh -c './dpgen $1 --set plan.tensor=2 -d f >"$2" && ./dpgen $1 --from "$2" -o "$2.out"' sh "$gpt" "$tmp/graph"
+
+# ---- why ----------------------------------------------------------------------------------------------------------------------
+# explains OPERATOR TEXT
+explains() { refuse "explain $1" 0 "$2" ./dpgen explain $gpt --set plan.tensor=2 --stages 1 --estimate "$1"; }
+explains h.1.attn.c_attn '^team    divided: 32 columns of the result in each of 3 pieces among 2 devices; the gradient of x is a sum'
+explains h.1.attention '^team    divided: 4 heads among 2 devices$'
+explains h.1.gelu '^team    divided: [0-9]* elements among 2 devices$'
+explains h.1.mlp.c_proj '^team    divided: 128 columns of the weight among 2 devices; the result is a sum over them, 4.00 KiB'
+explains lm_head '^team    whole on each of 2 devices: softmaxcrossentropy wants all of it$'
+explains h.1.ln_1 '^team    whole on each of 2 devices: no Linear in front of it is divided$'
 finish

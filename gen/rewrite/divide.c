@@ -18,10 +18,11 @@
  * needs   a Graph behind shape    fills   Graph.team, State.outer, sizes, rows and calls of divided operators
  * fails   status 3, where nothing can be divided
  * Cost: a region is as large as its layer; operators times seeds of it.  Not handled: regions that meet in one tensor, Dropout
- * in a region, and draws of attention (an element's number is that of the whole), the vocabulary of losses, tables.
+ * in a region (an element's number is that of the whole; attention can say so), the vocabulary of losses, tables.
  */
 #include "divide.h"
 #include "build/build.h"
+#include <inttypes.h>
 #include <string.h>
 
 typedef struct { const Graph *g; Divide *d; Ints ops, tensors, states; int products; const char *wrong; } Region;
@@ -60,6 +61,8 @@ static bool is_linear(const Op *o)
     return !strcmp(row(o->row)->shape, "linear") && (!strcmp(row(o->row)->name, "Linear") ||
                                                      !strcmp(row(o->row)->name, "LinearPieces"));
 }
+
+static bool is_attention(const Op *o) { return !strncmp(row(o->row)->shape, "attention", 9); }
 
 static bool is_axis(const RowAxes *a, int axis, const char *name) { return !strcmp(a->axis[axis].name, name); }
 
@@ -108,7 +111,7 @@ static void take_op(Region *r, int i, int axis, int64_t pieces)
             r->wrong = strf("%s would be divided along two axes", o->name);
         return;
     }
-    if (draws(o))
+    if (draws(o) && !is_attention(o))
         r->wrong = strf("%s draws random numbers, and those of a part are not those of the whole yet", o->name);
     else if (!is_linear(o) && sums_elsewhere(o, row_, &a, axis))
         r->wrong = strf("%s would add over the devices", o->name);
@@ -284,6 +287,8 @@ static void shrink_op(Graph *g, Op *o, int axis, int devices)
             if (a.product[p].of.dim[k] == axis)
                 shrink_attr(o, a.product[p].attr, devices);
     if (!is_linear(o)) {
+        if (is_attention(o) && draws(o))        /* the heads of a device are not the first ones of the whole */
+            attr_set(o, "site", ~attr_int(o, "site"));
         shrink_attr(o, "tmp.F", devices);
         shrink_attr(o, "tmp.I", devices);
         return;
@@ -335,4 +340,44 @@ void divide(Graph *g, const Model *m)
                 m->plan.tensor, g->op.at[i].name, d.why[i]);
     if (!any)
         err(m->plan.tensor_at, "delete it", "plan.tensor: %d: the model has no operator that can be divided", m->plan.tensor);
+}
+
+/* ---- for people ---------------------------------------------------------------------------------------------------- */
+
+static const char *sum_text(const Graph *g, int t, const char *what)
+{
+    return strf("; %s is a sum over them, %s a micro-batch in f32", what,
+                size_text(shape_elements(&g->tensor.at[t].shape) * type_bytes(F32)));
+}
+
+/* Along what, and what is a sum then. */
+static const char *axis_text(const Graph *g, const Divide *d, int op)
+{
+    const Op *o = &g->op.at[op];
+    RowAxes a;
+    row_axes(row(o->row), &a);
+    int64_t size = axis_size(&a, d->axis[op], number_of, o);
+    bool columns = is_linear(o) && !is_axis(&a, d->axis[op], "in");
+    const char *name = columns ? "columns of the result" : is_linear(o) ? "columns of the weight" : a.axis[d->axis[op]].name;
+    return strf("%" PRId64 " %s%s among %d devices%s", size, !strcmp(name, "n") ? "elements" : name,
+                columns && is_axis(&a, d->axis[op], "part") ? strf(" in each of %" PRId64 " pieces", attr_int(o, "pieces")) : "",
+                d->devices, columns ? sum_text(g, o->in.at[0], "the gradient of x")
+                : is_linear(o) ? sum_text(g, o->out.at[0], "the result") : "");
+}
+
+const char *divide_text(const Model *m, const char *name)
+{
+    Divide d;
+    int i = 0;
+    if (m->plan.tensor < 2)
+        return NULL;
+    Graph *g = build(m);
+    shape(g, m);
+    divide_find(g, m->plan.tensor, &d);
+    while (i < g->nf && strcmp(g->op.at[i].name, name))
+        i++;
+    if (i == g->nf)
+        return NULL;
+    return d.axis[i] >= 0 ? strf("divided: %s", axis_text(g, &d, i))
+         : strf("whole on each of %d devices: %s", d.devices, d.why[i] ? d.why[i] : "no Linear in front of it is divided");
 }

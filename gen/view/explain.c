@@ -191,6 +191,9 @@ static bool explain_operator(const Topic *a, const char *what)
             quote_terminal(diag_path(o->loc)), o->loc.line, op, a->g->nf, d, p->m->devices.at[d].name);
     bool first = op == 0 || p->chunk.at[op - 1] != chunk, last = op + 1 < a->g->nf && p->chunk.at[op + 1] != chunk;
     fprintf(a->f, "%s\n", first ? ", the first of its chunk" : last ? ", the last of its chunk" : "");
+    const char *team = divide_text(p->m, o->name);
+    if (team)
+        fprintf(a->f, "team    %s\n", team);
     print_times(a->f, p, op);
     for (int t = 0; t < a->g->tensor.n; t++)
         if (a->g->tensor.at[t].op == op)

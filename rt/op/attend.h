@@ -45,7 +45,17 @@ typedef struct {
     int64_t site;
     long window;
     float cap;
+    long first;                 /* the head that its first one is for random numbers */
 } Attention;
+
+/* A site below 0: the heads are those of one device of several, and ~site is that of all. */
+static inline Attention placed(const Stage *st, const Attention *a)
+{
+    Attention here = *a;
+    here.first = a->site < 0 ? st->shard * a->heads : 0;
+    here.site = a->site < 0 ? ~a->site : a->site;
+    return here;
+}
 
 /* What a tile of scores covers. */
 typedef struct { long b, head, q, k, nq, nk; } AttendBlock;
@@ -105,7 +115,7 @@ static void dropped(float *s, const Attention *a, const AttendBlock *p)
     Drop d = drop_of(a->vals, a->mb * a->batch + p->b, a->drop, a->site);
     for (long i = 0; i < p->nq; i++) {
         float factor[KEYS];
-        drop_factors(factor, &d, ((p->head * a->query) + p->q + i) * a->key + p->k, p->nk);
+        drop_factors(factor, &d, (((a->first + p->head) * a->query) + p->q + i) * a->key + p->k, p->nk);
         for (long j = 0; j < p->nk; j++)
             s[i * KEYS + j] *= factor[j];
     }
@@ -170,8 +180,9 @@ static void forward_block(real *y, float *lse, const Attention *a, AttendBlock p
     }
 }
 
-static void forward(Stage *st, real *y, float *lse, const Attention *a)
+static void forward(Stage *st, real *y, float *lse, const Attention *of)
 {
+    const Attention here = placed(st, of), *a = &here;
     long blocks = ceil_div(a->query, QUERIES);
     EACH(a->batch * a->heads * a->query * a->key * a->width >= 1 << 15)
     for (long task = 0; task < a->batch * a->heads * blocks; task++) {
@@ -287,8 +298,9 @@ static void backward_bias(const Attention *a, const Back *r, AttendBlock p)
             put(r->dbias, (p.head * a->query + p.q + i) * a->key + p.k + j, sum[i * KEYS + j]);
 }
 
-static void backward(Stage *st, const Attention *a, const Back *r)
+static void backward(Stage *st, const Attention *of, const Back *r)
 {
+    const Attention here = placed(st, of), *a = &here;
     long down = ceil_div(a->query, QUERIES), across = ceil_div(a->key, KEYS), pairs = a->batch * a->heads;
     long n_keys = r->dk || r->dv ? pairs / a->group * across : 0, n_queries = r->dq ? pairs * down : 0;
     deltas(st, a, r);
