@@ -138,11 +138,14 @@ void metrics_start(Run *run, const int64_t *by_stage)
     const Job *job = run->job;
     int64_t library = sum_of(by_stage, job->stages);
     Text t = {line, 0, sizeof line};
-    int r = replicas_of(job), stages = job->stages / r;
+    int r = replicas_of(job), stages = homes_of(job), team = team_of(job);
     text_add(&t, "%s: %ld parameters, ", job->name, parameter_count(run));
     if (r > 1)
         text_add(&t, "%d replicas of ", r);
-    text_add(&t, "%d stage%s over %s, kernels %s; arenas", stages, stages == 1 ? "" : "s", link_name(), job->kernels);
+    text_add(&t, "%d stage%s ", stages, stages == 1 ? "" : "s");
+    if (team > 1)
+        text_add(&t, "of %d devices ", team);
+    text_add(&t, "over %s, kernels %s; arenas", link_name(), job->kernels);
     for (int i = 0; i < job->stages && i < 16; i++)
         text_add(&t, "%s %.1f", i ? "," : "", mega(job->stage[i].arena));
     text_add(&t, "%s MiB", job->stages > 16 ? ", ..." : "");
@@ -155,6 +158,8 @@ void metrics_start(Run *run, const int64_t *by_stage)
     text_json(&t, job->name);
     text_add(&t, ",\"stages\":%d,\"replicas\":%d,\"transport\":\"%s\",\"model\":\"%s\",\"plan\":\"%s\"", stages, r, link_name(),
              job->model, job->plan);
+    if (team > 1)
+        text_add(&t, ",\"devices_a_stage\":%d", team);
     text_add(&t, ",\"parameters\":%ld,\"step\":%lld,\"library_bytes\":%lld", parameter_count(run), (long long)run->start,
              (long long)library);
     if (library > 0)

@@ -15,6 +15,8 @@
  */
 #include "source.h"
 #include "prof.h"
+#include "rt/team.h"
+#include <string.h>
 
 static const char graph_brought[] = "graph";
 
@@ -55,6 +57,41 @@ static Cost *new_cost(const Graph *g, const Model *m, Ints *first)
     return c;
 }
 
+/* Floats that a call swaps with each of log2 devices of its stage, and that a norm deals out; 0: it is alone. */
+static int64_t floats_of(const Graph *g, const Op *o)
+{
+    static const struct { const char *call, *sizes[2]; } sums[] = {
+        {"linear_rows_forward", {"rows", "out"}}, {"linear_columns_backward_x", {"rows", "in"}}, {"norm_team", {"n", NULL}},
+    };
+    for (size_t i = 0; i < sizeof sums / sizeof *sums && g->team; i++) {
+        int64_t n = 1;
+        if (strcmp(o->call, sums[i].call))
+            continue;
+        for (int k = 0; k < o->arg.n; k++)
+            for (int s = 0; s < 2 && sums[i].sizes[s]; s++)
+                n *= strcmp(o->arg.at[k].token, sums[i].sizes[s]) ? 1 : o->arg.at[k].i;
+        return sums[i].sizes[1] ? n : n / g->team;
+    }
+    return 0;
+}
+
+/* The calls that add over the devices of a stage wait for messages, piece by piece, which nothing hides. */
+static void add_messages(Cost *c, const Graph *g, const Ints *first)
+{
+    int levels = 0;
+    while (1 << levels < g->team)
+        levels++;
+    for (int o = 0; o < g->op.n && levels; o++)
+        for (int k = 0; k < c->classes; k++) {
+            int64_t n = floats_of(g, &g->op.at[o]), pieces = (n + TEAM_PIECE - 1) / TEAM_PIECE;
+            int d = first->at[k];
+            Ns all = levels * (cost_wire(c, d, d, n * type_bytes(F32)) + pieces * cost_latency(c, d, d));
+            c->ns[k][o] += n ? all : 0;
+            if (c->alone && c->alone != c->ns)
+                c->alone[k][o] += n ? all : 0;
+        }
+}
+
 Cost *cost(const Graph *g, const Model *m, Profile *f)
 {
     Ints first = {0}, same = {0};   /* by class: a device of it */
@@ -72,6 +109,8 @@ Cost *cost(const Graph *g, const Model *m, Profile *f)
         Cost *busy = new_cost(g, m, &same);
         priced(c, busy, g, m, f);
         c->busy = busy;
+        add_messages(c, g, &first);
+        add_messages(busy, g, &first);
         return c;
     }
     Cost *loss = new_cost(g, m, &same);
@@ -81,6 +120,7 @@ Cost *cost(const Graph *g, const Model *m, Profile *f)
         estimate(c, g, &m->devices.at[first.at[k]], k, false);
         estimate(loss, g, &m->devices.at[first.at[k]], k, true);
     }
+    add_messages(c, g, &first);
     loss->apart = c;
     c->adjoined = on_gpus(m) ? loss : NULL;
     return c;

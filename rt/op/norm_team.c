@@ -13,22 +13,20 @@ void norm_team(Stage *st, double *norm, const float *g, long n, long outer, long
 {
     double part[BLOCKS] = {0}, other[BLOCKS], sum = 0;
     float piece[TEAM_PIECE];
-    long each = norm_each(n);
-    if (!st->team) {
-        norm_partial(st, norm, g, n, index);
-        return;
-    }
-    for (long first = 0; first < BLOCKS && first * each < n; first += st->shards) {
+    long each = norm_each(n), devices = st->team ? st->shards : 1;
+    for (long first = 0; first < BLOCKS && first * each < n; first += devices) {
         double lane[LANES] = {0};
         long here = (first + st->shard) * each, end = least(here + each, n);
         for (long at = 0; at < each; at += TEAM_PIECE) {
-            st->team->deal(st, piece, g, n, outer, first * each + at, each, least(TEAM_PIECE, each - at));
+            const float *x = st->team ? piece : g + here + at;
+            if (st->team)
+                st->team->deal(st, piece, g, n, outer, first * each + at, each, least(TEAM_PIECE, each - at));
             if (here + at < end)
-                squares_add(lane, piece, least(TEAM_PIECE, end - here - at));
+                squares_add(lane, x, least(TEAM_PIECE, end - here - at));
         }
         part[first + st->shard] = squares_end(lane);
     }
-    for (int level = 1; level < st->shards; level *= 2) {
+    for (int level = 1; level < devices; level *= 2) {
         st->team->swap(st, st->shard ^ level, part, other, (long)sizeof part);
         for (long b = 0; b < BLOCKS; b++)
             part[b] += other[b];
