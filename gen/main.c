@@ -37,6 +37,10 @@ enum { LEAST_ARCH = 80 };
 static int check_model(const Options *x, const Model *m)
 {
     const Graph *g = graph_of(x, m);
+    Model whole = *m;
+    whole.plan.tensor = 1;
+    if (g->team && !x->from && !x->dump)
+        g = graph_of(x, &whole);            /* of the model, not of one device of several */
     if (x->parameters)
         weights_print(stdout, m, g);
     else if (!x->dump)

@@ -114,6 +114,15 @@ refuse "nothing to divide" 3 'no operator can be divided; the first that might b
 refuse "a graph of other devices" 3 'is a graph with team=2, and plan.tensor' \
     sh -c './dpgen $1 --set plan.tensor=2 -d f >"$2" && ./dpgen $1 --from "$2" -o "$2.out"' sh "$gpt" "$tmp/graph"
 
+# ---- who starts so many -------------------------------------------------------------------------------------------------------
+expect "a folder for processes" ./dpgen $gpt --set plan.tensor=4 --stages 2 --set plan.transport=mpi --estimate -o "$tmp/folder"
+expect "README names ranks" grep -q 'mpirun -n 8 ./train' "$tmp/folder/README"
+expect "and stages" grep -q '2 stage(s) of 4 devices' "$tmp/folder/README"
+expect "and the batch script ranks" grep -q 'ntasks=8$' "$tmp/folder/job.sbatch"
+one=$(./dpgen check $gpt | grep '^  parameters')
+[ -n "$one" ] && [ "$(./dpgen check $gpt --set plan.tensor=4 | grep '^  parameters')" = "$one" ] && pass ||
+    fault "check counts parameters of one device"
+
 # ---- why ----------------------------------------------------------------------------------------------------------------------
 # explains OPERATOR TEXT
 explains() { refuse "explain $1" 0 "$2" ./dpgen explain $gpt --set plan.tensor=2 --stages 1 --estimate "$1"; }

@@ -131,7 +131,7 @@ int64_t cost_threads(const Model *m, int devices)
     int64_t n = 0;
     for (int d = 0; d < devices && d < m->devices.n; d++)
         n += target_of(&m->devices.at[d])->cores ? m->devices.at[d].threads : 0;
-    return n;
+    return n * (m->plan.tensor > 1 ? m->plan.tensor : 1);      /* devices of a stage */
 }
 
 /* Threads of one process share its machine; ranks do unless each has a host of its own.  Busy was measured with so many

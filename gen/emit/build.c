@@ -81,6 +81,12 @@ static int most_threads(const Plan *p)
     return most;
 }
 
+/* Processes that do the job, where each device has one. */
+static int ranks(const Plan *p)
+{
+    return p->devices * (p->g->team ? p->g->team : 1);
+}
+
 /* A batch script comes with a program that mpirun or srun starts. */
 static bool of_slurm(const Plan *p, const char *prefix)
 {
@@ -117,7 +123,7 @@ static const char *isa_flags(const Plan *p)
 static const char *usage_of(const Plan *p, const char *prefix, bool mute)
 {
     const char *launch = transport_of(p->m)->launch;
-    const char *start = launch ? strf("%s -n %d ", launch, p->devices) : "", *run = strf("%s./train", start);
+    const char *start = launch ? strf("%s -n %d ", launch, ranks(p)) : "", *run = strf("%s./train", start);
     if (!emit_program(prefix))
         return strf("    make                             makes %s.o: link it, with what %s, to a\n"
                     "                                     program that includes %s.h and calls %s_main(argc, argv)\n",
@@ -170,14 +176,15 @@ void emit_build(Out *o, const Plan *p, const char *prefix)
         {"tag", EMIT_TAG},
         {"model", quote_comment(p->g->name)}, {"version", DPGEN_VERSION}, {"prefix", prefix}, {"key", quote_comment(p->key)},
         {"recorded", quote_recipe(strf("key %s", p->key))}, {"isa", isa_flags(p)},
-        {"objects", objects(p, &files)}, {"stages", strf("%d", p->devices)}, {"schedule", order_name(p)},
+        {"objects", objects(p, &files)}, {"stages", strf("%d", p->devices)}, {"ranks", strf("%d", ranks(p))},
+        {"team", p->g->team ? strf(" of %d devices", p->g->team) : ""}, {"schedule", order_name(p)},
         {"transport", t->name}, {"kernels", k->name}, {"memory", memory},
         {"cc", t->cc}, {"openmp", (most_threads(p) > 1 || emit_library(p)->openmp) ? "-fopenmp" : ""},
         {"libs", strf("%s%s-lpthread -lm", k->link, t->link)},
         {"real", strf("%s%s%s", p->g->compute == BF16 ? "-DREAL_BF16" : p->m->train.tf32 ? "-DTF32" : "",
                       p->m->train.fast ? " -DFAST_SUMS" : "", spare ? strf(" -DSPARE=%d", spare) : "")},
         {"static", k->shared || t->shared ? "no" : "yes"},
-        {"launch", t->launch ? strf("$(MPIRUN) -n %d ", p->devices) : ""},
+        {"launch", t->launch ? strf("$(MPIRUN) -n %d ", ranks(p)) : ""},
         {"mpirun", t->launch ? strf("MPIRUN ?= %s\n", t->launch) : ""}, {"launching", t->launch ? launching : ""},
         {"batch", of_slurm(p, prefix) ? batch : ""},
         {"at", "@"}, {"word", plain_word(p->g->name)}, {"threads", strf("%d", most_threads(p))},
