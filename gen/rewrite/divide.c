@@ -360,7 +360,7 @@ static const char *axis_text(const Graph *g, const Divide *d, int op)
     bool columns = is_linear(o) && !is_axis(&a, d->axis[op], "in");
     const char *name = columns ? "columns of the result" : is_linear(o) ? "columns of the weight" : a.axis[d->axis[op]].name;
     return strf("%" PRId64 " %s%s among %d devices%s", size, !strcmp(name, "n") ? "elements" : name,
-                columns && is_axis(&a, d->axis[op], "part") ? strf(" in each of %" PRId64 " pieces", attr_int(o, "pieces")) : "",
+                columns && is_axis(&a, d->axis[op], "part") ? strf(" in each of %d pieces", (int)attr_int(o, "pieces")) : "",
                 d->devices, columns ? sum_text(g, o->in.at[0], "the gradient of x")
                 : is_linear(o) ? sum_text(g, o->out.at[0], "the result") : "");
 }

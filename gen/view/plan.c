@@ -100,8 +100,8 @@ void view_cuts(FILE *f, const Plan *p, int only)
 static const char *shape_of_plan(const Plan *p)
 {
     const char *width = plan_replicas(p) > 1 ? strf("%d replicas of ", plan_replicas(p)) : "";
-    return strf("%s, %s%s, %s of %" PRId64, order_name(p), width, p->g->team ? strf("%s of %d devices", count_text(plan_stages(p), "stage"), p->g->team)
-                : count_text(plan_stages(p), "stage"),
+    const char *team = p->g->team ? strf(" of %d devices", p->g->team) : "";
+    return strf("%s, %s%s%s, %s of %" PRId64, order_name(p), width, count_text(plan_stages(p), "stage"), team,
                 count_text(p->g->micro, "micro-batch"), p->g->batch);
 }
 
