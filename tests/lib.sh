@@ -224,13 +224,13 @@ plan() {
     case " $keep " in *" $name "* | " yes ") ;; *) rm -rf "$d" "$d.log" "$d.out" ;; esac
 }
 
-# plans < LINES of `NAME OPTION...`: all of them, of each twelve in all one by clang and one by $cc; results in $tmp/result, by
+# plans < LINES of `NAME OPTION...`: all of them, of each 24 in all one by clang and one by $cc; results in $tmp/result, by
 # name
 plans() {
     cat >"$tmp/list"
     turn=$(cat "$tmp/turn" 2>/dev/null)         # a variable would not leave a pipe
     for worker in $(seq "$cores"); do
-        awk -v n="$cores" -v i="$worker" -v t="${turn:-0}" 'NR % n == i % n {print (t + NR) % 12, $0}' "$tmp/list" |
+        awk -v n="$cores" -v i="$worker" -v t="${turn:-0}" 'NR % n == i % n {print (t + NR) % 24, $0}' "$tmp/list" |
         while read -r by name options; do
             case $by in 1) by=${clang:-$cc} ;; 2) by=$cc ;; *) by=${quick:-$cc} ;; esac
             eval "plan $name \"\$by\" $options" </dev/null      # mpirun would read what is left of the list

@@ -41,7 +41,6 @@ m=$models x=$root/examples
 large="--set devices.0.memory=180GiB --set devices.0.count=4"
 for name in tiny-gpt tiny-bert tiny-t5 branches ops; do
     for n in 1 2 4; do
-        case $SLOW$name$n in tiny-bert[24] | branches[12] | ops[14] | tiny-t5[12]) continue ;; esac
         height "$name, $n stages" "$m/$name.yaml" --stages $n --schedule 1f1b
     done
     height "$name, gpipe" "$m/$name.yaml" --stages 4 --schedule gpipe
