@@ -236,7 +236,7 @@ int job_main(const Job *j, int argc, char **argv)
     (void)argc, (void)argv;
     job = j;
     stages = j->stages;
-    Stages all = {calloc((size_t)stages, sizeof *all.stage), 0, 0};
+    Stages all = {.stage = calloc((size_t)stages, sizeof *all.stage)};
     twin = calloc((size_t)stages, sizeof *twin);
     pairs = calloc((size_t)(stages * stages), sizeof *pairs);
     for (int d = 0; d < stages; d++) {
