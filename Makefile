@@ -268,6 +268,13 @@ build/opcheck_simt_bf16: tests/opcheck.c $(SIMTCHECK) $(OPCHECK:%=build/bf16/%.o
 build/unit_simt: tests/unit_simt.cc build/simt.o $(SIMTHEAD)
 	$(CXX) $(SIMTFLAGS) -o $@ $< build/simt.o -lm
 
+# A job whose calls mix bits: the second opinion on what dpgen-verify says
+build/twin_calls.h: tests/verify_twin.awk verify/calls.def rt/rt.h
+	@mkdir -p build
+	awk -f tests/verify_twin.awk verify/calls.def rt/rt.h > $@
+build/verify_twin.o: tests/verify_twin.c tests/verify_twin_run.h build/twin_calls.h rt/rt.h rt/job.h
+	$(CC) -Ibuild -I. -Irt -Irt/op $(CFLAGS) -O2 -c -o $@ tests/verify_twin.c
+
 build/emitted: tests/emitted_damage.h tests/emitted_words.h tests/emitted_names.h tests/emitted_call.h tests/emitted_table.h
 build/emitted build/compare: build/%: tests/%.c
 	@mkdir -p build

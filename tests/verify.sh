@@ -49,6 +49,10 @@ small frozen tiny-gpt --set 'train.freeze=[wpe.*, h.0.*]' --set train.precision.
 expect "without its master" sh -c "! grep -q '\.name = \"wpe.weight\".*\.param' '$tmp/frozen/stage0.c'"
 small adapted tiny-gpt --set 'adapt={match: h.*.c_attn, rank: 4, alpha: 6, dropout: 0.1}'
 small blocks heads --set train.blocks=8
+small narrow images --set train.precision.compute=bf16
+small nesterov mlp --set 'train.optimizer={type: sgd, nesterov: true, momentum: 0.9}'
+small centred mlp --set 'train.optimizer={type: rmsprop, centered: true}'
+small halves tiny-gpt --set train.precision.compute=bf16 --set train.shard=optimizer
 small steps recurrent
 small eight tiny-gpt -D D=48 --devices h100 --set train.precision.compute=fp8
 proved eight '  model.yaml with  -D D=48$'
@@ -270,6 +274,10 @@ refuse "no folder named" 2 'usage' ./dpgen-verify
 refuse "an option that is none" 2 'usage' ./dpgen-verify --all "$tmp/gpt"
 expect "its help" ./dpgen-verify --help
 
+damage stage0.c ''
+rm "$tmp/other/model.yaml"
+refuse "no model file" 0 'not compared  model.graph with model.yaml: there is no model.yaml' $verify --edited
+
 # ---- one edit, and what it says
 grep -v -e '^#' -e '^$' tests/verify_refusals >"$tmp/refusals"
 while read -r base file want edit && read -r text; do
@@ -390,6 +398,6 @@ for compiler in $own_cc ${own_clang:-} ${tcc:-}; do
     expect "$compiler" "$compiler" -std=c11 $strict -o "$tmp/one" verify/*.c
     expect "$compiler: its verdict" "$tmp/one" "$tmp/gpt"
 done
-expect "lines beside its tables" test "$(cat verify/*.[ch] | wc -l)" -le 4620
+expect "lines beside its tables" test "$(cat verify/*.[ch] | wc -l)" -le 4650
 expect "lines of what reads a model file" test "$(cat verify/model/*.[ch] | wc -l)" -le 1600
 finish

@@ -3,18 +3,30 @@
 #
 # One random fault in one stage of a folder (verify_mutant.awk), and what dpgen-verify says of it.  A mutant that it proves has
 # the bits of the folder that dpgen wrote, from arenas full of 0xFF: some of those are compiled and run.  Most are refused, and
-# each with a status of docs/verify.md.
+# each with a status of docs/verify.md.  A second program, verify_twin.c, says the same of each.
 #
 #   tests/verify_mutants.sh [COUNT [SEED]]    130 mutants; 10000 with SLOW=1, which go on where the last such run stopped
 . "$(dirname "$0")/lib.sh"
-need dpgen dpgen-verify build/emitted build/librt.a
+need dpgen dpgen-verify build/emitted build/librt.a build/verify_twin.o
 use_portable
 went=$root/build/verify_mutants.next
 [ -z "$SLOW" ] || count=10000 from=$(cat "$went" 2>/dev/null)
 count=${1:-${count:-130}} from=${2:-${from:-1}}
 kinds="shift swap skip wait micro peer shrink acc slot tag number double order"
 ran=100                         # of a hundred mutants that are proved, so many are run
-[ "$count" -lt 1000 ] || ran=35
+asked=4                         # the twin is asked about every fourth
+[ "$count" -lt 1000 ] || { ran=35 asked=1; }
+
+# twin DIR SOURCE...: compiles the sources, links them with build/verify_twin.o and what DIR has of others, and runs that: a sum
+# of all that the step leaves, or why it is refused.  Transports, formats and answers of kernels are not there, nor asked for.
+twin() {
+    to=$1
+    shift
+    for source in "$@"; do
+        ${quick:-$cc} -w -I. -Irt -Irt/op -c -o "$to/$(basename "$source" .c).o" "$source" || return
+    done
+    $cc -no-pie -Wl,--unresolved-symbols=ignore-all -z noexecstack -o "$to/job" "$to"/*.o build/verify_twin.o && "$to/job"
+}
 
 # ---- folders: all kinds of lines that a stage may have
 sed 's/, tie: wte//' "$models/tiny-gpt.yaml" >"$tmp/untied.yaml"
@@ -26,6 +38,9 @@ base() {        # NAME MODEL OPTION...
         job_hash "$tmp/$name" --fill 0xFF)
     if [ ${#said} = 64 ]; then pass; else fault "$name: $said"; finish; fi
     echo "$said" >"$tmp/$name.hash"
+    mkdir "$tmp/$name.twin"
+    twin "$tmp/$name.twin" "$tmp/$name"/*.c >"$tmp/$name.sum" 2>&1 && pass ||
+        fault "$name: its twin: $(head -n 1 "$tmp/$name.sum")"
     for stage in $(stages "$tmp/$name"); do
         awk -f tests/verify_mutant.awk "$stage" >"$tmp/places/$name.$(basename "$stage" .c)"
     done
@@ -54,9 +69,21 @@ one() {
     awk -f tests/verify_mutant.awk -v kind="$what" -v at="$place" "$tmp/$name/$stage.c" >"$d/$stage.c" ||
         { echo "$what wrong: $which: no such place"; return; }
     ./dpgen-verify --edited "$d" >"$d.said" 2>&1
-    case $? in
-        1 | 3) echo "$what refused"; return ;;
-        0) ;;
+    status=$?
+    same=refused
+    rm -rf "$d.twin"
+    mkdir "$d.twin"
+    if [ $((seed % asked)) -gt 0 ]; then
+        [ $status -gt 0 ] || same=proved
+    else
+        ln -s "$tmp/$name.twin"/*.o "$d.twin"
+        rm "$d.twin/$stage.o"
+        twin "$d.twin" "$d/$stage.c" >"$d.sum" 2>&1 && cmp -s "$d.sum" "$tmp/$name.sum" && same=proved
+    fi
+    case $status.$same in
+        [13].refused) echo "$what refused"; return ;;
+        0.proved) ;;
+        [013].*) echo "$what wrong: $which: status $status, and its twin: $same: $(head -n 1 "$d.sum")"; return ;;
         *) echo "$what wrong: $which: status $?: $(head -n 1 "$d.said")"; return ;;
     esac
     [ "$drawn" -lt "$ran" ] || { echo "$what proved"; return; }

@@ -53,8 +53,6 @@ static Val wrong(Text *t, const char *what)
 static Val arithmetic(Text *t, char sign, Val a, Val b)
 {
     double f = sign == '+' ? a.f + b.f : sign == '-' ? a.f - b.f : sign == '*' ? a.f * b.f : a.f / b.f;
-    if (a.kind == V_LIST || b.kind == V_LIST)
-        return wrong(t, "a list is no number");
     if (sign == '/' && b.f == 0)
         return wrong(t, "a division by zero");
     if (a.real || b.real || (sign == '/' && a.i % b.i))
