@@ -90,7 +90,7 @@ void view_cuts(FILE *f, const Plan *p, int only)
     for (int d = 0; d < p->devices; d++)
         calls += p->dev.at[d].ticks;
     if (only < 0 && calls * questions > MOVED_WORK / MOVED_CALL) {
-        fprintf(f, "cuts    %d, whose neighbours are not asked of a step of %" PRId64 " calls: dpgen explain asks one operator\n",
+        fprintf(f, "cuts    %d, whose neighbours are not asked of a step of %" PRId64 " calls: dpgen explain asks of one\n",
                 cuts.n, calls);
         return;
     }
