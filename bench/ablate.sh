@@ -24,7 +24,7 @@ tmp=$(mktemp -d) || exit 2
 trap 'rm -rf "$tmp"' EXIT
 trap 'exit 1' HUP INT TERM
 mkdir "$tmp/source" "$tmp/untied"
-tar cf - --exclude='*.o' Makefile gen rt tools templates devices LICENSE | tar xf - -C "$tmp/source"
+tar cf - --exclude='*.o' Makefile gen rt verify tools templates devices LICENSE | tar xf - -C "$tmp/source"
 cat >"$tmp/source/gen/moves.h" <<'MOVES'
 #include <stdbool.h>
 #include <stdio.h>

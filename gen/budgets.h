@@ -10,6 +10,9 @@
 
 /* ---- search/ ----------------------------------------------------------------------------------------------------- */
 enum {
+    SHORTER_PLACES = 4096,      /* micro-batches of all devices in a step that is searched for a longer one: 9 s for 70 billion
+                                   parameters */
+    SHORTER_SPARE = 128,        /* part of the memory that its layouts leave free: 64 of 256 micro-batches took 0.9 % less */
     SEARCH_WORK = 200000000,    /* calls replayed for prices in one search, some 8 s; then the best so far is the answer */
     FIRST_WORK = 100000000,     /* ... and this much of them while no plan is found */
     REPORT_WORK = 70000000,      /* ... in all remedies of a report that nothing fits ... */
@@ -20,6 +23,10 @@ enum {
     LEAST_QUESTION = 5000000,   /* ... in each: those that fit take 1 to 5 million, and those that fail take all they get */
     LEAST_PROBES = 6,           /* limits tried below a plan, a 256th apart: 1771 MiB of a t5-small became 1733 */
     MOVED_WORK = 100000000,     /* calls replayed for all cuts of a plan moved by one operator: some 5 s */
+    LAID_OUT = 10,              /* ... and each call of a step that is laid out, ... */
+    LISTED_CALLS = 100000,      /* ... but for so many: PASSES stand for them */
+    MOVED_CALL = 30,            /* that a call of a step with a moved cut takes; where all cuts take more than MOVED_WORK, none
+                                   is moved: 63 cuts of 70 billion parameters took 2 minutes */
     PASSES = 100,               /* calls that all passes over one operator of a plan count as */
     BUILDING = 300,             /* ... and building its graph, with its costs */
     ROUNDS = 4,             /* feeding packed sizes back to a planner; not tuned */
@@ -60,6 +67,7 @@ enum {
     SPENT_PART = 40,            /* of those, once the work of the whole search is spent: a few plans of 500 operators */
     RESERVED_PART = 4,          /* of the work of the whole search, for packing what is found: T5-large near its largest size */
     PREVIEWED_ACTIONS = 400000, /* simulated by comparing plans, and as many again for branch and bound */
+    PREVIEWED_FREE = 4096,      /* computations of one preview that the work of the search is not charged with */
     APART_ACTIONS = 6000000,    /* ... for branch and bound where results may leave the device: only previews of floors tell */
     APART_PROOFS = 4,           /* candidates that may take so many each; more share what these do */
     APART_PARTS = 16,           /* of the way from what is refuted to the best plan: a first target; the next is twice as far */

@@ -299,6 +299,24 @@ Plan *run_again(const Options *x, const Plan *of, const Ask *ask, Verdict *why)
     return p;
 }
 
+Plan *run_longer(const Options *x, const Plan *of, const Graph *g, const Cost *c, const Model *m, Verdict *why)
+{
+    Ask ask = of->ask;
+    ask.more = ask.below_step = ask.cutoff = 0;
+    ask.work_left = ask.steps_left = ask.full_left = NULL;
+    Plan *p = new_plan(g, c, m, plan_stages(of), of->schedule, &ask), with = *p;
+    *why = NO_PLAN;
+    with.chunk = of->chunk, with.target = of->target, with.fate = of->fate, with.key = numeric_key(g, m, c);
+    *p = with;
+    if (order(p))
+        return p;
+    version_ties(p);
+    if (*version_rule(p))
+        p->key = strf("%s versions=%s", p->key, version_rule(p));
+    *why = finish(x, p);
+    return p;
+}
+
 Model *ordered(const Model *m, int stages, const int *device)
 {
     Model *with = alloc(sizeof *with);

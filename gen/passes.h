@@ -20,6 +20,8 @@ Plan *new_plan(const Graph *g, const Cost *c, const Model *m, int stages, const 
 Verdict run(const Options *x, Plan *p, const Bytes *limit);
 /* The lists of a finished plan, its routines, addresses and times, once more under another Ask; its order, cuts and fates. */
 Plan *run_again(const Options *x, const Plan *of, const Ask *ask, Verdict *why);
+/* Its cuts and fates with the lists of the same graph with more micro-batches. */
+Plan *run_longer(const Options *x, const Plan *of, const Graph *g, const Cost *c, const Model *m, Verdict *why);
 /* A finished plan under the memory limits of a model with the same devices, none of them smaller. */
 /* Frees the lists of a plan that nobody asks for any more: what comm, lower, mem and sim have made, but for sums by device. */
 void plan_drop(Plan *p);

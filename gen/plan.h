@@ -177,6 +177,7 @@ typedef struct {
     bool first_fit;             /* stop at the first plan that fits */
     bool any_arena;             /* an arena may be larger than its limit: then the limit is a target, and no more */
     bool estimate_only;         /* only the step time and the missing bytes are wanted: the plan is not emitted */
+    int64_t more;               /* micro-batches of a replica that the step has beside those of its lists: shorter.h */
     Ns cutoff;                  /* discard slower predictions; 0: none */
     bool unproven;              /* exact: skip the proof */
     bool unseeded;              /* exact: skip the proof, and the answers of other planners once it has a plan */

@@ -61,12 +61,14 @@ extern const char lists_space[];                   /* of a bound over lists */
 bool planner_says(const char *space, int chunks);   /* is it what some planner may say of some model of so many chunks? */
 const Planner *planner_named(const char *name);     /* of several variants without one the first */
 
+Ns exact_least(const Question *q);                 /* proven by floors of prices: no plan has a shorter step */
 bool exact_any(const Question *q, Answer *a);       /* some plan that fits, soon */
 /* Cuts whose plans are predicted to take less than that, each chunk under all of its device's memory, the fastest first; false:
  * there may be more of them than the budget of branch and bound meets. */
 typedef struct { int *last; Ns value; bool slow; } Cut;         /* slow: laid out once, and no use */
 typedef VEC(Cut) Cuts;
 bool exact_below(const Question *q, Ns below, Cuts *all);
+Ns part_least(const Plan *p, const Bytes *limit);   /* exact_least of a plan that has its lists */
 bool part_below(const Plan *p, const Bytes *limit, Ns below, Cuts *all);    /* of a plan that has its lists */
 #define PLANNER(word, make, ...) bool make(const Question *q, Answer *a);
 #include "planners.def"

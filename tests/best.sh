@@ -212,6 +212,21 @@ fastest auto "$models/tiny-gpt.yaml" --stages 2
 fastest most "$models/tiny-gpt.yaml" --stages 2 --devices devices/h200.yaml --set train.precision.compute=bf16
 [ -z "$SLOW" ] || fastest none examples/resnet50.yaml -D S=1000 --devices devices/v100-16gb.yaml --limit 8GiB --stages 8 \
     --schedule '1f1b*' --set train.batch.micro=8
+# A step of very many micro-batches is searched as a shorter one (search/shorter.c): no cut of the long step is faster.  gpipe
+# holds every micro-batch at once, so it is searched whole.
+long="$models/heads.yaml --estimate --stages 2 --set train.batch.micro=1 --set train.batch.global=2800"
+./dpgen plan $long --schedule 1f1b --json >"$tmp/long" 2>"$tmp/said"
+least=$(sed -n 's/.*"step_ns": \([0-9]*\).*/\1/p' "$tmp/long" | head -n 1) tried=0
+expect "a long step is searched as a shorter one" grep -q '"note": "searched with 2048 micro-batches' "$tmp/long"
+for cut in 2 5 ${SLOW:+0 1 3 4 6 7}; do
+    other=$(step $long --schedule 1f1b --cuts $cut)
+    tried=$((tried + ${other:+1} + 0))
+    if [ "${least:-$((other + 1))}" -le "${other:-$least}" ]; then pass
+    else fault "$long: --cuts $cut takes $other, not $least"; fi
+done
+[ $tried -gt 1 ] && pass || fault "$long: $tried cuts planned"
+./dpgen plan $long --schedule gpipe >"$tmp/whole" 2>&1
+if grep -q "searched with" "$tmp/whole"; then fault "gpipe: $(grep searched "$tmp/whole")"; else pass; fi
 refuse "a planner that is none" 2 "the planners are exact" ./dpgen compare "$models/mlp.yaml" --planners exact,best
 ./dpgen compare "$models/tiny-gpt.yaml" --estimate --stages 2 --quick -o "$tmp/picture.html" >"$tmp/said" 2>&1
 expect "the picture" grep -q "</svg>" "$tmp/picture.html"

@@ -202,11 +202,11 @@ void check_sim(const Plan *p)
     int overlap = order_overlap(p);
     check_list(p, true, 1);
     Ns step = check_list(p, false, overlap + 1);
-    if (overlap == 0 && p->step != step)
+    if (overlap == 0 && p->ask.more == 0 && p->step != step)
         die("check_sim: the step is predicted to take %lld ns, the last action ends at %lld", (long long)p->step,
             (long long)step);
     Ns bound = plan_proof(p).bound;
-    if (bound > step)
+    if (bound > step && p->ask.more == 0)
         die("check_sim: no step was to be shorter than %lld ns, and this one takes %lld", (long long)bound, (long long)step);
     for (int d = 0; d < p->devices; d++) {
         Ns busy = 0;
@@ -215,7 +215,7 @@ void check_sim(const Plan *p)
                 busy += action_time(p, d, &p->dev.at[d].list.at[i]);
         if (busy > p->step)
             die("check_sim: device %d works %lld ns in a step of %lld", d, (long long)busy, (long long)p->step);
-        if (busy != p->dev.at[d].busy)
+        if (p->ask.more == 0 && busy != p->dev.at[d].busy)
             die("check_sim: device %d is busy for %lld ns, not %lld", d, (long long)busy, (long long)p->dev.at[d].busy);
     }
 }

@@ -52,9 +52,12 @@ static void keep_best(ExactSearch *s, const int *last, const Price *const *price
     memcpy(s->best.price, price, sizeof *price * (size_t)s->q->chunks);
 }
 
-static int64_t preview_actions(const ExactSearch *s)
+/* Simulated computations; one takes as long as two replayed calls.  As many as are looked at anyway cost nothing. */
+static void pay_preview(ExactSearch *s)
 {
-    return 2 * s->x->m * s->x->chunks + s->x->edge.n / 8;
+    int64_t actions = 2 * s->q->p->g->micro * s->x->chunks + s->x->edge.n / 8;
+    s->actions += actions;
+    prices_pay(s->q->prices, actions > PREVIEWED_FREE ? 2 * (actions - PREVIEWED_FREE) : 0);
 }
 
 /* The value of a cut by what is known of its chunks' costs: never more than its true value. */
@@ -69,7 +72,7 @@ static Ns promise(ExactSearch *s, const int *last)
         s->guess[c].early = time - facts_time(s->x, c, first, last[c]);     /* at most */
         s->price[c] = &s->guess[c];
     }
-    s->actions += preview_actions(s);
+    pay_preview(s);
     return value_of(s, last, s->price);
 }
 
@@ -131,7 +134,7 @@ static int *hide(ExactSearch *s, const int *last, Ns *value)
         if (!price->fits || price->backward - price->early >= was->backward - was->early)
             continue;
         s->price[c] = price;
-        s->actions += preview_actions(s);
+        pay_preview(s);
         Ns now = value_of(s, last, s->price);
         s->price[c] = now < *value ? price : was;
         any |= now < *value;
@@ -173,7 +176,7 @@ bool exact_judge_with(ExactSearch *s, const int *last, int *fate)
         if (!price->fits)
             return false;
     }
-    s->actions += preview_actions(s);
+    pay_preview(s);
     Ns value = value_of(s, last, s->price);
     if (value >= s->best.value)
         return false;
@@ -581,6 +584,15 @@ bool exact(const Question *q, Answer *a)
         a->note = NULL;
     }
     return true;
+}
+
+Ns exact_least(const Question *q)
+{
+    ExactSearch s = begin(q);
+    s.r->most = REACHED_RUNS + (int64_t)REACHED_RUNS * q->n / 1000;
+    s.r->apart = may_leave(q);
+    smallest(&s, s.refuted / 1024 + 1);
+    return s.refuted + 1;
 }
 
 bool exact_any(const Question *q, Answer *a)

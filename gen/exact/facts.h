@@ -19,7 +19,7 @@ typedef VEC(Hop) Hops;
 typedef struct {
     const Question *q;
     int n, chunks;
-    int64_t m;                  /* micro-batches */
+    int64_t m;                  /* micro-batches, with those that the lists leave out: Ask.more */
     int *class;                 /* by chunk: of its device */
     bool step;                  /* the objective is the time of a step; else the longest chunk or transfer: where it is
                                    asked for, and where steps overlap */

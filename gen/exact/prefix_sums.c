@@ -228,7 +228,7 @@ Facts *facts_of(const Question *q)
 {
     Facts *x = alloc(sizeof *x);
     size_t n = (size_t)q->n, classes = (size_t)q->p->c->classes;
-    *x = (Facts){.q = q, .n = q->n, .chunks = q->chunks, .m = q->p->g->micro,
+    *x = (Facts){.q = q, .n = q->n, .chunks = q->chunks, .m = q->p->g->micro + q->p->ask.more,
                  .step = strcmp(q->objective, "bottleneck") && order_overlap(q->p) == 0};
     x->class = alloc(sizeof(int) * (size_t)q->chunks);
     for (int c = 0; c < q->chunks; c++)

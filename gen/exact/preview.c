@@ -17,6 +17,8 @@
  * Not handled: copies to the host, half duplex links (but in preview_ends.c), replicas on devices of other speeds, or
  * with longer parts of gradients than the first one.
  *
+ * Ask.more micro-batches take a beat each, that of the longest device.
+ *
  * Cost: linear in the edges of the graph, and in computations times messages a computation.
  */
 #include "facts.h"
@@ -44,6 +46,7 @@ struct Preview {
     const Facts *x;
     Finish *finish;
     const Plan *p;
+    int64_t m;                  /* micro-batches of the lists */
     int *chunk, *seen;          /* by forward operator; by device: the tensor that it was sent last, + 1 */
     VEC(Pipe) pipe;
     Ints *in, *out;             /* [PARTS * chunk + Part]: pipes that it reads, that it fills */
@@ -167,7 +170,7 @@ static int parts(const Action *a, int *end)
 /* A message that device d makes, behind those to the same device. */
 static void add_message(Preview *v, int d, int pipe, int mb)
 {
-    PreviewMessage *x = &v->message[pipe * v->x->m + mb];
+    PreviewMessage *x = &v->message[pipe * v->m + mb];
     Messages *queue = &v->lane[d * v->p->devices + v->pipe.at[pipe].to_device].queue;
     *x = (PreviewMessage){.sent = -1, .posted = -1, .end = -1, .number = queue->n};
     *PUSH(queue) = x;
@@ -205,7 +208,7 @@ static void carry(const Preview *v, int from, int to)
 
 static void post_one(Preview *v, int device, int pipe, int mb)
 {
-    int from = v->pipe.at[pipe].from_device, number = v->message[pipe * v->x->m + mb].number;
+    int from = v->pipe.at[pipe].from_device, number = v->message[pipe * v->m + mb].number;
     PreviewLane *w = &v->lane[from * v->p->devices + device];
     while (w->posted <= number)
         w->queue.at[w->posted++]->posted = v->now[device];
@@ -223,7 +226,7 @@ static void post(Preview *v, int device, const Action *a)
 static void send_one(Preview *v, int device, int pipe, const Action *a)
 {
     const Pipe *k = &v->pipe.at[pipe];
-    PreviewMessage *x = &v->message[pipe * v->x->m + a->mb];
+    PreviewMessage *x = &v->message[pipe * v->m + a->mb];
     x->sent = v->now[device];
     x->beat = v->beat[device];
     x->slack = transport_slack(v->p, v->p->slack.at[2 * a->chunk + (a->kind != K_F)], device, k->to_device);
@@ -258,7 +261,7 @@ static Ns arrivals(const Preview *v, const Action *a, Ns now)
     int end;
     for (int k = parts(a, &end); k < end; k++)
         for (int i = 0; i < v->in[k].n; i++) {
-            const PreviewMessage *x = &v->message[v->in[k].at[i] * v->x->m + a->mb];
+            const PreviewMessage *x = &v->message[v->in[k].at[i] * v->m + a->mb];
             if (x->end < 0)
                 return -1;
             now = later(now, x->end);
@@ -344,7 +347,7 @@ static bool run_device(Preview *v, int d)
 Preview *preview_open(const Facts *x)
 {
     Preview *v = alloc(sizeof *v);
-    *v = (Preview){.x = x, .p = x->q->p, .ahead = order_slack(x->q->p)};
+    *v = (Preview){.x = x, .p = x->q->p, .m = x->q->p->g->micro, .ahead = order_slack(x->q->p)};
     size_t devices = (size_t)v->p->devices, chunks = (size_t)x->chunks;
     v->chunk = alloc(sizeof(int) * (size_t)x->n);
     v->seen = alloc(sizeof(int) * devices);
@@ -372,7 +375,7 @@ static void start(Preview *v, const int *last, const Price *const *price)
     find_pipes(v, last);
     if (v->pipe.n > v->room) {
         v->room = 2 * v->pipe.n;
-        v->message = alloc(sizeof *v->message * (size_t)x->m * (size_t)v->room);
+        v->message = alloc(sizeof *v->message * (size_t)v->m * (size_t)v->room);
     }
     find_lanes(v);
     for (int d = 0; d < v->p->devices; d++) {
@@ -413,11 +416,25 @@ static bool run(Preview *v)
     return done;
 }
 
+/* A beat of the full pipeline: of the device that computes for longest. */
+static Ns beat_of(const Preview *v)
+{
+    Ns most = 0;
+    for (int d = 0; d < v->p->devices; d++) {
+        Ns sum = 0;
+        for (int c = 0; c < v->x->chunks; c++)
+            if (stage_of(v->p, c) == d)
+                sum += v->load[c] + v->forward[c] + v->early[c] + v->back[c] + v->weight[c];
+        most = later(most, sum);
+    }
+    return most;
+}
+
 Ns preview(Preview *v, const int *last, const Price *const *price)
 {
     v->times = 1;
     for (start(v, last, price); !run(v); start(v, last, price))
-        if ((v->times *= 2) > 8 * v->x->m * v->x->chunks)       /* more computations than there are: no send is waited for */
+        if ((v->times *= 2) > 8 * v->m * v->x->chunks)       /* more computations than there are: no send is waited for */
             die("preview: devices wait for each other for ever");
-    return finish(v->finish, v->chunk, last, v->now);
+    return finish(v->finish, v->chunk, last, v->now) + (v->p->ask.more ? v->p->ask.more * beat_of(v) : 0);
 }

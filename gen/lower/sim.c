@@ -202,6 +202,19 @@ static Ns period(Plan *p)
     return (more - few) / p->devices;
 }
 
+/* What a device computes for one micro-batch. */
+static Ns beat_of(const Plan *p, int device)
+{
+    Ns sum = 0;
+    int first = -1;             /* micro-batch there */
+    for (int i = 0; i < p->dev.at[device].list.n; i++) {
+        const Action *k = &p->dev.at[device].list.at[i];
+        first = first < 0 ? k->mb : first;
+        sum += k->mb >= 0 && k->mb == first && (k->routine >= 0 || k->kind == K_LOAD) ? action_time(p, device, k) : 0;
+    }
+    return sum;
+}
+
 int sim(Plan *p)
 {
     bool pieces = order_overlap(p) > 0;
@@ -218,5 +231,12 @@ int sim(Plan *p)
         run_pieces(p);
     for (int d = 0; d < p->devices && pieces; d++)      /* not shorter than the work of a step, wherever the mean was taken */
         p->step = later(p->step, p->dev.at[d].busy);
+    Ns longest = 0;             /* beat of the full pipeline, for micro-batches that the lists leave out */
+    for (int d = 0; d < p->devices && p->ask.more > 0; d++) {
+        Ns beat = beat_of(p, d);
+        p->dev.at[d].busy += p->ask.more * beat;
+        longest = later(longest, beat);
+    }
+    p->step += p->ask.more * longest;
     return 0;
 }

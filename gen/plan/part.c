@@ -250,6 +250,12 @@ bool part_below(const Plan *p, const Bytes *limit, Ns below, Cuts *all)
     return exact_below(&q, below, all);
 }
 
+Ns part_least(const Plan *p, const Bytes *limit)
+{
+    Question q = ask(p, positions(p), limit);
+    return exact_least(&q);
+}
+
 /* ---- nothing fits ------------------------------------------------------------------------------------------------ */
 
 /* What a chunk needs under this answer: with the fates of its planner, or with the cheapest. */

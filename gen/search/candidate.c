@@ -81,6 +81,11 @@ Plan *pass(const Candidate *k, const Ask *ask, const Bytes *limit, Verdict *why)
     if (ask->work_left)
         *ask->work_left -= (int64_t)k->g->op.n * PASSES;
     *why = run(k->x, p, limit);
+    int64_t calls = -LISTED_CALLS;
+    for (int d = 0; ask->work_left && d < p->devices; d++)
+        calls += p->dev.at[d].ticks;
+    if (ask->work_left && calls > 0)
+        *ask->work_left -= calls * LAID_OUT;
     return p;
 }
 

@@ -22,6 +22,7 @@
 #include "rows.h"
 #include "budgets.h"
 #include "exact/facts.h"
+#include "shorter.h"
 
 #include <stdlib.h>
 
@@ -57,11 +58,13 @@ static bool is_row(const Schedule *k, const Model *m, int stages)
     return !k->async && !k->tried && !like && !k->given && !k->custom && !k->improves && (cuts == 0 || cuts == chunks - 1);
 }
 
-static void add_rows(const Plan *p, const Cost *c, int stages, Offers *all)
+static void add_rows(const Search *s, const Plan *p, const Cost *c, int stages, Offers *all)
 {
     for (const Schedule *k = schedules; k->name; k++) {
         Offer x = {k, with_schedule(p->m, k), c, stages, 0};
         if (!is_row(k, x.m, stages) || x.m->plan.chunks * stages > p->g->nf || order_refuses(p->g, x.m, k, stages))
+            continue;
+        if (!shorter_is_alike(p->g, c, x.m, s->ask.more, stages, k))
             continue;
         int v = x.m->plan.chunks, micro = (int)(p->g->micro / x.m->plan.replicas);
         x.promise = share_of(p, x.stages) / (3 * (int64_t)v * micro) * form_of(x.schedule, x.stages, micro, v);
@@ -87,7 +90,7 @@ static Offers rows_of(const Search *s, const Plan *p)
     for (int i = 0; i < s->all.n; i++) {
         const Candidate *k = &s->all.at[i];
         if (k->g == p->g && k->stages > last)
-            add_rows(p, k->c, last = k->stages, &all);
+            add_rows(s, p, k->c, last = k->stages, &all);
     }
     if (all.n > 0)
         qsort(all.at, (size_t)all.n, sizeof *all.at, by_promise);

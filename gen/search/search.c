@@ -11,6 +11,7 @@
 #include "list.h"
 #include "moves.h"
 #include "rows.h"
+#include "shorter.h"
 #include "budgets.h"
 #include "key.h"
 #include "planner.h"
@@ -82,7 +83,7 @@ static void list_graph(Search *s, const Model *m)
         check_cost(g, shared);
         for (const Schedule *k = schedules; k->name; k++) {
             bool asked = any ? k->tried : !strcmp(m->plan.schedule, k->name);
-            if (asked)
+            if (asked && shorter_is_alike(g, shared, m, s->ask.more, stages, k))
                 (m->plan.chunks_auto ? list_chunks : list_one)(s, g, shared, m, stages, k);
         }
     }
@@ -287,21 +288,43 @@ static void dump(const Options *x, const Plan *p)
         dump_plan(x, p, dumps[i].letter);
 }
 
-static Plan *search_or_any(const Options *x, const Model *m, const Ask *ask, Plan **failed)
+static Plan *search_whole(const Options *x, const Model *m, const Ask *ask, Plan **failed)
 {
     Options quiet = *x;
     quiet.dump = NULL;
-    bool passes = single(m) && !(x->dump && may_part(x, m, graph_of(&quiet, m)));
+    bool passes = single(m) && !ask->more && !(x->dump && may_part(x, m, graph_of(&quiet, m)));
     Plan *best = search_graphs(passes ? x : &quiet, m, ask, failed);
-    if (!best && !passes && single(m))
+    if (!best && !passes && single(m) && !ask->more)
         search_asked(x, m, ask, failed);
     if (!best && *failed && !(*failed)->shortfall.stuck && (*failed)->g->op.n <= SHOWN_OPERATORS && move_is_on("least"))
         best = least_plan(x, m, &(*failed)->shortfall.least);
     if (best && passes)
         dump_plan(x, best, 'a');
-    else if (best && x->dump)
+    else if (best && x->dump && !ask->more)
         dump(x, best);
     return best;
+}
+
+/* A shorter step in place of one of very many micro-batches, if one has lists that are alike. */
+static Plan *search_or_any(const Options *x, const Model *m, const Ask *ask, Plan **failed)
+{
+    Ask with = ask ? *ask : (Ask){0};
+    Options quiet = *x;
+    quiet.dump = NULL;
+    for (int i = 0; i < 4 && shorter(x, m, 1 + i / 2, 0) != m; i++) {
+        const Model *few = shorter(x, m, 1 + i / 2, i % 2 ? 0 : SHORTER_SPARE);
+        if (few == m)
+            continue;
+        with.more = (m->train.micro - few->train.micro) / m->plan.replicas;
+        Plan *p = search_whole(&quiet, few, &with, failed), *best = p ? lengthened(&quiet, m, p) : NULL;
+        if (best && x->dump)
+            dump(x, best);
+        if (best || (i % 2 && !p && *failed))
+            return best;
+        i += i % 2 == 0 && !p && !*failed;      /* no list is alike */
+    }
+    with.more = 0;
+    return search_whole(x, m, &with, failed);
 }
 
 /* A single candidate is dumped pass by pass, so that it is seen how far it came; of several only the best.  Calls joined and

@@ -86,6 +86,14 @@ void view_cuts(FILE *f, const Plan *p, int only)
         return;
     Effort left = {MOVED_WORK, MOVED_STEPS};
     int questions = only < 0 ? 2 * cuts.n : 2;
+    int64_t calls = 0;
+    for (int d = 0; d < p->devices; d++)
+        calls += p->dev.at[d].ticks;
+    if (only < 0 && calls * questions > MOVED_WORK / MOVED_CALL) {
+        fprintf(f, "cuts    %d, whose neighbours are not asked of a step of %" PRId64 " calls: dpgen explain asks of one\n",
+                cuts.n, calls);
+        return;
+    }
     fprintf(f, "cuts    the step, were this cut one operator earlier, or later, and all others as they are\n");
     for (int i = 0; i < cuts.n; i++) {
         int at = cuts.at[i];
