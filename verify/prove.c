@@ -124,22 +124,24 @@ static void losses(const Proof *p)
 }
 
 /* What the runtime reads at the end of each step: the sum of the losses, the norm, the targets that an evaluation found. */
-static bool ended(const Proof *p, int d)
+static void ended(const Proof *p, int k)
 {
-    bool told = false;
-    const Machine *m = &p->stage[d], *r = p->reference->m;
+    bool norm = p->run.eval, loss = p->f->replicas * p->f->ways > 1;
+    Ended want = p->reference->m->ended.at[k];
     Term zero = term_of(H_ZERO, 8, 0, NULL);
-    for (int k = 0; k < m->ended.n; k++) {
-        Ended got = m->ended.at[k], want = r->ended.at[k];
+    for (int d = 0; d < p->f->stages; d++) {
+        Ended got = p->stage[d].ended.at[k];
         if (got.loss != zero && got.loss != want.loss && p->f->replicas * p->f->ways == 1)
             differ(p, d, joined_text("the loss of step %d", k), want.loss, got.loss);
         if (got.norm != zero && got.norm != want.norm)
             differ(p, d, joined_text("the norm of the gradient of step %d", k), want.norm, got.norm);
         if (got.loss != zero && p->run.eval && got.hits != want.hits)
             differ(p, d, "the targets among the best scores", want.hits, got.hits);
-        told |= got.norm == want.norm;
+        norm |= got.norm == want.norm;
+        loss |= got.loss == want.loss;
     }
-    return told;
+    if (!norm || !loss)
+        stop(NOT_PROVED, "no stage tells the %s of step %d", norm ? "loss" : "norm of the gradient", k);
 }
 
 void prove(const Folder *f, const Graph *g, const Reference *r, Machine *stage, Run run)
@@ -151,14 +153,11 @@ void prove(const Folder *f, const Graph *g, const Reference *r, Machine *stage, 
             for (int k = 0; k < f->stage[d].held.at[i].kept; k++)
                 if (strcmp(f->stage[d].held.at[i].kind, "grad"))
                     state(&p, d, &f->stage[d].held.at[i], k);
-    bool told = false;
     for (int d = 0; d < f->stages; d++)
         if (stage[d].ended.n != r->m->ended.n)
             stop(NOT_PROVED, "%s.c ends %d steps, not %d", stage[d].name, stage[d].ended.n, r->m->ended.n);
     if (!f->overlap || f->replicas * f->ways > 1)
         losses(&p);
-    for (int d = 0; d < f->stages; d++)
-        told |= ended(&p, d);
-    if (!told && !run.eval)
-        stop(NOT_PROVED, "no stage tells the norm of the gradient");
+    for (int k = 0; k < r->m->ended.n; k++)
+        ended(&p, k);
 }
