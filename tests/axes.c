@@ -20,6 +20,7 @@
 #include "build/axes.h"
 #include "rt/rt.h"
 #include "rt/fmath.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -447,10 +448,8 @@ static bool sum_of(float *to, const real *a, long step, const real *b, long othe
     if (first * each >= n)
         return false;
     if (count == 1) {
-        for (long i = first * each; i < n && i < (first + 1) * each; i++) {
-            float product = get(a, i * step) * (b ? get(b, i * other) : 1.0f);
-            left += product;
-        }
+        for (long i = first * each; i < n && i < (first + 1) * each; i++)
+            left = b ? fmaf(get(a, i * step), get(b, i * other), left) : left + get(a, i * step);
         return *to = left, true;
     }
     sum_of(&left, a, step, b, other, n, each, first, count / 2);

@@ -11,10 +11,12 @@
  *     open    OpenBLAS, if it is installed (f32 only)
  *
  * in interleaved rounds; the floor is the sum over the products of the lowest median, times how often a step needs it.
+ * With -p the portable kernel, rt/op/linear.c, takes its turn; it is no part of the floor.  Its time and that of the library,
+ * blas or plain, are added up too: a line `portable MS library MS`, and the least share of its rate in one product.
  * The buffers stay in the cache as far as they fit, which no training step can match: the floor is strict.  Prints the
  * table, then one line `floor MS`.
  *
- *     floor [-t THREADS] [-n ROUNDS] [-b BATCH] [-s TOKENS] [-o]      -o: time OpenBLAS too
+ *     floor [-t THREADS] [-n ROUNDS] [-b BATCH] [-s TOKENS] [-o] [-p]     -o: time OpenBLAS too
  *     floor ... -w KIND:ROWS:IN:OUT:TIMES ...                         other products: kind f forward, x dx, w dweight
  */
 #define _GNU_SOURCE
@@ -29,8 +31,8 @@
 #include "../../rt/op/onednn/product.h"
 #include "../../rt/real.h"
 
-enum { BLAS, PLAIN, PACKED, OPEN, WAYS, ROUNDS = 99 };
-static const char *const way_name[WAYS] = { "blas", "plain", "packed", "open" };
+enum { BLAS, PLAIN, PACKED, OPEN, OWN, WAYS, ROUNDS = 99 };
+static const char *const way_name[WAYS] = { "blas", "plain", "packed", "open", "portable" };
 typedef struct { const char *name; int kind; long rows, in, out; int times; } Needed;      /* kind: of direction[] */
 static const struct { const char *name; long in, out; int times; } weight[] = {
     { "qkv", 768, 2304, 12 }, { "attproj", 768, 768, 12 }, { "fc", 768, 3072, 12 }, { "fcproj", 3072, 768, 12 },
@@ -40,6 +42,15 @@ enum { WEIGHTS = sizeof weight / sizeof *weight, F32 = sizeof(real) == sizeof(fl
 
 typedef void (*Sgemm)(int, int, int, int, int, int, float, const float *, int, const float *, int, float, float *, int);
 static Sgemm open_blas;
+static int with_own;
+static struct { double own, library, least; } sums = {0, 0, 1e30};
+
+/* rt/op/linear.c */
+void linear_forward(Stage *st, real *y, const real *x, const real *weight, const real *bias, int h, long rows, long in,
+                    long out);
+void linear_backward_x(Stage *st, real *dx, const real *dy, const real *weight, int h, long rows, long in, long out);
+void linear_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, int h, int acc, long rows,
+                       long in, long out);
 
 static double now(void)
 {
@@ -58,12 +69,24 @@ static Recipe recipe(const Needed *w)
 
 static int exists(int way)
 {
-    return way == OPEN ? F32 && open_blas : way == BLAS ? F32 : 1;
+    return way == OWN ? with_own : way == OPEN ? F32 && open_blas : way == BLAS ? F32 : 1;
+}
+
+static void own(Stage *st, Recipe r, void *c, const void *a, const void *b)
+{
+    if (r.tb)
+        linear_forward(st, c, a, b, NULL, 0, r.m, r.k, r.n);
+    else if (r.ta)
+        linear_backward_w(st, c, NULL, a, b, 0, 1, r.k, r.n, r.m);
+    else
+        linear_backward_x(st, c, a, b, 0, r.m, r.n, r.k);
 }
 
 static void once(Stage *st, int way, Product *const *p, Recipe r, void *c, const void *a, const void *b)
 {
-    if (way == BLAS)
+    if (way == OWN)
+        own(st, r, c, a, b);
+    else if (way == BLAS)
         product_f32(st, r, c, a, b);
     else if (way == OPEN)
         open_blas(101, r.ta ? 112 : 111, r.tb ? 112 : 111, (int)r.m, (int)r.n, (int)r.k, 1, a, (int)(r.ta ? r.m : r.k),
@@ -102,7 +125,14 @@ static double product_floor(Stage *st, const Needed *w, int rounds, void *c, con
         qsort(ms[way], (size_t)rounds, sizeof(double), ascending);
         double median = ms[way][rounds / 2];
         printf("  %s %8.3f ms %5.0f GFLOP/s", way_name[way], median, work / median);
-        best = median < best ? median : best;
+        best = median < best && way != OWN ? median : best;
+    }
+    if (with_own) {
+        double mine = ms[OWN][rounds / 2], plain = ms[PLAIN][rounds / 2], blas = ms[BLAS][rounds / 2];
+        double library = exists(BLAS) && blas < plain ? blas : plain;
+        sums.own += w->times * mine, sums.library += w->times * library;
+        sums.least = library / mine < sums.least ? library / mine : sums.least;
+        printf("  %.2f", library / mine);
     }
     printf("\n");
     return best;
@@ -165,13 +195,14 @@ int main(int argc, char **argv)
     static Needed needed[MOST];
     int threads = 2, rounds = 9, option, with_open = 0, n = 0;
     long batch = 4, tokens = 64;
-    while ((option = getopt(argc, argv, "t:n:b:s:ow:")) != -1)
+    while ((option = getopt(argc, argv, "t:n:b:s:opw:")) != -1)
         switch (option) {
         case 't': threads = atoi(optarg); break;
         case 'n': rounds = atoi(optarg) < ROUNDS ? atoi(optarg) : ROUNDS; break;
         case 'b': batch = atol(optarg); break;
         case 's': tokens = atol(optarg); break;
         case 'o': with_open = 1; break;
+        case 'p': with_own = 1; break;
         case 'w':
             if (n == MOST || !read_needed(optarg, &needed[n++]))
                 return 2;
@@ -190,5 +221,8 @@ int main(int argc, char **argv)
     const dnnl_version_t *v = dnnl_version();
     printf("oneDNN %d.%d.%d, %s, %d threads\n", v->major, v->minor, v->patch, F32 ? "f32" : "bf16", threads);
     printf("floor %.3f\n", sum_of(&st, needed, n, rounds));
+    if (with_own)
+        printf("portable %.3f library %.3f: %.3f of its rate, in one product %.2f at least\n", sums.own, sums.library,
+               sums.library / sums.own, sums.least);
     return 0;
 }

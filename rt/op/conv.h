@@ -62,15 +62,10 @@ static inline void tiles(float *c, const Run *r, const float *panel, long p, lon
 {
     float wide[TILE_ROWS * DEPTH];
     for (long k = 0; k < r->n; k += TILE_ROWS) {
-        long rows = least(TILE_ROWS, r->n - k);
-        View from = view(r->at + k * r->line + p, r->line, 1);
         float *to = c + (r->first + k * r->step) * COLS;
-        if (!from.is_float) {
-            widen(wide, DEPTH, from, rows, depth);
-            tile(to, r->step * COLS, wide, DEPTH, 1, panel, rows, depth);
-        } else {
-            tile(to, r->step * COLS, from.at, r->line, 1, panel, rows, depth);
-        }
+        long rows = least(TILE_ROWS, r->n - k);
+        Left left = left_of(wide, view(r->at + k * r->line + p, r->line, 1), rows, depth);
+        tile_fit(&(Rest){.from = to, .to = to}, 0, r->step * COLS, 0, left.at, left.row_step, 1, panel, rows, depth);
     }
 }
 
@@ -79,14 +74,14 @@ static inline void tiles(float *c, const Run *r, const float *panel, long p, lon
 static inline void taps(float *c, const Conv *v, Reader read, const real *from, View weight, long pixel, long width,
                         long m, long n, long k)
 {
-    float panel[DEPTH * TILE_COLS];
+    _Alignas(64) float panel[DEPTH * TILE_COLS];
     for (long tap = 0; tap < v->kheight * v->kwidth; tap++)
         for (long j = 0; j < n; j += TILE_COLS)
             for (long p = 0; p < k; p += DEPTH) {
                 long depth = least(DEPTH, k - p);
                 View w = view_from(weight, p, j);
                 w.at = (const real *)w.at + tap;
-                pack(panel, w, depth, least(TILE_COLS, n - j));
+                pack(panel, TILE_COLS, TILE_COLS * depth, w, depth, least(TILE_COLS, n - j));
                 for (long i = 0, some; i < m; i += some) {
                     long column = (pixel + i) % width;
                     some = least(width - column, m - i);
@@ -101,12 +96,13 @@ static inline void taps(float *c, const Conv *v, Reader read, const real *from, 
 static inline void convolve(Stage *st, real *to, const Conv *v, Reader read, const real *from, const real *weight, long row,
                             long col, const real *bias, long pixels, long width, long n, long k)
 {
-    long each = task_count(pixels, n), wide = v->groups * n, size = v->kheight * v->kwidth;
+    Grid g = grid_of(pixels, n, BLOCK, COLS, 1);
+    long each = task_count(&g), wide = v->groups * n, size = v->kheight * v->kwidth;
     EACH(pixels * wide * k * size >= 1 << 16)
     for (long number = 0; number < each * v->groups; number++) {
         long group = number / each;
-        Task t = task_of(number % each, pixels, n);
-        float c[BLOCK * COLS], add[COLS] = {0};
+        Task t = task_of(&g, number % each);
+        _Alignas(64) float c[BLOCK * COLS], add[COLS] = {0};
         View w = view(weight + group * n * k * size + t.j * col, row, col);
         memset(c, 0, (size_t)(t.m * COLS) * sizeof *c);
         taps(c, v, read, from + group * k, w, t.i, width, t.m, t.n, k);
@@ -134,7 +130,7 @@ static inline void gather(float *panel, const Conv *v, const real *x, long pixel
 /* c[m][COLS] = dy^T x for m output and n input channels and one tap, from zero. */
 static inline void weight_product(float *c, const Conv *v, const real *dy, const real *x, long m, long n, long tap)
 {
-    float panel[DEPTH * TILE_COLS], wide[TILE_ROWS * DEPTH];
+    _Alignas(64) float panel[DEPTH * TILE_COLS], wide[TILE_ROWS * DEPTH];
     long pixels = v->batch * v->yheight * v->ywidth;
     memset(c, 0, (size_t)(m * COLS) * sizeof *c);
     for (long j = 0; j < n; j += TILE_COLS)
@@ -146,8 +142,9 @@ static inline void weight_product(float *c, const Conv *v, const real *dy, const
                 View from = view(dy + p * v->out + i, v->out, 1);
                 if (!from.is_float)
                     widen(wide, TILE_ROWS, from, depth, rows);
-                tile(c + i * COLS + j, COLS, from.is_float ? from.at : wide, 1, from.is_float ? v->out : TILE_ROWS, panel, rows,
-                     depth);
+                float *to = c + i * COLS + j;
+                tile_fit(&(Rest){.from = to, .to = to}, 0, COLS, 0, from.is_float ? from.at : wide, 1,
+                         from.is_float ? v->out : TILE_ROWS, panel, rows, depth);
             }
         }
 }
@@ -155,12 +152,14 @@ static inline void weight_product(float *c, const Conv *v, const real *dy, const
 /* dweight of images x and y under v */
 static inline void weight_gradient(Stage *st, float *dweight, const real *dy, const real *x, int acc, const Conv *v)
 {
-    long m = v->out / v->groups, n = v->in / v->groups, size = v->kheight * v->kwidth, each = task_count(m, n);
+    long m = v->out / v->groups, n = v->in / v->groups, size = v->kheight * v->kwidth;
+    Grid g = grid_of(m, n, BLOCK, COLS, 1);
+    long each = task_count(&g);
     EACH(v->batch * v->yheight * v->ywidth * m * v->in * size >= 1 << 16)
     for (long number = 0; number < v->groups * size * each; number++) {
         long group = number / each / size, tap = number / each % size;
-        Task t = task_of(number % each, m, n);
-        float c[BLOCK * COLS];
+        Task t = task_of(&g, number % each);
+        _Alignas(64) float c[BLOCK * COLS];
         weight_product(c, v, dy + group * m + t.i, x + group * n + t.j, t.m, t.n, tap);
         for (long i = 0; i < t.m; i++)
             for (long j = 0; j < t.n; j++)

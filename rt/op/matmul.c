@@ -9,19 +9,16 @@
 /* y[i] (m x n) = a[i] (m x k) b[i] (k x n) for all i; the steps are the elements of one matrix of each. */
 static void products(Stage *st, real *y, View a, View b, long a_step, long b_step, long batch, long m, long n, long k)
 {
-    long each = task_count(m, n);
+    int is_float = sizeof(real) == sizeof(float);
+    Grid g = grid_of(m, n, is_float ? m + 1 : BLOCK, is_float ? spread_of(k) : SPREAD, batch % st->threads ? st->threads : 1);
+    long each = task_count(&g);
     EACH(batch * m * n * k >= 1 << 16)
     for (long number = 0; number < batch * each; number++) {
         long i = number / each;
-        Task t = task_of(number % each, m, n);
         View a1 = a, b1 = b;
-        float c[BLOCK * COLS];
         a1.at = (const real *)a.at + i * a_step;
         b1.at = (const real *)b.at + i * b_step;
-        task_product(c, &t, a1, b1, k, k, 1);
-        for (long r = 0; r < t.m; r++)
-            for (long j = 0; j < t.n; j++)
-                put(y, i * m * n + (t.i + r) * n + t.j + j, c[r * COLS + j]);
+        task_product(y + i * m * n, !is_float, is_float, task_of(&g, number % each), a1, b1, NULL, STORE, n, k, k, 1);
     }
 }
 
