@@ -485,7 +485,7 @@ static void check_pieces(long n, long blocks)
             part[count] = 0;
             for (long piece = 0; piece < PIECES; piece++)
                 for (long k = piece * n + at; k < piece * n + (at + each < n ? at + each : n); k++)
-                    part[count] += get(dy, i / COLUMNS * all + k) * get(w, k * COLUMNS + i % COLUMNS);
+                    part[count] = fmaf(get(dy, i / COLUMNS * all + k), get(w, k * COLUMNS + i % COLUMNS), part[count]);
         }
         for (long step = 1; step < count; step *= 2)
             for (long k = 0; k + step < count; k += 2 * step)
