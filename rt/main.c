@@ -406,13 +406,21 @@ static int prepare_worker(Run *run, int i)
     return status == DONE && offloads(w) ? job_offload->open(w) : status;
 }
 
+enum { STACK = 8 << 20 };       /* bytes of a stage's thread: gemm.h takes 1.4 MiB, and musl's threads have 128 KiB */
+
 /* In a thread for each stage, the first of them this one. */
 static void each_stage(Run *run, void *(*what)(void *))
 {
+    pthread_attr_t attr;
+    size_t size = 0;
+    pthread_attr_init(&attr);
+    if (pthread_attr_getstacksize(&attr, &size) == 0 && size < STACK)
+        pthread_attr_setstacksize(&attr, STACK);
     for (int i = 1; i < run->count; i++)
-        if (pthread_create(&run->worker[i].thread, NULL, what, &run->worker[i]) != 0)
+        if (pthread_create(&run->worker[i].thread, &attr, what, &run->worker[i]) != 0)
             quit(run->link, STATUS_RUN, "no thread for %s; check `ulimit -u` (processes) and `ulimit -v` (memory)",
                  run->worker[i].info->name);
+    pthread_attr_destroy(&attr);
     what(&run->worker[0]);
     for (int i = 1; i < run->count; i++)
         pthread_join(run->worker[i].thread, NULL);

@@ -356,10 +356,11 @@ static void norms(void)
         double want = 0;
         for (long i = 0; i < g->n; i++)
             want += g->v[i] * g->v[i];
-        norm_team(stage, norm, g->k, g->n, 1, s);               /* a stage of one device; of several: tests/axes.c */
-        double alone = norm[s];
         norm_partial(stage, norm, g->k, g->n, s);
-        expect(norm[s] == alone, "norm_team: %.17g, norm_partial %.17g", alone, norm[s]);
+        double alone = norm[s];
+        if (!folds())           /* GPU kernels have no teams; here, a stage of one device; of several: tests/axes.c */
+            norm_team(stage, norm, g->k, g->n, 1, s);
+        expect(norm[s] == alone, "norm_team: %.17g, norm_partial %.17g", norm[s], alone);
         expect(fabs(norm[s] - want) <= 1e-13 * want, "norm_partial: %.17g, should be %.17g", norm[s], want);
         norm_in_parts(g, norm[s]);
         total += want;
