@@ -8,6 +8,7 @@
 #include "rt/rt.h"
 #include "rt/real.h"
 #include "rt/team.h"
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -65,24 +66,27 @@ static void team_deal(Stage *st, float *to, const float *g, long whole, long out
 
 static const Team team = {team_sum, team_swap, team_deal, NULL, NULL};
 
-static void check_team(int devices, long blocks)
+/* Row 0 and column 0: products that are too small, so that a sum without a bias is -0, as on one device. */
+static void check_team(int devices, long blocks, bool biased)
 {
     enum { ROWS = 7, WIDE = 48, OUT = 24 };
     const long each = WIDE / devices, pieces = 3, piece = WIDE / pieces / devices;
-    static real x[ROWS * WIDE], w[OUT * WIDE], turned[WIDE * OUT], bias[OUT], want[2][ROWS * OUT], got[ROWS * OUT];
+    static real x[ROWS * WIDE], w[OUT * WIDE], turned[WIDE * OUT], all[OUT], want[2][ROWS * OUT], got[ROWS * OUT];
     static float g[OUT * WIDE];
     double norm[2];
+    const real *bias = biased ? all : NULL;
     for (long i = 0; i < OUT * WIDE; i++) {
-        put(w, i, (float)draw());
-        put(turned, i, (float)draw());
-        put(x, i % (ROWS * WIDE), (float)draw());
-        put(bias, i % OUT, (float)draw());
+        put(w, i, i < WIDE ? 0x1p-80f : (float)draw());
+        put(turned, i, i % OUT == 0 ? 0x1p-80f : (float)draw());
+        put(x, i % (ROWS * WIDE), i % (ROWS * WIDE) < WIDE ? -0x1p-80f : (float)draw());
+        put(all, i % OUT, (float)draw());
         g[i] = (float)draw();
     }
     left.whole = g;
     stage.blocks = (int)blocks, stage.shards = 0;
     linear_forward(&stage, want[0], x, w, bias, 0, ROWS, WIDE, OUT);
     linear_pieces_backward_x(&stage, want[1], x, turned, 0, ROWS, OUT, WIDE, pieces);        /* dy [7 48], weight [48 24] */
+    equal(signbit(get(want[1], 0)) && (biased || signbit(get(want[0], 0))), "no -0", 1, blocks);
     norm_partial(&stage, norm, g, OUT * WIDE, 0);
     stage.team = &team, stage.shards = devices;
     for (int turn = 0; turn < 2 * devices; turn++) {
@@ -120,7 +124,8 @@ int main(void)
     stage.threads = 1;
     for (long blocks = 4; blocks <= 8; blocks *= 2)
         for (int devices = 2; devices <= MOST_TEAM; devices *= 2)
-            check_team(devices, blocks);
+            for (int biased = 0; biased < 2; biased++)
+                check_team(devices, blocks, biased);
     printf("unit_rt_team: %d passed, %d failed\n", passed, failed);
     return failed != 0;
 }

@@ -5,7 +5,7 @@
  * Problem.  IEEE 754 defines it to the bit, and processors have it as one instruction.  One that lacks it would call libm,
  * which is slow and may be wrong.
  *
- * Method.   Where the instruction exists, it is written: by name for the vectors of x86 and ARM, by a builtin elsewhere.  A
+ * Method.  Where the instruction exists, it is written: by name for the vectors of x86 and ARM, by a builtin elsewhere.  A
  * compiler is never left to contract.  Elsewhere the same value is made in double: a product of two floats is exact there.
  * The sum is rounded to odd: what is lost decides its last bit.  So the rounding to float that follows is that of the exact
  * value (S. Boldo, G. Melquiond, Emulation of a FMA and Correctly Rounded Sums: Proved Algorithms Using Rounding to Odd, IEEE

@@ -29,7 +29,7 @@ void linear_columns_backward_x(Stage *st, real *dx, const real *dy, const real *
                     block_of_part(st, out / pieces), pieces);
     const float *sum = close_sums(st, dx, tmp, rows * in);
     MAP(rows * in, i)
-        put(dx, i, sum[i] + 0.0f);
+        put(dx, i, sum[i]);
 }
 
 void linear_rows_forward(Stage *st, real *y, const real *x, const real *weight, const real *bias, void *tmp, int h, long rows,
@@ -41,5 +41,5 @@ void linear_rows_forward(Stage *st, real *y, const real *x, const real *weight, 
     EACH(rows * out >= 4 * SPAN)
     for (long i = 0; i < rows; i++)
         for (long j = 0; j < out; j++)
-            put(y, i * out + j, sum[i * out + j] + (bias ? get(bias, j) : 0.0f));
+            put(y, i * out + j, bias ? sum[i * out + j] + get(bias, j) : sum[i * out + j]);     /* -0 stays */
 }
