@@ -34,19 +34,18 @@ static void expand(uint32_t w[64], const unsigned char *block)
 
 static void mix(uint32_t h[8], const unsigned char *block)
 {
-    uint32_t w[64], v[8];
+    uint32_t w[64];
     expand(w, block);
-    memcpy(v, h, sizeof v);
+    uint32_t a = h[0], b = h[1], c = h[2], d = h[3], e = h[4], f = h[5], g = h[6], last = h[7];
     for (int i = 0; i < 64; i++) {
-        uint32_t a = v[0], e = v[4];
-        uint32_t p = v[7] + (turn(e, 6) ^ turn(e, 11) ^ turn(e, 25)) + ((e & v[5]) ^ (~e & v[6])) + constant[i] + w[i];
-        uint32_t q = (turn(a, 2) ^ turn(a, 13) ^ turn(a, 22)) + ((a & v[1]) ^ (a & v[2]) ^ (v[1] & v[2]));
-        memmove(v + 1, v, 7 * sizeof *v);
-        v[4] += p;
-        v[0] = p + q;
+        uint32_t p = last + (turn(e, 6) ^ turn(e, 11) ^ turn(e, 25)) + ((e & f) ^ (~e & g)) + constant[i] + w[i];
+        uint32_t q = (turn(a, 2) ^ turn(a, 13) ^ turn(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
+        last = g, g = f, f = e, e = d + p;
+        d = c, c = b, b = a, a = p + q;
     }
+    const uint32_t end[8] = {a, b, c, d, e, f, g, last};
     for (int i = 0; i < 8; i++)
-        h[i] += v[i];
+        h[i] += end[i];
 }
 
 void digest_start(Digest *d)

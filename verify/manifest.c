@@ -27,7 +27,7 @@ static const uint32_t square[8] = {
 
 static void block(uint32_t *h, const unsigned char *at)
 {
-    uint32_t w[64], v[8];
+    uint32_t w[64];
     for (int t = 0; t < 16; t++)
         w[t] = (uint32_t)at[4 * t] << 24 | (uint32_t)at[4 * t + 1] << 16 | (uint32_t)at[4 * t + 2] << 8 | at[4 * t + 3];
     for (int t = 16; t < 64; t++) {
@@ -35,17 +35,17 @@ static void block(uint32_t *h, const unsigned char *at)
         uint32_t s1 = turned(w[t - 2], 17) ^ turned(w[t - 2], 19) ^ w[t - 2] >> 10;
         w[t] = w[t - 16] + s0 + w[t - 7] + s1;
     }
-    memcpy(v, h, sizeof v);
+    uint32_t a = h[0], b = h[1], c = h[2], d = h[3], e = h[4], f = h[5], g = h[6], z = h[7];
     for (int t = 0; t < 64; t++) {
-        uint32_t big1 = turned(v[4], 6) ^ turned(v[4], 11) ^ turned(v[4], 25), choice = (v[4] & v[5]) ^ (~v[4] & v[6]);
-        uint32_t big0 = turned(v[0], 2) ^ turned(v[0], 13) ^ turned(v[0], 22);
-        uint32_t most = (v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]), t1 = v[7] + big1 + choice + cube[t] + w[t];
-        memmove(v + 1, v, 7 * sizeof *v);
-        v[4] += t1;
-        v[0] = t1 + big0 + most;
+        uint32_t big1 = turned(e, 6) ^ turned(e, 11) ^ turned(e, 25), choice = (e & f) ^ (~e & g);
+        uint32_t big0 = turned(a, 2) ^ turned(a, 13) ^ turned(a, 22), most = (a & b) ^ (a & c) ^ (b & c);
+        uint32_t t1 = z + big1 + choice + cube[t] + w[t];
+        z = g, g = f, f = e, e = d + t1;
+        d = c, c = b, b = a, a = t1 + big0 + most;
     }
+    const uint32_t done[8] = {a, b, c, d, e, f, g, z};
     for (int i = 0; i < 8; i++)
-        h[i] += v[i];
+        h[i] += done[i];
 }
 
 const char *file_hash(const Source *s)

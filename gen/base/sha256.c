@@ -31,25 +31,23 @@ static uint32_t turn(uint32_t x, int n)
 
 static void block_add(uint32_t h[8], const unsigned char *block)
 {
-    uint32_t w[64], a[8];
+    uint32_t w[64];
     for (int i = 0; i < 16; i++, block += 4)
         w[i] = (uint32_t)block[0] << 24 | (uint32_t)block[1] << 16 | (uint32_t)block[2] << 8 | block[3];
     for (int i = 16; i < 64; i++) {
         uint32_t x = w[i - 15], y = w[i - 2];
         w[i] = w[i - 16] + (turn(x, 7) ^ turn(x, 18) ^ x >> 3) + w[i - 7] + (turn(y, 17) ^ turn(y, 19) ^ y >> 10);
     }
-    memcpy(a, h, sizeof a);
+    uint32_t a = h[0], b = h[1], c = h[2], d = h[3], e = h[4], f = h[5], g = h[6], last = h[7];
     for (int i = 0; i < 64; i++) {
-        uint32_t choose = (a[4] & a[5]) ^ (~a[4] & a[6]);
-        uint32_t most = (a[0] & a[1]) ^ (a[0] & a[2]) ^ (a[1] & a[2]);
-        uint32_t one = a[7] + (turn(a[4], 6) ^ turn(a[4], 11) ^ turn(a[4], 25)) + choose + K[i] + w[i];
-        uint32_t two = (turn(a[0], 2) ^ turn(a[0], 13) ^ turn(a[0], 22)) + most;
-        memmove(a + 1, a, 7 * sizeof *a);
-        a[4] += one;
-        a[0] = one + two;
+        uint32_t one = last + (turn(e, 6) ^ turn(e, 11) ^ turn(e, 25)) + ((e & f) ^ (~e & g)) + K[i] + w[i];
+        uint32_t two = (turn(a, 2) ^ turn(a, 13) ^ turn(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
+        last = g, g = f, f = e, e = d + one;
+        d = c, c = b, b = a, a = one + two;
     }
+    const uint32_t end[8] = {a, b, c, d, e, f, g, last};
     for (int i = 0; i < 8; i++)
-        h[i] += a[i];
+        h[i] += end[i];
 }
 
 void sha256_start(Sha256 *s)
