@@ -388,9 +388,8 @@ sed -n '/^void lex_next/,/^}/p' verify/token.c >"$tmp/copied.c"
 same "$tmp/copied.c" >"$tmp/shared"
 expect "a function that was copied is found" test -s "$tmp/shared"
 # One name alone crosses between the two, and what dpgen links is all of verify/ but main()
-names() { for object in "$@"; do nm "$object"; done; }
-names verify/*.o verify/model/*.o | awk '$(NF - 1) ~ /[TDBR]/ { print $NF }' | sort -u >"$tmp/own"
-names gen/*.o gen/*/*.o build/gen/*.o build/gen/*/*.o | awk '$(NF - 1) == "U" { print $NF }' | sort -u >"$tmp/used"
+nm -A verify/*.o verify/model/*.o | awk '$(NF - 1) ~ /[TDBR]/ { print $NF }' | sort -u >"$tmp/own"
+nm -A gen/*.o gen/*/*.o build/gen/*.o build/gen/*/*.o | awk '$(NF - 1) == "U" { print $NF }' | sort -u >"$tmp/used"
 expect "gen/ calls verify_main() alone" test "$(comm -12 "$tmp/own" "$tmp/used")" = verify_main
 for compiler in $own_cc ${own_clang:-} ${tcc:-}; do
     strict='-Wall -Wextra -Wpedantic -Wconversion -Werror'
