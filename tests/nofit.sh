@@ -39,6 +39,21 @@ for limit in 60KiB 150KiB 230KiB; do
     refuse "tiny-gpt, $limit" 4 "fits: --limit $least" within 40 $tiny --limit $limit
 done
 
+# States that have no room in all devices together are told before any cut is laid out: the search took 8 s of the
+# processor for Mixtral on 4 devices of 32 GiB, and said that cuts may fit.  A stage alone has these states, each rounded up.
+whole=$(./dpgen plan "$models/tiny-gpt.yaml" --stages 1 --estimate --json | sed -n 's/.*"state_bytes": \([0-9]*\).*/\1/p')
+refuse "states of tiny-gpt" 4 "nothing can fit: the states of the model alone take" within 40 \
+    ./dpgen plan "$models/tiny-gpt.yaml" --stages 2 --estimate --limit 40KiB
+over=$(sed -n 's/.*model alone take \([0-9.]*\) KiB more.*/\1/p' "$tmp/said")
+rounded=$(awk -v all="$whole" -v over="$over" 'BEGIN { print all / 1024 - 80 - over }')
+if awk -v kib="$rounded" 'BEGIN { exit !(kib >= 0 && kib < 124 * 63 / 1024) }'; then pass
+else fault "states of tiny-gpt: $over KiB too many, and $whole bytes of them"; fi
+refuse "states of Mixtral" 4 "nothing can fit: .* take 65[0-9].* GiB more" within 10 ./dpgen plan examples/mixtral-8x7b.yaml
+if grep -q 'gave up' "$tmp/said"; then fault "states of Mixtral: cuts may fit"; else pass; fi
+if ./dpgen plan "$models/tiny-gpt.yaml" --stages 2 --estimate --limit 240KiB 2>&1 | grep -q 'nothing can fit'; then
+    fault "tiny-gpt: two devices of 240 KiB have room for its states"
+else pass; fi
+
 # A device of kind cuda has a workspace beside its reserve; a limit that was promised without it did not plan.
 report "gpt2-124m on cuda" 1300MiB \
     examples/gpt2-124m.yaml --devices devices/h100.yaml --stages 2 --schedule 1f1b --recompute auto

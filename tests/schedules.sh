@@ -90,7 +90,7 @@ same "nothing fits" $? 4
 [ ! -e "$tmp/none.svg" ] && grep -q 'nothing is drawn' "$tmp/said" && pass || fault "a drawing of no plan: $(cat "$tmp/said")"
 ./dpgen plan $model --schedule gpipe --limit 100KiB >"$tmp/report" 2>&1
 same "what gpipe lacks" "$(of gpipe why | sed 's/ (.*//')" \
-    "$(sed -n '2s/.*\(stage [0-9]\) needs .*: \(.*\)/\1: \2/p' "$tmp/report")"
+    "$(sed -n 's/.*\(stage [0-9]\) needs .*: \(.*\)/\1: \2/p' "$tmp/report")"
 
 # ---- the drawing
 ./dpgen schedules $model --schedule zb-v -o "$tmp/zb-v.svg" >"$tmp/said" 2>&1 || fault "a drawing: $(tail -n 1 "$tmp/said")"

@@ -232,10 +232,23 @@ static bool is_late(const Candidate *k, int row)
     return is_spent(k) && !(remedies[row].late && remedies[row].late(k));
 }
 
+Bytes states_over(const Graph *g, const Model *m, int stages)
+{
+    const Bytes *limit = least_memory(m, stages);
+    Bytes over = 0;
+    for (int s = 0; s < g->state.n; s++)
+        over += g->state.at[s].param >= 0 ? g->state.at[s].bytes : 0;
+    for (int d = 0; d < stages && over > 0; d++)
+        over -= limit[d] < over ? limit[d] : over;
+    return m->train.shard ? 0 : over;
+}
+
 static bool refine(Candidate *k, int rows)
 {
     if (k->report_only || (!k->best && k->why == NO_PLAN && plan_chunks(k->first) == 0))
         return false;           /* there are no lists: nothing to mend */
+    if (!k->best && states_over(k->g, k->m, k->stages) > 0)
+        return false;           /* and nothing mends it */
     while (k->next < (rows < LAST ? rows : LAST)) {
         int row = k->next++;
         if (!k->best && is_spent(k))

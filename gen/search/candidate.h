@@ -33,6 +33,9 @@ typedef struct {
 } Candidate;
 typedef VEC(Candidate) Candidates;
 
+/* Bytes of states of the model beyond the memory of all stages together, which no cut mends; 0: they have room, or nothing is
+ * said, since train.shard leaves parts of them to replicas. */
+Bytes states_over(const Graph *g, const Model *m, int stages);
 Bytes *least_memory(const Model *m, int stages);    /* by device: a stage has the least memory that any of its replicas has */
 bool better(const Plan *a, const Plan *b);          /* faster; as fast and smaller */
 bool is_exact(const Candidate *k);                  /* its planner proves, and chooses the cuts */

@@ -23,6 +23,7 @@
  * A question past its own part takes the first choices that fit.  Remedies without a turn are named as not tried.
  */
 #include "nofit.h"
+#include "candidate.h"
 #include "search.h"
 #include "least.h"
 #include "base/quote.h"
@@ -519,7 +520,11 @@ static void print_head(const Plan *p)
         }
     fprintf(stderr, "  [%s, %lld micro-batches of %lld]\n", p->schedule, (long long)p->g->micro,
             (long long)p->g->batch);
-    if (p->shortfall.open)
+    Bytes over = states_over(p->g, m, p->devices / m->plan.replicas);
+    if (over > 0)
+        fprintf(stderr, "  nothing can fit: the states of the model alone take %s more than these devices have together\n",
+                size_text(over));
+    else if (p->shortfall.open)
         fprintf(stderr, "  the search gave up: cuts that may fit were not laid out\n");
     if (m->device_order != ORDER_CHOSEN)
         return;
