@@ -334,6 +334,14 @@ Model *ordered(const Model *m, int stages, const int *device)
     return with;
 }
 
+const Device *same_device(const Model *m, const Device *k)
+{
+    int d = 0;
+    while (m->devices.at[d].entry != k->entry)
+        d++;
+    return &m->devices.at[d];
+}
+
 Plan *under_limits(const Plan *of, const Model *m)
 {
     Model *model = alloc(sizeof *model);
@@ -343,7 +351,7 @@ Plan *under_limits(const Plan *of, const Model *m)
     memset(&model->devices, 0, sizeof model->devices);
     for (int d = 0; d < of->m->devices.n; d++) {
         *PUSH(&model->devices) = of->m->devices.at[d];
-        model->devices.at[d].memory = m->devices.at[of->m->devices.at[d].entry].memory;
+        model->devices.at[d].memory = same_device(m, &of->m->devices.at[d])->memory;
     }
     p->m = model;
     for (int d = 0; d < p->devices; d++)

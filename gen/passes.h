@@ -22,9 +22,11 @@ Verdict run(const Options *x, Plan *p, const Bytes *limit);
 Plan *run_again(const Options *x, const Plan *of, const Ask *ask, Verdict *why);
 /* Its cuts and fates with the lists of the same graph with more micro-batches. */
 Plan *run_longer(const Options *x, const Plan *of, const Graph *g, const Cost *c, const Model *m, Verdict *why);
-/* A finished plan under the memory limits of a model with the same devices, none of them smaller. */
 /* Frees the lists of a plan that nobody asks for any more: what comm, lower, mem and sim have made, but for sums by device. */
 void plan_drop(Plan *p);
+/* Among the devices of another order, the one that is k. */
+const Device *same_device(const Model *m, const Device *k);
+/* A finished plan under the memory limits of a model with the same devices, none of them smaller. */
 Plan *under_limits(const Plan *of, const Model *m);
 /* The model with these of its devices first: device i does stage i. */
 Model *ordered(const Model *m, int stages, const int *device);

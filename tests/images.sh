@@ -123,8 +123,8 @@ two_ranks() {
     one_hash "mpi" "$reference"
     use_portable
     # Values that skip over two stages, among processes and replicas
-    (cd "$cwd" && "$tmp/npy" images.npy f4 -1 1 6 32 32 3 && "$tmp/npy" masks.npy f4 0 0 6 32 32 1) || fault "no arrays"
-    unet="examples/unet.yaml -D S=32 -D N=2 -D F=2 --set train.batch.global=4 --set devices.0.count=4 --set devices.0.threads=1
+    (cd "$cwd" && "$tmp/npy" images.npy f4 -1 1 6 64 64 3 && "$tmp/npy" masks.npy f4 0 0 6 64 64 1) || fault "no arrays"
+    unet="examples/unet.yaml -D S=64 -D N=2 -D F=2 --set train.batch.global=4 --set devices.0.count=4 --set devices.0.threads=1
         --set train.batch.groups=2 --set train.steps=2"
     unet=$(echo $unet)
     echo "one $unet --stages 1" | plans

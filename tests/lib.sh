@@ -249,6 +249,7 @@ plans() {
 # five that have not.
 one_hash() {
     hash=${2:-$(awk 'length($2) == 64 && NF == 2 {print $2; exit}' "$tmp/result")}
+    [ ${#hash} = 64 ] || hash=none          # plans that are refused alike have no hash
     wrong=0
     while read -r which said; do
         if [ "$said" = "$hash" ]; then

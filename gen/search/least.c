@@ -87,7 +87,7 @@ static Bytes wanted(const Least *l, const Plan *p)
         const Device *k = &p->m->devices.at[d];
         Bytes bytes = p->dev.at[d].arena + k->memory - p->dev.at[d].limit + taken(k);
         if (l->scaled)
-            bytes = (Bytes)((double)bytes / (double)whole(&l->m->devices.at[k->entry]) * (double)l->most) + 1;
+            bytes = (Bytes)((double)bytes / (double)whole(same_device(l->m, k)) * (double)l->most) + 1;
         most = bytes > most ? bytes : most;
     }
     return most;
