@@ -18,7 +18,7 @@ FRONT   = gen/graph.o $(patsubst %.c,%.o,$(sort $(wildcard gen/config/*.c gen/bu
 TOKENIZER = $(sort $(wildcard rt/tokens/*.c))
 TOKENS  = $(TOKENIZER:rt/%.c=build/gen/%.o) gen/tokens/tokens.o
 PACK    = gen/pack/search.o gen/pack/greedy.o gen/pack/verify.o gen/pack/pack.o gen/pack/file.o
-COST    = gen/cost/cost.o gen/cost/roof.o gen/cost/pairs.o gen/cost/links.o gen/cost/prof.o gen/cost/lookup.o \
+COST    = gen/cost/cost.o gen/cost/roof.o gen/cost/pairs.o gen/cost/links.o gen/cost/team.o gen/cost/prof.o gen/cost/lookup.o \
           gen/cost/prepared.o gen/cost/machine.o
 SCHED   = $(patsubst %.c,%.o,$(sort $(wildcard gen/sched/*.c)))
 LIST    = gen/list/rebuild.o gen/list/version.o gen/list/action.o gen/list/rendezvous.o gen/list/transport.o gen/list/comm.o \
