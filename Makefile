@@ -42,7 +42,8 @@ PLAN    = gen/plan/part.o gen/plan/keep.o gen/plan/planners.o
 FOREIGN = $(patsubst %.c,%.o,$(sort $(wildcard gen/profiled/*.c)))
 EMIT    = gen/emit/names.o gen/emit/text.o gen/emit/dims.o gen/emit/slots.o gen/emit/call.o gen/emit/head.o \
           gen/emit/header.o gen/emit/open.o gen/emit/pair.o gen/emit/turns.o gen/emit/table.o gen/emit/files.o \
-          gen/emit/stage.o gen/emit/launch.o gen/emit/settings.o gen/emit/archive.o gen/emit/holding.o gen/emit/page.o \
+          gen/emit/stage.o gen/emit/launch.o gen/emit/settings.o gen/emit/archive.o gen/emit/holding.o gen/emit/team.o \
+          gen/emit/page.o \
           gen/emit/lists.o gen/emit/report.o gen/emit/report_memory.o gen/emit/build.o gen/emit/sample.o gen/emit/sbom.o \
           gen/emit/proof.o gen/emit/emit.o
 PROFILE = gen/profile/measure.o gen/profile/bench.o
