@@ -18,7 +18,7 @@ FRONT   = gen/graph.o $(patsubst %.c,%.o,$(sort $(wildcard gen/config/*.c gen/bu
 TOKENIZER = $(sort $(wildcard rt/tokens/*.c))
 TOKENS  = $(TOKENIZER:rt/%.c=build/gen/%.o) gen/tokens/tokens.o
 PACK    = gen/pack/search.o gen/pack/greedy.o gen/pack/verify.o gen/pack/pack.o gen/pack/file.o
-COST    = gen/cost/cost.o gen/cost/roof.o gen/cost/pairs.o gen/cost/links.o gen/cost/prof.o gen/cost/lookup.o \
+COST    = gen/cost/cost.o gen/cost/roof.o gen/cost/pairs.o gen/cost/links.o gen/cost/team.o gen/cost/prof.o gen/cost/lookup.o \
           gen/cost/prepared.o gen/cost/machine.o
 SCHED   = $(patsubst %.c,%.o,$(sort $(wildcard gen/sched/*.c)))
 LIST    = gen/list/rebuild.o gen/list/version.o gen/list/action.o gen/list/rendezvous.o gen/list/transport.o gen/list/comm.o \
@@ -42,7 +42,8 @@ PLAN    = gen/plan/part.o gen/plan/keep.o gen/plan/planners.o
 FOREIGN = $(patsubst %.c,%.o,$(sort $(wildcard gen/profiled/*.c)))
 EMIT    = gen/emit/names.o gen/emit/text.o gen/emit/dims.o gen/emit/slots.o gen/emit/call.o gen/emit/head.o \
           gen/emit/header.o gen/emit/open.o gen/emit/pair.o gen/emit/turns.o gen/emit/table.o gen/emit/files.o \
-          gen/emit/stage.o gen/emit/launch.o gen/emit/settings.o gen/emit/archive.o gen/emit/holding.o gen/emit/page.o \
+          gen/emit/stage.o gen/emit/launch.o gen/emit/settings.o gen/emit/archive.o gen/emit/holding.o gen/emit/team.o \
+          gen/emit/page.o \
           gen/emit/lists.o gen/emit/report.o gen/emit/report_memory.o gen/emit/build.o gen/emit/sample.o gen/emit/sbom.o \
           gen/emit/proof.o gen/emit/emit.o
 PROFILE = gen/profile/measure.o gen/profile/bench.o

@@ -46,6 +46,9 @@ struct Cost {
     int devices;
     const Wire *wire;           /* [from * devices + to]; NULL: all as latency and link say */
     const Wire *host_wire;      /* [device]; NULL: all as host says */
+    int levels;                 /* of the tree over the devices of a stage */
+    const Wire *team_wire;      /* [device * levels + level]: between those that swap there, the slowest */
+    Ns **sums;                  /* [class][operator]: what of ns are messages of a stage's devices; NULL: nothing */
     const Mover *mover;         /* [device]; NULL: all are processors */
     const Cost *adjoined, *apart;   /* the same where the gradient of the loss stands behind it, and is one kernel with it, and
                                    where not; NULL: itself */
@@ -60,7 +63,10 @@ const Cost *cost_shared(const Cost *c, const Model *m, int devices);    /* what 
 int64_t cost_threads(const Model *m, int devices);  /* of the first devices, that keep cores busy */
 char *cost_signature(const Op *o);                  /* what the time of a call depends on: a line of a profile */
 Ns cost_op(const Cost *c, int device, int op);      /* one call there */
+Ns cost_sums(const Cost *c, int device, int op);    /* what of it are messages of the devices of a stage */
 Ns cost_alone(const Cost *c, int device, int op);   /* where its chunk begins, or where it is made again */
+/* What a call sends to other devices of its stage; bytes 0: nothing. */
+Bytes cost_team_bytes(const Graph *g, const Op *o);
 Ns cost_wire(const Cost *c, int from, int to, Bytes bytes);     /* how long a message occupies the wire between two devices */
 Ns cost_latency(const Cost *c, int from, int to);   /* from the end of that to its arrival */
 bool cost_half(const Cost *c, int from, int to);    /* messages of both directions take turns on one wire */

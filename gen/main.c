@@ -36,15 +36,18 @@ enum { LEAST_ARCH = 80 };
 
 static int check_model(const Options *x, const Model *m)
 {
-    const Graph *g = graph_of(x, m);
+    const Graph *g = graph_of(x, m), *part = g;
     Model whole = *m;
     whole.plan.tensor = 1;
-    if (g->team && !x->from && !x->dump)
+    bool both = g->team && !x->from && !x->dump;
+    if (both)
         g = graph_of(x, &whole);            /* of the model, not of one device of several */
     if (x->parameters)
         weights_print(stdout, m, g);
     else if (!x->dump)
         graph_totals(stdout, g);
+    if (both && !x->parameters)
+        team_totals(stdout, part);
     return 0;
 }
 
@@ -225,9 +228,23 @@ static void warn_data(const Model *m)
     }
 }
 
+/* Sums in blocks are an order of additions, and a library has its own.  Paced devices do not add at all. */
+static void check_blocks(const Model *m)
+{
+    const Device *d = &m->devices.at[0];
+    if (m->train.blocks > 1 && !library_of(d)->anywhere)
+        err(m->train.blocks_at, "take kernels: portable, or train.blocks: 1",
+            "train.blocks: %lld, and kernels: %s of '%s' add in an order of their own: it can be planned for, and not "
+            "generated", (long long)m->train.blocks, d->kernels, d->name);
+    if ((m->plan.tensor > 1 || m->plan.tensor_auto) && target_of(d)->paced)
+        err(m->plan.tensor_at, "plan.tensor: 1", "plan.tensor: %s, and '%s' is paced, which adds over no devices: it can be "
+            "planned for, and not generated", m->plan.tensor_auto ? "auto" : strf("%d", m->plan.tensor), d->name);
+}
+
 static int generate(const Options *x, const Model *m)
 {
     const Device *d = &m->devices.at[0];
+    check_blocks(m);
     if (on_gpus(m))
         check_cuda(m);
     else if (m->train.tf32 || m->train.fp8)
@@ -260,7 +277,8 @@ static int generate(const Options *x, const Model *m)
     text_close(&reference);
     const char *sum = emit(p, x->out, x->prefix ? x->prefix : "train", &reference, !x->unproved);
     view_table(stdout, p);
-    printf("wrote %s: make -C %s\nits MANIFEST has SHA-256 %s\n", quote_terminal(x->out),
+    const char *team = p->g->team ? strf(", %s%s", count_text(plan_stages(p), "stage"), team_shape(p)) : "";
+    printf("wrote %s%s: make -C %s\nits MANIFEST has SHA-256 %s\n", quote_terminal(x->out), team,
            quote_terminal(quote_shell(x->out)), sum);
     return 0;
 }
@@ -288,7 +306,8 @@ static int measure_model(const Options *x, const Model *m)
     Profile *f = profile_measure(m, file);
     profile_write(f, file);
     profile_end();
-    printf("wrote %s\n", quote_terminal(file));
+    printf("wrote %s%s\n", quote_terminal(file),
+           m->plan.tensor > 1 ? strf(": calls of one of %d devices of a stage", m->plan.tensor) : "");
     return 0;
 }
 

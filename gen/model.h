@@ -85,9 +85,10 @@ typedef struct {
     int entry;                  /* in the model file; another one than its index where device_order.c chose */
     Loc loc;
 } Device;
+typedef VEC(Device) Devices;
 
 typedef struct {                /* one entry of links: all pairs of devices, or of a device and its host, that it names */
-    const char *from, *to;      /* a device, or an entry of devices: all of it; to NULL: the host */
+    const char *from, *to;      /* a device, or an entry of devices: all of it; to NULL: the host; both: of two hosts */
     double rate;                /* bytes/s; 0 unknown */
     Ns latency;                 /* -1: unknown */
     bool half;                  /* both directions share the rate */
@@ -223,7 +224,7 @@ typedef struct {
     bool chunks_auto;               /* the search tries several; the schedule's own number before */
     int replicas; bool replicas_auto;   /* of the pipeline, each with its own micro-batches; auto: search.c decides, 1 before */
     Loc replicas_at;
-    int tensor;                     /* devices of a stage; 1: one */
+    int tensor; bool tensor_auto;   /* devices of a stage; auto: search.c decides, 1 before */
     Loc tensor_at;
     int buckets;                    /* most pieces of backward with exchanges of their own */
     int group;                      /* micro-batches that pass chunk by chunk; 0: as the schedule has them */
@@ -322,7 +323,8 @@ typedef struct {
     const char *loss; Loc loss_loc;
     Train train;
     DataSet data, eval;             /* eval.format NULL: none */
-    VEC(Device) devices;            /* stage i is on device i: given by the file, to be chosen, chosen by device_order.c */
+    Devices devices;                /* stage i is on device i: given by the file, to be chosen, chosen by device_order.c */
+    Devices listed;                 /* plan.tensor: those of the file; stage i has devices.at[i].entry and those behind it */
     enum { ORDER_GIVEN, ORDER_FREE, ORDER_CHOSEN } device_order; Loc order_at;
     Bytes memory;                   /* of devices where the file lists none, from --limit; 0: the default */
     VEC(LinkSpec) links;
@@ -350,6 +352,12 @@ const char *override_path(const char *option);      /* --stages: plan.stages; NU
 bool device_is(const Device *d, const char *name, size_t n);
 const Transport *transport_of(const Model *m);
 bool on_gpus(const Model *m);                       /* its devices are GPUs; never some of them */
+/* config/tensor.c: the model with stages of so many devices; err where it can have none. */
+const Model *with_team(const Model *m, int devices);
+const Device *team_member(const Model *m, int device, int member);  /* the devices of a stage; member 0: the first */
+const char *team_text(const Model *m, int device);  /* cpu.0 .. cpu.3 */
+int host_of(const Model *m, const Device *d);       /* devices are spread over the hosts in order, evenly */
+const char *host_text(const Model *m, int device);  /* of a stage: host 0, hosts 0 to 1; NULL: there is one host */
 /* --devices FILE: sections devices, hosts, links of that file, or of one that dpgen carries: a100-40gb */
 void override_devices(Node *root, const char *path);
 void list_devices(FILE *f);                         /* names of those */

@@ -109,7 +109,6 @@ no "replicas" 'stages of 2 devices have no replicas yet' 2 --set train.batch.gro
 no "steps that overlap" 'stages of 2bw are of one device' 2 --schedule 2bw
 no "copies to the host" 'nothing is offloaded by stages of several devices yet' 2 --offload "['*']"
 no "a free order" 'devices.order: free chooses one device' 2 --device-order free
-no "paced" 'has no kernels that add over devices' 2 --set devices.0.kind=paced
 refuse "nothing to divide" 3 'no operator can be divided; the first that might be, fc: dropout wants all of it' \
     ./dpgen check "$models/heads.yaml" --set train.blocks=2 --set plan.tensor=2
 refuse "a graph of other devices" 3 'is a graph with team=2, and plan.tensor' \

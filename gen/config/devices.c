@@ -8,7 +8,7 @@
 #include "schema.h"
 #include <string.h>
 
-enum { MOST_DEVICES = 256, MOST_THREADS = 1024, MOST_SPARE = 64, MOST_CHUNKS = 256, MOST_REPLICAS = 64, MOST_OPS = 1 << 20 };
+enum { MOST_DEVICES = 1024, MOST_THREADS = 1024, MOST_SPARE = 64, MOST_CHUNKS = 256, MOST_REPLICAS = 64, MOST_OPS = 1 << 20 };
 static const Bytes DEFAULT_MEMORY = (Bytes)8 << 30, WORKSPACE = (Bytes)32 << 20, LEAST_WORKSPACE = (Bytes)2 << 20;
 
 /* ---- devices ----------------------------------------------------------------------------------------- */
@@ -255,7 +255,7 @@ static void read_stages(const Spot *s)
     p->stages_min = p->stages_max;
 }
 
-static void read_some(Spot s, int *to, bool *any)
+void read_some(Spot s, int *to, bool *any)
 {
     const char *text = s.value->kind == SCALAR ? s.value->text : "1";
     double known;
@@ -598,7 +598,7 @@ void model_plan(Model *m, Node *node)
         { "waves", read_waves, AT(waves), 1, MOST_CHUNKS / 2, NULL },
         { "map", read_map, AT(map), 0, 0, NULL },
         { "replicas", read_replicas, 0, 1, MOST_REPLICAS, NULL },
-        { "tensor", read_tensor, AT(tensor), 1, MOST_TEAM, NULL },
+        { "tensor", read_tensor, 0, 1, MOST_TEAM, NULL },
         { "buckets", read_count, AT(buckets), 1, MOST_OPS, NULL },
         { "schedule", read_schedule_row, AT(schedule), 0, BUILT, schedule_words },
         { "order", read_table, 0, 0, 0, NULL },
@@ -614,8 +614,8 @@ void model_plan(Model *m, Node *node)
         { "cuts", read_cuts, AT(cuts), 0, 0, NULL },
     };
     PlanSpec *p = &m->plan;
-    *p = (PlanSpec){ .chunks = 1, .replicas = 1, .buckets = 16, .schedule = "auto", .transport = "local", .planner = "exact",
-                     .loc = node ? node->loc : (Loc){ 0, 0, 0 } };
+    *p = (PlanSpec){ .chunks = 1, .replicas = 1, .tensor = 1, .buckets = 16, .schedule = "auto", .transport = "local",
+                     .planner = "exact", .loc = node ? node->loc : (Loc){ 0, 0, 0 } };
     if (node)
         section(m, node, "plan", fields, COUNT(fields), p);
     const Node *stages = node_get(node, "stages"), *chunks = node_get(node, "chunks"), *warmup = node_get(node, "warmup");

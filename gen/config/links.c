@@ -7,6 +7,7 @@
  *       gpu-gpu: 300GB/s                                       every pair of the entry gpu
  *       gpu.3-gpu.4: {rate: 12GB/s, latency: 15us}             that pair alone
  *       gpu-host: {rate: 25GB/s, latency: 10us, duplex: half}
+ *       host-host: 50GB/s                                      every pair of devices on two machines
  *
  * Which entry a pair takes is decided in cost/links.c, where pairs are priced.
  *
@@ -59,8 +60,9 @@ static void read_link(const Spot *pair, const Node *key)
     else
         read_rate(&value);
     const char *dash = strchr(key->text, '-');          /* names have none */
-    bool host = dash && !strcmp(dash + 1, "host");
-    if (!dash || !device_known(pair->m, key->text, (size_t)(dash - key->text))
+    bool host = dash && !strcmp(dash + 1, "host"), machines = host && !strncmp(key->text, "host-", 5)
+        && !device_known(pair->m, "host", 4);
+    if (!dash || (!machines && !device_known(pair->m, key->text, (size_t)(dash - key->text)))
         || (!host && !device_known(pair->m, dash + 1, strlen(dash + 1)))) {
         bad(key->loc, "write DEVICE-DEVICE or DEVICE-host, by the names in devices",
             "'%s' is no link between two devices", key->text);
@@ -68,7 +70,7 @@ static void read_link(const Spot *pair, const Node *key)
     }
     if (pair->value->kind == MAP && !node_get(pair->value, "rate"))
         bad(pair->value->loc, "write {rate: 12GB/s, latency: 15us}", "%s has no 'rate'", pair->path);
-    link.from = strf("%.*s", (int)(dash - key->text), key->text);
+    link.from = machines ? NULL : strf("%.*s", (int)(dash - key->text), key->text);
     link.to = host ? NULL : dash + 1;
     *PUSH(&pair->m->links) = link;
 }

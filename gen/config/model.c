@@ -346,13 +346,6 @@ Model *model(Node *root, const char *path, const Overrides *over)
     for (int i = 0; i < COUNT(sections); i++)
         sections[i].read(m, node_get(root, sections[i].key));
     bad_stop();
-    for (int i = 0; i < m->devices.n && m->train.blocks > 1; i++) {     /* an order of additions, and a library has its own */
-        const Device *d = &m->devices.at[i];
-        if (!library_of(d)->anywhere)
-            err(m->train.blocks_at, "take kernels: portable, or train.blocks: 1",
-                "train.blocks: %lld, and kernels: %s of '%s' add in an order of their own", (long long)m->train.blocks,
-                d->kernels, d->name);
-    }
     /* A plan for chips that have no such products would have times of nothing. */
     enum { LEAST_FP8 = 89 };
     for (int i = 0; i < m->devices.n && m->train.fp8; i++) {

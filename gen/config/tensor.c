@@ -3,17 +3,21 @@
  * tensor.c: plan.tensor: how many devices share a stage, and which.
  *
  * The devices of a stage are neighbours in the list, and alike.  All that plans sees the first of each: the others hold as
- * much, make the same calls, and send what it sends.
+ * much, make the same calls, and send what it sends.  Model.listed has them all, for links, hosts and names.
  *
- * needs   train, devices, the rest of plan    fills   Model.devices anew    fails   status 3
+ * With auto the search asks for the model of each number (search.c).  One that there cannot be is refused here as one that the
+ * user names, so both have one reason.
+ *
+ * needs   train, devices, the rest of plan    fills   Model.devices anew, listed    fails   status 3
  */
 #include "schema.h"
 #include <string.h>
 
 void read_tensor(const Spot *s)
 {
-    s->m->plan.tensor_at = s->value->loc;
-    read_count(s);
+    PlanSpec *p = &s->m->plan;
+    p->tensor_at = s->value->loc;
+    read_some(*s, &p->tensor, &p->tensor_auto);
 }
 
 static int power_below(int n)
@@ -48,14 +52,11 @@ static void refuse_others(const Model *m)
             "devices.order: free chooses one device for a stage, and plan.tensor wants %d", p->tensor);
 }
 
-void tensor_end(Model *m)
+/* Stages of t devices, t above 1. */
+static void take_teams(Model *m, int t)
 {
     PlanSpec *p = &m->plan;
-    int t = p->tensor, most = power_below(t), blocks = (int)m->train.blocks;
-    if (t < 2) {
-        p->tensor = 1;
-        return;
-    }
+    int most = power_below(t), blocks = (int)m->train.blocks;
     if (t != most)
         err(p->tensor_at, strf("%d", most), "plan.tensor: %d is no power of two", t);
     if (blocks < t)
@@ -65,16 +66,70 @@ void tensor_end(Model *m)
     if (m->devices.n % t)
         err(p->tensor_at, strf("list %d devices", (m->devices.n / t + 1) * t), "plan.tensor: %d, and %d devices", t,
             m->devices.n);
-    for (int i = 0; i < m->devices.n; i++) {
-        const Device *d = &m->devices.at[i], *first = &m->devices.at[i - i % t];
-        if (!library_of(d)->anywhere || target_of(d)->paced)
-            err(d->loc, "kind: cpu, kernels: portable", "plan.tensor: %d, and %s has no kernels that add over devices", t,
-                d->name);
+    m->listed = m->devices;
+    memset(&m->devices, 0, sizeof m->devices);
+    for (int i = 0; i < m->listed.n; i++) {
+        const Device *d = &m->listed.at[i], *first = &m->listed.at[i - i % t];
         if (!alike(d, first))
             err(d->loc, "give both the same", "%s and %s share a stage, plan.tensor: %d, and differ in kind, kernels, memory "
                 "or threads", first->name, d->name, t);
+        if (d == first)
+            *PUSH(&m->devices) = *d;
     }
-    for (int i = 0; i < m->devices.n; i += t)
-        m->devices.at[i / t] = m->devices.at[i];
-    m->devices.n /= t;
+}
+
+const Model *with_team(const Model *m, int devices)
+{
+    Model *with = alloc(sizeof *with);
+    *with = *m;
+    with->devices = m->listed.n ? m->listed : m->devices;
+    memset(&with->listed, 0, sizeof with->listed);
+    with->plan.tensor = devices;
+    with->plan.tensor_auto = false;
+    if (devices > 1)
+        take_teams(with, devices);
+    int most = with->devices.n / with->plan.replicas;
+    if (with->plan.stages_max > most)
+        with->plan.stages_max = most;
+    if (with->plan.stages_max > 0 && with->plan.stages_min > most)
+        err(m->plan.tensor_at, NULL, "plan.tensor: %d, and %s of so many devices want %d of %d", devices,
+            count_text(with->plan.stages_min, "stage"), with->plan.stages_min * with->plan.replicas * devices,
+            m->listed.n ? m->listed.n : m->devices.n);
+    return with;
+}
+
+void tensor_end(Model *m)
+{
+    const PlanSpec *p = &m->plan;
+    if (p->tensor_auto && m->train.blocks == 1)
+        warn(p->tensor_at, "plan.tensor: auto: sums of train.blocks: 1 are of one device; set train.blocks to a power of two, "
+             "which is another numeric key");
+    if (p->tensor > 1)
+        take_teams(m, p->tensor);
+}
+
+/* ---- the devices of a stage ---------------------------------------------------------------------------------------- */
+
+const Device *team_member(const Model *m, int device, int member)
+{
+    const Device *d = &m->devices.at[device];
+    return m->listed.n ? &m->listed.at[d->entry + member] : d;
+}
+
+const char *team_text(const Model *m, int device)
+{
+    int n = m->plan.tensor;
+    const char *first = team_member(m, device, 0)->name;
+    return n > 1 ? strf("%s%s%s", first, n > 2 ? " .. " : ", ", team_member(m, device, n - 1)->name) : first;
+}
+
+int host_of(const Model *m, const Device *d)
+{
+    return (int)((int64_t)d->entry * m->hosts / (m->listed.n ? m->listed.n : m->devices.n));
+}
+
+const char *host_text(const Model *m, int device)
+{
+    int first = host_of(m, team_member(m, device, 0)), last = host_of(m, team_member(m, device, m->plan.tensor - 1));
+    return m->hosts < 2 ? NULL : first == last ? strf("host %d", first) : strf("hosts %d to %d", first, last);
 }

@@ -15,7 +15,6 @@
  */
 #include "source.h"
 #include "prof.h"
-#include "rt/team.h"
 #include <string.h>
 
 static const char graph_brought[] = "graph";
@@ -24,7 +23,8 @@ static void classify(Cost *c, const Model *m, Ints *first)
 {
     for (int d = 0; d < m->devices.n; d++) {
         int k = 0;
-        while (k < first->n && !roof_alike(&m->devices.at[first->at[k]], &m->devices.at[d]))
+        while (k < first->n && !(roof_alike(&m->devices.at[first->at[k]], &m->devices.at[d])
+                                 && links_alike(c, first->at[k], d)))
             k++;
         if (k == first->n)
             *PUSH(first) = d;
@@ -47,49 +47,14 @@ static Cost *new_cost(const Graph *g, const Model *m, Ints *first)
     c->signature = "estimate";
     c->ops = g->op.n;
     c->how = "estimated";
+    links_of(c, m);
     classify(c, m, first);
     c->ns = new_times(c);
-    links_of(c, m);
     Mover *mover = alloc(sizeof *mover * (size_t)(m->devices.n + 1));
     for (int d = 0; d < m->devices.n; d++)
         mover[d] = roof_mover(&m->devices.at[d], g->compute);
     c->mover = mover;
     return c;
-}
-
-/* Floats that a call swaps with each of log2 devices of its stage, and that a norm deals out; 0: it is alone. */
-static int64_t floats_of(const Graph *g, const Op *o)
-{
-    static const struct { const char *call, *sizes[2]; } sums[] = {
-        {"linear_rows_forward", {"rows", "out"}}, {"linear_columns_backward_x", {"rows", "in"}}, {"norm_team", {"n", NULL}},
-    };
-    for (size_t i = 0; i < sizeof sums / sizeof *sums && g->team; i++) {
-        int64_t n = 1;
-        if (strcmp(o->call, sums[i].call))
-            continue;
-        for (int k = 0; k < o->arg.n; k++)
-            for (int s = 0; s < 2 && sums[i].sizes[s]; s++)
-                n *= strcmp(o->arg.at[k].token, sums[i].sizes[s]) ? 1 : o->arg.at[k].i;
-        return sums[i].sizes[1] ? n : n / g->team;
-    }
-    return 0;
-}
-
-/* The calls that add over the devices of a stage wait for messages, piece by piece, which nothing hides. */
-static void add_messages(Cost *c, const Graph *g, const Ints *first)
-{
-    int levels = 0;
-    while (1 << levels < g->team)
-        levels++;
-    for (int o = 0; o < g->op.n && levels; o++)
-        for (int k = 0; k < c->classes; k++) {
-            int64_t n = floats_of(g, &g->op.at[o]), pieces = (n + TEAM_PIECE - 1) / TEAM_PIECE;
-            int d = first->at[k];
-            Ns all = levels * (cost_wire(c, d, d, n * type_bytes(F32)) + pieces * cost_latency(c, d, d));
-            c->ns[k][o] += n ? all : 0;
-            if (c->alone && c->alone != c->ns)
-                c->alone[k][o] += n ? all : 0;
-        }
 }
 
 Cost *cost(const Graph *g, const Model *m, Profile *f)
@@ -109,8 +74,8 @@ Cost *cost(const Graph *g, const Model *m, Profile *f)
         Cost *busy = new_cost(g, m, &same);
         priced(c, busy, g, m, f);
         c->busy = busy;
-        add_messages(c, g, &first);
-        add_messages(busy, g, &first);
+        team_sums(c, g, m, &first);
+        team_sums(busy, g, m, &first);
         return c;
     }
     Cost *loss = new_cost(g, m, &same);
@@ -120,7 +85,8 @@ Cost *cost(const Graph *g, const Model *m, Profile *f)
         estimate(c, g, &m->devices.at[first.at[k]], k, false);
         estimate(loss, g, &m->devices.at[first.at[k]], k, true);
     }
-    add_messages(c, g, &first);
+    team_sums(c, g, m, &first);
+    team_sums(loss, g, m, &first);
     loss->apart = c;
     c->adjoined = on_gpus(m) ? loss : NULL;
     return c;
@@ -131,13 +97,14 @@ int64_t cost_threads(const Model *m, int devices)
     int64_t n = 0;
     for (int d = 0; d < devices && d < m->devices.n; d++)
         n += target_of(&m->devices.at[d])->cores ? m->devices.at[d].threads : 0;
-    return n * (m->plan.tensor > 1 ? m->plan.tensor : 1);      /* devices of a stage */
+    return n * m->plan.tensor;          /* devices of a stage */
 }
 
 /* Threads of one process share its machine; ranks do unless each has a host of its own.  Busy was measured with so many
  * stages, alone with one; another number lies on the line between. */
 static const Cost *beside_others(const Cost *c, const Model *m, int devices)
 {
+    devices *= m->plan.tensor;
     bool apart = transport_of(m)->ranks && m->hosts >= devices;
     int stages = c->profile ? profile_stages(c->profile) : 1;
     if (!c->busy || devices == 1 || apart)
@@ -177,7 +144,8 @@ const Cost *cost_shared(const Cost *c, const Model *m, int devices)
     some->alone = NULL;
     for (int k = 0; k < c->classes; k++)
         for (int o = 0; o < c->ops; o++) {
-            Ns turn = in_turn(c->ns[k][o], threads, cores);
+            Ns waits = c->sums ? c->sums[k][o] : 0, turn = in_turn(c->ns[k][o] - waits, threads, cores);
+            turn = turn > INT64_MAX - waits ? INT64_MAX : turn + waits;         /* who waits leaves the core to others */
             some->ns[k][o] = turn > beside->ns[k][o] ? turn : beside->ns[k][o];
         }
     return some;
@@ -186,6 +154,11 @@ const Cost *cost_shared(const Cost *c, const Model *m, int devices)
 Ns cost_op(const Cost *c, int device, int op)
 {
     return c->ns[c->of.at[device]][op];
+}
+
+Ns cost_sums(const Cost *c, int device, int op)
+{
+    return c->sums ? c->sums[c->of.at[device]][op] : 0;
 }
 
 Ns cost_alone(const Cost *c, int device, int op)

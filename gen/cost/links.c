@@ -7,8 +7,11 @@
  * pair of devices has its own wire; `duplex: half` puts both directions on one.
  *
  * Several entries of `links:` may name a pair.  One that names single devices wins over one that names a whole entry of
- * devices. Among equally exact ones the slowest counts, so that the order of the file does not matter.  A pair without an
- * entry has the figures of the transport, from targets.def.  No entry is faster than the transport can be.
+ * devices, and `host-host`, of devices on two machines, stands between.  Among equally exact ones the slowest counts, so that
+ * the order of the file does not matter.  A pair without an entry has the figures of the transport, from targets.def.  No entry
+ * is faster than the transport can be.
+ *
+ * Stages of several devices send each message as often, and wait for the slowest.
  *
  * Planners that take one bandwidth for all links (PipeDream's defaults are two numbers for a whole cluster) misplace cuts on
  * machines with one slower link.  Here each pair has its own measured or declared figures.
@@ -30,8 +33,10 @@ static int meant(const Device *d, const char *name)
 }
 
 /* How exactly an entry names the pair, or a device and its host (b NULL); -1: not at all. */
-static int exact(const LinkSpec *x, const Device *a, const Device *b)
+static int exact(const Model *m, const LinkSpec *x, const Device *a, const Device *b)
 {
+    if (!x->from)
+        return b && host_of(m, a) != host_of(m, b) ? 1 : -1;
     int first = meant(a, x->from), second = x->to && b ? meant(b, x->to) : 0;
     if (!x->to != !b || first < 0 || second < 0)
         return -1;
@@ -49,7 +54,7 @@ static Wire wire_of(const Model *m, const Device *a, const Device *b, Wire other
     int best = -1;
     for (int i = 0; i < m->links.n; i++) {
         const LinkSpec *x = &m->links.at[i];
-        int how = b ? most(exact(x, a, b), exact(x, b, a)) : exact(x, a, NULL);
+        int how = b ? most(exact(m, x, a, b), exact(m, x, b, a)) : exact(m, x, a, NULL);
         if (how < 0 || how < best || x->rate <= 0)
             continue;
         Wire with = {.rate = x->rate, .latency = x->latency >= 0 ? x->latency : otherwise.latency, .half = x->half};
@@ -67,6 +72,37 @@ static Wire carried(Wire w, const Transport *t)
     return w;
 }
 
+static Wire slower(Wire a, Wire b)
+{
+    return (Wire){.rate = a.rate < b.rate ? a.rate : b.rate, .latency = a.latency > b.latency ? a.latency : b.latency,
+                  .half = a.half || b.half};
+}
+
+/* Between device k of one stage and device k ^ with of another, or of the same: the slowest. */
+static Wire between_teams(const Model *m, int i, int j, int with)
+{
+    const Transport *t = transport_of(m);
+    Wire plain = {.rate = t->rate, .latency = t->latency}, worst = plain;
+    for (int k = 0; k < m->plan.tensor; k++) {
+        Wire one = carried(wire_of(m, team_member(m, i, k), team_member(m, j, k ^ with), plain), t);
+        worst = k ? slower(worst, one) : one;
+    }
+    return worst;
+}
+
+static void team_links(Cost *c, const Model *m)
+{
+    int levels = 0;
+    while (1 << levels < m->plan.tensor)
+        levels++;
+    Wire *wire = alloc(sizeof *wire * (size_t)(m->devices.n * levels + 1));
+    for (int i = 0; i < m->devices.n; i++)
+        for (int k = 0; k < levels; k++)
+            wire[i * levels + k] = between_teams(m, i, i, 1 << k);
+    c->levels = levels;
+    c->team_wire = wire;
+}
+
 void links_of(Cost *c, const Model *m)
 {
     const Transport *t = transport_of(m);
@@ -76,7 +112,7 @@ void links_of(Cost *c, const Model *m)
         const Device *d = &m->devices.at[i];
         host[i] = wire_of(m, d, NULL, (Wire){.rate = host_rate, .latency = host_latency});
         for (int j = 0; j < n; j++)
-            wire[i * n + j] = carried(wire_of(m, d, &m->devices.at[j], (Wire){.rate = t->rate, .latency = t->latency}), t);
+            wire[i * n + j] = between_teams(m, i, j, 0);
     }
     c->latency = t->latency;
     c->link = t->rate;
@@ -84,6 +120,7 @@ void links_of(Cost *c, const Model *m)
     c->devices = n;
     c->wire = wire;
     c->host_wire = host;
+    team_links(c, m);
 }
 
 void links_measured(Cost *c, const Curve *message, Ns latency, const Curve *copy)
@@ -93,8 +130,12 @@ void links_measured(Cost *c, const Curve *message, Ns latency, const Curve *copy
         wire[i] = message ? (Wire){.rate = c->link, .latency = latency, .curve = message} : c->wire[i];
     for (int i = 0; i < c->devices; i++)
         host[i] = copy ? (Wire){.rate = c->host, .curve = copy} : c->host_wire[i];
+    Wire *team = alloc(sizeof *team * (size_t)(c->devices * c->levels + 1));
+    for (int i = 0; i < c->devices * c->levels; i++)
+        team[i] = message ? wire[0] : c->team_wire[i];
     c->wire = wire;
     c->host_wire = host;
+    c->team_wire = team;
     c->latency = message ? latency : c->latency;
 }
 
@@ -134,6 +175,23 @@ Ns cost_wire(const Cost *c, int from, int to, Bytes bytes)
 {
     Wire w = between(c, from, to);
     return wire_ns(&w, bytes);
+}
+
+/* Both at once; where the directions take turns, one after the other. */
+Ns links_swap(const Cost *c, int device, int level, Bytes bytes, int64_t messages)
+{
+    const Wire *w = &c->team_wire[device * c->levels + level];
+    return messages * ((w->half ? 2 : 1) * wire_ns(w, (bytes + messages - 1) / messages) + w->latency);
+}
+
+bool links_alike(const Cost *c, int a, int b)
+{
+    for (int k = 0; k < c->levels; k++) {
+        const Wire *x = &c->team_wire[a * c->levels + k], *y = &c->team_wire[b * c->levels + k];
+        if (x->rate != y->rate || x->latency != y->latency || x->half != y->half)
+            return false;
+    }
+    return true;
 }
 
 Ns cost_latency(const Cost *c, int from, int to)

@@ -287,7 +287,7 @@ const char *profile_measured_on(const Profile *p)
 
 int profile_computing(const Model *m)
 {
-    return m->plan.stages_max * (m->plan.replicas > 1 ? m->plan.replicas : 1);
+    return m->plan.stages_max * (m->plan.replicas > 1 ? m->plan.replicas : 1) * m->plan.tensor;
 }
 
 void profile_sign(Profile *p, const Model *m, bool machine)

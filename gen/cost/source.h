@@ -16,6 +16,13 @@ bool roof_alike(const Device *a, const Device *b);  /* devices that it cannot te
 void links_of(Cost *c, const Model *m);
 void links_measured(Cost *c, const Curve *message, Ns latency, const Curve *copy);  /* every pair alike; NULL: not measured */
 
+/* Two devices of a stage, at that level of its tree, send each other so many bytes in so many messages. */
+Ns links_swap(const Cost *c, int device, int level, Bytes bytes, int64_t messages);
+bool links_alike(const Cost *c, int a, int b);      /* within the two stages */
+
+/* team.c: what calls send to other devices of their stage, on a device of each class */
+void team_sums(Cost *c, const Graph *g, const Model *m, const Ints *first);
+
 /* pairs.c: all calls on a device of that class; loss: its gradient stands right behind it */
 void estimate(Cost *c, const Graph *g, const Device *d, int class, bool loss);
 

@@ -146,6 +146,8 @@ static void print_device(FILE *f, const Plan *p, int device)
     json_text(f, x->name);
     if (d->entry)
         fprintf(f, ", \"place\": %d, \"rank\": %d", d->entry - 1, emit_rank(p, device));
+    if (p->g->team)
+        team_json(f, p, device);
     fprintf(f, ", \"kind\": ");
     json_text(f, x->kind);
     fprintf(f, ", \"threads\": %d,\n     \"arena_bytes\": %" PRId64 ", \"bound_bytes\": %" PRId64 ", \"proven_bytes\": %" PRId64
@@ -196,6 +198,8 @@ void emit_plan_json(FILE *f, const Plan *p)
     json_text(f, p->schedule);
     fprintf(f, ", \"transport\": ");
     json_text(f, p->m->plan.transport);
+    if (p->g->team)
+        fprintf(f, ", \"tensor\": %d", p->g->team);
     fprintf(f, ", \"devices\": %d, \"replicas\": %d, \"chunks\": %d, \"micro_batch\": %" PRId64
             ", \"micro_batches\": %" PRId64 ", \"groups\": %" PRId64 ",\n \"map\": [",
             p->devices, plan_replicas(p), p->chunks, p->g->batch, p->g->micro, p->g->groups);

@@ -177,7 +177,7 @@ void emit_build(Out *o, const Plan *p, const char *prefix)
         {"model", quote_comment(p->g->name)}, {"version", DPGEN_VERSION}, {"prefix", prefix}, {"key", quote_comment(p->key)},
         {"recorded", quote_recipe(strf("key %s", p->key))}, {"isa", isa_flags(p)},
         {"objects", objects(p, &files)}, {"stages", strf("%d", p->devices)}, {"ranks", strf("%d", ranks(p))},
-        {"team", p->g->team ? strf(" of %d devices", p->g->team) : ""}, {"schedule", order_name(p)},
+        {"team", team_shape(p)}, {"schedule", order_name(p)},
         {"transport", t->name}, {"kernels", k->name}, {"memory", memory},
         {"cc", t->cc}, {"openmp", (most_threads(p) > 1 || emit_library(p)->openmp) ? "-fopenmp" : ""},
         {"libs", strf("%s%s-lpthread -lm", k->link, t->link)},

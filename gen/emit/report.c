@@ -70,7 +70,7 @@ static void print_stage(FILE *f, const Plan *p, int d)
     const DevicePlan *x = &p->dev.at[d];
     int64_t busy = p->step ? 100 * x->busy / p->step : 0;
     fprintf(f, "<tr><td>%s</td><td class=\"left\">%s</td><td class=\"wrap\">%s</td><td>%" PRId64 " %%</td>", list_name(p, d),
-            quote_html(p->m->devices.at[d].name), quote_html(covers_text(p, d)), busy);
+            quote_html(team_text(p->m, d)), quote_html(covers_text(p, d)), busy);
     page_bar(f, (double)busy / 100, -1);
     fprintf(f, "<td>%s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td>",
             size_text(part_of(p, d, S_PARAM, S_COPY)), size_text(part_of(p, d, S_GRAD, S_GRAD)),
@@ -78,6 +78,8 @@ static void print_stage(FILE *f, const Plan *p, int d)
             size_text(x->limit - x->arena));
     if (p->host.n)
         fprintf(f, "<td>%s</td><td>%s</td>", size_text(offloaded(p, d)), size_text(x->host));
+    if (p->g->team)
+        fprintf(f, "<td>%s</td>", size_text(team_sent(p, d)));
     fprintf(f, "</tr>\n");
 }
 
@@ -88,11 +90,15 @@ static void print_stages(FILE *f, const Plan *p)
     fprintf(f, "<tr><th>stage</th><th class=\"left\">device</th>"
             "<th class=\"left\">first .. last operator</th><th class=\"left\" colspan=\"2\">busy</th><th>parameters</th>"
             "<th>gradients</th><th>moments</th><th>arena</th>"
-            "<th>lower bound</th><th>limit</th><th>slack</th>%s</tr>\n",
-            p->host.n ? "<th>offloaded a micro-batch</th><th>in the host</th>" : "");
+            "<th>lower bound</th><th>limit</th><th>slack</th>%s%s</tr>\n",
+            p->host.n ? "<th>offloaded a micro-batch</th><th>in the host</th>" : "",
+            p->g->team ? "<th>sent to its team a step</th>" : "");
     for (int d = 0; d < p->devices; d++)
         print_stage(f, p, d);
     fprintf(f, "</table></div>\n");
+    if (p->g->team)
+        fprintf(f, "<p class=\"soft\">Each of the %d devices of a stage has such an arena, makes such calls, and sends as much."
+                "</p>\n", p->g->team);
 }
 
 static void print_joined(FILE *f, const Graph *g)
@@ -164,8 +170,9 @@ void emit_report(FILE *f, const Plan *p, const char *plan_hash)
 {
     Ns length = lists_length(p);
     page_begin(f, p->g->name, plan_hash);
-    fprintf(f, "<h1>%s</h1>\n<p>%s%s, %s of %s. Numeric key: <code>%s</code></p>\n", quote_html(p->g->name),
-            count_text(plan_stages(p), "stage"), plan_replicas(p) > 1 ? strf(" in %d replicas", plan_replicas(p)) : "",
+    fprintf(f, "<h1>%s</h1>\n<p>%s%s%s, %s of %s. Numeric key: <code>%s</code></p>\n", quote_html(p->g->name),
+            count_text(plan_stages(p), "stage"), team_shape(p),
+            plan_replicas(p) > 1 ? strf(" in %d replicas", plan_replicas(p)) : "",
             count_text(p->g->micro, "micro-batch"), count_text(p->g->batch, "sample"), quote_html(p->key));
     print_cards(f, p);
     Proof proof = plan_proof(p);

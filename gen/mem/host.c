@@ -213,7 +213,7 @@ static void find_bound(Host *h)
 
 int host_of_device(const Plan *p, int device)
 {
-    return (int)((int64_t)p->m->devices.at[device].entry * p->m->hosts / p->m->devices.n);
+    return host_of(p->m, &p->m->devices.at[device]);
 }
 
 void host_layout(Plan *p, int device)

@@ -41,7 +41,7 @@ static bool alike(const Model *m, const Cost *c, int a, int b)
 {
     const Device *x = &m->devices.at[a], *y = &m->devices.at[b];
     int n = m->devices.n;
-    int64_t host = (int64_t)x->entry * m->hosts / n, other = (int64_t)y->entry * m->hosts / n;
+    int host = host_of(m, x), other = host_of(m, y);
     if (c->of.at[a] != c->of.at[b] || x->memory != y->memory || x->threads != y->threads || host != other)
         return false;
     if (c->host_wire && !same_wire(&c->host_wire[a], &c->host_wire[b]))

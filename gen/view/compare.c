@@ -49,7 +49,8 @@ Outcome view_outcome(const Plan *p, const Plan *failed)
 {
     if (!p)
         return (Outcome){.why = why_none(failed)};
-    Outcome o = {.fits = true, .replicas = plan_replicas(p), .batch = p->g->batch, .micro = p->g->micro,
+    Outcome o = {.fits = true, .replicas = plan_replicas(p), .tensor = p->m->plan.tensor, .batch = p->g->batch,
+                  .micro = p->g->micro,
                   .note = plan_proof(p).note,
                   .schedule = order_name(p), .how = p->c->how, .m = p->m, .step = p->step,
                   .bound = plan_proof(p).bound, .devices = p->devices,
@@ -74,7 +75,7 @@ static Outcome plan_at(Compare *c, int64_t batch, bool open)
     *with = *c->m;
     with->plan.planner = c->planner->name;
     with->plan.schedule = open ? c->m->plan.schedule : schedule_of(c->m->plan.schedule)->name;
-    if (!open || (!layout && !c->m->plan.replicas_auto))
+    if (!open || (!layout && !c->m->plan.replicas_auto && !c->m->plan.tensor_auto))
         with->plan.stages_min = with->plan.stages_max;
     with->train.batch = open && layout && c->m->train.batch == 0 ? 0 : batch;
     with->train.micro = c->micro;
@@ -126,8 +127,8 @@ static void ask_again(Compare *c)
 static bool bounded(const Compare *c, const CompareEntry *r)
 {
     const Outcome *a = &r->here, *b = &c->first;
-    return a->fits && c->bound > 0 && a->devices == b->devices && a->replicas == b->replicas && a->batch == b->batch &&
-        !strcmp(a->schedule, b->schedule);
+    return a->fits && c->bound > 0 && a->devices == b->devices && a->replicas == b->replicas &&
+        a->tensor == b->tensor && a->batch == b->batch && !strcmp(a->schedule, b->schedule);
 }
 
 const char *compare_gap(const Compare *c, const CompareEntry *r)
@@ -184,9 +185,10 @@ const char *compare_choice(const Compare *c, const CompareEntry *r, int64_t batc
     if (!o->fits)
         return "";
     const char *schedule = schedule_open(c->m->plan.schedule) ? strf("; took schedule %s", o->schedule) : "";
-    if (!c->m->plan.replicas_auto && o->batch == batch)
+    if (!c->m->plan.replicas_auto && !c->m->plan.tensor_auto && o->batch == batch)
         return schedule;
-    return strf("%s; took %s, %s, %s of %" PRId64, schedule, count_text(o->devices / o->replicas, "stage"),
+    const char *team = o->tensor > 1 ? strf(" of %d devices", o->tensor) : "";
+    return strf("%s; took %s%s, %s, %s of %" PRId64, schedule, count_text(o->devices / o->replicas, "stage"), team,
                 count_text(o->replicas, "replica"), count_text(o->micro, "micro-batch"), o->batch);
 }
 
@@ -210,8 +212,8 @@ static int by_step(const void *a, const void *b)
 static void print_table(const Compare *c, int64_t batch)
 {
     int wide = name_width(c);
-    printf("%s on %d devices, %s, %" PRId64 " micro-batches; steps at %" PRId64 " samples a micro-batch, %s times\n",
-           c->m->name, c->m->plan.stages_max, c->schedule, c->micro, batch, compare_times(c));
+    printf("%s on %s, %s, %" PRId64 " micro-batches; steps at %" PRId64 " samples a micro-batch, %s times\n",
+           c->m->name, view_width(c->m, c->m->plan.stages_max), c->schedule, c->micro, batch, compare_times(c));
     printf("%-*s %12s %11s %8s %11s %11s %11s", wide, "planner", "step ms", "samples/s", "gap", "peak", "recompute", "offload");
     if (!c->quick)
         printf(" %6s %8s %11s", "b*", "batch*", "samples/s*");
@@ -235,7 +237,7 @@ static void print_json(const Compare *c, int64_t batch)
     printf("{\"model\": ");
     json_text(stdout, c->m->name);
     printf(", \"devices\": %d, \"schedule\": \"%s\", \"micro_batches\": %" PRId64 ", \"micro_batch\": %" PRId64
-           ", \"bound_ns\": %" PRId64, c->m->plan.stages_max, c->schedule, c->micro, batch, c->bound);
+           ", \"bound_ns\": %" PRId64, c->m->plan.stages_max * c->m->plan.tensor, c->schedule, c->micro, batch, c->bound);
     if (c->m->plan.objective == BOTTLENECK)
         printf(", \"bottleneck_ns\": %" PRId64 ", \"bottleneck_bound_ns\": %" PRId64 ", \"bottleneck_all_prefixes\": %s",
                c->m->plan.longest, c->m->plan.longest_bound, c->m->plan.longest_all ? "true" : "false");
@@ -258,6 +260,8 @@ static void print_json(const Compare *c, int64_t batch)
         if (o->fits)
             printf(", \"schedule\": \"%s\", \"depth\": %d, \"width\": %d, \"samples\": %" PRId64, o->schedule,
                    o->devices / o->replicas, o->replicas, o->batch);
+        if (o->fits && o->tensor > 1)
+            printf(", \"tensor\": %d", o->tensor);
         printf(", \"space\": ");
         json_text(stdout, planner_space(r->planner, &(Plan){.m = c->m}));
         printf(", \"note\": ");

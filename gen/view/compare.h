@@ -17,7 +17,7 @@ typedef struct {                /* what a plan comes to */
     Bytes *arenas;              /* by device */
     const Model *m;             /* with its devices in the order of the plan */
     int devices;
-    int replicas;
+    int replicas, tensor;       /* devices of a stage */
     int64_t batch, micro;       /* samples in a micro-batch, micro-batches in a step */
     const char *schedule;       /* schedule and warm-up */
     const char *how;            /* its times: estimated, measured */

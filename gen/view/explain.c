@@ -126,6 +126,14 @@ static void print_result(FILE *f, const Plan *p, int t)
         fprintf(f, "  were it kept, %s\n", if_kept(p, x->op));
 }
 
+/* What of the time of a call are messages to other devices of its stage. */
+static const char *sum_text(const Plan *p, int device, int op)
+{
+    Ns waits = cost_sums(p->c, device, op);
+    const Bytes sent = cost_team_bytes(p->g, &p->g->op.at[op]);
+    return waits ? strf(" (%.3f ms of it swaps %s with its team)", ms(waits), size_text(sent)) : "";
+}
+
 static void print_times(FILE *f, const Plan *p, int op)
 {
     static const char *const phase[] = {[PH_F] = "forward", [PH_I] = "input gradient", [PH_W] = "weight gradient"};
@@ -135,7 +143,7 @@ static void print_times(FILE *f, const Plan *p, int op)
     fprintf(f, "time    ");
     for (int o = 0; o < g->nb; o++)
         if (g->op.at[o].fwd == op) {
-            fprintf(f, "%s%s %.3f ms", comma, phase[g->op.at[o].phase], ms(cost_op(p->c, d, o)));
+            fprintf(f, "%s%s %.3f ms%s", comma, phase[g->op.at[o].phase], ms(cost_op(p->c, d, o)), sum_text(p, d, o));
             comma = ", ";
         }
     fprintf(f, " a micro-batch (%s)\n", p->c->how);
@@ -188,7 +196,7 @@ static bool explain_operator(const Topic *a, const char *what)
     if (o->with && *o->with)
         fprintf(a->f, "%s is one call with %s\n", what, is_with(o, what) ? o->name : o->with);
     fprintf(a->f, "%s  %s, %s:%d, operator %d of %d\nplace   stage %d (%s)", o->name, o->call,
-            quote_terminal(diag_path(o->loc)), o->loc.line, op, a->g->nf, d, p->m->devices.at[d].name);
+            quote_terminal(diag_path(o->loc)), o->loc.line, op, a->g->nf, d, team_text(p->m, d));
     bool first = op == 0 || p->chunk.at[op - 1] != chunk, last = op + 1 < a->g->nf && p->chunk.at[op + 1] != chunk;
     fprintf(a->f, "%s\n", first ? ", the first of its chunk" : last ? ", the last of its chunk" : "");
     const char *team = divide_text(p->m, o->name);

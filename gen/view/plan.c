@@ -9,6 +9,7 @@
 #include "view.h"
 #include "budgets.h"
 #include "emit/emit.h"
+#include "emit/page.h"
 #include "mem/unpooled.h"
 #include "search/search.h"
 #include <inttypes.h>
@@ -19,6 +20,12 @@ static double ms(Ns ns)
     return (double)ns / 1e6;
 }
 
+const char *view_width(const Model *m, int n)
+{
+    int t = m->plan.tensor;
+    return t > 1 ? strf("%s of %d devices", count_text(n, "stage"), t) : strf("%d devices", n);
+}
+
 void view_one(FILE *f, const Plan *p, int device)
 {
     const DevicePlan *d = &p->dev.at[device];
@@ -26,11 +33,12 @@ void view_one(FILE *f, const Plan *p, int device)
     Bytes beside = p->m->devices.at[device].memory - d->limit;
     const char *rank = d->entry && transport_of(p->m)->ranks ? strf(", rank %d", emit_rank(p, device)) : "";
     fprintf(f, "stage %d  %s (%s%s), %s, %d in flight\n", device, covers_text(p, device),
-            p->m->devices.at[device].name, rank, count_text(s.ops, "operator"), s.flight);
+            team_text(p->m, device), rank, count_text(s.ops, "operator"), s.flight);
     fprintf(f, "  time    forward %.3f ms, backward %.3f ms, recompute %.3f ms a micro-batch; idle %.1f %% of the step\n",
             ms(s.forward), ms(s.backward), ms(s.again), p->step ? 100.0 * (double)s.idle / (double)p->step : 0.0);
-    fprintf(f, "  memory  arena %s of %s, slack %s, lower bound %s (+%.1f %%)%s\n", size_text(d->arena), size_text(d->limit),
-            size_text(d->limit - d->arena), size_text(d->bound), 100.0 * (double)(d->arena - d->bound) / (double)d->bound,
+    fprintf(f, "  memory  arena %s of %s%s, slack %s, lower bound %s (+%.1f %%)%s\n", size_text(d->arena), size_text(d->limit),
+            p->g->team ? " on each device" : "", size_text(d->limit - d->arena), size_text(d->bound),
+            100.0 * (double)(d->arena - d->bound) / (double)d->bound,
             beside > 0 ? strf(", %s beside it for messages", size_text(beside)) : "");
     fprintf(f, "  packing %s\n  at peak", mem_proof(d));
     const char *comma = "";
@@ -108,9 +116,30 @@ void view_cuts(FILE *f, const Plan *p, int only)
 static const char *shape_of_plan(const Plan *p)
 {
     const char *width = plan_replicas(p) > 1 ? strf("%d replicas of ", plan_replicas(p)) : "";
-    const char *team = p->g->team ? strf(" of %d devices", p->g->team) : "";
-    return strf("%s, %s%s%s, %s of %" PRId64, order_name(p), width, count_text(plan_stages(p), "stage"), team,
+    return strf("%s, %s%s%s, %s of %" PRId64, order_name(p), width, count_text(plan_stages(p), "stage"), team_shape(p),
                 count_text(p->g->micro, "micro-batch"), p->g->batch);
+}
+
+/* Stages down, their devices across. */
+static void view_grid(FILE *f, const Plan *p)
+{
+    int wide = 9;
+    for (int i = 0; i < p->devices * p->g->team; i++) {
+        int n = (int)strlen(team_member(p->m, i / p->g->team, i % p->g->team)->name);
+        wide = n > wide ? n : wide;
+    }
+    if (!p->g->team)
+        return;
+    fprintf(f, "  %5s", "stage");
+    for (int k = 0; k < p->g->team; k++)
+        fprintf(f, "  %-*s", wide, strf("shard %d", k));
+    fprintf(f, "  %s%s\n", p->m->hosts > 1 ? "host    " : "", "a device sends the others, a step");
+    for (int d = 0; d < p->devices; d++) {
+        fprintf(f, "  %5s", list_name(p, d));
+        for (int k = 0; k < p->g->team; k++)
+            fprintf(f, "  %-*s", wide, team_member(p->m, d, k)->name);
+        fprintf(f, "  %s%s\n", p->m->hosts > 1 ? strf("%-8s", host_text(p->m, d)) : "", size_text(team_sent(p, d)));
+    }
 }
 
 void view_plan(FILE *f, const Plan *p, bool neighbours)
@@ -127,6 +156,7 @@ void view_plan(FILE *f, const Plan *p, bool neighbours)
         fprintf(f, "  note    %s\n", known.note);
     if (p->m->train.fp8)
         fprintf(f, "  fp8     %s\n", fp8_text(p->g));
+    view_grid(f, p);
     for (int d = 0; d < plan_stages(p); d++)        /* of the first replica; the others are like it */
         view_one(f, p, d);
     if (neighbours)
@@ -145,8 +175,7 @@ void view_table(FILE *f, const Plan *p)
         for (int o = 0; o < p->g->nf; o++)
             n += runs_on(p, o, d);
         const DevicePlan *x = &p->dev.at[d];
-        const char *stage = plan_replicas(p) > 1 ? strf("%d/%d", plan_replica(p, d), plan_stage(p, d)) : strf("%d", d);
-        fprintf(f, "  %5s  %9d  %-40s  %-11s  %-11s  %4.1f %%  %-11s  %5.1f %%\n", stage, n,
+        fprintf(f, "  %5s  %9d  %-40s  %-11s  %-11s  %4.1f %%  %-11s  %5.1f %%\n", list_name(p, d), n,
                covers_text(p, d), size_text(x->arena), size_text(x->bound),
                100.0 * (double)(x->arena - x->bound) / (double)x->bound, size_text(x->limit),
                p->step ? 100.0 * (double)x->busy / (double)p->step : 0.0);
@@ -157,4 +186,5 @@ void view_table(FILE *f, const Plan *p)
                known.note ? "; " : "", known.note ? known.note : "");
     if (p->m->train.fp8)
         fprintf(f, "  in fp8: %s\n", fp8_text(p->g));
+    view_grid(f, p);
 }

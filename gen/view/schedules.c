@@ -123,10 +123,13 @@ static Tried row_of(const Options *x, const Model *m, const Schedule *k)
     mem_release(mark);
     r.plan = NULL;
     r.of = (Outcome){.fits = r.of.fits, .step = r.of.step, .bound = r.of.bound, .batch = r.of.batch, .micro = r.of.micro,
-                     .replicas = r.of.replicas};
+                     .replicas = r.of.replicas, .tensor = r.of.tensor};
     *(r.of.fits ? &r.of.how : &r.of.why) = strf("%s", line);
     return r;
 }
+
+/* Do stages have several devices, or may they? */
+static bool is_wide(const Model *m) { return m->plan.tensor > 1 || m->plan.tensor_auto; }
 
 /* ---- text and data --------------------------------------------------------------------------------------------------- */
 
@@ -145,9 +148,10 @@ static void print_row(const Tried *r)
     const Outcome *o = &r->of;
     printf("%-15s", r->schedule->name);
     if (o->fits)
-        printf(" %6s %12.3f %7s %7s %7s %11s %6d %8d fits", strf("%d x %d", r->stages, r->chunks),
+        printf(" %6s %12.3f %7s %7s %7s %11s %6d %8d fits%s", strf("%d x %d", r->stages, r->chunks),
                (double)o->step / 1e6, percent(r->idle, true), percent(r->bubble, r->form > 0),
-               percent(gap(o), o->bound > 0), size_text(r->peak), r->copies, r->messages);
+               percent(gap(o), o->bound > 0), size_text(r->peak), r->copies, r->messages,
+               o->tensor > 1 ? strf(", %d devices a stage", o->tensor) : "");
     else
         printf(" %s", o->why);
     printf("\n");
@@ -163,7 +167,7 @@ static const char *times_of(const AllTried *all)
 
 static void print_text(const AllTried *all, const Model *m)
 {
-    printf("%s on %d devices, planner %s, %s times\n", m->name, m->devices.n, m->plan.planner, times_of(all));
+    printf("%s on %s, planner %s, %s times\n", m->name, view_width(m, m->devices.n), m->plan.planner, times_of(all));
     printf("%-15s %6s %12s %7s %7s %7s %11s %6s %8s\n", "schedule", "stages", "step ms", "idle", "bubble", "gap", "peak",
            "copies", "messages");
     for (int i = 0; i < all->n; i++)
@@ -177,12 +181,14 @@ static void print_json(const AllTried *all, const Model *m)
 {
     printf("{\"model\": ");
     json_text(stdout, m->name);
-    printf(", \"devices\": %d, \"times\": \"%s\", \"schedules\": [", m->devices.n, times_of(all));
+    printf(", \"devices\": %d, \"times\": \"%s\", \"schedules\": [", m->devices.n * m->plan.tensor, times_of(all));
     for (int i = 0; i < all->n; i++) {
         const Tried *r = &all->at[i];
         const Outcome *o = &r->of;
         printf("%s\n  {\"schedule\": \"%s\", \"fits\": %s, ", i ? "," : "", r->schedule->name, o->fits ? "true" : "false");
         if (o->fits) {
+            if (is_wide(m))
+                printf("\"tensor\": %d, ", o->tensor);
             printf("\"stages\": %d, \"replicas\": %d, \"chunks\": %d, \"micro_batches\": %" PRId64 ", \"micro_batch\": %" PRId64
                    ", ", r->stages, o->replicas, r->chunks, o->micro, o->batch);
             printf("\"step_ns\": %" PRId64 ", \"bound_ns\": %" PRId64 ", \"idle\": %.6f, \"closed_form\": %" PRId64

@@ -23,6 +23,7 @@ typedef struct {
 } StageSum;
 StageSum view_stage(const Plan *p, int device);
 
+const char *view_width(const Model *m, int n);      /* 4 devices; 4 stages of 2 devices.  plan.c */
 void view_plan(FILE *f, const Plan *p, bool neighbours);                /* plan.c */
 void view_table(FILE *f, const Plan *p);                                /* the same, a line a stage */
 void view_one(FILE *f, const Plan *p, int device);                      /* one stage of it */
@@ -33,6 +34,7 @@ const char *view_moved(const Plan *p, const Ints *cuts, int i, int at, Effort *l
 void view_cuts(FILE *f, const Plan *p, int only);
 int  view_compare(const Options *x, const Model *m);     /* compare.c; a status */
 void graph_totals(FILE *f, const Graph *g);         /* totals.c */
+void team_totals(FILE *f, const Graph *g);          /* of the graph of one device of several */
 int  view_schedules(const Options *x, const Model *m);   /* schedules.c; a status */
 int  view_schedule_csv(const Options *x, const Model *m, const Schedule *k);     /* its table; schedule_csv.c; a status */
 /* What is called so, or with `next` the place between two operators.  explain.c; a status */

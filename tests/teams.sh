@@ -1,0 +1,130 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# What a plan says of stages of several devices, and what it takes them to cost.  Expected values are formulas of docs/width.md
+# and docs/planner.md, worked out here from sizes: bytes that a device sends, times of a divided call, links inside a host and
+# between hosts.  Plans for GPUs, which have no such kernels yet, are made and not generated.
+. "$(dirname "$0")/lib.sh"
+need dpgen
+
+# is WHAT WANT GOT
+is() { if [ -n "$2" ] && [ "$2" = "$3" ]; then pass; else fault "$1: $3, not $2"; fi; }
+
+# ---- bytes -------------------------------------------------------------------------------------------------------
+# tiny-gpt, 2 samples of 16 tokens, D 32: a sum has n = 1024 floats, and a layer four of them, two of each way
+sed 's/D: 24, H: 3/D: 32, H: 4/; s/count: 4/count: 16/' "$models/tiny-gpt.yaml" >"$tmp/gpt.yaml"
+gpt="$tmp/gpt.yaml --set train.blocks=8 --schedule 1f1b --planner even"
+# sent T OPTION...: by a device of each stage, in a step
+sent() {
+    ./dpgen plan $gpt --set plan.tensor="$@" --json 2>"$tmp/said" |
+        sed -n 's/.*"team_sent_bytes": \([0-9]*\).*/\1/p' | xargs
+}
+# bytes T SUMS MICRO ELEMENTS PARAMETERS: sums of a micro-batch, then norms of divided parameters, each with 2 KiB a level
+bytes() {
+    awk -v t=$1 -v sums=$2 -v micro=$3 -v elements=$4 -v n=$5 'BEGIN {
+        levels = log(t) / log(2); levels = int(levels + 0.5)
+        print micro * sums * 4 * 1024 * levels + 4 * elements / t * (t - 1) / t + n * 2048 * levels }'
+}
+# of a layer: packed q, k, v with its bias; the weight behind attention; the first product with its bias; the weight behind it
+layer=$((96 * 32 + 96 + 32 * 32 + 128 * 32 + 128 + 32 * 128))
+for t in 2 4; do
+    is "a stage, $t devices" "$(bytes $t 12 4 $((3 * layer)) 18)" "$(sent $t --stages 1)"
+    is "two stages, $t devices" "$(bytes $t 4 4 $layer 6) $(bytes $t 8 4 $((2 * layer)) 12)" "$(sent $t --stages 2 --cuts 12)"
+done
+# the norm behind the last layer reads its sum, so all six forward sums are made again
+is "sums that are made again" "$(bytes 2 $((12 + 6)) 4 $((3 * layer)) 18)" "$(sent 2 --stages 1 --recompute full)"
+is "check tells them" "$((12 * 4 * 1024 * 2)) bytes a micro-batch" "$(./dpgen check $gpt --set plan.tensor=4 | tr -d , |
+    sed -n 's/^  sends for sums *//p')"
+is "and norms" "$(bytes 4 0 0 $((3 * layer)) 18) bytes a step" "$(./dpgen check $gpt --set plan.tensor=4 | tr -d , |
+    sed -n 's/^  sends for norms *//p')"
+
+# ---- times -------------------------------------------------------------------------------------------------------
+# 1024 rows, 256 wide, 1024 in between; a sum is 2^18 floats: 1 MiB, in 32 pieces
+cat >"$tmp/wide.yaml" <<'END'
+dpgen: 1
+model:
+  dims: {V: 64, T: 512, D: 256, F: 1024}
+  inputs:
+    tokens:  {shape: [B, T], dtype: i32, range: [0, V]}
+    targets: {shape: [B, T], dtype: i32, range: [0, V]}
+  graph:
+    - {op: Embedding, name: wte, in: tokens, rows: V, out: D}
+    - {op: Linear, name: fc, out: F, bias: false}
+    - {op: Gelu, name: gelu}
+    - {op: Linear, name: proj, out: D, bias: false}
+    - {op: Linear, name: head, out: V, bias: false}
+    - {op: SoftmaxCrossEntropy, targets: targets, as: loss}
+  loss: loss
+train: {batch: {micro: 2, global: 4}, blocks: 8}
+devices:
+  - {name: p, kind: cpu, count: 8, memory: 1GiB, flops: 1TFLOP/s, vector: 1TFLOP/s, bandwidth: 1000000GB/s, call: 1us}
+links: {p-p: {rate: 10GB/s, latency: 1us}, host-host: {rate: 1GB/s, latency: 10us}}
+plan: {stages: 1}
+END
+# time OPERATOR WORD OPTION...: forward, or input gradient, in ms
+time_of() {
+    op=$1 word=$2
+    shift 2
+    ./dpgen explain "$tmp/${of:-wide}.yaml" --estimate "$@" $op 2>"$tmp/said" | sed -n "s/^time .*$word \([0-9.]*\) ms.*/\1/p"
+}
+# ms FORMULA
+ms() { awk "BEGIN { product = 2 * 1024 * 256 * 1024 / 1e6; mib = 1048576; printf \"%.3f\n\", ($1) / 1e6 }"; }
+# a product of T devices takes 1/T, in ns at 1 flop a ps, and a call 1 us; a level a MiB and 32 latencies
+near='(mib / 10 + 32e3)' far='(mib + 320e3)'
+is "fc, alone" "$(ms 'product * 1e3 + 1e3')" "$(time_of fc forward)"
+for t in 2 4 8; do
+    levels=$(awk "BEGIN { print int(log($t) / log(2) + 0.5) }")
+    is "fc, $t devices" "$(ms "product * 1e3 / $t + 1e3")" "$(time_of fc forward --set plan.tensor=$t)"
+    is "proj, $t devices" "$(ms "product * 1e3 / $t + 1e3 + $levels * $near")" "$(time_of proj forward --set plan.tensor=$t)"
+    is "the gradient of fc's x" "$(ms "product * 1e3 / $t + 1e3 + $levels * $near")" \
+        "$(time_of fc 'input gradient' --set plan.tensor=$t)"
+done
+# 8 devices: on two hosts 4 are near, on four 2, and a farther one is between hosts
+is "within a host" "$(ms "product * 1e3 / 4 + 1e3 + 2 * $near")" \
+    "$(time_of proj forward --set plan.tensor=4 --set hosts.count=2)"
+is "two hosts" "$(ms "product * 1e3 / 8 + 1e3 + 2 * $near + $far")" \
+    "$(time_of proj forward --set plan.tensor=8 --set hosts.count=2)"
+is "four hosts" "$(ms "product * 1e3 / 8 + 1e3 + $near + 2 * $far")" \
+    "$(time_of proj forward --set plan.tensor=8 --set hosts.count=4)"
+sed 's/host-host/p.1-p.3: {rate: 5GB\/s, latency: 2us}, &/' "$tmp/wide.yaml" >"$tmp/pair.yaml"
+is "a pair by its names" "$(ms "product * 1e3 / 4 + 1e3 + $near + mib / 5 + 64e3")" \
+    "$(of=pair time_of proj forward --set plan.tensor=4)"
+is "one way at a time" "$(ms "product * 1e3 / 2 + 1e3 + 2 * mib / 5 + 32e3")" \
+    "$(time_of proj forward --set plan.tensor=2 --set 'links.p-p={rate: 5GB/s, latency: 1us, duplex: half}')"
+refuse "links between hosts want a rate" 3 "links.host-host has no 'rate'" \
+    ./dpgen check "$tmp/wide.yaml" --set 'links.host-host={latency: 2us}'
+# threads that take turns: a sum is no work, and who waits leaves the core
+is "turns" "$(ms "2 * (product * 1e3 / 4 + 1e3) + 2 * $near")" \
+    "$(time_of proj forward --set plan.tensor=4 --set hosts.cores=2)"
+
+# ---- GPUs --------------------------------------------------------------------------------------------------------
+# a sum goes whole: its bytes and one latency a level, then a launch and half a microsecond, and 3 MiB of memory
+gpu="--set devices.0.kind=cuda --set devices.0.arch=sm_90"
+is "a GPU" "$(ms 'product * 1e3 / 4 + 1e3 + 2 * (mib / 10 + 1e3 + 1e3 + 500 + 3 * mib / 1e6)')" \
+    "$(time_of proj forward $gpu --set plan.tensor=4)"
+refuse "no folder" 3 "train.blocks: 8, and kernels: cuda of 'p.0' add in an order of their own: it can be planned for" \
+    ./dpgen "$tmp/wide.yaml" $gpu --set plan.tensor=4 --estimate -o "$tmp/folder"
+refuse "nor a paced one" 3 "plan.tensor: 4, and 'p.0' is paced, which adds over no devices" \
+    ./dpgen "$tmp/wide.yaml" --pace --set plan.tensor=4 --estimate -o "$tmp/folder"
+[ ! -e "$tmp/folder" ] && pass || fault "a folder is there"
+
+# ---- who is where ------------------------------------------------------------------------------------------------
+two="$gpt --stages 2 --set plan.tensor=2 --set hosts.count=8"
+./dpgen plan $two >"$tmp/plan" 2>&1
+expect "devices of a stage" grep -q '^stage 1  .* (cpu.2, cpu.3), ' "$tmp/plan"
+expect "as a grid" grep -q '^      1  cpu.2      cpu.3      host 1  [0-9]' "$tmp/plan"
+expect "the memory is of each" grep -q 'arena .* on each device, slack' "$tmp/plan"
+./dpgen plan $two --json >"$tmp/json" 2>&1
+expect "in plan.json" grep -q '"tensor": 2, "devices": 2' "$tmp/json"
+expect "stage by stage" grep -q '"device": "cpu.2", "team": \["cpu.2", "cpu.3"\], "team_sent_bytes": [1-9]' "$tmp/json"
+./dpgen $two --estimate -o "$tmp/folder" >"$tmp/wrote" 2>&1
+expect "where it is written" grep -q "^wrote $tmp/folder, 2 stages of 2 devices: make -C" "$tmp/wrote"
+expect "on the page" grep -q '2 stages of 2 devices, ' "$tmp/folder/report.html"
+expect "and what it sends" grep -q 'cpu.2, cpu.3.*KiB</td></tr>' "$tmp/folder/report.html"
+expect "schedules" sh -c './dpgen schedules $1 | grep -q "^1f1b .* fits, 2 devices a stage$"' sh "$two"
+expect "compare" sh -c './dpgen compare ${1%--planner*} ${1#*even} --quick --planners even |
+    grep -q "on 2 stages of 2 devices"' sh "$two"
+refuse "explain" 0 'forward .* swaps 4.00 KiB with its team' ./dpgen explain $two h.1.mlp.c_proj
+one=$(./dpgen plan $gpt --stages 2 --json 2>&1; ./dpgen plan $gpt --stages 2 2>&1; ./dpgen check $gpt 2>&1)
+case $one in *team_* | *'"tensor"'* | *'shard 0'* | *'each device'*) fault "a stage of one device is a team" ;; *) pass ;; esac
+finish
