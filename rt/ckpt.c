@@ -209,7 +209,7 @@ static bool put_items(Worker *w, Put *to, const Item *item, int n, const Item **
 static void lend_items(Worker *w, const Item *item, int n)
 {
     for (int i = 0; i < n; i++)
-        if (item[i].state->outer)
+        if (item[i].state->outer && item_here(w, &item[i]))
             item_read(w, &item[i], 0, item[i].state->n, NULL, NULL);
 }
 

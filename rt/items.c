@@ -143,7 +143,7 @@ bool item_read(Worker *w, const Item *item, long from, long n, ArenaTake take, v
 bool item_here(const Worker *w, const Item *item)
 {
     bool first = w->stage.index == item->stage;
-    return first || (item->state->outer && w->stage.index % homes_of(w->run->job) == item->stage);
+    return first || (item->state->outer && w->stage.index % firsts_of(w->run->job) == item->stage);
 }
 
 /* Further replicas list their states in the order of the first one. */

@@ -24,7 +24,7 @@ int replicas_of(const Job *job)
 
 int replica_of(const Worker *w)
 {
-    return w->stage.index / (w->run->job->stages / replicas_of(w->run->job));
+    return copy_of(w) % replicas_of(w->run->job);
 }
 
 int team_of(const Job *job)
@@ -35,6 +35,11 @@ int team_of(const Job *job)
 int homes_of(const Job *job)
 {
     return job->stages / (replicas_of(job) * team_of(job));
+}
+
+int firsts_of(const Job *job)
+{
+    return job->stages / team_of(job);
 }
 
 int copy_of(const Worker *w)
@@ -79,9 +84,9 @@ int losses_open(Worker *w)
 static void take(Worker *w, const Piece *all, long room)
 {
     const Job *job = w->run->job;
-    int stages = w->stage.count / replicas_of(job), ways = copies_of(job) / replicas_of(job);
-    for (int i = 0; i < w->stage.count; i++) {
-        int copy = i / stages * ways + (w->eval ? 0 : job->stage[i].pipeline);
+    int ways = copies_of(job) / replicas_of(job);
+    for (int i = 0; i < firsts_of(job); i++) {          /* the others of a stage have the same */
+        int copy = i / homes_of(job) * ways + (w->eval ? 0 : job->stage[i].pipeline);
         long *count = &w->counts[copy];
         memcpy(&w->losses[copy * room + *count], all[i].x, (size_t)all[i].n * sizeof(float));
         *count += (long)all[i].n;

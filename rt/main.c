@@ -379,7 +379,7 @@ static int prepare_worker(Run *run, int i)
     w->stage.blocks = run->job->blocks;
     if (team_of(run->job) > 1) {
         w->stage.team = job_team;
-        w->stage.apart = homes_of(run->job);
+        w->stage.apart = firsts_of(run->job);
         w->stage.shards = run->job->team;
         w->stage.shard = w->stage.index / w->stage.apart;
     }

@@ -221,6 +221,7 @@ int replicas_of(const Job *job);
 int replica_of(const Worker *w);
 int team_of(const Job *job);                            /* devices of a stage */
 int homes_of(const Job *job);                           /* stages of the first copy: of each replica and device of a team */
+int firsts_of(const Job *job);                          /* first devices of all stages and replicas: they come first */
 int copy_of(const Worker *w);                           /* 0: the first one */
 long losses_begin(const Job *job, int replica, long n);
 int losses_open(Worker *w);

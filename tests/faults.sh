@@ -9,7 +9,7 @@
 need dpgen build/emitted build/librt.a
 
 model="$models/tiny-gpt.yaml"
-ck=$tmp/ck
+ck=$tmp/ck alone=one
 forever="--quiet --data $data --steps 100000000"
 use_portable
 
@@ -69,7 +69,7 @@ newest() {
 goes_on() {
     step=$(newest)
     [ -n "$step" ] || { fault "$1: there is no checkpoint"; return; }
-    straight=$(job_hash "$tmp/one" --steps $((step + 3)))
+    straight=$(job_hash "$tmp/$alone" --steps $((step + 3)))
     timeout 60 "$tmp/$2/job" --quiet --hash --data "$data" --checkpoint "$ck" --resume --steps $((step + 3)) \
         >"$tmp/out" 2>"$tmp/err"
     resumed=$(sed -n 's/^sha256 //p' "$tmp/out")
@@ -374,6 +374,41 @@ END
     if [ "$(cd "$tmp/own" && echo *)" = ck ] && [ "$(ls "$tmp/own/ck")" = step-000001 ]; then pass
     else fault "folders that hosts do not share: $(ls -R "$tmp/own")"; fi
 }
+# strike SIGNAL FOLDER NAME: its second rank, which is NAME to the first one
+strike() {
+    signal=$1 ranks=$2 name=$3
+    patient=                    # the watchdog waits as by default, longer than any disk
+    [ $signal != STOP ] || patient="--watchdog 4"
+    rm -rf "$ck" "$tmp"/rank.*
+    # each rank writes its process number, then becomes the job
+    $launch sh -c 'echo $$ >"$1/rank.${OMPI_COMM_WORLD_RANK:-$PMI_RANK}"; shift; exec "$@"' sh "$tmp" \
+        "$tmp/$ranks/job" $forever --checkpoint "$ck" $patient --log "$tmp/rank.log" \
+        2>"$tmp/err" >/dev/null & pid=$!
+    wait_file "$signal: a log" "$tmp/rank.log"
+    kill -USR1 "$(cat "$tmp/rank.0")"
+    wait_file "$signal: a checkpoint before it" "$ck/step-*[0-9]/COMMIT"
+    kill -$signal "$(cat "$tmp/rank.1")"
+    case $signal in
+    TERM) ended "a rank with SIGTERM" 75 ;;
+    KILL) case $launch in *.mpich*) killed=9 ;; *) killed=137 ;; esac
+        ended "a rank with SIGKILL" $killed ;;
+    STOP)
+        ended "a frozen rank" 1
+        if grep -q 'no progress for' "$tmp/err"; then pass; else fault "a frozen rank: no word of the watchdog"; fi
+        at="\(none: [^;]*\|, \(from\|to\) $name on $(hostname)\)"
+        if grep -q "stage0 on $(hostname): action .*$at;" "$tmp/err"; then pass
+        else fault "a frozen rank is not named: $(grep silent "$tmp/err")"; fi
+        ;;
+    ABRT)       # as a library does; the other rank waits for it meanwhile
+        ended "a rank with SIGABRT" 1
+        if grep -q 'a library ended rank 1 (abort)' "$tmp/err"; then pass; else fault "SIGABRT: $(head -n 1 "$tmp/err")"; fi
+        ;;
+    esac
+    for rank in 0 1; do
+        wait_gone "$signal: rank $rank" "$(cat "$tmp/rank.$rank")"
+    done
+    goes_on "$ranks, SIG$signal, to one process" $alone
+}
 two_ranks() {       # MPI
     use_portable
     use_mpi "$1" 2 || return
@@ -386,41 +421,15 @@ two_ranks() {       # MPI
         $(echo "$launch" | sed 's/-n 2/-n 1/') "$tmp/ranks/job" --quiet
     refuse "three ranks" 2 "this job has 2 stages.* ranks started: 3;" \
         timeout 60 $(echo "$launch" | sed 's/-n 2/-n 3/') "$tmp/ranks/job" --quiet
-    for signal in TERM KILL STOP ABRT; do
-        patient=                # the watchdog waits as by default, longer than any disk
-        [ $signal != STOP ] || patient="--watchdog 4"
-        rm -rf "$ck" "$tmp"/rank.*
-        # each rank writes its process number, then becomes the job
-        $launch sh -c 'echo $$ >"$1/rank.${OMPI_COMM_WORLD_RANK:-$PMI_RANK}"; shift; exec "$@"' sh "$tmp" \
-            "$tmp/ranks/job" $forever --checkpoint "$ck" $patient --log "$tmp/rank.log" \
-            2>"$tmp/err" >/dev/null & pid=$!
-        wait_file "$signal: a log" "$tmp/rank.log"
-        kill -USR1 "$(cat "$tmp/rank.0")"
-        wait_file "$signal: a checkpoint before it" "$ck/step-*[0-9]/COMMIT"
-        kill -$signal "$(cat "$tmp/rank.1")"
-        case $signal in
-        TERM) ended "a rank with SIGTERM" 75 ;;
-        KILL) case $launch in *.mpich*) killed=9 ;; *) killed=137 ;; esac
-            ended "a rank with SIGKILL" $killed ;;
-        STOP)
-            ended "a frozen rank" 1
-            if grep -q 'no progress for' "$tmp/err"; then pass; else fault "a frozen rank: no word of the watchdog"; fi
-            at="\(none: [^;]*\|, \(from\|to\) stage1 on $(hostname)\)"
-            if grep -q "stage0 on $(hostname): action .*$at;" "$tmp/err"; then pass
-            else fault "a frozen rank is not named: $(grep silent "$tmp/err")"; fi
-            ;;
-        ABRT)       # as a library does; the other rank waits for it meanwhile
-            ended "a rank with SIGABRT" 1
-            if grep -q 'a library ended rank 1 (abort)' "$tmp/err"; then pass; else fault "SIGABRT: $(head -n 1 "$tmp/err")"; fi
-            ;;
-        esac
-        for rank in 0 1; do
-            wait_gone "$signal: rank $rank" "$(cat "$tmp/rank.$rank")"
-        done
-        goes_on "two ranks, SIG$signal, to one process" one
-    done
+    for signal in TERM KILL STOP ABRT; do strike $signal ranks stage1; done
+    [ "$1" = "$(mpis | head -n 1)" ] || return
+    build team $model --set train.blocks=2 --set plan.tensor=2 --stages 1 --set plan.transport=mpi
+    alone=whole
+    for signal in KILL STOP; do strike $signal team 'stage0[.]1'; done
+    alone=one
 }
-[ -n "$(mpis)" ] || skip "there is no mpirun, or no mpicc" 22
+[ -n "$(mpis)" ] || skip "there is no mpirun, or no mpicc" 36
 open_input
+build whole $model --set train.blocks=2 --stages 1
 for mpi in $(mpis); do two_ranks "$mpi"; done
 finish

@@ -28,6 +28,19 @@ whole=$hash
 one_hash "llama"
 [ "$hash" != "$whole" ] && pass || fault "two models have one hash"
 
+# ---- replicas; schedules that share devices; copies to the host; steps that overlap ------------------------------------------
+some="$gpt --set train.batch.groups=2 --set train.batch.micro=1"
+{ team some 1 1 $some; team some 2 2 $some --schedule chimera; team some 2 1 $some --replicas 2 --offload "\"['*']\""
+  team some 4 2 $some --replicas 2 --schedule interleaved; } | plans
+one_hash "replicas and two ways"
+some="$some --set train.clip_norm=0"
+{ team free 1 2 $some --replicas 2; team free 2 2 $some --replicas 2 --schedule zb-v; } | plans
+one_hash "replicas without clipping"
+sed 's/, tie: wte}/}/' "$tmp/gpt.yaml" >"$tmp/untied.yaml"
+late="$tmp/untied.yaml --set train.blocks=8 --set train.batch.micro=1"
+{ team late 1 2 $late --schedule 2bw; team late 4 2 $late --schedule 2bw; } | plans
+one_hash "steps that overlap"
+
 # ---- a mistake is seen -------------------------------------------------------------------------------------------------
 cp -r "$tmp/gpt.2.2" "$tmp/wrong"
 sed -i 's/pieces \*\/ 3/pieces *\/ 1/' "$tmp/wrong/stage0.c"
@@ -61,6 +74,22 @@ for dir in gpt.2.2 gpt.4.1; do
     got=$(job $dir --steps 2 --no-checkpoint --weights "$tmp/gpt.4.1.weights" --hash)
     if [ ${#first} = 71 ] && [ "$got" = "$first" ]; then pass; else fault "$dir: from weights: $got, not $first"; fi
 done
+
+# ---- one device of a stage is frozen --------------------------------------------------------------------------------------
+# Over mpi: faults.sh.  Here the second one stops in its tenth forward, behind the checkpoint of a step.
+generate "$tmp/frozen" $gpt --set plan.tensor=2 --stages 1 --set checkpoint.every=1 >"$tmp/said" &&
+    awk '/^#include "stage0.h"$/ { print; print "int pause(void);"; next } /^    gelu_forward\(/ && !done++ {
+        print "    static int n;\n    if (st->shard == 1 && ++n == 10)\n        for (;;)\n            pause();" }
+        1' "$tmp/frozen/stage0.c" >"$tmp/stopped.c" && mv "$tmp/stopped.c" "$tmp/frozen/stage0.c" &&
+    compile "$tmp/frozen" >>"$tmp/said" || fault "frozen: $(cat "$tmp/said")"
+rm -rf "$tmp/ckpt"
+refuse "a device that is frozen" 1 'no progress for 2 s' "$tmp/frozen/job" --quiet --data "$data" --checkpoint "$tmp/ckpt" \
+    --steps 9 --watchdog 2
+grep -q 'stage0: action .*, \(from\|to\) stage0[.]1; silent' "$tmp/said" && pass ||
+    fault "nobody waits for stage0.1: $(cat "$tmp/said")"
+got=$(job gpt.1.1 --steps 9 --checkpoint "$tmp/ckpt" --resume --hash)
+if [ -e "$tmp/ckpt" ] && [ "$got" = "$(job gpt.1.1 --steps 9 --no-checkpoint --hash)" ]; then pass
+else fault "from the checkpoint of a job that froze: $got"; fi
 
 # ---- bf16, processes -------------------------------------------------------------------------------------------------------
 use_bf16
@@ -105,9 +134,8 @@ no "no power" 'plan.tensor: 3 is no power of two' 3
 no "more than blocks" '\^~ 8, or train.blocks: 16' 16
 no "one block" '\^ train.blocks: 2' 2 --set train.blocks=1
 no "too few devices" 'list 16 devices' 8 --set devices.0.count=12
-no "replicas" 'stages of 2 devices have no replicas yet' 2 --set train.batch.groups=2 --replicas 2
-no "steps that overlap" 'stages of 2bw are of one device' 2 --schedule 2bw
-no "copies to the host" 'nothing is offloaded by stages of several devices yet' 2 --offload "['*']"
+no "parts of states" 'train.shard deals out states that are whole on a device' 2 --set train.batch.groups=2 --replicas 2 \
+    --set train.shard=optimizer
 no "a free order" 'devices.order: free chooses one device' 2 --device-order free
 refuse "nothing to divide" 3 'no operator can be divided; the first that might be, fc: dropout wants all of it' \
     ./dpgen check "$models/heads.yaml" --set train.blocks=2 --set plan.tensor=2

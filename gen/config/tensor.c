@@ -37,16 +37,10 @@ static bool alike(const Device *a, const Device *b)
 static void refuse_others(const Model *m)
 {
     const PlanSpec *p = &m->plan;
-    const Schedule *k = schedule_open(p->schedule) ? NULL : schedule_of(p->schedule);
     const char *one = "plan.tensor: 1";
-    if (p->replicas > 1 || p->replicas_auto)
-        err(p->replicas_at, strf("plan.replicas: 1, or %s", one), "stages of %d devices have no replicas yet", p->tensor);
-    if (k && (k->async || k->ways > 1))
-        err(p->tensor_at, strf("another schedule, or %s", one), "plan.tensor: %d, and stages of %s are of one device",
-            p->tensor, p->schedule);
-    if (p->offload)
-        err(p->tensor_at, strf("plan.offload: none, or %s", one),
-            "plan.tensor: %d, and nothing is offloaded by stages of several devices yet", p->tensor);
+    if (m->train.shard && (p->replicas > 1 || p->replicas_auto))
+        err(p->tensor_at, strf("train.shard: none, or %s", one), "plan.tensor: %d, and train.shard deals out states that are "
+            "whole on a device", p->tensor);
     if (m->device_order == ORDER_FREE)
         err(m->order_at, strf("order: given, or %s", one),
             "devices.order: free chooses one device for a stage, and plan.tensor wants %d", p->tensor);
