@@ -6,6 +6,7 @@
 # each with a status of docs/verify.md.  A second program, verify_twin.c, says the same of each.
 #
 #   tests/verify_mutants.sh [COUNT [SEED]]    130 mutants; 10000 with SLOW=1, which go on where the last such run stopped
+#   ONLY=FOLDER                             of that folder alone
 . "$(dirname "$0")/lib.sh"
 need dpgen dpgen-verify build/emitted build/librt.a build/verify_twin.o
 use_portable
@@ -30,10 +31,12 @@ twin() {
 
 # ---- folders: all kinds of lines that a stage may have
 sed 's/, tie: wte//' "$models/tiny-gpt.yaml" >"$tmp/untied.yaml"
+sed 's/D: 24, H: 3/D: 32, H: 4/; s/count: 4/count: 8/' "$models/tiny-gpt.yaml" >"$tmp/wide.yaml"
 mkdir "$tmp/places"
 base() {        # NAME MODEL OPTION...
     name=$1
     shift
+    [ "${ONLY:-$name}" = "$name" ] || return 0
     said=$(generate "$tmp/$name" "$@" --set train.batch.global=8 --set train.steps=3 && compile "$tmp/$name" &&
         job_hash "$tmp/$name" --fill 0xFF)
     if [ ${#said} = 64 ]; then pass; else fault "$name: $said"; finish; fi
@@ -51,6 +54,7 @@ base shard "$models/tiny-gpt.yaml" --stages 2 --schedule 1f1b --replicas 2 --set
     --set train.shard=optimizer
 base away "$models/tiny-gpt.yaml" --stages 1 --schedule gpipe --offload "['*']"
 base zb-v "$models/tiny-gpt.yaml" --stages 2 --schedule zb-v --set plan.chunks=2
+base team "$tmp/wide.yaml" --stages 2 --schedule 1f1b --set train.blocks=4 --set plan.tensor=2
 base 2bw "$tmp/untied.yaml" --stages 2 --schedule 2bw --set train.clip_scope=parameter
 base pipedream "$tmp/untied.yaml" --stages 3 --schedule pipedream --set train.clip_scope=parameter
 

@@ -3,7 +3,8 @@
 # Rows of verify/calls.def against the prototypes of rt/rt.h and the calls of gen/ops.def, which were written apart from them:
 #   awk -f verify_rows.awk verify/calls.def rt/rt.h gen/ops.def
 # A row has the parameters of the prototype, by name or as ops.def calls them, and of its types: what is const is read, what is
-# not is written.  Every call of ops.def has a row, and every row a prototype.  Prints what differs, then the number of rows.
+# not is written.  An axis is one that ops.def may divide, and results have it.  Every call of ops.def has a row, and every row
+# a prototype.  Prints what differs, then the number of rows.
 function trim(s) { gsub(/^[ \t]+|[ \t]+$/, "", s); return s }
 function fault(text) { print text; faults++ }
 # of a parameter of a prototype: r, f, i, b, d or v for a pointer and whether it is const; l integer, s float
@@ -31,19 +32,19 @@ function agrees(k, mode, type) {
     if (k == "cv") return mode ~ /[vx]/
     if (k == "wv") return mode ~ /[vyz]/
     if (k == "s") return mode == "f"
-    if (k == "l") return mode ~ /[insmch]/
+    if (k == "l") return mode ~ /[ilknsmch]/
     if (substr(k, 1, 1) == "c") return mode ~ /[reo]/ && type == substr(k, 2)
     return mode ~ /[waut]/ && type == substr(k, 2)
 }
 FNR == 1 { file++ }
-file == 1 && /^(CALL|LANES|SUM|COPY|OTHER|JOINED)\(/ { text = ""; open = 1 }
+file == 1 && /^(CALL|LANES|SUM|COPY|OTHER|JOINED|TEAM)\(/ { text = ""; open = 1 }
 file == 1 && open {
     text = text $0
     if (/\)$/) {
         open = 0
         match(text, /\([a-z0-9_]+/)
         name = substr(text, RSTART + 1, RLENGTH - 1)
-        joined[name] = text ~ /^JOINED/
+        team[name] = text ~ /^TEAM/
         sub(/^[^"]*"/, "", text)
         gsub(/"[ \t]*"/, "", text)
         sub(/".*/, "", text)
@@ -68,6 +69,7 @@ file == 2 && open {
 }
 file == 3 {
     line = $0
+    if (/^OP\(/) { split($0, part, "\""); axes = part[8]; gsub(/[^A-Za-z_*]+/, " ", axes) }
     while (match(line, /[a-z0-9_]+\([a-z0-9_, ]+\)/)) {
         call = substr(line, RSTART, RLENGTH)
         line = substr(line, RSTART + RLENGTH)
@@ -76,6 +78,7 @@ file == 3 {
         sub(/^[^(]*\(/, "", call)
         sub(/\)$/, "", call)
         if (name in has && !(name in words)) words[name] = call
+        if (name in has) free[name] = free[name] " " axes " "
     }
 }
 END {
@@ -88,6 +91,8 @@ END {
         w = name in words ? split(words[name], of, /, /) : 0
         if (n != k) { fault(name ": " n " parameters, rt.h has " k); continue }
         if (w && w != n) fault(name ": " n " parameters, ops.def has " w)
+        odd = beside = ""
+        axes = 0
         for (i = 1; i <= n; i++) {
             mode = substr(p[i], 1, 1)
             own = substr(p[i], 3)
@@ -97,8 +102,17 @@ END {
             sub(/^.*[ *]/, "", theirs)
             if (own != theirs && (!w || own != of[i]))
                 fault(name ": parameter " i " is " own " here, " theirs " in rt.h, " of[i] " in ops.def")
+            if (mode == "l") axis[++axes] = own
+            if (mode == "k") beside = beside "|" own
+            if (mode == "l" && !team[name] && !index(free[name], " " own " ")) odd = own
+            if (mode == "k" && index(free[name], " " own " ")) odd = ""
             if (!agrees(kind(q[i]), mode, type)) fault(name ": " own " is '" p[i] "' here, '" q[i] "' in rt.h")
         }
+        if (odd != "") fault(name ": ops.def divides nothing along " odd)
+        for (k = 1; k <= axes && !team[name]; k++)
+            for (i = 1; i <= n; i++)
+                if (p[i] ~ /^w/ && (p[i] "*") !~ ("[ *](" axis[k] beside ")[*]"))
+                    fault(name ": a sum along " axis[k] ": " p[i])
     }
     print rows " rows"
     exit faults > 0

@@ -3,7 +3,7 @@
 # Stubs of all calls of a stage, for tests/verify_twin.c: awk -f tests/verify_twin.awk verify/calls.def rt/rt.h
 # A stub has the prototype of rt.h; the C compiler computes the extents of calls.def from its arguments.
 FNR == 1 { file++ }
-file == 1 && /^(CALL|LANES|SUM|COPY|JOINED|OTHER)\(/ { row = "" ; on = 1 }
+file == 1 && /^(CALL|LANES|SUM|COPY|JOINED|OTHER|TEAM)\(/ { row = "" ; on = 1 }
 file == 1 && on {
     row = row " " $0
     if ($0 ~ /"\)$/) { keep(row); on = 0 }
@@ -44,7 +44,7 @@ function stub(s,    name, n, list, k, mode, word, type, extent, w, optional, lan
             gsub(/real/, "(long)sizeof(real)", extent)
             gsub(/drops/, "(drop != 0)", extent)
             printf "    operand(&to_do, '%s', %s, %s, (long)(%s), %d, %d);\n", mode, word, w, extent, optional, lane
-        } else if (mode == "i") printf "    literal(&to_do, (int64_t)%s);\n", word
+        } else if (mode ~ /[ilk]/) printf "    literal(&to_do, (int64_t)%s);\n", word
         else if (mode == "f") printf "    real_literal(&to_do, %s);\n", word
         else if (mode == "s") printf "    literal(&to_do, drop != 0 ? (int64_t)%s : 0);\n", word
         else if (mode == "m") printf "    literal(&to_do, (int64_t)%s);\n", word

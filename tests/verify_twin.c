@@ -7,7 +7,8 @@
  * all bytes that it reads with its literals.  There are no terms, no regions and no reference: two folders agree if the bytes
  * of their states do.  What a call reads and writes is in verify/calls.def, as C expressions (verify_twin.awk).
  *
- * Stages are coroutines.  A wait passes when both halves of its message have begun.  Prints the sum of all states and losses
+ * Stages are coroutines, one for each device of a stage.  A wait passes when both halves of its message have begun, a sum over
+ * devices when all of them have come to it: it is a function of what each of them has.  Prints the sum of all states and losses
  * and ends with 0; with 1 and the reason where a byte is read that nothing has written, where bytes of a transfer are touched,
  * or where all stages wait.
  */
@@ -19,8 +20,8 @@
 #include <ucontext.h>
 #include "job.h"
 
-typedef enum { CALL, LANES, SUM, COPY, JOINED } Kind;
-enum { MOST = 48, STACK = 1 << 18, FLIGHTS = 4096, COPIES = 4096, VALS = 112, MOST_STAGES = 64, QUEUE = 1 << 12 };
+typedef enum { CALL, LANES, SUM, COPY, JOINED, TEAM } Kind;
+enum { MOST = 48, STACK = 1 << 18, FLIGHTS = 4096, COPIES = 4096, VALS = 112, QUEUE = 1 << 12, SUMS = 1 << 12 };
 static const uint64_t ZERO = 0x5851f42d4c957f2d;
 
 static uint64_t mix(uint64_t h, uint64_t x)
@@ -57,13 +58,15 @@ typedef struct {
     bool ended, moved, first;
     int64_t steps;
     uint64_t loss, told, reported;
+    uint64_t gave[SUMS];        /* to sums over the devices of the stage */
+    int sums;
     void (*todo[256])(Stage *);
     int todos;
 } Twin;
 
 static Twin *twin;
 static Pair *pairs;
-static int stages;
+static int stages, all;         /* devices of all: device d of stage s is d * stages + s */
 static ucontext_t scheduler;
 static uint64_t sum = 1;       /* of all runs so far */
 static const Job *job;
@@ -191,7 +194,7 @@ static void apart(const Call *c)
             bool bwrites = strchr("waut", b->mode) != NULL;
             if (i == j || !strchr("waut", a->mode) || a->lo >= bhi || b->lo >= ahi)
                 continue;
-            if (c->kind == CALL || a->lo != b->lo || ahi != bhi || bwrites)
+            if (c->kind == CALL || c->kind == TEAM || a->lo != b->lo || ahi != bhi || bwrites)
                 refuse("operands share bytes");
         }
 }
@@ -287,6 +290,25 @@ static void run_lanes(Call *c)
         }
 }
 
+static void pass_on(Twin *t);
+
+/* What all devices of the stage bring, in their order. */
+static uint64_t together(Twin *t, uint64_t mine)
+{
+    int n = t->sums++;
+    if (n == SUMS)
+        refuse("too many sums");
+    t->gave[n] = mine;
+    for (int d = t->st.index % stages; d < all; d += stages)
+        while (twin[d].sums <= n)
+            pass_on(t);
+    t->moved = true;
+    uint64_t h = 31;
+    for (int d = t->st.index % stages; d < all; d += stages)
+        h = mix(h, twin[d].gave[n]);
+    return h;
+}
+
 static void run_call(Call *c)
 {
     uint64_t h = mix(c->head, c->vals), *at = c->t->at, old[MOST];
@@ -300,6 +322,8 @@ static void run_call(Call *c)
             fold(at, o->lo, hi, 0);
         old[i] = o->mode == 'a' && c->acc ? fold(at, o->lo, hi, 3) : 0;
     }
+    if (c->kind == TEAM)
+        h = together(c->t, h);
     const Operand *onto = operand_in(c, 'o', 0);
     for (int i = 0; i < c->n; i++) {
         const Operand *o = &c->of[i];
@@ -469,6 +493,16 @@ void norm_partial(Stage *st, double *norm, const float *g, long n, long index)
             h = mix(h, mix(b, (uint64_t)i) | 1);
     }
     put_norm(t, norm, index, h);
+}
+
+void norm_team(Stage *st, double *norm, const float *g, long n, long outer, long index)
+{
+    Twin *t = of(st);
+    long mine = n / st->shards;
+    if (n <= 0 || outer <= 0)
+        refuse("sizes that no norm has");
+    int64_t from = touch(t, g, 4 * mine, false);
+    put_norm(t, norm, index, together(t, mix(mix(fold(t->at, from, from + 4 * mine, 23), (uint64_t)n), (uint64_t)outer)));
 }
 
 void norm_total(Stage *st, float *clip, const double *norm, Values *vals, long count, float limit)

@@ -12,13 +12,15 @@ static void pass_on(Twin *t)
 static void transfer(Stage *st, const void *p, int request, int peer, int tag, long bytes, bool sends)
 {
     Twin *t = of(st);
-    if (request < 0 || request > 255 || peer < 0 || peer >= stages || peer == st->index || bytes <= 0)
+    int first = st->index - st->index % stages;
+    if (request < 0 || request > 255 || peer < 0 || peer >= stages || peer + first == st->index || bytes <= 0)
         refuse("a transfer that nobody has");
+    peer += first;              /* the same device of the other stage */
     Request *r = &t->request[request];
     if (r->busy)
         refuse("a request that was not waited for");
     int64_t lo = touch(t, p, bytes, !sends);
-    Pair *q = sends ? &pairs[st->index * stages + peer] : &pairs[peer * stages + st->index];
+    Pair *q = sends ? &pairs[st->index * all + peer] : &pairs[peer * all + st->index];
     if (q->n[!sends] == QUEUE)
         refuse("too many messages");
     Half *h = &q->half[!sends][q->n[!sends]];
@@ -48,7 +50,7 @@ void transfer_wait(Stage *st, int request)
     if (request < 0 || request > 255 || !t->request[request].busy)
         refuse("a wait for nothing");
     Request *r = &t->request[request];
-    Pair *q = r->sends ? &pairs[st->index * stages + r->peer] : &pairs[r->peer * stages + st->index];
+    Pair *q = r->sends ? &pairs[st->index * all + r->peer] : &pairs[r->peer * all + st->index];
     while (r->number >= q->n[0] || r->number >= q->n[1])
         pass_on(t);
     t->moved = true;
@@ -108,15 +110,18 @@ static size_t place(const Parameter *p, int kind)
     return at[kind] && at[kind] != EMPTY ? at[kind] : 0;
 }
 
-/* Bytes of a state, where they begin in the whole, and its versions. */
-typedef struct { int64_t at, bytes, from, stride; int kept; } Where;
+/* Bytes of a state, where they begin in the whole, and its versions.  Of several devices one has a part of each stretch: its
+ * byte b is byte b mod `each` of the part of stretch b / `each`, of which `run` are all. */
+typedef struct { int64_t at, bytes, from, stride, each, run; int kept; } Where;
 
 static Where where(const Parameter *p, int kind)
 {
     int64_t n = 1;
     for (int i = 0; i < 6 && p->shape[i]; i++)
         n *= p->shape[i];
-    Where w = {(int64_t)place(p, kind) - 1, (kind == 1 ? 2 : 4) * n, 0, 0, 1};
+    int64_t all_bytes = (kind == 1 ? 2 : 4) * n, mine = p->shards ? all_bytes / p->shards : all_bytes;
+    int64_t run = p->shards ? all_bytes / p->outer : all_bytes;
+    Where w = {(int64_t)place(p, kind) - 1, mine, 0, 0, p->shards ? run / p->shards : run, run, 1};
     int kept = kind == 0 ? p->versions.kept : kind == 1 ? p->versions.copies : 1;
     if (kept > 1)
         w.kept = kept, w.stride = (int64_t)p->versions.stride;
@@ -134,15 +139,18 @@ static void put_states(Twin *t, int first)
             for (int k = 0; place(p, kind) && kind != 2 && k < w.kept; k++) {
                 int64_t lo = w.at + ((first - k) % w.kept + w.kept) % w.kept * w.stride;
                 uint64_t h = mix(mix(text_bits(p->name), (uint64_t)kind), (uint64_t)k);
-                for (int64_t b = 0; b < w.bytes; b++)
-                    t->at[lo + b] = mix(h, (uint64_t)(w.from + b)) | 1;
+                for (int64_t b = 0; b < w.bytes; b++) {
+                    int64_t of = w.from + b;
+                    of = of / w.each * w.run + t->st.shard * w.each * (p->shards > 0) + of % w.each;
+                    t->at[lo + b] = mix(h, (uint64_t)of) | 1;
+                }
             }
         }
 }
 
 static uint64_t digest(uint64_t h)
 {
-    for (int d = 0; d < stages; d++) {
+    for (int d = 0; d < all; d++) {
         const Twin *t = &twin[d];
         for (int i = 0; i < t->info.parameters; i++)
             for (int kind = 0; kind < KINDS; kind++) {
@@ -170,7 +178,7 @@ static void play(void)
 {
     for (bool any = true; any;) {
         any = false;
-        for (int d = 0; d < stages; d++) {
+        for (int d = 0; d < all; d++) {
             Twin *t = &twin[d];
             if (t->ended)
                 continue;
@@ -179,7 +187,7 @@ static void play(void)
             any |= t->moved || t->ended;
         }
     }
-    for (int d = 0; d < stages; d++) {
+    for (int d = 0; d < all; d++) {
         if (!twin[d].ended)
             refuse("all stages wait");
         if (twin[d].owns || twin[d].host_owns)
@@ -196,8 +204,8 @@ static void piece(Twin *t, int step, int which)
 
 static void one_run(int first, int steps, bool alone)
 {
-    memset(pairs, 0, sizeof *pairs * (size_t)(stages * stages));
-    for (int d = 0; d < stages; d++) {
+    memset(pairs, 0, sizeof *pairs * (size_t)(all * all));
+    for (int d = 0; d < all; d++) {
         Twin *t = &twin[d];
         StageInfo info = t->info;
         free(t->at), free(t->host);
@@ -208,6 +216,8 @@ static void one_run(int first, int steps, bool alone)
         t->stack = stack;
         t->st.arena = arena;
         t->st.index = d;
+        t->st.shards = all / stages;
+        t->st.shard = d / stages;
         t->first = true;
         t->at = calloc(info.arena + 1, sizeof *t->at);
         t->host = calloc(info.host + 1, sizeof *t->host);
@@ -236,14 +246,16 @@ int job_main(const Job *j, int argc, char **argv)
     (void)argc, (void)argv;
     job = j;
     stages = j->stages;
-    Stages all = {.stage = calloc((size_t)stages, sizeof *all.stage)};
-    twin = calloc((size_t)stages, sizeof *twin);
-    pairs = calloc((size_t)(stages * stages), sizeof *pairs);
-    for (int d = 0; d < stages; d++) {
-        j->source[d](&all);
-        twin[d].info = all.stage[d];
+    all = stages * (j->team ? j->team : 1);
+    Stages to = {.stage = calloc((size_t)stages, sizeof *to.stage)};
+    twin = calloc((size_t)all, sizeof *twin);
+    pairs = calloc((size_t)(all * all), sizeof *pairs);
+    for (int d = 0; d < all; d++) {
+        if (d < stages)
+            j->source[d](&to);
+        twin[d].info = to.stage[d % stages];
         twin[d].stack = malloc(STACK);
-        twin[d].st.arena = malloc(all.stage[d].arena + 4096);
+        twin[d].st.arena = malloc(twin[d].info.arena + 4096);
     }
     int phases = 1;
     for (int d = 0; d < stages && j->overlap; d++)

@@ -7,7 +7,7 @@
 #
 # SLOW=1: each number of devices with each number of stages and each schedule that it may have.
 . "$(dirname "$0")/lib.sh"
-need dpgen build/emitted build/librt.a build/librt_bf16.a
+need dpgen dpgen-verify build/emitted build/librt.a build/librt_bf16.a
 
 sed 's/D: 24, H: 3/D: 32, H: 4/; s/count: 4/count: 16/' "$models/tiny-gpt.yaml" >"$tmp/gpt.yaml"
 gpt="$tmp/gpt.yaml --set train.blocks=8" llama="$models/tiny-llama.yaml --set train.blocks=4"
@@ -122,10 +122,8 @@ fi
 use_portable
 
 # ---- what a folder says of its proof ----------------------------------------------------------------------------------------
-expect "it says that nothing was proved" grep -q 'several devices, which dpgen-verify does not know' "$tmp/gpt.2.2/UNPROVED"
-refuse "in one line too" 0 'warning: dpgen-verify does not prove stages of several devices yet' \
-    ./dpgen $gpt --set plan.tensor=2 --stages 1 --estimate -o "$tmp/folder"
-[ ! -e "$tmp/gpt.1.1/UNPROVED" ] && pass || fault "a stage of one device is not proved"
+refuse "it is proved" 0 'proved: 2 stages of 2 devices' ./dpgen-verify "$tmp/gpt.2.2"
+[ ! -e "$tmp/gpt.2.2/UNPROVED" ] && pass || fault "a stage of two devices is not proved"
 
 # ---- what is not offered ----------------------------------------------------------------------------------------------------
 # no WHAT TEXT OPTION...: status 3

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * bind.c: what follows from the literals of a call, once for all its runs: bytes of operands, and the functions that its
- * results are.  A call of ROW_JOINED is the steps that calls.def says, in which its words stand.
+ * results are.  A call of ROW_JOINED is the steps that calls.def says, in which its words stand; of ROW_TEAM, one of them.
  */
 #include "verify.h"
 #include <stdio.h>
@@ -101,8 +101,8 @@ static int64_t reckon_sum(Reckoner *r)
 
 /* ---- binding ----------------------------------------------------------------------------------------------------- */
 
-/* The literals of a step, as part of its function's name. */
-static const char *literals_of(const Machine *m, const Site *s, const Step *st)
+/* The literals of a step, as part of its function's name.  Along an axis: those of the call on the whole. */
+static const char *literals_of(const Machine *m, const Site *s, const Step *st, int axis)
 {
     char text[1400] = "";
     size_t n = 0;
@@ -110,14 +110,17 @@ static const char *literals_of(const Machine *m, const Site *s, const Step *st)
         const Param *p = &st->row->param[k];
         if (p->mode != 'i' && p->mode != 'f' && p->mode != 's')
             continue;
+        int64_t times = k == axis || (axis >= 0 && p->axis == 'k') ? m->devices : 1;
         const Arg *a = st->word[k] >= 0 ? &s->arg[st->word[k]] : NULL;
         if (!a || a->param >= 0 || (a->kind != A_INT && a->kind != A_FLOAT) || (p->mode != 'f' && a->kind != A_INT))
             call_fault(m, s, "'%s' must be a literal%s", p->name, p->mode != 'f' ? " integer" : "");
         n += (size_t)snprintf(text + n, sizeof text - n, n ? ", %s " : "%s ", p->name);
         if (p->mode == 's' && !site_draws(s))
             n += (size_t)snprintf(text + n, sizeof text - n, "none");
+        else if (p->mode == 's' && axis >= 0)           /* heads of a device are those of the whole from its first on */
+            n += (size_t)snprintf(text + n, sizeof text - n, "%lld", (long long)~a->i);
         else if (p->mode != 'f')
-            n += (size_t)snprintf(text + n, sizeof text - n, "%lld", (long long)a->i);
+            n += (size_t)snprintf(text + n, sizeof text - n, "%lld", (long long)(times * a->i));
         else
             n += (size_t)snprintf(text + n, sizeof text - n, "%a", (double)(float)(a->kind == A_INT ? (double)a->i : a->f));
         if (n >= sizeof text - 100)
@@ -126,12 +129,38 @@ static const char *literals_of(const Machine *m, const Site *s, const Step *st)
     return name_of(text, n);
 }
 
-static void name_heads(const Machine *m, const Site *s, Step *st)
+static int *heads(const Machine *m, const Site *s, const Step *st, int axis)
 {
-    const char *literals = literals_of(m, s, st);
-    st->head = room(sizeof *st->head * (size_t)(st->row->n + 1));
+    const char *literals = literals_of(m, s, st, axis);
+    int *head = room(sizeof *head * (size_t)(st->row->n + 1));
     for (int k = 0; k < st->row->n; k++)
-        st->head[k] = head_of(st->row->name, st->row->param[k].name, literals);
+        head[k] = head_of(st->row->name, st->row->param[k].name, literals);
+    return head;
+}
+
+/* An axis is a factor of an extent.  What stands in front of it there, in memory too. */
+static int64_t in_front(const Machine *m, const Site *s, const char *extent, const char *axis)
+{
+    size_t n = strlen(axis);
+    for (const char *at = extent; at && (at = strstr(at, axis)); at += n) {
+        Reckoner r = {at == extent ? "1" : name_of(extent, (size_t)(at - extent) - 1), m, s};
+        if ((at == extent || at[-1] == '*') && (at[n] == 0 || at[n] == '*'))
+            return reckon_sum(&r);
+    }
+    return 0;
+}
+
+void step_along(const Machine *m, const Site *s, Step *st, int axis)
+{
+    if (st->whole && st->axis == axis)
+        return;
+    st->axis = axis;
+    st->whole = heads(m, s, st, axis);
+    st->front = room(sizeof *st->front * (size_t)(st->row->n + 1));
+    for (int k = 0; k < st->row->n; k++)
+        for (int j = 0; j < st->row->n && !st->front[k]; j++)
+            if (j == axis || st->row->param[j].axis == 'k')
+                st->front[k] = in_front(m, s, st->row->param[k].extent, st->row->param[j].name);
 }
 
 /* A call alone is one step, whose words are its own parameters. */
@@ -192,10 +221,14 @@ static void other_scratch(Site *s)
 void site_bind(const Machine *m, Site *s)
 {
     s->bytes = room(sizeof *s->bytes * (size_t)(s->n + 1));
-    if (s->row->kind == ROW_JOINED)
+    if (s->row->kind == ROW_JOINED || s->row->kind == ROW_TEAM)
         joined_steps(s);
     else
         whole_call(s);
+    int pieces = s->row->kind == ROW_TEAM ? row_param(s->row, "pieces") : -1;
+    if (pieces >= 0 && s->arg[pieces].i > 1)
+        s->step[0] = s->step[1];
+    s->steps = s->row->kind == ROW_TEAM ? 1 : s->steps;
     for (int k = 0; k < s->n; k++) {
         const Param *p = &s->row->param[k];
         Reckoner r = {p->extent, m, s};
@@ -207,7 +240,7 @@ void site_bind(const Machine *m, Site *s)
             call_fault(m, s, "the extent '%s' of '%s' cannot be reckoned", p->extent, p->name);
     }
     for (int i = 0; i < s->steps; i++)
-        name_heads(m, s, &s->step[i]);
+        s->step[i].head = heads(m, s, &s->step[i], -1);
     if (s->steps == 1)
         other_scratch(s);
 }

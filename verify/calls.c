@@ -12,6 +12,7 @@ typedef struct { RowKind kind; const char *name, *params, *steps; } Given;
 #define SUM(name, params) {ROW_SUM, #name, params, NULL},
 #define COPY(name, params) {ROW_COPY, #name, params, NULL},
 #define OTHER(name, params) {ROW_OTHER, #name, params, NULL},
+#define TEAM(name, params, steps) {ROW_TEAM, #name, params, steps},
 #define JOINED(name, params, steps) {ROW_JOINED, #name, params, steps},
 static const Given given[] = {
 #include "calls.def"
@@ -33,6 +34,8 @@ static Param param_of(const char *at, size_t n, int real)
     p.optional = *at >= 'A' && *at <= 'Z';
     if (p.optional)
         p.mode = (char)(*at - 'A' + 'a');
+    if (p.mode == 'l' || p.mode == 'k')
+        p.axis = p.mode, p.mode = 'i';
     while (end < n && at[end] != ':')
         end++;
     p.name = name_of(at + 2, end - 2);

@@ -42,7 +42,8 @@ static Held *hold(Stage *s, const char *param, const char *kind, int64_t at, int
     if (at < 0 || at > MOST_BYTES || bytes < 0 || bytes > MOST_BYTES)
         stop(NOT_READ, "%s: the %s of %s, line %d: no place and size", s->name, kind, param, line);
     Held *h = ADD(&s->held);
-    *h = (Held){name_of(param, strlen(param)), kind, at, bytes, 0, bytes, 0, 1, line};
+    *h = (Held){.param = name_of(param, strlen(param)), .kind = kind, .at = at, .bytes = bytes, .whole = bytes, .kept = 1,
+                .line = line};
     return h;
 }
 
@@ -71,14 +72,27 @@ static int64_t elements(const Node *row)
 /* A replica may have a part of each state but the parameter and its copy. */
 static void hold_part(const Stage *s, Held *h, const Node *row)
 {
-    int64_t from = node_int(row, "from", 0), part = node_int(row, "part", 0), n = h->whole / 4;
+    int64_t from = node_int(row, "from", 0), part = node_int(row, "part", 0), n = h->bytes / 4;
     if (from < 0 || part < 0 || from > n || part > n - from)
         stop(NOT_READ, "%s.c:%d: %s: no part of it", s->name, row->line, h->param);
     h->from = 4 * from;
     h->bytes = 4 * part;
 }
 
-static void hold_kind(Stage *s, const Node *row, const char *name, const char *kind, int64_t n)
+/* A device of several has a part of some. */
+static void hold_stretches(const Stage *s, Held *h, const Node *row, int devices)
+{
+    int64_t stretches = node_int(row, "outer", 0), size = !strcmp(h->kind, "copy") ? 2 : 4;
+    if (!stretches && !node_field(row, "shards"))
+        return;
+    if (stretches < 1 || stretches > INT32_MAX || node_int(row, "shards", 0) != devices || devices < 2 ||
+        h->whole % (size * stretches * devices))
+        stop(NOT_READ, "%s.c:%d: %s: no part that one of %d devices has", s->name, row->line, h->param, devices);
+    h->stretches = stretches;
+    h->bytes = h->whole / devices;
+}
+
+static void hold_kind(Stage *s, const Node *row, const char *name, const char *kind, int64_t n, int devices)
 {
     const Node *at = node_field(row, kind);
     if (!at || (at->kind == N_NAME && !strcmp(at->text, "EMPTY")))
@@ -88,6 +102,7 @@ static void hold_kind(Stage *s, const Node *row, const char *name, const char *k
     bool copy = !strcmp(kind, "copy");
     Held *h = hold(s, name, kind, at->child->i, copy ? 2 * n : 4 * n, row->line);
     const Node *versions = node_field(row, "versions");
+    hold_stretches(s, h, row, devices);
     Fields v = versions ? fields(versions) : (Fields){.n = 0};
     if (v.n == 3 && (copy || !strcmp(kind, "param")))
         keep_versions(h, number(&v, copy ? 1 : 0), number(&v, 2));
@@ -95,7 +110,7 @@ static void hold_kind(Stage *s, const Node *row, const char *name, const char *k
         hold_part(s, h, row);
 }
 
-static void states_in_parameters(Stage *s, const Node *table)
+static void states_in_parameters(Stage *s, const Node *table, int devices)
 {
     static const char *const kinds[] = {"param", "copy", "grad", "moment1", "moment2", "centre", "drift"};
     for (const Node *row = table ? table->child : NULL; row; row = row->next) {
@@ -103,10 +118,8 @@ static void states_in_parameters(Stage *s, const Node *table)
             continue;           /* the end */
         const char *name = text_of(needed(row, "name", s->name), s->name);
         int64_t n = elements(row);
-        if (node_field(row, "outer") || node_field(row, "shards"))
-            stop(NOT_READ, "%s.c:%d: %s: a part of it, of a stage of several devices", s->name, row->line, name);
         for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
-            hold_kind(s, row, name, kinds[k], n);
+            hold_kind(s, row, name, kinds[k], n, devices);
     }
 }
 
@@ -147,7 +160,7 @@ static void read_stage(Folder *f, const char *dir, int d)
     }
     f->evaluates |= node_int(at, "eval_actions", 0) > 0;
     s->pipeline = (int)node_int(at, "pipeline", 0);
-    states_in_parameters(s, program_table(&s->program, text_of(needed(at, "parameter", where), where)));
+    states_in_parameters(s, program_table(&s->program, text_of(needed(at, "parameter", where), where)), f->devices);
 }
 
 /* Stage d is what the d-th function describes. */
@@ -177,8 +190,12 @@ void folder_read(Folder *f, const char *dir)
     if (!job || !sources)
         stop(NOT_READ, "launch.c: there is no table job, or none of the stages");
     f->stages = count_stages(job);
-    if (node_int(job, "team", 1) != 1)
-        stop(NOT_READ, "launch.c: .team: stages of several devices, which dpgen-verify does not know yet");
+    int64_t devices = node_int(job, "team", 1), blocks = node_int(job, "blocks", 1);
+    bool powers = !(devices & (devices - 1)) && (devices == 1 || !(blocks & (blocks - 1)));
+    if (devices < 1 || devices > 4096 || !powers || (devices > 1 && blocks < devices))
+        stop(NOT_READ, "launch.c: .team, .blocks: %lld devices cannot share sums in %lld blocks", (long long)devices,
+             (long long)blocks);
+    f->devices = (int)devices;
     f->replicas = (int)node_int(job, "replicas", 1);
     f->ways = (int)node_int(job, "ways", 1);
     f->batch = node_int(job, "batch", 0);

@@ -209,7 +209,8 @@ static void apart(const Machine *m, const Site *s, const Span *sp, int n)
 {
     for (int i = 0; i < n; i++)
         for (int j = 0; j < n && sp[i].write; j++) {
-            bool in_place = s->row->kind != ROW_CALL && sp[i].lo == sp[j].lo && sp[i].hi == sp[j].hi && !sp[j].write;
+            bool in_place = s->row->kind != ROW_CALL && s->row->kind != ROW_TEAM && sp[i].lo == sp[j].lo &&
+                sp[i].hi == sp[j].hi && !sp[j].write;
             if (i != j && sp[i].k != sp[j].k && sp[i].lo < sp[j].hi && sp[j].lo < sp[i].hi && !in_place)
                 call_fault(m, s, "'%s' and '%s' share bytes", s->row->param[sp[i].k].name, s->row->param[sp[j].k].name);
         }
@@ -287,8 +288,9 @@ static int step_args(const Step *st, const Taken *t, const Term *between, bool e
 }
 
 /* One step of a call: terms of what it makes go to `of` where a parameter is written, else between steps. */
-static void do_step(Machine *m, const Site *s, const Step *st, Taken *t, Term *between)
+static void do_step(Machine *m, const Site *s, Step *st, Taken *t, Term *between)
 {
+    int64_t pieces = s->steps == 1 && (m->devices > 1 || s->row->kind == ROW_TEAM) ? part_lift(m, s, st, t->of, t->old) : 0;
     Term arg[MOST_PARAMS], absent = term_of(H_ABSENT, 0, 0, NULL), onto = absent;
     int n = step_args(st, t, between, m->evaluates, arg), made = 0;
     for (int k = 0; k < st->row->n; k++)
@@ -300,18 +302,20 @@ static void do_step(Machine *m, const Site *s, const Step *st, Taken *t, Term *b
         if (!st->row->param[k].width || !is_written(st->row->param[k].mode) || !wanted)
             continue;
         bool sum = st->row->kind == ROW_SUM || st->row->kind == ROW_COPY;
+        int64_t stretches = pieces ? pieces * st->front[k] : 0, bytes = s->bytes[like] * (stretches ? m->devices : 1);
         arg[n] = word >= 0 ? t->old[word] : 0;
-        Term x = sum ? arg[0] : term_of(st->head[k], s->bytes[like], n + (arg[n] != 0), arg);
+        Term x = sum ? arg[0] : term_of((pieces ? st->whole : st->head)[k], bytes, n + (arg[n] != 0), arg);
         Term other = st->row->kind == ROW_SUM ? arg[1] : sum || made ? absent : onto;
         if (other != absent)
-            x = term_sum(st->row->param[k].width, s->bytes[like], x, other);
+            x = term_sum(st->row->param[k].width, bytes, x, other);
         if (made++ == 0)
             count_again(m, x, n);
+        x = stretches ? term_part(x, stretches, m->devices) : x;
         *(word >= 0 ? &t->of[word] : &between[BETWEEN - word]) = x;
     }
 }
 
-static void do_call(Machine *m, const Site *s, const int *param)
+static void do_call(Machine *m, Site *s, const int *param)
 {
     static Taken t;
     Term between[MOST_PARAMS] = {0};
@@ -366,8 +370,9 @@ static int open_lanes(Machine *m, const Site *s, const int *param)
     return n;
 }
 
-/* Elements e to until-1, which are elements from `from` on of terms that have `whole`. */
-typedef struct { int64_t e, until, from, whole; Term arg[MOST_PARAMS]; } LaneRun;
+/* Elements e to until-1, which are elements from `from` on of terms that have `whole`.  Of parts, each in so many stretches,
+ * the terms are the wholes: a part of each operand gives that part of the result. */
+typedef struct { int64_t e, until, from, whole, stretches; Term arg[MOST_PARAMS]; } LaneRun;
 
 /* The next elements that are of one term in every operand.  Terms are taken whole if all begin at the same element. */
 static bool next_run(Machine *m, const Site *s, int lanes, LaneRun *r)
@@ -404,6 +409,24 @@ static bool next_run(Machine *m, const Site *s, int lanes, LaneRun *r)
     return true;
 }
 
+static void lift_lanes(LaneRun *r, int lanes)
+{
+    Term whole[MOST_PARAMS];
+    int64_t stretches = 0;
+    r->stretches = 0;
+    for (int i = 0; i < lanes; i++) {
+        bool zero = term_view(r->arg[i]).head == H_ZERO;
+        whole[i] = zero ? r->arg[i] : part_whole(r->arg[i], &stretches);
+        if (!whole[i] || (!zero && r->stretches && stretches != r->stretches)) {
+            r->stretches = 0;
+            return;
+        }
+        r->stretches = stretches;
+    }
+    if (r->stretches)
+        memcpy(r->arg, whole, sizeof *whole * (size_t)lanes);
+}
+
 /* The operands of a call in order: those of this run, and those that it has whole. */
 static int run_args(const Site *s, const Taken *t, const LaneRun *r, Term *arg)
 {
@@ -420,7 +443,7 @@ static int run_args(const Site *s, const Taken *t, const LaneRun *r, Term *arg)
 
 static Term lane_term(Machine *m, const Site *s, int k, const LaneRun *r, int n, const Term *arg)
 {
-    int w = s->row->param[k].width;
+    int64_t bytes = r->whole * s->row->param[k].width * (r->stretches ? m->devices : 1);
     bool zero = !strcmp(s->row->name, "norm_gather");       /* sums of squares: what is added to 0 is itself */
     for (int i = 0; i < 2 && zero; i++)
         if (term_view(r->arg[i]).head == H_ZERO)
@@ -428,8 +451,8 @@ static Term lane_term(Machine *m, const Site *s, int k, const LaneRun *r, int n,
     if (s->row->kind == ROW_COPY)
         return arg[0];
     if (s->row->kind == ROW_SUM || zero)
-        return term_sum(w, r->whole * w, r->arg[0], r->arg[1]);
-    Term t = term_of(s->step[0].head[k], r->whole * w, n, arg);
+        return term_sum(s->row->param[k].width, bytes, r->arg[0], r->arg[1]);
+    Term t = term_of(s->step[0].head[k], bytes, n, arg);
     if (r->e == 0)
         count_again(m, t, n);
     return t;
@@ -445,12 +468,16 @@ static void do_lanes(Machine *m, const Site *s, const int *param)
     Term arg[MOST_PARAMS];
     made.n = 0;
     while (next_run(m, s, lanes, &r)) {
+        lift_lanes(&r, lanes);
         int n = s->row->kind == ROW_LANES ? run_args(s, &t, &r, arg) : (arg[0] = r.arg[0], 1);
         for (int i = 0; i < t.spans; i++) {
             const Span *sp = &t.span[i];
             int w = s->row->param[sp->k].width;
-            if (sp->write)
-                *ADD(&made) = (Piece){sp->lo + r.e * w, sp->lo + r.until * w, r.from * w, lane_term(m, s, sp->k, &r, n, arg)};
+            if (!sp->write)
+                continue;
+            Term x = lane_term(m, s, sp->k, &r, n, arg);
+            x = r.stretches ? term_part(x, r.stretches, m->devices) : x;
+            *ADD(&made) = (Piece){sp->lo + r.e * w, sp->lo + r.until * w, r.from * w, x};
         }
     }
     for (int i = 0; i < made.n; i++)
@@ -487,7 +514,8 @@ static void do_other(Machine *m, const Site *s, const int *param)
     const char *name = s->row->name;
     if (!strcmp(name, "norm_gather")) {
         do_lanes(m, s, param);
-    } else if (!strcmp(name, "norm_partial") || !strcmp(name, "norm_blocks") || !strcmp(name, "norm_sum")) {
+    } else if (!strcmp(name, "norm_partial") || !strcmp(name, "norm_blocks") || !strcmp(name, "norm_sum") ||
+               !strcmp(name, "norm_team")) {
         do_norms(m, s, param);
     } else if (!strcmp(name, "norm_total")) {
         do_norm_total(m, s, param);
@@ -522,7 +550,7 @@ void call_do(Machine *m, Site *s, const int *param)
     m->calls++;
     m->clock++;
     switch (s->row->kind) {
-    case ROW_CALL: case ROW_JOINED:
+    case ROW_CALL: case ROW_JOINED: case ROW_TEAM:
         do_call(m, s, param);
         break;
     case ROW_LANES: case ROW_SUM: case ROW_COPY:

@@ -187,7 +187,7 @@ static void put_states(const Folder *f, const Stage *s, Machine *m, int first)
             int64_t lo = h->at + slot * h->stride;
             machine_take(m, &here, lo, lo + h->bytes, true, "a state");
             if (strcmp(h->kind, "grad"))
-                region_set(&m->region, (Piece){lo, lo + h->bytes, h->from, held_before(f, m->stage, h, k)});
+                region_set(&m->region, (Piece){lo, lo + h->bytes, h->from, held_term(f, h, held_before(f, m->stage, h, k))});
         }
     }
 }
@@ -215,7 +215,7 @@ static void add_piece(const Stage *s, Machine *m, int step, int piece)
 static void open_stage(const Folder *f, int d, Machine *m, Run run)
 {
     const Stage *s = &f->stage[d];
-    *m = (Machine){.name = s->name, .stage = d, .program = (Program *)&s->program, .arena = s->arena,
+    *m = (Machine){.name = s->name, .stage = d, .devices = f->devices, .program = (Program *)&s->program, .arena = s->arena,
                    .host_bytes = s->host, .vals = s->vals, .evaluates = run.eval};
     put_states(f, s, m, run.first);
     if (!f->overlap) {

@@ -21,21 +21,27 @@ static _Noreturn void differ(const Proof *p, int d, const char *what, Term want,
          what, term_text(want, 2), term_text(got, 2));
 }
 
+Term held_term(const Folder *f, const Held *h, Term whole)
+{
+    return h->stretches ? term_part(whole, h->stretches, f->devices) : whole;
+}
+
 /* What the reference has for a slot of a state, so many versions older than the newest; 0: that is older than the run knows. */
 static Term expected(const Proof *p, int d, const Held *h, const Thing *t, int older)
 {
     const Region *at = &p->reference->m->region;
     int newest = p->run.eval ? 0 : p->run.steps;
     Reads r = overlap_slot(p->f, d, h->kept, older);
-    int64_t hole, there = reference_at(p->reference, t, newest + r.version) + h->from;
+    int64_t hole, there = reference_at(p->reference, t, newest + r.version);
     if (newest + r.version - 1 < -p->reference->back)
         return 0;
-    Term newer = region_term(at, there, there + h->bytes, &hole);
-    if (!r.ahead && !r.behind)
-        return newer;
-    const Thing *drift = r.behind ? reference_state(p->g, h->param, "drift") : NULL;
-    there = drift ? drift->at : reference_at(p->reference, t, newest + r.version - 1);
-    return predicted_term(h->bytes, newer, region_term(at, there, there + h->bytes, &hole), r);
+    Term newer = region_term(at, there, there + h->whole, &hole);
+    if (r.ahead || r.behind) {
+        const Thing *drift = r.behind ? reference_state(p->g, h->param, "drift") : NULL;
+        there = drift ? drift->at : reference_at(p->reference, t, newest + r.version - 1);
+        newer = predicted_term(h->whole, newer, region_term(at, there, there + h->whole, &hole), r);
+    }
+    return term_slice(held_term(p->f, h, newer), h->from, h->bytes);
 }
 
 static void state(const Proof *p, int d, const Held *h, int older)
@@ -78,7 +84,9 @@ static void complete(const Proof *p)
                 map_set(&there, key, held.n);
                 *ADD(&held) = (Region){0};
             }
-            region_set(&held.at[map_at(&there, key)], (Piece){h->from, h->from + h->bytes, h->from, 1});
+            Region *r = &held.at[map_at(&there, key)];
+            int64_t all = h->stretches ? p->f->devices : 1;         /* devices together have all of what each has a part of */
+            region_set(r, (Piece){all * h->from, all * (h->from + h->bytes), 0, 1 + (Term)h->stretches});
         }
     for (int i = 0; i < p->g->state.n; i++) {
         const Thing *t = &p->g->state.at[i];
@@ -90,7 +98,7 @@ static void complete(const Proof *p)
         if (k >= 0)
             region_get(&held.at[k], 0, t->bytes, &list);
         for (int j = 0; j < list.n; j++)
-            k = list.at[j].term ? k : -1;
+            k = list.at[j].term && list.at[j].term == list.at[0].term ? k : -1;
         if (k < 0)
             stop(NOT_PROVED, "no stage has the %s of %s, or not all of it", t->kind, t->of);
     }

@@ -367,7 +367,7 @@ static void update(Maker *x, int step)
 Reference reference_run(Graph *g, const Folder *f, Run run)
 {
     Maker x = {.g = g, .f = f, .m = room(sizeof(Machine)), .back = overlap_back(f), .last = run.eval ? 0 : run.steps};
-    *x.m = (Machine){.name = "the reference", .stage = -1, .program = room(sizeof(Program)), .arena = INT64_MAX,
+    *x.m = (Machine){.name = "the reference", .stage = -1, .devices = 1, .program = room(sizeof(Program)), .arena = INT64_MAX,
                      .evaluates = run.eval};
     give_places(&x);
     find_stages(&x);

@@ -3,13 +3,14 @@
  * term.c: terms.  Two terms that are equal are one number.
  *
  * A term is a head and the terms that it is of.  A head is a result of a call with its literals: linear_forward's y, with rows
- * 256, in 224, out 672.  What a head computes is not known here.  Known are five things:
+ * 256, in 224, out 672.  What a head computes is not known here.  Known are six things:
  *
  *   slice   some bytes of a term; all of them are the term; a slice of a slice is one slice
  *   join    pieces one behind the other
  *   sum     of two, of so many bytes a number: a + b is b + a in IEEE 754, and no more is known of it
  *   zero    bytes 0
  *   int     a number that a call takes at run time: a micro-batch
+ *   part    of a term in so many stretches: what each device of a stage has of it (parts.c)
  *
  * Cost: constant for each term, by a table of hashes.
  */
@@ -43,7 +44,7 @@ int head_of(const char *call, const char *result, const char *literals)
 void terms_open(void)
 {
     static const char *const names[H_OTHERS] = {"", "bytes", "joined", "number", "start", "input and micro-batch", "count",
-        "step values", "zero", "sum", "sum", "sum", "absent"};
+        "step values", "zero", "sum", "sum", "sum", "absent", "part of"};
     terms.n = args.n = heads.n = 0;
     head_names = (Map){0};
     table.cap = 1 << 12;
@@ -153,6 +154,21 @@ Term term_slice(Term t, int64_t from, int64_t bytes)
         return term_slice(v.arg[0], int_of(v.arg[1]) + from, bytes);
     Term part[3] = {t, term_int(from), term_int(bytes)};
     return term_of(H_SLICE, bytes, 3, part);
+}
+
+Term term_part(Term whole, int64_t stretches, int devices)
+{
+    Term of[2] = {whole, term_int(stretches)};
+    return term_of(H_PART, term_view(whole).bytes / devices, 2, of);
+}
+
+Term part_whole(Term t, int64_t *stretches)
+{
+    TermView v = term_view(t);
+    if (v.head != H_PART)
+        return 0;
+    *stretches = int_of(v.arg[1]);
+    return v.arg[0];
 }
 
 /* ---- for people -------------------------------------------------------------------------------------------------- */

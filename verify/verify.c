@@ -26,7 +26,8 @@ static void same_job(const Folder *f, const Graph *g)
 static void report(const Folder *f, const Graph *g, const char *why, const Machine *stage, const Played *sum,
                    const char *dir, bool edited, int files)
 {
-    printf("%s: proved: %d stages, %s of %lld micro-batches%s, %lld calls, %lld of them made again\n", dir, f->stages,
+    printf("%s: proved: %d stages%s, %s of %lld micro-batches%s, %lld calls, %lld of them made again\n", dir, f->stages,
+           f->devices > 1 ? joined_text(" of %d devices", f->devices) : "",
            f->overlap ? joined_text("%d steps", sum->steps) : "one step", (long long)f->micro,
            f->evaluates ? " and an evaluation" : "", (long long)sum->calls, (long long)sum->again);
     if (f->overlap)

@@ -53,10 +53,10 @@ void lex_want(Lexer *x, char sign);                     /* that sign, and on */
 _Noreturn void lex_fault(const Lexer *x, const char *what);
 
 /* ---- calls.c, calls.def: what each call reads and writes --------------------------------------------------------- */
-typedef enum { ROW_CALL, ROW_LANES, ROW_SUM, ROW_COPY, ROW_OTHER, ROW_JOINED } RowKind;
+typedef enum { ROW_CALL, ROW_LANES, ROW_SUM, ROW_COPY, ROW_OTHER, ROW_JOINED, ROW_TEAM } RowKind;
 typedef struct {
     const char *name;
-    char mode;                  /* calls.def */
+    char mode, axis;            /* calls.def; axis: l, k, or none */
     bool optional;
     int width;                  /* bytes of an element; 0: no operand */
     const char *extent;         /* elements */
@@ -77,7 +77,12 @@ typedef struct {
     int slots, param;           /* plus slot table [parameter]; slots -1: none.  Of A_INT: the parameter itself; -1: none */
 } Arg;
 enum { NO_WORD = -1, BETWEEN = -2, MOST_PARAMS = 48 };
-typedef struct { const Row *row; int *word, *head; } Step;     /* word: parameter of the call, NO_WORD, BETWEEN and below */
+typedef struct {
+    const Row *row;
+    int *word, *head;           /* word: parameter of the call, NO_WORD, BETWEEN and below */
+    int axis, *whole;           /* of a call on parts along this parameter: heads of the call on the whole */
+    int64_t *front;             /* elements in front of the axis in each operand; 0: it has it not */
+} Step;
 typedef struct {
     const Row *row;             /* NULL: a routine */
     int routine, line, n;
@@ -109,7 +114,8 @@ int64_t node_int(const Node *n, const char *field, int64_t otherwise);
 /* ---- term.c ------------------------------------------------------------------------------------------------------ */
 typedef uint32_t Term;          /* 0: nothing was written */
 typedef struct { const char *call, *result, *literals; } Head;
-enum { H_SLICE = 1, H_JOIN, H_INT, H_INIT, H_DATA, H_COUNT, H_VALS, H_ZERO, H_SUM2, H_SUM4, H_SUM8, H_ABSENT, H_OTHERS };
+enum { H_SLICE = 1, H_JOIN, H_INT, H_INIT, H_DATA, H_COUNT, H_VALS, H_ZERO, H_SUM2, H_SUM4, H_SUM8, H_ABSENT, H_PART,
+    H_OTHERS };
 enum { MOST_ARGS = 48 };
 typedef struct { int stage, line, mb; } Origin;         /* stage -1: the reference, line an operator there */
 typedef struct { int head, n; const Term *arg; int64_t bytes; Origin from; } TermView;
@@ -119,6 +125,8 @@ Term term_of(int head, int64_t bytes, int n, const Term *arg);
 Term term_int(int64_t i);
 Term term_sum(int width, int64_t bytes, Term a, Term b);
 Term term_slice(Term t, int64_t from, int64_t bytes);
+Term term_part(Term whole, int64_t stretches, int devices);
+Term part_whole(Term t, int64_t *stretches);            /* 0: it is no part */
 TermView term_view(Term t);
 const Head *head_view(int head);
 extern Origin term_origin;      /* of the terms that are made now */
@@ -148,7 +156,7 @@ typedef struct { const Routine *routine; int at, param[MOST_INTS]; } Frame;
 typedef struct { Term loss, norm, hits; const Term *each; int losses; } Ended;
 typedef struct {
     const char *name;           /* stage0; the reference */
-    int stage;                  /* -1: the reference */
+    int stage, devices;         /* -1: the reference; devices that share its calls */
     Program *program;
     Region region;
     int64_t arena, top, vals, steps;   /* steps begun */
@@ -172,6 +180,8 @@ enum { VALS_BYTES = 112, VALS_VALID = 16, VALS_LOSS = 64, VALS_NORM = 72, VALS_L
 void site_bind(const Machine *m, Site *s);              /* bind.c */
 void site_scratch(const Site *s, int64_t bytes);        /* calls with these literals have so much, whatever calls.def says */
 bool site_draws(const Site *s);                         /* random numbers */
+void step_along(const Machine *m, const Site *s, Step *st, int axis);
+int64_t part_lift(const Machine *m, const Site *s, Step *st, Term *of, Term *old);      /* parts.c */
 void call_do(Machine *m, Site *s, const int *param);    /* of every row but those of messages */
 void vals_begin(Machine *m, int64_t at, int64_t sets);   /* one, and one a parameter group */
 Term vals_of(Machine *m, const Site *s, int k, const int *param);
@@ -216,8 +226,9 @@ void duals_check(Graph *g);             /* duals.c: the backward half, once */
 const Thing *reference_state(const Graph *g, const char *param, const char *kind);
 
 /* ---- folder.c, play.c, prove.c ----------------------------------------------------------------------------------- */
-/* A state that a stage holds: bytes `from` on of `whole`; version v in slot v mod `kept`, `stride` bytes apart. */
-typedef struct { const char *param, *kind; int64_t at, bytes, from, whole, stride; int kept, line; } Held;
+/* A state that a stage holds: bytes `from` on of `whole`, or of what a device has of that, a part of each of so many stretches;
+ * version v in slot v mod `kept`, `stride` bytes apart. */
+typedef struct { const char *param, *kind; int64_t at, bytes, from, whole, stride, stretches; int kept, line; } Held;
 typedef struct {
     const char *name, *step, *eval;
     int64_t arena, vals, host;
@@ -227,7 +238,7 @@ typedef struct {
     const Node *pieces;         /* names by phase: prologue, period, epilogue, alone, eval */
 } Stage;
 typedef struct {
-    int stages, replicas, ways;
+    int stages, devices, replicas, ways;    /* devices of each stage */
     int64_t batch, micro, groups, blocks;
     bool bf16, evaluates;
     const char *kernels, *versions;     /* versions: the rule of a schedule with overlapping steps, else NULL */
@@ -244,6 +255,7 @@ Machine *play(const Folder *f, Run run, Played *sum);
 /* The same on one device, with `back` versions of the weights from before. */
 typedef struct { Machine *m; int back; const Slots *version; } Reference;
 Reference reference_run(Graph *g, const Folder *f, Run run);
+Term held_term(const Folder *f, const Held *h, Term whole);      /* bytes `from` on of it are what a device holds */
 int64_t reference_at(const Reference *r, const Thing *t, int version);
 Term state_begin(const char *param, const char *kind, int64_t bytes, int back);
 void prove(const Folder *f, const Graph *g, const Reference *r, Machine *stage, Run run);

@@ -62,10 +62,9 @@ const char *emit(const Plan *p, const char *dir, const char *prefix, const Text 
         profile_print(out_open(o, "profile"), p->c->profile);
         out_close(o);
     }
-    const char *unproved = emit_unproved(p, prove);
-    emit_prover(o, unproved);
+    emit_prover(o, prove);
     emit_sbom(o, p);
-    if (!unproved)
+    if (prove)
         emit_proof(o);
     return out_end(o);
 }

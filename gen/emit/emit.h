@@ -56,8 +56,7 @@ bool files_sample(const char *name);                /* of the program sample alo
 bool files_source(const char *name);
 bool files_ends(const char *text, const char *with);
 /* proof.c: of all other files, before the folder has its name; or a file that says that nobody made one */
-const char *emit_unproved(const Plan *p, bool prove);   /* why there will be no proof; NULL: there will be one */
-void emit_prover(Out *o, const char *unproved);
+void emit_prover(Out *o, bool proved);                  /* its source, and whether the folder will be proved */
 void emit_proof(const Out *o);
 void emit_sbom(Out *o, const Plan *p);               /* sbom.c; after all other files */
 const char *action_text(const Plan *p, const Action *k);    /* F chunk 0, micro-batch 3 */

@@ -9,7 +9,6 @@
  *
  *   needs   all files of a folder but MANIFEST, so that a run that is killed meanwhile leaves nothing that looks whole
  *   fails   status 70 and no folder where there is no proof; --no-verify is the way past it, and the folder says so
- *   not     stages of several devices: sums over them want an algebra of parts, or a reference with a lane for each
  */
 #include "emit.h"
 #include "base/process.h"
@@ -35,22 +34,14 @@ void emit_proof(const Out *o)
         die("dpgen-verify does not prove the folder (status %d); --no-verify writes it without a proof", status);
 }
 
-const char *emit_unproved(const Plan *p, bool prove)
-{
-    if (prove && p->g->team)
-        warn(p->m->plan.tensor_at, "dpgen-verify does not prove stages of several devices yet: the folder has a file UNPROVED");
-    return !prove ? "was written with --no-verify"
-         : p->g->team ? "has stages of several devices, which dpgen-verify does not know" : NULL;
-}
-
-void emit_prover(Out *o, const char *unproved)
+void emit_prover(Out *o, bool proved)
 {
     for (const Embedded *e = embedded; e->name; e++)
         if (!strncmp(e->name, "verify/", 7))
             out_copy(o, e->name, e->data, e->n);
-    if (!unproved)
+    if (proved)
         return;
-    fprintf(out_open(o, "UNPROVED"), EMIT_TAG "\nThis folder %s: dpgen has not proved that its "
-            "stages compute what one device would.\nmake proof tries to.\n", unproved);
+    fprintf(out_open(o, "UNPROVED"), EMIT_TAG "\nThis folder was written with --no-verify: dpgen has not proved that its "
+            "stages compute what one device would.\nmake proof tries to.\n");
     out_close(o);
 }
