@@ -184,7 +184,6 @@ typedef struct {
     int proofs;                 /* exact: candidates that share the time for proofs where results may leave; 0: this one */
     Ns below_step;              /* a longer step is of no use, and its memory is not laid out; 0: no bound */
     bool stop_early;            /* give up sooner while nothing fits */
-    bool full_layouts;          /* search layouts that are far from fitting to the end of the budget too */
     int64_t *work_left;         /* calls replayed for prices and runs met, of a whole search; NULL: no bound */
     int64_t *steps_left;        /* placement steps that trials share, which only have to fit; NULL: each layout has its own */
     int64_t *full_left;         /* those that all others share, which then stop early; NULL: no bound */

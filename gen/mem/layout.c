@@ -167,7 +167,7 @@ static void shake(Placer *w, Layout *best, Good *good, Bytes enough, int64_t unt
 /* Far too high, and late? */
 static bool is_far(const Placer *w, const Layout *best, Bytes most)
 {
-    if (w->m->p->ask.full_layouts || w->left >= LAYOUT_STEPS - FAR_STEPS)
+    if (w->left >= LAYOUT_STEPS - FAR_STEPS)
         return false;
     return best->top > most && best->top - most > most / FAR_PART;
 }

@@ -136,26 +136,10 @@ static bool was_packed(const Candidate *k)
     return k->why == OVER_DEVICE;
 }
 
-/* The cuts are given, so no others pack better, and all that is alive at once has room. */
-static bool is_tight(const Candidate *k)
-{
-    bool given = (k->ask.cuts ? k->ask.cuts->n : k->m->plan.cuts.n) > 0, room = !k->best && k->first->shortfall.device >= 0;
-    for (int d = 0; room && d < k->first->devices; d++)
-        room = k->first->dev.at[d].bound <= k->first->dev.at[d].limit;
-    return given && room && !k->ask.full_layouts;
-}
-
 /* The cuts were chosen for other fates, or by prices of copies, which are near. */
 static bool was_changed(const Candidate *k)
 {
     return k->best && (k->best != k->first || k->best->host.n > 0);
-}
-
-/* The prices of copies are on the safe side: what fits without may not fit by them.  Chunks that share a device have another
- * remedy. */
-static bool may_stay(const Candidate *k)
-{
-    return !k->best && is_free(k) && k->m->plan.offload == OFFLOAD_AUTO && !k->ask.no_offload && k->m->plan.chunks <= 1;
 }
 
 static bool is_full(const Candidate *k)
@@ -192,7 +176,7 @@ static bool chose_cuts(const Candidate *k)
     return is_free(k) && k->failed->chunk.n > 0 && plan_chunks(k->failed) > 1;
 }
 
-enum { ALONE = 7 };             /* rows that ask no other planner and no other cuts than those near its own */
+enum { ALONE = 5 };             /* rows that ask no other planner and no other cuts than those near its own */
 
 /* ---- once the work of the search is done ------------------------------------------------------------------------------ */
 
@@ -214,11 +198,9 @@ static const struct {
     bool (*late)(const Candidate *k);   /* does it run without work left?  NULL: it does not */
 } remedies[] = {
     {"limits that packing leaves", "repack", was_packed, repack, is_needed},
-    {"layouts to the end of their budget", "pack-on", is_tight, pack_on, is_needed},
     {"cuts near its own", "polish", was_changed, polish, NULL},
     {"cuts that fewer values cross", "narrow", is_full, take_narrow, is_needed},
     {"copies in a hurry", "hurry", lacks_slack, cut_slack, is_needed},
-    {"no copies", "home", may_stay, stay_home, is_needed},
     {"any cut that fits", "any", has_cuts, take_any, is_needed},
     {"limits of all chunks of a device together", "share-limits", has_shared_devices, share_limits, NULL},
     {"the cuts of other planners", "rivals", is_free, ask_rivals, is_large},

@@ -75,16 +75,6 @@ void take_any(Candidate *k)
 }
 
 /* A cut has one message or more under way for each value that crosses it. */
-void pack_on(Candidate *k)
-{
-    Ask ask = k->ask;
-    ask.full_layouts = true;
-    Candidate with = candidate_with(k, &ask);
-    candidate_start(&with, 0);
-    if (with.best)
-        take(k, with.best, with.proof);
-}
-
 void take_narrow(Candidate *k)
 {
     Ask ask = k->ask;
