@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+/* As a string, which compilers read a dozen times as fast as a list of numbers; a line for each line of the file. */
 static int print_file(const char *path, int index)
 {
     FILE *f = fopen(path, "rb");
@@ -13,11 +14,15 @@ static int print_file(const char *path, int index)
         fprintf(stderr, "embed: cannot read %s\n", path);
         return 1;
     }
-    printf("static const char file%d[] = {", index);
-    int c, n = 0;
-    for (; (c = getc(f)) != EOF; n++)
-        printf("%s%d,", n % 24 ? "" : "\n", c > 127 ? c - 256 : c);
-    printf("0};\n");
+    printf("static const char file%d[] =\n\"", index);
+    for (int c; (c = getc(f)) != EOF;)
+        if (c == '\n')
+            printf("\\n\"\n\"");
+        else if (c >= ' ' && c <= '~' && c != '"' && c != '\\' && c != '?')
+            putchar(c);
+        else
+            printf("\\%03o", (unsigned)c);
+    printf("\";\n");
     fclose(f);
     return 0;
 }
