@@ -83,9 +83,9 @@ verify/%.o: verify/%.c $(wildcard verify/*.h verify/*.def verify/model/*.h verif
 
 $(OBJ): $(wildcard gen/*.h gen/*/*.h gen/*.def rt/*.h rt/tokens/*.h)
 
-build/embed: tools/embed.c
+build/embed: tools/embed.c gen/base/sha1.c gen/base/sha256.c gen/base.h
 	mkdir -p build
-	$(call say,compile tools/embed.c)$(CC) $(CFLAGS) -o $@ tools/embed.c
+	$(call say,compile tools/embed.c)$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ $(filter %.c,$^)
 
 EMBED = $(sort $(wildcard templates/* gen/huggingface/*.yaml devices/*.yaml) \
         $(wildcard rt/*.[ch] rt/cuda/*.[ch] rt/cuda/*.cu rt/op/*.[ch] rt/op/*/*.[ch] rt/op/*/*.cu \

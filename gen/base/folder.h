@@ -18,8 +18,8 @@ const char *out_place(const Out *o);                 /* where its files are unti
 const char *out_end(Out *o);                        /* MANIFEST, then into place; the SHA-256 of MANIFEST */
 void  out_remove(const char *dir);                  /* a folder, whatever is in it */
 
-/* embed: files of templates/ and rt/, inside the binary; made by tools/embed.c; ends with a NULL name */
-typedef struct { const char *name; const char *data; size_t n; } Embedded;
+/* embed: files of templates/ and rt/, inside the binary, with their sums; made by tools/embed.c; ends with a NULL name */
+typedef struct { const char *name; const char *data; size_t n; const char *sha1, *sha256; } Embedded;
 extern const Embedded embedded[];
 const Embedded *embedded_find(const char *name);
 
