@@ -41,6 +41,22 @@ late="$tmp/untied.yaml --set train.blocks=8 --set train.batch.micro=1"
 { team late 1 2 $late --schedule 2bw; team late 4 2 $late --schedule 2bw; } | plans
 one_hash "steps that overlap"
 
+# ---- the vocabulary ------------------------------------------------------------------------------------------------------
+# A head within its loss, in chunks that end within a block; evaluations count hits; a part of the table, of its moments and of
+# the scores is 1/T of each.
+sed '/name: lm_head/d; s/op: SoftmaxCrossEntropy, targets/op: LinearCrossEntropy, name: lm_head, out: V, tie: wte, '\
+'bias: false, chunk: 32, top: 3, targets/' "$tmp/gpt.yaml" >"$tmp/head.yaml"
+{ for plan in "1 1" "2 2" "4 1"; do team head $plan "$tmp/head.yaml" --set train.blocks=4; done; } | plans
+one_hash "LinearCrossEntropy"
+# bytes DEVICES: of the buffers of the table, its states and the scores
+bytes() {
+    ./dpgen plan $gpt --set plan.tensor=$1 --stages 1 --estimate -d m 2>&1 |
+        sed -n 's/^buf 0:\(wte.weight[^ ]*\|lm_head\) .* bytes=\([0-9]*\).*/\1 \2/p' | sort
+}
+bytes 1 | awk '{ print $1, $2 / 4 }' >"$tmp/quarters"
+if [ "$(wc -l <"$tmp/quarters")" -ge 5 ] && [ "$(bytes 4)" = "$(cat "$tmp/quarters")" ]; then pass
+else fault "bytes of the vocabulary on 4 devices: $(bytes 4 | tr '\n' ' ')"; fi
+
 # ---- a mistake is seen -------------------------------------------------------------------------------------------------
 cp -r "$tmp/gpt.2.2" "$tmp/wrong"
 sed -i 's/pieces \*\/ 3/pieces *\/ 1/' "$tmp/wrong/stage0.c"
@@ -135,8 +151,8 @@ no "too few devices" 'list 16 devices' 8 --set devices.0.count=12
 no "parts of states" 'train.shard deals out states that are whole on a device' 2 --set train.batch.groups=2 --replicas 2 \
     --set train.shard=optimizer
 no "a free order" 'devices.order: free chooses one device' 2 --device-order free
-refuse "nothing to divide" 3 'no operator can be divided; the first that might be, fc: dropout wants all of it' \
-    ./dpgen check "$models/heads.yaml" --set train.blocks=2 --set plan.tensor=2
+refuse "nothing to divide" 3 'no operator can be divided; the first that might be, wte: its 31 words are no multiple of 2' \
+    ./dpgen check "$models/heads.yaml" --set train.blocks=2 --set plan.tensor=2 --set model.dims.V=31
 refuse "a graph of other devices" 3 'is a graph with team=2, and plan.tensor' \
     sh -c './dpgen $1 --set plan.tensor=2 -d f >"$2" && ./dpgen $1 --from "$2" -o "$2.out"' sh "$gpt" "$tmp/graph"
 
@@ -156,6 +172,8 @@ explains h.1.attn.c_attn '^team    divided: 32 columns of the result in each of 
 explains h.1.attention '^team    divided: 4 heads among 2 devices$'
 explains h.1.gelu '^team    divided: [0-9]* elements among 2 devices$'
 explains h.1.mlp.c_proj '^team    divided: 128 columns of the weight among 2 devices; the result is a sum over them, 4.00 KiB'
-explains lm_head '^team    whole on each of 2 devices: softmaxcrossentropy wants all of it$'
+explains lm_head '^team    divided: 256 columns of the result among 2 devices; the gradient of x is a sum over them, 4.00 KiB'
+explains wte '^team    divided: 256 rows among 2 devices$'
+explains wpe '^team    whole on each of 2 devices: no Linear in front of it is divided$'
 explains h.1.ln_1 '^team    whole on each of 2 devices: no Linear in front of it is divided$'
 finish
