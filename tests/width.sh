@@ -5,7 +5,7 @@
 # device with the same blocks.  A GPT with packed heads, dropout and a tied head; a Llama with shared heads.  Checkpoints,
 # gradients and exported weights have no trace of the layout.  What is not offered is refused, with what would do.
 #
-# SLOW=1: each number of devices with each number of stages and each schedule that it may have.
+# SLOW=1: each number of devices with each number of stages and each schedule that it may have; 300 layouts of width.awk.
 . "$(dirname "$0")/lib.sh"
 need dpgen dpgen-verify build/emitted build/librt.a build/librt_bf16.a
 
@@ -135,6 +135,49 @@ if over_mpi 4 2; then
       team mpi 4 1 $gpt --set plan.transport=mpi --set train.precision.compute=bf16; } | plans
     one_hash "gpt, bf16, mpi" "$hash"
 fi
+use_portable
+
+# ---- each pair of values -----------------------------------------------------------------------------------------------------
+# Layouts of tests/width.awk, each with the hash of one device: a GPT with dropout and ties, a Llama with shared heads, BERT
+# with masks, T5.
+$cc -std=c11 -O1 -o "$tmp/npy" tests/npy.c || fault "tests/npy.c"
+mkdir "$tmp/bert" "$tmp/t5"
+(cd "$tmp/bert" && for name in tokens labels; do "$tmp/npy" $name.npy i4 0 64 24 12; done &&
+    for name in types mask; do "$tmp/npy" $name.npy i4 0 2 24 12; done && "$tmp/npy" next.npy i4 0 2 24 &&
+    cd "$tmp/t5" && "$tmp/npy" ids.npy i4 0 40 24 10 && "$tmp/npy" mask.npy i4 0 2 24 10 &&
+    for name in decoder_ids labels; do "$tmp/npy" $name.npy i4 0 40 24 8; done) || fault "no arrays"
+many=0 most=8
+[ -z "${SLOW:-}" ] || many=300 most=16
+awk -v least=$many -v ranks=$most -f tests/width.awk >"$tmp/cover"
+mpi=$(mpis | head -n 1) at_home=$run arguments="--steps 2"
+[ -n "$mpi" ] || skip "there is no mpirun, or no mpicc" "$(grep -c ' mpi ' "$tmp/cover")"
+# cover MODEL TYPE FILE: its layouts
+cover() {
+    all="$3 --set train.blocks=8 --set train.batch.global=16 --set train.batch.micro=1 --set train.batch.groups=2"
+    all="$all --set devices.0.count=64"
+    { echo "$1.$2 $all --stages 1 --set train.precision.compute=$2"
+      awk -v model="$1" -v type="$2" -v all="$all" '$1 == model && $2 == type && $3 == "local" { $1 = $2 = $3 = $4 = ""
+          sub(/^ */, ""); sub(/ /, " " all " "); print }' "$tmp/cover"; } | plans
+    one_hash "$1, $2"
+    one=$hash
+    for n in 2 4 8 16; do
+        awk -v model="$1" -v type="$2" -v all="$all" -v n=$n '$1 == model && $2 == type && $3 == "mpi" && $4 == n {
+            $1 = $2 = $3 = $4 = ""; sub(/^ */, ""); sub(/ /, " " all " "); print }' "$tmp/cover" >"$tmp/group"
+        [ -s "$tmp/group" ] && [ -n "$mpi" ] && use_mpi "$mpi" $n || continue
+        plans <"$tmp/group"
+        one_hash "$1, $2, $n ranks" "$one"
+        if [ "$2" = f32 ]; then use_portable; else use_bf16; fi
+    done
+}
+for type in f32 bf16; do
+    if [ $type = f32 ]; then use_portable; else use_bf16; fi
+    run=$at_home cwd=
+    cover gpt $type "$tmp/gpt.yaml"
+    cover llama $type "$models/tiny-llama.yaml"
+    run="--no-checkpoint --quiet --hash"
+    for model in bert t5; do cwd=$tmp/$model; cover $model $type "$models/tiny-$model.yaml"; done
+done
+run=$at_home cwd= arguments="--steps 4"
 use_portable
 
 # ---- what a folder says of its proof ----------------------------------------------------------------------------------------
