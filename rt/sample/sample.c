@@ -151,17 +151,24 @@ static void look(Stage *st, int what, const char *where, const char *call, const
     bool whole = is_call(call, "xent_forward") || is_call(call, "xent_part_forward");
     if (!part && !whole && !is_call(call, "linear_xent_forward") && !is_call(call, "linear_xent_hits_forward"))
         return;
-    long width = (long)of[whole ? WIDTH : OUT].i;
-    make_room(w, s, part ? width * st->shards : width);
-    double *score = s->score + (part ? st->shard * width : 0);
-    memset(s->score, 0, (size_t)s->width * sizeof *s->score);
+    if (st->shard && !part)
+        return;                 /* the first device of the stage has them too */
+    long width = (long)of[whole ? WIDTH : OUT].i, wide = part ? width * st->shards : width;
+    if (!st->shard)
+        make_room(w, s, wide);
+    double *all = st->shard ? malloc((size_t)wide * sizeof *all) : s->score, *score = all + (part ? st->shard * width : 0);
+    if (!all)
+        quit(w->run->link, STATUS_RUN, "no memory for the scores of %ld tokens", wide);
+    memset(all, 0, (size_t)wide * sizeof *all);
     if (whole)
         read_row(w, score, (const real *)of[X].p + (s->n - 1) * width, width);
     else
         multiply_row(w, s, score, width, &of[X], &of[WEIGHT], &of[BIAS], (long)of[IN].i);
     if (part)
-        st->team->take(st, s->score, s->width * (long)sizeof *s->score);
-    w->scored = true;
+        st->team->take(st, all, wide * (long)sizeof *all);
+    w->scored = !st->shard;
+    if (st->shard)
+        free(all);
 }
 
 /* ---- the loop of a stage --------------------------------------------------------------------------------------------- */
