@@ -121,7 +121,9 @@ void fill_zero(Stage *st, void *to, long bytes);
 /* A 0 address is an absent optional operand, or a gradient that nobody wants.  Long are sizes in elements.  A call with `onto`
  * adds its result, rounded to real, to that. */
 void embedding_forward(Stage *st, real *y, const int32_t *ids, const real *weight, long n, long width, long rows);
+void embedding_rows_forward(Stage *st, real *y, const int32_t *ids, const real *weight, long n, long width, long rows);
 void embedding_backward(Stage *st, float *dweight, const real *dy, const int32_t *ids, int acc, long n, long width, long rows);
+void embedding_rows_backward(Stage *st, float *dweight, const real *dy, const int32_t *ids, int acc, long n, long width, long rows);
 void position_forward(Stage *st, real *y, const real *x, const real *weight, long batch, long seq, long width);
 void position_backward(Stage *st, float *dweight, const real *dy, int acc, long batch, long seq, long width, long rows);
 void position_offset_forward(Stage *st, real *y, const real *x, const real *weight, long batch, long seq, long width, long offset);
@@ -245,14 +247,20 @@ void transpose_forward(Stage *st, real *y, const real *x, long d0, long d1, long
 void reduce_forward(Stage *st, real *y, const real *x, long outer, long mid, long inner, float factor);
 void reduce_backward(Stage *st, real *dx, const real *dy, long outer, long mid, long inner, float factor);
 void xent_forward(Stage *st, float *loss, float *lse, const real *x, const int32_t *targets, const Values *vals, long rows, long width, long ignore, int count);
+void xent_part_forward(Stage *st, float *loss, float *lse, const real *x, const int32_t *targets, const Values *vals, long rows, long width, long ignore, int count);
 void xent_both(Stage *st, float *loss, float *lse, real *dx, const float *dloss, const real *x, const int32_t *targets, const Values *vals, long rows, long width, long ignore, int count);
 void xent_backward(Stage *st, real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets, const Values *vals, long rows, long width, long ignore, int count);
+void xent_part_backward(Stage *st, real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets, const Values *vals, long rows, long width, long ignore, int count);
 void xent_smooth_forward(Stage *st, float *loss, float *lse, const real *x, const int32_t *targets, const Values *vals, long rows, long width, long ignore, int count, float smooth);
 void xent_smooth_backward(Stage *st, real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets, const Values *vals, long rows, long width, long ignore, int count, float smooth);
 void hit_report(Stage *st, const real *x, const int32_t *targets, Values *vals, long rows, long width, long ignore, long top);
+void hit_part_report(Stage *st, const real *x, const int32_t *targets, Values *vals, long rows, long width, long ignore, long top);
 void linear_xent_forward(Stage *st, float *loss, float *lse, const real *x, const real *weight, const real *bias, const int32_t *targets, void *tmp, const Values *vals, int h, long rows, long in, long out, long chunk, long ignore, int count);
+void linear_xent_part_forward(Stage *st, float *loss, float *lse, const real *x, const real *weight, const real *bias, const int32_t *targets, void *tmp, const Values *vals, int h, long rows, long in, long out, long chunk, long ignore, int count);
 void linear_xent_hits_forward(Stage *st, float *loss, float *lse, const real *x, const real *weight, const real *bias, const int32_t *targets, void *tmp, Values *vals, int h, long rows, long in, long out, long chunk, long ignore, int count, long top);
+void linear_xent_part_hits_forward(Stage *st, float *loss, float *lse, const real *x, const real *weight, const real *bias, const int32_t *targets, void *tmp, Values *vals, int h, long rows, long in, long out, long chunk, long ignore, int count, long top);
 void linear_xent_backward(Stage *st, real *dx, float *dweight, float *dbias, const float *dloss, const real *x, const real *weight, const real *bias, const float *lse, const int32_t *targets, void *tmp, const Values *vals, int h, int acc, long rows, long in, long out, long chunk, long ignore, int count);
+void linear_xent_part_backward(Stage *st, real *dx, float *dweight, float *dbias, const float *dloss, const real *x, const real *weight, const real *bias, const float *lse, const int32_t *targets, void *tmp, const Values *vals, int h, int acc, long rows, long in, long out, long chunk, long ignore, int count);
 void mse_forward(Stage *st, float *loss, const real *x, const real *targets, const Values *vals, long n);
 void mse_backward(Stage *st, real *dx, real *dtargets, const float *dloss, const real *x, const real *targets, const Values *vals, long n);
 void bce_forward(Stage *st, float *loss, const real *x, const real *targets, const Values *vals, long n);

@@ -64,6 +64,19 @@ static void sum(Stage *st, float *x, long n)
     }
 }
 
+static void take(Stage *st, void *x, long bytes)
+{
+    unsigned char theirs[TEAM_PIECE * sizeof(float)], *mine = x;
+    for (long from = 0; from < bytes; from += (long)sizeof theirs) {
+        long k = bytes - from < (long)sizeof theirs ? bytes - from : (long)sizeof theirs;
+        for (int level = 1; level < st->shards; level *= 2) {
+            swap(st, st->shard ^ level, mine + from, theirs, k);
+            for (long i = 0; i < k; i++)
+                mine[from + i] |= theirs[i];
+        }
+    }
+}
+
 /* ---- parts ------------------------------------------------------------------------------------------------------- */
 
 typedef struct { long run, each; int shard; long at, end; } Walk;       /* over elements at .. end-1 of the whole */
@@ -180,4 +193,4 @@ static void place(Worker *w, const StateInfo *s, float *data, uint16_t *copy, co
     }
 }
 
-const Team team_links = {sum, swap, deal, read_item, place};
+const Team team_links = {sum, take, swap, deal, read_item, place};

@@ -19,6 +19,8 @@ enum { TEAM_PIECE = 8192 };     /* elements that are on their way at once: they 
 struct Team {
     /* x[n] of all devices, added by the binary tree over them. */
     void (*sum)(Stage *st, float *x, long n);
+    /* x[bytes] of all devices, of which each byte is not 0 on one at most: all get what is there. */
+    void (*take)(Stage *st, void *x, long bytes);
     /* `mine` for device `with` of the team, which calls it too. */
     void (*swap)(Stage *st, int with, const void *mine, void *theirs, long bytes);
     /* Device d gets elements from + d*step .. +n-1 of a divided g, those below `whole`; n at most TEAM_PIECE. */

@@ -283,7 +283,7 @@ start_mpi() {
 # compile_link MPI: our transport over it; $linker is its compiler
 compile_link() {
     case $1 in here) linker=mpicc ;; *) linker=mpicc.$1 ;; esac
-    $linker $flags -O2 -c -o "$tmp/link.$1.o" rt/link_mpi.c 2>"$tmp/mpi.log" ||
+    [ -e "$tmp/link.$1.o" ] || $linker $flags -O2 -c -o "$tmp/link.$1.o" rt/link_mpi.c 2>"$tmp/mpi.log" ||
         { fault "rt/link_mpi.c, $1: $(head -n 1 "$tmp/mpi.log")"; return 1; }
 }
 # use_mpi MPI RANKS: until the next use_portable jobs are linked with it and started on so many ranks

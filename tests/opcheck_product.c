@@ -338,36 +338,6 @@ static void linear_eight(void)
     }
 }
 
-static void alike(const char *call, Tensor *got, Tensor *want)
-{
-    expect(!memcmp(got->k, want->k, (size_t)got->n * sizeof(real)), "%s: not the bits of two calls", call);
-}
-
-/* In one block, and without a team, their bits are those of Linear; otherwise, tests/axes.c. */
-static void linear_parts(void)
-{
-    if (folds())                /* GPU kernels have neither blocks nor teams */
-        return;
-    const long shapes[][4] = {{1, 1, 2, 2}, {17, 29, 33, 3}, {9, 16, 32, 1}};
-    for (int s = 0; s < 3; s++) {
-        const long *d = shapes[s];
-        Tensor *w = operand(REAL, d[2] * d[1], -1, 1), *dy = operand(REAL, d[0] * d[2], -1, 1);
-        Tensor *want = result(REAL, d[0] * d[1]), *got = result(REAL, d[0] * d[1]);
-        linear_backward_x(stage, want->k, dy->k, w->k, 0, d[0], d[1], d[2]);
-        linear_pieces_backward_x(stage, got->k, dy->k, w->k, 0, d[0], d[1], d[2], d[3]);
-        alike("linear_pieces_backward_x", got, want);
-        Tensor *tmp = sizeof(real) == 4 ? NULL : result(FLOAT, d[0] * (d[1] > d[2] ? d[1] : d[2]));
-        linear_columns_backward_x(stage, got->k, dy->k, w->k, tmp ? tmp->k : 0, 0, d[0], d[1], d[2], d[3]);
-        alike("linear_columns_backward_x", got, want);
-        Tensor *x = operand(REAL, d[0] * d[1], -1, 1), *b = s % 2 ? operand(REAL, d[2], -1, 1) : NULL;
-        Tensor *y = result(REAL, dy->n), *parts = result(REAL, dy->n);
-        linear_forward(stage, y->k, x->k, w->k, b ? b->k : 0, 0, d[0], d[1], d[2]);
-        linear_rows_forward(stage, parts->k, x->k, w->k, b ? b->k : 0, tmp ? tmp->k : 0, 0, d[0], d[1], d[2]);
-        alike("linear_rows_forward", parts, y);
-        case_end();
-    }
-}
-
 /* Those of GPUs differ, where the Gelu is inside a product: tests/unit_cublaslt.c. */
 static void linear_gelu(void)
 {
@@ -592,7 +562,6 @@ const Check product_checks[] = {
     {" position_forward position_backward ", position},
     {" relative_bias_forward relative_bias_backward ", relative},
     {" linear_forward linear_backward_x linear_backward_w ", linear},
-    {" linear_pieces_backward_x linear_columns_backward_x linear_rows_forward ", linear_parts},
     {" linear_forward linear_backward_x linear_backward_w ", linear_chains},
     {" matmul_forward ", matmul_chains},
     {" linear_gelu_forward linear_gelu_backward ", linear_gelu},

@@ -51,6 +51,9 @@ typedef struct {                /* sums: bytes of one [rows, width] result, and 
     Bytes forward, backward;
 } Case;
 
+/* Of a divided loss: the loss, and a number a row. */
+#define TELLS(rows) (4 + (rows) * 4)
+
 int main(void)
 {
     enum { GPT = 2 * 1024 * 768 * 4, LLAMA = 2048 * 2048 * 2, BERT = 2 * 512 * 768 * 4, POOL = 2 * 768 * 4,
@@ -60,17 +63,18 @@ int main(void)
          "mlp.c_proj in", 4, (Bytes)12 * 2 * GPT, (Bytes)12 * 2 * GPT},
         /* 12 heads are not for 8 devices */
         {"examples/gpt2-124m.yaml", "h.3.", "mlp.c_fc out, gelu n, mlp.c_proj in", 8, (Bytes)12 * GPT, (Bytes)12 * GPT},
-        /* each reader of a norm's result has a sum: q, k, v; gate, up */
+        /* the vocabulary: the result of Embedding, the gradient of what the head reads, a loss and its rows; each reader
+         * of a norm's result has a sum: q, k, v; gate, up */
         {"examples/llama-3.2-1b.yaml", "model.layers.5.", "self_attn.q_proj out, rotary heads, self_attn.k_proj out, "
          "rotary_2 heads, self_attn.v_proj out, attention kv_heads, self_attn.o_proj in, mlp.gate_proj out, mlp.up_proj out, "
-         "gate n, mlp.down_proj in", 8, (Bytes)16 * 2 * LLAMA, (Bytes)16 * 5 * LLAMA},
+         "gate n, mlp.down_proj in", 8, (Bytes)33 * LLAMA + TELLS(2048), (Bytes)81 * LLAMA},
         {"examples/bert-base.yaml", "bert.encoder.layer.1.", "attention.self.query out, attention.self.key out, "
          "attention.self.value out, attention heads, attention.output.dense in, intermediate.dense out, gelu n, "
-         "output.dense in", 2, (Bytes)12 * 2 * BERT + 16, (Bytes)12 * 4 * BERT + POOL},
+         "output.dense in", 2, (Bytes)25 * BERT + 16 + TELLS(1024), (Bytes)49 * BERT + POOL},
         /* drops between wi and wo keep these whole; the cross-attention reads keys and values of the encoder */
         {"examples/t5-small.yaml", "decoder.block.0.layer.1.", "EncDecAttention.q out, EncDecAttention.k out, "
-         "EncDecAttention.v out, EncDecAttention.o in", 2, (Bytes)6 * (READ + 2 * WRITTEN),
-         (Bytes)6 * (3 * READ + 4 * WRITTEN + 2 * READ)},
+         "EncDecAttention.v out, EncDecAttention.o in", 2, (Bytes)7 * READ + 13 * WRITTEN + TELLS(256),
+         (Bytes)6 * (3 * READ + 4 * WRITTEN + 2 * READ) + WRITTEN},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const Case *c = &cases[i];

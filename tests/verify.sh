@@ -250,6 +250,11 @@ fault_in "a part of another device" 0 send_begin 1 'peer \*\/ 1' 'peer */ 2'
 fault_in "one of three projections" 0 norm_team 1 'outer \*\/ 3' 'outer */ 1'
 fault_in "the norm of a part" 0 norm_team 1 'norm_team(.*) n .\/ [0-9]*, .. outer .. 3' \
     'norm_partial(st, A(norm), A(h_0_attn_c_attn_weight_grad_0), 1536'
+fault_in "rows of the table of one device" 0 embedding_rows_forward 1 embedding_rows_forward embedding_forward
+fault_in "a gradient of all words" 0 embedding_rows_backward 1 embedding_rows_backward embedding_backward
+base=team.half
+fault_in "a loss of one device" 0 xent_part_forward 1 xent_part_forward xent_forward
+base=team
 fault_in "heads of all devices" 0 attention_packed_forward 1 'heads \*\/ 2' 'heads */ 4'
 
 # ---- no folder, or another one

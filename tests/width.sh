@@ -5,7 +5,7 @@
 # device with the same blocks.  A GPT with packed heads, dropout and a tied head; a Llama with shared heads.  Checkpoints,
 # gradients and exported weights have no trace of the layout.  What is not offered is refused, with what would do.
 #
-# SLOW=1: each number of devices with each number of stages and each schedule that it may have.
+# SLOW=1: each number of devices with each number of stages and each schedule that it may have; 300 layouts of width.awk.
 . "$(dirname "$0")/lib.sh"
 need dpgen dpgen-verify build/emitted build/librt.a build/librt_bf16.a
 
@@ -40,6 +40,22 @@ sed 's/, tie: wte}/}/' "$tmp/gpt.yaml" >"$tmp/untied.yaml"
 late="$tmp/untied.yaml --set train.blocks=8 --set train.batch.micro=1"
 { team late 1 2 $late --schedule 2bw; team late 4 2 $late --schedule 2bw; } | plans
 one_hash "steps that overlap"
+
+# ---- the vocabulary ------------------------------------------------------------------------------------------------------
+# A head within its loss, in chunks that end within a block; evaluations count hits; a part of the table, of its moments and of
+# the scores is 1/T of each.
+sed '/name: lm_head/d; s/op: SoftmaxCrossEntropy, targets/op: LinearCrossEntropy, name: lm_head, out: V, tie: wte, '\
+'bias: false, chunk: 32, top: 3, targets/' "$tmp/gpt.yaml" >"$tmp/head.yaml"
+{ for plan in "1 1" "2 2" "4 1"; do team head $plan "$tmp/head.yaml" --set train.blocks=4; done; } | plans
+one_hash "LinearCrossEntropy"
+# bytes DEVICES: of the buffers of the table, its states and the scores
+bytes() {
+    ./dpgen plan $gpt --set plan.tensor=$1 --stages 1 --estimate -d m 2>&1 |
+        sed -n 's/^buf 0:\(wte.weight[^ ]*\|lm_head\) .* bytes=\([0-9]*\).*/\1 \2/p' | sort
+}
+bytes 1 | awk '{ print $1, $2 / 4 }' >"$tmp/quarters"
+if [ "$(wc -l <"$tmp/quarters")" -ge 5 ] && [ "$(bytes 4)" = "$(cat "$tmp/quarters")" ]; then pass
+else fault "bytes of the vocabulary on 4 devices: $(bytes 4 | tr '\n' ' ')"; fi
 
 # ---- a mistake is seen -------------------------------------------------------------------------------------------------
 cp -r "$tmp/gpt.2.2" "$tmp/wrong"
@@ -121,6 +137,49 @@ if over_mpi 4 2; then
 fi
 use_portable
 
+# ---- each pair of values -----------------------------------------------------------------------------------------------------
+# Layouts of tests/width.awk, each with the hash of one device: a GPT with dropout and ties, a Llama with shared heads, BERT
+# with masks, T5.
+$cc -std=c11 -O1 -o "$tmp/npy" tests/npy.c || fault "tests/npy.c"
+mkdir "$tmp/bert" "$tmp/t5"
+(cd "$tmp/bert" && for name in tokens labels; do "$tmp/npy" $name.npy i4 0 64 24 12; done &&
+    for name in types mask; do "$tmp/npy" $name.npy i4 0 2 24 12; done && "$tmp/npy" next.npy i4 0 2 24 &&
+    cd "$tmp/t5" && "$tmp/npy" ids.npy i4 0 40 24 10 && "$tmp/npy" mask.npy i4 0 2 24 10 &&
+    for name in decoder_ids labels; do "$tmp/npy" $name.npy i4 0 40 24 8; done) || fault "no arrays"
+many=0 most=8
+[ -z "${SLOW:-}" ] || many=300 most=16
+awk -v least=$many -v ranks=$most -f tests/width.awk >"$tmp/cover"
+mpi=$(mpis | head -n 1) at_home=$run arguments="--steps 2"
+[ -n "$mpi" ] || skip "there is no mpirun, or no mpicc" "$(grep -c ' mpi ' "$tmp/cover")"
+# cover MODEL TYPE FILE: its layouts
+cover() {
+    all="$3 --set train.blocks=8 --set train.batch.global=16 --set train.batch.micro=1 --set train.batch.groups=2"
+    all="$all --set devices.0.count=64"
+    { echo "$1.$2 $all --stages 1 --set train.precision.compute=$2"
+      awk -v model="$1" -v type="$2" -v all="$all" '$1 == model && $2 == type && $3 == "local" { $1 = $2 = $3 = $4 = ""
+          sub(/^ */, ""); sub(/ /, " " all " "); print }' "$tmp/cover"; } | plans
+    one_hash "$1, $2"
+    one=$hash
+    for n in 2 4 8 16; do
+        awk -v model="$1" -v type="$2" -v all="$all" -v n=$n '$1 == model && $2 == type && $3 == "mpi" && $4 == n {
+            $1 = $2 = $3 = $4 = ""; sub(/^ */, ""); sub(/ /, " " all " "); print }' "$tmp/cover" >"$tmp/group"
+        [ -s "$tmp/group" ] && [ -n "$mpi" ] && use_mpi "$mpi" $n || continue
+        plans <"$tmp/group"
+        one_hash "$1, $2, $n ranks" "$one"
+        if [ "$2" = f32 ]; then use_portable; else use_bf16; fi
+    done
+}
+for type in f32 bf16; do
+    if [ $type = f32 ]; then use_portable; else use_bf16; fi
+    run=$at_home cwd=
+    cover gpt $type "$tmp/gpt.yaml"
+    cover llama $type "$models/tiny-llama.yaml"
+    run="--no-checkpoint --quiet --hash"
+    for model in bert t5; do cwd=$tmp/$model; cover $model $type "$models/tiny-$model.yaml"; done
+done
+run=$at_home cwd= arguments="--steps 4"
+use_portable
+
 # ---- what a folder says of its proof ----------------------------------------------------------------------------------------
 refuse "it is proved" 0 'proved: 2 stages of 2 devices' ./dpgen-verify "$tmp/gpt.2.2"
 [ ! -e "$tmp/gpt.2.2/UNPROVED" ] && pass || fault "a stage of two devices is not proved"
@@ -135,8 +194,8 @@ no "too few devices" 'list 16 devices' 8 --set devices.0.count=12
 no "parts of states" 'train.shard deals out states that are whole on a device' 2 --set train.batch.groups=2 --replicas 2 \
     --set train.shard=optimizer
 no "a free order" 'devices.order: free chooses one device' 2 --device-order free
-refuse "nothing to divide" 3 'no operator can be divided; the first that might be, fc: dropout wants all of it' \
-    ./dpgen check "$models/heads.yaml" --set train.blocks=2 --set plan.tensor=2
+refuse "nothing to divide" 3 'no operator can be divided; the first that might be, wte: its 31 words are no multiple of 2' \
+    ./dpgen check "$models/heads.yaml" --set train.blocks=2 --set plan.tensor=2 --set model.dims.V=31
 refuse "a graph of other devices" 3 'is a graph with team=2, and plan.tensor' \
     sh -c './dpgen $1 --set plan.tensor=2 -d f >"$2" && ./dpgen $1 --from "$2" -o "$2.out"' sh "$gpt" "$tmp/graph"
 
@@ -156,6 +215,8 @@ explains h.1.attn.c_attn '^team    divided: 32 columns of the result in each of 
 explains h.1.attention '^team    divided: 4 heads among 2 devices$'
 explains h.1.gelu '^team    divided: [0-9]* elements among 2 devices$'
 explains h.1.mlp.c_proj '^team    divided: 128 columns of the weight among 2 devices; the result is a sum over them, 4.00 KiB'
-explains lm_head '^team    whole on each of 2 devices: softmaxcrossentropy wants all of it$'
+explains lm_head '^team    divided: 256 columns of the result among 2 devices; the gradient of x is a sum over them, 4.00 KiB'
+explains wte '^team    divided: 256 rows among 2 devices$'
+explains wpe '^team    whole on each of 2 devices: no Linear in front of it is divided$'
 explains h.1.ln_1 '^team    whole on each of 2 devices: no Linear in front of it is divided$'
 finish

@@ -37,6 +37,9 @@ static int64_t reckon_function(Reckoner *r, bool max)
 
 static int64_t reckon_name(Reckoner *r, const char *name)
 {
+    int team = 0;               /* levels over devices */
+    while (r->s->row->kind == ROW_TEAM && 1 << team < r->m->devices)
+        team++;
     if (*r->at == '(') {
         r->at++;
         return reckon_function(r, !strcmp(name, "max"));
@@ -44,7 +47,7 @@ static int64_t reckon_name(Reckoner *r, const char *name)
     if (!strcmp(name, "real"))
         return rows_real();
     if (!strcmp(name, "levels"))
-        return rows_levels();
+        return rows_levels() - team;
     if (!strcmp(name, "drops"))
         return site_draws(r->s);
     int k = row_param(r->s->row, name);

@@ -287,8 +287,8 @@ static int step_args(const Step *st, const Taken *t, const Term *between, bool e
     return n;
 }
 
-/* One step of a call: terms of what it makes go to `of` where a parameter is written, else between steps. */
-static void do_step(Machine *m, const Site *s, Step *st, Taken *t, Term *between)
+/* One step of a call: terms of what it makes go to `of` where a parameter is written, else between steps.  The pieces. */
+static int64_t do_step(Machine *m, const Site *s, Step *st, Taken *t, Term *between)
 {
     int64_t pieces = s->steps == 1 && (m->devices > 1 || s->row->kind == ROW_TEAM) ? part_lift(m, s, st, t->of, t->old) : 0;
     Term arg[MOST_PARAMS], absent = term_of(H_ABSENT, 0, 0, NULL), onto = absent;
@@ -313,6 +313,7 @@ static void do_step(Machine *m, const Site *s, Step *st, Taken *t, Term *between
         x = stretches ? term_part(x, stretches, m->devices) : x;
         *(word >= 0 ? &t->of[word] : &between[BETWEEN - word]) = x;
     }
+    return pieces;
 }
 
 static void do_call(Machine *m, Site *s, const int *param)
@@ -320,14 +321,16 @@ static void do_call(Machine *m, Site *s, const int *param)
     static Taken t;
     Term between[MOST_PARAMS] = {0};
     take(m, s, param, &t);
+    int64_t pieces = 0;
+    for (int i = 0; i < s->steps; i++)
+        pieces = do_step(m, s, &s->step[i], &t, between);
     for (int k = 0; k < s->n; k++)
         if (s->row->param[k].mode == 'y' || s->row->param[k].mode == 'z') {
+            const Step *st = &s->step[0];
             Term arg[MOST_PARAMS];
-            int n = step_args(&s->step[0], &t, between, m->evaluates, arg);
-            vals_put(m, s, k, param, VALS_HITS, term_of(s->step[0].head[k], 4, n, arg));
+            int n = step_args(st, &t, between, m->evaluates, arg), at = row_param(st->row, s->row->param[k].name);
+            vals_put(m, s, k, param, VALS_HITS, term_of((pieces ? st->whole : st->head)[at], 4, n, arg));
         }
-    for (int i = 0; i < s->steps; i++)
-        do_step(m, s, &s->step[i], &t, between);
     for (int i = 0; i < t.spans; i++) {
         const Span *sp = &t.span[i];
         bool scratch = s->row->param[sp->k].mode == 't';

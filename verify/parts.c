@@ -20,10 +20,12 @@
 #include "verify.h"
 #include <string.h>
 
-/* In how many pieces the axis at hand is cut, of which a device has a part each; 0: the operands are no parts along it. */
-static int64_t pieces_of(const Step *st, const Term *of, const Term *old)
+/* In how many pieces the axis at hand is cut, of which a device has a part each; 0: the operands are no parts along it.  Where
+ * no operand of TEAM has it, the call says which part it makes. */
+static int64_t pieces_of(const Step *st, const Term *of, const Term *old, bool team)
 {
     int64_t pieces = 0, stretches = 0;
+    bool any = false;
     for (int k = 0; k < st->row->n; k++) {
         int word = st->word[k];
         for (int i = 0; i < 2 && word >= 0 && st->row->param[k].width; i++) {
@@ -34,9 +36,10 @@ static int64_t pieces_of(const Step *st, const Term *of, const Term *old)
             if (part && (stretches % st->front[k] || (pieces && pieces != stretches / st->front[k])))
                 return 0;
             pieces = part ? stretches / st->front[k] : pieces;
+            any |= part;
         }
     }
-    return pieces;
+    return any || !team ? pieces : 1;
 }
 
 /* A sum of the devices is that of one if their blocks are its blocks. */
@@ -59,7 +62,7 @@ int64_t part_lift(const Machine *m, const Site *s, Step *st, Term *of, Term *old
         if (s->row->param[k].axis != 'l')
             continue;
         step_along(m, s, st, row_param(st->row, s->row->param[k].name));
-        pieces = pieces_of(st, of, old);
+        pieces = pieces_of(st, of, old, team);
         bool heads = row_param(s->row, "site") >= 0;    /* which are numbered through */
         if (pieces && (s->arg[k].i % pieces || (heads && pieces > 1)))
             pieces = 0;

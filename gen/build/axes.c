@@ -63,6 +63,8 @@ void row_axes(const Row *r, RowAxes *to)
     while (*p && *p != ';') {
         if (*p == '-')          /* "->", behind the last operand */
             p += 2;
+        if (!*p)
+            break;              /* no result */
         if (to->lists == AXES_LISTS)
             die("ops.def: row %s: more than %d operands", r->name, AXES_LISTS);
         p = read_dims(to, &to->list[to->lists++], p, " ");

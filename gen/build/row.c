@@ -31,6 +31,12 @@ static const Meaning traits[] = {
     {NULL, 0}
 };
 
+#define PART(of, axis, form) {#of, #axis, #form},
+static const struct { const char *of, *axis, *form; } parts[] = {
+#include "ops.def"
+    {NULL, NULL, NULL}
+};
+
 enum { ROWS = sizeof source / sizeof *source, OPERANDS = ROWS * 8, LETTERS = ROWS * 96 };
 
 static struct {
@@ -133,4 +139,12 @@ int row_find(const char *name)
         if (!strcmp(row(i)->name, name))
             return i;
     return -1;
+}
+
+int row_part(const Row *r, const char *axis)
+{
+    int i = 0;
+    while (parts[i].of && (strcmp(parts[i].of, r->name) || strcmp(parts[i].axis, axis)))
+        i++;
+    return parts[i].of ? row_find(parts[i].form) : -1;
 }

@@ -398,6 +398,16 @@ static bool size_hits(Sizer *z)
         refuse(z, "top: 1", "every target is among the %lld largest of %lld scores", (Num)attr_int(z->o, "top"), (Num)width(x));
 }
 
+void linear_xent_room(const Graph *g, Op *o, int64_t blocks)
+{
+    int64_t levels = 0, n = attr_int(o, "rows");        /* subtrees of blocks that wait: a pair a row, a row of dx */
+    Bytes first = aligned(n * attr_int(o, "chunk") * type_bytes(g->compute));
+    while ((int64_t)1 << levels < blocks)
+        levels++;
+    attr_set(o, "tmp.F", first + (2 * levels + (attr_find(o, "top") ? 4 : 2)) * n * type_bytes(F32));
+    attr_set(o, "tmp.I", first + (levels + (g->compute == BF16)) * n * attr_int(o, "in") * type_bytes(F32));
+}
+
 /* Scratch: the scores of a chunk; behind them forward has two f32 a row, backward, where x is narrower, its gradient in f32.
  * 32 columns of bf16 are 64 bytes: so what a chunk has of weight, bias and their gradients begins where a tensor may. */
 static bool size_linear_xent(Sizer *z)
@@ -417,15 +427,10 @@ static bool size_linear_xent(Sizer *z)
                       (Num)out);
     if (attr_find(z->o, "top"))
         z->o->row = row_find("LinearCrossEntropyHits");
-    Bytes first = aligned(shape_elements(&scores) * type_bytes(z->g->compute));
     attr_set(z->o, "rows", n);
     attr_set(z->o, "in", width(x));
     attr_set(z->o, "chunk", chunk);
-    int64_t levels = 0;                     /* subtrees of blocks that wait: a pair a row, a row of dx */
-    while ((int64_t)1 << levels < z->g->blocks)
-        levels++;
-    attr_set(z->o, "tmp.F", first + (2 * levels + (attr_find(z->o, "top") ? 4 : 2)) * n * type_bytes(F32));
-    attr_set(z->o, "tmp.I", first + (levels + (z->g->compute == BF16)) * shape_elements(x) * type_bytes(F32));
+    linear_xent_room(z->g, z->o, z->g->blocks);
     return targets(z, &want, out) && par_shape(z, 0, (Shape){2, {out, width(x)}}) && par_shape(z, 1, (Shape){1, {out}}) &&
            out_shape(z, 0, (Shape){1, {1}}) && out_shape(z, 1, want);
 }

@@ -10,6 +10,8 @@
  * Method, of n floats on T devices, L = log2 T:
  *
  *     sum of a product        at each level 4 n bytes, in pieces of TEAM_PIECE floats
+ *     rows of a table         the same, of their bytes in the compute type
+ *     scores of a loss        at each level 12 bytes a row
  *     norm of a gradient      (T-1)/T of the device's part, by blocks of the norm, and at each level 2 KiB
  *
  * A piece takes its bytes over the rate, and the latency.  Nothing hides it: it is part of the call.  A GPU sends all at once,
@@ -27,8 +29,12 @@ typedef struct { int64_t floats; bool norm; } TeamCall;         /* floats: of a 
 
 static TeamCall call_of(const Graph *g, const Op *o)
 {
-    static const struct { const char *call, *sizes[2]; } sums[] = {
-        {"linear_rows_forward", {"rows", "out"}}, {"linear_columns_backward_x", {"rows", "in"}}, {"norm_team", {"n", NULL}},
+    enum { PAIR = 3 };          /* of a row of scores: the largest, the sum, the target's */
+    static const struct { const char *call, *sizes[2]; int each; } sums[] = {
+        {"linear_rows_forward", {"rows", "out"}, 1}, {"linear_columns_backward_x", {"rows", "in"}, 1},
+        {"norm_team", {"n", NULL}, 0}, {"embedding_rows_forward", {"n", "width"}, 1},
+        {"xent_part_forward", {"rows", NULL}, PAIR}, {"linear_xent_part_forward", {"rows", NULL}, PAIR},
+        {"linear_xent_part_hits_forward", {"rows", NULL}, PAIR}, {"linear_xent_part_backward", {"rows", "in"}, 1},
     };
     for (size_t i = 0; i < sizeof sums / sizeof *sums && g->team; i++) {
         int64_t n = 1;
@@ -37,8 +43,8 @@ static TeamCall call_of(const Graph *g, const Op *o)
         for (int k = 0; k < o->arg.n; k++)
             for (int s = 0; s < 2 && sums[i].sizes[s]; s++)
                 n *= strcmp(o->arg.at[k].token, sums[i].sizes[s]) ? 1 : o->arg.at[k].i;
-        bool norm = !sums[i].sizes[1];
-        return (TeamCall){norm ? n / g->team : n, norm};
+        bool norm = !sums[i].each, table = !strcmp(o->call, "embedding_rows_forward");
+        return (TeamCall){norm ? n / g->team : table ? n * type_bytes(g->compute) / type_bytes(F32) : n * sums[i].each, norm};
     }
     return (TeamCall){0, false};
 }

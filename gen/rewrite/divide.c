@@ -7,10 +7,12 @@
  * from the axes of the table, and the sums from the blocks of the model.
  *
  * Method.  A tensor is whole, or divided: so many stretches of memory, each in contiguous parts, one a device.  A region is a
- * set of operators between whole tensors.  It grows from a Linear that is divided by columns.  A divided tensor wants its maker
- * and all its readers divided so that the parts are the same memory; one that has no such axis ends the attempt, a Linear whose
- * sum goes over the axis ends the region.  So columns, then heads or elements, then rows come out by themselves.  GSPMD (Y. Xu
- * et al., 2021) spreads annotations of a user in this way; here the seeds are tried, and no message is made inside a region.
+ * set of operators between whole tensors.  It grows from a Linear that is divided by columns, an Embedding by words, a
+ * LinearCrossEntropy by words.  A divided tensor wants its maker and all its readers divided so that the parts are the same
+ * memory, and a divided parameter all its readers.  One that has no such axis ends the attempt.  A Linear whose sum goes over
+ * the axis ends the region, and so does a loss.  So columns, then heads or elements, then rows come out by themselves, and a
+ * table with the head that is tied to it.  GSPMD (Y. Xu et al., 2021) spreads annotations of a user in this way; here the seeds
+ * are tried, and no message is made inside a region.
  *
  * The graph is then that of one device: sizes of the part, and rows whose calls add over the devices.  A sum is closed for each
  * reader of a tensor, not once for all as in Megatron-LM: one device rounds the gradient of each reader before it adds them.
@@ -18,14 +20,14 @@
  * needs   a Graph behind shape    fills   Graph.team, State.outer, sizes, rows and calls of divided operators
  * fails   status 3, where nothing can be divided
  * Cost: a region is as large as its layer; operators times seeds of it.  Not handled: regions that meet in one tensor, Dropout
- * in a region (an element's number is that of the whole; attention can say so), the vocabulary of losses, tables.
+ * in a region (an element's number is that of the whole; attention can say so), a vocabulary that W does not divide.
  */
 #include "divide.h"
 #include "build/build.h"
 #include <inttypes.h>
 #include <string.h>
 
-typedef struct { const Graph *g; Divide *d; Ints ops, tensors, states; int products; const char *wrong; } Region;
+typedef struct { const Graph *g; Divide *d; Ints ops, tensors, states; bool closed; const char *wrong; } Region;
 
 static int64_t number_of(const void *ctx, const char *word)
 {
@@ -56,11 +58,13 @@ static int thing_of(const Op *o, const Row *r, int list)
     return par < 0 ? o->in.at[list] : out < 0 ? o->par.at[par] : o->out.at[out];
 }
 
-static bool is_linear(const Op *o)
+/* The row of a part along the axis, whose calls add over the devices; -1: there is none. */
+static int part_row(const Op *o, const RowAxes *a, int axis)
 {
-    return !strcmp(row(o->row)->shape, "linear") && (!strcmp(row(o->row)->name, "Linear") ||
-                                                     !strcmp(row(o->row)->name, "LinearPieces"));
+    return row_part(row(o->row), a->axis[axis].name);
 }
+
+static bool is_linear(const Op *o) { return !strcmp(row(o->row)->shape, "linear"); }
 
 static bool is_attention(const Op *o) { return !strncmp(row(o->row)->shape, "attention", 9); }
 
@@ -77,7 +81,9 @@ static bool draws(const Op *o)
 /* ---- regions ----------------------------------------------------------------------------------------------------- */
 
 static void take_tensor(Region *r, int t, int64_t outer);
+static void join(Region *r, int i, int list, int64_t outer);
 
+/* Each operator that reads the parameter is divided along it: none may want it whole. */
 static void take_state(Region *r, int s, int64_t outer)
 {
     int64_t *is = &r->d->of_state[s];
@@ -87,9 +93,13 @@ static void take_state(Region *r, int s, int64_t outer)
         return;
     *is = outer;
     *PUSH(&r->states) = s;
+    for (int i = 0; i < r->g->nf && !r->wrong; i++)
+        for (int k = 0; k < r->g->op.at[i].par.n && !r->wrong; k++)
+            if (r->g->op.at[i].par.at[k] == s)
+                join(r, i, row(r->g->op.at[i].row)->in.n + k, outer);
 }
 
-/* Only a Linear adds over the devices: of other rows every tensor and parameter has the axis, but for masks. */
+/* Only some rows add over the devices: of others every tensor and parameter has the axis, but for masks. */
 static bool sums_elsewhere(const Op *o, const Row *r, const RowAxes *a, int axis)
 {
     for (int k = 0; k < a->lists; k++) {
@@ -98,6 +108,15 @@ static bool sums_elsewhere(const Op *o, const Row *r, const RowAxes *a, int axis
             return true;
     }
     return false;
+}
+
+/* Is what stands behind it whole again? */
+static bool closes(const Op *o, const Row *r, const RowAxes *a, int axis)
+{
+    bool whole = true;
+    for (int k = 0; k < r->out.n; k++)
+        whole &= !before(o, a, r->in.n + r->par.n + k, axis);
+    return whole;
 }
 
 static void take_op(Region *r, int i, int axis, int64_t pieces)
@@ -113,11 +132,11 @@ static void take_op(Region *r, int i, int axis, int64_t pieces)
     }
     if (draws(o) && !is_attention(o))
         r->wrong = strf("%s draws random numbers, and those of a part are not those of the whole yet", o->name);
-    else if (!is_linear(o) && sums_elsewhere(o, row_, &a, axis))
+    else if (part_row(o, &a, axis) < 0 && sums_elsewhere(o, row_, &a, axis))
         r->wrong = strf("%s would add over the devices", o->name);
     r->d->axis[i] = axis;
     *PUSH(&r->ops) = i;
-    r->products += row_->product;
+    r->closed |= part_row(o, &a, axis) >= 0 && closes(o, row_, &a, axis);
     for (int k = 0; k < a.lists && !r->wrong; k++) {
         int thing = thing_of(o, row_, k);
         bool par = k >= row_->in.n && k < row_->in.n + row_->par.n;
@@ -129,10 +148,10 @@ static void take_op(Region *r, int i, int axis, int64_t pieces)
     }
 }
 
-/* Parts of an axis: of a Linear they are whole blocks of its sums. */
-static int64_t parts_of(const Region *r, const Op *o)
+/* Parts of an axis: of a sum they are whole blocks of it. */
+static int64_t parts_of(const Divide *d, const Op *o, const RowAxes *a, int axis)
 {
-    return is_linear(o) ? r->d->blocks : r->d->devices;
+    return part_row(o, a, axis) >= 0 ? d->blocks : d->devices;
 }
 
 /* The operator must have a free axis that cuts this operand into the same parts. */
@@ -141,13 +160,18 @@ static void join(Region *r, int i, int list, int64_t outer)
     const Op *o = &r->g->op.at[i];
     RowAxes a;
     row_axes(row(o->row), &a);
+    bool adds = false;          /* then along axes that have such a row, and no others */
+    for (int axis = 0; axis < a.axes; axis++)
+        adds |= part_row(o, &a, axis) >= 0;
     for (int axis = 0; axis < a.axes && a.lists; axis++) {
         int64_t front = before(o, &a, list, axis), size = axis_size(&a, axis, number_of, o);
-        if (a.axis[axis].whole || !front || outer % front || size % (outer / front) || (is_linear(o) && outer != front))
+        int64_t parts = parts_of(r->d, o, &a, axis);
+        bool no = adds ? part_row(o, &a, axis) < 0 || outer != front : a.axis[axis].whole;
+        if (no || !front || outer % front || size % (outer / front))
             continue;
-        if (size / (outer / front) % parts_of(r, o)) {
+        if (size / (outer / front) % parts) {
             r->wrong = strf("%s of %s is %lld, no multiple of %lld", a.axis[axis].name, o->name,
-                            (long long)(size / (outer / front)), (long long)parts_of(r, o));
+                            (long long)(size / (outer / front)), (long long)parts);
             return;
         }
         take_op(r, i, axis, outer / front);
@@ -179,17 +203,6 @@ static void take_tensor(Region *r, int t, int64_t outer)
     }
 }
 
-/* A parameter that an operator outside reads would have to be there twice. */
-static void see_states(Region *r)
-{
-    for (int i = 0; i < r->g->nf; i++)
-        for (int k = 0; k < r->g->op.at[i].par.n; k++) {
-            int s = r->g->op.at[i].par.at[k];
-            if (s >= 0 && r->d->of_state[s] && r->d->axis[i] < 0)
-                r->wrong = strf("%s wants all of %s", r->g->op.at[i].name, r->g->state.at[s].name);
-        }
-}
-
 static void undo(Region *r)
 {
     for (int i = 0; i < r->ops.n; i++)
@@ -204,10 +217,8 @@ static void grow(const Graph *g, Divide *d, int seed, int axis)
 {
     Region r = {.g = g, .d = d};
     take_op(&r, seed, axis, 1);
-    if (!r.wrong)
-        see_states(&r);
-    if (!r.wrong && r.products < 2)
-        r.wrong = "no product behind it adds the parts";
+    if (!r.wrong && !r.closed)
+        r.wrong = "no operator behind it adds the parts";
     if (r.wrong)
         undo(&r);
     d->why[seed] = r.wrong;
@@ -233,6 +244,18 @@ static void count_sums(const Graph *g, Divide *d)
     }
 }
 
+/* A region begins where all operands are whole. */
+static bool begins(const Op *o, const RowAxes *a, int axis)
+{
+    bool whole = true;
+    for (int k = 0; k < row(o->row)->in.n; k++)
+        whole &= !before(o, a, k, axis);
+    return whole;
+}
+
+/* What a table has, four numbers an element, against its result, which would be sent: the types of BERT's tokens. */
+static bool small(const Op *o) { return 4 * attr_int(o, "rows") < attr_int(o, "n"); }
+
 void divide_find(const Graph *g, int devices, Divide *to)
 {
     *to = (Divide){.devices = devices, .blocks = g->blocks > devices ? g->blocks : devices,
@@ -245,14 +268,18 @@ void divide_find(const Graph *g, int devices, Divide *to)
         const Op *o = &g->op.at[i];
         RowAxes a;
         row_axes(row(o->row), &a);
-        for (int axis = 0; axis < a.axes && is_linear(o) && to->axis[i] < 0; axis++)
-            if (is_axis(&a, axis, "out") || is_axis(&a, axis, "part")) {
-                if (axis_size(&a, axis, number_of, o) % to->blocks)
-                    to->why[i] = strf("its %lld columns are no multiple of %lld blocks",
-                                      (long long)axis_size(&a, axis, number_of, o), (long long)to->blocks);
-                else
-                    grow(g, to, i, axis);
-            }
+        for (int axis = 0; axis < a.axes && to->axis[i] < 0; axis++) {
+            if (part_row(o, &a, axis) < 0 || !begins(o, &a, axis))
+                continue;
+            int64_t size = axis_size(&a, axis, number_of, o), parts = parts_of(to, o, &a, axis);
+            if (!strcmp(row(o->row)->name, "Embedding") && small(o))
+                to->why[i] = "its table, with gradient and moments, is smaller than its result";
+            else if (size % parts)
+                to->why[i] = strf("its %lld %s are no multiple of %lld blocks", (long long)size,
+                                  is_linear(o) ? "columns" : "words", (long long)parts);
+            else
+                grow(g, to, i, axis);
+        }
     }
     count_sums(g, to);
 }
@@ -281,23 +308,28 @@ static void shrink_op(Graph *g, Op *o, int axis, int devices)
 {
     RowAxes a;
     row_axes(row(o->row), &a);
+    int adding = part_row(o, &a, axis);
     shrink_attr(o, a.axis[axis].name, devices);
     for (int p = 0; p < a.products; p++)
         for (int k = 0; k < a.product[p].of.n; k++)
             if (a.product[p].of.dim[k] == axis)
                 shrink_attr(o, a.product[p].attr, devices);
-    if (!is_linear(o)) {
+    if (adding < 0) {
         if (is_attention(o) && draws(o))        /* the heads of a device are not the first ones of the whole */
             attr_set(o, "site", ~attr_int(o, "site"));
         shrink_attr(o, "tmp.F", devices);
         shrink_attr(o, "tmp.I", devices);
         return;
     }
+    o->row = adding;
+    if (!strcmp(row(adding)->shape, "linear_xent"))
+        linear_xent_room(g, o, g->blocks / devices);
+    if (!is_linear(o))
+        return;
     bool columns = !is_axis(&a, axis, "in");
     int64_t sums = attr_int(o, "rows") * attr_int(o, columns ? "in" : "out") * type_bytes(F32);
     if (columns && !attr_int(o, "pieces"))
         attr_set(o, "pieces", 1);
-    o->row = row_find(columns ? "LinearColumns" : "LinearRows");
     attr_set(o, columns ? "tmp.I" : "tmp.F", g->compute == F32 ? 0 : sums);     /* f32: the result is the room */
 }
 

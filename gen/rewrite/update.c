@@ -167,6 +167,8 @@ static void make_blocks(Update *u)
     Shape all = {1, {0}};
     for (int i = 0; i < u->param.n; i++) {
         Param *q = &u->param.at[i];
+        if (u->g->state.at[q->p].outer)
+            continue;
         q->each = norm_block(u->m, q->n);
         q->blocks = (q->n + q->each - 1) / q->each;
         q->first = all.d[0];
@@ -332,7 +334,8 @@ void update(Graph *g, const Model *m, Names *taken)
     for (int i = 0; i < u.param.n; i++)
         put_sums(&u, &u.param.at[i]);
     for (int i = 0; i < u.param.n && u.blocks >= 0; i++)
-        put_block_sum(&u, &u.param.at[i]);
+        if (!g->state.at[u.param.at[i].p].outer)        /* of the others NormTeam has made the norm */
+            put_block_sum(&u, &u.param.at[i]);
     if (m->train.clip != 0 && !m->train.clip_each)
         put_total(&u, &u.param.at[0], u.param.n, -1);
     for (int i = 0; m->train.clip_each && m->train.clip != 0 && i < u.param.n; i++)

@@ -10,22 +10,6 @@
  */
 #include "xent.h"
 
-static Scores block_sum(const real *x, long n)
-{
-    Scores s = {.most = row_max(x, n)};
-    float shift = s.most == -F_INFINITY ? 0.0f : s.most;
-    SUM_OF(s.sum, n, i, fexp(get(x, i) - shift));
-    return s;
-}
-
-static Scores row_sum(const real *x, long width, long block)
-{
-    Scores all = {0}, rest[LEVELS];
-    for (long from = 0, number = 0; from < width; from += block, number++)
-        all = scores_end(block_sum(x + from, least(block, width - from)), rest, 1, number, from + block >= width);
-    return all;
-}
-
 /* lse of every row, in blocks of the vocabulary. */
 static void log_sums(Stage *st, float *lse, const real *x, long rows, long width)
 {

@@ -13,6 +13,7 @@
 #ifndef XENT_H
 #define XENT_H
 #include "kernel.h"
+#include "../team.h"
 
 /* A row's largest score in some columns, and the sum of e^(score - that). */
 typedef struct { float most, sum; } Scores;
@@ -32,6 +33,49 @@ static inline Scores scores_end(Scores s, Scores *rest, long step, long number, 
     if (!last)
         rest[level * step] = s;
     return s;
+}
+
+static inline Scores block_sum(const real *x, long n)
+{
+    Scores s = {.most = row_max(x, n)};
+    float shift = s.most == -F_INFINITY ? 0.0f : s.most;
+    SUM_OF(s.sum, n, i, fexp(get(x, i) - shift));
+    return s;
+}
+
+static inline Scores row_sum(const real *x, long width, long block)
+{
+    Scores all = {0}, rest[LEVELS];
+    for (long from = 0, number = 0; from < width; from += block, number++)
+        all = scores_end(block_sum(x + from, least(block, width - from)), rest, 1, number, from + block >= width);
+    return all;
+}
+
+/* The pairs of the devices of a stage, each of its part of the vocabulary, become those of the whole.  hit: the score of the
+ * target, on one device; its bits are 0 on the others. */
+static inline void scores_team(Stage *st, float *most, float *sum, float *hit, long rows)
+{
+    enum { PIECE = 1024 };
+    typedef struct { Scores s; uint32_t hit; } Told;
+    Told mine[PIECE], theirs[PIECE];
+    for (long from = 0; from < rows && st->team; from += PIECE) {
+        long n = least(PIECE, rows - from);
+        for (int level = 1; level < st->shards; level *= 2) {
+            for (long r = 0; r < n; r++) {
+                mine[r].s = (Scores){most[from + r], sum[from + r]};
+                memcpy(&mine[r].hit, hit + from + r, sizeof mine[r].hit);
+            }
+            st->team->swap(st, st->shard ^ level, mine, theirs, n * (long)sizeof *mine);
+            for (long r = 0; r < n; r++) {
+                int upper = (st->shard & level) != 0;           /* the lower part stands first */
+                Scores s = scores_merge(upper ? theirs[r].s : mine[r].s, upper ? mine[r].s : theirs[r].s);
+                uint32_t bits = mine[r].hit | theirs[r].hit;
+                most[from + r] = s.most;
+                sum[from + r] = s.sum;
+                memcpy(hit + from + r, &bits, sizeof bits);
+            }
+        }
+    }
 }
 
 /* Takes a chunk of each row in: most and sum, and hit, the score of the target, where it is among these.  begin: the first of a

@@ -30,6 +30,7 @@
 #include "link.h"
 #include "options.h"
 #include "real.h"
+#include "team.h"
 #include "weights.h"
 #include "words.h"
 
@@ -105,17 +106,17 @@ static bool multiply(void *to, const void *piece, size_t bytes)
     return true;
 }
 
-static void multiply_row(Worker *w, Sample *s, const Given *x, const Given *weight, const Given *bias, long in)
+static void multiply_row(Worker *w, const Sample *s, double *score, long width, const Given *x, const Given *weight,
+                         const Given *bias, long in)
 {
     double *hidden = malloc((size_t)in * sizeof *hidden);
     if (!hidden)
         quit(w->run->link, STATUS_RUN, "no memory for %ld numbers", in);
     read_row(w, hidden, (const real *)x->p + (s->n - 1) * in, in);
-    memset(s->score, 0, (size_t)s->width * sizeof *s->score);
     if (bias->p)
-        read_row(w, s->score, bias->p, s->width);
-    Head h = {hidden, s->score, 0, in, 0};
-    arena_read(w, weight->p, (size_t)(s->width * in) * sizeof(real), multiply, &h);
+        read_row(w, score, bias->p, width);
+    Head h = {hidden, score, 0, in, 0};
+    arena_read(w, weight->p, (size_t)(width * in) * sizeof(real), multiply, &h);
     free(hidden);
 }
 
@@ -145,16 +146,29 @@ static void look(Stage *st, int what, const char *where, const char *call, const
     (void)where;
     if (what != CALL_BEGINS)
         return;
-    bool whole = is_call(call, "xent_forward"), apart = is_call(call, "linear_xent_forward") ||
-        is_call(call, "linear_xent_hits_forward");
-    if (!whole && !apart)
+    bool part = is_call(call, "xent_part_forward") || is_call(call, "linear_xent_part_forward") ||
+        is_call(call, "linear_xent_part_hits_forward");
+    bool whole = is_call(call, "xent_forward") || is_call(call, "xent_part_forward");
+    if (!part && !whole && !is_call(call, "linear_xent_forward") && !is_call(call, "linear_xent_hits_forward"))
         return;
-    make_room(w, s, (long)of[whole ? WIDTH : OUT].i);
+    if (st->shard && !part)
+        return;                 /* the first device of the stage has them too */
+    long width = (long)of[whole ? WIDTH : OUT].i, wide = part ? width * st->shards : width;
+    if (!st->shard)
+        make_room(w, s, wide);
+    double *all = st->shard ? malloc((size_t)wide * sizeof *all) : s->score, *score = all + (part ? st->shard * width : 0);
+    if (!all)
+        quit(w->run->link, STATUS_RUN, "no memory for the scores of %ld tokens", wide);
+    memset(all, 0, (size_t)wide * sizeof *all);
     if (whole)
-        read_row(w, s->score, (const real *)of[X].p + (s->n - 1) * s->width, s->width);
+        read_row(w, score, (const real *)of[X].p + (s->n - 1) * width, width);
     else
-        multiply_row(w, s, &of[X], &of[WEIGHT], &of[BIAS], (long)of[IN].i);
-    w->scored = true;
+        multiply_row(w, s, score, width, &of[X], &of[WEIGHT], &of[BIAS], (long)of[IN].i);
+    if (part)
+        st->team->take(st, all, wide * (long)sizeof *all);
+    w->scored = !st->shard;
+    if (st->shard)
+        free(all);
 }
 
 /* ---- the loop of a stage --------------------------------------------------------------------------------------------- */

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Embedding, SoftmaxCrossEntropy and its hits, where the devices of a stage share the vocabulary (docs/width.md).  A device has
+ * rows of the table, and columns of the scores.  A row of the table is on one device, so no result of Embedding is a sum: the
+ * others give bits that are 0, and all take what is there, also -0.  The pairs of a row are merged by the tree (xent.h).
+ */
+#include "xent.h"
+
+enum { ROWS = 256 };
+
+void embedding_rows_forward(Stage *st, real *y, const int32_t *ids, const real *weight, long n, long width, long rows)
+{
+    long first = st->shard * rows;
+    for (long i = 0; i < n; i++)
+        if (ids[i] >= first && ids[i] < first + rows)
+            memcpy(y + i * width, weight + (ids[i] - first) * width, (size_t)width * sizeof *y);
+        else
+            memset(y + i * width, 0, (size_t)width * sizeof *y);
+    if (st->team)
+        st->team->take(st, y, n * width * (long)sizeof *y);
+}
+
+void embedding_rows_backward(Stage *st, float *dweight, const real *dy, const int32_t *ids, int acc, long n, long width,
+                             long rows)
+{
+    long first = st->shard * rows;
+    EACH((n + rows) * width >= 1 << 15)
+    for (long from = 0; from < width; from += 64) {
+        long columns = least(64, width - from);
+        for (long r = 0; r < rows && !acc; r++)
+            memset(dweight + r * width + from, 0, (size_t)columns * sizeof *dweight);
+        for (long i = 0; i < n; i++)
+            for (long j = 0; j < columns && ids[i] >= first && ids[i] < first + rows; j++)
+                dweight[(ids[i] - first) * width + from + j] += get(dy, i * width + from + j);
+    }
+}
+
+/* Of each target the score, where this device has it; else bits that are 0. */
+static void scores_hit(Stage *st, float *hit, const real *x, const int32_t *targets, long rows, long width)
+{
+    long first = st->shard * width;
+    for (long r = 0; r < rows; r++)
+        hit[r] = targets[r] >= first && targets[r] < first + width ? get(x, r * width + targets[r] - first) : 0.0f;
+}
+
+void xent_part_forward(Stage *st, float *loss, float *lse, const real *x, const int32_t *targets, const Values *vals,
+                       long rows, long width, long ignore, int count)
+{
+    float sum[ROWS], hit[ROWS];
+    long block = block_of_part(st, width);
+    double all = 0;                         /* ascending over rows, in double: one rounding at the end */
+    for (long from = 0; from < rows; from += ROWS) {
+        long n = least(ROWS, rows - from);
+        EACH(n * width >= 1 << 14)
+        for (long r = 0; r < n; r++) {
+            Scores s = row_sum(x + (from + r) * width, width, block);
+            lse[from + r] = s.most;
+            sum[r] = s.sum;
+        }
+        scores_hit(st, hit, x + from * width, targets + from, n, width);
+        scores_team(st, lse + from, sum, hit, n);
+        for (long r = 0; r < n; r++) {
+            lse[from + r] += flog(sum[r]);
+            if (targets[from + r] != ignore)
+                all += (double)lse[from + r] - (double)hit[r];
+        }
+    }
+    *loss = loss_mean(all, vals, count);
+}
+
+void xent_part_backward(Stage *st, real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets,
+                        const Values *vals, long rows, long width, long ignore, int count)
+{
+    scores_back(st, dx, x, lse, targets, loss_share(dloss, vals, count), rows, st->shard * width, width, ignore);
+}
+
+void hit_part_report(Stage *st, const real *x, const int32_t *targets, Values *vals, long rows, long width, long ignore,
+                     long top)
+{
+    float hit[ROWS], ahead[ROWS];
+    int32_t hits = 0;
+    for (long from = 0; from < rows && vals->eval; from += ROWS) {
+        long n = least(ROWS, rows - from);
+        scores_hit(st, hit, x + from * width, targets + from, n, width);
+        if (st->team)
+            st->team->take(st, hit, n * (long)sizeof *hit);
+        memset(ahead, 0, sizeof ahead);
+        scores_ahead(st, ahead, hit, x + from * width, targets + from, n, st->shard * width, width);
+        if (st->team)
+            st->team->sum(st, ahead, n);    /* numbers below 2^24: exact */
+        scores_hits(vals, ahead, targets + from, n, ignore, top);
+        hits += vals->hits;
+    }
+    vals->hits = hits;
+}

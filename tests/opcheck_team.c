@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * opcheck_team.c: calls of stages of several devices.  In one block, and without a team, their bits are those of the calls of
+ * one device; in blocks tests/axes.c and unit_rt_team.c look at them, over devices tests/width.sh.
+ */
+#include "opcheck.h"
+#include <string.h>
+
+void alike(const char *call, Tensor *got, Tensor *want)
+{
+    expect(!memcmp(got->k, want->k, (size_t)got->n * sizeof(real)), "%s: not the bits of two calls", call);
+}
+
+static void linear_parts(void)
+{
+    if (folds())                /* GPU kernels have neither blocks nor teams */
+        return;
+    const long shapes[][4] = {{1, 1, 2, 2}, {17, 29, 33, 3}, {9, 16, 32, 1}};
+    for (int s = 0; s < 3; s++) {
+        const long *d = shapes[s];
+        Tensor *w = operand(REAL, d[2] * d[1], -1, 1), *dy = operand(REAL, d[0] * d[2], -1, 1);
+        Tensor *want = result(REAL, d[0] * d[1]), *got = result(REAL, d[0] * d[1]);
+        linear_backward_x(stage, want->k, dy->k, w->k, 0, d[0], d[1], d[2]);
+        linear_pieces_backward_x(stage, got->k, dy->k, w->k, 0, d[0], d[1], d[2], d[3]);
+        alike("linear_pieces_backward_x", got, want);
+        Tensor *tmp = sizeof(real) == 4 ? NULL : result(FLOAT, d[0] * (d[1] > d[2] ? d[1] : d[2]));
+        linear_columns_backward_x(stage, got->k, dy->k, w->k, tmp ? tmp->k : 0, 0, d[0], d[1], d[2], d[3]);
+        alike("linear_columns_backward_x", got, want);
+        Tensor *x = operand(REAL, d[0] * d[1], -1, 1), *b = s % 2 ? operand(REAL, d[2], -1, 1) : NULL;
+        Tensor *y = result(REAL, dy->n), *parts = result(REAL, dy->n);
+        linear_forward(stage, y->k, x->k, w->k, b ? b->k : 0, 0, d[0], d[1], d[2]);
+        linear_rows_forward(stage, parts->k, x->k, w->k, b ? b->k : 0, tmp ? tmp->k : 0, 0, d[0], d[1], d[2]);
+        alike("linear_rows_forward", parts, y);
+        case_end();
+    }
+}
+
+static void same_floats(const char *call, const float *got, const float *want, long n)
+{
+    expect(!memcmp(got, want, (size_t)n * sizeof *got), "%s: not the bits of the whole", call);
+}
+
+static void table_parts(void)
+{
+    if (folds())
+        return;
+    enum { N = 40, WIDTH = 70, ROWS = 9 };
+    Tensor *w = operand(REAL, ROWS * WIDTH, -1, 1), *dy = operand(REAL, N * WIDTH, -1, 1);
+    Tensor *y = result(REAL, N * WIDTH), *parts = result(REAL, N * WIDTH), *dw[2];
+    int32_t *id = ids(N, 0, ROWS);
+    embedding_forward(stage, y->k, id, w->k, N, WIDTH, ROWS);
+    embedding_rows_forward(stage, parts->k, id, w->k, N, WIDTH, ROWS);
+    alike("embedding_rows_forward", parts, y);
+    for (int i = 0; i < 2; i++)
+        dw[i] = result(FLOAT, ROWS * WIDTH);
+    for (int acc = 0; acc < 2; acc++) {
+        embedding_backward(stage, dw[0]->k, dy->k, id, acc, N, WIDTH, ROWS);
+        embedding_rows_backward(stage, dw[1]->k, dy->k, id, acc, N, WIDTH, ROWS);
+        same_floats("embedding_rows_backward", dw[1]->k, dw[0]->k, ROWS * WIDTH);
+    }
+    case_end();
+}
+
+static void loss_parts(void)
+{
+    if (folds())
+        return;
+    enum { ROWS = 700, WIDTH = 65, NONE = -100, TOP = 3 };
+    Tensor *x = operand(REAL, ROWS * WIDTH, -1, 1), *dloss = filled(FLOAT, 1, 0.5), *dx[2], *loss[2], *lse[2];
+    int32_t *target = ids(ROWS, 0, WIDTH);
+    Values vals = {.valid = {ROWS}, .eval = 1};
+    for (int i = 0; i < 2; i++)
+        dx[i] = result(REAL, x->n), loss[i] = result(FLOAT, 1), lse[i] = result(FLOAT, ROWS);
+    target[5] = NONE;
+    xent_forward(stage, loss[0]->k, lse[0]->k, x->k, target, &vals, ROWS, WIDTH, NONE, 0);
+    xent_part_forward(stage, loss[1]->k, lse[1]->k, x->k, target, &vals, ROWS, WIDTH, NONE, 0);
+    same_floats("xent_part_forward", loss[1]->k, loss[0]->k, 1);
+    same_floats("xent_part_forward lse", lse[1]->k, lse[0]->k, ROWS);
+    xent_backward(stage, dx[0]->k, dloss->k, x->k, lse[0]->k, target, &vals, ROWS, WIDTH, NONE, 0);
+    xent_part_backward(stage, dx[1]->k, dloss->k, x->k, lse[0]->k, target, &vals, ROWS, WIDTH, NONE, 0);
+    alike("xent_part_backward", dx[1], dx[0]);
+    hit_report(stage, x->k, target, &vals, ROWS, WIDTH, NONE, TOP);
+    int32_t hits = vals.hits;
+    hit_part_report(stage, x->k, target, &vals, ROWS, WIDTH, NONE, TOP);
+    expect(hits > 0 && vals.hits == hits, "hit_part_report: %d, not %d", vals.hits, hits);
+    case_end();
+}
+
+static void head_parts(void)
+{
+    if (folds())
+        return;
+    enum { ROWS = 33, IN = 16, OUT = 257, CHUNK = 100, NONE = -100, TOP = 50 };
+    Tensor *x = operand(REAL, ROWS * IN, -1, 1), *w = operand(REAL, OUT * IN, -1, 1), *b = operand(REAL, OUT, -1, 1);
+    Tensor *dloss = filled(FLOAT, 1, 0.5), *tmp = result(FLOAT, ROWS * (CHUNK + 2 * IN + 24));
+    Tensor *loss[2], *lse[2], *dx[2], *dw[2];
+    int32_t *id = ids(ROWS, 0, OUT);
+    Values v = {.valid = {ROWS}, .eval = 1};
+    for (int i = 0; i < 2; i++)
+        loss[i] = result(FLOAT, 1), lse[i] = result(FLOAT, ROWS), dx[i] = result(REAL, x->n), dw[i] = result(FLOAT, w->n);
+#define OF(i) loss[i]->k, lse[i]->k, x->k, w->k, b->k, id, tmp->k, &v, 0, ROWS, IN, OUT, CHUNK, NONE, 0
+#define BACK(i) \
+    dx[i]->k, dw[i]->k, 0, dloss->k, x->k, w->k, b->k, lse[0]->k, id, tmp->k, &v, 0, 0, ROWS, IN, OUT, CHUNK, NONE, 0
+    linear_xent_forward(stage, OF(0));
+    linear_xent_part_forward(stage, OF(1));
+    same_floats("linear_xent_part_forward", loss[1]->k, loss[0]->k, 1);
+    same_floats("linear_xent_part_forward lse", lse[1]->k, lse[0]->k, ROWS);
+    linear_xent_hits_forward(stage, OF(0), TOP);
+    int32_t hits = v.hits;
+    linear_xent_part_hits_forward(stage, OF(1), TOP);
+    same_floats("linear_xent_part_hits_forward", loss[1]->k, loss[0]->k, 1);
+    expect(hits > 0 && v.hits == hits, "linear_xent_part_hits_forward: %d, not %d", v.hits, hits);
+    linear_xent_backward(stage, BACK(0));
+    linear_xent_part_backward(stage, BACK(1));
+    alike("linear_xent_part_backward", dx[1], dx[0]);
+    same_floats("linear_xent_part_backward dweight", dw[1]->k, dw[0]->k, OUT * IN);
+    case_end();
+}
+
+const Check team_checks[] = {
+    {" linear_pieces_backward_x linear_columns_backward_x linear_rows_forward ", linear_parts},
+    {" embedding_rows_forward embedding_rows_backward ", table_parts},
+    {" xent_part_forward xent_part_backward hit_part_report ", loss_parts},
+    {" linear_xent_part_forward linear_xent_part_hits_forward linear_xent_part_backward ", head_parts},
+    {0}
+};
