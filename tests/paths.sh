@@ -41,7 +41,7 @@ rows() {
 }
 {
     rows train rt/options.c
-    rows sample rt/sample/sample.c          # dpgen-verify: a line here, and what it is asked in call() and inputs()
+    rows sample rt/sample/sample.c
     rows pack gen/pack/file.c
     rows tokens gen/tokens/tokens.c
     rows import gen/huggingface/import.c
@@ -56,6 +56,8 @@ rows() {
 for file in $(grep -l '^[a-z ]*const \(Job\)*Option [a-z_]*\[\] = ' gen/*.c gen/*/*.c rt/*.c rt/*/*.c); do
     expect "a row asks about the table of $file" grep -q "^    rows .* $file" "$0"
 done
+expect "dpgen-verify writes no file" sh -c \
+    '! grep -n -e "fopen(.*\"[wa]" -e "open(.*O_[WRC]" -e "rename(" -e "mkdir(" verify/*.c verify/model/*.c'
 
 # ---- the commands --------------------------------------------------------------------------------------------------
 mkdir "$tmp/w" && cd "$tmp/w" || exit 2
