@@ -180,4 +180,14 @@ auto --schedule 1f1b --stages auto --replicas auto --set train.batch.groups=4 --
 auto --schedule 1f1b --stages 1 --set hosts.count=2 --set 'links={p-p: {rate: 1000GB/s, latency: 1ns}, host-host: 1MB/s}'
 winners="$winners $chosen"
 case $winners in *" 1"*" 8"*" 4") pass ;; *) fault "one number wins with any links:$winners" ;; esac
+# ---- large models ------------------------------------------------------------------------------------------------
+large="examples/llama-3.2-1b.yaml -D D=8192 -D H=64 -D W=128 -D F=28672 -D L=80 -D FACTOR=8 -D TIE=0 -D T=8192
+    --devices h100 --set devices.0.count=64 --set hosts.count=8 --set train.blocks=8
+    --set plan.tensor=8 --stages 8 --schedule 1f1b --estimate"
+(ulimit -t 10 && ulimit -v 2000000 && ./dpgen plan $large --set 'links.host-host={rate: 50GB/s, latency: 15us}') \
+    >"$tmp/plan" 2>&1
+expect "70 billion parameters on 64 devices: 10 s, 2 GB" grep -q '^      7  gpu.56 .*gpu.63 *host 7 ' "$tmp/plan"
+expect "a team does not leave its host" sh -c '[ $(grep -c "host [0-7]  [0-9.]* GiB$" "$1") = 8 ]' sh "$tmp/plan"
+refuse "and no folder" 3 "train.blocks: 8, and kernels: cuda of 'gpu.0' add in an order of their own" \
+    ./dpgen $large -o "$tmp/large"
 finish
