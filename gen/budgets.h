@@ -43,6 +43,7 @@ enum {
     NEAR_DEEP = 16,         /* ... unless 1f1b's own depths are this near to their bound, a part of it */
     PROVEN_DEPTHS = 3,      /* that 1f1b* plans with a proof, of those expected within an eighth of the best; not tuned */
     ROWS_WORK = 10000000,       /* calls replayed for rows that schedule: auto tries beside gpipe and 1f1b, some 0.4 s ... */
+    DEGREES_WORK = 40000000,    /* ... for numbers of devices of a stage, with the stages that go with each, some 2 s */
     ROW_WORK = 2500000,         /* ... and for one of them */
     LEAST_GAIN = 64,            /* of the step, that a row has to promise: below, messages and packing decide */
     CHUNKS = 4,             /* a device, at most, of plan.chunks: auto: each number is a search, and messages grow with it */

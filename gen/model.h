@@ -354,6 +354,8 @@ const Transport *transport_of(const Model *m);
 bool on_gpus(const Model *m);                       /* its devices are GPUs; never some of them */
 /* config/tensor.c: the model with stages of so many devices; err where it can have none. */
 const Model *with_team(const Model *m, int devices);
+typedef VEC(const Model *) Models;
+Models team_models(const Model *m);                 /* of plan.tensor: auto those that there can be; else m itself */
 const Device *team_member(const Model *m, int device, int member);  /* the devices of a stage; member 0: the first */
 const char *team_text(const Model *m, int device);  /* cpu.0 .. cpu.3 */
 int host_of(const Model *m, const Device *d);       /* devices are spread over the hosts in order, evenly */

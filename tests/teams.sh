@@ -97,6 +97,24 @@ refuse "links between hosts want a rate" 3 "links.host-host has no 'rate'" \
 is "turns" "$(ms "2 * (product * 1e3 / 4 + 1e3) + 2 * $near")" \
     "$(time_of proj forward --set plan.tensor=4 --set hosts.cores=2)"
 
+# of a profile of four devices: the call on two lies on the line from alone to busy; a piece is a message of its bytes, at the
+# rate of the slowest larger one
+if [ -n "${SLOW:-}" ]; then
+    measured="$tmp/gpt.yaml --set train.blocks=4 --set train.batch.micro=2 --profile $tmp/profile --stages 1"
+    ./dpgen profile $(echo "$measured" | sed 's/--profile [^ ]*//') --set plan.tensor=auto -o "$tmp/profile" >"$tmp/said" 2>&1
+    got=$(./dpgen explain $measured --set plan.tensor=2 h.1.mlp.c_proj 2>"$tmp/said" |
+        sed -n 's/^time *forward \([0-9.]*\) ms.*/\1/p')
+    if awk -v got="$got" '{ for (i = 2; i <= NF; i++) { split($i, kv, "="); v[kv[1]] = kv[2] } }
+        $2 == "linear_rows_forward" && /rows=32 in=64 out=32 / { call = v["alone"] + (v["busy"] - v["alone"]) / 3 }
+        $1 == "message" { at[v["bytes"]] = v["alone"] }
+        END { for (n in at) if (n + 0 >= 4096 && (at[n] - at[4]) * 4096 / n > piece) piece = (at[n] - at[4]) * 4096 / n
+              want = (call + at[4] + piece) / 1e6; exit !(call && got > want - 0.0011 && got < want + 0.0011) }' "$tmp/profile"
+    then pass; else fault "a sum of 4 KiB, measured: $got"; fi
+    measured="$measured --set plan.tensor=auto"
+    refuse "auto, measured" 0 'note .*tensor [124]; others: ' ./dpgen plan $measured
+    refuse "a size between" 0 interpolated ./dpgen plan $measured --set train.batch.micro=3 --set train.batch.global=12
+fi
+
 # ---- GPUs --------------------------------------------------------------------------------------------------------
 # a sum goes whole: its bytes and one latency a level, then a launch and half a microsecond, and 3 MiB of memory
 gpu="--set devices.0.kind=cuda --set devices.0.arch=sm_90"
@@ -127,4 +145,49 @@ expect "compare" sh -c './dpgen compare ${1%--planner*} ${1#*even} --quick --pla
 refuse "explain" 0 'forward .* swaps 4.00 KiB with its team' ./dpgen explain $two h.1.mlp.c_proj
 one=$(./dpgen plan $gpt --stages 2 --json 2>&1; ./dpgen plan $gpt --stages 2 2>&1; ./dpgen check $gpt 2>&1)
 case $one in *team_* | *'"tensor"'* | *'shard 0'* | *'each device'*) fault "a stage of one device is a team" ;; *) pass ;; esac
+
+# ---- auto --------------------------------------------------------------------------------------------------------
+# of every number that a stage may have, named: the step of the best
+# best OPTION...: STEP TENSOR of the least
+best() {
+    for t in 1 2 4 8; do
+        ./dpgen plan "$tmp/wide.yaml" --estimate --json "$@" --set plan.tensor=$t 2>"$tmp/said" |
+            sed -n "s/.*\"step_ns\": \([0-9]*\).*/\1 $t/p"
+    done | tee "$tmp/named" | sort -n | head -n 1
+}
+# auto OPTION...: the same, and what it says of others holds: `not below` is not above their step, a step is theirs
+auto() {
+    want=$(best "$@")
+    ./dpgen plan "$tmp/wide.yaml" --estimate --json "$@" --set plan.tensor=auto >"$tmp/auto" 2>&1
+    got=$(sed -n 's/.*"step_ns": \([0-9]*\).*/\1/p; s/.*"note": "tensor \([0-9]*\);.*/\1/p' "$tmp/auto")
+    is "auto $*" "$want" "$(echo $got)"
+    chosen=${want#* }
+    while read -r step t; do
+        said=$(sed -n "s/.*\"note\": .*[:,] $t \([a-z 0-9.]*\)[,; \"].*/\1/p" "$tmp/auto" | sed 's/ ms.*//')
+        ok=$(echo "$said" | awk -v most=$((step + 1000)) '/not below/ { $1 = $3 } { print $1 * 1e6 <= most }')
+        if [ "$t" = "$chosen" ] || [ "$ok" = 1 ]; then pass; else fault "auto $*: $t: $said, and $step ns by name"; fi
+    done <"$tmp/named"
+}
+winners=
+for links in '{rate: 1GB/s, latency: 1us}' '{rate: 100GB/s, latency: 10ns}' '{rate: 1000GB/s, latency: 1ns}'; do
+    for more in "--stages 1" "--stages auto --set train.batch.global=16"; do
+        auto --schedule 1f1b --set "links={p-p: $links}" $more
+        winners="$winners $chosen"
+    done
+done
+auto --schedule 1f1b --stages auto --replicas auto --set train.batch.groups=4 --set train.batch.global=8 \
+    --set 'links={p-p: {rate: 100GB/s, latency: 10ns}}'
+auto --schedule 1f1b --stages 1 --set hosts.count=2 --set 'links={p-p: {rate: 1000GB/s, latency: 1ns}, host-host: 1MB/s}'
+winners="$winners $chosen"
+case $winners in *" 1"*" 8"*" 4") pass ;; *) fault "one number wins with any links:$winners" ;; esac
+# ---- large models ------------------------------------------------------------------------------------------------
+large="examples/llama-3.2-1b.yaml -D D=8192 -D H=64 -D W=128 -D F=28672 -D L=80 -D FACTOR=8 -D TIE=0 -D T=8192
+    --devices h100 --set devices.0.count=64 --set hosts.count=8 --set train.blocks=8
+    --set plan.tensor=8 --stages 8 --schedule 1f1b --estimate"
+(ulimit -t 10 && ulimit -v 2000000 && ./dpgen plan $large --set 'links.host-host={rate: 50GB/s, latency: 15us}') \
+    >"$tmp/plan" 2>&1
+expect "70 billion parameters on 64 devices: 10 s, 2 GB" grep -q '^      7  gpu.56 .*gpu.63 *host 7 ' "$tmp/plan"
+expect "a team does not leave its host" sh -c '[ $(grep -c "host [0-7]  [0-9.]* GiB$" "$1") = 8 ]' sh "$tmp/plan"
+refuse "and no folder" 3 "train.blocks: 8, and kernels: cuda of 'gpu.0' add in an order of their own" \
+    ./dpgen $large -o "$tmp/large"
 finish

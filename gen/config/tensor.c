@@ -102,6 +102,25 @@ void tensor_end(Model *m)
         take_teams(m, p->tensor);
 }
 
+typedef struct { const Model *m; int devices; const Model *with; } TeamTrial;
+
+static void try_team(void *ctx)
+{
+    TeamTrial *t = ctx;
+    t->with = with_team(t->m, t->devices);
+}
+
+Models team_models(const Model *m)
+{
+    Models all = {0};
+    for (int t = 1; t <= (m->plan.tensor_auto ? MOST_TEAM : 1); t *= 2) {
+        TeamTrial one = {m, t, m};
+        if (!m->plan.tensor_auto || diag_accepts(try_team, &one))
+            *PUSH(&all) = one.with;
+    }
+    return all;
+}
+
 /* ---- the devices of a stage ---------------------------------------------------------------------------------------- */
 
 const Device *team_member(const Model *m, int device, int member)

@@ -40,10 +40,14 @@ const Graph *profile_graph_at(const Model *m, int64_t batch)
 
 void profile_graphs(Profile *f, const Model *m)
 {
-    const Model *form[FORMS];
-    int n = fuse_forms(m, form);
-    for (int i = f->graph.n; i < f->batch.n * n; i++)
-        *PUSH(&f->graph) = profile_graph_at(form[i % n], f->batch.at[i / n]);
+    Models teams = team_models(m), all = {0};
+    for (int t = 0; t < teams.n; t++) {
+        const Model *form[FORMS];
+        for (int k = 0, n = fuse_forms(teams.at[t], form); k < n; k++)
+            *PUSH(&all) = form[k];
+    }
+    for (int i = f->graph.n; i < f->batch.n * all.n; i++)
+        *PUSH(&f->graph) = profile_graph_at(all.at[i % all.n], f->batch.at[i / all.n]);
 }
 
 /* ---- one call ---------------------------------------------------------------------------------------------------- */
@@ -60,7 +64,7 @@ static const Measured *row_at(const Profile *f, int i, const Graph *g, int op)
     int forms = f->graph.n / f->batch.n;
     for (int k = 0; k < forms; k++) {
         const Graph *at = f->graph.at[i * forms + k];
-        if (at && at->op.n == g->op.n && !strcmp(at->op.at[op].call, g->op.at[op].call))
+        if (at && at->op.n == g->op.n && at->team == g->team && !strcmp(at->op.at[op].call, g->op.at[op].call))
             return row_of(f, &at->op.at[op]);
     }
     return NULL;

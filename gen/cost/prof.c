@@ -287,7 +287,14 @@ const char *profile_measured_on(const Profile *p)
 
 int profile_computing(const Model *m)
 {
-    return m->plan.stages_max * (m->plan.replicas > 1 ? m->plan.replicas : 1) * m->plan.tensor;
+    const Models teams = team_models(m);
+    int most = 0;
+    for (int i = 0; i < teams.n; i++) {
+        const PlanSpec *p = &teams.at[i]->plan;
+        int n = p->stages_max * (p->replicas > 1 ? p->replicas : 1) * p->tensor;
+        most = n > most ? n : most;
+    }
+    return most;
 }
 
 void profile_sign(Profile *p, const Model *m, bool machine)

@@ -320,17 +320,22 @@ static void add_rows(Profile *p, const Model *m, const Graph *const *g, int n, c
 typedef VEC(const Graph *) Graphs;
 
 /* With nothing joined, and in every other form: options may ask for any, by --fuse or by a name in a list of the section plan.
- * The first has the calls of all: write_folder() goes by it.  Returns the model's own, or as auto has it; NULL: shapes that
- * hold for other sizes alone. */
+ * The same for each number of devices of a stage that the model leaves open.  write_folder() goes by all.  Returns the model's
+ * own, or as auto has it; NULL: shapes that hold for other sizes alone. */
 static const Graph *take_graphs(Graphs *list, const Model *m, int64_t batch)
 {
-    const Model *form[FORMS];
-    Model open = *m;
-    open.plan.fuse = FUSE_FASTEST;
-    const Graph *graph = profile_graph_at(m, batch);
-    int n = graph ? fuse_forms(&open, form) : 0;
-    for (int k = 0; k < n; k++)
-        *PUSH(list) = profile_graph_at(form[k == FUSE_AUTO ? FUSE_NONE : k == FUSE_NONE ? FUSE_AUTO : k], batch);
+    const Models teams = team_models(m);
+    const Graph *graph = profile_graph_at(teams.at[0], batch);
+    for (int t = 0; t < teams.n && graph; t++) {
+        const Model *form[FORMS];
+        Model open = *teams.at[t];
+        open.plan.fuse = FUSE_FASTEST;
+        for (int k = 0, n = fuse_forms(&open, form); k < n; k++) {
+            const Graph *g = profile_graph_at(form[k == FUSE_AUTO ? FUSE_NONE : k == FUSE_NONE ? FUSE_AUTO : k], batch);
+            if (g || t == 0)                /* some models cannot be divided */
+                *PUSH(list) = g;
+        }
+    }
     return graph;
 }
 

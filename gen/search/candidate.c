@@ -10,6 +10,7 @@
  */
 #include "candidate.h"
 #include "budgets.h"
+#include "exact/facts.h"
 #include "moves.h"
 #include "planner.h"
 #include "remedy.h"
@@ -117,6 +118,32 @@ Candidate candidate_with(const Candidate *k, const Ask *ask)
 bool candidate_predicts(const Candidate *k)
 {
     return is_exact(k) && !k->ask.first_fit && !k->schedule->async;
+}
+
+Ns candidate_guess(const Candidate *k)
+{
+    Ns sum = 0;
+    int64_t micro = k->g->micro / k->m->plan.replicas;
+    for (int o = 0; o < k->g->nb; o++) {
+        Ns least = k->c->ns[0][o];
+        for (int i = 1; i < k->c->classes; i++)
+            least = k->c->ns[i][o] < least ? k->c->ns[i][o] : least;
+        sum += least;
+    }
+    return sum / k->stages * (micro + k->ask.more + k->stages - 1);
+}
+
+Ns candidate_least(const Candidate *k)
+{
+    void *mark = mem_mark();
+    Plan *p = new_plan(k->g, k->c, k->m, k->stages, k->schedule->name, &k->ask);
+    Ns bound = INT64_MAX;
+    if (!order(p)) {
+        Question q = part_question(p, least_memory(k->m, k->stages));
+        bound = bound_closed(facts_of(&q));
+    }
+    mem_release(mark);
+    return bound;
 }
 
 void candidate_start(Candidate *k, Ns cutoff)

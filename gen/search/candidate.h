@@ -25,6 +25,7 @@ typedef struct {
     Verdict why;                /* of that plan */
     Plan *best;                 /* NULL: nothing fits yet */
     Proof proof;                /* of it; without one, what the planner said */
+    Ns least;                   /* proven before it was planned; 0: nobody asked */
     Plan *failed;               /* the plan that says what is missing */
     int next;                   /* the remedy at hand */
     bool stayed;                /* the last remedy was tried */
@@ -54,6 +55,10 @@ Plan *pass_wide(const Candidate *k, Bytes *limit, Verdict *why);
 /* Packing makes nothing faster, so the step that `exact` expects is the least.  The value of other planners, and of steps that
  * overlap, is no prediction of the step. */
 bool candidate_predicts(const Candidate *k);
+/* The step of 1f1b with equal stages, if messages between them are free and all fits. */
+Ns candidate_guess(const Candidate *k);
+/* No cuts and no fates take less, whatever memory there is; INT64_MAX: there are no such lists. */
+Ns candidate_least(const Candidate *k);
 /* Plans the candidate once.  No better plan than `cutoff` is of use; 0: any is. */
 void candidate_start(Candidate *k, Ns cutoff);
 /* The least step that it may still come to; INT64_MAX: there is no hope while anything else fits. */

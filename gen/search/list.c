@@ -292,8 +292,7 @@ static bool is_idle(const Plan *p)
     return false;
 }
 
-/* A step that may be this much longer without an idle device. */
-static Ns with_idle(const Plan *p)
+Ns with_idle(const Plan *p)
 {
     return p->step + (is_idle(p) ? p->step / 64 : 0);
 }

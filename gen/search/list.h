@@ -28,6 +28,7 @@ Plan *search_best(const Search *s);                 /* with its proof; NULL: the
 Plan *search_full(const Search *s, Plan *p, const Ints *cuts, int64_t work);
 Plan *search_failed(const Search *s);               /* of the last candidate without a plan; NULL: each has one */
 bool wins(const Plan *a, const Plan *b);             /* better; an idle device wins only by what is worth one */
+Ns with_idle(const Plan *p);                        /* a step that may be this much longer without an idle device */
 Ns search_least(const Search *s);                   /* proven: no plan of these candidates takes less */
 
 /* device_order.c: the best plan of one graph, number of stages and schedule under every order of the devices; as one candidate

@@ -21,7 +21,6 @@
  */
 #include "rows.h"
 #include "budgets.h"
-#include "exact/facts.h"
 #include "shorter.h"
 
 #include <stdlib.h>
@@ -112,25 +111,12 @@ static Plan *try_row(const Search *s, const Offer *x, const Plan *best, int64_t 
     return search_best(&one);
 }
 
-/* No cuts and no fates take less. */
-static Ns bound_of(const Graph *g, const Offer *x)
-{
-    void *mark = mem_mark();
-    Plan *p = new_plan(g, x->c, x->m, x->stages, x->schedule->name, NULL);
-    Ns bound = INT64_MAX;
-    if (!order(p)) {
-        Question q = part_question(p, least_memory(x->m, x->stages));
-        bound = bound_closed(facts_of(&q));
-    }
-    mem_release(mark);
-    return bound;
-}
-
 /* Rows that follow from the times of a plan take several times as long as others. */
 static bool is_worth_it(const Offer *x, const Plan *best)
 {
     Ns most = best->step - best->step / (x->schedule->depths ? LEAST_GAIN / 2 : LEAST_GAIN);
-    return x->promise < most && bound_of(best->g, x) < most;
+    const Candidate k = {.g = best->g, .c = x->c, .m = x->m, .stages = x->stages, .schedule = x->schedule};
+    return x->promise < most && candidate_least(&k) < most;
 }
 
 Plan *search_rows(const Search *s, Plan *best)

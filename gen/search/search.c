@@ -7,6 +7,7 @@
  * instead.
  */
 #include "search.h"
+#include "degrees.h"
 #include "least.h"
 #include "list.h"
 #include "moves.h"
@@ -91,8 +92,6 @@ static void list_graph(Search *s, const Model *m)
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------- */
 
-typedef VEC(const Model *) Models;
-
 /* micro: auto is all powers of two that divide the step and leave the gradient groups equal. */
 static void add_batches(const Model *m, Models *all)
 {
@@ -121,6 +120,11 @@ static void add_widths(const Model *m, Models *all)
             with->plan.stages_max = m->devices.n / r;
         add_batches(with, all);
     }
+}
+
+void search_sizes(const Model *m, Models *all)
+{
+    (m->plan.replicas_auto ? add_widths : add_batches)(m, all);
 }
 
 /* ---- PipeDream-2BW's choice of them -------------------------------------------------------------------------------- */
@@ -212,7 +216,7 @@ static Plan *search_asked(const Options *x, const Model *m, const Ask *ask, Plan
     if (n > 1 && m->plan.cuts.n)
         err(m->plan.cuts_at, "fuse: auto", "plan.cuts count operators, and fuse: fastest leaves open how many there are");
     for (int k = 0; k < n; k++)
-        (m->plan.replicas_auto ? add_widths : add_batches)(form[k], &all);
+        search_sizes(form[k], &all);
     Models sizes = all;
     Plan *best = NULL;
     if (!s.ask.work_left) {
@@ -306,7 +310,7 @@ static Plan *search_whole(const Options *x, const Model *m, const Ask *ask, Plan
 }
 
 /* A shorter step in place of one of very many micro-batches, if one has lists that are alike. */
-static Plan *search_or_any(const Options *x, const Model *m, const Ask *ask, Plan **failed)
+static Plan *search_any_length(const Options *x, const Model *m, const Ask *ask, Plan **failed)
 {
     Ask with = ask ? *ask : (Ask){0};
     Options quiet = *x;
@@ -327,6 +331,16 @@ static Plan *search_or_any(const Options *x, const Model *m, const Ask *ask, Pla
     return search_whole(x, m, &with, failed);
 }
 
+static Plan *search_or_any(const Options *x, const Model *m, const Ask *ask, Plan **failed)
+{
+    return m->plan.tensor_auto ? degrees_search(search_any_length, x, m, ask, failed) : search_any_length(x, m, ask, failed);
+}
+
+static Plan *search_one(const Options *x, const Model *m, const Ask *ask, Plan **failed)
+{
+    return m->plan.tensor_auto ? degrees_search(search_graphs, x, m, ask, failed) : search_graphs(x, m, ask, failed);
+}
+
 /* A single candidate is dumped pass by pass, so that it is seen how far it came; of several only the best.  Calls joined and
  * apart are two. */
 Plan *search(const Options *x, const Model *m, Plan **failed)
@@ -339,7 +353,6 @@ Plan *search_brief(const Options *x, const Model *m, Plan **failed)
     return search_or_any(x, m, &(Ask){.stop_early = true}, failed);
 }
 
-typedef Plan *SearchOf(const Options *x, const Model *m, const Ask *ask, Plan **failed);
 typedef struct { SearchOf *of; const Options *x; const Model *m; const Ask *ask; Plan *best, *failed; } SearchTrial;
 
 static void try_search(void *ctx)
@@ -364,7 +377,7 @@ Plan *search_quiet(const Options *x, const Model *m, Plan **failed)
 
 Plan *search_with(const Options *x, const Model *m, const Ask *ask, Plan **failed)
 {
-    return try_quietly(search_graphs, x, m, ask, failed);
+    return try_quietly(search_one, x, m, ask, failed);
 }
 
 /* It may be no model at all: with a smaller micro-batch the shapes of one that says 4 where it means B no longer agree. */

@@ -6,9 +6,12 @@
 #define SEARCH_H
 #include "options.h"
 
+/* micro, replicas: auto as models that leave neither open. */
+void search_sizes(const Model *m, Models *all);
 /* The best plan of all candidates, with its proof; NULL: there is none, and failed, NULL where there was nothing to try, says
  * what the last candidate lacks. */
 Plan *search(const Options *x, const Model *m, Plan **failed);
+typedef Plan *SearchOf(const Options *x, const Model *m, const Ask *ask, Plan **failed);
 /* The same for one row of many: it gives up sooner while nothing fits. */
 Plan *search_brief(const Options *x, const Model *m, Plan **failed);
 /* The same as search(), quietly; NULL too where m is no model. */
