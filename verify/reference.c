@@ -122,10 +122,10 @@ static bool fits(const Param *p, char sign)
 {
     static const char *const signs[] = {"wwWU", "rrR", "erR", "aA", "uUA", "orR", "tt", "vv", "xv", "yv", "zv", "iil", "ff",
         "nim", "si", "hh", "cc", "mm"};
-    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
-        if (signs[i][0] == p->mode)
-            return sign == '0' ? p->optional : strchr(signs[i] + 1, sign) != NULL;
-    return false;
+    size_t i = 0;
+    while (signs[i][0] != p->mode)
+        i++;
+    return sign == '0' ? p->optional : strchr(signs[i] + 1, sign) != NULL;
 }
 
 static void make_site(Maker *x, int op)

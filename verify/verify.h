@@ -26,6 +26,7 @@ int verify_run(int argc, char **argv, Compare *compare);
 /* ---- base.c: memory until exit, names, files, the end ------------------------------------------------------------ */
 enum { PROVED = 0, NOT_PROVED = 1, USAGE = 2, NOT_READ = 3, FOREIGN = 5, NO_MEMORY = 6 };
 
+void *blank(size_t n, size_t size);                     /* zeroed; the caller's to free */
 void *room(size_t bytes);                               /* zeroed */
 void *larger(void *at, int have, int *cap, size_t size);
 #define LIST(T) struct { T *at; int n, cap; }
