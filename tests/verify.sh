@@ -55,6 +55,7 @@ small nesterov mlp --set 'train.optimizer={type: sgd, nesterov: true, momentum: 
 small centred mlp --set 'train.optimizer={type: rmsprop, centered: true}'
 small halves tiny-gpt --set train.precision.compute=bf16 --set train.shard=optimizer
 small steps recurrent
+small bare tiny-gpt --set train.precision.compute=bf16 --set train.shard=optimizer --set train.clip_norm=0
 for of in branches experts near-least running tied; do small $of $of; done
 for of in "$models/ops.yaml" "$models/language.yaml" "$models/scalar.yaml" examples/squeezenet.yaml; do
     name=$(basename "$of" .yaml)
@@ -144,12 +145,16 @@ team() {        # NAME MODEL DEVICES STAGES OPTION...
     shift 4
     ./dpgen "$of" --estimate --planner even --stages "$n" --set devices.0.count=$((t * n)) --set plan.tensor="$t" \
         --set train.blocks=4 -o "$tmp/$name" "$@" >"$tmp/said" 2>&1 || fault "$name: $(tail -n 1 "$tmp/said")"
-    proved "$name" "$n stages of $t devices, one step of"
+    proved "$name" "stages of $t devices, .* of [24] micro-batches"
 }
 team team "$tmp/team.yaml" 2 2
 team team.half "$tmp/team.yaml" 4 1 --set train.precision.compute=bf16 --recompute full
 team llama "$models/tiny-llama.yaml" 2 2
 team bias "$models/tiny-t5.yaml" 2 2
+team team.twice "$tmp/team.yaml" 2 2 --replicas 2 --set train.batch.groups=2 --set devices.0.count=8
+team team.away "$tmp/team.yaml" 2 1 --offload "['*']"
+sed 's/, tie: wte//' "$tmp/team.yaml" >"$tmp/untied.yaml"
+team team.2bw "$tmp/untied.yaml" 2 2 --schedule 2bw --set train.clip_scope=parameter
 # A BatchNorm, an addition and a Relu are one call, which is the composition of the three
 ./dpgen examples/cifar.yaml --estimate -o "$tmp/cifar" >"$tmp/said" 2>&1
 proved cifar 'one step of 4'
