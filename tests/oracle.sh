@@ -75,7 +75,8 @@ if [ -n "$words" ]; then
     finish
 fi
 # What this hunt has found; and a call in front of a wait, which is seen where messages are late
-for words in 'M=4 bf16 shard' 'lin attn tensor=2 blocks=2' 'M=4 freeze groups=2 replicas=2 shard'; do
+for words in 'M=4 bf16 shard' 'lin attn tensor=2 blocks=2' 'M=4 freeze groups=2 replicas=2 shard' \
+    'M=4 bf16 freeze stages=2 schedule=2bw'; do
     said=$(verdict "$tmp/case" "$words")
     if [ "$said" = right ]; then pass; else fault "$words: $said"; fi
 done
