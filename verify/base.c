@@ -21,6 +21,14 @@ void stop(int status, const char *format, ...)
     _Exit(status);              /* dpgen calls this program in a process of its own: its handlers are not ours */
 }
 
+void *blank(size_t n, size_t size)
+{
+    void *at = calloc(n, size);
+    if (!at)
+        stop(NO_MEMORY, "no memory");
+    return at;
+}
+
 void *room(size_t bytes)
 {
     static char *at;
@@ -28,9 +36,7 @@ void *room(size_t bytes)
     size_t want = (bytes + 15) & ~(size_t)15;
     if (want > left) {
         left = want > (1u << 20) ? want : 1u << 20;
-        at = calloc(1, left);
-        if (!at)
-            stop(NO_MEMORY, "no memory");
+        at = blank(1, left);
     }
     void *got = at;
     at += want;
@@ -43,9 +49,7 @@ void *larger(void *at, int have, int *cap, size_t size)
     if (have < *cap)
         return at;
     *cap = *cap ? 2 * *cap : 8;
-    void *more = calloc((size_t)*cap, size);
-    if (!more)
-        stop(NO_MEMORY, "no memory");
+    void *more = blank((size_t)*cap, size);
     if (have)
         memcpy(more, at, (size_t)have * size);
     free(at);

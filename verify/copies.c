@@ -32,7 +32,7 @@ static void bring(Region *to, const Pieces *list, int64_t by)
 
 void copy_begin(Machine *m, const Site *s, const int *param, bool out)
 {
-    int64_t lo = arg_place(m, s, 0, param), host = arg_host(m, s, 1, param), bytes = arg_int(m, s, 3, param);
+    int64_t lo = arg_place(m, s, 0, param), host = arg_place(m, s, 1, param), bytes = arg_int(m, s, 3, param);
     HostCopy *c = copy_numbered(m, s, arg_int(m, s, 2, param));
     if (c->busy || bytes <= 0)
         call_fault(m, s, c->busy ? "this copy has not been waited for" : "a copy of nothing");

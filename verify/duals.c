@@ -436,20 +436,24 @@ static void total(Back *b, int p, int count)
     want_int(b, o, "count", count);
 }
 
-static void update(Back *b, int p)
+/* True: its copy in the compute type follows, behind all updates, where replicas have parts. */
+static bool update(Back *b, int p)
 {
     static const char *const words[][2] = {{"m", "moment1"}, {"v", "moment2"}, {"centre", "centre"}, {"old", "drift"}};
     const char *call = b->at < b->g->op.n ? b->g->op.at[b->at].call : "";
     bool updates = strstr(call, "_update") || !strncmp(call, "sgd_", 4) || !strcmp(call, "rmsprop_centred");
     const GraphOp *o = next(b, 'U', updates ? call : "an update");
+    const Thing *copy = state_of(b, p, "copy", 0);
     want_state(b, o, "p", 'U', p, "param");
-    want(b, o, "c", 'W', in_blocks(b) || !state_of(b, p, "copy", 0) ? NULL : state_of(b, p, "copy", 0)->name);
+    bool late = copy && word_of(o, "c")->sign == '0';
+    want(b, o, "c", 'W', copy && !late ? copy->name : NULL);
     want_state(b, o, "g", 'R', p, "grad");
     for (int i = 0; i < 4; i++)
         if (word_of(o, words[i][0]))
             want_state(b, o, words[i][0], 'U', p, words[i][1]);
     want_state(b, o, "clip", 'R', state_of(b, p, "clip", 0) ? p : -1, "clip");
     want_int(b, o, "n", b->g->state.at[p].bytes / 4);
+    return late;
 }
 
 /* Statistics of training: those of a norm are three, one record behind the other. */
@@ -474,7 +478,7 @@ static int follow(Back *b, int p)
 static void updates(Back *b)
 {
     const Graph *g = b->g;
-    LIST(int) all = {0};
+    LIST(int) all = {0}, late = {0};
     int64_t blocks = 0, first = 0;
     b->f = NULL;
     for (int p = 0; p < g->state.n; p++) {
@@ -493,13 +497,13 @@ static void updates(Back *b)
         if (state_of(b, all.at[i], "clip", 0))
             total(b, all.at[i], 1);
     for (int i = 0; i < all.n; i++)
-        update(b, all.at[i]);
-    for (int i = 0; i < all.n && in_blocks(b); i++)
-        if (state_of(b, all.at[i], "copy", 0)) {
-            const GraphOp *o = next(b, 'U', "cast_forward");
-            want_state(b, o, "y", 'W', all.at[i], "copy");
-            want_state(b, o, "x", 'R', all.at[i], "param");
-        }
+        if (update(b, all.at[i]))
+            *ADD(&late) = all.at[i];
+    for (int i = 0; i < late.n; i++) {
+        const GraphOp *o = next(b, 'U', "cast_forward");
+        want_state(b, o, "y", 'W', late.at[i], "copy");
+        want_state(b, o, "x", 'R', late.at[i], "param");
+    }
     for (int p = 0; p < g->state.n;)
         p += !strcmp(g->state.at[p].kind, "param") && g->state.at[p].tracked ? follow(b, p) : 1;
     if (b->at < g->op.n)

@@ -43,9 +43,11 @@ int64_t arg_int(const Machine *m, const Site *s, int k, const int *param)
     return i;
 }
 
-static int64_t place_of(const Machine *m, const Site *s, int k, const int *param, ArgKind kind)
+/* In the arena; or in the host's memory, where calls.def says that it is a number. */
+int64_t arg_place(const Machine *m, const Site *s, int k, const int *param)
 {
     const Arg *a = &s->arg[k];
+    ArgKind kind = s->row->param[k].mode == 'n' ? A_HOST : A_PLACE;
     int64_t at = a->i;
     if (a->kind != kind || at > 40 * MOST_BYTES || at < -MOST_BYTES)
         call_fault(m, s, "'%s' must be a place", s->row->param[k].name);
@@ -56,19 +58,7 @@ static int64_t place_of(const Machine *m, const Site *s, int k, const int *param
             call_fault(m, s, "slot %d of %s: there are %d", slot, t->name, t->n);
         at += t->at[slot];
     }
-    if (at < -MOST_BYTES || at > 40 * MOST_BYTES)
-        call_fault(m, s, "'%s' is a place that no arena has", s->row->param[k].name);
     return at;
-}
-
-int64_t arg_place(Machine *m, const Site *s, int k, const int *param)
-{
-    return place_of(m, s, k, param, A_PLACE);
-}
-
-int64_t arg_host(Machine *m, const Site *s, int k, const int *param)
-{
-    return place_of(m, s, k, param, A_HOST);
 }
 
 static bool is_absent(const Site *s, int k)
@@ -236,12 +226,13 @@ static void take_operand(Machine *m, const Site *s, int k, const int *param, boo
     t->span[t->spans++] = span_of(m, s, k, param, is_written(mode) || mode == 't');
 }
 
-static Term valid_count(Machine *m, const Site *s, int k, const int *param)
+/* Where the targets that count are, in the step values. */
+static int64_t count_at(const Machine *m, const Site *s, const int *param)
 {
     int64_t count = arg_int(m, s, row_param(s->row, "count"), param);
     if (count < 0 || count > 5)
         call_fault(m, s, "count %lld: there are six", (long long)count);
-    return vals_field(m, s, arg_place(m, s, k, param) + VALS_VALID + 8 * count, 8);
+    return VALS_VALID + 8 * count;
 }
 
 static void take(Machine *m, const Site *s, const int *param, Taken *t)
@@ -260,7 +251,7 @@ static void take(Machine *m, const Site *s, const int *param, Taken *t)
         else if (p->mode == 'm')
             t->of[k] = term_int(arg_int(m, s, k, param));
         if (p->mode == 'x' || p->mode == 'z')
-            t->valid = valid_count(m, s, k, param);
+            t->valid = vals_field(m, s, arg_place(m, s, k, param) + count_at(m, s, param), 8);
     }
     apart(m, s, t->span, t->spans);
 }
@@ -357,7 +348,6 @@ static int open_lanes(Machine *m, const Site *s, const int *param)
 {
     int n = 0;
     for (int k = 0; k < s->n; k++) {
-        const Param *p = &s->row->param[k];
         if (!is_lane(s, k))
             continue;
         Lane *l = &lanes_of[n++];
@@ -366,9 +356,6 @@ static int open_lanes(Machine *m, const Site *s, const int *param)
         l->lo = arg_place(m, s, k, param);
         l->piece.n = 0;
         region_get(&m->region, l->lo, l->lo + s->bytes[k], &l->piece);
-        for (int i = 0; i < l->piece.n; i++)
-            if (l->piece.at[i].term == 0)
-                call_fault(m, s, "'%s': nothing has written byte %lld", p->name, (long long)l->piece.at[i].lo);
     }
     return n;
 }
@@ -537,10 +524,7 @@ static void do_other(Machine *m, const Site *s, const int *param)
         region_set(&m->region, (Piece){sp.lo, sp.hi, 0, term_of(H_DATA, s->bytes[0], 3, of)});
     } else if (!strcmp(name, "data_count")) {
         Term of[3] = {term_int(arg_int(m, s, 1, param)), term_int(arg_int(m, s, 2, param)), vals_of(m, s, 0, param)};
-        int64_t count = arg_int(m, s, 3, param);
-        if (count < 0 || count > 5)
-            call_fault(m, s, "count %lld: there are six", (long long)count);
-        vals_put(m, s, 0, param, VALS_VALID + 8 * count, term_of(H_COUNT, 8, 3, of));
+        vals_put(m, s, 0, param, count_at(m, s, param), term_of(H_COUNT, 8, 3, of));
     } else {
         call_fault(m, s, "dpgen-verify does not know this call yet");
     }

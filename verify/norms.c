@@ -28,24 +28,19 @@ static void put(Machine *m, const Site *s, int64_t at, int64_t bytes, int64_t fr
     region_set(&m->region, (Piece){at, at + bytes, from, t});
 }
 
-/* Blocks `first` on, of g's elements, which may be several pieces. */
+/* Blocks of g's elements. */
 static void put_blocks(Machine *m, const Site *s, int64_t to, int64_t g, int64_t n, int64_t each)
 {
     Pieces list = {0};
     machine_take(m, s, g, g + 4 * n, false, "g");
     region_get(&m->region, g, g + 4 * n, &list);
-    for (int i = 0; i < list.n; i++) {
-        const Piece *p = &list.at[i];
-        int64_t begin = (p->lo - g) / 4, count = (p->hi - p->lo) / 4, from = p->from / 4;
-        if (p->term == 0)
-            call_fault(m, s, "nothing has written byte %lld of the gradient", (long long)p->lo);
-        if (begin % each || (count % each && i + 1 < list.n))
-            call_fault(m, s, "a part of a gradient that does not end with a block");
-        bool aligned = from % each == 0 && (count % each == 0 || from + count == term_view(p->term).bytes / 4);
-        Term of = aligned ? p->term : term_slice(p->term, p->from, p->hi - p->lo);
-        put(m, s, to + 8 * (begin / each), 8 * ((count + each - 1) / each), aligned ? 8 * (from / each) : 0,
-            blocks_term(of, each));
-    }
+    const Piece *p = &list.at[0];
+    int64_t from = p->from / 4;
+    if (list.n != 1 || p->term == 0)
+        call_fault(m, s, "what stands there is not one gradient");
+    bool aligned = from % each == 0 && (n % each == 0 || from + n == term_view(p->term).bytes / 4);
+    Term of = aligned ? p->term : term_slice(p->term, p->from, p->hi - p->lo);
+    put(m, s, to, 8 * ((n + each - 1) / each), aligned ? 8 * (from / each) : 0, blocks_term(of, each));
 }
 
 int64_t norm_length(int64_t n)

@@ -118,8 +118,9 @@ static void losses(const Proof *p)
             const Ended *got = &m->ended.at[k], *want = &r->ended.at[k];
             if (got->losses == 0)
                 continue;
-            if (got->losses != each || copy >= copies)
-                stop(NOT_PROVED, "%s.c reports the losses of %d micro-batches, not of %d", m->name, got->losses, each);
+            if (got->losses != each || copy >= copies || want->losses < (copy + 1) * each)
+                stop(NOT_PROVED, "%s.c reports the losses of %d micro-batches, not of %d; model.graph has %d", m->name,
+                     got->losses, each, want->losses);
             for (int i = 0; i < each; i++)
                 if (got->each[i] != want->each[copy * each + i])
                     differ(p, d, joined_text("the loss of micro-batch %d", copy * each + i), want->each[copy * each + i],

@@ -35,9 +35,10 @@ static bool is_kind(const Thing *t, const char *kind)
     return !strcmp(t->kind, kind);
 }
 
+/* Statistics of training and frozen parameters are the same for all micro-batches of a step. */
 static bool is_versioned(const Thing *t)
 {
-    return (is_kind(t, "param") || is_kind(t, "copy")) && !t->tracked;
+    return (is_kind(t, "param") || is_kind(t, "copy")) && !t->tracked && !t->frozen;
 }
 
 static Slots *new_table(Maker *x, const char *name, int64_t n, int64_t stride)
@@ -53,6 +54,11 @@ static Slots *new_table(Maker *x, const char *name, int64_t n, int64_t stride)
 static void give_places(Maker *x)
 {
     Graph *g = x->g;
+    for (int i = 0; i < g->state.n; i++) {
+        Thing *t = &g->state.at[i];
+        const Thing *of = t->of && is_kind(t, "copy") ? reference_state(g, t->of, "param") : NULL;
+        t->frozen |= of && of->frozen;
+    }
     for (int i = 0; i < g->tensor.n; i++)
         g->tensor.at[i].at = give(x, g->tensor.at[i].bytes);
     for (int i = 0; i < g->state.n; i++)
@@ -122,10 +128,10 @@ static bool fits(const Param *p, char sign)
 {
     static const char *const signs[] = {"wwWU", "rrR", "erR", "aA", "uUA", "orR", "tt", "vv", "xv", "yv", "zv", "iil", "ff",
         "nim", "si", "hh", "cc", "mm"};
-    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
-        if (signs[i][0] == p->mode)
-            return sign == '0' ? p->optional : strchr(signs[i] + 1, sign) != NULL;
-    return false;
+    size_t i = 0;
+    while (signs[i][0] != p->mode)
+        i++;
+    return sign == '0' ? p->optional : strchr(signs[i] + 1, sign) != NULL;
 }
 
 static void make_site(Maker *x, int op)

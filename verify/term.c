@@ -5,7 +5,7 @@
  * A term is a head and the terms that it is of.  A head is a result of a call with its literals: linear_forward's y, with rows
  * 256, in 224, out 672.  What a head computes is not known here.  Known are six things:
  *
- *   slice   some bytes of a term; all of them are the term; a slice of a slice is one slice
+ *   slice   some bytes of a term; all of them are the term
  *   join    pieces one behind the other
  *   sum     of two, of so many bytes a number: a + b is b + a in IEEE 754, and no more is known of it
  *   zero    bytes 0
@@ -49,9 +49,7 @@ void terms_open(void)
     head_names = (Map){0};
     table.cap = 1 << 12;
     free(table.at);
-    table.at = calloc(table.cap, sizeof *table.at);
-    if (!table.at)
-        stop(NO_MEMORY, "no memory");
+    table.at = blank(table.cap, sizeof *table.at);
     for (int i = 0; i < H_OTHERS; i++)
         head_of(names[i], "", joined_text("%s%d", i >= H_SUM2 ? "width " : "", i >= H_SUM2 ? 2 << (i - H_SUM2) : i));
     ADD(&terms);                /* 0: nothing was written */
@@ -76,9 +74,7 @@ static void spread(void)
     uint32_t cap = table.cap;
     free(table.at);
     table.cap = 2 * cap;
-    table.at = calloc(table.cap, sizeof *table.at);
-    if (!table.at)
-        stop(NO_MEMORY, "no memory");
+    table.at = blank(table.cap, sizeof *table.at);
     for (int t = 1; t < terms.n; t++) {
         const Made *m = &terms.at[t];
         uint32_t k = hash(m->head, m->n, args.at + m->first) & (table.cap - 1);
@@ -150,8 +146,6 @@ Term term_slice(Term t, int64_t from, int64_t bytes)
         return term_of(H_ZERO, bytes, 0, NULL);
     if (t == 0 || (from == 0 && bytes == v.bytes))
         return t;
-    if (v.head == H_SLICE)
-        return term_slice(v.arg[0], int_of(v.arg[1]) + from, bytes);
     Term part[3] = {t, term_int(from), term_int(bytes)};
     return term_of(H_SLICE, bytes, 3, part);
 }

@@ -26,6 +26,7 @@ int verify_run(int argc, char **argv, Compare *compare);
 /* ---- base.c: memory until exit, names, files, the end ------------------------------------------------------------ */
 enum { PROVED = 0, NOT_PROVED = 1, USAGE = 2, NOT_READ = 3, FOREIGN = 5, NO_MEMORY = 6 };
 
+void *blank(size_t n, size_t size);                     /* zeroed; the caller's to free */
 void *room(size_t bytes);                               /* zeroed */
 void *larger(void *at, int have, int *cap, size_t size);
 #define LIST(T) struct { T *at; int n, cap; }
@@ -186,9 +187,8 @@ void call_do(Machine *m, Site *s, const int *param);    /* of every row but thos
 void vals_begin(Machine *m, int64_t at, int64_t sets);   /* one, and one a parameter group */
 Term vals_of(Machine *m, const Site *s, int k, const int *param);
 void step_ended(Machine *m, int64_t at);
-int64_t arg_place(Machine *m, const Site *s, int k, const int *param);
+int64_t arg_place(const Machine *m, const Site *s, int k, const int *param);
 int64_t arg_int(const Machine *m, const Site *s, int k, const int *param);
-int64_t arg_host(Machine *m, const Site *s, int k, const int *param);
 _Noreturn void call_fault(const Machine *m, const Site *s, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void machine_take(Machine *m, const Site *s, int64_t lo, int64_t hi, bool writes, const char *what);  /* may it touch these? */
 void host_take(const Machine *m, const Site *s, int64_t lo, int64_t hi, bool writes);

@@ -45,7 +45,8 @@ static Bytes begins(const Plan *p, int s, int64_t i, int64_t r)
 
 bool plan_sharded(const Plan *p, int param)
 {
-    return p->m->train.shard && plan_levels(p) > 0 && !p->g->state.at[param].tracked;
+    return p->m->train.shard && plan_levels(p) > 0 && !p->g->state.at[param].tracked &&
+        !p->g->state.at[param].frozen;
 }
 
 static bool joins(const Plan *p, int param)

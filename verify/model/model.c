@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_LINES = 1 << 22, DEEPEST = 32, MOST_REPEATED = 4096 };
+enum { MOST_LINES = 1 << 18, DEEPEST = 32, MOST_REPEATED = 4096 };
 
 void model_fault(const Model *m, const Node *at, const char *format, ...)
 {

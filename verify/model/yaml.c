@@ -53,8 +53,7 @@ Node *yaml_read(const char *path, const char *text, size_t n)
 {
     Yaml y = {.path = path};
     Node *got = NULL;
-    if (!yaml_parser_initialize(&y.parser))
-        stop(NO_MEMORY, "no memory");
+    yaml_parser_initialize(&y.parser) ? (void)0 : stop(NO_MEMORY, "no memory");
     yaml_parser_set_input_string(&y.parser, (const unsigned char *)text, n);
     for (next(&y); y.e.type != YAML_STREAM_END_EVENT && y.e.type != YAML_DOCUMENT_END_EVENT; next(&y))
         if (y.e.type != YAML_STREAM_START_EVENT && y.e.type != YAML_DOCUMENT_START_EVENT)
