@@ -36,7 +36,9 @@ verdict() {
         all="$all $(quoted "${option#=}")"
     done <"$d/options"
     eval "./dpgen \"$d/m.yaml\" --planner even --estimate -o \"$d/out\" $all" >"$d/said" 2>&1
-    case $? in
+    status=$?
+    ! grep -q 'has no plan that can be built' "$d/said" || status=4         # another planner has
+    case $status in
         0) ;;
         2 | 3 | 4) echo "none: $(sed -n "s/.*error: //p; s/.*dpgen: //p" "$d/said" | head -n 1)"; return ;;
         *) echo "dpgen: $(grep -m 1 -e verify -e bug "$d/said")"; return ;;
