@@ -55,11 +55,11 @@ static inline Scores row_sum(const real *x, long width, long block)
  * target, on one device; its bits are 0 on the others. */
 static inline void scores_team(Stage *st, float *most, float *sum, float *hit, long rows)
 {
-    enum { PIECE = 1024 };
+    enum { ROWS = 1024 };        /* told at once */
     typedef struct { Scores s; uint32_t hit; } Told;
-    Told mine[PIECE], theirs[PIECE];
-    for (long from = 0; from < rows && st->team; from += PIECE) {
-        long n = least(PIECE, rows - from);
+    Told mine[ROWS], theirs[ROWS];
+    for (long from = 0; from < rows && st->team; from += ROWS) {
+        long n = least(ROWS, rows - from);
         for (int level = 1; level < st->shards; level *= 2) {
             for (long r = 0; r < n; r++) {
                 mine[r].s = (Scores){most[from + r], sum[from + r]};
