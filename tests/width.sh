@@ -93,7 +93,8 @@ done
 
 # ---- one device of a stage is frozen --------------------------------------------------------------------------------------
 # Over mpi: faults.sh.  Here the second one stops in its tenth forward, behind the checkpoint of a step.
-generate "$tmp/frozen" $gpt ${SLOW:+--set train.batch.micro=1} --set plan.tensor=2 --stages 1 --set checkpoint.every=1 >"$tmp/said" &&
+generate "$tmp/frozen" $gpt ${SLOW:+--set train.batch.micro=1} --set plan.tensor=2 --stages 1 --set checkpoint.every=1 \
+    >"$tmp/said" &&
     awk '/^#include "stage0.h"$/ { print; print "int pause(void);"; next } /^    gelu_forward\(/ && !done++ {
         print "    static int n;\n    if (st->shard == 1 && ++n == 10)\n        for (;;)\n            pause();" }
         1' "$tmp/frozen/stage0.c" >"$tmp/stopped.c" && mv "$tmp/stopped.c" "$tmp/frozen/stage0.c" &&
