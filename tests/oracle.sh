@@ -18,7 +18,6 @@ linker=$cc
 $cc $flags ${LDFLAGS:-} -O1 -pthread -c -o "$tmp/link.o" tests/oracle_link.c || { fault "tests/oracle_link.c"; finish; }
 wrapped="-Wl,--wrap=link_begin,--wrap=link_wait,--wrap=offload_begin,--wrap=fetch_begin,--wrap=copy_wait"
 
-
 # verdict DIR WORDS: none: dpgen has no plan for it; right; or what is wrong
 verdict() {
     d=$1
@@ -52,7 +51,7 @@ verdict() {
     more=$wrapped with="$tmp/link.o $with"
     said=$(compile "$d/out")
     [ -z "$said" ] || { echo "$said"; return; }
-    for when in early late $$; do
+    for when in early late $(echo "$2" | cksum | cut -d ' ' -f 1); do
         said=$(ORACLE=$when job_hash "$d/out" --steps 3 --fill 0xFF)
         [ "$said" = "$want" ] || { echo "$when: $(printf %.60s "$said"), not $(printf %.12s "$want")"; return; }
     done

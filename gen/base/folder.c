@@ -120,7 +120,7 @@ Out *out_begin(const char *dir)
     return o;
 }
 
-/* Those of an embedded file are known: they were a quarter of the time of a folder. */
+/* The sums of an embedded file are known.  Making them was a quarter of the time of a folder. */
 static void add_sums(OutFile *w, const char *data, size_t n)
 {
     for (const Embedded *e = embedded; e->name; e++)

@@ -132,8 +132,6 @@ static void take_op(Region *r, int i, int axis, int64_t pieces)
     }
     if (draws(o) && !is_attention(o))
         r->wrong = strf("%s draws random numbers, and those of a part are not those of the whole yet", o->name);
-    else if (!strcmp(row_->name, "LinearPieces") && is_axis(&a, axis, "in"))
-        r->wrong = strf("%s would add over the devices, and its gradient of x is in blocks of each of its pieces", o->name);
     else if (part_row(o, &a, axis) < 0 && sums_elsewhere(o, row_, &a, axis))
         r->wrong = strf("%s would add over the devices", o->name);
     r->d->axis[i] = axis;

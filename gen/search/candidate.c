@@ -120,19 +120,6 @@ bool candidate_predicts(const Candidate *k)
     return is_exact(k) && !k->ask.first_fit && !k->schedule->async;
 }
 
-Ns candidate_guess(const Candidate *k)
-{
-    Ns sum = 0;
-    int64_t micro = k->g->micro / k->m->plan.replicas;
-    for (int o = 0; o < k->g->nb; o++) {
-        Ns least = k->c->ns[0][o];
-        for (int i = 1; i < k->c->classes; i++)
-            least = k->c->ns[i][o] < least ? k->c->ns[i][o] : least;
-        sum += least;
-    }
-    return sum / k->stages * (micro + k->ask.more + k->stages - 1);
-}
-
 Ns candidate_least(const Candidate *k)
 {
     void *mark = mem_mark();
@@ -257,7 +244,7 @@ static bool refine(Candidate *k, int rows)
     if (k->report_only || (!k->best && k->why == NO_PLAN && plan_chunks(k->first) == 0))
         return false;           /* there are no lists: nothing to mend */
     if (!k->best && states_over(k->g, k->m, k->stages) > 0)
-        return false;           /* and nothing mends it */
+        return false;           /* no cut mends that */
     while (k->next < (rows < LAST ? rows : LAST)) {
         int row = k->next++;
         if (!k->best && is_spent(k))

@@ -55,8 +55,6 @@ Plan *pass_wide(const Candidate *k, Bytes *limit, Verdict *why);
 /* Packing makes nothing faster, so the step that `exact` expects is the least.  The value of other planners, and of steps that
  * overlap, is no prediction of the step. */
 bool candidate_predicts(const Candidate *k);
-/* The step of 1f1b with equal stages, if messages between them are free and all fits. */
-Ns candidate_guess(const Candidate *k);
 /* No cuts and no fates take less, whatever memory there is; INT64_MAX: there are no such lists. */
 Ns candidate_least(const Candidate *k);
 /* Plans the candidate once.  No better plan than `cutoff` is of use; 0: any is. */
