@@ -371,16 +371,14 @@ demo:
 	@$(MAKE) -s -j$(CORES) dpgen
 	@tools/demo $(DATA)
 
-check check-slow: export WERROR = 1
-check:
+# The tests in five minutes; the others in their short forms; all in their long ones
+check check-rest check-slow: export WERROR = 1
+check-rest: export REST = 1
+check-slow: export SLOW = 1
+check check-rest check-slow:
 	tools/deps tests
 	$(MAKE) -j$(CORES) dpgen
 	tests/run
-
-check-slow:
-	tools/deps tests
-	$(MAKE) -j$(CORES) dpgen
-	SLOW=1 tests/run
 
 # The kit for a machine with a GPU, and its visit, where this is one.  It is made elsewhere too: tests/gpu/pack.sh build/gpu
 build/gpu/kit.tar.xz:
@@ -428,6 +426,6 @@ dist:
 clean:
 	rm -rf build dpgen dpgen-verify $(OBJ) verify/main.o
 
-.PHONY: all deps fuzz-targets demo check check-slow gpu-check install uninstall installcheck dist \
+.PHONY: all deps fuzz-targets demo check check-rest check-slow gpu-check install uninstall installcheck dist \
         clean
 .SUFFIXES: .c .o
