@@ -134,12 +134,22 @@ static int by_place(const void *a, const void *b)
     return x->from != y->from ? (x->from < y->from ? -1 : 1) : (x->to > y->to) - (x->to < y->to);
 }
 
-/* Sizes, cover, names. */
+/* By place, or by name for good. */
+static void sort(SafeFile *f, int (*order)(const void *, const void *))
+{
+    if (f->tensors > 1)
+        qsort(f->tensor, (size_t)f->tensors, sizeof *f->tensor, order);
+}
+
+/* Names, sizes, cover: a name that stands twice is most often the cause of the two others. */
 static int check_tensors(SafeFile *f)
 {
     int64_t at = 0;
-    if (f->tensors > 1)
-        qsort(f->tensor, (size_t)f->tensors, sizeof *f->tensor, by_place);
+    sort(f, by_name);
+    for (int i = 1; i < f->tensors; i++)
+        if (strcmp(f->tensor[i - 1].name, f->tensor[i].name) == 0)
+            return broken(f, "two tensors of one name", f->tensor[i].name);
+    sort(f, by_place);
     for (int i = 0; i < f->tensors; i++) {
         const SafeTensor *t = &f->tensor[i];
         if (t->from != at || t->to < t->from || (type_size(t->type) && t->to - t->from != tensor_size(t)))
@@ -148,11 +158,7 @@ static int check_tensors(SafeFile *f)
     }
     if ((uint64_t)at != f->size - f->data)
         return broken(f, "the file is cut short or has bytes that belong to no tensor", NULL);
-    if (f->tensors > 1)
-        qsort(f->tensor, (size_t)f->tensors, sizeof *f->tensor, by_name);
-    for (int i = 1; i < f->tensors; i++)
-        if (strcmp(f->tensor[i - 1].name, f->tensor[i].name) == 0)
-            return broken(f, "two tensors of one name", f->tensor[i].name);
+    sort(f, by_name);
     return DONE;
 }
 
