@@ -85,7 +85,7 @@ one() {
         twin "$d.twin" "$d/$stage.c" >"$d.sum" 2>&1 && cmp -s "$d.sum" "$tmp/$name.sum" && same=proved
     fi
     # a slot behind its table: C gives it no meaning, and a compiler some bytes
-    [ $status != 3 ] || ! grep -q 'a slot that the table has not' "$d.said" || same=refused
+    ! grep -q -e 'a slot that the table has not' -e ': slot [0-9]* of [a-z]*_slot: there are' "$d.said" || same=refused
     case $status.$same in
         [13].refused) echo "$what refused"; return ;;
         0.proved) ;;
@@ -118,7 +118,7 @@ for kind in $kinds; do
     [ "$refused" -gt 0 ] && [ "$n" -ge $((count / 25)) ] && pass || fault "$kind: $n, $refused refused"
 done
 echo "$tried mutants from seed $from on: $proved proved, $run of these run"
-[ -z "$SLOW" ] || awk '{ n[$1]++; proved[$1] += / proved/; run[$1] += / run$/ }
+[ "$count" -lt 1000 ] || awk '{ n[$1]++; proved[$1] += / proved/; run[$1] += / run$/ }
     END { for (k in n) printf "  %-7s %5d tried %5d proved %4d run\n", k, n[k], proved[k], run[k] }' "$tmp/all" | sort
 [ -z "$SLOW" ] || [ "$failed" -gt 0 ] || echo $((from + count)) >"$went"
 finish

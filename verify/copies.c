@@ -19,17 +19,6 @@ static HostCopy *copy_numbered(Machine *m, const Site *s, int64_t number)
     return &m->copy.at[number];
 }
 
-/* Brought from lo on, they stand `by` further. */
-static void bring(Region *to, const Pieces *list, int64_t by)
-{
-    for (int i = 0; i < list->n; i++) {
-        Piece p = list->at[i];
-        p.lo += by;
-        p.hi += by;
-        region_set(to, p);
-    }
-}
-
 void copy_begin(Machine *m, const Site *s, const int *param, bool out)
 {
     int64_t lo = arg_place(m, s, 0, param), host = arg_place(m, s, 1, param), bytes = arg_int(m, s, 3, param);
@@ -55,7 +44,7 @@ void copy_end(Machine *m, const Site *s, const int *param)
     c->busy = false;
     flight_end(&m->flight, c->lo, c->hi, c->line);
     flight_end(&m->host_flight, c->host, c->host + c->hi - c->lo, c->line);
-    bring(c->out ? &m->host : &m->region, &c->piece, c->out ? c->host - c->lo : c->lo - c->host);
+    region_bring(c->out ? &m->host : &m->region, &c->piece, c->out ? c->host - c->lo : c->lo - c->host);
 }
 
 void copies_at_rest(const Machine *m)

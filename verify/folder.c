@@ -158,6 +158,9 @@ static void read_stage(Folder *f, const char *dir, int d)
         s->step = text_of(needed(at, "step", where), where);
         s->eval = text_of(needed(at, "eval", where), where);
     }
+    const Node *open = node_field(at, "open");
+    int opens = open && open->kind == N_NAME ? map_at(&s->program.routines, open->text) : -1;
+    s->program.open = opens < 0 ? NULL : &s->program.routine.at[opens];
     f->evaluates |= node_int(at, "eval_actions", 0) > 0;
     s->pipeline = (int)node_int(at, "pipeline", 0);
     states_in_parameters(s, program_table(&s->program, text_of(needed(at, "parameter", where), where)), f->devices);

@@ -238,7 +238,7 @@ static int64_t count_at(const Machine *m, const Site *s, const int *param)
 static void take(Machine *m, const Site *s, const int *param, Taken *t)
 {
     int at = row_param(s->row, "acc");
-    bool acc = at >= 0 && arg_int(m, s, at, param) != 0;
+    bool acc = at >= 0 && (int)arg_int(m, s, at, param);          /* an int, as in C */
     memset(t->of, 0, sizeof *t->of * (size_t)s->n);
     memset(t->old, 0, sizeof *t->old * (size_t)s->n);
     t->spans = 0;
@@ -488,7 +488,7 @@ static void do_norm_total(Machine *m, const Site *s, const int *param)
 static void do_loss_report(Machine *m, const Site *s, const int *param)
 {
     Term x = operand(m, s, 0, param), both[2] = {0, x};
-    bool acc = arg_int(m, s, 2, param) != 0;
+    bool acc = (int)arg_int(m, s, 2, param);
     if (acc && m->loss.n == 0)
         call_fault(m, s, "the first loss of a step is added to those of the step before");
     if (acc)

@@ -94,12 +94,7 @@ static bool end_transfer(Game *g, int d, const Site *s, const int *param)
     r->busy = false;
     if (r->sends)
         return true;
-    for (int i = 0; i < a->piece.n; i++) {
-        Piece p = a->piece.at[i];
-        p.lo += r->lo - a->lo;
-        p.hi += r->lo - a->lo;
-        region_set(&m->region, p);
-    }
+    region_bring(&m->region, &a->piece, r->lo - a->lo);
     m->clock = a->clock > m->clock ? a->clock : m->clock;
     g->sum->messages++;
     g->sum->link[from * g->f->stages + to] += a->bytes;

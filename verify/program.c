@@ -11,7 +11,7 @@
 #include "verify.h"
 #include <string.h>
 
-typedef struct { Program *p; Lexer x; const Routine *in; bool tables_only, wide; int deep; } Reader;
+typedef struct { Program *p; Lexer x; const Routine *in; bool tables_only, wide, real; int deep; } Reader;
 
 /* ---- constant expressions ---------------------------------------------------------------------------------------- */
 
@@ -22,6 +22,15 @@ static int64_t checked(Reader *r, bool over, int64_t i)
     if (over)
         lex_fault(&r->x, "a number beyond 64 bits");
     return i;
+}
+
+/* What C reckons in an int is one; what it reckons in an unsigned one turns round. */
+static void reckoned(Reader *r, Arg *a, char type)
+{
+    bool wide = a->type == 'l' || type == 'l' || a->slots >= 0;
+    if (!wide && (a->type || type || a->i > INT32_MAX || a->i < -INT32_MAX))
+        lex_fault(&r->x, "a number beyond an int, of which C would lose bits");
+    a->type = wide ? 'l' : 0;
 }
 
 static Arg whole(Reader *r, Arg a)
@@ -71,8 +80,7 @@ static Arg named(Reader *r)
         return slot_of(r, s);
     if (c < 0)
         lex_fault(&r->x, joined_text("%s has no number", name));
-    const Constant *k = &r->p->constant.at[c];
-    return (Arg){.kind = k->real ? A_FLOAT : A_INT, .i = k->i, .f = k->f, .slots = -1, .param = -1};
+    return r->p->constant.at[c].value;
 }
 
 static Arg factor(Reader *r)
@@ -88,6 +96,7 @@ static Arg factor(Reader *r)
             whole(r, a);
         a.i = -checked(r, a.i == INT64_MIN, a.i);
         a.f = -a.f;
+        reckoned(r, &a, 0);
     } else if (lex_is(x, '(')) {
         lex_next(x);
         a = sum(r);
@@ -96,6 +105,7 @@ static Arg factor(Reader *r)
         a.kind = x->t.kind == T_INT ? A_INT : A_FLOAT;
         a.i = x->t.i;
         a.f = x->t.f;
+        a.type = x->t.type;
         lex_next(x);
     } else if (x->t.kind == T_NAME) {
         a = named(r);
@@ -111,9 +121,11 @@ static Arg product(Reader *r)
     Arg a = factor(r);
     while (lex_is(&r->x, '*')) {
         lex_next(&r->x);
-        int64_t i = whole(r, a).i, k = whole(r, factor(r)).i;
+        Arg b = whole(r, factor(r));
+        int64_t i = whole(r, a).i, k = b.i;
         bool over = i && (k > INT64_MAX / 2 / (i < 0 ? -i : i) || k < -(INT64_MAX / 2 / (i < 0 ? -i : i)));
         a.i = checked(r, over, over ? 0 : i * k);
+        reckoned(r, &a, b.type);
     }
     return a;
 }
@@ -131,6 +143,7 @@ static Arg sum(Reader *r)
         int64_t k = minus ? -checked(r, b.i == INT64_MIN, b.i) : b.i;
         bool over = (k > 0 && a.i > INT64_MAX - k) || (k < 0 && a.i < INT64_MIN - k);
         a.i = checked(r, over, over ? 0 : a.i + k);
+        reckoned(r, &a, b.slots >= 0 ? 'l' : b.type);
         if (b.slots >= 0)
             a.slots = b.slots, a.param = b.param;
     }
@@ -274,7 +287,7 @@ static void keep_constant(Reader *r, const char *name, Arg a)
     if (map_at(&r->p->constants, name) >= 0)
         lex_fault(&r->x, joined_text("%s has a number already", name));
     map_set(&r->p->constants, name, r->p->constant.n);
-    *ADD(&r->p->constant) = (Constant){name, a.kind == A_FLOAT, a.i, a.f};
+    *ADD(&r->p->constant) = (Constant){name, a};
 }
 
 static const char *some_name(Reader *r)
@@ -293,7 +306,9 @@ static void enumeration(Reader *r)
     while (!lex_is(&r->x, '}')) {
         const char *name = some_name(r);
         lex_want(&r->x, '=');
-        keep_constant(r, name, whole(r, sum(r)));
+        Arg a = whole(r, sum(r));
+        reckoned(r, &a, 0);
+        keep_constant(r, name, a);
         if (!lex_is(&r->x, '}'))
             lex_want(&r->x, ',');
     }
@@ -315,6 +330,14 @@ static void keep_slots(Reader *r, const char *name, const Node *n)
         s->at[s->n++] = c->i;
     }
     map_set(&r->p->slot_tables, name, r->p->slots.n - 1);
+}
+
+static void constant(Reader *r, const char *name, Arg a)
+{
+    if (!r->tables_only && r->real != (a.kind == A_FLOAT))
+        lex_fault(&r->x, "a number of another kind than its type");
+    a.type = 'l';
+    keep_constant(r, name, a);
 }
 
 /* behind the type: NAME = number, or NAME[..] = {..}, up to ';' */
@@ -341,7 +364,7 @@ static void declarators(Reader *r)
         else if (table)
             keep_table(r, name, value(r));
         else
-            keep_constant(r, name, sum(r));
+            constant(r, name, sum(r));
         if (lex_is(&r->x, ';'))
             break;
         lex_want(&r->x, ',');
@@ -353,14 +376,15 @@ static void declarators(Reader *r)
 static void skip_type(Reader *r)
 {
     static const char *const wide[] = {"size_t", "long", "int64_t", "float", "double"};
-    r->wide = false;
+    r->wide = r->real = false;
     while (lex_is(&r->x, '*') || r->x.t.kind == T_NAME) {
         Lexer next = r->x;
         lex_next(&next);
         if (r->x.t.kind == T_NAME && !lex_word(&r->x, "void") && next.t.kind != T_NAME && !lex_is(&next, '*'))
             return;
         for (size_t i = 0; i < sizeof wide / sizeof *wide; i++)
-            r->wide |= lex_word(&r->x, wide[i]);
+            if (lex_word(&r->x, wide[i]))
+                r->wide = true, r->real = i > 2;
         r->x = next;
     }
 }
@@ -382,10 +406,14 @@ static void call(Reader *r, Routine *to)
     }
     lex_want(x, ')');
     lex_want(x, ';');
-    if (!strncmp(name, "open_", 5))
-        return;                 /* what a library prepares changes no value */
     s.n = list.n;
     s.arg = list.at;
+    if (!strncmp(name, "open_", 5)) {
+        s.row = row_named(name + 5);
+        if (s.row && s.n)       /* else it chooses an algorithm */
+            *ADD(&to->opens) = s;
+        return;
+    }
     s.routine = map_at(&r->p->routines, name);
     s.row = s.routine < 0 ? row_named(name) : NULL;
     if (s.routine < 0 && !s.row)

@@ -125,6 +125,16 @@ void region_set(Region *r, Piece p)
         put_before(r, s, p);
 }
 
+void region_bring(Region *to, const Pieces *list, int64_t by)
+{
+    for (int i = 0; i < list->n; i++) {
+        Piece p = list->at[i];
+        p.lo += by;
+        p.hi += by;
+        region_set(to, p);
+    }
+}
+
 /* One behind the other, of one term and as it stands there, are one piece. */
 static void append(Pieces *to, Piece p)
 {

@@ -26,7 +26,6 @@ static LIST(Head *) heads;
 static struct { uint32_t *at; uint32_t cap; } table;
 static Map head_names;
 Origin term_origin;
-int64_t terms_met;
 
 int head_of(const char *call, const char *result, const char *literals)
 {
@@ -91,10 +90,8 @@ Term term_of(int head, int64_t bytes, int n, const Term *arg)
     uint32_t k = hash(head, n, arg) & (table.cap - 1);
     for (; table.at[k]; k = (k + 1) & (table.cap - 1)) {
         const Made *m = &terms.at[table.at[k]];
-        if (m->head == head && m->n == n && (n == 0 || !memcmp(args.at + m->first, arg, sizeof *arg * (size_t)n))) {
-            terms_met++;
+        if (m->head == head && m->n == n && (n == 0 || !memcmp(args.at + m->first, arg, sizeof *arg * (size_t)n)))
             return table.at[k];
-        }
     }
     Made *m = ADD(&terms);
     *m = (Made){head, n, args.n, bytes, term_origin};

@@ -84,10 +84,14 @@ static void number(Lexer *x)
         x->at = end + (*end == 'f' || *end == 'F');
     } else {
         x->t.kind = T_INT;
-        x->t.i = (int64_t)strtoull(from, &end, 0);
-        while (*end == 'u' || *end == 'U' || *end == 'l' || *end == 'L')
-            end++;
+        uint64_t i = strtoull(from, &end, 0);
+        x->t.i = (int64_t)i;
+        x->t.type = i > UINT32_MAX || (i > INT32_MAX && !hex) ? 'l' : i > INT32_MAX ? 'u' : 0;
+        for (; *end && strchr("uUlL", *end); end++)
+            x->t.type = x->t.type == 'l' || *end == 'l' || *end == 'L' ? 'l' : 'u';
         x->at = end;
+        if (i > INT64_MAX)
+            lex_fault(x, "a number beyond 64 bits");
     }
     if (x->at == from || (x->at < x->end && (letter(*x->at) || digit(*x->at))))
         lex_fault(x, "this is no number");

@@ -44,7 +44,7 @@ int manifest_check(const char *dir);                    /* files compared; stops
 
 /* ---- token.c: the words of a C text ------------------------------------------------------------------------------ */
 typedef enum { T_END, T_NAME, T_INT, T_FLOAT, T_STRING, T_SIGN } TokenKind;
-typedef struct { TokenKind kind; int line; const char *text; int64_t i; double f; char sign; } Token;
+typedef struct { TokenKind kind; int line; const char *text; int64_t i; char type; double f; char sign; } Token;
 typedef struct { const char *path, *at, *end; int line; Token t; } Lexer;
 void lex_open(Lexer *x, const Source *s);
 void lex_next(Lexer *x);
@@ -76,6 +76,7 @@ typedef struct {
     int64_t i;                  /* number, or bytes from the begin of the arena */
     double f;
     int slots, param;           /* plus slot table [parameter]; slots -1: none.  Of A_INT: the parameter itself; -1: none */
+    char type;                  /* in C: 0 an int, 'u' an unsigned one, 'l' of 64 bits */
 } Arg;
 enum { NO_WORD = -1, BETWEEN = -2, MOST_PARAMS = 48 };
 typedef struct {
@@ -93,12 +94,13 @@ typedef struct {
     int steps;
     int op;                     /* of the reference */
 } Site;
-typedef struct { const char *name; int params, line; const char **param; LIST(Site) site; } Routine;
+/* opens: calls that prepare a handle, which is their first argument, for calls of their row */
+typedef struct { const char *name; int params, line; const char **param; LIST(Site) site, opens; } Routine;
 typedef struct { const char *name; int n; int64_t *at; } Slots;
 typedef struct Node Node;       /* a value of a table */
 struct Node { enum { N_INT, N_FLOAT, N_TEXT, N_NAME, N_LIST, N_CALL } kind; const char *field, *text; int64_t i; double f;
     int line; Node *child, *next; };
-typedef struct { const char *name; bool real; int64_t i; double f; } Constant;
+typedef struct { const char *name; Arg value; } Constant;
 typedef struct {
     const char *path;
     Map constants, routines, slot_tables, tables;
@@ -106,6 +108,7 @@ typedef struct {
     LIST(Routine) routine;
     LIST(Slots) slots;
     LIST(Node *) table;
+    const Routine *open;        /* before the first step; NULL: none */
 } Program;
 void program_read(Program *p, const Source *s);
 Node *program_table(const Program *p, const char *name);
@@ -131,7 +134,6 @@ Term part_whole(Term t, int64_t *stretches);            /* 0: it is no part */
 TermView term_view(Term t);
 const Head *head_view(int head);
 extern Origin term_origin;      /* of the terms that are made now */
-extern int64_t terms_met;       /* terms that were asked for and existed */
 int term_count(void);
 const char *term_text(Term t, int depth);
 void terms_differ(Term *want, Term *got);               /* down to where they differ */
@@ -142,6 +144,7 @@ typedef LIST(Piece) Pieces;
 typedef struct RegionLeaf RegionLeaf;
 typedef LIST(RegionLeaf *) Region;
 void region_set(Region *r, Piece p);                    /* term 0: as if nothing was written */
+void region_bring(Region *to, const Pieces *list, int64_t by);    /* they stand so much further */
 void region_get(const Region *r, int64_t lo, int64_t hi, Pieces *to);   /* appends, gaps too, with term 0 */
 Term region_term(const Region *r, int64_t lo, int64_t hi, int64_t *hole);  /* 0 and where: a byte was not written */
 
