@@ -31,11 +31,20 @@ one_hash "llama"
 # ---- replicas; schedules that share devices; copies to the host; steps that overlap ------------------------------------------
 some="$gpt --set train.batch.groups=2 --set train.batch.micro=1"
 { team some 1 1 $some; team some 2 2 $some --schedule chimera; team some 2 1 $some --replicas 2 --offload "\"['*']\""
-  team some 4 2 $some --replicas 2 --schedule interleaved; } | plans
+  team some 4 2 $some --replicas 2 --schedule interleaved
+  team shard 2 1 $some --replicas 2 --set train.shard=optimizer; } | plans
 one_hash "replicas and two ways"
 some="$some --set train.clip_norm=0"
-{ team free 1 2 $some --replicas 2; team free 2 2 $some --replicas 2 --schedule zb-v; } | plans
+{ team free 1 2 $some --replicas 2; team free 2 2 $some --replicas 2 --schedule zb-v
+  team parts 2 1 $some --replicas 2 --set train.shard=optimizer; } | plans
 one_hash "replicas without clipping"
+# moments OPTION...: bytes of those of a weight that is divided, of one replica or of another
+moments() {
+    ./dpgen plan $some --stages 1 --replicas 2 "$@" --estimate -d m 2>&1 |
+        sed -n 's/^buf [0-9]*:h.1.mlp.c_fc.weight.[mv] .* bytes=\([0-9]*\).*/\1/p' | sort -u
+}
+if [ "$(moments)" = 16384 ] && [ "$(moments --set plan.tensor=2 --set train.shard=optimizer)" = 4096 ]; then pass
+else fault "a moment on one of 2 devices in one of 2 replicas: $(moments --set plan.tensor=2 --set train.shard=optimizer)"; fi
 sed 's/, tie: wte}/}/' "$tmp/gpt.yaml" >"$tmp/untied.yaml"
 late="$tmp/untied.yaml --set train.blocks=8 --set train.batch.micro=1"
 { team late 1 2 $late --schedule 2bw; team late 4 2 $late --schedule 2bw; } | plans
@@ -192,8 +201,6 @@ no "no power" 'plan.tensor: 3 is no power of two' 3
 no "more than blocks" '\^~ 8, or train.blocks: 16' 16
 no "one block" '\^ train.blocks: 2' 2 --set train.blocks=1
 no "too few devices" 'list 16 devices' 8 --set devices.0.count=12
-no "parts of states" 'train.shard deals out states that are whole on a device' 2 --set train.batch.groups=2 --replicas 2 \
-    --set train.shard=optimizer
 no "a free order" 'devices.order: free chooses one device' 2 --device-order free
 refuse "nothing to divide" 3 'no operator can be divided; the first that might be, wte: its 31 words are no multiple of 2' \
     ./dpgen check "$models/heads.yaml" --set train.blocks=2 --set plan.tensor=2 --set model.dims.V=31
