@@ -19,8 +19,8 @@
  *
  * With train.shard: optimizer the way down is that of the parameters.  A row has the moments of its own part alone, and updates
  * that part behind the way up (ZeRO, stage 1).  Parameters that batches track are not sharded.  The devices of a stage that
- * share a parameter need all of its gradient for the norm: with clipping its sum goes down as that of ties does.  That is 3/2 of
- * the bytes.
+ * share a parameter need all of its gradient for the norm: with clipping its sum goes down as that of ties does.  Its bytes are
+ * 3/2 of what they were.
  *
  * Source: Rabenseifner, Optimization of Collective Reduction Operations, ICCS 2004; Thakur, Rabenseifner and Gropp,
  * Optimization of Collective Communication Operations in MPICH, 2005, section 4.4; Rajbhandari, Rasley, Ruwase and He, ZeRO:
