@@ -297,8 +297,10 @@ Extent plan_share(const Plan *p, int row, int state, int level);
 Extent plan_own(const Plan *p, int row, int state);
 /* train.shard: each row updates its own part of the parameter, and has that part of its moments; those of that operator. */
 bool plan_sharded(const Plan *p, int param);
-int plan_joins_op(const Plan *p, int op);   /* without: the parameter whose uses it adds before they go down the tree; -1 */
-bool *plan_joined(const Plan *p);           /* by state: a gradient of such a parameter */
+bool plan_returns(const Plan *p, int param);        /* ... and its gradient goes down the tree too, whole for the norm */
+/* Without train.shard, or where it returns: the parameter whose uses it adds before they go down the tree; -1. */
+int plan_joins_op(const Plan *p, int op);
+bool *plan_joined(const Plan *p);           /* by state: a gradient of such a parameter, or one that returns */
 int plan_cuts_op(const Plan *p, int op);            /* the parameter of which an update takes a part; -1: it takes all */
 Extent plan_summed(const Plan *p, int row, int state);  /* of a gradient, what is whole in the row when its uses are added */
 Extent plan_piece(const Plan *p, int row, int state);   /* of a state, what the row updates: its part, or all */

@@ -220,6 +220,7 @@ void gate_forward(Stage *st, real *y, const real *a, const real *b, long n, long
 void gate_backward(Stage *st, real *da, real *db, const real *dy, const real *a, const real *b, long n, long act);
 void scale_forward(Stage *st, real *y, const real *x, long n, float factor);
 void dropout_forward(Stage *st, real *y, const real *x, const real *onto, const Values *vals, int mb, long batch, long per, float drop, int64_t site);
+void dropout_part_forward(Stage *st, real *y, const real *x, const real *onto, const Values *vals, int mb, long batch, long per, long pieces, float drop, int64_t site);
 void dropout_shared_forward(Stage *st, real *y, const real *x, const Values *vals, int mb, long batch, long outer, long mid, long inner, float drop, int64_t site);
 void add_forward(Stage *st, real *y, const real *a, const real *b, long n);
 void add_broadcast_forward(Stage *st, real *y, const real *a, const real *b, long n, long nb);

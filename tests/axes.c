@@ -45,6 +45,7 @@ static const Sample samples[] = {
     {"AttentionPacked", "batch=2 heads=8 query=9 width=4 causal=1 scale=0.5 drop=0. site=3"},
     {"AttentionShared", "batch=2 heads=16 kv_heads=8 query=9 key=9 width=4 causal=1 scale=0.5 drop=0. site=3"},
     {"AttentionWindow", "batch=2 heads=16 kv_heads=8 query=9 key=9 width=4 causal=1 window=4 scale=0.5 cap=2. drop=0. site=3"},
+    {"Dropout", "batch=3 per=20 drop=0. site=3"},
     {"Dispatch", "rows=6 top=2 width=20"},
     {"LayerNorm", "rows=20 width=24 eps=1e-5"},
     {"RMSNorm", "rows=20 width=24 eps=1e-5"},

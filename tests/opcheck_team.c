@@ -61,6 +61,21 @@ static void table_parts(void)
     case_end();
 }
 
+static void draw_parts(void)
+{
+    if (folds())
+        return;
+    enum { SAMPLES = 2, PIECES = 3, PER = 60 };
+    Tensor *x = operand(REAL, SAMPLES * PER, -1, 1), *onto = operand(REAL, x->n, -1, 1), *y[2];
+    const Values vals = {.seed = 7, .batch = SAMPLES};
+    for (int i = 0; i < 2; i++)
+        y[i] = result(REAL, x->n);
+    dropout_forward(stage, y[0]->k, x->k, onto->k, &vals, 1, SAMPLES, PER, 0.4f, 99);
+    dropout_part_forward(stage, y[1]->k, x->k, onto->k, &vals, 1, SAMPLES, PER, PIECES, 0.4f, 99);
+    alike("dropout_part_forward", y[1], y[0]);
+    case_end();
+}
+
 static void loss_parts(void)
 {
     if (folds())
@@ -120,6 +135,7 @@ static void head_parts(void)
 const Check team_checks[] = {
     {" linear_pieces_backward_x linear_columns_backward_x linear_rows_forward ", linear_parts},
     {" embedding_rows_forward embedding_rows_backward ", table_parts},
+    {" dropout_part_forward ", draw_parts},
     {" xent_part_forward xent_part_backward hit_part_report ", loss_parts},
     {" linear_xent_part_forward linear_xent_part_hits_forward linear_xent_part_backward ", head_parts},
     {0}

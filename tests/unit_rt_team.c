@@ -119,6 +119,30 @@ static void check_team(int devices, long blocks, bool biased)
     stage.team = NULL, stage.shards = stage.shard = 0;
 }
 
+/* The draws of a part are those of its elements in the whole: pieces of more and of fewer elements than are drawn at once. */
+static void check_draws(int devices, long run)
+{
+    enum { SAMPLES = 2, PIECES = 3, MOST_RUN = 1100 };
+    static real x[SAMPLES * PIECES * MOST_RUN * MOST_TEAM], want[SAMPLES * PIECES * MOST_RUN * MOST_TEAM];
+    static real px[SAMPLES * PIECES * MOST_RUN], got[SAMPLES * PIECES * MOST_RUN];
+    const Values vals = {.seed = 7, .step = 3, .batch = SAMPLES};
+    long wide = run * devices, per = PIECES * run;
+    for (long i = 0; i < SAMPLES * PIECES * wide; i++)
+        put(x, i, (float)draw());
+    dropout_forward(&stage, want, x, NULL, &vals, 1, SAMPLES, PIECES * wide, 0.4f, 99);
+    stage.team = &team, stage.shards = devices;
+    for (stage.shard = 0; stage.shard < devices; stage.shard++) {
+        bool same = true;
+        for (long i = 0; i < SAMPLES * per; i++)
+            px[i] = x[i / run * wide + stage.shard * run + i % run];
+        dropout_part_forward(&stage, got, px, NULL, &vals, 1, SAMPLES, per, PIECES, 0.4f, 99);
+        for (long i = 0; i < SAMPLES * per; i++)
+            same &= !memcmp(got + i, want + i / run * wide + stage.shard * run + i % run, sizeof *got);
+        equal(same, "Dropout", devices, run);
+    }
+    stage.team = NULL, stage.shards = stage.shard = 0;
+}
+
 int main(void)
 {
     stage.threads = 1;
@@ -126,6 +150,10 @@ int main(void)
         for (int devices = 2; devices <= MOST_TEAM; devices *= 2)
             for (int biased = 0; biased < 2; biased++)
                 check_team(devices, blocks, biased);
+    for (int devices = 2; devices <= MOST_TEAM; devices *= 2) {
+        check_draws(devices, 5);
+        check_draws(devices, 1100);
+    }
     printf("unit_rt_team: %d passed, %d failed\n", passed, failed);
     return failed != 0;
 }

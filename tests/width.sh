@@ -31,11 +31,20 @@ one_hash "llama"
 # ---- replicas; schedules that share devices; copies to the host; steps that overlap ------------------------------------------
 some="$gpt --set train.batch.groups=2 --set train.batch.micro=1"
 { team some 1 1 $some; team some 2 2 $some --schedule chimera; team some 2 1 $some --replicas 2 --offload "\"['*']\""
-  team some 4 2 $some --replicas 2 --schedule interleaved; } | plans
+  team some 4 2 $some --replicas 2 --schedule interleaved
+  team shard 2 1 $some --replicas 2 --set train.shard=optimizer; } | plans
 one_hash "replicas and two ways"
 some="$some --set train.clip_norm=0"
-{ team free 1 2 $some --replicas 2; team free 2 2 $some --replicas 2 --schedule zb-v; } | plans
+{ team free 1 2 $some --replicas 2; team free 2 2 $some --replicas 2 --schedule zb-v
+  team parts 2 1 $some --replicas 2 --set train.shard=optimizer; } | plans
 one_hash "replicas without clipping"
+# moments OPTION...: bytes of those of a weight that is divided, of one replica or of another
+moments() {
+    ./dpgen plan $some --stages 1 --replicas 2 "$@" --estimate -d m 2>&1 |
+        sed -n 's/^buf [0-9]*:h.1.mlp.c_fc.weight.[mv] .* bytes=\([0-9]*\).*/\1/p' | sort -u
+}
+if [ "$(moments)" = 16384 ] && [ "$(moments --set plan.tensor=2 --set train.shard=optimizer)" = 4096 ]; then pass
+else fault "a moment on one of 2 devices in one of 2 replicas: $(moments --set plan.tensor=2 --set train.shard=optimizer)"; fi
 sed 's/, tie: wte}/}/' "$tmp/gpt.yaml" >"$tmp/untied.yaml"
 late="$tmp/untied.yaml --set train.blocks=8 --set train.batch.micro=1"
 { team late 1 2 $late --schedule 2bw; team late 4 2 $late --schedule 2bw; } | plans
@@ -56,6 +65,14 @@ bytes() {
 bytes 1 | awk '{ print $1, $2 / 4 }' >"$tmp/quarters"
 if [ "$(wc -l <"$tmp/quarters")" -ge 5 ] && [ "$(bytes 4)" = "$(cat "$tmp/quarters")" ]; then pass
 else fault "bytes of the vocabulary on 4 devices: $(bytes 4 | tr '\n' ' ')"; fi
+
+# ---- Dropout between two divided products: a device draws as its elements of the whole do ------------------------------------
+awk '/op: Gelu/ { print; sub(/[^ ].*/, ""); print $0 "- {op: Dropout, name: mlp.drop, p: 0.3}"; next } 1' "$tmp/gpt.yaml" \
+    >"$tmp/draws.yaml"
+{ for plan in "1 1" "2 2" "8 1"; do team draws $plan "$tmp/draws.yaml" --set train.blocks=8; done; } | plans
+one_hash "Dropout in an MLP"
+refuse "explain it" 0 '^team    divided: 2048 elements among 2 devices$' ./dpgen explain "$tmp/draws.yaml" \
+    --set train.blocks=8 --set plan.tensor=2 --stages 1 --estimate h.1.mlp.drop
 
 # ---- a mistake is seen -------------------------------------------------------------------------------------------------
 cp -r "$tmp/gpt.2.2" "$tmp/wrong"
@@ -192,13 +209,34 @@ no "no power" 'plan.tensor: 3 is no power of two' 3
 no "more than blocks" '\^~ 8, or train.blocks: 16' 16
 no "one block" '\^ train.blocks: 2' 2 --set train.blocks=1
 no "too few devices" 'list 16 devices' 8 --set devices.0.count=12
-no "parts of states" 'train.shard deals out states that are whole on a device' 2 --set train.batch.groups=2 --replicas 2 \
-    --set train.shard=optimizer
 no "a free order" 'devices.order: free chooses one device' 2 --device-order free
-refuse "nothing to divide" 3 'no operator can be divided; the first that might be, wte: its 31 words are no multiple of 2' \
-    ./dpgen check "$models/heads.yaml" --set train.blocks=2 --set plan.tensor=2 --set model.dims.V=31
+refuse "nothing to divide" 3 'no operator can be divided; the first that might be, wte: its 31 words are no multiple of 16' \
+    ./dpgen check "$models/heads.yaml" --set train.blocks=16 --set plan.tensor=2 --set model.dims.V=31 --set model.dims.D=13
 refuse "a graph of other devices" 3 'is a graph with team=2, and plan.tensor' \
     sh -c './dpgen $1 --set plan.tensor=2 -d f >"$2" && ./dpgen $1 --from "$2" -o "$2.out"' sh "$gpt" "$tmp/graph"
+
+# ---- no message without a price ----------------------------------------------------------------------------------------------
+# Kernels that reach a function of the team, by the text of rt/op; the norm has a formula of its own, in gen/cost/team.c.
+cat rt/op/*.[ch] | awk '/^[a-z].*[a-z_0-9]\(/ { name = $0; sub(/\(.*/, "", name); sub(/.*[ *]/, "", name) }
+    name { body[name] = body[name] $0 "\n" } /^}/ { name = "" }
+    END { for (more = 1; more;) { more = 0
+              for (f in body) if (!(f in sends)) { yes = body[f] ~ /team->(sum|take|swap|deal)\(/
+                  for (s in sends) yes = yes || substr(body[f], index(body[f], "{")) ~ ("[^a-z_]" s "\\(")
+                  if (yes) more = sends[f] = 1 } }
+          for (f in sends) print f }' | sort >"$tmp/senders"
+awk '/^OP\(/ { row = $0; sub(/^OP\(\[?/, "", row); sub(/[],].*/, "", row); phase = 0 }
+    /^(OP|   ")/ { n = split($0, word, "\""); for (i = 2; i <= n; i += 2) if (word[i] ~ /^[a-z_]+\(/) {
+        sub(/\(.*/, "", word[i]); print row, phase++, word[i] } }' gen/ops.def >"$tmp/calls"
+awk -F'[(,"]+ *' '/^PART\(/ { line = $0; sub(/.*, "/, "\"", line); n = split($0, q, "\""); print $4, q[2] != "", q[4] != "" }' \
+    gen/ops.def >"$tmp/priced"
+for call in $(cat "$tmp/senders"); do
+    grep " $call\$" "$tmp/calls" | while read -r row phase rest; do
+        awk -v row="$row" -v column=$((phase + 2)) '$1 == row && $column { found = 1 } END { exit !found }' "$tmp/priced" ||
+            echo "$call of $row"
+    done
+done >"$tmp/said"
+if [ "$(wc -l <"$tmp/senders")" -ge 10 ] && [ "$(cat "$tmp/said")" = "norm_team of NormTeam" ]; then pass
+else fault "sends, and has no price in ops.def: $(tr '\n' ';' <"$tmp/said")"; fi
 
 # ---- who starts so many ---------------------------------------------------------------------------------------
 expect "a folder for processes" ./dpgen $gpt --set plan.tensor=4 --stages 2 --set plan.transport=mpi --estimate -o "$tmp/folder"

@@ -120,7 +120,7 @@ static const char *literals_of(const Machine *m, const Site *s, const Step *st, 
         n += (size_t)snprintf(text + n, sizeof text - n, n ? ", %s " : "%s ", p->name);
         if (p->mode == 's' && !site_draws(s))
             n += (size_t)snprintf(text + n, sizeof text - n, "none");
-        else if (p->mode == 's' && axis >= 0)           /* heads of a device are those of the whole from its first on */
+        else if (p->mode == 's' && axis >= 0 && s->row->kind != ROW_TEAM)      /* heads from the first one of a device on */
             n += (size_t)snprintf(text + n, sizeof text - n, "%lld", (long long)~a->i);
         else if (p->mode != 'f')
             n += (size_t)snprintf(text + n, sizeof text - n, "%lld", (long long)(times * a->i));

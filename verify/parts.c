@@ -63,7 +63,7 @@ int64_t part_lift(const Machine *m, const Site *s, Step *st, Term *of, Term *old
             continue;
         step_along(m, s, st, row_param(st->row, s->row->param[k].name));
         pieces = pieces_of(st, of, old, team);
-        bool heads = row_param(s->row, "site") >= 0;    /* which are numbered through */
+        bool heads = !team && row_param(s->row, "site") >= 0;       /* which are numbered through */
         if (pieces && (s->arg[k].i % pieces || (heads && pieces > 1)))
             pieces = 0;
         if (heads && pieces && site_draws(s) && s->arg[row_param(s->row, "site")].i >= 0)

@@ -17,8 +17,10 @@ typedef struct {
     struct { char attr[40]; AxisList of; } product[AXES_PRODUCTS];      /* an attribute that is a product of axes */
 } RowAxes;
 void row_axes(const Row *r, RowAxes *to);
-/* The row of a part of it along that axis, which adds over the devices, in whole blocks; -1: the row itself does. */
+/* The row of a part of it along that axis; -1: the row itself does. */
 int row_part(const Row *r, const char *axis);
+/* Of such a row: bytes that a device swaps at each level of the tree in its call of phase F or I, an expression; "": none. */
+const char *row_swaps(const Row *part, Phase phase);
 /* Elements along an axis, and of an operand, where of() gives those of an attribute, or -1; -1: it gives too few. */
 int64_t axis_size(const RowAxes *a, int axis, int64_t (*of)(const void *ctx, const char *attr), const void *ctx);
 int64_t dims_size(const RowAxes *a, const AxisList *d, int64_t (*of)(const void *ctx, const char *attr), const void *ctx);

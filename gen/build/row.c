@@ -31,10 +31,10 @@ static const Meaning traits[] = {
     {NULL, 0}
 };
 
-#define PART(of, axis, form) {#of, #axis, #form},
-static const struct { const char *of, *axis, *form; } parts[] = {
+#define PART(of, axis, form, forward, backward) {#of, #axis, #form, {forward, backward}},
+static const struct { const char *of, *axis, *form, *swaps[2]; } parts[] = {
 #include "ops.def"
-    {NULL, NULL, NULL}
+    {NULL, NULL, NULL, {NULL, NULL}}
 };
 
 enum { ROWS = sizeof source / sizeof *source, OPERANDS = ROWS * 8, LETTERS = ROWS * 96 };
@@ -147,4 +147,12 @@ int row_part(const Row *r, const char *axis)
     while (parts[i].of && (strcmp(parts[i].of, r->name) || strcmp(parts[i].axis, axis)))
         i++;
     return parts[i].of ? row_find(parts[i].form) : -1;
+}
+
+const char *row_swaps(const Row *r, Phase phase)
+{
+    for (int i = 0; parts[i].of && phase <= PH_I; i++)
+        if (!strcmp(parts[i].form, r->name))
+            return parts[i].swaps[phase == PH_I];
+    return "";
 }

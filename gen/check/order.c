@@ -143,9 +143,9 @@ static void fold(OrderCheck *x, const Action *k)
  * parts, those come first. */
 static const UpdatePart *sequence(const OrderCheck *x)
 {
-    static const UpdatePart plain[] = {U_GATHER, U_NORM, U_STEP, U_NONE}, tied[] = {U_TIES, U_GATHER, U_NORM, U_STEP, U_NONE},
-                            sharded[] = {U_GATHER, U_SUMS, U_NORM, U_STEP, U_COPIES, U_NONE};
-    return x->p->m->train.shard ? sharded : x->ties ? tied : plain;
+    static const UpdatePart plain[] = {U_TIES, U_GATHER, U_NORM, U_STEP, U_NONE},
+                            sharded[] = {U_TIES, U_GATHER, U_SUMS, U_NORM, U_STEP, U_COPIES, U_NONE};
+    return (x->p->m->train.shard ? sharded : plain) + !x->ties;
 }
 
 static int parts(const OrderCheck *x)
@@ -187,7 +187,8 @@ static bool share(OrderCheck *x, const Action *k)
     if (!meets(x, k, &first))
         return false;
     const OrderRange *sum = sum_of(x, k, 0);
-    bool whole = sum->to - sum->from == x->p->g->micro, ready = what == 1 ? done == 4 : whole && (what == 0 || done == 1);
+    bool whole = sum->to - sum->from == x->p->g->micro;
+    bool ready = what == 1 ? done == 4 + x->ties : whole && (what == 0 || done == 1);
     if (!ready || k->tree_level != plan_levels(x->p) - 1 - x->shared[what][at]++)
         wrong(k, "is shared before it is whole, or in another order than down the tree");
     return true;
@@ -198,7 +199,7 @@ static bool merge(OrderCheck *x, const Action *k)
     bool first;
     if (!meets(x, k, &first))
         return false;
-    if (k->state >= 0 && x->update[x->base + k->chunk] % parts(x) != 1)
+    if (k->state >= 0 && x->update[x->base + k->chunk] % parts(x) != 1 + x->ties)
         wrong(k, "blocks are merged before they are all there, or too late");
     if (!first || k->state >= 0)        /* check_mem replays those of blocks */
         return true;
@@ -220,7 +221,7 @@ static void update(OrderCheck *x, const Action *k)
     bool summed = all->from == k->step * m && all->to == (k->step + 1) * m && x->shared[0][at] == plan_levels(x->p);
     if (k->update != U_COPIES && !summed)
         wrong(k, "is updated before the gradient is whole");
-    if (x->ties && k->update != U_TIES && x->shared[2][at] != plan_levels(x->p))
+    if (x->ties && k->update != U_TIES && k->update != U_COPIES && x->shared[2][at] != plan_levels(x->p))
         wrong(k, "is updated before each row has the sum of ties");
     if (k->step != done / parts(x) || k->update != (int)sequence(x)[done % parts(x)])
         wrong(k, "the parts of its update are not in order");
@@ -388,6 +389,8 @@ static void open_check(OrderCheck *x, const Plan *p, int steps)
         x->shared[what] = alloc(sizeof(int) * chunks);
     for (int o = p->g->nb; o < p->g->op.n; o++)
         x->ties |= value_joins(p, &p->g->op.at[o]);
+    for (int s = 0; s < p->g->state.n; s++)
+        x->ties |= p->g->state.at[s].kind == S_PARAM && p->m->train.shard && value_joined(p, s);
     x->next = alloc(sizeof(int) * (size_t)p->devices);
     x->merged = alloc((size_t)p->devices);
     for (size_t c = 0; c < chunks; c++)

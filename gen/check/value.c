@@ -69,10 +69,13 @@ Kept value_kept(const Plan *p, int row, int state, int levels)
     return (Kept){border(p, state, rows, low), border(p, state, rows, high)};
 }
 
-/* Where a replica has one pipeline.  Statistics that batches track are no sums over uses. */
+/* Where a replica has one pipeline.  Statistics that batches track are no sums over uses.  With train.shard those whose norm
+ * wants all that a device of a stage has. */
 bool value_joined(const Plan *p, int param)
 {
-    return !p->m->train.shard && plan_rows(p) > 1 && plan_rows(p) == plan_replicas(p) && !p->g->state.at[param].tracked;
+    const State *s = &p->g->state.at[param];
+    bool goes = !p->m->train.shard || (s->outer && !s->frozen && p->m->train.clip != 0);
+    return goes && plan_rows(p) > 1 && plan_rows(p) == plan_replicas(p) && !p->g->state.at[param].tracked;
 }
 
 bool value_joins(const Plan *p, const Op *o)

@@ -38,9 +38,6 @@ static void refuse_others(const Model *m)
 {
     const PlanSpec *p = &m->plan;
     const char *one = "plan.tensor: 1";
-    if (m->train.shard && (p->replicas > 1 || p->replicas_auto))
-        err(p->tensor_at, strf("train.shard: none, or %s", one), "plan.tensor: %d, and train.shard deals out states that are "
-            "whole on a device", p->tensor);
     if (m->device_order == ORDER_FREE)
         err(m->order_at, strf("order: given, or %s", one),
             "devices.order: free chooses one device for a stage, and plan.tensor wants %d", p->tensor);

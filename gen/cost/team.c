@@ -7,11 +7,9 @@
  * for a whole machine.  The sums here are swaps with device d xor 1, 2, 4 ... (rt/team.c), and the farther ones may leave a
  * host, so each level of the tree has a link of its own.
  *
- * Method, of n floats on T devices, L = log2 T:
+ * Method, on T devices, L = log2 T:
  *
- *     sum of a product        at each level 4 n bytes, in pieces of TEAM_PIECE floats
- *     rows of a table         the same, of their bytes in the compute type
- *     scores of a loss        at each level 12 bytes a row
+ *     a call of a PART row    at each level the bytes of its column in ops.def, in pieces of TEAM_PIECE floats
  *     norm of a gradient      (T-1)/T of the device's part, by blocks of the norm, and at each level 2 KiB
  *
  * A piece takes its bytes over the rate, and the latency.  Nothing hides it: it is part of the call.  A GPU sends all at once,
@@ -19,34 +17,38 @@
  *
  * Cost: linear in operators and classes.  Not handled: GPUs have no such kernels yet, so theirs are the times of a design.
  */
+#include "build/axes.h"
 #include "source.h"
 #include "rt/team.h"
 #include <string.h>
 
 enum { NORM_BLOCKS = 256 };     /* doubles that each norm swaps: rt/op/norm_team.c */
 
-typedef struct { int64_t floats; bool norm; } TeamCall;         /* floats: of a sum, or of a device's part of a gradient */
+typedef struct { Bytes bytes; bool norm; } TeamCall;            /* of a sum, or of a device's part of a gradient */
+typedef struct { const Graph *g; const Op *o; } TeamWords;
+
+static bool value_of(void *ctx, const char *word, double *to)
+{
+    const TeamWords *w = ctx;
+    if (!strcmp(word, "real")) {
+        *to = (double)type_bytes(w->g->compute);
+        return true;
+    }
+    for (int k = 0; k < w->o->arg.n; k++)
+        if (w->o->arg.at[k].kind == ARG_INT && !strcmp(w->o->arg.at[k].token, word)) {
+            *to = (double)w->o->arg.at[k].i;
+            return true;
+        }
+    return false;
+}
 
 static TeamCall call_of(const Graph *g, const Op *o)
 {
-    enum { PAIR = 3 };          /* of a row of scores: the largest, the sum, the target's */
-    static const struct { const char *call, *sizes[2]; int each; } sums[] = {
-        {"linear_rows_forward", {"rows", "out"}, 1}, {"linear_columns_backward_x", {"rows", "in"}, 1},
-        {"norm_team", {"n", NULL}, 0}, {"embedding_rows_forward", {"n", "width"}, 1},
-        {"xent_part_forward", {"rows", NULL}, PAIR}, {"linear_xent_part_forward", {"rows", NULL}, PAIR},
-        {"linear_xent_part_hits_forward", {"rows", NULL}, PAIR}, {"linear_xent_part_backward", {"rows", "in"}, 1},
-    };
-    for (size_t i = 0; i < sizeof sums / sizeof *sums && g->team; i++) {
-        int64_t n = 1;
-        if (strcmp(o->call, sums[i].call))
-            continue;
-        for (int k = 0; k < o->arg.n; k++)
-            for (int s = 0; s < 2 && sums[i].sizes[s]; s++)
-                n *= strcmp(o->arg.at[k].token, sums[i].sizes[s]) ? 1 : o->arg.at[k].i;
-        bool norm = !sums[i].each, table = !strcmp(o->call, "embedding_rows_forward");
-        return (TeamCall){norm ? n / g->team : table ? n * type_bytes(g->compute) / type_bytes(F32) : n * sums[i].each, norm};
-    }
-    return (TeamCall){0, false};
+    const TeamWords words = {g, o};
+    const bool norm = !strcmp(o->call, "norm_team");
+    const char *swaps = norm ? "4*n" : row_swaps(row(o->row), o->phase);
+    Bytes bytes = g->team && *swaps ? expr_int(o->loc, swaps, value_of, (void *)(uintptr_t)&words) : 0;
+    return (TeamCall){norm && g->team ? bytes / g->team : bytes, norm};
 }
 
 static int levels_of(const Graph *g)
@@ -60,8 +62,8 @@ static int levels_of(const Graph *g)
 Bytes cost_team_bytes(const Graph *g, const Op *o)
 {
     const TeamCall k = call_of(g, o);
-    const Bytes sum = k.floats * type_bytes(F32);
-    return k.norm ? sum / g->team * (g->team - 1) + levels_of(g) * NORM_BLOCKS * (Bytes)sizeof(double) : levels_of(g) * sum;
+    return k.norm ? k.bytes / g->team * (g->team - 1) + levels_of(g) * NORM_BLOCKS * (Bytes)sizeof(double)
+         : levels_of(g) * k.bytes;
 }
 
 static int64_t part_of(int64_t n, int64_t of)
@@ -80,14 +82,14 @@ static Ns wait_of(const Cost *c, const Graph *g, const Model *m, TeamCall k, int
 {
     const bool gpu = target_of(&m->devices.at[device])->gpu;
     Ns sum = 0;
-    for (int level = 0; level < c->levels && k.floats; level++)
+    for (int level = 0; level < c->levels && k.bytes; level++)
         if (k.norm)             /* 2^level devices are that far away */
-            sum += (1 << level) * links_swap(c, device, level, k.floats / g->team * type_bytes(F32),
-                                             gpu ? 1 : norm_messages(m, k.floats * g->team))
+            sum += (1 << level) * links_swap(c, device, level, k.bytes / g->team,
+                                             gpu ? 1 : norm_messages(m, k.bytes / type_bytes(F32) * g->team))
                 + links_swap(c, device, level, NORM_BLOCKS * (Bytes)sizeof(double), 1);
         else
-            sum += links_swap(c, device, level, k.floats * type_bytes(F32), gpu ? 1 : part_of(k.floats, TEAM_PIECE))
-                + (gpu ? cost_move(c, device, 1, 3 * k.floats * type_bytes(F32)) : 0);
+            sum += links_swap(c, device, level, k.bytes, gpu ? 1 : part_of(k.bytes, TEAM_PIECE * type_bytes(F32)))
+                + (gpu ? cost_move(c, device, 1, 3 * k.bytes) : 0);
     return sum;
 }
 

@@ -160,7 +160,7 @@ Finish *finish_open(const Facts *x)
 static int goes_down(const Finish *f, int s)
 {
     const State *x = &f->p->g->state.at[s];
-    return plan_sharded(f->p, x->param) || (f->joined[s] && x->use > 0) ? -1 : f->joined[s] ? 2 : 0;
+    return f->joined[s] ? (x->use > 0 ? -1 : 2) : plan_sharded(f->p, x->param) ? -1 : 0;
 }
 
 void finish_begin(Finish *f, const int *chunk, Ns *now)

@@ -98,7 +98,7 @@ static bool crosses(const Plan *p, const bool *joined, int s, bool back)
 {
     const State *x = &p->g->state.at[s];
     bool sharded = x->param >= 0 && plan_sharded(p, x->param), later = joined[s] && x->use > 0;
-    return x->kind == S_BLOCKS ? !back : x->kind == S_GRAD ? !back || (!sharded && !later)
+    return x->kind == S_BLOCKS ? !back : x->kind == S_GRAD ? !back || ((!sharded || joined[s]) && !later)
          : x->kind == S_PARAM && back && sharded;
 }
 

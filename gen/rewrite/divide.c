@@ -19,8 +19,8 @@
  *
  * needs   a Graph behind shape    fills   Graph.team, State.outer, sizes, rows and calls of divided operators
  * fails   status 3, where nothing can be divided
- * Cost: a region is as large as its layer; operators times seeds of it.  Not handled: regions that meet in one tensor, Dropout
- * in a region (an element's number is that of the whole; attention can say so), a vocabulary that W does not divide.
+ * Cost: a region is as large as its layer; operators times seeds of it.  Not handled: regions that meet in one tensor, a
+ * vocabulary that W does not divide.
  */
 #include "divide.h"
 #include "build/build.h"
@@ -63,6 +63,8 @@ static int part_row(const Op *o, const RowAxes *a, int axis)
 {
     return row_part(row(o->row), a->axis[axis].name);
 }
+
+static bool swaps(int part) { return part >= 0 && (*row_swaps(row(part), PH_F) || *row_swaps(row(part), PH_I)); }
 
 static bool is_linear(const Op *o) { return !strcmp(row(o->row)->shape, "linear"); }
 
@@ -130,8 +132,8 @@ static void take_op(Region *r, int i, int axis, int64_t pieces)
             r->wrong = strf("%s would be divided along two axes", o->name);
         return;
     }
-    if (draws(o) && !is_attention(o))
-        r->wrong = strf("%s draws random numbers, and those of a part are not those of the whole yet", o->name);
+    if (draws(o) && !is_attention(o) && part_row(o, &a, axis) < 0)
+        r->wrong = strf("%s draws random numbers, and those of a part are not those of the whole", o->name);
     else if (part_row(o, &a, axis) < 0 && sums_elsewhere(o, row_, &a, axis))
         r->wrong = strf("%s would add over the devices", o->name);
     r->d->axis[i] = axis;
@@ -151,7 +153,7 @@ static void take_op(Region *r, int i, int axis, int64_t pieces)
 /* Parts of an axis: of a sum they are whole blocks of it. */
 static int64_t parts_of(const Divide *d, const Op *o, const RowAxes *a, int axis)
 {
-    return part_row(o, a, axis) >= 0 ? d->blocks : d->devices;
+    return swaps(part_row(o, a, axis)) ? d->blocks : d->devices;
 }
 
 /* The operator must have a free axis that cuts this operand into the same parts. */
@@ -162,7 +164,7 @@ static void join(Region *r, int i, int list, int64_t outer)
     row_axes(row(o->row), &a);
     bool adds = false;          /* then along axes that have such a row, and no others */
     for (int axis = 0; axis < a.axes; axis++)
-        adds |= part_row(o, &a, axis) >= 0;
+        adds |= swaps(part_row(o, &a, axis));
     for (int axis = 0; axis < a.axes && a.lists; axis++) {
         int64_t front = before(o, &a, list, axis), size = axis_size(&a, axis, number_of, o);
         int64_t parts = parts_of(r->d, o, &a, axis);
@@ -304,25 +306,28 @@ static void shrink_attr(Op *o, const char *name, int devices)
 }
 
 /* Its sizes, and those that are products of the axis. */
-static void shrink_op(Graph *g, Op *o, int axis, int devices)
+static void shrink_op(Graph *g, Op *o, int axis, int devices, int64_t outer)
 {
     RowAxes a;
     row_axes(row(o->row), &a);
-    int adding = part_row(o, &a, axis);
+    int part = part_row(o, &a, axis);
+    int64_t pieces = before(o, &a, 0, axis) ? outer / before(o, &a, 0, axis) : 0;
     shrink_attr(o, a.axis[axis].name, devices);
     for (int p = 0; p < a.products; p++)
         for (int k = 0; k < a.product[p].of.n; k++)
             if (a.product[p].of.dim[k] == axis)
                 shrink_attr(o, a.product[p].attr, devices);
-    if (adding < 0) {
+    if (part < 0) {
         if (is_attention(o) && draws(o))        /* the heads of a device are not the first ones of the whole */
             attr_set(o, "site", ~attr_int(o, "site"));
         shrink_attr(o, "tmp.F", devices);
         shrink_attr(o, "tmp.I", devices);
         return;
     }
-    o->row = adding;
-    if (!strcmp(row(adding)->shape, "linear_xent"))
+    o->row = part;
+    if (!swaps(part))
+        attr_set(o, "pieces", pieces);
+    if (!strcmp(row(part)->shape, "linear_xent"))
         linear_xent_room(g, o, g->blocks / devices);
     if (!is_linear(o))
         return;
@@ -362,7 +367,7 @@ void divide(Graph *g, const Model *m)
         if (d.axis[i] < 0)
             continue;
         any = true;
-        shrink_op(g, o, d.axis[i], d.devices);
+        shrink_op(g, o, d.axis[i], d.devices, o->in.n && o->in.at[0] >= 0 ? d.outer[o->in.at[0]] : 0);
         bind_call(g, o, row(o->row)->call[PH_F], NULL, NULL, NULL);
         op_work(o, o, g->compute, row(o->row)->flop[PH_F]);
     }
@@ -391,7 +396,7 @@ static const char *axis_text(const Graph *g, const Divide *d, int op)
     int64_t size = axis_size(&a, d->axis[op], number_of, o);
     bool columns = is_linear(o) && !is_axis(&a, d->axis[op], "in");
     const char *name = columns ? "columns of the result" : is_linear(o) ? "columns of the weight" : a.axis[d->axis[op]].name;
-    return strf("%" PRId64 " %s%s among %d devices%s", size, !strcmp(name, "n") ? "elements" : name,
+    return strf("%" PRId64 " %s%s among %d devices%s", size, !strcmp(name, "n") || !strcmp(name, "per") ? "elements" : name,
                 columns && is_axis(&a, d->axis[op], "part") ? strf(" in each of %d pieces", (int)attr_int(o, "pieces")) : "",
                 d->devices, columns ? sum_text(g, o->in.at[0], "the gradient of x")
                 : is_linear(o) ? sum_text(g, o->out.at[0], "the result") : "");

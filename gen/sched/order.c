@@ -122,19 +122,20 @@ static void merge_blocks(Plan *p, int device)
 
 static bool has_ties(const Plan *p)
 {
-    for (int o = p->g->nb; o < p->g->op.n; o++)
-        if (plan_joins_op(p, o) >= 0)
+    const bool *joined = plan_joined(p);
+    for (int s = 0; s < p->g->state.n; s++)
+        if (joined[s])
             return true;
     return false;
 }
 
 /* With train.shard norms need the blocks of all rows, and each row hands on what it has updated before copies are made.
- * Without it rows add ties in parts, and hand those on before norms. */
+ * Rows add ties in parts, and hand those on before norms. */
 const UpdatePart *update_parts(const Plan *p)
 {
-    static const UpdatePart plain[] = {U_GATHER, U_NORM, U_STEP, U_NONE}, tied[] = {U_TIES, U_GATHER, U_NORM, U_STEP, U_NONE},
-                            sharded[] = {U_GATHER, U_SUMS, U_NORM, U_STEP, U_COPIES, U_NONE};
-    return p->m->train.shard ? sharded : has_ties(p) ? tied : plain;
+    static const UpdatePart plain[] = {U_TIES, U_GATHER, U_NORM, U_STEP, U_NONE},
+                            sharded[] = {U_TIES, U_GATHER, U_SUMS, U_NORM, U_STEP, U_COPIES, U_NONE};
+    return (p->m->train.shard ? sharded : plain) + !has_ties(p);
 }
 
 static void update(Plan *p, int device)

@@ -18,7 +18,9 @@
  * At the top they are added, part by part, and the sum alone goes down.
  *
  * With train.shard: optimizer the way down is that of the parameters.  A row has the moments of its own part alone, and updates
- * that part behind the way up (ZeRO, stage 1).  Parameters that batches track are not sharded.
+ * that part behind the way up (ZeRO, stage 1).  Parameters that batches track are not sharded.  The devices of a stage that
+ * share a parameter need all of its gradient for the norm: with clipping its sum goes down as that of ties does.  Its bytes are
+ * 3/2 of what they were.
  *
  * Source: Rabenseifner, Optimization of Collective Reduction Operations, ICCS 2004; Thakur, Rabenseifner and Gropp,
  * Optimization of Collective Communication Operations in MPICH, 2005, section 4.4; Rajbhandari, Rasley, Ruwase and He, ZeRO:
@@ -49,10 +51,16 @@ bool plan_sharded(const Plan *p, int param)
         !p->g->state.at[param].frozen;
 }
 
+/* Of a divided gradient the team makes the norm, from all of what each device has. */
+bool plan_returns(const Plan *p, int param)
+{
+    return plan_sharded(p, param) && p->g->state.at[param].outer && p->m->train.clip != 0;
+}
+
 static bool joins(const Plan *p, int param)
 {
     bool alone = schedule_ways(schedule_of(p->schedule)) == 1;
-    return !p->m->train.shard && plan_levels(p) > 0 && alone && !p->g->state.at[param].tracked;
+    return (!p->m->train.shard || plan_returns(p, param)) && plan_levels(p) > 0 && alone && !p->g->state.at[param].tracked;
 }
 
 int plan_joins_op(const Plan *p, int op)
@@ -70,7 +78,7 @@ bool *plan_joined(const Plan *p)
         if (plan_joins_op(p, o) >= 0)
             tied[plan_joins_op(p, o)] = true;
     for (int s = 0; s < g->state.n; s++)
-        joined[s] = g->state.at[s].kind == S_GRAD && tied[g->state.at[s].param];
+        joined[s] = g->state.at[s].kind == S_GRAD && (tied[g->state.at[s].param] || plan_returns(p, g->state.at[s].param));
     return joined;
 }
 

@@ -5,11 +5,13 @@
  */
 #include "kernel.h"
 #include "../philox.h"
+#include "../team.h"
 
 enum { ROW = 1024 };
 
-void dropout_forward(Stage *st, real *y, const real *x, const real *onto, const Values *vals, int mb, long batch,
-                     long per, float drop, int64_t site)
+/* Part `part` of each of `pieces`, of so many parts. */
+static void drop_part(Stage *st, real *y, const real *x, const real *onto, const Values *vals, int mb, long batch, long per,
+                      long pieces, long part, long parts, float drop, int64_t site)
 {
     if (drop == 0 || vals->eval) {
         if (!onto)
@@ -19,16 +21,29 @@ void dropout_forward(Stage *st, real *y, const real *x, const real *onto, const 
                 put(y, i, get(onto, i) + get(x, i));
         return;
     }
-    long rows = ceil_div(per, ROW);
+    long run = per / pieces, rows = ceil_div(run, ROW);
     EACH(batch * per >= 1 << 14)
-    for (long task = 0; task < batch * rows; task++) {
-        long sample = task / rows, from = task % rows * ROW, n = least(ROW, per - from);
+    for (long task = 0; task < batch * pieces * rows; task++) {
+        long sample = task / rows / pieces, piece = task / rows % pieces, from = task % rows * ROW, n = least(ROW, run - from);
         Drop d = drop_of(vals, mb * batch + sample, drop, site);
         float factor[ROW];
-        drop_factors(factor, &d, from, n);
-        for (long i = sample * per + from, j = 0; j < n; i++, j++)
+        drop_factors(factor, &d, (piece * parts + part) * run + from, n);
+        for (long i = sample * per + piece * run + from, j = 0; j < n; i++, j++)
             put(y, i, added(onto, i, get(x, i) * factor[j]));
     }
+}
+
+void dropout_forward(Stage *st, real *y, const real *x, const real *onto, const Values *vals, int mb, long batch,
+                     long per, float drop, int64_t site)
+{
+    drop_part(st, y, x, onto, vals, mb, batch, per, 1, 0, 1, drop, site);
+}
+
+/* Of the devices of a stage each has a part of each piece. */
+void dropout_part_forward(Stage *st, real *y, const real *x, const real *onto, const Values *vals, int mb, long batch,
+                          long per, long pieces, float drop, int64_t site)
+{
+    drop_part(st, y, x, onto, vals, mb, batch, per, pieces, st->team ? st->shard : 0, st->team ? st->shards : 1, drop, site);
 }
 
 /* One draw for the elements of an axis in the middle: x[batch outer mid inner], and what is drawn is numbered over
