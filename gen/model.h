@@ -321,6 +321,7 @@ typedef struct {
     VEC(Init) inits;
     Node *blocks, *graph;           /* checked by build */
     const char *loss; Loc loss_loc;
+    Node *documents;                /* which value lines read that may have documents, and name none; NULL: none */
     Train train;
     DataSet data, eval;             /* eval.format NULL: none */
     Devices devices;                /* stage i is on device i: given by the file, to be chosen, chosen by device_order.c */

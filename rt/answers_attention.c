@@ -35,9 +35,10 @@ static double below_cap(const Heads *h, long i, long j)
 
 static double score(const Heads *h, long i, long j)
 {
-    const Operand *mask = part_of(h->c, "mask");
+    const Operand *mask = part_of(h->c, "mask"), *documents = part_of(h->c, "documents");
     long window = of(h->c, "window");
-    if ((of(h->c, "causal") && j > i) || (mask && old_at(mask, h->b * h->key + j) == 0) || (window && i - j >= window))
+    if ((of(h->c, "causal") && j > i) || (mask && old_at(mask, h->b * h->key + j) == 0) || (window && i - j >= window) ||
+        (documents && old_at(documents, h->b * h->key + i) != old_at(documents, h->b * h->key + j)))
         return -INFINITY;
     double cap = number_of(h->c, "cap"), s = below_cap(h, i, j);
     return (cap > 0 ? cap * tanh(s / cap) : s) + old_of(h->c, "bias", (h->head * h->query + i) * h->key + j);
@@ -179,11 +180,12 @@ static Answer attention_dbias(const Call *c, long i)
     "v=batch*key*heads*width dy=batch*query*heads*width dq=batch*query*heads*width dk=batch*key*heads*width " \
     "dv=batch*key*heads*width bias=heads*query*key dbias=heads*query*key mask=batch*key"
 #define PACKED "y=batch*query*heads*width lse=batch*heads*query qkv=3*batch*query*heads*width " \
-    "dy=batch*query*heads*width dqkv=3*batch*query*heads*width bias=heads*query*query dbias=heads*query*query mask=batch*query"
+    "dy=batch*query*heads*width dqkv=3*batch*query*heads*width bias=heads*query*query dbias=heads*query*query " \
+    "mask=batch*query documents=batch*query"
 
 #define SHARED "y=batch*query*heads*width lse=batch*heads*query q=batch*query*heads*width k=batch*key*kv_heads*width " \
     "v=batch*key*kv_heads*width dy=batch*query*heads*width dq=batch*query*heads*width dk=batch*key*kv_heads*width " \
-    "dv=batch*key*kv_heads*width bias=heads*query*key dbias=heads*query*key mask=batch*key"
+    "dv=batch*key*kv_heads*width bias=heads*query*key dbias=heads*query*key mask=batch*key documents=batch*key"
 
 static const Known known[] = {
     {"attention_forward", "y", ATTENTION, attention_y, 0, 1}, {"attention_forward", "lse", ATTENTION, attention_lse, 0, 0},
@@ -206,6 +208,16 @@ static const Known known[] = {
     {"attention_window_backward", "dk", SHARED, attention_dk, 0, 1},
     {"attention_window_backward", "dv", SHARED, attention_dv, 0, 1},
     {"attention_window_backward", "dbias", SHARED, attention_dbias, 0, 1},
+    {"attention_documents_forward", "y", SHARED, attention_y, 0, 1},
+    {"attention_documents_forward", "lse", SHARED, attention_lse, 0, 0},
+    {"attention_documents_backward", "dq", SHARED, attention_dq, 0, 1},
+    {"attention_documents_backward", "dk", SHARED, attention_dk, 0, 1},
+    {"attention_documents_backward", "dv", SHARED, attention_dv, 0, 1},
+    {"attention_documents_backward", "dbias", SHARED, attention_dbias, 0, 1},
+    {"attention_packed_documents_forward", "y", PACKED, attention_y, 0, 1},
+    {"attention_packed_documents_forward", "lse", PACKED, attention_lse, 0, 0},
+    {"attention_packed_documents_backward", "dqkv", PACKED, attention_dqkv, 0, 1},
+    {"attention_packed_documents_backward", "dbias", PACKED, attention_dbias, 0, 1},
     {NULL, NULL, NULL, NULL, 0, 0},
 };
 

@@ -7,18 +7,28 @@
 
 /* ---- positions ----------------------------------------------------------------------------------------------------- */
 
+/* Of position i of all samples in its own: of its document, where there are documents. */
+static long place_of(const Call *c, long i)
+{
+    const Operand *documents = part_of(c, "documents");
+    long t = i % of(c, "seq"), place = documents ? 0 : t;
+    while (documents && place < t && old_at(documents, i - place - 1) == old_at(documents, i))
+        place++;
+    return place;
+}
+
 static Answer offset_y(const Call *c, long i)
 {
-    long width = of(c, "width");
-    return (Answer){old(c, "x", i) + old(c, "weight", of(c, "offset") * width + i % (of(c, "seq") * width)), 0};
+    long width = of(c, "width"), row = of(c, "offset") + place_of(c, i / width);
+    return (Answer){old(c, "x", i) + old(c, "weight", row * width + i % width), 0};
 }
 
 static Answer offset_dweight(const Call *c, long i)
 {
     Answer a = {0, 0};
-    long used = of(c, "seq") * of(c, "width"), at = i - of(c, "offset") * of(c, "width");
-    for (long b = 0; b < of(c, "batch") && at >= 0 && at < used; b++) {
-        double d = old(c, "dy", b * used + at);
+    long width = of(c, "width"), at = i / width - of(c, "offset"), rows = of(c, "batch") * of(c, "seq");
+    for (long row = 0; row < rows && at >= 0; row++) {
+        double d = place_of(c, row) == at ? old(c, "dy", row * width + i % width) : 0;
         a = (Answer){a.value + d, a.terms + fabs(d)};
     }
     return a;
@@ -37,7 +47,7 @@ static double angle(const Call *c, long t, long pair)
 
 static Answer turned(const Call *c, const char *name, long i, double sign)
 {
-    long width = of(c, "width"), half = of(c, "dims") / 2, j = i % width, t = i / width / of(c, "heads") % of(c, "seq");
+    long width = of(c, "width"), half = of(c, "dims") / 2, j = i % width, t = place_of(c, i / width / of(c, "heads"));
     if (j >= 2 * half)
         return (Answer){old(c, name, i), 0};
     bool adjacent = of(c, "adjacent"), first = adjacent ? j % 2 == 0 : j < half;
@@ -115,14 +125,19 @@ static Answer softcap_dx(const Call *c, long i)
     return (Answer){d * (1 - t * t), fabs(d)};
 }
 
-#define PLACE "y=batch*seq*width x=batch*seq*width weight=seq*width+offset*width dweight=rows*width dy=batch*seq*width"
-#define ROTARY "y=batch*seq*heads*width x=batch*seq*heads*width dy=batch*seq*heads*width dx=batch*seq*heads*width"
+#define PLACE "y=batch*seq*width x=batch*seq*width weight=seq*width+offset*width dweight=rows*width dy=batch*seq*width " \
+    "documents=batch*seq"
+#define ROTARY "y=batch*seq*heads*width x=batch*seq*heads*width dy=batch*seq*heads*width dx=batch*seq*heads*width " \
+    "documents=batch*seq"
 #define ELEMENT "y=n x=n a=n b=n dx=n dy=n da=n db=n"
 
 static const Known known[] = {
     {"position_offset_forward", "y", PLACE, offset_y, 0, 0},
     {"position_offset_backward", "dweight", PLACE, offset_dweight, 0, 0},
+    {"position_documents_forward", "y", PLACE, offset_y, 0, 0},
+    {"position_documents_backward", "dweight", PLACE, offset_dweight, 0, 0},
     {"rotary_forward", "y", ROTARY, rotary_y, 0, 0}, {"rotary_backward", "dx", ROTARY, rotary_dx, 0, 0},
+    {"rotary_documents_forward", "y", ROTARY, rotary_y, 0, 0}, {"rotary_documents_backward", "dx", ROTARY, rotary_dx, 0, 0},
     {"gate_forward", "y", ELEMENT, gate_y, 0, 1}, {"gate_backward", "da", ELEMENT, gate_da, 0, 1},
     {"gate_backward", "db", ELEMENT, gate_db, 0, 1},
     {"softcap_forward", "y", ELEMENT, softcap_y, 0, 0}, {"softcap_backward", "dx", ELEMENT, softcap_dx, 0, 0},

@@ -243,6 +243,16 @@ const char *optional_mask(int key)
     return text;
 }
 
+/* The mask's numbers besides: a document may come twice, which is nothing that a user should want. */
+static const char *documents_as(const char *mask)
+{
+    static char text[64];
+    text[0] = 0;
+    if (*mask && chance(60))
+        snprintf(text, sizeof text, ", documents: %s", strchr(mask, ':') + 2);
+    return text;
+}
+
 static const char *attention_keys(bool causal)
 {
     static char text[96];
@@ -283,9 +293,10 @@ static bool make_attention(void)
         snprintf(window, sizeof window, ", window: %d", below(key + 2));
     if (chance(20))
         snprintf(window + strlen(window), sizeof window - strlen(window), ", softcap: %d", 1 + below(4));
+    const char *documents = query == key ? documents_as(mask) : "";
     Value *y = fresh(q->s, v->loud);
-    line("op: Attention, in: [%s, %s, %s]%s%s, heads: %d, kv_heads: %d%s%s, as: %s", use(q), use(k), use(v), bias, mask, heads,
-         own, more, window, y->name);
+    line("op: Attention, in: [%s, %s, %s]%s%s%s, heads: %d, kv_heads: %d%s%s, as: %s", use(q), use(k), use(v), bias, mask,
+         documents, heads, own, more, window, y->name);
     return true;
 }
 
@@ -301,7 +312,7 @@ static bool make_packed(void)
         return false;
     int wide = width(&p->s) / 3, heads = divisor(wide);
     const char *bias = optional_bias(heads, seq, seq, &any), *mask = optional_mask(seq), *more = attention_keys(chance(50));
-    line("op: Attention, in: %s, packed: qkv%s%s, heads: %d%s, as: %s", use(p), bias, mask, heads, more,
+    line("op: Attention, in: %s, packed: qkv%s%s%s, heads: %d%s, as: %s", use(p), bias, mask, documents_as(mask), heads, more,
          fresh(with_width(p->s, wide), p->loud)->name);
     return true;
 }

@@ -4,15 +4,16 @@
 # Small models of today's language have the same bits under any plan, in f32 and in bf16 (tests/models/language.yaml: rotary
 # positions, shared heads of keys, gates, norms of heads, a window; recurrent.yaml: LSTM and additive attention; experts.yaml).
 # The graph interpreter, which knows no plan, gives the hash.  SLOW=1 takes 40 plans of each, and of a fourth one, with a scaled
-# table, and a scaled head that is the table and has the loss inside.  The kernels for GPUs have one hash under two plans, over
-# the double.
+# table, and a scaled head that is the table and has the loss inside.  `packed` has
+# documents.  The kernels for GPUs have one hash under two plans, over the double.
 . "$(dirname "$0")/lib.sh"
 need dpgen build/emitted build/librt.a build/librt_bf16.a build/interp build/interp_bf16
-models_of_language="language recurrent experts"
+models_of_language="language recurrent experts packed"
 $cc -std=c11 -O1 -Wall -Wextra -Werror -o "$tmp/npy" tests/npy.c || { fault "tests/npy.c"; finish; }
 cwd=$tmp/data run="--no-checkpoint --quiet --hash"
 mkdir -p "$cwd"
-(cd "$cwd" && for array in tokens.npy:29:10 targets.npy:29:10 source.npy:29:7 present.npy:2:7 target.npy:29:6 next.npy:29:6; do
+(cd "$cwd" && for array in tokens.npy:29:10 targets.npy:29:10 source.npy:29:7 present.npy:2:7 target.npy:29:6 next.npy:29:6 \
+    documents.npy:3:10; do
     echo $array | { IFS=: read -r file high wide && "$tmp/npy" $file i4 0 "$high" 24 "$wide"; } || exit 1
 done) || fault "no arrays"
 
@@ -46,9 +47,15 @@ s/^ *- {op: Linear, name: lm_head\(.*\)}/    - {op: Scale, factor: 1\/sqrt(D)}\
 /SoftmaxCross/d
 END
 sed -f "$tmp/scale.sed" $models/language.yaml >"$tmp/scaled.yaml"
+# Several documents in a sample, by the model's key and by a line's own; and with q, k and v in one
+sed 's/^  blocks:/    documents: {shape: [B, T], dtype: i32}\n  documents: documents\n&/
+    s/^    - {op: RMSNorm, name: model.norm/    - {op: Linear, name: qkv, out: 3*D}\
+    - {op: Attention, packed: qkv, heads: H, documents: documents}\n&/
+    s/targets: targets.npy/&, documents: documents.npy/' $models/language.yaml >"$tmp/packed.yaml"
+model_of() { if [ -e "$tmp/$1.yaml" ]; then echo "$tmp/$1.yaml"; else echo "$models/$1.yaml"; fi; }
+
 for name in $models_of_language ${SLOW:+scaled}; do
-    model=$models/$name.yaml
-    [ $name != scaled ] || model=$tmp/scaled.yaml
+    model=$(model_of $name)
     use_portable
     plans_of | some "$([ $name = language ] && echo '4.1f1b.full|')3.zb-h1.away|v" | plans
     interpret "$name, f32" build/interp
@@ -79,8 +86,7 @@ for name in $models_of_language one; do for type in f32 ${SLOW:+bf16}; do
     [ $type = f32 ] && use_portable || use_bf16
     double=$root/build/double/$type first=
     with="$double/own.obj $double/local.obj $double.a -lpthread -lm -ldl -lstdc++" quick=$tcc linker=$cc
-    model=$models/$name.yaml
-    [ $name != one ] || model=$tmp/one.yaml
+    model=$(model_of $name)
     [ -n "$SLOW" ] || model="$model --set train.batch.global=4"
     for options in "--stages 1 --schedule gpipe" "--stages 3 --schedule 1f1b --recompute full"; do
         said=$(generate "$tmp/gpu" $model $options --set train.precision.compute=$type --devices "$tmp/gpus" &&

@@ -22,7 +22,7 @@ typedef struct { int type; long n; double *v; void *k; } Tensor;
 typedef struct {
     long d[16];
     double f[4];
-    const int32_t *ids;
+    const int32_t *ids, *documents;
     Values vals;
     int mb;
     int64_t site;

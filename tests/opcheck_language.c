@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 #include "opcheck.h"
+#include <stdbool.h>
 
 
 /* ---- rotary ------------------------------------------------------------------------------------------------------ */
@@ -23,12 +24,35 @@ static double turning(const Case *c, long pair)
     return (float)((1 - smooth) * f / c->f[1] + smooth * f);
 }
 
+/* How many of its own document stand in front of position t. */
+static long place_of(const int32_t *documents, long t)
+{
+    long before = 0;
+    for (long i = t; i-- > 0 && documents[i] == documents[t];)
+        before++;
+    return before;
+}
+
+/* Documents of 1 to 6 positions, the same number nowhere else in a sample. */
+static int32_t *documents_of(long batch, long seq)
+{
+    int32_t *to = ids(batch * seq, 0, 6);
+    for (long i = 0, left = 0; i < batch * seq; i++) {
+        bool begins = i % seq == 0 || left == 0;
+        left = begins ? to[i] : left - 1;
+        to[i] = i % seq == 0 ? 40 : begins ? (to[i - 1] * 7 + 3) % 997 : to[i - 1];
+    }
+    return to;
+}
+
 static void ref_rotary(const Case *c, double *y)
 {
     const long *d = c->d;
     for (long row = 0; row < d[BATCH] * d[SEQ] * d[HEADS]; row++) {
         const double *x = c->in[0]->v + row * d[WIDTH];
-        double t = (double)(row / d[HEADS] % d[SEQ]), *to = y + row * d[WIDTH];
+        long at = row / d[HEADS];
+        double t = (double)(c->documents ? place_of(c->documents + at / d[SEQ] * d[SEQ], at % d[SEQ]) : at % d[SEQ]);
+        double *to = y + row * d[WIDTH];
         memcpy(to, x, (size_t)d[WIDTH] * sizeof *y);
         for (long j = 0; j < d[DIMS] / 2; j++) {
             double angle = (float)((float)t * (float)turning(c, j));
@@ -60,6 +84,13 @@ static void rotary(void)
         rotary_backward(stage, dx->k, dy->k, d[BATCH], d[SEQ], d[HEADS], d[WIDTH], d[DIMS], d[ADJACENT], theta, d[SCALING],
                         factor, low, high, d[ORIGINAL]);
         check_gradient("rotary_backward", dx, ref_rotary, &c, 0, dy);
+        c.documents = documents_of(d[BATCH], d[SEQ]);
+        rotary_documents_forward(stage, y->k, x->k, c.documents, d[BATCH], d[SEQ], d[HEADS], d[WIDTH], d[DIMS], d[ADJACENT],
+                                 theta, d[SCALING], factor, low, high, d[ORIGINAL]);
+        check_value("rotary_documents_forward", y, ref_rotary, &c);
+        rotary_documents_backward(stage, dx->k, dy->k, c.documents, d[BATCH], d[SEQ], d[HEADS], d[WIDTH], d[DIMS], d[ADJACENT],
+                                  theta, d[SCALING], factor, low, high, d[ORIGINAL]);
+        check_gradient("rotary_documents_backward", dx, ref_rotary, &c, 0, dy);
         case_end();
     }
 }
@@ -250,7 +281,8 @@ static double score_of(const Case *c, long b, long head, long i, long j)
     double s = 0;
     for (long p = 0; p < d[W_WIDTH]; p++)
         s += q[p] * k[p] * c->f[0];
-    if ((d[W_CAUSAL] && j > i) || (d[W_WINDOW] && i - j >= d[W_WINDOW]) || (c->ids && !c->ids[b * d[W_KEY] + j]))
+    if ((d[W_CAUSAL] && j > i) || (d[W_WINDOW] && i - j >= d[W_WINDOW]) || (c->ids && !c->ids[b * d[W_KEY] + j]) ||
+        (c->documents && c->documents[b * d[W_KEY] + i] != c->documents[b * d[W_KEY] + j]))
         return -INFINITY;
     return (c->f[1] > 0 ? c->f[1] * tanh(s / c->f[1]) : s) +
         (c->in[3] ? c->in[3]->v[(head * d[W_QUERY] + i) * d[W_KEY] + j] : 0);
@@ -310,6 +342,79 @@ static void window_case(const Window *s)
     case_end();
 }
 
+/* The same with documents, and with q, k and v side by side. */
+static void documents_case(const Window *s)
+{
+    const long *d = s->d, rows = d[W_BATCH] * d[W_QUERY] * d[W_HEADS], pairs = d[W_HEADS] * d[W_QUERY] * d[W_KEY];
+    Values vals = {.seed = 7};
+    Tensor *bias = s->bias ? operand(REAL, pairs, -1, 1) : NULL, *q = operand(REAL, rows * d[W_WIDTH], -2, 2);
+    Tensor *k = operand(REAL, d[W_BATCH] * d[W_KEY] * d[W_OWN] * d[W_WIDTH], -2, 2);
+    Tensor *v = operand(REAL, k->n, -2, 2), *dy = operand(REAL, q->n, -1, 1);
+    Tensor *y = result(REAL, q->n), *lse = result(FLOAT, rows), *dq = result(REAL, q->n), *tmp = result(FLOAT, rows);
+    Tensor *dk = result(REAL, k->n), *dv = result(REAL, v->n), *db = bias ? result(REAL, pairs) : NULL;
+    Case c = {.f = {(double)(0.7f / sqrtf((float)d[W_WIDTH])), (double)s->cap}, .in = {q, k, v, bias},
+              .ids = s->mask ? ids(d[W_BATCH] * d[W_KEY], 0, 3) : NULL, .documents = documents_of(d[W_BATCH], d[W_KEY])};
+    memcpy(c.d, d, sizeof s->d);
+    attention_documents_forward(stage, y->k, lse->k, q->k, k->k, v->k, bias ? bias->k : 0, c.ids, c.documents, &vals, 0, d[0],
+                                d[1], d[2], d[3], d[4], d[5], d[6], d[7], (float)c.f[0], s->cap, 0, 9);
+    check_value("attention_documents_forward", y, ref_window, &c);
+    attention_documents_backward(stage, dq->k, dk->k, dv->k, db ? db->k : 0, dy->k, y->k, q->k, k->k, v->k, bias ? bias->k : 0,
+                                 c.ids, c.documents, lse->k, tmp->k, &vals, 0, d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7],
+                                 (float)c.f[0], s->cap, 0, 9);
+    check_gradient("attention_documents_backward dq", dq, ref_window, &c, 0, dy);
+    check_gradient("attention_documents_backward dk", dk, ref_window, &c, 1, dy);
+    check_gradient("attention_documents_backward dv", dv, ref_window, &c, 2, dy);
+    if (db)
+        check_gradient("attention_documents_backward dbias", db, ref_window, &c, 3, dy);
+    case_end();
+}
+
+/* q, k and v side by side have the bits of three tensors. */
+static void pack(Tensor *to, const Tensor *from, long part, long row)
+{
+    size_t each = (size_t)row * sizeof(real);
+    for (long i = 0; i < from->n / row; i++)
+        memcpy((char *)to->k + (size_t)(3 * i + part) * each, (char *)from->k + (size_t)i * each, each);
+}
+
+static void packed_documents(long batch, long heads, long seq, long width, float drop)
+{
+    long row = heads * width, n = batch * seq * row;
+    Values vals = {.seed = 7};
+    int32_t *of = documents_of(batch, seq);
+    Tensor *part[3], *all = result(REAL, 3 * n), *back = result(REAL, 3 * n), *want = result(REAL, 3 * n), *slope[3];
+    for (int i = 0; i < 3; i++) {
+        part[i] = operand(REAL, n, -2, 2);
+        slope[i] = result(REAL, n);
+        pack(all, part[i], i, row);
+    }
+    Tensor *y[2] = {result(REAL, n), result(REAL, n)}, *lse = result(FLOAT, batch * heads * seq);
+    Tensor *tmp = result(FLOAT, lse->n), *dy = operand(REAL, n, -1, 1);
+    attention_documents_forward(stage, y[0]->k, lse->k, part[0]->k, part[1]->k, part[2]->k, 0, 0, of, &vals, 0, batch, heads,
+                                heads, seq, seq, width, 1, 0, 0.5f, 0, drop, 9);
+    attention_packed_documents_forward(stage, y[1]->k, lse->k, all->k, 0, 0, of, &vals, 0, batch, heads, seq, width, 1, 0.5f,
+                                       drop, 9);
+    same_bits("attention_packed_documents_forward", seq, y[0], y[1]);
+    attention_documents_backward(stage, slope[0]->k, slope[1]->k, slope[2]->k, 0, dy->k, y[0]->k, part[0]->k, part[1]->k,
+                                 part[2]->k, 0, 0, of, lse->k, tmp->k, &vals, 0, batch, heads, heads, seq, seq, width, 1, 0,
+                                 0.5f, 0, drop, 9);
+    attention_packed_documents_backward(stage, back->k, 0, dy->k, y[0]->k, all->k, 0, 0, of, lse->k, tmp->k, &vals, 0, batch,
+                                        heads, seq, width, 1, 0.5f, drop, 9);
+    for (int i = 0; i < 3; i++)
+        pack(want, slope[i], i, row);
+    same_bits("attention_packed_documents_backward", seq, want, back);
+    case_end();
+}
+
+static void documents(void)
+{
+    for (size_t i = 0; i < sizeof windows / sizeof *windows; i++)
+        if (windows[i].d[W_QUERY] == windows[i].d[W_KEY])
+            documents_case(&windows[i]);
+    packed_documents(2, 2, 70, 8, 0);
+    packed_documents(1, 3, 33, 5, 0.2f);
+}
+
 static void window(void)
 {
     for (size_t i = 0; i < sizeof windows / sizeof *windows; i++)
@@ -356,8 +461,10 @@ static void norm(void)
 enum { B, T, D, ROWS, FROM };
 static void ref_position(const Case *c, double *y)
 {
-    for (long i = 0; i < c->in[0]->n; i++)
-        y[i] = c->in[0]->v[i] + c->in[1]->v[(i / c->d[D] % c->d[T] + c->d[FROM]) * c->d[D] + i % c->d[D]];
+    for (long i = 0; i < c->in[0]->n; i++) {
+        long t = i / c->d[D] % c->d[T], at = c->documents ? place_of(c->documents + i / c->d[D] / c->d[T] * c->d[T], t) : t;
+        y[i] = c->in[0]->v[i] + c->in[1]->v[(at + c->d[FROM]) * c->d[D] + i % c->d[D]];
+    }
 }
 
 static void position(void)
@@ -376,17 +483,27 @@ static void position(void)
         memcpy(dw2->k, dw->k, (size_t)w->n * sizeof(float));
         position_offset_backward(stage, dw2->k, dy->k, 1, d[B], d[T], d[D], d[ROWS], d[FROM]);
         check_accumulated("position_offset_backward acc", dw, dw2);
+        c.documents = documents_of(d[B], d[T]);
+        position_documents_forward(stage, y->k, x->k, c.documents, w->k, d[B], d[T], d[D], d[FROM]);
+        check_value("position_documents_forward", y, ref_position, &c);
+        position_documents_backward(stage, dw->k, dy->k, c.documents, 0, d[B], d[T], d[D], d[ROWS], d[FROM]);
+        check_gradient("position_documents_backward", dw, ref_position, &c, 1, dy);
+        memcpy(dw2->k, dw->k, (size_t)w->n * sizeof(float));
+        position_documents_backward(stage, dw2->k, dy->k, c.documents, 1, d[B], d[T], d[D], d[ROWS], d[FROM]);
+        check_accumulated("position_documents_backward acc", dw, dw2);
         case_end();
     }
 }
 
 const Check language_checks[] = {
-    {" rotary_forward rotary_backward ", rotary},
+    {" rotary_forward rotary_backward rotary_documents_forward rotary_documents_backward ", rotary},
     {" gate_forward gate_backward ", gate},
     {" softcap_forward softcap_backward ", softcap},
     {" attention_shared_forward attention_shared_backward ", shared},
     {" attention_window_forward attention_window_backward ", window},
     {" rmsnorm_offset_forward rmsnorm_offset_backward ", norm},
-    {" position_offset_forward position_offset_backward ", position},
+    {" position_offset_forward position_offset_backward position_documents_forward position_documents_backward ", position},
+    {" attention_documents_forward attention_documents_backward attention_packed_documents_forward "
+     "attention_packed_documents_backward ", documents},
     {NULL, NULL},
 };

@@ -141,6 +141,26 @@ tuned prefix --set train.freeze="[wte.*, wpe.*, h.0.*]" "$@"
 check "prefix: no gradient, no moment" rests prefix $frozen wte.weight
 tuned groups --set train.optimizer.groups="[{match: [h.1.*, wpe.*], lr: x0.3, weight_decay: 0},
     {match: ['*.ln_*', ln_f.*], lr: 2e-2, betas: [0.7, 0.9], eps: 1e-4}]" "$@"
+# packed MODEL: several documents in a sample, which the reference has one by one (make_packed.py)
+packed() {
+    model=$1 name=packed out=$tmp/$1.packed shared=language
+    [ $1 != gpt ] || shared=gpt
+    shift
+    set -- --set model.inputs.documents="{shape: [B, T], dtype: i32}" --set model.documents=documents \
+        --set data.train.arrays="{documents: $shared.documents.npy, tokens: $shared.tokens.npy, targets:
+            $shared.packed.npy}" "$@"
+    check "$model, packed: generate and build" generate "$@" || return
+    for steps in 1 20; do
+        at=$out.$steps
+        check "$model, packed: $steps steps" train $steps "$at.log" "$at.run" "$at.grad" || continue
+        check "$model, packed: gradient of step $steps" "$compare" --least $least $model.packed.grad$steps.safetensors \
+            "$at.grad" 1e-4
+    done
+    check "$model, packed: losses and norms" "$compare" --loss $model.packed.losses.txt "$out.20.log" $limit
+}
+for model in gpt llama ${SLOW:+mistral}; do
+    packed $model "$@"
+done
 # The llama with PEFT's adapters beside queries and values (make_lora.py)
 lora() {
     "$tmp/safe" llama.lora.tensors "$tmp/lora.start" && "$dpgen" import llama.json -o "$tmp/lora.yaml" || return

@@ -11,6 +11,7 @@
  *   GlobalAvgPool        a Mean
  *   InstanceNorm         a GroupNorm with a group a channel
  *   Attention packed     AttentionPacked
+ *   `documents`          a row with that operand besides, the last one; the line's, or that of the model
  *   `top` of a loss      a HitReport behind it: expand.c
  *   BatchNorm            BatchStat and BatchNormalize: expand.c
  *   LSTM                 Linear and Recur: expand_lstm.c
@@ -164,6 +165,8 @@ static bool place(Scope *s, const Node *line, const char *op, const Row *r, cons
     }
     for (int i = 0; i < given(r); i++) {
         const Node *key = node_get(line, r->in.at[i].name);
+        if (!key && !strcmp(r->in.at[i].name, "documents"))
+            key = s->b->m->documents;
         if (i < list->n && key)
             WRONG(s->b, key->loc, NULL, "operand %s of %s is given by 'in' already", r->in.at[i].name, op);
         int t = i < list->n ? list->at[i] : key ? value_of(s, key) : first && !i ? value_last(s, line) : -1;
@@ -179,6 +182,20 @@ static bool place(Scope *s, const Node *line, const char *op, const Row *r, cons
 
 /* ---- lines that become other operators ------------------------------------------------------------------------- */
 
+static const struct { const char *plain, *with; } documented[] = {
+    {"Attention", "AttentionDocuments"}, {"AttentionPacked", "AttentionPackedDocuments"}, {"Rotary", "RotaryDocuments"},
+    {"PositionEmbedding", "PositionDocuments"},
+};
+
+/* The row that reads documents besides; -1: there is none. */
+static int with_documents(int r)
+{
+    for (size_t i = 0; i < sizeof documented / sizeof *documented; i++)
+        if (!strcmp(documented[i].plain, row(r)->name))
+            return row_find(documented[i].with);
+    return -1;
+}
+
 static bool is_loss(const Scope *s, const Ints *list, const Node *line)
 {
     int t = list->n ? list->at[0] : node_get(line, "a") || node_get(line, "x") ? -1 : s->last;
@@ -187,8 +204,10 @@ static bool is_loss(const Scope *s, const Ints *list, const Node *line)
 
 static int row_for(Scope *s, const Node *line, const char *op, const Ints *list)
 {
-    if (!strcmp(op, "Attention") && !strcmp(attr_word(line, "packed"), "qkv"))
-        return row_find("AttentionPacked");
+    bool one = !strcmp(op, "Attention") && !strcmp(attr_word(line, "packed"), "qkv");
+    int plain = one ? row_find("AttentionPacked") : row_of(op);
+    if (with_documents(plain) >= 0)
+        return node_get(line, "documents") || s->b->m->documents ? with_documents(plain) : plain;
     if (!strcmp(op, "Add") && is_loss(s, list, line))
         return row_find("LossAdd");
     if (!strcmp(op, "Scale") && is_loss(s, list, line))
@@ -278,6 +297,8 @@ static bool line_keys(Scope *s, const Node *line, const char *op)
         *PUSH(&keys) = "branches";
     if (!strcmp(op, "Attention"))
         *PUSH(&keys) = "qkv";
+    if (with_documents(row_of(op)) >= 0)
+        *PUSH(&keys) = "documents";
     attr_keys(op, keys_of(op), &keys);
     return keys_ok(s->b, line, op, &keys);
 }

@@ -3,7 +3,7 @@
  * shape_attention.c: the shape rules of attention: its heads, what a query sees, and its scratch.
  *
  * A line becomes the plainest row that does what it asks for: Attention, or AttentionShared where heads share keys, or
- * AttentionWindow where a window or a cap changes scores.
+ * AttentionWindow where a window or a cap changes scores.  With documents build has chosen the row.
  */
 #include "build.h"
 #include <math.h>
@@ -34,6 +34,7 @@ static bool attention(Sizer *z, int64_t batch, int64_t query, int64_t key, int64
 {
     int64_t heads = attr_int(z->o, "heads");
     const Shape bias = {3, {heads, query, key}}, mask = {2, {batch, key}}, lse = {3, {batch, heads, query}};
+    bool documents = z->o->in.n > i + 2;
     if (wide % heads)
         return refuse(z, NULL, "width %lld is not divisible by %lld heads", (Num)wide, (Num)heads);
     if (z->o->in.at[i] >= 0 && !shape_same(in_shape(z, i), &bias))
@@ -42,13 +43,16 @@ static bool attention(Sizer *z, int64_t batch, int64_t query, int64_t key, int64
     if (z->o->in.at[i + 1] >= 0 && !shape_same(in_shape(z, i + 1), &mask))
         return refuse(z, NULL, "mask must be [batch, key] = %s, not %s", shape_text(&mask),
                       shape_text(in_shape(z, i + 1)));
+    if (documents && (query != key || !shape_same(in_shape(z, i + 2), &mask)))
+        return refuse(z, NULL, "documents must be [batch, key] = %s with as many queries, not %s with %lld queries",
+                      shape_text(&mask), shape_text(in_shape(z, i + 2)), (Num)query);
     attr_set(z->o, "batch", batch);
     attr_set(z->o, "query", query);
     attr_set(z->o, "key", key);
     attr_set(z->o, "width", wide / heads);
     const Shape scores = {4, {batch, heads, query, key}};
     bool plain = z->o->in.at[i] < 0 && z->o->in.at[i + 1] < 0 && (float)attr_find(z->o, "drop")->f == 0 &&
-        z->o->row != row_find("AttentionWindow");
+        z->o->row != row_find("AttentionWindow") && !documents;
     int64_t scratch = attention_scratch(z, &scores, plain);
     if (shape_size(&bias, 0, 3) == MAX_BYTES || scratch < 0)
         return refuse(z, NULL, "%lld queries and %lld keys are too many", (Num)query, (Num)key);
@@ -71,13 +75,14 @@ static bool seen(Sizer *z, int64_t key)
         return refuse(z, "causal: true", "a window counts back from the key of the query, so the attention must be causal");
     if (!(cap >= 0 && cap <= 1e6))
         return refuse(z, "softcap: 0", "softcap is above 0, or 0, which is none; not %g", cap);
+    bool documents = z->o->row == row_find("AttentionDocuments");
     window = window < key ? window : 0;
-    if (!window && (float)cap == 0)
+    if (!window && (float)cap == 0 && !documents)
         return true;
     attr_set(z->o, "window", window);
     attr_set(z->o, "reach", window ? window : key);
     attr_set_float(z->o, "cap", cap);
-    z->o->row = row_find("AttentionWindow");
+    z->o->row = documents ? z->o->row : row_find("AttentionWindow");
     return true;
 }
 
@@ -90,7 +95,7 @@ bool size_attention(Sizer *z)
     if (q->n != 3 || k->n != 3 || !shape_same(k, v) || q->d[0] != k->d[0] || q->d[2] / heads != k->d[2] / kv || k->d[2] % kv)
         return refuse(z, NULL, "q, k, v need one batch and width%s: %s, %s, %s", kv < heads ? " of a head" : "",
                       shape_text(q), shape_text(k), shape_text(v));
-    if (kv < heads)
+    if (kv < heads && z->o->row == row_find("Attention"))
         z->o->row = row_find("AttentionShared");
     if (attr_int(z->o, "causal") && q->d[1] > k->d[1])
         return refuse(z, NULL, "causal attention needs as many keys as queries: %lld and %lld", (Num)k->d[1],

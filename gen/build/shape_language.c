@@ -36,6 +36,14 @@ static bool frequencies(Sizer *z)
     return true;
 }
 
+/* Where positions begin anew: operand 1 of such a row. */
+bool documents_fit(Sizer *z, int64_t batch, int64_t seq)
+{
+    const Shape want = {2, {batch, seq}};
+    return z->o->in.n < 2 || shape_same(in_shape(z, 1), &want) ||
+           refuse(z, NULL, "documents must be [batch, positions] = %s, not %s", shape_text(&want), shape_text(in_shape(z, 1)));
+}
+
 bool size_rotary(Sizer *z)
 {
     enum { FAR = 1 << 20 };     /* positions; angles stay where their cosine is known */
@@ -51,5 +59,5 @@ bool size_rotary(Sizer *z)
     attr_set(z->o, "seq", x->d[1]);
     attr_set(z->o, "heads", x->d[2] / width);
     attr_set(z->o, "dims", dims);
-    return frequencies(z) && out_shape(z, 0, *x);
+    return documents_fit(z, x->d[0], x->d[1]) && frequencies(z) && out_shape(z, 0, *x);
 }

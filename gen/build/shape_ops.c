@@ -88,11 +88,15 @@ static bool size_position(Sizer *z)
     if (attr_int(z->o, "rows") < attr_int(z->o, "seq"))
         return refuse(z, NULL, "rows: %lld are fewer than the %lld positions of %s", (Num)attr_int(z->o, "rows"),
                       (Num)attr_int(z->o, "seq"), shape_text(x));
-    if (attr_find(z->o, "offset")) {
+    bool documents = z->o->in.n > 1, offset = attr_find(z->o, "offset");
+    if (offset)
         attr_set(z->o, "rows", attr_int(z->o, "rows") + attr_int(z->o, "offset"));
+    else if (documents)
+        attr_set(z->o, "offset", 0);
+    if (offset && !documents)
         z->o->row = row_find("PositionOffset");
-    }
-    return par_shape(z, 0, (Shape){2, {attr_int(z->o, "rows"), width(x)}}) && out_shape(z, 0, *x);
+    return documents_fit(z, attr_int(z->o, "batch"), attr_int(z->o, "seq")) &&
+        par_shape(z, 0, (Shape){2, {attr_int(z->o, "rows"), width(x)}}) && out_shape(z, 0, *x);
 }
 
 static bool size_relative_bias(Sizer *z)

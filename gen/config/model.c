@@ -262,6 +262,13 @@ static void read_loss(const Spot *s)
     s->m->loss_loc = s->value->loc;
 }
 
+/* A value in every line that has such an operand: build looks it up. */
+static void read_documents(const Spot *s)
+{
+    if (want(s, SCALAR, "the name of an input"))
+        s->m->documents = s->value;
+}
+
 static void model_model(Model *m, Node *node)
 {
     static const Field fields[] = {
@@ -272,6 +279,7 @@ static void model_model(Model *m, Node *node)
         { "blocks", read_blocks, 0, 0, 0, NULL },
         { "graph", read_graph_list, 0, 0, 0, NULL },
         { "loss", read_loss, offsetof(Model, loss), 0, 0, NULL },
+        { "documents", read_documents, 0, 0, 0, NULL },
     };
     if (node_get(node, "dims")) {
         Spot s = { m, NULL, "model.dims", node_get(node, "dims"), NULL };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * attend.h: attention, for the calls of attention.c, attention_shared.c and attention_window.c.
+ * attend.h: attention, for the calls of attention.c, attention_shared.c, attention_window.c and attention_documents.c.
  *
  * y = D(softmax(scale q k^T + bias)) v for each (sample, head), D dropout, without ever storing the query x key
  * matrix.
@@ -21,10 +21,13 @@
  *
  * window: with `causal`, a query sees so many keys, its own the last (I. Beltagy et al., Longformer, 2020); 0: all.
  * cap: before bias and mask a score s becomes cap tanh(s/cap) (Gemma 2, 2024), whose slope is 1 - tanh(s/cap)^2; 0: it stays.
+ * documents: a query sees the keys with its own number (M. Krell et al., Efficient sequence packing, 2021, who store a mask of
+ * query x key; here a tile compares the numbers).  Tiles whose numbers lie apart are left out, so that the work is that of the
+ * documents one by one.
  *
  * Order.  Blocks have fixed sizes and ascend; a query's result depends on shapes and its own operands alone.  Key blocks that
- * `causal` or `window` hides whole are left out.  causal: key <= query.  A query without any visible key gives zeros, and lse
- * -infinity.
+ * `causal`, `window` or `documents` hides whole are left out.  causal: key <= query.  A query without any visible key gives
+ * zeros, and lse -infinity.
  * Heads wider than WIDE are done WIDE columns of the result at a time.
  */
 #ifndef ATTEND_H
@@ -46,6 +49,7 @@ typedef struct {
     long window;
     float cap;
     long first;                 /* the head that its first one is for random numbers */
+    const int32_t *documents;   /* [batch key], with as many queries; 0: all see all */
 } Attention;
 
 /* A site below 0: the heads are those of one device of several, and ~site is that of all. */
@@ -71,6 +75,27 @@ static View of_keys(const Attention *a, const real *at, long ld, const AttendBlo
 }
 
 static View turned(View v) { return (View){v.at, v.is_float, v.col, v.row_step}; }
+
+static int32_t document(const Attention *a, long b, long at) { return a->documents[b * a->key + at]; }
+
+/* Do the numbers of the tile's queries and of its keys lie apart? */
+static bool apart(const Attention *a, const AttendBlock *p)
+{
+    if (!a->documents)
+        return false;
+    int32_t first = document(a, p->b, p->q), last = first, low = document(a, p->b, p->k), high = low;
+    for (long i = 1; i < p->nq; i++) {
+        int32_t d = document(a, p->b, p->q + i);
+        first = d < first ? d : first;
+        last = d > last ? d : last;
+    }
+    for (long j = 1; j < p->nk; j++) {
+        int32_t d = document(a, p->b, p->k + j);
+        low = d < low ? d : low;
+        high = d > high ? d : high;
+    }
+    return last < low || high < first;
+}
 
 /* Scores of a row are capped; slope: what a gradient of them is multiplied by on its way back, NULL: not wanted. */
 static void capped(float *row, float *slope, float cap, long n)
@@ -102,6 +127,8 @@ static void scores(float *s, float *slope, const Attention *a, const AttendBlock
             row[j] = p->k + j <= p->q + i ? row[j] : -F_INFINITY;
         for (long j = 0; a->window && j < p->nk; j++)
             row[j] = p->q + i - (p->k + j) < a->window ? row[j] : -F_INFINITY;
+        for (long j = 0; a->documents && j < p->nk; j++)
+            row[j] = document(a, p->b, p->q + i) == document(a, p->b, p->k + j) ? row[j] : -F_INFINITY;
         for (long j = p->nk; j < KEYS; j++)
             row[j] = -F_INFINITY;
     }
@@ -161,6 +188,8 @@ static void forward_block(real *y, float *lse, const Attention *a, AttendBlock p
     long end = keys_end(a, p.q + p.nq);
     for (p.k = keys_begin(a, p.q); p.k < end; p.k += KEYS) {
         p.nk = least(KEYS, a->key - p.k);
+        if (apart(a, &p))
+            continue;
         scores(s, NULL, a, &p);
         for (long i = 0; i < p.nq; i++) {
             float shrink = absorb(s + i * KEYS, &most[i], &sum[i]);
@@ -249,6 +278,8 @@ static void add_head(float *dk, float *dv, const Attention *a, const Back *r, At
     long end = a->window ? least(a->query, p.k + p.nk - 1 + a->window) : a->query;
     for (p.q = a->causal ? p.k / QUERIES * QUERIES : 0; p.q < end; p.q += QUERIES) {
         p.nq = least(QUERIES, a->query - p.q);
+        if (apart(a, &p))
+            continue;
         slopes(prob, ds, a, r, &p, true);
         View q = of_queries(a, a->q, a->ldq, &p), dy = of_queries(a, r->dy, a->ldy, &p);
         if (r->dv)
@@ -278,6 +309,8 @@ static void backward_queries(const Attention *a, const Back *r, AttendBlock p, l
     long end = keys_end(a, p.q + p.nq);
     for (p.k = keys_begin(a, p.q); p.k < end; p.k += KEYS) {
         p.nk = least(KEYS, a->key - p.k);
+        if (apart(a, &p))
+            continue;
         slopes(prob, ds, a, r, &p, true);
         product(dq, WIDE, view_float(ds, KEYS, 1), view_from(of_keys(a, a->k, a->ldk, &p), 0, from), p.nq, n, p.nk);
     }

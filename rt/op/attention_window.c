@@ -10,7 +10,7 @@ static Attention windowed(const real *q, const real *k, const real *v, const rea
 {
     long all = heads * width, row = kv_heads * width;
     return (Attention){q, k, v, bias, mask, vals, mb, batch, heads, heads / kv_heads, query, key, width,
-                       all, row, row, all, causal, scale, drop, site, window, cap, 0};
+                       all, row, row, all, causal, scale, drop, site, window, cap, 0, 0};
 }
 
 void attention_window_forward(Stage *st, real *y, float *lse, const real *q, const real *k, const real *v, const real *bias,

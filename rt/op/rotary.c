@@ -8,8 +8,10 @@
  * angle are made in double from the four operations (rt/number.h), then rounded: the same bits everywhere, and no table.
  * Scaling: linear divides f_j by `factor`; llama3 does so for wavelengths above original/low, leaves those below
  * original/high, and goes from one to the other between (Llama Team, The Llama 3 Herd of Models, 2024, and its code).
+ * documents: the positions of each document of a sample begin at 0.
  * Threads split positions, in runs of 64.
  */
+#include "documents.h"
 #include "kernel.h"
 #include "../number.h"
 
@@ -22,6 +24,7 @@ typedef struct {
     long scaling;
     float factor, low, high;
     long original;
+    const int32_t *documents;   /* [batch seq]; 0: a sample is one */
 } Rotary;
 
 static float frequency(const Rotary *r, long pair)
@@ -70,8 +73,10 @@ static void turn_pairs(real *y, const real *x, const Rotary *r, long pair, long 
     float f[PAIRS], c[PAIRS], s[PAIRS];
     for (long j = 0; j < n; j++)
         f[j] = frequency(r, pair + j);
+    long begin = r->documents ? document_begin(r->documents, from) : 0;
     for (long t = from; t < to; t++) {
-        directions(c, s, f, n, t, sign);
+        begin = r->documents && t && r->documents[t] != r->documents[t - 1] ? t : begin;
+        directions(c, s, f, n, t - begin, sign);
         for (long i = 0; i < r->batch * r->heads; i++) {
             long at = ((i / r->heads * r->seq + t) * r->heads + i % r->heads) * r->width + (r->adjacent ? 2 * pair : pair);
             if (r->adjacent)
@@ -82,7 +87,8 @@ static void turn_pairs(real *y, const real *x, const Rotary *r, long pair, long 
     }
 }
 
-static void turn(Stage *st, real *y, const real *x, const Rotary *r, float sign)
+/* Samples with one numbering of positions. */
+static void turn_samples(Stage *st, real *y, const real *x, const Rotary *r, float sign)
 {
     size_t rest = (size_t)(r->width - r->dims) * sizeof *y;
     EACH(r->batch * r->seq * r->heads * r->width >= 1 << 14)
@@ -96,16 +102,45 @@ static void turn(Stage *st, real *y, const real *x, const Rotary *r, float sign)
     }
 }
 
+static void turn(Stage *st, real *y, const real *x, const Rotary *r, float sign)
+{
+    if (!r->documents)
+        turn_samples(st, y, x, r, sign);
+    for (long b = 0; r->documents && b < r->batch; b++) {
+        Rotary one = *r;
+        long at = b * r->seq * r->heads * r->width;
+        one.batch = 1;
+        one.documents = r->documents + b * r->seq;
+        turn_samples(st, y + at, x + at, &one, sign);
+    }
+}
+
 void rotary_forward(Stage *st, real *y, const real *x, long batch, long seq, long heads, long width, long dims, long adjacent,
                     float theta, long scaling, float factor, float low, float high, long original)
 {
-    Rotary r = {batch, seq, heads, width, dims, adjacent, theta, scaling, factor, low, high, original};
+    Rotary r = {batch, seq, heads, width, dims, adjacent, theta, scaling, factor, low, high, original, 0};
     turn(st, y, x, &r, 1.0f);
 }
 
 void rotary_backward(Stage *st, real *dx, const real *dy, long batch, long seq, long heads, long width, long dims,
                      long adjacent, float theta, long scaling, float factor, float low, float high, long original)
 {
-    Rotary r = {batch, seq, heads, width, dims, adjacent, theta, scaling, factor, low, high, original};
+    Rotary r = {batch, seq, heads, width, dims, adjacent, theta, scaling, factor, low, high, original, 0};
+    turn(st, dx, dy, &r, -1.0f);
+}
+
+void rotary_documents_forward(Stage *st, real *y, const real *x, const int32_t *documents, long batch, long seq, long heads,
+                              long width, long dims, long adjacent, float theta, long scaling, float factor, float low,
+                              float high, long original)
+{
+    Rotary r = {batch, seq, heads, width, dims, adjacent, theta, scaling, factor, low, high, original, documents};
+    turn(st, y, x, &r, 1.0f);
+}
+
+void rotary_documents_backward(Stage *st, real *dx, const real *dy, const int32_t *documents, long batch, long seq, long heads,
+                               long width, long dims, long adjacent, float theta, long scaling, float factor, float low,
+                               float high, long original)
+{
+    Rotary r = {batch, seq, heads, width, dims, adjacent, theta, scaling, factor, low, high, original, documents};
     turn(st, dx, dy, &r, -1.0f);
 }

@@ -202,6 +202,8 @@ static Words operands(Model *m, Scope *s, const Node *line, const char *op)
         add_operand(&list, op, 0, before(m, s, line));
     for (k = list.n; k < n; k++) {
         const Node *key = node_field(line, layer_operand(op, k, &n));
+        if (!key && !strcmp(layer_operand(op, k, &n), "documents"))
+            key = node_field(m->model, "documents");
         if (key)
             add_operand(&list, op, k, model_value(m, s, key));
     }

@@ -23,6 +23,7 @@ typedef struct {
     int64_t site;
     long window;            /* keys that a query sees, its own the last; 0: all */
     float cap;              /* scores become cap tanh(s/cap); 0: they stay */
+    const int32_t *documents;   /* [batch key], with as many queries: a query sees those of its number; 0: all */
 } Attend;
 
 /* The head that a block works on, which of its tiles of 64, and what its elements are dropped by; 0: they are not. */
@@ -66,7 +67,8 @@ FN Out key_results(const Attend &a, real *at, const HeadTile &p)
 FN float score(const Attend &a, const HeadTile &p, float s, long q, long k)
 {
     if (k >= a.key || q >= a.query || (a.causal && k > q) || (a.mask && !a.mask[p.b * a.key + k]) ||
-        (a.window && q - k >= a.window))
+        (a.window && q - k >= a.window) ||
+        (a.documents && a.documents[p.b * a.key + q] != a.documents[p.b * a.key + k]))
         return -F_INFINITY;
     s *= a.scale;
     if (a.cap > 0)

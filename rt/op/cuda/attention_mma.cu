@@ -515,7 +515,7 @@ template <int W> static void mma_backward(Stage *st, real *dq, real *dk, real *d
 
 bool attention_mma_forward(Stage *st, real *y, float *lse, const Attend &a)
 {
-    if (a.width > 128 || a.cap > 0)
+    if (a.width > 128 || a.cap > 0 || a.documents)
         return false;
     if (a.width <= 64)
         LAUNCH((mma_attend<64>), mma_blocks(a, a.query), (unsigned)THREADS, st, y, lse, a);
@@ -526,7 +526,7 @@ bool attention_mma_forward(Stage *st, real *y, float *lse, const Attend &a)
 
 bool attention_mma_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, const Attend &a)
 {
-    if (a.width > 128 || a.cap > 0)
+    if (a.width > 128 || a.cap > 0 || a.documents)
         return false;
     if (a.width <= 64)
         mma_backward<64>(st, dq, dk, dv, dbias, a);

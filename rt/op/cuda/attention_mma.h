@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * attention_mma.h: own attention on tensor cores, for bf16, heads up to 128 wide and scores without a cap.  Each call does all
- * that it is asked for and returns true, or nothing and false.
+ * attention_mma.h: own attention on tensor cores, for bf16, heads up to 128 wide, without a cap or documents.  Each call does
+ * all that it is asked for and returns true, or nothing and false.
  */
 #ifndef ATTENTION_MMA_H
 #define ATTENTION_MMA_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Attention without stored scores, in f32: attention_own.h describes the operands, rt/op/attention.c has the formulas.  bf16
- * goes to attention_mma.cu, except for heads wider than 128.
+ * goes to attention_mma.cu, except for heads wider than 128, caps and documents.
  *
  * Method.  T. Dao, FlashAttention-2, 2023, section 3.1, with each result owned by one block.  Forward: a block has 64 queries
  * of one head and takes the keys in tiles of 64, ascending.  The 16 threads that share a row keep the query's largest score
@@ -323,7 +323,7 @@ void attention_own_forward(Stage *st, real *y, float *lse, const real *q, const 
                            long kv_heads, long query, long key, long width, long causal, float scale, float drop, int64_t site)
 {
     own_forward(st, y, lse, Attend{q, k, v, 0, bias, mask, 0, 0, vals, mb, batch, heads, heads / kv_heads, query, key, width,
-                                   qs, ks, causal, scale, drop, site, 0, 0});
+                                   qs, ks, causal, scale, drop, site, 0, 0, 0});
 }
 
 void attention_own_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, const real *dy, const real *y,
@@ -334,7 +334,7 @@ void attention_own_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias
 {
     own_backward(st, dq, dk, dv, dbias, y, delta, Attend{q, k, v, dy, bias, mask, lse, delta, vals, mb, batch, heads,
                                                          heads / kv_heads, query, key, width, qs, ks, causal, scale, drop, site,
-                                                         0, 0});
+                                                         0, 0, 0});
 }
 
 static __global__ void attend_group(real *dk, real *dv, const real *k, const real *v, long n, long share, long width)
@@ -362,7 +362,7 @@ void attention_window_forward(Stage *st, real *y, float *lse, const real *q, con
                               int64_t site)
 {
     own_forward(st, y, lse, Attend{q, k, v, 0, bias, mask, 0, 0, vals, mb, batch, heads, heads / kv_heads, query, key, width,
-                                   heads * width, kv_heads * width, causal, scale, drop, site, window, cap});
+                                   heads * width, kv_heads * width, causal, scale, drop, site, window, cap, 0});
 }
 
 void attention_window_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, const real *dy, const real *y,
@@ -374,5 +374,47 @@ void attention_window_backward(Stage *st, real *dq, real *dk, real *dv, real *db
     float *delta = (float *)tmp;
     own_backward(st, dq, dk, dv, dbias, y, delta, Attend{q, k, v, dy, bias, mask, lse, delta, vals, mb, batch, heads,
                                                          heads / kv_heads, query, key, width, heads * width, kv_heads * width,
-                                                         causal, scale, drop, site, window, cap});
+                                                         causal, scale, drop, site, window, cap, 0});
+}
+
+void attention_documents_forward(Stage *st, real *y, float *lse, const real *q, const real *k, const real *v, const real *bias,
+                                 const int32_t *mask, const int32_t *documents, const Values *vals, int mb, long batch,
+                                 long heads, long kv_heads, long query, long key, long width, long causal, long window,
+                                 float scale, float cap, float drop, int64_t site)
+{
+    own_forward(st, y, lse, Attend{q, k, v, 0, bias, mask, 0, 0, vals, mb, batch, heads, heads / kv_heads, query, key, width,
+                                   heads * width, kv_heads * width, causal, scale, drop, site, window, cap, documents});
+}
+
+void attention_documents_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, const real *dy, const real *y,
+                                  const real *q, const real *k, const real *v, const real *bias, const int32_t *mask,
+                                  const int32_t *documents, const float *lse, void *tmp, const Values *vals, int mb, long batch,
+                                  long heads, long kv_heads, long query, long key, long width, long causal, long window,
+                                  float scale, float cap, float drop, int64_t site)
+{
+    float *delta = (float *)tmp;
+    own_backward(st, dq, dk, dv, dbias, y, delta, Attend{q, k, v, dy, bias, mask, lse, delta, vals, mb, batch, heads,
+                                                         heads / kv_heads, query, key, width, heads * width, kv_heads * width,
+                                                         causal, scale, drop, site, window, cap, documents});
+}
+
+void attention_packed_documents_forward(Stage *st, real *y, float *lse, const real *qkv, const real *bias, const int32_t *mask,
+                                        const int32_t *documents, const Values *vals, int mb, long batch, long heads,
+                                        long query, long width, long causal, float scale, float drop, int64_t site)
+{
+    long all = heads * width;
+    own_forward(st, y, lse, Attend{qkv, qkv + all, qkv + 2 * all, 0, bias, mask, 0, 0, vals, mb, batch, heads, 1, query, query,
+                                   width, 3 * all, 3 * all, causal, scale, drop, site, 0, 0, documents});
+}
+
+void attention_packed_documents_backward(Stage *st, real *dqkv, real *dbias, const real *dy, const real *y, const real *qkv,
+                                         const real *bias, const int32_t *mask, const int32_t *documents, const float *lse,
+                                         void *tmp, const Values *vals, int mb, long batch, long heads, long query, long width,
+                                         long causal, float scale, float drop, int64_t site)
+{
+    long all = heads * width;
+    float *delta = (float *)tmp;
+    own_backward(st, dqkv, dqkv ? dqkv + all : 0, dqkv ? dqkv + 2 * all : 0, dbias, y, delta,
+                 Attend{qkv, qkv + all, qkv + 2 * all, dy, bias, mask, lse, delta, vals, mb, batch, heads, 1, query, query,
+                        width, 3 * all, 3 * all, causal, scale, drop, site, 0, 0, documents});
 }

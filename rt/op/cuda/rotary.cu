@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Rotary positions: formulas as in rt/op/rotary.c.  A block has one position of some samples.  It makes cosine and sine of up
- * to 256 pairs, in double, and turns these pairs in all heads of those samples before it makes the next ones.
+ * to 256 pairs, in double, and turns these pairs in all heads of those samples before it makes the next ones.  With documents
+ * a block has one sample: its threads look for where the document begins, 256 positions at a time.
  */
 #include "kernel.h"
 extern "C" {
@@ -17,6 +18,7 @@ typedef struct {
     long scaling;
     float factor, low, high;
     long original;
+    const int32_t *documents;   /* [batch seq]; 0: a sample is one */
 } Rotary;
 
 FN double power(double x, long n)
@@ -48,17 +50,35 @@ FN void turn_pair(real *y, const real *x, const Rotary &r, long pair, float c, f
     set(y, k, v * c + u * s);
 }
 
+/* Where the document of position t begins; all threads of the block. */
+FN long begin_of(const int32_t *documents, long t)
+{
+    SHARED(int, begin, BLOCK);
+    int mine = 0;
+    for (long i = 1 + (long)threadIdx.x; i <= t; i += BLOCK)
+        mine = documents[i] != documents[i - 1] ? (int)i : mine;
+    begin[threadIdx.x] = mine;
+    for (int way = BLOCK / 2; way; way /= 2) {
+        __syncthreads();
+        if ((int)threadIdx.x < way && begin[threadIdx.x + way] > begin[threadIdx.x])
+            begin[threadIdx.x] = begin[threadIdx.x + way];
+    }
+    __syncthreads();
+    return begin[0];
+}
+
 static __global__ void turn(real *y, const real *x, Rotary r, float sign)
 {
     SHARED(float, cosine, BLOCK);
     SHARED(float, sine, BLOCK);
     long t = blockIdx.x, pairs = r.dims / 2, rest = r.width - r.dims;
+    long place = r.documents ? t - begin_of(r.documents + blockIdx.y * r.seq, t) : t;
     for (long from = 0; from < pairs; from += BLOCK) {
         long n = pairs - from < BLOCK ? pairs - from : (long)BLOCK;
         __syncthreads();
         if (threadIdx.x < n) {
             double s, c;
-            sincospi(2.0 * ((double)((float)t * frequency(r, from + threadIdx.x)) / FULL_TURN), &s, &c);
+            sincospi(2.0 * ((double)((float)place * frequency(r, from + threadIdx.x)) / FULL_TURN), &s, &c);
             cosine[threadIdx.x] = (float)c;
             sine[threadIdx.x] = sign * (float)s;
         }
@@ -79,7 +99,7 @@ static __global__ void turn(real *y, const real *x, Rotary r, float sign)
 
 static void turn_all(Stage *st, real *y, const real *x, Rotary r, float theta, float sign)
 {
-    long wanted = ceil_div(TURNING, r.seq);
+    long wanted = r.documents ? r.batch : ceil_div(TURNING, r.seq);
     r.ratio = number_exp(-2.0 / (double)r.dims * number_log((double)theta));
     LAUNCH(turn, dim3((unsigned)r.seq, (unsigned)(wanted < r.batch ? wanted : r.batch)), (unsigned)BLOCK, st, y, x, r, sign);
 }
@@ -87,13 +107,29 @@ static void turn_all(Stage *st, real *y, const real *x, Rotary r, float theta, f
 void rotary_forward(Stage *st, real *y, const real *x, long batch, long seq, long heads, long width, long dims, long adjacent,
                     float theta, long scaling, float factor, float low, float high, long original)
 {
-    Rotary r = {batch, seq, heads, width, dims, adjacent, 0, scaling, factor, low, high, original};
+    Rotary r = {batch, seq, heads, width, dims, adjacent, 0, scaling, factor, low, high, original, 0};
     turn_all(st, y, x, r, theta, 1.0f);
 }
 
 void rotary_backward(Stage *st, real *dx, const real *dy, long batch, long seq, long heads, long width, long dims,
                      long adjacent, float theta, long scaling, float factor, float low, float high, long original)
 {
-    Rotary r = {batch, seq, heads, width, dims, adjacent, 0, scaling, factor, low, high, original};
+    Rotary r = {batch, seq, heads, width, dims, adjacent, 0, scaling, factor, low, high, original, 0};
+    turn_all(st, dx, dy, r, theta, -1.0f);
+}
+
+void rotary_documents_forward(Stage *st, real *y, const real *x, const int32_t *documents, long batch, long seq, long heads,
+                              long width, long dims, long adjacent, float theta, long scaling, float factor, float low,
+                              float high, long original)
+{
+    Rotary r = {batch, seq, heads, width, dims, adjacent, 0, scaling, factor, low, high, original, documents};
+    turn_all(st, y, x, r, theta, 1.0f);
+}
+
+void rotary_documents_backward(Stage *st, real *dx, const real *dy, const int32_t *documents, long batch, long seq, long heads,
+                               long width, long dims, long adjacent, float theta, long scaling, float factor, float low,
+                               float high, long original)
+{
+    Rotary r = {batch, seq, heads, width, dims, adjacent, 0, scaling, factor, low, high, original, documents};
     turn_all(st, dx, dy, r, theta, -1.0f);
 }
