@@ -46,6 +46,7 @@ static const Sample samples[] = {
     {"AttentionShared", "batch=2 heads=16 kv_heads=8 query=9 key=9 width=4 causal=1 scale=0.5 drop=0. site=3"},
     {"AttentionWindow", "batch=2 heads=16 kv_heads=8 query=9 key=9 width=4 causal=1 window=4 scale=0.5 cap=2. drop=0. site=3"},
     {"Dropout", "batch=3 per=20 drop=0. site=3"},
+    {"GroupedLinear", "rows=12 in=20 out=24 experts=3"}, {"GroupedLinear", "rows=9 in=47 out=16 experts=4"},
     {"Dispatch", "rows=6 top=2 width=20"},
     {"LayerNorm", "rows=20 width=24 eps=1e-5"},
     {"RMSNorm", "rows=20 width=24 eps=1e-5"},
@@ -142,7 +143,9 @@ static void fill(const Unit *u, int i, void *to, bool grad)
         most = (long)number_of(u, "rows");
     for (long k = 0; k < n; k++) {
         double v = draw();
-        if (operand(u, i)->type == 'i')
+        if (!strcmp(name, "offset"))        /* of three experts or more one has no rows */
+            ((int32_t *)to)[k] = (int32_t)(k == 1 ? 0 : k * number_of(u, "rows") / number_of(u, "experts"));
+        else if (operand(u, i)->type == 'i')
             ((int32_t *)to)[k] = !strcmp(name, "slot") ? (int32_t)k : (int32_t)((v + 1) / 2 * (double)most) % (int32_t)most;
         else if (size_of(u, i, grad) == sizeof(float))
             ((float *)to)[k] = (float)(strcmp(name, "var") ? v : v * v + 0.1);
