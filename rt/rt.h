@@ -180,6 +180,8 @@ void route_loss_forward(Stage *st, float *loss, const real *x, const int32_t *ex
 void route_loss_backward(Stage *st, real *dx, const float *dloss, const real *x, const int32_t *expert, const Values *vals, long rows, long experts, long top, float factor);
 void grouped_forward(Stage *st, real *y, const real *x, const int32_t *offset, const real *weight, long rows, long in, long out, long experts);
 void grouped_backward_x(Stage *st, real *dx, const real *dy, const int32_t *offset, const real *weight, long rows, long in, long out, long experts);
+void grouped_columns_backward_x(Stage *st, real *dx, const real *dy, const int32_t *offset, const real *weight, void *tmp, long rows, long in, long out, long experts);
+void grouped_rows_forward(Stage *st, real *y, const real *x, const int32_t *offset, const real *weight, void *tmp, long rows, long in, long out, long experts);
 void grouped_backward_w(Stage *st, float *dweight, const real *dy, const real *x, const int32_t *offset, int acc, long rows, long in, long out, long experts);
 void rotary_forward(Stage *st, real *y, const real *x, long batch, long seq, long heads, long width, long dims, long adjacent, float theta, long scaling, float factor, float low, float high, long original);
 void rotary_backward(Stage *st, real *dx, const real *dy, long batch, long seq, long heads, long width, long dims, long adjacent, float theta, long scaling, float factor, float low, float high, long original);

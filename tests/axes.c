@@ -52,6 +52,7 @@ static const Sample samples[] = {
     {"PositionDocuments", "batch=3 seq=5 width=20 rows=9 offset=2"},
     {"RotaryDocuments",
      "batch=4 seq=5 heads=8 width=4 dims=4 adjacent=1 theta=1e4 scaling=0 factor=1. low=1. high=4. original=8192"},
+    {"GroupedLinear", "rows=12 in=20 out=24 experts=3"}, {"GroupedLinear", "rows=9 in=47 out=16 experts=4"},
     {"Dispatch", "rows=6 top=2 width=20"},
     {"LayerNorm", "rows=20 width=24 eps=1e-5"},
     {"RMSNorm", "rows=20 width=24 eps=1e-5"},
@@ -148,7 +149,9 @@ static void fill(const Unit *u, int i, void *to, bool grad)
         most = (long)number_of(u, "rows");
     for (long k = 0; k < n; k++) {
         double v = draw();
-        if (operand(u, i)->type == 'i')
+        if (!strcmp(name, "offset"))        /* of three experts or more one has no rows */
+            ((int32_t *)to)[k] = (int32_t)(k == 1 ? 0 : k * number_of(u, "rows") / number_of(u, "experts"));
+        else if (operand(u, i)->type == 'i')
             ((int32_t *)to)[k] = !strcmp(name, "slot") ? (int32_t)k : (int32_t)((v + 1) / 2 * (double)most) % (int32_t)most;
         else if (size_of(u, i, grad) == sizeof(float))
             ((float *)to)[k] = (float)(strcmp(name, "var") ? v : v * v + 0.1);

@@ -61,6 +61,25 @@ static void table_parts(void)
     case_end();
 }
 
+static void expert_parts(void)
+{
+    if (folds())
+        return;
+    enum { ROWS = 18, IN = 29, OUT = 33, EXPERTS = 3 };
+    const int32_t offset[EXPERTS + 1] = {0, 7, 7, ROWS};
+    Tensor *w = operand(REAL, EXPERTS * OUT * IN, -1, 1), *x = operand(REAL, ROWS * IN, -1, 1);
+    Tensor *dy = operand(REAL, ROWS * OUT, -1, 1), *y[2], *dx[2], *tmp = sizeof(real) == 4 ? NULL : result(FLOAT, ROWS * OUT);
+    for (int i = 0; i < 2; i++)
+        y[i] = result(REAL, dy->n), dx[i] = result(REAL, x->n);
+    grouped_forward(stage, y[0]->k, x->k, offset, w->k, ROWS, IN, OUT, EXPERTS);
+    grouped_rows_forward(stage, y[1]->k, x->k, offset, w->k, tmp ? tmp->k : 0, ROWS, IN, OUT, EXPERTS);
+    alike("grouped_rows_forward", y[1], y[0]);
+    grouped_backward_x(stage, dx[0]->k, dy->k, offset, w->k, ROWS, IN, OUT, EXPERTS);
+    grouped_columns_backward_x(stage, dx[1]->k, dy->k, offset, w->k, tmp ? tmp->k : 0, ROWS, IN, OUT, EXPERTS);
+    alike("grouped_columns_backward_x", dx[1], dx[0]);
+    case_end();
+}
+
 static void draw_parts(void)
 {
     if (folds())
@@ -135,6 +154,7 @@ static void head_parts(void)
 const Check team_checks[] = {
     {" linear_pieces_backward_x linear_columns_backward_x linear_rows_forward ", linear_parts},
     {" embedding_rows_forward embedding_rows_backward ", table_parts},
+    {" grouped_columns_backward_x grouped_rows_forward ", expert_parts},
     {" dropout_part_forward ", draw_parts},
     {" xent_part_forward xent_part_backward hit_part_report ", loss_parts},
     {" linear_xent_part_forward linear_xent_part_hits_forward linear_xent_part_backward ", head_parts},

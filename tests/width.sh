@@ -157,11 +157,13 @@ use_portable
 
 # ---- each pair of values -----------------------------------------------------------------------------------------------------
 # Layouts of tests/width.awk, each with the hash of one device: a GPT with dropout and ties, a Llama with shared heads, BERT
-# with masks, T5.
+# with masks, T5, a model with experts.
 $cc -std=c11 -O1 -o "$tmp/npy" tests/npy.c || fault "tests/npy.c"
-mkdir "$tmp/bert" "$tmp/t5"
+mkdir "$tmp/bert" "$tmp/t5" "$tmp/experts"
+sed 's/F: 9/F: 16/' "$models/experts.yaml" >"$tmp/experts.yaml"
 (cd "$tmp/bert" && for name in tokens labels; do "$tmp/npy" $name.npy i4 0 64 24 12; done &&
     for name in types mask; do "$tmp/npy" $name.npy i4 0 2 24 12; done && "$tmp/npy" next.npy i4 0 2 24 &&
+    cd "$tmp/experts" && for name in tokens targets; do "$tmp/npy" $name.npy i4 0 29 24 10; done &&
     cd "$tmp/t5" && "$tmp/npy" ids.npy i4 0 40 24 10 && "$tmp/npy" mask.npy i4 0 2 24 10 &&
     for name in decoder_ids labels; do "$tmp/npy" $name.npy i4 0 40 24 8; done) || fault "no arrays"
 many=0 most=8
@@ -194,6 +196,8 @@ for type in f32 bf16; do
     cover llama $type "$models/tiny-llama.yaml"
     run="--no-checkpoint --quiet --hash"
     for model in bert t5; do cwd=$tmp/$model; cover $model $type "$models/tiny-$model.yaml"; done
+    cwd=$tmp/experts
+    cover experts $type "$tmp/experts.yaml"
 done
 run=$at_home cwd= arguments="--steps 4"
 use_portable

@@ -66,7 +66,7 @@ static int part_row(const Op *o, const RowAxes *a, int axis)
 
 static bool swaps(int part) { return part >= 0 && (*row_swaps(row(part), PH_F) || *row_swaps(row(part), PH_I)); }
 
-static bool is_linear(const Op *o) { return !strcmp(row(o->row)->shape, "linear"); }
+static bool is_linear(const Op *o) { return !strcmp(row(o->row)->shape, "linear") || !strcmp(row(o->row)->shape, "grouped"); }
 
 static bool is_attention(const Op *o) { return !strncmp(row(o->row)->shape, "attention", 9); }
 
@@ -333,7 +333,7 @@ static void shrink_op(Graph *g, Op *o, int axis, int devices, int64_t outer)
         return;
     bool columns = !is_axis(&a, axis, "in");
     int64_t sums = attr_int(o, "rows") * attr_int(o, columns ? "in" : "out") * type_bytes(F32);
-    if (columns && !attr_int(o, "pieces"))
+    if (columns && !attr_int(o, "pieces"))      /* a word of Linear */
         attr_set(o, "pieces", 1);
     attr_set(o, columns ? "tmp.I" : "tmp.F", g->compute == F32 ? 0 : sums);     /* f32: the result is the room */
 }

@@ -3,8 +3,9 @@
  * GroupedLinear: rows sorted by expert, each expert's by its own weight [out in]: y[r] = x[r] weight[e]^T for the rows
  * offset[e] .. offset[e + 1] - 1 of expert e (T. Gale et al., MegaBlocks, 2023).
  *
- * Order: as in Linear, so that the bits of a row do not depend on the rows beside it.  The gradient of a weight adds the rows
- * of its expert ascending; an expert without rows gets zeros.
+ * Order: as in Linear, blocks included, so that the bits of a row do not depend on the rows beside it.  The gradient of a
+ * weight adds the rows of its expert ascending, in one block: how many there are follows from the data.  An expert without rows
+ * gets zeros.
  */
 #include "gemm.h"
 
@@ -16,7 +17,7 @@ void grouped_forward(Stage *st, real *y, const real *x, const int32_t *offset, c
     (void)rows;
     for (long e = 0; e < experts; e++)
         product_to(st, y + offset[e] * out, view(x + offset[e] * in, in, 1), view(weight + e * out * in, 1, in), NULL,
-                   count_of(offset, e), out, in, in);
+                   count_of(offset, e), out, in, block_of(st, in));
 }
 
 void grouped_backward_x(Stage *st, real *dx, const real *dy, const int32_t *offset, const real *weight, long rows, long in,
@@ -25,7 +26,7 @@ void grouped_backward_x(Stage *st, real *dx, const real *dy, const int32_t *offs
     (void)rows;
     for (long e = 0; e < experts; e++)
         product_to(st, dx + offset[e] * in, view(dy + offset[e] * out, out, 1), view(weight + e * out * in, in, 1), NULL,
-                   count_of(offset, e), in, out, out);
+                   count_of(offset, e), in, out, block_of(st, out));
 }
 
 void grouped_backward_w(Stage *st, float *dweight, const real *dy, const real *x, const int32_t *offset, int acc, long rows,

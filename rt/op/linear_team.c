@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Linear that the devices of a stage share (docs/width.md).  By columns: a device has rows of the weight, whole columns of y,
- * and its blocks of dx.  By rows: it has columns of the weight and of x, and its blocks of y.  It adds its blocks in f32; then
- * the team adds (team.h), and what Linear does to a finished sum follows.  The other calls are those of Linear on the part.
+ * Linear and GroupedLinear that the devices of a stage share (docs/width.md).  By columns: a device has rows of the weight,
+ * whole columns of y, and its blocks of dx.  By rows: it has columns of the weight and of x, and its blocks of y.  It adds its
+ * blocks in f32; then the team adds (team.h), and what Linear does to a finished sum follows.  The other calls are those of
+ * Linear on the part.
  */
 #include "gemm.h"
 #include "../team.h"
@@ -42,4 +43,27 @@ void linear_rows_forward(Stage *st, real *y, const real *x, const real *weight, 
     for (long i = 0; i < rows; i++)
         for (long j = 0; j < out; j++)
             put(y, i * out + j, bias ? sum[i * out + j] + get(bias, j) : sum[i * out + j]);     /* -0 stays */
+}
+
+/* Of each expert. */
+void grouped_columns_backward_x(Stage *st, real *dx, const real *dy, const int32_t *offset, const real *weight, void *tmp,
+                                long rows, long in, long out, long experts)
+{
+    for (long e = 0; e < experts; e++)
+        product_give(st, room_of(dx, tmp) + offset[e] * in, view(dy + offset[e] * out, out, 1),
+                     view(weight + e * out * in, in, 1), 0, offset[e + 1] - offset[e], in, out, block_of_part(st, out));
+    const float *sum = close_sums(st, dx, tmp, rows * in);
+    MAP(rows * in, i)
+        put(dx, i, sum[i]);
+}
+
+void grouped_rows_forward(Stage *st, real *y, const real *x, const int32_t *offset, const real *weight, void *tmp,
+                          long rows, long in, long out, long experts)
+{
+    for (long e = 0; e < experts; e++)
+        product_give(st, room_of(y, tmp) + offset[e] * out, view(x + offset[e] * in, in, 1),
+                     view(weight + e * out * in, 1, in), 0, offset[e + 1] - offset[e], out, in, block_of_part(st, in));
+    const float *sum = close_sums(st, y, tmp, rows * out);
+    MAP(rows * out, i)
+        put(y, i, sum[i]);
 }
