@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""tests/graphs/mlp.detach.*: the graph of mlp.pt2 with a detach in front of its product b, and the gradient that PyTorch has for
-it in double precision, of the first two samples.
+"""tests/graphs/mlp.detach.*: the graph of mlp.pt2 with a detach in front of its product b, and the gradient that PyTorch has
+for it in double precision, of the first two samples.
 
     python3 make_detach.py GRAPHS
 
