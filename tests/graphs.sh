@@ -7,7 +7,7 @@
 # (tests/ref/make_onnx.py).  What cannot be trained is refused, with the export that works if there is one; damaged files are
 # refused, and nothing is written.
 . "$(dirname "$0")/lib.sh"
-need dpgen build/emitted build/librt.a
+need dpgen build/emitted build/librt.a build/compare
 use_portable
 graphs=$root/tests/graphs
 
@@ -32,6 +32,10 @@ for path in "$graphs"/[!b]*.onnx "$graphs"/[!b]*.pt2; do
     ./dpgen check "$tmp/$file.yaml" --parameters | grep -v '\.running_\|\.num_batches' | LC_ALL=C sort >"$tmp/names"
     expect "$file: names and shapes of PyTorch" cmp "$graphs/${file%%.*}.parameters" "$tmp/names"
 done
+# A detach in front of b: losses are those of the mlp, gradients those of PyTorch (f64) with it
+"$tmp/mlp.detach.pt2.job/job" --weights "$tmp/mlp.detach.pt2.safetensors" --steps 1 --gradients "$tmp/grad" --no-checkpoint \
+    --quiet >"$tmp/said" 2>&1
+expect "no gradient through a detach" build/compare "$graphs/mlp.detach.grad.safetensors" "$tmp/grad" 1e-4
 expect "what a mean keeps is flat" grep -q 'op: GlobalAvgPool}' "$tmp/res.onnx.yaml"
 expect "parts are one operator" test "$(grep -c -e Gelu -e Silu "$tmp/mlp.onnx.yaml")" = 2
 expect "attention is one operator" grep -q 'op: Attention, heads: 2, packed: qkv, causal: true, scale: 0.4}' "$tmp/gpt.pt2.yaml"

@@ -186,7 +186,7 @@ if check "lora: generate and build" lora "$@"; then
         --quiet
     check "lora: the loss with what was read" "$compare" --loss llama.lora.again.txt "$out.again" $limit
     check "lora: merge" "$dpgen" export "$out.20.run" --hf "$tmp/merged"
-    check "lora: merged" "$compare" llama.lora.merged.safetensors "$tmp/merged/model.safetensors" $limit
+    check "lora: merged" "$compare" llama.lora.merged.safetensors "$tmp/merged/model.safetensors" 1e-6
     check "lora: only adapters learn" rests lora model.layers.0.self_attn.q_proj.weight model.norm.weight lm_head.weight
 fi
 echo "reference: $passed passed, $failed failed"

@@ -345,6 +345,13 @@ static int same(AtenCall *c)
     return first(c);
 }
 
+/* No gradient comes back through it; a weight or a constant stays what it is. */
+static int detach(AtenCall *c)
+{
+    int x = first(c);
+    return value_of(c, x)->kind == VALUE_ACT ? ops_unary(c->g, "StopGradient", "", x) : x;
+}
+
 /* ---- axes -------------------------------------------------------------------------------------------------------------- */
 
 static int mean(AtenCall *c)
@@ -534,7 +541,7 @@ static const struct { const char *name; int (*make)(AtenCall *c); const char *op
     {"zeros.default", zeros, NULL},
     {"empty.memory_format", empty, NULL}, {"bernoulli.float", bernoulli, NULL},
     {"neg.default", negative, NULL}, {"contiguous.default", same, NULL}, {"clone.default", same, NULL},
-    {"alias.default", same, NULL}, {"detach.default", same, NULL}, {"mean.dim", mean, NULL},
+    {"alias.default", same, NULL}, {"detach.default", detach, NULL}, {"mean.dim", mean, NULL},
     {"flatten.using_ints", flatten, NULL},
     {"view.default", reshape, NULL}, {"reshape.default", reshape, NULL}, {"squeeze.dim", one_axis, NULL},
     {"unsqueeze.default", one_axis, NULL}, {"permute.default", transpose, NULL}, {"transpose.int", transpose, NULL},
