@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# The promises of the planner, held against random questions under ten limits each.
+# The promises of the planner, held against random questions under eleven limits each.
 #
 #   bench/promises.sh [-b DPGEN] [-n QUESTIONS] [-s SEED]
 #
