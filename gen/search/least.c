@@ -10,12 +10,16 @@
  * and a plan is taken with the arenas that it has, which are mostly a little larger: so one plan says what a limit has to be,
  * and none is packed again and again to fit a limit that nobody asked for.  Targets begin at what the cheapest fates of the
  * best cut need, go up until there is a plan, then down to where there is none, or a larger one.  Since luck is not monotone,
- * a few limits below the answer are tried too, with all remedies of a search.  The search for fast plans falls back on this
- * plan, and a report promises its bytes.  So a promise does not depend on the limit that was asked, it holds, and so does each
- * larger limit.
+ * a few limits below the answer are tried too, with all remedies of a search.
  *
- * Cost: LEAST_WORK and LEAST_STEPS in all, of which a question has a part.  Not handled: a plan of fewer bytes that these
- * questions do not meet.
+ * Where chunks share a device, the need is no bound, and packing decides.  Cuts that are fast may then pack better than those
+ * that need least.  So the plan that is expected to be the fastest is asked for too, under a few targets of its own.
+ *
+ * The search for fast plans falls back on the plan of least bytes, and a report promises those bytes.  So a promise does not
+ * depend on the limit that was asked, it holds, and so does each larger limit.
+ *
+ * Cost: LEAST_WORK and LEAST_STEPS in all, of which a question has a part; and where chunks share a device LEAST_FAST questions
+ * more, of QUESTION_WORK each, and as many steps.  Not handled: a plan of fewer bytes that these questions do not meet.
  */
 #include "least.h"
 #include "budgets.h"
@@ -93,18 +97,21 @@ static Bytes wanted(const Least *l, const Plan *p)
     return most;
 }
 
-/* ONCE: the limit is a target, and the first plan is taken with the arenas that it has. */
-typedef enum { WHOLE, ONCE } How;
+/* ONCE: the limit is a target, and the first plan is taken with the arenas that it has.  FAST: likewise the plan that is
+ * expected to be the fastest. */
+typedef enum { WHOLE, ONCE, FAST } How;
 
 /* Any plan under a limit, for a part of what is left. */
 static Plan *ask(Least *l, Bytes limit, bool no_offload, How how, Plan **failed)
 {
-    const int64_t work = l->work < LEAST_QUESTION ? l->work : LEAST_QUESTION;
-    Ask one = {.first_fit = true, .any_arena = how == ONCE, .no_offload = no_offload, .work_left = alloc(sizeof work),
-               .steps_left = &l->steps};
+    const int64_t part = l->work < LEAST_QUESTION ? l->work : LEAST_QUESTION, work = how == FAST ? QUESTION_WORK : part;
+    int64_t *steps = alloc(sizeof *steps);
+    *steps = LEAST_STEPS / LEAST_FAST;
+    Ask one = {.first_fit = how != FAST, .any_arena = how != WHOLE, .unproven = how == FAST, .no_offload = no_offload,
+               .work_left = alloc(sizeof work), .steps_left = how == FAST ? steps : &l->steps};
     *one.work_left = work;
     Plan *p = search_with(l->x, limited(l, limit), &one, failed);
-    l->work -= work - *one.work_left;
+    l->work -= how == FAST ? 0 : work - *one.work_left;
     return p;
 }
 
@@ -182,6 +189,9 @@ static Bytes least_of(Least *l)
     if (copies)
         search_down(l, need, true, l->work / 2);
     search_down(l, need, false, 0);
+    const bool shared = l->best && plan_chunks(l->best) > plan_stages(l->best);
+    for (int k = 0; shared && k < LEAST_FAST; k++)
+        try_limit(l, need - need / 128 * k, copies, FAST);
     return l->fits;
 }
 

@@ -216,10 +216,10 @@ static void add_joined(Search *s, const Candidate *k)
     one->grows = true;
 }
 
-/* A first fit ends a search that asks for no more, and an interrupt any. */
+/* The first plan ends a search that asks for no more, and an interrupt any. */
 static bool is_over(const Search *s)
 {
-    return busy_stopped() || (s->ask.first_fit && s->best >= 0);
+    return busy_stopped() || ((s->ask.first_fit || s->ask.any_arena) && s->best >= 0);
 }
 
 /* ---- optimal --------------------------------------------------------------------------------------------------------- */

@@ -195,7 +195,7 @@ static bool tries_rows(const Search *s, const Model *m)
     const char *planner = s->ask.planner ? s->ask.planner : m->plan.planner;
     bool any = m->plan.any_row && schedule_open(m->plan.schedule);
     return any && planner_named(planner)->complete && m->plan.objective == STEP_TIME && m->device_order == ORDER_GIVEN
-        && !s->ask.first_fit && !busy_stopped();
+        && !s->ask.first_fit && !s->ask.any_arena && !busy_stopped();
 }
 
 static Plan *lay_out_winner(const Search *s, Plan *best)
@@ -268,7 +268,7 @@ static Plan *search_graphs(const Options *x, const Model *m, const Ask *ask, Pla
     Ask with = ask ? *ask : (Ask){0};
     with.full_left = with.full_left ? with.full_left : full_budget();
     Plan *best = search_asked(x, m, &with, failed);
-    bool enough = best && (with.first_fit || !is_full(best));
+    bool enough = best && (with.first_fit || with.any_arena || !is_full(best));
     const Plan *seen = best ? best : *failed;
     if (enough || busy_stopped() || !seen || !may_part(x, m, seen->g) || !move_is_on("apart"))
         return best;

@@ -1,0 +1,67 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# The promises of the planner, held against random questions under eleven limits each.
+#
+#   bench/promises.sh [-b DPGEN] [-n QUESTIONS] [-s SEED]
+#
+# Questions are those of bench/questions.sh, with untied models.  A report says which limit plans.  The limits asked are 96 to
+# 200 % of that one.  A line: what is wrong, the limit in MiB, the step in ms, the question.
+#
+#   lost      a larger limit has no plan, where a smaller one has
+#   slower    the step is longer than under a smaller limit, by more than 0.3 %
+#   promise   the promised limit has no plan, or a report under another limit promises another one
+#   below     a plan under a limit below the promised one; no promise is broken by that
+#
+# The exit status is 1 if a promise is broken.
+cd "$(dirname "$0")/.." || exit 2
+export LC_ALL=C
+binary=./dpgen n=40 seed=1
+while getopts b:n:s: option; do
+    case $option in
+        b) binary=$OPTARG ;; n) n=$OPTARG ;; s) seed=$OPTARG ;;
+        *) sed -n 's/^#   //p' "$0" >&2; exit 2 ;;
+    esac
+done
+tmp=$(mktemp -d) || exit 2
+trap 'rm -rf "$tmp"' EXIT
+trap 'exit 1' HUP INT TERM
+mkdir "$tmp/untied"
+for file in examples/*.yaml; do sed 's/, tie: [a-z_.]*//' "$file" >"$tmp/untied/${file#*/}"; done
+set -f
+
+# plan QUESTION MIB: step in ns, 0 without a plan; the report stands in $tmp/said
+plan() {
+    (ulimit -t 120; exec "$binary" plan $1 --estimate --json --limit "$2MiB") </dev/null >"$tmp/plan" 2>"$tmp/said"
+    awk '/"step_ns"/ { match($0, /"step_ns": [0-9]+/); step = substr($0, RSTART + 11, RLENGTH - 11); exit }
+        END { print step + 0 }' "$tmp/plan"
+}
+promised() { sed -n 's/.*fits: --limit \([0-9]*\)MiB.*/\1/p' "$tmp/said"; }
+
+bench/questions.sh -n "$n" -s "$seed" | sed "s|^examples/|$tmp/untied/|" >"$tmp/questions"
+while read -r question; do
+    plan "$question" 1064 >"$tmp/step"
+    least=$(promised)
+    if [ -z "$least" ]; then echo "- 1064 $(cat "$tmp/step") - $question"; continue; fi
+    for part in 960 970 980 985 990 995 1000 1010 1050 1200 2000; do
+        mib=$((least * part / 1000))
+        [ "$mib" -gt 1064 ] || continue
+        step=$(plan "$question" "$mib")
+        echo "$part $mib $step $(promised):$least $question"
+    done
+done <"$tmp/questions" >"$tmp/lines"
+sed "s|$tmp/||" "$tmp/lines" | awk '
+    function tell(what) { count[what]++; printf "%-8s %6d MiB %10.3f ms %s\n", what, $2, $3 / 1e6, question }
+    { question = $0; sub(/^([^ ]+ ){4}/, "", question)
+      if (question != last) { asked++; best = 0; last = question }
+      if ($1 == "-") { silent++; next }
+      split($4, limit, ":"); plans++
+      if ($3 == 0 && best > 0) tell("lost")
+      if ($3 > 0 && best > 0 && $3 > best * 1.003) tell("slower")
+      if ($1 == 1000 && $3 == 0 || limit[1] != "" && limit[1] != limit[2]) tell("promise")
+      if ($1 < 1000 && $3 > 0) tell("below")
+      if ($3 > 0 && (best == 0 || $3 < best)) best = $3 }
+    END { broken = count["lost"] + count["slower"] + count["promise"]
+          printf "%d questions, %d without a report, %d plans: %d lost, %d slower, %d wrong promises; %d below a promise\n",
+              asked, silent, plans, count["lost"], count["slower"], count["promise"], count["below"]
+          exit broken > 0 }'
