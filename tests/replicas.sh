@@ -91,6 +91,7 @@ parts "1 11 0.75"
 ./dpgen "$tmp/parts.yaml" --estimate -d f >"$tmp/parts.graph" 2>"$tmp/said" || fault "no graph of parts"
 parts "1 11 0.75" --from "$tmp/parts.graph"
 parts "1 11 0.75" --stages 2 --replicas 2
+parts "1 11 0.75" --stages 4         # the targets that are found are told by a stage that has not the loss
 parts "1 17 0.6" --replicas 2 --set data.eval.batches=4
 parts "0.5 11 0.75" --replicas 2 --set train.batch.micro=2 --set data.eval.batches=3
 
