@@ -4,8 +4,8 @@
 # Small models of today's language have the same bits under any plan, in f32 and in bf16 (tests/models/language.yaml: rotary
 # positions, shared heads of keys, gates, norms of heads, a window; recurrent.yaml: LSTM and additive attention; experts.yaml).
 # The graph interpreter, which knows no plan, gives the hash.  SLOW=1 takes 40 plans of each, and of a fourth one, with a scaled
-# table, and a scaled head that is the table and has the loss inside.  `packed` has
-# documents.  The kernels for GPUs have one hash under two plans, over the double.
+# table, and a scaled head that is the table and has the loss inside.  `packed` has documents.
+#   language.sh gpus          the kernels for GPUs have one hash under two plans, over the double
 . "$(dirname "$0")/lib.sh"
 need dpgen build/emitted build/librt.a build/librt_bf16.a build/interp build/interp_bf16
 models_of_language="language recurrent experts packed"
@@ -53,6 +53,32 @@ sed 's/^  blocks:/    documents: {shape: [B, T], dtype: i32}\n  documents: docum
     - {op: Attention, packed: qkv, heads: H, documents: documents}\n&/
     s/targets: targets.npy/&, documents: documents.npy/' $models/language.yaml >"$tmp/packed.yaml"
 model_of() { if [ -e "$tmp/$1.yaml" ]; then echo "$tmp/$1.yaml"; else echo "$models/$1.yaml"; fi; }
+sed 's/name: mlp.gate, /&init: zeros, /; s/name: again.gate, /&init: zeros, /' $models/experts.yaml >"$tmp/one.yaml"
+
+# ---- the kernels for GPUs, over the double ---------------------------------------------------------------------------
+gpus() {
+    . tests/cuda.sh
+    have_cuda nccl.h || { skip "no headers of CUDA and NCCL: $cuda_remedy" 2; finish; }
+    need_double
+    eight_gpus >"$tmp/gpus"
+    run="$run --fill 0xff"
+    [ -n "$SLOW" ] || run="$run --steps 2"
+    for name in $models_of_language one; do for type in f32 ${SLOW:+bf16}; do
+        [ $type = f32 ] && use_portable || use_bf16
+        double=$root/build/double/$type first=
+        with="$double/own.obj $double/local.obj $double.a -lpthread -lm -ldl -lstdc++" quick=$tcc linker=$cc
+        model=$(model_of $name)
+        [ -n "$SLOW" ] || model="$model --set train.batch.global=4"
+        for options in "--stages 1 --schedule gpipe" "--stages 3 --schedule 1f1b --recompute full"; do
+            said=$(generate "$tmp/gpu" $model $options --set train.precision.compute=$type --devices "$tmp/gpus" &&
+                compile "$tmp/gpu" && job_hash "$tmp/gpu")
+            [ ${#said} = 64 ] && [ "$said" = "${first:-$said}" ] && pass ||
+                fault "$name, GPUs, $type, $options: $said, not $first"
+            first=$said
+        done
+    done; done
+}
+if [ "$1" = gpus ]; then gpus; finish; fi
 
 for name in $models_of_language ${SLOW:+scaled}; do
     model=$(model_of $name)
@@ -67,32 +93,10 @@ for name in $models_of_language ${SLOW:+scaled}; do
 done
 
 # Equal logits: all tokens go to the first experts.  The folder, and so its arena, knows nothing of it.
-sed 's/name: mlp.gate, /&init: zeros, /; s/name: again.gate, /&init: zeros, /' $models/experts.yaml >"$tmp/one.yaml"
 model=$tmp/one.yaml
 use_portable
 run="$run --fill 0xff"           # experts without rows leave no NaN of their rooms
 plans_of | some '2.1f1b.full' | plans
 run=${run% --fill*}
 interpret "one expert" build/interp
-
-# ---- the kernels for GPUs, over the double ---------------------------------------------------------------------------
-. tests/cuda.sh
-have_cuda nccl.h || { skip "no headers of CUDA and NCCL: $cuda_remedy" 2; finish; }
-need_double
-eight_gpus >"$tmp/gpus"
-run="$run --fill 0xff"
-[ -n "$SLOW" ] || run="$run --steps 2"
-for name in $models_of_language one; do for type in f32 ${SLOW:+bf16}; do
-    [ $type = f32 ] && use_portable || use_bf16
-    double=$root/build/double/$type first=
-    with="$double/own.obj $double/local.obj $double.a -lpthread -lm -ldl -lstdc++" quick=$tcc linker=$cc
-    model=$(model_of $name)
-    [ -n "$SLOW" ] || model="$model --set train.batch.global=4"
-    for options in "--stages 1 --schedule gpipe" "--stages 3 --schedule 1f1b --recompute full"; do
-        said=$(generate "$tmp/gpu" $model $options --set train.precision.compute=$type --devices "$tmp/gpus" &&
-            compile "$tmp/gpu" && job_hash "$tmp/gpu")
-        [ ${#said} = 64 ] && [ "$said" = "${first:-$said}" ] && pass || fault "$name, GPUs, $type, $options: $said, not $first"
-        first=$said
-    done
-done; done
 finish

@@ -219,26 +219,22 @@ static void other_scratch(Site *s)
             s->bytes[k] = scratch_bytes.at[at];
 }
 
-/* A library computes what the handle was prepared for: this call, of the literals that it begins with. */
+/* A library computes what the handle was prepared for: this call, of the literals that it begins with.  With a handle that
+ * nothing was prepared for, a call has kernels of its own, as convolutions that cuDNN has not, or ends the job. */
 static void prepared(const Machine *m, const Site *s, int k)
 {
     const Routine *r = m->program->open;
-    bool asked = false, fits = false;
     for (int i = 0; r && i < r->opens.n; i++) {
         const Site *o = &r->opens.at[i];
-        bool same = o->row == s->row, here = o->arg[0].i == s->arg[k].i;
-        asked |= same || here;
+        bool same = o->row == s->row;
         for (int j = 1, p = k + 1; j < o->n && same; j++, p++) {
             while (p < s->n && s->row->param[p].mode != 'i' && strcmp(s->row->param[p].name, "count"))
                 p++;
             same = p < s->n && s->arg[p].kind == A_INT && s->arg[p].i == o->arg[j].i;
         }
-        if (here && !same)
+        if (o->arg[0].i == s->arg[k].i && !same)
             call_fault(m, s, "its handle %lld is prepared for another call, line %d", (long long)s->arg[k].i, o->line);
-        fits |= here;
     }
-    if (asked && !fits)
-        call_fault(m, s, "its handle %lld is not prepared", (long long)s->arg[k].i);
 }
 
 void site_bind(const Machine *m, Site *s)
