@@ -243,7 +243,7 @@ const char *optional_mask(int key)
     return text;
 }
 
-/* The mask's numbers besides: a document may come twice, which is nothing that a user should want. */
+/* The numbers of the mask.  A document may come twice: users should not do that, and bits must agree all the same. */
 static const char *documents_as(const char *mask)
 {
     static char text[64];

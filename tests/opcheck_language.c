@@ -316,7 +316,8 @@ static const Window windows[] = {
     {{1, 1, 1, 33, 33, 256, 1, 20}, 0, 0, 20},
 };
 
-static void window_case(const Window *s)
+/* documents: the calls that hide other documents besides. */
+static void window_case(const Window *s, bool documents)
 {
     const long *d = s->d, rows = d[W_BATCH] * d[W_QUERY] * d[W_HEADS], pairs = d[W_HEADS] * d[W_QUERY] * d[W_KEY];
     Values vals = {.seed = 7};
@@ -326,46 +327,32 @@ static void window_case(const Window *s)
     Tensor *y = result(REAL, q->n), *lse = result(FLOAT, rows), *dq = result(REAL, q->n), *tmp = result(FLOAT, rows);
     Tensor *dk = result(REAL, k->n), *dv = result(REAL, v->n), *db = bias ? result(REAL, pairs) : NULL;
     Case c = {.f = {(double)(0.7f / sqrtf((float)d[W_WIDTH])), (double)s->cap}, .in = {q, k, v, bias},
-              .ids = s->mask ? ids(d[W_BATCH] * d[W_KEY], 0, 3) : NULL};
+              .ids = s->mask ? ids(d[W_BATCH] * d[W_KEY], 0, 3) : NULL,
+              .documents = documents ? documents_of(d[W_BATCH], d[W_KEY]) : NULL};
+    void *b = bias ? bias->k : NULL, *g = db ? db->k : NULL;
     memcpy(c.d, d, sizeof s->d);
-    attention_window_forward(stage, y->k, lse->k, q->k, k->k, v->k, bias ? bias->k : 0, c.ids, &vals, 0, d[0], d[1], d[2], d[3],
-                             d[4], d[5], d[6], d[7], (float)c.f[0], s->cap, 0, 9);
-    check_value("attention_window_forward", y, ref_window, &c);
-    attention_window_backward(stage, dq->k, dk->k, dv->k, db ? db->k : 0, dy->k, y->k, q->k, k->k, v->k, bias ? bias->k : 0,
-                              c.ids, lse->k, tmp->k, &vals, 0, d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7], (float)c.f[0],
-                              s->cap, 0, 9);
-    check_gradient("attention_window_backward dq", dq, ref_window, &c, 0, dy);
-    check_gradient("attention_window_backward dk", dk, ref_window, &c, 1, dy);
-    check_gradient("attention_window_backward dv", dv, ref_window, &c, 2, dy);
-    if (db)
-        check_gradient("attention_window_backward dbias", db, ref_window, &c, 3, dy);
-    case_end();
-}
-
-/* The same with documents, and with q, k and v side by side. */
-static void documents_case(const Window *s)
-{
-    const long *d = s->d, rows = d[W_BATCH] * d[W_QUERY] * d[W_HEADS], pairs = d[W_HEADS] * d[W_QUERY] * d[W_KEY];
-    Values vals = {.seed = 7};
-    Tensor *bias = s->bias ? operand(REAL, pairs, -1, 1) : NULL, *q = operand(REAL, rows * d[W_WIDTH], -2, 2);
-    Tensor *k = operand(REAL, d[W_BATCH] * d[W_KEY] * d[W_OWN] * d[W_WIDTH], -2, 2);
-    Tensor *v = operand(REAL, k->n, -2, 2), *dy = operand(REAL, q->n, -1, 1);
-    Tensor *y = result(REAL, q->n), *lse = result(FLOAT, rows), *dq = result(REAL, q->n), *tmp = result(FLOAT, rows);
-    Tensor *dk = result(REAL, k->n), *dv = result(REAL, v->n), *db = bias ? result(REAL, pairs) : NULL;
-    Case c = {.f = {(double)(0.7f / sqrtf((float)d[W_WIDTH])), (double)s->cap}, .in = {q, k, v, bias},
-              .ids = s->mask ? ids(d[W_BATCH] * d[W_KEY], 0, 3) : NULL, .documents = documents_of(d[W_BATCH], d[W_KEY])};
-    memcpy(c.d, d, sizeof s->d);
-    attention_documents_forward(stage, y->k, lse->k, q->k, k->k, v->k, bias ? bias->k : 0, c.ids, c.documents, &vals, 0, d[0],
-                                d[1], d[2], d[3], d[4], d[5], d[6], d[7], (float)c.f[0], s->cap, 0, 9);
-    check_value("attention_documents_forward", y, ref_window, &c);
-    attention_documents_backward(stage, dq->k, dk->k, dv->k, db ? db->k : 0, dy->k, y->k, q->k, k->k, v->k, bias ? bias->k : 0,
-                                 c.ids, c.documents, lse->k, tmp->k, &vals, 0, d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7],
-                                 (float)c.f[0], s->cap, 0, 9);
-    check_gradient("attention_documents_backward dq", dq, ref_window, &c, 0, dy);
-    check_gradient("attention_documents_backward dk", dk, ref_window, &c, 1, dy);
-    check_gradient("attention_documents_backward dv", dv, ref_window, &c, 2, dy);
-    if (db)
-        check_gradient("attention_documents_backward dbias", db, ref_window, &c, 3, dy);
+    if (documents) {
+        attention_documents_forward(stage, y->k, lse->k, q->k, k->k, v->k, b, c.ids, c.documents, &vals, 0, d[0], d[1], d[2],
+                                    d[3], d[4], d[5], d[6], d[7], (float)c.f[0], s->cap, 0, 9);
+        attention_documents_backward(stage, dq->k, dk->k, dv->k, g, dy->k, y->k, q->k, k->k, v->k, b, c.ids, c.documents,
+                                     lse->k, tmp->k, &vals, 0, d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7], (float)c.f[0],
+                                     s->cap, 0, 9);
+    } else {
+        attention_window_forward(stage, y->k, lse->k, q->k, k->k, v->k, b, c.ids, &vals, 0, d[0], d[1], d[2], d[3], d[4], d[5],
+                                 d[6], d[7], (float)c.f[0], s->cap, 0, 9);
+        attention_window_backward(stage, dq->k, dk->k, dv->k, g, dy->k, y->k, q->k, k->k, v->k, b, c.ids, lse->k, tmp->k,
+                                  &vals, 0, d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7], (float)c.f[0], s->cap, 0, 9);
+    }
+    static const char *const calls[2][5] = {
+        {"attention_window_backward dq", "attention_window_backward dk", "attention_window_backward dv",
+         "attention_window_backward dbias", "attention_window_forward"},
+        {"attention_documents_backward dq", "attention_documents_backward dk", "attention_documents_backward dv",
+         "attention_documents_backward dbias", "attention_documents_forward"},
+    };
+    Tensor *const got[] = {dq, dk, dv, db};
+    check_value(calls[documents][4], y, ref_window, &c);
+    for (int i = 0; i < (db ? 4 : 3); i++)
+        check_gradient(calls[documents][i], got[i], ref_window, &c, i, dy);
     case_end();
 }
 
@@ -410,7 +397,7 @@ static void documents(void)
 {
     for (size_t i = 0; i < sizeof windows / sizeof *windows; i++)
         if (windows[i].d[W_QUERY] == windows[i].d[W_KEY])
-            documents_case(&windows[i]);
+            window_case(&windows[i], true);
     packed_documents(2, 2, 70, 8, 0);
     packed_documents(1, 3, 33, 5, 0.2f);
 }
@@ -418,7 +405,7 @@ static void documents(void)
 static void window(void)
 {
     for (size_t i = 0; i < sizeof windows / sizeof *windows; i++)
-        window_case(&windows[i]);
+        window_case(&windows[i], false);
 }
 
 /* ---- offsets ------------------------------------------------------------------------------------------------------ */

@@ -5,8 +5,8 @@ documents one by one, each in a call of its own, in double precision.
 
     python3 make_packed.py DIR
 
-gpt.documents.npy and language.documents.npy are numbers of documents; gpt.packed.npy and language.packed.npy are targets,
-which the last token of a document has none of.  Tokens and start values are those of the model.  What is written besides:
+gpt.documents.npy and language.documents.npy are numbers of documents.  gpt.packed.npy and language.packed.npy are targets; the
+last token of a document has none.  Tokens and start values are those of the model.  What is written besides:
 MODEL.packed.losses.txt, .grad1, .grad20.
 Needs torch, transformers 4.57 and numpy.
 """
