@@ -3,7 +3,7 @@
 #
 # The promises of the planner, held against random questions under eleven limits each.
 #
-#   bench/promises.sh [-b DPGEN] [-n QUESTIONS] [-s SEED]
+#   bench/promises.sh [-b DPGEN] [-n QUESTIONS] [-s SEED] [-o LINES]
 #
 # Questions are those of bench/questions.sh, with untied models.  A report says which limit plans.  The limits asked are 96 to
 # 200 % of that one.  A line: what is wrong, the limit in MiB, the step in ms, the question.
@@ -13,13 +13,14 @@
 #   promise   the promised limit has no plan, or a report under another limit promises another one
 #   below     a plan under a limit below the promised one; no promise is broken by that
 #
-# The exit status is 1 if a promise is broken.
+# LINES: part of the promised limit, limit in MiB, step in ns, promise of this report and of the first one, question.  The exit
+# status is 1 if a promise is broken.
 cd "$(dirname "$0")/.." || exit 2
 export LC_ALL=C
-binary=./dpgen n=40 seed=1
-while getopts b:n:s: option; do
+binary=./dpgen n=40 seed=1 out=
+while getopts b:n:s:o: option; do
     case $option in
-        b) binary=$OPTARG ;; n) n=$OPTARG ;; s) seed=$OPTARG ;;
+        b) binary=$OPTARG ;; n) n=$OPTARG ;; s) seed=$OPTARG ;; o) out=$OPTARG ;;
         *) sed -n 's/^#   //p' "$0" >&2; exit 2 ;;
     esac
 done
@@ -50,9 +51,10 @@ while read -r question; do
         echo "$part $mib $step $(promised):$least $question"
     done
 done <"$tmp/questions" >"$tmp/lines"
+[ -z "$out" ] || cp "$tmp/lines" "$out" || exit 2
 sed "s|$tmp/||" "$tmp/lines" | awk '
     function tell(what) { count[what]++; printf "%-8s %6d MiB %10.3f ms %s\n", what, $2, $3 / 1e6, question }
-    { question = $0; sub(/^([^ ]+ ){4}/, "", question)
+    { question = $0; sub(/^[^ ]+ [^ ]+ [^ ]+ [^ ]+ /, "", question)
       if (question != last) { asked++; best = 0; last = question }
       if ($1 == "-") { silent++; next }
       split($4, limit, ":"); plans++
