@@ -49,8 +49,8 @@ EMIT    = gen/emit/names.o gen/emit/text.o gen/emit/dims.o gen/emit/slots.o gen/
 PROFILE = gen/profile/measure.o gen/profile/bench.o
 SEARCH  = gen/search/search.o gen/search/list.o gen/search/candidate.o gen/search/remedy.o gen/search/repack.o \
           gen/search/device_order.o gen/search/arrange.o gen/search/star_depths.o gen/search/paces.o \
-          gen/search/buckets.o gen/search/jobshop.o gen/search/optimal.o gen/search/largest.o gen/search/rows.o \
-          gen/search/nofit.o gen/search/least.o gen/search/shorter.o gen/search/degrees.o
+          gen/search/buckets.o gen/search/jobshop.o gen/search/optimal.o gen/search/largest.o gen/search/offers.o \
+          gen/search/nofit.o gen/search/least.o gen/search/shorter.o
 VIEW    = gen/view/stage.o gen/view/totals.o gen/view/plan.o gen/view/explain.o gen/view/compare.o gen/view/compare_page.o \
           gen/view/schedules.o gen/view/schedule_csv.o gen/view/events.o gen/view/measured.o gen/view/metrics.o \
           gen/view/tfevents.o

@@ -59,7 +59,8 @@ limited() {
     most=$("$tmp/source/dpgen" plan $1 --estimate --json 2>/dev/null </dev/null |
         sed -n 's/.*"arena_bytes": *\([0-9]*\).*/\1/p' | sort -n | tail -n 1)
     least=$("$tmp/source/dpgen" plan $1 --estimate --limit 1030MiB 2>&1 </dev/null |
-        sed -n 's/.*fits: --limit \([0-9]*\)MiB.*/\1/p')
+        sed -n 's/.*fits: --limit \([0-9]*\)\([KMG]\)iB.*/\1 \2/p' |
+        awk '{ printf "%d", $1 * ($2 == "K" ? 1 / 1024 : $2 == "G" ? 1024 : 1) + 0.999 }')
     [ -n "$most" ] && [ -n "$least" ] &&
         awk -v q="$1" -v least="$least" -v most="$most" -v share="$2" 'BEGIN {
             most = most / 1048576 + 1024

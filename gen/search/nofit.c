@@ -86,38 +86,6 @@ static Plan *finished(const Plan *failed)
     return best;
 }
 
-static void touch(int *first, int *last, int tick)
-{
-    if (*last < 0)
-        *first = tick;
-    *last = tick;
-}
-
-/* copies[buffer]: of how many micro-batches it is alive at the tick, in this device's step */
-static int *alive(const Plan *p, int device, int tick)
-{
-    size_t n = (size_t)p->buf.n * (size_t)p->g->micro;
-    int *first = alloc(sizeof(int) * n), *last = alloc(sizeof(int) * n);
-    int *copies = alloc(sizeof(int) * (size_t)p->buf.n);
-    const Actions *list = &p->dev.at[device].list;
-    memset(last, -1, sizeof(int) * n);
-    for (int i = 0; i < list->n; i++) {
-        const Action *k = &list->at[i];
-        int mb = k->mb < 0 ? 0 : k->mb;
-        if (k->buf >= 0)
-            touch(&first[k->buf * p->g->micro + mb], &last[k->buf * p->g->micro + mb], k->tick);
-        for (int c = 0; k->routine >= 0 && c < p->routine.at[k->routine].call.n; c++) {
-            const Ints *used = &p->routine.at[k->routine].call.at[c].buf;
-            for (int j = 0; j < used->n; j++)
-                if (used->at[j] >= 0)
-                    touch(&first[used->at[j] * p->g->micro + mb], &last[used->at[j] * p->g->micro + mb], k->tick + c);
-        }
-    }
-    for (size_t i = 0; i < n; i++)
-        copies[i / (size_t)p->g->micro] += last[i] >= 0 && first[i] <= tick && tick <= last[i];
-    return copies;
-}
-
 static const char *call_text(const Plan *p, int device, int tick)
 {
     static const char *const phase[] = {"forward", "backward", "backward", "update"};
@@ -138,28 +106,26 @@ static const char *call_text(const Plan *p, int device, int tick)
 
 enum { SHOWN = 4 };
 
-/* The largest buffers alive at the tick, after the states. */
-static void print_alive(const Plan *p, int device, int tick)
+/* The largest buffers alive at the fullest call, after the states. */
+static void print_alive(const Plan *p, int device)
 {
-    int *copies = alive(p, device, tick);
+    Bytes *alive = mem_at_peak(p, device);
     fprintf(stderr, "    states %s", size_text(p->dev.at[device].state));
     for (int shown = 0; shown < SHOWN; shown++) {
         int best = -1;
-        for (int b = 0; b < p->buf.n; b++) {
-            const Buf *x = &p->buf.at[b];
-            bool larger = best < 0 || x->bytes * copies[b] > p->buf.at[best].bytes * copies[best];
-            if (x->device == device && x->tensor >= 0 && copies[b] > 0 && larger)
+        for (int b = 0; b < p->buf.n; b++)
+            if (p->buf.at[b].tensor >= 0 && alive[b] > (best < 0 ? 0 : alive[best]))
                 best = b;
-        }
         if (best < 0)
             break;
         const Buf *x = &p->buf.at[best];
         const Tensor *t = &p->g->tensor.at[x->tensor];
+        const Bytes copies = alive[best] / aligned(x->bytes);
         fprintf(stderr, "; %s ", t->name);
-        if (copies[best] > 1)
-            fprintf(stderr, "%d x ", copies[best]);
+        if (copies > 1)
+            fprintf(stderr, "%lld x ", (long long)copies);
         fprintf(stderr, "%s (%s:%d)", size_text(x->bytes), quote_terminal(diag_path(t->loc)), t->loc.line);
-        copies[best] = 0;
+        alive[best] = 0;
     }
     fputc('\n', stderr);
 }
@@ -180,7 +146,7 @@ static void print_failed(const Plan *p)
         fprintf(stderr, ": %s too much\n", size_text(x->arena - x->limit));
     else                        /* this very plan fits when all is dropped; what was asked for does not */
         fprintf(stderr, " with everything dropped\n");
-    print_alive(p, d, x->peak);
+    print_alive(p, d);
     if (beside(p, d) > 0)
         fprintf(stderr, "  messages of stage %d take %s of its device beside that (transport %s)\n", d, size_text(beside(p, d)),
                 p->m->plan.transport);

@@ -7,11 +7,10 @@
  * instead.
  */
 #include "search.h"
-#include "degrees.h"
 #include "least.h"
 #include "list.h"
 #include "moves.h"
-#include "rows.h"
+#include "offers.h"
 #include "shorter.h"
 #include "budgets.h"
 #include "key.h"
@@ -232,7 +231,7 @@ static Plan *search_asked(const Options *x, const Model *m, const Ask *ask, Plan
         search_all(&s);
         best = search_best(&s);
         if (best && tries_rows(&s, m) && move_is_on("rows"))
-            best = search_rows(&s, best);
+            best = offer_rows(&s, best);
         if (best && s.loose && best->ask.steps_left == s.loose)
             best = lay_out_winner(&s, best);
     }
@@ -333,12 +332,12 @@ static Plan *search_any_length(const Options *x, const Model *m, const Ask *ask,
 
 static Plan *search_or_any(const Options *x, const Model *m, const Ask *ask, Plan **failed)
 {
-    return m->plan.tensor_auto ? degrees_search(search_any_length, x, m, ask, failed) : search_any_length(x, m, ask, failed);
+    return m->plan.tensor_auto ? offer_degrees(search_any_length, x, m, ask, failed) : search_any_length(x, m, ask, failed);
 }
 
 static Plan *search_one(const Options *x, const Model *m, const Ask *ask, Plan **failed)
 {
-    return m->plan.tensor_auto ? degrees_search(search_graphs, x, m, ask, failed) : search_graphs(x, m, ask, failed);
+    return m->plan.tensor_auto ? offer_degrees(search_graphs, x, m, ask, failed) : search_graphs(x, m, ask, failed);
 }
 
 /* A single candidate is dumped pass by pass, so that it is seen how far it came; of several only the best.  Calls joined and

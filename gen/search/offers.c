@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * offers.c: what else a plan could be made of: rows of schedules.def, and numbers of devices of a stage.
+ *
+ * Problem: a search for each of some twenty rows, for each number of stages and of devices of a stage, costs far more than one
+ * search, and most never win.  With T devices a stage, a pipeline of as many devices has 1/T of the stages: its bubble is
+ * shorter, and sums cost messages.  Megatron-LM's rule is T = devices of a machine (Narayanan et al., Efficient Large-Scale
+ * Language Model Training on GPU Clusters, 2021); Alpa and Piper search T with the cuts.  Their users ask why a degree was
+ * chosen, and get no answer.
+ *
+ * Method: an offer is a model with one number of stages, and one schedule.  Its guess is all there is to compute, shared out
+ * evenly, with the bubble of the schedule's closed form.  The guess says which offer comes first.  An offer is left out without
+ * search if no plan of it can be faster than the best so far: all its work shared out evenly, or its longest operator, takes
+ * longer.  Others have a search of their own, with the best step as its cutoff, which `exact` refutes first, in which layouts
+ * only have to fit and nothing is proven.  The winner is searched in full.
+ *
+ * schedule: auto offers the rows beside gpipe and 1f1b that are synchronous and legal, with the micro-batch and the replicas of
+ * the best plan, and all numbers of stages; those of one chunk a device first, which cost a tenth of the others.  A row has its
+ * own number of chunks, unless the model says one.  It is tried if its guess is well below the best step, too.  The guess is no
+ * bound: closed forms have messages free, and the plan may make tensors again that a row can keep.
+ *
+ * plan.tensor: auto offers numbers of devices of a stage, with numbers of stages and replicas and a micro-batch.  The first is
+ * searched in full before the others.  So the answer is the plan, with its bound, that the model has when it names these
+ * numbers.
+ *
+ * Cost: ROWS_WORK or DEGREES_WORK, of which each offer has a part; a graph and its prices for each T.  Not handled: rows where
+ * neither gpipe nor 1f1b fits, or with free device orders; stages of unequal T.  Rows are tried for the best T alone.
+ */
+#include "offers.h"
+#include "budgets.h"
+#include "planner.h"
+#include "shorter.h"
+
+#include <stdlib.h>
+
+typedef struct {
+    const Model *m;
+    const Graph *g;
+    const Cost *c;
+    int stages;
+    const Schedule *schedule;
+    int64_t more;               /* Ask.more */
+    const Model *named;         /* by a number of devices of a stage: the model that says so */
+    int gain;                   /* part of the best step that its guess and bound have to save; 0: the bound alone, anything */
+    Ns guess, least, step;      /* least: no plan is faster; step: of the plan that was found; 0: nobody knows */
+    Ns weight;                  /* of the step: longer with an idle device */
+    Plan *plan;
+} Offer;
+typedef VEC(Offer) Offers;
+
+/* In units of a chunk's forward, input or weight gradient.  Without a closed form: the bubble of its kind at best. */
+static int64_t form_of(const Schedule *k, int p, int m, int v)
+{
+    int64_t form = schedule_form(k, p, m, v);
+    return form ? form : 3 * (int64_t)v * m + (k->split ? 1 : k->folds ? 2 : 3) * (p - 1);
+}
+
+/* work: of a step on all devices of a replica. */
+static void add(Offers *all, Offer x, Ns work)
+{
+    int chunks = x.m->plan.chunks, micro = (int)(x.g->micro / x.m->plan.replicas + x.more);
+    x.guess = work / x.stages / (3 * (int64_t)chunks * micro) * form_of(x.schedule, x.stages, micro, chunks);
+    *PUSH(all) = x;
+}
+
+static int by_guess(const void *a, const void *b)
+{
+    const Offer *x = a, *y = b;
+    if (x->m->plan.chunks != y->m->plan.chunks)
+        return x->m->plan.chunks - y->m->plan.chunks;
+    if (x->guess != y->guess)
+        return x->guess < y->guess ? -1 : 1;
+    if (x->m->plan.tensor != y->m->plan.tensor)
+        return x->m->plan.tensor - y->m->plan.tensor;
+    return x->stages != y->stages ? x->stages - y->stages : x->schedule < y->schedule ? -1 : x->schedule > y->schedule;
+}
+
+/* ---- what they come to ---------------------------------------------------------------------------------------------- */
+
+typedef struct { Search s; Offer *o; } OfferTrial;
+
+static void try_offer(void *ctx)
+{
+    OfferTrial *t = ctx;
+    list_schedule(&t->s, t->o->g, t->o->c, t->o->m, t->o->stages, t->o->schedule);
+    search_all(&t->s);
+    t->o->plan = search_best(&t->s);
+    Ns least = t->o->plan ? 0 : search_least(&t->s);
+    t->o->least = least > t->o->least ? least : t->o->least;
+}
+
+static void note_plan(Offer *o, Plan *p)
+{
+    o->plan = p;
+    o->step = p ? p->step : 0;
+    o->weight = p ? with_idle(p) : 0;
+}
+
+/* The best of all, and of `best`, if that is not NULL; no more than `left` calls are replayed. */
+static Offer *best_offer(const Search *s, Offers *all, Offer *best, int64_t left)
+{
+    for (int i = 0; i < all->n && !busy_stopped(); i++) {
+        Offer *o = &all->at[i];
+        const Candidate k = {.g = o->g, .c = o->c, .m = o->m, .stages = o->stages, .schedule = o->schedule,
+                             .ask = {.more = o->more}};
+        const Ns most = !best ? INT64_MAX : o->gain ? best->step - best->step / o->gain : best->weight;
+        if (o->gain && o->guess >= most)
+            continue;
+        busy_at(", schedule %s, %s of %s", o->schedule->name, count_text(o->stages, "stage"),
+                count_text(o->m->plan.tensor, "device"));
+        o->least = candidate_least(&k);
+        if (o->least >= most || left <= 0)
+            continue;
+        void *mark = mem_mark();
+        int64_t had = left < ROW_WORK ? left : ROW_WORK, work = had, steps = 0;     /* the fixed orders, and a few more */
+        OfferTrial t = {{.x = s->x, .ask = s->ask, .best = -1, .cutoff = !best ? 0 : o->gain ? best->step : best->weight}, o};
+        t.s.ask.more = o->more;
+        t.s.ask.unseeded = !o->schedule->depths || !o->gain;    /* they follow from the cuts of a plan: better ones help */
+        t.s.ask.work_left = &work;
+        t.s.ask.steps_left = &steps;
+        note_plan(o, diag_accepts(try_offer, &t) ? o->plan : NULL);
+        left -= had - work;
+        if (o->plan && (!best || wins(o->plan, best->plan)))
+            best = o;
+        else
+            mem_release(mark);
+    }
+    return best;
+}
+
+/* ---- rows ----------------------------------------------------------------------------------------------------------- */
+
+static bool is_row(const Schedule *k, const Model *m, int stages)
+{
+    int cuts = m->plan.cuts.n, chunks = m->plan.chunks * stages;
+    bool like = k->depths && !k->split;         /* 1f1b* promises what 1f1b does */
+    return !k->async && !k->tried && !like && !k->given && !k->custom && !k->improves && (cuts == 0 || cuts == chunks - 1);
+}
+
+/* Rows that follow from the times of a plan take several times as long as others, and have to promise more. */
+static void add_rows(const Search *s, const Plan *p, const Cost *c, int stages, Offers *all)
+{
+    Ns busy = 0;
+    for (int d = 0; d < p->devices; d++)
+        busy += p->dev.at[d].busy;
+    for (const Schedule *k = schedules; k->name; k++) {
+        const Model *m = with_schedule(p->m, k);
+        if (is_row(k, m, stages) && m->plan.chunks * stages <= p->g->nf && !order_refuses(p->g, m, k, stages)
+            && shorter_is_alike(p->g, c, m, s->ask.more, stages, k))
+            add(all, (Offer){m, p->g, c, stages, k, s->ask.more, .gain = k->depths ? LEAST_GAIN / 2 : LEAST_GAIN},
+                busy / p->m->plan.replicas);
+    }
+}
+
+/* Of all numbers of stages that were tried with the graph of the best plan. */
+Plan *offer_rows(const Search *s, Plan *best)
+{
+    Offers all = {0};
+    Offer first = {.m = best->m};
+    note_plan(&first, best);
+    for (int i = 0, last = 0; i < s->all.n; i++) {
+        const Candidate *k = &s->all.at[i];
+        if (k->g == best->g && k->stages > last)
+            add_rows(s, best, k->c, last = k->stages, &all);
+    }
+    if (all.n > 0)
+        qsort(all.at, (size_t)all.n, sizeof *all.at, by_guess);
+    const Offer *found = best_offer(s, &all, &first, ROWS_WORK);
+    return found == &first ? best : search_full(s, found->plan, found->plan->ask.cuts, ROW_WORK);
+}
+
+/* ---- devices of a stage ---------------------------------------------------------------------------------------------- */
+
+typedef struct { int tensor; const char *why; } Refused;
+typedef struct {
+    const Options *x;
+    const Model *m;
+    int tensor;
+    Offers offer;
+    VEC(Refused) refused;
+} Degrees;
+
+static Model *copy_of(const Model *m)
+{
+    Model *with = alloc(sizeof *with);
+    *with = *m;
+    return with;
+}
+
+/* Of one size: all numbers of stages.  Prices are those of the fastest device.  A step of very many micro-batches is tried as a
+ * shorter one, if its lists are alike. */
+static void offer_stages(Degrees *all, const Model *m)
+{
+    const Graph *g = graph_of(all->x, m);
+    const Cost *c = cost(g, m, all->x->times);
+    const Schedule *k = schedule_of(m->plan.schedule);
+    Ns sum = 0;
+    for (int i = 0; i < g->nb; i++) {
+        Ns least = c->ns[0][i];
+        for (int class = 1; class < c->classes; class++)
+            least = c->ns[class][i] < least ? c->ns[class][i] : least;
+        sum += least;
+    }
+    for (int stages = m->plan.stages_min; stages <= m->plan.stages_max; stages++) {
+        Model *with = copy_of(m);
+        with->plan.stages_min = with->plan.stages_max = stages;
+        if (order_refuses(g, with, k, stages))
+            continue;
+        Offer o = {with, g, cost_shared(c, with, stages * with->plan.replicas), stages, k, .named = with};
+        const Model *few = planner_named(with->plan.planner)->complete ? shorter(all->x, with, 1, 0) : with;
+        Graph *less = alloc(sizeof *less);
+        *less = *g;
+        less->micro = few->train.micro;
+        int64_t more = (g->micro - less->micro) / with->plan.replicas;
+        if (more && shorter_is_alike(less, o.c, few, more, stages, k))
+            o.g = less, o.m = few, o.more = more;
+        add(&all->offer, o, sum * (g->micro / with->plan.replicas));
+    }
+}
+
+static void offer_sizes(void *ctx)
+{
+    Degrees *all = ctx;
+    Model *m = copy_of(with_team(all->m, all->tensor));
+    m->plan.chunks = m->plan.chunks_auto ? 1 : m->plan.chunks;
+    m->plan.chunks_auto = false;
+    m->plan.fuse = m->plan.fuse == FUSE_FASTEST ? FUSE_AUTO : m->plan.fuse;
+    if (schedule_open(m->plan.schedule))
+        m->plan.schedule = schedule_of(m->plan.schedule)->name;
+    Models sizes = {0};
+    search_sizes(m, &sizes);
+    for (int i = 0; i < sizes.n; i++)
+        offer_stages(all, sizes.at[i]);
+}
+
+static void find_degrees(Degrees *all)
+{
+    const Model *m = all->m;
+    int most = all->x->from || all->x->foreign ? 1 : (int)m->train.blocks;
+    for (int t = 1; t <= most && t * m->plan.stages_min * m->plan.replicas <= m->devices.n; t *= 2) {
+        int known = all->offer.n;
+        all->tensor = t;
+        if (diag_accepts(offer_sizes, all))
+            continue;
+        all->offer.n = known;
+        *PUSH(&all->refused) = (Refused){t, strf("%s", diag_refusal())};
+    }
+    if (all->offer.n)
+        qsort(all->offer.at, (size_t)all->offer.n, sizeof *all->offer.at, by_guess);
+}
+
+
+/* ---- for people ---------------------------------------------------------------------------------------------------- */
+
+/* Of all offers with that T: the best plan, or what none of them is below. */
+static const char *outcome(const Degrees *all, int tensor)
+{
+    const Offer *found = NULL;
+    Ns least = INT64_MAX;
+    for (int i = 0; i < all->refused.n; i++)
+        if (all->refused.at[i].tensor == tensor)
+            return all->refused.at[i].why;
+    for (int i = 0; i < all->offer.n; i++) {
+        const Offer *o = &all->offer.at[i];
+        if (o->m->plan.tensor != tensor)
+            continue;
+        found = o->step > 0 && (!found || o->step < found->step) ? o : found;
+        least = o->step == 0 && o->least > 0 && o->least < least ? o->least : least;
+    }
+    return found && found->step <= least ? strf("%.3f ms", (double)found->step / 1e6)
+         : least < INT64_MAX ? strf("not below %.3f ms", (double)least / 1e6) : "none";
+}
+
+static const char *note_of(const Degrees *all, int tensor)
+{
+    const char *text = "";
+    for (int t = 1; t <= all->tensor; t *= 2)
+        if (t != tensor)
+            text = strf("%s%s%d %s", text, *text ? ", " : "", t, outcome(all, t));
+    return strf("tensor %d%s%s", tensor, *text ? "; others: " : "", text);
+}
+
+/* As the model would say it. */
+static const Model *named(const Model *m, const Offer *o)
+{
+    Model *with = copy_of(o->named);
+    with->plan.chunks_auto = m->plan.chunks_auto;
+    with->plan.fuse = m->plan.fuse;
+    with->plan.schedule = m->plan.schedule;
+    return with;
+}
+
+Plan *offer_degrees(SearchOf *full, const Options *x, const Model *m, const Ask *ask, Plan **failed)
+{
+    Options quiet = *x;
+    quiet.dump = NULL;
+    Degrees all = {.x = &quiet, .m = m};
+    find_degrees(&all);
+    if (!all.offer.n)
+        return full(x, with_team(m, 1), ask, failed);
+    const Search s = {.x = &quiet, .ask = ask ? *ask : (Ask){0}};
+    Offer *first = &all.offer.at[0];
+    Plan *p = full(&quiet, named(m, first), ask, failed);
+    note_plan(first, p);
+    Offers others = {first + 1, all.offer.n - 1, 0};
+    const Offer *best = best_offer(&s, &others, p ? first : NULL, DEGREES_WORK);
+    if (best && (best != first || x->dump))
+        p = full(x, named(m, best), ask, failed);
+    const char *note = p ? note_of(&all, p->m->plan.tensor) : NULL;
+    if (note)
+        p->proof.note = strf("%s%s%s", note, p->proof.note ? "; " : "", p->proof.note ? p->proof.note : "");
+    return p;
+}
