@@ -192,7 +192,7 @@ static int after_step(Worker *w, int64_t done, int want)
         if (status != DONE)
             return status;
         if (w == &w->run->worker[0])
-            signal_saved();
+            signal_saved(want & WANT_SAVE);
     } else if (want & (WANT_SAVE | WANT_STOP) && w->stage.index == 0) {
         complain(STATUS_RUN, "asked for a checkpoint, but there is no directory for it: give --checkpoint DIR");
     }

@@ -281,7 +281,7 @@ double cores_others(const Cores *from, const Cores *to);        /* share that ot
 void signal_open(void);                                 /* signal.c */
 /* SAVE, STOP: asked for by a signal; END by the clock; BROKEN by a number that is not finite. */
 enum { WANT_SAVE = 1, WANT_STOP = 2, WANT_END = 4, WANT_BROKEN = 8 };
-void signal_saved(void);                                /* a checkpoint of the newest step is there */
+void signal_saved(bool asked);                          /* a checkpoint of the newest step is there; asked: by a signal */
 void signal_leave(void);                                /* this process is one of several, and on its way out */
 int  signal_take(void);                                 /* what was asked for since the last call; a stop stays */
 

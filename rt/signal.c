@@ -46,10 +46,16 @@ void signal_open(void)
     mapped_watch(program_name);
 }
 
-/* Ranks hear one signal of their launcher on either side of a step: who hears it now has what it asks for. */
-void signal_saved(void)
+/* One signal of a launcher reaches the ranks at different times.  Who hears it while the checkpoint is written has what it asks
+ * for.  So has who hears it up to LATE seconds behind one that the others asked for; a second signal is no late one. */
+enum { LATE = 10 };
+static bool heard;              /* since the last checkpoint */
+static double late;             /* until then the next one is that of the others; 0: it is not */
+
+void signal_saved(bool asked)
 {
-    want_save = 0;
+    late = asked && !heard && !want_save ? seconds() + LATE : 0;
+    want_save = heard = 0;
 }
 
 /* srun and mpirun end the others by SIGTERM when the first has ended with a status.  They are as good as done: the job's status
@@ -64,7 +70,10 @@ int signal_take(void)
     int want = want_stop ? WANT_STOP : 0;
     if (want_save) {            /* cleared only when seen: a signal in between is this one, not lost */
         want_save = 0;
-        want |= WANT_SAVE;
+        heard = seconds() >= late;
+        late = 0;
+        if (heard)
+            want |= WANT_SAVE;
     }
     return want;
 }

@@ -319,6 +319,11 @@ for options in "$models/mlp.yaml --limit 1GiB" "$models/tiny-gpt.yaml --limit 30
     [ "$(grep -c '[a-z] *no plan: ' "$tmp/table")" -ge "$none" ] && pass || fault "$options: no plan without a reason, as text"
     awk '$2 ~ /^[0-9.]+$/ && $1 != "bound" { if ($2 + 0 < last) bad = 1; last = $2 + 0; n++ } END { exit bad }' "$tmp/table" &&
         pass || fault "$options: rows are not in the order of steps"
+    case $options in *limit\ 300KiB)       # the device that dpgen plan names, and by how much
+        lacks=$(./dpgen plan $options --estimate --stages 2 2>&1 |
+            sed -n 's/^  stage \([0-9]\) needs .*: \([0-9.]* KiB\) too much$/no plan: stage \1 does not fit, by \2/p')
+        [ -n "$lacks" ] && grep -q "^exact  *$lacks " "$tmp/table" && pass || fault "compare does not say: $lacks" ;;
+    esac
 done
 expect "estimates are called so" grep -q "predictions from estimated times" "$tmp/compare.html"
 finish

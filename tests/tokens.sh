@@ -66,6 +66,12 @@ printf 'e\314\201' >"$tmp/marks"
 printf '\303\251' >"$tmp/whole"
 for text in marks whole; do ./dpgen tokens --tokenizer $ref/qwen.json "$tmp/$text" -o "$tmp/$text.bin" >"$tmp/said" 2>&1; done
 expect "NFC puts marks to their letter" cmp "$tmp/marks.bin" "$tmp/whole.bin"
+# U+0958 has three bytes, and six in NFC: an added token that is normalized is found whole
+longer='s/"content":"<|end|>>",\(.*\)"normalized":false/"content":"\\u0958",\1"normalized":true/'
+sed "$longer" $ref/qwen.json >"$tmp/longer.json"
+printf 'a\340\245\230' >"$tmp/longer"
+./dpgen tokens --tokenizer "$tmp/longer.json" "$tmp/longer" -o "$tmp/longer.bin" >"$tmp/told" 2>&1
+expect "an added token that NFC makes longer" grep -q ': 2 tokens of 4 bytes' "$tmp/told"
 refuse "no such file" 2 'none.json' tokens --tokenizer "$tmp/none.json" LICENSE
 refuse "no such end" 2 'no such added token' tokens --tokenizer $ref/gpt2.json LICENSE --end '<eos>'
 refuse "no tokenizer" 2 'no tokenizer is named' ./dpgen tokens LICENSE -o "$tmp/no.bin"

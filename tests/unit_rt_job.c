@@ -69,6 +69,38 @@ static void test_signals(void)
     check(in_child(take_signals, NULL, said, sizeof said) == 0, "of %d signals one was lost", SIGNALS);
 }
 
+/* Answers to signals, a bit each: behind a checkpoint that other ranks asked for, once more, and behind that checkpoint; then
+ * behind one that was due, and behind one that is heard of while it is written. */
+static int late_signals(void *at)
+{
+    int said = 0, n = 0;
+    (void)at;
+    signal_open();
+    signal_saved(true);
+    for (int i = 0; i < 3; i++) {
+        raise(SIGUSR1);
+        said |= (signal_take() & WANT_SAVE) << n++;
+        if (i == 1)
+            signal_saved(true);
+    }
+    signal_saved(false);
+    raise(SIGUSR1);
+    said |= (signal_take() & WANT_SAVE) << n++;
+    signal_saved(true);
+    raise(SIGUSR1);
+    signal_saved(true);
+    said |= (signal_take() & WANT_SAVE) << n++;
+    raise(SIGUSR1);
+    return said | (signal_take() & WANT_SAVE) << n;
+}
+
+static void test_late_signals(void)
+{
+    char said[256];
+    int got = in_child(late_signals, NULL, said, sizeof said);
+    check(got == 0x2e, "signals that come late are answered by %#x", (unsigned)got);
+}
+
 /* at: NULL, or the parent ignores the signal. */
 static int hang_up(void *at)
 {
@@ -140,6 +172,7 @@ static void logs(const char *what, const char *text, bool there)
 int main(void)
 {
     test_signals();
+    test_late_signals();
     test_hang_up();
     norm = -1;
     logs("no norm was taken", "\"norm\":null", true);

@@ -83,7 +83,8 @@ static Outcome plan_at(Compare *c, int64_t batch, bool open)
     Plan *failed = NULL;
     Ask none = {0}, ask = {.steps_left = open ? NULL : layout_budget(&none)};   /* else asked whether it fits, and its time */
     const bool whole = open && c->planner->complete;                            /* as dpgen plan asks */
-    return view_outcome(whole ? search_quiet(c->x, with, &failed) : search_with(c->x, with, &ask, &failed), failed);
+    const Plan *p = whole ? search_quiet(c->x, with, &failed) : search_with(c->x, with, &ask, &failed);
+    return view_outcome(p, failed);
 }
 
 static Ns probe(void *ctx, int64_t batch)

@@ -299,7 +299,8 @@ static void take_added(Reader *r, JsonPart p)
         refuse(r, "added token %s is normalized, which is not known here", text);
     size_t n = strlen(text);
     if (a.normalized && r->t->nfc) {
-        a.text = kept(normal_text(text, &n), (int)n);
+        const char *normal = normal_text(text, &n);
+        a.text = kept(normal, (int)n);
         a.n = (int)n;
     }
     *PUSH(&r->t->added) = a;
