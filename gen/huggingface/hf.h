@@ -16,7 +16,7 @@ typedef enum {
     WORD,           /* one of words, JSON:value; */
     ONLY,           /* one of words, or absent: another one would change what is computed, and nothing here does it */
     LIST_OF,        /* a list, each element one of words */
-    TURNS,          /* a list whose elements are the words in turn */
+    EVERY,          /* a list with an element a layer: an expression that is 0 in layer i where it is the second word, else 1 */
     CAP,            /* a number; null is 0, where absence is `otherwise` */
     SAME,           /* the value that `otherwise` names */
     LET,            /* `otherwise` as a line of a template */
@@ -29,9 +29,11 @@ typedef struct {
     const char *type;               /* model_type */
     const char *template, *tail;    /* files of gen/huggingface: the model; training, data and devices, NULL: in the first */
     const ConfigField *fields;
-    const char *lacks;              /* what dpgen has not, and the family needs; NULL: nothing but a template */
 } Family;
-extern const Family families[];             /* ends with a NULL type */
+typedef struct { const char *what, *types; } Missing;      /* what dpgen has not, and these model types need */
+extern const Family family_decoders[];      /* of one template; ends with a NULL type, as each of them does */
+extern const Family *const families[];
+extern const Missing family_missing[];           /* ends with a NULL what */
 extern const ConfigField field_common[];    /* of every family */
 extern const char *const field_harmless[];  /* keys that change nothing that is computed */
 
