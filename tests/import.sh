@@ -51,8 +51,10 @@ done
 refuse "tied or not" 3 "26:28: error: scale_decoder_outputs: dpgen does not do false for model type .t5." \
     ./dpgen import "$hf/t5-gated/config5.json" -o "$tmp/none.yaml"
 
-for config in "$hf"/published/*.json; do
+sed 's/BertForMaskedLM/BertForPreTraining/' "$hf/published/bert-base.json" >"$tmp/bert-base.json"
+for config in "$tmp/bert-base.json" "$hf"/published/*.json; do
     name=$(basename "$config" .json)
+    [ "$config" != "$hf/published/bert-base.json" ] || continue         # the example has both heads
     expect "import $name" ./dpgen import "$config" -o "$tmp/$name.yaml"
     for file in "$tmp/$name.yaml" "examples/$name.yaml"; do
         ./dpgen plan "$file" -D L=2 --stages 1 --limit 1TiB --estimate --json | grep '"numeric_key"'
@@ -291,19 +293,28 @@ wrong "a type that is not done" "dpgen does not do model type .mamba. yet: it la
 wrong "another head" "3:5: error: architectures: .LlamaForSequenceClassification. lacks a head of words, which" \
     's/LlamaForCausalLM/LlamaForSequenceClassification/'
 wrong "no head, and none is tied" "architectures: .LlamaModel. lacks a head of words" 's/LlamaForCausalLM/LlamaModel/'
+expect "a head of words" ./dpgen import "$hf/bert-words" -o "$tmp/bert-words.yaml"
 heads() {       # TEXT NAME TENSORS: of bert, whose weights lack TENSORS
     mkdir -p "$tmp/heads"
     sed "s/BertForPreTraining/$2/" "$hf/bert/config.json" >"$tmp/heads/config.json"
     sed "/$3/d" "$hf/bert/tensors" >"$tmp/list" && "$tmp/safe" "$tmp/list" "$tmp/heads/model.safetensors"
     refuse "heads of $2" 3 "$1" ./dpgen import "$tmp/heads" -o "$tmp/wrong.yaml"
 }
-heads "3:5: error: architectures: .BertModel. lacks the heads of masked words and of the next" BertModel '^cls'
-heads "architectures: these weights of .BertForMaskedLM. have no tensor .cls.seq_relationship.weight.: .* trains the heads" \
-    BertForMaskedLM '^cls.seq\|pooler'
-heads ".BertForSequenceClassification. lacks the heads" BertForSequenceClassification '^cls'
+heads "3:5: error: architectures: .BertModel. lacks heads of masked words, of the next sentence or of classes" BertModel '^cls'
+heads ".BertForQuestionAnswering. lacks heads of masked words" BertForQuestionAnswering '^cls'
+heads "these weights of .BertForTokenClassification. have no tensor .classifier.weight." BertForTokenClassification '^cls'
+heads "these weights of .BertForMaskedLM. have no tensor .cls.predictions.transform.dense.weight." BertForMaskedLM '^cls'
+sed 's/BertForPreTraining/BertForMaskedLM/' "$hf/bert/config.json" >"$tmp/heads/config.json"
+grep -v '^cls.seq\|pooler' "$hf/bert/tensors" >"$tmp/list" && "$tmp/safe" "$tmp/list" "$tmp/heads/model.safetensors"
+expect "one head" ./dpgen import "$tmp/heads" -o "$tmp/one.yaml"
+expect "of words alone" cmp "$tmp/one.yaml" "$tmp/bert-words.yaml"
+sed '/"[1-4]": "LABEL_/d; s/"0": "LABEL_0",/"0": "x"/' "$hf/bert-classes/config.json" >"$tmp/config.json"
+refuse "one class" 3 "id2label: one class, whose score is a number that is fitted" ./dpgen import "$tmp/config.json" \
+    -o "$tmp/wrong.yaml"
 expect "the name of one head, and weights of both" sh -c \
     "rm $tmp/heads/model.safetensors; sed 's/BertForPreTraining/BertForMaskedLM/' $hf/bert/config.json >$tmp/heads/config.json
      cp $tmp/bert.in/model.safetensors $tmp/heads; ./dpgen import $tmp/heads/config.json -o $tmp/both.yaml >$tmp/both.said"
+expect "both heads, then" sh -c "./dpgen import $tmp/heads -o $tmp/both.yaml && cmp $tmp/both.yaml $tmp/bert.yaml"
 expect "the folder, not the file" grep -q -- "--weights $tmp/heads\$" "$tmp/both.said"
 
 # Files of other kinds: what they are, and what to do

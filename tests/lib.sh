@@ -141,7 +141,7 @@ write_ops_data() {
 # write_hf_data DIR: arrays for the tiny models of tests/hf; hf_data FAMILY: $arrays and $dims of its model file
 write_hf_data() {
     (cd "$1" && for array in tokens.npy:61:2:11 targets.npy:61:2:11 long.npy:61:2:12 types.npy:2:2:12 mask.npy:2:2:12 \
-        labels.npy:61:2:12 next.npy:2:2 kinds.npy:5:2; do
+        labels.npy:61:2:12 tags.npy:5:2:12 next.npy:2:2 kinds.npy:5:2; do
         echo $array | { IFS=: read -r file high dims && "$tmp/npy" $file i4 0 "$high" $(echo $dims | tr : ' '); }
     done; "$tmp/npy" image.npy f4 -1 1 2 8 8 3)
 }
@@ -150,6 +150,13 @@ hf_data() {
     case $1 in
         vit) arrays="image: image.npy, labels: kinds.npy" dims= ;;
         bert) arrays="tokens: long.npy, types: types.npy, mask: mask.npy, labels: labels.npy, next: next.npy" dims= ;;
+        bert-* | *roberta* | camembert | electra* | distilbert*)
+            arrays="tokens: long.npy, mask: mask.npy, labels: labels.npy" dims=
+            case $1 in
+                *-classes) arrays=${arrays%labels.npy}kinds.npy ;;
+                *-tags) arrays=${arrays%labels.npy}tags.npy ;;
+            esac
+            case $1 in bert-* | camembert | electra*) arrays="$arrays, types: types.npy" ;; esac ;;
         t5*) arrays="ids: long.npy, mask: mask.npy, decoder_ids: tokens.npy, labels: targets.npy" dims="-D S=12 -D T=11" ;;
     esac
 }

@@ -3,7 +3,8 @@
  * families.c: the table of families: which keys of config.json each reads, and what holds where a key is absent.
  *
  * Keys and defaults are those of the configurations of transformers 4.57, with the keys of 5.24 besides.  A new family is a
- * row, its fields and a template.  Those of llama.yaml stand in decoders.c.
+ * row, its fields and a template.  Those of llama.yaml stand in decoders.c, those of bert.yaml in
+ * encoders.c.
  */
 #include "fields.h"
 #include <stddef.h>
@@ -118,24 +119,6 @@ static const ConfigField opt[] = {
     {0}
 };
 
-static const ConfigField bert[] = {
-    {"vocab_size", INT, "V", "30522", NULL},
-    {"hidden_size", INT, "D", "768", NULL},
-    {"intermediate_size", INT, "F", "3072", NULL},
-    {"num_hidden_layers", INT, "L", "12", NULL},
-    {"num_attention_heads", INT, "H", "12", NULL},
-    {"max_position_embeddings", INT, "P", "512", NULL},
-    {"type_vocab_size", INT, "kinds", "2", NULL},
-    {"layer_norm_eps", REAL, "eps", "1e-12", NULL},
-    {"hidden_act", ONLY, NULL, NULL, "gelu"},
-    {"hidden_dropout_prob", REAL, "residual", "0.1", NULL},
-    {"attention_probs_dropout_prob", REAL, "drop", "0.1", NULL},
-    {"position_embedding_type", ONLY, NULL, NULL, "absolute"},
-    {"chunk_size_feed_forward", ONLY, NULL, NULL, "0"},
-    {"tie_word_embeddings", ONLY, NULL, NULL, "true"},
-    {0}
-};
-
 static const ConfigField vit[] = {
     {"hidden_size", INT, "D", "768", NULL},
     {"intermediate_size", INT, "F", "3072", NULL},
@@ -179,16 +162,48 @@ static const Family others[] = {
     {"phi", "phi.yaml", "language.yaml", phi},
     {"gpt_neox", "gpt_neox.yaml", "language.yaml", gpt_neox},
     {"opt", "opt.yaml", "language.yaml", opt},
-    {"bert", "bert.yaml", NULL, bert},
     {"vit", "vit.yaml", NULL, vit},
     {"t5", "t5.yaml", NULL, t5},
     {0}
 };
-const Family *const families[] = {family_decoders, others, NULL};
+const Family *const families[] = {family_decoders, family_encoders, others, NULL};
 
 const Missing family_missing[] = {
-    {"a template for images and words in one model", "gemma3"},
-    {"a router that chooses experts by groups, and by scores with a bias", "deepseek_v3"},
-    {"a selective scan", "mamba"},
+    {"a selective scan", "mamba mamba2 falcon_mamba falcon_h1 bamba jamba zamba zamba2 nemotron_h granitemoehybrid"},
+    {"attention that is a recurrence", "bailing_hybrid kimi_linear lara_mini minimax minimax_m3_vl_text olmo_hybrid "
+     "qwen3_next qwen3_5 qwen3_5_text qwen3_5_moe qwen3_5_moe_text qwen4_exp qwen4_exp_text recurrent_gemma rwkv xlstm"},
+    {"layers of several kinds, with short convolutions", "lfm2 lfm2_moe lfm3 inkling_text inkling2_text inkling2_loop_text "
+     "zaya convbert squeezebert"},
+    {"latent attention with YaRN, v of another width", "deepseek_v2 minicpm3 youtu"},
+    {"a router with a bias that only chooses, or groups of experts", "afmoe axk1 axk2 beam deepseek_v3 deepseek_v32 "
+     "deepseek_v4 dots1 dots3_note dots3_note_text ernie4_5_moe exaone_moe glm4_moe glm4_moe_lite glm_moe_dsa hy_v3 hy_v4 "
+     "kolibri1 laguna longcat_flash mimo_v2_flash minimax_m2 sarvam_mla sarvam_moe solar_open"},
+    {"experts with another router", "aria_text cohere2_moe dbrx doge hunyuan_v1_moe jetmoe llama4 llama4_text mellum "
+     "nllb-moe phimoe switch_transformers"},
+    {"attention with sinks", "gpt_oss flint granite_swa granitemoe_swa"},
+    {"biases that grow with the distance (ALiBi)", "bloom mpt"},
+    {"positions from a fixed table", "ctrl flaubert fsmt m2m_100 marian musicgen musicgen_melody pegasus pegasus_x "
+     "trocr xglm xlm"},
+    {"relative positions of another kind", "cpmant deberta deberta-v2 funnel longt5 mpnet prophetnet "
+     "roformer tapas umt5 xlnet"},
+    {"attention to parts of a text", "big_bird bigbird_pegasus blt led longformer mra nystromformer perceiver reformer "
+     "yoso"},
+    {"windows that are not causal", "eurobert gte jina_embeddings_v3 modernbert modernbert-decoder neomme nomic_bert "
+     "ultrabert"},
+    {"a norm of another kind", "nanochat nemotron olmo"},
+    {"an activation with parameters", "apertus apertus1p5_text"},
+    {"attention that is a difference of two", "diffllama"},
+    {"a Fourier transform", "fnet"},
+    {"a layer that is used again", "albert hrm_text"},
+    {"images or sound beside the words", "audioflamingo3 cohere_compass_text emu3 fuyu gemma3 gemma3n gemma3n_text gemma4 "
+     "gemma4_assistant gemma4_text gemma4_unified gemma4_unified_assistant gemma4_unified_text git glmasr got_ocr2 "
+     "granite_speech granite_speech_plus layoutlm mllama modernvbert moshi moss_transcribe_diarize musicflamingo "
+     "nemo_speechlm omniasr phi4_multimodal qwen2_audio qwen3_asr seamless_m4t seamless_m4t_v2 t5gemma2 ultravbert "
+     "vibevoice_asr voxtral voxtral_realtime whisper"},
+    {"a template alone", "bart bert-generation codegen eurobert gpt_neox_japanese gte jina_embeddings_v3 nomic_bert biogpt "
+     "bitnet blenderbot blenderbot-small cwm data2vec-text dory encoder-decoder ernie esm esmc exaone flex_olmo "
+     "gpt_bigcode gpt_neo granitemoeshared hyperclovax ibert internlm3 iquestcoder jais2 luke mbart megatron-bert "
+     "ministral3 mobilebert mt5 mvp openai-gpt persimmon plbart rembert roberta-prelayernorm roc_bert t5gemma vaultgemma "
+     "xlm-roberta-xl xmod"},
     {0}
 };

@@ -230,15 +230,6 @@ static void read_fields(Config *c, const ConfigField *fields)
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 
-static bool has_word(const char *words, const char *word)
-{
-    size_t n = strlen(word);
-    for (const char *p = words; (p = strstr(p, word)); p += n)
-        if ((p == words || p[-1] == ' ') && (!p[n] || p[n] == ' '))
-            return true;
-    return false;
-}
-
 static const Family *family_of(const Node *root)
 {
     const Node *type = node_get(root, "model_type");
@@ -311,8 +302,7 @@ int import_command(int argc, char **argv)
     *PUSH(&c.values) = (ConfigValue){"family", c.family->type};
     read_fields(&c, field_common);
     read_fields(&c, c.family->fields);
-    const char *tie = value_get(&c.values, "tie");
-    heads_check(c.root, c.family, tie ? value_on(&c.values, "tie") : true, path == folder ? NULL : folder);
+    heads_read(c.root, c.family, path == folder ? NULL : folder, &c.values);
     bad_stop();
     FILE *f = file_begin(out);
     template_write(f, template_of(c.family->template), &c.values);

@@ -20,6 +20,9 @@ base = dict(vocab_size=61, hidden_size=24, num_hidden_layers=2, num_attention_he
             max_position_embeddings=12)
 deep = {**base, 'num_hidden_layers': 4}
 pairs = dict(num_key_value_heads=2)
+still = dict(hidden_dropout_prob=0., attention_probs_dropout_prob=0.)
+wide = {**base, 'max_position_embeddings': 14}
+heads = dict(words='MaskedLM', classes='SequenceClassification', tags='TokenClassification')
 t5 = dict(vocab_size=61, d_model=24, d_kv=8, d_ff=40, num_layers=2, num_heads=3, dropout_rate=0.)
 llama3 = dict(rope_type='llama3', factor=8., low_freq_factor=1., high_freq_factor=4., original_max_position_embeddings=64)
 models = {
@@ -47,6 +50,16 @@ models = {
     't5': ('T5ForConditionalGeneration', hf.T5Config(**t5)),
     't5-gated': ('T5ForConditionalGeneration', hf.T5Config(**t5, num_decoder_layers=1, feed_forward_proj='gated-gelu',
                                                            tie_word_embeddings=False)),
+    **{f'bert-{kind}': (f'BertFor{head}', hf.BertConfig(**base, **still, num_labels=5)) for kind, head in heads.items()},
+    **{f'roberta{kind}': (f'RobertaFor{heads[kind[1:]]}', hf.RobertaConfig(**wide, **still, num_labels=5, type_vocab_size=1))
+       for kind in ('-words', '-classes')},
+    'xlm-roberta': ('XLMRobertaForMaskedLM', hf.XLMRobertaConfig(**wide, **still, type_vocab_size=1)),
+    'camembert': ('CamembertForMaskedLM', hf.CamembertConfig(**wide, **still, type_vocab_size=2)),
+    'electra': ('ElectraForMaskedLM', hf.ElectraConfig(**base, **still, embedding_size=16)),
+    'electra-classes': ('ElectraForSequenceClassification', hf.ElectraConfig(**base, **still, embedding_size=24, num_labels=5)),
+    **{f'distilbert-{kind}': (f'DistilBertFor{heads[kind]}', hf.DistilBertConfig(
+        vocab_size=61, dim=24, hidden_dim=40, n_layers=2, n_heads=4, max_position_embeddings=12, dropout=0.,
+        attention_dropout=0., seq_classif_dropout=0., num_labels=5)) for kind in ('words', 'classes')},
     'arcee': ('ArceeForCausalLM', hf.ArceeConfig(**base, **pairs, attention_bias=True)),
     'cohere': ('CohereForCausalLM', hf.CohereConfig(**base, **pairs, logit_scale=0.25)),
     'cohere2': ('Cohere2ForCausalLM', hf.Cohere2Config(**deep, **pairs, sliding_window=4)),
@@ -116,6 +129,15 @@ def loss(family, model):
                     attention_mask=array('mask.npy', 0, 2, 2, 12))
         return xent(out.prediction_logits, array('labels.npy', 0, 61, 2, 12)) \
             + xent(out.seq_relationship_logits, array('next.npy', 0, 2, 2))
+    if model.config.model_type in ('bert', 'roberta', 'xlm-roberta', 'camembert', 'electra', 'distilbert'):
+        given = dict(input_ids=array('long.npy', 0, 61, 2, 12), attention_mask=array('mask.npy', 0, 2, 2, 12))
+        if getattr(model.config, 'type_vocab_size', 0) == 2:
+            given['token_type_ids'] = array('types.npy', 0, 2, 2, 12)
+        if 'roberta' in family or family == 'camembert':
+            given['position_ids'] = torch.arange(2, 14).expand(2, 12)       # padding lies behind the words
+        wanted = array('kinds.npy', 0, 5, 2) if family.endswith('classes') else \
+            array('tags.npy', 0, 5, 2, 12) if 'TokenClass' in type(model).__name__ else array('labels.npy', 0, 61, 2, 12)
+        return xent(model(**given).logits, wanted)
     if family.startswith('t5'):
         out = model(input_ids=array('long.npy', 0, 61, 2, 12), attention_mask=array('mask.npy', 0, 2, 2, 12),
                     decoder_input_ids=array('tokens.npy', 0, 61, 2, 11))
