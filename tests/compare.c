@@ -5,10 +5,14 @@
  *   compare REF.safetensors OURS.safetensors... TOL       parameters or gradients; ours may lie in several files
  *   compare --least SIZE REF OURS... TOL                  elements below SIZE are rounding: gradients that cancel
  *   compare --loss LOSSES.txt LOG.jsonl TOL               loss and gradient norm of every step
+ *   compare --moved GRADS OURS.safetensors RATE TOL       gradients, from the weights after one step of gradient descent
  *
  * Tensors are compared by max |a-b| / max |a| over the tensor, so that an element that happens to be near zero
  * does not ask for digits that float32 cannot have.  Names and shapes must be the same on both sides, in any order;
  * the moments of a checkpoint, NAME.m, NAME.v and NAME.centre, are passed over.
+ *
+ * GRADS (tests/ref/make_hf.py) has a line a tensor: NAME NORM PRODUCT, its gradient's norm and its product with numbers that
+ * follow from NAME.along.  The weights before the step follow from NAME, as in tests/safe.c.
  *
  * The reader of safetensors here shares nothing with rt/, on purpose: u64 length, JSON of name -> {dtype, shape,
  * data_offsets}, bytes.  Only F32; names without escapes; a little-endian machine.
@@ -385,6 +389,49 @@ static void compare_losses(const char *ref, const char *log, double tol)
     free(b);
 }
 
+/* ---- gradients that are told by two numbers ----------------------------------------------------------------- */
+
+/* Number i of a tensor of tests/safe.c. */
+static double drawn(const char *name, int is_norm, long i)
+{
+    uint64_t hash = 0xcbf29ce484222325;
+    for (const char *c = name; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * 0x100000001b3;
+    uint64_t x = ((hash & 0xffffffff) + (uint64_t)i) * 0x9e3779b97f4a7c15;
+    x = (x ^ x >> 29) * 0xbf58476d1ce4e5b9;
+    double k = (double)(x >> 57) - 64;
+    return (is_norm ? 2 * k + 256 : k) / 256;
+}
+
+static void moved(const char *grads, File *ours, double rate, double tol)
+{
+    size_t size;
+    char *text = (char *)whole(grads, &size), name[NAMES], along[NAMES + 8];
+    double norm, product, most = 0, worst = 0;
+    int n = 0;
+    for (char *line = text; sscanf(line, "%255s %lf", name, &norm) == 2; line = strchr(line, '\n') + 1)
+        most = fmax(most, norm);
+    for (char *line = text; sscanf(line, "%255s %lf %lf", name, &norm, &product) == 3; line = strchr(line, '\n') + 1, n++) {
+        const Tensor *x = find(ours, name);
+        size_t length = strlen(name);
+        int is_norm = x && x->ndim == 1 && length > 7 && !strcmp(name + length - 7, ".weight");
+        double squares = 0, sum = 0, size_of = fmax(norm, 1e-4 * most);
+        snprintf(along, sizeof along, "%s.along", name);
+        for (long i = 0; x && i < x->n; i++) {
+            double g = (drawn(name, is_norm, i) - value(x, i)) / rate;
+            squares += g * g;
+            sum += g * drawn(along, 0, i);
+        }
+        double d = x ? fmax(fabs(sqrt(squares) - norm), 4 * fabs(sum - product)) / size_of : INFINITY;
+        check(d <= tol, "%s: %s: norm %.9g, product %.9g, reference %.9g, %.9g", ours->path, name, sqrt(squares), sum, norm,
+              product);
+        worst = fmax(worst, d);
+    }
+    check(n == ours->n, "%s: %d tensors, reference %d", ours->path, ours->n, n);
+    printf("%s: %d tensors, worst %.3g\n", ours->path, n, worst);
+    free(text);
+}
+
 /* ---- main -------------------------------------------------------------------------------------------------- */
 
 static void shut(File *f)
@@ -416,6 +463,10 @@ int main(int argc, char **argv)
     }
     if (argc == 5 && !strcmp(argv[1], "--loss")) {
         compare_losses(argv[2], argv[3], limit(argv[4]));
+    } else if (argc == 6 && !strcmp(argv[1], "--moved")) {
+        File *ours = open_file(argv[3]);
+        moved(argv[2], ours, limit(argv[4]), limit(argv[5]));
+        shut(ours);
     } else if (argc >= 4 && argv[1][0] != '-') {
         double tol = limit(argv[argc - 1]);
         File *ref = open_file(argv[1]), *ours = NULL;

@@ -3,9 +3,10 @@
  * families.c: the table of families: which keys of config.json each reads, and what holds where a key is absent.
  *
  * Keys and defaults are those of the configurations of transformers 4.57, with the keys of 5.24 besides.  A new family is a
- * row, its fields and a template.
+ * row, its fields and a template.  Those of llama.yaml stand in decoders.c, those of bert.yaml in
+ * encoders.c.
  */
-#include "hf.h"
+#include "fields.h"
 #include <stddef.h>
 
 const ConfigField field_common[] = {
@@ -17,8 +18,8 @@ const ConfigField field_common[] = {
 
 const char *const field_harmless[] = {
     "model_type", "architectures", "auto_map", "transformers_version", "_name_or_path", "_attn_implementation",
-    "attn_implementation", "use_cache", "cache_implementation", "bos_token_id", "eos_token_id", "pad_token_id", "sep_token_id",
-    "cls_token_id", "mask_token_id", "decoder_start_token_id", "forced_bos_token_id", "forced_eos_token_id",
+    "attn_implementation", "use_cache", "cache_implementation", "bos_token_id", "eos_token_id", "eod_token_id", "pad_token_id",
+    "sep_token_id", "cls_token_id", "mask_token_id", "decoder_start_token_id", "forced_bos_token_id", "forced_eos_token_id",
     "is_encoder_decoder",
     "is_decoder", "add_cross_attention", "initializer_range", "initializer_factor", "init_std", "gradient_checkpointing",
     "output_attentions", "output_hidden_states", "output_past", "return_dict", "return_dict_in_generate", "output_scores",
@@ -30,48 +31,6 @@ const char *const field_harmless[] = {
     "pooler_size_per_head", "pooler_type", "encoder_stride", "reorder_and_upcast_attn", "max_window_layers",
     "original_max_position_embeddings", NULL
 };
-
-/* rotary positions: in their old form, and that of transformers 5 */
-#define ROPE(base) \
-    {"rope_parameters.rope_theta", REAL, "theta", "", NULL}, \
-    {"rope_theta", REAL, "theta", base, NULL}, \
-    {"rope_parameters.rope_type", WORD, "scaling", "", "default: linear:linear llama3:llama3"}, \
-    {"rope_scaling.rope_type", WORD, "scaling", "", "default: linear:linear llama3:llama3"}, \
-    {"rope_scaling.type", WORD, "scaling", "", "default: linear:linear llama3:llama3"}, \
-    {"rope_parameters.factor", REAL, "factor", "", NULL}, {"rope_scaling.factor", REAL, "factor", "", NULL}, \
-    {"rope_parameters.low_freq_factor", REAL, "low", "", NULL}, {"rope_scaling.low_freq_factor", REAL, "low", "", NULL}, \
-    {"rope_parameters.high_freq_factor", REAL, "high", "", NULL}, {"rope_scaling.high_freq_factor", REAL, "high", "", NULL}, \
-    {"rope_parameters.original_max_position_embeddings", INT, "original", "", NULL}, \
-    {"rope_scaling.original_max_position_embeddings", INT, "original", "", NULL}, \
-    {NULL, LET, "rope", "width: W@?turned|, dims: $@, theta: @theta@@?scaling|, scaling: $@@?factor|, factor: $@" \
-                        "@?low|, low: $@@?high|, high: $@@?original|, original: $@", NULL}
-
-/* A context of more than 2048 positions is for a model that has to be trained so: -D T=N. */
-#define CONTEXT(most) \
-    {"max_position_embeddings", INT, "P", most, NULL}, \
-    {NULL, INT, "T", "min(P, 2048)", NULL}, \
-    {NULL, INT, "large", "max(V-65536, 0)", NULL}
-
-#define WINDOW \
-    {"sliding_window", INT, "window", "", NULL}
-
-#define NO_WINDOW \
-    {"use_sliding_window", ONLY, NULL, NULL, "false"}, \
-    {"sliding_window", ANY, NULL, NULL, NULL}, \
-    {"layer_types", LIST_OF, NULL, NULL, "full_attention"}
-
-#define LLAMA(kv_heads, width, eps, base, tied) \
-    {"vocab_size", INT, "V", NULL, NULL}, \
-    {"hidden_size", INT, "D", NULL, NULL}, \
-    {"num_attention_heads", INT, "H", NULL, NULL}, \
-    {"num_key_value_heads", INT, "K", kv_heads, NULL}, \
-    {"head_dim", INT, "W", width, NULL}, \
-    {"intermediate_size", INT, "F", NULL, NULL}, \
-    {"num_hidden_layers", INT, "L", NULL, NULL}, \
-    {"rms_norm_eps", REAL, "eps", eps, NULL}, \
-    {"attention_dropout", REAL, "drop", "0", NULL}, \
-    {"tie_word_embeddings", FLAG, "tie", tied, NULL}, \
-    ROPE(base)
 
 static const ConfigField gpt2[] = {
     {"vocab_size", INT, "V", "50257", NULL},
@@ -88,140 +47,6 @@ static const ConfigField gpt2[] = {
     {"scale_attn_weights", ONLY, NULL, NULL, "true"},
     {"scale_attn_by_inverse_layer_idx", ONLY, NULL, NULL, "false"},
     {"tie_word_embeddings", ONLY, NULL, NULL, "true"},
-    {0}
-};
-
-static const ConfigField llama[] = {
-    LLAMA("H", "D/H", "1e-6", "10000", "false"),
-    CONTEXT("2048"),
-    {"hidden_act", WORD, "act", "silu", "silu"},
-    {"attention_bias", FLAG, "qkv", "false", NULL},
-    {"attention_bias", FLAG, "o", "false", NULL},
-    {"mlp_bias", FLAG, "mlp", "false", NULL},
-    {"pretraining_tp", ONLY, NULL, NULL, "1"},
-    {0}
-};
-
-static const ConfigField mistral[] = {
-    LLAMA("8", "D/H", "1e-6", "10000", "false"),
-    WINDOW,
-    CONTEXT("131072"),
-    {"hidden_act", WORD, "act", "silu", "silu"},
-    {NULL, FLAG, "qkv", "false", NULL},
-    {NULL, FLAG, "o", "false", NULL},
-    {NULL, FLAG, "mlp", "false", NULL},
-    {0}
-};
-
-static const ConfigField qwen2[] = {
-    LLAMA("32", "D/H", "1e-6", "10000", "false"),
-    CONTEXT("32768"),
-    NO_WINDOW,
-    {"hidden_act", WORD, "act", "silu", "silu"},
-    {NULL, FLAG, "qkv", "true", NULL},
-    {NULL, FLAG, "o", "false", NULL},
-    {NULL, FLAG, "mlp", "false", NULL},
-    {0}
-};
-
-static const ConfigField qwen3[] = {
-    LLAMA("32", "128", "1e-6", "10000", "false"),
-    CONTEXT("32768"),
-    NO_WINDOW,
-    {"hidden_act", WORD, "act", "silu", "silu"},
-    {"attention_bias", FLAG, "qkv", "false", NULL},
-    {"attention_bias", FLAG, "o", "false", NULL},
-    {NULL, FLAG, "mlp", "false", NULL},
-    {NULL, FLAG, "norms", "true", NULL},
-    {0}
-};
-
-/* hidden_act: files say gelu, and the tanh form of it is meant. */
-static const ConfigField gemma[] = {
-    LLAMA("16", "256", "1e-6", "10000", "true"),
-    CONTEXT("8192"),
-    {"hidden_activation", ONLY, NULL, NULL, "gelu_pytorch_tanh"},
-    {"hidden_act", ONLY, NULL, NULL, "gelu gelu_pytorch_tanh"},
-    {NULL, WORD, "act", "gelu_tanh", NULL},
-    {"attention_bias", FLAG, "qkv", "false", NULL},
-    {"attention_bias", FLAG, "o", "false", NULL},
-    {"use_bidirectional_attention", ONLY, NULL, NULL, "false"},
-    {NULL, FLAG, "mlp", "false", NULL},
-    {NULL, INT, "offset", "1", NULL},
-    {0}
-};
-
-/* Each layer with a window is followed by one without. */
-static const ConfigField gemma2[] = {
-    LLAMA("4", "256", "1e-6", "10000", "true"),
-    CONTEXT("8192"),
-    {"hidden_activation", ONLY, NULL, NULL, "gelu_pytorch_tanh"},
-    {"hidden_act", ONLY, NULL, NULL, "gelu_pytorch_tanh"},
-    {"attention_bias", FLAG, "bias", "false", NULL},
-    {"query_pre_attn_scalar", REAL, "scalar", "256", NULL},
-    {"sliding_window", INT, "window", "4096", NULL},
-    {"layer_types", TURNS, NULL, NULL, "sliding_attention full_attention"},
-    {"attn_logit_softcapping", CAP, "cap", "50", NULL},
-    {"final_logit_softcapping", CAP, "last", "30", NULL},
-    {"use_bidirectional_attention", ONLY, NULL, NULL, "false"},
-    {0}
-};
-
-/* The loss that spreads tokens is that of training with transformers, not of the model: dpgen trains without it. */
-#define EXPERTS(count, experts, top_default) \
-    {count, INT, "E", experts, NULL}, \
-    {"num_experts_per_tok", INT, "top", top_default, NULL}, \
-    {"router_aux_loss_coef", ANY, NULL, NULL, NULL}, \
-    {"output_router_logits", ONLY, NULL, NULL, "false"}
-
-static const ConfigField mixtral[] = {
-    LLAMA("8", "D/H", "1e-5", "1000000", "false"),
-    WINDOW,
-    CONTEXT("131072"),
-    {"hidden_act", WORD, "act", "silu", "silu"},
-    EXPERTS("num_local_experts", "8", "2"),
-    {"router_jitter_noise", ONLY, NULL, NULL, "0.0 0"},
-    {NULL, FLAG, "normalize", "true", NULL},
-    {NULL, FLAG, "qkv", "false", NULL},
-    {NULL, FLAG, "o", "false", NULL},
-    {NULL, WORD, "moe", "block_sparse_moe", NULL},
-    {NULL, WORD, "gate", "w1", NULL},
-    {NULL, WORD, "up", "w3", NULL},
-    {NULL, WORD, "down", "w2", NULL},
-    {0}
-};
-
-static const ConfigField olmoe[] = {
-    LLAMA("16", "D/H", "1e-5", "10000", "false"),
-    CONTEXT("4096"),
-    {"hidden_act", WORD, "act", "silu", "silu"},
-    EXPERTS("num_experts", "64", "8"),
-    {"norm_topk_prob", FLAG, "normalize", "false", NULL},
-    {"attention_bias", FLAG, "qkv", "false", NULL},
-    {"attention_bias", FLAG, "o", "false", NULL},
-    {"clip_qkv", ONLY, NULL, NULL, "null"},
-    {NULL, FLAG, "norms", "true", NULL},
-    {NULL, WORD, "moe", "mlp", NULL},
-    {NULL, WORD, "gate", "gate_proj", NULL},
-    {NULL, WORD, "up", "up_proj", NULL},
-    {NULL, WORD, "down", "down_proj", NULL},
-    {0}
-};
-
-static const ConfigField phi3[] = {
-    LLAMA("H", "D/H", "1e-5", "10000", "false"),
-    WINDOW,
-    CONTEXT("4096"),
-    {"partial_rotary_factor", ONLY, NULL, NULL, "1.0 1"},
-    {"rope_parameters.partial_rotary_factor", ONLY, NULL, NULL, "1.0 1"},
-    {"hidden_act", WORD, "act", "silu", "silu"},
-    {"resid_pdrop", REAL, "residual", "0", NULL},
-    {"embd_pdrop", ONLY, NULL, NULL, "0.0 0"},
-    {"attention_bias", ONLY, NULL, NULL, "false"},
-    {NULL, FLAG, "qkv", "false", NULL},
-    {NULL, FLAG, "o", "false", NULL},
-    {NULL, FLAG, "mlp", "false", NULL},
-    {NULL, FLAG, "packed", "true", NULL},
     {0}
 };
 
@@ -294,24 +119,6 @@ static const ConfigField opt[] = {
     {0}
 };
 
-static const ConfigField bert[] = {
-    {"vocab_size", INT, "V", "30522", NULL},
-    {"hidden_size", INT, "D", "768", NULL},
-    {"intermediate_size", INT, "F", "3072", NULL},
-    {"num_hidden_layers", INT, "L", "12", NULL},
-    {"num_attention_heads", INT, "H", "12", NULL},
-    {"max_position_embeddings", INT, "P", "512", NULL},
-    {"type_vocab_size", INT, "kinds", "2", NULL},
-    {"layer_norm_eps", REAL, "eps", "1e-12", NULL},
-    {"hidden_act", ONLY, NULL, NULL, "gelu"},
-    {"hidden_dropout_prob", REAL, "residual", "0.1", NULL},
-    {"attention_probs_dropout_prob", REAL, "drop", "0.1", NULL},
-    {"position_embedding_type", ONLY, NULL, NULL, "absolute"},
-    {"chunk_size_feed_forward", ONLY, NULL, NULL, "0"},
-    {"tie_word_embeddings", ONLY, NULL, NULL, "true"},
-    {0}
-};
-
 static const ConfigField vit[] = {
     {"hidden_size", INT, "D", "768", NULL},
     {"intermediate_size", INT, "F", "3072", NULL},
@@ -350,29 +157,53 @@ static const ConfigField t5[] = {
     {0}
 };
 
-const Family families[] = {
-    {"gpt2", "gpt2.yaml", NULL, gpt2, NULL},
-    {"llama", "llama.yaml", "language.yaml", llama, NULL},
-    {"mistral", "llama.yaml", "language.yaml", mistral, NULL},
-    {"qwen2", "llama.yaml", "language.yaml", qwen2, NULL},
-    {"qwen3", "llama.yaml", "language.yaml", qwen3, NULL},
-    {"gemma", "llama.yaml", "language.yaml", gemma, NULL},
-    {"gemma2", "gemma2.yaml", "language.yaml", gemma2, NULL},
-    {"mixtral", "experts.yaml", "language.yaml", mixtral, NULL},
-    {"olmoe", "experts.yaml", "language.yaml", olmoe, NULL},
-    {"phi3", "llama.yaml", "language.yaml", phi3, NULL},
-    {"phi", "phi.yaml", "language.yaml", phi, NULL},
-    {"gpt_neox", "gpt_neox.yaml", "language.yaml", gpt_neox, NULL},
-    {"opt", "opt.yaml", "language.yaml", opt, NULL},
-    {"bert", "bert.yaml", NULL, bert, NULL},
-    {"vit", "vit.yaml", NULL, vit, NULL},
-    {"t5", "t5.yaml", NULL, t5, NULL},
-    {"gemma3_text", NULL, NULL, NULL, NULL}, {"qwen2_moe", NULL, NULL, NULL, NULL}, {"qwen3_moe", NULL, NULL, NULL, NULL},
-    {"deepseek_v2", NULL, NULL, NULL, NULL}, {"cohere", NULL, NULL, NULL, NULL}, {"falcon", NULL, NULL, NULL, NULL},
-    {"gptj", NULL, NULL, NULL, NULL}, {"granite", NULL, NULL, NULL, NULL}, {"olmo2", NULL, NULL, NULL, NULL},
-    {"smollm3", NULL, NULL, NULL, NULL}, {"stablelm", NULL, NULL, NULL, NULL}, {"starcoder2", NULL, NULL, NULL, NULL},
-    {"gemma3", NULL, NULL, NULL, "a template for images and words in one model"},
-    {"deepseek_v3", NULL, NULL, NULL, "a router that chooses experts by groups, and by scores with a bias"},
-    {"mamba", NULL, NULL, NULL, "a selective scan"},
+static const Family others[] = {
+    {"gpt2", "gpt2.yaml", NULL, gpt2},
+    {"phi", "phi.yaml", "language.yaml", phi},
+    {"gpt_neox", "gpt_neox.yaml", "language.yaml", gpt_neox},
+    {"opt", "opt.yaml", "language.yaml", opt},
+    {"vit", "vit.yaml", NULL, vit},
+    {"t5", "t5.yaml", NULL, t5},
+    {0}
+};
+const Family *const families[] = {family_decoders, family_encoders, others, NULL};
+
+const Missing family_missing[] = {
+    {"a selective scan", "mamba mamba2 falcon_mamba falcon_h1 bamba jamba zamba zamba2 nemotron_h granitemoehybrid"},
+    {"attention that is a recurrence", "bailing_hybrid kimi_linear lara_mini minimax minimax_m3_vl_text olmo_hybrid "
+     "qwen3_next qwen3_5 qwen3_5_text qwen3_5_moe qwen3_5_moe_text qwen4_exp qwen4_exp_text recurrent_gemma rwkv xlstm"},
+    {"layers of several kinds, with short convolutions", "lfm2 lfm2_moe lfm3 inkling_text inkling2_text inkling2_loop_text "
+     "zaya convbert squeezebert"},
+    {"latent attention with YaRN, v of another width", "deepseek_v2 minicpm3 youtu"},
+    {"a router with a bias that only chooses, or groups of experts", "afmoe axk1 axk2 beam deepseek_v3 deepseek_v32 "
+     "deepseek_v4 dots1 dots3_note dots3_note_text ernie4_5_moe exaone_moe glm4_moe glm4_moe_lite glm_moe_dsa hy_v3 hy_v4 "
+     "kolibri1 laguna longcat_flash mimo_v2_flash minimax_m2 sarvam_mla sarvam_moe solar_open"},
+    {"experts with another router", "aria_text cohere2_moe dbrx doge hunyuan_v1_moe jetmoe llama4 llama4_text mellum "
+     "nllb-moe phimoe switch_transformers"},
+    {"attention with sinks", "gpt_oss flint granite_swa granitemoe_swa"},
+    {"biases that grow with the distance (ALiBi)", "bloom mpt"},
+    {"positions from a fixed table", "ctrl flaubert fsmt m2m_100 marian musicgen musicgen_melody pegasus pegasus_x "
+     "trocr xglm xlm"},
+    {"relative positions of another kind", "cpmant deberta deberta-v2 funnel longt5 mpnet prophetnet "
+     "roformer tapas umt5 xlnet"},
+    {"attention to parts of a text", "big_bird bigbird_pegasus blt led longformer mra nystromformer perceiver reformer "
+     "yoso"},
+    {"windows that are not causal", "eurobert gte jina_embeddings_v3 modernbert modernbert-decoder neomme nomic_bert "
+     "ultrabert"},
+    {"a norm of another kind", "nanochat nemotron olmo"},
+    {"an activation with parameters", "apertus apertus1p5_text"},
+    {"attention that is a difference of two", "diffllama"},
+    {"a Fourier transform", "fnet"},
+    {"a layer that is used again", "albert hrm_text"},
+    {"images or sound beside the words", "audioflamingo3 cohere_compass_text emu3 fuyu gemma3 gemma3n gemma3n_text gemma4 "
+     "gemma4_assistant gemma4_text gemma4_unified gemma4_unified_assistant gemma4_unified_text git glmasr got_ocr2 "
+     "granite_speech granite_speech_plus layoutlm mllama modernvbert moshi moss_transcribe_diarize musicflamingo "
+     "nemo_speechlm omniasr phi4_multimodal qwen2_audio qwen3_asr seamless_m4t seamless_m4t_v2 t5gemma2 ultravbert "
+     "vibevoice_asr voxtral voxtral_realtime whisper"},
+    {"a template alone", "bart bert-generation codegen eurobert gpt_neox_japanese gte jina_embeddings_v3 nomic_bert biogpt "
+     "bitnet blenderbot blenderbot-small cwm data2vec-text dory encoder-decoder ernie esm esmc exaone flex_olmo "
+     "gpt_bigcode gpt_neo granitemoeshared hyperclovax ibert internlm3 iquestcoder jais2 luke mbart megatron-bert "
+     "ministral3 mobilebert mt5 mvp openai-gpt persimmon plbart rembert roberta-prelayernorm roc_bert t5gemma vaultgemma "
+     "xlm-roberta-xl xmod"},
     {0}
 };

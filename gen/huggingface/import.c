@@ -38,10 +38,11 @@ static bool is_null(const Node *n)
 /* NULL: absent, or null. */
 static const Node *key_node(const Node *root, const char *key)
 {
-    const char *dot = strchr(key, '.');
-    const Node *n = node_get(root, dot ? strf("%.*s", (int)(dot - key), key) : key);
-    if (n && dot)
-        n = n->kind == MAP ? node_get(n, dot + 1) : NULL;
+    const Node *n = root;
+    for (const char *dot; n && key; key = dot ? dot + 1 : NULL) {
+        dot = strchr(key, '.');
+        n = n->kind == MAP ? node_get(n, dot ? strf("%.*s", (int)(dot - key), key) : key) : NULL;
+    }
     return n && !is_null(n) ? n : NULL;
 }
 
@@ -80,7 +81,7 @@ static void check_keys(const Config *c, const Node *map, const char *above)
         if (!is_known(c, key))
             bad(map->key[i]->loc, "if it changes nothing that is computed, delete it", "'%s' is not known of model type '%s', "
                 "and may change what the model computes", key, c->family->type);
-        else if (map->at[i]->kind == MAP && !*above && is_object(c->family->fields, key))
+        else if (map->at[i]->kind == MAP && is_object(c->family->fields, key))
             check_keys(c, map->at[i], strf("%s.", key));
     }
 }
@@ -132,21 +133,30 @@ static const char *word_value(const Config *c, const ConfigField *f, const Node 
     return NULL;
 }
 
-/* What layers are, one after the other. */
-static const char *take_turns(const Config *c, const ConfigField *f, const Node *n)
+/* Layers of two kinds, of which every n-th is of the second: 0 there, else 1. */
+static const char *layers_of(const Config *c, const ConfigField *f, const Node *n)
 {
-    const char *next = f->words;
-    for (int i = 0; n->kind == LIST && i < n->n; i++) {
-        size_t word = strcspn(next, " ");
-        const Node *one = n->at[i];
-        if (one->kind != SCALAR || strlen(one->text) != word || strncmp(one->text, next, word)) {
-            bad(one->loc, strf("in turn: %s", f->words), "%s: dpgen does not do another order of layers for model type '%s'",
-                f->key, c->family->type);
+    const char *space = strchr(f->words, ' '), *kind[] = {strf("%.*s", (int)(space - f->words), f->words), space + 1};
+    int layers = n->kind == LIST ? n->n : 0, at = -1, period = layers;
+    for (int i = 0; i < layers; i++) {
+        if (!word_value(c, f, n->at[i]))
+            return NULL;
+        if (!strcmp(n->at[i]->text, kind[1]) && at >= 0 && period == layers)
+            period = i - at;
+        if (!strcmp(n->at[i]->text, kind[1]) && at < 0)
+            at = i;
+    }
+    for (int i = 0; i < layers; i++)
+        if (strcmp(n->at[i]->text, kind[at >= 0 && i % period == at % period]) || at >= period) {
+            bad(n->at[i]->loc, strf("'%s', and every n-th is '%s'", kind[0], kind[1]),
+                "%s: dpgen does not do another order of layers for model type '%s'", f->key, c->family->type);
             return NULL;
         }
-        next = next[word] ? next + word + 1 : f->words;
+    if (strcmp(strf("%d", layers), value_get(&c->values, "L"))) {
+        bad(n->loc, NULL, "%s: a list of %s layers is expected", f->key, value_get(&c->values, "L"));
+        return NULL;
     }
-    return "";
+    return at < 0 ? "1" : strf("min(mod(i+%d, %d), 1)", period - at, period);
 }
 
 /* A size is at least 1.  A number that may be absent is more than 0, which a template would take for absent. */
@@ -164,8 +174,8 @@ static const char *given(Config *c, const ConfigField *f, const Node *n)
             word_value(c, f, n->at[i]);
         return "";
     }
-    if (f->kind == TURNS)
-        return take_turns(c, f, n);
+    if (f->kind == EVERY)
+        return layers_of(c, f, n);
     if (f->kind == ANY)
         return "";
     if (f->kind == COUNT_OF && n->kind == MAP)
@@ -223,23 +233,20 @@ static void read_fields(Config *c, const ConfigField *fields)
 static const Family *family_of(const Node *root)
 {
     const Node *type = node_get(root, "model_type");
-    const char *names[64], *list = "read:";
+    const char *names[96], *list = "read:";
     int n = 0;
     if (!type || type->kind != SCALAR)
         err(type ? type->loc : root->loc, NULL, "this is no config.json of a model: it has no 'model_type'");
-    for (const Family *f = families; f->type; f++) {
-        if (!strcmp(f->type, type->text) && f->lacks)
-            err(type->loc, NULL, "dpgen does not do model type '%s' yet: it lacks %s", type->text, f->lacks);
-        if (!strcmp(f->type, type->text) && !f->template)
-            err(type->loc, "dpgen has the operators: write the model file, with the names of the weights",
-                "import has no template for model type '%s' yet", type->text);
-        if (!strcmp(f->type, type->text))
-            return f;
-        if (f->template) {
+    for (int i = 0; families[i]; i++)
+        for (const Family *f = families[i]; f->type; f++) {
+            if (!strcmp(f->type, type->text))
+                return f;
             list = strf("%s %s", list, f->type);
             names[n++] = f->type;
         }
-    }
+    for (const Missing *l = family_missing; l->what; l++)
+        if (has_word(l->types, type->text))
+            err(type->loc, NULL, "dpgen does not do model type '%s' yet: it lacks %s", type->text, l->what);
     const char *near = nearest(type->text, names, n);
     err(type->loc, near ? strf("did you mean '%s'?", near) : list, "model type '%s' is not known", type->text);
 }
@@ -295,8 +302,7 @@ int import_command(int argc, char **argv)
     *PUSH(&c.values) = (ConfigValue){"family", c.family->type};
     read_fields(&c, field_common);
     read_fields(&c, c.family->fields);
-    const char *tie = value_get(&c.values, "tie");
-    heads_check(c.root, c.family, tie ? value_on(&c.values, "tie") : true, path == folder ? NULL : folder);
+    heads_read(c.root, c.family, path == folder ? NULL : folder, &c.values);
     bad_stop();
     FILE *f = file_begin(out);
     template_write(f, template_of(c.family->template), &c.values);

@@ -72,9 +72,13 @@ const char *template_line(const char *line, const ConfigValues *v)
 void template_write(FILE *f, const char *template, const ConfigValues *v)
 {
     const char *value;
-    for (const char *end; (end = strchr(template, '\n')); template = end + 1)
-        if (wanted(&template, v, &value)) {
+    for (const char *end; (end = strchr(template, '\n')); template = end + 1) {
+        bool all = true;
+        while (*template == '?' || *template == '!')
+            all &= wanted(&template, v, &value);
+        if (all) {
             write_line(f, template, end, v);
             fputc('\n', f);
         }
+    }
 }

@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 #
-# Writes DIR/FAMILY/{config.json, tensors, loss}: tiny models from the classes of transformers, the names, types and shapes
-# that save_pretrained() gives their tensors, and the loss of one batch in f64.  Weights follow from the names (tests/safe.c),
-# data from the names of their files (tests/npy.c), so nothing else has to be stored.
+# Writes DIR/FAMILY/{config.json, tensors, loss, grads}: tiny models from the classes of transformers, the names, types and
+# shapes that save_pretrained() gives their tensors, the loss of one batch in f64, and its gradients.  Weights follow from the
+# names (tests/safe.c), data from the names of their files (tests/npy.c).  A gradient is told by its norm and by its product
+# with numbers that follow from its name, so that a family is a few lines of text.
 #
-#     pip install torch transformers==4.57.1 numpy; python3 tests/ref/make_hf.py tests/hf
+#     pip install torch transformers==4.57.1 numpy; python3 tests/ref/make_hf.py tests/hf [FAMILY...]
 #
 # and DIR/FAMILY/config5.json, each config.json as a newer release reads and writes it:
 #
-#     pip install torch transformers==5.24.0 numpy; python3 tests/ref/make_hf.py --newer tests/hf
+#     pip install torch transformers==5.24.0 numpy; python3 tests/ref/make_hf.py --newer tests/hf [FAMILY...]
 import json, os, sys, tempfile
 import numpy as np
 import torch
@@ -17,7 +18,11 @@ import transformers as hf
 
 base = dict(vocab_size=61, hidden_size=24, num_hidden_layers=2, num_attention_heads=4, intermediate_size=40,
             max_position_embeddings=12)
+deep = {**base, 'num_hidden_layers': 4}
 pairs = dict(num_key_value_heads=2)
+still = dict(hidden_dropout_prob=0., attention_probs_dropout_prob=0.)
+wide = {**base, 'max_position_embeddings': 14}
+heads = dict(words='MaskedLM', classes='SequenceClassification', tags='TokenClassification')
 t5 = dict(vocab_size=61, d_model=24, d_kv=8, d_ff=40, num_layers=2, num_heads=3, dropout_rate=0.)
 llama3 = dict(rope_type='llama3', factor=8., low_freq_factor=1., high_freq_factor=4., original_max_position_embeddings=64)
 models = {
@@ -45,6 +50,48 @@ models = {
     't5': ('T5ForConditionalGeneration', hf.T5Config(**t5)),
     't5-gated': ('T5ForConditionalGeneration', hf.T5Config(**t5, num_decoder_layers=1, feed_forward_proj='gated-gelu',
                                                            tie_word_embeddings=False)),
+    **{f'bert-{kind}': (f'BertFor{head}', hf.BertConfig(**base, **still, num_labels=5)) for kind, head in heads.items()},
+    **{f'roberta{kind}': (f'RobertaFor{heads[kind[1:]]}', hf.RobertaConfig(**wide, **still, num_labels=5, type_vocab_size=1))
+       for kind in ('-words', '-classes')},
+    'xlm-roberta': ('XLMRobertaForMaskedLM', hf.XLMRobertaConfig(**wide, **still, type_vocab_size=1)),
+    'camembert': ('CamembertForMaskedLM', hf.CamembertConfig(**wide, **still, type_vocab_size=2)),
+    'electra': ('ElectraForMaskedLM', hf.ElectraConfig(**base, **still, embedding_size=16)),
+    'electra-classes': ('ElectraForSequenceClassification', hf.ElectraConfig(**base, **still, embedding_size=24, num_labels=5)),
+    **{f'distilbert-{kind}': (f'DistilBertFor{heads[kind]}', hf.DistilBertConfig(
+        vocab_size=61, dim=24, hidden_dim=40, n_layers=2, n_heads=4, max_position_embeddings=12, dropout=0.,
+        attention_dropout=0., seq_classif_dropout=0., num_labels=5)) for kind in ('words', 'classes')},
+    'arcee': ('ArceeForCausalLM', hf.ArceeConfig(**base, **pairs, attention_bias=True)),
+    'cohere': ('CohereForCausalLM', hf.CohereConfig(**base, **pairs, logit_scale=0.25)),
+    'cohere2': ('Cohere2ForCausalLM', hf.Cohere2Config(**deep, **pairs, sliding_window=4)),
+    'ernie4_5': ('Ernie4_5ForCausalLM', hf.Ernie4_5Config(**base, **pairs, head_dim=8, use_bias=True)),
+    'exaone4': ('Exaone4ForCausalLM', hf.Exaone4Config(**deep, **pairs, sliding_window=5)),
+    'falcon': ('FalconForCausalLM', hf.FalconConfig(vocab_size=61, hidden_size=24, num_hidden_layers=2, num_attention_heads=4,
+                                                    max_position_embeddings=12)),
+    'gemma3_text': ('Gemma3ForCausalLM', hf.Gemma3TextConfig(**{**base, 'num_hidden_layers': 6}, **pairs, head_dim=8,
+                                                             sliding_window=4, query_pre_attn_scalar=10, rope_theta=500.,
+                                                             rope_local_base_freq=20.)),
+    'glm': ('GlmForCausalLM', hf.GlmConfig(**base, **pairs, head_dim=8, pad_token_id=0)),
+    'glm4': ('Glm4ForCausalLM', hf.Glm4Config(**base, **pairs, head_dim=8, pad_token_id=0)),
+    'gptj': ('GPTJForCausalLM', hf.GPTJConfig(vocab_size=61, n_positions=12, n_embd=24, n_layer=2, n_head=4, rotary_dim=4)),
+    'granite': ('GraniteForCausalLM', hf.GraniteConfig(**base, **pairs, embedding_multiplier=3., residual_multiplier=0.4,
+                                                       attention_multiplier=0.3, logits_scaling=1.5)),
+    'granitemoe': ('GraniteMoeForCausalLM', hf.GraniteMoeConfig(**base, **pairs, num_local_experts=5, num_experts_per_tok=3,
+                                                                embedding_multiplier=3., residual_multiplier=0.4,
+                                                                attention_multiplier=0.3, logits_scaling=1.5)),
+    'helium': ('HeliumForCausalLM', hf.HeliumConfig(**base, **pairs, head_dim=6, pad_token_id=0)),
+    'hunyuan_v1_dense': ('HunYuanDenseV1ForCausalLM', hf.HunYuanDenseV1Config(**base, **pairs, head_dim=8, pad_token_id=0)),
+    'ministral': ('MinistralForCausalLM', hf.MinistralConfig(**base, **pairs, head_dim=8, sliding_window=4)),
+    'olmo2': ('Olmo2ForCausalLM', hf.Olmo2Config(**base, **pairs, pad_token_id=0)),
+    'olmo3': ('Olmo3ForCausalLM', hf.Olmo3Config(**deep, **pairs, pad_token_id=0, sliding_window=4, rope_theta=5e5)),
+    'qwen2_moe': ('Qwen2MoeForCausalLM', hf.Qwen2MoeConfig(**base, **pairs, num_experts=5, num_experts_per_tok=3,
+                                                           moe_intermediate_size=16, shared_expert_intermediate_size=20)),
+    'qwen3_moe': ('Qwen3MoeForCausalLM', hf.Qwen3MoeConfig(**base, **pairs, head_dim=8, num_experts=5, num_experts_per_tok=3,
+                                                           moe_intermediate_size=16, norm_topk_prob=True)),
+    'seed_oss': ('SeedOssForCausalLM', hf.SeedOssConfig(**base, **pairs, head_dim=8, attention_dropout=0.,
+                                                        residual_dropout=0.)),
+    'smollm3': ('SmolLM3ForCausalLM', hf.SmolLM3Config(**deep, **pairs, pad_token_id=0, rope_theta=500.)),
+    'stablelm': ('StableLmForCausalLM', hf.StableLmConfig(**base, **pairs, partial_rotary_factor=0.7, use_qkv_bias=True)),
+    'starcoder2': ('Starcoder2ForCausalLM', hf.Starcoder2Config(**base, **pairs, sliding_window=4)),
 }
 
 
@@ -82,6 +129,15 @@ def loss(family, model):
                     attention_mask=array('mask.npy', 0, 2, 2, 12))
         return xent(out.prediction_logits, array('labels.npy', 0, 61, 2, 12)) \
             + xent(out.seq_relationship_logits, array('next.npy', 0, 2, 2))
+    if model.config.model_type in ('bert', 'roberta', 'xlm-roberta', 'camembert', 'electra', 'distilbert'):
+        given = dict(input_ids=array('long.npy', 0, 61, 2, 12), attention_mask=array('mask.npy', 0, 2, 2, 12))
+        if getattr(model.config, 'type_vocab_size', 0) == 2:
+            given['token_type_ids'] = array('types.npy', 0, 2, 2, 12)
+        if 'roberta' in family or family == 'camembert':
+            given['position_ids'] = torch.arange(2, 14).expand(2, 12)       # padding lies behind the words
+        wanted = array('kinds.npy', 0, 5, 2) if family.endswith('classes') else \
+            array('tags.npy', 0, 5, 2, 12) if 'TokenClass' in type(model).__name__ else array('labels.npy', 0, 61, 2, 12)
+        return xent(model(**given).logits, wanted)
     if family.startswith('t5'):
         out = model(input_ids=array('long.npy', 0, 61, 2, 12), attention_mask=array('mask.npy', 0, 2, 2, 12),
                     decoder_input_ids=array('tokens.npy', 0, 61, 2, 11))
@@ -90,8 +146,15 @@ def loss(family, model):
     return xent(out.logits, array('targets.npy', 0, 61, 2, 11))
 
 
-def main(folder):
+def told(name, gradient):                       # as tests/compare.c
+    along = weights(name + '.along', gradient.shape)
+    return f'{name} {gradient.norm().item():.9g} {(gradient * along).sum().item():.9g}\n'
+
+
+def main(folder, families):
     for family, (name, config) in models.items():
+        if families and family not in families:
+            continue
         to = os.path.join(folder, family)
         os.makedirs(to, exist_ok=True)
         with tempfile.TemporaryDirectory() as saved:
@@ -105,18 +168,28 @@ def main(folder):
         config.dtype = None
         model = getattr(hf, name)(config).double().eval()
         parameters = dict(model.named_parameters(remove_duplicate=False))
+        names = {}
         with open(to + '/tensors', 'w') as f:
             for key, tensor in sorted(header.items(), key=lambda x: x[1]['data_offsets']):
-                short = key.removeprefix('transformer.')        # the files that were published have no prefix
-                f.write(f"{short} {tensor['dtype']} {'x'.join(map(str, tensor['shape']))}\n")
-                parameters[key].data = weights(short, tensor['shape'])
+                names[key] = key.removeprefix('transformer.') if family == 'gpt2' else key      # as they were published
+                f.write(f"{names[key]} {tensor['dtype']} {'x'.join(map(str, tensor['shape']))}\n")
+                parameters[key].data = weights(names[key], tensor['shape'])
         model.tie_weights()
-        with torch.no_grad(), open(to + '/loss', 'w') as f:
-            f.write(f'{loss(family, model).item():.9f}\n')
+        for module in model.modules():
+            if isinstance(module, torch.nn.Embedding):
+                module.padding_idx = None               # the row of padding learns like others in dpgen
+        is_loss = loss(family, model)
+        is_loss.backward()
+        with open(to + '/loss', 'w') as f:
+            f.write(f'{is_loss.item():.9f}\n')
+        with open(to + '/grads', 'w') as f:
+            for key, short in names.items():
+                gradient = parameters[key].grad
+                f.write(told(short, torch.zeros_like(parameters[key]) if gradient is None else gradient))
 
 
-def newer(folder):
-    for family in models:
+def newer(folder, families):
+    for family in families or models:
         with tempfile.TemporaryDirectory() as saved:
             hf.AutoConfig.from_pretrained(os.path.join(folder, family)).save_pretrained(saved)
             with open(saved + '/config.json') as f, open(os.path.join(folder, family, 'config5.json'), 'w') as g:
@@ -124,4 +197,7 @@ def newer(folder):
 
 
 if __name__ == '__main__':
-    (newer if sys.argv[1] == '--newer' else main)(sys.argv[-1])
+    if sys.argv[1] == '--newer':
+        newer(sys.argv[2], sys.argv[3:])
+    else:
+        main(sys.argv[1], sys.argv[2:])
