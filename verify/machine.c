@@ -67,42 +67,45 @@ static bool is_absent(const Site *s, int k)
     return s->row->param[k].optional && a->kind == A_INT && a->param < 0 && a->i == 0;
 }
 
-static void not_owned(const Machine *m, const Site *s, const Flights *list, Flight at)
+/* Bytes of the arena, or of the host's memory: they are there, and no transfer owns them. */
+static void may_touch(const Machine *m, const Site *s, bool host, int64_t lo, int64_t hi, bool writes, const char *what)
 {
-    for (int i = 0; i < list->n; i++) {
-        const Flight *f = &list->at[i];
-        if (f->lo < at.hi && at.lo < f->hi && (at.writes || f->writes))
-            call_fault(m, s, "%s %s bytes %lld to %lld while the %s of line %d owns bytes %lld to %lld", at.what,
-                       at.writes ? "writes" : "reads", (long long)at.lo, (long long)at.hi, f->what, f->line, (long long)f->lo,
-                       (long long)f->hi);
+    int64_t all = host ? m->host_bytes : m->arena;
+    if (lo < 0 || hi < lo || hi > all)
+        call_fault(m, s, "%s: bytes %lld to %lld leave the %s of %lld bytes", what, (long long)lo, (long long)hi,
+                   host ? "host's memory" : "arena", (long long)all);
+    for (int i = 0; i < m->open.n; i++) {
+        const Transfer *t = m->open.at[i];
+        int64_t from = host ? t->host : t->lo;
+        if (from < hi && lo < from + t->bytes && (writes || t->out == host) && (!host || t->copy))
+            call_fault(m, s, "%s %s bytes %lld to %lld while the %s of line %d owns bytes %lld to %lld", what,
+                       writes ? "writes" : "reads", (long long)lo, (long long)hi, t->what, t->line, (long long)from,
+                       (long long)(from + t->bytes));
     }
 }
 
 void machine_take(Machine *m, const Site *s, int64_t lo, int64_t hi, bool writes, const char *what)
 {
-    if (lo < 0 || hi < lo || hi > m->arena)
-        call_fault(m, s, "%s: bytes %lld to %lld leave the arena of %lld bytes", what, (long long)lo, (long long)hi,
-                   (long long)m->arena);
-    if (hi > m->top)
-        m->top = hi;
-    not_owned(m, s, &m->flight, (Flight){lo, hi, writes, 0, what});
+    may_touch(m, s, false, lo, hi, writes, what);
+    m->top = hi > m->top ? hi : m->top;
 }
 
-void host_take(const Machine *m, const Site *s, int64_t lo, int64_t hi, bool writes)
+void host_take(const Machine *m, const Site *s, int64_t lo, int64_t hi, bool writes, const char *what)
 {
-    if (lo < 0 || hi < lo || hi > m->host_bytes)
-        call_fault(m, s, "bytes %lld to %lld leave the %lld of the host's memory", (long long)lo, (long long)hi,
-                   (long long)m->host_bytes);
-    not_owned(m, s, &m->host_flight, (Flight){lo, hi, writes, 0, "in the host's memory it"});
+    may_touch(m, s, true, lo, hi, writes, what);
 }
 
-void flight_end(Flights *f, int64_t lo, int64_t hi, int line)
+Term machine_read(Machine *m, const Site *s, int64_t lo, int64_t hi, const char *what)
 {
-    for (int i = 0; i < f->n; i++)
-        if (f->at[i].lo == lo && f->at[i].hi == hi && f->at[i].line == line) {
-            f->at[i] = f->at[--f->n];
-            return;
-        }
+    Pieces list = {0};
+    machine_take(m, s, lo, hi, false, what);
+    Term t = region_term(&m->region, lo, hi);
+    if (t == 0 && hi > lo) {
+        region_get(&m->region, lo, hi, &list);
+        call_fault(m, s, "'%s' is bytes %lld to %lld of the arena, and nothing has written byte %lld", what, (long long)lo,
+                   (long long)hi, (long long)region_hole(&list));
+    }
+    return t;
 }
 
 static Span span_of(Machine *m, const Site *s, int k, const int *param, bool write)
@@ -115,13 +118,8 @@ static Span span_of(Machine *m, const Site *s, int k, const int *param, bool wri
 
 static Term operand(Machine *m, const Site *s, int k, const int *param)
 {
-    int64_t hole = 0;
-    Span sp = span_of(m, s, k, param, false);
-    Term t = region_term(&m->region, sp.lo, sp.hi, &hole);
-    if (t == 0 && sp.hi > sp.lo)
-        call_fault(m, s, "'%s' is bytes %lld to %lld of the arena, and nothing has written byte %lld", s->row->param[k].name,
-                   (long long)sp.lo, (long long)sp.hi, (long long)hole);
-    return t;
+    int64_t lo = arg_place(m, s, k, param);
+    return machine_read(m, s, lo, lo + s->bytes[k], s->row->param[k].name);
 }
 
 /* ---- step values ------------------------------------------------------------------------------------------------- */
@@ -141,12 +139,12 @@ void vals_begin(Machine *m, int64_t at, int64_t sets)
 /* What a step has from its begin on: number, seed, rates, sizes. */
 Term vals_of(Machine *m, const Site *s, int k, const int *param)
 {
-    int64_t at = arg_place(m, s, k, param), hole = 0;
+    int64_t at = arg_place(m, s, k, param);
     static Pieces list;
     machine_take(m, s, at, at + VALS_BYTES, false, "vals");
     list.n = 0;
     region_get(&m->region, at, at + VALS_VALID, &list);
-    Term all = list.at[0].term, rates = region_term(&m->region, at + VALS_LR, at + VALS_HITS, &hole);
+    Term all = list.at[0].term, rates = region_term(&m->region, at + VALS_LR, at + VALS_HITS);
     if (list.n != 1 || !all || !rates)
         call_fault(m, s, "the step values are not there");
     if (term_view(all).head != H_VALS || list.at[0].from || rates != term_slice(all, VALS_LR, VALS_HITS - VALS_LR))
@@ -154,26 +152,22 @@ Term vals_of(Machine *m, const Site *s, int k, const int *param)
     return all;
 }
 
-static Term vals_field(Machine *m, const Site *s, int64_t at, int64_t bytes)
-{
-    int64_t hole;
-    Term t = region_term(&m->region, at, at + bytes, &hole);
-    if (!t)
-        call_fault(m, s, "the step values lack a field");
-    return t;
-}
-
 /* What the runtime tells of a step. */
 void step_ended(Machine *m, int64_t at)
 {
-    int64_t hole;
     size_t bytes = sizeof(Term) * (size_t)m->loss.n;
     Term *each = room(bytes);
     if (bytes)
         memcpy(each, m->loss.at, bytes);
-    *ADD(&m->ended) = (Ended){region_term(&m->region, at + VALS_LOSS, at + VALS_LOSS + 8, &hole),
-                              region_term(&m->region, at + VALS_NORM, at + VALS_NORM + 8, &hole),
-                              region_term(&m->region, at + VALS_HITS, at + VALS_BYTES, &hole), each, m->loss.n};
+    *ADD(&m->ended) = (Ended){region_term(&m->region, at + VALS_LOSS, at + VALS_LOSS + 8),
+                              region_term(&m->region, at + VALS_NORM, at + VALS_NORM + 8),
+                              region_term(&m->region, at + VALS_HITS, at + VALS_BYTES), each, m->loss.n};
+}
+
+static Term vals_field(Machine *m, const Site *s, int k, const int *param, int64_t field)
+{
+    int64_t at = arg_place(m, s, k, param) + field;
+    return machine_read(m, s, at, at + 8, "vals");
 }
 
 static void vals_put(Machine *m, const Site *s, int k, const int *param, int64_t field, Term t)
@@ -251,7 +245,7 @@ static void take(Machine *m, const Site *s, const int *param, Taken *t)
         else if (p->mode == 'm')
             t->of[k] = term_int(arg_int(m, s, k, param));
         if (p->mode == 'x' || p->mode == 'z')
-            t->valid = vals_field(m, s, arg_place(m, s, k, param) + count_at(m, s, param), 8);
+            t->valid = vals_field(m, s, k, param, count_at(m, s, param));
     }
     apart(m, s, t->span, t->spans);
 }
@@ -492,7 +486,7 @@ static void do_loss_report(Machine *m, const Site *s, const int *param)
     if (acc && m->loss.n == 0)
         call_fault(m, s, "the first loss of a step is added to those of the step before");
     if (acc)
-        both[0] = vals_field(m, s, arg_place(m, s, 1, param) + VALS_LOSS, 8);
+        both[0] = vals_field(m, s, 1, param, VALS_LOSS);
     else
         m->loss.n = 0;
     *ADD(&m->loss) = x;

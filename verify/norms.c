@@ -50,7 +50,7 @@ int64_t norm_length(int64_t n)
 
 void do_norms(Machine *m, const Site *s, const int *param)
 {
-    int64_t to = arg_place(m, s, 0, param), from = arg_place(m, s, 1, param), n = arg_int(m, s, 2, param), hole = 0;
+    int64_t to = arg_place(m, s, 0, param), from = arg_place(m, s, 1, param), n = arg_int(m, s, 2, param);
     int64_t a = arg_int(m, s, 3, param), b = s->n > 4 ? arg_int(m, s, 4, param) : 0, stretches = 0;
     if (n <= 0 || a < 0 || b < 0 || n > (int64_t)1 << 48 || a > (int64_t)1 << 48 || b > (int64_t)1 << 40)
         call_fault(m, s, "sizes that no norm has");
@@ -61,10 +61,7 @@ void do_norms(Machine *m, const Site *s, const int *param)
     bool team = !strcmp(s->row->name, "norm_team");     /* stretches, index */
     bool whole = team || !strcmp(s->row->name, "norm_partial");         /* index; else first, index */
     int64_t lo = whole ? from : from + 8 * a, bytes = team ? 4 * n / m->devices : whole ? 4 * n : 8 * n;
-    machine_take(m, s, lo, lo + bytes, false, whole ? "g" : "blocks");
-    Term t = region_term(&m->region, lo, lo + bytes, &hole);
-    if (!t)
-        call_fault(m, s, "nothing has written byte %lld of what is summed", (long long)hole);
+    Term t = machine_read(m, s, lo, lo + bytes, whole ? "g" : "blocks");
     if (team && (!(t = part_whole(t, &stretches)) || stretches != a || term_view(t).bytes != 4 * n))
         call_fault(m, s, "the gradient is not what the %d devices of the stage have of %lld elements in %lld stretches",
                    m->devices, (long long)n, (long long)a);

@@ -29,17 +29,17 @@ Term held_term(const Folder *f, const Held *h, Term whole)
 /* What the reference has for a slot of a state, so many versions older than the newest; 0: that is older than the run knows. */
 static Term expected(const Proof *p, int d, const Held *h, const Thing *t, int older)
 {
-    const Region *at = &p->reference->m->region;
+    const Pieces *at = &p->reference->m->region;
     int newest = p->run.eval ? 0 : p->run.steps;
     Reads r = overlap_slot(p->f, d, h->kept, older);
-    int64_t hole, there = reference_at(p->reference, t, newest + r.version);
+    int64_t there = reference_at(p->reference, t, newest + r.version);
     if (newest + r.version - 1 < -p->reference->back)
         return 0;
-    Term newer = region_term(at, there, there + h->whole, &hole);
+    Term newer = region_term(at, there, there + h->whole);
     if (r.ahead || r.behind) {
         const Thing *drift = r.behind ? reference_state(p->g, h->param, "drift") : NULL;
         there = drift ? drift->at : reference_at(p->reference, t, newest + r.version - 1);
-        newer = predicted_term(h->whole, newer, region_term(at, there, there + h->whole, &hole), r);
+        newer = predicted_term(h->whole, newer, region_term(at, there, there + h->whole), r);
     }
     return term_slice(held_term(p->f, h, newer), h->from, h->bytes);
 }
@@ -47,13 +47,12 @@ static Term expected(const Proof *p, int d, const Held *h, const Thing *t, int o
 static void state(const Proof *p, int d, const Held *h, int older)
 {
     const Thing *t = reference_state(p->g, h->param, h->kind);
-    int64_t hole = 0;
     if (!t || t->bytes != h->whole)
         stop(NOT_PROVED, "%s.c:%d: the %s of %s, %lld bytes: model.graph has %s", p->stage[d].name, h->line, h->kind, h->param,
              (long long)h->whole, t ? "another size" : "no such state");
     int newest = p->run.first + (p->run.eval ? 0 : p->run.steps), slot = ((newest - older) % h->kept + h->kept) % h->kept;
     int64_t here = h->at + slot * h->stride;
-    Term want = expected(p, d, h, t, older), got = region_term(&p->stage[d].region, here, here + h->bytes, &hole);
+    Term want = expected(p, d, h, t, older), got = region_term(&p->stage[d].region, here, here + h->bytes);
     if (want && want != got)
         differ(p, d, joined_text("the %s of %s after %s", h->kind, h->param, p->run.eval ? "an evaluation" : "the step"), want,
                got);
@@ -75,16 +74,16 @@ static bool spared(const Graph *g, const Thing *t)
 static void complete(const Proof *p)
 {
     Map there = {0};
-    LIST(Region) held = {0};
+    LIST(Pieces) held = {0};
     for (int d = 0; d < p->f->stages; d++)
         for (int i = 0; i < p->f->stage[d].held.n; i++) {
             const Held *h = &p->f->stage[d].held.at[i];
             const char *text = joined_text("%s %s", h->kind, h->param), *key = name_of(text, strlen(text));
             if (map_at(&there, key) < 0) {
                 map_set(&there, key, held.n);
-                *ADD(&held) = (Region){0};
+                *ADD(&held) = (Pieces){0};
             }
-            Region *r = &held.at[map_at(&there, key)];
+            Pieces *r = &held.at[map_at(&there, key)];
             int64_t all = h->stretches ? p->f->devices : 1;         /* devices together have all of what each has a part of */
             region_set(r, (Piece){all * h->from, all * (h->from + h->bytes), 0, 1 + (Term)h->stretches});
         }

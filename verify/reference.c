@@ -298,9 +298,9 @@ static int predicted(Maker *x, int op, Reads r, int v)
         if (!t || !is_versioned(t))
             continue;
         const Thing *drift = r.behind ? reference_state(x->g, t->of, "drift") : NULL;
-        int64_t hole, newer = t->at + version->at[v], older = drift ? drift->at : t->at + version->at[v - 1];
-        Term made = predicted_term(t->bytes, region_term(&x->m->region, newer, newer + t->bytes, &hole),
-                                   region_term(&x->m->region, older, older + t->bytes, &hole), r);
+        int64_t newer = t->at + version->at[v], older = drift ? drift->at : t->at + version->at[v - 1];
+        Term made = predicted_term(t->bytes, region_term(&x->m->region, newer, newer + t->bytes),
+                                   region_term(&x->m->region, older, older + t->bytes), r);
         int64_t at = t->at + version->at[to];
         region_set(&x->m->region, (Piece){at, at + t->bytes, 0, made});
     }
@@ -318,12 +318,11 @@ static int version_read(Maker *x, int op, int step, int mb)
 static void next_version(Maker *x, int step)
 {
     const Slots *version = &x->m->program->slots.at[VERSIONS];
-    int64_t hole;
     for (int i = 0; i < x->g->state.n; i++) {
         const Thing *t = &x->g->state.at[i];
         int64_t from = t->at + version->at[x->back + step], to = t->at + version->at[x->back + step + 1];
         if (is_versioned(t))
-            region_set(&x->m->region, (Piece){to, to + t->bytes, 0, region_term(&x->m->region, from, from + t->bytes, &hole)});
+            region_set(&x->m->region, (Piece){to, to + t->bytes, 0, region_term(&x->m->region, from, from + t->bytes)});
     }
 }
 
@@ -351,11 +350,11 @@ static void fold(Maker *x)
         for (int64_t k = 0; k + far < x->g->groups; k += 2 * far)
             for (int i = 0; i < x->g->state.n; i++) {
                 const Thing *t = &x->g->state.at[i];
-                int64_t hole, a = t->at + s->at[k], b = t->at + s->at[k + far];
+                int64_t a = t->at + s->at[k], b = t->at + s->at[k + far];
                 if (!is_kind(t, "grad"))
                     continue;
-                Term to = region_term(&x->m->region, a, a + t->bytes, &hole);
-                Term from = region_term(&x->m->region, b, b + t->bytes, &hole);
+                Term to = region_term(&x->m->region, a, a + t->bytes);
+                Term from = region_term(&x->m->region, b, b + t->bytes);
                 region_set(&x->m->region, (Piece){a, a + t->bytes, 0, term_sum(4, t->bytes, to, from)});
             }
 }

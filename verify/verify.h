@@ -141,20 +141,17 @@ void terms_differ(Term *want, Term *got);               /* down to where they di
 /* ---- region.c: bytes to terms ------------------------------------------------------------------------------------ */
 typedef struct { int64_t lo, hi, from; Term term; } Piece;   /* bytes lo .. hi-1 are bytes `from` on of the term */
 typedef LIST(Piece) Pieces;
-typedef struct RegionLeaf RegionLeaf;
-typedef LIST(RegionLeaf *) Region;
-void region_set(Region *r, Piece p);                    /* term 0: as if nothing was written */
-void region_bring(Region *to, const Pieces *list, int64_t by);    /* they stand so much further */
-void region_get(const Region *r, int64_t lo, int64_t hi, Pieces *to);   /* appends, gaps too, with term 0 */
-Term region_term(const Region *r, int64_t lo, int64_t hi, int64_t *hole);  /* 0 and where: a byte was not written */
+void region_set(Pieces *r, Piece p);                    /* term 0: as if nothing was written */
+void region_bring(Pieces *to, const Pieces *list, int64_t by);    /* they stand so much further */
+void region_get(const Pieces *r, int64_t lo, int64_t hi, Pieces *to);   /* appends, gaps too, with term 0 */
+int64_t region_hole(const Pieces *list);                /* a byte that was not written; -1 */
+Term region_term(const Pieces *r, int64_t lo, int64_t hi);     /* 0: a byte was not written */
 
 /* ---- machine.c: one arena and what happens in it ----------------------------------------------------------------- */
-typedef struct { int64_t lo, hi; bool writes; int line; const char *what; } Flight;    /* bytes that a transfer owns */
-typedef LIST(Flight) Flights;
-typedef struct { int64_t bytes, lo; int tag, line; Pieces piece; int64_t clock; } Message;
-typedef struct { bool busy, sends; int peer, number; int64_t lo, hi; int line; } Request;
+/* Half a message, or a copy to the host or back: from begin to wait it owns bytes of the arena, and a copy of the host too. */
+typedef struct { const char *what; bool copy, out; int line, number, peer, tag, nth; int64_t lo, bytes, host, clock;
+    Pieces piece; } Transfer;
 enum { MOST_INTS = 64 };        /* parameters of a routine */
-typedef struct { bool busy, out; int64_t lo, hi, host; int line; Pieces piece; } HostCopy;
 typedef struct { const Routine *routine; int at, param[MOST_INTS]; } Frame;
 /* Of a step, what the runtime reads at its end. */
 typedef struct { Term loss, norm, hits; const Term *each; int losses; } Ended;
@@ -162,17 +159,14 @@ typedef struct {
     const char *name;           /* stage0; the reference */
     int stage, devices;         /* -1: the reference; devices that share its calls */
     Program *program;
-    Region region;
+    Pieces region;
     int64_t arena, top, vals, steps;   /* steps begun */
     LIST(const Routine *) todo;         /* pieces that it runs, one behind the other */
     int done;
     LIST(Frame) frame;
-    Flights flight;
-    Request request[256];
-    Region host;                /* what waits in the host's memory */
+    LIST(Transfer *) open;      /* that have begun */
+    Pieces host;                /* what waits in the host's memory */
     int64_t host_bytes;
-    Flights host_flight;
-    LIST(HostCopy) copy;
     LIST(Term) loss;            /* of the micro-batches that it reported */
     LIST(Ended) ended;
     int64_t calls, again, clock;
@@ -194,12 +188,8 @@ int64_t arg_place(const Machine *m, const Site *s, int k, const int *param);
 int64_t arg_int(const Machine *m, const Site *s, int k, const int *param);
 _Noreturn void call_fault(const Machine *m, const Site *s, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void machine_take(Machine *m, const Site *s, int64_t lo, int64_t hi, bool writes, const char *what);  /* may it touch these? */
-void host_take(const Machine *m, const Site *s, int64_t lo, int64_t hi, bool writes);
-void flight_end(Flights *f, int64_t lo, int64_t hi, int line);
-/* ---- copies.c: to the host's memory and back ---- */
-void copy_begin(Machine *m, const Site *s, const int *param, bool out);
-void copy_end(Machine *m, const Site *s, const int *param);
-void copies_at_rest(const Machine *m);
+void host_take(const Machine *m, const Site *s, int64_t lo, int64_t hi, bool writes, const char *what);
+Term machine_read(Machine *m, const Site *s, int64_t lo, int64_t hi, const char *what);     /* all written before */
 void do_norms(Machine *m, const Site *s, const int *param);     /* norms.c */
 int64_t norm_length(int64_t n);                          /* elements in a block of the norm of n */
 
