@@ -202,19 +202,8 @@ static bool advance(Game *g, int d)
 
 /* ---- begin and end of a step ------------------------------------------------------------------------------------- */
 
-static Term held_before(const Folder *f, int stage, const Held *h, int older)
-{
-    Reads r = overlap_slot(f, stage, h->kept, older);
-    Term newer = state_begin(h->param, h->kind, h->whole, -r.version);
-    if (!r.ahead && !r.behind)
-        return newer;
-    Term other = r.behind ? state_begin(h->param, "drift", h->whole, 0) :
-                 state_begin(h->param, h->kind, h->whole, 1 - r.version);
-    return predicted_term(h->whole, newer, other, r);
-}
-
 /* Version v of the weights is in slot v mod `kept`: before a run that of its first step, and those before it. */
-static void put_states(const Folder *f, const Stage *s, Machine *m, int first)
+static void put_states(const Folder *f, const Reference *r, const Stage *s, Machine *m, int first)
 {
     for (int i = 0; i < s->held.n; i++) {
         const Held *h = &s->held.at[i];
@@ -224,7 +213,7 @@ static void put_states(const Folder *f, const Stage *s, Machine *m, int first)
             int64_t lo = h->at + slot * h->stride;
             machine_take(m, &here, lo, lo + h->bytes, true, "a state");
             if (strcmp(h->kind, "grad"))
-                region_set(&m->region, (Piece){lo, lo + h->bytes, h->from, held_term(f, h, held_before(f, m->stage, h, k))});
+                region_set(&m->region, (Piece){lo, lo + h->bytes, h->from, held_term(f, r, m, h, 0, k)});
         }
     }
 }
@@ -249,12 +238,12 @@ static void add_piece(const Stage *s, Machine *m, int step, int piece)
     add_todo(s, m, n->text);
 }
 
-static void open_stage(const Folder *f, int d, Machine *m, Run run)
+static void open_stage(const Folder *f, const Reference *r, int d, Machine *m, Run run)
 {
     const Stage *s = &f->stage[d];
     *m = (Machine){.name = s->name, .stage = d, .devices = f->devices, .program = (Program *)&s->program, .arena = s->arena,
                    .host_bytes = s->host, .vals = s->vals, .evaluates = run.eval};
-    put_states(f, s, m, run.first);
+    put_states(f, r, s, m, run.first);
     if (!f->overlap) {
         add_todo(s, m, run.eval ? s->eval : s->step);
     } else if (run.eval || run.alone) {
@@ -289,14 +278,14 @@ static void at_rest(const Game *g, int d)
              m->open.at[0]->copy ? "copy" : "request", m->open.at[0]->number);
 }
 
-Machine *play(const Folder *f, Run run, Played *sum)
+Machine *play(const Folder *f, const Reference *r, Run run, Played *sum)
 {
     size_t pairs = (size_t)f->stages * (size_t)f->stages;
     Game g = {.f = f, .m = room(sizeof(Machine) * (size_t)f->stages), .sent = room(sizeof(Queue) * pairs),
               .wanted = room(sizeof(Queue) * pairs), .sum = sum};
     *sum = (Played){.steps = run.steps, .link = room(sizeof(int64_t) * pairs)};
     for (int d = 0; d < f->stages; d++)
-        open_stage(f, d, &g.m[d], run);
+        open_stage(f, r, d, &g.m[d], run);
     for (bool moved = true; moved;) {
         moved = false;
         for (int d = 0; d < f->stages; d++)

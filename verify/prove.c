@@ -21,38 +21,33 @@ static _Noreturn void differ(const Proof *p, int d, const char *what, Term want,
          what, term_text(want, 2), term_text(got, 2));
 }
 
-Term held_term(const Folder *f, const Held *h, Term whole)
+Term held_term(const Folder *f, const Reference *r, const Machine *m, const Held *h, int newest, int older)
 {
-    return h->stretches ? term_part(whole, h->stretches, f->devices) : whole;
-}
-
-/* What the reference has for a slot of a state, so many versions older than the newest; 0: that is older than the run knows. */
-static Term expected(const Proof *p, int d, const Held *h, const Thing *t, int older)
-{
-    const Pieces *at = &p->reference->m->region;
-    int newest = p->run.eval ? 0 : p->run.steps;
-    Reads r = overlap_slot(p->f, d, h->kept, older);
-    int64_t there = reference_at(p->reference, t, newest + r.version);
-    if (newest + r.version - 1 < -p->reference->back)
+    const Pieces *at = newest ? &r->m->region : &r->before;
+    const Thing *t = reference_state(r->g, h->param, h->kind);
+    if (!t || t->bytes != h->whole)
+        stop(NOT_PROVED, "%s.c:%d: the %s of %s, %lld bytes: model.graph has %s", m->name, h->line, h->kind, h->param,
+             (long long)h->whole, t ? "another size" : "no such state");
+    Reads reads = overlap_slot(f, m->stage, h->kept, older);
+    int version = newest + reads.version;
+    if (version - (reads.ahead > 0) < -r->back)
         return 0;
-    Term newer = region_term(at, there, there + h->whole);
-    if (r.ahead || r.behind) {
-        const Thing *drift = r.behind ? reference_state(p->g, h->param, "drift") : NULL;
-        there = drift ? drift->at : reference_at(p->reference, t, newest + r.version - 1);
-        newer = predicted_term(h->whole, newer, region_term(at, there, there + h->whole), r);
+    int64_t there = reference_at(r, t, version);
+    Term x = region_term(at, there, there + h->whole);
+    if (reads.ahead || reads.behind) {
+        const Thing *drift = reads.behind ? reference_state(r->g, h->param, "drift") : NULL;
+        there = drift ? drift->at : reference_at(r, t, version - 1);
+        x = predicted_term(h->whole, x, region_term(at, there, there + h->whole), reads);
     }
-    return term_slice(held_term(p->f, h, newer), h->from, h->bytes);
+    return h->stretches ? term_part(x, h->stretches, f->devices) : x;
 }
 
 static void state(const Proof *p, int d, const Held *h, int older)
 {
-    const Thing *t = reference_state(p->g, h->param, h->kind);
-    if (!t || t->bytes != h->whole)
-        stop(NOT_PROVED, "%s.c:%d: the %s of %s, %lld bytes: model.graph has %s", p->stage[d].name, h->line, h->kind, h->param,
-             (long long)h->whole, t ? "another size" : "no such state");
-    int newest = p->run.first + (p->run.eval ? 0 : p->run.steps), slot = ((newest - older) % h->kept + h->kept) % h->kept;
+    int steps = p->run.eval ? 0 : p->run.steps, slot = ((p->run.first + steps - older) % h->kept + h->kept) % h->kept;
     int64_t here = h->at + slot * h->stride;
-    Term want = expected(p, d, h, t, older), got = region_term(&p->stage[d].region, here, here + h->bytes);
+    Term want = term_slice(held_term(p->f, p->reference, &p->stage[d], h, steps, older), h->from, h->bytes);
+    Term got = region_term(&p->stage[d].region, here, here + h->bytes);
     if (want && want != got)
         differ(p, d, joined_text("the %s of %s after %s", h->kind, h->param, p->run.eval ? "an evaluation" : "the step"), want,
                got);

@@ -214,7 +214,7 @@ static void load(Maker *x, int step, int mb)
 }
 
 /* What stands there before a run: one symbol a state, and a parameter's version. */
-Term state_begin(const char *param, const char *kind, int64_t bytes, int back)
+static Term state_begin(const char *param, const char *kind, int64_t bytes, int back)
 {
     if (!strcmp(kind, "copy")) {
         Term master = state_begin(param, "param", 2 * bytes, back);
@@ -371,6 +371,7 @@ static void update(Maker *x, int step)
 
 Reference reference_run(Graph *g, const Folder *f, Run run)
 {
+    Pieces before = {0};
     Maker x = {.g = g, .f = f, .m = room(sizeof(Machine)), .back = overlap_back(f), .last = run.eval ? 0 : run.steps};
     *x.m = (Machine){.name = "the reference", .stage = -1, .devices = 1, .program = room(sizeof(Program)), .arena = INT64_MAX,
                      .evaluates = run.eval};
@@ -383,6 +384,7 @@ Reference reference_run(Graph *g, const Folder *f, Run run)
     duals_check(g);
     term_origin = (Origin){-1, 0, -1};
     begin(&x);
+    region_get(&x.m->region, 0, INT64_MAX, &before);
     for (int step = 0; step < (run.eval ? 1 : run.steps); step++) {
         begin_step(&x, step);
         for (int mb = 0; mb < (run.eval ? 1 : g->micro); mb++)
@@ -391,7 +393,7 @@ Reference reference_run(Graph *g, const Folder *f, Run run)
             update(&x, step);
         step_ended(x.m, x.m->vals);
     }
-    return (Reference){x.m, x.back, &x.m->program->slots.at[VERSIONS]};
+    return (Reference){g, x.m, before, x.back, &x.m->program->slots.at[VERSIONS]};
 }
 
 int64_t reference_at(const Reference *r, const Thing *t, int version)

@@ -36,9 +36,12 @@ const char *joined_text(const char *format, ...) __attribute__((format(printf, 1
 typedef struct { const char *path, *at; size_t n; } Source;
 bool source_read(Source *s, const char *dir, const char *name);     /* false: there is none */
 _Noreturn void stop(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
-typedef struct { const void **key; int *value; int n, cap; } Map;   /* by address */
-int map_at(const Map *m, const void *key);             /* -1: not there */
-void map_set(Map *m, const void *key, int value);
+typedef struct { uint64_t *key, n, cap; uint32_t *value; } Map;     /* values from 1 on */
+uint64_t mixed(uint64_t h, uint64_t x);
+uint32_t *map_next(const Map *m, uint64_t key, uint64_t *tried);    /* the next value of that key; NULL: no more */
+void map_add(Map *m, uint64_t key, uint32_t value);
+int map_at(const Map *m, const void *key);             /* by address; -1: not there */
+void map_set(Map *m, const void *key, int value);      /* in place of another one */
 const char *file_hash(const Source *s);                 /* manifest.c: SHA-256 in hexadecimal */
 int manifest_check(const char *dir);                    /* files compared; stops where one differs */
 
@@ -244,13 +247,13 @@ typedef struct { int steps; int64_t messages, calls, again, chain, *link; } Play
 /* A run from one point at which the pipeline is drained to the next: `steps` steps from one in phase `first` of each stage's
  * own phases, or an evaluation. */
 typedef struct { int first, steps; bool eval, alone; } Run;
-Machine *play(const Folder *f, Run run, Played *sum);
-/* The same on one device, with `back` versions of the weights from before. */
-typedef struct { Machine *m; int back; const Slots *version; } Reference;
+/* The same on one device: its states before, after, and `back` versions of the weights from before. */
+typedef struct { const Graph *g; Machine *m; Pieces before; int back; const Slots *version; } Reference;
 Reference reference_run(Graph *g, const Folder *f, Run run);
-Term held_term(const Folder *f, const Held *h, Term whole);      /* bytes `from` on of it are what a device holds */
 int64_t reference_at(const Reference *r, const Thing *t, int version);
-Term state_begin(const char *param, const char *kind, int64_t bytes, int back);
+Machine *play(const Folder *f, const Reference *r, Run run, Played *sum);
+/* Bytes `from` on of it are in a slot, so many versions older than version `newest` of the run; 0: none that the run knows. */
+Term held_term(const Folder *f, const Reference *r, const Machine *m, const Held *h, int newest, int older);
 void prove(const Folder *f, const Graph *g, const Reference *r, Machine *stage, Run run);
 /* overlap.c: what a micro-batch reads on a stage: the version of its step and `version`, predicted so far ahead or back */
 typedef struct { int version, ahead, behind; } Reads;
