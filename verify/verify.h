@@ -204,7 +204,7 @@ typedef struct { const char *token; char sign; const char *name; int64_t i; doub
 typedef struct { char phase; const char *name, *row, *call; int64_t tmp; int line; LIST(GraphArg) arg; } GraphOp;
 typedef struct { int64_t count, input, ignore; } GraphCount;
 struct Graph {
-    const char *path, *name;
+    const char *path, *name, *compute;
     bool bf16, portable;        /* portable: kernels with the scratch of calls.def */
     int64_t batch, micro, groups, blocks;
     const char *loss;
