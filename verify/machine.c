@@ -140,16 +140,14 @@ void vals_begin(Machine *m, int64_t at, int64_t sets)
 Term vals_of(Machine *m, const Site *s, int k, const int *param)
 {
     int64_t at = arg_place(m, s, k, param);
-    static Pieces list;
     machine_take(m, s, at, at + VALS_BYTES, false, "vals");
-    list.n = 0;
-    region_get(&m->region, at, at + VALS_VALID, &list);
-    Term all = list.at[0].term, rates = region_term(&m->region, at + VALS_LR, at + VALS_HITS);
-    if (list.n != 1 || !all || !rates)
+    Piece all = region_piece(&m->region, at, at + VALS_VALID);
+    Term rates = region_term(&m->region, at + VALS_LR, at + VALS_HITS);
+    if (all.hi < at + VALS_VALID || !all.term || !rates)
         call_fault(m, s, "the step values are not there");
-    if (term_view(all).head != H_VALS || list.at[0].from || rates != term_slice(all, VALS_LR, VALS_HITS - VALS_LR))
+    if (term_view(all.term).head != H_VALS || all.from || rates != term_slice(all.term, VALS_LR, VALS_HITS - VALS_LR))
         call_fault(m, s, "these are not the step values that the step began with");
-    return all;
+    return all.term;
 }
 
 /* What the runtime tells of a step. */
@@ -326,8 +324,6 @@ static void do_call(Machine *m, Site *s, const int *param)
 
 /* ---- element by element ------------------------------------------------------------------------------------------ */
 
-typedef struct { int k, at; Pieces piece; int64_t lo; } Lane;
-
 /* Of sums and copies every operand; of other rows those of n elements. */
 static bool is_lane(const Site *s, int k)
 {
@@ -336,69 +332,52 @@ static bool is_lane(const Site *s, int k)
     return reads && (s->row->kind != ROW_LANES || !strcmp(p->extent, "n"));
 }
 
-static Lane lanes_of[MOST_PARAMS];      /* their memory is kept from call to call */
-
-static int open_lanes(Machine *m, const Site *s, const int *param)
-{
-    int n = 0;
-    for (int k = 0; k < s->n; k++) {
-        if (!is_lane(s, k))
-            continue;
-        Lane *l = &lanes_of[n++];
-        l->k = k;
-        l->at = 0;
-        l->lo = arg_place(m, s, k, param);
-        l->piece.n = 0;
-        region_get(&m->region, l->lo, l->lo + s->bytes[k], &l->piece);
-    }
-    return n;
-}
-
-/* Elements e to until-1, which are elements from `from` on of terms that have `whole`.  Of parts, each in so many stretches,
- * the terms are the wholes: a part of each operand gives that part of the result. */
-typedef struct { int64_t e, until, from, whole, stretches; Term arg[MOST_PARAMS]; } LaneRun;
+/* Elements e to until-1 of count, which are elements from `from` on of terms that have `whole`.  Of parts, each in so many
+ * stretches, the terms are the wholes: a part of each operand gives that part of the result. */
+typedef struct { int64_t count, e, until, from, whole, stretches; int lanes; Term arg[MOST_PARAMS]; } LaneRun;
 
 /* The next elements that are of one term in every operand.  Terms are taken whole if all begin at the same element. */
-static bool next_run(Machine *m, const Site *s, int lanes, LaneRun *r)
+static bool next_run(Machine *m, const Site *s, const int *param, LaneRun *r)
 {
+    Piece at[MOST_PARAMS];
+    int width[MOST_PARAMS], n = 0;
     bool even = true;
     r->e = r->until;
     r->from = r->whole = -1;
     r->until = INT64_MAX;
-    if (lanes_of[0].at == lanes_of[0].piece.n)
-        return false;
-    for (int i = 0; i < lanes; i++) {
-        const Lane *l = &lanes_of[i];
-        const Piece *p = &l->piece.at[l->at];
-        int w = s->row->param[l->k].width;
-        int64_t until = (p->hi - l->lo) / w, from = p->from + l->lo + r->e * w - p->lo, whole = term_view(p->term).bytes / w;
-        if ((p->hi - l->lo) % w || from % w)
-            call_fault(m, s, "'%s': a value begins inside of an element", s->row->param[l->k].name);
-        r->until = until < r->until ? until : r->until;
-        if (term_view(p->term).head == H_ZERO)
+    for (int k = 0; k < s->n; k++) {
+        if (!is_lane(s, k))
             continue;
-        even = even && (r->from < 0 || (r->from == from / w && r->whole == whole));
-        r->from = from / w;
+        int w = width[n] = s->row->param[k].width;
+        int64_t lo = arg_place(m, s, k, param);
+        r->count = s->bytes[k] / w;
+        if (r->e == r->count)
+            return false;
+        Piece p = at[n++] = region_piece(&m->region, lo + r->e * w, lo + s->bytes[k]);
+        int64_t until = r->e + (p.hi - p.lo) / w, whole = term_view(p.term).bytes / w;
+        if ((p.hi - p.lo) % w || p.from % w)
+            call_fault(m, s, "'%s': a value begins inside of an element", s->row->param[k].name);
+        r->until = until < r->until ? until : r->until;
+        if (term_view(p.term).head == H_ZERO)
+            continue;
+        even = even && (r->from < 0 || (r->from == p.from / w && r->whole == whole));
+        r->from = p.from / w;
         r->whole = whole;
     }
-    for (int i = 0; i < lanes; i++) {
-        Lane *l = &lanes_of[i];
-        const Piece *p = &l->piece.at[l->at];
-        int w = s->row->param[l->k].width;
-        r->arg[i] = even ? p->term : term_slice(p->term, p->from + l->lo + r->e * w - p->lo, (r->until - r->e) * w);
-        l->at += (p->hi - l->lo) / w == r->until;
-    }
+    for (int i = 0; i < n; i++)
+        r->arg[i] = even ? at[i].term : term_slice(at[i].term, at[i].from, (r->until - r->e) * width[i]);
+    r->lanes = n;
     if (!even || r->from < 0)
         r->from = 0, r->whole = r->until - r->e;
     return true;
 }
 
-static void lift_lanes(LaneRun *r, int lanes)
+static void lift_lanes(LaneRun *r)
 {
     Term whole[MOST_PARAMS];
     int64_t stretches = 0;
     r->stretches = 0;
-    for (int i = 0; i < lanes; i++) {
+    for (int i = 0; i < r->lanes; i++) {
         bool zero = term_view(r->arg[i]).head == H_ZERO;
         whole[i] = zero ? r->arg[i] : part_whole(r->arg[i], &stretches);
         if (!whole[i] || (!zero && r->stretches && stretches != r->stretches)) {
@@ -408,7 +387,7 @@ static void lift_lanes(LaneRun *r, int lanes)
         r->stretches = stretches;
     }
     if (r->stretches)
-        memcpy(r->arg, whole, sizeof *whole * (size_t)lanes);
+        memcpy(r->arg, whole, sizeof *whole * (size_t)r->lanes);
 }
 
 /* The operands of a call in order: those of this run, and those that it has whole. */
@@ -447,12 +426,11 @@ static void do_lanes(Machine *m, const Site *s, const int *param)
     static Taken t;
     static Pieces made;
     take(m, s, param, &t);
-    int lanes = open_lanes(m, s, param);
     LaneRun r = {.until = 0};
     Term arg[MOST_PARAMS];
     made.n = 0;
-    while (next_run(m, s, lanes, &r)) {
-        lift_lanes(&r, lanes);
+    while (next_run(m, s, param, &r)) {
+        lift_lanes(&r);
         int n = s->row->kind == ROW_LANES ? run_args(s, &t, &r, arg) : (arg[0] = r.arg[0], 1);
         for (int i = 0; i < t.spans; i++) {
             const Span *sp = &t.span[i];

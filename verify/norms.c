@@ -31,15 +31,13 @@ static void put(Machine *m, const Site *s, int64_t at, int64_t bytes, int64_t fr
 /* Blocks of g's elements. */
 static void put_blocks(Machine *m, const Site *s, int64_t to, int64_t g, int64_t n, int64_t each)
 {
-    Pieces list = {0};
     machine_take(m, s, g, g + 4 * n, false, "g");
-    region_get(&m->region, g, g + 4 * n, &list);
-    const Piece *p = &list.at[0];
-    int64_t from = p->from / 4;
-    if (list.n != 1 || p->term == 0)
+    Piece p = region_piece(&m->region, g, g + 4 * n);
+    int64_t from = p.from / 4;
+    if (p.hi < g + 4 * n || p.term == 0)
         call_fault(m, s, "what stands there is not one gradient");
-    bool aligned = from % each == 0 && (n % each == 0 || from + n == term_view(p->term).bytes / 4);
-    Term of = aligned ? p->term : term_slice(p->term, p->from, p->hi - p->lo);
+    bool aligned = from % each == 0 && (n % each == 0 || from + n == term_view(p.term).bytes / 4);
+    Term of = aligned ? p.term : term_slice(p.term, p.from, p.hi - p.lo);
     put(m, s, to, 8 * ((n + each - 1) / each), aligned ? 8 * (from / each) : 0, blocks_term(of, each));
 }
 

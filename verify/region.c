@@ -59,27 +59,23 @@ void region_bring(Pieces *to, const Pieces *list, int64_t by)
     }
 }
 
-/* One behind the other, of one term and as it stands there, are one piece. */
-static void append(Pieces *to, Piece p)
+/* Pieces one behind the other, of one term and as it stands there, are one. */
+Piece region_piece(const Pieces *r, int64_t lo, int64_t hi)
 {
-    Piece *last = to->n ? &to->at[to->n - 1] : NULL;
-    if (last && last->hi == p.lo && last->term == p.term && (p.term == 0 || last->from + last->hi - last->lo == p.from))
-        last->hi = p.hi;
-    else
-        *ADD(to) = p;
+    int k = find(r, lo);
+    Piece p = k < r->n && r->at[k].lo <= lo ? r->at[k++] : (Piece){lo, k < r->n ? r->at[k].lo : hi, 0, 0};
+    for (; k < r->n && r->at[k].lo == p.hi && r->at[k].term == p.term; k++) {
+        if (p.term && r->at[k].from != p.from + p.hi - p.lo)
+            break;
+        p.hi = r->at[k].hi;
+    }
+    return (Piece){lo, p.hi < hi ? p.hi : hi, p.from + lo - p.lo, p.term};
 }
 
 void region_get(const Pieces *r, int64_t lo, int64_t hi, Pieces *to)
 {
-    for (int k = find(r, lo); lo < hi; k++) {
-        Piece p = k < r->n && r->at[k].lo < hi ? r->at[k] : (Piece){hi, hi, 0, 0};
-        if (p.lo > lo)
-            append(to, (Piece){lo, p.lo, 0, 0});
-        int64_t from = p.lo > lo ? p.lo : lo, until = p.hi < hi ? p.hi : hi;
-        if (until > from)
-            append(to, (Piece){from, until, p.from + from - p.lo, p.term});
-        lo = until;
-    }
+    for (; lo < hi; lo = to->at[to->n - 1].hi)
+        *ADD(to) = region_piece(r, lo, hi);
 }
 
 int64_t region_hole(const Pieces *list)

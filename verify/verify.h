@@ -146,7 +146,8 @@ typedef struct { int64_t lo, hi, from; Term term; } Piece;   /* bytes lo .. hi-1
 typedef LIST(Piece) Pieces;
 void region_set(Pieces *r, Piece p);                    /* term 0: as if nothing was written */
 void region_bring(Pieces *to, const Pieces *list, int64_t by);    /* they stand so much further */
-void region_get(const Pieces *r, int64_t lo, int64_t hi, Pieces *to);   /* appends, gaps too, with term 0 */
+Piece region_piece(const Pieces *r, int64_t lo, int64_t hi);   /* what begins there, up to hi; a gap has term 0 */
+void region_get(const Pieces *r, int64_t lo, int64_t hi, Pieces *to);   /* appends all pieces */
 int64_t region_hole(const Pieces *list);                /* a byte that was not written; -1 */
 Term region_term(const Pieces *r, int64_t lo, int64_t hi);     /* 0: a byte was not written */
 
