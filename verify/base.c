@@ -162,21 +162,16 @@ bool source_read(Source *s, const char *dir, const char *name)
     FILE *f = fopen(path, "rb");
     if (!f)
         return false;
-    size_t cap = 1 << 16, n = 0, got;
-    char *at = malloc(cap);
-    while (at && (got = fread(at + n, 1, cap - n - 1, f)) > 0)
-        if ((n += got) + 1 == cap) {
-            char *more = realloc(at, cap *= 2);
-            if (!more)
-                free(at);
-            at = more;
-            if (n > LARGEST)
-                stop(NOT_READ, "%s has more than 1 GiB", path);
-        }
-    if (!at || ferror(f))
+    LIST(char) text = {0};
+    for (int c; (c = getc(f)) != EOF;) {
+        if (text.n == LARGEST)
+            stop(NOT_READ, "%s has more than 1 GiB", path);
+        *ADD(&text) = (char)c;
+    }
+    if (ferror(f))
         stop(NOT_READ, "%s cannot be read", path);
     fclose(f);
-    at[n] = 0;
-    *s = (Source){name, at, n};
+    *ADD(&text) = 0;
+    *s = (Source){name, text.at, (size_t)text.n - 1};
     return true;
 }

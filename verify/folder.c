@@ -22,21 +22,6 @@ static const char *text_of(const Node *n, const char *where)
 
 /* ---- states, one row a parameter ---------------------------------------------------------------------------------- */
 
-typedef struct { const Node *at[32]; int n; } Fields;
-
-static Fields fields(const Node *row)
-{
-    Fields f = {.n = 0};
-    for (const Node *c = row->child; c && f.n < 32; c = c->next)
-        f.at[f.n++] = c;
-    return f;
-}
-
-static int64_t number(const Fields *f, int k)
-{
-    return k < f->n && f->at[k]->kind == N_INT ? f->at[k]->i : -1;
-}
-
 static Held *hold(Stage *s, const char *param, const char *kind, int64_t at, int64_t bytes, int line)
 {
     if (at < 0 || at > MOST_BYTES || bytes < 0 || bytes > MOST_BYTES)
@@ -47,9 +32,14 @@ static Held *hold(Stage *s, const char *param, const char *kind, int64_t at, int
     return h;
 }
 
-static void keep_versions(Held *h, int64_t kept, int64_t stride)
+/* {so many of the parameter, so many of its copy, bytes apart} */
+static void keep_versions(Held *h, const Node *versions)
 {
-    if (kept < 2 || !strcmp(h->kind, "grad"))
+    const Node *first = versions ? versions->child : NULL, *second = first ? first->next : NULL;
+    const Node *third = second ? second->next : NULL;
+    bool copy = !strcmp(h->kind, "copy");
+    int64_t kept = third ? (copy ? second : first)->i : 0, stride = third ? third->i : 0;
+    if (kept < 2 || (!copy && strcmp(h->kind, "param")))
         return;
     if (kept > 4096 || stride < h->bytes || stride > MOST_BYTES / 4096)
         stop(NOT_READ, "%s, line %d: %lld versions, %lld bytes apart", h->param, h->line, (long long)kept, (long long)stride);
@@ -101,11 +91,8 @@ static void hold_kind(Stage *s, const Node *row, const char *name, const char *k
         stop(NOT_READ, "%s.c:%d: %s: .%s is no offset", s->name, row->line, name, kind);
     bool copy = !strcmp(kind, "copy");
     Held *h = hold(s, name, kind, at->child->i, copy ? 2 * n : 4 * n, row->line);
-    const Node *versions = node_field(row, "versions");
     hold_stretches(s, h, row, devices);
-    Fields v = versions ? fields(versions) : (Fields){.n = 0};
-    if (v.n == 3 && (copy || !strcmp(kind, "param")))
-        keep_versions(h, number(&v, copy ? 1 : 0), number(&v, 2));
+    keep_versions(h, node_field(row, "versions"));
     if (node_int(row, "cut", 0) && !copy && strcmp(kind, "param") && strcmp(kind, "grad"))
         hold_part(s, h, row);
 }
@@ -148,16 +135,15 @@ static void read_stage(Folder *f, const char *dir, int d)
     if (s->arena < 0 || s->arena > MOST_BYTES || s->vals < 0 || s->vals > MOST_BYTES)
         stop(NOT_READ, "%s: an arena that no machine has", where);
     s->host = node_int(at, "host", 0);
-    if (node_field(at, "piece")) {
-        const char *table = text_of(needed(at, "piece", where), where);
-        s->phases = (int)node_int(at, "phases", 1);
-        s->pieces = program_table(&s->program, table);
-        if (!s->pieces || s->phases < 1 || s->phases > 4096)
-            stop(NOT_READ, "%s: no pieces", where);
-    } else {
-        s->step = text_of(needed(at, "step", where), where);
-        s->eval = text_of(needed(at, "eval", where), where);
-    }
+    const Node *piece = node_field(at, "piece");
+    s->phases = piece ? (int)node_int(at, "phases", 1) : 1;
+    if (s->phases < 1 || s->phases > 4096)
+        stop(NOT_READ, "%s: no pieces", where);
+    for (int k = 0; k < PIECES && !piece; k++)
+        *ADD(&s->piece) = k < ALONE ? "of this phase" : text_of(needed(at, k == ALONE ? "step" : "eval", where), where);
+    const Node *table = piece ? program_table(&s->program, text_of(piece, where)) : NULL;
+    for (const Node *c = table ? table->child : NULL; c; c = c->next)
+        *ADD(&s->piece) = c->kind == N_NAME ? c->text : "of this phase";
     const Node *open = node_field(at, "open");
     int opens = open && open->kind == N_NAME ? map_at(&s->program.routines, open->text) : -1;
     s->program.open = opens < 0 ? NULL : &s->program.routine.at[opens];

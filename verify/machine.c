@@ -153,13 +153,9 @@ Term vals_of(Machine *m, const Site *s, int k, const int *param)
 /* What the runtime tells of a step. */
 void step_ended(Machine *m, int64_t at)
 {
-    size_t bytes = sizeof(Term) * (size_t)m->loss.n;
-    Term *each = room(bytes);
-    if (bytes)
-        memcpy(each, m->loss.at, bytes);
     *ADD(&m->ended) = (Ended){region_term(&m->region, at + VALS_LOSS, at + VALS_LOSS + 8),
                               region_term(&m->region, at + VALS_NORM, at + VALS_NORM + 8),
-                              region_term(&m->region, at + VALS_HITS, at + VALS_BYTES), each, m->loss.n};
+                              region_term(&m->region, at + VALS_HITS, at + VALS_BYTES), m->first, m->loss.n - m->first};
 }
 
 static Term vals_field(Machine *m, const Site *s, int k, const int *param, int64_t field)
@@ -461,12 +457,12 @@ static void do_loss_report(Machine *m, const Site *s, const int *param)
 {
     Term x = operand(m, s, 0, param), both[2] = {0, x};
     bool acc = (int)arg_int(m, s, 2, param);
-    if (acc && m->loss.n == 0)
+    if (acc && m->loss.n == m->first)
         call_fault(m, s, "the first loss of a step is added to those of the step before");
     if (acc)
         both[0] = vals_field(m, s, 1, param, VALS_LOSS);
     else
-        m->loss.n = 0;
+        m->first = m->loss.n;
     *ADD(&m->loss) = x;
     vals_put(m, s, 1, param, VALS_LOSS, term_of(head_of("loss_report", "loss", ""), 8, acc ? 2 : 1, acc ? both : both + 1));
 }

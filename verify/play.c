@@ -218,24 +218,12 @@ static void put_states(const Folder *f, const Reference *r, const Stage *s, Mach
     }
 }
 
-enum { PROLOGUE, PERIOD, EPILOGUE, ALONE, EVAL, PIECES };
-
-static void add_todo(const Stage *s, Machine *m, const char *name)
-{
-    int k = map_at(&s->program.routines, name);
-    if (k < 0)
-        stop(NOT_READ, "%s.c: there is no routine %s", s->name, name);
-    *ADD(&m->todo) = &s->program.routine.at[k];
-}
-
 static void add_piece(const Stage *s, Machine *m, int step, int piece)
 {
-    const Node *n = s->pieces->child;
-    for (int k = step % s->phases * PIECES + piece; k > 0 && n; k--)
-        n = n->next;
-    if (!n || n->kind != N_NAME)
-        stop(NOT_READ, "%s: piece %d of phase %d is missing", s->name, piece, step % s->phases);
-    add_todo(s, m, n->text);
+    int k = step % s->phases * PIECES + piece, routine = k < s->piece.n ? map_at(&s->program.routines, s->piece.at[k]) : -1;
+    if (routine < 0)
+        stop(NOT_READ, "%s.c: there is no routine %s", s->name, k < s->piece.n ? s->piece.at[k] : "of this phase");
+    *ADD(&m->todo) = &s->program.routine.at[routine];
 }
 
 static void open_stage(const Folder *f, const Reference *r, int d, Machine *m, Run run)
@@ -244,9 +232,7 @@ static void open_stage(const Folder *f, const Reference *r, int d, Machine *m, R
     *m = (Machine){.name = s->name, .stage = d, .devices = f->devices, .program = (Program *)&s->program, .arena = s->arena,
                    .host_bytes = s->host, .vals = s->vals, .evaluates = run.eval};
     put_states(f, r, s, m, run.first);
-    if (!f->overlap) {
-        add_todo(s, m, run.eval ? s->eval : s->step);
-    } else if (run.eval || run.alone) {
+    if (!f->overlap || run.eval || run.alone) {
         add_piece(s, m, run.first, run.eval ? EVAL : ALONE);
     } else {
         add_piece(s, m, run.first, PROLOGUE);

@@ -116,9 +116,9 @@ static void losses(const Proof *p)
                 stop(NOT_PROVED, "%s.c reports the losses of %d micro-batches, not of %d; model.graph has %d", m->name,
                      got->losses, each, want->losses);
             for (int i = 0; i < each; i++)
-                if (got->each[i] != want->each[copy * each + i])
-                    differ(p, d, joined_text("the loss of micro-batch %d", copy * each + i), want->each[copy * each + i],
-                           got->each[i]);
+                if (m->loss.at[got->first + i] != r->loss.at[want->first + copy * each + i])
+                    differ(p, d, joined_text("the loss of micro-batch %d", copy * each + i),
+                           r->loss.at[want->first + copy * each + i], m->loss.at[got->first + i]);
             seen++;
         }
     }

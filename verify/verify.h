@@ -158,7 +158,7 @@ typedef struct { const char *what; bool copy, out; int line, number, peer, tag, 
 enum { MOST_INTS = 64 };        /* parameters of a routine */
 typedef struct { const Routine *routine; int at, param[MOST_INTS]; } Frame;
 /* Of a step, what the runtime reads at its end. */
-typedef struct { Term loss, norm, hits; const Term *each; int losses; } Ended;
+typedef struct { Term loss, norm, hits; int first, losses; } Ended;
 typedef struct {
     const char *name;           /* stage0; the reference */
     int stage, devices;         /* -1: the reference; devices that share its calls */
@@ -171,7 +171,8 @@ typedef struct {
     LIST(Transfer *) open;      /* that have begun */
     Pieces host;                /* what waits in the host's memory */
     int64_t host_bytes;
-    LIST(Term) loss;            /* of the micro-batches that it reported */
+    LIST(Term) loss;            /* of the micro-batches that it reported; those of this step begin at `first` */
+    int first;
     LIST(Ended) ended;
     int64_t calls, again, clock;
     Term talk;                  /* its messages and waits, in their order */
@@ -227,13 +228,14 @@ const Thing *reference_state(const Graph *g, const char *param, const char *kind
  * version v in slot v mod `kept`, `stride` bytes apart. */
 typedef struct { const char *param, *kind; int64_t at, bytes, from, whole, stride, stretches; int kept, line; } Held;
 typedef struct {
-    const char *name, *step, *eval;
+    const char *name;
     int64_t arena, vals, host;
     LIST(Held) held;
     Program program;
     int pipeline, phases;
-    const Node *pieces;         /* names by phase: prologue, period, epilogue, alone, eval */
+    LIST(const char *) piece;   /* routines by phase; where steps do not overlap, of one phase the last two */
 } Stage;
+enum { PROLOGUE, PERIOD, EPILOGUE, ALONE, EVAL, PIECES };
 typedef struct {
     int stages, devices, replicas, ways;    /* devices of each stage */
     int64_t batch, micro, groups, blocks;
