@@ -322,11 +322,10 @@ static void constant(Reader *r, const char *name, Arg a)
     keep_constant(r, name, a);
 }
 
-/* behind the type: NAME = number, or NAME[..] = {..}, up to ';' */
-static void declarators(Reader *r)
+/* behind the type and a name: = number, or [..] = {..}, and others behind ',' */
+static void declarators(Reader *r, const char *name)
 {
-    for (;;) {
-        const char *name = some_name(r);
+    for (;; name = some_name(r)) {
         size_t n = strlen(name);
         bool array = lex_is(&r->x, '[');
         if (array) {
@@ -443,18 +442,15 @@ static void pointers(Reader *r)
     lex_want(x, ';');
 }
 
+static void declaration(Reader *r);
+
 /* void stageN(Stages *to) { tables; stage_take(to, &(..){..}); } */
 static void description(Reader *r)
 {
     Lexer *x = &r->x;
     lex_want(x, '{');
-    while (lex_word(x, "static") || lex_word(x, "const")) {
-        skip_type(r);
-        if (lex_is(x, '('))
-            pointers(r);
-        else
-            declarators(r);
-    }
+    while (lex_word(x, "static") || lex_word(x, "const"))
+        declaration(r);
     const char *name = some_name(r);
     lex_want(x, '(');
     some_name(r);
@@ -508,33 +504,34 @@ static void function(Reader *r, const char *name)
     }
 }
 
+static void declaration(Reader *r)
+{
+    const char *from = r->x.at;
+    if (lex_word(&r->x, "enum")) {
+        enumeration(r);
+        return;
+    }
+    skip_type(r);
+    if (r->x.at == from)
+        lex_fault(&r->x, "no declaration of the language");
+    if (lex_is(&r->x, '(')) {
+        pointers(r);
+        return;
+    }
+    const char *name = some_name(r);
+    if (lex_is(&r->x, '('))
+        function(r, name);
+    else
+        declarators(r, name);
+}
+
 void program_read(Program *p, const Source *s)
 {
     Reader r = {.p = p, .tables_only = !strcmp(s->path, "launch.c")};
     p->path = s->path;
     lex_open(&r.x, s);
-    while (r.x.t.kind != T_END) {
-        if (lex_word(&r.x, "enum")) {
-            enumeration(&r);
-            continue;
-        }
-        Lexer was = r.x;
-        skip_type(&r);
-        if (r.x.at == was.at)
-            lex_fault(&r.x, "no declaration of the language");
-        if (lex_is(&r.x, '(')) {
-            pointers(&r);
-            continue;
-        }
-        Lexer before = r.x;
-        const char *name = some_name(&r);
-        if (lex_is(&r.x, '(')) {
-            function(&r, name);
-        } else {
-            r.x = before;
-            declarators(&r);
-        }
-    }
+    while (r.x.t.kind != T_END)
+        declaration(&r);
 }
 
 Node *program_table(const Program *p, const char *name)
