@@ -87,7 +87,8 @@ static const Thing *state_of(const Back *b, int p, const char *kind, int use)
 static const char *arg_text(const GraphArg *a)
 {
     return a->sign == 'i' ? joined_text("i:%lld", (long long)a->i) : a->sign == 'f' ? joined_text("f:%a", a->f) :
-        a->name ? joined_text("%c:%s", a->sign, a->name) : a->sign == '0' ? "0" : "another word";
+        a->name ? joined_text("%c:%s", a->sign, a->name) : a->sign == '0' ? "0" : a->sign == 'v' ? "vals" :
+        "another word";
 }
 
 static _Noreturn void differs(const Back *b, const GraphOp *o, const char *token, const char *want, const char *got)

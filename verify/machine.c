@@ -266,6 +266,16 @@ static int step_args(const Step *st, const Taken *t, const Term *between, bool e
     return n;
 }
 
+/* What a step makes of the arguments, of which the last ones may be what is added to. */
+static Term result_of(const Step *st, const int *head, int k, int64_t bytes, int n, const Term *arg)
+{
+    if (st->row->kind == ROW_COPY || (st->row->kind == ROW_SUM && term_view(arg[1]).head == H_ABSENT))
+        return arg[0];
+    if (st->row->kind == ROW_SUM)
+        return term_sum(st->row->param[k].width, bytes, arg[0], arg[1]);
+    return term_of(head[k], bytes, n, arg);
+}
+
 /* One step of a call: terms of what it makes go to `of` where a parameter is written, else between steps.  The pieces. */
 static int64_t do_step(Machine *m, const Site *s, Step *st, Taken *t, Term *between)
 {
@@ -280,13 +290,11 @@ static int64_t do_step(Machine *m, const Site *s, Step *st, Taken *t, Term *betw
         bool wanted = word != NO_WORD && (word < 0 || !is_absent(s, word));
         if (!st->row->param[k].width || !is_written(st->row->param[k].mode) || !wanted)
             continue;
-        bool sum = st->row->kind == ROW_SUM || st->row->kind == ROW_COPY;
         int64_t stretches = pieces ? pieces * st->front[k] : 0, bytes = s->bytes[like] * (stretches ? m->devices : 1);
         arg[n] = word >= 0 ? t->old[word] : 0;
-        Term x = sum ? arg[0] : term_of((pieces ? st->whole : st->head)[k], bytes, n + (arg[n] != 0), arg);
-        Term other = st->row->kind == ROW_SUM ? arg[1] : sum || made ? absent : onto;
-        if (other != absent)
-            x = term_sum(st->row->param[k].width, bytes, x, other);
+        Term x = result_of(st, pieces ? st->whole : st->head, k, bytes, n + (arg[n] != 0), arg);
+        if (made == 0 && onto != absent)
+            x = term_sum(st->row->param[k].width, bytes, x, onto);
         if (made++ == 0)
             count_again(m, x, n);
         x = stretches ? term_part(x, stretches, m->devices) : x;
@@ -330,13 +338,12 @@ static bool is_lane(const Site *s, int k)
 
 /* Elements e to until-1 of count, which are elements from `from` on of terms that have `whole`.  Of parts, each in so many
  * stretches, the terms are the wholes: a part of each operand gives that part of the result. */
-typedef struct { int64_t count, e, until, from, whole, stretches; int lanes; Term arg[MOST_PARAMS]; } LaneRun;
+typedef struct { int64_t count, e, until, from, whole, stretches; } LaneRun;
 
 /* The next elements that are of one term in every operand.  Terms are taken whole if all begin at the same element. */
-static bool next_run(Machine *m, const Site *s, const int *param, LaneRun *r)
+static bool next_run(Machine *m, const Site *s, const int *param, LaneRun *r, Term *of)
 {
     Piece at[MOST_PARAMS];
-    int width[MOST_PARAMS], n = 0;
     bool even = true;
     r->e = r->until;
     r->from = r->whole = -1;
@@ -344,12 +351,12 @@ static bool next_run(Machine *m, const Site *s, const int *param, LaneRun *r)
     for (int k = 0; k < s->n; k++) {
         if (!is_lane(s, k))
             continue;
-        int w = width[n] = s->row->param[k].width;
+        int w = s->row->param[k].width;
         int64_t lo = arg_place(m, s, k, param);
         r->count = s->bytes[k] / w;
         if (r->e == r->count)
             return false;
-        Piece p = at[n++] = region_piece(&m->region, lo + r->e * w, lo + s->bytes[k]);
+        Piece p = at[k] = region_piece(&m->region, lo + r->e * w, lo + s->bytes[k]);
         int64_t until = r->e + (p.hi - p.lo) / w, whole = term_view(p.term).bytes / w;
         if ((p.hi - p.lo) % w || p.from % w)
             call_fault(m, s, "'%s': a value begins inside of an element", s->row->param[k].name);
@@ -360,59 +367,39 @@ static bool next_run(Machine *m, const Site *s, const int *param, LaneRun *r)
         r->from = p.from / w;
         r->whole = whole;
     }
-    for (int i = 0; i < n; i++)
-        r->arg[i] = even ? at[i].term : term_slice(at[i].term, at[i].from, (r->until - r->e) * width[i]);
-    r->lanes = n;
+    for (int k = 0; k < s->n; k++)
+        if (is_lane(s, k))
+            of[k] = even ? at[k].term : term_slice(at[k].term, at[k].from, (r->until - r->e) * s->row->param[k].width);
     if (!even || r->from < 0)
         r->from = 0, r->whole = r->until - r->e;
     return true;
 }
 
-static void lift_lanes(LaneRun *r)
+static void lift_lanes(const Site *s, LaneRun *r, Term *of)
 {
-    Term whole[MOST_PARAMS];
     int64_t stretches = 0;
+    bool parts = true;
     r->stretches = 0;
-    for (int i = 0; i < r->lanes; i++) {
-        bool zero = term_view(r->arg[i]).head == H_ZERO;
-        whole[i] = zero ? r->arg[i] : part_whole(r->arg[i], &stretches);
-        if (!whole[i] || (!zero && r->stretches && stretches != r->stretches)) {
-            r->stretches = 0;
-            return;
+    for (int k = 0; k < s->n; k++)
+        if (is_lane(s, k) && term_view(of[k]).head != H_ZERO) {
+            parts = parts && part_whole(of[k], &stretches) && (!r->stretches || stretches == r->stretches);
+            r->stretches = stretches;
         }
-        r->stretches = stretches;
-    }
-    if (r->stretches)
-        memcpy(r->arg, whole, sizeof *whole * (size_t)r->lanes);
-}
-
-/* The operands of a call in order: those of this run, and those that it has whole. */
-static int run_args(const Site *s, const Taken *t, const LaneRun *r, Term *arg)
-{
-    int n = 0, lane = 0;
-    for (int k = 0; k < s->n; k++) {
-        const Param *p = &s->row->param[k];
-        if (is_lane(s, k))
-            arg[n++] = r->arg[lane++];
-        else if ((p->width && (p->mode == 'r' || p->mode == 'u')) || p->mode == 'v' || p->mode == 'm')
-            arg[n++] = t->of[k] ? t->of[k] : term_of(H_ABSENT, 0, 0, NULL);
-    }
-    return n;
+    for (int k = 0; k < s->n && parts; k++)
+        if (is_lane(s, k) && term_view(of[k]).head != H_ZERO)
+            of[k] = part_whole(of[k], &stretches);
+    r->stretches = parts ? r->stretches : 0;
 }
 
 static Term lane_term(Machine *m, const Site *s, int k, const LaneRun *r, int n, const Term *arg)
 {
     int64_t bytes = r->whole * s->row->param[k].width * (r->stretches ? m->devices : 1);
-    bool zero = !strcmp(s->row->name, "norm_gather");       /* sums of squares: what is added to 0 is itself */
-    for (int i = 0; i < 2 && zero; i++)
-        if (term_view(r->arg[i]).head == H_ZERO)
-            return r->arg[1 - i];
-    if (s->row->kind == ROW_COPY)
-        return arg[0];
-    if (s->row->kind == ROW_SUM || zero)
-        return term_sum(s->row->param[k].width, bytes, r->arg[0], r->arg[1]);
-    Term t = term_of(s->step[0].head[k], bytes, n, arg);
-    if (r->e == 0)
+    bool norms = s->row->kind == ROW_OTHER;     /* norm_gather; sums of squares: what is added to 0 is itself */
+    for (int i = 0; i < 2 && norms; i++)
+        if (term_view(arg[i]).head == H_ZERO)
+            return arg[1 - i];
+    Term t = norms ? term_sum(8, bytes, arg[0], arg[1]) : result_of(&s->step[0], s->step[0].head, k, bytes, n, arg);
+    if (r->e == 0 && s->row->kind == ROW_LANES)
         count_again(m, t, n);
     return t;
 }
@@ -425,9 +412,9 @@ static void do_lanes(Machine *m, const Site *s, const int *param)
     LaneRun r = {.until = 0};
     Term arg[MOST_PARAMS];
     made.n = 0;
-    while (next_run(m, s, param, &r)) {
-        lift_lanes(&r);
-        int n = s->row->kind == ROW_LANES ? run_args(s, &t, &r, arg) : (arg[0] = r.arg[0], 1);
+    while (next_run(m, s, param, &r, t.of)) {
+        lift_lanes(s, &r, t.of);
+        int n = step_args(&s->step[0], &t, NULL, m->evaluates, arg);
         for (int i = 0; i < t.spans; i++) {
             const Span *sp = &t.span[i];
             int w = s->row->param[sp->k].width;
