@@ -209,22 +209,54 @@ static void other_scratch(Site *s)
             s->bytes[k] = scratch_bytes.at[at];
 }
 
-/* A library computes what the handle was prepared for: this call, of the literals that it begins with.  With a handle that
- * nothing was prepared for, a call has kernels of its own, as convolutions that cuDNN has not, or ends the job. */
+/* Do the literals of a preparation stand in the call, in their order? */
+static bool same_sizes(const Site *s, int handle, const Site *open)
+{
+    int p = handle + 1;
+    for (int j = 1; j < open->n; j++, p++) {
+        while (p < s->n && s->row->param[p].mode != 'i' && strcmp(s->row->param[p].name, "count"))
+            p++;
+        if (p >= s->n || s->arg[p].kind != A_INT || s->arg[p].i != open->arg[j].i)
+            return false;
+    }
+    return true;
+}
+
+/* Attention with a bias, a mask or dropped weights, or whose gradients are not all wanted. */
+static bool is_special(const Site *s)
+{
+    bool special = row_param(s->row, "drop") >= 0 && site_draws(s);
+    for (int k = 0; k < s->n && row_param(s->row, "drop") >= 0; k++) {
+        const Param *p = &s->row->param[k];
+        special |= p->optional && p->width && strcmp(p->name, "dbias") && is_absent(s, k) == (p->mode == 'w') && p->mode != 't';
+    }
+    return special;
+}
+
+/* conv_forward, conv_backward_x: of one operator */
+static bool is_akin(const char *call, const char *other)
+{
+    const char *forward = strstr(call, "_forward"), *way = forward ? forward : strstr(call, "_backward");
+    size_t n = way ? (size_t)(way - call) : strlen(call);
+    return !strncmp(call, other, n) && (!strncmp(other + n, "_forward", 8) || !strncmp(other + n, "_backward", 9));
+}
+
+/* A library computes what the handle was prepared for: this call, of the literals that it begins with.  Where it prepares
+ * nothing, a call has kernels of its own, if calls.def says that it may: then all directions of these sizes have. */
 static void prepared(const Machine *m, const Site *s, int k)
 {
     const Routine *r = m->program->open;
+    bool mine = false, like = false;
     for (int i = 0; r && i < r->opens.n; i++) {
         const Site *o = &r->opens.at[i];
-        bool same = o->row == s->row;
-        for (int j = 1, p = k + 1; j < o->n && same; j++, p++) {
-            while (p < s->n && s->row->param[p].mode != 'i' && strcmp(s->row->param[p].name, "count"))
-                p++;
-            same = p < s->n && s->arg[p].kind == A_INT && s->arg[p].i == o->arg[j].i;
-        }
-        if (o->arg[0].i == s->arg[k].i && !same)
+        bool sizes = same_sizes(s, k, o), this = o->arg[0].i == s->arg[k].i;
+        if (this && (!sizes || o->row != s->row))
             call_fault(m, s, "its handle %lld is prepared for another call, line %d", (long long)s->arg[k].i, o->line);
+        mine |= this;
+        like |= sizes && is_akin(s->row->name, o->row->name);
     }
+    if (m->program->prepares && !mine && (!s->row->param[k].optional || (like && !is_special(s))))
+        call_fault(m, s, "nothing is prepared for its handle %lld", (long long)s->arg[k].i);
 }
 
 void site_bind(const Machine *m, Site *s)

@@ -146,6 +146,7 @@ static void read_stage(Folder *f, const char *dir, int d)
         *ADD(&s->piece) = c->kind == N_NAME ? c->text : "of this phase";
     const Node *open = node_field(at, "open");
     int opens = open && open->kind == N_NAME ? map_at(&s->program.routines, open->text) : -1;
+    s->program.prepares = strcmp(f->kernels, "portable") && strcmp(f->kernels, "paced");
     s->program.open = opens < 0 ? NULL : &s->program.routine.at[opens];
     f->evaluates |= node_int(at, "eval_actions", 0) > 0;
     s->pipeline = (int)node_int(at, "pipeline", 0);

@@ -61,7 +61,7 @@ int64_t arg_place(const Machine *m, const Site *s, int k, const int *param)
     return at;
 }
 
-static bool is_absent(const Site *s, int k)
+bool is_absent(const Site *s, int k)
 {
     const Arg *a = &s->arg[k];
     return s->row->param[k].optional && a->kind == A_INT && a->param < 0 && a->i == 0;

@@ -112,6 +112,7 @@ typedef struct {
     LIST(Slots) slots;
     LIST(Node *) table;
     const Routine *open;        /* before the first step; NULL: none */
+    bool prepares;              /* its library prepares calls */
 } Program;
 void program_read(Program *p, const Source *s);
 Node *program_table(const Program *p, const char *name);
@@ -183,6 +184,7 @@ enum { VALS_BYTES = 112, VALS_VALID = 16, VALS_LOSS = 64, VALS_NORM = 72, VALS_L
 void site_bind(const Machine *m, Site *s);              /* bind.c */
 void site_scratch(const Site *s, int64_t bytes);        /* calls with these literals have so much, whatever calls.def says */
 bool site_draws(const Site *s);                         /* random numbers */
+bool is_absent(const Site *s, int k);                   /* the operand is 0 */
 void step_along(const Machine *m, const Site *s, Step *st, int axis);
 int64_t part_lift(const Machine *m, const Site *s, Step *st, Term *of, Term *old);      /* parts.c */
 void call_do(Machine *m, Site *s, const int *param);    /* of every row but those of messages */
