@@ -24,9 +24,9 @@ static int64_t reckon_name(const Reckoner *r, const char *name)
     while (r->s->row->kind == ROW_TEAM && 1 << team < r->m->devices)
         team++;
     if (!strcmp(name, "real"))
-        return rows_real();
+        return rows_real;
     if (!strcmp(name, "levels"))
-        return rows_levels() - team;
+        return rows_levels - team;
     if (!strcmp(name, "drops"))
         return site_draws(r->s);
     if (k < 0 || r->s->arg[k].kind != A_INT || r->s->arg[k].param >= 0)

@@ -67,8 +67,8 @@ bool is_absent(const Site *s, int k)
     return s->row->param[k].optional && a->kind == A_INT && a->param < 0 && a->i == 0;
 }
 
-/* Bytes of the arena, or of the host's memory: they are there, and no transfer owns them. */
-static void may_touch(const Machine *m, const Site *s, bool host, int64_t lo, int64_t hi, bool writes, const char *what)
+/* They are there, and no transfer owns them. */
+void may_touch(const Machine *m, const Site *s, bool host, int64_t lo, int64_t hi, bool writes, const char *what)
 {
     int64_t all = host ? m->host_bytes : m->arena;
     if (lo < 0 || hi < lo || hi > all)
@@ -88,11 +88,6 @@ void machine_take(Machine *m, const Site *s, int64_t lo, int64_t hi, bool writes
 {
     may_touch(m, s, false, lo, hi, writes, what);
     m->top = hi > m->top ? hi : m->top;
-}
-
-void host_take(const Machine *m, const Site *s, int64_t lo, int64_t hi, bool writes, const char *what)
-{
-    may_touch(m, s, true, lo, hi, writes, what);
 }
 
 Term machine_read(Machine *m, const Site *s, int64_t lo, int64_t hi, const char *what)

@@ -94,7 +94,7 @@ static void begin_transfer(Game *g, int d, const Site *s, const int *param)
     t->host = t->copy ? arg_place(m, s, 1, param) : 0;
     machine_take(m, s, t->lo, t->lo + t->bytes, !t->out, t->what);
     if (t->copy)
-        host_take(m, s, t->host, t->host + t->bytes, t->out, t->what);
+        may_touch(m, s, true, t->host, t->host + t->bytes, t->out, t->what);
     if (t->out)
         region_get(&m->region, t->lo, t->lo + t->bytes, &t->piece);
     else if (t->copy)

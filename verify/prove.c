@@ -7,6 +7,7 @@
  */
 #include "verify.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct { const Folder *f; const Graph *g; const Reference *reference; Machine *stage; Run run; } Proof;
@@ -32,13 +33,7 @@ Term held_term(const Folder *f, const Reference *r, const Machine *m, const Held
     int version = newest + reads.version;
     if (version - (reads.ahead > 0) < -r->back)
         return 0;
-    int64_t there = reference_at(r, t, version);
-    Term x = region_term(at, there, there + h->whole);
-    if (reads.ahead || reads.behind) {
-        const Thing *drift = reads.behind ? reference_state(r->g, h->param, "drift") : NULL;
-        there = drift ? drift->at : reference_at(r, t, version - 1);
-        x = predicted_term(h->whole, x, region_term(at, there, there + h->whole), reads);
-    }
+    Term x = reference_value(r, at, t, version, reads);
     return h->stretches ? term_part(x, h->stretches, f->devices) : x;
 }
 
@@ -68,33 +63,23 @@ static bool spared(const Graph *g, const Thing *t)
 /* Each byte of each parameter and moment of the model stands on some stage. */
 static void complete(const Proof *p)
 {
-    Map there = {0};
-    LIST(Pieces) held = {0};
-    for (int d = 0; d < p->f->stages; d++)
-        for (int i = 0; i < p->f->stage[d].held.n; i++) {
-            const Held *h = &p->f->stage[d].held.at[i];
-            const char *text = joined_text("%s %s", h->kind, h->param), *key = name_of(text, strlen(text));
-            if (map_at(&there, key) < 0) {
-                map_set(&there, key, held.n);
-                *ADD(&held) = (Pieces){0};
-            }
-            Pieces *r = &held.at[map_at(&there, key)];
-            int64_t all = h->stretches ? p->f->devices : 1;         /* devices together have all of what each has a part of */
-            region_set(r, (Piece){all * h->from, all * (h->from + h->bytes), 0, 1 + (Term)h->stretches});
-        }
     for (int i = 0; i < p->g->state.n; i++) {
         const Thing *t = &p->g->state.at[i];
+        Pieces there = {0};
         if (!t->of || !strcmp(t->kind, "grad") || !strcmp(t->kind, "norm") || !strcmp(t->kind, "clip") || spared(p->g, t))
             continue;
-        const char *text = joined_text("%s %s", t->kind, t->of);
-        int k = map_at(&there, name_of(text, strlen(text)));
-        Pieces list = {0};
-        if (k >= 0)
-            region_get(&held.at[k], 0, t->bytes, &list);
-        for (int j = 0; j < list.n; j++)
-            k = list.at[j].term && list.at[j].term == list.at[0].term ? k : -1;
-        if (k < 0)
+        for (int d = 0; d < p->f->stages; d++)
+            for (int k = 0; k < p->f->stage[d].held.n; k++) {
+                const Held *h = &p->f->stage[d].held.at[k];
+                int64_t all = h->stretches ? p->f->devices : 1;     /* devices together have all of what each has a part of */
+                int64_t from = all * h->from, until = from + all * h->bytes;
+                if (h->param == t->of && !strcmp(h->kind, t->kind))
+                    region_set(&there, (Piece){from, until, from, 1 + (Term)h->stretches});
+            }
+        Piece whole = region_piece(&there, 0, t->bytes);
+        if (!whole.term || whole.hi < t->bytes)
             stop(NOT_PROVED, "no stage has the %s of %s, or not all of it", t->kind, t->of);
+        free(there.at);
     }
 }
 

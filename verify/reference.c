@@ -281,28 +281,32 @@ static void find_stages(Maker *x)
         }
 }
 
-Term predicted_term(int64_t bytes, Term newer, Term older, Reads r)
+/* A state of a version, or what is predicted from it and the one before, or from its drift. */
+Term reference_value(const Reference *r, const Pieces *at, const Thing *t, int version, Reads reads)
 {
-    Term of[3] = {newer, older, term_int(r.behind ? r.behind : r.ahead)};
-    return term_of(head_of(r.behind ? "predict_old" : "predict", "to", ""), bytes, 3, of);
+    const Thing *drift = reads.behind ? reference_state(r->g, t->of, "drift") : NULL;
+    const int64_t *slot = &r->version->at[r->back];
+    int64_t newer = t->at + (is_versioned(t) ? slot[version] : 0);
+    Term x = region_term(at, newer, newer + t->bytes);
+    if (!reads.ahead && !reads.behind)
+        return x;
+    int64_t older = drift ? drift->at : t->at + slot[version - 1];
+    Term of[3] = {x, region_term(at, older, older + t->bytes), term_int(reads.behind ? reads.behind : reads.ahead)};
+    return term_of(head_of(reads.behind ? "predict_old" : "predict", "to", ""), t->bytes, 3, of);
 }
 
-/* In the slot behind all versions: what an operator reads of its parameters, some updates away from version v. */
-static int predicted(Maker *x, int op, Reads r, int v)
+/* In the slot behind all versions: what an operator reads of its parameters, some updates away from that version. */
+static int predicted(Maker *x, int op, Reads reads, int version)
 {
-    const Slots *version = &x->m->program->slots.at[VERSIONS];
-    int to = version->n - 1;
+    Reference r = {.g = x->g, .back = x->back, .version = &x->m->program->slots.at[VERSIONS]};
+    int to = r.version->n - 1;
     for (int k = 0; k < x->g->op.at[op].arg.n; k++) {
         const GraphArg *a = &x->g->op.at[op].arg.at[k];
         const Thing *t = strchr("RU", a->sign) ? thing(x, &x->g->op.at[op], a) : NULL;
         if (!t || !is_versioned(t))
             continue;
-        const Thing *drift = r.behind ? reference_state(x->g, t->of, "drift") : NULL;
-        int64_t newer = t->at + version->at[v], older = drift ? drift->at : t->at + version->at[v - 1];
-        Term made = predicted_term(t->bytes, region_term(&x->m->region, newer, newer + t->bytes),
-                                   region_term(&x->m->region, older, older + t->bytes), r);
-        int64_t at = t->at + version->at[to];
-        region_set(&x->m->region, (Piece){at, at + t->bytes, 0, made});
+        int64_t at = t->at + r.version->at[to];
+        region_set(&x->m->region, (Piece){at, at + t->bytes, 0, reference_value(&r, &x->m->region, t, version, reads)});
     }
     return to;
 }
@@ -310,8 +314,7 @@ static int predicted(Maker *x, int op, Reads r, int v)
 static int version_read(Maker *x, int op, int step, int mb)
 {
     Reads r = overlap_reads(x->f, x->stage[op], x->g->op.at[op].phase == 'F', mb);
-    int v = x->back + step + r.version;
-    return r.ahead || r.behind ? predicted(x, op, r, v) : v;
+    return r.ahead || r.behind ? predicted(x, op, r, step + r.version) : x->back + step + r.version;
 }
 
 /* The newest weights, to where they are updated. */
@@ -394,9 +397,4 @@ Reference reference_run(Graph *g, const Folder *f, Run run)
         step_ended(x.m, x.m->vals);
     }
     return (Reference){g, x.m, before, x.back, &x.m->program->slots.at[VERSIONS]};
-}
-
-int64_t reference_at(const Reference *r, const Thing *t, int version)
-{
-    return t->at + (is_versioned(t) ? r->version->at[r->back + version] : 0);
 }

@@ -67,8 +67,7 @@ typedef struct {
 } Param;
 typedef struct { RowKind kind; const char *name; int n; const Param *param; const char *steps; } Row;
 void rows_open(int real, int64_t blocks);               /* bytes of a number of the compute type; blocks of a sum */
-int rows_real(void);
-int rows_levels(void);                                  /* of the tree over blocks */
+extern int rows_real, rows_levels;                      /* those bytes; levels of the tree over blocks */
 const Row *row_named(const char *name);                 /* NULL: there is none */
 int row_param(const Row *r, const char *name);          /* -1 */
 
@@ -194,8 +193,9 @@ void step_ended(Machine *m, int64_t at);
 int64_t arg_place(const Machine *m, const Site *s, int k, const int *param);
 int64_t arg_int(const Machine *m, const Site *s, int k, const int *param);
 _Noreturn void call_fault(const Machine *m, const Site *s, const char *format, ...) __attribute__((format(printf, 3, 4)));
-void machine_take(Machine *m, const Site *s, int64_t lo, int64_t hi, bool writes, const char *what);  /* may it touch these? */
-void host_take(const Machine *m, const Site *s, int64_t lo, int64_t hi, bool writes, const char *what);
+/* May it touch these bytes, of the arena or of the host's memory? */
+void may_touch(const Machine *m, const Site *s, bool host, int64_t lo, int64_t hi, bool writes, const char *what);
+void machine_take(Machine *m, const Site *s, int64_t lo, int64_t hi, bool writes, const char *what);
 Term machine_read(Machine *m, const Site *s, int64_t lo, int64_t hi, const char *what);     /* all written before */
 void do_norms(Machine *m, const Site *s, const int *param);     /* norms.c */
 int64_t norm_length(int64_t n);                          /* elements in a block of the norm of n */
@@ -252,19 +252,19 @@ typedef struct { int steps; int64_t messages, calls, again, chain, *link; } Play
 /* A run from one point at which the pipeline is drained to the next: `steps` steps from one in phase `first` of each stage's
  * own phases, or an evaluation. */
 typedef struct { int first, steps; bool eval, alone; } Run;
+/* What a micro-batch reads on a stage: the version of its step and `version`, predicted so far ahead or back. */
+typedef struct { int version, ahead, behind; } Reads;
 /* The same on one device: its states before, after, and `back` versions of the weights from before. */
 typedef struct { const Graph *g; Machine *m; Pieces before; int back; const Slots *version; } Reference;
 Reference reference_run(Graph *g, const Folder *f, Run run);
-int64_t reference_at(const Reference *r, const Thing *t, int version);
+Term reference_value(const Reference *r, const Pieces *at, const Thing *t, int version, Reads reads);
 Machine *play(const Folder *f, const Reference *r, Run run, Played *sum);
 /* Bytes `from` on of it are in a slot, so many versions older than version `newest` of the run; 0: none that the run knows. */
 Term held_term(const Folder *f, const Reference *r, const Machine *m, const Held *h, int newest, int older);
 void prove(const Folder *f, const Graph *g, const Reference *r, Machine *stage, Run run);
-/* overlap.c: what a micro-batch reads on a stage: the version of its step and `version`, predicted so far ahead or back */
-typedef struct { int version, ahead, behind; } Reads;
+/* ---- overlap.c ---- */
 Reads overlap_reads(const Folder *f, int stage, bool forward, int mb);
 int overlap_back(const Folder *f);                      /* the oldest version that a step may read */
-Term predicted_term(int64_t bytes, Term newer, Term older, Reads r);
 bool overlap_known(const char *versions);
 Reads overlap_slot(const Folder *f, int stage, int kept, int older);    /* what stands in the slot of a version so many older */
 int overlap_late(const Folder *f, int stage);           /* updates that forward's weights are behind */
