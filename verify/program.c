@@ -184,6 +184,15 @@ static Arg sum(Reader *r)
 
 static Node *value(Reader *r);
 
+static const char *some_name(Reader *r)
+{
+    const char *name = r->x.t.text;
+    if (r->x.t.kind != T_NAME)
+        lex_fault(&r->x, "a name must stand here");
+    lex_next(&r->x);
+    return name;
+}
+
 static Node *values(Reader *r, char end)
 {
     Node *first = NULL, **last = &first;
@@ -191,8 +200,10 @@ static Node *values(Reader *r, char end)
         const char *field = NULL;
         if (lex_is(&r->x, '.')) {
             lex_next(&r->x);
-            field = r->x.t.text;
-            lex_next(&r->x);
+            field = some_name(r);
+            for (const Node *c = first; c; c = c->next)
+                if (c->field == field)
+                    lex_fault(&r->x, joined_text(".%s has a value already", field));
             lex_want(&r->x, '=');
         }
         *last = value(r);
@@ -270,15 +281,6 @@ static void keep_constant(Reader *r, const char *name, Arg a)
         lex_fault(&r->x, joined_text("%s has a number already", name));
     map_set(&r->p->constants, name, r->p->constant.n);
     *ADD(&r->p->constant) = (Constant){name, a};
-}
-
-static const char *some_name(Reader *r)
-{
-    const char *name = r->x.t.text;
-    if (r->x.t.kind != T_NAME)
-        lex_fault(&r->x, "a name must stand here");
-    lex_next(&r->x);
-    return name;
 }
 
 static void enumeration(Reader *r)
