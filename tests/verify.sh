@@ -317,6 +317,9 @@ damage stage0.c ''
 ln -sf /dev/zero "$tmp/other/stage0.c"
 refuse "a file without an end" 3 'stage0.c has more than 1 GiB' $verify --edited
 rm "$tmp/other/stage0.c"
+mkdir "$tmp/other/stage0.c"
+refuse "a folder in place of a file" 3 'stage0.c cannot be read' $verify --edited
+rmdir "$tmp/other/stage0.c"
 refuse "a file less" 5 'stage0.c is in MANIFEST' $verify
 refuse "no stage" 3 'stage0.c cannot be opened' $verify --edited
 rm "$tmp/other/MANIFEST"
