@@ -56,44 +56,87 @@ void *larger(void *at, int have, int *cap, size_t size)
     return more;
 }
 
+/* ---- tables of numbers ------------------------------------------------------------------------------------------- */
+
+uint64_t mixed(uint64_t h, uint64_t x)
+{
+    h = (h ^ x) * 0x9E3779B97F4A7C15u;
+    return h ^ h >> 32;
+}
+
+uint32_t *map_next(const Map *m, uint64_t key, uint64_t *tried)
+{
+    while (m->cap) {
+        uint64_t k = ((key >> 32) + (*tried)++) & (m->cap - 1);
+        if (m->key[k] == key && m->value[k])
+            return &m->value[k];
+        if (!m->value[k])
+            break;
+    }
+    return NULL;
+}
+
+void map_add(Map *m, uint64_t key, uint32_t value)
+{
+    if (2 * m->n >= m->cap) {
+        Map was = *m;
+        m->n = 0;
+        m->cap = was.cap ? 2 * was.cap : 64;
+        m->key = blank(m->cap, sizeof *m->key);
+        m->value = blank(m->cap, sizeof *m->value);
+        for (uint64_t i = 0; i < was.cap; i++)
+            if (was.value[i])
+                map_add(m, was.key[i], was.value[i]);
+        free(was.key);
+        free(was.value);
+    }
+    uint64_t k = (key >> 32) & (m->cap - 1);
+    while (m->value[k])
+        k = (k + 1) & (m->cap - 1);
+    m->key[k] = key;
+    m->value[k] = value;
+    m->n++;
+}
+
+/* By address: no two have the same key, since what mixes can be undone. */
+static uint64_t key_of(const void *at)
+{
+    return mixed(0, (uint64_t)(uintptr_t)at);
+}
+
+int map_at(const Map *m, const void *key)
+{
+    uint32_t *value = map_next(m, key_of(key), &(uint64_t){0});
+    return value ? (int)*value - 1 : -1;
+}
+
+void map_set(Map *m, const void *key, int value)
+{
+    uint32_t *was = map_next(m, key_of(key), &(uint64_t){0});
+    if (was)
+        *was = (uint32_t)value + 1;
+    else
+        map_add(m, key_of(key), (uint32_t)value + 1);
+}
+
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
-static struct { const char **at; int n, cap; } names;
-
-static size_t place_of(const char *at, size_t n)
-{
-    uint64_t h = 14695981039346656037u;
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ (unsigned char)at[i]) * 1099511628211u;
-    size_t k = (size_t)(h ^ h >> 29) & (size_t)(names.cap - 1);
-    while (names.at[k] && (strncmp(names.at[k], at, n) || names.at[k][n]))
-        k = (k + 1) & (size_t)(names.cap - 1);
-    return k;
-}
-
-static void spread_names(void)
-{
-    const char **was = names.at;
-    int cap = names.cap;
-    names.cap = cap ? 2 * cap : 1024;
-    names.at = room(sizeof *names.at * (size_t)names.cap);
-    for (int i = 0; i < cap; i++)
-        if (was[i])
-            names.at[place_of(was[i], strlen(was[i]))] = was[i];
-}
+static Map names;
+static LIST(const char *) name;
 
 const char *name_of(const char *at, size_t n)
 {
-    if (2 * names.n >= names.cap)
-        spread_names();
-    size_t k = place_of(at, n);
-    if (!names.at[k]) {
-        char *copy = room(n + 1);
-        memcpy(copy, at, n);
-        names.at[k] = copy;
-        names.n++;
-    }
-    return names.at[k];
+    uint64_t key = 0, tried = 0;
+    for (size_t i = 0; i < n; i++)
+        key = mixed(key, (unsigned char)at[i]);
+    for (uint32_t *k; (k = map_next(&names, key, &tried));)
+        if (!strncmp(name.at[*k - 1], at, n) && !name.at[*k - 1][n])
+            return name.at[*k - 1];
+    char *copy = room(n + 1);
+    memcpy(copy, at, n);
+    *ADD(&name) = copy;
+    map_add(&names, key, (uint32_t)name.n);
+    return copy;
 }
 
 const char *joined_text(const char *format, ...)
@@ -109,45 +152,6 @@ const char *joined_text(const char *format, ...)
     return text;
 }
 
-/* ---- maps by address --------------------------------------------------------------------------------------------- */
-
-static int slot_of(const Map *m, const void *key)
-{
-    uint64_t h = (uint64_t)(uintptr_t)key * 0x9E3779B97F4A7C15u;
-    int k = (int)(h >> 40) & (m->cap - 1);
-    while (m->key[k] && m->key[k] != key)
-        k = (k + 1) & (m->cap - 1);
-    return k;
-}
-
-int map_at(const Map *m, const void *key)
-{
-    if (m->cap == 0)
-        return -1;
-    int k = slot_of(m, key);
-    return m->key[k] ? m->value[k] : -1;
-}
-
-void map_set(Map *m, const void *key, int value)
-{
-    if (2 * m->n >= m->cap) {
-        Map was = *m;
-        m->cap = was.cap ? 2 * was.cap : 64;
-        m->key = room(sizeof *m->key * (size_t)m->cap);
-        m->value = room(sizeof *m->value * (size_t)m->cap);
-        for (int i = 0; i < was.cap; i++)
-            if (was.key[i]) {
-                int k = slot_of(m, was.key[i]);
-                m->key[k] = was.key[i];
-                m->value[k] = was.value[i];
-            }
-    }
-    int k = slot_of(m, key);
-    m->n += !m->key[k];
-    m->key[k] = key;
-    m->value[k] = value;
-}
-
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
 enum { LARGEST = 1 << 30 };       /* no folder has such a file, and a link may lead to what never ends */
@@ -158,21 +162,16 @@ bool source_read(Source *s, const char *dir, const char *name)
     FILE *f = fopen(path, "rb");
     if (!f)
         return false;
-    size_t cap = 1 << 16, n = 0, got;
-    char *at = malloc(cap);
-    while (at && (got = fread(at + n, 1, cap - n - 1, f)) > 0)
-        if ((n += got) + 1 == cap) {
-            char *more = realloc(at, cap *= 2);
-            if (!more)
-                free(at);
-            at = more;
-            if (n > LARGEST)
-                stop(NOT_READ, "%s has more than 1 GiB", path);
-        }
-    if (!at || ferror(f))
+    LIST(char) text = {0};
+    for (int c; (c = getc(f)) != EOF;) {
+        if (text.n == LARGEST)
+            stop(NOT_READ, "%s has more than 1 GiB", path);
+        *ADD(&text) = (char)c;
+    }
+    if (ferror(f))
         stop(NOT_READ, "%s cannot be read", path);
     fclose(f);
-    at[n] = 0;
-    *s = (Source){name, at, n};
+    *ADD(&text) = 0;
+    *s = (Source){name, text.at, (size_t)text.n - 1};
     return true;
 }

@@ -9,7 +9,7 @@
 
 /* ---- extents ----------------------------------------------------------------------------------------------------- */
 
-typedef struct { const char *at; const Machine *m; const Site *s; } Reckoner;
+typedef struct { Lexer x; const Machine *m; const Site *s; } Reckoner;
 
 /* Where nothing is dropped, where random numbers come from is no part of the function. */
 bool site_draws(const Site *s)
@@ -18,39 +18,17 @@ bool site_draws(const Site *s)
     return k < 0 || s->arg[k].i != 0 || (s->arg[k].kind == A_FLOAT && s->arg[k].f != 0);
 }
 
-static int64_t reckon_sum(Reckoner *r);
-
-/* behind the name of a function and '(' */
-static int64_t reckon_function(Reckoner *r, bool max)
+static int64_t reckon_name(const Reckoner *r, const char *name)
 {
-    int64_t a = reckon_sum(r);
-    if (*r->at == ',') {
-        r->at++;
-        int64_t b = reckon_sum(r);
-        a = max && b > a ? b : a;
-    } else {
-        a = (a + 63) / 64 * 64;
-    }
-    r->at++;
-    return a;
-}
-
-static int64_t reckon_name(Reckoner *r, const char *name)
-{
-    int team = 0;               /* levels over devices */
+    int team = 0, k = row_param(r->s->row, name);       /* team: levels over devices */
     while (r->s->row->kind == ROW_TEAM && 1 << team < r->m->devices)
         team++;
-    if (*r->at == '(') {
-        r->at++;
-        return reckon_function(r, !strcmp(name, "max"));
-    }
     if (!strcmp(name, "real"))
-        return rows_real();
+        return rows_real;
     if (!strcmp(name, "levels"))
-        return rows_levels() - team;
+        return rows_levels - team;
     if (!strcmp(name, "drops"))
         return site_draws(r->s);
-    int k = row_param(r->s->row, name);
     if (k < 0 || r->s->arg[k].kind != A_INT || r->s->arg[k].param >= 0)
         call_fault(r->m, r->s, "'%s' must be a literal: the extent of an operand follows from it", name);
     if (r->s->arg[k].i > MOST_BYTES || r->s->arg[k].i < -MOST_BYTES)
@@ -58,31 +36,36 @@ static int64_t reckon_name(Reckoner *r, const char *name)
     return r->s->arg[k].i;
 }
 
+static int64_t reckon_sum(Reckoner *r);
+
+/* A number, a name, (a), up64(a), max(a, b) */
 static int64_t reckon_atom(Reckoner *r)
 {
-    const char *from = r->at;
-    int64_t i = 0;
-    if (*r->at == '(') {
-        r->at++;
-        i = reckon_sum(r);
-        r->at++;
-        return i;
+    Token t = r->x.t;
+    lex_next(&r->x);
+    if (t.kind == T_INT)
+        return t.i;
+    if (t.kind == T_NAME && !lex_is(&r->x, '('))
+        return reckon_name(r, t.text);
+    if (t.kind == T_NAME)
+        lex_next(&r->x);
+    int64_t a = reckon_sum(r), b = a;
+    if (lex_is(&r->x, ',')) {
+        lex_next(&r->x);
+        b = reckon_sum(r);
+    } else if (t.kind == T_NAME) {
+        b = (a + 63) / 64 * 64;
     }
-    if (*r->at >= '0' && *r->at <= '9') {
-        while (*r->at >= '0' && *r->at <= '9')
-            i = 10 * i + (*r->at++ - '0');
-        return i;
-    }
-    while ((*r->at >= 'a' && *r->at <= 'z') || *r->at == '_' || (*r->at >= '0' && *r->at <= '9'))
-        r->at++;
-    return reckon_name(r, name_of(from, (size_t)(r->at - from)));
+    lex_next(&r->x);
+    return b > a ? b : a;
 }
 
 static int64_t reckon_product(Reckoner *r)
 {
     int64_t i = reckon_atom(r);
-    while (*r->at == '*' || *r->at == '/') {
-        bool times = *r->at++ == '*';
+    while (lex_is(&r->x, '*') || lex_is(&r->x, '/')) {
+        bool times = lex_is(&r->x, '*');
+        lex_next(&r->x);
         int64_t k = reckon_atom(r);
         if (i < 0 || k < 0 || (times && i && k > MOST_BYTES / i) || (!times && k == 0))
             call_fault(r->m, r->s, "an extent that no arena has");
@@ -94,12 +77,21 @@ static int64_t reckon_product(Reckoner *r)
 static int64_t reckon_sum(Reckoner *r)
 {
     int64_t i = reckon_product(r);
-    while (*r->at == '+' || *r->at == '-') {
-        int sign = *r->at++ == '+' ? 1 : -1;
+    while (lex_is(&r->x, '+') || lex_is(&r->x, '-')) {
+        int sign = lex_is(&r->x, '+') ? 1 : -1;
+        lex_next(&r->x);
         i += sign * reckon_product(r);
         i = i > MOST_BYTES ? MOST_BYTES : i;
     }
     return i;
+}
+
+/* The first n letters of an extent. */
+static int64_t reckon(const Machine *m, const Site *s, const char *extent, size_t n)
+{
+    Reckoner r = {.m = m, .s = s};
+    lex_open(&r.x, &(Source){"calls.def", extent, n});
+    return reckon_sum(&r);
 }
 
 /* ---- binding ----------------------------------------------------------------------------------------------------- */
@@ -143,11 +135,9 @@ static int *heads(const Machine *m, const Site *s, const Step *st, int axis)
 static int64_t in_front(const Machine *m, const Site *s, const char *extent, const char *axis)
 {
     size_t n = strlen(axis);
-    for (const char *at = extent; at && (at = strstr(at, axis)); at += n) {
-        Reckoner r = {at == extent ? "1" : name_of(extent, (size_t)(at - extent) - 1), m, s};
+    for (const char *at = extent; at && (at = strstr(at, axis)); at += n)
         if ((at == extent || at[-1] == '*') && (at[n] == 0 || at[n] == '*'))
-            return reckon_sum(&r);
-    }
+            return at == extent ? 1 : reckon(m, s, extent, (size_t)(at - extent) - 1);
     return 0;
 }
 
@@ -219,22 +209,54 @@ static void other_scratch(Site *s)
             s->bytes[k] = scratch_bytes.at[at];
 }
 
-/* A library computes what the handle was prepared for: this call, of the literals that it begins with.  With a handle that
- * nothing was prepared for, a call has kernels of its own, as convolutions that cuDNN has not, or ends the job. */
+/* Do the literals of a preparation stand in the call, in their order? */
+static bool same_sizes(const Site *s, int handle, const Site *open)
+{
+    int p = handle + 1;
+    for (int j = 1; j < open->n; j++, p++) {
+        while (p < s->n && s->row->param[p].mode != 'i' && strcmp(s->row->param[p].name, "count"))
+            p++;
+        if (p >= s->n || s->arg[p].kind != A_INT || s->arg[p].i != open->arg[j].i)
+            return false;
+    }
+    return true;
+}
+
+/* Attention with a bias, a mask or dropped weights, or whose gradients are not all wanted. */
+static bool is_special(const Site *s)
+{
+    bool special = row_param(s->row, "drop") >= 0 && site_draws(s);
+    for (int k = 0; k < s->n && row_param(s->row, "drop") >= 0; k++) {
+        const Param *p = &s->row->param[k];
+        special |= p->optional && p->width && strcmp(p->name, "dbias") && is_absent(s, k) == (p->mode == 'w') && p->mode != 't';
+    }
+    return special;
+}
+
+/* conv_forward, conv_backward_x: of one operator */
+static bool is_akin(const char *call, const char *other)
+{
+    const char *forward = strstr(call, "_forward"), *way = forward ? forward : strstr(call, "_backward");
+    size_t n = way ? (size_t)(way - call) : strlen(call);
+    return !strncmp(call, other, n) && (!strncmp(other + n, "_forward", 8) || !strncmp(other + n, "_backward", 9));
+}
+
+/* A library computes what the handle was prepared for: this call, of the literals that it begins with.  Where it prepares
+ * nothing, a call has kernels of its own, if calls.def says that it may: then all directions of these sizes have. */
 static void prepared(const Machine *m, const Site *s, int k)
 {
     const Routine *r = m->program->open;
+    bool mine = false, like = false;
     for (int i = 0; r && i < r->opens.n; i++) {
         const Site *o = &r->opens.at[i];
-        bool same = o->row == s->row;
-        for (int j = 1, p = k + 1; j < o->n && same; j++, p++) {
-            while (p < s->n && s->row->param[p].mode != 'i' && strcmp(s->row->param[p].name, "count"))
-                p++;
-            same = p < s->n && s->arg[p].kind == A_INT && s->arg[p].i == o->arg[j].i;
-        }
-        if (o->arg[0].i == s->arg[k].i && !same)
+        bool sizes = same_sizes(s, k, o), this = o->arg[0].i == s->arg[k].i;
+        if (this && (!sizes || o->row != s->row))
             call_fault(m, s, "its handle %lld is prepared for another call, line %d", (long long)s->arg[k].i, o->line);
+        mine |= this;
+        like |= sizes && is_akin(s->row->name, o->row->name);
     }
+    if (m->program->prepares && !mine && (!s->row->param[k].optional || (like && !is_special(s))))
+        call_fault(m, s, "nothing is prepared for its handle %lld", (long long)s->arg[k].i);
 }
 
 void site_bind(const Machine *m, Site *s)
@@ -250,12 +272,11 @@ void site_bind(const Machine *m, Site *s)
     s->steps = s->row->kind == ROW_TEAM ? 1 : s->steps;
     for (int k = 0; k < s->n; k++) {
         const Param *p = &s->row->param[k];
-        Reckoner r = {p->extent, m, s};
         if (p->width == 0)
             continue;
-        int64_t extent = reckon_sum(&r);
+        int64_t extent = reckon(m, s, p->extent, strlen(p->extent));
         s->bytes[k] = extent > MOST_BYTES / 8 ? -1 : p->width * extent;
-        if (s->bytes[k] < 0 || *r.at)
+        if (s->bytes[k] < 0)
             call_fault(m, s, "the extent '%s' of '%s' cannot be reckoned", p->extent, p->name);
     }
     for (int i = 0; i < s->steps; i++)

@@ -19,7 +19,8 @@ static const Given given[] = {
     {0, NULL, NULL, NULL}
 };
 
-static struct { Row *at; int n, real, levels; Map names; } rows;
+static struct { Row *at; int n; Map names; } rows;
+int rows_real, rows_levels;
 
 static int width_of(char type, int real)
 {
@@ -61,27 +62,17 @@ static void read_row(Row *to, const Given *from, int real)
 
 void rows_open(int real, int64_t blocks)
 {
-    rows.levels = 0;
+    rows_levels = 0;
     rows.names = (Map){0};
-    while (rows.levels < 30 && (int64_t)1 << rows.levels < blocks)
-        rows.levels++;
+    while (rows_levels < 30 && (int64_t)1 << rows_levels < blocks)
+        rows_levels++;
     rows.n = (int)(sizeof given / sizeof *given) - 1;
-    rows.real = real;
+    rows_real = real;
     rows.at = room(sizeof *rows.at * (size_t)rows.n);
     for (int i = 0; i < rows.n; i++) {
         read_row(&rows.at[i], &given[i], real);
         map_set(&rows.names, rows.at[i].name, i);
     }
-}
-
-int rows_real(void)
-{
-    return rows.real;
-}
-
-int rows_levels(void)
-{
-    return rows.levels;
 }
 
 const Row *row_named(const char *name)

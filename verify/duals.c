@@ -87,7 +87,8 @@ static const Thing *state_of(const Back *b, int p, const char *kind, int use)
 static const char *arg_text(const GraphArg *a)
 {
     return a->sign == 'i' ? joined_text("i:%lld", (long long)a->i) : a->sign == 'f' ? joined_text("f:%a", a->f) :
-        a->name ? joined_text("%c:%s", a->sign, a->name) : a->sign == '0' ? "0" : "another word";
+        a->name ? joined_text("%c:%s", a->sign, a->name) : a->sign == '0' ? "0" : a->sign == 'v' ? "vals" :
+        "another word";
 }
 
 static _Noreturn void differs(const Back *b, const GraphOp *o, const char *token, const char *want, const char *got)
@@ -120,11 +121,21 @@ static const GraphArg *word_of(const GraphOp *o, const char *name)
     return k < 0 ? NULL : &o->arg.at[k];
 }
 
+static void want_arg(const Back *b, const GraphOp *o, const char *token, GraphArg other)
+{
+    const GraphArg *a = word_of(o, token);
+    if (a->sign != other.sign || a->name != other.name || a->i != other.i || memcmp(&a->f, &other.f, sizeof a->f))
+        differs(b, o, token, arg_text(&other), arg_text(a));
+}
+
 static void want(const Back *b, const GraphOp *o, const char *token, char sign, const char *name)
 {
-    const GraphArg *a = word_of(o, token), other = {.sign = name ? sign : '0', .name = name};
-    if (a->sign != other.sign || (a->name != name && (!a->name || !name || strcmp(a->name, name))))
-        differs(b, o, token, arg_text(&other), arg_text(a));
+    want_arg(b, o, token, (GraphArg){.sign = name ? sign : '0', .name = name});
+}
+
+static void want_int(const Back *b, const GraphOp *o, const char *token, int64_t i)
+{
+    want_arg(b, o, token, (GraphArg){.sign = 'i', .i = i});
 }
 
 /* A gradient that is made here, and nowhere else. */
@@ -208,8 +219,7 @@ static void want_literal(const Back *b, const GraphOp *o, const DualCall *c, int
         a.i = -a.i;
     if (strstr(c->with, "turn") && strchr("dp", token[0]) && token[1] >= '0' && token[1] <= '3')
         a.i = turned(b, token[0], token[1] - '0');
-    if (a.sign != o->arg.at[k].sign || a.i != o->arg.at[k].i || memcmp(&a.f, &o->arg.at[k].f, sizeof a.f))
-        differs(b, o, token, arg_text(&a), arg_text(&o->arg.at[k]));
+    want_arg(b, o, token, a);
 }
 
 /* Statistics of training that the forward call does not read: they have the path of those that it reads. */
@@ -363,13 +373,6 @@ static void forward(Back *b, const GraphOp *o)
 
 /* ---- updates ------------------------------------------------------------------------------------------------------ */
 
-static void want_int(const Back *b, const GraphOp *o, const char *token, int64_t i)
-{
-    const GraphArg *a = word_of(o, token), other = {.sign = 'i', .i = i};
-    if (a->sign != 'i' || a->i != i)
-        differs(b, o, token, arg_text(&other), arg_text(a));
-}
-
 /* The state of that kind that parameter p has, or all together have; 0 where there is none. */
 static void want_state(const Back *b, const GraphOp *o, const char *token, char sign, int p, const char *kind)
 {
@@ -431,8 +434,7 @@ static void total(Back *b, int p, int count)
     const GraphOp *o = next(b, 'U', "norm_total");
     want_state(b, o, "clip", 'W', p, "clip");
     want_state(b, o, "norm", 'R', p, "norm");
-    if (word_of(o, "vals")->sign != (p < 0 ? 'v' : '0'))
-        differs(b, o, "vals", "vals, of the whole norm,", arg_text(word_of(o, "vals")));
+    want_arg(b, o, "vals", (GraphArg){.sign = p < 0 ? 'v' : '0'});
     want_int(b, o, "count", count);
 }
 

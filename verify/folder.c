@@ -13,6 +13,15 @@ static const Node *needed(const Node *n, const char *field, const char *where)
     return c;
 }
 
+/* Absent: the least that it may be. */
+static int64_t bounded(const Node *n, const char *field, int64_t least, int64_t most, const char *where)
+{
+    int64_t i = node_int(n, field, least);
+    if (i < least || i > most)
+        stop(NOT_READ, "%s: .%s is %lld", where, field, (long long)i);
+    return i;
+}
+
 static const char *text_of(const Node *n, const char *where)
 {
     if (n->kind != N_TEXT && n->kind != N_NAME)
@@ -21,21 +30,6 @@ static const char *text_of(const Node *n, const char *where)
 }
 
 /* ---- states, one row a parameter ---------------------------------------------------------------------------------- */
-
-typedef struct { const Node *at[32]; int n; } Fields;
-
-static Fields fields(const Node *row)
-{
-    Fields f = {.n = 0};
-    for (const Node *c = row->child; c && f.n < 32; c = c->next)
-        f.at[f.n++] = c;
-    return f;
-}
-
-static int64_t number(const Fields *f, int k)
-{
-    return k < f->n && f->at[k]->kind == N_INT ? f->at[k]->i : -1;
-}
 
 static Held *hold(Stage *s, const char *param, const char *kind, int64_t at, int64_t bytes, int line)
 {
@@ -47,9 +41,14 @@ static Held *hold(Stage *s, const char *param, const char *kind, int64_t at, int
     return h;
 }
 
-static void keep_versions(Held *h, int64_t kept, int64_t stride)
+/* {so many of the parameter, so many of its copy, bytes apart} */
+static void keep_versions(Held *h, const Node *versions)
 {
-    if (kept < 2 || !strcmp(h->kind, "grad"))
+    const Node *first = versions ? versions->child : NULL, *second = first ? first->next : NULL;
+    const Node *third = second ? second->next : NULL;
+    bool copy = !strcmp(h->kind, "copy");
+    int64_t kept = third ? (copy ? second : first)->i : 0, stride = third ? third->i : 0;
+    if (kept < 2 || (!copy && strcmp(h->kind, "param")))
         return;
     if (kept > 4096 || stride < h->bytes || stride > MOST_BYTES / 4096)
         stop(NOT_READ, "%s, line %d: %lld versions, %lld bytes apart", h->param, h->line, (long long)kept, (long long)stride);
@@ -101,11 +100,8 @@ static void hold_kind(Stage *s, const Node *row, const char *name, const char *k
         stop(NOT_READ, "%s.c:%d: %s: .%s is no offset", s->name, row->line, name, kind);
     bool copy = !strcmp(kind, "copy");
     Held *h = hold(s, name, kind, at->child->i, copy ? 2 * n : 4 * n, row->line);
-    const Node *versions = node_field(row, "versions");
     hold_stretches(s, h, row, devices);
-    Fields v = versions ? fields(versions) : (Fields){.n = 0};
-    if (v.n == 3 && (copy || !strcmp(kind, "param")))
-        keep_versions(h, number(&v, copy ? 1 : 0), number(&v, 2));
+    keep_versions(h, node_field(row, "versions"));
     if (node_int(row, "cut", 0) && !copy && strcmp(kind, "param") && strcmp(kind, "grad"))
         hold_part(s, h, row);
 }
@@ -143,23 +139,20 @@ static void read_stage(Folder *f, const char *dir, int d)
     const char *where = joined_text("%s.c", s->name);
     if (!at)
         stop(NOT_READ, "%s: nothing says what the stage is", where);
-    s->arena = needed(at, "arena", where)->i;
-    s->vals = needed(at, "vals", where)->i;
-    if (s->arena < 0 || s->arena > MOST_BYTES || s->vals < 0 || s->vals > MOST_BYTES)
-        stop(NOT_READ, "%s: an arena that no machine has", where);
+    needed(at, "arena", where);
+    s->arena = bounded(at, "arena", 0, MOST_BYTES, where);
+    s->vals = bounded(at, "vals", 0, MOST_BYTES, where);
     s->host = node_int(at, "host", 0);
-    if (node_field(at, "piece")) {
-        const char *table = text_of(needed(at, "piece", where), where);
-        s->phases = (int)node_int(at, "phases", 1);
-        s->pieces = program_table(&s->program, table);
-        if (!s->pieces || s->phases < 1 || s->phases > 4096)
-            stop(NOT_READ, "%s: no pieces", where);
-    } else {
-        s->step = text_of(needed(at, "step", where), where);
-        s->eval = text_of(needed(at, "eval", where), where);
-    }
+    const Node *piece = node_field(at, "piece");
+    s->phases = piece ? (int)bounded(at, "phases", 1, 4096, where) : 1;
+    for (int k = 0; k < PIECES && !piece; k++)
+        *ADD(&s->piece) = k < ALONE ? "of this phase" : text_of(needed(at, k == ALONE ? "step" : "eval", where), where);
+    const Node *table = piece ? program_table(&s->program, text_of(piece, where)) : NULL;
+    for (const Node *c = table ? table->child : NULL; c; c = c->next)
+        *ADD(&s->piece) = c->kind == N_NAME ? c->text : "of this phase";
     const Node *open = node_field(at, "open");
     int opens = open && open->kind == N_NAME ? map_at(&s->program.routines, open->text) : -1;
+    s->program.prepares = strcmp(f->kernels, "portable") && strcmp(f->kernels, "paced");
     s->program.open = opens < 0 ? NULL : &s->program.routine.at[opens];
     f->evaluates |= node_int(at, "eval_actions", 0) > 0;
     s->pipeline = (int)node_int(at, "pipeline", 0);
@@ -177,14 +170,6 @@ static void in_order(const Node *sources, int stages)
         stop(NOT_READ, "launch.c: %d sources, %d stages", d, stages);
 }
 
-static int count_stages(const Node *job)
-{
-    int64_t n = node_int(job, "stages", 1);
-    if (n < 1 || n > 4096)
-        stop(NOT_READ, "launch.c: .stages is %lld", (long long)n);
-    return (int)n;
-}
-
 void folder_read(Folder *f, const char *dir)
 {
     Program launch = {0};
@@ -192,27 +177,25 @@ void folder_read(Folder *f, const char *dir)
     const Node *job = program_table(&launch, "job"), *sources = program_table(&launch, "source");
     if (!job || !sources)
         stop(NOT_READ, "launch.c: there is no table job, or none of the stages");
-    f->stages = count_stages(job);
-    int64_t devices = node_int(job, "team", 1), blocks = node_int(job, "blocks", 1);
+    f->stages = (int)bounded(job, "stages", 1, 4096, "launch.c");
+    int64_t devices = bounded(job, "team", 1, 4096, "launch.c"), blocks = node_int(job, "blocks", 1);
     bool powers = !(devices & (devices - 1)) && (devices == 1 || !(blocks & (blocks - 1)));
-    if (devices < 1 || devices > 4096 || !powers || (devices > 1 && blocks < devices))
+    if (!powers || (devices > 1 && blocks < devices))
         stop(NOT_READ, "launch.c: .team, .blocks: %lld devices cannot share sums in %lld blocks", (long long)devices,
              (long long)blocks);
     f->devices = (int)devices;
-    f->replicas = (int)node_int(job, "replicas", 1);
-    f->ways = (int)node_int(job, "ways", 1);
+    f->replicas = (int)bounded(job, "replicas", 1, f->stages, "launch.c");
+    f->ways = (int)bounded(job, "ways", 1, 4096, "launch.c");
     f->batch = node_int(job, "batch", 0);
     f->micro = node_int(job, "micro", 0);
     f->groups = node_int(job, "groups", 1);
     f->blocks = node_int(job, "blocks", 0);
     f->bf16 = node_int(job, "bf16", 0) != 0;
     f->kernels = text_of(needed(job, "kernels", "launch.c"), "launch.c");
-    f->overlap = (int)node_int(job, "overlap", 0);
-    f->param_groups = (int)node_int(job, "param_groups", 0);
-    if (f->param_groups < 0 || f->param_groups > 4096)
-        stop(NOT_READ, "launch.c: .param_groups is %d", f->param_groups);
+    f->overlap = (int)bounded(job, "overlap", 0, 4096, "launch.c");
+    f->param_groups = (int)bounded(job, "param_groups", 0, 4096, "launch.c");
     f->versions = f->overlap ? text_of(needed(job, "versions", "launch.c"), "launch.c") : NULL;
-    if (f->overlap < 0 || f->overlap > 4096 || (f->versions && !overlap_known(f->versions)))
+    if (f->versions && !overlap_known(f->versions))
         stop(NOT_READ, "launch.c: .versions: a rule that dpgen-verify does not know");
     in_order(sources, f->stages);
     f->stage = room(sizeof *f->stage * (size_t)f->stages);

@@ -64,65 +64,66 @@ static int type_bytes(const Scan *x, const char *type)
     fault(x, "a type that dpgen-verify does not know");
 }
 
+/* Keys of a record: a word, a whole number, a flag, a type. */
+typedef enum { WORD, WHOLE, FLAG, TYPE } KeyKind;
+typedef struct { const char *key; KeyKind kind; size_t at; } Key;
+static const Key of_graph[] = {
+    {"compute", WORD, offsetof(Graph, compute)}, {"batch", WHOLE, offsetof(Graph, batch)},
+    {"micro", WHOLE, offsetof(Graph, micro)}, {"groups", WHOLE, offsetof(Graph, groups)},
+    {"blocks", WHOLE, offsetof(Graph, blocks)}, {"loss", WORD, offsetof(Graph, loss)}, {NULL, WORD, 0}};
+static const Key of_thing[] = {
+    {"kind", WORD, offsetof(Thing, kind)}, {"type", TYPE, offsetof(Thing, type_bytes)},
+    {"bytes", WHOLE, offsetof(Thing, bytes)}, {"shape", WORD, offsetof(Thing, shape)},
+    {"input", WHOLE, offsetof(Thing, input)}, {"use", WHOLE, offsetof(Thing, use)}, {"param", WORD, offsetof(Thing, of)},
+    {"tracked", FLAG, offsetof(Thing, tracked)}, {"frozen", FLAG, offsetof(Thing, frozen)}, {NULL, WORD, 0}};
+static const Key of_op[] = {
+    {"call", WORD, offsetof(GraphOp, call)}, {"row", WORD, offsetof(GraphOp, row)}, {"tmp", WHOLE, offsetof(GraphOp, tmp)},
+    {NULL, WORD, 0}};
+static const Key of_count[] = {
+    {"input", WHOLE, offsetof(GraphCount, input)}, {"ignore", WHOLE, offsetof(GraphCount, ignore)}, {NULL, WORD, 0}};
+
+/* Others are of no interest here. */
+static void keep(const Scan *x, const Key *k, const Pair *p, void *to)
+{
+    while (k->key && strcmp(k->key, p->key))
+        k++;
+    void *at = (char *)to + k->at;
+    if (!k->key)
+        return;
+    if (k->kind == WORD)
+        *(const char **)at = p->value;
+    else if (k->kind == WHOLE)
+        *(int64_t *)at = integer(x, p->value);
+    else if (k->kind == FLAG)
+        *(bool *)at = integer(x, p->value) != 0;
+    else
+        *(int *)at = type_bytes(x, p->value);
+}
+
 static void read_head(Graph *g, Scan *x)
 {
-    Pair p;
     g->name = some_word(x);
     g->batch = g->micro = g->groups = 1;
-    while (pair(x, &p)) {
-        if (!strcmp(p.key, "compute"))
-            g->bf16 = !strcmp(p.value, "bf16");
-        else if (!strcmp(p.key, "batch"))
-            g->batch = integer(x, p.value);
-        else if (!strcmp(p.key, "micro"))
-            g->micro = integer(x, p.value);
-        else if (!strcmp(p.key, "groups"))
-            g->groups = integer(x, p.value);
-        else if (!strcmp(p.key, "blocks"))
-            g->blocks = integer(x, p.value);
-        else if (!strcmp(p.key, "loss"))
-            g->loss = p.value;
-    }
+    g->compute = "";
+    for (Pair p; pair(x, &p);)
+        keep(x, of_graph, &p, g);
+    g->bf16 = !strcmp(g->compute, "bf16");
     if (g->micro < 1 || g->groups < 1 || g->micro % g->groups || g->micro > 1 << 20)
         fault(x, "micro-batches of a step that gradient groups do not divide");
 }
 
 static void read_thing(Graph *g, Scan *x, bool state)
 {
-    Pair p;
     Thing t = {.name = some_word(x), .kind = "", .shape = ""};
-    while (pair(x, &p)) {
-        if (!strcmp(p.key, "kind"))
-            t.kind = p.value;
-        else if (!strcmp(p.key, "type"))
-            t.type_bytes = type_bytes(x, p.value), t.whole = !strcmp(p.value, "i32");
-        else if (!strcmp(p.key, "bytes"))
-            t.bytes = integer(x, p.value);
-        else if (!strcmp(p.key, "shape"))
-            t.shape = p.value;
-        else if (!strcmp(p.key, "input"))
-            t.input = integer(x, p.value);
-        else if (!strcmp(p.key, "use"))
-            t.use = integer(x, p.value);
-        else if (!strcmp(p.key, "tracked"))
-            t.tracked = integer(x, p.value) != 0;
-        else if (!strcmp(p.key, "frozen"))
-            t.frozen = integer(x, p.value) != 0;
-        else if (!strcmp(p.key, "param"))
-            t.of = p.value;
-    }
+    for (Pair p; pair(x, &p); t.whole |= !strcmp(p.key, "type") && !strcmp(p.value, "i32"))
+        keep(x, of_thing, &p, &t);
     if (t.bytes < 0 || t.bytes > (int64_t)1 << 50 || t.type_bytes == 0)
         fault(x, "a size that no tensor has");
     Map *m = state ? &g->states : &g->tensors;
     if (map_at(m, t.name) >= 0)
         fault(x, "a name that there is already");
-    if (state) {
-        map_set(m, t.name, g->state.n);
-        *ADD(&g->state) = t;
-    } else {
-        map_set(m, t.name, g->tensor.n);
-        *ADD(&g->tensor) = t;
-    }
+    *(state ? ADD(&g->state) : ADD(&g->tensor)) = t;
+    map_set(m, t.name, (state ? g->state.n : g->tensor.n) - 1);
 }
 
 /* r:NAME w:NAME R:NAME W:NAME U:NAME A:NAME i:INTEGER f:REAL tmp vals vals:GROUP acc mb h 0 */
@@ -161,23 +162,17 @@ static GraphArg argument(const Scan *x, const Pair *p)
 
 static void read_op(Graph *g, Scan *x)
 {
-    Pair p;
     GraphOp o = {.row = "", .line = x->line};
     const char *name = some_word(x);
     if (!strchr("FIWU", name[0]) || name[1] != ':')
         fault(x, "the name of an operator begins with its phase");
     o.phase = name[0];
     o.name = name + 2;
-    while (pair(x, &p)) {
+    for (Pair p; pair(x, &p);)
         if (o.call)
             *ADD(&o.arg) = argument(x, &p);
-        else if (!strcmp(p.key, "call"))
-            o.call = p.value;
-        else if (!strcmp(p.key, "row"))
-            o.row = p.value;
-        else if (!strcmp(p.key, "tmp"))
-            o.tmp = integer(x, p.value);
-    }
+        else
+            keep(x, of_op, &p, &o);
     if (!o.call || !strcmp(o.call, "-"))
         fault(x, "an operator without a call");
     *ADD(&g->op) = o;
@@ -185,14 +180,9 @@ static void read_op(Graph *g, Scan *x)
 
 static void read_count(Graph *g, Scan *x)
 {
-    Pair p;
     GraphCount c = {.count = integer(x, some_word(x))};
-    while (pair(x, &p)) {
-        if (!strcmp(p.key, "input"))
-            c.input = integer(x, p.value);
-        else if (!strcmp(p.key, "ignore"))
-            c.ignore = integer(x, p.value);
-    }
+    for (Pair p; pair(x, &p);)
+        keep(x, of_count, &p, &c);
     if (c.count < 0 || c.count > 5)
         fault(x, "a count has one of six numbers");
     *ADD(&g->count) = c;

@@ -61,48 +61,46 @@ int64_t arg_place(const Machine *m, const Site *s, int k, const int *param)
     return at;
 }
 
-static bool is_absent(const Site *s, int k)
+bool is_absent(const Site *s, int k)
 {
     const Arg *a = &s->arg[k];
     return s->row->param[k].optional && a->kind == A_INT && a->param < 0 && a->i == 0;
 }
 
-static void not_owned(const Machine *m, const Site *s, const Flights *list, Flight at)
+/* They are there, and no transfer owns them. */
+void may_touch(const Machine *m, const Site *s, bool host, int64_t lo, int64_t hi, bool writes, const char *what)
 {
-    for (int i = 0; i < list->n; i++) {
-        const Flight *f = &list->at[i];
-        if (f->lo < at.hi && at.lo < f->hi && (at.writes || f->writes))
-            call_fault(m, s, "%s %s bytes %lld to %lld while the %s of line %d owns bytes %lld to %lld", at.what,
-                       at.writes ? "writes" : "reads", (long long)at.lo, (long long)at.hi, f->what, f->line, (long long)f->lo,
-                       (long long)f->hi);
+    int64_t all = host ? m->host_bytes : m->arena;
+    if (lo < 0 || hi < lo || hi > all)
+        call_fault(m, s, "%s: bytes %lld to %lld leave the %s of %lld bytes", what, (long long)lo, (long long)hi,
+                   host ? "host's memory" : "arena", (long long)all);
+    for (int i = 0; i < m->open.n; i++) {
+        const Transfer *t = m->open.at[i];
+        int64_t from = host ? t->host : t->lo;
+        if (from < hi && lo < from + t->bytes && (writes || t->out == host) && (!host || t->copy))
+            call_fault(m, s, "%s %s bytes %lld to %lld while the %s of line %d owns bytes %lld to %lld", what,
+                       writes ? "writes" : "reads", (long long)lo, (long long)hi, t->what, t->line, (long long)from,
+                       (long long)(from + t->bytes));
     }
 }
 
 void machine_take(Machine *m, const Site *s, int64_t lo, int64_t hi, bool writes, const char *what)
 {
-    if (lo < 0 || hi < lo || hi > m->arena)
-        call_fault(m, s, "%s: bytes %lld to %lld leave the arena of %lld bytes", what, (long long)lo, (long long)hi,
-                   (long long)m->arena);
-    if (hi > m->top)
-        m->top = hi;
-    not_owned(m, s, &m->flight, (Flight){lo, hi, writes, 0, what});
+    may_touch(m, s, false, lo, hi, writes, what);
+    m->top = hi > m->top ? hi : m->top;
 }
 
-void host_take(const Machine *m, const Site *s, int64_t lo, int64_t hi, bool writes)
+Term machine_read(Machine *m, const Site *s, int64_t lo, int64_t hi, const char *what)
 {
-    if (lo < 0 || hi < lo || hi > m->host_bytes)
-        call_fault(m, s, "bytes %lld to %lld leave the %lld of the host's memory", (long long)lo, (long long)hi,
-                   (long long)m->host_bytes);
-    not_owned(m, s, &m->host_flight, (Flight){lo, hi, writes, 0, "in the host's memory it"});
-}
-
-void flight_end(Flights *f, int64_t lo, int64_t hi, int line)
-{
-    for (int i = 0; i < f->n; i++)
-        if (f->at[i].lo == lo && f->at[i].hi == hi && f->at[i].line == line) {
-            f->at[i] = f->at[--f->n];
-            return;
-        }
+    Pieces list = {0};
+    machine_take(m, s, lo, hi, false, what);
+    Term t = region_term(&m->region, lo, hi);
+    if (t == 0 && hi > lo) {
+        region_get(&m->region, lo, hi, &list);
+        call_fault(m, s, "'%s' is bytes %lld to %lld of the arena, and nothing has written byte %lld", what, (long long)lo,
+                   (long long)hi, (long long)region_hole(&list));
+    }
+    return t;
 }
 
 static Span span_of(Machine *m, const Site *s, int k, const int *param, bool write)
@@ -115,13 +113,8 @@ static Span span_of(Machine *m, const Site *s, int k, const int *param, bool wri
 
 static Term operand(Machine *m, const Site *s, int k, const int *param)
 {
-    int64_t hole = 0;
-    Span sp = span_of(m, s, k, param, false);
-    Term t = region_term(&m->region, sp.lo, sp.hi, &hole);
-    if (t == 0 && sp.hi > sp.lo)
-        call_fault(m, s, "'%s' is bytes %lld to %lld of the arena, and nothing has written byte %lld", s->row->param[k].name,
-                   (long long)sp.lo, (long long)sp.hi, (long long)hole);
-    return t;
+    int64_t lo = arg_place(m, s, k, param);
+    return machine_read(m, s, lo, lo + s->bytes[k], s->row->param[k].name);
 }
 
 /* ---- step values ------------------------------------------------------------------------------------------------- */
@@ -141,39 +134,29 @@ void vals_begin(Machine *m, int64_t at, int64_t sets)
 /* What a step has from its begin on: number, seed, rates, sizes. */
 Term vals_of(Machine *m, const Site *s, int k, const int *param)
 {
-    int64_t at = arg_place(m, s, k, param), hole = 0;
-    static Pieces list;
+    int64_t at = arg_place(m, s, k, param);
     machine_take(m, s, at, at + VALS_BYTES, false, "vals");
-    list.n = 0;
-    region_get(&m->region, at, at + VALS_VALID, &list);
-    Term all = list.at[0].term, rates = region_term(&m->region, at + VALS_LR, at + VALS_HITS, &hole);
-    if (list.n != 1 || !all || !rates)
+    Piece all = region_piece(&m->region, at, at + VALS_VALID);
+    Term rates = region_term(&m->region, at + VALS_LR, at + VALS_HITS);
+    if (all.hi < at + VALS_VALID || !all.term || !rates)
         call_fault(m, s, "the step values are not there");
-    if (term_view(all).head != H_VALS || list.at[0].from || rates != term_slice(all, VALS_LR, VALS_HITS - VALS_LR))
+    if (term_view(all.term).head != H_VALS || all.from || rates != term_slice(all.term, VALS_LR, VALS_HITS - VALS_LR))
         call_fault(m, s, "these are not the step values that the step began with");
-    return all;
-}
-
-static Term vals_field(Machine *m, const Site *s, int64_t at, int64_t bytes)
-{
-    int64_t hole;
-    Term t = region_term(&m->region, at, at + bytes, &hole);
-    if (!t)
-        call_fault(m, s, "the step values lack a field");
-    return t;
+    return all.term;
 }
 
 /* What the runtime tells of a step. */
 void step_ended(Machine *m, int64_t at)
 {
-    int64_t hole;
-    size_t bytes = sizeof(Term) * (size_t)m->loss.n;
-    Term *each = room(bytes);
-    if (bytes)
-        memcpy(each, m->loss.at, bytes);
-    *ADD(&m->ended) = (Ended){region_term(&m->region, at + VALS_LOSS, at + VALS_LOSS + 8, &hole),
-                              region_term(&m->region, at + VALS_NORM, at + VALS_NORM + 8, &hole),
-                              region_term(&m->region, at + VALS_HITS, at + VALS_BYTES, &hole), each, m->loss.n};
+    *ADD(&m->ended) = (Ended){region_term(&m->region, at + VALS_LOSS, at + VALS_LOSS + 8),
+                              region_term(&m->region, at + VALS_NORM, at + VALS_NORM + 8),
+                              region_term(&m->region, at + VALS_HITS, at + VALS_BYTES), m->first, m->loss.n - m->first};
+}
+
+static Term vals_field(Machine *m, const Site *s, int k, const int *param, int64_t field)
+{
+    int64_t at = arg_place(m, s, k, param) + field;
+    return machine_read(m, s, at, at + 8, "vals");
 }
 
 static void vals_put(Machine *m, const Site *s, int k, const int *param, int64_t field, Term t)
@@ -251,7 +234,7 @@ static void take(Machine *m, const Site *s, const int *param, Taken *t)
         else if (p->mode == 'm')
             t->of[k] = term_int(arg_int(m, s, k, param));
         if (p->mode == 'x' || p->mode == 'z')
-            t->valid = vals_field(m, s, arg_place(m, s, k, param) + count_at(m, s, param), 8);
+            t->valid = vals_field(m, s, k, param, count_at(m, s, param));
     }
     apart(m, s, t->span, t->spans);
 }
@@ -278,6 +261,16 @@ static int step_args(const Step *st, const Taken *t, const Term *between, bool e
     return n;
 }
 
+/* What a step makes of the arguments, of which the last ones may be what is added to. */
+static Term result_of(const Step *st, const int *head, int k, int64_t bytes, int n, const Term *arg)
+{
+    if (st->row->kind == ROW_COPY || (st->row->kind == ROW_SUM && term_view(arg[1]).head == H_ABSENT))
+        return arg[0];
+    if (st->row->kind == ROW_SUM)
+        return term_sum(st->row->param[k].width, bytes, arg[0], arg[1]);
+    return term_of(head[k], bytes, n, arg);
+}
+
 /* One step of a call: terms of what it makes go to `of` where a parameter is written, else between steps.  The pieces. */
 static int64_t do_step(Machine *m, const Site *s, Step *st, Taken *t, Term *between)
 {
@@ -292,13 +285,11 @@ static int64_t do_step(Machine *m, const Site *s, Step *st, Taken *t, Term *betw
         bool wanted = word != NO_WORD && (word < 0 || !is_absent(s, word));
         if (!st->row->param[k].width || !is_written(st->row->param[k].mode) || !wanted)
             continue;
-        bool sum = st->row->kind == ROW_SUM || st->row->kind == ROW_COPY;
         int64_t stretches = pieces ? pieces * st->front[k] : 0, bytes = s->bytes[like] * (stretches ? m->devices : 1);
         arg[n] = word >= 0 ? t->old[word] : 0;
-        Term x = sum ? arg[0] : term_of((pieces ? st->whole : st->head)[k], bytes, n + (arg[n] != 0), arg);
-        Term other = st->row->kind == ROW_SUM ? arg[1] : sum || made ? absent : onto;
-        if (other != absent)
-            x = term_sum(st->row->param[k].width, bytes, x, other);
+        Term x = result_of(st, pieces ? st->whole : st->head, k, bytes, n + (arg[n] != 0), arg);
+        if (made == 0 && onto != absent)
+            x = term_sum(st->row->param[k].width, bytes, x, onto);
         if (made++ == 0)
             count_again(m, x, n);
         x = stretches ? term_part(x, stretches, m->devices) : x;
@@ -332,8 +323,6 @@ static void do_call(Machine *m, Site *s, const int *param)
 
 /* ---- element by element ------------------------------------------------------------------------------------------ */
 
-typedef struct { int k, at; Pieces piece; int64_t lo; } Lane;
-
 /* Of sums and copies every operand; of other rows those of n elements. */
 static bool is_lane(const Site *s, int k)
 {
@@ -342,108 +331,70 @@ static bool is_lane(const Site *s, int k)
     return reads && (s->row->kind != ROW_LANES || !strcmp(p->extent, "n"));
 }
 
-static Lane lanes_of[MOST_PARAMS];      /* their memory is kept from call to call */
-
-static int open_lanes(Machine *m, const Site *s, const int *param)
-{
-    int n = 0;
-    for (int k = 0; k < s->n; k++) {
-        if (!is_lane(s, k))
-            continue;
-        Lane *l = &lanes_of[n++];
-        l->k = k;
-        l->at = 0;
-        l->lo = arg_place(m, s, k, param);
-        l->piece.n = 0;
-        region_get(&m->region, l->lo, l->lo + s->bytes[k], &l->piece);
-    }
-    return n;
-}
-
-/* Elements e to until-1, which are elements from `from` on of terms that have `whole`.  Of parts, each in so many stretches,
- * the terms are the wholes: a part of each operand gives that part of the result. */
-typedef struct { int64_t e, until, from, whole, stretches; Term arg[MOST_PARAMS]; } LaneRun;
+/* Elements e to until-1 of count, which are elements from `from` on of terms that have `whole`.  Of parts, each in so many
+ * stretches, the terms are the wholes: a part of each operand gives that part of the result. */
+typedef struct { int64_t count, e, until, from, whole, stretches; } LaneRun;
 
 /* The next elements that are of one term in every operand.  Terms are taken whole if all begin at the same element. */
-static bool next_run(Machine *m, const Site *s, int lanes, LaneRun *r)
+static bool next_run(Machine *m, const Site *s, const int *param, LaneRun *r, Term *of)
 {
+    Piece at[MOST_PARAMS];
     bool even = true;
     r->e = r->until;
     r->from = r->whole = -1;
     r->until = INT64_MAX;
-    if (lanes_of[0].at == lanes_of[0].piece.n)
-        return false;
-    for (int i = 0; i < lanes; i++) {
-        const Lane *l = &lanes_of[i];
-        const Piece *p = &l->piece.at[l->at];
-        int w = s->row->param[l->k].width;
-        int64_t until = (p->hi - l->lo) / w, from = p->from + l->lo + r->e * w - p->lo, whole = term_view(p->term).bytes / w;
-        if ((p->hi - l->lo) % w || from % w)
-            call_fault(m, s, "'%s': a value begins inside of an element", s->row->param[l->k].name);
-        r->until = until < r->until ? until : r->until;
-        if (term_view(p->term).head == H_ZERO)
+    for (int k = 0; k < s->n; k++) {
+        if (!is_lane(s, k))
             continue;
-        even = even && (r->from < 0 || (r->from == from / w && r->whole == whole));
-        r->from = from / w;
+        int w = s->row->param[k].width;
+        int64_t lo = arg_place(m, s, k, param);
+        r->count = s->bytes[k] / w;
+        if (r->e == r->count)
+            return false;
+        Piece p = at[k] = region_piece(&m->region, lo + r->e * w, lo + s->bytes[k]);
+        int64_t until = r->e + (p.hi - p.lo) / w, whole = term_view(p.term).bytes / w;
+        if ((p.hi - p.lo) % w || p.from % w)
+            call_fault(m, s, "'%s': a value begins inside of an element", s->row->param[k].name);
+        r->until = until < r->until ? until : r->until;
+        if (term_view(p.term).head == H_ZERO)
+            continue;
+        even = even && (r->from < 0 || (r->from == p.from / w && r->whole == whole));
+        r->from = p.from / w;
         r->whole = whole;
     }
-    for (int i = 0; i < lanes; i++) {
-        Lane *l = &lanes_of[i];
-        const Piece *p = &l->piece.at[l->at];
-        int w = s->row->param[l->k].width;
-        r->arg[i] = even ? p->term : term_slice(p->term, p->from + l->lo + r->e * w - p->lo, (r->until - r->e) * w);
-        l->at += (p->hi - l->lo) / w == r->until;
-    }
+    for (int k = 0; k < s->n; k++)
+        if (is_lane(s, k))
+            of[k] = even ? at[k].term : term_slice(at[k].term, at[k].from, (r->until - r->e) * s->row->param[k].width);
     if (!even || r->from < 0)
         r->from = 0, r->whole = r->until - r->e;
     return true;
 }
 
-static void lift_lanes(LaneRun *r, int lanes)
+static void lift_lanes(const Site *s, LaneRun *r, Term *of)
 {
-    Term whole[MOST_PARAMS];
     int64_t stretches = 0;
+    bool parts = true;
     r->stretches = 0;
-    for (int i = 0; i < lanes; i++) {
-        bool zero = term_view(r->arg[i]).head == H_ZERO;
-        whole[i] = zero ? r->arg[i] : part_whole(r->arg[i], &stretches);
-        if (!whole[i] || (!zero && r->stretches && stretches != r->stretches)) {
-            r->stretches = 0;
-            return;
+    for (int k = 0; k < s->n; k++)
+        if (is_lane(s, k) && term_view(of[k]).head != H_ZERO) {
+            parts = parts && part_whole(of[k], &stretches) && (!r->stretches || stretches == r->stretches);
+            r->stretches = stretches;
         }
-        r->stretches = stretches;
-    }
-    if (r->stretches)
-        memcpy(r->arg, whole, sizeof *whole * (size_t)lanes);
-}
-
-/* The operands of a call in order: those of this run, and those that it has whole. */
-static int run_args(const Site *s, const Taken *t, const LaneRun *r, Term *arg)
-{
-    int n = 0, lane = 0;
-    for (int k = 0; k < s->n; k++) {
-        const Param *p = &s->row->param[k];
-        if (is_lane(s, k))
-            arg[n++] = r->arg[lane++];
-        else if ((p->width && (p->mode == 'r' || p->mode == 'u')) || p->mode == 'v' || p->mode == 'm')
-            arg[n++] = t->of[k] ? t->of[k] : term_of(H_ABSENT, 0, 0, NULL);
-    }
-    return n;
+    for (int k = 0; k < s->n && parts; k++)
+        if (is_lane(s, k) && term_view(of[k]).head != H_ZERO)
+            of[k] = part_whole(of[k], &stretches);
+    r->stretches = parts ? r->stretches : 0;
 }
 
 static Term lane_term(Machine *m, const Site *s, int k, const LaneRun *r, int n, const Term *arg)
 {
     int64_t bytes = r->whole * s->row->param[k].width * (r->stretches ? m->devices : 1);
-    bool zero = !strcmp(s->row->name, "norm_gather");       /* sums of squares: what is added to 0 is itself */
-    for (int i = 0; i < 2 && zero; i++)
-        if (term_view(r->arg[i]).head == H_ZERO)
-            return r->arg[1 - i];
-    if (s->row->kind == ROW_COPY)
-        return arg[0];
-    if (s->row->kind == ROW_SUM || zero)
-        return term_sum(s->row->param[k].width, bytes, r->arg[0], r->arg[1]);
-    Term t = term_of(s->step[0].head[k], bytes, n, arg);
-    if (r->e == 0)
+    bool norms = s->row->kind == ROW_OTHER;     /* norm_gather; sums of squares: what is added to 0 is itself */
+    for (int i = 0; i < 2 && norms; i++)
+        if (term_view(arg[i]).head == H_ZERO)
+            return arg[1 - i];
+    Term t = norms ? term_sum(8, bytes, arg[0], arg[1]) : result_of(&s->step[0], s->step[0].head, k, bytes, n, arg);
+    if (r->e == 0 && s->row->kind == ROW_LANES)
         count_again(m, t, n);
     return t;
 }
@@ -453,13 +404,12 @@ static void do_lanes(Machine *m, const Site *s, const int *param)
     static Taken t;
     static Pieces made;
     take(m, s, param, &t);
-    int lanes = open_lanes(m, s, param);
     LaneRun r = {.until = 0};
     Term arg[MOST_PARAMS];
     made.n = 0;
-    while (next_run(m, s, lanes, &r)) {
-        lift_lanes(&r, lanes);
-        int n = s->row->kind == ROW_LANES ? run_args(s, &t, &r, arg) : (arg[0] = r.arg[0], 1);
+    while (next_run(m, s, param, &r, t.of)) {
+        lift_lanes(s, &r, t.of);
+        int n = step_args(&s->step[0], &t, NULL, m->evaluates, arg);
         for (int i = 0; i < t.spans; i++) {
             const Span *sp = &t.span[i];
             int w = s->row->param[sp->k].width;
@@ -489,12 +439,12 @@ static void do_loss_report(Machine *m, const Site *s, const int *param)
 {
     Term x = operand(m, s, 0, param), both[2] = {0, x};
     bool acc = (int)arg_int(m, s, 2, param);
-    if (acc && m->loss.n == 0)
+    if (acc && m->loss.n == m->first)
         call_fault(m, s, "the first loss of a step is added to those of the step before");
     if (acc)
-        both[0] = vals_field(m, s, arg_place(m, s, 1, param) + VALS_LOSS, 8);
+        both[0] = vals_field(m, s, 1, param, VALS_LOSS);
     else
-        m->loss.n = 0;
+        m->first = m->loss.n;
     *ADD(&m->loss) = x;
     vals_put(m, s, 1, param, VALS_LOSS, term_of(head_of("loss_report", "loss", ""), 8, acc ? 2 : 1, acc ? both : both + 1));
 }

@@ -31,15 +31,13 @@ static void put(Machine *m, const Site *s, int64_t at, int64_t bytes, int64_t fr
 /* Blocks of g's elements. */
 static void put_blocks(Machine *m, const Site *s, int64_t to, int64_t g, int64_t n, int64_t each)
 {
-    Pieces list = {0};
     machine_take(m, s, g, g + 4 * n, false, "g");
-    region_get(&m->region, g, g + 4 * n, &list);
-    const Piece *p = &list.at[0];
-    int64_t from = p->from / 4;
-    if (list.n != 1 || p->term == 0)
+    Piece p = region_piece(&m->region, g, g + 4 * n);
+    int64_t from = p.from / 4;
+    if (p.hi < g + 4 * n || p.term == 0)
         call_fault(m, s, "what stands there is not one gradient");
-    bool aligned = from % each == 0 && (n % each == 0 || from + n == term_view(p->term).bytes / 4);
-    Term of = aligned ? p->term : term_slice(p->term, p->from, p->hi - p->lo);
+    bool aligned = from % each == 0 && (n % each == 0 || from + n == term_view(p.term).bytes / 4);
+    Term of = aligned ? p.term : term_slice(p.term, p.from, p.hi - p.lo);
     put(m, s, to, 8 * ((n + each - 1) / each), aligned ? 8 * (from / each) : 0, blocks_term(of, each));
 }
 
@@ -50,7 +48,7 @@ int64_t norm_length(int64_t n)
 
 void do_norms(Machine *m, const Site *s, const int *param)
 {
-    int64_t to = arg_place(m, s, 0, param), from = arg_place(m, s, 1, param), n = arg_int(m, s, 2, param), hole = 0;
+    int64_t to = arg_place(m, s, 0, param), from = arg_place(m, s, 1, param), n = arg_int(m, s, 2, param);
     int64_t a = arg_int(m, s, 3, param), b = s->n > 4 ? arg_int(m, s, 4, param) : 0, stretches = 0;
     if (n <= 0 || a < 0 || b < 0 || n > (int64_t)1 << 48 || a > (int64_t)1 << 48 || b > (int64_t)1 << 40)
         call_fault(m, s, "sizes that no norm has");
@@ -61,10 +59,7 @@ void do_norms(Machine *m, const Site *s, const int *param)
     bool team = !strcmp(s->row->name, "norm_team");     /* stretches, index */
     bool whole = team || !strcmp(s->row->name, "norm_partial");         /* index; else first, index */
     int64_t lo = whole ? from : from + 8 * a, bytes = team ? 4 * n / m->devices : whole ? 4 * n : 8 * n;
-    machine_take(m, s, lo, lo + bytes, false, whole ? "g" : "blocks");
-    Term t = region_term(&m->region, lo, lo + bytes, &hole);
-    if (!t)
-        call_fault(m, s, "nothing has written byte %lld of what is summed", (long long)hole);
+    Term t = machine_read(m, s, lo, lo + bytes, whole ? "g" : "blocks");
     if (team && (!(t = part_whole(t, &stretches)) || stretches != a || term_view(t).bytes != 4 * n))
         call_fault(m, s, "the gradient is not what the %d devices of the stage have of %lld elements in %lld stretches",
                    m->devices, (long long)n, (long long)a);

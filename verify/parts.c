@@ -46,7 +46,7 @@ static int64_t pieces_of(const Step *st, const Term *of, const Term *old, bool t
 static void whole_blocks(const Machine *m, const Site *s, int64_t mine, int64_t pieces)
 {
     int k = row_param(s->row, "pieces");
-    int64_t blocks = (int64_t)1 << rows_levels();
+    int64_t blocks = (int64_t)1 << rows_levels;
     if (!pieces || pieces != (k < 0 ? 1 : s->arg[k].i) || blocks % m->devices || mine / pieces % (blocks / m->devices))
         call_fault(m, s, "what the %d devices of the stage add together is not the sum of one in whole blocks", m->devices);
 }
@@ -71,9 +71,9 @@ int64_t part_lift(const Machine *m, const Site *s, Step *st, Term *of, Term *old
         if (team)
             whole_blocks(m, s, s->arg[k].i, pieces);
     }
-    for (int k = 0; k < s->n && pieces; k++) {
-        of[k] = of[k] && part_whole(of[k], &stretches) ? part_whole(of[k], &stretches) : of[k];
-        old[k] = old[k] && part_whole(old[k], &stretches) ? part_whole(old[k], &stretches) : old[k];
+    for (int k = 0; k < 2 * s->n && pieces; k++) {
+        Term *t = k < s->n ? &of[k] : &old[k - s->n];
+        *t = part_whole(*t, &stretches) ? part_whole(*t, &stretches) : *t;
     }
     return pieces;
 }

@@ -16,88 +16,133 @@
 #include "verify.h"
 #include <string.h>
 
-typedef struct { Message *at; int n, cap; } Queue;      /* of a pair: sends, or receives, in the order of their begin */
+typedef LIST(Transfer *) Queue;     /* of a pair: sends, or receives, in the order of their begin */
 typedef struct { const Folder *f; Machine *m; Queue *sent, *wanted; Played *sum; } Game;
-
-static Queue *queue(const Game *g, Queue *of, int from, int to)
-{
-    return &of[from * g->f->stages + to];
-}
 
 /* ---- transfers --------------------------------------------------------------------------------------------------- */
 
-static void own(Machine *m, const Site *s, int64_t lo, int64_t hi, bool writes, const char *what)
+/* Messages of the pair that d sends to, or receives from: sends, or receives. */
+static Queue *queue(const Game *g, int d, const Transfer *t, bool sends)
 {
-    machine_take(m, s, lo, hi, writes, what);
-    *ADD(&m->flight) = (Flight){lo, hi, writes, s->line, what};
+    int from = t->out ? d : t->peer, to = t->out ? t->peer : d;
+    return &(sends ? g->sent : g->wanted)[from * g->f->stages + to];
 }
 
 /* One term for all that a stage tells others, where each of several runs must tell the same. */
-static void tell(const Game *g, Machine *m, const int64_t *what, int n, const Pieces *of, int64_t lo)
+static void tell(const Game *g, Machine *m, const Transfer *t, bool begins)
 {
     static LIST(Term) arg;
+    const int64_t what[] = {begins, t->out, t->peer, t->tag, t->nth, t->bytes};
     arg.n = 0;
     *ADD(&arg) = m->talk;
-    for (int i = 0; i < n; i++)
+    for (size_t i = 0; i < sizeof what / sizeof *what; i++)
         *ADD(&arg) = term_int(what[i]);
-    for (int i = 0; i < of->n; i++) {
-        const Piece *p = &of->at[i];
-        *ADD(&arg) = term_int(p->hi - lo);
-        *ADD(&arg) = p->term ? term_slice(p->term, p->from, p->hi - p->lo) : 0;
+    for (int i = 0; i < t->piece.n; i++) {
+        const Piece *p = &t->piece.at[i];
+        *ADD(&arg) = term_int(p->hi - t->lo);
+        *ADD(&arg) = term_slice(p->term, p->from, p->hi - p->lo);
     }
     if (g->f->overlap)
         m->talk = term_of(head_of("messages", "", ""), 0, arg.n, arg.at);
 }
 
-static void begin_transfer(Game *g, int d, const Site *s, const int *param, bool sends)
+/* Which of those that have begun has this number, of messages or of copies; -1. */
+static int begun(const Machine *m, const Site *s, bool copy, int64_t number)
+{
+    int most = copy ? 4096 : 256;
+    if (number < 0 || number >= most)
+        call_fault(m, s, "%s %lld: there are %d", copy ? "copy" : "request", (long long)number, most);
+    for (int i = 0; i < m->open.n; i++)
+        if (m->open.at[i]->copy == copy && m->open.at[i]->number == number)
+            return i;
+    return -1;
+}
+
+static int64_t named(const Machine *m, const Site *s, const int *param, const char *name)
+{
+    return arg_int(m, s, row_param(s->row, name), param);
+}
+
+static void begin_message(Game *g, int d, const Site *s, const int *param, Transfer *t)
 {
     Machine *m = &g->m[d];
-    int64_t lo = arg_place(m, s, 0, param), number = arg_int(m, s, 1, param), peer = arg_int(m, s, 2, param);
-    int64_t bytes = arg_int(m, s, 4, param);
-    if (number < 0 || number > 255 || peer < 0 || peer >= g->f->stages || peer == d || bytes <= 0)
-        call_fault(m, s, "request %lld, peer %lld, %lld bytes: none of that is there", (long long)number, (long long)peer,
-                   (long long)bytes);
-    Request *r = &m->request[number];
-    if (r->busy)
-        call_fault(m, s, "request %lld has not been waited for", (long long)number);
-    own(m, s, lo, lo + bytes, !sends, sends ? "send" : "receive");
-    Queue *q = sends ? queue(g, g->sent, d, (int)peer) : queue(g, g->wanted, (int)peer, d);
-    *r = (Request){true, sends, (int)peer, q->n, lo, lo + bytes, s->line};
-    Message *to = ADD(q);
-    *to = (Message){.bytes = bytes, .lo = lo, .tag = (int)arg_int(m, s, 3, param), .line = s->line, .clock = m->clock};
-    if (sends)
-        region_get(&m->region, lo, lo + bytes, &to->piece);
-    tell(g, m, (int64_t[]){sends, peer, to->tag, bytes}, 4, &to->piece, lo);
-    for (int i = 0; i < to->piece.n; i++)
-        if (to->piece.at[i].term == 0)
-            call_fault(m, s, "nothing has written byte %lld of what is sent", (long long)to->piece.at[i].lo);
+    int64_t peer = named(m, s, param, "peer");
+    if (peer < 0 || peer >= g->f->stages || peer == d)
+        call_fault(m, s, "there is no peer %lld", (long long)peer);
+    t->peer = (int)peer;
+    t->tag = (int)named(m, s, param, "tag");
+    Queue *q = queue(g, d, t, t->out);
+    t->nth = q->n;
+    *ADD(q) = t;
+    tell(g, m, t, true);
+}
+
+/* What stands there now is what it brings; of a copy out of the host's memory, what stands there. */
+static void begin_transfer(Game *g, int d, const Site *s, const int *param)
+{
+    Machine *m = &g->m[d];
+    const char *name = s->row->name;
+    Transfer *t = room(sizeof *t);
+    *t = (Transfer){.what = name_of(name, strcspn(name, "_")), .copy = *name == 'o' || *name == 'f', .line = s->line,
+                    .out = *name == 'o' || *name == 's', .lo = arg_place(m, s, 0, param), .clock = m->clock,
+                    .bytes = named(m, s, param, "bytes")};
+    int64_t number = named(m, s, param, t->copy ? "copy" : "request");
+    if (begun(m, s, t->copy, number) >= 0 || t->bytes <= 0)
+        call_fault(m, s, "%s %lld: %s", t->copy ? "copy" : "request", (long long)number,
+                   t->bytes <= 0 ? "it moves nothing" : "it has not been waited for");
+    t->number = (int)number;
+    t->host = t->copy ? arg_place(m, s, 1, param) : 0;
+    machine_take(m, s, t->lo, t->lo + t->bytes, !t->out, t->what);
+    if (t->copy)
+        may_touch(m, s, true, t->host, t->host + t->bytes, t->out, t->what);
+    if (t->out)
+        region_get(&m->region, t->lo, t->lo + t->bytes, &t->piece);
+    else if (t->copy)
+        region_get(&m->host, t->host, t->host + t->bytes, &t->piece);
+    if (region_hole(&t->piece) >= 0)
+        call_fault(m, s, "nothing has written byte %lld of what is %s", (long long)region_hole(&t->piece),
+                   t->copy ? "copied" : "sent");
+    *ADD(&m->open) = t;
+    if (!t->copy)
+        begin_message(g, d, s, param, t);
+}
+
+/* False: the other half has not begun. */
+static bool end_message(Game *g, int d, const Site *s, Transfer *t)
+{
+    Machine *m = &g->m[d];
+    const Queue *sent = queue(g, d, t, true), *wanted = queue(g, d, t, false);
+    if (t->nth >= sent->n || t->nth >= wanted->n)
+        return false;
+    const Transfer *a = sent->at[t->nth], *b = wanted->at[t->nth];
+    int from = b->peer, to = a->peer;
+    if (a->bytes != b->bytes || a->tag != b->tag)
+        call_fault(m, s, "message %d from stage %d to %d is %lld bytes with tag %d where it is sent, stage%d.c:%d, and %lld "
+                   "bytes with tag %d where it is received, stage%d.c:%d", t->nth, from, to, (long long)a->bytes, a->tag,
+                   from, a->line, (long long)b->bytes, b->tag, to, b->line);
+    tell(g, m, t, false);
+    if (t->out)
+        return true;
+    region_bring(&m->region, &a->piece, t->lo - a->lo);
+    m->clock = a->clock > m->clock ? a->clock : m->clock;
+    g->sum->messages++;
+    g->sum->link[from * g->f->stages + to] += a->bytes;
+    return true;
 }
 
 static bool end_transfer(Game *g, int d, const Site *s, const int *param)
 {
     Machine *m = &g->m[d];
-    int64_t number = arg_int(m, s, 0, param);
-    if (number < 0 || number > 255 || !m->request[number].busy)
-        call_fault(m, s, "request %lld has not begun", (long long)number);
-    Request *r = &m->request[number];
-    int from = r->sends ? d : r->peer, to = r->sends ? r->peer : d;
-    Queue *sent = queue(g, g->sent, from, to), *wanted = queue(g, g->wanted, from, to);
-    if (r->number >= sent->n || r->number >= wanted->n)
+    bool copy = *s->row->name == 'c';
+    int at = begun(m, s, copy, arg_int(m, s, 0, param));
+    if (at < 0)
+        call_fault(m, s, "it waits for what has not begun");
+    Transfer *t = m->open.at[at];
+    if (!copy && !end_message(g, d, s, t))
         return false;
-    Message *a = &sent->at[r->number], *b = &wanted->at[r->number];
-    if (a->bytes != b->bytes || a->tag != b->tag)
-        call_fault(m, s, "message %d from stage %d to %d is %lld bytes with tag %d where it is sent, stage%d.c:%d, and %lld "
-                   "bytes with tag %d where it is received, stage%d.c:%d", r->number, from, to, (long long)a->bytes, a->tag,
-                   from, a->line, (long long)b->bytes, b->tag, to, b->line);
-    tell(g, m, (int64_t[]){r->sends, r->peer, r->number}, 3, &(Pieces){0}, 0);
-    flight_end(&m->flight, r->lo, r->hi, r->line);
-    r->busy = false;
-    if (r->sends)
-        return true;
-    region_bring(&m->region, &a->piece, r->lo - a->lo);
-    m->clock = a->clock > m->clock ? a->clock : m->clock;
-    g->sum->messages++;
-    g->sum->link[from * g->f->stages + to] += a->bytes;
+    m->open.at[at] = m->open.at[--m->open.n];
+    if (copy)
+        region_bring(t->out ? &m->host : &m->region, &t->piece, t->out ? t->host - t->lo : t->lo - t->host);
     return true;
 }
 
@@ -140,39 +185,25 @@ static bool advance(Game *g, int d)
     Site *s = &f->routine->site.at[f->at];
     const char *name = s->row ? s->row->name : "";
     term_origin = (Origin){m->stage, s->line, -1};
-    if (!strcmp(name, "transfer_wait") && !end_transfer(g, d, s, f->param))
+    bool wait = !strcmp(name, "transfer_wait") || !strcmp(name, "copy_wait");
+    if (wait && !end_transfer(g, d, s, f->param))
         return false;
     f->at++;
     if (!s->row)
         enter(m, s, f);
-    else if (!strcmp(name, "send_begin") || !strcmp(name, "recv_begin"))
-        begin_transfer(g, d, s, f->param, *name == 's');
-    else if (!strcmp(name, "offload_begin") || !strcmp(name, "fetch_begin"))
-        copy_begin(m, s, f->param, *name == 'o');
-    else if (!strcmp(name, "copy_wait"))
-        copy_end(m, s, f->param);
     else if (!strcmp(name, "step_begin"))
         begin_step(g->f, m, s, f->param);
-    else if (strcmp(name, "transfer_wait") && strcmp(name, "action"))
+    else if (strstr(name, "_begin"))
+        begin_transfer(g, d, s, f->param);
+    else if (!wait && strcmp(name, "action"))
         call_do(m, s, f->param);
     return true;
 }
 
 /* ---- begin and end of a step ------------------------------------------------------------------------------------- */
 
-static Term held_before(const Folder *f, int stage, const Held *h, int older)
-{
-    Reads r = overlap_slot(f, stage, h->kept, older);
-    Term newer = state_begin(h->param, h->kind, h->whole, -r.version);
-    if (!r.ahead && !r.behind)
-        return newer;
-    Term other = r.behind ? state_begin(h->param, "drift", h->whole, 0) :
-                 state_begin(h->param, h->kind, h->whole, 1 - r.version);
-    return predicted_term(h->whole, newer, other, r);
-}
-
 /* Version v of the weights is in slot v mod `kept`: before a run that of its first step, and those before it. */
-static void put_states(const Folder *f, const Stage *s, Machine *m, int first)
+static void put_states(const Folder *f, const Reference *r, const Stage *s, Machine *m, int first)
 {
     for (int i = 0; i < s->held.n; i++) {
         const Held *h = &s->held.at[i];
@@ -182,40 +213,26 @@ static void put_states(const Folder *f, const Stage *s, Machine *m, int first)
             int64_t lo = h->at + slot * h->stride;
             machine_take(m, &here, lo, lo + h->bytes, true, "a state");
             if (strcmp(h->kind, "grad"))
-                region_set(&m->region, (Piece){lo, lo + h->bytes, h->from, held_term(f, h, held_before(f, m->stage, h, k))});
+                region_set(&m->region, (Piece){lo, lo + h->bytes, h->from, held_term(f, r, m, h, 0, k)});
         }
     }
 }
 
-enum { PROLOGUE, PERIOD, EPILOGUE, ALONE, EVAL, PIECES };
-
-static void add_todo(const Stage *s, Machine *m, const char *name)
-{
-    int k = map_at(&s->program.routines, name);
-    if (k < 0)
-        stop(NOT_READ, "%s.c: there is no routine %s", s->name, name);
-    *ADD(&m->todo) = &s->program.routine.at[k];
-}
-
 static void add_piece(const Stage *s, Machine *m, int step, int piece)
 {
-    const Node *n = s->pieces->child;
-    for (int k = step % s->phases * PIECES + piece; k > 0 && n; k--)
-        n = n->next;
-    if (!n || n->kind != N_NAME)
-        stop(NOT_READ, "%s: piece %d of phase %d is missing", s->name, piece, step % s->phases);
-    add_todo(s, m, n->text);
+    int k = step % s->phases * PIECES + piece, routine = k < s->piece.n ? map_at(&s->program.routines, s->piece.at[k]) : -1;
+    if (routine < 0)
+        stop(NOT_READ, "%s.c: there is no routine %s", s->name, k < s->piece.n ? s->piece.at[k] : "of this phase");
+    *ADD(&m->todo) = &s->program.routine.at[routine];
 }
 
-static void open_stage(const Folder *f, int d, Machine *m, Run run)
+static void open_stage(const Folder *f, const Reference *r, int d, Machine *m, Run run)
 {
     const Stage *s = &f->stage[d];
     *m = (Machine){.name = s->name, .stage = d, .devices = f->devices, .program = (Program *)&s->program, .arena = s->arena,
                    .host_bytes = s->host, .vals = s->vals, .evaluates = run.eval};
-    put_states(f, s, m, run.first);
-    if (!f->overlap) {
-        add_todo(s, m, run.eval ? s->eval : s->step);
-    } else if (run.eval || run.alone) {
+    put_states(f, r, s, m, run.first);
+    if (!f->overlap || run.eval || run.alone) {
         add_piece(s, m, run.first, run.eval ? EVAL : ALONE);
     } else {
         add_piece(s, m, run.first, PROLOGUE);
@@ -233,29 +250,28 @@ static void stuck(const Game *g)
             continue;
         const Frame *f = &m->frame.at[m->frame.n - 1];
         const Site *s = &f->routine->site.at[f->at];
-        const Request *r = &m->request[arg_int(m, s, 0, f->param)];
+        const Transfer *t = m->open.at[begun(m, s, false, arg_int(m, s, 0, f->param))];
         call_fault(m, s, "it waits for ever: stage %d never begins its half of the %s that began in line %d, however fast the "
-                   "others are", r->peer, r->sends ? "send" : "receive", r->line);
+                   "others are", t->peer, t->what, t->line);
     }
 }
 
 static void at_rest(const Game *g, int d)
 {
     const Machine *m = &g->m[d];
-    for (int i = 0; i < 256; i++)
-        if (m->request[i].busy)
-            stop(NOT_PROVED, "%s.c:%d: request %d is never waited for", m->name, m->request[i].line, i);
-    copies_at_rest(m);
+    if (m->open.n)
+        stop(NOT_PROVED, "%s.c:%d: %s %d is never waited for", m->name, m->open.at[0]->line,
+             m->open.at[0]->copy ? "copy" : "request", m->open.at[0]->number);
 }
 
-Machine *play(const Folder *f, Run run, Played *sum)
+Machine *play(const Folder *f, const Reference *r, Run run, Played *sum)
 {
     size_t pairs = (size_t)f->stages * (size_t)f->stages;
     Game g = {.f = f, .m = room(sizeof(Machine) * (size_t)f->stages), .sent = room(sizeof(Queue) * pairs),
               .wanted = room(sizeof(Queue) * pairs), .sum = sum};
     *sum = (Played){.steps = run.steps, .link = room(sizeof(int64_t) * pairs)};
     for (int d = 0; d < f->stages; d++)
-        open_stage(f, d, &g.m[d], run);
+        open_stage(f, r, d, &g.m[d], run);
     for (bool moved = true; moved;) {
         moved = false;
         for (int d = 0; d < f->stages; d++)

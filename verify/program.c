@@ -17,15 +17,16 @@ typedef struct { Program *p; Lexer x; const Routine *in; bool tables_only, wide,
 
 static Arg sum(Reader *r);
 
-static int64_t checked(Reader *r, bool over, int64_t i)
+static const Arg no_number = {.kind = A_INT, .slots = -1, .param = -1};
+
+/* Is it in 64 bits, before it is made?  What C reckons in an int is one; what it reckons in an unsigned one turns round. */
+static void in_bits(const Reader *r, double i)
 {
-    if (over)
+    if (i > 9.2e18 || i < -9.2e18)
         lex_fault(&r->x, "a number beyond 64 bits");
-    return i;
 }
 
-/* What C reckons in an int is one; what it reckons in an unsigned one turns round. */
-static void reckoned(Reader *r, Arg *a, char type)
+static void reckoned(const Reader *r, Arg *a, char type)
 {
     bool wide = a->type == 'l' || type == 'l' || a->slots >= 0;
     if (!wide && (a->type || type || a->i > INT32_MAX || a->i < -INT32_MAX))
@@ -51,7 +52,7 @@ static int param_of(const Reader *r, const char *name)
 /* NAME_slot[ number or parameter ] */
 static Arg slot_of(Reader *r, int table)
 {
-    Arg a = {.kind = A_INT, .slots = -1, .param = -1};
+    Arg a = no_number;
     const Slots *s = &r->p->slots.at[table];
     lex_want(&r->x, '[');
     int p = r->x.t.kind == T_NAME ? param_of(r, r->x.t.text) : -1;
@@ -69,11 +70,41 @@ static Arg slot_of(Reader *r, int table)
     return a;
 }
 
+/* behind '(': A(sum), H(sum), S(pool, sum), the macros of rt.h */
+static Arg place(Reader *r, const char *macro)
+{
+    Lexer *x = &r->x;
+    int table = -1, param = -1;
+    lex_next(x);
+    if (!r->in || !strchr("ASH", macro[0]) || macro[1])
+        lex_fault(x, "no number and no place");
+    if (macro[0] == 'S') {
+        if (x->t.kind != T_NAME || (param = param_of(r, x->t.text)) < 0)
+            lex_fault(x, "S names a parameter of the routine");
+        const char *name = joined_text("%s_slot", x->t.text);
+        table = map_at(&r->p->slot_tables, name_of(name, strlen(name)));
+        if (table < 0)
+            lex_fault(x, joined_text("there is no table %s", name));
+        lex_next(x);
+        lex_want(x, ',');
+    }
+    Arg a = sum(r);
+    if (a.kind != A_INT || (a.param >= 0 && a.slots < 0) || (a.slots >= 0 && table >= 0))
+        lex_fault(x, "a place is an offset and at most one slot");
+    if (table >= 0)
+        a.slots = table, a.param = param;
+    a.kind = macro[0] == 'H' ? A_HOST : A_PLACE;
+    lex_want(x, ')');
+    return a;
+}
+
 static Arg named(Reader *r)
 {
     const char *name = r->x.t.text;
     int p = param_of(r, name), c = map_at(&r->p->constants, name), s = map_at(&r->p->slot_tables, name);
     lex_next(&r->x);
+    if (lex_is(&r->x, '('))
+        return place(r, name);
     if (p >= 0)
         return (Arg){.kind = A_INT, .slots = -1, .param = p};
     if (s >= 0)
@@ -86,7 +117,7 @@ static Arg named(Reader *r)
 static Arg factor(Reader *r)
 {
     Lexer *x = &r->x;
-    Arg a = {.kind = A_INT, .slots = -1, .param = -1};
+    Arg a = no_number;
     if (++r->deep > 100)
         lex_fault(x, "brackets or braces too deep");
     if (lex_is(x, '-')) {
@@ -94,7 +125,7 @@ static Arg factor(Reader *r)
         a = factor(r);
         if (a.kind != A_FLOAT)
             whole(r, a);
-        a.i = -checked(r, a.i == INT64_MIN, a.i);
+        a.i = -a.i;
         a.f = -a.f;
         reckoned(r, &a, 0);
     } else if (lex_is(x, '(')) {
@@ -122,9 +153,8 @@ static Arg product(Reader *r)
     while (lex_is(&r->x, '*')) {
         lex_next(&r->x);
         Arg b = whole(r, factor(r));
-        int64_t i = whole(r, a).i, k = b.i;
-        bool over = i && (k > INT64_MAX / 2 / (i < 0 ? -i : i) || k < -(INT64_MAX / 2 / (i < 0 ? -i : i)));
-        a.i = checked(r, over, over ? 0 : i * k);
+        in_bits(r, (double)whole(r, a).i * (double)b.i);
+        a.i *= b.i;
         reckoned(r, &a, b.type);
     }
     return a;
@@ -140,9 +170,9 @@ static Arg sum(Reader *r)
         if (a.kind != A_INT || b.kind != A_INT || (a.param >= 0 && a.slots < 0) || (b.param >= 0 && (b.slots < 0 || minus)) ||
             (a.slots >= 0 && b.slots >= 0))
             lex_fault(&r->x, "only whole numbers are added, and one slot");
-        int64_t k = minus ? -checked(r, b.i == INT64_MIN, b.i) : b.i;
-        bool over = (k > 0 && a.i > INT64_MAX - k) || (k < 0 && a.i < INT64_MIN - k);
-        a.i = checked(r, over, over ? 0 : a.i + k);
+        int64_t k = minus ? -b.i : b.i;
+        in_bits(r, (double)a.i + (double)k);
+        a.i += k;
         reckoned(r, &a, b.slots >= 0 ? 'l' : b.type);
         if (b.slots >= 0)
             a.slots = b.slots, a.param = b.param;
@@ -150,57 +180,18 @@ static Arg sum(Reader *r)
     return a;
 }
 
-/* ---- arguments of a call ----------------------------------------------------------------------------------------- */
-
-/* A(sum), H(sum), S(pool, sum): the macros of rt.h */
-static Arg place(Reader *r, char macro)
-{
-    Lexer *x = &r->x;
-    int table = -1, param = -1;
-    lex_next(x);
-    lex_want(x, '(');
-    if (macro == 'S') {
-        if (x->t.kind != T_NAME || (param = param_of(r, x->t.text)) < 0)
-            lex_fault(x, "S names a parameter of the routine");
-        const char *name = joined_text("%s_slot", x->t.text);
-        table = map_at(&r->p->slot_tables, name_of(name, strlen(name)));
-        if (table < 0)
-            lex_fault(x, joined_text("there is no table %s", name));
-        lex_next(x);
-        lex_want(x, ',');
-    }
-    Arg a = sum(r);
-    if (a.kind != A_INT || (a.param >= 0 && a.slots < 0) || (a.slots >= 0 && table >= 0))
-        lex_fault(x, "a place is an offset and at most one slot");
-    if (table >= 0)
-        a.slots = table, a.param = param;
-    a.kind = macro == 'H' ? A_HOST : A_PLACE;
-    lex_want(x, ')');
-    return a;
-}
-
-/* A dim may be called A, S or H: a macro has '(' behind it. */
-static char macro(const Reader *r)
-{
-    const char *name = r->x.t.text, *at = r->x.at;
-    while (at < r->x.end && *at == ' ')
-        at++;
-    return r->x.t.kind == T_NAME && strchr("ASH", name[0]) && !name[1] && at < r->x.end && *at == '(' ? name[0] : 0;
-}
-
-static Arg argument(Reader *r)
-{
-    if (macro(r))
-        return place(r, macro(r));
-    if (r->x.t.kind != T_STRING)
-        return sum(r);
-    lex_next(&r->x);
-    return (Arg){.kind = A_NONE, .slots = -1, .param = -1};
-}
-
 /* ---- tables of values -------------------------------------------------------------------------------------------- */
 
 static Node *value(Reader *r);
+
+static const char *some_name(Reader *r)
+{
+    const char *name = r->x.t.text;
+    if (r->x.t.kind != T_NAME)
+        lex_fault(&r->x, "a name must stand here");
+    lex_next(&r->x);
+    return name;
+}
 
 static Node *values(Reader *r, char end)
 {
@@ -209,8 +200,10 @@ static Node *values(Reader *r, char end)
         const char *field = NULL;
         if (lex_is(&r->x, '.')) {
             lex_next(&r->x);
-            field = r->x.t.text;
-            lex_next(&r->x);
+            field = some_name(r);
+            for (const Node *c = first; c; c = c->next)
+                if (c->field == field)
+                    lex_fault(&r->x, joined_text(".%s has a value already", field));
             lex_want(&r->x, '=');
         }
         *last = value(r);
@@ -290,15 +283,6 @@ static void keep_constant(Reader *r, const char *name, Arg a)
     *ADD(&r->p->constant) = (Constant){name, a};
 }
 
-static const char *some_name(Reader *r)
-{
-    const char *name = r->x.t.text;
-    if (r->x.t.kind != T_NAME)
-        lex_fault(&r->x, "a name must stand here");
-    lex_next(&r->x);
-    return name;
-}
-
 static void enumeration(Reader *r)
 {
     lex_next(&r->x);
@@ -340,11 +324,10 @@ static void constant(Reader *r, const char *name, Arg a)
     keep_constant(r, name, a);
 }
 
-/* behind the type: NAME = number, or NAME[..] = {..}, up to ';' */
-static void declarators(Reader *r)
+/* behind the type and a name: = number, or [..] = {..}, and others behind ',' */
+static void declarators(Reader *r, const char *name)
 {
-    for (;;) {
-        const char *name = some_name(r);
+    for (;; name = some_name(r)) {
         size_t n = strlen(name);
         bool array = lex_is(&r->x, '[');
         if (array) {
@@ -402,7 +385,10 @@ static void call(Reader *r, Routine *to)
         lex_fault(x, "a call begins with the stage");
     for (lex_next(x); lex_is(x, ',');) {
         lex_next(x);
-        *ADD(&list) = argument(r);
+        bool text = x->t.kind == T_STRING;
+        *ADD(&list) = text ? (Arg){.kind = A_NONE, .slots = -1, .param = -1} : sum(r);
+        if (text)
+            lex_next(x);
     }
     lex_want(x, ')');
     lex_want(x, ';');
@@ -431,11 +417,7 @@ static void body(Reader *r, Routine *to)
     lex_want(x, '{');
     while (!lex_is(x, '}')) {
         if (lex_is(x, '(')) {                       /* (void)st; */
-            lex_next(x);
-            if (!lex_word(x, "void"))
-                lex_fault(x, "no statement of the language");
-            lex_next(x);
-            lex_want(x, ')');
+            skip_cast(r);
             some_name(r);
             lex_want(x, ';');
         } else {
@@ -462,18 +444,15 @@ static void pointers(Reader *r)
     lex_want(x, ';');
 }
 
+static void declaration(Reader *r);
+
 /* void stageN(Stages *to) { tables; stage_take(to, &(..){..}); } */
 static void description(Reader *r)
 {
     Lexer *x = &r->x;
     lex_want(x, '{');
-    while (lex_word(x, "static") || lex_word(x, "const")) {
-        skip_type(r);
-        if (lex_is(x, '('))
-            pointers(r);
-        else
-            declarators(r);
-    }
+    while (lex_word(x, "static") || lex_word(x, "const"))
+        declaration(r);
     const char *name = some_name(r);
     lex_want(x, '(');
     some_name(r);
@@ -502,14 +481,11 @@ static void function(Reader *r, const char *name)
     LIST(const char *) param = {0};
     lex_next(x);
     bool described = lex_word(x, "Stages"), stage = lex_word(x, "Stage");
-    int deep = 1;
-    for (int words = 0; deep > 0; lex_next(x)) {
+    for (int deep = 1; deep > 0; lex_next(x)) {
         deep += lex_is(x, '(') - lex_is(x, ')');
         if (x->t.kind == T_END)
             lex_fault(x, "')' is missing");
-        if (stage && x->t.kind == T_NAME && lex_word(x, "int"))
-            words++;
-        else if (stage && x->t.kind == T_NAME && words > 0)
+        if (x->t.kind == T_NAME && !lex_word(x, "int") && !lex_word(x, "Stage") && !lex_word(x, "st"))
             *ADD(&param) = x->t.text;
     }
     if (lex_is(x, ';')) {
@@ -530,33 +506,34 @@ static void function(Reader *r, const char *name)
     }
 }
 
+static void declaration(Reader *r)
+{
+    const char *from = r->x.at;
+    if (lex_word(&r->x, "enum")) {
+        enumeration(r);
+        return;
+    }
+    skip_type(r);
+    if (r->x.at == from)
+        lex_fault(&r->x, "no declaration of the language");
+    if (lex_is(&r->x, '(')) {
+        pointers(r);
+        return;
+    }
+    const char *name = some_name(r);
+    if (lex_is(&r->x, '('))
+        function(r, name);
+    else
+        declarators(r, name);
+}
+
 void program_read(Program *p, const Source *s)
 {
     Reader r = {.p = p, .tables_only = !strcmp(s->path, "launch.c")};
     p->path = s->path;
     lex_open(&r.x, s);
-    while (r.x.t.kind != T_END) {
-        if (lex_word(&r.x, "enum")) {
-            enumeration(&r);
-            continue;
-        }
-        Lexer was = r.x;
-        skip_type(&r);
-        if (r.x.at == was.at)
-            lex_fault(&r.x, "no declaration of the language");
-        if (lex_is(&r.x, '(')) {
-            pointers(&r);
-            continue;
-        }
-        Lexer before = r.x;
-        const char *name = some_name(&r);
-        if (lex_is(&r.x, '(')) {
-            function(&r, name);
-        } else {
-            r.x = before;
-            declarators(&r);
-        }
-    }
+    while (r.x.t.kind != T_END)
+        declaration(&r);
 }
 
 Node *program_table(const Program *p, const char *name)

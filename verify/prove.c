@@ -7,6 +7,7 @@
  */
 #include "verify.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct { const Folder *f; const Graph *g; const Reference *reference; Machine *stage; Run run; } Proof;
@@ -21,39 +22,27 @@ static _Noreturn void differ(const Proof *p, int d, const char *what, Term want,
          what, term_text(want, 2), term_text(got, 2));
 }
 
-Term held_term(const Folder *f, const Held *h, Term whole)
+Term held_term(const Folder *f, const Reference *r, const Machine *m, const Held *h, int newest, int older)
 {
-    return h->stretches ? term_part(whole, h->stretches, f->devices) : whole;
-}
-
-/* What the reference has for a slot of a state, so many versions older than the newest; 0: that is older than the run knows. */
-static Term expected(const Proof *p, int d, const Held *h, const Thing *t, int older)
-{
-    const Region *at = &p->reference->m->region;
-    int newest = p->run.eval ? 0 : p->run.steps;
-    Reads r = overlap_slot(p->f, d, h->kept, older);
-    int64_t hole, there = reference_at(p->reference, t, newest + r.version);
-    if (newest + r.version - 1 < -p->reference->back)
+    const Pieces *at = newest ? &r->m->region : &r->before;
+    const Thing *t = reference_state(r->g, h->param, h->kind);
+    if (!t || t->bytes != h->whole)
+        stop(NOT_PROVED, "%s.c:%d: the %s of %s, %lld bytes: model.graph has %s", m->name, h->line, h->kind, h->param,
+             (long long)h->whole, t ? "another size" : "no such state");
+    Reads reads = overlap_slot(f, m->stage, h->kept, older);
+    int version = newest + reads.version;
+    if (version - (reads.ahead > 0) < -r->back)
         return 0;
-    Term newer = region_term(at, there, there + h->whole, &hole);
-    if (r.ahead || r.behind) {
-        const Thing *drift = r.behind ? reference_state(p->g, h->param, "drift") : NULL;
-        there = drift ? drift->at : reference_at(p->reference, t, newest + r.version - 1);
-        newer = predicted_term(h->whole, newer, region_term(at, there, there + h->whole, &hole), r);
-    }
-    return term_slice(held_term(p->f, h, newer), h->from, h->bytes);
+    Term x = reference_value(r, at, t, version, reads);
+    return h->stretches ? term_part(x, h->stretches, f->devices) : x;
 }
 
 static void state(const Proof *p, int d, const Held *h, int older)
 {
-    const Thing *t = reference_state(p->g, h->param, h->kind);
-    int64_t hole = 0;
-    if (!t || t->bytes != h->whole)
-        stop(NOT_PROVED, "%s.c:%d: the %s of %s, %lld bytes: model.graph has %s", p->stage[d].name, h->line, h->kind, h->param,
-             (long long)h->whole, t ? "another size" : "no such state");
-    int newest = p->run.first + (p->run.eval ? 0 : p->run.steps), slot = ((newest - older) % h->kept + h->kept) % h->kept;
+    int steps = p->run.eval ? 0 : p->run.steps, slot = ((p->run.first + steps - older) % h->kept + h->kept) % h->kept;
     int64_t here = h->at + slot * h->stride;
-    Term want = expected(p, d, h, t, older), got = region_term(&p->stage[d].region, here, here + h->bytes, &hole);
+    Term want = term_slice(held_term(p->f, p->reference, &p->stage[d], h, steps, older), h->from, h->bytes);
+    Term got = region_term(&p->stage[d].region, here, here + h->bytes);
     if (want && want != got)
         differ(p, d, joined_text("the %s of %s after %s", h->kind, h->param, p->run.eval ? "an evaluation" : "the step"), want,
                got);
@@ -74,33 +63,23 @@ static bool spared(const Graph *g, const Thing *t)
 /* Each byte of each parameter and moment of the model stands on some stage. */
 static void complete(const Proof *p)
 {
-    Map there = {0};
-    LIST(Region) held = {0};
-    for (int d = 0; d < p->f->stages; d++)
-        for (int i = 0; i < p->f->stage[d].held.n; i++) {
-            const Held *h = &p->f->stage[d].held.at[i];
-            const char *text = joined_text("%s %s", h->kind, h->param), *key = name_of(text, strlen(text));
-            if (map_at(&there, key) < 0) {
-                map_set(&there, key, held.n);
-                *ADD(&held) = (Region){0};
-            }
-            Region *r = &held.at[map_at(&there, key)];
-            int64_t all = h->stretches ? p->f->devices : 1;         /* devices together have all of what each has a part of */
-            region_set(r, (Piece){all * h->from, all * (h->from + h->bytes), 0, 1 + (Term)h->stretches});
-        }
     for (int i = 0; i < p->g->state.n; i++) {
         const Thing *t = &p->g->state.at[i];
+        Pieces there = {0};
         if (!t->of || !strcmp(t->kind, "grad") || !strcmp(t->kind, "norm") || !strcmp(t->kind, "clip") || spared(p->g, t))
             continue;
-        const char *text = joined_text("%s %s", t->kind, t->of);
-        int k = map_at(&there, name_of(text, strlen(text)));
-        Pieces list = {0};
-        if (k >= 0)
-            region_get(&held.at[k], 0, t->bytes, &list);
-        for (int j = 0; j < list.n; j++)
-            k = list.at[j].term && list.at[j].term == list.at[0].term ? k : -1;
-        if (k < 0)
+        for (int d = 0; d < p->f->stages; d++)
+            for (int k = 0; k < p->f->stage[d].held.n; k++) {
+                const Held *h = &p->f->stage[d].held.at[k];
+                int64_t all = h->stretches ? p->f->devices : 1;     /* devices together have all of what each has a part of */
+                int64_t from = all * h->from, until = from + all * h->bytes;
+                if (h->param == t->of && !strcmp(h->kind, t->kind))
+                    region_set(&there, (Piece){from, until, from, 1 + (Term)h->stretches});
+            }
+        Piece whole = region_piece(&there, 0, t->bytes);
+        if (!whole.term || whole.hi < t->bytes)
             stop(NOT_PROVED, "no stage has the %s of %s, or not all of it", t->kind, t->of);
+        free(there.at);
     }
 }
 
@@ -122,9 +101,9 @@ static void losses(const Proof *p)
                 stop(NOT_PROVED, "%s.c reports the losses of %d micro-batches, not of %d; model.graph has %d", m->name,
                      got->losses, each, want->losses);
             for (int i = 0; i < each; i++)
-                if (got->each[i] != want->each[copy * each + i])
-                    differ(p, d, joined_text("the loss of micro-batch %d", copy * each + i), want->each[copy * each + i],
-                           got->each[i]);
+                if (m->loss.at[got->first + i] != r->loss.at[want->first + copy * each + i])
+                    differ(p, d, joined_text("the loss of micro-batch %d", copy * each + i),
+                           r->loss.at[want->first + copy * each + i], m->loss.at[got->first + i]);
             seen++;
         }
     }

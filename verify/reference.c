@@ -214,7 +214,7 @@ static void load(Maker *x, int step, int mb)
 }
 
 /* What stands there before a run: one symbol a state, and a parameter's version. */
-Term state_begin(const char *param, const char *kind, int64_t bytes, int back)
+static Term state_begin(const char *param, const char *kind, int64_t bytes, int back)
 {
     if (!strcmp(kind, "copy")) {
         Term master = state_begin(param, "param", 2 * bytes, back);
@@ -281,28 +281,32 @@ static void find_stages(Maker *x)
         }
 }
 
-Term predicted_term(int64_t bytes, Term newer, Term older, Reads r)
+/* A state of a version, or what is predicted from it and the one before, or from its drift. */
+Term reference_value(const Reference *r, const Pieces *at, const Thing *t, int version, Reads reads)
 {
-    Term of[3] = {newer, older, term_int(r.behind ? r.behind : r.ahead)};
-    return term_of(head_of(r.behind ? "predict_old" : "predict", "to", ""), bytes, 3, of);
+    const Thing *drift = reads.behind ? reference_state(r->g, t->of, "drift") : NULL;
+    const int64_t *slot = &r->version->at[r->back];
+    int64_t newer = t->at + (is_versioned(t) ? slot[version] : 0);
+    Term x = region_term(at, newer, newer + t->bytes);
+    if (!reads.ahead && !reads.behind)
+        return x;
+    int64_t older = drift ? drift->at : t->at + slot[version - 1];
+    Term of[3] = {x, region_term(at, older, older + t->bytes), term_int(reads.behind ? reads.behind : reads.ahead)};
+    return term_of(head_of(reads.behind ? "predict_old" : "predict", "to", ""), t->bytes, 3, of);
 }
 
-/* In the slot behind all versions: what an operator reads of its parameters, some updates away from version v. */
-static int predicted(Maker *x, int op, Reads r, int v)
+/* In the slot behind all versions: what an operator reads of its parameters, some updates away from that version. */
+static int predicted(Maker *x, int op, Reads reads, int version)
 {
-    const Slots *version = &x->m->program->slots.at[VERSIONS];
-    int to = version->n - 1;
+    Reference r = {.g = x->g, .back = x->back, .version = &x->m->program->slots.at[VERSIONS]};
+    int to = r.version->n - 1;
     for (int k = 0; k < x->g->op.at[op].arg.n; k++) {
         const GraphArg *a = &x->g->op.at[op].arg.at[k];
         const Thing *t = strchr("RU", a->sign) ? thing(x, &x->g->op.at[op], a) : NULL;
         if (!t || !is_versioned(t))
             continue;
-        const Thing *drift = r.behind ? reference_state(x->g, t->of, "drift") : NULL;
-        int64_t hole, newer = t->at + version->at[v], older = drift ? drift->at : t->at + version->at[v - 1];
-        Term made = predicted_term(t->bytes, region_term(&x->m->region, newer, newer + t->bytes, &hole),
-                                   region_term(&x->m->region, older, older + t->bytes, &hole), r);
-        int64_t at = t->at + version->at[to];
-        region_set(&x->m->region, (Piece){at, at + t->bytes, 0, made});
+        int64_t at = t->at + r.version->at[to];
+        region_set(&x->m->region, (Piece){at, at + t->bytes, 0, reference_value(&r, &x->m->region, t, version, reads)});
     }
     return to;
 }
@@ -310,20 +314,18 @@ static int predicted(Maker *x, int op, Reads r, int v)
 static int version_read(Maker *x, int op, int step, int mb)
 {
     Reads r = overlap_reads(x->f, x->stage[op], x->g->op.at[op].phase == 'F', mb);
-    int v = x->back + step + r.version;
-    return r.ahead || r.behind ? predicted(x, op, r, v) : v;
+    return r.ahead || r.behind ? predicted(x, op, r, step + r.version) : x->back + step + r.version;
 }
 
 /* The newest weights, to where they are updated. */
 static void next_version(Maker *x, int step)
 {
     const Slots *version = &x->m->program->slots.at[VERSIONS];
-    int64_t hole;
     for (int i = 0; i < x->g->state.n; i++) {
         const Thing *t = &x->g->state.at[i];
         int64_t from = t->at + version->at[x->back + step], to = t->at + version->at[x->back + step + 1];
         if (is_versioned(t))
-            region_set(&x->m->region, (Piece){to, to + t->bytes, 0, region_term(&x->m->region, from, from + t->bytes, &hole)});
+            region_set(&x->m->region, (Piece){to, to + t->bytes, 0, region_term(&x->m->region, from, from + t->bytes)});
     }
 }
 
@@ -351,11 +353,11 @@ static void fold(Maker *x)
         for (int64_t k = 0; k + far < x->g->groups; k += 2 * far)
             for (int i = 0; i < x->g->state.n; i++) {
                 const Thing *t = &x->g->state.at[i];
-                int64_t hole, a = t->at + s->at[k], b = t->at + s->at[k + far];
+                int64_t a = t->at + s->at[k], b = t->at + s->at[k + far];
                 if (!is_kind(t, "grad"))
                     continue;
-                Term to = region_term(&x->m->region, a, a + t->bytes, &hole);
-                Term from = region_term(&x->m->region, b, b + t->bytes, &hole);
+                Term to = region_term(&x->m->region, a, a + t->bytes);
+                Term from = region_term(&x->m->region, b, b + t->bytes);
                 region_set(&x->m->region, (Piece){a, a + t->bytes, 0, term_sum(4, t->bytes, to, from)});
             }
 }
@@ -372,6 +374,7 @@ static void update(Maker *x, int step)
 
 Reference reference_run(Graph *g, const Folder *f, Run run)
 {
+    Pieces before = {0};
     Maker x = {.g = g, .f = f, .m = room(sizeof(Machine)), .back = overlap_back(f), .last = run.eval ? 0 : run.steps};
     *x.m = (Machine){.name = "the reference", .stage = -1, .devices = 1, .program = room(sizeof(Program)), .arena = INT64_MAX,
                      .evaluates = run.eval};
@@ -384,6 +387,7 @@ Reference reference_run(Graph *g, const Folder *f, Run run)
     duals_check(g);
     term_origin = (Origin){-1, 0, -1};
     begin(&x);
+    region_get(&x.m->region, 0, INT64_MAX, &before);
     for (int step = 0; step < (run.eval ? 1 : run.steps); step++) {
         begin_step(&x, step);
         for (int mb = 0; mb < (run.eval ? 1 : g->micro); mb++)
@@ -392,10 +396,5 @@ Reference reference_run(Graph *g, const Folder *f, Run run)
             update(&x, step);
         step_ended(x.m, x.m->vals);
     }
-    return (Reference){x.m, x.back, &x.m->program->slots.at[VERSIONS]};
-}
-
-int64_t reference_at(const Reference *r, const Thing *t, int version)
-{
-    return t->at + (is_versioned(t) ? r->version->at[r->back + version] : 0);
+    return (Reference){g, x.m, before, x.back, &x.m->program->slots.at[VERSIONS]};
 }

@@ -15,16 +15,14 @@
  * Cost: constant for each term, by a table of hashes.
  */
 #include "verify.h"
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct { int head, n, first; int64_t bytes; Origin from; } Made;
 
-static struct { Made *at; int n, cap; } terms;
-static struct { Term *at; int n, cap; } args;
+static LIST(Made) terms;
+static LIST(Term) args;
 static LIST(Head *) heads;
-static struct { uint32_t *at; uint32_t cap; } table;
-static Map head_names;
+static Map table, head_names;
 Origin term_origin;
 
 int head_of(const char *call, const char *result, const char *literals)
@@ -45,60 +43,27 @@ void terms_open(void)
     static const char *const names[H_OTHERS] = {"", "bytes", "joined", "number", "start", "input and micro-batch", "count",
         "step values", "zero", "sum", "sum", "sum", "absent", "part of"};
     terms.n = args.n = heads.n = 0;
-    head_names = (Map){0};
-    table.cap = 1 << 12;
-    free(table.at);
-    table.at = blank(table.cap, sizeof *table.at);
+    table = head_names = (Map){0};
     for (int i = 0; i < H_OTHERS; i++)
         head_of(names[i], "", joined_text("%s%d", i >= H_SUM2 ? "width " : "", i >= H_SUM2 ? 2 << (i - H_SUM2) : i));
     ADD(&terms);                /* 0: nothing was written */
 }
 
-static uint64_t mixed(uint64_t h, uint64_t x)
-{
-    h = (h ^ x) * 0x9E3779B97F4A7C15u;
-    return h ^ h >> 32;
-}
-
-static uint32_t hash(int head, int n, const Term *arg)
-{
-    uint64_t h = mixed(0x243F6A8885A308D3u, (uint64_t)head << 8 | (uint64_t)n);
-    for (int i = 0; i < n; i++)
-        h = mixed(h, arg[i]);
-    return (uint32_t)(h >> 16);
-}
-
-static void spread(void)
-{
-    uint32_t cap = table.cap;
-    free(table.at);
-    table.cap = 2 * cap;
-    table.at = blank(table.cap, sizeof *table.at);
-    for (int t = 1; t < terms.n; t++) {
-        const Made *m = &terms.at[t];
-        uint32_t k = hash(m->head, m->n, args.at + m->first) & (table.cap - 1);
-        while (table.at[k])
-            k = (k + 1) & (table.cap - 1);
-        table.at[k] = (uint32_t)t;
-    }
-}
-
 Term term_of(int head, int64_t bytes, int n, const Term *arg)
 {
-    if (2 * (uint32_t)terms.n >= table.cap)
-        spread();
-    uint32_t k = hash(head, n, arg) & (table.cap - 1);
-    for (; table.at[k]; k = (k + 1) & (table.cap - 1)) {
-        const Made *m = &terms.at[table.at[k]];
+    uint64_t key = mixed((uint64_t)head, (uint64_t)n), tried = 0;
+    for (int i = 0; i < n; i++)
+        key = mixed(key, arg[i]);
+    for (uint32_t *t; (t = map_next(&table, key, &tried));) {
+        const Made *m = &terms.at[*t];
         if (m->head == head && m->n == n && (n == 0 || !memcmp(args.at + m->first, arg, sizeof *arg * (size_t)n)))
-            return table.at[k];
+            return *t;
     }
-    Made *m = ADD(&terms);
-    *m = (Made){head, n, args.n, bytes, term_origin};
+    *ADD(&terms) = (Made){head, n, args.n, bytes, term_origin};
     for (int i = 0; i < n; i++)
         *ADD(&args) = arg[i];
-    table.at[k] = (uint32_t)(terms.n - 1);
-    return table.at[k];
+    map_add(&table, key, (Term)terms.n - 1);
+    return (Term)terms.n - 1;
 }
 
 TermView term_view(Term t)

@@ -62,7 +62,7 @@ static Machine *in_each_phase(const Folder *f, Graph *g, Run run, int phases, Pl
     Machine *first = NULL;
     for (run.first = 0; run.first < phases; run.first++) {
         Played other;
-        Machine *m = play(f, run, run.first ? &other : sum);
+        Machine *m = play(f, &r, run, run.first ? &other : sum);
         prove(f, g, &r, m, run);
         first = first ? first : m;
         for (int d = 0; d < f->stages; d++)

@@ -36,9 +36,12 @@ const char *joined_text(const char *format, ...) __attribute__((format(printf, 1
 typedef struct { const char *path, *at; size_t n; } Source;
 bool source_read(Source *s, const char *dir, const char *name);     /* false: there is none */
 _Noreturn void stop(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
-typedef struct { const void **key; int *value; int n, cap; } Map;   /* by address */
-int map_at(const Map *m, const void *key);             /* -1: not there */
-void map_set(Map *m, const void *key, int value);
+typedef struct { uint64_t *key, n, cap; uint32_t *value; } Map;     /* values from 1 on */
+uint64_t mixed(uint64_t h, uint64_t x);
+uint32_t *map_next(const Map *m, uint64_t key, uint64_t *tried);    /* the next value of that key; NULL: no more */
+void map_add(Map *m, uint64_t key, uint32_t value);
+int map_at(const Map *m, const void *key);             /* by address; -1: not there */
+void map_set(Map *m, const void *key, int value);      /* in place of another one */
 const char *file_hash(const Source *s);                 /* manifest.c: SHA-256 in hexadecimal */
 int manifest_check(const char *dir);                    /* files compared; stops where one differs */
 
@@ -64,8 +67,7 @@ typedef struct {
 } Param;
 typedef struct { RowKind kind; const char *name; int n; const Param *param; const char *steps; } Row;
 void rows_open(int real, int64_t blocks);               /* bytes of a number of the compute type; blocks of a sum */
-int rows_real(void);
-int rows_levels(void);                                  /* of the tree over blocks */
+extern int rows_real, rows_levels;                      /* those bytes; levels of the tree over blocks */
 const Row *row_named(const char *name);                 /* NULL: there is none */
 int row_param(const Row *r, const char *name);          /* -1 */
 
@@ -109,6 +111,7 @@ typedef struct {
     LIST(Slots) slots;
     LIST(Node *) table;
     const Routine *open;        /* before the first step; NULL: none */
+    bool prepares;              /* its library prepares calls */
 } Program;
 void program_read(Program *p, const Source *s);
 Node *program_table(const Program *p, const char *name);
@@ -141,39 +144,35 @@ void terms_differ(Term *want, Term *got);               /* down to where they di
 /* ---- region.c: bytes to terms ------------------------------------------------------------------------------------ */
 typedef struct { int64_t lo, hi, from; Term term; } Piece;   /* bytes lo .. hi-1 are bytes `from` on of the term */
 typedef LIST(Piece) Pieces;
-typedef struct RegionLeaf RegionLeaf;
-typedef LIST(RegionLeaf *) Region;
-void region_set(Region *r, Piece p);                    /* term 0: as if nothing was written */
-void region_bring(Region *to, const Pieces *list, int64_t by);    /* they stand so much further */
-void region_get(const Region *r, int64_t lo, int64_t hi, Pieces *to);   /* appends, gaps too, with term 0 */
-Term region_term(const Region *r, int64_t lo, int64_t hi, int64_t *hole);  /* 0 and where: a byte was not written */
+void region_set(Pieces *r, Piece p);                    /* term 0: as if nothing was written */
+void region_bring(Pieces *to, const Pieces *list, int64_t by);    /* they stand so much further */
+Piece region_piece(const Pieces *r, int64_t lo, int64_t hi);   /* what begins there, up to hi; a gap has term 0 */
+void region_get(const Pieces *r, int64_t lo, int64_t hi, Pieces *to);   /* appends all pieces */
+int64_t region_hole(const Pieces *list);                /* a byte that was not written; -1 */
+Term region_term(const Pieces *r, int64_t lo, int64_t hi);     /* 0: a byte was not written */
 
 /* ---- machine.c: one arena and what happens in it ----------------------------------------------------------------- */
-typedef struct { int64_t lo, hi; bool writes; int line; const char *what; } Flight;    /* bytes that a transfer owns */
-typedef LIST(Flight) Flights;
-typedef struct { int64_t bytes, lo; int tag, line; Pieces piece; int64_t clock; } Message;
-typedef struct { bool busy, sends; int peer, number; int64_t lo, hi; int line; } Request;
+/* Half a message, or a copy to the host or back: from begin to wait it owns bytes of the arena, and a copy of the host too. */
+typedef struct { const char *what; bool copy, out; int line, number, peer, tag, nth; int64_t lo, bytes, host, clock;
+    Pieces piece; } Transfer;
 enum { MOST_INTS = 64 };        /* parameters of a routine */
-typedef struct { bool busy, out; int64_t lo, hi, host; int line; Pieces piece; } HostCopy;
 typedef struct { const Routine *routine; int at, param[MOST_INTS]; } Frame;
 /* Of a step, what the runtime reads at its end. */
-typedef struct { Term loss, norm, hits; const Term *each; int losses; } Ended;
+typedef struct { Term loss, norm, hits; int first, losses; } Ended;
 typedef struct {
     const char *name;           /* stage0; the reference */
     int stage, devices;         /* -1: the reference; devices that share its calls */
     Program *program;
-    Region region;
+    Pieces region;
     int64_t arena, top, vals, steps;   /* steps begun */
     LIST(const Routine *) todo;         /* pieces that it runs, one behind the other */
     int done;
     LIST(Frame) frame;
-    Flights flight;
-    Request request[256];
-    Region host;                /* what waits in the host's memory */
+    LIST(Transfer *) open;      /* that have begun */
+    Pieces host;                /* what waits in the host's memory */
     int64_t host_bytes;
-    Flights host_flight;
-    LIST(HostCopy) copy;
-    LIST(Term) loss;            /* of the micro-batches that it reported */
+    LIST(Term) loss;            /* of the micro-batches that it reported; those of this step begin at `first` */
+    int first;
     LIST(Ended) ended;
     int64_t calls, again, clock;
     Term talk;                  /* its messages and waits, in their order */
@@ -184,6 +183,7 @@ enum { VALS_BYTES = 112, VALS_VALID = 16, VALS_LOSS = 64, VALS_NORM = 72, VALS_L
 void site_bind(const Machine *m, Site *s);              /* bind.c */
 void site_scratch(const Site *s, int64_t bytes);        /* calls with these literals have so much, whatever calls.def says */
 bool site_draws(const Site *s);                         /* random numbers */
+bool is_absent(const Site *s, int k);                   /* the operand is 0 */
 void step_along(const Machine *m, const Site *s, Step *st, int axis);
 int64_t part_lift(const Machine *m, const Site *s, Step *st, Term *of, Term *old);      /* parts.c */
 void call_do(Machine *m, Site *s, const int *param);    /* of every row but those of messages */
@@ -193,13 +193,10 @@ void step_ended(Machine *m, int64_t at);
 int64_t arg_place(const Machine *m, const Site *s, int k, const int *param);
 int64_t arg_int(const Machine *m, const Site *s, int k, const int *param);
 _Noreturn void call_fault(const Machine *m, const Site *s, const char *format, ...) __attribute__((format(printf, 3, 4)));
-void machine_take(Machine *m, const Site *s, int64_t lo, int64_t hi, bool writes, const char *what);  /* may it touch these? */
-void host_take(const Machine *m, const Site *s, int64_t lo, int64_t hi, bool writes);
-void flight_end(Flights *f, int64_t lo, int64_t hi, int line);
-/* ---- copies.c: to the host's memory and back ---- */
-void copy_begin(Machine *m, const Site *s, const int *param, bool out);
-void copy_end(Machine *m, const Site *s, const int *param);
-void copies_at_rest(const Machine *m);
+/* May it touch these bytes, of the arena or of the host's memory? */
+void may_touch(const Machine *m, const Site *s, bool host, int64_t lo, int64_t hi, bool writes, const char *what);
+void machine_take(Machine *m, const Site *s, int64_t lo, int64_t hi, bool writes, const char *what);
+Term machine_read(Machine *m, const Site *s, int64_t lo, int64_t hi, const char *what);     /* all written before */
 void do_norms(Machine *m, const Site *s, const int *param);     /* norms.c */
 int64_t norm_length(int64_t n);                          /* elements in a block of the norm of n */
 
@@ -211,7 +208,7 @@ typedef struct { const char *token; char sign; const char *name; int64_t i; doub
 typedef struct { char phase; const char *name, *row, *call; int64_t tmp; int line; LIST(GraphArg) arg; } GraphOp;
 typedef struct { int64_t count, input, ignore; } GraphCount;
 struct Graph {
-    const char *path, *name;
+    const char *path, *name, *compute;
     bool bf16, portable;        /* portable: kernels with the scratch of calls.def */
     int64_t batch, micro, groups, blocks;
     const char *loss;
@@ -233,13 +230,14 @@ const Thing *reference_state(const Graph *g, const char *param, const char *kind
  * version v in slot v mod `kept`, `stride` bytes apart. */
 typedef struct { const char *param, *kind; int64_t at, bytes, from, whole, stride, stretches; int kept, line; } Held;
 typedef struct {
-    const char *name, *step, *eval;
+    const char *name;
     int64_t arena, vals, host;
     LIST(Held) held;
     Program program;
     int pipeline, phases;
-    const Node *pieces;         /* names by phase: prologue, period, epilogue, alone, eval */
+    LIST(const char *) piece;   /* routines by phase; where steps do not overlap, of one phase the last two */
 } Stage;
+enum { PROLOGUE, PERIOD, EPILOGUE, ALONE, EVAL, PIECES };
 typedef struct {
     int stages, devices, replicas, ways;    /* devices of each stage */
     int64_t batch, micro, groups, blocks;
@@ -254,19 +252,19 @@ typedef struct { int steps; int64_t messages, calls, again, chain, *link; } Play
 /* A run from one point at which the pipeline is drained to the next: `steps` steps from one in phase `first` of each stage's
  * own phases, or an evaluation. */
 typedef struct { int first, steps; bool eval, alone; } Run;
-Machine *play(const Folder *f, Run run, Played *sum);
-/* The same on one device, with `back` versions of the weights from before. */
-typedef struct { Machine *m; int back; const Slots *version; } Reference;
-Reference reference_run(Graph *g, const Folder *f, Run run);
-Term held_term(const Folder *f, const Held *h, Term whole);      /* bytes `from` on of it are what a device holds */
-int64_t reference_at(const Reference *r, const Thing *t, int version);
-Term state_begin(const char *param, const char *kind, int64_t bytes, int back);
-void prove(const Folder *f, const Graph *g, const Reference *r, Machine *stage, Run run);
-/* overlap.c: what a micro-batch reads on a stage: the version of its step and `version`, predicted so far ahead or back */
+/* What a micro-batch reads on a stage: the version of its step and `version`, predicted so far ahead or back. */
 typedef struct { int version, ahead, behind; } Reads;
+/* The same on one device: its states before, after, and `back` versions of the weights from before. */
+typedef struct { const Graph *g; Machine *m; Pieces before; int back; const Slots *version; } Reference;
+Reference reference_run(Graph *g, const Folder *f, Run run);
+Term reference_value(const Reference *r, const Pieces *at, const Thing *t, int version, Reads reads);
+Machine *play(const Folder *f, const Reference *r, Run run, Played *sum);
+/* Bytes `from` on of it are in a slot, so many versions older than version `newest` of the run; 0: none that the run knows. */
+Term held_term(const Folder *f, const Reference *r, const Machine *m, const Held *h, int newest, int older);
+void prove(const Folder *f, const Graph *g, const Reference *r, Machine *stage, Run run);
+/* ---- overlap.c ---- */
 Reads overlap_reads(const Folder *f, int stage, bool forward, int mb);
 int overlap_back(const Folder *f);                      /* the oldest version that a step may read */
-Term predicted_term(int64_t bytes, Term newer, Term older, Reads r);
 bool overlap_known(const char *versions);
 Reads overlap_slot(const Folder *f, int stage, int kept, int older);    /* what stands in the slot of a version so many older */
 int overlap_late(const Folder *f, int stage);           /* updates that forward's weights are behind */
