@@ -17,7 +17,8 @@ function drawn(    i, n, overlap, team, groups, stages) {
     overlap = draw(8) == 0
     add("M=" (groups > 1 || overlap ? pick("4 8") : pick("2 4 8 8")))
     n = 2 + draw(5)
-    for (i = 0; i < n; i++) add(pick("ln rms lin lin mlp mlp attn attn llama gelu relu silu drop keep keep twice scale"))
+    for (i = 0; i < n; i++)
+        add(pick("ln rms lin lin mlp mlp attn attn llama gelu relu silu drop keep keep twice scale lstm moe conv"))
     add(pick(overlap ? "- lxe" : "- - tied lxe"))
     add(pick("- - clip clip"))
     add(pick("- - - bf16"))
@@ -64,6 +65,21 @@ function one(w, i,    k) {
         line("op: Attention, name: att" i ", in: [q" i ", k" i ", v" i "], heads: 4, kv_heads: 2, causal: true, dropout: 0.1")
         line("op: Linear, name: o" i ", out: D, bias: false")
         line("op: Add, name: add" i ", in: [_, n" i "]")
+    } else if (w == "lstm") line("op: LSTM, name: lstm" i ", hidden: D")
+    else if (w == "moe") {
+        line("op: RMSNorm, name: m" i ", as: m" i)
+        line("op: Linear, name: gate" i ", in: m" i ", out: 4, bias: false")
+        line("op: Route, name: route" i ", top: 2, normalize: true, as: [share" i ", expert" i ", slot" i ", offset" i "]")
+        line("op: Dispatch, in: [m" i ", slot" i "]")
+        line("op: GroupedLinear, name: up" i ", in: [_, offset" i "], experts: 4, out: 2*D")
+        line("op: Silu, name: act" i)
+        line("op: GroupedLinear, name: down" i ", in: [_, offset" i "], experts: 4, out: D")
+        line("op: Combine, in: [_, share" i ", slot" i "]")
+    } else if (w == "conv") {
+        line("op: Reshape, name: image" i ", shape: [B, T, 4, D/4]")
+        line("op: Conv, name: conv" i ", out: D/4, kernel: 3, pad: 1")
+        line("op: Relu, name: act" i)
+        line("op: Reshape, name: row" i ", shape: [B, T, D]")
     } else return 0
     return 1
 }
