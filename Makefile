@@ -16,7 +16,7 @@ BASE    = gen/base/mem.o gen/base/file.o gen/base/option.o gen/base/diag.o gen/b
           gen/base/process.o gen/base/busy.o gen/base/safe.o build/gen/json.o build/gen/apart.o build/gen/mapped.o
 FRONT   = gen/graph.o $(patsubst %.c,%.o,$(sort $(wildcard gen/config/*.c gen/build/*.c gen/rewrite/*.c)))
 TOKENIZER = $(sort $(wildcard rt/tokens/*.c))
-TOKENS  = $(TOKENIZER:rt/%.c=build/gen/%.o) gen/tokens/tokens.o
+TOKENS  = $(TOKENIZER:rt/%.c=build/gen/%.o) $(patsubst %.c,%.o,$(sort $(wildcard gen/tokens/*.c)))
 PACK    = gen/pack/search.o gen/pack/greedy.o gen/pack/verify.o gen/pack/pack.o gen/pack/file.o
 COST    = gen/cost/cost.o gen/cost/roof.o gen/cost/pairs.o gen/cost/links.o gen/cost/team.o gen/cost/prof.o gen/cost/lookup.o \
           gen/cost/prepared.o gen/cost/machine.o

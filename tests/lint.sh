@@ -205,7 +205,7 @@ files() {
         git ls-files --cached --others --exclude-standard | while IFS= read -r file; do [ ! -f "$file" ] || echo "$file"; done
     else
         find . -type f ! -path './.git/*' ! -path './out/*' | sed 's|^\./||'
-    fi | grep -v -e '^tests/fuzz_targets/corpus/' -e '^tests/ref/tokens/' -e '^tests/graphs/' |
+    fi | grep -v -e '^tests/fuzz_targets/corpus/' -e '^tests/ref/tokens/' -e '^tests/ref/chat/' -e '^tests/graphs/' |
         grep -v -E '\.(npy|safetensors|bin|idx|png|o|profile|golden|csv|gz)$|^LICENSE|^tests/data/|^out/|^\.issues' | sort -u
 }
 

@@ -41,6 +41,50 @@ printf 'a\360\237\230\200' >"$tmp/smile"
 ./dpgen tokens --tokenizer "$tmp/halves.json" "$tmp/smile" -o "$tmp/smile.bin" >"$tmp/told" 2>&1
 expect "two halves" grep -q ': 2 tokens of 5 bytes' "$tmp/told"
 
+# Conversations, under templates that mark answers and that do not: the arrays of transformers (tests/ref/make_chat.py)
+chat=tests/ref/chat
+sed 's/<|end|>>/<|start|>/g' $ref/gpt2.json >"$tmp/chat.json"
+for name in plain inline marked; do
+    expect "chat, $name" ./dpgen tokens --tokenizer "$tmp/chat.json" --mask $chat/$name.jinja --length 64 $chat/chats.jsonl \
+        -o "$tmp/$name.chat"
+    for what in tokens targets documents; do
+        expect "chat, $name: $what" cmp "$tmp/$name.chat/$what.npy" $chat/$name.$what.npy
+    done
+done
+expect "the template of tokenizer_config.json" ./dpgen tokens --tokenizer "$tmp/chat.json" --mask $chat/tokenizer_config.json \
+    --length 64 $chat/chats.jsonl -o "$tmp/config.chat"
+expect "is the same" cmp "$tmp/config.chat/targets.npy" $chat/inline.targets.npy
+talk() { ./dpgen tokens --tokenizer "$tmp/chat.json" --mask "$1" --length "$2" "$3" -o "$tmp/no.chat"; }
+said='{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}'
+echo "$said" >"$tmp/said.jsonl"
+# mute STATUS TEXT TEMPLATE [LINE]: a template, or a conversation, that is refused
+mute() {
+    printf %s "$3" >"$tmp/mute.jinja"
+    printf '%s\n' "${4:-$said}" >"$tmp/mute.jsonl"
+    refuse "$2" "$1" "$2" talk "$tmp/mute.jinja" 64 "$tmp/mute.jsonl"
+}
+mute 3 "mute.jinja:2:18: error: of an object the filter 'tojson' is not known" 'x
+{{ messages[0] | tojson }}'
+mute 3 "function 'strftime_now' is not known of templates" '{{ strftime_now("%d") }}'
+mute 3 "mute.jinja:1:[0-9]*: error: a block that is not known" '{% include "x" %}'
+mute 3 "the template ends, and a block has no elif" '{% if messages %}'
+mute 3 "a mark without its }}" 'a {{ messages'
+mute 3 "nothing more is expected here" '{{ messages messages }}'
+mute 3 "is asked of a value that is not defined" '{{ person.name }}'
+mute 3 "mute.jsonl:1: message 2: what the template writes of it depends on what comes behind it" \
+    '{% for m in messages %}{{ m.content if loop.last }}{% endfor %}'
+mute 3 "mute.jsonl:1: the template refuses the first 2 messages: no a" '{{ raise_exception("no " + messages[0].content) }}'
+mute 3 "mute.jsonl:1: this is no JSON" x '{"messages": [}'
+mute 3 "mute.jsonl:1: this line has no 'messages'" x '{"text": "a"}'
+mute 3 "message 1: 'content' is to be a text" x '{"messages": [{"role": "user", "content": [1]}]}'
+mute 3 "message 1 has 'tool_calls'" x '{"messages": [{"role": "user", "content": "", "tool_calls": []}]}'
+mute 3 "no conversation has an answer within 64 positions" '{{ messages[0].content }} more'
+refuse "no template there" 3 "there is no chat_template" talk $ref/llama3.json 64 "$tmp/said.jsonl"
+refuse "no length" 2 "belong together" ./dpgen tokens --tokenizer "$tmp/chat.json" --mask $chat/plain.jinja LICENSE \
+    -o "$tmp/no.chat"
+refuse "a length of 0" 2 "a number of positions" talk $chat/plain.jinja 0 "$tmp/said.jsonl"
+expect "nothing is written of them" test ! -e "$tmp/no.chat"
+
 tokens() { ./dpgen tokens "$@" -o "$tmp/no.bin"; }
 # other TEXT SED: a tokenizer that was changed so is refused with TEXT
 other() { sed "$2" $ref/${3:-llama3}.json >"$tmp/other.json"; refuse "$1" 3 "$1" tokens --tokenizer "$tmp/other.json" LICENSE; }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tokens.c: dpgen tokens, files of text to one file of tokens, as data of format llmc-tokens.
+ * tokens.c: dpgen tokens, files of text to one file of tokens, as data of format llmc-tokens; with --mask, conversations to
+ * arrays: chat.c.
  *
  * 256 int32: magic, version, number of tokens, zeros; then the tokens, u16 where all ids of the tokenizer fit, else u32.
  */
 #include "command.h"
+#include "chat.h"
 #include "base/file.h"
 #include "base/option.h"
 #include "base/quote.h"
@@ -53,10 +55,12 @@ static int end_of(const Tokenizer *t, const char *name)
     fail(EXIT_USAGE, "--end %s: %s has no such added token", name, t->path);
 }
 
-typedef struct { const char *out, *tokenizer, *end; } TokensAsked;
+typedef struct { const char *out, *tokenizer, *end, *mask, *length; } TokensAsked;
 static const Option table[] = {{"-o", "OUT.bin", WRITES_FILE, offsetof(TokensAsked, out)},
     {"--tokenizer", "FILE.json", READS_FILE, offsetof(TokensAsked, tokenizer)},
     {"--end", "TOKEN", TAKES_TEXT, offsetof(TokensAsked, end)},
+    {"--mask", "tokenizer_config.json or FILE.jinja", READS_FILE, offsetof(TokensAsked, mask)},
+    {"--length", "T", TAKES_TEXT, offsetof(TokensAsked, length)},
     {0}};
 
 int tokens_command(int argc, char **argv)
@@ -72,10 +76,17 @@ int tokens_command(int argc, char **argv)
     }
     if (!x.tokenizer || !x.out || files.n == 0)
         misuse("%s", !x.tokenizer ? "no tokenizer is named" : !x.out ? "no file to write is named" : "no texts are named");
+    int length = x.length && strspn(x.length, "0123456789") == strlen(x.length) && strlen(x.length) < 8 ? atoi(x.length) : 0;
+    if (!x.mask != !x.length || (x.length && length < 1))
+        misuse("%s", "--mask and --length T belong together, and T is a number of positions");
+    if (x.mask && x.end)
+        misuse("%s", "--end is for texts: the template of --mask says what ends an answer");
     const char *path = x.tokenizer;
     size_t n;
     const char *text = file_read(path, "name a tokenizer.json", &n);
     const Tokenizer *t = tokenizer_read(path, text, n);
+    if (x.mask)
+        return chat_command(t, x.mask, &files, length, x.out);
     Ints ids = {0};
     int last = x.end ? end_of(t, x.end) : -1;
     int64_t bytes = 0;
