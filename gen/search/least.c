@@ -6,37 +6,38 @@
  * cuts and fates of a limit pack.  So a limit may have no plan, though a smaller one has.  Users of other systems find such
  * limits by trial.
  *
- * Method: the question for any plan is asked with targets that follow from the model alone.  A target is what planners fill,
- * and a plan is taken with the arenas that it has, which are mostly a little larger: so one plan says what a limit has to be,
- * and none is packed again and again to fit a limit that nobody asked for.  Targets begin at what the cheapest fates of the
- * best cut need, go up until there is a plan, then down to where there is none, or a larger one.  Since luck is not monotone,
- * a few limits below the answer are tried too, with all remedies of a search.
+ * Method: plans are asked for with targets that follow from the model alone.  A target is what planners fill, and a plan is
+ * taken with the arenas that it has, which are mostly a little larger: so one plan says what a limit has to be, and none is
+ * packed again and again to fit a limit that nobody asked for.  Targets begin at what the cheapest fates of the best cut need,
+ * and go up until there is a plan.  Then they go down from its bytes, by ever smaller parts of them, while plans get smaller.
  *
- * Where chunks share a device, the need is no bound, and packing decides.  Cuts that are fast may then pack better than those
- * that need least.  So the plan that is expected to be the fastest is asked for too, under a few targets of its own.
+ * Where chunks share a device, packing decides, and cuts that are fast may pack better than those that need least.  So plans
+ * that are expected to be the fastest are asked for, from the need down.  Luck is not monotone, so a few limits below the
+ * answer are tried at last, with all remedies of a search.
  *
  * The search for fast plans falls back on the plan of least bytes, and a report promises those bytes.  So a promise does not
  * depend on the limit that was asked, it holds, and so does each larger limit.
  *
- * Cost: LEAST_WORK and LEAST_STEPS in all, of which a question has a part; and where chunks share a device LEAST_FAST questions
- * more, of QUESTION_WORK each, and as many steps.  Not handled: a plan of fewer bytes that these questions do not meet.
+ * A step of very many micro-batches is asked for as a shorter one (shorter.c).  The plan of least bytes is then laid out in
+ * full, and what that takes is promised.
+ *
+ * Cost: LEAST_WORK in all, of which a question has a part; LEAST_STEPS of placement, and as many for fast plans.  Not handled:
+ * a plan of fewer bytes that these questions do not meet.
  */
 #include "least.h"
 #include "budgets.h"
 #include "passes.h"
 #include "search.h"
+#include "shorter.h"
 #include <string.h>
-
-#define NONE INT64_MAX
 
 typedef struct {
     const Options *x;
-    const Model *m;
+    const Model *full, *m;      /* m: full, or a shorter step of it */
     bool scaled;
     Bytes most;                 /* scaled: the largest memory, of which others have their part */
     int64_t work, steps;
     Bytes fits;                 /* 0: none is known */
-    Bytes none;                 /* the largest target that had no plan */
     Plan *best;                 /* of fits */
 } Least;
 
@@ -98,37 +99,37 @@ static Bytes wanted(const Least *l, const Plan *p)
 }
 
 /* ONCE: the limit is a target, and the first plan is taken with the arenas that it has.  FAST: likewise the plan that is
- * expected to be the fastest. */
-typedef enum { WHOLE, ONCE, FAST } How;
+ * expected to be the fastest.  WHOLE: the first plan that fits, with all remedies of a search. */
+typedef enum { ONCE, FAST, WHOLE } How;
 
-/* Any plan under a limit, for a part of what is left. */
+/* A plan under a limit, for a part of what is left. */
 static Plan *ask(Least *l, Bytes limit, bool no_offload, How how, Plan **failed)
 {
-    const int64_t part = l->work < LEAST_QUESTION ? l->work : LEAST_QUESTION, work = how == FAST ? QUESTION_WORK : part;
-    int64_t *steps = alloc(sizeof *steps);
-    *steps = LEAST_STEPS / LEAST_FAST;
+    const int64_t most = how == FAST ? QUESTION_WORK : LEAST_QUESTION, work = l->work < most ? l->work : most;
     Ask one = {.first_fit = how != FAST, .any_arena = how != WHOLE, .unproven = how == FAST, .no_offload = no_offload,
-               .work_left = alloc(sizeof work), .steps_left = how == FAST ? steps : &l->steps};
+               .more = (l->full->train.micro - l->m->train.micro) / l->m->plan.replicas, .work_left = alloc(sizeof work),
+               .steps_left = how == FAST ? alloc(sizeof *one.steps_left) : &l->steps};
     *one.work_left = work;
+    *one.steps_left = how == FAST ? LEAST_STEPS / LEAST_FAST : l->steps;
     Plan *p = search_with(l->x, limited(l, limit), &one, failed);
-    l->work -= how == FAST ? 0 : work - *one.work_left;
+    l->work -= work - *one.work_left;
     return p;
 }
 
-/* The limit that the plan of this question wants, NONE if there is no plan. */
-static Bytes try_limit(Least *l, Bytes limit, bool no_offload, How how)
+/* Is the plan of this question smaller than those before? */
+static bool try_limit(Least *l, Bytes limit, bool no_offload, How how)
 {
     void *mark = mem_mark();
     Plan *failed, *p = ask(l, limit, no_offload, how, &failed);
-    Bytes fits = p ? wanted(l, p) : NONE;
-    if (p && (!l->fits || fits < l->fits)) {
+    const Bytes fits = p ? wanted(l, p) : 0;
+    const bool better = p && (!l->fits || fits < l->fits);
+    if (better) {
         l->fits = fits;
         l->best = p;
-        return fits;
+    } else {
+        mem_release(mark);
     }
-    mem_release(mark);
-    l->none = !p && how == ONCE && limit > l->none ? limit : l->none;
-    return fits;
+    return better;
 }
 
 /* What the cheapest fates need, under the cut that needs least; 0: there is no cut. */
@@ -148,63 +149,79 @@ static Bytes need_of(Least *l)
     return with.shortfall.device >= 0 ? with.shortfall.need + beside : 0;
 }
 
-/* Targets up from the need to one that has a plan, by a 64th of it, then by twice as much each time; down likewise to one that
- * has none, or a larger one; then by halves.  Then a few limits below the arenas that were met, each with all remedies, since
- * luck is not monotone.  Until so much work is left. */
-static void search_down(Least *l, Bytes need, bool no_offload, int64_t work)
+/* Targets from the need up to one that has a plan, by a 64th of it, then by twice as much each time. */
+static void search_up(Least *l, Bytes need, bool no_offload)
 {
-    l->none = 0;
-    Bytes target = need, more = need / 64 + 1, fails = 0, met = NONE;
-    Bytes pairs = 2 * l->m->devices.n * transport_of(l->m)->pair;       /* at most, of messages; no need has them */
-    for (; met == NONE && target < 8 * need + pairs && l->work > work; more *= 2) {
-        met = try_limit(l, target, no_offload, ONCE);
-        target += met == NONE ? more : 0;
+    const Bytes most = 8 * need + 2 * l->m->devices.n * transport_of(l->m)->pair;      /* messages, which no need has */
+    for (Bytes target = need, more = need / 64 + 1; need && target < most && !l->fits && l->work > 0; more *= 2) {
+        try_limit(l, target, no_offload, ONCE);
+        target += more;
     }
-    for (more = need / 64 + 1; target > more && !fails && l->work > work; more *= 2) {
-        Bytes lower = try_limit(l, target - more, no_offload, ONCE);
-        fails = lower > met ? target - more : 0;
-        target -= lower > met ? 0 : more;
-        met = lower < met ? lower : met;
+}
+
+/* Targets below the least plan so far, by a 16th of it, then by half as much each time one has no plan, or a larger one. */
+static void search_down(Least *l, bool no_offload, int64_t work)
+{
+    for (int part = 16; l->fits && part <= 1024 && l->work > work;)
+        part *= try_limit(l, l->fits - l->fits / part, no_offload, ONCE) ? 1 : 2;
+}
+
+/* Targets from `target` down, such a part of it apart, and below each plan that is smaller; until so many in a row are not. */
+static void search_near(Least *l, Bytes target, bool no_offload, How how, int part, int tries)
+{
+    const Bytes less = target / part;
+    for (int failed = 0; failed < tries && l->work > 0; failed++) {
+        failed = try_limit(l, target, no_offload, how) ? -1 : failed;
+        target = target - less < l->fits - less / 2 ? target - less : l->fits - less / 2;
     }
-    while (target - fails > target / 1024 + 1 && l->work > work) {
-        Bytes middle = fails + (target - fails) / 2;
-        Bytes lower = try_limit(l, middle, no_offload, ONCE);
-        *(lower > met ? &fails : &target) = middle;
-        met = lower < met ? lower : met;
-    }
-    for (int k = 1; k <= LEAST_PROBES && l->fits - l->fits / 256 * k > l->none && l->work > work; k++) {
-        Bytes was = l->fits;
-        try_limit(l, l->fits - l->fits / 256 * k, no_offload, WHOLE);
-        k = l->fits < was ? 0 : k;
-    }
+}
+
+/* What a shorter step found, in full: more buffers take turns there, and may take more. */
+static void lengthen(Least *l)
+{
+    Plan any = *l->best;
+    any.ask.any_arena = true;
+    l->best = lengthened(l->x, l->full, &any);
+    l->fits = l->best ? wanted(l, l->best) : 0;
 }
 
 /* Where copies may be made, first without them: that costs a tenth. */
 static Bytes least_of(Least *l)
 {
-    const Bytes need = need_of(l);
-    const bool copies = l->m->plan.offload == OFFLOAD_AUTO;
-    if (!need)
+    const bool copies = l->full->plan.offload == OFFLOAD_AUTO;
+    l->m = shorter(l->x, l->full, 1, 0);
+    Bytes need = need_of(l);
+    if (!need && l->m != l->full) {         /* no list is alike */
+        l->m = l->full;
+        need = need_of(l);
+    }
+    search_up(l, need, copies);
+    search_up(l, need, false);
+    if (!l->best)
         return 0;
-    if (copies)
-        search_down(l, need, true, l->work / 2);
-    search_down(l, need, false, 0);
-    const bool shared = l->best && plan_chunks(l->best) > plan_stages(l->best);
-    for (int k = 0; shared && k < LEAST_FAST; k++)
-        try_limit(l, need - need / 128 * k, copies, FAST);
+    if (plan_chunks(l->best) > plan_stages(l->best)) {
+        search_near(l, need, copies, FAST, 128, LEAST_FAST);
+    } else {
+        if (copies)
+            search_down(l, true, LEAST_WORK / 4 * 3);
+        search_down(l, false, LEAST_WORK / 2);
+    }
+    search_near(l, l->fits - l->fits / 256, copies, WHOLE, 256, LEAST_PROBES);
+    if (l->m != l->full)
+        lengthen(l);
     return l->fits;
 }
 
 Bytes least_limit(const Options *x, const Model *m)
 {
-    Least l = {.x = x, .m = m, .work = LEAST_WORK, .steps = LEAST_STEPS};
+    Least l = {.x = x, .full = m, .m = m, .work = LEAST_WORK, .steps = LEAST_STEPS};
     return least_of(&l);
 }
 
 Plan *least_plan(const Options *x, const Model *m, Bytes *least)
 {
     const bool scaled = !are_equal(m);
-    Least l = {.x = x, .m = m, .scaled = scaled, .most = most_of(m), .work = LEAST_WORK, .steps = LEAST_STEPS};
+    Least l = {.x = x, .full = m, .m = m, .scaled = scaled, .most = most_of(m), .work = LEAST_WORK, .steps = LEAST_STEPS};
     Bytes fits = least_of(&l);
     *least = scaled ? 0 : fits ? fits : -1;
     if (!l.best || fits > l.most)

@@ -299,8 +299,6 @@ static Plan *search_whole(const Options *x, const Model *m, const Ask *ask, Plan
     Plan *best = search_graphs(passes ? x : &quiet, m, ask, failed);
     if (!best && !passes && single(m) && !ask->more)
         search_asked(x, m, ask, failed);
-    if (!best && *failed && !(*failed)->shortfall.stuck && (*failed)->g->op.n <= SHOWN_OPERATORS && move_is_on("least"))
-        best = least_plan(x, m, &(*failed)->shortfall.least);
     if (best && passes)
         dump_plan(x, best, 'a');
     else if (best && x->dump && !ask->more)
@@ -309,7 +307,7 @@ static Plan *search_whole(const Options *x, const Model *m, const Ask *ask, Plan
 }
 
 /* A shorter step in place of one of very many micro-batches, if one has lists that are alike. */
-static Plan *search_any_length(const Options *x, const Model *m, const Ask *ask, Plan **failed)
+static Plan *search_lengths(const Options *x, const Model *m, const Ask *ask, Plan **failed)
 {
     Ask with = ask ? *ask : (Ask){0};
     Options quiet = *x;
@@ -328,6 +326,19 @@ static Plan *search_any_length(const Options *x, const Model *m, const Ask *ask,
     }
     with.more = 0;
     return search_whole(x, m, &with, failed);
+}
+
+/* The plan of least bytes is the last resort, whatever the length of the step. */
+static Plan *search_any_length(const Options *x, const Model *m, const Ask *ask, Plan **failed)
+{
+    Plan *best = search_lengths(x, m, ask, failed);
+    const Plan *last = best ? NULL : *failed;
+    if (!last || last->shortfall.stuck || last->g->op.n > SHOWN_OPERATORS || !move_is_on("least"))
+        return best;
+    best = least_plan(x, m, &(*failed)->shortfall.least);
+    if (best && x->dump)
+        dump(x, best);
+    return best;
 }
 
 static Plan *search_or_any(const Options *x, const Model *m, const Ask *ask, Plan **failed)
