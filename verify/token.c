@@ -40,17 +40,33 @@ static void skip_comment(Lexer *x)
     x->at += 2;
 }
 
-/* Headers are in calls.def; what else a line of the preprocessor does would change the text behind it. */
+static bool is_line(const char *at, const char *text)
+{
+    size_t n = strlen(text);
+    return !strncmp(at, text, n) && at[n] == '\n';
+}
+
+/* The headers of a stage and of launch.c; what is in them is in calls.def.  SAMPLE is not defined where a job trains: lines
+ * behind it are passed over, in which nothing may begin another directive, a comment or a text.  What else a line of the
+ * preprocessor does would change the text behind it. */
 static void skip_directive(Lexer *x)
 {
-    static const char *const passed[] = {"#include", "#ifdef SAMPLE", "#else", "#endif"};
-    bool known = false;
+    static const char *const passed[] = {"#include \"job.h\"", "#include \"parts.h\"", "#ifdef SAMPLE", "#else", "#endif"};
+    bool known = false, left_out = is_line(x->at, passed[2]);
     for (size_t i = 0; i < sizeof passed / sizeof *passed; i++)
-        known |= !strncmp(x->at, passed[i], strlen(passed[i]));
+        known |= is_line(x->at, passed[i]);
+    if (!strncmp(x->at, "#include \"stage", 15))
+        known = is_line(x->at + 15 + strspn(x->at + 15, "0123456789"), ".h\"");
     x->t.line = x->line;
     if (!known)
         lex_fault(x, "a directive that no emitted folder has");
-    skip_line(x);
+    for (skip_line(x); left_out && x->at < x->end; skip_line(x)) {
+        x->at++;
+        x->t.line = ++x->line;
+        left_out = !is_line(x->at, "#else") && !is_line(x->at, "#endif");
+        if (left_out && strcspn(x->at, "#\"'/%?") < strcspn(x->at, "\n"))
+            lex_fault(x, "a directive that no emitted folder has");
+    }
 }
 
 static void skip_space(Lexer *x)
@@ -116,6 +132,8 @@ void lex_next(Lexer *x)
     if (x->at >= x->end)
         return;
     char c = *x->at;
+    if (c == '\'' || !strncmp(x->at, "//", 2) || !strncmp(x->at, "%:", 2) || !strncmp(x->at, "?\?=", 3))
+        lex_fault(x, "a letter, comment or directive that no emitted folder has");
     if (letter(c)) {
         const char *from = x->at;
         while (x->at < x->end && (letter(*x->at) || digit(*x->at)))
