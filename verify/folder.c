@@ -154,7 +154,14 @@ static void read_stage(Folder *f, const char *dir, int d)
     int opens = open && open->kind == N_NAME ? map_at(&s->program.routines, open->text) : -1;
     s->program.prepares = strcmp(f->kernels, "portable") && strcmp(f->kernels, "paced");
     s->program.open = opens < 0 ? NULL : &s->program.routine.at[opens];
-    f->evaluates |= node_int(at, "eval_actions", 0) > 0;
+    for (int i = 0; i < s->program.routine.n; i++) {
+        const Routine *r = &s->program.routine.at[i];
+        if (i == opens ? r->site.n : r->opens.n)
+            stop(NOT_PROVED, "%s:%d: %s: handles are prepared in .open alone, and nothing else is done there", where, r->line,
+                 r->name);
+    }
+    int eval = s->piece.n > EVAL ? map_at(&s->program.routines, s->piece.at[EVAL]) : -1;
+    f->evaluates |= eval >= 0 && s->program.routine.at[eval].site.n > 0;
     s->pipeline = (int)node_int(at, "pipeline", 0);
     states_in_parameters(s, program_table(&s->program, text_of(needed(at, "parameter", where), where)), f->devices);
 }

@@ -395,9 +395,8 @@ static void call(Reader *r, Routine *to)
     s.n = list.n;
     s.arg = list.at;
     if (!strncmp(name, "open_", 5)) {
-        s.row = row_named(name + 5);
-        if (s.row && s.n)       /* else it chooses an algorithm */
-            *ADD(&to->opens) = s;
+        s.row = row_named(name + 5);        /* NULL: it chooses an algorithm */
+        *ADD(&to->opens) = s;
         return;
     }
     s.routine = map_at(&r->p->routines, name);
@@ -495,8 +494,8 @@ static void function(Reader *r, const char *name)
     } else if (described) {
         description(r);
     } else if (stage) {
-        if (param.n > MOST_INTS || map_at(&r->p->routines, name) >= 0 || row_named(name))
-            lex_fault(x, "a routine that there is already, or with too many parameters");
+        if (param.n > MOST_INTS || map_at(&r->p->routines, name) >= 0 || row_named(name) || !strncmp(name, "open_", 5))
+            lex_fault(x, "a routine that there is already, or with too many parameters, or the name of a preparation");
         Routine made = {.name = name, .params = param.n, .param = param.at, .line = x->t.line};
         body(r, &made);
         map_set(&r->p->routines, name, r->p->routine.n);
