@@ -249,9 +249,7 @@ static void prepared(const Machine *m, const Site *s, int k)
     bool mine = false, like = false;
     for (int i = 0; r && i < r->opens.n; i++) {
         const Site *o = &r->opens.at[i];
-        if (!o->row || !o->n)
-            continue;
-        bool sizes = same_sizes(s, k, o), this = o->arg[0].i == s->arg[k].i;
+        bool sizes = o->row && same_sizes(s, k, o), this = o->row && o->n && o->arg[0].i == s->arg[k].i;
         if (this && (!sizes || o->row != s->row))
             call_fault(m, s, "its handle %lld is prepared for another call, line %d", (long long)s->arg[k].i, o->line);
         mine |= this;
