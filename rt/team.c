@@ -86,7 +86,8 @@ static long next(Walk *w, long *begin, long *local)
 {
     while (w->at < w->end) {
         long stretch = w->at / w->run, in = w->at % w->run, first = w->shard * w->each;
-        long stop = in < first ? first : in < first + w->each ? first + w->each : w->run, n = stop - in;
+        long stop = in < first ? first : in < first + w->each ? first + w->each : w->run;
+        long n = (stop < w->run ? stop : w->run) - in;
         bool here = in >= first && in < first + w->each;
         *begin = w->at;
         *local = stretch * w->each + in - first;
@@ -111,19 +112,19 @@ static long pack(float *to, float *whole, const float *data, Walk w)
     return count;
 }
 
-static Walk walk(int shards, int shard, long whole, long outer, long from, long n)
+static Walk walk(int shard, long whole, long outer, long room, long from, long n)
 {
-    long run = whole / outer, end = from + n < whole ? from + n : whole;
-    return (Walk){run, run / shards, shard, from, from < end ? end : from};
+    long end = from + n < whole ? from + n : whole;
+    return (Walk){whole / outer, room, shard, from, from < end ? end : from};
 }
 
-static void deal(Stage *st, float *to, const float *g, long whole, long outer, long from, long step, long n)
+static void deal(Stage *st, float *to, const float *g, long whole, long outer, long room, long from, long step, long n)
 {
     float mine[TEAM_PIECE], theirs[TEAM_PIECE];
     for (int with = 0; with < st->shards; with++) {
         int d = st->shard ^ with;
-        Walk away = walk(st->shards, st->shard, whole, outer, from + d * step, n);
-        Walk here = walk(st->shards, d, whole, outer, from + st->shard * step, n);
+        Walk away = walk(st->shard, whole, outer, room, from + d * step, n);
+        Walk here = walk(d, whole, outer, room, from + st->shard * step, n);
         long out = pack(mine, NULL, g, away), in = pack(NULL, NULL, NULL, here);
         if (with == 0)
             memcpy(theirs, mine, (size_t)out * sizeof *mine);
@@ -164,7 +165,7 @@ static bool read_item(Worker *w, const Item *item, long from, long n, ArenaTake 
     for (long at = from; at < from + n; at += TEAM_PIECE) {
         long k = from + n - at < TEAM_PIECE ? from + n - at : TEAM_PIECE;
         for (int d = 0; d < st->shards; d++) {
-            Walk range = walk(st->shards, d, s->n, s->outer, at, k);
+            Walk range = walk(d, s->n, s->outer, s->room, at, k);
             long count = d == st->shard ? pack_item(part, w, item, range) : pack(NULL, NULL, NULL, range);
             if (count && d == st->shard && d > 0)
                 one_way(st, 0, true, part, count * (long)sizeof *part);
@@ -183,13 +184,19 @@ static bool read_item(Worker *w, const Item *item, long from, long n, ArenaTake 
 /* Of elements first .. first+n-1 of the whole at `from`: this device's, into `data` and, rounded, into `copy`. */
 static void place(Worker *w, const StateInfo *s, float *data, uint16_t *copy, const float *from, long first, long n)
 {
-    Walk range = walk(w->stage.shards, w->stage.shard, s->n, s->outer, first, n);
-    long k, begin, local;
+    Walk range = walk(w->stage.shard, s->n, s->outer, s->room, first, n);
+    long k, begin, local, run = s->n / s->outer, mine = part_here(&w->stage, s->room, run);
     while ((k = next(&range, &begin, &local)) > 0) {
         if (data)
             memcpy(data + local, from + (begin - first), (size_t)k * sizeof *data);
         for (long i = 0; copy && i < k; i++)
             copy[local + i] = float_bf16(from[begin - first + i]);
+    }
+    for (long at = mine; first + n == s->n && at < s->outer * s->room && mine < s->room; at += s->room) {
+        if (data)
+            memset(data + at, 0, (size_t)(s->room - mine) * sizeof *data);
+        if (copy)
+            memset(copy + at, 0, (size_t)(s->room - mine) * sizeof *copy);
     }
 }
 

@@ -35,7 +35,7 @@ void xent_forward(Stage *st, float *loss, float *lse, const real *x, const int32
 void xent_backward(Stage *st, real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets,
                    const Values *vals, long rows, long width, long ignore, int count)
 {
-    scores_back(st, dx, x, lse, targets, loss_share(dloss, vals, count), rows, 0, width, ignore);
+    scores_back(st, dx, x, lse, targets, loss_share(dloss, vals, count), rows, 0, width, width, ignore);
 }
 
 /* The loss and its gradient, where backward follows at once. */

@@ -45,7 +45,7 @@ static inline Scores block_sum(const real *x, long n)
 
 static inline Scores row_sum(const real *x, long width, long block)
 {
-    Scores all = {0}, rest[LEVELS];
+    Scores all = {-F_INFINITY, 0}, rest[LEVELS];            /* of no scores too */
     for (long from = 0, number = 0; from < width; from += block, number++)
         all = scores_end(block_sum(x + from, least(block, width - from)), rest, 1, number, from + block >= width);
     return all;
@@ -97,18 +97,19 @@ static inline void scores_absorb(Stage *st, float *most, float *sum, float *hit,
     }
 }
 
-/* dx = (e^(x - lse) - [target]) factor; it may be x itself. */
+/* dx = (e^(x - lse) - [target]) factor; it may be x itself.  Rows are `step` apart, and 0 behind the n scores. */
 static inline void scores_back(Stage *st, real *dx, const real *x, const float *lse, const int32_t *targets, float factor,
-                               long rows, long from, long n, long ignore)
+                               long rows, long from, long n, long step, long ignore)
 {
     EACH(rows * n >= 1 << 14)
     for (long r = 0; r < rows; r++) {
-        const real *row = x + r * n;
-        real *to = dx + r * n;
+        const real *row = x + r * step;
+        real *to = dx + r * step;
         if (targets[r] == ignore || factor == 0.0f) {
-            memset(to, 0, (size_t)n * sizeof *to);
+            memset(to, 0, (size_t)step * sizeof *to);
             continue;
         }
+        memset(to + n, 0, (size_t)(step - n) * sizeof *to);
         float shift = lse[r];
         long target = targets[r] - from;
         int here = target >= 0 && target < n;
@@ -122,11 +123,11 @@ static inline void scores_back(Stage *st, real *dx, const real *x, const float *
 
 /* ahead[r]: of these scores so many more come before the target's, hit[r]: larger ones, and equal ones in front of it. */
 static inline void scores_ahead(Stage *st, float *ahead, const float *hit, const real *x, const int32_t *targets, long rows,
-                                long from, long n)
+                                long from, long n, long step)
 {
     EACH(rows * n >= 1 << 14)
     for (long r = 0; r < rows; r++) {
-        const real *row = x + r * n;
+        const real *row = x + r * step;
         long count = 0;
         for (long i = 0; i < n; i++)
             count += !(get(row, i) <= hit[r]) || (from + i < targets[r] && get(row, i) == hit[r]);
