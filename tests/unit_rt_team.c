@@ -64,7 +64,7 @@ static void team_deal(Stage *st, float *to, const float *g, long whole, long out
         to[i] = left.whole[first + i];
 }
 
-static const Team team = {team_sum, NULL, team_swap, team_deal, NULL, NULL};
+static const Team team = {team_sum, NULL, team_swap, team_deal, NULL, NULL, NULL};
 
 /* Row 0 and column 0: products that are too small, so that a sum without a bias is -0, as on one device. */
 static void check_team(int devices, long blocks, bool biased)

@@ -17,7 +17,7 @@ arguments="--steps 4"
 team() { name=$1 t=$2 n=$3; shift 3; echo "$name.$t.$n --set plan.tensor=$t --stages $n $*"; }
 
 use_portable
-keep="gpt.1.1 gpt.2.2 gpt.4.1"
+keep="gpt.1.1 gpt.2.2 gpt.4.1 some.1.1 shard.2.1 free.1.2 parts.2.1"
 { team gpt 1 1 $gpt; team gpt 2 1 $gpt --recompute full; team gpt 2 2 $gpt --schedule 1f1b; team gpt 4 1 $gpt
   team gpt 4 2 $gpt --schedule zb-h1 --fuse none
   for t in ${SLOW:+1 2 4}; do for n in 1 2 3; do for schedule in gpipe 1f1b 2bp zb-h1 breadth-first zb-v; do
@@ -112,6 +112,16 @@ for dir in gpt.1.1 gpt.2.2 gpt.4.1; do
     if [ "$(wc -l <"$tmp/$dir.steps")" = 2 ] && cmp -s "$tmp/gpt.1.1.steps" "$tmp/$dir.steps"; then pass
     else fault "$dir: other losses or norms: $(cat "$tmp/$dir.steps")"; fi
 done
+# of replicas each with a part of what a device has
+said=$(job some.1.1 --steps 6 --no-checkpoint --hash)
+for way in "shard.2.1 some.1.1" "some.1.1 shard.2.1" "shard.2.1 shard.2.1"; do
+    set -- $way
+    rm -rf "$tmp/ckpt"
+    got=$(job $1 --steps 3 --checkpoint "$tmp/ckpt" && job $2 --steps 6 --checkpoint "$tmp/ckpt" --resume --hash)
+    if [ ${#said} = 71 ] && [ "$got" = "$said" ]; then pass; else fault "begun by $1, ended by $2: $got, not $said"; fi
+done
+for dir in free.1.2 parts.2.1; do job $dir --steps 2 --no-checkpoint --gradients "$tmp/$dir.grads"; done
+cmp "$tmp/free.1.2.grads" "$tmp/parts.2.1.grads" && pass || fault "gradients of parts"
 first=$(job gpt.1.1 --steps 2 --no-checkpoint --weights "$tmp/gpt.1.1.weights" --hash)
 for dir in gpt.2.2 gpt.4.1; do
     got=$(job $dir --steps 2 --no-checkpoint --weights "$tmp/gpt.4.1.weights" --hash)
