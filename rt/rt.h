@@ -262,6 +262,8 @@ void xent_part_forward(Stage *st, float *loss, float *lse, const real *x, const 
 void xent_both(Stage *st, float *loss, float *lse, real *dx, const float *dloss, const real *x, const int32_t *targets, const Values *vals, long rows, long width, long ignore, int count);
 void xent_backward(Stage *st, real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets, const Values *vals, long rows, long width, long ignore, int count);
 void xent_part_backward(Stage *st, real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets, const Values *vals, long rows, long width, long ignore, int count, long whole);
+void xent_smooth_part_forward(Stage *st, float *loss, float *lse, const real *x, const int32_t *targets, const Values *vals, long rows, long width, long ignore, int count, float smooth, long whole);
+void xent_smooth_part_backward(Stage *st, real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets, const Values *vals, long rows, long width, long ignore, int count, float smooth, long whole);
 void xent_smooth_forward(Stage *st, float *loss, float *lse, const real *x, const int32_t *targets, const Values *vals, long rows, long width, long ignore, int count, float smooth);
 void xent_smooth_backward(Stage *st, real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets, const Values *vals, long rows, long width, long ignore, int count, float smooth);
 void hit_report(Stage *st, const real *x, const int32_t *targets, Values *vals, long rows, long width, long ignore, long top);

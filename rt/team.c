@@ -232,7 +232,8 @@ static void place(Worker *w, const StateInfo *s, float *data, uint16_t *copy, co
             copy[local + i] = float_bf16(from[begin - first + i]);
     }
     for (long stretch = 0; first + n == s->n && mine < s->room && stretch < s->outer; stretch++) {
-        long end = (stretch + 1) * s->room, at = at_least(stretch * s->room + mine, kept.from), until = at_most(end, kept.until);
+        long end = (stretch + 1) * s->room, until = at_most(end, kept.until);
+        long at = at_least(stretch * s->room + mine, kept.from);
         if (data && at < until)
             memset(data + at - kept.base, 0, (size_t)(until - at) * sizeof *data);
         if (copy)

@@ -45,7 +45,8 @@ struct Team {
     bool (*read)(struct Worker *w, const struct Item *item, long from, long n,
                  bool (*take)(void *to, const void *piece, size_t n), void *to);
     /* The elements of an item that this device of this replica has to give, run by run: where they begin in the whole. */
-    bool (*give)(struct Worker *w, const struct Item *item, bool (*take)(void *to, long begin, const float *x, long n), void *to);
+    bool (*give)(struct Worker *w, const struct Item *item,
+                 bool (*take)(void *to, long begin, const float *x, long n), void *to);
     /* Of elements first .. first+n-1 at `from` those of this device: into `data`, and rounded into `copy`; NULL: not there. */
     void (*place)(struct Worker *w, const struct StateInfo *s, float *data, uint16_t *copy, const float *from, long first,
                   long n);

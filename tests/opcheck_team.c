@@ -113,6 +113,12 @@ static void loss_parts(void)
     xent_backward(stage, dx[0]->k, dloss->k, x->k, lse[0]->k, target, &vals, ROWS, WIDTH, NONE, 0);
     xent_part_backward(stage, dx[1]->k, dloss->k, x->k, lse[0]->k, target, &vals, ROWS, WIDTH, NONE, 0, WIDTH);
     alike("xent_part_backward", dx[1], dx[0]);
+    xent_smooth_forward(stage, loss[0]->k, lse[0]->k, x->k, target, &vals, ROWS, WIDTH, NONE, 0, 0.1f);
+    xent_smooth_part_forward(stage, loss[1]->k, lse[1]->k, x->k, target, &vals, ROWS, WIDTH, NONE, 0, 0.1f, WIDTH);
+    same_floats("xent_smooth_part_forward", loss[1]->k, loss[0]->k, 1);
+    xent_smooth_backward(stage, dx[0]->k, dloss->k, x->k, lse[0]->k, target, &vals, ROWS, WIDTH, NONE, 0, 0.1f);
+    xent_smooth_part_backward(stage, dx[1]->k, dloss->k, x->k, lse[0]->k, target, &vals, ROWS, WIDTH, NONE, 0, 0.1f, WIDTH);
+    alike("xent_smooth_part_backward", dx[1], dx[0]);
     hit_report(stage, x->k, target, &vals, ROWS, WIDTH, NONE, TOP);
     int32_t hits = vals.hits;
     hit_part_report(stage, x->k, target, &vals, ROWS, WIDTH, NONE, TOP, WIDTH);
@@ -156,7 +162,7 @@ const Check team_checks[] = {
     {" embedding_rows_forward embedding_rows_backward ", table_parts},
     {" grouped_columns_backward_x grouped_rows_forward ", expert_parts},
     {" dropout_part_forward ", draw_parts},
-    {" xent_part_forward xent_part_backward hit_part_report ", loss_parts},
+    {" xent_part_forward xent_part_backward xent_smooth_part_forward xent_smooth_part_backward hit_part_report ", loss_parts},
     {" linear_xent_part_forward linear_xent_part_hits_forward linear_xent_part_backward ", head_parts},
     {0}
 };

@@ -35,8 +35,8 @@ for t in 2 4; do
 done
 # the norm behind the last layer reads its sum, so all forward sums are made again, and what the loss tells
 is "sums that are made again" "$(bytes 2 $((14 + 7)) 2 4 $((3 * layer + table)) 19)" "$(sent 2 --stages 1 --recompute full)"
-is "check tells them" "$(((14 * 4 * 1024 + 12 * 32) * 2)) bytes a micro-batch" "$(./dpgen check $gpt --set plan.tensor=4 | tr -d , |
-    sed -n 's/^  sends for sums *//p')"
+is "check tells them" "$(((14 * 4 * 1024 + 12 * 32) * 2)) bytes a micro-batch" \
+    "$(./dpgen check $gpt --set plan.tensor=4 | tr -d , | sed -n 's/^  sends for sums *//p')"
 is "and norms" "$(bytes 4 0 0 0 $((3 * layer + table)) 19) bytes a step" "$(./dpgen check $gpt --set plan.tensor=4 | tr -d , |
     sed -n 's/^  sends for norms *//p')"
 

@@ -63,8 +63,11 @@ one_hash "LinearCrossEntropy"
       team none $plan "$tmp/head.yaml" --set train.blocks=16 -D V=130
   done; } | plans
 one_hash "a device without words"
-{ for plan in "1 1" "16 1"; do team own $plan "$tmp/untied.yaml" --set train.blocks=16 -D V=130; done; } | plans
-one_hash "a device without words, a head of its own"
+sed 's/op: SoftmaxCrossEntropy,/& smoothing: 0.1,/' "$tmp/untied.yaml" >"$tmp/smooth.yaml"
+for model in untied smooth; do
+    for plan in "1 1" "16 1"; do team $model $plan "$tmp/$model.yaml" --set train.blocks=16 -D V=130; done | plans
+    one_hash "a device without words, $model"
+done
 # bytes DEVICES WORDS: of the buffers of the table, its states and the scores; a device has 64 of 251 words or of 256
 bytes() {
     ./dpgen plan $gpt -D V=$2 --set plan.tensor=$1 --stages 1 --estimate -d m 2>&1 |

@@ -58,6 +58,8 @@ void do_norms(Machine *m, const Site *s, const int *param)
     }
     bool team = !strcmp(s->row->name, "norm_team");     /* stretches, room, index */
     bool whole = team || !strcmp(s->row->name, "norm_partial");         /* index; else first, index */
+    if (team && a && b > n / a)
+        call_fault(m, s, "sizes that no norm has");
     int64_t lo = whole ? from : from + 8 * a, bytes = team ? 4 * a * b : whole ? 4 * n : 8 * n;
     Term t = machine_read(m, s, lo, lo + bytes, whole ? "g" : "blocks");
     if (team && (!(t = part_whole(t, &stretches)) || stretches != a || term_view(t).bytes != 4 * n))

@@ -46,12 +46,13 @@ static void scores_hit(Stage *st, float *hit, const real *x, const int32_t *targ
         hit[r] = targets[r] >= first && targets[r] < first + n ? get(x, r * width + targets[r] - first) : 0.0f;
 }
 
-void xent_part_forward(Stage *st, float *loss, float *lse, const real *x, const int32_t *targets, const Values *vals,
-                       long rows, long width, long ignore, int count, long whole)
+/* smooth: the share of all `whole` scores in a target. */
+static void part_loss(Stage *st, float *loss, float *lse, const real *x, const int32_t *targets, const Values *vals, long rows,
+                      long width, long ignore, int count, float smooth, long whole)
 {
-    float sum[ROWS], hit[ROWS];
+    float sum[ROWS], hit[ROWS], total[ROWS] = {0};
     long block = block_of_part(st, width), here = part_here(st, width, whole);
-    double all = 0;                         /* ascending over rows, in double: one rounding at the end */
+    double all = 0, keep = 1 - (double)smooth, share = (double)smooth / (double)whole;  /* over rows, ascending: rounded once */
     for (long from = 0; from < rows; from += ROWS) {
         long n = least(ROWS, rows - from);
         EACH(n * width >= 1 << 14)
@@ -59,16 +60,39 @@ void xent_part_forward(Stage *st, float *loss, float *lse, const real *x, const 
             Scores s = row_sum(x + (from + r) * width, here, block);
             lse[from + r] = s.most;
             sum[r] = s.sum;
+            if (smooth != 0)
+                total[r] = row_total(x + (from + r) * width, here, block);
         }
         scores_hit(st, hit, x + from * width, targets + from, n, here, width);
         scores_team(st, lse + from, sum, hit, n);
+        if (st->team && smooth != 0)
+            st->team->sum(st, total, n);
         for (long r = 0; r < n; r++) {
             lse[from + r] += flog(sum[r]);
             if (targets[from + r] != ignore)
-                all += (double)lse[from + r] - (double)hit[r];
+                all += (double)lse[from + r] - keep * (double)hit[r] - share * (double)total[r];
         }
     }
     *loss = loss_mean(all, vals, count);
+}
+
+void xent_part_forward(Stage *st, float *loss, float *lse, const real *x, const int32_t *targets, const Values *vals,
+                       long rows, long width, long ignore, int count, long whole)
+{
+    part_loss(st, loss, lse, x, targets, vals, rows, width, ignore, count, 0, whole);
+}
+
+void xent_smooth_part_forward(Stage *st, float *loss, float *lse, const real *x, const int32_t *targets, const Values *vals,
+                              long rows, long width, long ignore, int count, float smooth, long whole)
+{
+    part_loss(st, loss, lse, x, targets, vals, rows, width, ignore, count, smooth, whole);
+}
+
+void xent_smooth_part_backward(Stage *st, real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets,
+                               const Values *vals, long rows, long width, long ignore, int count, float smooth, long whole)
+{
+    scores_smooth_back(st, dx, x, lse, targets, loss_share(dloss, vals, count), rows, st->shard * width,
+                       part_here(st, width, whole), width, ignore, smooth, whole);
 }
 
 void xent_part_backward(Stage *st, real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets,

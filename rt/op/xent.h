@@ -51,6 +51,17 @@ static inline Scores row_sum(const real *x, long width, long block)
     return all;
 }
 
+/* The sum of a row's scores, of no scores -0: nothing is added then. */
+static inline float row_total(const real *x, long width, long block)
+{
+    float all = -0.0f, rest[LEVELS];
+    for (long from = 0, number = 0; from < width; from += block, number++) {
+        SUM_OF(all, least(block, width - from), i, get(x, from + i));
+        block_ends(&all, rest, 1, 1, number, from + block >= width);
+    }
+    return all;
+}
+
 /* The pairs of the devices of a stage, each of its part of the vocabulary, become those of the whole.  hit: the score of the
  * target, on one device; its bits are 0 on the others. */
 static inline void scores_team(Stage *st, float *most, float *sum, float *hit, long rows)
@@ -118,6 +129,31 @@ static inline void scores_back(Stage *st, real *dx, const real *x, const float *
             put(to, i, fexp(get(row, i) - shift) * factor);
         if (here)
             put(to, target, (share - 1.0f) * factor);
+    }
+}
+
+/* The same with smoothing: of `whole` scores each has a share of the target. */
+static inline void scores_smooth_back(Stage *st, real *dx, const real *x, const float *lse, const int32_t *targets,
+                                      float factor, long rows, long from, long n, long step, long ignore, float smooth,
+                                      long whole)
+{
+    float share = smooth / (float)whole;
+    EACH(rows * n >= 1 << 14)
+    for (long r = 0; r < rows; r++) {
+        const real *row = x + r * step;
+        real *to = dx + r * step;
+        if (targets[r] == ignore || factor == 0.0f) {
+            memset(to, 0, (size_t)step * sizeof *to);
+            continue;
+        }
+        long target = targets[r] - from;
+        int here = target >= 0 && target < n;
+        float shift = lse[r], score = here ? get(row, target) : 0.0f;
+        for (long i = 0; i < n; i++)
+            put(to, i, (fexp(get(row, i) - shift) - share) * factor);
+        if (here)
+            put(to, target, (fexp(score - shift) - share - (1.0f - smooth)) * factor);
+        memset(to + n, 0, (size_t)(step - n) * sizeof *to);
     }
 }
 
