@@ -262,7 +262,8 @@ build/kernels_bf16.o: build/kernels.cc $(SIMTSRC) $(SIMTHEAD)
 
 # Calls that GPUs have not: their checks ask folds() first.
 GPULACKS = linear_pieces_backward_x linear_columns_backward_x linear_rows_forward norm_team embedding_rows_forward \
-	embedding_rows_backward xent_part_forward xent_part_backward hit_part_report linear_xent_part_forward \
+	embedding_rows_backward xent_smooth_part_forward xent_smooth_part_backward \
+	xent_part_forward xent_part_backward hit_part_report linear_xent_part_forward \
 	linear_xent_part_hits_forward linear_xent_part_backward dropout_part_forward grouped_columns_backward_x \
 	grouped_rows_forward
 build/opcheck_simt: tests/opcheck.c $(SIMTCHECK) $(OPCHECK:%=build/f32/%.o) build/kernels.o build/simt.o

@@ -99,7 +99,7 @@ bool shape_same(const Shape *a, const Shape *b)
     return a->n == b->n && !memcmp(a->d, b->d, (size_t)a->n * sizeof a->d[0]);
 }
 
-Shape shape_whole(const Graph *g, const State *s)
+Shape shape_whole(const State *s)
 {
     Shape whole = s->shape;
     int64_t front = 1;
@@ -108,7 +108,7 @@ Shape shape_whole(const Graph *g, const State *s)
         return whole;
     for (; k < whole.n - 1 && front * whole.d[k] <= s->outer; k++)
         front *= whole.d[k];
-    whole.d[k] *= g->team;
+    whole.d[k] = s->whole;
     return whole;
 }
 

@@ -38,8 +38,8 @@ typedef struct {
     bool decay, tracked;        /* S_PARAM; statistics, that phase W adds up and phase U takes in: no optimizer, no versions */
     bool frozen;                /* S_PARAM: no gradient, no update, no versions (train.freeze, adapt) */
     bool adapter;               /* S_PARAM: of section adapt, and in no file of the model's weights */
-    int64_t outer;              /* S_PARAM: it is so many stretches, each in as many parts as Graph.team, and the shape is that
-                                   of one device's; 0: whole on each */
+    int64_t outer, whole;       /* S_PARAM: it is so many stretches, each in as many parts as Graph.team.  The shape is that of
+                                   one device's room, and `whole` its divided axis on all together.  0: whole on each */
     int group;                  /* S_PARAM: 1 + its place in Train.param_group; 0: none */
     Init init;                  /* S_PARAM */
     Loc loc;
@@ -204,7 +204,7 @@ static inline int64_t shape_elements(const Shape *s) { return shape_size(s, 0, s
 const char *shape_text(const Shape *s);                         /* [2, 64, 768] */
 bool shape_same(const Shape *a, const Shape *b);
 const char *divide_text(const Model *m, const char *op);        /* along what, or why not; NULL: stages are of one device */
-Shape shape_whole(const Graph *g, const State *s);              /* of all devices of a stage together */
+Shape shape_whole(const State *s);              /* of all devices of a stage together */
 bool copy_alone(const Graph *g, int state);         /* frozen, and read in bf16: no update wants the master */
 bool match(const char *pattern, const char *name);  /* * matches any run of characters */
 bool match_block(const char *pattern, const char *name);    /* ... the name, or that of a block it is in */

@@ -28,6 +28,7 @@
 #include "link.h"
 #include "safetensors.h"
 #include "sha256.h"
+#include "team.h"
 #include "weights.h"
 
 enum { HOME_STATES = 1 << STATE_PARAM | 1 << STATE_MOMENT1 | 1 << STATE_MOMENT2 | 1 << STATE_DRIFT | 1 << STATE_CENTRE |
@@ -244,13 +245,24 @@ static int written(const Worker *w, int64_t step, const char *path, bool good, c
     return DONE;
 }
 
+typedef struct { Put *to; off_t at; } Runs;
+
+static bool put_run(void *to, long begin, const float *x, long n)
+{
+    const Runs *r = to;
+    off_t here = r->at + (off_t)begin * (off_t)sizeof *x;
+    return lseek(r->to->file, here, SEEK_SET) == here && put_floats(r->to, x, (size_t)n * sizeof *x);
+}
+
 /* Of each item the part that this replica has.  *broken: the first that is not finite. */
 static bool put_parts(Worker *w, Put *to, const Item *item, int n, off_t at, const Item **broken)
 {
     for (int i = 0; i < n; i++) {
-        long from, k;
-        const float *data = item_part(w, &item[i], &from, &k);
+        long from = 0, k = 0;
+        const float *data = item[i].state->outer ? NULL : item_part(w, &item[i], &from, &k);
         off_t here = at + (off_t)from * (off_t)sizeof *data;
+        if (item[i].state->outer && !job_team->give(w, &item[i], put_run, &(Runs){to, at}))
+            return false;
         if (k > 0 && lseek(to->file, here, SEEK_SET) != here)
             return false;
         if (k > 0 && !(data ? arena_read(w, data, (size_t)k * sizeof *data, put_floats, to)

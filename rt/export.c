@@ -20,6 +20,7 @@
 #include "run.h"
 #include "safetensors.h"
 #include "sha256.h"
+#include "team.h"
 
 /* ---- before the first step --------------------------------------------------------------------------------------- */
 
@@ -103,6 +104,15 @@ void export_hash(Worker *w, char hex[65])
     digest_end(&d, hex);
 }
 
+typedef struct { int file; off_t at; } Runs;
+
+static bool run_into_file(void *to, long begin, const float *x, long n)
+{
+    const Runs *r = to;
+    off_t here = r->at + (off_t)begin * (off_t)sizeof *x;
+    return lseek(r->file, here, SEEK_SET) == here && write_all(r->file, x, (size_t)n * sizeof *x);
+}
+
 static int write_part(Worker *w, const char *path, size_t header)
 {
     const Run *run = w->run;
@@ -111,13 +121,12 @@ static int write_part(Worker *w, const char *path, size_t header)
     bool good = file >= 0;
     for (int i = 0; i < run->gradients; i++) {
         const Item *item = &run->gradient[i];
-        long from, n;
-        const float *data = item_part(w, item, &from, &n);
+        long from = 0, n = 0;
+        const float *data = item->state->outer ? NULL : item_part(w, item, &from, &n);
         off_t here = at + (off_t)from * (off_t)sizeof *data;
-        if (item->state->outer && item_here(w, item)) {
-            good = good && lseek(file, at, SEEK_SET) == at;
-            good = item_read(w, item, 0, item->state->n, into_file, &file) && good;
-        } else if (n > 0 && good)
+        if (item->state->outer)
+            good = good && job_team->give(w, item, run_into_file, &(Runs){file, at});
+        else if (n > 0 && good)
             good = lseek(file, here, SEEK_SET) == here && arena_read(w, data, (size_t)n * sizeof *data, into_file, &file);
         at += (off_t)item->state->n * (off_t)sizeof *data;
     }

@@ -36,7 +36,7 @@ typedef struct StateInfo {      /* one state of one stage */
     long from, part;
     int whole;
     int files;                  /* STATE_PARAM: what files of published weights have to do with it, FILES_... */
-    long outer;                 /* so many stretches, each in parts of the devices of the stage (team.h); 0: whole on each */
+    long outer, room;           /* so many stretches, each in parts of `room` elements on a device (team.h); 0: whole on each */
 } StateInfo;
 
 /* A parameter as a stage's source names it: one row for all its states.  What a row does not say is 0, and no state. */
@@ -57,7 +57,7 @@ typedef struct {
     int cut;                    /* 1: elements from .. from+part-1 of each state but param and copy */
     long from, part;
     int files;                  /* FILES_... */
-    long outer, shards;         /* so many stretches of it, and of each state, are divided among so many devices; 0: none is */
+    long outer, room;           /* so many stretches of each state, and the room of a device for one; 0: it is whole */
 } Parameter;
 
 typedef struct {                /* a parameter that files of published weights hold otherwise */

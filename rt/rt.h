@@ -121,9 +121,9 @@ void fill_zero(Stage *st, void *to, long bytes);
 /* A 0 address is an absent optional operand, or a gradient that nobody wants.  Long are sizes in elements.  A call with `onto`
  * adds its result, rounded to real, to that. */
 void embedding_forward(Stage *st, real *y, const int32_t *ids, const real *weight, long n, long width, long rows);
-void embedding_rows_forward(Stage *st, real *y, const int32_t *ids, const real *weight, long n, long width, long rows);
+void embedding_rows_forward(Stage *st, real *y, const int32_t *ids, const real *weight, long n, long width, long rows, long whole);
 void embedding_backward(Stage *st, float *dweight, const real *dy, const int32_t *ids, int acc, long n, long width, long rows);
-void embedding_rows_backward(Stage *st, float *dweight, const real *dy, const int32_t *ids, int acc, long n, long width, long rows);
+void embedding_rows_backward(Stage *st, float *dweight, const real *dy, const int32_t *ids, int acc, long n, long width, long rows, long whole);
 void position_forward(Stage *st, real *y, const real *x, const real *weight, long batch, long seq, long width);
 void position_backward(Stage *st, float *dweight, const real *dy, int acc, long batch, long seq, long width, long rows);
 void position_offset_forward(Stage *st, real *y, const real *x, const real *weight, long batch, long seq, long width, long offset);
@@ -137,7 +137,7 @@ void relative_bias_backward(Stage *st, float *dweight, const real *dy, int acc, 
 void linear_forward(Stage *st, real *y, const real *x, const real *weight, const real *bias, int h, long rows, long in, long out);
 void linear_backward_x(Stage *st, real *dx, const real *dy, const real *weight, int h, long rows, long in, long out);
 void linear_pieces_backward_x(Stage *st, real *dx, const real *dy, const real *weight, int h, long rows, long in, long out, long pieces);
-void linear_columns_backward_x(Stage *st, real *dx, const real *dy, const real *weight, void *tmp, int h, long rows, long in, long out, long pieces);
+void linear_columns_backward_x(Stage *st, real *dx, const real *dy, const real *weight, void *tmp, int h, long rows, long in, long out, long pieces, long whole);
 void linear_rows_forward(Stage *st, real *y, const real *x, const real *weight, const real *bias, void *tmp, int h, long rows, long in, long out);
 void linear_gelu_forward(Stage *st, real *y, real *pre, const real *x, const real *weight, const real *bias, int h, long rows, long in, long out);
 void linear_gelu_backward(Stage *st, real *dpre, const real *dy, const real *weight, const real *pre, int h, long rows, long in, long out);
@@ -258,20 +258,22 @@ void transpose_forward(Stage *st, real *y, const real *x, long d0, long d1, long
 void reduce_forward(Stage *st, real *y, const real *x, long outer, long mid, long inner, float factor);
 void reduce_backward(Stage *st, real *dx, const real *dy, long outer, long mid, long inner, float factor);
 void xent_forward(Stage *st, float *loss, float *lse, const real *x, const int32_t *targets, const Values *vals, long rows, long width, long ignore, int count);
-void xent_part_forward(Stage *st, float *loss, float *lse, const real *x, const int32_t *targets, const Values *vals, long rows, long width, long ignore, int count);
+void xent_part_forward(Stage *st, float *loss, float *lse, const real *x, const int32_t *targets, const Values *vals, long rows, long width, long ignore, int count, long whole);
 void xent_both(Stage *st, float *loss, float *lse, real *dx, const float *dloss, const real *x, const int32_t *targets, const Values *vals, long rows, long width, long ignore, int count);
 void xent_backward(Stage *st, real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets, const Values *vals, long rows, long width, long ignore, int count);
-void xent_part_backward(Stage *st, real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets, const Values *vals, long rows, long width, long ignore, int count);
+void xent_part_backward(Stage *st, real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets, const Values *vals, long rows, long width, long ignore, int count, long whole);
+void xent_smooth_part_forward(Stage *st, float *loss, float *lse, const real *x, const int32_t *targets, const Values *vals, long rows, long width, long ignore, int count, float smooth, long whole);
+void xent_smooth_part_backward(Stage *st, real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets, const Values *vals, long rows, long width, long ignore, int count, float smooth, long whole);
 void xent_smooth_forward(Stage *st, float *loss, float *lse, const real *x, const int32_t *targets, const Values *vals, long rows, long width, long ignore, int count, float smooth);
 void xent_smooth_backward(Stage *st, real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets, const Values *vals, long rows, long width, long ignore, int count, float smooth);
 void hit_report(Stage *st, const real *x, const int32_t *targets, Values *vals, long rows, long width, long ignore, long top);
-void hit_part_report(Stage *st, const real *x, const int32_t *targets, Values *vals, long rows, long width, long ignore, long top);
+void hit_part_report(Stage *st, const real *x, const int32_t *targets, Values *vals, long rows, long width, long ignore, long top, long whole);
 void linear_xent_forward(Stage *st, float *loss, float *lse, const real *x, const real *weight, const real *bias, const int32_t *targets, void *tmp, const Values *vals, int h, long rows, long in, long out, long chunk, long ignore, int count);
-void linear_xent_part_forward(Stage *st, float *loss, float *lse, const real *x, const real *weight, const real *bias, const int32_t *targets, void *tmp, const Values *vals, int h, long rows, long in, long out, long chunk, long ignore, int count);
+void linear_xent_part_forward(Stage *st, float *loss, float *lse, const real *x, const real *weight, const real *bias, const int32_t *targets, void *tmp, const Values *vals, int h, long rows, long in, long out, long chunk, long ignore, int count, long whole);
 void linear_xent_hits_forward(Stage *st, float *loss, float *lse, const real *x, const real *weight, const real *bias, const int32_t *targets, void *tmp, Values *vals, int h, long rows, long in, long out, long chunk, long ignore, int count, long top);
-void linear_xent_part_hits_forward(Stage *st, float *loss, float *lse, const real *x, const real *weight, const real *bias, const int32_t *targets, void *tmp, Values *vals, int h, long rows, long in, long out, long chunk, long ignore, int count, long top);
+void linear_xent_part_hits_forward(Stage *st, float *loss, float *lse, const real *x, const real *weight, const real *bias, const int32_t *targets, void *tmp, Values *vals, int h, long rows, long in, long out, long chunk, long ignore, int count, long top, long whole);
 void linear_xent_backward(Stage *st, real *dx, float *dweight, float *dbias, const float *dloss, const real *x, const real *weight, const real *bias, const float *lse, const int32_t *targets, void *tmp, const Values *vals, int h, int acc, long rows, long in, long out, long chunk, long ignore, int count);
-void linear_xent_part_backward(Stage *st, real *dx, float *dweight, float *dbias, const float *dloss, const real *x, const real *weight, const real *bias, const float *lse, const int32_t *targets, void *tmp, const Values *vals, int h, int acc, long rows, long in, long out, long chunk, long ignore, int count);
+void linear_xent_part_backward(Stage *st, real *dx, float *dweight, float *dbias, const float *dloss, const real *x, const real *weight, const real *bias, const float *lse, const int32_t *targets, void *tmp, const Values *vals, int h, int acc, long rows, long in, long out, long chunk, long ignore, int count, long whole);
 void mse_forward(Stage *st, float *loss, const real *x, const real *targets, const Values *vals, long n);
 void mse_backward(Stage *st, real *dx, real *dtargets, const float *dloss, const real *x, const real *targets, const Values *vals, long n);
 void bce_forward(Stage *st, float *loss, const real *x, const real *targets, const Values *vals, long n);
@@ -286,7 +288,7 @@ void tie_add(Stage *st, float *g, const float *other, long n);
 void norm_partial(Stage *st, double *norm, const float *g, long n, long index);
 /* The same in two steps, for a gradient in parts that end where blocks do: blocks[first + b] is the sum of block b of g, of
  * `each` elements, the length that norm_partial has for the whole; n blocks are added as it adds them. */
-void norm_team(Stage *st, double *norm, const float *g, long n, long outer, long index);
+void norm_team(Stage *st, double *norm, const float *g, long n, long outer, long room, long index);
 void norm_blocks(Stage *st, double *blocks, const float *g, long n, long each, long first);
 void norm_sum(Stage *st, double *norm, const double *blocks, long n, long first, long index);
 void norm_total(Stage *st, float *clip, const double *norm, Values *vals, long count, float limit);

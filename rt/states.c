@@ -14,7 +14,7 @@ enum { KINDS = STATE_CENTRE + 1 };
 
 static StateInfo state_of(const Parameter *p, int kind, size_t at, int shard)
 {
-    StateInfo s = {.name = p->name, .kind = kind, .owned = !p->shared && !shard, .outer = p->outer,
+    StateInfo s = {.name = p->name, .kind = kind, .owned = !p->shared && !shard, .outer = p->outer, .room = p->room,
                    .offset = at && at != EMPTY ? at - 1 : NOWHERE, .copy = NOWHERE, .n = 1, .init = p->start.kind,
                    .a = p->start.a, .b = p->start.b, .kept = 1, .copies = 1, .files = p->files};
     for (; s.ndim < 6 && p->shape[s.ndim] > 0; s.ndim++) {

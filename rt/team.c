@@ -86,7 +86,8 @@ static long next(Walk *w, long *begin, long *local)
 {
     while (w->at < w->end) {
         long stretch = w->at / w->run, in = w->at % w->run, first = w->shard * w->each;
-        long stop = in < first ? first : in < first + w->each ? first + w->each : w->run, n = stop - in;
+        long stop = in < first ? first : in < first + w->each ? first + w->each : w->run;
+        long n = (stop < w->run ? stop : w->run) - in;
         bool here = in >= first && in < first + w->each;
         *begin = w->at;
         *local = stretch * w->each + in - first;
@@ -111,19 +112,19 @@ static long pack(float *to, float *whole, const float *data, Walk w)
     return count;
 }
 
-static Walk walk(int shards, int shard, long whole, long outer, long from, long n)
+static Walk walk(int shard, long whole, long outer, long room, long from, long n)
 {
-    long run = whole / outer, end = from + n < whole ? from + n : whole;
-    return (Walk){run, run / shards, shard, from, from < end ? end : from};
+    long end = from + n < whole ? from + n : whole;
+    return (Walk){whole / outer, room, shard, from, from < end ? end : from};
 }
 
-static void deal(Stage *st, float *to, const float *g, long whole, long outer, long from, long step, long n)
+static void deal(Stage *st, float *to, const float *g, long whole, long outer, long room, long from, long step, long n)
 {
     float mine[TEAM_PIECE], theirs[TEAM_PIECE];
     for (int with = 0; with < st->shards; with++) {
         int d = st->shard ^ with;
-        Walk away = walk(st->shards, st->shard, whole, outer, from + d * step, n);
-        Walk here = walk(st->shards, d, whole, outer, from + st->shard * step, n);
+        Walk away = walk(st->shard, whole, outer, room, from + d * step, n);
+        Walk here = walk(d, whole, outer, room, from + st->shard * step, n);
         long out = pack(mine, NULL, g, away), in = pack(NULL, NULL, NULL, here);
         if (with == 0)
             memcpy(theirs, mine, (size_t)out * sizeof *mine);
@@ -164,7 +165,7 @@ static bool read_item(Worker *w, const Item *item, long from, long n, ArenaTake 
     for (long at = from; at < from + n; at += TEAM_PIECE) {
         long k = from + n - at < TEAM_PIECE ? from + n - at : TEAM_PIECE;
         for (int d = 0; d < st->shards; d++) {
-            Walk range = walk(st->shards, d, s->n, s->outer, at, k);
+            Walk range = walk(d, s->n, s->outer, s->room, at, k);
             long count = d == st->shard ? pack_item(part, w, item, range) : pack(NULL, NULL, NULL, range);
             if (count && d == st->shard && d > 0)
                 one_way(st, 0, true, part, count * (long)sizeof *part);
@@ -178,19 +179,66 @@ static bool read_item(Worker *w, const Item *item, long from, long n, ArenaTake 
     return good;
 }
 
+static long at_least(long a, long b) { return a > b ? a : b; }
+static long at_most(long a, long b) { return a < b ? a : b; }
+
+/* Of the elements that a device has room for, those that this replica keeps: from .. until-1, the first one at `base`. */
+typedef struct { long from, until, base; } Kept;
+
+static Kept kept_of(const StateInfo *s)
+{
+    return s->cut ? (Kept){s->from, s->from + s->part, s->whole ? 0 : s->from} : (Kept){0, s->outer * s->room, 0};
+}
+
+static bool give(Worker *w, const Item *item, bool (*take)(void *to, long begin, const float *x, long n), void *to)
+{
+    const Job *job = w->run->job;
+    if (w->stage.index % homes_of(job) != item->stage)
+        return true;
+    Item here = *item;
+    here.state = &w->info->state[item->state - job->stage[item->stage].state];
+    const StateInfo *s = here.state;
+    const Kept kept = kept_of(s);
+    Walk range = walk(w->stage.shard, s->n, s->outer, s->room, 0, s->cut || replica_of(w) == 0 ? s->n : 0);
+    const float *data = item_data(w, &here);
+    const uint16_t *copy = item_copy(w, &here);
+    float piece[TEAM_PIECE];
+    long n, begin, local;
+    while ((n = next(&range, &begin, &local)) > 0)
+        for (long at = at_least(local, kept.from), k; at < at_most(local + n, kept.until); at += k) {
+            k = at_most(at_most(local + n, kept.until) - at, TEAM_PIECE);
+            if (!data)
+                init_widen(piece, copy + at, k);
+            if (!take(to, begin + at - local, data ? data + at - kept.base : piece, k))
+                return false;
+        }
+    return true;
+}
+
 /* ---- states come ------------------------------------------------------------------------------------------------- */
 
-/* Of elements first .. first+n-1 of the whole at `from`: this device's, into `data` and, rounded, into `copy`. */
+/* Of elements first .. first+n-1 of the whole at `from`: those that this device keeps, into `data` and, rounded, into `copy`.
+ * Behind the last ones there is room for some more, which are 0. */
 static void place(Worker *w, const StateInfo *s, float *data, uint16_t *copy, const float *from, long first, long n)
 {
-    Walk range = walk(w->stage.shards, w->stage.shard, s->n, s->outer, first, n);
-    long k, begin, local;
+    Walk range = walk(w->stage.shard, s->n, s->outer, s->room, first, n);
+    const Kept kept = kept_of(s);
+    long k, begin, local, mine = part_here(&w->stage, s->room, s->n / s->outer);
     while ((k = next(&range, &begin, &local)) > 0) {
-        if (data)
-            memcpy(data + local, from + (begin - first), (size_t)k * sizeof *data);
+        long at = at_least(local, kept.from), until = at_most(local + k, kept.until);
+        if (data && at < until)
+            memcpy(data + at - kept.base, from + (begin - first + at - local), (size_t)(until - at) * sizeof *data);
         for (long i = 0; copy && i < k; i++)
             copy[local + i] = float_bf16(from[begin - first + i]);
     }
+    for (long stretch = 0; first + n == s->n && mine < s->room && stretch < s->outer; stretch++) {
+        long end = (stretch + 1) * s->room, until = at_most(end, kept.until);
+        long at = at_least(stretch * s->room + mine, kept.from);
+        if (data && at < until)
+            memset(data + at - kept.base, 0, (size_t)(until - at) * sizeof *data);
+        if (copy)
+            memset(copy + end - (s->room - mine), 0, (size_t)(s->room - mine) * sizeof *copy);
+    }
 }
 
-const Team team_links = {sum, take, swap, deal, read_item, place};
+const Team team_links = {sum, take, swap, deal, read_item, give, place};

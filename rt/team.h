@@ -2,8 +2,9 @@
  *
  * team.h: what the devices of a stage do together, for kernels and for the runtime.  team.c does it.
  *
- * A state that is divided is so many stretches of memory, each in as many contiguous parts as there are devices.  With
- * stretches of `run` elements, element g of the whole lies in stretch g / run, and belongs to device g % run / (run / devices).
+ * A state that is divided is so many stretches of memory, each in as many contiguous parts as there are devices.  A device has
+ * room for `room` elements of a stretch.  With stretches of `run` elements, element g of the whole lies in stretch g / run, and
+ * belongs to device g % run / room.  So a last part may be shorter, or empty; what is behind it there is 0.
  */
 #ifndef TEAM_H
 #define TEAM_H
@@ -16,6 +17,20 @@ struct StateInfo;
 
 enum { TEAM_PIECE = 8192 };     /* elements that are on their way at once: they lie on the stack of both sides */
 
+/* What a device has of `whole` in its room: the last parts may be shorter, or empty. */
+static inline long part_here(const Stage *st, long room, long whole)
+{
+    long left = whole - st->shard * room;
+    return left < 0 ? 0 : left < room ? left : room;
+}
+
+/* The sum of no terms: what it is added to stays as it is, -0 too. */
+static inline void fill_nothing(float *x, long n)
+{
+    for (long i = 0; i < n; i++)
+        x[i] = -0.0f;
+}
+
 struct Team {
     /* x[n] of all devices, added by the binary tree over them. */
     void (*sum)(Stage *st, float *x, long n);
@@ -24,11 +39,14 @@ struct Team {
     /* `mine` for device `with` of the team, which calls it too. */
     void (*swap)(Stage *st, int with, const void *mine, void *theirs, long bytes);
     /* Device d gets elements from + d*step .. +n-1 of a divided g, those below `whole`; n at most TEAM_PIECE. */
-    void (*deal)(Stage *st, float *to, const float *g, long whole, long outer, long from, long step, long n);
+    void (*deal)(Stage *st, float *to, const float *g, long whole, long outer, long room, long from, long step, long n);
     /* Of the runtime (run.h).  Elements from .. from+n-1 of a state, piece by piece, to `take` of the first device.  All call
      * it. */
     bool (*read)(struct Worker *w, const struct Item *item, long from, long n,
                  bool (*take)(void *to, const void *piece, size_t n), void *to);
+    /* The elements of an item that this device of this replica has to give, run by run: where they begin in the whole. */
+    bool (*give)(struct Worker *w, const struct Item *item,
+                 bool (*take)(void *to, long begin, const float *x, long n), void *to);
     /* Of elements first .. first+n-1 at `from` those of this device: into `data`, and rounded into `copy`; NULL: not there. */
     void (*place)(struct Worker *w, const struct StateInfo *s, float *data, uint16_t *copy, const float *from, long first,
                   long n);

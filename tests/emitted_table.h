@@ -107,8 +107,10 @@ static void parameter(Reader *r, Table *t)
             list(r, &n);
         else if (take(r, "FILES_GET") || take(r, "FILES_DO_NOT") || take(r, "FILES_MAY"))
             continue;
-        else if (same(f, (Name){"shards", 6}))
-            t->elements /= product(r);              /* the shape is that of all devices of the stage */
+        else if (same(f, (Name){"outer", 5}))
+            t->elements = product(r);               /* the shape is that of all devices of the stage */
+        else if (same(f, (Name){"room", 4}))
+            t->elements *= product(r);
         else
             t->cut |= product(r) && same(f, (Name){"cut", 3});
     } while (take(r, ","));

@@ -24,7 +24,7 @@ static void linear_parts(void)
         linear_pieces_backward_x(stage, got->k, dy->k, w->k, 0, d[0], d[1], d[2], d[3]);
         alike("linear_pieces_backward_x", got, want);
         Tensor *tmp = sizeof(real) == 4 ? NULL : result(FLOAT, d[0] * (d[1] > d[2] ? d[1] : d[2]));
-        linear_columns_backward_x(stage, got->k, dy->k, w->k, tmp ? tmp->k : 0, 0, d[0], d[1], d[2], d[3]);
+        linear_columns_backward_x(stage, got->k, dy->k, w->k, tmp ? tmp->k : 0, 0, d[0], d[1], d[2], d[3], d[2]);
         alike("linear_columns_backward_x", got, want);
         Tensor *x = operand(REAL, d[0] * d[1], -1, 1), *b = s % 2 ? operand(REAL, d[2], -1, 1) : NULL;
         Tensor *y = result(REAL, dy->n), *parts = result(REAL, dy->n);
@@ -49,13 +49,13 @@ static void table_parts(void)
     Tensor *y = result(REAL, N * WIDTH), *parts = result(REAL, N * WIDTH), *dw[2];
     int32_t *id = ids(N, 0, ROWS);
     embedding_forward(stage, y->k, id, w->k, N, WIDTH, ROWS);
-    embedding_rows_forward(stage, parts->k, id, w->k, N, WIDTH, ROWS);
+    embedding_rows_forward(stage, parts->k, id, w->k, N, WIDTH, ROWS, ROWS);
     alike("embedding_rows_forward", parts, y);
     for (int i = 0; i < 2; i++)
         dw[i] = result(FLOAT, ROWS * WIDTH);
     for (int acc = 0; acc < 2; acc++) {
         embedding_backward(stage, dw[0]->k, dy->k, id, acc, N, WIDTH, ROWS);
-        embedding_rows_backward(stage, dw[1]->k, dy->k, id, acc, N, WIDTH, ROWS);
+        embedding_rows_backward(stage, dw[1]->k, dy->k, id, acc, N, WIDTH, ROWS, ROWS);
         same_floats("embedding_rows_backward", dw[1]->k, dw[0]->k, ROWS * WIDTH);
     }
     case_end();
@@ -107,15 +107,21 @@ static void loss_parts(void)
         dx[i] = result(REAL, x->n), loss[i] = result(FLOAT, 1), lse[i] = result(FLOAT, ROWS);
     target[5] = NONE;
     xent_forward(stage, loss[0]->k, lse[0]->k, x->k, target, &vals, ROWS, WIDTH, NONE, 0);
-    xent_part_forward(stage, loss[1]->k, lse[1]->k, x->k, target, &vals, ROWS, WIDTH, NONE, 0);
+    xent_part_forward(stage, loss[1]->k, lse[1]->k, x->k, target, &vals, ROWS, WIDTH, NONE, 0, WIDTH);
     same_floats("xent_part_forward", loss[1]->k, loss[0]->k, 1);
     same_floats("xent_part_forward lse", lse[1]->k, lse[0]->k, ROWS);
     xent_backward(stage, dx[0]->k, dloss->k, x->k, lse[0]->k, target, &vals, ROWS, WIDTH, NONE, 0);
-    xent_part_backward(stage, dx[1]->k, dloss->k, x->k, lse[0]->k, target, &vals, ROWS, WIDTH, NONE, 0);
+    xent_part_backward(stage, dx[1]->k, dloss->k, x->k, lse[0]->k, target, &vals, ROWS, WIDTH, NONE, 0, WIDTH);
     alike("xent_part_backward", dx[1], dx[0]);
+    xent_smooth_forward(stage, loss[0]->k, lse[0]->k, x->k, target, &vals, ROWS, WIDTH, NONE, 0, 0.1f);
+    xent_smooth_part_forward(stage, loss[1]->k, lse[1]->k, x->k, target, &vals, ROWS, WIDTH, NONE, 0, 0.1f, WIDTH);
+    same_floats("xent_smooth_part_forward", loss[1]->k, loss[0]->k, 1);
+    xent_smooth_backward(stage, dx[0]->k, dloss->k, x->k, lse[0]->k, target, &vals, ROWS, WIDTH, NONE, 0, 0.1f);
+    xent_smooth_part_backward(stage, dx[1]->k, dloss->k, x->k, lse[0]->k, target, &vals, ROWS, WIDTH, NONE, 0, 0.1f, WIDTH);
+    alike("xent_smooth_part_backward", dx[1], dx[0]);
     hit_report(stage, x->k, target, &vals, ROWS, WIDTH, NONE, TOP);
     int32_t hits = vals.hits;
-    hit_part_report(stage, x->k, target, &vals, ROWS, WIDTH, NONE, TOP);
+    hit_part_report(stage, x->k, target, &vals, ROWS, WIDTH, NONE, TOP, WIDTH);
     expect(hits > 0 && vals.hits == hits, "hit_part_report: %d, not %d", vals.hits, hits);
     case_end();
 }
@@ -136,16 +142,16 @@ static void head_parts(void)
 #define BACK(i) \
     dx[i]->k, dw[i]->k, 0, dloss->k, x->k, w->k, b->k, lse[0]->k, id, tmp->k, &v, 0, 0, ROWS, IN, OUT, CHUNK, NONE, 0
     linear_xent_forward(stage, OF(0));
-    linear_xent_part_forward(stage, OF(1));
+    linear_xent_part_forward(stage, OF(1), OUT);
     same_floats("linear_xent_part_forward", loss[1]->k, loss[0]->k, 1);
     same_floats("linear_xent_part_forward lse", lse[1]->k, lse[0]->k, ROWS);
     linear_xent_hits_forward(stage, OF(0), TOP);
     int32_t hits = v.hits;
-    linear_xent_part_hits_forward(stage, OF(1), TOP);
+    linear_xent_part_hits_forward(stage, OF(1), TOP, OUT);
     same_floats("linear_xent_part_hits_forward", loss[1]->k, loss[0]->k, 1);
     expect(hits > 0 && v.hits == hits, "linear_xent_part_hits_forward: %d, not %d", v.hits, hits);
     linear_xent_backward(stage, BACK(0));
-    linear_xent_part_backward(stage, BACK(1));
+    linear_xent_part_backward(stage, BACK(1), OUT);
     alike("linear_xent_part_backward", dx[1], dx[0]);
     same_floats("linear_xent_part_backward dweight", dw[1]->k, dw[0]->k, OUT * IN);
     case_end();
@@ -156,7 +162,7 @@ const Check team_checks[] = {
     {" embedding_rows_forward embedding_rows_backward ", table_parts},
     {" grouped_columns_backward_x grouped_rows_forward ", expert_parts},
     {" dropout_part_forward ", draw_parts},
-    {" xent_part_forward xent_part_backward hit_part_report ", loss_parts},
+    {" xent_part_forward xent_part_backward xent_smooth_part_forward xent_smooth_part_backward hit_part_report ", loss_parts},
     {" linear_xent_part_forward linear_xent_part_hits_forward linear_xent_part_backward ", head_parts},
     {0}
 };

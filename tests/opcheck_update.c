@@ -359,7 +359,7 @@ static void norms(void)
         norm_partial(stage, norm, g->k, g->n, s);
         double alone = norm[s];
         if (!folds())           /* GPU kernels have no teams; here, a stage of one device; of several: tests/axes.c */
-            norm_team(stage, norm, g->k, g->n, 1, s);
+            norm_team(stage, norm, g->k, g->n, 1, g->n, s);
         expect(norm[s] == alone, "norm_team: %.17g, norm_partial %.17g", norm[s], alone);
         expect(fabs(norm[s] - want) <= 1e-13 * want, "norm_partial: %.17g, should be %.17g", norm[s], want);
         norm_in_parts(g, norm[s]);

@@ -11,7 +11,8 @@ need dpgen
 is() { if [ -n "$2" ] && [ "$2" = "$3" ]; then pass; else fault "$1: $3, not $2"; fi; }
 
 # ---- bytes -------------------------------------------------------------------------------------------------------
-# tiny-gpt, 2 samples of 16 tokens, D 32: a sum has n = 1024 floats, and a layer four of them, two of each way
+# tiny-gpt, 2 samples of 16 tokens, D 32: a sum has n = 1024 floats, and a layer four of them, two of each way.  The result of
+# the table is one, and the gradient of what the head reads; a loss has 12 bytes a row
 sed 's/D: 24, H: 3/D: 32, H: 4/; s/count: 4/count: 16/' "$models/tiny-gpt.yaml" >"$tmp/gpt.yaml"
 gpt="$tmp/gpt.yaml --set train.blocks=8 --schedule 1f1b --planner even"
 # sent T OPTION...: by a device of each stage, in a step
@@ -19,23 +20,24 @@ sent() {
     ./dpgen plan $gpt --set plan.tensor="$@" --json 2>"$tmp/said" |
         sed -n 's/.*"team_sent_bytes": \([0-9]*\).*/\1/p' | xargs
 }
-# bytes T SUMS MICRO ELEMENTS PARAMETERS: sums of a micro-batch, then norms of divided parameters, each with 2 KiB a level
+# bytes T SUMS LOSSES MICRO ELEMENTS PARAMETERS: of a micro-batch, then norms of divided parameters, each with 2 KiB a level
 bytes() {
-    awk -v t=$1 -v sums=$2 -v micro=$3 -v elements=$4 -v n=$5 'BEGIN {
+    awk -v t=$1 -v sums=$2 -v losses=$3 -v micro=$4 -v elements=$5 -v n=$6 'BEGIN {
         levels = log(t) / log(2); levels = int(levels + 0.5)
-        print micro * sums * 4 * 1024 * levels + 4 * elements / t * (t - 1) / t + n * 2048 * levels }'
+        print micro * (sums * 4 * 1024 + losses * 12 * 32) * levels + 4 * elements / t * (t - 1) / t + n * 2048 * levels }'
 }
 # of a layer: packed q, k, v with its bias; the weight behind attention; the first product with its bias; the weight behind it
-layer=$((96 * 32 + 96 + 32 * 32 + 128 * 32 + 128 + 32 * 128))
+table=$((256 * 32)) layer=$((96 * 32 + 96 + 32 * 32 + 128 * 32 + 128 + 32 * 128))
 for t in 2 4; do
-    is "a stage, $t devices" "$(bytes $t 12 4 $((3 * layer)) 18)" "$(sent $t --stages 1)"
-    is "two stages, $t devices" "$(bytes $t 4 4 $layer 6) $(bytes $t 8 4 $((2 * layer)) 12)" "$(sent $t --stages 2 --cuts 12)"
+    is "a stage, $t devices" "$(bytes $t 14 1 4 $((3 * layer + table)) 19)" "$(sent $t --stages 1)"
+    is "two stages, $t devices" "$(bytes $t 5 0 4 $((layer + table)) 7) $(bytes $t 9 1 4 $((2 * layer)) 12)" \
+        "$(sent $t --stages 2 --cuts 12)"
 done
-# the norm behind the last layer reads its sum, so all six forward sums are made again
-is "sums that are made again" "$(bytes 2 $((12 + 6)) 4 $((3 * layer)) 18)" "$(sent 2 --stages 1 --recompute full)"
-is "check tells them" "$((12 * 4 * 1024 * 2)) bytes a micro-batch" "$(./dpgen check $gpt --set plan.tensor=4 | tr -d , |
-    sed -n 's/^  sends for sums *//p')"
-is "and norms" "$(bytes 4 0 0 $((3 * layer)) 18) bytes a step" "$(./dpgen check $gpt --set plan.tensor=4 | tr -d , |
+# the norm behind the last layer reads its sum, so all forward sums are made again, and what the loss tells
+is "sums that are made again" "$(bytes 2 $((14 + 7)) 2 4 $((3 * layer + table)) 19)" "$(sent 2 --stages 1 --recompute full)"
+is "check tells them" "$(((14 * 4 * 1024 + 12 * 32) * 2)) bytes a micro-batch" \
+    "$(./dpgen check $gpt --set plan.tensor=4 | tr -d , | sed -n 's/^  sends for sums *//p')"
+is "and norms" "$(bytes 4 0 0 0 $((3 * layer + table)) 19) bytes a step" "$(./dpgen check $gpt --set plan.tensor=4 | tr -d , |
     sed -n 's/^  sends for norms *//p')"
 
 # ---- times -------------------------------------------------------------------------------------------------------

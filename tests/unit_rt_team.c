@@ -56,15 +56,15 @@ static void team_swap(Stage *st, int with, const void *mine, void *theirs, long 
             ((double *)theirs)[b] += left.part[d][b];
 }
 
-static void team_deal(Stage *st, float *to, const float *g, long whole, long outer, long from, long step, long n)
+static void team_deal(Stage *st, float *to, const float *g, long whole, long outer, long room, long from, long step, long n)
 {
     long first = from + st->shard * step;
-    (void)g, (void)outer;
+    (void)g, (void)outer, (void)room;
     for (long i = 0; i < n && first + i < whole; i++)
         to[i] = left.whole[first + i];
 }
 
-static const Team team = {team_sum, NULL, team_swap, team_deal, NULL, NULL};
+static const Team team = {team_sum, NULL, team_swap, team_deal, NULL, NULL, NULL};
 
 /* Row 0 and column 0: products that are too small, so that a sum without a bias is -0, as on one device. */
 static void check_team(int devices, long blocks, bool biased)
@@ -109,12 +109,40 @@ static void check_team(int devices, long blocks, bool biased)
             for (long k = 0; k < OUT && i < each; k++)
                 pt[i * OUT + k] = turned[at * OUT + k];
         }
-        linear_columns_backward_x(&stage, got, py, pt, NULL, 0, ROWS, OUT, each, pieces);
+        linear_columns_backward_x(&stage, got, py, pt, NULL, 0, ROWS, OUT, each, pieces, WIDE);
         if (left.second)
             equal(!memcmp(got, want[1], sizeof got), "Linear by columns, dx", devices, blocks);
-        norm_team(&stage, norm + 1, g, OUT * WIDE, 3, 0);
+        norm_team(&stage, norm + 1, g, OUT * WIDE, 3, piece * OUT, 0);
         if (left.second)
             equal(norm[0] == norm[1], "norm", devices, blocks);
+    }
+    stage.team = NULL, stage.shards = stage.shard = 0;
+}
+
+/* A Linear of n columns that the blocks do not divide.  What stands behind the last ones is not read, and a device without any
+ * adds nothing: also of column 0 and row 0, whose sum is -0. */
+static void check_uneven(int devices, long blocks, long n)
+{
+    enum { ROWS = 5, IN = 9, MOST = 32 };
+    const long room = (n + blocks - 1) / blocks * (blocks / devices);
+    static real dy[ROWS * MOST], w[MOST * IN], want[ROWS * IN], got[ROWS * IN], py[ROWS * MOST], pw[MOST * IN];
+    for (long i = 0; i < ROWS * n; i++)
+        put(dy, i, i < n ? -0x1p-80f : (float)draw());
+    for (long i = 0; i < n * IN; i++)
+        put(w, i, i % IN == 0 ? 0x1p-80f : (float)draw());
+    stage.blocks = (int)blocks, stage.shards = 0;
+    linear_backward_x(&stage, want, dy, w, 0, ROWS, IN, n);
+    equal(signbit(get(want, 0)), "no -0", n, blocks);
+    stage.team = &team, stage.shards = devices;
+    for (int turn = 0; turn < 2 * devices; turn++) {
+        stage.shard = turn % devices, left.second = turn >= devices;
+        for (long i = 0; i < ROWS * room; i++)
+            put(py, i, stage.shard * room + i % room < n ? get(dy, i / room * n + stage.shard * room + i % room) : NAN);
+        for (long i = 0; i < room * IN; i++)
+            put(pw, i, stage.shard * room + i / IN < n ? get(w, stage.shard * room * IN + i) : NAN);
+        linear_columns_backward_x(&stage, got, py, pw, NULL, 0, ROWS, IN, room, 1, n);
+        if (left.second)
+            equal(!memcmp(got, want, sizeof got), "Linear by uneven columns, dx", devices, n);
     }
     stage.team = NULL, stage.shards = stage.shard = 0;
 }
@@ -151,6 +179,8 @@ int main(void)
             for (int biased = 0; biased < 2; biased++)
                 check_team(devices, blocks, biased);
     for (int devices = 2; devices <= MOST_TEAM; devices *= 2) {
+        for (long n = 1; n < 24; n++)
+            check_uneven(devices, 8, n);
         check_draws(devices, 5);
         check_draws(devices, 1100);
     }

@@ -495,10 +495,10 @@ void norm_partial(Stage *st, double *norm, const float *g, long n, long index)
     put_norm(t, norm, index, h);
 }
 
-void norm_team(Stage *st, double *norm, const float *g, long n, long outer, long index)
+void norm_team(Stage *st, double *norm, const float *g, long n, long outer, long room, long index)
 {
     Twin *t = of(st);
-    long mine = n / st->shards;
+    long mine = outer * room;
     if (n <= 0 || outer <= 0)
         refuse("sizes that no norm has");
     int64_t from = touch(t, g, 4 * mine, false);

@@ -119,9 +119,8 @@ static Where where(const Parameter *p, int kind)
     int64_t n = 1;
     for (int i = 0; i < 6 && p->shape[i]; i++)
         n *= p->shape[i];
-    int64_t all_bytes = (kind == 1 ? 2 : 4) * n, mine = p->shards ? all_bytes / p->shards : all_bytes;
-    int64_t run = p->shards ? all_bytes / p->outer : all_bytes;
-    Where w = {(int64_t)place(p, kind) - 1, mine, 0, 0, p->shards ? run / p->shards : run, run, 1};
+    int64_t size = kind == 1 ? 2 : 4, run = p->outer ? size * n / p->outer : size * n, each = p->outer ? size * p->room : run;
+    Where w = {(int64_t)place(p, kind) - 1, p->outer ? p->outer * each : run, 0, 0, each, run, 1};
     int kept = kind == 0 ? p->versions.kept : kind == 1 ? p->versions.copies : 1;
     if (kept > 1)
         w.kept = kept, w.stride = (int64_t)p->versions.stride;
@@ -141,7 +140,7 @@ static void put_states(Twin *t, int first)
                 uint64_t h = mix(mix(text_bits(p->name), (uint64_t)kind), (uint64_t)k);
                 for (int64_t b = 0; b < w.bytes; b++) {
                     int64_t of = w.from + b;
-                    of = of / w.each * w.run + t->st.shard * w.each * (p->shards > 0) + of % w.each;
+                    of = of / w.each * w.run + t->st.shard * w.each * (p->outer > 0) + of % w.each;
                     t->at[lo + b] = mix(h, (uint64_t)of) | 1;
                 }
             }

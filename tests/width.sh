@@ -9,14 +9,15 @@
 . "$(dirname "$0")/lib.sh"
 need dpgen dpgen-verify build/emitted build/librt.a build/librt_bf16.a
 
-sed 's/D: 24, H: 3/D: 32, H: 4/; s/count: 4/count: 16/' "$models/tiny-gpt.yaml" >"$tmp/gpt.yaml"
+# 251 words: the last block of a vocabulary is shorter
+sed 's/V: 256/V: 251/; s/D: 24, H: 3/D: 32, H: 4/; s/count: 4/count: 16/' "$models/tiny-gpt.yaml" >"$tmp/gpt.yaml"
 gpt="$tmp/gpt.yaml --set train.blocks=8" llama="$models/tiny-llama.yaml --set train.blocks=4"
 arguments="--steps 4"
 # team NAME DEVICES STAGES OPTION...: a line for `plans`
 team() { name=$1 t=$2 n=$3; shift 3; echo "$name.$t.$n --set plan.tensor=$t --stages $n $*"; }
 
 use_portable
-keep="gpt.1.1 gpt.2.2 gpt.4.1"
+keep="gpt.1.1 gpt.2.2 gpt.4.1 some.1.1 shard.2.1 free.1.2 parts.2.1"
 { team gpt 1 1 $gpt; team gpt 2 1 $gpt --recompute full; team gpt 2 2 $gpt --schedule 1f1b; team gpt 4 1 $gpt
   team gpt 4 2 $gpt --schedule zb-h1 --fuse none
   for t in ${SLOW:+1 2 4}; do for n in 1 2 3; do for schedule in gpipe 1f1b 2bp zb-h1 breadth-first zb-v; do
@@ -57,14 +58,26 @@ sed '/name: lm_head/d; s/op: SoftmaxCrossEntropy, targets/op: LinearCrossEntropy
 'bias: false, chunk: 32, top: 3, targets/' "$tmp/gpt.yaml" >"$tmp/head.yaml"
 { for plan in "1 1" "2 2" "4 1"; do team head $plan "$tmp/head.yaml" --set train.blocks=4; done; } | plans
 one_hash "LinearCrossEntropy"
-# bytes DEVICES: of the buffers of the table, its states and the scores
+# 130 words in 16 blocks of 9: the last device has none
+{ for plan in "1 1" "16 1"; do
+      team none $plan "$tmp/head.yaml" --set train.blocks=16 -D V=130
+  done; } | plans
+one_hash "a device without words"
+sed 's/op: SoftmaxCrossEntropy,/& smoothing: 0.1,/' "$tmp/untied.yaml" >"$tmp/smooth.yaml"
+for model in untied smooth; do
+    for plan in "1 1" "16 1"; do team $model $plan "$tmp/$model.yaml" --set train.blocks=16 -D V=130; done | plans
+    one_hash "a device without words, $model"
+done
+# bytes DEVICES WORDS: of the buffers of the table, its states and the scores; a device has 64 of 251 words or of 256
 bytes() {
-    ./dpgen plan $gpt --set plan.tensor=$1 --stages 1 --estimate -d m 2>&1 |
+    ./dpgen plan $gpt -D V=$2 --set plan.tensor=$1 --stages 1 --estimate -d m 2>&1 |
         sed -n 's/^buf 0:\(wte.weight[^ ]*\|lm_head\) .* bytes=\([0-9]*\).*/\1 \2/p' | sort
 }
-bytes 1 | awk '{ print $1, $2 / 4 }' >"$tmp/quarters"
-if [ "$(wc -l <"$tmp/quarters")" -ge 5 ] && [ "$(bytes 4)" = "$(cat "$tmp/quarters")" ]; then pass
-else fault "bytes of the vocabulary on 4 devices: $(bytes 4 | tr '\n' ' ')"; fi
+bytes 1 256 | awk '{ print $1, $2 / 4 }' >"$tmp/quarters"
+for words in 251 256; do
+    if [ "$(wc -l <"$tmp/quarters")" -ge 5 ] && [ "$(bytes 4 $words)" = "$(cat "$tmp/quarters")" ]; then pass
+    else fault "bytes of $words words on 4 devices: $(bytes 4 $words | tr '\n' ' ')"; fi
+done
 
 # ---- Dropout between two divided products: a device draws as its elements of the whole do ------------------------------------
 awk '/op: Gelu/ { print; sub(/[^ ].*/, ""); print $0 "- {op: Dropout, name: mlp.drop, p: 0.3}"; next } 1' "$tmp/gpt.yaml" \
@@ -102,6 +115,16 @@ for dir in gpt.1.1 gpt.2.2 gpt.4.1; do
     if [ "$(wc -l <"$tmp/$dir.steps")" = 2 ] && cmp -s "$tmp/gpt.1.1.steps" "$tmp/$dir.steps"; then pass
     else fault "$dir: other losses or norms: $(cat "$tmp/$dir.steps")"; fi
 done
+# of replicas each with a part of what a device has
+said=$(job some.1.1 --steps 6 --no-checkpoint --hash)
+for way in "shard.2.1 some.1.1" "some.1.1 shard.2.1" "shard.2.1 shard.2.1"; do
+    set -- $way
+    rm -rf "$tmp/ckpt"
+    got=$(job $1 --steps 3 --checkpoint "$tmp/ckpt" && job $2 --steps 6 --checkpoint "$tmp/ckpt" --resume --hash)
+    if [ ${#said} = 71 ] && [ "$got" = "$said" ]; then pass; else fault "begun by $1, ended by $2: $got, not $said"; fi
+done
+for dir in free.1.2 parts.2.1; do job $dir --steps 2 --no-checkpoint --gradients "$tmp/$dir.grads"; done
+cmp "$tmp/free.1.2.grads" "$tmp/parts.2.1.grads" && pass || fault "gradients of parts"
 first=$(job gpt.1.1 --steps 2 --no-checkpoint --weights "$tmp/gpt.1.1.weights" --hash)
 for dir in gpt.2.2 gpt.4.1; do
     got=$(job $dir --steps 2 --no-checkpoint --weights "$tmp/gpt.4.1.weights" --hash)
@@ -214,8 +237,8 @@ no "more than blocks" '\^~ 8, or train.blocks: 16' 16
 no "one block" '\^ train.blocks: 2' 2 --set train.blocks=1
 no "too few devices" 'list 16 devices' 8 --set devices.0.count=12
 no "a free order" 'devices.order: free chooses one device' 2 --device-order free
-refuse "nothing to divide" 3 'no operator can be divided; the first that might be, wte: its 31 words are no multiple of 16' \
-    ./dpgen check "$models/heads.yaml" --set train.blocks=16 --set plan.tensor=2 --set model.dims.V=31 --set model.dims.D=13
+refuse "nothing to divide" 3 'no operator can be divided; the first that might be, wte: ' \
+    ./dpgen check "$models/heads.yaml" --set train.blocks=16 --set plan.tensor=2 --set model.dims.V=3 --set model.dims.D=13
 refuse "a graph of other devices" 3 'is a graph with team=2, and plan.tensor' \
     sh -c './dpgen $1 --set plan.tensor=2 -d f >"$2" && ./dpgen $1 --from "$2" -o "$2.out"' sh "$gpt" "$tmp/graph"
 
@@ -258,8 +281,8 @@ explains h.1.attn.c_attn '^team    divided: 32 columns of the result in each of 
 explains h.1.attention '^team    divided: 4 heads among 2 devices$'
 explains h.1.gelu '^team    divided: [0-9]* elements among 2 devices$'
 explains h.1.mlp.c_proj '^team    divided: 128 columns of the weight among 2 devices; the result is a sum over them, 4.00 KiB'
-explains lm_head '^team    divided: 256 columns of the result among 2 devices; the gradient of x is a sum over them, 4.00 KiB'
-explains wte '^team    divided: 256 rows among 2 devices$'
+explains lm_head '^team    divided: 251 columns of the result among 2 devices; the gradient of x is a sum over them, 4.00 KiB'
+explains wte '^team    divided: 251 rows among 2 devices$'
 explains wpe '^team    whole on each of 2 devices: no Linear in front of it is divided$'
 explains h.1.ln_1 '^team    whole on each of 2 devices: no Linear in front of it is divided$'
 finish

@@ -105,7 +105,7 @@ static const char *literals_of(const Machine *m, const Site *s, const Step *st, 
         const Param *p = &st->row->param[k];
         if (p->mode != 'i' && p->mode != 'f' && p->mode != 's')
             continue;
-        int64_t times = k == axis || (axis >= 0 && p->axis == 'k') ? m->devices : 1;
+        bool along = k == axis || (axis >= 0 && p->axis == 'k');
         const Arg *a = st->word[k] >= 0 ? &s->arg[st->word[k]] : NULL;
         if (!a || a->param >= 0 || (a->kind != A_INT && a->kind != A_FLOAT) || (p->mode != 'f' && a->kind != A_INT))
             call_fault(m, s, "'%s' must be a literal%s", p->name, p->mode != 'f' ? " integer" : "");
@@ -115,7 +115,7 @@ static const char *literals_of(const Machine *m, const Site *s, const Step *st, 
         else if (p->mode == 's' && axis >= 0 && s->row->kind != ROW_TEAM)      /* heads from the first one of a device on */
             n += (size_t)snprintf(text + n, sizeof text - n, "%lld", (long long)~a->i);
         else if (p->mode != 'f')
-            n += (size_t)snprintf(text + n, sizeof text - n, "%lld", (long long)(times * a->i));
+            n += (size_t)snprintf(text + n, sizeof text - n, "%lld", (long long)(along ? step_whole(m, st, a->i) : a->i));
         else
             n += (size_t)snprintf(text + n, sizeof text - n, "%a", (double)(float)(a->kind == A_INT ? (double)a->i : a->f));
     }
@@ -141,12 +141,27 @@ static int64_t in_front(const Machine *m, const Site *s, const char *extent, con
     return 0;
 }
 
+/* Of what is so much in the room of a device. */
+int64_t step_whole(const Machine *m, const Step *st, int64_t n)
+{
+    return st->all == st->mine * m->devices ? n * m->devices : n / st->mine * st->all;
+}
+
+void step_heads(const Machine *m, const Site *s, Step *st, int64_t mine, int64_t all)
+{
+    if (st->whole && st->mine == mine && st->all == all)
+        return;
+    st->mine = mine;
+    st->all = all;
+    st->whole = heads(m, s, st, st->axis);
+}
+
 void step_along(const Machine *m, const Site *s, Step *st, int axis)
 {
-    if (st->whole && st->axis == axis)
+    if (st->front && st->axis == axis)
         return;
     st->axis = axis;
-    st->whole = heads(m, s, st, axis);
+    st->whole = NULL;
     st->front = room(sizeof *st->front * (size_t)(st->row->n + 1));
     for (int k = 0; k < st->row->n; k++)
         for (int j = 0; j < st->row->n && !st->front[k]; j++)

@@ -81,14 +81,14 @@ static void hold_part(const Stage *s, Held *h, const Node *row)
 /* A device of several has a part of some. */
 static void hold_stretches(const Stage *s, Held *h, const Node *row, int devices)
 {
-    int64_t stretches = node_int(row, "outer", 0), size = !strcmp(h->kind, "copy") ? 2 : 4;
-    if (!stretches && !node_field(row, "shards"))
+    int64_t stretches = node_int(row, "outer", 0), each = node_int(row, "room", 0), size = !strcmp(h->kind, "copy") ? 2 : 4;
+    if (!stretches && !each)
         return;
-    if (stretches < 1 || stretches > INT32_MAX || node_int(row, "shards", 0) != devices || devices < 2 ||
-        h->whole % (size * stretches * devices))
+    if (stretches < 1 || stretches > INT32_MAX || devices < 2 || h->whole % (size * stretches) || each < 1 ||
+        each > h->whole / (size * stretches) || each < (h->whole / (size * stretches) + devices - 1) / devices)
         stop(NOT_READ, "%s.c:%d: %s: no part that one of %d devices has", s->name, row->line, h->param, devices);
     h->stretches = stretches;
-    h->bytes = h->whole / devices;
+    h->bytes = h->room = size * stretches * each;
 }
 
 static void hold_kind(Stage *s, const Node *row, const char *name, const char *kind, int64_t n, int devices)

@@ -285,14 +285,15 @@ static int64_t do_step(Machine *m, const Site *s, Step *st, Taken *t, Term *betw
         bool wanted = word != NO_WORD && (word < 0 || !is_absent(s, word));
         if (!st->row->param[k].width || !is_written(st->row->param[k].mode) || !wanted)
             continue;
-        int64_t stretches = pieces ? pieces * st->front[k] : 0, bytes = s->bytes[like] * (stretches ? m->devices : 1);
+        int64_t stretches = pieces ? pieces * st->front[k] : 0;
+        int64_t bytes = stretches ? step_whole(m, st, s->bytes[like]) : s->bytes[like];
         arg[n] = word >= 0 ? t->old[word] : 0;
         Term x = result_of(st, pieces ? st->whole : st->head, k, bytes, n + (arg[n] != 0), arg);
         if (made == 0 && onto != absent)
             x = term_sum(st->row->param[k].width, bytes, x, onto);
         if (made++ == 0)
             count_again(m, x, n);
-        x = stretches ? term_part(x, stretches, m->devices) : x;
+        x = stretches ? term_part(x, stretches, s->bytes[like]) : x;
         *(word >= 0 ? &t->of[word] : &between[BETWEEN - word]) = x;
     }
     return pieces;
@@ -332,8 +333,8 @@ static bool is_lane(const Site *s, int k)
 }
 
 /* Elements e to until-1 of count, which are elements from `from` on of terms that have `whole`.  Of parts, each in so many
- * stretches, the terms are the wholes: a part of each operand gives that part of the result. */
-typedef struct { int64_t count, e, until, from, whole, stretches; } LaneRun;
+ * stretches, the terms are the wholes, of `all` elements: a part of each operand gives that part of the result. */
+typedef struct { int64_t count, e, until, from, whole, stretches, all; } LaneRun;
 
 /* The next elements that are of one term in every operand.  Terms are taken whole if all begin at the same element. */
 static bool next_run(Machine *m, const Site *s, const int *param, LaneRun *r, Term *of)
@@ -374,11 +375,14 @@ static void lift_lanes(const Site *s, LaneRun *r, Term *of)
 {
     int64_t stretches = 0;
     bool parts = true;
-    r->stretches = 0;
+    r->stretches = r->all = 0;
     for (int k = 0; k < s->n; k++)
         if (is_lane(s, k) && term_view(of[k]).head != H_ZERO) {
-            parts = parts && part_whole(of[k], &stretches) && (!r->stretches || stretches == r->stretches);
+            Term x = part_whole(of[k], &stretches);
+            int64_t all = x ? term_view(x).bytes / s->row->param[k].width : 0;
+            parts = parts && x && (!r->stretches || (stretches == r->stretches && all == r->all));
             r->stretches = stretches;
+            r->all = all;
         }
     for (int k = 0; k < s->n && parts; k++)
         if (is_lane(s, k) && term_view(of[k]).head != H_ZERO)
@@ -388,7 +392,7 @@ static void lift_lanes(const Site *s, LaneRun *r, Term *of)
 
 static Term lane_term(Machine *m, const Site *s, int k, const LaneRun *r, int n, const Term *arg)
 {
-    int64_t bytes = r->whole * s->row->param[k].width * (r->stretches ? m->devices : 1);
+    int64_t bytes = (r->stretches ? r->all : r->whole) * s->row->param[k].width;
     bool norms = s->row->kind == ROW_OTHER;     /* norm_gather; sums of squares: what is added to 0 is itself */
     for (int i = 0; i < 2 && norms; i++)
         if (term_view(arg[i]).head == H_ZERO)
@@ -416,7 +420,7 @@ static void do_lanes(Machine *m, const Site *s, const int *param)
             if (!sp->write)
                 continue;
             Term x = lane_term(m, s, sp->k, &r, n, arg);
-            x = r.stretches ? term_part(x, r.stretches, m->devices) : x;
+            x = r.stretches ? term_part(x, r.stretches, r.whole * w) : x;
             *ADD(&made) = (Piece){sp->lo + r.e * w, sp->lo + r.until * w, r.from * w, x};
         }
     }

@@ -56,14 +56,16 @@ void do_norms(Machine *m, const Site *s, const int *param)
         put_blocks(m, s, to + 8 * b, from, n, a ? a : 1);
         return;
     }
-    bool team = !strcmp(s->row->name, "norm_team");     /* stretches, index */
+    bool team = !strcmp(s->row->name, "norm_team");     /* stretches, room, index */
     bool whole = team || !strcmp(s->row->name, "norm_partial");         /* index; else first, index */
-    int64_t lo = whole ? from : from + 8 * a, bytes = team ? 4 * n / m->devices : whole ? 4 * n : 8 * n;
+    if (team && a && b > n / a)
+        call_fault(m, s, "sizes that no norm has");
+    int64_t lo = whole ? from : from + 8 * a, bytes = team ? 4 * a * b : whole ? 4 * n : 8 * n;
     Term t = machine_read(m, s, lo, lo + bytes, whole ? "g" : "blocks");
     if (team && (!(t = part_whole(t, &stretches)) || stretches != a || term_view(t).bytes != 4 * n))
         call_fault(m, s, "the gradient is not what the %d devices of the stage have of %lld elements in %lld stretches",
                    m->devices, (long long)n, (long long)a);
     int64_t each = norm_length(n);
-    put(m, s, to + 8 * (whole && !team ? a : b), 8, 0,
+    put(m, s, to + 8 * (team ? arg_int(m, s, 5, param) : whole ? a : b), 8, 0,
         whole ? sum_term(blocks_term(t, each), (n + each - 1) / each) : sum_term(t, n));
 }

@@ -4,12 +4,14 @@
  *
  * One source serves all devices of a stage, and nothing in it asks which one runs it.  So one machine plays them all: a term is
  * what each of them has in its own arena.  `part of x in n stretches` is, on device d, the d-th of the contiguous parts of each
- * of n equal stretches of x; any other term is the same on all.  Two rules:
+ * of n equal stretches of x; any other term is the same on all.  A term has the bytes of the largest part.  The last ones may
+ * be shorter, or empty: no rule speaks of what stands behind them.  Two rules:
  *
  *   along   calls.def names the axes of which a part of the operands gives a part of the results.  Where all operands that have
  *           such an axis are parts along it, the call makes the part of what the call on the wholes makes
  *   sum     what the devices add together is what one device makes of the wholes, if each has whole blocks of the sum, side by
- *           side: they are then a subtree (docs/bits.md)
+ *           side: they are then a subtree (docs/bits.md).  A call with parts that are not all of one size names the whole, so
+ *           that it adds nothing that stands behind a part
  *
  * A sum is closed by messages between the devices, in the call.  All of them run the same calls in the same order, and the
  * devices that others wait for are in that order too: what one machine can do to its end, so many in step can.
@@ -20,12 +22,23 @@
 #include "verify.h"
 #include <string.h>
 
+/* The length of the axis, if a part of `whole` has `mine` of it; 0: it has not. */
+static int64_t all_of(const Machine *m, Term part, Term whole, int64_t mine)
+{
+    int64_t bytes = term_view(part).bytes, all = term_view(whole).bytes;
+    if (all == bytes * m->devices)
+        return mine * m->devices;
+    return mine > 0 && bytes % mine == 0 && bytes && all % (bytes / mine) == 0 ? all / (bytes / mine) : 0;
+}
+
 /* In how many pieces the axis at hand is cut, of which a device has a part each; 0: the operands are no parts along it.  Where
- * no operand of TEAM has it, the call says which part it makes. */
-static int64_t pieces_of(const Step *st, const Term *of, const Term *old, bool team)
+ * no operand of TEAM has it, the call says which part it makes.  *all: its length. */
+static int64_t pieces_of(const Machine *m, const Step *st, const Term *of, const Term *old, bool team, int64_t mine,
+                         int64_t *all)
 {
     int64_t pieces = 0, stretches = 0;
     bool any = false;
+    *all = 0;
     for (int k = 0; k < st->row->n; k++) {
         int word = st->word[k];
         for (int i = 0; i < 2 && word >= 0 && st->row->param[k].width; i++) {
@@ -35,6 +48,10 @@ static int64_t pieces_of(const Step *st, const Term *of, const Term *old, bool t
                 return 0;
             if (part && (stretches % st->front[k] || (pieces && pieces != stretches / st->front[k])))
                 return 0;
+            int64_t n = part ? all_of(m, x, part_whole(x, &stretches), mine) : *all;
+            if (part && (!n || (*all && *all != n)))
+                return 0;
+            *all = n;
             pieces = part ? stretches / st->front[k] : pieces;
             any |= part;
         }
@@ -43,11 +60,13 @@ static int64_t pieces_of(const Step *st, const Term *of, const Term *old, bool t
 }
 
 /* A sum of the devices is that of one if their blocks are its blocks. */
-static void whole_blocks(const Machine *m, const Site *s, int64_t mine, int64_t pieces)
+static void whole_blocks(const Machine *m, const Site *s, int64_t mine, int64_t pieces, int64_t all)
 {
-    int k = row_param(s->row, "pieces");
+    int k = row_param(s->row, "pieces"), whole = row_param(s->row, "whole");
     int64_t blocks = (int64_t)1 << rows_levels;
-    if (!pieces || pieces != (k < 0 ? 1 : s->arg[k].i) || blocks % m->devices || mine / pieces % (blocks / m->devices))
+    bool good = pieces && pieces == (k < 0 ? 1 : s->arg[k].i) && blocks % m->devices == 0 && all % pieces == 0 &&
+        mine == pieces * (blocks / m->devices) * ((all / pieces + blocks - 1) / blocks);
+    if (!good || all != (whole < 0 ? mine * m->devices : s->arg[whole].i))
         call_fault(m, s, "what the %d devices of the stage add together is not the sum of one in whole blocks", m->devices);
 }
 
@@ -55,21 +74,26 @@ static void whole_blocks(const Machine *m, const Site *s, int64_t mine, int64_t 
 int64_t part_lift(const Machine *m, const Site *s, Step *st, Term *of, Term *old)
 {
     bool team = s->row->kind == ROW_TEAM, any = team;
-    int64_t pieces = 0, stretches;
+    int64_t pieces = 0, stretches, all = 0;
     for (int k = 0; k < s->n; k++)
         any |= part_whole(of[k], &stretches) || part_whole(old[k], &stretches);
     for (int k = 0; k < s->n && any && !pieces; k++) {
         if (s->row->param[k].axis != 'l')
             continue;
         step_along(m, s, st, row_param(st->row, s->row->param[k].name));
-        pieces = pieces_of(st, of, old, team);
+        int64_t mine = s->arg[k].i;
+        int named = row_param(s->row, "whole");
+        pieces = pieces_of(m, st, of, old, team, mine, &all);
+        all = all ? all : team && named >= 0 ? s->arg[named].i : mine * m->devices;
         bool heads = !team && row_param(s->row, "site") >= 0;       /* which are numbered through */
         if (pieces && (s->arg[k].i % pieces || (heads && pieces > 1)))
             pieces = 0;
         if (heads && pieces && site_draws(s) && s->arg[row_param(s->row, "site")].i >= 0)
             call_fault(m, s, "heads of a part would draw as the first ones of the whole");
         if (team)
-            whole_blocks(m, s, s->arg[k].i, pieces);
+            whole_blocks(m, s, mine, pieces, all);
+        if (pieces)
+            step_heads(m, s, st, mine, all);
     }
     for (int k = 0; k < 2 * s->n && pieces; k++) {
         Term *t = k < s->n ? &of[k] : &old[k - s->n];

@@ -34,7 +34,7 @@ Term held_term(const Folder *f, const Reference *r, const Machine *m, const Held
     if (version - (reads.ahead > 0) < -r->back)
         return 0;
     Term x = reference_value(r, at, t, version, reads);
-    return h->stretches ? term_part(x, h->stretches, f->devices) : x;
+    return h->stretches ? term_part(x, h->stretches, h->room) : x;
 }
 
 static void state(const Proof *p, int d, const Held *h, int older)

@@ -10,7 +10,7 @@
  *   sum     of two, of so many bytes a number: a + b is b + a in IEEE 754, and no more is known of it
  *   zero    bytes 0
  *   int     a number that a call takes at run time: a micro-batch
- *   part    of a term in so many stretches: what each device of a stage has of it (parts.c)
+ *   part    of a term in so many stretches: what each device of a stage has of it, in so many bytes (parts.c)
  *
  * Cost: constant for each term, by a table of hashes.
  */
@@ -112,10 +112,10 @@ Term term_slice(Term t, int64_t from, int64_t bytes)
     return term_of(H_SLICE, bytes, 3, part);
 }
 
-Term term_part(Term whole, int64_t stretches, int devices)
+Term term_part(Term whole, int64_t stretches, int64_t bytes)
 {
-    Term of[2] = {whole, term_int(stretches)};
-    return term_of(H_PART, term_view(whole).bytes / devices, 2, of);
+    Term of[3] = {whole, term_int(stretches), term_int(bytes)};
+    return term_of(H_PART, bytes, 3, of);
 }
 
 Term part_whole(Term t, int64_t *stretches)

@@ -85,6 +85,7 @@ typedef struct {
     const Row *row;
     int *word, *head;           /* word: parameter of the call, NO_WORD, BETWEEN and below */
     int axis, *whole;           /* of a call on parts along this parameter: heads of the call on the whole */
+    int64_t all, mine;          /* elements along it: of the whole, in the room of a device */
     int64_t *front;             /* elements in front of the axis in each operand; 0: it has it not */
 } Step;
 typedef struct {
@@ -132,7 +133,7 @@ Term term_of(int head, int64_t bytes, int n, const Term *arg);
 Term term_int(int64_t i);
 Term term_sum(int width, int64_t bytes, Term a, Term b);
 Term term_slice(Term t, int64_t from, int64_t bytes);
-Term term_part(Term whole, int64_t stretches, int devices);
+Term term_part(Term whole, int64_t stretches, int64_t bytes);      /* bytes: the room of a device */
 Term part_whole(Term t, int64_t *stretches);            /* 0: it is no part */
 TermView term_view(Term t);
 const Head *head_view(int head);
@@ -185,6 +186,8 @@ void site_scratch(const Site *s, int64_t bytes);        /* calls with these lite
 bool site_draws(const Site *s);                         /* random numbers */
 bool is_absent(const Site *s, int k);                   /* the operand is 0 */
 void step_along(const Machine *m, const Site *s, Step *st, int axis);
+void step_heads(const Machine *m, const Site *s, Step *st, int64_t mine, int64_t all);
+int64_t step_whole(const Machine *m, const Step *st, int64_t n);
 int64_t part_lift(const Machine *m, const Site *s, Step *st, Term *of, Term *old);      /* parts.c */
 void call_do(Machine *m, Site *s, const int *param);    /* of every row but those of messages */
 void vals_begin(Machine *m, int64_t at, int64_t sets);   /* one, and one a parameter group */
@@ -226,9 +229,9 @@ void duals_check(Graph *g);             /* duals.c: the backward half, once */
 const Thing *reference_state(const Graph *g, const char *param, const char *kind);
 
 /* ---- folder.c, play.c, prove.c ----------------------------------------------------------------------------------- */
-/* A state that a stage holds: bytes `from` on of `whole`, or of what a device has of that, a part of each of so many stretches;
- * version v in slot v mod `kept`, `stride` bytes apart. */
-typedef struct { const char *param, *kind; int64_t at, bytes, from, whole, stride, stretches; int kept, line; } Held;
+/* A state that a stage holds: bytes `from` on of `whole`, or of the `room` of a device for its part of each of so many
+ * stretches; version v in slot v mod `kept`, `stride` bytes apart. */
+typedef struct { const char *param, *kind; int64_t at, bytes, from, whole, stride, stretches, room; int kept, line; } Held;
 typedef struct {
     const char *name;
     int64_t arena, vals, host;

@@ -27,7 +27,7 @@ static const Graph *whole_of(const Graph *g)
     whole->state.at = alloc((size_t)g->state.n * sizeof *whole->state.at);
     for (int s = 0; s < g->state.n; s++) {
         whole->state.at[s] = g->state.at[s];
-        whole->state.at[s].shape = shape_whole(g, &g->state.at[s]);
+        whole->state.at[s].shape = shape_whole(&g->state.at[s]);
     }
     return whole;
 }

@@ -70,7 +70,7 @@ static const char *shape_of(const Table *t, int param)
     const State *s = &w->p->g->state.at[param];
     if (s->outer) {             /* of all devices of the stage */
         const char *text = "";
-        Shape whole = shape_whole(w->p->g, s);
+        Shape whole = shape_whole(s);
         for (int i = 0; i < whole.n; i++)
             text = strf("%s%s%" PRId64, text, i ? ", " : "", whole.d[i]);
         return text;
@@ -155,7 +155,7 @@ static void put_rest(const Table *t, int param, int way, Strs *word)
     }
     if (x->outer) {
         *PUSH(word) = strf(".outer = %" PRId64, x->outer);
-        *PUSH(word) = strf(".shards = %d", p->g->team);
+        *PUSH(word) = strf(".room = %" PRId64, shape_elements(&x->shape) / x->outer);
     }
     if (x->adapter)
         *PUSH(word) = ".files = FILES_MAY";

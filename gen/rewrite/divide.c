@@ -19,15 +19,18 @@
  *
  * needs   a Graph behind shape    fills   Graph.team, State.outer, sizes, rows and calls of divided operators
  * fails   status 3, where nothing can be divided
- * Cost: a region is as large as its layer; operators times seeds of it.  Not handled: regions that meet in one tensor, a
- * vocabulary that W does not divide.
+ * A region may have an axis that the blocks do not divide, if all its calls take a last part that is shorter.  That of a
+ * vocabulary has: W blocks of ceil(V/W) words.  Each device has the room of the largest part.
+ *
+ * Cost: a region is as large as its layer; operators times seeds of it.  Not handled: regions that meet in one tensor.
  */
 #include "divide.h"
 #include "build/build.h"
 #include <inttypes.h>
 #include <string.h>
 
-typedef struct { const Graph *g; Divide *d; Ints ops, tensors, states; bool closed; const char *wrong; } Region;
+/* uneven: the length of its axis, of which the last parts are shorter; 0: parts are equal. */
+typedef struct { const Graph *g; Divide *d; Ints ops, tensors, states; int64_t uneven; bool closed; const char *wrong; } Region;
 
 static int64_t number_of(const void *ctx, const char *word)
 {
@@ -64,6 +67,12 @@ static int part_row(const Op *o, const RowAxes *a, int axis)
     return row_part(row(o->row), a->axis[axis].name);
 }
 
+/* Do its calls know how much there is, so that the last part may be shorter? */
+static bool knows_whole(int part)
+{
+    return part >= 0 && (strstr(row(part)->call[PH_F], ", whole)") || strstr(row(part)->call[PH_I], ", whole)"));
+}
+
 static bool swaps(int part) { return part >= 0 && (*row_swaps(row(part), PH_F) || *row_swaps(row(part), PH_I)); }
 
 static bool is_linear(const Op *o) { return !strcmp(row(o->row)->shape, "linear") || !strcmp(row(o->row)->shape, "grouped"); }
@@ -88,12 +97,12 @@ static void join(Region *r, int i, int list, int64_t outer);
 /* Each operator that reads the parameter is divided along it: none may want it whole. */
 static void take_state(Region *r, int s, int64_t outer)
 {
-    int64_t *is = &r->d->of_state[s];
-    if (*is && *is != outer)
+    Cut *is = &r->d->of_state[s];
+    if (is->outer && is->outer != outer)
         r->wrong = strf("%s would be divided in two ways", r->g->state.at[s].name);
-    if (*is)
+    if (is->outer)
         return;
-    *is = outer;
+    *is = (Cut){outer, r->uneven};
     *PUSH(&r->states) = s;
     for (int i = 0; i < r->g->nf && !r->wrong; i++)
         for (int k = 0; k < r->g->op.at[i].par.n && !r->wrong; k++)
@@ -171,7 +180,9 @@ static void join(Region *r, int i, int list, int64_t outer)
         bool no = adds ? part_row(o, &a, axis) < 0 || outer != front : a.axis[axis].whole;
         if (no || !front || outer % front || size % (outer / front))
             continue;
-        if (size / (outer / front) % parts) {
+        bool fits = r->uneven ? size == r->uneven && outer == front && knows_whole(part_row(o, &a, axis))
+                  : size / (outer / front) % parts == 0;
+        if (!fits) {
             r->wrong = strf("%s of %s is %lld, no multiple of %lld", a.axis[axis].name, o->name,
                             (long long)(size / (outer / front)), (long long)parts);
             return;
@@ -185,12 +196,12 @@ static void join(Region *r, int i, int list, int64_t outer)
 static void take_tensor(Region *r, int t, int64_t outer)
 {
     const Graph *g = r->g;
-    if (r->d->outer[t]) {
-        if (r->d->outer[t] != outer)
+    if (r->d->of[t].outer) {
+        if (r->d->of[t].outer != outer)
             r->wrong = strf("%s would be divided in two ways", g->tensor.at[t].name);
         return;
     }
-    r->d->outer[t] = outer;
+    r->d->of[t] = (Cut){outer, r->uneven};
     *PUSH(&r->tensors) = t;
     if (g->tensor.at[t].kind == T_INPUT || t == g->loss)
         r->wrong = strf("%s is whole", g->tensor.at[t].name);
@@ -210,14 +221,14 @@ static void undo(Region *r)
     for (int i = 0; i < r->ops.n; i++)
         r->d->axis[r->ops.at[i]] = -1;
     for (int i = 0; i < r->tensors.n; i++)
-        r->d->outer[r->tensors.at[i]] = 0;
+        r->d->of[r->tensors.at[i]] = (Cut){0};
     for (int i = 0; i < r->states.n; i++)
-        r->d->of_state[r->states.at[i]] = 0;
+        r->d->of_state[r->states.at[i]] = (Cut){0};
 }
 
-static void grow(const Graph *g, Divide *d, int seed, int axis)
+static void grow(const Graph *g, Divide *d, int seed, int axis, int64_t uneven)
 {
-    Region r = {.g = g, .d = d};
+    Region r = {.g = g, .d = d, .uneven = uneven};
     take_op(&r, seed, axis, 1);
     if (!r.wrong && !r.closed)
         r.wrong = "no operator behind it adds the parts";
@@ -255,13 +266,19 @@ static bool begins(const Op *o, const RowAxes *a, int axis)
     return whole;
 }
 
+/* What a device has of n elements: equal parts, or of so many uneven ones the room of the largest. */
+static int64_t room_of(const Divide *d, int64_t n, int64_t uneven)
+{
+    return uneven == n ? (n + d->blocks - 1) / d->blocks * (d->blocks / d->devices) : n / d->devices;
+}
+
 /* What a table has, four numbers an element, against its result, which would be sent: the types of BERT's tokens. */
 static bool small(const Op *o) { return 4 * attr_int(o, "rows") < attr_int(o, "n"); }
 
 void divide_find(const Graph *g, int devices, Divide *to)
 {
     *to = (Divide){.devices = devices, .blocks = g->blocks > devices ? g->blocks : devices,
-                   .axis = alloc((size_t)g->nf * sizeof *to->axis), .outer = alloc((size_t)g->tensor.n * sizeof *to->outer),
+                   .axis = alloc((size_t)g->nf * sizeof *to->axis), .of = alloc((size_t)g->tensor.n * sizeof *to->of),
                    .of_state = alloc((size_t)g->state.n * sizeof *to->of_state),
                    .why = alloc((size_t)g->nf * sizeof *to->why)};
     for (int i = 0; i < g->nf; i++)
@@ -276,11 +293,12 @@ void divide_find(const Graph *g, int devices, Divide *to)
             int64_t size = axis_size(&a, axis, number_of, o), parts = parts_of(to, o, &a, axis);
             if (!strcmp(row(o->row)->name, "Embedding") && small(o))
                 to->why[i] = "its table, with gradient and moments, is smaller than its result";
-            else if (size % parts)
-                to->why[i] = strf("its %lld %s are no multiple of %lld blocks", (long long)size,
-                                  is_linear(o) ? "columns" : "words", (long long)parts);
+            else if (size % parts && room_of(to, size, size) >= size)
+                to->why[i] = strf("one device has room for all its %lld columns", (long long)size);
+            else if (size % parts && !knows_whole(part_row(o, &a, axis)))
+                to->why[i] = strf("its %lld columns are no multiple of %lld blocks", (long long)size, (long long)parts);
             else
-                grow(g, to, i, axis);
+                grow(g, to, i, axis, size % parts ? size : 0);
         }
     }
     count_sums(g, to);
@@ -298,37 +316,41 @@ static int axis_of(const Shape *s, int64_t outer)
     return k;
 }
 
-static void shrink_attr(Op *o, const char *name, int devices)
+static void shrink_attr(const Divide *d, Op *o, const char *name, int64_t uneven)
 {
     const Attr *a = attr_find(o, name);
-    if (a && a->is_int && a->i % devices == 0)
-        attr_set(o, a->name, a->i / devices);
+    if (a && a->is_int && (a->i % d->devices == 0 || a->i == uneven))
+        attr_set(o, a->name, room_of(d, a->i, uneven));
 }
 
 /* Its sizes, and those that are products of the axis. */
-static void shrink_op(Graph *g, Op *o, int axis, int devices, int64_t outer)
+static void shrink_op(Graph *g, const Divide *d, Op *o, int axis)
 {
     RowAxes a;
     row_axes(row(o->row), &a);
-    int part = part_row(o, &a, axis);
-    int64_t pieces = before(o, &a, 0, axis) ? outer / before(o, &a, 0, axis) : 0;
-    shrink_attr(o, a.axis[axis].name, devices);
+    int part = part_row(o, &a, axis), x = o->in.n ? o->in.at[0] : -1;
+    int64_t pieces = before(o, &a, 0, axis) && x >= 0 ? d->of[x].outer / before(o, &a, 0, axis) : 0;
+    int64_t whole = attr_int(o, a.axis[axis].name), uneven = whole % parts_of(d, o, &a, axis) ? whole : 0;
+    shrink_attr(d, o, a.axis[axis].name, uneven);
     for (int p = 0; p < a.products; p++)
         for (int k = 0; k < a.product[p].of.n; k++)
-            if (a.product[p].of.dim[k] == axis)
-                shrink_attr(o, a.product[p].attr, devices);
+            if (a.product[p].of.dim[k] == axis) {
+                whole = attr_int(o, a.product[p].attr);
+                shrink_attr(d, o, a.product[p].attr, 0);
+            }
+    attr_set(o, "whole", whole);
     if (part < 0) {
         if (is_attention(o) && draws(o))        /* the heads of a device are not the first ones of the whole */
             attr_set(o, "site", ~attr_int(o, "site"));
-        shrink_attr(o, "tmp.F", devices);
-        shrink_attr(o, "tmp.I", devices);
+        shrink_attr(d, o, "tmp.F", 0);
+        shrink_attr(d, o, "tmp.I", 0);
         return;
     }
     o->row = part;
     if (!swaps(part))
         attr_set(o, "pieces", pieces);
     if (!strcmp(row(part)->shape, "linear_xent"))
-        linear_xent_room(g, o, g->blocks / devices);
+        linear_xent_room(g, o, g->blocks / d->devices);
     if (!is_linear(o))
         return;
     bool columns = !is_axis(&a, axis, "in");
@@ -338,10 +360,11 @@ static void shrink_op(Graph *g, Op *o, int axis, int devices, int64_t outer)
     attr_set(o, columns ? "tmp.I" : "tmp.F", g->compute == F32 ? 0 : sums);     /* f32: the result is the room */
 }
 
-static void shrink_shape(Shape *s, Bytes *bytes, int64_t outer, int devices)
+static void shrink_shape(const Divide *d, Cut c, Shape *s, Bytes *bytes)
 {
-    s->d[axis_of(s, outer)] /= devices;
-    *bytes /= devices;
+    int64_t *n = &s->d[axis_of(s, c.outer)], each = *bytes / *n;
+    *n = room_of(d, *n, c.uneven);
+    *bytes = each * *n;
 }
 
 void divide(Graph *g, const Model *m)
@@ -353,21 +376,22 @@ void divide(Graph *g, const Model *m)
     g->team = m->plan.tensor;
     bool any = false;
     for (int i = 0; i < g->tensor.n; i++)
-        if (d.outer[i])
-            shrink_shape(&g->tensor.at[i].shape, &g->tensor.at[i].bytes, d.outer[i], d.devices);
+        if (d.of[i].outer)
+            shrink_shape(&d, d.of[i], &g->tensor.at[i].shape, &g->tensor.at[i].bytes);
     for (int i = 0; i < g->state.n; i++)
-        if (d.of_state[i]) {
+        if (d.of_state[i].outer) {
             State *s = &g->state.at[i];
-            s->outer = d.of_state[i];
+            s->outer = d.of_state[i].outer;
+            s->whole = s->shape.d[axis_of(&s->shape, s->outer)];
             for (int k = 0; k < 2 && (k == 0 || (i + 1 < g->state.n && s[1].kind == S_COPY)); k++)
-                shrink_shape(&s[k].shape, &s[k].bytes, s->outer, d.devices);
+                shrink_shape(&d, d.of_state[i], &s[k].shape, &s[k].bytes);
         }
     for (int i = 0; i < g->nf; i++) {
         Op *o = &g->op.at[i];
         if (d.axis[i] < 0)
             continue;
         any = true;
-        shrink_op(g, o, d.axis[i], d.devices, o->in.n && o->in.at[0] >= 0 ? d.outer[o->in.at[0]] : 0);
+        shrink_op(g, &d, o, d.axis[i]);
         bind_call(g, o, row(o->row)->call[PH_F], NULL, NULL, NULL);
         op_work(o, o, g->compute, row(o->row)->flop[PH_F]);
     }

@@ -6,12 +6,14 @@
 #define DIVIDE_H
 #include "build/axes.h"
 
+/* So many stretches, each in contiguous parts, one a device; 0: whole.  uneven: the length of the axis, if the blocks do not
+ * divide it; else 0. */
+typedef struct { int64_t outer, uneven; } Cut;
 typedef struct {
     int devices;
     int64_t blocks;             /* of the model: sums are cut so, and a device has whole ones */
     int *axis;                  /* by forward operator: of its row; -1: each device makes all of it */
-    int64_t *outer;             /* by tensor: so many stretches, each in `devices` contiguous parts; 0: whole */
-    int64_t *of_state;          /* by state: the same */
+    Cut *of, *of_state;         /* by tensor; by state */
     const char **why;           /* by forward operator that could begin a region: why there is none; NULL */
     Bytes forward, backward;    /* of results, and of gradients of operands, that are sums over the devices */
 } Divide;

@@ -223,8 +223,10 @@ static void put_sums(Update *u, const Param *q)
     word_state(u, "blocks", ARG_UPDATE, u->blocks);
     word_state(u, "g", ARG_READ, q->use.at[0]);
     int64_t outer = u->g->state.at[q->p].outer;
-    word_int(u, "n", outer ? q->n * u->g->team : q->n);
+    Shape whole = shape_whole(&u->g->state.at[q->p]);
+    word_int(u, "n", shape_elements(&whole));
     word_int(u, "outer", outer);
+    word_int(u, "room", outer ? q->n / outer : 0);
     word_int(u, "index", q->index);
     word_int(u, "each", q->each);
     word_int(u, "first", q->first);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Linear and GroupedLinear that the devices of a stage share (docs/width.md).  By columns: a device has rows of the weight,
- * whole columns of y, and its blocks of dx.  By rows: it has columns of the weight and of x, and its blocks of y.  It adds its
- * blocks in f32; then the team adds (team.h), and what Linear does to a finished sum follows.  The other calls are those of
- * Linear on the part.
+ * whole columns of y, and its blocks of dx; the last parts may be shorter, or empty.  By rows: it has columns of the weight and
+ * of x, and its blocks of y.  It adds its blocks in f32; then the team adds (team.h), and what Linear does to a finished sum
+ * follows.  The other calls are those of Linear on the part.
  */
 #include "gemm.h"
 #include "../team.h"
@@ -23,11 +23,15 @@ static float *room_of(real *y, void *tmp)
 }
 
 void linear_columns_backward_x(Stage *st, real *dx, const real *dy, const real *weight, void *tmp, int h, long rows, long in,
-                               long out, long pieces)
+                               long out, long pieces, long whole)
 {
     (void)h;
-    product_give_in(st, room_of(dx, tmp), view(dy, out, 1), view(weight, in, 1), 0, rows, in, out,
-                    block_of_part(st, out / pieces), pieces);
+    long here = part_here(st, out, whole);
+    if (here)
+        product_give_in(st, room_of(dx, tmp), view(dy, out, 1), view(weight, in, 1), 0, rows, in, here,
+                        block_of_part(st, out / pieces), pieces);
+    else
+        fill_nothing(room_of(dx, tmp), rows * in);
     const float *sum = close_sums(st, dx, tmp, rows * in);
     MAP(rows * in, i)
         put(dx, i, sum[i]);

@@ -60,7 +60,7 @@ static inline void scores_before(Stage *st, float *ahead, const float *hit, cons
     for (long from = 0; from < out; from += chunk) {
         long n = least(chunk, out - from);
         scores(st, tmp, x, weight, bias, rows, in, from, n);
-        scores_ahead(st, ahead, hit, tmp, targets, rows, first + from, n);
+        scores_ahead(st, ahead, hit, tmp, targets, rows, first + from, n, n);
     }
 }
 
@@ -74,7 +74,7 @@ static inline void scores_give(Stage *st, float *wide, float *rest, float *dweig
         for (long from = begin; from < end; from += chunk) {
             long n = least(chunk, end - from);
             scores(st, tmp, x, weight, bias, rows, in, from, n);
-            scores_back(st, tmp, tmp, lse, targets, factor, rows, first + from, n, ignore);
+            scores_back(st, tmp, tmp, lse, targets, factor, rows, first + from, n, n, ignore);
             if (dweight)
                 product_give(st, dweight + from * in, view(tmp, 1, n), view(x, in, 1), acc, n, in, rows, rows);
             if (dbias)

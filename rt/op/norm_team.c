@@ -9,7 +9,7 @@
 #include "update.h"
 #include "../team.h"
 
-void norm_team(Stage *st, double *norm, const float *g, long n, long outer, long index)
+void norm_team(Stage *st, double *norm, const float *g, long n, long outer, long room, long index)
 {
     double part[BLOCKS] = {0}, other[BLOCKS], sum = 0;
     float piece[TEAM_PIECE];
@@ -20,7 +20,7 @@ void norm_team(Stage *st, double *norm, const float *g, long n, long outer, long
         for (long at = 0; at < each; at += TEAM_PIECE) {
             const float *x = st->team ? piece : g + here + at;
             if (st->team)
-                st->team->deal(st, piece, g, n, outer, first * each + at, each, least(TEAM_PIECE, each - at));
+                st->team->deal(st, piece, g, n, outer, room, first * each + at, each, least(TEAM_PIECE, each - at));
             if (here + at < end)
                 squares_add(lane, x, least(TEAM_PIECE, end - here - at));
         }

@@ -8,9 +8,11 @@
 
 enum { ROWS = 256 };
 
-void embedding_rows_forward(Stage *st, real *y, const int32_t *ids, const real *weight, long n, long width, long rows)
+void embedding_rows_forward(Stage *st, real *y, const int32_t *ids, const real *weight, long n, long width, long rows,
+                            long whole)
 {
     long first = st->shard * rows;
+    (void)whole;                /* ids are below it */
     for (long i = 0; i < n; i++)
         if (ids[i] >= first && ids[i] < first + rows)
             memcpy(y + i * width, weight + (ids[i] - first) * width, (size_t)width * sizeof *y);
@@ -21,9 +23,10 @@ void embedding_rows_forward(Stage *st, real *y, const int32_t *ids, const real *
 }
 
 void embedding_rows_backward(Stage *st, float *dweight, const real *dy, const int32_t *ids, int acc, long n, long width,
-                             long rows)
+                             long rows, long whole)
 {
     long first = st->shard * rows;
+    (void)whole;
     EACH((n + rows) * width >= 1 << 15)
     for (long from = 0; from < width; from += 64) {
         long columns = least(64, width - from);
@@ -35,57 +38,83 @@ void embedding_rows_backward(Stage *st, float *dweight, const real *dy, const in
     }
 }
 
-/* Of each target the score, where this device has it; else bits that are 0. */
-static void scores_hit(Stage *st, float *hit, const real *x, const int32_t *targets, long rows, long width)
+/* Of each target the score, where this device has it among its n; else bits that are 0. */
+static void scores_hit(Stage *st, float *hit, const real *x, const int32_t *targets, long rows, long n, long width)
 {
     long first = st->shard * width;
     for (long r = 0; r < rows; r++)
-        hit[r] = targets[r] >= first && targets[r] < first + width ? get(x, r * width + targets[r] - first) : 0.0f;
+        hit[r] = targets[r] >= first && targets[r] < first + n ? get(x, r * width + targets[r] - first) : 0.0f;
 }
 
-void xent_part_forward(Stage *st, float *loss, float *lse, const real *x, const int32_t *targets, const Values *vals,
-                       long rows, long width, long ignore, int count)
+/* smooth: the share of all `whole` scores in a target. */
+static void part_loss(Stage *st, float *loss, float *lse, const real *x, const int32_t *targets, const Values *vals, long rows,
+                      long width, long ignore, int count, float smooth, long whole)
 {
-    float sum[ROWS], hit[ROWS];
-    long block = block_of_part(st, width);
-    double all = 0;                         /* ascending over rows, in double: one rounding at the end */
+    float sum[ROWS], hit[ROWS], total[ROWS] = {0};
+    long block = block_of_part(st, width), here = part_here(st, width, whole);
+    double all = 0, keep = 1 - (double)smooth, share = (double)smooth / (double)whole;  /* over rows, ascending: rounded once */
     for (long from = 0; from < rows; from += ROWS) {
         long n = least(ROWS, rows - from);
         EACH(n * width >= 1 << 14)
         for (long r = 0; r < n; r++) {
-            Scores s = row_sum(x + (from + r) * width, width, block);
+            Scores s = row_sum(x + (from + r) * width, here, block);
             lse[from + r] = s.most;
             sum[r] = s.sum;
+            if (smooth != 0)
+                total[r] = row_total(x + (from + r) * width, here, block);
         }
-        scores_hit(st, hit, x + from * width, targets + from, n, width);
+        scores_hit(st, hit, x + from * width, targets + from, n, here, width);
         scores_team(st, lse + from, sum, hit, n);
+        if (st->team && smooth != 0)
+            st->team->sum(st, total, n);
         for (long r = 0; r < n; r++) {
             lse[from + r] += flog(sum[r]);
             if (targets[from + r] != ignore)
-                all += (double)lse[from + r] - (double)hit[r];
+                all += (double)lse[from + r] - keep * (double)hit[r] - share * (double)total[r];
         }
     }
     *loss = loss_mean(all, vals, count);
 }
 
-void xent_part_backward(Stage *st, real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets,
-                        const Values *vals, long rows, long width, long ignore, int count)
+void xent_part_forward(Stage *st, float *loss, float *lse, const real *x, const int32_t *targets, const Values *vals,
+                       long rows, long width, long ignore, int count, long whole)
 {
-    scores_back(st, dx, x, lse, targets, loss_share(dloss, vals, count), rows, st->shard * width, width, ignore);
+    part_loss(st, loss, lse, x, targets, vals, rows, width, ignore, count, 0, whole);
+}
+
+void xent_smooth_part_forward(Stage *st, float *loss, float *lse, const real *x, const int32_t *targets, const Values *vals,
+                              long rows, long width, long ignore, int count, float smooth, long whole)
+{
+    part_loss(st, loss, lse, x, targets, vals, rows, width, ignore, count, smooth, whole);
+}
+
+void xent_smooth_part_backward(Stage *st, real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets,
+                               const Values *vals, long rows, long width, long ignore, int count, float smooth, long whole)
+{
+    scores_smooth_back(st, dx, x, lse, targets, loss_share(dloss, vals, count), rows, st->shard * width,
+                       part_here(st, width, whole), width, ignore, smooth, whole);
+}
+
+void xent_part_backward(Stage *st, real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets,
+                        const Values *vals, long rows, long width, long ignore, int count, long whole)
+{
+    scores_back(st, dx, x, lse, targets, loss_share(dloss, vals, count), rows, st->shard * width,
+                part_here(st, width, whole), width, ignore);
 }
 
 void hit_part_report(Stage *st, const real *x, const int32_t *targets, Values *vals, long rows, long width, long ignore,
-                     long top)
+                     long top, long whole)
 {
     float hit[ROWS], ahead[ROWS];
+    long here = part_here(st, width, whole);
     int32_t hits = 0;
     for (long from = 0; from < rows && vals->eval; from += ROWS) {
         long n = least(ROWS, rows - from);
-        scores_hit(st, hit, x + from * width, targets + from, n, width);
+        scores_hit(st, hit, x + from * width, targets + from, n, here, width);
         if (st->team)
             st->team->take(st, hit, n * (long)sizeof *hit);
         memset(ahead, 0, sizeof ahead);
-        scores_ahead(st, ahead, hit, x + from * width, targets + from, n, st->shard * width, width);
+        scores_ahead(st, ahead, hit, x + from * width, targets + from, n, st->shard * width, here, width);
         if (st->team)
             st->team->sum(st, ahead, n);    /* numbers below 2^24: exact */
         scores_hits(vals, ahead, targets + from, n, ignore, top);

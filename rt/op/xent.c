@@ -35,7 +35,7 @@ void xent_forward(Stage *st, float *loss, float *lse, const real *x, const int32
 void xent_backward(Stage *st, real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets,
                    const Values *vals, long rows, long width, long ignore, int count)
 {
-    scores_back(st, dx, x, lse, targets, loss_share(dloss, vals, count), rows, 0, width, ignore);
+    scores_back(st, dx, x, lse, targets, loss_share(dloss, vals, count), rows, 0, width, width, ignore);
 }
 
 /* The loss and its gradient, where backward follows at once. */
@@ -57,7 +57,7 @@ void xent_smooth_forward(Stage *st, float *loss, float *lse, const real *x, cons
     for (long first = 0; first < rows; first += ROWS) {
         EACH(ROWS * width >= 1 << 14)
         for (long r = first; r < least(first + ROWS, rows); r++)
-            SUM_OF(scores[r - first], width, i, get(x, r * width + i));
+            scores[r - first] = row_total(x + r * width, width, block_of(st, width));
         for (long r = first; r < least(first + ROWS, rows); r++)
             if (targets[r] != ignore)
                 sum += (double)lse[r] - keep * (double)get(x, r * width + targets[r]) - share * (double)scores[r - first];
@@ -68,20 +68,7 @@ void xent_smooth_forward(Stage *st, float *loss, float *lse, const real *x, cons
 void xent_smooth_backward(Stage *st, real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets,
                           const Values *vals, long rows, long width, long ignore, int count, float smooth)
 {
-    float factor = loss_share(dloss, vals, count), share = smooth / (float)width;
-    EACH(rows * width >= 1 << 14)
-    for (long r = 0; r < rows; r++) {
-        const real *row = x + r * width;
-        real *to = dx + r * width;
-        if (targets[r] == ignore || factor == 0.0f) {
-            memset(to, 0, (size_t)width * sizeof *to);
-            continue;
-        }
-        float shift = lse[r], target = get(row, targets[r]);
-        for (long i = 0; i < width; i++)
-            put(to, i, (fexp(get(row, i) - shift) - share) * factor);
-        put(to, targets[r], (fexp(target - shift) - share - (1.0f - smooth)) * factor);
-    }
+    scores_smooth_back(st, dx, x, lse, targets, loss_share(dloss, vals, count), rows, 0, width, width, ignore, smooth, width);
 }
 
 /* A score is ahead of the target's if it is larger, or equal and before it, or not a number. */

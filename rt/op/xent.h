@@ -45,9 +45,20 @@ static inline Scores block_sum(const real *x, long n)
 
 static inline Scores row_sum(const real *x, long width, long block)
 {
-    Scores all = {0}, rest[LEVELS];
+    Scores all = {-F_INFINITY, 0}, rest[LEVELS];            /* of no scores too */
     for (long from = 0, number = 0; from < width; from += block, number++)
         all = scores_end(block_sum(x + from, least(block, width - from)), rest, 1, number, from + block >= width);
+    return all;
+}
+
+/* The sum of a row's scores, of no scores -0: nothing is added then. */
+static inline float row_total(const real *x, long width, long block)
+{
+    float all = -0.0f, rest[LEVELS];
+    for (long from = 0, number = 0; from < width; from += block, number++) {
+        SUM_OF(all, least(block, width - from), i, get(x, from + i));
+        block_ends(&all, rest, 1, 1, number, from + block >= width);
+    }
     return all;
 }
 
@@ -97,18 +108,19 @@ static inline void scores_absorb(Stage *st, float *most, float *sum, float *hit,
     }
 }
 
-/* dx = (e^(x - lse) - [target]) factor; it may be x itself. */
+/* dx = (e^(x - lse) - [target]) factor; it may be x itself.  Rows are `step` apart, and 0 behind the n scores. */
 static inline void scores_back(Stage *st, real *dx, const real *x, const float *lse, const int32_t *targets, float factor,
-                               long rows, long from, long n, long ignore)
+                               long rows, long from, long n, long step, long ignore)
 {
     EACH(rows * n >= 1 << 14)
     for (long r = 0; r < rows; r++) {
-        const real *row = x + r * n;
-        real *to = dx + r * n;
+        const real *row = x + r * step;
+        real *to = dx + r * step;
         if (targets[r] == ignore || factor == 0.0f) {
-            memset(to, 0, (size_t)n * sizeof *to);
+            memset(to, 0, (size_t)step * sizeof *to);
             continue;
         }
+        memset(to + n, 0, (size_t)(step - n) * sizeof *to);
         float shift = lse[r];
         long target = targets[r] - from;
         int here = target >= 0 && target < n;
@@ -120,13 +132,38 @@ static inline void scores_back(Stage *st, real *dx, const real *x, const float *
     }
 }
 
+/* The same with smoothing: of `whole` scores each has a share of the target. */
+static inline void scores_smooth_back(Stage *st, real *dx, const real *x, const float *lse, const int32_t *targets,
+                                      float factor, long rows, long from, long n, long step, long ignore, float smooth,
+                                      long whole)
+{
+    float share = smooth / (float)whole;
+    EACH(rows * n >= 1 << 14)
+    for (long r = 0; r < rows; r++) {
+        const real *row = x + r * step;
+        real *to = dx + r * step;
+        if (targets[r] == ignore || factor == 0.0f) {
+            memset(to, 0, (size_t)step * sizeof *to);
+            continue;
+        }
+        long target = targets[r] - from;
+        int here = target >= 0 && target < n;
+        float shift = lse[r], score = here ? get(row, target) : 0.0f;
+        for (long i = 0; i < n; i++)
+            put(to, i, (fexp(get(row, i) - shift) - share) * factor);
+        if (here)
+            put(to, target, (fexp(score - shift) - share - (1.0f - smooth)) * factor);
+        memset(to + n, 0, (size_t)(step - n) * sizeof *to);
+    }
+}
+
 /* ahead[r]: of these scores so many more come before the target's, hit[r]: larger ones, and equal ones in front of it. */
 static inline void scores_ahead(Stage *st, float *ahead, const float *hit, const real *x, const int32_t *targets, long rows,
-                                long from, long n)
+                                long from, long n, long step)
 {
     EACH(rows * n >= 1 << 14)
     for (long r = 0; r < rows; r++) {
-        const real *row = x + r * n;
+        const real *row = x + r * step;
         long count = 0;
         for (long i = 0; i < n; i++)
             count += !(get(row, i) <= hit[r]) || (from + i < targets[r] && get(row, i) == hit[r]);

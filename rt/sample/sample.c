@@ -140,28 +140,31 @@ static bool is_call(const char *call, const char *name)
 /* Operands by their places in rt.h. */
 static void look(Stage *st, int what, const char *where, const char *call, const Given *of)
 {
-    enum { X = 2, WIDTH = 6, WEIGHT = 3, BIAS = 4, IN = 10, OUT = 11 };
+    enum { X = 2, WIDTH = 6, WEIGHT = 3, BIAS = 4, ALL = 9, IN = 10, OUT = 11, HEAD_ALL = 15, HITS_ALL = 16 };
     Worker *w = st->worker;
     Sample *s = w->run->sample;
     (void)where;
     if (what != CALL_BEGINS)
         return;
-    bool part = is_call(call, "xent_part_forward") || is_call(call, "linear_xent_part_forward") ||
-        is_call(call, "linear_xent_part_hits_forward");
+    int all_at = is_call(call, "xent_part_forward") ? ALL : is_call(call, "linear_xent_part_forward") ? HEAD_ALL :
+        is_call(call, "linear_xent_part_hits_forward") ? HITS_ALL : 0;
+    bool part = all_at > 0;
     bool whole = is_call(call, "xent_forward") || is_call(call, "xent_part_forward");
     if (!part && !whole && !is_call(call, "linear_xent_forward") && !is_call(call, "linear_xent_hits_forward"))
         return;
     if (st->shard && !part)
         return;                 /* the first device of the stage has them too */
-    long width = (long)of[whole ? WIDTH : OUT].i, wide = part ? width * st->shards : width;
+    long width = (long)of[whole ? WIDTH : OUT].i, wide = part ? (long)of[all_at].i : width;
+    long room = width;
+    width = part ? part_here(st, room, wide) : width;
     if (!st->shard)
         make_room(w, s, wide);
-    double *all = st->shard ? malloc((size_t)wide * sizeof *all) : s->score, *score = all + (part ? st->shard * width : 0);
+    double *all = st->shard ? malloc((size_t)wide * sizeof *all) : s->score, *score = all + (width ? st->shard * room : 0);
     if (!all)
         quit(w->run->link, STATUS_RUN, "no memory for the scores of %ld tokens", wide);
     memset(all, 0, (size_t)wide * sizeof *all);
     if (whole)
-        read_row(w, score, (const real *)of[X].p + (s->n - 1) * width, width);
+        read_row(w, score, (const real *)of[X].p + (s->n - 1) * room, width);
     else
         multiply_row(w, s, score, width, &of[X], &of[WEIGHT], &of[BIAS], (long)of[IN].i);
     if (part)
