@@ -21,8 +21,8 @@ enum {
     QUESTION_WORK = 25000000,    /* ... in each of them, then its first choices that fit are the answer; in a row of a table */
     LEAST_WORK = 200000000,     /* in all questions for the plan of least bytes: tinyllama on five devices of 11 GiB */
     LEAST_QUESTION = 5000000,   /* ... in each: those that fit take 1 to 5 million, and those that fail take all they get */
-    LEAST_FAST = 12,            /* targets of fast plans, a 128th apart, where chunks share a device: near-least.yaml had no
-                                   plan at 40 KiB, and one at 38; zb-v of GPT-2 had 3,600 MiB with nine, and has 3,420 */
+    LEAST_FAST = 9,             /* targets of fast plans, a 128th apart, where chunks share a device: near-least.yaml had no
+                                   plan at 40 KiB, and one at 38; it goes on from a smaller plan */
     LEAST_PROBES = 6,           /* limits tried below a plan, a 256th apart: 1771 MiB of a t5-small became 1733 */
     MOVED_WORK = 100000000,     /* calls replayed for all cuts of a plan moved by one operator: some 5 s */
     LAID_OUT = 10,              /* ... and each call of a step that is laid out, ... */

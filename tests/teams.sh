@@ -179,6 +179,9 @@ for links in '{rate: 1GB/s, latency: 1us}' '{rate: 100GB/s, latency: 10ns}' '{ra
 done
 auto --schedule 1f1b --stages auto --replicas auto --set train.batch.groups=4 --set train.batch.global=8 \
     --set 'links={p-p: {rate: 100GB/s, latency: 10ns}}'
+for links in '{rate: 1GB/s, latency: 1us}' '{rate: 100GB/s, latency: 10ns}'; do
+    auto --schedule auto --stages auto --set train.batch.global=16 --set "links={p-p: $links}"
+done
 auto --schedule 1f1b --stages 1 --set hosts.count=2 --set 'links={p-p: {rate: 1000GB/s, latency: 1ns}, host-host: 1MB/s}'
 winners="$winners $chosen"
 case $winners in *" 1"*" 8"*" 4") pass ;; *) fault "one number wins with any links:$winners" ;; esac

@@ -19,12 +19,12 @@
  * own number of chunks, unless the model says one.  It is tried if its guess is well below the best step, too.  The guess is no
  * bound: closed forms have messages free, and the plan may make tensors again that a row can keep.
  *
- * plan.tensor: auto offers numbers of devices of a stage, with numbers of stages and replicas and a micro-batch.  The first is
- * searched in full before the others.  So the answer is the plan, with its bound, that the model has when it names these
- * numbers.
+ * plan.tensor: auto offers numbers of devices of a stage, with numbers of stages and replicas and a micro-batch; with
+ * schedule: auto all rows of each.  The first is searched in full before the others.  So the answer is the plan, with its
+ * bound, that the model has when it names these numbers.
  *
  * Cost: ROWS_WORK or DEGREES_WORK, of which each offer has a part; a graph and its prices for each T.  Not handled: rows where
- * neither gpipe nor 1f1b fits, or with free device orders; stages of unequal T.  Rows are tried for the best T alone.
+ * neither gpipe nor 1f1b fits, or with free device orders; stages of unequal T.
  */
 #include "offers.h"
 #include "budgets.h"
@@ -104,12 +104,13 @@ static Offer *best_offer(const Search *s, Offers *all, Offer *best, int64_t left
         const Candidate k = {.g = o->g, .c = o->c, .m = o->m, .stages = o->stages, .schedule = o->schedule,
                              .ask = {.more = o->more}};
         const Ns most = !best ? INT64_MAX : o->gain ? best->step - best->step / o->gain : best->weight;
-        if (o->gain && o->guess >= most)
+        const bool slow = o->gain && o->guess >= most;
+        if (slow && !o->named)
             continue;
         busy_at(", schedule %s, %s of %s", o->schedule->name, count_text(o->stages, "stage"),
                 count_text(o->m->plan.tensor, "device"));
         o->least = candidate_least(&k);
-        if (o->least >= most || left <= 0)
+        if (slow || o->least >= most || left <= 0)
             continue;
         void *mark = mem_mark();
         int64_t had = left < ROW_WORK ? left : ROW_WORK, work = had, steps = 0;     /* the fixed orders, and a few more */
@@ -137,18 +138,19 @@ static bool is_row(const Schedule *k, const Model *m, int stages)
     return !k->async && !k->tried && !like && !k->given && !k->custom && !k->improves && (cuts == 0 || cuts == chunks - 1);
 }
 
-/* Rows that follow from the times of a plan take several times as long as others, and have to promise more. */
-static void add_rows(const Search *s, const Plan *p, const Cost *c, int stages, Offers *all)
+/* Beside an offer: all rows of the same numbers.  Those that follow from the times of a plan take several times as long as
+ * others, and have to promise more. */
+static void add_rows(Offers *all, Offer like, Ns work)
 {
-    Ns busy = 0;
-    for (int d = 0; d < p->devices; d++)
-        busy += p->dev.at[d].busy;
+    const Model *m = like.m;
     for (const Schedule *k = schedules; k->name; k++) {
-        const Model *m = with_schedule(p->m, k);
-        if (is_row(k, m, stages) && m->plan.chunks * stages <= p->g->nf && !order_refuses(p->g, m, k, stages)
-            && shorter_is_alike(p->g, c, m, s->ask.more, stages, k))
-            add(all, (Offer){m, p->g, c, stages, k, s->ask.more, .gain = k->depths ? LEAST_GAIN / 2 : LEAST_GAIN},
-                busy / p->m->plan.replicas);
+        like.m = with_schedule(m, k);
+        like.schedule = k;
+        like.gain = k->depths ? LEAST_GAIN / 2 : LEAST_GAIN;
+        if (is_row(k, like.m, like.stages) && like.m->plan.chunks * like.stages <= like.g->nf
+            && !order_refuses(like.g, like.m, k, like.stages)
+            && shorter_is_alike(like.g, like.c, like.m, like.more, like.stages, k))
+            add(all, like, work);
     }
 }
 
@@ -157,11 +159,15 @@ Plan *offer_rows(const Search *s, Plan *best)
 {
     Offers all = {0};
     Offer first = {.m = best->m};
+    Ns busy = 0;
     note_plan(&first, best);
+    for (int d = 0; d < best->devices; d++)
+        busy += best->dev.at[d].busy;
     for (int i = 0, last = 0; i < s->all.n; i++) {
         const Candidate *k = &s->all.at[i];
         if (k->g == best->g && k->stages > last)
-            add_rows(s, best, k->c, last = k->stages, &all);
+            add_rows(&all, (Offer){best->m, best->g, k->c, last = k->stages, .more = s->ask.more},
+                     busy / best->m->plan.replicas);
     }
     if (all.n > 0)
         qsort(all.at, (size_t)all.n, sizeof *all.at, by_guess);
@@ -214,7 +220,10 @@ static void offer_stages(Degrees *all, const Model *m)
         int64_t more = (g->micro - less->micro) / with->plan.replicas;
         if (more && shorter_is_alike(less, o.c, few, more, stages, k))
             o.g = less, o.m = few, o.more = more;
-        add(&all->offer, o, sum * (g->micro / with->plan.replicas));
+        const Ns work = sum * (g->micro / with->plan.replicas);
+        add(&all->offer, o, work);
+        if (all->m->plan.any_row && schedule_open(all->m->plan.schedule))
+            add_rows(&all->offer, o, work);
     }
 }
 
