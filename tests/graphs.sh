@@ -45,6 +45,10 @@ expect "attention is one operator" grep -q 'op: Attention, heads: 2, packed: qkv
 expect "a head that is a table" grep -q 'op: Linear, tie: wte.weight, out: 11' "$tmp/gpt.pt2.yaml"
 expect "statistics of BatchNorm are weights" sh -c "./dpgen check $tmp/res.onnx.yaml --parameters |
     grep -q '^bn1.running_var 4$'"
+names="weight: scale, bias: shift, running_mean: m, running_var: v, num_batches_tracked: n"
+sed "s/op: BatchNorm, name: bn1,/op: BatchNorm, names: {$names},/" "$tmp/res.onnx.yaml" >"$tmp/named.yaml"
+said=$(generate "$tmp/named.job" "$tmp/named.yaml" --stages 1)
+if [ -z "$said" ] && grep -q '"shift"' "$tmp/named.job/stage0.c"; then pass; else fault "a BatchNorm of other names: $said"; fi
 expect "a bias that is an Add" grep -q 'op: ConvTranspose, names: {weight: net.d.w, bias: net.d.b}' "$tmp/parts.onnx.yaml"
 expect "a name that is none here" grep -q 'rename: {"net.0.weight": "0.weight"' "$tmp/words.onnx.yaml"
 
