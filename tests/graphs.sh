@@ -36,12 +36,19 @@ done
 "$tmp/mlp.detach.pt2.job/job" --weights "$tmp/mlp.detach.pt2.safetensors" --steps 1 --gradients "$tmp/grad" --no-checkpoint \
     --quiet >"$tmp/said" 2>&1
 expect "no gradient through a detach" build/compare "$graphs/mlp.detach.grad.safetensors" "$tmp/grad" 1e-4
+"$tmp/uneven.onnx.job/job" --weights "$tmp/uneven.onnx.safetensors" --steps 1 --gradients "$tmp/grad" --no-checkpoint \
+    --quiet >"$tmp/said" 2>&1
+expect "strides, edges, slopes, the largest: gradients" build/compare "$graphs/uneven.grad.safetensors" "$tmp/grad" 1e-4
 expect "what a mean keeps is flat" grep -q 'op: GlobalAvgPool}' "$tmp/res.onnx.yaml"
 expect "parts are one operator" test "$(grep -c -e Gelu -e Silu "$tmp/mlp.onnx.yaml")" = 2
 expect "attention is one operator" grep -q 'op: Attention, heads: 2, packed: qkv, causal: true, scale: 0.4}' "$tmp/gpt.pt2.yaml"
 expect "a head that is a table" grep -q 'op: Linear, tie: wte.weight, out: 11' "$tmp/gpt.pt2.yaml"
 expect "statistics of BatchNorm are weights" sh -c "./dpgen check $tmp/res.onnx.yaml --parameters |
     grep -q '^bn1.running_var 4$'"
+names="weight: scale, bias: shift, running_mean: m, running_var: v, num_batches_tracked: n"
+sed "s/op: BatchNorm, name: bn1,/op: BatchNorm, names: {$names},/" "$tmp/res.onnx.yaml" >"$tmp/named.yaml"
+said=$(generate "$tmp/named.job" "$tmp/named.yaml" --stages 1)
+if [ -z "$said" ] && grep -q '"shift"' "$tmp/named.job/stage0.c"; then pass; else fault "a BatchNorm of other names: $said"; fi
 expect "a bias that is an Add" grep -q 'op: ConvTranspose, names: {weight: net.d.w, bias: net.d.b}' "$tmp/parts.onnx.yaml"
 expect "a name that is none here" grep -q 'rename: {"net.0.weight": "0.weight"' "$tmp/words.onnx.yaml"
 
@@ -66,6 +73,12 @@ no "BatchNorm folded into a Conv" 3 "onnx::Conv.* is made of several: .*torch.on
     "$graphs/bad.folded.onnx"
 no "an axis without a size" 3 "axis 2 of input .image. has no fixed size (.high.); export it without dynamic_axes" \
     "$graphs/bad.dynamic.onnx"
+expect "its sizes said" ./dpgen import "$graphs/bad.dynamic.onnx" --shape image=1,3,6,4 -o "$tmp/dynamic.yaml"
+expect "as they were said" grep -q 'image: *{shape: \[B, 6, 4, 3\]' "$tmp/dynamic.yaml"
+no "too few sizes" 2 "input 'image' has 4 sizes" "$graphs/bad.dynamic.onnx" --shape image=1,3
+no "another size" 3 "axis 1 of input .image. is 3 in the file" "$graphs/bad.dynamic.onnx" --shape image=1,4,8,8
+no "sizes of nothing" 2 "shape picture=2,3: no input has that name; there is image" "$graphs/mlp.onnx" --shape picture=2,3
+no "sizes of a .pt2" 2 "shape is for .onnx" "$graphs/mlp.pt2" --shape x=2,3
 no "attention in parts" 3 "node .*MatMul.*: it multiplies two activations: .*dpgen import DIR" "$graphs/bad.attention.onnx"
 no "attention of ONNX" 3 "Expand): it repeats numbers of the file.*mask of an attention.*whole in a .pt2 of torch.export" \
     "$graphs/bad.gpt.onnx"
@@ -80,7 +93,6 @@ short node 'conv' (Conv): its bias 'b' has 1 numbers, and 2 are expected; make
 along node 'add' (Add): a tensor of the file with pixels is an operand beside an image
 apart node 'add' (Add): an operand is repeated over axes that are no neighbours
 turned node 'add' (Add): its operand 'm' is a matrix whose axes are exchanged
-strides node 'conv' (Conv): its strides are \[2, 1\]: dpgen has one for both axes; make the model without it
 dilations node 'conv' (Conv): its dilations are \[1, 2\]: dpgen has one for both axes
 samples input 'image' has any number of samples, and input 'state' has 2; the first axis of each input
 END

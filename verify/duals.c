@@ -222,15 +222,15 @@ static void want_literal(const Back *b, const GraphOp *o, const DualCall *c, int
     want_arg(b, o, token, a);
 }
 
-/* Statistics of training that the forward call does not read: they have the path of those that it reads. */
+/* Statistics of training that the forward call does not read: they stand behind those that it reads. */
 static void want_beside(Back *b, const GraphOp *o, const char *word)
 {
-    const char *path = ".";
+    int p = 0;
     for (int k = 0; k < b->f->arg.n; k++)
-        if (b->f->arg.at[k].sign == 'R' && strchr(b->f->arg.at[k].name, '.'))
-            path = b->f->arg.at[k].name;
-    const char *name = joined_text("%.*s.%s", (int)(strrchr(path, '.') - path), path, word + 1);
-    want_gradient(b, o, word, map_at(&b->g->states, name_of(name, strlen(name))));
+        if (b->f->arg.at[k].sign == 'R')
+            p = param(b, b->f->arg.at[k].name) + 1;
+    bool is = p > 0 && p < b->g->state.n;
+    want_gradient(b, o, word, is ? p : -1);
 }
 
 static void want_operand(Back *b, const GraphOp *o, const DualCall *c, int k)

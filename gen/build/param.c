@@ -153,16 +153,26 @@ static int share_or_make(Scope *s, const Node *line, const Op *o, int op, int i,
     return state;
 }
 
+/* The keys of `names`: the parameters of the row, and of both rows of a BatchNorm. */
+static Strs names_keys(int of)
+{
+    const int both[] = {row_find("BatchStat"), row_find("BatchNormalize")};
+    bool batch = of == both[0] || of == both[1];
+    Strs keys = {0};
+    for (int k = 0; k < 1 + batch; k++) {
+        const Row *r = row(batch ? both[k] : of);
+        for (int i = 0; i < r->par.n; i++)
+            *PUSH(&keys) = r->par.at[i].name;
+    }
+    return keys;
+}
+
 void params(Scope *s, const Node *line, Op *o, int op)
 {
     const Node *tie = node_get(line, "tie");
     int shared = 0;
-    /* `names` has keys of this row's parameters alone. */
-    const Row *r = row(o->row);
     const Node *names = node_get(line, "names");
-    Strs keys = {0};
-    for (int i = 0; i < r->par.n; i++)
-        *PUSH(&keys) = r->par.at[i].name;
+    Strs keys = names_keys(o->row);
     if (names && names->kind != MAP)
         WRONG(s->b, names->loc, "write names: {weight: NAME}", "'names' is a mapping");
     else if (names)

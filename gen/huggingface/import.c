@@ -256,16 +256,17 @@ static const char *template_of(const char *name)
     return embedded_find(strf("gen/huggingface/%s", name))->data;
 }
 
-static int import_graph(const char *path, const char *out, const char *loss)
+static int import_graph(const char *path, const char *out, const char *loss, const char *shape)
 {
     if (strcmp(loss, "cross-entropy") && strcmp(loss, "mse"))
         misuse(strf("--loss %s: cross-entropy or mse is expected", loss));
-    return net_import(path, out, loss);
+    return net_import(path, out, loss, shape);
 }
 
-typedef struct { const char *out, *loss; } ImportAsked;
+typedef struct { const char *out, *loss, *shape; } ImportAsked;
 static const Option table[] = {{"-o", "MODEL.yaml", WRITES_FILE, offsetof(ImportAsked, out)},
-    {"--loss", "cross-entropy or mse", TAKES_TEXT, offsetof(ImportAsked, loss)}, {0}};
+    {"--loss", "cross-entropy or mse", TAKES_TEXT, offsetof(ImportAsked, loss)},
+    {"--shape", "INPUT=N,C,H,W", TAKES_TEXT, offsetof(ImportAsked, shape)}, {0}};
 
 int import_command(int argc, char **argv)
 {
@@ -282,7 +283,7 @@ int import_command(int argc, char **argv)
     if (!folder || !out)
         misuse(folder ? "no file to write is named" : "no folder is named");
     if (net_knows(folder))
-        return import_graph(folder, out, loss ? loss : "cross-entropy");
+        return import_graph(folder, out, loss ? loss : "cross-entropy", x.shape);
     if (llmc_knows(folder)) {
         import_kind(folder);
         return llmc_import(folder, out);
@@ -292,8 +293,8 @@ int import_command(int argc, char **argv)
     if (access(path, R_OK) != 0)
         file_refuse(path, "name the folder of a published model, with its config.json, or a .pt2, .onnx or .bin");
     import_kind(path);
-    if (loss)
-        misuse("--loss is for graphs, .onnx and .pt2");
+    if (loss || x.shape)
+        misuse(strf("%s is for graphs, .onnx and .pt2", loss ? "--loss" : "--shape"));
     Config c = {.root = load(path)};
     if (c.root->kind != MAP)
         err(c.root->loc, NULL, "this is no config.json of a model");

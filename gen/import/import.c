@@ -17,10 +17,12 @@ bool net_knows(const char *path)
     return ends(path, ".onnx") || ends(path, ".pt2");
 }
 
-int net_import(const char *path, const char *out, const char *loss)
+int net_import(const char *path, const char *out, const char *loss, const char *shape)
 {
     size_t n;
-    Net g = {.path = path};
+    if (shape && ends(path, ".pt2"))
+        fail(EXIT_USAGE, "import: --shape is for .onnx; the sizes of a .pt2 are those of the x that it was exported with");
+    Net g = {.path = path, .shape = shape};
     const unsigned char *at = file_map(path, EXIT_USAGE, &n);
     int result = ends(path, ".pt2") ? pt2_read(&g, at, n) : onnx_read(&g, at, n);
     g.node = NULL;

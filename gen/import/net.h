@@ -58,6 +58,7 @@ typedef struct {
     const char *module;         /* that it belongs to */
     bool views;                 /* what moves the samples is followed */
     const char *remedy;         /* the export that works */
+    const char *shape;          /* sizes of inputs that the file leaves open: x=2,3,48,192 and others behind blanks; NULL */
 } Net;
 
 /* net.c */
@@ -114,6 +115,12 @@ int ops_pad(Net *g, int x, const int64_t pad[4], double value);
 int ops_upsample(Net *g, int x, const double factor[2], bool bilinear, bool align);
 int ops_mean(Net *g, int x, const int64_t *axis, int axes, bool keep);
 
+/* ops_pixels.c */
+int ops_every(Net *g, int x, const int64_t by[2]);
+int ops_global_max(Net *g, int x, bool keep);
+int ops_prelu(Net *g, int x, int slope);
+int ops_mirror(Net *g, int x, const int64_t pad[4], bool edge);
+
 /* ops_language.c */
 int ops_attention(Net *g, const int heads[3], bool causal, double drop, double scale);     /* scale 0: by the width */
 void net_refuse_attention(const Net *g, const char *what) NORETURN;
@@ -138,5 +145,5 @@ int onnx_read(Net *g, const unsigned char *at, size_t n);
 int pt2_read(Net *g, const unsigned char *at, size_t n);
 
 bool net_knows(const char *path);                   /* by the end of its name */
-int  net_import(const char *path, const char *out, const char *loss);
+int  net_import(const char *path, const char *out, const char *loss, const char *shape);
 #endif

@@ -8,6 +8,7 @@
 #include "onnx.h"
 #include "base/safe.h"
 #include "wire.h"
+#include <stdlib.h>
 #include <string.h>
 
 enum { FIRST_OPSET = 11, LAST_OPSET = 20 };
@@ -305,6 +306,31 @@ static Info read_info(const OnnxReader *r, ProtoWire w)
     return x;
 }
 
+/* --shape: the sizes of an input, NAME=N,C,H,W, and others behind blanks. */
+static void ask_shape(const OnnxReader *r, Info *x)
+{
+    size_t n = strlen(x->name);
+    const char *p = r->g->shape;
+    while (p && *p && !(!strncmp(p, x->name, n) && p[n] == '='))
+        p += strcspn(p, " "), p += strspn(p, " ");
+    for (int i = 0; p && *p && i < x->dims.n; i++) {
+        p += i ? 0 : n;
+        char *end;
+        long long size = strtoll(p + 1, &end, 10);
+        bool last = i == x->dims.n - 1;
+        bool good = *p == (i ? ',' : '=') && end > p + 1 && size > 0 && size < 1 << 24;
+        if (!good || (last ? *end && *end != ' ' : *end != ','))
+            fail(EXIT_USAGE, "--shape %s: input '%s' has %s, written as in %s=2,3,48,192", r->g->shape, x->name,
+                 count_text(x->dims.n, "size"), x->name);
+        if (!x->symbol[i] && x->dims.d[i] != size)
+            net_refuse(r->g, "--shape %s: axis %d of input '%s' is %lld in the file", r->g->shape, i, x->name,
+                       (long long)x->dims.d[i]);
+        x->dims.d[i] = size;
+        x->symbol[i] = NULL;
+        p = end;
+    }
+}
+
 static void read_input(OnnxReader *r, ProtoWire w)
 {
     Info x = read_info(r, w);
@@ -313,10 +339,11 @@ static void read_input(OnnxReader *r, ProtoWire w)
     bool whole = x.type == 6 || x.type == 7;
     if (!x.shaped || x.dims.n == 0 || x.too_many || (!whole && x.type != 1 && x.type != 10 && x.type != 11 && x.type != 16))
         net_refuse(r->g, "input '%s' is no tensor of known rank, of floats or of integers", x.name);
+    ask_shape(r, &x);
     for (int i = 0; i < x.dims.n; i++)
         if (x.symbol[i] && i > 0)
-            net_advise(r->g, "export it without dynamic_axes and dynamic_shapes, with an x of the size that is trained, or fix "
-                       "it in the file, as onnxruntime.tools.make_dynamic_shape_fixed does",
+            net_advise(r->g, strf("export it without dynamic_axes and dynamic_shapes, with an x of the size that is trained, "
+                                  "or say the sizes: --shape %s=...", x.name),
                        "axis %d of input '%s' has no fixed size ('%s')", i, x.name, x.symbol[i]);
         else if (x.symbol[i])
             x.dims.d[i] = NET_ANY_BATCH;
@@ -347,6 +374,24 @@ static void read_graph(OnnxReader *r, ProtoWire graph)
             }
         }
         stop_at(r, &w);
+    }
+}
+
+/* Each name of --shape is that of an input. */
+static void check_shape(const Net *g)
+{
+    for (const char *p = g->shape, *end; p && *p; p = end + strspn(end, " ")) {
+        size_t n = strcspn(p, "= ");
+        const char *names = "";
+        bool is = false;
+        end = p + strcspn(p, " ");
+        for (int i = 0; i < g->inputs.n; i++) {
+            const char *name = g->value.at[g->inputs.at[i]].name;
+            is |= strlen(name) == n && !strncmp(name, p, n);
+            names = strf("%s %s", names, name);
+        }
+        if (!is)
+            fail(EXIT_USAGE, "--shape %s: no input has that name; there is%s", g->shape, names);
     }
 }
 
@@ -382,6 +427,7 @@ int onnx_read(Net *g, const unsigned char *at, size_t n)
     if (r.opset < FIRST_OPSET || r.opset > LAST_OPSET)
         net_refuse(g, "its operators are those of opset %d; %d to %d are read; %s", r.opset, FIRST_OPSET, LAST_OPSET, remedy);
     read_graph(&r, graph);
+    check_shape(g);
     if (g->inputs.n == 0 || r.outputs.n != 1 || named(&r, r.outputs.at[0]) < 0)
         net_advise(g, "train one of its results, and leave the others out of the file", "a graph with inputs and one result is "
                    "expected; this one has %d and %d", g->inputs.n, r.outputs.n);

@@ -105,13 +105,16 @@ static int pad(OnnxCall *c)
     int64_t at[8] = {0};
     int n;
     list_of(c, 1, "pads", at, 8, &n);
-    if (mode && *mode->s && strcmp(mode->s, "constant"))
-        net_refuse(c->g, "it pads by mode '%s': constant is done", mode->s);
+    bool edge = mode && !strcmp(mode->s, "edge"), mirror = edge || (mode && !strcmp(mode->s, "reflect"));
+    if (mode && *mode->s && !mirror && strcmp(mode->s, "constant"))
+        net_refuse(c->g, "it pads by mode '%s': constant, reflect and edge are done", mode->s);
     if (operand(c, 3) >= 0)
         net_refuse(c->g, "it names the axes that it pads: pads of all axes are done");
     if (n != 8 || at[0] || at[1] || at[4] || at[5])
         net_refuse(c->g, "it pads other axes than those of images");
-    return ops_pad(c->g, operand(c, 0), (int64_t[]){at[2], at[3], at[6], at[7]}, real_of(c, 2, "value", 0));
+    const int64_t pads[] = {at[2], at[3], at[6], at[7]};
+    return mirror ? ops_mirror(c->g, operand(c, 0), pads, edge)
+                  : ops_pad(c->g, operand(c, 0), pads, real_of(c, 2, "value", 0));
 }
 
 static bool is_word(const OnnxCall *c, const char *attribute, const char *otherwise, const char *word)
@@ -190,6 +193,31 @@ static int global_pool(OnnxCall *c)
 {
     value_of(c, 0);
     return ops_global_pool(c->g, operand(c, 0), true);
+}
+
+static int global_max(OnnxCall *c)
+{
+    value_of(c, 0);
+    return ops_global_max(c->g, operand(c, 0), true);
+}
+
+/* Of pixels */
+static int largest(OnnxCall *c)
+{
+    int64_t axis[2] = {0};
+    int n, rank = value_of(c, 0)->dims.n;
+    list_of(c, 1, "axes", axis, 2, &n);
+    for (int i = 0; i < n; i++)
+        axis[i] += axis[i] < 0 ? rank : 0;
+    if (n != 2 || axis[0] + axis[1] != 5 || axis[0] < 2 || axis[1] < 2)
+        net_refuse(c->g, "the largest over other axes than those of images is not done");
+    return ops_global_max(c->g, operand(c, 0), node_integer(c->n, "keepdims", 1));
+}
+
+static int prelu(OnnxCall *c)
+{
+    value_of(c, 0), value_of(c, 1);
+    return ops_prelu(c->g, operand(c, 0), operand(c, 1));
 }
 
 static int batch_norm(OnnxCall *c)
@@ -507,7 +535,9 @@ static const struct { const char *name; int (*make)(OnnxCall *c); const char *op
     {"Conv", conv, NULL}, {"ConvTranspose", conv_transpose, NULL}, {"Pad", pad, NULL}, {"Resize", resize, NULL},
     {"LSTM", lstm, NULL}, {"GRU", lstm, NULL}, {"RNN", lstm, NULL}, {"Expand", expand, NULL},
     {"Trilu", choose, NULL}, {"Where", choose, NULL}, {"BatchNormalization", batch_norm, NULL}, {"MaxPool", pool, "MaxPool"},
-    {"AveragePool", pool, "AvgPool"}, {"GlobalAveragePool", global_pool, NULL}, {"Gemm", gemm, NULL}, {"MatMul", matmul, NULL},
+    {"AveragePool", pool, "AvgPool"}, {"GlobalAveragePool", global_pool, NULL},
+    {"GlobalMaxPool", global_max, NULL}, {"ReduceMax", largest, NULL}, {"PRelu", prelu, NULL}, {"Gemm", gemm, NULL},
+    {"MatMul", matmul, NULL},
     {"LayerNormalization", layer_norm, NULL}, {"InstanceNormalization", instance_norm, NULL},
     {"Gather", gather, NULL}, {"Relu", unary, "Relu"}, {"Sigmoid", unary, "Sigmoid"},
     {"Tanh", unary, "Tanh"}, {"HardSwish", unary, "HardSwish"}, {"HardSigmoid", hard_sigmoid, "HardSigmoid"},

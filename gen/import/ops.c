@@ -51,6 +51,22 @@ static const char *window_text(const Net *g, const NetWindow *w, bool conv, bool
     return strf("%s, stride: %lld%s", pair_text("kernel", w->kernel, -1), (long long)w->stride[0], pad);
 }
 
+/* Strides that differ: a window of the stride that both have, of whose results every n-th is taken. */
+static NetWindow even_window(const NetWindow *w, int64_t by[2])
+{
+    NetWindow even = *w;
+    int64_t a = w->stride[0] > 0 ? w->stride[0] : 1, b = w->stride[1] > 0 ? w->stride[1] : 1;
+    while (b != 0) {
+        int64_t rest = a % b;
+        a = b, b = rest;
+    }
+    for (int i = 0; i < 2; i++) {
+        by[i] = w->stride[0] == w->stride[1] ? 1 : w->stride[i] / a;
+        even.stride[i] = w->stride[i] / by[i];
+    }
+    return even;
+}
+
 static Dims window_dims(const Net *g, Dims d, const NetWindow *w)
 {
     for (int i = 2; i < d.n; i++) {
@@ -64,8 +80,10 @@ static Dims window_dims(const Net *g, Dims d, const NetWindow *w)
     return d;
 }
 
-int ops_conv(Net *g, int x, int weight, int bias, const NetWindow *w)
+int ops_conv(Net *g, int x, int weight, int bias, const NetWindow *any)
 {
+    int64_t by[2];
+    const NetWindow even = even_window(any, by), *w = &even;
     net_want_act(g, x);
     x = net_channels_last(g, x);
     const NetValue *k = value_of(g, weight);
@@ -83,7 +101,7 @@ int ops_conv(Net *g, int x, int weight, int bias, const NetWindow *w)
     int y = net_line(g, "Conv", text, x, d, true);
     net_role(g, y, "weight", weight, false, of);
     net_role(g, y, "bias", bias, false, (Dims){1, {d.d[1]}});
-    return y;
+    return d.n == 4 ? ops_every(g, y, by) : y;
 }
 
 int ops_conv_transpose(Net *g, int x, int weight, int bias, const NetWindow *w, const int64_t extra[2])
@@ -142,8 +160,10 @@ int ops_upsample(Net *g, int x, const double factor[2], bool bilinear, bool alig
     return net_line(g, "Upsample", strf("%s%s%s", pair_text("factor", f, -1), mode, align ? ", align: true" : ""), x, d, true);
 }
 
-int ops_pool(Net *g, const char *op, int x, const NetWindow *w)
+int ops_pool(Net *g, const char *op, int x, const NetWindow *any)
 {
+    int64_t by[2];
+    const NetWindow even = even_window(any, by), *w = &even;
     net_want_act(g, x);
     x = net_channels_last(g, x);
     if (w->dilate[0] != 1 || w->dilate[1] != 1)
@@ -154,7 +174,10 @@ int ops_pool(Net *g, const char *op, int x, const NetWindow *w)
     bool pads = w->pad[0] || w->pad[1] || w->pad[2] || w->pad[3];
     const char *more = w->ceil ? ", ceil: true" : mean && pads && !w->count_pad ? ", count_pad: false" : "";
     Dims d = window_dims(g, value_of(g, x)->dims, w);
-    return net_line(g, op, strf("%s%s", window_text(g, w, false, positions), more), x, d, true);
+    if (w->ceil && (by[0] > 1 || by[1] > 1))
+        net_refuse(g, "its strides differ, and windows end outside (ceil_mode), which is not done");
+    int y = net_line(g, op, strf("%s%s", window_text(g, w, false, positions), more), x, d, true);
+    return positions ? y : ops_every(g, y, by);
 }
 
 int ops_global_pool(Net *g, int x, bool keep)
