@@ -68,6 +68,11 @@ mute 3 "mute.jinja:2:18: error: of an object the filter 'tojson' is not known" '
 mute 3 "function 'strftime_now' is not known of templates" '{{ strftime_now("%d") }}'
 mute 3 "mute.jinja:1:[0-9]*: error: a block that is not known" '{% include "x" %}'
 mute 3 "the template ends, and a block has no elif" '{% if messages %}'
+many() { awk -v n="$1" -v text="$2" 'BEGIN { while (n--) printf "%s", text }'; }
+mute 3 "an expression of more than 2000 characters" "{{ $(many 3000 '(') }}"
+mute 3 "an expression of more than 2000 characters" "{{ 1$(many 2000 ' + 1') }}"
+mute 3 "inside one another, .* more than 100 deep" "$(many 101 '{% for m in messages %}')"
+mute 3 "elif behind elif, more than 100 deep" "{% if messages %}$(many 101 '{% elif messages %}')"
 mute 3 "a mark without its }}" 'a {{ messages'
 mute 3 "nothing more is expected here" '{{ messages messages }}'
 mute 3 "is asked of a value that is not defined" '{{ person.name }}'

@@ -12,7 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct { const char *text, *at, *end; int file; bool trim; } Reader;   /* end: of the mark, trim: a `-` was there */
+/* An expression of so many characters beside its texts, and so many blocks in one another, fit the stack of those who read and
+ * compute them. */
+enum { MOST_EXPRESSION = 2000, MOST_BLOCKS = 100 };
+/* end: of the mark, trim: a `-` was there, depth: of blocks */
+typedef struct { const char *text, *at, *end; int file, depth; bool trim; } Reader;
 
 static Loc place(const Reader *r, const char *at)
 {
@@ -261,8 +265,10 @@ static void open_mark(Reader *r, const char *from, const char **behind)
 {
     const char *close = from[1] == '{' ? "}}" : "%}", *end = from + 2;
     char quote = 0;
+    int letters = 0;
     r->at = from;
     for (; *end && (quote || strncmp(end, close, 2)); end++) {
+        letters += !quote;
         if (quote && *end == '\\' && end[1])
             end++;
         else if (quote ? *end == quote : *end == '\'' || *end == '"')
@@ -270,6 +276,8 @@ static void open_mark(Reader *r, const char *from, const char **behind)
     }
     if (!*end)
         stop(r, "a mark without its %s", close);
+    if (letters > MOST_EXPRESSION)
+        stop(r, "an expression of more than %d characters beside its texts", MOST_EXPRESSION);
     r->at = from + 2 + (from[2] == '-' || from[2] == '+');
     r->trim = end[-1] == '-' && end - 1 >= r->at;
     r->end = r->trim ? end - 1 : end;
@@ -314,6 +322,12 @@ static void plain(Reader *r, Steps *to, const char *from, const char *p)
 
 static const char *steps(Reader *r, Steps *to, const char *from, const char *const *ends, const char **found);
 
+static void nest(Reader *r)
+{
+    if (++r->depth > MOST_BLOCKS)
+        stop(r, "blocks inside one another, or elif behind elif, more than %d deep", MOST_BLOCKS);
+}
+
 static void full(Reader *r)
 {
     blanks(r);
@@ -327,12 +341,16 @@ static const char *if_block(Reader *r, Steps *to, const char *behind)
     static const char *const ends[] = {"elif", "else", "endif", NULL}, *const last[] = {"endif", NULL};
     Step *s = step(r, to, IF);
     const char *word;
+    nest(r);
     s->value = choice(r);
     full(r);
     const char *p = steps(r, &s->body, after(r, behind, true), ends, &word);
     if (!strcmp(word, "elif"))
-        return if_block(r, &s->otherwise, p);
-    return strcmp(word, "else") ? p : steps(r, &s->otherwise, after(r, p, true), last, &word);
+        p = if_block(r, &s->otherwise, p);
+    else if (!strcmp(word, "else"))
+        p = steps(r, &s->otherwise, after(r, p, true), last, &word);
+    r->depth--;
+    return p;
 }
 
 static const char *for_block(Reader *r, Steps *to, const char *behind)
@@ -340,6 +358,7 @@ static const char *for_block(Reader *r, Steps *to, const char *behind)
     static const char *const ends[] = {"else", "endfor", NULL}, *const last[] = {"endfor", NULL};
     Step *s = step(r, to, FOR);
     const char *word;
+    nest(r);
     do
         *PUSH(&s->names) = name(r);
     while (takes(r, ","));
@@ -348,7 +367,9 @@ static const char *for_block(Reader *r, Steps *to, const char *behind)
     s->when = takes(r, "if") ? choice(r) : NULL;
     full(r);
     const char *p = steps(r, &s->body, after(r, behind, true), ends, &word);
-    return strcmp(word, "else") ? p : steps(r, &s->otherwise, after(r, p, true), last, &word);
+    p = strcmp(word, "else") ? p : steps(r, &s->otherwise, after(r, p, true), last, &word);
+    r->depth--;
+    return p;
 }
 
 static const char *set_block(Reader *r, Steps *to, const char *behind)
@@ -377,7 +398,10 @@ static const char *block(Reader *r, Steps *to, const char *behind)
         stop(r, "a block that is not known; known are if, for, set and generation");
     Step *s = step(r, to, macro ? MACRO : ANSWER);
     r->at = macro ? r->end : r->at;
-    return steps(r, &s->body, after(r, behind, true), macro ? macros : answers, &word);
+    nest(r);
+    const char *p = steps(r, &s->body, after(r, behind, true), macro ? macros : answers, &word);
+    r->depth--;
+    return p;
 }
 
 /* Steps up to a block that begins with one of `ends`; what is behind that.  r reads behind its word. */
