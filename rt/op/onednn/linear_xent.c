@@ -100,7 +100,7 @@ void linear_xent_hits_forward(Stage *st, float *loss, float *lse, const real *x,
     for (long from = 0; from < out; from += chunk) {
         long n = least(chunk, out - from);
         scores(st, n < chunk ? &e->rest : &e->whole, tmp, x, weight, bias, in, from);
-        scores_ahead(st, ahead, hit, tmp, targets, rows, from, n);
+        scores_ahead(st, ahead, hit, tmp, targets, rows, from, n, n);
     }
     scores_hits(vals, ahead, targets, rows, ignore, top);
 }
@@ -115,7 +115,7 @@ void linear_xent_backward(Stage *st, real *dx, float *dweight, float *dbias, con
         long n = least(chunk, out - from), at = from * in;
         const Chunk *c = n < chunk ? &e->rest : &e->whole;
         scores(st, c, tmp, x, weight, bias, in, from);
-        scores_back(st, tmp, tmp, lse, targets, factor, rows, from, n, ignore);
+        scores_back(st, tmp, tmp, lse, targets, factor, rows, from, n, n, ignore);
         if (dbias)
             bias_gradient(st, dbias + from, tmp, acc, rows, n);
         if (dweight && bf16)
