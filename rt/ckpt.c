@@ -49,7 +49,6 @@ struct Checkpoint {
     Saved *stale;               /* never committed: removed when the first checkpoint is written, not before */
     int stales;
     CkptLock lock;
-    struct stat begun;          /* the directory that is being written */
     bool cut;                   /* replicas have parts of some state */
 };
 
@@ -506,20 +505,16 @@ static int begin(const Run *run, int64_t step)
         const Saved *s = &c->stale[--c->stales];
         ckpt_remove(dir, s->step, s->state, s->files);
     }
-    if (mkdir(path, 0777) == 0 && stat(path, &c->begun) == 0)
+    if (mkdir(path, 0777) == 0)
         return DONE;
     return complain(STATUS_RUN, "%s: cannot make the directory: %s; the last committed checkpoint is as it was", path,
                     strerror(errno));
 }
 
-/* A checkpoint that failed goes, unless its name leads to that of another job by now. */
+/* A checkpoint that failed goes.  Without the lock it stays: another job may have put its own there, and removes this one. */
 static void remove_part(const Run *run, int64_t step)
 {
-    char path[CKPT_PATH];
-    struct stat there;
-    const struct stat *mine = &run->checkpoint->begun;
-    ckpt_name(path, run->opt.checkpoint, step, ".part");
-    if (stat(path, &there) == 0 && there.st_dev == mine->st_dev && there.st_ino == mine->st_ino)
+    if (ckpt_alone(&run->checkpoint->lock, run->opt.checkpoint))
         ckpt_remove(run->opt.checkpoint, step, CKPT_PART, homes_of(run->job));
 }
 

@@ -27,6 +27,7 @@ void ckpt_remove(const char *dir, int64_t step, CkptState state, int files);
 typedef struct { int file; bool made; } CkptLock;       /* file -1: none is held; made: the directory is ours */
 /* For the process of stage 0.  `make`: the directory too, where it is missing.  mark: a line for those who find it. */
 int ckpt_lock(CkptLock *l, const char *dir, bool make, const char *mark);
-int ckpt_held(const CkptLock *l, const char *dir);      /* a status: is DIR/lock still the file that is held? */
+bool ckpt_alone(const CkptLock *l, const char *dir);    /* is DIR/lock still the file that is held? */
+int ckpt_held(const CkptLock *l, const char *dir);      /* the same as a status, told */
 void ckpt_unlock(CkptLock *l, const char *dir);
 #endif

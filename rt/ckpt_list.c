@@ -174,20 +174,23 @@ int ckpt_lock(CkptLock *l, const char *dir, bool make, const char *mark)
     return DONE;
 }
 
-static bool same_file(const CkptLock *l, const char *path)
+/* A lock is on a file, and a path may come to name another one. */
+bool ckpt_alone(const CkptLock *l, const char *dir)
 {
+    char path[CKPT_PATH];
     struct stat held, there;
+    lock_name(path, dir);
     return fstat(l->file, &held) == 0 && stat(path, &there) == 0 && held.st_dev == there.st_dev &&
            held.st_ino == there.st_ino;
 }
 
-/* A lock is on a file, and a path may come to name another one.  Touched, it is no old file that a cleaner takes away. */
+/* Touched, it is no old file that a cleaner takes away. */
 int ckpt_held(const CkptLock *l, const char *dir)
 {
     char path[CKPT_PATH];
     lock_name(path, dir);
     futimens(l->file, NULL);
-    if (same_file(l, path))
+    if (ckpt_alone(l, dir))
         return DONE;
     return complain(STATUS_RUN, "%s is no longer the file that this job holds: somebody removed it or put another directory "
                     "there, and another job may write its checkpoints in %s; the job ends without one more", path, dir);
@@ -200,7 +203,7 @@ void ckpt_unlock(CkptLock *l, const char *dir)
     lock_name(path, dir);
     if (l->file < 0)
         return;
-    bool same = same_file(l, path);
+    bool same = ckpt_alone(l, dir);
     if (same)
         unlink(path);
     close(l->file);

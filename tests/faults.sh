@@ -166,12 +166,13 @@ rm -f "$ck/lock"
 wait_file "the lock goes under a checkpoint: another job" "$tmp/log.two"
 rm -f "$tmp/synced"
 ended "the lock goes under a checkpoint" 1
-if grep -q 'lock is no longer the file that this job holds' "$tmp/err" && [ -z "$(newest)" ] && ! there "$ck/*.part"; then pass
+if grep -q 'lock is no longer the file that this job holds' "$tmp/err" && [ -z "$(newest)" ] && there "$ck/*.part"; then pass
 else fault "the lock goes under a checkpoint: $(cat "$tmp/err"), $(ls "$ck")"; fi
 pid=$second
 kill -TERM $pid
 ended "the lock goes under a checkpoint, the other job" 75
-if [ ! -s "$tmp/err.two" ] && [ -n "$(newest)" ]; then pass; else fault "the other job: $(cat "$tmp/err.two"), $(ls "$ck")"; fi
+if [ ! -s "$tmp/err.two" ] && [ -n "$(newest)" ] && ! there "$ck/*.part"; then pass
+else fault "the other job: $(cat "$tmp/err.two"), $(ls "$ck")"; fi
 rm -rf "$ck" "$tmp/log" "$tmp/log.two"
 
 # ---- a process killed, then one that finds what it left --------------------------------------------------------------
