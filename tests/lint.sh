@@ -21,6 +21,7 @@
 # names     words that docs/glossary.md forbids are no identifiers of gen/ and rt/; those that it gives one file name no field
 #           and no type elsewhere
 # words     nothing unfinished, no path of one machine
+# suites    tests/run runs each suite of tests/
 set -u
 export LC_ALL=C
 here=$(cd "$(dirname "$0")" && pwd)
@@ -141,6 +142,12 @@ length($0) > 128 && !wide && !(path ~ /\.md$/ && /^\|/) &&
 is_c && /\t/ { bad(FNR, "tab") }
 /[ \t]$/ { bad(FNR, "blank at the end of the line") }
 { words = $0; named = gsub(/XXXXXX/, "", words) }       # names that mkstemp() completes
+path ~ /^tests\/[a-z0-9_]*\.sh$/ && $0 == "finish" {
+    for (named = 0; (getline row < "tests/run") > 0;)
+        named = named || index(row " ", " " path " ")
+    close("tests/run")
+    if (!named) bad(FNR, "a suite that tests/run does not run")
+}
 words ~ /TO[D]O|FIX[M]E|X[X]X|HA[C]K|(^|[^A-Za-z])sto[p]gap/ { bad(FNR, "unfinished: do it, or delete the word") }
 /\/(hom[e]|roo[t]|wor[k]|User[s])\// { bad(FNR, "path of one machine") }
 /\/tm[p]\// && !/TMPDIR/ && !named { bad(FNR, "path of one machine: use TMPDIR or mktemp") }
@@ -299,6 +306,7 @@ self_test() {
     offence templates/a.c "a.c:1: half a mark" "\t@x\n"
     offence templates/Makefile "1 passed, 0 failed" "a:\n\t@x $""@\n"
     offence templates/Makefile "Makefile:2: half a mark" "a:\n\t@x @half\n"
+    offence tests/a.sh "a.sh:2: a suite that tests/run does not" "# SPDX-Licen""se-Identifier: Apache-2.0\nfinish\n"
     offence Makefile "Makefile:1: no SPDX" "a:\n\tx\n"
     echo "lint: $right passed, $wrong failed"
     [ "$wrong" -eq 0 ]
