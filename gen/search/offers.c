@@ -258,7 +258,6 @@ static void find_degrees(Degrees *all)
         qsort(all->offer.at, (size_t)all->offer.n, sizeof *all->offer.at, by_guess);
 }
 
-
 /* ---- for people ---------------------------------------------------------------------------------------------------- */
 
 /* Of all offers with that T: the best plan, or what none of them is below. */

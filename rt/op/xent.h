@@ -108,31 +108,8 @@ static inline void scores_absorb(Stage *st, float *most, float *sum, float *hit,
     }
 }
 
-/* dx = (e^(x - lse) - [target]) factor; it may be x itself.  Rows are `step` apart, and 0 behind the n scores. */
-static inline void scores_back(Stage *st, real *dx, const real *x, const float *lse, const int32_t *targets, float factor,
-                               long rows, long from, long n, long step, long ignore)
-{
-    EACH(rows * n >= 1 << 14)
-    for (long r = 0; r < rows; r++) {
-        const real *row = x + r * step;
-        real *to = dx + r * step;
-        if (targets[r] == ignore || factor == 0.0f) {
-            memset(to, 0, (size_t)step * sizeof *to);
-            continue;
-        }
-        memset(to + n, 0, (size_t)(step - n) * sizeof *to);
-        float shift = lse[r];
-        long target = targets[r] - from;
-        int here = target >= 0 && target < n;
-        float share = here ? fexp(get(row, target) - shift) : 0.0f;
-        for (long i = 0; i < n; i++)
-            put(to, i, fexp(get(row, i) - shift) * factor);
-        if (here)
-            put(to, target, (share - 1.0f) * factor);
-    }
-}
-
-/* The same with smoothing: of `whole` scores each has a share of the target. */
+/* dx = (e^(x - lse) - [target]) factor; it may be x itself.  With smoothing each of `whole` scores has a share of the target.
+ * Rows are `step` apart, and 0 behind the n scores. */
 static inline void scores_smooth_back(Stage *st, real *dx, const real *x, const float *lse, const int32_t *targets,
                                       float factor, long rows, long from, long n, long step, long ignore, float smooth,
                                       long whole)
@@ -155,6 +132,12 @@ static inline void scores_smooth_back(Stage *st, real *dx, const real *x, const 
             put(to, target, (fexp(score - shift) - share - (1.0f - smooth)) * factor);
         memset(to + n, 0, (size_t)(step - n) * sizeof *to);
     }
+}
+
+static inline void scores_back(Stage *st, real *dx, const real *x, const float *lse, const int32_t *targets, float factor,
+                               long rows, long from, long n, long step, long ignore)
+{
+    scores_smooth_back(st, dx, x, lse, targets, factor, rows, from, n, step, ignore, 0.0f, 1);
 }
 
 /* ahead[r]: of these scores so many more come before the target's, hit[r]: larger ones, and equal ones in front of it. */
