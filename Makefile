@@ -38,7 +38,7 @@ RIVALS  = gen/rivals/even.o gen/rivals/unit.o gen/rivals/moves.o gen/rivals/pipe
           gen/rivals/twobw.o gen/rivals/madpipe.o gen/rivals/madpipe_dp.o gen/rivals/fleet.o gen/rivals/dapple.o \
           gen/rivals/spp.o gen/rivals/bapipe.o
 TEXT    = gen/text/text.o gen/text/graph.o gen/text/plan.o gen/text/letters.o
-PLAN    = gen/plan/part.o gen/plan/keep.o gen/plan/planners.o
+PLAN    = gen/plan/new.o gen/plan/part.o gen/plan/keep.o gen/plan/planners.o
 FOREIGN = $(patsubst %.c,%.o,$(sort $(wildcard gen/profiled/*.c)))
 EMIT    = gen/emit/names.o gen/emit/text.o gen/emit/dims.o gen/emit/slots.o gen/emit/call.o gen/emit/head.o \
           gen/emit/header.o gen/emit/open.o gen/emit/pair.o gen/emit/turns.o gen/emit/table.o gen/emit/files.o \
@@ -47,20 +47,20 @@ EMIT    = gen/emit/names.o gen/emit/text.o gen/emit/dims.o gen/emit/slots.o gen/
           gen/emit/lists.o gen/emit/report.o gen/emit/report_memory.o gen/emit/build.o gen/emit/sample.o gen/emit/sbom.o \
           gen/emit/proof.o gen/emit/emit.o
 PROFILE = gen/profile/measure.o gen/profile/bench.o
+TUNE    = gen/tune/jobshop.o gen/tune/optimal.o gen/tune/paces.o gen/tune/star_depths.o
 SEARCH  = gen/search/search.o gen/search/list.o gen/search/candidate.o gen/search/remedy.o gen/search/repack.o \
-          gen/search/device_order.o gen/search/arrange.o gen/search/star_depths.o gen/search/paces.o \
-          gen/search/buckets.o gen/search/jobshop.o gen/search/optimal.o gen/search/largest.o gen/search/offers.o \
-          gen/search/nofit.o gen/search/least.o gen/search/shorter.o
+          gen/search/device_order.o gen/search/arrange.o gen/search/buckets.o gen/search/offers.o gen/search/least.o \
+          gen/search/shorter.o
 VIEW    = gen/view/stage.o gen/view/totals.o gen/view/plan.o gen/view/explain.o gen/view/compare.o gen/view/compare_page.o \
-          gen/view/schedules.o gen/view/schedule_csv.o gen/view/events.o gen/view/measured.o gen/view/metrics.o \
-          gen/view/tfevents.o
+          gen/view/largest.o gen/view/nofit.o gen/view/schedules.o gen/view/schedule_csv.o gen/view/events.o \
+          gen/view/measured.o gen/view/metrics.o gen/view/tfevents.o
 HF      = $(patsubst %.c,%.o,$(sort $(wildcard gen/huggingface/*.c))) build/gen/place.o
 NET     = $(patsubst %.c,%.o,$(sort $(wildcard gen/import/*.c)))
 # The proof of a folder: no source of gen/, rt/ or tests/.  dpgen calls it in a process of its own.  A folder carries verify/
 # without verify/model/, which alone needs a library
 PROVER  = $(patsubst %.c,%.o,$(filter-out verify/main.c verify/alone.c,$(sort $(wildcard verify/*.c verify/model/*.c))))
 OBJ     = $(BASE) build/embedded.o $(FRONT) $(TOKENS) $(PACK) $(COST) $(SCHED) $(LIST) $(REPLAY) $(LOWER) $(FATES) $(MEM) \
-          $(EXACT) $(CHECK) $(RIVALS) $(TEXT) $(PLAN) $(FOREIGN) gen/key.o $(EMIT) $(PROFILE) gen/passes.o $(SEARCH) \
+          $(EXACT) $(CHECK) $(RIVALS) $(TEXT) $(PLAN) $(FOREIGN) gen/key.o $(EMIT) $(PROFILE) gen/passes.o $(TUNE) $(SEARCH) \
           $(VIEW) $(NET) $(HF) $(PROVER) gen/options.o gen/main.o
 
 all: dpgen dpgen-verify

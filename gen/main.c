@@ -12,7 +12,7 @@
 #include "huggingface/hf.h"
 #include "pack/pack.h"
 #include "planner.h"
-#include "search/nofit.h"
+#include "view/nofit.h"
 #include "mem/unpooled.h"
 #include "tokens/command.h"
 #include "view/events.h"

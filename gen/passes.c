@@ -138,20 +138,6 @@ void print_reference(FILE *f, const Options *x, const Plan *p)
 
 /* ---- the line, second half: one Plan ----------------------------------------------------------------------------- */
 
-Plan *new_plan(const Graph *g, const Cost *c, const Model *m, int stages, const char *schedule, const Ask *ask)
-{
-    Plan *p = alloc(sizeof *p);
-    int devices = stages * m->plan.replicas;
-    c = cost_with(c, schedule_of(schedule));
-    *p = (Plan){.g = g, .c = c, .m = m, .schedule = schedule, .ask = ask ? *ask : (Ask){0}, .devices = devices,
-                .chunks = m->plan.chunks, .replicas = m->plan.replicas > 1 ? m->plan.replicas : 0};
-    if (p->ask.map)             /* one device alone has several */
-        p->chunks = p->ask.map->n - stages + 1;
-    for (int d = 0; d < devices; d++)
-        *PUSH(&p->dev) = (DevicePlan){.device = d, .limit = m->devices.at[d].memory};
-    return p;
-}
-
 /* What follows from cuts and fates: of a plan that had the same. */
 static void take_over(Plan *p, Plan *same)
 {

@@ -13,8 +13,6 @@ Graph *graph_of(const Options *x, const Model *m);
 /* The one-device program that a plan is judged by: its graph with nothing joined.  A graph of --from that is not the
  * model's stays as it is. */
 void print_reference(FILE *f, const Options *x, const Plan *p);
-/* ask NULL: the model says everything. */
-Plan *new_plan(const Graph *g, const Cost *c, const Model *m, int stages, const char *schedule, const Ask *ask);
 /* Every pass once, under target limits.  If no plan was made, shortfall says what is missing: OVER_DEVICE and OVER_HOST
  * mean that an arena is too large once packed. */
 Verdict run(const Options *x, Plan *p, const Bytes *limit);

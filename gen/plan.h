@@ -257,6 +257,8 @@ typedef struct {
     Shortfall shortfall;        /* any: the pass that returned nonzero, or part_blame */
     Loc key_at, space_at;       /* text: of a plan that was read */
 } Plan;
+/* plan/new.c: before any pass; ask NULL: the model says everything */
+Plan *new_plan(const Graph *g, const Cost *c, const Model *m, int stages, const char *schedule, const Ask *ask);
 /* sched/ask.c: what is asked, or else what the model says */
 const Ints *plan_map(const Plan *p), *plan_cuts(const Plan *p);        /* never NULL */
 const char *plan_planner(const Plan *p);

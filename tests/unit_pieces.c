@@ -11,7 +11,7 @@
  *                add up to those of the graph
  *   largest      the largest micro-batch against trying all of them, with holes below the edge and islands above it
  */
-#include "search/largest.h"
+#include "view/largest.h"
 #include "rivals/madpipe_dp.h"
 #include "rivals/twobw.h"
 #include "planner.h"

@@ -63,7 +63,7 @@ pass_of() {
     case $1 in
         lower/sim.c) echo sim ;;
         plan/keep.c) echo keep ;;
-        passes.c) echo passes ;;
+        passes.c|plan/new.c) echo passes ;;
         sched/*) echo order ;;
         plan/*) echo part ;;
         list/*) echo comm ;;

@@ -15,7 +15,7 @@
  * forwards, then backward and forward in turns.  The bits are those of any synchronous schedule.
  *
  * The lists need the loads, the loads need cuts, the cuts need memory, and memory needs the lists.  search/candidate.c goes
- * round a fixed number of times, over the periods that search/star_depths.c finds.
+ * round a fixed number of times, over the periods that tune/star_depths.c finds.
  *
  * Source: Beaumont, Eyraud-Dubois, Shilova, Pipelined Model Parallelism: Complexity Results and Memory Considerations, 2021,
  * and MadPipe: Memory Aware Dynamic Programming Algorithm for Pipelined Model Parallelism, 2022 (1F1B*).

@@ -17,7 +17,7 @@
  *   interleaved-zb    (v-1)g + p-1-i, i               PyTorch, ScheduleInterleavedZeroBubble
  *   1f1b-split, 2bp   p-1-i, 0 or m                   Rae et al., 2024, 2BP
  *   zb-h1, zb-h2      p-1-i, i; 2(p-1-i), 2i          Qi et al., 2024, Zero Bubble Pipeline Parallelism, section 2
- *   zb*               between 1f1b and zb-h2, by device: search/paces.c
+ *   zb*               between 1f1b and zb-h2, by device: tune/paces.c
  *
  * Backward and weight gradients of a chunk ascend, so the bits are those of any synchronous schedule.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * optimal.c: the lists that search/optimal.c found, or those of a row to begin with.
+ * optimal.c: the lists that tune/optimal.c found, or those of a row to begin with.
  * A row for any map gets that of the plan, there and back.
  */
 #include "sched.h"

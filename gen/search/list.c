@@ -23,9 +23,9 @@
 #include "planner.h"
 #include "rivals/madpipe.h"
 #include "moves.h"
-#include "optimal.h"
-#include "paces.h"
-#include "star_depths.h"
+#include "tune/optimal.h"
+#include "tune/paces.h"
+#include "tune/star_depths.h"
 
 #include <string.h>
 

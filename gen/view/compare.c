@@ -9,7 +9,7 @@
  * b* is the largest micro-batch of largest.c, at a fixed number of micro-batches in a step; batch* the samples of that step.
  */
 #include "compare.h"
-#include "search/nofit.h"
+#include "view/nofit.h"
 #include "search/search.h"
 #include "emit/emit.h"
 #include <inttypes.h>

@@ -6,7 +6,7 @@
 #ifndef COMPARE_H
 #define COMPARE_H
 #include "view.h"
-#include "search/largest.h"
+#include "view/largest.h"
 #include "planner.h"
 
 typedef struct {                /* what a plan comes to */

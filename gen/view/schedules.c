@@ -11,7 +11,7 @@
 #include "compare.h"
 #include "base/file.h"
 #include "emit/emit.h"
-#include "search/nofit.h"
+#include "view/nofit.h"
 #include "search/search.h"
 #include <inttypes.h>
 #include <string.h>

@@ -19,7 +19,6 @@
 #include "optimal.h"
 #include "jobshop.h"
 #include "budgets.h"
-#include "passes.h"
 #include "exact/facts.h"
 
 #include <string.h>

@@ -23,11 +23,11 @@
  * A question past its own part takes the first choices that fit.  Remedies without a turn are named as not tried.
  */
 #include "nofit.h"
-#include "candidate.h"
-#include "search.h"
-#include "least.h"
 #include "base/quote.h"
 #include "budgets.h"
+#include "search/candidate.h"
+#include "search/least.h"
+#include "search/search.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -21,7 +21,6 @@
  */
 #include "paces.h"
 #include "budgets.h"
-#include "passes.h"
 #include "exact/facts.h"
 
 #include <string.h>

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * new.c: a plan before any pass.
+ */
+#include "plan.h"
+
+Plan *new_plan(const Graph *g, const Cost *c, const Model *m, int stages, const char *schedule, const Ask *ask)
+{
+    Plan *p = alloc(sizeof *p);
+    const Ints *map = ask ? ask->map : NULL;    /* with one, a device alone has several chunks */
+    *p = (Plan){.g = g, .c = cost_with(c, schedule_of(schedule)), .m = m, .schedule = schedule, .ask = ask ? *ask : (Ask){0},
+                .devices = stages * m->plan.replicas, .chunks = map ? map->n - stages + 1 : m->plan.chunks,
+                .replicas = m->plan.replicas > 1 ? m->plan.replicas : 0};
+    for (int d = 0; d < p->devices; d++)
+        *PUSH(&p->dev) = (DevicePlan){.device = d, .limit = m->devices.at[d].memory};
+    return p;
+}
