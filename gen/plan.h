@@ -335,7 +335,7 @@ void check_part(const Plan *p);
 /* ---- keep: plan/keep.c ------------------------------------------------------------------------------------------- */
 int keep(Plan *p);
 int *keep_fates(const Plan *p, bool cheap);         /* by tensor, before any chunk is known; cheap: all go that may */
-Bytes keep_need(const Plan *p, int device);         /* what keep expects of the arena: near, no bound; for feeding back */
+void keep_needs(const Plan *p, Bytes *need);         /* what each device needs, but for packing */
 void check_keep(const Plan *p);
 /* list/rebuild.c: the backward of one chunk as a line of calls, with what it makes again */
 typedef struct { int op; bool again; } Line;

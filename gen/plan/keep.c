@@ -27,18 +27,18 @@ static int last_of(const Plan *p, int first)
     return last;
 }
 
-Bytes keep_need(const Plan *p, int device)
+void keep_needs(const Plan *p, Bytes *need)
 {
-    Bytes sum = 0;
-    void *mark = mem_mark();    /* asked for each stage in turn */
+    void *mark = mem_mark();
     Live *live = live_open(p);
+    memset(need, 0, sizeof *need * (size_t)p->devices);
     for (int s = 0, first = 0, last; s < plan_chunks(p); s++, first = last + 1) {
         last = last_of(p, first);
-        if (plan_holds(p, device, s))
-            sum += live_load(live, first, last, s, p->fate.at).need;
+        const Bytes more = live_load(live, first, last, s, p->fate.at).need;
+        for (int d = 0; d < p->devices; d++)
+            need[d] += plan_holds(p, d, s) ? more : 0;
     }
     mem_release(mark);
-    return sum;
 }
 
 /* The cheapest fates of each chunk. */

@@ -109,6 +109,24 @@ Plan *pass_wide(const Candidate *k, Bytes *limit, Verdict *why)
     return first;
 }
 
+Plan *in_full(const Options *x, Plan *p, const Ints *cuts, int64_t work)
+{
+    Ask ask = p->ask;
+    Candidate k = {.x = x, .g = p->g, .c = p->c, .m = p->m, .stages = plan_stages(p), .schedule = schedule_of(p->schedule),
+                   .key = p->key};
+    Verdict why;
+    ask.work_left = memcpy(alloc(sizeof work), &work, sizeof work);
+    ask.steps_left = NULL;
+    ask.cuts = cuts;
+    ask.cutoff = ask.below_step = 0;
+    ask.unseeded = false;
+    Plan *full = pass(&k, &ask, p->target, &why);
+    if (why != PLANNED || full->step > p->step)
+        return p;
+    full->proof = cuts ? p->proof : full->predicted;
+    return full;
+}
+
 Candidate candidate_with(const Candidate *k, const Ask *ask)
 {
     return (Candidate){.x = k->x, .g = k->g, .c = k->c, .m = k->m, .stages = k->stages, .schedule = k->schedule, .ask = *ask,

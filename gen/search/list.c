@@ -597,24 +597,6 @@ Plan *search_best(const Search *s)
     return p;
 }
 
-Plan *search_full(const Search *s, Plan *p, const Ints *cuts, int64_t work)
-{
-    Ask ask = p->ask;
-    Candidate k = {.x = s->x, .g = p->g, .c = p->c, .m = p->m, .stages = plan_stages(p), .schedule = schedule_of(p->schedule),
-                   .key = p->key};
-    Verdict why;
-    ask.work_left = memcpy(alloc(sizeof work), &work, sizeof work);
-    ask.steps_left = NULL;
-    ask.cuts = cuts;
-    ask.cutoff = ask.below_step = 0;
-    ask.unseeded = false;
-    Plan *full = pass(&k, &ask, p->target, &why);
-    if (why != PLANNED || full->step > p->step)
-        return p;
-    full->proof = cuts ? p->proof : full->predicted;
-    return full;
-}
-
 Plan *search_failed(const Search *s)
 {
     Plan *last = NULL;

@@ -23,9 +23,6 @@ void list_schedule(Search *s, const Graph *g, const Cost *c, const Model *m, int
 /* Plans each candidate once, then refines them in order of promise, until none can become better than the best. */
 void search_all(Search *s);
 Plan *search_best(const Search *s);                 /* with its proof; NULL: there is none */
-/* The plan laid out in full, with these cuts, or asked again as it was; the plan itself, if that is no better.  work: as
- * Ask.work_left. */
-Plan *search_full(const Search *s, Plan *p, const Ints *cuts, int64_t work);
 Plan *search_failed(const Search *s);               /* of the last candidate without a plan; NULL: each has one */
 bool wins(const Plan *a, const Plan *b);             /* better; an idle device wins only by what is worth one */
 Ns with_idle(const Plan *p);                        /* a step that may be this much longer without an idle device */

@@ -172,7 +172,7 @@ Plan *offer_rows(const Search *s, Plan *best)
     if (all.n > 0)
         qsort(all.at, (size_t)all.n, sizeof *all.at, by_guess);
     const Offer *found = best_offer(s, &all, &first, ROWS_WORK);
-    return found == &first ? best : search_full(s, found->plan, found->plan->ask.cuts, ROW_WORK);
+    return found == &first ? best : in_full(s->x, found->plan, found->plan->ask.cuts, ROW_WORK);
 }
 
 /* ---- devices of a stage ---------------------------------------------------------------------------------------------- */

@@ -125,9 +125,8 @@ void ask_rivals(Candidate *k)
             ask.work_left = &work;
         void *mark = mem_mark();
         Plan *p = plan_of_rival(k, &ask, r->name, trials);
-        work = QUESTION_WORK;
-        if (promises(p, k->best))
-            p = plan_of_rival(k, &ask, r->name, k->ask.steps_left);
+        if (promises(p, k->best) && trials != k->ask.steps_left)
+            p = in_full(k->x, p, p->ask.cuts, QUESTION_WORK);
         if (!promises(p, k->best) || (k->best && !better(p, k->best)))
             mem_release(mark);
         else

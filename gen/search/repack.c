@@ -45,17 +45,25 @@ static Bytes between(const StageTarget *k)
     return k->good + (k->bad - k->good) / 2;
 }
 
-static void learn(StageTarget *k, const Plan *p, int stage)
+static void learn_stage(StageTarget *k, const Plan *p, int stage, Bytes need)
 {
     Bytes over = excess(p, stage);
     if (over > 0) {
-        Bytes ask = keep_need(p, stage) - over;
+        Bytes ask = need - over;
         k->bad = k->now < k->bad ? k->now : k->bad;
         k->now = k->good >= 0 ? between(k) : ask < k->bad ? ask : k->bad - over;
     } else {
         k->good = k->now > k->good ? k->now : k->good;
         k->now = k->bad < NONE && k->bad - k->good > k->good / 256 ? between(k) : k->good;
     }
+}
+
+static void learn(StageTarget *target, const Plan *p, int stages)
+{
+    Bytes *need = alloc(sizeof *need * (size_t)p->devices);
+    keep_needs(p, need);
+    for (int s = 0; s < stages; s++)
+        learn_stage(&target[s], p, s, need[s]);
 }
 
 /* ---- the same cuts, other fates -------------------------------------------------------------------------------------- */
@@ -88,8 +96,8 @@ static Verdict try_limits(Repack *r, bool good)
     Plan *p = pass(r->k, &r->ask, r->limit, &why), *old[] = {r->last, r->best};
     if (why == PLANNED && (!r->best || better(p, r->best)))
         r->best = p;
-    for (int s = 0; why != NO_PLAN && !good && s < r->k->stages; s++)
-        learn(&r->target[s], p, s);
+    if (why != NO_PLAN && !good)
+        learn(r->target, p, r->k->stages);
     r->idle = why == OVER_DEVICE && same(r, p) ? r->idle + 1 : 0;
     r->last = why == NO_PLAN ? r->last : p;
     for (int i = 0; i < 2; i++)
@@ -151,10 +159,9 @@ static Plan *bisect(const Candidate *k, const Ask *ask, Plan *was, Bytes *limit,
     if (!part_cuts(was, cuts))
         return NULL;
     r.ask.cuts = cuts;
-    for (int s = 0; s < stages; s++) {
+    for (int s = 0; s < stages; s++)
         r.target[s] = (StageTarget){limit[s], -1, NONE};
-        learn(&r.target[s], was, s);
-    }
+    learn(r.target, was, stages);
     bisect_limits(&r, rounds);
     if (r.last != r.best && r.last != was)
         forget(k, r.last);

@@ -200,7 +200,7 @@ static bool tries_rows(const Search *s, const Model *m)
 static Plan *lay_out_winner(const Search *s, Plan *best)
 {
     Ints *cuts = alloc(sizeof *cuts);
-    return part_cuts(best, cuts) ? search_full(s, best, cuts, FIRST_WORK) : best;
+    return part_cuts(best, cuts) ? in_full(s->x, best, cuts, FIRST_WORK) : best;
 }
 
 static Plan *search_asked(const Options *x, const Model *m, const Ask *ask, Plan **failed)
