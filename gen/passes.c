@@ -146,6 +146,7 @@ static void take_over(Plan *p, Plan *same)
     with.target = p->target;
     with.predicted = p->predicted;
     with.prices = p->prices;
+    with.priced = p->priced;
     with.chosen = p->chosen;
     with.room = NULL;
     same->lent = true;
@@ -225,6 +226,11 @@ static Verdict finish(const Options *x, Plan *p)
 void plan_drop(Plan *p)
 {
     Plan with = *p;
+    if (p->priced)
+        mem_drop(p->priced);
+    with.priced = NULL;
+    with.prices = NULL;
+    *p = with;
     if (!p->room || p->lent)
         return;
     mem_drop(p->room);

@@ -20,7 +20,8 @@ Verdict run(const Options *x, Plan *p, const Bytes *limit);
 Plan *run_again(const Options *x, const Plan *of, const Ask *ask, Verdict *why);
 /* Its cuts and fates with the lists of the same graph with more micro-batches. */
 Plan *run_longer(const Options *x, const Plan *of, const Graph *g, const Cost *c, const Model *m, Verdict *why);
-/* Frees the lists of a plan that nobody asks for any more: what comm, lower, mem and sim have made, but for sums by device. */
+/* Frees the lists and prices of a plan that nobody asks for any more: what comm, lower, mem and sim have made, but for sums by
+ * device. */
 void plan_drop(Plan *p);
 /* Among the devices of another order, the one that is k. */
 const Device *same_device(const Model *m, const Device *k);

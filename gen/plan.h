@@ -244,7 +244,8 @@ typedef struct {
     const Bytes *target;        /* part: the target limits it was given, by device */
     Proof predicted;            /* part: what its planner says */
     Proof proof;                /* search: of the plan that it returns */
-    struct Prices *prices;      /* part: of runs under the target limits, for keep; NULL: nobody asked */
+    struct Prices *prices;      /* part: of runs under the target limits, for keep; NULL: nobody asked, or gone */
+    Room *priced;               /* part: of prices; NULL: of another plan, or gone */
     const int *chosen;          /* part: [tensor] fates that the planner has chosen; NULL: prices choose */
     Ints fate;                  /* keep: by tensor */
     VEC(Buf) buf;               /* lower */

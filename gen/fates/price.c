@@ -67,6 +67,11 @@ Prices *prices_open(const Plan *p, const Bytes *limit)
     return x;
 }
 
+Live *prices_live(const Prices *x)
+{
+    return x->live;
+}
+
 bool prices_spent(const Prices *x)
 {
     return x->p->ask.work_left && *x->p->ask.work_left <= x->reserve;

@@ -26,6 +26,7 @@ typedef struct {
 typedef struct Prices Prices;
 /* After the pass order: lists and home exist, chunk does not yet.  limit is by device. */
 Prices *prices_open(const Plan *p, const Bytes *limit);
+Live *prices_live(const Prices *x);                 /* the replay behind them: its answers are not paid for */
 /* No more is to be priced than one plan needs: see Ask.work_left. */
 bool prices_spent(const Prices *x);
 void prices_reserve(Prices *x, int part);           /* that part of what is left is not spent */

@@ -22,14 +22,6 @@ int transport_phases(ActionKind kind)
     }
 }
 
-static Msg *add(const Plan *p, Msgs *list, Msg what)
-{
-    Msg *m = PUSH(list);
-    *m = what;
-    m->slack = order_slack(p);
-    return m;
-}
-
 /* phases[t * chunks + chunk]: bits of the phases that read tensor t there */
 static int *readers(const Plan *p)
 {
@@ -56,8 +48,8 @@ static void add_tensors(const Plan *p, Msgs *list, int way)
                 read |= plan_home(p, way, k) == d && phases[t * chunks + k];
             if (!read || d == device_of(p, way, op))
                 continue;
-            Msg *m = add(p, list, (Msg){.tensor = t, .state = -1, .pipeline = way, .src = device_of(p, way, op), .dst = d,
-                                        .level = -1});
+            Msg *m = PUSH(list);
+            *m = (Msg){.tensor = t, .state = -1, .pipeline = way, .src = device_of(p, way, op), .dst = d, .level = -1};
             m->made = p->chunk.at[op];
             m->made_in = 1 << p->g->op.at[op].phase;
             m->slack = transport_slack(p, p->slack.at[2 * m->made + (m->made_in != 1 << PH_F)], m->src, m->dst);
@@ -74,6 +66,7 @@ static void add_states(const Plan *p, Msgs *list, int way)
 {
     const Graph *g = p->g;
     size_t stages = (size_t)plan_stages(p), n = (size_t)g->state.n * stages;
+    const int slack = order_slack(p);
     bool *made = alloc(n + 1), *wanted = alloc(n + 1);
     for (int o = 0; o < g->op.n; o++)
         for (int i = 0; i < g->op.at[o].arg.n; i++) {
@@ -88,8 +81,8 @@ static void add_states(const Plan *p, Msgs *list, int way)
         for (size_t src = 0; transport_part(g->state.at[s].kind) != U_NONE && src < stages; src++)
             for (size_t dst = 0; dst < stages; dst++)
                 if (src != dst && made[(size_t)s * stages + src] && wanted[(size_t)s * stages + dst])
-                    add(p, list, (Msg){.tensor = -1, .state = s, .pipeline = way, .src = (int)src, .dst = (int)dst,
-                                       .level = -1});
+                    *PUSH(list) = (Msg){.tensor = -1, .state = s, .pipeline = way, .src = (int)src, .dst = (int)dst,
+                                        .level = -1, .slack = slack};
 }
 
 /* Gradients cross up the tree.  Down the tree cross those of parameters that each row updates, of tied ones the sum in the
@@ -104,14 +97,14 @@ static bool crosses(const Plan *p, const bool *joined, int s, bool back)
 
 static void add_merges(const Plan *p, Msgs *list)
 {
-    int levels = plan_levels(p);
+    int levels = plan_levels(p), slack = order_slack(p);
     const bool *joined = plan_joined(p);
     for (int i = 0; i < 2 * levels; i++)
         for (int s = 0; s < p->g->state.n; s++)
             if (crosses(p, joined, s, i >= levels)) {
                 int stage = p->g->state.at[s].op < 0 ? -1 : device_of(p, 0, p->g->state.at[s].op);
-                add(p, list, (Msg){.tensor = -1, .state = s, .src = stage, .dst = stage, .level = i % levels,
-                                   .back = i >= levels, .joined = joined[s]});
+                *PUSH(list) = (Msg){.tensor = -1, .state = s, .src = stage, .dst = stage, .level = i % levels,
+                                    .back = i >= levels, .joined = joined[s], .slack = slack};
             }
 }
 

@@ -30,7 +30,7 @@ static int last_of(const Plan *p, int first)
 void keep_needs(const Plan *p, Bytes *need)
 {
     void *mark = mem_mark();
-    Live *live = live_open(p);
+    Live *live = p->prices ? prices_live(p->prices) : live_open(p);
     memset(need, 0, sizeof *need * (size_t)p->devices);
     for (int s = 0, first = 0, last; s < plan_chunks(p); s++, first = last + 1) {
         last = last_of(p, first);

@@ -371,29 +371,51 @@ static Bytes ask_less(const Plan *p, const Question *q, const Answer *a, const B
     return worst;
 }
 
+/* One question, in a room of its own: prices stand there until the plan is dropped.  The answer does not. */
+static bool put(const Planner *k, const Plan *p, const char *cut, const Bytes *limit, Question *q, Answer *a, Room **room)
+{
+    *room = mem_room();
+    Room *was = mem_in(*room);
+    Answer found = {0};
+    *q = ask(p, cut, limit);
+    bool any = q->n >= q->chunks && k->plan(q, &found);
+    mem_in(was);
+    const size_t last = sizeof *found.last * (size_t)q->chunks, fate = sizeof *found.fate * (size_t)p->g->tensor.n;
+    found.last = any ? memcpy(alloc(last), found.last, last) : NULL;
+    found.fate = any && found.fate ? memcpy(alloc(fate), found.fate, fate) : NULL;
+    found.note = found.note ? strf("%s", found.note) : NULL;
+    *a = found;
+    return any;
+}
+
 /* Chunks that share a device: each is priced under all of its memory, which keeps the bound a bound; where they do not fit
  * together, less is asked.  The plan that is over least goes on: peaks of two chunks need not meet, and mem has the last
  * word. */
-static bool share(const Plan *p, const Planner *k, const char *cut, const Bytes *limit, Question *q, Answer *best)
+static bool share(const Plan *p, const Planner *k, const char *cut, const Bytes *limit, Question *q, Answer *best, Room **room)
 {
     Bytes *asked = alloc(sizeof *asked * (size_t)p->devices), least = INT64_MAX;
     bool changed = true;
     memcpy(asked, limit, sizeof *asked * (size_t)p->devices);
     for (int round = 0; round < SHARE_ROUNDS && least > 0 && changed && !(round && is_spent(p)); round++) {
-        Question now = ask(p, cut, asked);
-        Answer a = {0};
-        if (!k->plan(&now, &a)) {
-            best->bound = round ? best->bound : a.bound;
-            break;
-        }
-        Bytes worst = ask_less(p, &now, &a, limit, asked, &changed);
-        if (worst < least) {
-            Ns bound = round ? best->bound : a.bound;       /* later ones are of smaller limits */
+        Question now;
+        Answer a;
+        Room *spare;
+        bool found = put(k, p, cut, asked, &now, &a, &spare);
+        const Ns bound = round ? best->bound : a.bound;         /* later ones are of smaller limits */
+        const Bytes worst = found ? ask_less(p, &now, &a, limit, asked, &changed) : INT64_MAX;
+        if (worst < least || !round) {
+            Room *old = *room;
             least = worst;
             *best = a;
-            best->bound = bound;
             *q = now;
+            *room = spare;
+            spare = old;
         }
+        best->bound = bound;
+        if (spare)
+            mem_drop(spare);
+        if (!found)
+            break;
     }
     return least < INT64_MAX;
 }
@@ -406,22 +428,24 @@ int part(Plan *p, const Bytes *limit)
     memcpy(target, limit, sizeof *target * (size_t)p->devices);
     p->target = target;
     char *cut = positions(p);
-    Question q = ask(p, cut, limit);        /* mistakes in other names are told when this stops for them */
+    Question q;
     Answer a = {0};
-    bool several = q.chunks * plan_ways(p) > q.p->devices;
-    bool found = q.n >= q.chunks && (several ? share(p, planner, cut, limit, &q, &a) : planner->plan(&q, &a));
+    Room *room = NULL;
+    bool several = plan_chunks(p) * plan_ways(p) > plan_stages(p);
+    bool found = several ? share(p, planner, cut, limit, &q, &a, &room) : put(planner, p, cut, limit, &q, &a, &room);
     p->predicted = (Proof){.note = plan_ways(p) > 1 ? NULL : a.note};
     p->shortfall = (Shortfall){.device = -1};
-    if (!found) {
-        p->predicted.value = p->predicted.bound = a.bound;
+    p->predicted.value = found ? a.value : a.bound;
+    p->predicted.bound = a.bound;
+    /* Where steps overlap, it is of the longest chunk; where two pipelines share the devices, of one of them. */
+    if (found && (order_overlap(p) || plan_ways(p) > 1))
+        p->predicted.bound = 0;
+    if (!found || (p->ask.cutoff > 0 && a.value > p->ask.cutoff)) {
+        mem_drop(room);
         return 1;
     }
-    /* Where steps overlap, it is of the longest chunk; where two pipelines share the devices, of one of them. */
-    p->predicted.bound = order_overlap(p) || plan_ways(p) > 1 ? 0 : a.bound;
-    p->predicted.value = a.value;
-    if (p->ask.cutoff > 0 && a.value > p->ask.cutoff)
-        return 1;
     answer(p, &q, &a);
+    p->priced = room;
     p->predicted.space = planner_space(planner, p);
     return 0;
 }

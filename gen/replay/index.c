@@ -203,13 +203,12 @@ static void find_sends(const Live *x, ReplayMoment *m, const Action *const *was,
 }
 
 /* Reads the moments of a chunk off its device's list: each computation's neighbours, and the micro-batches at rest. */
-static void find_moments(Live *x, int chunk)
+static void find_moments(Live *x, int chunk, bool two)
 {
     int device = stage_of(x->p, chunk), overlap = order_overlap(x->p);
     const Actions *step = &x->p->dev.at[device].order;
     Actions run = overlap ? order_run(x->p, step, overlap + 2) : *step;
     const Action **was = alloc(sizeof *was * (size_t)run.n);
-    bool two = order_slack(x->p) == 2;
     int rest = 0, hold = 0, n = 0;
     x->delay[chunk] = order_copies(x->p, chunk) - 1;
     x->steps[chunk] = order_steps(x->p, device);
@@ -300,8 +299,9 @@ Live *live_open(const Plan *p)
     replay_open(x);
     find_versions(x);
     find_stages(x);
+    const bool two = order_slack(p) == 2;
     for (int c = 0; c < plan_chunks(p); c++)
-        find_moments(x, c);
+        find_moments(x, c, two);
     return x;
 }
 

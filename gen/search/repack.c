@@ -245,6 +245,8 @@ static void try_cuts(void *ctx)
     t->p = why == PLANNED ? p : NULL;
     if (why == OVER_DEVICE && p->predicted.value < t->best->step)
         t->p = bisect(t->k, &t->ask, p, limit, TRIAL_REPACKS);
+    if (t->p != p)
+        plan_drop(p);
 }
 
 static Plan *plan_with(const Candidate *k, const Ask *ask, const Plan *best, const Ints *cuts)
@@ -282,10 +284,13 @@ void polish_above(Candidate *k, Ns expected)
         for (int n = 0; n < 6 && best == was; n++, trials++) {
             int to = cuts->at[i] + (n % 2 ? 1 << n / 2 : -(1 << n / 2));
             Plan *p = move_cut(&first, &quick, best, i, to);
-            if (promises(p, best)) {
+            Plan *old = promises(p, best) ? best : p;
+            if (old == best) {
                 best = p;
                 cuts->at[i] = to;
             }
+            if (old && old != k->best)
+                plan_drop(old);
         }
         idle = best == was ? idle + 1 : 0;
     }
