@@ -11,28 +11,29 @@
 #include "list/rendezvous.h"
 #include "list/version.h"
 
-typedef struct { int src, dst, tag; Bytes bytes; int mb, step; } Post;
+typedef struct { int tag; Bytes bytes; int mb, step; } Post;
 typedef VEC(Post) Posts;
 
-static Posts posts(const Plan *p, int device, ActionKind kind, const Actions *list, int src, int dst)
+/* [from * devices + to]: in the order in which they begin */
+static Posts *posts(const Plan *p, ActionKind kind, const Actions *list)
 {
-    Posts out = {0};
-    for (int i = 0; i < list->n; i++) {
-        const Action *k = &list->at[i];
-        int from = kind == K_SEND ? device : k->peer, to = kind == K_SEND ? k->peer : device;
-        if (k->kind == kind && from == src && to == dst)
-            *PUSH(&out) = (Post){src, dst, k->tag, k->bytes, k->mb, k->step};
-    }
-    (void)p;
+    Posts *out = alloc(sizeof *out * (size_t)(p->devices * p->devices));
+    for (int d = 0; d < p->devices; d++)
+        for (int i = 0; i < list[d].n; i++) {
+            const Action *k = &list[d].at[i];
+            if (k->kind == kind)
+                *PUSH(&out[kind == K_SEND ? d * p->devices + k->peer : k->peer * p->devices + d]) =
+                    (Post){k->tag, k->bytes, k->mb, k->step};
+        }
     return out;
 }
 
 static void check_pairs(const Plan *p, const Actions *list)
 {
+    const Posts *sends = posts(p, K_SEND, list), *receives = posts(p, K_RECV, list);
     for (int a = 0; a < p->devices; a++)
         for (int b = 0; b < p->devices; b++) {
-            Posts sent = posts(p, a, K_SEND, &list[a], a, b);
-            Posts got = posts(p, b, K_RECV, &list[b], a, b);
+            const Posts sent = sends[a * p->devices + b], got = receives[a * p->devices + b];
             if (sent.n != got.n)
                 die("device %d sends %d messages to %d, which receives %d", a, sent.n, b, got.n);
             for (int i = 0; i < sent.n; i++)

@@ -134,7 +134,7 @@ static void bisect_limits(Repack *r, int rounds)
 {
     int stages = r->k->stages;
     bool open = true, known = true;
-    for (int round = 0; round < rounds && open && r->idle < 2; round++) {
+    for (int round = 0; round < rounds && open && r->idle < 2 && !(r->best && r->k->soon); round++) {
         if (try_limits(r, false) == NO_PLAN && !raise_limits(r))
             return;
         open = false;
@@ -143,7 +143,7 @@ static void bisect_limits(Repack *r, int rounds)
     }
     for (int s = 0; s < stages; s++)
         known &= r->target[s].good >= 0;
-    if (known && open)                  /* of some stage the last trial was too large */
+    if (known && open && !(r->best && r->k->soon))      /* of some stage the last trial was too large */
         try_limits(r, true);
     for (int s = 0; s < stages; s++)
         r->limit[s] = r->target[s].good >= 0 ? r->target[s].good : r->target[s].now;
