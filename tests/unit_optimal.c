@@ -246,8 +246,7 @@ static bool set_limits(World *w, const char *const *row, Ints *cuts, Bytes *limi
         return false;
     for (int r = 0; r < ROWS; r++) {
         step_with(w, row[r], NULL, cuts, limit);
-        for (int d = 0; d < devices; d++)
-            need[r][d] = keep_need(&w->p, d);
+        keep_needs(&w->p, need[r]);
     }
     for (int d = 0; d < devices; d++)
         limit[d] = need[1][d] + dice((int)(need[0][d] / 2) + 1);
@@ -492,8 +491,10 @@ static void test_two_ways(void)
         w->p.ask.early = dice(2);
         Ns step = step_with(w, row[k], NULL, NULL, limit);
         check(!step || merges_early(&w->p) == w->p.ask.early, "%s, graph %d: early merges %d", row[k], number, w->p.ask.early);
+        if (step && number % 2)
+            keep_needs(&w->p, limit);
         for (int d = 0; d < devices && step && number % 2; d++)
-            limit[d] = keep_need(&w->p, d) + dice(200);
+            limit[d] += dice(200);
         step = step ? step_with(w, row[k], NULL, NULL, limit) : 0;
         if (step) {
             Ns bound = lists_bound(&w->p, limit);

@@ -116,8 +116,10 @@ static bool chosen(World *w, Bytes *limit, Ints *cuts, Pace *a)
     Ints lead, lag;
     if (order(&w->p) || part(&w->p, limit) || !part_cuts(&w->p, cuts) || keep(&w->p))
         return false;
+    Bytes *need = alloc(sizeof *need * (size_t)w->p.devices);
+    keep_needs(&w->p, need);
     for (int d = 0; d < w->p.devices; d++)
-        limit[d] = dice(3) ? keep_need(&w->p, d) * (100 + dice(40)) / 100 : limit[d];
+        limit[d] = dice(3) ? need[d] * (100 + dice(40)) / 100 : limit[d];
     paces_of(&w->p, limit, &lead, &lag);
     memcpy(a->lead, lead.at, sizeof(int) * (size_t)w->p.devices);
     memcpy(a->lag, lag.at, sizeof(int) * (size_t)w->p.devices);
