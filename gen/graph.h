@@ -130,7 +130,7 @@ typedef struct {
 /* ops.def says what each means, and which rows and tokens have it. */
 typedef enum {
     TRAIT_SUM = 1, TRAIT_TIE = 2, TRAIT_NARROW = 4, TRAIT_SEED = 8, TRAIT_LOSS_PAIR = 16, TRAIT_SCORES = 32, TRAIT_HITS = 64,
-    TRAIT_STOP = 128
+    TRAIT_STOP = 128, TRAIT_GATHER = 256
 } RowTrait;
 typedef enum {
     ROLE_NONE, ROLE_SITE, ROLE_LABEL, ROLE_DROP, ROLE_ONTO, ROLE_COUNT, ROLE_FIRST, ROLE_OFFSET, ROLE_EXPERT, ROLE_SLOPE,
@@ -150,6 +150,8 @@ void shape(Graph *g, const Model *m);
 void fp8(Graph *g, const Model *m);
 /* divide: sizes and calls of one device of several, where plan.tensor wants them. */
 void divide(Graph *g, const Model *m);
+/* join_parts: behind grad, sums over the devices of which each wants its own rows. */
+void join_parts(Graph *g);
 const char *fp8_text(const Graph *g);               /* 24 of 25 Linear; in bf16, ... */
 /* bind one call of a row ("f(y, x, n)") to an operator.  dt: an operand's gradient tensor, or -1; NULL in the forward phase. */
 void bind_call(Graph *g, Op *o, const char *call, const Op *fwd,

@@ -226,6 +226,8 @@ typedef struct {
     Loc replicas_at;
     int tensor; bool tensor_auto;   /* devices of a stage; auto: search.c decides, 1 before */
     Loc tensor_at;
+    enum { POSITIONS_WHOLE, POSITIONS_DIVIDED, POSITIONS_AUTO } positions;     /* between divided operators; auto: search.c */
+    Loc positions_at;
     int buckets;                    /* most pieces of backward with exchanges of their own */
     int group;                      /* micro-batches that pass chunk by chunk; 0: as the schedule has them */
     Loc group_at;
@@ -353,10 +355,14 @@ const char *override_path(const char *option);      /* --stages: plan.stages; NU
 bool device_is(const Device *d, const char *name, size_t n);
 const Transport *transport_of(const Model *m);
 bool on_gpus(const Model *m);                       /* its devices are GPUs; never some of them */
-/* config/tensor.c: the model with stages of so many devices; err where it can have none. */
-const Model *with_team(const Model *m, int devices);
+/* config/tensor.c: the model with stages of so many devices, and rows whole or divided; err where it can have none. */
+typedef struct { int devices, rows; } TeamForm;
+typedef VEC(TeamForm) Teams;
+bool team_open(const Model *m);                     /* does plan.tensor, or plan.positions, leave it to the search? */
+Teams team_offers(const Model *m);                  /* what they leave open, or say */
+const Model *with_team(const Model *m, TeamForm form);
 typedef VEC(const Model *) Models;
-Models team_models(const Model *m);                 /* of plan.tensor: auto those that there can be; else m itself */
+Models team_models(const Model *m);                 /* those that there can be; m itself, where nothing is open */
 const Device *team_member(const Model *m, int device, int member);  /* the devices of a stage; member 0: the first */
 const char *team_text(const Model *m, int device);  /* cpu.0 .. cpu.3 */
 int host_of(const Model *m, const Device *d);       /* devices are spread over the hosts in order, evenly */

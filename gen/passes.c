@@ -399,9 +399,9 @@ static Plan *read_any(const Options *x, const Model **m)
 
 Plan *plan_from(const Options *x, const Model *m)
 {
-    if (m->plan.tensor_auto)
-        err(m->plan.tensor_at, "the number that dpgen plan told", "%s is a plan of one plan.tensor, and auto leaves it open",
-            x->from);
+    if (team_open(m))
+        err(m->plan.tensor_auto ? m->plan.tensor_at : m->plan.positions_at, "what dpgen plan told", "%s is a plan of one "
+            "plan.%s, and auto leaves it open", x->from, m->plan.tensor_auto ? "tensor" : "positions");
     Plan *p = read_any(x, &m);
     const Graph *g = p->g;
     if (p->devices > m->devices.n)

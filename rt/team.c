@@ -9,6 +9,9 @@
  * bits (recursive doubling: R. Thakur, R. Rabenseifner, W. Gropp, Optimization of Collective Communication Operations in MPICH,
  * 2005).  Libraries choose an order of their own by size and number, so none is asked.
  *
+ * Where rows are divided too, each device keeps its own rows of a sum, and sends half of what is left at each level (recursive
+ * halving); the same way back gathers rows.
+ *
  * A state leaves through the first device of its stage: the others send it their parts, piece by piece.
  *
  * Cost: log2 of the devices times the bytes of a sum.  Not handled: GPUs, which have memory of their own, and a sum that other
@@ -62,6 +65,36 @@ static void sum(Stage *st, float *x, long n)
                 x[from + i] += theirs[i];
         }
     }
+}
+
+static long at_least(long a, long b) { return a > b ? a : b; }
+static long at_most(long a, long b) { return a < b ? a : b; }
+
+/* Level by level as in sum(), so each element has the same tree.  Devices that are alike in the bits of the levels so far share
+ * elements that are not whole yet: each sends its partner those that the partner keeps, half of them. */
+static void sum_part(Stage *st, float *x, long n)
+{
+    float theirs[TEAM_PIECE];
+    for (long level = 1; level < st->shards; level *= 2)
+        for (long part = st->shard % (2 * level); part < st->shards; part += 2 * level)
+            for (long from = 0; from < n; from += TEAM_PIECE) {
+                long k = at_most(TEAM_PIECE, n - from);
+                swap(st, st->shard ^ (int)level, x + (part ^ level) * n + from, theirs, k * (long)sizeof *theirs);
+                for (long i = 0; i < k; i++)
+                    x[part * n + from + i] += theirs[i];
+            }
+}
+
+/* The way back: at each level a device has twice as many parts. */
+static void gather(Stage *st, void *x, long bytes)
+{
+    const long piece = TEAM_PIECE * (long)sizeof(float);
+    unsigned char *all = x;
+    for (long level = st->shards / 2; level > 0; level /= 2)
+        for (long part = st->shard % (2 * level); part < st->shards; part += 2 * level)
+            for (long from = 0; from < bytes; from += piece)
+                swap(st, st->shard ^ (int)level, all + part * bytes + from, all + (part ^ level) * bytes + from,
+                     at_most(piece, bytes - from));
 }
 
 static void take(Stage *st, void *x, long bytes)
@@ -179,9 +212,6 @@ static bool read_item(Worker *w, const Item *item, long from, long n, ArenaTake 
     return good;
 }
 
-static long at_least(long a, long b) { return a > b ? a : b; }
-static long at_most(long a, long b) { return a < b ? a : b; }
-
 /* Of the elements that a device has room for, those that this replica keeps: from .. until-1, the first one at `base`. */
 typedef struct { long from, until, base; } Kept;
 
@@ -241,4 +271,4 @@ static void place(Worker *w, const StateInfo *s, float *data, uint16_t *copy, co
     }
 }
 
-const Team team_links = {sum, take, swap, deal, read_item, give, place};
+const Team team_links = {sum, sum_part, gather, take, swap, deal, read_item, give, place};

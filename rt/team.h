@@ -24,6 +24,9 @@ static inline long part_here(const Stage *st, long room, long whole)
     return left < 0 ? 0 : left < room ? left : room;
 }
 
+/* Devices that have parts; alone it has all. */
+static inline long parts_of(const Stage *st) { return st->team ? st->shards : 1; }
+
 /* The sum of no terms: what it is added to stays as it is, -0 too. */
 static inline void fill_nothing(float *x, long n)
 {
@@ -34,6 +37,10 @@ static inline void fill_nothing(float *x, long n)
 struct Team {
     /* x[n] of all devices, added by the binary tree over them. */
     void (*sum)(Stage *st, float *x, long n);
+    /* The same of x[devices * n], of which only elements shard * n .. +n-1 are whole then. */
+    void (*sum_part)(Stage *st, float *x, long n);
+    /* x[devices * bytes], of which bytes shard * bytes .. are there: all get what the others have. */
+    void (*gather)(Stage *st, void *x, long bytes);
     /* x[bytes] of all devices, of which each byte is not 0 on one at most: all get what is there. */
     void (*take)(Stage *st, void *x, long bytes);
     /* `mine` for device `with` of the team, which calls it too. */

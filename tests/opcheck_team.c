@@ -31,6 +31,15 @@ static void linear_parts(void)
         linear_forward(stage, y->k, x->k, w->k, b ? b->k : 0, 0, d[0], d[1], d[2]);
         linear_rows_forward(stage, parts->k, x->k, w->k, b ? b->k : 0, tmp ? tmp->k : 0, 0, d[0], d[1], d[2]);
         alike("linear_rows_forward", parts, y);
+        Tensor *sums = result(FLOAT, d[0] * (d[1] > d[2] ? d[1] : d[2]));
+        linear_rows_scatter_forward(stage, parts->k, x->k, w->k, b ? b->k : 0, sums->k, 0, d[0], d[1], d[2]);
+        alike("linear_rows_scatter_forward", parts, y);
+        linear_columns_scatter_x(stage, got->k, dy->k, w->k, sums->k, 0, d[0], d[1], d[2], d[3], d[2]);
+        alike("linear_columns_scatter_x", got, want);
+        part_forward(stage, parts->k, y->k, y->n);
+        alike("part_forward", parts, y);
+        gather_forward(stage, parts->k, dy->k, y->n);
+        alike("gather_forward", parts, dy);
         case_end();
     }
 }
@@ -80,6 +89,36 @@ static void expert_parts(void)
     case_end();
 }
 
+static void norm_parts(void)
+{
+    if (folds())
+        return;
+    enum { ROWS = 19, WIDTH = 70 };
+    Tensor *x = operand(REAL, ROWS * WIDTH, -1, 1), *dy = operand(REAL, x->n, -1, 1), *w = operand(FLOAT, WIDTH, -1, 1);
+    Tensor *y = result(REAL, x->n), *mean = result(FLOAT, ROWS), *rstd = result(FLOAT, ROWS), *tmp = result(FLOAT, 2 * WIDTH);
+    Tensor *dx[2], *dw[2], *db[2];
+    for (int i = 0; i < 2; i++)
+        dx[i] = result(REAL, x->n), dw[i] = filled(FLOAT, WIDTH, 0.5), db[i] = filled(FLOAT, WIDTH, 0.25);
+#define NORM(i) stage, dx[i]->k, dw[i]->k, db[i]->k, dy->k, x->k, w->k, mean->k, rstd->k, y->k
+    layernorm_forward(stage, y->k, mean->k, rstd->k, x->k, w->k, w->k, ROWS, WIDTH, 1e-5f);
+    for (int acc = 0; acc < 2; acc++) {
+        layernorm_backward(NORM(0), acc, ROWS, WIDTH);
+        layernorm_rows_backward(NORM(1), tmp->k, acc, ROWS, WIDTH);
+        alike("layernorm_rows_backward", dx[1], dx[0]);
+        same_floats("layernorm_rows_backward dweight", dw[1]->k, dw[0]->k, WIDTH);
+        same_floats("layernorm_rows_backward dbias", db[1]->k, db[0]->k, WIDTH);
+        rmsnorm_backward(stage, dx[0]->k, dw[0]->k, dy->k, x->k, w->k, rstd->k, 0, acc, ROWS, WIDTH);
+        rmsnorm_rows_backward(stage, dx[1]->k, dw[1]->k, dy->k, x->k, w->k, rstd->k, 0, tmp->k, acc, ROWS, WIDTH);
+        alike("rmsnorm_rows_backward", dx[1], dx[0]);
+        same_floats("rmsnorm_rows_backward dweight", dw[1]->k, dw[0]->k, WIDTH);
+        rmsnorm_offset_backward(stage, dx[0]->k, dw[0]->k, dy->k, x->k, w->k, rstd->k, 0, acc, ROWS, WIDTH, 1.0f);
+        rmsnorm_offset_rows_backward(stage, dx[1]->k, dw[1]->k, dy->k, x->k, w->k, rstd->k, 0, tmp->k, acc, ROWS, WIDTH, 1.0f);
+        alike("rmsnorm_offset_rows_backward", dx[1], dx[0]);
+        same_floats("rmsnorm_offset_rows_backward dweight", dw[1]->k, dw[0]->k, WIDTH);
+    }
+    case_end();
+}
+
 static void draw_parts(void)
 {
     if (folds())
@@ -92,6 +131,8 @@ static void draw_parts(void)
     dropout_forward(stage, y[0]->k, x->k, onto->k, &vals, 1, SAMPLES, PER, 0.4f, 99);
     dropout_part_forward(stage, y[1]->k, x->k, onto->k, &vals, 1, SAMPLES, PER, PIECES, 0.4f, 99);
     alike("dropout_part_forward", y[1], y[0]);
+    dropout_rows_forward(stage, y[1]->k, x->k, onto->k, &vals, 1, SAMPLES, PER, 0.4f, 99);
+    alike("dropout_rows_forward", y[1], y[0]);
     case_end();
 }
 
@@ -158,10 +199,12 @@ static void head_parts(void)
 }
 
 const Check team_checks[] = {
-    {" linear_pieces_backward_x linear_columns_backward_x linear_rows_forward ", linear_parts},
+    {" linear_pieces_backward_x linear_columns_backward_x linear_rows_forward linear_rows_scatter_forward "
+     "linear_columns_scatter_x part_forward gather_forward ", linear_parts},
+    {" layernorm_rows_backward rmsnorm_rows_backward rmsnorm_offset_rows_backward ", norm_parts},
     {" embedding_rows_forward embedding_rows_backward ", table_parts},
     {" grouped_columns_backward_x grouped_rows_forward ", expert_parts},
-    {" dropout_part_forward ", draw_parts},
+    {" dropout_part_forward dropout_rows_forward ", draw_parts},
     {" xent_part_forward xent_part_backward xent_smooth_part_forward xent_smooth_part_backward hit_part_report ", loss_parts},
     {" linear_xent_part_forward linear_xent_part_hits_forward linear_xent_part_backward ", head_parts},
     {0}

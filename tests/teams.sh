@@ -40,6 +40,38 @@ is "check tells them" "$(((14 * 4 * 1024 + 12 * 32) * 2)) bytes a micro-batch" \
 is "and norms" "$(bytes 4 0 0 0 $((3 * layer + table)) 19) bytes a step" "$(./dpgen check $gpt --set plan.tensor=4 | tr -d , |
     sed -n 's/^  sends for norms *//p')"
 
+# Divided rows: a sum or a gather is (T-1)/T of a [32, 32] tensor.  Forward, a layer has two of each, and what the head reads is
+# gathered; backward as many, and the gradient of the positions' result is gathered.  The result of the table is still a sum,
+# and each of 7 norms has one of its two gradients
+for t in 2 4 8; do
+    for type in "f32 4" "bf16 2"; do
+        set -- $type
+        norms=$(bytes $t 0 0 0 $((3 * layer + table)) 19)
+        want=$(awk -v t=$t -v real=$2 -v norms=$norms 'BEGIN { levels = int(log(t) / log(2) + 0.5); sums = 13; gathers = 14
+            rows = (sums * 4 + gathers * real) * 1024 * (t - 1) / t
+            print norms + 4 * (rows + (real * 1024 + 12 * 32 + 7 * 8 * 32) * levels) }')
+        heads=
+        [ $t -lt 8 ] || heads="-D H=8"
+        is "divided rows, $t devices, $1" "$want" \
+            "$(sent $t --stages 1 --set plan.positions=divided --set train.precision.compute=$1 $heads)"
+    done
+done
+
+# ---- what is kept of a layer ---------------------------------------------------------------------------------------
+# Korthikanti et al. 2022, table 2, in bf16: 34 bytes an element of [rows, D] of a micro-batch and layer, of which 10 are on
+# each device, unless rows are divided.  Of these we have no masks of Dropout, 2, and make the norms' results again, 4.  Besides
+# there are the statistics of the softmax, 4 a row and head, and of the norms, 16 a row, unless made again; no scores.
+kept() {
+    ./dpgen plan $gpt --set train.precision.compute=bf16 --stages 1 --estimate -d m "$@" 2>"$tmp/said" |
+        sed -n 's/^buf 0:h[.]1[.].* birth=F death=B .* bytes=\([0-9]*\) .*/\1/p' | awk '{ n += $1 } END { print n }'
+}
+for t in 2 4; do
+    is "a layer, whole rows, $t devices" $((1024 * (10 - 2 - 4 + 24 / t) + 4 * 4 * 32 / t)) \
+        "$(kept --set plan.tensor=$t --recompute "['h.*.ln_*']")"
+    is "a layer, divided rows, $t devices" $((((34 - 2 - 4) * 1024 + (16 + 4 * 4) * 32) / t)) \
+        "$(kept --set plan.tensor=$t --set plan.positions=divided --recompute "['h.*.gather']")"
+done
+
 # ---- times -------------------------------------------------------------------------------------------------------
 # 1024 rows, 256 wide, 1024 in between; a sum is 2^18 floats: 1 MiB, in 32 pieces
 cat >"$tmp/wide.yaml" <<'END'

@@ -45,6 +45,18 @@ static void team_sum(Stage *st, float *x, long n)
         memcpy(left.sum[st->shard], x, (size_t)n * sizeof *x);
 }
 
+static void team_sum_part(Stage *st, float *x, long n) { team_sum(st, x, st->shards * n); }
+
+/* What the others have is there. */
+static void team_gather(Stage *st, void *x, long bytes)
+{
+    static unsigned char all[MOST_TEAM][4 * MOST_SUMS];
+    if (!left.second)
+        memcpy(all[st->shard], (unsigned char *)x + st->shard * bytes, (size_t)bytes);
+    for (int d = 0; d < st->shards && left.second; d++)
+        memcpy((unsigned char *)x + d * bytes, all[d], (size_t)bytes);
+}
+
 /* Blocks of the norm: the first time all of the others at once. */
 static void team_swap(Stage *st, int with, const void *mine, void *theirs, long bytes)
 {
@@ -64,7 +76,7 @@ static void team_deal(Stage *st, float *to, const float *g, long whole, long out
         to[i] = left.whole[first + i];
 }
 
-static const Team team = {team_sum, NULL, team_swap, team_deal, NULL, NULL, NULL};
+static const Team team = {team_sum, team_sum_part, team_gather, NULL, team_swap, team_deal, NULL, NULL, NULL};
 
 /* Row 0 and column 0: products that are too small, so that a sum without a bias is -0, as on one device. */
 static void check_team(int devices, long blocks, bool biased)
@@ -171,6 +183,125 @@ static void check_draws(int devices, long run)
     stage.team = NULL, stage.shards = stage.shard = 0;
 }
 
+/* Rows of the devices: norms, of which each sums its own blocks, and Linear of which each keeps its rows. */
+enum { ALL_ROWS = 32, WIDE = 48, NARROW = 24 };
+static struct {
+    real x[ALL_ROWS * WIDE], dy[ALL_ROWS * WIDE], w[NARROW * WIDE], y[ALL_ROWS * NARROW], dx[2][ALL_ROWS * WIDE];
+    float mean[ALL_ROWS], rstd[ALL_ROWS], weight[WIDE], d[2][2][WIDE], tmp[ALL_ROWS * WIDE];
+} of;
+
+/* All rows; or those of a device, which are so many from r on. */
+static void norm_back(int kind, bool part, long r, long rows)
+{
+    const real *dy = of.dy + r * WIDE, *x = of.x + r * WIDE;
+    const float *w = of.weight, *mean = of.mean + r, *rstd = of.rstd + r;
+    float *dw = of.d[part][0], *db = of.d[part][1];
+    real *dx = of.dx[part];
+    if (kind == 0 && part)
+        layernorm_rows_backward(&stage, dx, dw, db, dy, x, w, mean, rstd, NULL, of.tmp, 1, rows, WIDE);
+    else if (kind == 0)
+        layernorm_backward(&stage, dx, dw, db, dy, x, w, mean, rstd, NULL, 1, rows, WIDE);
+    else if (kind == 1 && part)
+        rmsnorm_rows_backward(&stage, dx, dw, dy, x, w, rstd, NULL, of.tmp, 1, rows, WIDE);
+    else if (kind == 1)
+        rmsnorm_backward(&stage, dx, dw, dy, x, w, rstd, NULL, 1, rows, WIDE);
+    else if (part)
+        rmsnorm_offset_rows_backward(&stage, dx, dw, dy, x, w, rstd, NULL, of.tmp, 0, rows, WIDE, 1.0f);
+    else
+        rmsnorm_offset_backward(&stage, dx, dw, dy, x, w, rstd, NULL, 0, rows, WIDE, 1.0f);
+}
+
+static void check_norm_rows(int kind, int devices, long blocks)
+{
+    const long rows = ALL_ROWS / devices;
+    memset(of.d, 0x3f, sizeof of.d);
+    stage.team = NULL, stage.shards = 0;
+    norm_back(kind, false, 0, ALL_ROWS);
+    stage.team = &team, stage.shards = devices;
+    for (int turn = 0; turn < 2 * devices; turn++) {
+        stage.shard = turn % devices, left.second = turn >= devices;
+        memset(of.d[1], 0x3f, sizeof of.d[1]);
+        norm_back(kind, true, stage.shard * rows, rows);
+        const real *want = of.dx[0] + stage.shard * rows * WIDE;
+        bool same = !memcmp(of.dx[1], want, (size_t)(rows * WIDE) * sizeof *want);
+        if (left.second)
+            equal(same && !memcmp(of.d[0], of.d[1], sizeof of.d[0]), "a norm's rows", devices, blocks);
+    }
+}
+
+static bool same_rows(const real *got, const real *all, long n)
+{
+    return !memcmp(got, all + stage.shard * n, (size_t)n * sizeof *got);
+}
+
+static void check_linear_rows(int devices, long blocks)
+{
+    const long each = WIDE / devices, part = NARROW / devices, mine = ALL_ROWS / devices;
+    static real px[ALL_ROWS * WIDE], pw[NARROW * WIDE], py[ALL_ROWS * NARROW], got[ALL_ROWS * WIDE], all[ALL_ROWS * NARROW];
+    for (int turn = 0; turn < 4 * devices; turn++) {        /* y, then dx: each device twice in a row of turns */
+        bool back = turn >= 2 * devices;
+        stage.shard = turn % devices, left.second = turn / devices % 2;
+        for (long i = 0; i < ALL_ROWS * each; i++)
+            px[i] = of.x[i / each * WIDE + stage.shard * each + i % each];
+        for (long i = 0; i < NARROW * each; i++)
+            pw[i] = of.w[i / each * WIDE + stage.shard * each + i % each];
+        for (long i = 0; i < ALL_ROWS * part; i++)
+            py[i] = of.y[i / part * NARROW + stage.shard * part + i % part];
+        if (back)
+            linear_columns_scatter_x(&stage, got, py, of.w + stage.shard * part * WIDE, of.tmp, 0, ALL_ROWS, WIDE, part, 1,
+                                     NARROW);
+        else
+            linear_rows_scatter_forward(&stage, got, px, pw, NULL, of.tmp, 0, ALL_ROWS, each, NARROW);
+        if (left.second)
+            equal(back ? same_rows(got, of.dx[0], mine * WIDE) : same_rows(got, of.y, mine * NARROW),
+                  back ? "rows of dx" : "rows of y", devices, blocks);
+        part_forward(&stage, got, of.y, mine * NARROW);
+        equal(same_rows(got, of.y, mine * NARROW), "a part", devices, blocks);
+        gather_forward(&stage, all, got, mine * NARROW);
+        if (left.second)
+            equal(!memcmp(all, of.y, sizeof all), "parts gathered", devices, blocks);
+    }
+}
+
+static void check_rows(int devices, long blocks)
+{
+    for (long i = 0; i < ALL_ROWS * WIDE; i++) {
+        put(of.x, i, (float)draw());
+        put(of.dy, i, (float)draw());
+        put(of.w, i % (NARROW * WIDE), (float)draw());
+        of.weight[i % WIDE] = (float)draw();
+    }
+    stage.blocks = (int)blocks, stage.shards = 0;
+    layernorm_forward(&stage, of.dx[0], of.mean, of.rstd, of.x, of.weight, NULL, ALL_ROWS, WIDE, 1e-5f);
+    for (int kind = 0; kind < 3; kind++)
+        check_norm_rows(kind, devices, blocks);
+    stage.team = NULL, stage.shards = stage.shard = 0;
+    linear_forward(&stage, of.y, of.x, of.w, NULL, 0, ALL_ROWS, WIDE, NARROW);
+    linear_backward_x(&stage, of.dx[0], of.y, of.w, 0, ALL_ROWS, WIDE, NARROW);
+    stage.team = &team, stage.shards = devices;
+    check_linear_rows(devices, blocks);
+    stage.team = NULL, stage.shards = stage.shard = 0;
+}
+
+/* Rows of all samples in one piece, of which a device's begin within a sample. */
+static void check_row_draws(int devices, long per)
+{
+    enum { SAMPLES = 3, MOST_PER = 4400 };
+    static real x[SAMPLES * MOST_PER], want[SAMPLES * MOST_PER], got[SAMPLES * MOST_PER];
+    const Values vals = {.seed = 7, .step = 3, .batch = SAMPLES};
+    const long n = SAMPLES * per / devices;
+    for (long i = 0; i < SAMPLES * per; i++)
+        put(x, i, (float)draw());
+    dropout_forward(&stage, want, x, x, &vals, 1, SAMPLES, per, 0.4f, 99);
+    stage.team = &team, stage.shards = devices;
+    for (stage.shard = 0; stage.shard < devices; stage.shard++) {
+        const real *part = x + stage.shard * n;
+        dropout_rows_forward(&stage, got, part, part, &vals, 1, SAMPLES, per / devices, 0.4f, 99);
+        equal(!memcmp(got, want + stage.shard * n, (size_t)n * sizeof *got), "Dropout of rows", devices, per);
+    }
+    stage.team = NULL, stage.shards = stage.shard = 0;
+}
+
 int main(void)
 {
     stage.threads = 1;
@@ -181,6 +312,10 @@ int main(void)
     for (int devices = 2; devices <= MOST_TEAM; devices *= 2) {
         for (long n = 1; n < 24; n++)
             check_uneven(devices, 8, n);
+        for (long blocks = 4; blocks <= 8; blocks *= 2)
+            check_rows(devices, blocks);
+        check_row_draws(devices, 20);
+        check_row_draws(devices, 4400);
         check_draws(devices, 5);
         check_draws(devices, 1100);
     }

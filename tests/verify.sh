@@ -153,6 +153,7 @@ team() {        # NAME MODEL DEVICES STAGES OPTION...
 team team "$tmp/team.yaml" 2 2
 team team.half "$tmp/team.yaml" 4 1 --set train.precision.compute=bf16 --recompute full
 team llama "$models/tiny-llama.yaml" 2 2
+team team.rows "$tmp/team.yaml" 2 1 --set plan.positions=divided --recompute "['*.gather']"
 team bias "$models/tiny-t5.yaml" 2 2
 team team.twice "$tmp/team.yaml" 2 2 --replicas 2 --set train.batch.groups=2 --set devices.0.count=8
 team team.away "$tmp/team.yaml" 2 1 --offload "['*']"
@@ -298,6 +299,14 @@ fault_in "or for another micro-batch" 0 dropout_forward 4 'A\(vals\), mb' 'A(val
 fault_in "scores behind the last one" 0 xent_part_forward 1 'whole \*\/ 251' 'whole */ 256'
 fault_in "a loss of one device" 0 xent_part_forward 1 'xent_part_forward[(].*whole .. 251' "xent_forward(st, S(lb, \
     softmaxcrossentropy), S(lb, softmaxcrossentropy_lse), S(lb, lm_head), S(lb, targets), A(vals), B*T, 63, -100, 0"
+base=team.rows
+fault_in "draws of the first rows" 0 dropout_rows_forward 1 dropout_rows_forward dropout_forward
+fault_in "a norm of one device's rows" 0 layernorm_rows_backward 1 'layernorm_rows_backward(.*), S\(lb, ln_f_tmp_b\)' \
+    "layernorm_backward(st, S(lb, d_h_2_add_2), A(ln_f_weight_grad_0), A(ln_f_bias_grad_0), S(lb, d_ln_f_part), \
+    S(fb, h_2_add_2), A(ln_f_weight), S(fb, ln_f_mean), S(fb, ln_f_rstd), 0"
+fault_in "rows of another norm" 0 gather_forward 1 'h_0_ln_2\)' 'h_0_ln_1)'
+fault_in "half of the rows" 0 gather_forward 2 'n \*\/ 512' 'n */ 256'
+fault_in "a sum of all rows" 0 linear_rows_scatter_forward 1 linear_rows_scatter_forward linear_rows_forward
 base=team
 fault_in "heads of all devices" 0 attention_packed_forward 1 'heads \*\/ 2' 'heads */ 4'
 echo "$planted planted faults in $((all / 1000)) ms, the slowest in $((slowest / 1000)); F1 to F14 in $((fourteen / 1000)) ms"
@@ -505,6 +514,6 @@ for compiler in $own_cc ${own_clang:-} ${tcc:-}; do
     expect "$compiler" "$compiler" -std=c11 $strict -o "$tmp/one" verify/*.c
     expect "$compiler: its verdict" "$tmp/one" "$tmp/gpt"
 done
-expect "lines beside its tables" test "$(cat verify/*.[ch] | wc -l)" -le 4694
+expect "lines beside its tables" test "$(cat verify/*.[ch] | wc -l)" -le 4740
 expect "lines of what reads a model file" test "$(cat verify/model/*.[ch] | wc -l)" -le 1600
 finish

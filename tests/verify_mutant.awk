@@ -23,7 +23,8 @@ function fits(s,    name) {
         sub(/^[ \t\n]*/, "", name)
     }
     sub(/\(.*/, "", name)
-    kernel = s ~ /A\(|S\(/ && name ~ /_(forward|backward|backward_[xw]|update|partial|total|add|fold|gather|seed|report)$/
+    kernel = s ~ /A\(|S\(/ &&
+        name ~ /_(forward|backward|backward_[xw]|scatter_x|update|partial|total|add|fold|gather|seed|report)$/
     if (kind == "edit" || kind == "early" || kind == "twice") return name == call && (kind != "edit" || s ~ from)
     if (kind == "shift") return kernel
     if (kind == "swap") return kernel && gsub(/[AS]\([^()]*(\[[^]]*\])?\)/, "&", s) > 1

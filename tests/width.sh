@@ -183,11 +183,11 @@ use_portable
 # with masks, T5, a model with experts.
 $cc -std=c11 -O1 -o "$tmp/npy" tests/npy.c || fault "tests/npy.c"
 mkdir "$tmp/bert" "$tmp/t5" "$tmp/experts"
-sed 's/F: 9/F: 16/' "$models/experts.yaml" >"$tmp/experts.yaml"
-(cd "$tmp/bert" && for name in tokens labels; do "$tmp/npy" $name.npy i4 0 64 24 12; done &&
-    for name in types mask; do "$tmp/npy" $name.npy i4 0 2 24 12; done && "$tmp/npy" next.npy i4 0 2 24 &&
-    cd "$tmp/experts" && for name in tokens targets; do "$tmp/npy" $name.npy i4 0 29 24 10; done &&
-    cd "$tmp/t5" && "$tmp/npy" ids.npy i4 0 40 24 10 && "$tmp/npy" mask.npy i4 0 2 24 10 &&
+sed 's/F: 9/F: 16/; s/T: 10/T: 16/' "$models/experts.yaml" >"$tmp/experts.yaml"
+(cd "$tmp/bert" && for name in tokens labels; do "$tmp/npy" $name.npy i4 0 64 24 16; done &&
+    for name in types mask; do "$tmp/npy" $name.npy i4 0 2 24 16; done && "$tmp/npy" next.npy i4 0 2 24 &&
+    cd "$tmp/experts" && for name in tokens targets; do "$tmp/npy" $name.npy i4 0 29 24 16; done &&
+    cd "$tmp/t5" && "$tmp/npy" ids.npy i4 0 40 24 16 && "$tmp/npy" mask.npy i4 0 2 24 16 &&
     for name in decoder_ids labels; do "$tmp/npy" $name.npy i4 0 40 24 8; done) || fault "no arrays"
 many=0 most=8
 [ -z "${SLOW:-}" ] || many=300 most=16
@@ -218,7 +218,10 @@ for type in f32 bf16; do
     cover gpt $type "$tmp/gpt.yaml"
     cover llama $type "$models/tiny-llama.yaml"
     run="--no-checkpoint --quiet --hash"
-    for model in bert t5; do cwd=$tmp/$model; cover $model $type "$models/tiny-$model.yaml"; done
+    cwd=$tmp/bert
+    cover bert $type "$models/tiny-bert.yaml -D T=16"
+    cwd=$tmp/t5
+    cover t5 $type "$models/tiny-t5.yaml -D S=16"
     cwd=$tmp/experts
     cover experts $type "$tmp/experts.yaml"
 done

@@ -27,6 +27,8 @@ static int64_t reckon_name(const Reckoner *r, const char *name)
         return rows_real;
     if (!strcmp(name, "levels"))
         return rows_levels - team;
+    if (!strcmp(name, "devices"))
+        return r->m->devices > 1 ? r->m->devices : 1;
     if (!strcmp(name, "drops"))
         return site_draws(r->s);
     if (k < 0 || r->s->arg[k].kind != A_INT || r->s->arg[k].param >= 0)
@@ -156,6 +158,13 @@ void step_heads(const Machine *m, const Site *s, Step *st, int64_t mine, int64_t
     st->whole = heads(m, s, st, st->axis);
 }
 
+/* Of a call of TEAM the operands lie as its own row says. */
+static const char *extent_of(const Site *s, const Step *st, int k)
+{
+    bool team = s->row->kind == ROW_TEAM && st->word[k] >= 0;
+    return team ? s->row->param[st->word[k]].extent : st->row->param[k].extent;
+}
+
 void step_along(const Machine *m, const Site *s, Step *st, int axis)
 {
     if (st->front && st->axis == axis)
@@ -166,7 +175,7 @@ void step_along(const Machine *m, const Site *s, Step *st, int axis)
     for (int k = 0; k < st->row->n; k++)
         for (int j = 0; j < st->row->n && !st->front[k]; j++)
             if (j == axis || st->row->param[j].axis == 'k')
-                st->front[k] = in_front(m, s, st->row->param[k].extent, st->row->param[j].name);
+                st->front[k] = in_front(m, s, extent_of(s, st, k), st->row->param[j].name);
 }
 
 /* A call alone is one step, whose words are its own parameters. */

@@ -271,6 +271,13 @@ static Term result_of(const Step *st, const int *head, int k, int64_t bytes, int
     return term_of(head[k], bytes, n, arg);
 }
 
+/* Of the whole that the call makes, each device keeps a contiguous part. */
+static bool is_own_part(const Param *p)
+{
+    const char *end = strrchr(p->extent, '/');
+    return end && !strcmp(end, "/devices");
+}
+
 /* One step of a call: terms of what it makes go to `of` where a parameter is written, else between steps.  The pieces. */
 static int64_t do_step(Machine *m, const Site *s, Step *st, Taken *t, Term *between)
 {
@@ -286,14 +293,15 @@ static int64_t do_step(Machine *m, const Site *s, Step *st, Taken *t, Term *betw
         if (!st->row->param[k].width || !is_written(st->row->param[k].mode) || !wanted)
             continue;
         int64_t stretches = pieces ? pieces * st->front[k] : 0;
-        int64_t bytes = stretches ? step_whole(m, st, s->bytes[like]) : s->bytes[like];
+        bool own = word >= 0 && is_own_part(&s->row->param[word]);
+        int64_t bytes = stretches ? step_whole(m, st, s->bytes[like]) : own ? s->bytes[like] * m->devices : s->bytes[like];
         arg[n] = word >= 0 ? t->old[word] : 0;
         Term x = result_of(st, pieces ? st->whole : st->head, k, bytes, n + (arg[n] != 0), arg);
         if (made == 0 && onto != absent)
             x = term_sum(st->row->param[k].width, bytes, x, onto);
         if (made++ == 0)
             count_again(m, x, n);
-        x = stretches ? term_part(x, stretches, s->bytes[like]) : x;
+        x = stretches || own ? term_part(x, own ? 1 : stretches, s->bytes[like]) : x;
         *(word >= 0 ? &t->of[word] : &between[BETWEEN - word]) = x;
     }
     return pieces;
@@ -453,6 +461,26 @@ static void do_loss_report(Machine *m, const Site *s, const int *param)
     vals_put(m, s, 1, param, VALS_LOSS, term_of(head_of("loss_report", "loss", ""), 8, acc ? 2 : 1, acc ? both : both + 1));
 }
 
+/* part_forward and gather_forward: from what is whole to the device's part, and back. */
+static void do_rows(Machine *m, const Site *s, const int *param)
+{
+    Term x = operand(m, s, 1, param);
+    Span y = span_of(m, s, 0, param, true), from = span_of(m, s, 1, param, false), both[2] = {y, from};
+    int64_t stretches = 0;
+    apart(m, s, both, 2);
+    if (s->bytes[0] < s->bytes[1]) {
+        x = term_part(x, 1, s->bytes[0]);
+    } else {
+        Term whole = part_whole(x, &stretches);
+        if (!whole || stretches != 1 || term_view(whole).bytes != s->bytes[0])
+            call_fault(m, s, "'x' is not what the %d devices of the stage have of %lld bytes, one part each", m->devices,
+                       (long long)s->bytes[0]);
+        x = whole;
+    }
+    count_again(m, x, 1);
+    region_set(&m->region, (Piece){y.lo, y.hi, 0, x});
+}
+
 static void do_other(Machine *m, const Site *s, const int *param)
 {
     const char *name = s->row->name;
@@ -461,6 +489,8 @@ static void do_other(Machine *m, const Site *s, const int *param)
     } else if (!strcmp(name, "norm_partial") || !strcmp(name, "norm_blocks") || !strcmp(name, "norm_sum") ||
                !strcmp(name, "norm_team")) {
         do_norms(m, s, param);
+    } else if (!strcmp(name, "part_forward") || !strcmp(name, "gather_forward")) {
+        do_rows(m, s, param);
     } else if (!strcmp(name, "norm_total")) {
         do_norm_total(m, s, param);
     } else if (!strcmp(name, "loss_report")) {

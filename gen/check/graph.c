@@ -59,6 +59,12 @@ static Bytes bytes_of(const Shape *s, Type type)
     return shape_elements(s) * type_bytes(type);
 }
 
+/* Of rows that the devices of a stage share, the gradient may be that of all, and the other way round. */
+static bool all_rows(const Graph *g, const Tensor *t, const Tensor *of)
+{
+    return g->team && (t->bytes == of->bytes * g->team || t->bytes * g->team == of->bytes);
+}
+
 static bool check_tensor(GraphCheck *c, const Tensor *t)
 {
     const Graph *g = c->g;
@@ -72,7 +78,8 @@ static bool check_tensor(GraphCheck *c, const Tensor *t)
     if (t->kind != T_GRAD)
         return true;
     const Tensor *of = in_list(t->of, g->tensor.n) ? &g->tensor.at[t->of] : NULL;
-    if (!of || of->kind != T_ACT || of->type != t->type || !shape_same(&of->shape, &t->shape))
+    bool like = of && of->kind == T_ACT && of->type == t->type;
+    if (!like || (!shape_same(&of->shape, &t->shape) && !all_rows(g, t, of)))
         return FAULT(c, t->loc, "tensor %s is no gradient of a tensor like it", t->name);
     return true;
 }
@@ -274,7 +281,8 @@ static bool same_as_forward(const Graph *g, const GraphUse *u)
     if (!u->grad)
         return u->a->index == f->index;
     const Tensor *t = &g->tensor.at[u->a->index], *of = &g->tensor.at[f->index];
-    return t->kind == T_GRAD && (u->in ? t->of == f->index : same_elements(&t->shape, &of->shape));
+    return t->kind == T_GRAD &&
+        (u->in ? t->of == f->index : same_elements(&t->shape, &of->shape) || all_rows(g, t, of));
 }
 
 static bool check_tensor_arg(GraphCheck *c, const GraphUse *u, int i)

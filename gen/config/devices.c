@@ -599,6 +599,7 @@ void model_plan(Model *m, Node *node)
         { "map", read_map, AT(map), 0, 0, NULL },
         { "replicas", read_replicas, 0, 1, MOST_REPLICAS, NULL },
         { "tensor", read_tensor, 0, 1, MOST_TEAM, NULL },
+        { "positions", read_positions, AT(positions), 0, 0, "whole divided auto" },
         { "buckets", read_count, AT(buckets), 1, MOST_OPS, NULL },
         { "schedule", read_schedule_row, AT(schedule), 0, BUILT, schedule_words },
         { "order", read_table, 0, 0, 0, NULL },
@@ -623,9 +624,8 @@ void model_plan(Model *m, Node *node)
     if (p->replicas > 1)
         replicas_end(m);
     if (p->replicas_auto && ((m->train.groups & (m->train.groups - 1)) || m->train.groups == 1))
-        warn(p->replicas_at, "plan.replicas: auto: %lld gradient group%s can be dealt out to one replica; set "
-             "train.batch.groups to a power of two, which is another numeric key", (long long)m->train.groups,
-             m->train.groups > 1 ? "s" : "");
+        warn(p->replicas_at, "plan.replicas: auto: %s can be dealt out to one replica; set train.batch.groups to a power of "
+             "two, which is another numeric key", count_text((int)m->train.groups, "gradient group"));
     table_end(p, node_get(node, "schedule"));
     const Schedule *schedule = schedule_of(p->schedule);
     if (p->group && !schedule->grouped)

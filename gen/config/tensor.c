@@ -20,6 +20,12 @@ void read_tensor(const Spot *s)
     read_some(*s, &p->tensor, &p->tensor_auto);
 }
 
+void read_positions(const Spot *s)
+{
+    s->m->plan.positions_at = s->value->loc;
+    read_choice(s);
+}
+
 static int power_below(int n)
 {
     int power = 1;
@@ -69,10 +75,12 @@ static void take_teams(Model *m, int t)
     }
 }
 
-const Model *with_team(const Model *m, int devices)
+const Model *with_team(const Model *m, TeamForm form)
 {
+    const int devices = form.devices;
     Model *with = alloc(sizeof *with);
     *with = *m;
+    with->plan.positions = form.rows;
     with->devices = m->listed.n ? m->listed : m->devices;
     memset(&with->listed, 0, sizeof with->listed);
     with->plan.tensor = devices;
@@ -95,26 +103,44 @@ void tensor_end(Model *m)
     if (p->tensor_auto && m->train.blocks == 1)
         warn(p->tensor_at, "plan.tensor: auto: sums of train.blocks: 1 are of one device; set train.blocks to a power of two, "
              "which is another numeric key");
+    if (p->positions == POSITIONS_DIVIDED && p->tensor < 2 && !p->tensor_auto)
+        err(p->positions_at, "set plan.tensor, or delete it", "plan.positions: divided: a stage of one device has all rows");
     if (p->tensor > 1)
         take_teams(m, p->tensor);
 }
 
-typedef struct { const Model *m; int devices; const Model *with; } TeamTrial;
+bool team_open(const Model *m) { return m->plan.tensor_auto || m->plan.positions == POSITIONS_AUTO; }
+
+Teams team_offers(const Model *m)
+{
+    const PlanSpec *p = &m->plan;
+    Teams all = {0};
+    for (int t = 1; t <= MOST_TEAM; t *= 2)
+        for (int rows = POSITIONS_WHOLE; rows <= POSITIONS_DIVIDED && (p->tensor_auto || t == p->tensor); rows++)
+            if (p->positions == POSITIONS_AUTO ? t > 1 || rows == POSITIONS_WHOLE : rows == (int)p->positions)
+                *PUSH(&all) = (TeamForm){t, rows};
+    return all;
+}
+
+typedef struct { const Model *m; TeamForm form; const Model *with; } TeamTrial;
 
 static void try_team(void *ctx)
 {
     TeamTrial *t = ctx;
-    t->with = with_team(t->m, t->devices);
+    t->with = with_team(t->m, t->form);
 }
 
 Models team_models(const Model *m)
 {
+    const Teams forms = team_offers(m);
     Models all = {0};
-    for (int t = 1; t <= (m->plan.tensor_auto ? MOST_TEAM : 1); t *= 2) {
-        TeamTrial one = {m, t, m};
-        if (!m->plan.tensor_auto || diag_accepts(try_team, &one))
+    for (int i = 0; i < forms.n && team_open(m); i++) {
+        TeamTrial one = {m, forms.at[i], m};
+        if (diag_accepts(try_team, &one))
             *PUSH(&all) = one.with;
     }
+    if (!team_open(m))
+        *PUSH(&all) = m;
     return all;
 }
 

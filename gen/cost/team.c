@@ -10,6 +10,7 @@
  * Method, on T devices, L = log2 T:
  *
  *     a call of a PART row    at each level the bytes of its column in ops.def, in pieces of TEAM_PIECE floats
+ *     `each` in that column   T/2 parts of so many bytes to the nearest device, then half as many at each level
  *     norm of a gradient      (T-1)/T of the device's part, by blocks of the norm, and at each level 2 KiB
  *
  * A piece takes its bytes over the rate, and the latency.  Nothing hides it: it is part of the call.  A GPU sends all at once,
@@ -24,14 +25,16 @@
 
 enum { NORM_BLOCKS = 256 };     /* doubles that each norm swaps: rt/op/norm_team.c */
 
-typedef struct { Bytes bytes; bool norm; } TeamCall;            /* of a sum, or of a device's part of a gradient */
+/* bytes: of a sum, of a part of rows, of a device's part of a gradient. */
+typedef struct { Bytes bytes; enum { WHOLE_SUM, ROWS_EACH, GRADIENT_NORM } what; } TeamCall;
 typedef struct { const Graph *g; const Op *o; } TeamWords;
 
 static bool value_of(void *ctx, const char *word, double *to)
 {
     const TeamWords *w = ctx;
-    if (!strcmp(word, "real")) {
-        *to = (double)type_bytes(w->g->compute);
+    const bool real = !strcmp(word, "real");
+    if (real || !strcmp(word, "team")) {
+        *to = real ? (double)type_bytes(w->g->compute) : w->g->team;
         return true;
     }
     for (int k = 0; k < w->o->arg.n; k++)
@@ -47,8 +50,9 @@ static TeamCall call_of(const Graph *g, const Op *o)
     const TeamWords words = {g, o};
     const bool norm = !strcmp(o->call, "norm_team");
     const char *swaps = norm ? "4*n" : row_swaps(row(o->row), o->phase);
-    Bytes bytes = g->team && *swaps ? expr_int(o->loc, swaps, value_of, (void *)(uintptr_t)&words) : 0;
-    return (TeamCall){norm && g->team ? bytes / g->team : bytes, norm};
+    const bool each = !strncmp(swaps, "each ", 5);
+    Bytes bytes = g->team && *swaps ? expr_int(o->loc, swaps + (each ? 5 : 0), value_of, (void *)(uintptr_t)&words) : 0;
+    return (TeamCall){norm && g->team ? bytes / g->team : bytes, norm ? GRADIENT_NORM : each ? ROWS_EACH : WHOLE_SUM};
 }
 
 static int levels_of(const Graph *g)
@@ -62,8 +66,8 @@ static int levels_of(const Graph *g)
 Bytes cost_team_bytes(const Graph *g, const Op *o)
 {
     const TeamCall k = call_of(g, o);
-    return k.norm ? k.bytes / g->team * (g->team - 1) + levels_of(g) * NORM_BLOCKS * (Bytes)sizeof(double)
-         : levels_of(g) * k.bytes;
+    return k.what == GRADIENT_NORM ? k.bytes / g->team * (g->team - 1) + levels_of(g) * NORM_BLOCKS * (Bytes)sizeof(double)
+         : (k.what == ROWS_EACH ? g->team - 1 : levels_of(g)) * k.bytes;
 }
 
 static int64_t part_of(int64_t n, int64_t of)
@@ -82,14 +86,17 @@ static Ns wait_of(const Cost *c, const Graph *g, const Model *m, TeamCall k, int
 {
     const bool gpu = target_of(&m->devices.at[device])->gpu;
     Ns sum = 0;
-    for (int level = 0; level < c->levels && k.bytes; level++)
-        if (k.norm)             /* 2^level devices are that far away */
+    for (int level = 0; level < c->levels && k.bytes; level++) {
+        const int64_t times = k.what == ROWS_EACH ? g->team >> (level + 1) : 1;
+        if (k.what == GRADIENT_NORM)            /* 2^level devices are that far away */
             sum += (1 << level) * links_swap(c, device, level, k.bytes / g->team,
                                              gpu ? 1 : norm_messages(m, k.bytes / type_bytes(F32) * g->team))
                 + links_swap(c, device, level, NORM_BLOCKS * (Bytes)sizeof(double), 1);
         else
-            sum += links_swap(c, device, level, k.bytes, gpu ? 1 : part_of(k.bytes, TEAM_PIECE * type_bytes(F32)))
-                + (gpu ? cost_move(c, device, 1, 3 * k.bytes) : 0);
+            sum += links_swap(c, device, level, times * k.bytes,
+                              gpu ? 1 : times * part_of(k.bytes, TEAM_PIECE * type_bytes(F32)))
+                + (gpu ? cost_move(c, device, 1, 3 * times * k.bytes) : 0);
+    }
     return sum;
 }
 
@@ -100,7 +107,7 @@ static void add_waits(Cost *c, const Graph *g, const Model *m, const Ints *first
         for (int o = 0; o < c->ops; o++) {
             TeamCall call = call_of(g, &g->op.at[o]);
             c->sums[k][o] = wait_of(c, g, m, call, first->at[k]);
-            ns[k][o] = (call.norm ? ns[k][o] / g->team : ns[k][o]) + c->sums[k][o];
+            ns[k][o] = (call.what == GRADIENT_NORM ? ns[k][o] / g->team : ns[k][o]) + c->sums[k][o];
         }
 }
 

@@ -91,8 +91,9 @@ static Bytes bytes_of(const BenchCall *c, const Arg *a)
     if (a->kind == ARG_TMP)
         return c->o->tmp;
     const Bytes bytes = a->state ? c->g->state.at[a->index].bytes : c->g->tensor.at[a->index].bytes;
-    bool whole = !strcmp(c->o->call, "norm_team") && a->kind == ARG_READ;       /* without a team it adds all of it */
-    return whole ? bytes * c->g->team : bytes;
+    bool norm = !strcmp(c->o->call, "norm_team") && a->kind == ARG_READ;        /* without a team they have all of it */
+    bool rows = strstr(c->o->call, "_scatter_") && a->kind == ARG_WRITE;
+    return norm || rows ? bytes * c->g->team : bytes;
 }
 
 /* Of what a Route has computed: slots in order, offsets and choices that are even. */

@@ -43,7 +43,7 @@ static int64_t number_of(const void *ctx, const char *word)
 }
 
 /* Elements in front of an axis in an operand; 0: the operand has it not. */
-static int64_t before(const Op *o, const RowAxes *a, int list, int axis)
+int64_t divide_front(const Op *o, const RowAxes *a, int list, int axis)
 {
     int64_t n = 1;
     for (int i = 0; i < a->list[list].n; i++) {
@@ -55,7 +55,7 @@ static int64_t before(const Op *o, const RowAxes *a, int list, int axis)
 }
 
 /* An operand, parameter or result by its number in the row's axes; -1: absent. */
-static int thing_of(const Op *o, const Row *r, int list)
+int divide_thing(const Op *o, const Row *r, int list)
 {
     int par = list - r->in.n, out = par - r->par.n;
     return par < 0 ? o->in.at[list] : out < 0 ? o->par.at[par] : o->out.at[out];
@@ -115,7 +115,7 @@ static bool sums_elsewhere(const Op *o, const Row *r, const RowAxes *a, int axis
 {
     for (int k = 0; k < a->lists; k++) {
         const Operand *x = k < r->in.n ? &r->in.at[k] : NULL;
-        if (thing_of(o, r, k) >= 0 && !before(o, a, k, axis) && !(x && (x->type == 'i' || x->fixed)))
+        if (divide_thing(o, r, k) >= 0 && !divide_front(o, a, k, axis) && !(x && (x->type == 'i' || x->fixed)))
             return true;
     }
     return false;
@@ -126,7 +126,7 @@ static bool closes(const Op *o, const Row *r, const RowAxes *a, int axis)
 {
     bool whole = true;
     for (int k = 0; k < r->out.n; k++)
-        whole &= !before(o, a, r->in.n + r->par.n + k, axis);
+        whole &= !divide_front(o, a, r->in.n + r->par.n + k, axis);
     return whole;
 }
 
@@ -149,9 +149,9 @@ static void take_op(Region *r, int i, int axis, int64_t pieces)
     *PUSH(&r->ops) = i;
     r->closed |= part_row(o, &a, axis) >= 0 && closes(o, row_, &a, axis);
     for (int k = 0; k < a.lists && !r->wrong; k++) {
-        int thing = thing_of(o, row_, k);
+        int thing = divide_thing(o, row_, k);
         bool par = k >= row_->in.n && k < row_->in.n + row_->par.n;
-        int64_t outer = before(o, &a, k, axis) * pieces;
+        int64_t outer = divide_front(o, &a, k, axis) * pieces;
         if (thing >= 0 && outer && par)
             take_state(r, thing, outer);
         else if (thing >= 0 && outer)
@@ -175,7 +175,7 @@ static void join(Region *r, int i, int list, int64_t outer)
     for (int axis = 0; axis < a.axes; axis++)
         adds |= swaps(part_row(o, &a, axis));
     for (int axis = 0; axis < a.axes && a.lists; axis++) {
-        int64_t front = before(o, &a, list, axis), size = axis_size(&a, axis, number_of, o);
+        int64_t front = divide_front(o, &a, list, axis), size = axis_size(&a, axis, number_of, o);
         int64_t parts = parts_of(r->d, o, &a, axis);
         bool no = adds ? part_row(o, &a, axis) < 0 || outer != front : a.axis[axis].whole;
         if (no || !front || outer % front || size % (outer / front))
@@ -246,9 +246,9 @@ static void count_sums(const Graph *g, Divide *d)
         RowAxes a;
         row_axes(r, &a);
         for (int k = 0; k < a.lists && d->axis[i] >= 0; k++) {
-            int thing = thing_of(o, r, k);
+            int thing = divide_thing(o, r, k);
             bool in = k < r->in.n, out = k >= r->in.n + r->par.n;
-            if (thing < 0 || (!in && !out) || before(o, &a, k, d->axis[i]))
+            if (thing < 0 || (!in && !out) || divide_front(o, &a, k, d->axis[i]))
                 continue;
             const Tensor *t = &g->tensor.at[thing];
             d->forward += out ? t->bytes : 0;
@@ -262,7 +262,7 @@ static bool begins(const Op *o, const RowAxes *a, int axis)
 {
     bool whole = true;
     for (int k = 0; k < row(o->row)->in.n; k++)
-        whole &= !before(o, a, k, axis);
+        whole &= !divide_front(o, a, k, axis);
     return whole;
 }
 
@@ -329,7 +329,7 @@ static void shrink_op(Graph *g, const Divide *d, Op *o, int axis)
     RowAxes a;
     row_axes(row(o->row), &a);
     int part = part_row(o, &a, axis), x = o->in.n ? o->in.at[0] : -1;
-    int64_t pieces = before(o, &a, 0, axis) && x >= 0 ? d->of[x].outer / before(o, &a, 0, axis) : 0;
+    int64_t pieces = divide_front(o, &a, 0, axis) && x >= 0 ? d->of[x].outer / divide_front(o, &a, 0, axis) : 0;
     int64_t whole = attr_int(o, a.axis[axis].name), uneven = whole % parts_of(d, o, &a, axis) ? whole : 0;
     shrink_attr(d, o, a.axis[axis].name, uneven);
     for (int p = 0; p < a.products; p++)
@@ -395,6 +395,10 @@ void divide(Graph *g, const Model *m)
         bind_call(g, o, row(o->row)->call[PH_F], NULL, NULL, NULL);
         op_work(o, o, g->compute, row(o->row)->flop[PH_F]);
     }
+    if (m->plan.positions == POSITIONS_DIVIDED && any && !positions(g, &d))
+        err(m->plan.positions_at, "plan.positions: whole, or a micro-batch whose rows train.blocks divides",
+            "plan.positions: divided: no norm, residual or Dropout behind a divided operator has rows that are a multiple of "
+            "%" PRId64 " blocks", g->blocks);
     for (int i = 0; i < g->nf && !any; i++)
         if (d.why[i])
             err(m->plan.tensor_at, "delete it", "plan.tensor: %d: no operator can be divided; the first that might be, %s: %s",
@@ -439,6 +443,8 @@ const char *divide_text(const Model *m, const char *name)
         i++;
     if (i == g->nf)
         return NULL;
+    bool rows = m->plan.positions == POSITIONS_DIVIDED && positions_find(g, &d)[i] >= 0;
     return d.axis[i] >= 0 ? strf("divided: %s", axis_text(g, &d, i))
+         : rows ? strf("divided: rows among %d devices", d.devices)
          : strf("whole on each of %d devices: %s", d.devices, d.why[i] ? d.why[i] : "no Linear in front of it is divided");
 }

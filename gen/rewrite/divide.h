@@ -19,4 +19,12 @@ typedef struct {
 } Divide;
 /* needs a Graph behind shape; fills *to. */
 void divide_find(const Graph *g, int devices, Divide *to);
+/* Elements in front of an axis in an operand; 0: the operand has it not.  And what the operand is, by its number in the row's
+ * axes: a tensor, a state; -1: absent. */
+int64_t divide_front(const Op *o, const RowAxes *a, int list, int axis);
+int divide_thing(const Op *o, const Row *r, int list);
+/* positions.c: the axis of its rows by forward operator, -1: each device has all of them; and the same in the Graph.  False:
+ * there are none. */
+int *positions_find(const Graph *g, const Divide *d);
+bool positions(Graph *g, const Divide *d);
 #endif

@@ -18,6 +18,7 @@
  *             backward meets them; a reader that takes it twice gives two, in operand order.  The first term starts a
  *             running sum, every later one is added by an operator of its own, GradAdd, right behind the I calls of the
  *             reader: the sum so far is what crosses a cut, and the additions are the same wherever the cuts are.
+ *   gathered  who reads the result of Gather gives its term to the operand: the device's part of it (rewrite/positions.c).
  *   aliases   `da = dy` makes no operator and no tensor: the gradient of the result is the term.
  *   names     d.X is the gradient of X.  If it has several terms, d.X.t2 is the second one, d.X.s2 the sum of the first
  *             two, and the last sum is d.X.  Where one of these is taken, `_` is put behind it.
@@ -162,10 +163,17 @@ const char *grad_name(Names *taken, const char *name)
     return name;
 }
 
-static int new_gradient(Grad *w, int of, const char *name)
+/* The tensor that its gradient is added to: whoever reads what was gathered gives a term to what it was gathered from. */
+static int part_of(const Graph *g, int of)
+{
+    const Tensor *t = &g->tensor.at[of];
+    return t->op >= 0 && op_is(&g->op.at[t->op], TRAIT_GATHER) ? g->op.at[t->op].in.at[0] : of;
+}
+
+static int new_like(Grad *w, int like, int of, const char *name)
 {
     Graph *g = w->g;
-    Tensor x = g->tensor.at[of];
+    Tensor x = g->tensor.at[like];
     x.name = grad_name(&w->taken, name);
     x.kind = T_GRAD;
     x.op = g->op.n - 1;
@@ -174,6 +182,8 @@ static int new_gradient(Grad *w, int of, const char *name)
     *PUSH(&g->tensor) = x;
     return g->tensor.n - 1;
 }
+
+static int new_gradient(Grad *w, int of, const char *name) { return new_like(w, of, of, name); }
 
 static Op *new_op(Grad *w, int row, Phase phase)
 {
@@ -200,8 +210,20 @@ static int add(Grad *w, int of, int a, int b, const char *name)
     *PUSH(&o->in) = a;
     *PUSH(&o->in) = b;
     *PUSH(&o->out) = y;
-    const Shape *s = &w->g->tensor.at[of].shape;
-    attr_set(o, "n", shape_elements(s));
+    attr_set(o, "n", shape_elements(&w->g->tensor.at[y].shape));
+    bind_call(w->g, o, row(o->row)->call[PH_F], NULL, NULL, NULL);
+    op_work(o, o, w->g->compute, row(o->row)->flop[PH_F]);
+    return y;
+}
+
+/* The device's part of a term. */
+static int cut(Grad *w, int of, int term)
+{
+    Op *o = new_op(w, row_find("GradPart"), PH_I);
+    int y = new_like(w, part_of(w->g, of), of, strf("%s.part", w->g->tensor.at[term].name));
+    *PUSH(&o->in) = term;
+    *PUSH(&o->out) = y;
+    attr_set(o, "n", shape_elements(&w->g->tensor.at[y].shape));
     bind_call(w->g, o, row(o->row)->call[PH_F], NULL, NULL, NULL);
     op_work(o, o, w->g->compute, row(o->row)->flop[PH_F]);
     return y;
@@ -211,13 +233,13 @@ static int add(Grad *w, int of, int a, int b, const char *name)
 static void add_terms(Grad *w, const Ints *in)
 {
     for (int k = 0; k < in->n; k++) {
-        int of = in->at[k];
-        if (of < 0 || w->term[k] < 0)
+        if (in->at[k] < 0 || w->term[k] < 0)
             continue;
-        int n = ++w->have[of];
+        int of = part_of(w->g, in->at[k]), n = ++w->have[of];
+        int term = of == in->at[k] ? w->term[k] : cut(w, in->at[k], w->term[k]);
         const char *whole = strf("d.%s", w->g->tensor.at[of].name);
-        w->sum[of] = n == 1 ? w->term[k]
-            : add(w, of, w->sum[of], w->term[k], n == w->terms[of] ? whole : strf("%s.s%d", whole, n));
+        w->sum[of] = n == 1 ? term
+            : add(w, of, w->sum[of], term, n == w->terms[of] ? whole : strf("%s.s%d", whole, n));
     }
 }
 
@@ -226,9 +248,9 @@ static void add_terms(Grad *w, const Ints *in)
 /* Number of the term that operand k will be. */
 static int term_number(const Grad *w, const Ints *in, int k)
 {
-    int n = w->have[in->at[k]] + 1;
+    int of = part_of(w->g, in->at[k]), n = w->have[of] + 1;
     for (int i = 0; i < k; i++)
-        n += in->at[i] == in->at[k];
+        n += in->at[i] >= 0 && part_of(w->g, in->at[i]) == of;
     return n;
 }
 
@@ -260,8 +282,9 @@ static int gradient_tensor(void *ctx, const char *word, bool *write)
     *write = true;
     if (of < 0 || !w->wanted[of])
         return -1;
-    const char *name = strf("d.%s", w->g->tensor.at[of].name);
-    w->term[k] = new_gradient(w, of, w->terms[of] == 1 ? name : strf("%s.t%d", name, term_number(w, &f->in, k)));
+    const int to = part_of(w->g, of);
+    const char *name = strf("d.%s", w->g->tensor.at[to].name);
+    w->term[k] = new_gradient(w, of, w->terms[to] == 1 ? name : strf("%s.t%d", name, term_number(w, &f->in, k)));
     return w->term[k];
 }
 
@@ -377,7 +400,7 @@ void grad(Graph *g, const Model *m)
                 continue;
             if (!names_gradient(r->call[PH_I], r->in.at[k].name))
                 die("%s: row %s gives no gradient of %s", o->name, r->name, r->in.at[k].name);
-            w.terms[o->in.at[k]]++;
+            w.terms[part_of(g, o->in.at[k])]++;
         }
         for (int k = 0; k < o->par.n; k++)
             if (o->par.at[k] >= 0 && !g->state.at[o->par.at[k]].frozen)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * grad.h: what grad.c and update.c share; nobody else includes it.
+ * grad.h: what grad.c, update.c and positions.c share; nobody else includes it.
  */
 #ifndef GRAD_H
 #define GRAD_H

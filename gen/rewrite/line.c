@@ -27,6 +27,7 @@ Graph *graph_line(const Model *m, void (*seen)(void *ctx, Graph *g, char letter)
     join_relu(g, m);
     grad(g, m);
     bad_stop();
+    join_parts(g);
     seen(ctx, g, 'g');
     fuse(g, m);
     seen(ctx, g, 'f');

@@ -19,9 +19,9 @@
  * own number of chunks, unless the model says one.  It is tried if its guess is well below the best step, too.  The guess is no
  * bound: closed forms have messages free, and the plan may make tensors again that a row can keep.
  *
- * plan.tensor: auto offers numbers of devices of a stage, with numbers of stages and replicas and a micro-batch; with
- * schedule: auto all rows of each.  The first is searched in full before the others.  So the answer is the plan, with its
- * bound, that the model has when it names these numbers.
+ * plan.tensor: auto offers numbers of devices of a stage, and plan.positions: auto whole and divided rows of each, with numbers
+ * of stages and replicas and a micro-batch; with schedule: auto all rows of each.  The first is searched in full before the
+ * others.  So the answer is the plan, with its bound, that the model has when it names these numbers.
  *
  * Cost: ROWS_WORK or DEGREES_WORK, of which each offer has a part; a graph and its prices for each T.  Not handled: rows where
  * neither gpipe nor 1f1b fits, or with free device orders; stages of unequal T.
@@ -177,11 +177,12 @@ Plan *offer_rows(const Search *s, Plan *best)
 
 /* ---- devices of a stage ---------------------------------------------------------------------------------------------- */
 
-typedef struct { int tensor; const char *why; } Refused;
+typedef struct { TeamForm form; const char *why; } Refused;
 typedef struct {
     const Options *x;
     const Model *m;
-    int tensor;
+    TeamForm form;
+    Teams tried;
     Offers offer;
     VEC(Refused) refused;
 } Degrees;
@@ -230,7 +231,7 @@ static void offer_stages(Degrees *all, const Model *m)
 static void offer_sizes(void *ctx)
 {
     Degrees *all = ctx;
-    Model *m = copy_of(with_team(all->m, all->tensor));
+    Model *m = copy_of(with_team(all->m, all->form));
     m->plan.chunks = m->plan.chunks_auto ? 1 : m->plan.chunks;
     m->plan.chunks_auto = false;
     m->plan.fuse = m->plan.fuse == FUSE_FASTEST ? FUSE_AUTO : m->plan.fuse;
@@ -245,14 +246,18 @@ static void offer_sizes(void *ctx)
 static void find_degrees(Degrees *all)
 {
     const Model *m = all->m;
-    int most = all->x->from || all->x->foreign ? 1 : (int)m->train.blocks;
-    for (int t = 1; t <= most && t * m->plan.stages_min * m->plan.replicas <= m->devices.n; t *= 2) {
-        int known = all->offer.n;
-        all->tensor = t;
+    const Teams forms = team_offers(m);
+    const bool foreign = all->x->from || all->x->foreign;
+    for (int i = 0; i < forms.n; i++) {
+        const TeamForm form = all->form = forms.at[i];
+        const int devices = m->listed.n ? m->listed.n : m->devices.n, known = all->offer.n;
+        if (form.devices > (foreign ? 1 : m->train.blocks) || form.devices * m->plan.stages_min * m->plan.replicas > devices)
+            continue;
+        *PUSH(&all->tried) = form;
         if (diag_accepts(offer_sizes, all))
             continue;
         all->offer.n = known;
-        *PUSH(&all->refused) = (Refused){t, strf("%s", diag_refusal())};
+        *PUSH(&all->refused) = (Refused){form, strf("%s", diag_refusal())};
     }
     if (all->offer.n)
         qsort(all->offer.at, (size_t)all->offer.n, sizeof *all->offer.at, by_guess);
@@ -260,17 +265,22 @@ static void find_degrees(Degrees *all)
 
 /* ---- for people ---------------------------------------------------------------------------------------------------- */
 
-/* Of all offers with that T: the best plan, or what none of them is below. */
-static const char *outcome(const Degrees *all, int tensor)
+static bool is_form(const Model *m, TeamForm form)
+{
+    return m->plan.tensor == form.devices && (int)m->plan.positions == form.rows;
+}
+
+/* Of all offers of that form: the best plan, or what none of them is below. */
+static const char *outcome(const Degrees *all, TeamForm form)
 {
     const Offer *found = NULL;
     Ns least = INT64_MAX;
     for (int i = 0; i < all->refused.n; i++)
-        if (all->refused.at[i].tensor == tensor)
+        if (all->refused.at[i].form.devices == form.devices && all->refused.at[i].form.rows == form.rows)
             return all->refused.at[i].why;
     for (int i = 0; i < all->offer.n; i++) {
         const Offer *o = &all->offer.at[i];
-        if (o->m->plan.tensor != tensor)
+        if (!is_form(o->m, form))
             continue;
         found = o->step > 0 && (!found || o->step < found->step) ? o : found;
         least = o->step == 0 && o->least > 0 && o->least < least ? o->least : least;
@@ -279,13 +289,22 @@ static const char *outcome(const Degrees *all, int tensor)
          : least < INT64_MAX ? strf("not below %.3f ms", (double)least / 1e6) : "none";
 }
 
-static const char *note_of(const Degrees *all, int tensor)
+/* Where plan.positions is open, a number stands for whole rows. */
+static const char *form_text(const Model *m, TeamForm form)
+{
+    bool rows = m->plan.positions == POSITIONS_AUTO && form.rows == POSITIONS_DIVIDED;
+    return strf("%d%s", form.devices, rows ? " with positions divided" : "");
+}
+
+static const char *note_of(const Degrees *all, const Model *chosen)
 {
     const char *text = "";
-    for (int t = 1; t <= all->tensor; t *= 2)
-        if (t != tensor)
-            text = strf("%s%s%d %s", text, *text ? ", " : "", t, outcome(all, t));
-    return strf("tensor %d%s%s", tensor, *text ? "; others: " : "", text);
+    TeamForm is = {chosen->plan.tensor, (int)chosen->plan.positions};
+    for (int i = 0; i < all->tried.n; i++)
+        if (!is_form(chosen, all->tried.at[i]))
+            text = strf("%s%s%s %s", text, *text ? ", " : "", form_text(all->m, all->tried.at[i]),
+                        outcome(all, all->tried.at[i]));
+    return strf("tensor %s%s%s", form_text(all->m, is), *text ? "; others: " : "", text);
 }
 
 /* As the model would say it. */
@@ -305,7 +324,7 @@ Plan *offer_degrees(SearchOf *full, const Options *x, const Model *m, const Ask 
     Degrees all = {.x = &quiet, .m = m};
     find_degrees(&all);
     if (!all.offer.n)
-        return full(x, with_team(m, 1), ask, failed);
+        return full(x, with_team(m, (TeamForm){m->plan.tensor, POSITIONS_WHOLE}), ask, failed);
     const Search s = {.x = &quiet, .ask = ask ? *ask : (Ask){0}};
     Offer *first = &all.offer.at[0];
     Plan *p = full(&quiet, named(m, first), ask, failed);
@@ -314,7 +333,7 @@ Plan *offer_degrees(SearchOf *full, const Options *x, const Model *m, const Ask 
     const Offer *best = best_offer(&s, &others, p ? first : NULL, DEGREES_WORK);
     if (best && (best != first || x->dump))
         p = full(x, named(m, best), ask, failed);
-    const char *note = p ? note_of(&all, p->m->plan.tensor) : NULL;
+    const char *note = p ? note_of(&all, p->m) : NULL;
     if (note)
         p->proof.note = strf("%s%s%s", note, p->proof.note ? "; " : "", p->proof.note ? p->proof.note : "");
     return p;

@@ -75,7 +75,7 @@ static Outcome plan_at(Compare *c, int64_t batch, bool open)
     *with = *c->m;
     with->plan.planner = c->planner->name;
     with->plan.schedule = open ? c->m->plan.schedule : schedule_of(c->m->plan.schedule)->name;
-    if (!open || (!layout && !c->m->plan.replicas_auto && !c->m->plan.tensor_auto))
+    if (!open || (!layout && !c->m->plan.replicas_auto && !team_open(c->m)))
         with->plan.stages_min = with->plan.stages_max;
     with->train.batch = open && layout && c->m->train.batch == 0 ? 0 : batch;
     with->train.micro = c->micro;
@@ -186,7 +186,7 @@ const char *compare_choice(const Compare *c, const CompareEntry *r, int64_t batc
     if (!o->fits)
         return "";
     const char *schedule = schedule_open(c->m->plan.schedule) ? strf("; took schedule %s", o->schedule) : "";
-    if (!c->m->plan.replicas_auto && !c->m->plan.tensor_auto && o->batch == batch)
+    if (!c->m->plan.replicas_auto && !team_open(c->m) && o->batch == batch)
         return schedule;
     const char *team = o->tensor > 1 ? strf(" of %d devices", o->tensor) : "";
     return strf("%s; took %s%s, %s, %s of %" PRId64, schedule, count_text(o->devices / o->replicas, "stage"), team,

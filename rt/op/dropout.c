@@ -46,6 +46,29 @@ void dropout_part_forward(Stage *st, real *y, const real *x, const real *onto, c
     drop_part(st, y, x, onto, vals, mb, batch, per, pieces, st->team ? st->shard : 0, st->team ? st->shards : 1, drop, site);
 }
 
+/* Of the devices of a stage each has as many elements as so many samples of `per`, in one piece of all samples. */
+void dropout_rows_forward(Stage *st, real *y, const real *x, const real *onto, const Values *vals, int mb, long batch, long per,
+                          float drop, int64_t site)
+{
+    if (drop == 0 || vals->eval) {
+        drop_part(st, y, x, onto, vals, mb, batch, per, 1, 0, 1, drop, site);
+        return;
+    }
+    long n = batch * per, sample = per * parts_of(st), first = st->team ? st->shard * n : 0;
+    EACH(n >= 1 << 14)
+    for (long task = 0; task < ceil_div(n, ROW); task++) {
+        long i = task * ROW, end = least(i + ROW, n);
+        while (i < end) {
+            long at = (first + i) % sample, k = least(end - i, sample - at);
+            Drop d = drop_of(vals, mb * batch + (first + i) / sample, drop, site);
+            float factor[ROW];
+            drop_factors(factor, &d, at, k);
+            for (long j = 0; j < k; j++, i++)
+                put(y, i, added(onto, i, get(x, i) * factor[j]));
+        }
+    }
+}
+
 /* One draw for the elements of an axis in the middle: x[batch outer mid inner], and what is drawn is numbered over
  * [outer inner] in each sample. */
 void dropout_shared_forward(Stage *st, real *y, const real *x, const Values *vals, int mb, long batch, long outer, long mid,

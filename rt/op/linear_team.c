@@ -3,7 +3,7 @@
  * Linear and GroupedLinear that the devices of a stage share (docs/width.md).  By columns: a device has rows of the weight,
  * whole columns of y, and its blocks of dx; the last parts may be shorter, or empty.  By rows: it has columns of the weight and
  * of x, and its blocks of y.  It adds its blocks in f32; then the team adds (team.h), and what Linear does to a finished sum
- * follows.  The other calls are those of Linear on the part.
+ * follows.  The other calls are those of Linear on the part.  With divided rows a device keeps its own rows of the sum.
  */
 #include "gemm.h"
 #include "../team.h"
@@ -17,24 +17,60 @@ static float *close_sums(Stage *st, real *y, void *tmp, long n)
     return sum;
 }
 
+/* Those of the rows that this device keeps: n numbers. */
+static const float *close_part(Stage *st, float *sum, long n)
+{
+    if (st->team)
+        st->team->sum_part(st, sum, n);
+    return st->team ? sum + st->shard * n : sum;
+}
+
 static float *room_of(real *y, void *tmp)
 {
     return tmp ? tmp : (float *)(void *)y;
+}
+
+/* The blocks that a device has of dx. */
+static void columns_sums(Stage *st, float *sum, const real *dy, const real *weight, long rows, long in, long out, long pieces,
+                         long whole)
+{
+    long here = part_here(st, out, whole);
+    if (here)
+        product_give_in(st, sum, view(dy, out, 1), view(weight, in, 1), 0, rows, in, here, block_of_part(st, out / pieces),
+                        pieces);
+    else
+        fill_nothing(sum, rows * in);
 }
 
 void linear_columns_backward_x(Stage *st, real *dx, const real *dy, const real *weight, void *tmp, int h, long rows, long in,
                                long out, long pieces, long whole)
 {
     (void)h;
-    long here = part_here(st, out, whole);
-    if (here)
-        product_give_in(st, room_of(dx, tmp), view(dy, out, 1), view(weight, in, 1), 0, rows, in, here,
-                        block_of_part(st, out / pieces), pieces);
-    else
-        fill_nothing(room_of(dx, tmp), rows * in);
+    columns_sums(st, room_of(dx, tmp), dy, weight, rows, in, out, pieces, whole);
     const float *sum = close_sums(st, dx, tmp, rows * in);
     MAP(rows * in, i)
         put(dx, i, sum[i]);
+}
+
+/* Each device keeps its rows of dx. */
+void linear_columns_scatter_x(Stage *st, real *dx, const real *dy, const real *weight, void *tmp, int h, long rows, long in,
+                              long out, long pieces, long whole)
+{
+    (void)h;
+    long n = rows / parts_of(st) * in;
+    columns_sums(st, tmp, dy, weight, rows, in, out, pieces, whole);
+    const float *sum = close_part(st, tmp, n);
+    MAP(n, i)
+        put(dx, i, sum[i]);
+}
+
+/* Finished sums, with the bias. */
+static void put_rows(Stage *st, real *y, const float *sum, const real *bias, long rows, long out)
+{
+    EACH(rows * out >= 4 * SPAN)
+    for (long i = 0; i < rows; i++)
+        for (long j = 0; j < out; j++)
+            put(y, i * out + j, bias ? sum[i * out + j] + get(bias, j) : sum[i * out + j]);     /* -0 stays */
 }
 
 void linear_rows_forward(Stage *st, real *y, const real *x, const real *weight, const real *bias, void *tmp, int h, long rows,
@@ -42,11 +78,17 @@ void linear_rows_forward(Stage *st, real *y, const real *x, const real *weight, 
 {
     (void)h;
     product_give_in(st, room_of(y, tmp), view(x, in, 1), view(weight, 1, in), 0, rows, out, in, block_of_part(st, in), 1);
-    const float *sum = close_sums(st, y, tmp, rows * out);
-    EACH(rows * out >= 4 * SPAN)
-    for (long i = 0; i < rows; i++)
-        for (long j = 0; j < out; j++)
-            put(y, i * out + j, bias ? sum[i * out + j] + get(bias, j) : sum[i * out + j]);     /* -0 stays */
+    put_rows(st, y, close_sums(st, y, tmp, rows * out), bias, rows, out);
+}
+
+/* Each device keeps its rows of y. */
+void linear_rows_scatter_forward(Stage *st, real *y, const real *x, const real *weight, const real *bias, void *tmp, int h,
+                                 long rows, long in, long out)
+{
+    long mine = rows / parts_of(st);
+    (void)h;
+    product_give_in(st, tmp, view(x, in, 1), view(weight, 1, in), 0, rows, out, in, block_of_part(st, in), 1);
+    put_rows(st, y, close_part(st, tmp, mine * out), bias, mine, out);
 }
 
 /* Of each expert. */

@@ -9,6 +9,7 @@
  * dbias.
  */
 #include "kernel.h"
+#include "../team.h"
 
 void layernorm_forward(Stage *st, real *y, float *mean, float *rstd, const real *x, const float *weight,
                        const float *bias, long rows, long width, float eps)
@@ -62,9 +63,8 @@ static inline void layernorm_terms(float sum[2][64], const real *dy, const real 
 }
 
 static void layernorm_dw(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, const float *mean,
-                         const float *rstd, int acc, long rows, long width)
+                         const float *rstd, int acc, long rows, long width, long block)
 {
-    long block = block_of(st, rows);
     EACH(rows * width >= 1 << 14)
     for (long from = 0; from < width; from += 64) {
         long n = least(64, width - from);
@@ -88,5 +88,24 @@ void layernorm_backward(Stage *st, real *dx, float *dweight, float *dbias, const
     if (dx)
         layernorm_dx(st, dx, dy, x, weight, mean, rstd, onto, rows, width);
     if (dweight || dbias)
-        layernorm_dw(st, dweight, dbias, dy, x, mean, rstd, acc, rows, width);
+        layernorm_dw(st, dweight, dbias, dy, x, mean, rstd, acc, rows, width, block_of(st, rows));
+}
+
+/* Rows of a device (docs/width.md).  tmp: sums of its blocks, for dweight and dbias. */
+void layernorm_rows_backward(Stage *st, real *dx, float *dweight, float *dbias, const real *dy, const real *x,
+                             const float *weight, const float *mean, const float *rstd, const real *onto, void *tmp, int acc,
+                             long rows, long width)
+{
+    float *sum = tmp;
+    if (dx)
+        layernorm_dx(st, dx, dy, x, weight, mean, rstd, onto, rows, width);
+    if (!dweight && !dbias)
+        return;
+    layernorm_dw(st, sum, sum + width, dy, x, mean, rstd, 0, rows, width, block_of_part(st, rows));
+    if (st->team)
+        st->team->sum(st, sum, 2 * width);
+    if (dweight)
+        give(dweight, sum, width, acc);
+    if (dbias)
+        give(dbias, sum + width, width, acc);
 }

@@ -5,6 +5,7 @@
  * of sums are those of norm.c.
  */
 #include "kernel.h"
+#include "../team.h"
 
 void rmsnorm_forward(Stage *st, real *y, float *rstd, const real *x, const float *weight, long rows, long width,
                      float eps)
@@ -36,9 +37,8 @@ static void rmsnorm_dx(Stage *st, real *dx, const real *dy, const real *x, const
 }
 
 static void rmsnorm_dw(Stage *st, float *dweight, const real *dy, const real *x, const float *rstd, int acc, long rows,
-                       long width)
+                       long width, long block)
 {
-    long block = block_of(st, rows);
     EACH(rows * width >= 1 << 14)
     for (long from = 0; from < width; from += 64) {
         long n = least(64, width - from);
@@ -54,13 +54,32 @@ static void rmsnorm_dw(Stage *st, float *dweight, const real *dy, const real *x,
     }
 }
 
+/* Of the rows of a device; sum: of its blocks. */
+static void rmsnorm_rows_dw(Stage *st, float *dweight, const real *dy, const real *x, const float *rstd, float *sum, int acc,
+                            long rows, long width)
+{
+    rmsnorm_dw(st, sum, dy, x, rstd, 0, rows, width, block_of_part(st, rows));
+    if (st->team)
+        st->team->sum(st, sum, width);
+    give(dweight, sum, width, acc);
+}
+
 void rmsnorm_backward(Stage *st, real *dx, float *dweight, const real *dy, const real *x, const float *weight,
                       const float *rstd, const real *onto, int acc, long rows, long width)
 {
     if (dx)
         rmsnorm_dx(st, dx, dy, x, weight, rstd, onto, rows, width);
     if (dweight)
-        rmsnorm_dw(st, dweight, dy, x, rstd, acc, rows, width);
+        rmsnorm_dw(st, dweight, dy, x, rstd, acc, rows, width, block_of(st, rows));
+}
+
+void rmsnorm_rows_backward(Stage *st, real *dx, float *dweight, const real *dy, const real *x, const float *weight,
+                           const float *rstd, const real *onto, void *tmp, int acc, long rows, long width)
+{
+    if (dx)
+        rmsnorm_dx(st, dx, dy, x, weight, rstd, onto, rows, width);
+    if (dweight)
+        rmsnorm_rows_dw(st, dweight, dy, x, rstd, tmp, acc, rows, width);
 }
 
 /* The weight is offset + weight[i]: files of some models hold what is added to 1. */
@@ -100,5 +119,14 @@ void rmsnorm_offset_backward(Stage *st, real *dx, float *dweight, const real *dy
     if (dx)
         rmsnorm_offset_dx(st, dx, dy, x, weight, rstd, onto, rows, width, offset);
     if (dweight)
-        rmsnorm_dw(st, dweight, dy, x, rstd, acc, rows, width);
+        rmsnorm_dw(st, dweight, dy, x, rstd, acc, rows, width, block_of(st, rows));
+}
+
+void rmsnorm_offset_rows_backward(Stage *st, real *dx, float *dweight, const real *dy, const real *x, const float *weight,
+                                  const float *rstd, const real *onto, void *tmp, int acc, long rows, long width, float offset)
+{
+    if (dx)
+        rmsnorm_offset_dx(st, dx, dy, x, weight, rstd, onto, rows, width, offset);
+    if (dweight)
+        rmsnorm_rows_dw(st, dweight, dy, x, rstd, tmp, acc, rows, width);
 }

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * positions.c: plan.positions: norms, residuals and Dropout between divided operators, on rows that the devices share.
+ *
+ * Problem.  What stands between regions of divided operators (divide.c) is whole: each device of a stage computes and keeps
+ * all of it.  V. Korthikanti et al. (Reducing Activation Recomputation in Large Transformer Models, 2022, section 4.2.2) give
+ * each device some positions of a sequence there.
+ *
+ * Method.  An operator may have a part of the rows if one axis is in front in all of its tensors, and no parameter has it.
+ * Where it sums over rows or draws, ops.def has a row for parts.  A part is a contiguous one of all rows of a micro-batch,
+ * samples first, in whole blocks of the sums over rows (docs/bits.md).  Such operators that touch each other are divided
+ * together, if one of them reads a sum over the devices.
+ *
+ * Where two operators disagree about a tensor, one of two rows stands between them.  Gather makes rows whole; Part takes those
+ * of the device.  Each is the other's way back.  Terms of a gradient are added in the order of readers, by rows: so grad cuts
+ * each term of what was gathered, and gives it to what was not.  Behind grad, a sum of which only the device's rows are wanted
+ * becomes a call that closes no other ones.
+ *
+ * needs   a divided Graph before grad; join_parts: behind it    fills   rows, sizes, Gather and Part    fails   status 3, where
+ * there is nothing to divide
+ *
+ * Cost: linear in operators and their operands.  Not handled: rows that are no multiple of the blocks; sums over samples that
+ * have another order (PositionEmbedding).  Those stay whole.  What Embedding and a divided LinearCrossEntropy add is closed for
+ * all devices, and cut then.
+ */
+#include "divide.h"
+#include "grad.h"
+#include "match.h"
+#include <string.h>
+
+typedef struct {
+    Graph *g;
+    const Divide *d;
+    Names taken;
+    Tensor *was;                /* as one device has them */
+    int *number, *other;        /* by operator: behind the pass; by tensor: its other form, -1: not there yet */
+    bool *shared;               /* by tensor: some operators want rows of it, and some all: each term of its gradient is added
+                                   in the order of the readers, so each reader of rows has a Part of its own */
+    Op *op;                     /* those behind the pass */
+    int n, room;
+} Positions;
+
+/* ---- which ------------------------------------------------------------------------------------------------------------ */
+
+/* The attribute of which each device has a part, along that axis.  Of an axis that stays whole, as a sample, each has a part of
+ * what is behind it: together that is one piece of all samples. */
+static const Attr *part_attr(const Op *o, const RowAxes *a, int axis)
+{
+    bool behind = a->axis[axis].whole && axis + 1 < a->axes;
+    const Attr *attr = attr_find(o, a->axis[behind ? axis + 1 : axis].name);
+    return attr && attr->is_int ? attr : NULL;
+}
+
+static bool in_front(const Graph *g, const Divide *d, const Op *o, const RowAxes *a, int axis, bool sums)
+{
+    const Row *r = row(o->row);
+    for (int k = 0; k < a->lists; k++) {
+        int thing = divide_thing(o, r, k);
+        bool par = k >= r->in.n && k < r->in.n + r->par.n;
+        int64_t front = divide_front(o, a, k, axis);
+        if (thing >= 0 && (par ? front || !sums : front != 1 || d->of[thing].outer || g->tensor.at[thing].type == I32))
+            return false;
+    }
+    return true;
+}
+
+/* The axis of its rows, if the devices may share them; else WHOLE, or ODD of one that sums over rows or draws, if only their
+ * number does not go. */
+enum { WHOLE = -1, ODD = -2 };
+static int rows_axis(const Graph *g, const Divide *d, const Op *o)
+{
+    RowAxes a;
+    row_axes(row(o->row), &a);
+    for (int axis = 0; axis < a.axes && a.lists; axis++) {
+        const Attr *attr = part_attr(o, &a, axis);
+        bool part = row_part(row(o->row), a.axis[axis].name) >= 0;
+        if ((part || !a.axis[axis].whole) && attr && in_front(g, d, o, &a, axis, part))
+            return attr->i % d->blocks == 0 ? axis : part ? ODD : WHOLE;
+    }
+    return WHOLE;
+}
+
+static int root(const int *group, int i)
+{
+    while (group[i] != i)
+        i = group[i];
+    return i;
+}
+
+/* Operators that make or read one tensor are divided together, or not at all. */
+static void join_groups(const Graph *g, const int *axis, int *group)
+{
+    int *toucher = alloc(sizeof *toucher * (size_t)g->tensor.n);
+    for (int i = 0; i < g->nf; i++)
+        group[i] = i;
+    for (int i = 0; i < g->nf; i++)
+        for (int k = 0; k < g->op.at[i].in.n + g->op.at[i].out.n && axis[i] != WHOLE; k++) {
+            const Ints *in = &g->op.at[i].in, *out = &g->op.at[i].out;
+            int t = k < in->n ? in->at[k] : out->at[k - in->n];
+            if (t >= 0 && toucher[t])
+                group[root(group, i)] = root(group, toucher[t] - 1);
+            if (t >= 0)
+                toucher[t] = i + 1;
+        }
+}
+
+int *positions_find(const Graph *g, const Divide *d)
+{
+    int *axis = alloc(sizeof *axis * (size_t)g->nf), *group = alloc(sizeof *group * (size_t)g->nf);
+    bool *sum = alloc(sizeof *sum * (size_t)g->nf), *odd = alloc(sizeof *odd * (size_t)g->nf);     /* by group */
+    for (int i = 0; i < g->nf; i++)
+        axis[i] = d->axis[i] >= 0 ? WHOLE : rows_axis(g, d, &g->op.at[i]);
+    join_groups(g, axis, group);
+    for (int i = 0; i < g->nf; i++) {
+        odd[root(group, i)] |= axis[i] == ODD;
+        for (int k = 0; k < g->op.at[i].in.n && axis[i] >= 0; k++) {
+            int t = g->op.at[i].in.at[k], maker = t < 0 ? -1 : g->tensor.at[t].op;
+            sum[root(group, i)] |= maker >= 0 && d->axis[maker] >= 0;
+        }
+    }
+    for (int i = 0; i < g->nf; i++)
+        axis[i] = axis[i] >= 0 && sum[root(group, i)] && !odd[root(group, i)] ? axis[i] : WHOLE;
+    return axis;
+}
+
+/* ---- the graph of one device ------------------------------------------------------------------------------------------ */
+
+static void bind_forward(Graph *g, Op *o)
+{
+    bind_call(g, o, row(o->row)->call[PH_F], NULL, NULL, NULL);
+    op_work(o, o, g->compute, row(o->row)->flop[PH_F]);
+}
+
+/* Rows of a part, and what a row has, if rows can be told. */
+static void part_shape(const Divide *d, Tensor *t)
+{
+    int64_t all = shape_elements(&t->shape), width = t->shape.n > 1 ? t->shape.d[t->shape.n - 1] : 1;
+    t->shape = t->shape.n > 1 && all / width % d->devices == 0 ? (Shape){2, {all / width / d->devices, width}}
+             : (Shape){1, {all / d->devices}};
+    t->bytes /= d->devices;
+}
+
+static void part_op(Positions *p, Op *o, int axis)
+{
+    RowAxes a;
+    row_axes(row(o->row), &a);
+    const Attr *attr = part_attr(o, &a, axis);
+    int part = row_part(row(o->row), a.axis[axis].name);
+    const char *sums = part < 0 ? "" : row_swaps(row(part), PH_I);
+    attr_set(o, attr->name, attr->i / p->d->devices);
+    o->row = part < 0 ? o->row : part;
+    if (*sums)                  /* weight and bias, or weight alone */
+        attr_set(o, "tmp.I", row(part)->par.n * attr_int(o, "width") * type_bytes(F32));
+}
+
+static Op *put(Positions *p, Op o)
+{
+    if (p->n == p->room)
+        die("more than %d operators between rows", p->room);
+    o.fwd = p->n;
+    for (int k = 0; k < o.out.n; k++)
+        p->g->tensor.at[o.out.at[k]].op = p->n;
+    p->op[p->n] = o;
+    return &p->op[p->n++];
+}
+
+/* Gather or Part behind tensor t, near operator `by`. */
+static int move(Positions *p, bool gathers, int t, const Op *by, const char *name)
+{
+    Graph *g = p->g;
+    Tensor y = p->was[t];
+    y.name = name;
+    y.kind = T_ACT;
+    y.of = -1;
+    if (!gathers)
+        part_shape(p->d, &y);
+    *PUSH(&g->tensor) = y;
+    Op o = {.name = y.name, .layer = by->layer, .row = row_find(gathers ? "Gather" : "Part"), .phase = PH_F, .loc = by->loc};
+    *PUSH(&o.in) = t;
+    *PUSH(&o.out) = g->tensor.n - 1;
+    attr_set(&o, "n", shape_elements(&g->tensor.at[gathers ? t : g->tensor.n - 1].shape));
+    bind_forward(g, put(p, o));
+    return p->other[t] = g->tensor.n - 1;
+}
+
+/* A sum that is wanted by rows alone: its part has the name, since it is what is kept. */
+static const char *part_name(Positions *p, int t, Op *maker)
+{
+    const char *name = p->g->tensor.at[t].name;
+    maker->name = p->g->tensor.at[t].name = grad_name(&p->taken, strf("%s.whole", name));
+    return name;
+}
+
+/* Has each device its part of this tensor? */
+static bool by_rows(const Positions *p, const int *axis, int t)
+{
+    return p->was[t].op >= 0 && axis[p->was[t].op] >= 0;
+}
+
+/* Operands in the form that the operator wants. */
+static bool take(Positions *p, const int *axis, int i)
+{
+    Op *o = &p->g->op.at[i];
+    bool moved = false;
+    for (int k = 0; k < o->in.n; k++) {
+        int t = o->in.at[k];
+        bool rows = axis[i] >= 0;
+        if (t < 0 || by_rows(p, axis, t) == rows)
+            continue;
+        const char *name = p->g->tensor.at[t].name;
+        if (p->other[t] < 0 || (rows && p->was[t].op >= 0 && p->shared[t]))
+            move(p, !rows, t, o, grad_name(&p->taken, strf("%s.%s", name, rows ? "part" : "gather")));
+        o->in.at[k] = p->other[t];
+        moved = true;
+    }
+    return moved;
+}
+
+/* Does an operator want this in rows, and does one want it whole? */
+static void wanted(const Positions *p, const int *axis, int t, bool *rows, bool *whole)
+{
+    *rows = false;
+    *whole = t == p->g->loss;
+    for (int i = 0; i < p->g->nf; i++)
+        for (int k = 0; k < p->g->op.at[i].in.n; k++)
+            if (p->g->op.at[i].in.at[k] == t)
+                *(axis[i] >= 0 ? rows : whole) = true;
+}
+
+static void rewrite(Positions *p, const int *axis)
+{
+    Graph *g = p->g;
+    for (int i = 0; i < g->nf; i++) {
+        Op *o = &g->op.at[i];
+        bool moved = take(p, axis, i), rows, whole;
+        if (axis[i] >= 0)
+            part_op(p, o, axis[i]);
+        if (moved || axis[i] >= 0)
+            bind_forward(g, o);
+        p->number[i] = p->n;
+        Op *made = put(p, *o);
+        for (int k = 0; k < o->out.n && axis[i] < 0; k++) {
+            int t = o->out.at[k];
+            wanted(p, axis, t, &rows, &whole);
+            p->shared[t] = rows && whole;
+            if (rows && !whole)         /* right behind it: join_parts */
+                move(p, false, t, o, o->out.n > 1 ? grad_name(&p->taken, strf("%s.part", g->tensor.at[t].name))
+                     : part_name(p, t, made));
+        }
+    }
+    g->op.n = 0;
+    for (int i = 0; i < p->n; i++)
+        *PUSH(&g->op) = p->op[i];
+    g->nf = p->n;
+    for (int s = 0; s < g->state.n; s++)
+        g->state.at[s].op = g->state.at[s].op >= 0 ? p->number[g->state.at[s].op] : g->state.at[s].op;
+    for (int i = 0; i < g->count.n; i++)
+        g->count.at[i].op = p->number[g->count.at[i].op];
+}
+
+bool positions(Graph *g, const Divide *d)
+{
+    const int *axis = positions_find(g, d);
+    const size_t tensors = (size_t)g->tensor.n;
+    Positions p = {.g = g, .d = d, .was = alloc(sizeof *p.was * tensors), .other = alloc(sizeof *p.other * tensors),
+                   .number = alloc(sizeof *p.number * (size_t)g->nf), .shared = alloc(sizeof *p.shared * tensors),
+                   .room = 4 * g->nf + 2 * g->tensor.n};
+    bool any = false;
+    p.op = alloc(sizeof *p.op * (size_t)p.room);
+    for (int t = 0; t < g->tensor.n; t++) {
+        p.was[t] = g->tensor.at[t];
+        p.other[t] = -1;
+        names_put(&p.taken, name_as_c(g->tensor.at[t].name), 0);
+        if (by_rows(&p, axis, t))
+            part_shape(d, &g->tensor.at[t]);
+    }
+    for (int i = 0; i < g->nf; i++)
+        names_put(&p.taken, name_as_c(g->op.at[i].name), 0), any |= axis[i] >= 0;
+    if (any)
+        rewrite(&p, axis);
+    return any;
+}
+
+/* ---- sums of which a device wants its rows ------------------------------------------------------------------------------ */
+
+static Arg *first_of(Op *o, ArgKind kind, const char *token)
+{
+    for (int i = 0; i < o->arg.n; i++)
+        if (token ? !strcmp(o->arg.at[i].token, token) : o->arg.at[i].kind == kind)
+            return &o->arg.at[i];
+    return NULL;
+}
+
+/* The row of a call that closes its sum for one device's rows; -1: it is none, or more is wanted. */
+static int kept_row(const Graph *g, const int *reads, Op *o, Op *part)
+{
+    int kept = row_part(row(o->row), "kept");
+    const Arg *y = first_of(o, ARG_WRITE, NULL), *rows = first_of(o, ARG_INT, "rows");
+    bool sums = kept >= 0 && rows && *row_swaps(row(kept), o->phase), cut = !strcmp(part->call, "part_forward");
+    if (!sums || !cut || !y || rows->i % g->team || first_of(part, ARG_READ, "x")->index != y->index || reads[y->index] != 1)
+        return -1;
+    return kept;
+}
+
+/* The way back of that part gathers a gradient of what is no tensor any more. */
+static void gradient_of_all(Graph *g, int part, int all, int kept)
+{
+    for (int t = 0; t < g->tensor.n; t++)
+        if (g->tensor.at[t].kind == T_GRAD && g->tensor.at[t].of == all)
+            g->tensor.at[t].of = kept;
+    for (int i = g->nf; i < g->nb; i++) {
+        Op *o = &g->op.at[i];
+        if (o->fwd != part || strcmp(o->call, "gather_forward"))
+            continue;
+        o->row = row_find("Gather");
+        first_of(o, 0, "dx")->token = "y";
+        first_of(o, 0, "dy")->token = "x";
+    }
+}
+
+void join_parts(Graph *g)
+{
+    int *into = match_all(g), *reads = alloc(sizeof *reads * (size_t)g->tensor.n);
+    for (int i = 0; i < g->op.n && g->team; i++)
+        for (int k = 0; k < g->op.at[i].arg.n; k++) {
+            const Arg *a = &g->op.at[i].arg.at[k];
+            if (a->kind == ARG_READ && !a->state)
+                reads[a->index]++;
+        }
+    for (int i = 0; i + 1 < g->nb && g->team; i++) {
+        Op *o = &g->op.at[i], *part = o + 1, both = *o;
+        int kept = kept_row(g, reads, o, part);
+        if (kept < 0)
+            continue;
+        Arg *y = first_of(&both, ARG_WRITE, NULL);
+        const Tensor *all = &g->tensor.at[y->index], *mine = &g->tensor.at[first_of(part, ARG_WRITE, NULL)->index];
+        const char *call = row(kept)->call[o->phase];
+        gradient_of_all(g, i + 1, y->index, first_of(part, ARG_WRITE, NULL)->index);
+        both.row = kept;
+        both.call = strf("%.*s", (int)strcspn(call, "("), call);
+        both.tmp = all->bytes / type_bytes(all->type) * type_bytes(F32);
+        both.moved += 2 * (both.tmp - o->tmp) + mine->bytes - all->bytes;
+        first_of(&both, ARG_TMP, "tmp")->kind = ARG_TMP;
+        y->index = first_of(part, ARG_WRITE, NULL)->index;
+        both.name = part->name;
+        both.layer = part->layer;
+        both.fwd = part->fwd;
+        both.loc = part->loc;
+        *part = both;
+        into[i] = i + 1;
+    }
+    match_drop(g, into);
+}
