@@ -92,7 +92,26 @@ models = {
     'smollm3': ('SmolLM3ForCausalLM', hf.SmolLM3Config(**deep, **pairs, pad_token_id=0, rope_theta=500.)),
     'stablelm': ('StableLmForCausalLM', hf.StableLmConfig(**base, **pairs, partial_rotary_factor=0.7, use_qkv_bias=True)),
     'starcoder2': ('Starcoder2ForCausalLM', hf.Starcoder2Config(**base, **pairs, sliding_window=4)),
+    **{f'{kind}-causal': (name, getattr(hf, config)(**still, **(wide if pad else base), **more, is_decoder=True))
+       for kind, name, config, pad, more in (
+           ('bert', 'BertLMHeadModel', 'BertConfig', False, {}), ('roberta', 'RobertaForCausalLM', 'RobertaConfig', True, {}),
+           ('xlm-roberta', 'XLMRobertaForCausalLM', 'XLMRobertaConfig', True, {}),
+           ('camembert', 'CamembertForCausalLM', 'CamembertConfig', True, {}),
+           ('electra', 'ElectraForCausalLM', 'ElectraConfig', False, dict(embedding_size=16)))},
+    **{f'{kind}-{head.lower()}': (f'{name}For{head}LM', getattr(hf, name + 'Config')(
+        **still, **(wide if pad else base), **more, is_decoder=head == 'Causal'))
+       for kind, name, pad, more in (
+           ('data2vec-text', 'Data2VecText', True, {}), ('ernie', 'Ernie', False, {}),
+           ('megatron-bert', 'MegatronBert', False, {}), ('roberta-prelayernorm', 'RobertaPreLayerNorm', True, {}),
+           ('rembert', 'RemBert', False, dict(input_embedding_size=12, output_embedding_size=20)),
+           ('xlm-roberta-xl', 'XLMRobertaXL', True, {}), ('roformer', 'RoFormer', False, dict(embedding_size=24)))
+       for head in ('Masked', 'Causal')},
+    'bert-generation': ('BertGenerationDecoder', hf.BertGenerationConfig(**base, **still, is_decoder=True)),
+    'ibert': ('IBertForMaskedLM', hf.IBertConfig(**wide, **still)),
+    'mpnet': ('MPNetForMaskedLM', hf.MPNetConfig(**wide, **still)),
 }
+encoders = set('bert roberta xlm-roberta camembert electra distilbert data2vec-text ernie megatron-bert rembert mpnet ibert'
+               ' roberta-prelayernorm xlm-roberta-xl roformer bert-generation'.split())
 
 
 def weights(name, shape):                       # as tests/safe.c
@@ -129,11 +148,13 @@ def loss(family, model):
                     attention_mask=array('mask.npy', 0, 2, 2, 12))
         return xent(out.prediction_logits, array('labels.npy', 0, 61, 2, 12)) \
             + xent(out.seq_relationship_logits, array('next.npy', 0, 2, 2))
-    if model.config.model_type in ('bert', 'roberta', 'xlm-roberta', 'camembert', 'electra', 'distilbert'):
+    if model.config.model_type in encoders:
         given = dict(input_ids=array('long.npy', 0, 61, 2, 12), attention_mask=array('mask.npy', 0, 2, 2, 12))
+        if model.config.is_decoder:                     # each position sees itself
+            given['attention_mask'] = torch.ones_like(given['attention_mask'])
         if getattr(model.config, 'type_vocab_size', 0) == 2:
             given['token_type_ids'] = array('types.npy', 0, 2, 2, 12)
-        if 'roberta' in family or family == 'camembert':
+        if model.config.pad_token_id == 1:
             given['position_ids'] = torch.arange(2, 14).expand(2, 12)       # padding lies behind the words
         wanted = array('kinds.npy', 0, 5, 2) if family.endswith('classes') else \
             array('tags.npy', 0, 5, 2, 12) if 'TokenClass' in type(model).__name__ else array('labels.npy', 0, 61, 2, 12)
@@ -173,17 +194,22 @@ def main(folder, families):
             for key, tensor in sorted(header.items(), key=lambda x: x[1]['data_offsets']):
                 names[key] = key.removeprefix('transformer.') if family == 'gpt2' else key      # as they were published
                 f.write(f"{names[key]} {tensor['dtype']} {'x'.join(map(str, tensor['shape']))}\n")
-                parameters[key].data = weights(names[key], tensor['shape'])
+                if key in parameters and parameters[key].requires_grad:         # others are tables and buffers
+                    parameters[key].data = weights(names[key], tensor['shape'])
         model.tie_weights()
         for module in model.modules():
-            if isinstance(module, torch.nn.Embedding):
+            if hasattr(module, 'padding_idx'):
                 module.padding_idx = None               # the row of padding learns like others in dpgen
+        torch.set_default_dtype(torch.float64)          # some masks are made in it
         is_loss = loss(family, model)
+        torch.set_default_dtype(torch.float32)
         is_loss.backward()
         with open(to + '/loss', 'w') as f:
             f.write(f'{is_loss.item():.9f}\n')
         with open(to + '/grads', 'w') as f:
             for key, short in names.items():
+                if key not in parameters or not parameters[key].requires_grad:
+                    continue
                 gradient = parameters[key].grad
                 f.write(told(short, torch.zeros_like(parameters[key]) if gradient is None else gradient))
 
