@@ -24,6 +24,8 @@ still = dict(hidden_dropout_prob=0., attention_probs_dropout_prob=0.)
 wide = {**base, 'max_position_embeddings': 14}
 heads = dict(words='MaskedLM', classes='SequenceClassification', tags='TokenClassification')
 t5 = dict(vocab_size=61, d_model=24, d_kv=8, d_ff=40, num_layers=2, num_heads=3, dropout_rate=0.)
+s2s = dict(vocab_size=61, d_model=24, encoder_layers=2, decoder_layers=1, encoder_attention_heads=4, decoder_attention_heads=3,
+           encoder_ffn_dim=40, decoder_ffn_dim=36, max_position_embeddings=12, dropout=0.)
 llama3 = dict(rope_type='llama3', factor=8., low_freq_factor=1., high_freq_factor=4., original_max_position_embeddings=64)
 models = {
     'gpt2': ('GPT2LMHeadModel', hf.GPT2Config(vocab_size=61, n_positions=12, n_embd=24, n_layer=2, n_head=4, resid_pdrop=0.,
@@ -109,6 +111,15 @@ models = {
     'bert-generation': ('BertGenerationDecoder', hf.BertGenerationConfig(**base, **still, is_decoder=True)),
     'ibert': ('IBertForMaskedLM', hf.IBertConfig(**wide, **still)),
     'mpnet': ('MPNetForMaskedLM', hf.MPNetConfig(**wide, **still)),
+    **{kind + end: (name + ends, getattr(hf, name + 'Config')(**s2s, **more))
+       for kind, name, more in (
+           ('bart', 'Bart', dict(scale_embedding=True)), ('mbart', 'MBart', dict(activation_function='relu')),
+           ('plbart', 'PLBart', dict(attention_dropout=0.)), ('mvp', 'Mvp', {}), ('blenderbot', 'Blenderbot', {}),
+           ('blenderbot-small', 'BlenderbotSmall', {}), ('pegasus', 'Pegasus', {}),
+           ('marian', 'Marian', dict(pad_token_id=60, decoder_start_token_id=60)))
+       for end, ends in (('', 'MTModel' if kind == 'marian' else 'ForConditionalGeneration'), ('-causal', 'ForCausalLM'))},
+    'trocr': ('TrOCRForCausalLM', hf.TrOCRConfig(vocab_size=61, d_model=24, decoder_layers=2, decoder_attention_heads=4,
+                                                 decoder_ffn_dim=40, max_position_embeddings=12, dropout=0.)),
 }
 encoders = set('bert roberta xlm-roberta camembert electra distilbert data2vec-text ernie megatron-bert rembert mpnet ibert'
                ' roberta-prelayernorm xlm-roberta-xl roformer bert-generation'.split())
@@ -159,7 +170,7 @@ def loss(family, model):
         wanted = array('kinds.npy', 0, 5, 2) if family.endswith('classes') else \
             array('tags.npy', 0, 5, 2, 12) if 'TokenClass' in type(model).__name__ else array('labels.npy', 0, 61, 2, 12)
         return xent(model(**given).logits, wanted)
-    if family.startswith('t5'):
+    if type(model).__name__.endswith(('ConditionalGeneration', 'MTModel')):
         out = model(input_ids=array('long.npy', 0, 61, 2, 12), attention_mask=array('mask.npy', 0, 2, 2, 12),
                     decoder_input_ids=array('tokens.npy', 0, 61, 2, 11))
     else:
@@ -189,13 +200,14 @@ def main(folder, families):
         config.dtype = None
         model = getattr(hf, name)(config).double().eval()
         parameters = dict(model.named_parameters(remove_duplicate=False))
+        tables = dict(model.named_buffers(remove_duplicate=False))
         names = {}
         with open(to + '/tensors', 'w') as f:
             for key, tensor in sorted(header.items(), key=lambda x: x[1]['data_offsets']):
                 names[key] = key.removeprefix('transformer.') if family == 'gpt2' else key      # as they were published
                 f.write(f"{names[key]} {tensor['dtype']} {'x'.join(map(str, tensor['shape']))}\n")
-                if key in parameters and parameters[key].requires_grad:         # others are tables and buffers
-                    parameters[key].data = weights(names[key], tensor['shape'])
+                if not key.endswith('encoder.embed_positions.weight') or family[:8] != 'roformer':      # sines
+                    (parameters.get(key, None) if key in parameters else tables[key]).data = weights(names[key], tensor['shape'])
         model.tie_weights()
         for module in model.modules():
             if hasattr(module, 'padding_idx'):
@@ -208,10 +220,12 @@ def main(folder, families):
             f.write(f'{is_loss.item():.9f}\n')
         with open(to + '/grads', 'w') as f:
             for key, short in names.items():
-                if key not in parameters or not parameters[key].requires_grad:
+                parameter = parameters.get(key, tables.get(key))
+                if family[:8] == 'roformer' and not parameter.requires_grad or family == 'ibert' and key in tables:
+                    continue                                    # dpgen has none of these
+                if parameter.grad is None and 'encoder_attn' in key:          # of a decoder without an encoder
                     continue
-                gradient = parameters[key].grad
-                f.write(told(short, torch.zeros_like(parameters[key]) if gradient is None else gradient))
+                f.write(told(short, torch.zeros_like(parameter) if parameter.grad is None else parameter.grad))
 
 
 def newer(folder, families):
