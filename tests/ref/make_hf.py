@@ -118,6 +118,10 @@ models = {
            ('blenderbot-small', 'BlenderbotSmall', {}), ('pegasus', 'Pegasus', {}),
            ('marian', 'Marian', dict(pad_token_id=60, decoder_start_token_id=60)))
        for end, ends in (('', 'MTModel' if kind == 'marian' else 'ForConditionalGeneration'), ('-causal', 'ForCausalLM'))},
+    'm2m_100': ('M2M100ForConditionalGeneration', hf.M2M100Config(**s2s, attention_dropout=0., encoder_layerdrop=0.,
+                                                                  decoder_layerdrop=0.)),
+    'xglm': ('XGLMForCausalLM', hf.XGLMConfig(vocab_size=61, d_model=24, num_layers=2, attention_heads=4, ffn_dim=40,
+                                              max_position_embeddings=12, dropout=0., attention_dropout=0.)),
     'trocr': ('TrOCRForCausalLM', hf.TrOCRConfig(vocab_size=61, d_model=24, decoder_layers=2, decoder_attention_heads=4,
                                                  decoder_ffn_dim=40, max_position_embeddings=12, dropout=0.)),
 }
@@ -171,8 +175,10 @@ def loss(family, model):
             array('tags.npy', 0, 5, 2, 12) if 'TokenClass' in type(model).__name__ else array('labels.npy', 0, 61, 2, 12)
         return xent(model(**given).logits, wanted)
     if type(model).__name__.endswith(('ConditionalGeneration', 'MTModel')):
-        out = model(input_ids=array('long.npy', 0, 61, 2, 12), attention_mask=array('mask.npy', 0, 2, 2, 12),
-                    decoder_input_ids=array('tokens.npy', 0, 61, 2, 11))
+        given = dict(input_ids=array('long.npy', 0, 61, 2, 12), decoder_input_ids=array('tokens.npy', 0, 61, 2, 11))
+        if family == 'm2m_100':                         # the word of padding has a position like others
+            given = {key.replace('input_ids', 'inputs_embeds'): model.model.shared(ids) for key, ids in given.items()}
+        out = model(attention_mask=array('mask.npy', 0, 2, 2, 12), **given)
     else:
         out = model(input_ids=array('tokens.npy', 0, 61, 2, 11))
     return xent(out.logits, array('targets.npy', 0, 61, 2, 11))
@@ -201,16 +207,18 @@ def main(folder, families):
         model = getattr(hf, name)(config).double().eval()
         parameters = dict(model.named_parameters(remove_duplicate=False))
         tables = dict(model.named_buffers(remove_duplicate=False))
-        names = {}
+        names, sines = {}, set()
         with open(to + '/tensors', 'w') as f:
             for key, tensor in sorted(header.items(), key=lambda x: x[1]['data_offsets']):
                 names[key] = key.removeprefix('transformer.') if family == 'gpt2' else key      # as they were published
                 f.write(f"{names[key]} {tensor['dtype']} {'x'.join(map(str, tensor['shape']))}\n")
-                if not key.endswith('encoder.embed_positions.weight') or family[:8] != 'roformer':      # sines
-                    (parameters.get(key, None) if key in parameters else tables[key]).data = weights(names[key], tensor['shape'])
+                if key.endswith('embed_positions.weight') and family.startswith(('roformer', 'marian')):
+                    sines.add(key)                      # whatever a file has
+                else:
+                    parameters.get(key, tables.get(key)).data = weights(names[key], tensor['shape'])
         model.tie_weights()
         for module in model.modules():
-            if hasattr(module, 'padding_idx'):
+            if hasattr(module, 'padding_idx') and hasattr(module, 'weight'):
                 module.padding_idx = None               # the row of padding learns like others in dpgen
         torch.set_default_dtype(torch.float64)          # some masks are made in it
         is_loss = loss(family, model)
@@ -219,10 +227,13 @@ def main(folder, families):
         with open(to + '/loss', 'w') as f:
             f.write(f'{is_loss.item():.9f}\n')
         with open(to + '/grads', 'w') as f:
+            for key, table in {**parameters, **tables}.items():
+                if 'embed_positions.weight' in key and key not in set(names) - sines and family[:8] != 'roformer':
+                    f.write(f'{key} -1 0\n')
             for key, short in names.items():
                 parameter = parameters.get(key, tables.get(key))
-                if family[:8] == 'roformer' and not parameter.requires_grad or family == 'ibert' and key in tables:
-                    continue                                    # dpgen has none of these
+                if key in sines or family == 'ibert' and key in tables:
+                    continue
                 if parameter.grad is None and 'encoder_attn' in key:          # of a decoder without an encoder
                     continue
                 f.write(told(short, torch.zeros_like(parameter) if parameter.grad is None else parameter.grad))
