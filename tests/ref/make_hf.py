@@ -16,6 +16,10 @@ import numpy as np
 import torch
 import transformers as hf
 
+def late(name, **given):                        # of a model that an older release has not
+    return getattr(hf, name + 'Config')(**given) if hasattr(hf, name + 'Config') else None
+
+
 base = dict(vocab_size=61, hidden_size=24, num_hidden_layers=2, num_attention_heads=4, intermediate_size=40,
             max_position_embeddings=12)
 deep = {**base, 'num_hidden_layers': 4}
@@ -26,6 +30,7 @@ heads = dict(words='MaskedLM', classes='SequenceClassification', tags='TokenClas
 t5 = dict(vocab_size=61, d_model=24, d_kv=8, d_ff=40, num_layers=2, num_heads=3, dropout_rate=0.)
 s2s = dict(vocab_size=61, d_model=24, encoder_layers=2, decoder_layers=1, encoder_attention_heads=4, decoder_attention_heads=3,
            encoder_ffn_dim=40, decoder_ffn_dim=36, max_position_embeddings=12, dropout=0.)
+gpt = dict(vocab_size=61, n_positions=12, n_embd=24, n_layer=2, n_head=4, resid_pdrop=0., embd_pdrop=0., attn_pdrop=0.)
 llama3 = dict(rope_type='llama3', factor=8., low_freq_factor=1., high_freq_factor=4., original_max_position_embeddings=64)
 models = {
     'gpt2': ('GPT2LMHeadModel', hf.GPT2Config(vocab_size=61, n_positions=12, n_embd=24, n_layer=2, n_head=4, resid_pdrop=0.,
@@ -118,6 +123,23 @@ models = {
            ('blenderbot-small', 'BlenderbotSmall', {}), ('pegasus', 'Pegasus', {}),
            ('marian', 'Marian', dict(pad_token_id=60, decoder_start_token_id=60)))
        for end, ends in (('', 'MTModel' if kind == 'marian' else 'ForConditionalGeneration'), ('-causal', 'ForCausalLM'))},
+    'gpt_bigcode': ('GPTBigCodeForCausalLM', hf.GPTBigCodeConfig(**gpt)),
+    'codegen': ('CodeGenForCausalLM', hf.CodeGenConfig(**gpt, rotary_dim=4)),
+    'gpt_neo': ('GPTNeoForCausalLM', hf.GPTNeoConfig(vocab_size=61, hidden_size=24, num_layers=4, num_heads=4, window_size=5,
+                                                     attention_types=[[['global', 'local'], 2]], max_position_embeddings=12)),
+    'biogpt': ('BioGptForCausalLM', hf.BioGptConfig(**base, **still)),
+    'cwm': ('CwmForCausalLM', late('Cwm', **deep, **pairs, head_dim=8, sliding_window=4, rope_theta=500., rope_scaling=llama3)),
+    'flex_olmo': ('FlexOlmoForCausalLM', late('FlexOlmo', **base, **pairs, pad_token_id=0, num_experts=5,
+                                              num_experts_per_tok=3)),
+    'granitemoeshared': ('GraniteMoeSharedForCausalLM', late('GraniteMoeShared', **base, **pairs, num_local_experts=5,
+                                                             num_experts_per_tok=3, shared_intermediate_size=12)),
+    'hyperclovax': ('HyperCLOVAXForCausalLM', late('HyperCLOVAX', **base, **pairs, attention_multiplier=0.3)),
+    'jais2': ('Jais2ForCausalLM', late('Jais2', **base, **pairs)),
+    'vaultgemma': ('VaultGemmaForCausalLM', late('VaultGemma', **base, **pairs, head_dim=8, sliding_window=4, pad_token_id=0,
+                                                 query_pre_attn_scalar=10, attn_implementation='eager')),
+    'olmo': ('OlmoForCausalLM', hf.OlmoConfig(**base, **pairs, pad_token_id=0)),
+    'mt5': ('MT5ForConditionalGeneration', hf.MT5Config(**t5, tie_word_embeddings=False)),
+    'umt5': ('UMT5ForConditionalGeneration', hf.UMT5Config(**t5, num_decoder_layers=1, feed_forward_proj='relu')),
     'm2m_100': ('M2M100ForConditionalGeneration', hf.M2M100Config(**s2s, attention_dropout=0., encoder_layerdrop=0.,
                                                                   decoder_layerdrop=0.)),
     'xglm': ('XGLMForCausalLM', hf.XGLMConfig(vocab_size=61, d_model=24, num_layers=2, attention_heads=4, ffn_dim=40,
@@ -227,6 +249,9 @@ def main(folder, families):
         with open(to + '/loss', 'w') as f:
             f.write(f'{is_loss.item():.9f}\n')
         with open(to + '/grads', 'w') as f:
+            if family == 'olmo':
+                f.write(''.join(f'{name}.weight -1 0\n' for name, module in model.named_modules()
+                                if 'Norm' in type(module).__name__))
             for key, table in {**parameters, **tables}.items():
                 if 'embed_positions.weight' in key and key not in set(names) - sines and family[:8] != 'roformer':
                     f.write(f'{key} -1 0\n')
