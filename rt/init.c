@@ -70,6 +70,20 @@ static void constant_fill(float *x, long n, float value)
         x[i] = value;
 }
 
+/* Row t of a table: the sines of the angles t f_i, then their cosines, f_i = theta^(-i/(half-less)) (A. Vaswani et al.,
+ * Attention Is All You Need, 2017, section 3.5; those who put sines first divide by half or by half-1).  The last number of an
+ * odd width is 0. */
+static void sine_fill(float *x, const StateInfo *s, long first, long n)
+{
+    long width = s->dim[s->ndim - 1], half = width / 2;
+    for (long i = first; i < first + n; i++) {
+        long row = i / width, at = i % width;
+        double angle = (double)row * number_exp(-number_log(s->a) * (double)(at % half) / ((double)half - s->b));
+        double turn = angle / 0x1.921fb54442d18p+2;
+        x[i - first] = (float)(at < half ? number_sin_turn(turn) : at < 2 * half ? number_cos_turn(turn) : 0);
+    }
+}
+
 static void start_value(float *x, const StateInfo *s, uint64_t seed, long first, long n)
 {
     switch (s->init) {
@@ -81,6 +95,9 @@ static void start_value(float *x, const StateInfo *s, uint64_t seed, long first,
         break;
     case JOB_UNIFORM:
         random_fill(x, first, n, name_key(s->name), seed, s->a, s->b - s->a, uniform_pair);
+        break;
+    case JOB_SINES:
+        sine_fill(x, s, first, n);
         break;
     default:
         constant_fill(x, n, 0);

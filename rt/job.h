@@ -15,7 +15,7 @@
 enum { STATE_PARAM, STATE_GRAD, STATE_MOMENT1, STATE_MOMENT2, STATE_DRIFT, STATE_CENTRE };
 /* Hold it; have nothing to do with it, for it is of this job alone; get it, and never give it; may give it (an adapter). */
 enum { FILES_HOLD, FILES_DO_NOT, FILES_GET, FILES_MAY };
-enum { JOB_ZEROS, JOB_ONES, JOB_NORMAL, JOB_UNIFORM };
+enum { JOB_ZEROS, JOB_ONES, JOB_NORMAL, JOB_UNIFORM, JOB_SINES };
 enum { JOB_CONSTANT, JOB_COSINE, JOB_LINEAR, JOB_STEP };
 enum { JOB_F32, JOB_BF16, JOB_I32, JOB_F16 };
 
@@ -46,6 +46,7 @@ typedef struct StateInfo {      /* one state of one stage */
 #define ONES       {JOB_ONES, 0, 0}
 #define NORMAL(mean, deviation) {JOB_NORMAL, mean, deviation}
 #define UNIFORM(from, to)       {JOB_UNIFORM, from, to}
+#define SINES(theta, less)      {JOB_SINES, theta, less}
 typedef struct {
     const char *name;
     long shape[6];              /* axes; 0 ends */

@@ -12,7 +12,8 @@
  * the moments of a checkpoint, NAME.m, NAME.v and NAME.centre, are passed over.
  *
  * GRADS (tests/ref/make_hf.py) has a line a tensor: NAME NORM PRODUCT, its gradient's norm and its product with numbers that
- * follow from NAME.along.  The weights before the step follow from NAME, as in tests/safe.c.
+ * follow from NAME.along; a norm of -1 asks for the name alone.  The weights before the step follow
+ * from NAME, as in tests/safe.c.
  *
  * The reader of safetensors here shares nothing with rt/, on purpose: u64 length, JSON of name -> {dtype, shape,
  * data_offsets}, bytes.  Only F32; names without escapes; a little-endian machine.
@@ -413,6 +414,10 @@ static void moved(const char *grads, File *ours, double rate, double tol)
         most = fmax(most, norm);
     for (char *line = text; sscanf(line, "%255s %lf %lf", name, &norm, &product) == 3; line = strchr(line, '\n') + 1, n++) {
         const Tensor *x = find(ours, name);
+        if (norm < 0) {             /* no weights of a file */
+            check(x != NULL, "%s: %s is missing", ours->path, name);
+            continue;
+        }
         size_t length = strlen(name);
         int is_norm = x && x->ndim == 1 && length > 7 && !strcmp(name + length - 7, ".weight");
         double squares = 0, sum = 0, size_of = fmax(norm, 1e-4 * most);

@@ -46,12 +46,12 @@ static void decimal(Reader *r)
     next(r);
 }
 
-/* ZEROS, ONES, NORMAL(MEAN, DEVIATION), UNIFORM(FROM, TO) */
+/* ZEROS, ONES, NORMAL(MEAN, DEVIATION), UNIFORM(FROM, TO), SINES(THETA, LESS) */
 static void start(Reader *r)
 {
     if (take(r, "ZEROS") || take(r, "ONES"))
         return;
-    if (!take(r, "NORMAL"))
+    if (!take(r, "NORMAL") && !take(r, "SINES"))
         want(r, "UNIFORM");
     want(r, "(");
     decimal(r);

@@ -19,8 +19,9 @@ write_hf_data "$cwd"
 job() {
     ./dpgen import "$hf/$1" -o "$tmp/$1.yaml" >"$tmp/said" 2>&1 || { echo "import: $(head -n 1 "$tmp/said")"; return 1; }
     hf_data "$1"
+    frozen=$(sed -n 's/^  freeze:/, freeze:/p' "$tmp/$1.yaml")
     generate "$tmp/$1" "$tmp/$1.yaml" $dims --set weights.type=f32 --set train="{precision: {compute: f32},
-        batch: {global: 2, micro: 2}, steps: 1, optimizer: {type: sgd, lr: $rate}}" --set devices.0.kernels=portable \
+        batch: {global: 2, micro: 2}, steps: 1, optimizer: {type: sgd, lr: $rate}$frozen}" --set devices.0.kernels=portable \
         --set "data.train={format: npy, arrays: {$arrays}, order: sequential}" --stages 2 --schedule 1f1b --recompute none &&
         compile "$tmp/$1"
 }

@@ -138,27 +138,28 @@ write_ops_data() {
         "$tmp/npy" targets.npy i4 -1 32 24 6 && "$tmp/npy" wanted.npy f4 -1 1 24 8) || fault "no arrays"
 }
 
-# write_hf_data DIR: arrays for the tiny models of tests/hf; hf_data FAMILY: $arrays and $dims of its model file
+# write_hf_data DIR: arrays for the tiny models of tests/hf; hf_data FAMILY: $arrays and $dims by the inputs of $tmp/FAMILY.yaml
 write_hf_data() {
     (cd "$1" && for array in tokens.npy:61:2:11 targets.npy:61:2:11 long.npy:61:2:12 types.npy:2:2:12 mask.npy:2:2:12 \
         labels.npy:61:2:12 tags.npy:5:2:12 next.npy:2:2 kinds.npy:5:2; do
         echo $array | { IFS=: read -r file high dims && "$tmp/npy" $file i4 0 "$high" $(echo $dims | tr : ' '); }
-    done; "$tmp/npy" image.npy f4 -1 1 2 8 8 3)
+    done; "$tmp/npy" ones.npy i4 1 2 2 12; "$tmp/npy" image.npy f4 -1 1 2 8 8 3)
 }
 hf_data() {
-    arrays="tokens: tokens.npy, targets: targets.npy" dims="-D T=11"
-    case $1 in
-        vit) arrays="image: image.npy, labels: kinds.npy" dims= ;;
-        bert) arrays="tokens: long.npy, types: types.npy, mask: mask.npy, labels: labels.npy, next: next.npy" dims= ;;
-        bert-* | *roberta* | camembert | electra* | distilbert*)
-            arrays="tokens: long.npy, mask: mask.npy, labels: labels.npy" dims=
-            case $1 in
-                *-classes) arrays=${arrays%labels.npy}kinds.npy ;;
-                *-tags) arrays=${arrays%labels.npy}tags.npy ;;
-            esac
-            case $1 in bert-* | camembert | electra*) arrays="$arrays, types: types.npy" ;; esac ;;
-        t5*) arrays="ids: long.npy, mask: mask.npy, decoder_ids: tokens.npy, labels: targets.npy" dims="-D S=12 -D T=11" ;;
-    esac
+    file=$tmp/$1.yaml arrays="tokens: tokens.npy, targets: targets.npy" dims="-D T=11"
+    asks() { sed -n '/^  inputs:/,/^  [bg]/p' "$file" | grep -q "^ *$1: *{shape: \[$2"; }
+    if asks image; then
+        arrays="image: image.npy, labels: kinds.npy" dims=
+    elif asks decoder_ids; then
+        arrays="ids: long.npy, mask: mask.npy, decoder_ids: tokens.npy, labels: targets.npy" dims="-D S=12 -D T=11"
+    elif asks mask; then
+        arrays="tokens: long.npy, mask: mask.npy, labels: labels.npy" dims=
+        ! asks labels 'B\]' || arrays=${arrays%labels.npy}kinds.npy
+        ! asks labels 'B, T\].*C\]' || arrays=${arrays%labels.npy}tags.npy
+        ! grep -q 'causal: true' "$file" || arrays="tokens: long.npy, mask: ones.npy${arrays#*mask.npy}"
+        ! asks types || arrays="$arrays, types: types.npy"
+        ! asks next || arrays="$arrays, next: next.npy"
+    fi
 }
 
 word() { printf "\\$1\\$2\\$3\\$4"; }      # a float, from its bytes in octal

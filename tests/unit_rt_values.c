@@ -259,6 +259,29 @@ static void test_threads(void)
     free(x[1]);
 }
 
+/* Row t, column i of a table 11 wide: the sine and, 5 behind it, the cosine of t 10000^(-i/(5-less)); then a 0. */
+static void test_sines(void)
+{
+    enum { WIDTH = 11, HALF = WIDTH / 2 };
+    for (int less = 0; less < 2; less++) {
+        Holder h;
+        hold(&h, "a.weight", JOB_SINES, 10000, less, true, false);
+        h.state[0].ndim = 2;
+        h.state[0].dim[0] = N / WIDTH;
+        h.state[0].dim[1] = WIDTH;
+        init_parameters(&h.w);
+        double worst = 0;
+        const float *x = (const float *)(void *)h.arena;
+        for (int i = 0; i < N; i++) {
+            double angle = i / WIDTH * pow(10000, -(double)(i % WIDTH % HALF) / (HALF - less));
+            double is = i % WIDTH < HALF ? sin(angle) : i % WIDTH < 2 * HALF ? cos(angle) : 0;
+            worst = fmax(worst, fabs(is - (double)x[i]));
+        }
+        check(worst < 1e-7, "sines, less %d: off by %g", less, worst);
+        free(h.arena);
+    }
+}
+
 static void test_uniform(void)
 {
     Holder h;
@@ -304,6 +327,7 @@ int main(void)
     test_values();
     test_normal();
     test_threads();
+    test_sines();
     test_uniform();
     return finish("unit_rt_values");
 }

@@ -57,6 +57,8 @@ bool out_shape(Sizer *z, int i, Shape s)
  * The fan is the number of values that a result reads, or of results that read a value. */
 static bool fan(const Sizer *z, State *p, const Shape *s)
 {
+    if (p->init.kind == INIT_SINES && (s->n != 2 || s->d[1] < 4))
+        return refuse(z, "sines are for a table of rows, 4 wide at least", "%s is %s", p->name, shape_text(s));
     if (!p->init.fan)
         return true;
     if (s->n < 2)

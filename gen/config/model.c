@@ -193,6 +193,7 @@ static void init_rule(const Spot *s)
     static const Field fields[] = {
         { "normal", read_pair, offsetof(Init, a), 0, 0, NULL },
         { "uniform", read_pair, offsetof(Init, a), 0, 0, NULL },
+        { "sines", read_pair, offsetof(Init, a), 0, 0, NULL },
         { "kaiming", read_choice, offsetof(Init, fan), 0, 0, "fan_in fan_out" },
     };
     Init *init = s->to;
@@ -204,14 +205,16 @@ static void init_rule(const Spot *s)
         return;
     }
     if (s->value->kind == LIST || s->value->n != 1) {
-        bad(s->value->loc, "write zeros, ones, {normal: [mean, deviation]}, {uniform: [from, to]} or {kaiming: fan_out}",
-            "%s is not one rule", s->path);
+        bad(s->value->loc, "write zeros, ones, {normal: [mean, deviation]}, {uniform: [from, to]}, {kaiming: fan_out} or "
+            "{sines: [theta, less]}", "%s is not one rule", s->path);
         return;
     }
     section(s->m, s->value, s->path, fields, COUNT(fields), init);
     init->fan = node_get(s->value, "kaiming") ? init->fan + FAN_IN : FAN_NONE;
-    init->kind = node_get(s->value, "uniform") ? INIT_UNIFORM : INIT_NORMAL;
-    if (init->kind == INIT_NORMAL ? init->b < 0 : init->b < init->a)
+    init->kind = node_get(s->value, "uniform") ? INIT_UNIFORM : node_get(s->value, "sines") ? INIT_SINES : INIT_NORMAL;
+    if (init->kind == INIT_SINES && (init->a < 2 || (init->b != 0 && init->b != 1)))
+        bad(s->value->at[0]->loc, "sines: [10000, 0]", "%s: theta is at least 2, and less is 0 or 1", s->path);
+    else if (init->kind == INIT_NORMAL ? init->b < 0 : init->kind == INIT_UNIFORM && init->b < init->a)
         bad(s->value->at[0]->loc, NULL, init->kind == INIT_NORMAL ? "%s: a negative deviation"
             : "%s: the range ends before it begins", s->path);
 }

@@ -92,7 +92,7 @@ static const char *decimal(double x)
 
 static const char *start_of(const State *param)
 {
-    static const char *const name[] = {"ZEROS", "ONES", "NORMAL", "UNIFORM"};
+    static const char *const name[] = {"ZEROS", "ONES", "NORMAL", "UNIFORM", "SINES"};
     bool plain = param->init.kind == INIT_ZEROS || param->init.kind == INIT_ONES;
     return plain ? name[param->init.kind]
                  : strf("%s(%s, %s)", name[param->init.kind], decimal(param->init.a), decimal(param->init.b));

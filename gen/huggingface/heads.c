@@ -11,33 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* sets: values of the template that are on; tensors: of the heads, where none is tied.  The first row of a type holds where
- * nothing is said. */
-typedef struct { const char *types, *classes, *sets, *what, *tensors; } Heads;
-
-#define WORDS "a head of masked words"
-#define KINDS "a head of masked words or of classes"
-#define ROBERTA "roberta xlm-roberta camembert"
-static const Heads heads[] = {
-    {"bert", "ForPreTraining", "words next", "heads of masked words, of the next sentence or of classes",
-     "cls.predictions.transform.dense.weight cls.seq_relationship.weight bert.pooler.dense.weight"},
-    {"bert", "ForMaskedLM", "words", WORDS, "cls.predictions.transform.dense.weight"},
-    {"bert", "ForSequenceClassification", "kind", KINDS, "classifier.weight bert.pooler.dense.weight"},
-    {"bert", "ForTokenClassification", "tags", KINDS, "classifier.weight"},
-    {ROBERTA, "ForMaskedLM", "words", KINDS, "lm_head.dense.weight"},
-    {ROBERTA, "ForSequenceClassification", "kind", KINDS, "classifier.out_proj.weight"},
-    {ROBERTA, "ForTokenClassification", "tags", KINDS, "classifier.weight"},
-    {"electra", "ForMaskedLM", "words", KINDS, "generator_predictions.dense.weight"},
-    {"electra", "ForSequenceClassification", "kind", KINDS, "classifier.out_proj.weight"},
-    {"electra", "ForTokenClassification", "tags", KINDS, "classifier.weight"},
-    {"distilbert", "ForMaskedLM", "words", KINDS, "vocab_transform.weight"},
-    {"distilbert", "ForSequenceClassification", "kind", KINDS, "pre_classifier.weight classifier.weight"},
-    {"distilbert", "ForTokenClassification", "tags", KINDS, "classifier.weight"},
-    {"vit", "ForImageClassification", "", "a head of classes", "classifier.weight"},
-    {"t5 mt5", "ForConditionalGeneration WithLMHeadModel", "", "a decoder and the head of its words", ""},
-    {NULL, "ForCausalLM LMHeadModel", "", "a head of words", ""}
-};
-
 bool has_word(const char *words, const char *word)
 {
     size_t n = strlen(word);
@@ -76,9 +49,9 @@ static bool lists(const SafeFile *f, const char *name)
     return false;
 }
 
-static const char *missing(const SafeFile *f, const char *tensors)
+static const char *missing(const SafeFile *f, const Heads *h)
 {
-    for (const char *c = tensors, *end; f && *c; c = end + strspn(end, " ")) {
+    for (const char *c = h->tensors, *end; f && *c; c = end + strspn(end, " ")) {
         end = c + strcspn(c, " ");
         const char *name = strf("%.*s", (int)(end - c), c);
         if (!lists(f, name))
@@ -87,21 +60,16 @@ static const char *missing(const SafeFile *f, const char *tensors)
     return NULL;
 }
 
-static bool of_type(const Heads *h, const char *type)
+/* The heads of a class; NULL: none that a template writes.  Weights that have all of the first are those of the first, whatever
+ * their class is called, if it has what the class has. */
+static const Heads *heads_of(const Heads *first, const Heads *end, const char *name, const SafeFile *f)
 {
-    return !h->types || has_word(h->types, type);
-}
-
-/* The heads of a class; NULL: none that a template writes.  first: of its type.  Weights that have all of the first are those
- * of the first, whatever their class is called, if it has what the class has. */
-static const Heads *heads_of(const Heads *first, const char *name, const SafeFile *f)
-{
-    const Heads *h = first, *end = heads + sizeof heads / sizeof *heads;
-    while (h < end && (h->types != first->types || !ends_with_one(name, h->classes)))
+    const Heads *h = first;
+    while (h < end && !ends_with_one(name, h->class))
         h++;
     if (h < end)
-        return f && h != first && !strncmp(first->sets, h->sets, strlen(h->sets)) && !missing(f, first->tensors) ? first : h;
-    return is_bare(name) && f && first->types && *first->tensors && !missing(f, first->tensors) ? first : NULL;
+        return f && h != first && !strncmp(first->sets, h->sets, strlen(h->sets)) && !missing(f, first) ? first : h;
+    return is_bare(name) && (f || !*first->tensors) && !missing(f, first) ? first : NULL;
 }
 
 static void set_head(const Node *root, const Heads *h, ConfigValues *values)
@@ -122,26 +90,25 @@ static void set_head(const Node *root, const Heads *h, ConfigValues *values)
 void heads_read(const Node *root, const Family *family, const char *folder, ConfigValues *values)
 {
     const Node *list = node_get(root, "architectures");
-    const char *path = folder ? strf("%s/model.safetensors", folder) : NULL, *tie = value_get(values, "tie");
+    const char *path = folder ? strf("%s/model.safetensors", folder) : NULL;
     const SafeFile *f = path && access(path, R_OK) == 0 ? safe_open(path) : NULL;
-    bool tied = tie ? value_on(values, "tie") : true;
-    const Heads *first = heads, *is;
-    while (!of_type(first, family->type))
-        first++;
-    is = first;
+    Heads *first = alloc((size_t)family->heads.n * sizeof *first);
+    for (int i = 0; i < family->heads.n; i++) {
+        first[i] = family->heads.at[i];
+        first[i].tensors = template_line(first[i].tensors, values);
+    }
+    const Heads *is = first;
     for (int i = 0; list && list->kind == LIST && i < list->n; i++) {
         const char *name = list->at[i]->kind == SCALAR ? list->at[i]->text : "";
-        const Heads *h = heads_of(first, name, f);
-        const char *missed = h ? missing(f, h->tensors) : NULL;
-        if (!first->types && !tied && f && !lists(f, "lm_head.weight") && !lists(f, "embed_out.weight"))
-            missed = "lm_head.weight";
-        if (!h && !(is_bare(name) && !first->types && tied))
+        const Heads *h = heads_of(first, first + family->heads.n, name, f);
+        const char *missed = h ? missing(f, h) : NULL;
+        if (!h)
             bad(list->at[i]->loc, "heads of other classes are written by hand, in the model file and in its section weights",
-                "architectures: '%s' lacks %s, which the model file of type '%s' trains", name, first->what, family->type);
+                "architectures: '%s' lacks %s, which the model file of type '%s' trains", name, family->what, family->type);
         else if (missed)
             bad(list->at[i]->loc, "import its config.json alone, and delete the lines of what is missing from the model file",
                 "architectures: these weights of '%s' have no tensor '%s': the model file of type '%s' trains %s", name, missed,
-                family->type, first->what);
+                family->type, family->what);
         is = h ? h : is;
     }
     set_head(root, is, values);

@@ -6,36 +6,27 @@
 #define HF_H
 #include "model.h"
 
-/* A field gives the value `name` of a template.  key: in config.json; a.b is b of the object a; NULL: none.  otherwise: where
- * the key is absent or null; an expression over the values before it, or a word; NULL: it has to be there.  A name that has
- * its value already keeps it where the key is absent. */
-typedef enum {
-    INT, REAL,
-    TEXT,           /* a whole number, or `otherwise` as it stands: an expression of the model file */
-    FLAG,           /* true or false */
-    WORD,           /* one of words, JSON:value; */
-    ONLY,           /* one of words, or absent: another one would change what is computed, and nothing here does it */
-    LIST_OF,        /* a list, each element one of words */
-    EVERY,          /* a list with an element a layer: an expression that is 0 in layer i where it is the second word, else 1 */
-    CAP,            /* a number; null is 0, where absence is `otherwise` */
-    SAME,           /* the value that `otherwise` names */
-    LET,            /* `otherwise` as a line of a template */
-    COUNT_OF,       /* how many keys the object has */
-    ANY             /* whatever it is: another key says that it is not used */
-} FieldKind;
-typedef struct { const char *key; FieldKind kind; const char *name, *otherwise, *words; } ConfigField;
+/* families.yaml says what the kinds are.  ONLY and those below have no value: name is NULL. */
+typedef enum { INT, REAL, TEXT, FLAG, WORD, CAP, COUNT, EVERY, ONLY, LIST_OF, SAME, ANY } FieldKind;
+typedef VEC(const char *) Names;
+typedef struct {
+    FieldKind kind;
+    const char *name, *words, *otherwise;   /* otherwise NULL: one of the keys has to be there */
+    Names keys;                             /* in config.json; a.b is b of the object a; the last that is there holds */
+} ConfigField;
+
+/* A class of `architectures` by the end of its name: the values that are on, and the tensors that its weights have. */
+typedef struct { const char *class, *sets, *tensors; } Heads;
 
 typedef struct {
     const char *type;               /* model_type */
     const char *template, *tail;    /* files of gen/huggingface: the model; training, data and devices, NULL: in the first */
-    const ConfigField *fields;
+    const char *what;               /* the heads, for a message */
+    VEC(ConfigField) fields;
+    VEC(Heads) heads;               /* the first holds where nothing is said */
 } Family;
-typedef struct { const char *what, *types; } Missing;      /* what dpgen has not, and these model types need */
-extern const Family family_decoders[], family_encoders[];       /* of one template each; they end with a NULL type */
-extern const Family *const families[];
-extern const Missing family_missing[];           /* ends with a NULL what */
-extern const ConfigField field_common[];    /* of every family */
-extern const char *const field_harmless[];  /* keys that change nothing that is computed */
+const Family *family_of(const Node *root);      /* of the table, by model_type; err() if it is none */
+bool family_ignores(const char *key);           /* a key that changes nothing that is computed */
 
 /* Values of a template: a text by its name.  Off: "", 0 and false. */
 typedef struct { const char *name, *text; } ConfigValue;

@@ -46,31 +46,17 @@ static const Node *key_node(const Node *root, const char *key)
     return n && !is_null(n) ? n : NULL;
 }
 
-static bool is_read(const ConfigField *fields, const char *key)
+/* A field reads it; inner: what is in it alone. */
+static bool is_read(const Family *family, const char *key, bool inner)
 {
     size_t n = strlen(key);
-    for (const ConfigField *f = fields; f->key || f->name; f++)
-        if (f->key && !strncmp(f->key, key, n) && (!f->key[n] || f->key[n] == '.'))
-            return true;
+    for (int i = 0; i < family->fields.n; i++)
+        for (int k = 0; k < family->fields.at[i].keys.n; k++) {
+            const char *is = family->fields.at[i].keys.at[k];
+            if (!strncmp(is, key, n) && ((!inner && !is[n]) || is[n] == '.'))
+                return true;
+        }
     return false;
-}
-
-/* Fields read what is in it, too. */
-static bool is_object(const ConfigField *fields, const char *key)
-{
-    size_t n = strlen(key);
-    for (const ConfigField *f = fields; f->key || f->name; f++)
-        if (f->key && !strncmp(f->key, key, n) && f->key[n] == '.')
-            return true;
-    return false;
-}
-
-static bool is_known(const Config *c, const char *key)
-{
-    for (const char *const *k = field_harmless; *k; k++)
-        if (!strcmp(*k, key))
-            return true;
-    return is_read(field_common, key) || is_read(c->family->fields, key);
 }
 
 /* Of the file, or of one of its objects that fields read. */
@@ -78,10 +64,10 @@ static void check_keys(const Config *c, const Node *map, const char *above)
 {
     for (int i = 0; i < map->n; i++) {
         const char *key = strf("%s%s", above, map->key[i]->text);
-        if (!is_known(c, key))
+        if (!family_ignores(key) && !is_read(c->family, key, false))
             bad(map->key[i]->loc, "if it changes nothing that is computed, delete it", "'%s' is not known of model type '%s', "
                 "and may change what the model computes", key, c->family->type);
-        else if (map->at[i]->kind == MAP && is_object(c->family->fields, key))
+        else if (map->at[i]->kind == MAP && is_read(c->family, key, true))
             check_keys(c, map->at[i], strf("%s.", key));
     }
 }
@@ -115,31 +101,31 @@ static const char *number_text(Config *c, const ConfigField *f, Loc at, const ch
     return real_text(expr_float(at, text, look_up, &c->values));
 }
 
-/* The value of a word of the file, `JSON:value` in words or the word itself; NULL: it is none of them, which is named. */
-static const char *word_value(const Config *c, const ConfigField *f, const Node *n)
+/* The value of a word of the file, `JSON>value` in words or the word itself; NULL: it is none of them, which is named. */
+static const char *word_value(const Config *c, const ConfigField *f, const char *key, const Node *n)
 {
     const char *known = "";
     size_t k = n->kind == SCALAR ? strlen(n->text) : 0;
     for (const char *p = f->words, *end; *p; p = end + strspn(end, " ")) {
         end = p + strcspn(p, " ");
-        size_t word = strcspn(p, ": ");
-        const char *value = p[word] == ':' ? p + word + 1 : p;
+        size_t word = strcspn(p, "> ");
+        const char *value = p[word] == '>' ? p + word + 1 : p;
         if (n->kind == SCALAR && word == k && !strncmp(p, n->text, k))
             return strf("%.*s", (int)(end - value), value);
         known = strf("%s %.*s", known, (int)word, p);
     }
     bad(n->loc, strf("%s%s", strchr(known + 1, ' ') ? "one of:" : "what is done:", known), "%s: dpgen does not do %s for model "
-        "type '%s'", f->key, n->kind == SCALAR ? strf("'%s'", n->text) : "this", c->family->type);
+        "type '%s'", key, n->kind == SCALAR ? strf("'%s'", n->text) : "this", c->family->type);
     return NULL;
 }
 
 /* Layers of two kinds, of which every n-th is of the second: 0 there, else 1. */
-static const char *layers_of(const Config *c, const ConfigField *f, const Node *n)
+static const char *layers_of(const Config *c, const ConfigField *f, const char *key, const Node *n)
 {
     const char *space = strchr(f->words, ' '), *kind[] = {strf("%.*s", (int)(space - f->words), f->words), space + 1};
     int layers = n->kind == LIST ? n->n : 0, at = -1, period = layers;
     for (int i = 0; i < layers; i++) {
-        if (!word_value(c, f, n->at[i]))
+        if (!word_value(c, f, key, n->at[i]))
             return NULL;
         if (!strcmp(n->at[i]->text, kind[1]) && at >= 0 && period == layers)
             period = i - at;
@@ -149,11 +135,11 @@ static const char *layers_of(const Config *c, const ConfigField *f, const Node *
     for (int i = 0; i < layers; i++)
         if (strcmp(n->at[i]->text, kind[at >= 0 && i % period == at % period]) || at >= period) {
             bad(n->at[i]->loc, strf("'%s', and every n-th is '%s'", kind[0], kind[1]),
-                "%s: dpgen does not do another order of layers for model type '%s'", f->key, c->family->type);
+                "%s: dpgen does not do another order of layers for model type '%s'", key, c->family->type);
             return NULL;
         }
     if (strcmp(strf("%d", layers), value_get(&c->values, "L"))) {
-        bad(n->loc, NULL, "%s: a list of %s layers is expected", f->key, value_get(&c->values, "L"));
+        bad(n->loc, NULL, "%s: a list of %s layers is expected", key, value_get(&c->values, "L"));
         return NULL;
     }
     return at < 0 ? "1" : strf("min(mod(i+%d, %d), 1)", period - at, period);
@@ -167,89 +153,88 @@ static bool at_least(const ConfigField *f, const char *text)
     return size ? x >= 1 : x > 0;
 }
 
-static const char *given(Config *c, const ConfigField *f, const Node *n)
+static const char *given(Config *c, const ConfigField *f, const char *key, const Node *n)
 {
     if (f->kind == LIST_OF) {
         for (int i = 0; n->kind == LIST && i < n->n; i++)
-            word_value(c, f, n->at[i]);
+            word_value(c, f, key, n->at[i]);
         return "";
     }
     if (f->kind == EVERY)
-        return layers_of(c, f, n);
+        return layers_of(c, f, key, n);
     if (f->kind == ANY)
         return "";
-    if (f->kind == COUNT_OF && n->kind == MAP)
+    if (f->kind == COUNT && n->kind == MAP)
         return strf("%d", n->n);
     if (f->kind == WORD || f->kind == ONLY)
-        return word_value(c, f, n);
+        return word_value(c, f, key, n);
     bool flag = n->kind == SCALAR && (!strcmp(n->text, "true") || !strcmp(n->text, "false"));
     bool number = n->kind == SCALAR && !n->quoted && strspn(n->text, "+-.0123456789eE") == strlen(n->text);
     if (f->kind == FLAG ? !flag : !number && !(f->kind == SAME && flag))
-        bad(n->loc, NULL, "%s: %s is expected", f->key, f->kind == FLAG ? "true or false" : "a number");
+        bad(n->loc, NULL, "%s: %s is expected", key, f->kind == FLAG ? "true or false" : "a number");
     else if (f->kind == SAME && strcmp(n->text, value_get(&c->values, f->otherwise)))
         bad(n->loc, strf("what is done: %s", value_get(&c->values, f->otherwise)), "%s: dpgen does not do %s for model "
-            "type '%s'", f->key, n->text, c->family->type);
+            "type '%s'", key, n->text, c->family->type);
     else if (!at_least(f, n->text))
-        bad(n->loc, NULL, "%s: %s is expected, not %s", f->key, f->kind == INT ? "at least 1" : "more than 0", n->text);
+        bad(n->loc, NULL, "%s: %s is expected, not %s", key, f->kind == INT ? "at least 1" : "more than 0", n->text);
     else
         return flag ? n->text : number_text(c, f, n->loc, n->text);
     return NULL;
 }
 
-static void read_field(Config *c, const ConfigField *f)
+static const char *read_otherwise(Config *c, const ConfigField *f)
 {
-    const Node *n = f->key ? key_node(c->root, f->key) : NULL;
-    bool none = f->kind == CAP && !n && node_get(c->root, f->key);
-    const char *before = f->name ? value_get(&c->values, f->name) : NULL;
-    bool known = before && *before;
-    const char *text = n ? given(c, f, n) : known ? NULL : none ? "0" : f->otherwise;
-    if (!n && !known && !f->otherwise && f->name)
-        bad(c->root->loc, NULL, "there is no '%s', which model type '%s' has", f->key, c->family->type);
-    else if (!n && text && *text && (f->kind == INT || f->kind == REAL))
-        text = number_text(c, f, c->root->loc, text);
-    if (f->kind == LET)
-        text = template_line(f->otherwise, &c->values);
-    if (!text || !f->name)
-        return;
-    for (int i = 0; i < c->values.n; i++)
-        if (!strcmp(c->values.at[i].name, f->name)) {
-            c->values.at[i].text = text;
-            return;
-        }
-    *PUSH(&c->values) = (ConfigValue){f->name, text};
+    if (*f->otherwise && (f->kind == INT || f->kind == REAL || f->kind == CAP))
+        return number_text(c, f, c->root->loc, f->otherwise);
+    return f->kind == SAME ? f->otherwise : template_line(f->otherwise, &c->values);
 }
 
-static void read_fields(Config *c, const ConfigField *fields)
+static void read_field(Config *c, int at, char *begun);
+
+/* What a text names is there before it is computed. */
+static void read_named(Config *c, const char *text, char *begun)
 {
-    for (const ConfigField *f = fields; f->key || f->name; f++) {
-        read_field(c, f);
-        if (f->name && !value_get(&c->values, f->name))
-            bad_stop();         /* what is computed from it would only repeat the mistake */
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    for (const char *p = text; p && *p; p += strspn(p, letters) + !strspn(p, letters))
+        for (int i = 0; i < c->family->fields.n; i++) {
+            const char *name = c->family->fields.at[i].name;
+            if (name && strlen(name) == strspn(p, letters) && !strncmp(p, name, strlen(name)))
+                read_field(c, i, begun);
+        }
+}
+
+static void read_field(Config *c, int at, char *begun)
+{
+    const ConfigField *f = &c->family->fields.at[at];
+    const char *text = NULL;
+    bool none = false, there = false;
+    if (begun[at]++)
+        return;
+    read_named(c, f->kind == EVERY ? strf("%s L", f->otherwise) : f->otherwise, begun);
+    for (int i = 0; i < f->keys.n; i++) {
+        const Node *n = key_node(c->root, f->keys.at[i]);
+        none |= f->kind == CAP && !n && node_get(c->root, f->keys.at[i]);
+        text = n ? given(c, f, f->keys.at[i], n) : text;
+        there |= n != NULL;
     }
+    if (!there && !f->otherwise)
+        bad(c->root->loc, NULL, "there is no '%s', which model type '%s' has", f->keys.at[0], c->family->type);
+    else if (!there)
+        text = none ? "0" : read_otherwise(c, f);
+    if (f->name && !text)
+        bad_stop();             /* what is computed from it would only repeat the mistake */
+    if (f->name)
+        *PUSH(&c->values) = (ConfigValue){f->name, text};
+}
+
+static void read_fields(Config *c)
+{
+    char *begun = alloc((size_t)c->family->fields.n);
+    for (int i = 0; i < c->family->fields.n; i++)
+        read_field(c, i, begun);
 }
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
-
-static const Family *family_of(const Node *root)
-{
-    const Node *type = node_get(root, "model_type");
-    const char *names[96], *list = "read:";
-    int n = 0;
-    if (!type || type->kind != SCALAR)
-        err(type ? type->loc : root->loc, NULL, "this is no config.json of a model: it has no 'model_type'");
-    for (int i = 0; families[i]; i++)
-        for (const Family *f = families[i]; f->type; f++) {
-            if (!strcmp(f->type, type->text))
-                return f;
-            list = strf("%s %s", list, f->type);
-            names[n++] = f->type;
-        }
-    for (const Missing *l = family_missing; l->what; l++)
-        if (has_word(l->types, type->text))
-            err(type->loc, NULL, "dpgen does not do model type '%s' yet: it lacks %s", type->text, l->what);
-    const char *near = nearest(type->text, names, n);
-    err(type->loc, near ? strf("did you mean '%s'?", near) : list, "model type '%s' is not known", type->text);
-}
 
 static const char *template_of(const char *name)
 {
@@ -301,8 +286,7 @@ int import_command(int argc, char **argv)
     c.family = family_of(c.root);
     check_keys(&c, c.root, "");
     *PUSH(&c.values) = (ConfigValue){"family", c.family->type};
-    read_fields(&c, field_common);
-    read_fields(&c, c.family->fields);
+    read_fields(&c);
     heads_read(c.root, c.family, path == folder ? NULL : folder, &c.values);
     bad_stop();
     FILE *f = file_begin(out);

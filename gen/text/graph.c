@@ -26,7 +26,7 @@ static const char *const tensor_kinds[] = {"input", "act", "grad", NULL};
 static const char *const state_kinds[] = {
     "param", "copy", "grad", "moment1", "moment2", "centre", "drift", "clip", "norm", "blocks", "values", NULL
 };
-static const char *const inits[] = {"zeros", "ones", "normal", "uniform", NULL};
+static const char *const inits[] = {"zeros", "ones", "normal", "uniform", "sines", NULL};
 static const char phases[] = "FIWU";
 
 static const TextField graph_fields[] = {

@@ -16,6 +16,10 @@ import numpy as np
 import torch
 import transformers as hf
 
+def late(name, **given):                        # of a model that an older release has not
+    return getattr(hf, name + 'Config')(**given) if hasattr(hf, name + 'Config') else None
+
+
 base = dict(vocab_size=61, hidden_size=24, num_hidden_layers=2, num_attention_heads=4, intermediate_size=40,
             max_position_embeddings=12)
 deep = {**base, 'num_hidden_layers': 4}
@@ -24,6 +28,9 @@ still = dict(hidden_dropout_prob=0., attention_probs_dropout_prob=0.)
 wide = {**base, 'max_position_embeddings': 14}
 heads = dict(words='MaskedLM', classes='SequenceClassification', tags='TokenClassification')
 t5 = dict(vocab_size=61, d_model=24, d_kv=8, d_ff=40, num_layers=2, num_heads=3, dropout_rate=0.)
+s2s = dict(vocab_size=61, d_model=24, encoder_layers=2, decoder_layers=1, encoder_attention_heads=4, decoder_attention_heads=3,
+           encoder_ffn_dim=40, decoder_ffn_dim=36, max_position_embeddings=12, dropout=0.)
+gpt = dict(vocab_size=61, n_positions=12, n_embd=24, n_layer=2, n_head=4, resid_pdrop=0., embd_pdrop=0., attn_pdrop=0.)
 llama3 = dict(rope_type='llama3', factor=8., low_freq_factor=1., high_freq_factor=4., original_max_position_embeddings=64)
 models = {
     'gpt2': ('GPT2LMHeadModel', hf.GPT2Config(vocab_size=61, n_positions=12, n_embd=24, n_layer=2, n_head=4, resid_pdrop=0.,
@@ -92,7 +99,56 @@ models = {
     'smollm3': ('SmolLM3ForCausalLM', hf.SmolLM3Config(**deep, **pairs, pad_token_id=0, rope_theta=500.)),
     'stablelm': ('StableLmForCausalLM', hf.StableLmConfig(**base, **pairs, partial_rotary_factor=0.7, use_qkv_bias=True)),
     'starcoder2': ('Starcoder2ForCausalLM', hf.Starcoder2Config(**base, **pairs, sliding_window=4)),
+    **{f'{kind}-causal': (name, getattr(hf, config)(**still, **(wide if pad else base), **more, is_decoder=True))
+       for kind, name, config, pad, more in (
+           ('bert', 'BertLMHeadModel', 'BertConfig', False, {}), ('roberta', 'RobertaForCausalLM', 'RobertaConfig', True, {}),
+           ('xlm-roberta', 'XLMRobertaForCausalLM', 'XLMRobertaConfig', True, {}),
+           ('camembert', 'CamembertForCausalLM', 'CamembertConfig', True, {}),
+           ('electra', 'ElectraForCausalLM', 'ElectraConfig', False, dict(embedding_size=16)))},
+    **{f'{kind}-{head.lower()}': (f'{name}For{head}LM', getattr(hf, name + 'Config')(
+        **still, **(wide if pad else base), **more, is_decoder=head == 'Causal'))
+       for kind, name, pad, more in (
+           ('data2vec-text', 'Data2VecText', True, {}), ('ernie', 'Ernie', False, {}),
+           ('megatron-bert', 'MegatronBert', False, {}), ('roberta-prelayernorm', 'RobertaPreLayerNorm', True, {}),
+           ('rembert', 'RemBert', False, dict(input_embedding_size=12, output_embedding_size=20)),
+           ('xlm-roberta-xl', 'XLMRobertaXL', True, {}), ('roformer', 'RoFormer', False, dict(embedding_size=24)))
+       for head in ('Masked', 'Causal')},
+    'bert-generation': ('BertGenerationDecoder', hf.BertGenerationConfig(**base, **still, is_decoder=True)),
+    'ibert': ('IBertForMaskedLM', hf.IBertConfig(**wide, **still)),
+    'mpnet': ('MPNetForMaskedLM', hf.MPNetConfig(**wide, **still)),
+    **{kind + end: (name + ends, getattr(hf, name + 'Config')(**s2s, **more))
+       for kind, name, more in (
+           ('bart', 'Bart', dict(scale_embedding=True)), ('mbart', 'MBart', dict(activation_function='relu')),
+           ('plbart', 'PLBart', dict(attention_dropout=0.)), ('mvp', 'Mvp', {}), ('blenderbot', 'Blenderbot', {}),
+           ('blenderbot-small', 'BlenderbotSmall', {}), ('pegasus', 'Pegasus', {}),
+           ('marian', 'Marian', dict(pad_token_id=60, decoder_start_token_id=60)))
+       for end, ends in (('', 'MTModel' if kind == 'marian' else 'ForConditionalGeneration'), ('-causal', 'ForCausalLM'))},
+    'gpt_bigcode': ('GPTBigCodeForCausalLM', hf.GPTBigCodeConfig(**gpt)),
+    'codegen': ('CodeGenForCausalLM', hf.CodeGenConfig(**gpt, rotary_dim=4)),
+    'gpt_neo': ('GPTNeoForCausalLM', hf.GPTNeoConfig(vocab_size=61, hidden_size=24, num_layers=4, num_heads=4, window_size=5,
+                                                     attention_types=[[['global', 'local'], 2]], max_position_embeddings=12)),
+    'biogpt': ('BioGptForCausalLM', hf.BioGptConfig(**base, **still)),
+    'cwm': ('CwmForCausalLM', late('Cwm', **deep, **pairs, head_dim=8, sliding_window=4, rope_theta=500., rope_scaling=llama3)),
+    'flex_olmo': ('FlexOlmoForCausalLM', late('FlexOlmo', **base, **pairs, pad_token_id=0, num_experts=5,
+                                              num_experts_per_tok=3)),
+    'granitemoeshared': ('GraniteMoeSharedForCausalLM', late('GraniteMoeShared', **base, **pairs, num_local_experts=5,
+                                                             num_experts_per_tok=3, shared_intermediate_size=12)),
+    'hyperclovax': ('HyperCLOVAXForCausalLM', late('HyperCLOVAX', **base, **pairs, attention_multiplier=0.3)),
+    'jais2': ('Jais2ForCausalLM', late('Jais2', **base, **pairs)),
+    'vaultgemma': ('VaultGemmaForCausalLM', late('VaultGemma', **base, **pairs, head_dim=8, sliding_window=4, pad_token_id=0,
+                                                 query_pre_attn_scalar=10, attn_implementation='eager')),
+    'olmo': ('OlmoForCausalLM', hf.OlmoConfig(**base, **pairs, pad_token_id=0)),
+    'mt5': ('MT5ForConditionalGeneration', hf.MT5Config(**t5, tie_word_embeddings=False)),
+    'umt5': ('UMT5ForConditionalGeneration', hf.UMT5Config(**t5, num_decoder_layers=1, feed_forward_proj='relu')),
+    'm2m_100': ('M2M100ForConditionalGeneration', hf.M2M100Config(**s2s, attention_dropout=0., encoder_layerdrop=0.,
+                                                                  decoder_layerdrop=0.)),
+    'xglm': ('XGLMForCausalLM', hf.XGLMConfig(vocab_size=61, d_model=24, num_layers=2, attention_heads=4, ffn_dim=40,
+                                              max_position_embeddings=12, dropout=0., attention_dropout=0.)),
+    'trocr': ('TrOCRForCausalLM', hf.TrOCRConfig(vocab_size=61, d_model=24, decoder_layers=2, decoder_attention_heads=4,
+                                                 decoder_ffn_dim=40, max_position_embeddings=12, dropout=0.)),
 }
+encoders = set('bert roberta xlm-roberta camembert electra distilbert data2vec-text ernie megatron-bert rembert mpnet ibert'
+               ' roberta-prelayernorm xlm-roberta-xl roformer bert-generation'.split())
 
 
 def weights(name, shape):                       # as tests/safe.c
@@ -129,18 +185,22 @@ def loss(family, model):
                     attention_mask=array('mask.npy', 0, 2, 2, 12))
         return xent(out.prediction_logits, array('labels.npy', 0, 61, 2, 12)) \
             + xent(out.seq_relationship_logits, array('next.npy', 0, 2, 2))
-    if model.config.model_type in ('bert', 'roberta', 'xlm-roberta', 'camembert', 'electra', 'distilbert'):
+    if model.config.model_type in encoders:
         given = dict(input_ids=array('long.npy', 0, 61, 2, 12), attention_mask=array('mask.npy', 0, 2, 2, 12))
+        if model.config.is_decoder:                     # each position sees itself
+            given['attention_mask'] = torch.ones_like(given['attention_mask'])
         if getattr(model.config, 'type_vocab_size', 0) == 2:
             given['token_type_ids'] = array('types.npy', 0, 2, 2, 12)
-        if 'roberta' in family or family == 'camembert':
+        if model.config.pad_token_id == 1:
             given['position_ids'] = torch.arange(2, 14).expand(2, 12)       # padding lies behind the words
         wanted = array('kinds.npy', 0, 5, 2) if family.endswith('classes') else \
             array('tags.npy', 0, 5, 2, 12) if 'TokenClass' in type(model).__name__ else array('labels.npy', 0, 61, 2, 12)
         return xent(model(**given).logits, wanted)
-    if family.startswith('t5'):
-        out = model(input_ids=array('long.npy', 0, 61, 2, 12), attention_mask=array('mask.npy', 0, 2, 2, 12),
-                    decoder_input_ids=array('tokens.npy', 0, 61, 2, 11))
+    if type(model).__name__.endswith(('ConditionalGeneration', 'MTModel')):
+        given = dict(input_ids=array('long.npy', 0, 61, 2, 12), decoder_input_ids=array('tokens.npy', 0, 61, 2, 11))
+        if family == 'm2m_100':                         # the word of padding has a position like others
+            given = {key.replace('input_ids', 'inputs_embeds'): model.model.shared(ids) for key, ids in given.items()}
+        out = model(attention_mask=array('mask.npy', 0, 2, 2, 12), **given)
     else:
         out = model(input_ids=array('tokens.npy', 0, 61, 2, 11))
     return xent(out.logits, array('targets.npy', 0, 61, 2, 11))
@@ -168,24 +228,40 @@ def main(folder, families):
         config.dtype = None
         model = getattr(hf, name)(config).double().eval()
         parameters = dict(model.named_parameters(remove_duplicate=False))
-        names = {}
+        tables = dict(model.named_buffers(remove_duplicate=False))
+        names, sines = {}, set()
         with open(to + '/tensors', 'w') as f:
             for key, tensor in sorted(header.items(), key=lambda x: x[1]['data_offsets']):
                 names[key] = key.removeprefix('transformer.') if family == 'gpt2' else key      # as they were published
                 f.write(f"{names[key]} {tensor['dtype']} {'x'.join(map(str, tensor['shape']))}\n")
-                parameters[key].data = weights(names[key], tensor['shape'])
+                if key.endswith('embed_positions.weight') and family.startswith(('roformer', 'marian')):
+                    sines.add(key)                      # whatever a file has
+                else:
+                    parameters.get(key, tables.get(key)).data = weights(names[key], tensor['shape'])
         model.tie_weights()
         for module in model.modules():
-            if isinstance(module, torch.nn.Embedding):
+            if hasattr(module, 'padding_idx') and hasattr(module, 'weight'):
                 module.padding_idx = None               # the row of padding learns like others in dpgen
+        torch.set_default_dtype(torch.float64)          # some masks are made in it
         is_loss = loss(family, model)
+        torch.set_default_dtype(torch.float32)
         is_loss.backward()
         with open(to + '/loss', 'w') as f:
             f.write(f'{is_loss.item():.9f}\n')
         with open(to + '/grads', 'w') as f:
+            if family == 'olmo':
+                f.write(''.join(f'{name}.weight -1 0\n' for name, module in model.named_modules()
+                                if 'Norm' in type(module).__name__))
+            for key, table in {**parameters, **tables}.items():
+                if 'embed_positions.weight' in key and key not in set(names) - sines and family[:8] != 'roformer':
+                    f.write(f'{key} -1 0\n')
             for key, short in names.items():
-                gradient = parameters[key].grad
-                f.write(told(short, torch.zeros_like(parameters[key]) if gradient is None else gradient))
+                parameter = parameters.get(key, tables.get(key))
+                if key in sines or family == 'ibert' and key in tables:
+                    continue
+                if parameter.grad is None and 'encoder_attn' in key:          # of a decoder without an encoder
+                    continue
+                f.write(told(short, torch.zeros_like(parameter) if parameter.grad is None else parameter.grad))
 
 
 def newer(folder, families):

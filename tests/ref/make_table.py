@@ -8,6 +8,7 @@
 #     pip install torch transformers==5.24.0; python3 tests/ref/make_table.py ./dpgen tests/hf docs/import.md
 import json, os, re, subprocess, sys, tempfile
 import transformers as hf
+import yaml
 from transformers.models.auto import modeling_auto as auto
 
 
@@ -43,6 +44,31 @@ def verdict(dpgen, kind, name):
     return config.model_type, text
 
 
+def known():
+    table = yaml.load(open('gen/huggingface/families.yaml'), yaml.CBaseLoader)
+    groups = {}
+
+    def value(row, name):
+        like = row.get('like', [])
+        found = [row.get(name)] + [value(table['parts'].get(part) if table['parts'].get(part, row) is not row
+                                         else table['families'][part], name)
+                                   for part in ([like] if isinstance(like, str) else like)]
+        return next((x for x in found if x), None)
+
+    for kind, row in table['families'].items():
+        template = value(row, 'template').split()[0]
+        template = 'llama.yaml' if template in ('gpt2.yaml', 'opt.yaml', 'phi.yaml', 'gpt_neox.yaml') else template
+        groups.setdefault((template, bool(value(row, 'moe'))), []).append(f'`{kind}`')
+    return [f'| {", ".join(sorted(groups[key]))} | {text} |\n' for key, text in (
+        (('llama.yaml', False), 'language models of equal layers'),
+        (('llama.yaml', True), 'language models with experts, without the loss that spreads tokens'),
+        (('bart.yaml', False), 'an encoder and a decoder, or the decoder alone, as `architectures` says'),
+        (('t5.yaml', False), 'also with gated layers'),
+        (('bert.yaml', False), 'a head of masked words, of the next word, of classes, or of a class for each position, as '
+         '`architectures` says; `bert` also with both heads of its pre-training'),
+        (('vit.yaml', False), 'images are [height, width, channels]'))]
+
+
 def main(dpgen, folder, page):
     done, rows, right_ones = right(folder), {}, set()
     pairs = []
@@ -62,6 +88,8 @@ def main(dpgen, folder, page):
     table = [('right', right_ones)] + [('lacks ' + text, rows[text]) for text in sorted(rows)]
     lines = [f'| {text} | {len(names)} | {", ".join(sorted(names))} |\n' for text, names in table]
     head, _, tail = open(page).read().partition('| verdict | | classes |\n|---|---|---|\n')
+    start, mark, rest = head.partition('| model types | from |\n|---|---|\n')
+    head = start + mark + ''.join(known()) + rest[rest.index('\n\n') + 1:]
     with open(page, 'w') as f:
         f.write(head + _ + ''.join(lines) + tail[tail.index('\n\n') + 1:])
     print(sum(len(names) for _, names in table), 'architectures,', len(right_ones), 'right')
