@@ -8,13 +8,13 @@
 
 Bytes type_bytes(Type t)
 {
-    static const Bytes bytes[] = {[F32] = 4, [BF16] = 2, [I32] = 4, [F64] = 8};
+    static const Bytes bytes[] = {[F32] = 4, [BF16] = 2, [I32] = 4, [F64] = 8, [U8] = 1};
     return bytes[t];
 }
 
 const char *type_name(Type t)
 {
-    static const char *const name[] = {[F32] = "f32", [BF16] = "bf16", [I32] = "i32", [F64] = "f64"};
+    static const char *const name[] = {[F32] = "f32", [BF16] = "bf16", [I32] = "i32", [F64] = "f64", [U8] = "u8"};
     return name[t];
 }
 

@@ -31,7 +31,7 @@ Node *node_get(const Node *map, const char *key);   /* NULL if absent */
 
 /* ---- model: config/model.c --------------------------------------------------------------------------------- */
 /* needs: Node.  fills: Model, defaults and all, nothing left to interpret but the graph's own nodes. */
-typedef enum { F32, BF16, I32, F64 } Type;          /* F64 only in states */
+typedef enum { F32, BF16, I32, F64, U8 } Type;      /* F64 and U8 only in states */
 enum { MAXDIM = 6, MAXINPUT = 8, MAXCHANNEL = 64 };
 typedef struct { int n; double at[MAXCHANNEL]; } Channels;
 typedef struct { int n; int64_t d[MAXDIM]; } Shape;
@@ -313,6 +313,8 @@ typedef struct {
 } WeightsSpec;
 /* Adapters: Linear named by match get two small ones beside them; all but these, and what `learn` names, is frozen. */
 typedef struct { Strs match, learn; int64_t rank; double alpha, dropout; Loc loc; } AdaptSpec;
+/* Frozen weights of Linear named by match, or of all that can, in `bits` a number: 8, 4; 0: none. */
+typedef struct { Strs match; int bits; Loc loc; } QuantizeSpec;
 typedef struct { const char *text; Loc at; } Mark;
 
 typedef struct {
@@ -338,6 +340,7 @@ typedef struct {
     CkptSpec ckpt;
     WeightsSpec weights;
     AdaptSpec adapt;                /* match empty: none */
+    QuantizeSpec quantize;
     bool trace;
     VEC(Mark) marks;                /* where each text of a list stands: patterns, files.  Found by the pointer */
 } Model;

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "number.h"
-#include "real.h"
+#include "quantize.h"
 #include "run.h"
 #include "team.h"
 
@@ -110,14 +110,25 @@ void init_widen(float *to, const uint16_t *from, long n)
         to[i] = bf16_float(from[i]);
 }
 
+/* Whole records, the last one of the parameter too. */
+static void narrow_records(Worker *w, const StateInfo *s, const float *from, long first, long n)
+{
+    long width = s->dim[1], each = quantized_each(s->bits, width), record = quantized_record(s->bits, width);
+    unsigned char *to = w->stage.arena + s->copy + first / each * record;
+    for (long at = 0; at < n; at += each, to += record)
+        quantize_record(to, s->bits, from + at, n - at < each ? n - at : each);
+}
+
 void init_place(Worker *w, const StateInfo *s, int64_t version, const float *from, long first, long n)
 {
     float *data = state_data(w, s, version);
-    uint16_t *copy = state_copy(w, s, version), narrow[PIECE];
+    uint16_t *copy = s->bits ? NULL : state_copy(w, s, version), narrow[PIECE];
     if (s->outer) {
         job_team->place(w, s, data, copy, from, first, n);
         return;
     }
+    if (s->bits)
+        narrow_records(w, s, from, first, n);
     long begin = s->cut && first < s->from ? s->from : first, here = s->cut ? s->from : 0;
     long end = s->cut && first + n > s->from + s->part ? s->from + s->part : first + n;
     if (data && end > begin)
@@ -159,8 +170,9 @@ static void fill(float *x, const StateInfo *s, uint64_t seed, long first, long n
 /* Every version of a parameter begins as the first one. */
 static void start_parameter(Worker *w, const StateInfo *s)
 {
-    float piece[PIECE], *block = s->n > PIECE ? malloc(BLOCK * sizeof *block) : NULL, *x = block ? block : piece;
-    long each = block ? BLOCK : PIECE, cores = sysconf(_SC_NPROCESSORS_ONLN) / w->run->count;
+    long most_once = s->bits ? s->n : BLOCK;            /* of few bits all at once, so that records are whole */
+    float piece[PIECE], *block = s->n > PIECE ? malloc((size_t)most_once * sizeof *block) : NULL, *x = block ? block : piece;
+    long each = block ? most_once : PIECE, cores = sysconf(_SC_NPROCESSORS_ONLN) / w->run->count;
     int most = cores < 1 ? 1 : cores < MOST_THREADS ? (int)cores : MOST_THREADS;
     for (long from = 0; from < s->n; from += each) {
         long n = s->n - from < each ? s->n - from : each;

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "quantize.h"
 #include "run.h"
 #include "team.h"
 
@@ -130,12 +131,26 @@ static bool widen(void *at, const void *piece, size_t bytes)
     return true;
 }
 
+static bool read_records(Worker *w, const StateInfo *s, long from, long n, ArenaTake take, void *to)
+{
+    float wide[4096];
+    bool good = true;
+    for (long k; good && n > 0; from += k, n -= k) {
+        k = n < 4096 ? n : 4096;
+        quantized_read(wide, w->stage.arena + s->copy, s->bits, s->dim[1], from, k);
+        good = take(to, wide, (size_t)k * sizeof *wide);
+    }
+    return good;
+}
+
 bool item_read(Worker *w, const Item *item, long from, long n, ArenaTake take, void *to)
 {
     const float *data = item_data(w, item);
     Wide x = {take, to};
     if (item->state->outer)
         return job_team->read(w, item, from, n, take, to);
+    if (item->state->bits)
+        return read_records(w, item->state, from, n, take, to);
     return data ? arena_read(w, data + from, (size_t)n * sizeof *data, take, to)
                 : arena_read(w, item_copy(w, item) + from, (size_t)n * sizeof(uint16_t), widen, &x);
 }

@@ -24,6 +24,7 @@ typedef struct StateInfo {      /* one state of one stage */
     int kind, owned;            /* owned 0: a tied parameter's copy, owned by another stage; any of a further replica */
     size_t offset;              /* f32; NOWHERE: this stage holds the copy alone */
     size_t copy;                /* STATE_PARAM: bf16 copy that the kernels read; NOWHERE: none */
+    int bits;                   /* the copy is of 8 or 4 bits a number instead (quantize.h); 0: it is not */
     long n;
     int ndim;
     long dim[6];
@@ -58,6 +59,7 @@ typedef struct {
     int cut;                    /* 1: elements from .. from+part-1 of each state but param and copy */
     long from, part;
     int files;                  /* FILES_... */
+    int bits;                   /* of a number in the copy; 0: it is bf16 */
     long outer, room;           /* so many stretches of each state, and the room of a device for one; 0: it is whole */
 } Parameter;
 

@@ -144,6 +144,8 @@ void linear_rows_scatter_forward(Stage *st, real *y, const real *x, const real *
 void linear_gelu_forward(Stage *st, real *y, real *pre, const real *x, const real *weight, const real *bias, int h, long rows, long in, long out);
 void linear_gelu_backward(Stage *st, real *dpre, const real *dy, const real *weight, const real *pre, int h, long rows, long in, long out);
 void linear_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, int h, int acc, long rows, long in, long out);
+void linear_quantized_forward(Stage *st, real *y, const real *x, const void *weight, const real *bias, long rows, long in, long out, long bits);
+void linear_quantized_backward_x(Stage *st, real *dx, const real *dy, const void *weight, long rows, long in, long out, long bits);
 void linear_fp8_forward(Stage *st, real *y, const real *x, const real *weight, const real *bias, const float *amax, void *tmp, int h, long rows, long in, long out);
 void linear_fp8_backward_x(Stage *st, real *dx, const real *dy, const real *weight, const float *amax, void *tmp, int h, long rows, long in, long out);
 void linear_fp8_backward_w(Stage *st, float *dweight, float *dbias, float *damax, const real *dy, const real *x, const real *weight, const float *amax, void *tmp, int h, int acc, long rows, long in, long out);

@@ -23,6 +23,7 @@ static StateInfo state_of(const Parameter *p, int kind, size_t at, int shard)
     }
     if (kind == STATE_PARAM) {
         s.copy = p->copy ? p->copy - 1 : NOWHERE;
+        s.bits = p->bits;
         s.kept = p->versions.kept;
         s.copies = p->versions.copies;
         s.stride = p->versions.stride;

@@ -197,7 +197,7 @@ static int64_t shape(Reader *r, const char **at)
 static void row(Reader *r, Symbol *s, Name note)
 {
     static const struct { const char *name; int bytes; } types[] = {
-        {"f32", 4}, {"bf16", 2}, {"i32", 4}, {"f64", 8}, {"scratch", 0}};
+        {"f32", 4}, {"bf16", 2}, {"i32", 4}, {"f64", 8}, {"u8", 1}, {"scratch", 0}};
     char *end;
     const char *p = space(note.at), *pool;
     int64_t product = 0;

@@ -5,7 +5,7 @@
  * A row of a parameter names each state by its offset.  Its shape gives the bytes that each must have; no offset stands
  * twice.  The last call has the routines, the sizes and the counts, which are those of the text above.
  */
-typedef struct { int64_t elements; int cut, rows, times; } Table;      /* elements, cut: of the row being read */
+typedef struct { int64_t elements, first, bits; int cut, rows, times; } Table;     /* but rows, times: of the row being read */
 
 /* Words with a blank between them. */
 static void wants(Reader *r, const char *words)
@@ -31,7 +31,8 @@ static void state(Reader *r, Name field, const Table *t)
         return;
     if (s->used++)
         bad(r, r->at, "%.*s is a second state", s->name.n, s->name.at);
-    int64_t whole = t->elements * (copy ? 2 : 4);
+    int64_t few = t->bits == 8 ? t->elements + 4 * t->first : (t->elements + 63) / 64 * 36;     /* records, rt/quantize.h */
+    int64_t whole = !copy ? 4 * t->elements : t->bits ? few : 2 * t->elements;
     if (s->host || (s->bytes != whole && !(t->cut && !copy && s->bytes <= whole)))
         bad(r, r->at, "%.*s has %lld bytes, its parameter %lld", s->name.n, s->name.at, (long long)s->bytes, (long long)whole);
 }
@@ -61,14 +62,15 @@ static void start(Reader *r)
 }
 
 /* {NUMBER, ...}; the product. */
-static int64_t list(Reader *r, int *n)
+static int64_t list(Reader *r, int *n, int64_t *first)
 {
     int64_t all = 1;
     *n = 0;
     want(r, "{");
     while (!is(r, "}")) {
-        all *= product(r);
-        ++*n;
+        int64_t one = product(r);
+        all *= one;
+        *first = (*n)++ ? *first : one;
         if (!take(r, ","))
             break;
     }
@@ -89,10 +91,11 @@ static void parameter(Reader *r, Table *t)
 {
     static const char *const states[] = {"param", "copy", "grad", "moment1", "moment2", "centre", "drift"};
     t->elements = 1;
-    t->cut = 0;
+    t->bits = t->cut = 0;
     do {
         Name f = field(r);
         int is_state = 0, n;
+        int64_t first;
         for (size_t i = 0; i < sizeof states / sizeof *states; i++)
             is_state |= same(f, (Name){states[i], (int)strlen(states[i])});
         if (is_state)
@@ -100,15 +103,17 @@ static void parameter(Reader *r, Table *t)
         else if (same(f, (Name){"name", 4}))
             string(r);
         else if (same(f, (Name){"shape", 5}))
-            t->elements = list(r, &n);
+            t->elements = list(r, &n, &t->first);
         else if (same(f, (Name){"start", 5}))
             start(r);
         else if (is(r, "{"))
-            list(r, &n);
+            list(r, &n, &first);
         else if (take(r, "FILES_GET") || take(r, "FILES_DO_NOT") || take(r, "FILES_MAY"))
             continue;
         else if (same(f, (Name){"outer", 5}))
             t->elements = product(r);               /* the shape is that of all devices of the stage */
+        else if (same(f, (Name){"bits", 4}))
+            t->bits = product(r);
         else if (same(f, (Name){"room", 4}))
             t->elements *= product(r);
         else
@@ -152,9 +157,10 @@ static void array(Reader *r, Table *t)
     } else {
         wants(r, "const int64_t");
         int n, predicted = is(r, "predicted");
+        int64_t first;
         name(r);
         wants(r, "[ ] =");
-        list(r, &n);
+        list(r, &n, &first);
         t->times = predicted ? n : t->times;
     }
     want(r, ";");

@@ -387,7 +387,7 @@ static const StateInfo *states(int *n)
         for (int d = 0; d < p->shape.n; d++)
             i.dim[d] = (long)p->shape.d[d];
         if (x->kind == S_PARAM && s + 1 < g->state.n && g->state.at[s + 1].kind == S_COPY)
-            i.copy = it.offset[s + 1];
+            i.copy = it.offset[s + 1], i.bits = x->bits;
         *PUSH(&list) = i;
     }
     *n = list.n;

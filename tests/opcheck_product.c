@@ -8,6 +8,7 @@
 #include "eight.h"
 #include "opcheck.h"
 #include "rt/fp8.h"
+#include "rt/quantize.h"
 #include "rt/philox.h"
 
 /* ---- tables ------------------------------------------------------------------------------------------------------ */
@@ -557,6 +558,38 @@ static void attention_packed(void)
     }
 }
 
+/* The bits of Linear whose weight is the wide one; unit_math.c asks what that is. */
+static void linear_few(void)
+{
+    const long shapes[][3] = {{1, 1, 1}, {2, 3, 5}, {17, 129, 33}, {9, 64, 32}, {3, 3001, 7}, {261, 70, 65}, {31, 448, 300}};
+    for (int s = 0; s < 14; s++) {
+        const long *d = shapes[s / 2];
+        int bits = s % 2 ? 4 : 8;
+        long each = quantized_each(bits, d[1]), record = quantized_record(bits, d[1]);
+        Tensor *x = operand(REAL, d[0] * d[1], -1, 1), *w = operand(REAL, d[2] * d[1], -1, 1);
+        Tensor *b = s % 3 ? operand(REAL, d[2], -1, 1) : NULL, *y = result(REAL, d[0] * d[2]), *want = result(REAL, y->n);
+        Tensor *dy = operand(REAL, y->n, -1, 1), *dx = result(REAL, x->n), *want_dx = result(REAL, x->n);
+        unsigned char *few = calloc((size_t)(w->n / each + 2), (size_t)record);
+        float *wide = malloc((size_t)w->n * sizeof *wide);
+        for (long i = 0; i < w->n; i++)
+            wide[i] = (float)w->v[i];
+        for (long i = 0; i < w->n; i += each)
+            quantize_record(few + i / each * record, bits, wide + i, i + each < w->n ? each : w->n - i);
+        quantized_read(wide, few, bits, d[1], 0, w->n);
+        for (long i = 0; i < w->n; i++)
+            put(w->k, i, wide[i]);
+        linear_forward(stage, want->k, x->k, w->k, b ? b->k : 0, 0, d[0], d[1], d[2]);
+        linear_backward_x(stage, want_dx->k, dy->k, w->k, 0, d[0], d[1], d[2]);
+        linear_quantized_forward(stage, y->k, x->k, few, b ? b->k : 0, d[0], d[1], d[2], bits);
+        linear_quantized_backward_x(stage, dx->k, dy->k, few, d[0], d[1], d[2], bits);
+        same_bits("linear_quantized_forward", s, y, want);
+        same_bits("linear_quantized_backward_x", s, dx, want_dx);
+        free(few);
+        free(wide);
+        case_end();
+    }
+}
+
 const Check product_checks[] = {
     {" embedding_forward embedding_backward ", embedding},
     {" position_forward position_backward ", position},
@@ -566,6 +599,7 @@ const Check product_checks[] = {
     {" matmul_forward ", matmul_chains},
     {" linear_gelu_forward linear_gelu_backward ", linear_gelu},
     {" linear_fp8_forward linear_fp8_backward_x linear_fp8_backward_w ", linear_eight},
+    {" linear_quantized_forward linear_quantized_backward_x ", linear_few},
     {" matmul_forward matmul_backward ", matmul},
     {" attention_forward attention_backward ", attention},
     {" attention_packed_forward attention_packed_backward ", attention_packed},

@@ -22,7 +22,7 @@ function drawn(    i, n, overlap, team, groups, stages) {
     add(pick(overlap ? "- lxe" : "- - tied lxe"))
     add(pick("- - clip clip"))
     add(pick("- - - bf16"))
-    add(pick("- - - sgd nesterov freeze groups"))
+    add(pick("- - - sgd nesterov freeze groups nf4 int8"))
     team = pick("1 1 1 2 2 4")
     if (team > 1) { add("tensor=" team); add("blocks=" pick(team " 4 8")) } else add(pick("- - - blocks=2"))
     stages = pick("1 2 2 3 4")
@@ -93,6 +93,7 @@ function written(    w, n, i, k, v, D, T, B, M, O) {
         else if (k == "sgd") O = "type: sgd, lr: 1e-2, momentum: 0.9"
         else if (k == "nesterov") O = "type: sgd, lr: 1e-2, momentum: 0.9, nesterov: true"
         else if (k == "freeze") option("=--set\n=train.freeze=[wte.*]")
+        else if (k == "nf4" || k == "int8") option("=--set\n=train.freeze=['*.weight']\n=--set\n=quantize={type: " k "}")
         else if (k == "bf16") option("=--set\n=train.precision.compute=bf16")
         else if (k == "blocks") option("=--set\n=train.blocks=" v)
         else if (k == "groups" && v) option("=--set\n=train.batch.groups=" v)
@@ -113,6 +114,7 @@ function written(    w, n, i, k, v, D, T, B, M, O) {
     print "    tokens:  {shape: [B, T], dtype: i32, range: [0, V]}\n    targets: {shape: [B, T], dtype: i32, range: [0, V]}"
     print "  init:\n    weight: {normal: [0, 0.1]}\n  graph:"
     line("op: Embedding, name: wte, in: tokens, rows: V, out: D, as: r")
+    if (has("nf4") || has("int8")) line("op: Linear, name: few, out: D")
     for (i = 1; i <= n; i++) one(w[i], i)
     k = has("tied") ? ", tie: wte" : ""
     if (has("lxe")) line("op: LinearCrossEntropy, name: head, out: V, bias: false, targets: targets, as: loss" k)

@@ -167,7 +167,8 @@ lora() {
     file=$tmp/lora.yaml
     [ "$READY_CC" ] || ready
     READY_KERNELS=
-    like_gpt --estimate -o "$out" --set adapt="{match: ['*.q_proj', '*.v_proj'], rank: 3, alpha: 6}" "$@" && make -C "$out"
+    like_gpt --estimate -o "$out" --set adapt="{match: ['*.q_proj', '*.v_proj'], rank: 3, alpha: 6}" "$@" &&
+        make -C "$out"
 }
 model=llama name=lora out=$tmp/gpt.lora start=$tmp/lora.start limit=1e-5
 [ -x "$tmp/safe" ] || cc -std=c11 -O1 -o "$tmp/safe" "$root/tests/safe.c"
@@ -189,5 +190,16 @@ if check "lora: generate and build" lora "$@"; then
     check "lora: merged" "$compare" llama.lora.merged.safetensors "$tmp/merged/model.safetensors" 1e-6
     check "lora: only adapters learn" rests lora model.layers.0.self_attn.q_proj.weight model.norm.weight lm_head.weight
 fi
+# The same beside projections of few bits, rounded by bitsandbytes and numpy (make_quantized.py): to the last bit
+for type in nf4 int8; do
+    out=$tmp/gpt.$type at=$out.20 name=quantized
+    check "$type: generate and build" lora --set quantize="{type: $type, match: '*_proj'}" "$@" || continue
+    check "$type: a step" train 1 "$out.1.log" "$out.1.run" "$at.grad" &&
+        check "$type: gradient of step 1" "$compare" --least $least llama.$type.grad1.safetensors "$at.grad" 1e-4
+    check "$type: 20 steps" train 20 "$at.log" "$at.run" "$at.grad" || continue
+    check "$type: losses and norms" "$compare" --loss llama.$type.losses.txt "$at.log" $limit
+    check "$type: the weights" "$out/train" --quiet --weights "$start" --steps 0 --no-checkpoint --export "$at.made"
+    check "$type: as they were rounded" "$compare" llama.$type.weights.safetensors "$at.made/model.safetensors" 0
+done
 echo "reference: $passed passed, $failed failed"
 [ $failed -eq 0 ]

@@ -128,6 +128,55 @@ under "--set train.precision.compute=bf16 --set \"adapt=$adapt\"" | grep -v -e ^
 agree "adapters in bf16" build/interp_bf16 --set train.precision.compute=bf16 --set adapt="$adapt"
 use_portable
 
+# ---- weights in few bits -----------------------------------------------------------------------------------------------
+keep="one split"
+own="--set \"adapt=$adapt\" --set quantize={}"
+{ under "$own --set train.batch.groups=2"; of_replicas "$own"; } |
+    grep -v ^away | plans
+agree "nf4" build/interp --set adapt="$adapt" --set quantize={} --set train.batch.groups=2
+few=$hash
+# 1728 numbers in 27 blocks of 36 bytes: nothing else of them is in the arena
+if grep -q 'h_0_attn_c_attn_weight_copy  *= .*  972  u8 \[972\]' "$tmp/one/stage0.h" &&
+    ! grep -q 'h_0_attn_c_attn_weight  *=' "$tmp/one/stage0.h"; then pass; else fault "nf4: not 972 bytes"; fi
+run="--quiet --hash --data $data --checkpoint $tmp/ckpt.few"
+said=$(job_hash "$tmp/one" --steps 2) && said=$(job_hash "$tmp/split" --resume --steps 3)
+if [ "$said" = "$few" ]; then pass; else fault "nf4: a checkpoint, and on: $said"; fi
+expect "merged into weights that are wide again" ./dpgen export "$tmp/ckpt.few" --hf "$tmp/merged.few"
+# The bits are those of frozen weights that have been narrow before
+generate "$tmp/wide" $model --stages 2 --set adapt="$adapt" --set train.batch.groups=2 && compile "$tmp/wide" ||
+    fault "wide weights"
+run="--no-checkpoint --quiet --hash --data $data"
+said=$(job_hash "$tmp/one" --steps 0 --export "$tmp/made.few") &&
+    said=$(job_hash "$tmp/wide" --steps 3 --weights "$tmp/made.few")
+if [ "$said" = "$few" ]; then pass; else fault "nf4: wide weights have other bits: $said"; fi
+use_bf16
+keep=
+under "--set train.precision.compute=bf16 --set train.freeze=[h.*] --set \"quantize={type: int8, match: '*.c_*'}\"" |
+    grep -e ^full -e ^split | plans
+agree "int8 in bf16" build/interp_bf16 --set train.precision.compute=bf16 --set train.freeze=[h.*] \
+    --set quantize="{type: int8, match: '*.c_*'}"
+use_portable
+refuse "quantize: explained" 0 'bits    4 a number, 972 bytes with' ./dpgen explain $model --estimate --set adapt="$adapt" \
+    --set quantize={} h.0.attn.c_attn.weight
+wrong() { refuse "quantize: $1" 3 "$2" ./dpgen check $model --set quantize="$3" --set "$4"; }
+wrong "learns" "'h.1.\*' takes h.1.attn.c_attn: h.1.attn.c_attn.weight learns" "{match: h.1.*}" train.freeze=[h.0.*]
+wrong "shared" "takes lm_head: wte.weight is shared with lm_head.weight" "{match: lm_head}" train.freeze="[wte.*, h.0.*]"
+wrong "no Linear" "no Linear is named 'wte'" "{match: wte}" train.freeze=[wte.*]
+wrong "nothing frozen" "no Linear has a weight of its own that does not learn" "{}" train.freeze=[wpe.*]
+wrong "another type" "one of nf4 and int8\|nf4, int8\|'int4'" "{type: int4}" train.freeze=[h.*]
+refuse "quantize: a GPU" 3 "kernels for processors alone" ./dpgen check $model --set train.freeze=[h.*] --set quantize={} \
+    --devices h100
+# On a device of 8 GiB: 1,034,420,224 numbers of TinyLlama's products in 36 bytes for 64
+small_device="[{name: cpu, kind: cpu, memory: 8GiB, threads: 1, kernels: portable}]"
+for bits in 16 4; do
+    [ $bits = 16 ] || set -- --set quantize={}
+    ./dpgen plan examples/tinyllama.yaml --estimate --stages 1 --planner even --set plan.schedule=1f1b "$@" \
+        --set devices="$small_device" --set adapt="{match: ['*.q_proj', '*.v_proj'], alpha: 16}" >"$tmp/said" 2>&1
+    parameters=$(sed -n 's/.*at peak parameters \([^,]*\),.*/\1/p' "$tmp/said")
+    if grep -q 'arena .* of 8.00 GiB' "$tmp/said" && case $bits,$parameters in 16,2.06*G* | 4,686.7*M*) ;; *) false ;; esac
+    then pass; else fault "TinyLlama with weights of $bits bits on 8 GiB: $parameters: $(tail -n 1 "$tmp/said")"; fi
+done
+
 # ---- parameters that no file has ---------------------------------------------------------------------------------------
 # What one job takes from a rule and the rest from a file is, for a job with the other half fresh, all by rules
 half="[h.*]" rest="[wte.*, wpe.*, ln_f.*]" model=$models/tiny-gpt.yaml

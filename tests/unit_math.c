@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include "rt/fmath.h"
 #include "rt/fp8.h"
+#include "rt/quantize.h"
 #include "rt/op/fused.h"
 #include "rt/op/kernel.h"
 #include "rt/philox.h"
@@ -164,6 +165,70 @@ static void test_scales(void)
         check(fp8_bin(edges[i]) == eight_bin((double)edges[i]), "bin", (double)edges[i], fp8_bin(edges[i]));
 }
 
+/* The numbers of NF4 lie where the normal distribution has equal shares: eight above 0 and seven below it, of what is within
+ * 0.9677083 (QLoRA, appendix E: the mean of 1 - 1/(2 15) and 1 - 1/(2 16)). */
+static void test_nf4_table(void)
+{
+    const double most = (1 - 1.0 / 30 + 1 - 1.0 / 32) / 2;
+    double end = 1.8;
+    for (int i = 0; i < 40; i++)            /* where the distribution is `most`, by Newton's method */
+        end -= (0.5 * erfc(-end / sqrt(2)) - most) * sqrt(2 * 3.14159265358979323846) * exp(end * end / 2);
+    for (int c = 0; c < 16; c++) {
+        double x = fabs((double)nf4_value(c)) * end, at = 0.5 * erfc(-x / sqrt(2));
+        double want = 0.5 + (most - 0.5) * (c < 7 ? 7 - c : c - 7) / (c < 7 ? 7 : 8);
+        check(fabs(at - want) < 1e-6 && (nf4_value(c) < 0) == (c < 7), "a number of NF4", at, want);
+    }
+}
+
+/* Records of random numbers of many sizes: the nearest number that there is; and wide and narrow again the same bytes. */
+static void test_few_bits(void)
+{
+    enum { N = 200 };
+    int scales = 0, far = 0, again = 0;
+    uint32_t seed = 1;
+    for (int t = 0; t < 4000; t++) {
+        int bits = t % 2 ? 4 : 8;
+        long n = bits == 4 ? 1 + t % 64 : 1 + t % N;
+        float x[N], wide[N];
+        unsigned char few[2][4 + N];
+        double most = 0, scale;
+        for (long i = 0; i < n; i++) {
+            seed = seed * 1664525 + 1013904223;
+            x[i] = (float)ldexp((double)(int32_t)seed, t % 100 - 80) * (t % 7 || i % 3 ? 1 : 0);
+            most = fmax(most, fabs((double)x[i]));
+        }
+        quantize_record(few[0], bits, x, n);
+        quantized_read(wide, few[0], bits, n, 0, n);
+        quantize_record(few[1], bits, wide, n);
+        float s;
+        memcpy(&s, few[0], sizeof s);
+        scale = (double)s;
+        scales += bits == 4 ? scale != most : scale < most / 127 * (1 - 0x1p-23) || scale > most / 127 * (1 + 0x1p-15) ||
+                  float_bits(s) % 256 != 0;
+        again += memcmp(few[0], few[1], (size_t)quantized_record(bits, n)) != 0;
+        for (long i = 0; i < n; i++) {
+            double best = 1e300, off = fabs((double)wide[i] - (double)x[i]);
+            for (int c = bits == 4 ? 0 : -127; c < (bits == 4 ? 16 : 128); c++)
+                best = fmin(best, fabs((bits == 4 ? (double)nf4_value(c) : c) * scale - (double)x[i]));
+            far += off > best + most * 1e-6;
+        }
+    }
+    check(scales == 0, "few bits: scales wrong", scales, 0);
+    check(far == 0, "few bits: not the nearest", far, 0);
+    check(again == 0, "few bits: other bytes when they were wide", again, 0);
+    const float odd[][2] = {{0, -0.0f}, {NAN, 1}, {1, INFINITY}, {0x1p-149f, 0}, {0x1p-130f, -0x1p-140f}};
+    for (int t = 0; t < 10; t++) {
+        unsigned char few[NF4_BYTES];
+        float wide[2];
+        quantize_record(few, t % 2 ? 4 : 8, odd[t / 2], 2);
+        quantized_read(wide, few, t % 2 ? 4 : 8, 2, 0, 2);
+        int lost = t / 2 == 1 || t / 2 == 2;
+        for (int i = 0; i < 2; i++)
+            check(lost ? isnan(wide[i]) : fabs((double)wide[i] - (double)odd[t / 2][i]) < 0x1p-130, "few bits: ends", t,
+                  (double)wide[i]);
+    }
+}
+
 /* Answers published with Random123, file kat_vectors. */
 static void test_philox(void)
 {
@@ -307,6 +372,8 @@ int main(void)
     test_bf16();
     test_eight();
     test_scales();
+    test_nf4_table();
+    test_few_bits();
     test_philox();
     test_factors();
     test_sum();

@@ -49,6 +49,7 @@ expect "two groups" grep -q 'vals=vals:1' "$tmp/groups/model.graph"
 small frozen tiny-gpt --set 'train.freeze=[wpe.*, h.0.*]' --set train.precision.compute=bf16
 expect "without its master" sh -c "! grep -q '\.name = \"wpe.weight\".*\.param' '$tmp/frozen/stage0.c'"
 small adapted tiny-gpt --set 'adapt={match: h.*.c_attn, rank: 4, alpha: 6, dropout: 0.1}'
+small few tiny-gpt --set 'adapt={match: h.*.c_attn, rank: 4}' --set 'quantize={type: int8, match: h.0.*}'
 small blocks heads --set train.blocks=8
 small narrow images --set train.precision.compute=bf16
 small nesterov mlp --set 'train.optimizer={type: sgd, nesterov: true, momentum: 0.9}'

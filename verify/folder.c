@@ -99,7 +99,8 @@ static void hold_kind(Stage *s, const Node *row, const char *name, const char *k
     if (at->kind != N_CALL || strcmp(at->text, "AT") || !at->child || at->child->kind != N_INT)
         stop(NOT_READ, "%s.c:%d: %s: .%s is no offset", s->name, row->line, name, kind);
     bool copy = !strcmp(kind, "copy");
-    Held *h = hold(s, name, kind, at->child->i, copy ? 2 * n : 4 * n, row->line);
+    int64_t bits = node_int(row, "bits", 0), few = bits == 8 ? n + 4 * node_field(row, "shape")->child->i : (n + 63) / 64 * 36;
+    Held *h = hold(s, name, kind, at->child->i, !copy ? 4 * n : bits ? few : 2 * n, row->line);
     hold_stretches(s, h, row, devices);
     keep_versions(h, node_field(row, "versions"));
     if (node_int(row, "cut", 0) && !copy && strcmp(kind, "param") && strcmp(kind, "grad"))

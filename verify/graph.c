@@ -57,7 +57,8 @@ static bool pair(Scan *x, Pair *p)
 
 static int type_bytes(const Scan *x, const char *type)
 {
-    static const struct { const char *name; int bytes; } types[] = {{"f32", 4}, {"bf16", 2}, {"i32", 4}, {"f64", 8}};
+    static const struct { const char *name; int bytes; } types[] = {{"f32", 4}, {"bf16", 2}, {"i32", 4}, {"f64", 8},
+                                                             {"u8", 1}};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (!strcmp(types[i].name, type))
             return types[i].bytes;

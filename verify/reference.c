@@ -214,11 +214,12 @@ static void load(Maker *x, int step, int mb)
 }
 
 /* What stands there before a run: one symbol a state, and a parameter's version. */
-static Term state_begin(const char *param, const char *kind, int64_t bytes, int back)
+static Term state_begin(const Graph *g, const char *param, const char *kind, int64_t bytes, int back)
 {
-    if (!strcmp(kind, "copy")) {
-        Term master = state_begin(param, "param", 2 * bytes, back);
-        return term_of(head_of("cast_forward", "y", ""), bytes, 1, &master);
+    const Thing *of = !strcmp(kind, "copy") ? reference_state(g, param, "param") : NULL;
+    if (of) {
+        Term master = state_begin(g, param, "param", of->bytes, back);
+        return term_of(head_of(2 * bytes == of->bytes ? "cast_forward" : "quantized", "y", ""), bytes, 1, &master);
     }
     const char *older = back ? joined_text(", %d version%s older", back, back > 1 ? "s" : "") : "";
     return term_of(head_of(joined_text("%s of %s before the run%s", kind, param, older), "", ""), bytes, 0, NULL);
@@ -233,7 +234,7 @@ static void begin(Maker *x)
             is_kind(t, "values");
         for (int k = 0; k <= (is_versioned(t) ? x->back : 0) && !none; k++) {
             int64_t at = t->at + (is_versioned(t) ? version->at[x->back - k] : 0);
-            region_set(&x->m->region, (Piece){at, at + t->bytes, 0, state_begin(t->of, t->kind, t->bytes, k)});
+            region_set(&x->m->region, (Piece){at, at + t->bytes, 0, state_begin(x->g, t->of, t->kind, t->bytes, k)});
         }
     }
 }

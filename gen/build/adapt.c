@@ -68,23 +68,21 @@ int adapt(Scope *s, const Node *line, const char *path, Op o)
     return op_new(s, &here, path_join(path, "adapted"), row_find("Add"), sum);
 }
 
-/* Every pattern names a Linear. */
-void adapt_check(const Builder *b)
+void linears_named(const Builder *b, const Strs *patterns, Loc loc, const char *key)
 {
-    const AdaptSpec *a = &b->m->adapt;
     Strs names = {0};
     for (int i = 0; i < b->g->op.n; i++) {
         const Op *o = &b->g->op.at[i];
         if (!strcmp(row(o->row)->name, "Linear") && !b->g->state.at[o->par.at[0]].adapter)
             *PUSH(&names) = o->name;
     }
-    for (int i = 0; i < a->match.n; i++) {
+    for (int i = 0; i < patterns->n; i++) {
         bool any = false;
         for (int k = 0; k < names.n; k++)
-            any |= match(a->match.at[i], names.at[k]);
-        const char *near = any ? NULL : nearest(a->match.at[i], names.at, names.n);
+            any |= match(patterns->at[i], names.at[k]);
+        const char *near = any ? NULL : nearest(patterns->at[i], names.at, names.n);
         if (!any)
-            bad(mark_of(b->m, a->match.at[i], a->loc), near ? strf("did you mean '%s'?", near) : NULL,
-                "adapt.match: no Linear is named '%s'", a->match.at[i]);
+            bad(mark_of(b->m, patterns->at[i], loc), near ? strf("did you mean '%s'?", near) : NULL,
+                "%s: no Linear is named '%s'", key, patterns->at[i]);
     }
 }

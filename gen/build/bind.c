@@ -38,10 +38,10 @@ static void tensor_arg(Arg *a, ArgKind kind, int tensor)
     a->index = tensor;
 }
 
-/* What a parameter is read from: the f32 master, or the copy beside it where the kernel reads the compute type. */
+/* What a parameter is read from: the f32 master, or the copy beside it where the kernel reads the compute type, or few bits. */
 static int read_state(const Graph *g, int param, char type)
 {
-    if (type == 'f' || g->compute == F32)
+    if (type == 'f' || (type != 'q' && g->compute == F32))
         return param;
     if (param + 1 >= g->state.n || g->state.at[param + 1].kind != S_COPY)
         die("parameter %s has no copy in the compute type", g->state.at[param].name);

@@ -537,8 +537,10 @@ Graph *build(const Model *m)
     loss(&top);
     bad_stop();
     unused(&b);
-    adapt_check(&b);
+    linears_named(&b, &m->adapt.match, m->adapt.loc, "adapt.match");
     choose_params(&b);
+    bad_stop();
+    quantize(&b);
     bad_stop();
     g->nf = g->nb = g->op.n;
     return g;

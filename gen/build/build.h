@@ -95,9 +95,12 @@ int hits(Scope *s, const Node *line, const char *path, int row, Op o);          
 /* ---- adapt.c: a Linear beside which two small ones learn; its last operator ------------------------------------ */
 bool adapts(const Builder *b, const char *path);
 int  adapt(Scope *s, const Node *line, const char *path, Op o);
-void adapt_check(const Builder *b);
+/* Of each pattern that it names a line's Linear. */
+void linears_named(const Builder *b, const Strs *patterns, Loc loc, const char *key);
 /* ---- chosen.c: parameters that patterns of the section train choose ------------------------------------------- */
 void choose_params(Builder *b);
+/* ---- quantize.c: Linear with weights of few bits --------------------------------------------------------------- */
+void quantize(Builder *b);
 /* ---- param.c --------------------------------------------------------------------------------------------------- */
 void params(Scope *s, const Node *line, Op *o, int op);         /* fills o->par: new states, or those of `tie:` */
 

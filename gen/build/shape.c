@@ -11,7 +11,7 @@
  * on it is passed over, so that one mistake is one message.
  */
 #include "build.h"
-#include "rt/rt.h"
+#include "rt/quantize.h"
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
@@ -85,6 +85,10 @@ bool par_shape(Sizer *z, int i, Shape s)
         return false;
     p->shape = s;
     p->decay &= !z->m->train.decay_matrices || s.n >= 2;
+    if (p->bits) {
+        p[1].shape = (Shape){1, {quantized_bytes(p->bits, s.d[0], s.d[1])}};
+        return bytes_of(z, p[1].name, &p[1].shape, U8, &p[1].bytes);
+    }
     if (index + 1 < z->g->state.n && p[1].kind == S_COPY) {
         p[1].shape = s;
         return bytes_of(z, p[1].name, &s, BF16, &p[1].bytes);

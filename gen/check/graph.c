@@ -24,7 +24,7 @@
  */
 #include "build/axes.h"
 #include "build/build.h"
-#include "rt/rt.h"
+#include "rt/quantize.h"
 #include <string.h>
 
 typedef struct {
@@ -51,7 +51,7 @@ static bool in_list(int i, int n)
 /* The bytes of a tensor of this shape and type; -1: no legal shape. */
 static Bytes bytes_of(const Shape *s, Type type)
 {
-    if (s->n < 1 || s->n > MAXDIM || (int)type < F32 || (int)type > F64)
+    if (s->n < 1 || s->n > MAXDIM || (int)type < F32 || (int)type > U8)
         return -1;
     for (int i = 0; i < s->n; i++)
         if (s->d[i] < 1)
@@ -63,6 +63,11 @@ static Bytes bytes_of(const Shape *s, Type type)
 static bool all_rows(const Graph *g, const Tensor *t, const Tensor *of)
 {
     return g->team && (t->bytes == of->bytes * g->team || t->bytes * g->team == of->bytes);
+}
+
+static Bytes few_bytes(const State *p)
+{
+    return quantized_bytes(p->bits, (long)p->shape.d[0], (long)p->shape.d[1]);
 }
 
 static bool check_tensor(GraphCheck *c, const Tensor *t)
@@ -102,11 +107,14 @@ static bool check_state(GraphCheck *c, int index)
         return FAULT(c, s->loc, "parameter %s does not belong to itself", s->name);
     const State *p = s->param >= 0 ? &g->state.at[s->param] : NULL;
     bool pairs = p && p->tracked && s->kind == S_GRAD;          /* two floats a number */
-    if (p && !alone && c->bound && (pairs ? s->bytes != 2 * p->bytes : !shape_same(&s->shape, &p->shape)))
+    bool few = p && p->bits && s->kind == S_COPY;               /* whole records (rt/quantize.h) */
+    bool other = p && (pairs ? s->bytes != 2 * p->bytes : few ? p->shape.n != 2 || s->bytes != few_bytes(p)
+                       : !shape_same(&s->shape, &p->shape));
+    if (p && !alone && c->bound && other)
         return FAULT(c, s->loc, "state %s has not the shape of its parameter", s->name);
     if (s->param >= 0 && !in_list(s->op, g->nf))
         return FAULT(c, s->loc, "state %s belongs to no forward operator", s->name);
-    Type want = s->kind == S_COPY ? g->compute : s->kind == S_NORM || s->kind == S_BLOCKS ? F64 : F32;
+    Type want = few ? U8 : s->kind == S_COPY ? g->compute : s->kind == S_NORM || s->kind == S_BLOCKS ? F64 : F32;
     return s->type == want || FAULT(c, s->loc, "state %s has type %s", s->name, type_name(s->type));
 }
 
@@ -245,7 +253,7 @@ static ArgKind kind_of(const GraphUse *u)
 
 static Type type_of(const Graph *g, char letter)
 {
-    return letter == 'f' ? F32 : letter == 'i' ? I32 : g->compute;
+    return letter == 'f' ? F32 : letter == 'i' ? I32 : letter == 'q' ? U8 : g->compute;
 }
 
 static const Arg *arg_of(const Op *o, const char *word)

@@ -314,6 +314,7 @@ static const struct { const char *key; void (*read)(Model *m, Node *node); } sec
     { "checkpoint", model_checkpoint },
     { "weights", model_weights },
     { "adapt", model_adapt },
+    { "quantize", model_quantize },     /* says no to devices */
     { "report", model_report },
 };
 

@@ -63,6 +63,7 @@ void model_data(Model *m, Node *node);
 void model_checkpoint(Model *m, Node *node);
 void model_weights(Model *m, Node *node);
 void model_adapt(Model *m, Node *node);
+void model_quantize(Model *m, Node *node);
 void model_report(Model *m, Node *node);
 void model_devices(Model *m, Node *node);
 void model_hosts(Model *m, Node *node);

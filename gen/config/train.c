@@ -516,6 +516,24 @@ void model_adapt(Model *m, Node *node)
             "train.freeze and adapt exclude each other: beside adapters all is frozen");
 }
 
+/* Weights in 8 or 4 bits have kernels for processors. */
+void model_quantize(Model *m, Node *node)
+{
+    static const Field fields[] = {
+        { "type", read_choice, offsetof(QuantizeSpec, bits), 0, 0, "nf4 int8" },
+        { "match", read_texts, offsetof(QuantizeSpec, match), 1, 0, NULL },
+    };
+    m->quantize = (QuantizeSpec){ .loc = node ? node->loc : (Loc){ 0, 0, 0 } };
+    if (!node)
+        return;
+    section(m, node, "quantize", fields, COUNT(fields), &m->quantize);
+    m->quantize.bits = m->quantize.bits ? 8 : 4;
+    if (on_gpus(m))
+        bad(node->loc, "delete section quantize, or name devices of kind cpu",
+            "weights of %d bits have kernels for processors alone, and '%s' is of kind cuda", m->quantize.bits,
+            m->devices.at[0].name);
+}
+
 static void read_html(const Spot *s)
 {
     bool unused;

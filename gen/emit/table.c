@@ -157,6 +157,8 @@ static void put_rest(const Table *t, int param, int way, Strs *word)
         *PUSH(word) = strf(".outer = %" PRId64, x->outer);
         *PUSH(word) = strf(".room = %" PRId64, shape_elements(&x->shape) / x->outer);
     }
+    if (x->bits)
+        *PUSH(word) = strf(".bits = %d", x->bits);
     if (x->adapter)
         *PUSH(word) = ".files = FILES_MAY";
     else if (x->tracked && row(p->g->op.at[x->op].row)->fp8)

@@ -21,7 +21,7 @@
 
 /* ---- tables ------------------------------------------------------------------------------------------------------ */
 
-static const char *const types[] = {"f32", "bf16", "i32", "f64", NULL};
+static const char *const types[] = {"f32", "bf16", "i32", "f64", "u8", NULL};
 static const char *const tensor_kinds[] = {"input", "act", "grad", NULL};
 static const char *const state_kinds[] = {
     "param", "copy", "grad", "moment1", "moment2", "centre", "drift", "clip", "norm", "blocks", "values", NULL
@@ -58,6 +58,7 @@ static const TextField state_fields[] = {
     {"tracked", V_BOOL, offsetof(State, tracked), .only = S_PARAM + 1},
     {"frozen", V_BOOL, offsetof(State, frozen), .only = S_PARAM + 1},
     {"adapter", V_BOOL, offsetof(State, adapter), .only = S_PARAM + 1},
+    {"bits", V_INT, offsetof(State, bits), .only = S_PARAM + 1},
     {"group", V_INT, offsetof(State, group), .only = S_PARAM + 1},
     {"outer", V_LONG, offsetof(State, outer), .only = S_PARAM + 1},
     {"whole", V_LONG, offsetof(State, whole), .only = S_PARAM + 1},

@@ -291,6 +291,8 @@ static bool explain_state(const Topic *a, const char *what)
         for (int i = 0; i < g->op.at[o].arg.n; i++)
             if (g->op.at[o].arg.at[i].state && g->op.at[o].arg.at[i].index == s)
                 fprintf(a->f, "read    by %s (stage %d)\n", g->op.at[o].name, device_of(a->p, 0, o));
+    if (x->bits)
+        fprintf(a->f, "bits    %d a number, %s with their scales\n", x->bits, size_text(x[1].bytes));
     if (x->frozen)
         fprintf(a->f, "frozen  no gradient, no moments, no update\n");
     else if (x->kind == S_PARAM && x->group)

@@ -74,7 +74,7 @@ static View of_keys(const Attention *a, const real *at, long ld, const AttendBlo
     return view(at + (p->b * a->key + p->k) * ld + p->head / a->group * a->width, ld, 1);
 }
 
-static View turned(View v) { return (View){v.at, v.is_float, v.col, v.row_step}; }
+static View turned(View v) { return (View){v.at, v.is_float, v.col, v.row_step, 0, 0}; }
 
 static int32_t document(const Attention *a, long b, long at) { return a->documents[b * a->key + at]; }
 

@@ -238,7 +238,7 @@ static void want_read(const Line *x, const GraphOp *o, const GraphArg *a, const 
     for (int i = 0; i < x->param.n; i++)
         if (!strcmp(x->param.at[i].word, word))
             state = x->param.at[i].state;
-    const Thing *copy = state && p->width == 2 ? reference_state(x->m->g, state, "copy") : NULL;
+    const Thing *copy = state && p->width < 4 ? reference_state(x->m->g, state, "copy") : NULL;
     want(x, o, a, v ? 'r' : state ? 'R' : '0', v ? v->tensor : copy ? copy->name : state);
 }
 
@@ -282,6 +282,35 @@ static bool in_eight_bits(Line *x, const char *with, const char *path)
     return true;
 }
 
+/* Forward operators that read a parameter, or its copy. */
+static int readers(const Graph *g, const char *state)
+{
+    const Thing *copy = reference_state(g, state, "copy");
+    int n = 0;
+    for (int i = 0; i < g->op.n; i++)
+        for (int k = 0; k < g->op.at[i].arg.n && g->op.at[i].phase == 'F'; k++) {
+            const char *name = strchr("RWUA", g->op.at[i].arg.at[k].sign) ? g->op.at[i].arg.at[k].name : "";
+            n += !strcmp(name, state) || (copy && !strcmp(name, copy->name));
+        }
+    return n;
+}
+
+/* A line's Linear has a weight of few bits, if section quantize names it, or no line, and it is frozen and not shared. */
+static bool in_few_bits(Line *x, const char *with, const char *path)
+{
+    const Node *quantize = node_field(x->m->root, "quantize"), *names = node_field(quantize, "match");
+    const Node *type = node_field(quantize, "type");
+    const char *weight = bound(with, "weight"), *state = NULL;
+    for (int i = 0; i < x->param.n; i++)
+        if (!strcmp(x->param.at[i].word, weight))
+            state = x->param.at[i].state;
+    bool few = quantize && state && !strncmp(x->layer->name, "Linear", 6) && (!names || model_matches(names, path)) &&
+        x->m->g->state.at[map_at(&x->m->g->states, state)].frozen && readers(x->m->g, state) == 1;
+    if (few)
+        env_set(&x->env, "bits", val_int(type && type->text && !strcmp(type->text, "int8") ? 8 : 4));
+    return few;
+}
+
 /* [?RULE] [word:] call [a=b] */
 static void one_call(Line *x, const char *text)
 {
@@ -294,6 +323,8 @@ static void one_call(Line *x, const char *text)
     const char *call = name_of(p, strcspn(p, " ")), *own = model_claim(x->m, path);
     if (!strcmp(call, "linear_forward") && in_eight_bits(x, p, path))
         call = "linear_fp8_forward";
+    else if (!strcmp(call, "linear_forward") && in_few_bits(x, p, path))
+        call = "linear_quantized_forward";
     const GraphOp *o = x->m->at < g->op.n ? &g->op.at[x->m->at++] : NULL;
     if (!o || o->phase != 'F' || strcmp(o->call, call) || strcmp(o->name, own))
         model_fault(x->m, x->line, "%s, called %s, must be the next operator of model.graph, line %d", call, own,
