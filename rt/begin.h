@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * begin.h: start values of parameters, for the program and for the library.
+ */
+#ifndef BEGIN_H
+#define BEGIN_H
+#include "job.h"
+
+typedef struct { int kind; double a, b; } Start;        /* JOB_ZEROS ...; normal: mean, deviation; uniform: from, to */
+/* Elements first .. first+n-1 of the parameter, first even. */
+void start_fill(float *x, const char *name, const Start *s, uint64_t seed, long first, long n);
+#endif
