@@ -9,20 +9,20 @@ need dpgen build/emitted build/librt.a
 use_portable
 examples=$root/examples/library
 steps=60
-for j in xor digits; do
+for j in xor digits sensor; do
     ./dpgen "$examples/$j.yaml" --library --estimate -o "$tmp/$j" >"$tmp/said" 2>&1 || fault "$j: $(head -n 1 "$tmp/said")"
 done
 strict="-std=c11 -Wall -Wextra -Wpedantic -Werror"
-flags_of="$strict -ffp-contract=off -fno-math-errno"
+flags_of="$strict -ffp-contract=off -fno-math-errno -fPIC"
 [ -n "$SLOW" ] && level=-O2 || level=-O0
-for j in xor digits; do
+for j in xor digits sensor; do
     $cc $flags_of $level -c -o "$tmp/$j.o" "$tmp/$j/$j.c" >"$tmp/$j.said" 2>&1 &
 done
 $cc $strict -I"$tmp" -Iexamples/library -c -o "$tmp/test.o" tests/library.c >"$tmp/said" 2>&1 ||
     fault "tests/library.c: $(head -n 1 "$tmp/said")"
 $cc $strict -c -o "$tmp/draw.o" "$examples/digits.c" >"$tmp/said" 2>&1 || fault "digits.c: $(head -n 1 "$tmp/said")"
 wait
-cat "$tmp/xor.said" "$tmp/digits.said" >&2
+cat "$tmp/xor.said" "$tmp/digits.said" "$tmp/sensor.said" >&2
 if $cc -o "$tmp/library" "$tmp/test.o" "$tmp/draw.o" "$tmp/xor.o" "$tmp/digits.o" >"$tmp/said" 2>&1; then pass
 else fault "two libraries in one program: $(head -n 1 "$tmp/said")"; fi
 
@@ -41,6 +41,24 @@ want=$(program xor "bits: bits.npy, label: differ.npy"; program digits "points: 
 got=$("$tmp/library" turn $steps)
 if [ "$got" = "$want" ] && [ -n "$want" ]; then pass; else fault "two jobs in turn: $got, and their programs $want"; fi
 expect "calls that are refused" "$tmp/library" refuse
+
+# ---- the examples ----------------------------------------------------------------------------------------------------
+says() {
+    what=$1 text=$2
+    shift 2
+    if "$@" >"$tmp/said" 2>&1 && grep -q -e "$text" "$tmp/said"; then pass; else fault "$what: $(tail -n 1 "$tmp/said")"; fi
+}
+says "sensor.c" "^reading 11000: " sh -c '$1 -I"$2" -o "$2/foresee" "$3/sensor.c" "$2/sensor.o" && "$2/foresee"' \
+    - "$cc $strict" "$tmp" "$examples"
+if command -v g++ >/dev/null; then
+    says "digits.cc" "^refused: input points: 2 elements" sh -c 'g++ -std=c++17 -Wall -Wextra -Wpedantic -Werror $1 -I"$2" \
+        -o "$2/reader" "$3/digits.cc" "$2/draw.o" "$2/digits.o" && "$2/reader"' - "${SAN:+-fsanitize=address,undefined}" \
+        "$tmp" "$examples"
+else skip "no g++"; fi
+if [ -n "${SAN:-}" ]; then skip "Python has no sanitizers"
+elif command -v python3 >/dev/null && $cc -shared -o "$tmp/xor.so" "$tmp/xor.o" >"$tmp/said" 2>&1; then
+    says "xor.py" "^$(echo "$want" | head -n 1)$" python3 "$examples/xor.py" "$tmp/xor.so" $steps
+else skip "no python3"; fi
 
 # ---- headers alone, symbols, memory -----------------------------------------------------------------------------------------
 for j in xor digits; do
