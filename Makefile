@@ -43,7 +43,7 @@ FOREIGN = $(patsubst %.c,%.o,$(sort $(wildcard gen/profiled/*.c)))
 EMIT    = gen/emit/names.o gen/emit/text.o gen/emit/dims.o gen/emit/slots.o gen/emit/call.o gen/emit/head.o \
           gen/emit/header.o gen/emit/open.o gen/emit/pair.o gen/emit/turns.o gen/emit/table.o gen/emit/files.o \
           gen/emit/stage.o gen/emit/launch.o gen/emit/settings.o gen/emit/archive.o gen/emit/holding.o gen/emit/team.o \
-          gen/emit/page.o \
+          gen/emit/page.o gen/emit/amalgam.o gen/emit/api.o \
           gen/emit/lists.o gen/emit/report.o gen/emit/report_memory.o gen/emit/build.o gen/emit/sample.o gen/emit/sbom.o \
           gen/emit/proof.o gen/emit/emit.o
 PROFILE = gen/profile/measure.o gen/profile/bench.o
@@ -89,7 +89,7 @@ build/embed: tools/embed.c gen/base/sha1.c gen/base/sha256.c gen/base.h
 
 EMBED = $(sort $(wildcard templates/* gen/huggingface/*.yaml devices/*.yaml) \
         $(wildcard rt/*.[ch] rt/cuda/*.[ch] rt/cuda/*.cu rt/op/*.[ch] rt/op/*/*.[ch] rt/op/*/*.cu \
-        rt/sample/*.[ch] rt/tokens/* verify/*.[ch] verify/*.def)) \
+        rt/sample/*.[ch] rt/library/*.[ch] rt/tokens/* verify/*.[ch] verify/*.def)) \
         build/rt/op/paced/calls.c build/rt/hooks.h LICENSE
 # By content: a file that is moved in may be older
 build/embedded.sums: $(EMBED) FORCE

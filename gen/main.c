@@ -241,10 +241,28 @@ static void check_blocks(const Model *m)
             "planned for, and not generated", m->plan.tensor_auto ? "auto" : strf("%d", m->plan.tensor), d->name);
 }
 
+/* What rt/library/ can do without a runtime. */
+static void check_library(const Model *m, const Plan *p)
+{
+    const Device *d = &m->devices.at[0];
+    const char *why = NULL;
+    if (target_of(d)->paced || on_gpus(m) || !library_of(d)->anywhere)
+        why = strf("kind: cpu and kernels: portable, and '%s' is of kind %s with kernels %s", d->name, d->kind, d->kernels);
+    else if (p && (p->devices > 1 || p->g->team))
+        why = strf("one stage on one device, and this plan has %d devices; --stages 1",
+                   p->devices * (p->g->team ? p->g->team : 1));
+    else if (p && (order_overlap(p) > 0 || p->host.n > 0))
+        why = "steps that neither overlap nor move tensors to the host; --schedule 1f1b, --offload none";
+    if (why)
+        fail(EXIT_MODEL, "%s: --library takes %s", m->path, why);
+}
+
 static int generate(const Options *x, const Model *m)
 {
     const Device *d = &m->devices.at[0];
     check_blocks(m);
+    if (x->library)
+        check_library(m, NULL);
     if (on_gpus(m))
         check_cuda(m);
     else if (m->train.tf32 || m->train.fp8)
@@ -253,7 +271,7 @@ static int generate(const Options *x, const Model *m)
     else if (transport_of(m)->gpus)
         err(m->plan.loc, "transport: mpi", "messages over %s are between GPUs; '%s' is of kind %s", m->plan.transport, d->name,
             d->kind);
-    if (!m->data.format && !x->dump && !target_of(d)->paced)
+    if (!m->data.format && !x->dump && !target_of(d)->paced && !x->library)
         fail(EXIT_MODEL, "%s has no section data: there is nothing to train on", m->path);
     bool measure = !x->times && !x->estimate && !x->dump && !x->from && !profile_cannot(m);
     const Plan *p = measure ? plan_measured(x, m) : plan_or_stop(x, m);
@@ -270,12 +288,15 @@ static int generate(const Options *x, const Model *m)
     warn_isa(m);
     warn_workspace(p);
     warn_engines(p);
-    if (!target_of(d)->paced)
+    if (x->library)
+        check_library(m, p);
+    else if (!target_of(d)->paced)
         warn_data(m);
     Text reference;
     print_reference(text_open(&reference), x, p);
     text_close(&reference);
-    const char *sum = emit(p, x->out, x->prefix ? x->prefix : "train", &reference, !x->unproved);
+    const EmitAs as = {x->prefix ? x->prefix : x->library ? api_name(m->name) : "train", x->library, !x->unproved};
+    const char *sum = emit(p, x->out, &as, &reference);
     view_table(stdout, p);
     const char *team = p->g->team ? strf(", %s%s", count_text(plan_stages(p), "stage"), team_shape(p)) : "";
     printf("wrote %s%s: make -C %s\nits MANIFEST has SHA-256 %s\n", quote_terminal(x->out), team,
@@ -391,6 +412,8 @@ int main(int argc, char **argv)
     bad_stop();
     set_objective(&x, m);
     pace(m, x.pace);
+    if (x.library && !m->eval.format)           /* its outputs are those of an evaluation */
+        m->eval = (DataSet){.format = "caller", .batches = 1};
     static const struct { const char *name; int (*run)(const Options *x, const Model *m); } verb[] = {
         {"check", check_model}, {"plan", plan_model}, {"explain", explain_model},
         {"compare", compare_model}, {"schedules", list_schedules}, {"profile", measure_model}};

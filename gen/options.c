@@ -187,7 +187,7 @@ static void check_options(const Options *x)
     /* An option that a command would ignore is a mistake in the command line. */
     int verb = x->verb ? verb_bit(x->verb) : GENERATE;
     const struct { const char *option; bool given, unless; } uses[] = {
-        {"-o", x->out, false}, {"--prefix", x->prefix, false}, {"--json", x->json, x->dump},
+        {"-o", x->out, false}, {"--prefix", x->prefix, false}, {"--library", x->library, x->dump}, {"--json", x->json, x->dump},
         {"--profile", x->profile, x->estimate}, {"--estimate", x->estimate, false},
         {"--elsewhere", x->elsewhere, x->estimate}, {"--pace", x->pace, false}, {"--parameters", x->parameters, x->dump},
         {"--no-verify", x->unproved, x->dump}, {"--quick", x->quick, false}, {"--planners", x->planners, false},

@@ -412,7 +412,10 @@ Ns action_time(const Plan *p, int device, const Action *k);  /* what an action t
 void check_sim(const Plan *p);
 
 /* ---- emit: emit/ ------------------------------------------------------------------------------------------------- */
-const char *emit(const Plan *p, const char *dir, const char *prefix, const Text *reference, bool prove);
+/* prefix: train, or the name of an object or library; prove: not without dpgen-verify */
+typedef struct { const char *prefix; bool library, prove; } EmitAs;
+const char *emit(const Plan *p, const char *dir, const EmitAs *as, const Text *reference);
+const char *api_name(const char *model);            /* emit/api.c: of a library, where none is given */
 /* ---- text/text.c: Graph and Plan as text; read(print(x)) == x ---------------------------------------------------- */
 void print_graph(FILE *f, const Graph *g);
 void print_graph_bare(FILE *f, const Graph *g);             /* without places in the model file */

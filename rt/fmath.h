@@ -30,13 +30,53 @@
 
 #define F_INFINITY bits_float(0x7f800000)
 
-/* Both are correctly rounded by IEEE 754.  With -fno-math-errno they are one instruction. */
+/* Roots are correctly rounded by IEEE 754.  With -fno-math-errno each is one instruction, of machines that have it.  For those
+ * without a mathematical library it is made bit by bit, of integers: the largest r with r^2 <= x, of 55 bits, the last one odd
+ * where something is left, so that the rounding of r is that of the root (Knuth, The Art of Computer Programming 2, 4.2.1). */
+#if !defined __STDC_HOSTED__ || __STDC_HOSTED__ || defined __SSE2__ || defined __aarch64__
+enum { HAS_ROOT = 8 };          /* of so many bytes at most */
+#elif defined __riscv_flen
+enum { HAS_ROOT = __riscv_flen / 8 };
+#elif defined __ARM_FP
+enum { HAS_ROOT = __ARM_FP & 8 ? 8 : __ARM_FP & 4 };
+#else
+enum { HAS_ROOT = 0 };
+#endif
+FN double dsqrt_bits(double x)
+{
+    union { double f; uint64_t u; } b = {x};
+    if (!(x > 0) || b.u >> 52 == 0x7ff)
+        return x == 0 || x > 0 ? x : x - x + (double)bits_float(0x7fc00000);
+    int e = (int)(b.u >> 52);
+    uint64_t m = b.u & 0xfffffffffffffu, r = 0, left = 0;
+    for (m |= e ? (uint64_t)1 << 52 : 0, e += !e; m >> 52 == 0; e--)
+        m <<= 1;
+    e -= 1075;                          /* x = m 2^e */
+    m <<= e & 1;
+    e -= e & 1;
+    for (int i = 0; i < 55; i++) {      /* m 2^56 has 110 bits at most: two at a time, those of m first */
+        left = left << 2 | (i < 27 ? m >> (52 - 2 * i) & 3 : 0);
+        uint64_t next = r << 2 | 1;
+        r <<= 1;
+        if (left >= next)
+            left -= next, r |= 1;
+    }
+    b.u = (uint64_t)(e / 2 - 28 + 1023) << 52;
+    return (double)(int64_t)(r | (left != 0)) * b.f;
+}
+
+FN double dsqrt(double x)
+{
+    return HAS_ROOT >= 8 ? __builtin_sqrt(x) : dsqrt_bits(x);
+}
+
 FN float fsqrt(float x)
 {
 #ifdef __CUDA_ARCH__
     return __fsqrt_rn(x);
 #else
-    return __builtin_sqrtf(x);
+    /* Rounded twice: exact for roots, as 53 >= 2 * 24 + 2 bits (S. Figueroa, When is double rounding innocuous?, 1995). */
+    return HAS_ROOT >= 4 ? __builtin_sqrtf(x) : (float)dsqrt_bits((double)x);
 #endif
 }
 

@@ -45,7 +45,12 @@ typedef struct Spill Spill;     /* spill.c: the way to the host's memory, and wh
 typedef struct Team Team;       /* team.h: what the devices of a stage do together */
 
 /* TEAM_REQUEST and the next one: of a team */
-enum { MAX_REQUESTS = 256, MAX_HANDLES = 1024, TEAM_REQUEST = MAX_REQUESTS, ALL_REQUESTS = MAX_REQUESTS + 2 };
+#ifdef LIBRARY                  /* one stage, portable kernels: no transfers, nothing prepared */
+enum { MAX_REQUESTS = 1, MAX_HANDLES = 1,
+#else
+enum { MAX_REQUESTS = 256, MAX_HANDLES = 1024,
+#endif
+    TEAM_REQUEST = MAX_REQUESTS, ALL_REQUESTS = MAX_REQUESTS + 2 };
 
 /* What is told of a step while it goes on, to whoever asked: action() with the action's text, NULL at the end of a step; each
  * call with the routine that makes it, the call's prototype without the stage, and its operands in that order. */

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include "job.h"
 #include "parts.h"
+#include "values.h"
 
 enum { DONE, STATUS_RUN, STATUS_USAGE, STATUS_STALE = 5, STATUS_MACHINE, STATUS_BROKEN, STATUS_DIFFERS, STATUS_AGAIN = 75 };
 
@@ -213,8 +214,6 @@ void init_parameters(Worker *w);                        /* init.c */
 void init_widen(float *to, const uint16_t *from, long n);
 /* Elements first .. first+n-1 of a version of a parameter, in f32 and as bf16 copy, wherever the stage has them. */
 void init_place(Worker *w, const StateInfo *s, int64_t version, const float *from, long first, long n);
-void values_fill(Values *v, const Job *job, int64_t step, bool eval);   /* values.c: those of its parameter groups too */
-size_t values_bytes(const Job *job);
 
 /* losses.c */
 int replicas_of(const Job *job);

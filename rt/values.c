@@ -9,7 +9,7 @@
  */
 #include <string.h>
 #include "number.h"
-#include "run.h"
+#include "values.h"
 
 static double rate_constant(const Job *job, double lr, int64_t step, double t)
 {

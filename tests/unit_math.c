@@ -364,8 +364,35 @@ static void test_fused(void)
     }
 }
 
+/* The root from integers: that of the machine, of any double and of squares and their neighbours. */
+static void root_case(double x)
+{
+    double want = sqrt(x), got = dsqrt_bits(x);
+    if (memcmp(&want, &got, sizeof got) && !(want != want && got != got))
+        check(0, "root by bits", want, got);
+}
+
+static void test_roots(void)
+{
+    uint64_t u = 88172645463325252u;
+    double x, k;
+    for (long i = 0; i < 400000 && failed < 20; i++) {
+        u ^= u << 13, u ^= u >> 7, u ^= u << 17;        /* xorshift (G. Marsaglia, 2003) */
+        uint64_t bits = i % 4 ? u : u & 0x800fffffffffffffu;    /* every fourth is subnormal */
+        memcpy(&x, &bits, sizeof x);
+        root_case(x);
+        k = (double)(u >> 38);
+        root_case(k * k);
+        root_case(nextafter(k * k, 0));
+        root_case(nextafter(k * k, INFINITY));
+    }
+    root_case(0), root_case(-0.0), root_case(INFINITY), root_case(NAN), root_case(-1);
+    check(failed == 0, "roots by bits", 0, 0);
+}
+
 int main(void)
 {
+    test_roots();
     test_fused();
     test_functions();
     test_ends();

@@ -7,10 +7,7 @@
 #include "cost/prepared.h"
 #include <string.h>
 
-typedef struct { const char *mark, *value; } Fill;
-
-/* A template with @mark@ replaced; an unknown mark is a bug. */
-static void print_template(FILE *f, const char *name, const Fill *fill)
+void build_template(FILE *f, const char *name, const Fill *fill)
 {
     const Embedded *t = embedded_find(name);
     if (!t)
@@ -104,8 +101,7 @@ static const char *plain_word(const char *name)
     return word;
 }
 
-/* The compiler's flags for the instruction set that the plan names. */
-static const char *isa_flags(const Plan *p)
+const char *build_isa(const Plan *p)
 {
     static const struct { const char *isa, *flags; } table[] = {
         {"native", "-march=native $(VECTOR)"},
@@ -151,7 +147,7 @@ static void emit_toolkit(Out *o, const Plan *p, const Strs *files)
     }
     out_close(o);
     Fill fill[] = {{"tag", EMIT_TAG}, {"arch", p->m->devices.at[0].arch}, {"needs", needs}, {"kernels", all}, {NULL, NULL}};
-    print_template(out_open(o, "cuda.mk"), "templates/cuda.mk", fill);
+    build_template(out_open(o, "cuda.mk"), "templates/cuda.mk", fill);
     out_close(o);
 }
 
@@ -175,7 +171,7 @@ void emit_build(Out *o, const Plan *p, const char *prefix)
     Fill fill[] = {
         {"tag", EMIT_TAG},
         {"model", quote_comment(p->g->name)}, {"version", DPGEN_VERSION}, {"prefix", prefix}, {"key", quote_comment(p->key)},
-        {"recorded", quote_recipe(strf("key %s", p->key))}, {"isa", isa_flags(p)},
+        {"recorded", quote_recipe(strf("key %s", p->key))}, {"isa", build_isa(p)},
         {"objects", objects(p, &files)}, {"stages", strf("%d", p->devices)}, {"ranks", strf("%d", ranks(p))},
         {"team", team_shape(p)}, {"schedule", order_name(p)},
         {"transport", t->name}, {"kernels", k->name}, {"memory", memory},
@@ -194,12 +190,12 @@ void emit_build(Out *o, const Plan *p, const char *prefix)
         {"toolkit", emit_cuda(p) ? toolkit : ""}, {"usage", usage_of(p, prefix, mute)},
         {"sample", sample_rules(&files, mute)},
         {"product", emit_program(prefix) ? "train" : strf("%s.o", prefix)}, {NULL, NULL}};
-    print_template(out_open(o, "Makefile"), "templates/Makefile", fill);
+    build_template(out_open(o, "Makefile"), "templates/Makefile", fill);
     out_close(o);
-    print_template(out_open(o, "README"), "templates/README", fill);
+    build_template(out_open(o, "README"), "templates/README", fill);
     out_close(o);
     if (of_slurm(p, prefix)) {
-        print_template(out_open(o, "job.sbatch"), "templates/job.sbatch", fill);
+        build_template(out_open(o, "job.sbatch"), "templates/job.sbatch", fill);
         out_close(o);
     }
     for (int i = 0; i < files.n; i++) {

@@ -22,15 +22,12 @@ static void emit_reference(FILE *f, const Text *reference)
             reference->at, reference->at + first);
 }
 
-const char *emit(const Plan *p, const char *dir, const char *prefix, const Text *reference, bool prove)
+const char *emit(const Plan *p, const char *dir, const EmitAs *as, const Text *reference)
 {
     Out *o = out_begin(dir);
-    const EmitDims *dims = dims_of(p);
-    for (int d = 0; d < p->devices; d++)
-        emit_stage(o, p, dims, d);
     /* plan.json's own hash is part of launch.c, so that a log can name the plan it ran. */
     char *hex = alloc(65);
-    Text t;
+    Text t, launch;
     emit_plan_json(text_open(&t), p);
     text_close(&t);
     Sha256 sum;
@@ -39,10 +36,16 @@ const char *emit(const Plan *p, const char *dir, const char *prefix, const Text 
     sha256_end(&sum, hex);
     out_copy(o, "plan.json", t.at, t.n);
     const char *hash = hex;
-    emit_launch(out_open(o, "launch.c"), p, prefix, hash);
-    out_close(o);
-    if (!emit_program(prefix)) {
-        emit_header(out_open(o, strf("%s.h", prefix)), p, prefix);
+    emit_launch(text_open(&launch), p, as->prefix, hash, as->library);
+    text_close(&launch);
+    out_copy(o, "launch.c", launch.at, launch.n);
+    Api *api = as->library ? api_new(p, as->prefix, launch.at) : NULL;
+    Strs taken = api ? api_taken(api) : (Strs){0};
+    const EmitDims *dims = dims_of(p);
+    for (int d = 0; d < p->devices; d++)
+        emit_stage(o, p, dims, d, &taken);
+    if (!emit_program(as->prefix) && !api) {
+        emit_header(out_open(o, strf("%s.h", as->prefix)), p, as->prefix);
         out_close(o);
     }
     emit_reference(out_open(o, "model.graph"), reference);
@@ -51,7 +54,10 @@ const char *emit(const Plan *p, const char *dir, const char *prefix, const Text 
     out_close(o);
     emit_report(out_open(o, "report.html"), p, hash);
     out_close(o);
-    emit_build(o, p, prefix);
+    if (api)
+        api_emit(o, api);
+    else
+        emit_build(o, p, as->prefix);
     out_copy(o, "LICENSE", embedded_find("LICENSE")->data, embedded_find("LICENSE")->n);
     const char *path = p->m->path;
     const char *name = "model.yaml";
@@ -62,9 +68,9 @@ const char *emit(const Plan *p, const char *dir, const char *prefix, const Text 
         profile_print(out_open(o, "profile"), p->c->profile);
         out_close(o);
     }
-    emit_prover(o, prove);
+    emit_prover(o, as->prove);
     emit_sbom(o, p);
-    if (prove)
+    if (as->prove)
         emit_proof(o);
     return out_end(o);
 }

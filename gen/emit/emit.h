@@ -30,8 +30,14 @@ const char *dims_bytes(const EmitDims *d, const char *const *name, const Graph *
 #define EMIT_TAG "SPDX-License-" "Identifier: " EMIT_LICENCE
 
 /* stage.c launch.c archive.c build.c */
-void emit_stage(Out *o, const Plan *p, const EmitDims *dims, int device);  /* stageN.h and stageN.c */
-void emit_launch(FILE *f, const Plan *p, const char *prefix, const char *plan_hash);
+/* stageN.h and stageN.c; taken: names that its own must not be */
+void emit_stage(Out *o, const Plan *p, const EmitDims *dims, int device, const Strs *taken);
+void emit_launch(FILE *f, const Plan *p, const char *prefix, const char *plan_hash, bool library);
+/* api.c, amalgam.c: the job as functions */
+typedef struct Api Api;
+Api *api_new(const Plan *p, const char *name, const char *launch);      /* launch: its text */
+Strs api_taken(const Api *a);
+void api_emit(Out *o, Api *a);                      /* behind its stage */
 const char *emit_moments(const Train *t);           /* settings.c: the rule that gives moments their meaning */
 void emit_settings(FILE *f, const Plan *p);
 void emit_header(FILE *f, const Plan *p, const char *prefix);     /* launch.c; of a job that is an object */
@@ -48,8 +54,13 @@ extern const char report_mark[];                    /* in that page: where what 
 /* Is the job a program?  With another prefix it is an object for a program of somebody else. */
 bool emit_program(const char *prefix);
 void emit_build(Out *o, const Plan *p, const char *prefix);
+/* A template with @mark@ replaced; an unknown mark is a bug.  The compiler's flags for the instruction set of the plan. */
+typedef struct { const char *mark, *value; } Fill;
+void build_template(FILE *f, const char *name, const Fill *fill);
+const char *build_isa(const Plan *p);
 /* files.c */
 Strs files_of(const Plan *p, bool mute);            /* the files of rt/ that the job needs */
+Strs files_kernels(const Plan *p);                  /* those of its kernels, as they define its calls */
 void files_hooks(FILE *f, const Plan *p);           /* rt/hooks.h, with the calls of the job */
 void files_parts(FILE *f, const Plan *p, bool mute);        /* for launch.c: the parts of the runtime that it has */
 bool files_sample(const char *name);                /* of the program sample alone */

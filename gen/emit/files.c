@@ -290,18 +290,24 @@ static void take_opens(const Plan *p, Strs *wanted)
     }
 }
 
+Strs files_kernels(const Plan *p)
+{
+    Strs list = {0};
+    for (int o = 0; o < p->g->op.n; o++)
+        take(&list, kernel_file(p, p->g->op.at[o].call)->name);
+    take_steps(p, &list);
+    return list;
+}
+
 /* In the order of the embedded table. */
 Strs files_of(const Plan *p, bool mute)
 {
     static const char *const benches[] = {"templates/bench_shared.h", "templates/bench.c", "templates/bench_cuda.c"};
-    Strs wanted = {0}, list = {0};
-    for (int o = 0; o < p->g->op.n; o++)
-        take(&wanted, kernel_file(p, p->g->op.at[o].call)->name);
+    Strs wanted = files_kernels(p), list = {0};
     for (const Embedded *e = embedded; e->name; e++)
         if (is_kernel(p, e) || is_runtime(p, e) || (!mute && lies_in(e->name, "rt/sample/") && !left_out(p, e)) ||
             (!mute && lies_in(e->name, "rt/tokens/") && !left_out(p, e)))
             take(&wanted, e->name);
-    take_steps(p, &wanted);
     take(&wanted, "rt/parts.h");
     if (emit_cuda(p))
         take_opens(p, &wanted);

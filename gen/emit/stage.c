@@ -555,12 +555,14 @@ static void print_body(Stager *w)
     table_print(w);
 }
 
-void emit_stage(Out *o, const Plan *p, const EmitDims *dims, int device)
+void emit_stage(Out *o, const Plan *p, const EmitDims *dims, int device, const Strs *taken)
 {
     Stager w = {.p = p, .device = device, .dims = dims, .dim = identifiers(dims_count(dims)), .buf = identifiers(p->buf.n),
                 .routine = identifiers(p->routine.n), .host = identifiers(p->host.n),
                 .told = alloc(sizeof(int) * (size_t)p->g->tensor.n)};
     Text body;
+    for (int i = 0; i < taken->n; i++)
+        *PUSH(&w.names.taken) = taken->at[i];
     find_names(&w);
     slots_find(&w);
     call_prototypes(&w);

@@ -32,8 +32,13 @@
 #include "fused.h"
 #include "kernel.h"
 
-enum { TILE_COLS = 2 * VECTOR, COLS = 32, DEPTH = 384 };        /* DEPTH: a block of p */
-enum { BLOCK = 264, SPREAD = 256 };                            /* rows and columns of what is packed at once, or held */
+enum { TILE_COLS = 2 * VECTOR, COLS = 32 };
+/* DEPTH: a block of p; BLOCK, SPREAD: rows and columns of what is packed at once, or held.  Bits do not depend on them. */
+#if defined __STDC_HOSTED__ && __STDC_HOSTED__ == 0     /* a board: 14 KiB of stack in all */
+enum { DEPTH = 8, BLOCK = TILE_ROWS, SPREAD = 128 };
+#else
+enum { DEPTH = 384, BLOCK = 264, SPREAD = 256 };
+#endif
 typedef float Four __attribute__((vector_size(16), aligned(4), may_alias));
 #ifdef __clang__
 #define MIX(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)

@@ -56,7 +56,7 @@ void norm_total(Stage *st, float *clip, const double *norm, Values *vals, long c
     double sum = 0;
     for (long i = 0; i < count; i++)
         sum += norm[i];
-    double root = __builtin_sqrt(sum), factor = (double)limit / (root + 1e-6);
+    double root = dsqrt(sum), factor = (double)limit / (root + 1e-6);
     *clip = factor < 1 ? (float)factor : 1.0f;
     if (vals)
         vals->norm = root;

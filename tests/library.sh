@@ -1,0 +1,143 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# --library: two jobs of examples/library in one program, each with the hash of its own program; every call that is refused;
+# headers and symbols; the boards, where their compilers and emulators are.  SLOW=1: 10^5 steps under the address and leak
+# sanitizers, and the boards.
+. "$(dirname "$0")/lib.sh"
+need dpgen build/emitted build/librt.a
+use_portable
+examples=$root/examples/library
+steps=60
+for j in xor digits sensor; do
+    ./dpgen "$examples/$j.yaml" --library --estimate -o "$tmp/$j" >"$tmp/said" 2>&1 || fault "$j: $(head -n 1 "$tmp/said")"
+done
+strict="-std=c11 -Wall -Wextra -Wpedantic -Werror"
+flags_of="$strict -ffp-contract=off -fno-math-errno -fPIC"
+[ -n "$SLOW" ] && level=-O2 || level=-O0
+for j in xor digits sensor; do
+    $cc $flags_of $level -c -o "$tmp/$j.o" "$tmp/$j/$j.c" >"$tmp/$j.said" 2>&1 &
+done
+$cc $strict -I"$tmp" -Iexamples/library -c -o "$tmp/test.o" tests/library.c >"$tmp/said" 2>&1 ||
+    fault "tests/library.c: $(head -n 1 "$tmp/said")"
+$cc $strict -c -o "$tmp/draw.o" "$examples/digits.c" >"$tmp/said" 2>&1 || fault "digits.c: $(head -n 1 "$tmp/said")"
+wait
+cat "$tmp/xor.said" "$tmp/digits.said" "$tmp/sensor.said" >&2
+if $cc -o "$tmp/library" "$tmp/test.o" "$tmp/draw.o" "$tmp/xor.o" "$tmp/digits.o" >"$tmp/said" 2>&1; then pass
+else fault "two libraries in one program: $(head -n 1 "$tmp/said")"; fi
+
+# ---- the programs of the same jobs ------------------------------------------------------------------------------------------
+(cd "$tmp" && ./library data $steps)
+program() {
+    name=$1 arrays=$2
+    { cat "$examples/$name.yaml"
+      printf '\ndata:\n  train:\n    format: npy\n    order: sequential\n    arrays: {%s}\n' "$arrays"
+    } >"$tmp/$name.yaml"
+    generate "$tmp/$name.program" "$tmp/$name.yaml" >"$tmp/said" && compile "$tmp/$name.program" >"$tmp/said" ||
+        { fault "program $name: $(head -n 1 "$tmp/said")"; return; }
+    (cd "$tmp" && "$name.program/job" --steps $steps --quiet --hash --no-checkpoint)
+}
+want=$(program xor "bits: bits.npy, label: differ.npy"; program digits "points: points.npy, label: label.npy")
+got=$("$tmp/library" turn $steps)
+if [ "$got" = "$want" ] && [ -n "$want" ]; then pass; else fault "two jobs in turn: $got, and their programs $want"; fi
+expect "calls that are refused" "$tmp/library" refuse
+
+# ---- the examples ----------------------------------------------------------------------------------------------------
+says() {
+    what=$1 text=$2
+    shift 2
+    if "$@" >"$tmp/said" 2>&1 && grep -q -e "$text" "$tmp/said"; then pass; else fault "$what: $(tail -n 1 "$tmp/said")"; fi
+}
+says "sensor.c" "^reading 11000: " sh -c '$1 -I"$2" -o "$2/foresee" "$3/sensor.c" "$2/sensor.o" && "$2/foresee"' \
+    - "$cc $strict" "$tmp" "$examples"
+if command -v g++ >/dev/null; then
+    says "digits.cc" "^refused: input points: 2 elements" sh -c 'g++ -std=c++17 -Wall -Wextra -Wpedantic -Werror $1 -I"$2" \
+        -o "$2/reader" "$3/digits.cc" "$2/draw.o" "$2/digits.o" && "$2/reader"' - "${SAN:+-fsanitize=address,undefined}" \
+        "$tmp" "$examples"
+else skip "no g++"; fi
+if [ -n "${SAN:-}" ]; then skip "Python has no sanitizers"
+elif command -v python3 >/dev/null && $cc -shared -o "$tmp/xor.so" "$tmp/xor.o" >"$tmp/said" 2>&1; then
+    says "xor.py" "^$(echo "$want" | head -n 1)$" python3 "$examples/xor.py" "$tmp/xor.so" $steps
+else skip "no python3"; fi
+
+# ---- headers alone, symbols, memory -----------------------------------------------------------------------------------------
+for j in xor digits; do
+    expect "$j.h in C11" $cc $strict -fsyntax-only -x c "$tmp/$j/$j.h"
+    if command -v g++ >/dev/null; then
+        expect "$j.h in C++17" g++ -std=c++17 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -x c++ "$tmp/$j/$j.h"
+    else skip "no g++"; fi
+    other=$(nm -g --defined-only "$tmp/$j.o" | awk -v p="${j}_" 'NF == 3 && index($3, p) != 1 { print $3 }')
+    if [ -z "$other" ]; then pass; else fault "$j.o shows $other"; fi
+    calls=$(nm -g --defined-only "$tmp/$j.o" | grep -c " T ${j}_")
+    if [ "$calls" -le 20 ] && [ "$calls" -ge 15 ]; then pass; else fault "$j.o has $calls calls"; fi
+    from=$(nm -u "$tmp/$j.o" | awk '$2 !~ /^(mem(cpy|set|cmp|move)|aligned_alloc|free|_.*)$/ { print $2 }')
+    if [ -z "$from" ]; then pass; else fault "$j.o wants $from"; fi
+    state=$(size -A "$tmp/$j.o" | awk '$1 ~ /^\.(data|bss|tdata|tbss)$/ { n += $2 } END { print n + 0 }')
+    if [ "$state" = 0 ]; then pass; else fault "$j.o has $state bytes of state of its own"; fi
+done
+refuse "two stages" 3 "one stage" ./dpgen "$examples/xor.yaml" --library --estimate --stages 2 --planner even -o "$tmp/none"
+refuse "a library of a GPU" 3 "kind: cpu" ./dpgen examples/gpt2-124m-cuda.yaml --library --estimate -o "$tmp/none"
+refuse "no identifier" 2 identifier ./dpgen "$examples/xor.yaml" --library --prefix a-b -o "$tmp/none"
+[ -n "$SLOW" ] || finish
+
+# ---- long forms ------------------------------------------------------------------------------------------------------
+cat >"$tmp/open.c" <<'END'
+#include <stdio.h>
+#include "xor/xor.h"
+int main(void)
+{
+    char why[XOR_TEXT] = "";
+    xor_job *j = xor_open(NULL, 0, why);
+    printf("%s\n", why);
+    xor_close(j);
+    return !j;
+}
+END
+case $($cc -march=native -dM -E - </dev/null) in
+*__FMA__*) refuse "fused sums" 1 "compile with -ffp-contract=off" sh -c '$1 -O3 -march=native -ffp-contract=fast \
+    -fno-math-errno -o "$2/open" "$2/open.c" "$2/xor/xor.c" -lm && "$2/open"' - "$cc" "$tmp" ;;
+*) skip "this machine has no fused step" ;;
+esac
+sed 's/^int main(void)/#include <immintrin.h>\n&/; s/char /_mm_setcsr(_mm_getcsr() | 0x8040); &/' "$tmp/open.c" >"$tmp/flush.c"
+case $(uname -m) in
+x86_64) refuse "subnormals become zero" 1 "switch flush-to-zero off" sh -c '$1 -o "$2/flush" "$2/flush.c" "$2/xor.o" &&
+    "$2/flush"' - "$cc" "$tmp" ;;
+*) skip "flush-to-zero is set on x86-64 alone here" ;;
+esac
+san="$flags_of -O1 -g -fsanitize=address,leak,undefined -fno-sanitize-recover=all -I$tmp -Iexamples/library"
+expect "sanitizers" $cc $san -o "$tmp/safe" tests/library.c "$examples/digits.c" "$tmp/xor/xor.c" "$tmp/digits/digits.c" -lm
+many=$("$tmp/library" turn 100000)
+if [ "$many" = "$(ASAN_OPTIONS=quarantine_size_mb=0 "$tmp/safe" turn 100000 2>&1)" ]; then pass
+else fault "10^5 steps under sanitizers"; fi
+expect "refused under sanitizers" "$tmp/safe" refuse
+
+# board NAME COMPILER ISA LAYOUT STEPS EMULATOR...: what a desktop says, and figures
+$cc $strict -I"$tmp" -o "$tmp/host" "$examples/board/host.c" "$examples/board/board.c" "$examples/digits.c" "$tmp/xor.o" \
+    "$tmp/digits.o" || fault "the board on a desktop"
+board() {
+    name=$1 gcc=$2 isa=$3 layout=$4 n=$5
+    shift 5
+    if ! command -v $gcc >/dev/null || ! command -v $1 >/dev/null; then skip "$name: no $gcc, or no $1" 2; return; fi
+    for j in xor digits; do
+        rm -f "$tmp/$j"/*.[oa]
+        expect "$name: $j" make -s -C "$tmp/$j" CC=$gcc LINK=freestanding ISA="$isa" WERROR=1
+    done
+    $gcc -std=c11 -O2 $isa -Wall -Wextra -ffreestanding -nostdlib -ffunction-sections -Wl,--gc-sections -DSTEPS=$n -I"$tmp" \
+        -T "$examples/board/$layout.ld" -o "$tmp/$name.elf" "$examples/board/$layout.c" "$examples/board/board.c" \
+        "$examples/board/memory.c" "$examples/digits.c" "$tmp/xor/libxor.a" "$tmp/digits/libdigits.a" -lgcc >"$tmp/said" 2>&1 ||
+        { fault "$name: $(head -n 1 "$tmp/said")"; return; }
+    timeout 120 "$@" -icount shift=0 -nographic -kernel "$tmp/$name.elf" >"$tmp/$name.said" 2>&1 </dev/null
+    "$tmp/host" $n >"$tmp/host.said"
+    grep -v instructions "$tmp/$name.said" | tr -d '\r' >"$tmp/board.said"
+    if cmp -s "$tmp/board.said" "$tmp/host.said"; then pass
+    else fault "$name: $(head -n 1 "$tmp/board.said"), not $(head -n 1 "$tmp/host.said")"; fi
+    grep instructions "$tmp/$name.said"
+    ${gcc%gcc}size "$tmp/$name.elf"
+}
+board cortex-m4f arm-none-eabi-gcc "-mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16" mps2 400 \
+    qemu-system-arm -M mps2-an386 -semihosting
+board cortex-m3 arm-none-eabi-gcc "-mcpu=cortex-m3 -mthumb" mps2 5 qemu-system-arm -M mps2-an385 -semihosting
+riscv="-mcmodel=medany -fno-pic"
+board riscv64 riscv64-unknown-elf-gcc "-march=rv64gc -mabi=lp64d $riscv" virt 400 qemu-system-riscv64 -M virt -bios none
+board riscv64-soft riscv64-unknown-elf-gcc "-march=rv64imac -mabi=lp64 $riscv" virt 20 qemu-system-riscv64 -M virt -bios none
+finish
