@@ -119,7 +119,8 @@ written gpt.groups $gpt --stages 2 --schedule 1f1b --set train.batch.groups=4
 team="--set train.blocks=4 --set plan.tensor=2 --set train.clip_norm=1"
 written llama.team $models/tiny-llama.yaml $evaluate $team --stages 2 --schedule 1f1b --recompute full
 use_bf16
-written llama.team.bf16 $models/tiny-llama.yaml $evaluate $team --stages 1 --set train.precision.compute=bf16
+written llama.team.bf16 $models/tiny-llama.yaml $evaluate $team --stages 1 --set train.precision.compute=bf16 \
+    --set plan.positions=divided --recompute full
 for n in ${SLOW:+1 2} 4; do
     written gpt.bf16.$n $gpt --stages $n --schedule 1f1b --set train.precision.compute=bf16 --recompute full
 done

@@ -88,6 +88,25 @@ for model in gpt t5 mixtral lstm ${SLOW:+bert llama qwen3 mistral gemma2 gpt_neo
     hash_of "$out" >"$tmp/ready"
     check "$model: the bits of other flags" grep -qxFf "$tmp/built" "$tmp/ready"
 done
+# Sums in eight blocks, on two devices a stage, of t5 with divided rows: the same limits in f32, losses to 1e-2 in bf16.
+blocks() {      # TYPE OPTION...
+    out=$tmp/$model.$1.blocks at=$tmp/$model.$1.blocks.20 bound=$limit name="$model, $1, 8 blocks"
+    [ $1 = f32 ] || bound=1e-2
+    set -- "$@" --set train.precision.compute=$1 --set train.blocks=8 --set plan.tensor=2 --set devices.0.count=2
+    [ $model != t5 ] || set -- "$@" --set plan.positions=divided
+    shift
+    check "$name: generate and build" generate "$@" || return
+    check "$name: 20 steps" train 20 "$at.log" "$at.run" "$at.grad" || return
+    [ $bound = $limit ] || sed -i 's/,"norm":[^,}]*//' "$at.log"
+    check "$name: losses" "$compare" --loss $model.losses.txt "$at.log" $bound
+    [ $bound = $limit ] || return
+    check "$name: gradient of step 20" "$compare" --least $least $model.grad20.safetensors "$at.grad" $limit
+    check "$name: parameters after 20 steps" "$compare" $model.end.safetensors $(ends_of "$at.run") $limit
+}
+least=1e-12
+for model in ${SLOW:+gpt llama bert mixtral} t5; do
+    for type in f32 ${SLOW:+bf16}; do blocks $type "$@"; done
+done
 # rule NAME OPTIMIZER OPTION...
 model=rules
 rule() {
