@@ -217,6 +217,22 @@ done
 auto --schedule 1f1b --stages 1 --set hosts.count=2 --set 'links={p-p: {rate: 1000GB/s, latency: 1ns}, host-host: 1MB/s}'
 winners="$winners $chosen"
 case $winners in *" 1"*" 8"*" 4") pass ;; *) fault "one number wins with any links:$winners" ;; esac
+# rows whole or divided: where bytes count, divided; where messages do, whole; where memory is short, what fits
+# form OPTION...: STEP and the note of auto; the steps of both by name
+form() {
+    for rows in whole divided auto; do
+        ./dpgen plan $gpt --stages 1 --set plan.tensor=4 --estimate --json --set plan.positions=$rows "$@" 2>"$tmp/said" |
+            sed -n 's/.*"step_ns": \([0-9]*\).*/\1/p; s/.*"note": "\(tensor 4[^;]*\);.*/\1/p'
+    done | xargs
+}
+is "few bytes" "yes tensor 4 with positions divided" "$(form --set 'links={cpu-cpu: {rate: 1GB/s, latency: 1ns}}' |
+    awk '{ print $2 < $1 && $3 == $2 ? "yes" : "no", $4, $5, $6, $7, $8 }')"
+is "few messages" "yes tensor 4" "$(form --set 'links={cpu-cpu: {rate: 1GB/s, latency: 10us}}' |
+    awk '{ print $1 < $2 && $3 == $1 ? "yes" : "no", $4, $5, $6, $7, $8 }' | xargs)"
+is "little memory" "yes tensor 4 with positions divided" "$(form --limit 300KiB |
+    awk '{ print NF == 7 && $1 == $2 ? "yes" : "no", $3, $4, $5, $6, $7 }')"
+refuse "nothing else fits" 4 'tried and fits: .*--set plan.positions=divided' ./dpgen plan $gpt --stages 1 --estimate \
+    --set plan.tensor=4 --limit 300KiB
 # ---- large models ------------------------------------------------------------------------------------------------
 large="examples/llama-3.2-1b.yaml -D D=8192 -D H=64 -D W=128 -D F=28672 -D L=80 -D FACTOR=8 -D TIE=0 -D T=8192
     --devices h100 --set devices.0.count=64 --set hosts.count=8 --set train.blocks=8

@@ -235,6 +235,9 @@ refuse "it is proved" 0 'proved: 2 stages of 2 devices' ./dpgen-verify "$tmp/gpt
 # ---- what is not offered ----------------------------------------------------------------------------------------------------
 # no WHAT TEXT OPTION...: status 3
 no() { what=$1 text=$2; shift 2; refuse "$what" 3 "$text" ./dpgen check $gpt --set plan.tensor="$@"; }
+no "divided rows of one device" 'plan.positions: divided: a stage of one device has all rows' 1 --set plan.positions=divided
+no "rows that the blocks do not divide" 'has rows that are a multiple of 8 blocks' 2 --set plan.positions=divided -D T=9 \
+    --set train.batch.micro=1
 no "no power" 'plan.tensor: 3 is no power of two' 3
 no "more than blocks" '\^~ 8, or train.blocks: 16' 16
 no "one block" '\^ train.blocks: 2' 2 --set train.blocks=1

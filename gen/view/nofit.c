@@ -295,6 +295,15 @@ static void try_warmup(Doctor *x)
         promise(x, "--set plan.warmup=A");
 }
 
+/* Norms and residuals of a part of the rows alone. */
+static void try_positions(Doctor *x)
+{
+    Model *v = variant(x->m);
+    v->plan.positions = POSITIONS_DIVIDED;
+    if (x->m->plan.tensor > 1 && x->m->plan.positions == POSITIONS_WHOLE && fits(x, v))
+        promise(x, "--set plan.positions=divided");
+}
+
 /* The same samples in smaller pieces, at most half as large each time: other sums, so another numeric key. */
 static void try_batch(Doctor *x, bool drop)
 {
@@ -357,6 +366,7 @@ static void try_remedies(Doctor *x, const Plan *failed)
     try_one(x, "plan.constraints without max_memory", try_constraint);
     int before = x->found;
     try_one(x, "--recompute", try_recompute);
+    try_one(x, "--set plan.positions", try_positions);
     try_one(x, "--schedule", try_schedule);
     try_one(x, "--set plan.warmup", try_warmup);
     try_one(x, "--stages", try_stages);
