@@ -57,6 +57,12 @@ for t in 2 4 8; do
     done
 done
 
+# of frozen norms nothing is added; of their weights alone half as much
+all=$(sent 4 --stages 1 --set plan.positions=divided) norms=$((4 * 7 * 8 * 32 * 2))
+is "frozen norms" $((all - norms)) "$(sent 4 --stages 1 --set plan.positions=divided --set "train.freeze=['*ln_*']")"
+is "frozen weights" $((all - norms / 2)) \
+    "$(sent 4 --stages 1 --set plan.positions=divided --set "train.freeze=['*ln_*.weight']")"
+
 # ---- what is kept of a layer ---------------------------------------------------------------------------------------
 # Korthikanti et al. 2022, table 2, in bf16: 34 bytes an element of [rows, D] of a micro-batch and layer, of which 10 are on
 # each device, unless rows are divided.  Of these we have no masks of Dropout, 2, and make the norms' results again, 4.  Besides

@@ -51,6 +51,21 @@ typedef struct {                /* sums: bytes of one [rows, width] result, and 
     Bytes forward, backward;
 } Case;
 
+/* NAME of each operator below `layer` that has a part of the rows: in Megatron-LM's sequence parallelism (V. Korthikanti et
+ * al., 2022, figure 5) the norms, Dropout and the residual. */
+static void check_rows(const char *file, int devices, const char *layer, const char *want)
+{
+    const Graph *g = graph_of(file, devices);
+    Divide d;
+    divide_find(g, devices, &d);
+    const int *axis = positions_find(g, &d);
+    const char *text = "";
+    for (int i = 0; i < g->nf; i++)
+        if (axis[i] >= 0 && !strncmp(g->op.at[i].name, layer, strlen(layer)))
+            text = strf("%s%s%s", text, *text ? ", " : "", g->op.at[i].name + strlen(layer));
+    check(!strcmp(text, want), strf("rows of %s on %d devices", file, devices), want, text);
+}
+
 /* Of a divided loss: the loss, and a number a row. */
 #define TELLS(rows) (4 + (rows) * 4)
 
@@ -88,6 +103,12 @@ int main(void)
               strf("%lld %lld", (long long)c->forward, (long long)c->backward),
               strf("%lld %lld", (long long)d.forward, (long long)d.backward));
     }
+    check_rows("examples/gpt2-124m.yaml", 4, "h.3.", "ln_1, add, ln_2, add_2");
+    check_rows("examples/llama-3.2-1b.yaml", 8, "model.layers.5.", "input_layernorm, add, post_attention_layernorm, add_2");
+    check_rows("examples/bert-base.yaml", 2, "bert.encoder.layer.1.", "dropout, add, attention.output.LayerNorm, dropout_2, "
+               "add_2, output.LayerNorm");
+    /* the Dropout in front of these two is between divided products */
+    check_rows("examples/t5-small.yaml", 2, "decoder.block.0.layer.2.", "layer_norm, dropout_2, add");
     printf("unit_divide: %d passed, %d failed\n", passed, failed);
     return failed != 0;
 }

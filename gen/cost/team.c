@@ -38,8 +38,9 @@ static bool value_of(void *ctx, const char *word, double *to)
         return true;
     }
     for (int k = 0; k < w->o->arg.n; k++)
-        if (w->o->arg.at[k].kind == ARG_INT && !strcmp(w->o->arg.at[k].token, word)) {
-            *to = (double)w->o->arg.at[k].i;
+        if (!strcmp(w->o->arg.at[k].token, word)) {
+            const Arg *a = &w->o->arg.at[k];
+            *to = a->kind == ARG_INT ? (double)a->i : a->kind != ARG_NONE;
             return true;
         }
     return false;

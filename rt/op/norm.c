@@ -102,8 +102,8 @@ void layernorm_rows_backward(Stage *st, real *dx, float *dweight, float *dbias, 
     if (!dweight && !dbias)
         return;
     layernorm_dw(st, sum, sum + width, dy, x, mean, rstd, 0, rows, width, block_of_part(st, rows));
-    if (st->team)
-        st->team->sum(st, sum, 2 * width);
+    if (st->team)               /* what is wanted */
+        st->team->sum(st, dweight ? sum : sum + width, (dweight && dbias ? 2 : 1) * width);
     if (dweight)
         give(dweight, sum, width, acc);
     if (dbias)
