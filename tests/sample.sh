@@ -63,7 +63,7 @@ turns $model --stages 2 --map 0,1,0,1 --schedule 1f1b --recompute full
 twice $model --replicas 2 --stages 2 --set train.batch.groups=2
 inside $tmp/inside.yaml $evaluate --stages 2
 team $model --stages 2 --set train.blocks=2 --set plan.tensor=2
-part $tmp/inside.yaml $evaluate --stages 1 --set train.blocks=2 --set plan.tensor=2
+part $tmp/inside.yaml $evaluate --stages 1 --set train.blocks=2 --set plan.tensor=2 --set plan.positions=divided
 END
 [ -z "$SLOW" ] || texts <<END
 four $model --stages 4 --schedule gpipe --recompute full
