@@ -247,6 +247,9 @@ large="examples/llama-3.2-1b.yaml -D D=8192 -D H=64 -D W=128 -D F=28672 -D L=80 
     >"$tmp/plan" 2>&1
 expect "70 billion parameters on 64 devices: 10 s, 2 GB" grep -q '^      7  gpu.56 .*gpu.63 *host 7 ' "$tmp/plan"
 expect "a team does not leave its host" sh -c '[ $(grep -c "host [0-7]  [0-9.]* GiB$" "$1") = 8 ]' sh "$tmp/plan"
+(ulimit -t 10 && ulimit -v 2000000 &&
+    ./dpgen plan $large --set plan.positions=auto --set 'links.host-host={rate: 50GB/s, latency: 15us}') >"$tmp/plan" 2>&1
+expect "its rows are divided" grep -q 'note .*tensor 8 with positions divided; others: 8 not below ' "$tmp/plan"
 refuse "and no folder" 3 "train.blocks: 8, and kernels: cuda of 'gpu.0' add in an order of their own" \
     ./dpgen $large -o "$tmp/large"
 finish
