@@ -55,6 +55,7 @@ base shard "$models/tiny-gpt.yaml" --stages 2 --schedule 1f1b --replicas 2 --set
 base away "$models/tiny-gpt.yaml" --stages 1 --schedule gpipe --offload "['*']"
 base zb-v "$models/tiny-gpt.yaml" --stages 2 --schedule zb-v --set plan.chunks=2
 base team "$tmp/wide.yaml" --stages 2 --schedule 1f1b --set train.blocks=4 --set plan.tensor=2
+base rows "$tmp/wide.yaml" --stages 2 --schedule 1f1b --set train.blocks=4 --set plan.tensor=2 --set plan.positions=divided
 base 2bw "$tmp/untied.yaml" --stages 2 --schedule 2bw --set train.clip_scope=parameter
 base pipedream "$tmp/untied.yaml" --stages 3 --schedule pipedream --set train.clip_scope=parameter
 

@@ -43,6 +43,7 @@ function stub(s,    name, n, list, k, mode, word, type, extent, w, optional, lan
             lane = kinds[name] == "LANES" ? extent == "n" : kinds[name] ~ /SUM|COPY/
             gsub(/real/, "(long)sizeof(real)", extent)
             gsub(/drops/, "(drop != 0)", extent)
+            gsub(/devices/, "team()", extent)
             printf "    operand(&to_do, '%s', %s, %s, (long)(%s), %d, %d);\n", mode, word, w, extent, optional, lane
         } else if (mode ~ /[ilk]/) printf "    literal(&to_do, (int64_t)%s);\n", word
         else if (mode == "f") printf "    real_literal(&to_do, %s);\n", word

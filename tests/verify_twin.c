@@ -362,6 +362,12 @@ static long up64(long n)
     return (n + 63) / 64 * 64;
 }
 
+/* Devices of a stage. */
+static long team(void)
+{
+    return all / stages;
+}
+
 #define max(a, b) ((a) > (b) ? (a) : (b))
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #include "twin_calls.h"
@@ -493,6 +499,26 @@ void norm_partial(Stage *st, double *norm, const float *g, long n, long index)
             h = mix(h, mix(b, (uint64_t)i) | 1);
     }
     put_norm(t, norm, index, h);
+}
+
+/* Rows of a device: its part of what is whole, and what all devices have. */
+void part_forward(Stage *st, real *y, const real *x, long n)
+{
+    Call c = begin(st, "part_forward", CALL);
+    long bytes = n * (long)sizeof(real);
+    operand(&c, 'w', y, sizeof(real), n, 0, 0);
+    operand(&c, 'r', x, sizeof(real), n * team(), 0, 0);
+    apart(&c);
+    fold(c.t->at, c.of[1].lo, c.of[1].lo + bytes * team(), 0);
+    memcpy(c.t->at + c.of[0].lo, c.t->at + c.of[1].lo + st->index / stages * bytes, (size_t)bytes * sizeof *c.t->at);
+}
+
+void gather_forward(Stage *st, real *y, const real *x, long n)
+{
+    Call c = begin(st, "gather_forward", TEAM);
+    operand(&c, 'w', y, sizeof(real), n * team(), 0, 0);
+    operand(&c, 'r', x, sizeof(real), n, 0, 0);
+    run(&c);
 }
 
 void norm_team(Stage *st, double *norm, const float *g, long n, long outer, long room, long index)
