@@ -418,16 +418,6 @@ static void loss(Model *m, Scope *top)
     layer_line(m, top, name, "LossReport", model_path(m, top, &none, "loss_report"), one, &made);
 }
 
-/* What corrects the choice of experts has no gradient. */
-static bool is_correction(const Graph *g, const char *name)
-{
-    for (int i = 0; i < g->op.n; i++)
-        for (int k = 0; !strcmp(g->op.at[i].call, "route_forward") && k < g->op.at[i].arg.n; k++)
-            if (g->op.at[i].arg.at[k].name && !strcmp(g->op.at[i].arg.at[k].name, name))
-                return true;
-    return false;
-}
-
 /* Each parameter is one of the model; frozen are those that it names. */
 static void parameters(const Model *m)
 {
@@ -440,8 +430,7 @@ static void parameters(const Model *m)
             model_fault(m, m->model, "the model has no parameter %s", t->name);
         bool small = strstr(t->name, ".lora_A.") || strstr(t->name, ".lora_B.");
         bool frozen = adapt ? !small && !model_matches(node_field(adapt, "learn"), t->name) : model_matches(freeze, t->name);
-        frozen |= is_correction(m->g, t->name);
-        if (!t->tracked && t->frozen != frozen)
+        if (!t->tracked && t->frozen != (frozen || t->still))
             model_fault(m, m->model, "parameter %s %s", t->name, frozen ? "is frozen, and learns in model.graph" :
                         "learns, and is frozen in model.graph");
     }
