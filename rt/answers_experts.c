@@ -43,13 +43,43 @@ static Answer route_share(const Call *c, long i)
     return (Answer){chosen_odds(c, row, i % of(c, "top")) / whole(c, row), 1};
 }
 
-/* How many logits of the row stand before one of them. */
+/* What the choice compares, of an expert and of a group. */
+static double rank_value(const Call *c, long row, long e)
+{
+    bool corrected = part_of(c, "correction") != NULL;
+    if (!corrected && of(c, "best") == 1)
+        return old(c, "x", row * of(c, "experts") + e);
+    return odds(c, row, e, of(c, "scores") == 0) + (corrected ? old(c, "correction", e) : 0);
+}
+
+static double group_value(const Call *c, long row, long g)
+{
+    long size = of(c, "experts") / of(c, "groups");
+    double sum = 0;
+    for (long e = g * size; e < (g + 1) * size; e++) {
+        long n = 0;
+        for (long k = g * size; k < (g + 1) * size; k++)
+            n += rank_value(c, row, k) > rank_value(c, row, e) || (rank_value(c, row, k) == rank_value(c, row, e) && k < e);
+        sum += n < of(c, "best") ? rank_value(c, row, e) : 0;
+    }
+    return sum;
+}
+
+static bool kept(const Call *c, long row, long e)
+{
+    long groups = of(c, "groups"), g = e / (of(c, "experts") / groups), n = 0;
+    for (long k = 0; groups > 1 && k < groups; k++)
+        n += group_value(c, row, k) > group_value(c, row, g) || (group_value(c, row, k) == group_value(c, row, g) && k < g);
+    return n < of(c, "kept");
+}
+
+/* How many experts of the row stand before one of them. */
 static long rank_of(const Call *c, long row, long e)
 {
-    long experts = of(c, "experts"), n = 0;
-    for (long k = 0; k < experts; k++) {
-        double a = old(c, "x", row * experts + k), b = old(c, "x", row * experts + e);
-        n += a > b || (a == b && k < e);
+    long n = kept(c, row, e) ? 0 : of(c, "experts");
+    for (long k = 0; k < of(c, "experts"); k++) {
+        double a = rank_value(c, row, k), b = rank_value(c, row, e);
+        n += kept(c, row, k) && (a > b || (a == b && k < e));
     }
     return n;
 }

@@ -179,7 +179,7 @@ void recur_backward(Stage *st, real *dx, const real *dy, const float *c, const r
 void recur_backward_w(Stage *st, float *dweight, float *dbias, const real *dx, const real *y, const int32_t *mask, void *tmp, const Values *vals, int mb, int acc, long batch, long time, long hidden, long reverse, float drop, int64_t site);
 void additive_forward(Stage *st, real *y, const real *q, const real *k, const int32_t *mask, const float *linear_att, const float *normalize_scalar, const float *normalize_bias, void *tmp, long batch, long query, long key, long width);
 void additive_backward(Stage *st, real *dq, real *dk, float *dlinear_att, float *dnormalize_scalar, float *dnormalize_bias, const real *dy, const real *q, const real *k, const int32_t *mask, const float *linear_att, const float *normalize_scalar, const float *normalize_bias, void *tmp, int acc, long batch, long query, long key, long width);
-void route_forward(Stage *st, real *share, int32_t *expert, int32_t *slot, int32_t *offset, const real *x, long rows, long experts, long top, long normalize, long scores);
+void route_forward(Stage *st, real *share, int32_t *expert, int32_t *slot, int32_t *offset, const real *x, const float *correction, long rows, long experts, long top, long normalize, long scores, long groups, long kept, long best);
 void route_backward(Stage *st, real *dx, const real *dshare, const real *x, const int32_t *expert, long rows, long experts, long top, long normalize, long scores);
 void dispatch_forward(Stage *st, real *y, const real *x, const int32_t *slot, long rows, long top, long width);
 void dispatch_backward(Stage *st, real *dx, const real *dy, const int32_t *slot, long rows, long top, long width);

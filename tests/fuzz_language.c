@@ -73,8 +73,10 @@ bool make_experts(void)
         return false;
     char name[24];
     name_table(name, sizeof name, "experts");
-    line("op: Route, in: %s, top: %d, normalize: %s, scores: %s, as: [%s_p, %s_e, %s_s, %s_o]", use(logits), top, yes(50),
-         chance(30) ? "sigmoid" : "softmax", name, name, name, name);
+    bool groups = experts == 4 && top <= 2 && chance(50), corrected = chance(20);
+    line("op: Route, name: %s_c, in: %s, top: %d, normalize: %s, scores: %s%s%s, as: [%s_p, %s_e, %s_s, %s_o]", name,
+         use(logits), top, yes(50), chance(30) ? "sigmoid" : "softmax", groups ? chance(50) ? ", groups: 2" :
+         ", groups: 2, best: 2" : "", corrected ? ", correction: true, init: weight" : "", name, name, name, name);
     line("op: Dispatch, in: [%s, %s_s], as: %s_r", use(x), name, name);
     line("op: GroupedLinear, name: %s, in: [%s_r, %s_o], experts: %d, out: %d%s, as: %s_y", name, name, name, experts, out,
          start(width(&x->s), &loud), name);

@@ -6,15 +6,50 @@
 #include <string.h>
 #include "opcheck.h"
 
-enum { ROWS, EXPERTS, TOP, NORMALIZE, SCORES, WIDTH };
+enum { ROWS, EXPERTS, TOP, NORMALIZE, SCORES, WIDTH, KINDS, KEPT, BEST };
 
-/* How many logits of the row come before that of expert e. */
-static long place_of(const double *x, long experts, long e)
+static double odds(const Case *c, const double *x, long e);
+
+/* What expert e of a row is chosen by: its logit, or its probability and what corrects it. */
+static double merit(const Case *c, const double *x, long e)
+{
+    return c->in[1] ? odds(c, x, e) + c->in[1]->v[e] : c->d[BEST] > 1 ? odds(c, x, e) : x[e];
+}
+
+/* Of `n` experts from `first` on: how many are better. */
+static long better(const Case *c, const double *x, long e, long first, long n)
 {
     long before = 0;
-    for (long i = 0; i < experts; i++)
-        before += x[i] > x[e] || (x[i] == x[e] && i < e);
+    for (long i = first; i < first + n; i++)
+        before += merit(c, x, i) > merit(c, x, e) || (merit(c, x, i) == merit(c, x, e) && i < e);
     return before;
+}
+
+/* The sum of a group's best. */
+static double total(const Case *c, const double *x, long group)
+{
+    long size = c->d[EXPERTS] / c->d[KINDS];
+    double sum = 0;
+    for (long e = group * size; e < (group + 1) * size; e++)
+        sum += better(c, x, e, group * size, size) < c->d[BEST] ? merit(c, x, e) : 0;
+    return sum;
+}
+
+static int is_kept(const Case *c, const double *x, long e)
+{
+    long group = e / (c->d[EXPERTS] / c->d[KINDS]), before = 0;
+    for (long g = 0; g < c->d[KINDS]; g++)
+        before += total(c, x, g) > total(c, x, group) || (total(c, x, g) == total(c, x, group) && g < group);
+    return before < c->d[KEPT];
+}
+
+/* How many experts of the row come before e; those of other groups are behind all. */
+static long place_of(const Case *c, const double *x, long e)
+{
+    long before = 0;
+    for (long i = 0; i < c->d[EXPERTS]; i++)
+        before += is_kept(c, x, i) && (merit(c, x, i) > merit(c, x, e) || (merit(c, x, i) == merit(c, x, e) && i < e));
+    return is_kept(c, x, e) ? before : c->d[EXPERTS];
 }
 
 static double odds(const Case *c, const double *x, long e)
@@ -34,8 +69,8 @@ static void ref_route(const Case *c, double *share)
         const double *x = c->in[0]->v + r * experts;
         double sum = 0;
         for (long e = 0; e < experts; e++)
-            if (place_of(x, experts, e) < top)
-                sum += share[r * top + place_of(x, experts, e)] = odds(c, x, e);
+            if (place_of(c, x, e) < top)
+                sum += share[r * top + place_of(c, x, e)] = odds(c, x, e);
         for (long j = 0; j < top && c->d[NORMALIZE]; j++)
             share[r * top + j] /= sum;
     }
@@ -48,7 +83,7 @@ static void check_layout(const Case *c, const int32_t *expert, const int32_t *sl
     for (long i = 0; i < n; i++) {
         const double *x = c->in[0]->v + i / c->d[TOP] * c->d[EXPERTS];
         long at = 0;
-        wrong += expert[i] < 0 || expert[i] >= c->d[EXPERTS] || place_of(x, c->d[EXPERTS], expert[i]) != i % c->d[TOP];
+        wrong += expert[i] < 0 || expert[i] >= c->d[EXPERTS] || place_of(c, x, expert[i]) != i % c->d[TOP];
         for (long k = 0; k < n; k++)
             at += expert[k] < expert[i] || (expert[k] == expert[i] && k < i);
         wrong += slot[i] != at;
@@ -91,12 +126,24 @@ static Tensor *apart(long n, long experts)
     return x;
 }
 
-/* Equal logits among them: the second case has every logit twice. */
+/* Further apart than any probabilities, and those of groups than any experts. */
+static Tensor *corrections(long experts, long groups)
+{
+    Tensor *x = operand(FLOAT, experts, -3, 3);
+    const int32_t *place = shuffled(experts), *group = shuffled(groups);
+    for (long e = 0; e < experts; e++)
+        ((float *)x->k)[e] = (float)(x->v[e] = 1000.0 * group[e / (experts / groups)] + 1.5 * place[e]);
+    return x;
+}
+
+/* Equal logits among them: the second case has every logit twice.  Cases behind the sixth have corrections, or groups. */
 static void route(void)
 {
-    static const long sizes[][5] = {{1, 1, 1, 0, 0}, {9, 6, 2, 1, 0}, {70, 40, 3, 0, 0}, {13, 5, 5, 1, 1}, {90, 8, 2, 1, 0},
-                                    {7, 3, 1, 0, 1}};
-    for (int s = 0; s < 6; s++) {
+    static const long sizes[][8] = {{1, 1, 1, 0, 0, 1, 1, 1}, {9, 6, 2, 1, 0, 1, 1, 1}, {70, 40, 3, 0, 0, 1, 1, 1},
+                                    {13, 5, 5, 1, 1, 1, 1, 1}, {90, 8, 2, 1, 0, 1, 1, 1}, {7, 3, 1, 0, 1, 1, 1, 1},
+                                    {9, 7, 3, 1, 1, 1, 1, 1}, {40, 12, 3, 1, 1, 4, 2, 2}, {30, 12, 2, 0, 0, 3, 1, 1},
+                                    {30, 72, 5, 1, 1, 8, 3, 2}, {8, 8, 4, 0, 0, 2, 1, 2}};
+    for (int s = 0; s < 11; s++) {
         const long *d = sizes[s], n = d[ROWS] * d[TOP];
         Tensor *x = apart(d[ROWS], d[EXPERTS]), *share = result(REAL, n), *dy = operand(REAL, n, -1, 1);
         Tensor *dx = result(REAL, x->n);
@@ -105,8 +152,10 @@ static void route(void)
             x->v[i] = x->v[i - 1];
             put(x->k, i, (float)x->v[i]);
         }
-        Case c = {.d = {d[0], d[1], d[2], d[3], d[4]}, .in = {x}};
-        route_forward(stage, share->k, expert, slot, offset, x->k, d[ROWS], d[EXPERTS], d[TOP], d[NORMALIZE], d[SCORES]);
+        Tensor *correction = s == 6 || s == 7 || s == 9 ? corrections(d[EXPERTS], d[5]) : NULL;
+        Case c = {.d = {d[0], d[1], d[2], d[3], d[4], 0, d[5], d[6], d[7]}, .in = {x, correction}};
+        route_forward(stage, share->k, expert, slot, offset, x->k, correction ? correction->k : NULL, d[ROWS], d[EXPERTS],
+                      d[TOP], d[NORMALIZE], d[SCORES], d[5], d[6], d[7]);
         check_value("route_forward", share, ref_route, &c);
         check_layout(&c, expert, slot, offset);
         route_backward(stage, dx->k, dy->k, x->k, expert, d[ROWS], d[EXPERTS], d[TOP], d[NORMALIZE], d[SCORES]);

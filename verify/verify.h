@@ -206,7 +206,7 @@ int64_t norm_length(int64_t n);                          /* elements in a block 
 /* ---- graph.c, reference.c, duals.c: model.graph ------------------------------------------------------------------ */
 /* A tensor or a state; whole: of integers. */
 typedef struct { const char *name, *kind, *of; int64_t bytes, input, at, use; int type_bytes;
-    bool tracked, frozen, whole; const char *shape; } Thing;
+    bool tracked, frozen, still, whole; const char *shape; } Thing;
 typedef struct { const char *token; char sign; const char *name; int64_t i; double f; } GraphArg;
 typedef struct { char phase; const char *name, *row, *call; int64_t tmp; int line; LIST(GraphArg) arg; } GraphOp;
 typedef struct { int64_t count, input, ignore; } GraphCount;

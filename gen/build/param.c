@@ -82,7 +82,8 @@ static int make(Scope *s, const Node *line, const Op *o, int op, const Operand *
 {
     Graph *g = s->b->g;
     int index = g->state.n;
-    State st = {.kind = S_PARAM, .type = F32, .param = index, .op = op, .init = init, .tracked = par->tracked, .loc = o->loc};
+    State st = {.kind = S_PARAM, .type = F32, .param = index, .op = op, .init = init, .tracked = par->tracked,
+                .frozen = par->fixed, .loc = o->loc};
     st.name = claim(s, line, par_name(s, line, o, par));
     *PUSH(&g->state) = st;
     names_put(&s->b->param, st.name, index);
@@ -123,11 +124,12 @@ static void no_tie(Scope *s, const Node *tie)
           "no operator above has a parameter to share under the name %s", tie->text);
 }
 
-/* Is this parameter of the row absent?  `affine: false` stands for all of them. */
+/* Is this parameter of the row absent?  `affine: false` stands for all of them; a key of its name may have a default. */
 static bool absent(Scope *s, const Node *line, const Op *o, const Operand *par)
 {
     const Node *n = node_get(line, par->name);
-    bool none = attr_find(o, "affine") && !attr_int(o, "affine");
+    const char *key = attr_find(o, "affine") ? "affine" : par->name;
+    bool none = attr_find(o, key) && !attr_int(o, key);
     return par->optional && (n ? !eval_bool(s, n) : none);
 }
 

@@ -6,7 +6,7 @@
 #include "build.h"
 #include <string.h>
 
-enum { MOST_EXPERTS = 1024 };   /* rt/op/experts.c */
+enum { MOST_EXPERTS = 1024, MOST_GROUPS = 64, MOST_BEST = 8 };   /* rt/op/experts.c */
 
 
 /* The Route that has made operand i as its result `name`; NULL after a complaint. */
@@ -27,6 +27,7 @@ bool size_route(Sizer *z)
 {
     const Shape *x = in_shape(z, 0);
     int64_t experts = x->d[x->n - 1], rows = shape_size(x, 0, x->n - 1), top = attr_int(z->o, "top");
+    int64_t groups = attr_int(z->o, "groups"), kept = attr_int(z->o, "kept"), best = attr_int(z->o, "best");
     Shape each = *x;
     each.d[x->n - 1] = top;
     if (x->n < 2)
@@ -34,11 +35,18 @@ bool size_route(Sizer *z)
     if (experts > MOST_EXPERTS || top > experts)
         return refuse(z, NULL, "top %lld of %lld experts: there are at most %d, and `top` is at most their number", (Num)top,
                       (Num)experts, MOST_EXPERTS);
+    if (groups > MOST_GROUPS || experts % groups || kept > groups || best > experts / groups || best > MOST_BEST)
+        return refuse(z, NULL, "%lld groups of %lld experts, %lld kept for their %lld best: there are at most %d groups, "
+                      "which divide the experts, and %d best", (Num)groups, (Num)experts, (Num)kept, (Num)best, MOST_GROUPS,
+                      MOST_BEST);
+    if (groups > 1 && top > experts / groups * kept)
+        return refuse(z, NULL, "top %lld of %lld groups of %lld experts is too many", (Num)top, (Num)kept,
+                      (Num)(experts / groups));
     if (rows > INT32_MAX / top)
         return refuse(z, NULL, "%lld rows are too many", (Num)rows);
     attr_set(z->o, "rows", rows);
     attr_set(z->o, "experts", experts);
-    return out_shape(z, 0, each) && out_shape(z, 1, each) && out_shape(z, 2, each) &&
+    return par_shape(z, 0, (Shape){1, {experts}}) && out_shape(z, 0, each) && out_shape(z, 1, each) && out_shape(z, 2, each) &&
            out_shape(z, 3, (Shape){1, {experts + 1}});
 }
 

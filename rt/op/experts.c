@@ -9,6 +9,11 @@
  * their shares.
  *
  *     p = softmax or sigmoid of the logits      share = p of the choice, over the sum of the chosen if normalised
+ *
+ * A correction is added to p for the choice alone (DeepSeek-AI, DeepSeek-V3 Technical Report, 2024, section 2.1.2).
+ * With groups of experts, those of the `kept` groups are chosen whose `best` largest add up to most.  With best 1 and no
+ * correction, logits stand for p.
+ *
  *     y[token] = sum over choices of share row[slot]
  *
  * The loss that spreads tokens (Switch) is factor experts sum of f p, f the part of the tokens that chose an expert, p its mean
@@ -18,7 +23,7 @@
  */
 #include "kernel.h"
 
-enum { EXPERTS = 1024, SOFTMAX = 0 };      /* the shape rule refuses more */
+enum { EXPERTS = 1024, GROUPS = 64, BEST = 8, SOFTMAX = 0 };      /* the shape rule refuses more */
 
 /* Probabilities of a row of logits. */
 static void odds(float *p, const real *x, long experts, long scores)
@@ -36,23 +41,46 @@ static void odds(float *p, const real *x, long experts, long scores)
         p[e] /= sum;
 }
 
-/* A NaN comes last. */
-static float rank_of(const real *x, long e) { return get(x, e) == get(x, e) ? get(x, e) : -F_INFINITY; }
+/* What a row is chosen by.  A NaN comes last. */
+static void rank(float *v, const float *p, const real *x, const float *correction, long experts, long best)
+{
+    for (long e = 0; e < experts; e++) {
+        v[e] = correction ? p[e] + correction[e] : best > 1 ? p[e] : get(x, e);
+        v[e] = v[e] == v[e] ? v[e] : -F_INFINITY;
+    }
+}
 
-/* The `top` largest: each is the first behind the one before it, in the order of larger logits and then lower numbers. */
-static void choose(int32_t *expert, const real *x, long experts, long top)
+/* The `top` largest: each is the first behind the one before it, in the order of larger values and then lower numbers. */
+static void choose(int32_t *chosen, const float *v, long n, long top)
 {
     float last = F_INFINITY;
     for (long j = 0, before = -1; j < top; j++) {
-        long best = -1;
-        for (long e = 0; e < experts; e++) {
-            float v = rank_of(x, e);
-            if ((v < last || (v == last && e > before)) && (best < 0 || v > rank_of(x, best)))
-                best = e;
-        }
-        last = rank_of(x, best);
-        expert[j] = (int32_t)(before = best);
+        long most = -1;
+        for (long e = 0; e < n; e++)
+            if ((v[e] < last || (v[e] == last && e > before)) && (most < 0 || v[e] > v[most]))
+                most = e;
+        last = v[most];
+        chosen[j] = (int32_t)(before = most);
     }
+}
+
+/* The others of a group that is not kept come last. */
+static void keep_groups(float *v, long experts, long groups, long kept, long best)
+{
+    float sum[GROUPS] = {0};
+    int32_t chosen[GROUPS > BEST ? GROUPS : BEST];
+    char keep[GROUPS] = {0};
+    long size = experts / groups;
+    for (long g = 0; g < groups; g++) {
+        choose(chosen, v + g * size, size, best);
+        for (long j = 0; j < best; j++)
+            sum[g] += v[g * size + chosen[j]];
+    }
+    choose(chosen, sum, groups, kept);
+    for (long j = 0; j < kept; j++)
+        keep[chosen[j]] = 1;
+    for (long e = 0; e < experts; e++)
+        v[e] = keep[e / size] ? v[e] : -F_INFINITY;
 }
 
 static float chosen_sum(const float *p, const int32_t *expert, long top)
@@ -77,14 +105,18 @@ static void lay_out(int32_t *slot, int32_t *offset, const int32_t *expert, long 
         slot[i] = next[expert[i]]++;
 }
 
-void route_forward(Stage *st, real *share, int32_t *expert, int32_t *slot, int32_t *offset, const real *x, long rows,
-                   long experts, long top, long normalize, long scores)
+void route_forward(Stage *st, real *share, int32_t *expert, int32_t *slot, int32_t *offset, const real *x,
+                   const float *correction, long rows, long experts, long top, long normalize, long scores, long groups,
+                   long kept, long best)
 {
     EACH(rows * experts * top >= 1 << 15)
     for (long r = 0; r < rows; r++) {
-        float p[EXPERTS];
+        float p[EXPERTS], v[EXPERTS];
         odds(p, x + r * experts, experts, scores);
-        choose(expert + r * top, x + r * experts, experts, top);
+        rank(v, p, x + r * experts, correction, experts, best);
+        if (groups > 1)
+            keep_groups(v, experts, groups, kept, best);
+        choose(expert + r * top, v, experts, top);
         float sum = normalize ? chosen_sum(p, expert + r * top, top) : 1.0f;
         for (long j = 0; j < top; j++)
             put(share, r * top + j, p[expert[r * top + j]] / sum);

@@ -11,7 +11,7 @@
 # and DIR/FAMILY/config5.json, each config.json as a newer release reads and writes it:
 #
 #     pip install torch transformers==5.24.0 numpy; python3 tests/ref/make_hf.py --newer tests/hf [FAMILY...]
-import json, os, sys, tempfile
+import json, os, re, sys, tempfile
 import numpy as np
 import torch
 import transformers as hf
@@ -30,6 +30,7 @@ heads = dict(words='MaskedLM', classes='SequenceClassification', tags='TokenClas
 t5 = dict(vocab_size=61, d_model=24, d_kv=8, d_ff=40, num_layers=2, num_heads=3, dropout_rate=0.)
 s2s = dict(vocab_size=61, d_model=24, encoder_layers=2, decoder_layers=1, encoder_attention_heads=4, decoder_attention_heads=3,
            encoder_ffn_dim=40, decoder_ffn_dim=36, max_position_embeddings=12, dropout=0.)
+latent = dict(num_key_value_heads=4, kv_lora_rank=8, q_lora_rank=12, qk_nope_head_dim=6, qk_rope_head_dim=4, v_head_dim=8)
 gpt = dict(vocab_size=61, n_positions=12, n_embd=24, n_layer=2, n_head=4, resid_pdrop=0., embd_pdrop=0., attn_pdrop=0.)
 llama3 = dict(rope_type='llama3', factor=8., low_freq_factor=1., high_freq_factor=4., original_max_position_embeddings=64)
 models = {
@@ -140,6 +141,17 @@ models = {
     'olmo': ('OlmoForCausalLM', hf.OlmoConfig(**base, **pairs, pad_token_id=0)),
     'mt5': ('MT5ForConditionalGeneration', hf.MT5Config(**t5, tie_word_embeddings=False)),
     'umt5': ('UMT5ForConditionalGeneration', hf.UMT5Config(**t5, num_decoder_layers=1, feed_forward_proj='relu')),
+    'deepseek_v3': ('DeepseekV3ForCausalLM', hf.DeepseekV3Config(
+        **base, **latent, n_routed_experts=8, num_experts_per_tok=3, n_group=4, topk_group=2, moe_intermediate_size=16,
+        first_k_dense_replace=1)),
+    'deepseek_v2': ('DeepseekV2ForCausalLM', hf.DeepseekV2Config(
+        **base, **{**latent, 'q_lora_rank': None}, n_routed_experts=6, num_experts_per_tok=3, n_group=3, topk_group=2,
+        topk_method='group_limited_greedy', moe_intermediate_size=16, first_k_dense_replace=1, routed_scaling_factor=1.5)),
+    'dots1': ('Dots1ForCausalLM', hf.Dots1Config(**base, **pairs, n_routed_experts=5, num_experts_per_tok=3, n_shared_experts=2,
+                                                 moe_intermediate_size=16, routed_scaling_factor=1.5)),
+    'glm4_moe': ('Glm4MoeForCausalLM', hf.Glm4MoeConfig(**base, **pairs, head_dim=8, n_routed_experts=5, num_experts_per_tok=3,
+                                                        moe_intermediate_size=16, first_k_dense_replace=1)),
+    'youtu': ('YoutuForCausalLM', late('Youtu', **base, **latent)),
     'm2m_100': ('M2M100ForConditionalGeneration', hf.M2M100Config(**s2s, attention_dropout=0., encoder_layerdrop=0.,
                                                                   decoder_layerdrop=0.)),
     'xglm': ('XGLMForCausalLM', hf.XGLMConfig(vocab_size=61, d_model=24, num_layers=2, attention_heads=4, ffn_dim=40,
@@ -211,6 +223,17 @@ def told(name, gradient):                       # as tests/compare.c
     return f'{name} {gradient.norm().item():.9g} {(gradient * along).sum().item():.9g}\n'
 
 
+def tensor_of(parameters, tables, key):         # of a file, and where it is in what the model has
+    if key in parameters or key in tables:
+        return parameters.get(key, tables.get(key)), ...
+    block, expert, line = re.match(r'(.*experts)\.(\d+)\.(\w+)\.weight$', key).groups()
+    if line == 'down_proj':
+        return parameters[block + '.down_proj'], int(expert)
+    both = parameters[block + '.gate_up_proj']
+    half = both.shape[1] // 2
+    return both, (int(expert), slice(half) if line == 'gate_proj' else slice(half, None))
+
+
 def main(folder, families):
     for family, (name, config) in models.items():
         if families and family not in families:
@@ -226,6 +249,7 @@ def main(folder, families):
                 g.write(f.read())
         del header['__metadata__']
         config.dtype = None
+        config._experts_implementation = 'eager'        # others know no f64
         model = getattr(hf, name)(config).double().eval()
         parameters = dict(model.named_parameters(remove_duplicate=False))
         tables = dict(model.named_buffers(remove_duplicate=False))
@@ -237,7 +261,9 @@ def main(folder, families):
                 if key.endswith('embed_positions.weight') and family.startswith(('roformer', 'marian')):
                     sines.add(key)                      # whatever a file has
                 else:
-                    parameters.get(key, tables.get(key)).data = weights(names[key], tensor['shape'])
+                    with torch.no_grad():
+                        of, at = tensor_of(parameters, tables, key)
+                        of[at].copy_(weights(names[key], tensor['shape']))
         model.tie_weights()
         for module in model.modules():
             if hasattr(module, 'padding_idx') and hasattr(module, 'weight'):
@@ -256,12 +282,12 @@ def main(folder, families):
                 if 'embed_positions.weight' in key and key not in set(names) - sines and family[:8] != 'roformer':
                     f.write(f'{key} -1 0\n')
             for key, short in names.items():
-                parameter = parameters.get(key, tables.get(key))
+                parameter, at = tensor_of(parameters, tables, key)
                 if key in sines or family == 'ibert' and key in tables:
                     continue
                 if parameter.grad is None and 'encoder_attn' in key:          # of a decoder without an encoder
                     continue
-                f.write(told(short, torch.zeros_like(parameter) if parameter.grad is None else parameter.grad))
+                f.write(told(short, torch.zeros_like(parameter[at]) if parameter.grad is None else parameter.grad[at]))
 
 
 def newer(folder, families):

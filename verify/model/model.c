@@ -430,7 +430,7 @@ static void parameters(const Model *m)
             model_fault(m, m->model, "the model has no parameter %s", t->name);
         bool small = strstr(t->name, ".lora_A.") || strstr(t->name, ".lora_B.");
         bool frozen = adapt ? !small && !model_matches(node_field(adapt, "learn"), t->name) : model_matches(freeze, t->name);
-        if (!t->tracked && t->frozen != frozen)
+        if (!t->tracked && t->frozen != (frozen || t->still))
             model_fault(m, m->model, "parameter %s %s", t->name, frozen ? "is frozen, and learns in model.graph" :
                         "learns, and is frozen in model.graph");
     }

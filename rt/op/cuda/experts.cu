@@ -33,13 +33,26 @@ FN Odds odds_of(const real *x, long experts, long scores)
     return o;
 }
 
-/* Of the logits behind the one before: the largest, and its lowest number. */
-FN long choose_next(const Odds &o, float *last, long before)
+/* What a row is chosen by: a NaN, and the experts of a group that is not kept, come last. */
+struct Ranks {
+    const Odds &p;
+    const float *correction;
+    long size, best;                /* of a group */
+    uint64_t kept;
+    FIELD float operator()(long e) const
+    {
+        float v = correction ? p(e) + correction[e] : best > 1 ? p(e) : one(p.x, e);
+        return v == v && kept >> e / size & 1 ? v : -F_INFINITY;
+    }
+};
+
+/* Of experts from .. to-1 behind the one before: the largest, and its lowest number. */
+FN long choose_next(const Ranks &o, long from, long to, float *last, long before)
 {
     float most = -F_INFINITY;
     int best = -1;
-    for (long e = threadIdx.x % WARP; e < o.experts; e += WARP) {
-        float v = one(o.x, e) == one(o.x, e) ? one(o.x, e) : -F_INFINITY;
+    for (long e = from + threadIdx.x % WARP; e < to; e += WARP) {
+        float v = o(e);
         if ((v < *last || (v == *last && e > before)) && (best < 0 || v > most))
             most = v, best = (int)e;
     }
@@ -53,17 +66,41 @@ FN long choose_next(const Odds &o, float *last, long before)
     return best;
 }
 
-static __global__ void route_rows(real *share, int32_t *expert, const real *x, long rows, long experts, long top,
-                                  long normalize, long scores)
+/* The kept groups: those whose `best` largest add up to most, of equal ones the lower. */
+FN uint64_t keep_groups(const Ranks &v, long groups, long kept)
+{
+    uint64_t keep = 0;
+    for (long k = 0; k < kept; k++) {
+        float most = 0;
+        long which = -1;
+        for (long g = 0; g < groups; g++) {
+            float sum = 0, last = F_INFINITY;
+            for (long j = 0, before = -1; j < v.best; j++) {
+                before = choose_next(v, g * v.size, (g + 1) * v.size, &last, before);
+                sum += last;
+            }
+            if (!(keep >> g & 1) && (which < 0 || sum > most))
+                most = sum, which = g;
+        }
+        keep |= (uint64_t)1 << which;
+    }
+    return keep;
+}
+
+static __global__ void route_rows(real *share, int32_t *expert, const real *x, const float *correction, long rows, long experts,
+                                  long top, long normalize, long scores, long groups, long kept, long best)
 {
     long r = ROW_OF(WARP), before = -1;
     if (r >= rows)
         return;
     Odds p = odds_of(x + r * experts, experts, scores);
+    Ranks v = {p, correction, experts / groups, best, ~(uint64_t)0};
+    if (groups > 1)
+        v.kept = keep_groups(v, groups, kept);
     float last = F_INFINITY, sum = 0;
     bool first = threadIdx.x % WARP == 0;
     for (long j = 0; j < top; j++) {
-        before = choose_next(p, &last, before);
+        before = choose_next(v, 0, experts, &last, before);
         sum += p(before);
         if (first)
             expert[r * top + j] = (int32_t)before;
@@ -103,11 +140,12 @@ static __global__ void route_slots(int32_t *slot, const int32_t *offset, const i
     }
 }
 
-void route_forward(Stage *st, real *share, int32_t *expert, int32_t *slot, int32_t *offset, const real *x, long rows,
-                   long experts, long top, long normalize, long scores)
+void route_forward(Stage *st, real *share, int32_t *expert, int32_t *slot, int32_t *offset, const real *x,
+                   const float *correction, long rows, long experts, long top, long normalize, long scores, long groups,
+                   long kept, long best)
 {
-    LAUNCH(route_rows, (unsigned)ceil_div(rows, BLOCK / WARP), (unsigned)BLOCK, st, share, expert, x, rows, experts, top,
-           normalize, scores);
+    LAUNCH(route_rows, (unsigned)ceil_div(rows, BLOCK / WARP), (unsigned)BLOCK, st, share, expert, x, correction, rows, experts,
+           top, normalize, scores, groups, kept, best);
     LAUNCH(route_counts, (unsigned)experts, (unsigned)WARP, st, offset, (const int32_t *)expert, rows * top);
     LAUNCH(route_offsets, 1u, (unsigned)WARP, st, offset, experts);
     LAUNCH(route_slots, (unsigned)experts, (unsigned)WARP, st, slot, (const int32_t *)offset, (const int32_t *)expert,
