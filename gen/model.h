@@ -290,7 +290,7 @@ typedef struct {
 
 const char *compute_word(const Train *t);       /* of precision.compute */
 
-typedef struct { const char *dir; int64_t every, keep; } CkptSpec;
+typedef struct { const char *dir; int64_t every, keep; bool async; } CkptSpec;
 
 /* How files of published weights differ from the parameters of the model: config/weights.c.  A * of a name is one text in all
  * names of its rule. */

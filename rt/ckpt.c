@@ -9,9 +9,15 @@
  * Old checkpoints go only after the new one is there, COMMIT first.  Source: T. Pillai et al., All File Systems Are Not
  * Created Equal, OSDI 2014, on the guarantees that file systems do not give.
  *
+ * A stage copies its states at the end of the step, and its thread writes the copy (ckpt_beside.c).  Once no stage writes any
+ * more, which all learn with the loss of a step, stage 0 is given the hashes, and its thread commits (ckpt_commit.c); once it
+ * has, all learn how that went.  So two meetings that there are anyway carry a checkpoint.  The next one, a stop and the end of
+ * the job wait for it.
+ *
  * Replicas all hold the same values, and the first one writes.  Where each has its own part of the moments (train.shard), all
- * write into the file of the first one, at places that nobody else writes to; then the first one reads it for its hash.
- * Nothing allocates: headers have their room from the start, and tensors go from the arena to write(2).  Cost: one pass over
+ * write into the file of the first one, at places that nobody else writes to; then the first one reads it for its hash.  These
+ * take no copy: the step waits.
+ * Nothing allocates: headers and copies have their room from the start.  Cost: a copy in the step, and one pass over
  * parameters and moments at the speed of SHA-256 or of the disk.  A failed checkpoint ends the job and removes its .part.
  * Several hosts need a directory that all of them see.
  *
@@ -24,7 +30,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "ckpt.h"
+#include "ckpt_write.h"
 #include "link.h"
 #include "safetensors.h"
 #include "sha256.h"
@@ -33,24 +39,6 @@
 
 enum { HOME_STATES = 1 << STATE_PARAM | 1 << STATE_MOMENT1 | 1 << STATE_MOMENT2 | 1 << STATE_DRIFT | 1 << STATE_CENTRE |
                      1 << STATE_OLD };
-
-typedef struct { int status, pad; int64_t bytes; char sha[72]; } Written;
-
-struct Checkpoint {
-    Item **local;               /* by stage of this process */
-    int *owns;
-    Text *header;
-    Item *all;                  /* for the index: stage 0 */
-    int alls;
-    Text index;
-    Written *written;           /* of all stages */
-    Saved *old;                 /* committed, ascending; room for what this run adds */
-    int olds;
-    Saved *stale;               /* never committed: removed when the first checkpoint is written, not before */
-    int stales;
-    CkptLock lock;
-    bool cut;                   /* replicas have parts of some state */
-};
 
 /* ---- before the first step --------------------------------------------------------------------------------------- */
 
@@ -90,8 +78,9 @@ static int make_room(Run *run, Checkpoint *c)
     c->owns = calloc(n, sizeof *c->owns);
     c->header = calloc(n, sizeof *c->header);
     c->written = calloc((size_t)run->job->stages, sizeof *c->written);
+    c->flight = calloc(n, sizeof *c->flight);
     c->all = items_make(run->job, HOME_STATES, -1, &c->alls);
-    bool good = c->local && c->owns && c->header && c->written && c->all &&
+    bool good = c->local && c->owns && c->header && c->written && c->all && c->flight &&
                 make_text(&c->index, c->all, c->alls, 256 + 256L * run->job->stages + published_room(run) +
                                                     said_room(run->job));
     for (int i = 0; good && i < c->alls; i++)
@@ -102,6 +91,33 @@ static int make_room(Run *run, Checkpoint *c)
         good = c->local[i] && make_text(&c->header[i], c->local[i], c->owns[i], 0);
     }
     return good ? DONE : complain(STATUS_RUN, "no memory for checkpoints");
+}
+
+/* The floats that this stage writes: all of the states at home here, in the first replica and on its first device. */
+static size_t copied_bytes(const Run *run, int k)
+{
+    const Checkpoint *c = run->checkpoint;
+    size_t n = 0;
+    for (int i = 0; run->first + k < homes_of(run->job) && i < c->owns[k]; i++)
+        n += (size_t)c->local[k][i].state->n * sizeof(float);
+    return n;
+}
+
+/* Threads, and memory for copies; a job can do without. */
+static void open_beside(Run *run, Checkpoint *c)
+{
+    size_t all = 0;
+    if (!run->job->ckpt_async || c->cut)
+        return;
+    for (int k = 0; k < run->count; k++)
+        all += copied_bytes(run, k);
+    bool good = beside_fits(all);
+    for (int k = 0; k < run->count && good; k++)
+        good = beside_open(&c->flight[k].beside, copied_bytes(run, k));
+    for (int k = 0; k < run->count && !good; k++)
+        beside_close(&c->flight[k].beside);
+    if (!good)
+        complain(DONE, "no memory for a copy of %zu bytes of the states: steps wait while checkpoints are written", all);
 }
 
 /* What is there already: committed, or left behind by a job that died. */
@@ -137,6 +153,8 @@ int ckpt_open(Run *run)
         return complain(STATUS_RUN, "no memory for checkpoints");
     c->lock.file = -1;
     int status = make_room(run, c);
+    if (status == DONE)
+        open_beside(run, c);
     if (status == DONE && run->main)
         status = ckpt_lock(&c->lock, run->opt.checkpoint, !run->opt.resume, run->mark);
     return status == DONE && run->main ? take_stock(run, c) : status;
@@ -152,6 +170,8 @@ void ckpt_close(Run *run)
     Checkpoint *c = run->checkpoint;
     if (!c)
         return;
+    for (int i = 0; c->flight && i < run->count; i++)
+        beside_close(&c->flight[i].beside);
     ckpt_unlock(&c->lock, run->opt.checkpoint);
     for (int i = 0; i < run->count; i++) {
         if (c->local)
@@ -165,6 +185,7 @@ void ckpt_close(Run *run)
     free(c->all);
     free(c->index.at);
     free(c->written);
+    free(c->flight);
     free(c->old);
     free(c->stale);
     free(c);
@@ -211,17 +232,6 @@ static void lend_items(Worker *w, const Item *item, int n)
     for (int i = 0; i < n; i++)
         if (item[i].state->outer && item_here(w, &item[i]))
             item_read(w, &item[i], 0, item[i].state->n, NULL, NULL);
-}
-
-/* Synced and closed; errno says why not. */
-static bool finish(int file, bool good)
-{
-    good = good && fsync(file) == 0;
-    int why = errno;
-    if (file >= 0 && close(file) != 0 && good)
-        return false;
-    errno = why;
-    return good;
 }
 
 /* The file of a stage, or of its twin in replica 0. */
@@ -293,7 +303,7 @@ static void write_stage(Worker *w, int64_t step, bool cut, Written *out)
     else
         good = put_items(w, good ? &to : &(Put){-1, &d, false}, c->local[k], c->owns[k], &broken) && good;
     *out = (Written){.bytes = (int64_t)d.n};
-    out->status = written(w, step, path, finish(file, good), broken);
+    out->status = written(w, step, path, ckpt_finish(file, good), broken);
     digest_end(&d, out->sha);
 }
 
@@ -334,162 +344,69 @@ static void write_files(Worker *w, int64_t step, Written *mine)
         sum_part(w, step, mine);
 }
 
-static int write_text(const char *path, const char *text, size_t n)
+/* ---- a copy, and its file ------------------------------------------------------------------------------------------ */
+
+static bool take_copy(void *to, const void *piece, size_t n)
 {
-    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
-    if (finish(file, file >= 0 && write_all(file, text, n)))
-        return DONE;
-    return complain(STATUS_RUN, "%s: cannot write: %s; the last committed checkpoint is as it was", path,
-                    strerror(errno));
+    Beside *b = to;
+    if (n > b->room - b->used)
+        return false;           /* never */
+    memcpy(b->at + b->used, piece, n);
+    b->used += n;
+    return true;
 }
 
-static int sync_directory(const char *path)
+static bool not_finite(const float *x, long n)
 {
-    int file = open(path, O_RDONLY);
-    if (finish(file, file >= 0))
-        return DONE;
-    return complain(STATUS_RUN, "%s: cannot sync the directory: %s", path, strerror(errno));
-}
-
-/* ---- commit: stage 0 --------------------------------------------------------------------------------------------- */
-
-/* The parameters as files of published weights have them: for dpgen export. */
-static void add_published(Text *t, const Run *run)
-{
-    int type = run->job->published, some = 0;
-    text_add(t, "\"published\":{\"type\":\"%s\",\"parameters\":[",
-             type == JOB_F16 ? "F16" : type == JOB_BF16 ? "BF16" : "F32");
-    for (int i = 0; i < run->parameters; i++) {
-        const StateInfo *s = run->parameter[i].state;
-        for (int piece = 0; piece < weights_pieces(run->job, s); piece++) {
-            Published p = weights_place(run->job, s, piece);
-            text_add(t, "%s\n[\"%s\",", some++ ? "," : "", p.in.name);
-            text_json(t, p.in.file);
-            text_add(t, ",%d,%ld,%ld,%ld", p.in.turn, p.in.from, p.in.rows, p.in.groups);
-            text_add(t, p.in.pieces ? ",%ld,%ld]" : "]", p.in.piece, p.in.pieces);
-        }
+    enum { EXPONENT = 0x7f800000 };
+    uint32_t some = 0;
+    for (long i = 0; i < n; i++) {
+        uint32_t word;
+        memcpy(&word, x + i, sizeof word);
+        some |= (word & EXPONENT) == EXPONENT;
     }
-    text_add(t, "]}");
+    return some;
 }
 
-/* What gives the numbers their meaning, and what each step had beside them. */
-static void add_training(Text *t, const Job *job)
+/* What follows the step may change the states now. */
+static void copy_items(Worker *w, int64_t step, Flight *f)
 {
-    int some = 0;
-    text_add(t, "\"dpgen\":\"%s\",\"moments\":\"%s\",\"key\":", job->version ? job->version : "",
-             job->moments ? job->moments : "");
-    text_json(t, job->key);
-    text_add(t, ",\n\"settings\":{");
-    for (const Setting *s = job->setting; s && s->name; s++) {
-        text_add(t, some++ ? ",\n" : "\n");
-        text_json(t, s->name);
-        text_add(t, ":");
-        text_json(t, s->value);
-    }
-    text_add(t, "},\n");
-}
-
-/* What dpgen export makes of them. */
-static void add_adapters(Text *t, const AdapterInfo *a)
-{
-    if (!a)
-        return;
-    text_add(t, "\"adapters\":{\"rank\":%ld,\"alpha\":\"%.17g\",\"dropout\":\"%.17g\",\"of\":[", a->rank, a->alpha, a->dropout);
-    for (int i = 0; a->of[i]; i++)
-        text_add(t, "%s\n\"%s\"", i ? "," : "", a->of[i]);
-    text_add(t, "]},\n");
-}
-
-static void make_index(Worker *w, int64_t step)
-{
-    const Job *job = w->run->job;
     const Checkpoint *c = w->run->checkpoint;
-    Text *t = &w->run->checkpoint->index;
-    t->n = 0;
-    text_add(t, "{\"metadata\":{\"format\":\"dpgen-checkpoint-1\",\"model\":\"%s\",\"plan\":\"%s\",\"step\":%lld,"
-             "\"versions\":\"%s\",\"seed\":\"%lu\",\"batch\":%ld,\"micro\":%ld,\"groups\":%ld,\"samples\":%lld,"
-             "\"data\":\"%s\",\n",
-             job->model, job->plan, (long long)step, job->versions ? job->versions : "", job->seed, job->batch, job->micro,
-             job->groups, (long long)data_cursor(job, step), w->run->data);
-    const Best *b = &w->best;
-    if ((job->keep_best || job->patience) && b->at >= 0)
-        text_add(t, "\"best_loss\":\"%a\",\"best_step\":%lld,\"best_since\":%lld,\n", b->loss, (long long)b->at,
-                 (long long)b->since);
-    add_training(t, job);
-    add_adapters(t, job->adapter);
-    add_published(t, w->run);
-    text_add(t, "},\n\"files\":[");
-    for (int i = 0; i < homes_of(job); i++)
-        text_add(t, "%s\n{\"name\":\"stage%d.safetensors\",\"bytes\":%lld,\"sha256\":\"%s\"}", i ? "," : "", i,
-                 (long long)c->written[i].bytes, c->written[i].sha);
-    text_add(t, "],\n\"weight_map\":{");
-    for (int i = 0; i < c->alls; i++)
-        text_add(t, "%s\n\"%s%s\":\"stage%d.safetensors\"", i ? "," : "", c->all[i].state->name, c->all[i].suffix,
-                 c->all[i].stage);
-    text_add(t, "}}\n");
+    int k = w->stage.index - w->run->first;
+    const Item *broken = NULL;
+    f->beside.used = 0;
+    for (int i = 0; i < c->owns[k]; i++) {
+        const float *copy = (const float *)(void *)(f->beside.at + f->beside.used);
+        long n = c->local[k][i].state->n;
+        item_read(w, &c->local[k][i], 0, n, take_copy, &f->beside);
+        if (!broken && not_finite(copy, n))
+            broken = &c->local[k][i];
+    }
+    safe_header(&w->run->checkpoint->header[k], c->local[k], c->owns[k], NULL);
+    f->mine.status = written(w, step, "", true, broken);
 }
 
-static int commit(Worker *w, int64_t step)
+/* By the stage's thread: nothing here is the step's. */
+static void write_copy(void *at)
 {
-    const Text *index = &w->run->checkpoint->index;
-    const char *dir = w->run->opt.checkpoint;
-    char part[CKPT_PATH], whole[CKPT_PATH], path[CKPT_PATH], hex[66];
+    Flight *f = at;
+    const Checkpoint *c = f->w->run->checkpoint;
+    const Text *header = &c->header[f->w->stage.index - f->w->run->first];
+    char path[CKPT_PATH];
     Digest d;
-    make_index(w, step);
+    stage_path(path, f->w, f->step);
     digest_start(&d);
-    digest_add(&d, index->at, index->n);
-    digest_end(&d, hex);
-    hex[64] = '\n';
-    ckpt_name(part, dir, step, ".part");
-    ckpt_name(whole, dir, step, "");
-    ckpt_name(path, dir, step, ".part/index.json");
-    int status = write_text(path, index->at, index->n);
-    ckpt_name(path, dir, step, ".part/COMMIT");
-    if (status == DONE)
-        status = write_text(path, hex, 65);
-    if (status == DONE)
-        status = sync_directory(part);
-    if (status == DONE)         /* writing took its time, and another job may have begun from what was there before */
-        status = ckpt_held(&w->run->checkpoint->lock, dir);
-    if (status == DONE && rename(part, whole) != 0)
-        status = complain(STATUS_RUN, "%s: cannot rename it to %s: %s", part, whole, strerror(errno));
-    return status == DONE ? sync_directory(dir) : status;
-}
-
-/* DIR/best leads to the checkpoint of the best evaluation. */
-static void point_best(const Run *run, int64_t step)
-{
-    char link[CKPT_PATH], part[CKPT_PATH], to[CKPT_NAME];
-    const char *dir = run->opt.checkpoint;
-    snprintf(to, sizeof to, "step-%06lld", (long long)step);
-    if ((size_t)snprintf(link, sizeof link, "%s/best", dir) >= sizeof link ||
-        (size_t)snprintf(part, sizeof part, "%s/best.part", dir) >= sizeof part)
-        return;
-    unlink(part);
-    if (symlink(to, part) != 0 || rename(part, link) != 0)
-        complain(DONE, "%s: cannot point to %s: %s; that checkpoint is kept all the same", link, to, strerror(errno));
-}
-
-/* The oldest go while there are more than `keep`; the best is not counted, and stays. */
-static void prune(Run *run, int64_t step, int64_t best)
-{
-    Checkpoint *c = run->checkpoint;
-    long keep = run->job->ckpt_keep;
-    if (keep <= 0)
-        return;
-    c->old[c->olds++] = (Saved){step, CKPT_COMMITTED, homes_of(run->job)};
-    int left = 0, spared = 0;
-    for (int i = 0; i < c->olds; i++)
-        spared += c->old[i].step == best;
-    int extra = c->olds - spared - (int)keep;
-    for (int i = 0; i < c->olds; i++)
-        if (extra > 0 && c->old[i].step != best) {
-            ckpt_remove(run->opt.checkpoint, c->old[i].step, CKPT_COMMITTED, c->old[i].files);
-            extra--;
-        } else {
-            c->old[left++] = c->old[i];
-        }
-    c->olds = left;
+    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    Put to = {file, &d, false};
+    bool good = file >= 0 && put(&to, header->at, header->n);
+    for (size_t done = 0, n; good && done < f->beside.used; done += n) {
+        n = f->beside.used - done < ARENA_PIECE ? f->beside.used - done : ARENA_PIECE;
+        good = put(&to, f->beside.at + done, n);
+        atomic_fetch_add(&f->beside.pieces, 1);
+    }
+    f->mine.bytes = (int64_t)d.n;
+    f->mine.status = written(f->w, f->step, path, ckpt_finish(file, good), NULL);
+    digest_end(&d, f->mine.sha);
 }
 
 static int begin(const Run *run, int64_t step)
@@ -518,44 +435,109 @@ static void remove_part(const Run *run, int64_t step)
         ckpt_remove(run->opt.checkpoint, step, CKPT_PART, homes_of(run->job));
 }
 
-static int save(Worker *w, int64_t step)
+/* By the thread of stage 0. */
+static void end_checkpoint(void *at)
 {
+    Flight *f = at;
+    f->mine.status = ckpt_commit(f->w, f->step, &f->best);
+}
+
+static Flight *flight_of(const Worker *w)
+{
+    return w->run->checkpoint ? &w->run->checkpoint->flight[w->stage.index - w->run->first] : NULL;
+}
+
+bool ckpt_writing(const Worker *w)
+{
+    const Flight *f = flight_of(w);
+    return f && beside_busy(&f->beside);
+}
+
+/* No stage writes: on to the commit, and from there to the end. */
+static int go_on(Worker *w)
+{
+    Flight *f = flight_of(w);
     Run *run = w->run;
     bool first = w->stage.index == 0;
-    Written mine;
-    int status = worst(w, first ? begin(run, step) : DONE);
-    if (status != DONE)
-        return status;
-    mine = (Written){0};
-    write_files(w, step, &mine);
-    link_share(&w->stage, &mine, w->board, sizeof mine);
+    int status = DONE;
+    link_share(&w->stage, &f->mine, w->board, sizeof f->mine);
     for (int i = 0; i < w->stage.count; i++) {
         const Written *x = (const Written *)w->board + i;
         if (x->status > status)
             status = x->status;
-        if (first)
+        if (first && !f->commits)
             run->checkpoint->written[i] = *x;
     }
-    if (status == DONE)
-        status = worst(w, first ? commit(w, step) : DONE);
-    int64_t best = run->job->keep_best ? w->best.at : -1;
-    if (first && status == DONE && best == step)
-        point_best(run, step);
-    if (first && status == DONE)
-        prune(run, step, best);
-    else if (first)
-        remove_part(run, step);
-    return status;
+    f->open = status == DONE && !f->commits;
+    if (f->open) {
+        f->commits = true;
+        if (first)
+            beside_post(&f->beside, end_checkpoint, f);
+        return DONE;
+    }
+    if (first && status != DONE)
+        remove_part(run, f->step);
+    if (first && status == DONE) {
+        char detail[CKPT_PATH];
+        ckpt_name(detail, run->opt.checkpoint, f->step, "");
+        metrics_line(run, "checkpoint", f->step, detail);
+    }
+    return f->failed = status;
 }
 
-int ckpt_save(Worker *w, int64_t step)
+int ckpt_turn(Worker *w)
 {
-    char detail[CKPT_PATH];
+    Flight *f = flight_of(w);
+    if (!f || !f->open || w->writing)
+        return f ? f->failed : DONE;
+    return go_on(w);
+}
+
+int ckpt_settle(Worker *w)
+{
+    Flight *f = flight_of(w);
     atomic_store(&w->patience, PATIENT);
-    int status = save(w, step);
+    while (f && f->open) {
+        beside_wait(&f->beside, w);
+        go_on(w);
+    }
     atomic_store(&w->patience, 1);
-    ckpt_name(detail, w->run->opt.checkpoint, step, "");
-    if (status == DONE && w->stage.index == 0)
-        metrics_line(w->run, "checkpoint", step, detail);
-    return status;
+    return f ? f->failed : DONE;
+}
+
+static int save(Worker *w, int64_t step)
+{
+    Flight *f = flight_of(w);
+    int status = worst(w, w->stage.index == 0 ? begin(w->run, step) : DONE);
+    if (status != DONE)
+        return f->failed = status;
+    f->w = w;
+    f->step = step;
+    f->best = w->best;
+    f->mine = (Written){0};
+    f->open = true;
+    f->commits = false;
+    if (!f->beside.at) {
+        write_files(w, step, &f->mine);
+        return DONE;
+    }
+    copy_items(w, step, f);
+    if (f->mine.status == DONE)
+        beside_post(&f->beside, write_copy, f);
+    return DONE;
+}
+
+int ckpt_save(Worker *w, int64_t step, bool now)
+{
+    Flight *f = flight_of(w);
+    now |= !w->run->job->ckpt_async || w->run->checkpoint->cut;
+    if (f->open && !now && w->stage.index == 0 && !w->run->checkpoint->late++)
+        complain(DONE, "step %lld: a checkpoint is due while the last one is written, and steps wait for it; see "
+                 "checkpoint.every", (long long)step);
+    int status = ckpt_settle(w);
+    atomic_store(&w->patience, PATIENT);
+    if (status == DONE)
+        status = save(w, step);
+    atomic_store(&w->patience, 1);
+    return status == DONE && now ? ckpt_settle(w) : status;
 }

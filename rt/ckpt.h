@@ -24,6 +24,26 @@ void ckpt_name(char *to, const char *dir, int64_t step, const char *tail);      
 /* Removes the files that a checkpoint of `files` stages may have, COMMIT first, and the directory. */
 void ckpt_remove(const char *dir, int64_t step, CkptState state, int files);
 
+/* ckpt_beside.c: a thread that does one piece of work at a time, and the memory for it.  Not started: the caller does it. */
+typedef struct {
+    pthread_t thread;
+    pthread_mutex_t lock;       /* of work, of, stop */
+    pthread_cond_t wake, done;
+    void (*work)(void *of);
+    void *of;
+    bool started, stop;
+    _Atomic bool busy;
+    _Atomic uint64_t pieces;    /* written so far */
+    unsigned char *at;          /* copies of states, `used` bytes of `room` */
+    size_t room, used;
+} Beside;
+bool beside_fits(size_t bytes);                         /* in half of what is free */
+bool beside_open(Beside *b, size_t bytes);
+void beside_post(Beside *b, void (*work)(void *of), void *of);
+void beside_wait(Beside *b, Worker *w);
+bool beside_busy(const Beside *b);
+void beside_close(Beside *b);
+
 typedef struct { int file; bool made; } CkptLock;       /* file -1: none is held; made: the directory is ours */
 /* For the process of stage 0.  `make`: the directory too, where it is missing.  mark: a line for those who find it. */
 int ckpt_lock(CkptLock *l, const char *dir, bool make, const char *mark);

@@ -24,7 +24,6 @@ typedef struct StateInfo {      /* one state of one stage */
     int kind, owned;            /* owned 0: a tied parameter's copy, owned by another stage; any of a further replica */
     size_t offset;              /* f32; NOWHERE: this stage holds the copy alone */
     size_t copy;                /* STATE_PARAM: bf16 copy that the kernels read; NOWHERE: none */
-    int bits;                   /* the copy is of 8 or 4 bits a number instead (quantize.h); 0: it is not */
     long n;
     int ndim;
     long dim[6];
@@ -38,6 +37,7 @@ typedef struct StateInfo {      /* one state of one stage */
     int whole;
     int files;                  /* STATE_PARAM: what files of published weights have to do with it, FILES_... */
     long outer, room;           /* so many stretches, each in parts of `room` elements on a device (team.h); 0: whole on each */
+    int bits;                   /* the copy is of 8 or 4 bits a number (quantize.h); 0: it is bf16 */
 } StateInfo;
 
 /* A parameter as a stage's source names it: one row for all its states.  What a row does not say is 0, and no state. */
@@ -175,6 +175,7 @@ typedef struct {
     int published;              /* type of what is written */
     const char *ckpt_dir;
     long ckpt_every, ckpt_keep;
+    int ckpt_async;             /* 1: beside the step, where there is memory for a copy */
     int64_t step_ns;            /* predicted */
     int bf16, trace;
     const char *measured;       /* the GPU and library that algorithms of products were chosen on; NULL: none was */

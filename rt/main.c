@@ -26,7 +26,8 @@
 Report worker_share(Worker *w, double loss, double norm)
 {
     bool asks = &w->run->worker[0] == w;
-    Report mine = {w->stage.shard ? 0 : loss, norm, w->blank, asks ? signal_take() : 0, 0}, sum = {.norm = -1}, *all = w->board;
+    Report mine = {w->stage.shard ? 0 : loss, norm, w->blank, asks ? signal_take() : 0, ckpt_writing(w)};
+    Report sum = {.norm = -1}, *all = w->board;
     if (w->stage.index == 0 && progress_late(w->run))
         mine.want |= WANT_END;
     link_share(&w->stage, &mine, all, sizeof mine);
@@ -34,8 +35,10 @@ Report worker_share(Worker *w, double loss, double norm)
         sum.loss += all[i].loss;
         sum.norm = all[i].norm > sum.norm || all[i].norm != all[i].norm ? all[i].norm : sum.norm;
         sum.want |= all[i].want;
+        sum.writing |= all[i].writing;
         sum.blank = all[i].blank && (!sum.blank || all[i].blank < sum.blank) ? all[i].blank : sum.blank;
     }
+    w->writing = sum.writing;
     if (w->stage.index == 0 && sum.blank && !w->run->blank)
         metrics_blank(w->run, sum.blank);
     return sum;
@@ -184,11 +187,12 @@ static int after_step(Worker *w, int64_t done, int want)
     const Job *job = w->run->job;
     const Options *o = &w->run->opt;
     bool last = done == o->steps || want & WANT_END, stop = want & WANT_STOP;
-    if (want & WANT_BROKEN)
-        return end_broken(w, done);
+    int status = want & WANT_BROKEN ? ckpt_settle(w) : ckpt_turn(w);
+    if (want & WANT_BROKEN || status != DONE)
+        return want & WANT_BROKEN ? end_broken(w, done) : status;
     bool best = job->keep_best && w->best.is && w->best.at == done;
     if (o->checkpoint && (want || last || best || due(job->ckpt_every, done))) {
-        int status = ckpt_save(w, done);
+        status = ckpt_save(w, done, want || last);
         if (status != DONE)
             return status;
         if (w == &w->run->worker[0])

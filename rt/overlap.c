@@ -45,7 +45,7 @@ static int report(Worker *w, int64_t from, int64_t to)
             metrics_step(w->run, step, r.loss, r.norm, (double)e->lr, e->at - w->shown);
         w->shown = e->at;
     }
-    return want;
+    return ckpt_turn(w) == DONE ? want : want | WANT_SAVE;      /* one that failed is told when no step is under way */
 }
 
 static int one_by_one(Worker *w, int64_t from, int64_t *to)

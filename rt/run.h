@@ -41,7 +41,7 @@ typedef struct { double loss; int64_t at, since; bool is; } Best;
 enum { PATIENT = 4 };
 
 /* blank: of the first step without a valid target, 8 times its number plus 1 plus the input; 0: there was none */
-typedef struct { double loss, norm; int64_t blank; int want, pad; } Report;
+typedef struct { double loss, norm; int64_t blank; int want, writing; } Report;
 typedef struct { double loss, norm, at; float lr; } Ended;
 
 enum { WIDE = 60 };
@@ -74,6 +74,7 @@ typedef struct Worker {
     int64_t endings, next;      /* next: the step to begin */
     double shown;               /* seconds: the end of the last step that was told of */
     Best best;
+    bool writing;               /* some stage writes its part of a checkpoint; of the last report */
     const char *broken;         /* the first number that was not finite; NULL: none */
     int64_t broken_at;          /* steps that were done then */
     void *board;                /* answers of link_share(), all stages */
@@ -321,7 +322,12 @@ int  ckpt_load(Run *run);                               /* ckpt_load.c; sets run
 int  ckpt_weights(Run *run, const char *path);
 int  weights_read(Run *run, const char *path);          /* weights.c: published ones; every parameter of these stages */
 int  weights_adapter(Run *run, const char *path);       /* adapters alone, by the names of PEFT or ours */
-int  ckpt_save(Worker *w, int64_t step);                /* every stage calls it; the same answer everywhere */
+/* Every stage calls these; the same answer everywhere.  now: it is committed, else it may be written while training goes on;
+ * turn: what may go on with it, goes on; settle: it is committed. */
+int  ckpt_save(Worker *w, int64_t step, bool now);
+int  ckpt_turn(Worker *w);
+int  ckpt_settle(Worker *w);
+bool ckpt_writing(const Worker *w);                     /* this stage */
 
 int  export_probe(const Run *run);      /* export.c: can what is written at the end be written? */
 /* Every stage calls these; the same answer everywhere. */

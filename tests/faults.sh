@@ -114,6 +114,37 @@ kill -TERM $pid
 ended "SIGTERM without a directory" 1
 if grep -q 'no directory for it' "$tmp/err"; then pass; else fault "SIGTERM without a directory: $(cat "$tmp/err")"; fi
 
+# ---- checkpoints beside the step ------------------------------------------------------------------------------------
+# They have the same bytes as those that a step waits for, and are committed after the next step has begun.
+beside() {      # NAME OPTION...
+    name=$1
+    shift
+    for async in true false; do
+        build "$name" "$@" --set checkpoint.every=4 --set checkpoint.async=$async
+        rm -rf "$ck" "$tmp/log"
+        timeout 60 "$tmp/$name/job" --quiet --data "$data" --steps 11 --checkpoint "$ck" --log "$tmp/log" 2>"$tmp/err" ||
+            fault "$name, async $async: $(tail -n 1 "$tmp/err")"
+        rm -rf "$tmp/ck.$async"
+        mv "$ck" "$tmp/ck.$async"
+        order=$(sed -n 's/^{"event":"\(step\|checkpoint\)","step":\([0-9]*\),.*/\1 \2/p' "$tmp/log" | tr '\n' ' ')
+        case $async$order in true*"step 5 "*"checkpoint 4 "* | false*"step 4 checkpoint 4 step 5 "*) pass ;;
+        *) fault "$name, async $async: $order" ;; esac
+    done
+    there=$(cd "$tmp/ck.true" && ls -d step-*/COMMIT | wc -l)
+    if [ "$there" = 3 ] && diff -r "$tmp/ck.true" "$tmp/ck.false" >"$tmp/said" 2>&1; then pass
+    else fault "$name: $there checkpoints, $(head -n 1 "$tmp/said")"; fi
+}
+beside beside $model --stages 2
+beside copies $model --stages 2 --replicas 2 --set train.batch.global=16 --set train.batch.groups=2 \
+    --set devices.0.count=8
+beside teamed $model --set train.blocks=2 --set plan.tensor=2 --stages 2
+build often $model --stages 2 --set checkpoint.every=1
+refuse "due while the last one is written" 0 "is due while the last one is written" "$tmp/often/job" --quiet --data "$data" \
+    --steps 5 --checkpoint "$ck"
+if [ "$(grep -c 'is due' "$tmp/said")" = 1 ] && [ -e "$ck/step-000005/COMMIT" ]; then pass
+else fault "due: $(cat "$tmp/said")"; fi
+rm -rf "$ck" "$tmp/log"
+
 # ---- a lock that goes while it is held --------------------------------------------------------------------------------
 # Whoever takes it away admits a second writer: the first one ends before it writes there again, and the other stays.
 for how in lock directory; do

@@ -21,7 +21,7 @@ static bool slow;               /* steps that last, for a killer to hit */
 /* ---- two partitions of one model: a.weight is tied, b.bias and c.weight are not ---------------------------------- */
 
 #define STATE(name, kind, home, slot, n) {name, kind, home, ROOM + 64 * (slot), NOWHERE, n, 1, {n}, JOB_NORMAL, 0, 1, 1, 1, \
-                                          0, 0, 0, 0, 0, 0, 0, 0}
+                                          0, 0, 0, 0, 0, 0, 0, 0, 0}
 #define ALL(name, slot, n) STATE(name, STATE_PARAM, 1, slot, n), STATE(name, STATE_MOMENT1, 1, slot + 1, n), \
                            STATE(name, STATE_MOMENT2, 1, slot + 2, n)
 static const StateInfo one[] = {ALL("a.weight", 0, 6), ALL("b.bias", 3, 3), ALL("c.weight", 6, 5)};
@@ -63,7 +63,8 @@ static Job make_job(int stages)
 {
     return (Job){.name = "tiny", .kernels = "none", .key = "key", .model = hash_a, .plan = hash_b, .stages = stages,
                  .stage = stages == 1 ? whole : halves, .batch = 1, .micro = 1, .groups = 1, .steps = 12, .tokens = 1,
-                 .seed = 5, .lr = 1, .ckpt_every = 2, .ckpt_keep = 2, .moments = "adamw", .setting = settings};
+                 .seed = 5, .lr = 1, .ckpt_every = 2, .ckpt_keep = 2, .ckpt_async = 1,
+                 .moments = "adamw", .setting = settings};
 }
 
 /* ---- running it in a child --------------------------------------------------------------------------------------- */

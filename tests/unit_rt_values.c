@@ -169,7 +169,7 @@ static void hold(Holder *h, const char *name, int init, double a, double b, bool
     memset(h, 0, sizeof *h);
     h->arena = calloc(N, 6);
     size_t at = master ? 0 : NOWHERE, copy_at = copy ? 4 * (size_t)N : NOWHERE;
-    h->state[0] = (StateInfo){name, STATE_PARAM, 1, at, copy_at, N, 1, {N}, init, a, b, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0};
+    h->state[0] = (StateInfo){name, STATE_PARAM, 1, at, copy_at, N, 1, {N}, init, a, b, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0};
     h->info = (StageInfo){.states = 1, .state = h->state};
     h->job.seed = 42;
     h->run.job = &h->job;

@@ -487,9 +487,10 @@ void model_checkpoint(Model *m, Node *node)
         { "every", read_int, offsetof(CkptSpec, every), 0, MOST, NULL },
         { "keep", read_int, offsetof(CkptSpec, keep), 1, 1000000, NULL },
         { "dir", read_text, offsetof(CkptSpec, dir), 0, 0, NULL },
+        { "async", read_true, offsetof(CkptSpec, async), 0, 0, NULL },
         { "format", read_fixed, 0, 0, 0, "safetensors" },
     };
-    m->ckpt = (CkptSpec){ .dir = "checkpoints", .every = 0, .keep = 3 };
+    m->ckpt = (CkptSpec){ .dir = "checkpoints", .every = 0, .keep = 3, .async = true };
     if (node)
         section(m, node, "checkpoint", fields, COUNT(fields), &m->ckpt);
 }

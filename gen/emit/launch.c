@@ -310,8 +310,9 @@ static void print_job(const Launch *w, int pairs, bool talk, int stored, bool co
         fprintf(w->f, "    .param_groups = %d, .param_group = param_group,\n", t->param_group.n);
     fprintf(w->f, "    .ckpt_dir = ");
     fputs(quote_c(m->ckpt.dir), w->f);
-    fprintf(w->f, ", .ckpt_every = %" PRId64 ", .ckpt_keep = %" PRId64 ",\n    .step_ns = %" PRId64
-            ", .bf16 = %d, .trace = %d,\n", m->ckpt.every, m->ckpt.keep, p->step, p->g->compute == BF16, m->trace);
+    fprintf(w->f, ", .ckpt_every = %" PRId64 ", .ckpt_keep = %" PRId64 ", .ckpt_async = %d,\n    .step_ns = %" PRId64
+            ", .bf16 = %d, .trace = %d,\n", m->ckpt.every, m->ckpt.keep,
+            m->ckpt.async, p->step, p->g->compute == BF16, m->trace);
     if (stored >= 0)
         print_published(w, stored);
     if (copied)

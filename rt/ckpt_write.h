@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * ckpt_write.h: a checkpoint while it is written, for ckpt.c and ckpt_commit.c.
+ */
+#ifndef CKPT_WRITE_H
+#define CKPT_WRITE_H
+#include "ckpt.h"
+
+typedef struct { int status, pad; int64_t bytes; char sha[72]; } Written;
+
+/* One stage's part of a checkpoint that is not yet committed. */
+typedef struct { Beside beside; Worker *w; int64_t step; bool open, commits; Written mine; Best best; int failed; } Flight;
+
+struct Checkpoint {
+    Item **local;               /* by stage of this process */
+    int *owns;
+    Text *header;
+    Item *all;                  /* for the index: stage 0 */
+    int alls;
+    Text index;
+    Written *written;           /* of all stages */
+    Saved *old;                 /* committed, ascending; room for what this run adds */
+    int olds;
+    Saved *stale;               /* never committed: removed when the first checkpoint is written, not before */
+    int stales;
+    CkptLock lock;
+    bool cut;                   /* replicas have parts of some state */
+    Flight *flight;             /* by stage of this process */
+    int late;                   /* one was due while another was written */
+};
+
+/* ckpt_commit.c.  Synced and closed; errno says why not. */
+bool ckpt_finish(int file, bool good);
+/* By stage 0, when all have written: index, COMMIT, its name; the best of all, and how many stay. */
+int ckpt_commit(Worker *w, int64_t step, const Best *best);
+#endif
