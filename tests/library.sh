@@ -75,6 +75,11 @@ for j in xor digits; do
     state=$(size -A "$tmp/$j.o" | awk '$1 ~ /^\.(data|bss|tdata|tbss)$/ { n += $2 } END { print n + 0 }')
     if [ "$state" = 0 ]; then pass; else fault "$j.o has $state bytes of state of its own"; fi
 done
+nm -g --defined-only "$tmp/xor.o" | sed -n 's/.* T xor_/NAME_/p' | sort >"$tmp/calls"
+grep -o '^.Fn NAME_[a-z]* ["v]' docs/man/dpgen-library.3 | sed 's/^.Fn //; s/ .*//' | sort >"$tmp/pages"
+expect "dpgen-library(3) has every call" cmp "$tmp/calls" "$tmp/pages"
+grep -o 'NAME_[a-z][a-z]*`' docs/library.md | tr -d '`' | sort -u >"$tmp/pages"
+expect "docs/library.md has every call" cmp "$tmp/calls" "$tmp/pages"
 expect "the proof of a library" ./dpgen-verify "$tmp/xor"
 cp -R "$tmp/xor" "$tmp/other"
 sed 's/chunk0_forward(st, 0, 0)/chunk0_forward(st, 1, 0)/; s/gather(st)/update(st)/; s/^    action(st, 1,/    action(st, 2,/' \
