@@ -164,7 +164,8 @@ expect "folders are 755" test -z "$(find "$tmp/dest/opt" -type d ! -perm 755)"
 expect "programs are 755" test "$(find "$root" -type f -perm 755 | sort | tr '\n' ' ')" = \
     "$root/bin/dpgen $root/bin/dpgen-verify "
 expect "files are 644" test -z "$(find "$root" -type f ! -path '*/bin/*' ! -perm 644)"
-for file in bin/dpgen bin/dpgen-verify share/man/man1/dpgen.1 share/man/man1/dpgen-verify.1 share/man/man5/dpgen-model.5 \
+for file in bin/dpgen bin/dpgen-verify share/man/man1/dpgen.1 share/man/man1/dpgen-verify.1 share/man/man3/dpgen-library.3 \
+    share/man/man5/dpgen-model.5 share/dpgen/examples/library/xor.yaml share/dpgen/examples/library/board/board.c \
     share/bash-completion/completions/dpgen \
     share/zsh/site-functions/_dpgen share/dpgen/devices/h100.yaml share/dpgen/examples/bytes-gpt.yaml \
     share/dpgen/examples/corpus/train.txt share/doc/dpgen/LICENSE share/doc/dpgen/docs/running.md; do
@@ -185,7 +186,7 @@ expect "keys of the model file" test "$(echo "$keys" | wc -l)" -gt 50
 for key in $keys; do grep -q "^.It .*fB$key.fR" "$root/share/man/man5/dpgen-model.5" || echo "$key"; done >"$tmp/lost"
 expect "dpgen-model(5) has every key" test ! -s "$tmp/lost"
 if command -v mandoc >/dev/null 2>&1; then
-    mandoc -T lint -W error "$root"/share/man/man1/*.1 "$root"/share/man/man5/dpgen-model.5 >"$tmp/said" 2>&1
+    mandoc -T lint -W error "$root"/share/man/man[135]/* >"$tmp/said" 2>&1
     expect "mandoc" test ! -s "$tmp/said"
 else
     skip "no mandoc"

@@ -5,7 +5,7 @@
 # headers and symbols; the boards, where their compilers and emulators are.  SLOW=1: 10^5 steps under the address and leak
 # sanitizers, and the boards.
 . "$(dirname "$0")/lib.sh"
-need dpgen build/emitted build/librt.a
+need dpgen dpgen-verify build/emitted build/librt.a
 use_portable
 examples=$root/examples/library
 steps=60
@@ -75,6 +75,17 @@ for j in xor digits; do
     state=$(size -A "$tmp/$j.o" | awk '$1 ~ /^\.(data|bss|tdata|tbss)$/ { n += $2 } END { print n + 0 }')
     if [ "$state" = 0 ]; then pass; else fault "$j.o has $state bytes of state of its own"; fi
 done
+nm -g --defined-only "$tmp/xor.o" | sed -n 's/.* T xor_/NAME_/p' | sort >"$tmp/calls"
+grep -o '^.Fn NAME_[a-z]* ["v]' docs/man/dpgen-library.3 | sed 's/^.Fn //; s/ .*//' | sort >"$tmp/pages"
+expect "dpgen-library(3) has every call" cmp "$tmp/calls" "$tmp/pages"
+grep -o 'NAME_[a-z][a-z]*`' docs/library.md | tr -d '`' | sort -u >"$tmp/pages"
+expect "docs/library.md has every call" cmp "$tmp/calls" "$tmp/pages"
+expect "the proof of a library" ./dpgen-verify "$tmp/xor"
+cp -R "$tmp/xor" "$tmp/other"
+sed 's/chunk0_forward(st, 0, 0)/chunk0_forward(st, 1, 0)/; s/gather(st)/update(st)/; s/^    action(st, 1,/    action(st, 2,/' \
+    "$tmp/xor/xor.c" >"$tmp/other/xor.c"
+refuse "xor.c is of another stage" 1 "xor.c does not hold stage0.c" ./dpgen-verify --edited "$tmp/other"
+expect "xor.c names both licences" grep -q '"licenseInfoInFiles": \["Apache-2.0", "CC0-1.0"\]' "$tmp/xor/sbom.spdx.json"
 refuse "two stages" 3 "one stage" ./dpgen "$examples/xor.yaml" --library --estimate --stages 2 --planner even -o "$tmp/none"
 refuse "a library of a GPU" 3 "kind: cpu" ./dpgen examples/gpt2-124m-cuda.yaml --library --estimate -o "$tmp/none"
 refuse "no identifier" 2 identifier ./dpgen "$examples/xor.yaml" --library --prefix a-b -o "$tmp/none"
@@ -110,6 +121,42 @@ many=$("$tmp/library" turn 100000)
 if [ "$many" = "$(ASAN_OPTIONS=quarantine_size_mb=0 "$tmp/safe" turn 100000 2>&1)" ]; then pass
 else fault "10^5 steps under sanitizers"; fi
 expect "refused under sanitizers" "$tmp/safe" refuse
+
+# Every kind of call, in f32 and in bf16: a library of one file, and the program of the same job, on the same arrays
+$cc -std=c11 -O1 -o "$tmp/npy" tests/npy.c || fault "tests/npy.c"
+any() {
+    model=$1 samples=$2 name=$(echo "$1" | tr - _) in=
+    shift 2
+    mkdir "$tmp/any.$model"
+    for array; do
+        (cd "$tmp/any.$model" && "$tmp/npy" $array)
+        in="$in ${array%% *}"
+    done
+    for type in f32 bf16; do
+        case $type in f32) use_portable ;; *) use_bf16 ;; esac
+        set="--set data.train.order=sequential --set train.precision.compute=$type --stages 1"
+        said=$(generate "$tmp/any.$type" "$models/$model.yaml" $set && compile "$tmp/any.$type") ||
+            { fault "$model: $said"; continue; }
+        folder=$tmp/j.$type.$model
+        expect "$model in $type" ./dpgen "$models/$model.yaml" $set --planner even --library --prefix "j_$name" --estimate \
+            -o "$folder"
+        expect "$model in $type is one file" $cc $flags_of -O1 -DJOB="j_$name" -include "$folder/j_$name.h" -o "$tmp/any" \
+            tests/library_any.c "$folder/j_$name.c" -lm
+        one=$(cd "$tmp/any.$model" && "$tmp/any.$type/job" --steps 4 --quiet --hash --no-checkpoint)
+        two=$(cd "$tmp/any.$model" && "$tmp/any" 4 $samples $in)
+        if [ "$one" = "$two" ] && [ -n "$one" ]; then pass; else fault "$model in $type: $two, and its program $one"; fi
+    done
+}
+need build/librt_bf16.a
+any ops 8 "tokens.npy i4 0 32 24 6" "other.npy i4 0 32 24 5" "mask.npy i4 0 2 24 5" "image.npy f4 -1 1 24 6 3" \
+    "targets.npy i4 -1 32 24 6" "wanted.npy f4 -1 1 24 8"
+any tiny-bert 8 "tokens.npy i4 0 64 40 12" "types.npy i4 0 2 40 12" "mask.npy i4 0 2 40 12" "labels.npy i4 0 64 40 12" \
+    "next.npy i4 0 2 40"
+any experts 8 "tokens.npy i4 0 29 40 10" "targets.npy i4 0 29 40 10"
+any images 16 "image.npy f4 -1 1 40 12 11 3" "labels.npy i4 0 5 40"
+any language 8 "tokens.npy i4 0 29 40 10" "targets.npy i4 0 29 40 10"
+any recurrent 8 "source.npy i4 0 29 40 7" "present.npy i4 0 2 40 7" "target.npy i4 0 29 40 6" "next.npy i4 0 29 40 6"
+use_portable
 
 # board NAME COMPILER ISA LAYOUT STEPS EMULATOR...: what a desktop says, and figures
 $cc $strict -I"$tmp" -o "$tmp/host" "$examples/board/host.c" "$examples/board/board.c" "$examples/digits.c" "$tmp/xor.o" \

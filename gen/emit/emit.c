@@ -69,7 +69,7 @@ const char *emit(const Plan *p, const char *dir, const EmitAs *as, const Text *r
         out_close(o);
     }
     emit_prover(o, as->prove);
-    emit_sbom(o, p);
+    emit_sbom(o, p, as->library ? as->prefix : NULL);
     if (as->prove)
         emit_proof(o);
     return out_end(o);

@@ -69,7 +69,7 @@ bool files_ends(const char *text, const char *with);
 /* proof.c: of all other files, before the folder has its name; or a file that says that nobody made one */
 void emit_prover(Out *o, bool proved);                  /* its source, and whether the folder will be proved */
 void emit_proof(const Out *o);
-void emit_sbom(Out *o, const Plan *p);               /* sbom.c; after all other files */
+void emit_sbom(Out *o, const Plan *p, const char *library);  /* sbom.c; after all other files; its NAME, or NULL */
 const char *action_text(const Plan *p, const Action *k);    /* F chunk 0, micro-batch 3 */
 /* Words with a comma between them, `from` columns behind the begin of the line; several lines where they are too long. */
 void emit_wrap(FILE *f, int from, int indent, const Strs *word, const char *behind);

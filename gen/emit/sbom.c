@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* What the tags of the files say; files that are no text of ours have none. */
-static void licences(const char *name, const char **concluded, const char **tag)
+static void licences(const char *name, const char *library, const char **concluded, const char **tag)
 {
     static const struct { const char *name, *concluded, *tag; } other[] = {
         {"LICENSE", "Apache-2.0", "NONE"}, {"model.yaml", "NOASSERTION", "NOASSERTION"}, {"profile", EMIT_LICENCE, "NONE"}
@@ -22,6 +22,12 @@ static void licences(const char *name, const char **concluded, const char **tag)
             *concluded = other[i].concluded;
             *tag = other[i].tag;
         }
+    if (library && !strcmp(name, strf("%s.h", library)))
+        *concluded = *tag = "Apache-2.0";
+    if (library && !strcmp(name, strf("%s.c", library))) {
+        *concluded = "Apache-2.0 AND " EMIT_LICENCE;
+        *tag = "Apache-2.0\", \"" EMIT_LICENCE;
+    }
 }
 
 static int by_sha1(const void *a, const void *b)
@@ -55,10 +61,10 @@ static const char *all_sums(const OutFile *file, int n)
     return hex;
 }
 
-static void print_file(FILE *f, const OutFile *x, int number)
+static void print_file(FILE *f, const OutFile *x, const char *library, int number)
 {
     const char *concluded, *tag;
-    licences(x->name, &concluded, &tag);
+    licences(x->name, library, &concluded, &tag);
     fprintf(f, "%s\n  {\"fileName\": \"./%s\", \"SPDXID\": \"SPDXRef-File-%d\",\n"
             "   \"checksums\": [{\"algorithm\": \"SHA256\", \"checksumValue\": \"%s\"},\n"
             "    {\"algorithm\": \"SHA1\", \"checksumValue\": \"%s\"}],\n"
@@ -66,7 +72,7 @@ static void print_file(FILE *f, const OutFile *x, int number)
             number > 1 ? "," : "", x->name, number, x->hex, x->sha1, concluded, tag);
 }
 
-void emit_sbom(Out *o, const Plan *p)
+void emit_sbom(Out *o, const Plan *p, const char *library)
 {
     int n;
     const OutFile *file = out_files(o, &n);
@@ -85,7 +91,7 @@ void emit_sbom(Out *o, const Plan *p)
             "\"licenseInfoFromFiles\": [\"Apache-2.0\", \"%s\"],\n   \"copyrightText\": \"NOASSERTION\"}],\n \"files\": [",
             code, EMIT_LICENCE);
     for (int i = 0; i < n; i++)
-        print_file(f, &file[i], i + 1);
+        print_file(f, &file[i], library, i + 1);
     fprintf(f, "],\n \"relationships\": [\n  {\"spdxElementId\": \"SPDXRef-DOCUMENT\", \"relationshipType\": \"DESCRIBES\", "
             "\"relatedSpdxElement\": \"SPDXRef-Package\"}");
     for (int i = 0; i < n; i++)

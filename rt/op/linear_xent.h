@@ -9,8 +9,8 @@
 #include "xent.h"
 
 /* y[rows n], the scores from column `from` on */
-static inline void scores(Stage *st, real *y, const real *x, const real *weight, const real *bias, long rows, long in,
-                          long from, long n)
+static inline void chunk_scores(Stage *st, real *y, const real *x, const real *weight, const real *bias, long rows, long in,
+                                long from, long n)
 {
     product_to(st, y, view(x, in, 1), view(weight + from * in, 1, in), bias ? bias + from : NULL, rows, n, in, in);
 }
@@ -43,7 +43,7 @@ static inline void scores_take(Stage *st, float *most, float *sum, float *hit, c
         long end = least(begin + block, out);
         for (long from = begin; from < end; from += chunk) {
             long n = least(chunk, end - from);
-            scores(st, tmp, x, weight, bias, rows, in, from, n);
+            chunk_scores(st, tmp, x, weight, bias, rows, in, from, n);
             scores_absorb(st, most, sum, hit, tmp, targets, rows, first + from, n, from == begin);
         }
         if (block < out)
@@ -59,7 +59,7 @@ static inline void scores_before(Stage *st, float *ahead, const float *hit, cons
     memset(ahead, 0, (size_t)rows * sizeof *ahead);
     for (long from = 0; from < out; from += chunk) {
         long n = least(chunk, out - from);
-        scores(st, tmp, x, weight, bias, rows, in, from, n);
+        chunk_scores(st, tmp, x, weight, bias, rows, in, from, n);
         scores_ahead(st, ahead, hit, tmp, targets, rows, first + from, n, n);
     }
 }
@@ -73,7 +73,7 @@ static inline void scores_give(Stage *st, float *wide, float *rest, float *dweig
         long end = least(begin + block, out);
         for (long from = begin; from < end; from += chunk) {
             long n = least(chunk, end - from);
-            scores(st, tmp, x, weight, bias, rows, in, from, n);
+            chunk_scores(st, tmp, x, weight, bias, rows, in, from, n);
             scores_back(st, tmp, tmp, lse, targets, factor, rows, first + from, n, n, ignore);
             if (dweight)
                 product_give(st, dweight + from * in, view(tmp, 1, n), view(x, in, 1), acc, n, in, rows, rows);
