@@ -266,7 +266,8 @@ GPULACKS = linear_pieces_backward_x linear_columns_backward_x linear_rows_forwar
 	xent_part_forward xent_part_backward hit_part_report linear_xent_part_forward \
 	linear_xent_part_hits_forward linear_xent_part_backward dropout_part_forward grouped_columns_backward_x \
 	grouped_rows_forward linear_columns_scatter_x linear_rows_scatter_forward layernorm_rows_backward rmsnorm_rows_backward \
-	rmsnorm_offset_rows_backward dropout_rows_forward part_forward gather_forward
+	rmsnorm_offset_rows_backward dropout_rows_forward part_forward gather_forward linear_quantized_forward \
+	linear_quantized_backward_x
 build/opcheck_simt: tests/opcheck.c $(SIMTCHECK) $(OPCHECK:%=build/f32/%.o) build/kernels.o build/simt.o
 	$(FASTCC) $(OPFLAGS) -DFOLDS -o $@ $^ $(GPULACKS:%=-Wl,--defsym=%=folds) -lstdc++ -lm
 

@@ -562,7 +562,7 @@ static void attention_packed(void)
 static void linear_few(void)
 {
     const long shapes[][3] = {{1, 1, 1}, {2, 3, 5}, {17, 129, 33}, {9, 64, 32}, {3, 3001, 7}, {261, 70, 65}, {31, 448, 300}};
-    for (int s = 0; s < 14; s++) {
+    for (int s = 0; s < 14 && !folds(); s++) {         /* GPUs have none */
         const long *d = shapes[s / 2];
         int bits = s % 2 ? 4 : 8;
         long each = quantized_each(bits, d[1]), record = quantized_record(bits, d[1]);
