@@ -103,6 +103,16 @@ static size_t copied_bytes(const Run *run, int k)
     return n;
 }
 
+/* Processes of the job on this host. */
+static int processes_here(const Run *run)
+{
+    const char *here = link_host(run->link, run->first);
+    int stages = 0;
+    for (int s = 0; here && s < run->job->stages; s++)
+        stages += !strcmp(link_host(run->link, s), here);
+    return stages > run->count ? (stages + run->count - 1) / run->count : 1;
+}
+
 /* Threads, and memory for copies; a job can do without. */
 static void open_beside(Run *run, Checkpoint *c)
 {
@@ -111,7 +121,7 @@ static void open_beside(Run *run, Checkpoint *c)
         return;
     for (int k = 0; k < run->count; k++)
         all += copied_bytes(run, k);
-    bool good = beside_fits(all);
+    bool good = beside_fits(all, processes_here(run));
     for (int k = 0; k < run->count && good; k++)
         good = beside_open(&c->flight[k].beside, copied_bytes(run, k));
     for (int k = 0; k < run->count && !good; k++)

@@ -37,7 +37,7 @@ typedef struct {
     unsigned char *at;          /* copies of states, `used` bytes of `room` */
     size_t room, used;
 } Beside;
-bool beside_fits(size_t bytes);                         /* in half of what is free */
+bool beside_fits(size_t bytes, int processes);                         /* in half of what is free */
 bool beside_open(Beside *b, size_t bytes);
 void beside_post(Beside *b, void (*work)(void *of), void *of);
 void beside_wait(Beside *b, Worker *w);

@@ -7,8 +7,8 @@
  * there at a time; whoever wants another one waits for it first.  What follows from all files, the commit, needs all stages:
  * they learn with the loss of a step whether one still writes (ckpt.c).
  *
- * A process takes at most half of what the machine has free for its copies.  Where there is less, work is done by the caller,
- * as it is with checkpoint.async: false.
+ * Copies take at most half of what the machine, or the control group of a batch job, has free; each process of the host has
+ * its share.  Where there is less, work is done by the caller, as it is with checkpoint.async: false.
  */
 #include <errno.h>
 #include <signal.h>
@@ -38,6 +38,56 @@ static void *write_work(void *at)
     return NULL;
 }
 
+static double number_in(const char *folder, const char *name)
+{
+    char path[600];
+    double n = -1;              /* there is no such file, or it says max */
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *f = fopen(path, "r");
+    if (f && fscanf(f, "%lf", &n) != 1)
+        n = -1;
+    if (f)
+        fclose(f);
+    return n;
+}
+
+/* What a control group, and those that it is in, leave: a batch system ends a job that takes more. */
+static double left_in(char *folder, size_t root, const char *most, const char *now, double left)
+{
+    for (;;) {
+        double limit = number_in(folder, most), used = number_in(folder, now);
+        if (limit >= 0 && used >= 0 && limit - used < left)
+            left = limit - used;
+        char *end = strrchr(folder, '/');
+        if (strlen(folder) <= root || !end)
+            return left;
+        *end = 0;
+    }
+}
+
+static double left_in_groups(double left)
+{
+    static const char one[] = "/sys/fs/cgroup/memory", two[] = "/sys/fs/cgroup";
+    char line[512], folder[600];
+    FILE *f = fopen("/proc/self/cgroup", "r");
+    while (f && fgets(line, sizeof line, f)) {
+        char *controller = strchr(line, ':'), *path = controller ? strchr(controller + 1, ':') : NULL;
+        if (!path)
+            continue;
+        *path++ = 0;
+        path[strcspn(path, "\n")] = 0;
+        bool second = controller[1] == 0;
+        snprintf(folder, sizeof folder, "%s%s", second ? two : one, strcmp(path, "/") ? path : "");
+        if (second)
+            left = left_in(folder, sizeof two - 1, "memory.max", "memory.current", left);
+        else if (!strcmp(controller + 1, "memory"))
+            left = left_in(folder, sizeof one - 1, "memory.limit_in_bytes", "memory.usage_in_bytes", left);
+    }
+    if (f)
+        fclose(f);
+    return left;
+}
+
 /* Bytes that the kernel would give without taking them from somebody; 0: it does not say. */
 static double free_memory(void)
 {
@@ -49,12 +99,12 @@ static double free_memory(void)
             kilobytes = strtod(line + 13, NULL);
     if (f)
         fclose(f);
-    return 1024 * kilobytes;
+    return left_in_groups(1024 * kilobytes);
 }
 
-bool beside_fits(size_t bytes)
+bool beside_fits(size_t bytes, int processes)
 {
-    return (double)bytes <= free_memory() / 2;
+    return (double)bytes * processes <= free_memory() / 2;
 }
 
 /* Signals are for the threads that were there before. */

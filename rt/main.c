@@ -475,6 +475,7 @@ static int train_prepare(Run *run)
         data_fingerprint(run->loader, run->data);
     if (status == DONE)
         status = prepare_workers(run);
+    status = link_worst(run->link, status);     /* all arenas are there: ckpt_open looks at the memory that is left */
     if (status == DONE)
         status = ckpt_open(run);
     status = link_worst(run->link, status);
