@@ -2,7 +2,7 @@
  *
  * library.c: a program with two jobs of examples/library, for tests/library.sh.
  *
- *     library data N      arrays of the data of N steps, in the format of NumPy, for the programs of the same jobs
+ *     library data        arrays of the data of all steps, in the format of NumPy, for the programs of the same jobs
  *     library turn N      N steps of both in turn, then the hash of each; pages of memory at step 10 and at the end are equal
  *     library refuse      each call that is to be refused: its status, its text, and that the job goes on
  */
@@ -27,6 +27,8 @@ static void draw(int64_t step)
         label[i] = digit_draw(points + i * DIGIT_POINTS, (uint32_t)(step * DIGITS_STEP_SAMPLES + i));
 }
 
+enum { CYCLE = 60 };            /* steps; then the data come again, as a program reads its files again */
+
 /* ---- data -------------------------------------------------------------------------------------------------------------- */
 
 static FILE *array(const char *name, const char *type, long rows, const char *rest)
@@ -41,14 +43,14 @@ static FILE *array(const char *name, const char *type, long rows, const char *re
     return f;
 }
 
-static void data(long steps)
+static void data(void)
 {
     FILE *x = array("bits.npy", "f4", 4, "2"), *y = array("differ.npy", "i4", 4, "");
-    FILE *p = array("points.npy", "f4", steps * DIGITS_STEP_SAMPLES, "64");
-    FILE *l = array("label.npy", "i4", steps * DIGITS_STEP_SAMPLES, "");
+    FILE *p = array("points.npy", "f4", CYCLE * DIGITS_STEP_SAMPLES, "64");
+    FILE *l = array("label.npy", "i4", CYCLE * DIGITS_STEP_SAMPLES, "");
     fwrite(bits, 1, sizeof bits, x);
     fwrite(differ, 1, sizeof differ, y);
-    for (long i = 0; i < steps; i++) {
+    for (long i = 0; i < CYCLE; i++) {
         draw(i);
         fwrite(points, 1, sizeof points, p);
         fwrite(label, 1, sizeof label, l);
@@ -106,7 +108,7 @@ static void turn(int64_t steps)
         digits_array wrong[DIGITS_INPUTS];
         memcpy(wrong, digits_in(), sizeof wrong);
         wrong[0].n--;
-        draw(i);
+        draw(i % CYCLE);
         need(i % 1000 || digits_step(d, wrong, NULL) == DIGITS_USE, "a wrong shape", digits_why(d));
         need(!xor_step(x, xor_in(), NULL) && !digits_step(d, digits_in(), NULL), "a step", xor_why(x));
         if (i == 10)
@@ -256,7 +258,7 @@ int main(int argc, char **argv)
 {
     long n = argc > 2 ? atol(argv[2]) : 0;
     if (argc > 1 && !strcmp(argv[1], "data"))
-        data(n);
+        data();
     else if (argc > 1 && !strcmp(argv[1], "turn"))
         turn(n);
     else

@@ -112,7 +112,8 @@ static void note(Names *n, const char *line)
     const char *brace = strpbrk(line, "{;"), *name;
     if (starts(line, "enum ") || starts(line, "typedef enum "))
         constants(n, brace);
-    if (starts(line, "enum ") || (!local && *brace == ';'))
+    bool tag = starts(line, "struct ") && strcspn(line, "(") > strcspn(line, "{");
+    if (starts(line, "enum ") || tag || (!local && *brace == ';'))
         return;
     name = declared(line, type);
     if (name)

@@ -166,6 +166,21 @@ static const char *header_text(const Api *a)
 
 /* ---- the amalgam ------------------------------------------------------------------------------------------------------- */
 
+/* Names of the library that are there already, with another meaning; files of the folder that are called so. */
+static void check_name(const Api *a)
+{
+    Strs all = amalgam_names(a->amalgam);
+    const char *small = strf("%s_", a->name), *large = strf("%s_", a->capitals), *why = NULL;
+    for (int i = 0; i < all.n; i++)
+        for (int k = 0; k < i && (!strncmp(all.at[i], small, strlen(small)) || !strncmp(all.at[i], large, strlen(large))); k++)
+            why = strcmp(all.at[i], all.at[k]) ? why : all.at[i];
+    if (!strcmp(a->name, "launch") || !strncmp(a->name, "stage", 5))
+        why = strf("%s.c", a->name);
+    if (why)
+        fail(EXIT_USAGE, "a library cannot be called %s: %s is something else in it; --prefix gives another name", a->name,
+             why);
+}
+
 Api *api_new(const Plan *p, const char *name, const char *launch)
 {
     static const char *const host[] = {"rt/number.c", "rt/sha256.c", "rt/begin.c", "rt/values.c", "rt/fold.c"};
@@ -176,7 +191,7 @@ Api *api_new(const Plan *p, const char *name, const char *launch)
         *c = (char)toupper((unsigned char)*c);
     *a = (Api){.p = p, .name = name, .capitals = capitals};
     a->amalgam = amalgam_new(find, a);
-    add_made(a, "library_job.h", header_text(a));
+    add_made(a, strf("%s_job.h", name), header_text(a));       /* as the files below include it */
     add_made(a, "launch.c", launch);
     add_made(a, "parts.h", "");
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
@@ -191,6 +206,7 @@ Api *api_new(const Plan *p, const char *name, const char *launch)
     *PUSH(&a->source) = "rt/library/library.c";
     for (int i = 0; i < a->source.n; i++)
         amalgam_learn(a->amalgam, a->source.at[i]);
+    check_name(a);
     return a;
 }
 
@@ -232,7 +248,7 @@ static void emit_amalgam(Out *o, Api *a)
     FILE *f = out_open(o, strf("%s.c", a->name));
     print_head(a, f);
     amalgam_begin(a->amalgam);
-    amalgam_skip(a->amalgam, "library_job.h");
+    amalgam_skip(a->amalgam, a->made.at[0].name);
     for (int i = 0; i < a->source.n - 2; i++)
         amalgam_print(a->amalgam, f, a->source.at[i]);
     amalgam_print(a->amalgam, f, "stage0.c");
