@@ -7,50 +7,7 @@
 #include "opcheck.h"
 
 enum { ROWS, EXPERTS, TOP, NORMALIZE, SCORES, WIDTH, KINDS, KEPT, BEST };
-
-static double odds(const Case *c, const double *x, long e);
-
-/* What expert e of a row is chosen by: its logit, or its probability and what corrects it. */
-static double merit(const Case *c, const double *x, long e)
-{
-    return c->in[1] ? odds(c, x, e) + c->in[1]->v[e] : c->d[BEST] > 1 ? odds(c, x, e) : x[e];
-}
-
-/* Of `n` experts from `first` on: how many are better. */
-static long better(const Case *c, const double *x, long e, long first, long n)
-{
-    long before = 0;
-    for (long i = first; i < first + n; i++)
-        before += merit(c, x, i) > merit(c, x, e) || (merit(c, x, i) == merit(c, x, e) && i < e);
-    return before;
-}
-
-/* The sum of a group's best. */
-static double total(const Case *c, const double *x, long group)
-{
-    long size = c->d[EXPERTS] / c->d[KINDS];
-    double sum = 0;
-    for (long e = group * size; e < (group + 1) * size; e++)
-        sum += better(c, x, e, group * size, size) < c->d[BEST] ? merit(c, x, e) : 0;
-    return sum;
-}
-
-static int is_kept(const Case *c, const double *x, long e)
-{
-    long group = e / (c->d[EXPERTS] / c->d[KINDS]), before = 0;
-    for (long g = 0; g < c->d[KINDS]; g++)
-        before += total(c, x, g) > total(c, x, group) || (total(c, x, g) == total(c, x, group) && g < group);
-    return before < c->d[KEPT];
-}
-
-/* How many experts of the row come before e; those of other groups are behind all. */
-static long place_of(const Case *c, const double *x, long e)
-{
-    long before = 0;
-    for (long i = 0; i < c->d[EXPERTS]; i++)
-        before += is_kept(c, x, i) && (merit(c, x, i) > merit(c, x, e) || (merit(c, x, i) == merit(c, x, e) && i < e));
-    return is_kept(c, x, e) ? before : c->d[EXPERTS];
-}
+enum { MOST_EXPERTS = 128 };
 
 static double odds(const Case *c, const double *x, long e)
 {
@@ -62,15 +19,48 @@ static double odds(const Case *c, const double *x, long e)
     return 1 / sum;
 }
 
+/* What expert e of a row is chosen by: its logit, or its probability and what corrects it. */
+static double merit_of(const Case *c, const double *x, long e)
+{
+    return c->in[1] ? odds(c, x, e) + c->in[1]->v[e] : c->d[BEST] > 1 ? odds(c, x, e) : x[e];
+}
+
+/* How many of x[from .. until-1] are better than x[e]. */
+static long rank(const double *x, long e, long from, long until)
+{
+    long before = 0;
+    for (long i = from; i < until; i++)
+        before += x[i] > x[e] || (x[i] == x[e] && i < e);
+    return before;
+}
+
+/* By expert of a row: how many come before it.  The groups whose best have the largest sums are kept; experts of others are
+ * behind all. */
+static void places(const Case *c, const double *x, long *place)
+{
+    long experts = c->d[EXPERTS], groups = c->d[KINDS], size = experts / groups;
+    double merit[MOST_EXPERTS], sum[MOST_EXPERTS] = {0};
+    for (long e = 0; e < experts; e++)
+        merit[e] = merit_of(c, x, e);
+    for (long e = 0; e < experts; e++)
+        sum[e / size] += rank(merit, e, e / size * size, (e / size + 1) * size) < c->d[BEST] ? merit[e] : 0;
+    for (long e = 0; e < experts; e++)
+        merit[e] = rank(sum, e / size, 0, groups) < c->d[KEPT] ? merit[e] : -INFINITY;
+    for (long e = 0; e < experts; e++)
+        place[e] = merit[e] == -INFINITY ? experts : rank(merit, e, 0, experts);
+}
+
 static void ref_route(const Case *c, double *share)
 {
     long experts = c->d[EXPERTS], top = c->d[TOP];
     for (long r = 0; r < c->d[ROWS]; r++) {
         const double *x = c->in[0]->v + r * experts;
+        long place[MOST_EXPERTS];
         double sum = 0;
+        places(c, x, place);
         for (long e = 0; e < experts; e++)
-            if (place_of(c, x, e) < top)
-                sum += share[r * top + place_of(c, x, e)] = odds(c, x, e);
+            if (place[e] < top)
+                sum += share[r * top + place[e]] = odds(c, x, e);
         for (long j = 0; j < top && c->d[NORMALIZE]; j++)
             share[r * top + j] /= sum;
     }
@@ -81,9 +71,9 @@ static void check_layout(const Case *c, const int32_t *expert, const int32_t *sl
 {
     long n = c->d[ROWS] * c->d[TOP], wrong = 0;
     for (long i = 0; i < n; i++) {
-        const double *x = c->in[0]->v + i / c->d[TOP] * c->d[EXPERTS];
-        long at = 0;
-        wrong += expert[i] < 0 || expert[i] >= c->d[EXPERTS] || place_of(c, x, expert[i]) != i % c->d[TOP];
+        long at = 0, place[MOST_EXPERTS];
+        places(c, c->in[0]->v + i / c->d[TOP] * c->d[EXPERTS], place);
+        wrong += expert[i] < 0 || expert[i] >= c->d[EXPERTS] || place[expert[i]] != i % c->d[TOP];
         for (long k = 0; k < n; k++)
             at += expert[k] < expert[i] || (expert[k] == expert[i] && k < i);
         wrong += slot[i] != at;
