@@ -80,7 +80,8 @@ unsigned alarm(unsigned seconds)
     return real(seconds ? 1 : 0);
 }
 END
-said=$(use_portable && generate "$tmp/one" $model --stages 1 --set checkpoint.every=5 && compile "$tmp/one") ||
+said=$(use_portable && generate "$tmp/one" $model --stages 1 --set checkpoint.every=5 --set checkpoint.async=false &&
+    compile "$tmp/one") ||
     fault "one: $said"
 if $cc -shared -fPIC -o "$tmp/late.so" "$tmp/late.c" -ldl 2>"$tmp/said"; then
     expect "signals while a checkpoint is written" env LD_PRELOAD="$tmp/late.so" "$tmp/one/job" --quiet --data "$data" \
