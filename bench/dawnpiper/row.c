@@ -11,7 +11,7 @@
  * packed arena of every device is within its limit.  HINT: a size to try as well, since whether one fits is not monotone; 0:
  * none.  =B: that size alone, so the samples/s of two planners stand side by side at one micro-batch.
  */
-#include "search/largest.h"
+#include "view/largest.h"
 #include "search/search.h"
 
 #include <inttypes.h>
