@@ -16,43 +16,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 #include "pages.h"
 #include "run.h"
-
-enum { ALIGN = 4096 };
-
-static size_t round_up(size_t n, size_t unit)
-{
-    return (n + unit - 1) / unit * unit;
-}
-
-unsigned char *arena_map(size_t bytes, int fill)
-{
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), guard = round_up(ALIGN, page);
-    size_t body = round_up(bytes, guard);
-    unsigned char *at = mmap(NULL, body + 2 * guard, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (at == MAP_FAILED || mprotect(at + guard, body, PROT_READ | PROT_WRITE) != 0)
-        return NULL;
-    if (fill >= 0) {
-        pages_large(at + guard, body);
-        memset(at + guard, fill, bytes);
-    }
-    return at + guard;
-}
-
-void arena_unmap(unsigned char *at, size_t bytes)
-{
-    size_t guard = round_up(ALIGN, (size_t)sysconf(_SC_PAGESIZE));
-    if (at)
-        munmap(at - guard, round_up(bytes, guard) + 2 * guard);
-}
 
 int arena_open(Worker *w)
 {
     /* paced: eight arenas of another machine have no room here, and nobody computes in them */
-    w->stage.arena = arena_map(w->info->arena, w->info->pace ? -1 : w->run->opt.fill);
+    w->stage.arena = pages_map(w->info->arena, w->info->pace ? -1 : w->run->opt.fill);
     if (!w->stage.arena)
         return complain(STATUS_RUN, "%s: no memory for its arena of %zu bytes: %s; plan with a smaller limit, or "
                         "check `ulimit -v` and the memory limit of the batch job", w->info->name, w->info->arena,
@@ -62,7 +32,7 @@ int arena_open(Worker *w)
 
 void arena_close(Worker *w)
 {
-    arena_unmap(w->stage.arena, w->info->arena);
+    pages_unmap(w->stage.arena, w->info->arena);
     free(w->stage.loss);
 }
 

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <time.h>
 #include "ckpt.h"
+#include "pages.h"
 
 static void *write_work(void *at)
 {
@@ -112,7 +113,7 @@ bool beside_open(Beside *b, size_t bytes)
 {
     sigset_t all, before;
     b->room = bytes;
-    b->at = bytes ? arena_map(bytes, 0) : NULL;
+    b->at = bytes ? pages_map(bytes, 0) : NULL;
     if (bytes && !b->at)
         return false;
     pthread_mutex_init(&b->lock, NULL);
@@ -173,7 +174,7 @@ void beside_close(Beside *b)
         pthread_join(b->thread, NULL);
     }
     if (b->at)
-        arena_unmap(b->at, b->room);
+        pages_unmap(b->at, b->room);
     b->started = false;
     b->at = NULL;
 }

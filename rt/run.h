@@ -158,9 +158,6 @@ void machine_cores(Worker *w);                          /* every stage calls it 
 int arena_open(Worker *w);                              /* arena.c */
 int ranges_open(Worker *w);                             /* cuda/ranges.c */
 void arena_close(Worker *w);                            /* and what arena_shared() gave to the stage */
-/* So many bytes between two pages that nobody may touch, each written with fill; -1: with none.  NULL: no memory. */
-unsigned char *arena_map(size_t bytes, int fill);
-void arena_unmap(unsigned char *at, size_t bytes);
 void arena_warm(Worker *w);                             /* behind `open`; what is in the arena is lost */
 /* ---- the arena as the host sees it.  Blocking, while no step is under way: */
 void arena_enter(Worker *w);                            /* first thing in the thread of a stage */

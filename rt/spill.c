@@ -27,6 +27,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 #include "link.h"
+#include "pages.h"
 #include "run.h"
 #include "spill.h"
 
@@ -253,7 +254,7 @@ static int open_lane(Spill *s, int i)
 
 static int open_memory(Spill *s)
 {
-    s->memory = arena_map(s->w->info->host, s->w->run->opt.fill);
+    s->memory = pages_map(s->w->info->host, s->w->run->opt.fill);
     if (!s->memory)
         return complain(STATUS_RUN, "%s: no memory for %zu bytes of offloaded tensors: %s; offload less, or to a file "
                         "(plan.offload: {to: disk})", s->w->info->name, s->w->info->host, strerror(errno));
@@ -297,7 +298,7 @@ static void spill_close(Worker *w)
         return;
     if (s->file >= 0)
         close(s->file);
-    arena_unmap(s->memory, w->info->host);
+    pages_unmap(s->memory, w->info->host);
     for (int i = 0; i < 2; i++) {
         free(s->lane[i].ring);
         free(s->lane[i].bounce);

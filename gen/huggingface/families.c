@@ -20,15 +20,7 @@ static const struct { const char *word; FieldKind kind; } kinds[] = {
 
 typedef struct { const Node *at[ROWS]; int n; } Rows;
 
-static const Node *table(const char *key)
-{
-    static Node *root;
-    if (!root)
-        root = load_made(file, embedded_find(file)->data);
-    return node_get(root, key);
-}
-
-static void add_rows(Rows *r, const Node *row)
+static void add_rows(Rows *r, const Node *table, const Node *row)
 {
     const Node *like = node_get(row, "like");
     if (r->n == ROWS)
@@ -36,11 +28,11 @@ static void add_rows(Rows *r, const Node *row)
     r->at[r->n++] = row;
     for (int i = 0; like && i < (like->kind == LIST ? like->n : 1); i++) {
         const char *name = like->kind == LIST ? like->at[i]->text : like->text;
-        const Node *part = node_get(table("parts"), name);
-        part = part && part != row ? part : node_get(table("families"), name);
+        const Node *part = node_get(node_get(table, "parts"), name);
+        part = part && part != row ? part : node_get(node_get(table, "families"), name);
         if (!part)
             die("%s: no row '%s'", file, name);
-        add_rows(r, part);
+        add_rows(r, table, part);
     }
 }
 
@@ -137,13 +129,14 @@ static void add_heads(Family *f, const Node *heads)
     }
 }
 
-static const Family *family_read(const char *type, const Node *row)
+static const Family *family_read(const Node *table, const char *type, const Node *row)
 {
     Family *f = alloc(sizeof *f);
     Rows r = {0};
     f->type = type;
-    add_rows(&r, row);
-    add_rows(&r, table("all"));
+    f->harmless = node_get(table, "harmless")->text;
+    add_rows(&r, table, row);
+    add_rows(&r, table, node_get(table, "all"));
     for (int i = r.n - 1; i >= 0; i--)
         for (int k = 0; k < r.at[i]->n; k++)
             if (is_field(f, r.at[i]->key[k]->text))
@@ -159,19 +152,20 @@ static const Family *family_read(const char *type, const Node *row)
     return f;
 }
 
-bool family_ignores(const char *key)
+bool family_ignores(const Family *f, const char *key)
 {
-    return has_word(table("harmless")->text, key);
+    return has_word(f->harmless, key);
 }
 
 const Family *family_of(const Node *root)
 {
-    const Node *type = node_get(root, "model_type"), *all = table("families"), *missing = table("missing");
+    const Node *table = load_made(file, embedded_find(file)->data), *type = node_get(root, "model_type");
+    const Node *all = node_get(table, "families"), *missing = node_get(table, "missing");
     if (!type || type->kind != SCALAR)
         err(type ? type->loc : root->loc, NULL, "this is no config.json of a model: it has no 'model_type'");
     const Node *row = node_get(all, type->text);
     if (row)
-        return family_read(type->text, row);
+        return family_read(table, type->text, row);
     for (int i = 0; i < missing->n; i++)
         if (has_word(missing->at[i]->text, type->text))
             err(type->loc, NULL, "dpgen does not do model type '%s' yet: it lacks %s", type->text, missing->key[i]->text);

@@ -20,13 +20,14 @@ typedef struct { const char *class, *sets, *tensors; } Heads;
 
 typedef struct {
     const char *type;               /* model_type */
+    const char *harmless;           /* keys of config.json that change nothing that is computed */
     const char *template, *tail;    /* files of gen/huggingface: the model; training, data and devices, NULL: in the first */
     const char *what;               /* the heads, for a message */
     VEC(ConfigField) fields;
     VEC(Heads) heads;               /* the first holds where nothing is said */
 } Family;
 const Family *family_of(const Node *root);      /* of the table, by model_type; err() if it is none */
-bool family_ignores(const char *key);           /* a key that changes nothing that is computed */
+bool family_ignores(const Family *f, const char *key);      /* a key that changes nothing that is computed */
 
 /* Values of a template: a text by its name.  Off: "", 0 and false. */
 typedef struct { const char *name, *text; } ConfigValue;
