@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "pages.h"
+#include "room.h"
 #include "run.h"
 
 int arena_open(Worker *w)

@@ -17,7 +17,7 @@
 #include <string.h>
 #include <time.h>
 #include "ckpt.h"
-#include "pages.h"
+#include "room.h"
 
 static void *write_work(void *at)
 {

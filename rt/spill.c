@@ -27,7 +27,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 #include "link.h"
-#include "pages.h"
+#include "room.h"
 #include "run.h"
 #include "spill.h"
 
