@@ -248,6 +248,8 @@ static void check_library(const Model *m, const Plan *p)
     const char *why = NULL;
     if (target_of(d)->paced || on_gpus(m) || !library_of(d)->anywhere)
         why = strf("kind: cpu and kernels: portable, and '%s' is of kind %s with kernels %s", d->name, d->kind, d->kernels);
+    else if (m->quantize.bits)
+        why = "weights with all their bits; leave out section quantize";
     else if (p && (p->devices > 1 || p->g->team))
         why = strf("one stage on one device, and this plan has %d devices; --stages 1",
                    p->devices * (p->g->team ? p->g->team : 1));

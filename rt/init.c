@@ -84,11 +84,14 @@ static void fill(float *x, const StateInfo *s, uint64_t seed, long first, long n
 }
 
 /* Every version of a parameter begins as the first one. */
-static void start_parameter(Worker *w, const StateInfo *s)
+static int start_parameter(Worker *w, const StateInfo *s)
 {
-    long most_once = s->bits ? s->n : BLOCK;            /* of few bits all at once, so that records are whole */
+    long record = s->bits ? quantized_each(s->bits, s->dim[1]) : PIECE, whole = record % 2 ? 2 * record : record;
+    long most_once = (BLOCK + whole - 1) / whole * whole;       /* records of few bits are made whole, and pairs stay pairs */
     float piece[PIECE], *block = s->n > PIECE ? malloc((size_t)most_once * sizeof *block) : NULL, *x = block ? block : piece;
     long each = block ? most_once : PIECE, cores = sysconf(_SC_NPROCESSORS_ONLN) / w->run->count;
+    if (!block && s->n > PIECE && PIECE % whole)
+        return complain(STATUS_RUN, "no memory to make the start of `%s`, a row of %ld at a time", s->name, record);
     int most = cores < 1 ? 1 : cores < MOST_THREADS ? (int)cores : MOST_THREADS;
     for (long from = 0; from < s->n; from += each) {
         long n = s->n - from < each ? s->n - from : each;
@@ -98,6 +101,7 @@ static void start_parameter(Worker *w, const StateInfo *s)
         atomic_fetch_add(&w->beat, 1);
     }
     free(block);
+    return DONE;
 }
 
 static void start_moment(Worker *w, const StateInfo *s)
@@ -111,14 +115,16 @@ static void start_moment(Worker *w, const StateInfo *s)
 }
 
 /* Those that files of weights have come from there. */
-void init_parameters(Worker *w)
+int init_parameters(Worker *w)
 {
     bool all = !w->run->opt.weights;
-    for (int i = 0; i < w->info->states; i++) {
+    int status = DONE;
+    for (int i = 0; i < w->info->states && status == DONE; i++) {
         const StateInfo *s = &w->info->state[i];
         if (s->kind == STATE_PARAM && (all || s->files))
-            start_parameter(w, s);
+            status = start_parameter(w, s);
         else if (s->kind != STATE_PARAM && s->kind != STATE_GRAD)
             start_moment(w, s);
     }
+    return status;
 }

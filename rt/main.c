@@ -346,11 +346,12 @@ static void train_stage(Worker *w)
 {
     Run *run = w->run;
     atomic_store(&w->patience, PATIENT);        /* other stages make their start values */
-    if (!run->opt.resume && !run->opt.weights && !w->info->pace)
-        init_parameters(w);
+    bool starts = !run->opt.resume && !run->opt.weights && !w->info->pace;
+    int status = starts ? init_parameters(w) : DONE;
     machine_cores(w);
     arena_record(w);
     const int64_t *library = library_bytes(w);  /* nobody goes on before all have opened */
+    status = agreed(w, status);
     atomic_store(&w->patience, 1);
     trace_origin(&w->stage);
     if (w->stage.index == 0) {
@@ -359,7 +360,7 @@ static void train_stage(Worker *w)
     }
     if (run->opt.selftest)
         selftest_open(w);
-    w->status = train(w);
+    w->status = status == DONE ? train(w) : status;
     if (run->opt.selftest && w->status == DONE)
         w->status = agreed(w, selftest_end(w));
     if (w->stage.index == 0)
@@ -456,9 +457,10 @@ int start_values(Run *run)
     }
     if (!run->opt.weights)
         return DONE;
-    for (int i = 0; i < run->count; i++)
-        init_parameters(&run->worker[i]);
-    return ckpt_weights(run, run->opt.weights);
+    int status = DONE;
+    for (int i = 0; i < run->count && status == DONE; i++)
+        status = init_parameters(&run->worker[i]);
+    return status == DONE ? ckpt_weights(run, run->opt.weights) : status;
 }
 
 /* Everything that may fail before the first step, in the order in which it is cheapest to find out. */

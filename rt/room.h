@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * room.h: memory of its own, for arenas, copies for checkpoints and what is offloaded.
+ * room.h: memory between two pages that nobody may touch: arenas, copies for checkpoints, and what is offloaded.
  */
 #ifndef ROOM_H
 #define ROOM_H
@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include "pages.h"
 
-/* Between two pages that nobody may touch; every byte is `fill`, but below 0 none is written.  NULL: there is none. */
+/* Every byte is `fill`; below 0 none is written.  NULL: there is no such memory. */
 static inline unsigned char *pages_map(size_t bytes, int fill)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), body = (bytes + page - 1) / page * page;

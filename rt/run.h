@@ -208,7 +208,7 @@ struct Offload {                                        /* spill.c, of stages th
 };
 static inline bool offloads(const Worker *w) { return job_offload && w->info->copies > 0; }
 int arena_dump(Worker *w);                              /* export.c: --dump-arena */
-void init_parameters(Worker *w);                        /* init.c */
+int init_parameters(Worker *w);                         /* init.c: a status */
 void init_widen(float *to, const uint16_t *from, long n);
 /* Elements first .. first+n-1 of a version of a parameter, in f32 and as bf16 copy, wherever the stage has them. */
 void init_place(Worker *w, const StateInfo *s, int64_t version, const float *from, long first, long n);

@@ -98,6 +98,8 @@ for name in data job launch; do
         --set model.name=$name -o "$tmp/none"
 done
 refuse "two stages" 3 "one stage" ./dpgen "$examples/xor.yaml" --library --estimate --stages 2 --planner even -o "$tmp/none"
+refuse "weights in few bits" 3 "leave out section quantize" ./dpgen examples/bytes-gpt.yaml --library --estimate --stages 1 \
+    --set train.freeze=[h.*] --set quantize={} -o "$tmp/none"
 refuse "a library of a GPU" 3 "kind: cpu" ./dpgen examples/gpt2-124m-cuda.yaml --library --estimate -o "$tmp/none"
 refuse "no identifier" 2 identifier ./dpgen "$examples/xor.yaml" --library --prefix a-b -o "$tmp/none"
 [ -n "$SLOW" ] || finish

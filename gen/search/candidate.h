@@ -30,7 +30,7 @@ typedef struct {
     int next;                   /* the remedy at hand */
     bool stayed;                /* the last remedy was tried */
     bool done;                  /* nothing is left to try, or it was finished elsewhere */
-    bool soon;                  /* of those that repack finds, the first will do */
+    bool soon;                  /* the first plan that repack finds will do */
     bool grows;                 /* once it is done, list.c appends candidates that follow from its plan */
 } Candidate;
 typedef VEC(Candidate) Candidates;

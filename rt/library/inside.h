@@ -9,7 +9,9 @@
 #include "library_job.h"
 #include "tables.h"
 
-enum { JOB_ROOM = 1024, JOB_MARK = 0x6a6f6201 };
+/* JOB_ROOM, the bytes of the job in front of the stage's arena, stands in NAME.c.  dpgen prints it, and counts it in
+ * NAME_ARENA. */
+enum { JOB_MARK = 0x6a6f6201 };
 
 struct library_job {
     Stage stage;                /* first: calls of the stage have no other way here */
