@@ -350,8 +350,8 @@ static void train_stage(Worker *w)
     int status = starts ? init_parameters(w) : DONE;
     machine_cores(w);
     arena_record(w);
-    const int64_t *library = library_bytes(w);  /* nobody goes on before all have opened */
     status = agreed(w, status);
+    const int64_t *library = library_bytes(w);  /* nobody goes on before all have opened */
     atomic_store(&w->patience, 1);
     trace_origin(&w->stage);
     if (w->stage.index == 0) {
