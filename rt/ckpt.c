@@ -500,6 +500,7 @@ int ckpt_turn(Worker *w)
     Flight *f = flight_of(w);
     if (!f || !f->open || w->writing)
         return f ? f->failed : DONE;
+    w->writing = true;          /* what it says is used up: of the commit that begins here only the next report knows */
     return go_on(w);
 }
 

@@ -199,6 +199,40 @@ rm -rf "$tmp/ckpt"
 run="--quiet --hash --data $data --checkpoint $tmp/ckpt"
 said=$(job_hash "$tmp/often")
 if [ "$said" = "$reference" ]; then pass; else fault "a checkpoint every 3 steps: $said"; fi
+# ... where steps take longer than files, and commits longer than steps: the next checkpoint is due meanwhile, and waits
+cat >"$tmp/slow.c" <<'END'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+    int (*real)(clockid_t, struct timespec *) = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
+    usleep(4000);
+    return real(clock, now);
+}
+int fsync(int file)
+{
+    int (*real)(int) = (int (*)(int))dlsym(RTLD_NEXT, "fsync");
+    struct stat is;
+    if (fstat(file, &is) == 0 && S_ISDIR(is.st_mode))
+        usleep(200000);
+    return real(file);
+}
+END
+if ${CC:-cc} -shared -fPIC -o "$tmp/slow.so" "$tmp/slow.c" -ldl 2>"$tmp/said"; then
+    rm -rf "$tmp/ckpt"
+    said=$(export LD_PRELOAD="$tmp/slow.so"; job_hash "$tmp/often")
+    if [ "$said" = "$reference" ]; then pass; else fault "a checkpoint every 3 steps, and slow commits: $said"; fi
+    for file in "$tmp"/ckpt/step-*/index.json; do       # what stands there is what the index says
+        sed -n 's/.*"name":"\(stage[0-9]*.safetensors\)".*"sha256":"\([0-9a-f]*\)".*/\2  \1/p' "$file" >"$tmp/sums"
+        expect "whole: ${file#"$tmp/ckpt/"}" sh -c 'cd "$1" && [ "$(wc -l <"$2")" = 3 ] && sha256sum --strict -c "$2"' sh \
+            "${file%/*}" "$tmp/sums"
+    done
+else
+    fault "slow.c: $(cat "$tmp/said")"
+fi
 
 # ---- refused --------------------------------------------------------------------------------------------------------------
 # the checkpoint of 2bw holds one older version
