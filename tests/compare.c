@@ -11,9 +11,9 @@
  * does not ask for digits that float32 cannot have.  Names and shapes must be the same on both sides, in any order;
  * the moments of a checkpoint, NAME.m, NAME.v and NAME.centre, are passed over.
  *
- * GRADS (tests/ref/make_hf.py) has a line a tensor: NAME NORM PRODUCT, its gradient's norm and its product with numbers that
- * follow from NAME.along; a norm of -1 asks for the name alone.  The weights before the step follow
- * from NAME, as in tests/safe.c.
+ * GRADS (tests/hf.awk) has a line a tensor: NAME NORM PRODUCT, its gradient's norm and its product with numbers that follow
+ * from NAME.along.  A norm of -1 asks for the name alone, and NAME + joins its tensor to that of the next line.  The weights
+ * before the step follow from NAME, as in tests/safe.c.
  *
  * The reader of safetensors here shares nothing with rt/, on purpose: u64 length, JSON of name -> {dtype, shape,
  * data_offsets}, bytes.  Only F32; names without escapes; a little-endian machine.
@@ -404,33 +404,45 @@ static double drawn(const char *name, int is_norm, long i)
     return (is_norm ? 2 * k + 256 : k) / 256;
 }
 
+/* Adds a gradient to both of its numbers. */
+static void add_moved(const Tensor *x, double rate, double *squares, double *sum)
+{
+    char along[NAMES + 8];
+    size_t length = strlen(x->name);
+    int is_norm = x->ndim == 1 && length > 7 && !strcmp(x->name + length - 7, ".weight");
+    snprintf(along, sizeof along, "%s.along", x->name);
+    for (long i = 0; i < x->n; i++) {
+        double g = (drawn(x->name, is_norm, i) - value(x, i)) / rate;
+        *squares += g * g;
+        *sum += g * drawn(along, 0, i);
+    }
+}
+
 static void moved(const char *grads, File *ours, double rate, double tol)
 {
     size_t size;
-    char *text = (char *)whole(grads, &size), name[NAMES], along[NAMES + 8];
-    double norm, product, most = 0, worst = 0;
-    int n = 0;
-    for (char *line = text; sscanf(line, "%255s %lf", name, &norm) == 2; line = strchr(line, '\n') + 1)
-        most = fmax(most, norm);
-    for (char *line = text; sscanf(line, "%255s %lf %lf", name, &norm, &product) == 3; line = strchr(line, '\n') + 1, n++) {
+    char *text = (char *)whole(grads, &size), name[NAMES], told[64];
+    double norm, product, most = 0, worst = 0, squares = 0, sum = 0;
+    int n = 0, together = 1;
+    for (char *line = text; sscanf(line, "%255s %63s", name, told) == 2; line = strchr(line, '\n') + 1)
+        most = fmax(most, strtod(told, NULL));
+    for (char *line = text; sscanf(line, "%255s %63s", name, told) == 2; line = strchr(line, '\n') + 1, n++) {
         const Tensor *x = find(ours, name);
-        if (norm < 0) {             /* no weights of a file */
-            check(x != NULL, "%s: %s is missing", ours->path, name);
+        check(x != NULL, "%s: %s is missing", ours->path, name);
+        norm = strtod(told, NULL);
+        if (x && norm >= 0)         /* else no weights of a file */
+            add_moved(x, rate, &squares, &sum);
+        together += *told == '+';
+        if (norm < 0 || *told == '+')
             continue;
-        }
-        size_t length = strlen(name);
-        int is_norm = x && x->ndim == 1 && length > 7 && !strcmp(name + length - 7, ".weight");
-        double squares = 0, sum = 0, size_of = fmax(norm, 1e-4 * most);
-        snprintf(along, sizeof along, "%s.along", name);
-        for (long i = 0; x && i < x->n; i++) {
-            double g = (drawn(name, is_norm, i) - value(x, i)) / rate;
-            squares += g * g;
-            sum += g * drawn(along, 0, i);
-        }
-        double d = x ? fmax(fabs(sqrt(squares) - norm), 4 * fabs(sum - product)) / size_of : INFINITY;
+        if (sscanf(line, "%*s %*s %lf", &product) != 1)
+            stop("%s: %s has no product", grads, name);
+        double d = fmax(fabs(sqrt(squares) - norm), 4 * fabs(sum - product)) / fmax(norm, 1e-4 * most * sqrt(together));
         check(d <= tol, "%s: %s: norm %.9g, product %.9g, reference %.9g, %.9g", ours->path, name, sqrt(squares), sum, norm,
               product);
         worst = fmax(worst, d);
+        squares = sum = 0;
+        together = 1;
     }
     check(n == ours->n, "%s: %d tensors, reference %d", ours->path, ours->n, n);
     printf("%s: %d tensors, worst %.3g\n", ours->path, n, worst);

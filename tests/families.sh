@@ -11,7 +11,7 @@ for tool in safe npy; do
     $cc -std=c11 -O1 -Wall -Wextra -Werror -o "$tmp/$tool" tests/$tool.c || { fault "tests/$tool.c"; finish; }
 done
 use_portable
-hf=$root/tests/hf cwd=$tmp/data rate=1024
+cwd=$tmp/data rate=1024
 mkdir "$cwd"
 write_hf_data "$cwd"
 

@@ -11,7 +11,7 @@ for tool in safe npy llmc; do
     $cc -std=c11 -O1 -Wall -Wextra -Werror -o "$tmp/$tool" tests/$tool.c || { fault "tests/$tool.c"; finish; }
 done
 use_portable
-hf=$root/tests/hf cwd=$tmp/data
+cwd=$tmp/data
 mkdir "$cwd"
 write_hf_data "$cwd"
 
@@ -51,10 +51,10 @@ done
 refuse "tied or not" 3 "26:28: error: scale_decoder_outputs: dpgen does not do false for model type .t5." \
     ./dpgen import "$hf/t5-gated/config5.json" -o "$tmp/none.yaml"
 
-sed 's/BertForMaskedLM/BertForPreTraining/' "$hf/published/bert-base.json" >"$tmp/bert-base.json"
-for config in "$tmp/bert-base.json" "$hf"/published/*.json; do
+sed 's/BertForMaskedLM/BertForPreTraining/' "$root/tests/hf/published/bert-base.json" >"$tmp/bert-base.json"
+for config in "$tmp/bert-base.json" "$root"/tests/hf/published/*.json; do
     name=$(basename "$config" .json)
-    [ "$config" != "$hf/published/bert-base.json" ] || continue         # the example has both heads
+    [ "$config" != "$root/tests/hf/published/bert-base.json" ] || continue         # the example has both heads
     expect "import $name" ./dpgen import "$config" -o "$tmp/$name.yaml"
     for file in "$tmp/$name.yaml" "examples/$name.yaml"; do
         ./dpgen plan "$file" -D L=2 --stages 1 --limit 1TiB --estimate --json | grep '"numeric_key"'
@@ -281,7 +281,7 @@ wrong "another scaling" "rope_scaling.rope_type: dpgen does not do .yarn. for mo
 wrong "an unknown field of scaling" "rope_scaling.beta_fast. is not known" 's/"low_freq_factor"/"beta_fast": 32,\n    &/'
 layers() {      # TEXT LAYERS: of gemma2, s with a window, f without
     kinds=$(echo "$2" | sed 's/s/"sliding_attention", /g; s/f/"full_attention", /g; s/, $//')
-    sed "s/\"sliding_window\"/\"layer_types\": [$kinds], &/" "$hf/published/gemma2-2b.json" >"$tmp/config.json"
+    sed "s/\"sliding_window\"/\"layer_types\": [$kinds], &/" "$root/tests/hf/published/gemma2-2b.json" >"$tmp/config.json"
     refuse "layers $2" 3 "$1" ./dpgen import "$tmp/config.json" -o "$tmp/wrong.yaml"
 }
 layers "layer_types: dpgen does not do another order" sff

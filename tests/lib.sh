@@ -138,8 +138,11 @@ write_ops_data() {
         "$tmp/npy" targets.npy i4 -1 32 24 6 && "$tmp/npy" wanted.npy f4 -1 1 24 8) || fault "no arrays"
 }
 
-# write_hf_data DIR: arrays for the tiny models of tests/hf; hf_data FAMILY: $arrays and $dims by the inputs of $tmp/FAMILY.yaml
+# write_hf_data DIR: arrays for the tiny models of tests/hf, and $hf, a folder of each; hf_data FAMILY: $arrays and $dims by the
+# inputs of $tmp/FAMILY.yaml
 write_hf_data() {
+    hf=$tmp/hf
+    awk -v to="$hf" -f "$root/tests/hf.awk" $(find "$root/tests/hf" -maxdepth 1 -type f) || fault "tests/hf.awk"
     (cd "$1" && for array in tokens.npy:61:2:11 targets.npy:61:2:11 long.npy:61:2:12 types.npy:2:2:12 mask.npy:2:2:12 \
         labels.npy:61:2:12 tags.npy:5:2:12 next.npy:2:2 kinds.npy:5:2; do
         echo $array | { IFS=: read -r file high dims && "$tmp/npy" $file i4 0 "$high" $(echo $dims | tr : ' '); }

@@ -68,7 +68,7 @@ expect "dpgen-verify writes no file" sh -c \
 # ---- the commands --------------------------------------------------------------------------------------------------
 mkdir "$tmp/w" && cd "$tmp/w" || exit 2
 cp "$data" text && cp "$models/tiny-gpt.yaml" net.yaml && cp "$root/tests/ref/tokens/gpt2.json" tok.json
-cp "$root/tests/hf/gpt2/config.json" config.json && cp "$root/tests/graphs/branch.onnx" net.onnx
+sed -n "s/^config //p" "$root/tests/hf/gpt2" >config.json && cp "$root/tests/graphs/branch.onnx" net.onnx
 printf 'id,lower,upper,size\na,0,2,4\nb,1,3,4\n' >pack.csv
 "$tmp/one/job" --quiet --data text --checkpoint ck --steps 1 --export pub --trace trace --log log \
     >said 2>&1 || fault "no job runs"

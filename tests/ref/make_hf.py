@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 #
-# Writes DIR/FAMILY/{config.json, tensors, loss, grads}: tiny models from the classes of transformers, the names, types and
-# shapes that save_pretrained() gives their tensors, the loss of one batch in f64, and its gradients.  Weights follow from the
-# names (tests/safe.c), data from the names of their files (tests/npy.c).  A gradient is told by its norm and by its product
-# with numbers that follow from its name, so that a family is a few lines of text.
+# Writes DIR/FAMILY: a tiny model from a class of transformers, in a few lines.  The first is its config.json, the last ones are
+# the loss of one batch in f64, and the names, types and shapes that save_pretrained() gives its tensors, with their gradients.
+# Weights follow from the names (tests/safe.c), data from the names of their files (tests/npy.c).  A gradient is told by its
+# norm and by its product with numbers that follow from its name.  A line is for all tensors whose names differ in numbers:
+# {0-3} are these numbers, and norm and product are those of all of them behind each other.  tests/hf.awk reads it.
 #
 #     pip install torch transformers==4.57.1 numpy; python3 tests/ref/make_hf.py tests/hf [FAMILY...]
 #
-# and DIR/FAMILY/config5.json, each config.json as a newer release reads and writes it:
+# and its line `newer`, each config.json as a newer release reads and writes it:
 #
 #     pip install torch transformers==5.24.0 numpy; python3 tests/ref/make_hf.py --newer tests/hf [FAMILY...]
 import json, os, re, sys, tempfile
@@ -218,9 +219,32 @@ def loss(family, model):
     return xent(out.logits, array('targets.npy', 0, 61, 2, 11))
 
 
-def told(name, gradient):                       # as tests/compare.c
-    along = weights(name + '.along', gradient.shape)
-    return f'{name} {gradient.norm().item():.9g} {(gradient * along).sum().item():.9g}\n'
+def square_and_product(name, gradient):         # as tests/compare.c
+    return gradient.square().sum().item(), (gradient * weights(name + '.along', gradient.shape)).sum().item()
+
+
+def folded(tensors):        # {name: (type, shape, square of the norm or None, product)} as lines; -1: a name alone is asked for
+    groups = {}
+    for name, (kind, shape, square, product) in tensors.items():
+        parts = tuple(re.split(r'(?<=\.)(\d+)(?=\.)', name))
+        groups[parts] = (kind, shape, square is None or square < 0 and '-1 0'), square or 0, product
+    for at in range(max(len(parts) for parts in groups) // 2 * 2 - 1, 0, -2):
+        runs, rest = {}, {}
+        for parts, (what, square, product) in groups.items():
+            if at < len(parts):
+                runs.setdefault((parts[:at], parts[at + 1:], what), []).append((int(parts[at]), square, product))
+            else:
+                rest[parts] = what, square, product
+        for (head, tail, what), found in runs.items():
+            found.sort()
+            while found:
+                n = next((i for i in range(1, len(found)) if found[i][0] != found[0][0] + i), len(found))
+                number = f'{{{found[0][0]}-{found[n - 1][0]}}}' if n > 1 else str(found[0][0])
+                rest[head + (number,) + tail] = what, sum(x[1] for x in found[:n]), sum(x[2] for x in found[:n])
+                found = found[n:]
+        groups = rest
+    for parts, ((kind, shape, none), square, product) in sorted(groups.items()):
+        yield f"{''.join(parts)} {kind} {shape} {none or f'{square ** 0.5:.9g} {product:.9g}'}\n".replace(' True', '')
 
 
 def tensor_of(parameters, tables, key):         # of a file, and where it is in what the model has
@@ -234,36 +258,49 @@ def tensor_of(parameters, tables, key):         # of a file, and where it is in 
     return both, (int(expert), slice(half) if line == 'gate_proj' else slice(half, None))
 
 
+def grads_of(family, model, names):             # {name: (square of the norm, product)}
+    parameters = dict(model.named_parameters(remove_duplicate=False))
+    tables = dict(model.named_buffers(remove_duplicate=False))
+    found = {}
+    if family == 'olmo':
+        found.update((name + '.weight', (-1, 0)) for name, module in model.named_modules() if 'Norm' in type(module).__name__)
+    found.update((key, (-1, 0)) for key in {**parameters, **tables} if 'embed_positions.weight' in key and
+                 (key not in names or is_sines(family, key)) and family[:8] != 'roformer')
+    for key, short in names.items():
+        parameter, at = tensor_of(parameters, tables, key)
+        if is_sines(family, key) or family == 'ibert' and key in tables or parameter.grad is None and 'encoder_attn' in key:
+            continue                                    # the last: of a decoder without an encoder
+        found[short] = square_and_product(short, torch.zeros_like(parameter[at]) if parameter.grad is None
+                                          else parameter.grad[at])
+    return found
+
+
+def is_sines(family, key):                      # whatever a file has
+    return key.endswith('embed_positions.weight') and family.startswith(('roformer', 'marian'))
+
+
 def main(folder, families):
     for family, (name, config) in models.items():
         if families and family not in families:
             continue
-        to = os.path.join(folder, family)
-        os.makedirs(to, exist_ok=True)
         with tempfile.TemporaryDirectory() as saved:
             model = getattr(hf, name)(config)
             model.to(config.dtype or torch.float32).save_pretrained(saved)
             with open(saved + '/model.safetensors', 'rb') as f:
                 header = json.loads(f.read(int.from_bytes(f.read(8), 'little')))
-            with open(saved + '/config.json') as f, open(to + '/config.json', 'w') as g:
-                g.write(f.read())
+            written = json.load(open(saved + '/config.json'))
         del header['__metadata__']
         config.dtype = None
         config._experts_implementation = 'eager'        # others know no f64
         model = getattr(hf, name)(config).double().eval()
         parameters = dict(model.named_parameters(remove_duplicate=False))
         tables = dict(model.named_buffers(remove_duplicate=False))
-        names, sines = {}, set()
-        with open(to + '/tensors', 'w') as f:
-            for key, tensor in sorted(header.items(), key=lambda x: x[1]['data_offsets']):
-                names[key] = key.removeprefix('transformer.') if family == 'gpt2' else key      # as they were published
-                f.write(f"{names[key]} {tensor['dtype']} {'x'.join(map(str, tensor['shape']))}\n")
-                if key.endswith('embed_positions.weight') and family.startswith(('roformer', 'marian')):
-                    sines.add(key)                      # whatever a file has
-                else:
-                    with torch.no_grad():
-                        of, at = tensor_of(parameters, tables, key)
-                        of[at].copy_(weights(names[key], tensor['shape']))
+        names = {key: key.removeprefix('transformer.') if family == 'gpt2' else key for key in header}  # as they were published
+        for key, short in names.items():
+            if not is_sines(family, key):
+                with torch.no_grad():
+                    of, at = tensor_of(parameters, tables, key)
+                    of[at].copy_(weights(short, header[key]['shape']))
         model.tie_weights()
         for module in model.modules():
             if hasattr(module, 'padding_idx') and hasattr(module, 'weight'):
@@ -272,30 +309,25 @@ def main(folder, families):
         is_loss = loss(family, model)
         torch.set_default_dtype(torch.float32)
         is_loss.backward()
-        with open(to + '/loss', 'w') as f:
-            f.write(f'{is_loss.item():.9f}\n')
-        with open(to + '/grads', 'w') as f:
-            if family == 'olmo':
-                f.write(''.join(f'{name}.weight -1 0\n' for name, module in model.named_modules()
-                                if 'Norm' in type(module).__name__))
-            for key, table in {**parameters, **tables}.items():
-                if 'embed_positions.weight' in key and key not in set(names) - sines and family[:8] != 'roformer':
-                    f.write(f'{key} -1 0\n')
-            for key, short in names.items():
-                parameter, at = tensor_of(parameters, tables, key)
-                if key in sines or family == 'ibert' and key in tables:
-                    continue
-                if parameter.grad is None and 'encoder_attn' in key:          # of a decoder without an encoder
-                    continue
-                f.write(told(short, torch.zeros_like(parameter[at]) if parameter.grad is None else parameter.grad[at]))
+        grads = grads_of(family, model, names)
+        tensors = {short: (header[key]['dtype'], 'x'.join(map(str, header[key]['shape'])), *grads.pop(short, (None, 0)))
+                   for key, short in names.items()}
+        tensors.update((key, ('-', '-', *told)) for key, told in grads.items())
+        with open(os.path.join(folder, family), 'w') as f:
+            f.write(f'config {json.dumps(written)}\nloss {is_loss.item():.9f}\n' + ''.join(folded(tensors)))
 
 
 def newer(folder, families):
     for family in families or models:
+        path = os.path.join(folder, family)
+        lines = [line for line in open(path) if not line.startswith('newer ')]
         with tempfile.TemporaryDirectory() as saved:
-            hf.AutoConfig.from_pretrained(os.path.join(folder, family)).save_pretrained(saved)
-            with open(saved + '/config.json') as f, open(os.path.join(folder, family, 'config5.json'), 'w') as g:
-                g.write(f.read())
+            with open(saved + '/config.json', 'w') as f:
+                f.write(lines[0].removeprefix('config '))
+            hf.AutoConfig.from_pretrained(saved).save_pretrained(saved)
+            lines.insert(1, f"newer {json.dumps(json.load(open(saved + '/config.json')))}\n")
+        with open(path, 'w') as f:
+            f.writelines(lines)
 
 
 if __name__ == '__main__':
