@@ -33,15 +33,34 @@ static double below_cap(const Heads *h, long i, long j)
     return h->scale * dot(h->q, query_at(h, i), 1, h->k, h->k_at + key_at(h, j), 1, h->width).value;
 }
 
+/* The head's number among those of all devices: below 0, the site says that these are a part of them. */
+static long all_heads(const Heads *h)
+{
+    return h->head + (part_of(h->c, "site")->given.i < 0 ? h->c->shard * h->heads : 0);
+}
+
+static long gap(long i, long j) { return i < j ? j - i : i - j; }
+
+/* What ALiBi takes a position of distance. */
+static double alibi(const Heads *h)
+{
+    long n = 1, head = all_heads(h);
+    while (2 * n <= of(h->c, "slopes"))
+        n *= 2;
+    return number_of(h->c, "alibi") * exp2(head < n ? -8.0 * (double)(head + 1) / (double)n
+                                           : -4.0 * (double)(2 * (head - n) + 1) / (double)n);
+}
+
 static double score(const Heads *h, long i, long j)
 {
     const Operand *mask = part_of(h->c, "mask"), *documents = part_of(h->c, "documents");
     long window = of(h->c, "window");
-    if ((of(h->c, "causal") && j > i) || (mask && old_at(mask, h->b * h->key + j) == 0) || (window && i - j >= window) ||
+    if ((of(h->c, "causal") && j > i) || (mask && old_at(mask, h->b * h->key + j) == 0) || (window && gap(i, j) >= window) ||
         (documents && old_at(documents, h->b * h->key + i) != old_at(documents, h->b * h->key + j)))
         return -INFINITY;
     double cap = number_of(h->c, "cap"), s = below_cap(h, i, j);
-    return (cap > 0 ? cap * tanh(s / cap) : s) + old_of(h->c, "bias", (h->head * h->query + i) * h->key + j);
+    double far = number_of(h->c, "alibi") > 0 ? alibi(h) * (double)gap(i, j) : 0;
+    return (cap > 0 ? cap * tanh(s / cap) : s) - far + old_of(h->c, "bias", (h->head * h->query + i) * h->key + j);
 }
 
 /* What of a score's gradient goes through the cap. */
@@ -58,8 +77,8 @@ static double kept(const Heads *h, long i, long j)
     float factor = 1;
     if (drop == 0 || vals->eval)
         return 1;
-    int64_t site = part_of(h->c, "site")->given.i;              /* below 0: the heads are those of one device of several */
-    long head = h->head + (site < 0 ? h->c->shard * of(h->c, "heads") : 0);
+    int64_t site = part_of(h->c, "site")->given.i;
+    long head = all_heads(h);
     Drop d = drop_of(vals, of(h->c, "mb") * of(h->c, "batch") + h->b, (float)drop, site < 0 ? ~site : site);
     drop_factors(&factor, &d, (head * h->query + i) * h->key + j, 1);
     return factor;
@@ -68,7 +87,8 @@ static double kept(const Heads *h, long i, long j)
 /* Over the keys of a query: the largest score, the sum of exponentials, and that sum with element d of the values. */
 static Answer attend(const Heads *h, long i, long d, double *lse)
 {
-    double most = -INFINITY, sum = 0;
+    const Operand *sinks = part_of(h->c, "sinks");
+    double most = sinks ? old_at(sinks, h->b * h->heads + h->head) : -INFINITY, sum = sinks ? 1 : 0;
     Answer a = {0, 0};
     for (long j = 0; j < h->key; j++) {
         double s = score(h, i, j), top = s > most ? s : most;
@@ -176,6 +196,18 @@ static Answer attention_dbias(const Call *c, long i)
     return a;
 }
 
+static Answer attention_dsinks(const Call *c, long i)
+{
+    Heads h = heads_of(c);
+    Answer a = {0, 0};
+    h.b = i / h.heads, h.head = i % h.heads;
+    for (long q = 0; q < h.query; q++) {
+        Answer delta = dot(h.dy, result_at(&h, q), 1, part_of(c, "y"), result_at(&h, q), 1, h.width);
+        plus_slope(&a, delta, -exp(old_of(c, "sinks", i) - old_of(c, "lse", row_of(&h, q))));
+    }
+    return a;
+}
+
 #define ATTENTION "y=batch*query*heads*width lse=batch*heads*query q=batch*query*heads*width k=batch*key*heads*width " \
     "v=batch*key*heads*width dy=batch*query*heads*width dq=batch*query*heads*width dk=batch*key*heads*width " \
     "dv=batch*key*heads*width bias=heads*query*key dbias=heads*query*key mask=batch*key"
@@ -185,7 +217,8 @@ static Answer attention_dbias(const Call *c, long i)
 
 #define SHARED "y=batch*query*heads*width lse=batch*heads*query q=batch*query*heads*width k=batch*key*kv_heads*width " \
     "v=batch*key*kv_heads*width dy=batch*query*heads*width dq=batch*query*heads*width dk=batch*key*kv_heads*width " \
-    "dv=batch*key*kv_heads*width bias=heads*query*key dbias=heads*query*key mask=batch*key documents=batch*key"
+    "dv=batch*key*kv_heads*width bias=heads*query*key dbias=heads*query*key mask=batch*key documents=batch*key " \
+    "sinks=batch*heads dsinks=batch*heads"
 
 static const Known known[] = {
     {"attention_forward", "y", ATTENTION, attention_y, 0, 1}, {"attention_forward", "lse", ATTENTION, attention_lse, 0, 0},
@@ -208,12 +241,13 @@ static const Known known[] = {
     {"attention_window_backward", "dk", SHARED, attention_dk, 0, 1},
     {"attention_window_backward", "dv", SHARED, attention_dv, 0, 1},
     {"attention_window_backward", "dbias", SHARED, attention_dbias, 0, 1},
-    {"attention_documents_forward", "y", SHARED, attention_y, 0, 1},
-    {"attention_documents_forward", "lse", SHARED, attention_lse, 0, 0},
-    {"attention_documents_backward", "dq", SHARED, attention_dq, 0, 1},
-    {"attention_documents_backward", "dk", SHARED, attention_dk, 0, 1},
-    {"attention_documents_backward", "dv", SHARED, attention_dv, 0, 1},
-    {"attention_documents_backward", "dbias", SHARED, attention_dbias, 0, 1},
+    {"attention_general_forward", "y", SHARED, attention_y, 0, 1},
+    {"attention_general_forward", "lse", SHARED, attention_lse, 0, 0},
+    {"attention_general_backward", "dq", SHARED, attention_dq, 0, 1},
+    {"attention_general_backward", "dk", SHARED, attention_dk, 0, 1},
+    {"attention_general_backward", "dv", SHARED, attention_dv, 0, 1},
+    {"attention_general_backward", "dbias", SHARED, attention_dbias, 0, 1},
+    {"attention_general_backward", "dsinks", SHARED, attention_dsinks, 0, 1},
     {"attention_packed_documents_forward", "y", PACKED, attention_y, 0, 1},
     {"attention_packed_documents_forward", "lse", PACKED, attention_lse, 0, 0},
     {"attention_packed_documents_backward", "dqkv", PACKED, attention_dqkv, 0, 1},

@@ -67,6 +67,7 @@ const char *start(int terms, int *loud);        /* `, init: ...`, and how much l
 void name_table(char *to, size_t n, const char *what);
 void owns(const char *name, bool bias);         /* patterns of train.freeze and of parameter groups name some of those */
 const char *optional_mask(int key);
+const char *attention_scores(int heads, int query, int key, bool causal);
 
 /* fuzz_language.c */
 bool make_rotary(void);

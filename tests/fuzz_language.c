@@ -18,6 +18,29 @@ bool make_rotary(void)
     return true;
 }
 
+/* What changes the scores of an Attention. */
+const char *attention_scores(int heads, int query, int key, bool causal)
+{
+    static char text[128];
+    char name[24];
+    int n = 0;
+    text[0] = 0;
+    if ((causal || query == key) && chance(40))
+        n += snprintf(text + n, sizeof text - (size_t)n, ", window: %d", below(key + 2));
+    if (chance(20))
+        n += snprintf(text + n, sizeof text - (size_t)n, ", softcap: %d", 1 + below(4));
+    if (query == key && chance(15))
+        n += snprintf(text + n, sizeof text - (size_t)n, ", alibi: 0.%d", 1 + below(9));
+    if (chance(15)) {
+        name_table(name, sizeof name, "sinks");
+        Value *sinks = fresh((Shape){2, {f.batch, heads}}, 0);
+        line("op: Parameter, name: %s, shape: [1, %d], as: %s", name, heads, sinks->name);
+        owns(name, false);
+        snprintf(text + n, sizeof text - (size_t)n, ", sinks: %s", use(sinks));
+    }
+    return text;
+}
+
 bool make_gate(void)
 {
     static const char *const act[] = {"silu", "gelu", "gelu_tanh", "relu", "sigmoid"};

@@ -288,15 +288,11 @@ static bool make_attention(void)
     const char *bias = optional_bias(heads, query, key, &any), *mask = optional_mask(key);
     bool causal = chance(40) && query <= key;
     const char *more = attention_keys(causal);
-    char window[48] = "";
-    if (causal && chance(40))
-        snprintf(window, sizeof window, ", window: %d", below(key + 2));
-    if (chance(20))
-        snprintf(window + strlen(window), sizeof window - strlen(window), ", softcap: %d", 1 + below(4));
+    const char *scores = attention_scores(heads, query, key, causal);
     const char *documents = query == key ? documents_as(mask) : "";
     Value *y = fresh(q->s, v->loud);
     line("op: Attention, in: [%s, %s, %s]%s%s%s, heads: %d, kv_heads: %d%s%s, as: %s", use(q), use(k), use(v), bias, mask,
-         documents, heads, own, more, window, y->name);
+         documents, heads, own, more, scores, y->name);
     return true;
 }
 

@@ -3,10 +3,10 @@
  * Checks of today's language models: Rotary, Gate, SoftCap, shared heads, norms and positions with an offset.  See opcheck.h.
  */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include "opcheck.h"
 #include <stdbool.h>
-
 
 /* ---- rotary ------------------------------------------------------------------------------------------------------ */
 
@@ -270,7 +270,7 @@ static void shared(void)
 
 /* ---- windows and caps, from their definition ------------------------------------------------------------------------ */
 
-enum { W_BATCH, W_HEADS, W_OWN, W_QUERY, W_KEY, W_WIDTH, W_CAUSAL, W_WINDOW };         /* Case.d; Case.f: scale, cap */
+enum { W_BATCH, W_HEADS, W_OWN, W_QUERY, W_KEY, W_WIDTH, W_CAUSAL, W_WINDOW };         /* Case.d; Case.f: scale, cap, alibi */
 
 /* The score of query i and key j of a head, -infinity where it is hidden. */
 static double score_of(const Case *c, long b, long head, long i, long j)
@@ -281,10 +281,13 @@ static double score_of(const Case *c, long b, long head, long i, long j)
     double s = 0;
     for (long p = 0; p < d[W_WIDTH]; p++)
         s += q[p] * k[p] * c->f[0];
-    if ((d[W_CAUSAL] && j > i) || (d[W_WINDOW] && i - j >= d[W_WINDOW]) || (c->ids && !c->ids[b * d[W_KEY] + j]) ||
+    if ((d[W_CAUSAL] && j > i) || (d[W_WINDOW] && labs(i - j) >= d[W_WINDOW]) || (c->ids && !c->ids[b * d[W_KEY] + j]) ||
         (c->documents && c->documents[b * d[W_KEY] + i] != c->documents[b * d[W_KEY] + j]))
         return -INFINITY;
-    return (c->f[1] > 0 ? c->f[1] * tanh(s / c->f[1]) : s) +
+    double slope = exp2(-2 * (double)(head + 1));           /* of four heads; five and more: below */
+    if (d[W_HEADS] == 6)
+        slope = exp2(head < 4 ? -2 * (double)(head + 1) : 1 - 2 * (double)(head - 3));
+    return (c->f[1] > 0 ? c->f[1] * tanh(s / c->f[1]) : s) - c->f[2] * slope * (double)labs(i - j) +
         (c->in[3] ? c->in[3]->v[(head * d[W_QUERY] + i) * d[W_KEY] + j] : 0);
 }
 
@@ -295,11 +298,12 @@ static void ref_window(const Case *c, double *y)
     for (long r = 0; r < d[W_BATCH] * d[W_QUERY] * d[W_HEADS]; r++) {
         long head = r % d[W_HEADS], i = r / d[W_HEADS] % d[W_QUERY], b = r / d[W_HEADS] / d[W_QUERY];
         long own = head / (d[W_HEADS] / d[W_OWN]);
-        double most = -INFINITY, sum = 0;
+        double most = c->in[4] ? c->in[4]->v[b * d[W_HEADS] + head] : -INFINITY, sum = c->in[4] != NULL;     /* a sink */
         for (long j = 0; j < d[W_KEY]; j++)
             most = fmax(most, p[j] = score_of(c, b, head, i, j));
         for (long j = 0; j < d[W_KEY]; j++)
             sum += p[j] = p[j] == -INFINITY ? 0 : exp(p[j] - most);
+        sum += c->in[4] ? exp(c->in[4]->v[b * d[W_HEADS] + head] - most) - 1 : 0;
         for (long w = 0; w < d[W_WIDTH]; w++) {
             double o = 0;
             for (long j = 0; j < d[W_KEY] && sum > 0; j++)
@@ -309,15 +313,20 @@ static void ref_window(const Case *c, double *y)
     }
 }
 
-typedef struct { long d[8]; int bias, mask; float cap; } Window;
+typedef struct { long d[8]; int bias, mask; float cap, alibi; int sinks; } Window;
 static const Window windows[] = {
-    {{2, 2, 1, 9, 9, 8, 1, 2}, 0, 0, 0},    {{1, 4, 2, 70, 70, 24, 1, 33}, 0, 0, 0},   {{2, 2, 2, 40, 67, 9, 1, 7}, 1, 1, 0},
-    {{1, 2, 1, 37, 37, 16, 1, 5}, 1, 1, 3}, {{1, 2, 2, 20, 34, 5, 0, 0}, 1, 0, 0.5f},
-    {{1, 1, 1, 33, 33, 256, 1, 20}, 0, 0, 20},
+    {{2, 2, 1, 9, 9, 8, 1, 2}, 0, 0, 0, 0, 0},    {{1, 4, 2, 70, 70, 24, 1, 33}, 0, 0, 0, 0, 0},
+    {{2, 2, 2, 40, 67, 9, 1, 7}, 1, 1, 0, 0, 0},  {{1, 2, 1, 37, 37, 16, 1, 5}, 1, 1, 3, 0, 0},
+    {{1, 2, 2, 20, 34, 5, 0, 0}, 1, 0, 0.5f, 0, 0}, {{1, 1, 1, 33, 33, 256, 1, 20}, 0, 0, 20, 0, 0},
+};
+static const Window generals[] = {
+    {{2, 2, 1, 9, 9, 8, 0, 2}, 0, 0, 0, 0, 0},    {{1, 4, 2, 70, 70, 24, 0, 33}, 0, 1, 0, 0, 1},
+    {{2, 4, 4, 37, 37, 9, 1, 0}, 1, 0, 0, 1, 0},  {{1, 6, 3, 70, 70, 16, 0, 7}, 1, 1, 3, 0.5f, 1},
+    {{2, 2, 1, 20, 34, 5, 0, 0}, 0, 1, 0, 0, 1},  {{1, 4, 2, 101, 101, 160, 0, 11}, 0, 0, 0, 2, 1},
 };
 
-/* documents: the calls that hide other documents besides. */
-static void window_case(const Window *s, bool documents)
+/* documents: those are hidden besides; general: the calls that can do so. */
+static void window_case(const Window *s, bool general, bool documents)
 {
     const long *d = s->d, rows = d[W_BATCH] * d[W_QUERY] * d[W_HEADS], pairs = d[W_HEADS] * d[W_QUERY] * d[W_KEY];
     Values vals = {.seed = 7};
@@ -326,33 +335,38 @@ static void window_case(const Window *s, bool documents)
     Tensor *v = operand(REAL, k->n, -2, 2), *dy = operand(REAL, q->n, -1, 1);
     Tensor *y = result(REAL, q->n), *lse = result(FLOAT, rows), *dq = result(REAL, q->n), *tmp = result(FLOAT, rows);
     Tensor *dk = result(REAL, k->n), *dv = result(REAL, v->n), *db = bias ? result(REAL, pairs) : NULL;
-    Case c = {.f = {(double)(0.7f / sqrtf((float)d[W_WIDTH])), (double)s->cap}, .in = {q, k, v, bias},
+    Tensor *sinks = s->sinks ? operand(REAL, d[W_BATCH] * d[W_HEADS], -1, 2) : NULL;
+    Tensor *ds = sinks ? result(REAL, sinks->n) : NULL;
+    Case c = {.f = {(double)(0.7f / sqrtf((float)d[W_WIDTH])), (double)s->cap, (double)s->alibi}, .in = {q, k, v, bias, sinks},
               .ids = s->mask ? ids(d[W_BATCH] * d[W_KEY], 0, 3) : NULL,
               .documents = documents ? documents_of(d[W_BATCH], d[W_KEY]) : NULL};
     void *b = bias ? bias->k : NULL, *g = db ? db->k : NULL;
+    long slopes = d[W_HEADS] == 6 ? 6 : 4;      /* two heads: the first of four */
     memcpy(c.d, d, sizeof s->d);
-    if (documents) {
-        attention_documents_forward(stage, y->k, lse->k, q->k, k->k, v->k, b, c.ids, c.documents, &vals, 0, d[0], d[1], d[2],
-                                    d[3], d[4], d[5], d[6], d[7], (float)c.f[0], s->cap, 0, 9);
-        attention_documents_backward(stage, dq->k, dk->k, dv->k, g, dy->k, y->k, q->k, k->k, v->k, b, c.ids, c.documents,
-                                     lse->k, tmp->k, &vals, 0, d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7], (float)c.f[0],
-                                     s->cap, 0, 9);
+    if (general) {
+        void *sink = sinks ? sinks->k : NULL;
+        attention_general_forward(stage, y->k, lse->k, q->k, k->k, v->k, b, c.ids, sink, c.documents, &vals, 0, d[0], d[1],
+                                  d[2], d[3], d[4], d[5], d[6], d[7], (float)c.f[0], s->cap, s->alibi, slopes, 0, 9);
+        attention_general_backward(stage, dq->k, dk->k, dv->k, g, ds ? ds->k : NULL, dy->k, y->k, q->k, k->k, v->k, b, c.ids,
+                                   sink, c.documents, lse->k, tmp->k, &vals, 0, d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7],
+                                   (float)c.f[0], s->cap, s->alibi, slopes, 0, 9);
     } else {
         attention_window_forward(stage, y->k, lse->k, q->k, k->k, v->k, b, c.ids, &vals, 0, d[0], d[1], d[2], d[3], d[4], d[5],
                                  d[6], d[7], (float)c.f[0], s->cap, 0, 9);
         attention_window_backward(stage, dq->k, dk->k, dv->k, g, dy->k, y->k, q->k, k->k, v->k, b, c.ids, lse->k, tmp->k,
                                   &vals, 0, d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7], (float)c.f[0], s->cap, 0, 9);
     }
-    static const char *const calls[2][5] = {
+    static const char *const calls[2][6] = {
         {"attention_window_backward dq", "attention_window_backward dk", "attention_window_backward dv",
-         "attention_window_backward dbias", "attention_window_forward"},
-        {"attention_documents_backward dq", "attention_documents_backward dk", "attention_documents_backward dv",
-         "attention_documents_backward dbias", "attention_documents_forward"},
+         "attention_window_backward dbias", "", "attention_window_forward"},
+        {"attention_general_backward dq", "attention_general_backward dk", "attention_general_backward dv",
+         "attention_general_backward dbias", "attention_general_backward dsinks", "attention_general_forward"},
     };
-    Tensor *const got[] = {dq, dk, dv, db};
-    check_value(calls[documents][4], y, ref_window, &c);
-    for (int i = 0; i < (db ? 4 : 3); i++)
-        check_gradient(calls[documents][i], got[i], ref_window, &c, i, dy);
+    Tensor *const got[] = {dq, dk, dv, db, ds};
+    check_value(calls[general][5], y, ref_window, &c);
+    for (int i = 0; i < 5; i++)
+        if (got[i])
+            check_gradient(calls[general][i], got[i], ref_window, &c, i, dy);
     case_end();
 }
 
@@ -377,14 +391,14 @@ static void packed_documents(long batch, long heads, long seq, long width, float
     }
     Tensor *y[2] = {result(REAL, n), result(REAL, n)}, *lse = result(FLOAT, batch * heads * seq);
     Tensor *tmp = result(FLOAT, lse->n), *dy = operand(REAL, n, -1, 1);
-    attention_documents_forward(stage, y[0]->k, lse->k, part[0]->k, part[1]->k, part[2]->k, 0, 0, of, &vals, 0, batch, heads,
-                                heads, seq, seq, width, 1, 0, 0.5f, 0, drop, 9);
+    attention_general_forward(stage, y[0]->k, lse->k, part[0]->k, part[1]->k, part[2]->k, 0, 0, 0, of, &vals, 0, batch, heads,
+                              heads, seq, seq, width, 1, 0, 0.5f, 0, 0, heads, drop, 9);
     attention_packed_documents_forward(stage, y[1]->k, lse->k, all->k, 0, 0, of, &vals, 0, batch, heads, seq, width, 1, 0.5f,
                                        drop, 9);
     same_bits("attention_packed_documents_forward", seq, y[0], y[1]);
-    attention_documents_backward(stage, slope[0]->k, slope[1]->k, slope[2]->k, 0, dy->k, y[0]->k, part[0]->k, part[1]->k,
-                                 part[2]->k, 0, 0, of, lse->k, tmp->k, &vals, 0, batch, heads, heads, seq, seq, width, 1, 0,
-                                 0.5f, 0, drop, 9);
+    attention_general_backward(stage, slope[0]->k, slope[1]->k, slope[2]->k, 0, 0, dy->k, y[0]->k, part[0]->k, part[1]->k,
+                               part[2]->k, 0, 0, 0, of, lse->k, tmp->k, &vals, 0, batch, heads, heads, seq, seq, width, 1, 0,
+                               0.5f, 0, 0, heads, drop, 9);
     attention_packed_documents_backward(stage, back->k, 0, dy->k, y[0]->k, all->k, 0, 0, of, lse->k, tmp->k, &vals, 0, batch,
                                         heads, seq, width, 1, 0.5f, drop, 9);
     for (int i = 0; i < 3; i++)
@@ -393,11 +407,13 @@ static void packed_documents(long batch, long heads, long seq, long width, float
     case_end();
 }
 
-static void documents(void)
+static void general(void)
 {
     for (size_t i = 0; i < sizeof windows / sizeof *windows; i++)
         if (windows[i].d[W_QUERY] == windows[i].d[W_KEY])
-            window_case(&windows[i], true);
+            window_case(&windows[i], true, true);
+    for (size_t i = 0; i < sizeof generals / sizeof *generals; i++)
+        window_case(&generals[i], true, i % 4 == 3);
     packed_documents(2, 2, 70, 8, 0);
     packed_documents(1, 3, 33, 5, 0.2f);
 }
@@ -405,7 +421,7 @@ static void documents(void)
 static void window(void)
 {
     for (size_t i = 0; i < sizeof windows / sizeof *windows; i++)
-        window_case(&windows[i], false);
+        window_case(&windows[i], false, false);
 }
 
 /* ---- offsets ------------------------------------------------------------------------------------------------------ */
@@ -490,7 +506,7 @@ const Check language_checks[] = {
     {" attention_window_forward attention_window_backward ", window},
     {" rmsnorm_offset_forward rmsnorm_offset_backward ", norm},
     {" position_offset_forward position_offset_backward position_documents_forward position_documents_backward ", position},
-    {" attention_documents_forward attention_documents_backward attention_packed_documents_forward "
-     "attention_packed_documents_backward ", documents},
+    {" attention_general_forward attention_general_backward attention_packed_documents_forward "
+     "attention_packed_documents_backward ", general},
     {NULL, NULL},
 };

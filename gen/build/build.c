@@ -183,7 +183,7 @@ static bool place(Scope *s, const Node *line, const char *op, const Row *r, cons
 /* ---- lines that become other operators ------------------------------------------------------------------------- */
 
 static const struct { const char *plain, *with; } documented[] = {
-    {"Attention", "AttentionDocuments"}, {"AttentionPacked", "AttentionPackedDocuments"}, {"Rotary", "RotaryDocuments"},
+    {"Attention", "AttentionGeneral"}, {"AttentionPacked", "AttentionPackedDocuments"}, {"Rotary", "RotaryDocuments"},
     {"PositionEmbedding", "PositionDocuments"},
 };
 
@@ -207,7 +207,7 @@ static int row_for(Scope *s, const Node *line, const char *op, const Ints *list)
     bool one = !strcmp(op, "Attention") && !strcmp(attr_word(line, "packed"), "qkv");
     int plain = one ? row_find("AttentionPacked") : row_of(op);
     if (with_documents(plain) >= 0)
-        return node_get(line, "documents") || s->b->m->documents ? with_documents(plain) : plain;
+        return node_get(line, "documents") || node_get(line, "sinks") || s->b->m->documents ? with_documents(plain) : plain;
     if (!strcmp(op, "Add") && is_loss(s, list, line))
         return row_find("LossAdd");
     if (!strcmp(op, "Scale") && is_loss(s, list, line))
@@ -296,7 +296,7 @@ static bool line_keys(Scope *s, const Node *line, const char *op)
     if (given(r) > 1)
         *PUSH(&keys) = "branches";
     if (!strcmp(op, "Attention"))
-        *PUSH(&keys) = "qkv";
+        *PUSH(&keys) = strcmp(attr_word(line, "packed"), "qkv") ? "sinks" : "qkv";
     if (with_documents(row_of(op)) >= 0)
         *PUSH(&keys) = "documents";
     attr_keys(op, keys_of(op), &keys);

@@ -3,7 +3,7 @@
  * shape_attention.c: the shape rules of attention: its heads, what a query sees, and its scratch.
  *
  * A line becomes the plainest row that does what it asks for: Attention, or AttentionShared where heads share keys, or
- * AttentionWindow where a window or a cap changes scores.  With documents build has chosen the row.
+ * AttentionWindow where a window or a cap changes scores, or AttentionGeneral.  With documents or sinks build has chosen that.
  */
 #include "build.h"
 #include <math.h>
@@ -34,7 +34,9 @@ static bool attention(Sizer *z, int64_t batch, int64_t query, int64_t key, int64
 {
     int64_t heads = attr_int(z->o, "heads");
     const Shape bias = {3, {heads, query, key}}, mask = {2, {batch, key}}, lse = {3, {batch, heads, query}};
-    bool documents = z->o->in.n > i + 2;
+    bool packed = i == 1;
+    const Ints *in = &z->o->in;
+    int documents = in->n > i + 2 && in->at[in->n - 1] >= 0 ? in->n - 1 : 0, sinks = !packed && in->n > i + 2 ? i + 2 : 0;
     if (wide % heads)
         return refuse(z, NULL, "width %lld is not divisible by %lld heads", (Num)wide, (Num)heads);
     if (z->o->in.at[i] >= 0 && !shape_same(in_shape(z, i), &bias))
@@ -43,16 +45,19 @@ static bool attention(Sizer *z, int64_t batch, int64_t query, int64_t key, int64
     if (z->o->in.at[i + 1] >= 0 && !shape_same(in_shape(z, i + 1), &mask))
         return refuse(z, NULL, "mask must be [batch, key] = %s, not %s", shape_text(&mask),
                       shape_text(in_shape(z, i + 1)));
-    if (documents && (query != key || !shape_same(in_shape(z, i + 2), &mask)))
+    if (sinks && in->at[sinks] >= 0 && !shape_same(in_shape(z, sinks), &(Shape){2, {batch, heads}}))
+        return refuse(z, NULL, "sinks must be [batch, heads] = [%lld, %lld], not %s", (Num)batch, (Num)heads,
+                      shape_text(in_shape(z, sinks)));
+    if (documents && (query != key || !shape_same(in_shape(z, documents), &mask)))
         return refuse(z, NULL, "documents must be [batch, key] = %s with as many queries, not %s with %lld queries",
-                      shape_text(&mask), shape_text(in_shape(z, i + 2)), (Num)query);
+                      shape_text(&mask), shape_text(in_shape(z, documents)), (Num)query);
     attr_set(z->o, "batch", batch);
     attr_set(z->o, "query", query);
     attr_set(z->o, "key", key);
     attr_set(z->o, "width", wide / heads);
     const Shape scores = {4, {batch, heads, query, key}};
     bool plain = z->o->in.at[i] < 0 && z->o->in.at[i + 1] < 0 && (float)attr_find(z->o, "drop")->f == 0 &&
-        z->o->row != row_find("AttentionWindow") && !documents;
+        z->o->row != row_find("AttentionWindow") && z->o->row != row_find("AttentionGeneral") && !documents;
     int64_t scratch = attention_scratch(z, &scores, plain);
     if (shape_size(&bias, 0, 3) == MAX_BYTES || scratch < 0)
         return refuse(z, NULL, "%lld queries and %lld keys are too many", (Num)query, (Num)key);
@@ -64,25 +69,38 @@ static bool attention(Sizer *z, int64_t batch, int64_t query, int64_t key, int64
            out_shape(z, 1, lse);
 }
 
-/* Keys that a query sees, and the cap of its scores: where one of them changes anything, the row is another. */
-static bool seen(Sizer *z, int64_t key)
+/* Keys that a query sees, and what changes its scores: where one of them changes anything, the row is another. */
+static bool seen(Sizer *z, int64_t query, int64_t key)
 {
     int64_t window = attr_find(z->o, "window") ? attr_int(z->o, "window") : 0;
     double cap = attr_find(z->o, "cap") ? attr_find(z->o, "cap")->f : 0;
+    double alibi = attr_find(z->o, "alibi") ? attr_find(z->o, "alibi")->f : 0;
+    bool both = window && !attr_int(z->o, "causal");
     if (window < 0)
         return refuse(z, "window: 0", "a window has at least 1 key, or is 0, which is none; not %lld", (Num)window);
-    if (window && !attr_int(z->o, "causal"))
-        return refuse(z, "causal: true", "a window counts back from the key of the query, so the attention must be causal");
     if (!(cap >= 0 && cap <= 1e6))
         return refuse(z, "softcap: 0", "softcap is above 0, or 0, which is none; not %g", cap);
-    bool documents = z->o->row == row_find("AttentionDocuments");
+    if (!(alibi >= 0 && alibi <= 1e6))
+        return refuse(z, "alibi: 1", "alibi is above 0, or 0, which is none; not %g", alibi);
+    if ((both || alibi > 0) && query != key)
+        return refuse(z, NULL, "%s needs as many keys as queries: %lld and %lld", both ? "a window to both sides" : "alibi",
+                      (Num)key, (Num)query);
     window = window < key ? window : 0;
-    if (!window && (float)cap == 0 && !documents)
+    both = both && window;
+    bool general = z->o->row == row_find("AttentionGeneral") || both || (float)alibi > 0;
+    if (!window && (float)cap == 0 && !general)
         return true;
+    int64_t reach = both ? 2 * window - 1 : window;
     attr_set(z->o, "window", window);
-    attr_set(z->o, "reach", window ? window : key);
+    attr_set(z->o, "reach", window && reach < key ? reach : key);
     attr_set_float(z->o, "cap", cap);
-    z->o->row = documents ? z->o->row : row_find("AttentionWindow");
+    z->o->row = row_find(general ? "AttentionGeneral" : "AttentionWindow");
+    if (!general)
+        return true;
+    attr_set_float(z->o, "alibi", alibi);
+    attr_set(z->o, "slopes", attr_int(z->o, "heads"));
+    while (z->o->in.n < row(z->o->row)->in.n)
+        *PUSH(&z->o->in) = -1;
     return true;
 }
 
@@ -101,7 +119,7 @@ bool size_attention(Sizer *z)
         return refuse(z, NULL, "causal attention needs as many keys as queries: %lld and %lld", (Num)k->d[1],
                       (Num)q->d[1]);
     attr_set(z->o, "kv_heads", kv);
-    return seen(z, k->d[1]) && shape_by_sample(z, q) && attention(z, q->d[0], q->d[1], k->d[1], q->d[2], 3);
+    return seen(z, q->d[1], k->d[1]) && shape_by_sample(z, q) && attention(z, q->d[0], q->d[1], k->d[1], q->d[2], 3);
 }
 
 bool size_attention_packed(Sizer *z)
@@ -109,8 +127,8 @@ bool size_attention_packed(Sizer *z)
     const Shape *x = in_shape(z, 0);
     if (attr_find(z->o, "kv_heads"))
         return refuse(z, "give q, k and v", "packed: qkv has as many heads of keys as of queries");
-    if (attr_find(z->o, "window") || attr_find(z->o, "cap"))
-        return refuse(z, "give q, k and v", "packed: qkv has neither a window nor a soft cap");
+    if (attr_find(z->o, "window") || attr_find(z->o, "cap") || attr_find(z->o, "alibi"))
+        return refuse(z, "give q, k and v", "packed: qkv has neither a window nor a soft cap nor alibi");
     if (x->n != 3 || x->d[2] % 3)
         return refuse(z, NULL, "packed: qkv takes [batch, positions, 3*width], not %s", shape_text(x));
     return shape_by_sample(z, x) && attention(z, x->d[0], x->d[1], x->d[1], x->d[2] / 3, 1);

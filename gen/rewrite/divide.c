@@ -340,7 +340,7 @@ static void shrink_op(Graph *g, const Divide *d, Op *o, int axis)
             }
     attr_set(o, "whole", whole);
     if (part < 0) {
-        if (is_attention(o) && draws(o))        /* the heads of a device are not the first ones of the whole */
+        if (is_attention(o) && (draws(o) || attr_find(o, "slopes")))     /* the heads of a device are not the first of all */
             attr_set(o, "site", ~attr_int(o, "site"));
         shrink_attr(d, o, "tmp.F", 0);
         shrink_attr(d, o, "tmp.I", 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * attend.h: attention, for the calls of attention.c, attention_shared.c, attention_window.c and attention_documents.c.
+ * attend.h: attention, for the calls of attention.c, attention_shared.c, attention_window.c and attention_general.c.
  *
  * y = D(softmax(scale q k^T + bias)) v for each (sample, head), D dropout, without ever storing the query x key
  * matrix.
@@ -19,8 +19,13 @@
  * A head of keys and values may be shared by a group of neighbouring query heads (J. Ainslie et al., GQA, 2023): its dk and
  * dv add the heads of the group ascending, in f32.
  *
- * window: with `causal`, a query sees so many keys, its own the last (I. Beltagy et al., Longformer, 2020); 0: all.
+ * window: with `causal`, a query sees so many keys, its own the last (I. Beltagy et al., Longformer, 2020); without, those that
+ * are less than so many positions away; 0: all.
  * cap: before bias and mask a score s becomes cap tanh(s/cap) (Gemma 2, 2024), whose slope is 1 - tanh(s/cap)^2; 0: it stays.
+ * alibi: -alibi m |query - key| is added to a score.  n is the greatest power of two up to `slopes`; m = 2^(-8 h/n) for head
+ * h = 1 .. n, and 2^(-4 (2 h - 1)/n) for those behind (O. Press et al., Train Short, Test Long, 2022, and its code); 0: none.
+ * sinks: each query of a head has one score more, whose weight goes to no value (OpenAI, gpt-oss, 2025).  Its gradient adds
+ * -e^(sink - lse) delta.
  * documents: a query sees the keys with its own number (M. Krell et al., Efficient sequence packing, 2021, who store a mask of
  * query x key; here a tile compares the numbers).  Tiles whose numbers lie apart are left out, so that the work is that of the
  * documents one by one.
@@ -33,6 +38,7 @@
 #ifndef ATTEND_H
 #define ATTEND_H
 #include "gemm.h"
+#include "../number.h"
 #include "../philox.h"
 #include <stdbool.h>
 
@@ -50,6 +56,9 @@ typedef struct {
     float cap;
     long first;                 /* the head that its first one is for random numbers */
     const int32_t *documents;   /* [batch key], with as many queries; 0: all see all */
+    const real *sinks;          /* [batch heads]; 0: none */
+    float alibi;
+    long slopes;                /* the heads of all devices */
 } Attention;
 
 /* A site below 0: the heads are those of one device of several, and ~site is that of all. */
@@ -108,11 +117,24 @@ static void capped(float *row, float *slope, float cap, long n)
     }
 }
 
+/* What ALiBi takes from a score of the head, a position of distance. */
+static float alibi_slope(const Attention *a, long head)
+{
+    long n = 1, h = a->first + head;
+    while (2 * n <= a->slopes)
+        n *= 2;
+    double power = h < n ? -8.0 * (double)(h + 1) / (double)n : -4.0 * (double)(2 * (h - n) + 1) / (double)n;
+    return a->alibi * (float)number_exp(power * 0x1.62e42fefa39efp-1);       /* ln 2 */
+}
+
+static long gap(long q, long k) { return q < k ? k - q : q - k; }
+
 /* s[nq][KEYS] = scale q k^T + bias, -infinity where a key is hidden; slope as in capped. */
 static void scores(float *s, float *slope, const Attention *a, const AttendBlock *p)
 {
     memset(s, 0, QUERIES * KEYS * sizeof *s);
     product(s, KEYS, of_queries(a, a->q, a->ldq, p), turned(of_keys(a, a->k, a->ldk, p)), p->nq, p->nk, a->width);
+    float step = a->alibi > 0 ? alibi_slope(a, p->head) : 0;
     for (long i = 0; i < p->nq; i++) {
         float *row = s + i * KEYS;
         for (long j = 0; j < p->nk; j++)
@@ -121,12 +143,14 @@ static void scores(float *s, float *slope, const Attention *a, const AttendBlock
             capped(row, slope ? slope + i * KEYS : NULL, a->cap, p->nk);
         for (long j = 0; a->bias && j < p->nk; j++)
             row[j] += get(a->bias, (p->head * a->query + p->q + i) * a->key + p->k + j);
+        for (long j = 0; a->alibi > 0 && j < p->nk; j++)
+            row[j] -= step * (float)gap(p->q + i, p->k + j);
         for (long j = 0; a->mask && j < p->nk; j++)
             row[j] = a->mask[p->b * a->key + p->k + j] ? row[j] : -F_INFINITY;
         for (long j = 0; a->causal && j < p->nk; j++)
             row[j] = p->k + j <= p->q + i ? row[j] : -F_INFINITY;
         for (long j = 0; a->window && j < p->nk; j++)
-            row[j] = p->q + i - (p->k + j) < a->window ? row[j] : -F_INFINITY;
+            row[j] = gap(p->q + i, p->k + j) < a->window ? row[j] : -F_INFINITY;
         for (long j = 0; a->documents && j < p->nk; j++)
             row[j] = document(a, p->b, p->q + i) == document(a, p->b, p->k + j) ? row[j] : -F_INFINITY;
         for (long j = p->nk; j < KEYS; j++)
@@ -157,7 +181,7 @@ static long keys_begin(const Attention *a, long q)
 /* End of the keys that queries before `q_end` see. */
 static long keys_end(const Attention *a, long q_end)
 {
-    return a->causal ? least(a->key, q_end) : a->key;
+    return a->causal ? least(a->key, q_end) : a->window ? least(a->key, q_end - 1 + a->window) : a->key;
 }
 
 /* One block of keys for one row: scores become exponentials; returns what the earlier sums are to be scaled by. */
@@ -182,9 +206,11 @@ static float absorb(float *row, float *most, float *sum)
 /* Queries p->q .. of one head; columns from .. from+n-1 of the result. */
 static void forward_block(real *y, float *lse, const Attention *a, AttendBlock p, long from, long n)
 {
-    float s[QUERIES * KEYS], o[QUERIES * WIDE] = {0}, most[QUERIES], sum[QUERIES] = {0};
-    for (long i = 0; i < QUERIES; i++)
-        most[i] = -F_INFINITY;
+    float s[QUERIES * KEYS], o[QUERIES * WIDE] = {0}, most[QUERIES], sum[QUERIES];
+    for (long i = 0; i < QUERIES; i++) {
+        most[i] = a->sinks ? get(a->sinks, p.b * a->heads + p.head) : -F_INFINITY;
+        sum[i] = a->sinks != NULL;
+    }
     long end = keys_end(a, p.q + p.nq);
     for (p.k = keys_begin(a, p.q); p.k < end; p.k += KEYS) {
         p.nk = least(KEYS, a->key - p.k);
@@ -227,7 +253,7 @@ typedef struct {
     const real *dy, *y;
     const float *lse;
     float *delta;               /* [batch heads query] */
-    real *dq, *dk, *dv, *dbias;
+    real *dq, *dk, *dv, *dbias, *dsinks;
 } Back;
 
 static void deltas(Stage *st, const Attention *a, const Back *r)
@@ -276,7 +302,8 @@ static void add_head(float *dk, float *dv, const Attention *a, const Back *r, At
 {
     float prob[QUERIES * KEYS], ds[QUERIES * KEYS];
     long end = a->window ? least(a->query, p.k + p.nk - 1 + a->window) : a->query;
-    for (p.q = a->causal ? p.k / QUERIES * QUERIES : 0; p.q < end; p.q += QUERIES) {
+    long begin = a->causal ? p.k : a->window && p.k >= a->window ? p.k - a->window + 1 : 0;
+    for (p.q = begin / QUERIES * QUERIES; p.q < end; p.q += QUERIES) {
         p.nq = least(QUERIES, a->query - p.q);
         if (apart(a, &p))
             continue;
@@ -331,12 +358,23 @@ static void backward_bias(const Attention *a, const Back *r, AttendBlock p)
             put(r->dbias, (p.head * a->query + p.q + i) * a->key + p.k + j, sum[i * KEYS + j]);
 }
 
+static void backward_sinks(const Attention *a, const Back *r)
+{
+    for (long i = 0; i < a->batch * a->heads; i++) {
+        float sum, sink = get(a->sinks, i);
+        SUM_OF(sum, a->query, j, fexp(sink - r->lse[i * a->query + j]) * r->delta[i * a->query + j]);
+        put(r->dsinks, i, -sum);
+    }
+}
+
 static void backward(Stage *st, const Attention *of, const Back *r)
 {
     const Attention here = placed(st, of), *a = &here;
     long down = ceil_div(a->query, QUERIES), across = ceil_div(a->key, KEYS), pairs = a->batch * a->heads;
     long n_keys = r->dk || r->dv ? pairs / a->group * across : 0, n_queries = r->dq ? pairs * down : 0;
     deltas(st, a, r);
+    if (r->dsinks)
+        backward_sinks(a, r);
     EACH(pairs * a->query * a->key * a->width >= 1 << 15)
     for (long task = 0; task < n_keys; task++) {
         long head = task / across * a->group, k = task % across * KEYS;

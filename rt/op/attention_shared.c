@@ -10,7 +10,7 @@ static Attention shared(const real *q, const real *k, const real *v, const real 
 {
     long all = heads * width, row = kv_heads * width;
     return (Attention){q, k, v, bias, mask, vals, mb, batch, heads, heads / kv_heads, query, key, width,
-                       all, row, row, all, causal, scale, drop, site, 0, 0, 0, 0};
+                       all, row, row, all, causal, scale, drop, site, 0, 0, 0, 0, 0, 0, 0};
 }
 
 void attention_shared_forward(Stage *st, real *y, float *lse, const real *q, const real *k, const real *v, const real *bias,
@@ -30,6 +30,6 @@ void attention_shared_backward(Stage *st, real *dq, real *dk, real *dv, real *db
 {
     (void)h;
     Attention a = shared(q, k, v, bias, mask, vals, mb, batch, heads, kv_heads, query, key, width, causal, scale, drop, site);
-    Back r = {dy, y, lse, tmp, dq, dk, dv, dbias};
+    Back r = {dy, y, lse, tmp, dq, dk, dv, dbias, 0};
     backward(st, &a, &r);
 }

@@ -10,7 +10,7 @@ static Attention windowed(const real *q, const real *k, const real *v, const rea
 {
     long all = heads * width, row = kv_heads * width;
     return (Attention){q, k, v, bias, mask, vals, mb, batch, heads, heads / kv_heads, query, key, width,
-                       all, row, row, all, causal, scale, drop, site, window, cap, 0, 0};
+                       all, row, row, all, causal, scale, drop, site, window, cap, 0, 0, 0, 0, 0};
 }
 
 void attention_window_forward(Stage *st, real *y, float *lse, const real *q, const real *k, const real *v, const real *bias,
@@ -31,6 +31,6 @@ void attention_window_backward(Stage *st, real *dq, real *dk, real *dv, real *db
 {
     Attention a = windowed(q, k, v, bias, mask, vals, mb, batch, heads, kv_heads, query, key, width, causal, window, scale,
                            cap, drop, site);
-    Back r = {dy, y, lse, tmp, dq, dk, dv, dbias};
+    Back r = {dy, y, lse, tmp, dq, dk, dv, dbias, 0};
     backward(st, &a, &r);
 }

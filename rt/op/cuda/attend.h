@@ -21,13 +21,25 @@ typedef struct {
     long mb, batch, heads, share, query, key, width, qs, ks, causal;    /* share: heads with the same keys and values */
     float scale, drop;
     int64_t site;
-    long window;            /* keys that a query sees, its own the last; 0: all */
+    long window;            /* keys on each side that a query sees, its own among them; 0: all */
     float cap;              /* scores become cap tanh(s/cap); 0: they stay */
     const int32_t *documents;   /* [batch key], with as many queries: a query sees those of its number; 0: all */
+    const real *sinks;      /* [batch heads]: a score more of each query; 0: none */
+    float alibi;            /* times the slope of a head: what a score loses a position of distance; 0: nothing */
+    double ratio;           /* slopes: ratio^2, ratio^4, ... of the first `slopes` heads, ratio, ratio^3, ... of the others */
+    long slopes;
 } Attend;
 
 /* The head that a block works on, which of its tiles of 64, and what its elements are dropped by; 0: they are not. */
-struct HeadTile { long b, head, tile; const Drop *drop; };
+struct HeadTile { long b, head, tile; const Drop *drop; float slope; };
+
+FN float alibi_slope(const Attend &a, long head)
+{
+    double y = a.alibi, x = a.ratio;
+    for (long n = head < a.slopes ? 2 * (head + 1) : 2 * (head - a.slopes) + 1; a.alibi > 0 && n; n /= 2, x *= x)
+        y = n % 2 ? y * x : y;
+    return (float)y;
+}
 
 /* `head` counts groups of `share` heads through all samples: the place is that of the first one.  The Drop lies in shared
  * memory: seven registers less. */
@@ -35,7 +47,8 @@ static FIELD HeadTile place_of(const Attend &a, long head, long tile, long share
 {
     long heads = quotient(a.heads, share);
     SHARED(Drop, drop, 1);
-    HeadTile p = {quotient(head, heads), head % heads * share, tile, 0};
+    HeadTile p = {quotient(head, heads), head % heads * share, tile, 0, 0};
+    p.slope = alibi_slope(a, p.head);
     if (a.drop == 0 || a.vals->eval)
         return p;
     if (threadIdx.x == 0)
@@ -63,16 +76,20 @@ FN Out key_results(const Attend &a, real *at, const HeadTile &p)
     return m;
 }
 
+FN long gap(long q, long k) { return q < k ? k - q : q - k; }
+
 /* Score (q, k) from its product: -infinity where the key is hidden, or there is none. */
 FN float score(const Attend &a, const HeadTile &p, float s, long q, long k)
 {
     if (k >= a.key || q >= a.query || (a.causal && k > q) || (a.mask && !a.mask[p.b * a.key + k]) ||
-        (a.window && q - k >= a.window) ||
+        (a.window && gap(q, k) >= a.window) ||
         (a.documents && a.documents[p.b * a.key + q] != a.documents[p.b * a.key + k]))
         return -F_INFINITY;
     s *= a.scale;
     if (a.cap > 0)
         s = a.cap * ftanh(s / a.cap);
+    if (a.alibi > 0)
+        s -= p.slope * (float)gap(q, k);
     return a.bias ? s + one(a.bias, (p.head * a.query + q) * a.key + k) : s;
 }
 
@@ -91,10 +108,16 @@ FN float cap_slope(const Attend &a, float s)
     return 1.0f - t * t;
 }
 
-/* The first tile of keys that queries from `first` on see, and behind the last query that sees keys before `end`. */
+/* The first tile of keys that queries from `first` on see, the first of queries that see keys from there on, and what is behind
+ * the last query that sees keys before `end`. */
 FN long keys_begin(const Attend &a, long first, long tile)
 {
     return a.window && first >= a.window ? (first - a.window + 1) / tile * tile : 0;
+}
+
+FN long queries_begin(const Attend &a, long first, long tile)
+{
+    return a.causal ? first : a.window && first >= a.window ? (first - a.window + 1) / tile * tile : 0;
 }
 
 FN long queries_end(const Attend &a, long end)
@@ -105,6 +128,7 @@ FN long queries_end(const Attend &a, long end)
 /* End of the keys that queries before `end` see. */
 FN long keys_end(const Attend &a, long end)
 {
-    return a.causal && end < a.key ? end : a.key;
+    long last = a.causal ? end : a.window ? end - 1 + a.window : a.key;
+    return last < a.key ? last : a.key;
 }
 #endif

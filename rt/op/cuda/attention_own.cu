@@ -17,6 +17,9 @@
 #include "attention_mma.h"
 #include "attention_own.h"
 #include "attention_tile.h"
+extern "C" {
+#include "../../number.h"
+}
 
 /* Factors of dropout of query q and keys k .. k+3. */
 FN void factors(float (&to)[SIDE], const Attend &a, const HeadTile &p, long q, long k)
@@ -83,7 +86,7 @@ template <int WIDTH> static __global__ void __launch_bounds__(BLOCK, 2) attend(r
     float o[SIDE][WIDTH / 16], s[SIDE][SIDE], most[SIDE], sum[SIDE], over[SIDE];
     UNROLL
     for (int r = 0; r < SIDE; r++) {
-        most[r] = -F_INFINITY, sum[r] = 0;
+        most[r] = a.sinks ? one(a.sinks, p.b * a.heads + p.head) : -F_INFINITY, sum[r] = a.sinks ? 1.0f : 0.0f;
         UNROLL
         for (int i = 0; i < WIDTH / 16; i++)
             o[r][i] = 0;
@@ -241,8 +244,8 @@ template <int WIDTH> static __global__ void __launch_bounds__(BLOCK, 2) attend_b
         for (int i = 0; i < WIDTH / 16; i++)
             k[r][i] = v[r][i] = 0;
     }
-    for (int left = (int)a.share; left > 0; left--, p.head++)
-        for (long q = a.causal ? first : 0; q < end; q += EDGE) {
+    for (int left = (int)a.share; left > 0; left--, p.slope = alibi_slope(a, ++p.head))
+        for (long q = queries_begin(a, first, EDGE); q < end; q += EDGE) {
             slope_tile<true>(ds, SHARED_AT(tile, 0), SHARED_AT(room, 0), a, p, q, first);
             add_product<WIDTH>(v, SHARED_AT(tile, 0), SHARED_AT(room, 0), queries(a, a.dy, a.heads * a.width, p), q, from,
                                a.width);
@@ -255,6 +258,20 @@ template <int WIDTH> static __global__ void __launch_bounds__(BLOCK, 2) attend_b
         put_rows<WIDTH>(key_results(a, dk, p), k, scale, first, from, a.width);
     if (dv)
         put_rows<WIDTH>(key_results(a, dv, p), v, unit, first, from, a.width);
+}
+
+/* A head of a sample a warp, whose threads meet in a butterfly. */
+static __global__ void attend_back_sinks(real *dsinks, Attend a)
+{
+    long r = ROW_OF(WARP);
+    if (r >= a.batch * a.heads)
+        return;
+    float sum = 0, sink = one(a.sinks, r);
+    for (long i = r * a.query + threadIdx.x % WARP; i < (r + 1) * a.query; i += WARP)
+        sum += fexp(sink - a.lse[i]) * a.delta[i];
+    sum = warp_sum(sum);
+    if (threadIdx.x % WARP == 0)
+        set(dsinks, r, -sum);
 }
 
 /* One tile of the bias: the samples ascend. */
@@ -298,16 +315,19 @@ static __global__ void __launch_bounds__(BLOCK, 2) attend_back_bias(real *dbias,
             LAUNCH((kernel<128>), dim3(blocks_, (unsigned)ceil_div((a).width, 128)), (unsigned)BLOCK, st, __VA_ARGS__, a); \
     } while (0)
 
+/* Scores that tensor cores do not have. */
+static bool is_general(const Attend &a) { return a.sinks || a.alibi > 0 || (a.window && !a.causal); }
+
 static void own_forward(Stage *st, real *y, float *lse, const Attend &a)
 {
-    if (!attention_mma_forward(st, y, lse, a))
+    if (is_general(a) || !attention_mma_forward(st, y, lse, a))
         LAUNCH_TILES(attend, 1, a.query, a, st, y, lse);
 }
 
 static void own_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, const real *y, float *delta, const Attend &a)
 {
     LAUNCH(attend_delta, (unsigned)ceil_div(a.batch * a.heads * a.query, BLOCK / WARP), (unsigned)BLOCK, st, delta, a.dy, y, a);
-    if (attention_mma_backward(st, dq, dk, dv, dbias, a))
+    if (!is_general(a) && attention_mma_backward(st, dq, dk, dv, dbias, a))
         return;
     if (dk || dv)
         LAUNCH_TILES(attend_back_keys, a.share, a.key, a, st, dk, dv);
@@ -323,7 +343,7 @@ void attention_own_forward(Stage *st, real *y, float *lse, const real *q, const 
                            long kv_heads, long query, long key, long width, long causal, float scale, float drop, int64_t site)
 {
     own_forward(st, y, lse, Attend{q, k, v, 0, bias, mask, 0, 0, vals, mb, batch, heads, heads / kv_heads, query, key, width,
-                                   qs, ks, causal, scale, drop, site, 0, 0, 0});
+                                   qs, ks, causal, scale, drop, site, 0, 0, 0, 0, 0, 0, 0});
 }
 
 void attention_own_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, const real *dy, const real *y,
@@ -334,7 +354,7 @@ void attention_own_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias
 {
     own_backward(st, dq, dk, dv, dbias, y, delta, Attend{q, k, v, dy, bias, mask, lse, delta, vals, mb, batch, heads,
                                                          heads / kv_heads, query, key, width, qs, ks, causal, scale, drop, site,
-                                                         0, 0, 0});
+                                                         0, 0, 0, 0, 0, 0, 0});
 }
 
 static __global__ void attend_group(real *dk, real *dv, const real *k, const real *v, long n, long share, long width)
@@ -362,7 +382,7 @@ void attention_window_forward(Stage *st, real *y, float *lse, const real *q, con
                               int64_t site)
 {
     own_forward(st, y, lse, Attend{q, k, v, 0, bias, mask, 0, 0, vals, mb, batch, heads, heads / kv_heads, query, key, width,
-                                   heads * width, kv_heads * width, causal, scale, drop, site, window, cap, 0});
+                                   heads * width, kv_heads * width, causal, scale, drop, site, window, cap, 0, 0, 0, 0, 0});
 }
 
 void attention_window_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, const real *dy, const real *y,
@@ -374,28 +394,42 @@ void attention_window_backward(Stage *st, real *dq, real *dk, real *dv, real *db
     float *delta = (float *)tmp;
     own_backward(st, dq, dk, dv, dbias, y, delta, Attend{q, k, v, dy, bias, mask, lse, delta, vals, mb, batch, heads,
                                                          heads / kv_heads, query, key, width, heads * width, kv_heads * width,
-                                                         causal, scale, drop, site, window, cap, 0});
+                                                         causal, scale, drop, site, window, cap, 0, 0, 0, 0, 0});
 }
 
-void attention_documents_forward(Stage *st, real *y, float *lse, const real *q, const real *k, const real *v, const real *bias,
-                                 const int32_t *mask, const int32_t *documents, const Values *vals, int mb, long batch,
-                                 long heads, long kv_heads, long query, long key, long width, long causal, long window,
-                                 float scale, float cap, float drop, int64_t site)
+/* The formula is that of rt/op/attend.h. */
+static Attend with_slopes(Attend a, float alibi, long slopes)
 {
-    own_forward(st, y, lse, Attend{q, k, v, 0, bias, mask, 0, 0, vals, mb, batch, heads, heads / kv_heads, query, key, width,
-                                   heads * width, kv_heads * width, causal, scale, drop, site, window, cap, documents});
+    a.alibi = alibi;
+    for (a.slopes = 1; 2 * a.slopes <= slopes;)
+        a.slopes *= 2;
+    a.ratio = number_exp(-4 * 0x1.62e42fefa39efp-1 / (double)a.slopes);      /* ln 2 */
+    return a;
 }
 
-void attention_documents_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, const real *dy, const real *y,
-                                  const real *q, const real *k, const real *v, const real *bias, const int32_t *mask,
-                                  const int32_t *documents, const float *lse, void *tmp, const Values *vals, int mb, long batch,
-                                  long heads, long kv_heads, long query, long key, long width, long causal, long window,
-                                  float scale, float cap, float drop, int64_t site)
+void attention_general_forward(Stage *st, real *y, float *lse, const real *q, const real *k, const real *v, const real *bias,
+                               const int32_t *mask, const real *sinks, const int32_t *documents, const Values *vals, int mb,
+                               long batch, long heads, long kv_heads, long query, long key, long width, long causal,
+                               long window, float scale, float cap, float alibi, long slopes, float drop, int64_t site)
+{
+    const Attend a = {q, k, v, 0, bias, mask, 0, 0, vals, mb, batch, heads, heads / kv_heads, query, key, width, heads * width,
+                      kv_heads * width, causal, scale, drop, site, window, cap, documents, sinks, 0, 0, 0};
+    own_forward(st, y, lse, with_slopes(a, alibi, slopes));
+}
+
+void attention_general_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, real *dsinks, const real *dy,
+                                const real *y, const real *q, const real *k, const real *v, const real *bias,
+                                const int32_t *mask, const real *sinks, const int32_t *documents, const float *lse, void *tmp,
+                                const Values *vals, int mb, long batch, long heads, long kv_heads, long query, long key,
+                                long width, long causal, long window, float scale, float cap, float alibi, long slopes,
+                                float drop, int64_t site)
 {
     float *delta = (float *)tmp;
-    own_backward(st, dq, dk, dv, dbias, y, delta, Attend{q, k, v, dy, bias, mask, lse, delta, vals, mb, batch, heads,
-                                                         heads / kv_heads, query, key, width, heads * width, kv_heads * width,
-                                                         causal, scale, drop, site, window, cap, documents});
+    const Attend a = {q, k, v, dy, bias, mask, lse, delta, vals, mb, batch, heads, heads / kv_heads, query, key, width,
+                      heads * width, kv_heads * width, causal, scale, drop, site, window, cap, documents, sinks, 0, 0, 0};
+    own_backward(st, dq, dk, dv, dbias, y, delta, with_slopes(a, alibi, slopes));
+    if (dsinks)
+        LAUNCH(attend_back_sinks, (unsigned)ceil_div(batch * heads, BLOCK / WARP), (unsigned)BLOCK, st, dsinks, a);
 }
 
 void attention_packed_documents_forward(Stage *st, real *y, float *lse, const real *qkv, const real *bias, const int32_t *mask,
@@ -404,7 +438,7 @@ void attention_packed_documents_forward(Stage *st, real *y, float *lse, const re
 {
     long all = heads * width;
     own_forward(st, y, lse, Attend{qkv, qkv + all, qkv + 2 * all, 0, bias, mask, 0, 0, vals, mb, batch, heads, 1, query, query,
-                                   width, 3 * all, 3 * all, causal, scale, drop, site, 0, 0, documents});
+                                   width, 3 * all, 3 * all, causal, scale, drop, site, 0, 0, documents, 0, 0, 0, 0});
 }
 
 void attention_packed_documents_backward(Stage *st, real *dqkv, real *dbias, const real *dy, const real *y, const real *qkv,
@@ -416,5 +450,5 @@ void attention_packed_documents_backward(Stage *st, real *dqkv, real *dbias, con
     float *delta = (float *)tmp;
     own_backward(st, dqkv, dqkv ? dqkv + all : 0, dqkv ? dqkv + 2 * all : 0, dbias, y, delta,
                  Attend{qkv, qkv + all, qkv + 2 * all, dy, bias, mask, lse, delta, vals, mb, batch, heads, 1, query, query,
-                        width, 3 * all, 3 * all, causal, scale, drop, site, 0, 0, documents});
+                        width, 3 * all, 3 * all, causal, scale, drop, site, 0, 0, documents, 0, 0, 0, 0});
 }
