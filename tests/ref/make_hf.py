@@ -33,6 +33,7 @@ s2s = dict(vocab_size=61, d_model=24, encoder_layers=2, decoder_layers=1, encode
            encoder_ffn_dim=40, decoder_ffn_dim=36, max_position_embeddings=12, dropout=0.)
 latent = dict(num_key_value_heads=4, kv_lora_rank=8, q_lora_rank=12, qk_nope_head_dim=6, qk_rope_head_dim=4, v_head_dim=8)
 gpt = dict(vocab_size=61, n_positions=12, n_embd=24, n_layer=2, n_head=4, resid_pdrop=0., embd_pdrop=0., attn_pdrop=0.)
+ends = dict(pad_token_id=0, bos_token_id=1, eos_token_id=1, cls_token_id=1, sep_token_id=1)
 llama3 = dict(rope_type='llama3', factor=8., low_freq_factor=1., high_freq_factor=4., original_max_position_embeddings=64)
 models = {
     'gpt2': ('GPT2LMHeadModel', hf.GPT2Config(vocab_size=61, n_positions=12, n_embd=24, n_layer=2, n_head=4, resid_pdrop=0.,
@@ -76,6 +77,13 @@ models = {
     'exaone4': ('Exaone4ForCausalLM', hf.Exaone4Config(**deep, **pairs, sliding_window=5)),
     'falcon': ('FalconForCausalLM', hf.FalconConfig(vocab_size=61, hidden_size=24, num_hidden_layers=2, num_attention_heads=4,
                                                     max_position_embeddings=12)),
+    'falcon-alibi': ('FalconForCausalLM', hf.FalconConfig(
+        vocab_size=61, hidden_size=24, num_hidden_layers=2, num_attention_heads=4, max_position_embeddings=12, alibi=True,
+        bias=True, multi_query=False, parallel_attn=False)),
+    'bloom': ('BloomForCausalLM', hf.BloomConfig(vocab_size=61, hidden_size=36, n_layer=2, n_head=6)),
+    'mpt': ('MptForCausalLM', hf.MptConfig(vocab_size=61, d_model=24, n_layers=2, n_heads=4, max_seq_len=12)),
+    'modernbert': ('ModernBertForMaskedLM', hf.ModernBertConfig(**{**deep, 'num_hidden_layers': 5}, local_attention=6,
+                                                                attn_implementation='eager', **ends)),
     'gemma3_text': ('Gemma3ForCausalLM', hf.Gemma3TextConfig(**{**base, 'num_hidden_layers': 6}, **pairs, head_dim=8,
                                                              sliding_window=4, query_pre_attn_scalar=10, rope_theta=500.,
                                                              rope_local_base_freq=20.)),
@@ -161,7 +169,7 @@ models = {
                                                  decoder_ffn_dim=40, max_position_embeddings=12, dropout=0.)),
 }
 encoders = set('bert roberta xlm-roberta camembert electra distilbert data2vec-text ernie megatron-bert rembert mpnet ibert'
-               ' roberta-prelayernorm xlm-roberta-xl roformer bert-generation'.split())
+               ' roberta-prelayernorm xlm-roberta-xl roformer bert-generation modernbert'.split())
 
 
 def weights(name, shape):                       # as tests/safe.c
@@ -200,7 +208,7 @@ def loss(family, model):
             + xent(out.seq_relationship_logits, array('next.npy', 0, 2, 2))
     if model.config.model_type in encoders:
         given = dict(input_ids=array('long.npy', 0, 61, 2, 12), attention_mask=array('mask.npy', 0, 2, 2, 12))
-        if model.config.is_decoder:                     # each position sees itself
+        if getattr(model.config, 'is_decoder', False):                     # each position sees itself
             given['attention_mask'] = torch.ones_like(given['attention_mask'])
         if getattr(model.config, 'type_vocab_size', 0) == 2:
             given['token_type_ids'] = array('types.npy', 0, 2, 2, 12)
