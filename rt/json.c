@@ -64,7 +64,7 @@ static int four(Json *j)
     return u;
 }
 
-/* What stands behind \u as UTF-8, and the other half of a pair.  A half by itself is refused, and zero. */
+/* What stands behind \u as UTF-8, and the other half of a pair.  A half by itself is refused. */
 static int unicode(Json *j, char to[4])
 {
     int u = four(j), low = -1;
@@ -73,7 +73,7 @@ static int unicode(Json *j, char to[4])
         low = four(j);
         u = low >= 0xdc00 && low < 0xe000 ? 0x10000 + ((u - 0xd800) << 10) + (low - 0xdc00) : -1;
     }
-    if (u <= 0 || (u >= 0xd800 && u < 0xe000))
+    if (u < 0 || (u >= 0xd800 && u < 0xe000))
         return 0;
     int n = u < 0x80 ? 1 : u < 0x800 ? 2 : u < 0x10000 ? 3 : 4;
     static const int lead[] = {0, 0, 0xc0, 0xe0, 0xf0};
@@ -104,7 +104,7 @@ static int character(Json *j, char to[4])
     return (unsigned char)c >= ' ' ? 1 : 0;
 }
 
-bool json_string(Json *j, char *to, size_t room)
+bool json_bytes(Json *j, char *to, size_t room, size_t *size)
 {
     size_t used = 0;
     if (!take(j, '"'))
@@ -122,7 +122,14 @@ bool json_string(Json *j, char *to, size_t room)
     }
     if (to)
         to[used] = 0;
+    *size = used;
     return take(j, '"') || fault(j, "a string without an end");
+}
+
+bool json_string(Json *j, char *to, size_t room)
+{
+    size_t n;
+    return json_bytes(j, to, room, &n) && (!to || !memchr(to, 0, n) || fault(j, "a character that no string may hold"));
 }
 
 bool json_integer(Json *j, int64_t *x)
@@ -152,6 +159,11 @@ static bool open_or_next(Json *j, bool *first, char open, char close)
         return fault(j, open == '{' ? "a comma or } is expected" : "a comma or ] is expected");
     *first = false;
     return true;
+}
+
+bool json_key(Json *j, bool *first, char *key, size_t room, size_t *n)
+{
+    return open_or_next(j, first, '{', '}') && json_bytes(j, key, room, n) && (take(j, ':') || fault(j, "a colon is expected"));
 }
 
 bool json_member(Json *j, bool *first, char *key, size_t room)

@@ -43,11 +43,11 @@ static void test_find(void)
 static void test_json(void)
 {
     static const char *const good[] = {"{}", "[]", " [1, -2.5e3, true, null] ", "{\"a\":{\"b\":[\"c\"]}}",
-                                       "\"\\u00e9\\n\\\\\"",
+                                       "\"\\u00e9\\n\\\\\"", "\"\\u0000\"",
                                        "[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]"};
     static const char *const wrong[] = {"", "{", "}", "[1,]", "{\"a\"}", "{\"a\":}", "{\"a\":1,}", "{a:1}", "[1 2]",
                                         "\"",
-                                        "\"\\x\"", "\"\\u12\"", "\"\\ud800\"", "\"\\u0000\"", "\"\n\"", "{} {}", "[1]]",
+                                        "\"\\x\"", "\"\\u12\"", "\"\\ud800\"", "\"\n\"", "{} {}", "[1]]",
                                         "{\"a\":1 \"b\":2}"};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         size_t n = strlen(good[i]);
@@ -60,6 +60,11 @@ static void test_json(void)
     char deep[4000];
     memset(deep, '[', sizeof deep);
     check(!accepts(deep, sizeof deep), "JSON of depth 4000 accepted");
+    char text[8];
+    size_t n;
+    Json zero = json_open("\"a\\u0000b\"", 10), again = zero;
+    check(json_bytes(&zero, text, sizeof text, &n) && n == 3 && !memcmp(text, "a\0b", 3), "a zero in a text of %zu bytes", n);
+    check(!json_string(&again, text, sizeof text), "a zero in a string");
 }
 
 static void test_values(void)

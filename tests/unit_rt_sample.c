@@ -81,7 +81,8 @@ static void test_decode(const char *kind, int blanks)
     size_t n, size, bytes, at = 0;
     char *json = contents(kind, "json", &n), *text = contents(kind, "txt", &size), *ids = contents(kind, "bin", &bytes);
     Tokenizer *t = tokenizer_read(kind, json, n);
-    const char *want = blanks ? with_blanks(text, &size, blanks == BLANKS_EACH) : t->nfc ? normal_text(text, &size) : text;
+    const char *want = blanks ? with_blanks(text, &size, blanks == BLANKS_EACH)
+                     : t->blanks ? text : tokenizer_normal(t, text, &size);
     int good = 1, k;
     tokenizer_words(t);
     for (size_t i = 1024; good && i + 1 < bytes; i += 2) {
@@ -97,13 +98,37 @@ static void test_decode(const char *kind, int blanks)
     free(json), free(text), free(ids);
 }
 
+/* Words of WordPiece have blanks in front, but for what continues one; zeros of a text are characters. */
+static void test_pieces(void)
+{
+    static const char text[] = "the licences, HOW\0EVER";
+    size_t n;
+    int k;
+    char *json = contents("bert", "json", &n), said[128] = "";
+    Tokenizer *t = tokenizer_read("bert", json, n);
+    Ints ids = {0};
+    tokenizer_words(t);
+    tokenizer_encode(t, "text", text, sizeof text - 1, &ids);
+    for (int i = 0; i < ids.n; i++) {
+        const char *word = tokenizer_word(t, ids.at[i], &k);
+        strncat(said, word ? word : "?", (size_t)k);
+    }
+    check(!strcmp(said, " the licences , however"), "bert: '%s'", said);
+    free(json);
+}
+
 /* ---- normal.c: Unicode Standard Annex 15, and lines of its NormalizationTest.txt ---------------------------------- */
+
+static void test_form(Form f, const char *text, const char *want)
+{
+    size_t n = strlen(text);
+    const char *is = normal_text(f, text, &n);
+    check(n == strlen(want) && !memcmp(is, want, n), "%s becomes %.*s, not %s", text, (int)n, is, want);
+}
 
 static void test_normal(const char *text, const char *want)
 {
-    size_t n = strlen(text);
-    const char *is = normal_text(text, &n);
-    check(n == strlen(want) && !memcmp(is, want, n), "%s becomes %.*s, not %s", text, (int)n, is, want);
+    test_form(NFC, text, want);
 }
 
 static void test_normals(void)
@@ -121,6 +146,10 @@ static void test_normals(void)
     test_normal("a\u0315\u0300\u05ae\u0300b", "\u00e0\u05ae\u0300\u0315b");
     test_normal("a\u0334\u0301", "\u00e1\u0334");
     test_normal("\u09c7\u0334\u09be", "\u09c7\u0334\u09be");                 /* a mark between two starters */
+    test_form(NFD, "\u1e9b\u0323", "\u017f\u0323\u0307");
+    test_form(NFKC, "\u1e9b\u0323", "\u1e69");
+    test_form(NFKD, "\u1e9b\u0323", "s\u0323\u0307");
+    test_form(NFKD, "\ufb03\u2461\uff21", "ffi2A");
 }
 
 int main(void)
@@ -130,6 +159,7 @@ int main(void)
         {"gemma", BLANKS_NONE}, {"llama2", BLANKS_EACH}, {"mistral", BLANKS_FIRST}};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         test_decode(kinds[i].kind, kinds[i].blanks);
+    test_pieces();
     test_normals();
     test_rule("plain", (Taste){1, 1, 0, 7}, "0134");
     test_rule("another seed", (Taste){1, 1, 0, 8}, "0134");

@@ -2,7 +2,8 @@
  *
  * decode.c: tokens back to text.
  *
- * A token is its bytes: those that it was spelt from, the byte of <0x00> to <0xFF>, or characters with U+2581 for blanks.  What
+ * A token is its bytes: those that it was spelt from, the byte of <0x00> to <0xFF>, or characters with U+2581 for blanks.  One
+ * of WordPiece has a blank in front, unless it continues a word.  What
  * a decoder does at the ends of a text, such as taking a first blank away, is not done, since a text is written token by token
  * behind its prompt.
  */
@@ -14,6 +15,14 @@ static int by_id(const void *a, const void *b)
 {
     int x = ((const Entry *)a)->value, y = ((const Entry *)b)->value;
     return (x > y) - (x < y);
+}
+
+static Entry of_word(const Tokenizer *t, Entry e)
+{
+    size_t n = strlen(t->continues);
+    if (n > 0 && (size_t)e.n > n && !memcmp(e.key, t->continues, n))
+        return (Entry){e.key + n, e.n - (int)n, e.value};
+    return (Entry){strf(" %.*s", e.n, e.key), e.n + 1, e.value};
 }
 
 /* With blanks for U+2581, in a new place. */
@@ -36,15 +45,15 @@ void tokenizer_words(Tokenizer *t)
     if (t->word.n > 1)
         qsort(t->word.at, (size_t)t->word.n, sizeof *t->word.at, by_id);
     int added = t->word.n;
-    for (int b = 0; b < 256 && !t->bytes; b++)
+    for (int b = 0; b < 256 && !t->bytes && t->fallback && t->byte[b] >= 0; b++)
         *PUSH(&t->word) = (Entry){memset(alloc(1), b, 1), 1, t->byte[b]};
     for (uint32_t i = 0; i <= t->vocab.mask && t->vocab.at; i++) {
         Entry e = t->vocab.at[i];
         bool known = !e.key || (added && bsearch(&e, t->word.at, (size_t)added, sizeof e, by_id));
-        for (int b = 0; b < 256 && !t->bytes && !known; b++)
+        for (int b = 0; b < 256 && !t->bytes && t->fallback && !known; b++)
             known = t->byte[b] == e.value;
         if (!known)
-            *PUSH(&t->word) = t->blanks ? without_marks(e) : e;
+            *PUSH(&t->word) = t->model == WORDPIECE ? of_word(t, e) : t->blanks ? without_marks(e) : e;
     }
     if (t->word.n > 1)
         qsort(t->word.at, (size_t)t->word.n, sizeof *t->word.at, by_id);

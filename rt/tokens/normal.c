@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * normal.c: a text in normalization form C (Unicode Standard Annex 15): characters are taken apart as far as they go, marks
- * are sorted by their class, and neighbours are put together again.
+ * normal.c: a text in a normalization form (Unicode Standard Annex 15): characters are taken apart as far as they go, marks are
+ * sorted by their class, and in forms C and KC neighbours are put together again.  In forms KC and KD a character that stands
+ * for others is taken apart as well.
  *
- * Most texts have nothing to do: letters.c says which characters may change or move.  Only such ones are looked at, with the
- * character before them.  Cost: linear, and a pass over a table for each pair of them.
+ * Most texts have nothing to do in form C: letters.c says which characters may change or move.  Only such ones are looked at,
+ * with the character before them; in other forms all but ASCII.  Cost: linear, and a pass over a table for each pair of them.
  */
 #include "tokens.h"
 #include "utf8.h"
@@ -28,7 +29,24 @@ static const struct { uint32_t first, last; int class; } classes[] = {
 #undef X
 #undef K
 };
-enum { ROWS = sizeof rows / sizeof *rows, CLASSES = sizeof classes / sizeof *classes };
+/* What a character stands for: itself with this bit, then its parts. */
+#define STANDS 0x80000000u
+static const uint32_t compat[] = {
+#define C(c, ...) STANDS | (c), __VA_ARGS__,
+#define S(first, last, to)
+#include "compat.def"
+#undef C
+#undef S
+};
+static const struct { uint32_t first, last, to; } alike[] = {
+#define C(c, ...)
+#define S(first, last, to) {first, last, to},
+#include "compat.def"
+#undef C
+#undef S
+};
+enum { ROWS = sizeof rows / sizeof *rows, CLASSES = sizeof classes / sizeof *classes,
+       COMPATS = sizeof compat / sizeof *compat };
 /* Syllables of Hangul are computed: section 3.12 of the standard. */
 enum { SYLLABLE = 0xac00, LEAD = 0x1100, VOWEL = 0x1161, TAIL = 0x11a7, LEADS = 19, VOWELS = 21, TAILS = 28 };
 
@@ -64,24 +82,60 @@ static int row_of(uint32_t c)
     return -1;
 }
 
-/* The last part is never taken apart further, so this is a loop over first parts. */
-static void take_apart(Run *r, uint32_t c)
+/* How many characters it stands for, in *parts, or in *one. */
+static int stands_for(uint32_t c, const uint32_t **parts, uint32_t *one)
 {
-    uint32_t later[8], s = c - SYLLABLE;
     int n = 0;
-    for (int row; n < 8 && (row = row_of(c)) >= 0; c = rows[row].first)
-        if (rows[row].second)
-            later[n++] = rows[row].second;
-    if (s < LEADS * VOWELS * TAILS) {
-        if (s % TAILS)
-            later[n++] = TAIL + s % TAILS;
-        later[n++] = VOWEL + s / TAILS % VOWELS;
-        c = LEAD + s / TAILS / VOWELS;
+    for (int low = 0, high = (int)(sizeof alike / sizeof *alike) - 1; low <= high;) {
+        int mid = (low + high) / 2;
+        if (c >= alike[mid].first && c <= alike[mid].last) {
+            *one = alike[mid].to + (c - alike[mid].first);
+            *parts = one;
+            return 1;
+        }
+        if (c < alike[mid].first)
+            high = mid - 1;
+        else
+            low = mid + 1;
     }
-    *PUSH(&r->mark) = (Mark){c, class_of(c)};
-    while (n > 0) {
-        n--;
-        *PUSH(&r->mark) = (Mark){later[n], class_of(later[n])};
+    for (int low = 0, high = COMPATS - 1; low <= high;) {
+        int mid = (low + high) / 2, at = mid;
+        while (!(compat[at] & STANDS))
+            at--;
+        if (c < (compat[at] & ~STANDS)) {
+            high = at - 1;
+        } else if (c > (compat[at] & ~STANDS)) {
+            low = mid + 1;
+        } else {
+            *parts = &compat[at + 1];
+            while (at + 1 + n < COMPATS && !(compat[at + 1 + n] & STANDS))
+                n++;
+            return n;
+        }
+    }
+    return 0;
+}
+
+static void take_apart(Run *r, Form f, uint32_t c)
+{
+    uint32_t s = c - SYLLABLE, one;
+    const uint32_t *parts;
+    int n = f >= NFKC ? stands_for(c, &parts, &one) : 0, row = row_of(c);
+    for (int i = 0; i < n; i++)
+        take_apart(r, f, parts[i]);
+    if (n > 0)
+        return;
+    if (row >= 0) {
+        take_apart(r, f, rows[row].first);
+        if (rows[row].second)
+            take_apart(r, f, rows[row].second);
+    } else if (s < LEADS * VOWELS * TAILS) {
+        *PUSH(&r->mark) = (Mark){LEAD + s / TAILS / VOWELS, 0};
+        *PUSH(&r->mark) = (Mark){VOWEL + s / TAILS % VOWELS, 0};
+        if (s % TAILS)
+            *PUSH(&r->mark) = (Mark){TAIL + s % TAILS, 0};
+    } else {
+        *PUSH(&r->mark) = (Mark){c, class_of(c)};
     }
 }
 
@@ -104,7 +158,7 @@ static uint32_t together(uint32_t a, uint32_t b)
         return SYLLABLE + ((a - LEAD) * VOWELS + (b - VOWEL)) * TAILS;
     if (s < LEADS * VOWELS * TAILS && s % TAILS == 0 && b - TAIL - 1 < TAILS - 1)
         return a + (b - TAIL);
-    for (int i = 0; i < ROWS; i++)
+    for (int i = 0; i < ROWS && char_class(b) & MOVES; i++)
         if (rows[i].first == a && rows[i].second == b && rows[i].again)
             return rows[i].whole;
     return 0;
@@ -129,55 +183,49 @@ static void put_together(Run *r)
     r->mark.n = n;
 }
 
-static char *put(char *to, uint32_t c)
-{
-    int n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-    static const unsigned char lead[] = {0, 0, 0xc0, 0xe0, 0xf0};
-    for (int i = n - 1; i > 0; i--, c >>= 6)
-        to[i] = (char)(0x80 | (c & 0x3f));
-    to[0] = (char)(lead[n] | c);
-    return to + n;
-}
-
-static char *put_run(char *to, Run *r, const char *at, const char *end)
+static void put_run(Grown *to, Run *r, Form f, const char *at, const char *end)
 {
     r->mark.n = 0;
     for (int n; at < end; at += n)
-        take_apart(r, utf8_next(at, end, &n));
+        take_apart(r, f, utf8_next(at, end, &n));
     sort_marks(r);
-    put_together(r);
+    if (f == NFC || f == NFKC)
+        put_together(r);
     for (int i = 0; i < r->mark.n; i++)
-        to = put(to, r->mark.at[i].c);
-    return to;
+        text_char(to, r->mark.at[i].c);
+}
+
+static bool may_change(Form f, uint32_t c)
+{
+    return f == NFC ? char_class(c) & MOVES : c >= 0xa0;
 }
 
 /* The first character that may change or move; the end: there is none.  *before: the one in front of it. */
-static const char *find_mark(const char *at, const char *end, const char **before)
+static const char *find_mark(Form f, const char *at, const char *end, const char **before)
 {
     *before = at;
     for (int n; at < end; at += n) {
-        if (char_class(utf8_next(at, end, &n)) & MOVES)
+        if (may_change(f, utf8_next(at, end, &n)))
             return at;
         *before = at;
     }
     return end;
 }
 
-const char *normal_text(const char *text, size_t *n)
+const char *normal_text(Form f, const char *text, size_t *n)
 {
-    const char *end = text + *n, *before, *mark = find_mark(text, end, &before);
+    const char *end = text + *n, *before, *mark = find_mark(f, text, end, &before);
     if (mark == end)
         return text;
-    char *room = alloc(3 * *n + 4), *to = room;
+    Grown to = {0};
     Run r = {{0}};
-    for (const char *at = text; at < end; at = mark, mark = find_mark(at, end, &before)) {
+    for (const char *at = text; at < end; at = mark, mark = find_mark(f, at, end, &before)) {
         const char *from = mark < end ? before : end;
-        memcpy(to, at, (size_t)(from - at));
-        to += from - at;
-        for (int k; mark < end && char_class(utf8_next(mark, end, &k)) & MOVES;)
+        text_put(&to, at, (size_t)(from - at));
+        for (int k; mark < end && may_change(f, utf8_next(mark, end, &k));)
             mark += k;
-        to = put_run(to, &r, from, mark);
+        put_run(&to, &r, f, from, mark);
     }
-    *n = (size_t)(to - room);
-    return room;
+    *n = to.n;
+    return to.at ? to.at : "";
 }

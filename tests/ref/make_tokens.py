@@ -7,10 +7,10 @@
 #   python3 tests/ref/make_tokens.py DIR 100000 ./dpgen           so many strings a kind, made anew, against dpgen
 import json
 import random
+import re
 import struct
 import subprocess
 import sys
-import unicodedata
 from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers as P, trainers
 
 BLANK, END = "\u2581", "<|end|>"
@@ -47,6 +47,70 @@ def of_characters(normalizer=None, splitter=None):
     return Tokenizer.from_str(json.dumps(j))
 
 
+def of_pieces(lower):
+    t = Tokenizer(models.WordPiece(unk_token="[UNK]", max_input_chars_per_word=20))
+    t.normalizer = normalizers.BertNormalizer(lowercase=lower)
+    t.pre_tokenizer = P.BertPreTokenizer()
+    t.train_from_iterator(PAGES, trainers.WordPieceTrainer(vocab_size=600, special_tokens=["[UNK]", "[MASK]", END, END + ">"],
+                                                           show_progress=False))
+    return t
+
+
+def of_probabilities(normalizer, splitter, fallback=False, kept=None):
+    """Unigram; with `kept`, characters but these are unknown"""
+    t = Tokenizer(models.Unigram())
+    t.normalizer = normalizer
+    t.pre_tokenizer = splitter
+    t.train_from_iterator([kept.sub(" ", p) if kept else p for p in PAGES],
+                          trainers.UnigramTrainer(vocab_size=420, special_tokens=["<unk>", END, END + ">"], unk_token="<unk>",
+                                                  show_progress=False))
+    j = json.loads(t.to_str())
+    j["model"]["vocab"] += [["☃", 5.0], ["☃☂", -30.0]]      # likelier than the first and an unknown one, by 5
+    if fallback:
+        j["model"]["byte_fallback"] = True
+        j["model"]["vocab"] += [["<0x%02X>" % i, -20.0 - i / 30] for i in range(256)]
+        j["added_tokens"] = [a for a in j["added_tokens"] if a["content"] != "<unk>"]
+    return Tokenizer.from_str(json.dumps(j))
+
+
+def double_array(table):
+    """What SentencePiece writes of a table of replacements: Darts' units, and the texts they stand for"""
+    tree, texts = {}, b""
+    for key, value in table.items():
+        node = tree
+        for byte in key.encode():
+            node = node.setdefault(byte, {})
+        node[None] = len(texts)
+        texts += value.encode() + b"\0"
+    units, taken = {0: 0}, set()
+
+    def place(node, at):
+        keys = sorted(b for b in node if b is not None)
+        base = next(x for x in range(1, 1 << 16) if x not in taken and
+                    not any(x ^ b in units for b in keys + ([0] if None in node else [])))
+        taken.add(base)
+        units[at] |= (at ^ base) << 10
+        if None in node:
+            units[at] |= 1 << 8
+            units[base] = 1 << 31 | node[None]
+        for b in keys:
+            units[base ^ b] = b
+        for b in keys:
+            place(node[b], base ^ b)
+    place(tree, 0)
+    array = [units.get(i, 1 << 31 | 0xff) for i in range((max(units) | 255) + 1)]
+    return struct.pack("<I%dI" % len(array), 4 * len(array), *array) + texts
+
+
+# Shapes of replacements: one to one, to many, to none, of sequences; a base that has one drops the marks of its cluster
+CHARS = {"\u00a0": " ", "\t": " ", "\n": " ", "\r": "", "\u200b": "", "\u00ad": "", "\u0001": "",
+         "ﬁ": "fi", "½": "1\u20442", "①": "1",
+         "é": "é", "e\u0301": "é", "o\u0323\u0302": "ộ", "\u3000": " ",
+         "Ａ": "A", "ß": "ss", "\u0600": "x", "ÀÀ": "?", "a\u0308": "ä",
+         "\r\n": " ",
+         "テ": "ﾃ", "Ⅷ": "VIII"}
+
+
 def split_by(pattern):
     return P.Sequence([P.Split(Regex(pattern), "isolated"), P.ByteLevel(add_prefix_space=False, use_regex=False)])
 
@@ -64,6 +128,23 @@ def kinds():
     yield "llama2", of_characters(normalizers.Sequence([normalizers.Prepend(BLANK), blanks]))
     yield "gemma", of_characters(blanks, P.Split(" ", "merged_with_previous"))
     yield "mistral", of_characters(splitter=P.Metaspace(replacement=BLANK, prepend_scheme="first", split=False))
+    for name in ("bert", "cased"):
+        pieces = of_pieces(name == "bert")
+        pieces.add_tokens([AddedToken("ÉTÉ", normalized=True)])
+        yield name, pieces
+    runs, strip = Regex(" {2,}"), normalizers.Strip(left=False, right=True)
+    words = P.Sequence([P.WhitespaceSplit(), P.Metaspace(replacement=BLANK, prepend_scheme="always")])
+    chars = normalizers.Precompiled(double_array(CHARS))
+    some = re.compile("[^ -~\\n]")
+    yield "t5", of_probabilities(normalizers.Sequence([chars, strip, normalizers.Replace(runs, BLANK)]),
+                                 P.Metaspace(replacement=BLANK, prepend_scheme="first"), kept=some)
+    yield "xlmr", of_probabilities(chars, words, fallback=True)
+    quotes = [normalizers.Replace("``", '"'), normalizers.Replace("''", '"')]
+    yield "albert", of_probabilities(normalizers.Sequence(quotes + [
+        normalizers.NFKD(), normalizers.StripAccents(), normalizers.Lowercase(), chars, normalizers.Replace(runs, " ")]), words,
+        kept=some)
+    small = normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase()])
+    yield "whole", of_probabilities(small, P.Metaspace(replacement=BLANK, prepend_scheme="always", split=False))
 
 
 POOLS = [" \t\n\r  '", "abcdeXYZ'stmdllvre", "0123456789", "!?.,;:-_/()[]{}<>|@#$%",
@@ -71,7 +152,12 @@ POOLS = [" \t\n\r  '", "abcdeXYZ'stmdllvre", "0123456789", "!?.,;:-_/()[]{}<>|@#
          "🙂🎉👩\u200d💻", "\u00a0\u2003\u3000\u0085\u200b\ufeff\u00ad\u017f\x07\x1c\x1f"]
 
 
-def string(r, words):
+MORE = ["``", "''", "ÉTÉ", "e\u0301t\u00e9", "ﬁ\u0301", "¨", "\u0600e\u0301", "İSTANBUL",
+        "<unk>", "[MASK]", "[UNK]",
+        "ÀÀ\r\n", "☃☂", "extraordinarilylonglongword", "the\u093esis"]
+
+
+def string(r, words, more=[]):
     s = ""
     for _ in range(r.randint(1, 6)):
         x = r.random()
@@ -81,7 +167,7 @@ def string(r, words):
             s += r.choice([" ", "  ", "\n", "\r\n", "'s", "'LL", "n't", " I'Ve"])
         elif x < .44:
             s += r.choice(["", " ", " \n", "\u3000"])
-            s += r.choice(["<mask>", "<|user|>", "<|us", "e\u0301o\u0323\u0302", "\u1100\u1161\u11a8"])
+            s += r.choice(more + ["<mask>", "<|user|>", "<|us", "e\u0301o\u0323\u0302", "\u1100\u1161\u11a8"])
         elif x < .47:
             s += chr(r.choice([r.randrange(0x80, 0xd800), r.randrange(0xe000, 0x20000)]))
         else:
@@ -89,15 +175,15 @@ def string(r, words):
     return s.replace(END, "")
 
 
-def known(s):           # Python's Unicode may be older than the library's
-    return all(unicodedata.category(c) != "Cn" for c in s)
+LATER = ("bert", "cased", "t5", "xlmr", "albert", "whole")
 
 
 def main(folder, count=160, dpgen=None):
     r, words = random.Random(5), PAGES[0].split()
     for name, t in kinds():
-        strings = [string(r, words) for _ in range(count)] + [">x"]
-        text = END.join(s for s in strings if name != "qwen" or known(s))
+        more = MORE if name in LATER else []
+        strings = [string(r, words, more) for _ in range(count)] + [">x"] + more
+        text = END.join(strings)
         ids = t.encode(text, add_special_tokens=False).ids
         data = struct.pack("<256i", 20240520, 1, len(ids), *[0] * 253) + struct.pack("<%dH" % len(ids), *ids)
         base = "%s/%s" % (folder, name)
