@@ -70,6 +70,7 @@ const char *optional_mask(int key);
 
 /* fuzz_language.c */
 bool make_rotary(void);
+bool make_round(void);
 bool make_gate(void);
 bool make_lstm(void);
 bool make_scores(void);
