@@ -131,7 +131,7 @@ typedef struct {
 /* ops.def says what each means, and which rows and tokens have it. */
 typedef enum {
     TRAIT_SUM = 1, TRAIT_TIE = 2, TRAIT_NARROW = 4, TRAIT_SEED = 8, TRAIT_LOSS_PAIR = 16, TRAIT_SCORES = 32, TRAIT_HITS = 64,
-    TRAIT_STOP = 128, TRAIT_GATHER = 256
+    TRAIT_STOP = 128, TRAIT_GATHER = 256, TRAIT_CODE = 512
 } RowTrait;
 typedef enum {
     ROLE_NONE, ROLE_SITE, ROLE_LABEL, ROLE_DROP, ROLE_ONTO, ROLE_COUNT, ROLE_FIRST, ROLE_OFFSET, ROLE_EXPERT, ROLE_SLOPE,

@@ -3,6 +3,7 @@
  * answers_element.c: what goes element by element.
  */
 #include "answers.h"
+#include <string.h>
 #include "philox.h"
 
 static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
@@ -100,6 +101,63 @@ static Answer dropout_y(const Call *c, long i)
     return exact(old(c, "x", i) * factor);
 }
 
+/* ---- few bits (few.h): a word of a record, and a number of one ------------------------------------------------------- */
+
+static double few_scale(const Call *c, long row)
+{
+    long width = of(c, "width"), levels = (1L << (of(c, "bits") - 1)) - 1;
+    double most = 0, unit;
+    int exponent;
+    for (long i = 0; i < width; i++)
+        most = fmax(most, fabs(old(c, "x", row * width + i)));
+    most = (float)(most / (double)levels);
+    frexp(most, &exponent);
+    unit = ldexp(1, exponent - 16 > -141 ? exponent - 16 : -141);
+    return ceil(most / unit) * unit;
+}
+
+static uint32_t few_word(const Call *c, long e, double scale)
+{
+    long levels = (1L << (of(c, "bits") - 1)) - 1, per = of(c, "rows") * of(c, "width") / of(c, "batch"), k = e % per;
+    double at = scale > 0 ? (float)(old(c, "x", e) / scale) : 0, low = floor(at), code = nearbyint(at);
+    if (number_of(c, "drop") != 0) {
+        Drop d = drop_of(c->vals, of(c, "mb") * of(c, "batch") + e / per, 0, part_of(c, "site")->given.i);
+        Philox r = philox((Philox){{(uint32_t)(k / 4), d.sample, d.step[0], d.step[1]}}, d.key[0], d.key[1]);
+        code = low + ((double)(r.v[k % 4] >> 8) * 0x1p-24 < (double)(float)(at - low));
+    }
+    return (uint32_t)(levels + (long)fmin(fmax(code, (double)-levels), (double)levels));
+}
+
+static Answer round_code(const Call *c, long i)
+{
+    long words = of(c, "words"), bits = of(c, "bits"), width = of(c, "width"), row = i / words, word = i % words - 1;
+    double scale = few_scale(c, row);
+    float first = (float)scale;
+    uint32_t u = 0;
+    int32_t whole;
+    if (word < 0)
+        memcpy(&u, &first, sizeof u);
+    for (long b = 0; word >= 0 && b < 32; b++) {
+        long e = (word * 32 + b) / bits;
+        if (e < width)
+            u |= (few_word(c, row * width + e, scale) >> (word * 32 + b) % bits & 1) << b;
+    }
+    memcpy(&whole, &u, sizeof whole);
+    return exact(whole);
+}
+
+static Answer unpack_y(const Call *c, long i)
+{
+    long words = of(c, "words"), bits = of(c, "bits"), width = of(c, "width"), at = i / width * words, from = i % width * bits;
+    long code = 0;
+    int32_t first = (int32_t)old(c, "code", at);
+    float scale;
+    memcpy(&scale, &first, sizeof scale);
+    for (long b = 0; b < bits; b++)
+        code |= (long)((uint32_t)(int32_t)old(c, "code", at + 1 + (from + b) / 32) >> (from + b) % 32 & 1) << b;
+    return exact((double)(code - ((1L << (bits - 1)) - 1)) * (double)scale);
+}
+
 #define ELEMENT "y=n x=n a=n b=n dx=n dy=n targets=n dtargets=n loss=1 dloss=1"
 
 static const Known known[] = {
@@ -116,6 +174,8 @@ static const Known known[] = {
     {"grad_add", "y", ELEMENT, sum_y, 0, 0}, {"copy_forward", "y", ELEMENT, copy_y, 0, 0},
     {"cast_forward", "y", ELEMENT, copy_y, 0, 0},
     {"dropout_forward", "y", "y=batch*per x=batch*per onto=batch*per", dropout_y, 0, 0},
+    {"round_forward", "code", "code=rows*words x=rows*width", round_code, 0, 0},
+    {"unpack_forward", "y", "y=rows*width code=rows*words", unpack_y, 0, 0},
     {NULL, NULL, NULL, NULL, 0, 0},
 };
 

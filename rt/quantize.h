@@ -71,13 +71,19 @@ FN int whole_of(float x)
     return (int)(float_bits(x + shift) - float_bits(shift));
 }
 
+/* Of codes from -levels to levels: rounded up to 16 significant bits, so that its products with them are exact.  NaN stays. */
+FN float scale_of(float most, int levels)
+{
+    return bits_float((float_bits(most / (float)levels) + 0xff) & ~(uint32_t)0xff);
+}
+
 /* A record of n elements; of 4 bits the last one may have fewer than its room. */
 FN void quantize_record(unsigned char *to, int bits, const float *x, long n)
 {
     float most = largest_of(x, n), scale = most;
     unsigned char *code = to + sizeof scale;
-    if (bits == 8)              /* rounded up to 16 significant bits; a NaN stays one */
-        scale = bits_float((float_bits(most / 127) + 0xff) & ~(uint32_t)0xff);
+    if (bits == 8)
+        scale = scale_of(most, 127);
     memcpy(to, &scale, sizeof scale);
     memset(code, 0, (size_t)(bits == 8 ? n : NF4_BLOCK / 2));
     for (long i = 0; i < n; i++) {

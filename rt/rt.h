@@ -243,6 +243,8 @@ void gate_backward(Stage *st, real *da, real *db, const real *dy, const real *a,
 void part_forward(Stage *st, real *y, const real *x, long n);
 void gather_forward(Stage *st, real *y, const real *x, long n);
 void scale_forward(Stage *st, real *y, const real *x, long n, float factor);
+void round_forward(Stage *st, int32_t *code, const real *x, const Values *vals, int mb, long batch, long rows, long width, long words, int bits, float drop, int64_t site);
+void unpack_forward(Stage *st, real *y, const int32_t *code, long rows, long width, long words, int bits);
 void dropout_forward(Stage *st, real *y, const real *x, const real *onto, const Values *vals, int mb, long batch, long per, float drop, int64_t site);
 void dropout_part_forward(Stage *st, real *y, const real *x, const real *onto, const Values *vals, int mb, long batch, long per, long pieces, float drop, int64_t site);
 void dropout_rows_forward(Stage *st, real *y, const real *x, const real *onto, const Values *vals, int mb, long batch, long per, float drop, int64_t site);

@@ -71,6 +71,7 @@ const char *attention_scores(int heads, int query, int key, bool causal);
 
 /* fuzz_language.c */
 bool make_rotary(void);
+bool make_round(void);
 bool make_gate(void);
 bool make_lstm(void);
 bool make_scores(void);

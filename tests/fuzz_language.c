@@ -41,6 +41,16 @@ const char *attention_scores(int heads, int query, int key, bool causal)
     return text;
 }
 
+bool make_round(void)
+{
+    Value *x = choose(of_sample, NULL);
+    if (!x)
+        return false;
+    line("op: Round, in: %s, bits: %d%s%s, as: %s", use(x), 2 + 2 * below(4), chance(30) ? ", scale: tensor" : "",
+         chance(50) ? ", mode: stochastic" : "", fresh(x->s, x->loud + 1)->name);
+    return true;
+}
+
 bool make_gate(void)
 {
     static const char *const act[] = {"silu", "gelu", "gelu_tanh", "relu", "sigmoid"};

@@ -641,5 +641,5 @@ const Maker makers[] = {
     {2, make_resize}, {3, make_conv}, {2, make_pool}, {3, make_batch_norm},
     {3, make_transpose}, {2, make_reduce}, {3, make_embedding}, {2, make_position}, {2, make_relative},
     {2, make_parameter}, {2, make_rotary}, {2, make_gate}, {2, make_lstm}, {2, make_scores}, {2, make_experts},
-    {2, make_data}, {0, NULL},
+    {2, make_data}, {4, make_round}, {0, NULL},
 };

@@ -2,6 +2,7 @@
  *
  * Checks of norms, softmax, element-wise operators, and those that move elements.  See opcheck.h.
  */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 #include "opcheck.h"
@@ -293,6 +294,88 @@ static void dropout(void)
     }
 }
 
+/* ---- few bits: records, written from docs/bits.md, in double, bit by bit ------------------------------------------- */
+
+/* The scale of a record; NaN: one of its numbers is not finite, or the scale is too large. */
+static double scale_in_double(const double *x, long n, int most)
+{
+    double top = 0;
+    int exponent;
+    for (long i = 0; i < n; i++)
+        if (!isfinite(x[i]))
+            return NAN;
+        else
+            top = fmax(top, fabs(x[i]));
+    double s = (float)(top / most);
+    frexp(s, &exponent);
+    double unit = ldexp(1, exponent - 16 > -141 ? exponent - 16 : -141);
+    s = ceil(s / unit) * unit;
+    return s > (double)FLT_MAX ? NAN : s;
+}
+
+static long code_in_double(double x, double scale, long most, const Case *c, long e)
+{
+    double at = scale > 0 ? (float)(x / scale) : 0, low = floor(at);
+    if (c->f[0] == 0)
+        return (long)nearbyint(at);
+    long per = c->d[1] * c->d[2] / c->d[0], k = e % per;
+    Philox r = philox((Philox){{(uint32_t)(k / 4), (uint32_t)(c->mb * c->d[0] + e / per), (uint32_t)c->vals.step, 0}},
+                      (uint32_t)c->vals.seed, (uint32_t)c->site);
+    long code = (long)low + ((r.v[k % 4] >> 8) / 16777216.0 < (double)(float)(at - low));
+    return code > most ? most : code < -most ? -most : code;
+}
+
+/* Rows that are hard to round: all zeros, subnormal numbers, the largest ones, one that is not finite, ties. */
+static void hard_row(Tensor *x, long row, long width, int most)
+{
+    double over = (256.47 * most) * 0x1p-149;       /* the scale is 256 units: codes drawn would be most + 1 */
+    for (long i = row * width; i < (row + 1) * width; i++) {
+        double v = x->v[i];
+        v = row == 1 ? 0 : row == 2 ? (double)(float)(v * 0x1p-133) : row == 3 ? (v < 0 ? -FLT_MAX : FLT_MAX)
+            : row == 4 && i % width == width / 2 ? INFINITY : row == 5 && i % width == 0 ? NAN
+            : row == 6 ? (double)(i % width - 3) / 2 : row == 7 ? (v < 0 ? -over : over) : v;
+        put(x->k, i, (float)v);
+        x->v[i] = get(x->k, i);
+    }
+}
+
+static void few(void)
+{
+    static const int offered[] = {8, 6, 4, 2};
+    static const long sizes[][3] = {{1, 1, 1}, {2, 8, 7}, {3, 9, 16}, {2, 8, 45}, {1, 7, 1100}, {2, 8, 5006}};
+    for (int s = 0; s < 48; s++) {
+        const long *d = sizes[s / 8], rows = d[1], width = d[2];
+        const int bits = offered[s % 4], most = (1 << (bits - 1)) - 1;
+        const long words = 1 + (width + 15) / 16 * bits / 2;
+        Tensor *x = operand(REAL, rows * width, -2, 2), *y = result(REAL, x->n), *want = result(REAL, x->n);
+        int32_t *code = ids(rows * words, 1, 1 << 20);
+        Case c = {.d = {d[0], rows, width}, .f = {s / 4 % 2}, .mb = 5, .site = 77, .vals = {.seed = 3, .step = 11}};
+        long wrong = 0;
+        for (long row = 1; row < rows; row++)
+            hard_row(x, row, width, most);
+        round_forward(stage, code, x->k, &c.vals, c.mb, d[0], rows, width, words, bits, (float)c.f[0], c.site);
+        unpack_forward(stage, y->k, code, rows, width, words, bits);
+        hash(code, rows * words * (long)sizeof *code);
+        for (long i = 0; i < x->n; i++) {
+            const int32_t *record = code + i / width * words;
+            double scale = scale_in_double(x->v + i / width * width, width, most);
+            long at = i % width * bits, got = 0;
+            float first;
+            memcpy(&first, record, sizeof first);
+            for (int b = 0; b < bits; b++)
+                got |= (long)((uint32_t)record[1 + (at + b) / 32] >> (at + b) % 32 & 1) << b;
+            long to = isnan(scale) ? 0 : code_in_double(x->v[i], scale, most, &c, i);
+            wrong += got != to + most || (isnan(scale) ? isfinite(first) : first != scale);
+            int none = isnan(scale) && isnan((double)get(y->k, i));
+            put(y->k, i, none ? 0 : get(y->k, i));
+            put(want->k, i, none ? 0 : (float)((double)to * scale));
+        }
+        expect(wrong == 0 || hashing(), "round_forward: %ld of %ld codes of %d bits, or scales, are wrong", wrong, x->n, bits);
+        same_bits("unpack_forward", s, y, want);
+        case_end();
+    }
+}
+
 /* ---- two in: d n nb ---------------------------------------------------------------------------------------------- */
 
 static void ref_add(const Case *c, double *y)
@@ -471,6 +554,7 @@ const Check element_checks[] = {
     {" tanh_forward tanh_backward sigmoid_forward sigmoid_backward ", unary},
     {" scale_forward copy_forward cast_forward ", scale},
     {" dropout_forward ", dropout},
+    {" round_forward unpack_forward ", few},
     {" add_forward add_broadcast_forward add_broadcast_backward mul_forward mul_backward grad_add ", binary},
     {" concat_forward concat_backward ", concat},
     {" slice_forward slice_backward ", slice},

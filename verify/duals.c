@@ -348,7 +348,8 @@ static void one(Back *b, const GraphOp *o)
 
 /* ---- the whole ---------------------------------------------------------------------------------------------------- */
 
-/* Values that a parameter that learns reaches.  Each tensor is written once. */
+/* Values that a parameter that learns reaches; whole numbers among them only if they are codes of numbers.  Each tensor is
+ * written once. */
 static void forward(Back *b, const GraphOp *o)
 {
     bool reaches = false;
@@ -367,7 +368,8 @@ static void forward(Back *b, const GraphOp *o)
             stop(NOT_PROVED, "%s:%d: %s is written here, and is an input or has a value already", b->g->path, o->line,
                  o->arg.at[k].name);
         b->made[t] = true;
-        b->wanted[t] = reaches && !b->g->tensor.at[t].whole && strcmp(o->row, "StopGradient");
+        b->wanted[t] = reaches && strcmp(o->row, "StopGradient") &&
+            (!b->g->tensor.at[t].whole || !strcmp(o->call, "round_forward"));
     }
 }
 

@@ -14,6 +14,7 @@
  *   `documents`          a row with that operand besides, the last one; the line's, or that of the model
  *   `top` of a loss      a HitReport behind it: expand.c
  *   BatchNorm            BatchStat and BatchNormalize: expand.c
+ *   Round                Round and Unpack: expand.c
  *   LSTM                 Linear and Recur: expand_lstm.c
  *   Concat of more than eight   nested Concats: eight are joined first, the result takes their place
  *   Add, Scale of losses        LossAdd, LossScale: a loss is f32 in every job, and one number
@@ -364,6 +365,7 @@ static void expand(Scope *s, const Node *line, const char *op)
         o.in = in;
         int index = !strcmp(op, "BatchNorm") ? batch_norm(s, line, path, o)
             : !strcmp(op, "LSTM") ? lstm(s, line, path, o)
+            : !strcmp(op, "Round") ? rounded(s, line, path, o)
             : !strcmp(op, "Linear") && adapts(s->b, path) ? adapt(s, line, path, o)
             : attr_find(&o, "top") && r != row_find("Route") ? hits(s, line, path, r, o) : op_new(s, line, path, r, o);
         *PUSH(&results) = s->b->g->op.at[index].out.at[0];

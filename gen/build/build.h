@@ -91,6 +91,7 @@ int op_new(Scope *s, const Node *line, const char *path, int row, Op o);
 /* ---- expand.c: one line, several rows -------------------------------------------------------------------------- */
 int batch_norm(Scope *s, const Node *line, const char *path, Op o);    /* the last operator, the line's own */
 int lstm(Scope *s, const Node *line, const char *path, Op o);          /* the same; expand_lstm.c */
+int rounded(Scope *s, const Node *line, const char *path, Op o);       /* the same */
 int hits(Scope *s, const Node *line, const char *path, int row, Op o);          /* the same */
 /* ---- adapt.c: a Linear beside which two small ones learn; its last operator ------------------------------------ */
 bool adapts(const Builder *b, const char *path);

@@ -5,10 +5,13 @@
  *   BatchNorm    BatchStat takes mean and variance of the micro-batch, BatchNormalize reads them, and update.c puts a
  *                BatchTrack behind the step.  The running statistics have the path of the line, as PyTorch names them.
  *
+ *   Round        Round makes codes, Unpack numbers of them.  A cut between the two sends the codes.
+ *
  *   SoftmaxCrossEntropy with `top`: HitReport behind it, for evaluations.  One line of a model may have it.
  *                A LinearCrossEntropy with `top` counts hits itself (shape_ops.c).
  *
- * Of a BatchNorm the first row has the line's path and a name behind it, the last one the path itself: it has the result.
+ * Of a BatchNorm, and of a Round, the first row has the line's path and a name behind it, the last one the path itself: it has
+ * the result.
  */
 #include "build.h"
 
@@ -28,6 +31,14 @@ int batch_norm(Scope *s, const Node *line, const char *path, Op o)
     for (int i = 0; i < 2; i++)
         *PUSH(&o.in) = s->b->g->op.at[first].out.at[i];
     return op_new(s, line, path, row_find("BatchNormalize"), o);
+}
+
+int rounded(Scope *s, const Node *line, const char *path, Op o)
+{
+    int first = op_new(s, line, path_join(path, "code"), row_find("Round"), o);
+    Op wide = {.attr = {NULL, 0, 0}};
+    *PUSH(&wide.in) = s->b->g->op.at[first].out.at[0];
+    return op_new(s, line, path, row_find("Unpack"), wide);
 }
 
 /* Not a SoftmaxCrossEntropy, whose HitReport does; and a Route has a `top` of another kind. */

@@ -6,6 +6,7 @@
  * 2^48 bytes, and an attribute is a product of some dimensions of one tensor.  Axes count from 0, or back from -1.
  */
 #include "build.h"
+#include "rt/few.h"
 #include <string.h>
 
 static Shape leading(const Shape *s)
@@ -264,6 +265,37 @@ static bool shared_axes(Sizer *z, const Shape *x)
     return true;
 }
 
+/* Numbers of one scale are a record: a row, or all. */
+static bool size_round(Sizer *z)
+{
+    const Shape *x = in_shape(z, 0);
+    int64_t bits = attr_int(z->o, "bits"), n = shape_elements(x), drawn = attr_int(z->o, "drawn");
+    int64_t width = attr_int(z->o, "whole") ? n : x->d[x->n - 1], each = n / x->d[0];
+    if (bits > 8 || bits % 2)
+        return refuse(z, "bits: 8, 6, 4 or 2", "%lld bits a number are not offered", (Num)bits);
+    if (drawn && each > (int64_t)1 << 34)
+        return refuse(z, NULL, "random numbers reach 2^34 elements a sample, not %lld", (Num)each);
+    attr_set(z->o, "batch", drawn ? x->d[0] : 1);
+    attr_set_float(z->o, "drop", (double)drawn);
+    attr_set(z->o, "rows", n / width);
+    attr_set(z->o, "width", width);
+    attr_set(z->o, "words", few_words(width, bits));
+    shape_site(z);
+    Shape code = width == n ? (Shape){1, {0}} : *x;
+    code.d[code.n - 1] = attr_int(z->o, "words");
+    return (!drawn || shape_by_sample(z, x)) && out_shape(z, 0, code);
+}
+
+/* As large as what was rounded. */
+static bool size_unpack(Sizer *z)
+{
+    static const char *const same[] = {"rows", "width", "words", "bits"};
+    const Op *o = &z->g->op.at[z->g->tensor.at[z->o->in.at[0]].op];
+    for (int i = 0; i < 4; i++)
+        attr_set(z->o, same[i], attr_int(o, same[i]));
+    return out_shape(z, 0, z->g->tensor.at[o->in.at[0]].shape);
+}
+
 static bool size_dropout(Sizer *z)
 {
     const Shape *x = in_shape(z, 0);
@@ -465,6 +497,7 @@ const ShapeRule shape_rules[] = {
     {"matmul", size_matmul},        {"linear_gelu", size_linear_gelu}, {"norm", size_norm},
     {"softmax", set_rows},          {"same", size_same},            {"gelu", size_same},
     {"scale", size_same},           {"dropout", size_dropout},      {"add", size_add},
+    {"round", size_round},          {"unpack", size_unpack},
     {"mul", two},                   {"none", size_none},
     {"xent", size_xent},            {"hits", size_hits},            {"linear_xent", size_linear_xent},
     {"mse", size_mse},              {"loss_add", size_number},      {"loss_scale", size_number},

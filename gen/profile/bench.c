@@ -115,7 +115,9 @@ static int ids_of(BenchLayout *l, const BenchCall *c, const Arg *a)
     Ids want = {1, 2, 0, 0, false};
     if (in && in->lo < in->hi)
         want = (Ids){in->lo, in->hi, 0, 0, false};
-    if (!in)
+    if (!in && op_is(&c->g->op.at[t->op], TRAIT_CODE))
+        want = (Ids){0, 1, 0, 0, false};            /* numbers, not places: those of zeros are not slow on any machine */
+    else if (!in)
         want = (Ids){bytes_of(c, a) / type_bytes(I32) - 1, highest(c, a), 0, 0, true};
     int i = 0;
     while (i < l->ids.n && (l->ids.at[i].lo != want.lo || l->ids.at[i].hi != want.hi ||

@@ -101,7 +101,8 @@ static void mark_wanted(Grad *w)
         for (int k = 0; k < o->in.n; k++)
             depends |= o->in.at[k] >= 0 && w->wanted[o->in.at[k]];
         for (int k = 0; k < o->out.n; k++)
-            w->wanted[o->out.at[k]] = depends && row(o->row)->out.at[k].type != 'i' && !op_is(o, TRAIT_STOP);
+            w->wanted[o->out.at[k]] = depends && !op_is(o, TRAIT_STOP) &&
+                (row(o->row)->out.at[k].type != 'i' || op_is(o, TRAIT_CODE));
     }
 }
 
