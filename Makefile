@@ -24,7 +24,7 @@ SCHED   = $(patsubst %.c,%.o,$(sort $(wildcard gen/sched/*.c)))
 LIST    = gen/list/rebuild.o gen/list/version.o gen/list/action.o gen/list/rendezvous.o gen/list/transport.o gen/list/comm.o \
           gen/list/comm_async.o gen/list/offload.o gen/list/bucket.o
 REPLAY  = gen/replay/index.o gen/replay/walk.o gen/replay/fast.o gen/replay/offload.o gen/replay/floor.o
-LOWER   = gen/lower/lower.o gen/lower/sim.o
+LOWER   = gen/lower/lower.o gen/lower/sim.o gen/lower/latency.o
 FATES   = gen/fates/given.o gen/fates/choices.o gen/fates/fates.o gen/fates/seeds.o gen/fates/knapsack.o \
           gen/fates/improve.o gen/fates/offload_choice.o gen/fates/price.o
 MEM     = gen/mem/lives.o gen/mem/mem.o gen/mem/layout.o gen/mem/place.o gen/mem/exact_layout.o \
@@ -89,7 +89,7 @@ build/embed: tools/embed.c gen/base/sha1.c gen/base/sha256.c gen/base.h
 
 EMBED = $(sort $(wildcard templates/* gen/huggingface/*.yaml devices/*.yaml) \
         $(wildcard rt/*.[ch] rt/cuda/*.[ch] rt/cuda/*.cu rt/op/*.[ch] rt/op/*/*.[ch] rt/op/*/*.cu \
-        rt/sample/*.[ch] rt/library/*.[ch] rt/tokens/* verify/*.[ch] verify/*.def)) \
+        rt/sample/*.[ch] rt/serve/*.c rt/library/*.[ch] rt/tokens/* verify/*.[ch] verify/*.def)) \
         build/rt/op/paced/calls.c build/rt/hooks.h LICENSE
 # By content: a file that is moved in may be older
 build/embedded.sums: $(EMBED) FORCE
@@ -153,7 +153,7 @@ build/flags: FORCE
 FORCE:
 $(OBJ): $(wildcard gen/*.h gen/*/*.h gen/*.def gen/*/*.def rt/*.h rt/*/*.h rt/*/*.def)
 
-RTSRC  = $(filter-out rt/link_mpi.c,$(wildcard rt/*.c)) $(wildcard rt/sample/*.c) $(TOKENIZER)
+RTSRC  = $(filter-out rt/link_mpi.c,$(wildcard rt/*.c)) $(wildcard rt/sample/*.c rt/serve/*.c) $(TOKENIZER)
 OPSRC  = $(wildcard rt/op/*.c)
 RTHEAD = $(wildcard rt/*.h rt/op/*.h rt/sample/*.h rt/tokens/*.h)
 

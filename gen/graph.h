@@ -105,7 +105,7 @@ typedef struct {
                                    then PH_U by ascending parameter */
     int nf;                     /* operators of PH_F: op 0 .. nf-1 */
     int nb;                     /* first PH_U operator */
-    int loss, vals;             /* a tensor; the S_VALUES state */
+    int loss, vals;             /* a tensor, -1: the graph has no backward (plan.mode infer); the S_VALUES state */
     VEC(Count) count;           /* what data_count() counts before the first forward */
     const char *model, *calls;  /* hash of the forward calls before fuse, and behind it; NULL or "": nothing was joined */
     bool timed;                 /* from elsewhere, with the times of its operators; row Opaque has no kernel */
@@ -131,7 +131,7 @@ typedef struct {
 /* ops.def says what each means, and which rows and tokens have it. */
 typedef enum {
     TRAIT_SUM = 1, TRAIT_TIE = 2, TRAIT_NARROW = 4, TRAIT_SEED = 8, TRAIT_LOSS_PAIR = 16, TRAIT_SCORES = 32, TRAIT_HITS = 64,
-    TRAIT_STOP = 128, TRAIT_GATHER = 256, TRAIT_CODE = 512
+    TRAIT_STOP = 128, TRAIT_GATHER = 256, TRAIT_CODE = 512, TRAIT_END = 1024
 } RowTrait;
 typedef enum {
     ROLE_NONE, ROLE_SITE, ROLE_LABEL, ROLE_DROP, ROLE_ONTO, ROLE_COUNT, ROLE_FIRST, ROLE_OFFSET, ROLE_EXPERT, ROLE_SLOPE,
@@ -149,6 +149,8 @@ Graph *build(const Model *m);
 void shape(Graph *g, const Model *m);
 /* fp8: LinearFp8, where the model wants it. */
 void fp8(Graph *g, const Model *m);
+/* prune: without what no output depends on, where the model infers; graph_apart() keeps that. */
+void prune(Graph *g, const Model *m);
 /* divide: sizes and calls of one device of several, where plan.tensor wants them. */
 void divide(Graph *g, const Model *m);
 /* join_parts: behind grad, sums over the devices of which each wants its own rows. */

@@ -248,6 +248,8 @@ static void check_library(const Model *m, const Plan *p)
     const char *why = NULL;
     if (target_of(d)->paced || on_gpus(m) || !library_of(d)->anywhere)
         why = strf("kind: cpu and kernels: portable, and '%s' is of kind %s with kernels %s", d->name, d->kind, d->kernels);
+    else if (infers(m))
+        why = "a job that trains, and this one infers: its function NAME_forward does that";
     else if (m->quantize.bits)
         why = "weights with all their bits; leave out section quantize";
     else if (p && (p->devices > 1 || p->g->team))
@@ -273,7 +275,7 @@ static int generate(const Options *x, const Model *m)
     else if (transport_of(m)->gpus)
         err(m->plan.loc, "transport: mpi", "messages over %s are between GPUs; '%s' is of kind %s", m->plan.transport, d->name,
             d->kind);
-    if (!m->data.format && !x->dump && !target_of(d)->paced && !x->library)
+    if (!m->data.format && !x->dump && !target_of(d)->paced && !x->library && !infers(m))
         fail(EXIT_MODEL, "%s has no section data: there is nothing to train on", m->path);
     bool measure = !x->times && !x->estimate && !x->dump && !x->from && !profile_cannot(m);
     const Plan *p = measure ? plan_measured(x, m) : plan_or_stop(x, m);
@@ -297,7 +299,8 @@ static int generate(const Options *x, const Model *m)
     Text reference;
     print_reference(text_open(&reference), x, p);
     text_close(&reference);
-    const EmitAs as = {x->prefix ? x->prefix : x->library ? api_name(m->name) : "train", x->library, !x->unproved};
+    const EmitAs as = {x->prefix ? x->prefix : x->library ? api_name(m->name)
+                       : infers(m) ? "serve" : "train", x->library, !x->unproved};
     const char *sum = emit(p, x->out, &as, &reference);
     view_table(stdout, p);
     const char *team = p->g->team ? strf(", %s%s", count_text(plan_stages(p), "stage"), team_shape(p)) : "";

@@ -178,6 +178,7 @@ typedef struct {
     bool improves;                  /* it begins with the lists of every row that it may have, and goes on from the best */
     bool given;                     /* its lists are a table of the user */
     bool custom;                    /* lead, lag and group are those of plan.schedule, a map */
+    bool infers;                    /* forwards alone: of plan.mode infer, and of no other */
     bool each;                      /* async: an update after every micro-batch */
     Lag forward, backward;          /* async: the version that each of them reads */
     Ahead ahead;                    /* async: what is done to it first */
@@ -244,6 +245,7 @@ typedef struct {
     const char *transport;          /* a word of targets.def */
     const char *planner;            /* a word of planners.def */
     enum { STEP_TIME, BOTTLENECK } objective;
+    enum { MODE_TRAIN, MODE_INFER } mode; Loc mode_at;     /* infer: forward alone, and values that leave the job */
     Ns longest, longest_bound; bool longest_all;    /* objective bottleneck: its value; proven; over all prefixes */
     enum { FUSE_AUTO, FUSE_NONE, FUSE_SUMS, FUSE_MOST, FUSE_FASTEST } fuse; Recompute recompute;
     Strs names;                     /* RECOMPUTE_LIST: operator names, * matches any run of characters */
@@ -325,6 +327,7 @@ typedef struct {
     VEC(Init) inits;
     Node *blocks, *graph;           /* checked by build */
     const char *loss; Loc loss_loc;
+    Strs outputs;                   /* values that a job of plan.mode infer writes */
     Node *documents;                /* which value lines read that may have documents, and name none; NULL: none */
     Train train;
     DataSet data, eval;             /* eval.format NULL: none */
@@ -344,6 +347,7 @@ typedef struct {
     bool trace;
     VEC(Mark) marks;                /* where each text of a list stands: patterns, files.  Found by the pointer */
 } Model;
+static inline bool infers(const Model *m) { return m->plan.mode == MODE_INFER; }
 bool schedule_open(const char *word);               /* auto: the search chooses */
 const Model *with_schedule(const Model *m, const Schedule *k);  /* config/schedules.c: its own chunks, if the model says none */
 bool cudnn_proven(const Device *d);                 /* the same bits in every run, on this chip: config/targets.c */

@@ -130,7 +130,9 @@ void print_reference(FILE *f, const Options *x, const Plan *p)
     if (!same)
         fprintf(f, "# of another graph\n");
     for (int i = 0; same && i < x->over.set.n; i++)
-        if (strncmp(x->over.set.at[i], "--", 2))
+        if (!strncmp(x->over.set.at[i], "--mode=", 7))
+            fprintf(f, "# given --set plan.mode=%s\n", x->over.set.at[i] + 7);
+        else if (strncmp(x->over.set.at[i], "--", 2))
             fprintf(f, "# given --set %s\n", x->over.set.at[i]);
     for (int i = 0; same && i < x->over.define.n; i++)
         fprintf(f, "# given -D %s\n", x->over.define.at[i]);

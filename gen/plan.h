@@ -410,6 +410,9 @@ Ns call_time(const Plan *p, int device, int op);     /* of a call there, or of i
 Ns line_time(const Plan *p, const Routine *r, int i);    /* of the i-th call of a routine, behind the others */
 Ns action_time(const Plan *p, int device, const Action *k);  /* what an action takes by itself; a wait: nothing */
 void check_sim(const Plan *p);
+/* lower/latency.c, of plan.mode infer: until the first result of an empty pipeline; between results of a full one. */
+typedef struct { Ns latency, period; } StreamTimes;
+StreamTimes stream_times(const Plan *p);
 
 /* ---- emit: emit/ ------------------------------------------------------------------------------------------------- */
 /* prefix: train, or the name of an object or library; prove: not without dpgen-verify */

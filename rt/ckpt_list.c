@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "ckpt.h"
+#include "weights.h"
 
 void ckpt_name(char *to, const char *dir, int64_t step, const char *tail)
 {
@@ -210,4 +211,31 @@ void ckpt_unlock(CkptLock *l, const char *dir)
     l->file = -1;
     if (same && l->made)
         rmdir(dir);             /* nothing was written: it goes as it came */
+}
+
+int weights_find(Run *run, const char *asked, char *store)
+{
+    struct stat info;
+    int n = 0, status = DONE;
+    Saved *list = NULL;
+    const char *found[WEIGHTS_LISTS];
+    if (stat(asked, &info) != 0 && asked == run->job->ckpt_dir)
+        return complain(STATUS_STALE, "there are no checkpoints in %s: run train first, or name weights with --weights PATH",
+                        asked);
+    if (stat(asked, &info) != 0)
+        return complain(STATUS_STALE, "--weights: %s: %s; give a safetensors file or a directory of checkpoints", asked,
+                        strerror(errno));
+    if (S_ISDIR(info.st_mode))
+        list = ckpt_list(asked, &n, &status);
+    run->opt.weights = asked;
+    for (int i = 0; i < n; i++)
+        if (list[i].state == CKPT_COMMITTED) {
+            ckpt_name(store, asked, list[i].step, "");
+            run->opt.weights = store;
+        }
+    free(list);
+    if (run->opt.weights == store && weights_lists(asked, found))
+        return complain(STATUS_STALE, "%s holds checkpoints and %s: which weights are meant?  Name %s, or the file", asked,
+                        found[0], store);
+    return status;
 }

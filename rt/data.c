@@ -528,3 +528,22 @@ Loader *data_given(const Job *job, const int32_t *ids, int64_t n, const char *na
     data_close(l);
     return NULL;
 }
+
+Loader *data_rows(const Job *job, const DataInfo *info, Array *array, int *status)
+{
+    Loader *l = calloc(1, sizeof *l);
+    if (!l) {
+        *status = complain(STATUS_RUN, "data: no memory");
+        free(array);
+        return NULL;
+    }
+    l->job = job;
+    l->eval = (Source){.info = info, .array = array};
+    *status = check_arrays(&l->eval, job);
+    return l;
+}
+
+void data_rows_are(Loader *l, int64_t rows)
+{
+    l->eval.rows = rows;
+}

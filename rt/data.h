@@ -16,7 +16,7 @@ typedef struct { const char *path; const unsigned char *at; size_t size; } DataF
 /* n elements, from element `first` of the stream on. */
 typedef struct { const DataFile *file; size_t offset; Element kind; int64_t first, n; } Piece;
 /* planes: channels of a row lie one behind the other, so many; 0: side by side, as inputs have them. */
-typedef struct { const DataFile *file; size_t offset; Element kind; int64_t rows, per; int planes; } Array;
+typedef struct Array { const DataFile *file; size_t offset; Element kind; int64_t rows, per; int planes; } Array;
 
 typedef struct Source {         /* one data set */
     const DataInfo *info;

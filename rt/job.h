@@ -89,6 +89,8 @@ typedef struct {                /* one data input of the model */
     const ByteInfo *bytes;      /* that stand in the file; NULL: numbers as they are */
 } InputInfo;
 
+typedef struct { const char *name; int stage; } OutputInfo;    /* of a job that infers, and the stage that has it */
+
 typedef struct {
     const char *format;         /* a word of data.c; NULL: no such data */
     const char *const *files;   /* patterns; NULL ends */
@@ -177,6 +179,10 @@ typedef struct {
     long ckpt_every, ckpt_keep;
     int ckpt_async;             /* 1: beside the step, where there is memory for a copy */
     int64_t step_ns;            /* predicted */
+    int outputs;                /* of a job that infers; 0: it trains */
+    const OutputInfo *output;
+    const int *loads;           /* by input the first and the last stage that loads it; -1: none does */
+    int64_t latency_ns, period_ns;          /* predicted: of the first micro-batch, of each behind it */
     int bf16, trace;
     const char *measured;       /* the GPU and library that algorithms of products were chosen on; NULL: none was */
     int disk;                   /* what is offloaded goes to a file, in spill_dir; 0: it is the directory of the start */
@@ -185,4 +191,5 @@ typedef struct {
 
 int job_main(const Job *job, int argc, char **argv);
 int job_sample(const Job *job, int argc, char **argv);  /* sample/sample.c: text out of a language model */
+int job_serve(const Job *job, int argc, char **argv);   /* serve/serve.c: samples in, results out */
 #endif

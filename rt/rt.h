@@ -79,6 +79,7 @@ struct Stage {
     struct Worker *worker;      /* the runtime's own: run.h */
     void *device;               /* cuda: its GPU and streams, cuda/device.h */
     Hook hook;                  /* NULL: nobody asked */
+    void (*put)(Stage *st, const real *x, const Values *vals, int mb, int output, long n);     /* of output_put() */
     void *tested;               /* selftest.c */
 };
 
@@ -298,6 +299,8 @@ void bce_backward(Stage *st, real *dx, real *dtargets, const float *dloss, const
 void loss_add_forward(Stage *st, float *y, const float *a, const float *b);
 void loss_scale_forward(Stage *st, float *y, const float *x, float factor);
 void loss_report(Stage *st, const float *x, Values *vals, int acc);
+/* A value of micro-batch mb leaves the job: n numbers, output number `output` of it. */
+void output_put(Stage *st, const real *x, const Values *vals, int mb, int output, long n);
 void loss_seed(Stage *st, float *y);
 void cast_forward(Stage *st, real *y, const float *x, long n);
 void grad_add(Stage *st, real *y, const real *a, const real *b, long n);

@@ -111,6 +111,7 @@ struct Run {
     const Job *job;
     const Program *does;
     struct Sample *sample;      /* sample/sample.c */
+    struct Serve *serve;        /* serve/serve.c */
     Options opt;
     Link *link;
     Loader *loader;
@@ -252,6 +253,10 @@ Loader *data_open(Run *run, int *status);               /* NULL: said why, statu
 Loader *data_given(const Job *job, const int32_t *ids, int64_t n, const char *name, int *status);
 /* From any thread.  early: a value out of its range is none of the job's business yet; false then. */
 bool data_read(Stage *st, const Values *now, const Read *r, void *to, bool early);
+/* Rows of arrays, in order, as an evaluation has them; the loader frees `array`.  rows_are: so many of them from now on. */
+struct Array;
+Loader *data_rows(const Job *job, const DataInfo *info, struct Array *array, int *status);
+void data_rows_are(Loader *l, int64_t rows);
 void data_close(Loader *l);
 /* A place in the training stream, for checkpoints: samples used before `step`. */
 int64_t data_cursor(const Job *job, int64_t step);

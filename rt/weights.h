@@ -16,4 +16,6 @@ enum { WEIGHTS_LISTS = 3 };
 int weights_lists(const char *dir, const char *found[WEIGHTS_LISTS]);
 /* A status: of two, nobody knows which one is meant. */
 int weights_one_list(const char *dir, const char *found[WEIGHTS_LISTS]);
+/* Sets run->opt.weights: what was asked for, or the newest of a directory of checkpoints, with `store` of CKPT_PATH bytes. */
+int weights_find(Run *run, const char *asked, char *store);
 #endif

@@ -291,7 +291,30 @@ static void smooth(void)
     }
 }
 
+static int put_seen, put_mb, put_output;
+static const void *put_at;
+
+static void note_put(Stage *st, const real *x, const Values *vals, int mb, int output, long n)
+{
+    (void)st, (void)vals;
+    put_seen += (int)n;
+    put_at = x, put_mb = mb, put_output = output;
+}
+
+static void output(void)
+{
+    Values vals = {.step = 5};
+    Tensor *a = operand(REAL, 1, 1, 2);
+    output_put(stage, a->k, &vals, 3, 2, 1);        /* nobody asked */
+    stage->put = note_put;
+    output_put(stage, a->k, &vals, 3, 2, 1);
+    stage->put = NULL;
+    expect(put_seen == 1 && put_mb == 3 && put_output == 2 && put_at == a->k, "output_put hands on another value");
+    case_end();
+}
+
 const Check vision_checks[] = {
+    {" output_put ", output},
     {" conv_transpose_forward conv_transpose_backward_x conv_transpose_backward_w ", conv_transpose},
     {" bce_forward bce_backward ", bce},
     {" xent_smooth_forward xent_smooth_backward ", smooth},

@@ -535,6 +535,8 @@ void duals_check(Graph *g)
     }
     for (; b.at < g->op.n && g->op.at[b.at].phase == 'F'; b.at++)
         forward(&b, &g->op.at[b.at]);
+    if (!g->loss && b.at == g->op.n)    /* plan.mode infer, as the model file says, or does not */
+        return;
     int last = b.at, loss = g->loss ? tensor(&b, g->loss) : -1;
     if (loss < 0 || !b.made[loss])
         stop(NOT_PROVED, "%s: the loss is no value of the graph", g->path);

@@ -461,6 +461,19 @@ static void do_loss_report(Machine *m, const Site *s, const int *param)
     vals_put(m, s, 1, param, VALS_LOSS, term_of(head_of("loss_report", "loss", ""), 8, acc ? 2 : 1, acc ? both : both + 1));
 }
 
+/* Who reads it there knows it by output and micro-batch alone. */
+static void do_output_put(Machine *m, const Site *s, const int *param)
+{
+    int mb = (int)arg_int(m, s, 2, param), output = (int)arg_int(m, s, 3, param);
+    for (int i = 0; i < m->leaves.n; i++)
+        if (m->leaves.at[i].mb == mb && m->leaves.at[i].output == output)
+            call_fault(m, s, "output %d of micro-batch %d has left already", output, mb);
+    if (m->leaves.n && m->leaves.at[m->leaves.n - 1].mb > mb)
+        call_fault(m, s, "output %d of micro-batch %d leaves behind that of a later one", output, mb);
+    Term x = operand(m, s, 0, param);
+    *ADD(&m->leaves) = (Leaves){output, mb, s->line, x};
+}
+
 /* part_forward and gather_forward: from what is whole to the device's part, and back. */
 static void do_rows(Machine *m, const Site *s, const int *param)
 {
@@ -495,6 +508,8 @@ static void do_other(Machine *m, const Site *s, const int *param)
         do_norm_total(m, s, param);
     } else if (!strcmp(name, "loss_report")) {
         do_loss_report(m, s, param);
+    } else if (!strcmp(name, "output_put")) {
+        do_output_put(m, s, param);
     } else if (!strcmp(name, "fill_zero")) {
         Span sp = span_of(m, s, 0, param, true);
         region_set(&m->region, (Piece){sp.lo, sp.hi, 0, term_of(H_ZERO, 8, 0, NULL)});

@@ -230,7 +230,7 @@ static void open_stage(const Folder *f, const Reference *r, int d, Machine *m, R
 {
     const Stage *s = &f->stage[d];
     *m = (Machine){.name = s->name, .stage = d, .devices = f->devices, .program = (Program *)&s->program, .arena = s->arena,
-                   .host_bytes = s->host, .vals = s->vals, .evaluates = run.eval};
+                   .host_bytes = s->host, .vals = s->vals, .evaluates = run.eval || run.infer};
     put_states(f, r, s, m, run.first);
     if (!f->overlap || run.eval || run.alone) {
         add_piece(s, m, run.first, run.eval ? EVAL : ALONE);

@@ -137,10 +137,37 @@ static void ended(const Proof *p, int k)
         stop(NOT_PROVED, "%d stages tell the targets among the best scores, not %d", found, tell);
 }
 
+/* Each output of each micro-batch leaves once, from whichever stage has it. */
+static void outputs(const Proof *p)
+{
+    const Machine *r = p->reference->m;
+    int found = 0;
+    for (int d = 0; d < p->f->stages; d++)
+        for (int i = 0; i < p->stage[d].leaves.n; i++) {
+            const Leaves *got = &p->stage[d].leaves.at[i], *want = NULL;
+            for (int k = 0; k < r->leaves.n; k++)
+                if (r->leaves.at[k].output == got->output && r->leaves.at[k].mb == got->mb)
+                    want = &r->leaves.at[k];
+            if (!want)
+                stop(NOT_PROVED, "stage%d.c:%d: model.graph has no output %d of micro-batch %d", d, got->line, got->output,
+                     got->mb);
+            if (want->term != got->term)
+                differ(p, d, joined_text("output %d of micro-batch %d", got->output, got->mb), want->term, got->term);
+            for (int e = 0; e < d; e++)
+                for (int k = 0; k < p->stage[e].leaves.n; k++)
+                    if (p->stage[e].leaves.at[k].output == got->output)
+                        stop(NOT_PROVED, "stage%d.c:%d: output %d leaves from stage %d too", d, got->line, got->output, e);
+            found++;
+        }
+    if (found != r->leaves.n || found == 0)
+        stop(NOT_PROVED, "%d outputs leave the stages, and %d that of one device", found, r->leaves.n);
+}
+
 void prove(const Folder *f, const Graph *g, const Reference *r, Machine *stage, Run run)
 {
     Proof p = {f, g, r, stage, run};
-    complete(&p);
+    if (!run.infer)             /* else what no output needs is on no stage */
+        complete(&p);
     for (int d = 0; d < f->stages; d++)
         for (int i = 0; i < f->stage[d].held.n; i++)
             for (int k = 0; k < f->stage[d].held.at[i].kept; k++)
@@ -149,8 +176,10 @@ void prove(const Folder *f, const Graph *g, const Reference *r, Machine *stage, 
     for (int d = 0; d < f->stages; d++)
         if (stage[d].ended.n != r->m->ended.n)
             stop(NOT_PROVED, "%s.c ends %d steps, not %d", stage[d].name, stage[d].ended.n, r->m->ended.n);
-    if (!f->overlap || f->replicas * f->ways > 1)
+    if (run.infer)
+        outputs(&p);
+    else if (!f->overlap || f->replicas * f->ways > 1)
         losses(&p);
-    for (int k = 0; k < r->m->ended.n; k++)
+    for (int k = 0; k < r->m->ended.n && !run.infer; k++)
         ended(&p, k);
 }

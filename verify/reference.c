@@ -378,7 +378,7 @@ Reference reference_run(Graph *g, const Folder *f, Run run)
     Pieces before = {0};
     Maker x = {.g = g, .f = f, .m = room(sizeof(Machine)), .back = overlap_back(f), .last = run.eval ? 0 : run.steps};
     *x.m = (Machine){.name = "the reference", .stage = -1, .devices = 1, .program = room(sizeof(Program)), .arena = INT64_MAX,
-                     .evaluates = run.eval};
+                     .evaluates = run.eval || run.infer};
     give_places(&x);
     find_stages(&x);
     for (int i = 0; i < g->op.n; i++) {
@@ -392,8 +392,8 @@ Reference reference_run(Graph *g, const Folder *f, Run run)
     for (int step = 0; step < (run.eval ? 1 : run.steps); step++) {
         begin_step(&x, step);
         for (int mb = 0; mb < (run.eval ? 1 : g->micro); mb++)
-            micro_batch(&x, step, mb, !run.eval);
-        if (!run.eval)
+            micro_batch(&x, step, mb, !run.eval && !run.infer);
+        if (!run.eval && !run.infer)
             update(&x, step);
         step_ended(x.m, x.m->vals);
     }

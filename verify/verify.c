@@ -80,7 +80,7 @@ static Machine *all_runs(const Folder *f, Graph *g, Played *sum)
     Played other;
     for (int d = 0; d < f->stages && f->overlap; d++)
         phases = f->stage[d].phases > phases ? f->stage[d].phases : phases;
-    Run step = {.steps = f->overlap ? f->overlap + 2 * phases : 1}, some = {.steps = f->overlap + 3};
+    Run step = {.steps = f->overlap ? f->overlap + 2 * phases : 1, .infer = !g->loss}, some = {.steps = f->overlap + 3};
     Machine *stage = in_each_phase(f, g, step, 1, sum);
     if (phases > 1)
         in_each_phase(f, g, some, phases, &other);

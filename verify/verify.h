@@ -160,6 +160,7 @@ enum { MOST_INTS = 64 };        /* parameters of a routine */
 typedef struct { const Routine *routine; int at, param[MOST_INTS]; } Frame;
 /* Of a step, what the runtime reads at its end. */
 typedef struct { Term loss, norm, hits; int first, losses; } Ended;
+typedef struct { int output, mb, line; Term term; } Leaves;    /* a value that leaves the job */
 typedef struct {
     const char *name;           /* stage0; the reference */
     int stage, devices;         /* -1: the reference; devices that share its calls */
@@ -174,6 +175,7 @@ typedef struct {
     int64_t host_bytes;
     LIST(Term) loss;            /* of the micro-batches that it reported; those of this step begin at `first` */
     int first;
+    LIST(Leaves) leaves;
     LIST(Ended) ended;
     int64_t calls, again, clock;
     Term talk;                  /* its messages and waits, in their order */
@@ -254,7 +256,7 @@ void folder_read(Folder *f, const char *dir);
 typedef struct { int steps; int64_t messages, calls, again, chain, *link; } Played;
 /* A run from one point at which the pipeline is drained to the next: `steps` steps from one in phase `first` of each stage's
  * own phases, or an evaluation. */
-typedef struct { int first, steps; bool eval, alone; } Run;
+typedef struct { int first, steps; bool eval, alone, infer; } Run;     /* infer: the step has no backward, and outputs */
 /* What a micro-batch reads on a stage: the version of its step and `version`, predicted so far ahead or back. */
 typedef struct { int version, ahead, behind; } Reads;
 /* The same on one device: its states before, after, and `back` versions of the weights from before. */

@@ -456,13 +456,33 @@ static void inputs(Scope *s)
         }
 }
 
+/* plan.mode infer: each value that leaves the job. */
+static void outputs(Scope *s)
+{
+    Builder *b = s->b;
+    for (int i = 0; i < b->m->outputs.n; i++) {
+        Loc at = mark_of(b->m, b->m->outputs.at[i], b->m->plan.mode_at);
+        Node name = {.kind = SCALAR, .loc = at, .text = b->m->outputs.at[i]}, here = {.kind = MAP, .loc = at};
+        int t = value_of(s, &name);
+        if (t >= 0 && b->type.at[t] != 'r')
+            WRONG(b, at, "name real numbers: scores, or what a loss reads", "output %s is %s", name.text,
+                  b->type.at[t] == 'f' ? "a loss, one number of a micro-batch" : "i32");
+        if (t < 0 || b->type.at[t] != 'r')
+            continue;
+        Op o = {.attr = {NULL, 0, 0}};
+        *PUSH(&o.in) = t;
+        attr_set(&o, "output", i);
+        op_new(s, &here, path_of(s, &here, strf("output.%d", i)), row_find("Output"), o);
+    }
+}
+
 /* The loss that the model names, and its report. */
 static void loss(Scope *s)
 {
     Builder *b = s->b;
     const Model *m = b->m;
     Node name = {.kind = SCALAR, .loc = m->loss_loc, .text = m->loss}, here = {.kind = MAP, .loc = m->loss_loc};
-    int t = value_of(s, &name);
+    int t = m->loss ? value_of(s, &name) : -1;
     if (t < 0)
         return;
     if (b->type.at[t] != 'f') {
@@ -472,15 +492,21 @@ static void loss(Scope *s)
     }
     Op o = {.attr = {NULL, 0, 0}};
     *PUSH(&o.in) = t;
+    b->loss = t;
+    if (infers(m))
+        return;
     op_new(s, &here, path_of(s, &here, "loss_report"), row_find("LossReport"), o);
     b->g->loss = t;
 }
 
-/* Marks what the loss depends on. */
-static bool *needed_by_loss(const Graph *g)
+/* Marks what the loss, and outputs, depend on. */
+static bool *needed_by_loss(const Graph *g, int loss)
 {
     bool *need = alloc((size_t)g->tensor.n + (size_t)g->op.n + 1), *op = need + g->tensor.n;
-    op[g->op.n - 1] = true;
+    for (int i = 0; i < g->op.n; i++)
+        op[i] = op_is(&g->op.at[i], TRAIT_END);
+    if (loss >= 0)
+        need[loss] = true;
     for (int i = g->op.n - 1; i >= 0; i--) {
         for (int k = 0; k < g->op.at[i].out.n; k++)
             op[i] |= need[g->op.at[i].out.at[k]];
@@ -500,7 +526,7 @@ static bool same_place(Loc a, Loc b)
 static void unused(Builder *b)
 {
     Graph *g = b->g;
-    const bool *need = needed_by_loss(g);
+    const bool *need = needed_by_loss(g, b->loss);
     bool *read = alloc((size_t)g->tensor.n);
     Loc shown = {0, 0, 0};
     for (int i = 0; i < g->op.n; i++)
@@ -525,7 +551,7 @@ static void unused(Builder *b)
 Graph *build(const Model *m)
 {
     Graph *g = alloc(sizeof *g);
-    Builder b = {.m = m, .g = g};
+    Builder b = {.m = m, .g = g, .loss = -1};
     Scope top = {.b = &b, .path = "", .layer = "", .body = m->graph, .first = -1, .last = -1};
     g->name = m->name;
     g->compute = m->train.compute;
@@ -537,6 +563,8 @@ Graph *build(const Model *m)
     inputs(&top);
     body_lines(&top, m->graph);
     loss(&top);
+    if (infers(m))
+        outputs(&top);
     bad_stop();
     unused(&b);
     linears_named(&b, &m->adapt.match, m->adapt.loc, "adapt.match");

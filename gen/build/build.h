@@ -43,6 +43,7 @@ typedef struct {
     Names param;                /* parameter path -> state */
     VEC(BuildEntry) alias;      /* names that parameters of tied operators would have for themselves */
     Ints input;                 /* tensor of each data input, behind its Cast if it needs one */
+    int loss;                   /* the value that the model names; -1 */
     VEC(char) type;             /* by tensor: 'r' 'i' 'f', as an Operand's */
     int lines;                  /* read so far, those of every repetition */
     bool failed;                /* bad() was called: repeating a block would repeat its errors */

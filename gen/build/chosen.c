@@ -129,7 +129,7 @@ void choose_params(Builder *b)
         if (!learns(s))
             continue;
         s->group = group_of(t, s->name);
-        s->frozen |= matching(&t->freeze, s->name) ||
+        s->frozen |= infers(b->m) || matching(&t->freeze, s->name) ||
                     (b->m->adapt.match.n && !s->adapter && !matching(&b->m->adapt.learn, s->name));
         s->decay = !matching(&t->no_decay, s->name);
     }

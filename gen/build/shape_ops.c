@@ -485,6 +485,13 @@ static bool size_number(Sizer *z)
     return out_shape(z, 0, (Shape){1, {1}});
 }
 
+static bool size_output(Sizer *z)
+{
+    const Shape *x = in_shape(z, 0);
+    attr_set(z->o, "n", shape_elements(x));
+    return shape_by_sample(z, x);
+}
+
 static bool size_none(Sizer *z)
 {
     (void)z;
@@ -500,6 +507,7 @@ const ShapeRule shape_rules[] = {
     {"round", size_round},          {"unpack", size_unpack},
     {"mul", two},                   {"none", size_none},
     {"xent", size_xent},            {"hits", size_hits},            {"linear_xent", size_linear_xent},
+    {"output", size_output},
     {"mse", size_mse},              {"loss_add", size_number},      {"loss_scale", size_number},
     /* shape_attention.c */
     {"attention", size_attention},  {"attention_packed", size_attention_packed},

@@ -504,9 +504,12 @@ static bool check_ends(GraphCheck *c)
     for (int i = 0; c->bound && i < g->tensor.n; i++)
         if (g->tensor.at[i].kind != T_INPUT && c->maker[i] < 0)
             return FAULT(c, g->tensor.at[i].loc, "nothing makes tensor %s", g->tensor.at[i].name);
-    if (!in_list(g->loss, g->tensor.n) || g->tensor.at[g->loss].kind != T_ACT || g->tensor.at[g->loss].type != F32)
+    if (g->loss == -1 && c->whole)
+        return FAULT(c, none, "the graph has a backward, and no loss");
+    bool loss = g->loss != -1;
+    if (loss && (!in_list(g->loss, g->tensor.n) || g->tensor.at[g->loss].kind != T_ACT || g->tensor.at[g->loss].type != F32))
         return FAULT(c, none, "the graph has no loss");
-    if (c->bound && g->tensor.at[g->loss].bytes != type_bytes(F32))
+    if (c->bound && loss && g->tensor.at[g->loss].bytes != type_bytes(F32))
         return FAULT(c, g->tensor.at[g->loss].loc, "the loss is not one number");
     if (c->bound && !in_list(g->vals, g->state.n))
         return FAULT(c, none, "the graph has no step values");

@@ -227,7 +227,6 @@ static const char planner_words[] =
 #define VARIANTS(word) " " word
 #include "planners.def"
 ;
-
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
 
 static void read_stages(const Spot *s)
@@ -611,6 +610,7 @@ void model_plan(Model *m, Node *node)
         { "offload", read_offload, 0, 0, 0, NULL },
         { "memory_order", read_choice, AT(memory_order), 0, 0, "auto free_time saving_per_second" },
         { "objective", read_choice, AT(objective), 0, 0, "step_time bottleneck" },
+        { "mode", read_choice, AT(mode), 0, 0, "train infer" },
         { "constraints", read_constraints, 0, 0, 0, NULL },
         { "cuts", read_cuts, AT(cuts), 0, 0, NULL },
     };

@@ -282,6 +282,7 @@ static void model_model(Model *m, Node *node)
         { "blocks", read_blocks, 0, 0, 0, NULL },
         { "graph", read_graph_list, 0, 0, 0, NULL },
         { "loss", read_loss, offsetof(Model, loss), 0, 0, NULL },
+        { "outputs", read_texts, offsetof(Model, outputs), 1, 0, NULL },
         { "documents", read_documents, 0, 0, 0, NULL },
     };
     if (node_get(node, "dims")) {
@@ -293,7 +294,6 @@ static void model_model(Model *m, Node *node)
     if (node->kind == MAP) {
         want_key(node, "inputs", "model");
         want_key(node, "graph", "model");
-        want_key(node, "loss", "model");
     }
     init_default(m, (Init){ "weight", INIT_NORMAL, 0, 0.02, FAN_NONE });
     init_default(m, (Init){ "bias", INIT_ZEROS, 0, 0, FAN_NONE });
@@ -357,6 +357,7 @@ Model *model(Node *root, const char *path, const Overrides *over)
         err(root->loc, NULL, "the file has no 'model'");
     for (int i = 0; i < COUNT(sections); i++)
         sections[i].read(m, node_get(root, sections[i].key));
+    model_mode(m, root);
     bad_stop();
     /* A plan for chips that have no such products would have times of nothing. */
     enum { LEAST_FP8 = 89 };

@@ -113,7 +113,7 @@ const char *override_path(const char *option)
         { "--offload", "plan.offload" }, { "--limit", "devices.*.memory" }, { "--cuts", "plan.cuts" },
         { "--map", "plan.map" }, { "--replicas", "plan.replicas" }, { "--link", "links.cpu-cpu" },
         { "--objective", "plan.objective" }, { "--device-order", "devices.order" }, { "--planner", "plan.planner" },
-        { "--fuse", "plan.fuse" }, { "--order", "plan.order" } };
+        { "--fuse", "plan.fuse" }, { "--order", "plan.order" }, { "--mode", "plan.mode" } };
     for (int i = 0; i < COUNT(shorts); i++)
         if (!strcmp(option, shorts[i].option))
             return shorts[i].path;

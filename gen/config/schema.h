@@ -74,6 +74,7 @@ void read_positions(const Spot *s);                 /* tensor.c, as the next one
 void read_tensor(const Spot *s);                    /* tensor.c: plan.tensor, and once the rest of plan is read, its devices */
 void tensor_end(Model *m);
 void model_plan(Model *m, Node *node);
+void model_mode(Model *m, Node *root);        /* infer.c: plan.mode, once all sections are read */
 bool device_known(const Model *m, const char *name, size_t n);
 void override(Node *root, const Overrides *over);
 #endif

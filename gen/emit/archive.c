@@ -215,6 +215,8 @@ void emit_plan_json(FILE *f, const Plan *p)
         fprintf(f, ",\n \"bottleneck_ns\": %" PRId64 ", \"bottleneck_bound_ns\": %" PRId64
                 ", \"bottleneck_all_prefixes\": %s", p->m->plan.longest, p->m->plan.longest_bound,
                 p->m->plan.longest_all ? "true" : "false");
+    if (infers(p->m))
+        fprintf(f, ",\n \"latency_ns\": %" PRId64 ", \"period_ns\": %" PRId64, stream_times(p).latency, stream_times(p).period);
     fprintf(f, ",\n \"recompute\": ");
     print_fates(f, p, FATE_RECOMPUTE);
     fprintf(f, ",\n \"offload\": ");

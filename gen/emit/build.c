@@ -119,12 +119,14 @@ const char *build_isa(const Plan *p)
 static const char *usage_of(const Plan *p, const char *prefix, bool mute)
 {
     const char *launch = transport_of(p->m)->launch;
-    const char *start = launch ? strf("%s -n %d ", launch, ranks(p)) : "", *run = strf("%s./train", start);
+    const char *start = launch ? strf("%s -n %d ", launch, ranks(p)) : "", *run = strf("%s./%s", start, prefix);
     if (!emit_program(prefix))
         return strf("    make                             makes %s.o: link it, with what %s, to a\n"
                     "                                     program that includes %s.h and calls %s_main(argc, argv)\n",
                     prefix, emit_cuda(p) ? "make needed prints" : "LIBS in the Makefile names", prefix,
                     prefix);
+    if (!strcmp(prefix, "serve"))
+        return strf("    make\n    %-32s samples in, results out; --help lists the options\n", run);
     return strf("    make\n    %-32s --help lists the options\n"
                 "    %-32s record the first steps; check files and repeat them\n%s", run, "make expected; make verify",
                 mute ? "" : strf("    %-32s what the newest checkpoint writes\n", strf("%s./sample", start)));
@@ -189,7 +191,11 @@ void emit_build(Out *o, const Plan *p, const char *prefix)
         {"include", emit_cuda(p) ? "include cuda.mk\n" : ""},
         {"toolkit", emit_cuda(p) ? toolkit : ""}, {"usage", usage_of(p, prefix, mute)},
         {"sample", sample_rules(&files, mute)},
-        {"product", emit_program(prefix) ? "train" : strf("%s.o", prefix)}, {NULL, NULL}};
+        {"product", emit_program(prefix) ? prefix : strf("%s.o", prefix)},
+        {"kind", infers(p->m) ? "a pipeline of inference" : "a training job"},
+        {"program", emit_program(prefix) ? prefix : "train"},
+        {"unrun", infers(p->m) && emit_program(prefix) ? "this job trains nothing: give serve the same samples twice"
+            : strf("this folder was made with --prefix: %s.o has no main to run", prefix)}, {NULL, NULL}};
     build_template(out_open(o, "Makefile"), "templates/Makefile", fill);
     out_close(o);
     build_template(out_open(o, "README"), "templates/README", fill);

@@ -9,7 +9,7 @@
 /* needs: a plan that every pass has filled.  fills: dir, whole or not at all.  The SHA-256 of its MANIFEST. */
 bool emit_program(const char *prefix)
 {
-    return !strcmp(prefix, "train");
+    return !strcmp(prefix, "train") || !strcmp(prefix, "serve");
 }
 
 /* Behind its first line, which says what it is, comments. */

@@ -71,7 +71,7 @@ static bool has_format(const Plan *p, const char *text, const char *object)
 {
     (void)text;
     const char *at = strchr(object, '"') + 1, *format = strf("%.*s", (int)strcspn(at, "\""), at);
-    return (p->m->data.format && !strcmp(p->m->data.format, format)) ||
+    return (infers(p->m) && !strcmp(format, "npy")) || (p->m->data.format && !strcmp(p->m->data.format, format)) ||
            (p->m->eval.format && !strcmp(p->m->eval.format, format));
 }
 
@@ -306,7 +306,8 @@ Strs files_of(const Plan *p, bool mute)
     Strs wanted = files_kernels(p), list = {0};
     for (const Embedded *e = embedded; e->name; e++)
         if (is_kernel(p, e) || is_runtime(p, e) || (!mute && lies_in(e->name, "rt/sample/") && !left_out(p, e)) ||
-            (!mute && lies_in(e->name, "rt/tokens/") && !left_out(p, e)))
+            (!mute && lies_in(e->name, "rt/tokens/") && !left_out(p, e)) ||
+            (infers(p->m) && p->routine.n > 0 && lies_in(e->name, "rt/serve/")))
             take(&wanted, e->name);
     take(&wanted, "rt/parts.h");
     if (emit_cuda(p))

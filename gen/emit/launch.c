@@ -153,6 +153,38 @@ static const char *bytes_text(const Plan *p, int input)
     return strf("%s}", text);
 }
 
+/* The first or last stage that loads an input; -1: none does. */
+static int loads_at(const Plan *p, int input, bool first)
+{
+    int found = -1;
+    for (int d = 0; d < p->devices; d++)
+        for (int i = 0; i < p->dev.at[d].list.n; i++) {
+            const Action *k = &p->dev.at[d].list.at[i];
+            if (k->kind == K_LOAD && k->input == input && (found < 0 || !first))
+                found = d;
+        }
+    return found;
+}
+
+/* Values that leave a job that infers, and the stage of each. */
+static int print_outputs(const Launch *w)
+{
+    const Plan *p = w->p;
+    int n = 0;
+    for (int o = 0; o < p->g->nf; o++) {
+        if (!op_is(&p->g->op.at[o], TRAIT_END) || !infers(p->m))
+            continue;
+        fprintf(w->f, "%s", n == 0 ? "\nstatic const OutputInfo output[] = {\n" : "");
+        fprintf(w->f, "    {%s, %d},\n", quote_c(p->m->outputs.at[n++]), stage_of(p, p->chunk.at[o]));
+    }
+    for (int i = 0; i < p->m->inputs.n && n; i++)
+        fprintf(w->f, "%s%d,%d", i ? ", " : "};\nstatic const int loads[] = {", loads_at(p, i, true),
+                loads_at(p, i, false));
+    if (n)
+        fprintf(w->f, "};\n");
+    return n;
+}
+
 static void print_inputs(const Launch *w)
 {
     static const char *const type[] = {[F32] = "JOB_F32", [BF16] = "JOB_BF16", [I32] = "JOB_I32", [F64] = "0"};
@@ -162,6 +194,7 @@ static void print_inputs(const Launch *w)
         int ignore = 0, ignores = input_ignores(w->p->g, i, &ignore);
         fprintf(w->f, "    {%s, %s, %" PRId64 ", %" PRId64 ", %" PRId64 ", %d, %d, %s},\n", quote_c(x->name), type[x->type],
                 per_sample(w->p, i), x->lo, x->hi, ignores, ignores ? ignore : 0, x->bytes ? bytes_text(w->p, i) : "0");
+
     }
     fprintf(w->f, "    {0}\n};\n\n");
 }
@@ -254,7 +287,7 @@ static void print_adapter(const Launch *w)
             number(a->dropout));
 }
 
-static void print_job(const Launch *w, int pairs, bool talk, int stored, bool copied, const char *plan_hash)
+static void print_job(const Launch *w, int pairs, bool talk, int stored, bool copied, int outputs, const char *plan_hash)
 {
     static const char *const lr[] = {"JOB_CONSTANT", "JOB_COSINE", "JOB_LINEAR", "JOB_STEP"};
     const Plan *p = w->p;
@@ -313,6 +346,10 @@ static void print_job(const Launch *w, int pairs, bool talk, int stored, bool co
     fprintf(w->f, ", .ckpt_every = %" PRId64 ", .ckpt_keep = %" PRId64 ", .ckpt_async = %d,\n    .step_ns = %" PRId64
             ", .bf16 = %d, .trace = %d,\n", m->ckpt.every, m->ckpt.keep,
             m->ckpt.async, p->step, p->g->compute == BF16, m->trace);
+    const StreamTimes times = stream_times(p);
+    if (outputs)
+        fprintf(w->f, "    .outputs = %d, .output = output, .loads = loads, .latency_ns = %" PRId64 ", .period_ns = %" PRId64
+                ",\n", outputs, times.latency, times.period);
     if (stored >= 0)
         print_published(w, stored);
     if (copied)
@@ -358,19 +395,20 @@ void emit_launch(FILE *f, const Plan *p, const char *prefix, const char *plan_ha
         fprintf(f, "};\n");
     }
     bool talk = false;
+    int outputs = print_outputs(&w);
     int pairs = emit_cuda(p) ? print_pairs(&w, &talk) : 0;
-    print_job(&w, pairs, talk, stored, copied, plan_hash);
+    print_job(&w, pairs, talk, stored, copied, outputs, plan_hash);
     if (library)
         return;
     fprintf(f, "\nint %s_main(int argc, char **argv);\nint %s_main(int argc, char **argv)\n{\n"
-            "    return job_main(&job, argc, argv);\n}\n", prefix, prefix);
+            "    return job_%s(&job, argc, argv);\n}\n", prefix, prefix, infers(p->m) ? "serve" : "main");
     if (!emit_program(prefix))
         return;
     bool mute = emit_mute(p, prefix) != NULL;
     fprintf(f, "\nint main(int argc, char **argv)\n{\n");
     if (!mute)
         fprintf(f, "#ifdef SAMPLE\n    return job_sample(&job, argc, argv);\n#else\n");
-    fprintf(f, "    return train_main(argc, argv);\n%s}\n", mute ? "" : "#endif\n");
+    fprintf(f, "    return %s_main(argc, argv);\n%s}\n", prefix, mute ? "" : "#endif\n");
 }
 
 void emit_header(FILE *f, const Plan *p, const char *prefix)

@@ -132,15 +132,16 @@ static void print_arg(Stager *w, const Routine *r, const Call *c, const Op *o, i
 {
     const Arg *a = &o->arg.at[i];
     int b = c->buf.at[i];
+    bool eval = r->eval || infers(w->p->m);
     w->changes = b >= 0 && (a->kind == ARG_ADD || a->kind == ARG_UPDATE || arg_role(a) == ROLE_ONTO);
     if (b >= 0)
         print_address(w, r, b, part_at(w, o, a));
     else if (a->kind == ARG_INT && arg_role(a) == ROLE_SITE)
-        print_site(w, o, a, r->eval);
+        print_site(w, o, a, eval);
     else if (a->kind == ARG_INT)
         print_int(w, o, a);
     else if (a->kind == ARG_FLOAT)
-        call_float(w, r->eval && arg_role(a) == ROLE_DROP ? 0.0 : a->f);    /* no dropout in an evaluation */
+        call_float(w, eval && arg_role(a) == ROLE_DROP ? 0.0 : a->f);    /* no dropout in an evaluation */
     else if (a->kind == ARG_LATE)
         call_int(w, order_late(w->p, r->chunk));
     else if (a->kind == ARG_HANDLE)

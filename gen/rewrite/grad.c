@@ -377,6 +377,8 @@ static void backward(Grad *w)
 
 void grad(Graph *g, const Model *m)
 {
+    if (infers(m))
+        return;
     size_t n = (size_t)g->tensor.n;
     Grad w = {.g = g, .wanted = alloc(n * sizeof(bool)), .terms = alloc(n * sizeof(int)),
               .have = alloc(n * sizeof(int)),

@@ -23,6 +23,7 @@ Graph *graph_line(const Model *m, void (*seen)(void *ctx, Graph *g, char letter)
     fp8(g, m);
     bad_stop();
     seen(ctx, g, 's');
+    prune(g, m);
     divide(g, m);
     join_relu(g, m);
     grad(g, m);

@@ -119,5 +119,5 @@ void match_drop(Graph *g, const int *into)
         g->state.at[s].op = g->state.at[s].op >= 0 ? op[g->state.at[s].op] : g->state.at[s].op;
     for (int i = 0; i < g->count.n; i++)
         g->count.at[i].op = op[g->count.at[i].op];
-    g->loss = tensor[g->loss];
+    g->loss = g->loss < 0 ? -1 : tensor[g->loss];
 }

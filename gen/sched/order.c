@@ -169,6 +169,8 @@ static bool is_last(const Plan *p, int device, const Action *k)
 static void finish_device(Plan *p, int device)
 {
     Actions made = p->dev.at[device].order;
+    if (schedule_of(p->schedule)->infers)
+        return;
     bool updated = false;       /* asynchronous schedules place the update themselves */
     p->dev.at[device].order = (Actions){0};
     for (int i = 0; i < made.n; i++) {
@@ -301,6 +303,9 @@ const char *order_refuses(const Graph *g, const Model *m, const Schedule *s, int
 {
     const Train *t = &m->train;
     bool norms = t->clip != 0 && !t->clip_each;
+    if (s->infers != infers(m))
+        return s->infers ? "it has forwards alone, and this job trains; set plan.mode: infer, or take another schedule"
+            : "it orders a backward, and this job has none; delete plan.schedule";
     if (t->fp8 && s->async)
         return "its steps overlap, and the scales of fp8 follow whole steps; set train.precision.compute: bf16, or take a "
                "synchronous schedule";
@@ -417,6 +422,8 @@ int order_flight(const Plan *p, int chunk)
 {
     const Actions *list = &p->dev.at[stage_of(p, chunk)].order;
     int now = 0, most = 0;
+    if (schedule_of(p->schedule)->infers)       /* nothing waits for a backward */
+        return 1;
     for (int i = 0; i < list->n; i++) {
         const Action *k = &list->at[i];
         if (k->chunk != chunk)

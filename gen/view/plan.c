@@ -142,6 +142,14 @@ static void view_grid(FILE *f, const Plan *p)
     }
 }
 
+static void view_stream(FILE *f, const Plan *p)
+{
+    const StreamTimes t = stream_times(p);
+    if (infers(p->m))
+        fprintf(f, "  stream  %.1f samples/s, a micro-batch each %.3f ms; the first one's result after %.3f ms\n",
+                t.period ? (double)p->g->batch * 1e9 / (double)t.period : 0, ms(t.period), ms(t.latency));
+}
+
 void view_plan(FILE *f, const Plan *p, bool neighbours)
 {
     Proof known = plan_proof(p);
@@ -156,6 +164,7 @@ void view_plan(FILE *f, const Plan *p, bool neighbours)
         fprintf(f, "  note    %s\n", known.note);
     if (p->m->train.fp8)
         fprintf(f, "  fp8     %s\n", fp8_text(p->g));
+    view_stream(f, p);
     view_grid(f, p);
     for (int d = 0; d < plan_stages(p); d++)        /* of the first replica; the others are like it */
         view_one(f, p, d);
@@ -186,5 +195,6 @@ void view_table(FILE *f, const Plan *p)
                known.note ? "; " : "", known.note ? known.note : "");
     if (p->m->train.fp8)
         fprintf(f, "  in fp8: %s\n", fp8_text(p->g));
+    view_stream(f, p);
     view_grid(f, p);
 }

@@ -363,35 +363,6 @@ static int prompt_open(Run *run)
     return DONE;
 }
 
-/* A directory of checkpoints is its newest one. */
-static int find_weights(Run *run)
-{
-    Sample *s = run->sample;
-    struct stat info;
-    int n = 0, status = DONE;
-    Saved *list = NULL;
-    const char *found[WEIGHTS_LISTS];
-    if (stat(s->ask.weights, &info) != 0 && s->ask.weights == run->job->ckpt_dir)
-        return complain(STATUS_STALE, "there are no checkpoints in %s: run train first, or name weights with --weights PATH",
-                        s->ask.weights);
-    if (stat(s->ask.weights, &info) != 0)
-        return complain(STATUS_STALE, "--weights: %s: %s; give a safetensors file or a directory of checkpoints",
-                        s->ask.weights, strerror(errno));
-    if (S_ISDIR(info.st_mode))
-        list = ckpt_list(s->ask.weights, &n, &status);
-    run->opt.weights = s->ask.weights;
-    for (int i = 0; i < n; i++)
-        if (list[i].state == CKPT_COMMITTED) {
-            ckpt_name(s->path, s->ask.weights, list[i].step, "");
-            run->opt.weights = s->path;
-        }
-    free(list);
-    if (run->opt.weights == s->path && weights_lists(s->ask.weights, found))
-        return complain(STATUS_STALE, "%s holds checkpoints and %s: which weights are meant?  Name %s, or the file",
-                        s->ask.weights, found[0], s->path);
-    return status;
-}
-
 static int sample_prepare(Run *run)
 {
     static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
@@ -405,7 +376,7 @@ static int sample_prepare(Run *run)
     if (status == DONE)
         status = prepare_workers(run);
     if (status == DONE)
-        status = find_weights(run);
+        status = weights_find(run, run->sample->ask.weights, run->sample->path);
     if (status == DONE)
         status = start_values(run);
     status = link_worst(run->link, status);

@@ -442,6 +442,7 @@ void layer_line(Model *m, Scope *s, const Node *line, const char *op, const char
         operands = nested(m, s, line, path, operands);
     env_set(&x.env, "B", val_int(m->g->batch));
     env_set(&x.env, "losses", val_int(m->losses));
+    env_set(&x.env, "outputs", val_int(m->outputs));
     if (adapt)
         adapt_names(&x, adapt);
     for (int i = 0; i < operands.n; i++) {

@@ -418,6 +418,21 @@ static void loss(Model *m, Scope *top)
     layer_line(m, top, name, "LossReport", model_path(m, top, &none, "loss_report"), one, &made);
 }
 
+/* plan.mode infer: model.outputs, a name or several. */
+static void outputs(Model *m, Scope *top)
+{
+    const Node *list = node_field(m->model, "outputs");
+    static const Node none;
+    if (m->g->loss || !list)
+        model_fault(m, m->model, m->g->loss ? "plan.mode is infer, and model.graph has a loss" : "no outputs");
+    for (const Node *n = list->kind == N_LIST ? list->child : list; n; n = list->kind == N_LIST ? n->next : NULL) {
+        Words one = {0}, made = {0};
+        add_operand(&one, "Output", 0, model_value(m, top, n));
+        layer_line(m, top, n, "Output", model_path(m, top, &none, joined_text("output.%d", m->outputs)), one, &made);
+        m->outputs++;
+    }
+}
+
 /* Each parameter is one of the model; frozen are those that it names. */
 static void parameters(const Model *m)
 {
@@ -430,6 +445,7 @@ static void parameters(const Model *m)
             model_fault(m, m->model, "the model has no parameter %s", t->name);
         bool small = strstr(t->name, ".lora_A.") || strstr(t->name, ".lora_B.");
         bool frozen = adapt ? !small && !model_matches(node_field(adapt, "learn"), t->name) : model_matches(freeze, t->name);
+        frozen = frozen || m->infers;
         if (!t->tracked && t->frozen != (frozen || t->still))
             model_fault(m, m->model, "parameter %s %s", t->name, frozen ? "is frozen, and learns in model.graph" :
                         "learns, and is frozen in model.graph");
@@ -469,7 +485,7 @@ static void settings(Model *m)
     if (all && model_val(m, NULL, all).i != g->batch * g->micro)
         model_fault(m, all, "a step has %lld micro-batches of %lld samples in model.graph", (long long)g->micro,
                     (long long)g->batch);
-    if ((groups ? model_val(m, NULL, groups).i : 1) != g->groups)
+    if ((groups && !m->infers ? model_val(m, NULL, groups).i : 1) != g->groups)
         model_fault(m, groups ? groups : m->root, "gradients are of %lld groups in model.graph", (long long)g->groups);
     int64_t cut = blocks ? model_val(m, NULL, blocks).i : 1;
     if ((cut > 1 ? cut : 0) != g->blocks)
@@ -533,6 +549,8 @@ static const char *compare(Graph *g, const char *dir)
     m.path = text.path;
     m.root = yaml_read(text.path, text.at, text.n);
     options(&m);
+    const Node *mode = node_field(node_field(m.root, "plan"), "mode");
+    m.infers = mode && mode->text && !strcmp(mode->text, "infer");
     m.model = node_field(m.root, "model");
     if (!m.model || !node_field(m.model, "graph"))
         model_fault(&m, m.root, "there is no model");
@@ -546,10 +564,12 @@ static const char *compare(Graph *g, const char *dir)
     model_body(&m, &top, node_field(m.model, "graph"));
     if (m.unknown)
         return joined_text("operator %s", m.unknown);
-    loss(&m, &top);
+    (m.infers ? outputs : loss)(&m, &top);
     if (m.at < g->op.n && g->op.at[m.at].phase == 'F')
         model_fault(&m, m.model, "%s:%d: the model has no such operator", g->path, g->op.at[m.at].line);
     parameters(&m);
+    if (m.infers)
+        return NULL;
     followed(&m);
     model_updates(&m);
     return NULL;

@@ -38,6 +38,8 @@ typedef struct {
     Map taken, params;          /* names as C has them; PATH.weight: a state */
     const char *unknown;        /* an operator that layers.def lacks */
     bool fp8;                   /* products of Linear may have factors of 8 bits */
+    bool infers;                /* plan.mode: no loss, no updates, and all is frozen */
+    int outputs;                /* so far */
     int at, losses, lines;      /* the operator of model.graph that is next */
     LIST(Val) momentum, each;   /* of statistics, in their order */
 } Model;

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * latency.c: latency and throughput of plan.mode infer, from the times of a list.
+ *
+ * The pipeline is empty when a list begins, so its first result comes after the latency.  The results behind it come a period
+ * apart, which is that of the longest stage or message once the pipeline is full.  A device that repeats its list cannot be
+ * faster than it is busy.
+ *
+ * needs   sim   cost   linear in actions   not handled   several outputs: that of the first in model.outputs counts
+ */
+#include "plan.h"
+
+static Ns ended(const Plan *p, int op, int mb)
+{
+    const Actions *list = &p->dev.at[stage_of(p, p->chunk.at[op])].list;
+    for (int i = 0; i < list->n; i++)
+        if (list->at[i].kind == K_F && list->at[i].chunk == p->chunk.at[op] && list->at[i].mb == mb)
+            return list->at[i].to;
+    die("latency: micro-batch %d has no result", mb);
+}
+
+StreamTimes stream_times(const Plan *p)
+{
+    int op = 0, last = (int)p->g->micro - 1;
+    if (!infers(p->m))
+        return (StreamTimes){0, 0};
+    while (!op_is(&p->g->op.at[op], TRAIT_END))
+        op++;
+    StreamTimes t = {ended(p, op, 0), 0};
+    t.period = last > 0 ? (ended(p, op, last) - t.latency) / last : t.latency;
+    for (int d = 0; d < p->devices; d++)
+        if (p->dev.at[d].busy / (last + 1) > t.period)
+            t.period = p->dev.at[d].busy / (last + 1);
+    return t;
+}

@@ -1,0 +1,184 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# plan.mode infer.  The model file of a training job serves its checkpoint.  Results are those of the formulas, which awk has
+# in double from the weights.  They have the same bits over 1, 2 and 4 stages, threads or processes, from files, from standard
+# input at once and in drips, in whole micro-batches and with a rest.  Bad input.
+. "$(dirname "$0")/lib.sh"
+need dpgen build/emitted build/librt.a build/librt_bf16.a build/interp
+use_portable
+$cc -std=c11 -O1 -o "$tmp/npy" tests/npy.c || { fault "tests/npy.c"; finish; }
+(cd "$tmp" && ./npy x.npy f4 -1 1 23 6 && ./npy y.npy i4 0 3 23 && tail -c +129 x.npy >x.f32) || fault "no data"
+cat >"$tmp/net.yaml" <<'END'
+dpgen: 1
+model:
+  name: net
+  inputs:
+    x: {shape: [B, 6], dtype: f32}
+    y: {shape: [B], dtype: i32, range: [0, 3]}
+  init: {weight: {normal: [0, 0.7]}}
+  graph:
+    - {op: Linear, name: a, in: x, out: 5}
+    - {op: Relu, name: a_act}
+    - {op: Dropout, name: drop, p: 0.5}
+    - {op: Linear, name: b, out: 4}
+    - {op: Relu, name: b_act, as: hidden}
+    - {op: Linear, name: head, out: 3, as: scores}
+    - {op: SoftmaxCrossEntropy, in: scores, targets: y, as: main}
+    - {op: LinearCrossEntropy, name: other, in: hidden, out: 3, targets: y, as: side}
+    - {op: Add, in: [main, side], as: loss}
+  loss: loss
+  outputs: scores
+train: {batch: {micro: 4, global: 8}, steps: 3, optimizer: {type: sgd, lr: 0.1}, clip_norm: 1}
+data: {train: {format: npy, arrays: {x: x.npy, y: y.npy}, order: sequential}}
+devices: [{name: cpu, kind: cpu, count: 4, memory: 1MiB, threads: 1, kernels: portable}]
+plan: {stages: 1}
+END
+(cd "$tmp" && "$root/build/interp" net.yaml --checkpoint run --quiet) >"$tmp/said" 2>&1 ||
+    fault "no checkpoint: $(tail -n 1 "$tmp/said")"
+weights=$tmp/run/step-000003/stage0.safetensors
+
+# ---- the formulas ---------------------------------------------------------------------------------------------------
+head=$(od -An -tu8 -N8 "$weights" | tr -d ' ')
+# numbers NAME: of a tensor of the file, a line each
+numbers() {
+    dd if="$weights" bs=1 skip=8 count="$head" 2>/dev/null |
+        sed 's/.*"'"$1"'":{[^}]*"data_offsets":\[\([0-9]*\),\([0-9]*\)\].*/\1 \2/' | {
+            read -r from end
+            od -An -v -tf4 -w4 -j $((8 + head + from)) -N $((end - from)) "$weights"
+        }
+}
+layer() { numbers "$1.weight" >"$tmp/w"; numbers "$1.bias" >"$tmp/b"; cat "$tmp/w" "$tmp/b"; }
+{ layer a; layer b; layer head; od -An -v -tf4 -w4 "$tmp/x.f32"; } | awk '
+    { v[NR] = $1 }
+    function linear(n, m, relu,   i, j, s) {            # y[m] of x[n], weights and biases from at on
+        for (j = 0; j < m; j++) {
+            s = v[at + n * m + j + 1]
+            for (i = 0; i < n; i++) s += x[i] * v[at + j * n + i + 1]
+            y[j] = relu && s < 0 ? 0 : s
+        }
+        for (j = 0; j < m; j++) x[j] = y[j]
+        at += n * m + m
+    }
+    END {
+        all = 6 * 5 + 5 + 5 * 4 + 4 + 4 * 3 + 3
+        for (row = 0; row < 23; row++) {
+            for (i = 0; i < 6; i++) x[i] = v[all + row * 6 + i + 1]
+            at = 0
+            linear(6, 5, 1); linear(5, 4, 1); linear(4, 3, 0)
+            print x[0]; print x[1]; print x[2]
+        }
+    }' >"$tmp/formulas"
+
+# made NAME OPTION...: the program
+made() {
+    name=$1
+    shift
+    said=$(generate "$tmp/$name" "$tmp/net.yaml" --mode infer "$@" && compile "$tmp/$name")
+    [ -z "$said" ] || fault "$name: $said"
+}
+# served WHAT NAME ARGUMENT...: results of these samples are $tmp/out, and are those of $results
+served() {
+    what=$1 name=$2
+    shift 2
+    timeout 60 $start "$tmp/$name/job" --weights "$weights" --quiet "$@" >"$tmp/out" 2>"$tmp/said" </dev/null
+    status=$?
+    cmp "$tmp/out" "$results" >>"$tmp/said" 2>&1 && [ $status = 0 ] && pass || fault "$what: $status $(head -n 1 "$tmp/said")"
+}
+results=$tmp/one.f32
+made one
+timeout 60 "$tmp/one/job" --weights "$weights" --in "$tmp/x.npy" >"$results" 2>"$tmp/told" || fault "one: $(head -n 1 "$tmp/told")"
+od -An -v -tf4 -w4 "$results" | paste - "$tmp/formulas" | awk '
+    { d = $1 - $2; d = d < 0 ? -d : d; n++; bad += NF != 2 || d > 1e-5 || $2 == 0 } END { exit !(n == 69 && bad == 0) }' &&
+    pass || fault "results are not those of the formulas: $(paste -s "$tmp/formulas" | cut -c1-60)"
+expect "predicted and measured are told" grep -q 'serve: 23 samples; [0-9.]* samples/s, predicted [0-9.]*; latency' "$tmp/told"
+expect "the loss of a training job is gone" test -z "$(grep -l 'xent\|loss' "$tmp"/one/stage0.c)"
+served "a checkpoint of several" one --in "$tmp/x.f32" --weights "$tmp/run"
+for stages in 2 4; do
+    made s$stages --stages $stages
+    served "$stages stages" s$stages --in "$tmp/x.npy"
+    served "$stages stages, plain numbers" s$stages --in x="$tmp/x.f32" --out scores=-
+done
+made small --stages 3 --set train.batch.global=4
+served "a step of one micro-batch" small --in "$tmp/x.f32"
+timeout 60 "$tmp/s2/job" --weights "$weights" --quiet --in "$tmp/x.f32" --out "$tmp/named" >"$tmp/said" 2>&1
+expect "results in a file" cmp "$tmp/named" "$results"
+expect "no file beside it" test ! -e "$tmp/named.part"
+{ head -c 100 "$tmp/x.f32"; sleep 0.3; tail -c +101 "$tmp/x.f32"; } |
+    timeout 60 "$tmp/s4/job" --weights "$weights" --quiet >"$tmp/out" 2>"$tmp/said"
+expect "standard input in drips" cmp "$tmp/out" "$results"
+# the result of a sample is there before the next sample is
+mkfifo "$tmp/in" "$tmp/back"
+timeout 60 "$tmp/s2/job" --weights "$weights" --quiet <"$tmp/in" >"$tmp/back" 2>"$tmp/said" &
+exec 8>"$tmp/in" 9<"$tmp/back"
+for row in 0 1 2; do
+    dd if="$tmp/x.f32" bs=24 skip=$row count=1 2>/dev/null >&8
+    timeout 20 dd bs=12 count=1 <&9 2>/dev/null
+done >"$tmp/out"
+exec 8>&- 9<&-
+head -c 36 "$results" >"$tmp/three"
+expect "an answer for each sample" cmp "$tmp/out" "$tmp/three"
+
+# ---- proof ---------------------------------------------------------------------------------------------------------------
+need dpgen-verify
+expect "the folder is proved" ./dpgen-verify "$tmp/s2"
+# fault_in WHAT TEXT SED: in a copy of stage 1, which has the output
+fault_in() {
+    rm -rf "$tmp/bad"
+    cp -r "$tmp/s2" "$tmp/bad"
+    sed "$3" "$tmp/s2/stage1.c" >"$tmp/bad/stage1.c"
+    refuse "$1" 1 "$2" ./dpgen-verify --edited "$tmp/bad"
+}
+fault_in "another micro-batch" "has left already" '/output_put/s/ mb,/ 0,/'
+fault_in "another output" "has no output 1 of micro-batch 0" '/output_put/s/output \*\/ 0/output *\/ 1/'
+fault_in "no output" "0 outputs leave the stages, and 2 that of one device" '/output_put/d'
+fault_in "another value" "output 0 of micro-batch 0 is not what one device computes" '/relu_forward/d'
+
+# ---- several outputs, bf16 --------------------------------------------------------------------------------
+made both --stages 3 --set 'model.outputs=[hidden, scores]'
+timeout 60 "$tmp/both/job" --weights "$weights" --quiet --in "$tmp/x.f32" --out hidden="$tmp/h" scores="$tmp/s" \
+    >"$tmp/said" 2>&1
+expect "two outputs, the second" cmp "$tmp/s" "$results"
+expect "two outputs, the first" test "$(wc -c <"$tmp/h")" = $((23 * 4 * 4))
+refuse "two outputs to one place" 2 "several outputs, and the first is .hidden" "$tmp/both/job" --in "$tmp/x.f32" --out "$tmp/s"
+use_bf16
+for stages in 1 3; do
+    made b$stages --stages $stages --set train.precision.compute=bf16
+    timeout 60 "$tmp/b$stages/job" --weights "$weights" --quiet --in "$tmp/x.npy" >"$tmp/b$stages.f32" 2>"$tmp/said" ||
+        fault "bf16: $(head -n 1 "$tmp/said")"
+done
+expect "bf16 over 1 and 3 stages" cmp "$tmp/b1.f32" "$tmp/b3.f32"
+use_portable
+
+# ---- bad input -----------------------------------------------------------------------------------------------------------
+job=$tmp/s2/job
+head -c 100 "$tmp/x.f32" >"$tmp/cut.f32"
+refuse "a file of another size" 1 "cut.f32 has 100 bytes, and a sample of input .x. has 24: 4 whole ones and 4 bytes more" \
+    "$job" --weights "$weights" --in "$tmp/cut.f32"
+refuse "standard input that ends early" 1 "ends inside of a sample: it has 4 of its 24 bytes, behind 4 whole ones" \
+    sh -c "'$job' --weights '$weights' <'$tmp/cut.f32'"
+refuse "results that are not whole have no name" 1 "ends inside" \
+    sh -c "'$job' --weights '$weights' --out '$tmp/none.f32' <'$tmp/cut.f32'"
+expect "nothing half written" test ! -e "$tmp/none.f32" -a ! -e "$tmp/none.f32.part"
+refuse "an input that is not read" 2 "no output of this job depends on input .y" "$job" --in y="$tmp/y.npy"
+refuse "a file of another type" 1 "rows of 1 integers; input .x. wants 6 floats" "$job" --weights "$weights" --in "$tmp/y.npy"
+refuse "no such file" 1 "cannot open $tmp/nothing" "$job" --weights "$weights" --in "$tmp/nothing"
+refuse "an input twice" 2 "x is given two files" "$job" --in "$tmp/x.npy" x="$tmp/x.npy"
+refuse "no weights" 5 "there are no checkpoints in checkpoints" "$job" --in "$tmp/x.npy"
+refuse "weights and none" 2 "exclude each other" "$job" --weights "$weights" --untrained
+refuse "no such folder" 1 "cannot write results" "$job" --weights "$weights" --in "$tmp/x.npy" --out "$tmp/no/such"
+model() { ./dpgen check "$tmp/net.yaml" "$@"; }
+refuse "no outputs" 3 "the model has no outputs" sh -c "sed '/outputs/d' $tmp/net.yaml | ./dpgen check - --mode infer"
+refuse "an output that is a loss" 3 "output loss is a loss, one number of a micro-batch" model --mode infer \
+    --set model.outputs=loss
+refuse "an output that is not there" 3 "scoers" model --mode infer --set model.outputs=scoers
+refuse "a schedule with a backward" 3 "has no backward, and schedule 1f1b orders one" model --mode infer --schedule 1f1b
+refuse "a schedule without one" 3 "schedule stream has forwards alone, and this job trains" model --schedule stream
+refuse "several replicas" 3 "plan.replicas asks for several" model --mode infer --replicas 2 --set train.batch.groups=2
+sed 's/plan: {/plan: {mode: infer, /' "$tmp/net.yaml" >"$tmp/own.yaml"
+refuse "training in a file for inference" 3 "own.yaml:.*trains nothing, and train.optimizer is of training" \
+    ./dpgen check "$tmp/own.yaml"
+expect "all of it is named" test "$(./dpgen check "$tmp/own.yaml" 2>&1 | grep -c 'trains nothing')" = 4
+refuse "a library" 3 "library takes a job that trains" ./dpgen "$tmp/net.yaml" --mode infer --library -o "$tmp/lib"
+refuse "a mode that there is not" 3 "serve" model --mode serve
+finish
