@@ -82,6 +82,14 @@ models = {
         bias=True, multi_query=False, parallel_attn=False)),
     'bloom': ('BloomForCausalLM', hf.BloomConfig(vocab_size=61, hidden_size=36, n_layer=2, n_head=6)),
     'mpt': ('MptForCausalLM', hf.MptConfig(vocab_size=61, d_model=24, n_layers=2, n_heads=4, max_seq_len=12)),
+    'qwen3-yarn': ('Qwen3ForCausalLM', hf.Qwen3Config(**base, **pairs, head_dim=16, rope_theta=500., rope_scaling=dict(
+        rope_type='yarn', factor=8., original_max_position_embeddings=300, beta_fast=30.))),
+    'llama-yarn': ('LlamaForCausalLM', hf.LlamaConfig(**base, **pairs, rope_scaling=dict(
+        rope_type='yarn', factor=4., original_max_position_embeddings=64, truncate=False, attention_factor=1.25))),
+    'deepseek_v3-yarn': ('DeepseekV3ForCausalLM', hf.DeepseekV3Config(
+        **base, **{**latent, 'qk_rope_head_dim': 8}, n_routed_experts=4, num_experts_per_tok=2, n_group=2, topk_group=1,
+        moe_intermediate_size=16, first_k_dense_replace=1, rope_scaling=dict(
+            rope_type='yarn', factor=40., original_max_position_embeddings=200, mscale=0.7, mscale_all_dim=0.7))),
     'modernbert': ('ModernBertForMaskedLM', hf.ModernBertConfig(**{**deep, 'num_hidden_layers': 5}, local_attention=6,
                                                                 attn_implementation='eager', **ends)),
     'gemma3_text': ('Gemma3ForCausalLM', hf.Gemma3TextConfig(**{**base, 'num_hidden_layers': 6}, **pairs, head_dim=8,
