@@ -92,8 +92,8 @@ models = {
         moe_intermediate_size=16, first_k_dense_replace=1, rope_scaling=dict(
             rope_type='yarn', factor=40., original_max_position_embeddings=200, mscale=0.7, mscale_all_dim=0.7))),
     **{'whisper' + end: ('WhisperFor' + ends, hf.WhisperConfig(
-        **{key: value for key, value in s2s.items() if key[:4] != 'max_'}, num_mel_bins=6, max_source_positions=12, max_target_positions=12,
-        **ends_of_text)) for end, ends in (('', 'ConditionalGeneration'), ('-causal', 'CausalLM'))},
+        **{key: value for key, value in s2s.items() if key[:4] != 'max_'}, num_mel_bins=6,
+        max_source_positions=12, max_target_positions=12, **ends_of_text)) for end, ends in (('', 'ConditionalGeneration'), ('-causal', 'CausalLM'))},
     'modernbert': ('ModernBertForMaskedLM', hf.ModernBertConfig(**{**deep, 'num_hidden_layers': 5}, local_attention=6,
                                                                 attn_implementation='eager', **ends)),
     'gemma3_text': ('Gemma3ForCausalLM', hf.Gemma3TextConfig(**{**base, 'num_hidden_layers': 6}, **pairs, head_dim=8,
