@@ -33,7 +33,6 @@ s2s = dict(vocab_size=61, d_model=24, encoder_layers=2, decoder_layers=1, encode
            encoder_ffn_dim=40, decoder_ffn_dim=36, max_position_embeddings=12, dropout=0.)
 latent = dict(num_key_value_heads=4, kv_lora_rank=8, q_lora_rank=12, qk_nope_head_dim=6, qk_rope_head_dim=4, v_head_dim=8)
 gpt = dict(vocab_size=61, n_positions=12, n_embd=24, n_layer=2, n_head=4, resid_pdrop=0., embd_pdrop=0., attn_pdrop=0.)
-ends_of_text = dict(pad_token_id=0, bos_token_id=1, eos_token_id=1, decoder_start_token_id=1, begin_suppress_tokens=None)
 ends = dict(pad_token_id=0, bos_token_id=1, eos_token_id=1, cls_token_id=1, sep_token_id=1)
 llama3 = dict(rope_type='llama3', factor=8., low_freq_factor=1., high_freq_factor=4., original_max_position_embeddings=64)
 models = {
@@ -92,8 +91,9 @@ models = {
         moe_intermediate_size=16, first_k_dense_replace=1, rope_scaling=dict(
             rope_type='yarn', factor=40., original_max_position_embeddings=200, mscale=0.7, mscale_all_dim=0.7))),
     **{'whisper' + end: ('WhisperFor' + ends, hf.WhisperConfig(
-        **{key: value for key, value in s2s.items() if key[:4] != 'max_'}, num_mel_bins=6,
-        max_source_positions=12, max_target_positions=12, **ends_of_text)) for end, ends in (('', 'ConditionalGeneration'), ('-causal', 'CausalLM'))},
+        **{key: value for key, value in s2s.items() if key[:4] != 'max_'}, num_mel_bins=6, max_source_positions=12,
+        max_target_positions=12, pad_token_id=0, bos_token_id=1, eos_token_id=1, decoder_start_token_id=1,
+        begin_suppress_tokens=None)) for end, ends in (('', 'ConditionalGeneration'), ('-causal', 'CausalLM'))},
     'modernbert': ('ModernBertForMaskedLM', hf.ModernBertConfig(**{**deep, 'num_hidden_layers': 5}, local_attention=6,
                                                                 attn_implementation='eager', **ends)),
     'gemma3_text': ('Gemma3ForCausalLM', hf.Gemma3TextConfig(**{**base, 'num_hidden_layers': 6}, **pairs, head_dim=8,
