@@ -101,6 +101,8 @@ models = {
     'glm4_moe_lite': ('Glm4MoeLiteForCausalLM', late('Glm4MoeLite', **base, **latent, n_routed_experts=6,
                                                      num_experts_per_tok=3, n_group=3, topk_group=2,
                                                      moe_intermediate_size=16)),
+    'minimax_m2': ('MiniMaxM2ForCausalLM', late('MiniMaxM2', **base, **pairs, head_dim=8, num_local_experts=5,
+                                                num_experts_per_tok=3)),
     'modernbert': ('ModernBertForMaskedLM', hf.ModernBertConfig(**{**deep, 'num_hidden_layers': 5}, local_attention=6,
                                                                 attn_implementation='eager', **ends)),
     'gemma3_text': ('Gemma3ForCausalLM', hf.Gemma3TextConfig(**{**base, 'num_hidden_layers': 6}, **pairs, head_dim=8,
@@ -278,6 +280,9 @@ def folded(tensors):        # {name: (type, shape, square of the norm or None, p
 
 
 def tensor_of(parameters, tables, key):         # of a file, and where it is in what the model has
+    mlp = key.replace('.block_sparse_moe.', '.mlp.')
+    key = key if mlp not in parameters and mlp not in tables and '.experts.' not in mlp else mlp
+    key = re.sub(r'\.w([123])\.', lambda n: f".{dict(zip('132', ('gate', 'up', 'down')))[n[1]]}_proj.", key)
     if key in parameters or key in tables:
         return parameters.get(key, tables.get(key)), ...
     block, expert, line = re.match(r'(.*experts)\.(\d+)\.(\w+)\.weight$', key).groups()
