@@ -37,11 +37,17 @@ static Answer offset_dweight(const Call *c, long i)
 /* Frequencies and angles are floats, as where weights of today were trained. */
 static double angle(const Call *c, long t, long pair)
 {
-    enum { NONE, LINEAR, LLAMA3 };
+    enum { NONE, LINEAR, LLAMA3, YARN };
     long scaling = of(c, "scaling");
     double f = (float)pow(number_of(c, "theta"), -2.0 * (double)pair / (double)of(c, "dims"));
     double turns = (double)of(c, "original") * f / (2 * acos(-1)), low = number_of(c, "low"), high = number_of(c, "high");
-    double share = scaling == LINEAR ? 0 : scaling == NONE ? 1 : fmin(fmax((turns - low) / (high - low), 0), 1);
+    double dims = (double)of(c, "dims"), base = 2 * log(number_of(c, "theta"));
+    double wide = (double)of(c, "original") / (2 * acos(-1));
+    double from = dims * log(wide / high) / base, to = dims * log(wide / low) / base;
+    from = fmax(scaling == YARN ? floor(from) : from, 0);
+    to = fmin(scaling == YARN ? ceil(to) : to, dims - 1);
+    double share = scaling >= YARN ? 1 - fmin(fmax(((double)pair - from) / (to == from ? 0.001 : to - from), 0), 1)
+        : scaling == LINEAR ? 0 : scaling == NONE ? 1 : fmin(fmax((turns - low) / (high - low), 0), 1);
     return (float)((float)t * (float)(share * f + (1 - share) * f / number_of(c, "factor")));
 }
 

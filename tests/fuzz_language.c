@@ -12,9 +12,10 @@ bool make_rotary(void)
         return false;
     int heads = chance(50) && width(&x->s) % 4 == 0 ? 2 : 1;
     int wide = width(&x->s) / heads, dims = wide > 2 && chance(40) ? 2 : wide;
-    static const char *const scaling[] = {"", ", scaling: linear, factor: 2", ", scaling: llama3, factor: 8, original: 16"};
+    static const char *const scaling[] = {"", ", scaling: linear, factor: 2", ", scaling: llama3, factor: 8, original: 16",
+        ", scaling: yarn, factor: 4, high: 32, original: 400", ", scaling: yarn-exact, factor: 3, original: 90"};
     line("op: Rotary, in: %s, width: %d, dims: %d, theta: %d, pairs: %s%s, as: %s", use(x), wide, dims, 10 + below(10000),
-         chance(50) ? "half" : "adjacent", scaling[below(3)], fresh(x->s, x->loud + 1)->name);
+         chance(50) ? "half" : "adjacent", scaling[below(5)], fresh(x->s, x->loud + 1)->name);
     return true;
 }
 

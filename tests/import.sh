@@ -277,8 +277,8 @@ wrong() {       # WHAT TEXT SED: of llama's
 }
 wrong "an unknown field" "config.json:[0-9]*:3: error: .logit_scale. is not known of model type .llama." \
     's/"mlp_bias"/"logit_scale": 2,\n  &/'
-wrong "another scaling" "rope_scaling.rope_type: dpgen does not do .yarn. for model type .llama." 's/"llama3"/"yarn"/'
-wrong "an unknown field of scaling" "rope_scaling.beta_fast. is not known" 's/"low_freq_factor"/"beta_fast": 32,\n    &/'
+wrong "another scaling" "rope_scaling.rope_type: dpgen does not do .dynamic. for model type .llama." 's/"llama3"/"dynamic"/'
+wrong "an unknown field of scaling" "rope_scaling.beta_quick. is not known" 's/"low_freq_factor"/"beta_quick": 32,\n    &/'
 layers() {      # TEXT LAYERS: of gemma2, s with a window, f without
     kinds=$(echo "$2" | sed 's/s/"sliding_attention", /g; s/f/"full_attention", /g; s/, $//')
     sed "s/\"sliding_window\"/\"layer_types\": [$kinds], &/" "$root/tests/hf/published/gemma2-2b.json" >"$tmp/config.json"

@@ -146,13 +146,15 @@ write_hf_data() {
     (cd "$1" && for array in tokens.npy:61:2:11 targets.npy:61:2:11 long.npy:61:2:12 types.npy:2:2:12 mask.npy:2:2:12 \
         labels.npy:61:2:12 tags.npy:5:2:12 next.npy:2:2 kinds.npy:5:2; do
         echo $array | { IFS=: read -r file high dims && "$tmp/npy" $file i4 0 "$high" $(echo $dims | tr : ' '); }
-    done; "$tmp/npy" ones.npy i4 1 2 2 12; "$tmp/npy" image.npy f4 -1 1 2 8 8 3)
+    done; "$tmp/npy" ones.npy i4 1 2 2 12; "$tmp/npy" image.npy f4 -1 1 2 8 8 3; "$tmp/npy" sound.npy f4 -1 1 2 24 6)
 }
 hf_data() {
     file=$tmp/$1.yaml arrays="tokens: tokens.npy, targets: targets.npy" dims="-D T=11"
     asks() { sed -n '/^  inputs:/,/^  [bg]/p' "$file" | grep -q "^ *$1: *{shape: \[$2"; }
     if asks image; then
         arrays="image: image.npy, labels: kinds.npy" dims=
+    elif asks sound; then
+        arrays="sound: sound.npy, decoder_ids: tokens.npy, labels: targets.npy" dims="-D T=11"
     elif asks decoder_ids; then
         arrays="ids: long.npy, mask: mask.npy, decoder_ids: tokens.npy, labels: targets.npy" dims="-D S=12 -D T=11"
     elif asks mask; then

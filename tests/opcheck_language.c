@@ -15,6 +15,15 @@ enum { BATCH, SEQ, HEADS, WIDTH, DIMS, ADJACENT, SCALING, ORIGINAL, SIZES };    
 static double turning(const Case *c, long pair)
 {
     double f = (float)pow(c->f[0], -2.0 * (double)pair / (double)c->d[DIMS]), wave = 2 * 3.14159265358979323846 / f;
+    if (c->d[SCALING] >= 3) {
+        double bound[2], dims = (double)c->d[DIMS];
+        for (int i = 0; i < 2; i++)
+            bound[i] = dims * log((double)c->d[ORIGINAL] / (c->f[3 - i] * 2 * 3.14159265358979323846)) / 2 / log(c->f[0]);
+        double from = fmax(c->d[SCALING] == 3 ? floor(bound[0]) : bound[0], 0);
+        double to = fmin(c->d[SCALING] == 3 ? ceil(bound[1]) : bound[1], dims - 1);
+        double share = fmin(fmax(((double)pair - from) / (to == from ? 0.001 : to - from), 0), 1);
+        return (float)(f / c->f[1] * share + f * (1 - share));
+    }
     double most = (double)c->d[ORIGINAL] / c->f[2], least = (double)c->d[ORIGINAL] / c->f[3];
     if (c->d[SCALING] == 1 || (c->d[SCALING] == 2 && wave > most))
         return (float)(f / c->f[1]);
@@ -68,7 +77,8 @@ static void rotary(void)
     static const long sizes[][SIZES] = {
         {1, 1, 1, 2, 2, 0, 0, 8192},   {2, 9, 3, 8, 8, 0, 0, 8192}, {2, 70, 2, 10, 4, 0, 0, 8192},
         {1, 130, 1, 6, 6, 1, 0, 8192}, {2, 5, 2, 12, 8, 1, 1, 64},  {1, 33, 2, 64, 64, 0, 2, 64},
-        {1, 40, 1, 16, 16, 0, 2, 8192}, {1, 2000, 1, 4, 4, 0, 0, 8192},
+        {1, 40, 1, 16, 16, 0, 2, 8192}, {1, 2000, 1, 4, 4, 0, 0, 8192}, {1, 33, 2, 64, 64, 0, 3, 640},
+        {2, 20, 1, 32, 24, 1, 4, 300},
         {2, 5, 2, 140, 140, 0, 0, 8192}, {1, 5, 2, 144, 140, 1, 0, 8192},      /* more than 64 pairs */
     };
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {

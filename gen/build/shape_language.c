@@ -31,6 +31,8 @@ static bool frequencies(Sizer *z)
         return refuse(z, "theta: 1e4", "theta is from 1 to 1e12, not %g", theta);
     if (!(factor >= 1 && factor <= 1e6))
         return refuse(z, NULL, "factor is from 1 to 1e6, not %g", factor);
+    if (attr_int(z->o, "scaling") >= 3 && !(theta > 1))
+        return refuse(z, "theta: 1e4", "yarn takes a theta above 1, not %g", theta);
     if (!(low > 0 && low < high && high <= 1e6))
         return refuse(z, "low: 1, high: 4", "low is above 0 and below high, not %g and %g", low, high);
     return true;

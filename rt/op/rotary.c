@@ -7,7 +7,10 @@
  * f_j is rounded to float, and so is its product with t, as where weights of today were trained.  Cosine and sine of that
  * angle are made in double from the four operations (rt/number.h), then rounded: the same bits everywhere, and no table.
  * Scaling: linear divides f_j by `factor`; llama3 does so for wavelengths above original/low, leaves those below
- * original/high, and goes from one to the other between (Llama Team, The Llama 3 Herd of Models, 2024, and its code).
+ * original/high, and goes from one to the other between (Llama Team, The Llama 3 Herd of Models, 2024, and its code).  yarn
+ * divides pairs that turn fewer than `low` times in `original` positions, leaves those that turn more than `high` times, and
+ * goes from one to the other by the number of the pair (B. Peng et al., YaRN, 2023, section 3.2); the bounds are whole
+ * numbers, which yarn-exact leaves as they are.
  * documents: the positions of each document of a sample begin at 0.
  * Threads split positions, in runs of 64.
  */
@@ -16,7 +19,7 @@
 #include "../number.h"
 
 #define TURN 0x1.921fb54442d18p+2       /* 2 pi */
-enum { NONE, LINEAR, LLAMA3, POSITIONS = 64, PAIRS = 64 };
+enum { NONE, LINEAR, LLAMA3, YARN, YARN_EXACT, POSITIONS = 64, PAIRS = 64 };
 
 typedef struct {
     long batch, seq, heads, width, dims, adjacent;
@@ -27,6 +30,33 @@ typedef struct {
     const int32_t *documents;   /* [batch seq]; 0: a sample is one */
 } Rotary;
 
+static double whole(double x)
+{
+    double t = (double)(long)x;
+    return t > x ? t - 1 : t;
+}
+
+/* The number of the pair that turns so many times in the positions of the first training. */
+static double pair_of(const Rotary *r, double times)
+{
+    return (double)r->dims * number_log((double)r->original / (times * TURN)) / (2 * number_log(r->theta));
+}
+
+/* 0: the pair stays, 1: it is divided. */
+static double yarn(const Rotary *r, long pair)
+{
+    double from = pair_of(r, r->high), to = pair_of(r, r->low), most = (double)(r->dims - 1);
+    if (r->scaling == YARN) {
+        from = whole(from);
+        to = -whole(-to);
+    }
+    from = from > 0 ? from : 0;
+    to = to < most ? to : most;
+    to = to == from ? to + 0.001 : to;
+    double share = ((double)pair - from) / (to - from);
+    return share < 0 ? 0 : share > 1 ? 1 : share;
+}
+
 static float frequency(const Rotary *r, long pair)
 {
     double plain = (float)number_exp(-2.0 * (double)pair / (double)r->dims * number_log(r->theta));
@@ -34,6 +64,8 @@ static float frequency(const Rotary *r, long pair)
     double share = (turns - r->low) / ((double)r->high - r->low);
     if (r->scaling == NONE || (r->scaling == LLAMA3 && turns > r->high))
         return (float)plain;
+    if (r->scaling >= YARN)
+        return (float)(plain / r->factor * yarn(r, pair) + plain * (1 - yarn(r, pair)));
     if (r->scaling == LINEAR || turns < r->low)
         return (float)(plain / r->factor);
     return (float)((1 - share) * plain / r->factor + share * plain);

@@ -82,6 +82,27 @@ models = {
         bias=True, multi_query=False, parallel_attn=False)),
     'bloom': ('BloomForCausalLM', hf.BloomConfig(vocab_size=61, hidden_size=36, n_layer=2, n_head=6)),
     'mpt': ('MptForCausalLM', hf.MptConfig(vocab_size=61, d_model=24, n_layers=2, n_heads=4, max_seq_len=12)),
+    'qwen3-yarn': ('Qwen3ForCausalLM', hf.Qwen3Config(**base, **pairs, head_dim=16, rope_theta=500., rope_scaling=dict(
+        rope_type='yarn', factor=8., original_max_position_embeddings=300, beta_fast=30.))),
+    'llama-yarn': ('LlamaForCausalLM', hf.LlamaConfig(**base, **pairs, rope_scaling=dict(
+        rope_type='yarn', factor=4., original_max_position_embeddings=64, truncate=False, attention_factor=1.25))),
+    'deepseek_v3-yarn': ('DeepseekV3ForCausalLM', hf.DeepseekV3Config(
+        **base, **{**latent, 'qk_rope_head_dim': 8}, n_routed_experts=4, num_experts_per_tok=2, n_group=2, topk_group=1,
+        moe_intermediate_size=16, first_k_dense_replace=1, rope_scaling=dict(
+            rope_type='yarn', factor=40., original_max_position_embeddings=200, mscale=0.7, mscale_all_dim=0.7))),
+    **{'whisper' + end: ('WhisperFor' + ends, hf.WhisperConfig(
+        **{key: value for key, value in s2s.items() if key[:4] != 'max_'}, num_mel_bins=6, max_source_positions=12,
+        max_target_positions=12, pad_token_id=0, bos_token_id=1, eos_token_id=1, decoder_start_token_id=1,
+        begin_suppress_tokens=None)) for end, ends in (('', 'ConditionalGeneration'), ('-causal', 'CausalLM'))},
+    'granite_swa': ('GraniteSWAForCausalLM', late('GraniteSWA', **deep, **pairs, sliding_window=4, attention_multiplier=0.3,
+                                                  residual_multiplier=0.4, attn_implementation='eager')),
+    'solar_open': ('SolarOpenForCausalLM', late('SolarOpen', **{**base, 'intermediate_size': None}, **pairs, head_dim=8,
+                                                n_routed_experts=5, num_experts_per_tok=3, moe_intermediate_size=16)),
+    'glm4_moe_lite': ('Glm4MoeLiteForCausalLM', late('Glm4MoeLite', **base, **latent, n_routed_experts=6,
+                                                     num_experts_per_tok=3, n_group=3, topk_group=2,
+                                                     moe_intermediate_size=16)),
+    'minimax_m2': ('MiniMaxM2ForCausalLM', late('MiniMaxM2', **base, **pairs, head_dim=8, num_local_experts=5,
+                                                num_experts_per_tok=3)),
     'modernbert': ('ModernBertForMaskedLM', hf.ModernBertConfig(**{**deep, 'num_hidden_layers': 5}, local_attention=6,
                                                                 attn_implementation='eager', **ends)),
     'gemma3_text': ('Gemma3ForCausalLM', hf.Gemma3TextConfig(**{**base, 'num_hidden_layers': 6}, **pairs, head_dim=8,
@@ -217,7 +238,10 @@ def loss(family, model):
         wanted = array('kinds.npy', 0, 5, 2) if family.endswith('classes') else \
             array('tags.npy', 0, 5, 2, 12) if 'TokenClass' in type(model).__name__ else array('labels.npy', 0, 61, 2, 12)
         return xent(model(**given).logits, wanted)
-    if type(model).__name__.endswith(('ConditionalGeneration', 'MTModel')):
+    if family == 'whisper':
+        out = model(input_features=array('sound.npy', -1., 1., 2, 24, 6).transpose(1, 2),
+                    decoder_input_ids=array('tokens.npy', 0, 61, 2, 11))
+    elif type(model).__name__.endswith(('ConditionalGeneration', 'MTModel')):
         given = dict(input_ids=array('long.npy', 0, 61, 2, 12), decoder_input_ids=array('tokens.npy', 0, 61, 2, 11))
         if family == 'm2m_100':                         # the word of padding has a position like others
             given = {key.replace('input_ids', 'inputs_embeds'): model.model.shared(ids) for key, ids in given.items()}
@@ -256,6 +280,9 @@ def folded(tensors):        # {name: (type, shape, square of the norm or None, p
 
 
 def tensor_of(parameters, tables, key):         # of a file, and where it is in what the model has
+    mlp = key.replace('.block_sparse_moe.', '.mlp.')
+    key = key if mlp not in parameters and mlp not in tables and '.experts.' not in mlp else mlp
+    key = re.sub(r'\.w([123])\.', lambda n: f".{dict(zip('132', ('gate', 'up', 'down')))[n[1]]}_proj.", key)
     if key in parameters or key in tables:
         return parameters.get(key, tables.get(key)), ...
     block, expert, line = re.match(r'(.*experts)\.(\d+)\.(\w+)\.weight$', key).groups()

@@ -10,7 +10,7 @@ extern "C" {
 }
 
 #define FULL_TURN 0x1.921fb54442d18p+2       /* 2 pi */
-enum { NO_SCALING, BY_FACTOR, TURNING = 1056 };     /* TURNING: blocks wanted */
+enum { NO_SCALING, BY_FACTOR, BY_TURNS, YARN, YARN_EXACT, TURNING = 1056 };     /* TURNING: blocks wanted */
 
 typedef struct {
     long batch, seq, heads, width, dims, adjacent;
@@ -19,6 +19,7 @@ typedef struct {
     float factor, low, high;
     long original;
     const int32_t *documents;   /* [batch seq]; 0: a sample is one */
+    double from, to;            /* yarn: pairs between which its ramp lies */
 } Rotary;
 
 FN double power(double x, long n)
@@ -34,6 +35,11 @@ FN float frequency(const Rotary &r, long pair)
     double plain = (double)(float)power(r.ratio, pair);
     double turns = (double)r.original * plain / FULL_TURN;
     double share = (turns - (double)r.low) / ((double)r.high - (double)r.low);
+    if (r.scaling >= YARN) {
+        double ramp = ((double)pair - r.from) / (r.to - r.from);
+        ramp = ramp < 0 ? 0 : ramp > 1 ? 1 : ramp;
+        return (float)(plain / (double)r.factor * ramp + plain * (1 - ramp));
+    }
     if (r.scaling == NO_SCALING || (r.scaling != BY_FACTOR && turns > (double)r.high))
         return (float)plain;
     if (r.scaling == BY_FACTOR || turns < (double)r.low)
@@ -97,24 +103,52 @@ static __global__ void turn(real *y, const real *x, Rotary r, float sign)
         }
 }
 
+static double whole(double x)
+{
+    double t = (double)(long)x;
+    return t > x ? t - 1 : t;
+}
+
+static double pair_of(const Rotary &r, double theta, double times)
+{
+    return (double)r.dims * number_log((double)r.original / (times * FULL_TURN)) / (2 * number_log(theta));
+}
+
+/* As in rt/op/rotary.c. */
+static void set_ramp(Rotary *r, double theta)
+{
+    double most = (double)(r->dims - 1);
+    r->from = pair_of(*r, theta, (double)r->high);
+    r->to = pair_of(*r, theta, (double)r->low);
+    if (r->scaling == YARN) {
+        r->from = whole(r->from);
+        r->to = -whole(-r->to);
+    }
+    r->from = r->from > 0 ? r->from : 0;
+    r->to = r->to < most ? r->to : most;
+    r->to = r->to == r->from ? r->to + 0.001 : r->to;
+}
+
 static void turn_all(Stage *st, real *y, const real *x, Rotary r, float theta, float sign)
 {
     long wanted = r.documents ? r.batch : ceil_div(TURNING, r.seq);
     r.ratio = number_exp(-2.0 / (double)r.dims * number_log((double)theta));
+    if (r.scaling >= YARN)
+        set_ramp(&r, (double)theta);
     LAUNCH(turn, dim3((unsigned)r.seq, (unsigned)(wanted < r.batch ? wanted : r.batch)), (unsigned)BLOCK, st, y, x, r, sign);
 }
 
 void rotary_forward(Stage *st, real *y, const real *x, long batch, long seq, long heads, long width, long dims, long adjacent,
                     float theta, long scaling, float factor, float low, float high, long original)
 {
-    Rotary r = {batch, seq, heads, width, dims, adjacent, 0, scaling, factor, low, high, original, 0};
+    Rotary r = {batch, seq, heads, width, dims, adjacent, 0, scaling, factor, low, high, original, 0, 0, 0};
     turn_all(st, y, x, r, theta, 1.0f);
 }
 
 void rotary_backward(Stage *st, real *dx, const real *dy, long batch, long seq, long heads, long width, long dims,
                      long adjacent, float theta, long scaling, float factor, float low, float high, long original)
 {
-    Rotary r = {batch, seq, heads, width, dims, adjacent, 0, scaling, factor, low, high, original, 0};
+    Rotary r = {batch, seq, heads, width, dims, adjacent, 0, scaling, factor, low, high, original, 0, 0, 0};
     turn_all(st, dx, dy, r, theta, -1.0f);
 }
 
@@ -122,7 +156,7 @@ void rotary_documents_forward(Stage *st, real *y, const real *x, const int32_t *
                               long width, long dims, long adjacent, float theta, long scaling, float factor, float low,
                               float high, long original)
 {
-    Rotary r = {batch, seq, heads, width, dims, adjacent, 0, scaling, factor, low, high, original, documents};
+    Rotary r = {batch, seq, heads, width, dims, adjacent, 0, scaling, factor, low, high, original, documents, 0, 0};
     turn_all(st, y, x, r, theta, 1.0f);
 }
 
@@ -130,6 +164,6 @@ void rotary_documents_backward(Stage *st, real *dx, const real *dy, const int32_
                                long width, long dims, long adjacent, float theta, long scaling, float factor, float low,
                                float high, long original)
 {
-    Rotary r = {batch, seq, heads, width, dims, adjacent, 0, scaling, factor, low, high, original, documents};
+    Rotary r = {batch, seq, heads, width, dims, adjacent, 0, scaling, factor, low, high, original, documents, 0, 0};
     turn_all(st, dx, dy, r, theta, -1.0f);
 }
