@@ -298,7 +298,7 @@ build/fuzz_jobs: tests/fuzz_jobs.c build/libgen.a
 
 # ---- readers under sanitizers: tests/fuzz_targets/NAME.c as build/san/NAME, which replays files; or with FUZZER=1 as
 # build/fuzzer/NAME, in which clang's fuzzer makes new inputs ------------------------------------------------------------
-FUZZ_GEN = yaml option graph plan foreign profile pack log trace table tokens onnx pt2 config llmc
+FUZZ_GEN = yaml option graph plan foreign profile pack log trace table tokens onnx pt2 config llmc chat
 FUZZ_RT = json safetensors data megatron index shards
 FUZZ_ALONE = folder
 FUZZED = $(BASE) $(FRONT) $(TOKENS) $(PACK) $(COST) $(SCHED) $(LIST) $(LOWER) $(CHECK) $(TEXT) $(FOREIGN) \

@@ -77,6 +77,30 @@ static Answer leaky_dx(const Call *c, long i)
     return exact(old(c, "dy", i) * (old(c, "x", i) > 0 ? 1 : number_of(c, "slope")));
 }
 
+static Answer elu_y(const Call *c, long i)
+{
+    double x = old(c, "x", i), y = x > 0 ? x : number_of(c, "alpha") * expm1(x);
+    return near(y, y);
+}
+
+static Answer elu_dx(const Call *c, long i)
+{
+    double x = old(c, "x", i), y = old(c, "dy", i) * (x > 0 ? 1 : number_of(c, "alpha") * exp(x));
+    return near(y, y);
+}
+
+static Answer softplus_y(const Call *c, long i)
+{
+    double x = old(c, "x", i), y = fmax(x, 0) + log1p(exp(-fabs(x)));
+    return near(y, y);
+}
+
+static Answer softplus_dx(const Call *c, long i)
+{
+    double y = old(c, "dy", i) / (1 + exp(-old(c, "x", i)));
+    return near(y, y);
+}
+
 static double ramp(double x) { return fmin(fmax(x / 6 + 0.5, 0), 1); }
 static Answer ramp_y(const Call *c, long i) { return near(ramp(old(c, "x", i)), 1); }
 static Answer ramp_dx(const Call *c, long i) { return exact(fabs(old(c, "x", i)) < 3 ? old(c, "dy", i) / 6 : 0); }
@@ -168,6 +192,8 @@ static const Known known[] = {
     {"sigmoid_forward", "y", ELEMENT, sigmoid_y, 0, 0}, {"sigmoid_backward", "dx", ELEMENT, sigmoid_dx, 0, 0},
     {"clip_forward", "y", ELEMENT, clip_y, 0, 0}, {"clip_backward", "dx", ELEMENT, clip_dx, 0, 0},
     {"leaky_relu_forward", "y", ELEMENT, leaky_y, 0, 0}, {"leaky_relu_backward", "dx", ELEMENT, leaky_dx, 0, 0},
+    {"elu_forward", "y", ELEMENT, elu_y, 0, 0}, {"elu_backward", "dx", ELEMENT, elu_dx, 0, 0},
+    {"softplus_forward", "y", ELEMENT, softplus_y, 0, 0}, {"softplus_backward", "dx", ELEMENT, softplus_dx, 0, 0},
     {"hard_sigmoid_forward", "y", ELEMENT, ramp_y, 0, 0}, {"hard_sigmoid_backward", "dx", ELEMENT, ramp_dx, 0, 0},
     {"hard_swish_forward", "y", ELEMENT, swish_y, 0, 0}, {"hard_swish_backward", "dx", ELEMENT, swish_dx, 0, 0},
     {"scale_forward", "y", ELEMENT, scale_y, 0, 0}, {"add_forward", "y", ELEMENT, sum_y, 0, 0},

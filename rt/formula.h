@@ -33,6 +33,13 @@ FN float binary_loss(float x, float t)
     return (x > 0 ? x : 0.0f) - x * t + rest;
 }
 
+/* e^x - 1 for x up to 0.  Near 0 the difference has lost digits: there it is a series, whose next term is below 1e-9 of it. */
+FN float exp_less_one(float x)
+{
+    float near = x * (1.0f + x / 2 * (1.0f + x / 3 * (1.0f + x / 4 * (1.0f + x / 5 * (1.0f + x / 6 * (1.0f + x / 7))))));
+    return x > -0.25f ? near : fexp(x) - 1.0f;
+}
+
 /* Beyond 16 either slope is 0 or 1 to the last bit; the bound keeps 0 * infinity out. */
 FN float bounded(float x)
 {

@@ -233,6 +233,10 @@ void clip_forward(Stage *st, real *y, const real *x, long n, float low, float hi
 void clip_backward(Stage *st, real *dx, const real *dy, const real *x, long n, float low, float high);
 void leaky_relu_forward(Stage *st, real *y, const real *x, long n, float slope);
 void leaky_relu_backward(Stage *st, real *dx, const real *dy, const real *x, long n, float slope);
+void elu_forward(Stage *st, real *y, const real *x, long n, float alpha);
+void elu_backward(Stage *st, real *dx, const real *dy, const real *x, long n, float alpha);
+void softplus_forward(Stage *st, real *y, const real *x, long n);
+void softplus_backward(Stage *st, real *dx, const real *dy, const real *x, long n);
 void hard_sigmoid_forward(Stage *st, real *y, const real *x, long n);
 void hard_sigmoid_backward(Stage *st, real *dx, const real *dy, const real *x, long n);
 void hard_swish_forward(Stage *st, real *y, const real *x, long n);

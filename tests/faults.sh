@@ -122,7 +122,7 @@ beside() {      # NAME OPTION...
     for async in true false; do
         build "$name" "$@" --set checkpoint.every=4 --set checkpoint.async=$async
         rm -rf "$ck" "$tmp/log"
-        timeout 60 "$tmp/$name/job" --quiet --data "$data" --steps 11 --checkpoint "$ck" --log "$tmp/log" 2>"$tmp/err" ||
+        timeout 60 $start "$tmp/$name/job" --quiet --data "$data" --steps 11 --checkpoint "$ck" --log "$tmp/log" 2>"$tmp/err" ||
             fault "$name, async $async: $(tail -n 1 "$tmp/err")"
         rm -rf "$tmp/ck.$async"
         mv "$ck" "$tmp/ck.$async"
@@ -138,6 +138,10 @@ beside beside $model --stages 2
 beside copies $model --stages 2 --replicas 2 --set train.batch.global=16 --set train.batch.groups=2 \
     --set devices.0.count=8
 beside teamed $model --set train.blocks=2 --set plan.tensor=2 --stages 2
+if over_mpi 2 4; then
+    beside ranks $model --stages 2 --set plan.transport=mpi
+    use_portable
+fi
 build often $model --stages 2 --set checkpoint.every=1
 refuse "due while the last one is written" 0 "is due while the last one is written" "$tmp/often/job" --quiet --data "$data" \
     --steps 5 --checkpoint "$ck"

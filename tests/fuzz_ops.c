@@ -382,9 +382,9 @@ static bool make_unary(void)
         {"Relu", LOUD}, {"Gelu", LOUD}, {"Gelu, approximate: tanh", LOUD}, {"Silu", LOUD}, {"Tanh", 0}, {"Sigmoid", 0},
         {"Softmax", 0}, {"Scale, factor: 0.3", LOUD}, {"Scale, factor: -1.7", LOUD},
         {"Clip, min: -1, max: 2", 1}, {"LeakyRelu, slope: 0.1", LOUD}, {"HardSigmoid", 0}, {"HardSwish", LOUD},
-        {"SoftCap, cap: 2", 1},
+        {"SoftCap, cap: 2", 1}, {"Elu, alpha: 0.5", LOUD}, {"Softplus", LOUD},
     };
-    int i = below(14);
+    int i = below(16);
     Value *x = choose(NULL, NULL);
     if (!x)
         return false;

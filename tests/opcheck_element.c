@@ -163,6 +163,8 @@ static double d_relu(double x) { return x > 0 ? x : 0; }
 static double d_gelu_erf(double x) { return x * 0.5 * erfc(-x / sqrt(2)); }
 static double d_gelu_tanh(double x) { return 0.5 * x * (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x))); }
 static double d_silu(double x) { return x / (1 + exp(-x)); }
+static double d_elu(double x) { return x > 0 ? x : 0.75 * expm1(x); }
+static double d_softplus(double x) { return fmax(x, 0) + log1p(exp(-fabs(x))); }
 static double d_sigmoid(double x) { return 1 / (1 + exp(-x)); }
 
 static void gelu_f_tanh(Stage *st, real *y, const real *x, long n) { gelu_forward(st, y, x, n, 1); }
@@ -177,6 +179,9 @@ static void gelu_b_erf(Stage *st, real *dx, const real *dy, const real *x, long 
     gelu_backward(st, dx, dy, x, n, 0);
 }
 
+static void elu_f(Stage *st, real *y, const real *x, long n) { elu_forward(st, y, x, n, 0.75f); }
+static void elu_b(Stage *st, real *dx, const real *dy, const real *x, long n) { elu_backward(st, dx, dy, x, n, 0.75f); }
+
 static const struct Unary {
     const char *forward_name, *backward_name;
     double (*f)(double);
@@ -187,6 +192,8 @@ static const struct Unary {
     {"relu_forward", "relu_backward", d_relu, relu_forward, relu_backward, 1},
     {"gelu_forward tanh", "gelu_backward tanh", d_gelu_tanh, gelu_f_tanh, gelu_b_tanh, 0},
     {"gelu_forward erf", "gelu_backward erf", d_gelu_erf, gelu_f_erf, gelu_b_erf, 0},
+    {"elu_forward", "elu_backward", d_elu, elu_f, elu_b, 0},
+    {"softplus_forward", "softplus_backward", d_softplus, softplus_forward, softplus_backward, 0},
     {"silu_forward", "silu_backward", d_silu, silu_forward, silu_backward, 0},
     {"tanh_forward", "tanh_backward", tanh, tanh_forward, tanh_backward, 1},
     {"sigmoid_forward", "sigmoid_backward", d_sigmoid, sigmoid_forward, sigmoid_backward, 1},
@@ -550,7 +557,8 @@ const Check element_checks[] = {
     {" layernorm_forward layernorm_backward add_layernorm_forward ", layernorm},
     {" rmsnorm_forward rmsnorm_backward add_rmsnorm_forward ", rmsnorm},
     {" softmax_forward softmax_backward ", softmax},
-    {" relu_forward relu_backward gelu_forward gelu_backward silu_forward silu_backward ", unary},
+    {" relu_forward relu_backward gelu_forward gelu_backward silu_forward silu_backward "
+     "elu_forward elu_backward softplus_forward softplus_backward ", unary},
     {" tanh_forward tanh_backward sigmoid_forward sigmoid_backward ", unary},
     {" scale_forward copy_forward cast_forward ", scale},
     {" dropout_forward ", dropout},

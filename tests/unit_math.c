@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "rt/fmath.h"
+#include "rt/formula.h"
 #include "rt/fp8.h"
 #include "rt/quantize.h"
 #include "rt/op/fused.h"
@@ -42,6 +42,7 @@ static const struct { const char *name; float (*f)(float); double (*exact)(doubl
                      bound; } functions[] = {
     {"exp", fexp, exp, -INFINITY, INFINITY, 1.02},
     {"log", flog, log, 0, INFINITY, 0.51},
+    {"e^x - 1", exp_less_one, expm1, -INFINITY, -0.0, 3},
     {"tanh", ftanh, tanh, -INFINITY, INFINITY, 1.3},
     {"erf", ferf, erf, -INFINITY, INFINITY, 1.3},
     {"sigmoid", fsigmoid, d_sigmoid, -88, INFINITY, 2.2},       /* below, e^-x is infinite and the result 0 */

@@ -284,6 +284,21 @@ static int leaky(AtenCall *c)
     return ops_unary(c->g, "LeakyRelu", strf(", slope: %g", real_of(c, "negative_slope", 0.01)), first(c));
 }
 
+static int elu(AtenCall *c)
+{
+    if (real_of(c, "scale", 1) != 1 || real_of(c, "input_scale", 1) != 1)
+        net_refuse(c->g, "its result or its operand has a scale");
+    return ops_unary(c->g, "Elu", strf(", alpha: %g", real_of(c, "alpha", 1)), first(c));
+}
+
+static int softplus(AtenCall *c)
+{
+    if (real_of(c, "beta", 1) != 1 || real_of(c, "threshold", 20) < 20)
+        net_refuse(c->g, "its beta is %g and its threshold %g: dpgen has 1, and no threshold", real_of(c, "beta", 1),
+                   real_of(c, "threshold", 20));
+    return unary(c);
+}
+
 static int dropout(AtenCall *c)
 {
     double p = real_of(c, "p", 0.5);
@@ -530,6 +545,7 @@ static const struct { const char *name; int (*make)(AtenCall *c); const char *op
     {"sigmoid.default", unary, "Sigmoid"}, {"tanh.default", unary, "Tanh"}, {"silu.default", unary, "Silu"},
     {"hardswish.default", unary, "HardSwish"}, {"hardsigmoid.default", unary, "HardSigmoid"}, {"erf.default", unary, "?Erf"},
     {"gelu.default", gelu, NULL}, {"hardtanh.default", clip, NULL}, {"relu6.default", clip, NULL},
+    {"elu.default", elu, NULL}, {"softplus.default", softplus, "Softplus"},
     {"leaky_relu.default", leaky, NULL}, {"dropout.default", dropout, NULL}, {"softmax.int", softmax, "Softmax"},
     {"log_softmax.int", softmax, "?LogSoftmax"}, {"add.Tensor", binary, "Add"}, {"sub.Tensor", binary, "Sub"},
     {"mul.Tensor", binary, "Mul"}, {"div.Tensor", binary, "Div"}, {"pow.Tensor_Scalar", power, NULL},

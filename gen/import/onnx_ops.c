@@ -345,6 +345,12 @@ static int leaky(OnnxCall *c)
     return ops_unary(c->g, "LeakyRelu", strf(", slope: %g", node_real(c->n, "alpha", 0.01)), operand(c, 0));
 }
 
+static int elu(OnnxCall *c)
+{
+    value_of(c, 0);
+    return ops_unary(c->g, "Elu", strf(", alpha: %g", node_real(c->n, "alpha", 1)), operand(c, 0));
+}
+
 static int hard_sigmoid(OnnxCall *c)
 {
     double alpha = node_real(c->n, "alpha", 0.2), beta = node_real(c->n, "beta", 0.5);
@@ -541,6 +547,7 @@ static const struct { const char *name; int (*make)(OnnxCall *c); const char *op
     {"LayerNormalization", layer_norm, NULL}, {"InstanceNormalization", instance_norm, NULL},
     {"Gather", gather, NULL}, {"Relu", unary, "Relu"}, {"Sigmoid", unary, "Sigmoid"},
     {"Tanh", unary, "Tanh"}, {"HardSwish", unary, "HardSwish"}, {"HardSigmoid", hard_sigmoid, "HardSigmoid"},
+    {"Elu", elu, NULL}, {"Softplus", unary, "Softplus"},
     {"LeakyRelu", leaky, NULL}, {"Clip", clip, NULL}, {"Gelu", gelu, NULL}, {"Erf", unary, "?Erf"}, {"Sqrt", unary, "?Sqrt"},
     {"Reciprocal", unary, "?Reciprocal"}, {"Pow", power, NULL}, {"Neg", negative, NULL},
     {"RandomUniformLike", uniform, NULL}, {"Less", less, NULL}, {"Add", binary, NULL},

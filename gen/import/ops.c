@@ -55,6 +55,8 @@ static const char *window_text(const Net *g, const NetWindow *w, bool conv, bool
 static NetWindow even_window(const NetWindow *w, int64_t by[2])
 {
     NetWindow even = *w;
+    for (int i = 0; i < 2; i++)
+        even.dilate[i] = w->kernel[i] == 1 ? w->dilate[1 - i] : w->dilate[i];      /* one pixel has no gaps */
     int64_t a = w->stride[0] > 0 ? w->stride[0] : 1, b = w->stride[1] > 0 ? w->stride[1] : 1;
     while (b != 0) {
         int64_t rest = a % b;

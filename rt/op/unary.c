@@ -4,6 +4,7 @@
  * operand.  A NaN goes through.
  */
 #include "kernel.h"
+#include "../formula.h"
 
 void relu_forward(Stage *st, real *y, const real *x, long n)
 {
@@ -86,6 +87,31 @@ void leaky_relu_backward(Stage *st, real *dx, const real *dy, const real *x, lon
 {
     MAP(n, i)
         put(dx, i, get(x, i) > 0 ? get(dy, i) : get(dy, i) * slope);
+}
+
+void elu_forward(Stage *st, real *y, const real *x, long n, float alpha)
+{
+    MAP(n, i)
+        put(y, i, get(x, i) > 0 ? get(x, i) : alpha * exp_less_one(get(x, i)));
+}
+
+void elu_backward(Stage *st, real *dx, const real *dy, const real *x, long n, float alpha)
+{
+    MAP(n, i)
+        put(dx, i, get(x, i) > 0 ? get(dy, i) : get(dy, i) * (alpha * fexp(get(x, i))));
+}
+
+/* The loss of a probability against 0 is the same function. */
+void softplus_forward(Stage *st, real *y, const real *x, long n)
+{
+    MAP(n, i)
+        put(y, i, binary_loss(get(x, i), 0.0f));
+}
+
+void softplus_backward(Stage *st, real *dx, const real *dy, const real *x, long n)
+{
+    MAP(n, i)
+        put(dx, i, get(dy, i) * fsigmoid(get(x, i)));
 }
 
 /* HardSigmoid is a line of slope 1/6 between 0 at -3 and 1 at 3; HardSwish is x times that. */

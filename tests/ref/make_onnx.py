@@ -76,13 +76,15 @@ def axes():             # a bias behind a Transpose; a matrix that is turned
     return nodes, t
 
 
-def uneven():           # strides that differ, an edge that is reflected, slopes that are learnt, the largest of all pixels
-    t = {"a.weight": tensor(6, 3, 3, 3), "a.bias": tensor(6), "slope": tensor(6, 1, 1), "b.weight": tensor(4, 6, 2, 3),
+def uneven():           # strides that differ, gaps along one axis, a rim that is reflected, slopes that are learnt, a maximum
+    t = {"a.weight": tensor(6, 3, 3, 3), "a.bias": tensor(6), "slope": tensor(6, 1, 1), "c.weight": tensor(6, 6, 1, 2),
+         "b.weight": tensor(4, 6, 2, 3),
          "around": np.array([0, 0, 1, 2, 0, 0, 2, 1]), "edges": np.array([0, 0, 0, 1, 0, 0, 1, 0]), "f.w": tensor(4, 7)}
     nodes = [N("Pad", ["image", "around"], ["p"], "reflect", mode="reflect"),
              N("Conv", ["p", "a.weight", "a.bias"], ["a"], "a", strides=[2, 1]), N("PRelu", ["a", "slope"], ["s"], "prelu"),
-             N("Pad", ["s", "edges"], ["e"], "edge", mode="edge"),
-             N("Conv", ["e", "b.weight"], ["b"], "b", pads=[1, 0, 0, 1], strides=[1, 3]),
+             N("Elu", ["s"], ["elu"], "elu", alpha=0.5), N("Pad", ["elu", "edges"], ["e"], "edge", mode="edge"),
+             N("Conv", ["e", "c.weight"], ["c"], "c", dilations=[3, 2]), N("Softplus", ["c"], ["plus"], "plus"),
+             N("Conv", ["plus", "b.weight"], ["b"], "b", pads=[1, 0, 0, 1], strides=[1, 3]),
              N("MaxPool", ["b"], ["m"], "pool", kernel_shape=[1, 2], strides=[2, 1]),
              N("GlobalMaxPool", ["m"], ["g"], "most"), N("Flatten", ["g"], ["e2"], "flat"),
              N("MatMul", ["e2", "f.w"], ["logits"], "head")]
@@ -97,7 +99,8 @@ def gradients(folder, t):       # of uneven, by PyTorch in f64; the loss is that
     p = {k: torch.tensor(v.astype("f8"), requires_grad=True) for k, v in t.items() if v.dtype == np.float32}
     x = F.pad(torch.tensor(image.astype("f8")), (2, 1, 1, 2), mode="reflect")
     x = F.prelu(F.conv2d(x, p["a.weight"], p["a.bias"], stride=(2, 1)), p["slope"].flatten())
-    x = F.pad(F.pad(x, (1, 0, 0, 1), mode="replicate"), (0, 1, 1, 0))
+    x = F.conv2d(F.pad(F.elu(x, 0.5), (1, 0, 0, 1), mode="replicate"), p["c.weight"], dilation=2)
+    x = F.pad(F.softplus(x), (0, 1, 1, 0))
     x = F.max_pool2d(F.conv2d(x, p["b.weight"], stride=(1, 3)), (1, 2), (2, 1)).amax((2, 3)) @ p["f.w"]
     loss = F.cross_entropy(x, torch.tensor([4, 1]))
     loss.backward()
@@ -147,7 +150,8 @@ def main(folder):
              {"m": tensor(4, 4), "b": tensor(1, 4, 1)}, image),
             ("turned", [N("Transpose", ["m"], ["t"], "turn", perm=[1, 0]), N("Add", ["image", "t"], ["logits"], "add")],
              {"m": tensor(4, 4)}, {"image": [2, 4, 4]}),
-            ("dilations", [N("Conv", ["image", "w"], ["logits"], "conv", dilations=[1, 2])], w, image),
+            ("dilations", [N("Conv", ["image", "w"], ["logits"], "conv", dilations=[1, 2])],
+             {"w": np.ones((2, 3, 2, 2), "f4")}, image),
             ("short", [N("Conv", ["image", "w", "b"], ["logits"], "conv")], {**w, "b": tensor(1)}, image),
             ("samples", [N("Add", ["image", "state"], ["logits"], "add")], {}, {"image": ["n", 4], "state": [2, 4]})):
         onnx.save(graph(made, tensors, inputs), "%s/bad.%s.onnx" % (folder, name))

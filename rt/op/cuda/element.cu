@@ -119,6 +119,10 @@ FN float clip(float x, float low, float high) { return x < low ? low : x > high 
 FN float clip_slope(float dy, float x, float low, float high) { return x > low && x < high ? dy : 0.0f; }
 FN float leaky(float x, float slope, float) { return x < 0 ? x * slope : x; }
 FN float leaky_slope(float dy, float x, float slope, float) { return x > 0 ? dy : dy * slope; }
+FN float elu(float x, float alpha, float) { return x > 0 ? x : alpha * exp_less_one(x); }
+FN float elu_slope(float dy, float x, float alpha, float) { return x > 0 ? dy : dy * (alpha * fexp(x)); }
+FN float soft_plus(float x, float, float) { return binary_loss(x, 0.0f); }
+FN float soft_plus_slope(float dy, float x, float, float) { return dy * fsigmoid(x); }
 FN float ramp(float x, float, float) { return x < -3.0f ? 0.0f : x > 3.0f ? 1.0f : (x + 3.0f) / 6.0f; }
 FN float ramp_slope(float dy, float x, float, float) { return x > -3.0f && x < 3.0f ? dy / 6.0f : 0.0f; }
 FN float hard_swish(float x, float, float) { return x * ramp(x, 0, 0); }
@@ -171,6 +175,13 @@ void leaky_relu_backward(Stage *st, real *dx, const real *dy, const real *x, lon
 {
     two_in<leaky_slope>(st, dx, dy, x, n, slope);
 }
+void elu_forward(Stage *st, real *y, const real *x, long n, float alpha) { one_in<elu>(st, y, x, n, alpha); }
+void elu_backward(Stage *st, real *dx, const real *dy, const real *x, long n, float alpha)
+{
+    two_in<elu_slope>(st, dx, dy, x, n, alpha);
+}
+void softplus_forward(Stage *st, real *y, const real *x, long n) { one_in<soft_plus>(st, y, x, n); }
+void softplus_backward(Stage *st, real *dx, const real *dy, const real *x, long n) { two_in<soft_plus_slope>(st, dx, dy, x, n); }
 void hard_sigmoid_forward(Stage *st, real *y, const real *x, long n) { one_in<ramp>(st, y, x, n); }
 void hard_sigmoid_backward(Stage *st, real *dx, const real *dy, const real *x, long n) { two_in<ramp_slope>(st, dx, dy, x, n); }
 void hard_swish_forward(Stage *st, real *y, const real *x, long n) { one_in<hard_swish>(st, y, x, n); }
