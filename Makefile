@@ -53,7 +53,7 @@ SEARCH  = gen/search/search.o gen/search/list.o gen/search/candidate.o gen/searc
           gen/search/shorter.o
 VIEW    = gen/view/stage.o gen/view/totals.o gen/view/plan.o gen/view/explain.o gen/view/compare.o gen/view/compare_page.o \
           gen/view/largest.o gen/view/nofit.o gen/view/schedules.o gen/view/schedule_csv.o gen/view/events.o \
-          gen/view/measured.o gen/view/metrics.o gen/view/tfevents.o
+          gen/view/measured.o gen/view/metrics.o gen/view/tfevents.o gen/view/rounds.o
 HF      = $(patsubst %.c,%.o,$(sort $(wildcard gen/huggingface/*.c))) build/gen/place.o
 NET     = $(patsubst %.c,%.o,$(sort $(wildcard gen/import/*.c)))
 # The proof of a folder: no source of gen/, rt/ or tests/.  dpgen calls it in a process of its own.  A folder carries verify/
