@@ -129,6 +129,15 @@ expect "sums in blocks" env PATH="$tmp/spy:$PATH" ./dpgen profile "$model" --set
 refuse "a profile of one block" 5 "measured with compute 'f32, sums in 4 blocks'" ./dpgen "$model" --profile "$tmp/blocks" \
     -o "$tmp/out"
 
+# A few calls of each kernel, and the others by these: the rows are those of a whole profile.  What is told: unit_prof.
+n='[1-9][0-9]*'
+told="^dpgen: $n calls are predicted by $n that were measured; $n more judge that: half are at most [0-9.]* % off"
+says "a fit" "$told" ./dpgen profile "$model" --fit -o "$tmp/fit"
+rows() { sed 1,11d "$1" | sed 's/ alone=.*//'; }
+rows "$tmp/first" >"$tmp/rows"
+if rows "$tmp/fit" | cmp -s "$tmp/rows" -; then pass; else fault "a fit has other rows"; fi
+says "a plan of a fit" '(measured)' ./dpgen plan "$model" --profile "$tmp/fit"
+
 # Benchmarks that fail: no compiler, one that finds errors, a kernel that dies, one that says nothing.
 PATH=$tmp/broken:$PATH
 break_with() { printf '#!/bin/sh\n%s\n' "$2" >"$tmp/broken/$1"; chmod +x "$tmp/broken/$1"; }
