@@ -46,14 +46,14 @@ EMIT    = gen/emit/names.o gen/emit/text.o gen/emit/dims.o gen/emit/slots.o gen/
           gen/emit/page.o gen/emit/amalgam.o gen/emit/api.o \
           gen/emit/lists.o gen/emit/report.o gen/emit/report_memory.o gen/emit/build.o gen/emit/sample.o gen/emit/sbom.o \
           gen/emit/proof.o gen/emit/emit.o
-PROFILE = gen/profile/measure.o gen/profile/bench.o
+PROFILE = gen/profile/measure.o gen/profile/bench.o gen/profile/fit.o
 TUNE    = gen/tune/jobshop.o gen/tune/optimal.o gen/tune/paces.o gen/tune/star_depths.o
 SEARCH  = gen/search/search.o gen/search/list.o gen/search/candidate.o gen/search/remedy.o gen/search/repack.o \
           gen/search/device_order.o gen/search/arrange.o gen/search/buckets.o gen/search/offers.o gen/search/least.o \
           gen/search/shorter.o
 VIEW    = gen/view/stage.o gen/view/totals.o gen/view/plan.o gen/view/explain.o gen/view/compare.o gen/view/compare_page.o \
           gen/view/largest.o gen/view/nofit.o gen/view/schedules.o gen/view/schedule_csv.o gen/view/events.o \
-          gen/view/measured.o gen/view/metrics.o gen/view/tfevents.o
+          gen/view/measured.o gen/view/metrics.o gen/view/tfevents.o gen/view/rounds.o
 HF      = $(patsubst %.c,%.o,$(sort $(wildcard gen/huggingface/*.c))) build/gen/place.o
 NET     = $(patsubst %.c,%.o,$(sort $(wildcard gen/import/*.c)))
 # The proof of a folder: no source of gen/, rt/ or tests/.  dpgen calls it in a process of its own.  A folder carries verify/

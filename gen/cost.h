@@ -16,7 +16,8 @@ const char *profile_cannot(const Model *m);         /* why no profile can measur
 /* Around the next ones, and their writing: one dpgen measures for a file at a time.  The second waits for the first. */
 void profile_begin(const char *file);
 void profile_end(void);
-Profile *profile_measure(const Model *m, const char *file);     /* in a folder beside that file, which it does not write */
+/* In a folder beside that file, which it does not write.  few: some calls, and the others by these. */
+Profile *profile_measure(const Model *m, const char *file, bool few);
 bool profile_has(const Profile *f, int64_t batch);  /* measured at that micro-batch, not interpolated */
 void profile_measure_more(Profile *f, const Model *m, int64_t batch, const char *file);
 void profile_print(FILE *f, const Profile *p);

@@ -119,7 +119,7 @@ static Plan *plan_measured(const Options *x, const Model *m)
                 quote_terminal(file), other, quote_terminal(file));
     else if (!there)
         fprintf(stderr, "dpgen: there is no %s: measuring this machine once (--estimate does without)\n", quote_terminal(file));
-    with.times = there && !other ? profile_open(file, m, x->elsewhere) : profile_measure(m, file);
+    with.times = there && !other ? profile_open(file, m, x->elsewhere) : profile_measure(m, file, false);
     if (other && rename(file, strf("%s~", file)) != 0)
         fail(EXIT_RUN, "cannot rename %s: %s", quote_terminal(file), strerror(errno));
     file_rewrites(file);
@@ -325,11 +325,13 @@ static int measure_model(const Options *x, const Model *m)
     const char *file = x->out ? x->out : profile_name(m), *why = profile_cannot(m);
     if (why)
         fail(EXIT_MODEL, "%s cannot be measured: %s", m->path, why);
+    if (x->fit && on_gpus(m))
+        fail(EXIT_MODEL, "%s: products of a GPU have algorithms that are found by measuring each; leave out --fit", m->path);
     if (on_gpus(m))
         check_cuda(m);
     graph_of(x, m);
     profile_begin(file);
-    Profile *f = profile_measure(m, file);
+    Profile *f = profile_measure(m, file, x->fit);
     profile_write(f, file);
     profile_end();
     printf("wrote %s%s\n", quote_terminal(file),

@@ -191,7 +191,7 @@ static void check_options(const Options *x)
         {"--profile", x->profile, x->estimate}, {"--estimate", x->estimate, false},
         {"--elsewhere", x->elsewhere, x->estimate}, {"--pace", x->pace, false}, {"--parameters", x->parameters, x->dump},
         {"--no-verify", x->unproved, x->dump}, {"--quick", x->quick, false}, {"--planners", x->planners, false},
-        {"-d", x->dump, false},
+        {"-d", x->dump, false}, {"--fit", x->fit, false},
         {"-D", x->over.define.n > 0, false}, {"--devices", x->devices, false},
         {"an option of the plan", x->over.set.n > 0, false}, {"--trace", x->trace, false},
         {"--tensorboard", x->tensorboard, false}, {"--csv", x->csv, false}, {"--planner", sets_planner(x), false},

@@ -13,7 +13,7 @@ typedef struct {
     Overrides over;
     Foreign *foreign;           /* --from names a graph of another system */
     ForeignChain chain;         /* objective bottleneck */
-    bool json, parameters, quick, estimate, pace, elsewhere, unproved, library;
+    bool json, parameters, quick, estimate, pace, elsewhere, unproved, library, fit;
     Profile *times;             /* main: NULL for estimates */
 } Options;
 

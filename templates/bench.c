@@ -54,6 +54,7 @@ static int open_stage(Stage *st, int index)
 {
     st->index = index;
     st->threads = threads;
+    st->blocks = blocks;
     st->at = -1;
     st->arena = mmap(NULL, arena_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (st->arena == MAP_FAILED)

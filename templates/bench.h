@@ -23,7 +23,7 @@ extern const Row rows[];
 extern const int mix[];         /* rows in the order of one micro-batch, forward and backward */
 extern const Fill fills[];
 extern const int row_count, mix_count, fill_count;
-extern const int stages, threads, ranks;        /* ranks: each stage has a process of its own */
+extern const int stages, threads, blocks, ranks;        /* blocks: of a sum; ranks: each stage has a process of its own */
 extern const long batch;
 extern const size_t arena_bytes, workspace_bytes;
 void stage0_open(Stage *st);

@@ -47,8 +47,11 @@ bool make_round(void)
     Value *x = choose(of_sample, NULL);
     if (!x)
         return false;
-    line("op: Round, in: %s, bits: %d%s%s, as: %s", use(x), 2 + 2 * below(4), chance(30) ? ", scale: tensor" : "",
-         chance(50) ? ", mode: stochastic" : "", fresh(x->s, x->loud + 1)->name);
+    char back[24] = "";
+    if (chance(40))
+        snprintf(back, sizeof back, ", gradient: %d", 2 + 2 * below(4));
+    line("op: Round, in: %s, bits: %d%s%s%s, as: %s", use(x), 2 + 2 * below(4), chance(30) ? ", scale: tensor" : "",
+         chance(50) ? ", mode: stochastic" : "", back, fresh(x->s, x->loud + 1)->name);
     return true;
 }
 

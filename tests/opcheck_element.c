@@ -323,7 +323,7 @@ static double scale_in_double(const double *x, long n, int most)
 static long code_in_double(double x, double scale, long most, const Case *c, long e)
 {
     double at = scale > 0 ? (float)(x / scale) : 0, low = floor(at);
-    if (c->f[0] == 0)
+    if (c->f[0] == 0 || c->vals.eval)
         return (long)nearbyint(at);
     long per = c->d[1] * c->d[2] / c->d[0], k = e % per;
     Philox r = philox((Philox){{(uint32_t)(k / 4), (uint32_t)(c->mb * c->d[0] + e / per), (uint32_t)c->vals.step, 0}},
@@ -356,7 +356,8 @@ static void few(void)
         const long words = 1 + (width + 15) / 16 * bits / 2;
         Tensor *x = operand(REAL, rows * width, -2, 2), *y = result(REAL, x->n), *want = result(REAL, x->n);
         int32_t *code = ids(rows * words, 1, 1 << 20);
-        Case c = {.d = {d[0], rows, width}, .f = {s / 4 % 2}, .mb = 5, .site = 77, .vals = {.seed = 3, .step = 11}};
+        Case c = {.d = {d[0], rows, width}, .f = {s / 4 % 2}, .mb = 5, .site = 77};
+        c.vals = (Values){.seed = 3, .step = 11, .eval = s == 4};
         long wrong = 0;
         for (long row = 1; row < rows; row++)
             hard_row(x, row, width, most);
@@ -379,6 +380,23 @@ static void few(void)
         }
         expect(wrong == 0 || hashing(), "round_forward: %ld of %ld codes of %d bits, or scales, are wrong", wrong, x->n, bits);
         same_bits("unpack_forward", s, y, want);
+        /* Where the gradient is rounded too: the same there and back, of dy */
+        int32_t *same = ids(rows * words, 1, 1 << 20), *dcode = ids(rows * words, 1, 1 << 20);
+        Tensor *dx = result(REAL, x->n);
+        const float drop = (float)c.f[0];
+        round_both_forward(stage, same, x->k, &c.vals, c.mb, d[0], rows, width, words, bits, bits, words, drop, c.site);
+        unpack_both_forward(stage, y->k, same, d[0], rows, width, words, bits, bits, words, drop, c.site);
+        unpack_both_backward(stage, dcode, x->k, &c.vals, c.mb, d[0], rows, width, words, bits, drop, c.site);
+        round_both_backward(stage, dx->k, dcode, rows, width, words, bits);
+        expect(!memcmp(same, code, (size_t)(rows * words) * sizeof *code), "round_both_forward: other codes");
+        expect(!memcmp(dcode, code, (size_t)(rows * words) * sizeof *code), "unpack_both_backward: other codes");
+        for (long i = 0; i < x->n; i++)
+            if (isnan(scale_in_double(x->v + i / width * width, width, most))) {
+                put(y->k, i, isnan((double)get(y->k, i)) ? 0 : 1);
+                put(dx->k, i, isnan((double)get(dx->k, i)) ? 0 : 1);
+            }
+        same_bits("unpack_both_forward", s, y, want);
+        same_bits("round_both_backward", s, dx, want);
         case_end();
     }
 }
@@ -562,7 +580,7 @@ const Check element_checks[] = {
     {" tanh_forward tanh_backward sigmoid_forward sigmoid_backward ", unary},
     {" scale_forward copy_forward cast_forward ", scale},
     {" dropout_forward ", dropout},
-    {" round_forward unpack_forward ", few},
+    {" round_forward unpack_forward round_both_forward round_both_backward unpack_both_forward unpack_both_backward ", few},
     {" add_forward add_broadcast_forward add_broadcast_backward mul_forward mul_backward grad_add ", binary},
     {" concat_forward concat_backward ", concat},
     {" slice_forward slice_backward ", slice},

@@ -108,6 +108,36 @@ refuse "of a name that is given" 5 "measured with compute 'f32'" ./dpgen "$model
     --set train.precision.compute=bf16 -o "$tmp/out"
 rm "$file" "$file~"
 
+# Sums in blocks take their own time: the stages that are timed cut them so, and another number is another model.
+mkdir "$tmp/spy"
+cat >"$tmp/spy.c" <<'END'
+#include "bench.h"
+#include <stdlib.h>
+void bench_open(Stage *st);
+void stage0_open(Stage *st)
+{
+    if (st->blocks != 4)
+        exit(9);
+    bench_open(st);
+}
+#define stage0_open bench_open
+END
+printf '#!/bin/sh\nPATH=%s\ncase $* in *stage0.c*) exec cc -I. -include %s "$@" ;; esac\nexec cc "$@"\n' "$PATH" "$tmp/spy.c" \
+    >"$tmp/spy/cc"
+chmod +x "$tmp/spy/cc"
+expect "sums in blocks" env PATH="$tmp/spy:$PATH" ./dpgen profile "$model" --set train.blocks=4 -o "$tmp/blocks"
+refuse "a profile of one block" 5 "measured with compute 'f32, sums in 4 blocks'" ./dpgen "$model" --profile "$tmp/blocks" \
+    -o "$tmp/out"
+
+# A few calls of each kernel, and the others by these: the rows are those of a whole profile.  What is told: unit_prof.
+n='[1-9][0-9]*'
+told="^dpgen: $n calls are predicted by $n that were measured; $n more judge that: half are at most [0-9.]* % off"
+says "a fit" "$told" ./dpgen profile "$model" --fit -o "$tmp/fit"
+rows() { sed 1,11d "$1" | sed 's/ alone=.*//'; }
+rows "$tmp/first" >"$tmp/rows"
+if rows "$tmp/fit" | cmp -s "$tmp/rows" -; then pass; else fault "a fit has other rows"; fi
+says "a plan of a fit" '(measured)' ./dpgen plan "$model" --profile "$tmp/fit"
+
 # Benchmarks that fail: no compiler, one that finds errors, a kernel that dies, one that says nothing.
 PATH=$tmp/broken:$PATH
 break_with() { printf '#!/bin/sh\n%s\n' "$2" >"$tmp/broken/$1"; chmod +x "$tmp/broken/$1"; }

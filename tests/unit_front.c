@@ -326,7 +326,7 @@ static void test_sites(const Graph *g)
         if (a)
             check(a->i == site_of(g->op.at[i].name) && ++seen, "%s: site", g->op.at[i].name);
     }
-    check(seen == 5, "%d operators have a Philox key", seen);
+    check(seen == 9, "%d operators have a Philox key", seen);
 }
 
 static void test_counts(const Graph *g)

@@ -10,6 +10,7 @@
  */
 #include "plan.h"
 #include "cost/prof.h"
+#include "profile/fit.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -335,6 +336,46 @@ static int lacking(void)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
 }
 
+/* A fit of kernels whose time is a multiple of the estimate, or, where three sizes are measured, on a line: the others are told
+ * to the nanosecond.  No kernel is without a measured call, and at most three of one are used. */
+static void test_fit(void)
+{
+    enum { SIZES = 7 };
+    const Graph *g[SIZES];
+    for (int i = 0; i < SIZES; i++)
+        g[i] = graph_of(model_with(2, 1 << i, ""));
+    Bench *b = bench_of(model_with(2, 4, ""), g, SIZES, g[2]);
+    Fit *f = fit_of(b);
+    Profile *p = alloc(sizeof *p);
+    Ns *time = alloc(sizeof *time * (size_t)b->call.n);
+    int judged = 0, apart = 0;
+    for (int i = 0; i < b->call.n; i++) {
+        int sizes = 0, used = 0;
+        for (int k = 0; k < b->call.n; k++) {
+            bool same = !strcmp(b->call.at[k].o->call, b->call.at[i].o->call);
+            sizes += same;
+            used += same && f->why[k] == FIT_USED;
+        }
+        check(used == (sizes < 6 ? 1 : 3), "calls of a kernel that are used");
+        time[i] = 7 * f->work[i] + (sizes < 6 ? 0 : 1000);
+        judged += f->why[i] == FIT_JUDGED;
+        apart += sizes < 6;
+        if (f->why[i] != FIT_NONE)
+            *PUSH(&p->measured) = (Measured){strf("op %s", b->call.at[i].signature), {time[i], 0}, {2 * time[i], 0}};
+    }
+    check(judged > 0 && apart > 0 && p->measured.n == f->few.call.n && p->measured.n < b->call.n, "some are measured");
+    for (int i = 0; i < f->few.mix.n; i++)
+        check(f->few.mix.at[i] >= 0 && f->few.mix.at[i] < f->few.call.n, "the mix has measured calls alone");
+    fit_fill(f, p);
+    profile_sort(p);
+    check(p->measured.n == b->call.n, "every call has a row");
+    for (int i = 0; i < b->call.n; i++) {
+        const Measured *row = profile_find(p, strf("op %s", b->call.at[i].signature));
+        equal("alone, by the others", row->alone.median, time[i]);
+        equal("busy, by the others", row->busy.median, 2 * time[i]);
+    }
+}
+
 int main(void)
 {
     const char *folder = getenv("TMPDIR") ? getenv("TMPDIR") : ".";
@@ -351,6 +392,7 @@ int main(void)
     test_batch(p, 3, 2, 4, "interpolated");
     test_batch(p, 7, 2, 4, "interpolated");
     test_links(p);
+    test_fit();
     check(!strcmp(profile_name(model_with(3, 2, "")), "unit_prof.cpu.profile"), "the name beside the model");
     printf("unit_prof: %d passed, %d failed\n", passed, failed);
     mem_free_all();

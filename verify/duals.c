@@ -369,7 +369,7 @@ static void forward(Back *b, const GraphOp *o)
                  o->arg.at[k].name);
         b->made[t] = true;
         b->wanted[t] = reaches && strcmp(o->row, "StopGradient") &&
-            (!b->g->tensor.at[t].whole || !strcmp(o->call, "round_forward"));
+            (!b->g->tensor.at[t].whole || !strcmp(o->call, "round_forward") || !strcmp(o->call, "round_both_forward"));
     }
 }
 

@@ -270,9 +270,11 @@ static bool size_round(Sizer *z)
 {
     const Shape *x = in_shape(z, 0);
     int64_t bits = attr_int(z->o, "bits"), n = shape_elements(x), drawn = attr_int(z->o, "drawn");
-    int64_t width = attr_int(z->o, "whole") ? n : x->d[x->n - 1], each = n / x->d[0];
+    int64_t width = attr_int(z->o, "whole") ? n : x->d[x->n - 1], each = n / x->d[0], back = attr_int(z->o, "back");
     if (bits > 8 || bits % 2)
         return refuse(z, "bits: 8, 6, 4 or 2", "%lld bits a number are not offered", (Num)bits);
+    if (back > 8 || back % 2)
+        return refuse(z, "gradient: 8, 6, 4 or 2", "%lld bits a number of the gradient are not offered", (Num)back);
     if (drawn && each > (int64_t)1 << 34)
         return refuse(z, NULL, "random numbers reach 2^34 elements a sample, not %lld", (Num)each);
     attr_set(z->o, "batch", drawn ? x->d[0] : 1);
@@ -281,6 +283,10 @@ static bool size_round(Sizer *z)
     attr_set(z->o, "width", width);
     attr_set(z->o, "words", few_words(width, bits));
     shape_site(z);
+    if (back) {
+        attr_set(z->o, "back_words", few_words(width, back));
+        z->o->row = row_find("RoundBoth");
+    }
     Shape code = width == n ? (Shape){1, {0}} : *x;
     code.d[code.n - 1] = attr_int(z->o, "words");
     return (!drawn || shape_by_sample(z, x)) && out_shape(z, 0, code);
@@ -289,10 +295,14 @@ static bool size_round(Sizer *z)
 /* As large as what was rounded. */
 static bool size_unpack(Sizer *z)
 {
-    static const char *const same[] = {"rows", "width", "words", "bits"};
+    static const char *const same[] = {"batch", "rows", "width", "words", "bits", "back", "back_words"};
     const Op *o = &z->g->op.at[z->g->tensor.at[z->o->in.at[0]].op];
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 7; i++)
         attr_set(z->o, same[i], attr_int(o, same[i]));
+    attr_set_float(z->o, "drop", attr_find(o, "drop")->f);
+    shape_site(z);
+    if (attr_int(o, "back"))
+        z->o->row = row_find("UnpackBoth");
     return out_shape(z, 0, z->g->tensor.at[o->in.at[0]].shape);
 }
 

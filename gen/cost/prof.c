@@ -302,6 +302,8 @@ void profile_sign(Profile *p, const Model *m, bool machine)
     const Device *d = &m->devices.at[0];
     p->sign[SIGN_ISA] = on_gpus(m) ? d->arch ? d->arch : "any" : d->isa;
     p->sign[SIGN_COMPUTE] = compute_word(&m->train);
+    if (m->train.blocks > 1)
+        p->sign[SIGN_COMPUTE] = strf("%s, sums in %d blocks", compute_word(&m->train), (int)m->train.blocks);
     p->sign[SIGN_THREADS] = strf("%d", d->threads);
     p->sign[SIGN_STAGES] = strf("%d", profile_computing(m));
     p->sign[SIGN_TRANSPORT] = m->plan.transport;

@@ -330,8 +330,9 @@ static void print_tables(BenchLayout *l, Bytes arena)
     for (int i = 0; i < l->ids.n; i++)
         fprintf(l->f, "    {%" PRId64 ", %" PRId64 ", %s, %" PRId64 ", %" PRId64 "},\n", l->ids.at[i].from,
                 l->ids.at[i].bytes, l->ids.at[i].even ? "FILL_EVEN" : "FILL_IDS", l->ids.at[i].lo, l->ids.at[i].hi);
-    fprintf(l->f, "};\nconst int row_count = %d, mix_count = %d, fill_count = %d, stages = %d, threads = %d;\n", b->call.n,
-            b->mix.n, PARTS + l->ids.n, b->stages, b->m->devices.at[0].threads);
+    fprintf(l->f, "};\nconst int row_count = %d, mix_count = %d, fill_count = %d, stages = %d, threads = %d, "
+            "blocks = %" PRId64 ";\n",
+            b->call.n, b->mix.n, PARTS + l->ids.n, b->stages, b->m->devices.at[0].threads, b->m->train.blocks);
     fprintf(l->f, "const int ranks = %d;\nconst long batch = %" PRId64 ";\n", transport_of(b->m)->ranks,
             b->batch);
     fprintf(l->f, "const size_t arena_bytes = %" PRId64 ", workspace_bytes = %" PRId64 ";\n", arena,

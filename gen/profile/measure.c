@@ -16,7 +16,7 @@
  * Cost: the build, a few seconds; then per row and column about twelve repetitions of a millisecond, or of one call.  On a
  * processor all of them share a minute, and a call that takes its whole share runs once.
  */
-#include "bench.h"
+#include "fit.h"
 #include "base/process.h"
 #include "cost/machine.h"
 #include "cost/source.h"
@@ -289,10 +289,13 @@ static void run_all(ProfileReader *r, const char *dir)
 }
 
 /* Rows of the graphs that p has not yet, measured in a folder beside `file`. */
-static void add_rows(Profile *p, const Model *m, const Graph *const *g, int n, const Graph *mix, const char *file)
+static void add_rows(Profile *p, const Model *m, const Graph *const *g, int n, const Graph *mix, const char *file, bool few)
 {
     const char *dir = strf("%s.bench/job", file);
     ProfileReader r = {.p = p, .b = bench_of(m, g, n, mix)};
+    const Fit *fit = few ? fit_of(r.b) : NULL;
+    if (fit)
+        r.b = &fit->few;
     /* The CUDA runtime opens the driver by this name; without one, kernels would be compiled to hear of it a minute later. */
     void *driver = on_gpus(m) ? dlopen("libcuda.so.1", RTLD_LAZY) : NULL;
     if (driver)
@@ -311,6 +314,8 @@ static void add_rows(Profile *p, const Model *m, const Graph *const *g, int n, c
     for (int i = 0; i < r.b->call.n; i++)
         if (!has(p, name_of(r.b, "op", i)))
             fail(EXIT_RUN, "the benchmark said nothing about %s", r.b->call.at[i].signature);
+    if (fit)
+        fit_fill(fit, p);
     profile_signed(p);
     profile_sort(p);
 }
@@ -339,7 +344,7 @@ static const Graph *take_graphs(Graphs *list, const Model *m, int64_t batch)
     return graph;
 }
 
-Profile *profile_measure(const Model *m, const char *file)
+Profile *profile_measure(const Model *m, const char *file, bool few)
 {
     /* It is renamed into place, which would put a plain file where a device stood. */
     struct stat is;
@@ -366,7 +371,7 @@ Profile *profile_measure(const Model *m, const char *file)
     }
     if (!g.n)
         fail(EXIT_MODEL, "%s cannot be built with micro-batches of %d", m->path, want.at[0]);
-    add_rows(p, m, g.at, g.n, at_batch.at[at_batch.n / 2], file);
+    add_rows(p, m, g.at, g.n, at_batch.at[at_batch.n / 2], file, few);
     p->path = file;
     profile_graphs(p, m);
     return p;
@@ -378,7 +383,7 @@ void profile_measure_more(Profile *p, const Model *m, int64_t batch, const char 
     const Graph *at_batch = take_graphs(&g, m, batch);
     if (!at_batch)
         die("no graph of the micro-batch that was planned");
-    add_rows(p, m, g.at, g.n, at_batch, file);
+    add_rows(p, m, g.at, g.n, at_batch, file, false);
     int i = p->batch.n;
     *PUSH(&p->batch) = (int)batch;
     for (; i > 0 && p->batch.at[i - 1] > batch; i--)

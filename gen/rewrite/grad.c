@@ -180,6 +180,10 @@ static int new_like(Grad *w, int like, int of, const char *name)
     x.op = g->op.n - 1;
     x.of = of;
     x.loc = g->op.at[w->fwd].loc;
+    if (x.type == I32) {                /* codes of its own size */
+        x.shape.d[x.shape.n - 1] = attr_int(&g->op.at[w->fwd], "back_words");
+        x.bytes = shape_elements(&x.shape) * type_bytes(I32);
+    }
     *PUSH(&g->tensor) = x;
     return g->tensor.n - 1;
 }

@@ -168,6 +168,7 @@ void view_plan(FILE *f, const Plan *p, bool neighbours)
     view_grid(f, p);
     for (int d = 0; d < plan_stages(p); d++)        /* of the first replica; the others are like it */
         view_one(f, p, d);
+    view_rounds(f, p);
     if (neighbours)
         view_cuts(f, p, -1);
 }

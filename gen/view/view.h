@@ -32,6 +32,8 @@ void view_one(FILE *f, const Plan *p, int device);                      /* one s
 const char *view_moved(const Plan *p, const Ints *cuts, int i, int at, Effort *left);
 /* What its neighbours would cost: of all cuts, or of the one after operator `only`.  plan.c */
 void view_cuts(FILE *f, const Plan *p, int only);
+/* Values on the slowest link that would gain by a line Round.  rounds.c */
+void view_rounds(FILE *f, const Plan *p);
 int  view_compare(const Options *x, const Model *m);     /* compare.c; a status */
 void graph_totals(FILE *f, const Graph *g);         /* totals.c */
 void team_totals(FILE *f, const Graph *g);          /* of the graph of one device of several */

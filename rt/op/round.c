@@ -5,8 +5,8 @@
  *
  * The scale is that of the largest magnitude.  A code is x / scale, rounded to the nearest whole number, ties to even.  Where
  * `drop` is 1 it is one of the two around it, the upper one with the probability that makes the mean right (S. Gupta et al.,
- * Deep Learning with Limited Numerical Precision, 2015).  Draws are Philox numbers of the element's place.  An evaluation has
- * `drop` 0.
+ * Deep Learning with Limited Numerical Precision, 2015).  Draws are Philox numbers of the element's place.  An evaluation
+ * draws nothing.
  */
 #include "kernel.h"
 #include "../few.h"
@@ -60,7 +60,7 @@ void round_forward(Stage *st, int32_t *code, const real *x, const Values *vals, 
                    long words, int bits, float drop, int64_t site)
 {
     enum { TASK = GROUPS * FEW_GROUP };
-    const Rounding all = {vals, drop != 0, mb * batch, rows * width / batch, site, bits, 0};
+    const Rounding all = {vals, drop != 0 && !vals->eval, mb * batch, rows * width / batch, site, bits, 0};
     const long parts = ceil_div(width, TASK);
     EACH(rows * width >= 1 << 14)
     for (long row = 0; row < rows; row++)
@@ -89,4 +89,31 @@ void unpack_forward(Stage *st, real *y, const int32_t *code, long rows, long wid
                 put(y, row * width + g * FEW_GROUP + i, few_value(u[i], scale, few_levels(bits)));
         }
     }
+}
+
+/* ---- the same, where the gradient is rounded on its way back --------------------------------------------------------- */
+
+void round_both_forward(Stage *st, int32_t *code, const real *x, const Values *vals, int mb, long batch, long rows, long width,
+                        long words, int bits, int back, long back_words, float drop, int64_t site)
+{
+    (void)back, (void)back_words;
+    round_forward(st, code, x, vals, mb, batch, rows, width, words, bits, drop, site);
+}
+
+void round_both_backward(Stage *st, real *dx, const int32_t *dcode, long rows, long width, long back_words, int back)
+{
+    unpack_forward(st, dx, dcode, rows, width, back_words, back);
+}
+
+void unpack_both_forward(Stage *st, real *y, const int32_t *code, long batch, long rows, long width, long words, int bits,
+                         int back, long back_words, float drop, int64_t site)
+{
+    (void)batch, (void)back, (void)back_words, (void)drop, (void)site;
+    unpack_forward(st, y, code, rows, width, words, bits);
+}
+
+void unpack_both_backward(Stage *st, int32_t *dcode, const real *dy, const Values *vals, int mb, long batch, long rows,
+                          long width, long back_words, int back, float drop, int64_t site)
+{
+    round_forward(st, dcode, dy, vals, mb, batch, rows, width, back_words, back, drop, site);
 }

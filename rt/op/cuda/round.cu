@@ -28,6 +28,7 @@ static __global__ void round_codes(int32_t *code, const real *x, const Values *v
 {
     long groups = (width + FEW_GROUP - 1) / FEW_GROUP;
     Drop d = drop_of(vals, 0, 0, site);
+    bool draws = drop != 0 && vals->eval == 0;
     GRID(g, rows * groups) {
         long row = quotient(g, groups), from = (g - row * groups) * FEW_GROUP, block = -1, drawn = -1;
         uint32_t u[FEW_GROUP], word[FEW_WORDS];
@@ -38,13 +39,13 @@ static __global__ void round_codes(int32_t *code, const real *x, const Values *v
             u[i] = 0;
             if (from + i >= width)
                 continue;
-            if (drop != 0 && (block != at / 4 || drawn != sample)) {
+            if (draws && (block != at / 4 || drawn != sample)) {
                 d.sample = (uint32_t)(first + sample);
                 r = drop_block(&d, at / 4);
                 block = at / 4;
                 drawn = sample;
             }
-            u[i] = drop != 0 ? few_drawn(one(x, e), scale, few_levels(bits), word_of(r, (int)(at & 3)))
+            u[i] = draws ? few_drawn(one(x, e), scale, few_levels(bits), word_of(r, (int)(at & 3)))
                 : few_near(one(x, e), scale, few_levels(bits));
         }
         few_pack(word, u, bits);
@@ -79,4 +80,31 @@ void round_forward(Stage *st, int32_t *code, const real *x, const Values *vals, 
 void unpack_forward(Stage *st, real *y, const int32_t *code, long rows, long width, long words, int bits)
 {
     LAUNCH(unpack, blocks_for(rows * ceil_div(width, FEW_GROUP)), (unsigned)BLOCK, st, y, code, rows, width, words, bits);
+}
+
+/* ---- the same, where the gradient is rounded on its way back --------------------------------------------------------- */
+
+void round_both_forward(Stage *st, int32_t *code, const real *x, const Values *vals, int mb, long batch, long rows, long width,
+                        long words, int bits, int back, long back_words, float drop, int64_t site)
+{
+    (void)back, (void)back_words;
+    round_forward(st, code, x, vals, mb, batch, rows, width, words, bits, drop, site);
+}
+
+void round_both_backward(Stage *st, real *dx, const int32_t *dcode, long rows, long width, long back_words, int back)
+{
+    unpack_forward(st, dx, dcode, rows, width, back_words, back);
+}
+
+void unpack_both_forward(Stage *st, real *y, const int32_t *code, long batch, long rows, long width, long words, int bits,
+                         int back, long back_words, float drop, int64_t site)
+{
+    (void)batch, (void)back, (void)back_words, (void)drop, (void)site;
+    unpack_forward(st, y, code, rows, width, words, bits);
+}
+
+void unpack_both_backward(Stage *st, int32_t *dcode, const real *dy, const Values *vals, int mb, long batch, long rows,
+                          long width, long back_words, int back, float drop, int64_t site)
+{
+    round_forward(st, dcode, dy, vals, mb, batch, rows, width, back_words, back, drop, site);
 }
