@@ -87,7 +87,8 @@ served() {
 }
 results=$tmp/one.f32
 made one
-timeout 60 "$tmp/one/job" --weights "$weights" --in "$tmp/x.npy" >"$results" 2>"$tmp/told" || fault "one: $(head -n 1 "$tmp/told")"
+timeout 60 "$tmp/one/job" --weights "$weights" --in "$tmp/x.npy" >"$results" 2>"$tmp/told" ||
+    fault "one: $(head -n 1 "$tmp/told")"
 od -An -v -tf4 -w4 "$results" | paste - "$tmp/formulas" | awk '
     { d = $1 - $2; d = d < 0 ? -d : d; n++; bad += NF != 2 || d > 1e-5 || $2 == 0 } END { exit !(n == 69 && bad == 0) }' &&
     pass || fault "results are not those of the formulas: $(paste -s "$tmp/formulas" | cut -c1-60)"
