@@ -151,6 +151,31 @@ done
 expect "bf16 over 1 and 3 stages" cmp "$tmp/b1.f32" "$tmp/b3.f32"
 use_portable
 
+# ---- processes; unequal devices ------------------------------------------------------------------------------------------
+if over_mpi 2 1; then
+    made mpi --stages 2 --set plan.transport=mpi
+    served "two processes" mpi --in "$tmp/x.f32"
+    timeout 60 $start "$tmp/mpi/job" --weights "$weights" --quiet <"$tmp/x.f32" >"$tmp/out" 2>"$tmp/said"
+    expect "two processes, standard input" cmp "$tmp/out" "$results"
+    use_portable
+fi
+# step LIST OPTION...: the step of a plan on these devices, of speeds 1, 2 and 4, of which the fastest holds least
+step() {
+    list=
+    for k in $(echo "$1" | tr , ' '); do
+        case $k in 4) memory=540 ;; *) memory=1MiB ;; esac
+        list="$list{name: d$k, kind: cpu, memory: $memory, flops: ${k}MFLOP/s, vector: ${k}MFLOP/s, bandwidth: 1GB/s}, "
+    done
+    shift
+    ./dpgen plan "$tmp/net.yaml" --mode infer --estimate --stages 3 --json --set "devices=[$list]" "$@" 2>/dev/null |
+        sed -n 's/.*"step_ns": \([0-9]*\),.*/\1/p'
+}
+free=$(step 1,2,4 --device-order free)
+least=$(for order in 1,2,4 1,4,2 2,1,4 2,4,1 4,1,2 4,2,1; do step $order; done | sort -n | head -n 1)
+if [ -n "$free" ] && [ "$free" = "$least" ]; then pass; else fault "free order: $free ns, the best of six orders $least"; fi
+refuse "devices that hold too little" 4 "no plan fits 2 devices" ./dpgen plan "$tmp/net.yaml" --mode infer --estimate \
+    --stages 2 --limit 600
+
 # ---- bad input -----------------------------------------------------------------------------------------------------------
 job=$tmp/s2/job
 head -c 100 "$tmp/x.f32" >"$tmp/cut.f32"
