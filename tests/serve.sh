@@ -32,7 +32,7 @@ model:
 train: {batch: {micro: 4, global: 8}, steps: 3, optimizer: {type: sgd, lr: 0.1}, clip_norm: 1}
 data: {train: {format: npy, arrays: {x: x.npy, y: y.npy}, order: sequential}}
 devices: [{name: cpu, kind: cpu, count: 4, memory: 1MiB, threads: 1, kernels: portable}]
-plan: {stages: 1}
+plan: {stages: 1, schedule: gpipe}
 END
 (cd "$tmp" && "$root/build/interp" net.yaml --checkpoint run --quiet) >"$tmp/said" 2>&1 ||
     fault "no checkpoint: $(tail -n 1 "$tmp/said")"
@@ -199,6 +199,7 @@ refuse "an output that is a loss" 3 "output loss is a loss, one number of a micr
     --set model.outputs=loss
 refuse "an output that is not there" 3 "scoers" model --mode infer --set model.outputs=scoers
 refuse "a schedule with a backward" 3 "has no backward, and schedule 1f1b orders one" model --mode infer --schedule 1f1b
+expect "the schedule of a file for training is passed over" model --mode infer --set plan.stages=2
 refuse "a schedule without one" 3 "schedule stream has forwards alone, and this job trains" model --schedule stream
 refuse "several replicas" 3 "plan.replicas asks for several" model --mode infer --replicas 2 --set train.batch.groups=2
 sed 's/plan: {/plan: {mode: infer, /' "$tmp/net.yaml" >"$tmp/own.yaml"
