@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The published cases of PipeEdge (Hu et al., Pipeline Parallelism for Inference on Heterogeneous Edge Computing, 2022):
-# ViT-base and ViT-large on 1 to 16 boards of either of its two kinds.  Its dynamic program is here anew, from the paper: the least
-# longest stage or message over layers, boards used and memory.  Under its costs the bottleneck of dpgen is never above that,
-# and the stages fit by its formula of memory.  Up to four boards all cuts are tried.  SLOW=1: every number of boards.
+# ViT-base and ViT-large on 1 to 16 boards of either of its two kinds.  Its dynamic program is here anew, from the paper:
+# the least longest stage or message over layers, boards used and memory.  Under its costs the bottleneck of dpgen is never
+# above that, and the stages fit by its formula of memory.  Up to four boards all cuts are tried.  SLOW=1: every number.
 #
 # A layer is a node of a graph of another system: no backward, and half of its output, for a gradient would go back.
 . "$(dirname "$0")/lib.sh"

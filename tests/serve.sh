@@ -92,7 +92,8 @@ timeout 60 "$tmp/one/job" --weights "$weights" --in "$tmp/x.npy" >"$results" 2>"
 od -An -v -tf4 -w4 "$results" | paste - "$tmp/formulas" | awk '
     { d = $1 - $2; d = d < 0 ? -d : d; n++; bad += NF != 2 || d > 1e-5 || $2 == 0 } END { exit !(n == 69 && bad == 0) }' &&
     pass || fault "results are not those of the formulas: $(paste -s "$tmp/formulas" | cut -c1-60)"
-expect "predicted and measured are told" grep -q 'serve: 23 samples; [0-9.]* samples/s, predicted [0-9.]*; latency' "$tmp/told"
+expect "predicted and measured are told" \
+    grep -q 'serve: 23 samples; [0-9.e+]* samples/s, predicted [0-9.e+]*; latency' "$tmp/told"
 expect "the loss of a training job is gone" test -z "$(grep -l 'xent\|loss' "$tmp"/one/stage0.c)"
 served "a checkpoint of several" one --in "$tmp/x.f32" --weights "$tmp/run"
 for stages in 2 4; do
