@@ -29,6 +29,7 @@ _dpgen_candidates()     # PROGRAM COMMAND MODEL PLACE BEFORE WORD: a word a line
         --objective) printf '%s\n' step_time bottleneck; return ;;
         --loss) printf '%s\n' cross-entropy mse; return ;;
         --device-order) echo free; return ;;
+        --mode) printf '%s\n' train infer; return ;;
     esac
     case $6 in -*) _dpgen_said "$1" options "$2"; return ;; esac
     set -- "$1" "$2" "$3" "$4" "$5" "$(_dpgen_said "$1" value "$2" "$5")"

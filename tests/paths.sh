@@ -42,6 +42,7 @@ rows() {
 {
     rows train rt/options.c
     rows sample rt/sample/sample.c
+    rows serve rt/serve/serve.c         # tests/serve.sh asks about its --out
     rows pack gen/pack/file.c
     rows tokens gen/tokens/tokens.c
     rows import gen/huggingface/import.c
@@ -198,7 +199,7 @@ while read -r command option kind; do
     wanted "$command $option, a folder that is missing" $status call "$command" "$option" missing/folder/x
     hardware "$command" "$option" "$kind"
 done <<END
-$(grep -v -e ' number$' -e ' flag$' -e '^sample' "$tmp/table")
+$(grep -v -e ' number$' -e ' flag$' -e '^sample' -e '^serve' "$tmp/table")
 END
 # ---- two outputs of a job: each pair, where the second names the file of the first ---------------------------------
 written() { grep '^train .* \(output\|checkpoints\|published\|by_stage\)$' "$tmp/table"; }

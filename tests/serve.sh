@@ -32,7 +32,7 @@ model:
 train: {batch: {micro: 4, global: 8}, steps: 3, optimizer: {type: sgd, lr: 0.1}, clip_norm: 1}
 data: {train: {format: npy, arrays: {x: x.npy, y: y.npy}, order: sequential}}
 devices: [{name: cpu, kind: cpu, count: 4, memory: 1MiB, threads: 1, kernels: portable}]
-plan: {stages: 1}
+plan: {stages: 1, schedule: gpipe}
 END
 (cd "$tmp" && "$root/build/interp" net.yaml --checkpoint run --quiet) >"$tmp/said" 2>&1 ||
     fault "no checkpoint: $(tail -n 1 "$tmp/said")"
@@ -87,11 +87,13 @@ served() {
 }
 results=$tmp/one.f32
 made one
-timeout 60 "$tmp/one/job" --weights "$weights" --in "$tmp/x.npy" >"$results" 2>"$tmp/told" || fault "one: $(head -n 1 "$tmp/told")"
+timeout 60 "$tmp/one/job" --weights "$weights" --in "$tmp/x.npy" >"$results" 2>"$tmp/told" ||
+    fault "one: $(head -n 1 "$tmp/told")"
 od -An -v -tf4 -w4 "$results" | paste - "$tmp/formulas" | awk '
     { d = $1 - $2; d = d < 0 ? -d : d; n++; bad += NF != 2 || d > 1e-5 || $2 == 0 } END { exit !(n == 69 && bad == 0) }' &&
     pass || fault "results are not those of the formulas: $(paste -s "$tmp/formulas" | cut -c1-60)"
-expect "predicted and measured are told" grep -q 'serve: 23 samples; [0-9.]* samples/s, predicted [0-9.]*; latency' "$tmp/told"
+expect "predicted and measured are told" \
+    grep -q 'serve: 23 samples; [0-9.e+]* samples/s, predicted [0-9.e+]*; latency' "$tmp/told"
 expect "the loss of a training job is gone" test -z "$(grep -l 'xent\|loss' "$tmp"/one/stage0.c)"
 served "a checkpoint of several" one --in "$tmp/x.f32" --weights "$tmp/run"
 for stages in 2 4; do
@@ -150,6 +152,31 @@ done
 expect "bf16 over 1 and 3 stages" cmp "$tmp/b1.f32" "$tmp/b3.f32"
 use_portable
 
+# ---- processes; unequal devices ------------------------------------------------------------------------------------------
+if over_mpi 2 1; then
+    made mpi --stages 2 --set plan.transport=mpi
+    served "two processes" mpi --in "$tmp/x.f32"
+    timeout 60 $start "$tmp/mpi/job" --weights "$weights" --quiet <"$tmp/x.f32" >"$tmp/out" 2>"$tmp/said"
+    expect "two processes, standard input" cmp "$tmp/out" "$results"
+    use_portable
+fi
+# step LIST OPTION...: the step of a plan on these devices, of speeds 1, 2 and 4, of which the fastest holds least
+step() {
+    list=
+    for k in $(echo "$1" | tr , ' '); do
+        case $k in 4) memory=540 ;; *) memory=1MiB ;; esac
+        list="$list{name: d$k, kind: cpu, memory: $memory, flops: ${k}MFLOP/s, vector: ${k}MFLOP/s, bandwidth: 1GB/s}, "
+    done
+    shift
+    ./dpgen plan "$tmp/net.yaml" --mode infer --estimate --stages 3 --json --set "devices=[$list]" "$@" 2>/dev/null |
+        sed -n 's/.*"step_ns": \([0-9]*\),.*/\1/p'
+}
+free=$(step 1,2,4 --device-order free)
+least=$(for order in 1,2,4 1,4,2 2,1,4 2,4,1 4,1,2 4,2,1; do step $order; done | sort -n | head -n 1)
+if [ -n "$free" ] && [ "$free" = "$least" ]; then pass; else fault "free order: $free ns, the best of six orders $least"; fi
+refuse "devices that hold too little" 4 "no plan fits 2 devices" ./dpgen plan "$tmp/net.yaml" --mode infer --estimate \
+    --stages 2 --limit 600
+
 # ---- bad input -----------------------------------------------------------------------------------------------------------
 job=$tmp/s2/job
 head -c 100 "$tmp/x.f32" >"$tmp/cut.f32"
@@ -173,6 +200,7 @@ refuse "an output that is a loss" 3 "output loss is a loss, one number of a micr
     --set model.outputs=loss
 refuse "an output that is not there" 3 "scoers" model --mode infer --set model.outputs=scoers
 refuse "a schedule with a backward" 3 "has no backward, and schedule 1f1b orders one" model --mode infer --schedule 1f1b
+expect "the schedule of a file for training is passed over" model --mode infer --set plan.stages=2
 refuse "a schedule without one" 3 "schedule stream has forwards alone, and this job trains" model --schedule stream
 refuse "several replicas" 3 "plan.replicas asks for several" model --mode infer --replicas 2 --set train.batch.groups=2
 sed 's/plan: {/plan: {mode: infer, /' "$tmp/net.yaml" >"$tmp/own.yaml"

@@ -40,8 +40,8 @@ static void check_unread(const Node *root)
     }
 }
 
-/* What dpgen has no inference for. */
-static void check_plan(const Model *m)
+/* What dpgen has no inference for.  asked: the schedule is no leftover of a file for training. */
+static void check_plan(const Model *m, bool asked)
 {
     const PlanSpec *p = &m->plan;
     const char *what = p->replicas > 1 || p->replicas_auto ? "plan.replicas" : p->tensor > 1 || p->tensor_auto ? "plan.tensor"
@@ -54,7 +54,7 @@ static void check_plan(const Model *m)
     if (m->devices.n && target_of(&m->devices.at[0])->gpu)
         bad(p->mode_at, "name devices of kind cpu", "plan.mode: infer is for processors, and '%s' is of kind %s",
             m->devices.at[0].name, m->devices.at[0].kind);
-    if (!schedule_open(p->schedule) && !schedule_of(p->schedule)->infers)
+    if (asked && !schedule_open(p->schedule) && !schedule_of(p->schedule)->infers)
         bad(p->mode_at, "delete plan.schedule", "plan.mode: infer has no backward, and schedule %s orders one", p->schedule);
     if (m->train.fp8)
         bad(p->mode_at, "train.precision.compute: bf16 or f32", "plan.mode: infer has no products in fp8: their scales follow "
@@ -102,7 +102,7 @@ void model_mode(Model *m, Node *root)
                 "model has no outputs");
         if (said_in(root, mode))
             check_unread(root);
-        check_plan(m);
+        check_plan(m, said_in(root, mode) || !said_in(root, at(root, "plan.schedule")));
         infer(m);
         return;
     }

@@ -168,7 +168,7 @@ static void tell(const Run *run)
     double rate = s->sum > 0 ? (double)(s->behind * job->batch) / s->sum : 0;
     double planned = job->period_ns > 0 ? (double)job->batch * 1e9 / (double)job->period_ns : 0;
     if (!s->ask.quiet && s->samples > 0)
-        complain(DONE, "%lld samples; %.1f samples/s, predicted %.1f; latency of a micro-batch of %ld %.3f ms, predicted "
+        complain(DONE, "%lld samples; %.4g samples/s, predicted %.4g; latency of a micro-batch of %ld %.3f ms, predicted "
                  "%.3f ms", (long long)s->samples, rate, planned, job->batch, s->least * 1e3, (double)job->latency_ns / 1e6);
 }
 
