@@ -174,6 +174,7 @@ typedef struct {
     int buckets;                /* pieces of backward, each with its own exchange between replicas; 0, 1: it stands behind */
     bool far;                   /* a send over n stages is awaited n computations later: transport_slack() */
     int narrow;                 /* no cut that more values cross; 0: any */
+    bool apart;                 /* chunks that share a device have parts of its memory of their own */
     bool first_fit;             /* stop at the first plan that fits */
     bool any_arena;             /* an arena may be larger than its limit: then the limit is a target, and no more */
     bool estimate_only;         /* only the step time and the missing bytes are wanted: the plan is not emitted */

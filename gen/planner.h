@@ -18,6 +18,7 @@ typedef struct {
     const char *cut;            /* after operator i; n-1 is CUT_MUST */
     const int *flight;          /* by chunk: micro-batches in flight */
     const Bytes *limit;         /* by device */
+    const Bytes *share;         /* by chunk: of its device's limit, what it may need by its prices */
     const char *objective;      /* "step": the simulated time of a step; "bottleneck": the longest chunk or transfer;
                                    "bound": the bound of the plan, which the tests can enumerate */
     Ns below;                   /* a longer step is of no use: `exact` may stop once that is all there is; 0: any is */

@@ -20,7 +20,7 @@ static const Graph *graph_of(const Model *m)
 static void compare_stages(const Plan *p, Worst *w)
 {
     Bytes *limit = alloc(sizeof *limit * (size_t)p->devices);
-    Prices *x = prices_open(p, limit);
+    Prices *x = prices_open(p, price_whole(p, limit));
     for (int s = 0, first = 0; s < p->devices; first = last_of(p, s++) + 1) {
         Price price = price_with(x, first, last_of(p, s), s, p->fate.at);
         Bytes bound = p->dev.at[s].bound;

@@ -83,7 +83,7 @@ for words in 'M=4 bf16 shard' 'lin attn tensor=2 blocks=2' 'M=4 freeze groups=2 
 done
 plant='/wait, received.*micro-batch 0/{h;d;}; /forward.*micro-batch 0/G'
 said=$(verdict "$tmp/case" 'D=16 M=4 mlp stages=2 schedule=1f1b')
-case $said in early:* | late:*) pass ;; *) fault "a call in front of a wait: $said" ;; esac
+case $said in early:* | late:* | *"loss is not finite"*) pass ;; *) fault "a call in front of a wait: $said" ;; esac
 plant=
 for worker in $(seq "$cores"); do
     next=$((from + worker - 1)) end=$((from + count))

@@ -252,4 +252,13 @@ expect "a team does not leave its host" sh -c '[ $(grep -c "host [0-7]  [0-9.]* 
 expect "its rows are divided" grep -q 'note .*tensor 8 with positions divided; others: 8 not below ' "$tmp/plan"
 refuse "and no folder" 3 "train.blocks: 8, and kernels: cuda of 'gpu.0' add in an order of their own" \
     ./dpgen $large -o "$tmp/large"
+
+# Two chunks a device: each under all of its memory, no cuts fit together; with a part of its own each, they do
+[ -z "${SLOW:-}" ] || {
+    (ulimit -t 60 && ./dpgen plan examples/llama-3.2-1b.yaml -D D=8192 -D H=64 -D W=128 -D F=28672 -D L=20 -D T=8192 -D TIE=0 \
+        --devices h100 --set devices.0.count=16 --set hosts.count=2 --set 'links.host-host={rate: 50GB/s, latency: 15us}' \
+        --stages 16 --schedule interleaved --set train.batch.micro=1 --set train.batch.global=64 --limit 60GiB --estimate) \
+        >"$tmp/plan" 2>&1
+    expect "interleaved, 16 devices of 60 GiB" grep -q '^predicted step' "$tmp/plan"
+}
 finish

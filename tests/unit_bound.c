@@ -116,7 +116,7 @@ static void test_rounds(int m, int quarters)
     set_plan(w, "1f1b", 2);
     check(order(&w->p) == 0, "no order");
     const Question q = part_question(&w->p, limit);
-    Prices *prices = prices_open(&w->p, limit);
+    Prices *prices = prices_open(&w->p, price_whole(&w->p, limit));
     const Facts *x = facts_of(&q);
     const int last[2] = {0, 1};
     const Price *price[2] = {price_best(prices, 0, 0, 0), price_best(prices, 1, 1, 1)};
@@ -149,7 +149,7 @@ static void test_boundary(void)
     set_times(w, unit_ns);
     set_plan(w, "1f1b", 2);
     check(order(&w->p) == 0, "no order");
-    Prices *x = prices_open(&w->p, free);
+    Prices *x = prices_open(&w->p, price_whole(&w->p, free));
     Bytes first[2], second[2];
     for (int s = 0; s < 2; s++) {
         first[s] = price_best(x, s ? 1 : 0, s ? 2 : 0, s)->need;

@@ -31,8 +31,9 @@ static Question ask(const World *w, const Bytes *limit, const char *objective)
         flight[s] = order_flight(p, s);
     for (int o = 0; o < w->g.nf; o++)
         cut[o] = o + 1 == w->g.nf ? CUT_MUST : CUT_MAY;
-    return (Question){.p = p, .prices = prices_open(p, limit), .n = w->g.nf, .chunks = chunks, .cut = cut, .flight = flight,
-                      .limit = limit, .seeds = planners, .objective = objective};
+    const Bytes *share = price_whole(p, limit);
+    return (Question){.p = p, .prices = prices_open(p, share), .n = w->g.nf, .chunks = chunks, .cut = cut, .flight = flight,
+                      .limit = limit, .share = share, .seeds = planners, .objective = objective};
 }
 
 /* Devices of two kinds, links of some rate and latency. */
@@ -80,7 +81,7 @@ static const Bytes *some_limits(const World *w)
     Bytes *limit = alloc(sizeof *limit * 8), free[8] = {0}, most = 0;
     for (int d = 0; d < 8; d++)
         free[d] = INT64_MAX / 4;
-    Prices *x = prices_open(&w->p, free);
+    Prices *x = prices_open(&w->p, price_whole(&w->p, free));
     for (int s = 0; s < w->p.devices; s++) {
         Bytes need = price_best(x, 0, w->g.nf - 1, s)->need;
         most = need > most ? need : most;
@@ -275,7 +276,7 @@ static void test_inputs(int graphs)
             for (int k = 0; k < w->c.classes; k++)
                 w->c.ns[k][o] *= 100;
         set_pairs(w);
-        x.prices = prices_open(&w->p, x.limit);
+        x.prices = prices_open(&w->p, price_whole(&w->p, x.limit));
         every_cut(&x, 0, 0);
         Ns bound = 0, step = simulated(w, x.limit, &bound);
         fits += step != INT64_MAX;
@@ -293,7 +294,7 @@ static void test_product(int graphs)
     for (int i = 0; i < graphs; mem_release(mark), i++) {
         World *w = small_world(6, 3);
         Product x = {.w = w, .limit = some_limits(w), .best = INT64_MAX};
-        x.prices = prices_open(&w->p, x.limit);
+        x.prices = prices_open(&w->p, price_whole(&w->p, x.limit));
         every_cut(&x, 0, 0);
         Ns bound = 0, step = simulated(w, x.limit, &bound);
         check((step == INT64_MAX) == (x.best == INT64_MAX), "product %d: exact %lld, the fastest %lld", i, (long long)step,
@@ -323,7 +324,7 @@ static void hold(Moved *m, const int *fate)
         Bytes free[8];
         for (int d = 0; d < 8; d++)
             free[d] = INT64_MAX / 4;
-        Price own = price_with(prices_open(&w->p, free), first, m->x.last[s], s, fate);
+        Price own = price_with(prices_open(&w->p, price_whole(&w->p, free)), first, m->x.last[s], s, fate);
         Ns span = (Ns)((double)own.offloaded * 1e9 / w->c.host) + 1, time = own.forward;
         Ns floor = price_within(m->x.prices, first, m->x.last[s], s, &(Passage){.window = span, .m = 1});
         const Ns *ns = w->c.ns[w->c.of.at[stage_of(&w->p, s)]];
@@ -408,7 +409,7 @@ static const Bytes *just_enough(const Moved *m, const World *w)
             fate[m->open[i]] = FATE_OFFLOAD;
     for (int d = 0; d < 8; d++)
         free[d] = INT64_MAX / 4;
-    Prices *x = prices_open(&w->p, free);
+    Prices *x = prices_open(&w->p, price_whole(&w->p, free));
     for (int d = 0; d < chunks; d++)
         limit[d] = price_with(x, d ? cut + 1 : 0, d == chunks - 1 ? w->g.nf - 1 : cut, d, fate).need;
     return limit;
@@ -431,7 +432,7 @@ static void test_moved(int graphs)
         m.x = (Product){.w = w, .limit = limit, .best = INT64_MAX};
         bool any = exact(&q, &a);
         for (w->p.ask.copy_slack = COPY_SLACK_ALL; w->p.ask.copy_slack <= COPY_SLACK_NONE; w->p.ask.copy_slack++) {
-            m.x.prices = prices_open(&w->p, limit);
+            m.x.prices = prices_open(&w->p, price_whole(&w->p, limit));
             every_moved_cut(&m, 0, 0);
         }
         plans += m.fits;

@@ -418,7 +418,7 @@ static void test_three(void)
 {
     static const struct { int first, last, chunk, units; } runs[] = {{0, 0, 0, 43}, {1, 2, 1, 23}, {0, 1, 0, 18}, {2, 2, 1, 4}};
     World *w = three();
-    Prices *x = prices_open(&w->p, vast);
+    Prices *x = prices_open(&w->p, price_whole(&w->p, vast));
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
         Bytes need = price_best(x, runs[i].first, runs[i].last, runs[i].chunk)->need;
         check(need == runs[i].units * ALIGN, "three operators, %d to %d: %lld bytes, not %d units", runs[i].first, runs[i].last,

@@ -318,7 +318,7 @@ static void compare_least(const World *w, const Prices *x, int number, int a, in
           (long long)least, (long long)states, (long long)home, (long long)most);
     for (int d = 0; d < 8; d++)
         limit[d] = least - 1;
-    Ns floor = price_floor(prices_open(&w->p, limit), a, b, chunk);
+    Ns floor = price_floor(prices_open(&w->p, price_whole(&w->p, limit)), a, b, chunk);
     check(floor == INT64_MAX, "graph %d: floor %lld under %lld bytes", number, (long long)floor, (long long)limit[0]);
 }
 
@@ -344,7 +344,7 @@ static void compare_fates(World *w, int number, int a, int b, int chunk)
             best = again[choice];
     for (int d = 1; d < 8; d++)
         limit[d] = limit[0];
-    Prices *x = prices_open(&w->p, limit);
+    Prices *x = prices_open(&w->p, price_whole(&w->p, limit));
     const Price *price = price_best(x, a, b, chunk);
     for (int i = 0; i < own.n; i++)
         fate[own.at[i]] = FATE_KEEP;
@@ -437,7 +437,7 @@ static int compare_offload(int number)
     Bytes limit[8] = {0}, least = INT64_MAX;
     for (int i = 0; i < own.n; i++)
         count *= 3;
-    Judged *all = judge_all(w, prices_open(&w->p, limit), 0, last, chunk, &own, count);
+    Judged *all = judge_all(w, prices_open(&w->p, price_whole(&w->p, limit)), 0, last, chunk, &own, count);
     for (int c = 0; c < count; c++)
         least = all[c].need < least ? all[c].need : least;
     for (int d = 0; d < 8; d++)
@@ -445,7 +445,7 @@ static int compare_offload(int number)
     for (int c = 0; c < count; c++)
         if (all[c].need <= limit[0] && (best < 0 || all[c].time < all[best].time))
             best = c;
-    Prices *x = prices_open(&w->p, limit);
+    Prices *x = prices_open(&w->p, price_whole(&w->p, limit));
     const Price *y = price_best(x, 0, last, chunk);
     Ns floor = price_floor(x, 0, last, chunk);
     check(y->fits == (best >= 0), "offload %d: limit %lld, least %lld, found %lld", number, (long long)limit[0],
@@ -484,7 +484,7 @@ static void compare_search(World *w, int chunk, const Point *all, int count, Sea
         for (int c = 0; c < count; c++)
             if (all[c].need <= limit[0] && all[c].time < time)
                 time = all[c].time;
-        const Price *y = price_best(prices_open(&w->p, limit), 0, w->g.nf - 1, chunk);
+        const Price *y = price_best(prices_open(&w->p, price_whole(&w->p, limit)), 0, w->g.nf - 1, chunk);
         double gap = y->fits ? (double)(y->forward + y->backward - time) / (double)time : 0;
         s->runs++;
         s->missed += !y->fits;
@@ -510,7 +510,7 @@ static void search_world(Searched *s)
     if (order(&w->p) || own.n < 13 || own.n > 16)
         return;
     int chunk = dice(w->p.devices), *fate = alloc(sizeof *fate * (size_t)w->g.tensor.n);
-    Prices *x = prices_open(&w->p, none);
+    Prices *x = prices_open(&w->p, price_whole(&w->p, none));
     Point *all = alloc(sizeof *all << own.n);
     for (int c = 0; c < 1 << own.n; c++) {
         for (int i = 0; i < own.n; i++)

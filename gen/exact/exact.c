@@ -404,7 +404,7 @@ static bool is_within(ExactSearch *s, int c, int first, int last, Ns most)
  * the scores of a vocabulary, leaves room again behind its last reader. */
 static int longest_near(ExactSearch *s, int c, int first, int from, int end, Ns most)
 {
-    Bytes limit = s->q->limit[stage_of(s->q->p, c)];
+    Bytes limit = s->q->share[c];
     for (int cut = end - 1; cut > from && cut >= end - NEAR_OPERATORS; cut--)
         if (s->q->cut[cut] != CUT_NEVER && price_least(s->q->prices, first, cut, c, 0) <= limit
             && is_within(s, c, first, cut, most))
@@ -483,14 +483,18 @@ static void try_any(ExactSearch *s)
 
 /* ---- the planner ------------------------------------------------------------------------------------------------- */
 
+/* The most chunks of a device that are priced under all of its memory: 1 where each has a share of its own. */
 static int most_share(const Question *q)
 {
     int most = 1;
     for (int d = 0; d < q->p->devices; d++) {
         int n = 0;
-        for (int c = 0; c < q->chunks; c++)
+        Bytes sum = 0;
+        for (int c = 0; c < q->chunks; c++) {
             n += stage_of(q->p, c) == d;
-        most = n > most ? n : most;
+            sum += stage_of(q->p, c) == d ? q->share[c] : 0;
+        }
+        most = n > most && sum > q->limit[d] ? n : most;
     }
     return most;
 }
@@ -517,7 +521,7 @@ static ExactSearch begin(const Question *q)
 static void search_grid(ExactSearch *s, int pieces)
 {
     Ns proven = s->refuted;
-    s->r->cut = facts_grid(s->x, pieces + 8 * s->q->chunks);
+    s->r->cut = facts_grid(s->x, pieces);
     s->r->share = most_share(s->q);
     s->r->runs = 0;
     s->buys = s->priced + BOUGHT_OPERATORS;
@@ -544,8 +548,10 @@ bool exact(const Question *q, Answer *a)
         try_shortest(&s);
     if (possible && (share > 1 || out_of_runs(&s))) {
         if (q->n > GRID_CUTS)
-            search_grid(&s, COARSE_CUTS);    /* where memory is short, prices are needed, and few cuts get by with few */
-        search_grid(&s, GRID_CUTS);
+            search_grid(&s, COARSE_CUTS + 8 * q->chunks);       /* where memory is short, prices are needed: fewer of them */
+        search_grid(&s, GRID_CUTS + 8 * q->chunks);
+        if (s.best.value == NEVER && share == 1)            /* where few values cross */
+            search_grid(&s, 2 * q->chunks);
     }
     if (possible && (!q->unseeded || s.best.value == NEVER) && move_is_on("seeds"))
         try_seeds(&s);

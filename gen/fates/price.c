@@ -2,7 +2,7 @@
  *
  * price.c: the price of a run of operators as one stage.
  *
- *   needs   order: the lists and home; limits by device
+ *   needs   order: the lists and home; limits by chunk
  *   gives   time and bytes of a run under the cheapest fates that plan.recompute allows, remembered; a lower bound of it
  *
  * Under plan.recompute none, full or a list of names leave no choice; auto leaves it to fates.c.  Time is forward and backward
@@ -20,7 +20,7 @@ typedef struct { int first, last, sort; Price *price; } Slot;
 
 struct Prices {
     const Plan *p;
-    const Bytes *limit;
+    const Bytes *limit;         /* by chunk */
     Live *live;
     Hunt *hunt;
     int *base;                  /* by tensor: fate without a choice */
@@ -44,19 +44,26 @@ static void find_sorts(Prices *x)
         int d = stage_of(p, c);
         for (x->sort[c] = 0; x->sort[c] < c; x->sort[c]++) {
             int e = stage_of(p, x->sort[c]);
-            if (p->c->of.at[d] == p->c->of.at[e] && x->limit[d] == x->limit[e] && live_alike(x->live, c, x->sort[c]))
+            if (p->c->of.at[d] == p->c->of.at[e] && x->limit[c] == x->limit[x->sort[c]] && live_alike(x->live, c, x->sort[c]))
                 break;
         }
     }
 }
 
-Prices *prices_open(const Plan *p, const Bytes *limit)
+Bytes *price_whole(const Plan *p, const Bytes *limit)
+{
+    Bytes *share = alloc(sizeof *share * (size_t)plan_chunks(p));
+    for (int c = 0; c < plan_chunks(p); c++)
+        share[c] = limit[stage_of(p, c)];
+    return share;
+}
+
+Prices *prices_open(const Plan *p, const Bytes *share)
 {
     Prices *x = alloc(sizeof *x);
-    size_t n = (size_t)p->g->tensor.n;
-    Bytes *limits = alloc(sizeof *limits * (size_t)p->devices);
-    memcpy(limits, limit, sizeof *limits * (size_t)p->devices);
-    *x = (Prices){.p = p, .limit = limits, .live = live_open(p), .base = keep_fates(p, false), .cap = 256};
+    size_t n = (size_t)p->g->tensor.n, all = sizeof *share * (size_t)plan_chunks(p);
+    *x = (Prices){.p = p, .live = live_open(p), .base = keep_fates(p, false), .cap = 256};
+    x->limit = memcpy(alloc(all), share, all);
     x->may = fates_may(p, x->base);
     x->fate = alloc(sizeof(int) * n);
     memcpy(x->fate, x->base, sizeof(int) * n);
@@ -114,14 +121,9 @@ static void grow(Prices *x)
 
 /* ---- prices ------------------------------------------------------------------------------------------------------ */
 
-static Bytes limit_of(const Prices *x, int chunk)
-{
-    return x->limit[stage_of(x->p, chunk)];
-}
-
 static Price price_of(Prices *x, const Load *l, int first, int last, int chunk, const int *fate)
 {
-    Price price = {.fits = l->need <= limit_of(x, chunk), .forward = l->forward, .backward = l->backward + l->again + l->stall,
+    Price price = {.fits = l->need <= x->limit[chunk], .forward = l->forward, .backward = l->backward + l->again + l->stall,
                    .need = l->need, .states = l->states, .saved = l->saved, .received = l->received, .sent = l->sent};
     price.early = l->again ? live_early(x->live, first, last, chunk, fate) : 0;
     int n;
@@ -148,7 +150,7 @@ const Price *price_best(Prices *x, int first, int last, int chunk)
     const int *made = live_made(x->live, first, last, &n);
     for (int i = 0; i < n; i++)
         x->fate[made[i]] = x->base[made[i]];
-    Load l = fates_choose(x->hunt, first, last, chunk, limit_of(x, chunk), x->fate);
+    Load l = fates_choose(x->hunt, first, last, chunk, x->limit[chunk], x->fate);
     Price *price = alloc(sizeof *price);
     *price = price_of(x, &l, first, last, chunk, x->fate);
     if (2 * ++x->used > x->cap) {
@@ -192,15 +194,15 @@ int price_reader(const Prices *x, int tensor)
 
 bool price_never(const Prices *x, int first, int last, int chunk)
 {
-    return floor_need(x->floor, first, last, chunk, floor_kept(x->floor, first, last)) > limit_of(x, chunk);
+    return floor_need(x->floor, first, last, chunk, floor_kept(x->floor, first, last)) > x->limit[chunk];
 }
 
 Ns price_floor(Prices *x, int first, int last, int chunk)
 {
-    return floor_time(x->floor, first, last, chunk, limit_of(x, chunk));
+    return floor_time(x->floor, first, last, chunk, x->limit[chunk]);
 }
 
 Ns price_within(Prices *x, int first, int last, int chunk, const Passage *k)
 {
-    return floor_within(x->floor, first, last, chunk, limit_of(x, chunk), k);
+    return floor_within(x->floor, first, last, chunk, x->limit[chunk], k);
 }

@@ -4,7 +4,7 @@
  * and not in their beliefs.
  *
  * A run first..last (operator indices of the forward phase, both included) is priced as chunk `chunk`: on that chunk's
- * device, with as many micro-batches in flight as the ordered lists say, under that device's limit.
+ * device, with as many micro-batches in flight as the ordered lists say, under the chunk's share of that device's limit.
  */
 #ifndef PRICE_H
 #define PRICE_H
@@ -12,7 +12,7 @@
 #include "replay/floor.h"
 
 typedef struct {
-    bool fits;                  /* need <= limit of the device */
+    bool fits;                  /* need <= share of the chunk */
     Ns forward, backward;       /* of one micro-batch; backward with what is made again and what the host link cannot hide */
     Ns early;                   /* of backward: made again before the gradient is waited for */
     Bytes need;                 /* of the arena, nearly; where nothing fits, the least that was found */
@@ -24,8 +24,10 @@ typedef struct {
 } Price;
 
 typedef struct Prices Prices;
-/* After the pass order: lists and home exist, chunk does not yet.  limit is by device. */
-Prices *prices_open(const Plan *p, const Bytes *limit);
+/* After the pass order: lists and home exist, chunk does not yet.  share: by chunk, what it may need. */
+Prices *prices_open(const Plan *p, const Bytes *share);
+/* All that its device has, for each chunk. */
+Bytes *price_whole(const Plan *p, const Bytes *limit);
 Live *prices_live(const Prices *x);                 /* the replay behind them: its answers are not paid for */
 /* No more is to be priced than one plan needs: see Ask.work_left. */
 bool prices_spent(const Prices *x);

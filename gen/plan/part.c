@@ -226,14 +226,16 @@ static const Plan *first_row(const Plan *p)
     return one;
 }
 
-static Question ask(const Plan *plan, const char *cut, const Bytes *limit)
+/* share: NULL, each chunk under all of its device's memory. */
+static Question ask(const Plan *plan, const char *cut, const Bytes *limit, const Bytes *share)
 {
     const Plan *p = first_row(plan);
+    share = share ? share : price_whole(p, limit);
     int chunks = plan_chunks(p), *flight = alloc(sizeof *flight * (size_t)chunks);
     for (int s = 0; s < chunks; s++)
         flight[s] = order_flight(p, s);
-    return (Question){.p = p, .prices = prices_open(p, limit), .n = p->g->nf, .chunks = chunks, .cut = cut, .flight = flight,
-                      .limit = limit, .objective = "step", .below = p->ask.cutoff, .unseeded = p->ask.unseeded,
+    return (Question){.p = p, .prices = prices_open(p, share), .n = p->g->nf, .chunks = chunks, .cut = cut, .flight = flight,
+                      .limit = limit, .share = share, .objective = "step", .below = p->ask.cutoff, .unseeded = p->ask.unseeded,
                       .seeds = planners};
 }
 
@@ -246,13 +248,13 @@ Question part_question(const Plan *plan, const Bytes *limit)
 
 bool part_below(const Plan *p, const Bytes *limit, Ns below, Cuts *all)
 {
-    Question q = ask(p, positions(p), limit);
+    Question q = ask(p, positions(p), limit, NULL);
     return exact_below(&q, below, all);
 }
 
 Ns part_least(const Plan *p, const Bytes *limit)
 {
-    Question q = ask(p, positions(p), limit);
+    Question q = ask(p, positions(p), limit, NULL);
     return exact_least(&q);
 }
 
@@ -286,7 +288,7 @@ static bool fits_with(const Plan *p, const char *cut, const Bytes *limit, Bytes 
         all[d] = limit[d] + more;
     int *last = alloc(sizeof *last * (size_t)plan_chunks(p));
     void *mark = mem_mark();
-    Question q = ask(p, cut, all);
+    Question q = ask(p, cut, all, NULL);
     Answer tried;
     bool found = exact_any(&q, &tried);
     if (found)
@@ -337,7 +339,7 @@ void part_blame(Plan *p)
         }
     }
     /* Which device lacks most, under the cut that fits with the least more on every device. */
-    Question q = ask(p, cut, limit);
+    Question q = ask(p, cut, limit, NULL);
     const Bytes *need = needs(p, &q, &found);
     Bytes worst = INT64_MIN;
     for (int d = 0; d < q.p->devices; d++)
@@ -351,33 +353,64 @@ void part_blame(Plan *p)
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
-/* A device with too much is asked to have its largest chunk smaller by as much.  Returns the most bytes that a device is over;
- * changed: something new is asked. */
-static Bytes ask_less(const Plan *p, const Question *q, const Answer *a, const Bytes *limit, Bytes *asked, bool *changed)
+/* What each chunk needs under this answer, and with all made again that may be. */
+typedef struct { Bytes least, need; } ChunkNeed;
+
+static ChunkNeed *chunk_needs(const Question *q, const Answer *a)
+{
+    ChunkNeed *k = alloc(sizeof *k * (size_t)q->chunks);
+    const int *all = keep_fates(q->p, q->p->m->plan.recompute == RECOMPUTE_AUTO);
+    Ns time;
+    for (int s = 0; s < q->chunks; s++) {
+        int first = s ? a->last[s - 1] + 1 : 0;
+        Bytes need = need_of(q, a, s), again = price_need(q->prices, first, a->last[s], s, all, &time);
+        k[s] = (ChunkNeed){again < need ? again : need, need};
+    }
+    return k;
+}
+
+/* The chunks of a device share what it has beyond the least of each as they share it in this answer; where it has not that
+ * much, they share all of it as the least.  Without an answer all parts are equal. */
+static void share_out(const Plan *p, const Question *q, const Answer *a, const Bytes *limit, Bytes *share)
+{
+    const ChunkNeed *k = a ? chunk_needs(q, a) : NULL;
+    for (int s = 0; s < q->chunks; s++)
+        share[s] = INT64_MAX;
+    for (int d = 0; d < q->p->devices; d++) {
+        double least = 0, more = 0;
+        for (int s = 0; s < q->chunks; s++)
+            if (plan_holds(p, d, s)) {
+                least += k ? (double)k[s].least : 0;
+                more += k ? (double)(k[s].need - k[s].least) : 1;
+            }
+        double room = (double)limit[d] - least;
+        for (int s = 0; s < q->chunks; s++)
+            if (plan_holds(p, d, s)) {
+                double low = k ? (double)k[s].least : 0, high = k ? (double)(k[s].need - k[s].least) : 1;
+                Bytes has = (Bytes)(room > 0 ? low + (more > 0 ? room * high / more : 0) : low * (double)limit[d] / least);
+                share[s] = has < share[s] ? has : share[s];
+            }
+    }
+}
+
+/* The most bytes that a device is over. */
+static Bytes worst_of(const Plan *p, const Question *q, const Answer *a, const Bytes *limit)
 {
     const Bytes *need = needs(p, q, a);
     Bytes worst = INT64_MIN;
-    *changed = false;
-    for (int d = 0; d < q->p->devices; d++) {
-        Bytes over = need[d] - limit[d], most = 0, was = asked[d];
-        worst = over > worst ? over : worst;
-        for (int s = 0; over > 0 && s < q->chunks; s++) {
-            Bytes bytes = plan_holds(p, d, s) ? need_of(q, a, s) : 0;
-            most = bytes > most ? bytes : most;
-        }
-        asked[d] = over > 0 ? most - over : was;
-        *changed |= asked[d] != was;
-    }
+    for (int d = 0; d < q->p->devices; d++)
+        worst = need[d] - limit[d] > worst ? need[d] - limit[d] : worst;
     return worst;
 }
 
 /* One question, in a room of its own: prices stand there until the plan is dropped.  The answer does not. */
-static bool put(const Planner *k, const Plan *p, const char *cut, const Bytes *limit, Question *q, Answer *a, Room **room)
+static bool put(const Planner *k, const Plan *p, const char *cut, const Bytes *limit, const Bytes *share, Question *q, Answer *a,
+                Room **room)
 {
     *room = mem_room();
     Room *was = mem_in(*room);
     Answer found = {0};
-    *q = ask(p, cut, limit);
+    *q = ask(p, cut, limit, share);
     bool any = q->n >= q->chunks && k->plan(q, &found);
     mem_in(was);
     const size_t last = sizeof *found.last * (size_t)q->chunks, fate = sizeof *found.fate * (size_t)p->g->tensor.n;
@@ -388,36 +421,76 @@ static bool put(const Planner *k, const Plan *p, const char *cut, const Bytes *l
     return any;
 }
 
-/* Chunks that share a device: each is priced under all of its memory, which keeps the bound a bound; where they do not fit
- * together, less is asked.  The plan that is over least goes on: peaks of two chunks need not meet, and mem has the last
- * word. */
-static bool share(const Plan *p, const Planner *k, const char *cut, const Bytes *limit, Question *q, Answer *best, Room **room)
+/* No chunk of a device with too much may need more than its largest one, less as much.  False: nothing new is asked. */
+static bool cap_largest(const Plan *p, const Question *q, const Answer *a, const Bytes *limit, Bytes *share)
 {
-    Bytes *asked = alloc(sizeof *asked * (size_t)p->devices), least = INT64_MAX;
-    bool changed = true;
-    memcpy(asked, limit, sizeof *asked * (size_t)p->devices);
-    for (int round = 0; round < SHARE_ROUNDS && least > 0 && changed && !(round && is_spent(p)); round++) {
-        Question now;
-        Answer a;
-        Room *spare;
-        bool found = put(k, p, cut, asked, &now, &a, &spare);
-        const Ns bound = round ? best->bound : a.bound;         /* later ones are of smaller limits */
-        const Bytes worst = found ? ask_less(p, &now, &a, limit, asked, &changed) : INT64_MAX;
-        if (worst < least || !round) {
-            Room *old = *room;
-            least = worst;
-            *best = a;
-            *q = now;
-            *room = spare;
-            spare = old;
+    const Bytes *need = needs(p, q, a);
+    bool changed = false;
+    for (int d = 0; d < q->p->devices; d++) {
+        Bytes over = need[d] - limit[d], most = 0;
+        for (int s = 0; over > 0 && s < q->chunks; s++) {
+            Bytes bytes = plan_holds(p, d, s) ? need_of(q, a, s) : 0;
+            most = bytes > most ? bytes : most;
         }
-        best->bound = bound;
-        if (spare)
-            mem_drop(spare);
-        if (!found)
-            break;
+        for (int s = 0; over > 0 && s < q->chunks; s++)
+            if (stage_of(q->p, s) == d) {
+                changed |= share[s] != most - over;
+                share[s] = most - over;
+            }
     }
-    return least < INT64_MAX;
+    return changed;
+}
+
+typedef struct {
+    const Planner *k;
+    const char *cut;
+    const Bytes *limit;
+    Bytes *share;
+    Question q;                 /* of the best answer, and the room of its prices */
+    Answer best;
+    Room *room;
+    Bytes over;                 /* by the device that is over most; INT64_MAX: no answer */
+} Sharing;
+
+/* One more question.  The answer that is over least stays, with the bound of the first. */
+static bool try_shares(const Plan *p, Sharing *x, Question *q, Answer *a)
+{
+    Room *spare;
+    bool first = !x->room, found = put(x->k, p, x->cut, x->limit, x->share, q, a, &spare);
+    const Ns bound = first ? a->bound : x->best.bound;          /* later ones are of smaller limits */
+    const Bytes over = found ? worst_of(p, q, a, x->limit) : INT64_MAX;
+    if (over < x->over || first) {
+        Room *old = x->room;
+        x->over = over;
+        x->best = *a;
+        x->q = *q;
+        x->room = spare;
+        spare = old;
+    }
+    x->best.bound = bound;
+    if (spare)
+        mem_drop(spare);
+    return found;
+}
+
+/* Chunks that share a device: each is priced under all of its memory, which keeps the bound a bound; where they do not fit
+ * together, the largest gets less.  Where that has no cuts, or if it was asked so, each gets a part of its own.  What is over
+ * least goes on: peaks of two chunks need not meet, and mem has the last word. */
+static bool share(const Plan *p, Sharing *x)
+{
+    Question q;
+    Answer a;
+    bool changed = true;
+    x->share = price_whole(p, x->limit);
+    x->over = INT64_MAX;
+    for (int round = 0; round < (p->ask.apart ? 1 : SHARE_ROUNDS) && x->over > 0 && changed && !(round && is_spent(p)); round++)
+        changed = try_shares(p, x, &q, &a) && cap_largest(p, &q, &a, x->limit, x->share);
+    bool none = x->over == INT64_MAX, free = plan_cuts(p)->n == 0;
+    if (x->over > 0 && (p->ask.apart || (none && free)) && !is_spent(p)) {
+        share_out(p, &x->q, none ? NULL : &x->best, x->limit, x->share);
+        try_shares(p, x, &q, &a);
+    }
+    return x->over < INT64_MAX;
 }
 
 int part(Plan *p, const Bytes *limit)
@@ -428,11 +501,10 @@ int part(Plan *p, const Bytes *limit)
     memcpy(target, limit, sizeof *target * (size_t)p->devices);
     p->target = target;
     char *cut = positions(p);
-    Question q;
-    Answer a = {0};
-    Room *room = NULL;
+    Sharing x = {.k = planner, .cut = cut, .limit = limit};
     bool several = plan_chunks(p) * plan_ways(p) > plan_stages(p);
-    bool found = several ? share(p, planner, cut, limit, &q, &a, &room) : put(planner, p, cut, limit, &q, &a, &room);
+    bool found = several ? share(p, &x) : put(planner, p, cut, limit, NULL, &x.q, &x.best, &x.room);
+    const Answer a = x.best;
     p->predicted = (Proof){.note = plan_ways(p) > 1 ? NULL : a.note};
     p->shortfall = (Shortfall){.device = -1};
     p->predicted.value = found ? a.value : a.bound;
@@ -441,11 +513,11 @@ int part(Plan *p, const Bytes *limit)
     if (found && (order_overlap(p) || plan_ways(p) > 1))
         p->predicted.bound = 0;
     if (!found || (p->ask.cutoff > 0 && a.value > p->ask.cutoff)) {
-        mem_drop(room);
+        mem_drop(x.room);
         return 1;
     }
-    answer(p, &q, &a);
-    p->priced = room;
+    answer(p, &x.q, &a);
+    p->priced = x.room;
     p->predicted.space = planner_space(planner, p);
     return 0;
 }

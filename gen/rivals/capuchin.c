@@ -249,7 +249,7 @@ static bool prefix_fits(Capuchin *x, const Queue *order, int n)
 {
     Ns time;
     set_prefix(x, order, n);
-    return price_need(x->q->prices, x->first, x->last, x->chunk, x->fate, &time) <= x->q->limit[x->device];
+    return price_need(x->q->prices, x->first, x->last, x->chunk, x->fate, &time) <= x->q->share[x->chunk];
 }
 
 static Price prefix(Capuchin *x, const Queue *order, int n)

@@ -63,7 +63,7 @@ static Bytes over(const void *ctx, int first, int last, int stage)
     const FleetAsked *x = ctx;
     Ns time;
     Bytes more = price_need(x->q->prices, first ? x->u->last[first - 1] + 1 : 0, x->u->last[last], stage, x->fate, &time)
-        - x->q->limit[stage_of(x->q->p, stage)];
+        - x->q->share[stage];
     return more > 0 ? more : 0;
 }
 

@@ -41,7 +41,7 @@ static bool fits(void *ctx, int first, int last, int index)
     int from = first ? x->u->last[first - 1] + 1 : 0;
     Ns time;
     return price_need(x->q->prices, from, x->u->last[last], index, x->fate, &time)
-        <= x->q->limit[stage_of(x->q->p, index)];
+        <= x->q->share[index];
 }
 
 static bool never(void *ctx, int first, int last, int index)
@@ -52,9 +52,9 @@ static bool never(void *ctx, int first, int last, int index)
 
 static Bytes least_limit(const Question *q)
 {
-    Bytes least = q->limit[0];
-    for (int d = 1; d < q->p->devices; d++)
-        least = q->limit[d] < least ? q->limit[d] : least;
+    Bytes least = q->share[0];
+    for (int c = 1; c < q->chunks; c++)
+        least = q->share[c] < least ? q->share[c] : least;
     return least;
 }
 

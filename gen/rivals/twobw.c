@@ -121,7 +121,7 @@ static bool passes(const Question *q, const Equal *stage, bool recompute)
 {
     bool fits = true;
     for (int s = 0; s < q->chunks; s++)
-        fits &= twobw_bytes(&stage[s], q->chunks, recompute) <= q->limit[stage_of(q->p, s)];
+        fits &= twobw_bytes(&stage[s], q->chunks, recompute) <= q->share[s];
     return fits;
 }
 

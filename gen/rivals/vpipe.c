@@ -79,7 +79,7 @@ static Burden priced(Vpipe *v, int first, int last, int stage)
     for (int o = from; o <= to; o++)
         for (int i = v->made_from[o]; i < v->made_from[o + 1]; i++)
             v->fate[v->made.at[i]] = fate_of(v, v->made.at[i], o);
-    b.over = price_need(v->q->prices, from, to, stage, v->fate, &b.time) - v->q->limit[stage_of(v->q->p, stage)];
+    b.over = price_need(v->q->prices, from, to, stage, v->fate, &b.time) - v->q->share[stage];
     b.over = b.over > 0 ? b.over : 0;
     return b;
 }
@@ -89,7 +89,7 @@ static bool may_fit(Vpipe *v, int first, int last, int stage, int unit)
 {
     v->saved -= v->kept[unit] - v->left[unit];
     return price_least(v->q->prices, first ? v->u->last[first - 1] + 1 : 0, v->u->last[last], stage, v->saved)
-        <= v->q->limit[stage_of(v->q->p, stage)];
+        <= v->q->share[stage];
 }
 
 /* The bytes of a tensor of the stage that are saved if its unit goes this way. */

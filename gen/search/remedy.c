@@ -26,15 +26,22 @@ static Proof proof_of(const Candidate *k, const Plan *before, const Plan *p, con
     return below_step(known, p);
 }
 
+/* The same question in another way, as far as packing. */
+static Candidate asked(const Candidate *k, const Ask *ask)
+{
+    Candidate with = candidate_with(k, ask);
+    candidate_start(&with, 0);
+    if (with.why == OVER_DEVICE)
+        repack(&with);
+    return with;
+}
+
 void cut_slack(Candidate *k)
 {
     for (CopySlack slack = COPY_SLACK_SECOND; slack <= COPY_SLACK_NONE && !k->best && k->failed->host.n > 0; slack++) {
         Ask ask = k->ask;
         ask.copy_slack = slack;
-        Candidate with = candidate_with(k, &ask);
-        candidate_start(&with, 0);
-        if (with.why == OVER_DEVICE)
-            repack(&with);
+        Candidate with = asked(k, &ask);
         if (with.best && (with.best != with.first || with.best->host.n > 0))
             polish(&with);
         if (with.best)
@@ -64,14 +71,23 @@ void take_any(Candidate *k)
     Ask ask = k->ask;
     ask.first_fit = true;
     ask.full_left = full_budget();      /* of its own: it is the last that may find a plan */
-    Candidate with = candidate_with(k, &ask);
-    candidate_start(&with, 0);
-    if (with.why == OVER_DEVICE)
-        repack(&with);
+    Candidate with = asked(k, &ask);
     if (!with.best)
         return;
     with.proof.value = k->proof.value;
     take(k, with.best, with.proof);
+}
+
+/* Where there are many chunks, all of a device for each leads to cuts that are far from fitting together. */
+void take_apart(Candidate *k)
+{
+    int64_t work = FIRST_WORK;          /* of its own: those before may have spent the rest */
+    Ask ask = k->ask;
+    ask.apart = ask.unproven = true;
+    ask.work_left = memcpy(alloc(sizeof work), &work, sizeof work);
+    Candidate with = asked(k, &ask);
+    if (with.best && (!k->best || better(with.best, k->best)))
+        take(k, with.best, proof_of(k, k->best, with.best, "each chunk has a part of its device's memory"));
 }
 
 /* A cut has one message or more under way for each value that crosses it. */
@@ -79,10 +95,7 @@ void take_narrow(Candidate *k)
 {
     Ask ask = k->ask;
     for (ask.narrow = MOST_REQUESTS / 2; !k->best && ask.narrow > 0 && !is_spent(k); ask.narrow /= 2) {
-        Candidate with = candidate_with(k, &ask);
-        candidate_start(&with, 0);
-        if (with.why == OVER_DEVICE)
-            repack(&with);
+        Candidate with = asked(k, &ask);
         if (with.best)
             take(k, with.best, proof_of(k, NULL, with.best, "cuts that fewer values cross"));
     }

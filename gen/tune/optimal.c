@@ -95,7 +95,7 @@ static Ns step_of(OptimalTuner *x, const Actions *lists)
     if (!order(p)) {
         Question q = part_question(p, x->limit);
         const Price **price = alloc(sizeof *price * (size_t)x->chunks);
-        Prices *prices = prices_open(q.p, x->share);
+        Prices *prices = prices_open(q.p, price_whole(q.p, x->share));
         bool fits = true;
         memset(x->need, 0, sizeof *x->need * (size_t)x->n);
         for (int c = 0; c < x->chunks; c++) {
@@ -157,7 +157,7 @@ static void probe(const OptimalTuner *x, OptimalProbe what, const int *fate, Byt
     if (order(p))
         die("optimal: no lists of a probe");
     Question q = part_question(p, x->limit);
-    Prices *prices = prices_open(q.p, x->limit);
+    Prices *prices = prices_open(q.p, price_whole(q.p, x->limit));
     Ns time;
     for (int c = 0; c < x->chunks; c++)
         need[c] = price_need(prices, first_of(x, c), x->last[c], c, fate, &time);
@@ -204,7 +204,7 @@ static void open_shop(OptimalTuner *x)
     if (order(p))
         die("optimal: no lists of a plan");
     Question q = part_question(p, x->limit);
-    Prices *prices = prices_open(q.p, x->share);
+    Prices *prices = prices_open(q.p, price_whole(q.p, x->share));
     const Facts *f = facts_of(&q);
     int *fate = keep_fates(q.p, false);
     for (int c = 0; c < x->chunks; c++) {
@@ -396,7 +396,7 @@ Ns lists_bound(const Plan *p, const Bytes *limit)
     Question q = part_question(plan, limit);
     const Facts *f = facts_of(&q);
     /* The shop with base times, and with the bytes that no fates save. */
-    Prices *prices = prices_open(q.p, x->limit);
+    Prices *prices = prices_open(q.p, price_whole(q.p, x->limit));
     int *fate = keep_fates(q.p, true);
     memcpy(x->room, x->limit, sizeof *x->room * (size_t)x->n);
     for (int c = 0; c < x->chunks; c++) {

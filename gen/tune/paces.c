@@ -75,7 +75,7 @@ static bool find_prices(PacesTuner *x, const Plan *p, const Price **price)
         TunerState state = (TunerState){x->now.lead[d], x->now.lag[d], order_slack(p), {slack[0], slack[1]}};
         price[d] = known_of(x, d, &state);
         if (!price[d]) {
-            prices = prices ? prices : prices_open(p, x->limit);
+            prices = prices ? prices : prices_open(p, price_whole(p, x->limit));
             PacesKnown *k = &x->known[d].at[x->known[d].n++];
             *k = (PacesKnown){state, *price_best(prices, d ? x->last[d - 1] + 1 : 0, x->last[d], d)};
             price[d] = &k->price;
