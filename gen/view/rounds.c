@@ -94,6 +94,7 @@ static Ns rounded_step(const Plan *p, int t, int reader, int bits)
 {
     const Tensor *const x = &p->g->tensor.at[t];
     const Bytes few = packed(x, bits);
+    void *mark = mem_mark();
     const int64_t n = shape_elements(&x->shape);
     Cost c = *p->c;
     Plan q = *p;
@@ -110,6 +111,7 @@ static Ns rounded_step(const Plan *p, int t, int reader, int bits)
         *PUSH(&q.dev) = x;
     }
     sim(&q);
+    mem_release(mark);
     return q.step;
 }
 
