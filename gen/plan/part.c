@@ -243,7 +243,7 @@ Question part_question(const Plan *plan, const Bytes *limit)
 {
     const Plan *p = first_row(plan);
     return (Question){.p = p, .n = p->g->nf, .chunks = plan_chunks(p), .cut = positions(plan), .limit = limit,
-                      .objective = "step", .seeds = planners};
+                      .share = price_whole(p, limit), .objective = "step", .seeds = planners};
 }
 
 bool part_below(const Plan *p, const Bytes *limit, Ns below, Cuts *all)
@@ -383,11 +383,11 @@ static void share_out(const Plan *p, const Question *q, const Answer *a, const B
                 least += k ? (double)k[s].least : 0;
                 more += k ? (double)(k[s].need - k[s].least) : 1;
             }
-        double room = (double)limit[d] - least;
+        double room = (double)limit[d] - least, few = least > 0 ? (double)limit[d] / least : 0;
         for (int s = 0; s < q->chunks; s++)
             if (plan_holds(p, d, s)) {
                 double low = k ? (double)k[s].least : 0, high = k ? (double)(k[s].need - k[s].least) : 1;
-                Bytes has = (Bytes)(room > 0 ? low + (more > 0 ? room * high / more : 0) : low * (double)limit[d] / least);
+                Bytes has = (Bytes)(room > 0 ? low + (more > 0 ? room * high / more : 0) : low * few);
                 share[s] = has < share[s] ? has : share[s];
             }
     }
@@ -404,8 +404,8 @@ static Bytes worst_of(const Plan *p, const Question *q, const Answer *a, const B
 }
 
 /* One question, in a room of its own: prices stand there until the plan is dropped.  The answer does not. */
-static bool put(const Planner *k, const Plan *p, const char *cut, const Bytes *limit, const Bytes *share, Question *q, Answer *a,
-                Room **room)
+static bool put(const Planner *k, const Plan *p, const char *cut, const Bytes *limit, const Bytes *share, Question *q,
+                Answer *a, Room **room)
 {
     *room = mem_room();
     Room *was = mem_in(*room);
