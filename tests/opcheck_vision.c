@@ -303,6 +303,8 @@ static void note_put(Stage *st, const real *x, const Values *vals, int mb, int o
 
 static void output(void)
 {
+    if (folds())                /* GPUs have no inference yet */
+        return;
     Values vals = {.step = 5};
     Tensor *a = operand(REAL, 1, 1, 2);
     output_put(stage, a->k, &vals, 3, 2, 1);        /* nobody asked */
