@@ -133,10 +133,12 @@ refuse "a profile of one block" 5 "measured with compute 'f32, sums in 4 blocks'
 n='[1-9][0-9]*'
 told="^dpgen: $n calls are predicted by $n that were measured; $n more judge that: half are at most [0-9.]* % off"
 says "a fit" "$told" ./dpgen profile "$model" --fit -o "$tmp/fit"
-rows() { sed 1,11d "$1" | sed 's/ alone=.*//'; }
+rows() { sed -e 1,11d -e '/^fitted /d' -e 's/ alone=.*//' "$1"; }
 rows "$tmp/first" >"$tmp/rows"
 if rows "$tmp/fit" | cmp -s "$tmp/rows" -; then pass; else fault "a fit has other rows"; fi
-says "a plan of a fit" '(measured)' ./dpgen plan "$model" --profile "$tmp/fit"
+says "a plan of a fit" '(interpolated)' ./dpgen plan "$model" --profile "$tmp/fit"
+sed 's/^fitted .*/fitted 0/' "$tmp/fit" >"$tmp/none"
+refuse "a fit of nothing" 5 "none:12: not a number of calls: 'fitted 0'" ./dpgen plan "$model" --profile "$tmp/none"
 
 # Benchmarks that fail: no compiler, one that finds errors, a kernel that dies, one that says nothing.
 PATH=$tmp/broken:$PATH

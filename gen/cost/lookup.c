@@ -186,7 +186,7 @@ static void price_links(Cost *c, const Profile *f)
 void priced(Cost *c, Cost *busy, const Graph *g, const Model *m, Profile *f)
 {
     Cost *both[] = {c, busy};
-    bool guessed = price_calls(c, busy, g, m, f);
+    bool guessed = price_calls(c, busy, g, m, f) || f->fitted > 0;
     for (int i = 0; i < 2; i++) {
         price_links(both[i], f);
         both[i]->measured = true;

@@ -137,6 +137,11 @@ static void read_line(Profile *p, int number, char *line)
     }
     if (sign == SIGNS)
         read_batches(p, number, line);
+    if (sign == SIGNS + 1 && !strncmp(line, "fitted ", 7)) {
+        if (!whole(line + 7, &p->fitted) || p->fitted == 0)
+            bad_line(p, number, "not a number of calls", line);
+        return;
+    }
     if (sign > SIGNS)
         (strncmp(line, "algorithm ", 10) ? read_row : read_algorithm)(p, number, line);
 }
@@ -213,6 +218,8 @@ void profile_print(FILE *f, const Profile *p)
     for (int i = 0; i < p->batch.n; i++)
         fprintf(f, " %d", p->batch.at[i]);
     fprintf(f, "\n");
+    if (p->fitted)
+        fprintf(f, "fitted %" PRId64 "\n", p->fitted);
     for (int i = 0; i < p->algorithm.n; i++)
         fprintf(f, "%s\n", line_of(&p->algorithm.at[i]));
     for (int i = 0; i < p->measured.n; i++) {

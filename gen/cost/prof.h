@@ -26,6 +26,7 @@ struct Profile {
     const char *again;          /* profile_parse() */
     const char *sign[SIGNS];
     Ints batch;                 /* micro-batches measured, ascending */
+    int64_t fitted;             /* rows that others predict: dpgen profile --fit */
     VEC(Algorithm) algorithm;   /* by what, as bytes */
     VEC(Measured) measured;     /* by what, as bytes */
     const char *hash;           /* of its text */
