@@ -21,6 +21,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "ckpt.h"
 #include "data.h"
@@ -284,6 +285,32 @@ static int read_names(const Run *run, bool in, const char **words, const char **
     return DONE;
 }
 
+/* Do two names mean one regular file?  They may before it exists. */
+static bool same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    if (!a || !b || stat(a, &x) != 0 || stat(b, &y) != 0)
+        return a && b && !strcmp(a, b);
+    return S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* A result would replace what is read, or another result. */
+static int check_names(const Run *run)
+{
+    const Serve *s = run->serve;
+    for (int i = 0; i < run->job->outputs; i++) {
+        for (int k = 0; k < run->job->inputs; k++)
+            if (same_file(s->to[i], s->from[k]))
+                return refuse(run, "--out %s: that is the file of input `%s`; name another", s->to[i],
+                              name_at(run->job, true, k));
+        for (int k = 0; k < i; k++)
+            if (same_file(s->to[i], s->to[k]))
+                return refuse(run, "--out %s: that is the file of output `%s` too; name another", s->to[i],
+                              name_at(run->job, false, k));
+    }
+    return DONE;
+}
+
 /* ---- samples -------------------------------------------------------------------------------------------------------- */
 
 static size_t row_bytes(const InputInfo *in)
@@ -417,6 +444,8 @@ static int serve_options(Run *run, char **argv)
     status = read_names(run, true, s->ask.in, s->from);
     if (status == DONE)
         status = read_names(run, false, s->ask.out, s->to);
+    if (status == DONE)
+        status = check_names(run);
     return status == DONE ? -1 : status;
 }
 
