@@ -46,6 +46,7 @@ void  text_close(Text *t);
 void *vec_grow(void *at, int n, int *cap, size_t size);
 typedef VEC(int) Ints;
 typedef VEC(const char *) Strs;
+typedef VEC(Ns) Times;
 
 /* ---- base/busy.c: a line on a terminal, once a second -------------------------------------------------- */
 void busy_with(const char *what);                   /* `planning`: until the next one, or busy_end() */

@@ -165,6 +165,8 @@ enum {
 /* ---- foreign/ ---------------------------------------------------------------------------------------------------- */
 enum {
     MOST_PREFIXES = 60000,      /* downward-closed, of a graph: they are kept, each as a set of nodes */
+    MOST_PLACES = 8192,         /* of a pipeline in its devices: a set of them and the last one; 45 each of two kinds */
+    MOST_ENDS = 20000000,       /* places times prefixes, which are remembered: 160 MB */
     MOST_LOOKS = 400000000,     /* at a node while enumerating, at a pair while bisecting */
     ORDER_LOOKS = 400000000,    /* at a node or an end of a stage, where orders are searched: two seconds */
 };

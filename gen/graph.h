@@ -81,7 +81,8 @@ typedef struct {                /* one kernel call of the model's mathematics */
     int64_t flop, pass_flop;    /* pass_: of it, what goes into passes over scratch between the call's products */
     Bytes tmp;                  /* scratch */
     Bytes moved, pass_moved;    /* bytes read and written, for estimates */
-    Ns ns;                      /* of a graph that is timed: what it takes on any device */
+    Ns ns;                      /* of a graph that is timed: what it takes on any device, unless the graph has kinds; */
+    Times on;                   /* ... then what it takes on each of them; none: ns, there too */
     Loc loc;
     /* front end only, before the calls are bound: */
     const char *owner;          /* its parameters have this path; NULL: its name */
@@ -109,6 +110,7 @@ typedef struct {
     VEC(Count) count;           /* what data_count() counts before the first forward */
     const char *model, *calls;  /* hash of the forward calls before fuse, and behind it; NULL or "": nothing was joined */
     bool timed;                 /* from elsewhere, with the times of its operators; row Opaque has no kernel */
+    Strs kind;                  /* of devices, by name, that a timed graph has times for; none: for all */
 } Graph;
 
 /* The operator table, parsed once. */

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "cost/machine.h"
 #include "cost/prepared.h"
+#include "search/arrange.h"
 #include "search/search.h"
 #include "emit/emit.h"
 #include "huggingface/hf.h"
@@ -378,18 +379,22 @@ static Node *root_of(Options *x)
         fail(EXIT_USAGE, "%s is a plan, and needs the model file that it was made for", x->from);
     const Foreign *f = x->foreign;
     if (f)
-        return foreign_model(x->from, f->name, f->batch, f->micro, 1, f->optimizer);
+        return foreign_model(x->from, f->name, f->batch, f->micro, 1, f->optimizer, f->devices);
     const Graph *g = read_graph(x->from);
-    return foreign_model(x->from, g->name, g->batch, g->micro, g->groups, "sgd");
+    return foreign_model(x->from, g->name, g->batch, g->micro, g->groups, "sgd", NULL);
 }
 
-static void set_objective(Options *x, Model *m)
+static Model *set_objective(Options *x, Model *m)
 {
     if (m->plan.objective == STEP_TIME)
-        return;
+        return m;
     if (!x->foreign)
         err(m->plan.loc, "step_time", "objective bottleneck reorders the graph: it is for graphs of other systems, see --from");
-    bottleneck(x->foreign, m, &x->chain);
+    const Graph *g = foreign_graph(x->foreign, m);
+    const Cost *c = cost(g, m, NULL);
+    bool free = m->device_order == ORDER_FREE;
+    bottleneck(x->foreign, g, m, c, free ? kinds_of(m, c).of : NULL, &x->chain);
+    return free ? ordered(m, x->chain.stages, x->chain.device) : m;
 }
 
 int main(int argc, char **argv)
@@ -417,7 +422,7 @@ int main(int argc, char **argv)
     Model *m = model(root, x.file ? x.file : x.from, &x.over);
     m->options = options_model(&x);
     bad_stop();
-    set_objective(&x, m);
+    m = set_objective(&x, m);
     pace(m, x.pace);
     if (x.library && !m->eval.format)           /* its outputs are those of an evaluation */
         m->eval = (DataSet){.format = "caller", .batches = 1};

@@ -54,8 +54,6 @@ refuse "nothing to generate" 3 "not generated" ./dpgen "$models/tiny-gpt.yaml" -
     --set train.batch.micro=1 -o "$tmp/out"
 refuse "another micro-batch" 3 "of 1 sample" ./dpgen plan --from "$graphs/gnmt.txt" --set train.batch.micro=2
 refuse "bottleneck of a model" 3 "for graphs of other systems" ./dpgen plan "$models/tiny-gpt.yaml" --objective bottleneck
-refuse "bottleneck without stages" 3 "given number of stages" \
-    ./dpgen plan --from "$graphs/gnmt.txt" --stages auto --objective bottleneck
 refuse "more stages than nodes" 3 "the graph has" ./dpgen plan --from "$graphs/vgg16.txt" --stages 64 --objective bottleneck
 
 # ---- three nodes in our own form, by hand: a (F 1, B 2) feeds b (2, 4) and c (3, 6), b feeds c ----------------------
@@ -80,6 +78,40 @@ line '^op I:a row=Opaque fwd=F:a ns=1500000 call=opaque_backward dy=r:d.a saved=
 line '^op W:a row=Opaque fwd=F:a ns=500000 call=opaque_weight dy=r:d.a saved=r:a.saved dweight=A:a.weight.grad.0 acc=acc @'
 ./dpgen plan --from "$tmp/graph.txt" -d f >"$tmp/again.txt" 2>&1
 expect "weights apart: print and read" cmp "$tmp/graph.txt" "$tmp/again.txt"
+
+# ---- times by kind of device: 9 ms on slow, 4 on fast but for c, 6 ---------------------------------------------------
+# Of two slow ones and a fast one, fast takes two nodes, so the longest of any stages is 9 ms.  In the order that is given slow
+# takes a, and nothing is shorter than 9 ms either; with fast first c is left for slow.
+{
+    printf '%s\n' 'dpgen-nodes 1' 'graph kinds batch=4 micro=16'
+    for node in a b c; do echo "node $node forward=4 output=1000 params=1000"; done
+    printf '%s\n' 'edge a to=b' 'edge b to=c' 'time c on=fast forward=6 backward=0'
+    for node in a b c; do echo "time $node on=slow forward=9"; done
+} >"$tmp/kinds.txt"
+printf 'devices: {order: free, list: [{name: slow, count: 2, memory: 1GiB}, {name: fast, memory: 1GiB}]}\n' >"$tmp/kinds.yaml"
+kinds() { ./dpgen plan --from "$tmp/kinds.txt" --devices "$tmp/kinds.yaml" --stages auto "$@"; }
+for how in "--objective bottleneck" "--mode infer --objective bottleneck" \
+           "--mode infer --objective bottleneck --device-order given"; do
+    if kinds $how --json 2>&1 | grep -q '"bottleneck_ns": 9000000, "bottleneck_bound_ns": 9000000,'; then pass
+    else fault "kinds: $how is not 9 ms"; fi
+done
+sed 's/count: 2, //' "$tmp/kinds.yaml" >"$tmp/one.yaml"
+if ./dpgen plan --from "$tmp/kinds.txt" --devices "$tmp/one.yaml" --stages 2 --mode infer 2>&1 | tee "$tmp/said" |
+    grep -q "(fast), .* operators"; then pass; else fault "kinds: the search takes times of kinds"; fi
+if grep -q "a micro-batch each 9.000 ms" "$tmp/said"; then pass; else fault "kinds: not 9 ms a micro-batch"; fi
+kinds -d f >"$tmp/all.txt" 2>&1
+sed '/^dpgen-plan/,$d' "$tmp/all.txt" >"$tmp/graph.txt"
+line '^graph kinds .*timed=1 kinds=fast,slow'
+line '^op F:a row=Opaque ns=4000000 on=4000000,9000000 call='
+line '^op F:c row=Opaque ns=4000000 on=6000000,9000000 call='
+./dpgen plan --from "$tmp/graph.txt" --devices "$tmp/kinds.yaml" --stages auto -d f 2>&1 |
+    sed '/^dpgen-plan/,$d' >"$tmp/again.txt"
+expect "kinds: print and read" cmp "$tmp/graph.txt" "$tmp/again.txt"
+refuse "a device of no kind" 3 "'cpu.0': the graph has times for fast, slow alone" ./dpgen plan --from "$tmp/kinds.txt"
+for m in 1 2 3; do echo "{name: d$m, count: 30, memory: ${m}GiB}"; done | paste -sd, |
+    sed 's/.*/devices: {order: free, list: [&]}/' >"$tmp/many.yaml"
+refuse "too many kinds to be ordered" 3 "of too many" ./dpgen plan --from "$tmp/three.txt" --devices "$tmp/many.yaml" \
+    --stages auto --objective bottleneck
 
 # what dpgen made up to go with the graph is no line of it, and is not quoted
 refuse "a schedule that needs another step" 3 "vgg16.txt: error: schedule spectrain" \
@@ -113,6 +145,10 @@ wrong "an unknown key"    9:8  "node has no 'fwd'" 'node d fwd=1'
 wrong "no reader"         9:1  "two ends" 'edge a'
 wrong "an unknown record" 9:1  "no record begins" 'arc a to=c'
 wrong "an illegal name"   9:13 "" 'node d name=a%20b'
+wrong "no kind"           9:1  "of which kind" 'time a forward=1'
+wrong "no name of a kind" 9:11 "is no name" 'time a on=a.b'
+wrong "times of no node"  9:1  "no node is called 'z'" 'time z on=gpu'
+wrong "two times"         10:1 "a second time of a on gpu" 'time a on=gpu' 'time a on=gpu forward=1'
 wrong "a second graph"    9:1  "a second graph" 'graph four'
 quantities() {
     printf 'forward_compute_time=%s, backward_compute_time=%s, activation_size=8.0, parameter_size=4.000' "$1" "$2"

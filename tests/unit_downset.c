@@ -4,6 +4,8 @@
  *
  * The oracle gives every node a stage number, in all k^n ways, and keeps those in which no edge goes back and no stage is
  * empty: that is what a chain of k downward-closed prefixes is.  It knows no prefixes.  Transfers are bytes over 1 GB/s.
+ * Of unequal devices it also tries every device for each stage, every number of stages that is allowed, and keeps those whose
+ * states have room; transfers between two kinds take twice as long.
  */
 #include "profiled/downset.h"
 #include "draw.h"
@@ -11,13 +13,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NODES = 10, STAGES = 5 };
-typedef struct { int n; Ns time[NODES]; Bytes bytes[NODES]; bool edge[NODES][NODES]; Ints from[NODES], to[NODES]; } Case;
+enum { NODES = 10, STAGES = 5, KINDS = 2 };
+typedef struct {
+    int n, ways, kind[STAGES];          /* kind: by device */
+    Ns time[NODES], slow[NODES];        /* on kind 0, on kind 1 */
+    Bytes bytes[NODES], states[NODES], room[STAGES];
+    bool edge[NODES][NODES];
+    Ints from[NODES], to[NODES];
+} Case;
+static const int in_turn[STAGES] = {0, 1, 2, 3, 4};
 
 static void make(Case *c, int most)
 {
     memset(c, 0, sizeof *c);
     c->n = draw(1, most);
+    c->ways = 2;
+    for (int d = 0; d < STAGES; d++)
+        c->room[d] = INT64_MAX;
     for (int i = 0; i < c->n; i++) {
         c->time[i] = draw(0, 9) ? draw(0, 30) : 0;
         c->bytes[i] = draw(0, 20);
@@ -32,12 +44,14 @@ static void make(Case *c, int most)
 }
 
 /* INT64_MAX: this is no chain of stages. */
-static Ns value(const Case *c, const int *stage, int k, bool wires)
+static Ns value(const Case *c, const int *stage, const int *device, int k, bool wires)
 {
     Ns time[STAGES] = {0}, most = 0;
     int count[STAGES] = {0};
+    Bytes states[STAGES] = {0};
     for (int i = 0; i < c->n; i++) {
-        time[stage[i]] += c->time[i];
+        time[stage[i]] += c->kind[device[stage[i]]] ? c->slow[i] : c->time[i];
+        states[stage[i]] += c->states[i];
         count[stage[i]]++;
         for (int r = i + 1; r < c->n; r++)
             if (c->edge[i][r] && stage[r] < stage[i])
@@ -49,18 +63,20 @@ static Ns value(const Case *c, const int *stage, int k, bool wires)
             bool out = false;
             for (int r = i + 1; r < c->n; r++)
                 out |= c->edge[i][r] && stage[i] <= j && stage[r] > j;
-            wire += out ? 2 * c->bytes[i] : 0;
+            wire += out ? c->ways * c->bytes[i] : 0;
         }
-        if (!count[j])
+        if (!count[j] || states[j] > c->room[device[j]])
             return INT64_MAX;
         most = time[j] > most ? time[j] : most;
+        if (wires && j + 1 < k && c->kind[device[j]] != c->kind[device[j + 1]])
+            wire *= 2;
         most = wires && wire > most ? wire : most;
     }
     return most;
 }
 
 /* Of all assignments; runs: of those only that are runs of the order. */
-static Ns oracle(const Case *c, int k, bool wires, bool runs)
+static Ns oracle_on(const Case *c, const int *device, int k, bool wires, bool runs)
 {
     int stage[NODES] = {0};
     Ns best = INT64_MAX;
@@ -68,7 +84,7 @@ static Ns oracle(const Case *c, int k, bool wires, bool runs)
         bool run = true;
         for (int i = 1; i < c->n; i++)
             run &= stage[i] >= stage[i - 1];
-        Ns v = run || !runs ? value(c, stage, k, wires) : INT64_MAX;
+        Ns v = run || !runs ? value(c, stage, device, k, wires) : INT64_MAX;
         best = v < best ? v : best;
         int i = 0;
         while (i < c->n && ++stage[i] == k)
@@ -78,15 +94,40 @@ static Ns oracle(const Case *c, int k, bool wires, bool runs)
     }
 }
 
-static void check_chain(const Case *c, const ForeignChain *got, int k, bool wires, Ns want, int seed)
+static Ns oracle(const Case *c, int k, bool wires, bool runs)
 {
-    int stage[NODES], seen = 0;
+    return oracle_on(c, in_turn, k, wires, runs);
+}
+
+/* Of all rows of different devices, too. */
+static Ns oracle_free(const Case *c, int devices, int least, int most, bool wires)
+{
+    Ns best = INT64_MAX;
+    for (int k = least; k <= most; k++)
+        for (int code = 0, all = 1 << (3 * k); code < all; code++) {
+            int device[STAGES];
+            bool legal = true;
+            for (int j = 0; j < k; j++) {
+                device[j] = code >> 3 * j & 7;
+                legal &= device[j] < devices;
+                for (int i = 0; i < j && legal; i++)        /* those of a kind in turn */
+                    legal = device[i] != device[j] && (c->kind[device[i]] != c->kind[device[j]] || device[i] < device[j]);
+            }
+            Ns v = legal ? oracle_on(c, device, k, wires, false) : INT64_MAX;
+            best = v < best ? v : best;
+        }
+    return best;
+}
+
+static void check_chain(const Case *c, const ForeignChain *got, bool wires, Ns want, int seed)
+{
+    int stage[NODES], seen = 0, k = got->stages;
     for (int j = 0, at = 0; j < k; j++)
         for (; at <= got->last[j] && at < c->n; at++) {
             stage[got->sequence[at]] = j;
             seen |= 1 << got->sequence[at];
         }
-    check(seen == (1 << c->n) - 1 && value(c, stage, k, wires) == want, "the chain has not its value", seed);
+    check(seen == (1 << c->n) - 1 && value(c, stage, got->device, k, wires) == want, "the chain has not its value", seed);
     bool sorted = true;
     for (int a = 0; a < c->n; a++)
         for (int b = 0; b < a; b++)
@@ -101,21 +142,70 @@ static void test(int seed, const Cost *wire)
     make(&c, seed % 3 ? 7 : 9);
     int k = draw(1, c.n > 7 ? 3 : 4);
     bool wires = draw(0, 1), few = seed % 5 == 0;
-    Dag d = {.n = c.n, .time = c.time, .bytes = c.bytes, .from = c.from, .to = c.to, .wire = wires ? wire : NULL};
+    Dag d = {.n = c.n, .classes = 1, .time = (const Ns *const[]){c.time}, .bytes = c.bytes, .from = c.from, .to = c.to,
+             .wire = wires ? wire : NULL, .ways = 2};
+    ForeignPlaces p = places_row((int[STAGES]){0}, NULL, k, k);
     ForeignChain got;
-    bool found = downset_chain(&d, k, MOST_PREFIXES, &got);
+    bool found = downset_chain(&d, &p, MOST_PREFIXES, &got);
     check(found == (c.n >= k), "as many nodes as stages", seed);
     if (!found)
         return;
     Ns want = oracle(&c, k, wires, false);
     check(got.value == want && got.bound == want && got.all, "the least bottleneck", seed);
-    check_chain(&c, &got, k, wires, want, seed);
+    check_chain(&c, &got, wires, want, seed);
     if (!few)
         return;
-    orders_chain(&d, k, 20000, &got);
+    orders_chain(&d, &p, 20000, &got);
     check(got.bound <= want && got.value >= want && got.value <= oracle(&c, k, wires, true), "the best of some orders", seed);
     check(c.n > 6 || got.value == want, "the best of all orders", seed);
-    check_chain(&c, &got, k, wires, got.value, seed);
+    check_chain(&c, &got, wires, got.value, seed);
+}
+
+/* Devices of two kinds, in a given order or a free one; some have no room for all states. */
+static void test_kinds(int seed)
+{
+    Case c;
+    state = (uint64_t)seed;
+    make(&c, 5);
+    c.ways = draw(1, 2);
+    int devices = draw(1, 4), least = draw(1, devices), most = draw(least, devices), small = draw(0, 2);
+    bool wires = draw(0, 1), free = draw(0, 1);
+    Bytes sum = 1;
+    for (int i = 0; i < c.n; i++) {
+        c.slow[i] = draw(0, 3) ? c.time[i] + draw(0, 40) : draw(0, 30);
+        sum += c.states[i] = draw(0, 9);
+    }
+    int class[STAGES], room[KINDS] = {draw(1, (int)sum), draw(1, (int)sum)};
+    for (int d = 0; d < devices; d++) {
+        class[d] = c.kind[d] = draw(0, 1);
+        c.room[d] = small ? INT64_MAX : room[c.kind[d]];
+    }
+    Wire wires_of[STAGES * STAGES];
+    for (int i = 0; i < STAGES * STAGES; i++)
+        wires_of[i] = (Wire){.rate = c.kind[i / STAGES] == c.kind[i % STAGES] ? 1e9 : 5e8};
+    Cost wire = {.devices = STAGES, .wire = wires_of};
+    Dag d = {.n = c.n, .classes = KINDS, .time = (const Ns *const[]){c.time, c.slow}, .bytes = c.bytes, .from = c.from,
+             .to = c.to, .states = c.states, .wire = wires ? &wire : NULL, .ways = c.ways};
+    ForeignPlaces p = free ? places_free(c.kind, class, c.room, devices, least, most) : places_row(class, c.room, least, most);
+    ForeignChain got;
+    Ns want = INT64_MAX;
+    for (int k = least; k <= most && !free; k++) {
+        Ns v = oracle(&c, k, wires, false);
+        want = v < want ? v : want;
+    }
+    want = free ? oracle_free(&c, devices, least, most, wires) : want;
+    bool found = downset_chain(&d, &p, MOST_PREFIXES, &got);
+    check(found == (want < INT64_MAX), "are there stages with room", seed);
+    if (!found || want == INT64_MAX)
+        return;
+    for (int j = 0; free && j < got.stages; j++)        /* one device stands for all of its kind */
+        check(got.device[j] < devices, "a device", seed);
+    check(got.value == want && got.bound == want && got.all, "the least bottleneck of unequal devices", seed);
+    check_chain(&c, &got, wires, want, seed);
+    found = orders_chain(&d, &p, 20000, &got);
+    check(found && got.bound <= want && got.value == want, "the best of all orders on unequal devices", seed);
+    if (found)
+        check_chain(&c, &got, wires, got.value, seed);
 }
 
 /* Two chains of 30 nodes side by side: 31 * 31 prefixes; every time 1 s, so ceil(60 / k) s. */
@@ -132,10 +222,11 @@ static void test_ladder(void)
             *PUSH(&to[i - 2]) = i;
         }
     }
-    Dag d = {.n = N, .time = time, .bytes = bytes, .from = from, .to = to};
+    Dag d = {.n = N, .classes = 1, .time = (const Ns *const[]){time}, .bytes = bytes, .from = from, .to = to};
     for (int k = 1; k <= 16; k++) {
         ForeignChain c;
-        check(downset_chain(&d, k, MOST_PREFIXES, &c) && c.all && c.prefixes == 31 * 31
+        ForeignPlaces p = places_row((int[16]){0}, NULL, k, k);
+        check(downset_chain(&d, &p, MOST_PREFIXES, &c) && c.all && c.prefixes == 31 * 31
               && c.value == (Ns)((N + k - 1) / k) * 1000000000 && c.bound == c.value, "two chains", k);
     }
 }
@@ -231,12 +322,14 @@ static void test_large(int seed, int nodes, int k, const Cost *wire, int64_t loo
     static int order[LARGE];
     state = (uint64_t)seed;
     make_large(&g, nodes);
-    Dag d = {.n = g.n, .time = g.time, .bytes = g.bytes, .from = g.from, .to = g.to, .wire = wire};
+    Dag d = {.n = g.n, .classes = 1, .time = (const Ns *const[]){g.time}, .bytes = g.bytes, .from = g.from, .to = g.to,
+             .wire = wire, .ways = 2};
+    ForeignPlaces p = places_row((int[STAGES]){0}, NULL, k, k);
     ForeignChain got;
     if (looks)
-        orders_chain(&d, k, looks, &got);
+        orders_chain(&d, &p, looks, &got);
     else
-        check(downset_chain(&d, k, MOST_PREFIXES, &got) && !got.all, "more prefixes than are looked at", seed);
+        check(downset_chain(&d, &p, MOST_PREFIXES, &got) && !got.all, "more prefixes than are looked at", seed);
     check(got.bound <= got.value && least_of(&g, got.sequence, k) == got.value, "the value of an order", seed);
     for (int i = 0; i < 400; i++) {
         random_order(&g, order);
@@ -254,6 +347,8 @@ int main(void)
     Cost wire = {.devices = STAGES, .wire = wires};
     for (int seed = 1; seed <= 1500; seed++)
         test(seed, &wire);
+    for (int seed = 1; seed <= 600; seed++)
+        test_kinds(seed);
     test_ladder();
     bool slow = getenv("SLOW") && *getenv("SLOW");
     for (int seed = 1; seed <= 3; seed++)

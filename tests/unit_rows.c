@@ -99,7 +99,8 @@ static const Model *read_model(const Case *k, Options *x)
         *PUSH(&over.set) = strf("plan.chunks=%d", k->v);
     if (k->g)
         *PUSH(&over.set) = strf("plan.group=%d", k->g);
-    Node *root = foreign_model(path, f->name, f->batch, f->micro, row ? schedule_ways(row) : 1, f->optimizer);
+    Node *root = foreign_model(path, f->name, f->batch, f->micro, row ? schedule_ways(row) : 1, f->optimizer,
+                               NULL);
     return model(root, path, &over);
 }
 

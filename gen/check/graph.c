@@ -205,6 +205,8 @@ static bool check_call(GraphCheck *c, const Op *o)
         return true;
     if (o->tmp < 0 || o->flop < 0 || o->moved < 0 || o->ns < 0)
         return FAULT(c, o->loc, "%s, %s: negative scratch, arithmetic, bytes or time", OP(o));
+    if (o->on.n && o->on.n != c->g->kind.n)
+        return FAULT(c, o->loc, "%s, %s: %d times, of %d kinds", OP(o), o->on.n, c->g->kind.n);
     if (o->pass_flop < 0 || o->pass_flop > o->flop || o->pass_moved < 0 || o->pass_moved > o->moved)
         return FAULT(c, o->loc, "%s, %s: passes over scratch take more than all of the call", OP(o));
     const Row *r = row(o->row);

@@ -8,8 +8,8 @@
  *
  * Times come from a profile (lookup.c) or from the roofline of the devices' descriptions (roof.c), never from both: measured
  * and guessed times cannot be compared.  Devices that take the same time for every call are one class.  The table is as large
- * as the model times the number of different devices.  A foreign graph brings its times, those of the machine it was measured
- * on; they hold for every device.
+ * as the model times the number of different devices.  A foreign graph brings its times.  Those of one machine hold for every
+ * device; of a graph that has them by kind, a device takes the times of the kind that it is called by.
  *
  * Cost: linear in operators and classes, times the log of the profile's lines.
  */
@@ -19,12 +19,28 @@
 
 static const char graph_brought[] = "graph";
 
-static void classify(Cost *c, const Model *m, Ints *first)
+/* The kind of a graph that a device is; -1: the graph has none. */
+static int kind_of(const Graph *g, const Device *d)
+{
+    const char *known = NULL;
+    for (int k = 0; k < g->kind.n; k++) {
+        if (device_is(d, g->kind.at[k], strlen(g->kind.at[k])))
+            return k;
+        known = strf("%s%s%s", known ? known : "", known ? ", " : "", g->kind.at[k]);
+    }
+    if (known)
+        err(d->loc, "--devices FILE, with entries of these names", "device '%s': the graph has times for %s alone", d->name,
+            known);
+    return -1;
+}
+
+static void classify(Cost *c, const Graph *g, const Model *m, Ints *first)
 {
     for (int d = 0; d < m->devices.n; d++) {
         int k = 0;
-        while (k < first->n && !(roof_alike(&m->devices.at[first->at[k]], &m->devices.at[d])
-                                 && links_alike(c, first->at[k], d)))
+        const Device *a = &m->devices.at[d];
+        while (k < first->n && !(roof_alike(&m->devices.at[first->at[k]], a) && links_alike(c, first->at[k], d)
+                                 && kind_of(g, &m->devices.at[first->at[k]]) == kind_of(g, a)))
             k++;
         if (k == first->n)
             *PUSH(first) = d;
@@ -48,7 +64,7 @@ static Cost *new_cost(const Graph *g, const Model *m, Ints *first)
     c->ops = g->op.n;
     c->how = "estimated";
     links_of(c, m);
-    classify(c, m, first);
+    classify(c, g, m, first);
     c->ns = new_times(c);
     Mover *mover = alloc(sizeof *mover * (size_t)(m->devices.n + 1));
     for (int d = 0; d < m->devices.n; d++)
@@ -63,9 +79,11 @@ Cost *cost(const Graph *g, const Model *m, Profile *f)
     Cost *c = new_cost(g, m, &first);
     if (g->timed && f)
         fail(EXIT_STALE, "the graph brings its own times, and has no use for a profile");
-    for (int k = 0; g->timed && k < c->classes; k++)
+    for (int k = 0; g->timed && k < c->classes; k++) {
+        int kind = kind_of(g, &m->devices.at[first.at[k]]);
         for (int o = 0; o < g->op.n; o++)
-            c->ns[k][o] = g->op.at[o].ns;
+            c->ns[k][o] = kind >= 0 && g->op.at[o].on.n ? g->op.at[o].on.at[kind] : g->op.at[o].ns;
+    }
     if (g->timed) {
         c->signature = graph_brought;
         return c;

@@ -7,7 +7,9 @@
  * chain, which is as good an order of the same graph.  The stages are then runs again, and the rest of the line sees
  * plan.cuts.  A model of our own keeps its order, because gradients are added in it (docs/bits.md).
  *
- * Memory is not in this objective: the line says afterwards whether the plan fits.
+ * Where the order of devices is free, the chain chooses it too, and how many of them it uses, between the stages that were
+ * asked for.  Of memory this objective knows the states of a stage, which are there in every plan: the line says afterwards
+ * whether the plan fits.
  */
 #include "bottleneck.h"
 
@@ -19,31 +21,85 @@ static Ints *edges(const Foreign *f, bool to)
     return list;
 }
 
-void bottleneck(Foreign *f, Model *m, ForeignChain *c)
+/* Of all phases of a node, on each class; what nobody times takes none. */
+static const Ns *const *times(const Graph *g, const Cost *c, int nodes)
 {
-    if (m->plan.stages_min != m->plan.stages_max)
-        err(m->plan.loc, "--stages N", "the bottleneck is that of a given number of stages");
+    Ns **time = alloc(sizeof *time * (size_t)c->classes);
+    for (int k = 0; k < c->classes; k++) {
+        time[k] = alloc(sizeof **time * (size_t)nodes);
+        for (int o = 0; o < g->nb; o++)
+            if (g->op.at[o].fwd < nodes)
+                time[k][g->op.at[o].fwd] += c->ns[k][o];
+    }
+    return (const Ns *const *)time;
+}
+
+static const Bytes *states(const Graph *g, int nodes)
+{
+    Bytes *bytes = alloc(sizeof *bytes * (size_t)nodes);
+    for (int s = 0; s < g->state.n; s++) {
+        const State *k = &g->state.at[s];
+        if (k->param >= 0)
+            bytes[k->kind == S_GRAD ? k->op : g->state.at[k->param].op] += k->bytes;
+    }
+    return bytes;
+}
+
+static ForeignPlaces places(const Model *m, const Cost *c, const int *kind)
+{
+    Bytes *room = alloc(sizeof *room * (size_t)m->devices.n);
+    for (int d = 0; d < m->devices.n; d++)
+        room[d] = m->devices.at[d].memory;
+    int least = m->plan.stages_min, most = m->plan.stages_max;
+    ForeignPlaces p = kind ? places_free(kind, c->of.at, room, m->devices.n, least, most)
+                    : places_row(c->of.at, room, least, most);
+    if (!p.at.n)
+        err(m->order_at, "devices.order: given", "objective bottleneck orders devices of a few kinds, and these are of too "
+            "many");
+    return p;
+}
+
+/* The chain has one device of each kind: the others follow in turn. */
+static void spread(ForeignChain *c, const int *kind, int devices)
+{
+    bool *taken = alloc((size_t)devices);
+    for (int j = 0; j < c->stages; j++) {
+        int d = 0;
+        while (taken[d] || kind[d] != kind[c->device[j]])
+            d++;
+        c->device[j] = d;
+        taken[d] = true;
+    }
+}
+
+void bottleneck(Foreign *f, const Graph *g, Model *m, const Cost *c, const int *kind, ForeignChain *chain)
+{
     if (m->plan.chunks != 1 || m->plan.map.n)
         err(m->plan.loc, NULL, "objective bottleneck puts one run of nodes on each device");
     if (m->plan.cuts.n)
         err(m->plan.cuts_at, "give one of the two", "objective bottleneck chooses the cuts");
     int n = f->node.n;
-    Ns *time = alloc(sizeof *time * (size_t)n);
     Bytes *bytes = alloc(sizeof *bytes * (size_t)n);
-    for (int i = 0; i < n; i++) {
-        time[i] = f->node.at[i].forward + f->node.at[i].backward;
+    for (int i = 0; i < n; i++)
         bytes[i] = f->node.at[i].output;
+    if (n < m->plan.stages_min)
+        err(m->plan.loc, NULL, "%d stages, and the graph has %d node%s", m->plan.stages_min, n, n > 1 ? "s" : "");
+    Dag d = {.n = n, .classes = c->classes, .time = times(g, c, n), .states = states(g, n), .bytes = bytes,
+             .from = edges(f, false), .to = edges(f, true), .wire = c, .ways = infers(m) ? 1 : 2};
+    ForeignPlaces p = places(m, c, kind);
+    if (!downset_chain(&d, &p, MOST_PREFIXES, chain)) {
+        d.states = NULL;                /* no stages have room: the plan says so, and what would help */
+        downset_chain(&d, &p, MOST_PREFIXES, chain);
     }
-    Dag d = {.n = n, .time = time, .bytes = bytes, .from = edges(f, false), .to = edges(f, true),
-             .wire = cost(foreign_graph(f, m), m, NULL)};
-    if (!downset_chain(&d, m->plan.stages_max, MOST_PREFIXES, c))
-        err(m->plan.loc, NULL, "%d stages, and the graph has %d node%s", m->plan.stages_max, n, n > 1 ? "s" : "");
-    foreign_pick(f, c->sequence, n);
-    m->plan.longest = c->value;
-    m->plan.longest_bound = c->bound;
-    m->plan.longest_all = c->all;
-    for (int j = 0; j + 1 < m->plan.stages_max; j++)
-        *PUSH(&m->plan.cuts) = c->last[j];
+    foreign_pick(f, chain->sequence, n);
+    m->plan.longest = chain->value;
+    m->plan.longest_bound = chain->bound;
+    m->plan.longest_all = chain->all;
+    m->plan.stages_min = m->plan.stages_max = chain->stages;
+    for (int j = 0; j + 1 < chain->stages; j++)
+        *PUSH(&m->plan.cuts) = chain->last[j];
+    if (kind)
+        spread(chain, kind, m->devices.n);
 }
 
 void bottleneck_text(FILE *out, const ForeignChain *c)

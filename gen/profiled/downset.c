@@ -2,36 +2,39 @@
  *
  * downset.c: the least bottleneck of a pipeline over all downward-closed prefixes of a graph.
  *
- * Problem: k stages, each the difference of two consecutive downward-closed prefixes.  The longest of all stages and of all
- * transfers between them is to be as short as possible.  A transfer takes twice the bytes leaving a prefix over the rate of
- * its wire: activations there, gradients back.  Each producer counts once, however many readers it has outside.  Compute and
- * transfers overlap, so they are not added.
+ * Problem: stages, each the difference of two consecutive downward-closed prefixes, on devices that may be unequal, and of
+ * which some or any may come next (places.c).  The longest of all stages and of all transfers between them is to be as short
+ * as possible.  A transfer takes the bytes leaving a prefix over the rate of its wire: activations there, and where a job
+ * trains as many bytes of gradients back.  Each producer counts once, however many readers it has outside.  Compute and
+ * transfers overlap, so they are not added.  The states of a stage must have room on its device.
  *
  * Known: J. Tarnawski, A. Phanishayee, N. Devanur, D. Mahajan, F. Nina Paravecino, Efficient Algorithms for Device Placement
  * of DNN Graph Operators, NeurIPS 2020: dynamic programming over pairs of prefixes ("ideals"), quadratic in their number.
  * PipeDream's own planner (D. Narayanan et al., SOSP 2019) walks antichains in one order and counts bytes at skip connections
- * that nobody outside needs.  Both take the whole table for one optimum.
+ * that nobody outside needs.  PipeEdge's (Y. Hu et al., 2022) has devices of several kinds, and layers in one row.  All take
+ * the whole table for one optimum.
  *
- * Here the value is bisected.  For one value T, the first j stages hold at most j T of the time and the others at most (k -
- * j) T. Only prefixes that can meet both are paired, so that near the optimum each layer is a thin slice.  The answer comes
- * with the largest value that was proven impossible.
+ * Here the value is bisected.  For one value T, the first j of k stages hold at most j T of the time and the others at most
+ * (k - j) T. Only prefixes that can meet both are paired, so that near the optimum each place has a thin slice.  The answer
+ * comes with the largest value that was proven impossible.
  *
  * Prefixes are enumerated breadth first, as bit sets in a hash table, up to a number.  In a graph that has more, orders are
  * searched (orders.c), and the answer says so.
  *
  * Cost: prefixes times nodes to enumerate; per target the pairs of neighbouring slices, times n/64.  A budget of pairs ends
- * the bisection early: then value and bound differ.  Not handled: memory, replicas, stages that are no differences of
- * prefixes.
+ * the bisection early: then value and bound differ.  Not handled: memory besides states, replicas, stages that are no
+ * differences of prefixes.
  */
 #include "downset.h"
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct { Ns time, wire; int size; uint64_t *bits; Bytes leaves; } Prefix;
 typedef struct {
     const Dag *d;
-    int k, words;
-    VEC(Prefix) at;             /* by time, the empty one first, the whole last */
+    const ForeignPlaces *p;
+    const Ns *least;            /* [node]: on the class that is fastest with it */
+    int words, **rank;          /* [class]: prefixes by time there */
+    Prefixes at;                /* by time on class 0, the empty one first, the whole last */
     int *table, slots;          /* hash of bit sets -> prefix + 1 */
     int64_t looks;
 } ForeignSearch;
@@ -83,7 +86,11 @@ static void extend(ForeignSearch *s, int x, int i)
     *p = s->at.at[x];
     p->bits = bits;
     p->size++;
-    p->time += s->d->time[i];
+    p->time = alloc(sizeof *p->time * (size_t)s->d->classes);
+    for (int k = 0; k < s->d->classes; k++)
+        p->time[k] = s->at.at[x].time[k] + s->d->time[k][i];
+    p->least += s->least[i];
+    p->states += s->d->states ? s->d->states[i] : 0;
     *slot = s->at.n;
 }
 
@@ -93,7 +100,8 @@ static void empty(ForeignSearch *s, int most)
     s->slots = 2 * most + 64;
     s->table = alloc(sizeof *s->table * (size_t)s->slots);
     s->at.n = 0;
-    PUSH(&s->at)->bits = alloc(sizeof(uint64_t) * (size_t)s->words);
+    *PUSH(&s->at) = (Prefix){.bits = alloc(sizeof(uint64_t) * (size_t)s->words),
+                             .time = alloc(sizeof(Ns) * (size_t)s->d->classes)};
     *slot_of(s, s->at.at[0].bits) = 1;
 }
 
@@ -128,19 +136,15 @@ static Bytes leaves(const Dag *d, const uint64_t *bits)
 static int by_time(const void *a, const void *b)
 {
     const Prefix *x = a, *y = b;
-    if (x->time != y->time)
-        return x->time < y->time ? -1 : 1;
+    if (x->time[0] != y->time[0])
+        return x->time[0] < y->time[0] ? -1 : 1;
     return x->size != y->size ? x->size - y->size : memcmp(x->bits, y->bits, sizeof *x->bits);
 }
 
 /* ---- one target -------------------------------------------------------------------------------------------------- */
 
-typedef struct { Ints *layer; int *before; int64_t left; } ForeignReach; /* before[j * n + x]: the prefix of layer j - 1 */
-
-static Ns transfer(const ForeignSearch *s, int j, const Prefix *p)
-{
-    return s->d->wire ? cost_wire(s->d->wire, j - 1, j, 2 * p->leaves) : 0;
-}
+/* [place * prefixes + prefix]: where its stage begins, -1: it cannot end there; and in which place that was. */
+typedef struct { int *from, *came, *near; int64_t left; } ForeignReach;
 
 static bool within(const ForeignSearch *s, const Prefix *a, const Prefix *b)
 {
@@ -158,68 +162,96 @@ static Ns share(Ns time, int stages)            /* what the longest of so many t
 }
 
 /* Prefixes with enough nodes on both sides, and not too much time on either. */
-static bool may_end(const ForeignSearch *s, int j, int x, Ns target)
+static bool may_end(const ForeignSearch *s, const ForeignPlace *at, int x, Ns target)
 {
     const Prefix *p = &s->at.at[x], *all = &s->at.at[s->at.n - 1];
-    int left = s->k - j;
-    if (left == 0)
-        return x == s->at.n - 1;
-    return p->size >= j && all->size - p->size >= left && share(p->time, j) <= target
-        && share(all->time - p->time, left) <= target && transfer(s, j, p) <= target;
+    int few = s->p->least - at->used, most = s->p->most - at->used;
+    if (x == s->at.n - 1)
+        return few <= 0;
+    return most > 0 && p->size >= at->used && all->size - p->size >= few && share(p->least, at->used) <= target
+        && share(all->least - p->least, most) <= target;
 }
 
-/* Can stage j end with x?  Remembers where it then begins. */
-static bool reach(ForeignSearch *s, ForeignReach *r, int j, int x, Ns target)
+/* The prefixes, by time on that class, at which a stage of this place may begin if it follows that one. */
+static int begins(const ForeignSearch *s, ForeignReach *r, int place, int before, Ns target)
+{
+    const ForeignPlace *a = &s->p->at.at[before], *b = &s->p->at.at[place];
+    int n = 0;
+    for (int i = 0; i < s->at.n; i++) {
+        int y = s->rank[b->class][i];
+        if (r->from[before * s->at.n + y] >= 0 && (!before || places_sent(s->d, a, b, s->at.at[y].leaves) <= target))
+            r->near[n++] = y;
+    }
+    return n;
+}
+
+/* Can the stage end with x?  Remembers where it then begins; near: the n places for that. */
+static void reach(ForeignSearch *s, ForeignReach *r, int place, int before, int n, int x, Ns target)
 {
     const Prefix *p = &s->at.at[x];
-    const Ints *from = &r->layer[j - 1];
-    int low = 0, high = from->n;                /* the first that is not too far back */
+    const ForeignPlace *at = &s->p->at.at[place];
+    int low = 0, high = n;                      /* the first that is not too far back */
     while (low < high) {
         int mid = (low + high) / 2;
-        bool far = p->time - s->at.at[from->at[mid]].time > target;
+        bool far = p->time[at->class] - s->at.at[r->near[mid]].time[at->class] > target;
         low = far ? mid + 1 : low;
         high = far ? high : mid;
     }
-    for (int i = low; i < from->n; i++) {
-        int y = from->at[i];
-        if (s->at.at[y].time > p->time)
+    for (int i = low; i < n; i++) {
+        const Prefix *q = &s->at.at[r->near[i]];
+        if (q->time[at->class] > p->time[at->class])
             break;
         r->left--;
-        if (within(s, &s->at.at[y], p)) {
-            r->before[j * s->at.n + x] = y;
-            return true;
+        if (within(s, q, p) && p->states - q->states <= at->room) {
+            r->from[place * s->at.n + x] = r->near[i];
+            r->came[place * s->at.n + x] = before;
+            break;
         }
     }
-    return false;
 }
 
-/* 1: the target can be reached, layers and before say how; 0: it cannot; -1: the budget ended. */
+/* The place in which the target can be reached, r says how; 0: there is none; -1: the budget ended. */
 static int possible(ForeignSearch *s, ForeignReach *r, Ns target)
 {
-    for (int j = 0; j <= s->k; j++)
-        r->layer[j].n = 0;
-    *PUSH(&r->layer[0]) = 0;
-    for (int j = 1; j <= s->k; j++)
-        for (int x = 1; x < s->at.n; x++) {
-            if (may_end(s, j, x, target) && reach(s, r, j, x, target))
-                *PUSH(&r->layer[j]) = x;
+    int n = s->at.n;
+    for (int i = 0; i < s->p->at.n * n; i++)
+        r->from[i] = i ? -1 : 0;
+    for (int place = 1; place < s->p->at.n; place++) {
+        const ForeignPlace *at = &s->p->at.at[place];
+        for (int k = 0; k < at->before.n; k++) {
+            int starts = begins(s, r, place, at->before.at[k], target);
+            for (int x = 1; x < n && starts; x++)
+                if (r->from[place * n + x] < 0 && may_end(s, at, x, target))
+                    reach(s, r, place, at->before.at[k], starts, x, target);
             if (r->left <= 0)
                 return -1;
         }
-    return r->layer[s->k].n > 0;
+        if (r->from[place * n + n - 1] >= 0)
+            return place;
+    }
+    return 0;
 }
 
 /* The value of the chain that was found last. */
-static Ns take(const ForeignSearch *s, const ForeignReach *r, int *end)
+static Ns take(const ForeignSearch *s, const ForeignReach *r, int place, ForeignChain *c, int *end)
 {
     Ns value = 0;
-    end[s->k] = s->at.n - 1;
-    for (int j = s->k; j > 0; j--) {
-        end[j - 1] = r->before[j * s->at.n + end[j]];
-        Ns time = s->at.at[end[j]].time - s->at.at[end[j - 1]].time, wire = j < s->k ? transfer(s, j, &s->at.at[end[j]]) : 0;
+    int x = s->at.n - 1;
+    c->stages = s->p->at.at[place].used;
+    for (int j = c->stages; j > 0; j--) {
+        const ForeignPlace *at = &s->p->at.at[place];
+        int was = r->came[place * s->at.n + x], y = r->from[place * s->at.n + x];
+        const Prefix *p = &s->at.at[x], *q = &s->at.at[y];
+        Ns time = p->time[at->class] - q->time[at->class];
+        Ns sent = j > 1 ? places_sent(s->d, &s->p->at.at[was], at, q->leaves) : 0;
         value = time > value ? time : value;
-        value = wire > value ? wire : value;
+        value = sent > value ? sent : value;
+        end[j] = x;
+        c->device[j - 1] = at->device;
+        x = y;
+        place = was;
     }
+    end[0] = 0;
     return value;
 }
 
@@ -227,20 +259,20 @@ static Ns take(const ForeignSearch *s, const ForeignReach *r, int *end)
 
 static void bisect(ForeignSearch *s, ForeignChain *c, int *end)
 {
-    ForeignReach r = {.layer = alloc(sizeof *r.layer * (size_t)(s->k + 1)), .left = MOST_LOOKS};
-    r.before = alloc(sizeof *r.before * (size_t)(s->k + 1) * (size_t)s->at.n);
-    Ns low = share(s->at.at[s->at.n - 1].time, s->k), high = INT64_MAX / 4, target = low, step = low / 64 + 1;
+    size_t ends = (size_t)s->p->at.n * (size_t)s->at.n;
+    ForeignReach r = {.from = alloc(sizeof(int) * ends), .came = alloc(sizeof(int) * ends),
+                      .near = alloc(sizeof(int) * (size_t)s->at.n), .left = MOST_LOOKS};
+    Ns low = share(s->at.at[s->at.n - 1].least, s->p->most), high = INT64_MAX / 4, target = low, step;
     for (int i = 0; i < s->d->n; i++)
-        low = target = s->d->time[i] > low ? s->d->time[i] : low;
-    int found = 0;
+        low = target = s->least[i] > low ? s->least[i] : low;
+    step = low / 64 + 1;
     while (low < high) {
         int can = possible(s, &r, target);
         if (can > 0) {
-            found = 1;
-            high = take(s, &r, end);
+            high = take(s, &r, can, c, end);
         } else if (can == 0) {
             low = target + 1;
-        } else if (found) {
+        } else if (c->stages) {
             break;
         } else {                        /* not even one plan: without a budget then, once */
             r.left = INT64_MAX;
@@ -248,8 +280,8 @@ static void bisect(ForeignSearch *s, ForeignChain *c, int *end)
             continue;
         }
         step *= 2;
-        target = found ? low + (high - low) / 2 : low + step < high ? low + step : high;
-        target = target < high ? target : high - 1;
+        target = c->stages ? low + (high - low) / 2 : low + step < high ? low + step : high;
+        target = c->stages && target >= high ? high - 1 : target;
     }
     c->value = high;
     c->bound = low < high ? low : high;
@@ -259,8 +291,8 @@ static void lay_out(const ForeignSearch *s, ForeignChain *c, const int *end)
 {
     int n = 0;
     c->sequence = alloc(sizeof *c->sequence * (size_t)(s->d->n + 1));
-    c->last = alloc(sizeof *c->last * (size_t)(s->k + 1));
-    for (int j = 1; j <= s->k; j++) {
+    c->last = alloc(sizeof *c->last * (size_t)(c->stages + 1));
+    for (int j = 1; j <= c->stages; j++) {
         const uint64_t *with = s->at.at[end[j]].bits, *without = s->at.at[end[j - 1]].bits;
         for (int i = 0; i < s->d->n; i++)
             if (has(with, i) && !has(without, i))
@@ -269,23 +301,49 @@ static void lay_out(const ForeignSearch *s, ForeignChain *c, const int *end)
     }
 }
 
-bool downset_chain(const Dag *d, int k, int most, ForeignChain *c)
+typedef struct { Ns time; int prefix; } Ranked;
+
+static int by_rank(const void *a, const void *b)
 {
-    ForeignSearch s = {.d = d, .k = k};
-    if (k < 1 || d->n < k)
-        return false;
-    *c = (ForeignChain){.all = enumerate(&s, most < MOST_PREFIXES ? most : MOST_PREFIXES)};
-    if (!c->all) {
-        orders_chain(d, k, ORDER_LOOKS, c);
-        return true;
+    const Ranked *x = a, *y = b;
+    return x->time != y->time ? (x->time < y->time ? -1 : 1) : x->prefix - y->prefix;
+}
+
+/* Prefixes by time on each class; without nodes they come first. */
+static void rank(ForeignSearch *s)
+{
+    Ranked *list = alloc(sizeof *list * (size_t)s->at.n);
+    s->rank = alloc(sizeof *s->rank * (size_t)s->d->classes);
+    for (int k = 0; k < s->d->classes; k++) {
+        s->rank[k] = alloc(sizeof **s->rank * (size_t)s->at.n);
+        for (int x = 0; x < s->at.n; x++)
+            list[x] = (Ranked){s->at.at[x].time[k], x};
+        qsort(list, (size_t)s->at.n, sizeof *list, by_rank);
+        for (int x = 0; x < s->at.n; x++)
+            s->rank[k][x] = list[x].prefix;
     }
+}
+
+bool downset_chain(const Dag *d, const ForeignPlaces *p, int most, ForeignChain *c)
+{
+    ForeignSearch s = {.d = d, .p = p, .least = places_least(d)};
+    if (d->n < p->least || p->at.n < 2)
+        return false;
+    most = most < MOST_PREFIXES ? most : MOST_PREFIXES;
+    most = most < MOST_ENDS / p->at.n ? most : MOST_ENDS / p->at.n;
+    *c = (ForeignChain){.all = enumerate(&s, most)};
+    if (!c->all)
+        return orders_chain(d, p, ORDER_LOOKS, c);
     for (int x = 0; x < s.at.n; x++)
         s.at.at[x].leaves = leaves(d, s.at.at[x].bits);
     if (s.at.n > 1)
         qsort(s.at.at, (size_t)s.at.n, sizeof *s.at.at, by_time);
+    rank(&s);
     c->prefixes = s.at.n;
-    int *end = alloc(sizeof *end * (size_t)(k + 1));
+    c->device = alloc(sizeof *c->device * (size_t)(p->most + 1));
+    int *end = alloc(sizeof *end * (size_t)(p->most + 1));
     bisect(&s, c, end);
-    lay_out(&s, c, end);
-    return true;
+    if (c->stages)
+        lay_out(&s, c, end);
+    return c->stages > 0;
 }

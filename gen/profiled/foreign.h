@@ -7,10 +7,12 @@
 #include "plan.h"
 
 enum { SAVED_OUTPUT = -1 };
+typedef struct { Ns forward, backward; } ForeignTime;            /* of one micro-batch */
 typedef struct {
     const char *id, *name;      /* as the file calls it; as dpgen does: legal, different from all others */
-    Ns forward, backward;       /* of one micro-batch */
-    Ns weight; bool apart;      /* of backward: the gradient of the parameter, which is a computation of its own */
+    ForeignTime time;
+    VEC(ForeignTime) on;        /* by kind of device, of files that name kinds */
+    double share; bool apart;   /* of backward: the gradient of the parameter, which is a computation of its own */
     Bytes output;               /* what its readers get, and, as gradients, give back */
     Bytes saved;                /* what its forward leaves for its backward, beside the output; SAVED_OUTPUT: the output */
     Bytes params;
@@ -22,14 +24,22 @@ typedef struct {
     int64_t batch, micro;       /* samples in a micro-batch, micro-batches in a step */
     Loc head;                   /* where that stands */
     VEC(ForeignNode) node;      /* in the order of the file, sorted so that readers come later */
+    Strs kind;                  /* of devices, that nodes have a time on each; none: times hold on any device */
+    const char *devices;        /* sections of a model file, of a format that has them; NULL: it has none */
 } Foreign;
 
-bool foreign_is(const char *path);                  /* by its first lines: nodes and edges, or a profile of PipeDream */
+/* By its first lines: nodes and edges, or a profile of PipeDream; by its name: models.yml of PipeEdge, or models.yml:MODEL */
+bool foreign_is(const char *path);
 Foreign *foreign_read(const char *path);            /* fails: err() at what is wrong */
 /* profiled/sort.c: keeps the nodes order[0 .. count), in that order; sorts them so that readers come later */
 void foreign_pick(Foreign *f, const int *order, int count);
 void foreign_sort(Foreign *f);
-Node *foreign_model(const char *path, const char *name, int64_t batch, int64_t micro, int64_t groups, const char *optimizer);
+/* devices: sections, or NULL: 64 alike */
+Node *foreign_model(const char *path, const char *name, int64_t batch, int64_t micro, int64_t groups, const char *optimizer,
+                    const char *devices);
+double foreign_decimal(Loc at, const char *what, const char *text, size_t n);       /* not negative; fails: err() */
+bool pipeedge_is(const char *path);
+void pipeedge_read(Foreign *f, const char *path);   /* profiled/pipeedge.c */
 /* profiled/graph.c: operators of the row Opaque.  fails: bad() where the model wants another micro-batch. */
 Graph *foreign_graph(const Foreign *f, const Model *m);
 #endif

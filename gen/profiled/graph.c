@@ -13,7 +13,8 @@
  *   bytes   f32, so rounded up to 4, and at least 4 for a tensor that is read; states follow the model's optimizer
  *   loss    the last node writes it next to its output
  *
- * Every edge carries a gradient back, as in PipeDream's cost of a cut, 2 bytes over bandwidth.
+ * Every edge carries a gradient back, as in PipeDream's cost of a cut, 2 bytes over bandwidth.  With plan.mode infer there is
+ * no backward and no loss, and what nobody reads leaves the job.
  *
  * needs   nodes sorted.  fills   all of Graph, timed, Op.ns.  fails   bad() where the model wants other micro-batches than
  * the file has times for.
@@ -22,11 +23,13 @@
 #include "rewrite/grad.h"
 #include "rt/rt.h"
 #include <inttypes.h>
+#include <math.h>
 
 typedef struct {
     const Foreign *f;
     Graph *g;
     Names taken;
+    bool infers;
     int *output, *saved;        /* by node: tensors; saved -1: none */
     int *param, *grad;          /* by node: states; -1: none */
     int *sum, *have;            /* by node: sum of the terms of the gradient of its output so far, and their number */
@@ -63,11 +66,24 @@ static void add_arg(Maker *x, const char *token, ArgKind kind, bool state, int i
     *PUSH(&o->arg) = (Arg){.kind = kind, .token = token, .state = state, .index = index};
 }
 
-static void new_op(Maker *x, int node, Phase phase, const char *call, Ns ns)
+/* What a phase of a node takes of its times. */
+static Ns part_of(const ForeignNode *n, const ForeignTime *t, Phase phase)
+{
+    Ns weight = (Ns)floor(n->share * (double)t->backward + 0.5);
+    return phase == PH_F ? t->forward : phase == PH_W ? weight : t->backward - weight;
+}
+
+static Op *new_op(Maker *x, int node, Phase phase, const char *row_name, const char *call)
 {
     const ForeignNode *n = &x->f->node.at[node];
-    *PUSH(&x->g->op) = (Op){.name = n->name, .layer = "", .row = row_find("Opaque"), .phase = phase, .call = call, .fwd = node,
-                            .ns = ns, .loc = n->loc};
+    Op *o = PUSH(&x->g->op);
+    *o = (Op){.name = n->name, .layer = "", .row = row_find(row_name), .phase = phase, .call = call, .fwd = node,
+              .loc = n->loc};
+    if (call)
+        o->ns = part_of(n, &n->time, phase);
+    for (int k = 0; k < n->on.n && call; k++)
+        *PUSH(&o->on) = part_of(n, &n->on.at[k], phase);
+    return o;
 }
 
 static void make_states(Maker *x)
@@ -81,7 +97,9 @@ static void make_states(Maker *x)
         const ForeignNode *node = &x->f->node.at[i];
         x->param[i] = node->params > 0 ? new_state(x, strf("%s.weight", node->name), S_PARAM, node->params, i) : -1;
     }
-    for (int i = 0; i < n; i++) {
+    for (int s = 0; s < g->state.n; s++)
+        g->state.at[s].frozen = x->infers && g->state.at[s].kind == S_PARAM;
+    for (int i = 0; i < n && !x->infers; i++) {
         const char *name = x->param[i] < 0 ? NULL : strf("%s.weight.grad.0", x->f->node.at[i].name);
         x->grad[i] = name ? new_state(x, name, S_GRAD, x->f->node.at[i].params, i) : -1;
         if (name)
@@ -92,8 +110,8 @@ static void make_states(Maker *x)
 static void forward(Maker *x, int node)
 {
     const ForeignNode *n = &x->f->node.at[node];
-    bool last = node == x->f->node.n - 1;
-    new_op(x, node, PH_F, "opaque_forward", n->forward);
+    bool last = node == x->f->node.n - 1 && !x->infers;
+    new_op(x, node, PH_F, "Opaque", "opaque_forward");
     x->output[node] = new_tensor(x, n->name, T_ACT, n->output, -1, n->loc);
     add_arg(x, "y", ARG_WRITE, false, x->output[node]);
     x->saved[node] = n->saved == SAVED_OUTPUT ? x->output[node] : -1;
@@ -120,9 +138,7 @@ static void add_term(Maker *x, int reader, int node, int b)
     if (n == 1)
         return;
     const char *whole = strf("d.%s", g->tensor.at[of].name);
-    new_op(x, reader, PH_I, NULL, 0);
-    Op *o = &g->op.at[g->op.n - 1];
-    o->row = row_find("GradAdd");
+    Op *o = new_op(x, reader, PH_I, "GradAdd", NULL);
     x->sum[node] = new_tensor(x, n == terms ? whole : strf("%s.s%d", whole, n), T_GRAD, g->tensor.at[of].bytes, of, o->loc);
     *PUSH(&o->in) = a;
     *PUSH(&o->in) = b;
@@ -150,7 +166,7 @@ static void backward(Maker *x, int node)
 {
     const ForeignNode *n = &x->f->node.at[node];
     int first = x->g->tensor.n;
-    new_op(x, node, PH_I, "opaque_backward", n->backward - n->weight);
+    new_op(x, node, PH_I, "Opaque", "opaque_backward");
     for (int i = 0; i < n->from.n; i++) {
         const ForeignNode *source = &x->f->node.at[n->from.at[i]];
         int of = x->output[n->from.at[i]], number = x->have[n->from.at[i]] + 1;
@@ -168,9 +184,22 @@ static void backward(Maker *x, int node)
         add_term(x, node, n->from.at[i], first + i);
     if (!n->apart)
         return;
-    new_op(x, node, PH_W, "opaque_weight", n->weight);
+    new_op(x, node, PH_W, "Opaque", "opaque_weight");
     read_saved(x, node);
     add_gradient(x, node);
+}
+
+/* What nobody reads is what the job is for. */
+static void leave(Maker *x, int node, int number)
+{
+    Graph *g = x->g;
+    Op *o = new_op(x, node, PH_F, "Output", NULL);
+    o->name = strf("output.%d", number);
+    o->fwd = g->op.n - 1;
+    *PUSH(&o->in) = x->output[node];
+    attr_set(o, "output", number);
+    attr_set(o, "n", g->tensor.at[x->output[node]].shape.d[0]);
+    bind_call(g, o, row(o->row)->call[PH_F], NULL, NULL, NULL);
 }
 
 static int *numbers(int n, int value)
@@ -190,14 +219,18 @@ Graph *foreign_graph(const Foreign *f, const Model *m)
             PRId64, count_text(f->batch, "sample"), m->train.batch);
     bad_stop();
     *g = (Graph){.name = m->name, .compute = F32, .batch = f->batch, .micro = m->train.micro, .groups = m->train.groups,
-                 .nf = n, .timed = true};
-    Maker x = {.f = f, .g = g, .output = numbers(n, -1), .saved = numbers(n, -1), .param = numbers(n, -1),
+                 .nf = n, .loss = -1, .timed = true, .kind = f->kind};
+    Maker x = {.f = f, .g = g, .infers = infers(m), .output = numbers(n, -1), .saved = numbers(n, -1), .param = numbers(n, -1),
                .grad = numbers(n, -1), .sum = numbers(n, -1), .have = numbers(n, 0)};
     make_states(&x);
     for (int i = 0; i < n; i++)
         forward(&x, i);
-    for (int i = n - 1; i >= 0; i--)
+    for (int i = n - 1; i >= 0 && !x.infers; i--)
         backward(&x, i);
+    for (int i = 0, k = 0; i < n && x.infers; i++)
+        if (f->node.at[i].to.n == 0)
+            leave(&x, i, k++);
+    g->nf = x.infers ? g->op.n : n;
     g->nb = g->op.n;
     update(g, m, &x.taken);
     check_graph(g);

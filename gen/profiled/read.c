@@ -2,18 +2,24 @@
  *
  * read.c: reads graphs that other systems have profiled.
  *
- * Two forms.  dpgen's own is a text of records as in docs/text.md:
+ * Three forms.  dpgen's own is a text of records as in docs/text.md:
  *
  *     dpgen-nodes 1
  *     graph vgg batch=64 micro=8 optimizer=sgd
  *     node conv1 forward=3.125 backward=6.5 weight=0.5 output=411041792 saved=output params=6912
  *     edge conv1 to=relu1
+ *     time conv1 on=gpu forward=1.25 backward=2.5
+ *
+ * The last record is for devices of different kinds: what a node takes on devices of that name.  A kind that any node names
+ * is one of the graph; a node without such a record takes its own time there.
  *
  * PipeDream's is what its profiler writes (github msr-fiddle/pipedream; D. Narayanan et al., PipeDream, SOSP 2019): a line
  * `ID -- description -- forward_compute_time=F, backward_compute_time=B, activation_size=A, parameter_size=P` a node, a line
  * TAB `SRC -- DST` an edge; milliseconds and bytes of one minibatch, A may be a list of several results, which are added up.
  * Sources that are called Input, and then sinks that are called __getitem__, are left out: they stand for data and for
  * unpacking.  Its optimizer charges a stage its activations, so a node saves its output.
+ *
+ * PipeEdge's is three files of YAML: pipeedge.c.
  *
  * Times become nanoseconds, rounded.  Cost: n log n.
  * fails   with err(), file, line and column, at what cannot be read, a time that is negative or not finite, an id that is there
@@ -32,15 +38,17 @@ static const Bytes MOST_SIZE = (Bytes)1 << 42;      /* of one tensor */
 static const double MOST_MS = 1e9;
 
 typedef struct { const char *from, *to; Loc at, to_at; } ForeignEdge;
+typedef struct { const char *node, *on; ForeignTime time; Loc at; } ForeignOn; /* a time of -1: that of the node */
 typedef struct {
     Foreign *f;
     VEC(ForeignEdge) edge;
+    VEC(ForeignOn) on;
     Strs about;                 /* by node: its description */
 } ForeignReader;
 
 /* ---- numbers ----------------------------------------------------------------------------------------------------- */
 
-static double decimal(Loc at, const char *what, const char *text, size_t n)
+double foreign_decimal(Loc at, const char *what, const char *text, size_t n)
 {
     bool number = n > 0;
     for (size_t i = 0, digits = 0; i < n; i++) {
@@ -57,7 +65,7 @@ static double decimal(Loc at, const char *what, const char *text, size_t n)
 
 static Ns time_of(Loc at, const char *what, const char *text, size_t n)
 {
-    double ms = decimal(at, what, text, n);
+    double ms = foreign_decimal(at, what, text, n);
     if (!(ms <= MOST_MS))
         err(at, NULL, "%s is more than %.0f ms", what, MOST_MS);
     return (Ns)floor(ms * 1e6 + 0.5);
@@ -65,7 +73,7 @@ static Ns time_of(Loc at, const char *what, const char *text, size_t n)
 
 static Bytes size_of(Loc at, const char *what, const char *text, size_t n)
 {
-    double bytes = decimal(at, what, text, n);
+    double bytes = foreign_decimal(at, what, text, n);
     if (!(bytes <= (double)MOST_SIZE))
         err(at, NULL, "%s is more than 2^42 bytes", what);
     return (Bytes)floor(bytes + 0.5);
@@ -124,11 +132,11 @@ static void read_head(ForeignReader *x, const Record *r)
 
 static void read_weight(ForeignNode *n, Loc at, const char *text)
 {
-    double share = decimal(at, "weight", text, strlen(text));
+    double share = foreign_decimal(at, "weight", text, strlen(text));
     if (!(share <= 1))
         err(at, "a share from 0 to 1", "weight is more than all of backward");
     n->apart = share > 0;
-    n->weight = (Ns)floor(share * (double)n->backward + 0.5);
+    n->share = share;
     if (n->apart && n->params == 0)
         err(at, "give params=, or delete it", "this node has no params, so no weight gradient");
 }
@@ -147,9 +155,9 @@ static void read_node(ForeignReader *x, const Record *r)
         n->name = text;
     }
     if ((text = value_of_key(r, "forward", &at)))
-        n->forward = time_of(at, "forward", text, strlen(text));
+        n->time.forward = time_of(at, "forward", text, strlen(text));
     if ((text = value_of_key(r, "backward", &at)))
-        n->backward = time_of(at, "backward", text, strlen(text));
+        n->time.backward = time_of(at, "backward", text, strlen(text));
     if ((text = value_of_key(r, "output", &at)))
         n->output = size_of(at, "output", text, strlen(text));
     if ((text = value_of_key(r, "saved", &at)))
@@ -171,19 +179,38 @@ static void read_edge(ForeignReader *x, const Record *r)
     *PUSH(&x->edge) = (ForeignEdge){r->name, to, text_at(r, r->name_col), at};
 }
 
+static void read_time_on(ForeignReader *x, const Record *r)
+{
+    static const char *const keys[] = {"on", "forward", "backward"};
+    ForeignOn *row = PUSH(&x->on);
+    Loc at;
+    const char *text;
+    check_keys(r, keys, 3);
+    *row = (ForeignOn){r->name, value_of_key(r, "on", &at), {-1, -1}, r->at};
+    if (!row->on)
+        err(r->at, "time NODE on=KIND forward=MS", "a time on devices of which kind?");
+    if (name_fault(row->on) || strchr(row->on, '.'))
+        err(at, "letters, digits and _", "'%s' is no name of devices", row->on);
+    if ((text = value_of_key(r, "forward", &at)))
+        row->time.forward = time_of(at, "forward", text, strlen(text));
+    if ((text = value_of_key(r, "backward", &at)))
+        row->time.backward = time_of(at, "backward", text, strlen(text));
+}
+
 static void read_own(ForeignReader *x, const char *path)
 {
-    static const struct { const char *word; void (*read)(ForeignReader *, const Record *); } kinds[] = {
-        {"graph", read_head}, {"node", read_node}, {"edge", read_edge}};
+    enum { WORDS = 4 };
+    static const struct { const char *word; void (*read)(ForeignReader *, const Record *); } kinds[WORDS] = {
+        {"graph", read_head}, {"node", read_node}, {"edge", read_edge}, {"time", read_time_on}};
     Scanner s = {0};
     text_scan(&s, path, "dpgen-nodes 1");
     for (int i = 0; i < s.record.n; i++) {
         const Record *r = &s.record.at[i];
         size_t k = 0;
-        while (k < 3 && strcmp(kinds[k].word, r->word))
+        while (k < WORDS && strcmp(kinds[k].word, r->word))
             k++;
-        if (k == 3)
-            err(r->at, "graph, node or edge", "no record begins with '%s'", r->word);
+        if (k == WORDS)
+            err(r->at, "graph, node, edge or time", "no record begins with '%s'", r->word);
         if (k == 0 && x->f->name)
             err(r->at, NULL, "a second graph");
         kinds[k].read(x, r);
@@ -256,8 +283,8 @@ static void read_profile_node(ForeignReader *x, Where w, const char *line, const
         q[i].at = quantity(w, &word[2], q[i].key, &q[i].n);
         at[i] = loc_at(w, (int)(q[i].at - line) + 1);
     }
-    node->forward = time_of(at[0], q[0].key, q[0].at, q[0].n);
-    node->backward = time_of(at[1], q[1].key, q[1].at, q[1].n);
+    node->time.forward = time_of(at[0], q[0].key, q[0].at, q[0].n);
+    node->time.backward = time_of(at[1], q[1].key, q[1].at, q[1].n);
     node->output = sizes(w, at[2], q[2].at, q[2].n);
     node->params = size_of(at[3], q[3].key, q[3].at, q[3].n);
     *PUSH(&x->about) = strf("%.*s", word[1].n, word[1].at);
@@ -336,6 +363,32 @@ static int node_of(const Foreign *f, const Names *ids, const char *id, Loc at)
     err(at, near ? strf("did you mean %s?", near) : NULL, "no node is called '%s'", id);
 }
 
+/* A column of times for every kind that a row names. */
+static void fill_times(ForeignReader *x, const Names *ids)
+{
+    Foreign *f = x->f;
+    Names kinds = {0};
+    for (int i = 0; i < x->on.n; i++)
+        if (names_get(&kinds, x->on.at[i].on) < 0) {
+            names_put(&kinds, x->on.at[i].on, f->kind.n);
+            *PUSH(&f->kind) = x->on.at[i].on;
+        }
+    for (int i = 0; i < f->node.n; i++)
+        for (int k = 0; k < f->kind.n; k++)
+            *PUSH(&f->node.at[i].on) = f->node.at[i].time;
+    bool *given = alloc((size_t)f->node.n * (size_t)f->kind.n + 1);
+    for (int i = 0; i < x->on.n; i++) {
+        const ForeignOn *r = &x->on.at[i];
+        int node = node_of(f, ids, r->node, r->at), k = names_get(&kinds, r->on);
+        ForeignTime *t = &f->node.at[node].on.at[k];
+        if (given[node * f->kind.n + k])
+            err(r->at, NULL, "a second time of %s on %s", r->node, r->on);
+        given[node * f->kind.n + k] = true;
+        t->forward = r->time.forward < 0 ? t->forward : r->time.forward;
+        t->backward = r->time.backward < 0 ? t->backward : r->time.backward;
+    }
+}
+
 static void connect(ForeignReader *x)
 {
     Foreign *f = x->f;
@@ -349,6 +402,7 @@ static void connect(ForeignReader *x)
         *PUSH(&f->node.at[a].to) = b;
         *PUSH(&f->node.at[b].from) = a;
     }
+    fill_times(x, &ids);
 }
 
 /* Sources that stand for data go first, so that a sink is what is one then. */
@@ -413,7 +467,7 @@ static bool is_own(const char *path)
 
 bool foreign_is(const char *path)
 {
-    return is_own(path) || (begins(path, "forward_compute_time=", true) && !begins(path, "dpgen-", false));
+    return is_own(path) || pipeedge_is(path) || (begins(path, "forward_compute_time=", true) && !begins(path, "dpgen-", false));
 }
 
 Foreign *foreign_read(const char *path)
@@ -424,6 +478,8 @@ Foreign *foreign_read(const char *path)
     if (is_own(path)) {
         read_own(&x, path);
         connect(&x);
+    } else if (pipeedge_is(path)) {
+        pipeedge_read(f, path);
     } else {
         const char *from = strrchr(path, '/');
         from = from ? from + 1 : path;
@@ -443,14 +499,16 @@ Foreign *foreign_read(const char *path)
 }
 
 /* The model file that such a graph has none of: what stays are the ways to train and to plan. */
-Node *foreign_model(const char *path, const char *name, int64_t batch, int64_t micro, int64_t groups, const char *optimizer)
+Node *foreign_model(const char *path, const char *name, int64_t batch, int64_t micro, int64_t groups, const char *optimizer,
+                    const char *devices)
 {
     const char *how = !strcmp(optimizer, "adamw") ? "{type: adamw}"
         : !strcmp(optimizer, "momentum") ? "{type: sgd, momentum: 0.9}" : "{type: sgd}";
     const char *text = strf("dpgen: 1\n"
-        "model: {name: %s, inputs: {}, graph: [{op: Opaque}], loss: loss}\n"
+        "model: {name: %s, inputs: {}, graph: [{op: Opaque}], loss: loss, outputs: loss}\n"
         "train: {batch: {micro: %" PRId64 ", global: %" PRId64 ", groups: %" PRId64 "}, optimizer: %s}\n"
-        "devices: [{kind: cpu, count: 64}]\n"
-        "plan: {schedule: 1f1b, stages: 1}\n", name, batch, batch * micro, groups, how);
+        "%s"
+        "plan: {schedule: 1f1b, stages: %s}\n", name, batch, batch * micro, groups, how,
+        devices ? devices : "devices: [{kind: cpu, count: 64}]\n", devices ? "auto" : "1");
     return load_made(path, text);
 }

@@ -36,7 +36,7 @@ static const TextField graph_fields[] = {
     {"team", V_INT, .at = offsetof(Graph, team)},
     {"loss", V_REF, offsetof(Graph, loss), .ref = R_TENSOR}, {"vals", V_REF, offsetof(Graph, vals), .ref = R_STATE},
     {"model", V_TEXT, .at = offsetof(Graph, model)}, {"calls", V_TEXT, .at = offsetof(Graph, calls)},
-    {"timed", V_BOOL, .at = offsetof(Graph, timed)},
+    {"timed", V_BOOL, .at = offsetof(Graph, timed)}, {"kinds", V_TEXTS, .at = offsetof(Graph, kind)},
     {0}
 };
 static const TextField tensor_fields[] = {
@@ -75,6 +75,7 @@ static const TextField op_fields[] = {
     {"flop", V_LONG, .at = offsetof(Op, flop)}, {"tmp", V_LONG, .at = offsetof(Op, tmp)},
     {"moved", V_LONG, .at = offsetof(Op, moved)}, {"pass_flop", V_LONG, .at = offsetof(Op, pass_flop)},
     {"pass_moved", V_LONG, .at = offsetof(Op, pass_moved)}, {"ns", V_LONG, .at = offsetof(Op, ns)},
+    {"on", V_TIMES, .at = offsetof(Op, on)},
     {"in", V_REFS, offsetof(Op, in), .ref = R_TENSOR}, {"par", V_REFS, offsetof(Op, par), .ref = R_STATE},
     {"out", V_REFS, offsetof(Op, out), .ref = R_TENSOR},
     {0}

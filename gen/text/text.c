@@ -134,15 +134,19 @@ static void print_ref(Printer *w, RefKind kind, int index)
     text_word(w->f, index < 0 ? "-" : w->ref[kind].name.at[index]);
 }
 
-static void print_list(Printer *w, const TextField *f, const Ints *list)
+static void print_list(Printer *w, const TextField *f, const void *from)
 {
-    for (int i = 0; i < list->n; i++) {
+    for (int i = 0; i < FROM(Ints, from, f)->n; i++) {      /* lists of all types begin alike */
         if (i)
             fputc(',', w->f);
         if (f->kind == V_REFS)
-            print_ref(w, f->ref, list->at[i]);
+            print_ref(w, f->ref, FROM(Ints, from, f)->at[i]);
+        else if (f->kind == V_TEXTS)
+            text_word(w->f, FROM(Strs, from, f)->at[i]);
+        else if (f->kind == V_TIMES)
+            fprintf(w->f, "%" PRId64, FROM(Times, from, f)->at[i]);
         else
-            fprintf(w->f, "%d", list->at[i]);
+            fprintf(w->f, "%d", FROM(Ints, from, f)->at[i]);
     }
 }
 
@@ -157,7 +161,7 @@ static void print_value(Printer *w, const TextField *f, const void *from)
     case V_WORD:  fputs(f->words[*FROM(int, from, f)], w->f); break;
     case V_SHAPE: print_shape(w->f, FROM(Shape, from, f)); break;
     case V_REF:   print_ref(w, f->ref, *FROM(int, from, f)); break;
-    case V_REFS: case V_INTS: print_list(w, f, FROM(Ints, from, f)); break;
+    case V_REFS: case V_INTS: case V_TIMES: case V_TEXTS: print_list(w, f, from); break;
     }
 }
 
@@ -406,15 +410,19 @@ static Shape take_shape(Loc at, const char *text)
     err(at, NULL, "more than %d axes", MAXDIM);
 }
 
-static void take_list(Scanner *s, Loc at, const TextField *f, const char *text, Ints *list)
+static void take_list(Scanner *s, Loc at, const TextField *f, const char *text, void *into)
 {
-    *list = (Ints){0};
     for (const char *p = text;; p++, at.col++) {
         size_t n = strcspn(p, ",");
         char *item = strf("%.*s", (int)n, p);
         unescape(at, item);
-        *PUSH(list) = f->kind == V_REFS ? text_ref(s, f->ref, at, item)
-                                        : (int)text_integer(at, item, INT32_MIN, INT32_MAX);
+        if (f->kind == V_TEXTS)
+            *PUSH(AT(Strs, into, f)) = item;
+        else if (f->kind == V_TIMES)
+            *PUSH(AT(Times, into, f)) = text_integer(at, item, 0, INT64_MAX);
+        else
+            *PUSH(AT(Ints, into, f)) = f->kind == V_REFS ? text_ref(s, f->ref, at, item)
+                                                         : (int)text_integer(at, item, INT32_MIN, INT32_MAX);
         p += n;
         at.col += (int)n;
         if (!*p)
@@ -424,8 +432,8 @@ static void take_list(Scanner *s, Loc at, const TextField *f, const char *text, 
 
 static void take_value(Scanner *s, Loc at, const TextField *f, const char *text, void *into)
 {
-    if (f->kind == V_REFS || f->kind == V_INTS) {
-        take_list(s, at, f, text, AT(Ints, into, f));
+    if (f->kind >= V_REFS) {
+        take_list(s, at, f, text, into);
         return;
     }
     char *word = strf("%s", text);

@@ -21,7 +21,7 @@ typedef enum {
     V_TEXT,                             /* %XX for what a word cannot hold */
     V_WORD,                             /* an enum: one of `words` */
     V_SHAPE,                            /* 2x16x768 */
-    V_REF, V_REFS, V_INTS               /* a name, `-` for -1; lists with commas */
+    V_REF, V_REFS, V_INTS, V_TIMES, V_TEXTS     /* a name, `-` for -1; lists with commas */
 } TextValueKind;
 typedef struct {
     const char *key;
