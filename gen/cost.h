@@ -35,6 +35,7 @@ struct Cost {
     const char *how;            /* estimated, measured, interpolated */
     const Profile *profile;     /* NULL: estimated */
     const Cost *busy;           /* the same while all stages of one machine compute; NULL: itself */
+    const Cost *base;           /* what cost_shared() made this of; NULL: it did not */
     const char *signature;      /* of the profile, or "estimate" */
     int classes;                /* of devices: those of one class take the same time for every call */
     Ints of;                    /* by device: its class */

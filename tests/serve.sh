@@ -176,6 +176,14 @@ step() {
 free=$(step 1,2,4 --device-order free)
 least=$(for order in 1,2,4 1,4,2 2,1,4 2,4,1 4,1,2 4,2,1; do step $order; done | sort -n | head -n 1)
 if [ -n "$free" ] && [ "$free" = "$least" ]; then pass; else fault "free order: $free ns, the best of six orders $least"; fi
+# On one core a call of the first micro-batch takes as many times as long as stages compute beside it: 1, 2 and 3.
+stream() {
+    ./dpgen plan "$tmp/net.yaml" --mode infer --stages 3 --cuts 1,3 --set devices.0.flops=1MFLOP/s --estimate "$@" 2>&1 |
+        awk '/^  stream/ { sub(/.*after /, ""); print $1 } /^  time/ { print $3 }' | tr '\n' ' '
+}
+if echo "$(stream) $(stream --set hosts.cores=1)" | awk '
+    { exit !(NF == 8 && $3 > 0 && $4 > 0 && ($5 - $1 - $3 - 2 * $4) ^ 2 < 1e-5 && $6 > 2.9 * $2) }'
+then pass; else fault "latency on one core: $(stream) and $(stream --set hosts.cores=1)"; fi
 refuse "devices that hold too little" 4 "no plan fits 2 devices" ./dpgen plan "$tmp/net.yaml" --mode infer --estimate \
     --stages 2 --limit 600
 

@@ -92,6 +92,7 @@ Cost *cost(const Graph *g, const Model *m, Profile *f)
         Cost *busy = new_cost(g, m, &same);
         priced(c, busy, g, m, f);
         c->busy = busy;
+        busy->base = c;
         team_sums(c, g, m, &first);
         team_sums(busy, g, m, &first);
         return c;
@@ -158,6 +159,7 @@ const Cost *cost_shared(const Cost *c, const Model *m, int devices)
         return beside;
     Cost *some = alloc(sizeof *some);
     *some = *beside;
+    some->base = c;
     some->ns = new_times(c);
     some->alone = NULL;
     for (int k = 0; k < c->classes; k++)
