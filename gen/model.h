@@ -305,7 +305,7 @@ typedef struct {
     bool given;
     enum { FILE_F32, FILE_F16, FILE_BF16 } type;    /* of what a job writes */
     const char *prefix;             /* may stand before names, or be missing there; NULL: none */
-    Strs turn;                      /* matrices with the axes the other way round */
+    Strs turn;                      /* with the last two axes the other way round */
     StoredPairs rename, also;       /* also: another name that is read */
     StoredPairs copies;             /* another tensor that has the same numbers */
     StoredPairs each;               /* parts along the first axis that are tensors of their own: {} is their number */

@@ -66,7 +66,7 @@ typedef struct {
 typedef struct {                /* a parameter that files of published weights hold otherwise */
     const char *name, *file;    /* the model's, and that of its tensor there */
     const char *also;           /* another name to read; NULL: none */
-    int turn;                   /* 1: axes the other way round */
+    int turn;                   /* 1: the last two axes the other way round */
     long from, rows, groups;    /* a part of the tensor: from row `from` of each `rows`, so many times; rows 0: all of it */
     long piece, pieces;         /* the tensor is one of so many parts of the parameter along its first axis; 0: all of it */
 } StoredInfo;

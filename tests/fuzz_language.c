@@ -115,9 +115,10 @@ bool make_experts(void)
          use(logits), top, yes(50), chance(30) ? "sigmoid" : "softmax", groups ? chance(50) ? ", groups: 2" :
          ", groups: 2, best: 2" : "", corrected ? ", correction: true, init: weight" : "", name, name, name, name);
     line("op: Dispatch, in: [%s, %s_s], as: %s_r", use(x), name, name);
-    line("op: GroupedLinear, name: %s, in: [%s_r, %s_o], experts: %d, out: %d%s, as: %s_y", name, name, name, experts, out,
-         start(width(&x->s), &loud), name);
-    owns(name, false);
+    const char *bias = yes(40);
+    line("op: GroupedLinear, name: %s, in: [%s_r, %s_o], experts: %d, out: %d, bias: %s%s, as: %s_y", name, name, name,
+         experts, out, bias, start(width(&x->s), &loud), name);
+    owns(name, *bias == 't');
     line("op: Combine, in: [%s_y, %s_p, %s_s], as: %s", name, name, name, fresh(y, loud + 1)->name);
     return true;
 }

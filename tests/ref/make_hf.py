@@ -17,8 +17,8 @@ import numpy as np
 import torch
 import transformers as hf
 
-def late(name, **given):                        # of a model that an older release has not
-    return getattr(hf, name + 'Config')(**given) if hasattr(hf, name + 'Config') else None
+def late(name, **given):                        # of a model that an older release has not, or has otherwise
+    return getattr(hf, name + 'Config')(**given) if hf.__version__ >= '5' else None
 
 
 base = dict(vocab_size=61, hidden_size=24, num_hidden_layers=2, num_attention_heads=4, intermediate_size=40,
@@ -96,6 +96,10 @@ models = {
         begin_suppress_tokens=None)) for end, ends in (('', 'ConditionalGeneration'), ('-causal', 'CausalLM'))},
     'granite_swa': ('GraniteSWAForCausalLM', late('GraniteSWA', **deep, **pairs, sliding_window=4, attention_multiplier=0.3,
                                                   residual_multiplier=0.4, attn_implementation='eager')),
+    'gpt_oss': ('GptOssForCausalLM', late('GptOss', **deep, **pairs, head_dim=8, sliding_window=4, num_local_experts=5,
+                                          num_experts_per_tok=3, attn_implementation='eager', swiglu_limit=0.5,
+                                          swiglu_alpha=1.25, rope_parameters=dict(
+        rope_type='yarn', rope_theta=500., factor=8., original_max_position_embeddings=300, truncate=False))),
     'solar_open': ('SolarOpenForCausalLM', late('SolarOpen', **{**base, 'intermediate_size': None}, **pairs, head_dim=8,
                                                 n_routed_experts=5, num_experts_per_tok=3, moe_intermediate_size=16)),
     'glm4_moe_lite': ('Glm4MoeLiteForCausalLM', late('Glm4MoeLite', **base, **latent, n_routed_experts=6,
