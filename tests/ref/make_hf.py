@@ -51,6 +51,10 @@ models = {
     'phi': ('PhiForCausalLM', hf.PhiConfig(**base, partial_rotary_factor=0.7)),
     'phi3': ('Phi3ForCausalLM', hf.Phi3Config(**base, **pairs, sliding_window=11, pad_token_id=0, eos_token_id=1,
                                               dtype='float16')),
+    **{'phi3-' + kind: ('Phi3ForCausalLM', hf.Phi3Config(**base, **pairs, pad_token_id=0, eos_token_id=1, rope_theta=500.,
+        original_max_position_embeddings=original, rope_scaling=dict(
+            type='longrope', short_factor=[1., 1.25, 2.], long_factor=[1.5, 3.75, 12.])))
+       for kind, original in (('long', 8), ('short', 11))},
     'gpt_neox': ('GPTNeoXForCausalLM', hf.GPTNeoXConfig(**base, rotary_pct=0.7)),
     'opt': ('OPTForCausalLM', hf.OPTConfig(vocab_size=61, hidden_size=24, word_embed_proj_dim=24, num_hidden_layers=2,
                                            num_attention_heads=4, ffn_dim=40, max_position_embeddings=12, dropout=0.)),
@@ -303,6 +307,8 @@ def grads_of(family, model, names):             # {name: (square of the norm, pr
     found = {}
     if family == 'olmo':
         found.update((name + '.weight', (-1, 0)) for name, module in model.named_modules() if 'Norm' in type(module).__name__)
+    found.update((f'{name}.{x}_{family[5:]}.factors', (-1, 0)) for name, module in model.named_modules() for x in 'qk'
+                 if family[:5] == 'phi3-' and name.endswith('self_attn'))
     found.update((key, (-1, 0)) for key in {**parameters, **tables} if 'embed_positions.weight' in key and
                  (key not in names or is_sines(family, key)) and family[:8] != 'roformer')
     for key, short in names.items():
