@@ -103,8 +103,9 @@ const char *train_hash(const Graph *g, const Model *m)
     for (int s = 0; s < g->state.n; s++) {
         const State *p = &g->state.at[s];
         if (p->kind == S_PARAM)
-            fprintf(f, "%s %d %a %a %d%s%s\n", p->name, (int)p->init.kind, p->init.a, p->init.b, p->decay,
-                    p->frozen ? " frozen" : "", p->group ? strf(" group %d", p->group) : "");
+            fprintf(f, "%s %d %a %a %d%s%s%s\n", p->name, (int)p->init.kind, p->init.a, p->init.b, p->decay,
+                    p->init.values ? p->init.values : "", p->frozen ? " frozen" : "",
+                    p->group ? strf(" group %d", p->group) : "");
     }
     fprintf(f, "optimizer %d lr %a %a %a eps %a momentum %a decay %a\n", (int)x->opt, x->lr, x->beta1, x->beta2, x->eps,
             x->momentum, x->weight_decay);

@@ -46,10 +46,11 @@ typedef struct {                /* one data input of the model */
     Channels mean, std;          /* one, or one a channel, which is the last axis; none: 0 and 1 */
     Loc loc;
 } Input;
-typedef enum { INIT_ZEROS, INIT_ONES, INIT_NORMAL, INIT_UNIFORM, INIT_SINES } InitKind;
+typedef enum { INIT_ZEROS, INIT_ONES, INIT_NORMAL, INIT_UNIFORM, INIT_SINES, INIT_VALUES } InitKind;
 typedef enum { FAN_NONE, FAN_IN, FAN_OUT } Fan;
-/* normal: mean, deviation; uniform: from, to; sines: theta, less.  With a fan the deviation is sqrt(2/fan): shape knows it. */
-typedef struct { const char *name; InitKind kind; double a, b; Fan fan; } Init;
+/* normal: mean, deviation; uniform: from, to; sines: theta, less; values: how many, and their text.  With a fan the deviation
+ * is sqrt(2/fan): shape knows it. */
+typedef struct { const char *name; InitKind kind; double a, b; Fan fan; const char *values; } Init;
 
 typedef struct {                /* files of one data set */
     const char *format;         /* config/train.c has the words */
@@ -305,7 +306,7 @@ typedef struct {
     bool given;
     enum { FILE_F32, FILE_F16, FILE_BF16 } type;    /* of what a job writes */
     const char *prefix;             /* may stand before names, or be missing there; NULL: none */
-    Strs turn;                      /* matrices with the axes the other way round */
+    Strs turn;                      /* with the last two axes the other way round */
     StoredPairs rename, also;       /* also: another name that is read */
     StoredPairs copies;             /* another tensor that has the same numbers */
     StoredPairs each;               /* parts along the first axis that are tensors of their own: {} is their number */

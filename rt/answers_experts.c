@@ -197,6 +197,8 @@ static Answer grouped_y(const Call *c, long i)
     Answer a = {0, 0};
     for (long k = 0; k < in; k++)
         plus(&a, old(c, "x", row * in + k) * old(c, "weight", at + k));
+    if (part_of(c, "bias"))
+        plus(&a, old(c, "bias", at / in));
     return a;
 }
 
@@ -215,6 +217,15 @@ static Answer grouped_dweight(const Call *c, long i)
     Answer a = {0, 0};
     for (long row = (long)old(c, "offset", e); row < (long)old(c, "offset", e + 1); row++)
         plus(&a, old(c, "dy", row * out + i / in % out) * old(c, "x", row * in + i % in));
+    return a;
+}
+
+static Answer grouped_dbias(const Call *c, long i)
+{
+    long out = of(c, "out"), e = i / out;
+    Answer a = {0, 0};
+    for (long row = (long)old(c, "offset", e); row < (long)old(c, "offset", e + 1); row++)
+        plus(&a, old(c, "dy", row * out + i % out));
     return a;
 }
 
@@ -258,7 +269,8 @@ static Answer route_loss_dx(const Call *c, long i)
     "loss=1 dloss=1"
 #define DISPATCH "y=rows*top*width x=rows*width slot=rows*top dx=rows*width dy=rows*top*width"
 #define COMBINE "y=rows*width x=rows*top*width share=rows*top slot=rows*top dx=rows*top*width dshare=rows*top dy=rows*width"
-#define GROUPED "y=rows*out x=rows*in offset=experts+1 weight=experts*out*in dx=rows*in dy=rows*out dweight=experts*out*in"
+#define GROUPED "y=rows*out x=rows*in offset=experts+1 weight=experts*out*in dx=rows*in dy=rows*out dweight=experts*out*in " \
+    "bias=experts*out dbias=experts*out"
 
 static const Known known[] = {
     {"route_forward", "share", ROUTE, route_share, 0, 0}, {"route_forward", "expert", ROUTE, route_expert, 0, 0},
@@ -269,6 +281,7 @@ static const Known known[] = {
     {"combine_backward", "dshare", COMBINE, combine_dshare, 0, 0},
     {"grouped_forward", "y", GROUPED, grouped_y, 0, 0}, {"grouped_backward_x", "dx", GROUPED, grouped_dx, 0, 0},
     {"grouped_backward_w", "dweight", GROUPED, grouped_dweight, 0, 0},
+    {"grouped_backward_w", "dbias", GROUPED, grouped_dbias, 0, 0},
     {"route_loss_forward", "loss", ROUTE, route_loss, 0, 0}, {"route_loss_backward", "dx", ROUTE, route_loss_dx, 16, 0},
     {NULL, NULL, NULL, NULL, 0, 0},
 };

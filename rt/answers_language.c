@@ -38,8 +38,11 @@ static Answer offset_dweight(const Call *c, long i)
 static double angle(const Call *c, long t, long pair)
 {
     enum { NONE, LINEAR, LLAMA3, YARN };
-    long scaling = of(c, "scaling");
+    if (part_of(c, "factors"))
+        return (float)((float)t * (float)((float)pow(number_of(c, "theta"), -2.0 * (double)pair / (double)of(c, "dims")) /
+                       old(c, "factors", pair)));
     double f = (float)pow(number_of(c, "theta"), -2.0 * (double)pair / (double)of(c, "dims"));
+    long scaling = of(c, "scaling");
     double turns = (double)of(c, "original") * f / (2 * acos(-1)), low = number_of(c, "low"), high = number_of(c, "high");
     double dims = (double)of(c, "dims"), base = 2 * log(number_of(c, "theta"));
     double wide = (double)of(c, "original") / (2 * acos(-1));
@@ -134,7 +137,7 @@ static Answer softcap_dx(const Call *c, long i)
 #define PLACE "y=batch*seq*width x=batch*seq*width weight=seq*width+offset*width dweight=rows*width dy=batch*seq*width " \
     "documents=batch*seq"
 #define ROTARY "y=batch*seq*heads*width x=batch*seq*heads*width dy=batch*seq*heads*width dx=batch*seq*heads*width " \
-    "documents=batch*seq"
+    "documents=batch*seq factors=dims/2"
 #define ELEMENT "y=n x=n a=n b=n dx=n dy=n da=n db=n"
 
 static const Known known[] = {
@@ -144,6 +147,7 @@ static const Known known[] = {
     {"position_documents_backward", "dweight", PLACE, offset_dweight, 0, 0},
     {"rotary_forward", "y", ROTARY, rotary_y, 0, 0}, {"rotary_backward", "dx", ROTARY, rotary_dx, 0, 0},
     {"rotary_documents_forward", "y", ROTARY, rotary_y, 0, 0}, {"rotary_documents_backward", "dx", ROTARY, rotary_dx, 0, 0},
+    {"rotary_table_forward", "y", ROTARY, rotary_y, 0, 0}, {"rotary_table_backward", "dx", ROTARY, rotary_dx, 0, 0},
     {"gate_forward", "y", ELEMENT, gate_y, 0, 1}, {"gate_backward", "da", ELEMENT, gate_da, 0, 1},
     {"gate_backward", "db", ELEMENT, gate_db, 0, 1},
     {"softcap_forward", "y", ELEMENT, softcap_y, 0, 0}, {"softcap_backward", "dx", ELEMENT, softcap_dx, 0, 0},

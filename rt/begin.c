@@ -7,6 +7,7 @@
  */
 #include "begin.h"
 #include "number.h"
+#include <string.h>
 
 /* FNV-1a of 64 bits (Fowler, Noll, Vo): the key of a name. */
 static uint64_t name_key(const char *name)
@@ -83,6 +84,9 @@ void start_fill(float *x, const char *name, const Start *s, uint64_t seed, long 
         break;
     case JOB_UNIFORM:
         random_fill(x, first, n, name_key(name), seed, s->a, s->b - s->a, uniform_pair);
+        break;
+    case JOB_VALUES:
+        memcpy(x, s->values + first, (size_t)n * sizeof *x);
         break;
     case JOB_SINES:
         sine_fill(x, s, first, n);

@@ -62,7 +62,8 @@ typedef struct { pthread_t thread; bool begun; float *x; const StateInfo *s; uin
 static void *fill_share(void *share)
 {
     const Share *f = share;
-    start_fill(f->x, f->s->name, &(Start){f->s->init, f->s->a, f->s->b, f->s->dim[f->s->ndim - 1]}, f->seed, f->first, f->n);
+    start_fill(f->x, f->s->name, &(Start){f->s->init, f->s->a, f->s->b, f->s->dim[f->s->ndim - 1], f->s->values},
+               f->seed, f->first, f->n);
     return NULL;
 }
 

@@ -15,7 +15,8 @@
 enum { STATE_PARAM, STATE_GRAD, STATE_MOMENT1, STATE_MOMENT2, STATE_DRIFT, STATE_CENTRE };
 /* Hold it; have nothing to do with it, for it is of this job alone; get it, and never give it; may give it (an adapter). */
 enum { FILES_HOLD, FILES_DO_NOT, FILES_GET, FILES_MAY };
-enum { JOB_ZEROS, JOB_ONES, JOB_NORMAL, JOB_UNIFORM, JOB_SINES };
+enum { JOB_ZEROS, JOB_ONES, JOB_NORMAL, JOB_UNIFORM, JOB_SINES, JOB_VALUES };
+enum { START_VALUES = 64 };     /* most that a parameter may begin with */
 enum { JOB_CONSTANT, JOB_COSINE, JOB_LINEAR, JOB_STEP };
 enum { JOB_F32, JOB_BF16, JOB_I32, JOB_F16 };
 
@@ -38,20 +39,22 @@ typedef struct StateInfo {      /* one state of one stage */
     int files;                  /* STATE_PARAM: what files of published weights have to do with it, FILES_... */
     long outer, room;           /* so many stretches, each in parts of `room` elements on a device (team.h); 0: whole on each */
     int bits;                   /* the copy is of 8 or 4 bits a number (quantize.h); 0: it is bf16 */
+    float values[START_VALUES]; /* of JOB_VALUES */
 } StateInfo;
 
 /* A parameter as a stage's source names it: one row for all its states.  What a row does not say is 0, and no state. */
 #define AT(offset) (1 + (size_t)(offset))
 #define EMPTY       ((size_t)-1) /* it is there, and the part of this replica is empty */
-#define ZEROS      {JOB_ZEROS, 0, 0}
-#define ONES       {JOB_ONES, 0, 0}
-#define NORMAL(mean, deviation) {JOB_NORMAL, mean, deviation}
-#define UNIFORM(from, to)       {JOB_UNIFORM, from, to}
-#define SINES(theta, less)      {JOB_SINES, theta, less}
+#define ZEROS      {JOB_ZEROS, 0, 0, {0}}
+#define ONES       {JOB_ONES, 0, 0, {0}}
+#define NORMAL(mean, deviation) {JOB_NORMAL, mean, deviation, {0}}
+#define UNIFORM(from, to)       {JOB_UNIFORM, from, to, {0}}
+#define SINES(theta, less)      {JOB_SINES, theta, less, {0}}
+#define VALUES(...)             {JOB_VALUES, 0, 0, {__VA_ARGS__}}
 typedef struct {
     const char *name;
     long shape[6];              /* axes; 0 ends */
-    struct { int kind; double a, b; } start;
+    struct { int kind; double a, b; float values[START_VALUES]; } start;
     size_t param, copy, grad, moment1, moment2, centre, drift;
     struct { int kept, copies; size_t stride; } versions;   /* of param and of copy */
     struct { int kept; size_t stride; } sums;               /* of grad */
@@ -66,7 +69,7 @@ typedef struct {
 typedef struct {                /* a parameter that files of published weights hold otherwise */
     const char *name, *file;    /* the model's, and that of its tensor there */
     const char *also;           /* another name to read; NULL: none */
-    int turn;                   /* 1: axes the other way round */
+    int turn;                   /* 1: the last two axes the other way round */
     long from, rows, groups;    /* a part of the tensor: from row `from` of each `rows`, so many times; rows 0: all of it */
     long piece, pieces;         /* the tensor is one of so many parts of the parameter along its first axis; 0: all of it */
 } StoredInfo;

@@ -7,6 +7,12 @@
 #include "place.h"
 #include "real.h"
 
+/* The axis of the parameter that is axis d of the tensor. */
+static int axis_of(const StoredInfo *stored, int ndim, int d)
+{
+    return stored->turn && d >= ndim - 2 ? 2 * ndim - 3 - d : d;
+}
+
 Published place_of(const StoredInfo *stored, const StateInfo *s)
 {
     Published p = {.in = {.name = s->name, .file = s->name, .groups = 1}, .n = 1};
@@ -15,7 +21,7 @@ Published place_of(const StoredInfo *stored, const StateInfo *s)
     int skip = p.in.pieces > 0;
     p.ndim = s->ndim - skip;
     for (int d = 0; d < p.ndim; d++)
-        p.dim[d] = s->dim[p.in.turn ? s->ndim - 1 - d : d + skip];
+        p.dim[d] = s->dim[axis_of(&p.in, s->ndim, d + skip)];
     if (p.in.rows)
         p.dim[0] = p.in.rows * p.in.groups;
     for (int d = 0; d < p.ndim; d++)
@@ -26,7 +32,9 @@ Published place_of(const StoredInfo *stored, const StateInfo *s)
 Rows place_rows(const Published *p, const StateInfo *s)
 {
     int piece = p->in.pieces > 0;
-    Rows r = {.rows = s->ndim > piece ? s->dim[piece] : 1, .step = p->in.turn ? p->dim[1] : 1};
+    Rows r = {.rows = s->ndim > piece ? s->dim[piece] : 1, .step = 1};
+    if (p->in.turn)             /* of each matrix */
+        r = (Rows){.rows = s->n / p->dim[p->ndim - 2], .step = p->dim[p->ndim - 1]};
     r.width = r.rows ? (piece ? p->n : s->n) / r.rows : 0;
     return r;
 }
@@ -40,7 +48,7 @@ int64_t place_row(const Published *p, const Rows *r, int64_t i)
 {
     int64_t each = p->in.rows ? r->rows / p->in.groups : r->rows;
     int64_t row = p->in.rows ? i / each * p->in.rows + p->in.from + i % each : i;
-    return p->in.turn ? row : row * r->width;
+    return p->in.turn ? row / r->step * r->step * r->width + row % r->step : row * r->width;
 }
 
 float half_float(uint16_t h)

@@ -17,8 +17,8 @@ Published place_of(const StoredInfo *stored, const StateInfo *s);       /* store
 /* Where the tensor begins in the parameter, if it is one of several. */
 int64_t place_first(const Published *p);
 
-/* Row i of the parameter, or of that part of it, seen as a matrix of as many rows as its first axis has: its first element in
- * the tensor, and the step to the next one. */
+/* Row i of the parameter, or of that part of it, seen as a matrix of as many rows as its first axis has, and where it is turned
+ * as matrices below each other: its first element in the tensor, and the step to the next one. */
 typedef struct { int64_t rows, width, step; } Rows;
 Rows place_rows(const Published *p, const StateInfo *s);
 int64_t place_row(const Published *p, const Rows *r, int64_t i);

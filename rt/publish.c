@@ -168,7 +168,8 @@ static bool write_parameter(Worker *w, const Publish *x, const PublishItem *p, i
     if (copy_of(w) > 0)
         return true;            /* the first device of the stage writes it */
     for (int64_t i = 0; i < r.rows; i++)
-        place_narrow(bytes + (p->p.in.turn ? i : i * r.width) * x->size, w->room + i * r.width, type, r.step, r.width);
+        place_narrow(bytes + (p->p.in.turn ? place_row(&p->p, &r, i) : i * r.width) * x->size, w->room + i * r.width, type,
+                     r.step, r.width);
     int64_t groups = p->p.in.rows ? p->p.in.groups : 1, each = r.rows / groups;
     size_t n = (size_t)(all / groups * x->size);
     for (int64_t g = 0; g < groups; g++) {

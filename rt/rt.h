@@ -188,13 +188,15 @@ void combine_forward(Stage *st, real *y, const real *x, const real *share, const
 void combine_backward(Stage *st, real *dx, real *dshare, const real *dy, const real *x, const real *share, const int32_t *slot, long rows, long top, long width);
 void route_loss_forward(Stage *st, float *loss, const real *x, const int32_t *expert, const Values *vals, long rows, long experts, long top, float factor);
 void route_loss_backward(Stage *st, real *dx, const float *dloss, const real *x, const int32_t *expert, const Values *vals, long rows, long experts, long top, float factor);
-void grouped_forward(Stage *st, real *y, const real *x, const int32_t *offset, const real *weight, long rows, long in, long out, long experts);
+void grouped_forward(Stage *st, real *y, const real *x, const int32_t *offset, const real *weight, const real *bias, long rows, long in, long out, long experts);
 void grouped_backward_x(Stage *st, real *dx, const real *dy, const int32_t *offset, const real *weight, long rows, long in, long out, long experts);
 void grouped_columns_backward_x(Stage *st, real *dx, const real *dy, const int32_t *offset, const real *weight, void *tmp, long rows, long in, long out, long experts);
-void grouped_rows_forward(Stage *st, real *y, const real *x, const int32_t *offset, const real *weight, void *tmp, long rows, long in, long out, long experts);
-void grouped_backward_w(Stage *st, float *dweight, const real *dy, const real *x, const int32_t *offset, int acc, long rows, long in, long out, long experts);
+void grouped_rows_forward(Stage *st, real *y, const real *x, const int32_t *offset, const real *weight, const real *bias, void *tmp, long rows, long in, long out, long experts);
+void grouped_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, const int32_t *offset, int acc, long rows, long in, long out, long experts);
 void rotary_forward(Stage *st, real *y, const real *x, long batch, long seq, long heads, long width, long dims, long adjacent, float theta, long scaling, float factor, float low, float high, long original);
 void rotary_backward(Stage *st, real *dx, const real *dy, long batch, long seq, long heads, long width, long dims, long adjacent, float theta, long scaling, float factor, float low, float high, long original);
+void rotary_table_forward(Stage *st, real *y, const real *x, const int32_t *documents, const float *factors, long batch, long seq, long heads, long width, long dims, long adjacent, float theta);
+void rotary_table_backward(Stage *st, real *dx, const real *dy, const int32_t *documents, const float *factors, long batch, long seq, long heads, long width, long dims, long adjacent, float theta);
 void rotary_documents_forward(Stage *st, real *y, const real *x, const int32_t *documents, long batch, long seq, long heads, long width, long dims, long adjacent, float theta, long scaling, float factor, float low, float high, long original);
 void rotary_documents_backward(Stage *st, real *dx, const real *dy, const int32_t *documents, long batch, long seq, long heads, long width, long dims, long adjacent, float theta, long scaling, float factor, float low, float high, long original);
 void layernorm_forward(Stage *st, real *y, float *mean, float *rstd, const real *x, const float *weight, const float *bias, long rows, long width, float eps);

@@ -17,6 +17,7 @@ static StateInfo state_of(const Parameter *p, int kind, size_t at, int shard)
     StateInfo s = {.name = p->name, .kind = kind, .owned = !p->shared && !shard, .outer = p->outer, .room = p->room,
                    .offset = at && at != EMPTY ? at - 1 : NOWHERE, .copy = NOWHERE, .n = 1, .init = p->start.kind,
                    .a = p->start.a, .b = p->start.b, .kept = 1, .copies = 1, .files = p->files};
+    memcpy(s.values, p->start.values, sizeof s.values);
     for (; s.ndim < 6 && p->shape[s.ndim] > 0; s.ndim++) {
         s.dim[s.ndim] = p->shape[s.ndim];
         s.n *= p->shape[s.ndim];

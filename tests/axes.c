@@ -53,7 +53,7 @@ static const Sample samples[] = {
     {"RotaryDocuments",
      "batch=4 seq=5 heads=8 width=4 dims=4 adjacent=1 theta=1e4 scaling=0 factor=1. low=1. high=4. original=8192"},
     {"GroupedLinear", "rows=12 in=20 out=24 experts=3"}, {"GroupedLinear", "rows=9 in=47 out=16 experts=4"},
-    {"Dispatch", "rows=6 top=2 width=20"},
+    {"Dispatch", "rows=6 top=2 width=20"}, {"RotaryTable", "batch=4 seq=5 heads=8 width=4 dims=4 adjacent=1 theta=1e4"},
     {"LayerNorm", "rows=20 width=24 eps=1e-5"},
     {"RMSNorm", "rows=20 width=24 eps=1e-5"},
     {"RMSNormOffset", "rows=20 width=24 eps=1e-5 offset=1."},

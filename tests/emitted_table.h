@@ -47,11 +47,19 @@ static void decimal(Reader *r)
     next(r);
 }
 
-/* ZEROS, ONES, NORMAL(MEAN, DEVIATION), UNIFORM(FROM, TO), SINES(THETA, LESS) */
+/* ZEROS, ONES, NORMAL(MEAN, DEVIATION), UNIFORM(FROM, TO), SINES(THETA, LESS), VALUES(NUMBER, ...) */
 static void start(Reader *r)
 {
     if (take(r, "ZEROS") || take(r, "ONES"))
         return;
+    if (take(r, "VALUES")) {
+        want(r, "(");
+        do
+            decimal(r);
+        while (take(r, ","));
+        want(r, ")");
+        return;
+    }
     if (!take(r, "NORMAL") && !take(r, "SINES"))
         want(r, "UNIFORM");
     want(r, "(");

@@ -403,7 +403,8 @@ static void print_model(const char *seed)
     printf("# fuzz %s\ndpgen: 1\nmodel:\n  name: fuzz\n", seed);
     print_inputs();
     printf("  init:\n    weight: {normal: [0, 0.25]}\n    loudest: {normal: [0, 2]}\n    louder: {uniform: [-1, 1]}\n"
-           "    flat: {normal: [0.125, 0.125]}\n    tiny: {normal: [0, 1/32]}\n    bias: {normal: [0, 0.5]}\n");
+           "    flat: {normal: [0.125, 0.125]}\n    tiny: {normal: [0, 1/32]}\n    bias: {normal: [0, 0.5]}\n"
+           "    turns1: {values: [1.5]}\n    turns2: {values: [0.75, 3]}\n    turns3: {values: [1, 1.25, 40]}\n");
     if (f.blocks)
         printf("  blocks:\n%s", f.block_text.at);
     printf("  graph:\n%s  loss: %s\n", f.graph.at, f.loss);

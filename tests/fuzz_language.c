@@ -14,6 +14,13 @@ bool make_rotary(void)
     int wide = width(&x->s) / heads, dims = wide > 2 && chance(40) ? 2 : wide;
     static const char *const scaling[] = {"", ", scaling: linear, factor: 2", ", scaling: llama3, factor: 8, original: 16",
         ", scaling: yarn, factor: 4, high: 32, original: 400", ", scaling: yarn-exact, factor: 3, original: 90"};
+    if (dims <= 6 && chance(30)) {
+        char name[24];
+        name_table(name, sizeof name, "turns");
+        line("op: RotaryTable, name: %s, in: %s, width: %d, dims: %d, theta: %d, pairs: %s, init: turns%d, as: %s", name,
+             use(x), wide, dims, 10 + below(10000), chance(50) ? "half" : "adjacent", dims / 2, fresh(x->s, x->loud + 1)->name);
+        return true;
+    }
     line("op: Rotary, in: %s, width: %d, dims: %d, theta: %d, pairs: %s%s, as: %s", use(x), wide, dims, 10 + below(10000),
          chance(50) ? "half" : "adjacent", scaling[below(5)], fresh(x->s, x->loud + 1)->name);
     return true;
@@ -115,9 +122,10 @@ bool make_experts(void)
          use(logits), top, yes(50), chance(30) ? "sigmoid" : "softmax", groups ? chance(50) ? ", groups: 2" :
          ", groups: 2, best: 2" : "", corrected ? ", correction: true, init: weight" : "", name, name, name, name);
     line("op: Dispatch, in: [%s, %s_s], as: %s_r", use(x), name, name);
-    line("op: GroupedLinear, name: %s, in: [%s_r, %s_o], experts: %d, out: %d%s, as: %s_y", name, name, name, experts, out,
-         start(width(&x->s), &loud), name);
-    owns(name, false);
+    const char *bias = yes(40);
+    line("op: GroupedLinear, name: %s, in: [%s_r, %s_o], experts: %d, out: %d, bias: %s%s, as: %s_y", name, name, name,
+         experts, out, bias, start(width(&x->s), &loud), name);
+    owns(name, *bias == 't');
     line("op: Combine, in: [%s_y, %s_p, %s_s], as: %s", name, name, name, fresh(y, loud + 1)->name);
     return true;
 }

@@ -27,7 +27,7 @@ job() {
 # start FAMILY ARGUMENT...: a run of one step, which changes nothing
 run() { d=$tmp/$1; shift; (cd "$cwd" && timeout 60 "$d/job" --quiet "$@"); }
 
-old="bert gemma gemma2 gpt2 gpt_neox llama mistral mistral-window mixtral olmoe opt phi phi3 qwen2 qwen3 t5 t5-gated vit"
+old="bert gemma gemma2 gpt2 gpt_neox gpt_oss llama mistral mixtral olmoe opt phi phi3 qwen2 qwen3 t5 t5-gated vit"
 for family in $old; do          # others: tests/families.sh, which asks for gradients too
     mkdir "$tmp/$family.in"
     "$tmp/safe" "$hf/$family/tensors" "$tmp/$family.in/model.safetensors" || fault "$family: tests/safe"

@@ -386,6 +386,9 @@ static const StateInfo *states(int *n)
                        .a = p->init.a, .b = p->init.b};
         for (int d = 0; d < p->shape.n; d++)
             i.dim[d] = (long)p->shape.d[d];
+        const char *value = p->init.values;
+        for (int k = 0; value; k++, value = strchr(value, ','), value = value ? value + 2 : NULL)
+            i.values[k] = (float)number_decimal(value, strcspn(value, ","));
         if (x->kind == S_PARAM && s + 1 < g->state.n && g->state.at[s + 1].kind == S_COPY)
             i.copy = it.offset[s + 1], i.bits = x->bits;
         *PUSH(&list) = i;

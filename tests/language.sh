@@ -48,7 +48,7 @@ s/^ *- {op: Linear, name: lm_head\(.*\)}/    - {op: Scale, factor: 1\/sqrt(D)}\
 END
 sed -f "$tmp/scale.sed" $models/language.yaml >"$tmp/scaled.yaml"
 # Several documents in a sample, by the model's key and by a line's own; and with q, k and v in one
-sed 's/^  blocks:/    documents: {shape: [B, T], dtype: i32}\n  documents: documents\n&/
+sed 's/^  init:/    documents: {shape: [B, T], dtype: i32}\n  documents: documents\n&/
     s/^    - {op: RMSNorm, name: model.norm/    - {op: Linear, name: qkv, out: 3*D}\
     - {op: Attention, packed: qkv, heads: H, documents: documents}\n&/
     s/targets: targets.npy/&, documents: documents.npy/' $models/language.yaml >"$tmp/packed.yaml"

@@ -204,13 +204,13 @@ static void ref_grouped(const Case *c, double *y)
     for (long e = 0; e < c->d[0]; e++)
         for (long r = c->ids[e]; r < c->ids[e + 1]; r++)
             for (long o = 0; o < out; o++) {
-                y[r * out + o] = 0;
+                y[r * out + o] = c->in[2] ? c->in[2]->v[e * out + o] : 0;
                 for (long i = 0; i < in; i++)
                     y[r * out + o] += c->in[0]->v[r * in + i] * c->in[1]->v[(e * out + o) * in + i];
             }
 }
 
-/* Experts without rows in front, in the middle and at the end; one with all. */
+/* Experts without rows in front, in the middle and at the end; one with all.  Every other case has a bias. */
 static void grouped(void)
 {
     static const int32_t offsets[][6] = {{0, 1}, {0, 0, 7, 7, 70}, {0, 0, 0, 131, 131, 131}, {0, 3, 9}};
@@ -219,19 +219,26 @@ static void grouped(void)
         long experts = sizes[s][0], in = sizes[s][1], out = sizes[s][2], n = sizes[s][3];
         Tensor *x = operand(REAL, n * in, -1, 1), *w = operand(REAL, experts * out * in, -1, 1), *y = result(REAL, n * out);
         Tensor *dy = operand(REAL, n * out, -1, 1), *dx = result(REAL, x->n), *dw = result(FLOAT, w->n);
-        Tensor *again = filled(FLOAT, w->n, 0);
+        Tensor *again = filled(FLOAT, w->n, 0), *bias = s % 2 ? operand(REAL, experts * out, -1, 1) : NULL;
+        Tensor *db = bias ? result(FLOAT, bias->n) : NULL, *more = bias ? filled(FLOAT, bias->n, 0) : NULL;
         int32_t *offset = ids(experts + 1, 0, 2);
         memcpy(offset, offsets[s], (size_t)(experts + 1) * sizeof *offset);
-        Case c = {.d = {experts, in, out}, .in = {x, w}, .ids = offset};
-        grouped_forward(stage, y->k, x->k, offset, w->k, n, in, out, experts);
+        Case c = {.d = {experts, in, out}, .in = {x, w, bias}, .ids = offset};
+        grouped_forward(stage, y->k, x->k, offset, w->k, bias ? bias->k : NULL, n, in, out, experts);
         check_value("grouped_forward", y, ref_grouped, &c);
         grouped_backward_x(stage, dx->k, dy->k, offset, w->k, n, in, out, experts);
         check_gradient("grouped_backward_x", dx, ref_grouped, &c, 0, dy);
-        grouped_backward_w(stage, dw->k, dy->k, x->k, offset, 0, n, in, out, experts);
+        grouped_backward_w(stage, dw->k, bias ? db->k : NULL, dy->k, x->k, offset, 0, n, in, out, experts);
         check_gradient("grouped_backward_w", dw, ref_grouped, &c, 1, dy);
         memcpy(again->k, dw->k, (size_t)w->n * sizeof(float));
-        grouped_backward_w(stage, again->k, dy->k, x->k, offset, 1, n, in, out, experts);
+        if (bias) {
+            check_gradient("grouped_backward_w bias", db, ref_grouped, &c, 2, dy);
+            memcpy(more->k, db->k, (size_t)db->n * sizeof(float));
+        }
+        grouped_backward_w(stage, again->k, bias ? more->k : NULL, dy->k, x->k, offset, 1, n, in, out, experts);
         check_accumulated("grouped_backward_w acc", dw, again);
+        if (bias)
+            check_accumulated("grouped_backward_w bias acc", db, more);
         case_end();
     }
 }

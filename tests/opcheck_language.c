@@ -15,6 +15,8 @@ enum { BATCH, SEQ, HEADS, WIDTH, DIMS, ADJACENT, SCALING, ORIGINAL, SIZES };    
 static double turning(const Case *c, long pair)
 {
     double f = (float)pow(c->f[0], -2.0 * (double)pair / (double)c->d[DIMS]), wave = 2 * 3.14159265358979323846 / f;
+    if (c->in[1])
+        return (float)(f / c->in[1]->v[pair]);
     if (c->d[SCALING] >= 3) {
         double bound[2], dims = (double)c->d[DIMS];
         for (int i = 0; i < 2; i++)
@@ -101,6 +103,15 @@ static void rotary(void)
         rotary_documents_backward(stage, dx->k, dy->k, c.documents, d[BATCH], d[SEQ], d[HEADS], d[WIDTH], d[DIMS], d[ADJACENT],
                                   theta, d[SCALING], factor, low, high, d[ORIGINAL]);
         check_gradient("rotary_documents_backward", dx, ref_rotary, &c, 0, dy);
+        Tensor *factors = operand(FLOAT, d[DIMS] / 2, 0.5, 40);
+        c.in[1] = factors;
+        c.documents = s % 2 ? c.documents : NULL;
+        rotary_table_forward(stage, y->k, x->k, c.documents, factors->k, d[BATCH], d[SEQ], d[HEADS], d[WIDTH], d[DIMS],
+                             d[ADJACENT], theta);
+        check_value("rotary_table_forward", y, ref_rotary, &c);
+        rotary_table_backward(stage, dx->k, dy->k, c.documents, factors->k, d[BATCH], d[SEQ], d[HEADS], d[WIDTH], d[DIMS],
+                              d[ADJACENT], theta);
+        check_gradient("rotary_table_backward", dx, ref_rotary, &c, 0, dy);
         case_end();
     }
 }
@@ -509,7 +520,8 @@ static void position(void)
 }
 
 const Check language_checks[] = {
-    {" rotary_forward rotary_backward rotary_documents_forward rotary_documents_backward ", rotary},
+    {" rotary_forward rotary_backward rotary_documents_forward rotary_documents_backward "
+     "rotary_table_forward rotary_table_backward ", rotary},
     {" gate_forward gate_backward ", gate},
     {" softcap_forward softcap_backward ", softcap},
     {" attention_shared_forward attention_shared_backward ", shared},

@@ -77,11 +77,12 @@ static void expert_parts(void)
     enum { ROWS = 18, IN = 29, OUT = 33, EXPERTS = 3 };
     const int32_t offset[EXPERTS + 1] = {0, 7, 7, ROWS};
     Tensor *w = operand(REAL, EXPERTS * OUT * IN, -1, 1), *x = operand(REAL, ROWS * IN, -1, 1);
-    Tensor *dy = operand(REAL, ROWS * OUT, -1, 1), *y[2], *dx[2], *tmp = sizeof(real) == 4 ? NULL : result(FLOAT, ROWS * OUT);
+    Tensor *bias = operand(REAL, EXPERTS * OUT, -1, 1), *dy = operand(REAL, ROWS * OUT, -1, 1);
+    Tensor *y[2], *dx[2], *tmp = sizeof(real) == 4 ? NULL : result(FLOAT, ROWS * OUT);
     for (int i = 0; i < 2; i++)
         y[i] = result(REAL, dy->n), dx[i] = result(REAL, x->n);
-    grouped_forward(stage, y[0]->k, x->k, offset, w->k, ROWS, IN, OUT, EXPERTS);
-    grouped_rows_forward(stage, y[1]->k, x->k, offset, w->k, tmp ? tmp->k : 0, ROWS, IN, OUT, EXPERTS);
+    grouped_forward(stage, y[0]->k, x->k, offset, w->k, bias->k, ROWS, IN, OUT, EXPERTS);
+    grouped_rows_forward(stage, y[1]->k, x->k, offset, w->k, bias->k, tmp ? tmp->k : 0, ROWS, IN, OUT, EXPERTS);
     alike("grouped_rows_forward", y[1], y[0]);
     grouped_backward_x(stage, dx[0]->k, dy->k, offset, w->k, ROWS, IN, OUT, EXPERTS);
     grouped_columns_backward_x(stage, dx[1]->k, dy->k, offset, w->k, tmp ? tmp->k : 0, ROWS, IN, OUT, EXPERTS);

@@ -21,7 +21,7 @@ static bool slow;               /* steps that last, for a killer to hit */
 /* ---- two partitions of one model: a.weight is tied, b.bias and c.weight are not ---------------------------------- */
 
 #define STATE(name, kind, home, slot, n) {name, kind, home, ROOM + 64 * (slot), NOWHERE, n, 1, {n}, JOB_NORMAL, 0, 1, 1, 1, \
-                                          0, 0, 0, 0, 0, 0, 0, 0, 0}
+                                          0, 0, 0, 0, 0, 0, 0, 0, 0, {0}}
 #define ALL(name, slot, n) STATE(name, STATE_PARAM, 1, slot, n), STATE(name, STATE_MOMENT1, 1, slot + 1, n), \
                            STATE(name, STATE_MOMENT2, 1, slot + 2, n)
 static const StateInfo one[] = {ALL("a.weight", 0, 6), ALL("b.bias", 3, 3), ALL("c.weight", 6, 5)};

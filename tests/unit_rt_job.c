@@ -144,7 +144,7 @@ static void step(Stage *st)
 static int run_job(void *at)
 {
     static const StateInfo state = {"a.weight", STATE_PARAM, 1, 128, NOWHERE, MANY, 1, {MANY}, JOB_NORMAL, 0, 1, 1, 1, 0,
-                                     0, 0, 0, 0, 0, 0, 0, 0};
+                                     0, 0, 0, 0, 0, 0, 0, 0, {0}};
     static const StageInfo stage = {.name = "stage0", .arena = ARENA, .threads = 1, .actions = 1, .open = open_,
                                     .step = step, .states = 1, .state = &state};
     const Job job = {.name = "tiny", .kernels = "none", .key = "key", .model = "m", .plan = "p", .stages = 1,

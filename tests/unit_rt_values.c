@@ -169,7 +169,8 @@ static void hold(Holder *h, const char *name, int init, double a, double b, bool
     memset(h, 0, sizeof *h);
     h->arena = calloc(N, 6);
     size_t at = master ? 0 : NOWHERE, copy_at = copy ? 4 * (size_t)N : NOWHERE;
-    h->state[0] = (StateInfo){name, STATE_PARAM, 1, at, copy_at, N, 1, {N}, init, a, b, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    h->state[0] = (StateInfo){.name = name, .kind = STATE_PARAM, .owned = 1, .offset = at, .copy = copy_at, .n = N, .ndim = 1,
+                              .dim = {N}, .init = init, .a = a, .b = b, .kept = 1, .copies = 1};
     h->info = (StageInfo){.states = 1, .state = h->state};
     h->job.seed = 42;
     h->run.job = &h->job;
@@ -295,6 +296,14 @@ static void test_uniform(void)
     for (int i = 0; i < N; i++)
         outside += x[i] < -1 || x[i] > 3;
     check(outside == 0, "uniform: %d outside", outside);
+    free(h.arena);
+    hold(&h, "a", JOB_ONES, 0, 0, true, false);
+    h.state[0].init = JOB_VALUES;
+    h.state[0].n = h.state[0].part = 3;
+    memcpy(h.state[0].values, (const float[]){1, -2.5f, 1e9f}, 3 * sizeof(float));
+    init_parameters(&h.w);
+    x = (const float *)(const void *)h.arena;
+    check(x[0] == 1 && x[1] == -2.5f && x[2] == 1e9f, "values: %g %g %g", x[0], x[1], x[2]);
     free(h.arena);
     hold(&h, "a", JOB_ONES, 0, 0, true, false);
     check(((const float *)(void *)h.arena)[N - 1] == 1, "ones");

@@ -50,7 +50,7 @@ static int passed(Scope *s, const Node *line, const char *path, const char *row,
 
 int adapt(Scope *s, const Node *line, const char *path, Op o)
 {
-    static const Init down = {"lora_A", INIT_UNIFORM, 0, 0, FAN_IN}, up = {"zeros", INIT_ZEROS, 0, 0, FAN_NONE};
+    static const Init down = {"lora_A", INIT_UNIFORM, 0, 0, FAN_IN, NULL}, up = {"zeros", INIT_ZEROS, 0, 0, FAN_NONE, NULL};
     const AdaptSpec *a = &s->b->m->adapt;
     Node here = {.kind = MAP, .loc = line->loc};        /* its keys are those of the line's own Linear */
     int x = o.in.at[0];

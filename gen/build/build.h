@@ -127,6 +127,7 @@ bool size_route_loss(Sizer *z);
 bool size_recur(Sizer *z);
 bool size_additive(Sizer *z);
 bool size_rotary(Sizer *z);
+bool size_rotary_table(Sizer *z);
 bool documents_fit(Sizer *z, int64_t batch, int64_t seq);
 bool size_gate(Sizer *z);
 bool size_softcap(Sizer *z);

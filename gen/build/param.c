@@ -17,7 +17,7 @@
 
 static const Init *rule(const Model *m, const char *name)
 {
-    static const Init fixed[] = {{"zeros", INIT_ZEROS, 0, 0, FAN_NONE}, {"ones", INIT_ONES, 0, 0, FAN_NONE}};
+    static const Init fixed[] = {{"zeros", INIT_ZEROS, 0, 0, FAN_NONE, NULL}, {"ones", INIT_ONES, 0, 0, FAN_NONE, NULL}};
     for (int i = 0; i < m->inits.n; i++)
         if (!strcmp(m->inits.at[i].name, name))
             return &m->inits.at[i];
@@ -30,14 +30,14 @@ static const Init *rule(const Model *m, const char *name)
 /* Running statistics: of numbers with mean 0 and deviation 1 */
 static Init at_first(const char *par)
 {
-    static const Init zeros = {"zeros", INIT_ZEROS, 0, 0, FAN_NONE}, ones = {"ones", INIT_ONES, 0, 0, FAN_NONE};
+    static const Init zeros = {"zeros", INIT_ZEROS, 0, 0, FAN_NONE, NULL}, ones = {"ones", INIT_ONES, 0, 0, FAN_NONE, NULL};
     return strcmp(par, "running_var") ? zeros : ones;
 }
 
 static Init by_default(const Model *m, const Row *r, const char *par)
 {
-    static const Init norm = {"norm", INIT_ONES, 0, 0, FAN_NONE}, bias = {"bias", INIT_ZEROS, 0, 0, FAN_NONE},
-                      weight = {"weight", INIT_NORMAL, 0, 0.02, FAN_NONE};
+    static const Init norm = {"norm", INIT_ONES, 0, 0, FAN_NONE, NULL}, bias = {"bias", INIT_ZEROS, 0, 0, FAN_NONE, NULL},
+                      weight = {"weight", INIT_NORMAL, 0, 0.02, FAN_NONE, NULL};
     bool norms = strstr(r->shape, "norm") || !strcmp(par, "normalize_scalar");
     const Init *def = !strcmp(par, "bias") || !strcmp(par, "normalize_bias") ? &bias : norms ? &norm : &weight;
     const Init *given = rule(m, def->name);

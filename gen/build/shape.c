@@ -59,6 +59,8 @@ static bool fan(const Sizer *z, State *p, const Shape *s)
 {
     if (p->init.kind == INIT_SINES && (s->n != 2 || s->d[1] < 4))
         return refuse(z, "sines are for a table of rows, 4 wide at least", "%s is %s", p->name, shape_text(s));
+    if (p->init.kind == INIT_VALUES && p->init.a != (double)shape_elements(s))
+        return refuse(z, NULL, "%s is %s, and the rule '%s' has %.0f values", p->name, shape_text(s), p->init.name, p->init.a);
     if (!p->init.fan)
         return true;
     if (s->n < 2)

@@ -85,7 +85,8 @@ bool size_grouped(Sizer *z)
         return refuse(z, NULL, "%lld experts, and the Route has %lld", (Num)experts, (Num)attr_int(route, "experts"));
     attr_set(z->o, "rows", rows);
     attr_set(z->o, "in", x->d[1]);
-    return par_shape(z, 0, (Shape){3, {experts, out, x->d[1]}}) && out_shape(z, 0, (Shape){2, {rows, out}});
+    return par_shape(z, 0, (Shape){3, {experts, out, x->d[1]}}) && par_shape(z, 1, (Shape){2, {experts, out}}) &&
+           out_shape(z, 0, (Shape){2, {rows, out}});
 }
 
 bool size_combine(Sizer *z)

@@ -3,6 +3,7 @@
  * shape_language.c: the shape rules of today's language models: rotary positions, gates, soft caps.
  */
 #include "build.h"
+#include <string.h>
 
 bool size_gate(Sizer *z)
 {
@@ -42,24 +43,49 @@ static bool frequencies(Sizer *z)
 bool documents_fit(Sizer *z, int64_t batch, int64_t seq)
 {
     const Shape want = {2, {batch, seq}};
-    return z->o->in.n < 2 || shape_same(in_shape(z, 1), &want) ||
+    return z->o->in.n < 2 || z->o->in.at[1] < 0 || shape_same(in_shape(z, 1), &want) ||
            refuse(z, NULL, "documents must be [batch, positions] = %s, not %s", shape_text(&want), shape_text(in_shape(z, 1)));
 }
 
-bool size_rotary(Sizer *z)
+enum { FAR = 1 << 20 };         /* positions; angles stay where their cosine is known */
+
+/* The sizes of heads and pairs. */
+static bool heads_fit(Sizer *z)
 {
-    enum { FAR = 1 << 20 };     /* positions; angles stay where their cosine is known */
     const Shape *x = in_shape(z, 0);
     int64_t width = attr_int(z->o, "width"), dims = attr_find(z->o, "dims") ? attr_int(z->o, "dims") : width;
     if (x->n != 3 || x->d[2] % width)
         return refuse(z, NULL, "takes [B, positions, heads*width] with a width of %lld, not %s", (Num)width, shape_text(x));
     if (dims % 2 || dims > width)
         return refuse(z, NULL, "dims is even and at most the width of a head, %lld, not %lld", (Num)width, (Num)dims);
-    if (x->d[1] > FAR || attr_int(z->o, "original") > FAR)
+    if (x->d[1] > FAR)
         return refuse(z, NULL, "more than %d positions", FAR);
     attr_set(z->o, "batch", x->d[0]);
     attr_set(z->o, "seq", x->d[1]);
     attr_set(z->o, "heads", x->d[2] / width);
     attr_set(z->o, "dims", dims);
-    return documents_fit(z, x->d[0], x->d[1]) && frequencies(z) && out_shape(z, 0, *x);
+    return documents_fit(z, x->d[0], x->d[1]);
+}
+
+bool size_rotary(Sizer *z)
+{
+    if (attr_int(z->o, "original") > FAR)
+        return refuse(z, NULL, "more than %d positions", FAR);
+    return heads_fit(z) && frequencies(z) && out_shape(z, 0, *in_shape(z, 0));
+}
+
+bool size_rotary_table(Sizer *z)
+{
+    double theta = attr_find(z->o, "theta")->f;
+    if (!heads_fit(z) || !par_shape(z, 0, (Shape){1, {attr_int(z->o, "dims") / 2}}))
+        return false;
+    const Init *init = &z->g->state.at[z->o->par.at[0]].init;
+    if (!(theta >= 1 && theta <= 1e12))
+        return refuse(z, "theta: 1e4", "theta is from 1 to 1e12, not %g", theta);
+    if (init->kind != INIT_VALUES && init->kind != INIT_ONES)
+        return refuse(z, "init: NAME, and in model.init NAME: {values: [...]}", "its factors have no values");
+    for (const char *p = init->values; p; p = strchr(p, ','), p = p ? p + 2 : NULL)
+        if (!(number_decimal(p, strcspn(p, ",")) >= 0.25))
+            return refuse(z, NULL, "a factor is at least 0.25, not %.*s", (int)strcspn(p, ","), p);
+    return out_shape(z, 0, *in_shape(z, 0));
 }

@@ -529,7 +529,8 @@ const ShapeRule shape_rules[] = {
     {"concat", size_concat},        {"slice", size_slice},          {"reshape", size_reshape},
     {"transpose", size_transpose},  {"reduce", size_reduce},
     /* shape_language.c */
-    {"rotary", size_rotary},        {"gate", size_gate},            {"softcap", size_softcap},
+    {"rotary", size_rotary},        {"rotary_table", size_rotary_table},
+    {"gate", size_gate},            {"softcap", size_softcap},
     /* shape_recurrent.c */
     {"recur", size_recur},          {"additive", size_additive},
     /* shape_experts.c */

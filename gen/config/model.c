@@ -187,6 +187,27 @@ static void read_pair(const Spot *s)
     }
 }
 
+/* The numbers of a parameter, in its order. */
+static void read_values(const Spot *s)
+{
+    static const Field bound = { NULL, NULL, 0, -1e30, 1e30, NULL };
+    Init *to = s->to;
+    if (!want(s, LIST, "a list of numbers"))
+        return;
+    if (s->value->n < 1 || s->value->n > MAXCHANNEL) {
+        bad(s->value->loc, NULL, "%s: 1 to %d numbers are expected, and %d found", s->path, MAXCHANNEL, s->value->n);
+        return;
+    }
+    to->a = s->value->n;
+    to->values = "";
+    for (int i = 0; i < s->value->n; i++) {
+        double x = 0;
+        Spot item = spot_item(s, i, &bound, &x);
+        read_float(&item);
+        to->values = strf("%s%s%.9g", to->values, i ? ", " : "", x);
+    }
+}
+
 static void init_rule(const Spot *s)
 {
     static const Field plain = { NULL, NULL, 0, 0, 0, "zeros ones" };
@@ -194,6 +215,7 @@ static void init_rule(const Spot *s)
         { "normal", read_pair, offsetof(Init, a), 0, 0, NULL },
         { "uniform", read_pair, offsetof(Init, a), 0, 0, NULL },
         { "sines", read_pair, offsetof(Init, a), 0, 0, NULL },
+        { "values", read_values, 0, 0, 0, NULL },
         { "kaiming", read_choice, offsetof(Init, fan), 0, 0, "fan_in fan_out" },
     };
     Init *init = s->to;
@@ -205,13 +227,14 @@ static void init_rule(const Spot *s)
         return;
     }
     if (s->value->kind == LIST || s->value->n != 1) {
-        bad(s->value->loc, "write zeros, ones, {normal: [mean, deviation]}, {uniform: [from, to]}, {kaiming: fan_out} or "
-            "{sines: [theta, less]}", "%s is not one rule", s->path);
+        bad(s->value->loc, "write zeros, ones, {normal: [mean, deviation]}, {uniform: [from, to]}, {kaiming: fan_out}, "
+            "{sines: [theta, less]} or {values: [...]}", "%s is not one rule", s->path);
         return;
     }
     section(s->m, s->value, s->path, fields, COUNT(fields), init);
     init->fan = node_get(s->value, "kaiming") ? init->fan + FAN_IN : FAN_NONE;
-    init->kind = node_get(s->value, "uniform") ? INIT_UNIFORM : node_get(s->value, "sines") ? INIT_SINES : INIT_NORMAL;
+    init->kind = node_get(s->value, "uniform") ? INIT_UNIFORM : node_get(s->value, "sines") ? INIT_SINES :
+                 node_get(s->value, "values") ? INIT_VALUES : INIT_NORMAL;
     if (init->kind == INIT_SINES && (init->a < 2 || (init->b != 0 && init->b != 1)))
         bad(s->value->at[0]->loc, "sines: [10000, 0]", "%s: theta is at least 2, and less is 0 or 1", s->path);
     else if (init->kind == INIT_NORMAL ? init->b < 0 : init->kind == INIT_UNIFORM && init->b < init->a)
@@ -295,10 +318,10 @@ static void model_model(Model *m, Node *node)
         want_key(node, "inputs", "model");
         want_key(node, "graph", "model");
     }
-    init_default(m, (Init){ "weight", INIT_NORMAL, 0, 0.02, FAN_NONE });
-    init_default(m, (Init){ "bias", INIT_ZEROS, 0, 0, FAN_NONE });
-    init_default(m, (Init){ "zeros", INIT_ZEROS, 0, 0, FAN_NONE });
-    init_default(m, (Init){ "ones", INIT_ONES, 0, 0, FAN_NONE });
+    init_default(m, (Init){ "weight", INIT_NORMAL, 0, 0.02, FAN_NONE, NULL });
+    init_default(m, (Init){ "bias", INIT_ZEROS, 0, 0, FAN_NONE, NULL });
+    init_default(m, (Init){ "zeros", INIT_ZEROS, 0, 0, FAN_NONE, NULL });
+    init_default(m, (Init){ "ones", INIT_ONES, 0, 0, FAN_NONE, NULL });
 }
 
 /* ---- the file ---------------------------------------------------------------------------------------- */

@@ -217,7 +217,8 @@ static const char *tensor_text(const State *s, const Stored *k, int64_t part)
     if (place)
         text = strf("%.*s%lld%s", (int)(place - text), text, (long long)part, place + 2);
     for (int d = k->each > 0; d < s->shape.n; d++) {
-        int64_t size = d == 0 && k->rows ? k->rows * k->groups : s->shape.d[k->turn ? s->shape.n - 1 - d : d];
+        int axis = k->turn && d >= s->shape.n - 2 ? 2 * s->shape.n - 3 - d : d;
+        int64_t size = d == 0 && k->rows ? k->rows * k->groups : s->shape.d[axis];
         text = strf("%s%s%lld", text, d > (k->each > 0) ? "x" : " ", (long long)size);
     }
     return text;
@@ -338,8 +339,8 @@ void weights_check(const Model *m, const Graph *g)
     for (int i = 0; i < w->turn.n; i++)
         check_named(g, w->turn.at[i], mark_of(m, w->turn.at[i], (Loc){0, 0, 0}), "turn");
     for (int s = 0; s < g->state.n; s++)
-        if (g->state.at[s].kind == S_PARAM && g->state.at[s].shape.n != 2 && turned(m, g->state.at[s].name))
-            bad(mark_of(m, w->turn.at[0], (Loc){0, 0, 0}), NULL, "weights.turn: '%s' %s is no matrix", g->state.at[s].name,
+        if (g->state.at[s].kind == S_PARAM && g->state.at[s].shape.n < 2 && turned(m, g->state.at[s].name))
+            bad(mark_of(m, w->turn.at[0], (Loc){0, 0, 0}), NULL, "weights.turn: '%s' %s has no two axes", g->state.at[s].name,
                 shape_text(&g->state.at[s].shape));
     check_pairs(g, &w->rename, "rename");
     check_pairs(g, &w->also, "also");

@@ -94,6 +94,8 @@ static const char *start_of(const State *param)
 {
     static const char *const name[] = {"ZEROS", "ONES", "NORMAL", "UNIFORM", "SINES"};
     bool plain = param->init.kind == INIT_ZEROS || param->init.kind == INIT_ONES;
+    if (param->init.kind == INIT_VALUES)
+        return strf("VALUES(%s)", param->init.values);
     return plain ? name[param->init.kind]
                  : strf("%s(%s, %s)", name[param->init.kind], decimal(param->init.a), decimal(param->init.b));
 }

@@ -243,7 +243,7 @@ static void find_parameter(const Export *x, ExportParameter *p)
         p->state.dim[d] = (long)t->dim[d];
     if (p->in.pieces && (t->ndim < 2 || t->dim[0] != p->in.pieces || p->in.rows || p->in.turn))
         fail(EXIT_STALE, "%s: parameter '%s' has not %ld parts", x->dir, p->in.name, p->in.pieces);
-    if ((p->in.rows || p->in.turn) && (t->ndim < 1 || t->dim[0] % p->in.groups ||
+    if ((p->in.rows || p->in.turn) && (t->ndim < 1 + p->in.turn || t->dim[0] % p->in.groups ||
         (p->in.rows && p->in.from + t->dim[0] / p->in.groups > p->in.rows)))
         fail(EXIT_STALE, "%s: parameter '%s' does not fit into '%s'", x->dir, p->in.name, p->in.file);
     find_adapter(x, p);

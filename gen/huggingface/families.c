@@ -15,7 +15,7 @@ enum { ROWS = 24 };         /* that a family may be like */
 static const char file[] = "gen/huggingface/families.yaml";
 static const struct { const char *word; FieldKind kind; } kinds[] = {
     {"int", INT}, {"real", REAL}, {"text", TEXT}, {"flag", FLAG}, {"word", WORD}, {"cap", CAP}, {"count", COUNT},
-    {"every", EVERY}, {"only", ONLY}, {"list", LIST_OF}, {"same", SAME}, {"any", ANY}
+    {"every", EVERY}, {"numbers", NUMBERS}, {"only", ONLY}, {"list", LIST_OF}, {"same", SAME}, {"any", ANY}
 };
 
 typedef struct { const Node *at[ROWS]; int n; } Rows;

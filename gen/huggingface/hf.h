@@ -7,7 +7,7 @@
 #include "model.h"
 
 /* families.yaml says what the kinds are.  ONLY and those below have no value: name is NULL. */
-typedef enum { INT, REAL, TEXT, FLAG, WORD, CAP, COUNT, EVERY, ONLY, LIST_OF, SAME, ANY } FieldKind;
+typedef enum { INT, REAL, TEXT, FLAG, WORD, CAP, COUNT, EVERY, NUMBERS, ONLY, LIST_OF, SAME, ANY } FieldKind;
 typedef VEC(const char *) Names;
 typedef struct {
     FieldKind kind;

@@ -177,6 +177,13 @@ static const char *given(Config *c, const ConfigField *f, const char *key, const
     }
     if (f->kind == EVERY)
         return layers_of(c, f, key, n);
+    if (f->kind == NUMBERS) {
+        const char *text = "";
+        for (int i = 0; n->kind == LIST && i < n->n; i++)
+            text = strf("%s%s%s", text, i ? ", " : "",
+                        real_text(expr_float(n->at[i]->loc, n->at[i]->text, look_up, &c->values)));
+        return text;
+    }
     if (f->kind == ANY)
         return "";
     if (f->kind == COUNT && n->kind == MAP)

@@ -38,7 +38,7 @@ static int history(Graph *g, const Op *o, Names *taken)
 {
     State s = {.name = strf("%s.amax", o->name), .kind = S_PARAM, .type = F32, .shape = {1, {FP8_TENSORS * FP8_BINS}},
                .bytes = FP8_TENSORS * FP8_BINS * type_bytes(F32), .param = g->state.n, .op = o->fwd, .tracked = true,
-               .init = {"zeros", INIT_ZEROS, 0, 0, FAN_NONE}, .loc = o->loc};
+               .init = {"zeros", INIT_ZEROS, 0, 0, FAN_NONE, NULL}, .loc = o->loc};
     while (names_get(taken, name_as_c(s.name)) >= 0)
         s.name = strf("%s_", s.name);
     names_put(taken, name_as_c(s.name), 0);

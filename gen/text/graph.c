@@ -26,7 +26,7 @@ static const char *const tensor_kinds[] = {"input", "act", "grad", NULL};
 static const char *const state_kinds[] = {
     "param", "copy", "grad", "moment1", "moment2", "centre", "drift", "clip", "norm", "blocks", "values", NULL
 };
-static const char *const inits[] = {"zeros", "ones", "normal", "uniform", "sines", NULL};
+static const char *const inits[] = {"zeros", "ones", "normal", "uniform", "sines", "values", NULL};
 static const char phases[] = "FIWU";
 
 static const TextField graph_fields[] = {
@@ -66,6 +66,7 @@ static const TextField state_fields[] = {
     {"rule", V_TEXT, offsetof(State, init.name), .only = S_PARAM + 1},
     {"a", V_FLOAT, offsetof(State, init.a), .only = S_PARAM + 1},
     {"b", V_FLOAT, offsetof(State, init.b), .only = S_PARAM + 1},
+    {"values", V_TEXT, offsetof(State, init.values), .only = S_PARAM + 1},
     {0}
 };
 static const TextField op_fields[] = {

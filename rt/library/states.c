@@ -122,7 +122,7 @@ static void see_start(Visit *v, const StageInfo *s)
     size_t bytes;
     for (int i = 0; i < s->parameters; i++) {
         const Parameter *p = &s->parameter[i];
-        Start start = {p->start.kind, p->start.a, p->start.b, 0};
+        Start start = {p->start.kind, p->start.a, p->start.b, 0, p->start.values};
         for (int axis = 0; axis < 6 && p->shape[axis]; axis++)
             start.width = p->shape[axis];
         for (size_t from = 0, n = elements(p), k; from < n; from += k) {

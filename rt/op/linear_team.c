@@ -103,13 +103,13 @@ void grouped_columns_backward_x(Stage *st, real *dx, const real *dy, const int32
         put(dx, i, sum[i]);
 }
 
-void grouped_rows_forward(Stage *st, real *y, const real *x, const int32_t *offset, const real *weight, void *tmp,
-                          long rows, long in, long out, long experts)
+void grouped_rows_forward(Stage *st, real *y, const real *x, const int32_t *offset, const real *weight, const real *bias,
+                          void *tmp, long rows, long in, long out, long experts)
 {
     for (long e = 0; e < experts; e++)
         product_give(st, room_of(y, tmp) + offset[e] * out, view(x + offset[e] * in, in, 1),
                      view(weight + e * out * in, 1, in), 0, offset[e + 1] - offset[e], out, in, block_of_part(st, in));
     const float *sum = close_sums(st, y, tmp, rows * out);
-    MAP(rows * out, i)
-        put(y, i, sum[i]);
+    for (long e = 0; e < experts; e++)
+        put_rows(st, y + offset[e] * out, sum + offset[e] * out, bias ? bias + e * out : NULL, offset[e + 1] - offset[e], out);
 }

@@ -11,6 +11,7 @@
  * divides pairs that turn fewer than `low` times in `original` positions, leaves those that turn more than `high` times, and
  * goes from one to the other by the number of the pair (B. Peng et al., YaRN, 2023, section 3.2); the bounds are whole
  * numbers, which yarn-exact leaves as they are.
+ * A table divides the frequency of each pair by a number of its own (Y. Ding et al., LongRoPE, 2024).
  * documents: the positions of each document of a sample begin at 0.
  * Threads split positions, in runs of 64.
  */
@@ -28,6 +29,7 @@ typedef struct {
     float factor, low, high;
     long original;
     const int32_t *documents;   /* [batch seq]; 0: a sample is one */
+    const float *table;         /* [dims/2]; 0: none */
 } Rotary;
 
 static double whole(double x)
@@ -62,6 +64,8 @@ static float frequency(const Rotary *r, long pair)
     double plain = (float)number_exp(-2.0 * (double)pair / (double)r->dims * number_log(r->theta));
     double turns = (double)r->original * plain / TURN;          /* in the positions of the first training */
     double share = (turns - r->low) / ((double)r->high - r->low);
+    if (r->table)
+        return (float)(plain / r->table[pair]);
     if (r->scaling == NONE || (r->scaling == LLAMA3 && turns > r->high))
         return (float)plain;
     if (r->scaling >= YARN)
@@ -150,14 +154,14 @@ static void turn(Stage *st, real *y, const real *x, const Rotary *r, float sign)
 void rotary_forward(Stage *st, real *y, const real *x, long batch, long seq, long heads, long width, long dims, long adjacent,
                     float theta, long scaling, float factor, float low, float high, long original)
 {
-    Rotary r = {batch, seq, heads, width, dims, adjacent, theta, scaling, factor, low, high, original, 0};
+    Rotary r = {batch, seq, heads, width, dims, adjacent, theta, scaling, factor, low, high, original, 0, 0};
     turn(st, y, x, &r, 1.0f);
 }
 
 void rotary_backward(Stage *st, real *dx, const real *dy, long batch, long seq, long heads, long width, long dims,
                      long adjacent, float theta, long scaling, float factor, float low, float high, long original)
 {
-    Rotary r = {batch, seq, heads, width, dims, adjacent, theta, scaling, factor, low, high, original, 0};
+    Rotary r = {batch, seq, heads, width, dims, adjacent, theta, scaling, factor, low, high, original, 0, 0};
     turn(st, dx, dy, &r, -1.0f);
 }
 
@@ -165,7 +169,7 @@ void rotary_documents_forward(Stage *st, real *y, const real *x, const int32_t *
                               long width, long dims, long adjacent, float theta, long scaling, float factor, float low,
                               float high, long original)
 {
-    Rotary r = {batch, seq, heads, width, dims, adjacent, theta, scaling, factor, low, high, original, documents};
+    Rotary r = {batch, seq, heads, width, dims, adjacent, theta, scaling, factor, low, high, original, documents, 0};
     turn(st, y, x, &r, 1.0f);
 }
 
@@ -173,6 +177,25 @@ void rotary_documents_backward(Stage *st, real *dx, const real *dy, const int32_
                                long width, long dims, long adjacent, float theta, long scaling, float factor, float low,
                                float high, long original)
 {
-    Rotary r = {batch, seq, heads, width, dims, adjacent, theta, scaling, factor, low, high, original, documents};
+    Rotary r = {batch, seq, heads, width, dims, adjacent, theta, scaling, factor, low, high, original, documents, 0};
     turn(st, dx, dy, &r, -1.0f);
+}
+
+static void turn_by_table(Stage *st, real *y, const real *x, const int32_t *documents, const float *factors, long batch,
+                          long seq, long heads, long width, long dims, long adjacent, float theta, float sign)
+{
+    Rotary r = {batch, seq, heads, width, dims, adjacent, theta, NONE, 1, 1, 4, 1, documents, factors};
+    turn(st, y, x, &r, sign);
+}
+
+void rotary_table_forward(Stage *st, real *y, const real *x, const int32_t *documents, const float *factors, long batch,
+                          long seq, long heads, long width, long dims, long adjacent, float theta)
+{
+    turn_by_table(st, y, x, documents, factors, batch, seq, heads, width, dims, adjacent, theta, 1.0f);
+}
+
+void rotary_table_backward(Stage *st, real *dx, const real *dy, const int32_t *documents, const float *factors, long batch,
+                           long seq, long heads, long width, long dims, long adjacent, float theta)
+{
+    turn_by_table(st, dx, dy, documents, factors, batch, seq, heads, width, dims, adjacent, theta, -1.0f);
 }

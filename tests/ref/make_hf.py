@@ -17,8 +17,8 @@ import numpy as np
 import torch
 import transformers as hf
 
-def late(name, **given):                        # of a model that an older release has not
-    return getattr(hf, name + 'Config')(**given) if hasattr(hf, name + 'Config') else None
+def late(name, **given):                        # of a model that an older release has not, or has otherwise
+    return getattr(hf, name + 'Config')(**given) if hf.__version__ >= '5' else None
 
 
 base = dict(vocab_size=61, hidden_size=24, num_hidden_layers=2, num_attention_heads=4, intermediate_size=40,
@@ -51,6 +51,10 @@ models = {
     'phi': ('PhiForCausalLM', hf.PhiConfig(**base, partial_rotary_factor=0.7)),
     'phi3': ('Phi3ForCausalLM', hf.Phi3Config(**base, **pairs, sliding_window=11, pad_token_id=0, eos_token_id=1,
                                               dtype='float16')),
+    **{'phi3-' + kind: ('Phi3ForCausalLM', hf.Phi3Config(**base, **pairs, pad_token_id=0, eos_token_id=1, rope_theta=500.,
+        original_max_position_embeddings=original, rope_scaling=dict(
+            type='longrope', short_factor=[1., 1.25, 2.], long_factor=[1.5, 3.75, 12.])))
+       for kind, original in (('long', 8), ('short', 11))},
     'gpt_neox': ('GPTNeoXForCausalLM', hf.GPTNeoXConfig(**base, rotary_pct=0.7)),
     'opt': ('OPTForCausalLM', hf.OPTConfig(vocab_size=61, hidden_size=24, word_embed_proj_dim=24, num_hidden_layers=2,
                                            num_attention_heads=4, ffn_dim=40, max_position_embeddings=12, dropout=0.)),
@@ -96,6 +100,10 @@ models = {
         begin_suppress_tokens=None)) for end, ends in (('', 'ConditionalGeneration'), ('-causal', 'CausalLM'))},
     'granite_swa': ('GraniteSWAForCausalLM', late('GraniteSWA', **deep, **pairs, sliding_window=4, attention_multiplier=0.3,
                                                   residual_multiplier=0.4, attn_implementation='eager')),
+    'gpt_oss': ('GptOssForCausalLM', late('GptOss', **deep, **pairs, head_dim=8, sliding_window=4, num_local_experts=5,
+                                          num_experts_per_tok=3, attn_implementation='eager', swiglu_limit=0.5,
+                                          swiglu_alpha=1.25, rope_parameters=dict(
+        rope_type='yarn', rope_theta=500., factor=8., original_max_position_embeddings=300, truncate=False))),
     'solar_open': ('SolarOpenForCausalLM', late('SolarOpen', **{**base, 'intermediate_size': None}, **pairs, head_dim=8,
                                                 n_routed_experts=5, num_experts_per_tok=3, moe_intermediate_size=16)),
     'glm4_moe_lite': ('Glm4MoeLiteForCausalLM', late('Glm4MoeLite', **base, **latent, n_routed_experts=6,
@@ -299,6 +307,8 @@ def grads_of(family, model, names):             # {name: (square of the norm, pr
     found = {}
     if family == 'olmo':
         found.update((name + '.weight', (-1, 0)) for name, module in model.named_modules() if 'Norm' in type(module).__name__)
+    found.update((f'{name}.{x}_{family[5:]}.factors', (-1, 0)) for name, module in model.named_modules() for x in 'qk'
+                 if family[:5] == 'phi3-' and name.endswith('self_attn'))
     found.update((key, (-1, 0)) for key in {**parameters, **tables} if 'embed_positions.weight' in key and
                  (key not in names or is_sines(family, key)) and family[:8] != 'roformer')
     for key, short in names.items():

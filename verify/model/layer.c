@@ -179,7 +179,7 @@ static void read_param(Line *x, const char *word)
                     x->m->g->state.at[at].shape);
     map_set(&x->m->params, name_of(to, strlen(to)), at);
     map_set(&x->m->params, name_of(state, strlen(state)), at);
-    x->m->g->state.at[at].still = !strcmp(word, "correction");       /* of a choice, which has no gradient */
+    x->m->g->state.at[at].still = !strcmp(word, "correction") || !strcmp(word, "factors");      /* they have no gradient */
     ParamName *p = ADD(&x->param);
     *p = (ParamName){word, x->m->g->state.at[at].name};
 }

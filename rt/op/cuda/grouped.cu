@@ -3,7 +3,7 @@
  * GroupedLinear: rt/op/grouped.c, in f32 on the plain cores.  How many rows an expert has is known in the step alone, so that
  * there are blocks enough for any: one for each 64 rows, and one more for each expert.  A block counts where its tile is.
  *
- * Order: an element is one chain, inner index ascending; that of a weight's gradient over the rows of its expert.
+ * Order: an element is one chain, inner index ascending; that of a weight's or bias's gradient over the rows of its expert.
  */
 #include "square.h"
 
@@ -34,9 +34,9 @@ struct Factor {
     FIELD float operator()(long k, long j) const { return j < n ? one(at, k * down + j * across) : 0.0f; }
 };
 
-/* y[rows n] = x[rows k] weight[e] */
-static __global__ void grouped_rows(real *y, const real *x, const int32_t *offset, const real *weight, long n, long k,
-                                    long down, long across, long experts)
+/* y[rows n] = x[rows k] weight[e] + bias[e], 0: none */
+static __global__ void grouped_rows(real *y, const real *x, const int32_t *offset, const real *weight, const real *bias,
+                                    long n, long k, long down, long across, long experts)
 {
     SHARED(float, room, 2 * DEEP * SQUARE_PITCH);
     long wide = (n + SQUARE - 1) / SQUARE, column = blockIdx.x % wide * SQUARE;
@@ -50,7 +50,7 @@ static __global__ void grouped_rows(real *y, const real *x, const int32_t *offse
         for (int j = 0; j < FOURS; j++) {
             long r = t.first + square_down() + i, c = column + square_across() + j;
             if (r < t.end && c < n)
-                set(y, r * n + c, s[i][j]);
+                set(y, r * n + c, bias ? s[i][j] + one(bias, t.expert * n + c) : s[i][j]);
         }
 }
 
@@ -59,16 +59,18 @@ static unsigned row_blocks(long rows, long experts, long n)
     return (unsigned)((ceil_div(rows, SQUARE) + experts) * ceil_div(n, SQUARE));
 }
 
-void grouped_forward(Stage *st, real *y, const real *x, const int32_t *offset, const real *weight, long rows, long in, long out,
-                     long experts)
+void grouped_forward(Stage *st, real *y, const real *x, const int32_t *offset, const real *weight, const real *bias, long rows,
+                     long in, long out, long experts)
 {
-    LAUNCH(grouped_rows, row_blocks(rows, experts, out), (unsigned)BLOCK, st, y, x, offset, weight, out, in, 1L, in, experts);
+    LAUNCH(grouped_rows, row_blocks(rows, experts, out), (unsigned)BLOCK, st, y, x, offset, weight, bias, out, in, 1L, in,
+           experts);
 }
 
 void grouped_backward_x(Stage *st, real *dx, const real *dy, const int32_t *offset, const real *weight, long rows, long in,
                         long out, long experts)
 {
-    LAUNCH(grouped_rows, row_blocks(rows, experts, in), (unsigned)BLOCK, st, dx, dy, offset, weight, in, out, in, 1L, experts);
+    LAUNCH(grouped_rows, row_blocks(rows, experts, in), (unsigned)BLOCK, st, dx, dy, offset, weight, (const real *)0,
+           in, out, in, 1L, experts);
 }
 
 /* Column i of an expert's rows. */
@@ -95,10 +97,26 @@ static __global__ void grouped_weight(float *dweight, const real *dy, const real
         }
 }
 
-void grouped_backward_w(Stage *st, float *dweight, const real *dy, const real *x, const int32_t *offset, int acc, long rows,
-                        long in, long out, long experts)
+/* A thread for each element of the bias. */
+static __global__ void grouped_bias(float *dbias, const real *dy, const int32_t *offset, int acc, long out, long experts)
+{
+    long at = (long)blockIdx.x * BLOCK + threadIdx.x, e = at / out;
+    float sum = 0;
+    if (e >= experts)
+        return;
+    for (long r = offset[e]; r < offset[e + 1]; r++)
+        sum += one(dy, r * out + at % out);
+    dbias[at] = acc ? dbias[at] + sum : sum;
+}
+
+void grouped_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, const int32_t *offset, int acc,
+                        long rows, long in, long out, long experts)
 {
     (void)rows;
-    LAUNCH(grouped_weight, (unsigned)(experts * ceil_div(out, SQUARE) * ceil_div(in, SQUARE)), (unsigned)BLOCK, st, dweight, dy,
-           x, offset, acc, in, out);
+    if (dbias)
+        LAUNCH(grouped_bias, (unsigned)ceil_div(experts * out, (long)BLOCK), (unsigned)BLOCK, st, dbias, dy, offset, acc, out,
+               experts);
+    if (dweight)
+        LAUNCH(grouped_weight, (unsigned)(experts * ceil_div(out, SQUARE) * ceil_div(in, SQUARE)), (unsigned)BLOCK, st, dweight,
+               dy, x, offset, acc, in, out);
 }

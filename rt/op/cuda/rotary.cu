@@ -30,9 +30,12 @@ FN double power(double x, long n)
     return y;
 }
 
-FN float frequency(const Rotary &r, long pair)
+template <bool TABLE>
+FN float frequency(const Rotary &r, const float *table, long pair)
 {
     double plain = (double)(float)power(r.ratio, pair);
+    if (TABLE)
+        return (float)(plain / (double)table[pair]);
     double turns = (double)r.original * plain / FULL_TURN;
     double share = (turns - (double)r.low) / ((double)r.high - (double)r.low);
     if (r.scaling >= YARN) {
@@ -73,7 +76,8 @@ FN long begin_of(const int32_t *documents, long t)
     return begin[0];
 }
 
-static __global__ void turn(real *y, const real *x, Rotary r, float sign)
+template <bool TABLE>
+static __global__ void turn(real *y, const real *x, Rotary r, float sign, const float *table)
 {
     SHARED(float, cosine, BLOCK);
     SHARED(float, sine, BLOCK);
@@ -84,7 +88,7 @@ static __global__ void turn(real *y, const real *x, Rotary r, float sign)
         __syncthreads();
         if (threadIdx.x < n) {
             double s, c;
-            sincospi(2.0 * ((double)((float)place * frequency(r, from + threadIdx.x)) / FULL_TURN), &s, &c);
+            sincospi(2.0 * ((double)((float)place * frequency<TABLE>(r, table, from + threadIdx.x)) / FULL_TURN), &s, &c);
             cosine[threadIdx.x] = (float)c;
             sine[threadIdx.x] = sign * (float)s;
         }
@@ -129,13 +133,18 @@ static void set_ramp(Rotary *r, double theta)
     r->to = r->to == r->from ? r->to + 0.001 : r->to;
 }
 
-static void turn_all(Stage *st, real *y, const real *x, Rotary r, float theta, float sign)
+/* table: [dims/2]; 0: none */
+static void turn_all(Stage *st, real *y, const real *x, Rotary r, float theta, float sign, const float *table = 0)
 {
     long wanted = r.documents ? r.batch : ceil_div(TURNING, r.seq);
     r.ratio = number_exp(-2.0 / (double)r.dims * number_log((double)theta));
     if (r.scaling >= YARN)
         set_ramp(&r, (double)theta);
-    LAUNCH(turn, dim3((unsigned)r.seq, (unsigned)(wanted < r.batch ? wanted : r.batch)), (unsigned)BLOCK, st, y, x, r, sign);
+    dim3 blocks((unsigned)r.seq, (unsigned)(wanted < r.batch ? wanted : r.batch));
+    if (table)
+        LAUNCH((turn<true>), blocks, (unsigned)BLOCK, st, y, x, r, sign, table);
+    else
+        LAUNCH((turn<false>), blocks, (unsigned)BLOCK, st, y, x, r, sign, table);
 }
 
 void rotary_forward(Stage *st, real *y, const real *x, long batch, long seq, long heads, long width, long dims, long adjacent,
@@ -166,4 +175,18 @@ void rotary_documents_backward(Stage *st, real *dx, const real *dy, const int32_
 {
     Rotary r = {batch, seq, heads, width, dims, adjacent, 0, scaling, factor, low, high, original, documents, 0, 0};
     turn_all(st, dx, dy, r, theta, -1.0f);
+}
+
+void rotary_table_forward(Stage *st, real *y, const real *x, const int32_t *documents, const float *factors, long batch,
+                          long seq, long heads, long width, long dims, long adjacent, float theta)
+{
+    Rotary r = {batch, seq, heads, width, dims, adjacent, 0, NO_SCALING, 1, 1, 4, 1, documents, 0, 0};
+    turn_all(st, y, x, r, theta, 1.0f, factors);
+}
+
+void rotary_table_backward(Stage *st, real *dx, const real *dy, const int32_t *documents, const float *factors, long batch,
+                           long seq, long heads, long width, long dims, long adjacent, float theta)
+{
+    Rotary r = {batch, seq, heads, width, dims, adjacent, 0, NO_SCALING, 1, 1, 4, 1, documents, 0, 0};
+    turn_all(st, dx, dy, r, theta, -1.0f, factors);
 }
