@@ -479,7 +479,7 @@ static void equal(bool good, const char *what, long n, long blocks)
 /* A sum of three pieces of n terms each: block b has the b-th block of each of them, one behind the other in one chain. */
 static void check_pieces(long n, long blocks)
 {
-    enum { PIECES = 3, ROWS = 2, COLUMNS = 3 };
+    enum { PIECES = 3, ROWS = 2, COLUMNS = 35 };
     long each = (n + blocks - 1) / blocks, all = PIECES * n, count = 0, at = 0;
     real *dy = room((size_t)(ROWS * all) * sizeof *dy), *w = room((size_t)(COLUMNS * all) * sizeof *w), dx[ROWS * COLUMNS];
     bool good = true;
@@ -507,19 +507,18 @@ static void check_pieces(long n, long blocks)
     equal(good, "Linear, dx of three pieces", n, blocks);
 }
 
-/* Linear with 3 rows and 5 columns around a sum of n terms, and what it says of each of its sums. */
+/* Linear with 7 rows and 35 columns, so whole tiles and parts of one, around a sum of n terms. */
 static void check_order(long n, long blocks)
 {
-    enum { ROWS = 3, COLUMNS = 5 };
+    enum { ROWS = 7, COLUMNS = 35 };
     long each = (n + blocks - 1) / blocks;
-    real *x = room((size_t)(ROWS * n) * sizeof *x), *w = room((size_t)(COLUMNS * n) * sizeof *w), y[ROWS * COLUMNS];
-    float dw[ROWS * COLUMNS], db[ROWS], want;
+    real *x = room((size_t)(ROWS * n) * sizeof *x), *w = room((size_t)(COLUMNS * n) * sizeof *w), y[ROWS * COLUMNS], one;
+    float dw[ROWS * COLUMNS], more[ROWS * COLUMNS], db[ROWS], want;
     for (long i = 0; i < COLUMNS * n; i++) {
         put(w, i, (float)draw());
         put(x, i % (ROWS * n), (float)draw());
     }
     bool good[4] = {true, true, true, true};
-    real one;
     stage.blocks = (int)blocks;
     linear_forward(&stage, y, x, w, NULL, 0, ROWS, n, COLUMNS);
     for (long i = 0; i < ROWS * COLUMNS; i++) {
@@ -527,21 +526,22 @@ static void check_order(long n, long blocks)
         put(&one, 0, want);
         good[0] &= !memcmp(&one, &y[i], sizeof one);
     }
-    linear_backward_x(&stage, y, x, w, 0, ROWS, COLUMNS, n);                     /* dy [3 n], weight [n 5] */
+    linear_backward_x(&stage, y, x, w, 0, ROWS, COLUMNS, n);                     /* dy [7 n], weight [n 35] */
     for (long i = 0; i < ROWS * COLUMNS; i++) {
         sum_of(&want, x + i / COLUMNS * n, 1, w + i % COLUMNS, COLUMNS, n, each, 0, blocks);
         put(&one, 0, want);
         good[1] &= !memcmp(&one, &y[i], sizeof one);
     }
-    linear_backward_w(&stage, dw, db, x, w, 0, 0, n, COLUMNS, ROWS);            /* dy [n 3], x [n 5] */
+    linear_backward_w(&stage, dw, db, x, w, 0, 0, n, COLUMNS, ROWS);            /* dy [n 7], x [n 35] */
+    memcpy(more, dw, sizeof dw);
+    linear_backward_w(&stage, more, NULL, x, w, 0, 1, n, COLUMNS, ROWS);        /* onto an earlier micro-batch */
     for (long i = 0; i < ROWS * COLUMNS; i++) {
         sum_of(&want, x + i / COLUMNS, ROWS, w + i % COLUMNS, COLUMNS, n, each, 0, blocks);
-        good[2] &= !memcmp(&want, &dw[i], sizeof want);
+        float sum = want + dw[i];
+        good[2] &= !memcmp(&want, &dw[i], sizeof want) && !memcmp(&sum, &more[i], sizeof sum);
     }
-    for (long i = 0; i < ROWS; i++) {
-        sum_of(&want, x + i, ROWS, NULL, 0, n, each, 0, blocks);
-        good[3] &= !memcmp(&want, &db[i], sizeof want);
-    }
+    for (long i = 0; i < ROWS; i++)
+        good[3] &= sum_of(&want, x + i, ROWS, NULL, 0, n, each, 0, blocks) && !memcmp(&want, &db[i], sizeof want);
     check_pieces(n, blocks);
     equal(good[0], "Linear, y", n, blocks);
     equal(good[1], "Linear, dx", n, blocks);

@@ -64,8 +64,10 @@ static inline void tiles(float *c, const Run *r, const float *panel, long p, lon
     for (long k = 0; k < r->n; k += TILE_ROWS) {
         float *to = c + (r->first + k * r->step) * COLS;
         long rows = least(TILE_ROWS, r->n - k);
-        Left left = left_of(wide, view(r->at + k * r->line + p, r->line, 1), rows, depth);
-        tile_fit(&(Rest){.from = to, .to = to}, 0, r->step * COLS, 0, left.at, left.row_step, 1, panel, rows, depth);
+        Terms terms = {depth, depth, 1};
+        Left left = left_of(wide, view(r->at + k * r->line + p, r->line, 1), rows, &terms, 0);
+        Floats at = {to, r->step * COLS};
+        tile_fit(&(Rest){.from = at, .to = at}, 0, 0, &left, panel, rows, &terms);
     }
 }
 
@@ -142,9 +144,9 @@ static inline void weight_product(float *c, const Conv *v, const real *dy, const
                 View from = view(dy + p * v->out + i, v->out, 1);
                 if (!from.is_float)
                     widen(wide, TILE_ROWS, from, depth, rows);
-                float *to = c + i * COLS + j;
-                tile_fit(&(Rest){.from = to, .to = to}, 0, COLS, 0, from.is_float ? from.at : wide, 1,
-                         from.is_float ? v->out : TILE_ROWS, panel, rows, depth);
+                Floats at = {c + i * COLS + j, COLS};
+                Left left = {from.is_float ? from.at : wide, 1, from.is_float ? v->out : TILE_ROWS, 0, 0};
+                tile_fit(&(Rest){.from = at, .to = at}, 0, 0, &left, panel, rows, &(Terms){depth, depth, 1});
             }
         }
 }

@@ -18,12 +18,13 @@
  * well, once for all panels of a task.  Chains of floats rest in the result itself, and a bias or an earlier gradient is added
  * while they are in registers.
  *
- * A sum in blocks (kernel.h) is one such chain a block, from 0.  Subtrees that are complete wait in memory, and are added to
- * the chains of the block behind them while those are still in registers.  So a block costs no more than a piece of p does.
- * Published kernels with such an order (tree-based invariant kernels, arXiv 2511.17826) serve the forward pass alone.
+ * A sum in blocks (kernel.h) is one such chain a block, from 0.  A tile takes as many blocks at once as are packed: a subtree,
+ * so a power of two.  Its parts wait on the stack, in the nearest cache.  Larger subtrees wait in the result, or in memory
+ * beside it.  They are added to the chains of the block behind them while those are still in registers.  Published kernels with
+ * such an order (tree-based invariant kernels, arXiv 2511.17826) serve the forward pass alone.
  *
- * Cost: 0.8 MiB of stack, 1.4 MiB where results are held there; packing b is about 1/rows of the work, or of BLOCK where they
- * are held.  Not handled: panels that tasks share.
+ * Cost: 1.1 MiB of stack, 1.9 MiB where results are held or subtrees wait there.  Packing b is about 1/rows of the work, or of
+ * BLOCK there; packing a 1/columns.  Not handled: panels that tasks share.
  */
 #ifndef GEMM_H
 #define GEMM_H
@@ -33,11 +34,14 @@
 #include "kernel.h"
 
 enum { TILE_COLS = 2 * VECTOR, COLS = 32 };
-/* DEPTH: a block of p; BLOCK, SPREAD: rows and columns of what is packed at once, or held.  Bits do not depend on them. */
-#if defined __STDC_HOSTED__ && __STDC_HOSTED__ == 0     /* a board: 14 KiB of stack in all */
-enum { DEPTH = 8, BLOCK = TILE_ROWS, SPREAD = 128 };
+/* Sizes that follow the machine; bits do not depend on them.  DEPTH: terms that are taken at once.  ROWS: of a, that are packed
+ * at once.  PANELS: floats of b that are.  BLOCK, SPREAD: rows and columns of results that are held.  WAITS: floats that wait.
+ * AHEAD: so many rows ahead a line is fetched. */
+#if defined __STDC_HOSTED__ && __STDC_HOSTED__ == 0     /* a board: 16 KiB of stack in all */
+enum { DEPTH = 8, ROWS = TILE_ROWS, BLOCK = TILE_ROWS, SPREAD = 128, PANELS = SPREAD * DEPTH };
+enum { WAITS = (LEVELS + 1) * BLOCK * COLS, AHEAD = 8 };
 #else
-enum { DEPTH = 384, BLOCK = 264, SPREAD = 256 };
+enum { DEPTH = 512, ROWS = 132, BLOCK = 528, SPREAD = 128, PANELS = 192 << 10, WAITS = 2 * BLOCK * SPREAD, AHEAD = 8 };
 #endif
 typedef float Four __attribute__((vector_size(16), aligned(4), may_alias));
 #ifdef __clang__
@@ -149,6 +153,9 @@ static inline __attribute__((always_inline)) void pack(float *to, const long wid
         View row = view_from(v, p, 0);
         float *at = to + p * width;
         long j = 0;
+        for (; p + AHEAD < m && j < n; j += 64 / (long)sizeof(real))
+            __builtin_prefetch((const char *)view_from(row, AHEAD, j).at);
+        j = 0;
         for (; j < sure; j += width, at += size)
             for (long i = 0; i < width; i += VECTOR)
                 *(Vector *)(at + i) = *(const Vector *)((const float *)row.at + j + i);
@@ -172,42 +179,79 @@ static __attribute__((noinline, unused)) void pack_few(float *to, long width, lo
         }
 }
 
-/* Where a tile's chains begin, NULL: at 0; what goes onto the finished ones: subtrees, and a bias; where they rest then. */
-typedef struct { const float *from, *add[LEVELS], *bias; int adds; float *to; } Rest;
+/* Floats of a result, or of what waits for it: those of element (i, j) stand at at[i*ld + j]. */
+typedef struct { float *at; long ld; } Floats;
 
-/* The rows of a block of a: a(i, p) of strip s, of TILE_ROWS rows, stands at at[s*strip + i*row_step + p*col]. */
-typedef struct { const float *at; long row_step, col, strip; } Left;
+/* Where a tile's chains begin, NULL: at 0; what goes onto the finished ones: subtrees, an earlier gradient, a bias; where they
+ * rest then. */
+typedef struct { Floats from, add[LEVELS + 1], to; const float *bias; int adds; } Rest;
 
-/* A tile of `height` rows of chains, `line` behind the first, from column j on.  Rows past `rows` are computed from row 0, and
- * dropped. */
-static inline __attribute__((always_inline)) void tile_of(const int height, const Rest *t, long line, long ldc, long j,
-                                                          const float *a, long row, long col, const float *b, long rows,
-                                                          long depth)
+/* Terms that tiles take at once: of whole blocks, each of `block` terms, the last one may be shorter; or some of one block.
+ * With several pieces a block has as many terms of each. */
+typedef struct { long terms, block, pieces; } Terms;
+
+/* The rows of a block of a: a(i, p) of strip s, of TILE_ROWS rows, stands at at[s*strip + i*row_step + p*col]; the next piece
+ * begins at p = apart. */
+typedef struct { const float *at; long row_step, col, strip, apart; } Left;
+
+static inline Floats floats_from(Floats p, long i, long j) { return (Floats){p.at ? p.at + i * p.ld + j : NULL, p.ld}; }
+
+/* A tile of `height` rows of chains at (line, j).  Rows past `rows` are computed from row 0, and dropped.  Subtrees of these
+ * terms wait on the stack, which is in the nearest cache. */
+static inline __attribute__((always_inline)) void tile_of(const int height, const Rest *t, long line, long j, const float *a,
+                                                          long row, long col, long apart, const float *b, long rows,
+                                                          const Terms *k)
 {
-    Vector s[TILE_ROWS][2];
-    const float *at[TILE_ROWS], *from = t->from ? t->from + line + j : NULL;
-    float *to = t->to + line + j;
+    Vector s[TILE_ROWS][2], waits[LEVELS][TILE_ROWS][2];
+    const float *at[TILE_ROWS];
+    Floats from = floats_from(t->from, line, j), to = floats_from(t->to, line, j);
 #pragma GCC unroll 16
     for (int i = 0; i < height; i++) {
         long r = i < rows ? i : 0;
         at[i] = a + r * row;
-        s[i][0] = from ? *(const Vector *)(from + r * ldc) : (Vector){0};
-        s[i][1] = from ? *(const Vector *)(from + r * ldc + VECTOR) : (Vector){0};
+        s[i][0] = from.at ? *(const Vector *)(from.at + r * from.ld) : (Vector){0};
+        s[i][1] = from.at ? *(const Vector *)(from.at + r * from.ld + VECTOR) : (Vector){0};
     }
-    for (long p = 0; p < depth; p++, b += TILE_COLS) {
-        Vector b0 = *(const Vector *)b, b1 = *(const Vector *)(b + VECTOR);
+    for (int n = 0; n < t->adds; n++)               /* wanted behind the chains, which take hundreds of steps */
+        for (long i = 0; i < rows; i++)
+            __builtin_prefetch(floats_from(t->add[n], line + i, j).at);
+    for (long begin = 0, q = 0, number = 0;;) {
+        long end = least(begin + k->block, k->terms), p = q * apart + begin, stop = q * apart + end;
+        const float *panel = b + (q * k->terms + begin) * TILE_COLS;
+        for (; p < stop; p++, panel += TILE_COLS) {
+            Vector b0 = *(const Vector *)panel, b1 = *(const Vector *)(panel + VECTOR);
 #pragma GCC unroll 16
-        for (int i = 0; i < height; i++) {
-            Vector all = at[i][p * col] - (Vector){0};          /* x - 0 is x, of a zero too */
-            s[i][0] = fused(all, b0, s[i][0]);
-            s[i][1] = fused(all, b1, s[i][1]);
+            for (int i = 0; i < height; i++) {
+                Vector all = at[i][p * col] - (Vector){0};          /* x - 0 is x, of a zero too */
+                s[i][0] = fused(all, b0, s[i][0]);
+                s[i][1] = fused(all, b1, s[i][1]);
+            }
         }
+        if (++q < k->pieces)
+            continue;
+        int level = 0, last = end == k->terms;
+        for (; block_takes(number, level, last); level++)
+            if (number >> level & 1)
+#pragma GCC unroll 16
+                for (int i = 0; i < height; i++) {
+                    s[i][0] += waits[level][i][0];
+                    s[i][1] += waits[level][i][1];
+                }
+        if (last)
+            break;
+#pragma GCC unroll 16
+        for (int i = 0; i < height; i++)
+            for (int half = 0; half < 2; half++) {
+                waits[level][i][half] = s[i][half];
+                s[i][half] = (Vector){0};
+            }
+        begin = end, q = 0, number++;
     }
-    for (int k = 0; k < t->adds + (t->bias != NULL); k++) {
-        const float *more = k < t->adds ? t->add[k] + line + j : t->bias + j;
+    for (int n = 0; n < t->adds + (t->bias != NULL); n++) {
+        const float *more = n < t->adds ? floats_from(t->add[n], line, j).at : t->bias + j;
 #pragma GCC unroll 16
         for (int i = 0; i < height; i++) {
-            long r = k < t->adds && i < rows ? i * ldc : 0;
+            long r = n < t->adds && i < rows ? i * t->add[n].ld : 0;
             s[i][0] += *(const Vector *)(more + r);
             s[i][1] += *(const Vector *)(more + r + VECTOR);
         }
@@ -215,68 +259,142 @@ static inline __attribute__((always_inline)) void tile_of(const int height, cons
 #pragma GCC unroll 16
     for (int i = 0; i < height; i++)
         if (i < rows) {
-            *(Vector *)(to + i * ldc) = s[i][0];
-            *(Vector *)(to + i * ldc + VECTOR) = s[i][1];
+            *(Vector *)(to.at + i * to.ld) = s[i][0];
+            *(Vector *)(to.at + i * to.ld + VECTOR) = s[i][1];
         }
 }
 
 /* The least tile that has the rows.  Either rows or terms of a are adjacent: row or col is 1. */
-static __attribute__((noinline, unused)) void tile_fit(const Rest *t, long line, long ldc, long j, const float *a, long row,
-                                                       long col, const float *b, long rows, long depth)
+static __attribute__((noinline, unused)) void tile_fit(const Rest *t, long line, long j, const Left *a, const float *b,
+                                                       long rows, const Terms *k)
 {
     enum { SMALL = TILE_ROWS / 3, MIDDLE = 2 * SMALL };
-    if (rows > MIDDLE && col == 1)
-        tile_of(TILE_ROWS, t, line, ldc, j, a, row, 1, b, rows, depth);
+    if (rows > MIDDLE && a->col == 1)
+        tile_of(TILE_ROWS, t, line, j, a->at, a->row_step, 1, a->apart, b, rows, k);
     else if (rows > MIDDLE)
-        tile_of(TILE_ROWS, t, line, ldc, j, a, 1, col, b, rows, depth);
+        tile_of(TILE_ROWS, t, line, j, a->at, 1, a->col, a->apart, b, rows, k);
     else if (rows > SMALL)
-        tile_of(MIDDLE, t, line, ldc, j, a, row, col, b, rows, depth);
+        tile_of(MIDDLE, t, line, j, a->at, a->row_step, a->col, a->apart, b, rows, k);
     else
-        tile_of(SMALL, t, line, ldc, j, a, row, col, b, rows, depth);
+        tile_of(SMALL, t, line, j, a->at, a->row_step, a->col, a->apart, b, rows, k);
 }
 
 /* A packed strip of a, and the vector that its last row may spoil behind it. */
 static inline long strip_size(long depth) { return depth * TILE_ROWS + VECTOR; }
 
-/* The length of a block of p: DEPTH at most, and about the same for all. */
+/* The terms of a chain that are taken at once: DEPTH at most, and about as many each time. */
 static inline long depth_of(long k) { return k ? ceil_div(k, ceil_div(k, DEPTH)) : 1; }
 
-/* Columns that are packed at once. */
-static inline long spread_of(long k) { return SPREAD * DEPTH / depth_of(k) / COLS * COLS; }
-
-/* m rows of a, in place or in `room`, of STRIPS(m) strips. */
-static inline Left left_of(float *room, View a, long m, long depth)
+/* m rows of a, in place or in `room`, of STRIPS(m) strips; pieces of a are `apart`. */
+static inline Left left_of(float *room, View a, long m, const Terms *k, long apart)
 {
+    long depth = k->terms * k->pieces;
     if (a.is_float && a.col == 1)
-        return (Left){a.at, a.row_step, 1, TILE_ROWS * a.row_step};
-    if (a.col == 1) {
-        widen(room, depth, a, m, depth);
-        return (Left){room, depth, 1, TILE_ROWS * depth};
+        return (Left){a.at, a.row_step, 1, TILE_ROWS * a.row_step, apart};
+    for (long q = 0; q < k->pieces; q++) {
+        View piece = view_from(a, 0, q * apart);
+        if (a.col == 1)
+            widen(room + q * k->terms, depth, piece, m, k->terms);
+        else
+            pack(room + q * k->terms * TILE_ROWS, TILE_ROWS, strip_size(depth),
+                 (View){piece.at, a.is_float, a.col, a.row_step, 0, 0}, k->terms, m);
     }
-    pack(room, TILE_ROWS, strip_size(depth), (View){a.at, a.is_float, a.col, a.row_step, 0, 0}, depth, m);
-    return (Left){room, 1, TILE_ROWS, strip_size(depth)};
+    return a.col == 1 ? (Left){room, depth, 1, TILE_ROWS * depth, k->terms}
+                      : (Left){room, 1, TILE_ROWS, strip_size(depth), k->terms};
 }
 
-/* m x n chains take k terms, and what is added behind the last one.  Room: as of left_of for BLOCK rows, and depth * n floats,
- * n rounded up. */
-static __attribute__((noinline, unused)) void product_part(Rest t, long ldc, View a, View b, long m, long n, long k,
-                                                           float *room, float *panels)
+/* How the k terms of a product are taken: `pieces` of them, one behind the other, in blocks of `block` terms each.  A group
+ * of blocks is taken at once: a subtree, so their number is a power of two.  Groups are the leaves of `levels` of the tree; or
+ * the terms of one block are too many to be taken at once. */
+typedef struct { long k, block, pieces, group; int levels, long_chains; } Chains;
+
+static inline Chains chains_of(long k, long block, long pieces)
 {
-    long each = depth_of(k), adds = t.adds;
-    const float *bias = t.bias;
-    for (long p = 0; p == 0 || p < k; p += each, t.from = t.to) {
-        long depth = least(each, k - p);
-        t.adds = p + depth == k ? (int)adds : 0;
-        t.bias = p + depth == k ? bias : NULL;
-        pack(panels, TILE_COLS, TILE_COLS * depth, view_from(b, p, 0), depth, n);
-        for (long i = 0; i < m; i += BLOCK) {
-            Left left = left_of(room, view_from(a, i, p), least(BLOCK, m - i), depth);
-            for (long r = i; r < i + BLOCK && r < m; r += TILE_ROWS, left.at += left.strip)
+    if (block >= k / pieces)
+        block = k ? k : 1, pieces = 1;
+    Chains c = {k, block, pieces, block, 0, block * pieces > DEPTH};
+    while (c.group < k / pieces && 2 * c.group * pieces <= DEPTH)
+        c.group *= 2;
+    while (c.group << c.levels < k / pieces)
+        c.levels++;
+    return c;
+}
+
+/* The places where subtrees wait, but for the last one, which waits in the result; there the last chain has its place if
+ * it is long. */
+static inline int chains_wait(const Chains *c) { return c->levels ? c->levels - !c->long_chains : 0; }
+
+/* Terms that are taken at once, and the columns that are then packed at once. */
+static inline long chains_depth(const Chains *c) { return c->long_chains ? depth_of(c->block) : c->group * c->pieces; }
+
+static inline long chains_spread(const Chains *c)
+{
+    long depth = chains_depth(c);
+    return PANELS / (depth ? depth : 1) / COLS * COLS;
+}
+
+/* m x n sums take some terms: a(0, p) and b(p, 0) are their first.  Room: as of left_of for ROWS rows, and a float a term for
+ * n columns, rounded up. */
+static inline void product_terms(const Rest *t, View a, View b, long m, long n, const Terms *k, long apart, float *room,
+                                 float *panels)
+{
+    long depth = k->terms * k->pieces;
+    for (long q = 0; q < k->pieces; q++)
+        pack(panels + q * k->terms * TILE_COLS, TILE_COLS, TILE_COLS * depth, view_from(b, q * apart, 0), k->terms, n);
+    for (long i = 0; i < m; i += ROWS) {
+        long rows = least(ROWS, m - i);
+        Left left = left_of(room, view_from(a, i, 0), rows, k, apart);
+        if (left.at != room)                    /* lines of a are far apart, and read once */
+            for (long r = 0; r < rows; r += TILE_ROWS, left.at += left.strip)
                 for (long j = 0; j < n; j += TILE_COLS)
-                    tile_fit(&t, r * ldc, ldc, j, left.at, left.row_step, left.col, panels + j * depth,
-                             least(TILE_ROWS, m - r), depth);
-        }
+                    tile_fit(t, i + r, j, &left, panels + j * depth, least(TILE_ROWS, rows - r), k);
+        else                                    /* many panels may be wider than the cache */
+            for (long j = 0; j < n; j += TILE_COLS, left.at = room)
+                for (long r = 0; r < rows; r += TILE_ROWS, left.at += left.strip)
+                    tile_fit(t, i + r, j, &left, panels + j * depth, least(TILE_ROWS, rows - r), k);
     }
+}
+
+/* m x n results.  Subtrees wait in rest[0] and so on; behind those that chains_wait() counts is the place of the last. */
+static __attribute__((noinline, unused)) void product_part(const Rest *t, const Floats *rest, View a, View b, long m, long n,
+                                                           const Chains *c, float *room, float *panels)
+{
+    long piece = c->k / c->pieces;
+    for (long from = 0, number = 0; from == 0 || from < piece; from += c->group, number++) {
+        int level = 0, last = from + c->group >= piece, adds = 0;
+        Rest now = {.from = t->from};
+        for (; block_takes(number, level, last); level++)
+            if (number >> level & 1)
+                now.add[adds++] = rest[level];
+        Floats place = rest[last ? chains_wait(c) : level];
+        for (int i = 0; last && i < t->adds; i++)
+            now.add[adds++] = t->add[i];
+        long terms = least(c->group, piece - from), some = c->long_chains ? depth_of(terms) : c->group;
+        long pieces = c->long_chains ? 1 : c->pieces;
+        for (long q = 0; q < c->pieces; q += pieces)
+            for (long p = 0; p == 0 || p < terms; p += some, now.from = place) {
+                int ends = q + pieces == c->pieces && p + some >= terms;
+                Terms k = {least(some, terms - p), c->long_chains ? some : c->block, pieces};
+                now.adds = ends ? adds : 0;
+                now.to = ends && last ? t->to : place;
+                now.bias = ends && last ? t->bias : NULL;
+                long at = q * piece + from + p;
+                product_terms(&now, view_from(a, 0, at), view_from(b, at, 0), m, n, &k, piece, room, panels);
+            }
+    }
+}
+
+/* The same of at most BLOCK rows, where `waits` floats a column of a row of what waits are on the stack. */
+static __attribute__((noinline, unused)) void product_waits(const Rest *t, Floats home, int waits, View a, View b, long m,
+                                                            long n, const Chains *c, float *room, float *panels)
+{
+    _Alignas(64) float stack[WAITS];
+    Floats rest[LEVELS + 2] = {{0}};
+    long ld = ceil_div(n, TILE_COLS) * TILE_COLS;
+    for (int i = 0; i < waits; i++)
+        rest[i] = (Floats){stack + i * m * ld, ld};
+    rest[waits] = home;
+    product_part(t, rest, a, b, m, n, c, room, panels);
 }
 
 /* c[m][ldc] += a[m][k] b[k][n], of few rows.  ldc is a multiple of COLS; columns up to the next multiple of COLS are
@@ -285,14 +403,17 @@ static inline void product(float *c, long ldc, View a, View b, long m, long n, l
 {
     enum { FEW = 3 * TILE_ROWS };
     _Alignas(64) float room[FEW * (DEPTH + VECTOR)], panels[TILE_COLS * DEPTH];
+    Chains chains = chains_of(k, k, 1);
     for (long i = 0; i < m; i += FEW)
-        for (long j = 0; j < n; j += TILE_COLS)
-            product_part((Rest){.from = c + i * ldc + j, .to = c + i * ldc + j}, ldc, view_from(a, i, 0), view_from(b, 0, j),
-                         least(FEW, m - i), least(TILE_COLS, n - j), k, room, panels);
+        for (long j = 0; j < n; j += TILE_COLS) {
+            Floats at = {c + i * ldc + j, ldc};
+            product_part(&(Rest){.from = at, .to = at}, &at, view_from(a, i, 0), view_from(b, 0, j), least(FEW, m - i),
+                         least(TILE_COLS, n - j), &chains, room, panels);
+        }
 }
 
 /* What a thread takes of a large product: columns, so that a part of b is packed once; and rows, where threads would lack work
- * or results are held on the stack.  Tasks are about of one size, and as many for each thread. */
+ * or something waits on the stack.  Tasks are about of one size, and as many for each thread. */
 typedef struct { long m, n, down, across; } Grid;
 typedef struct { long i, j, m, n; } Task;
 
@@ -316,92 +437,89 @@ static inline Task task_of(const Grid *g, long number)
                   least(g->n, panels * (x + 1) / g->across * COLS) - j};
 }
 
-/* The results of a task, from zero, in blocks of k: of each of so many pieces of k, one behind the other, a block has as much.
- * What waits in the tree is as much stack as the results. */
-static __attribute__((noinline, unused)) void task_blocks(float *c, const Task *t, View a, View b, long k, long block,
-                                                          long pieces, float *room, float *panels)
-{
-    _Alignas(64) float rest[BLOCK * SPREAD];
-    long each = k / pieces;
-    for (long from = 0, number = 0; from < each; from += block, number++) {
-        int last = from + block >= each, level = 0, adds = 0;
-        Rest to = {.from = NULL};
-        for (; block_takes(number, level, last); level++)
-            if (number >> level & 1)
-                to.add[adds++] = rest + level * (SPREAD / LEVELS);
-        to.to = last ? c : rest + level * (SPREAD / LEVELS);
-        for (long at = from; at < k; at += each, to.from = to.to) {
-            to.adds = at + each >= k ? adds : 0;
-            product_part(to, SPREAD, view_from(a, t->i, at), view_from(b, at, t->j), t->m, t->n, least(block, each - from),
-                         room, panels);
-        }
-    }
-}
-
-/* What becomes of the chains of a product: they begin at 0, and are the result, with or without a bias; or are added to it; or
- * they begin there. */
+/* What becomes of the sums of a product: they are the result, with or without a bias; or are added to it; or chains begin
+ * there. */
 enum { STORE, ADD, GO_ON };
+typedef struct { void *at; long ld; int is_float, becomes; const real *bias; } Result;
 
-/* A task whose results are held on the stack: in blocks, narrowed, or with columns that no tile has to itself. */
-static __attribute__((noinline, unused)) void task_held(void *to, int is_float, const Task *t, View a, View b, const real *bias,
-                                                        int way, long n, long k, long block, long pieces,
+/* The results of a product that is no float, or of columns that no tile has to itself, are held on the stack. */
+static __attribute__((noinline, unused)) void task_held(const Result *to, const Task *t, View a, View b, const Chains *k,
                                                         float *room, float *panels)
 {
     _Alignas(64) float c[BLOCK * SPREAD], add[SPREAD];
-    for (long i = 0; way == GO_ON && i < t->m; i++)
-        memcpy(c + i * SPREAD, (float *)to + (t->i + i) * n + t->j, (size_t)t->n * sizeof *c);
-    if (block < k / pieces)
-        task_blocks(c, t, a, b, k, block, pieces, room, panels);
+    Floats at = {c, SPREAD};
+    Rest rest = {.from = {to->becomes == GO_ON ? c : NULL, SPREAD}, .to = at};
+    for (long i = 0; to->becomes == GO_ON && i < t->m; i++)
+        memcpy(c + i * SPREAD, (float *)to->at + (t->i + i) * to->ld + t->j, (size_t)t->n * sizeof *c);
+    a = view_from(a, t->i, 0), b = view_from(b, 0, t->j);
+    if (chains_wait(k))
+        product_waits(&rest, at, chains_wait(k), a, b, t->m, t->n, k, room, panels);
     else
-        product_part((Rest){.from = way == GO_ON ? c : NULL, .to = c}, SPREAD, view_from(a, t->i, 0), view_from(b, 0, t->j),
-                     t->m, t->n, k, room, panels);
-    for (long j = 0; bias && j < t->n; j++)
-        add[j] = get(bias, t->j + j);
+        product_part(&rest, &at, a, b, t->m, t->n, k, room, panels);
+    for (long j = 0; to->bias && j < t->n; j++)
+        add[j] = get(to->bias, t->j + j);
     for (long i = 0; i < t->m; i++) {
-        long at = (t->i + i) * n + t->j;
-        for (long j = 0; bias && j < t->n; j++)
+        long first = (t->i + i) * to->ld + t->j;
+        for (long j = 0; to->bias && j < t->n; j++)
             c[i * SPREAD + j] += add[j];
-        if (is_float)
-            give((float *)to + at, c + i * SPREAD, t->n, way == ADD);
+        if (to->is_float)
+            give((float *)to->at + first, c + i * SPREAD, t->n, to->becomes == ADD);
         else
             for (long j = 0; j < t->n; j++)
-                put(to, at + j, c[i * SPREAD + j]);
+                put(to->at, first + j, c[i * SPREAD + j]);
     }
 }
 
-/* Results that are floats rest where they belong, but for those of the last columns. */
-static inline void task_product(void *to, int held, int is_float, Task t, View a, View b, const real *bias, int way, long n,
-                                long k, long block, long pieces)
+/* What waits on the stack beside results that rest where they belong.  An earlier gradient is in the place of a chain there. */
+static inline int result_waits(const Result *to, const Chains *k)
 {
-    _Alignas(64) float room[(BLOCK + TILE_ROWS) * (DEPTH + VECTOR)], panels[SPREAD * DEPTH];
-    long whole = held ? 0 : t.n / TILE_COLS * TILE_COLS;
-    float *at = (float *)to + t.i * n + t.j;
-    Rest rest = {.from = way == GO_ON ? at : NULL, .to = at, .bias = bias ? (const float *)(const void *)bias + t.j : NULL};
-    if (way == ADD)
+    return chains_wait(k) + (to->is_float && to->becomes == ADD && (k->levels || k->long_chains));
+}
+
+static inline Grid result_grid(const Result *to, const Chains *k, long m, long n, long threads)
+{
+    int waits = result_waits(to, k);
+    long spread = to->is_float ? chains_spread(k) : SPREAD;
+    if (waits)
+        spread = least(spread, WAITS / BLOCK / waits / COLS * COLS);
+    return grid_of(m, n, waits || !to->is_float ? BLOCK : m + 1, spread, threads);
+}
+
+static inline void task_product(const Result *to, Task t, View a, View b, const Chains *k)
+{
+    _Alignas(64) float room[(ROWS + TILE_ROWS) * (DEPTH + VECTOR)], panels[PANELS];
+    long whole = to->is_float ? t.n / TILE_COLS * TILE_COLS : 0;
+    int waits = result_waits(to, k);
+    Floats at = {(float *)to->at + t.i * to->ld + t.j, to->ld};
+    Rest rest = {.from = {to->becomes == GO_ON ? at.at : NULL, at.ld}, .to = at,
+                 .bias = to->bias ? (const float *)(const void *)to->bias + t.j : NULL};
+    if (to->becomes == ADD)
         rest.add[rest.adds++] = at;
-    if (whole)
-        product_part(rest, n, view_from(a, t.i, 0), view_from(b, 0, t.j), t.m, whole, k, room, panels);
+    View a1 = view_from(a, t.i, 0), b1 = view_from(b, 0, t.j);
+    if (whole && waits)
+        product_waits(&rest, at, waits, a1, b1, t.m, whole, k, room, panels);
+    else if (whole)
+        product_part(&rest, &at, a1, b1, t.m, whole, k, room, panels);
     for (long end = t.i + t.m; whole < t.n && t.i < end; t.i += BLOCK) {
         Task part = {t.i, t.j + whole, least(BLOCK, end - t.i), t.n - whole};
-        task_held(to, is_float, &part, a, b, bias, way, n, k, block, pieces, room, panels);
+        task_held(to, &part, a, b, k, room, panels);
     }
 }
 
-static inline void product_way(Stage *st, void *to, int is_float, View a, View b, const real *bias, int way, long m, long n,
-                               long k, long block, long pieces)
+static inline void product_way(Stage *st, Result to, View a, View b, long m, long n, long k, long block, long pieces)
 {
-    int cut = block < k / pieces, held = !is_float || cut || (way == ADD && k > DEPTH);
-    Grid g = grid_of(m, n, held ? BLOCK : m + 1, cut ? SPREAD / LEVELS : held ? SPREAD : spread_of(k), st->threads);
+    Chains chains = chains_of(k, block, pieces);
+    Grid g = result_grid(&to, &chains, m, n, st->threads);
     EACH(m * n * k >= 1 << 16)
     for (long number = 0; number < task_count(&g); number++)
-        task_product(to, held, is_float, task_of(&g, number), a, b, bias, way, n, k, block, pieces);
+        task_product(&to, task_of(&g, number), a, b, &chains);
 }
 
 /* y[m n] = a[m k] b[k n] + bias[n], NULL: none; in blocks of each of so many pieces of k (kernel.h). */
 static inline void product_in(Stage *st, real *y, View a, View b, const real *bias, long m, long n, long k, long block,
                               long pieces)
 {
-    product_way(st, y, sizeof(real) == sizeof(float), a, b, bias, STORE, m, n, k, block, pieces);
+    product_way(st, (Result){y, n, sizeof(real) == sizeof(float), STORE, bias}, a, b, m, n, k, block, pieces);
 }
 
 static inline void product_to(Stage *st, real *y, View a, View b, const real *bias, long m, long n, long k, long block)
@@ -413,7 +531,7 @@ static inline void product_to(Stage *st, real *y, View a, View b, const real *bi
 static inline void product_give_in(Stage *st, float *to, View a, View b, int acc, long m, long n, long k, long block,
                                    long pieces)
 {
-    product_way(st, to, 1, a, b, NULL, acc ? ADD : STORE, m, n, k, block, pieces);
+    product_way(st, (Result){to, n, 1, acc ? ADD : STORE, NULL}, a, b, m, n, k, block, pieces);
 }
 
 static inline void product_give(Stage *st, float *to, View a, View b, int acc, long m, long n, long k, long block)
@@ -424,6 +542,6 @@ static inline void product_give(Stage *st, float *to, View a, View b, int acc, l
 /* The chains of `to` [m n] go on where they rest, or begin, with a[m k] b[k n]. */
 static inline void product_on(Stage *st, float *to, View a, View b, int begin, long m, long n, long k)
 {
-    product_way(st, to, 1, a, b, NULL, begin ? STORE : GO_ON, m, n, k, k, 1);
+    product_way(st, (Result){to, n, 1, begin ? STORE : GO_ON, NULL}, a, b, m, n, k, k, 1);
 }
 #endif

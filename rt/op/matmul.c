@@ -9,16 +9,19 @@
 /* y[i] (m x n) = a[i] (m x k) b[i] (k x n) for all i; the steps are the elements of one matrix of each. */
 static void products(Stage *st, real *y, View a, View b, long a_step, long b_step, long batch, long m, long n, long k)
 {
-    int is_float = sizeof(real) == sizeof(float);
-    Grid g = grid_of(m, n, is_float ? m + 1 : BLOCK, is_float ? spread_of(k) : SPREAD, batch % st->threads ? st->threads : 1);
+    Chains chains = chains_of(k, k, 1);
+    Result to = {y, n, sizeof(real) == sizeof(float), STORE, NULL};
+    Grid g = result_grid(&to, &chains, m, n, batch % st->threads ? st->threads : 1);
     long each = task_count(&g);
     EACH(batch * m * n * k >= 1 << 16)
     for (long number = 0; number < batch * each; number++) {
         long i = number / each;
         View a1 = a, b1 = b;
+        Result part = to;
         a1.at = (const real *)a.at + i * a_step;
         b1.at = (const real *)b.at + i * b_step;
-        task_product(y + i * m * n, !is_float, is_float, task_of(&g, number % each), a1, b1, NULL, STORE, n, k, k, 1);
+        part.at = y + i * m * n;
+        task_product(&part, task_of(&g, number % each), a1, b1, &chains);
     }
 }
 
