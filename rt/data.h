@@ -42,6 +42,11 @@ int bytes_open(Source *s, const DataFile *f);
 int llmc_open(Source *s, const DataFile *f);
 int megatron_open(Source *s, const DataFile *f);
 int npy_open(Source *s, const DataFile *f);
+/* Of a file that is read as it comes: the length of its header, by its first NPY_FIRST bytes, 0: it is no such file; then that
+ * header, which is all of f. */
+enum { NPY_FIRST = 12 };
+size_t npy_length(const unsigned char *first);
+int npy_head(const DataFile *f, Array *a);
 int idx_open(Source *s, const DataFile *f);
 int cifar10_open(Source *s, const DataFile *f);
 int cifar100_open(Source *s, const DataFile *f);

@@ -114,21 +114,31 @@ static int refuse(const Cursor *c, const DataFile *f)
                     "are: save a.astype('<i4') or '<f4'", f->path, (int)(at - c->at), c->at);
 }
 
+size_t npy_length(const unsigned char *first)
+{
+    int version = memcmp(first, "\x93NUMPY", 6) ? 0 : first[6], field = version == 1 ? 2 : 4;
+    return version == 1 || version == 2 ? 8 + (size_t)field + (size_t)data_bits(first + 8, field) : 0;
+}
+
+int npy_head(const DataFile *f, Array *a)
+{
+    size_t length = f->size > NPY_FIRST ? npy_length(f->at) : 0;
+    if (length == 0)
+        return complain(STATUS_RUN, "data: %s is no npy file of version 1 or 2", f->path);
+    if (length > f->size)
+        return complain(STATUS_RUN, "data: %s is cut short inside its header", f->path);
+    Cursor c = {(const char *)f->at + (f->at[6] == 1 ? 10 : 12), (const char *)f->at + length, NULL};
+    a->file = f;
+    a->offset = length;
+    return take_header(&c, a) ? DONE : refuse(&c, f);
+}
+
 int npy_open(Source *s, const DataFile *f)
 {
     Array *a = &s->array[f - s->file];
-    int version = f->size > 12 ? f->at[6] : 0;
-    if ((version != 1 && version != 2) || memcmp(f->at, "\x93NUMPY", 6) != 0)
-        return complain(STATUS_RUN, "data: %s is no npy file of version 1 or 2", f->path);
-    int field = version == 1 ? 2 : 4;
-    size_t header = 8 + (size_t)field, length = (size_t)data_bits(f->at + 8, field);
-    if (length > f->size - header)
-        return complain(STATUS_RUN, "data: %s is cut short inside its header", f->path);
-    Cursor c = {(const char *)f->at + header, (const char *)f->at + header + length, NULL};
-    a->file = f;
-    a->offset = header + length;
-    if (!take_header(&c, a))
-        return refuse(&c, f);
+    int status = npy_head(f, a);
+    if (status != DONE)
+        return status;
     uint64_t room = (f->size - a->offset) / data_width(a->kind);
     if (a->per < 1 || (uint64_t)a->rows > room / (uint64_t)a->per)
         return complain(STATUS_RUN, "data: %s is cut short: %lld rows of %lld elements do not fit in its %zu bytes",

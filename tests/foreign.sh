@@ -107,6 +107,8 @@ line '^op F:c row=Opaque ns=4000000 on=6000000,9000000 call='
 ./dpgen plan --from "$tmp/graph.txt" --devices "$tmp/kinds.yaml" --stages auto -d f 2>&1 |
     sed '/^dpgen-plan/,$d' >"$tmp/again.txt"
 expect "kinds: print and read" cmp "$tmp/graph.txt" "$tmp/again.txt"
+cp "$tmp/graph.txt" "$tmp/graph.yml"
+expect "a graph may have any name" ./dpgen plan --from "$tmp/graph.yml" --devices "$tmp/kinds.yaml" --stages auto
 refuse "a device of no kind" 3 "'cpu.0': the graph has times for fast, slow alone" ./dpgen plan --from "$tmp/kinds.txt"
 for m in 1 2 3; do echo "{name: d$m, count: 30, memory: ${m}GiB}"; done | paste -sd, |
     sed 's/.*/devices: {order: free, list: [&]}/' >"$tmp/many.yaml"

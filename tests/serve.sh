@@ -109,6 +109,9 @@ expect "no file beside it" test ! -e "$tmp/named.part"
 { head -c 100 "$tmp/x.f32"; sleep 0.3; tail -c +101 "$tmp/x.f32"; } |
     timeout 60 "$tmp/s4/job" --weights "$weights" --quiet >"$tmp/out" 2>"$tmp/said"
 expect "standard input in drips" cmp "$tmp/out" "$results"
+{ head -c 150 "$tmp/x.npy"; sleep 0.1; tail -c +151 "$tmp/x.npy"; } |
+    timeout 60 "$tmp/s4/job" --weights "$weights" --quiet >"$tmp/out" 2>"$tmp/said"
+expect "a NumPy file on standard input" cmp "$tmp/out" "$results"
 # the result of a sample is there before the next sample is
 mkfifo "$tmp/in" "$tmp/back"
 timeout 60 "$tmp/s2/job" --weights "$weights" --quiet <"$tmp/in" >"$tmp/back" 2>"$tmp/said" &
@@ -192,6 +195,13 @@ job=$tmp/s2/job
 head -c 100 "$tmp/x.f32" >"$tmp/cut.f32"
 refuse "a file of another size" 1 "cut.f32 has 100 bytes, and a sample of input .x. has 24: 4 whole ones and 4 bytes more" \
     "$job" --weights "$weights" --in "$tmp/cut.f32"
+piped() { sh -c "$1 | timeout 60 $tmp/s2/job --weights $weights --quiet >$tmp/out"; }
+refuse "a NumPy file without its last row" 1 "ends behind row 22 of the 23 that its header has" \
+    piped "head -c -24 $tmp/x.npy"
+refuse "a NumPy file that goes on" 1 "more stands behind its 23 rows" piped "cat $tmp/x.npy $tmp/x.npy"
+refuse "a header that ends early" 1 "cut short inside its header" piped "head -c 40 $tmp/x.npy"
+refuse "eight bytes of a header" 1 "no npy file" piped "head -c 8 $tmp/x.npy"
+refuse "samples of another size" 1 "standard input" piped "sed 's/(23, 6, )/(46, 3, )/' $tmp/x.npy"
 refuse "standard input that ends early" 1 "ends inside of a sample: it has 4 of its 24 bytes, behind 4 whole ones" \
     sh -c "'$job' --weights '$weights' <'$tmp/cut.f32'"
 refuse "results that are not whole have no name" 1 "ends inside" \

@@ -467,7 +467,8 @@ static bool is_own(const char *path)
 
 bool foreign_is(const char *path)
 {
-    return is_own(path) || pipeedge_is(path) || (begins(path, "forward_compute_time=", true) && !begins(path, "dpgen-", false));
+    bool ours = begins(path, "dpgen-", false);       /* a graph or a plan, whatever its name */
+    return is_own(path) || (!ours && (pipeedge_is(path) || begins(path, "forward_compute_time=", true)));
 }
 
 Foreign *foreign_read(const char *path)

@@ -168,6 +168,7 @@ void view_rounds(FILE *f, const Plan *p)
         }
     const char *text = longest ? strf("%s%s", values_text(p, one, other), values_text(p, other, one)) : "";
     if (*text)
-        fprintf(f, "link    %s to %s is the slowest: %s a step in %.3f ms, there and back.  A line Round would gain here, but "
-                "changes numbers:\n%s", list_name(p, one), list_name(p, other), size_text(bytes), ms(longest), text);
+        fprintf(f, "link    %s to %s is the slowest: %s a step in %.3f ms%s.  A line Round would gain here, but changes "
+                "numbers:\n%s", list_name(p, one), list_name(p, other), size_text(bytes), ms(longest),
+                infers(p->m) ? "" : ", there and back", text);
 }

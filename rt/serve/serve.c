@@ -7,8 +7,9 @@
  * what else has come by then, up to ROUND bytes.  So a slow writer has each answer at once, and a fast one full micro-batches.
  * The places of a step that no sample fills have samples of the round again, and their results go nowhere.
  *
- * Inputs are NumPy files, or plain numbers as the model file declares them: f32, i32 or u8, little endian, sample behind
- * sample.  Results are f32 likewise.  An output stands on one stage, which writes it in the order of samples.
+ * Inputs are NumPy files, which standard input may have too, or plain numbers as the model file declares them: f32, i32 or u8,
+ * little endian, sample behind sample.  Results are f32 likewise.  An output stands on one stage, which writes it in the order
+ * of samples.
  *
  * Latency is that of a round's first micro-batch, from the meeting to its result: the pipeline is empty then.  Throughput is
  * that of the micro-batches behind it.
@@ -32,7 +33,8 @@
 
 const char program_name[] = "serve";
 
-enum { MOST_NAMES = 16, ROUND = 4 << 20, CHUNK = 4096 };
+enum { MOST_NAMES = 16, ROUND = 4 << 20, CHUNK = 4096, MOST_HEAD = 1 << 16 };
+static const char magic[] = "\x93NUMPY";
 
 typedef struct {
     const char **in, **out, *weights;
@@ -53,6 +55,9 @@ typedef struct Serve {
     bool stream, ended;         /* standard input; it has come to its end */
     unsigned char *room;        /* samples of a round, and the begin of the next one */
     size_t each, held;          /* bytes of a sample; there, behind those of the round */
+    bool counted;               /* its header says how many rows there are ... */
+    int64_t promised;           /* ... so many */
+    size_t coming;              /* and so many bytes are still to come */
     int64_t rows, most;         /* samples: of the files; of a round */
     Out out[MOST_NAMES];
     double *begun;              /* by stage: when its round began */
@@ -132,13 +137,15 @@ static Round read_round(Serve *s, int64_t before)
     memmove(s->room, s->room + used, s->held - used);
     s->held -= used;
     while (!s->ended && s->held < room && (s->held < s->each || more_now())) {
-        ssize_t n = read(STDIN_FILENO, s->room + s->held, room - s->held);
+        size_t most = s->counted && s->coming < room - s->held ? s->coming : room - s->held;
+        ssize_t n = most > 0 ? read(STDIN_FILENO, s->room + s->held, most) : 0;
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
             return (Round){0, complain(STATUS_RUN, "standard input: %s", strerror(errno))};
         s->ended = n == 0;
         s->held += (size_t)n;
+        s->coming -= s->counted ? (size_t)n : 0;
     }
     int64_t whole = (int64_t)(s->held / s->each);
     s->served += before;
@@ -148,6 +155,13 @@ static Round read_round(Serve *s, int64_t before)
         return (Round){0, complain(STATUS_RUN, "standard input ends inside of a sample: it has %zu of its %zu bytes, behind "
                                    "%lld whole ones; a sample of this job is %zu bytes", s->held, s->each,
                                    (long long)s->served, s->each)};
+    char more;
+    if (s->counted && s->coming > 0)
+        return (Round){0, complain(STATUS_RUN, "standard input ends behind row %lld of the %lld that its header has",
+                                   (long long)s->served, (long long)s->promised)};
+    if (s->counted && read(STDIN_FILENO, &more, 1) > 0)
+        return (Round){0, complain(STATUS_RUN, "standard input is too long: more stands behind its %lld rows",
+                                   (long long)s->promised)};
     return (Round){0, DONE};
 }
 
@@ -325,7 +339,7 @@ static Element element_of(const InputInfo *in)
 
 static bool is_npy(const DataFile *f)
 {
-    return f->size >= 6 && !memcmp(f->at, "\x93NUMPY", 6);
+    return f->size >= sizeof magic - 1 && !memcmp(f->at, magic, sizeof magic - 1);
 }
 
 static int open_file(Serve *s, const Run *run, int k, Array *array)
@@ -346,8 +360,55 @@ static int open_file(Serve *s, const Run *run, int k, Array *array)
     return DONE;
 }
 
+/* Up to `until` bytes of the begin of standard input; fewer where it ends. */
+static size_t read_until(unsigned char *head, size_t have, size_t until)
+{
+    while (have < until) {
+        ssize_t n = read(STDIN_FILENO, head + have, until - have);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            break;
+        have += (size_t)n;
+    }
+    return have;
+}
+
+/* The header of a NumPy file, if one is first; else what was read of the first numbers: a byte, as long as it could be one. */
+static int read_head(Serve *s, unsigned char *head, size_t *have, Array *array)
+{
+    for (*have = 0; *have < sizeof magic - 1 && (*have == 0 || head[*have - 1] == (unsigned char)magic[*have - 1]);) {
+        size_t now = read_until(head, *have, *have + 1);
+        if (now == *have)
+            break;
+        *have = now;
+    }
+    if (*have < sizeof magic - 1 || memcmp(head, magic, sizeof magic - 1))
+        return DONE;
+    *have = read_until(head, *have, NPY_FIRST);
+    size_t length = *have == NPY_FIRST ? npy_length(head) : 0;
+    if (length > MOST_HEAD)
+        return complain(STATUS_RUN, "standard input: a header of %zu bytes; %d are read", length, MOST_HEAD);
+    *have = read_until(head, *have, length);
+    DataFile f = {"standard input", head, *have + (*have == length)};
+    int status = npy_head(&f, array);
+    if (status != DONE)
+        return status;
+    if (array->per < 1 || array->rows < 1 || array->rows > INT64_MAX / 8 / array->per)
+        return complain(STATUS_RUN, "standard input has %lld rows of %lld elements", (long long)array->rows,
+                        (long long)array->per);
+    s->counted = true;
+    s->promised = array->rows;
+    s->each = (size_t)array->per * data_width(array->kind);
+    s->coming = (size_t)array->rows * s->each;
+    *have = 0;
+    return DONE;
+}
+
 static int open_stream(Serve *s, const Run *run, Array *array)
 {
+    unsigned char head[MOST_HEAD];
+    size_t have = 0;
     const Job *job = run->job;
     const InputInfo *in = &job->input[s->input[0]];
     if (s->info.roles > 1)
@@ -360,14 +421,21 @@ static int open_stream(Serve *s, const Run *run, Array *array)
     int64_t step = job->batch * job->micro;
     s->stream = true;
     s->each = row_bytes(in);
+    array[0] = (Array){.kind = element_of(in), .per = in->per};
+    int status = run->main ? read_head(s, head, &have, array) : DONE;
+    if (status != DONE)
+        return status;
     s->most = ROUND / (int64_t)s->each / step * step;
     s->most = s->most < step ? step : s->most;
     if (run->main)
         s->room = malloc((size_t)s->most * s->each);
     if (run->main && !s->room)
         return complain(STATUS_RUN, "no memory for %lld samples", (long long)s->most);
+    if (run->main)
+        memcpy(s->room, head, have);
+    s->held = have;
     s->file[0] = (DataFile){"standard input", s->room, (size_t)s->most * s->each};
-    array[0] = (Array){&s->file[0], 0, element_of(in), s->most, in->per, 0};
+    array[0] = (Array){&s->file[0], 0, array[0].kind, s->most, array[0].per, 0};
     return DONE;
 }
 
