@@ -52,15 +52,14 @@ static double number_in(const char *folder, const char *name)
     return n;
 }
 
-/* What a control group, and those that it is in, leave: a batch system ends a job that takes more. */
-static double left_in(char *folder, size_t root, const char *most, const char *now, double left)
+double beside_left(char *path, size_t root, const char *most, const char *now, double left)
 {
     for (;;) {
-        double limit = number_in(folder, most), used = number_in(folder, now);
+        double limit = number_in(path, most), used = number_in(path, now);
         if (limit >= 0 && used >= 0 && limit - used < left)
             left = limit - used;
-        char *end = strrchr(folder, '/');
-        if (strlen(folder) <= root || !end)
+        char *end = strrchr(path, '/');
+        if (strlen(path) <= root || !end)
             return left;
         *end = 0;
     }
@@ -80,9 +79,9 @@ static double left_in_groups(double left)
         bool second = controller[1] == 0;
         snprintf(folder, sizeof folder, "%s%s", second ? two : one, strcmp(path, "/") ? path : "");
         if (second)
-            left = left_in(folder, sizeof two - 1, "memory.max", "memory.current", left);
+            left = beside_left(folder, sizeof two - 1, "memory.max", "memory.current", left);
         else if (!strcmp(controller + 1, "memory"))
-            left = left_in(folder, sizeof one - 1, "memory.limit_in_bytes", "memory.usage_in_bytes", left);
+            left = beside_left(folder, sizeof one - 1, "memory.limit_in_bytes", "memory.usage_in_bytes", left);
     }
     if (f)
         fclose(f);

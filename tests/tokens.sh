@@ -134,6 +134,10 @@ printf 'a\340\245\230' >"$tmp/longer"
 ./dpgen tokens --tokenizer "$tmp/longer.json" "$tmp/longer" -o "$tmp/longer.bin" >"$tmp/told" 2>&1
 expect "an added token that NFC makes longer" grep -q ': 2 tokens of 4 bytes' "$tmp/told"
 refuse "no such file" 2 'none.json' tokens --tokenizer "$tmp/none.json" LICENSE
+id=$(sed -n 's/.*"id":\([0-9]*\),"content":"<|end|>>".*/\1/p' $ref/gpt2.json | head -n 1)
+./dpgen tokens --tokenizer $ref/gpt2.json $ref/gpt2.txt $ref/gpt2.txt --end "$id" -o "$tmp/id.bin" >"$tmp/told"
+expect "an end by its id, $id" cmp "$tmp/id.bin" "$tmp/two.bin"
+refuse "no such id" 2 'the ids of .* end at' tokens --tokenizer $ref/gpt2.json LICENSE --end 999999
 refuse "no such end" 2 'no such added token' tokens --tokenizer $ref/gpt2.json LICENSE --end '<eos>'
 refuse "no tokenizer" 2 'no tokenizer is named' ./dpgen tokens LICENSE -o "$tmp/no.bin"
 refuse "no output" 2 'no file to write is named' ./dpgen tokens --tokenizer $ref/gpt2.json LICENSE

@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
+#include "ckpt.h"
 #include "unit_rt.h"
 
 enum { VALS = 0, ROOM = 128, STATES = 10, ARENA = ROOM + STATES * 64 };
@@ -332,6 +333,41 @@ static void test_places(void)
     }
 }
 
+static void put_number(const char *folder, const char *name, const char *text)
+{
+    char path[200];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *f = fopen(path, "w");
+    check(f && fputs(text, f) >= 0 && fclose(f) == 0, "cannot write %s", path);
+}
+
+/* Of a control group and those that it is in, the one that leaves least counts; one without a limit says max, or nothing. */
+static void test_groups(void)
+{
+    static const struct { const char *limit[3], *used[3]; double left; } cases[] = {
+        {{"max", "max", "max"}, {"7", "7", "7"}, 1000}, {{"max", "500", "max"}, {"7", "120", "7"}, 380},
+        {{"900", "500", "max"}, {"0", "120", "7"}, 380}, {{"900", "500", "300"}, {"0", "120", "250"}, 50},
+        {{"2000", "max", "max"}, {"0", "0", "0"}, 1000}, {{"10", "max", "max"}, {"30", "0", "0"}, -20},
+    };
+    char root[96], folder[3][140], path[140];
+    sub(root, "group");
+    for (int k = 0; k < 3; k++) {
+        snprintf(folder[k], sizeof folder[k], "%s%.*s", root, 2 * k, "/b/c");
+        check(mkdir(folder[k], 0700) == 0, "cannot make %s", folder[k]);
+    }
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        for (int k = 0; k < 3; k++) {
+            put_number(folder[k], "most", cases[i].limit[k]);
+            put_number(folder[k], "now", cases[i].used[k]);
+        }
+        strcpy(path, folder[2]);
+        double left = beside_left(path, strlen(root), "most", "now", 1000);
+        check(left == cases[i].left, "groups %zu leave %g, not %g", i, left, cases[i].left);
+    }
+    strcpy(path, folder[2]);
+    check(beside_left(path, strlen(root), "none", "now", 1000) == 1000, "groups without files have a limit");
+}
+
 /* Weights of a checkpoint as the start of another run: parameters as they were, moments zero. */
 static void test_weights(void)
 {
@@ -504,6 +540,7 @@ int main(int argc, char **argv)
     test_meaning();
     test_many_settings();
     test_places();
+    test_groups();
     test_weights();
     test_damage();
     test_uncommitted();

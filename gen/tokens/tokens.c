@@ -46,19 +46,24 @@ static void write_tokens(const char *path, const Ints *ids, int width)
     files_end();
 }
 
-/* The id of a token that is put behind each file. */
+/* The id of a token that is put behind each file: an added one by its text, or any by its id. */
 static int end_of(const Tokenizer *t, const char *name)
 {
     for (int i = 0; i < t->added.n; i++)
         if (!strcmp(t->added.at[i].text, name))
             return t->added.at[i].id;
-    fail(EXIT_USAGE, "--end %s: %s has no such added token", name, t->path);
+    bool number = *name && strspn(name, "0123456789") == strlen(name) && strlen(name) < 10;
+    if (number && atoi(name) > t->most)
+        fail(EXIT_USAGE, "--end %s: the ids of %s end at %d", name, t->path, t->most);
+    if (!number)
+        fail(EXIT_USAGE, "--end %s: %s has no such added token", name, t->path);
+    return atoi(name);
 }
 
 typedef struct { const char *out, *tokenizer, *end, *mask, *length; } TokensAsked;
 static const Option table[] = {{"-o", "OUT.bin", WRITES_FILE, offsetof(TokensAsked, out)},
     {"--tokenizer", "FILE.json", READS_FILE, offsetof(TokensAsked, tokenizer)},
-    {"--end", "TOKEN", TAKES_TEXT, offsetof(TokensAsked, end)},
+    {"--end", "TOKEN or ID", TAKES_TEXT, offsetof(TokensAsked, end)},
     {"--mask", "tokenizer_config.json or FILE.jinja", READS_FILE, offsetof(TokensAsked, mask)},
     {"--length", "T", TAKES_TEXT, offsetof(TokensAsked, length)},
     {0}};

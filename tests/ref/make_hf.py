@@ -104,6 +104,23 @@ models = {
                                           num_experts_per_tok=3, attn_implementation='eager', swiglu_limit=0.5,
                                           swiglu_alpha=1.25, rope_parameters=dict(
         rope_type='yarn', rope_theta=500., factor=8., original_max_position_embeddings=300, truncate=False))),
+    'granitemoe_swa': ('GraniteMoeSWAForCausalLM', late(
+        'GraniteMoeSWA', **deep, **pairs, sliding_window=4, num_local_experts=5, num_experts_per_tok=3,
+        attention_multiplier=0.3, residual_multiplier=0.4, shared_intermediate_size=12, attn_implementation='eager')),
+    'hunyuan_v1_moe': ('HunYuanMoEV1ForCausalLM', late('HunYuanMoEV1', **base, **pairs, num_experts=5, moe_topk=3, head_dim=6)),
+    'exaone_moe': ('ExaoneMoeForCausalLM', late(
+        'ExaoneMoe', **deep, **pairs, sliding_window=4, num_experts=6, num_experts_per_tok=3, moe_intermediate_size=16,
+        n_group=3, topk_group=2)),
+    'hy_v3': ('HYV3ForCausalLM', late('HYV3', **base, **pairs, head_dim=8, num_experts=5, num_experts_per_tok=3,
+                                      moe_intermediate_size=16)),
+    'mellum': ('MellumForCausalLM', late('Mellum', **deep, **pairs, head_dim=8, sliding_window=4, num_experts=5,
+                                         num_experts_per_tok=3, moe_intermediate_size=16,
+                                         layer_types=['sliding_attention', 'full_attention'] * 2)),
+    'minicpm3': ('MiniCPM3ForCausalLM', late('MiniCPM3', **base, **latent, dim_model_base=10)),
+    'aria_text': ('AriaTextForCausalLM', late('AriaText', **base, **pairs, moe_num_experts=5, moe_topk=3,
+                                              attn_implementation='eager')),
+    'modernbert-decoder': ('ModernBertDecoderForCausalLM', late(
+        'ModernBertDecoder', **{**deep, 'num_hidden_layers': 5}, local_attention=6, attn_implementation='eager', **ends)),
     'solar_open': ('SolarOpenForCausalLM', late('SolarOpen', **{**base, 'intermediate_size': None}, **pairs, head_dim=8,
                                                 n_routed_experts=5, num_experts_per_tok=3, moe_intermediate_size=16)),
     'glm4_moe_lite': ('Glm4MoeLiteForCausalLM', late('Glm4MoeLite', **base, **latent, n_routed_experts=6,
@@ -198,7 +215,7 @@ models = {
                                                  decoder_ffn_dim=40, max_position_embeddings=12, dropout=0.)),
 }
 encoders = set('bert roberta xlm-roberta camembert electra distilbert data2vec-text ernie megatron-bert rembert mpnet ibert'
-               ' roberta-prelayernorm xlm-roberta-xl roformer bert-generation modernbert'.split())
+               ' roberta-prelayernorm xlm-roberta-xl roformer bert-generation modernbert modernbert-decoder'.split())
 
 
 def weights(name, shape):                       # as tests/safe.c
@@ -237,7 +254,7 @@ def loss(family, model):
             + xent(out.seq_relationship_logits, array('next.npy', 0, 2, 2))
     if model.config.model_type in encoders:
         given = dict(input_ids=array('long.npy', 0, 61, 2, 12), attention_mask=array('mask.npy', 0, 2, 2, 12))
-        if getattr(model.config, 'is_decoder', False):                     # each position sees itself
+        if getattr(model.config, 'is_decoder', family == 'modernbert-decoder'):                     # each position sees itself
             given['attention_mask'] = torch.ones_like(given['attention_mask'])
         if getattr(model.config, 'type_vocab_size', 0) == 2:
             given['token_type_ids'] = array('types.npy', 0, 2, 2, 12)
@@ -288,9 +305,16 @@ def folded(tensors):        # {name: (type, shape, square of the norm or None, p
 
 
 def tensor_of(parameters, tables, key):         # of a file, and where it is in what the model has
+    if key in parameters:
+        return parameters[key], ...
     mlp = key.replace('.block_sparse_moe.', '.mlp.')
     key = key if mlp not in parameters and mlp not in tables and '.experts.' not in mlp else mlp
     key = re.sub(r'\.w([123])\.', lambda n: f".{dict(zip('132', ('gate', 'up', 'down')))[n[1]]}_proj.", key)
+    for there, here in (('.mlp.e_score', '.mlp.gate.e_score'), ('.expert_bias', '.e_score_correction_bias'),
+                        ('.mlp.router.gate.', '.mlp.gate.'), ('.shared_mlp.', '.shared_experts.'),
+                        ('.fc1.weight', '.gate_up_proj'), ('.fc2.weight', '.down_proj')):
+        other = key.replace(there, here)
+        key = other if key not in parameters and (other in parameters or other in tables) else key
     if key in parameters or key in tables:
         return parameters.get(key, tables.get(key)), ...
     block, expert, line = re.match(r'(.*experts)\.(\d+)\.(\w+)\.weight$', key).groups()
