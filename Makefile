@@ -36,7 +36,7 @@ CHECK   = gen/check/form.o gen/check/graph.o gen/check/order.o gen/check/part.o 
 RIVALS  = gen/rivals/even.o gen/rivals/unit.o gen/rivals/moves.o gen/rivals/pipedream.o gen/rivals/pipedream_dp.o \
           gen/rivals/vpipe.o gen/rivals/capuchin.o gen/rivals/dawnpiper_dp.o gen/rivals/interval.o \
           gen/rivals/twobw.o gen/rivals/madpipe.o gen/rivals/madpipe_dp.o gen/rivals/fleet.o gen/rivals/dapple.o \
-          gen/rivals/spp.o gen/rivals/bapipe.o
+          gen/rivals/spp.o gen/rivals/bapipe.o gen/rivals/piper.o
 TEXT    = gen/text/text.o gen/text/graph.o gen/text/plan.o gen/text/letters.o
 PLAN    = gen/plan/new.o gen/plan/part.o gen/plan/keep.o gen/plan/planners.o
 FOREIGN = $(patsubst %.c,%.o,$(sort $(wildcard gen/profiled/*.c)))
@@ -53,7 +53,7 @@ SEARCH  = gen/search/search.o gen/search/list.o gen/search/candidate.o gen/searc
           gen/search/shorter.o
 VIEW    = gen/view/stage.o gen/view/totals.o gen/view/plan.o gen/view/explain.o gen/view/compare.o gen/view/compare_page.o \
           gen/view/largest.o gen/view/nofit.o gen/view/schedules.o gen/view/schedule_csv.o gen/view/events.o \
-          gen/view/measured.o gen/view/metrics.o gen/view/tfevents.o gen/view/rounds.o
+          gen/view/measured.o gen/view/metrics.o gen/view/tfevents.o gen/view/rounds.o gen/view/widths.o
 HF      = $(patsubst %.c,%.o,$(sort $(wildcard gen/huggingface/*.c))) build/gen/place.o
 NET     = $(patsubst %.c,%.o,$(sort $(wildcard gen/import/*.c)))
 # The proof of a folder: no source of gen/, rt/ or tests/.  dpgen calls it in a process of its own.  A folder carries verify/

@@ -11,5 +11,8 @@
  * are alike; then the chain chooses devices too.  NULL: they do stages as they come.  fails: err() where the plan asks for
  * something else. */
 void bottleneck(Foreign *f, const Graph *g, Model *m, const Cost *c, const int *kind, ForeignChain *chain);
+/* Are stages to have widths? */
+bool widths_open(const Foreign *f, const Model *m);
+Widths widths_of(const Foreign *f, const Model *m);
 void bottleneck_text(FILE *out, const ForeignChain *c); /* a line of the plan */
 #endif
