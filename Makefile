@@ -39,7 +39,7 @@ RIVALS  = gen/rivals/even.o gen/rivals/unit.o gen/rivals/moves.o gen/rivals/pipe
           gen/rivals/spp.o gen/rivals/bapipe.o gen/rivals/piper.o
 TEXT    = gen/text/text.o gen/text/graph.o gen/text/plan.o gen/text/letters.o
 PLAN    = gen/plan/new.o gen/plan/part.o gen/plan/keep.o gen/plan/planners.o
-FOREIGN = $(patsubst %.c,%.o,$(sort $(wildcard gen/profiled/*.c)))
+FOREIGN = $(patsubst %.c,%.o,$(sort $(wildcard gen/profiled/*.c gen/downset/*.c)))
 EMIT    = gen/emit/names.o gen/emit/text.o gen/emit/dims.o gen/emit/slots.o gen/emit/call.o gen/emit/head.o \
           gen/emit/header.o gen/emit/open.o gen/emit/pair.o gen/emit/turns.o gen/emit/table.o gen/emit/files.o \
           gen/emit/stage.o gen/emit/launch.o gen/emit/settings.o gen/emit/archive.o gen/emit/holding.o gen/emit/team.o \

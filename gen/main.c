@@ -389,7 +389,7 @@ static Model *set_objective(Options *x, Model *m)
     if (m->plan.objective == STEP_TIME || widths_open(x->foreign, m))
         return m;
     if (!x->foreign)
-        err(m->plan.loc, "step_time", "objectives besides step_time reorder the graph: they are for graphs of other systems, see --from");
+        err(m->plan.loc, "step_time", "this objective reorders the graph: it is for graphs of other systems, see --from");
     const Graph *g = foreign_graph(x->foreign, m);
     const Cost *c = cost(g, m, NULL);
     bool free = m->device_order == ORDER_FREE;

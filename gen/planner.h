@@ -7,7 +7,7 @@
 #ifndef PLANNER_H
 #define PLANNER_H
 #include "fates/price.h"
-#include "profiled/widths.h"
+#include "downset/widths.h"
 
 enum { CUT_NEVER, CUT_MAY, CUT_MUST };
 

@@ -6,7 +6,7 @@
  * copies, from the last one to the first, and every node a choice.  It knows no prefixes, no bounds and no knapsack.  At 1 GB/s
  * a byte takes 1000 ps.  SLOW=1: 2,000 graphs.
  */
-#include "profiled/widths.h"
+#include "downset/widths.h"
 #include "draw.h"
 
 #include <stdlib.h>

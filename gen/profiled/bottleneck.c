@@ -38,8 +38,8 @@ static void plain(const Foreign *f, const Model *m, WidthWay *way, WidthEdge *ed
         Bytes *bytes = alloc(2 * sizeof *bytes);
         bytes[0] = bytes[1] = n->output;
         way[i] = (WidthWay){.choices = 1, .params = n->params};
-        way[i].choice[0] = (WidthChoice){(n->time.forward + n->time.backward) * 1000, n->saved == SAVED_OUTPUT ? n->output : n->saved,
-                                         states * n->params};
+        way[i].choice[0] = (WidthChoice){(n->time.forward + n->time.backward) * 1000,
+                                         n->saved == SAVED_OUTPUT ? n->output : n->saved, states * n->params};
         for (int k = 0; k < n->to.n; k++)
             edge[e++] = (WidthEdge){i, n->to.at[k], bytes};
     }

@@ -4,7 +4,7 @@
  */
 #ifndef FOREIGN_H
 #define FOREIGN_H
-#include "widths.h"
+#include "downset/widths.h"
 
 enum { SAVED_OUTPUT = -1 };
 typedef struct { Ns forward, backward; } ForeignTime;            /* of one micro-batch */

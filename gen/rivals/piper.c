@@ -4,7 +4,7 @@
  *
  * Problem: an existing system's stages, so that ours can be compared with them.
  *
- * Method: the search is ours (profiled/widths.c), which reaches the least value that its table has; what is computed again is
+ * Method: the search is ours (downset/widths.c), which reaches the least value that its table has; what is computed again is
  * chosen by its heuristic, as published: from the fastest choices, the least time a byte first, until the stage fits.  For a
  * graph of another system stages have copies and degrees.  For a model of dpgen a unit is a layer (unit.c), kept or made again
  * whole, a stage is one device, and the published numbers are
