@@ -33,13 +33,13 @@ EXACT   = gen/exact/prefix_sums.o gen/exact/bound.o gen/exact/frontier.o gen/exa
           gen/exact/preview_ends.o gen/exact/exact.o gen/exact/improve.o gen/exact/brute.o
 CHECK   = gen/check/form.o gen/check/graph.o gen/check/order.o gen/check/part.o gen/check/comm.o gen/check/value.o \
           gen/check/ranges.o gen/check/mem.o gen/check/sim.o
-RIVALS  = gen/rivals/even.o gen/rivals/unit.o gen/rivals/moves.o gen/rivals/pipedream.o gen/rivals/pipedream_dp.o \
+RIVALS  = gen/rivals/even.o gen/rivals/unit.o gen/rivals/moves.o gen/rivals/pipedream.o gen/rivals/pipedream_dp.o gen/rivals/pipedream_levels.o \
           gen/rivals/vpipe.o gen/rivals/capuchin.o gen/rivals/dawnpiper_dp.o gen/rivals/interval.o \
           gen/rivals/twobw.o gen/rivals/madpipe.o gen/rivals/madpipe_dp.o gen/rivals/fleet.o gen/rivals/dapple.o \
-          gen/rivals/spp.o gen/rivals/bapipe.o
+          gen/rivals/spp.o gen/rivals/bapipe.o gen/rivals/piper.o
 TEXT    = gen/text/text.o gen/text/graph.o gen/text/plan.o gen/text/letters.o
 PLAN    = gen/plan/new.o gen/plan/part.o gen/plan/keep.o gen/plan/planners.o
-FOREIGN = $(patsubst %.c,%.o,$(sort $(wildcard gen/profiled/*.c)))
+FOREIGN = $(patsubst %.c,%.o,$(sort $(wildcard gen/profiled/*.c gen/downset/*.c)))
 EMIT    = gen/emit/names.o gen/emit/text.o gen/emit/dims.o gen/emit/slots.o gen/emit/call.o gen/emit/head.o \
           gen/emit/header.o gen/emit/open.o gen/emit/pair.o gen/emit/turns.o gen/emit/table.o gen/emit/files.o \
           gen/emit/stage.o gen/emit/launch.o gen/emit/settings.o gen/emit/archive.o gen/emit/holding.o gen/emit/team.o \
@@ -53,7 +53,7 @@ SEARCH  = gen/search/search.o gen/search/list.o gen/search/candidate.o gen/searc
           gen/search/shorter.o
 VIEW    = gen/view/stage.o gen/view/totals.o gen/view/plan.o gen/view/explain.o gen/view/compare.o gen/view/compare_page.o \
           gen/view/largest.o gen/view/nofit.o gen/view/schedules.o gen/view/schedule_csv.o gen/view/events.o \
-          gen/view/measured.o gen/view/metrics.o gen/view/tfevents.o gen/view/rounds.o
+          gen/view/measured.o gen/view/metrics.o gen/view/tfevents.o gen/view/rounds.o gen/view/widths.o
 HF      = $(patsubst %.c,%.o,$(sort $(wildcard gen/huggingface/*.c))) build/gen/place.o
 NET     = $(patsubst %.c,%.o,$(sort $(wildcard gen/import/*.c)))
 # The proof of a folder: no source of gen/, rt/ or tests/.  dpgen calls it in a process of its own.  A folder carries verify/

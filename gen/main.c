@@ -386,10 +386,10 @@ static Node *root_of(Options *x)
 
 static Model *set_objective(Options *x, Model *m)
 {
-    if (m->plan.objective == STEP_TIME)
+    if (m->plan.objective == STEP_TIME || widths_open(x->foreign, m))
         return m;
     if (!x->foreign)
-        err(m->plan.loc, "step_time", "objective bottleneck reorders the graph: it is for graphs of other systems, see --from");
+        err(m->plan.loc, "step_time", "this objective reorders the graph: it is for graphs of other systems, see --from");
     const Graph *g = foreign_graph(x->foreign, m);
     const Cost *c = cost(g, m, NULL);
     bool free = m->device_order == ORDER_FREE;
@@ -435,5 +435,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; x.verb && i < sizeof verb / sizeof *verb; i++)
         if (!strcmp(x.verb, verb[i].name))
             run = verb[i].run;
+    if (widths_open(x.foreign, m))
+        run = view_widths;
     options_end(run(&x, m));
 }

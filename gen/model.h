@@ -245,7 +245,7 @@ typedef struct {
     enum { WARMUP_A, WARMUP_B, WARMUP_AUTO } warmup;    /* 1f1b: how many forwards go first */
     const char *transport;          /* a word of targets.def */
     const char *planner;            /* a word of planners.def */
-    enum { STEP_TIME, BOTTLENECK } objective;
+    enum { STEP_TIME, BOTTLENECK, THROUGHPUT } objective;
     enum { MODE_TRAIN, MODE_INFER } mode; Loc mode_at;     /* infer: forward alone, and values that leave the job */
     Ns longest, longest_bound; bool longest_all;    /* objective bottleneck: its value; proven; over all prefixes */
     enum { FUSE_AUTO, FUSE_NONE, FUSE_SUMS, FUSE_MOST, FUSE_FASTEST } fuse; Recompute recompute;

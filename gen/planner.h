@@ -7,6 +7,7 @@
 #ifndef PLANNER_H
 #define PLANNER_H
 #include "fates/price.h"
+#include "downset/widths.h"
 
 enum { CUT_NEVER, CUT_MAY, CUT_MUST };
 
@@ -40,6 +41,9 @@ typedef struct {
 typedef void Orderer(const int64_t *rate, int n, int *order);
 Orderer spp_order;
 
+typedef bool WidthPlanner(const Widths *w, WidthPlan *plan);
+WidthPlanner widths_piper, widths_pipedream;
+
 struct Planner {
     const char *name;
     bool (*plan)(const Question *q, Answer *a);     /* false: it has no plan (for `exact`: there is none) */
@@ -52,6 +56,7 @@ struct Planner {
     bool oracle;                /* it enumerates: for small graphs, and compared only where it is asked for */
     bool map;                   /* it chooses the chunks of each device too */
     bool layout;                /* it chooses depth, width and micro-batch too */
+    WidthPlanner *widths;       /* it plans stages with widths of graphs of other systems; NULL: it does not */
     Orderer *orderer;           /* it orders the devices too, where that is free; NULL: it is asked for each order */
 };
 /* What a planner is asked of a plan that has its lists, without prices: part.c. */

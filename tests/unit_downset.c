@@ -7,7 +7,7 @@
  * Of unequal devices it also tries every device for each stage, every number of stages that is allowed, and keeps those whose
  * states have room; transfers between two kinds take twice as long.
  */
-#include "profiled/downset.h"
+#include "downset/downset.h"
 #include "draw.h"
 
 #include <stdlib.h>

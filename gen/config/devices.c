@@ -8,7 +8,7 @@
 #include "schema.h"
 #include <string.h>
 
-enum { MOST_DEVICES = 1024, MOST_THREADS = 1024, MOST_SPARE = 64, MOST_CHUNKS = 256, MOST_REPLICAS = 64, MOST_OPS = 1 << 20 };
+enum { MOST_DEVICES = 2048, MOST_THREADS = 1024, MOST_SPARE = 64, MOST_CHUNKS = 256, MOST_REPLICAS = 64, MOST_OPS = 1 << 20 };
 static const Bytes DEFAULT_MEMORY = (Bytes)8 << 30, WORKSPACE = (Bytes)32 << 20, LEAST_WORKSPACE = (Bytes)2 << 20;
 
 /* ---- devices ----------------------------------------------------------------------------------------- */
@@ -609,7 +609,7 @@ void model_plan(Model *m, Node *node)
         { "recompute", read_recompute, 0, 0, 0, NULL },
         { "offload", read_offload, 0, 0, 0, NULL },
         { "memory_order", read_choice, AT(memory_order), 0, 0, "auto free_time saving_per_second" },
-        { "objective", read_choice, AT(objective), 0, 0, "step_time bottleneck" },
+        { "objective", read_choice, AT(objective), 0, 0, "step_time bottleneck throughput" },
         { "mode", read_choice, AT(mode), 0, 0, "train infer" },
         { "constraints", read_constraints, 0, 0, 0, NULL },
         { "cuts", read_cuts, AT(cuts), 0, 0, NULL },

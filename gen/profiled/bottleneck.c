@@ -10,15 +10,73 @@
  * Where the order of devices is free, the chain chooses it too, and how many of them it uses, between the stages that were
  * asked for.  Of memory this objective knows the states of a stage, which are there in every plan: the line says afterwards
  * whether the plan fits.
+ *
+ * Files with degrees, and objective throughput, have stages with widths: widths.c.
  */
 #include "bottleneck.h"
+#include <string.h>
 
-static Ints *edges(const Foreign *f, bool to)
+static Ints *edges_of(const Foreign *f, bool to)
 {
     Ints *list = alloc(sizeof *list * (size_t)f->node.n);
     for (int i = 0; i < f->node.n; i++)
         list[i] = to ? f->node.at[i].to : f->node.at[i].from;
     return list;
+}
+
+bool widths_open(const Foreign *f, const Model *m)
+{
+    return f && (f->degree.n || m->plan.objective == THROUGHPUT);
+}
+
+/* A node of a file without degrees is on one device: it holds what it saves of each micro-batch, and its states. */
+static void plain(const Foreign *f, const Model *m, WidthWay *way, WidthEdge *edge)
+{
+    Bytes states = m->train.opt == OPT_SGD ? 2 + (m->train.momentum > 0) : 4;
+    for (int i = 0, e = 0; i < f->node.n; i++) {
+        const ForeignNode *n = &f->node.at[i];
+        Bytes *bytes = alloc(2 * sizeof *bytes);
+        bytes[0] = bytes[1] = n->output;
+        way[i] = (WidthWay){.choices = 1, .params = n->params};
+        way[i].choice[0] = (WidthChoice){(n->time.forward + n->time.backward) * 1000,
+                                         n->saved == SAVED_OUTPUT ? n->output : n->saved, states * n->params};
+        for (int k = 0; k < n->to.n; k++)
+            edge[e++] = (WidthEdge){i, n->to.at[k], bytes};
+    }
+}
+
+Widths widths_of(const Foreign *f, const Model *m)
+{
+    static const int one = 1;
+    int n = f->node.n, degrees = f->degree.n ? f->degree.n : 1, edges = 0;
+    if (m->plan.stages_min == m->plan.stages_max && m->plan.stages_max > 1)
+        err(m->plan.loc, "devices.*.count=N", "stages have any width: how many there are is part of the plan");
+    for (int i = 0; i < n; i++)
+        edges += f->node.at[i].to.n;
+    WidthWay *way = alloc(sizeof *way * (size_t)(n * degrees));
+    WidthEdge *edge = alloc(sizeof *edge * (size_t)(edges + 1));
+    Widths w = {.n = n, .from = edges_of(f, false), .to = edges_of(f, true), .degrees = degrees,
+                .degree = f->degree.n ? f->degree.at : &one, .split = way, .edges = edges,
+                .edge = f->degree.n ? f->edge.at : edge, .devices = m->devices.n, .micro = m->train.micro,
+                .memory = m->devices.at[0].memory, .rate = (Bytes)transport_of(m)->rate};
+    for (int i = 0; i < m->devices.n; i++)
+        w.memory = m->devices.at[i].memory < w.memory ? m->devices.at[i].memory : w.memory;
+    w.levels = m->hosts > 1 && m->devices.n % m->hosts == 0 ? 2 : 1;
+    for (int i = 0; i < m->links.n; i++) {
+        const LinkSpec *k = &m->links.at[i];
+        Bytes rate = (Bytes)k->rate, *level = &w.level[w.levels > 1 && !k->from].rate;
+        w.rate = i == 0 || rate < w.rate ? rate : w.rate;
+        *level = !*level || rate < *level ? rate : *level;
+    }
+    for (int k = 0; k < w.levels; k++) {
+        w.level[k].count = k ? m->hosts : m->devices.n / (w.levels > 1 ? m->hosts : 1);
+        w.level[k].rate = w.level[k].rate ? w.level[k].rate : w.rate;
+    }
+    for (int i = 0; i < n && f->degree.n; i++)
+        memcpy(&way[i * degrees], f->node.at[i].split, sizeof *way * (size_t)degrees);
+    if (!f->degree.n)
+        plain(f, m, way, edge);
+    return w;
 }
 
 /* Of all phases of a node, on each class; what nobody times takes none. */
@@ -85,7 +143,7 @@ void bottleneck(Foreign *f, const Graph *g, Model *m, const Cost *c, const int *
     if (n < m->plan.stages_min)
         err(m->plan.loc, NULL, "%d stages, and the graph has %d node%s", m->plan.stages_min, n, n > 1 ? "s" : "");
     Dag d = {.n = n, .classes = c->classes, .time = times(g, c, n), .states = states(g, n), .bytes = bytes,
-             .from = edges(f, false), .to = edges(f, true), .wire = c, .ways = infers(m) ? 1 : 2};
+             .from = edges_of(f, false), .to = edges_of(f, true), .wire = c, .ways = infers(m) ? 1 : 2};
     ForeignPlaces p = places(m, c, kind);
     if (!downset_chain(&d, &p, MOST_PREFIXES, chain)) {
         d.states = NULL;                /* no stages have room: the plan says so, and what would help */

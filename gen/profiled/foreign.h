@@ -4,7 +4,7 @@
  */
 #ifndef FOREIGN_H
 #define FOREIGN_H
-#include "plan.h"
+#include "downset/widths.h"
 
 enum { SAVED_OUTPUT = -1 };
 typedef struct { Ns forward, backward; } ForeignTime;            /* of one micro-batch */
@@ -17,6 +17,7 @@ typedef struct {
     Bytes saved;                /* what its forward leaves for its backward, beside the output; SAVED_OUTPUT: the output */
     Bytes params;
     Ints from, to;              /* nodes it reads, nodes that read it: ascending */
+    WidthWay *split;            /* by degree, of files that have degrees */
     Loc loc;
 } ForeignNode;
 typedef struct {
@@ -26,9 +27,11 @@ typedef struct {
     VEC(ForeignNode) node;      /* in the order of the file, sorted so that readers come later */
     Strs kind;                  /* of devices, that nodes have a time on each; none: times hold on any device */
     const char *devices;        /* sections of a model file, of a format that has them; NULL: it has none */
+    Ints degree;                /* devices that a node may be divided over, ascending; none: the file has one time a node */
+    VEC(WidthEdge) edge;        /* of files that have degrees */
 } Foreign;
 
-/* By its first lines: nodes and edges, or a profile of PipeDream; by its name: models.yml of PipeEdge, or models.yml:MODEL */
+/* By its first lines: own form, PipeDream's, Piper's; by its name: models.yml of PipeEdge, or models.yml:MODEL */
 bool foreign_is(const char *path);
 Foreign *foreign_read(const char *path);            /* fails: err() at what is wrong */
 /* profiled/sort.c: keeps the nodes order[0 .. count), in that order; sorts them so that readers come later */
@@ -40,6 +43,7 @@ Node *foreign_model(const char *path, const char *name, int64_t batch, int64_t m
 double foreign_decimal(Loc at, const char *what, const char *text, size_t n);       /* not negative; fails: err() */
 bool pipeedge_is(const char *path);
 void pipeedge_read(Foreign *f, const char *path);   /* profiled/pipeedge.c */
+void tmpc_read(Foreign *f, const char *path);       /* profiled/tmpc.c: an input of Piper, unsorted */
 /* profiled/graph.c: operators of the row Opaque.  fails: bad() where the model wants another micro-batch. */
 Graph *foreign_graph(const Foreign *f, const Model *m);
 #endif

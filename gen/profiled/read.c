@@ -2,7 +2,7 @@
  *
  * read.c: reads graphs that other systems have profiled.
  *
- * Three forms.  dpgen's own is a text of records as in docs/text.md:
+ * Four forms.  dpgen's own is a text of records as in docs/text.md:
  *
  *     dpgen-nodes 1
  *     graph vgg batch=64 micro=8 optimizer=sgd
@@ -19,7 +19,7 @@
  * Sources that are called Input, and then sinks that are called __getitem__, are left out: they stand for data and for
  * unpacking.  Its optimizer charges a stage its activations, so a node saves its output.
  *
- * PipeEdge's is three files of YAML: pipeedge.c.
+ * PipeEdge's is three files of YAML: pipeedge.c.  Piper's is JSON: tmpc.c.
  *
  * Times become nanoseconds, rounded.  Cost: n log n.
  * fails   with err(), file, line and column, at what cannot be read, a time that is negative or not finite, an id that is there
@@ -465,10 +465,16 @@ static bool is_own(const char *path)
     return begins(path, "dpgen-nodes ", false);
 }
 
+static bool is_tmpc(const char *path)
+{
+    return begins(path, "{", false) && begins(path, "TMPCs", true);
+}
+
 bool foreign_is(const char *path)
 {
     bool ours = begins(path, "dpgen-", false);       /* a graph or a plan, whatever its name */
-    return is_own(path) || (!ours && (pipeedge_is(path) || begins(path, "forward_compute_time=", true)));
+    return is_own(path)
+        || (!ours && (pipeedge_is(path) || is_tmpc(path) || begins(path, "forward_compute_time=", true)));
 }
 
 Foreign *foreign_read(const char *path)
@@ -487,10 +493,14 @@ Foreign *foreign_read(const char *path)
         size_t n = strspn(from, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-");
         f->name = n > 0 && n < 64 ? strf("%.*s", (int)n, from) : "graph";
         f->head = (Loc){diag_file(path, NULL, 0), -1, 0};
-        read_profile(&x, path);
-        connect(&x);
-        leave_out(&x, "Input", true);
-        leave_out(&x, "__getitem__", false);
+        if (is_tmpc(path)) {
+            tmpc_read(f, path);
+        } else {
+            read_profile(&x, path);
+            connect(&x);
+            leave_out(&x, "Input", true);
+            leave_out(&x, "__getitem__", false);
+        }
     }
     if (!f->node.n)
         fail(EXIT_MODEL, "%s: the graph has no nodes", path);

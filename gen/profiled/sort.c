@@ -42,6 +42,10 @@ void foreign_pick(Foreign *f, const int *order, int count)
         renumber(&with[k].from, to);
         renumber(&with[k].to, to);
     }
+    for (int i = 0; i < f->edge.n; i++) {
+        f->edge.at[i].from = to[f->edge.at[i].from];
+        f->edge.at[i].to = to[f->edge.at[i].to];
+    }
 }
 
 /* The first node that this one waits for and that never became ready. */

@@ -290,7 +290,7 @@ static const Planner *find_planner(const char *list, const char *word)
 }
 
 /* Of a list with commas; NULL: all, but for the oracle of small graphs.  In the order of the table. */
-static bool *choose_planners(const char *list)
+bool *compare_planners(const char *list)
 {
     int n = 0;
     while (planners[n].name)
@@ -310,7 +310,7 @@ static bool *choose_planners(const char *list)
 
 int view_compare(const Options *x, const Model *m)
 {
-    bool *asked = choose_planners(x->planners);
+    bool *asked = compare_planners(x->planners);
     busy_heeds(true);
     Compare c = {.x = x, .m = m, .schedule = m->plan.schedule,
                  .quick = x->quick || x->from};

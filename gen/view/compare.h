@@ -45,6 +45,7 @@ typedef struct {
     const Planner *planner;     /* of the row at hand */
 } Compare;
 
+bool *compare_planners(const char *list);                        /* of --planners: those of the table that are asked for */
 const char *compare_gap(const Compare *c, const CompareEntry *r); /* above the bound; "-" where that is of other plans */
 double compare_rate(Ns ns);                                     /* samples/s from ns of a thousand */
 const char *compare_choice(const Compare *c, const CompareEntry *r, int64_t batch);

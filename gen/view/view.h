@@ -35,6 +35,7 @@ void view_cuts(FILE *f, const Plan *p, int only);
 /* Values on the slowest link that would gain by a line Round.  rounds.c */
 void view_rounds(FILE *f, const Plan *p);
 int  view_compare(const Options *x, const Model *m);     /* compare.c; a status */
+int  view_widths(const Options *x, const Model *m);      /* widths.c: plan and compare, of stages with widths; a status */
 void graph_totals(FILE *f, const Graph *g);         /* totals.c */
 void team_totals(FILE *f, const Graph *g);          /* of the graph of one device of several */
 int  view_schedules(const Options *x, const Model *m);   /* schedules.c; a status */

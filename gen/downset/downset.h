@@ -43,6 +43,9 @@ typedef struct {                /* time: by class, and least of them by node; bi
 typedef VEC(Prefix) Prefixes;
 #include "budgets.h"
 
+/* All of them, the empty one first, smaller ones before larger ones; false: there are more than `most`. */
+bool downset_prefixes(const Dag *d, int most, Prefixes *all);
+
 /* Device i does stage i, of some of the first ones; room NULL: enough. */
 ForeignPlaces places_row(const int *class, const Bytes *room, int least, int most);
 /* Any order of any of n devices; those of one kind could change places.  None at all: they are too many. */

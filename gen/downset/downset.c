@@ -121,6 +121,14 @@ static bool enumerate(ForeignSearch *s, int most)
     return true;
 }
 
+bool downset_prefixes(const Dag *d, int most, Prefixes *all)
+{
+    ForeignSearch s = {.d = d, .least = places_least(d)};
+    bool found = enumerate(&s, most);
+    *all = s.at;
+    return found;
+}
+
 static Bytes leaves(const Dag *d, const uint64_t *bits)
 {
     Bytes sum = 0;
