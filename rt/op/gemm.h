@@ -387,7 +387,7 @@ static __attribute__((noinline, unused)) void product_part(const Rest *t, const 
     }
 }
 
-/* The same of at most BLOCK rows, where `waits` floats a column of a row of what waits are on the stack. */
+/* The same of at most BLOCK rows: `waits` of the places are on the stack, and the next is `home`. */
 static __attribute__((noinline, unused)) void product_waits(const Rest *t, Floats home, int waits, View a, View b, long m,
                                                             long n, const Chains *c, float *room, float *panels)
 {
