@@ -36,12 +36,13 @@
 enum { TILE_COLS = 2 * VECTOR, COLS = 32 };
 /* Sizes that follow the machine; bits do not depend on them.  DEPTH: terms that are taken at once.  ROWS: of a, that are packed
  * at once.  PANELS: floats of b that are.  BLOCK, SPREAD: rows and columns of results that are held.  WAITS: floats that wait.
- * AHEAD: so many rows ahead a line is fetched. */
+ * AHEAD: so many rows ahead a line is fetched.  TREES: a tile takes several blocks, or pieces. */
 #if defined __STDC_HOSTED__ && __STDC_HOSTED__ == 0     /* a board: 16 KiB of stack in all */
 enum { DEPTH = 8, ROWS = TILE_ROWS, BLOCK = TILE_ROWS, SPREAD = 128, PANELS = SPREAD * DEPTH };
-enum { WAITS = (LEVELS + 1) * BLOCK * COLS, AHEAD = 8 };
+enum { WAITS = (LEVELS + 1) * BLOCK * COLS, AHEAD = 8, TREES = 0 };
 #else
 enum { DEPTH = 512, ROWS = 132, BLOCK = 528, SPREAD = 128, PANELS = 192 << 10, WAITS = 2 * BLOCK * SPREAD, AHEAD = 8 };
+enum { TREES = 1 };
 #endif
 typedef float Four __attribute__((vector_size(16), aligned(4), may_alias));
 #ifdef __clang__
@@ -227,6 +228,8 @@ static inline __attribute__((always_inline)) void tile_of(const int height, cons
                 s[i][1] = fused(all, b1, s[i][1]);
             }
         }
+        if (!TREES)
+            break;
         if (++q < k->pieces)
             continue;
         int level = 0, last = end == k->terms;
@@ -312,8 +315,8 @@ static inline Chains chains_of(long k, long block, long pieces)
 {
     if (block >= k / pieces)
         block = k ? k : 1, pieces = 1;
-    Chains c = {k, block, pieces, block, 0, block * pieces > DEPTH};
-    while (c.group < k / pieces && 2 * c.group * pieces <= DEPTH)
+    Chains c = {k, block, pieces, block, 0, block * pieces > DEPTH || (!TREES && pieces > 1)};
+    while (TREES && c.group < k / pieces && 2 * c.group * pieces <= DEPTH)
         c.group *= 2;
     while (c.group << c.levels < k / pieces)
         c.levels++;
@@ -384,7 +387,7 @@ static __attribute__((noinline, unused)) void product_part(const Rest *t, const 
     }
 }
 
-/* The same of at most BLOCK rows, where `waits` floats a column of a row of what waits are on the stack. */
+/* The same of at most BLOCK rows: `waits` of the places are on the stack, and the next is `home`. */
 static __attribute__((noinline, unused)) void product_waits(const Rest *t, Floats home, int waits, View a, View b, long m,
                                                             long n, const Chains *c, float *room, float *panels)
 {
