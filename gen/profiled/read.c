@@ -467,8 +467,7 @@ static bool is_own(const char *path)
 
 bool foreign_is(const char *path)
 {
-    bool ours = begins(path, "dpgen-", false);       /* a graph or a plan, whatever its name */
-    return is_own(path) || (!ours && (pipeedge_is(path) || begins(path, "forward_compute_time=", true)));
+    return is_own(path) || pipeedge_is(path) || (begins(path, "forward_compute_time=", true) && !begins(path, "dpgen-", false));
 }
 
 Foreign *foreign_read(const char *path)
