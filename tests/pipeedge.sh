@@ -188,6 +188,20 @@ else
 fi
 expect "one board is too small for one model" test $none = "$([ -n "${SLOW:-}" ] && echo 2 || echo 1)"
 
+# Two types whose names are one once they are legal, a profile of another batch in front, and a model that is called 1
+mkdir "$tmp/names"
+cat >"$tmp/names/device_types.yml" <<'END'
+a-b: {bw_Mbps: 8, mem_MB: 10, model_profiles: {"1": [{batch_size: 1, dtype: torch.float32, time_s: [1, 2]}]}}
+a_b: {bw_Mbps: 8, mem_MB: 10, model_profiles: {"1": [{batch_size: 2, dtype: torch.float32, time_s: [9, 9]},
+                                                     {batch_size: 1, dtype: torch.float32, time_s: [2, 1]}]}}
+END
+echo '"1": {layers: 2, mem_MB: [1, 2], parameters_in: 3, parameters_out: [1, 1]}' >"$tmp/names/models.yml"
+echo '{a-b: [x], a_b: [y]}' >"$tmp/names/devices.yml"
+./dpgen plan --from "$tmp/names/models.yml" --mode infer --objective bottleneck >"$tmp/plan" 2>&1
+what=$(sed -n 's/^stage [01]  .*(\(.*\)).*/\1/p; s/.*bottleneck \([0-9.]*\) ms.*/\1/p; s/^\(model_1\):.*/\1/p' "$tmp/plan" |
+    paste -s -d' ')
+expect "names of types and models" test "$what" = "model_1 a_b a_b_2 1000.000000"
+
 # ---- mistakes --------------------------------------------------------------------------------------------------------
 bad=$tmp/bad
 mkdir -p "$bad"

@@ -18,7 +18,7 @@ model:
     y: {shape: [B], dtype: i32, range: [0, 3]}
   init: {weight: {normal: [0, 0.7]}}
   graph:
-    - {op: Linear, name: a, in: x, out: 5}
+    - {op: Linear, name: a, in: x, out: 6}
     - {op: Relu, name: a_act}
     - {op: Dropout, name: drop, p: 0.5}
     - {op: Linear, name: b, out: 4}
@@ -29,7 +29,7 @@ model:
     - {op: Add, in: [main, side], as: loss}
   loss: loss
   outputs: scores
-train: {batch: {micro: 4, global: 8}, steps: 3, optimizer: {type: sgd, lr: 0.1}, clip_norm: 1}
+train: {batch: {micro: 4, global: 8}, blocks: 2, steps: 3, optimizer: {type: sgd, lr: 0.1}, clip_norm: 1}
 data: {train: {format: npy, arrays: {x: x.npy, y: y.npy}, order: sequential}}
 devices: [{name: cpu, kind: cpu, count: 4, memory: 1MiB, threads: 1, kernels: portable}]
 plan: {stages: 1, schedule: gpipe}
@@ -61,11 +61,11 @@ layer() { numbers "$1.weight" >"$tmp/w"; numbers "$1.bias" >"$tmp/b"; cat "$tmp/
         at += n * m + m
     }
     END {
-        all = 6 * 5 + 5 + 5 * 4 + 4 + 4 * 3 + 3
+        all = 6 * 6 + 6 + 6 * 4 + 4 + 4 * 3 + 3
         for (row = 0; row < 23; row++) {
             for (i = 0; i < 6; i++) x[i] = v[all + row * 6 + i + 1]
             at = 0
-            linear(6, 5, 1); linear(5, 4, 1); linear(4, 3, 0)
+            linear(6, 6, 1); linear(6, 4, 1); linear(4, 3, 0)
             print x[0]; print x[1]; print x[2]
         }
     }' >"$tmp/formulas"
@@ -101,6 +101,8 @@ for stages in 2 4; do
     served "$stages stages" s$stages --in "$tmp/x.npy"
     served "$stages stages, plain numbers" s$stages --in x="$tmp/x.f32" --out scores=-
 done
+made wide --stages 2 --set plan.tensor=2
+served "two stages of two devices" wide --in "$tmp/x.npy"
 made small --stages 3 --set train.batch.global=4
 served "a step of one micro-batch" small --in "$tmp/x.f32"
 timeout 60 "$tmp/s2/job" --weights "$weights" --quiet --in "$tmp/x.f32" --out "$tmp/named" >"$tmp/said" 2>&1
@@ -137,6 +139,10 @@ fault_in() {
 fault_in "another micro-batch" "has left already" '/output_put/s/ mb,/ 0,/'
 fault_in "another output" "has no output 1 of micro-batch 0" '/output_put/s/output \*\/ 0/output *\/ 1/'
 fault_in "no output" "0 outputs leave the stages, and 2 that of one device" '/output_put/d'
+rm -rf "$tmp/bad"
+cp -r "$tmp/wide" "$tmp/bad"
+sed -i 's,linear_rows_forward\(.*\)/\* tmp \*/ 0\, ,linear_forward\1,' "$tmp/bad"/stage*.c
+refuse "a sum that stays on its devices" 1 "is not what one device computes" ./dpgen-verify --edited "$tmp/bad"
 fault_in "another value" "output 0 of micro-batch 0 is not what one device computes" '/relu_forward/d'
 
 # ---- several outputs, bf16 --------------------------------------------------------------------------------
@@ -228,6 +234,7 @@ refuse "a schedule with a backward" 3 "has no backward, and schedule 1f1b orders
 expect "the schedule of a file for training is passed over" model --mode infer --set plan.stages=2
 refuse "a schedule without one" 3 "schedule stream has forwards alone, and this job trains" model --schedule stream
 refuse "several replicas" 3 "plan.replicas asks for several" model --mode infer --replicas 2 --set train.batch.groups=2
+refuse "rows that are divided" 3 "all rows on each device" model --mode infer --set plan.tensor=2 --set plan.positions=divided
 sed 's/plan: {/plan: {mode: infer, /' "$tmp/net.yaml" >"$tmp/own.yaml"
 refuse "training in a file for inference" 3 "own.yaml:.*trains nothing, and train.optimizer is of training" \
     ./dpgen check "$tmp/own.yaml"

@@ -44,11 +44,13 @@ static void check_unread(const Node *root)
 static void check_plan(const Model *m, bool asked)
 {
     const PlanSpec *p = &m->plan;
-    const char *what = p->replicas > 1 || p->replicas_auto ? "plan.replicas" : p->tensor > 1 || p->tensor_auto ? "plan.tensor"
+    const char *what = p->replicas > 1 || p->replicas_auto ? "plan.replicas"
         : p->map.n || p->chunks > 1 || p->chunks_auto ? "plan.chunks" : NULL;
     if (what)
-        bad(p->mode_at, strf("set %s to 1", what), "plan.mode: infer has one pipeline, of one chunk and one device a stage, "
-            "and %s asks for several", what);
+        bad(p->mode_at, strf("set %s to 1", what), "plan.mode: infer has one pipeline, of one chunk a stage, and %s asks "
+            "for several", what);
+    if (p->positions != POSITIONS_WHOLE)
+        bad(p->positions_at, "plan.positions: whole", "plan.mode: infer has all rows on each device of a stage");
     if (m->outputs.n > MAXINPUT)
         bad(p->mode_at, NULL, "%d outputs; at most %d are written", m->outputs.n, MAXINPUT);
     if (m->devices.n && target_of(&m->devices.at[0])->gpu)

@@ -208,9 +208,16 @@ static size_t file_of(const char *path)
     return n > 4 && !strncmp(path + n - 4, ".yml", 4) ? n : 0;
 }
 
+/* A graph or a plan may have any name. */
 bool pipeedge_is(const char *path)
 {
-    return file_of(path) > 0;
+    char first[7] = "";
+    FILE *f = file_of(path) ? fopen(path, "r") : NULL;
+    if (f && fread(first, 1, 6, f) != 6)
+        first[0] = 0;
+    if (f)
+        fclose(f);
+    return file_of(path) > 0 && strcmp(first, "dpgen-") != 0;
 }
 
 static const Node *beside(const char *path, const char *name)
@@ -246,6 +253,7 @@ static const Node *choose(const Node *models, const char *name)
 
 void pipeedge_read(Foreign *f, const char *path)
 {
+    static const char first[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_";
     size_t n = file_of(path);
     const char *file = strf("%.*s", (int)n, path);
     const Node *models = root_of(file), *key = choose(models, path[n] ? path + n + 1 : NULL);
@@ -259,9 +267,9 @@ void pipeedge_read(Foreign *f, const char *path)
     f->batch = (int64_t)samples;
     f->micro = 64;
     f->head = key->loc;
-    char *name = strf("%.60s", key->text);
+    char *name = strf("%s%.50s", strchr(first, *key->text) ? "" : "model_", key->text);
     for (char *p = name; *p; p++)
-        *p = strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-", *p) ? *p : '_';
+        *p = strchr(first, *p) || strchr("0123456789-", *p) ? *p : '_';
     f->name = name;
     read_layers(&x, model);
     f->devices = devices_text(&x);

@@ -8,8 +8,8 @@
  * The places of a step that no sample fills have samples of the round again, and their results go nowhere.
  *
  * Inputs are NumPy files, which standard input may have too, or plain numbers as the model file declares them: f32, i32 or u8,
- * little endian, sample behind sample.  Results are f32 likewise.  An output stands on one stage, which writes it in the order
- * of samples.
+ * little endian, sample behind sample.  Results are f32 likewise.  An output stands on one stage, whose first device
+ * writes it in the order of samples.
  *
  * Latency is that of a round's first micro-batch, from the meeting to its result: the pipeline is empty then.  Throughput is
  * that of the micro-batches behind it.
@@ -105,6 +105,8 @@ static void leave(Stage *st, const real *x, const Values *vals, int mb, int outp
 {
     Worker *w = st->worker;
     Serve *s = w->run->serve;
+    if (st->shard > 0)          /* every device of the stage has it */
+        return;
     float wide[CHUNK];
     int64_t first = (vals->step + mb) * vals->batch, left = w->done - first;
     long per = n / vals->batch, valid = left > vals->batch ? n : left > 0 ? (long)left * per : 0;
@@ -414,7 +416,7 @@ static int open_stream(Serve *s, const Run *run, Array *array)
     if (s->info.roles > 1)
         return refuse(run, "--in: standard input feeds a job of one input, and this one reads `%s` and others; write NAME=FILE "
                       "of each%s", in->name, "");
-    int last = job->loads[2 * s->input[0] + 1];
+    int last = job->loads[2 * s->input[0] + 1] + (team_of(job) - 1) * firsts_of(job);
     if (run->main && last >= run->count)
         return refuse(run, "--in: input `%s` is read by %s, in a process that has no standard input; write --in FILE", in->name,
                       job->stage[last].name);

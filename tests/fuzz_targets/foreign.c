@@ -13,7 +13,7 @@ static void take(const uint8_t *data, size_t n)
     if (!foreign_is(path))
         return;
     Foreign *f = foreign_read(path);
-    foreign_graph(f, model(foreign_model(path, f->name, f->batch, f->micro, 1, f->optimizer), path, &none));
+    foreign_graph(f, model(foreign_model(path, f->name, f->batch, f->micro, 1, f->optimizer, f->devices), path, &none));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
