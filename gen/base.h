@@ -75,6 +75,7 @@ void die_at(const char *file, int line, const char *form, ...) PRINTF(3, 4) NORE
 void diag_blame(const char *path);                  /* until NULL, what checkers find is this file's fault, status 3 */
 void diag_forget(void);                             /* as at start: for tests that read many files in one process */
 const char *nearest(const char *word, const char *const *names, int n);       /* did you mean; NULL if none is near */
+const char *names_remedy(const char *word, const Strs *names);      /* the nearest, or how many there are and the first */
 
 /* ---- base/: sha256.c, sha1.c, quote.c, number.c, words.c ----------------------------------------------------------- */
 typedef struct { uint32_t h[8]; uint64_t n; unsigned char block[64]; } Sha256;

@@ -15,8 +15,8 @@
  * the job wait for it.
  *
  * Replicas all hold the same values, and the first one writes.  Where each has its own part of the moments (train.shard), all
- * write into the file of the first one, at places that nobody else writes to; then the first one reads it for its hash.  These
- * take no copy: the step waits.
+ * write into the file of the first one, at places that nobody else writes to; then the first one reads it for its hash: by its
+ * thread too, between the two meetings.  Where devices of a stage share such states, the step waits.
  * Nothing allocates: headers and copies have their room from the start.  Cost: a copy in the step, and one pass over
  * parameters and moments at the speed of SHA-256 or of the disk.  A failed checkpoint ends the job and removes its .part.
  * Several hosts need a directory that all of them see.
@@ -93,14 +93,22 @@ static int make_room(Run *run, Checkpoint *c)
     return good ? DONE : complain(STATUS_RUN, "no memory for checkpoints");
 }
 
-/* The floats that this stage writes: all of the states at home here, in the first replica and on its first device. */
+/* In front of each part in the copy: where it goes, behind the header of the file, and how long it is. */
+typedef struct { int64_t at, bytes; } CopyPart;
+
+/* What this stage copies: the states at home here, in the first replica and on its first device; with train.shard its parts. */
 static size_t copied_bytes(const Run *run, int k)
 {
     const Checkpoint *c = run->checkpoint;
-    size_t n = 0;
-    for (int i = 0; run->first + k < homes_of(run->job) && i < c->owns[k]; i++)
-        n += (size_t)c->local[k][i].state->n * sizeof(float);
-    return n;
+    const Job *job = run->job;
+    bool first = run->first + k < homes_of(job);
+    size_t bytes = c->cut;      /* some, so that all stages take the same way */
+    for (int i = 0; (first || c->cut) && i < c->owns[k]; i++) {
+        const Item *item = &c->local[k][i];
+        const StateInfo *here = &job->stage[run->first + k].state[item->state - job->stage[item->stage].state];
+        bytes += sizeof(CopyPart) + (size_t)(here->cut ? here->part : first ? item->state->n : 0) * sizeof(float);
+    }
+    return bytes;
 }
 
 /* Processes of the job on this host. */
@@ -117,7 +125,10 @@ static int processes_here(const Run *run)
 static void open_beside(Run *run, Checkpoint *c)
 {
     size_t all = 0;
-    if (!run->job->ckpt_async || c->cut)
+    bool mixed = false;
+    for (int i = 0; i < c->alls; i++)
+        mixed |= c->cut && c->all[i].state->outer;
+    if (!run->job->ckpt_async || mixed)
         return;
     for (int k = 0; k < run->count; k++)
         all += copied_bytes(run, k);
@@ -126,6 +137,7 @@ static void open_beside(Run *run, Checkpoint *c)
         good = beside_open(&c->flight[k].beside, copied_bytes(run, k));
     for (int k = 0; k < run->count && !good; k++)
         beside_close(&c->flight[k].beside);
+    c->aside = good;
     if (!good)
         complain(DONE, "no memory for a copy of %zu bytes of the states: steps wait while checkpoints are written", all);
 }
@@ -384,13 +396,21 @@ static void copy_items(Worker *w, int64_t step, Flight *f)
     const Checkpoint *c = w->run->checkpoint;
     int k = w->stage.index - w->run->first;
     const Item *broken = NULL;
+    int64_t at = 0;
     f->beside.used = 0;
     for (int i = 0; i < c->owns[k]; i++) {
+        const Item *item = &c->local[k][i];
+        long from = 0, n = item->state->n;
+        const float *data = c->cut ? item_part(w, item, &from, &n) : NULL;
+        take_copy(&f->beside, &(CopyPart){at + from * (int64_t)sizeof *data, n * (int64_t)sizeof *data}, sizeof(CopyPart));
         const float *copy = (const float *)(void *)(f->beside.at + f->beside.used);
-        long n = c->local[k][i].state->n;
-        item_read(w, &c->local[k][i], 0, n, take_copy, &f->beside);
+        if (data)
+            arena_read(w, data, (size_t)n * sizeof *data, take_copy, &f->beside);
+        else if (n)
+            item_read(w, item, 0, n, take_copy, &f->beside);
         if (!broken && not_finite(copy, n))
-            broken = &c->local[k][i];
+            broken = item;
+        at += item->state->n * (int64_t)sizeof *data;
     }
     safe_header(&w->run->checkpoint->header[k], c->local[k], c->owns[k], NULL);
     f->mine.status = written(w, step, "", true, broken);
@@ -404,19 +424,33 @@ static void write_copy(void *at)
     const Text *header = &c->header[f->w->stage.index - f->w->run->first];
     char path[CKPT_PATH];
     Digest d;
+    CopyPart part;
     stage_path(path, f->w, f->step);
     digest_start(&d);
-    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    int file = open(path, O_WRONLY | O_CREAT | (c->cut ? 0 : O_TRUNC), 0666);
     Put to = {file, &d, false};
-    bool good = file >= 0 && put(&to, header->at, header->n);
-    for (size_t done = 0, n; good && done < f->beside.used; done += n) {
-        n = f->beside.used - done < ARENA_PIECE ? f->beside.used - done : ARENA_PIECE;
-        good = put(&to, f->beside.at + done, n);
-        atomic_fetch_add(&f->beside.pieces, 1);
+    bool good = file >= 0 && (copy_of(f->w) > 0 || put(&to, header->at, header->n));
+    for (size_t done = 0; good && done + sizeof part <= f->beside.used; done += (size_t)part.bytes) {
+        memcpy(&part, f->beside.at + done, sizeof part);
+        done += sizeof part;
+        off_t at = (off_t)header->n + part.at;
+        good = !part.bytes || lseek(file, at, SEEK_SET) == at;
+        for (int64_t from = 0, n; good && from < part.bytes; from += n) {
+            n = part.bytes - from < ARENA_PIECE ? part.bytes - from : ARENA_PIECE;
+            good = put(&to, f->beside.at + done + from, (size_t)n);
+            atomic_fetch_add(&f->beside.pieces, 1);
+        }
     }
     f->mine.bytes = (int64_t)d.n;
     f->mine.status = written(f->w, f->step, path, ckpt_finish(file, good), NULL);
     digest_end(&d, f->mine.sha);
+}
+
+/* By the thread of a stage in the first replica, when all have written into its file. */
+static void sum_parts(void *at)
+{
+    Flight *f = at;
+    sum_part(f->w, f->step, &f->mine);
 }
 
 static int begin(const Run *run, int64_t step)
@@ -463,7 +497,7 @@ bool ckpt_writing(const Worker *w)
     return f && beside_busy(&f->beside);
 }
 
-/* No stage writes: on to the commit, and from there to the end. */
+/* No stage writes: on to the hash of what several wrote, to the commit, and from there to the end. */
 static int go_on(Worker *w)
 {
     Flight *f = flight_of(w);
@@ -475,13 +509,15 @@ static int go_on(Worker *w)
         const Written *x = (const Written *)w->board + i;
         if (x->status > status)
             status = x->status;
-        if (first && !f->commits)
+        if (first && f->phase < COMMITS)
             run->checkpoint->written[i] = *x;
     }
-    f->open = status == DONE && !f->commits;
+    f->open = status == DONE && f->phase < COMMITS;
     if (f->open) {
-        f->commits = true;
-        if (first)
+        f->phase = f->phase == WRITES && run->checkpoint->cut ? SUMS : COMMITS;
+        if (f->phase == SUMS && copy_of(w) == 0)
+            beside_post(&f->beside, sum_parts, f);
+        if (f->phase == COMMITS && first)
             beside_post(&f->beside, end_checkpoint, f);
         return DONE;
     }
@@ -527,7 +563,7 @@ static int save(Worker *w, int64_t step)
     f->best = w->best;
     f->mine = (Written){0};
     f->open = true;
-    f->commits = false;
+    f->phase = w->run->checkpoint->aside ? WRITES : SUMS;
     if (!f->beside.at) {
         write_files(w, step, &f->mine);
         return DONE;
@@ -541,7 +577,7 @@ static int save(Worker *w, int64_t step)
 int ckpt_save(Worker *w, int64_t step, bool now)
 {
     Flight *f = flight_of(w);
-    now |= !w->run->job->ckpt_async || w->run->checkpoint->cut;
+    now |= !w->run->job->ckpt_async || (w->run->checkpoint->cut && !w->run->checkpoint->aside);
     if (f->open && !now && w->stage.index == 0 && !w->run->checkpoint->late++)
         complain(DONE, "step %lld: a checkpoint is due while the last one is written, and steps wait for it; see "
                  "checkpoint.every", (long long)step);

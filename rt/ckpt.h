@@ -38,8 +38,8 @@ typedef struct {
     size_t room, used;
 } Beside;
 bool beside_fits(size_t bytes, int processes);                         /* in half of what is free */
-/* Bytes that a control group, and those that it is in up to `root` bytes of the path, leave of so many: a batch system ends a job
- * that takes more.  The files of a folder say what may be used, and what is; path: it is cut. */
+/* Bytes that a control group, and those that it is in up to `root` bytes of the path, leave of so many: a batch system ends a
+ * job that takes more.  The files of a folder say what may be used, and what is; path: it is cut. */
 double beside_left(char *path, size_t root, const char *most, const char *now, double left);
 bool beside_open(Beside *b, size_t bytes);
 void beside_post(Beside *b, void (*work)(void *of), void *of);

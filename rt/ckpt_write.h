@@ -9,7 +9,9 @@
 typedef struct { int status, pad; int64_t bytes; char sha[72]; } Written;
 
 /* One stage's part of a checkpoint that is not yet committed. */
-typedef struct { Beside beside; Worker *w; int64_t step; bool open, commits; Written mine; Best best; int failed; } Flight;
+/* A stage writes; the first replica reads what all wrote into its file, for the hash; stage 0 commits. */
+typedef enum { WRITES, SUMS, COMMITS } Phase;
+typedef struct { Beside beside; Worker *w; int64_t step; bool open; Phase phase; Written mine; Best best; int failed; } Flight;
 
 struct Checkpoint {
     Item **local;               /* by stage of this process */
@@ -25,6 +27,7 @@ struct Checkpoint {
     int stales;
     CkptLock lock;
     bool cut;                   /* replicas have parts of some state */
+    bool aside;                 /* there are threads, and memory for copies */
     Flight *flight;             /* by stage of this process */
     int late;                   /* one was due while another was written */
 };

@@ -137,6 +137,8 @@ beside() {      # NAME OPTION...
 beside beside $model --stages 2
 beside copies $model --stages 2 --replicas 2 --set train.batch.global=16 --set train.batch.groups=2 \
     --set devices.0.count=8
+beside parts $model --stages 2 --replicas 2 --set train.shard=optimizer --set train.batch.global=16 --set train.batch.groups=2 \
+    --set devices.0.count=8
 beside teamed $model --set train.blocks=2 --set plan.tensor=2 --stages 2
 if over_mpi 2 4; then
     beside ranks $model --stages 2 --set plan.transport=mpi

@@ -349,3 +349,10 @@ const char *nearest(const char *word, const char *const *names, int n)
     }
     return found;
 }
+
+const char *names_remedy(const char *word, const Strs *names)
+{
+    const char *near = nearest(word, names->at, names->n);
+    return near ? strf("did you mean '%s'?", near)
+                : names->n ? strf("there are %d names, from '%s' on", names->n, names->at[0]) : NULL;
+}

@@ -80,9 +80,8 @@ void linears_named(const Builder *b, const Strs *patterns, Loc loc, const char *
         bool any = false;
         for (int k = 0; k < names.n; k++)
             any |= match(patterns->at[i], names.at[k]);
-        const char *near = any ? NULL : nearest(patterns->at[i], names.at, names.n);
         if (!any)
-            bad(mark_of(b->m, patterns->at[i], loc), near ? strf("did you mean '%s'?", near) : NULL,
+            bad(mark_of(b->m, patterns->at[i], loc), names_remedy(patterns->at[i], &names),
                 "%s: no Linear is named '%s'", key, patterns->at[i]);
     }
 }

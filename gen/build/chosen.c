@@ -57,10 +57,10 @@ static bool check_named(const Builder *b, const Strs *patterns, const char *key)
     for (int i = 0; i < patterns->n; i++) {
         bool any = names_any(b, patterns->at[i]);
         all &= any;
-        const char *near = any ? NULL : nearest(patterns->at[i], names.at, names.n), *shared = shared_by(b, patterns->at[i]);
-        const char *remedy = shared || !near ? shared : strf("did you mean '%s'?", near);
+        const char *shared = shared_by(b, patterns->at[i]);
         if (!any)
-            bad(mark_of(b->m, patterns->at[i], (Loc){0, 0, 0}), remedy, "%s: no parameter is named '%s'", key, patterns->at[i]);
+            bad(mark_of(b->m, patterns->at[i], (Loc){0, 0, 0}), shared ? shared : names_remedy(patterns->at[i], &names),
+                "%s: no parameter is named '%s'", key, patterns->at[i]);
     }
     return all;
 }

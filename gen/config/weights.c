@@ -253,8 +253,7 @@ static void check_named(const Graph *g, const char *pattern, Loc at, const char 
             if (star_of(pattern, g->state.at[s].name))
                 return;
         }
-    const char *near = nearest(pattern, names.at, names.n);
-    bad(at, near ? strf("did you mean '%s'?", near) : NULL, "weights.%s: no parameter is named '%s'", key, pattern);
+    bad(at, names_remedy(pattern, &names), "weights.%s: no parameter is named '%s'", key, pattern);
 }
 
 static void check_pairs(const Graph *g, const StoredPairs *pairs, const char *key)
@@ -322,9 +321,8 @@ static void check_fresh(const Model *m, const Graph *g)
         bool any = false;
         for (int k = 0; k < names.n; k++)
             any |= match(fresh->at[i], names.at[k]);
-        const char *near = any ? NULL : nearest(fresh->at[i], names.at, names.n);
         if (!any)
-            bad(mark_of(m, fresh->at[i], (Loc){0, 0, 0}), near ? strf("did you mean '%s'?", near) : NULL,
+            bad(mark_of(m, fresh->at[i], (Loc){0, 0, 0}), names_remedy(fresh->at[i], &names),
                 "weights.fresh: no parameter is named '%s'", fresh->at[i]);
     }
     if (fresh->n && !left)
