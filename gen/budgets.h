@@ -169,6 +169,7 @@ enum {
     MOST_ENDS = 20000000,       /* places times prefixes, which are remembered: 160 MB */
     MOST_LOOKS = 400000000,     /* at a node while enumerating, at a pair while bisecting */
     WIDTH_PREFIXES = 40000,     /* where stages have widths: every pair of them is priced */
+    LEVEL_PREFIXES = 700,       /* of PipeDream's program, which costs their cube at every level but the last */
     KNAPSACK_LOOKS = 200000,    /* at a choice of what is computed again in one stage */
     ORDER_LOOKS = 400000000,    /* at a node or an end of a stage, where orders are searched: two seconds */
 };

@@ -42,7 +42,7 @@ typedef void Orderer(const int64_t *rate, int n, int *order);
 Orderer spp_order;
 
 typedef bool WidthPlanner(const Widths *w, WidthPlan *plan);
-WidthPlanner widths_piper;
+WidthPlanner widths_piper, widths_pipedream;
 
 struct Planner {
     const char *name;

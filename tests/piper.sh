@@ -44,6 +44,29 @@ while IFS=, read -r name bytes micro devices seconds _; do
     [ -f "$file" ] && case_of "$name" "$bytes" "$micro" "$devices" "$seconds"
 done <"$from/reference.csv"
 
+# ---- PipeDream's program: machines of several devices, from its own profiles; milliseconds of its time per stage --------
+# VGG-16 on 16 devices is the published plan, 15 copies and 1, at 4 and 16 GB/s; the program itself gives others at 10 GB/s.
+replicated() {  # MODEL DEVICES MACHINES RATE ACROSS MS STAGES
+    ./dpgen plan --from "tests/data/planner/$1.txt" --objective throughput --planner pipedream:replicated --limit 1TiB --json \
+        --set "devices.*.count=$2" --set "hosts.count=$3" --set "links.cpu-cpu=$4GB/s" --set "links.host-host=$5GB/s" \
+        >"$tmp/said" 2>&1
+    got=$(sed -n 's/.*"bottleneck_ps": \([0-9]*\),.*/\1/p' "$tmp/said" | awk '{ printf "%.6f", $1 / 1e9 }')
+    got="$got $(grep -o '"copies": [0-9]*' "$tmp/said" | tr -dc '0-9\n' | tr '\n' '-')"
+    if [ "${got%-}" = "$6 $7" ] || { [ -z "$7" ] && [ "${got% *}" = "$6" ]; }; then pass
+    else fault "$1, $2 devices of $3 machines, $4 and $5 GB/s: '${got%-}', not '$6 $7'"; fi
+}
+replicated vgg16 16 1 4 4 44.828262 15-1
+replicated vgg16 16 1 16 16 42.962516 15-1
+replicated vgg16 16 1 10 10 43.227074 12-3-1
+replicated alexnet 16 1 16 16 5.564592 14-1-1
+replicated vgg16 16 4 16 1.25 43.972259 12-3-1
+replicated vgg16 16 4 4 0.1 49.065535 8-4-3-1
+replicated alexnet 16 4 16 1.25 5.836924 8-4-2-1-1
+while IFS=, read -r model k _ _ _ _ seconds _; do
+    [ "$model" = model ] || { [ "$k" != 4 ] && [ -z "${SLOW:-}" ]; } ||
+        replicated "$model" "$k" 1 1 1 "$(echo "$seconds" | awk '{ printf "%.6f", $1 * 1000 }')"
+done <tests/data/planner/reference.csv
+
 # ---- by hand ----------------------------------------------------------------------------------------------------------
 # Node 7 (8 s, 4 bytes of parameters) sends 1 byte to node 9 (2 s); 2 bytes/s, 4 micro-batches, 3 devices.  Two copies of 7:
 # (8 + 2 * 1 / 2 + 4 * 4 / (4 * 2)) / 2 = 5.5 s, with ceil(3 / 2) micro-batches of 4 bytes; then 9: 2 + 1 = 3 s.  Under 7 bytes

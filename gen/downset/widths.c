@@ -60,7 +60,7 @@ static int64_t scaled(int64_t a, int64_t b, int64_t c)
     return q;
 }
 
-static Ps ps_of(Bytes bytes, int64_t rate)
+Ps widths_ps(Bytes bytes, int64_t rate)
 {
     const Ps second = 1000000000000;
     return bytes / rate * second + scaled(second, bytes % rate, rate);
@@ -454,11 +454,11 @@ static void sum_up(WidthSearch *s)
     int words = (w->edges + 63) / 64;
     Ps *exchange_of = alloc(sizeof *exchange_of * (size_t)(w->n * w->degrees));
     for (int i = 0; i < w->n * w->degrees; i++)
-        exchange_of[i] = ps_of(4 * w->split[i].params, w->micro * w->rate);
+        exchange_of[i] = widths_ps(4 * w->split[i].params, w->micro * w->rate);
     s->toll = alloc(2 * sizeof *s->toll * (size_t)(w->edges * w->degrees + 1));
     for (int i = 0; i < w->edges; i++)
         for (int x = 0; x < 2 * w->degrees; x++)
-            s->toll[2 * i * w->degrees + x] = ps_of(2 * w->edge[i].bytes[x], w->rate);
+            s->toll[2 * i * w->degrees + x] = widths_ps(2 * w->edge[i].bytes[x], w->rate);
     for (int p = 0; p < s->all.n; p++) {
         s->edges[p] = alloc(sizeof(uint64_t) * 2 * (size_t)(words + 1));
         for (int i = 0; i < w->edges; i++) {

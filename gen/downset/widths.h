@@ -13,6 +13,7 @@
 #define WIDTHS_H
 #include "downset.h"
 
+enum { WIDTH_LEVELS = 2 };
 typedef int64_t Ps;             /* picoseconds: a stage of a thousand devices takes few nanoseconds a layer */
 typedef struct { Ps time; Bytes each, fixed; } WidthChoice;     /* each: of a micro-batch that is under way */
 typedef struct {                /* a node on t devices; no choice: it cannot be there.  One of two is chosen for each node */
@@ -33,6 +34,8 @@ typedef struct {
     int copies;                 /* of a stage, at most; 0: any divisor of the micro-batches */
     int64_t micro;
     Bytes memory, rate;         /* of a device; of its link, a second */
+    int levels;                 /* machines in one another, for planners that see them: devices of one, then machines */
+    struct { int count; Bytes rate; } tier[WIDTH_LEVELS];
     bool heuristic;             /* choices as Piper makes them: the least time a byte first, until it fits */
 } Widths;
 typedef struct { int last, copies, degree, again; Bytes memory; Ps time; } WidthStage;   /* last: position in sequence */
@@ -46,4 +49,5 @@ typedef struct {
 } WidthPlan;
 
 bool widths_plan(const Widths *w, WidthPlan *plan);     /* false: nothing fits */
+Ps widths_ps(Bytes bytes, int64_t rate);                /* rounded down */
 #endif

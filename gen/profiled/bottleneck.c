@@ -61,8 +61,17 @@ Widths widths_of(const Foreign *f, const Model *m)
                 .memory = m->devices.at[0].memory, .rate = (Bytes)transport_of(m)->rate};
     for (int i = 0; i < m->devices.n; i++)
         w.memory = m->devices.at[i].memory < w.memory ? m->devices.at[i].memory : w.memory;
-    for (int i = 0; i < m->links.n; i++)
-        w.rate = i == 0 || (Bytes)m->links.at[i].rate < w.rate ? (Bytes)m->links.at[i].rate : w.rate;
+    w.levels = m->hosts > 1 && m->devices.n % m->hosts == 0 ? 2 : 1;
+    for (int i = 0; i < m->links.n; i++) {
+        const LinkSpec *k = &m->links.at[i];
+        Bytes rate = (Bytes)k->rate, *level = &w.tier[w.levels > 1 && !k->from].rate;
+        w.rate = i == 0 || rate < w.rate ? rate : w.rate;
+        *level = !*level || rate < *level ? rate : *level;
+    }
+    for (int k = 0; k < w.levels; k++) {
+        w.tier[k].count = k ? m->hosts : m->devices.n / (w.levels > 1 ? m->hosts : 1);
+        w.tier[k].rate = w.tier[k].rate ? w.tier[k].rate : w.rate;
+    }
     for (int i = 0; i < n && f->degree.n; i++)
         memcpy(&way[i * degrees], f->node.at[i].split, sizeof *way * (size_t)degrees);
     if (!f->degree.n)
