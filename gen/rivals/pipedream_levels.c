@@ -72,8 +72,7 @@ static void lay_out(Levels *s, int level, int a, int b, int m, int copies)
         for (int i = 0; i < s->w->n; i++)
             if (s->p.at[b].bits[i / 64] >> i % 64 & 1 && !(s->p.at[a].bits[i / 64] >> i % 64 & 1))
                 plan->sequence[n++] = i;
-        *PUSH(&plan->stage) = (WidthStage){.last = n - 1, .copies = copies, .degree = 1,
-                                           .time = (s->p.at[b].least - s->p.at[a].least) / copies};
+        *PUSH(&plan->stage) = (WidthStage){.last = n - 1, .copies = copies, .degree = 1};
         return;
     }
     const LevelCell *c = at(s, level, a, b, m);
@@ -122,7 +121,8 @@ bool widths_pipedream(const Widths *w, WidthPlan *plan)
                 if (s.within[a * n + b])
                     fill(&s, k, a, b);
     }
-    plan->value = at(&s, top, 0, n - 1, w->tier[top].count)->value;
     lay_out(&s, top, 0, n - 1, w->tier[top].count, 1);
+    widths_judge(w, plan);
+    plan->claim = at(&s, top, 0, n - 1, w->tier[top].count)->value;
     return true;
 }
