@@ -33,7 +33,8 @@ EXACT   = gen/exact/prefix_sums.o gen/exact/bound.o gen/exact/frontier.o gen/exa
           gen/exact/preview_ends.o gen/exact/exact.o gen/exact/improve.o gen/exact/brute.o
 CHECK   = gen/check/form.o gen/check/graph.o gen/check/order.o gen/check/part.o gen/check/comm.o gen/check/value.o \
           gen/check/ranges.o gen/check/mem.o gen/check/sim.o
-RIVALS  = gen/rivals/even.o gen/rivals/unit.o gen/rivals/moves.o gen/rivals/pipedream.o gen/rivals/pipedream_dp.o gen/rivals/pipedream_levels.o \
+RIVALS  = gen/rivals/even.o gen/rivals/unit.o gen/rivals/moves.o \
+          gen/rivals/pipedream.o gen/rivals/pipedream_dp.o gen/rivals/pipedream_levels.o \
           gen/rivals/vpipe.o gen/rivals/capuchin.o gen/rivals/dawnpiper_dp.o gen/rivals/interval.o \
           gen/rivals/twobw.o gen/rivals/madpipe.o gen/rivals/madpipe_dp.o gen/rivals/fleet.o gen/rivals/dapple.o \
           gen/rivals/spp.o gen/rivals/bapipe.o gen/rivals/piper.o

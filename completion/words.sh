@@ -26,7 +26,7 @@ _dpgen_candidates()     # PROGRAM COMMAND MODEL PLACE BEFORE WORD: a word a line
         --recompute) printf '%s\n' none full auto; return ;;
         --offload) printf '%s\n' none auto; return ;;
         --fuse) printf '%s\n' none sums auto most fastest; return ;;
-        --objective) printf '%s\n' step_time bottleneck; return ;;
+        --objective) printf '%s\n' step_time bottleneck throughput; return ;;
         --loss) printf '%s\n' cross-entropy mse; return ;;
         --device-order) echo free; return ;;
         --mode) printf '%s\n' train infer; return ;;

@@ -50,7 +50,7 @@ replicated() {  # MODEL DEVICES MACHINES RATE ACROSS MS STAGES
     ./dpgen plan --from "tests/data/planner/$1.txt" --objective throughput --planner pipedream:replicated --limit 1TiB --json \
         --set "devices.*.count=$2" --set "hosts.count=$3" --set "links.cpu-cpu=$4GB/s" --set "links.host-host=$5GB/s" \
         >"$tmp/said" 2>&1
-    got=$(sed -n 's/.*"bottleneck_ps": \([0-9]*\),.*/\1/p' "$tmp/said" | awk '{ printf "%.6f", $1 / 1e9 }')
+    got=$(sed -n 's/.*"claim_ps": \([0-9]*\),.*/\1/p' "$tmp/said" | awk '{ printf "%.6f", $1 / 1e9 }')
     got="$got $(grep -o '"copies": [0-9]*' "$tmp/said" | tr -dc '0-9\n' | tr '\n' '-')"
     if [ "${got%-}" = "$6 $7" ] || { [ -z "$7" ] && [ "${got% *}" = "$6" ]; }; then pass
     else fault "$1, $2 devices of $3 machines, $4 and $5 GB/s: '${got%-}', not '$6 $7'"; fi
@@ -96,6 +96,16 @@ expect "by hand, 7 bytes" ./dpgen plan --from "$tmp/hand.json" --limit 7B --json
 hand_is "by hand, 7 bytes" '2 1 6 6500000000000 ["7"];1 1 4 3000000000000 [];'
 expect "compare" ./dpgen compare --from "$tmp/hand.json" --planners piper
 grep -q '^piper  *5500.000000  2x1 1x1$' "$tmp/said" && pass || fault "compare: $(cat "$tmp/said")"
+# PipeDream's program looks at no memory: all on three copies, (8 + 2 + 2 * 2) / 3 s by the costs above
+./dpgen compare --from "$tmp/hand.json" --limit 7B --json >"$tmp/said" 2>&1
+got=$(grep -o '"planner": "[a-z:]*"\|"bottleneck_ps": [0-9]*' "$tmp/said" | sed 's/.*: //' | tr '\n' ' ')
+want='"exact" 6500000000000 "pipedream:replicated" 4666666666667 "piper" 6500000000000 '
+[ "$got" = "$want" ] && pass || fault "compare as data: '$got', not '$want'"
+refuse "no page of it" 3 "planned, and neither" ./dpgen compare --from "$tmp/hand.json" -o "$tmp/page.html"
+sed 's/"timePerSample": 8/"timePerSample": 9999/' "$tmp/hand.json" >"$tmp/long.json"
+refuse "sums too large" 3 "too large for 2048 devices" ./dpgen plan --from "$tmp/long.json" --set 'devices.*.count=2048'
+printf '%s\n' 'dpgen-nodes 1' 'graph one' 'node a forward=1' 'time a on=gpu forward=2' >"$tmp/kinds.txt"
+refuse "kinds of devices" 3 "devices of one kind" ./dpgen plan --from "$tmp/kinds.txt" --objective throughput
 refuse "nothing fits" 4 "no plan fits: 3 devices of 3 bytes" ./dpgen plan --from "$tmp/hand.json" --limit 3B
 refuse "nothing to generate" 3 "planned, and neither" ./dpgen check --from "$tmp/hand.json"
 refuse "a number of stages" 3 "part of the plan" ./dpgen plan --from "$tmp/hand.json" --stages 2

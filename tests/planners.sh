@@ -67,6 +67,13 @@ grep '"twobw"' "$tmp/json" | grep -q '"note": "depth [0-9]*, width [0-9]*, micro
 planned --recompute none --limit 28MiB --planner bapipe && pass || fault "BaPipe moves no layer: $(tail -n 1 "$tmp/err")"
 planned --recompute none --limit 28MiB --planner dapple
 [ $? = 1 ] && pass || fault "DAPPLE looks at memory"
+planned --limit 24MiB --planner piper && pass || fault "Piper: $(tail -n 1 "$tmp/err")"
+refuse "Piper's formula" 1 "by its formula nothing fits" ./dpgen plan examples/bytes-gpt.yaml --set devices.0.count=3 \
+    --stages 3 --schedule 1f1b --recompute auto --estimate --limit 20MiB --planner piper
+./dpgen compare examples/gpt2-124m.yaml --estimate --stages 4 --limit 2GiB --recompute auto --schedule 1f1b --quick \
+    --planners piper --json >"$tmp/json" 2>"$tmp/err"
+grep -q '"planner": "piper", "fits": true.*"recompute_bytes": [1-9]' "$tmp/json" && pass ||
+    fault "Piper computes nothing again: $(tail -n 1 "$tmp/err")"
 # The row of exact is the answer of dpgen plan, which takes another schedule than gpipe and 1f1b here.
 auto_row="examples/squeezenet.yaml --devices devices/v100-16gb.yaml --stages 3 --recompute auto --estimate --schedule auto
     --set train.batch.micro=2 --set train.batch.global=24"

@@ -410,6 +410,40 @@ static bool possible(WidthSearch *s, Ps target)
 
 /* ---- the answer -------------------------------------------------------------------------------------------------- */
 
+void widths_judge(const Widths *w, WidthPlan *plan)
+{
+    int *of = alloc(sizeof *of * (size_t)w->n), copies = 0;
+    for (int g = 0, i = 0; g < plan->stage.n; g++)
+        for (; i <= plan->stage.at[g].last; i++)
+            of[plan->sequence[i]] = g;
+    plan->value = 0;
+    for (int g = plan->stage.n - 1; g >= 0; g--) {
+        WidthStage *stage = &plan->stage.at[g];
+        Ps time = 0;
+        int x = 0, d = stage->copies, y = (copies += d, (copies + d - 1) / d);
+        while (w->degree[x] != stage->degree)
+            x++;
+        stage->again = 0;
+        stage->memory = 0;
+        for (int i = 0; i < w->n; i++) {
+            const WidthWay *v = &w->split[i * w->degrees + x];
+            const WidthChoice *c = &v->choice[(int)plan->choice[i]];
+            if (of[i] != g)
+                continue;
+            time += c->time + (d - 1) * widths_ps(4 * v->params, w->micro * w->rate);
+            stage->memory += need(c, y);
+            stage->again += plan->choice[i];
+        }
+        for (int i = 0; i < w->edges; i++) {
+            const WidthEdge *e = &w->edge[i];
+            if ((of[e->from] == g) != (of[e->to] == g))
+                time += widths_ps(2 * e->bytes[2 * x + (of[e->from] == g)], w->rate);
+        }
+        stage->time = shared(time, d);
+        plan->value = stage->time > plan->value ? stage->time : plan->value;
+    }
+}
+
 /* What possible() found. */
 static void take(WidthSearch *s, WidthPlan *plan, Ps target)
 {
@@ -418,18 +452,14 @@ static void take(WidthSearch *s, WidthPlan *plan, Ps target)
     WidthItem *item = alloc(sizeof *item * (size_t)w->n);
     char *kept = alloc((size_t)w->n);
     plan->stage.n = 0;
-    plan->value = 0;
     for (int a = 0, j = 0; a != s->all.n - 1;) {
         WidthPair p = s->pairs[a].at[j];
-        int y = (p.copies + p.d - 1) / p.d;
-        WidthStage *g = PUSH(&plan->stage);
-        Ps time = once(s, a, p.prefix, p.degree) + (p.d - 1) * exchange(s, a, p.prefix, p.degree);
+        Ps left = target * p.d - once(s, a, p.prefix, p.degree) - (p.d - 1) * exchange(s, a, p.prefix, p.degree);
         Bytes over;
-        int items = items_of(s, a, p.prefix, p.degree, y, item, &over);
+        int items = items_of(s, a, p.prefix, p.degree, (p.copies + p.d - 1) / p.d, item, &over);
         memset(kept, 0, (size_t)w->n);
-        time += over > 0 ? solve(s, item, items, over, target * p.d - time, kept) : 0;
-        *g = (WidthStage){.copies = p.d, .degree = w->degree[p.degree], .time = shared(time, p.d)};
-        plan->value = g->time > plan->value ? g->time : plan->value;
+        if (over > 0)
+            solve(s, item, items, over, left, kept);
         for (int i = 0; i < w->n; i++)
             if (holds(s, p.prefix, i) && !holds(s, a, i)) {
                 plan->sequence[n++] = i;
@@ -437,15 +467,12 @@ static void take(WidthSearch *s, WidthPlan *plan, Ps target)
             }
         for (int i = 0; i < items; i++)
             plan->choice[item[i].node] ^= kept[i];
-        for (int i = plan->stage.n > 1 ? g[-1].last + 1 : 0; i < n; i++) {
-            const WidthChoice *c = &way(s, plan->sequence[i], p.degree)->choice[(int)plan->choice[plan->sequence[i]]];
-            g->memory += need(c, y);
-            g->again += plan->choice[plan->sequence[i]];
-        }
-        g->last = n - 1;
+        *PUSH(&plan->stage) = (WidthStage){.last = n - 1, .copies = p.d, .degree = w->degree[p.degree]};
         a = p.prefix;
         j = p.pair;
     }
+    widths_judge(w, plan);
+    plan->claim = plan->value;
 }
 
 static void sum_up(WidthSearch *s)

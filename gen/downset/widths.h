@@ -35,7 +35,7 @@ typedef struct {
     int64_t micro;
     Bytes memory, rate;         /* of a device; of its link, a second */
     int levels;                 /* machines in one another, for planners that see them: devices of one, then machines */
-    struct { int count; Bytes rate; } level[WIDTH_LEVELS];
+    struct { int count; Bytes rate; } tier[WIDTH_LEVELS];
     bool heuristic;             /* choices as Piper makes them: the least time a byte first, until it fits */
 } Widths;
 typedef struct { int last, copies, degree, again; Bytes memory; Ps time; } WidthStage;   /* last: position in sequence */
@@ -43,11 +43,13 @@ typedef struct {
     int *sequence;              /* nodes by stage */
     char *choice;               /* by node */
     VEC(WidthStage) stage;
-    Ps value, bound;            /* proven: no plan of the space is below */
+    Ps value, bound;            /* the longest stage; proven: no plan of the space is below */
+    Ps claim;                   /* value of the planner's own objective */
     int prefixes;
     bool all;                   /* these are all downward-closed prefixes; else those of the given order */
 } WidthPlan;
 
 bool widths_plan(const Widths *w, WidthPlan *plan);     /* false: nothing fits */
+void widths_judge(const Widths *w, WidthPlan *plan);    /* value; time, memory and again of its stages: by these costs */
 Ps widths_ps(Bytes bytes, int64_t rate);                /* rounded down */
 #endif

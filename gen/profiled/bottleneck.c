@@ -45,12 +45,33 @@ static void plain(const Foreign *f, const Model *m, WidthWay *way, WidthEdge *ed
     }
 }
 
+/* Sums stay below 2^62. */
+static void check_sizes(const Foreign *f, const Widths *w)
+{
+    double seconds = 0, bytes = 0;
+    for (int i = 0; i < w->n * w->degrees; i++) {
+        double exchange = 4.0 * (double)w->split[i].params / ((double)w->micro * (double)w->rate);
+        seconds += w->devices * exchange;
+        for (int c = 0; c < w->split[i].choices; c++) {
+            seconds += (double)w->split[i].choice[c].time / 1e12;
+            bytes += (double)w->split[i].choice[c].each * w->devices + (double)w->split[i].choice[c].fixed;
+        }
+    }
+    for (int i = 0; i < w->edges; i++)
+        for (int x = 0; x < 2 * w->degrees; x++)
+            seconds += 2 * (double)w->edge[i].bytes[x] / (double)w->rate;
+    if (!(seconds * w->devices * w->degree[w->degrees - 1] < 4e6) || !(bytes < 4e18))
+        err(f->head, NULL, "times or bytes are too large for %s", count_text(w->devices, "device"));
+}
+
 Widths widths_of(const Foreign *f, const Model *m)
 {
     static const int one = 1;
     int n = f->node.n, degrees = f->degree.n ? f->degree.n : 1, edges = 0;
     if (m->plan.stages_min == m->plan.stages_max && m->plan.stages_max > 1)
         err(m->plan.loc, "devices.*.count=N", "stages have any width: how many there are is part of the plan");
+    if (f->kind.n)
+        err(f->head, "--objective bottleneck", "stages of any width are for devices of one kind");
     for (int i = 0; i < n; i++)
         edges += f->node.at[i].to.n;
     WidthWay *way = alloc(sizeof *way * (size_t)(n * degrees));
@@ -64,18 +85,19 @@ Widths widths_of(const Foreign *f, const Model *m)
     w.levels = m->hosts > 1 && m->devices.n % m->hosts == 0 ? 2 : 1;
     for (int i = 0; i < m->links.n; i++) {
         const LinkSpec *k = &m->links.at[i];
-        Bytes rate = (Bytes)k->rate, *level = &w.level[w.levels > 1 && !k->from].rate;
+        Bytes rate = (Bytes)k->rate, *level = &w.tier[w.levels > 1 && !k->from].rate;
         w.rate = i == 0 || rate < w.rate ? rate : w.rate;
         *level = !*level || rate < *level ? rate : *level;
     }
     for (int k = 0; k < w.levels; k++) {
-        w.level[k].count = k ? m->hosts : m->devices.n / (w.levels > 1 ? m->hosts : 1);
-        w.level[k].rate = w.level[k].rate ? w.level[k].rate : w.rate;
+        w.tier[k].count = k ? m->hosts : m->devices.n / (w.levels > 1 ? m->hosts : 1);
+        w.tier[k].rate = w.tier[k].rate ? w.tier[k].rate : w.rate;
     }
     for (int i = 0; i < n && f->degree.n; i++)
         memcpy(&way[i * degrees], f->node.at[i].split, sizeof *way * (size_t)degrees);
     if (!f->degree.n)
         plain(f, m, way, edge);
+    check_sizes(f, &w);
     return w;
 }
 

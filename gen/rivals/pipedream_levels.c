@@ -20,7 +20,7 @@
 #include "planner.h"
 #include <string.h>
 
-typedef struct { Ps value; int cut, machines; } LevelCell;  /* machines of the last stage, behind prefix cut; -1: the only one */
+typedef struct { Ps value; int cut, machines; } LevelCell;  /* machines of the last stage, behind prefix cut; -1: it is alone */
 typedef struct {
     const Widths *w;
     Prefixes p;
@@ -32,24 +32,24 @@ typedef struct {
 
 static LevelCell *at(const Levels *s, int level, int a, int b, int m)
 {
-    return &s->cell[level][((size_t)a * (size_t)s->p.n + (size_t)b) * (size_t)(s->w->level[level].count + 1) + (size_t)m];
+    return &s->cell[level][((size_t)a * (size_t)s->p.n + (size_t)b) * (size_t)(s->w->tier[level].count + 1) + (size_t)m];
 }
 
 static Ps alone(const Levels *s, int level, int a, int b)
 {
-    return level ? at(s, level - 1, a, b, s->w->level[level - 1].count)->value : s->p.at[b].least - s->p.at[a].least;
+    return level ? at(s, level - 1, a, b, s->w->tier[level - 1].count)->value : s->p.at[b].least - s->p.at[a].least;
 }
 
 /* On m machines. */
 static Ps stage(const Levels *s, int level, int a, int b, int m, int devices)
 {
     Bytes bytes = 4 * (m - 1) * (s->params[b] - s->params[a]) / m;
-    return (alone(s, level, a, b) + widths_ps(bytes, s->w->level[level].rate) / devices) / m;
+    return (alone(s, level, a, b) + widths_ps(bytes, s->w->tier[level].rate) / devices) / m;
 }
 
 static void fill(Levels *s, int level, int a, int b)
 {
-    const int machines = s->w->level[level].count, devices = level ? s->w->level[level - 1].count : 1;
+    const int machines = s->w->tier[level].count, devices = level ? s->w->tier[level - 1].count : 1;
     for (int m = 1; m <= machines; m++) {
         LevelCell best = {stage(s, level, a, b, m, devices), -1, m};
         for (int c = a + 1; c < b && m > 1; c++)
@@ -72,14 +72,13 @@ static void lay_out(Levels *s, int level, int a, int b, int m, int copies)
         for (int i = 0; i < s->w->n; i++)
             if (s->p.at[b].bits[i / 64] >> i % 64 & 1 && !(s->p.at[a].bits[i / 64] >> i % 64 & 1))
                 plan->sequence[n++] = i;
-        *PUSH(&plan->stage) = (WidthStage){.last = n - 1, .copies = copies, .degree = 1,
-                                           .time = (s->p.at[b].least - s->p.at[a].least) / copies};
+        *PUSH(&plan->stage) = (WidthStage){.last = n - 1, .copies = copies, .degree = 1};
         return;
     }
     const LevelCell *c = at(s, level, a, b, m);
     if (c->cut >= 0)
         lay_out(s, level, a, c->cut, m - c->machines, copies);
-    lay_out(s, level - 1, c->cut < 0 ? a : c->cut, b, level ? s->w->level[level - 1].count : 0, copies * c->machines);
+    lay_out(s, level - 1, c->cut < 0 ? a : c->cut, b, level ? s->w->tier[level - 1].count : 0, copies * c->machines);
 }
 
 static bool prepare(Levels *s)
@@ -116,13 +115,14 @@ bool widths_pipedream(const Widths *w, WidthPlan *plan)
                         .choice = alloc((size_t)w->n)};
     int n = s.p.n, top = w->levels - 1;
     for (int k = 0; k <= top; k++) {
-        s.cell[k] = alloc(sizeof **s.cell * (size_t)n * (size_t)n * (size_t)(w->level[k].count + 1));
+        s.cell[k] = alloc(sizeof **s.cell * (size_t)n * (size_t)n * (size_t)(w->tier[k].count + 1));
         for (int a = 0; a < (k < top ? n : 1); a++)
             for (int b = a + 1; b < n; b++)
                 if (s.within[a * n + b])
                     fill(&s, k, a, b);
     }
-    plan->value = at(&s, top, 0, n - 1, w->level[top].count)->value;
-    lay_out(&s, top, 0, n - 1, w->level[top].count, 1);
+    lay_out(&s, top, 0, n - 1, w->tier[top].count, 1);
+    widths_judge(w, plan);
+    plan->claim = at(&s, top, 0, n - 1, w->tier[top].count)->value;
     return true;
 }

@@ -24,6 +24,8 @@ static void print_bound(const Widths *w, const WidthPlan *p)
     const char *proof = p->bound == p->value ? "the least there is" : p->bound ? strf("none is below %.6f ms", ms(p->bound))
         : "nothing is proven";
     printf("  bottleneck %.6f ms a micro-batch; %s; over %s\n", ms(p->value), proof, space(w, p));
+    if (p->claim != p->value)
+        printf("  %.6f ms by the planner's own objective\n", ms(p->claim));
 }
 
 static int devices_of(const WidthPlan *p)
@@ -50,8 +52,8 @@ static void table(const Foreign *f, const Widths *w, const WidthPlan *p)
 static void print_json(const Foreign *f, const Widths *w, const WidthPlan *p)
 {
     printf("{\"devices\": %d, \"bottleneck_ps\": %" PRId64 ", \"bottleneck_bound_ps\": %" PRId64
-           ", \"bottleneck_all_prefixes\": %s, \"prefixes\": %d, \"stages\": [", w->devices, p->value, p->bound,
-           p->all ? "true" : "false", p->prefixes);
+           ", \"bottleneck_all_prefixes\": %s, \"claim_ps\": %" PRId64 ", \"prefixes\": %d, \"stages\": [", w->devices,
+           p->value, p->bound, p->all ? "true" : "false", p->claim, p->prefixes);
     for (int i = 0, first = 0; i < p->stage.n; i++) {
         const WidthStage *s = &p->stage.at[i];
         printf("%s\n  {\"copies\": %d, \"tensor\": %d, \"memory_bytes\": %" PRId64 ", \"ps\": %" PRId64 ", \"nodes\": [",
@@ -65,32 +67,48 @@ static void print_json(const Foreign *f, const Widths *w, const WidthPlan *p)
         printf("]}");
         first = s->last + 1;
     }
-    printf("]}\n");
+    printf("]}");
+}
+
+static void print_row(const Widths *w, const Planner *k, const WidthPlan *p)
+{
+    Bytes most = 0;
+    printf("%-22s %15.6f ", k->name, ms(p->value));
+    for (int i = 0; i < p->stage.n; i++) {
+        printf(" %dx%d", p->stage.at[i].copies, p->stage.at[i].degree);
+        most = p->stage.at[i].memory > most ? p->stage.at[i].memory : most;
+    }
+    printf("%s\n", most > w->memory ? strf("; does not fit: %s", size_text(most)) : "");
+    if (k->complete)
+        print_bound(w, p);
 }
 
 static int compare(const Options *x, const Foreign *f, const Widths *w)
 {
-    int found = 0;
+    int found = 0, rows = 0;
     const bool *asked = compare_planners(x->planners);
-    printf("%s on %s of %s, %" PRId64 " micro-batches\n", f->name, count_text(w->devices, "device"), size_text(w->memory),
-           w->micro);
-    printf("%-22s %15s  stages: copies x tensor\n", "planner", "bottleneck ms");
+    if (x->json)
+        printf("{\"planners\": [");
+    else
+        printf("%s on %s of %s, %" PRId64 " micro-batches\n%-22s %15s  stages: copies x tensor\n", f->name,
+               count_text(w->devices, "device"), size_text(w->memory), w->micro, "planner", "bottleneck ms");
     for (const Planner *k = planners; k->name; k++) {
         WidthPlan p;
         if (!k->widths || !asked[k - planners])
             continue;
-        if (!k->widths(w, &p)) {
-            printf("%-22s %15s\n", k->name, "no plan fits");
-            continue;
-        }
-        found++;
-        printf("%-22s %15.6f ", k->name, ms(p.value));
-        for (int i = 0; i < p.stage.n; i++)
-            printf(" %dx%d", p.stage.at[i].copies, p.stage.at[i].degree);
-        printf("\n");
-        if (k->complete)
-            print_bound(w, &p);
+        bool any = k->widths(w, &p);
+        found += any;
+        if (x->json)
+            printf("%s\n{\"planner\": \"%s\", \"plan\": %s", rows++ ? "," : "", k->name, any ? "" : "null");
+        if (any && x->json)
+            print_json(f, w, &p);
+        else if (any)
+            print_row(w, k, &p);
+        else if (!x->json)
+            printf("%-22s %15s\n", k->name, "no plan");
+        printf("%s", x->json ? "}" : "");
     }
+    printf("%s", x->json ? "]}\n" : "");
     return found ? 0 : EXIT_NOFIT;
 }
 
@@ -98,7 +116,7 @@ int view_widths(const Options *x, const Model *m)
 {
     const Foreign *f = x->foreign;
     bool compares = x->verb && !strcmp(x->verb, "compare");
-    if (!compares && (!x->verb || strcmp(x->verb, "plan")))
+    if (x->dump || x->out || (!compares && (!x->verb || strcmp(x->verb, "plan"))))
         err(f->head, "dpgen plan or dpgen compare", "stages of any width are planned, and neither laid out nor generated");
     Widths w = widths_of(f, m);
     if (compares)
@@ -110,7 +128,7 @@ int view_widths(const Options *x, const Model *m)
     if (!k->widths(&w, &p))
         fail(EXIT_NOFIT, "%s: no plan fits: %s of %s", x->from, count_text(w.devices, "device"), size_text(w.memory));
     if (x->json)
-        print_json(f, &w, &p);
+        print_json(f, &w, &p), printf("\n");
     else
         table(f, &w, &p);
     return 0;
