@@ -145,6 +145,8 @@ enum {
 
 /* ---- plan/ ------------------------------------------------------------------------------------------------------- */
 enum {
+    SHARE_PRICES = 12,          /* of memory that a chunk is priced under, to share that of a device */
+    SHARE_FAR = 4,              /* over the limit by more than such a part of it is far: 70B on 64 stages, by 1.6 */
     SHARE_ROUNDS = 8,           /* of asking chunks that share a device to be smaller: the plan that is over least goes on */
     OPS_ANY = 1 << 30,          /* graphs for which a planner's answer begins exact, or stands beside it: even costs nothing */
     OPS_MANY = 1200,            /* ... a planner of small cost; T5-large at 128 on four V100 had a plan of interval alone */

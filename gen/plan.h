@@ -174,7 +174,6 @@ typedef struct {
     int buckets;                /* pieces of backward, each with its own exchange between replicas; 0, 1: it stands behind */
     bool far;                   /* a send over n stages is awaited n computations later: transport_slack() */
     int narrow;                 /* no cut that more values cross; 0: any */
-    bool apart;                 /* chunks that share a device have parts of its memory of their own */
     bool first_fit;             /* stop at the first plan that fits */
     bool any_arena;             /* an arena may be larger than its limit: then the limit is a target, and no more */
     bool estimate_only;         /* only the step time and the missing bytes are wanted: the plan is not emitted */
@@ -194,6 +193,7 @@ typedef enum { PLANNED, NO_PLAN, OVER_DEVICE, OVER_HOST } Verdict;
 /* What is known of a plan beside the plan itself. */
 typedef struct {
     Ns value;                   /* the step that its planner predicts */
+    Ns alone;                   /* ... where each chunk has all the memory of its device; value, if chunks share none */
     Ns bound;                   /* proven: no plan of its space has a shorter step; 0: nothing is proven */
     const char *space;          /* the plans that the bound is over */
     const char *note;           /* how the plan was found, where a reader must know; NULL: nothing */

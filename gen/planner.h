@@ -24,6 +24,7 @@ typedef struct {
                                    "bound": the bound of the plan, which the tests can enumerate */
     Ns below;                   /* a longer step is of no use: `exact` may stop once that is all there is; 0: any is */
     bool unseeded;              /* `exact` need not prove its plan, nor look at the answers of others if it has one */
+    const int *like;            /* last operators of cuts that `exact` begins with; NULL: none are known */
     const Planner *seeds;       /* the table of planners: `exact` begins with the answers of some; NULL: of none */
 } Question;
 

@@ -553,6 +553,8 @@ bool exact(const Question *q, Answer *a)
         if (s.best.value == NEVER && share == 1)            /* where few values cross */
             search_grid(&s, 2 * q->chunks);
     }
+    if (q->like)
+        exact_judge(&s, q->like);
     if (possible && (!q->unseeded || s.best.value == NEVER) && move_is_on("seeds"))
         try_seeds(&s);
     if (possible && share == 1 && s.best.value == NEVER)
@@ -605,7 +607,10 @@ bool exact_any(const Question *q, Answer *a)
 {
     ExactSearch s = begin(q);
     s.r->most = REACHED_RUNS + (int64_t)REACHED_RUNS * q->n / 1000;
-    try_any(&s);
+    if (q->like)
+        exact_judge(&s, q->like);
+    if (s.best.value == NEVER)
+        try_any(&s);
     *a = (Answer){.last = s.best.last, .value = s.best.value};
     return s.best.value != NEVER;
 }

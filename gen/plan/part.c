@@ -353,42 +353,88 @@ void part_blame(Plan *p)
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
-/* What each chunk needs under this answer, and with all made again that may be. */
-typedef struct { Bytes least, need; } ChunkNeed;
+/* What a chunk of an answer needs and takes for a micro-batch, where it may need so much; each fits in more than the last. */
+typedef struct { Bytes need; Ns time; } PartPrice;
 
-static ChunkNeed *chunk_needs(const Question *q, const Answer *a)
+/* SHARE_PRICES for each chunk, from the least that it may need to all of its device. */
+static PartPrice *part_prices(const Question *q, const Answer *a, const Bytes *whole)
 {
-    ChunkNeed *k = alloc(sizeof *k * (size_t)q->chunks);
+    PartPrice *price = alloc(sizeof *price * (size_t)q->chunks * SHARE_PRICES);
+    Bytes *least = alloc(sizeof *least * (size_t)q->chunks), *share = alloc(sizeof *share * (size_t)q->chunks);
     const int *all = keep_fates(q->p, q->p->m->plan.recompute == RECOMPUTE_AUTO);
-    Ns time;
     for (int s = 0; s < q->chunks; s++) {
-        int first = s ? a->last[s - 1] + 1 : 0;
-        Bytes need = need_of(q, a, s), again = price_need(q->prices, first, a->last[s], s, all, &time);
-        k[s] = (ChunkNeed){again < need ? again : need, need};
+        Ns time;
+        Bytes need = need_of(q, a, s);
+        least[s] = price_need(q->prices, s ? a->last[s - 1] + 1 : 0, a->last[s], s, all, &time);
+        least[s] = least[s] < need ? least[s] : need;
     }
-    return k;
+    for (int i = 0; i < SHARE_PRICES; i++) {
+        for (int s = 0; s < q->chunks; s++)
+            share[s] = least[s] + (whole[s] > least[s] ? (whole[s] - least[s]) / SHARE_PRICES * i : 0);
+        void *mark = mem_mark();
+        Prices *prices = prices_open(q->p, share);
+        PartPrice now;
+        for (int s = 0; s < q->chunks; s++) {
+            const Price *k = price_best(prices, s ? a->last[s - 1] + 1 : 0, a->last[s], s);
+            now = (PartPrice){k->need > least[s] ? k->need : least[s], k->forward + k->backward};
+            PartPrice *to = &price[s * SHARE_PRICES + i];
+            *to = i && (!k->fits || now.time > to[-1].time) ? to[-1] : now;
+        }
+        mem_release(mark);
+    }
+    return price;
 }
 
-/* The chunks of a device share what it has beyond the least of each as they share it in this answer; where it has not that
- * much, they share all of it as the least.  Without an answer all parts are equal. */
+/* The most time for a byte that a chunk of this device may still win; false: none has room. */
+static bool raise(const Plan *p, const Question *q, int device, const PartPrice *price, int *at, Bytes *room)
+{
+    double most = 0;
+    int chunk = -1, to = -1;
+    for (int s = 0; s < q->chunks; s++)
+        for (int i = at[s] + 1; plan_holds(p, device, s) && i < SHARE_PRICES; i++) {
+            const PartPrice *now = &price[s * SHARE_PRICES + at[s]], *then = &price[s * SHARE_PRICES + i];
+            const Bytes more = then->need > now->need ? then->need - now->need : 1;
+            const double won = (double)(now->time - then->time) / (double)more;
+            if (more <= *room && won > most) {
+                most = won;
+                chunk = s;
+                to = i;
+            }
+        }
+    if (chunk < 0)
+        return false;
+    *room -= price[chunk * SHARE_PRICES + to].need - price[chunk * SHARE_PRICES + at[chunk]].need;
+    at[chunk] = to;
+    return true;
+}
+
+/* What a device has beyond the least of each of its chunks goes to those that win most time by it; where it has not that much,
+ * they share all of it as the least.  Without an answer all parts are equal. */
 static void share_out(const Plan *p, const Question *q, const Answer *a, const Bytes *limit, Bytes *share)
 {
-    const ChunkNeed *k = a ? chunk_needs(q, a) : NULL;
-    for (int s = 0; s < q->chunks; s++)
+    const PartPrice *price = a ? part_prices(q, a, price_whole(q->p, limit)) : NULL;
+    int *at = alloc(sizeof *at * (size_t)q->chunks);
+    Bytes *least = alloc(sizeof *least * (size_t)q->chunks);
+    for (int s = 0; s < q->chunks; s++) {
+        least[s] = price ? price[s * SHARE_PRICES].need : 0;
         share[s] = INT64_MAX;
+    }
     for (int d = 0; d < q->p->devices; d++) {
-        double least = 0, more = 0;
+        Bytes room = limit[d], n = 0;
+        memset(at, 0, sizeof *at * (size_t)q->chunks);
         for (int s = 0; s < q->chunks; s++)
             if (plan_holds(p, d, s)) {
-                least += k ? (double)k[s].least : 0;
-                more += k ? (double)(k[s].need - k[s].least) : 1;
+                room -= least[s];
+                n++;
             }
-        double room = (double)limit[d] - least, few = least > 0 ? (double)limit[d] / least : 0;
+        while (price && room > 0 && raise(p, q, d, price, at, &room))
+            ;
+        const double few = (double)limit[d] / (double)(limit[d] - room);
         for (int s = 0; s < q->chunks; s++)
             if (plan_holds(p, d, s)) {
-                double low = k ? (double)k[s].least : 0, high = k ? (double)(k[s].need - k[s].least) : 1;
-                Bytes has = (Bytes)(room > 0 ? low + (more > 0 ? room * high / more : 0) : low * few);
-                share[s] = has < share[s] ? has : share[s];
+                Bytes has = price ? price[s * SHARE_PRICES + at[s]].need : 0;
+                Bytes part = room < 0 ? (Bytes)((double)has * few) : has + room / n;
+                share[s] = part < share[s] ? part : share[s];
             }
     }
 }
@@ -404,13 +450,14 @@ static Bytes worst_of(const Plan *p, const Question *q, const Answer *a, const B
 }
 
 /* One question, in a room of its own: prices stand there until the plan is dropped.  The answer does not. */
-static bool put(const Planner *k, const Plan *p, const char *cut, const Bytes *limit, const Bytes *share, Question *q,
-                Answer *a, Room **room)
+static bool put(const Planner *k, const Plan *p, const char *cut, const Bytes *limit, const Bytes *share, const int *like,
+                Question *q, Answer *a, Room **room)
 {
     *room = mem_room();
     Room *was = mem_in(*room);
     Answer found = {0};
     *q = ask(p, cut, limit, share);
+    q->like = like;
     bool any = q->n >= q->chunks && k->plan(q, &found);
     mem_in(was);
     const size_t last = sizeof *found.last * (size_t)q->chunks, fate = sizeof *found.fate * (size_t)p->g->tensor.n;
@@ -449,17 +496,21 @@ typedef struct {
     Question q;                 /* of the best answer, and the room of its prices */
     Answer best;
     Room *room;
+    Ns alone;                   /* the step that the first answer expects */
     Bytes over;                 /* by the device that is over most; INT64_MAX: no answer */
 } Sharing;
 
-/* One more question.  The answer that is over least stays, with the bound of the first. */
-static bool try_shares(const Plan *p, Sharing *x, Question *q, Answer *a)
+/* One more question.  Of those that fit the fastest stays, else the one that is over least; with the bound of the first.
+ * False: there is no answer. */
+static bool try_shares(const Plan *p, Sharing *x, Question *q, Answer *a, bool *better)
 {
     Room *spare;
-    bool first = !x->room, found = put(x->k, p, x->cut, x->limit, x->share, q, a, &spare);
+    bool first = !x->room, found = put(x->k, p, x->cut, x->limit, x->share, x->best.last, q, a, &spare);
     const Ns bound = first ? a->bound : x->best.bound;          /* later ones are of smaller limits */
     const Bytes over = found ? worst_of(p, q, a, x->limit) : INT64_MAX;
-    if (over < x->over || first) {
+    const bool fits = over <= 0 && x->over <= 0;
+    *better = first || (fits ? a->value < x->best.value : over < x->over);
+    if (*better) {
         Room *old = x->room;
         x->over = over;
         x->best = *a;
@@ -468,27 +519,31 @@ static bool try_shares(const Plan *p, Sharing *x, Question *q, Answer *a)
         spare = old;
     }
     x->best.bound = bound;
+    x->alone = x->alone > 0 || !found ? x->alone : a->value;
     if (spare)
         mem_drop(spare);
     return found;
 }
 
-/* Chunks that share a device: each is priced under all of its memory, which keeps the bound a bound; where they do not fit
- * together, the largest gets less.  Where that has no cuts, or if it was asked so, each gets a part of its own.  What is over
- * least goes on: peaks of two chunks need not meet, and mem has the last word. */
+/* Chunks that share a device: at first each is priced under all of its memory, which keeps the bound a bound.  Where they do
+ * not fit together, the largest gets less.  Where that is far from enough, or leaves no cuts, each gets the part with which the
+ * last answer would be fastest, and the cuts are asked again.  What is over least goes on: peaks of two chunks need not meet,
+ * and mem has the last word. */
 static bool share(const Plan *p, Sharing *x)
 {
     Question q;
     Answer a;
-    bool changed = true;
+    bool open = true, far = false;
     x->share = price_whole(p, x->limit);
     x->over = INT64_MAX;
-    for (int round = 0; round < (p->ask.apart ? 1 : SHARE_ROUNDS) && x->over > 0 && changed && !(round && is_spent(p)); round++)
-        changed = try_shares(p, x, &q, &a) && cap_largest(p, &q, &a, x->limit, x->share);
-    bool none = x->over == INT64_MAX, free = plan_cuts(p)->n == 0;
-    if (x->over > 0 && (p->ask.apart || (none && free)) && !is_spent(p)) {
-        share_out(p, &x->q, none ? NULL : &x->best, x->limit, x->share);
-        try_shares(p, x, &q, &a);
+    for (int round = 0; round < SHARE_ROUNDS && open && !far && !(round && is_spent(p)); round++) {
+        bool found = try_shares(p, x, &q, &a, &open);
+        far = x->over > x->limit[0] / SHARE_FAR && plan_cuts(p)->n == 0;
+        open = found && x->over > 0 && cap_largest(p, &q, &a, x->limit, x->share);
+    }
+    for (int round = 0; round < SHARE_ROUNDS && far && !is_spent(p); round++) {
+        share_out(p, &x->q, x->over < INT64_MAX ? &x->best : NULL, x->limit, x->share);
+        try_shares(p, x, &q, &a, &far);
     }
     return x->over < INT64_MAX;
 }
@@ -503,11 +558,12 @@ int part(Plan *p, const Bytes *limit)
     char *cut = positions(p);
     Sharing x = {.k = planner, .cut = cut, .limit = limit};
     bool several = plan_chunks(p) * plan_ways(p) > plan_stages(p);
-    bool found = several ? share(p, &x) : put(planner, p, cut, limit, NULL, &x.q, &x.best, &x.room);
+    bool found = several ? share(p, &x) : put(planner, p, cut, limit, NULL, NULL, &x.q, &x.best, &x.room);
     const Answer a = x.best;
     p->predicted = (Proof){.note = plan_ways(p) > 1 ? NULL : a.note};
     p->shortfall = (Shortfall){.device = -1};
     p->predicted.value = found ? a.value : a.bound;
+    p->predicted.alone = x.alone > 0 ? x.alone : p->predicted.value;
     p->predicted.bound = a.bound;
     /* Where steps overlap, it is of the longest chunk; where two pipelines share the devices, of one of them. */
     if (found && (order_overlap(p) || plan_ways(p) > 1))

@@ -194,7 +194,7 @@ static bool has_cuts(const Candidate *k)
 static bool has_shared_devices(const Candidate *k)
 {
     int chunks = k->ask.map ? k->ask.map->n : k->m->plan.map.n;
-    bool slow = !k->best || k->best->step - k->proof.value > k->proof.value / 128;
+    bool slow = !k->best || k->best->step - k->proof.alone > k->proof.alone / 128;
     return slow && is_exact(k) && !k->ask.first_fit && (k->m->plan.chunks > 1 || chunks > k->stages);
 }
 
@@ -208,7 +208,7 @@ static bool chose_cuts(const Candidate *k)
     return is_free(k) && k->failed->chunk.n > 0 && plan_chunks(k->failed) > 1;
 }
 
-enum { ALONE = 6 };             /* rows that ask no other planner and no other cuts than those near its own */
+enum { ALONE = 5 };             /* rows that ask no other planner and no other cuts than those near its own */
 
 /* ---- once the work of the search is done ------------------------------------------------------------------------------ */
 
@@ -234,8 +234,7 @@ static const struct {
     {"cuts that fewer values cross", "narrow", is_full, take_narrow, is_needed},
     {"copies in a hurry", "hurry", lacks_slack, cut_slack, is_needed},
     {"any cut that fits", "any", has_cuts, take_any, is_needed},
-    {"parts of a device's memory for its chunks", "apart", has_shared_devices, take_apart, is_needed},
-    {"limits of all chunks of a device together", "share-limits", has_shared_devices, share_limits, NULL},
+    {"limits of all chunks of a device together", "share-limits", has_shared_devices, share_limits, is_needed},
     {"the cuts of other planners", "rivals", is_free, ask_rivals, is_large},
     {"cuts that were expected to be nearly as fast", "near-cuts", chose_cuts, lay_out_others, NULL},
     {"no copies, beside a plan that is not proven", "home-beside", candidate_is_open, stay_home, NULL},

@@ -22,7 +22,9 @@ static void take(Candidate *k, Plan *p, Proof proof)
 /* The bound of the candidate's own planner holds for every plan of its space; what fits nowhere has no bound. */
 static Proof proof_of(const Candidate *k, const Plan *before, const Plan *p, const char *note)
 {
-    Proof known = {.value = k->proof.value, .space = k->proof.space, .bound = before ? k->proof.bound : 0, .note = note};
+    Proof known = k->proof;
+    known.bound = before ? known.bound : 0;
+    known.note = note;
     return below_step(known, p);
 }
 
@@ -75,19 +77,8 @@ void take_any(Candidate *k)
     if (!with.best)
         return;
     with.proof.value = k->proof.value;
+    with.proof.alone = k->proof.alone;
     take(k, with.best, with.proof);
-}
-
-/* Where there are many chunks, all of a device for each leads to cuts that are far from fitting together. */
-void take_apart(Candidate *k)
-{
-    int64_t work = FIRST_WORK;          /* of its own: those before may have spent the rest */
-    Ask ask = k->ask;
-    ask.apart = ask.unproven = true;
-    ask.work_left = memcpy(alloc(sizeof work), &work, sizeof work);
-    Candidate with = asked(k, &ask);
-    if (with.best && (!k->best || better(with.best, k->best)))
-        take(k, with.best, proof_of(k, k->best, with.best, "each chunk has a part of its device's memory"));
 }
 
 /* A cut has one message or more under way for each value that crosses it. */
@@ -147,30 +138,34 @@ void ask_rivals(Candidate *k)
     }
 }
 
+/* Peaks of chunks that share a device need not meet, so targets above the limits may pack: each part of the work that is left
+ * tries larger ones. */
 void share_limits(Candidate *k)
 {
-    static const int parts[] = {2, 4, 8, 16, 32, 64, 0};    /* of 32; 0: no limit */
+    static const int parts[] = {16, 8, 4, 2};
     enum { PARTS = sizeof parts / sizeof *parts };
     const Bytes *limit = least_memory(k->m, k->stages);
-    int devices = k->stages * k->m->plan.replicas;
-    Bytes *more = alloc(sizeof *more * (size_t)devices);
-    CopySlack last = k->m->plan.offload != OFFLOAD_NONE ? COPY_SLACK_NONE : COPY_SLACK_ALL;
+    const int devices = k->stages * k->m->plan.replicas;
     Ask ask = k->ask;
-    bool found = false;
-    for (ask.copy_slack = COPY_SLACK_ALL; ask.copy_slack <= last && !found; ask.copy_slack++)
-        for (int i = 0; i < PARTS && !found; i++) {
-            Verdict why;
-            Candidate with = candidate_with(k, &ask);
-            void *mark = mem_mark();
-            for (int d = 0; d < devices; d++)
-                more[d] = parts[i] ? limit[d] + limit[d] / 32 * parts[i] : INT64_MAX / 4;
-            Plan *p = pass(&with, &ask, more, &why);
-            found = why == PLANNED;
-            if (found && (!k->best || better(p, k->best)))
-                take(k, p, proof_of(k, k->best, p, p->predicted.note));
-            else
-                mem_release(mark);
-        }
+    for (int i = 0; i < PARTS && !is_spent(k); i++) {
+        int64_t work = k->ask.work_left ? *k->ask.work_left / (PARTS - i) : QUESTION_WORK;
+        const int64_t had = work;
+        ask.work_left = &work;
+        Candidate with = candidate_with(k, &ask);
+        with.seen = seen_new();
+        with.limit = alloc(sizeof *with.limit * (size_t)devices);
+        for (int d = 0; d < devices; d++)
+            with.limit[d] = limit[d] + limit[d] / parts[i];
+        with.first = with.failed = pass_wide(&with, with.limit, &with.why);
+        with.best = with.why == PLANNED ? with.first : NULL;
+        with.proof = with.first->predicted;
+        if (with.why == OVER_DEVICE)
+            repack(&with);
+        if (k->ask.work_left)
+            *k->ask.work_left -= had - work;
+        if (with.best && (!k->best || better(with.best, k->best)))
+            take(k, with.best, proof_of(k, k->best, with.best, with.best->predicted.note));
+    }
 }
 
 /* ---- cuts that were expected to be nearly as fast -------------------------------------------------------------------- */

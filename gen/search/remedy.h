@@ -8,7 +8,6 @@
 #include "candidate.h"
 
 void cut_slack(Candidate *k);       /* copies get as little time as they need for the plan to fit */
-void take_apart(Candidate *k);      /* parts of a device's memory for its chunks */
 void take_narrow(Candidate *k);     /* cuts that fewer values cross */
 void stay_home(Candidate *k);       /* nothing is copied to the host */
 void take_any(Candidate *k);        /* any plan that fits, however slow: one with room may pack */
