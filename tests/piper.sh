@@ -129,5 +129,5 @@ wrong "a cycle" 'cycle: ' '5s/{\("sourceId": 7.*\)}\]/{\1}, {"sourceId": 9, "des
     s/"syncTimeFw": {}/"syncTimeFw": {"9": 0}/g; 3s/"syncTimeBw": {}/"syncTimeBw": {"7": 0}/'
 wrong "a degree of 0" "bad.json:2:.*'0' is no number of devices" '2s/"1": \[/"0": [/'
 wrong "no devices" 'bad.json:1:.*maxDevices is an integer' 's/"maxDevices": 3/"maxDevices": 0/'
-wrong "an edge without sync" 'bad.json:3:.*there is no 7' '3s/{"7": 0}/{}/'
+wrong "an edge without sync" 'bad.json:3:.*has no bytes for node 7' '3s/{"7": 0}/{}/'
 finish

@@ -130,7 +130,10 @@ static Bytes sync_of(const TmpcReader *x, int node, int degree, const char *key,
     const Node *ways = want(x->nodes->at[node], "TMPCs"), *list = node_get(ways, strf("%d", degree));
     Bytes sync = 0;
     for (int c = 0; list && c < list->n; c++) {
-        Bytes has = bytes_of(want(list->at[c], key), other->text);
+        const Node *all = want(list->at[c], key);
+        if (all->kind != MAP || !node_get(all, other->text))
+            err(all->loc, NULL, "%s has no bytes for node %s, which an edge joins to this one", key, other->text);
+        Bytes has = bytes_of(all, other->text);
         if (c > 0 && has != sync)
             err(want(list->at[c], key)->loc, NULL, "the choices of a degree have the same %s", key);
         sync = has;
