@@ -124,6 +124,12 @@ for n in 2 8; do
     [ "$less" -lt "$whole" ] && pass || fault "$n buckets take $less ns, one takes $whole"
     whole=$less
 done
+# Gradients that leave early take less memory here: a plan is found again under the arena that it has.
+early="examples/cifar.yaml --estimate --recompute none --offload none --set train.batch.groups=2 --replicas 2 --stages 1"
+early="$early --schedule 1f1b"
+arena=$(./dpgen plan $early --json 2>"$tmp/err" | sed -n 's/.*"arena_bytes": \([0-9]*\).*/\1/p' | sort -n | tail -n 1)
+want=$(step $early) got=$(step $early --limit "$arena")
+[ -n "$got" ] && [ "$got" = "$want" ] && pass || fault "under its own arena, $arena bytes, a plan of $want ns takes $got"
 refuse "no bucket" 3 "plan.buckets" $plan --replicas 2 --set plan.buckets=0
 auto=$(step $model --set plan.stages=auto --schedule 1f1b --replicas auto --estimate) best=
 for r in 1 2 4; do

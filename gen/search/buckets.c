@@ -6,7 +6,8 @@
  *
  * Method: finished plans are written once more with 2, 4, 8 .. pieces, up to plan.buckets: the best plan first, then those that
  * could become the best if their whole exchange vanished.  Cuts, fates and schedule stay.  The simulator decides, and a plan
- * that no longer fits is none.
+ * that no longer fits is none.  Gradients that leave early may take less at the peak too, so where nothing fits, the plans that
+ * were laid out and are too large are tried.
  *
  * The bounds of planners are over plans that exchange behind backward.  So nothing is proven of a plan with pieces.
  */
@@ -32,9 +33,9 @@ static Ns exchange_of(const Plan *p)
 }
 
 /* The plan with so many pieces and a shorter step than `beat`; NULL: there is none. */
-static Plan *with_pieces(const Candidate *k, int pieces, Ns beat)
+static Plan *with_pieces(const Candidate *k, const Plan *of, int pieces, Ns beat)
 {
-    Ask ask = k->best->ask;
+    Ask ask = of->ask;
     ask.buckets = pieces;
     ask.below_step = beat - 1;
     void *mark = mem_mark();
@@ -43,20 +44,28 @@ static Plan *with_pieces(const Candidate *k, int pieces, Ns beat)
     if (ask.work_left)
         *ask.work_left -= (int64_t)k->g->op.n * PASSES;
     Verdict why;
-    Plan *p = run_again(&quiet, k->best, &ask, &why);
+    Plan *p = run_again(&quiet, of, &ask, &why);
     if (why == PLANNED && p->step < beat)
         return p;
     mem_release(mark);
     return NULL;
 }
 
+/* The plan that pieces are tried of; NULL: there is none. */
+static const Plan *plan_of(const Candidate *k)
+{
+    bool large = k->failed && k->failed->dev.n && k->failed->dev.at[0].arena > 0;
+    return k->best ? k->best : large ? k->failed : NULL;
+}
+
 static bool try_pieces(Candidate *k, Ns best)
 {
     bool found = false;
-    Ns beat = best > 0 && best < k->best->step ? best : k->best->step;
+    const Ns step = k->best ? k->best->step : INT64_MAX;
+    Ns beat = best > 0 && best < step ? best : step;
     int most = k->m->plan.buckets;
     for (int pieces = 2; pieces / 2 < most; pieces *= 2) {
-        Plan *p = with_pieces(k, pieces < most ? pieces : most, beat);
+        Plan *p = with_pieces(k, plan_of(k), pieces < most ? pieces : most, beat);
         if (!p)
             continue;
         k->best = p;
@@ -68,8 +77,9 @@ static bool try_pieces(Candidate *k, Ns best)
 
 bool buckets_try(Candidate *k, Ns best)
 {
-    bool open = k->best && !k->report_only && plan_may_bucket(k->best);
-    return open && (best == 0 || k->best->step - exchange_of(k->best) < best) && try_pieces(k, best);
+    const Plan *of = plan_of(k);
+    bool open = of && (k->best || best == 0) && !k->report_only && plan_may_bucket(of);
+    return open && (best == 0 || of->step - exchange_of(of) < best) && try_pieces(k, best);
 }
 
 void buckets_note(const Plan *p, Proof *proof)
