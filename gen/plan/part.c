@@ -385,8 +385,8 @@ static PartPrice *part_prices(const Question *q, const Answer *a, const Bytes *w
     return price;
 }
 
-/* The most time for a byte that a chunk of this device may still win; false: none has room. */
-static bool raise(const Plan *p, const Question *q, int device, const PartPrice *price, int *at, Bytes *room)
+/* Gives bytes to the chunk of this device that wins most time by each; false: none has room for more. */
+static bool give_most(const Plan *p, const Question *q, int device, const PartPrice *price, int *at, Bytes *room)
 {
     double most = 0;
     int chunk = -1, to = -1;
@@ -427,7 +427,7 @@ static void share_out(const Plan *p, const Question *q, const Answer *a, const B
                 room -= least[s];
                 n++;
             }
-        while (price && room > 0 && raise(p, q, d, price, at, &room))
+        while (price && room > 0 && give_most(p, q, d, price, at, &room))
             ;
         const double few = (double)limit[d] / (double)(limit[d] - room);
         for (int s = 0; s < q->chunks; s++)
