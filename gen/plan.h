@@ -389,6 +389,7 @@ enum { MOST_HANDLES = 1022 };                       /* rt.h: MAX_HANDLES, less w
 void check_lower(const Plan *p);                    /* calls, operands, sizes; no addresses yet */
 /* ---- mem: mem/mem.c -------------------------------------------------------------------------------------------- */
 int mem(Plan *p);
+int64_t *budget_of(int64_t left);                   /* a counter of an Ask: plans keep it, so it is on no stack */
 int64_t *layout_budget(const Ask *ask);              /* its placement steps for trials, or new ones */
 int64_t *full_budget(void);                          /* those of all others */
 int  host_of_device(const Plan *p, int device);

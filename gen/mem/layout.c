@@ -211,18 +211,19 @@ static void take_slots(Mem *m, const Layout *l, int x)
     pool->count = most + 1;
 }
 
+int64_t *budget_of(int64_t left)
+{
+    return memcpy(alloc(sizeof left), &left, sizeof left);
+}
+
 int64_t *layout_budget(const Ask *ask)
 {
-    int64_t *left = alloc(sizeof *left);
-    *left = TRIAL_STEPS;
-    return ask->steps_left ? ask->steps_left : left;
+    return ask->steps_left ? ask->steps_left : budget_of(TRIAL_STEPS);
 }
 
 int64_t *full_budget(void)
 {
-    int64_t *left = alloc(sizeof *left);
-    *left = FULL_STEPS;
-    return left;
+    return budget_of(FULL_STEPS);
 }
 
 Bytes mem_place(Mem *m, Place *place)

@@ -115,7 +115,7 @@ Plan *in_full(const Options *x, Plan *p, const Ints *cuts, int64_t work)
     Candidate k = {.x = x, .g = p->g, .c = p->c, .m = p->m, .stages = plan_stages(p), .schedule = schedule_of(p->schedule),
                    .key = p->key};
     Verdict why;
-    ask.work_left = memcpy(alloc(sizeof work), &work, sizeof work);
+    ask.work_left = budget_of(work);
     ask.steps_left = NULL;
     ask.cuts = cuts;
     ask.cutoff = ask.below_step = 0;

@@ -483,7 +483,7 @@ static int plan_far(Search *s, int i, bool home)
     one->ask = like.ask;
     one->ask.far = true;
     one->ask.no_offload |= home;
-    one->ask.work_left = home ? memcpy(alloc(sizeof work), &work, sizeof work) : one->ask.work_left;
+    one->ask.work_left = home ? budget_of(work) : one->ask.work_left;
     const char *note = home ? strf("nothing is copied to the host; %s", far_note) : far_note;
     one->note = like.note ? strf("%s; %s", like.note, note) : note;
     plan_each(s, at);
@@ -550,7 +550,7 @@ static void polish_best(Search *s)
         return;
     int64_t work = QUESTION_WORK, *before = k->ask.work_left;
     Ns bound = k->proof.bound;
-    k->ask.work_left = memcpy(alloc(sizeof work), &work, sizeof work);
+    k->ask.work_left = budget_of(work);
     polish_above(k, k->proof.value);
     k->ask.work_left = before;
     k->proof.bound = bound < k->proof.bound ? bound : k->proof.bound;

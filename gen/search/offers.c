@@ -113,14 +113,14 @@ static Offer *best_offer(const Search *s, Offers *all, Offer *best, int64_t left
         if (slow || o->least >= most || left <= 0)
             continue;
         void *mark = mem_mark();
-        int64_t had = left < ROW_WORK ? left : ROW_WORK, work = had, steps = 0;     /* the fixed orders, and a few more */
+        const int64_t work = left < ROW_WORK ? left : ROW_WORK;
         OfferTrial t = {{.x = s->x, .ask = s->ask, .best = -1, .cutoff = !best ? 0 : o->gain ? best->step : best->weight}, o};
         t.s.ask.more = o->more;
         t.s.ask.unseeded = !o->schedule->depths || !o->gain;    /* they follow from the cuts of a plan: better ones help */
-        t.s.ask.work_left = &work;
-        t.s.ask.steps_left = &steps;
+        t.s.ask.work_left = budget_of(work);
+        t.s.ask.steps_left = budget_of(0);      /* the fixed orders, and a few more */
         note_plan(o, diag_accepts(try_offer, &t) ? o->plan : NULL);
-        left -= had - work;
+        left -= work - *t.s.ask.work_left;
         if (o->plan && (!best || wins(o->plan, best->plan)))
             best = o;
         else

@@ -56,9 +56,8 @@ void cut_slack(Candidate *k)
 void stay_home(Candidate *k)
 {
     Ask ask = k->ask;
-    int64_t work = FIRST_WORK;          /* of its own: prices of copies may have spent the rest */
     ask.no_offload = true;
-    ask.work_left = memcpy(alloc(sizeof work), &work, sizeof work);
+    ask.work_left = budget_of(FIRST_WORK);      /* of its own: prices of copies may have spent the rest */
     Candidate with = candidate_with(k, &ask);
     Ns cutoff = k->best ? k->best->step : 0;
     candidate_start(&with, cutoff);
@@ -121,12 +120,11 @@ void ask_rivals(Candidate *k)
     bool right = before && before->step <= k->proof.value;
     int64_t *trials = layout_budget(&k->ask);
     for (const Planner *r = planners; r->name; r++) {
-        int64_t work = QUESTION_WORK;
         Ask ask = k->ask;
         if (!may_win(k, r, right))
             continue;
         if (is_spent(k) || k->g->nf > OPS_MANY)
-            ask.work_left = &work;
+            ask.work_left = budget_of(QUESTION_WORK);
         void *mark = mem_mark();
         Plan *p = plan_of_rival(k, &ask, r->name, trials);
         if (promises(p, k->best) && trials != k->ask.steps_left)
@@ -148,9 +146,8 @@ void share_limits(Candidate *k)
     const int devices = k->stages * k->m->plan.replicas;
     Ask ask = k->ask;
     for (int i = 0; i < PARTS && !is_spent(k); i++) {
-        int64_t work = k->ask.work_left ? *k->ask.work_left / (PARTS - i) : QUESTION_WORK;
-        const int64_t had = work;
-        ask.work_left = &work;
+        const int64_t work = k->ask.work_left ? *k->ask.work_left / (PARTS - i) : QUESTION_WORK;
+        ask.work_left = budget_of(work);
         Candidate with = candidate_with(k, &ask);
         with.seen = seen_new();
         with.limit = alloc(sizeof *with.limit * (size_t)devices);
@@ -162,7 +159,7 @@ void share_limits(Candidate *k)
         if (with.why == OVER_DEVICE)
             repack(&with);
         if (k->ask.work_left)
-            *k->ask.work_left -= had - work;
+            *k->ask.work_left -= work - *ask.work_left;
         if (with.best && (!k->best || better(with.best, k->best)))
             take(k, with.best, proof_of(k, k->best, with.best, with.best->predicted.note));
     }

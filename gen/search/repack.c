@@ -297,7 +297,7 @@ void polish_above(Candidate *k, Ns expected)
     int64_t work = QUESTION_WORK;       /* for what was found, where looking for it took all */
     Ask full = k->ask;
     if (is_spent(k))
-        full.work_left = memcpy(alloc(sizeof work), &work, sizeof work);
+        full.work_left = budget_of(work);
     best = best == k->best ? NULL : plan_with(k, &full, k->best, cuts);
     if (!best || !better(best, k->best))
         return;

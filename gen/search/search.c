@@ -219,7 +219,7 @@ static Plan *search_asked(const Options *x, const Model *m, const Ask *ask, Plan
     Models sizes = all;
     Plan *best = NULL;
     if (!s.ask.work_left) {
-        s.ask.work_left = memcpy(alloc(sizeof work), &work, sizeof work);
+        s.ask.work_left = budget_of(work);
         s.later = SEARCH_WORK - work;
     }
     if (!s.ask.full_left)
@@ -274,7 +274,7 @@ static Plan *search_graphs(const Options *x, const Model *m, const Ask *ask, Pla
     int64_t work = FIRST_WORK;
     with.cutoff = best ? best->step : with.cutoff;
     if (!with.work_left)
-        with.work_left = memcpy(alloc(sizeof work), &work, sizeof work);
+        with.work_left = budget_of(work);
     Plan *none, *apart = search_with(x, fuse_as(m, FUSE_SUMS), &with, &none);
     if (!apart || (best && !wins(apart, best)))
         return best;

@@ -109,7 +109,7 @@ Plan *lengthened(const Options *x, const Model *full, const Plan *p)
         int64_t work = FIRST_WORK;
         k.ask = k.first->ask;
         k.soon = true;                  /* the shorter step has found the cuts and the fates */
-        k.ask.work_left = memcpy(alloc(sizeof work), &work, sizeof work);
+        k.ask.work_left = budget_of(work);
         k.ask.cuts = part_cuts(p, cuts) ? cuts : k.ask.cuts;
         k.limit = memcpy(alloc(sizeof *k.limit * (size_t)p->devices), p->target, sizeof *k.limit * (size_t)p->devices);
         plan_drop(k.first);             /* its lists are large, and only what it lacks is asked */
