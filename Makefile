@@ -12,8 +12,9 @@ CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 DATA =
 
 BASE    = gen/base/mem.o gen/base/file.o gen/base/option.o gen/base/diag.o gen/base/sha256.o gen/base/sha1.o \
-          gen/base/quote.o gen/base/number.o gen/base/size.o gen/base/words.o gen/base/triples.o gen/base/folder.o \
-          gen/base/process.o gen/base/busy.o gen/base/safe.o build/gen/json.o build/gen/apart.o build/gen/mapped.o
+          gen/base/quote.o gen/base/number.o gen/base/purse.o gen/base/size.o gen/base/words.o gen/base/triples.o \
+          gen/base/folder.o gen/base/process.o gen/base/busy.o gen/base/safe.o build/gen/json.o build/gen/apart.o \
+          build/gen/mapped.o
 FRONT   = gen/graph.o $(patsubst %.c,%.o,$(sort $(wildcard gen/config/*.c gen/build/*.c gen/rewrite/*.c)))
 TOKENIZER = $(sort $(wildcard rt/tokens/*.c))
 TOKENS  = $(TOKENIZER:rt/%.c=build/gen/%.o) $(patsubst %.c,%.o,$(sort $(wildcard gen/tokens/*.c)))

@@ -297,7 +297,7 @@ Plan *run_longer(const Options *x, const Plan *of, const Graph *g, const Cost *c
 {
     Ask ask = of->ask;
     ask.more = ask.below_step = ask.cutoff = 0;
-    ask.work_left = ask.steps_left = ask.full_left = NULL;
+    ask.work = ask.trials = ask.layouts = NULL;
     Plan *p = new_plan(g, c, m, plan_stages(of), of->schedule, &ask), with = *p;
     *why = NO_PLAN;
     with.chunk = of->chunk, with.target = of->target, with.fate = of->fate, with.key = numeric_key(g, m, c);

@@ -7,6 +7,7 @@
  */
 #ifndef PLAN_H
 #define PLAN_H
+#include "base/purse.h"
 #include "cost.h"
 
 #include <string.h>
@@ -184,9 +185,9 @@ typedef struct {
     int proofs;                 /* exact: candidates that share the time for proofs where results may leave; 0: this one */
     Ns below_step;              /* a longer step is of no use, and its memory is not laid out; 0: no bound */
     bool stop_early;            /* give up sooner while nothing fits */
-    int64_t *work_left;         /* calls replayed for prices and runs met, of a whole search; NULL: no bound */
-    int64_t *steps_left;        /* placement steps that trials share, which only have to fit; NULL: each layout has its own */
-    int64_t *full_left;         /* those that all others share, which then stop early; NULL: no bound */
+    Purse *work;                /* calls replayed for prices, and runs met */
+    Purse *trials;              /* placement steps of layouts that only have to fit; NULL: this one is no trial */
+    Purse *layouts;             /* ... of those that are no trials, which stop early then */
 } Ask;
 /* The answer to an Ask: a plan, or the reason why there is none. */
 typedef enum { PLANNED, NO_PLAN, OVER_DEVICE, OVER_HOST } Verdict;
@@ -389,9 +390,7 @@ enum { MOST_HANDLES = 1022 };                       /* rt.h: MAX_HANDLES, less w
 void check_lower(const Plan *p);                    /* calls, operands, sizes; no addresses yet */
 /* ---- mem: mem/mem.c -------------------------------------------------------------------------------------------- */
 int mem(Plan *p);
-int64_t *budget_of(int64_t left);                   /* a counter of an Ask: plans keep it, so it is on no stack */
-int64_t *layout_budget(const Ask *ask);              /* its placement steps for trials, or new ones */
-int64_t *full_budget(void);                          /* those of all others */
+Purse *trials_of(const Ask *ask);                   /* its placement steps for trials, or new ones */
 int  host_of_device(const Plan *p, int device);
 void host_layout(Plan *p, int device);              /* mem/host.c: the same for the host's memory */
 Bytes *mem_at_peak(const Plan *p, int device);       /* by buffer: bytes alive at dev[].peak, over slots and micro-batches */

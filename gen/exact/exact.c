@@ -582,7 +582,7 @@ bool exact(const Question *q, Answer *a)
         smallest(&s, s.refuted / 64 + 1);
         const Ask *ask = &s.q->p->ask;
         int64_t most = ask->proofs > APART_PROOFS ? (int64_t)APART_ACTIONS * APART_PROOFS / ask->proofs : APART_ACTIONS;
-        bool trial = s.q->unseeded || ask->unproven || ask->steps_left || most < PREVIEWED_ACTIONS;
+        bool trial = s.q->unseeded || ask->unproven || ask->trials || most < PREVIEWED_ACTIONS;
         int64_t end = s.actions + (trial ? PREVIEWED_ACTIONS : most);
         for (int part = APART_PARTS; part > 0 && s.best.value > s.refuted + 1; part /= 2)
             if (!refute(&s, s.refuted + (s.best.value - 1 - s.refuted + part - 1) / part, end))

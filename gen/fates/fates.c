@@ -117,13 +117,12 @@ bool hunt_dropped(const Hunt *h, int drop)
 
 bool hunt_spent(const Hunt *h)
 {
-    return h->work && *h->work <= 0;
+    return purse_left(h->work) <= 0;
 }
 
 void hunt_pay(Hunt *h, int64_t calls)
 {
-    if (h->work)
-        *h->work -= calls;
+    purse_spend(h->work, calls);
 }
 
 /* Bytes that the host lacks count as if the device lacked them.  Windows are planned over the whole list: that costs more. */
@@ -317,7 +316,7 @@ Hunt *fates_open(Live *live, const char *may)
     const Plan *p = live_plan(live);
     int shared = p->m->hosts > 0 ? (p->m->devices.n + p->m->hosts - 1) / p->m->hosts : 1;
     *h = (Hunt){.live = live, .may = worthwhile(live, may), .p = p, .memory_order = p->m->plan.memory_order, .host = INT64_MAX,
-                .work = p->ask.work_left};
+                .work = p->ask.work};
     if (p->m->host_memory > 0 && !p->m->plan.disk)
         h->host = p->m->host_memory / shared;
     h->item = alloc(sizeof *h->item * tensors);

@@ -46,7 +46,7 @@ struct Hunt {
     Load load;                  /* of it */
     int calls;                  /* forward and backward, and one */
     int budget;                 /* replays left; a replay with copies counts as many as those take */
-    int64_t *work;              /* of the whole search, in calls; NULL: no bound */
+    Purse *work;                /* of the whole search, in calls */
     bool spent;                 /* that is spent: the first choice that fits, and no climbing */
     int *heap, *was, *before;   /* scratch by drop; by tensor of the run */
     Rank *rank;

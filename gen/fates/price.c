@@ -81,19 +81,17 @@ Live *prices_live(const Prices *x)
 
 bool prices_spent(const Prices *x)
 {
-    return x->p->ask.work_left && *x->p->ask.work_left <= x->reserve;
+    return purse_left(x->p->ask.work) <= x->reserve;
 }
 
 void prices_reserve(Prices *x, int part)
 {
-    int64_t left = x->p->ask.work_left ? *x->p->ask.work_left : 0;
-    x->reserve = left > 0 ? left / part : 0;
+    x->reserve = purse_left(x->p->ask.work) / part;
 }
 
 void prices_pay(Prices *x, int64_t runs)
 {
-    if (x->p->ask.work_left)
-        *x->p->ask.work_left -= runs;
+    purse_spend(x->p->ask.work, runs);
 }
 
 /* ---- memory of prices -------------------------------------------------------------------------------------------- */

@@ -211,19 +211,9 @@ static void take_slots(Mem *m, const Layout *l, int x)
     pool->count = most + 1;
 }
 
-int64_t *budget_of(int64_t left)
+Purse *trials_of(const Ask *ask)
 {
-    return memcpy(alloc(sizeof left), &left, sizeof left);
-}
-
-int64_t *layout_budget(const Ask *ask)
-{
-    return ask->steps_left ? ask->steps_left : budget_of(TRIAL_STEPS);
-}
-
-int64_t *full_budget(void)
-{
-    return budget_of(FULL_STEPS);
+    return ask->trials ? ask->trials : purse_new(NULL, TRIAL_STEPS);
 }
 
 Bytes mem_place(Mem *m, Place *place)
@@ -233,9 +223,10 @@ Bytes mem_place(Mem *m, Place *place)
         /* Scratch of the search takes a hundred times the room of the layout. */
         Bytes bound = m->p->dev.at[m->device].bound, most = m->p->m->devices.at[m->device].memory;
         Bytes least = bound, low = bound + bound / 100, enough = bound + bound / 100 * 3;
-        int64_t *left = m->p->ask.steps_left, *all = left ? left : m->p->ask.full_left;
-        bool spent = all && *all < LAYOUT_STEPS;
-        if (left && most > enough)
+        const bool trial = m->p->ask.trials;
+        Purse *steps = trial ? m->p->ask.trials : m->p->ask.layouts;
+        bool spent = purse_left(steps) < LAYOUT_STEPS;
+        if (trial && most > enough)
             least = low = enough = most;
         void *mark = mem_mark();
         Placer w = place_new(m, LAYOUT_STEPS);
@@ -248,8 +239,7 @@ Bytes mem_place(Mem *m, Place *place)
         bool alone = best.top > enough && !m->overlap && !hopeless && !spent;
         if (alone && !place_alone(m, &best))
             shake_on(&w, &best, &good, enough, most);
-        if (all)
-            *all -= LAYOUT_STEPS - w.left + (alone ? ALONE_STEPS : 0);
+        purse_spend(steps, LAYOUT_STEPS - w.left + (alone ? ALONE_STEPS : 0));
         mem_release(mark);
         seen_keep_layout(m, &best);
     }

@@ -302,7 +302,7 @@ static bool fits_with(const Plan *p, const char *cut, const Bytes *limit, Bytes 
 /* No work is left: the cut at hand is the answer. */
 static bool is_spent(const Plan *p)
 {
-    return p->ask.work_left && *p->ask.work_left <= 0;
+    return purse_left(p->ask.work) <= 0;
 }
 
 /* Some device has this many bytes of parameters at least, wherever the cuts are. */

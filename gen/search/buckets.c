@@ -41,8 +41,7 @@ static Plan *with_pieces(const Candidate *k, const Plan *of, int pieces, Ns beat
     void *mark = mem_mark();
     Options quiet = *k->x;
     quiet.dump = NULL;
-    if (ask.work_left)
-        *ask.work_left -= (int64_t)k->g->op.n * PASSES;
+    purse_spend(ask.work, (int64_t)k->g->op.n * PASSES);
     Verdict why;
     Plan *p = run_again(&quiet, of, &ask, &why);
     if (why == PLANNED && p->step < beat)

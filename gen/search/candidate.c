@@ -45,7 +45,7 @@ bool is_exact(const Candidate *k)
 
 bool is_spent(const Candidate *k)
 {
-    return k->ask.work_left && *k->ask.work_left <= 0;
+    return purse_left(k->ask.work) <= 0;
 }
 
 bool is_free(const Candidate *k)
@@ -79,14 +79,12 @@ Plan *pass(const Candidate *k, const Ask *ask, const Bytes *limit, Verdict *why)
     Plan *p = new_plan(k->g, k->c, k->m, k->stages, k->schedule->name, ask);
     p->key = k->key;
     p->seen = k->seen;
-    if (ask->work_left)
-        *ask->work_left -= (int64_t)k->g->op.n * PASSES;
+    purse_spend(ask->work, (int64_t)k->g->op.n * PASSES);
     *why = run(k->x, p, limit);
     int64_t calls = -LISTED_CALLS;
-    for (int d = 0; ask->work_left && d < p->devices; d++)
+    for (int d = 0; d < p->devices; d++)
         calls += p->dev.at[d].ticks;
-    if (ask->work_left && calls > 0)
-        *ask->work_left -= calls * LAID_OUT;
+    purse_spend(ask->work, calls > 0 ? calls * LAID_OUT : 0);
     return p;
 }
 
@@ -115,8 +113,8 @@ Plan *in_full(const Options *x, Plan *p, const Ints *cuts, int64_t work)
     Candidate k = {.x = x, .g = p->g, .c = p->c, .m = p->m, .stages = plan_stages(p), .schedule = schedule_of(p->schedule),
                    .key = p->key};
     Verdict why;
-    ask.work_left = budget_of(work);
-    ask.steps_left = NULL;
+    ask.work = purse_new(NULL, work);
+    ask.trials = NULL;
     ask.cuts = cuts;
     ask.cutoff = ask.below_step = 0;
     ask.unseeded = false;

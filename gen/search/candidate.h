@@ -54,7 +54,7 @@ Plan *pass(const Candidate *k, const Ask *ask, const Bytes *limit, Verdict *why)
 Plan *pass_wide(const Candidate *k, Bytes *limit, Verdict *why);
 
 /* A plan whose layout only had to fit, once more under the targets that it had, in full: with these cuts, or as it was asked.
- * The plan itself, if that is slower.  work: as Ask.work_left. */
+ * The plan itself, if that is slower.  work: as Ask.work. */
 Plan *in_full(const Options *x, Plan *p, const Ints *cuts, int64_t work);
 
 /* Packing makes nothing faster, so the step that `exact` expects is the least.  The value of other planners, and of steps that

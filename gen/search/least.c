@@ -36,7 +36,7 @@ typedef struct {
     const Model *full, *m;      /* m: full, or a shorter step of it */
     bool scaled;
     Bytes most;                 /* scaled: the largest memory, of which others have their part */
-    int64_t work, steps;
+    Purse *work, *trials;
     Bytes fits;                 /* 0: none is known */
     Plan *best;                 /* of fits */
 } Least;
@@ -105,15 +105,11 @@ typedef enum { ONCE, FAST, WHOLE } How;
 /* A plan under a limit, for a part of what is left. */
 static Plan *ask(Least *l, Bytes limit, bool no_offload, How how, Plan **failed)
 {
-    const int64_t most = how == FAST ? QUESTION_WORK : LEAST_QUESTION, work = l->work < most ? l->work : most;
     Ask one = {.first_fit = how != FAST, .any_arena = how != WHOLE, .unproven = how == FAST, .no_offload = no_offload,
-               .more = (l->full->train.micro - l->m->train.micro) / l->m->plan.replicas, .work_left = alloc(sizeof work),
-               .steps_left = how == FAST ? alloc(sizeof *one.steps_left) : &l->steps};
-    *one.work_left = work;
-    *one.steps_left = how == FAST ? LEAST_STEPS / LEAST_FAST : l->steps;
-    Plan *p = search_with(l->x, limited(l, limit), &one, failed);
-    l->work -= work - *one.work_left;
-    return p;
+               .more = (l->full->train.micro - l->m->train.micro) / l->m->plan.replicas,
+               .work = purse_new(l->work, how == FAST ? QUESTION_WORK : LEAST_QUESTION),
+               .trials = how == FAST ? purse_new(NULL, LEAST_STEPS / LEAST_FAST) : l->trials};
+    return search_with(l->x, limited(l, limit), &one, failed);
 }
 
 /* Is the plan of this question smaller than those before? */
@@ -136,12 +132,11 @@ static bool try_limit(Least *l, Bytes limit, bool no_offload, How how)
 static Bytes need_of(Least *l)
 {
     Plan *failed = NULL;
-    int64_t work = BLAME_WORK;          /* of a plan that is not kept */
     Bytes beside = 0;
     if (ask(l, 1, false, WHOLE, &failed) || !failed || !plan_chunks(failed))
         return 0;
     Plan with = *failed;
-    with.ask.work_left = &work;
+    with.ask.work = purse_new(NULL, BLAME_WORK);
     if (with.chunk.n == 0)
         part_blame(&with);
     for (int d = 0; d < l->m->devices.n; d++)
@@ -153,7 +148,7 @@ static Bytes need_of(Least *l)
 static void search_up(Least *l, Bytes need, bool no_offload)
 {
     const Bytes most = 8 * need + 2 * l->m->devices.n * transport_of(l->m)->pair;      /* messages, which no need has */
-    for (Bytes target = need, more = need / 64 + 1; need && target < most && !l->fits && l->work > 0; more *= 2) {
+    for (Bytes target = need, more = need / 64 + 1; need && target < most && !l->fits && purse_left(l->work); more *= 2) {
         try_limit(l, target, no_offload, ONCE);
         target += more;
     }
@@ -162,7 +157,7 @@ static void search_up(Least *l, Bytes need, bool no_offload)
 /* Targets below the least plan so far, by a 16th of it, then by half as much each time one has no plan, or a larger one. */
 static void search_down(Least *l, bool no_offload, int64_t work)
 {
-    for (int part = 16; l->fits && part <= 1024 && l->work > work;)
+    for (int part = 16; l->fits && part <= 1024 && purse_left(l->work) > work;)
         part *= try_limit(l, l->fits - l->fits / part, no_offload, ONCE) ? 1 : 2;
 }
 
@@ -170,7 +165,7 @@ static void search_down(Least *l, bool no_offload, int64_t work)
 static void search_near(Least *l, Bytes target, bool no_offload, How how, int part, int tries)
 {
     const Bytes less = target / part;
-    for (int failed = 0; failed < tries && l->work > 0; failed++) {
+    for (int failed = 0; failed < tries && purse_left(l->work); failed++) {
         failed = try_limit(l, target, no_offload, how) ? -1 : failed;
         target = target - less < l->fits - less / 2 ? target - less : l->fits - less / 2;
     }
@@ -214,14 +209,15 @@ static Bytes least_of(Least *l)
 
 Bytes least_limit(const Options *x, const Model *m)
 {
-    Least l = {.x = x, .full = m, .m = m, .work = LEAST_WORK, .steps = LEAST_STEPS};
+    Least l = {.x = x, .full = m, .m = m, .work = purse_new(NULL, LEAST_WORK), .trials = purse_new(NULL, LEAST_STEPS)};
     return least_of(&l);
 }
 
 Plan *least_plan(const Options *x, const Model *m, Bytes *least)
 {
     const bool scaled = !are_equal(m);
-    Least l = {.x = x, .full = m, .m = m, .scaled = scaled, .most = most_of(m), .work = LEAST_WORK, .steps = LEAST_STEPS};
+    Least l = {.x = x, .full = m, .m = m, .scaled = scaled, .most = most_of(m), .work = purse_new(NULL, LEAST_WORK),
+               .trials = purse_new(NULL, LEAST_STEPS)};
     Bytes fits = least_of(&l);
     *least = scaled ? 0 : fits ? fits : -1;
     if (!l.best || fits > l.most)

@@ -34,11 +34,11 @@
 /* Plans with several chunks a device are many, for cuts that were expected to be slower may be faster. */
 static void loosen(Search *s, Candidate *x)
 {
-    if (x->m->plan.chunks <= 1 || s->ask.steps_left || s->ask.first_fit || !is_exact(x))
+    if (x->m->plan.chunks <= 1 || s->ask.trials || s->ask.first_fit || !is_exact(x))
         return;
     if (!s->loose)
-        s->loose = full_budget();
-    x->ask.steps_left = s->loose;
+        s->loose = purse_new(NULL, FULL_STEPS);
+    x->ask.trials = s->loose;
 }
 
 static Candidate *add(Search *s, const Graph *g, const Cost *c, const Model *m, int stages, const Schedule *k)
@@ -103,8 +103,8 @@ static void add_row(Search *s, const Graph *g, const Cost *c, const Model *m, in
 static void add_seeds(Search *s, const Graph *g, const Cost *c, const Model *m, int stages, const Schedule *schedule)
 {
     s->improves = true;
-    if (!s->ask.steps_left)             /* one plan wins: the layouts of all others only have to fit */
-        s->ask.steps_left = s->loose = layout_budget(&s->ask);
+    if (!s->ask.trials)                 /* one plan wins: the layouts of all others only have to fit */
+        s->ask.trials = s->loose = trials_of(&s->ask);
     for (const Schedule *k = schedules; k->name; k++) {
         bool map = k->any_map || (m->plan.chunks > 1 ? k->folds : k->one_chunk);
         if (k->async || k->given || k->improves || k->ways > 1 || !map || order_refuses(g, m, k, stages))
@@ -313,10 +313,8 @@ static void note_best(Search *s, int i)
     const Candidate *k = &s->all.at[i];
     if (k->best && !k->report_only && i != s->best && (s->best < 0 || wins(k->best, s->all.at[s->best].best)))
         s->best = i;
-    if (s->best >= 0 && s->later > 0) {
-        *s->ask.work_left += s->later;
-        s->later = 0;
-    }
+    if (s->best >= 0 && s->ask.work)
+        s->ask.work->kept = 0;
 }
 
 /* Every candidate once, from `from` on. */
@@ -403,11 +401,11 @@ static void plan_whole(Search *s)
 /* ---- depths of other planners ---------------------------------------------------------------------------------------- */
 
 /* The plan of a rival under these lists; NULL: it has none, or one under depths that everybody tries. */
-static const Plan *plan_of_rival(const Search *s, const Candidate *like, const char *name, int64_t *trials)
+static const Plan *plan_of_rival(const Search *s, const Candidate *like, const char *name, Purse *trials)
 {
     Search rival = {.x = s->x, .ask = s->ask, .best = -1};
     rival.ask.planner = name;
-    rival.ask.steps_left = trials;
+    rival.ask.trials = trials;
     list_schedule(&rival, like->g, like->c, like->m, like->stages, like->schedule);
     search_all(&rival);
     const Plan *p = rival.best < 0 ? NULL : rival.all.at[rival.best].best;
@@ -420,8 +418,8 @@ static void try_rival_depths(Search *s)
 {
     const Candidate like = s->best < 0 ? s->all.at[0] : s->all.at[s->best];
     VEC(const Plan *) faster = {0};
-    int64_t *trials = layout_budget(&s->ask);
-    if (!is_free(&like) || !row_of(&like)->depths || has_beats(&like) || (trials && *trials == 0))
+    Purse *trials = trials_of(&s->ask);
+    if (!is_free(&like) || !row_of(&like)->depths || has_beats(&like) || purse_left(trials) == 0)
         return;
     for (const Planner *r = planners; r->name && !is_over(s); r++) {
         const Plan *p = like.g->nf <= r->rival ? plan_of_rival(s, &like, r->name, trials) : NULL;
@@ -478,12 +476,11 @@ static int plan_far(Search *s, int i, bool home)
 {
     const Candidate like = s->all.at[i];
     int at = s->all.n;
-    int64_t work = FIRST_WORK;
     Candidate *one = add_like(s, &like);
     one->ask = like.ask;
     one->ask.far = true;
     one->ask.no_offload |= home;
-    one->ask.work_left = home ? budget_of(work) : one->ask.work_left;
+    one->ask.work = home ? purse_new(NULL, FIRST_WORK) : one->ask.work;
     const char *note = home ? strf("nothing is copied to the host; %s", far_note) : far_note;
     one->note = like.note ? strf("%s; %s", like.note, note) : note;
     plan_each(s, at);
@@ -546,13 +543,13 @@ static void try_buckets(Search *s)
 static void polish_best(Search *s)
 {
     Candidate *k = s->best < 0 ? NULL : &s->all.at[s->best];
-    if (!k || is_over(s) || s->ask.steps_left || s->ask.first_fit || !is_spent(k))
+    if (!k || is_over(s) || s->ask.trials || s->ask.first_fit || !is_spent(k))
         return;
-    int64_t work = QUESTION_WORK, *before = k->ask.work_left;
+    Purse *before = k->ask.work;
     Ns bound = k->proof.bound;
-    k->ask.work_left = budget_of(work);
+    k->ask.work = purse_new(NULL, QUESTION_WORK);
     polish_above(k, k->proof.value);
-    k->ask.work_left = before;
+    k->ask.work = before;
     k->proof.bound = bound < k->proof.bound ? bound : k->proof.bound;
 }
 

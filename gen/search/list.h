@@ -9,13 +9,12 @@
 typedef struct {
     const Options *x;
     Ask ask;                    /* for every candidate */
-    int64_t *loose;             /* steps of those whose layouts only have to fit; the winner of them is laid out in full */
+    Purse *loose;               /* steps of those whose layouts only have to fit; the winner of them is laid out in full */
     Candidates all;
     bool improves;              /* the best candidate gets other lists: schedule optimal */
     int best;                   /* the candidate that has the best plan; -1: none has */
     Ns cutoff;                  /* the step of a plan found elsewhere; 0: none was */
     const char *refused;        /* why there was no candidate */
-    int64_t later;              /* work that is added once a plan is found */
 } Search;
 
 /* Appends the candidates of one graph, number of stages and schedule. */

@@ -96,9 +96,10 @@ static void note_plan(Offer *o, Plan *p)
     o->weight = p ? with_idle(p) : 0;
 }
 
-/* The best of all, and of `best`, if that is not NULL; no more than `left` calls are replayed. */
-static Offer *best_offer(const Search *s, Offers *all, Offer *best, int64_t left)
+/* The best of all, and of `best`, if that is not NULL; no more than `most_work` calls are replayed. */
+static Offer *best_offer(const Search *s, Offers *all, Offer *best, int64_t most_work)
 {
+    Purse *work = purse_new(NULL, most_work);
     for (int i = 0; i < all->n && !busy_stopped(); i++) {
         Offer *o = &all->at[i];
         const Candidate k = {.g = o->g, .c = o->c, .m = o->m, .stages = o->stages, .schedule = o->schedule,
@@ -110,17 +111,15 @@ static Offer *best_offer(const Search *s, Offers *all, Offer *best, int64_t left
         busy_at(", schedule %s, %s of %s", o->schedule->name, count_text(o->stages, "stage"),
                 count_text(o->m->plan.tensor, "device"));
         o->least = candidate_least(&k);
-        if (slow || o->least >= most || left <= 0)
+        if (slow || o->least >= most || !purse_left(work))
             continue;
         void *mark = mem_mark();
-        const int64_t work = left < ROW_WORK ? left : ROW_WORK;
         OfferTrial t = {{.x = s->x, .ask = s->ask, .best = -1, .cutoff = !best ? 0 : o->gain ? best->step : best->weight}, o};
         t.s.ask.more = o->more;
         t.s.ask.unseeded = !o->schedule->depths || !o->gain;    /* they follow from the cuts of a plan: better ones help */
-        t.s.ask.work_left = budget_of(work);
-        t.s.ask.steps_left = budget_of(0);      /* the fixed orders, and a few more */
+        t.s.ask.work = purse_new(work, ROW_WORK);
+        t.s.ask.trials = purse_new(NULL, 0);    /* the fixed orders, and a few more */
         note_plan(o, diag_accepts(try_offer, &t) ? o->plan : NULL);
-        left -= work - *t.s.ask.work_left;
         if (o->plan && (!best || wins(o->plan, best->plan)))
             best = o;
         else

@@ -57,7 +57,7 @@ void stay_home(Candidate *k)
 {
     Ask ask = k->ask;
     ask.no_offload = true;
-    ask.work_left = budget_of(FIRST_WORK);      /* of its own: prices of copies may have spent the rest */
+    ask.work = purse_new(NULL, FIRST_WORK);      /* of its own: prices of copies may have spent the rest */
     Candidate with = candidate_with(k, &ask);
     Ns cutoff = k->best ? k->best->step : 0;
     candidate_start(&with, cutoff);
@@ -71,7 +71,7 @@ void take_any(Candidate *k)
 {
     Ask ask = k->ask;
     ask.first_fit = true;
-    ask.full_left = full_budget();      /* of its own: it is the last that may find a plan */
+    ask.layouts = purse_new(NULL, FULL_STEPS);      /* of its own: it is the last that may find a plan */
     Candidate with = asked(k, &ask);
     if (!with.best)
         return;
@@ -92,11 +92,11 @@ void take_narrow(Candidate *k)
 }
 
 /* The whole plan of one planner; NULL: it has none. */
-static Plan *plan_of_rival(const Candidate *k, const Ask *as, const char *name, int64_t *steps_left)
+static Plan *plan_of_rival(const Candidate *k, const Ask *as, const char *name, Purse *trials)
 {
     Ask ask = *as;
     ask.planner = name;
-    ask.steps_left = steps_left;
+    ask.trials = trials;
     ask.below_step = k->best ? k->best->step : 0;
     Candidate with = candidate_with(k, &ask);
     candidate_finish(&with);
@@ -118,16 +118,16 @@ void ask_rivals(Candidate *k)
 {
     const Plan *before = k->best;
     bool right = before && before->step <= k->proof.value;
-    int64_t *trials = layout_budget(&k->ask);
+    Purse *trials = trials_of(&k->ask);
     for (const Planner *r = planners; r->name; r++) {
         Ask ask = k->ask;
         if (!may_win(k, r, right))
             continue;
         if (is_spent(k) || k->g->nf > OPS_MANY)
-            ask.work_left = budget_of(QUESTION_WORK);
+            ask.work = purse_new(NULL, QUESTION_WORK);
         void *mark = mem_mark();
         Plan *p = plan_of_rival(k, &ask, r->name, trials);
-        if (promises(p, k->best) && trials != k->ask.steps_left)
+        if (promises(p, k->best) && !k->ask.trials)
             p = in_full(k->x, p, p->ask.cuts, QUESTION_WORK);
         if (!promises(p, k->best) || (k->best && !better(p, k->best)))
             mem_release(mark);
@@ -146,8 +146,7 @@ void share_limits(Candidate *k)
     const int devices = k->stages * k->m->plan.replicas;
     Ask ask = k->ask;
     for (int i = 0; i < PARTS && !is_spent(k); i++) {
-        const int64_t work = k->ask.work_left ? *k->ask.work_left / (PARTS - i) : QUESTION_WORK;
-        ask.work_left = budget_of(work);
+        ask.work = purse_new(k->ask.work, purse_left(k->ask.work) / (PARTS - i));
         Candidate with = candidate_with(k, &ask);
         with.seen = seen_new();
         with.limit = alloc(sizeof *with.limit * (size_t)devices);
@@ -158,8 +157,6 @@ void share_limits(Candidate *k)
         with.proof = with.first->predicted;
         if (with.why == OVER_DEVICE)
             repack(&with);
-        if (k->ask.work_left)
-            *k->ask.work_left -= work - *ask.work_left;
         if (with.best && (!k->best || better(with.best, k->best)))
             take(k, with.best, proof_of(k, k->best, with.best, with.best->predicted.note));
     }
@@ -168,14 +165,14 @@ void share_limits(Candidate *k)
 /* ---- cuts that were expected to be nearly as fast -------------------------------------------------------------------- */
 
 /* Given cuts; once: only if they fit as they are.  Under less memory nothing gets faster, so one that is slow then stays so. */
-static Plan *lay_out(const Candidate *k, Cut *cut, int chunks, bool once, int64_t *steps_left)
+static Plan *lay_out(const Candidate *k, Cut *cut, int chunks, bool once, Purse *trials)
 {
     Ints *cuts = alloc(sizeof *cuts);
     for (int c = 0; c + 1 < chunks; c++)
         *PUSH(cuts) = cut->last[c];
     Ask ask = k->ask;
     ask.cuts = cuts;
-    ask.steps_left = steps_left;
+    ask.trials = trials;
     ask.below_step = k->best ? k->best->step : 0;
     Candidate with = candidate_with(k, &ask);
     if (!once) {
@@ -183,7 +180,7 @@ static Plan *lay_out(const Candidate *k, Cut *cut, int chunks, bool once, int64_
         return with.best;
     }
     Verdict why;
-    with.seen = steps_left != k->ask.steps_left ? k->seen : NULL;
+    with.seen = trials != k->ask.trials ? k->seen : NULL;
     Plan *p = pass(&with, &ask, least_memory(k->m, k->stages), &why);
     cut->slow = why == NO_PLAN && ask.below_step > 0 && p->step > ask.below_step;
     return why == PLANNED ? p : NULL;
@@ -202,7 +199,7 @@ static bool expects_less(const Candidate *k, const Plan *p)
 }
 
 /* Tries them in turn; how many were tried.  `i` is the last that won: the others only had to fit. */
-static int try_all(Candidate *k, Cuts *all, const Plan *before, int chunks, bool once, int64_t *trials)
+static int try_all(Candidate *k, Cuts *all, const Plan *before, int chunks, bool once, Purse *trials)
 {
     int i = 0, won = -1;
     for (; i < all->n && !is_spent(k) && i < most_cuts(k, once) && (!k->best || all->at[i].value < k->best->step); i++) {
@@ -217,7 +214,7 @@ static int try_all(Candidate *k, Cuts *all, const Plan *before, int chunks, bool
             mem_release(mark);
         }
     }
-    Plan *full = won < 0 ? NULL : lay_out(k, &all->at[won], chunks, once, k->ask.steps_left);
+    Plan *full = won < 0 ? NULL : lay_out(k, &all->at[won], chunks, once, k->ask.trials);
     if (full && full->step <= k->best->step)
         k->best = full;
     return i;
@@ -232,7 +229,7 @@ void lay_out_others(Candidate *k)
         return;
     bool open = !k->best;
     if (expects_less(k, p)) {
-        int64_t *trials = layout_budget(&k->ask);
+        Purse *trials = trials_of(&k->ask);
         bool ends = part_below(p, least_memory(k->m, k->stages), k->best ? k->best->step : INT64_MAX / 4, &all);
         k->seen = seen_new();   /* of layouts that only have to fit */
         for (int once = 1; once >= 0; once--)

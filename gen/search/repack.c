@@ -276,7 +276,7 @@ void polish_above(Candidate *k, Ns expected)
     if (!is_free(k) || best->step <= expected + expected / 1024 || !part_cuts(best, cuts))
         return;
     Ask quick = k->ask;                 /* any arena that fits, until the last move */
-    quick.steps_left = layout_budget(&k->ask);
+    quick.trials = trials_of(&k->ask);
     Candidate first = candidate_with(k, &quick);
     first.seen = seen_new();
     for (int i = 0, trials = 0, idle = 0; idle < cuts->n && trials < most && !is_spent(k); i = (i + 1) % cuts->n) {
@@ -294,10 +294,9 @@ void polish_above(Candidate *k, Ns expected)
         }
         idle = best == was ? idle + 1 : 0;
     }
-    int64_t work = QUESTION_WORK;       /* for what was found, where looking for it took all */
     Ask full = k->ask;
-    if (is_spent(k))
-        full.work_left = budget_of(work);
+    if (is_spent(k))            /* for what was found, where looking for it took all */
+        full.work = purse_new(NULL, QUESTION_WORK);
     best = best == k->best ? NULL : plan_with(k, &full, k->best, cuts);
     if (!best || !better(best, k->best))
         return;

@@ -75,8 +75,7 @@ static void list_graph(Search *s, const Model *m)
         return;
     const Cost *c = cost(g, m, s->x->times);
     check_cost(g, c);
-    if (s->ask.work_left)
-        *s->ask.work_left -= (int64_t)g->op.n * BUILDING;
+    purse_spend(s->ask.work, (int64_t)g->op.n * BUILDING);
     bool any = schedule_open(m->plan.schedule);                        /* of those that train alike: the synchronous ones */
     for (int stages = m->plan.stages_min; stages <= m->plan.stages_max; stages++) {
         const Cost *shared = cost_shared(c, m, stages * m->plan.replicas);
@@ -207,7 +206,6 @@ static Plan *search_asked(const Options *x, const Model *m, const Ask *ask, Plan
 {
     Search s = {.x = x, .ask = ask ? *ask : (Ask){0}, .best = -1};
     s.cutoff = s.ask.cutoff;
-    int64_t work = s.ask.stop_early ? QUESTION_WORK : FIRST_WORK;
     /* Forms of fuse: a graph that was read has its own. */
     Models all = {0};
     const Model *form[FORMS] = {m};
@@ -218,12 +216,12 @@ static Plan *search_asked(const Options *x, const Model *m, const Ask *ask, Plan
         search_sizes(form[k], &all);
     Models sizes = all;
     Plan *best = NULL;
-    if (!s.ask.work_left) {
-        s.ask.work_left = budget_of(work);
-        s.later = SEARCH_WORK - work;
+    if (!s.ask.work) {
+        s.ask.work = purse_new(NULL, SEARCH_WORK);
+        s.ask.work->kept = SEARCH_WORK - (s.ask.stop_early ? QUESTION_WORK : FIRST_WORK);
     }
-    if (!s.ask.full_left)
-        s.ask.full_left = full_budget();
+    if (!s.ask.layouts)
+        s.ask.layouts = purse_new(NULL, FULL_STEPS);
     bool open = sizes.n > 1 || m->plan.stages_min < m->plan.stages_max;
     if (!planner_named(m->plan.planner)->layout || !open || !search_layouts(&s, &sizes, &best)) {
         for (int i = 0; i < sizes.n; i++)
@@ -232,7 +230,7 @@ static Plan *search_asked(const Options *x, const Model *m, const Ask *ask, Plan
         best = search_best(&s);
         if (best && tries_rows(&s, m) && move_is_on("rows"))
             best = offer_rows(&s, best);
-        if (best && s.loose && best->ask.steps_left == s.loose)
+        if (best && s.loose && best->ask.trials == s.loose)
             best = lay_out_winner(&s, best);
     }
     if (best && m->plan.fuse != best->m->plan.fuse)
@@ -265,16 +263,14 @@ static bool is_full(const Plan *p)
 static Plan *search_graphs(const Options *x, const Model *m, const Ask *ask, Plan **failed)
 {
     Ask with = ask ? *ask : (Ask){0};
-    with.full_left = with.full_left ? with.full_left : full_budget();
+    with.layouts = with.layouts ? with.layouts : purse_new(NULL, FULL_STEPS);
     Plan *best = search_asked(x, m, &with, failed);
     bool enough = best && (with.first_fit || with.any_arena || !is_full(best));
     const Plan *seen = best ? best : *failed;
     if (enough || busy_stopped() || !seen || !may_part(x, m, seen->g) || !move_is_on("apart"))
         return best;
-    int64_t work = FIRST_WORK;
     with.cutoff = best ? best->step : with.cutoff;
-    if (!with.work_left)
-        with.work_left = budget_of(work);
+    with.work = with.work ? with.work : purse_new(NULL, FIRST_WORK);
     Plan *none, *apart = search_with(x, fuse_as(m, FUSE_SUMS), &with, &none);
     if (!apart || (best && !wins(apart, best)))
         return best;
@@ -395,8 +391,7 @@ bool search_fits(const Options *x, const Model *m, const Ask *budget, Bytes *nee
 {
     void *mark = mem_mark();
     Plan *failed = NULL;
-    Ask ask = {.first_fit = true, .no_offload = budget->no_offload, .work_left = budget->work_left,
-               .steps_left = layout_budget(budget)};
+    Ask ask = {.first_fit = true, .no_offload = budget->no_offload, .work = budget->work, .trials = trials_of(budget)};
     bool fits = search_with(x, m, &ask, &failed);
     *need = !fits && failed ? failed->shortfall.need : 0;
     mem_release(mark);
@@ -410,7 +405,7 @@ static void try_again(void *ctx)
     search_all(ctx);
 }
 
-Plan *search_again(const Plan *p, const Model *m, const Ints *cuts, Effort *left, Plan **failed)
+Plan *search_again(const Plan *p, const Model *m, const Ints *cuts, const Ask *left, Plan **failed)
 {
     static const Options quiet;
     const Schedule *k = schedule_of(p->schedule);
@@ -421,7 +416,7 @@ Plan *search_again(const Plan *p, const Model *m, const Ints *cuts, Effort *left
     one->ask = (Ask){.map = p->ask.map, .cuts = cuts, .depth = p->ask.depth, .lead = p->ask.lead, .lag = p->ask.lag,
                      .seed = p->ask.seed, .lists = p->ask.lists, .far = p->ask.far, .early = p->ask.early,
                      .no_offload = p->ask.no_offload, .buckets = p->ask.buckets, .warmup = p->ask.warmup, .estimate_only = true,
-                     .work_left = &left->work, .steps_left = &left->steps};
+                     .work = left->work, .trials = left->trials};
     bool model = diag_accepts(try_again, &s);
     *failed = model ? search_failed(&s) : NULL;
     return model ? search_best(&s) : NULL;

@@ -20,10 +20,7 @@ Plan *search_quiet(const Options *x, const Model *m, Plan **failed);
 Plan *search_with(const Options *x, const Model *m, const Ask *ask, Plan **failed);
 /* Is there any plan that fits?  If not, what its worst device lacks memory for.  budget: of its work and its placement. */
 bool search_fits(const Options *x, const Model *m, const Ask *budget, Bytes *need);
-/* What is left of an effort that several questions may share: calls replayed, as Ask.work_left, and steps of layouts.  Without
- * work the answer is the best so far; without steps a layout is a brief one. */
-typedef struct { int64_t work, steps; } Effort;
 /* The graph, lists and devices of a finished plan, planned again with other cuts or another model file; NULL: that is no plan,
  * and failed, which may be NULL, says why. */
-Plan *search_again(const Plan *p, const Model *m, const Ints *cuts, Effort *left, Plan **failed);
+Plan *search_again(const Plan *p, const Model *m, const Ints *cuts, const Ask *left, Plan **failed);
 #endif

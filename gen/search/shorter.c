@@ -106,10 +106,9 @@ Plan *lengthened(const Options *x, const Model *full, const Plan *p)
     k.first = k.failed = run_longer(&quiet, p, g, c, m, &k.why);
     k.best = k.why == PLANNED ? k.first : NULL;
     if (k.why == OVER_DEVICE) {         /* more buffers take turns, and leave other gaps */
-        int64_t work = FIRST_WORK;
         k.ask = k.first->ask;
         k.soon = true;                  /* the shorter step has found the cuts and the fates */
-        k.ask.work_left = budget_of(work);
+        k.ask.work = purse_new(NULL, FIRST_WORK);
         k.ask.cuts = part_cuts(p, cuts) ? cuts : k.ask.cuts;
         k.limit = memcpy(alloc(sizeof *k.limit * (size_t)p->devices), p->target, sizeof *k.limit * (size_t)p->devices);
         plan_drop(k.first);             /* its lists are large, and only what it lacks is asked */

@@ -183,16 +183,12 @@ static Model *variant(const Model *m)
 static bool fits_as(Doctor *x, const Model *v, bool home)
 {
     Bytes need;
-    if (*x->budget.work_left <= 0 || *x->budget.steps_left <= 0) {
+    if (!purse_left(x->budget.work) || !purse_left(x->budget.trials)) {
         x->late = true;
         return false;
     }
-    const int64_t given = *x->budget.work_left < QUESTION_WORK ? *x->budget.work_left : QUESTION_WORK;
-    int64_t left = given;
-    const Ask one = {.no_offload = home, .work_left = &left, .steps_left = x->budget.steps_left};
-    bool found = search_fits(x->x, v, &one, &need);
-    *x->budget.work_left -= given - left;
-    return found;
+    const Ask one = {.no_offload = home, .work = purse_new(x->budget.work, QUESTION_WORK), .trials = x->budget.trials};
+    return search_fits(x->x, v, &one, &need);
 }
 
 static bool may_copy(const Model *m)
@@ -242,7 +238,7 @@ static void try_constraint(Doctor *x)
 static bool try_limit(Doctor *x, const Plan *failed)
 {
     Bytes least = failed->shortfall.least, step = 1024;
-    if (!least && *x->budget.work_left > 0)
+    if (!least && purse_left(x->budget.work))
         least = least_limit(x->x, x->m);
     while (step * 4096 < least)
         step *= 2;
@@ -511,11 +507,11 @@ static void print_head(const Plan *p)
 }
 
 /* With the device that lacks most, where no cut was laid out. */
-static Plan *blamed(const Plan *last, int64_t *blame, int64_t *shown)
+static Plan *blamed(const Plan *last)
 {
     Plan *failed = alloc(sizeof *failed), with = *last;
-    with.ask.work_left = blame;
-    with.ask.steps_left = shown;
+    with.ask.work = purse_new(NULL, BLAME_WORK);
+    with.ask.trials = purse_new(NULL, SHOWN_STEPS);
     *failed = with;
     if (plan_chunks(failed) && failed->chunk.n == 0)
         part_blame(failed);
@@ -524,7 +520,7 @@ static Plan *blamed(const Plan *last, int64_t *blame, int64_t *shown)
 
 Bytes nofit_lacks(const Plan *last, int *device)
 {
-    Plan *failed = blamed(last, &(int64_t){BLAME_WORK}, &(int64_t){SHOWN_STEPS});
+    Plan *failed = blamed(last);
     const Shortfall *why = &failed->shortfall;
     Plan *p = why->device < 0 || why->host ? NULL : finished(failed);
     *device = p ? worst_device(p) : why->host ? -1 : why->device;
@@ -535,10 +531,10 @@ void nofit(const Options *options, const Plan *last)
 {
     if (!last)
         fail(EXIT_NOFIT, "there is no plan to try: no micro-batch size, stage count and schedule go together");
-    int64_t work = last->g->op.n > SHOWN_OPERATORS ? 0 : REPORT_WORK;
-    int64_t steps = REPORT_STEPS, blame = BLAME_WORK, shown = SHOWN_STEPS;
-    Plan *failed = blamed(last, &blame, &shown);
-    Doctor x = {.x = options, .m = failed->m, .budget = {.work_left = &work, .steps_left = &steps}};
+    Plan *failed = blamed(last);
+    const int64_t work = failed->g->op.n > SHOWN_OPERATORS ? 0 : REPORT_WORK;
+    Doctor x = {.x = options, .m = failed->m,
+                .budget = {.work = purse_new(NULL, work), .trials = purse_new(NULL, REPORT_STEPS)}};
     busy_end();
     fflush(stdout);
     print_head(failed);

@@ -57,7 +57,7 @@ void view_one(FILE *f, const Plan *p, int device)
 
 /* ---- neighbouring cuts --------------------------------------------------------------------------------------------- */
 
-const char *view_moved(const Plan *p, const Ints *cuts, int i, int at, Effort *left)
+const char *view_moved(const Plan *p, const Ints *cuts, int i, int at, const Ask *left)
 {
     bool crosses = (i > 0 && at <= cuts->at[i - 1]) || (i + 1 < cuts->n && at >= cuts->at[i + 1]);
     if (at < 0 || at + 1 >= p->g->nf || crosses)
@@ -72,19 +72,16 @@ const char *view_moved(const Plan *p, const Ints *cuts, int i, int at, Effort *l
     Ns more = other ? other->step - p->step : 0;
     bool found = other;
     mem_release(mark);          /* sixty stages have more than a hundred such plans */
-    bool spent = left->work <= 0 || left->steps < LAYOUT_STEPS;
+    bool spent = !purse_left(left->work) || purse_left(left->trials) < LAYOUT_STEPS;
     return found ? strf("%s%+.3f ms", spent ? "at most " : "", ms(more)) : stuck ? "waits for ever" :
         spent ? "no plan in the work allowed" : over >= 0 ? strf("stage %d does not fit", over) : "not allowed";
 }
 
 /* view_moved with its share of the work that is left; questions: that share it, this one too. */
-static const char *moved_in_turn(const Plan *p, const Ints *cuts, int i, int at, Effort *left, int questions)
+static const char *moved_in_turn(const Plan *p, const Ints *cuts, int i, int at, const Ask *left, int questions)
 {
-    Effort effort = {left->work / questions, left->steps};
-    int64_t share = effort.work;
-    const char *text = view_moved(p, cuts, i, at, &effort);
-    *left = (Effort){left->work - (share - effort.work), effort.steps};
-    return text;
+    const Ask one = {.work = purse_new(left->work, purse_left(left->work) / questions), .trials = left->trials};
+    return view_moved(p, cuts, i, at, &one);
 }
 
 void view_cuts(FILE *f, const Plan *p, int only)
@@ -92,7 +89,7 @@ void view_cuts(FILE *f, const Plan *p, int only)
     Ints cuts = {0};
     if (!part_cuts(p, &cuts) || !cuts.n)
         return;
-    Effort left = {MOVED_WORK, MOVED_STEPS};
+    const Ask left = {.work = purse_new(NULL, MOVED_WORK), .trials = purse_new(NULL, MOVED_STEPS)};
     int questions = only < 0 ? 2 * cuts.n : 2;
     int64_t calls = 0;
     for (int d = 0; d < p->devices; d++)

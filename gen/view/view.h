@@ -29,7 +29,7 @@ void view_table(FILE *f, const Plan *p);                                /* the s
 void view_one(FILE *f, const Plan *p, int device);                      /* one stage of it */
 /* The step, were cut i after operator `at` and all others as they are: by how much it changes, or why there is none.  It may
  * replay `work` calls, and lowers that by those it did; where that ends it, the answer is a bound. */
-const char *view_moved(const Plan *p, const Ints *cuts, int i, int at, Effort *left);
+const char *view_moved(const Plan *p, const Ints *cuts, int i, int at, const Ask *left);
 /* What its neighbours would cost: of all cuts, or of the one after operator `only`.  plan.c */
 void view_cuts(FILE *f, const Plan *p, int only);
 /* Values on the slowest link that would gain by a line Round.  rounds.c */
