@@ -57,6 +57,11 @@ void view_one(FILE *f, const Plan *p, int device)
 
 /* ---- neighbouring cuts --------------------------------------------------------------------------------------------- */
 
+static bool is_spent(const Ask *left)
+{
+    return !purse_left(left->work) || purse_left(left->trials) < LAYOUT_STEPS;
+}
+
 const char *view_moved(const Plan *p, const Ints *cuts, int i, int at, const Ask *left)
 {
     bool crosses = (i > 0 && at <= cuts->at[i - 1]) || (i + 1 < cuts->n && at >= cuts->at[i + 1]);
@@ -72,7 +77,7 @@ const char *view_moved(const Plan *p, const Ints *cuts, int i, int at, const Ask
     Ns more = other ? other->step - p->step : 0;
     bool found = other;
     mem_release(mark);          /* sixty stages have more than a hundred such plans */
-    bool spent = !purse_left(left->work) || purse_left(left->trials) < LAYOUT_STEPS;
+    bool spent = is_spent(left);
     return found ? strf("%s%+.3f ms", spent ? "at most " : "", ms(more)) : stuck ? "waits for ever" :
         spent ? "no plan in the work allowed" : over >= 0 ? strf("stage %d does not fit", over) : "not allowed";
 }
@@ -104,6 +109,11 @@ void view_cuts(FILE *f, const Plan *p, int only)
         int at = cuts.at[i];
         if (only >= 0 && only != at)
             continue;
+        if (is_spent(&left)) {
+            fprintf(f, "  %s more, not asked: the work of this list is done; dpgen explain asks of one\n",
+                    count_text(cuts.n - i, "cut"));
+            return;
+        }
         const char *earlier = moved_in_turn(p, &cuts, i, at - 1, &left, questions--);
         const char *later = moved_in_turn(p, &cuts, i, at + 1, &left, questions--);
         fprintf(f, "  after %d, %s: earlier %s, later %s\n", at, p->g->op.at[at].name, earlier, later);
