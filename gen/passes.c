@@ -4,6 +4,7 @@
  * const from there on, and each later pass fills its own fields of a Plan.  A checker runs after every pass.
  */
 #include "passes.h"
+#include "budgets.h"
 #include "key.h"
 #include "emit/emit.h"
 #include "list/transport.h"
@@ -297,7 +298,8 @@ Plan *run_longer(const Options *x, const Plan *of, const Graph *g, const Cost *c
 {
     Ask ask = of->ask;
     ask.more = ask.below_step = ask.cutoff = 0;
-    ask.work = ask.trials = ask.layouts = NULL;
+    ask.work = ask.layouts = NULL;
+    ask.trials = purse_new(NULL, FULL_STEPS);   /* as the shorter step, it only has to fit */
     Plan *p = new_plan(g, c, m, plan_stages(of), of->schedule, &ask), with = *p;
     *why = NO_PLAN;
     with.chunk = of->chunk, with.target = of->target, with.fate = of->fate, with.key = numeric_key(g, m, c);
