@@ -253,9 +253,11 @@ static void check_library(const Model *m, const Plan *p)
         why = "a job that trains, and this one infers: its function NAME_forward does that";
     else if (m->quantize.bits)
         why = "weights with all their bits; leave out section quantize";
-    else if (p && (p->devices > 1 || p->g->team))
-        why = strf("one stage on one device, and this plan has %d devices; --stages 1",
-                   p->devices * (p->g->team ? p->g->team : 1));
+    else if (p && p->g->team)
+        why = strf("stages of one device each, and this plan has %d devices in a stage; --tensor 1", p->g->team);
+    else if (p && transport_of(m)->ranks && p->devices > 1)
+        why = strf("one process, and this plan has %d, with messages over %s; --transport local", p->devices,
+                   m->plan.transport);
     else if (p && (order_overlap(p) > 0 || p->host.n > 0))
         why = "steps that neither overlap nor move tensors to the host; --schedule 1f1b, --offload none";
     if (why)

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * action.c: the actions of a step that do not compute.
- *
- * A transfer is begun under a literal request number and waited for under the same.  Beginning a number twice, or
- * waiting for one that was not begun, is a bug of the plan and ends the job.
+ * action.c: the actions of a step that neither compute nor move anything, and what its transfers tell the runtime.
  */
-#include "link.h"
+#include "meet.h"
 #include "run.h"
 
 const char *action_name(const Worker *w, int64_t number)
@@ -63,45 +60,16 @@ void step_end(Stage *st, Values *vals)
         job_overlap->ended(w, w->last);
 }
 
-static const char *stage_name(const Stage *st, int index)
+const char *stage_action(const Stage *st, int stage, int64_t at)
 {
-    return st->worker ? st->worker->run->job->stage[index].name : "stage";
+    return st->worker ? action_name(&st->worker->run->worker[stage], at) : "?";
 }
 
-/* A stage's source names the first device of another stage; this one speaks to the one of its own number. */
-static void begin(Stage *st, int request, int sending, void *buffer, int peer, int tag, long bytes)
+void stage_waits(Stage *st, int who)
 {
-    peer += st->shard * st->apart;
-    if (request < 0 || request >= MAX_REQUESTS || peer < 0 || peer >= st->count || peer == st->index || bytes < 0)
-        quit(st->link, STATUS_RUN, "%s: transfer %d with stage %d, tag %d, %ld bytes is out of range; this folder is "
-             "not what dpgen wrote", stage_name(st, st->index), request, peer, tag, bytes);
-    if (st->request[request])
-        quit(st->link, STATUS_RUN, "%s: transfer %d (tag %d) begins again before its end was waited for; this folder "
-             "is not what dpgen wrote", stage_name(st, st->index), request, tag);
-    if (st->worker)
-        st->worker->peer[request] = sending ? -1 - peer : 1 + peer;
-    st->request[request] = link_begin(st, request, sending, buffer, peer, tag, bytes);
-}
-
-void send_begin(Stage *st, const void *from, int request, int peer, int tag, long bytes)
-{
-    begin(st, request, 1, (void *)(uintptr_t)from, peer, tag, bytes);
-}
-
-void recv_begin(Stage *st, void *to, int request, int peer, int tag, long bytes)
-{
-    begin(st, request, 0, to, peer, tag, bytes);
-}
-
-void transfer_wait(Stage *st, int request)
-{
-    if (request < 0 || request >= MAX_REQUESTS || !st->request[request])
-        quit(st->link, STATUS_RUN, "%s: waits for transfer %d, which was not begun; this folder is not what dpgen "
-             "wrote", stage_name(st, st->index), request);
-    if (st->worker)
-        atomic_store_explicit(&st->worker->waits, st->worker->peer[request], memory_order_relaxed);
-    link_wait(st, st->request[request]);
-    if (st->worker)
-        atomic_store_explicit(&st->worker->waits, 0, memory_order_relaxed);
-    st->request[request] = NULL;
+    if (!st->worker)
+        return;
+    atomic_store_explicit(&st->worker->waits, who, memory_order_relaxed);
+    if (!who)
+        atomic_fetch_add_explicit(&st->worker->beat, 1, memory_order_relaxed);
 }

@@ -45,8 +45,8 @@ typedef struct Spill Spill;     /* spill.c: the way to the host's memory, and wh
 typedef struct Team Team;       /* team.h: what the devices of a stage do together */
 
 /* TEAM_REQUEST and the next one: of a team */
-#ifdef LIBRARY                  /* one stage, portable kernels: no transfers, nothing prepared */
-enum { MAX_REQUESTS = 1, MAX_HANDLES = 1,
+#ifdef LIBRARY                  /* so many transfers, portable kernels: nothing prepared */
+enum { MAX_REQUESTS = JOB_REQUESTS, MAX_HANDLES = 1,
 #else
 enum { MAX_REQUESTS = 256, MAX_HANDLES = 1024,
 #endif
@@ -69,6 +69,7 @@ struct Stage {
     Loader *loader;
     Spill *spill;               /* NULL: nothing is offloaded here */
     void *request[MAX_REQUESTS];    /* transfers under way, by literal number */
+    int   peer[MAX_REQUESTS];   /* of each: 1 + the stage that it receives from, -1 - the one that it sends to */
     void *handle[MAX_HANDLES];      /* prepared library objects, by literal number */
     float *loss;                /* with several replicas: of each micro-batch of this step, so many of them */
     long  losses;

@@ -79,7 +79,6 @@ typedef struct Worker {
     int64_t broken_at;          /* steps that were done then */
     void *board;                /* answers of link_share(), all stages */
     Text text;                  /* room for headers of files */
-    int peer[MAX_REQUESTS];     /* of each transfer under way, as in `waits` */
     bool scored;                /* sample/sample.c: this stage has seen the scores */
     float *room;                /* publish.c; NULL: nothing is */
     float *eval_loss, *losses;  /* losses.c: of this stage's micro-batches of an evaluation; of all replicas */
@@ -192,12 +191,6 @@ Values *arena_values(Stage *st, Values *vals);
 void arena_settle(Stage *st, Values *vals);
 void arena_clock(Stage *st, double *at);                 /* seconds(), when the computation has come so far */
 void *arena_shared(size_t n);                           /* zeroed memory of the host that kernels may write */
-/* message.c: between stages of one process.  What was given to the sender's, or receiver's, device so far comes before the
- * message of this request; both halves have begun: carry it; what is given to the device from now on comes after it. */
-typedef struct { int from, send, to, recv; const void *source; void *target; long bytes; } Message;  /* stages, requests */
-void message_ready(Stage *st, int request);
-void message_carry(Stage *st, const Message *m);
-void message_arrived(Stage *st, int request);
 const char *action_name(const Worker *w, int64_t number);       /* action.c: its text; "?": it has not begun yet */
 typedef struct { double from, to; int number; } Copied; /* a copy as it was: seconds, and the action that began it */
 struct Offload {                                        /* spill.c, of stages that have copies */

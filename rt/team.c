@@ -20,6 +20,7 @@
 #include "team.h"
 #include <string.h>
 #include "link.h"
+#include "meet.h"
 #include "real.h"
 #include "run.h"
 
@@ -30,13 +31,9 @@ static int peer_of(const Stage *st, int shard)
 
 static void wait_for(Stage *st, int peer, bool sending, void *half)
 {
-    if (st->worker)
-        atomic_store_explicit(&st->worker->waits, sending ? -1 - peer : 1 + peer, memory_order_relaxed);
+    stage_waits(st, sending ? -1 - peer : 1 + peer);
     link_wait(st, half);
-    if (st->worker) {
-        atomic_store_explicit(&st->worker->waits, 0, memory_order_relaxed);
-        atomic_fetch_add_explicit(&st->worker->beat, 1, memory_order_relaxed);
-    }
+    stage_waits(st, 0);
 }
 
 static void one_way(Stage *st, int with, bool sending, void *buffer, long bytes)

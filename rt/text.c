@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "link.h"
+#include "meet.h"
 #include "run.h"
 
 enum { LINE = 1024 };
@@ -64,6 +65,21 @@ void quit(Link *link, int status, const char *form, ...)
     say(form, list);
     va_end(list);
     link_abort(link, status);
+}
+
+void stage_fail(Stage *st, const char *form, ...)
+{
+    va_list list;
+    va_start(list, form);
+    say(form, list);
+    va_end(list);
+    link_abort(st->link, STATUS_RUN);
+}
+
+/* Here the first failure is the end of the process. */
+void stage_leave(Stage *st)
+{
+    link_abort(st->link, STATUS_RUN);
 }
 
 void text_add(Text *t, const char *form, ...)

@@ -23,9 +23,9 @@ VECTOR := $(if $(filter x86_64%,$(shell $(CC) -dumpmachine)),-mprefer-vector-wid
 ISA = @isa@
 OPTIMISE = -O3
 WARN = -Wall -Wextra $(if $(WERROR),-Werror)
-CFLAGS = -std=c11 $(OPTIMISE) $(ISA) -ffp-contract=off -fno-math-errno -fno-trapping-math -fPIC @openmp@ $(WARN)
+CFLAGS = -std=c11 $(OPTIMISE) $(ISA) -ffp-contract=off -fno-math-errno -fno-trapping-math -fPIC @threads@ $(WARN)
 ifeq ($(LINK),freestanding)
-ISA =
+@board@ISA =
 OPTIMISE = -O2
 CFLAGS = -std=c11 $(OPTIMISE) $(ISA) -ffp-contract=off -fno-math-errno -fno-trapping-math -ffreestanding \
   -ffunction-sections -fdata-sections $(WARN)
@@ -51,7 +51,7 @@ lib@name@.a: @name@.o
 	$(call say,archive $@) rm -f $@ && $(AR) rcs $@ $<
 
 lib@name@.so: @name@.o
-	$(call say,link $@) $(CC) -shared @openmp@ -o $@ $<
+	$(call say,link $@) $(CC) -shared @threads@ -o $@ $<
 
 verify:
 	@sha256sum --quiet -c MANIFEST

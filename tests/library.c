@@ -5,6 +5,7 @@
  *     library data        arrays of the data of all steps, in the format of NumPy, for the programs of the same jobs
  *     library turn N      N steps of both in turn, then the hash of each; pages of memory at step 10 and at the end are equal
  *     library refuse      each call that is to be refused: its status, its text, and that the job goes on
+ *     library lost        digits.c has a message of a wrong tag: its step fails with a text, and both jobs go on
  */
 #include <math.h>
 #include <stdio.h>
@@ -87,12 +88,28 @@ static long pages(void)
     return n;
 }
 
+static long threads(void)
+{
+    char line[256];
+    long n = 0;
+    FILE *f = fopen("/proc/self/status", "r");
+    while (f && fgets(line, sizeof line, f))
+        sscanf(line, "Threads: %ld", &n);
+    if (f)
+        fclose(f);
+    return n;
+}
+
 static void need(int good, const char *what, const char *why)
 {
     if (!good)
         printf("not so: %s: %s\n", what, why);
     failed += !good;
 }
+
+#ifndef THREADS                 /* of both jobs, besides that of main() */
+#define THREADS 0
+#endif
 
 static void turn(int64_t steps)
 {
@@ -114,14 +131,18 @@ static void turn(int64_t steps)
         if (i == 10)
             early = pages();
     }
+#ifndef __SANITIZE_THREAD__     /* which keeps what it has seen */
     need(steps <= 10 || pages() == early, "memory", "it grows");
+#endif
     need(xor_steps(x) == steps && digits_steps(d) == steps, "steps", "another number");
     xor_hash(x, hex);
     printf("sha256 %s\n", hex);
     digits_hash(d, hex);
     printf("sha256 %s\n", hex);
+    long open = threads();
     xor_close(x);
     digits_close(d);
+    need(open - threads() == THREADS, "threads", "not all of them have ended");
 }
 
 /* ---- calls that are refused -------------------------------------------------------------------------------------------- */
@@ -203,9 +224,9 @@ static void refuse_saved(xor_job *j)
 }
 
 static int nested;
-static void again(void *with, const char *action)
+static void again(void *with, int stage, const char *action)
 {
-    nested |= action && xor_step(with, xor_in(), NULL) == XOR_USE && strstr(xor_why(with), "under way");
+    nested |= stage == 0 && action && xor_step(with, xor_in(), NULL) == XOR_USE && strstr(xor_why(with), "under way");
 }
 
 /* What is saved goes on as if nothing had been; a parameter that is written is read; a forward is that of the whole batch. */
@@ -254,6 +275,31 @@ static void refuse(void)
     xor_close(j);
 }
 
+static void lost(void)
+{
+    char first[65], hex[65], why[DIGITS_TEXT] = "";
+    float x[10];
+    size_t n = digits_saved();
+    void *bytes = malloc(n);
+    xor_job *other = xor_open(NULL, 0, why);
+    digits_job *d = digits_open(NULL, 0, why);
+    need(d && other && !digits_save(d, bytes, n) && !digits_hash(d, first), "open", why);
+    for (int i = 0; i < 3; i++) {
+        draw(i);
+        need(digits_step(d, digits_in(), NULL) == DIGITS_LOST && strstr(digits_why(d), "stage 0 sends tag 77, "), "a wrong tag",
+             digits_why(d));
+        need(digits_read(d, "scores.bias", x, 10) == DIGITS_LOST && strstr(digits_why(d), "load what was saved, or restart"),
+             "a read of what is lost", digits_why(d));
+        need(!xor_step(other, xor_in(), NULL), "the other job", xor_why(other));
+        need(!(i % 2 ? digits_load(d, bytes, n) : digits_restart(d)) && !digits_hash(d, hex) && !strcmp(first, hex),
+             "it goes on", digits_why(d));
+        need(!digits_forward(d, digits_in(), "scores", x, 0) || strstr(digits_why(d), "room for 0"), "forward", digits_why(d));
+    }
+    digits_close(d);
+    xor_close(other);
+    free(bytes);
+}
+
 int main(int argc, char **argv)
 {
     long n = argc > 2 ? atol(argv[2]) : 0;
@@ -261,6 +307,8 @@ int main(int argc, char **argv)
         data();
     else if (argc > 1 && !strcmp(argv[1], "turn"))
         turn(n);
+    else if (argc > 1 && !strcmp(argv[1], "lost"))
+        lost();
     else
         refuse();
     return failed > 0;

@@ -1,28 +1,40 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# --library: two jobs of examples/library in one program, each with the hash of its own program; every call that is refused;
-# headers and symbols; the boards, where their compilers and emulators are.  SLOW=1: 10^5 steps under the address and leak
-# sanitizers, and the boards.
+# --library: two jobs of examples/library in one program, one of two stages, each with the hash of its own program; every call
+# that is refused; a stage that fails; what is saved, over cuts; headers and symbols.  SLOW=1: 10^5 steps under the address and
+# leak sanitizers, threads under theirs, every kind of call in every kind of plan, and the boards, where their compilers and
+# emulators are.
 . "$(dirname "$0")/lib.sh"
 need dpgen dpgen-verify build/emitted build/librt.a
 use_portable
 examples=$root/examples/library
 steps=60
-for j in xor digits sensor; do
-    ./dpgen "$examples/$j.yaml" --library --estimate -o "$tmp/$j" >"$tmp/said" 2>&1 || fault "$j: $(head -n 1 "$tmp/said")"
-done
+# library NAME MODEL OPTION...
+library() {
+    name=$1 model=$2
+    shift 2
+    ./dpgen "$examples/$model.yaml" --library --prefix $name --planner even --estimate "$@" -o "$tmp/$name" >"$tmp/said" 2>&1 ||
+        fault "$name: $(head -n 1 "$tmp/said")"
+}
+library xor xor
+library digits digits --stages 2
+library whole digits
+library sensor sensor --stages 2
+mkdir "$tmp/lost"
+sed '/send_begin(st, A(relu/s|/[*] tag [*]/ 0|77|' "$tmp/digits/digits.c" >"$tmp/lost/lost.c"
+cp "$tmp/digits/digits.h" "$tmp/lost"
 strict="-std=c11 -Wall -Wextra -Wpedantic -Werror"
 flags_of="$strict -ffp-contract=off -fno-math-errno -fPIC"
 [ -n "$SLOW" ] && level=-O2 || level=-O0
-for j in xor digits sensor; do
+for j in xor digits whole sensor lost; do
     $cc $flags_of $level -c -o "$tmp/$j.o" "$tmp/$j/$j.c" >"$tmp/$j.said" 2>&1 &
 done
-$cc $strict -I"$tmp" -Iexamples/library -c -o "$tmp/test.o" tests/library.c >"$tmp/said" 2>&1 ||
+$cc $strict -DTHREADS=1 -I"$tmp" -Iexamples/library -c -o "$tmp/test.o" tests/library.c >"$tmp/said" 2>&1 ||
     fault "tests/library.c: $(head -n 1 "$tmp/said")"
 $cc $strict -c -o "$tmp/draw.o" "$examples/digits.c" >"$tmp/said" 2>&1 || fault "digits.c: $(head -n 1 "$tmp/said")"
 wait
-cat "$tmp/xor.said" "$tmp/digits.said" "$tmp/sensor.said" >&2
+cat "$tmp"/*.said >&2
 if $cc -o "$tmp/library" "$tmp/test.o" "$tmp/draw.o" "$tmp/xor.o" "$tmp/digits.o" >"$tmp/said" 2>&1; then pass
 else fault "two libraries in one program: $(head -n 1 "$tmp/said")"; fi
 
@@ -42,6 +54,16 @@ want=$(program xor "bits: bits.npy, label: differ.npy"; program digits "points: 
 got=$("$tmp/library" turn $steps)
 if [ "$got" = "$want" ] && [ -n "$want" ]; then pass; else fault "two jobs in turn: $got, and their programs $want"; fi
 expect "calls that are refused" "$tmp/library" refuse
+expect "a stage that fails" sh -c '$1 -o "$2/losing" "$2/test.o" "$2/draw.o" "$2/xor.o" "$2/lost.o" && "$2/losing" lost' \
+    - "$cc" "$tmp"
+# over NAME NAME STEPS SAMPLES FILE...: what each saves, the other loads
+over() {
+    one=$1 two=$2
+    shift 2
+    $cc $strict -DJOB=$one -DOTHER=$two -include "$tmp/$one/$one.h" -include "$tmp/$two/$two.h" -o "$tmp/over" \
+        tests/library_any.c "$tmp/$one.o" "$tmp/$two.o" && (cd "$tmp" && ./over "$@")
+}
+expect "what is saved, over cuts" over digits whole 5 16 points.npy label.npy
 
 # ---- the examples ----------------------------------------------------------------------------------------------------
 says() {
@@ -72,7 +94,8 @@ for j in xor digits; do
     if [ -z "$other" ]; then pass; else fault "$j.o shows $other"; fi
     calls=$(nm -g --defined-only "$tmp/$j.o" | grep -c " T ${j}_")
     if [ "$calls" -le 20 ] && [ "$calls" -ge 15 ]; then pass; else fault "$j.o has $calls calls"; fi
-    from=$(nm -u "$tmp/$j.o" | awk '$2 !~ /^(mem(cpy|set|cmp|move)|aligned_alloc|free|_.*)$/ { print $2 }')
+    case $j in xor) threads=sched ;; *) threads='pthread_[a-z_]*|sched_yield|sigfillset|longjmp' ;; esac
+    from=$(nm -u "$tmp/$j.o" | awk -v t="^(mem(cpy|set|cmp|move)|aligned_alloc|free|_.*|$threads)\$" '$2 !~ t { print $2 }')
     if [ -z "$from" ]; then pass; else fault "$j.o wants $from"; fi
     state=$(size -A "$tmp/$j.o" | awk '$1 ~ /^\.(data|bss|tdata|tbss)$/ { n += $2 } END { print n + 0 }')
     if [ "$state" = 0 ]; then pass; else fault "$j.o has $state bytes of state of its own"; fi
@@ -91,13 +114,18 @@ expect "the proof of a library" ./dpgen-verify "$tmp/xor"
 cp -R "$tmp/xor" "$tmp/other"
 sed 's/chunk0_forward(st, 0, 0)/chunk0_forward(st, 1, 0)/; s/gather(st)/update(st)/; s/^    action(st, 1,/    action(st, 2,/' \
     "$tmp/xor/xor.c" >"$tmp/other/xor.c"
+cp -R "$tmp/digits" "$tmp/second"
+sed 's/\(linear_backward_w(st.*A(d_scores), \)S(xb/\1S(fb/' "$tmp/digits/digits.c" >"$tmp/second/digits.c"
+refuse "digits.c is of another second stage" 1 "digits.c does not hold stage1.c" ./dpgen-verify --edited "$tmp/second"
 refuse "xor.c is of another stage" 1 "xor.c does not hold stage0.c" ./dpgen-verify --edited "$tmp/other"
 expect "xor.c names both licences" grep -q '"licenseInfoInFiles": \["Apache-2.0", "CC0-1.0"\]' "$tmp/xor/sbom.spdx.json"
 for name in data job launch; do
     refuse "a library called $name" 2 "cannot be called $name: .*--prefix" ./dpgen "$examples/xor.yaml" --library --estimate \
         --set model.name=$name -o "$tmp/none"
 done
-refuse "two stages" 3 "one stage" ./dpgen "$examples/xor.yaml" --library --estimate --stages 2 --planner even -o "$tmp/none"
+refuse "two stages on a board" 2 "2 devices are 2 threads, .* with --stages 1" make -s -C "$tmp/digits" LINK=freestanding
+refuse "the file of two stages on a board" 1 "2 devices are 2 threads, .* with --stages 1" $cc $flags_of -ffreestanding -c \
+    -o "$tmp/none.o" "$tmp/digits/digits.c"
 refuse "weights in few bits" 3 "leave out section quantize" ./dpgen examples/bytes-gpt.yaml --library --estimate --stages 1 \
     --set train.freeze=[h.*] --set quantize={} -o "$tmp/none"
 refuse "a library of a GPU" 3 "kind: cpu" ./dpgen examples/gpt2-124m-cuda.yaml --library --estimate -o "$tmp/none"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * library_any.c: a library of any job on arrays of NumPy, one for each input in the order of NAME.h: steps on the samples as
- * they stand in the files, again and again, and the hash.  Compiled with -DJOB=NAME and -include NAME.h.
+ * they stand in the files, again and again, and the hash.  Compiled with -DJOB=NAME and -include NAME.h.  With -DOTHER=NAME
+ * too, another plan of the same job goes on from what the first has saved, and the first from what the other has.
  *
  *     library_any STEPS SAMPLES FILE...       SAMPLES: of a step
  */
@@ -35,31 +36,83 @@ static Array read_array(const char *name, long samples)
     return a;
 }
 
+static Array array[INPUTS];
+static CALL(array) in[INPUTS];
+
+static void take(int arrays, long step, long samples)
+{
+    for (int i = 0; i < arrays; i++) {
+        Array *a = &array[i];
+        for (long k = 0; k < samples; k++)
+            memcpy(a->step + k * a->bytes, a->at + (step * samples + k) % a->rows * a->bytes, (size_t)a->bytes);
+        in[i].at = a->step;
+        in[i].n = (size_t)(samples * a->bytes / 4);
+        in[i].type = a->type;
+    }
+}
+
+static int fail(const char *why)
+{
+    puts(why);
+    return 1;
+}
+
+#ifdef OTHER
+#define OTHERS(b) NAMED(OTHER, b)
+/* A step of each from the same bytes: the same loss, and the same bytes again. */
+static int turn(CALL(job) *job)
+{
+    char why[192];
+    size_t n = CALL(saved)();
+    void *one = malloc(n), *two = malloc(n);
+    CALL(result) r;
+    OTHERS(result) s;
+    OTHERS(array) their[INPUTS];
+    for (int i = 0; i < INPUTS; i++)
+        their[i] = (OTHERS(array)){in[i].at, in[i].n, in[i].type};
+    OTHERS(job) *other = OTHERS(open)(NULL, 0, why);
+    if (!other || n != OTHERS(saved)() || CALL(save)(job, one, n) || OTHERS(load)(other, one, n))
+        return fail(other ? OTHERS(why)(other) : why);
+    if (CALL(step)(job, in, &r) || OTHERS(step)(other, their, &s) || r.loss != s.loss || r.norm != s.norm)
+        return fail("a step from what is saved: another loss or norm");
+    if (CALL(evaluate)(job, in, &r) || OTHERS(evaluate)(other, their, &s) || r.loss != s.loss)
+        return fail("an evaluation: another loss");
+    if (CALL(save)(job, one, n) || OTHERS(save)(other, two, n) || memcmp(one, two, n))
+        return fail("other bytes are saved");
+    if (CALL(restart)(job) || CALL(load)(job, two, n) || CALL(save)(job, one, n) || memcmp(one, two, n))
+        return fail("the way back");
+    OTHERS(close)(other);
+    free(one), free(two);
+    return 0;
+}
+#else
+static int turn(CALL(job) *job)
+{
+    (void)job;
+    return 0;
+}
+#endif
+
 int main(int argc, char **argv)
 {
-    Array array[INPUTS];
-    CALL(array) in[INPUTS];
     char why[192], hex[65];
     long steps = argc > 2 ? atol(argv[1]) : 0, samples = argc > 2 ? atol(argv[2]) : 0;
     CALL(job) *job = CALL(open)(NULL, 0, why);
+    CALL(result) r, first = {0};
     if (!job)
-        return puts(why), 1;
+        return fail(why);
     for (int i = 3; i < argc; i++)
         array[i - 3] = read_array(argv[i], samples);
     for (long step = 0; step < steps; step++) {
-        for (int i = 0; i < argc - 3; i++) {
-            Array *a = &array[i];
-            for (long k = 0; k < samples; k++)
-                memcpy(a->step + k * a->bytes, a->at + (step * samples + k) % a->rows * a->bytes, (size_t)a->bytes);
-            in[i].at = a->step;
-            in[i].n = (size_t)(samples * a->bytes / 4);
-            in[i].type = a->type;
-        }
-        if (CALL(step)(job, in, NULL))
-            return puts(CALL(why)(job)), 1;
+        take(argc - 3, step, samples);
+        if (CALL(step)(job, in, &r))
+            return fail(CALL(why)(job));
+        first = step ? first : r;
     }
     CALL(hash)(job, hex);
     printf("sha256 %s\n", hex);
+    if (turn(job))
+        return 1;
     CALL(close)(job);
-    return 0;
+    return first.step != 1;
 }

@@ -179,23 +179,24 @@ static void in_order(const Node *sources, int stages)
 }
 
 /* A library is compiled from NAME.c: each file that is read here stands there, but for what it includes. */
-static void library_holds(const Node *job, const char *dir)
+static void library_holds(const Node *job, const char *dir, int stages)
 {
-    static const char *const files[] = {"launch.c", "stage0.h", "stage0.c"}, include[] = "\n#include \"";
+    static const char include[] = "\n#include \"";
     const Node *name = node_field(job, "program");
     Source all, one;
     const char *whole = name && name->kind == N_TEXT && !strchr(name->text, '/') ? joined_text("%s.c", name->text) : NULL;
     if (!whole || !source_read(&all, dir, whole))
         return;
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        if (!source_read(&one, dir, files[i]))
-            stop(NOT_READ, "%s/%s cannot be opened", dir, files[i]);
+    for (int i = 0; i <= 2 * stages; i++) {
+        const char *file = i ? joined_text(i % 2 ? "stage%d.h" : "stage%d.c", (i - 1) / 2) : "launch.c";
+        if (!source_read(&one, dir, file))
+            stop(NOT_READ, "%s/%s cannot be opened", dir, file);
         const char *at = one.at, *next;
         while ((next = strstr(at, include)) != NULL)
             at = next + sizeof include;
         at += at == one.at ? 0 : strcspn(at, "\n");
         if (!strstr(all.at, at))
-            stop(NOT_PROVED, "%s does not hold %s as it stands in this folder", whole, files[i]);
+            stop(NOT_PROVED, "%s does not hold %s as it stands in this folder", whole, file);
     }
 }
 
@@ -230,5 +231,5 @@ void folder_read(Folder *f, const char *dir)
     f->stage = room(sizeof *f->stage * (size_t)f->stages);
     for (int d = 0; d < f->stages; d++)
         read_stage(f, dir, d);
-    library_holds(job, dir);
+    library_holds(job, dir, f->stages);
 }

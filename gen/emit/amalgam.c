@@ -141,6 +141,7 @@ struct Amalgam {
     const void *with;
     Strs seen;                  /* files that stand in it */
     Strs fixed, shown, local;     /* names: of headers and of all calls; of calls; of sources */
+    bool apart;                 /* names of this source are macros already */
 };
 
 Amalgam *amalgam_new(Amalgamated find, const void *with)
@@ -259,6 +260,8 @@ static Renames renames_of(Amalgam *a, const char *text)
 {
     Renames r = {0};
     Names n = names_in(text);
+    if (a->apart)
+        return r;
     for (int i = 0; i < n.local.n; i++) {
         const char *name = n.local.at[i], *other = name;
         if (has(&r.from, name))
@@ -314,4 +317,35 @@ void amalgam_print(Amalgam *a, FILE *f, const char *file)
         return;
     fprintf(f, "/* ---- %s */\n", a->seen.at[a->seen.n - 1]);
     (header ? print_header : print_source)(a, f, text);
+}
+
+/* Every word of a header that is nothing but numbers under names. */
+static void defined_in(Strs *to, const char *text)
+{
+    static const char *const other[] = {"static", "const", "enum", "float", "size_t", "int64_t"};
+    char before = '\n';
+    for (const char *at = text, *end; *at; before = end[-1], at = end) {
+        end = token_end(at);
+        bool is = isalpha((unsigned char)*at) && before != '.';          /* 0x1.cp-1 */
+        for (size_t i = 0; i < sizeof other / sizeof *other; i++)
+            is &= strcmp(word_at(at), other[i]) != 0;
+        if (is && !has(to, word_at(at)))
+            *PUSH(to) = word_at(at);
+    }
+}
+
+void amalgam_print_apart(Amalgam *a, FILE *f, const char *header, const char *source, int number)
+{
+    const char *path;
+    Strs all = {0};
+    defined_in(&all, a->find(a->with, header, &path));
+    Names n = names_in(a->find(a->with, source, &path));
+    add(&all, &n.local);
+    for (int i = 0; i < all.n; i++)
+        fprintf(f, "#define %s %s_of_%d\n", all.at[i], all.at[i], number);
+    a->apart = true;
+    amalgam_print(a, f, source);
+    a->apart = false;
+    for (int i = 0; i < all.n; i++)
+        fprintf(f, "#undef %s\n", all.at[i]);
 }

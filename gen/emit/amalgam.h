@@ -15,4 +15,7 @@ Strs amalgam_names(const Amalgam *a);                   /* that they have at fil
 void amalgam_begin(Amalgam *a);                         /* then they are printed in the same order */
 void amalgam_skip(Amalgam *a, const char *file);        /* it stands there already */
 void amalgam_print(Amalgam *a, FILE *f, const char *file);
+/* A source and its header whose names others have too: each is a macro meanwhile, so their text stays as it is.  They have no
+ * name that is a member of theirs. */
+void amalgam_print_apart(Amalgam *a, FILE *f, const char *header, const char *source, int number);
 #endif

@@ -13,7 +13,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { JOB_ROOM = 1024, JOB_ALIGN = 64 };       /* of an arena, before that of the stage */
+/* Of an arena, before those of the stages: the job, and for several stages what a device has, each of its messages, and each
+ * pair of devices.  The library looks whether it fits. */
+enum { JOB_ROOM = 1024, DEVICE_ROOM = 1024, HALF_ROOM = 128, PAIR_ROOM = 128, JOB_ALIGN = 64 };
 
 typedef struct { const char *name, *text; } Made;
 
@@ -23,6 +25,7 @@ struct Api {
     Amalgam *amalgam;
     VEC(Made) made;             /* files of the folder that stand in it */
     Strs source;                /* the files of the amalgam, in order */
+    int kernels;                /* so many of them stand before the stages */
 };
 
 const char *api_name(const char *model)
@@ -79,9 +82,39 @@ static const char *find(const void *with, const char *name, const char **path)
 
 /* ---- NAME.h ------------------------------------------------------------------------------------------------------------ */
 
+static int devices_of(const Plan *p)
+{
+    return p->devices * (p->g->team ? p->g->team : 1);
+}
+
+/* Most messages that a device has under way, by number. */
+static int requests_of(const Plan *p)
+{
+    int most = 1;
+    for (int d = 0; d < p->devices; d++)
+        most = p->dev.at[d].requests > most ? p->dev.at[d].requests : most;
+    return most;
+}
+
+/* Most micro-batches of a step whose losses a device keeps apart; 0: it keeps their sum. */
+static int64_t losses_of(const Plan *p)
+{
+    int copies = plan_replicas(p) * plan_ways(p);
+    return copies > 1 ? p->g->micro / copies : 0;
+}
+
+static Bytes room_of(const Plan *p)
+{
+    Bytes n = devices_of(p), device = DEVICE_ROOM + HALF_ROOM * (requests_of(p) + 2) + 4 * losses_of(p);
+    return n == 1 ? JOB_ROOM : (JOB_ROOM + n * (device + n * PAIR_ROOM) + JOB_ALIGN - 1) / JOB_ALIGN * JOB_ALIGN;
+}
+
 static Bytes arena_of(const Api *a)
 {
-    return JOB_ROOM + (a->p->dev.at[0].arena + JOB_ALIGN - 1) / JOB_ALIGN * JOB_ALIGN;
+    Bytes sum = 0;
+    for (int d = 0; d < a->p->devices; d++)
+        sum += (a->p->dev.at[d].arena + JOB_ALIGN - 1) / JOB_ALIGN * JOB_ALIGN;
+    return room_of(a->p) + sum * (devices_of(a->p) / a->p->devices);
 }
 
 static int64_t count_of(const Shape *s)
@@ -105,11 +138,16 @@ static bool is_overwritten(const Plan *p, const Buf *b)
 {
     for (int i = 0; i < p->buf.n; i++) {
         const Buf *x = &p->buf.at[i];
-        if (x->eval && x != b && x->first > b->first && x->last >= x->first && x->offset < b->offset + b->bytes &&
-            b->offset < x->offset + x->bytes)
+        if (x->device == b->device && x->eval && x != b && x->first > b->first && x->last >= x->first &&
+            x->offset < b->offset + b->bytes && b->offset < x->offset + x->bytes)
             return true;
     }
     return false;
+}
+
+static int homes_of(const Plan *p)
+{
+    return p->devices / plan_replicas(p);
 }
 
 static const Tensor *output_of(const Plan *p, const Buf *b)
@@ -136,7 +174,7 @@ static void print_tables(const Api *a, FILE *f)
     }
     fprintf(f, " * Outputs, of a sample, by name:\n");
     for (int b = 0; b < p->buf.n; b++) {
-        const Tensor *t = output_of(p, &p->buf.at[b]);
+        const Tensor *t = p->buf.at[b].device < homes_of(p) ? output_of(p, &p->buf.at[b]) : NULL;
         if (t)
             fprintf(f, " *     %-16s float %s\n", quote_comment(t->name), sample_shape(&t->shape, batch));
     }
@@ -184,7 +222,10 @@ static void check_name(const Api *a)
 Api *api_new(const Plan *p, const char *name, const char *launch)
 {
     static const char *const host[] = {"rt/number.c", "rt/sha256.c", "rt/begin.c", "rt/values.c", "rt/fold.c"};
-    static const char *const ours[] = {"rt/library/inside.h", "rt/library/states.c", "rt/library/library.c"};
+    static const char *const ours[] = {"rt/library/inside.h", "rt/library/states.c", "rt/library/library.c",
+                                       "rt/library/alone.c", "rt/library/threads.c"};
+    static const char *const several[] = {"rt/transfer.c", "rt/meet.c"};
+    bool threads = devices_of(p) > 1;
     Api *a = alloc(sizeof *a);
     char *capitals = strf("%s", name);
     for (char *c = capitals; *c; c++)
@@ -198,11 +239,15 @@ Api *api_new(const Plan *p, const char *name, const char *launch)
         add_made(a, ours[i], renamed(a, embedded_find(ours[i])->data));
     for (size_t i = 0; i < sizeof host / sizeof *host; i++)
         *PUSH(&a->source) = host[i];
+    for (size_t i = 0; i < sizeof several / sizeof *several && threads; i++)
+        *PUSH(&a->source) = several[i];
     Strs kernels = files_kernels(p);
     for (int i = 0; i < kernels.n; i++)
         *PUSH(&a->source) = kernels.at[i];
     *PUSH(&a->source) = "launch.c";
+    a->kernels = a->source.n;
     *PUSH(&a->source) = "rt/library/states.c";
+    *PUSH(&a->source) = threads ? "rt/library/threads.c" : "rt/library/alone.c";
     *PUSH(&a->source) = "rt/library/library.c";
     for (int i = 0; i < a->source.n; i++)
         amalgam_learn(a->amalgam, a->source.at[i]);
@@ -210,9 +255,16 @@ Api *api_new(const Plan *p, const char *name, const char *launch)
     return a;
 }
 
+/* Names of several stages are macros, each in its stage: none may be a member of what a stage's table is made of. */
 Strs api_taken(const Api *a)
 {
-    return amalgam_names(a->amalgam);
+    static const char *const member[] = {"name", "shape", "start", "param", "copy", "grad", "moment1", "moment2", "centre",
+        "drift", "versions", "kept", "copies", "stride", "sums", "shared", "cut", "part", "files", "bits", "outer", "room",
+        "arena", "vals", "pipeline", "threads", "actions", "eval_actions", "open", "step", "eval", "parameters"};
+    Strs all = amalgam_names(a->amalgam);
+    for (size_t i = 0; i < sizeof member / sizeof *member && a->p->devices > 1; i++)
+        *PUSH(&all) = member[i];
+    return all;
 }
 
 static void print_outputs(const Api *a, FILE *f)
@@ -222,22 +274,33 @@ static void print_outputs(const Api *a, FILE *f)
     for (int b = 0; b < p->buf.n; b++) {
         const Tensor *t = output_of(p, &p->buf.at[b]);
         if (t)
-            fprintf(f, "    {%s, 0x%08" PRIx64 ", %" PRId64 "},\n", quote_c(t->name), (uint64_t)p->buf.at[b].offset,
-                    count_of(&t->shape) / p->g->batch);
+            fprintf(f, "    {%s, %d, 0x%08" PRIx64 ", %" PRId64 "},\n", quote_c(t->name), p->buf.at[b].device,
+                    (uint64_t)p->buf.at[b].offset, count_of(&t->shape) / p->g->batch);
     }
     fprintf(f, "    {0}\n};\n");
+}
+
+static const char *no_board(const Plan *p)
+{
+    return strf("%d devices are %d threads, which a board without a system has not: generate with --stages 1", devices_of(p),
+                devices_of(p));
 }
 
 static void print_head(const Api *a, FILE *f)
 {
     const Plan *p = a->p;
+    const char *several = strf("#if !__STDC_HOSTED__\n#error \"%s\"\n#endif\n", no_board(p));
     fprintf(f, "/* SPDX-License-" "Identifier: Apache-2.0 AND " EMIT_LICENCE "\n *\n"
             " * %s.c: the training of %s, as one file.  Generated by dpgen %s: edit the model, not this file.\n"
             " * What stands below a name rt/... is a file of dpgen, under the Apache License 2.0; launch.c, stage0 are not.\n"
             " * It wants C11 of gcc or clang, and -ffp-contract=off, without which %s_open() refuses. */\n"
-            "#include \"%s.h\"\n#include <float.h>\n#include <stddef.h>\n#include <stdint.h>\n#define LIBRARY\n"
-            "enum { JOB_ROOM = %d };\n%s%s",
-            a->name, quote_comment(p->g->name), DPGEN_VERSION, a->name, a->name, JOB_ROOM,
+            "%s#include \"%s.h\"\n#include <float.h>\n#include <stddef.h>\n#include <stdint.h>\n#define LIBRARY\n"
+            "enum { JOB_ROOM = %" PRId64 ", JOB_STAGES = %d, JOB_SOURCES = %d, JOB_HOMES = %d, JOB_REQUESTS = %d, "
+            "JOB_LOSSES = %" PRId64 " };\n%s%s%s",
+            a->name, quote_comment(p->g->name), DPGEN_VERSION, a->name,
+            devices_of(p) > 1 ? "#ifndef _POSIX_C_SOURCE\n#define _POSIX_C_SOURCE 200809L\n#endif\n" : "", a->name,
+            room_of(p), devices_of(p), p->devices, homes_of(p), requests_of(p), losses_of(p),
+            devices_of(p) > 1 ? several : "",
             p->g->compute == BF16 ? "#define REAL_BF16\n" : "", p->m->train.fast ? "#define FAST_SUMS\n" : "");
     fprintf(f, "#pragma GCC diagnostic ignored \"-Wunused-function\"\n#pragma GCC diagnostic ignored \"-Wunknown-pragmas\"\n\n"
             "/* All that it takes from outside. */\nvoid *memcpy(void *to, const void *from, size_t n);\n"
@@ -250,12 +313,15 @@ static void emit_amalgam(Out *o, Api *a)
     print_head(a, f);
     amalgam_begin(a->amalgam);
     amalgam_skip(a->amalgam, a->made.at[0].name);
-    for (int i = 0; i < a->source.n - 2; i++)
+    for (int i = 0; i < a->kernels; i++)
         amalgam_print(a->amalgam, f, a->source.at[i]);
-    amalgam_print(a->amalgam, f, "stage0.c");
+    if (a->p->devices == 1)
+        amalgam_print(a->amalgam, f, "stage0.c");
+    for (int d = 0; d < a->p->devices && a->p->devices > 1; d++)
+        amalgam_print_apart(a->amalgam, f, strf("stage%d.h", d), strf("stage%d.c", d), d);
     amalgam_print(a->amalgam, f, "tables.h");
     print_outputs(a, f);
-    for (int i = a->source.n - 2; i < a->source.n; i++)
+    for (int i = a->kernels; i < a->source.n; i++)
         amalgam_print(a->amalgam, f, a->source.at[i]);
     out_close(o);
 }
@@ -269,14 +335,18 @@ static void add_written(Api *a, const Out *o, const char *name)
 void api_emit(Out *o, Api *a)
 {
     const Plan *p = a->p;
-    add_written(a, o, "stage0.h");
-    add_written(a, o, "stage0.c");
+    for (int d = 0; d < p->devices; d++) {
+        add_written(a, o, strf("stage%d.h", d));
+        add_written(a, o, strf("stage%d.c", d));
+    }
     out_copy(o, strf("%s.h", a->name), a->made.at[0].text, strlen(a->made.at[0].text));
     emit_amalgam(o, a);
     Fill fill[] = {
         {"tag", EMIT_TAG}, {"name", a->name}, {"capitals", a->capitals}, {"model", quote_comment(p->g->name)},
         {"version", DPGEN_VERSION}, {"key", quote_comment(p->key)}, {"isa", build_isa(p)},
-        {"openmp", p->m->devices.at[0].threads > 1 ? "-fopenmp" : ""},
+        {"threads", strf("%s%s", build_threads(p) > 1 ? "-fopenmp " : "", devices_of(p) > 1 ? "-pthread " : "")},
+        {"board", devices_of(p) > 1 ? strf("$(error %s)\n", no_board(p)) : ""},
+        {"stages", devices_of(p) == 1 ? "one stage" : strf("%d stages, each in a thread", devices_of(p))},
         {"arena", size_text(arena_of(a))}, {"schedule", order_name(p)}, {NULL, NULL}};
     build_template(out_open(o, "Makefile"), "templates/library.mk", fill);
     out_close(o);

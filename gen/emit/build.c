@@ -69,7 +69,7 @@ static const char *sample_rules(const Strs *files, const char *mute)
     return strf("SAMPLE =\n\nsample:\n\t@echo sample: %s >&2; exit 2\n\n.PHONY: sample\n", quote_recipe(mute));
 }
 
-static int most_threads(const Plan *p)
+int build_threads(const Plan *p)
 {
     int most = 1;
     for (int d = 0; d < p->devices; d++)
@@ -177,7 +177,7 @@ void emit_build(Out *o, const Plan *p, const char *prefix)
         {"objects", objects(p, &files)}, {"stages", strf("%d", p->devices)}, {"ranks", strf("%d", ranks(p))},
         {"team", team_shape(p)}, {"schedule", order_name(p)},
         {"transport", t->name}, {"kernels", k->name}, {"memory", memory},
-        {"cc", t->cc}, {"openmp", (most_threads(p) > 1 || emit_library(p)->openmp) ? "-fopenmp" : ""},
+        {"cc", t->cc}, {"openmp", (build_threads(p) > 1 || emit_library(p)->openmp) ? "-fopenmp" : ""},
         {"libs", strf("%s%s-lpthread -lm", k->link, t->link)},
         {"real", strf("%s%s%s", p->g->compute == BF16 ? "-DREAL_BF16" : p->m->train.tf32 ? "-DTF32" : "",
                       p->m->train.fast ? " -DFAST_SUMS" : "", spare ? strf(" -DSPARE=%d", spare) : "")},
@@ -185,7 +185,7 @@ void emit_build(Out *o, const Plan *p, const char *prefix)
         {"launch", t->launch ? strf("$(MPIRUN) -n %d ", ranks(p)) : ""},
         {"mpirun", t->launch ? strf("MPIRUN ?= %s\n", t->launch) : ""}, {"launching", t->launch ? launching : ""},
         {"batch", of_slurm(p, prefix) ? batch : ""},
-        {"at", "@"}, {"word", plain_word(p->g->name)}, {"threads", strf("%d", most_threads(p))},
+        {"at", "@"}, {"word", plain_word(p->g->name)}, {"threads", strf("%d", build_threads(p))},
         {"nodes", p->m->hosts > 1 ? strf("#SBATCH --nodes=%d\n", p->m->hosts) : ""},
         {"checkpoint", quote_shell(p->m->ckpt.dir ? p->m->ckpt.dir : "run")},
         {"include", emit_cuda(p) ? "include cuda.mk\n" : ""},

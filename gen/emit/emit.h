@@ -57,6 +57,7 @@ void emit_build(Out *o, const Plan *p, const char *prefix);
 /* A template with @mark@ replaced; an unknown mark is a bug.  The compiler's flags for the instruction set of the plan. */
 typedef struct { const char *mark, *value; } Fill;
 void build_template(FILE *f, const char *name, const Fill *fill);
+int build_threads(const Plan *p);                     /* most of any stage */
 const char *build_isa(const Plan *p);
 /* files.c */
 Strs files_of(const Plan *p, bool mute);            /* the files of rt/ that the job needs */

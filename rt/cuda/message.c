@@ -11,6 +11,7 @@
  * for.  Each half therefore has its own event.
  */
 #include "device.h"
+#include "meet.h"
 #include "run.h"
 
 static Device *device_at(Stage *st, int stage)
@@ -19,28 +20,33 @@ static Device *device_at(Stage *st, int stage)
     return device_of(&run->worker[stage - run->first].stage);
 }
 
-void message_ready(Stage *st, int request)
+int64_t message_ready(Stage *st, int request)
 {
     Device *d = device_of(st);
     device_check(st, cudaEventRecord(d->ready[request], stream_of(st)), "beginning a message");
+    return 0;
 }
 
-void message_carry(Stage *st, const Message *m)
+int64_t message_carry(Stage *st, const Message *m, int64_t *wire)
 {
-    Device *from = device_at(st, m->from), *to = device_at(st, m->to);
-    cudaStream_t s = to->from[m->from];
-    cudaEvent_t left = from->left[to->number * MAX_REQUESTS + m->send];
-    from->left_by[m->send] = to->number;
-    to->left_by[m->recv] = -1;
-    device_check(st, cudaStreamWaitEvent(s, from->ready[m->send], 0), "a message");
-    device_check(st, cudaStreamWaitEvent(s, to->ready[m->recv], 0), "a message");
+    Device *from = device_at(st, m->from->stage), *to = device_at(st, m->to->stage);
+    int send = m->from->request, recv = m->to->request;
+    cudaStream_t s = to->from[m->from->stage];
+    cudaEvent_t left = from->left[to->number * MAX_REQUESTS + send];
+    from->left_by[send] = to->number;
+    to->left_by[recv] = -1;
+    device_check(st, cudaStreamWaitEvent(s, from->ready[send], 0), "a message");
+    device_check(st, cudaStreamWaitEvent(s, to->ready[recv], 0), "a message");
     device_check(st, cudaMemcpyAsync(m->target, m->source, (size_t)m->bytes, cudaMemcpyDeviceToDevice, s), "a message");
     device_check(st, cudaEventRecord(left, s), "a message");
-    device_check(st, cudaEventRecord(to->arrived[m->recv], s), "a message");
+    device_check(st, cudaEventRecord(to->arrived[recv], s), "a message");
+    (void)wire;
+    return 0;
 }
 
-void message_arrived(Stage *st, int request)
+void message_arrived(Stage *st, int request, int64_t ready)
 {
+    (void)ready;
     Device *d = device_of(st);
     int gpu = d->left_by[request];
     cudaEvent_t e = gpu < 0 ? d->arrived[request] : d->left[gpu * MAX_REQUESTS + request];

@@ -3,12 +3,12 @@
  * library.c: the job as functions, for a program of somebody else: what rt/main.c and its neighbours are to `train`.
  *
  * It calls memcpy, memset and memcmp alone, and aligned_alloc where there is a system.  The job lies at the begin of its arena,
- * and the arena of the stage behind it.
+ * and the arenas of its stages behind it.  Several stages are threads (threads.c); between two runs all of them sleep, so
+ * whoever calls may read and write every arena.
  *
- * Everything that may be refused is looked at before the first byte changes.  Not handled: several stages, replicas, steps
- * that overlap, copies to the host; dpgen writes no library of these.
+ * Everything that may be refused is looked at before the first byte changes.  Not handled: steps that overlap, copies to the
+ * host; dpgen writes no library of these.
  */
-#include <stdarg.h>
 #include <string.h>
 #include "inside.h"
 #include "values.h"
@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #endif
 
-_Static_assert(sizeof(struct library_job) <= JOB_ROOM, "the job has outgrown its room");
 _Static_assert(LIBRARY_ALIGN == 64 && JOB_ROOM % LIBRARY_ALIGN == 0, "alignment");
 
 /* ---- texts ------------------------------------------------------------------------------------------------------------- */
@@ -43,8 +42,8 @@ static char *put_number(char *to, const char *end, int64_t n)
     return to;
 }
 
-/* %s a text, %d an int64_t. */
-static void text_put(char *to, const char *form, va_list given)
+/* %s a text, %d an int64_t, %lld. */
+void job_text(char *to, const char *form, va_list given)
 {
     const char *end = to + LIBRARY_TEXT - 1;
     for (; *form && to < end; form++)
@@ -52,6 +51,8 @@ static void text_put(char *to, const char *form, va_list given)
             *to++ = *form;
         else if (*++form == 's')
             to = put_text(to, end, va_arg(given, const char *));
+        else if (*form == 'l')
+            form += 2, to = put_number(to, end, va_arg(given, long long));
         else
             to = put_number(to, end, va_arg(given, int64_t));
     *to = 0;
@@ -61,7 +62,7 @@ int job_refuse(library_job *job, int status, const char *form, ...)
 {
     va_list given;
     va_start(given, form);
-    text_put(job->why, form, given);
+    job_text(job->why, form, given);
     va_end(given);
     return status;
 }
@@ -71,7 +72,7 @@ static library_job *fail_open(char *why, const char *form, ...)
     va_list given;
     va_start(given, form);
     if (why)
-        text_put(why, form, given);
+        job_text(why, form, given);
     va_end(given);
     return NULL;
 }
@@ -85,23 +86,23 @@ int order_of(const char *a, const char *b)
 
 /* ---- what a stage calls -------------------------------------------------------------------------------------------------- */
 
-static library_job *job_of(Stage *st)
+static Worker *device_of(Stage *st)
 {
-    return (library_job *)(void *)st;
+    return (Worker *)(void *)st;
 }
 
 void action(Stage *st, int number, const char *text)
 {
-    library_job *j = job_of(st);
+    Worker *w = device_of(st);
     st->at = number;
-    if (j->told)
-        j->told(j->with, text);
+    if (w->job->told)
+        crew_tell(w, text);
 }
 
 void step_begin(Stage *st, Values *vals)
 {
-    library_job *j = job_of(st);
-    values_fill(vals, &job, j->of ? j->micro : j->done, j->of > 0);
+    const library_job *j = device_of(st)->job;
+    values_fill(vals, &job, j->of ? device_of(st)->micro : j->done, j->of > 0);
     for (int i = 0; i <= job.param_groups && j->of; i++)
         vals[i].micro = (int32_t)j->of;
 }
@@ -118,7 +119,7 @@ static const int32_t *ids_of(const library_job *j, int input)
 
 void data_count(Stage *st, Values *vals, int input, int ignore, int count)
 {
-    const library_job *j = job_of(st);
+    const library_job *j = device_of(st)->job;
     int64_t n = 0;
     for (size_t i = 0; ids_of(j, input) && i < j->in[input].n; i++)
         n += ids_of(j, input)[i] != ignore;
@@ -138,10 +139,11 @@ static void load_nothing(void *to, const InputInfo *in, size_t n)
 
 void data_load(Stage *st, void *to, Values *vals, int input, int mb, long bytes)
 {
-    const library_job *j = job_of(st);
+    const library_job *j = device_of(st)->job;
     const InputInfo *in = &job.input[input];
     (void)bytes;
-    size_t per = (size_t)in->per, batch = (size_t)vals->batch, first = (size_t)(j->of ? j->micro : mb) * batch;
+    size_t per = (size_t)in->per, batch = (size_t)vals->batch;
+    size_t first = (size_t)(j->of ? device_of(st)->micro : mb) * batch;
     size_t here = first >= j->samples ? 0 : j->samples - first < batch ? j->samples - first : batch;
     const char *from = j->in[input].at;
     here = from ? here * per : 0;
@@ -164,6 +166,34 @@ static const char *machine_fault(void)
     if (small * half == 0)
         return "subnormal floats become zero: switch flush-to-zero off, and leave out -ffast-math";
     return NULL;
+}
+
+/* The arenas of all devices, one behind the other. */
+static void place_devices(library_job *j)
+{
+    unsigned char *at = (unsigned char *)j + JOB_ROOM;
+    for (int i = 0; i < JOB_STAGES; i++) {
+        Worker *w = &j->worker[i];
+        w->job = j;
+        w->stage.arena = at;
+        w->stage.index = i;
+        w->stage.count = JOB_STAGES;
+        w->stage.threads = w->info.threads;
+        w->stage.blocks = job.blocks;
+        w->stage.loss = JOB_LOSSES ? w->loss : NULL;
+        w->stage.at = -1;
+        at += (w->info.arena + LIBRARY_ALIGN - 1) / LIBRARY_ALIGN * LIBRARY_ALIGN;
+    }
+}
+
+static void give_back(library_job *j)
+{
+#if __STDC_HOSTED__
+    if (j->taken)
+        free(j);
+#else
+    (void)j;
+#endif
 }
 
 size_t library_bytes(void)
@@ -197,14 +227,16 @@ library_job *library_open(void *arena, size_t bytes, char *why)
     memset(j, 0, LIBRARY_ARENA);
     job_describe(j);
     j->taken = take;
-    j->stage.arena = (unsigned char *)arena + JOB_ROOM;
-    j->stage.count = 1;
-    j->stage.threads = j->info.threads;
-    j->stage.blocks = job.blocks;
-    j->stage.at = -1;
+    place_devices(j);
     job_start(j);
-    j->mark = JOB_MARK;
-    return j;
+    fault = crew_open(j);
+    if (!fault) {
+        j->mark = JOB_MARK;
+        return j;
+    }
+    fail_open(why, "%s", fault);
+    give_back(j);
+    return NULL;
 }
 
 static bool is_open(const library_job *j)
@@ -217,7 +249,18 @@ int job_enter(library_job *j)
 {
     if (!is_open(j))
         return LIBRARY_USE;
-    return j->busy ? job_refuse(j, LIBRARY_USE, "a step is under way: call the job again when it has returned") : LIBRARY_OK;
+    if (j->busy)
+        return job_refuse(j, LIBRARY_USE, "a step is under way: call the job again when it has returned");
+    if (j->lost)
+        return job_refuse(j, LIBRARY_LOST, "a step has failed half-way, and the parameters are lost: load what was saved, or "
+                          "restart");
+    return LIBRARY_OK;
+}
+
+int job_enter_lost(library_job *j)
+{
+    bool lost = is_open(j) && !j->busy && j->lost;
+    return lost ? LIBRARY_OK : job_enter(j);
 }
 
 void library_close(library_job *j)
@@ -225,15 +268,13 @@ void library_close(library_job *j)
     if (!is_open(j) || j->busy)
         return;
     j->mark = 0;
-#if __STDC_HOSTED__
-    if (j->taken)
-        free(j);
-#endif
+    crew_close(j);
+    give_back(j);
 }
 
 int library_restart(library_job *j)
 {
-    int status = job_enter(j);
+    int status = job_enter_lost(j);
     if (!status)
         job_start(j);
     return status;
@@ -290,17 +331,48 @@ static bool finite_number(double x)
     return x - x == 0;
 }
 
-static Values *values_of(const library_job *j)
+static const Values *values_of(const Worker *w)
 {
-    return (Values *)(void *)(j->stage.arena + j->info.vals);
+    return (const Values *)(const void *)(w->stage.arena + w->info.vals);
 }
 
-static void run(library_job *j, void (*list)(Stage *st))
+static int run(library_job *j, bool eval)
 {
     j->busy = true;
-    list(&j->stage);
-    j->stage.at = -1;
+    bool good = crew_run(j, eval);
+    for (int i = 0; i < JOB_STAGES; i++)
+        j->worker[i].stage.at = -1;
     j->busy = false;
+    j->lost = !good && !eval;
+    return good ? LIBRARY_OK : LIBRARY_LOST;
+}
+
+/* The loss of a step is the sum of its micro-batches in ascending order, whoever computed them: each replica, and each
+ * pipeline of it, has a run of them. */
+static double loss_of_all(const library_job *j)
+{
+    int ways = job.ways > 1 ? job.ways : 1;
+    double sum = 0;
+    for (int copy = 0; copy < JOB_REPLICAS * ways; copy++)
+        for (int i = 0; i < JOB_SOURCES; i++) {
+            const Worker *w = &j->worker[i];
+            bool has = i / JOB_HOMES == copy / ways && w->info.pipeline == copy % ways;
+            for (long k = 0; has && k < w->stage.losses; k++)
+                sum += (double)w->loss[k];
+        }
+    return sum;
+}
+
+/* Of devices first .. until-1: the loss is 0 on all but one, and the norm -1, or the same bits on each that has it. */
+static library_result sum_of(const library_job *j, int first, int until)
+{
+    library_result sum = {j->done, 0, -1, (double)values_of(&j->worker[0])->lr};
+    for (int i = first; i < until; i++) {
+        const Values *v = values_of(&j->worker[i]);
+        sum.loss += v->loss;
+        sum.norm = v->norm > sum.norm || v->norm != v->norm ? v->norm : sum.norm;
+    }
+    return sum;
 }
 
 static int result(library_job *j, const library_result *r, library_result *got)
@@ -323,10 +395,24 @@ int library_step(library_job *j, const library_array *in, library_result *got)
     if (status)
         return status;
     j->of = 0;
-    run(j, j->info.step);
-    const Values *v = values_of(j);
+    status = run(j, false);
+    if (status)
+        return status;
     j->done++;
-    return result(j, &(library_result){j->done, v->loss, v->norm, (double)v->lr}, got);
+    library_result r = sum_of(j, 0, JOB_SOURCES);
+    r.loss = JOB_LOSSES ? loss_of_all(j) : r.loss;
+    return result(j, &r, got);
+}
+
+/* The next micro-batches of an evaluation from `first` on, one for each replica. */
+static int run_eval(library_job *j, int64_t first)
+{
+    for (int i = 0; i < JOB_STAGES; i++) {
+        Worker *w = &j->worker[i];
+        w->micro = first + i % JOB_SOURCES / JOB_HOMES;
+        w->idle = w->micro >= j->of;
+    }
+    return run(j, true);
 }
 
 int library_evaluate(library_job *j, const library_array *in, library_result *got)
@@ -344,24 +430,27 @@ int library_evaluate(library_job *j, const library_array *in, library_result *go
     if (status)
         return status;
     j->of = (int64_t)(samples / batch);
-    for (j->micro = 0; j->micro < j->of; j->micro++) {
-        run(j, j->info.eval);
-        loss += values_of(j)->loss;
+    for (int64_t at = 0; at < j->of && !status; at += JOB_REPLICAS) {
+        status = run_eval(j, at);
+        for (int r = 0; r < JOB_REPLICAS && at + r < j->of; r++)
+            loss += sum_of(j, r * JOB_HOMES, (r + 1) * JOB_HOMES).loss;
     }
+    if (status)
+        return status;
     return result(j, &(library_result){j->done, loss, -1, 0}, got);
 }
 
-static const Output *output_of(const char *name)
+static const Output *output_of(const char *name, int replica)
 {
     for (const Output *o = outputs; o->name; o++)
-        if (name && !order_of(o->name, name))
+        if (name && !order_of(o->name, name) && o->stage / JOB_HOMES == replica)
             return o;
     return NULL;
 }
 
 static int check_forward(library_job *j, const library_array *in, const char *name, const float *to, size_t n)
 {
-    const Output *o = output_of(name);
+    const Output *o = output_of(name, 0);
     size_t samples = samples_of(in);
     j->partial = true;
     int status = check_arrays(j, in, samples);
@@ -375,6 +464,15 @@ static int check_forward(library_job *j, const library_array *in, const char *na
     return LIBRARY_OK;
 }
 
+/* At most n elements of a micro-batch. */
+static void take_output(const library_job *j, const Output *o, float *to, size_t n)
+{
+    const real *x = (const real *)(const void *)(j->worker[o->stage].stage.arena + o->at);
+    size_t each = (size_t)(o->per * job.batch);
+    for (size_t i = 0; i < each && i < n; i++)
+        to[i] = get(x, (long)i);
+}
+
 int library_forward(library_job *j, const library_array *in, const char *output, float *to, size_t n)
 {
     int status = job_enter(j);
@@ -382,17 +480,14 @@ int library_forward(library_job *j, const library_array *in, const char *output,
         status = check_forward(j, in, output, to, n);
     if (status)
         return status;
-    const Output *o = output_of(output);
-    size_t each = (size_t)(o->per * job.batch);
+    size_t each = (size_t)(output_of(output, 0)->per * job.batch);
     j->of = (int64_t)((n + each - 1) / each);
-    for (j->micro = 0; j->micro < j->of; j->micro++) {
-        size_t from = (size_t)j->micro * each;
-        const real *x = (const real *)(const void *)(j->stage.arena + o->at);
-        run(j, j->info.eval);
-        for (size_t i = 0; i < each && from + i < n; i++)
-            to[from + i] = get(x, (long)i);
+    for (int64_t at = 0; at < j->of && !status; at += JOB_REPLICAS) {
+        status = run_eval(j, at);
+        for (int r = 0; r < JOB_REPLICAS && at + r < j->of && !status; r++)
+            take_output(j, output_of(output, r), to + (size_t)(at + r) * each, n - (size_t)(at + r) * each);
     }
-    return LIBRARY_OK;
+    return status;
 }
 
 /* ---- about --------------------------------------------------------------------------------------------------------------- */
@@ -412,9 +507,9 @@ const char *library_key(void)
     return job.key;
 }
 
-void library_listen(library_job *j, void (*told)(void *with, const char *action), void *with)
+void library_listen(library_job *j, void (*told)(void *with, int stage, const char *action), void *with)
 {
-    if (job_enter(j))
+    if (job_enter_lost(j))
         return;
     j->told = told;
     j->with = with;

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A training job as functions.  The program owns the loop, the data and the memory: nothing here opens a file, starts a thread
- * of its own, ends the program, changes a signal or prints, and there is no state outside the arena.  Any number of jobs
- * may be open at once; calls of one job come one at a time, from any thread.
+ * A training job as functions.  The program owns the loop, the data and the memory: nothing here opens a file, ends the
+ * program, changes a signal or prints, and there is no state outside the arena.  Any number of jobs may be open at once.
+ *
+ * Calls of one job come one at a time, from any thread; two jobs may be called at the same time.  A job of one stage runs in
+ * the thread that calls.  One of several stages has a thread for each further one: library_open() starts them, they sleep
+ * between calls, get no signal of the program, and library_close() waits until they have ended.  A child of fork() has none
+ * of them, and must not call such a job.
  *
  * A call that can fail returns a status, and library_why() has its text: what is wrong, the numbers, the remedy.  A call
  * that is refused changes nothing, and the job goes on.  Sizes are elements, unless a name says bytes.  Floats and integers
@@ -20,6 +24,7 @@ enum {
     LIBRARY_OK = 0,
     LIBRARY_DATA = 1,           /* a value that the model has no room for, such as a class out of range */
     LIBRARY_USE = 2,            /* a call out of order, a wrong size, type or name */
+    LIBRARY_LOST = 4,           /* a stage has failed half-way: load what was saved, or restart */
     LIBRARY_FOREIGN = 5,        /* saved bytes that are damaged, or of another job */
     LIBRARY_MACHINE = 6,        /* this machine, as it is set up, would not give the bits of the job */
     LIBRARY_NOT_FINITE = 7      /* the loss or the gradient is not finite; the step was taken */
@@ -71,8 +76,9 @@ int library_load(library_job *job, const void *from, size_t bytes);     /* refus
 int64_t library_steps(const library_job *job);          /* done so far; -1: there is no such job */
 const char *library_why(const library_job *job);        /* the text of its last call that failed; "" at first */
 const char *library_key(void);                          /* the numeric key: equal keys and data, equal bits */
-/* told(with, text) as each action of a step begins.  It must not call the job.  NULL: nobody is told, as at first. */
-void library_listen(library_job *job, void (*told)(void *with, const char *action), void *with);
+/* told(with, stage, text) as each action of a step begins, in the thread of its stage, and never twice at once.  It must not
+ * call the job.  NULL: nobody is told, as at first. */
+void library_listen(library_job *job, void (*told)(void *with, int stage, const char *action), void *with);
 
 #ifdef __cplusplus
 }

@@ -2,9 +2,12 @@
  *
  * states.c: the states of a library's job: by name, as a hash, and as bytes that outlive the program.
  *
- * The stage says what it is by calling stage_take(); its rows live as long as that call, so whatever goes through states is
- * done inside it.  Order is by name, which no plan changes: of all names the next larger one is looked for, which takes time
- * and no memory.
+ * A stage says what it is by calling stage_take(); its rows live as long as that call.  So the next stage is asked inside it,
+ * and whatever goes through states is done in the innermost one, where the rows of all stages are alive.  Order is by name,
+ * which no plan changes: of all names the next larger one is looked for, which takes time and no memory.
+ *
+ * A parameter has one row that owns it, in the first replica.  What leaves is read there; what comes goes to every row of its
+ * name.  A row may have a part alone: where replicas update parts, and where devices of a stage share it (rt/team.h).
  */
 #include <string.h>
 #include "begin.h"
@@ -12,11 +15,14 @@
 #include "sha256.h"
 
 enum { SAVED_HEAD = 160, SAVED_FORMAT = 1 };
+enum { PIECE = __STDC_HOSTED__ ? 2048 : 64, SAVED_KINDS = 5 };     /* elements on the stack, of which a board has little */
 
 typedef struct Visit Visit;
 struct Visit {
     Stages to;                  /* first */
-    void (*see)(Visit *v, const StageInfo *s);
+    void (*see)(Visit *v);
+    const StageInfo *stage[JOB_SOURCES];
+    int stages;                 /* that have spoken */
     library_job *job;
     const char *name;
     float *out;
@@ -31,14 +37,55 @@ struct Visit {
 void stage_take(Stages *to, const StageInfo *s)
 {
     Visit *v = (Visit *)(void *)to;
-    v->see(v, s);
+    v->stage[v->stages++] = s;
+    if (v->stages < JOB_SOURCES)
+        source[v->stages](to);
+    else
+        v->see(v);
 }
 
-static int visit(Visit *v, void (*see)(Visit *v, const StageInfo *s))
+static int visit(Visit *v, void (*see)(Visit *v))
 {
     v->see = see;
     source[0](&v->to);
     return v->status;
+}
+
+typedef struct { const Parameter *p; int stage; } StateRow;          /* p NULL: there is none */
+
+/* The rows of all stages behind `r`, or of this name alone.  p NULL: from the first one of its stage on. */
+static StateRow next_row(const Visit *v, StateRow r, const char *name)
+{
+    for (; r.stage < JOB_SOURCES; r = (StateRow){NULL, r.stage + 1}) {
+        const StageInfo *s = v->stage[r.stage];
+        for (r.p = r.p ? r.p + 1 : s->parameter; r.p < s->parameter + s->parameters; r.p++)
+            if (!name || !order_of(r.p->name, name))
+                return r;
+    }
+    return (StateRow){NULL, 0};
+}
+
+static bool is_owner(StateRow r)
+{
+    return r.stage < JOB_HOMES && !r.p->shared;
+}
+
+/* The parameter with the least name behind this one, NULL: with the least of all. */
+static StateRow next_owner(const Visit *v, const char *last)
+{
+    StateRow best = {NULL, 0};
+    for (StateRow r = next_row(v, best, NULL); r.p; r = next_row(v, r, NULL))
+        if (is_owner(r) && (!last || order_of(r.p->name, last) > 0) && (!best.p || order_of(r.p->name, best.p->name) < 0))
+            best = r;
+    return best;
+}
+
+static StateRow owner_of(const Visit *v, const char *name)
+{
+    StateRow r = {NULL, 0};
+    while (name && (r = next_row(v, r, name)).p && !is_owner(r))
+        ;
+    return r;
 }
 
 static size_t elements(const Parameter *p)
@@ -49,169 +96,215 @@ static size_t elements(const Parameter *p)
     return n;
 }
 
-/* The parameter with the least name behind this one, NULL: with the least of all.  NULL: there is none. */
-static const Parameter *next_row(const StageInfo *s, const Parameter *last)
+/* ---- where elements lie ------------------------------------------------------------------------------------------------ */
+
+static size_t less(size_t a, size_t b)
 {
-    const Parameter *best = NULL;
-    for (int i = 0; i < s->parameters; i++) {
-        const Parameter *p = &s->parameter[i];
-        if ((!last || order_of(p->name, last->name) > 0) && (!best || order_of(p->name, best->name) < 0))
-            best = p;
+    return a < b ? a : b;
+}
+
+/* Which element of what the device has is element `e`; NOWHERE: it lies elsewhere.  So are the next ones, *n in all. */
+static size_t lies(const Parameter *p, int shard, bool cut, size_t e, size_t *n)
+{
+    size_t at = e;
+    if (p->outer) {
+        size_t run = elements(p) / (size_t)p->outer, room = (size_t)p->room, in = e % run, first = (size_t)shard * room;
+        size_t until = first + room;
+        *n = less(*n, (in < first ? less(first, run) : in < until ? less(until, run) : run) - in);
+        if (in < first || in >= until)
+            return NOWHERE;
+        at = e / run * room + in - first;
     }
-    return best;
+    if (cut) {
+        size_t first = (size_t)p->from, until = first + (size_t)p->part;
+        *n = at < until ? less(*n, (at < first ? first : until) - at) : *n;
+        if (at < first || at >= until)
+            return NOWHERE;
+        at -= first;
+    }
+    return at;
 }
 
-static const Parameter *named_row(const StageInfo *s, const char *name)
+/* What is saved of a parameter, and in what order: 0 the parameter, then what its optimiser has of it.  0: it has none. */
+static size_t state_at(const Parameter *p, int kind)
 {
-    for (int i = 0; name && i < s->parameters; i++)
-        if (!order_of(s->parameter[i].name, name))
-            return &s->parameter[i];
-    return NULL;
+    const size_t at[SAVED_KINDS] = {p->param, p->moment1, p->moment2, p->centre, p->drift};
+    return at[kind] == EMPTY ? 0 : at[kind];
 }
 
-/* A parameter: its master in f32, NULL: it has none; the copy that kernels read in bf16, NULL: likewise. */
-static float *master_of(const library_job *job, const Parameter *p)
+/* Elements from .. from+n-1 that a device has of a state: to `out`, else they become `in`, in f32 and in the copy that kernels
+ * read. */
+static void move(const Worker *w, const Parameter *p, int kind, size_t from, size_t n, float *out, const float *in)
 {
-    return p->param ? (float *)(void *)(job->stage.arena + p->param - 1) : NULL;
+    size_t at = state_at(p, kind);
+    float *x = at ? (float *)(void *)(w->stage.arena + at - 1) : NULL;
+    uint16_t *copy = !kind && p->copy ? (uint16_t *)(void *)(w->stage.arena + p->copy - 1) : NULL;
+    for (size_t done = 0, k; done < n; done += k) {
+        k = n - done;
+        size_t here = lies(p, w->stage.shard, kind && p->cut, from + done, &k);
+        if (here == NOWHERE)
+            continue;
+        if (out && x)
+            memcpy(out + done, x + here, k * sizeof *x);
+        if (in && x && in + done != x + here)
+            memcpy(x + here, in + done, k * sizeof *x);
+        for (size_t i = 0; out && !x && copy && i < k; i++)
+            out[done + i] = bf16_float(copy[here + i]);
+        for (size_t i = 0; in && copy && i < k; i++)
+            copy[here + i] = float_bf16(in[done + i]);
+    }
 }
 
-static uint16_t *copy_of(const library_job *job, const Parameter *p)
+/* On all devices of the stage of a row. */
+static void place(const Visit *v, StateRow r, int kind, size_t from, const float *x, size_t n)
 {
-    return p->copy ? (uint16_t *)(void *)(job->stage.arena + p->copy - 1) : NULL;
+    for (int i = r.stage; i < JOB_STAGES; i += JOB_SOURCES)
+        move(&v->job->worker[i], r.p, kind, from, n, NULL, x);
 }
 
-/* Elements from .. from+n-1 of a parameter change: both of what it has. */
-static void place(library_job *job, const Parameter *p, size_t from, const float *x, size_t n)
+static void fetch(const Visit *v, StateRow owner, int kind, size_t from, float *x, size_t n)
 {
-    float *master = master_of(job, p);
-    uint16_t *copy = copy_of(job, p);
-    if (master && master + from != x)
-        memcpy(master + from, x, n * sizeof *x);
-    for (size_t i = 0; copy && i < n; i++)
-        copy[from + i] = float_bf16(x[i]);
+    int copies = kind && owner.p->cut ? JOB_REPLICAS : 1;
+    for (int q = 0; q < copies; q++) {
+        StateRow r = q ? next_row(v, (StateRow){NULL, owner.stage + q * JOB_HOMES}, owner.p->name) : owner;
+        for (int i = r.stage; i < JOB_STAGES; i += JOB_SOURCES)
+            move(&v->job->worker[i], r.p, kind, from, n, x, NULL);
+    }
 }
 
-static void fetch(const library_job *job, const Parameter *p, size_t from, float *x, size_t n)
+/* ---- what is done with all of them ------------------------------------------------------------------------------------- */
+
+static void see_open(Visit *v)
 {
-    const float *master = master_of(job, p);
-    if (master)
-        memcpy(x, master + from, n * sizeof *x);
-    for (size_t i = 0; !master && i < n; i++)
-        x[i] = bf16_float(copy_of(job, p)[from + i]);
+    for (int i = 0; i < JOB_STAGES; i++) {
+        StageInfo *info = &v->job->worker[i].info;
+        *info = *v->stage[i % JOB_SOURCES];
+        info->parameter = NULL;                 /* it goes with this call */
+    }
 }
 
-enum { PIECE = 64, SAVED_KINDS = 5 };
-
-/* What is saved of a parameter, and in what order: 0 the parameter, then what its optimiser has of it. */
-static unsigned char *saved_state(const library_job *job, const Parameter *p, int kind, size_t *bytes)
-{
-    const size_t at[SAVED_KINDS] = {p->param ? p->param : p->copy, p->moment1, p->moment2, p->centre, p->drift};
-    *bytes = at[kind] ? elements(p) * (kind || p->param ? sizeof(float) : sizeof(uint16_t)) : 0;
-    return job && at[kind] ? job->stage.arena + at[kind] - 1 : NULL;
-}
-
-static void see_open(Visit *v, const StageInfo *s)
-{
-    v->job->info = *s;
-    v->job->info.parameter = NULL;              /* it goes with this call */
-}
-
-static void see_start(Visit *v, const StageInfo *s)
+static void see_start(Visit *v)
 {
     float piece[PIECE];
-    size_t bytes;
-    for (int i = 0; i < s->parameters; i++) {
-        const Parameter *p = &s->parameter[i];
+    for (StateRow r = next_row(v, (StateRow){NULL, 0}, NULL); r.p; r = next_row(v, r, NULL)) {
+        const Parameter *p = r.p;
         Start start = {p->start.kind, p->start.a, p->start.b, 0, p->start.values};
         for (int axis = 0; axis < 6 && p->shape[axis]; axis++)
             start.width = p->shape[axis];
-        for (size_t from = 0, n = elements(p), k; from < n; from += k) {
-            k = n - from < PIECE ? n - from : PIECE;
-            start_fill(piece, p->name, &start, job.seed, (long)from, (long)k);
-            place(v->job, p, from, piece, k);
-        }
-        for (int kind = 1; kind < SAVED_KINDS; kind++) {
-            unsigned char *state = saved_state(v->job, p, kind, &bytes);
-            if (state)
-                memset(state, 0, bytes);
-        }
+        for (int kind = 0; kind < SAVED_KINDS; kind++)
+            for (size_t from = 0, n = kind && !state_at(p, kind) ? 0 : elements(p), k; from < n; from += k) {
+                k = less(n - from, PIECE);
+                if (!kind)
+                    start_fill(piece, p->name, &start, job.seed, (long)from, (long)k);
+                else
+                    memset(piece, 0, sizeof piece);
+                place(v, r, kind, from, piece, k);
+            }
     }
 }
 
-static void see_about(Visit *v, const StageInfo *s)
+static void see_about(Visit *v)
 {
-    const Parameter *p = next_row(s, NULL);
-    for (int i = 0; p && i < v->number; i++)
-        p = next_row(s, p);
-    v->status = p && v->number >= 0 ? LIBRARY_OK : LIBRARY_USE;
+    StateRow r = next_owner(v, NULL);
+    for (int i = 0; r.p && i < v->number; i++)
+        r = next_owner(v, r.p->name);
+    v->status = r.p && v->number >= 0 ? LIBRARY_OK : LIBRARY_USE;
     if (v->status)
         return;
-    *v->about = (library_about){p->name, elements(p), 0, {1, 1, 1, 1, 1, 1}};
-    for (; v->about->axes < LIBRARY_AXES && p->shape[v->about->axes] > 0; v->about->axes++)
-        v->about->shape[v->about->axes] = p->shape[v->about->axes];
+    *v->about = (library_about){r.p->name, elements(r.p), 0, {1, 1, 1, 1, 1, 1}};
+    for (; v->about->axes < LIBRARY_AXES && r.p->shape[v->about->axes] > 0; v->about->axes++)
+        v->about->shape[v->about->axes] = r.p->shape[v->about->axes];
 }
 
-static const Parameter *asked_row(Visit *v, const StageInfo *s, bool given)
+static StateRow asked_row(Visit *v, bool given)
 {
-    const Parameter *p = named_row(s, v->name);
-    if (!p)
+    StateRow r = owner_of(v, v->name);
+    if (!r.p)
         v->status = job_refuse(v->job, LIBRARY_USE, "there is no parameter %s; library_parameter() lists them",
                            v->name ? v->name : "without a name");
-    else if (elements(p) != v->n || !given)
-        v->status = job_refuse(v->job, LIBRARY_USE, "parameter %s has %d elements, not %d", p->name, (int64_t)elements(p),
+    else if (elements(r.p) != v->n || !given)
+        v->status = job_refuse(v->job, LIBRARY_USE, "parameter %s has %d elements, not %d", r.p->name, (int64_t)elements(r.p),
                            (int64_t)(given ? v->n : 0));
-    return v->status ? NULL : p;
+    return v->status ? (StateRow){NULL, 0} : r;
 }
 
-static void see_read(Visit *v, const StageInfo *s)
+static void see_read(Visit *v)
 {
-    const Parameter *p = asked_row(v, s, v->out != NULL);
-    if (p)
-        fetch(v->job, p, 0, v->out, v->n);
+    StateRow r = asked_row(v, v->out != NULL);
+    if (r.p)
+        fetch(v, r, 0, 0, v->out, v->n);
 }
 
-static void see_write(Visit *v, const StageInfo *s)
+static void see_write(Visit *v)
 {
-    const Parameter *p = asked_row(v, s, v->in != NULL);
-    if (p)
-        place(v->job, p, 0, v->in, v->n);
+    StateRow r = asked_row(v, v->in != NULL);
+    const char *name = r.p ? r.p->name : NULL;
+    for (r = (StateRow){NULL, 0}; name && (r = next_row(v, r, name)).p;)
+        place(v, r, 0, 0, v->in, v->n);
 }
 
-static void see_hash(Visit *v, const StageInfo *s)
+static void see_hash(Visit *v)
 {
     Digest d;
     float piece[PIECE];
     digest_start(&d);
-    for (const Parameter *p = next_row(s, NULL); p; p = next_row(s, p)) {
-        const char *end = p->name;
+    for (StateRow r = next_owner(v, NULL); r.p; r = next_owner(v, r.p->name)) {
+        const char *end = r.p->name;
         while (*end)
             end++;
-        digest_add(&d, p->name, (size_t)(end - p->name) + 1);
-        for (size_t from = 0, n = elements(p), k; from < n; from += k) {
-            k = n - from < PIECE ? n - from : PIECE;
-            fetch(v->job, p, from, piece, k);
+        digest_add(&d, r.p->name, (size_t)(end - r.p->name) + 1);
+        for (size_t from = 0, n = elements(r.p), k; from < n; from += k) {
+            k = less(n - from, PIECE);
+            fetch(v, r, 0, from, piece, k);
             digest_add(&d, piece, k * sizeof *piece);
         }
     }
     digest_end(&d, v->hex);
 }
 
-/* To `bytes`, or if v->number from there, NULL: counted alone. */
-static void see_saved(Visit *v, const StageInfo *s)
+/* Bytes of a state that are saved: those of a parameter in bf16 alone are two an element. */
+static size_t saved_width(const Parameter *p, int kind)
 {
-    for (const Parameter *p = next_row(s, NULL); p; p = next_row(s, p))
+    const size_t is[SAVED_KINDS] = {p->param || p->copy, p->moment1, p->moment2, p->centre, p->drift};
+    return !is[kind] ? 0 : kind || p->param ? sizeof(float) : sizeof(uint16_t);
+}
+
+static void save_piece(const Visit *v, StateRow r, int kind, size_t from, size_t k)
+{
+    float piece[PIECE];
+    uint16_t half[PIECE];
+    fetch(v, r, kind, from, piece, k);
+    for (size_t i = 0; i < k; i++)
+        half[i] = float_bf16(piece[i]);
+    size_t width = saved_width(r.p, kind);
+    memcpy(v->bytes + v->n + from * width, width == sizeof *half ? (void *)half : piece, k * width);
+}
+
+/* To every row of the name. */
+static void load_piece(const Visit *v, StateRow owner, int kind, size_t from, size_t k)
+{
+    float piece[PIECE];
+    uint16_t half[PIECE];
+    size_t width = saved_width(owner.p, kind);
+    memcpy(width == sizeof *half ? (void *)half : piece, v->bytes + v->n + from * width, k * width);
+    for (size_t i = 0; width == sizeof *half && i < k; i++)
+        piece[i] = bf16_float(half[i]);
+    for (StateRow r = {NULL, 0}; (r = next_row(v, r, owner.p->name)).p;)
+        place(v, r, kind, from, piece, k);
+}
+
+/* To `bytes`, or if v->number from there, NULL: counted alone. */
+static void see_saved(Visit *v)
+{
+    for (StateRow r = next_owner(v, NULL); r.p; r = next_owner(v, r.p->name))
         for (int kind = 0; kind < SAVED_KINDS; kind++) {
-            size_t bytes;
-            unsigned char *state = saved_state(v->job, p, kind, &bytes);
-            if (v->bytes && bytes && v->number)
-                memcpy(state, v->bytes + v->n, bytes);
-            else if (v->bytes && bytes)
-                memcpy(v->bytes + v->n, state, bytes);
-            v->n += bytes;
+            size_t all = saved_width(r.p, kind) ? elements(r.p) : 0;
+            for (size_t from = 0, k; from < all && v->bytes; from += k) {
+                k = less(all - from, PIECE);
+                (v->number ? load_piece : save_piece)(v, r, kind, from, k);
+            }
+            v->n += all * saved_width(r.p, kind);
         }
-    for (int i = 0; v->bytes && v->number && i < s->parameters; i++)    /* copies follow their masters */
-        if (s->parameter[i].param)
-            place(v->job, &s->parameter[i], 0, master_of(v->job, &s->parameter[i]), elements(&s->parameter[i]));
 }
 
 void job_describe(library_job *j)
@@ -225,6 +318,7 @@ void job_start(library_job *j)
     Visit v = {.job = j};
     visit(&v, see_start);
     j->done = 0;
+    j->lost = false;
 }
 
 /* ---- states -------------------------------------------------------------------------------------------------------------- */
@@ -336,7 +430,7 @@ static int check_saved(library_job *j, const void *from, size_t bytes)
 
 int library_load(library_job *j, const void *from, size_t bytes)
 {
-    int status = job_enter(j);
+    int status = job_enter_lost(j);
     if (!status)
         status = check_saved(j, from, bytes);
     if (status)
@@ -346,5 +440,6 @@ int library_load(library_job *j, const void *from, size_t bytes)
     memcpy(&h, from, sizeof h);
     visit(&v, see_saved);
     j->done = h.steps;
+    j->lost = false;
     return LIBRARY_OK;
 }

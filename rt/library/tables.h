@@ -6,6 +6,7 @@
 #define TABLES_H
 #include "job.h"
 
-/* A value of the evaluation whose bytes stand until its end: offset in the arena of the stage; elements of a sample. */
-typedef struct { const char *name; size_t at; long per; } Output;
+/* A value of the evaluation whose bytes stand until its end: the stage that has it, and where in its arena; elements of a
+ * sample.  Each replica has a row. */
+typedef struct { const char *name; int stage; size_t at; long per; } Output;
 #endif
