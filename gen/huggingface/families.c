@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * families.c: reads the row of a family from families.yaml, with those that it is like.
+ * families.c: reads the row of a family from families.yaml, with those of parts.yaml that it is like.
  *
  * The rows that a family has stand behind each other: its own, then those of each row that it is like, in order.  The first
  * that says a name holds.  `= OTHERWISE` alone takes its kind and keys from the next one.
@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum { ROWS = 24 };         /* that a family may be like */
-static const char file[] = "gen/huggingface/families.yaml";
+static const char file[] = "gen/huggingface/families.yaml", parts[] = "gen/huggingface/parts.yaml";
 static const struct { const char *word; FieldKind kind; } kinds[] = {
     {"int", INT}, {"real", REAL}, {"text", TEXT}, {"flag", FLAG}, {"word", WORD}, {"cap", CAP}, {"count", COUNT},
     {"every", EVERY}, {"numbers", NUMBERS}, {"only", ONLY}, {"list", LIST_OF}, {"same", SAME}, {"any", ANY}
@@ -159,7 +159,8 @@ bool family_ignores(const Family *f, const char *key)
 
 const Family *family_of(const Node *root)
 {
-    const Node *table = load_made(file, embedded_find(file)->data), *type = node_get(root, "model_type");
+    const Node *table = load_made(file, strf("%s%s", embedded_find(parts)->data, embedded_find(file)->data));
+    const Node *type = node_get(root, "model_type");
     const Node *all = node_get(table, "families"), *missing = node_get(table, "missing");
     if (!type || type->kind != SCALAR)
         err(type ? type->loc : root->loc, NULL, "this is no config.json of a model: it has no 'model_type'");

@@ -125,7 +125,8 @@ static const char *word_value(const Config *c, const ConfigField *f, const char 
         end = p + strcspn(p, " ");
         size_t word = strcspn(p, "> ");
         const char *value = p[word] == '>' ? p + word + 1 : p;
-        if (n->kind == SCALAR && word == k && !strncmp(p, n->text, k))
+        bool open = p[word - 1] == '*';             /* 5*: a word that begins so */
+        if (n->kind == SCALAR && (open ? word - 1 <= k : word == k) && !strncmp(p, n->text, open ? word - 1 : k))
             return strf("%.*s", (int)(end - value), value);
         known = strf("%s %.*s", known, (int)word, p);
     }

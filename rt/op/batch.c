@@ -5,7 +5,8 @@
  *
  *     y = u weight + bias          dx = s weight (dy - average(dy) - u average(dy u))       dweight = sum of dy u, dbias of dy
  *
- * Sums over rows: blocks of 256 in float, the blocks in double, both ascending.  A block's squares are those of differences
+ * Sums over rows: chains of 8 in float, all else in double, ascending.  The sum of dx is 0, and longer chains would leave
+ * their rounding there, which is what a bias in front of the operator gets.  A block of 256 rows has the squares of differences
  * from its own mean, taken while it is in the cache; two sets of rows have the squares of both and those between their means
  * (T. Chan, G. Golub, R. LeVeque, 1979).  Threads split the blocks, so that each reads whole rows; of few rows they split
  * channels.
@@ -21,7 +22,7 @@
  */
 #include "kernel.h"
 
-enum { STRIP = 1024, UNIT = 16, PIXELS = 256, PARTS = 1 << 13, SOME = 64 };
+enum { STRIP = 1024, UNIT = 16, CHAIN = 8, PIXELS = 256, PARTS = 1 << 13, SOME = 64 };
 
 /* What is added up over rows: x, and squares of differences; with dy slopes, and slopes times u.  Pointers are at the first
  * channel. */
@@ -81,52 +82,66 @@ static void squares(float *restrict part, const Terms *t, const float *restrict 
         }
 }
 
-static void moments(float *part, float *square, const Terms *t, long first, long end, long n)
+static inline void widen(double *restrict sum, float *restrict part, long n)
 {
-    float mean[STRIP];
-    values(part, t, first, end, n);
-    for (long j = 0; j < n; j++)
-        mean[j] = part[j] / (float)(end - first);
-    squares(square, t, mean, first, end, n);
+    for (long j = 0; j < n; j++) {
+        sum[j] += (double)part[j];
+        part[j] = 0;
+    }
 }
 
 /* Block b of those from `from` on, in n channels. */
-static void block(float *part, const Terms *t, long from, long b, long n)
+static void block(double *part, const Terms *t, long from, long b, long n)
 {
     long first = (from + b) * PIXELS, end = least(first + PIXELS, t->rows);
-    float *sum = part + 2 * b * n, *with = sum + n;
+    double *sum = part + 2 * b * n, *product = sum + n;
+    float chain[STRIP], with[STRIP], mean[STRIP];
     memset(sum, 0, (size_t)(2 * n) * sizeof *sum);
-    if (!t->dy)
-        moments(sum, with, t, first, end, n);
-    else if (!t->y)
-        slopes(sum, with, t, 0, first, end, n, 0);
-    else if (!t->kept)
-        slopes(sum, with, t, 0, first, end, n, 1);
-    else
-        slopes(sum, with, t, t->kept, first, end, n, 1);
+    memset(chain, 0, (size_t)n * sizeof *chain);
+    memset(with, 0, (size_t)n * sizeof *with);
+    for (long i = first; i < end; i += CHAIN) {
+        long to = least(i + CHAIN, end);
+        if (!t->dy)
+            values(chain, t, i, to, n);
+        else if (!t->y)
+            slopes(chain, with, t, 0, i, to, n, 0);
+        else if (!t->kept)
+            slopes(chain, with, t, 0, i, to, n, 1);
+        else
+            slopes(chain, with, t, t->kept, i, to, n, 1);
+        widen(sum, chain, n);
+        if (t->dy)
+            widen(product, with, n);
+    }
+    for (long j = 0; !t->dy && j < n; j++)
+        mean[j] = (float)(sum[j] / (double)(end - first));
+    for (long i = first; !t->dy && i < end; i += CHAIN) {
+        squares(with, t, mean, i, least(i + CHAIN, end), n);
+        widen(product, with, n);
+    }
 }
 
 /* A block of `some` rows joins those before it. */
-static void join(double *restrict sum, double *restrict product, const float *restrict part, const float *restrict with,
+static void join(double *restrict sum, double *restrict product, const double *restrict part, const double *restrict with,
                  const Terms *t, long before, long some, long n)
 {
     double rows = (double)some, both = (double)before * rows / (double)(before + some);
     if (t->dy)
         for (long j = 0; j < n; j++)
-            product[j] += (double)with[j];
+            product[j] += with[j];
     else
         for (long j = 0; j < n; j++) {
-            double mean = (double)part[j] / rows, off = (double)(part[j] / (float)some) - mean;
+            double mean = part[j] / rows, off = (double)(float)mean - mean;
             double apart = before ? mean - sum[j] / (double)before : 0;
-            product[j] += (double)with[j] - rows * off * off + both * apart * apart;
+            product[j] += with[j] - rows * off * off + both * apart * apart;
         }
     for (long j = 0; j < n; j++)
-        sum[j] += (double)part[j];
+        sum[j] += part[j];
 }
 
 static void sums(Stage *st, double *sum, double *product, const Terms *t, long n)
 {
-    float part[PARTS];                  /* of a block, both sums behind each other */
+    double part[PARTS];                 /* of a block, both sums behind each other */
     long blocks = ceil_div(t->rows, PIXELS), group = PARTS / (2 * n);
     memset(sum, 0, (size_t)n * sizeof *sum);
     memset(product, 0, (size_t)n * sizeof *product);

@@ -40,7 +40,7 @@ models = {
                                               embd_pdrop=0., attn_pdrop=0.)),
     'llama': ('LlamaForCausalLM', hf.LlamaConfig(**base, **pairs, rope_theta=500., rope_scaling=llama3, attention_bias=True)),
     'mistral': ('MistralForCausalLM', hf.MistralConfig(**base, **pairs, sliding_window=16, dtype='bfloat16')),
-    'qwen2': ('Qwen2ForCausalLM', hf.Qwen2Config(**base, **pairs, tie_word_embeddings=True)),
+    'qwen2': ('Qwen2ForCausalLM', hf.Qwen2Config(**base, **pairs, tie_word_embeddings=True, hidden_act='gelu')),
     'qwen3': ('Qwen3ForCausalLM', hf.Qwen3Config(**base, **pairs, head_dim=8)),
     'gemma': ('GemmaForCausalLM', hf.GemmaConfig(**base, num_key_value_heads=1, head_dim=8)),
     'gemma2': ('Gemma2ForCausalLM', hf.Gemma2Config(**base, **pairs, head_dim=8, sliding_window=4, query_pre_attn_scalar=10,
@@ -55,7 +55,7 @@ models = {
         original_max_position_embeddings=original, rope_scaling=dict(
             type='longrope', short_factor=[1., 1.25, 2.], long_factor=[1.5, 3.75, 12.])))
        for kind, original in (('long', 8), ('short', 11))},
-    'gpt_neox': ('GPTNeoXForCausalLM', hf.GPTNeoXConfig(**base, rotary_pct=0.7)),
+    'gpt_neox': ('GPTNeoXForCausalLM', hf.GPTNeoXConfig(**base, rotary_pct=0.7, hidden_act='gelu_fast')),
     'opt': ('OPTForCausalLM', hf.OPTConfig(vocab_size=61, hidden_size=24, word_embed_proj_dim=24, num_hidden_layers=2,
                                            num_attention_heads=4, ffn_dim=40, max_position_embeddings=12, dropout=0.)),
     'bert': ('BertForPreTraining', hf.BertConfig(**base, hidden_dropout_prob=0., attention_probs_dropout_prob=0.)),
@@ -80,7 +80,7 @@ models = {
     'ernie4_5': ('Ernie4_5ForCausalLM', hf.Ernie4_5Config(**base, **pairs, head_dim=8, use_bias=True)),
     'exaone4': ('Exaone4ForCausalLM', hf.Exaone4Config(**deep, **pairs, sliding_window=5)),
     'falcon': ('FalconForCausalLM', hf.FalconConfig(vocab_size=61, hidden_size=24, num_hidden_layers=2, num_attention_heads=4,
-                                                    max_position_embeddings=12)),
+                                                    max_position_embeddings=12, bias=True)),
     'falcon-alibi': ('FalconForCausalLM', hf.FalconConfig(
         vocab_size=61, hidden_size=24, num_hidden_layers=2, num_attention_heads=4, max_position_embeddings=12, alibi=True,
         bias=True, multi_query=False, parallel_attn=False)),
@@ -95,9 +95,10 @@ models = {
         moe_intermediate_size=16, first_k_dense_replace=1, rope_scaling=dict(
             rope_type='yarn', factor=40., original_max_position_embeddings=200, mscale=0.7, mscale_all_dim=0.7))),
     **{'whisper' + end: ('WhisperFor' + ends, hf.WhisperConfig(
-        **{key: value for key, value in s2s.items() if key[:4] != 'max_'}, num_mel_bins=6, max_source_positions=12,
-        max_target_positions=12, pad_token_id=0, bos_token_id=1, eos_token_id=1, decoder_start_token_id=1,
-        begin_suppress_tokens=None)) for end, ends in (('', 'ConditionalGeneration'), ('-causal', 'CausalLM'))},
+        **{key: value for key, value in s2s.items() if key[:4] != 'max_'}, num_mel_bins=6, scale_embedding=True,
+        max_source_positions=12, max_target_positions=12, pad_token_id=0, bos_token_id=1, eos_token_id=1,
+        decoder_start_token_id=1, begin_suppress_tokens=None))
+       for end, ends in (('', 'ConditionalGeneration'), ('-causal', 'CausalLM'))},
     'granite_swa': ('GraniteSWAForCausalLM', late('GraniteSWA', **deep, **pairs, sliding_window=4, attention_multiplier=0.3,
                                                   residual_multiplier=0.4, attn_implementation='eager')),
     'gpt_oss': ('GptOssForCausalLM', late('GptOss', **deep, **pairs, head_dim=8, sliding_window=4, num_local_experts=5,
@@ -125,7 +126,8 @@ models = {
                                                 n_routed_experts=5, num_experts_per_tok=3, moe_intermediate_size=16)),
     'glm4_moe_lite': ('Glm4MoeLiteForCausalLM', late('Glm4MoeLite', **base, **latent, n_routed_experts=6,
                                                      num_experts_per_tok=3, n_group=3, topk_group=2,
-                                                     moe_intermediate_size=16)),
+                                                     moe_intermediate_size=16, rope_interleave=False, rope_parameters=dict(
+        rope_type='yarn', rope_theta=500., factor=8., original_max_position_embeddings=8))),
     'minimax_m2': ('MiniMaxM2ForCausalLM', late('MiniMaxM2', **base, **pairs, head_dim=8, num_local_experts=5,
                                                 num_experts_per_tok=3)),
     'modernbert': ('ModernBertForMaskedLM', hf.ModernBertConfig(**{**deep, 'num_hidden_layers': 5}, local_attention=6,
@@ -152,7 +154,8 @@ models = {
                                                            moe_intermediate_size=16, norm_topk_prob=True)),
     'seed_oss': ('SeedOssForCausalLM', hf.SeedOssConfig(**base, **pairs, head_dim=8, attention_dropout=0.,
                                                         residual_dropout=0.)),
-    'smollm3': ('SmolLM3ForCausalLM', hf.SmolLM3Config(**deep, **pairs, pad_token_id=0, rope_theta=500.)),
+    'smollm3': ('SmolLM3ForCausalLM', hf.SmolLM3Config(**deep, **pairs, pad_token_id=0, rope_theta=500., rope_scaling=dict(
+        rope_type='yarn', factor=4., original_max_position_embeddings=64))),
     'stablelm': ('StableLmForCausalLM', hf.StableLmConfig(**base, **pairs, partial_rotary_factor=0.7, use_qkv_bias=True)),
     'starcoder2': ('Starcoder2ForCausalLM', hf.Starcoder2Config(**base, **pairs, sliding_window=4)),
     **{f'{kind}-causal': (name, getattr(hf, config)(**still, **(wide if pad else base), **more, is_decoder=True))
@@ -176,7 +179,7 @@ models = {
        for kind, name, more in (
            ('bart', 'Bart', dict(scale_embedding=True)), ('mbart', 'MBart', dict(activation_function='relu')),
            ('plbart', 'PLBart', dict(attention_dropout=0.)), ('mvp', 'Mvp', {}), ('blenderbot', 'Blenderbot', {}),
-           ('blenderbot-small', 'BlenderbotSmall', {}), ('pegasus', 'Pegasus', {}),
+           ('blenderbot-small', 'BlenderbotSmall', dict(scale_embedding=True)), ('pegasus', 'Pegasus', {}),
            ('marian', 'Marian', dict(pad_token_id=60, decoder_start_token_id=60)))
        for end, ends in (('', 'MTModel' if kind == 'marian' else 'ForConditionalGeneration'), ('-causal', 'ForCausalLM'))},
     'gpt_bigcode': ('GPTBigCodeForCausalLM', hf.GPTBigCodeConfig(**gpt)),
@@ -189,12 +192,14 @@ models = {
                                               num_experts_per_tok=3)),
     'granitemoeshared': ('GraniteMoeSharedForCausalLM', late('GraniteMoeShared', **base, **pairs, num_local_experts=5,
                                                              num_experts_per_tok=3, shared_intermediate_size=12)),
-    'hyperclovax': ('HyperCLOVAXForCausalLM', late('HyperCLOVAX', **base, **pairs, attention_multiplier=0.3)),
+    'hyperclovax': ('HyperCLOVAXForCausalLM', late('HyperCLOVAX', **base, **pairs, attention_multiplier=0.3,
+                                                               logits_scaling=1.5)),
     'jais2': ('Jais2ForCausalLM', late('Jais2', **base, **pairs)),
     'vaultgemma': ('VaultGemmaForCausalLM', late('VaultGemma', **base, **pairs, head_dim=8, sliding_window=4, pad_token_id=0,
                                                  query_pre_attn_scalar=10, attn_implementation='eager')),
     'olmo': ('OlmoForCausalLM', hf.OlmoConfig(**base, **pairs, pad_token_id=0)),
     'mt5': ('MT5ForConditionalGeneration', hf.MT5Config(**t5, tie_word_embeddings=False)),
+    'mt5-tied': ('MT5ForConditionalGeneration', late('MT5', **t5)),
     'umt5': ('UMT5ForConditionalGeneration', hf.UMT5Config(**t5, num_decoder_layers=1, feed_forward_proj='relu')),
     'deepseek_v3': ('DeepseekV3ForCausalLM', hf.DeepseekV3Config(
         **base, **latent, n_routed_experts=8, num_experts_per_tok=3, n_group=4, topk_group=2, moe_intermediate_size=16,
@@ -205,7 +210,8 @@ models = {
     'dots1': ('Dots1ForCausalLM', hf.Dots1Config(**base, **pairs, n_routed_experts=5, num_experts_per_tok=3, n_shared_experts=2,
                                                  moe_intermediate_size=16, routed_scaling_factor=1.5)),
     'glm4_moe': ('Glm4MoeForCausalLM', hf.Glm4MoeConfig(**base, **pairs, head_dim=8, n_routed_experts=5, num_experts_per_tok=3,
-                                                        moe_intermediate_size=16, first_k_dense_replace=1)),
+                                                        moe_intermediate_size=16, first_k_dense_replace=1,
+                                                        attention_bias=True)),
     'youtu': ('YoutuForCausalLM', late('Youtu', **base, **latent)),
     'm2m_100': ('M2M100ForConditionalGeneration', hf.M2M100Config(**s2s, attention_dropout=0., encoder_layerdrop=0.,
                                                                   decoder_layerdrop=0.)),

@@ -45,7 +45,7 @@ def verdict(dpgen, kind, name):
 
 
 def known():
-    table = yaml.load(open('gen/huggingface/families.yaml'), yaml.CBaseLoader)
+    table = yaml.load(''.join(open(f'gen/huggingface/{x}.yaml').read() for x in ('parts', 'families')), yaml.CBaseLoader)
     groups = {}
 
     def value(row, name):
@@ -57,7 +57,7 @@ def known():
 
     for kind, row in table['families'].items():
         template = value(row, 'template').split()[0]
-        template = 'llama.yaml' if template in ('gpt2.yaml', 'opt.yaml', 'phi.yaml', 'gpt_neox.yaml') else template
+        template = 'llama.yaml' if template == 'gpt2.yaml' else template
         groups.setdefault((template, bool(value(row, 'moe'))), []).append(f'`{kind}`')
     return [f'| {", ".join(sorted(groups[key]))} | {text} |\n' for key, text in (
         (('llama.yaml', False), 'language models of equal layers'),

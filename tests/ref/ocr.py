@@ -8,10 +8,10 @@
 #     ocr.py step MODEL.onnx DIR OLD.safetensors NEW.safetensors RATE LOSS
 #
 # compares LOSS, the mean square of what the net gives less the labels, and (OLD - NEW)/RATE with the gradients of OLD in f64.
-# Distances are parts of the largest element of a tensor, or of 1e-3 of the largest of all.  These nets are badly conditioned:
-# their BatchNorms have few values each, and clipped functions change sides by rounding.  So torch computes in f32 as well, and
-# how far that is from f64 is the measure.  Nine in ten gradients are within 1e-4, and the others within three times as far as
-# the worst of torch in f32; one wrong operator moves most gradients by parts of 1.
+# Distances are parts of the largest element of a tensor, or of 1e-3 of the largest of all.  Each is at most 1e-4, or 8 times as
+# far as the gradient in f64 itself goes where each weight is another one by half a unit of its last place: of a gradient that
+# so small a change moves further, f32 has no more digits.  Those of the detector are sums over all pixels for a single number,
+# which nearly cancel.  One wrong operator moves most gradients by parts of 1.
 import sys
 import numpy as np
 import onnx
@@ -113,19 +113,20 @@ def main(what, path=None, folder=None, *rest):
         return
     old, new, rate, loss = load_file(rest[0]), load_file(rest[1]), float(rest[2]), float(rest[3])
     right, true = step(model, folder, old, torch.float64)
-    _, narrow = step(model, folder, old, torch.float32)
     most = max(np.abs(g).max() for g in true.values())
-    own, torch32 = {}, {}
-    for name in sorted(true.keys() & new.keys()):
-        unit = max(np.abs(true[name]).max(), 1e-3 * most)
-        moved = (old[name].astype(np.float64) - new[name].astype(np.float64)).reshape(-1) / rate
-        own[name], torch32[name] = np.abs(moved - true[name]).max() / unit, np.abs(narrow[name] - true[name]).max() / unit
-    worst, bound = max(own, key=own.get), 3 * max(torch32.values())
+    unit = {name: max(np.abs(g).max(), 1e-3 * most) for name, g in true.items()}
+    far = lambda other, name: np.abs(other[name].reshape(-1) - true[name]).max() / unit[name]
+    draw = np.random.default_rng(2)
+    near = [{name: w * (1 + 2. ** -24 * draw.choice([-1, 1], w.shape)) for name, w in old.items()} for _ in range(4)]
+    near = [step(model, folder, {k: w.astype(np.float64) for k, w in weights.items()}, torch.float64)[1] for weights in near]
+    moved = {name: (old[name].astype(np.float64) - new[name].astype(np.float64)) / rate for name in new.keys()}
+    own = {name: far(moved, name) for name in sorted(true.keys() & new.keys())}
+    limit = {name: max(1e-4, 8 * max(far(g, name) for g in near)) for name in own}
+    worst = max(own, key=lambda name: own[name] / limit[name])
     good = sum(d <= 1e-4 for d in own.values())
-    print(f'loss {loss:.9g}, torch {right:.9g}; {good} of {len(own)} gradients within 1e-4, '
-          f'worst {own[worst]:.3g} of {worst}; of torch in f32 {max(torch32.values()):.3g}')
-    sys.exit(not (len(own) > 20 and good >= .9 * len(own) and own[worst] <= max(bound, 1e-4) and
-                  abs(loss - right) < 1e-4 * right))
+    print(f'loss {loss:.9g}, torch {right:.9g}; {good} of {len(own)} gradients within 1e-4, {worst} {own[worst]:.3g} '
+          f'of {limit[worst]:.3g}')
+    sys.exit(not (len(own) > 20 and own[worst] <= limit[worst] and abs(loss - right) < 1e-4 * right))
 
 
 main(*sys.argv[1:])
