@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Whole experts on the devices of a stage (docs/width.md): device d has `experts` of them, the d-th part of all.
+ *
+ * Each device has all tokens, and knows from slots and offsets which rows each other one has.  So no numbers are sent ahead,
+ * and nothing has to be waited for before the rows themselves.  (D. Lepikhin et al., GShard, 2020, send a fixed number of rows
+ * to each device, and drop the others; T. Gale et al., MegaBlocks, 2023, drop none, and take memory when they know how many
+ * there are.)  Rows of the experts of a device lie in front, in the order that they have on one device, in the room of all, and
+ * zeros behind them.  So however tokens are spread, none is dropped, and no size follows from them.
+ *
+ * Order: that of experts.c and grouped.c.  The rows of an expert, and the experts of a token, are added by one device.
+ */
+#include "kernel.h"
+#include "../team.h"
+
+/* Where each device's rows begin, by `unit`; [devices]: all of them. */
+static void starts(const Stage *st, long *from, const int32_t *offset, long experts, long unit)
+{
+    for (long d = 0; d <= parts_of(st); d++)
+        from[d] = offset[d * experts] * unit;
+}
+
+static long number(const Stage *st) { return st->team ? st->shard : 0; }
+
+static void fill_zeros(real *x, long from, long until)
+{
+    if (from < until)
+        memset(x + from, 0, (size_t)(until - from) * sizeof *x);
+}
+
+/* Rows of all devices; they have n elements. */
+static real *all_rows(Stage *st, void *tmp, const real *mine, const int32_t *offset, long experts, long width)
+{
+    long from[TEAM_MOST + 1], d = number(st);
+    starts(st, from, offset, experts, width * (long)sizeof *mine);
+    memcpy((unsigned char *)tmp + from[d], mine, (size_t)(from[d + 1] - from[d]));
+    if (st->team)
+        st->team->gather(st, tmp, from);
+    return tmp;
+}
+
+void dispatch_experts_forward(Stage *st, real *y, const real *x, const int32_t *slot, const int32_t *offset, long rows,
+                              long top, long width, long experts)
+{
+    const long first = offset[number(st) * experts], end = offset[(number(st) + 1) * experts];
+    EACH(rows * top * width >= 1 << 14)
+    for (long i = 0; i < rows * top; i++)
+        if (slot[i] >= first && slot[i] < end)
+            memcpy(y + (slot[i] - first) * width, x + i / top * width, (size_t)width * sizeof *y);
+    fill_zeros(y, (end - first) * width, rows * top * width);
+}
+
+void dispatch_experts_backward(Stage *st, real *dx, const real *dy, const int32_t *slot, const int32_t *offset, void *tmp,
+                               long rows, long top, long width, long experts)
+{
+    dispatch_backward(st, dx, all_rows(st, tmp, dy, offset, experts, width), slot, rows, top, width);
+}
+
+void combine_experts_forward(Stage *st, real *y, const real *x, const real *share, const int32_t *slot, const int32_t *offset,
+                             void *tmp, long rows, long top, long width, long experts)
+{
+    combine_forward(st, y, all_rows(st, tmp, x, offset, experts, width), share, slot, rows, top, width);
+}
+
+/* The gradient of a share is made where its row is: it is 0 on the others. */
+void combine_experts_backward(Stage *st, real *dx, real *dshare, const real *dy, const real *x, const real *share,
+                              const int32_t *slot, const int32_t *offset, long rows, long top, long width, long experts)
+{
+    const long first = offset[number(st) * experts], end = offset[(number(st) + 1) * experts];
+    if (dshare)
+        fill_zeros(dshare, 0, rows * top);
+    EACH(rows * top * width >= 1 << 14)
+    for (long i = 0; i < rows * top; i++)
+        if (slot[i] >= first && slot[i] < end) {
+            const real *row = x + (slot[i] - first) * width, *d = dy + i / top * width;
+            float sum, part = get(share, i);
+            SUM_OF(sum, width, k, get(d, k) * get(row, k));
+            if (dshare)
+                put(dshare, i, sum);
+            for (long k = 0; dx && k < width; k++)
+                put(dx, (slot[i] - first) * width + k, part * get(d, k));
+        }
+    if (dx)
+        fill_zeros(dx, (end - first) * width, rows * top * width);
+    if (dshare && st->team)
+        st->team->take(st, dshare, rows * top * (long)sizeof *dshare);
+}
