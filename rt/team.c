@@ -45,8 +45,7 @@ static void one_way(Stage *st, int with, bool sending, void *buffer, long bytes)
     wait_for(st, peer, sending, link_begin(st, TEAM_REQUEST + !sending, sending, buffer, peer, 0, bytes));
 }
 
-/* So many bytes each way; none are no message. */
-static void trade(Stage *st, int with, const void *mine, long out, void *theirs, long in)
+static void swap(Stage *st, int with, const void *mine, long out, void *theirs, long in)
 {
     int peer = peer_of(st, with);
     void *sent = out ? link_begin(st, TEAM_REQUEST, 1, (void *)(uintptr_t)mine, peer, 0, out) : NULL;
@@ -57,18 +56,13 @@ static void trade(Stage *st, int with, const void *mine, long out, void *theirs,
         wait_for(st, peer, false, got);
 }
 
-static void swap(Stage *st, int with, const void *mine, void *theirs, long bytes)
-{
-    trade(st, with, mine, bytes, theirs, bytes);
-}
-
 static void sum(Stage *st, float *x, long n)
 {
     float theirs[TEAM_PIECE];
     for (long from = 0; from < n; from += TEAM_PIECE) {
         long k = n - from < TEAM_PIECE ? n - from : TEAM_PIECE;
         for (int level = 1; level < st->shards; level *= 2) {
-            swap(st, st->shard ^ level, x + from, theirs, k * (long)sizeof *theirs);
+            swap(st, st->shard ^ level, x + from, k * (long)sizeof *theirs, theirs, k * (long)sizeof *theirs);
             for (long i = 0; i < k; i++)
                 x[from + i] += theirs[i];
         }
@@ -87,7 +81,8 @@ static void sum_part(Stage *st, float *x, long n)
         for (long part = st->shard % (2 * level); part < st->shards; part += 2 * level)
             for (long from = 0; from < n; from += TEAM_PIECE) {
                 long k = at_most(TEAM_PIECE, n - from);
-                swap(st, st->shard ^ (int)level, x + (part ^ level) * n + from, theirs, k * (long)sizeof *theirs);
+                swap(st, st->shard ^ (int)level, x + (part ^ level) * n + from, k * (long)sizeof *theirs, theirs,
+                     k * (long)sizeof *theirs);
                 for (long i = 0; i < k; i++)
                     x[part * n + from + i] += theirs[i];
             }
@@ -103,8 +98,8 @@ static void gather(Stage *st, void *x, const long *from)
             long mine = from[part], theirs = from[part ^ level], out = from[part + 1] - mine;
             long in = from[(part ^ level) + 1] - theirs;
             for (long at = 0; at < out || at < in; at += piece)
-                trade(st, st->shard ^ (int)level, all + at_most(mine + at, mine + out), at_least(0, at_most(piece, out - at)),
-                      all + at_most(theirs + at, theirs + in), at_least(0, at_most(piece, in - at)));
+                swap(st, st->shard ^ (int)level, all + at_most(mine + at, mine + out), at_least(0, at_most(piece, out - at)),
+                     all + at_most(theirs + at, theirs + in), at_least(0, at_most(piece, in - at)));
         }
 }
 
@@ -114,7 +109,7 @@ static void take(Stage *st, void *x, long bytes)
     for (long from = 0; from < bytes; from += (long)sizeof theirs) {
         long k = bytes - from < (long)sizeof theirs ? bytes - from : (long)sizeof theirs;
         for (int level = 1; level < st->shards; level *= 2) {
-            swap(st, st->shard ^ level, mine + from, theirs, k);
+            swap(st, st->shard ^ level, mine + from, k, theirs, k);
             for (long i = 0; i < k; i++)
                 mine[from + i] |= theirs[i];
         }
@@ -173,7 +168,7 @@ static void deal(Stage *st, float *to, const float *g, long whole, long outer, l
         if (with == 0)
             memcpy(theirs, mine, (size_t)out * sizeof *mine);
         if (with)
-            trade(st, d, mine, out * (long)sizeof *mine, theirs, in * (long)sizeof *mine);
+            swap(st, d, mine, out * (long)sizeof *mine, theirs, in * (long)sizeof *mine);
         pack(theirs, to, NULL, here);
     }
 }

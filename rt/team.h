@@ -44,8 +44,8 @@ struct Team {
     void (*gather)(Stage *st, void *x, const long *from);
     /* x[bytes] of all devices, of which each byte is not 0 on one at most: all get what is there. */
     void (*take)(Stage *st, void *x, long bytes);
-    /* `mine` for device `with` of the team, which calls it too. */
-    void (*swap)(Stage *st, int with, const void *mine, void *theirs, long bytes);
+    /* `out` bytes for device `with` of the team, which calls it too, and `in` of its; none are no message. */
+    void (*swap)(Stage *st, int with, const void *mine, long out, void *theirs, long in);
     /* Device d gets elements from + d*step .. +n-1 of a divided g, those below `whole`; n at most TEAM_PIECE. */
     void (*deal)(Stage *st, float *to, const float *g, long whole, long outer, long room, long from, long step, long n);
     /* Of the runtime (run.h).  Elements from .. from+n-1 of a state, piece by piece, to `take` of the first device.  All call

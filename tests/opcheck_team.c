@@ -133,6 +133,11 @@ static void whole_experts(void)
     dispatch_backward(stage, y[0]->k, x->k, slot, TOKENS, TOP, IN);
     dispatch_experts_backward(stage, y[1]->k, x->k, slot, offset, tmp->k, TOKENS, TOP, IN, EXPERTS);
     alike("dispatch_experts_backward", y[1], y[0]);
+    dispatch_experts_scatter_backward(stage, y[1]->k, x->k, slot, offset, tmp->k, TOKENS, TOP, IN, EXPERTS);
+    alike("dispatch_experts_scatter_backward", y[1], y[0]);
+    combine_forward(stage, y[0]->k, x->k, share->k, slot, TOKENS, TOP, IN);
+    combine_experts_scatter_forward(stage, y[1]->k, x->k, share->k, slot, offset, tmp->k, TOKENS, TOP, IN, EXPERTS);
+    alike("combine_experts_scatter_forward", y[1], y[0]);
     case_end();
 }
 
@@ -252,6 +257,7 @@ const Check team_checks[] = {
     {" embedding_rows_forward embedding_rows_backward ", table_parts},
     {" grouped_columns_backward_x grouped_rows_forward ", expert_parts},
     {" dispatch_experts_forward dispatch_experts_backward combine_experts_forward combine_experts_backward "
+     "dispatch_experts_scatter_backward combine_experts_scatter_forward "
      "grouped_experts_forward grouped_experts_backward_x grouped_experts_backward_w ", whole_experts},
     {" dropout_part_forward dropout_rows_forward ", draw_parts},
     {" xent_part_forward xent_part_backward xent_smooth_part_forward xent_smooth_part_backward hit_part_report ", loss_parts},

@@ -71,6 +71,14 @@ for t in 2 4 8; do
         part=$(gpt=$experts sent $t --set train.precision.compute=$1)
         is "whole experts, $t devices, $1" $((part + want)) \
             "$(gpt=$experts sent $t --set train.precision.compute=$1 --set plan.experts=devices)"
+        # Where rows are divided, three of the four send a device the rows of its tokens; the head reads those of all
+        want=$(awk -v t=$t -v real=$2 'BEGIN { levels = int(log(t) / log(2) + 0.5); again = 8 * 12 * 12 + 8 * 12
+            norms = 4 * again / t * (t - 1) / t + 2 * 2048 * levels
+            rows = (64 + 64 + 32) / t / t * (t - 1) + 32 * (t - 1) / t
+            print norms + 4 * (rows * 12 * real + (64 + 32) * real * levels - 3 * 64 * 12 * 4 * levels) }')
+        part=$(gpt=$experts sent $t --set train.precision.compute=$1 --set plan.positions=divided)
+        is "and divided rows, $t devices, $1" $((part + want)) "$(gpt=$experts sent $t --set train.precision.compute=$1 \
+            --set plan.experts=devices --set plan.positions=divided)"
     done
 done
 

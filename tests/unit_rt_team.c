@@ -70,11 +70,11 @@ static void team_take(Stage *st, void *x, long bytes)
 }
 
 /* Blocks of the norm: the first time all of the others at once. */
-static void team_swap(Stage *st, int with, const void *mine, void *theirs, long bytes)
+static void team_swap(Stage *st, int with, const void *mine, long out, void *theirs, long in)
 {
-    memset(theirs, 0, (size_t)bytes);
+    memset(theirs, 0, (size_t)in);
     if (!left.second && (with ^ st->shard) == 1)
-        memcpy(left.part[st->shard], mine, (size_t)bytes);
+        memcpy(left.part[st->shard], mine, (size_t)out);
     for (int d = 0; d < st->shards && left.second && (with ^ st->shard) == 1; d++)
         for (int b = 0; b < 256 && d != st->shard; b++)
             ((double *)theirs)[b] += left.part[d][b];
@@ -88,6 +88,21 @@ static void team_deal(Stage *st, float *to, const float *g, long whole, long out
         to[i] = left.whole[first + i];
 }
 
+/* What each device has for another one, in the order of its messages: the first time it is left there, then read. */
+enum { MOST_MAIL = 1 << 20 };
+static struct { long sent, got; unsigned char at[MOST_MAIL]; } mail[MOST_TEAM][MOST_TEAM];
+
+static void mail_swap(Stage *st, int with, const void *mine, long out, void *theirs, long in)
+{
+    long *sent = &mail[st->shard][with].sent, *got = &mail[with][st->shard].got;
+    equal(*sent + out <= MOST_MAIL && (!left.second || *got + in <= mail[with][st->shard].sent), "a message", with, out);
+    if (!left.second)
+        memcpy(mail[st->shard][with].at + *sent, mine, (size_t)out), *sent += out;
+    else
+        memcpy(theirs, mail[with][st->shard].at + *got, (size_t)in), *got += in;
+}
+
+static const Team pairs = {.swap = mail_swap};
 static const Team team = {team_sum, team_sum_part, team_gather, team_take, team_swap, team_deal, NULL, NULL, NULL};
 
 /* Row 0 and column 0: products that are too small, so that a sum without a bias is -0, as on one device. */
@@ -407,6 +422,41 @@ static void check_experts(int devices, long most)
     stage.team = NULL, stage.shards = stage.shard = 0;
 }
 
+/* Rows of its tokens alone, in messages of several rows, or of a part of one; all that was sent is wanted. */
+static void check_exchange(int devices, long most, long width)
+{
+    enum { ALL = 16, PAIRS = ALL * TOP, MOST_WIDTH = 9000 };
+    static real logits[ALL * EXPERTS], share[PAIRS], rows[PAIRS * MOST_WIDTH], mine[PAIRS * MOST_WIDTH];
+    static real tmp[PAIRS * MOST_WIDTH];
+    static real want[2][ALL * MOST_WIDTH], got[ALL * MOST_WIDTH];
+    int32_t expert[PAIRS], slot[PAIRS], offset[EXPERTS + 1];
+    const long experts = EXPERTS / devices, part = ALL / devices * width;
+    for (long i = 0; i < ALL * EXPERTS; i++)
+        put(logits, i, (float)draw() - (i % EXPERTS < most ? 0 : 4));
+    for (long i = 0; i < PAIRS * width; i++)
+        put(rows, i, (float)draw());
+    route_forward(&stage, share, expert, slot, offset, logits, NULL, ALL, EXPERTS, TOP, 1, 0, 1, 1, 1);
+    dispatch_backward(&stage, want[0], rows, slot, ALL, TOP, width);
+    combine_forward(&stage, want[1], rows, share, slot, ALL, TOP, width);
+    stage.team = &pairs, stage.shards = devices;
+    memset(mail, 0, sizeof mail);
+    for (int turn = 0; turn < 2 * devices; turn++) {
+        stage.shard = turn % devices, left.second = turn >= devices;
+        const long first = offset[stage.shard * experts], n = offset[(stage.shard + 1) * experts] - first;
+        memcpy(mine, rows + first * width, (size_t)(n * width) * sizeof *mine);
+        dispatch_experts_scatter_backward(&stage, got, mine, slot, offset, tmp, ALL, TOP, width, experts);
+        if (left.second)
+            equal(!memcmp(got, want[0] + stage.shard * part, (size_t)part * sizeof *got), "gradients of tokens", devices,
+                  width);
+        combine_experts_scatter_forward(&stage, got, mine, share, slot, offset, tmp, ALL, TOP, width, experts);
+        if (left.second)
+            equal(!memcmp(got, want[1] + stage.shard * part, (size_t)part * sizeof *got), "tokens of a device", devices, width);
+    }
+    for (int i = 0; i < MOST_TEAM * MOST_TEAM; i++)
+        equal(mail[i / MOST_TEAM][i % MOST_TEAM].sent == mail[i / MOST_TEAM][i % MOST_TEAM].got, "messages", devices, width);
+    stage.team = NULL, stage.shards = stage.shard = 0;
+}
+
 int main(void)
 {
     stage.threads = 1;
@@ -420,7 +470,8 @@ int main(void)
         for (long blocks = 4; blocks <= 8; blocks *= 2)
             check_rows(devices, blocks);
         for (long most = TOP; most <= EXPERTS; most += 2)
-            check_experts(devices, most);
+            check_experts(devices, most), check_exchange(devices, most, 12), check_exchange(devices, most, 700);
+        check_exchange(devices, EXPERTS, 9000);
         check_row_draws(devices, 20);
         check_row_draws(devices, 4400);
         check_draws(devices, 5);

@@ -159,6 +159,7 @@ team bias "$models/tiny-t5.yaml" 2 2
 team team.twice "$tmp/team.yaml" 2 2 --replicas 2 --set train.batch.groups=2 --set devices.0.count=8
 sed 's/F: 9/F: 16/; s/E: 5/E: 4/; s/out: 3,/out: E,/; s/experts: 3,/experts: E,/' "$models/experts.yaml" >"$tmp/experts.yaml"
 team team.experts "$tmp/experts.yaml" 2 1 --set plan.experts=devices --recompute full
+team team.tokens "$tmp/experts.yaml" 4 1 --set plan.experts=devices --set plan.positions=divided
 team team.away "$tmp/team.yaml" 2 1 --offload "['*']"
 sed 's/, tie: wte//' "$tmp/team.yaml" >"$tmp/untied.yaml"
 team team.2bw "$tmp/untied.yaml" 2 2 --schedule 2bw --set train.clip_scope=parameter
@@ -322,6 +323,9 @@ fault_in "tokens add rows of one device" 0 combine_experts_forward 1 'combine_ex
 fault_in "gradients of rows of one device" 0 dispatch_experts_backward 1 'dispatch_experts_backward[(].*experts .. 2' \
     'dispatch_backward(st, A(d_add_t1), A(d_dispatch_2), A(again_route_slot_r), B*T, 1, D'
 fault_in "rows of one device for those of all" 0 combine_experts_backward 1 'A\(mlp_experts_down_proj_r\)' 'A(d_add)'
+base=team.tokens
+fault_in "rows of all tokens" 0 combine_experts_scatter_forward 1 combine_experts_scatter_forward combine_experts_forward
+fault_in "tokens of another router" 0 dispatch_experts_scatter_backward 1 'v_again_route_slot' 'v_route_slot'
 base=team
 fault_in "heads of all devices" 0 attention_packed_forward 1 'heads \*\/ 2' 'heads */ 4'
 echo "$planted planted faults in $((all / 1000)) ms, the slowest in $((slowest / 1000)); F1 to F14 in $((fourteen / 1000)) ms"

@@ -267,7 +267,7 @@ refuse "a graph of other devices" 3 'is a graph with team=2, and plan.tensor' \
 cat rt/op/*.[ch] | awk '/^[a-z].*[a-z_0-9]\(/ { name = $0; sub(/\(.*/, "", name); sub(/.*[ *]/, "", name) }
     name { body[name] = body[name] $0 "\n" } /^}/ { name = "" }
     END { for (more = 1; more;) { more = 0
-              for (f in body) if (!(f in sends)) { yes = body[f] ~ /team->(sum|take|swap|deal)\(/
+              for (f in body) if (!(f in sends)) { yes = body[f] ~ /team->(sum|sum_part|gather|take|swap|deal)\(/
                   for (s in sends) yes = yes || substr(body[f], index(body[f], "{")) ~ ("[^a-z_]" s "\\(")
                   if (yes) more = sends[f] = 1 } }
           for (f in sends) print f }' | sort >"$tmp/senders"
@@ -275,7 +275,7 @@ awk '/^OP\(/ { row = $0; sub(/^OP\(\[?/, "", row); sub(/[],].*/, "", row); phase
     /^(OP|   ")/ { n = split($0, word, "\""); for (i = 2; i <= n; i += 2) if (word[i] ~ /^[a-z_]+\(/) {
         sub(/\(.*/, "", word[i]); print row, phase++, word[i] } }' gen/ops.def >"$tmp/calls"
 awk -F'[(,"]+ *' '/^PART\(/ { line = $0; sub(/.*, "/, "\"", line); n = split($0, q, "\""); print $4, q[2] != "", q[4] != "" }' \
-    gen/ops.def >"$tmp/priced"
+    gen/parts.def >"$tmp/priced"
 for call in $(cat "$tmp/senders"); do
     grep " $call\$" "$tmp/calls" | while read -r row phase rest; do
         awk -v row="$row" -v column=$((phase + 2)) '$1 == row && $column { found = 1 } END { exit !found }' "$tmp/priced" ||

@@ -85,3 +85,80 @@ void combine_experts_backward(Stage *st, real *dx, real *dshare, const real *dy,
     if (dshare && st->team)
         st->team->take(st, dshare, rows * top * (long)sizeof *dshare);
 }
+
+/* ---- rows of its tokens alone: each pair of devices exchanges what one has and the other wants --------------------------- */
+
+/* Choices of a device's tokens that go to the experts of another one, ascending. */
+typedef struct { const int32_t *slot; long at, until, first, end; } Choices;
+
+static Choices choices(const Stage *st, const int32_t *slot, const int32_t *offset, long rows, long top, long experts,
+                       long tokens_of, long experts_of)
+{
+    const long each = rows / parts_of(st) * top;
+    return (Choices){slot, tokens_of * each, (tokens_of + 1) * each, offset[experts_of * experts],
+                     offset[(experts_of + 1) * experts]};
+}
+
+static bool next_choice(Choices *c)
+{
+    while (c->at < c->until && (c->slot[c->at] < c->first || c->slot[c->at] >= c->end))
+        c->at++;
+    return c->at < c->until;
+}
+
+/* Up to `most` rows, `wide` numbers of each: out of `rows` one behind the other, or to their places in `all`.  How many. */
+static long move_rows(real *pack, const real *rows, real *all, Choices *c, long most, long width, long wide)
+{
+    long n = 0;
+    for (; n < most && next_choice(c); n++, c->at++)
+        if (rows)
+            memcpy(pack + n * wide, rows + (c->slot[c->at] - c->first) * width, (size_t)wide * sizeof *pack);
+        else
+            memcpy(all + c->slot[c->at] * width, pack + n * wide, (size_t)wide * sizeof *pack);
+    return n;
+}
+
+static long count_rows(Choices c, long most)
+{
+    long n = 0;
+    for (; n < most && next_choice(&c); n++, c.at++) { }
+    return n;
+}
+
+/* Rows of this device's tokens, at their places among all. */
+static real *exchange(Stage *st, void *tmp, const real *mine, const int32_t *slot, const int32_t *offset, long rows, long top,
+                      long width, long experts)
+{
+    real out[TEAM_PIECE], in[TEAM_PIECE], *all = tmp;
+    const long d = number(st);
+    for (long with = 0; with < parts_of(st); with++)
+        for (long col = 0, wide; col < width; col += wide) {
+            wide = least(width - col, TEAM_PIECE);
+            Choices away = choices(st, slot, offset, rows, top, experts, d ^ with, d);
+            Choices here = choices(st, slot, offset, rows, top, experts, d, d ^ with);
+            while (next_choice(&away) + next_choice(&here)) {
+                const long most = TEAM_PIECE / wide, n = count_rows(here, most);
+                const long sent = move_rows(with ? out : in, mine + col, NULL, &away, most, width, wide);
+                if (with)
+                    st->team->swap(st, (int)(d ^ with), out, sent * wide * (long)sizeof *out, in, n * wide * (long)sizeof *in);
+                move_rows(in, NULL, all + col, &here, most, width, wide);
+            }
+        }
+    return all;
+}
+
+void dispatch_experts_scatter_backward(Stage *st, real *dx, const real *dy, const int32_t *slot, const int32_t *offset,
+                                       void *tmp, long rows, long top, long width, long experts)
+{
+    const long tokens = rows / parts_of(st);
+    const real *all = exchange(st, tmp, dy, slot, offset, rows, top, width, experts);
+    dispatch_backward(st, dx, all, slot + number(st) * tokens * top, tokens, top, width);
+}
+
+void combine_experts_scatter_forward(Stage *st, real *y, const real *x, const real *share, const int32_t *slot,
+                                     const int32_t *offset, void *tmp, long rows, long top, long width, long experts)
+{
+    const long tokens = rows / parts_of(st), from = number(st) * tokens * top;
+    const real *all = exchange(st, tmp, x, slot, offset, rows, top, width, experts);
+    combine_forward(st, y, all, share + from, slot + from, tokens, top, width);
+}
