@@ -269,7 +269,9 @@ GPULACKS = linear_pieces_backward_x linear_columns_backward_x linear_rows_forwar
 	linear_xent_part_hits_forward linear_xent_part_backward dropout_part_forward grouped_columns_backward_x \
 	grouped_rows_forward linear_columns_scatter_x linear_rows_scatter_forward layernorm_rows_backward rmsnorm_rows_backward \
 	rmsnorm_offset_rows_backward dropout_rows_forward part_forward gather_forward linear_quantized_forward \
-	linear_quantized_backward_x output_put
+	linear_quantized_backward_x output_put dispatch_experts_forward dispatch_experts_backward combine_experts_forward \
+	combine_experts_backward dispatch_experts_scatter_backward combine_experts_scatter_forward grouped_experts_forward \
+	grouped_experts_backward_x grouped_experts_backward_w
 build/opcheck_simt: tests/opcheck.c $(SIMTCHECK) $(OPCHECK:%=build/f32/%.o) build/kernels.o build/simt.o
 	$(FASTCC) $(OPFLAGS) -DFOLDS -o $@ $^ $(GPULACKS:%=-Wl,--defsym=%=folds) -lstdc++ -lm
 

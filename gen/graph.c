@@ -102,13 +102,8 @@ bool shape_same(const Shape *a, const Shape *b)
 Shape shape_whole(const State *s)
 {
     Shape whole = s->shape;
-    int64_t front = 1;
-    int k = 0;
-    if (!s->outer)
-        return whole;
-    for (; k < whole.n - 1 && front * whole.d[k] <= s->outer; k++)
-        front *= whole.d[k];
-    whole.d[k] = s->whole;
+    if (s->outer)
+        whole.d[s->dim] = s->whole;
     return whole;
 }
 

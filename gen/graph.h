@@ -41,6 +41,7 @@ typedef struct {
     int bits;                   /* S_PARAM: of a number in its copy, 8 or 4 (rt/quantize.h); 0: the copy has the compute type */
     int64_t outer, whole;       /* S_PARAM: it is so many stretches, each in as many parts as Graph.team.  The shape is that of
                                    one device's room, and `whole` its divided axis on all together.  0: whole on each */
+    int dim;                    /* that axis */
     int group;                  /* S_PARAM: 1 + its place in Train.param_group; 0: none */
     Init init;                  /* S_PARAM */
     Loc loc;

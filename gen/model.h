@@ -230,6 +230,8 @@ typedef struct {
     Loc tensor_at;
     enum { POSITIONS_WHOLE, POSITIONS_DIVIDED, POSITIONS_AUTO } positions;     /* between divided operators; auto: search.c */
     Loc positions_at;
+    enum { EXPERTS_DIVIDED, EXPERTS_DEVICES } experts;      /* of a stage of several: a part of every one, or whole ones */
+    Loc experts_at;
     int buckets;                    /* most pieces of backward with exchanges of their own */
     int group;                      /* micro-batches that pass chunk by chunk; 0: as the schedule has them */
     Loc group_at;

@@ -42,13 +42,15 @@ static void one_way(Stage *st, int with, bool sending, void *buffer, long bytes)
     wait_for(st, peer, sending, link_begin(st, TEAM_REQUEST + !sending, sending, buffer, peer, 0, bytes));
 }
 
-static void swap(Stage *st, int with, const void *mine, void *theirs, long bytes)
+static void swap(Stage *st, int with, const void *mine, long out, void *theirs, long in)
 {
     int peer = peer_of(st, with);
-    void *out = link_begin(st, TEAM_REQUEST, 1, (void *)(uintptr_t)mine, peer, 0, bytes);
-    void *in = link_begin(st, TEAM_REQUEST + 1, 0, theirs, peer, 0, bytes);
-    wait_for(st, peer, true, out);
-    wait_for(st, peer, false, in);
+    void *sent = out ? link_begin(st, TEAM_REQUEST, 1, (void *)(uintptr_t)mine, peer, 0, out) : NULL;
+    void *got = in ? link_begin(st, TEAM_REQUEST + 1, 0, theirs, peer, 0, in) : NULL;
+    if (sent)
+        wait_for(st, peer, true, sent);
+    if (got)
+        wait_for(st, peer, false, got);
 }
 
 static void sum(Stage *st, float *x, long n)
@@ -57,7 +59,7 @@ static void sum(Stage *st, float *x, long n)
     for (long from = 0; from < n; from += TEAM_PIECE) {
         long k = n - from < TEAM_PIECE ? n - from : TEAM_PIECE;
         for (int level = 1; level < st->shards; level *= 2) {
-            swap(st, st->shard ^ level, x + from, theirs, k * (long)sizeof *theirs);
+            swap(st, st->shard ^ level, x + from, k * (long)sizeof *theirs, theirs, k * (long)sizeof *theirs);
             for (long i = 0; i < k; i++)
                 x[from + i] += theirs[i];
         }
@@ -76,22 +78,26 @@ static void sum_part(Stage *st, float *x, long n)
         for (long part = st->shard % (2 * level); part < st->shards; part += 2 * level)
             for (long from = 0; from < n; from += TEAM_PIECE) {
                 long k = at_most(TEAM_PIECE, n - from);
-                swap(st, st->shard ^ (int)level, x + (part ^ level) * n + from, theirs, k * (long)sizeof *theirs);
+                swap(st, st->shard ^ (int)level, x + (part ^ level) * n + from, k * (long)sizeof *theirs, theirs,
+                     k * (long)sizeof *theirs);
                 for (long i = 0; i < k; i++)
                     x[part * n + from + i] += theirs[i];
             }
 }
 
 /* The way back: at each level a device has twice as many parts. */
-static void gather(Stage *st, void *x, long bytes)
+static void gather(Stage *st, void *x, const long *from)
 {
     const long piece = TEAM_PIECE * (long)sizeof(float);
     unsigned char *all = x;
     for (long level = st->shards / 2; level > 0; level /= 2)
-        for (long part = st->shard % (2 * level); part < st->shards; part += 2 * level)
-            for (long from = 0; from < bytes; from += piece)
-                swap(st, st->shard ^ (int)level, all + part * bytes + from, all + (part ^ level) * bytes + from,
-                     at_most(piece, bytes - from));
+        for (long part = st->shard % (2 * level); part < st->shards; part += 2 * level) {
+            long mine = from[part], theirs = from[part ^ level], out = from[part + 1] - mine;
+            long in = from[(part ^ level) + 1] - theirs;
+            for (long at = 0; at < out || at < in; at += piece)
+                swap(st, st->shard ^ (int)level, all + at_most(mine + at, mine + out), at_least(0, at_most(piece, out - at)),
+                     all + at_most(theirs + at, theirs + in), at_least(0, at_most(piece, in - at)));
+        }
 }
 
 static void take(Stage *st, void *x, long bytes)
@@ -100,7 +106,7 @@ static void take(Stage *st, void *x, long bytes)
     for (long from = 0; from < bytes; from += (long)sizeof theirs) {
         long k = bytes - from < (long)sizeof theirs ? bytes - from : (long)sizeof theirs;
         for (int level = 1; level < st->shards; level *= 2) {
-            swap(st, st->shard ^ level, mine + from, theirs, k);
+            swap(st, st->shard ^ level, mine + from, k, theirs, k);
             for (long i = 0; i < k; i++)
                 mine[from + i] |= theirs[i];
         }
@@ -158,14 +164,8 @@ static void deal(Stage *st, float *to, const float *g, long whole, long outer, l
         long out = pack(mine, NULL, g, away), in = pack(NULL, NULL, NULL, here);
         if (with == 0)
             memcpy(theirs, mine, (size_t)out * sizeof *mine);
-        void *half[2] = {NULL, NULL};
-        if (with && out)
-            half[0] = link_begin(st, TEAM_REQUEST, 1, mine, peer_of(st, d), 0, out * (long)sizeof *mine);
-        if (with && in)
-            half[1] = link_begin(st, TEAM_REQUEST + 1, 0, theirs, peer_of(st, d), 0, in * (long)sizeof *mine);
-        for (int i = 0; i < 2; i++)
-            if (half[i])
-                wait_for(st, peer_of(st, d), i == 0, half[i]);
+        if (with)
+            swap(st, d, mine, out * (long)sizeof *mine, theirs, in * (long)sizeof *mine);
         pack(theirs, to, NULL, here);
     }
 }

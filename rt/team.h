@@ -15,7 +15,8 @@ struct Worker;
 struct Item;
 struct StateInfo;
 
-enum { TEAM_PIECE = 8192 };     /* elements that are on their way at once: they lie on the stack of both sides */
+enum { TEAM_PIECE = 8192,       /* elements that are on their way at once: they lie on the stack of both sides */
+       TEAM_MOST = 16 };        /* devices */
 
 /* What a device has of `whole` in its room: the last parts may be shorter, or empty. */
 static inline long part_here(const Stage *st, long room, long whole)
@@ -39,12 +40,12 @@ struct Team {
     void (*sum)(Stage *st, float *x, long n);
     /* The same of x[devices * n], of which only elements shard * n .. +n-1 are whole then. */
     void (*sum_part)(Stage *st, float *x, long n);
-    /* x[devices * bytes], of which bytes shard * bytes .. are there: all get what the others have. */
-    void (*gather)(Stage *st, void *x, long bytes);
+    /* Bytes from[d] to from[d + 1] - 1 of x are there on device d, which may have none: all get what the others have. */
+    void (*gather)(Stage *st, void *x, const long *from);
     /* x[bytes] of all devices, of which each byte is not 0 on one at most: all get what is there. */
     void (*take)(Stage *st, void *x, long bytes);
-    /* `mine` for device `with` of the team, which calls it too. */
-    void (*swap)(Stage *st, int with, const void *mine, void *theirs, long bytes);
+    /* `out` bytes for device `with` of the team, which calls it too, and `in` of its; none are no message. */
+    void (*swap)(Stage *st, int with, const void *mine, long out, void *theirs, long in);
     /* Device d gets elements from + d*step .. +n-1 of a divided g, those below `whole`; n at most TEAM_PIECE. */
     void (*deal)(Stage *st, float *to, const float *g, long whole, long outer, long room, long from, long step, long n);
     /* Of the runtime (run.h).  Elements from .. from+n-1 of a state, piece by piece, to `take` of the first device.  All call

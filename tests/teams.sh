@@ -57,6 +57,31 @@ for t in 2 4 8; do
     done
 done
 
+# Whole experts: of two layers the rows of all experts are gathered, 64 and 32 of 12 numbers, and the gradients of their shares
+# taken; a part of each expert of the first layer has three sums in place of that, and the second layer is whole
+sed 's/F: 9/F: 16/; s/T: 10/T: 16/; s/E: 5/E: 8/; s/out: 3,/out: E,/; s/experts: 3,/experts: E,/; s/count: 4/count: 16/' \
+    "$models/experts.yaml" >"$tmp/experts.yaml"
+experts="$tmp/experts.yaml --set train.blocks=8 --planner even"
+for t in 2 4 8; do
+    for type in "f32 4" "bf16 2"; do
+        set -- $type
+        want=$(awk -v t=$t -v real=$2 'BEGIN { levels = int(log(t) / log(2) + 0.5); rows = 64 + 32; again = 8 * 12 * 12 + 8 * 12
+            norms = 4 * again / t * (t - 1) / t + 2 * 2048 * levels
+            print norms + 4 * (2 * rows * 12 * real * (t - 1) / t + rows * real * levels - 3 * 64 * 12 * 4 * levels) }')
+        part=$(gpt=$experts sent $t --set train.precision.compute=$1)
+        is "whole experts, $t devices, $1" $((part + want)) \
+            "$(gpt=$experts sent $t --set train.precision.compute=$1 --set plan.experts=devices)"
+        # Where rows are divided, three of the four send a device the rows of its tokens; the head reads those of all
+        want=$(awk -v t=$t -v real=$2 'BEGIN { levels = int(log(t) / log(2) + 0.5); again = 8 * 12 * 12 + 8 * 12
+            norms = 4 * again / t * (t - 1) / t + 2 * 2048 * levels
+            rows = (64 + 64 + 32) / t / t * (t - 1) + 32 * (t - 1) / t
+            print norms + 4 * (rows * 12 * real + (64 + 32) * real * levels - 3 * 64 * 12 * 4 * levels) }')
+        part=$(gpt=$experts sent $t --set train.precision.compute=$1 --set plan.positions=divided)
+        is "and divided rows, $t devices, $1" $((part + want)) "$(gpt=$experts sent $t --set train.precision.compute=$1 \
+            --set plan.experts=devices --set plan.positions=divided)"
+    done
+done
+
 # of frozen norms nothing is added; of their weights alone half as much
 all=$(sent 4 --stages 1 --set plan.positions=divided) norms=$((4 * 7 * 8 * 32 * 2))
 is "frozen norms" $((all - norms)) "$(sent 4 --stages 1 --set plan.positions=divided --set "train.freeze=['*ln_*']")"

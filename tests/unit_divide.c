@@ -57,7 +57,7 @@ static void check_rows(const char *file, int devices, const char *layer, const c
 {
     const Graph *g = graph_of(file, devices);
     Divide d;
-    divide_find(g, devices, &d);
+    divide_find(g, devices, false, &d);
     const int *axis = positions_find(g, &d);
     const char *text = "";
     for (int i = 0; i < g->nf; i++)
@@ -96,7 +96,7 @@ int main(void)
         const Case *c = &cases[i];
         const Graph *g = graph_of(c->file, c->devices);
         Divide d;
-        divide_find(g, c->devices, &d);
+        divide_find(g, c->devices, false, &d);
         const char *got = layout(g, &d, c->layer), *what = strf("%s on %d devices", c->file, c->devices);
         check(!strcmp(got, c->want), what, c->want, got);
         check(d.forward == c->forward && d.backward == c->backward, strf("%s: bytes of sums", what),

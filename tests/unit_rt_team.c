@@ -48,21 +48,33 @@ static void team_sum(Stage *st, float *x, long n)
 static void team_sum_part(Stage *st, float *x, long n) { team_sum(st, x, st->shards * n); }
 
 /* What the others have is there. */
-static void team_gather(Stage *st, void *x, long bytes)
+static void team_gather(Stage *st, void *x, const long *from)
 {
-    static unsigned char all[MOST_TEAM][4 * MOST_SUMS];
+    static unsigned char all[4 * MOST_SUMS];
+    const long mine = from[st->shard], end = from[st->shard + 1];
     if (!left.second)
-        memcpy(all[st->shard], (unsigned char *)x + st->shard * bytes, (size_t)bytes);
-    for (int d = 0; d < st->shards && left.second; d++)
-        memcpy((unsigned char *)x + d * bytes, all[d], (size_t)bytes);
+        memcpy(all + mine, (unsigned char *)x + mine, (size_t)(end - mine));
+    else
+        memcpy(x, all, (size_t)from[st->shards]);
+}
+
+/* Bytes of which one device has each: the others have 0 there. */
+static void team_take(Stage *st, void *x, long bytes)
+{
+    static unsigned char all[4 * MOST_SUMS];
+    for (long i = 0; i < bytes; i++)
+        if (left.second)
+            ((unsigned char *)x)[i] = all[i];
+        else
+            all[i] = (unsigned char)((st->shard ? all[i] : 0) | ((unsigned char *)x)[i]);
 }
 
 /* Blocks of the norm: the first time all of the others at once. */
-static void team_swap(Stage *st, int with, const void *mine, void *theirs, long bytes)
+static void team_swap(Stage *st, int with, const void *mine, long out, void *theirs, long in)
 {
-    memset(theirs, 0, (size_t)bytes);
+    memset(theirs, 0, (size_t)in);
     if (!left.second && (with ^ st->shard) == 1)
-        memcpy(left.part[st->shard], mine, (size_t)bytes);
+        memcpy(left.part[st->shard], mine, (size_t)out);
     for (int d = 0; d < st->shards && left.second && (with ^ st->shard) == 1; d++)
         for (int b = 0; b < 256 && d != st->shard; b++)
             ((double *)theirs)[b] += left.part[d][b];
@@ -76,7 +88,22 @@ static void team_deal(Stage *st, float *to, const float *g, long whole, long out
         to[i] = left.whole[first + i];
 }
 
-static const Team team = {team_sum, team_sum_part, team_gather, NULL, team_swap, team_deal, NULL, NULL, NULL};
+/* What each device has for another one, in the order of its messages: the first time it is left there, then read. */
+enum { MOST_MAIL = 1 << 20 };
+static struct { long sent, got; unsigned char at[MOST_MAIL]; } mail[MOST_TEAM][MOST_TEAM];
+
+static void mail_swap(Stage *st, int with, const void *mine, long out, void *theirs, long in)
+{
+    long *sent = &mail[st->shard][with].sent, *got = &mail[with][st->shard].got;
+    equal(*sent + out <= MOST_MAIL && (!left.second || *got + in <= mail[with][st->shard].sent), "a message", with, out);
+    if (!left.second)
+        memcpy(mail[st->shard][with].at + *sent, mine, (size_t)out), *sent += out;
+    else
+        memcpy(theirs, mail[with][st->shard].at + *got, (size_t)in), *got += in;
+}
+
+static const Team pairs = {.swap = mail_swap};
+static const Team team = {team_sum, team_sum_part, team_gather, team_take, team_swap, team_deal, NULL, NULL, NULL};
 
 /* Row 0 and column 0: products that are too small, so that a sum without a bias is -0, as on one device. */
 static void check_team(int devices, long blocks, bool biased)
@@ -302,6 +329,134 @@ static void check_row_draws(int devices, long per)
     stage.team = NULL, stage.shards = stage.shard = 0;
 }
 
+/* ---- whole experts --------------------------------------------------------------------------------------------------- */
+
+enum { TOKENS = 11, TOP = 2, EXPERTS = 8, ROWS = TOKENS * TOP, IN = 12, OUT = 10 };
+static struct {
+    real logits[TOKENS * EXPERTS], x[TOKENS * IN], dy[TOKENS * OUT], share[ROWS], w[EXPERTS * OUT * IN], b[EXPERTS * OUT];
+    int32_t expert[ROWS], slot[ROWS], offset[EXPERTS + 1];
+} token;
+typedef struct {
+    real rows[ROWS * IN], out[ROWS * OUT], y[TOKENS * OUT], dout[ROWS * OUT], dshare[ROWS], drows[ROWS * IN], dx[TOKENS * IN];
+    float dw[EXPERTS * OUT * IN], db[EXPERTS * OUT];
+} Made;
+
+static void of_whole(Made *m)
+{
+    route_forward(&stage, token.share, token.expert, token.slot, token.offset, token.logits, NULL, TOKENS, EXPERTS, TOP, 1, 0,
+                  1, 1, 1);
+    dispatch_forward(&stage, m->rows, token.x, token.slot, TOKENS, TOP, IN);
+    grouped_forward(&stage, m->out, m->rows, token.offset, token.w, token.b, ROWS, IN, OUT, EXPERTS);
+    combine_forward(&stage, m->y, m->out, token.share, token.slot, TOKENS, TOP, OUT);
+    combine_backward(&stage, m->dout, m->dshare, token.dy, m->out, token.share, token.slot, TOKENS, TOP, OUT);
+    grouped_backward_x(&stage, m->drows, m->dout, token.offset, token.w, ROWS, IN, OUT, EXPERTS);
+    grouped_backward_w(&stage, m->dw, m->db, m->dout, m->rows, token.offset, 0, ROWS, IN, OUT, EXPERTS);
+    dispatch_backward(&stage, m->dx, m->drows, token.slot, TOKENS, TOP, IN);
+}
+
+/* One device, of which each call that sends comes second: another turn has what the others sent then. */
+static void of_part(Made *m, long experts, int turn)
+{
+    static real tmp[ROWS * IN];
+    const real *w = token.w + stage.shard * experts * OUT * IN, *b = token.b + stage.shard * experts * OUT;
+    if (turn == 0) {
+        dispatch_experts_forward(&stage, m->rows, token.x, token.slot, token.offset, TOKENS, TOP, IN, experts);
+        grouped_experts_forward(&stage, m->out, m->rows, token.offset, w, b, ROWS, IN, OUT, experts);
+        combine_experts_forward(&stage, m->y, m->out, token.share, token.slot, token.offset, tmp, TOKENS, TOP, OUT, experts);
+        combine_experts_backward(&stage, m->dout, m->dshare, token.dy, m->out, token.share, token.slot, token.offset, TOKENS,
+                                 TOP, OUT, experts);
+        grouped_experts_backward_x(&stage, m->drows, m->dout, token.offset, w, ROWS, IN, OUT, experts);
+        grouped_experts_backward_w(&stage, m->dw, m->db, m->dout, m->rows, token.offset, 0, ROWS, IN, OUT, experts);
+    } else if (turn == 1) {
+        combine_experts_forward(&stage, m->y, m->out, token.share, token.slot, token.offset, tmp, TOKENS, TOP, OUT, experts);
+        combine_experts_backward(&stage, m->dout, m->dshare, token.dy, m->out, token.share, token.slot, token.offset, TOKENS,
+                                 TOP, OUT, experts);
+    } else {
+        dispatch_experts_backward(&stage, m->dx, m->drows, token.slot, token.offset, tmp, TOKENS, TOP, IN, experts);
+    }
+}
+
+/* Its rows in front, and zeros behind them. */
+static bool rows_here(const real *got, const real *all, long experts, long width)
+{
+    const long first = token.offset[stage.shard * experts], n = token.offset[(stage.shard + 1) * experts] - first;
+    bool good = !memcmp(got, all + first * width, (size_t)(n * width) * sizeof *got);
+    for (long i = n * width; i < ROWS * width; i++)
+        good &= get(got, i) == 0;
+    return good;
+}
+
+/* most: tokens go to experts below it, so that some devices have all rows, or none. */
+static void check_experts(int devices, long most)
+{
+    static Made whole, part[MOST_TEAM];
+    const long experts = EXPERTS / devices;
+    for (long i = 0; i < EXPERTS * OUT * IN; i++) {
+        put(token.logits, i % (TOKENS * EXPERTS), (float)draw() - (i % EXPERTS < most ? 0 : 4));
+        put(token.x, i % (TOKENS * IN), (float)draw());
+        put(token.dy, i % (TOKENS * OUT), (float)draw());
+        put(token.w, i, (float)draw());
+        put(token.b, i % (EXPERTS * OUT), (float)draw());
+    }
+    stage.blocks = 8;
+    of_whole(&whole);
+    stage.team = &team, stage.shards = devices;
+    memset(part, 0xff, sizeof part);
+    for (int turn = 0; turn < 4; turn++)
+        for (stage.shard = 0; stage.shard < devices; stage.shard++) {
+            left.second = turn % 2;
+            of_part(&part[stage.shard], experts, turn);
+        }
+    for (stage.shard = 0; stage.shard < devices; stage.shard++) {
+        const Made *m = &part[stage.shard];
+        const long n = experts * OUT, at = stage.shard * n;
+        equal(rows_here(m->rows, whole.rows, experts, IN) && rows_here(m->out, whole.out, experts, OUT), "rows of experts",
+              devices, most);
+        equal(rows_here(m->dout, whole.dout, experts, OUT) && rows_here(m->drows, whole.drows, experts, IN), "their gradients",
+              devices, most);
+        equal(!memcmp(m->y, whole.y, sizeof m->y) && !memcmp(m->dx, whole.dx, sizeof m->dx), "tokens", devices, most);
+        equal(!memcmp(m->dshare, whole.dshare, sizeof m->dshare), "shares", devices, most);
+        equal(!memcmp(m->dw, whole.dw + at * IN, (size_t)(n * IN) * sizeof *m->dw) &&
+              !memcmp(m->db, whole.db + at, (size_t)n * sizeof *m->db), "weights of experts", devices, most);
+    }
+    stage.team = NULL, stage.shards = stage.shard = 0;
+}
+
+/* Rows of its tokens alone, in messages of several rows, or of a part of one; all that was sent is wanted. */
+static void check_exchange(int devices, long most, long width)
+{
+    enum { ALL = 16, PAIRS = ALL * TOP, MOST_WIDTH = 9000 };
+    static real logits[ALL * EXPERTS], share[PAIRS], rows[PAIRS * MOST_WIDTH], mine[PAIRS * MOST_WIDTH];
+    static real tmp[PAIRS * MOST_WIDTH];
+    static real want[2][ALL * MOST_WIDTH], got[ALL * MOST_WIDTH];
+    int32_t expert[PAIRS], slot[PAIRS], offset[EXPERTS + 1];
+    const long experts = EXPERTS / devices, part = ALL / devices * width;
+    for (long i = 0; i < ALL * EXPERTS; i++)
+        put(logits, i, (float)draw() - (i % EXPERTS < most ? 0 : 4));
+    for (long i = 0; i < PAIRS * width; i++)
+        put(rows, i, (float)draw());
+    route_forward(&stage, share, expert, slot, offset, logits, NULL, ALL, EXPERTS, TOP, 1, 0, 1, 1, 1);
+    dispatch_backward(&stage, want[0], rows, slot, ALL, TOP, width);
+    combine_forward(&stage, want[1], rows, share, slot, ALL, TOP, width);
+    stage.team = &pairs, stage.shards = devices;
+    memset(mail, 0, sizeof mail);
+    for (int turn = 0; turn < 2 * devices; turn++) {
+        stage.shard = turn % devices, left.second = turn >= devices;
+        const long first = offset[stage.shard * experts], n = offset[(stage.shard + 1) * experts] - first;
+        memcpy(mine, rows + first * width, (size_t)(n * width) * sizeof *mine);
+        dispatch_experts_scatter_backward(&stage, got, mine, slot, offset, tmp, ALL, TOP, width, experts);
+        if (left.second)
+            equal(!memcmp(got, want[0] + stage.shard * part, (size_t)part * sizeof *got), "gradients of tokens", devices,
+                  width);
+        combine_experts_scatter_forward(&stage, got, mine, share, slot, offset, tmp, ALL, TOP, width, experts);
+        if (left.second)
+            equal(!memcmp(got, want[1] + stage.shard * part, (size_t)part * sizeof *got), "tokens of a device", devices, width);
+    }
+    for (int i = 0; i < MOST_TEAM * MOST_TEAM; i++)
+        equal(mail[i / MOST_TEAM][i % MOST_TEAM].sent == mail[i / MOST_TEAM][i % MOST_TEAM].got, "messages", devices, width);
+    stage.team = NULL, stage.shards = stage.shard = 0;
+}
+
 int main(void)
 {
     stage.threads = 1;
@@ -314,6 +469,9 @@ int main(void)
             check_uneven(devices, 8, n);
         for (long blocks = 4; blocks <= 8; blocks *= 2)
             check_rows(devices, blocks);
+        for (long most = TOP; most <= EXPERTS; most += 2)
+            check_experts(devices, most), check_exchange(devices, most, 12), check_exchange(devices, most, 700);
+        check_exchange(devices, EXPERTS, 9000);
         check_row_draws(devices, 20);
         check_row_draws(devices, 4400);
         check_draws(devices, 5);

@@ -157,6 +157,9 @@ team llama "$models/tiny-llama.yaml" 2 2
 team team.rows "$tmp/team.yaml" 2 1 --set plan.positions=divided --recompute "['*.gather']"
 team bias "$models/tiny-t5.yaml" 2 2
 team team.twice "$tmp/team.yaml" 2 2 --replicas 2 --set train.batch.groups=2 --set devices.0.count=8
+sed 's/F: 9/F: 16/; s/E: 5/E: 4/; s/out: 3,/out: E,/; s/experts: 3,/experts: E,/' "$models/experts.yaml" >"$tmp/experts.yaml"
+team team.experts "$tmp/experts.yaml" 2 1 --set plan.experts=devices --recompute full
+team team.tokens "$tmp/experts.yaml" 4 1 --set plan.experts=devices --set plan.positions=divided
 team team.away "$tmp/team.yaml" 2 1 --offload "['*']"
 sed 's/, tie: wte//' "$tmp/team.yaml" >"$tmp/untied.yaml"
 team team.2bw "$tmp/untied.yaml" 2 2 --schedule 2bw --set train.clip_scope=parameter
@@ -308,6 +311,21 @@ fault_in "a norm of one device's rows" 0 layernorm_rows_backward 1 'layernorm_ro
 fault_in "rows of another norm" 0 gather_forward 1 'h_0_ln_2\)' 'h_0_ln_1)'
 fault_in "half of the rows" 0 gather_forward 2 'n \*\/ 512' 'n */ 256'
 fault_in "a sum of all rows" 0 linear_rows_scatter_forward 1 linear_rows_scatter_forward linear_rows_forward
+base=team.experts
+fault_in "rows of other experts" 0 dispatch_experts_forward 1 'v_route_slot\), A\(route_offset' \
+    'v_route_slot), A(again_route_offset'
+fault_in "experts of another router" 0 grouped_experts_forward 2 'A\(route_offset' 'A(again_route_offset'
+fault_in "half of the experts" 0 grouped_experts_forward 1 'experts \*\/ 2' 'experts */ 1'
+fault_in "weights that each device has" 0 grouped_experts_forward 1 'mlp_experts_gate_proj_weight' 'gate'
+fault_in "the first experts on each device" 0 grouped_experts_forward 3 grouped_experts_forward grouped_forward
+fault_in "tokens add rows of one device" 0 combine_experts_forward 1 'combine_experts_forward[(].*experts .. 2' \
+    'combine_forward(st, A(combine), A(mlp_experts_down_proj), A(route), A(v_route_slot), B*T, 2, D'
+fault_in "gradients of rows of one device" 0 dispatch_experts_backward 1 'dispatch_experts_backward[(].*experts .. 2' \
+    'dispatch_backward(st, A(d_add_t1), A(d_dispatch_2), A(again_route_slot_r), B*T, 1, D'
+fault_in "rows of one device for those of all" 0 combine_experts_backward 1 'A\(mlp_experts_down_proj_r\)' 'A(d_add)'
+base=team.tokens
+fault_in "rows of all tokens" 0 combine_experts_scatter_forward 1 combine_experts_scatter_forward combine_experts_forward
+fault_in "tokens of another router" 0 dispatch_experts_scatter_backward 1 'v_again_route_slot' 'v_route_slot'
 base=team
 fault_in "heads of all devices" 0 attention_packed_forward 1 'heads \*\/ 2' 'heads */ 4'
 echo "$planted planted faults in $((all / 1000)) ms, the slowest in $((slowest / 1000)); F1 to F14 in $((fourteen / 1000)) ms"
@@ -515,6 +533,6 @@ for compiler in $own_cc ${own_clang:-} ${tcc:-}; do
     expect "$compiler" "$compiler" -std=c11 $strict -o "$tmp/one" verify/*.c
     expect "$compiler: its verdict" "$tmp/one" "$tmp/gpt"
 done
-expect "lines beside its tables" test "$(cat verify/*.[ch] | wc -l)" -le 4810
+expect "lines beside its tables" test "$(cat verify/*.[ch] | wc -l)" -le 4860
 expect "lines of what reads a model file" test "$(cat verify/model/*.[ch] | wc -l)" -le 1625
 finish

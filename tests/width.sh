@@ -183,7 +183,8 @@ use_portable
 # with masks, T5, a model with experts.
 $cc -std=c11 -O1 -o "$tmp/npy" tests/npy.c || fault "tests/npy.c"
 mkdir "$tmp/bert" "$tmp/t5" "$tmp/experts"
-sed 's/F: 9/F: 16/; s/T: 10/T: 16/' "$models/experts.yaml" >"$tmp/experts.yaml"
+sed 's/F: 9/F: 16/; s/T: 10/T: 16/; s/E: 5/E: 8/; s/out: 3,/out: E,/; s/experts: 3,/experts: E,/' \
+    "$models/experts.yaml" >"$tmp/experts.yaml"
 (cd "$tmp/bert" && for name in tokens labels; do "$tmp/npy" $name.npy i4 0 64 24 16; done &&
     for name in types mask; do "$tmp/npy" $name.npy i4 0 2 24 16; done && "$tmp/npy" next.npy i4 0 2 24 &&
     cd "$tmp/experts" && for name in tokens targets; do "$tmp/npy" $name.npy i4 0 29 24 16; done &&
@@ -241,6 +242,19 @@ no "rows that the blocks do not divide" 'has rows that are a multiple of 8 block
 no "no power" 'plan.tensor: 3 is no power of two' 3
 no "more than blocks" '\^~ 8, or train.blocks: 16' 16
 no "one block" '\^ train.blocks: 2' 2 --set train.blocks=1
+experts="$tmp/experts.yaml --set train.blocks=8 --set plan.experts=devices"
+refuse "experts that the devices do not divide" 3 '\^~* plan.tensor: 2, or plan.experts: divided' ./dpgen check $experts \
+    -D E=6 --set plan.tensor=4
+refuse "which" 3 'plan.experts: devices, and plan.tensor: 4: dispatch: its 6 experts are no multiple of 4 devices' \
+    ./dpgen check $experts -D E=6 --set plan.tensor=4
+refuse "fewer experts than devices" 3 'dispatch: its 4 experts are no multiple of 8 devices' ./dpgen check $experts \
+    -D E=4 --set plan.tensor=8 --set devices.0.count=8
+refuse "no number of devices" 3 '\^~* plan.experts: divided$' ./dpgen check $experts -D E=5 --set plan.tensor=2
+refuse "experts of one device" 3 'plan.experts: devices: a stage of one device has all experts' ./dpgen check $experts
+sed 's/, act: silu, as: h}/, act: silu}\n    - {op: Softmax, as: h}/' "$tmp/experts.yaml" >"$tmp/soft.yaml"
+refuse "what is not by elements" 3 'plan.tensor: 2: dispatch: softmax wants all of it' ./dpgen check "$tmp/soft.yaml" \
+    --set train.blocks=8 --set plan.experts=devices --set plan.tensor=2
+no "no experts" 'plan.experts: devices: the model has no experts' 2 --set plan.experts=devices
 no "too few devices" 'list 16 devices' 8 --set devices.0.count=12
 no "a free order" 'devices.order: free chooses one device' 2 --device-order free
 refuse "nothing to divide" 3 'no operator can be divided; the first that might be, wte: ' \
@@ -253,7 +267,7 @@ refuse "a graph of other devices" 3 'is a graph with team=2, and plan.tensor' \
 cat rt/op/*.[ch] | awk '/^[a-z].*[a-z_0-9]\(/ { name = $0; sub(/\(.*/, "", name); sub(/.*[ *]/, "", name) }
     name { body[name] = body[name] $0 "\n" } /^}/ { name = "" }
     END { for (more = 1; more;) { more = 0
-              for (f in body) if (!(f in sends)) { yes = body[f] ~ /team->(sum|take|swap|deal)\(/
+              for (f in body) if (!(f in sends)) { yes = body[f] ~ /team->(sum|sum_part|gather|take|swap|deal)\(/
                   for (s in sends) yes = yes || substr(body[f], index(body[f], "{")) ~ ("[^a-z_]" s "\\(")
                   if (yes) more = sends[f] = 1 } }
           for (f in sends) print f }' | sort >"$tmp/senders"
@@ -261,7 +275,7 @@ awk '/^OP\(/ { row = $0; sub(/^OP\(\[?/, "", row); sub(/[],].*/, "", row); phase
     /^(OP|   ")/ { n = split($0, word, "\""); for (i = 2; i <= n; i += 2) if (word[i] ~ /^[a-z_]+\(/) {
         sub(/\(.*/, "", word[i]); print row, phase++, word[i] } }' gen/ops.def >"$tmp/calls"
 awk -F'[(,"]+ *' '/^PART\(/ { line = $0; sub(/.*, "/, "\"", line); n = split($0, q, "\""); print $4, q[2] != "", q[4] != "" }' \
-    gen/ops.def >"$tmp/priced"
+    gen/parts.def >"$tmp/priced"
 for call in $(cat "$tmp/senders"); do
     grep " $call\$" "$tmp/calls" | while read -r row phase rest; do
         awk -v row="$row" -v column=$((phase + 2)) '$1 == row && $column { found = 1 } END { exit !found }' "$tmp/priced" ||
@@ -289,6 +303,11 @@ explains h.1.gelu '^team    divided: [0-9]* elements among 2 devices$'
 explains h.1.mlp.c_proj '^team    divided: 128 columns of the weight among 2 devices; the result is a sum over them, 4.00 KiB'
 explains lm_head '^team    divided: 251 columns of the result among 2 devices; the gradient of x is a sum over them, 4.00 KiB'
 explains wte '^team    divided: 251 rows among 2 devices$'
+for why in "dispatch 8 experts among 2 devices; each has room for all 64 rows" \
+    "gate rows of the experts that each of 2 devices has" "combine 8 experts among 2 devices"; do
+    refuse "explain ${why%% *}" 0 "^team    divided: ${why#* }" ./dpgen explain $experts --set plan.tensor=2 --stages 1 \
+        --estimate "${why%% *}"
+done
 explains wpe '^team    whole on each of 2 devices: no Linear in front of it is divided$'
 explains h.1.ln_1 '^team    whole on each of 2 devices: no Linear in front of it is divided$'
 finish

@@ -271,16 +271,41 @@ static Term result_of(const Step *st, const int *head, int k, int64_t bytes, int
     return term_of(head[k], bytes, n, arg);
 }
 
-/* Of the whole that the call makes, each device keeps a contiguous part. */
-static bool is_own_part(const Param *p)
+/* Of a whole each device has a contiguous part, or the rows of its experts. */
+static bool lies_by(const Param *p, const char *word)
 {
-    const char *end = strrchr(p->extent, '/');
-    return end && !strcmp(end, "/devices");
+    const char *end = p->extent ? strrchr(p->extent, '/') : NULL;
+    return end && !strcmp(end + 1, word);
+}
+
+/* Rows of the device's experts become all rows.  The offsets, which must be those of the slots; 0: no experts. */
+static Term owners_lift(Machine *m, const Site *s, Term *of)
+{
+    int at = row_param(s->row, "offset"), slot = row_param(s->row, "slot");
+    if (s->row->kind != ROW_TEAM || at < 0)
+        return 0;
+    const TermView a = term_view(of[at]), b = slot < 0 ? a : term_view(of[slot]);
+    const Head *ha = head_view(a.head), *hb = head_view(b.head);
+    if (strcmp(ha->call, "route_forward") || strcmp(ha->result, "offset") || ha->call != hb->call ||
+        ha->literals != hb->literals || a.n != b.n || memcmp(a.arg, b.arg, sizeof *a.arg * (size_t)a.n) ||
+        (slot >= 0 && strcmp(hb->result, "slot")))
+        call_fault(m, s, "'offset'%s not what a router says of rows", slot < 0 ? " is" : " and 'slot' are");
+    for (int k = 0; k < s->n; k++) {
+        if (!lies_by(&s->row->param[k], "owners") || !of[k])
+            continue;
+        Term by, whole = part_of(of[k], &by);
+        if (by != of[at])
+            call_fault(m, s, "'%s' is not what the %d devices of the stage have by 'offset'", s->row->param[k].name,
+                       m->devices);
+        of[k] = whole;
+    }
+    return of[at];
 }
 
 /* One step of a call: terms of what it makes go to `of` where a parameter is written, else between steps.  The pieces. */
 static int64_t do_step(Machine *m, const Site *s, Step *st, Taken *t, Term *between)
 {
+    const Term offset = owners_lift(m, s, t->of);
     int64_t pieces = s->steps == 1 && (m->devices > 1 || s->row->kind == ROW_TEAM) ? part_lift(m, s, st, t->of, t->old) : 0;
     Term arg[MOST_PARAMS], absent = term_of(H_ABSENT, 0, 0, NULL), onto = absent;
     int n = step_args(st, t, between, m->evaluates, arg), made = 0;
@@ -293,7 +318,7 @@ static int64_t do_step(Machine *m, const Site *s, Step *st, Taken *t, Term *betw
         if (!st->row->param[k].width || !is_written(st->row->param[k].mode) || !wanted)
             continue;
         int64_t stretches = pieces ? pieces * st->front[k] : 0;
-        bool own = word >= 0 && is_own_part(&s->row->param[word]);
+        bool own = word >= 0 && lies_by(&s->row->param[word], "devices");
         int64_t bytes = stretches ? step_whole(m, st, s->bytes[like]) : own ? s->bytes[like] * m->devices : s->bytes[like];
         arg[n] = word >= 0 ? t->old[word] : 0;
         Term x = result_of(st, pieces ? st->whole : st->head, k, bytes, n + (arg[n] != 0), arg);
@@ -302,6 +327,7 @@ static int64_t do_step(Machine *m, const Site *s, Step *st, Taken *t, Term *betw
         if (made++ == 0)
             count_again(m, x, n);
         x = stretches || own ? term_part(x, own ? 1 : stretches, s->bytes[like]) : x;
+        x = word >= 0 && lies_by(&s->row->param[word], "owners") ? part_by(x, offset, s->bytes[like]) : x;
         *(word >= 0 ? &t->of[word] : &between[BETWEEN - word]) = x;
     }
     return pieces;
@@ -340,9 +366,9 @@ static bool is_lane(const Site *s, int k)
     return reads && (s->row->kind != ROW_LANES || !strcmp(p->extent, "n"));
 }
 
-/* Elements e to until-1 of count, which are elements from `from` on of terms that have `whole`.  Of parts, each in so many
- * stretches, the terms are the wholes, of `all` elements: a part of each operand gives that part of the result. */
-typedef struct { int64_t count, e, until, from, whole, stretches, all; } LaneRun;
+/* Elements e to until-1 of count, which are elements from `from` on of terms that have `whole`.  Of parts, all by the same, the
+ * terms are the wholes, of `all` elements: a part of each operand gives that part of the result. */
+typedef struct { int64_t count, e, until, from, whole, all; Term by; } LaneRun;
 
 /* The next elements that are of one term in every operand.  Terms are taken whole if all begin at the same element. */
 static bool next_run(Machine *m, const Site *s, const int *param, LaneRun *r, Term *of)
@@ -381,26 +407,27 @@ static bool next_run(Machine *m, const Site *s, const int *param, LaneRun *r, Te
 
 static void lift_lanes(const Site *s, LaneRun *r, Term *of)
 {
-    int64_t stretches = 0;
+    Term by;
     bool parts = true;
-    r->stretches = r->all = 0;
+    r->by = 0;
+    r->all = 0;
     for (int k = 0; k < s->n; k++)
         if (is_lane(s, k) && term_view(of[k]).head != H_ZERO) {
-            Term x = part_whole(of[k], &stretches);
+            Term x = part_of(of[k], &by);
             int64_t all = x ? term_view(x).bytes / s->row->param[k].width : 0;
-            parts = parts && x && (!r->stretches || (stretches == r->stretches && all == r->all));
-            r->stretches = stretches;
+            parts = parts && x && (!r->by || (by == r->by && all == r->all));
+            r->by = by;
             r->all = all;
         }
     for (int k = 0; k < s->n && parts; k++)
         if (is_lane(s, k) && term_view(of[k]).head != H_ZERO)
-            of[k] = part_whole(of[k], &stretches);
-    r->stretches = parts ? r->stretches : 0;
+            of[k] = part_of(of[k], &by);
+    r->by = parts ? r->by : 0;
 }
 
 static Term lane_term(Machine *m, const Site *s, int k, const LaneRun *r, int n, const Term *arg)
 {
-    int64_t bytes = (r->stretches ? r->all : r->whole) * s->row->param[k].width;
+    int64_t bytes = (r->by ? r->all : r->whole) * s->row->param[k].width;
     bool norms = s->row->kind == ROW_OTHER;     /* norm_gather; sums of squares: what is added to 0 is itself */
     for (int i = 0; i < 2 && norms; i++)
         if (term_view(arg[i]).head == H_ZERO)
@@ -428,7 +455,7 @@ static void do_lanes(Machine *m, const Site *s, const int *param)
             if (!sp->write)
                 continue;
             Term x = lane_term(m, s, sp->k, &r, n, arg);
-            x = r.stretches ? term_part(x, r.stretches, r.whole * w) : x;
+            x = r.by ? part_by(x, r.by, r.whole * w) : x;
             *ADD(&made) = (Piece){sp->lo + r.e * w, sp->lo + r.until * w, r.from * w, x};
         }
     }

@@ -70,6 +70,13 @@ static void whole_blocks(const Machine *m, const Site *s, int64_t mine, int64_t 
         call_fault(m, s, "what the %d devices of the stage add together is not the sum of one in whole blocks", m->devices);
 }
 
+/* Experts are no sum: each device has as many. */
+static void whole_experts(const Machine *m, const Site *s, int64_t mine, int64_t pieces, int64_t all)
+{
+    if (pieces != 1 || all != mine * m->devices)
+        call_fault(m, s, "the %d devices of the stage have not all experts", m->devices);
+}
+
 /* Operands that are parts along an axis become the wholes, and st->axis the axis.  In how many pieces; 0: they are no parts. */
 int64_t part_lift(const Machine *m, const Site *s, Step *st, Term *of, Term *old)
 {
@@ -91,7 +98,7 @@ int64_t part_lift(const Machine *m, const Site *s, Step *st, Term *of, Term *old
         if (heads && pieces && site_draws(s) && s->arg[row_param(s->row, "site")].i >= 0)
             call_fault(m, s, "heads of a part would draw as the first ones of the whole");
         if (team)
-            whole_blocks(m, s, mine, pieces, all);
+            (row_param(s->row, "offset") < 0 ? whole_blocks : whole_experts)(m, s, mine, pieces, all);
         if (pieces)
             step_heads(m, s, st, mine, all);
     }

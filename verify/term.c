@@ -112,19 +112,31 @@ Term term_slice(Term t, int64_t from, int64_t bytes)
     return term_of(H_SLICE, bytes, 3, part);
 }
 
+Term part_by(Term whole, Term by, int64_t bytes)
+{
+    Term of[3] = {whole, by, term_int(bytes)};
+    return term_of(H_PART, bytes, 3, of);
+}
+
+Term part_of(Term t, Term *by)
+{
+    TermView v = term_view(t);
+    *by = v.head == H_PART ? v.arg[1] : 0;
+    return v.head == H_PART ? v.arg[0] : 0;
+}
+
 Term term_part(Term whole, int64_t stretches, int64_t bytes)
 {
-    Term of[3] = {whole, term_int(stretches), term_int(bytes)};
-    return term_of(H_PART, bytes, 3, of);
+    return part_by(whole, term_int(stretches), bytes);
 }
 
 Term part_whole(Term t, int64_t *stretches)
 {
-    TermView v = term_view(t);
-    if (v.head != H_PART)
+    Term by, whole = part_of(t, &by);
+    if (!whole || term_view(by).head != H_INT)
         return 0;
-    *stretches = int_of(v.arg[1]);
-    return v.arg[0];
+    *stretches = int_of(by);
+    return whole;
 }
 
 /* ---- for people -------------------------------------------------------------------------------------------------- */

@@ -135,6 +135,8 @@ Term term_sum(int width, int64_t bytes, Term a, Term b);
 Term term_slice(Term t, int64_t from, int64_t bytes);
 Term term_part(Term whole, int64_t stretches, int64_t bytes);      /* bytes: the room of a device */
 Term part_whole(Term t, int64_t *stretches);            /* 0: it is no part */
+Term part_by(Term whole, Term by, int64_t bytes);       /* by: stretches, or the offsets of rows that experts have */
+Term part_of(Term t, Term *by);                         /* the whole; 0: it is no part */
 TermView term_view(Term t);
 const Head *head_view(int head);
 extern Origin term_origin;      /* of the terms that are made now */

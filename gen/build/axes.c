@@ -42,16 +42,37 @@ static int axis_number(RowAxes *a, const char *word, size_t n)
     return a->axes++;
 }
 
+/* "rows", "rows^experts": of such parts only a row of ops.def knows what to do. */
+static int dim_number(RowAxes *a, const char *word, size_t n)
+{
+    const char *by = memchr(word, '^', n);
+    int dim = axis_number(a, word, by ? (size_t)(by - word) : n);
+    if (by) {
+        int leads = axis_number(a, by + 1, n - (size_t)(by + 1 - word));
+        a->axis[leads].whole = true;
+        a->axis[dim].by = leads + 1;
+    }
+    return dim;
+}
+
 static const char *read_dims(RowAxes *a, AxisList *to, const char *p, const char *between)
 {
     for (p += strspn(p, " "); *p && !strchr(",;-", *p); p += strspn(p, between)) {
         size_t n = strcspn(p, strchr(between, '*') ? "*,;" : " ,;");
         if (to->n == AXES_DIMS)
             die("ops.def: more than %d dimensions", AXES_DIMS);
-        to->dim[to->n++] = axis_number(a, p, n);
+        to->dim[to->n++] = dim_number(a, p, n);
         p += n;
     }
     return p;
+}
+
+bool axis_leads(const RowAxes *a, int axis)
+{
+    bool leads = false;
+    for (int i = 0; i < a->axes; i++)
+        leads |= a->axis[i].by == axis + 1;
+    return leads;
 }
 
 void row_axes(const Row *r, RowAxes *to)

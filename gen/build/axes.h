@@ -8,7 +8,9 @@
 
 /* The axes of a row's operands, parameters and results, in their order and in that of memory; lists 0: it has no parts. */
 enum { MOST_AXES = 16, AXES_DIMS = 6, AXES_LISTS = 12, AXES_PRODUCTS = 2 };
-typedef struct { char name[40]; bool whole; } RowAxis;     /* an attribute, a letter, an expression; whole: never divided */
+/* An attribute, a letter, an expression; whole: never divided.  by: its parts go with those of axis by - 1, and the data say
+ * how long they are; 0: they are equal. */
+typedef struct { char name[40]; bool whole; int by; } RowAxis;
 typedef struct { int n, dim[AXES_DIMS]; } AxisList;         /* numbers of axes */
 typedef struct {
     int axes, lists, products;
@@ -19,6 +21,8 @@ typedef struct {
 void row_axes(const Row *r, RowAxes *to);
 /* The row of a part of it along that axis; -1: the row itself does. */
 int row_part(const Row *r, const char *axis);
+/* Has the row dimensions whose parts go with those of the axis? */
+bool axis_leads(const RowAxes *a, int axis);
 /* Of such a row: bytes that a device swaps at each level of the tree in its call of phase F or I, an expression; "": none. */
 const char *row_swaps(const Row *part, Phase phase);
 /* Elements along an axis, and of an operand, where of() gives those of an attribute, or -1; -1: it gives too few. */

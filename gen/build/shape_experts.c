@@ -56,6 +56,13 @@ static void sizes(Sizer *z, const Op *route, int64_t width)
     attr_set(z->o, "rows", attr_int(route, "rows"));
     attr_set(z->o, "top", attr_int(route, "top"));
     attr_set(z->o, "width", width);
+    attr_set(z->o, "experts", attr_int(route, "experts"));
+}
+
+/* Rows of all devices, where each has those of its experts. */
+static int64_t rows_bytes(const Sizer *z)
+{
+    return attr_int(z->o, "rows") * attr_int(z->o, "top") * attr_int(z->o, "width") * type_bytes(z->g->compute);
 }
 
 bool size_dispatch(Sizer *z)
@@ -68,6 +75,7 @@ bool size_dispatch(Sizer *z)
     if (shape_size(x, 0, x->n - 1) != rows)
         return refuse(z, NULL, "the slots are of %lld rows, and x is %s", (Num)rows, shape_text(x));
     sizes(z, route, width);
+    attr_set(z->o, "tmp.I", rows_bytes(z));
     return out_shape(z, 0, (Shape){2, {rows * attr_int(route, "top"), width}});
 }
 
@@ -103,6 +111,7 @@ bool size_combine(Sizer *z)
     Shape y = *each;
     y.d[y.n - 1] = x->d[1];
     sizes(z, route, x->d[1]);
+    attr_set(z->o, "tmp.F", rows_bytes(z));
     return out_shape(z, 0, y);
 }
 

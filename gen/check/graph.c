@@ -112,6 +112,8 @@ static bool check_state(GraphCheck *c, int index)
         return FAULT(c, s->loc, "state %s belongs to no parameter", s->name);
     if (s->kind == S_PARAM && s->param != index)
         return FAULT(c, s->loc, "parameter %s does not belong to itself", s->name);
+    if (s->outer && !in_list(s->dim, s->shape.n))
+        return FAULT(c, s->loc, "parameter %s is divided along no axis of it", s->name);
     const State *p = s->param >= 0 ? &g->state.at[s->param] : NULL;
     bool pairs = p && p->tracked && s->kind == S_GRAD;          /* two floats a number */
     bool few = p && p->bits && s->kind == S_COPY;               /* whole records (rt/quantize.h) */

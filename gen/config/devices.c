@@ -591,14 +591,14 @@ static void order_end(const Model *m)
 void model_plan(Model *m, Node *node)
 {
     static const Field fields[] = {
-        { "stages", read_stages, 0, 0, 0, NULL },
-        { "chunks", read_chunks, 0, 1, MOST_CHUNKS, NULL },
+        { "stages", read_stages, 0, 0, 0, NULL }, { "chunks", read_chunks, 0, 1, MOST_CHUNKS, NULL },
         { "group", read_group, AT(group), 1, MOST_OPS, NULL },
         { "waves", read_waves, AT(waves), 1, MOST_CHUNKS / 2, NULL },
         { "map", read_map, AT(map), 0, 0, NULL },
         { "replicas", read_replicas, 0, 1, MOST_REPLICAS, NULL },
         { "tensor", read_tensor, 0, 1, MOST_TEAM, NULL },
         { "positions", read_positions, AT(positions), 0, 0, "whole divided auto" },
+        { "experts", read_experts, AT(experts), 0, 0, "divided devices" },
         { "buckets", read_count, AT(buckets), 1, MOST_OPS, NULL },
         { "schedule", read_schedule_row, AT(schedule), 0, BUILT, schedule_words },
         { "order", read_table, 0, 0, 0, NULL },

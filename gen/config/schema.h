@@ -70,7 +70,8 @@ void model_hosts(Model *m, Node *node);
 void model_links(Model *m, Node *node);
 enum { MOST_TEAM = 16 };                            /* as many as sums have blocks */
 void read_some(Spot s, int *to, bool *any);         /* a number, or auto */
-void read_positions(const Spot *s);                 /* tensor.c, as the next one */
+void read_positions(const Spot *s);                 /* tensor.c, as the next ones */
+void read_experts(const Spot *s);
 void read_tensor(const Spot *s);                    /* tensor.c: plan.tensor, and once the rest of plan is read, its devices */
 void tensor_end(Model *m);
 void model_plan(Model *m, Node *node);

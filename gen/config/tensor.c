@@ -26,6 +26,12 @@ void read_positions(const Spot *s)
     read_choice(s);
 }
 
+void read_experts(const Spot *s)
+{
+    s->m->plan.experts_at = s->value->loc;
+    read_choice(s);
+}
+
 static int power_below(int n)
 {
     int power = 1;
@@ -105,6 +111,8 @@ void tensor_end(Model *m)
              "which is another numeric key");
     if (p->positions == POSITIONS_DIVIDED && p->tensor < 2 && !p->tensor_auto)
         err(p->positions_at, "set plan.tensor, or delete it", "plan.positions: divided: a stage of one device has all rows");
+    if (p->experts == EXPERTS_DEVICES && p->tensor < 2 && !p->tensor_auto)
+        err(p->experts_at, "set plan.tensor, or delete it", "plan.experts: devices: a stage of one device has all experts");
     if (p->tensor > 1)
         take_teams(m, p->tensor);
 }

@@ -11,6 +11,7 @@
  *
  *     a call of a PART row    at each level the bytes of its column in ops.def, in pieces of TEAM_PIECE floats
  *     `each` in that column   T/2 parts of so many bytes to the nearest device, then half as many at each level
+ *     `pairs`                 so many bytes to each other device, of which 2^k differ in bit k at last
  *     norm of a gradient      (T-1)/T of the device's part, by blocks of the norm, and at each level 2 KiB
  *
  * A piece takes its bytes over the rate, and the latency.  Nothing hides it: it is part of the call.  A GPU sends all at once,
@@ -26,7 +27,7 @@
 enum { NORM_BLOCKS = 256 };     /* doubles that each norm swaps: rt/op/norm_team.c */
 
 /* bytes: of a sum, of a part of rows, of a device's part of a gradient. */
-typedef struct { Bytes bytes; enum { WHOLE_SUM, ROWS_EACH, GRADIENT_NORM } what; } TeamCall;
+typedef struct { Bytes bytes; enum { WHOLE_SUM, ROWS_EACH, PAIRS, GRADIENT_NORM } what; } TeamCall;
 typedef struct { const Graph *g; const Op *o; } TeamWords;
 
 static bool value_of(void *ctx, const char *word, double *to)
@@ -51,9 +52,11 @@ static TeamCall call_of(const Graph *g, const Op *o)
     const TeamWords words = {g, o};
     const bool norm = !strcmp(o->call, "norm_team");
     const char *swaps = norm ? "4*n" : row_swaps(row(o->row), o->phase);
-    const bool each = !strncmp(swaps, "each ", 5);
-    Bytes bytes = g->team && *swaps ? expr_int(o->loc, swaps + (each ? 5 : 0), value_of, (void *)(uintptr_t)&words) : 0;
-    return (TeamCall){norm && g->team ? bytes / g->team : bytes, norm ? GRADIENT_NORM : each ? ROWS_EACH : WHOLE_SUM};
+    const bool each = !strncmp(swaps, "each ", 5), pairs = !strncmp(swaps, "pairs ", 6);
+    swaps += each ? 5 : pairs ? 6 : 0;
+    Bytes bytes = g->team && *swaps ? expr_int(o->loc, swaps, value_of, (void *)(uintptr_t)&words) : 0;
+    return (TeamCall){norm && g->team ? bytes / g->team : bytes,
+                      norm ? GRADIENT_NORM : each ? ROWS_EACH : pairs ? PAIRS : WHOLE_SUM};
 }
 
 static int levels_of(const Graph *g)
@@ -68,7 +71,7 @@ Bytes cost_team_bytes(const Graph *g, const Op *o)
 {
     const TeamCall k = call_of(g, o);
     return k.what == GRADIENT_NORM ? k.bytes / g->team * (g->team - 1) + levels_of(g) * NORM_BLOCKS * (Bytes)sizeof(double)
-         : (k.what == ROWS_EACH ? g->team - 1 : levels_of(g)) * k.bytes;
+         : (k.what == WHOLE_SUM ? levels_of(g) : g->team - 1) * k.bytes;
 }
 
 static int64_t part_of(int64_t n, int64_t of)
@@ -88,7 +91,7 @@ static Ns wait_of(const Cost *c, const Graph *g, const Model *m, TeamCall k, int
     const bool gpu = target_of(&m->devices.at[device])->gpu;
     Ns sum = 0;
     for (int level = 0; level < c->levels && k.bytes; level++) {
-        const int64_t times = k.what == ROWS_EACH ? g->team >> (level + 1) : 1;
+        const int64_t times = k.what == ROWS_EACH ? g->team >> (level + 1) : k.what == PAIRS ? 1 << level : 1;
         if (k.what == GRADIENT_NORM)            /* 2^level devices are that far away */
             sum += (1 << level) * links_swap(c, device, level, k.bytes / g->team,
                                              gpu ? 1 : norm_messages(m, k.bytes / type_bytes(F32) * g->team))

@@ -29,8 +29,15 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* uneven: the length of its axis, of which the last parts are shorter; 0: parts are equal. */
-typedef struct { const Graph *g; Divide *d; Ints ops, tensors, states; int64_t uneven; bool closed; const char *wrong; } Region;
+/* uneven, rows: of its tensors (Cut). */
+typedef struct {
+    const Graph *g;
+    Divide *d;
+    Ints ops, tensors, states;
+    int64_t uneven, rows;
+    bool closed;
+    const char *wrong;
+} Region;
 
 static int64_t number_of(const void *ctx, const char *word)
 {
@@ -47,7 +54,7 @@ int64_t divide_front(const Op *o, const RowAxes *a, int list, int axis)
 {
     int64_t n = 1;
     for (int i = 0; i < a->list[list].n; i++) {
-        if (a->list[list].dim[i] == axis)
+        if (a->list[list].dim[i] == axis || a->axis[a->list[list].dim[i]].by == axis + 1)
             return n;
         n *= axis_size(a, a->list[list].dim[i], number_of, o);
     }
@@ -102,7 +109,7 @@ static void take_state(Region *r, int s, int64_t outer)
         r->wrong = strf("%s would be divided in two ways", r->g->state.at[s].name);
     if (is->outer)
         return;
-    *is = (Cut){outer, r->uneven};
+    *is = (Cut){outer, r->uneven, 0};
     *PUSH(&r->states) = s;
     for (int i = 0; i < r->g->nf && !r->wrong; i++)
         for (int k = 0; k < r->g->op.at[i].par.n && !r->wrong; k++)
@@ -162,7 +169,16 @@ static void take_op(Region *r, int i, int axis, int64_t pieces)
 /* Parts of an axis: of a sum they are whole blocks of it. */
 static int64_t parts_of(const Divide *d, const Op *o, const RowAxes *a, int axis)
 {
-    return swaps(part_row(o, a, axis)) ? d->blocks : d->devices;
+    return swaps(part_row(o, a, axis)) && !axis_leads(a, axis) ? d->blocks : d->devices;
+}
+
+/* Rows of which the data say who has them: an operator knows of that, or goes element by element. */
+static bool goes_with(const Region *r, const Op *o, const RowAxes *a, int axis)
+{
+    bool elements = true;
+    for (int k = 0; k < a->lists; k++)
+        elements &= a->list[k].n == 1 && a->list[k].dim[0] == axis;
+    return axis_leads(a, axis) ? r->rows > 0 : !r->rows || (elements && part_row(o, a, axis) < 0);
 }
 
 /* The operator must have a free axis that cuts this operand into the same parts. */
@@ -178,9 +194,10 @@ static void join(Region *r, int i, int list, int64_t outer)
         int64_t front = divide_front(o, &a, list, axis), size = axis_size(&a, axis, number_of, o);
         int64_t parts = parts_of(r->d, o, &a, axis);
         bool no = adds ? part_row(o, &a, axis) < 0 || outer != front : a.axis[axis].whole;
-        if (no || !front || outer % front || size % (outer / front))
+        if (no || !front || outer % front || size % (outer / front) || !goes_with(r, o, &a, axis))
             continue;
-        bool fits = r->uneven ? size == r->uneven && outer == front && knows_whole(part_row(o, &a, axis))
+        bool fits = r->rows && !axis_leads(&a, axis) ? size % r->rows == 0
+                  : r->uneven ? size == r->uneven && outer == front && knows_whole(part_row(o, &a, axis))
                   : size / (outer / front) % parts == 0;
         if (!fits) {
             r->wrong = strf("%s of %s is %lld, no multiple of %lld", a.axis[axis].name, o->name,
@@ -201,7 +218,7 @@ static void take_tensor(Region *r, int t, int64_t outer)
             r->wrong = strf("%s would be divided in two ways", g->tensor.at[t].name);
         return;
     }
-    r->d->of[t] = (Cut){outer, r->uneven};
+    r->d->of[t] = (Cut){outer, r->uneven, r->rows};
     *PUSH(&r->tensors) = t;
     if (g->tensor.at[t].kind == T_INPUT || t == g->loss)
         r->wrong = strf("%s is whole", g->tensor.at[t].name);
@@ -226,9 +243,18 @@ static void undo(Region *r)
         r->d->of_state[r->states.at[i]] = (Cut){0};
 }
 
-static void grow(const Graph *g, Divide *d, int seed, int axis, int64_t uneven)
+/* Rows of the tensors whose parts go with the axis. */
+static int64_t rows_by(const Op *o, const RowAxes *a, int axis)
 {
-    Region r = {.g = g, .d = d, .uneven = uneven};
+    for (int i = 0; i < a->axes; i++)
+        if (a->axis[i].by == axis + 1)
+            return axis_size(a, i, number_of, o);
+    return 0;
+}
+
+static void grow(const Graph *g, Divide *d, int seed, const RowAxes *a, int axis, int64_t uneven)
+{
+    Region r = {.g = g, .d = d, .uneven = uneven, .rows = rows_by(&g->op.at[seed], a, axis)};
     take_op(&r, seed, axis, 1);
     if (!r.wrong && !r.closed)
         r.wrong = "no operator behind it adds the parts";
@@ -248,7 +274,7 @@ static void count_sums(const Graph *g, Divide *d)
         for (int k = 0; k < a.lists && d->axis[i] >= 0; k++) {
             int thing = divide_thing(o, r, k);
             bool in = k < r->in.n, out = k >= r->in.n + r->par.n;
-            if (thing < 0 || (!in && !out) || divide_front(o, &a, k, d->axis[i]))
+            if (thing < 0 || (!in && !out) || divide_front(o, &a, k, d->axis[i]) || axis_leads(&a, d->axis[i]))
                 continue;
             const Tensor *t = &g->tensor.at[thing];
             d->forward += out ? t->bytes : 0;
@@ -266,18 +292,32 @@ static bool begins(const Op *o, const RowAxes *a, int axis)
     return whole;
 }
 
-/* What a device has of n elements: equal parts, or of so many uneven ones the room of the largest. */
-static int64_t room_of(const Divide *d, int64_t n, int64_t uneven)
+/* What a device has of n elements: equal parts, or the room of the largest of uneven ones. */
+static int64_t room_of(const Divide *d, int64_t n, Cut c)
 {
-    return uneven == n ? (n + d->blocks - 1) / d->blocks * (d->blocks / d->devices) : n / d->devices;
+    return c.rows ? n : c.uneven == n ? (n + d->blocks - 1) / d->blocks * (d->blocks / d->devices) : n / d->devices;
 }
 
 /* What a table has, four numbers an element, against its result, which would be sent: the types of BERT's tokens. */
 static bool small(const Op *o) { return 4 * attr_int(o, "rows") < attr_int(o, "n"); }
 
-void divide_find(const Graph *g, int devices, Divide *to)
+/* Why no region begins with this operator and axis; NULL: one may. */
+static const char *no_seed(const Divide *d, const Op *o, const RowAxes *a, int axis)
 {
-    *to = (Divide){.devices = devices, .blocks = g->blocks > devices ? g->blocks : devices,
+    const int64_t size = axis_size(a, axis, number_of, o), parts = parts_of(d, o, a, axis);
+    const long long n = (long long)size;
+    if (!strcmp(row(o->row)->name, "Embedding") && small(o))
+        return "its table, with gradient and moments, is smaller than its result";
+    return size % parts == 0 ? NULL
+         : axis_leads(a, axis) ? strf("its %lld %s are no multiple of %d devices", n, a->axis[axis].name, d->devices)
+         : room_of(d, size, (Cut){.uneven = size}) >= size ? strf("one device has room for all its %lld columns", n)
+         : knows_whole(part_row(o, a, axis)) ? NULL
+         : strf("its %lld columns are no multiple of %lld blocks", n, (long long)parts);
+}
+
+void divide_find(const Graph *g, int devices, bool experts, Divide *to)
+{
+    *to = (Divide){.devices = devices, .experts = experts, .blocks = g->blocks > devices ? g->blocks : devices,
                    .axis = alloc((size_t)g->nf * sizeof *to->axis), .of = alloc((size_t)g->tensor.n * sizeof *to->of),
                    .of_state = alloc((size_t)g->state.n * sizeof *to->of_state),
                    .why = alloc((size_t)g->nf * sizeof *to->why)};
@@ -288,17 +328,11 @@ void divide_find(const Graph *g, int devices, Divide *to)
         RowAxes a;
         row_axes(row(o->row), &a);
         for (int axis = 0; axis < a.axes && to->axis[i] < 0; axis++) {
-            if (part_row(o, &a, axis) < 0 || !begins(o, &a, axis))
+            if (part_row(o, &a, axis) < 0 || !begins(o, &a, axis) || (axis_leads(&a, axis) && !experts))
                 continue;
-            int64_t size = axis_size(&a, axis, number_of, o), parts = parts_of(to, o, &a, axis);
-            if (!strcmp(row(o->row)->name, "Embedding") && small(o))
-                to->why[i] = "its table, with gradient and moments, is smaller than its result";
-            else if (size % parts && room_of(to, size, size) >= size)
-                to->why[i] = strf("one device has room for all its %lld columns", (long long)size);
-            else if (size % parts && !knows_whole(part_row(o, &a, axis)))
-                to->why[i] = strf("its %lld columns are no multiple of %lld blocks", (long long)size, (long long)parts);
-            else
-                grow(g, to, i, axis, size % parts ? size : 0);
+            const int64_t size = axis_size(&a, axis, number_of, o);
+            if (!(to->why[i] = no_seed(to, o, &a, axis)))
+                grow(g, to, i, &a, axis, size % parts_of(to, o, &a, axis) ? size : 0);
         }
     }
     count_sums(g, to);
@@ -320,7 +354,32 @@ static void shrink_attr(const Divide *d, Op *o, const char *name, int64_t uneven
 {
     const Attr *a = attr_find(o, name);
     if (a && a->is_int && (a->i % d->devices == 0 || a->i == uneven))
-        attr_set(o, a->name, room_of(d, a->i, uneven));
+        attr_set(o, a->name, room_of(d, a->i, (Cut){.uneven = uneven}));
+}
+
+/* A part may read more than its row does: results of what has made another operand. */
+static void add_operands(const Graph *g, Op *o)
+{
+    const Row *part = row(o->row);
+    for (int k = o->in.n; k < part->in.n; k++)
+        for (int i = 0; i < o->in.n && o->in.n == k; i++) {
+            const Tensor *t = &g->tensor.at[o->in.at[i]];
+            const Op *maker = t->kind == T_ACT ? &g->op.at[t->op] : NULL;
+            for (int j = 0; maker && j < maker->out.n && o->in.n == k; j++)
+                if (!strcmp(row(maker->row)->out.at[j].name, part->in.at[k].name))
+                    *PUSH(&o->in) = maker->out.at[j];
+        }
+    if (o->in.n != part->in.n)
+        die("%s: no operand %s", o->name, part->in.at[o->in.n].name);
+}
+
+/* Of rows that go with an axis a device has room for all. */
+static void spread_op(const Graph *g, const Divide *d, Op *o, const RowAxes *a, int axis)
+{
+    shrink_attr(d, o, a->axis[axis].name, 0);
+    attr_set(o, "devices", d->devices);
+    o->row = part_row(o, a, axis);
+    add_operands(g, o);
 }
 
 /* Its sizes, and those that are products of the axis. */
@@ -329,6 +388,10 @@ static void shrink_op(Graph *g, const Divide *d, Op *o, int axis)
     RowAxes a;
     row_axes(row(o->row), &a);
     int part = part_row(o, &a, axis), x = o->in.n ? o->in.at[0] : -1;
+    if (axis_leads(&a, axis))
+        spread_op(g, d, o, &a, axis);
+    if (axis_leads(&a, axis) || (x >= 0 && d->of[x].rows))
+        return;
     int64_t pieces = divide_front(o, &a, 0, axis) && x >= 0 ? d->of[x].outer / divide_front(o, &a, 0, axis) : 0;
     int64_t whole = attr_int(o, a.axis[axis].name), uneven = whole % parts_of(d, o, &a, axis) ? whole : 0;
     shrink_attr(d, o, a.axis[axis].name, uneven);
@@ -363,8 +426,42 @@ static void shrink_op(Graph *g, const Divide *d, Op *o, int axis)
 static void shrink_shape(const Divide *d, Cut c, Shape *s, Bytes *bytes)
 {
     int64_t *n = &s->d[axis_of(s, c.outer)], each = *bytes / *n;
-    *n = room_of(d, *n, c.uneven);
+    *n = room_of(d, *n, c);
     *bytes = each * *n;
+}
+
+/* The most devices that have whole experts each, in all layers. */
+static int devices_of(const Graph *g, int most)
+{
+    for (int i = 0; i < g->nf; i++) {
+        RowAxes a;
+        row_axes(row(g->op.at[i].row), &a);
+        for (int axis = 0; axis < a.axes; axis++)
+            while (axis_leads(&a, axis) && axis_size(&a, axis, number_of, &g->op.at[i]) % most)
+                most /= 2;
+    }
+    return most;
+}
+
+/* Experts that were to be whole, and are not. */
+static void refuse_experts(const Graph *g, const Model *m, const Divide *d)
+{
+    bool any = false;
+    for (int i = 0; i < g->nf && d->experts; i++) {
+        RowAxes a;
+        row_axes(row(g->op.at[i].row), &a);
+        for (int axis = 0; axis < a.axes; axis++) {
+            any |= axis_leads(&a, axis);
+            if (!axis_leads(&a, axis) || d->axis[i] == axis || !begins(&g->op.at[i], &a, axis))
+                continue;
+            const int most = devices_of(g, d->devices);
+            err(m->plan.experts_at, most > 1 && most < d->devices ? strf("plan.tensor: %d, or plan.experts: divided", most)
+                : "plan.experts: divided", "plan.experts: devices, and plan.tensor: %d: %s: %s", d->devices,
+                g->op.at[i].name, d->why[i]);
+        }
+    }
+    if (d->experts && !any)
+        err(m->plan.experts_at, "delete it", "plan.experts: devices: the model has no experts");
 }
 
 void divide(Graph *g, const Model *m)
@@ -372,7 +469,8 @@ void divide(Graph *g, const Model *m)
     Divide d;
     if (m->plan.tensor < 2)
         return;
-    divide_find(g, m->plan.tensor, &d);
+    divide_find(g, m->plan.tensor, m->plan.experts == EXPERTS_DEVICES, &d);
+    refuse_experts(g, m, &d);
     g->team = m->plan.tensor;
     bool any = false;
     for (int i = 0; i < g->tensor.n; i++)
@@ -382,7 +480,8 @@ void divide(Graph *g, const Model *m)
         if (d.of_state[i].outer) {
             State *s = &g->state.at[i];
             s->outer = d.of_state[i].outer;
-            s->whole = s->shape.d[axis_of(&s->shape, s->outer)];
+            s->dim = axis_of(&s->shape, s->outer);
+            s->whole = s->shape.d[s->dim];
             for (int k = 0; k < 2 && (k == 0 || (i + 1 < g->state.n && s[1].kind == S_COPY)); k++)
                 shrink_shape(&d, d.of_state[i], &s[k].shape, &s[k].bytes);
         }
@@ -422,6 +521,11 @@ static const char *axis_text(const Graph *g, const Divide *d, int op)
     RowAxes a;
     row_axes(row(o->row), &a);
     int64_t size = axis_size(&a, d->axis[op], number_of, o);
+    if (axis_leads(&a, d->axis[op]))
+        return strf("%" PRId64 " %s among %d devices; each has room for all %" PRId64 " rows", size, a.axis[d->axis[op]].name,
+                    d->devices, rows_by(o, &a, d->axis[op]));
+    if (o->in.n && o->in.at[0] >= 0 && d->of[o->in.at[0]].rows)
+        return strf("rows of the experts that each of %d devices has", d->devices);
     bool columns = is_linear(o) && !is_axis(&a, d->axis[op], "in");
     const char *name = columns ? "columns of the result" : is_linear(o) ? "columns of the weight" : a.axis[d->axis[op]].name;
     return strf("%" PRId64 " %s%s among %d devices%s", size, !strcmp(name, "n") || !strcmp(name, "per") ? "elements" : name,
@@ -438,7 +542,7 @@ const char *divide_text(const Model *m, const char *name)
         return NULL;
     Graph *g = build(m);
     shape(g, m);
-    divide_find(g, m->plan.tensor, &d);
+    divide_find(g, m->plan.tensor, m->plan.experts == EXPERTS_DEVICES, &d);
     while (i < g->nf && strcmp(g->op.at[i].name, name))
         i++;
     if (i == g->nf)

@@ -7,10 +7,11 @@
 #include "build/axes.h"
 
 /* So many stretches, each in contiguous parts, one a device; 0: whole.  uneven: the length of the axis, if the blocks do not
- * divide it; else 0. */
-typedef struct { int64_t outer, uneven; } Cut;
+ * divide it; else 0.  rows: the data say how many of so many rows a device has, and it has room for all; 0: parts are equal. */
+typedef struct { int64_t outer, uneven, rows; } Cut;
 typedef struct {
     int devices;
+    bool experts;               /* whole ones, with plan.experts: devices; else a part of each */
     int64_t blocks;             /* of the model: sums are cut so, and a device has whole ones */
     int *axis;                  /* by forward operator: of its row; -1: each device makes all of it */
     Cut *of, *of_state;         /* by tensor; by state */
@@ -18,7 +19,7 @@ typedef struct {
     Bytes forward, backward;    /* of results, and of gradients of operands, that are sums over the devices */
 } Divide;
 /* needs a Graph behind shape; fills *to. */
-void divide_find(const Graph *g, int devices, Divide *to);
+void divide_find(const Graph *g, int devices, bool experts, Divide *to);
 /* Elements in front of an axis in an operand; 0: the operand has it not.  And what the operand is, by its number in the row's
  * axes: a tensor, a state; -1: absent. */
 int64_t divide_front(const Op *o, const RowAxes *a, int list, int axis);

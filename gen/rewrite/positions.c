@@ -338,7 +338,7 @@ void join_parts(Graph *g)
         gradient_of_all(g, i + 1, y->index, first_of(part, ARG_WRITE, NULL)->index);
         both.row = kept;
         both.call = strf("%.*s", (int)strcspn(call, "("), call);
-        both.tmp = all->bytes / type_bytes(all->type) * type_bytes(F32);
+        both.tmp = o->tmp ? o->tmp : all->bytes / type_bytes(all->type) * type_bytes(F32);
         both.moved += 2 * (both.tmp - o->tmp) + mine->bytes - all->bytes;
         first_of(&both, ARG_TMP, "tmp")->kind = ARG_TMP;
         y->index = first_of(part, ARG_WRITE, NULL)->index;

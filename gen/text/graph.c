@@ -62,6 +62,7 @@ static const TextField state_fields[] = {
     {"group", V_INT, offsetof(State, group), .only = S_PARAM + 1},
     {"outer", V_LONG, offsetof(State, outer), .only = S_PARAM + 1},
     {"whole", V_LONG, offsetof(State, whole), .only = S_PARAM + 1},
+    {"dim", V_INT, offsetof(State, dim), .only = S_PARAM + 1},
     {"init", V_WORD, offsetof(State, init.kind), .words = inits, .first = true, .only = S_PARAM + 1},
     {"rule", V_TEXT, offsetof(State, init.name), .only = S_PARAM + 1},
     {"a", V_FLOAT, offsetof(State, init.a), .only = S_PARAM + 1},

@@ -8,6 +8,7 @@
  * expert without rows gets zeros.
  */
 #include "gemm.h"
+#include "../team.h"
 
 static long count_of(const int32_t *offset, long e) { return offset[e + 1] - offset[e]; }
 
@@ -38,4 +39,47 @@ void grouped_backward_w(Stage *st, float *dweight, float *dbias, const real *dy,
                      in, count_of(offset, e), count_of(offset, e));
     for (long e = 0; e < experts && dbias; e++)
         bias_gradient(st, dbias + e * out, dy + offset[e] * out, acc, count_of(offset, e), out);
+}
+
+/* ---- whole experts on the devices of a stage (experts_team.c) --------------------------------------------------------- */
+
+enum { MOST_EXPERTS = 1024 };       /* the shape rule refuses more */
+
+/* Offsets of the experts of this device, from 0 on. */
+static const int32_t *offsets_here(const Stage *st, int32_t *to, const int32_t *offset, long experts)
+{
+    const int32_t *first = offset + (st->team ? st->shard : 0) * experts;
+    for (long e = 0; e <= experts; e++)
+        to[e] = first[e] - *first;
+    return to;
+}
+
+/* Behind n rows of `all`. */
+static void zeros_behind(real *y, long n, long all, long width)
+{
+    if (n < all)
+        memset(y + n * width, 0, (size_t)((all - n) * width) * sizeof *y);
+}
+
+void grouped_experts_forward(Stage *st, real *y, const real *x, const int32_t *offset, const real *weight, const real *bias,
+                             long rows, long in, long out, long experts)
+{
+    int32_t here[MOST_EXPERTS + 1];
+    grouped_forward(st, y, x, offsets_here(st, here, offset, experts), weight, bias, rows, in, out, experts);
+    zeros_behind(y, here[experts], rows, out);
+}
+
+void grouped_experts_backward_x(Stage *st, real *dx, const real *dy, const int32_t *offset, const real *weight, long rows,
+                                long in, long out, long experts)
+{
+    int32_t here[MOST_EXPERTS + 1];
+    grouped_backward_x(st, dx, dy, offsets_here(st, here, offset, experts), weight, rows, in, out, experts);
+    zeros_behind(dx, here[experts], rows, in);
+}
+
+void grouped_experts_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, const int32_t *offset,
+                                int acc, long rows, long in, long out, long experts)
+{
+    int32_t here[MOST_EXPERTS + 1];
+    grouped_backward_w(st, dweight, dbias, dy, x, offsets_here(st, here, offset, experts), acc, rows, in, out, experts);
 }

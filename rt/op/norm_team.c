@@ -27,7 +27,7 @@ void norm_team(Stage *st, double *norm, const float *g, long n, long outer, long
         part[first + st->shard] = squares_end(lane);
     }
     for (int level = 1; level < devices; level *= 2) {
-        st->team->swap(st, st->shard ^ level, part, other, (long)sizeof part);
+        st->team->swap(st, st->shard ^ level, part, (long)sizeof part, other, (long)sizeof part);
         for (long b = 0; b < BLOCKS; b++)
             part[b] += other[b];
     }

@@ -14,7 +14,10 @@ void part_forward(Stage *st, real *y, const real *x, long n)
 
 void gather_forward(Stage *st, real *y, const real *x, long n)
 {
+    long from[TEAM_MOST + 1];
+    for (long d = 0; d <= parts_of(st); d++)
+        from[d] = d * n * (long)sizeof *y;
     memcpy(y + (st->team ? st->shard : 0) * n, x, (size_t)n * sizeof *y);
     if (st->team)
-        st->team->gather(st, y, n * (long)sizeof *y);
+        st->team->gather(st, y, from);
 }

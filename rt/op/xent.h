@@ -76,7 +76,7 @@ static inline void scores_team(Stage *st, float *most, float *sum, float *hit, l
                 mine[r].s = (Scores){most[from + r], sum[from + r]};
                 memcpy(&mine[r].hit, hit + from + r, sizeof mine[r].hit);
             }
-            st->team->swap(st, st->shard ^ level, mine, theirs, n * (long)sizeof *mine);
+            st->team->swap(st, st->shard ^ level, mine, n * (long)sizeof *mine, theirs, n * (long)sizeof *mine);
             for (long r = 0; r < n; r++) {
                 int upper = (st->shard & level) != 0;           /* the lower part stands first */
                 Scores s = scores_merge(upper ? theirs[r].s : mine[r].s, upper ? mine[r].s : theirs[r].s);

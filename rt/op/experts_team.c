@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Whole experts on the devices of a stage (docs/width.md): device d has `experts` of them, the d-th part of all.
+ *
+ * Each device has all tokens, and knows from slots and offsets which rows each other one has.  So no numbers are sent ahead,
+ * and nothing has to be waited for before the rows themselves.  (D. Lepikhin et al., GShard, 2020, send a fixed number of rows
+ * to each device, and drop the others; T. Gale et al., MegaBlocks, 2023, drop none, and take memory when they know how many
+ * there are.)  Rows of the experts of a device lie in front, in the order that they have on one device, in the room of all, and
+ * zeros behind them.  So however tokens are spread, none is dropped, and no size follows from them.
+ *
+ * Order: that of experts.c and grouped.c.  The rows of an expert, and the experts of a token, are added by one device.
+ */
+#include "kernel.h"
+#include "../team.h"
+
+/* Where each device's rows begin, by `unit`; [devices]: all of them. */
+static void starts(const Stage *st, long *from, const int32_t *offset, long experts, long unit)
+{
+    for (long d = 0; d <= parts_of(st); d++)
+        from[d] = offset[d * experts] * unit;
+}
+
+static long number(const Stage *st) { return st->team ? st->shard : 0; }
+
+static void fill_zeros(real *x, long from, long until)
+{
+    if (from < until)
+        memset(x + from, 0, (size_t)(until - from) * sizeof *x);
+}
+
+/* Rows of all devices; they have n elements. */
+static real *all_rows(Stage *st, void *tmp, const real *mine, const int32_t *offset, long experts, long width)
+{
+    long from[TEAM_MOST + 1], d = number(st);
+    starts(st, from, offset, experts, width * (long)sizeof *mine);
+    memcpy((unsigned char *)tmp + from[d], mine, (size_t)(from[d + 1] - from[d]));
+    if (st->team)
+        st->team->gather(st, tmp, from);
+    return tmp;
+}
+
+void dispatch_experts_forward(Stage *st, real *y, const real *x, const int32_t *slot, const int32_t *offset, long rows,
+                              long top, long width, long experts)
+{
+    const long first = offset[number(st) * experts], end = offset[(number(st) + 1) * experts];
+    EACH(rows * top * width >= 1 << 14)
+    for (long i = 0; i < rows * top; i++)
+        if (slot[i] >= first && slot[i] < end)
+            memcpy(y + (slot[i] - first) * width, x + i / top * width, (size_t)width * sizeof *y);
+    fill_zeros(y, (end - first) * width, rows * top * width);
+}
+
+void dispatch_experts_backward(Stage *st, real *dx, const real *dy, const int32_t *slot, const int32_t *offset, void *tmp,
+                               long rows, long top, long width, long experts)
+{
+    dispatch_backward(st, dx, all_rows(st, tmp, dy, offset, experts, width), slot, rows, top, width);
+}
+
+void combine_experts_forward(Stage *st, real *y, const real *x, const real *share, const int32_t *slot, const int32_t *offset,
+                             void *tmp, long rows, long top, long width, long experts)
+{
+    combine_forward(st, y, all_rows(st, tmp, x, offset, experts, width), share, slot, rows, top, width);
+}
+
+/* The gradient of a share is made where its row is: it is 0 on the others. */
+void combine_experts_backward(Stage *st, real *dx, real *dshare, const real *dy, const real *x, const real *share,
+                              const int32_t *slot, const int32_t *offset, long rows, long top, long width, long experts)
+{
+    const long first = offset[number(st) * experts], end = offset[(number(st) + 1) * experts];
+    if (dshare)
+        fill_zeros(dshare, 0, rows * top);
+    EACH(rows * top * width >= 1 << 14)
+    for (long i = 0; i < rows * top; i++)
+        if (slot[i] >= first && slot[i] < end) {
+            const real *row = x + (slot[i] - first) * width, *d = dy + i / top * width;
+            float sum, part = get(share, i);
+            SUM_OF(sum, width, k, get(d, k) * get(row, k));
+            if (dshare)
+                put(dshare, i, sum);
+            for (long k = 0; dx && k < width; k++)
+                put(dx, (slot[i] - first) * width + k, part * get(d, k));
+        }
+    if (dx)
+        fill_zeros(dx, (end - first) * width, rows * top * width);
+    if (dshare && st->team)
+        st->team->take(st, dshare, rows * top * (long)sizeof *dshare);
+}
+
+/* ---- rows of its tokens alone: each pair of devices exchanges what one has and the other wants --------------------------- */
+
+/* Choices of a device's tokens that go to the experts of another one, ascending. */
+typedef struct { const int32_t *slot; long at, until, first, end; } Choices;
+
+static Choices choices(const Stage *st, const int32_t *slot, const int32_t *offset, long rows, long top, long experts,
+                       long tokens_of, long experts_of)
+{
+    const long each = rows / parts_of(st) * top;
+    return (Choices){slot, tokens_of * each, (tokens_of + 1) * each, offset[experts_of * experts],
+                     offset[(experts_of + 1) * experts]};
+}
+
+static bool next_choice(Choices *c)
+{
+    while (c->at < c->until && (c->slot[c->at] < c->first || c->slot[c->at] >= c->end))
+        c->at++;
+    return c->at < c->until;
+}
+
+/* Up to `most` rows, `wide` numbers of each: out of `rows` one behind the other, or to their places in `all`.  How many. */
+static long move_rows(real *pack, const real *rows, real *all, Choices *c, long most, long width, long wide)
+{
+    long n = 0;
+    for (; n < most && next_choice(c); n++, c->at++)
+        if (rows)
+            memcpy(pack + n * wide, rows + (c->slot[c->at] - c->first) * width, (size_t)wide * sizeof *pack);
+        else
+            memcpy(all + c->slot[c->at] * width, pack + n * wide, (size_t)wide * sizeof *pack);
+    return n;
+}
+
+static long count_rows(Choices c, long most)
+{
+    long n = 0;
+    for (; n < most && next_choice(&c); n++, c.at++) { }
+    return n;
+}
+
+/* Rows of this device's tokens, at their places among all. */
+static real *exchange(Stage *st, void *tmp, const real *mine, const int32_t *slot, const int32_t *offset, long rows, long top,
+                      long width, long experts)
+{
+    real out[TEAM_PIECE], in[TEAM_PIECE], *all = tmp;
+    const long d = number(st);
+    for (long with = 0; with < parts_of(st); with++)
+        for (long col = 0, wide; col < width; col += wide) {
+            wide = least(width - col, TEAM_PIECE);
+            Choices away = choices(st, slot, offset, rows, top, experts, d ^ with, d);
+            Choices here = choices(st, slot, offset, rows, top, experts, d, d ^ with);
+            while (next_choice(&away) + next_choice(&here)) {
+                const long most = TEAM_PIECE / wide, n = count_rows(here, most);
+                const long sent = move_rows(with ? out : in, mine + col, NULL, &away, most, width, wide);
+                if (with)
+                    st->team->swap(st, (int)(d ^ with), out, sent * wide * (long)sizeof *out, in, n * wide * (long)sizeof *in);
+                move_rows(in, NULL, all + col, &here, most, width, wide);
+            }
+        }
+    return all;
+}
+
+void dispatch_experts_scatter_backward(Stage *st, real *dx, const real *dy, const int32_t *slot, const int32_t *offset,
+                                       void *tmp, long rows, long top, long width, long experts)
+{
+    const long tokens = rows / parts_of(st);
+    const real *all = exchange(st, tmp, dy, slot, offset, rows, top, width, experts);
+    dispatch_backward(st, dx, all, slot + number(st) * tokens * top, tokens, top, width);
+}
+
+void combine_experts_scatter_forward(Stage *st, real *y, const real *x, const real *share, const int32_t *slot,
+                                     const int32_t *offset, void *tmp, long rows, long top, long width, long experts)
+{
+    const long tokens = rows / parts_of(st), from = number(st) * tokens * top;
+    const real *all = exchange(st, tmp, x, slot, offset, rows, top, width, experts);
+    combine_forward(st, y, all, share + from, slot + from, tokens, top, width);
+}
