@@ -262,6 +262,8 @@ typedef struct {
     Loc cuts_at, loc;
 } PlanSpec;
 
+/* train.shard: what is dealt out to replicas, with all in front of it. */
+typedef enum { SHARD_NONE, SHARD_OPTIMIZER, SHARD_GRADIENTS } Shard;
 typedef enum { OPT_SGD, OPT_ADAMW, OPT_NADAMW, OPT_RMSPROP } OptKind;
 /* Parameters with numbers of their own in the update: train.optimizer.groups. */
 typedef struct { Strs match; double lr, weight_decay, beta1, beta2, eps; bool times; Loc loc; } ParamGroup;
@@ -269,7 +271,7 @@ enum { MAX_PARAM_GROUPS = 64 };
 typedef enum { LR_CONSTANT, LR_COSINE, LR_LINEAR, LR_STEP } LrKind;
 typedef struct {
     Type compute;                   /* F32 or BF16; masters and gradients are F32 */
-    bool shard;                     /* optimiser states are dealt out to replicas */
+    Shard shard;
     bool tf32;                      /* F32, with products whose factors have 11 bits */
     bool fp8;                       /* BF16, and Linear with factors of 8 bits */
     bool fast;                      /* fp8, whose sums may lose bits: the library's fast accumulation */

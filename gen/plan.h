@@ -303,6 +303,7 @@ Extent plan_own(const Plan *p, int row, int state);
 /* train.shard: each row updates its own part of the parameter, and has that part of its moments; those of that operator. */
 bool plan_sharded(const Plan *p, int param);
 bool plan_returns(const Plan *p, int param);        /* ... and its gradient goes down the tree too, whole for the norm */
+bool plan_drops(const Plan *p, int state);          /* a gradient of which the part alone is kept behind the way up */
 /* Without train.shard, or where it returns: the parameter whose uses it adds before they go down the tree; -1. */
 int plan_joins_op(const Plan *p, int op);
 bool *plan_joined(const Plan *p);           /* by state: a gradient of such a parameter, or one that returns */

@@ -37,7 +37,7 @@ static StateInfo state_of(const Parameter *p, int kind, size_t at, int shard)
     s.cut = p->cut;
     s.from = p->from;
     s.part = p->part;
-    s.whole = p->cut && kind == STATE_GRAD;
+    s.whole = p->cut == 1 && kind == STATE_GRAD;
     return s;
 }
 

@@ -255,7 +255,7 @@ static void print_row(const Model *m, const Graph *g)
     printf("--stages %d --schedule %s", x.stages, x.row->name);
     if (x.replicas > 1)
         printf(" --replicas %d%s", x.replicas, (row + x.stages) % 2 && !x.row->async && x.row->ways < 2
-               ? " --set train.shard=optimizer" : "");
+               ? (row + x.stages) % 4 > 1 ? " --set train.shard=gradients" : " --set train.shard=optimizer" : "");
     if (chunks > 1 && chunks <= MOST_CHUNKS && chance(60))
         printf(" --cuts %s", cuts(g, chunks - 1));
     printf(" --recompute %s", recomputed(g, taken));

@@ -1,17 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# train.shard: optimizer.  The bits are those of one replica that shares nothing: parameters, norms and gradients, in f32 and
-# in bf16, with ties, momentum and batch statistics.  A checkpoint knows nothing of the parts: it has the same bytes, and goes
-# on under any width, sharded or not, and between processes.  Moments of a device are 1/r of all, in the plan and in what the
-# plan says of itself.
+# train.shard: optimizer, gradients.  The bits are those of one replica that shares nothing: parameters, norms and gradients,
+# in f32 and in bf16, with ties, momentum and batch statistics.  A checkpoint knows nothing of the parts: it has the same
+# bytes, and goes on under any width, sharded or not, and between processes.  Moments of a device are 1/r of all, in the plan
+# and in what the plan says of itself, and so is what stays of a gradient; a sum of it is there in backward alone.
 . "$(dirname "$0")/lib.sh"
 need dpgen build/emitted build/librt.a build/librt_bf16.a
 use_portable
 
 echo "devices: [{name: cpu, kind: cpu, count: 8, memory: 64MiB, threads: 1, kernels: portable}]" >"$tmp/eight"
 base="--devices $tmp/eight --set train.batch.global=16 --set train.batch.groups=8 --set train.steps=4 --schedule 1f1b"
-shard="--set train.shard=optimizer"
+shard="--set train.shard=optimizer" less="--set train.shard=gradients"
 
 # facts NAME MODEL OPTION...: parameters, gradients and every line of the log, as one hash
 facts() {
@@ -26,26 +26,29 @@ facts() {
       cat "$tmp/$name.grads"; } | sha256sum
 }
 
-# same WHAT OPTION...: one replica that shares nothing, against several that do
+# same WHAT OPTION...: one replica that shares nothing, against several that do: `replicas,stages,what they share`
 same() {
     what=$1
     shift
-    want=$(facts one "$@" $base --stages 1)
+    model=$1
+    shift
+    want=$(facts one "$model" $base "$@" --stages 1)
     case $want in *one:*) fault "$what: $want"; return ;; esac
     for plan in $plans; do
-        got=$(facts many "$@" $base $shard --replicas ${plan%,*} --stages ${plan#*,})
-        if [ "$got" = "$want" ]; then pass; else fault "$what, ${plan%,*} x ${plan#*,}: $got, not $want"; fi
+        stages=${plan#*,}
+        got=$(facts many "$model" $base "$@" --set train.shard=${plan##*,} --replicas ${plan%%,*} --stages ${stages%,*})
+        if [ "$got" = "$want" ]; then pass; else fault "$what, $plan: $got, not $want"; fi
     done
 }
 gpt=$models/tiny-gpt.yaml
-plans="1,1 2,1 4,2 8,1" same "AdamW" "$gpt"
-plans="2,2 4,1" same "no norm" "$gpt" --set train.clip_norm=0
-plans="4,2" same "a norm each" "$gpt" --set train.clip_scope=parameter
-plans="4,1" same "SGD" "$gpt" --set "train.optimizer={type: sgd, lr: 0.1, momentum: 0.9}"
-plans="8,1" same "Nesterov" "$gpt" --set "train.optimizer={type: sgd, lr: 0.1, momentum: 0.9, nesterov: true}"
-plans="2,1" same "RMSprop, centred" "$gpt" --set \
+plans="1,1,gradients 2,1,optimizer 4,2,optimizer 8,1,gradients" same "AdamW" "$gpt"
+plans="8,1,gradients 4,1,optimizer" same "no norm" "$gpt" --set train.clip_norm=0
+plans="4,2,optimizer" same "a norm each" "$gpt" --set train.clip_scope=parameter
+plans="4,1,optimizer" same "SGD" "$gpt" --set "train.optimizer={type: sgd, lr: 0.1, momentum: 0.9}"
+plans="8,1,gradients" same "Nesterov" "$gpt" --set "train.optimizer={type: sgd, lr: 0.1, momentum: 0.9, nesterov: true}"
+plans="2,1,optimizer" same "RMSprop, centred" "$gpt" --set \
     "train.optimizer={type: rmsprop, lr: 0.001, momentum: 0.9, centered: true}"
-plans="4,2" same "RMSprop" "$gpt" --set "train.optimizer={type: rmsprop, lr: 0.001, momentum: 0.9}"
+plans="4,2,optimizer" same "RMSprop" "$gpt" --set "train.optimizer={type: rmsprop, lr: 0.001, momentum: 0.9}"
 # A stage of a Gelu alone has no parameter, nothing to reduce and nothing to clip; attention, dropout and sum likewise
 for cuts in 8,9 ${SLOW:+2,3 4,6}; do
     want=$(facts one "$gpt" $base --stages 1) got=$(facts many "$gpt" $base $shard --replicas 2 --stages 3 --cuts $cuts)
@@ -54,8 +57,11 @@ for cuts in 8,9 ${SLOW:+2,3 4,6}; do
     expect "that stage has none" sh -c '! grep -q "  parameter" "$1/stage1.h" && grep -q gelu_forward "$1/stage1.c"' sh \
         "$tmp/many"
 done
+# What a chunk has added up leaves before the next one begins backward; ties on two stages, of which a part comes home
+plans="2,2,gradients" same "breadth-first" "$gpt" --set train.batch.groups=2 --schedule breadth-first --set plan.chunks=2 \
+    --set plan.buckets=4
 use_bf16
-plans="2,2 8,1" same "bf16" "$gpt" --set train.precision.compute=bf16
+plans="2,2,optimizer 8,1,gradients" same "bf16" "$gpt" --set train.precision.compute=bf16
 use_portable
 
 # Checkpoints: bytes, and each goes on as the other.
@@ -111,6 +117,24 @@ for r in 2 4 8; do
     [ "$own" -le $((all / r + all / 100)) ] && [ "$own" -ge $((all / r - all / 100)) ] && pass ||
         fault "$r replicas: moments of $own of $all"
 done
+# What stays of a gradient is as large as a moment.  The sum of it is there from the first backward on: what is alive then has
+# place for it, and before that has it not.
+life() { ./dpgen plan "$gpt" $base --estimate --stages 1 --replicas 8 --schedule gpipe --recompute none "$@" -d m 2>&1; }
+parts=$(life $less | awk '/^buf 0:[^ ]*grad[^ ]*_part / { sub(/.* bytes=/, ""); n += $1 } END { print n }')
+twice=$(life $less | awk '/^buf 0:[^ ]*\.m / { sub(/.* bytes=/, ""); n += $1 } END { print n }')
+uses=$(life $less | awk '/^buf 0:wte[^ ]*\.m / { sub(/.* bytes=/, ""); print $1 }')
+[ "$parts" = $((twice + uses)) ] && pass || fault "parts of gradients have $parts bytes, moments $twice, of a tie $uses"
+# Breadth-first needs most at the end of forward: the arena is smaller by all sums, to the byte.
+deep="--stages 2 --replicas 2 --set train.batch.groups=2 --schedule breadth-first --set plan.chunks=2 --recompute none"
+deep() { ./dpgen plan "$gpt" $base --estimate $deep "$@" -d m 2>&1; }
+arena() { sed -n 's/^device 0 .* arena=\([0-9]*\).*/\1/p' | tail -n 1; }
+sums=$(deep $less | awk '/^buf 0:[^ ]*\.grad\.[0-9]* / { sub(/.* bytes=/, ""); n += int(($1 + 63) / 64) * 64 }
+    /^dpgen-plan/ { n = 0 } END { print n }')
+[ "$sums" -gt 0 ] && [ $(($(deep $shard | arena) - $(deep $less | arena))) = "$sums" ] && pass ||
+    fault "breadth-first: arenas of $(deep $shard | arena) and $(deep $less | arena), sums of $sums"
+# ... and a plan is found under the limit that it needs
+said=$(./dpgen plan "$gpt" $base --estimate $deep $less --limit "$(deep $less | arena)" 2>&1) && pass ||
+    fault "its own limit: $said"
 refuse "two directions" 3 'train.shard' ./dpgen plan "$gpt" $base $shard --stages 2 --schedule chimera --estimate
 refuse "a step ahead" 3 'train.shard' ./dpgen plan "$gpt" $base $shard --stages 2 --schedule 2bw --estimate
 finish

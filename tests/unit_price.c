@@ -538,11 +538,12 @@ static void test_search(void)
 /* ---- replicas: gradients of another one visit before the update ---------------------------------------------------- */
 
 /* Few activations beside one large parameter: the exchange is what a stage needs most for. */
-static void test_replicas(const char *shard)
+static void test_replicas(const char *shard, const char *groups)
 {
     Overrides over = {0};
     *PUSH(&over.set) = strf("train.shard=%s", shard);
-    const char *const set[] = {"train.batch.global=4", "train.batch.micro=1", "train.batch.groups=4", "plan.replicas=2",
+    *PUSH(&over.set) = strf("train.batch.groups=%s", groups);
+    const char *const set[] = {"train.batch.global=4", "train.batch.micro=1", "plan.replicas=2",
                                "devices.0.count=8", "model.dims.V=4096", "model.dims.D=96"};
     for (size_t i = 0; i < sizeof set / sizeof *set; i++)
         *PUSH(&over.set) = set[i];
@@ -573,8 +574,9 @@ static void test_replicas(const char *shard)
 int main(void)
 {
     test_name = "unit_price";
-    test_replicas("none");
-    test_replicas("optimizer");
+    test_replicas("none", "4");
+    test_replicas("optimizer", "4");
+    test_replicas("gradients", "2");
     test_fates();
     test_offload();
     test_search();

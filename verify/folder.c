@@ -103,7 +103,8 @@ static void hold_kind(Stage *s, const Node *row, const char *name, const char *k
     Held *h = hold(s, name, kind, at->child->i, !copy ? 4 * n : bits ? few : 2 * n, row->line);
     hold_stretches(s, h, row, devices);
     keep_versions(h, node_field(row, "versions"));
-    if (node_int(row, "cut", 0) && !copy && strcmp(kind, "param") && strcmp(kind, "grad"))
+    int64_t cut = node_int(row, "cut", 0);
+    if (cut > !strcmp(kind, "grad") && !copy && strcmp(kind, "param"))
         hold_part(s, h, row);
 }
 

@@ -246,11 +246,12 @@ void check_comm(const Plan *p)
 
 /* ---- lower ------------------------------------------------------------------------------------------------------- */
 
-/* Bytes of a moment that are there: those of the part that the row updates. */
-static Bytes moment_bytes(const Plan *p, const Routine *r, const Op *o, int state)
+/* Bytes of a state that are there: of a moment, and of a gradient that drops, the part that the row updates. */
+static Bytes state_bytes(const Plan *p, const Routine *r, const Op *o, int state)
 {
     const State *s = &p->g->state.at[state];
-    if ((s->kind != S_MOMENT1 && s->kind != S_MOMENT2 && s->kind != S_CENTRE) || value_cut(p, o) < 0)
+    bool moment = s->kind == S_MOMENT1 || s->kind == S_MOMENT2 || s->kind == S_CENTRE;
+    if ((!moment && !(o->phase == PH_U && value_dropped(p, state))) || value_cut(p, o) < 0)
         return s->bytes;
     Kept part = value_kept(p, plan_row_of(p, r->device, r->chunk), state, plan_levels(p));
     return part.to - part.from;
@@ -267,7 +268,7 @@ static void check_call(const Plan *p, const Routine *r, const Call *c)
         if (!value)
             continue;
         const Buf *b = &p->buf.at[c->buf.at[i]];
-        Bytes bytes = a->state ? moment_bytes(p, r, o, a->index) : p->g->tensor.at[a->index].bytes;
+        Bytes bytes = a->state ? state_bytes(p, r, o, a->index) : p->g->tensor.at[a->index].bytes;
         if (b->bytes != bytes)
             die("%s: %s of %s has %lld bytes in a buffer of %lld", r->name, a->token, o->name, (long long)bytes,
                 (long long)b->bytes);

@@ -208,7 +208,7 @@ static Kept operand(const Memory *m, const Op *o, const MemOperand *x)
 {
     const State *s = x->a->state && x->a->kind != ARG_VALS ? &m->p->g->state.at[x->a->index] : NULL;
     bool whole = !s || (s->kind != S_GRAD && s->kind != S_PARAM && s->kind != S_COPY);
-    if (whole || value_cut(m->p, o) < 0)
+    if (whole || value_cut(m->p, o) < 0 || value_dropped(m->p, x->a->index))
         return (Kept){x->from, x->to};
     Kept part = value_kept(m->p, plan_row_of(m->p, m->device, m->k->chunk), x->a->index, plan_levels(m->p));
     return part_of(m, x->buf, x->slot, part.from, part.to - part.from);
@@ -360,10 +360,13 @@ static void run_merge(Memory *m, const Action *k)
     Kept part = part_of(m, held, 0, k->at, k->bytes), all = {0, p->g->state.at[k->state].bytes};
     bool blocks = p->g->state.at[k->state].kind == S_BLOCKS;
     check_half(m, k, k->at, blocks ? all : kept(p, m->device, k->chunk, k->state, level + 1));
+    bool stays = level == plan_levels(p) - 1 && value_dropped(p, k->state);     /* in the place of what has come */
     expect_in(m, held, part, value_gradient(k->state, mine, m->step), "merge");
     expect(m, k->buf, k->slot, value_gradient(k->state, theirs, m->step), "merge");
     if (mine.to - mine.from != theirs.to - theirs.from || (mine.to != theirs.from && theirs.to != mine.from))
         die("device %d: a merge joins sums that are not neighbours", m->device);
+    if (stays)
+        part = part_of(m, k->buf, k->slot, 0, k->bytes);
     ranges_claim(&m->range, part.from, part.to, value_gradient(k->state, subtree(p, m->device, k->chunk, level + 1), m->step));
 }
 
@@ -465,7 +468,7 @@ static Kept moved_part(const Memory *m, const Action *k, bool receive)
     if (s && s->kind == S_GRAD && !across) {        /* of a use elsewhere: what is whole here */
         bool cut = value_joined(m->p, s->param) || (m->p->m->train.shard && !m->p->g->state.at[s->param].tracked);
         Kept part = value_kept(m->p, plan_replica(m->p, m->device), k->state, cut ? plan_levels(m->p) : 0);
-        check_half(m, k, k->at, part);
+        check_half(m, k, value_dropped(m->p, k->state) ? part.from + k->at : k->at, part);
         return part_of(m, k->buf, k->slot, k->at, k->bytes);
     }
     if (!across) {

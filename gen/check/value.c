@@ -78,6 +78,14 @@ bool value_joined(const Plan *p, int param)
     return goes && plan_rows(p) > 1 && plan_rows(p) == plan_replicas(p) && !p->g->state.at[param].tracked;
 }
 
+/* Not one that the devices of a stage want whole; not one of several groups in a row. */
+bool value_dropped(const Plan *p, int state)
+{
+    const State *s = &p->g->state.at[state], *of = s->param >= 0 ? &p->g->state.at[s->param] : s;
+    return s->kind == S_GRAD && p->m->train.shard > SHARD_OPTIMIZER && plan_rows(p) > 1 && !of->tracked && !of->frozen &&
+           !value_joined(p, s->param) && p->g->groups == plan_rows(p);
+}
+
 bool value_joins(const Plan *p, const Op *o)
 {
     bool tie = o->phase == PH_U && op_is(o, TRAIT_TIE);

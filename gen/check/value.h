@@ -33,6 +33,8 @@ CheckValue value_step(int step);
 typedef struct { Bytes from, to; } Kept;
 Kept value_kept(const Plan *p, int row, int state, int levels);
 
+/* Is a gradient its row's part alone behind the way up (train.shard: gradients)? */
+bool value_dropped(const Plan *p, int state);
 /* Does the row update its own part alone (train.shard)?  The parameter; -1: the operator takes all of it, or none. */
 int value_cut(const Plan *p, const Op *o);
 /* Without: does it add the uses of a parameter in the part that its row has summed up, before the sum goes down the tree? */

@@ -77,7 +77,7 @@ static void infer(Model *m)
     t->groups = 1;
     t->steps = 1;
     t->clip = 0;
-    t->shard = false;
+    t->shard = SHARD_NONE;
     t->opt = OPT_SGD;
     t->momentum = 0;
     t->nesterov = t->centered = false;

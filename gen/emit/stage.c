@@ -76,13 +76,13 @@ static void print_passed_on(Stager *w, const char *name, const Strs *label)
 }
 
 /* Of a state that is here whole, where the part begins that the call is about; of step values, those of the group. */
-static Bytes part_at(const Stager *w, const Op *o, const Arg *a)
+static Bytes part_at(const Stager *w, const Op *o, const Arg *a, int b)
 {
     const Plan *p = w->p;
     const State *s = a->state ? &p->g->state.at[a->index] : NULL;
     if (a->kind == ARG_VALS)
         return a->i * (s->bytes / (1 + p->m->train.param_group.n));
-    bool whole = s && (s->kind == S_GRAD || s->kind == S_PARAM || s->kind == S_COPY);
+    bool whole = s && (s->kind == S_GRAD || s->kind == S_PARAM || s->kind == S_COPY) && p->buf.at[b].bytes == s->bytes;
     return whole && plan_cuts_op(p, (int)(o - p->g->op.at)) >= 0 ? plan_own(p, plan_replica(p, w->device), a->index).from : 0;
 }
 
@@ -135,7 +135,7 @@ static void print_arg(Stager *w, const Routine *r, const Call *c, const Op *o, i
     bool eval = r->eval || infers(w->p->m);
     w->changes = b >= 0 && (a->kind == ARG_ADD || a->kind == ARG_UPDATE || arg_role(a) == ROLE_ONTO);
     if (b >= 0)
-        print_address(w, r, b, part_at(w, o, a));
+        print_address(w, r, b, part_at(w, o, a, b));
     else if (a->kind == ARG_INT && arg_role(a) == ROLE_SITE)
         print_site(w, o, a, eval);
     else if (a->kind == ARG_INT)
@@ -439,10 +439,12 @@ static void print_message(Stager *w, const Action *k)
 static void print_addition(Stager *w, const Action *k)
 {
     bool merge = k->kind == K_MERGE && w->p->g->state.at[k->state].kind == S_GRAD;
+    bool part = w->p->buf.at[k->buf].death == AT_ALWAYS;        /* what has come becomes the part that is kept */
+    int sum = turns_made(w, k->state, k->kind == K_MERGE ? -1 : k->pipeline ? k->pipeline - 1 : 0);
     call_open(w, merge ? "group_fold" : "norm_gather");
     w->changes = true;
-    call_part(w, turns_made(w, k->state, k->kind == K_MERGE ? -1 : k->pipeline ? k->pipeline - 1 : 0), k->slot, k->at);
-    call_place(w, k->buf, k->slot);
+    call_part(w, part ? k->buf : sum, k->slot, part ? 0 : k->at);
+    call_part(w, part ? sum : k->buf, k->slot, part ? k->at : 0);
     call_int(w, merge ? k->bytes / 4 : w->p->g->state.at[k->state].bytes / 8);
     call_close(w, "");
 }

@@ -21,7 +21,8 @@ static void find_states(Table *t)
     t->next = alloc(sizeof(int) * (size_t)p->buf.n);
     for (int b = p->buf.n - 1; b >= 0; b--) {
         const Buf *x = &p->buf.at[b];
-        if (x->state < 0 || x->birth != AT_ALWAYS || x->device != t->w->device)
+        bool stays = x->birth == AT_ALWAYS || x->death == AT_ALWAYS;
+        if (x->state < 0 || !stays || x->device != t->w->device)
             continue;
         t->next[b] = t->first[x->state];
         t->first[x->state] = b + 1;
@@ -151,7 +152,7 @@ static void put_rest(const Table *t, int param, int way, Strs *word)
         *PUSH(word) = ".shared = 1";
     if (plan_sharded(p, param)) {
         Extent part = plan_own(p, replica, param);
-        *PUSH(word) = ".cut = 1";
+        *PUSH(word) = strf(".cut = %d", grad >= 0 && plan_drops(p, grad) ? 2 : 1);
         *PUSH(word) = strf(".from = %" PRId64, part.from / size);
         *PUSH(word) = strf(".part = %" PRId64, (part.until - part.from) / size);
     }

@@ -231,7 +231,7 @@ Action desk_transfer(const Desk *d, ActionKind kind, int msg, int step, int mb)
     a.bytes = m->tensor >= 0 ? d->p->g->tensor.at[m->tensor].bytes : d->p->g->state.at[m->state].bytes;
     if (m->tensor < 0 && d->p->g->state.at[m->state].kind == S_GRAD) {      /* of a use elsewhere: what is whole here */
         Extent part = plan_summed(d->p, d->replica, m->state);
-        a.at = part.from;
+        a.at = plan_drops(d->p, m->state) ? 0 : part.from;
         a.bytes = part.until - part.from;
     }
     return a;

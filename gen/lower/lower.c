@@ -88,14 +88,15 @@ static int state_buf(Lower *w, int s, int way)
         bool mine = owner < 0 || owner == w->device;
         bool passing = x->kind == S_GRAD && !mine;          /* a remote use's gradient, alive in the update alone */
         bool kept = mine && version_kept(w->p, s), ring = s == w->p->g->vals && order_overlap(w->p) > 0;
-        bool cut = x->kind >= S_MOMENT1 && x->kind <= S_DRIFT;
+        bool drops = plan_drops(w->p, s), cut = drops ? passing : x->kind >= S_MOMENT1 && x->kind <= S_DRIFT;
         Extent part = cut ? plan_piece(w->p, plan_replica(w->p, w->device), s) : (Extent){0, x->bytes};
         const char *more = way == 0 || (mine && owner >= 0) ? "" : strf("_%d", way + 1);
         *slot = 1 + new_buf(w, (Buf){.name = strf("%s%s%s", x->name, mine ? "" : "_in", more), .state = s,
             .pipeline = way, .tensor = -1,
             .chunk = x->op >= 0 && (x->kind == S_GRAD || kept) ? w->p->chunk.at[x->op] : -1,
             .origin = mine ? MADE : RECEIVED, .peer = mine ? -1 : owner, .op = -1, .bytes = part.until - part.from,
-            .birth = passing ? AT_RECV : AT_ALWAYS, .death = passing || kept ? AT_U : ring ? AT_F : AT_ALWAYS});
+            .birth = passing ? AT_RECV : drops ? AT_B : AT_ALWAYS,
+            .death = passing || drops || kept ? AT_U : ring ? AT_F : AT_ALWAYS});
     }
     return *slot - 1;
 }
@@ -115,16 +116,26 @@ static int norm_buf(Lower *w, int s, int peer)
     return w->norm_in[peer] - 1;
 }
 
-/* The buffer for another row's sum of a part of a gradient: one for each level, so that none lives longer than its own. */
+/* The buffer for another row's sum of a part of a gradient: one for each level, so that none lives longer than its own.  Of a
+ * gradient that drops, that of the last level becomes the part that the row keeps. */
 static int merge_buf(Lower *w, int s, int level, int peer, Bytes bytes)
 {
     const State *x = &w->p->g->state.at[s];
     int *slot = &w->merge[level * w->p->g->state.n + s];
+    bool part = level == plan_levels(w->p) - 1 && plan_drops(w->p, s);
+    const char *name = part ? strf("%s_part", x->name) : strf("%s_in%d", x->name, peer);
     if (*slot == 0)
-        *slot = 1 + new_buf(w, (Buf){.name = strf("%s_in%d", x->name, peer), .state = s, .tensor = -1,
+        *slot = 1 + new_buf(w, (Buf){.name = name, .state = s, .tensor = -1,
             .chunk = x->op < 0 ? -1 : w->p->chunk.at[x->op], .origin = RECEIVED, .peer = peer, .op = -1, .bytes = bytes,
-            .birth = AT_RECV, .death = AT_U});
+            .birth = AT_RECV, .death = part ? AT_ALWAYS : AT_U});
     return *slot - 1;
+}
+
+/* What the update, or a message to another stage, takes of a gradient: of one that drops, the part. */
+static int summed_buf(Lower *w, int s, int way)
+{
+    bool mine = plan_drops(w->p, s) && owner_of(w, s, way) == w->device;
+    return mine ? w->merge[(plan_levels(w->p) - 1) * w->p->g->state.n + s] - 1 : state_buf(w, s, way);
 }
 
 /* The buffer from which a call of the routine at hand reads tensor t. */
@@ -166,10 +177,13 @@ static int arg_buf(Lower *w, const Op *o, const Arg *a, bool again)
 {
     switch (a->kind) {
     case ARG_READ:
-        return a->state ? state_buf(w, a->index, way_of(w)) : read_buf(w, a->index);
+        return !a->state ? read_buf(w, a->index)
+             : o->phase == PH_U ? summed_buf(w, a->index, way_of(w)) : state_buf(w, a->index, way_of(w));
     case ARG_WRITE:
         return a->state ? state_buf(w, a->index, way_of(w)) : tensor_buf(w, a->index, again ? REMADE : MADE);
-    case ARG_ADD: case ARG_UPDATE:
+    case ARG_UPDATE:
+        return summed_buf(w, a->index, way_of(w));
+    case ARG_ADD:
         return state_buf(w, a->index, way_of(w));
     case ARG_VALS:
         return state_buf(w, w->p->g->vals, 0);
@@ -330,6 +344,8 @@ static int moved_buf(Lower *w, const Action *k)
         return norm_buf(w, k->state, k->from_device);
     if (kind == K_MERGE || (kind == K_RECV && !k->back && k->state >= 0 && plan_across(w->p, w->device, k)))
         return merge_buf(w, k->state, k->tree_level, kind == K_MERGE ? k->from_device : k->peer, k->bytes);
+    if (kind == K_SEND && k->state >= 0 && !plan_across(w->p, w->device, k))
+        return summed_buf(w, k->state, way_moved(w, k));
     if (k->state >= 0)
         return kind == K_RECV && g->state.at[k->state].kind == S_NORM ? norm_buf(w, k->state, k->peer)
                                                                       : state_buf(w, k->state, way_moved(w, k));

@@ -15,6 +15,11 @@ int mem_number(const Mem *m, const Action *k)
     return (k->step + from) * (int)m->p->g->micro + (k->mb < 0 ? 0 : k->mb);
 }
 
+bool mem_always(const Buf *b)
+{
+    return b->birth == AT_ALWAYS;
+}
+
 static void touch(Mem *m, int b, int mb, int tick)
 {
     Span *s = mem_live(m, b, mb);
@@ -41,6 +46,18 @@ static void note(Mem *m, int b, int r, int c)
         h->call = (Span){c < h->call.first ? c : h->call.first, c > h->call.last ? c : h->call.last};
 }
 
+/* What is not the buffer of an action, or of a call: the sum that a merge reads beside what has come. */
+static void touch_sum(Mem *m, const Action *k)
+{
+    for (int b = 0; k->kind == K_MERGE && b < m->p->buf.n; b++) {
+        const Buf *x = &m->p->buf.at[b];
+        if (x->device == m->device && x->state == k->state && x->origin == MADE && !mem_always(x)) {
+            touch(m, b, 0, k->tick);
+            note(m, b, -1, 0);
+        }
+    }
+}
+
 static void replay(Mem *m, const Actions *list)
 {
     for (int i = 0; i < list->n; i++) {
@@ -48,6 +65,7 @@ static void replay(Mem *m, const Actions *list)
         if (k->buf >= 0) {
             touch(m, k->buf, mem_number(m, k), k->tick);
             note(m, k->buf, -1, 0);
+            touch_sum(m, k);
         }
         if (k->routine < 0)
             continue;
@@ -61,9 +79,18 @@ static void replay(Mem *m, const Actions *list)
     }
 }
 
-bool mem_always(const Buf *b)
+/* The sum of a gradient is there from its first micro-batch on.  The part that stays of it is that of the last step until the
+ * next one: files may want it. */
+static void join_sums(Mem *m, int b)
 {
-    return b->birth == AT_ALWAYS;
+    Buf *x = &m->p->buf.at[b];
+    bool part = x->death == AT_ALWAYS, sum = x->state >= 0 && !mem_always(x) && (x->origin == MADE || part);
+    if (!sum || x->device != m->device || x->last < x->first)
+        return;
+    for (int mb = 1; mb < m->micro; mb++)
+        *mem_live(m, b, mb) = (Span){0, -1};
+    x->last = part ? m->p->dev.at[m->device].ticks - 1 : x->last;
+    *mem_live(m, b, 0) = (Span){x->first, x->last};
 }
 
 static void find_lives(Mem *m)
@@ -83,6 +110,8 @@ static void find_lives(Mem *m)
             p->buf.at[b].first = 0;
             p->buf.at[b].last = p->dev.at[m->device].ticks - 1;
         }
+    for (int b = 0; b < p->buf.n; b++)
+        join_sums(m, b);
 }
 
 Span *mem_live(const Mem *m, int b, int mb)

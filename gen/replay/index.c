@@ -58,7 +58,7 @@ static void find_calls(Live *x)
 }
 
 /* Of a row that has most of it. */
-static Bytes part_bytes(const Live *x, int s)
+Bytes index_part(const Live *x, int s)
 {
     Bytes most = 0;
     for (int row = 0; row < 1 << plan_levels(x->p); row++) {
@@ -66,6 +66,11 @@ static Bytes part_bytes(const Live *x, int s)
         most = part.until - part.from > most ? part.until - part.from : most;
     }
     return aligned(most);
+}
+
+Bytes index_home(const Live *x, int s)
+{
+    return x->drops && plan_drops(x->p, s) ? index_part(x, s) : aligned(x->g->state.at[s].bytes);
 }
 
 static void take_state(Live *x, int s)
@@ -85,10 +90,10 @@ static void take_state(Live *x, int s)
         x->guest[y->param] = bytes;
         break;
     case S_MOMENT1: case S_MOMENT2: case S_CENTRE: case S_DRIFT:
-        x->owner[y->param] += part_bytes(x, s);
+        x->owner[y->param] += index_part(x, s);
         break;
     case S_GRAD:
-        x->uses[y->param] += bytes;
+        x->uses[y->param] += index_home(x, s);
         *PUSH(&x->use[y->op]) = s;
         break;
     case S_NORM: case S_CLIP: case S_BLOCKS:
@@ -202,6 +207,25 @@ static void find_sends(const Live *x, ReplayMoment *m, const Action *const *was,
             count_sends(x, m, past(was, k, n, now, chunk), n - k, slack[was[k]->kind != K_F]);
 }
 
+/* From the first backward of the chunk to its last, or to the update where gradients stand together until then. */
+static void find_sums(Live *x, int chunk)
+{
+    const Actions *list = &x->p->dev.at[stage_of(x->p, chunk)].order;
+    int left = 0;
+    bool begun = false;
+    for (int i = 0; i < list->n; i++)
+        left += list->at[i].chunk == chunk && kind_of(&list->at[i], chunk) > FORWARD;
+    x->alone[chunk] = x->apart[chunk] = true;
+    for (int i = 0; i < list->n; i++) {
+        const Action *k = &list->at[i];
+        bool other = kind_of(k, k->chunk) != NONE && k->chunk != chunk;
+        begun |= kind_of(k, chunk) > FORWARD;
+        left -= kind_of(k, chunk) > FORWARD;
+        x->alone[chunk] &= !other;
+        x->apart[chunk] &= !other || !begun || (left == 0 && plan_buckets(x->p) > 1);
+    }
+}
+
 /* Reads the moments of a chunk off its device's list: each computation's neighbours, and the micro-batches at rest. */
 static void find_moments(Live *x, int chunk, bool two)
 {
@@ -209,7 +233,8 @@ static void find_moments(Live *x, int chunk, bool two)
     const Actions *step = &x->p->dev.at[device].order;
     Actions run = overlap ? order_run(x->p, step, overlap + 2) : *step;
     const Action **was = alloc(sizeof *was * (size_t)run.n);
-    int rest = 0, hold = 0, n = 0;
+    int rest = 0, hold = 0, n = 0, sums = 0;
+    find_sums(x, chunk);
     x->delay[chunk] = order_copies(x->p, chunk) - 1;
     x->steps[chunk] = order_steps(x->p, device);
     x->accumulators[chunk] = order_accumulators(x->p) * (order_holds(x->p, device) ? 2 : 1);
@@ -219,6 +244,8 @@ static void find_moments(Live *x, int chunk, bool two)
             continue;
         ReplayMoment m = {.now = kind_of(k, chunk), .after = coming(&run, i, 1, overlap, chunk),
                           .later = two ? coming(&run, i, 2, overlap, chunk) : NONE};
+        m.sums = sums || m.now <= FORWARD || !x->drops || !x->apart[chunk] ? sums : SUMS_COME;
+        sums = m.sums ? SUMS_HERE : SUMS_NONE;
         find_sends(x, &m, was, n, k, chunk);
         m.rest = rest -= m.now == BACKWARD;
         m.hold = hold -= m.now == WEIGHT;
@@ -279,6 +306,7 @@ static void make_room(Live *x)
     x->delay = alloc(sizeof(int) * (size_t)plan_chunks(x->p));
     x->steps = alloc(sizeof(int) * (size_t)plan_chunks(x->p));
     x->split = alloc((size_t)plan_chunks(x->p));
+    x->apart = alloc((size_t)plan_chunks(x->p)), x->alone = alloc((size_t)plan_chunks(x->p));
     x->beat = alloc(sizeof *x->beat * (size_t)plan_chunks(x->p));
     x->moment = alloc(sizeof *x->moment * (size_t)plan_chunks(x->p));
 }
@@ -291,6 +319,8 @@ Live *live_open(const Plan *p)
     x->op = x->operands.op, x->touched = x->operands.tensor, x->maker = x->operands.maker;
     x->back = rebuild_open(p->g, &x->operands);
     make_room(x);
+    for (int s = 0; s < p->g->state.n; s++)
+        x->drops |= plan_drops(p, s);
     find_readers(x);
     find_calls(x);
     for (int s = 0; s < p->g->state.n; s++)
@@ -470,7 +500,7 @@ Visits live_visits(const Live *x)
             int home = x->g->state.at[s->param].op;
             if (home < o)
                 *PUSH(&all) = (Visit){o, last[s->param] ? last[s->param] - 1 : home, home, x->guest[s->param],
-                                      aligned(s->bytes)};
+                                      x->drops ? 0 : aligned(s->bytes)};
             last[s->param] = o + 1;
         }
     return all;
@@ -478,7 +508,7 @@ Visits live_visits(const Live *x)
 
 Bytes live_states(const Live *x, int chunk, States sum)
 {
-    return sum.once + x->accumulators[chunk] * sum.sums + x->delay[chunk] * sum.version;
+    return sum.once + (x->drops ? 0 : x->accumulators[chunk] * sum.sums) + x->delay[chunk] * sum.version;
 }
 
 const Ns *live_times(const Live *x, int chunk)

@@ -22,8 +22,9 @@ typedef struct { int near[KINDS]; unsigned char far[FARS][GONE + 1]; } Sends;
  * its own.  hold: so many have been in I and not in W.  out: by kind, the computations before it whose sends are under way.
  * due: those whose sends are waited for now.  sends: its own micro-batch still does.  Receives of `after` are posted, and with
  * a slack of two (order_slack) those of `later`.  A W in `after` or `later` is DONE if its micro-batch was in I before now: its
- * messages are among those held, but for those that come alone: in[DONE]. */
-typedef struct { int now, after, later, sends; Sends out, due; int rest, hold; } ReplayMoment;
+ * messages are among those held, but for those that come alone: in[DONE].  sums: of gradients that drop. */
+enum { SUMS_NONE, SUMS_COME, SUMS_HERE };
+typedef struct { int now, after, later, sends, sums; Sends out, due; int rest, hold; } ReplayMoment;
 typedef VEC(ReplayMoment) Moments;
 
 /* A computation of a device's list that slack counts. */
@@ -41,6 +42,9 @@ struct Live {
     const Graph *g;
     int *accumulators;          /* by chunk: gradient accumulators a use */
     bool merges;                /* other copies of the model send their gradients */
+    bool drops;                 /* plan_drops() of some */
+    bool *apart;                /* by chunk: then no other chunk of its device computes while its gradients are added up */
+    bool *alone;                /* by chunk: its device has no other one */
     int *delay, *steps;         /* by chunk: copies of the weights beside the newest; steps under way at once */
     Operands operands;
     const Touched *op;          /* of those: by operator, into touched */
@@ -139,6 +143,10 @@ static inline bool index_leaves(const Live *x, int t)
     return index_own(x, t) && (x->least[t] < x->first || x->most[t] > x->last);
 }
 
+/* index.c: of a state, what the row has that has most of it. */
+Bytes index_part(const Live *x, int s);
+/* index.c: of a gradient, what comes home from another stage. */
+Bytes index_home(const Live *x, int s);
 /* index.c: how many stages beyond the next one a tensor that leaves the run at hand goes, at most Live.fars. */
 int index_far(const Live *x, int t);
 /* How a received gradient comes that only weight gradients read.  ALONE: right before them, as the run reads nothing else from

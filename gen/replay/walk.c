@@ -296,17 +296,32 @@ static Bytes take_merges(const Live *x)
     return most;
 }
 
+/* One that drops is here from backward until it has been exchanged, and its part behind that: with other chunks on the device,
+ * beside those.  Returns the bytes that stay for the update. */
+static Bytes take_sum(Live *x, int s)
+{
+    Bytes bytes = x->accumulators[x->chunk] * aligned(x->g->state.at[s].bytes), part = 0;
+    bool drops = x->drops && plan_drops(x->p, s), apart = drops && x->apart[x->chunk];
+    *(apart ? &x->load.sums : &x->load.states) += bytes;
+    if (drops)
+        part = index_part(x, s);
+    if (!apart || x->alone[x->chunk])
+        return part;
+    x->load.states += part;
+    return 0;
+}
+
 /* Before the update, gradients of other replicas arrive, a few at a time (comm.c); in it, those of uses elsewhere come
  * home. */
 static Bytes take_states(Live *x)
 {
-    Bytes visiting = 0, norms = 0, merged = x->merges ? take_merges(x) : 0;
+    Bytes visiting = 0, parts = 0, norms = 0, merged = x->merges ? take_merges(x) : 0;
     x->load.states = x->fixed * x->steps[x->chunk];
     for (int o = x->first; o <= x->last; o++)
         for (int i = 0; i < x->use[o].n; i++) {
             const State *s = &x->g->state.at[x->use[o].at[i]];
             bool home = x->g->state.at[s->param].op >= x->first;
-            x->load.states += x->accumulators[x->chunk] * aligned(s->bytes);
+            parts += take_sum(x, x->use[o].at[i]);
             if (x->met[s->param] != x->round) {
                 x->met[s->param] = x->round;
                 x->load.states += home ? x->owner[s->param] : x->guest[s->param];
@@ -314,9 +329,10 @@ static Bytes take_states(Live *x)
                 norms = home ? x->norms : norms;
                 visiting += home ? x->uses[s->param] : 0;
             }
-            visiting -= home ? aligned(s->bytes) : 0;
+            visiting -= home ? index_home(x, x->use[o].at[i]) : 0;
         }
     x->load.states += norms;
+    merged += x->load.sums, visiting += parts;
     return visiting > merged ? visiting : merged;
 }
 
@@ -390,7 +406,9 @@ Bytes live_moments(const Live *x, int chunk, const Border *b, const Bytes *alive
         int kind = moment_kind(m);
         Bytes within = alive[alive[kind] ? kind : m->now];
         Bytes between = moment_brought(m, l, b) + moment_sent(&m->due, b);
-        Bytes bytes = moment_resting(m, l) + moment_flying(m, b) + (within > between ? within : between);
+        within = within > between ? within : between;
+        within = m->sums == SUMS_HERE ? within + l->sums : m->sums == SUMS_COME && l->sums > within ? l->sums : within;
+        Bytes bytes = moment_resting(m, l) + moment_flying(m, b) + within;
         most = bytes > most ? bytes : most;
     }
     return most;
@@ -453,7 +471,7 @@ static Load walk(Live *x)
     take_times(x);
     write_backward(x);
     Border b = borders(x);
-    Bytes most = x->naway ? most_away(x, &b) : most_resting(x, &b);
+    Bytes most = x->naway ? x->load.sums + most_away(x, &b) : most_resting(x, &b);
     x->load.need = x->load.states + (most > visiting ? most : visiting);
     return x->load;
 }

@@ -10,6 +10,7 @@ typedef struct Live Live;       /* of one graph and its ordered lists: built onc
 typedef struct {
     Bytes need;                 /* of the arena, but for packing */
     Bytes states;               /* of it: parameters, copies, gradients, moments */
+    Bytes sums;                 /* beside them: gradients that are here from the first backward to the last alone */
     Bytes saved;                /* F to B or I, one micro-batch */
     Bytes held;                 /* I to W, one micro-batch; 0 where they are one computation */
     Bytes received, sent;       /* forward tensors over the borders of the run, one micro-batch */

@@ -22,9 +22,16 @@
  * share a parameter need all of its gradient for the norm: with clipping its sum goes down as that of ties does.  Its bytes are
  * 3/2 of what they were.
  *
+ * With train.shard: gradients the last level adds a row's part where the other row's sum has arrived, not in the accumulator:
+ * a+b is b+a.  Behind that the accumulator is free until the next backward of its chunk, and the part alone goes on (ZeRO,
+ * stage 2).  Sums over the micro-batches of a row are made before those over rows, as the tree has it: added to other rows
+ * after each micro-batch, a gradient would have other bits.  So an accumulator is whole while its chunk is in backward.  A
+ * schedule that ends one chunk's backward before it begins another's, such as breadth-first, has few of them at once.
+ *
  * Source: Rabenseifner, Optimization of Collective Reduction Operations, ICCS 2004; Thakur, Rabenseifner and Gropp,
  * Optimization of Collective Communication Operations in MPICH, 2005, section 4.4; Rajbhandari, Rasley, Ruwase and He, ZeRO:
- * Memory Optimizations Toward Training Trillion Parameter Models, SC 2020, section 5.1.
+ * Memory Optimizations Toward Training Trillion Parameter Models, SC 2020, sections 5.1 and 5.2; Lamy-Poirier,
+ * Breadth-First Pipeline Parallelism, MLSys 2023.
  *
  * Cost: constant for each question, linear in the states for plan_joined().
  *
@@ -55,6 +62,14 @@ bool plan_sharded(const Plan *p, int param)
 bool plan_returns(const Plan *p, int param)
 {
     return plan_sharded(p, param) && p->g->state.at[param].outer && p->m->train.clip != 0;
+}
+
+/* A sum that goes down the tree is wanted whole, and sums of several groups have slots that live for ever. */
+bool plan_drops(const Plan *p, int state)
+{
+    const State *x = &p->g->state.at[state];
+    return p->m->train.shard >= SHARD_GRADIENTS && x->kind == S_GRAD && plan_sharded(p, x->param) &&
+        !plan_returns(p, x->param) && order_accumulators(p) == 1;
 }
 
 static bool joins(const Plan *p, int param)
