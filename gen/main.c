@@ -249,15 +249,10 @@ static void check_library(const Model *m, const Plan *p)
     const char *why = NULL;
     if (target_of(d)->paced || on_gpus(m) || !library_of(d)->anywhere)
         why = strf("kind: cpu and kernels: portable, and '%s' is of kind %s with kernels %s", d->name, d->kind, d->kernels);
-    else if (infers(m))
-        why = "a job that trains, and this one infers: its function NAME_forward does that";
     else if (m->quantize.bits)
         why = "weights with all their bits; leave out section quantize";
     else if (p && p->g->team)
         why = strf("stages of one device each, and this plan has %d devices in a stage; --tensor 1", p->g->team);
-    else if (p && transport_of(m)->ranks && p->devices > 1)
-        why = strf("one process, and this plan has %d, with messages over %s; --transport local", p->devices,
-                   m->plan.transport);
     else if (p && (order_overlap(p) > 0 || p->host.n > 0))
         why = "steps that neither overlap nor move tensors to the host; --schedule 1f1b, --offload none";
     if (why)
@@ -426,7 +421,7 @@ int main(int argc, char **argv)
     bad_stop();
     m = set_objective(&x, m);
     pace(m, x.pace);
-    if (x.library && !m->eval.format)           /* its outputs are those of an evaluation */
+    if (x.library && !m->eval.format && !infers(m))           /* its outputs are those of an evaluation */
         m->eval = (DataSet){.format = "caller", .batches = 1};
     static const struct { const char *name; int (*run)(const Options *x, const Model *m); } verb[] = {
         {"check", check_model}, {"plan", plan_model}, {"explain", explain_model},

@@ -3,19 +3,15 @@
  * link_mpi.c: a stage a process, over MPI.
  *
  * The rank is the stage.  If a plan chose the device of each stage, a communicator puts the launcher's ranks into that
- * order.  A half of a message is MPI_Isend or MPI_Irecv with a fixed peer and tag, no wildcard.
+ * order.  Messages are those of wire.h.
  *
- * Waiting polls with MPI_Test and gives the processor away in between.  Ranks may therefore share a core, and the only thread
- * that may call MPI (MPI_THREAD_FUNNELED) notices a watchdog that has expired.  Every return code is looked at
- * (MPI_ERRORS_RETURN); an error ends the whole job through MPI_Abort.
+ * While it waits, the only thread that may call MPI (MPI_THREAD_FUNNELED) notices a watchdog that has expired.  An error
+ * (MPI_ERRORS_RETURN) ends the whole job through MPI_Abort.
  *
- * The launcher notices a rank that is killed; the watchdogs of the waiting ranks notice one that is frozen.  MPI itself
- * checks tags and sizes: a longer message is an error, a shorter one is seen in its count, and another tag never arrives and
- * runs into the watchdog.
+ * The launcher notices a rank that is killed; the watchdogs of the waiting ranks notice one that is frozen, and a message of
+ * another tag, which never arrives.
  */
 #include <mpi.h>
-#include <limits.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -25,30 +21,21 @@
 #include <unistd.h>
 #include "link.h"
 #include "run.h"
+#include "wire.h"
 
-enum { BLOCK = 4096, SPINS = 1000, HOST = 64, LAST = 60 };         /* seconds */
-
-typedef struct { MPI_Request request; int sending, peer, tag; long bytes; } Half;
+enum { HOST = 64, LAST = 60 };         /* seconds */
 
 struct Link {
-    int rank;                   /* in `all`: the stage */
-    MPI_Comm all;
+    Wire wire;
     pthread_t main;             /* the thread that may call MPI */
-    MPI_Datatype block;         /* for messages of 2 GiB and more */
     _Atomic int aborting;       /* status wanted by another thread; 0 none */
     char *host;                 /* by stage, HOST bytes each */
-    Half half[ALL_REQUESTS];
+    Stage none;                 /* of what no stage asks for */
 };
 
 static void check(Link *l, int code, const char *what)
 {
-    char text[MPI_MAX_ERROR_STRING];
-    int n = 0;
-    if (code == MPI_SUCCESS)
-        return;
-    if (MPI_Error_string(code, text, &n) != MPI_SUCCESS)
-        text[0] = 0;
-    quit(l, STATUS_RUN, "rank %d: %s: %s", l->rank, what, text);
+    wire_check(&l->none, &l->wire, code, what);
 }
 
 static char given_up[256];      /* what aborted() says, in one piece: other ranks write too */
@@ -79,14 +66,12 @@ static Link *refuse(Link *l, int rank, int *status, const char *form, int a, int
 /* The ranks in the order of their stages. */
 static void number(Link *l, int stages, const int *of)
 {
-    l->all = MPI_COMM_WORLD;
+    l->wire.all = MPI_COMM_WORLD;
     if (!of)
         return;
-    int stage = 0;
-    while (stage < stages - 1 && of[stage] != l->rank)
-        stage++;
-    check(l, MPI_Comm_split(MPI_COMM_WORLD, 0, stage, &l->all), "MPI_Comm_split");
-    l->rank = stage;
+    int stage = wire_stage(l->wire.rank, stages, of);
+    check(l, MPI_Comm_split(MPI_COMM_WORLD, 0, stage, &l->wire.all), "MPI_Comm_split");
+    l->wire.rank = stage;
 }
 
 static void name_hosts(Link *l, int stages)
@@ -98,7 +83,7 @@ static void name_hosts(Link *l, int stages)
         quit(l, STATUS_RUN, "no memory for the transport");
     check(l, MPI_Get_processor_name(mine, &n), "MPI_Get_processor_name");
     mine[HOST - 1] = 0;
-    check(l, MPI_Allgather(mine, HOST, MPI_BYTE, l->host, HOST, MPI_BYTE, l->all), "MPI_Allgather");
+    check(l, MPI_Allgather(mine, HOST, MPI_BYTE, l->host, HOST, MPI_BYTE, l->wire.all), "MPI_Allgather");
 }
 
 /* A rank alone, whose launcher has started more: one of them says so.  by: what started it, as seen before MPI began, which
@@ -125,11 +110,12 @@ Link *link_open(int stages, const int *of, int *argc, char ***argv, int *status)
         free(l);
         return NULL;
     }
+    l->none.link = l;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     l->main = pthread_self();
     check(l, MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
     check(l, MPI_Comm_rank(MPI_COMM_WORLD, &rank), "MPI_Comm_rank");
-    l->rank = rank;
+    l->wire.rank = rank;
     snprintf(given_up, sizeof given_up, "%s: a library ended rank %d (abort): is another rank gone?\n", program_name, rank);
     signal(SIGABRT, aborted);
     if (size == 1 && stages > 1 && (by.size > 1 || pmix))
@@ -141,8 +127,8 @@ Link *link_open(int stages, const int *of, int *argc, char ***argv, int *status)
         return refuse(l, rank, status, "this MPI allows no threads (level %d, %d needed)", level, MPI_THREAD_FUNNELED);
     number(l, stages, of);
     name_hosts(l, stages);
-    check(l, MPI_Type_contiguous(BLOCK, MPI_BYTE, &l->block), "MPI_Type_contiguous");
-    check(l, MPI_Type_commit(&l->block), "MPI_Type_commit");
+    check(l, MPI_Type_contiguous(WIRE_BLOCK, MPI_BYTE, &l->wire.block), "MPI_Type_contiguous");
+    check(l, MPI_Type_commit(&l->wire.block), "MPI_Type_commit");
     return l;
 }
 
@@ -154,7 +140,7 @@ int link_connect(Link *l, const Job *job)
 
 int link_first(const Link *l)
 {
-    return l->rank;
+    return l->wire.rank;
 }
 
 int link_count(const Link *l)
@@ -173,66 +159,26 @@ const char *link_host(const Link *l, int stage)
     return l->host + stage * HOST;
 }
 
-/* Messages beyond INT_MAX bytes travel in blocks. */
-static int units(Link *l, long bytes, MPI_Datatype *type)
+/* Another thread wants the end. */
+void wire_look(Stage *st)
 {
-    bool large = bytes > INT_MAX;
-    *type = large ? l->block : MPI_BYTE;
-    if (large && (bytes % BLOCK || bytes / BLOCK > INT_MAX))
-        quit(l, STATUS_RUN, "a message of %ld bytes: more than 2 GiB, and not a multiple of %d", bytes, BLOCK);
-    return (int)(large ? bytes / BLOCK : bytes);
+    if (atomic_load(&st->link->aborting))
+        link_abort(st->link, atomic_load(&st->link->aborting));
 }
 
 void *link_begin(Stage *st, int request, int sending, void *buffer, int peer, int tag, long bytes)
 {
-    Link *l = st->link;
-    Half *h = &l->half[request];
-    MPI_Datatype type;
-    int n = units(l, bytes, &type);
-    h->sending = sending, h->peer = peer, h->tag = tag, h->bytes = bytes;
-    if (sending)
-        check(l, MPI_Isend(buffer, n, type, peer, tag, l->all, &h->request), "MPI_Isend");
-    else
-        check(l, MPI_Irecv(buffer, n, type, peer, tag, l->all, &h->request), "MPI_Irecv");
-    return h;
-}
-
-/* Until the request is done, or another thread wants the end. */
-static void poll(Link *l, MPI_Request *request, MPI_Status *status, const char *what)
-{
-    int done = 0;
-    for (long spins = 0; !done; spins++) {
-        check(l, MPI_Test(request, &done, status), what);
-        if (atomic_load(&l->aborting))
-            link_abort(l, atomic_load(&l->aborting));
-        if (!done && spins > SPINS)
-            sched_yield();
-    }
+    return wire_begin(&st->link->wire, st, request, sending, buffer, peer, tag, bytes);
 }
 
 void link_wait(Stage *st, void *request)
 {
-    Link *l = st->link;
-    Half *h = request;
-    MPI_Datatype type;
-    MPI_Status status;
-    int n = units(l, h->bytes, &type), got = n;
-    poll(l, &h->request, &status, h->sending ? "a send failed" : "a receive failed");
-    if (!h->sending)
-        check(l, MPI_Get_count(&status, type, &got), "MPI_Get_count");
-    if (got != n)
-        quit(l, STATUS_RUN, "stage %d expects tag %d, %ld bytes from stage %d, but gets fewer; the stages are not of "
-             "one plan", l->rank, h->tag, h->bytes, h->peer);
+    wire_wait(&st->link->wire, st, request);
 }
 
 void link_share(Stage *st, const void *mine, void *all, size_t bytes)
 {
-    Link *l = st->link;
-    MPI_Request request;
-    MPI_Status status;
-    check(l, MPI_Iallgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, l->all, &request),
-          "MPI_Iallgather");
-    poll(l, &request, &status, "an exchange between all stages failed");
+    wire_share(&st->link->wire, st, mine, all, bytes);
 }
 
 int link_worst(Link *l, int status)
@@ -240,8 +186,8 @@ int link_worst(Link *l, int status)
     MPI_Request request;
     MPI_Status ignored;
     int worst = status;
-    check(l, MPI_Iallreduce(&status, &worst, 1, MPI_INT, MPI_MAX, l->all, &request), "MPI_Iallreduce");
-    poll(l, &request, &ignored, "a maximum over all processes failed");
+    check(l, MPI_Iallreduce(&status, &worst, 1, MPI_INT, MPI_MAX, l->wire.all, &request), "MPI_Iallreduce");
+    wire_poll(&l->none, &l->wire, &request, &ignored, "a maximum over all processes failed");
     return worst;
 }
 
@@ -260,9 +206,9 @@ void link_close(Link *l)
     snprintf(late, sizeof late, "%s: the job is done, and MPI does not end: is a host or a link gone?\n", program_name);
     signal(SIGALRM, too_late);
     alarm(LAST);
-    MPI_Type_free(&l->block);
-    if (l->all != MPI_COMM_WORLD)
-        MPI_Comm_free(&l->all);
+    MPI_Type_free(&l->wire.block);
+    if (l->wire.all != MPI_COMM_WORLD)
+        MPI_Comm_free(&l->wire.all);
     MPI_Finalize();
     alarm(0);
     free(l->host);

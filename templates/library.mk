@@ -13,7 +13,7 @@
 #
 # ISA changes the speed, never a bit.  -ffp-contract=off belongs to the bits: a library without it refuses to open.
 
-CC = cc
+CC = @cc@
 AR = $(patsubst %gcc,%ar,$(filter %gcc,$(firstword $(CC))))
 ifeq ($(AR),)
 AR = ar

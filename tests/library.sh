@@ -14,8 +14,8 @@ steps=60
 library() {
     name=$1 model=$2
     shift 2
-    ./dpgen "$examples/$model.yaml" --library --prefix $name --planner even --estimate "$@" -o "$tmp/$name" >"$tmp/said" 2>&1 ||
-        fault "$name: $(head -n 1 "$tmp/said")"
+    ./dpgen "$examples/$model.yaml" --library --prefix "${name##*/}" --planner even --estimate "$@" -o "$tmp/$name" \
+        >"$tmp/said" 2>&1 || fault "$name: $(head -n 1 "$tmp/said")"
 }
 library xor xor
 library digits digits --stages 2
@@ -100,10 +100,10 @@ for j in xor digits; do
     state=$(size -A "$tmp/$j.o" | awk '$1 ~ /^\.(data|bss|tdata|tbss)$/ { n += $2 } END { print n + 0 }')
     if [ "$state" = 0 ]; then pass; else fault "$j.o has $state bytes of state of its own"; fi
 done
-nm -g --defined-only "$tmp/xor.o" | sed -n 's/.* T xor_/NAME_/p' | sort >"$tmp/calls"
-grep -o '^.Fn NAME_[a-z]* ["v]' docs/man/dpgen-library.3 | sed 's/^.Fn //; s/ .*//' | sort >"$tmp/pages"
+{ nm -g --defined-only "$tmp/xor.o" | sed -n 's/.* T xor_/NAME_/p'; echo NAME_open_on; } | sort >"$tmp/calls"   # over MPI
+grep -o '^.Fn NAME_[a-z_]* ["v]' docs/man/dpgen-library.3 | sed 's/^.Fn //; s/ .*//' | sort >"$tmp/pages"
 expect "dpgen-library(3) has every call" cmp "$tmp/calls" "$tmp/pages"
-grep -o 'NAME_[a-z][a-z]*`' docs/library.md | tr -d '`' | sort -u >"$tmp/pages"
+grep -o 'NAME_[a-z][a-z_]*`' docs/library.md | tr -d '`' | sort -u >"$tmp/pages"
 expect "docs/library.md has every call" cmp "$tmp/calls" "$tmp/pages"
 # A model whose names are those of kernels, of the library and of its tables
 sed 's/name: hidden/name: least/; s/name: scores/name: digest_add/; s/as: loss/as: setting/; s/loss: loss/loss: setting/
@@ -123,9 +123,9 @@ for name in data job launch; do
     refuse "a library called $name" 2 "cannot be called $name: .*--prefix" ./dpgen "$examples/xor.yaml" --library --estimate \
         --set model.name=$name -o "$tmp/none"
 done
-refuse "two stages on a board" 2 "2 devices are 2 threads, .* with --stages 1" make -s -C "$tmp/digits" LINK=freestanding
-refuse "the file of two stages on a board" 1 "2 devices are 2 threads, .* with --stages 1" $cc $flags_of -ffreestanding -c \
-    -o "$tmp/none.o" "$tmp/digits/digits.c"
+no_board="2 devices are as many threads or processes, .* with --stages 1"
+refuse "two stages on a board" 2 "$no_board" make -s -C "$tmp/digits" LINK=freestanding
+refuse "the file of two stages on a board" 1 "$no_board" $cc $flags_of -ffreestanding -c -o "$tmp/none.o" "$tmp/digits/digits.c"
 refuse "weights in few bits" 3 "leave out section quantize" ./dpgen examples/bytes-gpt.yaml --library --estimate --stages 1 \
     --set train.freeze=[h.*] --set quantize={} -o "$tmp/none"
 refuse "a library of a GPU" 3 "kind: cpu" ./dpgen examples/gpt2-124m-cuda.yaml --library --estimate -o "$tmp/none"
@@ -156,18 +156,43 @@ x86_64) refuse "subnormals become zero" 1 "switch flush-to-zero off" sh -c '$1 -
     "$2/flush"' - "$cc" "$tmp" ;;
 *) skip "flush-to-zero is set on x86-64 alone here" ;;
 esac
-san="$flags_of -O1 -g -fsanitize=address,leak,undefined -fno-sanitize-recover=all -I$tmp -Iexamples/library"
-expect "sanitizers" $cc $san -o "$tmp/safe" tests/library.c "$examples/digits.c" "$tmp/xor/xor.c" "$tmp/digits/digits.c" -lm
+san="$flags_of -O1 -g -fno-sanitize-recover=all -I$tmp/two -Iexamples/library"
+mkdir "$tmp/two"
+library two/xor xor --stages 2
+library two/digits digits --stages 2
+both="tests/library.c $examples/digits.c $tmp/two/xor/xor.c $tmp/two/digits/digits.c -lm"
+expect "sanitizers" $cc $san -DTHREADS=2 -fsanitize=address,leak,undefined -o "$tmp/safe" $both
 many=$(run_program xor 100000; run_program digits 100000)
 got=$(ASAN_OPTIONS=quarantine_size_mb=0 "$tmp/safe" turn 100000 2>&1)
 if [ "$got" = "$many" ] && [ -n "$many" ]; then pass; else fault "10^5 steps under sanitizers: $got, not $many"; fi
 expect "refused under sanitizers" "$tmp/safe" refuse
+if $cc $san -DTHREADS=2 -fsanitize=thread -o "$tmp/races" $both >"$tmp/said" 2>&1; then
+    got=$("$tmp/races" turn $steps 2>&1)
+    if [ "$got" = "$want" ]; then pass; else fault "under the sanitizer of threads: $(echo "$got" | head -n 3)"; fi
+    expect "refused under the sanitizer of threads" "$tmp/races" refuse
+else skip "this compiler has no sanitizer of threads" 2; fi
+expect "a stage that fails, under sanitizers" sh -c '$1 -DTHREADS=1 -fsanitize=address,leak,undefined -o "$2/losing" \
+    tests/library.c "$3/digits.c" "$2/two/xor/xor.c" "$2/lost/lost.c" -lm && "$2/losing" lost' - "$cc $san" "$tmp" "$examples"
+$cc $flags_of -O1 -o "$tmp/plain" -I"$tmp/two" -DTHREADS=2 -Iexamples/library $both || fault "both of two stages"
+refuse "no thread" 1 "gives no thread for a stage" sh -c 'ulimit -v 9000 && "$1" turn 1' - "$tmp/plain"
 
-# Every kind of call, in f32 and in bf16: a library of one file, and the program of the same job, on the same arrays
+# Every kind of call, in f32 and in bf16, and every kind of plan: a library of one file, and the program of the same job on one
+# stage, on the same arrays; what the library saves, one of one stage loads
 $cc -std=c11 -O1 -o "$tmp/npy" tests/npy.c || fault "tests/npy.c"
+# one_of PREFIX FOLDER MODEL OPTION...: FOLDER.o
+one_of() {
+    prefix=$1 folder=$2 model=$3
+    shift 3
+    ./dpgen "$models/$model.yaml" --planner even --library --prefix "$prefix" --estimate -o "$folder" "$@" >"$tmp/said" 2>&1 &&
+        $cc $flags_of -O1 -c -o "$folder.o" "$folder/$prefix.c" >"$tmp/said" 2>&1 ||
+        { fault "$model $*: $(grep -m 1 error "$tmp/said")"; return 1; }
+}
+# any MODEL SAMPLES ARRAY... < LINES of options, one a plan
 any() {
-    model=$1 samples=$2 name=$(echo "$1" | tr - _) in=
+    model=$1 samples=$2 in=
+    cat >"$tmp/list"
     shift 2
+    rm -rf "$tmp/any.$model"
     mkdir "$tmp/any.$model"
     for array; do
         (cd "$tmp/any.$model" && "$tmp/npy" $array)
@@ -175,30 +200,70 @@ any() {
     done
     for type in f32 bf16; do
         case $type in f32) use_portable ;; *) use_bf16 ;; esac
-        set="--set data.train.order=sequential --set train.precision.compute=$type --stages 1"
-        said=$(generate "$tmp/any.$type" "$models/$model.yaml" $set && compile "$tmp/any.$type") ||
+        set="--set data.train.order=sequential --set train.precision.compute=$type $key"
+        said=$(generate "$tmp/any.$type" "$models/$model.yaml" $set --stages 1 && compile "$tmp/any.$type") ||
             { fault "$model: $said"; continue; }
-        folder=$tmp/j.$type.$model
-        expect "$model in $type" ./dpgen "$models/$model.yaml" $set --planner even --library --prefix "j_$name" --estimate \
-            -o "$folder"
-        expect "$model in $type is one file" $cc $flags_of -O1 -DJOB="j_$name" -include "$folder/j_$name.h" -o "$tmp/any" \
-            tests/library_any.c "$folder/j_$name.c" -lm
+        one_of whole "$tmp/any.whole" $model $set --stages 1 || continue
         one=$(cd "$tmp/any.$model" && "$tmp/any.$type/job" --steps 4 --quiet --hash --no-checkpoint)
-        two=$(cd "$tmp/any.$model" && "$tmp/any" 4 $samples $in)
-        if [ "$one" = "$two" ] && [ -n "$one" ]; then pass; else fault "$model in $type: $two, and its program $one"; fi
+        while read -r plan; do
+            one_of part "$tmp/any.part" $model $set $plan || continue
+            expect "$model $plan, and one stage" $cc $strict -DJOB=part -DOTHER=whole -include "$tmp/any.part/part.h" \
+                -include "$tmp/any.whole/whole.h" -o "$tmp/any" tests/library_any.c "$tmp/any.part.o" "$tmp/any.whole.o" -lm
+            two=$(cd "$tmp/any.$model" && timeout 100 "$tmp/any" 4 $samples $in)
+            if [ "$one" = "$two" ] && [ -n "$one" ]; then pass; else fault "$model in $type, $plan: $two, not $one"; fi
+            rm -rf "$tmp/any.part"
+        done <"$tmp/list"
+        rm -rf "$tmp/any.whole"
     done
 }
 need build/librt_bf16.a
+key=
 any ops 8 "tokens.npy i4 0 32 24 6" "other.npy i4 0 32 24 5" "mask.npy i4 0 2 24 5" "image.npy f4 -1 1 24 6 3" \
-    "targets.npy i4 -1 32 24 6" "wanted.npy f4 -1 1 24 8"
+    "targets.npy i4 -1 32 24 6" "wanted.npy f4 -1 1 24 8" <<'END'
+--stages 1
+--stages 4
+END
 any tiny-bert 8 "tokens.npy i4 0 64 40 12" "types.npy i4 0 2 40 12" "mask.npy i4 0 2 40 12" "labels.npy i4 0 64 40 12" \
-    "next.npy i4 0 2 40"
-any experts 8 "tokens.npy i4 0 29 40 10" "targets.npy i4 0 29 40 10"
-any images 16 "image.npy f4 -1 1 40 12 11 3" "labels.npy i4 0 5 40"
-any language 8 "tokens.npy i4 0 29 40 10" "targets.npy i4 0 29 40 10"
-any recurrent 8 "source.npy i4 0 29 40 7" "present.npy i4 0 2 40 7" "target.npy i4 0 29 40 6" "next.npy i4 0 29 40 6"
+    "next.npy i4 0 2 40" <<'END'
+--stages 1
+--stages 2
+END
+any experts 8 "tokens.npy i4 0 29 40 10" "targets.npy i4 0 29 40 10" <<'END'
+--stages 1
+--stages 2
+END
+any images 16 "image.npy f4 -1 1 40 12 11 3" "labels.npy i4 0 5 40" <<'END'
+--stages 1
+--stages 4 --schedule gpipe
+END
+any language 8 "tokens.npy i4 0 29 40 10" "targets.npy i4 0 29 40 10" <<'END'
+--stages 1
+--stages 2 --schedule 1f1b
+--stages 2 --schedule gpipe
+--stages 2 --schedule zb-h1
+--stages 2 --schedule zb-v
+--stages 2 --schedule interleaved
+--stages 4 --schedule 1f1b
+--stages 4 --schedule gpipe
+--stages 4 --schedule zb-h1
+END
+any recurrent 8 "source.npy i4 0 29 40 7" "present.npy i4 0 2 40 7" "target.npy i4 0 29 40 6" "next.npy i4 0 29 40 6" <<'END'
+--stages 1
+--stages 2
+END
+key="--set train.batch.groups=2"
+any language 8 "tokens.npy i4 0 29 40 10" "targets.npy i4 0 29 40 10" <<'END'
+--stages 1 --replicas 2
+--stages 2 --replicas 2
+--stages 1 --replicas 2 --set train.shard=optimizer
+--stages 2 --replicas 2 --set train.shard=optimizer
+--stages 2 --schedule chimera
+END
 use_portable
 
+rm -rf "$tmp/digits"
+library digits digits
+$cc $flags_of -O2 -c -o "$tmp/digits.o" "$tmp/digits/digits.c" || fault "digits in one stage"
 # board NAME COMPILER ISA LAYOUT STEPS EMULATOR...: what a desktop says, and figures
 $cc $strict -I"$tmp" -o "$tmp/host" "$examples/board/host.c" "$examples/board/board.c" "$examples/digits.c" "$tmp/xor.o" \
     "$tmp/digits.o" || fault "the board on a desktop"

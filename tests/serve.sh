@@ -126,6 +126,22 @@ exec 8>&- 9<&-
 head -c 36 "$results" >"$tmp/three"
 expect "an answer for each sample" cmp "$tmp/out" "$tmp/three"
 
+# ---- as a library ----------------------------------------------------------------------------------------------------
+timeout 60 "$tmp/one/job" --untrained --quiet --in "$tmp/x.f32" >"$tmp/fresh"
+# library NAME OPTION...: its results from start values are those of the program
+library() {
+    name=$1
+    shift
+    ./dpgen $even "$tmp/net.yaml" --mode infer --library --prefix $name --estimate "$@" -o "$tmp/$name" >"$tmp/said" 2>&1 &&
+        $cc -std=c11 -Wall -Wextra -Werror -ffp-contract=off -fno-math-errno -c -o "$tmp/$name.o" "$tmp/$name/$name.c" &&
+        $cc -DJOB=$name -include "$tmp/$name/$name.h" -o "$tmp/filter" tests/library_infer.c "$tmp/$name.o" -lm -lpthread ||
+        fault "library $name: $(tail -n 1 "$tmp/said")"
+    "$tmp/filter" scores 6 3 <"$tmp/x.f32" >"$tmp/out"
+    expect "library $name" cmp "$tmp/out" "$tmp/fresh"
+}
+library l3 --stages 3 --set 'model.outputs=[hidden, scores]'
+[ -z "${SLOW:-}" ] || { library l1 --stages 1; library l4 --stages 4; }
+
 # ---- proof ---------------------------------------------------------------------------------------------------------------
 need dpgen-verify
 expect "the folder is proved" ./dpgen-verify "$tmp/s2"
@@ -239,6 +255,5 @@ sed 's/plan: {/plan: {mode: infer, /' "$tmp/net.yaml" >"$tmp/own.yaml"
 refuse "training in a file for inference" 3 "own.yaml:.*trains nothing, and train.optimizer is of training" \
     ./dpgen check "$tmp/own.yaml"
 expect "all of it is named" test "$(./dpgen check "$tmp/own.yaml" 2>&1 | grep -c 'trains nothing')" = 4
-refuse "a library" 3 "library takes a job that trains" ./dpgen "$tmp/net.yaml" --mode infer --library -o "$tmp/lib"
 refuse "a mode that there is not" 3 "serve" model --mode serve
 finish

@@ -103,18 +103,26 @@ static int64_t losses_of(const Plan *p)
     return copies > 1 ? p->g->micro / copies : 0;
 }
 
+static bool is_over_ranks(const Plan *p)
+{
+    return devices_of(p) > 1 && transport_of(p->m)->ranks;
+}
+
 static Bytes room_of(const Plan *p)
 {
-    Bytes n = devices_of(p), device = DEVICE_ROOM + HALF_ROOM * (requests_of(p) + 2) + 4 * losses_of(p);
+    Bytes n = devices_of(p), device = DEVICE_ROOM + HALF_ROOM * (requests_of(p) + 2) + 8 * losses_of(p);
     return n == 1 ? JOB_ROOM : (JOB_ROOM + n * (device + n * PAIR_ROOM) + JOB_ALIGN - 1) / JOB_ALIGN * JOB_ALIGN;
 }
 
 static Bytes arena_of(const Api *a)
 {
-    Bytes sum = 0;
-    for (int d = 0; d < a->p->devices; d++)
-        sum += (a->p->dev.at[d].arena + JOB_ALIGN - 1) / JOB_ALIGN * JOB_ALIGN;
-    return room_of(a->p) + sum * (devices_of(a->p) / a->p->devices);
+    Bytes sum = 0, most = 0;
+    for (int d = 0; d < a->p->devices; d++) {
+        Bytes one = (a->p->dev.at[d].arena + JOB_ALIGN - 1) / JOB_ALIGN * JOB_ALIGN;
+        sum += one * (devices_of(a->p) / a->p->devices);
+        most = one > most ? one : most;
+    }
+    return room_of(a->p) + (is_over_ranks(a->p) ? most : sum);
 }
 
 static int64_t count_of(const Shape *s)
@@ -158,6 +166,29 @@ static const Tensor *output_of(const Plan *p, const Buf *b)
     return is && !is_overwritten(p, b) ? t : NULL;
 }
 
+typedef struct { const Tensor *t; int device; Bytes at; } Leaves;        /* t NULL: there are no more */
+
+/* Output `k`, of which a job that infers has those that it names, and one that trains those that its evaluation leaves. */
+static Leaves output_at(const Plan *p, int k)
+{
+    for (int o = 0; o < p->g->nf && infers(p->m); o++) {
+        const Op *op = &p->g->op.at[o];
+        if (op_is(op, TRAIT_END) && k-- == 0)
+            return (Leaves){&p->g->tensor.at[op->arg.at[0].index], stage_of(p, p->chunk.at[o]), 0};
+    }
+    for (int b = 0; b < p->buf.n && !infers(p->m); b++) {
+        const Tensor *t = output_of(p, &p->buf.at[b]);
+        if (t && k-- == 0)
+            return (Leaves){t, p->buf.at[b].device, p->buf.at[b].offset};
+    }
+    return (Leaves){NULL, 0, 0};
+}
+
+static const char *output_name(const Plan *p, int k)
+{
+    return infers(p->m) ? p->m->outputs.at[k] : output_at(p, k).t->name;
+}
+
 static void print_tables(const Api *a, FILE *f)
 {
     const Plan *p = a->p;
@@ -173,11 +204,10 @@ static void print_tables(const Api *a, FILE *f)
                 s ? sample_shape(s, batch) : "unused");
     }
     fprintf(f, " * Outputs, of a sample, by name:\n");
-    for (int b = 0; b < p->buf.n; b++) {
-        const Tensor *t = p->buf.at[b].device < homes_of(p) ? output_of(p, &p->buf.at[b]) : NULL;
-        if (t)
-            fprintf(f, " *     %-16s float %s\n", quote_comment(t->name), sample_shape(&t->shape, batch));
-    }
+    Leaves x;
+    for (int k = 0; (x = output_at(p, k)).t; k++)
+        if (x.device < homes_of(p))
+            fprintf(f, " *     %-16s float %s\n", quote_comment(output_name(p, k)), sample_shape(&x.t->shape, batch));
 }
 
 static const char *header_text(const Api *a)
@@ -197,7 +227,10 @@ static const char *header_text(const Api *a)
             a->capitals, p->m->inputs.n);
     for (int i = 0; i < p->m->inputs.n; i++)
         fprintf(f, ",\n    %s_INPUT_%s = %d", a->capitals, name_new(&names, p->m->inputs.at[i].name), i);
-    fprintf(f, "\n};\n%s", rest);
+    fprintf(f, "\n};\n");
+    if (is_over_ranks(p))
+        fprintf(f, "#define %s_RANKS %d  /* stages, each in a rank */\n", a->capitals, p->devices);
+    fputs(rest, f);
     text_close(&t);
     return t.at;
 }
@@ -223,9 +256,8 @@ Api *api_new(const Plan *p, const char *name, const char *launch)
 {
     static const char *const host[] = {"rt/number.c", "rt/sha256.c", "rt/begin.c", "rt/values.c", "rt/fold.c"};
     static const char *const ours[] = {"rt/library/inside.h", "rt/library/states.c", "rt/library/library.c",
-                                       "rt/library/alone.c", "rt/library/threads.c"};
-    static const char *const several[] = {"rt/transfer.c", "rt/meet.c"};
-    bool threads = devices_of(p) > 1;
+                                       "rt/library/alone.c", "rt/library/threads.c", "rt/library/ranks.c"};
+    const char *crew = is_over_ranks(p) ? ours[5] : devices_of(p) > 1 ? ours[4] : ours[3];
     Api *a = alloc(sizeof *a);
     char *capitals = strf("%s", name);
     for (char *c = capitals; *c; c++)
@@ -239,15 +271,17 @@ Api *api_new(const Plan *p, const char *name, const char *launch)
         add_made(a, ours[i], renamed(a, embedded_find(ours[i])->data));
     for (size_t i = 0; i < sizeof host / sizeof *host; i++)
         *PUSH(&a->source) = host[i];
-    for (size_t i = 0; i < sizeof several / sizeof *several && threads; i++)
-        *PUSH(&a->source) = several[i];
+    if (devices_of(p) > 1)
+        *PUSH(&a->source) = "rt/transfer.c";
+    if (crew == ours[4])
+        *PUSH(&a->source) = "rt/meet.c";
     Strs kernels = files_kernels(p);
     for (int i = 0; i < kernels.n; i++)
         *PUSH(&a->source) = kernels.at[i];
     *PUSH(&a->source) = "launch.c";
     a->kernels = a->source.n;
     *PUSH(&a->source) = "rt/library/states.c";
-    *PUSH(&a->source) = threads ? "rt/library/threads.c" : "rt/library/alone.c";
+    *PUSH(&a->source) = crew;
     *PUSH(&a->source) = "rt/library/library.c";
     for (int i = 0; i < a->source.n; i++)
         amalgam_learn(a->amalgam, a->source.at[i]);
@@ -271,18 +305,16 @@ static void print_outputs(const Api *a, FILE *f)
 {
     const Plan *p = a->p;
     fprintf(f, "\nstatic const Output outputs[] = {\n");
-    for (int b = 0; b < p->buf.n; b++) {
-        const Tensor *t = output_of(p, &p->buf.at[b]);
-        if (t)
-            fprintf(f, "    {%s, %d, 0x%08" PRIx64 ", %" PRId64 "},\n", quote_c(t->name), p->buf.at[b].device,
-                    (uint64_t)p->buf.at[b].offset, count_of(&t->shape) / p->g->batch);
-    }
+    Leaves x;
+    for (int k = 0; (x = output_at(p, k)).t; k++)
+        fprintf(f, "    {%s, %d, 0x%08" PRIx64 ", %" PRId64 "},\n", quote_c(output_name(p, k)), x.device, (uint64_t)x.at,
+                count_of(&x.t->shape) / p->g->batch);
     fprintf(f, "    {0}\n};\n");
 }
 
 static const char *no_board(const Plan *p)
 {
-    return strf("%d devices are %d threads, which a board without a system has not: generate with --stages 1", devices_of(p),
+    return strf("%d devices are as many threads or processes, which a board without a system has not: generate with --stages 1",
                 devices_of(p));
 }
 
@@ -344,9 +376,11 @@ void api_emit(Out *o, Api *a)
     Fill fill[] = {
         {"tag", EMIT_TAG}, {"name", a->name}, {"capitals", a->capitals}, {"model", quote_comment(p->g->name)},
         {"version", DPGEN_VERSION}, {"key", quote_comment(p->key)}, {"isa", build_isa(p)},
+        {"cc", is_over_ranks(p) ? "mpicc" : "cc"},
         {"threads", strf("%s%s", build_threads(p) > 1 ? "-fopenmp " : "", devices_of(p) > 1 ? "-pthread " : "")},
         {"board", devices_of(p) > 1 ? strf("$(error %s)\n", no_board(p)) : ""},
-        {"stages", devices_of(p) == 1 ? "one stage" : strf("%d stages, each in a thread", devices_of(p))},
+        {"stages", devices_of(p) == 1 ? "one stage"
+                   : strf("%d stages, each in a %s", p->devices, is_over_ranks(p) ? "rank of MPI" : "thread")},
         {"arena", size_text(arena_of(a))}, {"schedule", order_name(p)}, {NULL, NULL}};
     build_template(out_open(o, "Makefile"), "templates/library.mk", fill);
     out_close(o);

@@ -15,6 +15,9 @@
  * the most micro-batches of a step whose losses a device keeps apart. */
 enum { JOB_MARK = 0x6a6f6201, JOB_REPLICAS = JOB_SOURCES / JOB_HOMES };
 
+/* What a device says behind a run: the loss that it has seen, 0 where it sees none; losses of micro-batches, if apart. */
+typedef struct { double loss, norm; int64_t losses; float each[JOB_LOSSES + 1]; } Tally;
+
 typedef struct Worker {         /* a device */
     Stage stage;                /* first: calls of the stage have no other way here */
     library_job *job;
@@ -22,7 +25,7 @@ typedef struct Worker {         /* a device */
     int64_t micro;              /* of an evaluation: its micro-batch */
     bool idle;                  /* of an evaluation: there is none for its replica */
     void *out;                  /* where it goes on when the step has failed */
-    float loss[JOB_LOSSES + 1];
+    Tally tally;
 } Worker;
 
 struct library_job {
@@ -34,9 +37,13 @@ struct library_job {
     size_t samples;
     int64_t done;               /* steps */
     int64_t of;                 /* micro-batches of an evaluation; 0: a step */
+    const Output *wanted;       /* of a job that infers: the output that goes to `to`, which has room for `room` elements */
+    float *to;
+    size_t room;
     void (*told)(void *with, int stage, const char *action);
     void *with;
     char why[LIBRARY_TEXT];
+    int first, until;           /* devices of this process: first .. until-1 */
     Worker worker[JOB_STAGES];
 };
 /* library.c: the text of a call that fails, of %s, of %d, an int64_t, and of %lld; its status.  May this call be made now? */
@@ -49,11 +56,33 @@ int order_of(const char *a, const char *b);     /* as bytes */
 void job_describe(library_job *job);
 void job_start(library_job *job);
 
-/* ---- who runs the stages: alone.c or threads.c ------------------------------------------------------------------------- */
-/* Behind the job in its room.  NULL: it is ready; else why not, and nothing is left of it. */
-const char *crew_open(library_job *job);
+void job_count(Worker *w);                        /* fills `tally` behind a run */
+/* over: of the crew.  What library_open() is. */
+library_job *job_open(const void *over, void *arena, size_t bytes, char *why);
+/* Will all processes do it?  The status of this one, or, if it has none, of another one that refuses. */
+int job_agree(library_job *job, int status);
+
+/* ---- who runs the stages: alone.c, threads.c, or over MPI ranks.c ------------------------------------------------------ */
+/* Behind the job in its room.  NULL: it is ready; else why not, and nothing is left of it.  job NULL: it cannot be made here,
+ * and `here` says why. */
+const char *crew_open(library_job *job, const void *over, char *here);
 void crew_close(library_job *job);
 /* The step, or the evaluation, of every device.  false: it has failed, and the job has the text. */
 bool crew_run(library_job *job, bool eval);
 void crew_tell(Worker *w, const char *action);
+#ifdef LIBRARY_RANKS
+int crew_agree(library_job *job, int status);
+void crew_spread(library_job *job, int stage, void *x, size_t bytes);   /* what the process of a stage has: to all others */
+#else
+static inline int crew_agree(const library_job *job, int status)
+{
+    (void)job;
+    return status;
+}
+
+static inline void crew_spread(const library_job *job, int stage, const void *x, size_t bytes)
+{
+    (void)job, (void)stage, (void)x, (void)bytes;
+}
+#endif
 #endif

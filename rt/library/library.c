@@ -71,8 +71,7 @@ static library_job *fail_open(char *why, const char *form, ...)
 {
     va_list given;
     va_start(given, form);
-    if (why)
-        job_text(why, form, given);
+    job_text(why, form, given);
     va_end(given);
     return NULL;
 }
@@ -143,7 +142,7 @@ void data_load(Stage *st, void *to, Values *vals, int input, int mb, long bytes)
     const InputInfo *in = &job.input[input];
     (void)bytes;
     size_t per = (size_t)in->per, batch = (size_t)vals->batch;
-    size_t first = (size_t)(j->of ? device_of(st)->micro : mb) * batch;
+    size_t first = (size_t)((j->of ? device_of(st)->micro : 0) + mb) * batch;
     size_t here = first >= j->samples ? 0 : j->samples - first < batch ? j->samples - first : batch;
     const char *from = j->in[input].at;
     here = from ? here * per : 0;
@@ -153,6 +152,16 @@ void data_load(Stage *st, void *to, Values *vals, int input, int mb, long bytes)
         ((uint16_t *)to)[i] = float_bf16(((const float *)(const void *)from)[first * per + i]);
     if (here < batch * per)
         load_nothing((char *)to + here * (in->type == JOB_BF16 ? 2 : 4), in, batch * per - here);
+}
+
+/* A job that infers lists several micro-batches; samples that are not there leave nothing. */
+static void put_output(Stage *st, const real *x, const Values *vals, int mb, int output, long n)
+{
+    const library_job *j = device_of(st)->job;
+    size_t from = (size_t)(device_of(st)->micro + mb) * (size_t)n;
+    (void)vals;
+    for (long i = 0; &outputs[output] == j->wanted && i < n && from + (size_t)i < j->room; i++)
+        j->to[from + (size_t)i] = get(x, i);
 }
 
 /* ---- life ---------------------------------------------------------------------------------------------------------------- */
@@ -168,19 +177,19 @@ static const char *machine_fault(void)
     return NULL;
 }
 
-/* The arenas of all devices, one behind the other. */
+/* The arenas of the devices of this process, one behind the other. */
 static void place_devices(library_job *j)
 {
     unsigned char *at = (unsigned char *)j + JOB_ROOM;
-    for (int i = 0; i < JOB_STAGES; i++) {
+    for (int i = j->first; i < j->until; i++) {
         Worker *w = &j->worker[i];
-        w->job = j;
         w->stage.arena = at;
         w->stage.index = i;
         w->stage.count = JOB_STAGES;
         w->stage.threads = w->info.threads;
         w->stage.blocks = job.blocks;
-        w->stage.loss = JOB_LOSSES ? w->loss : NULL;
+        w->stage.loss = JOB_LOSSES ? w->tally.each : NULL;
+        w->stage.put = job.outputs ? put_output : NULL;
         w->stage.at = -1;
         at += (w->info.arena + LIBRARY_ALIGN - 1) / LIBRARY_ALIGN * LIBRARY_ALIGN;
     }
@@ -201,7 +210,8 @@ size_t library_bytes(void)
     return LIBRARY_ARENA;
 }
 
-library_job *library_open(void *arena, size_t bytes, char *why)
+/* In its arena, all 0 but for what the stages say. */
+static library_job *make(void *arena, size_t bytes, char *why)
 {
     const char *fault = machine_fault();
     bool take = !arena;
@@ -225,18 +235,39 @@ library_job *library_open(void *arena, size_t bytes, char *why)
         return fail_open(why, "the arena has %d bytes, and this job needs %d", (int64_t)bytes, (int64_t)LIBRARY_ARENA);
     library_job *j = arena;
     memset(j, 0, LIBRARY_ARENA);
+    j->until = JOB_STAGES;
+    for (int i = 0; i < JOB_STAGES; i++)
+        j->worker[i].job = j;
     job_describe(j);
     j->taken = take;
-    place_devices(j);
-    job_start(j);
-    fault = crew_open(j);
+    return j;
+}
+
+library_job *job_open(const void *over, void *arena, size_t bytes, char *why)
+{
+    char here[LIBRARY_TEXT];
+    library_job *j = make(arena, bytes, here);
+    const char *fault = crew_open(j, over, here);
     if (!fault) {
+        place_devices(j);
+        job_start(j);
         j->mark = JOB_MARK;
         return j;
     }
-    fail_open(why, "%s", fault);
-    give_back(j);
+    if (why)
+        fail_open(why, "%s", fault);
+    if (j)
+        give_back(j);
     return NULL;
+}
+
+library_job *library_open(void *arena, size_t bytes, char *why)
+{
+#ifdef LIBRARY_RANKS
+    return library_open_on(MPI_COMM_WORLD, arena, bytes, why);
+#else
+    return job_open(NULL, arena, bytes, why);
+#endif
 }
 
 static bool is_open(const library_job *j)
@@ -263,6 +294,11 @@ int job_enter_lost(library_job *j)
     return lost ? LIBRARY_OK : job_enter(j);
 }
 
+int job_agree(library_job *j, int status)
+{
+    return is_open(j) && !j->busy ? crew_agree(j, status) : status;
+}
+
 void library_close(library_job *j)
 {
     if (!is_open(j) || j->busy)
@@ -274,7 +310,7 @@ void library_close(library_job *j)
 
 int library_restart(library_job *j)
 {
-    int status = job_enter_lost(j);
+    int status = job_agree(j, job_enter_lost(j));
     if (!status)
         job_start(j);
     return status;
@@ -294,6 +330,8 @@ static int check_ids(library_job *j, const InputInfo *in, const int32_t *id, siz
 static int check_array(library_job *j, const InputInfo *in, const library_array *x, size_t samples)
 {
     int type = in->type == JOB_I32 ? LIBRARY_I32 : LIBRARY_F32;
+    if (!in->per)
+        return LIBRARY_OK;      /* nobody reads it */
     if (!x->at)
         return j->partial ? LIBRARY_OK : job_refuse(j, LIBRARY_USE, "input %s: no array is given", in->name);
     if (x->type != type)
@@ -321,7 +359,7 @@ static int check_arrays(library_job *j, const library_array *in, size_t samples)
 static size_t samples_of(const library_array *in)
 {
     for (int i = 0; in && i < job.inputs; i++)
-        if (in[i].at)
+        if (in[i].at && job.input[i].per)
             return in[i].n / (size_t)job.input[i].per;
     return 0;
 }
@@ -336,14 +374,23 @@ static const Values *values_of(const Worker *w)
     return (const Values *)(const void *)(w->stage.arena + w->info.vals);
 }
 
-static int run(library_job *j, bool eval)
+void job_count(Worker *w)
+{
+    w->tally.loss = values_of(w)->loss;
+    w->tally.norm = values_of(w)->norm;
+    w->tally.losses = w->stage.losses;
+}
+
+static int run(library_job *j)
 {
     j->busy = true;
-    bool good = crew_run(j, eval);
-    for (int i = 0; i < JOB_STAGES; i++)
+    bool good = crew_run(j, j->of && !job.outputs);
+    for (int i = j->first; i < j->until; i++) {
         j->worker[i].stage.at = -1;
+        job_count(&j->worker[i]);
+    }
     j->busy = false;
-    j->lost = !good && !eval;
+    j->lost = !good && !j->of;
     return good ? LIBRARY_OK : LIBRARY_LOST;
 }
 
@@ -357,8 +404,8 @@ static double loss_of_all(const library_job *j)
         for (int i = 0; i < JOB_SOURCES; i++) {
             const Worker *w = &j->worker[i];
             bool has = i / JOB_HOMES == copy / ways && w->info.pipeline == copy % ways;
-            for (long k = 0; has && k < w->stage.losses; k++)
-                sum += (double)w->loss[k];
+            for (int64_t k = 0; has && k < w->tally.losses; k++)
+                sum += (double)w->tally.each[k];
         }
     return sum;
 }
@@ -366,11 +413,11 @@ static double loss_of_all(const library_job *j)
 /* Of devices first .. until-1: the loss is 0 on all but one, and the norm -1, or the same bits on each that has it. */
 static library_result sum_of(const library_job *j, int first, int until)
 {
-    library_result sum = {j->done, 0, -1, (double)values_of(&j->worker[0])->lr};
+    library_result sum = {j->done, 0, -1, (double)values_of(&j->worker[j->first])->lr};
     for (int i = first; i < until; i++) {
-        const Values *v = values_of(&j->worker[i]);
-        sum.loss += v->loss;
-        sum.norm = v->norm > sum.norm || v->norm != v->norm ? v->norm : sum.norm;
+        const Tally *s = &j->worker[i].tally;
+        sum.loss += s->loss;
+        sum.norm = s->norm > sum.norm || s->norm != s->norm ? s->norm : sum.norm;
     }
     return sum;
 }
@@ -385,17 +432,25 @@ static int result(library_job *j, const library_result *r, library_result *got)
                   finite_number(r->loss) ? "norm of the gradient" : "loss");
 }
 
-int library_step(library_job *j, const library_array *in, library_result *got)
+/* May a call be made that a job that infers has not? */
+static int enter_training(library_job *j)
 {
     int status = job_enter(j);
+    return status || !job.outputs ? status : job_refuse(j, LIBRARY_USE, "this job infers: it has library_forward() alone");
+}
+
+int library_step(library_job *j, const library_array *in, library_result *got)
+{
+    int status = enter_training(j);
     if (!status) {
         j->partial = false;
         status = check_arrays(j, in, (size_t)(job.batch * job.micro));
     }
+    status = job_agree(j, status);
     if (status)
         return status;
     j->of = 0;
-    status = run(j, false);
+    status = run(j);
     if (status)
         return status;
     j->done++;
@@ -412,21 +467,22 @@ static int run_eval(library_job *j, int64_t first)
         w->micro = first + i % JOB_SOURCES / JOB_HOMES;
         w->idle = w->micro >= j->of;
     }
-    return run(j, true);
+    return run(j);
 }
 
 int library_evaluate(library_job *j, const library_array *in, library_result *got)
 {
-    int status = job_enter(j);
+    int status = enter_training(j);
     size_t samples = samples_of(in), batch = (size_t)job.batch;
     double loss = 0;
-    if (status)
-        return status;
-    j->partial = false;
-    status = check_arrays(j, in, samples);
+    if (!status) {
+        j->partial = false;
+        status = check_arrays(j, in, samples);
+    }
     if (!status && (samples == 0 || samples % batch))
         status = job_refuse(j, LIBRARY_USE, "%d samples, and an evaluation takes a multiple of %d", (int64_t)samples,
                             (int64_t)batch);
+    status = job_agree(j, status);
     if (status)
         return status;
     j->of = (int64_t)(samples / batch);
@@ -465,12 +521,14 @@ static int check_forward(library_job *j, const library_array *in, const char *na
 }
 
 /* At most n elements of a micro-batch. */
-static void take_output(const library_job *j, const Output *o, float *to, size_t n)
+static void take_output(library_job *j, const Output *o, float *to, size_t n)
 {
-    const real *x = (const real *)(const void *)(j->worker[o->stage].stage.arena + o->at);
+    const unsigned char *arena = j->worker[o->stage].stage.arena;
     size_t each = (size_t)(o->per * job.batch);
-    for (size_t i = 0; i < each && i < n; i++)
-        to[i] = get(x, (long)i);
+    n = n < each ? n : each;
+    for (size_t i = 0; arena && i < n; i++)
+        to[i] = get((const real *)(const void *)(arena + o->at), (long)i);
+    crew_spread(j, o->stage, to, n * sizeof *to);
 }
 
 int library_forward(library_job *j, const library_array *in, const char *output, float *to, size_t n)
@@ -478,16 +536,20 @@ int library_forward(library_job *j, const library_array *in, const char *output,
     int status = job_enter(j);
     if (!status)
         status = check_forward(j, in, output, to, n);
+    status = job_agree(j, status);
     if (status)
         return status;
     size_t each = (size_t)(output_of(output, 0)->per * job.batch);
     j->of = (int64_t)((n + each - 1) / each);
-    for (int64_t at = 0; at < j->of && !status; at += JOB_REPLICAS) {
+    j->wanted = output_of(output, 0), j->to = to, j->room = n;
+    for (int64_t at = 0; at < j->of && !status; at += job.outputs ? job.micro : JOB_REPLICAS) {
         status = run_eval(j, at);
-        for (int r = 0; r < JOB_REPLICAS && at + r < j->of && !status; r++)
+        for (int r = 0; r < JOB_REPLICAS && at + r < j->of && !status && !job.outputs; r++)
             take_output(j, output_of(output, r), to + (size_t)(at + r) * each, n - (size_t)(at + r) * each);
     }
-    return status;
+    if (job.outputs && !status)
+        crew_spread(j, j->wanted->stage, to, n * sizeof *to);
+    return status || !j->lost ? status : LIBRARY_LOST;
 }
 
 /* ---- about --------------------------------------------------------------------------------------------------------------- */

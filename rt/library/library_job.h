@@ -16,6 +16,9 @@
 #define LIBRARY_JOB_H
 #include <stddef.h>
 #include <stdint.h>
+#ifdef LIBRARY_RANKS
+#include <mpi.h>
+#endif
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -49,6 +52,13 @@ size_t library_bytes(void);                     /* of the arena; LIBRARY_ARENA i
  * library_close().  NULL, 0: the library takes memory itself; a freestanding one cannot.  NULL comes back where it fails, and
  * `why`, of LIBRARY_TEXT characters or NULL, says why. */
 library_job *library_open(void *arena, size_t bytes, char *why);
+#ifdef LIBRARY_RANKS
+/* Over MPI: the same on a communicator of LIBRARY_RANKS ranks, each of which has one stage and its own arena; library_open()
+ * takes MPI_COMM_WORLD.  Behind MPI_Init(), and library_close() before MPI_Finalize(): the library calls neither, and works
+ * on a communicator that it makes of this one.  Each rank makes the same calls of the job with the same arrays, and gets the
+ * same answers; where one of them refuses, all do. */
+library_job *library_open_on(MPI_Comm comm, void *arena, size_t bytes, char *why);
+#endif
 void library_close(library_job *job);           /* NULL does nothing */
 int library_restart(library_job *job);          /* back to the first step and the start values */
 

@@ -48,7 +48,7 @@ static int visit(Visit *v, void (*see)(Visit *v))
 {
     v->see = see;
     source[0](&v->to);
-    return v->status;
+    return v->status || !v->job || !v->job->lost ? v->status : LIBRARY_LOST;
 }
 
 typedef struct { const Parameter *p; int stage; } StateRow;          /* p NULL: there is none */
@@ -137,6 +137,8 @@ static size_t state_at(const Parameter *p, int kind)
 static void move(const Worker *w, const Parameter *p, int kind, size_t from, size_t n, float *out, const float *in)
 {
     size_t at = state_at(p, kind);
+    if (!w->stage.arena)
+        return;                 /* it is in another process */
     float *x = at ? (float *)(void *)(w->stage.arena + at - 1) : NULL;
     uint16_t *copy = !kind && p->copy ? (uint16_t *)(void *)(w->stage.arena + p->copy - 1) : NULL;
     for (size_t done = 0, k; done < n; done += k) {
@@ -169,6 +171,7 @@ static void fetch(const Visit *v, StateRow owner, int kind, size_t from, float *
         StateRow r = q ? next_row(v, (StateRow){NULL, owner.stage + q * JOB_HOMES}, owner.p->name) : owner;
         for (int i = r.stage; i < JOB_STAGES; i += JOB_SOURCES)
             move(&v->job->worker[i], r.p, kind, from, n, x, NULL);
+        crew_spread(v->job, r.stage, x, n * sizeof *x);
     }
 }
 
@@ -216,6 +219,7 @@ static void see_about(Visit *v)
         v->about->shape[v->about->axes] = r.p->shape[v->about->axes];
 }
 
+/* NULL: some process refuses. */
 static StateRow asked_row(Visit *v, bool given)
 {
     StateRow r = owner_of(v, v->name);
@@ -225,6 +229,7 @@ static StateRow asked_row(Visit *v, bool given)
     else if (elements(r.p) != v->n || !given)
         v->status = job_refuse(v->job, LIBRARY_USE, "parameter %s has %d elements, not %d", r.p->name, (int64_t)elements(r.p),
                            (int64_t)(given ? v->n : 0));
+    v->status = job_agree(v->job, v->status);
     return v->status ? (StateRow){NULL, 0} : r;
 }
 
@@ -349,6 +354,7 @@ int library_hash(library_job *j, char hex[65])
     int status = job_enter(j);
     if (!status && !hex)
         status = job_refuse(j, LIBRARY_USE, "a hash takes 65 characters, and none are given");
+    status = job_agree(j, status);
     return status ? status : visit(&v, see_hash);
 }
 
@@ -392,17 +398,18 @@ int library_save(library_job *j, void *to, size_t bytes)
     if (!status && (!to || bytes < all))
         status = job_refuse(j, LIBRARY_USE, "room for %d bytes, and this job saves %d", (int64_t)(to ? bytes : 0),
                             (int64_t)all);
+    status = job_agree(j, status);
     if (status)
         return status;
     Head h = {.format = SAVED_FORMAT, .steps = j->done, .bytes = all};
     Visit v = {.job = j, .bytes = (unsigned char *)to + SAVED_HEAD};
     memcpy(h.mark, saved_mark, sizeof h.mark);
     sum_of_key(h.key);
-    visit(&v, see_saved);
+    status = visit(&v, see_saved);
     memcpy(to, &h, sizeof h);
     sum_of(h.sum, (char *)to + SUMMED, all - SUMMED);
     memcpy(to, &h, sizeof h);
-    return LIBRARY_OK;
+    return status;
 }
 
 static int check_saved(library_job *j, const void *from, size_t bytes)
@@ -433,6 +440,7 @@ int library_load(library_job *j, const void *from, size_t bytes)
     int status = job_enter_lost(j);
     if (!status)
         status = check_saved(j, from, bytes);
+    status = job_agree(j, status);
     if (status)
         return status;
     Visit v = {.job = j, .bytes = (unsigned char *)(uintptr_t)from + SAVED_HEAD, .number = 1};

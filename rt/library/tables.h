@@ -7,6 +7,6 @@
 #include "job.h"
 
 /* A value of the evaluation whose bytes stand until its end: the stage that has it, and where in its arena; elements of a
- * sample.  Each replica has a row. */
+ * sample.  Each replica has a row.  Of a job that infers: its outputs by number, which leave by output_put(). */
 typedef struct { const char *name; int stage; size_t at; long per; } Output;
 #endif

@@ -220,8 +220,11 @@ static void open_threads(library_job *j)
     pthread_attr_destroy(&attr);
 }
 
-const char *crew_open(library_job *j)
+const char *crew_open(library_job *j, const void *over, char *here)
 {
+    (void)over;
+    if (!j)
+        return here;
     Crew *c = crew_of(j);
     if (!open_locks(c))
         return "the system has no lock left";

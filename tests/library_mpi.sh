@@ -1,0 +1,49 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# --library over MPI: two jobs of two stages in one program of two ranks, with each MPI that is here.  They have the hash of a
+# library of one stage; what one rank refuses, all refuse; messages of the program stay its own.
+. "$(dirname "$0")/lib.sh"
+need dpgen dpgen-verify
+use_portable
+examples=$root/examples/library
+strict="-std=c11 -Wall -Wextra -Wpedantic -Werror"
+library() {
+    to=$1 model=$2
+    shift 2
+    ./dpgen "$examples/$model.yaml" --library --prefix $model --planner even --estimate "$@" -o "$to" >"$tmp/said" 2>&1 ||
+        fault "$to: $(head -n 1 "$tmp/said")"
+}
+mkdir "$tmp/alone"
+for j in xor digits; do
+    library "$tmp/$j" $j --stages 2 --set plan.transport=mpi
+    library "$tmp/alone/$j" $j
+done
+$cc $strict -ffp-contract=off -I"$tmp/alone" -Iexamples/library -o "$tmp/one" tests/library.c "$examples/digits.c" \
+    "$tmp/alone/xor/xor.c" "$tmp/alone/digits/digits.c" -lm || fault "one stage"
+want=$("$tmp/one" turn 60)
+open_input
+[ -n "$(mpis)" ] || skip "there is no mpirun, or no mpicc" 4
+for mpi in $(mpis); do
+    case $mpi in here) mpicc=mpicc ;; *) mpicc=mpicc.$mpi ;; esac
+    start_mpi $mpi 2
+    expect "two libraries, $mpi" $mpicc $strict -ffp-contract=off -fno-math-errno -I"$tmp" -Iexamples/library -o "$tmp/two" \
+        tests/library_mpi.c "$examples/digits.c" "$tmp/xor/xor.c" "$tmp/digits/digits.c" -lm
+    got=$(timeout 100 $start "$tmp/two" 60 2>"$tmp/said")
+    status=$?
+    if [ "$got" = "$want" ] && [ $status = 0 ] && [ -n "$want" ]; then pass
+    else fault "$mpi: status $status: $got, not $want: $(head -n 1 "$tmp/said")"; fi
+done
+if command -v mpicc >/dev/null; then
+    expect "the Makefile of the folder" make -s -C "$tmp/xor" WERROR=1 OPTIMISE=-O1
+    other=$(nm -g --defined-only "$tmp/xor/xor.o" | awk 'NF == 3 && index($3, "xor_") != 1 { print $3 }')
+    if [ -z "$other" ]; then pass; else fault "xor.o shows $other"; fi
+    calls=$(nm -g --defined-only "$tmp/xor/xor.o" | grep -c " T xor_")
+    if [ "$calls" -le 20 ]; then pass; else fault "xor.o has $calls calls"; fi
+    from=$(nm -u "$tmp/xor/xor.o" |
+        awk '$2 !~ /^(mem(cpy|set|cmp)|aligned_alloc|free|_.*|longjmp|sched_yield|MPI_.*|ompi_.*)$/ { print $2 }')
+    if [ -z "$from" ]; then pass; else fault "xor.o wants $from"; fi
+    ends=$(nm -u "$tmp/xor/xor.o" | grep -c 'MPI_\(Init\|Finalize\|Abort\)$')
+    if [ "$ends" = 0 ]; then pass; else fault "xor.o begins or ends MPI"; fi
+else skip "no mpicc" 5; fi
+finish
