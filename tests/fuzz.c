@@ -338,10 +338,34 @@ static void print_inputs(void)
     }
 }
 
+/* One of the Linear from `from` on that have weights of their own; -1: there is none. */
+static int some_linear(int from, int to)
+{
+    int found = -1, n = 0;
+    for (int i = from; i < to; i++)
+        if (f.owner[i].linear && below(++n) == 0)
+            found = i;
+    return found;
+}
+
+/* Adapters beside a Linear, where all else is frozen but a few; and weights of few bits. */
+static void print_adapters(void)
+{
+    int adapted = f.adapted, frozen = some_linear(0, adapted < 0 ? f.frozen : f.owners);
+    if (adapted >= 0)
+        printf("adapt: {match: ['%s'], rank: %d, alpha: %d, dropout: %s, learn: ['%s.*']}\n", f.owner[adapted].at, 1 + below(3),
+               1 + below(5), chance(50) ? "0" : "0.2", f.owner[(adapted + 1) % f.owners].at);
+    if (adapted >= 0 && frozen == (adapted + 1) % f.owners)
+        frozen = f.owners > 1 ? adapted : -1;
+    if (frozen >= 0 && chance(50))
+        printf("quantize: {type: %s, match: ['%s']}\n", chance(50) ? "nf4" : "int8", f.owner[frozen].at);
+}
+
 /* Some parameters do not learn, some have rates of their own: of up to a half of the operators each, from either end. */
 static void print_chosen(int *frozen)
 {
-    *frozen = chance(35) ? below(f.owners / 2 + 1) : 0;
+    f.adapted = chance(12) ? some_linear(0, f.owners) : -1;
+    f.frozen = *frozen = f.adapted < 0 && chance(35) ? below(f.owners / 2 + 1) : 0;
     for (int i = 0; i < *frozen; i++)
         printf("%s%s.%s'", i ? ", '" : "  freeze: ['", f.owner[i].at, f.owner[i].bias && chance(30) ? "weight" : "*");
     printf("%s", *frozen ? "]\n" : "");
@@ -349,7 +373,7 @@ static void print_chosen(int *frozen)
 
 static void print_groups(int frozen, bool adam)
 {
-    int n = chance(30) ? below(3) : 0;
+    int n = f.adapted < 0 && chance(30) ? below(3) : 0;
     n = n < f.owners - frozen ? n : f.owners - frozen;
     for (int i = 0; i < n; i++) {
         printf("%s{match: '%s.*', lr: %s0.%d, weight_decay: 0.0%d", i ? ", " : "groups: [", f.owner[f.owners - 1 - i].at,
@@ -409,6 +433,7 @@ static void print_model(const char *seed)
         printf("  blocks:\n%s", f.block_text.at);
     printf("  graph:\n%s  loss: %s\n", f.graph.at, f.loss);
     print_train();
+    print_adapters();
     printf("data:\n  train: {format: npy, order: %s, ", chance(80) ? "sequential" : "shuffled");
     print_arrays();
     printf("}\n");

@@ -14,7 +14,8 @@ typedef struct { int n, d[DIMS]; } Shape;
 typedef struct { char name[24]; Shape s; int uses, loud; } Value;      /* loud: about log2 of the largest element */
 typedef struct { char name[24]; Shape s; bool ids; int from, to; } Input;
 typedef struct { char name[24]; int rows, columns; } Table;             /* a weight that others may share */
-typedef struct { char at[24]; bool bias; } Owner;      /* an operator with a weight of its own; and something besides it */
+/* An operator with a weight of its own, and something besides it; a Linear whose weight nobody else has. */
+typedef struct { char at[24]; bool bias, linear; } Owner;
 typedef struct { char at[TEXT]; size_t n; } Text;
 
 typedef struct {
@@ -25,7 +26,7 @@ typedef struct {
     Input input[INPUTS];
     Table table[TABLES];
     Owner owner[TABLES];
-    int owners;
+    int owners, adapted, frozen;                    /* adapted: the owner with adapters, or -1; frozen: so many do not learn */
     char loss[24];
     Text graph, block_text;
 } Fuzz;
@@ -71,7 +72,7 @@ const char *attention_scores(int heads, int query, int key, bool causal);
 
 /* fuzz_language.c */
 bool make_rotary(void);
-bool make_round(void);
+bool make_round(void), make_stop(void);
 bool make_gate(void);
 bool make_lstm(void);
 bool make_scores(void);

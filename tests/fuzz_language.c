@@ -49,6 +49,18 @@ const char *attention_scores(int heads, int query, int key, bool causal)
     return text;
 }
 
+/* x, and x without a gradient */
+bool make_stop(void)
+{
+    Value *x = choose(NULL, NULL);
+    if (!x)
+        return false;
+    const char *stopped = fresh(x->s, x->loud)->name;
+    line("op: StopGradient, in: %s, as: %s", use(x), stopped);
+    line("op: Add, in: [%s, %s], as: %s", stopped, use(x), fresh(x->s, x->loud + 1)->name);
+    return true;
+}
+
 bool make_round(void)
 {
     Value *x = choose(of_sample, NULL);

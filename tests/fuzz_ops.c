@@ -73,6 +73,7 @@ void owns(const char *name, bool bias)
     Owner *o = &f.owner[f.owners++];
     snprintf(o->at, sizeof o->at, "%s", name);
     o->bias = bias;
+    o->linear = false;
 }
 
 /* A parameter of its own, that later operators may share. */
@@ -95,6 +96,8 @@ static const char *tie(int rows, int columns, int terms, int *loud)
         if (t->rows != rows || t->columns != columns)
             continue;
         *loud += 3;
+        for (int k = 0; k < f.owners; k++)
+            f.owner[k].linear &= strcmp(f.owner[k].at, t->name) != 0;
         snprintf(text, sizeof text, ", tie: %s.weight", t->name);
         return text;
     }
@@ -127,8 +130,10 @@ Value *linear(Value *x, int out)
     const char *bias = yes(60);
     const char *pieces = out % 4 == 0 ? ", pieces: 2" : out % 3 == 0 ? ", pieces: 3" : "";      /* with blocks they have bits */
     line("op: Linear, name: %s, in: %s, out: %d, bias: %s%s%s, as: %s", name, use(x), out, bias, pieces, weight, y->name);
-    if (!strstr(weight, "tie"))
+    if (!strstr(weight, "tie")) {
         owns(name, *bias == 't');
+        f.owner[f.owners - 1].linear = sampled(x) && !strcmp(f.owner[f.owners - 1].at, name);
+    }
     keep_table(name, weight, out, width(&x->s));
     return y;
 }
@@ -635,7 +640,7 @@ static bool make_reduce(void)
 }
 
 const Maker makers[] = {
-    {10, make_linear}, {8, make_unary}, {6, make_norm}, {3, make_group_norm}, {10, make_two}, {5, make_dropout},
+    {10, make_linear}, {8, make_unary}, {6, make_norm}, {3, make_group_norm}, {10, make_two}, {5, make_dropout}, {2, make_stop},
     {4, make_matmul},
     {4, make_attention}, {4, make_packed}, {3, make_concat}, {3, make_split}, {3, make_slice}, {4, make_reshape},
     {2, make_resize}, {3, make_conv}, {2, make_pool}, {3, make_batch_norm},

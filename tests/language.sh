@@ -4,11 +4,13 @@
 # Small models of today's language have the same bits under any plan, in f32 and in bf16 (tests/models/language.yaml: rotary
 # positions, shared heads of keys, gates, norms of heads, a window; recurrent.yaml: LSTM and additive attention; experts.yaml).
 # The graph interpreter, which knows no plan, gives the hash.  SLOW=1 takes 40 plans of each, and of a fourth one, with a scaled
-# table, and a scaled head that is the table and has the loss inside.  `packed` has documents.
+# table, and a scaled head that is the table and has the loss inside.  `packed` has documents, and whatever else changes scores
+# and positions; `grouped` has experts in groups, with corrections.
 #   language.sh gpus          the kernels for GPUs have one hash under two plans, over the double
+#   language.sh onednn        so have those of oneDNN, with frozen weights of few bits, too
 . "$(dirname "$0")/lib.sh"
 need dpgen build/emitted build/librt.a build/librt_bf16.a build/interp build/interp_bf16
-models_of_language="language recurrent experts packed"
+models_of_language="language recurrent grouped packed"
 $cc -std=c11 -O1 -Wall -Wextra -Werror -o "$tmp/npy" tests/npy.c || { fault "tests/npy.c"; finish; }
 cwd=$tmp/data run="--no-checkpoint --quiet --hash"
 mkdir -p "$cwd"
@@ -50,9 +52,22 @@ sed -f "$tmp/scale.sed" $models/language.yaml >"$tmp/scaled.yaml"
 # Several documents in a sample, by the model's key and by a line's own; and with q, k and v in one
 sed 's/^  init:/    documents: {shape: [B, T], dtype: i32}\n  documents: documents\n&/
     s/^    - {op: RMSNorm, name: model.norm/    - {op: Linear, name: qkv, out: 3*D}\
-    - {op: Attention, packed: qkv, heads: H, documents: documents}\n&/
+    - {op: Attention, packed: qkv, heads: H, documents: documents}\
+    - {op: Rotary, width: 8, theta: 50, scaling: yarn, factor: 4, original: 64, as: x}\
+    - {op: StopGradient, as: still}\
+    - {op: Parameter, name: sinks, shape: [1, H], as: sinks}\
+    - {op: Linear, name: wide, in: still, out: H*W, as: q}\
+    - {op: Elu, alpha: 0.5}\
+    - {op: Softplus, as: k}\
+    - {op: Attention, in: [q, k, q], heads: H, window: 3, alibi: 0.5, sinks: sinks}\
+    - {op: Linear, name: narrow, out: D}\
+    - {op: Add, in: [_, x]}\n&/
     s/targets: targets.npy/&, documents: documents.npy/' $models/language.yaml >"$tmp/packed.yaml"
 model_of() { if [ -e "$tmp/$1.yaml" ]; then echo "$tmp/$1.yaml"; else echo "$models/$1.yaml"; fi; }
+sed 's/top: 2, normalize: true/&, correction: true, init: corrections/
+    s/name: again.gate, in: y, out: 3/name: again.gate, in: y, out: 4/; s/experts: 3, out: D/experts: 4, out: D/
+    s/scores: sigmoid/&, correction: true, init: corrections, groups: 2, kept: 1, best: 2/
+    s/^  init: {/&corrections: {uniform: [-0.1, 0.1]}, /' $models/experts.yaml >"$tmp/grouped.yaml"
 sed 's/name: mlp.gate, /&init: zeros, /; s/name: again.gate, /&init: zeros, /' $models/experts.yaml >"$tmp/one.yaml"
 
 # ---- the kernels for GPUs, over the double ---------------------------------------------------------------------------
@@ -79,6 +94,20 @@ gpus() {
     done; done
 }
 if [ "$1" = gpus ]; then gpus; finish; fi
+
+# ---- the kernels of oneDNN -------------------------------------------------------------------------------------------
+if [ "$1" = onednn ]; then
+    have_onednn || { skip "there is no oneDNN"; finish; }
+    for name in $models_of_language; do
+        for few in '' ${SLOW:+int8} $([ $name = packed ] && echo nf4); do
+            model=$(model_of $name)
+            [ -z "$few" ] || model="$model --set \"train.freeze=['*_proj.*']\" --set quantize.type=$few"
+            use_onednn f32 && plans_of --set devices.0.kernels=onednn | some '1.gpipe.none|3.zb-h1.away|4.1f1b.full' | plans &&
+                one_hash "oneDNN, $name, $few"
+        done
+    done
+    finish
+fi
 
 for name in $models_of_language ${SLOW:+scaled}; do
     model=$(model_of $name)

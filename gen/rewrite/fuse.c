@@ -47,10 +47,10 @@ static Arg *word(const Op *o, const char *token)
     return NULL;
 }
 
-/* The tensor that a call with the word `onto` writes; NULL where it makes gradients of parameters alone. */
+/* The first result of a call, which `onto` is added to; NULL where nobody wants that one. */
 static Arg *result(const Op *o)
 {
-    for (int i = 0; i < o->arg.n; i++)
+    for (int i = 0; i < o->arg.n && o->arg.at[i].kind != ARG_NONE; i++)
         if (o->arg.at[i].kind == ARG_WRITE)
             return &o->arg.at[i];
     return NULL;
