@@ -19,9 +19,10 @@
  * own number of chunks, unless the model says one.  It is tried if its guess is well below the best step, too.  The guess is no
  * bound: closed forms have messages free, and the plan may make tensors again that a row can keep.
  *
- * plan.tensor: auto offers numbers of devices of a stage, plan.positions: auto whole and divided rows of each, and plan.experts:
- * auto divided and whole ones, with numbers of stages and replicas and a micro-batch; with schedule: auto all rows of each.  The first is searched in full before the
- * others.  So the answer is the plan, with its bound, that the model has when it names these numbers.
+ * plan.tensor: auto offers numbers of devices of a stage, plan.positions: auto whole and divided rows of each, and
+ * plan.experts: auto divided and whole ones, with numbers of stages and replicas and a micro-batch; with schedule: auto all
+ * rows of each.  The first is searched in full before the others.  So the answer is the plan, with its bound, that the model
+ * has when it names these numbers.
  *
  * Cost: ROWS_WORK or DEGREES_WORK, of which each offer has a part; a graph and its prices for each T.  Not handled: rows where
  * neither gpipe nor 1f1b fits, or with free device orders; stages of unequal T.
