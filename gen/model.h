@@ -230,7 +230,7 @@ typedef struct {
     Loc tensor_at;
     enum { POSITIONS_WHOLE, POSITIONS_DIVIDED, POSITIONS_AUTO } positions;     /* between divided operators; auto: search.c */
     Loc positions_at;
-    enum { EXPERTS_DIVIDED, EXPERTS_DEVICES } experts;      /* of a stage of several: a part of every one, or whole ones */
+    enum { EXPERTS_DIVIDED, EXPERTS_DEVICES, EXPERTS_AUTO } experts;    /* of a stage: a part of every one, or whole ones */
     Loc experts_at;
     int buckets;                    /* most pieces of backward with exchanges of their own */
     int group;                      /* micro-batches that pass chunk by chunk; 0: as the schedule has them */
@@ -368,9 +368,9 @@ bool device_is(const Device *d, const char *name, size_t n);
 const Transport *transport_of(const Model *m);
 bool on_gpus(const Model *m);                       /* its devices are GPUs; never some of them */
 /* config/tensor.c: the model with stages of so many devices, and rows whole or divided; err where it can have none. */
-typedef struct { int devices, rows; } TeamForm;
+typedef struct { int devices, rows, experts; } TeamForm;
 typedef VEC(TeamForm) Teams;
-bool team_open(const Model *m);                     /* does plan.tensor, or plan.positions, leave it to the search? */
+bool team_open(const Model *m);                     /* does plan.tensor, positions or experts leave it to the search? */
 Teams team_offers(const Model *m);                  /* what they leave open, or say */
 const Model *with_team(const Model *m, TeamForm form);
 typedef VEC(const Model *) Models;

@@ -404,8 +404,9 @@ static Plan *read_any(const Options *x, const Model **m)
 Plan *plan_from(const Options *x, const Model *m)
 {
     if (team_open(m))
-        err(m->plan.tensor_auto ? m->plan.tensor_at : m->plan.positions_at, "what dpgen plan told", "%s is a plan of one "
-            "plan.%s, and auto leaves it open", x->from, m->plan.tensor_auto ? "tensor" : "positions");
+        err(m->plan.tensor_auto ? m->plan.tensor_at : m->plan.positions == POSITIONS_AUTO ? m->plan.positions_at
+            : m->plan.experts_at, "what dpgen plan told", "%s is a plan of one plan.%s, and auto leaves it open", x->from,
+            m->plan.tensor_auto ? "tensor" : m->plan.positions == POSITIONS_AUTO ? "positions" : "experts");
     Plan *p = read_any(x, &m);
     const Graph *g = p->g;
     if (p->devices > m->devices.n)

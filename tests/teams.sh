@@ -264,6 +264,20 @@ is "little memory" "yes tensor 4 with positions divided" "$(form --limit 300KiB 
     awk '{ print NF == 7 && $1 == $2 ? "yes" : "no", $3, $4, $5, $6, $7 }')"
 refuse "nothing else fits" 4 'tried and fits: .*--set plan.positions=divided' ./dpgen plan $gpt --stages 1 --estimate \
     --set plan.tensor=4 --limit 300KiB
+# whole experts are faster where bytes count, and wanted by messages or memory otherwise
+ways() {
+    for way in divided devices auto; do
+        ./dpgen plan $experts --stages 1 --set plan.tensor=4 --estimate --json --set plan.experts=$way "$@" 2>"$tmp/said" |
+            sed -n 's/.*"step_ns": \([0-9]*\).*/\1/p; s/.*"note": "\(tensor 4[^;]*\);.*/\1/p'
+    done | xargs
+}
+is "few bytes, experts" "yes tensor 4 with whole experts" "$(ways --set 'links={cpu-cpu: {rate: 100MB/s, latency: 1ns}}' |
+    awk '{ print $2 < $1 && $3 == $2 ? "yes" : "no", $4, $5, $6, $7, $8 }' | xargs)"
+is "few messages, experts" "yes tensor 4" "$(ways --set 'links={cpu-cpu: {rate: 1GB/s, latency: 10us}}' |
+    awk '{ print $1 < $2 && $3 == $1 ? "yes" : "no", $4, $5, $6, $7, $8 }' | xargs)"
+refuse "a plan of one way" 3 'is a plan of one plan.experts, and auto leaves it open' sh -c './dpgen plan $1 --set \
+    plan.tensor=2 --set plan.experts=devices --stages 1 --estimate -d a >"$2" 2>/dev/null; ./dpgen $1 --set plan.tensor=2 \
+    --set plan.experts=auto --stages 1 --estimate --from "$2" -o "$2.out"' sh "$experts" "$tmp/one"
 # ---- large models ------------------------------------------------------------------------------------------------
 large="examples/llama-3.2-1b.yaml -D D=8192 -D H=64 -D W=128 -D F=28672 -D L=80 -D FACTOR=8 -D TIE=0 -D T=8192
     --devices h100 --set devices.0.count=64 --set hosts.count=8 --set train.blocks=8

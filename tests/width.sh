@@ -190,7 +190,7 @@ sed 's/F: 9/F: 16/; s/T: 10/T: 16/; s/E: 5/E: 8/; s/out: 3,/out: E,/; s/experts:
     cd "$tmp/experts" && for name in tokens targets; do "$tmp/npy" $name.npy i4 0 29 24 16; done &&
     cd "$tmp/t5" && "$tmp/npy" ids.npy i4 0 40 24 16 && "$tmp/npy" mask.npy i4 0 2 24 16 &&
     for name in decoder_ids labels; do "$tmp/npy" $name.npy i4 0 40 24 8; done) || fault "no arrays"
-many=0 most=8
+many=40 most=8
 [ -z "${SLOW:-}" ] || many=300 most=16
 awk -v least=$many -v ranks=$most -f tests/width.awk >"$tmp/cover"
 mpi=$(mpis | head -n 1) at_home=$run arguments="--steps 2"

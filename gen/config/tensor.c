@@ -87,6 +87,7 @@ const Model *with_team(const Model *m, TeamForm form)
     Model *with = alloc(sizeof *with);
     *with = *m;
     with->plan.positions = form.rows;
+    with->plan.experts = form.experts;
     with->devices = m->listed.n ? m->listed : m->devices;
     memset(&with->listed, 0, sizeof with->listed);
     with->plan.tensor = devices;
@@ -117,16 +118,25 @@ void tensor_end(Model *m)
         take_teams(m, p->tensor);
 }
 
-bool team_open(const Model *m) { return m->plan.tensor_auto || m->plan.positions == POSITIONS_AUTO; }
+bool team_open(const Model *m)
+{
+    return m->plan.tensor_auto || m->plan.positions == POSITIONS_AUTO || m->plan.experts == EXPERTS_AUTO;
+}
+
+/* Is the second of two ways an offer for stages of t devices, or the first? */
+static bool offered(int asked, int any, int way, int t)
+{
+    return asked == any ? t > 1 || way == 0 : way == asked;
+}
 
 Teams team_offers(const Model *m)
 {
     const PlanSpec *p = &m->plan;
     Teams all = {0};
     for (int t = 1; t <= MOST_TEAM; t *= 2)
-        for (int rows = POSITIONS_WHOLE; rows <= POSITIONS_DIVIDED && (p->tensor_auto || t == p->tensor); rows++)
-            if (p->positions == POSITIONS_AUTO ? t > 1 || rows == POSITIONS_WHOLE : rows == (int)p->positions)
-                *PUSH(&all) = (TeamForm){t, rows};
+        for (int way = 0; way < 4 && (p->tensor_auto || t == p->tensor); way++)
+            if (offered((int)p->positions, POSITIONS_AUTO, way % 2, t) && offered((int)p->experts, EXPERTS_AUTO, way / 2, t))
+                *PUSH(&all) = (TeamForm){t, way % 2, way / 2};
     return all;
 }
 

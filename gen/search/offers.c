@@ -19,9 +19,10 @@
  * own number of chunks, unless the model says one.  It is tried if its guess is well below the best step, too.  The guess is no
  * bound: closed forms have messages free, and the plan may make tensors again that a row can keep.
  *
- * plan.tensor: auto offers numbers of devices of a stage, and plan.positions: auto whole and divided rows of each, with numbers
- * of stages and replicas and a micro-batch; with schedule: auto all rows of each.  The first is searched in full before the
- * others.  So the answer is the plan, with its bound, that the model has when it names these numbers.
+ * plan.tensor: auto offers numbers of devices of a stage, plan.positions: auto whole and divided rows of each, and
+ * plan.experts: auto divided and whole ones, with numbers of stages and replicas and a micro-batch; with schedule: auto all
+ * rows of each.  The first is searched in full before the others.  So the answer is the plan, with its bound, that the model
+ * has when it names these numbers.
  *
  * Cost: ROWS_WORK or DEGREES_WORK, of which each offer has a part; a graph and its prices for each T.  Not handled: rows where
  * neither gpipe nor 1f1b fits, or with free device orders; stages of unequal T.
@@ -266,7 +267,7 @@ static void find_degrees(Degrees *all)
 
 static bool is_form(const Model *m, TeamForm form)
 {
-    return m->plan.tensor == form.devices && (int)m->plan.positions == form.rows;
+    return m->plan.tensor == form.devices && (int)m->plan.positions == form.rows && (int)m->plan.experts == form.experts;
 }
 
 /* Of all offers of that form: the best plan, or what none of them is below. */
@@ -275,7 +276,7 @@ static const char *outcome(const Degrees *all, TeamForm form)
     const Offer *found = NULL;
     Ns least = INT64_MAX;
     for (int i = 0; i < all->refused.n; i++)
-        if (all->refused.at[i].form.devices == form.devices && all->refused.at[i].form.rows == form.rows)
+        if (!memcmp(&all->refused.at[i].form, &form, sizeof form))
             return all->refused.at[i].why;
     for (int i = 0; i < all->offer.n; i++) {
         const Offer *o = &all->offer.at[i];
@@ -288,17 +289,19 @@ static const char *outcome(const Degrees *all, TeamForm form)
          : least < INT64_MAX ? strf("not below %.3f ms", (double)least / 1e6) : "none";
 }
 
-/* Where plan.positions is open, a number stands for whole rows. */
+/* Where plan.positions is open, a number stands for whole rows; where plan.experts is, for divided ones. */
 static const char *form_text(const Model *m, TeamForm form)
 {
     bool rows = m->plan.positions == POSITIONS_AUTO && form.rows == POSITIONS_DIVIDED;
-    return strf("%d%s", form.devices, rows ? " with positions divided" : "");
+    bool experts = m->plan.experts == EXPERTS_AUTO && form.experts == EXPERTS_DEVICES;
+    return strf("%d%s%s", form.devices, rows ? " with positions divided" : "",
+                !experts ? "" : rows ? " and whole experts" : " with whole experts");
 }
 
 static const char *note_of(const Degrees *all, const Model *chosen)
 {
     const char *text = "";
-    TeamForm is = {chosen->plan.tensor, (int)chosen->plan.positions};
+    TeamForm is = {chosen->plan.tensor, (int)chosen->plan.positions, (int)chosen->plan.experts};
     for (int i = 0; i < all->tried.n; i++)
         if (!is_form(chosen, all->tried.at[i]))
             text = strf("%s%s%s %s", text, *text ? ", " : "", form_text(all->m, all->tried.at[i]),
@@ -323,7 +326,7 @@ Plan *offer_degrees(SearchOf *full, const Options *x, const Model *m, const Ask 
     Degrees all = {.x = &quiet, .m = m};
     find_degrees(&all);
     if (!all.offer.n)
-        return full(x, with_team(m, (TeamForm){m->plan.tensor, POSITIONS_WHOLE}), ask, failed);
+        return full(x, with_team(m, (TeamForm){m->plan.tensor, POSITIONS_WHOLE, EXPERTS_DIVIDED}), ask, failed);
     const Search s = {.x = &quiet, .ask = ask ? *ask : (Ask){0}};
     Offer *first = &all.offer.at[0];
     Plan *p = full(&quiet, named(m, first), ask, failed);
