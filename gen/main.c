@@ -229,7 +229,8 @@ static void warn_data(const Model *m)
     }
 }
 
-/* Sums in blocks are an order of additions, and a library has its own.  Paced devices do not add at all. */
+/* Sums in blocks are an order of additions, and a library has its own.  Paced devices do not add at all.  Parameters of several
+ * replicas meet in the memory of hosts. */
 static void check_blocks(const Model *m)
 {
     const Device *d = &m->devices.at[0];
@@ -240,6 +241,9 @@ static void check_blocks(const Model *m)
     if ((m->plan.tensor > 1 || m->plan.tensor_auto) && target_of(d)->paced)
         err(m->plan.tensor_at, "plan.tensor: 1", "plan.tensor: %s, and '%s' is paced, which adds over no devices: it can be "
             "planned for, and not generated", m->plan.tensor_auto ? "auto" : strf("%d", m->plan.tensor), d->name);
+    if (m->train.shard == SHARD_PARAMETERS && on_gpus(m))
+        err(m->plan.replicas_at, "train.shard: gradients", "train.shard: parameters, and files take a parameter whole, which "
+            "the GPUs of several replicas do not hand on: it can be planned for, and not generated");
 }
 
 /* What rt/library/ can do without a runtime. */

@@ -263,7 +263,7 @@ typedef struct {
 } PlanSpec;
 
 /* train.shard: what is dealt out to replicas, with all in front of it. */
-typedef enum { SHARD_NONE, SHARD_OPTIMIZER, SHARD_GRADIENTS } Shard;
+typedef enum { SHARD_NONE, SHARD_OPTIMIZER, SHARD_GRADIENTS, SHARD_PARAMETERS } Shard;
 typedef enum { OPT_SGD, OPT_ADAMW, OPT_NADAMW, OPT_RMSPROP } OptKind;
 /* Parameters with numbers of their own in the update: train.optimizer.groups. */
 typedef struct { Strs match; double lr, weight_decay, beta1, beta2, eps; bool times; Loc loc; } ParamGroup;

@@ -30,7 +30,8 @@ typedef enum {
     K_END,
     K_VERSION,                  /* order: the newest weights copied, to be updated there; what was copied stays as a version */
     K_PREDICT,                  /* order: the newest weights predicted, for backward or forward */
-    K_SHARE                     /* order: what two rows have of the sum goes to the other one: sched/share.c */
+    K_SHARE,                    /* order: what two rows have of the sum goes to the other one: sched/share.c */
+    K_ROOM                      /* order, and by comm for each parameter: the row's part, into the room of the whole */
 } ActionKind;
 
 /* The gradients that a fold adds: of a chunk all, those that I adds to, or those of W.  I runs ahead of W, so where one call
@@ -43,8 +44,9 @@ typedef enum { PIECE_STEP, PIECE_PROLOGUE, PIECE_PERIOD, PIECE_EPILOGUE, PIECE_A
 
 /* The parts of an update, in the order in which they run; a list has those that it needs.  U_TIES: rows add the uses of a tied
  * parameter before the way down the tree; U_GATHER: ties, and partial norms; U_SUMS: of the blocks of norms; U_NORM: the total;
- * U_STEP: the parameters; U_COPIES: of those that came back in parts. */
-typedef enum { U_TIES, U_GATHER, U_SUMS, U_NORM, U_STEP, U_COPIES, U_PARTS, U_NONE = -1 } UpdatePart;
+ * U_STEP: the parameters; U_COPIES: of those that came back in parts.  U_ROOMS is no part of it: parts of copies, rounded into
+ * their rooms, in front of the computations that read those. */
+typedef enum { U_TIES, U_GATHER, U_SUMS, U_NORM, U_STEP, U_COPIES, U_ROOMS, U_PARTS, U_NONE = -1 } UpdatePart;
 
 typedef struct {
     ActionKind kind;            /* order, then comm: the pass that puts the action into a list */
@@ -60,7 +62,7 @@ typedef struct {
                                    MERGE, SHARE: level of the tree over rows; PREDICT: 0 for backward, 1 for forward */
     int acc;                    /* order, then comm: W: 0 the first micro-batch of a chain, else 1 */
     int group;                  /* order: W, FOLD: slot of the gradient accumulators; SHARE: 0 gradients, 1 parameters,
-                                   2 gradients of tied parameters */
+                                   2 gradients of tied parameters, 3 parameters in rooms */
     int into;                   /* order: FOLD: slot added into */
     int first, until;           /* comm: compute: the calls first .. until-1 of its line (calls_of); 0, 0: all.  Cut by
                                    offload, bucket.  FOLD: the gradients that these operators of backward complete */
@@ -304,6 +306,9 @@ Extent plan_own(const Plan *p, int row, int state);
 bool plan_sharded(const Plan *p, int param);
 bool plan_returns(const Plan *p, int param);        /* ... and its gradient goes down the tree too, whole for the norm */
 bool plan_drops(const Plan *p, int state);          /* a gradient of which the part alone is kept behind the way up */
+/* A parameter of which the row keeps its part alone; a state that computations find whole in a room, gathered for them: its
+ * copy, or itself where it has none. */
+bool plan_parted(const Plan *p, int param), plan_room(const Plan *p, int state);
 /* Without train.shard, or where it returns: the parameter whose uses it adds before they go down the tree; -1. */
 int plan_joins_op(const Plan *p, int op);
 bool *plan_joined(const Plan *p);           /* by state: a gradient of such a parameter, or one that returns */

@@ -51,6 +51,7 @@ typedef struct StateInfo {      /* one state of one stage */
 #define UNIFORM(from, to)       {JOB_UNIFORM, from, to, {0}}
 #define SINES(theta, less)      {JOB_SINES, theta, less, {0}}
 #define VALUES(...)             {JOB_VALUES, 0, 0, {__VA_ARGS__}}
+enum { CUT_MOMENTS = 1, CUT_GRAD = 2, CUT_PARAM = 4 };     /* sums of these: Parameter.cut */
 typedef struct {
     const char *name;
     long shape[6];              /* axes; 0 ends */
@@ -59,7 +60,7 @@ typedef struct {
     struct { int kept, copies; size_t stride; } versions;   /* of param and of copy */
     struct { int kept; size_t stride; } sums;               /* of grad */
     int shared;                 /* another stage owns it */
-    int cut;                    /* 1: elements from .. from+part-1 of each state but param and copy */
+    int cut;                    /* of moments, of the gradient, of the parameter: elements from .. from+part-1 alone */
     long from, part;
     int files;                  /* FILES_... */
     int bits;                   /* of a number in the copy; 0: it is bf16 */

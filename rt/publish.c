@@ -187,7 +187,7 @@ static int write_mine(Worker *w)
     int file = open(x->file, O_WRONLY);
     bool good = file >= 0;
     for (int i = 0; i < x->parts; i++)
-        if (item_here(w, x->item[i].item) && (good || x->item[i].item->state->outer))
+        if (item_here(w, x->item[i].item) && (good || x->item[i].item->state->outer || x->item[i].item->state->cut))
             good = write_parameter(w, x, &x->item[i], file) && good;
     if (good)
         good = fsync(file) == 0;

@@ -28,7 +28,8 @@ static StateInfo state_of(const Parameter *p, int kind, size_t at, int shard)
         s.kept = p->versions.kept;
         s.copies = p->versions.copies;
         s.stride = p->versions.stride;
-        return s;
+        if (!(p->cut & CUT_PARAM))
+            return s;
     }
     if (kind == STATE_GRAD) {
         s.kept = p->sums.kept;
@@ -37,7 +38,7 @@ static StateInfo state_of(const Parameter *p, int kind, size_t at, int shard)
     s.cut = p->cut;
     s.from = p->from;
     s.part = p->part;
-    s.whole = p->cut == 1 && kind == STATE_GRAD;
+    s.whole = p->cut && kind == STATE_GRAD && !(p->cut & CUT_GRAD);
     return s;
 }
 

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# train.shard: optimizer, gradients.  The bits are those of one replica that shares nothing: parameters, norms and gradients,
-# in f32 and in bf16, with ties, momentum and batch statistics.  A checkpoint knows nothing of the parts: it has the same
-# bytes, and goes on under any width, sharded or not, and between processes.  Moments of a device are 1/r of all, in the plan
-# and in what the plan says of itself, and so is what stays of a gradient; a sum of it is there in backward alone.
+# train.shard: optimizer, gradients, parameters.  The bits are those of one replica that shares nothing: those of parameters,
+# norms and gradients, in f32 and in bf16, with ties, momentum and batch statistics.  A checkpoint knows nothing of the parts:
+# it has the same bytes, and goes on under any width, sharded or not, and between processes.  Moments of a device are 1/r of
+# all, in the plan and in what the plan says of itself, and so is what stays of a gradient; a sum is there in backward alone.
 . "$(dirname "$0")/lib.sh"
 need dpgen build/emitted build/librt.a build/librt_bf16.a
 use_portable
@@ -12,6 +12,7 @@ use_portable
 echo "devices: [{name: cpu, kind: cpu, count: 8, memory: 64MiB, threads: 1, kernels: portable}]" >"$tmp/eight"
 base="--devices $tmp/eight --set train.batch.global=16 --set train.batch.groups=8 --set train.steps=4 --schedule 1f1b"
 shard="--set train.shard=optimizer" less="--set train.shard=gradients"
+least="--set train.shard=parameters"
 
 # facts NAME MODEL OPTION...: parameters, gradients and every line of the log, as one hash
 facts() {
@@ -19,9 +20,10 @@ facts() {
     shift
     rm -f "$tmp/$name.jsonl"
     said=$(generate "$tmp/$name" "$@" && compile "$tmp/$name" &&
-        "$tmp/$name/job" --no-checkpoint --hash --data "$data" --log "$tmp/$name.jsonl" --gradients "$tmp/$name.grads" \
-            >"$tmp/$name.said" 2>&1) || { echo "$name: $said $(tail -n 1 "$tmp/$name.said")"; return; }
-    { sed -n 's/,"tokens_per_s".*//; /"event":"step"/p' "$tmp/$name.jsonl"
+        "$tmp/$name/job" --no-checkpoint --hash --data "$data" ${evals:+--eval-data "$root/README.md"} \
+            --log "$tmp/$name.jsonl" --gradients "$tmp/$name.grads" >"$tmp/$name.said" 2>&1) ||
+        { echo "$name: $said $(tail -n 1 "$tmp/$name.said")"; return; }
+    { sed -n 's/,"tokens_per_s".*//; s/,"time".*//; /"event":"\(step\|eval\)"/p' "$tmp/$name.jsonl"
       sed -n 's/^sha256 //p' "$tmp/$name.said"
       cat "$tmp/$name.grads"; } | sha256sum
 }
@@ -41,12 +43,12 @@ same() {
     done
 }
 gpt=$models/tiny-gpt.yaml
-plans="1,1,gradients 2,1,optimizer 4,2,optimizer 8,1,gradients" same "AdamW" "$gpt"
+plans="1,1,parameters 2,1,optimizer 4,2,parameters 8,1,gradients" same "AdamW" "$gpt"
 plans="8,1,gradients 4,1,optimizer" same "no norm" "$gpt" --set train.clip_norm=0
-plans="4,2,optimizer" same "a norm each" "$gpt" --set train.clip_scope=parameter
+plans="4,2,parameters" same "a norm each" "$gpt" --set train.clip_scope=parameter
 plans="4,1,optimizer" same "SGD" "$gpt" --set "train.optimizer={type: sgd, lr: 0.1, momentum: 0.9}"
 plans="8,1,gradients" same "Nesterov" "$gpt" --set "train.optimizer={type: sgd, lr: 0.1, momentum: 0.9, nesterov: true}"
-plans="2,1,optimizer" same "RMSprop, centred" "$gpt" --set \
+plans="2,1,parameters" same "RMSprop, centred" "$gpt" --set \
     "train.optimizer={type: rmsprop, lr: 0.001, momentum: 0.9, centered: true}"
 plans="4,2,optimizer" same "RMSprop" "$gpt" --set "train.optimizer={type: rmsprop, lr: 0.001, momentum: 0.9}"
 # A stage of a Gelu alone has no parameter, nothing to reduce and nothing to clip; attention, dropout and sum likewise
@@ -58,10 +60,14 @@ for cuts in 8,9 ${SLOW:+2,3 4,6}; do
         "$tmp/many"
 done
 # What a chunk has added up leaves before the next one begins backward; ties on two stages, of which a part comes home
-plans="2,2,gradients" same "breadth-first" "$gpt" --set train.batch.groups=2 --schedule breadth-first --set plan.chunks=2 \
-    --set plan.buckets=4
+plans="2,2,gradients 2,2,parameters" same "breadth-first" "$gpt" --set train.batch.groups=2 --schedule breadth-first \
+    --set plan.chunks=2 --set plan.buckets=4
 use_bf16
-plans="2,2,optimizer 8,1,gradients" same "bf16" "$gpt" --set train.precision.compute=bf16
+plans="2,2,parameters 8,1,gradients" same "bf16" "$gpt" --set train.precision.compute=bf16
+evals=yes   # each micro-batch of an evaluation has rooms of its own
+plans="2,2,parameters" same "bf16, interleaved" "$gpt" --set train.precision.compute=bf16 --schedule interleaved \
+    --set plan.chunks=2 --set 'data.eval={format: bytes, files: "*", tokens: tokens, next: targets, every: 2, batches: 2}'
+evals=
 use_portable
 
 # Checkpoints: bytes, and each goes on as the other.
@@ -79,9 +85,8 @@ goes_on() {
     "$tmp/$1/job" --quiet --hash --resume --data "$data" --checkpoint "$tmp/from" 2>&1 | sed -n 's/^sha256 //p'
 }
 want=$(saves plain --stages 1)
-for r in 2 8; do
-    [ "$(saves r$r $shard --stages 1 --replicas $r)" = "$want" ] && pass || fault "checkpoint of $r replicas"
-done
+[ "$(saves r2 $shard --stages 1 --replicas 2)" = "$want" ] && pass || fault "checkpoint of 2 replicas"
+[ "$(saves r8 $least --stages 1 --replicas 8)" = "$want" ] && pass || fault "checkpoint of 8 replicas with parts of parameters"
 want=$(goes_on plain plain)
 for pair in "plain r8" "r8 plain" "r2 r8"; do
     [ -n "$want" ] && [ "$(goes_on $pair)" = "$want" ] && pass || fault "$pair do not go on alike"
@@ -89,7 +94,7 @@ done
 
 # Two processes write into one file, over MPI; what another width has written goes on there.
 if over_mpi 2 2; then
-    [ "$(saves ranks $shard --stages 1 --replicas 2 --set plan.transport=mpi)" = "$(saved plain)" ] && pass ||
+    [ "$(saves ranks $least --stages 1 --replicas 2 --set plan.transport=mpi)" = "$(saved plain)" ] && pass ||
         fault "checkpoint of two processes"
     rm -rf "$tmp/from"
     cp -r "$tmp/r8.saved" "$tmp/from"
@@ -135,6 +140,24 @@ sums=$(deep $less | awk '/^buf 0:[^ ]*\.grad\.[0-9]* / { sub(/.* bytes=/, ""); n
 # ... and a plan is found under the limit that it needs
 said=$(./dpgen plan "$gpt" $base --estimate $deep $less --limit "$(deep $less | arena)" 2>&1) && pass ||
     fault "its own limit: $said"
+# Parameters, on paper: 4 n / r of each all the time; a room of 4 n in f32, of 2 n in bf16.  Breadth-first fills it
+# twice, interleaved no more than twice for each group of micro-batches, and one chunk a device once.
+bytes() { sed -n "s/^buf 0:$1 .* bytes=\([0-9]*\) .*/\1/p" "$tmp/deep" | tail -n 1; }
+fills() { grep -c "^action $1 kind=room .*state=$2 " "$tmp/deep"; }
+deep $least >"$tmp/deep"
+n=$((24 * 72))
+[ "$(bytes h.0.attn.c_attn.weight)" = $((4 * n / 2)) ] && [ "$(bytes h.0.attn.c_attn.weight_room)" = $((4 * n)) ] && pass ||
+    fault "f32: $(bytes h.0.attn.c_attn.weight) bytes, a room of $(bytes h.0.attn.c_attn.weight_room)"
+[ "$(fills 0 h.0.attn.c_attn.weight)" = 2 ] && pass || fault "$(fills 0 h.0.attn.c_attn.weight) sessions of a step"
+deep $least --set train.precision.compute=bf16 --schedule interleaved --set plan.group=2 >"$tmp/deep"
+[ "$(bytes h.0.attn.c_attn.weight)" = $((4 * n / 2)) ] && [ "$(bytes h.0.attn.c_attn.weight.copy_room)" = $((2 * n)) ] &&
+    pass || fault "bf16: $(bytes h.0.attn.c_attn.weight) bytes, a room of $(bytes h.0.attn.c_attn.weight.copy_room)"
+[ "$(fills 0 h.0.ln_1.weight)" -le 4 ] && pass || fault "interleaved: $(fills 0 h.0.ln_1.weight) sessions of 2 groups"
+deep $least --schedule gpipe --set plan.chunks=1 >"$tmp/deep"
+[ "$(fills 0 h.0.attn.c_attn.weight)" = 1 ] && pass || fault "one chunk: $(fills 0 h.0.attn.c_attn.weight) sessions"
+[ "$(deep $least | arena)" -lt "$(deep $less | arena)" ] && pass || fault "rooms of two chunks are there at once"
 refuse "two directions" 3 'train.shard' ./dpgen plan "$gpt" $base $shard --stages 2 --schedule chimera --estimate
+refuse "an evaluation that replicas cannot share" 3 'set data.eval.batches to 4' ./dpgen plan "$gpt" $base $least --replicas 2 \
+    --set 'data.eval={format: bytes, files: "*", tokens: tokens, next: targets, batches: 3}' --estimate --stages 1
 refuse "a step ahead" 3 'train.shard' ./dpgen plan "$gpt" $base $shard --stages 2 --schedule 2bw --estimate
 finish

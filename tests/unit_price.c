@@ -577,6 +577,7 @@ int main(void)
     test_replicas("none", "4");
     test_replicas("optimizer", "4");
     test_replicas("gradients", "2");
+    test_replicas("parameters", "2");
     test_fates();
     test_offload();
     test_search();

@@ -22,7 +22,7 @@ function fresh(   i, j, n) {
 }
 
 BEGIN {
-    fields = split("1 2 4 8/1 2 4/1 2/1f1b zb-h1 interleaved zb-v/none full/none optimizer gradients/local mpi/" \
+    fields = split("1 2 4 8/1 2 4/1 2/1f1b zb-h1 interleaved zb-v/none full/none optimizer gradients parameters/local mpi/" \
         "gpt llama bert t5 experts/f32 bf16/whole divided/divided devices", list, "/")
     seed = 7
     for (i = 1; i <= fields; i++)

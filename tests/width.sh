@@ -33,11 +33,11 @@ one_hash "llama"
 some="$gpt --set train.batch.groups=2 --set train.batch.micro=1"
 { team some 1 1 $some; team some 2 2 $some --schedule chimera; team some 2 1 $some --replicas 2 --offload "\"['*']\""
   team some 4 2 $some --replicas 2 --schedule interleaved
-  team shard 2 1 $some --replicas 2 --set train.shard=optimizer; } | plans
+  team shard 2 1 $some --replicas 2 --set train.shard=parameters; } | plans
 one_hash "replicas and two ways"
 some="$some --set train.clip_norm=0"
 { team free 1 2 $some --replicas 2; team free 2 2 $some --replicas 2 --schedule zb-v
-  team parts 2 1 $some --replicas 2 --set train.shard=optimizer; } | plans
+  team parts 2 1 $some --replicas 2 --set train.shard=parameters; } | plans
 one_hash "replicas without clipping"
 # moments OPTION...: bytes of those of a weight that is divided, of one replica or of another
 moments() {

@@ -74,6 +74,7 @@ static void hold_part(const Stage *s, Held *h, const Node *row)
     int64_t from = node_int(row, "from", 0), part = node_int(row, "part", 0), n = h->bytes / 4;
     if (from < 0 || part < 0 || from > n || part > n - from)
         stop(NOT_READ, "%s.c:%d: %s: no part of it", s->name, row->line, h->param);
+    h->part = true;
     h->from = 4 * from;
     h->bytes = 4 * part;
 }
@@ -103,8 +104,8 @@ static void hold_kind(Stage *s, const Node *row, const char *name, const char *k
     Held *h = hold(s, name, kind, at->child->i, !copy ? 4 * n : bits ? few : 2 * n, row->line);
     hold_stretches(s, h, row, devices);
     keep_versions(h, node_field(row, "versions"));
-    int64_t cut = node_int(row, "cut", 0);
-    if (cut > !strcmp(kind, "grad") && !copy && strcmp(kind, "param"))
+    int64_t cut = node_int(row, "cut", 0), bit = !strcmp(kind, "param") ? 4 : !strcmp(kind, "grad") ? 2 : 1;
+    if (cut & bit && !copy)
         hold_part(s, h, row);
 }
 

@@ -60,13 +60,27 @@ static bool spared(const Graph *g, const Thing *t)
     return true;
 }
 
+/* A copy that nobody holds, since each step makes it of the parts of a parameter that replicas have. */
+static bool made_again(const Proof *p, const Thing *t)
+{
+    bool held = false, parts = false;
+    for (int d = 0; d < p->f->stages && !strcmp(t->kind, "copy"); d++)
+        for (int k = 0; k < p->f->stage[d].held.n; k++) {
+            const Held *h = &p->f->stage[d].held.at[k];
+            held |= h->param == t->of && !strcmp(h->kind, "copy");
+            parts |= h->param == t->of && !strcmp(h->kind, "param") && h->part;
+        }
+    return parts && !held;
+}
+
 /* Each byte of each parameter and moment of the model stands on some stage. */
 static void complete(const Proof *p)
 {
     for (int i = 0; i < p->g->state.n; i++) {
         const Thing *t = &p->g->state.at[i];
         Pieces there = {0};
-        if (!t->of || !strcmp(t->kind, "grad") || !strcmp(t->kind, "norm") || !strcmp(t->kind, "clip") || spared(p->g, t))
+        if (!t->of || !strcmp(t->kind, "grad") || !strcmp(t->kind, "norm") || !strcmp(t->kind, "clip") || spared(p->g, t) ||
+            made_again(p, t))
             continue;
         for (int d = 0; d < p->f->stages; d++)
             for (int k = 0; k < p->f->stage[d].held.n; k++) {

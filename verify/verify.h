@@ -235,7 +235,12 @@ const Thing *reference_state(const Graph *g, const char *param, const char *kind
 /* ---- folder.c, play.c, prove.c ----------------------------------------------------------------------------------- */
 /* A state that a stage holds: bytes `from` on of `whole`, or of the `room` of a device for its part of each of so many
  * stretches; version v in slot v mod `kept`, `stride` bytes apart. */
-typedef struct { const char *param, *kind; int64_t at, bytes, from, whole, stride, stretches, room; int kept, line; } Held;
+typedef struct {
+    const char *param, *kind;
+    int64_t at, bytes, from, whole, stride, stretches, room;
+    int kept, line;
+    bool part;                  /* the row says that a replica has a part of it */
+} Held;
 typedef struct {
     const char *name;
     int64_t arena, vals, host;

@@ -205,7 +205,8 @@ static bool computes_nothing(const Plan *p, const Action *k)
 static bool does_nothing(const Plan *p, const Action *k)
 {
     bool weights = k->kind == K_VERSION || k->kind == K_PREDICT;
-    return k->kind == K_MERGE || k->kind == K_SHARE || computes_nothing(p, k) || (weights && keeps_nothing(p, k->chunk)) ||
+    return k->kind == K_MERGE || k->kind == K_SHARE || k->kind == K_ROOM || computes_nothing(p, k) ||
+           (weights && keeps_nothing(p, k->chunk)) ||
            (k->kind == K_U && is_empty(p, k)) || (k->kind == K_FOLD && folds_nothing(p, k));
 }
 
@@ -251,7 +252,8 @@ static Bytes state_bytes(const Plan *p, const Routine *r, const Op *o, int state
 {
     const State *s = &p->g->state.at[state];
     bool moment = s->kind == S_MOMENT1 || s->kind == S_MOMENT2 || s->kind == S_CENTRE;
-    if ((!moment && !(o->phase == PH_U && value_dropped(p, state))) || value_cut(p, o) < 0)
+    bool cut = moment || value_dropped(p, state) || (s->kind == S_PARAM && value_parted(p, state));
+    if (!cut || o->phase != PH_U || value_cut(p, o) < 0)
         return s->bytes;
     Kept part = value_kept(p, plan_row_of(p, r->device, r->chunk), state, plan_levels(p));
     return part.to - part.from;

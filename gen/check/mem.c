@@ -64,13 +64,6 @@ static int partials_of(const Plan *p, int state, int d, int way)
     return n;
 }
 
-/* The sum of the gradients of a row when they come to a level of the tree. */
-static ValueChain tree_of(const Plan *p, int row, int level)
-{
-    int from = row >> level << level;
-    return (ValueChain){from * plan_micro(p), (from + (1 << level)) * plan_micro(p)};
-}
-
 /* So many parameters' blocks are in the device's own vector: with all of them it is that of its row. */
 static CheckValue blocks_value(const Memory *m, int state, int n)
 {
@@ -84,12 +77,24 @@ static CheckValue blocks_value(const Memory *m, int state, int n)
         Kept part = param < 0 ? (Kept){0, 1} : value_kept(p, row, param, plan_levels(p));
         all += part.to > part.from;
     }
-    return n == all ? value_gradient(state, tree_of(p, row, 0), m->step) : value_norm(state, n, m->step);
+    return n == all ? value_gradient(state, value_tree(p, row, 0), m->step) : value_norm(state, n, m->step);
 }
 
 static ValueChain whole(const Memory *m)
 {
     return (ValueChain){0, (int)m->p->g->micro};
+}
+
+/* The buffer of a state there, of that pipeline; -1: of any. */
+static int made_here(const Memory *m, int state, int way)
+{
+    int held = -1;
+    for (int b = 0; b < m->p->buf.n; b++) {
+        const Buf *x = &m->p->buf.at[b];
+        if (x->device == m->device && x->state == state && x->origin == MADE && (way < 0 || x->pipeline == way))
+            held = b;
+    }
+    return held;
 }
 
 static int now(const Memory *m)
@@ -188,7 +193,7 @@ static CheckValue read_state(Memory *m, const Op *o, const Arg *a)
     case S_PARAM: case S_COPY:
         if (m->p->g->state.at[s->param].frozen)
             return value_state(a->index, 0);
-        if (op_is(o, TRAIT_NARROW))       /* what this step has updated */
+        if (op_is(o, TRAIT_NARROW) && !value_parted(m->p, s->param))       /* what this step has updated */
             return value_state(a->index, m->step + 1);
         return o->phase == PH_U || m->eval ? value_state(a->index, m->step) : weights_value(m, a->index);
     default:
@@ -208,7 +213,8 @@ static Kept operand(const Memory *m, const Op *o, const MemOperand *x)
 {
     const State *s = x->a->state && x->a->kind != ARG_VALS ? &m->p->g->state.at[x->a->index] : NULL;
     bool whole = !s || (s->kind != S_GRAD && s->kind != S_PARAM && s->kind != S_COPY);
-    if (whole || value_cut(m->p, o) < 0 || value_dropped(m->p, x->a->index))
+    whole |= s && (value_dropped(m->p, x->a->index) || (s->kind == S_PARAM && value_parted(m->p, x->a->index)));
+    if (whole || value_cut(m->p, o) < 0)
         return (Kept){x->from, x->to};
     Kept part = value_kept(m->p, plan_row_of(m->p, m->device, m->k->chunk), x->a->index, plan_levels(m->p));
     return part_of(m, x->buf, x->slot, part.from, part.to - part.from);
@@ -239,6 +245,12 @@ static CheckValue added(Memory *m, const Op *o, const Arg *a, int b, int slot)
     return value_gradient(a->index, *c, m->step);
 }
 
+/* A room is filled with what the step before has made. */
+static bool is_filled(const Memory *m, const Op *o, const Arg *a)
+{
+    return op_is(o, TRAIT_NARROW) && value_filled(m->p, a->index);
+}
+
 static void write_arg(Memory *m, const Op *o, const MemOperand *x)
 {
     const Arg *a = x->a;
@@ -257,7 +269,7 @@ static void write_arg(Memory *m, const Op *o, const MemOperand *x)
     else if (a->kind == ARG_UPDATE && kind == S_NORM)
         put_in(m, where, value_norm(a->index, ++*partials(m, a->index, way(m)), m->step));
     else if (a->kind == ARG_UPDATE || a->kind == ARG_WRITE)
-        put_in(m, where, value_state(a->index, m->step + 1));
+        put_in(m, where, value_state(a->index, m->step + !is_filled(m, o, a)));
 }
 
 /* A kernel may write before it has read: no result shares a byte with an operand. */
@@ -327,12 +339,6 @@ static void run_fold(Memory *m, const Action *k)
     }
 }
 
-/* The sum of the chunk's gradients there when they come to a level of the tree. */
-static ValueChain subtree(const Plan *p, int device, int chunk, int level)
-{
-    return tree_of(p, chunk < 0 ? plan_replica(p, device) : plan_row_of(p, device, chunk), level);
-}
-
 /* The part of the gradient that the row of a device has when so many levels are done. */
 static Kept kept(const Plan *p, int device, int chunk, int state, int levels)
 {
@@ -350,13 +356,10 @@ static void check_half(const Memory *m, const Action *k, Bytes at, Kept part)
 static void run_merge(Memory *m, const Action *k)
 {
     const Plan *p = m->p;
-    int held = -1, level = k->tree_level;
-    for (int b = 0; b < p->buf.n; b++)
-        if (p->buf.at[b].device == m->device && p->buf.at[b].state == k->state && p->buf.at[b].origin == MADE)
-            held = b;
+    int held = made_here(m, k->state, -1), level = k->tree_level;
     if (held < 0 || level < 0 || level >= plan_levels(p) || k->from_device != plan_partner(p, m->device, k->chunk, level))
         die("device %d merges a gradient with device %d at level %d", m->device, k->from_device, level);
-    ValueChain mine = subtree(p, m->device, k->chunk, level), theirs = subtree(p, k->from_device, k->chunk, level);
+    ValueChain mine = value_subtree(p, m->device, k->chunk, level), theirs = value_subtree(p, k->from_device, k->chunk, level);
     Kept part = part_of(m, held, 0, k->at, k->bytes), all = {0, p->g->state.at[k->state].bytes};
     bool blocks = p->g->state.at[k->state].kind == S_BLOCKS;
     check_half(m, k, k->at, blocks ? all : kept(p, m->device, k->chunk, k->state, level + 1));
@@ -367,7 +370,7 @@ static void run_merge(Memory *m, const Action *k)
         die("device %d: a merge joins sums that are not neighbours", m->device);
     if (stays)
         part = part_of(m, k->buf, k->slot, 0, k->bytes);
-    ranges_claim(&m->range, part.from, part.to, value_gradient(k->state, subtree(p, m->device, k->chunk, level + 1), m->step));
+    put_in(m, part, value_gradient(k->state, value_subtree(p, m->device, k->chunk, level + 1), m->step));
 }
 
 /* ---- moves ------------------------------------------------------------------------------------------------------- */
@@ -384,20 +387,18 @@ static CheckValue moved_value(const Memory *m, const Action *k, int from)
         if (across && k->back && value_joined(m->p, m->p->g->state.at[k->state].param))
             return value_tied(m->later, k->state, whole(m), m->step);
         return value_gradient(k->state, !across ? whole(m)
-                                       : subtree(m->p, from, chunk, k->back ? plan_levels(m->p) : k->tree_level), m->step);
-    case S_BLOCKS: return value_gradient(k->state, subtree(m->p, from, -1, k->tree_level), m->step);
+                              : value_subtree(m->p, from, chunk, k->back ? plan_levels(m->p) : k->tree_level), m->step);
+    case S_BLOCKS: return value_gradient(k->state, value_subtree(m->p, from, -1, k->tree_level), m->step);
     case S_NORM: return value_norm(k->state, partials_of(m->p, k->state, from, way(m)), m->step);
+    case S_PARAM: case S_COPY:
+        return value_state(k->state, m->step + !value_filled(m->p, k->state));
     default:     return value_state(k->state, m->step + 1);         /* clip factors and weights of this update */
     }
 }
 
 static void run_gather(Memory *m, const Action *k)
 {
-    int held = -1;
-    for (int b = 0; b < m->p->buf.n; b++)
-        if (m->p->buf.at[b].device == m->device && m->p->buf.at[b].state == k->state && m->p->buf.at[b].origin == MADE &&
-            m->p->buf.at[b].pipeline == way(m))
-            held = b;
+    int held = made_here(m, k->state, way(m));
     if (held < 0)
         die("device %d gathers norms and has none of its own", m->device);
     int *sum = partials(m, k->state, way(m)), more = partials_of(m->p, k->state, k->from_device, way(m));
@@ -516,6 +517,18 @@ static void run_copy(Memory *m, const Action *k)
     }
 }
 
+/* The row's part, to its place in the room. */
+static void run_room(Memory *m, const Action *k)
+{
+    const Plan *p = m->p;
+    int held = made_here(m, k->state, -1);
+    if (held < 0 || !value_filled(p, k->state))
+        die("device %d fills a room of nothing", m->device);
+    check_half(m, k, k->at, kept(p, m->device, k->chunk, k->state, plan_levels(p)));
+    expect(m, held, 0, value_state(k->state, m->step), "room");
+    put_in(m, part_of(m, k->buf, k->slot, k->at, k->bytes), value_state(k->state, m->step));
+}
+
 static void run_move(Memory *m, const Action *k)
 {
     int values = m->values, slot = version_values(m->p, m->device, k);
@@ -530,6 +543,8 @@ static void run_move(Memory *m, const Action *k)
         run_gather(m, k);
     } else if (k->kind == K_MERGE) {
         run_merge(m, k);
+    } else if (k->kind == K_ROOM) {
+        run_room(m, k);
     } else if (k->kind == K_LOAD) {
         if (m->p->g->tensor.at[k->tensor].of != k->input)
             die("device %d loads input %d into %s", m->device, k->input, m->p->buf.at[k->buf].name);
@@ -588,14 +603,6 @@ static void claim_states(Memory *m)
     }
 }
 
-static int values_buf(const Plan *p, int device)
-{
-    for (int b = 0; b < p->buf.n; b++)
-        if (p->buf.at[b].device == device && p->buf.at[b].state == p->g->vals)
-            return b;
-    die("device %d: no step values", device);
-}
-
 /* The most slots of an accumulator.  Only accumulators hold chains. */
 static int most_slots(const Plan *p)
 {
@@ -612,8 +619,9 @@ void check_mem(const Plan *p)
     const int *later = value_uses(p->g);
     for (int d = 0; d < p->devices; d++) {
         void *mark = mem_mark();
-        Memory m = {.p = p, .device = d, .overlap = order_overlap(p), .slots = most_slots(p),
-                    .values = values_buf(p, d), .later = later};
+        Memory m = {.p = p, .device = d, .overlap = order_overlap(p), .slots = most_slots(p), .later = later};
+        if ((m.values = made_here(&m, p->g->vals, -1)) < 0)
+            die("device %d: no step values", d);
         m.slot = alloc(sizeof(int) * (size_t)p->pool.n);
         ranges_open(&m.range);
         ranges_open(&m.host);

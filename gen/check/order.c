@@ -46,7 +46,7 @@ typedef struct {
     int *predicted;             /* by chunk of all rows, for backward and forward: the newest version */
     int *next;                  /* by device */
     bool *merged;               /* by device: its partner has done the merge or share at hand */
-    int *shared[3];             /* [Action.group], by chunk of all rows: levels of the tree down which that was shared */
+    int *shared[4];             /* [Action.group], by chunk of all rows: levels of the tree down which that was shared */
     bool ties;                  /* rows add the uses of some parameter in parts */
     int device, copy, first, base;  /* at hand: its row of Plan.home, and first micro-batch; that row's chunk 0, of all rows */
 } OrderCheck;
@@ -182,10 +182,15 @@ static bool share(OrderCheck *x, const Action *k)
 {
     bool first;
     int at = x->base + k->chunk, what = k->group, done = x->update[at] % parts(x);
-    if (what < 0 || what > 2)
+    if (what < 0 || what > 3)
         wrong(k, "shares nothing that there is");
     if (!meets(x, k, &first))
         return false;
+    if (what == 3) {            /* check_mem replays what is read of it */
+        if (k->tree_level != plan_levels(x->p) - 1 - x->shared[what][at]++ % plan_levels(x->p))
+            wrong(k, "fills a room in another order than down the tree");
+        return true;
+    }
     const OrderRange *sum = sum_of(x, k, 0);
     bool whole = sum->to - sum->from == x->p->g->micro;
     bool ready = what == 1 ? done == 4 + x->ties : whole && (what == 0 || done == 1);
@@ -316,7 +321,7 @@ static bool replay(OrderCheck *x, int device, const Action *k)
     x->base = x->copy * x->chunks;
     int mb = k->mb - k->step * (int)x->p->g->micro;
     bool whole = k->kind == K_U || k->kind == K_VERSION || k->kind == K_MERGE || k->kind == K_SHARE ||
-                 k->kind == K_PREDICT;
+                 k->kind == K_PREDICT || k->kind == K_ROOM;
     if (!whole && (k->mb >= x->m || mb < x->first || mb >= x->first + plan_micro(x->p)))
         wrong(k, "is not one of its micro-batches");
     switch (k->kind) {
@@ -345,8 +350,11 @@ static bool replay(OrderCheck *x, int device, const Action *k)
         return merge(x, k);
     case K_SHARE:
         return share(x, k);
+    case K_ROOM:
+        return true;
     case K_U:
-        update(x, k);
+        if (k->update != U_ROOMS)
+            update(x, k);
         return true;
     default:
         wrong(k, "is no action of an order");
@@ -385,7 +393,7 @@ static void open_check(OrderCheck *x, const Plan *p, int steps)
     x->predicted = alloc(sizeof(int) * 2 * chunks);
     x->last_w = alloc(sizeof(int) * chunks);
     x->update = alloc(sizeof(int) * chunks);
-    for (int what = 0; what < 3; what++)
+    for (int what = 0; what < 4; what++)
         x->shared[what] = alloc(sizeof(int) * chunks);
     for (int o = p->g->nb; o < p->g->op.n; o++)
         x->ties |= value_joins(p, &p->g->op.at[o]);

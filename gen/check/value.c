@@ -69,6 +69,17 @@ Kept value_kept(const Plan *p, int row, int state, int levels)
     return (Kept){border(p, state, rows, low), border(p, state, rows, high)};
 }
 
+ValueChain value_tree(const Plan *p, int row, int level)
+{
+    int from = row >> level << level;
+    return (ValueChain){from * plan_micro(p), (from + (1 << level)) * plan_micro(p)};
+}
+
+ValueChain value_subtree(const Plan *p, int device, int chunk, int level)
+{
+    return value_tree(p, chunk < 0 ? plan_replica(p, device) : plan_row_of(p, device, chunk), level);
+}
+
 /* Where a replica has one pipeline.  Statistics that batches track are no sums over uses.  With train.shard those whose norm
  * wants all that a device of a stage has. */
 bool value_joined(const Plan *p, int param)
@@ -86,6 +97,25 @@ bool value_dropped(const Plan *p, int state)
            !value_joined(p, s->param) && p->g->groups == plan_rows(p);
 }
 
+/* No tied one, and none that the devices of a stage divide. */
+bool value_parted(const Plan *p, int param)
+{
+    const State *of = &p->g->state.at[param];
+    bool parted = p->m->train.shard == SHARD_PARAMETERS && plan_rows(p) > 1 && !of->tracked && !of->frozen && !of->outer;
+    for (int s = 0; parted && s < p->g->state.n; s++)
+        parted = p->g->state.at[s].kind != S_GRAD || p->g->state.at[s].param != param || !p->g->state.at[s].use;
+    return parted;
+}
+
+bool value_filled(const Plan *p, int state)
+{
+    const State *s = &p->g->state.at[state];
+    bool first = s->kind == S_COPY;
+    for (int i = 0; s->kind == S_PARAM && i < p->g->state.n; i++)
+        first |= i != state && p->g->state.at[i].kind == S_COPY && p->g->state.at[i].param == state;
+    return (s->kind == S_COPY || (s->kind == S_PARAM && !first)) && value_parted(p, s->param);
+}
+
 bool value_joins(const Plan *p, const Op *o)
 {
     bool tie = o->phase == PH_U && op_is(o, TRAIT_TIE);
@@ -95,6 +125,8 @@ bool value_joins(const Plan *p, const Op *o)
 int value_cut(const Plan *p, const Op *o)
 {
     bool shard = p->m->train.shard && plan_rows(p) > 1 && o->phase == PH_U && row(o->row)->element;
+    if (o->phase == PH_U && op_is(o, TRAIT_NARROW) && value_parted(p, p->g->state.at[o->arg.at[0].index].param))
+        return p->g->state.at[o->arg.at[0].index].param;
     if (!shard && !value_joins(p, o))
         return -1;
     const State *s = &p->g->state.at[o->arg.at[0].index];

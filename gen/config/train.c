@@ -260,7 +260,7 @@ void model_train(Model *m, Node *node)
         { "schedule", read_schedule, 0, 0, 0, NULL },
         { "clip_norm", read_float, AT(clip), 0, 1e30, NULL },
         { "clip_scope", read_second, AT(clip_each), 0, 0, "global parameter" },
-        { "shard", read_choice, AT(shard), 0, 0, "none optimizer gradients" },
+        { "shard", read_choice, AT(shard), 0, 0, "none optimizer gradients parameters" },
         { "blocks", read_blocks, 0, -MOST, MOST, NULL },
         { "seed", read_seed, AT(seed), 0, 0, NULL },
         { "freeze", read_texts, AT(freeze), 1, 0, NULL },

@@ -449,6 +449,17 @@ static void print_addition(Stager *w, const Action *k)
     call_close(w, "");
 }
 
+/* The row's part, to its place in the room. */
+static void print_room(Stager *w, const Action *k)
+{
+    call_open(w, "version_copy");
+    w->changes = true;
+    call_part(w, k->buf, k->slot, k->at);
+    call_part(w, turns_made(w, k->state, -1), 0, 0);
+    call_int(w, k->bytes);
+    call_close(w, "");
+}
+
 static void print_step(Stager *w, const Action *k)
 {
     call_open(w, k->kind == K_BEGIN ? "step_begin" : "step_end");
@@ -468,7 +479,7 @@ static void print_move(Stager *w, const Action *k)
     static void (*const print[])(Stager *, const Action *) = {[K_BEGIN] = print_step, [K_END] = print_step,
         [K_COUNT] = print_count, [K_LOAD] = print_load, [K_SEND] = print_message, [K_RECV] = print_message,
         [K_WAIT] = print_wait, [K_OUT] = print_copy, [K_IN] = print_copy, [K_MERGE] = print_addition,
-        [K_GATHER] = print_addition, [K_VERSION] = NULL};
+        [K_GATHER] = print_addition, [K_ROOM] = print_room};
     if (!print[k->kind])
         die("action %d cannot be emitted", (int)k->kind);
     print[k->kind](w, k);

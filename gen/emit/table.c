@@ -109,15 +109,16 @@ static bool put_states(const Table *t, int param, int way, Strs *word)
     const Plan *p = t->w->p;
     const Graph *g = p->g;
     const char *master = name_of(t, param, way), *copy = name_of(t, t->copy[param] - 1, way);
-    bool any = master || copy;
-    if (master)
-        *PUSH(word) = strf(".param = AT(%s)", master);
+    bool home = device_of(p, plan_replica(p, t->w->device), g->state.at[param].op) == t->w->device;
+    bool any = master || copy || (home && plan_parted(p, param));
+    if (any && (master || !copy))
+        *PUSH(word) = master ? strf(".param = AT(%s)", master) : ".param = EMPTY";
     if (copy)
         *PUSH(word) = strf(".copy = AT(%s)", copy);
     for (int s = 0; s < g->state.n; s++) {
         const State *x = &g->state.at[s];
         const char *at = name_of(t, s, way);
-        bool empty = !at && is_cut(p, s) && device_of(p, plan_replica(p, t->w->device), g->state.at[param].op) == t->w->device;
+        bool empty = !at && is_cut(p, s) && home;
         if (x->param != param || s == param || x->kind > S_VALUES || !field[x->kind] || (!at && !empty) ||
             (x->kind == S_GRAD && (x->use != 0 || g->state.at[param].tracked)))
             continue;               /* what statistics add up in is no gradient */
@@ -152,7 +153,7 @@ static void put_rest(const Table *t, int param, int way, Strs *word)
         *PUSH(word) = ".shared = 1";
     if (plan_sharded(p, param)) {
         Extent part = plan_own(p, replica, param);
-        *PUSH(word) = strf(".cut = %d", grad >= 0 && plan_drops(p, grad) ? 2 : 1);
+        *PUSH(word) = strf(".cut = %d", 1 + 2 * (grad >= 0 && plan_drops(p, grad)) + 4 * plan_parted(p, param));
         *PUSH(word) = strf(".from = %" PRId64, part.from / size);
         *PUSH(word) = strf(".part = %" PRId64, (part.until - part.from) / size);
     }

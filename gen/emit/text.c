@@ -40,7 +40,8 @@ static const char *computed(const char *what, const Action *k)
 const char *action_text(const Plan *p, const Action *k)
 {
     static const char *const update[U_PARTS] = {[U_TIES] = "add ties", [U_GATHER] = "gather gradients", [U_SUMS] = "sum blocks",
-                                                [U_NORM] = "norm", [U_STEP] = "update", [U_COPIES] = "copies"};
+                                                [U_NORM] = "norm", [U_STEP] = "update", [U_COPIES] = "copies",
+                                                [U_ROOMS] = "round copies into their rooms"};
     switch (k->kind) {
     case K_F: return computed("forward", k);
     case K_B: return computed("backward", k);
@@ -61,6 +62,7 @@ const char *action_text(const Plan *p, const Action *k)
     case K_FOLD: return strf("fold gradient group %d into %d, chunk %d", k->group, k->into, k->chunk);
     case K_MERGE: return strf("add %s of %d", p->g->state.at[k->state].name, k->from_device);
     case K_SHARE: return strf("share %s, level %d", k->group ? "parameters" : "gradients", k->tree_level);
+    case K_ROOM: return strf("open the room of %s", p->g->state.at[k->state].name);
     case K_GATHER: return strf("add partial norms of %d", k->from_device);
     case K_OUT: return strf("offload %s", moved_text(p, k));
     case K_IN: return strf("fetch %s", moved_text(p, k));

@@ -40,7 +40,7 @@ struct Finish {
     VEC(Gradient) gradient;     /* in the order of the states */
     PreviewSizes *gradients;    /* by chunk: of its gradients */
     VEC(Given) given;           /* parameters that are shared once they are updated */
-    Ints *state, *back[3];      /* by chunk: its gradients; [Action.group] of them and of parameters, what goes down the tree */
+    Ints *state, *back[4];      /* by chunk: its gradients; [Action.group] of them and of parameters, what goes down the tree */
     const bool *joined;         /* plan_joined() */
     const UpdatePart *parts;    /* of the update, in their order, new weights behind them; U_NONE behind the last */
     VEC(Action) *down;          /* by device: where ties stand in front of a way down, that way */
@@ -93,7 +93,7 @@ static void find_gradients(Finish *f)
     const Graph *g = f->p->g;
     const bool *early = folds_early(g);
     for (int s = 0; s < g->state.n; s++)
-        if (g->state.at[s].kind == S_PARAM && plan_sharded(f->p, s))
+        if (plan_room(f->p, s) || (g->state.at[s].kind == S_PARAM && plan_sharded(f->p, s) && !plan_parted(f->p, s)))
             *PUSH(&f->given) = (Given){g->state.at[s].op, s};
         else if (g->state.at[s].kind == S_GRAD)
             *PUSH(&f->gradient) = (Gradient){g->state.at[s].bytes, g->state.at[s].op, s, early[s]};
@@ -139,7 +139,7 @@ Finish *finish_open(const Facts *x)
     f->gradients = alloc(sizeof(PreviewSizes) * (size_t)x->chunks);
     f->state = alloc(sizeof(Ints) * (size_t)x->chunks);
     f->joined = plan_joined(f->p);
-    for (int what = 0; what < 3; what++)
+    for (int what = 0; what < 4; what++)
         f->back[what] = alloc(sizeof(Ints) * (size_t)x->chunks);
     f->with = alloc(sizeof(PreviewSizes) * (size_t)x->chunks);
     f->update = alloc(sizeof(Ns *) * U_PARTS * (size_t)f->p->c->classes);
@@ -173,7 +173,9 @@ void finish_begin(Finish *f, const int *chunk, Ns *now)
         now[home] += action_fixed(f->p->c, home, K_COUNT, 1, 0);
     }
     for (int c = 0; c < f->x->chunks; c++)
-        f->gradients[c].n = f->with[c].n = f->state[c].n = f->back[0][c].n = f->back[1][c].n = f->back[2][c].n = 0;
+        f->gradients[c].n = f->with[c].n = f->state[c].n = 0;
+    for (int i = 0; i < 4 * f->x->chunks; i++)
+        f->back[i % 4][i / 4].n = 0;
     for (int i = 0; i < f->gradient.n; i++) {
         const Gradient *x = &f->gradient.at[i];
         *PUSH(&f->gradients[chunk[x->at]]) = x->bytes;
@@ -184,7 +186,7 @@ void finish_begin(Finish *f, const int *chunk, Ns *now)
             *PUSH(&f->with[chunk[x->at]]) = x->bytes;
     }
     for (int i = 0; i < f->given.n; i++)
-        *PUSH(&f->back[1][chunk[f->given.at[i].at]]) = f->given.at[i].state;
+        *PUSH(&f->back[plan_room(f->p, f->given.at[i].state) ? 3 : 1][chunk[f->given.at[i].at]]) = f->given.at[i].state;
 }
 
 static Bytes sum_of(const PreviewSizes *list)

@@ -64,7 +64,7 @@ static Bytes copied_of(const Plan *p, int chunk, int *n)
 Ns action_fixed(const Cost *c, int device, ActionKind kind, int tensors, Bytes bytes)
 {
     bool adds = kind == K_MERGE || kind == K_FOLD || kind == K_PREDICT;
-    int times = adds ? 3 : kind == K_VERSION ? 2 : 1;       /* reads and writes of each byte */
+    int times = adds ? 3 : kind == K_VERSION || kind == K_ROOM ? 2 : 1;       /* reads and writes of each byte */
     return cost_move(c, device, tensors, times * bytes);
 }
 
@@ -102,7 +102,7 @@ Ns action_time(const Plan *p, int device, const Action *k)
         return action_fixed(p->c, device, k->kind, 1, 0);
     case K_LOAD:
         return action_fixed(p->c, -1, K_LOAD, 1, k->bytes);
-    case K_MERGE: case K_GATHER:
+    case K_MERGE: case K_GATHER: case K_ROOM:
         return action_fixed(p->c, device, k->kind, 1, k->bytes);
     case K_VERSION: case K_FOLD: case K_PREDICT:
         bytes = k->kind == K_FOLD ? gradients_of(p, k, &tensors) : copied_of(p, k->chunk, &tensors);
@@ -125,6 +125,8 @@ UpdatePart update_part(const Plan *p, int op)
     };
     if (plan_joins_op(p, op) >= 0)
         return U_TIES;
+    if (op_is(&p->g->op.at[op], TRAIT_NARROW) && plan_cuts_op(p, op) >= 0)
+        return U_ROOMS;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (!strcmp(name, parts[i].op))
             return parts[i].update;

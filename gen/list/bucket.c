@@ -264,7 +264,7 @@ static void write_list(Bucket *x, int home)
     int behind = -1;
     for (int i = 0; i < x->old.n; i++) {
         const Action *k = &x->old.at[i];
-        if (behind >= 0 && (i == home || (k->kind != K_SEND && k->kind != K_RECV))) {
+        if (behind >= 0 && (i == home || (k->kind != K_SEND && k->kind != K_RECV) || k->state >= 0)) {
             advance(x, behind);
             behind = -1;
         }

@@ -29,6 +29,7 @@
  * sender makes.  A receive is then posted early, behind those that were sent before it.
  */
 #include "transport.h"
+#include "sched/sched.h"
 
 #include <string.h>
 
@@ -168,7 +169,8 @@ static Ints crossing(const Comm *c, const Action *k)
         const Msg *m = &c->desk.msg.at[i];
         bool here = m->level == k->tree_level && m->back == (k->kind == K_SHARE);
         const State *s = here ? &g->state.at[m->state] : NULL;
-        bool whole = here && k->state >= 0, some = here && k->state < 0 && s->kind == (k->group == 1 ? S_PARAM : S_GRAD);
+        bool whole = here && k->state >= 0, some = here && k->state < 0 && m->room == (k->group == 3) &&
+            (m->room || s->kind == (k->group == 1 ? S_PARAM : S_GRAD));
         some &= k->kind == K_MERGE || m->joined == (k->group == 2);
         if (whole ? m->state == k->state && changes(c, k->state) : some && c->p->chunk.at[s->op] == k->chunk)
             *PUSH(&list) = i;
@@ -314,6 +316,39 @@ static void put_merge(Comm *c, const Action *k)
         end_merge(c, k, list.at[first]);
 }
 
+/* The row's part of each parameter of a chunk that has a room and no copy: copies are rounded there. */
+static void put_rooms(Comm *c, const Action *k)
+{
+    const Plan *p = c->desk.p;
+    for (int s = 0; s < p->g->state.n; s++) {
+        const State *x = &p->g->state.at[s];
+        if (x->kind != S_PARAM || !plan_room(p, s) || p->chunk.at[x->op] != k->chunk)
+            continue;
+        Extent part = plan_own(p, c->desk.replica, s);
+        if (part.until == part.from)
+            continue;
+        Action *a = desk_new(&c->desk, K_ROOM, 0, -1);
+        a->chunk = k->chunk;
+        a->state = s;
+        a->at = part.from;
+        a->bytes = part.until - part.from;
+    }
+}
+
+/* An exchange of rows, or what stands in front of one; false: it is something else. */
+static bool put_exchange(Comm *c, const Action *k)
+{
+    if (k->kind == K_ROOM)
+        put_rooms(c, k);
+    else if (k->kind == K_FOLD || transport_room(k))
+        desk_put(&c->desk, *k);
+    else if (exchanges(k))
+        put_merge(c, k);
+    else
+        return false;
+    return true;
+}
+
 /* ---- the lists ------------------------------------------------------------------------------------------------------- */
 
 static void put_compute(Comm *c, const Action *k, const Ints *now, const Backward *back)
@@ -360,11 +395,7 @@ static void step_list(Comm *c, const Backward *back)
     desk_head(&c->desk, 0);
     for (int j = 0, posted = 0; j < order->n; j++) {
         const Action *k = &order->at[j];
-        if (k->kind == K_FOLD) {
-            desk_put(&c->desk, *k);
-        } else if (exchanges(k)) {
-            put_merge(c, k);
-        } else {
+        if (!put_exchange(c, k)) {
             posted = post_ahead(c, order, first.at, j, posted);
             put_compute(c, k, &first.at[j], k->chunk >= 0 ? &back[k->chunk] : NULL);
         }
@@ -383,6 +414,11 @@ static void eval_list(Comm *c)
             continue;
         Action k = action_new(K_F, 0, 0);
         k.chunk = chunk;
+        Actions room = {0};
+        if (c->p->m->train.shard == SHARD_PARAMETERS && plan_levels(c->p) > 0)
+            sched_room(c->p, c->desk.device, &room, chunk);
+        for (int i = 0; i < room.n; i++)
+            put_exchange(c, &room.at[i]);
         Ints now = arrivals(c, &k);
         for (int i = 0; i < now.n; i++)
             post(c, c->desk.msg.at[now.at[i]].src, now.at[i], 0);

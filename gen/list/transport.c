@@ -92,7 +92,7 @@ static bool crosses(const Plan *p, const bool *joined, int s, bool back)
     const State *x = &p->g->state.at[s];
     bool sharded = x->param >= 0 && plan_sharded(p, x->param), later = joined[s] && x->use > 0;
     return x->kind == S_BLOCKS ? !back : x->kind == S_GRAD ? !back || ((!sharded || joined[s]) && !later)
-         : x->kind == S_PARAM && back && sharded;
+         : back && (plan_room(p, s) || (x->kind == S_PARAM && sharded && !plan_parted(p, s)));
 }
 
 static void add_merges(const Plan *p, Msgs *list)
@@ -104,7 +104,7 @@ static void add_merges(const Plan *p, Msgs *list)
             if (crosses(p, joined, s, i >= levels)) {
                 int stage = p->g->state.at[s].op < 0 ? -1 : device_of(p, 0, p->g->state.at[s].op);
                 *PUSH(list) = (Msg){.tensor = -1, .state = s, .src = stage, .dst = stage, .level = i % levels,
-                                    .back = i >= levels, .joined = joined[s], .slack = slack};
+                                    .back = i >= levels, .joined = joined[s], .room = plan_room(p, s), .slack = slack};
             }
 }
 

@@ -21,13 +21,19 @@
 
 /* ---- slack ------------------------------------------------------------------------------------------------------- */
 
+/* Does it fill a room (sched_room)? */
+static inline bool transport_room(const Action *k)
+{
+    return k->kind == K_ROOM || (k->kind == K_U && k->update == U_ROOMS);
+}
+
 /* Is it a computation that slack counts?  A fold or a merge is none: some devices have one between two micro-batches where
  * others have none.  Slack that is shorter on one side lets 1F1B, with a skip over all stages, wait in a circle.  Where steps
  * overlap, an update is none either. */
 static inline bool transport_beat(const Action *k, bool overlap)
 {
     return overlap ? k->kind == K_F || k->kind == K_B || k->kind == K_I
-                   : k->kind != K_FOLD && k->kind != K_MERGE && k->kind != K_SHARE;
+                   : k->kind != K_FOLD && k->kind != K_MERGE && !transport_room(k) && k->kind != K_SHARE;
 }
 
 /* A send that computation `made` has begun: is it waited for right before computation `now`? */
@@ -105,7 +111,7 @@ typedef struct {                /* between stages: a message of every replica */
     int pipeline;               /* pipeline of the replica */
     int src, dst;
     int level;                  /* between two rows, of the same chunk: level of their tree; else -1 */
-    bool back, joined;          /* ... down the tree; a gradient of a tied parameter */
+    bool back, joined, room;    /* ... down the tree; a gradient of a tied parameter; a parameter, into its room */
     int made, made_in;          /* a tensor: chunk and phases that produce it */
     int *phases;                /* a tensor: by chunk, bits of the phases that read it on dst */
     int slack;                  /* computations until its send is waited for */

@@ -27,6 +27,7 @@ typedef struct {
     int *norm_in;               /* [peer] -> buffer of received partial norms, + 1 */
     int *host;                  /* [tensor] -> host buffer, + 1 */
     int *merge;                 /* [level * states + state] -> buffer of a received gradient, + 1 */
+    int *room;                  /* [state] -> buffer of a parameter's room, + 1 */
     int bufs, routines;         /* there were before this device */
     Room *scratch;
     Strs handle;                /* what each handle is for */
@@ -89,6 +90,7 @@ static int state_buf(Lower *w, int s, int way)
         bool passing = x->kind == S_GRAD && !mine;          /* a remote use's gradient, alive in the update alone */
         bool kept = mine && version_kept(w->p, s), ring = s == w->p->g->vals && order_overlap(w->p) > 0;
         bool drops = plan_drops(w->p, s), cut = drops ? passing : x->kind >= S_MOMENT1 && x->kind <= S_DRIFT;
+        cut |= x->kind == S_PARAM && plan_parted(w->p, s);
         Extent part = cut ? plan_piece(w->p, plan_replica(w->p, w->device), s) : (Extent){0, x->bytes};
         const char *more = way == 0 || (mine && owner >= 0) ? "" : strf("_%d", way + 1);
         *slot = 1 + new_buf(w, (Buf){.name = strf("%s%s%s", x->name, mine ? "" : "_in", more), .state = s,
@@ -99,6 +101,17 @@ static int state_buf(Lower *w, int s, int way)
             .death = passing || drops || kept ? AT_U : ring ? AT_F : AT_ALWAYS});
     }
     return *slot - 1;
+}
+
+/* Where computations read it; it is free between their sessions. */
+static int room_buf(Lower *w, int s)
+{
+    const State *x = &w->p->g->state.at[s];
+    if (w->room[s] == 0)
+        w->room[s] = 1 + new_buf(w, (Buf){.name = strf("%s_room", x->name), .state = s, .tensor = -1,
+            .chunk = w->p->chunk.at[x->op], .origin = REMADE, .peer = -1, .op = -1, .bytes = x->bytes, .birth = AT_RECV,
+            .death = AT_B});
+    return w->room[s] - 1;
 }
 
 /* The pipeline whose copy of the chunk at hand the device holds. */
@@ -177,10 +190,11 @@ static int arg_buf(Lower *w, const Op *o, const Arg *a, bool again)
 {
     switch (a->kind) {
     case ARG_READ:
-        return !a->state ? read_buf(w, a->index)
-             : o->phase == PH_U ? summed_buf(w, a->index, way_of(w)) : state_buf(w, a->index, way_of(w));
+        return !a->state ? read_buf(w, a->index) : o->phase == PH_U ? summed_buf(w, a->index, way_of(w))
+             : plan_room(w->p, a->index) ? room_buf(w, a->index) : state_buf(w, a->index, way_of(w));
     case ARG_WRITE:
-        return a->state ? state_buf(w, a->index, way_of(w)) : tensor_buf(w, a->index, again ? REMADE : MADE);
+        return a->state && w->p->g->state.at[a->index].kind == S_COPY && plan_room(w->p, a->index) ? room_buf(w, a->index)
+             : a->state ? state_buf(w, a->index, way_of(w)) : tensor_buf(w, a->index, again ? REMADE : MADE);
     case ARG_UPDATE:
         return summed_buf(w, a->index, way_of(w));
     case ARG_ADD:
@@ -250,7 +264,8 @@ static bool has_part(const Lower *w, int op)
 static void update_routine(Lower *w, int chunk, int part)
 {
     static const char *const name[U_PARTS] = {[U_TIES] = "ties", [U_GATHER] = "gather", [U_SUMS] = "sums",
-                                              [U_NORM] = "norm", [U_STEP] = "update", [U_COPIES] = "copies"};
+                                              [U_NORM] = "norm", [U_STEP] = "update", [U_COPIES] = "copies",
+                                              [U_ROOMS] = "rooms"};
     Routine *r = new_routine(w, K_U, chunk, several_chunks(w->p) ? strf("chunk%d_%s", chunk, name[part]) : name[part]);
     r->update = part;
     for (int o = w->p->g->nb; o < w->p->g->op.n; o++)
@@ -344,6 +359,8 @@ static int moved_buf(Lower *w, const Action *k)
         return norm_buf(w, k->state, k->from_device);
     if (kind == K_MERGE || (kind == K_RECV && !k->back && k->state >= 0 && plan_across(w->p, w->device, k)))
         return merge_buf(w, k->state, k->tree_level, kind == K_MERGE ? k->from_device : k->peer, k->bytes);
+    if (k->state >= 0 && plan_room(w->p, k->state))
+        return room_buf(w, k->state);
     if (kind == K_SEND && k->state >= 0 && !plan_across(w->p, w->device, k))
         return summed_buf(w, k->state, way_moved(w, k));
     if (k->state >= 0)
@@ -530,6 +547,7 @@ static void lower_device(Lower *w, int device)
     w->state = alloc(sizeof(int) * (size_t)p->g->state.n * (size_t)plan_ways(p));
     w->norm_in = alloc(sizeof(int) * (size_t)p->devices);
     w->merge = alloc(sizeof(int) * (size_t)(plan_levels(p) * p->g->state.n + 1));
+    w->room = alloc(sizeof(int) * (size_t)p->g->state.n);
     for (int e = 0; e < 2; e++)
         for (int o = 0; o < 4; o++)
             w->tensor[e][o] = alloc(nt);

@@ -20,6 +20,20 @@ bool mem_always(const Buf *b)
     return b->birth == AT_ALWAYS;
 }
 
+/* A room lives from where it is filled to its last reader: of these lives it has as many as micro-batches, and the last one may
+ * be of several.  What fills it again, behind a reader, begins the next. */
+static int session(Mem *m, int b, int mb, bool reads)
+{
+    const Buf *x = &m->p->buf.at[b];
+    if (x->state < 0 || x->origin != REMADE)
+        return mb;
+    int *at = &m->session[b];           /* 2 * session + it has been read */
+    if (!reads && *at % 2)
+        *at += 1;
+    *at |= reads;
+    return *at / 2 < m->micro ? *at / 2 : m->micro - 1;
+}
+
 static void touch(Mem *m, int b, int mb, int tick)
 {
     Span *s = mem_live(m, b, mb);
@@ -63,7 +77,7 @@ static void replay(Mem *m, const Actions *list)
     for (int i = 0; i < list->n; i++) {
         const Action *k = &list->at[i];
         if (k->buf >= 0) {
-            touch(m, k->buf, mem_number(m, k), k->tick);
+            touch(m, k->buf, session(m, k->buf, mem_number(m, k), false), k->tick);
             note(m, k->buf, -1, 0);
             touch_sum(m, k);
         }
@@ -73,8 +87,9 @@ static void replay(Mem *m, const Actions *list)
         for (int c = 0; c < r->call.n; c++)
             for (int j = 0; j < r->call.at[c].buf.n; j++)
                 if (r->call.at[c].buf.at[j] >= 0) {
-                    touch(m, r->call.at[c].buf.at[j], mem_number(m, k), k->tick + c);
-                    note(m, r->call.at[c].buf.at[j], k->routine, c);
+                    int b = r->call.at[c].buf.at[j];
+                    touch(m, b, session(m, b, mem_number(m, k), k->kind != K_U), k->tick + c);
+                    note(m, b, k->routine, c);
                 }
     }
 }
@@ -163,6 +178,7 @@ Mem mem_new(Plan *p, int device)
     for (int b = 0; b < p->buf.n; b++)
         m.life[b] = p->buf.at[b].device == device ? m.rows++ : 0;
     m.live = alloc(sizeof(Span) * (size_t)m.rows * (size_t)m.micro);
+    m.session = alloc(sizeof *m.session * (size_t)p->buf.n);
     m.local = alloc(sizeof *m.local * (size_t)p->buf.n);
     find_lives(&m);
     return m;

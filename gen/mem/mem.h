@@ -33,6 +33,7 @@ typedef struct {
     int *life;                  /* by buffer; 0, of all other devices: never alive */
     int rows;
     MemLocal *local;            /* by buffer */
+    int *session;               /* by buffer of a room */
     int ticks;                  /* of the list, or of all its phases */
     int *slot;                  /* [pool * micro + mb] */
     int *ring;                  /* the same, if micro-batches take slots in turn; as slot where that takes more of them */

@@ -81,12 +81,13 @@ static void take_state(Live *x, int s)
     case S_PARAM:
         if (copy_alone(x->g, s))
             break;
-        x->owner[s] += bytes;
+        x->room[s] += plan_room(x->p, s) ? bytes : 0;
+        x->owner[s] += plan_parted(x->p, s) ? index_part(x, s) : bytes;
         if (x->guest[s] == 0)
             x->guest[s] = bytes;
         break;
     case S_COPY:                /* in bf16 a foreign use reads the copy alone, unless its row wants f32 */
-        x->owner[y->param] += bytes;
+        *(plan_room(x->p, s) ? &x->room[y->param] : &x->owner[y->param]) += bytes;
         x->guest[y->param] = bytes;
         break;
     case S_MOMENT1: case S_MOMENT2: case S_CENTRE: case S_DRIFT:
@@ -295,6 +296,7 @@ static void make_room(Live *x)
     x->grad = alloc((size_t)x->g->tensor.n);
     x->use = alloc(sizeof *x->use * (size_t)x->g->nf);
     x->owner = alloc(sizeof(Bytes) * (size_t)x->g->state.n);
+    x->room = alloc(sizeof(Bytes) * (size_t)x->g->state.n);
     x->guest = alloc(sizeof(Bytes) * (size_t)x->g->state.n);
     x->version = alloc(sizeof(Bytes) * (size_t)x->g->state.n);
     x->uses = alloc(sizeof(Bytes) * (size_t)x->g->state.n);

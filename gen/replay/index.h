@@ -59,6 +59,7 @@ struct Live {
     bool *grad;
     Ints *use;                  /* by forward operator: S_GRAD states of its uses */
     Bytes *owner, *guest;       /* by S_PARAM: on its home device, on another that uses it; without gradients */
+    Bytes *room;                /* by S_PARAM: of where computations find it, beside what is at home */
     Bytes *version;             /* by S_PARAM: of it and its copy what forward and backward read */
     Bytes *uses;                /* by S_PARAM: its gradients, one accumulator each */
     Bytes fixed, norms;         /* states that every device has; that every one with parameters has */

@@ -324,6 +324,7 @@ static Bytes take_states(Live *x)
             parts += take_sum(x, x->use[o].at[i]);
             if (x->met[s->param] != x->round) {
                 x->met[s->param] = x->round;
+                x->load.rooms += x->room[s->param];
                 x->load.states += home ? x->owner[s->param] : x->guest[s->param];
                 x->load.states += home ? x->delay[x->chunk] * x->version[s->param] : 0;
                 norms = home ? x->norms : norms;
@@ -408,7 +409,7 @@ Bytes live_moments(const Live *x, int chunk, const Border *b, const Bytes *alive
         Bytes between = moment_brought(m, l, b) + moment_sent(&m->due, b);
         within = within > between ? within : between;
         within = m->sums == SUMS_HERE ? within + l->sums : m->sums == SUMS_COME && l->sums > within ? l->sums : within;
-        Bytes bytes = moment_resting(m, l) + moment_flying(m, b) + within;
+        Bytes bytes = l->rooms + moment_resting(m, l) + moment_flying(m, b) + within;
         most = bytes > most ? bytes : most;
     }
     return most;
@@ -471,7 +472,7 @@ static Load walk(Live *x)
     take_times(x);
     write_backward(x);
     Border b = borders(x);
-    Bytes most = x->naway ? x->load.sums + most_away(x, &b) : most_resting(x, &b);
+    Bytes most = x->naway ? x->load.sums + x->load.rooms + most_away(x, &b) : most_resting(x, &b);
     x->load.need = x->load.states + (most > visiting ? most : visiting);
     return x->load;
 }

@@ -11,6 +11,7 @@ typedef struct {
     Bytes need;                 /* of the arena, but for packing */
     Bytes states;               /* of it: parameters, copies, gradients, moments */
     Bytes sums;                 /* beside them: gradients that are here from the first backward to the last alone */
+    Bytes rooms;                /* ... and parameters, while something computes */
     Bytes saved;                /* F to B or I, one micro-batch */
     Bytes held;                 /* I to W, one micro-batch; 0 where they are one computation */
     Bytes received, sent;       /* forward tensors over the borders of the run, one micro-batch */

@@ -155,6 +155,76 @@ static void update(Plan *p, int device)
     }
 }
 
+/* ---- rooms ------------------------------------------------------------------------------------------------------- */
+
+static bool reads(const Action *k)
+{
+    return k->mb >= 0 && k->kind != K_FOLD;
+}
+
+/* The run of computations that keep a room: from that at i on, those of its chunk, as long as no other chunk has one that goes
+ * the same way.  An interleaved list has runs of both ways under way at once.  Returns the last one of the run. */
+static int run_end(const Actions *list, int i)
+{
+    int end = i;
+    for (int j = i + 1; j < list->n; j++) {
+        const Action *k = &list->at[j];
+        if (!reads(k) || (k->kind == K_F) != (list->at[i].kind == K_F))
+            continue;
+        if (k->chunk != list->at[i].chunk)
+            break;
+        end = j;
+    }
+    return end;
+}
+
+/* ... and of what overlaps with it, or follows at once: all need the room once. */
+static int session_end(const Actions *list, int i)
+{
+    int chunk = list->at[i].chunk, end = run_end(list, i);
+    for (int j = i + 1, gap = 0; j < list->n && (j <= end || !gap); j++) {
+        const Action *k = &list->at[j];
+        gap |= j > end && reads(k) && k->chunk != chunk;
+        if (reads(k) && k->chunk == chunk && run_end(list, j) > end)
+            end = run_end(list, j);
+    }
+    return end;
+}
+
+/* A room is filled in front of its session, and free behind it.  Each row puts its part there, and hands on what it has. */
+static void put_rooms(Plan *p, int device)
+{
+    Actions made = p->dev.at[device].order;
+    int *until = alloc(sizeof *until * (size_t)(plan_chunks(p) + 1));
+    p->dev.at[device].order = (Actions){0};
+    for (int i = 0; i < made.n; i++) {
+        const Action k = made.at[i];
+        if (reads(&k) && until[k.chunk] <= i) {
+            until[k.chunk] = session_end(&made, i) + 1;
+            sched_room(p, device, &p->dev.at[device].order, k.chunk);
+        }
+        *PUSH(&p->dev.at[device].order) = k;
+    }
+}
+
+void sched_room(const Plan *p, int device, Actions *list, int chunk)
+{
+    Action k = action_new(K_U, 0, -1);
+    k.chunk = chunk;
+    k.slot = -1;
+    k.update = U_ROOMS;
+    *PUSH(list) = k;
+    k.update = 0;
+    k.kind = K_ROOM;
+    *PUSH(list) = k;
+    k.kind = K_SHARE;
+    k.group = 3;
+    for (k.tree_level = plan_levels(p); k.tree_level-- > 0;) {
+        k.from_device = plan_partner(p, device, chunk, k.tree_level);
+        *PUSH(list) = k;
+    }
+}
+
 /* Two directions mirror each other: both devices of a chunk are through with it at the same place of their lists. */
 static bool merges_early(const Plan *p)
 {
@@ -186,6 +256,8 @@ static void finish_device(Plan *p, int device)
         merge(p, device, -1);
     if (!updated)
         update(p, device);
+    if (p->m->train.shard == SHARD_PARAMETERS && plan_levels(p) > 0)
+        put_rooms(p, device);
 }
 
 /* A group of at least p micro-batches hides the way through all devices; so must the last one. */
@@ -313,6 +385,10 @@ const char *order_refuses(const Graph *g, const Model *m, const Schedule *s, int
         return "it has no replicas to deal optimiser states out to; set train.shard: none, or take a synchronous schedule";
     if (t->shard && s->ways > 1)
         return "its two pipelines keep their states to themselves; set train.shard: none, or take another schedule";
+    if (t->shard == SHARD_PARAMETERS && m->eval.format && m->eval.batches % m->plan.replicas)
+        return strf("replicas gather parameters for each micro-batch of an evaluation, all at once, and %d of them cannot "
+                    "share %lld; set data.eval.batches to %lld", m->plan.replicas, (long long)m->eval.batches,
+                    (long long)((m->eval.batches / m->plan.replicas + 1) * m->plan.replicas));
     if (s->async && g->micro < least_micro(s, m, devices))
         return strf("two weight versions serve %d stages from %d micro-batches a step on, and there are %lld; make "
                     "train.batch.micro smaller or train.batch.global larger, or %s", devices, devices, (long long)g->micro,

@@ -11,6 +11,8 @@
 Action *sched_put(Plan *p, int device, ActionKind kind, int chunk, int mb);
 void sched_any_map(Plan *p, bool flush);        /* slots.c; flush: GPipe's form */
 void sched_replicate(Plan *p);
+/* What fills the rooms of a chunk (plan_room) on a device, at the end of a list. */
+void sched_room(const Plan *p, int device, Actions *list, int chunk);
 void sched_slack(Plan *p);
 int sched_group(const Schedule *k, const Model *m, int stages, int micro);     /* plan.group, or that of the row */
 /* beats.c: of a row of the model file, as order_refuses() */

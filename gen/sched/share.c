@@ -28,9 +28,13 @@
  * after each micro-batch, a gradient would have other bits.  So an accumulator is whole while its chunk is in backward.  A
  * schedule that ends one chunk's backward before it begins another's, such as breadth-first, has few of them at once.
  *
+ * With train.shard: parameters a row keeps its part of a parameter too.  The whole is in a room while computations of its chunk
+ * read it: the row's part is put there, and the way down of a sum brings the others.  When that is, order.c says (ZeRO, stage
+ * 3).
+ *
  * Source: Rabenseifner, Optimization of Collective Reduction Operations, ICCS 2004; Thakur, Rabenseifner and Gropp,
  * Optimization of Collective Communication Operations in MPICH, 2005, section 4.4; Rajbhandari, Rasley, Ruwase and He, ZeRO:
- * Memory Optimizations Toward Training Trillion Parameter Models, SC 2020, sections 5.1 and 5.2; Lamy-Poirier,
+ * Memory Optimizations Toward Training Trillion Parameter Models, SC 2020, sections 5.1 to 5.3; Lamy-Poirier,
  * Breadth-First Pipeline Parallelism, MLSys 2023.
  *
  * Cost: constant for each question, linear in the states for plan_joined().
@@ -72,6 +76,24 @@ bool plan_drops(const Plan *p, int state)
         !plan_returns(p, x->param) && order_accumulators(p) == 1;
 }
 
+/* Not a tied parameter, which goes to its uses from home, and none of which the devices of a stage have parts. */
+bool plan_parted(const Plan *p, int param)
+{
+    if (p->m->train.shard < SHARD_PARAMETERS || !plan_sharded(p, param) || p->g->state.at[param].outer)
+        return false;
+    for (int s = param; s < p->g->state.n; s++)
+        if (p->g->state.at[s].param == param && p->g->state.at[s].kind == S_GRAD && p->g->state.at[s].use > 0)
+            return false;
+    return true;
+}
+
+bool plan_room(const Plan *p, int state)
+{
+    const State *x = &p->g->state.at[state];
+    bool copied = x->kind == S_PARAM && state + 1 < p->g->state.n && x[1].kind == S_COPY;
+    return (x->kind == S_COPY || (x->kind == S_PARAM && !copied)) && plan_parted(p, x->param);
+}
+
 static bool joins(const Plan *p, int param)
 {
     bool alone = schedule_ways(schedule_of(p->schedule)) == 1;
@@ -101,7 +123,10 @@ bool *plan_joined(const Plan *p)
 int plan_cuts_op(const Plan *p, int op)
 {
     const Op *o = &p->g->op.at[op];
-    int param = o->phase == PH_U && p->m->train.shard && row(o->row)->element ? update_param(p->g, o) : -1;
+    bool takes = row(o->row)->element || op_is(o, TRAIT_NARROW);
+    int param = o->phase == PH_U && p->m->train.shard && takes ? update_param(p->g, o) : -1;
+    if (param >= 0 && op_is(o, TRAIT_NARROW) && !plan_parted(p, param))
+        return -1;
     return param >= 0 && plan_sharded(p, param) ? param : plan_joins_op(p, op);
 }
 

@@ -32,7 +32,8 @@ typedef struct {
 
 static bool counts(const Action *k)
 {
-    return k->kind != K_FOLD && k->kind != K_MERGE && k->kind != K_SHARE;
+    bool room = k->kind == K_ROOM || (k->kind == K_U && k->update == U_ROOMS);
+    return k->kind != K_FOLD && k->kind != K_MERGE && k->kind != K_SHARE && !room;
 }
 
 static SlackMade *made_at(const SlackReplay *x, int chunk, bool back, int mb)

@@ -35,7 +35,7 @@ typedef struct { int device, replica; } HomeRecord;
 
 static const char *const kinds[] = {"F", "B", "I", "W", "U", "begin", "count", "load", "R", "send", "recv", "wait",
                                     "out", "in", "fold", "gather", "merge", "end", "version",
-                                    "predict", "share", NULL};
+                                    "predict", "share", "room", NULL};
 static const char *const pieces[] = {"step", "prologue", "period", "epilogue", "alone", NULL};
 static const char *const whens[] = {"F", "R", "B", "W", "load", "recv", "recvb", "send", "U", "always", "out", "in", NULL};
 static const char *const origins[] = {"made", "remade", "received", "fetched", NULL};
