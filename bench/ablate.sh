@@ -58,12 +58,12 @@ plan() {
 limited() {
     most=$("$tmp/source/dpgen" plan $1 --estimate --json 2>/dev/null </dev/null |
         sed -n 's/.*"arena_bytes": *\([0-9]*\).*/\1/p' | sort -n | tail -n 1)
-    least=$("$tmp/source/dpgen" plan $1 --estimate --limit 1030MiB 2>&1 </dev/null |
+    least=$("$tmp/source/dpgen" plan $1 --estimate --limit 1064MiB 2>&1 </dev/null |
         sed -n 's/.*fits: --limit \([0-9]*\)\([KMG]\)iB.*/\1 \2/p' |
         awk '{ printf "%d", $1 * ($2 == "K" ? 1 / 1024 : $2 == "G" ? 1024 : 1) + 0.999 }')
     [ -n "$most" ] && [ -n "$least" ] &&
         awk -v q="$1" -v least="$least" -v most="$most" -v share="$2" 'BEGIN {
-            most = most / 1048576 + 1024
+            most = most / 1048576 + 1056
             printf "%s --limit %dMiB\n", q, most > least ? least + share * share * (most - least) + 1 : least }'
 }
 
@@ -77,13 +77,14 @@ while read -r question; do
 done <"$tmp/drawn" >>"$tmp/questions"
 while read -r question; do
     with=$(plan "" "$question")
+    name=$(echo "$question" | sed "s|$tmp/||")
     cp "$tmp/met" "$tmp/moves"
     while read -r move; do
         case " $* " in "  " | *" $move "*) ;; *) continue ;; esac
         without=$(plan "$move" "$question")
-        echo "$move ${with% *} ${without% *} ${with#* } ${without#* } $question"
+        echo "$move ${with% *} ${without% *} ${with#* } ${without#* } $name"
     done <"$tmp/moves"
-done <"$tmp/questions" | sed "s|$tmp/||" >"${out:-$tmp/lines}"
+done <"$tmp/questions" >"${out:-$tmp/lines}"
 awk '{ met[$1]++; was[$1] += $4; is[$1] += $5
        if ($2 == $3) next
        gain = $3 == 0 ? "a plan" : $2 == 0 ? "-" : ($3 - $2) / $2 * 100
