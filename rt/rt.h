@@ -200,9 +200,9 @@ void combine_experts_forward(Stage *st, real *y, const real *x, const real *shar
 void combine_experts_backward(Stage *st, real *dx, real *dshare, const real *dy, const real *x, const real *share, const int32_t *slot, const int32_t *offset, long rows, long top, long width, long experts);
 void dispatch_experts_scatter_backward(Stage *st, real *dx, const real *dy, const int32_t *slot, const int32_t *offset, void *tmp, long rows, long top, long width, long experts);
 void combine_experts_scatter_forward(Stage *st, real *y, const real *x, const real *share, const int32_t *slot, const int32_t *offset, void *tmp, long rows, long top, long width, long experts);
-void grouped_experts_forward(Stage *st, real *y, const real *x, const int32_t *offset, const real *weight, const real *bias, long rows, long in, long out, long experts);
-void grouped_experts_backward_x(Stage *st, real *dx, const real *dy, const int32_t *offset, const real *weight, long rows, long in, long out, long experts);
-void grouped_experts_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, const int32_t *offset, int acc, long rows, long in, long out, long experts);
+void grouped_experts_forward(Stage *st, real *y, const real *x, const int32_t *offset, const real *weight, const real *bias, long rows, long all, long in, long out, long experts);
+void grouped_experts_backward_x(Stage *st, real *dx, const real *dy, const int32_t *offset, const real *weight, long rows, long all, long in, long out, long experts);
+void grouped_experts_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, const int32_t *offset, int acc, long rows, long all, long in, long out, long experts);
 void rotary_forward(Stage *st, real *y, const real *x, long batch, long seq, long heads, long width, long dims, long adjacent, float theta, long scaling, float factor, float low, float high, long original);
 void rotary_backward(Stage *st, real *dx, const real *dy, long batch, long seq, long heads, long width, long dims, long adjacent, float theta, long scaling, float factor, float low, float high, long original);
 void rotary_table_forward(Stage *st, real *y, const real *x, const int32_t *documents, const float *factors, long batch, long seq, long heads, long width, long dims, long adjacent, float theta);

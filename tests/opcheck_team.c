@@ -109,13 +109,13 @@ static void whole_experts(void)
     for (int i = 0; i < ROWS; i++)
         slot[i] = i * 5 % ROWS;
     grouped_forward(stage, y[0]->k, x->k, offset, w->k, bias->k, ROWS, IN, OUT, EXPERTS);
-    grouped_experts_forward(stage, y[1]->k, x->k, offset, w->k, bias->k, ROWS, IN, OUT, EXPERTS);
+    grouped_experts_forward(stage, y[1]->k, x->k, offset, w->k, bias->k, ROWS, ROWS, IN, OUT, EXPERTS);
     alike("grouped_experts_forward", y[1], y[0]);
     grouped_backward_x(stage, dx[0]->k, dy->k, offset, w->k, ROWS, IN, OUT, EXPERTS);
-    grouped_experts_backward_x(stage, dx[1]->k, dy->k, offset, w->k, ROWS, IN, OUT, EXPERTS);
+    grouped_experts_backward_x(stage, dx[1]->k, dy->k, offset, w->k, ROWS, ROWS, IN, OUT, EXPERTS);
     alike("grouped_experts_backward_x", dx[1], dx[0]);
     grouped_backward_w(stage, dw[0]->k, db[0]->k, dy->k, x->k, offset, 0, ROWS, IN, OUT, EXPERTS);
-    grouped_experts_backward_w(stage, dw[1]->k, db[1]->k, dy->k, x->k, offset, 0, ROWS, IN, OUT, EXPERTS);
+    grouped_experts_backward_w(stage, dw[1]->k, db[1]->k, dy->k, x->k, offset, 0, ROWS, ROWS, IN, OUT, EXPERTS);
     same_floats("grouped_experts_backward_w", dw[1]->k, dw[0]->k, w->n);
     same_floats("grouped_experts_backward_w dbias", db[1]->k, db[0]->k, bias->n);
     dispatch_forward(stage, dx[0]->k, x->k, slot, TOKENS, TOP, IN);

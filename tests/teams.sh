@@ -264,6 +264,11 @@ is "little memory" "yes tensor 4 with positions divided" "$(form --limit 300KiB 
     awk '{ print NF == 7 && $1 == $2 ? "yes" : "no", $3, $4, $5, $6, $7 }')"
 refuse "nothing else fits" 4 'tried and fits: .*--set plan.positions=divided' ./dpgen plan $gpt --stages 1 --estimate \
     --set plan.tensor=4 --limit 300KiB
+# A device may have min(top, experts) rows of a token: of 32 tokens 64 with 2 experts or more, 32 with one; 12 numbers each
+for t in 2 4 8; do
+    is "rows that may come, $t devices" $((32 * (t < 8 ? 2 : 1) * 12 * 4)) "$(./dpgen plan $experts --stages 1 --estimate -d m \
+        --set plan.tensor=$t --set plan.experts=devices 2>"$tmp/said" | sed -n 's/^buf 0:dispatch .* bytes=\([0-9]*\).*/\1/p')"
+done
 # whole experts are faster where bytes count, and wanted by messages or memory otherwise
 ways() {
     for way in divided devices auto; do
@@ -291,6 +296,15 @@ expect "a team does not leave its host" sh -c '[ $(grep -c "host [0-7]  [0-9.]* 
 expect "its rows are divided" grep -q 'note .*tensor 8 with positions divided; others: 8 not below ' "$tmp/plan"
 refuse "and no folder" 3 "train.blocks: 8, and kernels: cuda of 'gpu.0' add in an order of their own" \
     ./dpgen $large -o "$tmp/large"
+
+# Whole experts of Mixtral: two thirds of the step, a quarter of the bytes, a sixth more memory
+for way in divided devices; do
+    ./dpgen plan examples/mixtral-8x7b.yaml --devices h100 --set devices.0.count=64 --set hosts.count=8 --set train.blocks=8 \
+        --set plan.tensor=8 --stages 8 --schedule 1f1b --set plan.positions=divided --set plan.experts=$way --estimate --json \
+        --set 'links.host-host={rate: 50GB/s, latency: 15us}' 2>"$tmp/said" |
+        sed -n 's/.*"\(step_ns\|team_sent_bytes\|arena_bytes\)": \([0-9]*\).*/\2/p' | head -n 3
+done | xargs >"$tmp/mixtral"
+expect "whole experts of Mixtral" awk '{ exit !(NF == 6 && $4 / $1 < 0.66 && $5 / $2 < 0.28 && $6 / $3 < 1.2) }' "$tmp/mixtral"
 
 # Two chunks a device: each under all of its memory, no cuts fit together; with a part of its own each, they do
 [ -z "${SLOW:-}" ] || {

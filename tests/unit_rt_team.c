@@ -358,15 +358,16 @@ static void of_whole(Made *m)
 static void of_part(Made *m, long experts, int turn)
 {
     static real tmp[ROWS * IN];
+    const long room = TOKENS * (experts < TOP ? experts : TOP);
     const real *w = token.w + stage.shard * experts * OUT * IN, *b = token.b + stage.shard * experts * OUT;
     if (turn == 0) {
         dispatch_experts_forward(&stage, m->rows, token.x, token.slot, token.offset, TOKENS, TOP, IN, experts);
-        grouped_experts_forward(&stage, m->out, m->rows, token.offset, w, b, ROWS, IN, OUT, experts);
+        grouped_experts_forward(&stage, m->out, m->rows, token.offset, w, b, room, ROWS, IN, OUT, experts);
         combine_experts_forward(&stage, m->y, m->out, token.share, token.slot, token.offset, tmp, TOKENS, TOP, OUT, experts);
         combine_experts_backward(&stage, m->dout, m->dshare, token.dy, m->out, token.share, token.slot, token.offset, TOKENS,
                                  TOP, OUT, experts);
-        grouped_experts_backward_x(&stage, m->drows, m->dout, token.offset, w, ROWS, IN, OUT, experts);
-        grouped_experts_backward_w(&stage, m->dw, m->db, m->dout, m->rows, token.offset, 0, ROWS, IN, OUT, experts);
+        grouped_experts_backward_x(&stage, m->drows, m->dout, token.offset, w, room, ROWS, IN, OUT, experts);
+        grouped_experts_backward_w(&stage, m->dw, m->db, m->dout, m->rows, token.offset, 0, room, ROWS, IN, OUT, experts);
     } else if (turn == 1) {
         combine_experts_forward(&stage, m->y, m->out, token.share, token.slot, token.offset, tmp, TOKENS, TOP, OUT, experts);
         combine_experts_backward(&stage, m->dout, m->dshare, token.dy, m->out, token.share, token.slot, token.offset, TOKENS,
@@ -381,7 +382,7 @@ static bool rows_here(const real *got, const real *all, long experts, long width
 {
     const long first = token.offset[stage.shard * experts], n = token.offset[(stage.shard + 1) * experts] - first;
     bool good = !memcmp(got, all + first * width, (size_t)(n * width) * sizeof *got);
-    for (long i = n * width; i < ROWS * width; i++)
+    for (long i = n * width; i < TOKENS * (experts < TOP ? experts : TOP) * width; i++)
         good &= get(got, i) == 0;
     return good;
 }

@@ -303,7 +303,7 @@ explains h.1.gelu '^team    divided: [0-9]* elements among 2 devices$'
 explains h.1.mlp.c_proj '^team    divided: 128 columns of the weight among 2 devices; the result is a sum over them, 4.00 KiB'
 explains lm_head '^team    divided: 251 columns of the result among 2 devices; the gradient of x is a sum over them, 4.00 KiB'
 explains wte '^team    divided: 251 rows among 2 devices$'
-for why in "dispatch 8 experts among 2 devices; each has room for all 64 rows" \
+for why in "dispatch 8 experts among 2 devices; of 64 rows each may have 64" \
     "gate rows of the experts that each of 2 devices has" "combine 8 experts among 2 devices"; do
     refuse "explain ${why%% *}" 0 "^team    divided: ${why#* }" ./dpgen explain $experts --set plan.tensor=2 --stages 1 \
         --estimate "${why%% *}"

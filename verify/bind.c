@@ -9,7 +9,7 @@
 
 /* ---- extents ----------------------------------------------------------------------------------------------------- */
 
-typedef struct { Lexer x; const Machine *m; const Site *s; } Reckoner;
+typedef struct { Lexer x; const Machine *m; const Site *s; bool all; } Reckoner;
 
 /* Where nothing is dropped, where random numbers come from is no part of the function. */
 bool site_draws(const Site *s)
@@ -29,8 +29,6 @@ static int64_t reckon_name(const Reckoner *r, const char *name)
         return rows_levels - team;
     if (!strcmp(name, "devices"))
         return r->m->devices > 1 ? r->m->devices : 1;
-    if (!strcmp(name, "owners"))            /* how the operand lies: it has room for all */
-        return 1;
     if (!strcmp(name, "drops"))
         return site_draws(r->s);
     if (k < 0 || r->s->arg[k].kind != A_INT || r->s->arg[k].param >= 0)
@@ -42,7 +40,7 @@ static int64_t reckon_name(const Reckoner *r, const char *name)
 
 static int64_t reckon_sum(Reckoner *r);
 
-/* A number, a name, (a), up64(a), max(a, b) */
+/* A number, a name, (a), up64(a), max(a, b), min(a, b), owned(all, room) */
 static int64_t reckon_atom(Reckoner *r)
 {
     Token t = r->x.t;
@@ -61,7 +59,9 @@ static int64_t reckon_atom(Reckoner *r)
         b = (a + 63) / 64 * 64;
     }
     lex_next(&r->x);
-    return b > a ? b : a;
+    if (t.kind == T_NAME && !strcmp(t.text, "owned"))
+        return r->all ? a : b;
+    return (t.kind == T_NAME && !strcmp(t.text, "min")) != (b > a) ? b : a;
 }
 
 static int64_t reckon_product(Reckoner *r)
@@ -91,11 +91,22 @@ static int64_t reckon_sum(Reckoner *r)
 }
 
 /* The first n letters of an extent. */
-static int64_t reckon(const Machine *m, const Site *s, const char *extent, size_t n)
+static int64_t reckon_of(const Machine *m, const Site *s, const char *extent, size_t n, bool all)
 {
-    Reckoner r = {.m = m, .s = s};
+    Reckoner r = {.m = m, .s = s, .all = all};
     lex_open(&r.x, &(Source){"calls.def", extent, n});
     return reckon_sum(&r);
+}
+
+static int64_t reckon(const Machine *m, const Site *s, const char *extent, size_t n)
+{
+    return reckon_of(m, s, extent, n, false);
+}
+
+int64_t owned_bytes(const Machine *m, const Site *s, int k)
+{
+    const Param *p = &s->row->param[k];
+    return p->width * reckon_of(m, s, p->extent, strlen(p->extent), true);
 }
 
 /* ---- binding ----------------------------------------------------------------------------------------------------- */

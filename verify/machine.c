@@ -271,12 +271,15 @@ static Term result_of(const Step *st, const int *head, int k, int64_t bytes, int
     return term_of(head[k], bytes, n, arg);
 }
 
-/* Of a whole each device has a contiguous part, or the rows of its experts. */
-static bool lies_by(const Param *p, const char *word)
+/* Of the whole that the call makes, each device keeps a contiguous part. */
+static bool is_own_part(const Param *p)
 {
-    const char *end = p->extent ? strrchr(p->extent, '/') : NULL;
-    return end && !strcmp(end + 1, word);
+    const char *end = strrchr(p->extent, '/');
+    return end && !strcmp(end, "/devices");
 }
+
+/* Of all rows each device has those of its experts. */
+static bool is_owned(const Param *p) { return p->extent && strstr(p->extent, "owned("); }
 
 /* Rows of the device's experts become all rows.  The offsets, which must be those of the slots; 0: no experts. */
 static Term owners_lift(Machine *m, const Site *s, Term *of)
@@ -291,7 +294,7 @@ static Term owners_lift(Machine *m, const Site *s, Term *of)
         (slot >= 0 && strcmp(hb->result, "slot")))
         call_fault(m, s, "'offset'%s not what a router says of rows", slot < 0 ? " is" : " and 'slot' are");
     for (int k = 0; k < s->n; k++) {
-        if (!lies_by(&s->row->param[k], "owners") || !of[k])
+        if (!is_owned(&s->row->param[k]) || !of[k])
             continue;
         Term by, whole = part_of(of[k], &by);
         if (by != of[at])
@@ -318,8 +321,9 @@ static int64_t do_step(Machine *m, const Site *s, Step *st, Taken *t, Term *betw
         if (!st->row->param[k].width || !is_written(st->row->param[k].mode) || !wanted)
             continue;
         int64_t stretches = pieces ? pieces * st->front[k] : 0;
-        bool own = word >= 0 && lies_by(&s->row->param[word], "devices");
-        int64_t bytes = stretches ? step_whole(m, st, s->bytes[like]) : own ? s->bytes[like] * m->devices : s->bytes[like];
+        bool own = word >= 0 && is_own_part(&s->row->param[word]), owned = word >= 0 && is_owned(&s->row->param[word]);
+        int64_t bytes = stretches ? step_whole(m, st, s->bytes[like]) : own ? s->bytes[like] * m->devices
+                      : owned ? owned_bytes(m, s, like) : s->bytes[like];
         arg[n] = word >= 0 ? t->old[word] : 0;
         Term x = result_of(st, pieces ? st->whole : st->head, k, bytes, n + (arg[n] != 0), arg);
         if (made == 0 && onto != absent)
@@ -327,7 +331,7 @@ static int64_t do_step(Machine *m, const Site *s, Step *st, Taken *t, Term *betw
         if (made++ == 0)
             count_again(m, x, n);
         x = stretches || own ? term_part(x, own ? 1 : stretches, s->bytes[like]) : x;
-        x = word >= 0 && lies_by(&s->row->param[word], "owners") ? part_by(x, offset, s->bytes[like]) : x;
+        x = owned ? part_by(x, offset, s->bytes[like]) : x;
         *(word >= 0 ? &t->of[word] : &between[BETWEEN - word]) = x;
     }
     return pieces;

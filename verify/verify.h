@@ -191,6 +191,7 @@ bool site_draws(const Site *s);                         /* random numbers */
 bool is_absent(const Site *s, int k);                   /* the operand is 0 */
 void step_along(const Machine *m, const Site *s, Step *st, int axis);
 void step_heads(const Machine *m, const Site *s, Step *st, int64_t mine, int64_t all);
+int64_t owned_bytes(const Machine *m, const Site *s, int k);   /* of all rows, of which a device has those of its experts */
 int64_t step_whole(const Machine *m, const Step *st, int64_t n);
 int64_t part_lift(const Machine *m, const Site *s, Step *st, Term *of, Term *old);      /* parts.c */
 void call_do(Machine *m, Site *s, const int *param);    /* of every row but those of messages */

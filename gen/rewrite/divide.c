@@ -29,12 +29,12 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* uneven, rows: of its tensors (Cut). */
+/* uneven, rows, most: of its tensors (Cut). */
 typedef struct {
     const Graph *g;
     Divide *d;
     Ints ops, tensors, states;
-    int64_t uneven, rows;
+    int64_t uneven, rows, most;
     bool closed;
     const char *wrong;
 } Region;
@@ -109,7 +109,7 @@ static void take_state(Region *r, int s, int64_t outer)
         r->wrong = strf("%s would be divided in two ways", r->g->state.at[s].name);
     if (is->outer)
         return;
-    *is = (Cut){outer, r->uneven, 0};
+    *is = (Cut){outer, r->uneven, 0, 0};
     *PUSH(&r->states) = s;
     for (int i = 0; i < r->g->nf && !r->wrong; i++)
         for (int k = 0; k < r->g->op.at[i].par.n && !r->wrong; k++)
@@ -218,7 +218,7 @@ static void take_tensor(Region *r, int t, int64_t outer)
             r->wrong = strf("%s would be divided in two ways", g->tensor.at[t].name);
         return;
     }
-    r->d->of[t] = (Cut){outer, r->uneven, r->rows};
+    r->d->of[t] = (Cut){outer, r->uneven, r->rows, r->most};
     *PUSH(&r->tensors) = t;
     if (g->tensor.at[t].kind == T_INPUT || t == g->loss)
         r->wrong = strf("%s is whole", g->tensor.at[t].name);
@@ -254,7 +254,9 @@ static int64_t rows_by(const Op *o, const RowAxes *a, int axis)
 
 static void grow(const Graph *g, Divide *d, int seed, const RowAxes *a, int axis, int64_t uneven)
 {
-    Region r = {.g = g, .d = d, .uneven = uneven, .rows = rows_by(&g->op.at[seed], a, axis)};
+    const Op *o = &g->op.at[seed];
+    Region r = {.g = g, .d = d, .uneven = uneven, .rows = rows_by(o, a, axis)};
+    r.most = r.rows ? attr_int(o, "most") : 0;
     take_op(&r, seed, axis, 1);
     if (!r.wrong && !r.closed)
         r.wrong = "no operator behind it adds the parts";
@@ -295,7 +297,8 @@ static bool begins(const Op *o, const RowAxes *a, int axis)
 /* What a device has of n elements: equal parts, or the room of the largest of uneven ones. */
 static int64_t room_of(const Divide *d, int64_t n, Cut c)
 {
-    return c.rows ? n : c.uneven == n ? (n + d->blocks - 1) / d->blocks * (d->blocks / d->devices) : n / d->devices;
+    return c.rows ? n / c.rows * c.most
+         : c.uneven == n ? (n + d->blocks - 1) / d->blocks * (d->blocks / d->devices) : n / d->devices;
 }
 
 /* What a table has, four numbers an element, against its result, which would be sent: the types of BERT's tokens. */
@@ -373,9 +376,21 @@ static void add_operands(const Graph *g, Op *o)
         die("%s: no operand %s", o->name, part->in.at[o->in.n].name);
 }
 
-/* Of rows that go with an axis a device has room for all. */
+/* Of the operand's or result's rows that go with an axis, as many as a device may have; `all` says how many there are. */
+static void spread_attr(Op *o, const char *name, Cut c)
+{
+    const Attr *a = attr_find(o, name);
+    if (!a || !c.rows)
+        return;
+    attr_set(o, "all", a->i);
+    attr_set(o, a->name, room_of(NULL, a->i, c));
+}
+
 static void spread_op(const Graph *g, const Divide *d, Op *o, const RowAxes *a, int axis)
 {
+    for (int i = 0; i < a->axes; i++)
+        if (a->axis[i].by == axis + 1)
+            spread_attr(o, a->axis[i].name, d->of[o->out.at[0]]);
     shrink_attr(d, o, a->axis[axis].name, 0);
     attr_set(o, "devices", d->devices);
     o->row = part_row(o, a, axis);
@@ -390,6 +405,8 @@ static void shrink_op(Graph *g, const Divide *d, Op *o, int axis)
     int part = part_row(o, &a, axis), x = o->in.n ? o->in.at[0] : -1;
     if (axis_leads(&a, axis))
         spread_op(g, d, o, &a, axis);
+    else if (x >= 0 && d->of[x].rows)
+        spread_attr(o, a.axis[axis].name, d->of[x]);
     if (axis_leads(&a, axis) || (x >= 0 && d->of[x].rows))
         return;
     int64_t pieces = divide_front(o, &a, 0, axis) && x >= 0 ? d->of[x].outer / divide_front(o, &a, 0, axis) : 0;
@@ -425,6 +442,8 @@ static void shrink_op(Graph *g, const Divide *d, Op *o, int axis)
 
 static void shrink_shape(const Divide *d, Cut c, Shape *s, Bytes *bytes)
 {
+    if (c.rows && s->d[0] % c.rows)         /* rows that a Reshape has hidden */
+        *s = (Shape){1, {shape_elements(s)}};
     int64_t *n = &s->d[axis_of(s, c.outer)], each = *bytes / *n;
     *n = room_of(d, *n, c);
     *bytes = each * *n;
@@ -521,9 +540,10 @@ static const char *axis_text(const Graph *g, const Divide *d, int op)
     RowAxes a;
     row_axes(row(o->row), &a);
     int64_t size = axis_size(&a, d->axis[op], number_of, o);
+    const Cut c = d->of[o->out.at[0]].rows ? d->of[o->out.at[0]] : d->of[o->in.at[0]];
     if (axis_leads(&a, d->axis[op]))
-        return strf("%" PRId64 " %s among %d devices; each has room for all %" PRId64 " rows", size, a.axis[d->axis[op]].name,
-                    d->devices, rows_by(o, &a, d->axis[op]));
+        return strf("%" PRId64 " %s among %d devices; of %" PRId64 " rows each may have %" PRId64, size,
+                    a.axis[d->axis[op]].name, d->devices, c.rows, c.most);
     if (o->in.n && o->in.at[0] >= 0 && d->of[o->in.at[0]].rows)
         return strf("rows of the experts that each of %d devices has", d->devices);
     bool columns = is_linear(o) && !is_axis(&a, d->axis[op], "in");

@@ -7,8 +7,8 @@
 #include "build/axes.h"
 
 /* So many stretches, each in contiguous parts, one a device; 0: whole.  uneven: the length of the axis, if the blocks do not
- * divide it; else 0.  rows: the data say how many of so many rows a device has, and it has room for all; 0: parts are equal. */
-typedef struct { int64_t outer, uneven, rows; } Cut;
+ * divide it; else 0.  rows: the data say how many of so many rows a device has, `most` at most; 0: parts are equal. */
+typedef struct { int64_t outer, uneven, rows, most; } Cut;
 typedef struct {
     int devices;
     bool experts;               /* whole ones, with plan.experts: devices; else a part of each */

@@ -5,8 +5,9 @@
  * Each device has all tokens, and knows from slots and offsets which rows each other one has.  So no numbers are sent ahead,
  * and nothing has to be waited for before the rows themselves.  (D. Lepikhin et al., GShard, 2020, send a fixed number of rows
  * to each device, and drop the others; T. Gale et al., MegaBlocks, 2023, drop none, and take memory when they know how many
- * there are.)  Rows of the experts of a device lie in front, in the order that they have on one device, in the room of all, and
- * zeros behind them.  So however tokens are spread, none is dropped, and no size follows from them.
+ * there are.)  The choices of a token differ, so a device gets at most min(top, experts) rows of each.  Its rows lie in front
+ * in that room, in the order that they have on one device, and zeros behind them.  So however tokens are spread, none is
+ * dropped, and no size follows from them.
  *
  * Order: that of experts.c and grouped.c.  The rows of an expert, and the experts of a token, are added by one device.
  */
@@ -47,7 +48,7 @@ void dispatch_experts_forward(Stage *st, real *y, const real *x, const int32_t *
     for (long i = 0; i < rows * top; i++)
         if (slot[i] >= first && slot[i] < end)
             memcpy(y + (slot[i] - first) * width, x + i / top * width, (size_t)width * sizeof *y);
-    fill_zeros(y, (end - first) * width, rows * top * width);
+    fill_zeros(y, (end - first) * width, rows * least(top, experts) * width);
 }
 
 void dispatch_experts_backward(Stage *st, real *dx, const real *dy, const int32_t *slot, const int32_t *offset, void *tmp,
@@ -81,7 +82,7 @@ void combine_experts_backward(Stage *st, real *dx, real *dshare, const real *dy,
                 put(dx, (slot[i] - first) * width + k, part * get(d, k));
         }
     if (dx)
-        fill_zeros(dx, (end - first) * width, rows * top * width);
+        fill_zeros(dx, (end - first) * width, rows * least(top, experts) * width);
     if (dshare && st->team)
         st->team->take(st, dshare, rows * top * (long)sizeof *dshare);
 }

@@ -54,32 +54,35 @@ static const int32_t *offsets_here(const Stage *st, int32_t *to, const int32_t *
     return to;
 }
 
-/* Behind n rows of `all`. */
-static void zeros_behind(real *y, long n, long all, long width)
+/* Behind n rows, up to `rows`. */
+static void zeros_behind(real *y, long n, long rows, long width)
 {
-    if (n < all)
-        memset(y + n * width, 0, (size_t)((all - n) * width) * sizeof *y);
+    if (n < rows)
+        memset(y + n * width, 0, (size_t)((rows - n) * width) * sizeof *y);
 }
 
 void grouped_experts_forward(Stage *st, real *y, const real *x, const int32_t *offset, const real *weight, const real *bias,
-                             long rows, long in, long out, long experts)
+                             long rows, long all, long in, long out, long experts)
 {
     int32_t here[MOST_EXPERTS + 1];
+    (void)all;
     grouped_forward(st, y, x, offsets_here(st, here, offset, experts), weight, bias, rows, in, out, experts);
     zeros_behind(y, here[experts], rows, out);
 }
 
 void grouped_experts_backward_x(Stage *st, real *dx, const real *dy, const int32_t *offset, const real *weight, long rows,
-                                long in, long out, long experts)
+                                long all, long in, long out, long experts)
 {
     int32_t here[MOST_EXPERTS + 1];
+    (void)all;
     grouped_backward_x(st, dx, dy, offsets_here(st, here, offset, experts), weight, rows, in, out, experts);
     zeros_behind(dx, here[experts], rows, in);
 }
 
 void grouped_experts_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, const int32_t *offset,
-                                int acc, long rows, long in, long out, long experts)
+                                int acc, long rows, long all, long in, long out, long experts)
 {
     int32_t here[MOST_EXPERTS + 1];
+    (void)all;
     grouped_backward_w(st, dweight, dbias, dy, x, offsets_here(st, here, offset, experts), acc, rows, in, out, experts);
 }
