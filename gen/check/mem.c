@@ -31,6 +31,7 @@ typedef struct {
     int slots;
     int values;                 /* the buffer of the step values */
     const int *later;           /* value_uses() */
+    int *made;                  /* [way * states + state] 1 + its own buffer of the state; 0: none */
     int *partials;              /* [way * states + state] norms in this device's own vector */
     int *slot;                  /* [pool] that the action at hand names; 0 of all others */
     VEC(MemOperand) operand;    /* scratch: the buffers of a call */
@@ -85,16 +86,13 @@ static ValueChain whole(const Memory *m)
     return (ValueChain){0, (int)m->p->g->micro};
 }
 
-/* The buffer of a state there, of that pipeline; -1: of any. */
+/* The buffer of a state there, of that pipeline, or of the first that has one: -1; -1: there is none. */
 static int made_here(const Memory *m, int state, int way)
 {
-    int held = -1;
-    for (int b = 0; b < m->p->buf.n; b++) {
-        const Buf *x = &m->p->buf.at[b];
-        if (x->device == m->device && x->state == state && x->origin == MADE && (way < 0 || x->pipeline == way))
-            held = b;
-    }
-    return held;
+    int held = 0;
+    for (int w = 0; w < plan_ways(m->p) && !held; w++)
+        held = way < 0 || w == way ? m->made[w * m->p->g->state.n + state] : 0;
+    return held - 1;
 }
 
 static int now(const Memory *m)
@@ -620,6 +618,12 @@ void check_mem(const Plan *p)
     for (int d = 0; d < p->devices; d++) {
         void *mark = mem_mark();
         Memory m = {.p = p, .device = d, .overlap = order_overlap(p), .slots = most_slots(p), .later = later};
+        m.made = alloc(sizeof(int) * (size_t)p->g->state.n * (size_t)plan_ways(p));
+        for (int b = 0; b < p->buf.n; b++) {
+            const Buf *x = &p->buf.at[b];
+            if (x->device == d && x->state >= 0 && x->origin == MADE)
+                m.made[x->pipeline * p->g->state.n + x->state] = b + 1;
+        }
         if ((m.values = made_here(&m, p->g->vals, -1)) < 0)
             die("device %d: no step values", d);
         m.slot = alloc(sizeof(int) * (size_t)p->pool.n);

@@ -109,6 +109,7 @@ static const struct { const char *begins, *class, *legend; bool copy; } looks[] 
     {"sum blocks", "u", NULL, false}, {"copies", "u", NULL, false}, {"predict the weights", "u", NULL, false},
     {"load", "l", "load", false}, {"count targets", "l", NULL, false},
     {"send to", "e", "send, receive, exchange", false}, {"receive from", "e", NULL, false}, {"share", "e", NULL, false},
+    {"open the room", "e", NULL, false}, {"round copies", "e", NULL, false},
     {"wait", "z", "waiting", false},
     {"offload", "o", "copy to the host", true}, {"fetch", "i", "and back", true}};
 

@@ -63,13 +63,11 @@ static void note(Mem *m, int b, int r, int c)
 /* What is not the buffer of an action, or of a call: the sum that a merge reads beside what has come. */
 static void touch_sum(Mem *m, const Action *k)
 {
-    for (int b = 0; k->kind == K_MERGE && b < m->p->buf.n; b++) {
-        const Buf *x = &m->p->buf.at[b];
-        if (x->device == m->device && x->state == k->state && x->origin == MADE && !mem_always(x)) {
-            touch(m, b, 0, k->tick);
-            note(m, b, -1, 0);
-        }
-    }
+    int b = k->kind == K_MERGE ? m->sum[k->state] - 1 : -1;
+    if (b < 0)
+        return;
+    touch(m, b, 0, k->tick);
+    note(m, b, -1, 0);
 }
 
 static void replay(Mem *m, const Actions *list)
@@ -175,8 +173,13 @@ Mem mem_new(Plan *p, int device)
         m.micro *= m.overlap + 2;
     m.life = alloc(sizeof *m.life * (size_t)p->buf.n);
     m.rows = 1;
-    for (int b = 0; b < p->buf.n; b++)
-        m.life[b] = p->buf.at[b].device == device ? m.rows++ : 0;
+    m.sum = alloc(sizeof *m.sum * (size_t)p->g->state.n);
+    for (int b = 0; b < p->buf.n; b++) {
+        const Buf *x = &p->buf.at[b];
+        m.life[b] = x->device == device ? m.rows++ : 0;
+        if (x->device == device && x->state >= 0 && x->origin == MADE && !mem_always(x))
+            m.sum[x->state] = b + 1;
+    }
     m.live = alloc(sizeof(Span) * (size_t)m.rows * (size_t)m.micro);
     m.session = alloc(sizeof *m.session * (size_t)p->buf.n);
     m.local = alloc(sizeof *m.local * (size_t)p->buf.n);

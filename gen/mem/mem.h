@@ -34,6 +34,7 @@ typedef struct {
     int rows;
     MemLocal *local;            /* by buffer */
     int *session;               /* by buffer of a room */
+    int *sum;                   /* by state: 1 + the buffer of a gradient's sum that does not live for ever; 0: none */
     int ticks;                  /* of the list, or of all its phases */
     int *slot;                  /* [pool * micro + mb] */
     int *ring;                  /* the same, if micro-batches take slots in turn; as slot where that takes more of them */
