@@ -256,7 +256,7 @@ static void check_library(const Model *m, const Plan *p)
     else if (m->quantize.bits)
         why = "weights with all their bits; leave out section quantize";
     else if (p && p->g->team)
-        why = strf("stages of one device each, and this plan has %d devices in a stage; --tensor 1", p->g->team);
+        why = strf("stages of one device each, and this plan has %d devices in a stage; --set plan.tensor=1", p->g->team);
     else if (p && (order_overlap(p) > 0 || p->host.n > 0))
         why = "steps that neither overlap nor move tensors to the host; --schedule 1f1b, --offload none";
     if (why)

@@ -21,14 +21,15 @@ library xor xor
 library digits digits --stages 2
 library whole digits
 library sensor sensor --stages 2
-mkdir "$tmp/lost"
+mkdir "$tmp/lost" "$tmp/two"
+library two/xor xor --stages 2
 sed '/send_begin(st, A(relu/s|/[*] tag [*]/ 0|77|' "$tmp/digits/digits.c" >"$tmp/lost/lost.c"
 cp "$tmp/digits/digits.h" "$tmp/lost"
 strict="-std=c11 -Wall -Wextra -Wpedantic -Werror"
 flags_of="$strict -ffp-contract=off -fno-math-errno -fPIC"
 [ -n "$SLOW" ] && level=-O2 || level=-O0
-for j in xor digits whole sensor lost; do
-    $cc $flags_of $level -c -o "$tmp/$j.o" "$tmp/$j/$j.c" >"$tmp/$j.said" 2>&1 &
+for j in xor digits whole sensor lost two/xor; do
+    $cc $flags_of $level -c -o "$tmp/$j.o" "$tmp/$j/${j##*/}.c" >"$tmp/$(echo $j | tr / .).said" 2>&1 &
 done
 $cc $strict -DTHREADS=1 -I"$tmp" -Iexamples/library -c -o "$tmp/test.o" tests/library.c >"$tmp/said" 2>&1 ||
     fault "tests/library.c: $(head -n 1 "$tmp/said")"
@@ -79,7 +80,7 @@ if command -v g++ >/dev/null; then
         "$tmp" "$examples"
 else skip "no g++"; fi
 if [ -n "${SAN:-}" ]; then skip "Python has no sanitizers"
-elif command -v python3 >/dev/null && $cc -shared -o "$tmp/xor.so" "$tmp/xor.o" >"$tmp/said" 2>&1; then
+elif command -v python3 >/dev/null && $cc -shared -o "$tmp/xor.so" "$tmp/two/xor.o" >"$tmp/said" 2>&1; then
     says "xor.py" "^$(echo "$want" | head -n 1)$" python3 "$examples/xor.py" "$tmp/xor.so" $steps
 else skip "no python3"; fi
 
@@ -157,8 +158,6 @@ x86_64) refuse "subnormals become zero" 1 "switch flush-to-zero off" sh -c '$1 -
 *) skip "flush-to-zero is set on x86-64 alone here" ;;
 esac
 san="$flags_of -O1 -g -fno-sanitize-recover=all -I$tmp/two -Iexamples/library"
-mkdir "$tmp/two"
-library two/xor xor --stages 2
 library two/digits digits --stages 2
 both="tests/library.c $examples/digits.c $tmp/two/xor/xor.c $tmp/two/digits/digits.c -lm"
 expect "sanitizers" $cc $san -DTHREADS=2 -fsanitize=address,leak,undefined -o "$tmp/safe" $both
