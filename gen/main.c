@@ -426,7 +426,7 @@ int main(int argc, char **argv)
     m = set_objective(&x, m);
     pace(m, x.pace);
     if (x.library && !m->eval.format && !infers(m))           /* its outputs are those of an evaluation */
-        m->eval = (DataSet){.format = "caller", .batches = 1};
+        m->eval = (DataSet){.format = "caller", .batches = m->plan.replicas > 1 ? m->plan.replicas : 1};
     static const struct { const char *name; int (*run)(const Options *x, const Model *m); } verb[] = {
         {"check", check_model}, {"plan", plan_model}, {"explain", explain_model},
         {"compare", compare_model}, {"schedules", list_schedules}, {"profile", measure_model}};

@@ -120,7 +120,7 @@ sed 's/\(linear_backward_w(st.*A(d_scores), \)S(xb/\1S(fb/' "$tmp/digits/digits.
 refuse "digits.c is of another second stage" 1 "digits.c does not hold stage1.c" ./dpgen-verify --edited "$tmp/second"
 refuse "xor.c is of another stage" 1 "xor.c does not hold stage0.c" ./dpgen-verify --edited "$tmp/other"
 expect "xor.c names both licences" grep -q '"licenseInfoInFiles": \["Apache-2.0", "CC0-1.0"\]' "$tmp/xor/sbom.spdx.json"
-for name in data job launch; do
+for name in data job launch part; do
     refuse "a library called $name" 2 "cannot be called $name: .*--prefix" ./dpgen "$examples/xor.yaml" --library --estimate \
         --set model.name=$name -o "$tmp/none"
 done
@@ -205,12 +205,12 @@ any() {
         one_of whole "$tmp/any.whole" $model $set --stages 1 || continue
         one=$(cd "$tmp/any.$model" && "$tmp/any.$type/job" --steps 4 --quiet --hash --no-checkpoint)
         while read -r plan; do
-            one_of part "$tmp/any.part" $model $set $plan || continue
-            expect "$model $plan, and one stage" $cc $strict -DJOB=part -DOTHER=whole -include "$tmp/any.part/part.h" \
-                -include "$tmp/any.whole/whole.h" -o "$tmp/any" tests/library_any.c "$tmp/any.part.o" "$tmp/any.whole.o" -lm
+            one_of cut "$tmp/any.cut" $model $set $plan || continue
+            expect "$model $plan, and one stage" $cc $strict -DJOB=cut -DOTHER=whole -include "$tmp/any.cut/cut.h" \
+                -include "$tmp/any.whole/whole.h" -o "$tmp/any" tests/library_any.c "$tmp/any.cut.o" "$tmp/any.whole.o" -lm
             two=$(cd "$tmp/any.$model" && timeout 100 "$tmp/any" 4 $samples $in)
             if [ "$one" = "$two" ] && [ -n "$one" ]; then pass; else fault "$model in $type, $plan: $two, not $one"; fi
-            rm -rf "$tmp/any.part"
+            rm -rf "$tmp/any.cut"
         done <"$tmp/list"
         rm -rf "$tmp/any.whole"
     done
@@ -256,6 +256,7 @@ any language 8 "tokens.npy i4 0 29 40 10" "targets.npy i4 0 29 40 10" <<'END'
 --stages 2 --replicas 2
 --stages 1 --replicas 2 --set train.shard=optimizer
 --stages 2 --replicas 2 --set train.shard=optimizer
+--stages 2 --replicas 2 --set train.shard=parameters
 --stages 2 --schedule chimera
 END
 use_portable
