@@ -256,7 +256,7 @@ static void check_library(const Model *m, const Plan *p)
     else if (m->quantize.bits)
         why = "weights with all their bits; leave out section quantize";
     else if (p && p->g->team)
-        why = strf("stages of one device each, and this plan has %d devices in a stage; --tensor 1", p->g->team);
+        why = strf("stages of one device each, and this plan has %d devices in a stage; --set plan.tensor=1", p->g->team);
     else if (p && (order_overlap(p) > 0 || p->host.n > 0))
         why = "steps that neither overlap nor move tensors to the host; --schedule 1f1b, --offload none";
     if (why)
@@ -426,7 +426,7 @@ int main(int argc, char **argv)
     m = set_objective(&x, m);
     pace(m, x.pace);
     if (x.library && !m->eval.format && !infers(m))           /* its outputs are those of an evaluation */
-        m->eval = (DataSet){.format = "caller", .batches = 1};
+        m->eval = (DataSet){.format = "caller", .batches = m->plan.replicas > 1 ? m->plan.replicas : 1};
     static const struct { const char *name; int (*run)(const Options *x, const Model *m); } verb[] = {
         {"check", check_model}, {"plan", plan_model}, {"explain", explain_model},
         {"compare", compare_model}, {"schedules", list_schedules}, {"profile", measure_model}};

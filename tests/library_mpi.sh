@@ -45,5 +45,9 @@ if command -v mpicc >/dev/null; then
     if [ -z "$from" ]; then pass; else fault "xor.o wants $from"; fi
     ends=$(nm -u "$tmp/xor/xor.o" | grep -c 'MPI_\(Init\|Finalize\|Abort\)$')
     if [ "$ends" = 0 ]; then pass; else fault "xor.o begins or ends MPI"; fi
-else skip "no mpicc" 5; fi
+    expect "xor.h in C11" mpicc $strict -fsyntax-only -x c "$tmp/xor/xor.h"
+    if command -v mpicxx >/dev/null; then
+        expect "xor.h in C++17" mpicxx -std=c++17 -Wall -Wextra -fsyntax-only -x c++ "$tmp/xor/xor.h"
+    else skip "no mpicxx"; fi
+else skip "no mpicc" 7; fi
 finish

@@ -2,8 +2,11 @@
 //
 // digits.cc: a job as an object of C++: its arena is its own, and what fails is an exception.
 //
-//     dpgen examples/library/digits.yaml --library -o digits && make -C digits
-//     c++ -I. -o reader examples/library/digits.cc -x c examples/library/digits.c -x none digits/libdigits.a && ./reader
+// With --stages 2 its second layer is in a thread of its own: nothing here changes, and c++ wants -pthread.
+//
+//     dpgen examples/library/digits.yaml --library --stages 2 -o digits && make -C digits
+//     c++ -I. -pthread -o reader examples/library/digits.cc -x c examples/library/digits.c -x none digits/libdigits.a
+//     ./reader
 #include <cstdio>
 #include <memory>
 #include <stdexcept>

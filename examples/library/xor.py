@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# A job from Python: dpgen examples/library/xor.yaml --library -o xor && make -C xor libxor.so
+# A job from Python: dpgen examples/library/xor.yaml --library -o xor && make -C xor libxor.so     (or with --stages 2)
 #                    python3 examples/library/xor.py xor/libxor.so
 import ctypes as c, sys
 

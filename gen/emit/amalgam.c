@@ -342,7 +342,7 @@ void amalgam_print_apart(Amalgam *a, FILE *f, const char *header, const char *so
     Names n = names_in(a->find(a->with, source, &path));
     add(&all, &n.local);
     for (int i = 0; i < all.n; i++)
-        fprintf(f, "#define %s %s_of_%d\n", all.at[i], all.at[i], number);
+        fprintf(f, "#define %s %s_of_stage%d\n", all.at[i], all.at[i], number);
     a->apart = true;
     amalgam_print(a, f, source);
     a->apart = false;

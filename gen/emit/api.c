@@ -237,7 +237,8 @@ static const char *header_text(const Api *a)
 
 /* ---- the amalgam ------------------------------------------------------------------------------------------------------- */
 
-/* Names of the library that are there already, with another meaning; files of the folder that are called so. */
+/* Names of the library that are there already, with another meaning, or that a kernel has which this job has not; files of the
+ * folder that are called so. */
 static void check_name(const Api *a)
 {
     Strs all = amalgam_names(a->amalgam);
@@ -245,6 +246,9 @@ static void check_name(const Api *a)
     for (int i = 0; i < all.n; i++)
         for (int k = 0; k < i && (!strncmp(all.at[i], small, strlen(small)) || !strncmp(all.at[i], large, strlen(large))); k++)
             why = strcmp(all.at[i], all.at[k]) ? why : all.at[i];
+    for (int i = 0; i < all.n; i++)
+        if (!strncmp(all.at[i], small, strlen(small)) && strstr(embedded_find("rt/rt.h")->data, strf(" %s(", all.at[i])))
+            why = all.at[i];
     if (!strcmp(a->name, "launch") || !strncmp(a->name, "stage", 5))
         why = strf("%s.c", a->name);
     if (why)

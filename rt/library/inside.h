@@ -23,7 +23,6 @@ typedef struct Worker {         /* a device */
     library_job *job;
     StageInfo info;
     int64_t micro;              /* of an evaluation: its micro-batch */
-    bool idle;                  /* of an evaluation: there is none for its replica */
     void *out;                  /* where it goes on when the step has failed */
     Tally tally;
 } Worker;

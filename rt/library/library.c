@@ -459,14 +459,12 @@ int library_step(library_job *j, const library_array *in, library_result *got)
     return result(j, &r, got);
 }
 
-/* The next micro-batches of an evaluation from `first` on, one for each replica. */
+/* The next micro-batches of an evaluation from `first` on, one for each replica.  They may gather parameters together, so one
+ * that there is none for takes part too. */
 static int run_eval(library_job *j, int64_t first)
 {
-    for (int i = 0; i < JOB_STAGES; i++) {
-        Worker *w = &j->worker[i];
-        w->micro = first + i % JOB_SOURCES / JOB_HOMES;
-        w->idle = w->micro >= j->of;
-    }
+    for (int i = 0; i < JOB_STAGES; i++)
+        j->worker[i].micro = first + i % JOB_SOURCES / JOB_HOMES;
     return run(j);
 }
 

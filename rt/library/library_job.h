@@ -86,8 +86,8 @@ int library_load(library_job *job, const void *from, size_t bytes);     /* refus
 int64_t library_steps(const library_job *job);          /* done so far; -1: there is no such job */
 const char *library_why(const library_job *job);        /* the text of its last call that failed; "" at first */
 const char *library_key(void);                          /* the numeric key: equal keys and data, equal bits */
-/* told(with, stage, text) as each action of a step begins, in the thread of its stage, and never twice at once.  It must not
- * call the job.  NULL: nobody is told, as at first. */
+/* told(with, stage, text) as each action of a step begins, in the thread of its stage, and never twice at once.  It returns,
+ * and must not call the job.  NULL: nobody is told, as at first. */
 void library_listen(library_job *job, void (*told)(void *with, int stage, const char *action), void *with);
 
 #ifdef __cplusplus

@@ -86,8 +86,7 @@ bool crew_run(library_job *j, bool eval)
     w->out = &out;
     if (setjmp(out))
         return false;
-    if (!(eval && w->idle))
-        (eval ? w->info.eval : w->info.step)(&w->stage);
+    (eval ? w->info.eval : w->info.step)(&w->stage);
     job_count(w);
     wire_share(&c->wire, &w->stage, &w->tally, c->board, sizeof w->tally);
     for (int i = 0; i < JOB_STAGES; i++)

@@ -133,17 +133,18 @@ static size_t state_at(const Parameter *p, int kind)
 }
 
 /* Elements from .. from+n-1 that a device has of a state: to `out`, else they become `in`, in f32 and in the copy that kernels
- * read. */
+ * read.  Where a replica has a part of the parameter, each step makes the copy again. */
 static void move(const Worker *w, const Parameter *p, int kind, size_t from, size_t n, float *out, const float *in)
 {
     size_t at = state_at(p, kind);
     if (!w->stage.arena)
         return;                 /* it is in another process */
     float *x = at ? (float *)(void *)(w->stage.arena + at - 1) : NULL;
-    uint16_t *copy = !kind && p->copy ? (uint16_t *)(void *)(w->stage.arena + p->copy - 1) : NULL;
+    bool cut = p->cut & (kind ? CUT_MOMENTS : CUT_PARAM);
+    uint16_t *copy = !kind && p->copy && !cut ? (uint16_t *)(void *)(w->stage.arena + p->copy - 1) : NULL;
     for (size_t done = 0, k; done < n; done += k) {
         k = n - done;
-        size_t here = lies(p, w->stage.shard, kind && p->cut, from + done, &k);
+        size_t here = lies(p, w->stage.shard, cut, from + done, &k);
         if (here == NOWHERE)
             continue;
         if (out && x)
@@ -166,7 +167,7 @@ static void place(const Visit *v, StateRow r, int kind, size_t from, const float
 
 static void fetch(const Visit *v, StateRow owner, int kind, size_t from, float *x, size_t n)
 {
-    int copies = kind && owner.p->cut ? JOB_REPLICAS : 1;
+    int copies = owner.p->cut & (kind ? CUT_MOMENTS : CUT_PARAM) ? JOB_REPLICAS : 1;
     for (int q = 0; q < copies; q++) {
         StateRow r = q ? next_row(v, (StateRow){NULL, owner.stage + q * JOB_HOMES}, owner.p->name) : owner;
         for (int i = r.stage; i < JOB_STAGES; i += JOB_SOURCES)

@@ -127,7 +127,7 @@ static void work(Worker *w, bool eval)
 {
     jmp_buf out;
     w->out = &out;
-    if (!setjmp(out) && !(eval && w->idle))
+    if (!setjmp(out))
         (eval ? w->info.eval : w->info.step)(&w->stage);
 }
 
