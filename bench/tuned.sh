@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# What fine-tuning costs: a small Llama trained whole, with half of its layers frozen in front or behind, with adapters of rank 8
-# beside queries and values, and with weights of 4 bits beneath them.  The arena as planned, the step as predicted from a profile
-# of this machine, and the median step of several, one stage and one thread.
+# What fine-tuning costs: a small Llama trained whole, with half of its layers frozen in front or behind, with adapters of
+# rank 8 beside queries and values, and with weights of 4 bits beneath them.  The arena as planned, the step as predicted from
+# a profile of this machine, and the median step of several, one stage and one thread.
 #   bench/tuned.sh [STEPS]          5; times are for a quiet machine
 cd "$(dirname "$0")/.." || exit 2
 steps=${1:-5}
