@@ -5,7 +5,8 @@
  * The job knows each parameter's tensor: its name, or one row of the table `stored`.  A tensor may have its axes the other way
  * round (GPT-2), hold several parameters below each other (Phi-3), or do so head by head (GPT-NeoX).  A prefix may stand before
  * all names, or be missing there.  Files are mapped; a process opens those shards that it needs.  F32, F16 and BF16 are
- * widened, which is exact.
+ * widened, which is exact.  So is MXFP4 (Open Compute Project, Microscaling formats, 2023): NAME_blocks has 32 numbers of 4
+ * bits in 16 bytes, the lower bits first, and NAME_scales a power of two for each of them, in the order of the parameter.
  *
  * Refused with status 5, before anything is trained: a tensor that is missing, of another shape or of another type; one that
  * a folder has, nobody takes and `ignore` does not name; a copy, such as the head of a tied table, that differs from its
@@ -253,6 +254,13 @@ static Listed *tensor_of(const Weights *x, const Published *p)
     return found || !p->in.also ? found : prefixed(x, p->in.also);
 }
 
+/* NAME_blocks or NAME_scales */
+static Listed *part_of_four(const Weights *x, const Published *p, const char *what)
+{
+    char name[2 * NAME];
+    return (size_t)snprintf(name, sizeof name, "%s_%s", p->in.file, what) < sizeof name ? prefixed(x, name) : NULL;
+}
+
 static bool ignored(const Weights *x, const char *name)
 {
     for (const char *const *pattern = x->job->ignored; pattern && *pattern; pattern++)
@@ -314,6 +322,11 @@ static int check_parameter(Weights *x, const StateInfo *s)
         if (s->files == FILES_GET)
             continue;
         bool other = strcmp(p.in.file, s->name) != 0;
+        Listed *blocks = found ? NULL : part_of_four(x, &p, "blocks"), *scales = blocks ? part_of_four(x, &p, "scales") : NULL;
+        if (scales && weights_pieces(x->job, s) == 1) {
+            blocks->used = scales->used = true;
+            continue;
+        }
         if (!found)
             return complain(STATUS_STALE, "%s: tensor `%s`%s%s%s is missing: are these weights of another model?", x->index,
                             p.in.file, other ? " of parameter `" : "", other ? s->name : "", other ? "`" : "");
@@ -369,8 +382,8 @@ static int refuse_shape(const SafeFile *f, const SafeTensor *t, const Published 
                     wants, adapter ? "set adapt.rank to that of the adapter" : "the dims of the model are other ones");
 }
 
-/* The tensor in its file, and how its numbers stand there: f, h, b or i. */
-static int find_tensor(Weights *x, const Listed *listed, Shard **shard, const SafeTensor **t, char *type)
+/* The tensor in its file. */
+static int open_tensor(Weights *x, const Listed *listed, Shard **shard, const SafeTensor **t)
 {
     *shard = &x->shard[listed->shard];
     int status = open_shard(x, *shard);
@@ -378,6 +391,13 @@ static int find_tensor(Weights *x, const Listed *listed, Shard **shard, const Sa
     if (status == DONE && !*t)
         return complain(STATUS_STALE, "%s: tensor `%s` is missing, though %s promises it", (*shard)->path, listed->name,
                         x->index);
+    return status;
+}
+
+/* ... and how its numbers stand there: f, h, b or i. */
+static int find_tensor(Weights *x, const Listed *listed, Shard **shard, const SafeTensor **t, char *type)
+{
+    int status = open_tensor(x, listed, shard, t);
     if (status != DONE)
         return status;
     const char *is = (*t)->type;
@@ -391,6 +411,45 @@ static const unsigned char *numbers_of(const Shard *shard, const SafeTensor *t)
     return shard->file.at + shard->file.data + t->from;
 }
 
+/* 4 bits are a sign, and a number of these; 255 is the scale of no number. */
+static void widen_four(float *to, const unsigned char *blocks, const unsigned char *scales, int64_t n)
+{
+    static const float number[8] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
+    for (int64_t i = 0; i < n; i++) {
+        unsigned bits = blocks[i / 2] >> (i % 2 * 4) & 15, scale = scales[i / 32];
+        float power = scale == 255 ? bits_float(0x7fc00000) : scale ? bits_float((uint32_t)scale << 23) : bits_float(1u << 22);
+        to[i] = power * (bits & 8 ? -number[bits & 7] : number[bits & 7]);
+    }
+}
+
+static int read_four(Weights *x, const StateInfo *s, const Published *p, float *values)
+{
+    static const char *const part[] = {"blocks", "scales"};
+    const unsigned char *at[2];
+    for (int i = 0; i < 2; i++) {
+        Shard *shard;
+        const SafeTensor *t;
+        int status = open_tensor(x, part_of_four(x, p, part[i]), &shard, &t);
+        if (status != DONE)
+            return status;
+        Published want = place_of(NULL, s);
+        int last = want.ndim - 1;
+        if (last < 0 || last > 4 || want.dim[last] % 32)
+            return refuse_shape(&shard->file, t, &want, false);
+        want.dim[last] /= 32;
+        want.dim[want.ndim] = 16;
+        want.ndim += !i;
+        if ( t->ndim != want.ndim || memcmp(t->dim, want.dim, (size_t)want.ndim * sizeof *want.dim))
+            return refuse_shape(&shard->file, t, &want, false);
+        if (strcmp(t->type, "U8"))
+            return complain(STATUS_STALE, "%s: tensor `%s` is %s; bytes, U8, hold numbers of 4 bits and their scales",
+                            shard->path, t->name, t->type);
+        at[i] = numbers_of(shard, t);
+    }
+    widen_four(values, at[0], at[1], s->n);
+    return DONE;
+}
+
 static int read_piece(Weights *x, const StateInfo *s, int piece, float *values)
 {
     Published p = weights_place(x->job, s, piece);
@@ -399,6 +458,8 @@ static int read_piece(Weights *x, const StateInfo *s, int piece, float *values)
     char type;
     bool adapts = s->files == FILES_MAY;
     Listed *from = !adapts ? tensor_of(x, &p) : adapter(x, s) ? adapter(x, s) : adapter_of_peft(x, s);
+    if (!from)
+        return read_four(x, s, &p, values);
     int status = find_tensor(x, from, &shard, &t, &type);
     if (status != DONE)
         return status;

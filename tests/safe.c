@@ -4,6 +4,7 @@
  *
  *     safe LIST FILE       a line of LIST: NAME TYPE D0xD1..., F32, BF16 or F16, tensors in the order of the file
  *                          NAME=OTHER: with the numbers of the tensor OTHER
+ *                          U8: the high byte of what the number follows from, or 118 to 125 in NAME_scales
  *
  * Number i of a tensor is a multiple of 1/256 in [-1/4, 1/4), or of 1/128 about 1 for the weights of norms, so that each type
  * has it exactly.  It follows from the low 32 bits of the FNV-1a hash of the name and from i: tests/ref/make_hf.py has the same
@@ -22,10 +23,12 @@ typedef struct { char name[256], type[8], shape[64]; int64_t n, bytes; } Tensor;
 
 static int64_t number(const Tensor *t, uint64_t hash, int64_t i)
 {
+    size_t length = strlen(t->name);
     uint64_t x = ((hash & 0xffffffff) + (uint64_t)i) * 0x9e3779b97f4a7c15;
     x = (x ^ x >> 29) * 0xbf58476d1ce4e5b9;
+    if (t->bytes == 1)
+        return length > 7 && !strcmp(t->name + length - 7, "_scales") ? 118 + (int64_t)(x >> 56) % 8 : (int64_t)(x >> 56);
     int64_t k = (int64_t)(x >> 57) - 64;
-    size_t length = strlen(t->name);
     bool norm = !strchr(t->shape, 'x') && length > 7 && !strcmp(t->name + length - 7, ".weight");
     return norm ? 2 * k + 256 : k;          /* in units of 1/256 */
 }
@@ -50,7 +53,8 @@ static void write_tensor(FILE *f, const Tensor *t)
         hash = (hash ^ (unsigned char)*c) * 0x100000001b3;
     for (int64_t i = 0; i < t->n; i++) {
         int64_t k = number(t, hash, i);
-        uint32_t u = t->type[0] == 'B' ? bits(k, 8, 7) : t->bytes == 2 ? bits(k, 5, 10) : bits(k, 8, 23);
+        uint32_t u = t->bytes == 1 ? (uint32_t)k : t->type[0] == 'B' ? bits(k, 8, 7) :
+                     t->bytes == 2 ? bits(k, 5, 10) : bits(k, 8, 23);
         for (int b = 0; b < t->bytes; b++)
             putc((int)(u >> (8 * b) & 0xff), f);
     }
@@ -66,7 +70,7 @@ static void write_length(FILE *f, size_t n)
 static void write_entry(FILE *f, Tensor *t, int64_t at)
 {
     t->n = 1;
-    t->bytes = !strcmp(t->type, "F32") ? 4 : 2;
+    t->bytes = !strcmp(t->type, "F32") ? 4 : !strcmp(t->type, "U8") ? 1 : 2;
     fprintf(f, ",\"%.*s\":{\"dtype\":\"%s\",\"shape\":[", (int)strcspn(t->name, "="), t->name, t->type);
     for (char *p = t->shape;;) {
         long dim = strtol(p, &p, 10);

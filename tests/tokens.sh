@@ -138,6 +138,9 @@ id=$(sed -n 's/.*"id":\([0-9]*\),"content":"<|end|>>".*/\1/p' $ref/gpt2.json | h
 ./dpgen tokens --tokenizer $ref/gpt2.json $ref/gpt2.txt $ref/gpt2.txt --end "$id" -o "$tmp/id.bin" >"$tmp/told"
 expect "an end by its id, $id" cmp "$tmp/id.bin" "$tmp/two.bin"
 refuse "no such id" 2 'the ids of .* end at' tokens --tokenizer $ref/gpt2.json LICENSE --end 999999
+most=$(sed -n 's/.* end at \([0-9]*\).*/\1/p' "$tmp/said")
+refuse "one more than the last id" 2 "end at $most" tokens --tokenizer $ref/gpt2.json LICENSE --end $((most + 1))
+expect "the last id" ./dpgen tokens --tokenizer $ref/gpt2.json LICENSE --end "$most" -o "$tmp/most.bin"
 refuse "no such end" 2 'no such added token' tokens --tokenizer $ref/gpt2.json LICENSE --end '<eos>'
 refuse "no tokenizer" 2 'no tokenizer is named' ./dpgen tokens LICENSE -o "$tmp/no.bin"
 refuse "no output" 2 'no file to write is named' ./dpgen tokens --tokenizer $ref/gpt2.json LICENSE

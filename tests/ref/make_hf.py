@@ -105,6 +105,9 @@ models = {
                                           num_experts_per_tok=3, attn_implementation='eager', swiglu_limit=0.5,
                                           swiglu_alpha=1.25, rope_parameters=dict(
         rope_type='yarn', rope_theta=500., factor=8., original_max_position_embeddings=300, truncate=False))),
+    'gpt_oss-mxfp4': ('GptOssForCausalLM', late('GptOss', **{**base, 'hidden_size': 32, 'intermediate_size': 64}, **pairs,
+        head_dim=8, num_local_experts=3, num_experts_per_tok=2, attn_implementation='eager', rope_parameters=dict(
+            rope_type='default', rope_theta=500.))),
     'granitemoe_swa': ('GraniteMoeSWAForCausalLM', late(
         'GraniteMoeSWA', **deep, **pairs, sliding_window=4, num_local_experts=5, num_experts_per_tok=3,
         attention_multiplier=0.3, residual_multiplier=0.4, shared_intermediate_size=12, attn_implementation='eager')),
@@ -224,16 +227,30 @@ encoders = set('bert roberta xlm-roberta camembert electra distilbert data2vec-t
                ' roberta-prelayernorm xlm-roberta-xl roformer bert-generation modernbert modernbert-decoder'.split())
 
 
-def weights(name, shape):                       # as tests/safe.c
+def weights(name, shape, byte=None):            # as tests/safe.c
     hash = 0xcbf29ce484222325
     for c in name.encode():
         hash = (hash ^ c) * 0x100000001b3 & (1 << 64) - 1
     with np.errstate(over='ignore'):
         x = (np.arange(int(np.prod(shape)), dtype=np.uint64) + np.uint64(hash & 0xffffffff)) * np.uint64(0x9e3779b97f4a7c15)
         x = (x ^ x >> np.uint64(29)) * np.uint64(0xbf58476d1ce4e5b9)
+    if byte:
+        x = (x >> np.uint64(56)).astype(np.uint8)
+        return torch.tensor((118 + x % 8 if byte == '_scales' else x).reshape(shape))
     k = (x >> np.uint64(57)).astype(np.float64) - 64
     k = 2 * k + 256 if len(shape) == 1 and name.endswith('.weight') else k
     return torch.tensor(k.reshape(shape) / 256)
+
+
+def few(family, header, parameters):            # experts of 4 bits, which transformers makes wide
+    from transformers.integrations.mxfp4 import convert_moe_packed_tensors
+    for key in [key for key in header if key.endswith(('experts.gate_up_proj', 'experts.down_proj'))]:
+        experts, wide, out = header.pop(key)['shape']
+        shape = {'_blocks': [experts, out, wide // 32, 16], '_scales': [experts, out, wide // 32]}
+        given = [weights(key + end, shape[end], end).to(torch.uint8) for end in shape]
+        with torch.no_grad():
+            parameters[key].copy_(convert_moe_packed_tensors(*given, dtype=torch.float64))
+        header.update((key + end, dict(dtype='U8', shape=shape[end], wide=key)) for end in shape)
 
 
 def array(file, low, high, *shape):             # as tests/npy.c
@@ -370,9 +387,12 @@ def main(folder, families):
         model = getattr(hf, name)(config).double().eval()
         parameters = dict(model.named_parameters(remove_duplicate=False))
         tables = dict(model.named_buffers(remove_duplicate=False))
+        if family == 'gpt_oss-mxfp4':
+            few(family, header, parameters)
+            written['quantization_config'] = {'quant_method': 'mxfp4', 'modules_to_not_convert': ['lm_head']}
         names = {key: key.removeprefix('transformer.') if family == 'gpt2' else key for key in header}  # as they were published
         for key, short in names.items():
-            if not is_sines(family, key):
+            if not is_sines(family, key) and 'wide' not in header[key]:
                 with torch.no_grad():
                     of, at = tensor_of(parameters, tables, key)
                     of[at].copy_(weights(short, header[key]['shape']))
@@ -384,7 +404,8 @@ def main(folder, families):
         is_loss = loss(family, model)
         torch.set_default_dtype(torch.float32)
         is_loss.backward()
-        grads = grads_of(family, model, names)
+        grads = grads_of(family, model, {key: name for key, name in names.items() if 'wide' not in header[key]})
+        grads.update((header[key]['wide'], (-1, 0)) for key in names if 'wide' in header[key])
         tensors = {short: (header[key]['dtype'], 'x'.join(map(str, header[key]['shape'])), *grads.pop(short, (None, 0)))
                    for key, short in names.items()}
         tensors.update((key, ('-', '-', *told)) for key, told in grads.items())
