@@ -369,6 +369,8 @@ static long team(void)
 }
 
 #define max(a, b) ((a) > (b) ? (a) : (b))
+#define min(a, b) ((a) < (b) ? (a) : (b))
+#define owned(all, room) (room)
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #include "twin_calls.h"
 

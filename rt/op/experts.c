@@ -21,7 +21,7 @@
  *
  * Order: the sum of a softmax by 16 lanes; over chosen experts, and rows of a token, by rank; f and p over tokens ascending.
  */
-#include "kernel.h"
+#include "experts.h"
 
 enum { EXPERTS = 1024, GROUPS = 64, BEST = 8, SOFTMAX = 0 };      /* the shape rule refuses more */
 
@@ -154,26 +154,12 @@ void dispatch_forward(Stage *st, real *y, const real *x, const int32_t *slot, lo
 
 void dispatch_backward(Stage *st, real *dx, const real *dy, const int32_t *slot, long rows, long top, long width)
 {
-    EACH(rows * top * width >= 1 << 14)
-    for (long r = 0; r < rows; r++)
-        for (long i = 0; i < width; i++) {
-            float sum = 0;
-            for (long j = 0; j < top; j++)
-                sum += get(dy, slot[r * top + j] * width + i);
-            put(dx, r * width + i, sum);
-        }
+    add_choices(st, dx, dy, slot, rows, top, width);
 }
 
 void combine_forward(Stage *st, real *y, const real *x, const real *share, const int32_t *slot, long rows, long top, long width)
 {
-    EACH(rows * top * width >= 1 << 14)
-    for (long r = 0; r < rows; r++)
-        for (long i = 0; i < width; i++) {
-            float sum = 0;
-            for (long j = 0; j < top; j++)
-                sum += get(share, r * top + j) * get(x, slot[r * top + j] * width + i);
-            put(y, r * width + i, sum);
-        }
+    add_shares(st, y, x, share, slot, rows, top, width);
 }
 
 void combine_backward(Stage *st, real *dx, real *dshare, const real *dy, const real *x, const real *share, const int32_t *slot,

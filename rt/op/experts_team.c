@@ -11,7 +11,7 @@
  *
  * Order: that of experts.c and grouped.c.  The rows of an expert, and the experts of a token, are added by one device.
  */
-#include "kernel.h"
+#include "experts.h"
 #include "../team.h"
 
 /* Where each device's rows begin, by `unit`; [devices]: all of them. */
@@ -54,13 +54,13 @@ void dispatch_experts_forward(Stage *st, real *y, const real *x, const int32_t *
 void dispatch_experts_backward(Stage *st, real *dx, const real *dy, const int32_t *slot, const int32_t *offset, void *tmp,
                                long rows, long top, long width, long experts)
 {
-    dispatch_backward(st, dx, all_rows(st, tmp, dy, offset, experts, width), slot, rows, top, width);
+    add_choices(st, dx, all_rows(st, tmp, dy, offset, experts, width), slot, rows, top, width);
 }
 
 void combine_experts_forward(Stage *st, real *y, const real *x, const real *share, const int32_t *slot, const int32_t *offset,
                              void *tmp, long rows, long top, long width, long experts)
 {
-    combine_forward(st, y, all_rows(st, tmp, x, offset, experts, width), share, slot, rows, top, width);
+    add_shares(st, y, all_rows(st, tmp, x, offset, experts, width), share, slot, rows, top, width);
 }
 
 /* The gradient of a share is made where its row is: it is 0 on the others. */
@@ -153,7 +153,7 @@ void dispatch_experts_scatter_backward(Stage *st, real *dx, const real *dy, cons
 {
     const long tokens = rows / parts_of(st);
     const real *all = exchange(st, tmp, dy, slot, offset, rows, top, width, experts);
-    dispatch_backward(st, dx, all, slot + number(st) * tokens * top, tokens, top, width);
+    add_choices(st, dx, all, slot + number(st) * tokens * top, tokens, top, width);
 }
 
 void combine_experts_scatter_forward(Stage *st, real *y, const real *x, const real *share, const int32_t *slot,
@@ -161,5 +161,5 @@ void combine_experts_scatter_forward(Stage *st, real *y, const real *x, const re
 {
     const long tokens = rows / parts_of(st), from = number(st) * tokens * top;
     const real *all = exchange(st, tmp, x, slot, offset, rows, top, width, experts);
-    combine_forward(st, y, all, share + from, slot + from, tokens, top, width);
+    add_shares(st, y, all, share + from, slot + from, tokens, top, width);
 }
