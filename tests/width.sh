@@ -132,11 +132,13 @@ for dir in gpt.2.2 gpt.4.1; do
 done
 
 # ---- one device of a stage is frozen --------------------------------------------------------------------------------------
-# Over mpi: faults.sh.  Here the second one stops in its tenth forward, behind the checkpoint of a step.
+# Over mpi: faults.sh.  Here the second one stops in the second step, behind the checkpoint of the first: two forwards of a
+# micro-batch, 4 of them, or 8 with SLOW=1.
 generate "$tmp/frozen" $gpt ${SLOW:+--set train.batch.micro=1} --set plan.tensor=2 --stages 1 --set checkpoint.every=1 \
     >"$tmp/said" &&
-    awk '/^#include "stage0.h"$/ { print; print "int pause(void);"; next } /^    gelu_forward\(/ && !done++ {
-        print "    static int n;\n    if (st->shard == 1 && ++n == 10)\n        for (;;)\n            pause();" }
+    awk -v n=$((${SLOW:+8 +} 10)) '/^#include "stage0.h"$/ { print; print "int pause(void);"; next }
+        /^    gelu_forward\(/ && !done++ {
+        print "    static int n;\n    if (st->shard == 1 && ++n == " n ")\n        for (;;)\n            pause();" }
         1' "$tmp/frozen/stage0.c" >"$tmp/stopped.c" && mv "$tmp/stopped.c" "$tmp/frozen/stage0.c" &&
     compile "$tmp/frozen" >>"$tmp/said" || fault "frozen: $(cat "$tmp/said")"
 rm -rf "$tmp/ckpt"
