@@ -47,78 +47,93 @@ static long strip_of(const Stage *st, long rows, long width)
 
 /* ---- sums over rows ---------------------------------------------------------------------------------------------- */
 
-/* Pointers are at the first channel of the first row.  Nothing overlaps, so that compilers make vectors of it. */
-static inline void slopes(float *restrict part, float *restrict with, const Terms *t, real *restrict kept, long first, long end,
-                          long n, int relu)
+/* A chain of each of n channels, of so many rows: CHAIN where they are a constant.  Nothing overlaps, so that compilers make
+ * vectors of it. */
+static inline void slopes(double *restrict sum, double *restrict product, const Terms *t, real *restrict kept, long first,
+                          long rows, long from, long n, int relu)
 {
     const real *restrict dy = t->dy, *restrict y = t->y, *restrict x = t->x;
     const float *restrict mean = t->mean, *restrict s = t->s;
-    for (long i = first * t->width; i < end * t->width; i += t->width)
+    float chain[UNIT] = {0}, with[UNIT] = {0};
+    for (long k = first; k < first + rows; k++)
         for (long j = 0; j < n; j++) {
-            float d = get(dy, i + j);
-            d = !relu || get(y, i + j) > 0 ? d : 0.0f;
+            long i = k * t->width + from + j;
+            float d = get(dy, i);
+            d = !relu || get(y, i) > 0 ? d : 0.0f;
             if (kept)
-                put(kept, i + j, d);
-            part[j] += d;
-            with[j] += d * ((get(x, i + j) - mean[j]) * s[j]);
+                put(kept, i, d);
+            chain[j] += d;
+            with[j] += d * ((get(x, i) - mean[from + j]) * s[from + j]);
         }
-}
-
-static void values(float *restrict part, const Terms *t, long first, long end, long n)
-{
-    const real *restrict x = t->x;
-    for (long i = first * t->width; i < end * t->width; i += t->width)
-        for (long j = 0; j < n; j++)
-            part[j] += get(x, i + j);
-}
-
-static void squares(float *restrict part, const Terms *t, const float *restrict mean, long first, long end, long n)
-{
-    const real *restrict x = t->x;
-    for (long i = first * t->width; i < end * t->width; i += t->width)
-        for (long j = 0; j < n; j++) {
-            float by = get(x, i + j) - mean[j];
-            part[j] += by * by;
-        }
-}
-
-static inline void widen(double *restrict sum, float *restrict part, long n)
-{
     for (long j = 0; j < n; j++) {
-        sum[j] += (double)part[j];
-        part[j] = 0;
+        sum[from + j] += (double)chain[j];
+        product[from + j] += (double)with[j];
+    }
+}
+
+/* In units of channels, which are a line of the cache: wide rows share its sets. */
+static inline void slope_chain(double *sum, double *product, const Terms *t, real *kept, long first, long rows, long n, int relu)
+{
+    long from = 0;
+    for (; from + UNIT <= n; from += UNIT)
+        slopes(sum, product, t, kept, first, rows, from, UNIT, relu);
+    slopes(sum, product, t, kept, first, rows, from, n - from, relu);
+}
+
+static void slope_rows(double *sum, double *product, const Terms *t, long first, long rows, long n)
+{
+    if (!t->y)
+        slope_chain(sum, product, t, 0, first, rows, n, 0);
+    else if (!t->kept)
+        slope_chain(sum, product, t, 0, first, rows, n, 1);
+    else
+        slope_chain(sum, product, t, t->kept, first, rows, n, 1);
+}
+
+static inline void values(double *restrict sum, const Terms *t, long first, long rows, long n)
+{
+    const real *restrict x = t->x + first * t->width;
+    for (long j = 0; j < n; j++) {
+        float chain = 0;
+        for (long k = 0; k < rows; k++)
+            chain += get(x, k * t->width + j);
+        sum[j] += (double)chain;
+    }
+}
+
+static inline void squares(double *restrict sum, const Terms *t, const float *restrict mean, long first, long rows, long n)
+{
+    const real *restrict x = t->x + first * t->width;
+    for (long j = 0; j < n; j++) {
+        float chain = 0;
+        for (long k = 0; k < rows; k++) {
+            float by = get(x, k * t->width + j) - mean[j];
+            chain += by * by;
+        }
+        sum[j] += (double)chain;
     }
 }
 
 /* Block b of those from `from` on, in n channels. */
 static void block(double *part, const Terms *t, long from, long b, long n)
 {
-    long first = (from + b) * PIXELS, end = least(first + PIXELS, t->rows);
+    long first = (from + b) * PIXELS, end = least(first + PIXELS, t->rows), whole = end - (end - first) % CHAIN;
     double *sum = part + 2 * b * n, *product = sum + n;
-    float chain[STRIP], with[STRIP], mean[STRIP];
+    float mean[STRIP];
     memset(sum, 0, (size_t)(2 * n) * sizeof *sum);
-    memset(chain, 0, (size_t)n * sizeof *chain);
-    memset(with, 0, (size_t)n * sizeof *with);
-    for (long i = first; i < end; i += CHAIN) {
-        long to = least(i + CHAIN, end);
-        if (!t->dy)
-            values(chain, t, i, to, n);
-        else if (!t->y)
-            slopes(chain, with, t, 0, i, to, n, 0);
-        else if (!t->kept)
-            slopes(chain, with, t, 0, i, to, n, 1);
-        else
-            slopes(chain, with, t, t->kept, i, to, n, 1);
-        widen(sum, chain, n);
-        if (t->dy)
-            widen(product, with, n);
+    if (t->dy) {
+        for (long i = first; i < end; i += CHAIN)
+            slope_rows(sum, product, t, i, least(CHAIN, end - i), n);
+        return;
     }
-    for (long j = 0; !t->dy && j < n; j++)
+    for (long i = first; i < whole; i += CHAIN)
+        values(sum, t, i, CHAIN, n);
+    values(sum, t, whole, end - whole, n);
+    for (long j = 0; j < n; j++)
         mean[j] = (float)(sum[j] / (double)(end - first));
-    for (long i = first; !t->dy && i < end; i += CHAIN) {
-        squares(with, t, mean, i, least(i + CHAIN, end), n);
-        widen(product, with, n);
-    }
+    for (long i = first; i < whole; i += CHAIN)
+        squares(product, t, mean, i, CHAIN, n);
+    squares(product, t, mean, whole, end - whole, n);
 }
 
 /* A block of `some` rows joins those before it. */
