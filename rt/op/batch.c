@@ -72,7 +72,8 @@ static inline void slopes(double *restrict sum, double *restrict product, const 
 }
 
 /* In units of channels, which are a line of the cache: wide rows share its sets. */
-static inline void slope_chain(double *sum, double *product, const Terms *t, real *kept, long first, long rows, long n, int relu)
+static inline void slope_chain(double *sum, double *product, const Terms *t, real *kept, long first, long rows, long n,
+                               int relu)
 {
     long from = 0;
     for (; from + UNIT <= n; from += UNIT)
