@@ -159,5 +159,7 @@ deep $least --schedule gpipe --set plan.chunks=1 >"$tmp/deep"
 refuse "two directions" 3 'train.shard' ./dpgen plan "$gpt" $base $shard --stages 2 --schedule chimera --estimate
 refuse "an evaluation that replicas cannot share" 3 'set data.eval.batches to 4' ./dpgen plan "$gpt" $base $least --replicas 2 \
     --set 'data.eval={format: bytes, files: "*", tokens: tokens, next: targets, batches: 3}' --estimate --stages 1
+refuse "parameters in parts on GPUs" 3 '.^* train.shard: gradients' ./dpgen "$gpt" $base $least --replicas 2 --stages 1 \
+    --set 'devices=[{name: g, kind: cuda, memory: 1GiB, count: 2}]' --set plan.transport=nccl --estimate -o "$tmp/gpus"
 refuse "a step ahead" 3 'train.shard' ./dpgen plan "$gpt" $base $shard --stages 2 --schedule 2bw --estimate
 finish

@@ -249,18 +249,21 @@ auto --schedule 1f1b --stages 1 --set hosts.count=2 --set 'links={p-p: {rate: 10
 winners="$winners $chosen"
 case $winners in *" 1"*" 8"*" 4") pass ;; *) fault "one number wins with any links:$winners" ;; esac
 # rows whole or divided: where bytes count, divided; where messages do, whole; where memory is short, what fits
-# form OPTION...: STEP and the note of auto; the steps of both by name
+# form KEY ONE OTHER GRAPH OPTION...: the step of each of both, then that of auto and its note
 form() {
-    for rows in whole divided auto; do
-        ./dpgen plan $gpt --stages 1 --set plan.tensor=4 --estimate --json --set plan.positions=$rows "$@" 2>"$tmp/said" |
+    key=$1 both="$2 $3" graph=$4
+    shift 4
+    for way in $both auto; do
+        ./dpgen plan $graph --stages 1 --set plan.tensor=4 --estimate --json --set plan.$key=$way "$@" 2>"$tmp/said" |
             sed -n 's/.*"step_ns": \([0-9]*\).*/\1/p; s/.*"note": "\(tensor 4[^;]*\);.*/\1/p'
     done | xargs
 }
-is "few bytes" "yes tensor 4 with positions divided" "$(form --set 'links={cpu-cpu: {rate: 1GB/s, latency: 1ns}}' |
+rows="positions whole divided" ways="experts divided devices"
+is "few bytes" "yes tensor 4 with positions divided" "$(form $rows "$gpt" --set 'links={cpu-cpu: {rate: 1GB/s, latency: 1ns}}' |
     awk '{ print $2 < $1 && $3 == $2 ? "yes" : "no", $4, $5, $6, $7, $8 }')"
-is "few messages" "yes tensor 4" "$(form --set 'links={cpu-cpu: {rate: 1GB/s, latency: 10us}}' |
+is "few messages" "yes tensor 4" "$(form $rows "$gpt" --set 'links={cpu-cpu: {rate: 1GB/s, latency: 10us}}' |
     awk '{ print $1 < $2 && $3 == $1 ? "yes" : "no", $4, $5, $6, $7, $8 }' | xargs)"
-is "little memory" "yes tensor 4 with positions divided" "$(form --limit 300KiB |
+is "little memory" "yes tensor 4 with positions divided" "$(form $rows "$gpt" --limit 300KiB |
     awk '{ print NF == 7 && $1 == $2 ? "yes" : "no", $3, $4, $5, $6, $7 }')"
 refuse "nothing else fits" 4 'tried and fits: .*--set plan.positions=divided' ./dpgen plan $gpt --stages 1 --estimate \
     --set plan.tensor=4 --limit 300KiB
@@ -269,16 +272,11 @@ for t in 2 4 8; do
     is "rows that may come, $t devices" $((32 * (t < 8 ? 2 : 1) * 12 * 4)) "$(./dpgen plan $experts --stages 1 --estimate -d m \
         --set plan.tensor=$t --set plan.experts=devices 2>"$tmp/said" | sed -n 's/^buf 0:dispatch .* bytes=\([0-9]*\).*/\1/p')"
 done
-# whole experts are faster where bytes count, and wanted by messages or memory otherwise
-ways() {
-    for way in divided devices auto; do
-        ./dpgen plan $experts --stages 1 --set plan.tensor=4 --estimate --json --set plan.experts=$way "$@" 2>"$tmp/said" |
-            sed -n 's/.*"step_ns": \([0-9]*\).*/\1/p; s/.*"note": "\(tensor 4[^;]*\);.*/\1/p'
-    done | xargs
-}
-is "few bytes, experts" "yes tensor 4 with whole experts" "$(ways --set 'links={cpu-cpu: {rate: 100MB/s, latency: 1ns}}' |
+# where bytes count, whole experts are faster; where messages do, parts of each
+is "few bytes, experts" "yes tensor 4 with whole experts" "$(form $ways "$experts" \
+    --set 'links={cpu-cpu: {rate: 100MB/s, latency: 1ns}}' |
     awk '{ print $2 < $1 && $3 == $2 ? "yes" : "no", $4, $5, $6, $7, $8 }' | xargs)"
-is "few messages, experts" "yes tensor 4" "$(ways --set 'links={cpu-cpu: {rate: 1GB/s, latency: 10us}}' |
+is "few messages, experts" "yes tensor 4" "$(form $ways "$experts" --set 'links={cpu-cpu: {rate: 1GB/s, latency: 10us}}' |
     awk '{ print $1 < $2 && $3 == $1 ? "yes" : "no", $4, $5, $6, $7, $8 }' | xargs)"
 refuse "a plan of one way" 3 'is a plan of one plan.experts, and auto leaves it open' sh -c './dpgen plan $1 --set \
     plan.tensor=2 --set plan.experts=devices --stages 1 --estimate -d a >"$2" 2>/dev/null; ./dpgen $1 --set plan.tensor=2 \

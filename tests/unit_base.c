@@ -7,6 +7,7 @@
  * What ends the process is run in a child.
  */
 #include "plan.h"
+#include "base/purse.h"
 #include "base/quote.h"
 #include "base/size.h"
 #include <ctype.h>
@@ -383,8 +384,25 @@ static void test_sizes(void)
     check(strstr(fault.why, "more than can be counted"), "why", fault.why);
 }
 
+/* A part spends from the whole, and has no more than that. */
+static void test_purses(void)
+{
+    Purse *all = purse_new(NULL, 100), *part = purse_new(all, 60), *other = purse_new(all, 1000);
+    check(purse_left(NULL) == INT64_MAX, "a purse without an end", "has one");
+    check(purse_left(part) == 60 && purse_left(other) == 100, "what a part has", "not the least of both");
+    purse_spend(part, 50);
+    check(purse_left(part) == 10 && purse_left(all) == 50 && purse_left(other) == 50, "a part spends", "not from the whole");
+    purse_spend(other, 70);
+    check(purse_left(part) == 0 && purse_left(all) == 0, "more than there was", "is not 0");
+    all->left = 100, all->kept = 95;
+    check(purse_left(part) == 5, "what is kept for later", "is spent");
+    all->kept = 0;
+    check(purse_left(part) == 10, "what was kept", "is lost");
+}
+
 int main(void)
 {
+    test_purses();
     test_sizes();
     test_memory();
     test_rooms();

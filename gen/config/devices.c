@@ -591,7 +591,8 @@ static void order_end(const Model *m)
 void model_plan(Model *m, Node *node)
 {
     static const Field fields[] = {
-        { "stages", read_stages, 0, 0, 0, NULL }, { "chunks", read_chunks, 0, 1, MOST_CHUNKS, NULL },
+        { "stages", read_stages, 0, 0, 0, NULL },
+        { "chunks", read_chunks, 0, 1, MOST_CHUNKS, NULL },
         { "group", read_group, AT(group), 1, MOST_OPS, NULL },
         { "waves", read_waves, AT(waves), 1, MOST_CHUNKS / 2, NULL },
         { "map", read_map, AT(map), 0, 0, NULL },
@@ -642,9 +643,4 @@ void model_plan(Model *m, Node *node)
     tensor_end(m);
     stages_end(m, stages ? stages->loc : p->loc);
     order_end(m);
-}
-
-bool on_gpus(const Model *m)
-{
-    return m->devices.n > 0 && target_of(&m->devices.at[0])->gpu;
 }

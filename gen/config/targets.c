@@ -57,6 +57,11 @@ const Target *target_of(const Device *d)
     FIND(targets, d->kind);
 }
 
+bool on_gpus(const Model *m)
+{
+    return m->devices.n > 0 && target_of(&m->devices.at[0])->gpu;
+}
+
 static const Library *library_named(const char *word)
 {
     FIND(libraries, word);

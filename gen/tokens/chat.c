@@ -99,7 +99,9 @@ static Rendered render(const Template *template, const Where *w, const Value *me
 
 static void check_messages(const Where *w, const Value *messages)
 {
-    if (!messages || messages->kind != LISTED || messages->at.n == 0)
+    if (messages && messages->kind == LISTED && messages->at.n == 0)
+        refuse(w, "'messages' of this line is empty: leave the line out");
+    if (!messages || messages->kind != LISTED)
         refuse(w, "this line has no 'messages'; a conversation is {\"messages\": [{\"role\": ..., \"content\": ...}, ...]}");
     for (int i = 0; i < messages->at.n; i++) {
         static const char *const keys[] = {"role", "content"};

@@ -110,7 +110,7 @@ void view_cuts(FILE *f, const Plan *p, int only)
         if (only >= 0 && only != at)
             continue;
         if (is_spent(&left)) {
-            fprintf(f, "  %s more, not asked: the work of this list is done; dpgen explain asks of one\n",
+            fprintf(f, "  not asked: %s; the work of this list is done, and dpgen explain asks of one\n",
                     count_text(cuts.n - i, "cut"));
             return;
         }

@@ -45,6 +45,14 @@ struct library_job {
     int first, until;           /* devices of this process: first .. until-1 */
     Worker worker[JOB_STAGES];
 };
+/* Who runs the stages has what it needs behind the job, from CREW_AT on: its Crew. */
+enum { CREW_AT = (sizeof(struct library_job) + 63) / 64 * 64 };
+#define CREW_FITS() _Static_assert(CREW_AT + sizeof(Crew) <= JOB_ROOM, "the job has outgrown its room")
+static inline void *crew_room(library_job *j) { return (unsigned char *)j + CREW_AT; }
+
+/* The device of a stage that a call of its source names. */
+static inline Worker *worker_of(const Stage *st) { return (Worker *)(void *)(uintptr_t)st; }
+
 /* library.c: the text of a call that fails, of %s, of %d, an int64_t, and of %lld; its status.  May this call be made now? */
 int job_refuse(library_job *job, int status, const char *form, ...);
 void job_text(char *to, const char *form, va_list given);

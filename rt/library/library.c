@@ -85,14 +85,9 @@ int order_of(const char *a, const char *b)
 
 /* ---- what a stage calls -------------------------------------------------------------------------------------------------- */
 
-static Worker *device_of(Stage *st)
-{
-    return (Worker *)(void *)st;
-}
-
 void action(Stage *st, int number, const char *text)
 {
-    Worker *w = device_of(st);
+    Worker *w = worker_of(st);
     st->at = number;
     if (w->job->told)
         crew_tell(w, text);
@@ -100,8 +95,8 @@ void action(Stage *st, int number, const char *text)
 
 void step_begin(Stage *st, Values *vals)
 {
-    const library_job *j = device_of(st)->job;
-    values_fill(vals, &job, j->of ? device_of(st)->micro : j->done, j->of > 0);
+    const library_job *j = worker_of(st)->job;
+    values_fill(vals, &job, j->of ? worker_of(st)->micro : j->done, j->of > 0);
     for (int i = 0; i <= job.param_groups && j->of; i++)
         vals[i].micro = (int32_t)j->of;
 }
@@ -118,7 +113,7 @@ static const int32_t *ids_of(const library_job *j, int input)
 
 void data_count(Stage *st, Values *vals, int input, int ignore, int count)
 {
-    const library_job *j = device_of(st)->job;
+    const library_job *j = worker_of(st)->job;
     int64_t n = 0;
     for (size_t i = 0; ids_of(j, input) && i < j->in[input].n; i++)
         n += ids_of(j, input)[i] != ignore;
@@ -138,11 +133,11 @@ static void load_nothing(void *to, const InputInfo *in, size_t n)
 
 void data_load(Stage *st, void *to, Values *vals, int input, int mb, long bytes)
 {
-    const library_job *j = device_of(st)->job;
+    const library_job *j = worker_of(st)->job;
     const InputInfo *in = &job.input[input];
     (void)bytes;
     size_t per = (size_t)in->per, batch = (size_t)vals->batch;
-    size_t first = (size_t)((j->of ? device_of(st)->micro : 0) + mb) * batch;
+    size_t first = (size_t)((j->of ? worker_of(st)->micro : 0) + mb) * batch;
     size_t here = first >= j->samples ? 0 : j->samples - first < batch ? j->samples - first : batch;
     const char *from = j->in[input].at;
     here = from ? here * per : 0;
@@ -157,8 +152,8 @@ void data_load(Stage *st, void *to, Values *vals, int input, int mb, long bytes)
 /* A job that infers lists several micro-batches; samples that are not there leave nothing. */
 static void put_output(Stage *st, const real *x, const Values *vals, int mb, int output, long n)
 {
-    const library_job *j = device_of(st)->job;
-    size_t from = (size_t)(device_of(st)->micro + mb) * (size_t)n;
+    const library_job *j = worker_of(st)->job;
+    size_t from = (size_t)(worker_of(st)->micro + mb) * (size_t)n;
     (void)vals;
     for (long i = 0; &outputs[output] == j->wanted && i < n && from + (size_t)i < j->room; i++)
         j->to[from + (size_t)i] = get(x, i);

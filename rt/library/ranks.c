@@ -27,18 +27,9 @@ typedef struct {
     Tally board[JOB_STAGES];
 } Crew;
 
-enum { CREW_AT = (sizeof(struct library_job) + 63) / 64 * 64 };
-_Static_assert(CREW_AT + sizeof(Crew) <= JOB_ROOM, "the job has outgrown its room");
+CREW_FITS();
 
-static Crew *crew_of(library_job *j)
-{
-    return (Crew *)(void *)((unsigned char *)j + CREW_AT);
-}
-
-static Worker *worker_of(const Stage *st)
-{
-    return (Worker *)(void *)(uintptr_t)st;
-}
+static Crew *crew_of(library_job *j) { return crew_room(j); }
 
 /* ---- what messages ask for --------------------------------------------------------------------------------------------- */
 
