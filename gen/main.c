@@ -257,6 +257,8 @@ static void check_library(const Model *m, const Plan *p)
         why = "weights with all their bits; leave out section quantize";
     else if (p && p->g->team)
         why = strf("stages of one device each, and this plan has %d devices in a stage; --set plan.tensor=1", p->g->team);
+    else if (p && plan_uneven(p))
+        why = "stages in as many copies each; delete plan.widths, or take plan.replicas";
     else if (p && (order_overlap(p) > 0 || p->host.n > 0))
         why = "steps that neither overlap nor move tensors to the host; --schedule 1f1b, --offload none";
     if (why)

@@ -166,6 +166,7 @@ typedef struct {
     bool joins;                     /* ... but where nothing fits so: there a device may have I and W in one */
     const char *lead, *lag, *group; /* sched/beats.c */
     bool grouped;                   /* a group has p micro-batches or more, and so has the last one */
+    bool widths;                    /* of plan.widths: copies of stages take micro-batches in turn */
     bool any_map;                   /* it takes any plan.map; slots.c keeps one message under way between two chunks */
     int chunks;                     /* a device, where the model does not say; 0: 1 */
     bool folds;                     /* the chunks go to device 0..p-1, p-1..0, and so on; so many a device, a wave */
@@ -226,6 +227,7 @@ typedef struct {
     bool chunks_auto;               /* the search tries several; the schedule's own number before */
     int replicas; bool replicas_auto;   /* of the pipeline, each with its own micro-batches; auto: search.c decides, 1 before */
     Loc replicas_at;
+    Ints widths; Loc widths_at;     /* devices that have each stage, where they differ: copies of it.  The most is `replicas` */
     int tensor; bool tensor_auto;   /* devices of a stage; auto: search.c decides, 1 before */
     Loc tensor_at;
     enum { POSITIONS_WHOLE, POSITIONS_DIVIDED, POSITIONS_AUTO } positions;     /* between divided operators; auto: search.c */
@@ -358,6 +360,7 @@ const Model *with_schedule(const Model *m, const Schedule *k);  /* config/schedu
 bool cudnn_proven(const Device *d);                 /* the same bits in every run, on this chip: config/targets.c */
 int64_t widest_head(const Device *d);               /* that cuDNN takes; 0: none */
 int64_t norm_block(const Model *m, int64_t n);      /* elements of a block of the norm of n: config/targets.c */
+int devices_for(const Model *m, int stages);          /* config/widths.c: that so many stages take, all copies together */
 Loc mark_of(const Model *m, const char *text, Loc otherwise);
 /* -D name=value and --set path=value, in the order given.  An element of set may also be --stages=4, for an option that is
  * short for a --set; mistakes then name that option. */

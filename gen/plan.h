@@ -277,7 +277,8 @@ int order_flight(const Plan *p, int chunk);         /* most micro-batches of it 
 bool order_split(const Plan *p);                        /* some list has I and W apart */
 int order_slack(const Plan *p);                     /* computations from post to reader, from send to its wait */
 const char *order_name(const Plan *p);              /* the schedule, and its policy where that is not A */
-int order_accumulators(const Plan *p);              /* gradient accumulators a use: a stack for the tree over its groups */
+/* Gradient accumulators a use: a stack for the tree over the groups of a row, for each row of the device; chunk -1: of one. */
+int order_accumulators(const Plan *p, int chunk);
 /* sched/replica.c: what Plan.home says */
 int plan_replicas(const Plan *p), plan_stages(const Plan *p);           /* how many; devices of a replica */
 int plan_rows(const Plan *p), plan_ways(const Plan *p);                 /* copies of the model: of all, of a replica */
@@ -285,7 +286,12 @@ int plan_chunks(const Plan *p);                                         /* of a 
 static inline int plan_home(const Plan *p, int row, int chunk) { return p->home.at[row].at[chunk]; }
 static inline int stage_of(const Plan *p, int chunk) { return plan_home(p, 0, chunk); }    /* the device in row 0 */
 bool plan_holds(const Plan *p, int device, int chunk);                  /* in any row */
-int plan_row_of(const Plan *p, int device, int chunk);                     /* whose copy of the chunk it holds */
+int plan_row_of(const Plan *p, int device, int chunk);                  /* the first one whose copy of the chunk it holds */
+bool plan_uneven(const Plan *p);                                        /* plan.widths: stages differ in copies */
+int plan_turns(const Plan *p, int chunk);                               /* rows that share a copy of the chunk, in turn */
+int plan_copies(const Plan *p, int chunk);                              /* of the chunk; -1: of the model, plan_rows() */
+int plan_copy(const Plan *p, int device, int chunk);                    /* which of them it holds */
+int plan_depth(const Plan *p, int chunk);                               /* levels of the tree over them */
 int plan_replica(const Plan *p, int device);                            /* that it belongs to */
 int plan_twin(const Plan *p, int device, int replica);                  /* that has the same chunks in that replica */
 int plan_stage(const Plan *p, int device);                              /* the twin in replica 0 */
@@ -293,6 +299,8 @@ void plan_keep_row(Plan *p);                                            /* a cop
 void plan_settle(Plan *p, int row, int device);                         /* it holds the next chunk of that row */
 int plan_micro(const Plan *p);                                          /* micro-batches of a row */
 int plan_first(const Plan *p, int device, int chunk);                   /* the first one that it computes of the chunk */
+int plan_share_of(const Plan *p, int chunk);                            /* how many a device computes of the chunk */
+int plan_row_at(const Plan *p, int device, int mb);                     /* of a micro-batch that it computes; -1: its own */
 int plan_levels(const Plan *p);                                         /* of the tree over rows */
 int plan_partner(const Plan *p, int device, int chunk, int level);      /* neighbour in it */
 bool plan_may_bucket(const Plan *p);                                    /* may backward be cut for exchanges? */

@@ -86,7 +86,7 @@ static int make_room(Run *run, Checkpoint *c)
     for (int i = 0; good && i < c->alls; i++)
         c->cut |= c->all[i].state->cut;
     for (int i = 0; good && i < run->count; i++) {
-        int twin = (run->first + i) % homes_of(run->job);
+        int twin = home_at(run->job, run->first + i);
         c->local[i] = items_make(run->job, HOME_STATES, twin, &c->owns[i]);
         good = c->local[i] && make_text(&c->header[i], c->local[i], c->owns[i], 0);
     }
@@ -261,7 +261,7 @@ static void stage_path(char path[CKPT_PATH], const Worker *w, int64_t step)
 {
     const Job *job = w->run->job;
     char tail[CKPT_NAME];
-    snprintf(tail, sizeof tail, ".part/stage%d.safetensors", w->stage.index % homes_of(job));
+    snprintf(tail, sizeof tail, ".part/stage%d.safetensors", home_at(job, w->stage.index));
     ckpt_name(path, w->run->opt.checkpoint, step, tail);
 }
 

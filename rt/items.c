@@ -219,7 +219,7 @@ bool item_here(const Worker *w, const Item *item)
 {
     bool first = w->stage.index == item->stage;
     if (is_parted(item->state))
-        return w->stage.index % homes_of(w->run->job) == item->stage;
+        return home_at(w->run->job, w->stage.index) == item->stage;
     return first || (item->state->outer && w->stage.index % firsts_of(w->run->job) == item->stage);
 }
 
@@ -228,7 +228,7 @@ const float *item_part(const Worker *w, const Item *item, long *from, long *n)
 {
     const Job *job = w->run->job;
     *from = *n = 0;
-    if (w->stage.index % homes_of(job) != item->stage)
+    if (home_at(job, w->stage.index) != item->stage)
         return NULL;
     const StateInfo *state = &w->info->state[item->state - job->stage[item->stage].state];
     Item here = *item;

@@ -112,6 +112,7 @@ typedef struct {
     size_t workspace, workspace_bytes;  /* of library calls on a GPU: offset and bytes; 0 bytes: none */
     size_t load;                /* GPU: most bytes of a data input that it loads; 0: it loads none */
     int pipeline;               /* losses of a step are of this pipeline of the replica */
+    int like, copy, turns;      /* with Job.homes: its stage; the first copy of the model that it is in; how many, in turn */
     int threads;
     size_t host;                /* bytes of what waits in the host's memory, or file */
     int copies, lanes;          /* to it and back: numbers in use; 2: both directions at once, 1: in turn */
@@ -146,6 +147,7 @@ typedef struct {
     int overlap, report;        /* fewest steps through the pieces, 0: no overlap; steps between two meetings of all stages */
     int stages;                 /* of all replicas: those of the first one come first */
     int replicas;               /* 0 and 1: one */
+    int homes;                  /* stages of a copy of the model, where they differ in copies; 0: all have as many */
     int team;                   /* devices of each stage, which share its operators; 0 and 1: one.  Then `stages` is that of a
                                  * program with one each, and the runtime counts the first devices of all stages at first */
     int ways;                   /* pipelines on the stages of a replica, each with micro-batches of its own; 0 and 1: one */

@@ -5,7 +5,8 @@
  * Problem: the loss of a step is a sum over its micro-batches in ascending order.  Sums of each replica, added, would be
  * another sum, with other bits, and a log would tell how wide the job was.  Method: each replica keeps the losses of its
  * micro-batches apart; after the step they travel in pieces that link_share() takes, and every stage adds all of them in
- * ascending order.  An evaluation is dealt out to the replicas in runs of micro-batches and added up the same way.
+ * ascending order.  A device that is in several copies has the losses of those in turn.  An evaluation is dealt out to the
+ * replicas in runs of micro-batches and added up the same way.
  *
  * Cost: one more exchange a step for 62 micro-batches of a replica.  With one replica nothing here is called.
  */
@@ -34,7 +35,12 @@ int team_of(const Job *job)
 
 int homes_of(const Job *job)
 {
-    return job->stages / (replicas_of(job) * team_of(job));
+    return job->homes ? job->homes : job->stages / (replicas_of(job) * team_of(job));
+}
+
+int home_at(const Job *job, int stage)
+{
+    return job->homes ? job->stage[stage].like : stage % homes_of(job);
 }
 
 int firsts_of(const Job *job)
@@ -44,7 +50,13 @@ int firsts_of(const Job *job)
 
 int copy_of(const Worker *w)
 {
-    return w->stage.index / homes_of(w->run->job);
+    const Job *job = w->run->job;
+    return job->homes ? w->stage.index / firsts_of(job) * replicas_of(job) + w->info->copy : w->stage.index / homes_of(job);
+}
+
+bool evaluates(const Worker *w)
+{
+    return !w->run->job->homes || replica_of(w) == 0;
 }
 
 /* Copies of the model, each with a share of a step's micro-batches.  An evaluation runs through the first one of a replica. */
@@ -53,16 +65,19 @@ static int copies_of(const Job *job)
     return replicas_of(job) * (job->ways > 1 ? job->ways : 1);
 }
 
-/* Where a replica begins with n things dealt out to all. */
-long losses_begin(const Job *job, int replica, long n)
+/* Where a replica begins, or ends, with n things dealt out to all.  Where stages are in different numbers of copies, the first
+ * one has all of them. */
+long losses_begin(const Worker *w, int end, long n)
 {
-    return n * replica / replicas_of(job);
+    const Job *job = w->run->job;
+    return job->homes ? end * n : n * (replica_of(w) + end) / replicas_of(job);
 }
 
-/* The most that one replica keeps. */
+/* The most that one replica, or device, keeps. */
 static long most(const Job *job)
 {
-    long r = replicas_of(job), eval = (job->eval_batches + r - 1) / r, step = job->micro / copies_of(job);
+    long r = job->homes ? 1 : replicas_of(job), eval = (job->eval_batches + r - 1) / r, step = job->micro / copies_of(job);
+    step = job->homes ? job->micro : step;
     return eval > step ? eval : step;
 }
 
@@ -76,7 +91,8 @@ int losses_open(Worker *w)
     w->eval_loss = calloc(n, sizeof(float));
     w->losses = calloc(n * r, sizeof(float));
     w->counts = calloc(r, sizeof *w->counts);
-    if (!w->stage.loss || !w->eval_loss || !w->losses || !w->counts)
+    w->turn = calloc((size_t)firsts_of(job), sizeof *w->turn);
+    if (!w->stage.loss || !w->eval_loss || !w->losses || !w->counts || !w->turn)
         return complain(STATUS_RUN, "no memory for the losses of %ld micro-batches", job->micro);
     return DONE;
 }
@@ -86,10 +102,13 @@ static void take(Worker *w, const Piece *all, long room)
     const Job *job = w->run->job;
     int ways = copies_of(job) / replicas_of(job);
     for (int i = 0; i < firsts_of(job); i++) {          /* the others of a stage have the same */
-        int copy = i / homes_of(job) * ways + (w->eval ? 0 : job->stage[i].pipeline);
-        long *count = &w->counts[copy];
-        memcpy(&w->losses[copy * room + *count], all[i].x, (size_t)all[i].n * sizeof(float));
-        *count += (long)all[i].n;
+        const StageInfo *s = &job->stage[i];
+        int copy = job->homes ? s->copy : i / homes_of(job) * ways + (w->eval ? 0 : s->pipeline);
+        int turns = job->homes && !w->eval ? s->turns : 1;
+        for (int64_t k = 0; k < all[i].n; k++, w->turn[i]++) {
+            int in = copy + (int)(w->turn[i] % turns);
+            w->losses[in * room + w->counts[in]++] = all[i].x[k];
+        }
     }
 }
 
@@ -100,6 +119,7 @@ double losses_sum(Worker *w, const float *mine, long n)
     long room = most(w->run->job);
     double sum = 0;
     memset(w->counts, 0, (size_t)r * sizeof *w->counts);
+    memset(w->turn, 0, (size_t)firsts_of(w->run->job) * sizeof *w->turn);
     for (long from = 0; from < room; from += ROOM) {
         Piece piece = {0};
         piece.n = n - from < 0 ? 0 : n - from < ROOM ? n - from : ROOM;

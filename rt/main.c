@@ -124,27 +124,30 @@ static int note_best(Worker *w, int64_t done, double loss)
     return patience > 0 && b->since >= patience ? WANT_END : 0;
 }
 
+static void evaluate_one(Worker *w)
+{
+    w->info->eval(&w->stage);
+}
+
 /* Losses of micro-batches are parts of that of the evaluation, as they are of a step.  Each replica takes its share of them.  A
  * stop does not wait for the rest. */
 static int evaluate(Worker *w, int64_t step)
 {
     const Job *job = w->run->job;
     Stage *st = &w->stage;
-    int64_t from = losses_begin(job, replica_of(w), job->eval_batches);
-    int64_t end = losses_begin(job, replica_of(w) + 1, job->eval_batches);
+    int64_t from = losses_begin(w, 0, job->eval_batches), end = losses_begin(w, 1, job->eval_batches);
     double sum = 0, hits = 0;
     long n = 0;
     int want = 0;
-    Asks asks = {1, job->eval_batches / replicas_of(job), seconds()};
+    Asks asks = {1, job->homes ? job->eval_batches : job->eval_batches / replicas_of(job), seconds()};
     w->eval = true;
     for (w->step = from; w->step < end && !(want & WANT_STOP); w->step++) {
         st->losses = 0;
-        if (w->ended)
-            job_overlap->eval(w);
-        else
-            w->info->eval(st);
-        sum += w->last->loss;
-        hits += (double)w->last->hits;
+        if (evaluates(w)) {         /* others only meet those that do */
+            (w->ended ? job_overlap->eval : evaluate_one)(w);
+            sum += w->last->loss;
+            hits += (double)w->last->hits;
+        }
         if (st->losses)
             w->eval_loss[n++] = *st->loss;
         want |= eval_asked(w, w->step + 1 - from, &asks);
@@ -156,7 +159,7 @@ static int evaluate(Worker *w, int64_t step)
     if (st->loss)
         r.loss = losses_sum(w, w->eval_loss, n);
     if (job->top) {             /* the last replica has had a micro-batch, and has counted for all */
-        bool last = replica_of(w) == replicas_of(job) - 1;
+        bool last = replica_of(w) == (job->homes ? 0 : replicas_of(job) - 1);
         double valid = worker_sum(w, last ? (double)w->eval_valid[job->top_count] : 0);
         hits = valid > 0 ? worker_sum(w, hits) / valid : 0;
     }
@@ -526,6 +529,7 @@ static void release(Run *run)
         free(w->eval_loss);
         free(w->losses);
         free(w->counts);
+        free(w->turn);
     }
     publish_close(run);
     free(run->worker);

@@ -140,11 +140,13 @@ void metrics_start(Run *run, const int64_t *by_stage)
     Text t = {line, 0, sizeof line};
     int r = replicas_of(job), stages = homes_of(job), team = team_of(job);
     text_add(&t, "%s: %ld parameters, ", job->name, parameter_count(run));
-    if (r > 1)
+    if (r > 1 && !job->homes)
         text_add(&t, "%d replicas of ", r);
     text_add(&t, "%d stage%s ", stages, stages == 1 ? "" : "s");
     if (team > 1)
         text_add(&t, "of %d devices ", team);
+    if (job->homes)
+        text_add(&t, "in 1 to %d copies ", r);
     text_add(&t, "over %s, kernels %s; arenas", link_name(), job->kernels);
     for (int i = 0; i < job->stages && i < 16; i++)
         text_add(&t, "%s %.1f", i ? "," : "", mega(job->stage[i].arena));

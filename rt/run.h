@@ -83,7 +83,7 @@ typedef struct Worker {
     float *room;                /* publish.c; NULL: nothing is */
     float *eval_loss, *losses;  /* losses.c: of this stage's micro-batches of an evaluation; of all replicas */
     int64_t eval_valid[6];      /* as Values.valid, of all micro-batches of an evaluation; 0: not counted yet */
-    long *counts;
+    long *counts, *turn;
     /* watchdog.c: the only fields that another thread reads */
     _Atomic int64_t at;         /* action under way; -1 none */
     _Atomic(const char *) *names;        /* by action: what it was, when it last began */
@@ -212,9 +212,11 @@ int replicas_of(const Job *job);
 int replica_of(const Worker *w);
 int team_of(const Job *job);                            /* devices of a stage */
 int homes_of(const Job *job);                           /* stages of the first copy: of each replica and device of a team */
+int home_at(const Job *job, int stage);                 /* its stage in the first copy */
+bool evaluates(const Worker *w);                        /* its copy takes part in evaluations */
 int firsts_of(const Job *job);                          /* first devices of all stages and replicas: they come first */
 int copy_of(const Worker *w);                           /* 0: the first one */
-long losses_begin(const Job *job, int replica, long n);
+long losses_begin(const Worker *w, int end, long n);
 int losses_open(Worker *w);
 double losses_sum(Worker *w, const float *mine, long n);
 

@@ -220,7 +220,7 @@ static Kept kept_of(const StateInfo *s)
 static bool give(Worker *w, const Item *item, bool (*take)(void *to, long begin, const float *x, long n), void *to)
 {
     const Job *job = w->run->job;
-    if (w->stage.index % homes_of(job) != item->stage)
+    if (home_at(job, w->stage.index) != item->stage)
         return true;
     Item here = *item;
     here.state = &w->info->state[item->state - job->stage[item->stage].state];

@@ -40,6 +40,7 @@ paper "a cut between mean and reader" "2 4 6" --stages 3 --cuts 0,1 --schedule 1
 paper "W delayed" "2 4 6" --stages 2 --cuts 1 --schedule zb-h1
 paper "groups, replicas" "2 4 6" --stages 2 --replicas 2 --set train.batch.groups=2
 paper "groups, replicas, shards" "2 4 6" --replicas 2 --set train.batch.groups=2 --set train.shard=optimizer
+paper "copies" "2 4 6" --widths 2,1 --stages 2 --cuts 1 --schedule 1f1b --set train.batch.groups=2
 paper "steps overlap" "2 4 6" --stages 2 --cuts 1 --schedule 2bw
 paper "two directions" "2 4 6" --stages 2 --cuts 1 --schedule chimera --set train.batch.groups=2
 paper "steps overlap, one micro-batch" "2 4 6" --stages 2 --cuts 2 --schedule pipedream --set train.batch.micro=8
@@ -48,6 +49,8 @@ model=$tmp/micro.yaml
 paper "micro" "8 16 24"
 paper "micro, made again" "8 16 24" --stages 3 --cuts 0,1 --recompute full --schedule 1f1b
 paper "micro, groups, replicas" "8 16 24" --stages 2 --replicas 2 --set train.batch.groups=2
+copies="--stages 2 --cuts 1 --schedule 1f1b --set train.batch.groups=2 --set devices.0.count=3"
+paper "micro, copies" "8 16 24" --widths 1,2 $copies
 model=$models/running.yaml
 
 # Stop after 3 steps; the checkpoint has the three states

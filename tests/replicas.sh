@@ -84,6 +84,14 @@ for r in 2 4 8; do
     got=$(sums --replicas $r)
     if [ "$got" = "$order" ]; then pass; else fault "losses of $r replicas: $got, not $order"; fi
 done
+# Now the second one is large.  A device that takes micro-batches of 4 copies in turn has it behind 4 others, and would keep 4.
+(cd "$tmp" && { head -c 128 one.npy; word 0 0 100 300; word 0 0 0 316; for i in 1 2 3 4 5 6; do word 0 0 100 300; done; } \
+    >zero.npy)
+order=$(sums)
+for w in 4,1 1,4; do
+    got=$(sums --stages 2 --widths $w)
+    if [ "$got" = "$order" ]; then pass; else fault "losses of $w copies: $got, not $order"; fi
+done
 
 # Parts of a mean, on paper (lib.sh)
 write_parts

@@ -166,6 +166,8 @@ static void read_stage(Folder *f, const char *dir, int d)
     int eval = s->piece.n > EVAL ? map_at(&s->program.routines, s->piece.at[EVAL]) : -1;
     f->evaluates |= eval >= 0 && s->program.routine.at[eval].site.n > 0;
     s->pipeline = (int)node_int(at, "pipeline", 0);
+    s->copy = (int)bounded(at, "copy", 0, f->replicas - 1, where);
+    s->turns = (int)bounded(at, "turns", 1, f->replicas - s->copy, where);
     states_in_parameters(s, program_table(&s->program, text_of(needed(at, "parameter", where), where)), f->devices);
 }
 
@@ -218,6 +220,7 @@ void folder_read(Folder *f, const char *dir)
     f->devices = (int)devices;
     f->replicas = (int)bounded(job, "replicas", 1, f->stages, "launch.c");
     f->ways = (int)bounded(job, "ways", 1, 4096, "launch.c");
+    f->homes = (int)bounded(job, "homes", 0, f->stages, "launch.c");
     f->batch = node_int(job, "batch", 0);
     f->micro = node_int(job, "micro", 0);
     f->groups = node_int(job, "groups", 1);

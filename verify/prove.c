@@ -101,24 +101,27 @@ static void complete(const Proof *p)
  * on the first pipeline of each replica. */
 static void losses(const Proof *p)
 {
-    int ways = p->run.eval ? 1 : p->f->ways, copies = p->f->replicas * ways, seen = 0;
+    int ways = p->run.eval ? 1 : p->f->ways, copies = p->run.eval && p->f->homes ? 1 : p->f->replicas * ways, seen = 0;
     int each = p->run.eval ? 1 : (int)p->g->micro / copies;
     const Machine *r = p->reference->m;
     for (int d = 0; d < p->f->stages; d++) {
         const Machine *m = &p->stage[d];
-        int replica = d / (p->f->stages / p->f->replicas), copy = p->run.eval ? 0 : replica * ways + p->f->stage[d].pipeline;
+        int replica = p->f->homes ? p->f->stage[d].copy : d / (p->f->stages / p->f->replicas);
+        int copy = p->run.eval ? 0 : replica * ways + p->f->stage[d].pipeline, turns = p->run.eval ? 1 : p->f->stage[d].turns;
         for (int k = 0; k < m->ended.n; k++) {
             const Ended *got = &m->ended.at[k], *want = &r->ended.at[k];
             if (got->losses == 0)
                 continue;
-            if (got->losses != each || copy >= copies || want->losses < (copy + 1) * each)
+            if (got->losses != each * turns || copy + turns > copies || want->losses < (copy + turns) * each)
                 stop(NOT_PROVED, "%s.c reports the losses of %d micro-batches, not of %d; model.graph has %d", m->name,
-                     got->losses, each, want->losses);
-            for (int i = 0; i < each; i++)
-                if (m->loss.at[got->first + i] != r->loss.at[want->first + copy * each + i])
-                    differ(p, d, joined_text("the loss of micro-batch %d", copy * each + i),
-                           r->loss.at[want->first + copy * each + i], m->loss.at[got->first + i]);
-            seen++;
+                     got->losses, each * turns, want->losses);
+            for (int i = 0; i < each * turns; i++) {
+                int mb = (copy + i % turns) * each + i / turns;
+                if (m->loss.at[got->first + i] != r->loss.at[want->first + mb])
+                    differ(p, d, joined_text("the loss of micro-batch %d", mb), r->loss.at[want->first + mb],
+                           m->loss.at[got->first + i]);
+            }
+            seen += turns;
         }
     }
     if (seen < copies * r->ended.n)
@@ -146,7 +149,7 @@ static void ended(const Proof *p, int k)
     }
     if (!norm || !loss)
         stop(NOT_PROVED, "no stage tells the %s of step %d", norm ? "loss" : "norm of the gradient", k);
-    int tell = want.hits != zero ? p->f->replicas : 0;
+    int tell = want.hits == zero ? 0 : p->f->homes ? 1 : p->f->replicas;
     if (p->run.eval && found != tell)
         stop(NOT_PROVED, "%d stages tell the targets among the best scores, not %d", found, tell);
 }

@@ -247,12 +247,12 @@ typedef struct {
     int64_t arena, vals, host;
     LIST(Held) held;
     Program program;
-    int pipeline, phases;
+    int pipeline, phases, copy, turns;  /* with Folder.homes: the first copy of the model that it is in; how many, in turn */
     LIST(const char *) piece;   /* routines by phase; where steps do not overlap, of one phase the last two */
 } Stage;
 enum { PROLOGUE, PERIOD, EPILOGUE, ALONE, EVAL, PIECES };
 typedef struct {
-    int stages, devices, replicas, ways;    /* devices of each stage */
+    int stages, devices, replicas, ways, homes; /* devices of each stage; stages of a copy, where they differ in copies */
     int64_t batch, micro, groups, blocks;
     bool bf16, evaluates;
     const char *kernels, *versions;     /* versions: the rule of a schedule with overlapping steps, else NULL */

@@ -255,7 +255,7 @@ static Bytes state_bytes(const Plan *p, const Routine *r, const Op *o, int state
     bool cut = moment || value_dropped(p, state) || (s->kind == S_PARAM && value_parted(p, state));
     if (!cut || o->phase != PH_U || value_cut(p, o) < 0)
         return s->bytes;
-    Kept part = value_kept(p, plan_row_of(p, r->device, r->chunk), state, plan_levels(p));
+    Kept part = value_kept(p, plan_copy(p, r->device, r->chunk), state, plan_levels(p));
     return part.to - part.from;
 }
 
@@ -285,7 +285,7 @@ static void check_call(const Plan *p, const Routine *r, const Call *c)
 static int callers(const Plan *p, int op)
 {
     int n = 0, param = value_cut(p, &p->g->op.at[op]);
-    for (int row = 0; row < plan_rows(p); row++) {
+    for (int row = 0; row < plan_copies(p, p->chunk.at[op]); row++) {
         Kept part = param < 0 ? (Kept){0, 1} : value_kept(p, row, param, plan_levels(p));
         n += part.to > part.from;
     }

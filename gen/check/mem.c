@@ -214,7 +214,7 @@ static Kept operand(const Memory *m, const Op *o, const MemOperand *x)
     whole |= s && (value_dropped(m->p, x->a->index) || (s->kind == S_PARAM && value_parted(m->p, x->a->index)));
     if (whole || value_cut(m->p, o) < 0)
         return (Kept){x->from, x->to};
-    Kept part = value_kept(m->p, plan_row_of(m->p, m->device, m->k->chunk), x->a->index, plan_levels(m->p));
+    Kept part = value_kept(m->p, plan_copy(m->p, m->device, m->k->chunk), x->a->index, plan_levels(m->p));
     return part_of(m, x->buf, x->slot, part.from, part.to - part.from);
 }
 
@@ -340,7 +340,7 @@ static void run_fold(Memory *m, const Action *k)
 /* The part of the gradient that the row of a device has when so many levels are done. */
 static Kept kept(const Plan *p, int device, int chunk, int state, int levels)
 {
-    return value_kept(p, plan_row_of(p, device, chunk), state, levels);
+    return value_kept(p, plan_copy(p, device, chunk), state, levels);
 }
 
 static void check_half(const Memory *m, const Action *k, Bytes at, Kept part)
@@ -355,7 +355,8 @@ static void run_merge(Memory *m, const Action *k)
 {
     const Plan *p = m->p;
     int held = made_here(m, k->state, -1), level = k->tree_level;
-    if (held < 0 || level < 0 || level >= plan_levels(p) || k->from_device != plan_partner(p, m->device, k->chunk, level))
+    bool there = held >= 0 && level >= 0 && level < plan_depth(p, k->chunk);
+    if (!there || k->from_device != plan_partner(p, m->device, k->chunk, level))
         die("device %d merges a gradient with device %d at level %d", m->device, k->from_device, level);
     ValueChain mine = value_subtree(p, m->device, k->chunk, level), theirs = value_subtree(p, k->from_device, k->chunk, level);
     Kept part = part_of(m, held, 0, k->at, k->bytes), all = {0, p->g->state.at[k->state].bytes};
@@ -366,8 +367,7 @@ static void run_merge(Memory *m, const Action *k)
     expect(m, k->buf, k->slot, value_gradient(k->state, theirs, m->step), "merge");
     if (mine.to - mine.from != theirs.to - theirs.from || (mine.to != theirs.from && theirs.to != mine.from))
         die("device %d: a merge joins sums that are not neighbours", m->device);
-    if (stays)
-        part = part_of(m, k->buf, k->slot, 0, k->bytes);
+    part = stays ? part_of(m, k->buf, k->slot, 0, k->bytes) : part;
     put_in(m, part, value_gradient(k->state, value_subtree(p, m->device, k->chunk, level + 1), m->step));
 }
 
@@ -385,7 +385,7 @@ static CheckValue moved_value(const Memory *m, const Action *k, int from)
         if (across && k->back && value_joined(m->p, m->p->g->state.at[k->state].param))
             return value_tied(m->later, k->state, whole(m), m->step);
         return value_gradient(k->state, !across ? whole(m)
-                              : value_subtree(m->p, from, chunk, k->back ? plan_levels(m->p) : k->tree_level), m->step);
+                              : value_subtree(m->p, from, chunk, k->back ? plan_depth(m->p, chunk) : k->tree_level), m->step);
     case S_BLOCKS: return value_gradient(k->state, value_subtree(m->p, from, -1, k->tree_level), m->step);
     case S_NORM: return value_norm(k->state, partials_of(m->p, k->state, from, way(m)), m->step);
     case S_PARAM: case S_COPY:

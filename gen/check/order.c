@@ -49,6 +49,7 @@ typedef struct {
     int *shared[4];             /* [Action.group], by chunk of all rows: levels of the tree down which that was shared */
     bool ties;                  /* rows add the uses of some parameter in parts */
     int device, copy, first, base;  /* at hand: its row of Plan.home, and first micro-batch; that row's chunk 0, of all rows */
+    int sums;                   /* ... and chunk 0 of the first row that has the device */
 } OrderCheck;
 
 enum { DONE_F = 1, DONE_B = 2, DONE_I = 4, DONE_W = 8 };
@@ -108,8 +109,8 @@ static bool exchange(OrderCheck *x, const Action *k, int from, OrderChannel *in,
 static OrderRange *sum_of(OrderCheck *x, const Action *k, int slot)
 {
     if (slot < 0 || slot >= x->slots)
-        wrong(k, "its accumulator is not one of 1 + log2(groups)");
-    return &x->sum[((x->base + k->chunk) * 2 + k->step % 2) * x->slots + slot];
+        wrong(k, "its accumulator is not one of 1 + log2(groups) of each row");
+    return &x->sum[((x->sums + k->chunk) * 2 + k->step % 2) * x->slots + slot];
 }
 
 static void add(OrderCheck *x, const Action *k)
@@ -164,11 +165,16 @@ static bool is_merge(const OrderCheck *x, int device, const Action *k)
            y->variant == k->variant && y->from_device == x->device;
 }
 
+static int depth(const OrderCheck *x, const Action *k)
+{
+    return plan_depth(x->p, k->chunk);
+}
+
 /* Both sides at once, when both are there.  The other side then finds it done. */
 static bool meets(OrderCheck *x, const Action *k, bool *first)
 {
-    int other = k->from_device, level = k->tree_level;
-    if (level < 0 || level >= plan_levels(x->p) || other != plan_home(x->p, x->copy ^ 1 << level, k->chunk))
+    int other = k->from_device, level = k->tree_level, turns = plan_turns(x->p, k->chunk);
+    if (level < 0 || level >= depth(x, k) || other != plan_home(x->p, (x->copy / turns ^ 1 << level) * turns, k->chunk))
         wrong(k, "is merged with something else than its neighbour at that level");
     *first = !x->merged[x->device];
     if (*first && !is_merge(x, other, k))
@@ -187,14 +193,14 @@ static bool share(OrderCheck *x, const Action *k)
     if (!meets(x, k, &first))
         return false;
     if (what == 3) {            /* check_mem replays what is read of it */
-        if (k->tree_level != plan_levels(x->p) - 1 - x->shared[what][at]++ % plan_levels(x->p))
+        if (k->tree_level != depth(x, k) - 1 - x->shared[what][at]++ % depth(x, k))
             wrong(k, "fills a room in another order than down the tree");
         return true;
     }
     const OrderRange *sum = sum_of(x, k, 0);
     bool whole = sum->to - sum->from == x->p->g->micro;
     bool ready = what == 1 ? done == 4 + x->ties : whole && (what == 0 || done == 1);
-    if (!ready || k->tree_level != plan_levels(x->p) - 1 - x->shared[what][at]++)
+    if (!ready || k->tree_level != depth(x, k) - 1 - x->shared[what][at]++)
         wrong(k, "is shared before it is whole, or in another order than down the tree");
     return true;
 }
@@ -208,7 +214,7 @@ static bool merge(OrderCheck *x, const Action *k)
         wrong(k, "blocks are merged before they are all there, or too late");
     if (!first || k->state >= 0)        /* check_mem replays those of blocks */
         return true;
-    int row = (x->copy ^ 1 << k->tree_level) * x->chunks;
+    int turns = plan_turns(x->p, k->chunk), row = (x->copy / turns ^ 1 << k->tree_level) * turns * x->chunks;
     OrderRange *mine = sum_of(x, k, 0), *theirs = &x->sum[((row + k->chunk) * 2 + k->step % 2) * x->slots];
     OrderRange *low = mine->from < theirs->from ? mine : theirs, *high = low == mine ? theirs : mine;
     int64_t size = low->to - low->from, from = low->from - k->step * x->p->g->micro;
@@ -223,14 +229,14 @@ static void update(OrderCheck *x, const Action *k)
     OrderRange *all = sum_of(x, k, 0);
     int64_t m = x->p->g->micro;
     int at = x->base + k->chunk, done = x->update[at]++;
-    bool summed = all->from == k->step * m && all->to == (k->step + 1) * m && x->shared[0][at] == plan_levels(x->p);
+    bool summed = all->from == k->step * m && all->to == (k->step + 1) * m && x->shared[0][at] == depth(x, k);
     if (k->update != U_COPIES && !summed)
         wrong(k, "is updated before the gradient is whole");
-    if (x->ties && k->update != U_TIES && k->update != U_COPIES && x->shared[2][at] != plan_levels(x->p))
+    if (x->ties && k->update != U_TIES && k->update != U_COPIES && x->shared[2][at] != depth(x, k))
         wrong(k, "is updated before each row has the sum of ties");
     if (k->step != done / parts(x) || k->update != (int)sequence(x)[done % parts(x)])
         wrong(k, "the parts of its update are not in order");
-    if (k->update == U_COPIES && x->shared[1][at] != plan_levels(x->p))
+    if (k->update == U_COPIES && x->shared[1][at] != depth(x, k))
         wrong(k, "is copied before each row has all of it");
     if (k->update == U_COPIES)
         x->shared[1][at] = 0;
@@ -248,7 +254,7 @@ static void update(OrderCheck *x, const Action *k)
 static void read_version(const OrderCheck *x, const Action *k)
 {
     int promised = schedule_of(x->p->schedule)->async ? order_version(x->p, k->chunk, k->kind, k->mb) : k->step;
-    int copies = x->copies[k->chunk], made = x->made[x->base + k->chunk], reads = k->version > 0 ? k->version : 0;
+    int copies = x->copies[k->chunk], made = x->made[x->sums + k->chunk], reads = k->version > 0 ? k->version : 0;
     if (k->version != promised)
         die("check_order: chunk %d, micro-batch %d reads version %d of the weights, and schedule %s promises %d", k->chunk,
             k->mb, k->version, x->p->schedule, promised);
@@ -256,7 +262,7 @@ static void read_version(const OrderCheck *x, const Action *k)
         die("check_order: chunk %d, micro-batch %d reads version %d of the weights, which is not made yet: the newest is %d",
             k->chunk, k->mb, reads, made);
     bool forward = k->kind == K_F || !order_apart(x->p);
-    if (reads > 0 && order_ahead(x->p, k->chunk, k->kind) > 0 && x->predicted[2 * (x->base + k->chunk) + forward] < reads)
+    if (reads > 0 && order_ahead(x->p, k->chunk, k->kind) > 0 && x->predicted[2 * (x->sums + k->chunk) + forward] < reads)
         wrong(k, "reads weights that are not predicted yet");
     if (made - reads >= copies)
         die("check_order: chunk %d, micro-batch %d reads version %d of the weights, which is overwritten: there are %d copies, "
@@ -317,9 +323,13 @@ static bool replay(OrderCheck *x, int device, const Action *k)
         die("check_order: an action of chunk %d on device %d", k->chunk, device);
     x->device = device;
     x->copy = plan_row_of(x->p, device, k->chunk);
+    x->sums = x->copy * x->chunks;
+    int mb = k->mb - k->step * (int)x->p->g->micro;
+    if (k->mb >= 0 && plan_turns(x->p, k->chunk) > 1 && mb / plan_micro(x->p) / plan_turns(x->p, k->chunk) ==
+        x->copy / plan_turns(x->p, k->chunk))
+        x->copy = mb / plan_micro(x->p);
     x->first = x->copy * plan_micro(x->p);
     x->base = x->copy * x->chunks;
-    int mb = k->mb - k->step * (int)x->p->g->micro;
     bool whole = k->kind == K_U || k->kind == K_VERSION || k->kind == K_MERGE || k->kind == K_SHARE ||
                  k->kind == K_PREDICT || k->kind == K_ROOM;
     if (!whole && (k->mb >= x->m || mb < x->first || mb >= x->first + plan_micro(x->p)))
@@ -382,6 +392,10 @@ static void open_check(OrderCheck *x, const Plan *p, int steps)
     *x = (OrderCheck){.p = p, .list = runs_of(p, steps), .m = (int)p->g->micro * steps, .chunks = plan_chunks(p), .slots = 1};
     for (int64_t n = p->g->groups / plan_rows(p); n > 1; n >>= 1)
         x->slots++;
+    int most = 1;
+    for (int c = 0; c < x->chunks; c++)
+        most = plan_turns(p, c) > most ? plan_turns(p, c) : most;
+    x->slots *= most;
     size_t chunks = (size_t)(x->chunks * plan_rows(p));
     x->done = alloc((size_t)x->chunks * (size_t)x->m);
     x->down = alloc(sizeof(OrderChannel) * (chunks + 1));
@@ -430,7 +444,7 @@ static void check_run(const Plan *p, int steps)
             die("check_order: device %d waits for ever at action %d of %d", d, x.next[d], x.list[d].n);
     bool infers = schedule_of(p->schedule)->infers;
     for (int c = 0; c < x.chunks * plan_rows(p) && !infers; c++)
-        if (x.update[c] != parts(&x) * steps)
+        if (c / x.chunks % plan_turns(p, c % x.chunks) == 0 && x.update[c] != parts(&x) * steps)
             die("check_order: chunk %d has %d parts of the update, not %d", c % x.chunks, x.update[c], parts(&x) * steps);
     for (int c = 0; c < x.chunks; c++)
         for (int k = 0; k < x.m; k++)

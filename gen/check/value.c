@@ -61,23 +61,35 @@ static Bytes border(const Plan *p, int state, int rows, int i)
     return at < n && i < rows ? at * wide : x->bytes;
 }
 
+/* Copies of the chunk of a state; chunk -1: of the model. */
+static int copies(const Plan *p, int chunk)
+{
+    return plan_uneven(p) && chunk >= 0 ? p->m->plan.widths.at[plan_home(p, 0, chunk)] : plan_rows(p);
+}
+
 Kept value_kept(const Plan *p, int row, int state, int levels)
 {
-    int rows = plan_rows(p), low = 0, high = rows;
+    int op = p->g->state.at[state].op, rows = copies(p, op < 0 ? -1 : p->chunk.at[op]), low = 0, high = rows;
     for (int l = 0; l < levels; l++)
         *(row >> l & 1 ? &low : &high) = (low + high) / 2;
     return (Kept){border(p, state, rows, low), border(p, state, rows, high)};
 }
 
-ValueChain value_tree(const Plan *p, int row, int level)
+static ValueChain tree(int row, int level, int micro)
 {
     int from = row >> level << level;
-    return (ValueChain){from * plan_micro(p), (from + (1 << level)) * plan_micro(p)};
+    return (ValueChain){from * micro, (from + (1 << level)) * micro};
+}
+
+ValueChain value_tree(const Plan *p, int row, int level)
+{
+    return tree(row, level, plan_micro(p));
 }
 
 ValueChain value_subtree(const Plan *p, int device, int chunk, int level)
 {
-    return value_tree(p, chunk < 0 ? plan_replica(p, device) : plan_row_of(p, device, chunk), level);
+    int row = chunk < 0 ? plan_replica(p, device) : plan_row_of(p, device, chunk), each = plan_rows(p) / copies(p, chunk);
+    return tree(row / each, level, each * plan_micro(p));
 }
 
 /* Where a replica has one pipeline.  Statistics that batches track are no sums over uses.  With train.shard those whose norm
@@ -86,7 +98,7 @@ bool value_joined(const Plan *p, int param)
 {
     const State *s = &p->g->state.at[param];
     bool goes = !p->m->train.shard || (s->outer && !s->frozen && p->m->train.clip != 0);
-    return goes && plan_rows(p) > 1 && plan_rows(p) == plan_replicas(p) && !p->g->state.at[param].tracked;
+    return goes && plan_rows(p) > 1 && plan_rows(p) == plan_replicas(p) && !plan_uneven(p) && !p->g->state.at[param].tracked;
 }
 
 /* Not one that the devices of a stage want whole; not one of several groups in a row. */

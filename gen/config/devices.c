@@ -194,7 +194,7 @@ void model_devices(Model *m, Node *node)
 /* Without a section: processors, as many as stages were asked for. */
 static void devices_default(Model *m)
 {
-    int n = (m->plan.stages_max > 1 ? m->plan.stages_max : 1) * m->plan.replicas;
+    int n = devices_for(m, m->plan.stages_max > 1 ? m->plan.stages_max : 1);
     Device d = { .kind = "cpu", .kernels = "portable", .isa = "native", .threads = 1,
                  .memory = m->memory ? m->memory : DEFAULT_MEMORY };
     for (int i = 0; i < n; i++)
@@ -558,10 +558,11 @@ static void stages_end(Model *m, Loc at)
     p->stages_min = p->stages_min ? p->stages_min : 1;
     if (!p->stages_max)
         p->stages_max = m->devices.n >= p->replicas ? m->devices.n / p->replicas : 1;
-    if (p->stages_max * p->replicas > m->devices.n)
-        bad(at, strf("list %d devices, or give an entry of devices a count", p->stages_max * p->replicas), "%s%s, and %s",
-            p->replicas > 1 ? strf("%d replicas of ", p->replicas) : "", count_text(p->stages_max, "stage"),
-            count_text(m->devices.n, "device"));
+    int all = devices_for(m, p->stages_max);
+    if (all > m->devices.n)
+        bad(p->widths.n ? p->widths_at : at, strf("list %d devices, or give an entry of devices a count", all), "%s%s, and %s",
+            p->widths.n ? "plan.widths: " : p->replicas > 1 ? strf("%d replicas of ", p->replicas) : "",
+            p->widths.n ? strf("%d copies", all) : count_text(p->stages_max, "stage"), count_text(m->devices.n, "device"));
     else if (p->stages_min > p->stages_max)
         bad(at, NULL, "at least %d stages and at most %d", p->stages_min, p->stages_max);
     if (p->cuts.n && p->chunks_auto)
@@ -597,6 +598,7 @@ void model_plan(Model *m, Node *node)
         { "waves", read_waves, AT(waves), 1, MOST_CHUNKS / 2, NULL },
         { "map", read_map, AT(map), 0, 0, NULL },
         { "replicas", read_replicas, 0, 1, MOST_REPLICAS, NULL },
+        { "widths", read_widths, AT(widths), 1, MOST_REPLICAS, NULL },
         { "tensor", read_tensor, 0, 1, MOST_TEAM, NULL },
         { "positions", read_positions, AT(positions), 0, 0, "whole divided auto" },
         { "experts", read_experts, AT(experts), 0, 0, "divided devices auto" },
@@ -622,6 +624,8 @@ void model_plan(Model *m, Node *node)
         section(m, node, "plan", fields, COUNT(fields), p);
     const Node *stages = node_get(node, "stages"), *chunks = node_get(node, "chunks"), *warmup = node_get(node, "warmup");
     p->replicas_at = node_get(node, "replicas") ? node_get(node, "replicas")->loc : p->loc;
+    if (p->widths.n)
+        widths_end(m, node);
     if (p->replicas > 1)
         replicas_end(m);
     if (p->replicas_auto && ((m->train.groups & (m->train.groups - 1)) || m->train.groups == 1))

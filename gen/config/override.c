@@ -111,7 +111,8 @@ const char *override_path(const char *option)
     static const struct { const char *option, *path; } shorts[] = {
         { "--stages", "plan.stages" }, { "--schedule", "plan.schedule" }, { "--recompute", "plan.recompute" },
         { "--offload", "plan.offload" }, { "--limit", "devices.*.memory" }, { "--cuts", "plan.cuts" },
-        { "--map", "plan.map" }, { "--replicas", "plan.replicas" }, { "--link", "links.cpu-cpu" },
+        { "--map", "plan.map" }, { "--replicas", "plan.replicas" }, { "--widths", "plan.widths" },
+        { "--link", "links.cpu-cpu" },
         { "--objective", "plan.objective" }, { "--device-order", "devices.order" }, { "--planner", "plan.planner" },
         { "--fuse", "plan.fuse" }, { "--order", "plan.order" }, { "--mode", "plan.mode" } };
     for (int i = 0; i < COUNT(shorts); i++)
@@ -145,7 +146,7 @@ static void set_short(Node *root, const char *text)
     const char *option = strf("%.*s", (int)n, text), *path = override_path(option), *value = text + n + 1;
     if (!path)
         die("%s is short for nothing", option);
-    if (!strcmp(option, "--cuts") || !strcmp(option, "--map"))
+    if (!strcmp(option, "--cuts") || !strcmp(option, "--map") || !strcmp(option, "--widths"))
         value = strf("[%s]", value);
     path = through_list(root, path);
     place(&root, path, 0, strlen(path), load_option(option, value, 0));

@@ -72,6 +72,8 @@ enum { MOST_TEAM = 16 };                            /* as many as sums have bloc
 void read_some(Spot s, int *to, bool *any);         /* a number, or auto */
 void read_positions(const Spot *s);                 /* tensor.c, as the next ones */
 void read_experts(const Spot *s);
+void read_widths(const Spot *s);                    /* widths.c, and once stages and replicas are read */
+void widths_end(Model *m, const Node *plan);
 void read_tensor(const Spot *s);                    /* tensor.c: plan.tensor, and once the rest of plan is read, its devices */
 void tensor_end(Model *m);
 void model_plan(Model *m, Node *node);

@@ -94,7 +94,7 @@ const Model *with_team(const Model *m, TeamForm form)
     with->plan.tensor_auto = false;
     if (devices > 1)
         take_teams(with, devices);
-    int most = with->devices.n / with->plan.replicas;
+    int most = with->plan.widths.n ? with->plan.stages_max : with->devices.n / with->plan.replicas;
     if (with->plan.stages_max > most)
         with->plan.stages_max = most;
     if (with->plan.stages_max > 0 && with->plan.stages_min > most)

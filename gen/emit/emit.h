@@ -79,7 +79,7 @@ const char *emit_piece(Piece piece, int phase);     /* period_3; step */
 const char *covers_text(const Plan *p, int device);         /* its first .. last operator; several runs of them */
 /* team.c: plan.tensor */
 Bytes team_sent(const Plan *p, int device);         /* to each other, by one device of the stage in a step */
-const char *team_shape(const Plan *p);              /* behind a number of stages: " of 4 devices", or nothing */
+const char *team_shape(const Plan *p);              /* behind a number of stages: " of 4 devices", " in 2, 1 copies" */
 void team_json(FILE *f, const Plan *p, int device);
 int emit_rank(const Plan *p, int device);           /* of MPI: devices used are ranks in the order of the model file */
 const char *emit_mute(const Plan *p, const char *prefix);   /* sample.c: why the job writes no text; NULL: it does */

@@ -302,6 +302,8 @@ static void print_job(const Launch *w, int pairs, bool talk, int stored, bool co
         fprintf(w->f, "    .versions = \"%s\", .overlap = %d, .report = %d,\n", version_rule(p), order_overlap(p), reports(p));
     fprintf(w->f, "    .stages = %d, .replicas = %d, %s.source = source, .inputs = %d, .input = input,\n", p->devices,
             plan_replicas(p), plan_ways(p) > 1 ? strf(".ways = %d, ", plan_ways(p)) : "", m->inputs.n);
+    if (plan_uneven(p))
+        fprintf(w->f, "    .homes = %d,\n", plan_stages(p));
     if (p->dev.at[0].entry)
         fprintf(w->f, "    .rank = rank,\n");
     if (emit_cuda(p))

@@ -101,6 +101,23 @@ static void print_stages(FILE *f, const Plan *p)
                 "</p>\n", p->g->team);
 }
 
+/* Stages down, copies of the model across: a device covers those that it is in. */
+static void print_copies(FILE *f, const Plan *p)
+{
+    page_table(f, "copies");
+    fprintf(f, "<tr><th>stage</th>");
+    for (int q = 0; q < plan_rows(p); q++)
+        fprintf(f, "<th>copy %d</th>", q);
+    fprintf(f, "<th>micro-batches a device</th></tr>\n");
+    for (int s = 0; s < plan_stages(p); s++) {
+        fprintf(f, "<tr><td>%d</td>", s);
+        for (int q = 0; q < plan_rows(p); q += plan_turns(p, s))
+            fprintf(f, "<td colspan=\"%d\">%s</td>", plan_turns(p, s), quote_html(team_text(p->m, plan_home(p, q, s))));
+        fprintf(f, "<td>%d</td></tr>\n", plan_share_of(p, s));
+    }
+    fprintf(f, "</table></div>\n");
+}
+
 static void print_joined(FILE *f, const Graph *g)
 {
     const char *text = "";
@@ -172,7 +189,7 @@ void emit_report(FILE *f, const Plan *p, const char *plan_hash)
     page_begin(f, p->g->name, plan_hash);
     fprintf(f, "<h1>%s</h1>\n<p>%s%s%s, %s of %s. Numeric key: <code>%s</code></p>\n", quote_html(p->g->name),
             count_text(plan_stages(p), "stage"), team_shape(p),
-            plan_replicas(p) > 1 ? strf(" in %d replicas", plan_replicas(p)) : "",
+            plan_replicas(p) > 1 && !plan_uneven(p) ? strf(" in %d replicas", plan_replicas(p)) : "",
             count_text(p->g->micro, "micro-batch"), count_text(p->g->batch, "sample"), quote_html(p->key));
     print_cards(f, p);
     Proof proof = plan_proof(p);
@@ -180,6 +197,8 @@ void emit_report(FILE *f, const Plan *p, const char *plan_hash)
         fprintf(f, "<p class=\"soft\">No plan has a step shorter than %.3f ms (%s).</p>\n", (double)proof.bound / 1e6,
                 quote_html(proof.space ? proof.space : ""));
     print_stages(f, p);
+    if (plan_uneven(p))
+        print_copies(f, p);
     print_joined(f, p->g);
     print_schedule(f, p, length);
     fprintf(f, "<h2>Memory</h2>\n<p>Bytes alive while the step runs, by kind, and below that the packing: the addresses of the "

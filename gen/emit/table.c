@@ -49,7 +49,7 @@ static int slots_of(const Table *t, int state, Bytes *stride)
         const Buf *x = &p->buf.at[b - 1];
         if (x->pool < 0)
             continue;
-        int sets = p->g->state.at[state].kind == S_GRAD ? order_accumulators(p) : 1;
+        int sets = p->g->state.at[state].kind == S_GRAD ? order_accumulators(p, p->chunk.at[p->g->state.at[state].op]) : 1;
         *stride = p->pool.at[x->pool].stride * sets;
         return p->pool.at[x->pool].count / sets;
     }
@@ -302,6 +302,9 @@ void table_print(Stager *w)
     put_memory(&t, &word);
     if (loss_way(p, d) > 0)
         *PUSH(&word) = strf(".pipeline = %d", loss_way(p, d));
+    if (plan_uneven(p))
+        *PUSH(&word) = strf(".like = %d, .copy = %d, .turns = %d", plan_stage(p, d), plan_replica(p, d),
+                            plan_turns(p, plan_stage(p, d)));
     *PUSH(&word) = strf(".threads = %d", p->m->devices.at[d].threads);
     *PUSH(&word) = strf(".actions = %d", x->list.n);
     *PUSH(&word) = strf(".eval_actions = %d", x->eval.n);

@@ -74,14 +74,20 @@ static int take_request(Comm *c)
     return n;
 }
 
-static void begin(Comm *c, ActionKind kind, int msg, int mb)
+static void begin_with(Comm *c, ActionKind kind, int msg, int mb, int peer)
 {
     Action a = desk_transfer(&c->desk, kind, msg, 0, mb);
+    a.peer = peer >= 0 ? peer : a.peer;
     a.request = take_request(c);
     desk_begin(&c->desk, msg, a);
 }
 
-/* Posts the receive of (msg, mb) from that stage, after those of messages sent before it.  A later message may have posted it
+static void begin(Comm *c, ActionKind kind, int msg, int mb)
+{
+    begin_with(c, kind, msg, mb, -1);
+}
+
+/* Posts the receive of (msg, mb) from that device, after those of messages sent before it.  A later message may have posted it
  * already. */
 static void post(Comm *c, int src, int msg, int mb)
 {
@@ -95,6 +101,12 @@ static void post(Comm *c, int src, int msg, int mb)
         begin(c, K_RECV, s.msg, s.mb);
         found = s.msg == msg && s.mb == mb;
     }
+}
+
+/* The device that sends a message of that micro-batch to this one. */
+static int source(const Comm *c, int msg, int mb)
+{
+    return plan_twin(c->p, c->desk.msg.at[msg].src, plan_row_at(c->p, c->desk.device, mb));
 }
 
 /* ---- what a computation reads first ------------------------------------------------------------------------------ */
@@ -204,9 +216,11 @@ static void find_merges(Comm *c, int d, const Action *k)
             *PUSH(&c->lane[d].sent) = (Sent){list.at[i], -1};
 }
 
-/* Those of `here` that the computation makes. */
+/* Those of `here` that the computation of a device makes for this one. */
 static void find_lane(Comm *c, int src, const Ints *here, const Action *k)
 {
+    if (plan_twin(c->p, c->desk.stage, plan_row_at(c->p, src, k->mb)) != c->desk.device)
+        return;
     for (int late = 0; late < 2; late++)
         for (int i = 0; i < here->n; i++)
             if (c->desk.msg.at[here->at[i]].late == late && makes(c, k, &c->desk.msg.at[here->at[i]]))
@@ -238,6 +252,17 @@ static void end_recv(Comm *c, int msg, UpdatePart part)
     a->pipeline = plan_ways(c->desk.p) > 1 ? 1 + c->desk.msg.at[msg].pipeline : 0;
 }
 
+/* The devices that have a state from this one: each from that of its own row, or of its first. */
+static Ints readers(const Comm *c, const Msg *m)
+{
+    const Plan *p = c->desk.p;
+    Ints list = {0};
+    for (int d = 0; d < p->devices; d++)
+        if (plan_stage(p, d) == m->dst && plan_twin(p, m->src, plan_replica(p, d)) == c->desk.device)
+            *PUSH(&list) = d;
+    return list;
+}
+
 /* Messages in the order of their tags on every device, so that batches cannot wait for each other in a ring. */
 static void put_update_messages(Comm *c, UpdatePart part)
 {
@@ -249,14 +274,16 @@ static void put_update_messages(Comm *c, UpdatePart part)
         if (m->state < 0 || m->level >= 0 || transport_part(c->p->g->state.at[m->state].kind) != part ||
             (!sends && m->dst != c->desk.stage) || desk_transfer(&c->desk, sends ? K_SEND : K_RECV, i, 0, -1).bytes == 0)
             continue;
-        begin(c, sends ? K_SEND : K_RECV, i, -1);
+        const Ints with = sends ? readers(c, m) : (Ints){0};
+        for (int k = 0; k < (sends ? with.n : 1); k++)
+            begin_with(c, sends ? K_SEND : K_RECV, i, -1, sends ? with.at[k] : -1);
         if (!sends)
             *PUSH(&got) = i;
-        if (++under_way % BATCH)
+        if ((under_way += sends ? with.n : 1) < BATCH)
             continue;
         for (int k = 0; k < got.n; k++)
             end_recv(c, got.at[k], part);
-        got.n = 0;
+        got.n = under_way = 0;
         desk_wait_sends(&c->desk, -1, true);
     }
     for (int k = 0; k < got.n; k++)
@@ -301,7 +328,7 @@ static void put_merge(Comm *c, const Action *k)
         int msg = list.at[i];
         bool here = plan_replica(c->p, k->from_device) == c->desk.replica;
         if (gets(c, msg) && here)
-            post(c, plan_stage(c->p, k->from_device), msg, -1);
+            post(c, k->from_device, msg, -1);
         else if (gets(c, msg))
             begin(c, K_RECV, msg, -1);
         if (gives(c, msg))
@@ -368,7 +395,7 @@ static void put_compute(Comm *c, const Action *k, const Ints *now, const Backwar
     }
     for (int i = 0; i < now->n; i++)
         desk_wait_recv(&c->desk, now->at[i], k->mb);
-    bool first = k->mb >= 0 && k->mb % plan_micro(c->p) == 0;
+    bool first = k->mb >= 0 && k->mb % plan_share_of(c->p, k->chunk) == 0;
     desk_put(&c->desk, *k)->acc = k->kind == K_F ? !first && !c->eval : k->acc;     /* forward adds up the loss of the step */
     if (k->chunk >= 0 && k->mb >= 0)
         put_sends(c, k);
@@ -382,7 +409,7 @@ static int post_ahead(Comm *c, const Actions *order, const Ints *first, int j, i
         n += transport_beat(&order->at[end], false);
     for (; posted < end; posted++)
         for (int i = 0; i < first[posted].n; i++)
-            post(c, c->desk.msg.at[first[posted].at[i]].src, first[posted].at[i], order->at[posted].mb);
+            post(c, source(c, first[posted].at[i], order->at[posted].mb), first[posted].at[i], order->at[posted].mb);
     return posted;
 }
 
@@ -410,7 +437,8 @@ static void eval_list(Comm *c)
 {
     desk_head(&c->desk, 0);
     for (int chunk = 0; chunk < c->chunks; chunk++) {
-        if (stage_of(c->p, chunk) != c->desk.stage)
+        bool idle = plan_uneven(c->p) && c->desk.device != c->desk.stage;        /* it runs through the first row */
+        if (stage_of(c->p, chunk) != c->desk.stage || idle)
             continue;
         Action k = action_new(K_F, 0, 0);
         k.chunk = chunk;
@@ -421,7 +449,7 @@ static void eval_list(Comm *c)
             put_exchange(c, &room.at[i]);
         Ints now = arrivals(c, &k);
         for (int i = 0; i < now.n; i++)
-            post(c, c->desk.msg.at[now.at[i]].src, now.at[i], 0);
+            post(c, source(c, now.at[i], 0), now.at[i], 0);
         put_compute(c, &k, &now, NULL);
     }
     desk_wait_sends(&c->desk, -1, true);
@@ -445,19 +473,22 @@ static void start(Comm *c, int device, Actions *out)
     memset(c->got, 0, (size_t)(c->desk.msg.n + 1) * (size_t)g->micro);
     /* The messages from each device to this one, in the order in which put_sends() will write them there. */
     const Plan *p = c->p;
-    c->lane = alloc(sizeof *c->lane * (size_t)plan_stages(p));
-    for (int d = 0; d < plan_stages(p) && !c->eval; d++) {
-        const Actions *order = &p->dev.at[plan_twin(p, d, c->desk.replica)].order;
-        Ints here = coming_from(c, d);
-        for (int i = 0; i < order->n && d != c->desk.stage; i++)
+    c->lane = alloc(sizeof *c->lane * (size_t)p->devices);
+    for (int d = 0; d < p->devices && !c->eval; d++) {
+        const Actions *order = &p->dev.at[d].order;
+        int stage = plan_stage(p, d);
+        if (stage == c->desk.stage || !(plan_uneven(p) || plan_replica(p, d) == c->desk.replica))
+            continue;
+        Ints here = coming_from(c, stage);
+        for (int i = 0; i < order->n; i++)
             if (exchanges(&order->at[i]))
                 find_merges(c, d, &order->at[i]);
             else if (order->at[i].mb >= 0 && here.n > 0)
                 find_lane(c, d, &here, &order->at[i]);
     }
     for (int chunk = 0; chunk < c->chunks && c->eval; chunk++) {
-        int src = stage_of(p, chunk);
-        Ints here = coming_from(c, src);
+        int src = plan_twin(p, stage_of(p, chunk), c->desk.replica);
+        Ints here = coming_from(c, stage_of(p, chunk));
         find_lane(c, src, &here, &(Action){.kind = K_F, .chunk = chunk});
     }
 }

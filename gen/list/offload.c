@@ -360,7 +360,7 @@ static int piece_at(const Offload *x, int action, int call, bool end)
 
 static void find_copies(Offload *x)
 {
-    for (int j = 0; j < plan_micro(x->p); j++)
+    for (int j = 0; j < (x->away.n ? plan_share_of(x->p, x->away.at[0].chunk) : 0); j++)
         for (int a = 0; a < x->away.n; a++) {
             const Away *w = &x->away.at[a];
             int mb = plan_first(x->p, x->device, w->chunk) + j;

@@ -95,13 +95,19 @@ static bool crosses(const Plan *p, const bool *joined, int s, bool back)
          : back && (plan_room(p, s) || (x->kind == S_PARAM && sharded && !plan_parted(p, s)));
 }
 
+static int depth_of(const Plan *p, int state)
+{
+    int op = p->g->state.at[state].op;
+    return plan_depth(p, op < 0 ? -1 : p->chunk.at[op]);
+}
+
 static void add_merges(const Plan *p, Msgs *list)
 {
     int levels = plan_levels(p), slack = order_slack(p);
     const bool *joined = plan_joined(p);
     for (int i = 0; i < 2 * levels; i++)
         for (int s = 0; s < p->g->state.n; s++)
-            if (crosses(p, joined, s, i >= levels)) {
+            if (crosses(p, joined, s, i >= levels) && i % levels < depth_of(p, s)) {
                 int stage = p->g->state.at[s].op < 0 ? -1 : device_of(p, 0, p->g->state.at[s].op);
                 *PUSH(list) = (Msg){.tensor = -1, .state = s, .src = stage, .dst = stage, .level = i % levels,
                                     .back = i >= levels, .joined = joined[s], .room = plan_room(p, s), .slack = slack};
@@ -192,7 +198,7 @@ static int chunk_of(const Desk *d, const Msg *m)
 /* Where rows exchange something of all chunks, a row is a replica. */
 static int row_at(const Desk *d, const Msg *m)
 {
-    return d->p->g->state.at[m->state].op < 0 ? d->replica : plan_row_of(d->p, d->device, chunk_of(d, m));
+    return d->p->g->state.at[m->state].op < 0 ? d->replica : plan_copy(d->p, d->device, chunk_of(d, m));
 }
 
 Halves desk_halves(const Desk *d, int msg)
@@ -227,7 +233,7 @@ Action desk_transfer(const Desk *d, ActionKind kind, int msg, int step, int mb)
         take_half(d, msg, &a);
         return a;
     }
-    a.peer = plan_twin(d->p, kind == K_SEND ? m->dst : m->src, d->replica);
+    a.peer = plan_twin(d->p, kind == K_SEND ? m->dst : m->src, plan_row_at(d->p, d->device, a.mb));
     a.bytes = m->tensor >= 0 ? d->p->g->tensor.at[m->tensor].bytes : d->p->g->state.at[m->state].bytes;
     if (m->tensor < 0 && d->p->g->state.at[m->state].kind == S_GRAD) {      /* of a use elsewhere: what is whole here */
         Extent part = plan_summed(d->p, d->replica, m->state);

@@ -58,7 +58,7 @@ bool version_copied(const Plan *p, int state, int chunk)
 int version_slots(const Plan *p, const Pool *x)
 {
     switch (role_of(x)) {
-    case GRADIENTS: return order_accumulators(p) * (order_holds(p, x->device) ? 2 : 1);
+    case GRADIENTS: return order_accumulators(p, x->chunk) * (order_holds(p, x->device) ? 2 : 1);
     case WEIGHTS:   return order_copies(p, x->chunk);
     case VALUES:    return order_steps(p, x->device);
     default:        return 0;
@@ -117,7 +117,7 @@ static int place_of(const Plan *p, int chunk, const Action *k)
 
 int version_slot(const Plan *p, const Pool *x, const Action *k)
 {
-    int levels = order_accumulators(p);
+    int levels = order_accumulators(p, x->chunk);
     switch (role_of(x)) {
     case GRADIENTS: return modulo(k->step, x->count / levels) * levels + (k->kind == K_U ? 0 : k->group);
     case WEIGHTS:   return modulo(k->version + place_of(p, x->chunk, k), x->count);
@@ -184,7 +184,7 @@ int version_phases(const Plan *p, int device)
     int phases = 1;
     for (int i = 0; i < p->pool.n && order_overlap(p) > 0; i++) {
         const Pool *x = &p->pool.at[i];
-        int levels = role_of(x) == GRADIENTS ? order_accumulators(p) : 1, n = x->count / levels;
+        int levels = role_of(x) == GRADIENTS ? order_accumulators(p, x->chunk) : 1, n = x->count / levels;
         if (x->device != device || n < 2)
             continue;
         n /= role_of(x) == TENSORS ? gcd(n, p->g->micro) : 1;

@@ -518,7 +518,7 @@ static void find_pools(Lower *w)
         Buf *b = &p->buf.at[i];
         const Touch *t = &touch[i - w->bufs];
         if (b->state >= 0) {
-            bool sums = p->g->state.at[b->state].kind == S_GRAD && (order_accumulators(p) > 1 || holds);
+            bool sums = p->g->state.at[b->state].kind == S_GRAD && (order_accumulators(p, b->chunk) > 1 || holds);
             if (b->birth == AT_ALWAYS && (sums || b->death != AT_ALWAYS))
                 b->pool = pool_of(p, b);
             continue;

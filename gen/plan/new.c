@@ -9,7 +9,7 @@ Plan *new_plan(const Graph *g, const Cost *c, const Model *m, int stages, const 
     Plan *p = alloc(sizeof *p);
     const Ints *map = ask ? ask->map : NULL;    /* with one, a device alone has several chunks */
     *p = (Plan){.g = g, .c = cost_with(c, schedule_of(schedule)), .m = m, .schedule = schedule, .ask = ask ? *ask : (Ask){0},
-                .devices = stages * m->plan.replicas, .chunks = map ? map->n - stages + 1 : m->plan.chunks,
+                .devices = devices_for(m, stages), .chunks = map ? map->n - stages + 1 : m->plan.chunks,
                 .replicas = m->plan.replicas > 1 ? m->plan.replicas : 0};
     for (int d = 0; d < p->devices; d++)
         *PUSH(&p->dev) = (DevicePlan){.device = d, .limit = m->devices.at[d].memory};

@@ -205,6 +205,27 @@ bool part_cuts(const Plan *p, Ints *cuts)
     return cuts->n == plan_chunks(p) - 1;
 }
 
+/* With plan.widths a device of a narrow stage takes as many rows' micro-batches in the time of one: so much longer they take in
+ * the first row.  What more micro-batches need of memory there, mem finds. */
+static const Cost *slowed(const Plan *p)
+{
+    Cost *c = alloc(sizeof *c);
+    *c = *p->c;
+    c->classes = plan_stages(p);
+    c->of = (Ints){0};
+    c->ns = alloc(sizeof *c->ns * (size_t)c->classes), c->alone = alloc(sizeof *c->alone * (size_t)c->classes);
+    for (int d = 0; d < c->classes; d++) {
+        *PUSH(&c->of) = d;
+        c->ns[d] = alloc(sizeof(Ns) * (size_t)c->ops), c->alone[d] = alloc(sizeof(Ns) * (size_t)c->ops);
+        for (int o = 0; o < c->ops; o++) {
+            int turns = o < p->g->nb ? p->m->plan.replicas / p->m->plan.widths.at[d] : 1;
+            c->ns[d][o] = cost_op(p->c, d, o) * turns;
+            c->alone[d][o] = cost_alone(p->c, d, o) * turns;
+        }
+    }
+    return c;
+}
+
 /* What a planner sees of several copies of the model: the first one, as if its micro-batches were all. */
 static const Plan *first_row(const Plan *p)
 {
@@ -220,8 +241,12 @@ static const Plan *first_row(const Plan *p)
     with.replicas = 0;
     with.tree_depth = plan_levels(p);
     with.home.n = 1;
+    if (plan_uneven(p)) {
+        with.c = slowed(p);
+        with.chunk.n = 0;
+    }
     *one = with;
-    if (plan_ways(p) > 1)
+    if (plan_ways(p) > 1 || plan_uneven(p))
         plan_keep_row(one);
     return one;
 }
@@ -565,8 +590,9 @@ int part(Plan *p, const Bytes *limit)
     p->predicted.value = found ? a.value : a.bound;
     p->predicted.alone = x.alone > 0 ? x.alone : p->predicted.value;
     p->predicted.bound = a.bound;
-    /* Where steps overlap, it is of the longest chunk; where two pipelines share the devices, of one of them. */
-    if (found && (order_overlap(p) || plan_ways(p) > 1))
+    /* Where steps overlap, it is of the longest chunk; where two pipelines share the devices, of one of them.  With plan.widths
+     * micro-batches of a row stand for those of several. */
+    if (found && (order_overlap(p) || plan_ways(p) > 1 || plan_uneven(p)))
         p->predicted.bound = 0;
     if (!found || (p->ask.cutoff > 0 && a.value > p->ask.cutoff)) {
         mem_drop(x.room);

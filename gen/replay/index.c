@@ -238,7 +238,7 @@ static void find_moments(Live *x, int chunk, bool two)
     find_sums(x, chunk);
     x->delay[chunk] = order_copies(x->p, chunk) - 1;
     x->steps[chunk] = order_steps(x->p, device);
-    x->accumulators[chunk] = order_accumulators(x->p) * (order_holds(x->p, device) ? 2 : 1);
+    x->accumulators[chunk] = order_accumulators(x->p, chunk) * (order_holds(x->p, device) ? 2 : 1);
     for (int i = 0; i < run.n; i++) {
         const Action *k = &run.at[i];
         if (!transport_beat(k, overlap))

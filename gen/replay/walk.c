@@ -288,8 +288,8 @@ static Bytes take_level(const Live *x, int row, int level)
 static Bytes take_merges(const Live *x)
 {
     Bytes most = 0;
-    int row = plan_row_of(x->p, stage_of(x->p, x->chunk), x->chunk);
-    for (int level = 0; level < plan_levels(x->p); level++) {
+    int row = plan_copy(x->p, stage_of(x->p, x->chunk), x->chunk);
+    for (int level = 0; level < plan_depth(x->p, x->chunk); level++) {
         Bytes now = take_level(x, row, level);
         most = now > most ? now : most;
     }

@@ -54,7 +54,7 @@ static Bytes *states(const Plan *p)
         if (x->param < 0)
             continue;
         bool grad = x->kind == S_GRAD;
-        sum[(grad ? x->op : g->state.at[x->param].op) + 1] += x->bytes * (grad ? order_accumulators(p) : 1);
+        sum[(grad ? x->op : g->state.at[x->param].op) + 1] += x->bytes * (grad ? order_accumulators(p, -1) : 1);
     }
     return summed(sum, g->nf);
 }

@@ -121,7 +121,7 @@ static void take_states(Units *u, const Plan *p, const int *of)
         if (x->param < 0 || copy_alone(g, s))
             continue;
         int grad = x->kind == S_GRAD, at = of[grad ? x->op : g->state.at[x->param].op];
-        u->states[at] += x->bytes * (grad ? order_accumulators(p) : 1);
+        u->states[at] += x->bytes * (grad ? order_accumulators(p, -1) : 1);
         if (x->kind == S_COPY || (x->kind == S_PARAM && !copied[s]))
             u->params[at] += x->bytes;
     }

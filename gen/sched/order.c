@@ -57,33 +57,42 @@ static bool joint(const Graph *g)
     return false;
 }
 
+static void fold(Plan *p, int device, const Action *of, Fold part, int from, int into)
+{
+    Action *k = sched_put(p, device, K_FOLD, of->chunk, of->mb);
+    k->group = from;
+    k->into = into;
+    k->fold = (int)part;
+    k->piece = of->piece;
+    k->step = k->version = of->step;
+}
+
 /* The accumulator of a weight gradient, and the folds once its group is complete.  I has both too, if there are weights whose
  * gradient one kernel makes with the input gradient. */
 static void accumulate(Plan *p, int device, Action *k)
 {
     int64_t size = p->g->micro / p->g->groups, j = k->mb % plan_micro(p) / size;      /* of its row */
-    int chunk = k->chunk, mb = k->mb, slot = ones(j);
+    int mb = k->mb, each = order_accumulators(p, -1), row = mb / plan_micro(p) % plan_turns(p, k->chunk);
+    int slot = row * each + ones(j);
     const Action of = *k;
     k->group = slot;
     k->acc = mb % size != 0;
-    if (mb % size != size - 1 || (j & 1) == 0 || (of.kind == K_I && !joint(p->g)))
+    if (mb % size != size - 1 || (of.kind == K_I && !joint(p->g)))
         return;
     Fold part = of.kind == K_B || !joint(p->g) ? FOLD_ALL : of.kind == K_I ? FOLD_I : FOLD_W;
-    for (; j & 1; j >>= 1, slot--) {
-        Action *fold = sched_put(p, device, K_FOLD, chunk, mb);
-        fold->group = slot;
-        fold->into = slot - 1;
-        fold->fold = (int)part;
-        fold->piece = of.piece;
-        fold->step = fold->version = of.step;
-    }
+    for (; j & 1; j >>= 1, slot--)
+        fold(p, device, &of, part, slot, slot - 1);
+    /* The rows of the device, each with its sum in its first accumulator: every row ends behind the one before it. */
+    bool ends = mb % plan_micro(p) == plan_micro(p) - 1;
+    for (int step = 1; ends && row & step; step *= 2)
+        fold(p, device, &of, part, (row & -step) * each, (row & -2 * step) * each);
 }
 
 /* One level of an exchange between rows: of the chunk, or of all that the device holds: -1.  what: Action.group. */
 static void exchange(Plan *p, int device, ActionKind kind, int chunk, int level, int what)
 {
     for (int c = 0; c < plan_chunks(p); c++)
-        if (chunk < 0 ? plan_holds(p, device, c) : c == chunk) {
+        if ((chunk < 0 ? plan_holds(p, device, c) : c == chunk) && level < plan_depth(p, c)) {
             Action *k = sched_put(p, device, kind, c, -1);
             k->tree_level = level;
             k->group = what;
@@ -233,7 +242,7 @@ static bool merges_early(const Plan *p)
 
 static bool is_last(const Plan *p, int device, const Action *k)
 {
-    return (k->kind == K_B || k->kind == K_W) && k->mb == plan_first(p, device, k->chunk) + plan_micro(p) - 1;
+    return (k->kind == K_B || k->kind == K_W) && k->mb == plan_first(p, device, k->chunk) + plan_share_of(p, k->chunk) - 1;
 }
 
 static void finish_device(Plan *p, int device)
@@ -371,6 +380,17 @@ static const char *table_refuses(const Graph *g, const Model *m)
 static const char *const optimizers[] = {[OPT_SGD] = "sgd", [OPT_ADAMW] = "adamw", [OPT_NADAMW] = "nadamw",
                                         [OPT_RMSPROP] = "rmsprop"};
 
+static const char *widths_refuse(const Model *m, const Schedule *s)
+{
+    if (!s->widths)
+        return "its copies of a stage are as many as those of the others; delete plan.widths, or take 1f1b or gpipe";
+    if (m->plan.chunks > 1 || m->plan.map.n)
+        return "with plan.widths a device has one chunk; delete plan.chunks and plan.map";
+    if (m->train.shard)
+        return "with plan.widths each copy of a stage has all of its states; set train.shard: none";
+    return NULL;
+}
+
 const char *order_refuses(const Graph *g, const Model *m, const Schedule *s, int devices)
 {
     const Train *t = &m->train;
@@ -381,6 +401,9 @@ const char *order_refuses(const Graph *g, const Model *m, const Schedule *s, int
     if (t->fp8 && s->async)
         return "its steps overlap, and the scales of fp8 follow whole steps; set train.precision.compute: bf16, or take a "
                "synchronous schedule";
+    const char *uneven = m->plan.widths.n ? widths_refuse(m, s) : NULL;
+    if (uneven)
+        return uneven;
     if (t->shard && s->async)
         return "it has no replicas to deal optimiser states out to; set train.shard: none, or take a synchronous schedule";
     if (t->shard && s->ways > 1)
@@ -435,6 +458,17 @@ static void settle(Plan *p)
         }
 }
 
+/* plan.widths: the devices of the first row, then those that the next one has more, and so on. */
+static void settle_widths(Plan *p)
+{
+    const Ints *widths = &p->m->plan.widths;
+    for (int q = 0, device = 0; q < p->m->plan.replicas; q++)
+        for (int s = 0; s < widths->n; s++) {
+            int turns = p->m->plan.replicas / widths->at[s];
+            plan_settle(p, q, q % turns ? plan_home(p, q - q % turns, s) : device++);
+        }
+}
+
 static int make_order(Plan *p)
 {
     const Schedule *k = schedule_of(p->schedule);
@@ -450,10 +484,10 @@ static int make_order(Plan *p)
     for (int d = 0; d < p->devices; d++)
         PUSH(&p->dev)->device = d;
     int stages = plan_stages(p);
-    settle(p);
-    if (makers[k - schedules](p))
+    (plan_uneven(p) ? settle_widths : settle)(p);
+    if ((plan_uneven(p) ? sched_widths : makers[k - schedules])(p))
         return 1;
-    for (int d = 0; d < stages; d++)
+    for (int d = 0; d < (plan_uneven(p) ? p->devices : stages); d++)
         finish_device(p, d);
     sched_slack(p);
     sched_replicate(p);
@@ -486,12 +520,12 @@ int order(Plan *p)
     return none;
 }
 
-int order_accumulators(const Plan *p)
+int order_accumulators(const Plan *p, int chunk)
 {
     int n = 1;
     for (int64_t groups = p->g->groups / plan_rows(p); groups > 1; groups >>= 1)
         n++;
-    return n;
+    return n * plan_turns(p, chunk);
 }
 
 int order_flight(const Plan *p, int chunk)
@@ -537,7 +571,7 @@ static bool alternates(const Plan *p, int chunk)
 /* Does a chunk hold more micro-batches than computing keeps busy? */
 static bool spare(const Plan *p, int chunk)
 {
-    return order_flight(p, chunk) > plan_chunks(p) - chunk;
+    return !plan_uneven(p) && order_flight(p, chunk) > plan_chunks(p) - chunk;
 }
 
 /* One computation is enough if no spare micro-batches are in flight.  Spare ones let messages take longer than a forward:

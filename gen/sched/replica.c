@@ -13,10 +13,15 @@
  * sum, that of r = 1: the numeric key does not know r.  Every replica then updates its own copy of the parameters; ties, norms
  * and clipping stay inside the replica.  With train.shard it updates the part that it has summed up.
  *
+ * With plan.widths a stage may have fewer copies than the model has rows.  Its devices are in several neighbouring rows each,
+ * and take micro-batches of them in turn.  Each row has accumulators of its own there, since its groups are a subtree.  What is
+ * above that on the device is folds, and above the device messages: the same tree.  Uses of a tied parameter go up and down
+ * the tree each by itself, as stages halve a gradient in different parts.
+ *
  * A row is one copy of the model, with micro-batches of its own.  Plan.home names the device of each (row, chunk); order.c
  * fills it, and nothing else computes a device.  A replica is the rows that share its devices: one, or one a direction of the
- * pipeline.  The tree is over rows; the plan counts replicas.  No device has the same chunk in two rows.  Numbers of
- * micro-batches are those of the whole step, so data, dropout and losses follow from them as ever.
+ * pipeline.  The tree is over rows; the plan counts replicas.  Without plan.widths no device has the same chunk in two rows.
+ * Numbers of micro-batches are those of the whole step, so data, dropout and losses follow from them as ever.
  *
  * Source: Thakur, Rabenseifner and Gropp, Optimization of Collective Communication Operations in MPICH, 2005, section 4.4.
  *
@@ -38,7 +43,35 @@ int plan_replicas(const Plan *p)
 
 int plan_stages(const Plan *p)
 {
-    return p->devices / plan_replicas(p);
+    return plan_uneven(p) ? p->m->plan.widths.n : p->devices / plan_replicas(p);
+}
+
+bool plan_uneven(const Plan *p)
+{
+    return p->m && p->m->plan.widths.n > 0;
+}
+
+int plan_copies(const Plan *p, int chunk)
+{
+    return plan_uneven(p) && chunk >= 0 ? p->m->plan.widths.at[stage_of(p, chunk)] : 1 << plan_levels(p);
+}
+
+int plan_turns(const Plan *p, int chunk)
+{
+    return plan_uneven(p) && chunk >= 0 ? p->m->plan.replicas / plan_copies(p, chunk) : 1;
+}
+
+int plan_copy(const Plan *p, int device, int chunk)
+{
+    return plan_row_of(p, device, chunk) / plan_turns(p, chunk);
+}
+
+int plan_depth(const Plan *p, int chunk)
+{
+    int n = 0;
+    while (1 << n < plan_copies(p, chunk))
+        n++;
+    return n;
 }
 
 int plan_rows(const Plan *p)
@@ -133,6 +166,16 @@ int plan_first(const Plan *p, int device, int chunk)
     return plan_row_of(p, device, chunk) * plan_micro(p);
 }
 
+int plan_share_of(const Plan *p, int chunk)
+{
+    return plan_micro(p) * plan_turns(p, chunk);
+}
+
+int plan_row_at(const Plan *p, int device, int mb)
+{
+    return mb >= 0 && plan_uneven(p) ? mb / plan_micro(p) : plan_replica(p, device);
+}
+
 int plan_levels(const Plan *p)
 {
     int n = p->tree_depth;
@@ -141,10 +184,10 @@ int plan_levels(const Plan *p)
     return n;
 }
 
-/* Two pipelines in a replica have Ask.early; asynchronous schedules have no replicas. */
+/* Two pipelines in a replica have Ask.early; asynchronous schedules have no replicas.  With plan.widths it is not built. */
 bool plan_may_bucket(const Plan *p)
 {
-    return plan_levels(p) > 0 && plan_ways(p) == 1;
+    return plan_levels(p) > 0 && plan_ways(p) == 1 && !plan_uneven(p);
 }
 
 int plan_buckets(const Plan *p)
@@ -154,7 +197,7 @@ int plan_buckets(const Plan *p)
 
 int plan_partner(const Plan *p, int device, int chunk, int level)
 {
-    return plan_home(p, plan_row_of(p, device, chunk) ^ 1 << level, chunk);
+    return plan_home(p, (plan_copy(p, device, chunk) ^ 1 << level) * plan_turns(p, chunk), chunk);
 }
 
 void plan_keep_row(Plan *p)
@@ -166,7 +209,7 @@ void plan_keep_row(Plan *p)
     for (int d = 0; d < p->devices; d++) {
         Actions list = {0};
         for (int i = 0; i < p->dev.at[d].order.n; i++)
-            if (stage_of(p, p->dev.at[d].order.at[i].chunk) == d)
+            if (stage_of(p, p->dev.at[d].order.at[i].chunk) == d && p->dev.at[d].order.at[i].mb < p->g->micro)
                 *PUSH(&list) = p->dev.at[d].order.at[i];
         p->dev.at[d].order = list;
     }
@@ -176,7 +219,7 @@ void plan_keep_row(Plan *p)
 void sched_replicate(Plan *p)
 {
     int stages = plan_stages(p);
-    for (int d = stages; d < p->devices; d++) {
+    for (int d = stages; d < p->devices && !plan_uneven(p); d++) {
         const Actions *first = &p->dev.at[plan_stage(p, d)].order;
         for (int i = 0; i < first->n; i++) {
             Action *k = PUSH(&p->dev.at[d].order);

@@ -11,6 +11,7 @@
 Action *sched_put(Plan *p, int device, ActionKind kind, int chunk, int mb);
 void sched_any_map(Plan *p, bool flush);        /* slots.c; flush: GPipe's form */
 void sched_replicate(Plan *p);
+int sched_widths(Plan *p);                      /* widths.c: the lists of all devices, where plan.widths says how many */
 /* What fills the rooms of a chunk (plan_room) on a device, at the end of a list. */
 void sched_room(const Plan *p, int device, Actions *list, int chunk);
 void sched_slack(Plan *p);

@@ -39,7 +39,8 @@
  *
  * Cost: constant for each question, linear in the states for plan_joined().
  *
- * Not handled: ties of two pipelines in a replica (each use goes up and down the tree; the sums are added behind it).
+ * Not handled: ties of two pipelines in a replica, and with plan.widths (each use goes up and down the tree; the sums are added
+ * behind it).
  */
 #include "plan.h"
 
@@ -73,7 +74,7 @@ bool plan_drops(const Plan *p, int state)
 {
     const State *x = &p->g->state.at[state];
     return p->m->train.shard >= SHARD_GRADIENTS && x->kind == S_GRAD && plan_sharded(p, x->param) &&
-        !plan_returns(p, x->param) && order_accumulators(p) == 1;
+        !plan_returns(p, x->param) && order_accumulators(p, -1) == 1;
 }
 
 /* Not a tied parameter, which goes to its uses from home, and none of which the devices of a stage have parts. */
@@ -96,7 +97,7 @@ bool plan_room(const Plan *p, int state)
 
 static bool joins(const Plan *p, int param)
 {
-    bool alone = schedule_ways(schedule_of(p->schedule)) == 1;
+    bool alone = schedule_ways(schedule_of(p->schedule)) == 1 && !plan_uneven(p);
     return (!p->m->train.shard || plan_returns(p, param)) && plan_levels(p) > 0 && alone && !p->g->state.at[param].tracked;
 }
 
@@ -130,9 +131,16 @@ int plan_cuts_op(const Plan *p, int op)
     return param >= 0 && plan_sharded(p, param) ? param : plan_joins_op(p, op);
 }
 
+/* Of the tree that the state goes up: that of its chunk, once there is one. */
+static int levels_of(const Plan *p, int s)
+{
+    int op = p->g->state.at[s].op;
+    return plan_uneven(p) && op >= 0 && p->chunk.n ? plan_depth(p, p->chunk.at[op]) : plan_levels(p);
+}
+
 Extent plan_own(const Plan *p, int row, int s)
 {
-    return plan_share(p, row, s, plan_levels(p));
+    return plan_share(p, row, s, levels_of(p, s));
 }
 
 Extent plan_summed(const Plan *p, int row, int s)
@@ -149,7 +157,7 @@ Extent plan_piece(const Plan *p, int row, int s)
 
 Extent plan_share(const Plan *p, int row, int s, int level)
 {
-    int levels = plan_levels(p), part = 0;
+    int levels = levels_of(p, s), part = 0;
     for (int l = 0; l < level; l++)
         part |= (row >> l & 1) << (levels - 1 - l);
     int64_t r = (int64_t)1 << levels;

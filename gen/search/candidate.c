@@ -19,7 +19,7 @@
 
 Bytes *least_memory(const Model *m, int stages)
 {
-    int devices = stages * m->plan.replicas;
+    int devices = devices_for(m, stages);
     Bytes *limit = alloc(sizeof *limit * (size_t)devices);
     for (int d = 0; d < devices; d++)
         limit[d] = m->devices.at[d].memory;

@@ -213,7 +213,7 @@ static void offer_stages(Degrees *all, const Model *m)
         with->plan.stages_min = with->plan.stages_max = stages;
         if (order_refuses(g, with, k, stages))
             continue;
-        Offer o = {with, g, cost_shared(c, with, stages * with->plan.replicas), stages, k, .named = with};
+        Offer o = {with, g, cost_shared(c, with, devices_for(with, stages)), stages, k, .named = with};
         const Model *few = planner_named(with->plan.planner)->complete ? shorter(all->x, with, 1, 0) : with;
         Graph *less = alloc(sizeof *less);
         *less = *g;

@@ -143,7 +143,7 @@ void share_limits(Candidate *k)
     static const int parts[] = {16, 8, 4, 2};
     enum { PARTS = sizeof parts / sizeof *parts };
     const Bytes *limit = least_memory(k->m, k->stages);
-    const int devices = k->stages * k->m->plan.replicas;
+    const int devices = devices_for(k->m, k->stages);
     Ask ask = k->ask;
     for (int i = 0; i < PARTS && !is_spent(k); i++) {
         ask.work = purse_new(k->ask.work, purse_left(k->ask.work) / (PARTS - i));

@@ -78,7 +78,7 @@ static void list_graph(Search *s, const Model *m)
     purse_spend(s->ask.work, (int64_t)g->op.n * BUILDING);
     bool any = schedule_open(m->plan.schedule);                        /* of those that train alike: the synchronous ones */
     for (int stages = m->plan.stages_min; stages <= m->plan.stages_max; stages++) {
-        const Cost *shared = cost_shared(c, m, stages * m->plan.replicas);
+        const Cost *shared = cost_shared(c, m, devices_for(m, stages));
         check_cost(g, shared);
         for (const Schedule *k = schedules; k->name; k++) {
             bool asked = any ? k->tried : !strcmp(m->plan.schedule, k->name);
@@ -135,7 +135,7 @@ static void add_layouts(const Search *s, const Model *m, Guesses *all)
     bool either = m->plan.recompute == RECOMPUTE_AUTO, full = m->plan.recompute == RECOMPUTE_FULL;
     const Schedule *k = schedule_of(m->plan.schedule);
     for (int stages = m->plan.stages_min; stages <= m->plan.stages_max; stages++) {
-        Plan *p = new_plan(g, cost_shared(c, m, stages * m->plan.replicas), m, stages, k->name, NULL);
+        Plan *p = new_plan(g, cost_shared(c, m, devices_for(m, stages)), m, stages, k->name, NULL);
         Bytes *limit = least_memory(m, stages);
         if (refuses(g, m, k, stages) || order(p))
             continue;

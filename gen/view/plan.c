@@ -122,9 +122,29 @@ void view_cuts(FILE *f, const Plan *p, int only)
 
 static const char *shape_of_plan(const Plan *p)
 {
-    const char *width = plan_replicas(p) > 1 ? strf("%d replicas of ", plan_replicas(p)) : "";
+    const char *width = plan_replicas(p) > 1 && !plan_uneven(p) ? strf("%d replicas of ", plan_replicas(p)) : "";
     return strf("%s, %s%s%s, %s of %" PRId64, order_name(p), width, count_text(plan_stages(p), "stage"), team_shape(p),
                 count_text(p->g->micro, "micro-batch"), p->g->batch);
+}
+
+/* Stages down, copies of the model across: who computes their micro-batches. */
+static void view_copies(FILE *f, const Plan *p)
+{
+    int wide = 9;
+    for (int d = 0; d < p->devices; d++) {
+        int n = (int)strlen(team_text(p->m, d));
+        wide = n > wide ? n : wide;
+    }
+    fprintf(f, "  %5s", "stage");
+    for (int q = 0; q < plan_rows(p); q++)
+        fprintf(f, "  %-*s", wide, strf("copy %d", q));
+    fprintf(f, "  a device's micro-batches\n");
+    for (int s = 0; s < plan_stages(p); s++) {
+        fprintf(f, "  %5d", s);
+        for (int q = 0; q < plan_rows(p); q++)
+            fprintf(f, "  %-*s", wide, team_text(p->m, plan_home(p, q, s)));
+        fprintf(f, "  %d\n", plan_share_of(p, s));
+    }
 }
 
 /* Stages down, their devices across. */
@@ -172,6 +192,8 @@ void view_plan(FILE *f, const Plan *p, bool neighbours)
     if (p->m->train.fp8)
         fprintf(f, "  fp8     %s\n", fp8_text(p->g));
     view_stream(f, p);
+    if (plan_uneven(p))
+        view_copies(f, p);
     view_grid(f, p);
     for (int d = 0; d < plan_stages(p); d++)        /* of the first replica; the others are like it */
         view_one(f, p, d);

@@ -82,7 +82,7 @@ int view_schedule_csv(const Options *x, const Model *m, const Schedule *k)
     const Cost *c = cost(g, m, x->times);
     int stages = m->plan.stages_max;
     const char *why = order_refuses(g, m, k, stages);
-    Plan *p = new_plan(g, cost_shared(c, m, stages * m->plan.replicas), m, stages, k->name, NULL);
+    Plan *p = new_plan(g, cost_shared(c, m, devices_for(m, stages)), m, stages, k->name, NULL);
     if (why || order(p))
         err(m->plan.loc, NULL, "schedule %s: %s", k->name, why ? why : "there is no such list of these numbers");
     check_order(p);

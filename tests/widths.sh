@@ -1,0 +1,111 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Stages that several devices have a copy of, not all as many: one hash, that of one device with the same gradient groups.  A
+# GPT with dropout, a tied head and clipping by the norm; losses, norms, evaluations, gradients and checkpoints have no trace of
+# the widths.  What does not go is refused, with what would do.
+#
+# SLOW=1: all widths of up to three stages, both schedules.
+. "$(dirname "$0")/lib.sh"
+need dpgen dpgen-verify build/emitted build/librt.a
+use_portable
+
+{ sed "s,op: SoftmaxCrossEntropy\,,& top: 3\,," "$models/tiny-gpt.yaml"; echo; } |
+    awk '/^data:/ { print; print "  eval: {format: bytes, files: \"*\", tokens: tokens, " \
+    "next: targets, every: 2, batches: 5}"; next } 1' >"$tmp/model.yaml"
+echo "devices: [{name: cpu, kind: cpu, count: 16, memory: 64MiB, threads: 1, kernels: portable}]" >"$tmp/many"
+model="$tmp/model.yaml --set train.batch.global=16 --set train.batch.micro=1 --set train.batch.groups=4 --devices $tmp/many"
+arguments="--steps 4 --eval-data $root/README.md"
+# wide NAME WIDTHS OPTION...: a line for `plans`
+wide() { name=$1 widths=$2; shift 2; echo "$name.$widths --widths $widths --stages $(echo "$widths" | tr -dc , | wc -c | awk \
+    '{ print $1 + 1 }') $*"; }
+
+keep="one.1 1f1b.2,1 1f1b.1,4,2 gpipe.2,1,1"
+{ echo "one.1 $model --stages 1 --schedule gpipe"
+  wide 1f1b 2,1 $model --schedule 1f1b; wide gpipe 2,1,1 $model --schedule gpipe
+  wide 1f1b 1,4,2 $model --schedule 1f1b --recompute full; wide team 1,2 $model --schedule 1f1b --offload "\"['*']\""
+  [ -z "$SLOW" ] || for a in 1 2 4; do for b in 1 2 4; do for c in "" ,1 ,2 ,4; do for s in 1f1b gpipe; do
+      wide slow.$s $a,$b$c $model --schedule $s
+  done; done; done; done; } | plans
+one_hash "widths"
+whole=$hash
+# of one device of a team
+{ for w in 1 2,1 1,2; do wide team $w $model --schedule 1f1b --set train.blocks=2 --set plan.tensor=$((2 - (${#w} < 2))); done
+} | sed 's/^team.1 --widths 1/team.1/' | plans
+one_hash "widths of teams"
+[ "$hash" != "$whole" ] && pass || fault "blocks are in no key"
+
+# ---- files know nothing of the widths -------------------------------------------------------------------------------------
+job() { dir=$1; shift; "$tmp/$dir/job" --quiet --data "$data" --eval-data "$root/README.md" "$@" 2>&1; }
+said=$(job one.1 --steps 9 --no-checkpoint --hash)
+for way in "1f1b.2,1 gpipe.2,1,1 one.1" "one.1 1f1b.1,4,2 1f1b.2,1"; do
+    set -- $way
+    rm -rf "$tmp/ckpt"
+    got=$(job $1 --steps 3 --checkpoint "$tmp/ckpt" && job $2 --steps 6 --checkpoint "$tmp/ckpt" --resume &&
+        job $3 --steps 9 --checkpoint "$tmp/ckpt" --resume --hash)
+    if [ ${#said} = 71 ] && [ "$got" = "$said" ]; then pass; else fault "begun by $1, ended by $3: $got, not $said"; fi
+done
+facts() {
+    job $1 --steps 4 --no-checkpoint --gradients "$tmp/$1.grads" --export "$tmp/$1.weights" --log "$tmp/$1.jsonl" >"$tmp/said"
+    sed -n 's/,"tokens_per_s".*//; s/,"time".*//; /"event":"\(step\|eval\)"/p' "$tmp/$1.jsonl"
+    cat "$tmp/$1.grads" "$tmp/$1.weights/model.safetensors" | sha256sum
+}
+want=$(facts one.1)
+[ "$(echo "$want" | grep -c '"accuracy":0\.[0-9]*$')" = 2 ] && [ "$(echo "$want" | grep -c '"step","step"')" = 4 ] && pass ||
+    fault "the log of one device: $want"
+for dir in 1f1b.2,1 1f1b.1,4,2 gpipe.2,1,1; do
+    got=$(facts $dir)
+    if [ "$got" = "$want" ]; then pass; else fault "$dir: other facts: $(echo "$got" | head -n 1) $(cat "$tmp/said")"; fi
+done
+
+# ---- who has which copy ---------------------------------------------------------------------------------------------------
+cat >"$tmp/grid" <<'END'
+  stage  copy 0     copy 1     copy 2     copy 3     a device's micro-batches
+      0  cpu.0      cpu.0      cpu.0      cpu.0      16
+      1  cpu.1      cpu.3      cpu.4      cpu.6      4
+      2  cpu.2      cpu.2      cpu.5      cpu.5      8
+END
+./dpgen plan $model --estimate --planner even --stages 3 --widths 1,4,2 --schedule 1f1b >"$tmp/said" 2>&1
+sed -n '/^  stage/,/^      2/p' "$tmp/said" | cmp -s - "$tmp/grid" && pass || fault "the grid: $(head -n 7 "$tmp/said")"
+grep -q '1f1b, 3 stages in 1, 4, 2 copies' "$tmp/said" && pass ||
+    fault "the grid: $(head -n 7 "$tmp/said")"
+grep -q '<td colspan="4">cpu.0</td><td>16</td>' "$tmp/1f1b.1,4,2/report.html" &&
+    grep -q '"widths": \[1, 4, 2\]' "$tmp/1f1b.1,4,2/plan.json" &&
+    grep -q 'stage 2 of 3, copy 1 of 2' "$tmp/1f1b.1,4,2/stage5.c" && pass || fault "a folder tells nothing of its widths"
+# as many under way as devices from the stage on, shared out among its own
+flights=$(sed -n 's/^stage .* \([0-9]*\) in flight$/\1/p' "$tmp/said" | tr '\n' ' ')
+[ "$flights" = "7 2 1 " ] && pass || fault "in flight: $flights, not 7 2 1"
+
+# ---- a mistake is seen ----------------------------------------------------------------------------------------------------
+for wrong in 's/turns = 4/turns = 2/' 's/copy = 2/copy = 0/'; do
+    rm -rf "$tmp/wrong"
+    cp -r "$tmp/1f1b.1,4,2" "$tmp/wrong"
+    sed -i "$wrong" "$tmp"/wrong/stage?.c
+    said=$(./dpgen-verify "$tmp/wrong" 2>&1) && fault "proved, with $wrong" || pass
+done
+
+# ---- over mpi -------------------------------------------------------------------------------------------------------------
+if over_mpi 7 2; then
+    { wide mpi 1,4,2 $model --schedule 1f1b --set plan.transport=mpi; } | plans
+    one_hash "over mpi" "$whole"
+fi
+use_portable
+
+# ---- what does not go -----------------------------------------------------------------------------------------------------
+plan="./dpgen plan $model --estimate --stages 2 --schedule 1f1b"
+refuse "three copies" 3 'plan.widths\[0\]: 3 is no power of two' $plan --widths 3,1
+refuse "the nearest" 3 '\^ 8$' $plan --widths 7,1
+refuse "more than groups" 3 '4 gradient groups cannot be dealt out to 8' $plan --widths 8,1
+refuse "more than devices" 3 'plan.widths: 6 copies, and 4 devices' $plan --widths 4,2 --set plan.tensor=4 \
+    --set train.blocks=4
+refuse "other stages" 3 'plan.widths: 3 stages, and other stages' $plan --widths 2,1,1
+refuse "replicas too" 3 'plan.replicas: plan.widths says that there are 2 copies' $plan --widths 2,1 --replicas 4
+refuse "another schedule" 3 'plan.widths' $plan --widths 2,1 --schedule zb-h1
+refuse "shard" 3 'plan.widths' $plan --widths 2,1 --set train.shard=optimizer
+refuse "a library" 3 'delete plan.widths' ./dpgen $model --estimate --planner even --stages 2 --schedule 1f1b --widths 2,1 \
+    --library -o "$tmp/none"
+refuse "no list" 3 'a list of devices' $plan --set plan.widths=2
+# equal ones are replicas
+for way in "--widths 2,2" "--replicas 2"; do $plan $way --json 2>"$tmp/err" | sed '/"options"\|--widths\|--replicas/d'; done |
+    sort | uniq -u | grep . && fault "equal widths are no replicas" || pass
+finish
