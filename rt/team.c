@@ -71,17 +71,18 @@ static long at_most(long a, long b) { return a < b ? a : b; }
 
 /* Level by level as in sum(), so each element has the same tree.  Devices that are alike in the bits of the levels so far share
  * elements that are not whole yet: each sends its partner those that the partner keeps, half of them. */
-static void sum_part(Stage *st, float *x, long n)
+static void sum_part(Stage *st, float *x, long n, long all)
 {
     float theirs[TEAM_PIECE];
     for (long level = 1; level < st->shards; level *= 2)
         for (long part = st->shard % (2 * level); part < st->shards; part += 2 * level)
             for (long from = 0; from < n; from += TEAM_PIECE) {
-                long k = at_most(TEAM_PIECE, n - from);
-                swap(st, st->shard ^ (int)level, x + (part ^ level) * n + from, k * (long)sizeof *theirs, theirs,
-                     k * (long)sizeof *theirs);
-                for (long i = 0; i < k; i++)
-                    x[part * n + from + i] += theirs[i];
+                long k = at_most(TEAM_PIECE, n - from), mine = at_most(part * n + from, all);
+                long away = at_most((part ^ level) * n + from, all), in = at_most(k, all - mine);
+                swap(st, st->shard ^ (int)level, x + away, at_most(k, all - away) * (long)sizeof *theirs, theirs,
+                     in * (long)sizeof *theirs);
+                for (long i = 0; i < in; i++)
+                    x[mine + i] += theirs[i];
             }
 }
 

@@ -38,8 +38,8 @@ static inline void fill_nothing(float *x, long n)
 struct Team {
     /* x[n] of all devices, added by the binary tree over them. */
     void (*sum)(Stage *st, float *x, long n);
-    /* The same of x[devices * n], of which only elements shard * n .. +n-1 are whole then. */
-    void (*sum_part)(Stage *st, float *x, long n);
+    /* The same of x[all], of which only elements shard * n .. +n-1 are whole then, those below `all`. */
+    void (*sum_part)(Stage *st, float *x, long n, long all);
     /* Bytes from[d] to from[d + 1] - 1 of x are there on device d, which may have none: all get what the others have. */
     void (*gather)(Stage *st, void *x, const long *from);
     /* x[bytes] of all devices, of which each byte is not 0 on one at most: all get what is there. */

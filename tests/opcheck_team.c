@@ -32,13 +32,14 @@ static void linear_parts(void)
         linear_rows_forward(stage, parts->k, x->k, w->k, b ? b->k : 0, tmp ? tmp->k : 0, 0, d[0], d[1], d[2]);
         alike("linear_rows_forward", parts, y);
         Tensor *sums = result(FLOAT, d[0] * (d[1] > d[2] ? d[1] : d[2]));
-        linear_rows_scatter_forward(stage, parts->k, x->k, w->k, b ? b->k : 0, sums->k, 0, d[0], d[1], d[2]);
+        linear_rows_scatter_forward(stage, parts->k, x->k, w->k, b ? b->k : 0, sums->k, 0, d[0], d[1], d[2], d[0]);
         alike("linear_rows_scatter_forward", parts, y);
-        linear_columns_scatter_x(stage, got->k, dy->k, w->k, sums->k, 0, d[0], d[1], d[2], d[3], d[2]);
+        linear_columns_scatter_x(stage, got->k, dy->k, w->k, sums->k, 0, d[0], d[1], d[2], d[3], d[2],
+                                 d[0]);
         alike("linear_columns_scatter_x", got, want);
-        part_forward(stage, parts->k, y->k, y->n);
+        part_forward(stage, parts->k, y->k, y->n, y->n);
         alike("part_forward", parts, y);
-        gather_forward(stage, parts->k, dy->k, y->n);
+        gather_forward(stage, parts->k, dy->k, y->n, y->n);
         alike("gather_forward", parts, dy);
         case_end();
     }
@@ -133,10 +134,10 @@ static void whole_experts(void)
     dispatch_backward(stage, y[0]->k, x->k, slot, TOKENS, TOP, IN);
     dispatch_experts_backward(stage, y[1]->k, x->k, slot, offset, tmp->k, TOKENS, TOP, IN, EXPERTS);
     alike("dispatch_experts_backward", y[1], y[0]);
-    dispatch_experts_scatter_backward(stage, y[1]->k, x->k, slot, offset, tmp->k, TOKENS, TOP, IN, EXPERTS);
+    dispatch_experts_scatter_backward(stage, y[1]->k, x->k, slot, offset, tmp->k, TOKENS, TOP, IN, EXPERTS, TOKENS);
     alike("dispatch_experts_scatter_backward", y[1], y[0]);
     combine_forward(stage, y[0]->k, x->k, share->k, slot, TOKENS, TOP, IN);
-    combine_experts_scatter_forward(stage, y[1]->k, x->k, share->k, slot, offset, tmp->k, TOKENS, TOP, IN, EXPERTS);
+    combine_experts_scatter_forward(stage, y[1]->k, x->k, share->k, slot, offset, tmp->k, TOKENS, TOP, IN, EXPERTS, TOKENS);
     alike("combine_experts_scatter_forward", y[1], y[0]);
     case_end();
 }
@@ -155,16 +156,17 @@ static void norm_parts(void)
     layernorm_forward(stage, y->k, mean->k, rstd->k, x->k, w->k, w->k, ROWS, WIDTH, 1e-5f);
     for (int acc = 0; acc < 2; acc++) {
         layernorm_backward(NORM(0), acc, ROWS, WIDTH);
-        layernorm_rows_backward(NORM(1), tmp->k, acc, ROWS, WIDTH);
+        layernorm_rows_backward(NORM(1), tmp->k, acc, ROWS, WIDTH, ROWS);
         alike("layernorm_rows_backward", dx[1], dx[0]);
         same_floats("layernorm_rows_backward dweight", dw[1]->k, dw[0]->k, WIDTH);
         same_floats("layernorm_rows_backward dbias", db[1]->k, db[0]->k, WIDTH);
         rmsnorm_backward(stage, dx[0]->k, dw[0]->k, dy->k, x->k, w->k, rstd->k, 0, acc, ROWS, WIDTH);
-        rmsnorm_rows_backward(stage, dx[1]->k, dw[1]->k, dy->k, x->k, w->k, rstd->k, 0, tmp->k, acc, ROWS, WIDTH);
+        rmsnorm_rows_backward(stage, dx[1]->k, dw[1]->k, dy->k, x->k, w->k, rstd->k, 0, tmp->k, acc, ROWS, WIDTH, ROWS);
         alike("rmsnorm_rows_backward", dx[1], dx[0]);
         same_floats("rmsnorm_rows_backward dweight", dw[1]->k, dw[0]->k, WIDTH);
         rmsnorm_offset_backward(stage, dx[0]->k, dw[0]->k, dy->k, x->k, w->k, rstd->k, 0, acc, ROWS, WIDTH, 1.0f);
-        rmsnorm_offset_rows_backward(stage, dx[1]->k, dw[1]->k, dy->k, x->k, w->k, rstd->k, 0, tmp->k, acc, ROWS, WIDTH, 1.0f);
+        rmsnorm_offset_rows_backward(stage, dx[1]->k, dw[1]->k, dy->k, x->k, w->k, rstd->k, 0, tmp->k, acc, ROWS, WIDTH, 1.0f,
+                                     ROWS);
         alike("rmsnorm_offset_rows_backward", dx[1], dx[0]);
         same_floats("rmsnorm_offset_rows_backward dweight", dw[1]->k, dw[0]->k, WIDTH);
     }
@@ -183,7 +185,7 @@ static void draw_parts(void)
     dropout_forward(stage, y[0]->k, x->k, onto->k, &vals, 1, SAMPLES, PER, 0.4f, 99);
     dropout_part_forward(stage, y[1]->k, x->k, onto->k, &vals, 1, SAMPLES, PER, PIECES, 0.4f, 99);
     alike("dropout_part_forward", y[1], y[0]);
-    dropout_rows_forward(stage, y[1]->k, x->k, onto->k, &vals, 1, SAMPLES, PER, 0.4f, 99);
+    dropout_rows_forward(stage, y[1]->k, x->k, onto->k, &vals, 1, SAMPLES, PER, SAMPLES * PER, 0.4f, 99);
     alike("dropout_rows_forward", y[1], y[0]);
     case_end();
 }

@@ -57,6 +57,11 @@ for t in 2 4 8; do
     done
 done
 
+# of 26 rows, which the blocks do not divide: the mean of the devices
+is "rows that are not even" "$(awk -v norms=$(bytes 4 0 0 0 $((3 * layer + table)) 19) 'BEGIN {
+    print norms + 4 * ((13 + 14) * 4 * 26 * 32 * 3 / 4 + (4 * 26 * 32 + 12 * 26 + 7 * 8 * 32) * 2) }')" \
+    "$(sent 4 --stages 1 --set plan.positions=divided -D T=13)"
+
 # Whole experts: of two layers the rows of all experts are gathered, 64 and 32 of 12 numbers, and the gradients of their shares
 # taken; a part of each expert of the first layer has three sums in place of that, and the second layer is whole
 sed 's/F: 9/F: 16/; s/T: 10/T: 16/; s/E: 5/E: 8/; s/out: 3,/out: E,/; s/experts: 3,/experts: E,/; s/count: 4/count: 16/' \

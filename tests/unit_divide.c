@@ -58,10 +58,10 @@ static void check_rows(const char *file, int devices, const char *layer, const c
     const Graph *g = graph_of(file, devices);
     Divide d;
     divide_find(g, devices, false, &d);
-    const int *axis = positions_find(g, &d);
+    const RowCut *cut = positions_find(g, &d);
     const char *text = "";
     for (int i = 0; i < g->nf; i++)
-        if (axis[i] >= 0 && !strncmp(g->op.at[i].name, layer, strlen(layer)))
+        if (cut[i].axis >= 0 && !strncmp(g->op.at[i].name, layer, strlen(layer)))
             text = strf("%s%s%s", text, *text ? ", " : "", g->op.at[i].name + strlen(layer));
     check(!strcmp(text, want), strf("rows of %s on %d devices", file, devices), want, text);
 }

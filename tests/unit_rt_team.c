@@ -45,7 +45,7 @@ static void team_sum(Stage *st, float *x, long n)
         memcpy(left.sum[st->shard], x, (size_t)n * sizeof *x);
 }
 
-static void team_sum_part(Stage *st, float *x, long n) { team_sum(st, x, st->shards * n); }
+static void team_sum_part(Stage *st, float *x, long n, long all) { (void)n, team_sum(st, x, all); }
 
 /* What the others have is there. */
 static void team_gather(Stage *st, void *x, const long *from)
@@ -210,11 +210,13 @@ static void check_draws(int devices, long run)
     stage.team = NULL, stage.shards = stage.shard = 0;
 }
 
-/* Rows of the devices: norms, of which each sums its own blocks, and Linear of which each keeps its rows. */
-enum { ALL_ROWS = 32, WIDE = 48, NARROW = 24 };
+/* Rows of the devices: norms, of which each sums its own blocks, and Linear of which each keeps its rows.  The last parts may
+ * be shorter, or empty: what stands behind them is not added, and zeros are put there. */
+enum { ALL_ROWS = 32, MOST_ROOM = 2 * ALL_ROWS, WIDE = 48, NARROW = 24 };
 static struct {
-    real x[ALL_ROWS * WIDE], dy[ALL_ROWS * WIDE], w[NARROW * WIDE], y[ALL_ROWS * NARROW], dx[2][ALL_ROWS * WIDE];
-    float mean[ALL_ROWS], rstd[ALL_ROWS], weight[WIDE], d[2][2][WIDE], tmp[ALL_ROWS * WIDE];
+    long rows;
+    real x[MOST_ROOM * WIDE], dy[MOST_ROOM * WIDE], w[NARROW * WIDE], y[ALL_ROWS * NARROW], dx[2][ALL_ROWS * WIDE];
+    float mean[MOST_ROOM], rstd[MOST_ROOM], weight[WIDE], d[2][2][WIDE], tmp[ALL_ROWS * WIDE];
 } of;
 
 /* All rows; or those of a device, which are so many from r on. */
@@ -225,106 +227,117 @@ static void norm_back(int kind, bool part, long r, long rows)
     float *dw = of.d[part][0], *db = of.d[part][1];
     real *dx = of.dx[part];
     if (kind == 0 && part)
-        layernorm_rows_backward(&stage, dx, dw, db, dy, x, w, mean, rstd, NULL, of.tmp, 1, rows, WIDE);
+        layernorm_rows_backward(&stage, dx, dw, db, dy, x, w, mean, rstd, NULL, of.tmp, 1, rows, WIDE, of.rows);
     else if (kind == 0)
         layernorm_backward(&stage, dx, dw, db, dy, x, w, mean, rstd, NULL, 1, rows, WIDE);
     else if (kind == 1 && part)
-        rmsnorm_rows_backward(&stage, dx, dw, dy, x, w, rstd, NULL, of.tmp, 1, rows, WIDE);
+        rmsnorm_rows_backward(&stage, dx, dw, dy, x, w, rstd, NULL, of.tmp, 1, rows, WIDE, of.rows);
     else if (kind == 1)
         rmsnorm_backward(&stage, dx, dw, dy, x, w, rstd, NULL, 1, rows, WIDE);
     else if (part)
-        rmsnorm_offset_rows_backward(&stage, dx, dw, dy, x, w, rstd, NULL, of.tmp, 0, rows, WIDE, 1.0f);
+        rmsnorm_offset_rows_backward(&stage, dx, dw, dy, x, w, rstd, NULL, of.tmp, 0, rows, WIDE, 1.0f, of.rows);
     else
         rmsnorm_offset_backward(&stage, dx, dw, dy, x, w, rstd, NULL, 0, rows, WIDE, 1.0f);
 }
 
+static long room_of(long rows, int devices, long blocks) { return (rows + blocks - 1) / blocks * (blocks / devices); }
+
 static void check_norm_rows(int kind, int devices, long blocks)
 {
-    const long rows = ALL_ROWS / devices;
+    const long room = room_of(of.rows, devices, blocks);
     memset(of.d, 0x3f, sizeof of.d);
     stage.team = NULL, stage.shards = 0;
-    norm_back(kind, false, 0, ALL_ROWS);
+    norm_back(kind, false, 0, of.rows);
     stage.team = &team, stage.shards = devices;
     for (int turn = 0; turn < 2 * devices; turn++) {
         stage.shard = turn % devices, left.second = turn >= devices;
         memset(of.d[1], 0x3f, sizeof of.d[1]);
-        norm_back(kind, true, stage.shard * rows, rows);
-        const real *want = of.dx[0] + stage.shard * rows * WIDE;
-        bool same = !memcmp(of.dx[1], want, (size_t)(rows * WIDE) * sizeof *want);
+        norm_back(kind, true, stage.shard * room, room);
+        const real *want = of.dx[0] + stage.shard * room * WIDE;
+        bool same = !memcmp(of.dx[1], want, (size_t)(part_here(&stage, room, of.rows) * WIDE) * sizeof *want);
         if (left.second)
             equal(same && !memcmp(of.d[0], of.d[1], sizeof of.d[0]), "a norm's rows", devices, blocks);
     }
 }
 
-static bool same_rows(const real *got, const real *all, long n)
+static bool same_rows(const real *got, const real *all, long room, long width)
 {
-    return !memcmp(got, all + stage.shard * n, (size_t)n * sizeof *got);
+    const long here = part_here(&stage, room, of.rows) * width;
+    bool good = !here || !memcmp(got, all + stage.shard * room * width, (size_t)here * sizeof *got);
+    for (long i = here; i < room * width; i++)
+        good &= get(got, i) == 0;
+    return good;
 }
 
 static void check_linear_rows(int devices, long blocks)
 {
-    const long each = WIDE / devices, part = NARROW / devices, mine = ALL_ROWS / devices;
-    static real px[ALL_ROWS * WIDE], pw[NARROW * WIDE], py[ALL_ROWS * NARROW], got[ALL_ROWS * WIDE], all[ALL_ROWS * NARROW];
+    const long each = WIDE / devices, part = NARROW / devices, mine = room_of(of.rows, devices, blocks);
+    static real px[ALL_ROWS * WIDE], pw[NARROW * WIDE], py[ALL_ROWS * NARROW], got[MOST_ROOM * WIDE], all[ALL_ROWS * NARROW];
     for (int turn = 0; turn < 4 * devices; turn++) {        /* y, then dx: each device twice in a row of turns */
         bool back = turn >= 2 * devices;
         stage.shard = turn % devices, left.second = turn / devices % 2;
         for (long i = 0; i < ALL_ROWS * each; i++)
             px[i] = of.x[i / each * WIDE + stage.shard * each + i % each];
+        memset(got, 0xff, sizeof got);
+        memset(all, 0xff, sizeof all);
         for (long i = 0; i < NARROW * each; i++)
             pw[i] = of.w[i / each * WIDE + stage.shard * each + i % each];
         for (long i = 0; i < ALL_ROWS * part; i++)
             py[i] = of.y[i / part * NARROW + stage.shard * part + i % part];
         if (back)
-            linear_columns_scatter_x(&stage, got, py, of.w + stage.shard * part * WIDE, of.tmp, 0, ALL_ROWS, WIDE, part, 1,
-                                     NARROW);
+            linear_columns_scatter_x(&stage, got, py, of.w + stage.shard * part * WIDE, of.tmp, 0, of.rows, WIDE, part, 1,
+                                     NARROW, mine);
         else
-            linear_rows_scatter_forward(&stage, got, px, pw, NULL, of.tmp, 0, ALL_ROWS, each, NARROW);
+            linear_rows_scatter_forward(&stage, got, px, pw, NULL, of.tmp, 0, of.rows, each, NARROW, mine);
         if (left.second)
-            equal(back ? same_rows(got, of.dx[0], mine * WIDE) : same_rows(got, of.y, mine * NARROW),
+            equal(back ? same_rows(got, of.dx[0], mine, WIDE) : same_rows(got, of.y, mine, NARROW),
                   back ? "rows of dx" : "rows of y", devices, blocks);
-        part_forward(&stage, got, of.y, mine * NARROW);
-        equal(same_rows(got, of.y, mine * NARROW), "a part", devices, blocks);
-        gather_forward(&stage, all, got, mine * NARROW);
+        part_forward(&stage, got, of.y, mine * NARROW, of.rows * NARROW);
+        equal(same_rows(got, of.y, mine, NARROW), "a part", devices, blocks);
+        gather_forward(&stage, all, got, mine * NARROW, of.rows * NARROW);
         if (left.second)
-            equal(!memcmp(all, of.y, sizeof all), "parts gathered", devices, blocks);
+            equal(!memcmp(all, of.y, (size_t)(of.rows * NARROW) * sizeof *all), "parts gathered", devices, blocks);
     }
 }
 
-static void check_rows(int devices, long blocks)
+static void check_rows(int devices, long blocks, long rows)
 {
-    for (long i = 0; i < ALL_ROWS * WIDE; i++) {
+    of.rows = rows;
+    memset(&of.x, 0xff, sizeof of.x);
+    memset(&of.dy, 0xff, sizeof of.dy);
+    for (long i = 0; i < rows * WIDE; i++) {
         put(of.x, i, (float)draw());
         put(of.dy, i, (float)draw());
         put(of.w, i % (NARROW * WIDE), (float)draw());
         of.weight[i % WIDE] = (float)draw();
     }
     stage.blocks = (int)blocks, stage.shards = 0;
-    layernorm_forward(&stage, of.dx[0], of.mean, of.rstd, of.x, of.weight, NULL, ALL_ROWS, WIDE, 1e-5f);
+    layernorm_forward(&stage, of.dx[0], of.mean, of.rstd, of.x, of.weight, NULL, rows, WIDE, 1e-5f);
     for (int kind = 0; kind < 3; kind++)
         check_norm_rows(kind, devices, blocks);
     stage.team = NULL, stage.shards = stage.shard = 0;
-    linear_forward(&stage, of.y, of.x, of.w, NULL, 0, ALL_ROWS, WIDE, NARROW);
-    linear_backward_x(&stage, of.dx[0], of.y, of.w, 0, ALL_ROWS, WIDE, NARROW);
+    linear_forward(&stage, of.y, of.x, of.w, NULL, 0, rows, WIDE, NARROW);
+    linear_backward_x(&stage, of.dx[0], of.y, of.w, 0, rows, WIDE, NARROW);
     stage.team = &team, stage.shards = devices;
     check_linear_rows(devices, blocks);
     stage.team = NULL, stage.shards = stage.shard = 0;
 }
 
 /* Rows of all samples in one piece, of which a device's begin within a sample. */
-static void check_row_draws(int devices, long per)
+static void check_row_draws(int devices, long per, long n)
 {
     enum { SAMPLES = 3, MOST_PER = 4400 };
-    static real x[SAMPLES * MOST_PER], want[SAMPLES * MOST_PER], got[SAMPLES * MOST_PER];
+    static real x[SAMPLES * MOST_PER + 32], want[SAMPLES * MOST_PER], got[SAMPLES * MOST_PER];
     const Values vals = {.seed = 7, .step = 3, .batch = SAMPLES};
-    const long n = SAMPLES * per / devices;
     for (long i = 0; i < SAMPLES * per; i++)
         put(x, i, (float)draw());
     dropout_forward(&stage, want, x, x, &vals, 1, SAMPLES, per, 0.4f, 99);
     stage.team = &team, stage.shards = devices;
     for (stage.shard = 0; stage.shard < devices; stage.shard++) {
         const real *part = x + stage.shard * n;
-        dropout_rows_forward(&stage, got, part, part, &vals, 1, SAMPLES, per / devices, 0.4f, 99);
-        equal(!memcmp(got, want + stage.shard * n, (size_t)n * sizeof *got), "Dropout of rows", devices, per);
+        const long here = part_here(&stage, n, SAMPLES * per);
+        dropout_rows_forward(&stage, got, part, part, &vals, 1, SAMPLES, per, n, 0.4f, 99);
+        equal(!memcmp(got, want + stage.shard * n, (size_t)here * sizeof *got), "Dropout of rows", devices, per);
     }
     stage.team = NULL, stage.shards = stage.shard = 0;
 }
@@ -424,34 +437,34 @@ static void check_experts(int devices, long most)
 }
 
 /* Rows of its tokens alone, in messages of several rows, or of a part of one; all that was sent is wanted. */
-static void check_exchange(int devices, long most, long width)
+static void check_exchange(int devices, long most, long width, long tokens)
 {
     enum { ALL = 16, PAIRS = ALL * TOP, MOST_WIDTH = 9000 };
     static real logits[ALL * EXPERTS], share[PAIRS], rows[PAIRS * MOST_WIDTH], mine[PAIRS * MOST_WIDTH];
     static real tmp[PAIRS * MOST_WIDTH];
     static real want[2][ALL * MOST_WIDTH], got[ALL * MOST_WIDTH];
     int32_t expert[PAIRS], slot[PAIRS], offset[EXPERTS + 1];
-    const long experts = EXPERTS / devices, part = ALL / devices * width;
+    const long experts = EXPERTS / devices, room = room_of(tokens, devices, 8);
     for (long i = 0; i < ALL * EXPERTS; i++)
         put(logits, i, (float)draw() - (i % EXPERTS < most ? 0 : 4));
     for (long i = 0; i < PAIRS * width; i++)
         put(rows, i, (float)draw());
-    route_forward(&stage, share, expert, slot, offset, logits, NULL, ALL, EXPERTS, TOP, 1, 0, 1, 1, 1);
-    dispatch_backward(&stage, want[0], rows, slot, ALL, TOP, width);
-    combine_forward(&stage, want[1], rows, share, slot, ALL, TOP, width);
+    of.rows = tokens;
+    route_forward(&stage, share, expert, slot, offset, logits, NULL, tokens, EXPERTS, TOP, 1, 0, 1, 1, 1);
+    dispatch_backward(&stage, want[0], rows, slot, tokens, TOP, width);
+    combine_forward(&stage, want[1], rows, share, slot, tokens, TOP, width);
     stage.team = &pairs, stage.shards = devices;
     memset(mail, 0, sizeof mail);
     for (int turn = 0; turn < 2 * devices; turn++) {
         stage.shard = turn % devices, left.second = turn >= devices;
         const long first = offset[stage.shard * experts], n = offset[(stage.shard + 1) * experts] - first;
         memcpy(mine, rows + first * width, (size_t)(n * width) * sizeof *mine);
-        dispatch_experts_scatter_backward(&stage, got, mine, slot, offset, tmp, ALL, TOP, width, experts);
+        dispatch_experts_scatter_backward(&stage, got, mine, slot, offset, tmp, tokens, TOP, width, experts, room);
         if (left.second)
-            equal(!memcmp(got, want[0] + stage.shard * part, (size_t)part * sizeof *got), "gradients of tokens", devices,
-                  width);
-        combine_experts_scatter_forward(&stage, got, mine, share, slot, offset, tmp, ALL, TOP, width, experts);
+            equal(same_rows(got, want[0], room, width), "gradients of tokens", devices, width);
+        combine_experts_scatter_forward(&stage, got, mine, share, slot, offset, tmp, tokens, TOP, width, experts, room);
         if (left.second)
-            equal(!memcmp(got, want[1] + stage.shard * part, (size_t)part * sizeof *got), "tokens of a device", devices, width);
+            equal(same_rows(got, want[1], room, width), "tokens of a device", devices, width);
     }
     for (int i = 0; i < MOST_TEAM * MOST_TEAM; i++)
         equal(mail[i / MOST_TEAM][i % MOST_TEAM].sent == mail[i / MOST_TEAM][i % MOST_TEAM].got, "messages", devices, width);
@@ -469,12 +482,17 @@ int main(void)
         for (long n = 1; n < 24; n++)
             check_uneven(devices, 8, n);
         for (long blocks = 4; blocks <= 8; blocks *= 2)
-            check_rows(devices, blocks);
+            for (long rows = 1; rows <= ALL_ROWS; rows += rows < 18 ? 1 : 7)
+                check_rows(devices, blocks, rows);
         for (long most = TOP; most <= EXPERTS; most += 2)
-            check_experts(devices, most), check_exchange(devices, most, 12), check_exchange(devices, most, 700);
-        check_exchange(devices, EXPERTS, 9000);
-        check_row_draws(devices, 20);
-        check_row_draws(devices, 4400);
+            check_experts(devices, most), check_exchange(devices, most, 12, 16), check_exchange(devices, most, 700, 16);
+        check_exchange(devices, EXPERTS, 9000, 16);
+        for (long tokens = 9; tokens < 16; tokens++)
+            check_exchange(devices, EXPERTS, 12, tokens);
+        for (long more = 0; more < 8; more += 7) {
+            check_row_draws(devices, 20, 60 / devices + more);
+            check_row_draws(devices, 4400, 13200 / devices + more);
+        }
         check_draws(devices, 5);
         check_draws(devices, 1100);
     }

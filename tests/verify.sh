@@ -159,7 +159,7 @@ team bias "$models/tiny-t5.yaml" 2 2
 team team.twice "$tmp/team.yaml" 2 2 --replicas 2 --set train.batch.groups=2 --set devices.0.count=8
 sed 's/F: 9/F: 16/; s/E: 5/E: 4/; s/out: 3,/out: E,/; s/experts: 3,/experts: E,/' "$models/experts.yaml" >"$tmp/experts.yaml"
 team team.experts "$tmp/experts.yaml" 2 1 --set plan.experts=devices --recompute full
-team team.tokens "$tmp/experts.yaml" 4 1 --set plan.experts=devices --set plan.positions=divided
+team team.tokens "$tmp/experts.yaml" 4 1 --set plan.experts=devices --set plan.positions=divided -D T=9
 team team.away "$tmp/team.yaml" 2 1 --offload "['*']"
 sed 's/, tie: wte//' "$tmp/team.yaml" >"$tmp/untied.yaml"
 team team.2bw "$tmp/untied.yaml" 2 2 --schedule 2bw --set train.clip_scope=parameter
@@ -304,13 +304,18 @@ fault_in "scores behind the last one" 0 xent_part_forward 1 'whole \*\/ 251' 'wh
 fault_in "a loss of one device" 0 xent_part_forward 1 'xent_part_forward[(].*whole .. 251' "xent_forward(st, S(lb, \
     softmaxcrossentropy), S(lb, softmaxcrossentropy_lse), S(lb, lm_head), S(lb, targets), A(vals), B*T, 63, -100, 0"
 base=team.rows
-fault_in "draws of the first rows" 0 dropout_rows_forward 1 dropout_rows_forward dropout_forward
-fault_in "a norm of one device's rows" 0 layernorm_rows_backward 1 'layernorm_rows_backward(.*), S\(lb, ln_f_tmp_b\)' \
+fault_in "draws of the first rows" 0 dropout_rows_forward 1 'dropout_rows_forward[(].*, DROP' \
+    'dropout_forward(st, S(fb, h_0_add), S(lb, h_0_attn_c_proj), S(fb, wpe), A(vals), mb, 2, 256, DROP'
+fault_in "a norm of one device's rows" 0 layernorm_rows_backward 1 'layernorm_rows_backward[(].*whole .. 32' \
     "layernorm_backward(st, S(lb, d_h_2_add_2), A(ln_f_weight_grad_0), A(ln_f_bias_grad_0), S(lb, d_ln_f_part), \
-    S(fb, h_2_add_2), A(ln_f_weight), S(fb, ln_f_mean), S(fb, ln_f_rstd), 0"
+    S(fb, h_2_add_2), A(ln_f_weight), S(fb, ln_f_mean), S(fb, ln_f_rstd), 0, acc, 16, D"
 fault_in "rows of another norm" 0 gather_forward 1 'h_0_ln_2\)' 'h_0_ln_1)'
 fault_in "half of the rows" 0 gather_forward 2 'n \*\/ 512' 'n */ 256'
-fault_in "a sum of all rows" 0 linear_rows_scatter_forward 1 linear_rows_scatter_forward linear_rows_forward
+fault_in "rows that are not there" 0 layernorm_rows_backward 1 'whole \*\/ 32' 'whole */ 31'
+fault_in "a part of fewer rows" 0 linear_rows_scatter_forward 1 'mine \*\/ 16' 'mine */ 15'
+fault_in "a sum of all rows" 0 linear_rows_scatter_forward 1 'linear_rows_scatter_forward[(].*mine .. 16' \
+    "linear_rows_forward(st, S(lb, h_0_attn_c_proj), S(fb, h_0_attention), A(h_0_attn_c_proj_weight), \
+    A(h_0_attn_c_proj_bias), S(lb, h_0_attn_c_proj_tmp), H_attn_c_proj_fwd, B*T, 16, D"
 base=team.experts
 fault_in "rows of other experts" 0 dispatch_experts_forward 1 'v_route_slot\), A\(route_offset' \
     'v_route_slot), A(again_route_offset'
@@ -326,7 +331,9 @@ fault_in "gradients of rows of one device" 0 dispatch_experts_backward 1 'dispat
     'dispatch_backward(st, A(d_add_t1), A(d_dispatch_2), A(again_route_slot_r), B*T, 1, D'
 fault_in "rows of one device for those of all" 0 combine_experts_backward 1 'A\(mlp_experts_down_proj_r\)' 'A(d_add)'
 base=team.tokens
-fault_in "rows of all tokens" 0 combine_experts_scatter_forward 1 combine_experts_scatter_forward combine_experts_forward
+fault_in "rows of all tokens" 0 combine_experts_scatter_forward 1 'combine_experts_scatter_forward[(].*mine .. 5' \
+    "combine_experts_forward(st, A(combine), S(o1, mlp_experts_down_proj), S(o6, route), S(o4, v_route_slot), \
+    S(o9, route_offset), A(combine_tmp), B*T, 2, D, 1"
 fault_in "tokens of another router" 0 dispatch_experts_scatter_backward 1 'v_again_route_slot' 'v_route_slot'
 base=team
 fault_in "heads of all devices" 0 attention_packed_forward 1 'heads \*\/ 2' 'heads */ 4'

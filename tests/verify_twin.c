@@ -371,6 +371,7 @@ static long team(void)
 #define max(a, b) ((a) > (b) ? (a) : (b))
 #define min(a, b) ((a) < (b) ? (a) : (b))
 #define owned(all, room) (room)
+#define own(all, room) (room)
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #include "twin_calls.h"
 
@@ -512,21 +513,22 @@ void norm_partial(Stage *st, double *norm, const float *g, long n, long index)
 }
 
 /* Rows of a device: its part of what is whole, and what all devices have. */
-void part_forward(Stage *st, real *y, const real *x, long n)
+void part_forward(Stage *st, real *y, const real *x, long n, long whole)
 {
     Call c = begin(st, "part_forward", CALL);
-    long bytes = n * (long)sizeof(real);
+    long size = (long)sizeof(real), from = st->index / stages * n, here = whole - from < n ? whole - from : n;
     operand(&c, 'w', y, sizeof(real), n, 0, 0);
-    operand(&c, 'r', x, sizeof(real), n * team(), 0, 0);
+    operand(&c, 'r', x, sizeof(real), whole, 0, 0);
     apart(&c);
-    fold(c.t->at, c.of[1].lo, c.of[1].lo + bytes * team(), 0);
-    memcpy(c.t->at + c.of[0].lo, c.t->at + c.of[1].lo + st->index / stages * bytes, (size_t)bytes * sizeof *c.t->at);
+    fold(c.t->at, c.of[1].lo, c.of[1].lo + whole * size, 0);
+    for (long i = 0; i < n * size; i++)         /* behind the last ones 0 */
+        c.t->at[c.of[0].lo + i] = i < here * size ? c.t->at[c.of[1].lo + from * size + i] : 0;
 }
 
-void gather_forward(Stage *st, real *y, const real *x, long n)
+void gather_forward(Stage *st, real *y, const real *x, long n, long whole)
 {
     Call c = begin(st, "gather_forward", TEAM);
-    operand(&c, 'w', y, sizeof(real), n * team(), 0, 0);
+    operand(&c, 'w', y, sizeof(real), whole, 0, 0);
     operand(&c, 'r', x, sizeof(real), n, 0, 0);
     run(&c);
 }

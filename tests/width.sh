@@ -182,7 +182,7 @@ use_portable
 
 # ---- each pair of values -----------------------------------------------------------------------------------------------------
 # Layouts of tests/width.awk, each with the hash of one device: a GPT with dropout and ties, a Llama with shared heads, BERT
-# with masks, T5, a model with experts.
+# with masks, T5, a model with experts.  Rows of the GPT, 13, are no multiple of the blocks.
 $cc -std=c11 -O1 -o "$tmp/npy" tests/npy.c || fault "tests/npy.c"
 mkdir "$tmp/bert" "$tmp/t5" "$tmp/experts"
 sed 's/F: 9/F: 16/; s/T: 10/T: 16/; s/E: 5/E: 8/; s/out: 3,/out: E,/; s/experts: 3,/experts: E,/' \
@@ -218,7 +218,7 @@ cover() {
 for type in f32 bf16; do
     if [ $type = f32 ]; then use_portable; else use_bf16; fi
     run=$at_home cwd=
-    cover gpt $type "$tmp/gpt.yaml"
+    cover gpt $type "$tmp/gpt.yaml -D T=13"
     cover llama $type "$models/tiny-llama.yaml"
     run="--no-checkpoint --quiet --hash"
     cwd=$tmp/bert
@@ -239,7 +239,7 @@ refuse "it is proved" 0 'proved: 2 stages of 2 devices' ./dpgen-verify "$tmp/gpt
 # no WHAT TEXT OPTION...: status 3
 no() { what=$1 text=$2; shift 2; refuse "$what" 3 "$text" ./dpgen check $gpt --set plan.tensor="$@"; }
 no "divided rows of one device" 'plan.positions: divided: a stage of one device has all rows' 1 --set plan.positions=divided
-no "rows that the blocks do not divide" 'has rows that are a multiple of 8 blocks' 2 --set plan.positions=divided -D T=9 \
+no "rows for one device" 'has rows for more than one device, in 8 blocks' 2 --set plan.positions=divided -D T=4 \
     --set train.batch.micro=1
 no "no power" 'plan.tensor: 3 is no power of two' 3
 no "more than blocks" '\^~ 8, or train.blocks: 16' 16
@@ -310,6 +310,8 @@ for why in "dispatch 8 experts among 2 devices; of 64 rows each may have 64" \
     refuse "explain ${why%% *}" 0 "^team    divided: ${why#* }" ./dpgen explain $experts --set plan.tensor=2 --stages 1 \
         --estimate "${why%% *}"
 done
+refuse "rows that the blocks do not divide" 0 '^team    divided: 26 rows among 2 devices, 16 at most on each$' \
+    ./dpgen explain $gpt -D T=13 --set plan.tensor=2 --set plan.positions=divided --stages 1 --estimate h.1.ln_1
 explains wpe '^team    whole on each of 2 devices: no Linear in front of it is divided$'
 explains h.1.ln_1 '^team    whole on each of 2 devices: no Linear in front of it is divided$'
 finish

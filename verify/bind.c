@@ -40,7 +40,7 @@ static int64_t reckon_name(const Reckoner *r, const char *name)
 
 static int64_t reckon_sum(Reckoner *r);
 
-/* A number, a name, (a), up64(a), max(a, b), min(a, b), owned(all, room) */
+/* A number, a name, (a), up64(a), max(a, b), min(a, b), own(all, room), owned(all, room) */
 static int64_t reckon_atom(Reckoner *r)
 {
     Token t = r->x.t;
@@ -59,7 +59,7 @@ static int64_t reckon_atom(Reckoner *r)
         b = (a + 63) / 64 * 64;
     }
     lex_next(&r->x);
-    if (t.kind == T_NAME && !strcmp(t.text, "owned"))
+    if (t.kind == T_NAME && (!strcmp(t.text, "own") || !strcmp(t.text, "owned")))
         return r->all ? a : b;
     return (t.kind == T_NAME && !strcmp(t.text, "min")) != (b > a) ? b : a;
 }
@@ -178,17 +178,22 @@ static const char *extent_of(const Site *s, const Step *st, int k)
     return team ? s->row->param[st->word[k]].extent : st->row->param[k].extent;
 }
 
-void step_along(const Machine *m, const Site *s, Step *st, int axis)
+/* Along the axis that parameter k is; the call behind one of TEAM may have no such literal. */
+void step_along(const Machine *m, const Site *s, Step *st, int k)
 {
-    if (st->front && st->axis == axis)
+    const char *axis = s->row->param[k].name;
+    if (st->front && st->along == axis)
         return;
-    st->axis = axis;
+    st->along = axis;
+    st->axis = row_param(st->row, axis);
     st->whole = NULL;
     st->front = room(sizeof *st->front * (size_t)(st->row->n + 1));
-    for (int k = 0; k < st->row->n; k++)
-        for (int j = 0; j < st->row->n && !st->front[k]; j++)
-            if (j == axis || st->row->param[j].axis == 'k')
-                st->front[k] = in_front(m, s, extent_of(s, st, k), st->row->param[j].name);
+    for (int i = 0; i < st->row->n; i++) {
+        st->front[i] = in_front(m, s, extent_of(s, st, i), axis);
+        for (int j = 0; j < st->row->n && !st->front[i]; j++)
+            if (st->row->param[j].axis == 'k')
+                st->front[i] = in_front(m, s, extent_of(s, st, i), st->row->param[j].name);
+    }
 }
 
 /* A call alone is one step, whose words are its own parameters. */

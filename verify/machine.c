@@ -272,11 +272,7 @@ static Term result_of(const Step *st, const int *head, int k, int64_t bytes, int
 }
 
 /* Of the whole that the call makes, each device keeps a contiguous part. */
-static bool is_own_part(const Param *p)
-{
-    const char *end = strrchr(p->extent, '/');
-    return end && !strcmp(end, "/devices");
-}
+static bool is_own_part(const Param *p) { return !strncmp(p->extent, "own(", 4); }
 
 /* Of all rows each device has those of its experts. */
 static bool is_owned(const Param *p) { return p->extent && strstr(p->extent, "owned("); }
@@ -322,8 +318,7 @@ static int64_t do_step(Machine *m, const Site *s, Step *st, Taken *t, Term *betw
             continue;
         int64_t stretches = pieces ? pieces * st->front[k] : 0;
         bool own = word >= 0 && is_own_part(&s->row->param[word]), owned = word >= 0 && is_owned(&s->row->param[word]);
-        int64_t bytes = stretches ? step_whole(m, st, s->bytes[like]) : own ? s->bytes[like] * m->devices
-                      : owned ? owned_bytes(m, s, like) : s->bytes[like];
+        int64_t bytes = stretches ? step_whole(m, st, s->bytes[like]) : own || owned ? owned_bytes(m, s, like) : s->bytes[like];
         arg[n] = word >= 0 ? t->old[word] : 0;
         Term x = result_of(st, pieces ? st->whole : st->head, k, bytes, n + (arg[n] != 0), arg);
         if (made == 0 && onto != absent)
@@ -512,11 +507,11 @@ static void do_rows(Machine *m, const Site *s, const int *param)
     Span y = span_of(m, s, 0, param, true), from = span_of(m, s, 1, param, false), both[2] = {y, from};
     int64_t stretches = 0;
     apart(m, s, both, 2);
-    if (s->bytes[0] < s->bytes[1]) {
+    if (!strcmp(s->row->name, "part_forward")) {
         x = term_part(x, 1, s->bytes[0]);
     } else {
         Term whole = part_whole(x, &stretches);
-        if (!whole || stretches != 1 || term_view(whole).bytes != s->bytes[0])
+        if (!whole || stretches != 1 || term_view(whole).bytes != s->bytes[0] || s->bytes[1] * m->devices < s->bytes[0])
             call_fault(m, s, "'x' is not what the %d devices of the stage have of %lld bytes, one part each", m->devices,
                        (long long)s->bytes[0]);
         x = whole;

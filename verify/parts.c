@@ -11,7 +11,7 @@
  *           such an axis are parts along it, the call makes the part of what the call on the wholes makes
  *   sum     what the devices add together is what one device makes of the wholes, if each has whole blocks of the sum, side by
  *           side: they are then a subtree (docs/bits.md).  A call with parts that are not all of one size names the whole, so
- *           that it adds nothing that stands behind a part
+ *           that it adds nothing that stands behind a part.  A draw is no sum: contiguous parts are enough
  *
  * A sum is closed by messages between the devices, in the call.  All of them run the same calls in the same order, and the
  * devices that others wait for are in that order too: what one machine can do to its end, so many in step can.
@@ -64,6 +64,8 @@ static void whole_blocks(const Machine *m, const Site *s, int64_t mine, int64_t 
 {
     int k = row_param(s->row, "pieces"), whole = row_param(s->row, "whole");
     int64_t blocks = (int64_t)1 << rows_levels;
+    if (k < 0 && row_param(s->row, "site") >= 0 && pieces == 1)
+        return;
     bool good = pieces && pieces == (k < 0 ? 1 : s->arg[k].i) && blocks % m->devices == 0 && all % pieces == 0 &&
         mine == pieces * (blocks / m->devices) * ((all / pieces + blocks - 1) / blocks);
     if (!good || all != (whole < 0 ? mine * m->devices : s->arg[whole].i))
@@ -87,7 +89,7 @@ int64_t part_lift(const Machine *m, const Site *s, Step *st, Term *of, Term *old
     for (int k = 0; k < s->n && any && !pieces; k++) {
         if (s->row->param[k].axis != 'l')
             continue;
-        step_along(m, s, st, row_param(st->row, s->row->param[k].name));
+        step_along(m, s, st, k);
         int64_t mine = s->arg[k].i;
         int named = row_param(s->row, "whole");
         pieces = pieces_of(m, st, of, old, team, mine, &all);

@@ -84,7 +84,8 @@ enum { NO_WORD = -1, BETWEEN = -2, MOST_PARAMS = 48 };
 typedef struct {
     const Row *row;
     int *word, *head;           /* word: parameter of the call, NO_WORD, BETWEEN and below */
-    int axis, *whole;           /* of a call on parts along this parameter: heads of the call on the whole */
+    const char *along;          /* the parameter of the call that parts are along; axis: the row's, -1: it has none */
+    int axis, *whole;           /* whole: heads of the call on the whole */
     int64_t all, mine;          /* elements along it: of the whole, in the room of a device */
     int64_t *front;             /* elements in front of the axis in each operand; 0: it has it not */
 } Step;
@@ -189,9 +190,9 @@ void site_bind(const Machine *m, Site *s);              /* bind.c */
 void site_scratch(const Site *s, int64_t bytes);        /* calls with these literals have so much, whatever calls.def says */
 bool site_draws(const Site *s);                         /* random numbers */
 bool is_absent(const Site *s, int k);                   /* the operand is 0 */
-void step_along(const Machine *m, const Site *s, Step *st, int axis);
+void step_along(const Machine *m, const Site *s, Step *st, int k);
 void step_heads(const Machine *m, const Site *s, Step *st, int64_t mine, int64_t all);
-int64_t owned_bytes(const Machine *m, const Site *s, int k);   /* of all rows, of which a device has those of its experts */
+int64_t owned_bytes(const Machine *m, const Site *s, int k);   /* of all rows, of which a device has its own */
 int64_t step_whole(const Machine *m, const Step *st, int64_t n);
 int64_t part_lift(const Machine *m, const Site *s, Step *st, Term *of, Term *old);      /* parts.c */
 void call_do(Machine *m, Site *s, const int *param);    /* of every row but those of messages */

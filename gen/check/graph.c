@@ -62,7 +62,8 @@ static Bytes bytes_of(const Shape *s, Type type)
 /* Of rows that the devices of a stage share, the gradient may be that of all, and the other way round. */
 static bool all_rows(const Graph *g, const Tensor *t, const Tensor *of)
 {
-    return g->team && (t->bytes == of->bytes * g->team || t->bytes * g->team == of->bytes);
+    const Bytes all = t->bytes > of->bytes ? t->bytes : of->bytes, room = t->bytes + of->bytes - all;
+    return room < all && all <= room * g->team;
 }
 
 /* A gradient in few bits has records of its own size (Round). */

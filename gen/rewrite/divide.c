@@ -294,11 +294,12 @@ static bool begins(const Op *o, const RowAxes *a, int axis)
     return whole;
 }
 
+int64_t divide_room(const Divide *d, int64_t n) { return (n + d->blocks - 1) / d->blocks * (d->blocks / d->devices); }
+
 /* What a device has of n elements: equal parts, or the room of the largest of uneven ones. */
 static int64_t room_of(const Divide *d, int64_t n, Cut c)
 {
-    return c.rows ? n / c.rows * c.most
-         : c.uneven == n ? (n + d->blocks - 1) / d->blocks * (d->blocks / d->devices) : n / d->devices;
+    return c.rows ? n / c.rows * c.most : c.uneven == n ? divide_room(d, n) : n / d->devices;
 }
 
 /* What a table has, four numbers an element, against its result, which would be sent: the types of BERT's tokens. */
@@ -514,9 +515,9 @@ void divide(Graph *g, const Model *m)
         op_work(o, o, g->compute, row(o->row)->flop[PH_F]);
     }
     if (m->plan.positions == POSITIONS_DIVIDED && any && !positions(g, &d))
-        err(m->plan.positions_at, "plan.positions: whole, or a micro-batch whose rows train.blocks divides",
-            "plan.positions: divided: no norm, residual or Dropout behind a divided operator has rows that are a multiple of "
-            "%" PRId64 " blocks", g->blocks);
+        err(m->plan.positions_at, "plan.positions: whole, or a micro-batch of more rows",
+            "plan.positions: divided: no norm, residual or Dropout behind a divided operator has rows for more than one "
+            "device, in %" PRId64 " blocks", g->blocks);
     for (int i = 0; i < g->nf && !any; i++)
         if (d.why[i])
             err(m->plan.tensor_at, "delete it", "plan.tensor: %d: no operator can be divided; the first that might be, %s: %s",
@@ -567,8 +568,10 @@ const char *divide_text(const Model *m, const char *name)
         i++;
     if (i == g->nf)
         return NULL;
-    bool rows = m->plan.positions == POSITIONS_DIVIDED && positions_find(g, &d)[i] >= 0;
+    const RowCut c = m->plan.positions == POSITIONS_DIVIDED ? positions_find(g, &d)[i] : (RowCut){-1, 0, NULL};
     return d.axis[i] >= 0 ? strf("divided: %s", axis_text(g, &d, i))
-         : rows ? strf("divided: rows among %d devices", d.devices)
-         : strf("whole on each of %d devices: %s", d.devices, d.why[i] ? d.why[i] : "no Linear in front of it is divided");
+         : c.axis >= 0 ? strf("divided: %" PRId64 " rows among %d devices%s", c.rows, d.devices, c.rows % d.blocks == 0 ? ""
+                              : strf(", %" PRId64 " at most on each", divide_room(&d, c.rows)))
+         : strf("whole on each of %d devices: %s", d.devices, d.why[i] ? d.why[i] : c.why ? c.why
+                : "no Linear in front of it is divided");
 }

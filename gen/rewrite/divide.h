@@ -24,8 +24,11 @@ void divide_find(const Graph *g, int devices, bool experts, Divide *to);
  * axes: a tensor, a state; -1: absent. */
 int64_t divide_front(const Op *o, const RowAxes *a, int list, int axis);
 int divide_thing(const Op *o, const Row *r, int list);
-/* positions.c: the axis of its rows by forward operator, -1: each device has all of them; and the same in the Graph.  False:
- * there are none. */
-int *positions_find(const Graph *g, const Divide *d);
+/* What a device has room for of so many: whole blocks of them. */
+int64_t divide_room(const Divide *d, int64_t n);
+/* positions.c: by forward operator the axis of its rows, -1: each device has all of them; how many rows are cut, together with
+ * those of its neighbours; and why not.  Then the same in the Graph.  False: there are none. */
+typedef struct { int axis; int64_t rows; const char *why; } RowCut;
+RowCut *positions_find(const Graph *g, const Divide *d);
 bool positions(Graph *g, const Divide *d);
 #endif

@@ -229,6 +229,7 @@ static int cut(Grad *w, int of, int term)
     *PUSH(&o->in) = term;
     *PUSH(&o->out) = y;
     attr_set(o, "n", shape_elements(&w->g->tensor.at[y].shape));
+    attr_set(o, "whole", shape_elements(&w->g->tensor.at[term].shape));
     bind_call(w->g, o, row(o->row)->call[PH_F], NULL, NULL, NULL);
     op_work(o, o, w->g->compute, row(o->row)->flop[PH_F]);
     return y;

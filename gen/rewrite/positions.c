@@ -19,8 +19,11 @@
  * needs   a divided Graph before grad; join_parts: behind it    fills   rows, sizes, Gather and Part    fails   status 3, where
  * there is nothing to divide
  *
- * Cost: linear in operators and their operands.  Not handled: rows that are no multiple of the blocks; sums over samples that
- * have another order (PositionEmbedding).  Those stay whole.  What Embedding and a divided LinearCrossEntropy add is closed for
+ * Rows that the blocks do not divide have blocks of one length too, the last one shorter and those behind it empty.  Each
+ * device has the room of the largest part, with zeros behind a shorter one.
+ *
+ * Cost: linear in operators and their operands.  Not handled: sums over samples that have another order (PositionEmbedding),
+ * which stay whole.  What Embedding and a divided LinearCrossEntropy add is closed for
  * all devices, and cut then.
  */
 #include "divide.h"
@@ -34,6 +37,7 @@ typedef struct {
     Names taken;
     Tensor *was;                /* as one device has them */
     int *number, *other;        /* by operator: behind the pass; by tensor: its other form, -1: not there yet */
+    int64_t *rows;              /* by tensor of which a device has a part somewhere: how many are cut */
     bool *shared;               /* by tensor: some operators want rows of it, and some all: each term of its gradient is added
                                    in the order of the readers, so each reader of rows has a Part of its own */
     Op *op;                     /* those behind the pass */
@@ -64,20 +68,55 @@ static bool in_front(const Graph *g, const Divide *d, const Op *o, const RowAxes
     return true;
 }
 
-/* The axis of its rows, if the devices may share them; else WHOLE, or ODD of one that sums over rows or draws, if only their
- * number does not go. */
-enum { WHOLE = -1, ODD = -2 };
+/* Rows, or elements, along that axis, of all samples. */
+static int64_t all_along(const Op *o, const RowAxes *a, int axis)
+{
+    const Attr *attr = part_attr(o, a, axis);
+    return strcmp(attr->name, a->axis[axis].name) ? attr->i * attr_int(o, a->axis[axis].name) : attr->i;
+}
+
+static int64_t common(int64_t a, int64_t b)
+{
+    while (b) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* Rows that are rows of all its tensors, too; of statistics, elements. */
+static int64_t rows_of(const Graph *g, const Op *o, int axis)
+{
+    RowAxes a;
+    row_axes(row(o->row), &a);
+    int64_t rows = all_along(o, &a, axis);
+    for (int k = 0; k < a.lists; k++) {
+        int t = divide_thing(o, row(o->row), k), out = k - row(o->row)->in.n - row(o->row)->par.n;
+        if (t < 0 || (k >= row(o->row)->in.n && out < 0))
+            continue;
+        const Shape *s = &g->tensor.at[t].shape;
+        bool counts = out >= 0 && row(o->row)->out.at[out].type == 'f';
+        rows = common(rows, shape_elements(s) / (s->n > 1 && !counts ? s->d[s->n - 1] : 1));
+    }
+    return rows;
+}
+
+/* The axis of its rows, if the devices may share them; else -1.  Where these are coarser than those of what it reads, as samples
+ * of positions, its neighbours are not cut so for its sake, unless both come to the same. */
 static int rows_axis(const Graph *g, const Divide *d, const Op *o)
 {
     RowAxes a;
     row_axes(row(o->row), &a);
     for (int axis = 0; axis < a.axes && a.lists; axis++) {
-        const Attr *attr = part_attr(o, &a, axis);
         bool part = row_part(row(o->row), a.axis[axis].name) >= 0;
-        if ((part || !a.axis[axis].whole) && attr && in_front(g, d, o, &a, axis, part))
-            return attr->i % d->blocks == 0 ? axis : part ? ODD : WHOLE;
+        if ((!part && a.axis[axis].whole) || !part_attr(o, &a, axis) || !in_front(g, d, o, &a, axis, part))
+            continue;
+        const Shape *x = &g->tensor.at[o->in.at[0]].shape;
+        const int64_t rows = rows_of(g, o, axis);
+        return rows % d->blocks && rows < shape_elements(x) / (x->n > 1 ? x->d[x->n - 1] : 1) ? -1 : axis;
     }
-    return WHOLE;
+    return -1;
 }
 
 static int root(const int *group, int i)
@@ -94,7 +133,7 @@ static void join_groups(const Graph *g, const int *axis, int *group)
     for (int i = 0; i < g->nf; i++)
         group[i] = i;
     for (int i = 0; i < g->nf; i++)
-        for (int k = 0; k < g->op.at[i].in.n + g->op.at[i].out.n && axis[i] != WHOLE; k++) {
+        for (int k = 0; k < g->op.at[i].in.n + g->op.at[i].out.n && axis[i] >= 0; k++) {
             const Ints *in = &g->op.at[i].in, *out = &g->op.at[i].out;
             int t = k < in->n ? in->at[k] : out->at[k - in->n];
             if (t >= 0 && toucher[t])
@@ -104,23 +143,30 @@ static void join_groups(const Graph *g, const int *axis, int *group)
         }
 }
 
-int *positions_find(const Graph *g, const Divide *d)
+RowCut *positions_find(const Graph *g, const Divide *d)
 {
     int *axis = alloc(sizeof *axis * (size_t)g->nf), *group = alloc(sizeof *group * (size_t)g->nf);
-    bool *sum = alloc(sizeof *sum * (size_t)g->nf), *odd = alloc(sizeof *odd * (size_t)g->nf);     /* by group */
+    int64_t *rows = alloc(sizeof *rows * (size_t)g->nf);        /* by group */
+    bool *sum = alloc(sizeof *sum * (size_t)g->nf);
+    RowCut *cut = alloc(sizeof *cut * (size_t)g->nf);
     for (int i = 0; i < g->nf; i++)
-        axis[i] = d->axis[i] >= 0 ? WHOLE : rows_axis(g, d, &g->op.at[i]);
+        axis[i] = d->axis[i] >= 0 ? -1 : rows_axis(g, d, &g->op.at[i]);
     join_groups(g, axis, group);
     for (int i = 0; i < g->nf; i++) {
-        odd[root(group, i)] |= axis[i] == ODD;
+        int64_t *all = &rows[root(group, i)];
         for (int k = 0; k < g->op.at[i].in.n && axis[i] >= 0; k++) {
             int t = g->op.at[i].in.at[k], maker = t < 0 ? -1 : g->tensor.at[t].op;
             sum[root(group, i)] |= maker >= 0 && d->axis[maker] >= 0;
         }
+        *all = axis[i] >= 0 ? common(rows_of(g, &g->op.at[i], axis[i]), *all) : *all;
     }
-    for (int i = 0; i < g->nf; i++)
-        axis[i] = axis[i] >= 0 && sum[root(group, i)] && !odd[root(group, i)] ? axis[i] : WHOLE;
-    return axis;
+    for (int i = 0; i < g->nf; i++) {
+        const int64_t all = rows[root(group, i)];
+        bool fits = all && divide_room(d, all) < all, one = axis[i] >= 0 && sum[root(group, i)];
+        cut[i] = (RowCut){one && fits ? axis[i] : -1, all,
+                          one && !fits ? strf("one device has room for all its %lld rows", (long long)all) : NULL};
+    }
+    return cut;
 }
 
 /* ---- the graph of one device ------------------------------------------------------------------------------------------ */
@@ -131,23 +177,27 @@ static void bind_forward(Graph *g, Op *o)
     op_work(o, o, g->compute, row(o->row)->flop[PH_F]);
 }
 
-/* Rows of a part, and what a row has, if rows can be told. */
-static void part_shape(const Divide *d, Tensor *t)
+/* Rows of a part, and what a row has, if rows can be told: of so many rows that are cut. */
+static void part_shape(const Divide *d, Tensor *t, int64_t rows)
 {
     int64_t all = shape_elements(&t->shape), width = t->shape.n > 1 ? t->shape.d[t->shape.n - 1] : 1;
-    t->shape = t->shape.n > 1 && all / width % d->devices == 0 ? (Shape){2, {all / width / d->devices, width}}
-             : (Shape){1, {all / d->devices}};
-    t->bytes /= d->devices;
+    int64_t room = all / rows * divide_room(d, rows);
+    t->shape = t->shape.n > 1 && all / width % rows == 0 ? (Shape){2, {room / width, width}} : (Shape){1, {room}};
+    t->bytes = t->bytes / all * room;
 }
 
-static void part_op(Positions *p, Op *o, int axis)
+/* Of an axis that stays whole a part has n elements, of all samples. */
+static void part_op(Positions *p, Op *o, RowCut c)
 {
     RowAxes a;
     row_axes(row(o->row), &a);
-    const Attr *attr = part_attr(o, &a, axis);
-    int part = row_part(row(o->row), a.axis[axis].name);
+    const Attr *attr = part_attr(o, &a, c.axis);
+    const int64_t all = all_along(o, &a, c.axis);
+    int part = row_part(row(o->row), a.axis[c.axis].name);
     const char *sums = part < 0 ? "" : row_swaps(row(part), PH_I);
-    attr_set(o, attr->name, attr->i / p->d->devices);
+    if (part >= 0)
+        attr_set(o, "whole", all);
+    attr_set(o, strcmp(attr->name, a.axis[c.axis].name) ? "n" : attr->name, all / c.rows * divide_room(p->d, c.rows));
     o->row = part < 0 ? o->row : part;
     if (*sums)                  /* weight and bias, or weight alone */
         attr_set(o, "tmp.I", row(part)->par.n * attr_int(o, "width") * type_bytes(F32));
@@ -173,12 +223,13 @@ static int move(Positions *p, bool gathers, int t, const Op *by, const char *nam
     y.kind = T_ACT;
     y.of = -1;
     if (!gathers)
-        part_shape(p->d, &y);
+        part_shape(p->d, &y, p->rows[t]);
     *PUSH(&g->tensor) = y;
     Op o = {.name = y.name, .layer = by->layer, .row = row_find(gathers ? "Gather" : "Part"), .phase = PH_F, .loc = by->loc};
     *PUSH(&o.in) = t;
     *PUSH(&o.out) = g->tensor.n - 1;
     attr_set(&o, "n", shape_elements(&g->tensor.at[gathers ? t : g->tensor.n - 1].shape));
+    attr_set(&o, "whole", shape_elements(&p->was[t].shape));
     bind_forward(g, put(p, o));
     return p->other[t] = g->tensor.n - 1;
 }
@@ -192,20 +243,20 @@ static const char *part_name(Positions *p, int t, Op *maker)
 }
 
 /* Has each device its part of this tensor? */
-static bool by_rows(const Positions *p, const int *axis, int t)
+static bool by_rows(const Positions *p, const RowCut *cut, int t)
 {
-    return p->was[t].op >= 0 && axis[p->was[t].op] >= 0;
+    return p->was[t].op >= 0 && cut[p->was[t].op].axis >= 0;
 }
 
 /* Operands in the form that the operator wants. */
-static bool take(Positions *p, const int *axis, int i)
+static bool take(Positions *p, const RowCut *cut, int i)
 {
     Op *o = &p->g->op.at[i];
     bool moved = false;
     for (int k = 0; k < o->in.n; k++) {
         int t = o->in.at[k];
-        bool rows = axis[i] >= 0;
-        if (t < 0 || by_rows(p, axis, t) == rows)
+        bool rows = cut[i].axis >= 0;
+        if (t < 0 || by_rows(p, cut, t) == rows)
             continue;
         const char *name = p->g->tensor.at[t].name;
         if (p->other[t] < 0 || (rows && p->was[t].op >= 0 && p->shared[t]))
@@ -217,31 +268,31 @@ static bool take(Positions *p, const int *axis, int i)
 }
 
 /* Does an operator want this in rows, and does one want it whole? */
-static void wanted(const Positions *p, const int *axis, int t, bool *rows, bool *whole)
+static void wanted(const Positions *p, const RowCut *cut, int t, bool *rows, bool *whole)
 {
     *rows = false;
     *whole = t == p->g->loss;
     for (int i = 0; i < p->g->nf; i++)
         for (int k = 0; k < p->g->op.at[i].in.n; k++)
             if (p->g->op.at[i].in.at[k] == t)
-                *(axis[i] >= 0 ? rows : whole) = true;
+                *(cut[i].axis >= 0 ? rows : whole) = true;
 }
 
-static void rewrite(Positions *p, const int *axis)
+static void rewrite(Positions *p, const RowCut *cut)
 {
     Graph *g = p->g;
     for (int i = 0; i < g->nf; i++) {
         Op *o = &g->op.at[i];
-        bool moved = take(p, axis, i), rows, whole;
-        if (axis[i] >= 0)
-            part_op(p, o, axis[i]);
-        if (moved || axis[i] >= 0)
+        bool moved = take(p, cut, i), rows, whole;
+        if (cut[i].axis >= 0)
+            part_op(p, o, cut[i]);
+        if (moved || cut[i].axis >= 0)
             bind_forward(g, o);
         p->number[i] = p->n;
         Op *made = put(p, *o);
-        for (int k = 0; k < o->out.n && axis[i] < 0; k++) {
+        for (int k = 0; k < o->out.n && cut[i].axis < 0; k++) {
             int t = o->out.at[k];
-            wanted(p, axis, t, &rows, &whole);
+            wanted(p, cut, t, &rows, &whole);
             p->shared[t] = rows && whole;
             if (rows && !whole)         /* right behind it: join_parts */
                 move(p, false, t, o, o->out.n > 1 ? grad_name(&p->taken, strf("%s.part", g->tensor.at[t].name))
@@ -260,10 +311,11 @@ static void rewrite(Positions *p, const int *axis)
 
 bool positions(Graph *g, const Divide *d)
 {
-    const int *axis = positions_find(g, d);
+    const RowCut *cut = positions_find(g, d);
     const size_t tensors = (size_t)g->tensor.n;
     Positions p = {.g = g, .d = d, .was = alloc(sizeof *p.was * tensors), .other = alloc(sizeof *p.other * tensors),
                    .number = alloc(sizeof *p.number * (size_t)g->nf), .shared = alloc(sizeof *p.shared * tensors),
+                   .rows = alloc(sizeof *p.rows * tensors),
                    .room = 4 * g->nf + 2 * g->tensor.n};
     bool any = false;
     p.op = alloc(sizeof *p.op * (size_t)p.room);
@@ -271,13 +323,19 @@ bool positions(Graph *g, const Divide *d)
         p.was[t] = g->tensor.at[t];
         p.other[t] = -1;
         names_put(&p.taken, name_as_c(g->tensor.at[t].name), 0);
-        if (by_rows(&p, axis, t))
-            part_shape(d, &g->tensor.at[t]);
+        if (by_rows(&p, cut, t))
+            part_shape(d, &g->tensor.at[t], cut[p.was[t].op].rows);
     }
-    for (int i = 0; i < g->nf; i++)
-        names_put(&p.taken, name_as_c(g->op.at[i].name), 0), any |= axis[i] >= 0;
+    for (int i = 0; i < g->nf; i++) {
+        const Ints *in = &g->op.at[i].in, *out = &g->op.at[i].out;
+        names_put(&p.taken, name_as_c(g->op.at[i].name), 0);
+        for (int k = 0; k < in->n + out->n && cut[i].axis >= 0; k++)
+            if ((k < in->n ? in->at[k] : out->at[k - in->n]) >= 0)
+                p.rows[k < in->n ? in->at[k] : out->at[k - in->n]] = cut[i].rows;
+        any |= cut[i].axis >= 0;
+    }
     if (any)
-        rewrite(&p, axis);
+        rewrite(&p, cut);
     return any;
 }
 
@@ -291,15 +349,18 @@ static Arg *first_of(Op *o, ArgKind kind, const char *token)
     return NULL;
 }
 
-/* The row of a call that closes its sum for one device's rows; -1: it is none, or more is wanted. */
-static int kept_row(const Graph *g, const int *reads, Op *o, Op *part)
+/* The row of a call that closes its sum for one device's rows; -1: it is none, or more is wanted.  *room: rows that a device
+ * has room for. */
+static int kept_row(const int *reads, Op *o, Op *part, int64_t *room)
 {
     int kept = row_part(row(o->row), "kept");
     const Arg *y = first_of(o, ARG_WRITE, NULL), *rows = first_of(o, ARG_INT, "rows");
     bool sums = kept >= 0 && rows && *row_swaps(row(kept), o->phase), cut = !strcmp(part->call, "part_forward");
-    if (!sums || !cut || !y || rows->i % g->team || first_of(part, ARG_READ, "x")->index != y->index || reads[y->index] != 1)
+    if (!sums || !cut || !y || first_of(part, ARG_READ, "x")->index != y->index || reads[y->index] != 1)
         return -1;
-    return kept;
+    const int64_t n = first_of(part, ARG_INT, "n")->i, width = first_of(part, ARG_INT, "whole")->i / rows->i;
+    *room = n / width;
+    return n % width ? -1 : kept;
 }
 
 /* The way back of that part gathers a gradient of what is no tensor any more. */
@@ -329,7 +390,8 @@ void join_parts(Graph *g)
         }
     for (int i = 0; i + 1 < g->nb && g->team; i++) {
         Op *o = &g->op.at[i], *part = o + 1, both = *o;
-        int kept = kept_row(g, reads, o, part);
+        int64_t room;
+        int kept = kept_row(reads, o, part, &room);
         if (kept < 0)
             continue;
         Arg *y = first_of(&both, ARG_WRITE, NULL);
@@ -342,6 +404,7 @@ void join_parts(Graph *g)
         both.moved += 2 * (both.tmp - o->tmp) + mine->bytes - all->bytes;
         first_of(&both, ARG_TMP, "tmp")->kind = ARG_TMP;
         y->index = first_of(part, ARG_WRITE, NULL)->index;
+        *PUSH(&both.arg) = (Arg){.token = "mine", .kind = ARG_INT, .i = room};
         both.name = part->name;
         both.layer = part->layer;
         both.fwd = part->fwd;

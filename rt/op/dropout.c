@@ -5,7 +5,6 @@
  */
 #include "kernel.h"
 #include "../philox.h"
-#include "../team.h"
 
 enum { ROW = 1024 };
 
@@ -46,21 +45,21 @@ void dropout_part_forward(Stage *st, real *y, const real *x, const real *onto, c
     drop_part(st, y, x, onto, vals, mb, batch, per, pieces, st->team ? st->shard : 0, st->team ? st->shards : 1, drop, site);
 }
 
-/* Of the devices of a stage each has as many elements as so many samples of `per`, in one piece of all samples. */
+/* Of the devices of a stage each has n elements, in one piece of all samples. */
 void dropout_rows_forward(Stage *st, real *y, const real *x, const real *onto, const Values *vals, int mb, long batch, long per,
-                          float drop, int64_t site)
+                          long n, float drop, int64_t site)
 {
+    const long first = st->shard * n;
     if (drop == 0 || vals->eval) {
-        drop_part(st, y, x, onto, vals, mb, batch, per, 1, 0, 1, drop, site);
+        drop_part(st, y, x, onto, vals, mb, 1, n, 1, 0, 1, drop, site);
         return;
     }
-    long n = batch * per, sample = per * parts_of(st), first = st->team ? st->shard * n : 0;
     EACH(n >= 1 << 14)
     for (long task = 0; task < ceil_div(n, ROW); task++) {
         long i = task * ROW, end = least(i + ROW, n);
         while (i < end) {
-            long at = (first + i) % sample, k = least(end - i, sample - at);
-            Drop d = drop_of(vals, mb * batch + (first + i) / sample, drop, site);
+            long at = (first + i) % per, k = least(end - i, per - at);
+            Drop d = drop_of(vals, mb * batch + (first + i) / per, drop, site);
             float factor[ROW];
             drop_factors(factor, &d, at, k);
             for (long j = 0; j < k; j++, i++)

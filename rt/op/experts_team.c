@@ -23,12 +23,6 @@ static void starts(const Stage *st, long *from, const int32_t *offset, long expe
 
 static long number(const Stage *st) { return st->team ? st->shard : 0; }
 
-static void fill_zeros(real *x, long from, long until)
-{
-    if (from < until)
-        memset(x + from, 0, (size_t)(until - from) * sizeof *x);
-}
-
 /* Rows of all devices; they have n elements. */
 static real *all_rows(Stage *st, void *tmp, const real *mine, const int32_t *offset, long experts, long width)
 {
@@ -92,12 +86,11 @@ void combine_experts_backward(Stage *st, real *dx, real *dshare, const real *dy,
 /* Choices of a device's tokens that go to the experts of another one, ascending. */
 typedef struct { const int32_t *slot; long at, until, first, end; } Choices;
 
-static Choices choices(const Stage *st, const int32_t *slot, const int32_t *offset, long rows, long top, long experts,
+static Choices choices(const int32_t *slot, const int32_t *offset, long rows, long top, long experts, long mine,
                        long tokens_of, long experts_of)
 {
-    const long each = rows / parts_of(st) * top;
-    return (Choices){slot, tokens_of * each, (tokens_of + 1) * each, offset[experts_of * experts],
-                     offset[(experts_of + 1) * experts]};
+    return (Choices){slot, least(tokens_of * mine, rows) * top, least((tokens_of + 1) * mine, rows) * top,
+                     offset[experts_of * experts], offset[(experts_of + 1) * experts]};
 }
 
 static bool next_choice(Choices *c)
@@ -126,20 +119,20 @@ static long count_rows(Choices c, long most)
     return n;
 }
 
-/* Rows of this device's tokens, at their places among all. */
-static real *exchange(Stage *st, void *tmp, const real *mine, const int32_t *slot, const int32_t *offset, long rows, long top,
-                      long width, long experts)
+/* Rows of this device's tokens, at their places among all.  It has room for `mine` tokens of `rows`. */
+static real *exchange(Stage *st, void *tmp, const real *x, const int32_t *slot, const int32_t *offset, long rows, long top,
+                      long width, long experts, long mine)
 {
     real out[TEAM_PIECE], in[TEAM_PIECE], *all = tmp;
     const long d = number(st);
     for (long with = 0; with < parts_of(st); with++)
         for (long col = 0, wide; col < width; col += wide) {
             wide = least(width - col, TEAM_PIECE);
-            Choices away = choices(st, slot, offset, rows, top, experts, d ^ with, d);
-            Choices here = choices(st, slot, offset, rows, top, experts, d, d ^ with);
+            Choices away = choices(slot, offset, rows, top, experts, mine, d ^ with, d);
+            Choices here = choices(slot, offset, rows, top, experts, mine, d, d ^ with);
             while (next_choice(&away) + next_choice(&here)) {
                 const long most = TEAM_PIECE / wide, n = count_rows(here, most);
-                const long sent = move_rows(with ? out : in, mine + col, NULL, &away, most, width, wide);
+                const long sent = move_rows(with ? out : in, x + col, NULL, &away, most, width, wide);
                 if (with)
                     st->team->swap(st, (int)(d ^ with), out, sent * wide * (long)sizeof *out, in, n * wide * (long)sizeof *in);
                 move_rows(in, NULL, all + col, &here, most, width, wide);
@@ -149,17 +142,19 @@ static real *exchange(Stage *st, void *tmp, const real *mine, const int32_t *slo
 }
 
 void dispatch_experts_scatter_backward(Stage *st, real *dx, const real *dy, const int32_t *slot, const int32_t *offset,
-                                       void *tmp, long rows, long top, long width, long experts)
+                                       void *tmp, long rows, long top, long width, long experts, long mine)
 {
-    const long tokens = rows / parts_of(st);
-    const real *all = exchange(st, tmp, dy, slot, offset, rows, top, width, experts);
-    add_choices(st, dx, all, slot + number(st) * tokens * top, tokens, top, width);
+    const long here = part_here(st, mine, rows), first = least(st->shard * mine, rows);
+    const real *all = exchange(st, tmp, dy, slot, offset, rows, top, width, experts, mine);
+    add_choices(st, dx, all, slot + first * top, here, top, width);
+    fill_zeros(dx, here * width, mine * width);
 }
 
 void combine_experts_scatter_forward(Stage *st, real *y, const real *x, const real *share, const int32_t *slot,
-                                     const int32_t *offset, void *tmp, long rows, long top, long width, long experts)
+                                     const int32_t *offset, void *tmp, long rows, long top, long width, long experts, long mine)
 {
-    const long tokens = rows / parts_of(st), from = number(st) * tokens * top;
-    const real *all = exchange(st, tmp, x, slot, offset, rows, top, width, experts);
-    add_shares(st, y, all, share + from, slot + from, tokens, top, width);
+    const long here = part_here(st, mine, rows), first = least(st->shard * mine, rows) * top;
+    const real *all = exchange(st, tmp, x, slot, offset, rows, top, width, experts, mine);
+    add_shares(st, y, all, share + first, slot + first, here, top, width);
+    fill_zeros(y, here * width, mine * width);
 }

@@ -150,6 +150,12 @@ static inline float added(const real *onto, long i, float v)
     return onto ? get(onto, i) + get(&stored, 0) : v;
 }
 
+static inline void fill_zeros(real *x, long from, long until)
+{
+    if (from < until)
+        memset(x + from, 0, (size_t)(until - from) * sizeof *x);
+}
+
 /* Hand a finished sum to a weight gradient: written by the first micro-batch, added by the later ones. */
 static inline void give(float *to, const float *sum, long n, int acc)
 {

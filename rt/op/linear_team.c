@@ -17,12 +17,12 @@ static float *close_sums(Stage *st, real *y, void *tmp, long n)
     return sum;
 }
 
-/* Those of the rows that this device keeps: n numbers. */
-static const float *close_part(Stage *st, float *sum, long n)
+/* Those of the rows that this device keeps, in room for n of `whole` numbers. */
+static const float *close_part(Stage *st, float *sum, long n, long whole)
 {
     if (st->team)
-        st->team->sum_part(st, sum, n);
-    return st->team ? sum + st->shard * n : sum;
+        st->team->sum_part(st, sum, n, whole);
+    return sum + least(st->shard * n, whole);
 }
 
 static float *room_of(real *y, void *tmp)
@@ -52,16 +52,17 @@ void linear_columns_backward_x(Stage *st, real *dx, const real *dy, const real *
         put(dx, i, sum[i]);
 }
 
-/* Each device keeps its rows of dx. */
+/* Each device keeps its rows of dx: it has room for `mine`. */
 void linear_columns_scatter_x(Stage *st, real *dx, const real *dy, const real *weight, void *tmp, int h, long rows, long in,
-                              long out, long pieces, long whole)
+                              long out, long pieces, long whole, long mine)
 {
     (void)h;
-    long n = rows / parts_of(st) * in;
+    const long here = part_here(st, mine, rows) * in;
     columns_sums(st, tmp, dy, weight, rows, in, out, pieces, whole);
-    const float *sum = close_part(st, tmp, n);
-    MAP(n, i)
+    const float *sum = close_part(st, tmp, mine * in, rows * in);
+    MAP(here, i)
         put(dx, i, sum[i]);
+    fill_zeros(dx, here, mine * in);
 }
 
 /* Finished sums, with the bias. */
@@ -81,14 +82,15 @@ void linear_rows_forward(Stage *st, real *y, const real *x, const real *weight, 
     put_rows(st, y, close_sums(st, y, tmp, rows * out), bias, rows, out);
 }
 
-/* Each device keeps its rows of y. */
+/* Each device keeps its rows of y: it has room for `mine`. */
 void linear_rows_scatter_forward(Stage *st, real *y, const real *x, const real *weight, const real *bias, void *tmp, int h,
-                                 long rows, long in, long out)
+                                 long rows, long in, long out, long mine)
 {
-    long mine = rows / parts_of(st);
+    const long here = part_here(st, mine, rows);
     (void)h;
     product_give_in(st, tmp, view(x, in, 1), view(weight, 1, in), 0, rows, out, in, block_of_part(st, in), 1);
-    put_rows(st, y, close_part(st, tmp, mine * out), bias, mine, out);
+    put_rows(st, y, close_part(st, tmp, mine * out, rows * out), bias, here, out);
+    fill_zeros(y, here * out, mine * out);
 }
 
 /* Of each expert. */

@@ -91,17 +91,21 @@ void layernorm_backward(Stage *st, real *dx, float *dweight, float *dbias, const
         layernorm_dw(st, dweight, dbias, dy, x, mean, rstd, acc, rows, width, block_of(st, rows));
 }
 
-/* Rows of a device (docs/width.md).  tmp: sums of its blocks, for dweight and dbias. */
+/* Rows of a device (docs/width.md), which has room for `rows` of `whole`.  tmp: sums of its blocks, for dweight and dbias. */
 void layernorm_rows_backward(Stage *st, real *dx, float *dweight, float *dbias, const real *dy, const real *x,
                              const float *weight, const float *mean, const float *rstd, const real *onto, void *tmp, int acc,
-                             long rows, long width)
+                             long rows, long width, long whole)
 {
     float *sum = tmp;
+    const long here = part_here(st, rows, whole);
     if (dx)
         layernorm_dx(st, dx, dy, x, weight, mean, rstd, onto, rows, width);
     if (!dweight && !dbias)
         return;
-    layernorm_dw(st, sum, sum + width, dy, x, mean, rstd, 0, rows, width, block_of_part(st, rows));
+    if (here)
+        layernorm_dw(st, sum, sum + width, dy, x, mean, rstd, 0, here, width, block_of_part(st, rows));
+    else
+        fill_nothing(sum, 2 * width);
     if (st->team)               /* what is wanted */
         st->team->sum(st, dweight ? sum : sum + width, (dweight && dbias ? 2 : 1) * width);
     if (dweight)

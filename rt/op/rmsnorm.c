@@ -54,11 +54,15 @@ static void rmsnorm_dw(Stage *st, float *dweight, const real *dy, const real *x,
     }
 }
 
-/* Of the rows of a device; sum: of its blocks. */
+/* Of the rows of a device, which has room for `rows` of `whole`; sum: of its blocks. */
 static void rmsnorm_rows_dw(Stage *st, float *dweight, const real *dy, const real *x, const float *rstd, float *sum, int acc,
-                            long rows, long width)
+                            long rows, long width, long whole)
 {
-    rmsnorm_dw(st, sum, dy, x, rstd, 0, rows, width, block_of_part(st, rows));
+    const long here = part_here(st, rows, whole);
+    if (here)
+        rmsnorm_dw(st, sum, dy, x, rstd, 0, here, width, block_of_part(st, rows));
+    else
+        fill_nothing(sum, width);
     if (st->team)
         st->team->sum(st, sum, width);
     give(dweight, sum, width, acc);
@@ -74,12 +78,12 @@ void rmsnorm_backward(Stage *st, real *dx, float *dweight, const real *dy, const
 }
 
 void rmsnorm_rows_backward(Stage *st, real *dx, float *dweight, const real *dy, const real *x, const float *weight,
-                           const float *rstd, const real *onto, void *tmp, int acc, long rows, long width)
+                           const float *rstd, const real *onto, void *tmp, int acc, long rows, long width, long whole)
 {
     if (dx)
         rmsnorm_dx(st, dx, dy, x, weight, rstd, onto, rows, width);
     if (dweight)
-        rmsnorm_rows_dw(st, dweight, dy, x, rstd, tmp, acc, rows, width);
+        rmsnorm_rows_dw(st, dweight, dy, x, rstd, tmp, acc, rows, width, whole);
 }
 
 /* The weight is offset + weight[i]: files of some models hold what is added to 1. */
@@ -123,10 +127,11 @@ void rmsnorm_offset_backward(Stage *st, real *dx, float *dweight, const real *dy
 }
 
 void rmsnorm_offset_rows_backward(Stage *st, real *dx, float *dweight, const real *dy, const real *x, const float *weight,
-                                  const float *rstd, const real *onto, void *tmp, int acc, long rows, long width, float offset)
+                                  const float *rstd, const real *onto, void *tmp, int acc, long rows, long width, float offset,
+                                  long whole)
 {
     if (dx)
         rmsnorm_offset_dx(st, dx, dy, x, weight, rstd, onto, rows, width, offset);
     if (dweight)
-        rmsnorm_rows_dw(st, dweight, dy, x, rstd, tmp, acc, rows, width);
+        rmsnorm_rows_dw(st, dweight, dy, x, rstd, tmp, acc, rows, width, whole);
 }
