@@ -254,9 +254,16 @@ static Answer batch_relu_y(const Call *c, long i)
     return near(fmax(a.value + skip, 0), a.terms + fabs(skip));
 }
 
+/* dy, or the sum that it is: rounded, as the call of its own rounds it. */
 static double slope(const Call *c, long i)
 {
-    return part_of(c, "y") && !(old_of(c, "y", i) > 0) ? 0 : old_of(c, "dy", i);
+    if (part_of(c, "y") && !(old_of(c, "y", i) > 0))
+        return 0;
+    if (part_of(c, "dy"))
+        return old_of(c, "dy", i);
+    real sum;
+    put(&sum, 0, (float)(old_of(c, "a", i) + old_of(c, "b", i)));
+    return get(&sum, 0);
 }
 
 static Answer batch_dskip(const Call *c, long i) { return exact(slope(c, i)); }
@@ -548,7 +555,7 @@ static Answer dropout_shared_y(const Call *c, long i)
 #define POOL "x=batch*height*width*channels dx=batch*height*width*channels y=batch*yheight*ywidth*channels " \
     "dy=batch*yheight*ywidth*channels"
 #define BATCH "x=rows*width dx=rows*width y=rows*width dy=rows*width mean=width var=width weight=width bias=width " \
-    "dweight=width dbias=width skip=rows*width dskip=rows*width onto=rows*width"
+    "dweight=width dbias=width skip=rows*width dskip=rows*width onto=rows*width a=rows*width b=rows*width"
 #define TRACK "dmean=2*width dvar=2*width dcount=2 mean=width var=width"
 #define RUNNING "mean=n var=n count=1 sum_mean=2*n sum_var=2*n sum_count=2"
 #define GROUP "x=batch*pixels*groups*width dx=batch*pixels*groups*width y=batch*pixels*groups*width " \
@@ -576,6 +583,10 @@ static const Known known[] = {
     {"batchnorm_relu_backward", "dskip", BATCH, batch_dskip, 0, 0},
     {"batchnorm_relu_backward", "dweight", BATCH, batch_dweight, 0, 0},
     {"batchnorm_relu_backward", "dbias", BATCH, batch_dbias, 0, 0},
+    {"add_batchnorm_relu_backward", "dx", BATCH, batch_dx, 0, 0},
+    {"add_batchnorm_relu_backward", "dskip", BATCH, batch_dskip, 0, 0},
+    {"add_batchnorm_relu_backward", "dweight", BATCH, batch_dweight, 0, 0},
+    {"add_batchnorm_relu_backward", "dbias", BATCH, batch_dbias, 0, 0},
     {"batchstat_track", "dmean", TRACK, track_mean, 0, 0}, {"batchstat_track", "dvar", TRACK, track_var, 0, 0},
     {"batchstat_track", "dcount", TRACK, track_count, 0, 0},
     {"batch_track", "mean", RUNNING, running_mean, 0, 0}, {"batch_track", "var", RUNNING, running_var, 0, 0},

@@ -70,6 +70,7 @@ if awk 'function near(a, b) { if (a - b > 0.003 || b - a > 0.003) { print a, "is
         near(starts["sgd_update", "sgd_rows"], 3)               # 161 parameters and 53 statistics, in tables
         near(starts["batch_track", "follow_rows"], 2)
         near(starts["batchstat_forward", "column_parts"], 53)   # one read for both statistics
+        near(starts["add_batchnorm_relu_backward", "column_parts"] + starts["grad_add", "element"], 16)    # shortcuts
         stem = 112 * 112 * 64 * 49 * 8
         near(done["conv_forward"], 512 * (4.09e9 - 2.05e6 + stem * 5 / 8) / 1e12)
         near(done["conv_backward_w"], done["conv_forward"])

@@ -307,6 +307,20 @@ static void batch_joined(long rows, long width, int adds)
     same_bits("batchnorm_relu_backward", rows, db[1], db[0]);
     if (adds)
         same_bits("batchnorm_relu_backward dskip", rows, dskip, slope);
+    grad_add(stage, sum->k, dy->k, onto->k, x->n);
+    relu_backward(stage, slope->k, sum->k, y->k, x->n);
+    batchnorm_backward(stage, dx->k, dw[0]->k, db[0]->k, slope->k, x->k, mean->k, var->k, w->k, adds ? x->k : 0, 1, rows, width,
+                       (float)eps);
+    memcpy(got->k, dy->k, (size_t)x->n * sizeof(real));     /* dx may lie on one of the two */
+    add_batchnorm_relu_backward(stage, got->k, adds ? dskip->k : 0, dw[1]->k, db[1]->k, got->k, onto->k, y->k, x->k, mean->k,
+                                var->k, w->k, adds ? x->k : 0, 1, rows, width, (float)eps);
+    same_bits("add_batchnorm_relu_backward", rows, got, dx);
+    same_bits("add_batchnorm_relu_backward", rows, dw[1], dw[0]);
+    same_bits("add_batchnorm_relu_backward", rows, db[1], db[0]);
+    if (adds)
+        same_bits("add_batchnorm_relu_backward dskip", rows, dskip, slope);
+    relu_backward(stage, slope->k, dy->k, y->k, x->n);
+    batchnorm_backward(stage, dx->k, dw[0]->k, db[0]->k, slope->k, x->k, mean->k, var->k, w->k, 0, 0, rows, width, (float)eps);
     grad_add(stage, sum->k, onto->k, dx->k, x->n);
     batchnorm_relu_backward(stage, got->k, 0, dw[1]->k, db[1]->k, dy->k, y->k, x->k, mean->k, var->k, w->k, onto->k, 0, rows,
                             width, (float)eps);
@@ -572,7 +586,7 @@ const Check image_checks[] = {
     {" parameter_forward parameter_backward ", parameter},
     {" dropout_shared_forward ", dropout_shared},
     {" batchstat_forward batchnorm_forward batchnorm_backward ", batch_norm},
-    {" batchnorm_relu_forward batchnorm_relu_backward ", batch_relu},
+    {" batchnorm_relu_forward batchnorm_relu_backward add_batchnorm_relu_backward ", batch_relu},
     {" batchstat_track batch_track ", running},
     {" batchstat_forward ", evaluation},
     {" conv_forward conv_backward_x conv_backward_w ", conv},

@@ -88,6 +88,29 @@ use_portable
 joined=$(./dpgen $small --stages 1 -d f 2>&1 | grep -Ec 'call=batchnorm_relu_.* (skip=r|dskip=w):' || true)
 expect "norm, addition and Relu in one call, there and back" test "$joined" = 16
 
+# On GPUs the sum of two gradients and the norm that reads it are one call, where no result of it lies on a part of a term.
+generate "$tmp/gpu" examples/resnet50.yaml -D S=32 -D C=5 -D N2=1 -D N3=1 --devices devices/h100.yaml --stages 1 \
+    --set train.precision.compute=bf16
+awk 'function number(s,    n) {
+        for (s = substr(s, 3); s != ""; s = substr(s, 2)) n = 16 * n + index("123456789abcdef", substr(s, 1, 1))
+        return n
+    }
+    function lies_on(a, b) { return at[a] != at[b] && at[a] < at[b] + bytes[b] && at[b] < at[a] + bytes[a] }
+    function laid(x, y, a, b) { return lies_on(x, a) || lies_on(x, b) || lies_on(y, a) || lies_on(y, b) }
+    FILENAME ~ /h$/ { if ($2 == "=") { sub(/,/, "", $3); at[$1] = number($3); bytes[$1] = $5 }; next }
+    /^    [a-z_]*\(/ { text = "" }
+    { text = text $0 }
+    !/;/ { next }
+    text !~ /grad_add|relu_backward/ { text = ""; next }
+    { call = text; sub(/\(.*/, "", call); gsub(/ /, "", call); gsub(/dskip \*\/ 0/, "A(none)", text)
+      n = split(text, part, "A\\("); for (i = 1; i <= n; i++) sub(/\).*/, "", part[i]) }
+    call == "grad_add" { first[part[2]] = part[3]; second[part[2]] = part[4]; sums++ }
+    call == "add_batchnorm_relu_backward" { pairs++; wrong += laid(part[2], part[3], part[6], part[7]) }
+    call == "batchnorm_relu_backward" && part[6] in first { apart++
+        wrong += !laid(part[2], part[3], first[part[6]], second[part[6]]) }
+    END { print pairs " " sums " " apart + 0; exit wrong || sums + pairs != 8 || apart + 1 != sums || !pairs }' \
+    "$tmp/gpu/stage0.h" "$tmp/gpu/stage0.c" >"$tmp/sums" && pass || fault "sums of gradients and norms: $(cat "$tmp/sums")"
+
 # examples/cifar.yaml by its own pictures: the same in every range; SLOW=1: it learns them, on two stages
 $cc -std=c11 -O2 -Wall -Wextra -Wpedantic -Werror -o "$tmp/shapes" examples/corpus/shapes.c || fault "shapes.c"
 draw() { (cd "$cwd" && "$tmp/shapes" "$@") || fault "shapes $*"; }

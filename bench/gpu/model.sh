@@ -7,6 +7,8 @@
 #       -b 3.35   bandwidth
 #       -p, -g    instead of the table: what large products tend to, in bf16; time between two launches
 #       -m        above so many milliseconds: status 1
+#       -t TIMES  the calls beside their products and convolutions, with each tensor that a call names written and read once
+#                 at the full bandwidth; above so many times that: status 1
 #       -s MxNxK  nothing but the TFLOP/s of that product while the clock is high
 #   A step of products draws so much power that the clock falls.  Products and attention, which the arithmetic bounds, then
 #   have @warm % of the speed that each has alone.  Kernels that the memory bounds lose nothing, and a step of convolutions, at
@@ -18,13 +20,14 @@
 set -u
 export LC_ALL=C
 cd "$(dirname "$0")/../.." || exit 2
-bandwidth=3.35 rate= gap= most= shape=
-while getopts b:p:g:m:s: option; do
+bandwidth=3.35 rate= gap= most= shape= times=
+while getopts b:p:g:m:s:t: option; do
     case $option in
         b) bandwidth=$OPTARG ;;
         p) rate=$OPTARG ;;
         g) gap=$OPTARG ;;
         m) most=$OPTARG ;;
+        t) times=$OPTARG ;;
         s) shape=$OPTARG ;;
         *) exit 2 ;;
     esac
@@ -38,7 +41,8 @@ trap 'exit 1' HUP INT TERM
 ./dpgen "$@" --stages 1 --estimate -o "$tmp/out" >"$tmp/said" 2>&1 || { cat "$tmp/said" >&2; exit 1; }
 real=4
 grep -q -e -DREAL_BF16 "$tmp/out/Makefile" && real=2
-awk -v bandwidth="$bandwidth" -v rate="$rate" -v gap="$gap" -v most="$most" -v shape="$shape" -v wide=4 -v real=$real '
+awk -v bandwidth="$bandwidth" -v rate="$rate" -v gap="$gap" -v most="$most" -v times="$times" -v shape="$shape" \
+    -v wide=4 -v real=$real '
 function trim(s) { gsub(/^ +| +$/, "", s); return s }
 function bad(why) { print "model.sh: " why >"/dev/stderr"; failed = 1; exit 2 }
 
@@ -199,6 +203,7 @@ FILENAME ~ /rt.h$/ {            # what computes: the prototypes, and fill_zero
     next
 }
 FILENAME ~ /stage0.h$/ {
+    if ($2 == "=" && $3 ~ /^0x/ && /\[.*\].*\*\//) tensor[$1] = $5
     if (/^\/\* Sizes: /) { on = 2; next }           # a list, in one line or several
     if (on != 2) next
     sub(/^enum \{ /, "")
@@ -209,6 +214,9 @@ FILENAME ~ /stage0.h$/ {
 }
 /^(static )?void [a-z_0-9A-Z]*\(/ { routine = $0; sub(/\(.*/, "", routine); sub(/.* /, "", routine); lines[routine] = 0; next }
 /^}/ { routine = "" }
+{ for (rest = $0; match(rest, /[AS]\([a-z_0-9A-Z, ]*\)/); rest = substr(rest, RSTART + RLENGTH)) {
+    name = substr(rest, RSTART + 2, RLENGTH - 3); sub(/.*, /, "", name); named[name] = 1
+} }
 routine != "" && (row != "" || /^    [a-z_0-9A-Z]*\(/) {      # a call ends at its semicolon, and one may stand behind an action
     row = row " " trim($0)
     if (row !~ /;/) next
@@ -235,13 +243,20 @@ END {
         if (!us[i] && !launched[i]) continue
         printf line, of[i], kernel[i], launched[i], amount_of(i), rate_of(i), sprintf("%.3f", us[i] / 1000), why[i]
         total += us[i] / 1000
+        if (kinds[i] ~ /flop|product/) once += us[i] / 1000
         starts += launched[i]
     }
+    for (name in tensor) if (name in named) once += 2 * tensor[name] / bandwidth / 1e9
+    text = "calls: %.1f ms, %.2f times %.1f ms: their arithmetic, and each tensor written and read once\n"
+    if (times != "") printf text, total, total / once, once
+    slow = times != "" && total > times * once
     gaps = (starts * gap + number["host"]) / 1000
     total += gaps
     text = gap " us each, " number["host"] " us of the host [A]"
     printf line, "between launches", "", starts, "-", "-", sprintf("%.3f", gaps), text
     text = "step: %.1f ms at %s TB/s, large products at %s TFLOP/s: on paper; its kernels %.1f ms at the full clock\n"
     printf text, total, bandwidth, rate, alone / 1000
+    if (slow) printf "model.sh: more than %s times\n", times >"/dev/stderr"
+    if (slow) exit 1
     if (most != "" && total > most + 0) { printf "model.sh: more than %s ms\n", most >"/dev/stderr"; exit 1 }
 }' bench/gpu/kernels.model "$tmp/out/rt/rt.h" "$tmp/out/stage0.h" "$tmp/out/stage0.c"

@@ -8,6 +8,10 @@
  * A kernel takes rows in any order.  So it may write a row of the second call's result before it has read other rows of the
  * first call's operands, and a pair is printed only where these share no bytes, or each row of one lies on the same row of the
  * other.  The checkers of the plan see two calls; which are printed as one is decided here alone.
+ *
+ * A sum of gradients stands in front of the gradient of a weight, and behind that the call that reads the sum.  The pair then
+ * stands behind the call between, which may not touch what the sum reads.  The sum itself is not written, so nothing else may
+ * read it.
  */
 #include "pair.h"
 #include <string.h>
@@ -18,6 +22,9 @@ static const EmitPair pairs[CALL_PAIRS] = {
     [PAIR_LAYERNORM] = {"add_layernorm_forward",
      {"y", "2y", "2mean", "2rstd", "a", "b", "2weight", "2bias", "2rows", "2width", "2eps"}},
     [PAIR_RMSNORM] = {"add_rmsnorm_forward", {"y", "2y", "2rstd", "a", "b", "2weight", "2rows", "2width", "2eps"}},
+    [PAIR_BATCH] = {"add_batchnorm_relu_backward",
+     {"2dx", "2dskip", "2dweight", "2dbias", "a", "b", "2y", "2x", "2mean", "2var", "2weight", "2onto", "2acc", "2rows",
+      "2width", "2eps"}},
 };
 
 const char *pair_call(int pair)
@@ -48,24 +55,56 @@ static bool apart(const Plan *p, const Buf *a, const Buf *b)
 }
 
 /* One kernel writes a row of the second call's result before it has read other rows of the first call's operands. */
-static bool keeps_operands(const Plan *p, const Call *c)
+static bool keeps_operands(const Plan *p, const Call *c, const Call *next)
 {
-    const Op *first = &p->g->op.at[c->op], *second = &p->g->op.at[c[1].op];
+    const Op *first = &p->g->op.at[c->op], *second = &p->g->op.at[next->op];
     for (int i = 0; i < first->arg.n; i++)
         for (int k = 0; k < second->arg.n; k++)
             if (first->arg.at[i].kind == ARG_READ && second->arg.at[k].kind == ARG_WRITE &&
-                !apart(p, &p->buf.at[c->buf.at[i]], &p->buf.at[c[1].buf.at[k]]))
+                !apart(p, &p->buf.at[c->buf.at[i]], &p->buf.at[next->buf.at[k]]))
                 return false;
     return true;
 }
 
-const EmitPair *pair_of(const Plan *p, const Call *c)
+/* The gradient of a weight, which adds to states and has no scratch: what the first call reads is still there behind it. */
+static bool steps_aside(const Plan *p, const Call *c)
 {
-    const Op *first = &p->g->op.at[c->op], *second = &p->g->op.at[c[1].op];
+    const Op *o = &p->g->op.at[c->op];
+    for (int i = 0; i < o->arg.n; i++)
+        if (c->buf.at[i] >= 0 && o->arg.at[i].kind != ARG_READ && o->arg.at[i].kind != ARG_ADD && o->arg.at[i].kind != ARG_VALS)
+            return false;
+    return o->phase == PH_W;
+}
+
+static int readers(const Graph *g, int tensor)
+{
+    int n = 0;
+    for (int o = g->nf; o < g->nb; o++)
+        for (int i = 0; i < g->op.at[o].arg.n; i++) {
+            const Arg *a = &g->op.at[o].arg.at[i];
+            n += a->kind == ARG_READ && !a->state && a->index == tensor;
+        }
+    return n;
+}
+
+static bool are_pair(const Plan *p, const Call *c, const Call *next, int i)
+{
+    const Op *first = &p->g->op.at[c->op], *second = &p->g->op.at[next->op];
+    if (strcmp(first->call, call_pairs[i].first) || strcmp(second->call, call_pairs[i].second))
+        return false;
+    int a = pair_word(first, call_pairs[i].same[0]), b = pair_word(second, call_pairs[i].same[1]);
+    if (c->buf.at[a] != next->buf.at[b] || !keeps_operands(p, c, next))
+        return false;
+    return i != PAIR_BATCH ||
+           (readers(p->g, first->arg.at[a].index) == 1 && second->arg.at[pair_word(second, "dx")].kind == ARG_WRITE);
+}
+
+const EmitPair *pair_of(const Plan *p, const Call *c, int calls, int *second)
+{
     for (int i = 0; i < CALL_PAIRS && on_gpus(p->m) && !c->again; i++)
-        if (!strcmp(first->call, call_pairs[i].first) && !strcmp(second->call, call_pairs[i].second) &&
-            c->buf.at[pair_word(first, call_pairs[i].same[0])] == c[1].buf.at[pair_word(second, call_pairs[i].same[1])] &&
-            keeps_operands(p, c))
-            return &pairs[i];
+        for (*second = 1; *second < calls && *second <= (i == PAIR_BATCH ? 2 : 1); ++*second)
+            if (are_pair(p, c, c + *second, i) && (*second == 1 || steps_aside(p, c + 1)))
+                return &pairs[i];
+    *second = 0;
     return NULL;
 }

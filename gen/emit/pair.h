@@ -8,10 +8,10 @@
 
 typedef struct {
     const char *both;
-    const char *word[12];       /* arguments; with a 2 in front, the second call's */
+    const char *word[17];       /* arguments; with a 2 in front, the second call's */
 } EmitPair;
-/* The pair of this call and the next; NULL: none. */
-const EmitPair *pair_of(const Plan *p, const Call *c);
+/* The pair of the first of `calls` and the next, second 1, or the one behind that, second 2; NULL: none. */
+const EmitPair *pair_of(const Plan *p, const Call *c, int calls, int *second);
 const char *pair_call(int pair);                     /* of call_pairs: the one call */
 int pair_word(const Op *o, const char *word);       /* the argument that its row calls so */
 #endif

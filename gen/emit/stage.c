@@ -165,37 +165,41 @@ static void print_why(const Stager *w, const Call *c)
             (double)cost_alone(w->p->c, w->device, c->op) / 1e6);
 }
 
-/* One call, or a pair of them as one; how many. */
-static int print_call(Stager *w, const Routine *r, const Call *c, bool last)
+/* One call, or a pair of them as one, with the call that stands between in front; how many. */
+static int print_call(Stager *w, const Routine *r, const Call *c, int calls)
 {
     const Op *o = &w->p->g->op.at[c->op];
-    const EmitPair *pair = last ? NULL : pair_of(w->p, c);
+    int second;
+    const EmitPair *pair = pair_of(w->p, c, calls, &second);
+    if (second == 2)
+        print_call(w, r, c + 1, 1);
     if (c->again && !pair)
         print_why(w, c);
     call_open(w, pair ? pair->both : o->call);
     for (const char *const *word = pair ? pair->word : NULL; word && *word; word++) {
-        int at = **word == '2';
-        const Op *of = &w->p->g->op.at[c[at].op];
-        print_arg(w, r, c + at, of, pair_word(of, *word + at));
+        int skip = **word == '2';
+        const Call *from = skip ? c + second : c;
+        const Op *of = &w->p->g->op.at[from->op];
+        print_arg(w, r, from, of, pair_word(of, *word + skip));
     }
     for (int i = 0; i < o->arg.n && !pair; i++)
         print_arg(w, r, c, o, i);
     call_close(w, o->loc.line > 0 ? strf("  /* :%d */", o->loc.line) : "");
-    return pair ? 2 : 1;
+    return second + 1;
 }
 
 static void print_calls(Stager *w, const Routine *r, int from, int to)
 {
     while (from < to)
-        from += print_call(w, r, &r->call.at[from], from + 1 == to);
+        from += print_call(w, r, &r->call.at[from], to - from);
 }
 
 /* As they are printed: a pair is one. */
 static int count_calls(const Stager *w, const Routine *r, int from, int to)
 {
-    int n = to - from;
-    for (int i = from; i + 1 < to; i++)
-        n -= pair_of(w->p, &r->call.at[i]) != NULL;
+    int n = to - from, second;
+    for (int i = from; i < to; i++)
+        n -= pair_of(w->p, &r->call.at[i], to - i, &second) != NULL;
     return n;
 }
 
@@ -216,13 +220,17 @@ enum { LONGEST = 400 };         /* calls in a function; compilers are superlinea
 static int run_end(const Stager *w, const Routine *r, int from)
 {
     const char *layer = w->p->g->op.at[r->call.at[from].op].layer;
-    int to = from + 1;
+    int to = from + 1, second, until;
     while (to < r->call.n && to - from < LONGEST && !strcmp(layer, w->p->g->op.at[r->call.at[to].op].layer))
         to++;
-    return to + (to < r->call.n && pair_of(w->p, &r->call.at[to - 1]) != NULL);
+    until = to;
+    for (int i = to - 1; i >= from && i >= to - 2; i--)
+        if (pair_of(w->p, &r->call.at[i], r->call.n - i, &second) && i + second >= until)
+            until = i + second + 1;
+    return until;
 }
 
-/* The calls of one layer; a pair with the next one's first call ends it.  NULL: one call, which needs no routine. */
+/* The calls of one layer; a pair with one of the next layer's ends it.  NULL: one call, which needs no routine. */
 static const char *print_part(Stager *w, const Routine *r, int from, int to, const Strs *label)
 {
     const Op *o = &w->p->g->op.at[r->call.at[from].op], *last = &w->p->g->op.at[r->call.at[to - 1].op];

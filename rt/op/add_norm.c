@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * add_norm.c: a residual sum and the norm of it, one kernel on GPUs.  Jobs for processors call both; the tests compare.
+ * add_norm.c: a sum and the call that reads it, one kernel on GPUs: a residual sum and its norm, a sum of gradients and the
+ * gradient of a norm.  Jobs for processors call both; the tests compare.
  */
 #include "kernel.h"
 
@@ -17,4 +18,12 @@ void add_rmsnorm_forward(Stage *st, real *sum, real *y, float *rstd, const real 
 {
     add_forward(st, sum, a, b, rows * width);
     rmsnorm_forward(st, y, rstd, sum, weight, rows, width, eps);
+}
+
+void add_batchnorm_relu_backward(Stage *st, real *dx, real *dskip, float *dweight, float *dbias, const real *a, const real *b,
+                                 const real *y, const real *x, const float *mean, const float *var, const float *weight,
+                                 const real *onto, int acc, long rows, long width, float eps)
+{
+    grad_add(st, dx, a, b, rows * width);
+    batchnorm_relu_backward(st, dx, dskip, dweight, dbias, dx, y, x, mean, var, weight, onto, acc, rows, width, eps);
 }

@@ -8,7 +8,7 @@
  *
  * Backward makes both sums in one pass over dy and x, and dx in another one.  The averages of the micro-batch wait in the
  * workspace, before the parts of the sums.  With a Relu and an addition behind it, the pass that makes the sums keeps the
- * gradient of the addition, and the other one reads it.
+ * gradient of the addition, and the other one reads it.  Where dy is a sum, that pass adds it, and keeps the result too.
  */
 #include "columns.h"
 #include "table.h"
@@ -129,11 +129,12 @@ FN void let_through(float (&d)[WIDE], const float (&y)[WIDE])
         d[j] = y[j] > 0 ? d[j] : 0.0f;
 }
 
-/* dy, and dy u with u = (x - mean) / sqrt(var + eps); kept: the dy that the Relu with result y lets through. */
-template <bool RELU>
+/* dy, and dy u with u = (x - mean) / sqrt(var + eps); kept: the dy that the Relu with result y lets through.  SUM: dy is the
+ * sum of two, rounded. */
+template <bool RELU, bool SUM>
 struct Slopes {
-    enum { SUMS = 2, READS = RELU ? 3 : 2, FIXED = 2 };
-    const real *dy, *y, *x;
+    enum { SUMS = 2, READS = 2 + RELU + SUM, FIXED = 2 };
+    const real *dy, *more, *y, *x;
     real *kept;
     const float *mean, *var;
     float eps;
@@ -149,15 +150,19 @@ struct Slopes {
         take(r[0], dy + row * width, i, width, step);
         take(r[1], x + row * width, i, width, step);
         if (RELU)
-            take(r[READS - 1], y + row * width, i, width, step);
+            take(r[1 + RELU], y + row * width, i, width, step);
+        if (SUM)
+            take(r[READS - 1], more + row * width, i, width, step);
     }
     FIELD void at(float (&v)[2][WIDE], const float (&r)[READS][WIDE], const float (&fixed)[2][WIDE], long row, long i,
                   long width, int step) const
     {
         for (int j = 0; j < WIDE; j++)
-            v[0][j] = r[0][j];
+            v[0][j] = SUM ? __fadd_rn(r[0][j], r[READS - 1][j]) : r[0][j];
+        if (SUM)
+            narrow(v[0], dy);
         if (RELU)
-            let_through(v[0], r[READS - 1]);
+            let_through(v[0], r[1 + RELU]);
         if (RELU && kept && step == 0)
             store_out(kept + row * width + i, v[0]);
         else if (RELU && kept)
@@ -240,15 +245,16 @@ static void spread(Stage *st, real *dx, const real *dy, const real *y, const rea
                width, eps);
 }
 
-template <bool RELU>
-static void backward(Stage *st, real *dx, real *kept, Gradient to, const real *dy, const real *y, const real *x,
-                     const float *mean, const float *var, const float *weight, const real *onto, long rows, long width,
-                     float eps)
+template <bool RELU, bool SUM>
+static void backward(Stage *st, real *dx, real *kept, Gradient to, const real *dy, const real *more, const real *y,
+                     const real *x, const float *mean, const float *var, const float *weight, const real *onto, long rows,
+                     long width, float eps)
 {
+    typedef Slopes<RELU, SUM> Term;
     Columns c = columns_of(rows, width, 0);
     long front = ceil_div(2 * width, 64) * 64;
-    float *average = (float *)workspace_of(st, (size_t)front * sizeof *average + columns_scratch(c, Slopes<RELU>::SUMS));
-    column_sums_in(st, Slopes<RELU>{dy, y, x, kept, mean, var, eps}, Averages{to, average, width, (float)rows}, c,
+    float *average = (float *)workspace_of(st, (size_t)front * sizeof *average + columns_scratch(c, Term::SUMS));
+    column_sums_in(st, Term{dy, more, y, x, kept, mean, var, eps}, Averages{to, average, width, (float)rows}, c,
                    average + front, 0);
     if (dx && RELU && !kept)
         spread<RELU>(st, dx, dy, y, x, mean, var, weight, onto, average, rows, width, eps);
@@ -259,14 +265,24 @@ static void backward(Stage *st, real *dx, real *kept, Gradient to, const real *d
 void batchnorm_backward(Stage *st, real *dx, float *dweight, float *dbias, const real *dy, const real *x, const float *mean,
                         const float *var, const float *weight, const real *onto, int acc, long rows, long width, float eps)
 {
-    backward<false>(st, dx, 0, Gradient{{dbias, dweight}, acc}, dy, 0, x, mean, var, weight, onto, rows, width, eps);
+    backward<false, false>(st, dx, 0, Gradient{{dbias, dweight}, acc}, dy, 0, 0, x, mean, var, weight, onto, rows, width, eps);
 }
 
 void batchnorm_relu_backward(Stage *st, real *dx, real *dskip, float *dweight, float *dbias, const real *dy, const real *y,
                              const real *x, const float *mean, const float *var, const float *weight, const real *onto, int acc,
                              long rows, long width, float eps)
 {
-    backward<true>(st, dx, dskip, Gradient{{dbias, dweight}, acc}, dy, y, x, mean, var, weight, onto, rows, width, eps);
+    backward<true, false>(st, dx, dskip, Gradient{{dbias, dweight}, acc}, dy, 0, y, x, mean, var, weight, onto, rows, width,
+                          eps);
+}
+
+/* What the Relu lets through of a + b waits in dskip, or in dx: a thread reads and writes the same elements. */
+void add_batchnorm_relu_backward(Stage *st, real *dx, real *dskip, float *dweight, float *dbias, const real *a, const real *b,
+                                 const real *y, const real *x, const float *mean, const float *var, const float *weight,
+                                 const real *onto, int acc, long rows, long width, float eps)
+{
+    backward<true, true>(st, dx, dskip ? dskip : dx, Gradient{{dbias, dweight}, acc}, a, b, y, x, mean, var, weight, onto, rows,
+                         width, eps);
 }
 
 /* ---- running statistics ------------------------------------------------------------------------------------------ */
