@@ -14,9 +14,10 @@
  * With -p the portable kernel, rt/op/linear.c, takes its turn; it is no part of the floor.  Its time and that of the library,
  * blas or plain, are added up too: a line `portable MS library MS`, and the least share of its rate in one product.
  * The buffers stay in the cache as far as they fit, which no training step can match: the floor is strict.  Prints the
- * table, then one line `floor MS`.
+ * table, then one line `floor MS`.  With -m a line `second floor MS` follows: that and the time in which all other calls of
+ * the step move their MIB, each operand once, at the rate of a loop that reads two arrays and writes one of these.
  *
- *     floor [-t THREADS] [-n ROUNDS] [-b BATCH] [-s TOKENS] [-o] [-p]     -o: time OpenBLAS too
+ *     floor [-t THREADS] [-n ROUNDS] [-b BATCH] [-s TOKENS] [-o] [-p] [-m MIB]     -o: time OpenBLAS too
  *     floor ... -w KIND:ROWS:IN:OUT:TIMES ...                         other products: kind f forward, x dx, w dweight
  */
 #define _GNU_SOURCE
@@ -159,6 +160,27 @@ static void find_open_blas(int threads)
     set_threads(threads);
 }
 
+/* MiB a millisecond, the median of the rounds: arrays of 256 MiB, which no cache holds; what a write fetches does not count. */
+static double bandwidth(const Stage *st, int rounds)
+{
+    static double rate[ROUNDS];
+    enum { MIB = 256 };
+    long n = (long)MIB << 18, threads = st->threads;
+    (void)threads;
+    float *x = handle_alloc((size_t)n * sizeof *x), *y = handle_alloc((size_t)n * sizeof *y);
+    for (long j = 0; j < n; j++)
+        x[j] = y[j] = 1.0f;
+    for (int i = 0; i < rounds; i++) {
+        double from = now();
+#pragma omp parallel for schedule(static) num_threads(threads)
+        for (long j = 0; j < n; j++)
+            x[j] += 0.5f * y[j];
+        rate[i] = 3 * MIB / (now() - from);
+    }
+    qsort(rate, (size_t)rounds, sizeof(double), ascending);
+    return rate[rounds / 2];
+}
+
 /* KIND:ROWS:IN:OUT:TIMES */
 static int read_needed(const char *text, Needed *to)
 {
@@ -194,8 +216,8 @@ int main(int argc, char **argv)
 {
     static Needed needed[MOST];
     int threads = 2, rounds = 9, option, with_open = 0, n = 0;
-    long batch = 4, tokens = 64;
-    while ((option = getopt(argc, argv, "t:n:b:s:opw:")) != -1)
+    long batch = 4, tokens = 64, others = 0;
+    while ((option = getopt(argc, argv, "t:n:b:s:opm:w:")) != -1)
         switch (option) {
         case 't': threads = atoi(optarg); break;
         case 'n': rounds = atoi(optarg) < ROUNDS ? atoi(optarg) : ROUNDS; break;
@@ -203,6 +225,7 @@ int main(int argc, char **argv)
         case 's': tokens = atol(optarg); break;
         case 'o': with_open = 1; break;
         case 'p': with_own = 1; break;
+        case 'm': others = atol(optarg); break;
         case 'w':
             if (n == MOST || !read_needed(optarg, &needed[n++]))
                 return 2;
@@ -220,7 +243,10 @@ int main(int argc, char **argv)
             needed[n++] = (Needed){weight[i].name, d, batch * tokens, weight[i].in, weight[i].out, weight[i].times};
     const dnnl_version_t *v = dnnl_version();
     printf("oneDNN %d.%d.%d, %s, %d threads\n", v->major, v->minor, v->patch, F32 ? "f32" : "bf16", threads);
-    printf("floor %.3f\n", sum_of(&st, needed, n, rounds));
+    double floor = sum_of(&st, needed, n, rounds), rate = others ? bandwidth(&st, rounds) : 0;
+    printf("floor %.3f\n", floor);
+    if (others)
+        printf("others %ld MiB, at %.1f GiB/s\nsecond floor %.3f\n", others, rate / 1.024, floor + (double)others / rate);
     if (with_own)
         printf("portable %.3f library %.3f: %.3f of its rate, in one product %.2f at least\n", sums.own, sums.library,
                sums.library / sums.own, sums.least);

@@ -37,7 +37,7 @@ build() {
     for file in rt/op/*.c; do
         base=${file##*/}
         if [ "$library" = portable ]; then files="$files $file"
-        elif [ ! -e "rt/op/onednn/$base" ] && [ "$base" != open.c ]; then files="$files $file"
+        elif [ ! -e "rt/op/onednn/$base" ]; then files="$files $file"
         fi
     done
     libs=-lm
@@ -52,7 +52,7 @@ for flag in '' -DREAL_BF16; do
 done
 build f32 onednn ''
 build bf16 onednn -DREAL_BF16
-build portable portable ''
+build portable portable -DPORTABLE
 
 # median: of the numbers in a column
 median() { sort -g | awk '{ x[NR] = $1 } END { print NR % 2 ? x[(NR + 1) / 2] : (x[NR / 2] + x[NR / 2 + 1]) / 2 }'; }

@@ -152,6 +152,9 @@ static const int in_of[SHAPES] = { C, C, C, 4 * C, C }, out_of[SHAPES] = { 3 * C
 
 static void prepare(Stage *st, const Model *m)
 {
+#ifdef PORTABLE                 /* which has no handles */
+    (void)st, (void)m;
+#else
     for (int i = 0; i < SHAPES; i++) {
         open_linear_forward(st, 3 * i, m->bt, in_of[i], out_of[i]);
         open_linear_backward_x(st, 3 * i + 1, m->bt, in_of[i], out_of[i]);
@@ -159,6 +162,7 @@ static void prepare(Stage *st, const Model *m)
     }
     open_attention_packed_forward(st, 3 * SHAPES, m->b, HEADS, m->t, C / HEADS, 1);
     open_attention_packed_backward(st, 3 * SHAPES + 1, m->b, HEADS, m->t, C / HEADS, 1);
+#endif
 }
 
 static void linear(Stage *st, const Model *m, int i, real *y, const real *x, const Param *w, const Param *b)

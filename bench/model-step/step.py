@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """step.py: training steps in PyTorch of the models of run.sh, in f32, a line of milliseconds each.
 
-    step.py llama|lstm THREADS STEPS eager|compiled
+    step.py gpt2|llama|lstm THREADS STEPS eager|compiled [TOKENS]
 
 The first steps of a compiled model pay for the compiler; run.sh drops the first, and this warms up before it prints.
 """
@@ -66,6 +66,33 @@ class Llama(nn.Module):
         return F.cross_entropy(F.linear(self.norm(x), self.table.weight).view(-1, WORDS), targets.view(-1))
 
 
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one, self.two = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
+        self.qkv, self.o = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
+        self.up, self.down = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
+
+    def forward(self, x):
+        q, k, v = (t.view(*x.shape[:2], HEADS, -1).transpose(1, 2) for t in self.qkv(self.one(x)).chunk(3, -1))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.o(y.transpose(1, 2).reshape(x.shape))
+        return x + self.down(F.gelu(self.up(self.two(x)), approximate="tanh"))
+
+
+class Gpt2(nn.Module):
+    """124 million parameters: the head is the table."""
+    def __init__(self, words=50257, positions=1024):
+        super().__init__()
+        self.words, self.table, self.place = words, nn.Embedding(words, WIDTH), nn.Embedding(positions, WIDTH)
+        self.layers = nn.Sequential(*(Block() for _ in range(LAYERS)))
+        self.norm = nn.LayerNorm(WIDTH)
+
+    def forward(self, tokens, targets):
+        x = self.layers(self.table(tokens) + self.place.weight[:tokens.shape[1]])
+        return F.cross_entropy(F.linear(self.norm(x), self.table.weight).view(-1, self.words), targets.view(-1))
+
+
 class Recurrent(nn.Module):
     """One LSTM layer, 64 samples, 50 steps, 1024 wide."""
     def __init__(self):
@@ -77,11 +104,14 @@ class Recurrent(nn.Module):
 
 
 def main():
-    name, threads, steps, how = sys.argv[1:]
+    global TOKENS
+    name, threads, steps, how, *more = sys.argv[1:]
+    TOKENS = int(more[0]) if more else TOKENS
     torch.set_num_threads(int(threads))
     torch.manual_seed(1)
-    if name == "llama":
-        model, data = Llama(), [torch.randint(WORDS, (BATCH, TOKENS)) for _ in range(2)]
+    if name != "lstm":
+        model = Llama() if name == "llama" else Gpt2()
+        data = [torch.randint(50257, (BATCH, TOKENS)) for _ in range(2)]
         update = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
     else:
         model, data = Recurrent(), [torch.rand(64, 50, 1024) for _ in range(2)]
@@ -91,7 +121,7 @@ def main():
         start = time.perf_counter()
         update.zero_grad()
         loss_of(*data).backward()
-        if name == "llama":
+        if name != "lstm":
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         update.step()
         if step > 1:

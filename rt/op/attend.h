@@ -14,7 +14,9 @@
  *     dv = D(P)^T dy    dS = P (D(dy v^T) - delta)    dk = scale dS^T q    dq = scale dS k    dbias = sum of dS
  *
  * There is one pass by key blocks (dk, dv), one by query blocks (dq), one by tiles of the bias.  Each writes its own results,
- * so threads share nothing.  Scratch: delta.  Cost: backward computes the scores twice, 7 products instead of 5.
+ * so threads share nothing.  Scratch: delta.  In f32, and with as many heads of keys as threads, the first pass adds up dq as
+ * well: key blocks ascend in both, so its chains rest where they belong.  Cost: backward computes the scores once then, 5
+ * products; otherwise twice, 7.
  *
  * A head of keys and values may be shared by a group of neighbouring query heads (J. Ainslie et al., GQA, 2023): its dk and
  * dv add the heads of the group ascending, in f32.
@@ -42,7 +44,8 @@
 #include "../philox.h"
 #include <stdbool.h>
 
-enum { QUERIES = 32, KEYS = 32, WIDE = 128 };      /* the stack of backward_keys: 64 KiB with gemm.h's */
+/* MANY queries share the packed keys and values of a block.  The stack: 200 KiB at most, with gemm.h's. */
+enum { QUERIES = 32, KEYS = 32, MANY = 4 * QUERIES, WIDE = 128 };
 
 typedef struct {
     const real *q, *k, *v, *bias;
@@ -84,6 +87,32 @@ static View of_keys(const Attention *a, const real *at, long ld, const AttendBlo
 }
 
 static View turned(View v) { return (View){v.at, v.is_float, v.col, v.row_step, 0, 0}; }
+
+/* The right factor b[k][n] of many products: packed at once, or WIDE terms at a time where it has more. */
+typedef struct { View b; long k, n; float at[WIDE * KEYS]; } Right;
+
+static void right_terms(Right *r, long from, long k)
+{
+    pack(r->at, TILE_COLS, TILE_COLS * k, view_from(r->b, from, 0), k, r->n);
+}
+
+static void right_of(Right *r, View b, long k, long n)
+{
+    r->b = b, r->k = k, r->n = n;
+    if (k <= WIDE)
+        right_terms(r, 0, k);
+}
+
+/* c[m][ldc] += a r, or begins with it. */
+static void times(float *c, long ldc, int begin, View a, Right *r, long m)
+{
+    for (long from = 0; from < r->k; from += WIDE) {
+        long k = least(WIDE, r->k - from);
+        if (r->k > WIDE)
+            right_terms(r, from, k);
+        product_panels(c, ldc, begin && from == 0, view_from(a, 0, from), r->at, m, r->n, k);
+    }
+}
 
 static int32_t document(const Attention *a, long b, long at) { return a->documents[b * a->key + at]; }
 
@@ -129,12 +158,12 @@ static float alibi_slope(const Attention *a, long head)
 
 static long gap(long q, long k) { return q < k ? k - q : q - k; }
 
-/* s[nq][KEYS] = scale q k^T + bias, -infinity where a key is hidden; slope as in capped. */
-static void scores(float *s, float *slope, const Attention *a, const AttendBlock *p)
+/* s[nq][KEYS] = scale q k^T + bias, -infinity where a key is hidden; slope as in capped; keys: k^T. */
+static void scores(float *s, float *slope, const Attention *a, const AttendBlock *p, Right *keys)
 {
-    memset(s, 0, QUERIES * KEYS * sizeof *s);
-    product(s, KEYS, of_queries(a, a->q, a->ldq, p), turned(of_keys(a, a->k, a->ldk, p)), p->nq, p->nk, a->width);
+    times(s, KEYS, 1, of_queries(a, a->q, a->ldq, p), keys, p->nq);
     float step = a->alibi > 0 ? alibi_slope(a, p->head) : 0;
+    long hides = a->causal && p->k + p->nk - 1 > p->q;
     for (long i = 0; i < p->nq; i++) {
         float *row = s + i * KEYS;
         for (long j = 0; j < p->nk; j++)
@@ -147,7 +176,7 @@ static void scores(float *s, float *slope, const Attention *a, const AttendBlock
             row[j] -= step * (float)gap(p->q + i, p->k + j);
         for (long j = 0; a->mask && j < p->nk; j++)
             row[j] = a->mask[p->b * a->key + p->k + j] ? row[j] : -F_INFINITY;
-        for (long j = 0; a->causal && j < p->nk; j++)
+        for (long j = 0; hides && j < p->nk; j++)
             row[j] = p->k + j <= p->q + i ? row[j] : -F_INFINITY;
         for (long j = 0; a->window && j < p->nk; j++)
             row[j] = gap(p->q + i, p->k + j) < a->window ? row[j] : -F_INFINITY;
@@ -203,27 +232,53 @@ static float absorb(float *row, float *most, float *sum)
     return shrink;
 }
 
-/* Queries p->q .. of one head; columns from .. from+n-1 of the result. */
+/* Does a query of the tile see a key of it? */
+static bool sees(const Attention *a, const AttendBlock *p)
+{
+    return p->k >= keys_begin(a, p->q) && p->k < keys_end(a, p->q + p->nq) && !apart(a, p);
+}
+
+/* The tile's weighted values are added to o[nq][WIDE]; keys: k^T. */
+static void forward_tile(float *o, float *most, float *sum, const Attention *a, const AttendBlock *p, Right *keys,
+                         Right *values)
+{
+    float s[QUERIES * KEYS];
+    scores(s, NULL, a, p, keys);
+    for (long i = 0; i < p->nq; i++) {
+        float shrink = absorb(s + i * KEYS, &most[i], &sum[i]);
+        for (long j = 0; j < values->n; j++)
+            o[i * WIDE + j] *= shrink;
+    }
+    dropped(s, a, p);
+    times(o, WIDE, 0, view_float(s, KEYS, 1), values, p->nq);
+}
+
+/* Queries p.q .. of one head, MANY at most; columns from .. from+n-1 of the result. */
 static void forward_block(real *y, float *lse, const Attention *a, AttendBlock p, long from, long n)
 {
-    float s[QUERIES * KEYS], o[QUERIES * WIDE] = {0}, most[QUERIES], sum[QUERIES];
-    for (long i = 0; i < QUERIES; i++) {
+    float o[MANY * WIDE], most[MANY], sum[MANY];
+    Right keys, values;
+    long last = p.q + p.nq, end = keys_end(a, last);
+    memset(o, 0, (size_t)(p.nq * WIDE) * sizeof *o);
+    for (long i = 0; i < p.nq; i++) {
         most[i] = a->sinks ? get(a->sinks, p.b * a->heads + p.head) : -F_INFINITY;
         sum[i] = a->sinks != NULL;
     }
-    long end = keys_end(a, p.q + p.nq);
     for (p.k = keys_begin(a, p.q); p.k < end; p.k += KEYS) {
         p.nk = least(KEYS, a->key - p.k);
-        if (apart(a, &p))
-            continue;
-        scores(s, NULL, a, &p);
-        for (long i = 0; i < p.nq; i++) {
-            float shrink = absorb(s + i * KEYS, &most[i], &sum[i]);
-            for (long j = 0; j < n; j++)
-                o[i * WIDE + j] *= shrink;
+        bool packed = false;
+        for (AttendBlock t = p; t.q < last; t.q += QUERIES) {
+            long at = t.q - p.q;
+            t.nq = least(QUERIES, last - t.q);
+            if (!sees(a, &t))
+                continue;
+            if (!packed) {
+                right_of(&keys, turned(of_keys(a, a->k, a->ldk, &p)), a->width, p.nk);
+                right_of(&values, view_from(of_keys(a, a->v, a->ldv, &p), 0, from), p.nk, n);
+            }
+            packed = true;
+            forward_tile(o + at * WIDE, most + at, sum + at, a, &t, &keys, &values);
         }
-        dropped(s, a, &p);
-        product(o, WIDE, view_float(s, KEYS, 1), view_from(of_keys(a, a->v, a->ldv, &p), 0, from), p.nq, n, p.nk);
     }
     real *to = y + (p.b * a->query + p.q) * a->ldy + p.head * a->width + from;
     for (long i = 0; i < p.nq; i++) {
@@ -238,11 +293,11 @@ static void forward_block(real *y, float *lse, const Attention *a, AttendBlock p
 static void forward(Stage *st, real *y, float *lse, const Attention *of)
 {
     const Attention here = placed(st, of), *a = &here;
-    long blocks = ceil_div(a->query, QUERIES);
+    long blocks = ceil_div(a->query, MANY);
     EACH(a->batch * a->heads * a->query * a->key * a->width >= 1 << 15)
     for (long task = 0; task < a->batch * a->heads * blocks; task++) {
-        long head = task / blocks, q = task % blocks * QUERIES;
-        AttendBlock p = {head / a->heads, head % a->heads, q, 0, least(QUERIES, a->query - q), 0};
+        long head = task / blocks, q = task % blocks * MANY;
+        AttendBlock p = {head / a->heads, head % a->heads, q, 0, least(MANY, a->query - q), 0};
         for (long from = 0; from < a->width; from += WIDE)
             forward_block(y, lse, a, p, from, least(WIDE, a->width - from));
     }
@@ -266,14 +321,23 @@ static void deltas(Stage *st, const Attention *a, const Back *r)
     }
 }
 
+/* What tiles of the same keys share: k^T and v^T; and k, for dq. */
+typedef struct { Right keys, values, back; } Shared;
+
+static void share(Shared *h, const Attention *a, const AttendBlock *p, bool back, long from, long n)
+{
+    right_of(&h->keys, turned(of_keys(a, a->k, a->ldk, p)), a->width, p->nk);
+    right_of(&h->values, turned(of_keys(a, a->v, a->ldv, p)), a->width, p->nk);
+    if (back)
+        right_of(&h->back, view_from(of_keys(a, a->k, a->ldk, p), 0, from), p->nk, n);
+}
+
 /* prob[nq][KEYS] = D(P), ds[nq][KEYS] = P (D(dy v^T) - delta); through: ds is that of the products q k^T, below the cap. */
-static void slopes(float *prob, float *ds, const Attention *a, const Back *r, const AttendBlock *p, bool through)
+static void slopes(float *prob, float *ds, const Attention *a, const Back *r, const AttendBlock *p, Shared *h, bool through)
 {
     float slope[QUERIES * KEYS];
-    scores(prob, through ? slope : NULL, a, p);
-    View dy = of_queries(a, r->dy, a->ldy, p);
-    memset(ds, 0, QUERIES * KEYS * sizeof *ds);
-    product(ds, KEYS, dy, turned(of_keys(a, a->v, a->ldv, p)), p->nq, p->nk, a->width);
+    scores(prob, through ? slope : NULL, a, p, &h->keys);
+    times(ds, KEYS, 1, of_queries(a, r->dy, a->ldy, p), &h->values, p->nq);
     dropped(ds, a, p);
     for (long i = 0; i < p->nq; i++) {
         long row = (p->b * a->heads + p->head) * a->query + p->q + i;
@@ -297,49 +361,82 @@ static void store(real *to, long ld, const float *from, long rows, long n, float
             put(to, i * ld + j, from[i * WIDE + j] * factor);
 }
 
-/* What the queries of one head, ascending, add to dk and dv. */
-static void add_head(float *dk, float *dv, const Attention *a, const Back *r, AttendBlock p, long from, long n)
+/* The place of dq, as floats, for queries of a head. */
+static float *dq_place(const Attention *a, const Back *r, const AttendBlock *p, long from)
+{
+    return (float *)(void *)r->dq + (p->b * a->query + p->q) * a->ldq + p->head * a->width + from;
+}
+
+/* What the queries of one head, ascending, add to dk and dv; and its keys to dq, where that is made `here`. */
+static void add_head(float *dk, float *dv, const Attention *a, const Back *r, AttendBlock p, Shared *h, bool here, long from,
+                     long n)
 {
     float prob[QUERIES * KEYS], ds[QUERIES * KEYS];
+    Right right;
     long end = a->window ? least(a->query, p.k + p.nk - 1 + a->window) : a->query;
     long begin = a->causal ? p.k : a->window && p.k >= a->window ? p.k - a->window + 1 : 0;
     for (p.q = begin / QUERIES * QUERIES; p.q < end; p.q += QUERIES) {
         p.nq = least(QUERIES, a->query - p.q);
         if (apart(a, &p))
             continue;
-        slopes(prob, ds, a, r, &p, true);
-        View q = of_queries(a, a->q, a->ldq, &p), dy = of_queries(a, r->dy, a->ldy, &p);
-        if (r->dv)
-            product(dv, WIDE, view_float(prob, 1, KEYS), view_from(dy, 0, from), p.nk, n, p.nq);
-        if (r->dk)
-            product(dk, WIDE, view_float(ds, 1, KEYS), view_from(q, 0, from), p.nk, n, p.nq);
+        slopes(prob, ds, a, r, &p, h, true);
+        if (r->dv) {
+            right_of(&right, view_from(of_queries(a, r->dy, a->ldy, &p), 0, from), p.nq, n);
+            times(dv, WIDE, 0, view_float(prob, 1, KEYS), &right, p.nk);
+        }
+        if (r->dk) {
+            right_of(&right, view_from(of_queries(a, a->q, a->ldq, &p), 0, from), p.nq, n);
+            times(dk, WIDE, 0, view_float(ds, 1, KEYS), &right, p.nk);
+        }
+        if (here && sees(a, &p))
+            times(dq_place(a, r, &p, from), a->ldq, 0, view_float(ds, KEYS, 1), &h->back, p.nq);
     }
 }
 
 /* dk and dv of up to KEYS keys: the query heads that share them ascend; p.head is the first. */
-static void backward_keys(const Attention *a, const Back *r, AttendBlock p, long from, long n)
+static void backward_keys(const Attention *a, const Back *r, AttendBlock p, bool here, long from, long n)
 {
     float dk[KEYS * WIDE] = {0}, dv[KEYS * WIDE] = {0};
+    Shared h;
     long row = p.b * a->key + p.k, column = p.head / a->group * a->width + from, end = p.head + a->group;
+    share(&h, a, &p, here, from, n);
     for (; p.head < end; p.head++)
-        add_head(dk, dv, a, r, p, from, n);
+        add_head(dk, dv, a, r, p, &h, here, from, n);
     if (r->dv)
         store(r->dv + row * a->ldv + column, a->ldv, dv, p.nk, n, 1.0f);
     if (r->dk)
         store(r->dk + row * a->ldk + column, a->ldk, dk, p.nk, n, a->scale);
 }
 
+/* All of the heads that share keys, block by block of these: chains of dq rest in its place, as floats. */
+static void backward_heads(const Attention *a, const Back *r, AttendBlock p, long from, long n)
+{
+    for (AttendBlock t = p; t.head < p.head + a->group; t.head++)
+        for (t.q = 0; t.q < a->query; t.q++)
+            memset(dq_place(a, r, &t, from), 0, (size_t)n * sizeof(float));
+    for (p.k = 0; p.k < a->key; p.k += KEYS) {
+        p.nk = least(KEYS, a->key - p.k);
+        backward_keys(a, r, p, true, from, n);
+    }
+    for (AttendBlock t = p; t.head < p.head + a->group; t.head++)
+        for (t.q = 0; t.q < a->query; t.q++)
+            for (long j = 0; j < n; j++)
+                dq_place(a, r, &t, from)[j] *= a->scale;
+}
+
 /* dq of up to QUERIES queries: the keys ascend. */
 static void backward_queries(const Attention *a, const Back *r, AttendBlock p, long from, long n)
 {
     float prob[QUERIES * KEYS], ds[QUERIES * KEYS], dq[QUERIES * WIDE] = {0};
+    Shared h;
     long end = keys_end(a, p.q + p.nq);
     for (p.k = keys_begin(a, p.q); p.k < end; p.k += KEYS) {
         p.nk = least(KEYS, a->key - p.k);
         if (apart(a, &p))
             continue;
-        slopes(prob, ds, a, r, &p, true);
-        product(dq, WIDE, view_float(ds, KEYS, 1), view_from(of_keys(a, a->k, a->ldk, &p), 0, from), p.nq, n, p.nk);
+        share(&h, a, &p, true, from, n);
+        slopes(prob, ds, a, r, &p, &h, true);
+        times(dq, WIDE, 0, view_float(ds, KEYS, 1), &h.back, p.nq);
     }
     store(r->dq + (p.b * a->query + p.q) * a->ldq + p.head * a->width + from, a->ldq, dq, p.nq, n, a->scale);
 }
@@ -348,8 +445,10 @@ static void backward_queries(const Attention *a, const Back *r, AttendBlock p, l
 static void backward_bias(const Attention *a, const Back *r, AttendBlock p)
 {
     float prob[QUERIES * KEYS], ds[QUERIES * KEYS], sum[QUERIES * KEYS] = {0};
+    Shared h;
     for (p.b = 0; p.b < a->batch; p.b++) {
-        slopes(prob, ds, a, r, &p, false);
+        share(&h, a, &p, false, 0, 0);
+        slopes(prob, ds, a, r, &p, &h, false);
         for (long i = 0; i < QUERIES * KEYS; i++)
             sum[i] += ds[i];
     }
@@ -371,16 +470,25 @@ static void backward(Stage *st, const Attention *of, const Back *r)
 {
     const Attention here = placed(st, of), *a = &here;
     long down = ceil_div(a->query, QUERIES), across = ceil_div(a->key, KEYS), pairs = a->batch * a->heads;
-    long n_keys = r->dk || r->dv ? pairs / a->group * across : 0, n_queries = r->dq ? pairs * down : 0;
+    bool whole = sizeof(real) == sizeof(float) && r->dq && a->width % TILE_COLS == 0 && a->ldq % TILE_COLS == 0 &&
+                 pairs / a->group >= st->threads;
+    long n_heads = whole ? pairs / a->group : 0, n_queries = r->dq && !whole ? pairs * down : 0;
+    long n_keys = (r->dk || r->dv) && !whole ? pairs / a->group * across : 0;
     deltas(st, a, r);
     if (r->dsinks)
         backward_sinks(a, r);
+    EACH(pairs * a->query * a->key * a->width >= 1 << 15)
+    for (long task = 0; task < n_heads; task++) {
+        AttendBlock p = {task * a->group / a->heads, task * a->group % a->heads, 0, 0, 0, 0};
+        for (long from = 0; from < a->width; from += WIDE)
+            backward_heads(a, r, p, from, least(WIDE, a->width - from));
+    }
     EACH(pairs * a->query * a->key * a->width >= 1 << 15)
     for (long task = 0; task < n_keys; task++) {
         long head = task / across * a->group, k = task % across * KEYS;
         AttendBlock p = {head / a->heads, head % a->heads, 0, k, 0, least(KEYS, a->key - k)};
         for (long from = 0; from < a->width; from += WIDE)
-            backward_keys(a, r, p, from, least(WIDE, a->width - from));
+            backward_keys(a, r, p, false, from, least(WIDE, a->width - from));
     }
     EACH(pairs * a->query * a->key * a->width >= 1 << 15)
     for (long task = 0; task < n_queries; task++) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Embedding: y[i] = weight[ids[i]].  Backward scatters: a row of the table may be hit by many tokens, so the tokens are
- * added one after another, ascending, and threads split the columns.  Ids were checked when they were loaded.
+ * added one after another, ascending, and threads split the columns.  Zeros come first, where they are adjacent.  Ids were
+ * checked when they were loaded.
  */
 #include "kernel.h"
 
@@ -16,11 +17,12 @@ void embedding_forward(Stage *st, real *y, const int32_t *ids, const real *weigh
 void embedding_backward(Stage *st, float *dweight, const real *dy, const int32_t *ids, int acc, long n, long width,
                         long rows)
 {
-    EACH((n + rows) * width >= 1 << 15)
+    EACH(rows * width >= 1 << 15)
+    for (long at = 0; at < (acc ? 0 : rows * width); at += 16 * SPAN)
+        memset(dweight + at, 0, (size_t)least(16 * SPAN, rows * width - at) * sizeof *dweight);
+    EACH(n * width >= 1 << 15)
     for (long from = 0; from < width; from += 64) {
         long columns = least(64, width - from);
-        for (long r = 0; r < rows && !acc; r++)
-            memset(dweight + r * width + from, 0, (size_t)columns * sizeof *dweight);
         for (long i = 0; i < n; i++) {
             float *to = dweight + ids[i] * width + from;
             for (long j = 0; j < columns; j++)

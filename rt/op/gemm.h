@@ -400,18 +400,24 @@ static __attribute__((noinline, unused)) void product_waits(const Rest *t, Float
     product_part(t, rest, a, b, m, n, c, room, panels);
 }
 
-/* c[m][ldc] += a[m][k] b[k][n], of few rows.  ldc is a multiple of COLS; columns up to the next multiple of COLS are
- * written. */
-static inline void product(float *c, long ldc, View a, View b, long m, long n, long k)
+/* c[m][ldc] += a[m][k] b[k][n], of few rows, or begins with it; b is packed in panels of k rows (pack).  ldc is a multiple of
+ * TILE_COLS; columns up to the next multiple of that are written. */
+static __attribute__((noinline, unused)) void product_panels(float *c, long ldc, int begin, View a, const float *panels, long m,
+                                                             long n, long k)
 {
     enum { FEW = 3 * TILE_ROWS };
-    _Alignas(64) float room[FEW * (DEPTH + VECTOR)], panels[TILE_COLS * DEPTH];
-    Chains chains = chains_of(k, k, 1);
-    for (long i = 0; i < m; i += FEW)
-        for (long j = 0; j < n; j += TILE_COLS) {
-            Floats at = {c + i * ldc + j, ldc};
-            product_part(&(Rest){.from = at, .to = at}, &at, view_from(a, i, 0), view_from(b, 0, j), least(FEW, m - i),
-                         least(TILE_COLS, n - j), &chains, room, panels);
+    _Alignas(64) float room[FEW * (DEPTH + VECTOR)];
+    int there = a.is_float && (a.row_step == 1 || a.col == 1);
+    for (long p = 0; p < k; p += DEPTH)
+        for (long i = 0; i < m; i += FEW) {
+            Rest rest = {.from = {begin && p == 0 ? NULL : c, ldc}, .to = {c, ldc}};
+            Terms terms = {least(DEPTH, k - p), DEPTH, 1};
+            View part = view_from(a, i, p);
+            Left left = there ? (Left){part.at, a.row_step, a.col, TILE_ROWS * a.row_step, 0}
+                              : left_of(room, part, least(FEW, m - i), &terms, 0);
+            for (long r = i; r < least(i + FEW, m); r += TILE_ROWS, left.at += left.strip)
+                for (long j = 0; j < n; j += TILE_COLS)
+                    tile_fit(&rest, r, j, &left, panels + j * k + p * TILE_COLS, least(TILE_ROWS, m - r), &terms);
         }
 }
 

@@ -20,9 +20,12 @@ static inline long norm_each(long n) { return ceil_div(n, BLOCKS * LANES) * LANE
 /* All calls but the last take a multiple of 16. */
 static inline void squares_add(double *lane, const float *g, long n)
 {
-    for (long i = 0; i < n; i += LANES)
-        for (long j = 0; j < least(LANES, n - i); j++)
+    long i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (int j = 0; j < LANES; j++)
             lane[j] += (double)g[i + j] * (double)g[i + j];
+    for (long j = 0; i + j < n; j++)
+        lane[j] += (double)g[i + j] * (double)g[i + j];
 }
 
 static inline double squares_end(double *lane)
