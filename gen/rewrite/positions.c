@@ -102,8 +102,8 @@ static int64_t rows_of(const Graph *g, const Op *o, int axis)
     return rows;
 }
 
-/* The axis of its rows, if the devices may share them; else -1.  Where these are coarser than those of what it reads, as samples
- * of positions, its neighbours are not cut so for its sake, unless both come to the same. */
+/* The axis of its rows, if the devices may share them; else -1.  Where these are coarser than those of what it reads, as
+ * samples of positions, its neighbours are not cut so for its sake, unless both come to the same. */
 static int rows_axis(const Graph *g, const Divide *d, const Op *o)
 {
     RowAxes a;
