@@ -292,7 +292,7 @@ static bool put_parts(Worker *w, Put *to, const Item *item, int n, off_t at, con
         long from = 0, k = 0;
         const float *data = item[i].state->outer ? NULL : item_part(w, &item[i], &from, &k);
         off_t here = at + (off_t)from * (off_t)sizeof *data;
-        if (item[i].state->outer && !job_team->give(w, &item[i], put_run, &(Runs){to, at}))
+        if (item[i].state->outer && !job_divided->give(w, &item[i], put_run, &(Runs){to, at}))
             return false;
         if (k > 0 && lseek(to->file, here, SEEK_SET) != here)
             return false;

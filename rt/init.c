@@ -40,7 +40,7 @@ void init_place(Worker *w, const StateInfo *s, int64_t version, const float *fro
     float *data = state_data(w, s, version);
     uint16_t *copy = s->bits ? NULL : state_copy(w, s, version), narrow[PIECE];
     if (s->outer) {
-        job_team->place(w, s, data, copy, from, first, n);
+        job_divided->place(w, s, data, copy, from, first, n);
         return;
     }
     if (s->bits)

@@ -208,7 +208,7 @@ bool item_read(Worker *w, const Item *item, long from, long n, ArenaTake take, v
     if (is_parted(item->state))
         return read_parts(w, item, from, n, take, to);
     if (item->state->outer)
-        return job_team->read(w, item, from, n, take, to);
+        return job_divided->read(w, item, from, n, take, to);
     if (item->state->bits)
         return read_records(w, item->state, from, n, take, to);
     return data ? arena_read(w, data + from, (size_t)n * sizeof *data, take, to)

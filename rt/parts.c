@@ -14,4 +14,5 @@ const Answers *const job_answers[] = {&answers_adam, &answers_attention, &answer
 const Offload *const job_offload = &offload_host;
 const Overlap *const job_overlap = &overlap_pieces;
 const Team *const job_team = &team_links;
+const Divided *const job_divided = &divided_states;
 const TokenText *const job_words = &words_json;

@@ -30,6 +30,9 @@ extern const Overlap *const job_overlap;
 
 extern const Team team_links;                   /* team.h: stages of several devices */
 extern const Team *const job_team;
+typedef struct Divided Divided;                 /* team.h: their states, as files have them */
+extern const Divided divided_states;
+extern const Divided *const job_divided;
 
 typedef struct TokenText TokenText;                     /* sample/words.h: tokens of a tokenizer.json as text */
 extern const TokenText words_json;

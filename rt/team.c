@@ -2,7 +2,7 @@
  *
  * team.c: the devices of a stage that share its operators.
  *
- * Problem: sums over devices with the bits of one device, and states that files and hashes have whole.
+ * Problem: sums over devices with the bits of one device.
  *
  * Method.  Device d has neighbouring blocks of each divided sum, so a whole subtree (docs/bits.md).  The upper levels are
  * messages: at level k it swaps what it has with device d xor 2^k, and both add.  Addition is commutative, so all have the same
@@ -12,17 +12,15 @@
  * Where rows are divided too, each device keeps its own rows of a sum, and sends half of what is left at each level (recursive
  * halving); the same way back gathers rows.
  *
- * A state leaves through the first device of its stage: the others send it their parts, piece by piece.
- *
- * Cost: log2 of the devices times the bytes of a sum.  Not handled: GPUs, which have memory of their own, and a sum that other
- * work hides.
+ * Cost: log2 of the devices times the bytes of a sum.  Not handled: a sum that other work hides.  cuda/team.c has the same for
+ * GPUs, which have memory of their own.
  */
 #include "team.h"
 #include <string.h>
 #include "link.h"
 #include "meet.h"
-#include "real.h"
-#include "run.h"
+#include "parts.h"
+#include "owned.h"
 
 static int peer_of(const Stage *st, int shard)
 {
@@ -36,7 +34,7 @@ static void wait_for(Stage *st, int peer, bool sending, void *half)
     stage_waits(st, 0);
 }
 
-static void one_way(Stage *st, int with, bool sending, void *buffer, long bytes)
+static void pass(Stage *st, int with, bool sending, void *buffer, long bytes)
 {
     int peer = peer_of(st, with);
     wait_for(st, peer, sending, link_begin(st, TEAM_REQUEST + !sending, sending, buffer, peer, 0, bytes));
@@ -114,47 +112,6 @@ static void take(Stage *st, void *x, long bytes)
     }
 }
 
-/* ---- parts ------------------------------------------------------------------------------------------------------- */
-
-typedef struct { long run, each; int shard; long at, end; } Walk;       /* over elements at .. end-1 of the whole */
-
-/* The next elements that lie together on the device, and where there; 0: there are no more. */
-static long next(Walk *w, long *begin, long *local)
-{
-    while (w->at < w->end) {
-        long stretch = w->at / w->run, in = w->at % w->run, first = w->shard * w->each;
-        long stop = in < first ? first : in < first + w->each ? first + w->each : w->run;
-        long n = (stop < w->run ? stop : w->run) - in;
-        bool here = in >= first && in < first + w->each;
-        *begin = w->at;
-        *local = stretch * w->each + in - first;
-        n = n < w->end - w->at ? n : w->end - w->at;
-        w->at += n;
-        if (here)
-            return n;
-    }
-    return 0;
-}
-
-/* Elements from .. until-1 that a device has: into `to` side by side, or from there to their places in `whole`, which begins
- * with element `from`.  How many. */
-static long pack(float *to, float *whole, const float *data, Walk w)
-{
-    long n, begin, local, count = 0, from = w.at;
-    for (; (n = next(&w, &begin, &local)) > 0; count += n)
-        if (data)
-            memcpy(to + count, data + local, (size_t)n * sizeof *to);
-        else if (whole)
-            memcpy(whole + (begin - from), to + count, (size_t)n * sizeof *to);
-    return count;
-}
-
-static Walk walk(int shard, long whole, long outer, long room, long from, long n)
-{
-    long end = from + n < whole ? from + n : whole;
-    return (Walk){whole / outer, room, shard, from, from < end ? end : from};
-}
-
 static void deal(Stage *st, float *to, const float *g, long whole, long outer, long room, long from, long step, long n)
 {
     float mine[TEAM_PIECE], theirs[TEAM_PIECE];
@@ -171,102 +128,4 @@ static void deal(Stage *st, float *to, const float *g, long whole, long outer, l
     }
 }
 
-/* ---- states leave ------------------------------------------------------------------------------------------------ */
-
-/* Side by side what this device has of the elements of a walk, as floats. */
-static long pack_item(float *to, const Worker *w, const Item *item, Walk walk)
-{
-    const float *data = item_data(w, item);
-    const uint16_t *copy = item_copy(w, item);
-    long n, begin, local, count = 0;
-    if (data)
-        return pack(to, NULL, data, walk);
-    for (; (n = next(&walk, &begin, &local)) > 0; count += n)
-        init_widen(to + count, copy + local, n);
-    return count;
-}
-
-/* All devices of the stage call it; the first one takes, and goes on receiving when `take` has said no. */
-static bool read_item(Worker *w, const Item *item, long from, long n, ArenaTake take, void *to)
-{
-    const StateInfo *s = item->state;
-    Stage *st = &w->stage;
-    float piece[TEAM_PIECE], part[TEAM_PIECE];
-    bool good = true;
-    for (long at = from; at < from + n; at += TEAM_PIECE) {
-        long k = from + n - at < TEAM_PIECE ? from + n - at : TEAM_PIECE;
-        for (int d = 0; d < st->shards; d++) {
-            Walk range = walk(d, s->n, s->outer, s->room, at, k);
-            long count = d == st->shard ? pack_item(part, w, item, range) : pack(NULL, NULL, NULL, range);
-            if (count && d == st->shard && d > 0)
-                one_way(st, 0, true, part, count * (long)sizeof *part);
-            if (count && st->shard == 0 && d > 0)
-                one_way(st, d, false, part, count * (long)sizeof *part);
-            if (st->shard == 0)
-                pack(part, piece, NULL, range);
-        }
-        good = good && (st->shard > 0 || take(to, piece, (size_t)k * sizeof *piece));
-    }
-    return good;
-}
-
-/* Of the elements that a device has room for, those that this replica keeps: from .. until-1, the first one at `base`. */
-typedef struct { long from, until, base; } Kept;
-
-static Kept kept_of(const StateInfo *s)
-{
-    return s->cut ? (Kept){s->from, s->from + s->part, s->whole ? 0 : s->from} : (Kept){0, s->outer * s->room, 0};
-}
-
-static bool give(Worker *w, const Item *item, bool (*take)(void *to, long begin, const float *x, long n), void *to)
-{
-    const Job *job = w->run->job;
-    if (home_at(job, w->stage.index) != item->stage)
-        return true;
-    Item here = *item;
-    here.state = &w->info->state[item->state - job->stage[item->stage].state];
-    const StateInfo *s = here.state;
-    const Kept kept = kept_of(s);
-    Walk range = walk(w->stage.shard, s->n, s->outer, s->room, 0, s->cut || replica_of(w) == 0 ? s->n : 0);
-    const float *data = item_data(w, &here);
-    const uint16_t *copy = item_copy(w, &here);
-    float piece[TEAM_PIECE];
-    long n, begin, local;
-    while ((n = next(&range, &begin, &local)) > 0)
-        for (long at = at_least(local, kept.from), k; at < at_most(local + n, kept.until); at += k) {
-            k = at_most(at_most(local + n, kept.until) - at, TEAM_PIECE);
-            if (!data)
-                init_widen(piece, copy + at, k);
-            if (!take(to, begin + at - local, data ? data + at - kept.base : piece, k))
-                return false;
-        }
-    return true;
-}
-
-/* ---- states come ------------------------------------------------------------------------------------------------- */
-
-/* Of elements first .. first+n-1 of the whole at `from`: those that this device keeps, into `data` and, rounded, into `copy`.
- * Behind the last ones there is room for some more, which are 0. */
-static void place(Worker *w, const StateInfo *s, float *data, uint16_t *copy, const float *from, long first, long n)
-{
-    Walk range = walk(w->stage.shard, s->n, s->outer, s->room, first, n);
-    const Kept kept = kept_of(s);
-    long k, begin, local, mine = part_here(&w->stage, s->room, s->n / s->outer);
-    while ((k = next(&range, &begin, &local)) > 0) {
-        long at = at_least(local, kept.from), until = at_most(local + k, kept.until);
-        if (data && at < until)
-            memcpy(data + at - kept.base, from + (begin - first + at - local), (size_t)(until - at) * sizeof *data);
-        for (long i = 0; copy && i < k; i++)
-            copy[local + i] = float_bf16(from[begin - first + i]);
-    }
-    for (long stretch = 0; first + n == s->n && mine < s->room && stretch < s->outer; stretch++) {
-        long end = (stretch + 1) * s->room, until = at_most(end, kept.until);
-        long at = at_least(stretch * s->room + mine, kept.from);
-        if (data && at < until)
-            memset(data + at - kept.base, 0, (size_t)(until - at) * sizeof *data);
-        if (copy)
-            memset(copy + end - (s->room - mine), 0, (size_t)(s->room - mine) * sizeof *copy);
-    }
-}
-
-const Team team_links = {sum, sum_part, gather, take, swap, deal, read_item, give, place};
+const Team team_links = {sum, sum_part, gather, take, swap, deal, pass};

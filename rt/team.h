@@ -48,7 +48,13 @@ struct Team {
     void (*swap)(Stage *st, int with, const void *mine, long out, void *theirs, long in);
     /* Device d gets elements from + d*step .. +n-1 of a divided g, those below `whole`; n at most TEAM_PIECE. */
     void (*deal)(Stage *st, float *to, const float *g, long whole, long outer, long room, long from, long step, long n);
-    /* Of the runtime (run.h).  Elements from .. from+n-1 of a state, piece by piece, to `take` of the first device.  All call
+    /* Between steps: bytes of the host's memory for device `with` of the team, or from it. */
+    void (*pass)(Stage *st, int with, bool sending, void *buffer, long bytes);
+};
+
+/* Divided states as files have them: divided.c, of the runtime (run.h). */
+struct Divided {
+    /* Elements from .. from+n-1 of a state, piece by piece, to `take` of the first device.  All call
      * it. */
     bool (*read)(struct Worker *w, const struct Item *item, long from, long n,
                  bool (*take)(void *to, const void *piece, size_t n), void *to);

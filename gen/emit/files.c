@@ -110,6 +110,7 @@ static const struct Extra {
     {"Offload", NULL, "job_offload", has_offload},
     {"Overlap", NULL, "job_overlap", has_overlap},
     {"Team", NULL, "job_team", has_team},
+    {"Divided", NULL, "job_divided", has_team},
     {"TokenText", NULL, "job_words", has_words},
 };
 

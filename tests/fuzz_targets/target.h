@@ -88,6 +88,7 @@ const DataFormat *const job_formats[] = {NULL};
 const Answers *const job_answers[] = {NULL};
 const Offload *const job_offload = NULL;
 const Team *const job_team = NULL;
+const Divided *const job_divided = NULL;
 const Overlap *const job_overlap = NULL;
 #endif
 #endif
