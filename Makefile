@@ -263,10 +263,10 @@ build/kernels_bf16.o: build/kernels.cc $(SIMTSRC) $(SIMTHEAD)
 	$(FASTCXX) $(SIMTFLAGS) -DREAL_BF16 -c -o $@ $<
 
 # Calls that GPUs have not: their checks ask folds() first.
-GPULACKS = linear_pieces_backward_x linear_columns_backward_x linear_rows_forward norm_team embedding_rows_forward \
-	embedding_rows_backward xent_smooth_part_forward xent_smooth_part_backward \
-	xent_part_forward xent_part_backward hit_part_report linear_xent_part_forward \
-	linear_xent_part_hits_forward linear_xent_part_backward dropout_part_forward grouped_columns_backward_x \
+GPULACKS = linear_pieces_backward_x linear_columns_backward_x linear_rows_forward norm_team \
+	xent_smooth_part_forward xent_smooth_part_backward \
+	linear_xent_part_forward \
+	linear_xent_part_hits_forward linear_xent_part_backward grouped_columns_backward_x \
 	grouped_rows_forward linear_columns_scatter_x linear_rows_scatter_forward layernorm_rows_backward rmsnorm_rows_backward \
 	rmsnorm_offset_rows_backward dropout_rows_forward part_forward gather_forward linear_quantized_forward \
 	linear_quantized_backward_x output_put dispatch_experts_forward dispatch_experts_backward combine_experts_forward \

@@ -229,12 +229,18 @@ static void warn_data(const Model *m)
     }
 }
 
-/* Sums in blocks are an order of additions, and a library has its own.  Paced devices do not add at all.  Parameters of several
- * replicas meet in the memory of hosts. */
+/* Sums in blocks are an order of additions, and a library has its own: a GPU adds up one block of each sum.  Paced devices do
+ * not add at all.  Parameters of several replicas meet in the memory of hosts. */
 static void check_blocks(const Model *m)
 {
     const Device *d = &m->devices.at[0];
-    if (m->train.blocks > 1 && !library_of(d)->anywhere)
+    const bool open = m->plan.tensor_auto && m->train.blocks > 1;
+    if (on_gpus(m) && (open || m->train.blocks != m->plan.tensor))
+        err(m->train.blocks_at, open ? strf("plan.tensor: %d", (int)m->train.blocks)
+                                     : strf("train.blocks: %d, another numeric key", m->plan.tensor),
+            "train.blocks: %lld, plan.tensor: %s, and a GPU adds up one block of each sum: it can be planned for, and not "
+            "generated", (long long)m->train.blocks, open ? "auto" : strf("%d", m->plan.tensor));
+    if (m->train.blocks > 1 && !library_of(d)->anywhere && !on_gpus(m))
         err(m->train.blocks_at, "take kernels: portable, or train.blocks: 1",
             "train.blocks: %lld, and kernels: %s of '%s' add in an order of their own: it can be planned for, and not "
             "generated", (long long)m->train.blocks, d->kernels, d->name);

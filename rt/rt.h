@@ -358,6 +358,9 @@ size_t kernels_bytes(const Stage *st);
  * Before the first step; may allocate. */
 void open_linear_forward(Stage *st, int h, long rows, long in, long out);
 void open_linear_backward_x(Stage *st, int h, long rows, long in, long out);
+void open_linear_pieces_backward_x(Stage *st, int h, long rows, long in, long out, long pieces);
+void open_linear_columns_backward_x(Stage *st, int h, long rows, long in, long out, long pieces, long whole);
+void open_linear_rows_forward(Stage *st, int h, long rows, long in, long out);
 void open_linear_gelu_forward(Stage *st, int h, long rows, long in, long out);
 void open_linear_gelu_backward(Stage *st, int h, long rows, long in, long out);
 void open_linear_backward_w(Stage *st, int h, long rows, long in, long out);
@@ -379,6 +382,9 @@ void open_recur_forward(Stage *st, int h, long batch, long time, long hidden, lo
 void open_linear_xent_forward(Stage *st, int h, long rows, long in, long out, long chunk, long ignore, int count);
 void open_linear_xent_hits_forward(Stage *st, int h, long rows, long in, long out, long chunk, long ignore, int count, long top);
 void open_linear_xent_backward(Stage *st, int h, long rows, long in, long out, long chunk, long ignore, int count);
+void open_linear_xent_part_forward(Stage *st, int h, long rows, long in, long out, long chunk, long ignore, int count, long whole);
+void open_linear_xent_part_hits_forward(Stage *st, int h, long rows, long in, long out, long chunk, long ignore, int count, long top, long whole);
+void open_linear_xent_part_backward(Stage *st, int h, long rows, long in, long out, long chunk, long ignore, int count, long whole);
 /* After an open_*: product `part` of handle h is done by this algorithm of cublasLt, which a profile has measured. */
 void open_product_algorithm(Stage *st, int h, int part, int id, int tile, int stages, int splitk, int reduction,
                             int swizzle, int custom, int inner, int cluster, long workspace);

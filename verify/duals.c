@@ -411,6 +411,8 @@ static void sums(Back *b, int p, int index, int64_t *blocks)
         int64_t each = word_of(o, "each")->i;
         if (b->g->portable || each < 1)      /* kernels of other libraries have other blocks */
             want_int(b, o, "each", each = norm_length(n));
+        else
+            norm_length_is(n, each);
         want_int(b, o, "first", *blocks);
         *blocks += b->blocks[p] = (n + each - 1) / each;
     } else {

@@ -208,6 +208,7 @@ void machine_take(Machine *m, const Site *s, int64_t lo, int64_t hi, bool writes
 Term machine_read(Machine *m, const Site *s, int64_t lo, int64_t hi, const char *what);     /* all written before */
 void do_norms(Machine *m, const Site *s, const int *param);     /* norms.c */
 int64_t norm_length(int64_t n);                          /* elements in a block of the norm of n */
+void norm_length_is(int64_t n, int64_t each);
 
 /* ---- graph.c, reference.c, duals.c: model.graph ------------------------------------------------------------------ */
 /* A tensor or a state; whole: of integers. */

@@ -149,6 +149,7 @@ void shape_site(Sizer *z);                                      /* Philox key: t
 bool shape_drop(Sizer *z, int64_t elements);                    /* a probability, for so many elements of a sample */
 bool shape_by_sample(Sizer *z, const Shape *x);                 /* samples come first where random numbers are keyed by them */
 bool refuse(const Sizer *z, const char *hint, const char *form, ...) PRINTF(3, 4);  /* complains; always false */
+void attention_room(Op *o, Bytes whole, int64_t heads);                 /* shape_attention.c: scratch of some of the heads */
 void linear_xent_room(const Graph *g, Op *o, int64_t blocks);           /* shape_ops.c: scratch, with sums in so many */
 void op_work(Op *o, const Op *fwd, Type compute, const char *text);     /* fills flop, pass_: from a flop column of ops.def */
 #endif

@@ -10,6 +10,22 @@
 
 static int64_t up(int64_t n) { return (n + 63) / 64 * 64; }
 
+static Bytes graph_scratch(int64_t batch, int64_t heads, int64_t query, int64_t key, Bytes each)
+{
+    Bytes scores = 2 * batch * heads * up(query) * ((key + 127) / 128 * 128);
+    return up(4 * batch * heads * query) + 2 * up(each) + 192 + scores + 256;
+}
+
+/* With heads among devices: `whole` had all of them. */
+void attention_room(Op *o, Bytes whole, int64_t heads)
+{
+    const int64_t batch = attr_int(o, "batch"), query = attr_int(o, "query"), here = attr_int(o, "heads");
+    const int64_t key = attr_find(o, "key") ? attr_int(o, "key") : query;
+    bool graph = whole > 4 * batch * heads * query, shared = attr_find(o, "kv_heads") && attr_int(o, "kv_heads") < here;
+    Bytes each = shared ? 2 * batch * here * key * attr_int(o, "width") : 0;
+    attr_set(o, "tmp.I", graph ? graph_scratch(batch, here, query, key, each) : 4 * batch * here * query);
+}
+
 /* Scratch of backward: a f32 for each row of scores, the sum of dy times y.  Where cuda kernels leave it to cuDNN, that is the
  * plain case in bf16, dk and dv of each query head that shares its keys follow, and dS: rt/op/cuda/attention.c has the same
  * formula.  -1: too large. */
@@ -18,14 +34,14 @@ static int64_t attention_scratch(const Sizer *z, const Shape *scores, bool plain
     const Device *d = &z->m->devices.at[0];
     const Shape rows = {3, {scores->d[0], scores->d[1], scores->d[2]}};
     const Shape ds = {4, {scores->d[0], scores->d[1], (scores->d[2] + 63) / 64 * 64, (scores->d[3] + 127) / 128 * 128}};
-    int64_t sums = shape_size(&rows, 0, rows.n) * 4, wide = attr_int(z->o, "width");
+    int64_t sums = shape_size(&rows, 0, rows.n) * 4, wide = attr_int(z->o, "width"), query = scores->d[2], key = scores->d[3];
     bool graph = library_of(d)->graphs && z->g->compute == BF16 && plain && wide % 8 == 0 && wide <= widest_head(d);
     const Shape keys = {4, {scores->d[0], scores->d[1], scores->d[3], wide}};
     bool shared = attr_find(z->o, "kv_heads") && attr_int(z->o, "kv_heads") < scores->d[1];
     int64_t each = shared ? shape_elements(&keys) * 2 : 0;
     if (shape_size(&rows, 0, rows.n) == MAX_BYTES || (graph && shape_size(&ds, 0, ds.n) == MAX_BYTES) || each == 2 * MAX_BYTES)
         return -1;
-    return graph ? up(sums) + 2 * up(each) + 192 + shape_size(&ds, 0, ds.n) * 2 + 256 : sums;
+    return graph ? graph_scratch(scores->d[0], scores->d[1], query, key, each) : sums;
 }
 
 /* What both forms of attention share: q is [batch query heads*width], keys count `key`; operands bias and mask begin

@@ -181,14 +181,43 @@ void files_parts(FILE *f, const Plan *p, bool mute)
 
 /* ---- files --------------------------------------------------------------------------------------------------------- */
 
-static const Embedded *kernel_file(const Plan *p, const char *call)
+/* NULL: the library has no such call. */
+static const Embedded *kernel_found(const Plan *p, const char *call)
 {
     const char *folders[] = {emit_library(p)->folder, "rt/op/"};
     for (int i = 0; i < (emit_library(p)->alone ? 1 : 2); i++)
         for (const Embedded *e = embedded; e->name; e++)
             if (lies_in(e->name, folders[i]) && (strstr(e->data, strf("\nvoid %s(", call)) != NULL))
                 return e;
-    die("no kernel file defines %s", call);
+    return NULL;
+}
+
+static const Embedded *kernel_file(const Plan *p, const char *call)
+{
+    const Embedded *e = kernel_found(p, call);
+    if (!e)
+        die("no kernel file defines %s", call);
+    return e;
+}
+
+/* Attention that draws, of which a device has some heads, names the whole by a site below 0: GPUs do not know it. */
+static bool draws_apart(const Op *o)
+{
+    for (int k = 0; k < o->arg.n; k++)
+        if (!strncmp(o->call, "attention", 9) && !strcmp(o->arg.at[k].token, "site") && o->arg.at[k].i < 0)
+            return true;
+    return false;
+}
+
+void files_lack(const Plan *p)
+{
+    for (int o = 0; o < p->g->op.n; o++) {
+        const Op *k = &p->g->op.at[o];
+        const bool draws = emit_cuda(p) && draws_apart(k);
+        if (draws || !kernel_found(p, k->call))
+            err(k->loc, "plan.tensor: 1", "%s: GPUs that share a stage have no %s%s yet: it can be planned for, and not "
+                "generated", k->name, k->call, draws ? " with `drop`" : "");
+    }
 }
 
 /* Taken whatever the plan calls: all of a library whose files lean on each other, else what opens it. */

@@ -199,11 +199,15 @@ static void print_inputs(const Launch *w)
     fprintf(w->f, "    {0}\n};\n\n");
 }
 
-/* Ordered pairs of stages that exchange messages; of each whether they are all of a few bytes, for transports that have other
- * ways for those. */
+/* Ordered pairs of stages that exchange messages, also of further devices of them; of each whether they are all of a few bytes,
+ * for transports that have other ways for those. */
 static int print_pairs(const Launch *w, bool *talk)
 {
-    const Pairs pairs = transport_pairs(w->p);
+    Pairs pairs = transport_pairs(w->p);
+    for (int i = 0, n = pairs.n, apart = w->p->devices; i < n * (w->p->g->team - 1); i++) {
+        const int more = (i / n + 1) * apart;
+        *PUSH(&pairs) = (ListPair){pairs.at[i % n].from + more, pairs.at[i % n].to + more, pairs.at[i % n].talk};
+    }
     fprintf(w->f, "\nstatic const int pair[] = {%s", pairs.n ? "" : "0");
     for (int i = 0; i < pairs.n; i++)
         fprintf(w->f, "%s%d,%d", i ? ", " : "", pairs.at[i].from, pairs.at[i].to);

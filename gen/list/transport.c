@@ -334,5 +334,5 @@ Bytes transport_limit(const Plan *p, int device)
     for (int i = 0; i < all.n; i++)
         if (!all.at[i].talk && (all.at[i].from == device || all.at[i].to == device))
             limit -= pair;
-    return limit;
+    return limit - (p->g->team ? 2 * (p->g->team - 1) * pair : 0);
 }

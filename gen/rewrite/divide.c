@@ -411,6 +411,8 @@ static void shrink_op(Graph *g, const Divide *d, Op *o, int axis)
     if (axis_leads(&a, axis) || (x >= 0 && d->of[x].rows))
         return;
     int64_t pieces = divide_front(o, &a, 0, axis) && x >= 0 ? d->of[x].outer / divide_front(o, &a, 0, axis) : 0;
+    const Bytes scratch = is_attention(o) ? attr_int(o, "tmp.I") : 0;
+    const int64_t heads = is_attention(o) ? attr_int(o, "heads") : 0;
     int64_t whole = attr_int(o, a.axis[axis].name), uneven = whole % parts_of(d, o, &a, axis) ? whole : 0;
     shrink_attr(d, o, a.axis[axis].name, uneven);
     for (int p = 0; p < a.products; p++)
@@ -425,6 +427,8 @@ static void shrink_op(Graph *g, const Divide *d, Op *o, int axis)
             attr_set(o, "site", ~attr_int(o, "site"));
         shrink_attr(d, o, "tmp.F", 0);
         shrink_attr(d, o, "tmp.I", 0);
+        if (is_attention(o))
+            attention_room(o, scratch, heads);
         return;
     }
     o->row = part;

@@ -64,6 +64,14 @@ static int unprepared(const Worker *w, const Device *d, cudaError_t e)
                     "wait for it, or name other GPUs in CUDA_VISIBLE_DEVICES", w->info->name, busy);
 }
 
+/* A device that shares this one's operators, by its number in the team; -1: it is not in this process, or it is this one. */
+static int partner_of(const Worker *w, int shard)
+{
+    const Stage *st = &w->stage;
+    int other = st->index + (shard - st->shard) * st->apart, here = other - w->run->first;
+    return shard != st->shard && here >= 0 && here < w->run->count ? other : -1;
+}
+
 /* One for each stage of this process that sends something here. */
 static cudaError_t open_streams(const Worker *w, Device *d)
 {
@@ -77,6 +85,9 @@ static cudaError_t open_streams(const Worker *w, Device *d)
         if (job->pair[2 * i + 1] == w->stage.index && from >= w->run->first && from < w->run->first + w->run->count)
             e = cudaStreamCreateWithFlags(&d->from[from], cudaStreamNonBlocking);
     }
+    for (int k = 0; k < w->stage.shards && e == cudaSuccess; k++)
+        if (partner_of(w, k) >= 0)
+            e = cudaStreamCreateWithFlags(&d->from[partner_of(w, k)], cudaStreamNonBlocking);
     return e;
 }
 
@@ -103,37 +114,45 @@ static cudaError_t open_leaving(const Worker *w, Device *d)
         int gpu = gpu_of(d, i);
         e = cudaSetDevice(gpu);
         if (e == cudaSuccess)
-            e = open_events(d->left + gpu * MAX_REQUESTS, MAX_REQUESTS);
+            e = open_events(d->left + gpu * ALL_REQUESTS, ALL_REQUESTS);
     }
     return e == cudaSuccess ? cudaSetDevice(d->number) : e;
 }
 
 /* Copies between two GPUs go from one to the other where each may reach into the other's memory.  Where that is not so, or one
  * has as many peers as it can have, the same call goes through the host. */
-static cudaError_t open_peer(const Device *d, int gpu)
+static cudaError_t open_peer(const Device *d, int gpu, int *reached)
 {
-    int can = 0;
-    cudaError_t e = cudaDeviceCanAccessPeer(&can, d->number, gpu);
-    if (e == cudaSuccess && can)
+    cudaError_t e = cudaDeviceCanAccessPeer(reached, d->number, gpu);
+    if (e == cudaSuccess && *reached)
         e = cudaDeviceEnablePeerAccess(gpu, 0);
+    *reached &= e != cudaErrorTooManyPeers;
     if (e != cudaErrorPeerAccessAlreadyEnabled && e != cudaErrorTooManyPeers)
         return e;
     cudaGetLastError();
     return cudaSuccess;
 }
 
-/* The GPUs of those stages that this one exchanges messages with, in this process. */
-static cudaError_t open_peers(const Worker *w, const Device *d)
+/* The GPUs of those stages that this one exchanges messages or shares operators with, in this process. */
+static cudaError_t open_peers(const Worker *w, Device *d)
 {
     const Job *job = w->run->job;
     cudaError_t e = cudaSuccess;
+    int reached;
     for (int i = 0; i < job->pairs && e == cudaSuccess; i++) {
         int from = job->pair[2 * i], to = job->pair[2 * i + 1], other = from == w->stage.index ? to : from;
         int here = other - w->run->first;
         if ((from != w->stage.index && to != w->stage.index) || here < 0 || here >= w->run->count)
             continue;
         if (gpu_of(d, here) != d->number)
-            e = open_peer(d, gpu_of(d, here));
+            e = open_peer(d, gpu_of(d, here), &reached);
+    }
+    for (int k = 0; k < w->stage.shards && e == cudaSuccess; k++) {
+        int other = partner_of(w, k), gpu = other < 0 ? d->number : gpu_of(d, other - w->run->first);
+        reached = other >= 0 || k == w->stage.shard;
+        if (gpu != d->number)
+            e = open_peer(d, gpu, &reached);
+        d->reaches = (k == 0 || d->reaches) && reached;
     }
     return e;
 }
@@ -216,7 +235,7 @@ int arena_open(Worker *w)
     if (check_measured(w, d->number) != DONE)
         return STATUS_MACHINE;
     d->from = calloc((size_t)w->stage.count, sizeof *d->from);
-    d->left = calloc((size_t)d->numbers * MAX_REQUESTS, sizeof *d->left);
+    d->left = calloc((size_t)d->numbers * ALL_REQUESTS, sizeof *d->left);
     d->mirrors = w->run->job->overlap + 2;      /* a step that is under way has step values of its own; an evaluation */
     d->mirror = calloc((size_t)d->mirrors, sizeof *d->mirror);
     d->mirrored = calloc((size_t)d->mirrors, sizeof *d->mirrored);
@@ -231,9 +250,9 @@ int arena_open(Worker *w)
     if (e == cudaSuccess)
         e = open_streams(w, d);
     if (e == cudaSuccess)
-        e = open_events(d->ready, MAX_REQUESTS);
+        e = open_events(d->ready, ALL_REQUESTS);
     if (e == cudaSuccess)
-        e = open_events(d->arrived, MAX_REQUESTS);
+        e = open_events(d->arrived, ALL_REQUESTS);
     if (e == cudaSuccess)
         e = open_rooms(w, d);
     return e == cudaSuccess ? open_arena(w, d) : unprepared(w, d, e);

@@ -54,8 +54,11 @@ typedef struct Device {
     Gathered gathered;
     size_t spare;                   /* bytes of the GPU, once the arenas on it are made; 0: not the first stage on it */
     /* message.c: by request */
-    cudaEvent_t ready[MAX_REQUESTS], arrived[MAX_REQUESTS], *left;  /* left[gpu of the receiver * MAX_REQUESTS + request] */
-    int left_by[MAX_REQUESTS];      /* that gpu; -1: this stage receives */
+    cudaEvent_t ready[ALL_REQUESTS], arrived[ALL_REQUESTS], *left;  /* left[gpu of the receiver * ALL_REQUESTS + request] */
+    int left_by[ALL_REQUESTS];      /* that gpu; -1: this stage receives */
+    /* team.c: this GPU reaches into those of its team; what the others may read there at the moment */
+    int reaches;
+    const float *shared;
     /* arena.c: what goes to the arena, and copies of step values */
     Ring values, loads, *ring;      /* data inputs, where the stage loads one; ring: of the last room that was given out */
     unsigned char *at_hand;         /* that room */
@@ -88,6 +91,13 @@ static inline void gather_row(Stage *st, Together launch, const void *row, size_
     x->launch = launch;
     if (device_of(st)->sync)
         stream_of(st);
+}
+/* Where sums of a team lie on their way: the upper half of the workspace.  What a call keeps meanwhile lies in the lower. */
+static inline void *team_room(const Stage *st, size_t *bytes)
+{
+    const Device *d = device_of(st);
+    *bytes = d->workspace_bytes / 2 / 256 * 256;
+    return (char *)d->workspace + *bytes;
 }
 /* Bytes of the arena before the workspace. */
 static inline size_t room_of(const Stage *st) { return (size_t)((char *)device_of(st)->workspace - (char *)st->arena); }

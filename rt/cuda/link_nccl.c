@@ -14,6 +14,9 @@
  * a send that the peer waits for.  So there are as many queues as the driver allows, one for each stream, and whatever a step
  * launches is loaded before (arena_warm).  Settings of the environment that would change this are refused.
  *
+ * The devices of a stage that share its operators have a communicator of all of them.  A swap of theirs is one group, on the
+ * stream of the computation, which waits for it anyway.  They make the same calls in the same order.
+ *
  * A pair that has only partial norms or factors of clipping to exchange uses a socket instead, and its hosts wait: stage 0 has
  * two such pairs with every other stage.
  *
@@ -54,9 +57,13 @@ struct Link {
     Pair *pair;                 /* of this stage */
     int pairs;
     _Atomic int opened;         /* pairs whose communicator is asked for faults */
+    _Atomic bool joined;        /* and so is that of the team */
     _Atomic int trying;         /* pairs that are being connected, all at once */
     _Atomic int64_t late;       /* seconds(), when it has taken too long */
-    unsigned char request[MAX_REQUESTS];
+    ncclComm_t team;            /* NULL: the stage has one device */
+    int shard, shards, apart;   /* of this process in it, as in a Stage */
+    bool grouped;               /* halves of a swap have begun, and none has been waited for */
+    unsigned char request[ALL_REQUESTS];
     Awaited awaited[MAX_REQUESTS];
 };
 
@@ -177,11 +184,18 @@ static void look_at_opening(const Link *l)
     int trying = atomic_load(&l->trying);
     if (!trying || (int64_t)seconds() < atomic_load(&l->late))
         return;
-    const Pair *p = &l->pair[0];
+    const Pair team = {.from = l->stage, .to = l->stage + (l->shard ? -l->apart : l->apart)};
+    const Pair *p = l->pairs ? &l->pair[0] : &team;
     complain(STATUS_RUN, "stages %d and %d run%s, and NCCL has not connected them within %d s: does the network that it takes "
              "join their hosts?  NCCL_SOCKET_IFNAME names one, NCCL_DEBUG=INFO says more, DPGEN_TIMEOUT how long to wait",
              p->from, p->to, trying > 2 ? " with others that exchange messages" : "", meeting_patience());
     _exit(STATUS_RUN);
+}
+
+static ncclResult_t fault_of(ncclComm_t comm)
+{
+    ncclResult_t e = ncclSuccess;
+    return ncclCommGetAsyncError(comm, &e) != ncclSuccess || e == ncclInProgress ? ncclSuccess : e;
 }
 
 /* A fault of the network: the kernel that waits would do so for good. */
@@ -191,11 +205,16 @@ static void look(const void *with)
     look_at_opening(l);
     for (int i = 0; i < atomic_load(&l->opened); i++) {
         const Pair *p = &l->pair[i];
-        ncclResult_t e = ncclSuccess;
-        if (ncclCommGetAsyncError(p->comm, &e) != ncclSuccess || e == ncclSuccess || e == ncclInProgress)
+        ncclResult_t e = fault_of(p->comm);
+        if (e == ncclSuccess)
             continue;
         complain(STATUS_RUN, "messages from stage %d to stage %d: %s: the other one has ended, or the network has a fault; "
                  "NCCL_DEBUG=WARN says more", p->from, p->to, ncclGetErrorString(e));
+        _exit(STATUS_RUN);
+    }
+    if (atomic_load(&l->joined) && fault_of(l->team) != ncclSuccess) {
+        complain(STATUS_RUN, "sums of stage %d, device %d: %s: another device of the stage has ended, or the network has a "
+                 "fault; NCCL_DEBUG=WARN says more", l->stage % l->apart, l->shard, ncclGetErrorString(fault_of(l->team)));
         _exit(STATUS_RUN);
     }
 }
@@ -248,8 +267,22 @@ static int share_names(Link *l, const Job *job, const char *talk, ncclUniqueId *
     return status;
 }
 
-/* Communicators of two, at once: NCCL has a thread for each, so the time is that of one. */
-static int open_communicators(Link *l, const ncclUniqueId *name)
+/* That of the team: its first device makes it. */
+static int share_team(Link *l, ncclUniqueId *name)
+{
+    ncclUniqueId mine = {{0}}, *all = calloc((size_t)l->stages, sizeof *all);
+    ncclResult_t e = l->shards > 1 && l->shard == 0 ? ncclGetUniqueId(&mine) : ncclSuccess;
+    int status = !all || e != ncclSuccess ? failed("making a communicator", e) : DONE;
+    if (status == DONE && l->shards > 1 && !meeting_share(l->meeting, &mine, all, sizeof mine))
+        status = complain(STATUS_RUN, "a stage has ended while communicators were made");
+    if (status == DONE && l->shards > 1)
+        *name = all[l->stage % l->apart];
+    free(all);
+    return status;
+}
+
+/* Communicators of two, and that of the team, at once: NCCL has a thread for each, so the time is that of one. */
+static int open_communicators(Link *l, const ncclUniqueId *name, ncclUniqueId team)
 {
     ncclConfig_t few = NCCL_CONFIG_INITIALIZER;
     few.minCTAs = 1;
@@ -257,6 +290,8 @@ static int open_communicators(Link *l, const ncclUniqueId *name)
     ncclResult_t e = ncclGroupStart(), ended;
     for (int i = 0; i < l->pairs && e == ncclSuccess; i++)
         e = ncclCommInitRankConfig(&l->pair[i].comm, 2, name[i], l->stage == l->pair[i].to, &few);
+    if (l->shards > 1 && e == ncclSuccess)
+        e = ncclCommInitRankConfig(&l->team, l->shards, team, l->shard, &few);
     ended = ncclGroupEnd();
     e = e == ncclSuccess ? ended : e;
     if (e != ncclSuccess)
@@ -270,19 +305,30 @@ static int open_communicators(Link *l, const ncclUniqueId *name)
 }
 
 /* NCCL connects two when both have called, and until then keeps the host.  Bytes of all pairs go at once, so no order of pairs
- * can make two wait for each other. */
-static int connect_pairs(const Link *l, void *byte)
+ * can make two wait for each other.  */
+static int connect_pairs(const Link *l, unsigned char *byte)
 {
+    cudaStream_t joint = l->pairs ? l->pair[0].stream : NULL;
+    if (l->team && !joint && cudaStreamCreateWithFlags(&joint, cudaStreamNonBlocking) != cudaSuccess)
+        return complain(STATUS_RUN, "connecting a communicator: no stream");
     ncclResult_t e = ncclGroupStart(), ended;
     for (int i = 0; i < l->pairs && e == ncclSuccess; i++) {
         const Pair *p = &l->pair[i];
         e = l->stage == p->from ? ncclSend(byte, 1, ncclInt8, 1, p->comm, p->stream)
                                 : ncclRecv(byte, 1, ncclInt8, 0, p->comm, p->stream);
     }
+    for (int d = 0; d < l->shards && l->team && e == ncclSuccess; d++) {
+        if (d != l->shard)
+            e = ncclSend(byte, 1, ncclInt8, d, l->team, joint);
+        if (d != l->shard && e == ncclSuccess)
+            e = ncclRecv(byte + 1, 1, ncclInt8, d, l->team, joint);
+    }
     ended = ncclGroupEnd();
     e = e == ncclSuccess ? ended : e;
     if (e != ncclSuccess)
         return failed("connecting a communicator", e);
+    if (joint && cudaStreamSynchronize(joint) != cudaSuccess)
+        return complain(STATUS_RUN, "connecting a communicator: the devices of a stage");
     for (int i = 0; i < l->pairs; i++) {
         cudaError_t s = cudaStreamSynchronize(l->pair[i].stream);
         if (s != cudaSuccess)
@@ -359,7 +405,7 @@ static int open_pairs(Link *l, const Job *job)
     int status = DONE;
     const char *talk = record_lines(job) ? job->talk : NULL;
     void *byte = NULL;
-    ncclUniqueId *name = calloc((size_t)job->pairs + 1, sizeof *name);
+    ncclUniqueId *name = calloc((size_t)job->pairs + 1, sizeof *name), team = {{0}};
     l->pair = calloc((size_t)job->pairs + 1, sizeof *l->pair);
     if (!name || !l->pair)
         return complain(STATUS_RUN, "no memory for the transport");
@@ -369,19 +415,23 @@ static int open_pairs(Link *l, const Job *job)
     if (l->pairs + OTHERS > QUEUES)
         status = complain(STATUS_MACHINE, "stage %d exchanges messages in %d directions, and a GPU has queues for %d; let "
                           "fewer stages read what it makes, or use transport local", l->stage, l->pairs, QUEUES - OTHERS);
-    if (status == DONE && cudaMalloc(&byte, 1) != cudaSuccess)
+    if (status == DONE && cudaMalloc(&byte, 2) != cudaSuccess)
         status = complain(STATUS_RUN, "stage %d: no byte is left on its GPU", l->stage);
     if (status == DONE)
         status = share_names(l, job, talk, name);
-    atomic_store(&l->late, (int64_t)seconds() + meeting_patience());
-    atomic_store(&l->trying, l->pairs);
     if (status == DONE)
-        status = open_communicators(l, name);
+        status = share_team(l, &team);
+    atomic_store(&l->late, (int64_t)seconds() + meeting_patience());
+    atomic_store(&l->trying, l->pairs + (l->shards > 1 ? 2 * (l->shards - 1) : 0));
+    if (status == DONE)
+        status = open_communicators(l, name, team);
     if (status == DONE)
         status = connect_pairs(l, byte);
     atomic_store(&l->trying, 0);
     if (status == DONE)
         atomic_store(&l->opened, l->pairs);
+    if (status == DONE)
+        atomic_store(&l->joined, l->team != NULL);
     if (talk && status == DONE)
         status = open_lines(l, job);
     cudaFree(byte);
@@ -395,6 +445,9 @@ int link_connect(Link *l, const Job *job)
     int status = share_cards(l, job);
     if (status != DONE)
         return status;
+    l->shards = team_of(job);
+    l->apart = firsts_of(job);
+    l->shard = l->stage / l->apart;
     if (!meeting_watch(l->meeting, gone, look, l))
         status = complain(STATUS_RUN, "no thread to watch the other stages; check `ulimit -u` (processes) and `ulimit -v` "
                           "(memory)");
@@ -466,8 +519,33 @@ static void *begin_line(Stage *st, const Pair *p, int request, int sending, void
     return &st->link->request[request];
 }
 
+/* The halves of a swap are one group, which the first wait closes: NCCL runs them at once.  On the stream of the computation
+ * they come behind what it has been given, and before what it is given from now on. */
+static void *begin_swap(Stage *st, int request, int sending, void *buffer, int with, size_t bytes)
+{
+    Link *l = st->link;
+    cudaStream_t s = stream_of(st);
+    if (!l->grouped)
+        check(st, ncclGroupStart(), "a sum of the devices of a stage");
+    l->grouped = true;
+    check(st, sending ? ncclSend(buffer, bytes, ncclInt8, with, l->team, s)
+                      : ncclRecv(buffer, bytes, ncclInt8, with, l->team, s), "a sum of the devices of a stage");
+    return &l->request[request];
+}
+
+static void end_swap(Stage *st)
+{
+    Link *l = st->link;
+    if (l->grouped)
+        check(st, ncclGroupEnd(), "a sum of the devices of a stage");
+    l->grouped = false;
+    device_check(st, cudaSuccess, "a sum of the devices of a stage");
+}
+
 void *link_begin(Stage *st, int request, int sending, void *buffer, int peer, int tag, long bytes)
 {
+    if (request >= TEAM_REQUEST)
+        return begin_swap(st, request, sending, buffer, peer / st->apart, (size_t)bytes);
     Device *d = device_of(st);
     Pair *p = sending ? pair_of(st, st->index, peer) : pair_of(st, peer, st->index);
     (void)tag;
@@ -486,6 +564,10 @@ void link_wait(Stage *st, void *request)
 {
     Device *d = device_of(st);
     long number = (unsigned char *)request - st->link->request;
+    if (number >= TEAM_REQUEST) {
+        end_swap(st);
+        return;
+    }
     const Awaited *a = &st->link->awaited[number];
     if (a->pair && a->bytes > 0)
         hear(st, a);
@@ -521,6 +603,8 @@ void link_close(Link *l)
             close(l->pair[i].line);
         else
             ncclCommDestroy(l->pair[i].comm);
+    if (l->team)
+        ncclCommDestroy(l->team);
     free(l->pair);
     free(l);
 }

@@ -32,12 +32,13 @@ int64_t message_carry(Stage *st, const Message *m, int64_t *wire)
     Device *from = device_at(st, m->from->stage), *to = device_at(st, m->to->stage);
     int send = m->from->request, recv = m->to->request;
     cudaStream_t s = to->from[m->from->stage];
-    cudaEvent_t left = from->left[to->number * MAX_REQUESTS + send];
+    cudaEvent_t left = from->left[to->number * ALL_REQUESTS + send];
     from->left_by[send] = to->number;
     to->left_by[recv] = -1;
     device_check(st, cudaStreamWaitEvent(s, from->ready[send], 0), "a message");
     device_check(st, cudaStreamWaitEvent(s, to->ready[recv], 0), "a message");
-    device_check(st, cudaMemcpyAsync(m->target, m->source, (size_t)m->bytes, cudaMemcpyDeviceToDevice, s), "a message");
+    if (m->bytes)                   /* none: both only come behind each other */
+        device_check(st, cudaMemcpyAsync(m->target, m->source, (size_t)m->bytes, cudaMemcpyDeviceToDevice, s), "a message");
     device_check(st, cudaEventRecord(left, s), "a message");
     device_check(st, cudaEventRecord(to->arrived[recv], s), "a message");
     (void)wire;
@@ -49,6 +50,6 @@ void message_arrived(Stage *st, int request, int64_t ready)
     (void)ready;
     Device *d = device_of(st);
     int gpu = d->left_by[request];
-    cudaEvent_t e = gpu < 0 ? d->arrived[request] : d->left[gpu * MAX_REQUESTS + request];
+    cudaEvent_t e = gpu < 0 ? d->arrived[request] : d->left[gpu * ALL_REQUESTS + request];
     device_check(st, cudaStreamWaitEvent(stream_of(st), e, 0), "waiting for a message");
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * nccl.c: NCCL without GPUs, between processes of one host: as much of it as rt/cuda/link_nccl.c calls.  A communicator of two
- * is a named pipe; a message says how long it is, so that a send which meets another receive than its own is found.
+ * is a named pipe for each way; one of more is a pipe for each ordered pair.  A message says how long it is, so that a send
+ * which meets another receive than its own is found.  Messages of one group on one stream go at once, others one after the
+ * other: two that send first, each outside of a group, wait for good.
  *
  * A message in a graph: a communicator waits at its end for the graphs that use it, for good where nobody destroys them, which
  * ends the program here.  Graphs and other calls at once are not asked for (NCCL_GRAPH_MIXING_SUPPORT=0).
@@ -19,24 +21,43 @@
 #include <nccl.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "double.h"
 
 enum { PAIR = 40 << 20 };       /* of the GPU's memory, for a communicator of two and 4 channels */
-struct ncclComm { int file, rank; long messages; bool captured; _Atomic bool broken; char path[NCCL_UNIQUE_ID_BYTES]; };
+enum { RANKS = 16 };
+/* to, from: files, by the other rank; -1: nothing has gone that way yet */
+struct ncclComm {
+    int to[RANKS], from[RANKS], rank, ranks;
+    long messages;
+    bool captured;
+    _Atomic bool broken;
+    char path[NCCL_UNIQUE_ID_BYTES];
+};
 
 typedef struct { int file; bool sending; unsigned char *at; size_t n, done, head; size_t said; } Moving;
 
 /* Between start and end: messages begin together, once all of their communicators are connected. */
-typedef struct { const void *at; size_t n; ncclDataType_t type; ncclComm_t comm; cudaStream_t stream; bool sending; } Held;
+typedef struct {
+    const void *at;
+    size_t n;
+    ncclDataType_t type;
+    int peer;
+    ncclComm_t comm;
+    cudaStream_t stream;
+    bool sending;
+} Held;
 enum { HELD = 64 };
 static _Thread_local Held held[HELD];
 static _Thread_local int depth, alone, holds;
+typedef struct { int n; Moving of[HELD]; } Together;
 
 ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 {
@@ -68,12 +89,24 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *to, int ranks, ncclUniqueId id, 
         return ncclUnhandledCudaError;
     double_take(PAIR);
     struct ncclComm *c = calloc(1, sizeof *c);
-    c->file = -1;
+    for (int i = 0; i < RANKS; i++)
+        c->to[i] = c->from[i] = -1;
     c->rank = rank;
+    c->ranks = ranks;
     double_go_on();
     memcpy(c->path, id.internal, sizeof c->path);
     *to = c;
-    return ranks == 2 && access(c->path, F_OK) == 0 ? ncclSuccess : ncclInvalidArgument;
+    return ranks >= 2 && ranks <= RANKS && access(c->path, F_OK) == 0 ? ncclSuccess : ncclInvalidArgument;
+}
+
+/* The pipe from a rank to another: of the first two it is the one that the name of the communicator has made. */
+static void pipe_of(char *to, size_t n, const struct ncclComm *c, int from, int rank)
+{
+    if (from == 0 && rank == 1)
+        snprintf(to, n, "%s", c->path);
+    else
+        snprintf(to, n, "%s.%d.%d", c->path, from, rank);
+    mkfifo(to, 0600);
 }
 
 ncclResult_t ncclCommDestroy(ncclComm_t c)
@@ -82,10 +115,15 @@ ncclResult_t ncclCommDestroy(ncclComm_t c)
         fprintf(stderr, "double: a communicator waits for a graph that nobody destroys\n");
         _exit(99);
     }
-    if (c->rank == 0)
-        unlink(c->path);
-    if (c->file >= 0)
-        close(c->file);
+    for (int i = 0; i < c->ranks; i++) {
+        char path[NCCL_UNIQUE_ID_BYTES + 32];
+        pipe_of(path, sizeof path, c, c->rank, i);
+        unlink(path);
+        if (c->to[i] >= 0)
+            close(c->to[i]);
+        if (c->from[i] >= 0)
+            close(c->from[i]);
+    }
     free(c);
     return ncclSuccess;
 }
@@ -102,10 +140,11 @@ const char *ncclGetErrorString(ncclResult_t e)
            ? "remote error" : e == ncclUnhandledCudaError ? "unhandled cuda error" : "system error";
 }
 
-/* As much as goes now.  The head is the length. */
+/* As much as goes now.  The head is the length.  A send is over when all has been received: NCCL promises no room between. */
 static bool move(void *args)
 {
     Moving *m = args;
+    int unread = 0;
     for (;;) {
         bool head = m->head < sizeof m->said;
         unsigned char *at = head ? (unsigned char *)&m->said + m->head : m->at + m->done;
@@ -115,7 +154,7 @@ static bool move(void *args)
             _exit(99);
         }
         if (n == 0)
-            return true;
+            return !m->sending || (ioctl(m->file, FIONREAD, &unread) == 0 && unread == 0);
         ssize_t k = m->sending ? write(m->file, at, n) : read(m->file, at, n);
         if (k <= 0)
             return false;
@@ -136,13 +175,26 @@ static void be_late(void)
 }
 
 /* A pipe opens once somebody is at its other end. */
-static void connect_first(ncclComm_t c)
+static int connect_first(ncclComm_t c, int peer, bool sending)
 {
-    if (c->file >= 0)
-        return;
-    int end = open(c->path, c->rank == 0 ? O_WRONLY : O_RDONLY);
-    c->file = open(c->path, O_RDWR | O_NONBLOCK);       /* a peer that is gone is no error of this process */
+    int *file = sending ? &c->to[peer] : &c->from[peer];
+    char path[NCCL_UNIQUE_ID_BYTES + 32];
+    if (*file >= 0)
+        return *file;
+    pipe_of(path, sizeof path, c, sending ? c->rank : peer, sending ? peer : c->rank);
+    int end = open(path, sending ? O_WRONLY : O_RDONLY);
+    *file = open(path, O_RDWR | O_NONBLOCK);            /* a peer that is gone is no error of this process */
     close(end);
+    return *file;
+}
+
+static bool move_all(void *args)
+{
+    Together *t = args;
+    bool over = true;
+    for (int i = 0; i < t->n; i++)
+        over &= move(&t->of[i]);
+    return over;
 }
 
 static bool never(void *args)
@@ -157,45 +209,66 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t c, ncclResult_t *e)
     return ncclSuccess;
 }
 
-static ncclResult_t start(const void *at, size_t n, ncclDataType_t type, ncclComm_t c, cudaStream_t s, bool sending)
+/* A message, ready to move. */
+static ncclResult_t begin(const Held *h, Moving *to)
 {
-    if (depth) {
-        held[holds++] = (Held){at, n, type, c, s, sending};
-        return holds < HELD ? ncclSuccess : ncclInvalidArgument;
-    }
+    ncclComm_t c = h->comm;
     be_late();
-    connect_first(c);
-    c->captured |= double_captures(s);
+    c->captured |= double_captures(h->stream);
     if (c->captured && double_setting("NCCL_GRAPH_MIXING_SUPPORT", 1)) {
         fprintf(stderr, "double: graphs of several communicators, which may hang\n");
         _exit(99);
     }
-    Moving m = {.file = c->file, .sending = sending, .at = (unsigned char *)(uintptr_t)at, .n = n, .said = sending ? n : 0};
-    if (type != ncclInt8 || sending != (c->rank == 0))
-        return ncclInvalidArgument;
+    *to = (Moving){.file = connect_first(c, h->peer, h->sending), .sending = h->sending,
+                   .at = (unsigned char *)(uintptr_t)h->at, .n = h->n, .said = h->sending ? h->n : 0};
     const char *how = getenv("DOUBLE_COMM");
     c->broken = how && !strcmp(how, "breaks") && c->messages++ > double_setting("DOUBLE_MESSAGES", 0);
-    if (c->broken) {
-        double_poll(s, "a lost message", never, &m, sizeof m);
-        return ncclSuccess;
-    }
-    double_poll(s, sending ? "ncclSend" : "ncclRecv", move, &m, sizeof m);
+    return ncclSuccess;
+}
+
+/* Of what is held all that goes over the stream of message `first`, at once. */
+static ncclResult_t start(const Held *all, int n, int first)
+{
+    Together t = {0};
+    ncclResult_t e = ncclSuccess;
+    cudaStream_t s = all[first].stream;
+    bool broken = false;
+    for (int i = first; i < n && e == ncclSuccess; i++)
+        if (all[i].stream == s) {
+            e = begin(&all[i], &t.of[t.n++]);
+            broken |= all[i].comm->broken;
+        }
+    const char *alone = all[first].sending ? "ncclSend" : "ncclRecv";
+    const char *name = broken ? "a lost message" : t.n > 1 ? "messages of a group" : alone;
+    if (e == ncclSuccess)
+        double_poll(s, name, broken ? never : move_all, &t, offsetof(Together, of) + (size_t)t.n * sizeof *t.of);
+    return e;
+}
+
+static ncclResult_t hold(const Held h)
+{
+    if (h.type != ncclInt8 || h.peer < 0 || h.peer >= h.comm->ranks || h.peer == h.comm->rank || holds == HELD)
+        return ncclInvalidArgument;
+    if (!depth)
+        return start(&h, 1, 0);
+    held[holds++] = h;
     return ncclSuccess;
 }
 
 ncclResult_t ncclSend(const void *from, size_t n, ncclDataType_t type, int peer, ncclComm_t c, cudaStream_t s)
 {
-    return peer == 1 ? start(from, n, type, c, s, true) : ncclInvalidArgument;
+    return hold((Held){from, n, type, peer, c, s, true});
 }
 
 ncclResult_t ncclRecv(void *to, size_t n, ncclDataType_t type, int peer, ncclComm_t c, cudaStream_t s)
 {
-    return peer == 0 ? start(to, n, type, c, s, false) : ncclInvalidArgument;
+    return hold((Held){to, n, type, peer, c, s, false});
 }
 
-static void *connect_one(void *c)
+static void *connect_one(void *of)
 {
-    connect_first(c);
+    const Held *h = of;
+    connect_first(h->comm, h->peer, h->sending);
     return NULL;
 }
 
@@ -213,11 +286,16 @@ ncclResult_t ncclGroupEnd(void)
     if (--depth)
         return ncclSuccess;
     for (int i = 0; i < holds; i++)
-        pthread_create(&thread[i], NULL, connect_one, held[i].comm);
+        pthread_create(&thread[i], NULL, connect_one, &held[i]);
     for (int i = 0; i < holds; i++)
         pthread_join(thread[i], NULL);
-    for (int i = 0; i < holds && e == ncclSuccess; i++)
-        e = start(held[i].at, held[i].n, held[i].type, held[i].comm, held[i].stream, held[i].sending);
+    for (int i = 0; i < holds && e == ncclSuccess; i++) {
+        bool first = true;
+        for (int k = 0; k < i; k++)
+            first &= held[k].stream != held[i].stream;
+        if (first)
+            e = start(held, holds, i);
+    }
     holds = 0;
     return e;
 }

@@ -119,7 +119,7 @@ void linear_xent_forward(Stage *st, float *loss, float *lse, const real *x, cons
     for (long from = 0; from < out; from += chunk) {
         long n = out - from < chunk ? out - from : chunk;
         linear_forward(st, tmp, x, weight + from * in, bias ? bias + from : 0, h, rows, in, n);
-        scores_absorb(st, lse, sum, hit, tmp, targets, rows, from, n);
+        scores_absorb(st, lse, sum, hit, (ScoreRows){tmp, n, from, n}, targets, rows, from == 0);
     }
     scores_loss(st, loss, lse, sum, hit, targets, vals, rows, ignore, count);
 }
@@ -129,12 +129,12 @@ void linear_xent_hits_forward(Stage *st, float *loss, float *lse, const real *x,
                               long ignore, int count, long top)
 {
     float *sum = behind(tmp, rows * chunk), *hit = sum + rows, *aim = hit + rows, *ahead = aim + rows;
-    scores_aim(st, aim, ahead, x, weight, bias, targets, vals, rows, in, out);
+    scores_aim(st, aim, ahead, x, weight, bias, targets, vals, rows, in, 0, out);
     for (long from = 0; from < out; from += chunk) {
         long n = out - from < chunk ? out - from : chunk;
         linear_forward(st, tmp, x, weight + from * in, bias ? bias + from : 0, h, rows, in, n);
-        scores_absorb(st, lse, sum, hit, tmp, targets, rows, from, n);
-        scores_ahead(st, ahead, aim, tmp, targets, vals, rows, from, n);
+        scores_absorb(st, lse, sum, hit, (ScoreRows){tmp, n, from, n}, targets, rows, from == 0);
+        scores_ahead(st, ahead, aim, (ScoreRows){tmp, n, from, n}, targets, vals, rows);
     }
     scores_loss(st, loss, lse, sum, hit, targets, vals, rows, ignore, count);
     scores_hits(st, vals, ahead, targets, rows, ignore, top);
@@ -148,7 +148,7 @@ void linear_xent_backward(Stage *st, real *dx, float *dweight, float *dbias, con
     for (long from = 0; from < out; from += chunk) {
         long n = out - from < chunk ? out - from : chunk;
         linear_forward(st, tmp, x, weight + from * in, bias ? bias + from : 0, h, rows, in, n);
-        scores_back(st, tmp, dloss, tmp, lse, targets, vals, rows, from, n, ignore, count);
+        scores_back(st, tmp, dloss, (ScoreRows){tmp, n, from, n}, lse, targets, vals, rows, ignore, count);
         linear_backward_w(st, dweight + from * in, dbias ? dbias + from : 0, tmp, x, h, acc, rows, in, n);
         for (long i = 0; dx && i < rows * in; i++)
             wide[i] = (from ? wide[i] : 0) + dot((const real *)tmp + i / in * n, 1, weight + from * in + i % in, in, n);

@@ -3,12 +3,15 @@
  * Checks of what only GPUs have as kernels: the actions that compute, loops of rt/action.c on the CPU, and what stands around
  * calls of libraries.  See opcheck.h.
  */
+#include <math.h>
 #include <string.h>
 #include "../opcheck.h"
 #include "../../rt/op/cuda/attention_own.h"
 #include "../../rt/op/cuda/bias.h"
 #include "../../rt/op/cuda/conv_own.h"
+#include "../../rt/op/cuda/sums.h"
 #include "../../rt/op/cuda/xent.h"
+#include "../../rt/team.h"
 
 static const long sizes[] = {1, 3, 64, 1027, 70001};
 enum { SIZES = sizeof sizes / sizeof *sizes };
@@ -98,7 +101,109 @@ static void shared(void)
     }
 }
 
+/* To the bit: every other order than that of the tree is another sum. */
+static void trees(const Tensor *x, const Tensor *other)
+{
+    for (int parts = 2; parts <= 16; parts *= 2) {
+        const float *all[16];
+        Tensor *to = result(FLOAT, x->n);
+        int wrong = 0;
+        for (int p = 0; p < parts; p++)
+            all[p] = p % 3 ? x->k : other->k;
+        sums_tree(stage, to->k, all, parts, x->n);
+        for (long i = 0; i < x->n; i++) {
+            float v[16];
+            for (int p = 0; p < parts; p++)
+                v[p] = all[p][i];
+            for (int wide = 1; wide < parts; wide *= 2)
+                for (int p = 0; p < parts; p += 2 * wide)
+                    v[p] += v[p + wide];
+            wrong += v[0] != ((const float *)to->k)[i];
+        }
+        expect(!wrong, "sums_tree of %d times %ld: %d are not the sums of the tree", parts, x->n, wrong);
+    }
+}
+
+/* Between the messages of a stage of several devices. */
+static void sums(void)
+{
+    for (int s = 0; s < SIZES; s++) {
+        long n = sizes[s];
+        Tensor *x = operand(FLOAT, n, -1, 1), *other = operand(FLOAT, n, -1, 1);
+        double *want = numbers(n);
+        for (long i = 0; i < n; i++)
+            want[i] = x->v[i] + other->v[i];
+        trees(x, other);
+        sums_add(stage, x->k, other->k, n);
+        check_values("sums_add", x, want);
+        unsigned char *a = (unsigned char *)ids(n / 4 + 2, 0, 1 << 30), *b = (unsigned char *)ids(n / 4 + 2, 1, 1 << 30);
+        int wrong = 0;
+        for (long i = 0; i < n; i++)
+            a[i] = i % 3 ? 0 : a[i], b[i] = i % 3 ? b[i] : 0;
+        unsigned char after = a[n], first = a[0], *was = (unsigned char *)ids(n / 4 + 2, 0, 1);
+        memcpy(was, a, (size_t)n);
+        sums_join(stage, a, b, n);
+        for (long i = 0; i < n; i++)
+            wrong += a[i] != (i % 3 ? b[i] : was[i]);
+        expect(!wrong && a[0] == first && a[n] == after, "sums_join of %ld bytes: %d are not those of either", n, wrong);
+        case_end();
+    }
+    for (int biased = 0; biased < 2; biased++) {
+        enum { ROWS = 37, OUT = 29 };
+        Tensor *sum = operand(FLOAT, ROWS * OUT, -1, 1), *bias = operand(REAL, OUT, -1, 1), *y = result(REAL, ROWS * OUT);
+        double *want = numbers(ROWS * OUT);
+        for (long i = 0; i < ROWS * OUT; i++)
+            want[i] = sum->v[i] + (biased ? bias->v[i % OUT] : 0);
+        sums_put(stage, y->k, sum->k, biased ? bias->k : 0, ROWS, OUT);
+        check_values("sums_put", y, want);
+        case_end();
+    }
+}
+
+/* What the other device tells: its rows of three numbers. */
+static const float *told;
+static void tell(Stage *st, int with, const void *mine, long out, void *theirs, long in)
+{
+    (void)with, (void)mine, (void)out;
+    version_copy(st, theirs, told, in);
+}
+
+/* Two devices: e^largest times the sum is that of both; a part without scores adds nothing. */
+static void pairs(void)
+{
+    enum { ROWS = 9000, FIRST = 1 << 13 };      /* more than go at once */
+    const Team two = {.swap = tell};
+    for (int shard = 0; shard < 2; shard++) {
+        Tensor *most = operand(FLOAT, ROWS, -4, 4), *sum = operand(FLOAT, ROWS, 1, 9), *hit = operand(FLOAT, ROWS, -1, 1);
+        Tensor *other = operand(FLOAT, 3 * ROWS, 1, 4);
+        double *top = numbers(ROWS), *all = numbers(ROWS), *aim = numbers(ROWS);
+        for (long r = 0; r < ROWS; r++) {
+            float *o = (float *)other->k + 3 * r;
+            double less = r % 5 ? 0 : 1;
+            if (r % 5 == 0)
+                o[0] = -INFINITY, o[1] = 0;
+            top[r] = r % 5 && o[0] > most->v[r] ? o[0] : most->v[r];
+            all[r] = sum->v[r] * exp(most->v[r] - top[r]) + (less > 0 ? 0 : o[1] * exp(o[0] - top[r]));
+            o[2] = r % 2 ? 0 : o[2];
+            ((float *)hit->k)[r] = r % 2 ? (float)hit->v[r] : 0;
+            aim[r] = r % 2 ? hit->v[r] : o[2];
+        }
+        told = (const float *)other->k;
+        stage->team = &two, stage->shards = 2, stage->shard = shard;
+        scores_team(stage, most->k, sum->k, hit->k, FIRST);
+        told += 3 * FIRST;
+        scores_team(stage, (float *)most->k + FIRST, (float *)sum->k + FIRST, (float *)hit->k + FIRST, ROWS - FIRST);
+        stage->team = 0, stage->shards = 0, stage->shard = 0;
+        check_values("scores_team, the largest", most, top);
+        check_values("scores_team, the sum", sum, all);
+        check_values("scores_team, the target's", hit, aim);
+        case_end();
+    }
+}
+
 const Check fold_checks[] = {
+    {" sums_add sums_tree sums_join sums_put ", sums},
+    {" scores_team ", pairs},
     {" conv_own_bias conv_own_take scores_narrow ", around},
     {" attention_own_group ", shared},
     {" group_fold norm_gather ", fold},

@@ -8,34 +8,52 @@
 
 enum { GROUP = 8 };
 
+/* Rows of `run` elements, `pieces` of each sample; of a piece of the whole it is part `shard` of so many. */
+struct Pieces { long run, pieces, shard, shards; };
+
 static __global__ void dropout(real *y, const real *x, const real *onto, const Values *vals, long first, long batch,
-                               long per, float drop, int64_t site)
+                               Pieces p, float drop, int64_t site)
 {
-    long groups = (per + GROUP - 1) / GROUP;
-    bool off = vals->eval != 0;
+    long groups = (p.run + GROUP - 1) / GROUP;
+    bool off = vals->eval != 0 || drop == 0;
     Drop d = drop_of(vals, 0, drop, site);
-    GRID(g, batch * groups) {
-        long sample = quotient(g, groups), i = (g - sample * groups) * GROUP;
-        int step = per % WIDE == 0 && i + GROUP <= per ? 0 : 1;
-        float v[GROUP];
+    GRID(g, batch * p.pieces * groups) {
+        long row = quotient(g, groups), i = (g - row * groups) * GROUP, sample = quotient(row, p.pieces);
+        long e = ((row - sample * p.pieces) * p.shards + p.shard) * p.run + i;
+        int step = p.run % WIDE == 0 && i + GROUP <= p.run ? 0 : 1;
+        float v[GROUP], factor[4];
         d.sample = (uint32_t)(first + sample);
-        take(v, x + sample * per, i, per, step);
+        take(v, x + row * p.run, i, p.run, step);
         for (int j = 0; j < GROUP && !off; j += 4) {
-            Philox r = drop_block(&d, i / 4 + j / 4);
+            drop_four(factor, &d, e + j);
             for (int k = 0; k < 4; k++)
-                v[j + k] *= drop_factor(&d, r.v[k]);
+                v[j + k] *= factor[k];
         }
         if (onto)
-            add(v, onto + sample * per, i, per, step);
-        leave(y + sample * per, v, i, per, step);
+            add(v, onto + row * p.run, i, p.run, step);
+        leave(y + row * p.run, v, i, p.run, step);
     }
+}
+
+static void drop_parts(Stage *st, real *y, const real *x, const real *onto, const Values *vals, int mb, long batch, Pieces p,
+                       float drop, int64_t site)
+{
+    LAUNCH(dropout, blocks_for(batch * p.pieces * ceil_div(p.run, GROUP)), (unsigned)BLOCK, st, y, x, onto, vals,
+           (long)mb * batch, batch, p, drop, site);
 }
 
 void dropout_forward(Stage *st, real *y, const real *x, const real *onto, const Values *vals, int mb, long batch,
                      long per, float drop, int64_t site)
 {
-    LAUNCH(dropout, blocks_for(batch * ceil_div(per, GROUP)), (unsigned)BLOCK, st, y, x, onto, vals, (long)mb * batch,
-           batch, per, drop, site);
+    drop_parts(st, y, x, onto, vals, mb, batch, Pieces{per, 1, 0, 1}, drop, site);
+}
+
+/* Of the devices of a stage each has a part of each piece. */
+void dropout_part_forward(Stage *st, real *y, const real *x, const real *onto, const Values *vals, int mb, long batch,
+                          long per, long pieces, float drop, int64_t site)
+{
+    Pieces p = {quotient(per, pieces), pieces, st->team ? (long)st->shard : 0, st->team ? (long)st->shards : 1};
+    drop_parts(st, y, x, onto, vals, mb, batch, p, drop, site);
 }
 
 /* One draw for the elements of an axis in the middle: x[batch outer mid inner], drawn over [outer inner] of each sample.  A

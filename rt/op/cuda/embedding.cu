@@ -139,7 +139,7 @@ FN void take_ids(int (&row)[IDS], const int32_t *ids, long mine, long n, long fi
 }
 
 static __global__ void __launch_bounds__(BLOCK, 5) scatter_rows(float *dweight, const real *dy, const int32_t *ids, int acc,
-                                                                long n, long width, long rows, int each)
+                                                                long n, long width, long base, long rows, int each)
 {
     SHARED(int, token, LIST);
     SHARED(int, by_row, LIST);
@@ -151,7 +151,7 @@ static __global__ void __launch_bounds__(BLOCK, 5) scatter_rows(float *dweight, 
     for (long from = 0; from < n; from += TURN) {
         int row[IDS], all, count = 0;
         long mine = from + threadIdx.x * IDS;
-        take_ids(row, ids, mine, n, first);
+        take_ids(row, ids, mine, n, base + first);
         for (int j = 0; j < IDS; j++)
             count += row[j] >= 0 && row[j] < here;
         int at = len + before_me(count, &all);
@@ -179,11 +179,25 @@ static __global__ void __launch_bounds__(BLOCK, 5) scatter_rows(float *dweight, 
     }
 }
 
-void embedding_backward(Stage *st, float *dweight, const real *dy, const int32_t *ids, int acc, long n, long width,
-                        long rows)
+/* Ids base .. base+rows-1 are those of the table. */
+static void add_tokens(Stage *st, float *dweight, const real *dy, const int32_t *ids, int acc, long n, long width, long base,
+                       long rows)
 {
     long each = ceil_div(rows, BLOCKS_WANTED);
     each = each > OWN ? (long)OWN : each;
     dim3 grid((unsigned)ceil_div(rows, each), (unsigned)ceil_div(width, SPAN));
-    LAUNCH(scatter_rows, grid, (unsigned)BLOCK, st, dweight, dy, ids, acc, n, width, rows, (int)each);
+    LAUNCH(scatter_rows, grid, (unsigned)BLOCK, st, dweight, dy, ids, acc, n, width, base, rows, (int)each);
+}
+
+void embedding_backward(Stage *st, float *dweight, const real *dy, const int32_t *ids, int acc, long n, long width,
+                        long rows)
+{
+    add_tokens(st, dweight, dy, ids, acc, n, width, 0, rows);
+}
+
+/* A device has rows of the table. */
+void embedding_rows_backward(Stage *st, float *dweight, const real *dy, const int32_t *ids, int acc, long n, long width,
+                             long rows, long)
+{
+    add_tokens(st, dweight, dy, ids, acc, n, width, st->shard * rows, rows);
 }

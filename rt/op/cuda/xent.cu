@@ -5,8 +5,9 @@
  *
  * The losses of rows are added in double: totals.h.
  */
-#include "xent.h"
+#include "../../team.h"
 #include "totals.h"
+#include "xent.h"
 
 template <int TEAM> static __global__ void xent_rows(float *lse, const real *x, long rows, long width)
 {
@@ -77,12 +78,12 @@ struct MeanOfRows {
 /* One thread a row's score: what the products make of it, but for the order of the sum. */
 template <int TEAM>
 static __global__ void aim_rows(float *aim, float *ahead, const real *x, const real *weight, const real *bias,
-                                const int32_t *targets, const Values *vals, long rows, long in, long out)
+                                const int32_t *targets, const Values *vals, long rows, long in, long first, long out)
 {
     long r = ROW_OF(TEAM);
     if (r >= rows || !vals->eval)
         return;
-    long target = targets[r];
+    long target = targets[r] - first;
     bool inside = target >= 0 && target < out;
     float sum = 0;
     for (long i = threadIdx.x % TEAM; inside && i < in; i += TEAM)
@@ -97,16 +98,16 @@ static __global__ void aim_rows(float *aim, float *ahead, const real *x, const r
 }
 
 template <int TEAM>
-static __global__ void ahead_rows(float *ahead, const float *aim, const real *x, const int32_t *targets, const Values *vals,
-                                  long rows, long from, long n)
+static __global__ void ahead_rows(float *ahead, const float *aim, ScoreRows x, const int32_t *targets, const Values *vals,
+                                  long rows)
 {
     long r = ROW_OF(TEAM);
     if (r >= rows || !vals->eval)
         return;
-    long target = targets[r] - from;
+    long target = targets[r] - x.from;
     float count = 0, at = aim[r];
-    for (long i = threadIdx.x % TEAM; i < n; i += TEAM) {
-        float v = one(x, r * n + i);
+    for (long i = threadIdx.x % TEAM; i < x.n; i += TEAM) {
+        float v = one(x.at, r * x.pitch + i);
         count += i != target && (!(v <= at) || (i < target && v == at)) ? 1.0f : 0.0f;
     }
     count = team_sum<TEAM>(count);
@@ -136,6 +137,9 @@ static __global__ void seen_rows(float *aim, float *ahead, const real *x, const 
     }
 }
 
+/* row_step(), of a part of each row too. */
+FN int part_step(const ScoreRows &x, int team) { return row_step(x.n, team) ? team : row_step(x.pitch, team); }
+
 struct Slope {
     float shift, factor;
     long target;
@@ -153,19 +157,22 @@ struct Slope {
 };
 
 template <int TEAM>
-static __global__ void xent_rows_back(real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets,
-                                      const Values *vals, long rows, long from, long width, long ignore, int count)
+static __global__ void xent_rows_back(real *dx, const float *dloss, ScoreRows x, const float *lse, const int32_t *targets,
+                                      const Values *vals, long rows, long ignore, int count)
 {
     long r = ROW_OF(TEAM);
-    int step = row_step(width, TEAM);
+    int step = part_step(x, TEAM);
     if (r >= rows)
         return;
     Slope slope = {lse[r], vals->valid[count] && targets[r] != ignore ? *dloss / (float)vals->valid[count] : 0.0f,
-                   targets[r] - from};
-    over_row<TEAM>(x + r * width, width, step, 0.0f, [&](float (&v)[WIDE], long i) {
+                   targets[r] - x.from};
+    real *to = dx + r * x.pitch;
+    over_row<TEAM>(x.at + r * x.pitch, x.n, step, 0.0f, [&](float (&v)[WIDE], long i) {
         slope.of(v, i, step);
-        leave(dx + r * width, v, i, width, step);
+        leave(to, v, i, x.n, step);
     });
+    for (long i = x.n + threadIdx.x % TEAM; i < x.pitch; i += TEAM)
+        set(to, i, 0.0f);
 }
 
 /* A row in shared memory: each thread's own vectors of 16 bytes, in groups that come while it computes. */
@@ -265,21 +272,54 @@ static __global__ void smooth_rows_back(real *dx, const float *dloss, const real
 }
 
 template <int TEAM>
-static __global__ void absorb_rows(float *most, float *sum, float *hit, const real *x, const int32_t *targets, long rows,
-                                   long from, long n)
+static __global__ void absorb_rows(float *most, float *sum, float *hit, ScoreRows x, const int32_t *targets, long rows,
+                                   int begin)
 {
-    long r = ROW_OF(TEAM);
+    long r = ROW_OF(TEAM), target = r < rows ? targets[r] - x.from : 0;
     if (r >= rows)
         return;
-    Online o = row_online<TEAM>(x + r * n, n, row_step(n, TEAM));
+    Online o = row_online<TEAM>(x.at + r * x.pitch, x.n, part_step(x, TEAM));
     if (threadIdx.x % TEAM != 0)
         return;
-    float top = from && most[r] > o.most ? most[r] : o.most;
+    float top = !begin && most[r] > o.most ? most[r] : o.most;
     float shift = top == -F_INFINITY ? 0.0f : top, here = o.sum * fexp(o.most - shift);
-    sum[r] = from ? sum[r] * fexp(most[r] - shift) + here : o.sum;
+    sum[r] = begin ? o.sum : sum[r] * fexp(most[r] - shift) + here;
     most[r] = top;
-    if (targets[r] >= from && targets[r] < from + n)
-        hit[r] = one(x, r * n + targets[r] - from);
+    if (target >= 0 && target < x.n)
+        hit[r] = one(x.at, r * x.pitch + target);
+    else if (begin)
+        hit[r] = 0;
+}
+
+/* ---- the devices of a stage tell each other their rows: the largest score, the sum, the target's score ----------------- */
+
+struct Told { float most, sum, hit; };
+
+static __global__ void tell_rows(Told *told, const float *most, const float *sum, const float *hit, long rows)
+{
+    GRID(r, rows)
+        told[r] = Told{most[r], sum[r], hit[r]};
+}
+
+/* Both sums are scaled to the larger score, then added, the lower part first.  The target's score is on one device, and 0
+ * elsewhere. */
+static __global__ void merge_rows(Told *mine, const Told *theirs, int upper, long rows)
+{
+    GRID(r, rows) {
+        Told low = upper ? theirs[r] : mine[r], high = upper ? mine[r] : theirs[r];
+        float top = low.most > high.most ? low.most : high.most, shift = top == -F_INFINITY ? 0.0f : top;
+        float a = low.sum * fexp(low.most - shift), b = high.sum * fexp(high.most - shift);
+        mine[r] = Told{top, __fadd_rn(a, b), low.hit + high.hit};
+    }
+}
+
+static __global__ void hear_rows(float *most, float *sum, float *hit, const Told *told, long rows)
+{
+    GRID(r, rows) {
+        most[r] = told[r].most;
+        sum[r] = told[r].sum;
+        hit[r] = told[r].hit;
+    }
 }
 
 /* The same of rows that came in chunks; `most` becomes the logarithm of the sum. */
@@ -305,10 +345,28 @@ static __global__ void narrow_all(real *to, const float *from, long n)
     }
 }
 
-void scores_absorb(Stage *st, float *most, float *sum, float *hit, const real *x, const int32_t *targets, long rows, long from,
-                   long n)
+void scores_absorb(Stage *st, float *most, float *sum, float *hit, ScoreRows x, const int32_t *targets, long rows, int begin)
 {
-    LAUNCH_ROWS(absorb_rows, rows, n, st, most, sum, hit, x, targets, rows, from, n);
+    LAUNCH_ROWS(absorb_rows, rows, x.n, st, most, sum, hit, x, targets, rows, begin);
+}
+
+/* In the lower half of the workspace, at its end: the upper half is the team's. */
+void scores_team(Stage *st, float *most, float *sum, float *hit, long rows)
+{
+    enum { ROWS = 1 << 13 };
+    const size_t half = workspace_room(st) / 2 / 256 * 256, bytes = ROWS * sizeof(Told);
+    if (!st->team)
+        return;
+    Told *mine = (Told *)((char *)workspace_of(st, 2 * half) + half - 2 * bytes), *theirs = mine + ROWS;
+    for (long from = 0; from < rows; from += ROWS) {
+        long n = rows - from < ROWS ? rows - from : (long)ROWS, size = n * (long)sizeof *mine;
+        LAUNCH(tell_rows, blocks_for(n), (unsigned)BLOCK, st, mine, most + from, sum + from, hit + from, n);
+        for (int level = 1; level < st->shards; level *= 2) {
+            st->team->swap(st, st->shard ^ level, mine, size, theirs, size);
+            LAUNCH(merge_rows, blocks_for(n), (unsigned)BLOCK, st, mine, theirs, st->shard & level, n);
+        }
+        LAUNCH(hear_rows, blocks_for(n), (unsigned)BLOCK, st, most + from, sum + from, hit + from, mine, n);
+    }
 }
 
 void scores_loss(Stage *st, float *loss, float *most, const float *sum, const float *hit, const int32_t *targets,
@@ -317,22 +375,21 @@ void scores_loss(Stage *st, float *loss, float *most, const float *sum, const fl
     total(st, AbsorbedLoss{most, sum, hit, targets, ignore}, MeanOfRows{loss, vals, count}, rows);
 }
 
-void scores_back(Stage *st, real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets,
-                 const Values *vals, long rows, long from, long n, long ignore, int count)
+void scores_back(Stage *st, real *dx, const float *dloss, ScoreRows x, const float *lse, const int32_t *targets,
+                 const Values *vals, long rows, long ignore, int count)
 {
-    LAUNCH_ROWS(xent_rows_back, rows, n, st, dx, dloss, x, lse, targets, vals, rows, from, n, ignore, count);
+    LAUNCH_ROWS(xent_rows_back, rows, x.n, st, dx, dloss, x, lse, targets, vals, rows, ignore, count);
 }
 
 void scores_aim(Stage *st, float *aim, float *ahead, const real *x, const real *weight, const real *bias,
-                const int32_t *targets, const Values *vals, long rows, long in, long out)
+                const int32_t *targets, const Values *vals, long rows, long in, long first, long out)
 {
-    LAUNCH_ROWS(aim_rows, rows, in, st, aim, ahead, x, weight, bias, targets, vals, rows, in, out);
+    LAUNCH_ROWS(aim_rows, rows, in, st, aim, ahead, x, weight, bias, targets, vals, rows, in, first, out);
 }
 
-void scores_ahead(Stage *st, float *ahead, const float *aim, const real *x, const int32_t *targets, const Values *vals,
-                  long rows, long from, long n)
+void scores_ahead(Stage *st, float *ahead, const float *aim, ScoreRows x, const int32_t *targets, const Values *vals, long rows)
 {
-    LAUNCH_ROWS(ahead_rows, rows, n, st, ahead, aim, x, targets, vals, rows, from, n);
+    LAUNCH_ROWS(ahead_rows, rows, x.n, st, ahead, aim, x, targets, vals, rows);
 }
 
 void scores_hits(Stage *st, Values *vals, const float *ahead, const int32_t *targets, long rows, long ignore, long top)
@@ -355,7 +412,7 @@ void xent_forward(Stage *st, float *loss, float *lse, const real *x, const int32
 void xent_backward(Stage *st, real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets,
                    const Values *vals, long rows, long width, long ignore, int count)
 {
-    scores_back(st, dx, dloss, x, lse, targets, vals, rows, 0, width, ignore, count);
+    scores_back(st, dx, dloss, ScoreRows{x, width, 0, width}, lse, targets, vals, rows, ignore, count);
 }
 
 void xent_both(Stage *st, float *loss, float *lse, real *dx, const float *dloss, const real *x, const int32_t *targets,
@@ -393,6 +450,6 @@ void hit_report(Stage *st, const real *x, const int32_t *targets, Values *vals, 
 {
     float *aim = (float *)workspace_of(st, (size_t)(2 * rows) * sizeof *aim), *ahead = aim + rows;
     LAUNCH(seen_rows, blocks_for(rows), (unsigned)BLOCK, st, aim, ahead, x, targets, vals, rows, width, ignore);
-    scores_ahead(st, ahead, aim, x, targets, vals, rows, 0, width);
+    scores_ahead(st, ahead, aim, ScoreRows{x, width, 0, width}, targets, vals, rows);
     scores_hits(st, vals, ahead, targets, rows, ignore, top);
 }
