@@ -6,9 +6,9 @@
  * is one send and one receive, ordered with the stage's computation, and the host waits for neither.  What comes lies in
  * team_room() until it is added, so a sum goes in pieces of that size.
  *
- * GPUs of one process may read each other's memory.  A sum is then one kernel on each: it reads what all have, and adds in the
- * order of the tree (one-shot all-reduce, as vLLM has it for inference).  That is (T-1)/log2 T times the bytes, so large sums of
- * many devices go level by level.  Both have the same bits.
+ * GPUs of one process may read each other's memory.  A sum is then one kernel on each: it reads what all have, and adds in
+ * the order of the tree (one-shot all-reduce, as vLLM has it for inference).  That is (T-1)/log2 T times the bytes, so large
+ * sums of many devices go level by level.  Both have the same bits.
  *
  * Order.  All devices of a stage have one source, so they make these calls in the same order.  A swap waits for the partner's
  * computation alone, and each level has one partner.  So swaps cannot wait for each other in a ring.
