@@ -525,8 +525,8 @@ typedef struct {
     Bytes over;                 /* by the device that is over most; INT64_MAX: no answer */
 } Sharing;
 
-/* One more question.  Of those that fit the fastest stays, else the one that is over least; with the bound of the first.
- * False: there is no answer. */
+/* One more question.  Of those that fit the fastest stays, else the one that is over least; with the bound of the first.  What
+ * is slower than the cutoff replaces nothing.  False: there is no answer. */
 static bool try_shares(const Plan *p, Sharing *x, Question *q, Answer *a, bool *better)
 {
     Room *spare;
@@ -534,7 +534,8 @@ static bool try_shares(const Plan *p, Sharing *x, Question *q, Answer *a, bool *
     const Ns bound = first ? a->bound : x->best.bound;          /* later ones are of smaller limits */
     const Bytes over = found ? worst_of(p, q, a, x->limit) : INT64_MAX;
     const bool fits = over <= 0 && x->over <= 0;
-    *better = first || (fits ? a->value < x->best.value : over < x->over);
+    const bool slow = p->ask.cutoff > 0 && found && a->value > p->ask.cutoff;
+    *better = first || (!slow && (fits ? a->value < x->best.value : over < x->over));
     if (*better) {
         Room *old = x->room;
         x->over = over;
