@@ -68,7 +68,7 @@ Ns cost_op(const Cost *c, int device, int op);      /* one call there */
 Ns cost_sums(const Cost *c, int device, int op);    /* what of it are messages of the devices of a stage */
 Ns cost_alone(const Cost *c, int device, int op);   /* where its chunk begins, or where it is made again */
 /* What a call sends to other devices of its stage; bytes 0: nothing. */
-Bytes cost_team_bytes(const Graph *g, const Op *o);
+Bytes cost_team_bytes(const Model *m, const Graph *g, const Op *o);
 Ns cost_wire(const Cost *c, int from, int to, Bytes bytes);     /* how long a message occupies the wire between two devices */
 Ns cost_latency(const Cost *c, int from, int to);   /* from the end of that to its arrival */
 bool cost_half(const Cost *c, int from, int to);    /* messages of both directions take turns on one wire */

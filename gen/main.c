@@ -48,7 +48,7 @@ static int check_model(const Options *x, const Model *m)
     else if (!x->dump)
         graph_totals(stdout, g);
     if (both && !x->parameters)
-        team_totals(stdout, part);
+        team_totals(stdout, m, part);
     return 0;
 }
 

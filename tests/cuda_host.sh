@@ -27,7 +27,7 @@ runtime="tests/double/cudart.c tests/double/capture.c tests/double/device.c"
 program unit_capture $runtime
 for real in -UREAL_BF16 -DREAL_BF16 -DTF32; do
     program unit_cublaslt $real rt/op/cuda/product.c rt/op/cuda/linear.c rt/op/cuda/linear_gelu.c \
-        rt/op/cuda/linear_fp8.c rt/op/cuda/linear_xent.c rt/op/cuda/matmul.c tests/double/cublaslt.c
+        rt/op/cuda/linear_fp8.c rt/op/cuda/linear_team.c rt/op/cuda/linear_xent.c rt/op/cuda/matmul.c tests/double/cublaslt.c
 done
 program unit_cuda_attention -UREAL_BF16 rt/op/cuda/attention.c
 program unit_cuda_attention -DREAL_BF16 rt/op/cuda/attention.c rt/op/cuda/attention_graph.c rt/op/cuda/graph.c \

@@ -151,6 +151,13 @@ for file in grads weights/model.safetensors; do
     else fault "$file: not the names and sizes of processors: $(cat "$tmp/said")"; fi
 done
 
+# ---- what a plan says --------------------------------------------------------------------------------------------------------
+# norms of the table, and of 6 parameters in each of 3 blocks: 8 bytes a level
+for t in 2 4; do
+    said=$(./dpgen check $gpt --set train.blocks=$t --set plan.tensor=$t | sed -n 's/^ *sends for norms *\([0-9,]*\) .*/\1/p')
+    if [ "$said" = $((19 * 8 * t / 2)) ]; then pass; else fault "norms of $t devices: $said bytes a step"; fi
+done
+
 # ---- what is not offered, and what goes wrong --------------------------------------------------------------------------------
 refuse "one block a device" 3 "train.blocks: 4, plan.tensor: 2, and a GPU adds up one block of each sum" \
     ./dpgen $gpt --set train.blocks=4 --set plan.tensor=2 --estimate -o "$tmp/no"

@@ -12,6 +12,7 @@
 #include "rt/op/cuda/factor.h"
 #include "rt/op/cuda/product.h"
 #include "rt/op/cuda/start.h"
+#include "rt/op/cuda/sums.h"
 #include "rt/op/cuda/xent.h"
 #include "rt/real.h"
 #include "tests/eight.h"
@@ -160,6 +161,15 @@ static bool there(int h, int part, long row, long other_row)
     return is;
 }
 
+/* Behind the sums of a stage of several devices; here it is one. */
+void sums_put(Stage *s, real *to, const float *sums, const real *bias, long rows, long out)
+{
+    (void)s;
+    settle();
+    for (long i = 0; i < rows * out; i++)
+        put(to, i, sums[i] + (bias ? get(bias, i % out) : 0));
+}
+
 static void linear(long rows, long in, long out)
 {
     room_for(rows * in), room_for(in * out), room_for(rows * out);
@@ -179,11 +189,24 @@ static void linear(long rows, long in, long out)
     linear_forward(st, y, x, w, b, 0, rows, in, out);
     settle();
     near_real("linear_forward with bias", y, grid(y, rows, out, 0), want, size, rows, out, in, b);
+    void *tmp = sizeof(real) == sizeof(float) ? NULL : (void *)sum;
+    open_linear_rows_forward(st, 20, rows, in, out);
+    linear_rows_forward(st, y, x, w, b, tmp, 20, rows, in, out);
+    settle();
+    near_real("linear_rows_forward", y, grid(y, rows, out, 0), want, size, rows, out, in, NULL);
 
     define(want, size, grid(dy, rows, out, 0), grid(w, out, in, 0), rows, in, out);
     linear_backward_x(st, dx, dy, w, 1, rows, in, out);
     settle();
     near_real("linear_backward_x", dx, grid(dx, rows, in, 0), want, size, rows, in, out, NULL);
+    open_linear_columns_backward_x(st, 21, rows, in, out, 1, out);
+    linear_columns_backward_x(st, dx, dy, w, tmp, 21, rows, in, out, 1, out);
+    settle();
+    near_real("linear_columns_backward_x", dx, grid(dx, rows, in, 0), want, size, rows, in, out, NULL);
+    open_linear_pieces_backward_x(st, 22, rows, in, out, 1);
+    linear_pieces_backward_x(st, dx, dy, w, 22, rows, in, out, 1);
+    settle();
+    near_real("linear_pieces_backward_x", dx, grid(dx, rows, in, 0), want, size, rows, in, out, NULL);
 
     int before = biases;
     define(want, size, grid(dy, out, rows, 1), grid(x, rows, in, 0), out, in, rows);
@@ -257,13 +280,22 @@ static void take_scores(const real *from, long at, long n)
         put(y, i / n * wide_out + at + i % n, get(from, i));
 }
 
-void scores_absorb(Stage *s, float *most, float *sums, float *hit, const real *scores, const int32_t *targets, long rows,
-                   long from, long n)
+void scores_absorb(Stage *s, float *most, float *sums, float *hit, ScoreRows scores, const int32_t *targets, long rows,
+                   int begin)
 {
     (void)s, (void)most, (void)sums, (void)hit, (void)targets;
-    check(rows == wide_rows, "rows of scores", (double)rows);
-    take_scores(scores, from, n);
+    check(rows == wide_rows && scores.pitch == scores.n, "rows of scores", (double)rows);
+    check(begin == (scores.from == 0), "the first chunk begins", (double)scores.from);
+    take_scores(scores.at, scores.from, scores.n);
 }
+
+/* Of stages of several devices: nobody calls these here. */
+void scores_team(Stage *s, float *most, float *sums, float *hit, long rows)
+{
+    check(!s && most == sums && !hit, "scores_team", (double)rows);
+}
+
+void fill_zero(Stage *s, void *to, long bytes) { check(!s && !to, "fill_zero", (double)bytes); }
 
 void scores_loss(Stage *s, float *loss, float *most, const float *sums, const float *hit, const int32_t *targets,
                  const Values *vals, long rows, long ignore, int count)
@@ -273,14 +305,15 @@ void scores_loss(Stage *s, float *loss, float *most, const float *sums, const fl
     *loss = 7;
 }
 
-void scores_back(Stage *s, real *to, const float *dloss, const real *scores, const float *lse, const int32_t *targets,
-                 const Values *vals, long rows, long from, long n, long ignore, int count)
+void scores_back(Stage *s, real *to, const float *dloss, ScoreRows scores, const float *lse, const int32_t *targets,
+                 const Values *vals, long rows, long ignore, int count)
 {
+    const long n = scores.n;
     (void)s, (void)dloss, (void)lse, (void)targets, (void)vals, (void)ignore, (void)count;
-    check(rows == wide_rows && to == scores, "scores become their gradients in place", (double)rows);
-    take_scores(scores, from, n);
+    check(rows == wide_rows && to == scores.at, "scores become their gradients in place", (double)rows);
+    take_scores(scores.at, scores.from, n);
     for (long i = 0; i < rows * n; i++)
-        put(to, i, get(dy, i / n * wide_out + from + i % n));
+        put(to, i, get(dy, i / n * wide_out + scores.from + i % n));
 }
 
 /* `top`: behind the scratch of forward stand the target's score and what is ahead of it */
@@ -288,17 +321,17 @@ static int aimed, ahead_of, told;
 static const float *aim_at;
 
 void scores_aim(Stage *s, float *aim, float *ahead, const real *x, const real *weight, const real *bias,
-                const int32_t *targets, const Values *vals, long rows, long in, long out)
+                const int32_t *targets, const Values *vals, long rows, long in, long first, long out)
 {
-    (void)s, (void)x, (void)weight, (void)bias, (void)targets, (void)vals, (void)in, (void)out;
+    (void)s, (void)x, (void)weight, (void)bias, (void)targets, (void)vals, (void)in, (void)out, (void)first;
     check(ahead == aim + rows && rows == wide_rows, "the scratch of hits", (double)rows);
     aimed++, aim_at = aim;
 }
 
-void scores_ahead(Stage *s, float *ahead, const float *aim, const real *scores, const int32_t *targets, const Values *vals,
-                  long rows, long from, long n)
+void scores_ahead(Stage *s, float *ahead, const float *aim, ScoreRows scores, const int32_t *targets, const Values *vals,
+                  long rows)
 {
-    (void)s, (void)scores, (void)targets, (void)vals, (void)from, (void)n;
+    (void)s, (void)scores, (void)targets, (void)vals;
     check(aim == aim_at && ahead == aim + rows, "what is ahead", (double)rows);
     ahead_of++;
 }

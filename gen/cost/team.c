@@ -14,10 +14,11 @@
  *     `pairs`                 so many bytes to each other device, of which 2^k differ in bit k at last
  *     norm of a gradient      (T-1)/T of the device's part, by blocks of the norm, and at each level 2 KiB
  *
- * A piece takes its bytes over the rate, and the latency.  Nothing hides it: it is part of the call.  A GPU sends all at once,
- * and then adds, which takes a launch and 12 n bytes of its memory; processors add what lies in a cache.
+ * A piece takes its bytes over the rate, and the latency.  Nothing hides it: it is part of the call.  A GPU sends as much at
+ * once as half its workspace holds, and then adds, which takes a launch and 12 n bytes of its memory; processors add what lies
+ * in a cache.  The norm of a gradient is on GPUs a number of each device, which the tree adds: 8 bytes a level.
  *
- * Cost: linear in operators and classes.  Not handled: GPUs have no such kernels yet, so theirs are the times of a design.
+ * Cost: linear in operators and classes.  Not handled: GPUs of a process that read each other's memory are taken to swap, too.
  */
 #include "build/axes.h"
 #include "source.h"
@@ -67,9 +68,11 @@ static int levels_of(const Graph *g)
     return levels;
 }
 
-Bytes cost_team_bytes(const Graph *g, const Op *o)
+Bytes cost_team_bytes(const Model *m, const Graph *g, const Op *o)
 {
     const TeamCall k = call_of(g, o);
+    if (k.what == GRADIENT_NORM && on_gpus(m))
+        return levels_of(g) * (Bytes)sizeof(double);
     return k.what == GRADIENT_NORM ? k.bytes / g->team * (g->team - 1) + levels_of(g) * NORM_BLOCKS * (Bytes)sizeof(double)
          : (k.what == WHOLE_SUM ? levels_of(g) : g->team - 1) * k.bytes;
 }
@@ -88,17 +91,21 @@ static int64_t norm_messages(const Model *m, int64_t n)
 
 static Ns wait_of(const Cost *c, const Graph *g, const Model *m, TeamCall k, int device)
 {
-    const bool gpu = target_of(&m->devices.at[device])->gpu;
+    const Device *d = &m->devices.at[device];
+    const bool gpu = target_of(d)->gpu;
     Ns sum = 0;
     for (int level = 0; level < c->levels && k.bytes; level++) {
         const int64_t times = k.what == ROWS_EACH ? g->team >> (level + 1) : k.what == PAIRS ? 1 << level : 1;
-        if (k.what == GRADIENT_NORM)            /* 2^level devices are that far away */
+        if (k.what == GRADIENT_NORM && gpu)
+            sum += links_swap(c, device, level, sizeof(double), 1) + cost_move(c, device, 1, 3 * (Bytes)sizeof(double));
+        else if (k.what == GRADIENT_NORM)       /* 2^level devices are that far away */
             sum += (1 << level) * links_swap(c, device, level, k.bytes / g->team,
-                                             gpu ? 1 : norm_messages(m, k.bytes / type_bytes(F32) * g->team))
+                                             norm_messages(m, k.bytes / type_bytes(F32) * g->team))
                 + links_swap(c, device, level, NORM_BLOCKS * (Bytes)sizeof(double), 1);
         else
             sum += links_swap(c, device, level, times * k.bytes,
-                              gpu ? 1 : times * part_of(k.bytes, TEAM_PIECE * type_bytes(F32)))
+                              gpu ? part_of(times * k.bytes, d->workspace / 2)
+                                  : times * part_of(k.bytes, TEAM_PIECE * type_bytes(F32)))
                 + (gpu ? cost_move(c, device, 1, 3 * times * k.bytes) : 0);
     }
     return sum;

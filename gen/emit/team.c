@@ -17,7 +17,7 @@ Bytes team_sent(const Plan *p, int device)
     const Actions *list = &p->dev.at[device].list;
     for (int r = 0; r < p->routine.n; r++)
         for (int i = 0; p->g->team && i < p->routine.at[r].call.n; i++)
-            of[r] += cost_team_bytes(p->g, &p->g->op.at[p->routine.at[r].call.at[i].op]);
+            of[r] += cost_team_bytes(p->m, p->g, &p->g->op.at[p->routine.at[r].call.at[i].op]);
     for (int i = 0; i < list->n; i++)
         sum += list->at[i].routine >= 0 ? of[list->at[i].routine] : 0;
     return sum;

@@ -130,7 +130,7 @@ static void print_result(FILE *f, const Plan *p, int t)
 static const char *sum_text(const Plan *p, int device, int op)
 {
     Ns waits = cost_sums(p->c, device, op);
-    const Bytes sent = cost_team_bytes(p->g, &p->g->op.at[op]);
+    const Bytes sent = cost_team_bytes(p->m, p->g, &p->g->op.at[op]);
     return waits ? strf(" (%.3f ms of it swaps %s with its team)", ms(waits), size_text(sent)) : "";
 }
 

@@ -82,23 +82,23 @@ static int64_t multiply_adds(const Graph *g)
 }
 
 /* What a device sends to others of its stage: forward and backward of a micro-batch, each call made once; or in updates. */
-static Bytes team_bytes(const Graph *g, bool update)
+static Bytes team_bytes(const Model *m, const Graph *g, bool update)
 {
     Bytes sum = 0;
     for (int i = 0; i < g->op.n; i++)
-        sum += (g->op.at[i].phase == PH_U) == update ? cost_team_bytes(g, &g->op.at[i]) : 0;
+        sum += (g->op.at[i].phase == PH_U) == update ? cost_team_bytes(m, g, &g->op.at[i]) : 0;
     return sum;
 }
 
-void team_totals(FILE *f, const Graph *g)
+void team_totals(FILE *f, const Model *m, const Graph *g)
 {
     fprintf(f, "%d devices share each stage; one of them, in all stages together\n", g->team);
     line(f, "has parameters, with their copies", state_bytes(g, S_PARAM, S_COPY), "bytes");
     line(f, "has gradients", state_bytes(g, S_GRAD, S_GRAD), "bytes");
     line(f, "has moments", state_bytes(g, S_MOMENT1, S_DRIFT), "bytes");
     line(f, "has activations for backward, at most", saved_bytes(g), "bytes a micro-batch");
-    line(f, "sends for sums", team_bytes(g, false), "bytes a micro-batch");
-    line(f, "sends for norms", team_bytes(g, true), "bytes a step");
+    line(f, "sends for sums", team_bytes(m, g, false), "bytes a micro-batch");
+    line(f, "sends for norms", team_bytes(m, g, true), "bytes a step");
 }
 
 void graph_totals(FILE *f, const Graph *g)

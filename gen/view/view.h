@@ -37,7 +37,7 @@ void view_rounds(FILE *f, const Plan *p);
 int  view_compare(const Options *x, const Model *m);     /* compare.c; a status */
 int  view_widths(const Options *x, const Model *m);      /* widths.c: plan and compare, of stages with widths; a status */
 void graph_totals(FILE *f, const Graph *g);         /* totals.c */
-void team_totals(FILE *f, const Graph *g);          /* of the graph of one device of several */
+void team_totals(FILE *f, const Model *m, const Graph *g);          /* of the graph of one device of several */
 int  view_schedules(const Options *x, const Model *m);   /* schedules.c; a status */
 int  view_schedule_csv(const Options *x, const Model *m, const Schedule *k);     /* its table; schedule_csv.c; a status */
 /* What is called so, or with `next` the place between two operators.  explain.c; a status */

@@ -211,7 +211,7 @@ for type in f32 bf16 tf32; do
     folder=bits.$type.1 flags=-DUNIT
     [ $type != tf32 ] || folder=bits.f32.1 flags=-DTF32
     unit unit.products.$type $folder $flags tests/unit_cublaslt.c $ops/product.c $ops/linear.c $ops/linear_gelu.c \
-        $ops/linear_fp8.c $ops/linear_xent.c $ops/matmul.c
+        $ops/linear_fp8.c $ops/linear_team.c $ops/linear_xent.c $ops/matmul.c
 done
 flags=-DUNIT
 [ -z "$small" ] || flags=-DREPEATS=1,-DFIRST=12
