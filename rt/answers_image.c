@@ -254,10 +254,19 @@ static Answer batch_relu_y(const Call *c, long i)
     return near(fmax(a.value + skip, 0), a.terms + fabs(skip));
 }
 
+/* Is the norm's result, which a call makes again, so close to 0 that its sign is rounding?  Then dy may count or not. */
+static double doubt(const Call *c, long i)
+{
+    Answer y = part_of(c, "bias") ? batch_y(c, i) : exact(1);
+    return fabs(y.value) > 0x1p-18 * y.terms ? 0 : 0x1p30 * fabs(old_of(c, "dy", i));
+}
+
 /* dy, or the sum that it is: rounded, as the call of its own rounds it. */
 static double slope(const Call *c, long i)
 {
     if (part_of(c, "y") && !(old_of(c, "y", i) > 0))
+        return 0;
+    if (part_of(c, "bias") && !(batch_y(c, i).value > 0))
         return 0;
     if (part_of(c, "dy"))
         return old_of(c, "dy", i);
@@ -276,7 +285,8 @@ static Answer slopes(const Call *c, long j, bool with)
     for (long r = 0; r < of(c, "rows"); r++) {
         double x = old_of(c, "x", r * of(c, "width") + j), d = slope(c, r * of(c, "width") + j);
         a.value += with ? d * (x - mean) * s : d;
-        a.terms += with ? fabs(d) * (fabs(x) + fabs(mean)) * s : fabs(d);
+        d = fabs(d) + doubt(c, r * of(c, "width") + j);
+        a.terms += with ? d * (fabs(x) + fabs(mean)) * s : d;
     }
     return a;
 }
@@ -290,7 +300,8 @@ static Answer batch_dx(const Call *c, long i)
     double s = spread(c, j), w = s * old_of(c, "weight", j), n = number_of(c, "rows"), d = slope(c, i);
     double x = old_of(c, "x", i), mean = old_of(c, "mean", j), u = (x - mean) * s, size = (fabs(x) + fabs(mean)) * s;
     Answer plain = slopes(c, j, false), with = slopes(c, j, true);
-    return near(w * (d - plain.value / n - u * with.value / n), fabs(w) * (fabs(d) + plain.terms / n + size * with.terms / n));
+    return near(w * (d - plain.value / n - u * with.value / n),
+                fabs(w) * (fabs(d) + doubt(c, i) + plain.terms / n + size * with.terms / n));
 }
 
 /* Number i % n of an accumulator of n pairs: the upper number has 12 digits, the lower one the rest of v.  `off` adds the
@@ -580,9 +591,13 @@ static const Known known[] = {
     {"batchnorm_forward", "y", BATCH, batch_y, 0, 0}, {"batchnorm_backward", "dx", BATCH, batch_dx, 0, 0},
     {"batchnorm_backward", "dweight", BATCH, batch_dweight, 0, 0}, {"batchnorm_backward", "dbias", BATCH, batch_dbias, 0, 0},
     {"batchnorm_relu_forward", "y", BATCH, batch_relu_y, 0, 0}, {"batchnorm_relu_backward", "dx", BATCH, batch_dx, 0, 0},
-    {"batchnorm_relu_backward", "dskip", BATCH, batch_dskip, 0, 0},
     {"batchnorm_relu_backward", "dweight", BATCH, batch_dweight, 0, 0},
     {"batchnorm_relu_backward", "dbias", BATCH, batch_dbias, 0, 0},
+    {"batchnorm_add_relu_forward", "y", BATCH, batch_relu_y, 0, 0},
+    {"batchnorm_add_relu_backward", "dx", BATCH, batch_dx, 0, 0},
+    {"batchnorm_add_relu_backward", "dskip", BATCH, batch_dskip, 0, 0},
+    {"batchnorm_add_relu_backward", "dweight", BATCH, batch_dweight, 0, 0},
+    {"batchnorm_add_relu_backward", "dbias", BATCH, batch_dbias, 0, 0},
     {"add_batchnorm_relu_backward", "dx", BATCH, batch_dx, 0, 0},
     {"add_batchnorm_relu_backward", "dskip", BATCH, batch_dskip, 0, 0},
     {"add_batchnorm_relu_backward", "dweight", BATCH, batch_dweight, 0, 0},

@@ -58,7 +58,7 @@ static const Sample samples[] = {
     {"RMSNorm", "rows=20 width=24 eps=1e-5"},
     {"RMSNormOffset", "rows=20 width=24 eps=1e-5 offset=1."},
     {"BatchNormalize", "rows=12 width=20 eps=1e-5"},
-    {"BatchNormRelu", "rows=12 width=20 eps=1e-5"},
+    {"BatchNormRelu", "rows=12 width=20 eps=1e-5"}, {"BatchNormAddRelu", "rows=12 width=20 eps=1e-5"},
     {"GroupNorm", "batch=2 pixels=6 groups=8 width=3 eps=1e-5"},
     {"Softmax", "rows=20 width=24"},
     {"Relu", "n=60"}, {"Gelu", "n=60 tanh=1"}, {"Silu", "n=60"}, {"Tanh", "n=60"}, {"Sigmoid", "n=60"},

@@ -296,12 +296,19 @@ static void batch_joined(long rows, long width, int adds)
     batchnorm_forward(stage, got->k, x->k, mean->k, var->k, w->k, b->k, onto->k, rows, width, (float)eps);
     same_bits("batchnorm_forward onto", rows, got, sum);
     relu_forward(stage, y->k, adds ? sum->k : term->k, x->n);
-    batchnorm_relu_forward(stage, got->k, adds ? onto->k : 0, x->k, mean->k, var->k, w->k, b->k, rows, width, (float)eps);
+    if (adds)
+        batchnorm_add_relu_forward(stage, got->k, onto->k, x->k, mean->k, var->k, w->k, b->k, rows, width, (float)eps);
+    else
+        batchnorm_relu_forward(stage, got->k, x->k, mean->k, var->k, w->k, b->k, rows, width, (float)eps);
     same_bits("batchnorm_relu_forward", rows, got, y);
     relu_backward(stage, slope->k, dy->k, y->k, x->n);
     batchnorm_backward(stage, dx->k, dw[0]->k, db[0]->k, slope->k, x->k, mean->k, var->k, w->k, 0, 1, rows, width, (float)eps);
-    batchnorm_relu_backward(stage, got->k, adds ? dskip->k : 0, dw[1]->k, db[1]->k, dy->k, y->k, x->k, mean->k, var->k, w->k, 0,
-                            1, rows, width, (float)eps);
+    if (adds)
+        batchnorm_add_relu_backward(stage, got->k, dskip->k, dw[1]->k, db[1]->k, dy->k, y->k, x->k, mean->k, var->k, w->k, 0, 1,
+                                    rows, width, (float)eps);
+    else
+        batchnorm_relu_backward(stage, got->k, dw[1]->k, db[1]->k, dy->k, x->k, mean->k, var->k, w->k, b->k, 0, 1, rows, width,
+                                (float)eps);
     same_bits("batchnorm_relu_backward", rows, got, dx);
     same_bits("batchnorm_relu_backward", rows, dw[1], dw[0]);
     same_bits("batchnorm_relu_backward", rows, db[1], db[0]);
@@ -322,8 +329,12 @@ static void batch_joined(long rows, long width, int adds)
     relu_backward(stage, slope->k, dy->k, y->k, x->n);
     batchnorm_backward(stage, dx->k, dw[0]->k, db[0]->k, slope->k, x->k, mean->k, var->k, w->k, 0, 0, rows, width, (float)eps);
     grad_add(stage, sum->k, onto->k, dx->k, x->n);
-    batchnorm_relu_backward(stage, got->k, 0, dw[1]->k, db[1]->k, dy->k, y->k, x->k, mean->k, var->k, w->k, onto->k, 0, rows,
-                            width, (float)eps);
+    if (adds)
+        batchnorm_add_relu_backward(stage, got->k, 0, dw[1]->k, db[1]->k, dy->k, y->k, x->k, mean->k, var->k, w->k, onto->k, 0,
+                                    rows, width, (float)eps);
+    else
+        batchnorm_relu_backward(stage, got->k, dw[1]->k, db[1]->k, dy->k, x->k, mean->k, var->k, w->k, b->k, onto->k, 0, rows,
+                                width, (float)eps);
     same_bits("batchnorm_relu_backward onto", rows, got, sum);
     batchnorm_backward(stage, got->k, dw[0]->k, db[0]->k, slope->k, x->k, mean->k, var->k, w->k, onto->k, 0, rows, width,
                        (float)eps);
@@ -345,7 +356,10 @@ static void batch_relu(void)
         double *want = numbers(x->n);
         Case c = {.d = {rows, width}, .in = {x, w, b, through}, .row = numbers(2 * width)};
         batchstat_forward(stage, mean->k, var->k, x->k, w->k, b->k, &c.vals, rows, width);
-        batchnorm_relu_forward(stage, y->k, skip ? skip->k : 0, x->k, mean->k, var->k, w->k, b->k, rows, width, (float)eps);
+        if (skip)
+            batchnorm_add_relu_forward(stage, y->k, skip->k, x->k, mean->k, var->k, w->k, b->k, rows, width, (float)eps);
+        else
+            batchnorm_relu_forward(stage, y->k, x->k, mean->k, var->k, w->k, b->k, rows, width, (float)eps);
         ref_batch_norm(&c, want);
         for (long i = 0; i < x->n; i++)
             want[i] = fmax(want[i] + (skip ? skip->v[i] : 0), 0);
@@ -353,8 +367,12 @@ static void batch_relu(void)
         for (long i = 0; i < x->n; i++)
             through->v[i] = y->v[i] > 0;
         dskip = skip ? result(REAL, x->n) : NULL;
-        batchnorm_relu_backward(stage, dx->k, skip ? dskip->k : 0, dw->k, db->k, dy->k, y->k, x->k, mean->k, var->k, w->k, 0, 0,
-                                rows, width, (float)eps);
+        if (skip)
+            batchnorm_add_relu_backward(stage, dx->k, dskip->k, dw->k, db->k, dy->k, y->k, x->k, mean->k, var->k, w->k, 0, 0,
+                                        rows, width, (float)eps);
+        else
+            batchnorm_relu_backward(stage, dx->k, dw->k, db->k, dy->k, x->k, mean->k, var->k, w->k, b->k, 0, 0, rows, width,
+                                    (float)eps);
         check_gradient("batchnorm_relu_backward", dx, ref_masked, &c, 0, dy);
         check_gradient("batchnorm_relu_backward", dw, ref_masked, &c, 1, dy);
         check_gradient("batchnorm_relu_backward", db, ref_masked, &c, 2, dy);
@@ -586,7 +604,8 @@ const Check image_checks[] = {
     {" parameter_forward parameter_backward ", parameter},
     {" dropout_shared_forward ", dropout_shared},
     {" batchstat_forward batchnorm_forward batchnorm_backward ", batch_norm},
-    {" batchnorm_relu_forward batchnorm_relu_backward add_batchnorm_relu_backward ", batch_relu},
+    {" batchnorm_relu_forward batchnorm_relu_backward batchnorm_add_relu_forward batchnorm_add_relu_backward "
+     "add_batchnorm_relu_backward ", batch_relu},
     {" batchstat_track batch_track ", running},
     {" batchstat_forward ", evaluation},
     {" conv_forward conv_backward_x conv_backward_w ", conv},

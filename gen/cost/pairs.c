@@ -22,7 +22,7 @@ const CallPair call_pairs[CALL_PAIRS] = {
     [PAIR_LOSS] = {"xent_forward", "xent_backward", {"lse", "lse"}},
     [PAIR_LAYERNORM] = {"add_forward", "layernorm_forward", {"y", "x"}},
     [PAIR_RMSNORM] = {"add_forward", "rmsnorm_forward", {"y", "x"}},
-    [PAIR_BATCH] = {"grad_add", "batchnorm_relu_backward", {"y", "dy"}},
+    [PAIR_BATCH] = {"grad_add", "batchnorm_add_relu_backward", {"y", "dy"}},
 };
 
 /* As many calls as a table has rows (rt/op/cuda/table.h) are so many launches. */

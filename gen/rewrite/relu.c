@@ -6,12 +6,12 @@
  * one, and backward writes the masked gradient for the norm to read.
  *
  * Method.  BatchNormalize and Relu, or BatchNormalize, Add and Relu, that stand one behind the other and read each other alone
- * become BatchNormRelu (ops.def), in the place and under the name of the Relu.  The pass runs before grad, which takes the
- * backward call from the row: it makes the gradient of the shortcut too.  `skip` is the first operand, so that terms of
- * gradients keep their order: the Add would have given its term before the norm.
+ * become BatchNormRelu or BatchNormAddRelu (ops.def), in the place and under the name of the Relu.  The pass runs before grad,
+ * which takes the backward call from the row: it makes the gradient of the shortcut too.  `skip` is the first operand, so that
+ * terms of gradients keep their order: the Add would have given its term before the norm.
  *
  *   bits     are those of three calls, in every kernel library: each result is rounded where a call of its own would store it.
- *   plans    only those that cut between them are lost.  Backward reads the Relu's result, as it did.
+ *   plans    only those that cut between them are lost.  Backward reads the Relu's result where there is a shortcut.
  *   names    an operator that a pattern in the section plan names stays separate, as in fuse.c.
  *
  * needs   shapes and bound forward calls.  fills  row, in, out, with, the call.  keeps  every parameter and its order.  cost
@@ -60,7 +60,7 @@ static void join(Graph *g, int relu, const ReluRun *r)
 {
     const Op *norm = &g->op.at[r->norm], *last = &g->op.at[relu];
     Op both = *norm;
-    both.row = row_find("BatchNormRelu");
+    both.row = row_find(r->skip >= 0 ? "BatchNormAddRelu" : "BatchNormRelu");
     both.name = last->name;
     both.layer = last->layer;
     both.with = norm->name;
@@ -68,7 +68,8 @@ static void join(Graph *g, int relu, const ReluRun *r)
     both.loc = last->loc;
     both.flop += last->flop + (r->add >= 0 ? g->op.at[r->add].flop : 0);
     both.in = (Ints){0};
-    *PUSH(&both.in) = r->skip;
+    if (r->skip >= 0)
+        *PUSH(&both.in) = r->skip;
     for (int i = 0; i < norm->in.n; i++)
         *PUSH(&both.in) = norm->in.at[i];
     both.out = last->out;
@@ -81,7 +82,7 @@ static void join(Graph *g, int relu, const ReluRun *r)
 bool relu_joined(const Graph *g)
 {
     for (int i = 0; i < g->nf; i++)
-        if (is(g, i, "BatchNormRelu"))
+        if (is(g, i, "BatchNormRelu") || is(g, i, "BatchNormAddRelu"))
             return true;
     return false;
 }

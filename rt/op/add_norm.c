@@ -25,5 +25,5 @@ void add_batchnorm_relu_backward(Stage *st, real *dx, real *dskip, float *dweigh
                                  const real *onto, int acc, long rows, long width, float eps)
 {
     grad_add(st, dx, a, b, rows * width);
-    batchnorm_relu_backward(st, dx, dskip, dweight, dbias, dx, y, x, mean, var, weight, onto, acc, rows, width, eps);
+    batchnorm_add_relu_backward(st, dx, dskip, dweight, dbias, dx, y, x, mean, var, weight, onto, acc, rows, width, eps);
 }

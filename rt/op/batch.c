@@ -12,8 +12,9 @@
  * channels.
  * A region of threads inside one of a single thread would make new threads each time, so none is around another.
  *
- * With a Relu behind it, dy counts where y is above 0.  With an addition between the two, that dy is the gradient of the other
- * operand too.  Each value is rounded to the compute type where a call of its own would have stored it.
+ * With a Relu behind it, dy counts where y is above 0: where that is only the norm's, it is made again, and not read.  With an
+ * addition between the two, that dy is the gradient of the other operand too.  Each value is rounded to the compute type where
+ * a call of its own would have stored it.
  *
  * Running statistics: each micro-batch adds its mean, and the average of its squares, to an accumulator; phase U makes mean and
  * variance of the step of them.  The average of squares is that of the variance and the square of the mean, so where the mean
@@ -29,7 +30,7 @@ enum { STRIP = 1024, UNIT = 16, CHAIN = 8, PIXELS = 256, PARTS = 1 << 13, SOME =
 typedef struct {
     const real *x, *dy, *y;     /* y: of a Relu behind; dy counts where it is above 0 */
     real *kept;                 /* where that dy goes */
-    const float *mean, *s;
+    const float *mean, *s, *weight, *bias;      /* bias: of a Relu behind that the norm's result alone decides */
     long rows, width;
     int split;                  /* threads split blocks of rows, not channels */
 } Terms;
@@ -45,6 +46,19 @@ static long strip_of(const Stage *st, long rows, long width)
     return least(splits(st, rows) ? few > UNIT ? few : UNIT : each, STRIP);
 }
 
+/* The norm's result, rounded. */
+static inline float normed(float x, float mean, float s, float weight, float bias)
+{
+    real y;
+    put(&y, 0, (x - mean) * s * weight + bias);
+    return get(&y, 0);
+}
+
+/* Is there a Relu behind, and where does its sign stand: in its result, or in that of the norm, which is made again? */
+enum { NO_RELU, RELU_OF_Y, RELU_AGAIN };
+
+static int relu_of(const Terms *t) { return t->bias ? RELU_AGAIN : t->y ? RELU_OF_Y : NO_RELU; }
+
 /* ---- sums over rows ---------------------------------------------------------------------------------------------- */
 
 /* A chain of each of n channels, of so many rows: CHAIN where they are a constant.  Nothing overlaps, so that compilers make
@@ -53,17 +67,20 @@ static inline void slopes(double *restrict sum, double *restrict product, const 
                           long rows, long from, long n, int relu)
 {
     const real *restrict dy = t->dy, *restrict y = t->y, *restrict x = t->x;
-    const float *restrict mean = t->mean, *restrict s = t->s;
+    const float *restrict mean = t->mean, *restrict s = t->s, *restrict w = t->weight, *restrict b = t->bias;
     float chain[UNIT] = {0}, with[UNIT] = {0};
     for (long k = first; k < first + rows; k++)
         for (long j = 0; j < n; j++) {
             long i = k * t->width + from + j;
-            float d = get(dy, i);
-            d = !relu || get(y, i) > 0 ? d : 0.0f;
+            float d = get(dy, i), v = get(x, i);
+            if (relu == RELU_OF_Y)
+                d = get(y, i) > 0 ? d : 0.0f;
+            if (relu == RELU_AGAIN)
+                d = normed(v, mean[from + j], s[from + j], w[from + j], b[from + j]) > 0 ? d : 0.0f;
             if (kept)
                 put(kept, i, d);
             chain[j] += d;
-            with[j] += d * ((get(x, i) - mean[from + j]) * s[from + j]);
+            with[j] += d * ((v - mean[from + j]) * s[from + j]);
         }
     for (long j = 0; j < n; j++) {
         sum[from + j] += (double)chain[j];
@@ -83,12 +100,14 @@ static inline void slope_chain(double *sum, double *product, const Terms *t, rea
 
 static void slope_rows(double *sum, double *product, const Terms *t, long first, long rows, long n)
 {
-    if (!t->y)
-        slope_chain(sum, product, t, 0, first, rows, n, 0);
+    if (relu_of(t) == RELU_AGAIN)
+        slope_chain(sum, product, t, 0, first, rows, n, RELU_AGAIN);
+    else if (!t->y)
+        slope_chain(sum, product, t, 0, first, rows, n, NO_RELU);
     else if (!t->kept)
-        slope_chain(sum, product, t, 0, first, rows, n, 1);
+        slope_chain(sum, product, t, 0, first, rows, n, RELU_OF_Y);
     else
-        slope_chain(sum, product, t, t->kept, first, rows, n, 1);
+        slope_chain(sum, product, t, t->kept, first, rows, n, RELU_OF_Y);
 }
 
 static inline void values(double *restrict sum, const Terms *t, long first, long rows, long n)
@@ -265,8 +284,14 @@ void batchnorm_forward(Stage *st, real *y, const real *x, const float *mean, con
     forward(st, y, x, mean, var, weight, bias, onto, rows, width, eps, 0);
 }
 
-void batchnorm_relu_forward(Stage *st, real *y, const real *skip, const real *x, const float *mean, const float *var,
-                            const float *weight, const float *bias, long rows, long width, float eps)
+void batchnorm_relu_forward(Stage *st, real *y, const real *x, const float *mean, const float *var, const float *weight,
+                            const float *bias, long rows, long width, float eps)
+{
+    forward(st, y, x, mean, var, weight, bias, 0, rows, width, eps, 1);
+}
+
+void batchnorm_add_relu_forward(Stage *st, real *y, const real *skip, const real *x, const float *mean, const float *var,
+                                const float *weight, const float *bias, long rows, long width, float eps)
 {
     forward(st, y, x, mean, var, weight, bias, skip, rows, width, eps, 1);
 }
@@ -279,12 +304,15 @@ static inline void spread(real *dx, const Terms *t, const float *restrict scale,
                           const float *restrict with, const real *onto, long first, long end, long n, int relu)
 {
     const real *restrict dy = t->dy, *restrict y = t->y, *restrict x = t->x;
-    const float *restrict mean = t->mean, *restrict s = t->s;
+    const float *restrict mean = t->mean, *restrict s = t->s, *restrict w = t->weight, *restrict b = t->bias;
     for (long i = first * t->width; i < end * t->width; i += t->width)
         for (long j = 0; j < n; j++) {
-            float d = get(dy, i + j);
-            d = !relu || get(y, i + j) > 0 ? d : 0.0f;
-            put(dx, i + j, added(onto, i + j, scale[j] * (d - plain[j] - (get(x, i + j) - mean[j]) * s[j] * with[j])));
+            float d = get(dy, i + j), v = get(x, i + j);
+            if (relu == RELU_OF_Y)
+                d = get(y, i + j) > 0 ? d : 0.0f;
+            if (relu == RELU_AGAIN)
+                d = normed(v, mean[j], s[j], w[j], b[j]) > 0 ? d : 0.0f;
+            put(dx, i + j, added(onto, i + j, scale[j] * (d - plain[j] - (v - mean[j]) * s[j] * with[j])));
         }
 }
 
@@ -293,14 +321,19 @@ static void spread_some(real *dx, const Terms *t, const float *scale, const floa
                         long first, long n)
 {
     long end = least(first + SOME, t->rows);
-    if (t->y && onto)
-        spread(dx, t, scale, plain, with, onto, first, end, n, 1);
-    else if (t->y)
-        spread(dx, t, scale, plain, with, 0, first, end, n, 1);
+    int relu = relu_of(t);
+    if (relu == RELU_AGAIN && onto)
+        spread(dx, t, scale, plain, with, onto, first, end, n, RELU_AGAIN);
+    else if (relu == RELU_AGAIN)
+        spread(dx, t, scale, plain, with, 0, first, end, n, RELU_AGAIN);
+    else if (relu && onto)
+        spread(dx, t, scale, plain, with, onto, first, end, n, RELU_OF_Y);
+    else if (relu)
+        spread(dx, t, scale, plain, with, 0, first, end, n, RELU_OF_Y);
     else if (onto)
-        spread(dx, t, scale, plain, with, onto, first, end, n, 0);
+        spread(dx, t, scale, plain, with, onto, first, end, n, NO_RELU);
     else
-        spread(dx, t, scale, plain, with, 0, first, end, n, 0);
+        spread(dx, t, scale, plain, with, 0, first, end, n, NO_RELU);
 }
 
 /* The last rows first: they are still in the cache. */
@@ -322,7 +355,7 @@ typedef struct {
     Terms t;
     real *dx;
     float *dweight, *dbias;
-    const float *var, *weight;
+    const float *var;
     const real *onto;
     float eps;
     int acc;
@@ -334,12 +367,13 @@ static void backward(Stage *st, const Gradient *g, long from, long n)
     double sum[STRIP], product[STRIP];
     float s[STRIP], scale[STRIP], plain[STRIP], with[STRIP];
     Terms t = g->t;
-    t.x += from, t.dy += from, t.mean += from, t.s = s;
+    t.x += from, t.dy += from, t.mean += from, t.weight += from, t.s = s;
+    t.bias = t.bias ? t.bias + from : 0;
     t.y = t.y ? t.y + from : 0;
     t.kept = t.kept ? t.kept + from : 0;
     for (long j = 0; j < n; j++) {
         s[j] = frsqrt(g->var[from + j] + g->eps);
-        scale[j] = s[j] * g->weight[from + j];
+        scale[j] = s[j] * t.weight[j];
     }
     sums(st, sum, product, &t, n);
     for (long j = 0; j < n; j++) {
@@ -360,25 +394,38 @@ static void backward(Stage *st, const Gradient *g, long from, long n)
         spread_all(st, g->dx + from, &t, scale, plain, with, g->onto ? g->onto + from : 0, n);
 }
 
-void batchnorm_relu_backward(Stage *st, real *dx, real *dskip, float *dweight, float *dbias, const real *dy, const real *y,
-                             const real *x, const float *mean, const float *var, const float *weight, const real *onto, int acc,
-                             long rows, long width, float eps)
+static void backward_all(Stage *st, const Gradient *g)
 {
-    long strip = strip_of(st, rows, width);
-    Gradient g = {{x, dy, y, dskip, mean, 0, rows, width, splits(st, rows)}, dx, dweight, dbias, var, weight, onto, eps, acc};
-    if (g.t.split)
+    long rows = g->t.rows, width = g->t.width, strip = strip_of(st, rows, width);
+    if (g->t.split)
         for (long from = 0; from < width; from += strip)
-            backward(st, &g, from, least(strip, width - from));
+            backward(st, g, from, least(strip, width - from));
     else
         EACH(rows * width >= 1 << 14)
         for (long from = 0; from < width; from += strip)
-            backward(st, &g, from, least(strip, width - from));
+            backward(st, g, from, least(strip, width - from));
+}
+
+void batchnorm_relu_backward(Stage *st, real *dx, float *dweight, float *dbias, const real *dy, const real *x,
+                             const float *mean, const float *var, const float *weight, const float *bias, const real *onto,
+                             int acc, long rows, long width, float eps)
+{
+    Terms t = {x, dy, 0, 0, mean, 0, weight, bias, rows, width, splits(st, rows)};
+    backward_all(st, &(Gradient){t, dx, dweight, dbias, var, onto, eps, acc});
+}
+
+void batchnorm_add_relu_backward(Stage *st, real *dx, real *dskip, float *dweight, float *dbias, const real *dy, const real *y,
+                                 const real *x, const float *mean, const float *var, const float *weight, const real *onto,
+                                 int acc, long rows, long width, float eps)
+{
+    Terms t = {x, dy, y, dskip, mean, 0, weight, 0, rows, width, splits(st, rows)};
+    backward_all(st, &(Gradient){t, dx, dweight, dbias, var, onto, eps, acc});
 }
 
 void batchnorm_backward(Stage *st, real *dx, float *dweight, float *dbias, const real *dy, const real *x, const float *mean,
                         const float *var, const float *weight, const real *onto, int acc, long rows, long width, float eps)
 {
-    batchnorm_relu_backward(st, dx, 0, dweight, dbias, dy, 0, x, mean, var, weight, onto, acc, rows, width, eps);
+    batchnorm_add_relu_backward(st, dx, 0, dweight, dbias, dy, 0, x, mean, var, weight, onto, acc, rows, width, eps);
 }
 
 /* ---- running statistics ---------------------------------------------------------------------------------------------- */

@@ -9,6 +9,7 @@
  * Backward makes both sums in one pass over dy and x, and dx in another one.  The averages of the micro-batch wait in the
  * workspace, before the parts of the sums.  With a Relu and an addition behind it, the pass that makes the sums keeps the
  * gradient of the addition, and the other one reads it.  Where dy is a sum, that pass adds it, and keeps the result too.
+ * Without an addition both passes make the sign of the Relu's operand again.
  */
 #include "columns.h"
 #include "table.h"
@@ -58,6 +59,9 @@ void batchstat_forward(Stage *st, float *mean, float *var, const real *x, const 
     column_sums(st, Shifted{x}, Statistics{mean, var, x, running_mean, running_var, vals, (float)rows}, rows, width);
 }
 
+/* One rounding in front of the store, so that backward finds the same sign. */
+FN float normed(float x, float mean, float s, float weight, float bias) { return __builtin_fmaf((x - mean) * s, weight, bias); }
+
 template <int STEP, bool RELU>
 static __global__ void __launch_bounds__(BLOCK, 2)
 normalize(real *y, const real *x, const float *mean, const float *var, const float *weight, const float *bias, const real *onto,
@@ -87,7 +91,7 @@ normalize(real *y, const real *x, const float *mean, const float *var, const flo
             if (row + a * p.step >= t.rows)
                 break;
             for (int j = 0; j < WIDE; j++)
-                v[a][j] = (v[a][j] - m[j]) * s[j] * w[j] + b[j];
+                v[a][j] = normed(v[a][j], m[j], s[j], w[j], b[j]);
             if (onto)
                 add(v[a], o[a], onto);
             if (RELU)
@@ -116,11 +120,20 @@ void batchnorm_forward(Stage *st, real *y, const real *x, const float *mean, con
     forward<false>(st, y, x, mean, var, weight, bias, onto, rows, width, eps);
 }
 
-void batchnorm_relu_forward(Stage *st, real *y, const real *skip, const real *x, const float *mean, const float *var,
-                            const float *weight, const float *bias, long rows, long width, float eps)
+void batchnorm_relu_forward(Stage *st, real *y, const real *x, const float *mean, const float *var, const float *weight,
+                            const float *bias, long rows, long width, float eps)
+{
+    forward<true>(st, y, x, mean, var, weight, bias, 0, rows, width, eps);
+}
+
+void batchnorm_add_relu_forward(Stage *st, real *y, const real *skip, const real *x, const float *mean, const float *var,
+                                const float *weight, const float *bias, long rows, long width, float eps)
 {
     forward<true>(st, y, x, mean, var, weight, bias, skip, rows, width, eps);
 }
+
+/* Is there a Relu behind, and where does its sign stand: in its result, or in that of the norm, which is made again? */
+enum { NO_RELU, RELU_OF_Y, RELU_AGAIN };
 
 /* d counts where y is above 0. */
 FN void let_through(float (&d)[WIDE], const float (&y)[WIDE])
@@ -131,15 +144,19 @@ FN void let_through(float (&d)[WIDE], const float (&y)[WIDE])
 
 /* dy, and dy u with u = (x - mean) / sqrt(var + eps); kept: the dy that the Relu with result y lets through.  SUM: dy is the
  * sum of two, rounded. */
-template <bool RELU, bool SUM>
+template <int RELU, bool SUM>
 struct Slopes {
-    enum { SUMS = 2, READS = 2 + RELU + SUM, FIXED = 2 };
+    enum { SUMS = 2, READS = 2 + (RELU == RELU_OF_Y) + SUM, FIXED = RELU == RELU_AGAIN ? 4 : 2 };
     const real *dy, *more, *y, *x;
     real *kept;
-    const float *mean, *var;
+    const float *mean, *var, *weight, *bias;
     float eps;
-    FIELD void hold(float (&fixed)[2][WIDE], long i, long width, int step) const
+    FIELD void hold(float (&fixed)[FIXED][WIDE], long i, long width, int step) const
     {
+        if (RELU == RELU_AGAIN) {
+            take(fixed[FIXED - 2], weight, i, width, step);
+            take(fixed[FIXED - 1], bias, i, width, step);
+        }
         take(fixed[0], mean, i, width, step);
         take(fixed[1], var, i, width, step, 1.0f);
         for (int j = 0; j < WIDE; j++)
@@ -149,20 +166,27 @@ struct Slopes {
     {
         take(r[0], dy + row * width, i, width, step);
         take(r[1], x + row * width, i, width, step);
-        if (RELU)
-            take(r[1 + RELU], y + row * width, i, width, step);
+        if (RELU == RELU_OF_Y)
+            take(r[2], y + row * width, i, width, step);
         if (SUM)
             take(r[READS - 1], more + row * width, i, width, step);
     }
-    FIELD void at(float (&v)[2][WIDE], const float (&r)[READS][WIDE], const float (&fixed)[2][WIDE], long row, long i,
+    FIELD void at(float (&v)[2][WIDE], const float (&r)[READS][WIDE], const float (&fixed)[FIXED][WIDE], long row, long i,
                   long width, int step) const
     {
         for (int j = 0; j < WIDE; j++)
             v[0][j] = SUM ? __fadd_rn(r[0][j], r[READS - 1][j]) : r[0][j];
         if (SUM)
             narrow(v[0], dy);
-        if (RELU)
-            let_through(v[0], r[1 + RELU]);
+        if (RELU == RELU_OF_Y)
+            let_through(v[0], r[2]);
+        if (RELU == RELU_AGAIN) {
+            float y[WIDE];
+            for (int j = 0; j < WIDE; j++)
+                y[j] = normed(r[1][j], fixed[0][j], fixed[1][j], fixed[FIXED - 2][j], fixed[FIXED - 1][j]);
+            narrow(y, x);
+            let_through(v[0], y);
+        }
         if (RELU && kept && step == 0)
             store_out(kept + row * width + i, v[0]);
         else if (RELU && kept)
@@ -184,23 +208,23 @@ struct Averages {
     }
 };
 
-template <int STEP, bool RELU>
+template <int STEP, int RELU>
 static __global__ void __launch_bounds__(BLOCK, 2)
 normalize_back(real *dx, const real *dy, const real *y, const real *x, const float *mean, const float *var, const float *weight,
-               const real *onto, const float *average, Walk t, long width, float eps)
+               const float *bias, const real *onto, const float *average, Walk t, long width, float eps)
 {
     enum { AHEAD = STEP ? 1 : RELU ? 3 : 4 };
     Walker p = walker_of(t);
-    float m[WIDE], s[WIDE], w[WIDE], first[WIDE], second[WIDE];
+    float m[WIDE], s[WIDE], w[WIDE], b[WIDE], first[WIDE], second[WIDE];
     take(m, mean, p.column, width, STEP);
     take(s, var, p.column, width, STEP);
     take(w, weight, p.column, width, STEP);
     take(first, average, p.column, width, STEP);
     take(second, average + width, p.column, width, STEP);
-    for (int j = 0; j < WIDE; j++) {
+    if (RELU == RELU_AGAIN)
+        take(b, bias, p.column, width, STEP);
+    for (int j = 0; j < WIDE; j++)
         s[j] = frsqrt(s[j] + eps);
-        w[j] = s[j] * w[j];
-    }
     for (long row = p.first; row < t.rows; row += AHEAD * p.step) {
         float d[AHEAD][WIDE], v[AHEAD][WIDE], o[AHEAD][WIDE], r[AHEAD][WIDE];
         UNROLL
@@ -208,7 +232,7 @@ normalize_back(real *dx, const real *dy, const real *y, const real *x, const flo
             long at = row_within(t, row + a * p.step, row);
             take(d[a], dy + at * width, p.column, width, STEP);
             take(v[a], x + at * width, p.column, width, STEP);
-            if (RELU)
+            if (RELU == RELU_OF_Y)
                 take(r[a], y + at * width, p.column, width, STEP);
             if (onto)
                 take(o[a], onto + at * width, p.column, width, STEP);
@@ -218,12 +242,16 @@ normalize_back(real *dx, const real *dy, const real *y, const real *x, const flo
         for (int a = 0; a < AHEAD; a++) {
             if (row + a * p.step >= t.rows)
                 break;
+            for (int j = 0; RELU == RELU_AGAIN && j < WIDE; j++)
+                r[a][j] = normed(v[a][j], m[j], s[j], w[j], b[j]);
+            if (RELU == RELU_AGAIN)
+                narrow(r[a], x);
             if (RELU)
                 let_through(d[a], r[a]);
             for (int j = 0; j < WIDE; j++) {
                 v[a][j] = (v[a][j] - m[j]) * s[j];
                 d[a][j] = d[a][j] - first[j] - v[a][j] * second[j];
-                d[a][j] = w[j] * d[a][j];
+                d[a][j] = s[j] * w[j] * d[a][j];
             }
             if (onto)
                 add(d[a], o[a], onto);
@@ -232,48 +260,58 @@ normalize_back(real *dx, const real *dy, const real *y, const real *x, const flo
     }
 }
 
-template <bool RELU>
-static void spread(Stage *st, real *dx, const real *dy, const real *y, const real *x, const float *mean, const float *var,
-                   const float *weight, const real *onto, const float *average, long rows, long width, float eps)
+/* What a gradient reads; more: dy is the sum of both; y: of a Relu behind; bias: there is one, and y is not read. */
+typedef struct { const real *dy, *more, *y, *x; const float *mean, *var, *weight, *bias; const real *onto; } Reads;
+
+template <int RELU>
+static void spread(Stage *st, real *dx, const Reads &r, const float *average, long rows, long width, float eps)
 {
     Walk t = walk_of(rows, width);
     if (width % WIDE)
-        LAUNCH((normalize_back<1, RELU>), t.blocks, (unsigned)BLOCK, st, dx, dy, y, x, mean, var, weight, onto, average, t,
-               width, eps);
+        LAUNCH((normalize_back<1, RELU>), t.blocks, (unsigned)BLOCK, st, dx, r.dy, r.y, r.x, r.mean, r.var, r.weight, r.bias,
+               r.onto, average, t, width, eps);
     else
-        LAUNCH((normalize_back<0, RELU>), t.blocks, (unsigned)BLOCK, st, dx, dy, y, x, mean, var, weight, onto, average, t,
-               width, eps);
+        LAUNCH((normalize_back<0, RELU>), t.blocks, (unsigned)BLOCK, st, dx, r.dy, r.y, r.x, r.mean, r.var, r.weight, r.bias,
+               r.onto, average, t, width, eps);
 }
 
-template <bool RELU, bool SUM>
-static void backward(Stage *st, real *dx, real *kept, Gradient to, const real *dy, const real *more, const real *y,
-                     const real *x, const float *mean, const float *var, const float *weight, const real *onto, long rows,
-                     long width, float eps)
+template <int RELU, bool SUM>
+static void backward(Stage *st, real *dx, real *kept, Gradient to, Reads r, long rows, long width, float eps)
 {
     typedef Slopes<RELU, SUM> Term;
     Columns c = columns_of(rows, width, 0);
     long front = ceil_div(2 * width, 64) * 64;
     float *average = (float *)workspace_of(st, (size_t)front * sizeof *average + columns_scratch(c, Term::SUMS));
-    column_sums_in(st, Term{dy, more, y, x, kept, mean, var, eps}, Averages{to, average, width, (float)rows}, c,
-                   average + front, 0);
+    column_sums_in(st, Term{r.dy, r.more, r.y, r.x, kept, r.mean, r.var, r.weight, r.bias, eps},
+                   Averages{to, average, width, (float)rows}, c, average + front, 0);
+    r.dy = kept ? kept : r.dy;
     if (dx && RELU && !kept)
-        spread<RELU>(st, dx, dy, y, x, mean, var, weight, onto, average, rows, width, eps);
+        spread<RELU>(st, dx, r, average, rows, width, eps);
     else if (dx)
-        spread<false>(st, dx, kept ? kept : dy, 0, x, mean, var, weight, onto, average, rows, width, eps);
+        spread<NO_RELU>(st, dx, r, average, rows, width, eps);
 }
 
 void batchnorm_backward(Stage *st, real *dx, float *dweight, float *dbias, const real *dy, const real *x, const float *mean,
                         const float *var, const float *weight, const real *onto, int acc, long rows, long width, float eps)
 {
-    backward<false, false>(st, dx, 0, Gradient{{dbias, dweight}, acc}, dy, 0, 0, x, mean, var, weight, onto, rows, width, eps);
+    backward<NO_RELU, false>(st, dx, 0, Gradient{{dbias, dweight}, acc}, Reads{dy, 0, 0, x, mean, var, weight, 0, onto}, rows,
+                             width, eps);
 }
 
-void batchnorm_relu_backward(Stage *st, real *dx, real *dskip, float *dweight, float *dbias, const real *dy, const real *y,
-                             const real *x, const float *mean, const float *var, const float *weight, const real *onto, int acc,
-                             long rows, long width, float eps)
+void batchnorm_relu_backward(Stage *st, real *dx, float *dweight, float *dbias, const real *dy, const real *x,
+                             const float *mean, const float *var, const float *weight, const float *bias, const real *onto,
+                             int acc, long rows, long width, float eps)
 {
-    backward<true, false>(st, dx, dskip, Gradient{{dbias, dweight}, acc}, dy, 0, y, x, mean, var, weight, onto, rows, width,
-                          eps);
+    backward<RELU_AGAIN, false>(st, dx, 0, Gradient{{dbias, dweight}, acc}, Reads{dy, 0, 0, x, mean, var, weight, bias, onto},
+                                rows, width, eps);
+}
+
+void batchnorm_add_relu_backward(Stage *st, real *dx, real *dskip, float *dweight, float *dbias, const real *dy, const real *y,
+                                 const real *x, const float *mean, const float *var, const float *weight, const real *onto,
+                                 int acc, long rows, long width, float eps)
+{
+    backward<RELU_OF_Y, false>(st, dx, dskip, Gradient{{dbias, dweight}, acc}, Reads{dy, 0, y, x, mean, var, weight, 0, onto},
+                               rows, width, eps);
 }
 
 /* What the Relu lets through of a + b waits in dskip, or in dx: a thread reads and writes the same elements. */
@@ -281,8 +319,8 @@ void add_batchnorm_relu_backward(Stage *st, real *dx, real *dskip, float *dweigh
                                  const real *y, const real *x, const float *mean, const float *var, const float *weight,
                                  const real *onto, int acc, long rows, long width, float eps)
 {
-    backward<true, true>(st, dx, dskip ? dskip : dx, Gradient{{dbias, dweight}, acc}, a, b, y, x, mean, var, weight, onto, rows,
-                         width, eps);
+    backward<RELU_OF_Y, true>(st, dx, dskip ? dskip : dx, Gradient{{dbias, dweight}, acc},
+                              Reads{a, b, y, x, mean, var, weight, 0, onto}, rows, width, eps);
 }
 
 /* ---- running statistics ------------------------------------------------------------------------------------------ */

@@ -55,7 +55,7 @@ FN void add_rows(float (&s)[Term::SUMS][WIDE], const Term &term, const float (&f
 template <class Term, class End, int STEP>
 static __global__ void __launch_bounds__(BLOCK, 2) column_parts(Term term, End end, float *part, Columns c, Share t)
 {
-    enum { AHEAD = (STEP ? 4 : 12) / Term::READS > 0 ? (STEP ? 4 : 12) / Term::READS : 1 };
+    enum { LINES = STEP ? 4 : Term::FIXED > 2 ? 8 : 12, AHEAD = LINES / Term::READS > 0 ? LINES / Term::READS : 1 };
     SHARED(float, sum, ROW_LANES * TILE);
     long tile = blockIdx.x % c.tiles, block = blockIdx.x / c.tiles;
     int line = (int)threadIdx.x / t.lanes, lane = (int)threadIdx.x - line * t.lanes;
