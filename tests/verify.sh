@@ -153,8 +153,9 @@ team() {        # NAME MODEL DEVICES STAGES OPTION...
 }
 team team "$tmp/team.yaml" 2 2
 team team.half "$tmp/team.yaml" 4 1 --set train.precision.compute=bf16 --recompute full
-team llama "$models/tiny-llama.yaml" 2 2
+team llama "$models/tiny-llama.yaml" 2 2 --set plan.positions=divided
 team team.rows "$tmp/team.yaml" 2 1 --set plan.positions=divided --recompute "['*.gather']"
+team team.everywhere "$tmp/team.yaml" 2 1 --set plan.positions=everywhere
 team bias "$models/tiny-t5.yaml" 2 2
 team team.twice "$tmp/team.yaml" 2 2 --replicas 2 --set train.batch.groups=2 --set devices.0.count=8
 sed 's/F: 9/F: 16/; s/E: 5/E: 4/; s/out: 3,/out: E,/; s/experts: 3,/experts: E,/' "$models/experts.yaml" >"$tmp/experts.yaml"
@@ -317,6 +318,14 @@ fault_in "a part of fewer rows" 0 linear_rows_scatter_forward 1 'mine \*\/ 16' '
 fault_in "a sum of all rows" 0 linear_rows_scatter_forward 1 'linear_rows_scatter_forward[(].*mine .. 16' \
     "linear_rows_forward(st, S(lb, h_0_attn_c_proj), S(fb, h_0_attention), A(h_0_attn_c_proj_weight), \
     A(h_0_attn_c_proj_bias), S(lb, h_0_attn_c_proj_tmp), H_attn_c_proj_fwd, B*T, 16, D"
+base=team.everywhere
+fault_in "queries of other rows" 0 rows_to_heads 1 'pieces .. 3, .. width .. 32' 'pieces */ 1, 96'
+fault_in "heads of fewer rows" 0 rows_to_heads 1 'mine .. 16' 'mine */ 15'
+fault_in "rows for heads" 0 heads_to_rows 1 'heads_to_rows[(].*width .. 32' \
+    'part_forward(st, S(fb, h_0_attention_rows), S(fb, h_0_attention), 256, 512'
+fault_in "a weight of one device's rows" 0 linear_positions_backward_w 1 'linear_positions_backward_w[(].*whole .. 32' \
+    "linear_backward_w(st, A(h_2_mlp_c_proj_weight_grad_0), A(h_2_mlp_c_proj_bias_grad_0), S(lb, d_h_2_add_2), \
+    S(fb, h_2_gelu), H_mlp_c_proj_bwd_w, acc, 16, 4*D, D"
 base=team.experts
 fault_in "rows of other experts" 0 dispatch_experts_forward 1 'v_route_slot\), A\(route_offset' \
     'v_route_slot), A(again_route_offset'
@@ -333,8 +342,8 @@ fault_in "gradients of rows of one device" 0 dispatch_experts_backward 1 'dispat
 fault_in "rows of one device for those of all" 0 combine_experts_backward 1 'A\(mlp_experts_down_proj_r\)' 'A(d_add)'
 base=team.tokens
 fault_in "rows of all tokens" 0 combine_experts_scatter_forward 1 'combine_experts_scatter_forward[(].*mine .. 5' \
-    "combine_experts_forward(st, A(combine), S(o1, mlp_experts_down_proj), S(o6, route), S(o4, v_route_slot), \
-    S(o9, route_offset), A(combine_tmp), B*T, 2, D, 1"
+    "combine_experts_forward(st, S(lb, combine), S(fb, mlp_experts_down_proj), S(fb, route), S(fb, v_route_slot), \
+    S(fb, route_offset), S(lb, combine_tmp), B*T, 2, D, 1"
 fault_in "tokens of another router" 0 dispatch_experts_scatter_backward 1 'v_again_route_slot' 'v_route_slot'
 base=team
 fault_in "heads of all devices" 0 attention_packed_forward 1 'heads \*\/ 2' 'heads */ 4'

@@ -100,7 +100,7 @@ static Ns wait_of(const Cost *c, const Graph *g, const Model *m, TeamCall k, int
             sum += links_swap(c, device, level, sizeof(double), 1) + cost_move(c, device, 1, 3 * (Bytes)sizeof(double));
         else if (k.what == GRADIENT_NORM)       /* 2^level devices are that far away */
             sum += (1 << level) * links_swap(c, device, level, k.bytes / g->team,
-                                             norm_messages(m, k.bytes / type_bytes(F32) * g->team))
+                                             norm_messages(m, part_of(k.bytes * g->team, type_bytes(F32))))
                 + links_swap(c, device, level, NORM_BLOCKS * (Bytes)sizeof(double), 1);
         else
             sum += links_swap(c, device, level, times * k.bytes,
