@@ -256,9 +256,8 @@ static bool same_sizes(const Site *s, int handle, const Site *open)
 {
     int p = handle + 1;
     for (int j = 1; j < open->n; j++, p++) {
-        while (p < s->n && s->row->param[p].mode != 'i' && strcmp(s->row->param[p].name, "count") &&
-               strcmp(s->row->param[p].name, "whole"))
-            p++;
+        for (const Param *x; p < s->n && (x = &s->row->param[p])->mode != 'i' && strcmp(x->name, "count") &&
+             strcmp(x->name, "whole"); p++) { }
         if (p >= s->n || s->arg[p].kind != A_INT || s->arg[p].i != open->arg[j].i)
             return false;
     }

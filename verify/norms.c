@@ -41,20 +41,20 @@ static void put_blocks(Machine *m, const Site *s, int64_t to, int64_t g, int64_t
     put(m, s, to, 8 * ((n + each - 1) / each), aligned ? 8 * (from / each) : 0, blocks_term(of, each));
 }
 
-/* Of other libraries the model says how long blocks are. */
-typedef struct { int64_t n, each; } Length;
-static LIST(Length) lengths;
+/* Of other libraries the model says how long blocks are: n, and behind it that. */
+static LIST(int64_t) lengths;
 
 void norm_length_is(int64_t n, int64_t each)
 {
-    *ADD(&lengths) = (Length){n, each};
+    *ADD(&lengths) = n;
+    *ADD(&lengths) = each;
 }
 
 int64_t norm_length(int64_t n)
 {
-    for (int i = 0; i < lengths.n; i++)
-        if (lengths.at[i].n == n)
-            return lengths.at[i].each;
+    for (int i = 0; i < lengths.n; i += 2)
+        if (lengths.at[i] == n)
+            return lengths.at[i + 1];
     return (n + 16 * 256 - 1) / (16 * 256) * 16;
 }
 
