@@ -129,6 +129,7 @@ void fill_zero(Stage *st, void *to, long bytes);
  * adds its result, rounded to real, to that. */
 void embedding_forward(Stage *st, real *y, const int32_t *ids, const real *weight, long n, long width, long rows);
 void embedding_rows_forward(Stage *st, real *y, const int32_t *ids, const real *weight, long n, long width, long rows, long whole);
+void embedding_rows_scatter_forward(Stage *st, real *y, const int32_t *ids, const real *weight, long n, long width, long rows, long whole, long mine);
 void embedding_backward(Stage *st, float *dweight, const real *dy, const int32_t *ids, int acc, long n, long width, long rows);
 void embedding_rows_backward(Stage *st, float *dweight, const real *dy, const int32_t *ids, int acc, long n, long width, long rows, long whole);
 void position_forward(Stage *st, real *y, const real *x, const real *weight, long batch, long seq, long width);

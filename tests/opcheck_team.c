@@ -59,6 +59,8 @@ static void table_parts(void)
     embedding_forward(stage, y->k, id, w->k, N, WIDTH, ROWS);
     embedding_rows_forward(stage, parts->k, id, w->k, N, WIDTH, ROWS, ROWS);
     alike("embedding_rows_forward", parts, y);
+    embedding_rows_scatter_forward(stage, parts->k, id, w->k, N, WIDTH, ROWS, ROWS, N);
+    alike("embedding_rows_scatter_forward", parts, y);
     for (int i = 0; i < 2; i++)
         dw[i] = result(FLOAT, ROWS * WIDTH);
     for (int acc = 0; acc < 2; acc++) {
@@ -254,7 +256,7 @@ const Check team_checks[] = {
     {" linear_pieces_backward_x linear_columns_backward_x linear_rows_forward linear_rows_scatter_forward "
      "linear_columns_scatter_x part_forward gather_forward ", linear_parts},
     {" layernorm_rows_backward rmsnorm_rows_backward rmsnorm_offset_rows_backward ", norm_parts},
-    {" embedding_rows_forward embedding_rows_backward ", table_parts},
+    {" embedding_rows_forward embedding_rows_scatter_forward embedding_rows_backward ", table_parts},
     {" grouped_columns_backward_x grouped_rows_forward ", expert_parts},
     {" dispatch_experts_forward dispatch_experts_backward combine_experts_forward combine_experts_backward "
      "dispatch_experts_scatter_backward combine_experts_scatter_forward "

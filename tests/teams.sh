@@ -62,6 +62,15 @@ is "rows that are not even" "$(awk -v norms=$(bytes 4 0 0 0 $((3 * layer + table
     print norms + 4 * ((13 + 14) * 4 * 26 * 32 * 3 / 4 + (4 * 26 * 32 + 12 * 26 + 7 * 8 * 32) * 2) }')" \
     "$(sent 4 --stages 1 --set plan.positions=divided -D T=13)"
 
+# Nothing stands between a table and what is cut: each device sends the words that it has, to whom they belong
+sed '/PositionEmbedding/d' "$tmp/gpt.yaml" >"$tmp/words.yaml"
+for t in 2 4; do
+    is "words, $t devices" $(($(gpt="$tmp/words.yaml ${gpt#* }" sent $t --stages 1) - 4 * 4 * 1024 * (t / 2) +
+        4 * 4 * 1024 * (t - 1) / t / t)) \
+        "$(gpt="$tmp/words.yaml ${gpt#* }" sent $t --stages 1 --set plan.positions=divided |
+            awk -v t=$t '{ print $1 - 4 * ((13 + 14) * 4 * 1024 * (t - 1) / t + (7 * 8 * 32 - 13 * 4 * 1024) * t / 2) }')"
+done
+
 # Whole experts: of two layers the rows of all experts are gathered, 64 and 32 of 12 numbers, and the gradients of their shares
 # taken; a part of each expert of the first layer has three sums in place of that, and the second layer is whole
 sed 's/F: 9/F: 16/; s/T: 10/T: 16/; s/E: 5/E: 8/; s/out: 3,/out: E,/; s/experts: 3,/experts: E,/; s/count: 4/count: 16/' \

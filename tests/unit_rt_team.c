@@ -471,6 +471,33 @@ static void check_exchange(int devices, long most, long width, long tokens)
     stage.team = NULL, stage.shards = stage.shard = 0;
 }
 
+/* Words of a device, whose rows of the table are on all: 21 in blocks of 3. */
+static void check_words(int devices, long words, long width)
+{
+    enum { TABLE = 21, MOST_WIDTH = 9000 };
+    static real w[(TABLE + 24) * MOST_WIDTH], want[ALL_ROWS * MOST_WIDTH], got[MOST_ROOM * MOST_WIDTH];
+    int32_t ids[ALL_ROWS];
+    const long room = room_of(words, devices, 8), rows = room_of(TABLE, devices, 8);
+    for (long i = 0; i < TABLE * width; i++)
+        put(w, i, (float)draw());
+    for (long i = 0; i < words; i++)
+        ids[i] = (int32_t)((draw() + 1) / 2 * TABLE) % TABLE;
+    of.rows = words;
+    embedding_forward(&stage, want, ids, w, words, width, TABLE);
+    stage.team = &pairs, stage.shards = devices;
+    memset(mail, 0, sizeof mail);
+    for (int turn = 0; turn < 2 * devices; turn++) {
+        stage.shard = turn % devices, left.second = turn >= devices;
+        memset(got, 0xff, sizeof got);
+        embedding_rows_scatter_forward(&stage, got, ids, w + stage.shard * rows * width, words, width, rows, TABLE, room);
+        if (left.second)
+            equal(same_rows(got, want, room, width), "words", devices, width);
+    }
+    for (int i = 0; i < MOST_TEAM * MOST_TEAM; i++)
+        equal(mail[i / MOST_TEAM][i % MOST_TEAM].sent == mail[i / MOST_TEAM][i % MOST_TEAM].got, "messages", devices, width);
+    stage.team = NULL, stage.shards = stage.shard = 0;
+}
+
 int main(void)
 {
     stage.threads = 1;
@@ -487,6 +514,9 @@ int main(void)
         for (long most = TOP; most <= EXPERTS; most += 2)
             check_experts(devices, most), check_exchange(devices, most, 12, 16), check_exchange(devices, most, 700, 16);
         check_exchange(devices, EXPERTS, 9000, 16);
+        for (long words = 1; words <= ALL_ROWS; words++)
+            check_words(devices, words, 12);
+        check_words(devices, 31, 9000);
         for (long tokens = 9; tokens < 16; tokens++)
             check_exchange(devices, EXPERTS, 12, tokens);
         for (long more = 0; more < 8; more += 7) {

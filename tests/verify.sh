@@ -153,7 +153,7 @@ team() {        # NAME MODEL DEVICES STAGES OPTION...
 }
 team team "$tmp/team.yaml" 2 2
 team team.half "$tmp/team.yaml" 4 1 --set train.precision.compute=bf16 --recompute full
-team llama "$models/tiny-llama.yaml" 2 2
+team llama "$models/tiny-llama.yaml" 2 2 --set plan.positions=divided
 team team.rows "$tmp/team.yaml" 2 1 --set plan.positions=divided --recompute "['*.gather']"
 team bias "$models/tiny-t5.yaml" 2 2
 team team.twice "$tmp/team.yaml" 2 2 --replicas 2 --set train.batch.groups=2 --set devices.0.count=8
@@ -332,8 +332,8 @@ fault_in "gradients of rows of one device" 0 dispatch_experts_backward 1 'dispat
 fault_in "rows of one device for those of all" 0 combine_experts_backward 1 'A\(mlp_experts_down_proj_r\)' 'A(d_add)'
 base=team.tokens
 fault_in "rows of all tokens" 0 combine_experts_scatter_forward 1 'combine_experts_scatter_forward[(].*mine .. 5' \
-    "combine_experts_forward(st, A(combine), S(o1, mlp_experts_down_proj), S(o6, route), S(o4, v_route_slot), \
-    S(o9, route_offset), A(combine_tmp), B*T, 2, D, 1"
+    "combine_experts_forward(st, S(lb, combine), S(fb, mlp_experts_down_proj), S(fb, route), S(fb, v_route_slot), \
+    S(fb, route_offset), S(lb, combine_tmp), B*T, 2, D, 1"
 fault_in "tokens of another router" 0 dispatch_experts_scatter_backward 1 'v_again_route_slot' 'v_route_slot'
 base=team
 fault_in "heads of all devices" 0 attention_packed_forward 1 'heads \*\/ 2' 'heads */ 4'

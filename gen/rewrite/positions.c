@@ -23,8 +23,7 @@
  * device has the room of the largest part, with zeros behind a shorter one.
  *
  * Cost: linear in operators and their operands.  Not handled: sums over samples that have another order (PositionEmbedding),
- * which stay whole.  What Embedding and a divided LinearCrossEntropy add is closed for
- * all devices, and cut then.
+ * which stay whole.  What a divided LinearCrossEntropy adds is closed for all devices, and cut then.
  */
 #include "divide.h"
 #include "grad.h"
@@ -354,7 +353,8 @@ static Arg *first_of(Op *o, ArgKind kind, const char *token)
 static int kept_row(const int *reads, Op *o, Op *part, int64_t *room)
 {
     int kept = row_part(row(o->row), "kept");
-    const Arg *y = first_of(o, ARG_WRITE, NULL), *rows = first_of(o, ARG_INT, "rows");
+    const Arg *y = first_of(o, ARG_WRITE, NULL), *rows = first_of(o, ARG_INT, "n");      /* words of a table; rows of it */
+    rows = rows ? rows : first_of(o, ARG_INT, "rows");
     bool sums = kept >= 0 && rows && *row_swaps(row(kept), o->phase), cut = !strcmp(part->call, "part_forward");
     if (!sums || !cut || !y || first_of(part, ARG_READ, "x")->index != y->index || reads[y->index] != 1)
         return -1;
@@ -400,9 +400,12 @@ void join_parts(Graph *g)
         gradient_of_all(g, i + 1, y->index, first_of(part, ARG_WRITE, NULL)->index);
         both.row = kept;
         both.call = strf("%.*s", (int)strcspn(call, "("), call);
-        both.tmp = o->tmp ? o->tmp : all->bytes / type_bytes(all->type) * type_bytes(F32);
-        both.moved += 2 * (both.tmp - o->tmp) + mine->bytes - all->bytes;
-        first_of(&both, ARG_TMP, "tmp")->kind = ARG_TMP;
+        both.moved += mine->bytes - all->bytes;
+        if (first_of(&both, 0, "tmp")) {
+            both.tmp = o->tmp ? o->tmp : all->bytes / type_bytes(all->type) * type_bytes(F32);
+            both.moved += 2 * (both.tmp - o->tmp);
+            first_of(&both, 0, "tmp")->kind = ARG_TMP;
+        }
         y->index = first_of(part, ARG_WRITE, NULL)->index;
         *PUSH(&both.arg) = (Arg){.token = "mine", .kind = ARG_INT, .i = room};
         both.name = part->name;

@@ -12,7 +12,7 @@
  * Order: that of experts.c and grouped.c.  The rows of an expert, and the experts of a token, are added by one device.
  */
 #include "experts.h"
-#include "../team.h"
+#include "wanted.h"
 
 /* Where each device's rows begin, by `unit`; [devices]: all of them. */
 static void starts(const Stage *st, long *from, const int32_t *offset, long experts, long unit)
@@ -83,40 +83,12 @@ void combine_experts_backward(Stage *st, real *dx, real *dshare, const real *dy,
 
 /* ---- rows of its tokens alone: each pair of devices exchanges what one has and the other wants --------------------------- */
 
-/* Choices of a device's tokens that go to the experts of another one, ascending. */
-typedef struct { const int32_t *slot; long at, until, first, end; } Choices;
-
-static Choices choices(const int32_t *slot, const int32_t *offset, long rows, long top, long experts, long mine,
-                       long tokens_of, long experts_of)
+/* Choices of a device's tokens that go to the experts of another one. */
+static Wanted choices(const int32_t *slot, const int32_t *offset, long rows, long top, long experts, long mine, long tokens_of,
+                      long experts_of)
 {
-    return (Choices){slot, least(tokens_of * mine, rows) * top, least((tokens_of + 1) * mine, rows) * top,
-                     offset[experts_of * experts], offset[(experts_of + 1) * experts]};
-}
-
-static bool next_choice(Choices *c)
-{
-    while (c->at < c->until && (c->slot[c->at] < c->first || c->slot[c->at] >= c->end))
-        c->at++;
-    return c->at < c->until;
-}
-
-/* Up to `most` rows, `wide` numbers of each: out of `rows` one behind the other, or to their places in `all`.  How many. */
-static long move_rows(real *pack, const real *rows, real *all, Choices *c, long most, long width, long wide)
-{
-    long n = 0;
-    for (; n < most && next_choice(c); n++, c->at++)
-        if (rows)
-            memcpy(pack + n * wide, rows + (c->slot[c->at] - c->first) * width, (size_t)wide * sizeof *pack);
-        else
-            memcpy(all + c->slot[c->at] * width, pack + n * wide, (size_t)wide * sizeof *pack);
-    return n;
-}
-
-static long count_rows(Choices c, long most)
-{
-    long n = 0;
-    for (; n < most && next_choice(&c); n++, c.at++) { }
-    return n;
+    return (Wanted){slot, least(tokens_of * mine, rows) * top, least((tokens_of + 1) * mine, rows) * top,
+                    offset[experts_of * experts], offset[(experts_of + 1) * experts]};
 }
 
 /* Rows of this device's tokens, at their places among all.  It has room for `mine` tokens of `rows`. */
@@ -128,14 +100,15 @@ static real *exchange(Stage *st, void *tmp, const real *x, const int32_t *slot, 
     for (long with = 0; with < parts_of(st); with++)
         for (long col = 0, wide; col < width; col += wide) {
             wide = least(width - col, TEAM_PIECE);
-            Choices away = choices(slot, offset, rows, top, experts, mine, d ^ with, d);
-            Choices here = choices(slot, offset, rows, top, experts, mine, d, d ^ with);
-            while (next_choice(&away) + next_choice(&here)) {
-                const long most = TEAM_PIECE / wide, n = count_rows(here, most);
-                const long sent = move_rows(with ? out : in, x + col, NULL, &away, most, width, wide);
+            Wanted away = choices(slot, offset, rows, top, experts, mine, d ^ with, d);
+            Wanted here = choices(slot, offset, rows, top, experts, mine, d, d ^ with);
+            while (wanted_next(&away) + wanted_next(&here)) {
+                const long most = TEAM_PIECE / wide, n = wanted_count(here, most);
+                const long sent = wanted_pack(with ? out : in, x + col, &away, most, width, wide);
                 if (with)
                     st->team->swap(st, (int)(d ^ with), out, sent * wide * (long)sizeof *out, in, n * wide * (long)sizeof *in);
-                move_rows(in, NULL, all + col, &here, most, width, wide);
+                for (long i = 0; i < n && wanted_next(&here); i++, here.at++)
+                    memcpy(all + slot[here.at] * width + col, in + i * wide, (size_t)wide * sizeof *in);
             }
         }
     return all;

@@ -4,6 +4,7 @@
  * rows of the table, and columns of the scores.  A row of the table is on one device, so no result of Embedding is a sum: the
  * others give bits that are 0, and all take what is there, also -0.  The pairs of a row are merged by the tree (xent.h).
  */
+#include "wanted.h"
 #include "xent.h"
 
 enum { ROWS = 256 };
@@ -20,6 +21,32 @@ void embedding_rows_forward(Stage *st, real *y, const int32_t *ids, const real *
             memset(y + i * width, 0, (size_t)width * sizeof *y);
     if (st->team)
         st->team->take(st, y, n * width * (long)sizeof *y);
+}
+
+/* Each device keeps the rows of its words among n, and has room for `mine`: each pair exchanges what one has and the other
+ * wants. */
+void embedding_rows_scatter_forward(Stage *st, real *y, const int32_t *ids, const real *weight, long n, long width, long rows,
+                                    long whole, long mine)
+{
+    real out[TEAM_PIECE], in[TEAM_PIECE];
+    const long d = st->shard, first = least(d * mine, n);
+    (void)whole;
+    for (long with = 0; with < parts_of(st); with++)
+        for (long col = 0, wide; col < width; col += wide) {
+            wide = least(width - col, TEAM_PIECE);
+            const long e = d ^ with, most = TEAM_PIECE / wide;
+            Wanted away = {ids, least(e * mine, n), least((e + 1) * mine, n), d * rows, (d + 1) * rows};
+            Wanted here = {ids, first, least((d + 1) * mine, n), e * rows, (e + 1) * rows};
+            while (wanted_next(&away) + wanted_next(&here)) {
+                const long got = wanted_count(here, most);
+                const long sent = wanted_pack(with ? out : in, weight + col, &away, most, width, wide);
+                if (with)
+                    st->team->swap(st, (int)e, out, sent * wide * (long)sizeof *out, in, got * wide * (long)sizeof *in);
+                for (long i = 0; i < got && wanted_next(&here); i++, here.at++)
+                    memcpy(y + (here.at - first) * width + col, in + i * wide, (size_t)wide * sizeof *in);
+            }
+        }
+    fill_zeros(y, part_here(st, mine, n) * width, mine * width);
 }
 
 void embedding_rows_backward(Stage *st, float *dweight, const real *dy, const int32_t *ids, int acc, long n, long width,
