@@ -230,7 +230,8 @@ typedef struct {
     Ints widths; Loc widths_at;     /* devices that have each stage, where they differ: copies of it.  The most is `replicas` */
     int tensor; bool tensor_auto;   /* devices of a stage; auto: search.c decides, 1 before */
     Loc tensor_at;
-    enum { POSITIONS_WHOLE, POSITIONS_DIVIDED, POSITIONS_AUTO } positions;     /* between divided operators; auto: search.c */
+    enum { POSITIONS_WHOLE, POSITIONS_DIVIDED, POSITIONS_AUTO, POSITIONS_EVERYWHERE } positions;
+                                /* rows of a device: between divided operators, of all operators; auto: search.c */
     Loc positions_at;
     enum { EXPERTS_DIVIDED, EXPERTS_DEVICES, EXPERTS_AUTO } experts;    /* of a stage: a part of every one, or whole ones */
     Loc experts_at;

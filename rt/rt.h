@@ -148,6 +148,7 @@ void linear_pieces_backward_x(Stage *st, real *dx, const real *dy, const real *w
 void linear_columns_backward_x(Stage *st, real *dx, const real *dy, const real *weight, void *tmp, int h, long rows, long in, long out, long pieces, long whole);
 void linear_columns_scatter_x(Stage *st, real *dx, const real *dy, const real *weight, void *tmp, int h, long rows, long in, long out, long pieces, long whole, long mine);
 void linear_rows_forward(Stage *st, real *y, const real *x, const real *weight, const real *bias, void *tmp, int h, long rows, long in, long out);
+void linear_positions_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, void *tmp, int h, int acc, long rows, long in, long out, long whole);
 void linear_rows_scatter_forward(Stage *st, real *y, const real *x, const real *weight, const real *bias, void *tmp, int h, long rows, long in, long out, long mine);
 void linear_gelu_forward(Stage *st, real *y, real *pre, const real *x, const real *weight, const real *bias, int h, long rows, long in, long out);
 void linear_gelu_backward(Stage *st, real *dpre, const real *dy, const real *weight, const real *pre, int h, long rows, long in, long out);
@@ -260,6 +261,8 @@ void softcap_backward(Stage *st, real *dx, const real *dy, const real *x, long n
 void gate_forward(Stage *st, real *y, const real *a, const real *b, long n, long act);
 void gate_backward(Stage *st, real *da, real *db, const real *dy, const real *a, const real *b, long n, long act);
 void part_forward(Stage *st, real *y, const real *x, long n, long whole);
+void rows_to_heads(Stage *st, real *y, const real *x, long rows, long mine, long pieces, long width);
+void heads_to_rows(Stage *st, real *y, const real *x, long rows, long mine, long pieces, long width);
 void gather_forward(Stage *st, real *y, const real *x, long n, long whole);
 void scale_forward(Stage *st, real *y, const real *x, long n, float factor);
 void round_forward(Stage *st, int32_t *code, const real *x, const Values *vals, int mb, long batch, long rows, long width, long words, int bits, float drop, int64_t site);

@@ -41,6 +41,17 @@ static void linear_parts(void)
         alike("part_forward", parts, y);
         gather_forward(stage, parts->k, dy->k, y->n, y->n);
         alike("gather_forward", parts, dy);
+        rows_to_heads(stage, parts->k, dy->k, d[0], d[0], 1, d[2]);
+        alike("rows_to_heads", parts, dy);
+        heads_to_rows(stage, parts->k, y->k, d[0], d[0], 1, d[2]);
+        alike("heads_to_rows", parts, y);
+        Tensor *dw[2], *room = result(FLOAT, d[2] * (d[1] + 1));
+        for (int i = 0; i < 2; i++)
+            dw[i] = result(FLOAT, w->n + d[2]);
+        linear_backward_w(stage, dw[0]->k, (float *)dw[0]->k + w->n, dy->k, x->k, 0, 0, d[0], d[1], d[2]);
+        linear_positions_backward_w(stage, dw[1]->k, (float *)dw[1]->k + w->n, dy->k, x->k, room->k, 0, 0, d[0], d[1], d[2],
+                                    d[0]);
+        expect(!memcmp(dw[0]->k, dw[1]->k, (size_t)dw[0]->n * sizeof(float)), "linear_positions_backward_w: other bits");
         case_end();
     }
 }
@@ -254,7 +265,8 @@ static void head_parts(void)
 
 const Check team_checks[] = {
     {" linear_pieces_backward_x linear_columns_backward_x linear_rows_forward linear_rows_scatter_forward "
-     "linear_columns_scatter_x part_forward gather_forward ", linear_parts},
+     "linear_columns_scatter_x part_forward gather_forward linear_positions_backward_w rows_to_heads "
+     "heads_to_rows ", linear_parts},
     {" layernorm_rows_backward rmsnorm_rows_backward rmsnorm_offset_rows_backward ", norm_parts},
     {" embedding_rows_forward embedding_rows_scatter_forward embedding_rows_backward ", table_parts},
     {" grouped_columns_backward_x grouped_rows_forward ", expert_parts},

@@ -71,6 +71,22 @@ for t in 2 4; do
             awk -v t=$t '{ print $1 - 4 * ((13 + 14) * 4 * 1024 * (t - 1) / t + (7 * 8 * 32 - 13 * 4 * 1024) * t / 2) }')"
 done
 
+# Rows everywhere: a layer sends heads for rows, a row of q, k, v and one of what comes of them, each way; the gradients of its
+# weights are sums.  What the head reads is gathered, its gradient and that of the positions' result cut or gathered; the table
+# and the loss are as before
+linear=$((3 * (layer + 2 * 32)))          # two more biases
+for t in 2 4; do
+    for type in "f32 4" "bf16 2"; do
+        set -- $type
+        norms=$(bytes $t 0 0 0 $table 1)
+        is "rows everywhere, $t devices, $1" "$(awk -v t=$t -v real=$2 -v norms=$norms -v linear=$linear 'BEGIN {
+            levels = int(log(t) / log(2) + 0.5)
+            rows = 3 * 2 * 4 * real * 1024 * (t - 1) / t / t + (2 * real + 4) * 1024 * (t - 1) / t
+            print norms + 4 * (rows + levels * (real * 1024 + 12 * 32 + 7 * 8 * 32 + 4 * linear)) }')" \
+            "$(sent $t --stages 1 --set plan.positions=everywhere --set train.precision.compute=$1)"
+    done
+done
+
 # Whole experts: of two layers the rows of all experts are gathered, 64 and 32 of 12 numbers, and the gradients of their shares
 # taken; a part of each expert of the first layer has three sums in place of that, and the second layer is whole
 sed 's/F: 9/F: 16/; s/T: 10/T: 16/; s/E: 5/E: 8/; s/out: 3,/out: E,/; s/experts: 3,/experts: E,/; s/count: 4/count: 16/' \
@@ -316,6 +332,18 @@ for way in divided devices; do
         sed -n 's/.*"\(step_ns\|team_sent_bytes\|arena_bytes\)": \([0-9]*\).*/\2/p' | head -n 3
 done | xargs >"$tmp/mixtral"
 expect "whole experts of Mixtral" awk '{ exit !(NF == 6 && $4 / $1 < 0.66 && $5 / $2 < 0.28 && $6 / $3 < 1.2) }' "$tmp/mixtral"
+
+# Rows everywhere, of Llama 3.2 1B: what a device sends of its weights does not grow with the sequence
+for length in 8192 32768; do
+    for way in divided everywhere; do
+        ./dpgen plan examples/llama-3.2-1b.yaml -D T=$length --devices h100 --set devices.0.count=8 --set train.blocks=8 \
+            --set plan.tensor=8 --stages 1 --set train.batch.micro=1 --set train.batch.global=8 --set plan.positions=$way \
+            --estimate --json 2>"$tmp/said" | sed -n 's/.*"\(step_ns\|team_sent_bytes\|arena_bytes\)": \([0-9]*\).*/\2/p' |
+            head -n 3
+    done
+done | xargs >"$tmp/long"
+expect "rows everywhere: slower, then faster" awk '{ exit !(NF == 12 && $4 > $1 && $10 / $7 < 0.75 && $11 / $8 < 0.4 &&
+    $12 / $9 < 1.7) }' "$tmp/long"
 
 # Two chunks a device: each under all of its memory, no cuts fit together; with a part of its own each, they do
 [ -z "${SLOW:-}" ] || {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 static int passed, failed;
+static const PlanSpec plain, *plan = &plain;
 
 static void check(bool ok, const char *what, const char *want, const char *got)
 {
@@ -57,7 +58,7 @@ static void check_rows(const char *file, int devices, const char *layer, const c
 {
     const Graph *g = graph_of(file, devices);
     Divide d;
-    divide_find(g, devices, false, &d);
+    divide_find(g, devices, plan, &d);
     const RowCut *cut = positions_find(g, &d);
     const char *text = "";
     for (int i = 0; i < g->nf; i++)
@@ -96,13 +97,22 @@ int main(void)
         const Case *c = &cases[i];
         const Graph *g = graph_of(c->file, c->devices);
         Divide d;
-        divide_find(g, c->devices, false, &d);
+        divide_find(g, c->devices, &plain, &d);
         const char *got = layout(g, &d, c->layer), *what = strf("%s on %d devices", c->file, c->devices);
         check(!strcmp(got, c->want), what, c->want, got);
         check(d.forward == c->forward && d.backward == c->backward, strf("%s: bytes of sums", what),
               strf("%lld %lld", (long long)c->forward, (long long)c->backward),
               strf("%lld %lld", (long long)d.forward, (long long)d.backward));
     }
+    /* DeepSpeed Ulysses (S. Jacobs et al., 2023): heads in attention alone, rows in all else of a layer */
+    static const PlanSpec everywhere = {.positions = POSITIONS_EVERYWHERE};
+    plan = &everywhere;
+    check_rows("examples/gpt2-124m.yaml", 4, "h.3.", "ln_1, attn.c_attn, attn.c_proj, add, ln_2, mlp.c_fc, gelu, mlp.c_proj, "
+               "add_2");
+    check_rows("examples/llama-3.2-1b.yaml", 8, "model.layers.5.", "input_layernorm, self_attn.q_proj, self_attn.k_proj, "
+               "self_attn.v_proj, self_attn.o_proj, add, post_attention_layernorm, mlp.gate_proj, mlp.up_proj, gate, "
+               "mlp.down_proj, add_2");
+    plan = &plain;
     check_rows("examples/gpt2-124m.yaml", 4, "h.3.", "ln_1, add, ln_2, add_2");
     check_rows("examples/llama-3.2-1b.yaml", 8, "model.layers.5.", "input_layernorm, add, post_attention_layernorm, add_2");
     check_rows("examples/bert-base.yaml", 2, "bert.encoder.layer.1.", "dropout, add, attention.output.LayerNorm, dropout_2, "

@@ -498,6 +498,75 @@ static void check_words(int devices, long words, long width)
     stage.team = NULL, stage.shards = stage.shard = 0;
 }
 
+/* Rows of all heads and all rows of some, there and back: stretches of more numbers than are sent at once, too. */
+static void check_heads(int devices, long rows, long pieces, long part)
+{
+    enum { MOST = 1 << 18 };
+    static real x[MOST], want[MOST], got[MOST];
+    const long width = part * devices, mine = room_of(rows, devices, 8);
+    for (long i = 0; i < rows * pieces * width; i++)
+        put(x, i, (float)draw());
+    of.rows = rows;
+    stage.team = &pairs, stage.shards = devices;
+    memset(mail, 0, sizeof mail);
+    for (int turn = 0; turn < 4 * devices; turn++) {        /* to heads, then back: each device twice in a row of turns */
+        const bool back = turn >= 2 * devices;
+        stage.shard = turn % devices, left.second = turn / devices % 2;
+        if (turn == 2 * devices)
+            memset(mail, 0, sizeof mail);
+        for (long i = 0; i < rows * pieces * part; i++)
+            want[i] = x[i / part * width + stage.shard * part + i % part];
+        memset(got, 0xff, sizeof got);
+        const long first = stage.shard * mine < rows ? stage.shard * mine : rows;
+        if (back)
+            heads_to_rows(&stage, got, want, rows, mine, pieces, width);
+        else
+            rows_to_heads(&stage, got, x + first * pieces * width, rows, mine, pieces, width);
+        if (left.second)
+            equal(back ? same_rows(got, x, mine, pieces * width)
+                  : !memcmp(got, want, (size_t)(rows * pieces * part) * sizeof *got), "rows and heads", devices, rows);
+        for (int i = 0; i < MOST_TEAM * MOST_TEAM && turn % (2 * devices) == 2 * devices - 1; i++)
+            equal(mail[i / MOST_TEAM][i % MOST_TEAM].sent == mail[i / MOST_TEAM][i % MOST_TEAM].got, "messages", devices, rows);
+    }
+    stage.team = NULL, stage.shards = stage.shard = 0;
+}
+
+/* A weight that all devices have, and the rows of each: onto an earlier micro-batch; frozen, or without a bias. */
+static void check_weight(int devices, long blocks, long rows, bool weight, bool bias)
+{
+    static float dw[2][NARROW * WIDE], db[2][NARROW];
+    const long room = room_of(rows, devices, blocks);
+    memset(of.x, 0xff, sizeof of.x);
+    memset(of.dy, 0xff, sizeof of.dy);
+    for (long i = 0; i < rows * WIDE; i++) {
+        put(of.x, i, i % WIDE ? (float)draw() : 0x1p-80f);
+        put(of.dy, i % (rows * NARROW), i % NARROW ? (float)draw() : -0x1p-80f);
+    }
+    stage.blocks = (int)blocks, stage.shards = 0;
+    for (int acc = 0; acc < 2; acc++) {
+        stage.team = NULL, stage.shards = 0;
+        linear_backward_w(&stage, weight ? dw[0] : NULL, bias ? db[0] : NULL, of.dy, of.x, 0, acc, rows, WIDE, NARROW);
+        stage.team = &team, stage.shards = devices;
+        for (int turn = 0; turn < 2 * devices; turn++) {
+            stage.shard = turn % devices, left.second = turn >= devices;
+            const long first = stage.shard * room < rows ? stage.shard * room : rows;
+            memset(dw[1], 0x3f, sizeof dw[1]), memset(db[1], 0x3f, sizeof db[1]);
+            for (long i = 0; i < NARROW * WIDE && acc; i++)
+                dw[1][i] = left.whole[i], db[1][i % NARROW] = left.whole[NARROW * WIDE + i % NARROW];
+            linear_positions_backward_w(&stage, weight ? dw[1] : NULL, bias ? db[1] : NULL, of.dy + first * NARROW,
+                                        of.x + first * WIDE, of.tmp, 0, acc, room, WIDE, NARROW, rows);
+            if (left.second)
+                equal((!weight || !memcmp(dw[0], dw[1], sizeof dw[0])) && (!bias || !memcmp(db[0], db[1], sizeof db[0])),
+                      "a weight of all rows", devices, blocks);
+        }
+        static float before[NARROW * WIDE + NARROW];
+        memcpy(before, dw[0], sizeof dw[0]), memcpy(before + NARROW * WIDE, db[0], sizeof db[0]);
+        left.whole = before;
+    }
+    equal(!weight || signbit(dw[0][0]), "no -0", devices, blocks);
+    stage.team = NULL, stage.shards = stage.shard = 0;
+}
+
 int main(void)
 {
     stage.threads = 1;
@@ -514,6 +583,12 @@ int main(void)
         for (long most = TOP; most <= EXPERTS; most += 2)
             check_experts(devices, most), check_exchange(devices, most, 12, 16), check_exchange(devices, most, 700, 16);
         check_exchange(devices, EXPERTS, 9000, 16);
+        for (long rows = 1; rows <= ALL_ROWS; rows += rows < 18 ? 1 : 7) {
+            check_heads(devices, rows, 1, 5), check_heads(devices, rows, 3, 8);
+            for (int kind = 1; kind < 4; kind++)
+                check_weight(devices, 8, rows, kind & 1, kind & 2);
+        }
+        check_heads(devices, 5, 2, 9000 / devices), check_heads(devices, 3, 1, 20000 / devices);
         for (long words = 1; words <= ALL_ROWS; words++)
             check_words(devices, words, 12);
         check_words(devices, 31, 9000);

@@ -155,6 +155,7 @@ team team "$tmp/team.yaml" 2 2
 team team.half "$tmp/team.yaml" 4 1 --set train.precision.compute=bf16 --recompute full
 team llama "$models/tiny-llama.yaml" 2 2 --set plan.positions=divided
 team team.rows "$tmp/team.yaml" 2 1 --set plan.positions=divided --recompute "['*.gather']"
+team team.everywhere "$tmp/team.yaml" 2 1 --set plan.positions=everywhere
 team bias "$models/tiny-t5.yaml" 2 2
 team team.twice "$tmp/team.yaml" 2 2 --replicas 2 --set train.batch.groups=2 --set devices.0.count=8
 sed 's/F: 9/F: 16/; s/E: 5/E: 4/; s/out: 3,/out: E,/; s/experts: 3,/experts: E,/' "$models/experts.yaml" >"$tmp/experts.yaml"
@@ -316,6 +317,14 @@ fault_in "a part of fewer rows" 0 linear_rows_scatter_forward 1 'mine \*\/ 16' '
 fault_in "a sum of all rows" 0 linear_rows_scatter_forward 1 'linear_rows_scatter_forward[(].*mine .. 16' \
     "linear_rows_forward(st, S(lb, h_0_attn_c_proj), S(fb, h_0_attention), A(h_0_attn_c_proj_weight), \
     A(h_0_attn_c_proj_bias), S(lb, h_0_attn_c_proj_tmp), H_attn_c_proj_fwd, B*T, 16, D"
+base=team.everywhere
+fault_in "queries of other rows" 0 rows_to_heads 1 'pieces .. 3, .. width .. 32' 'pieces */ 1, 96'
+fault_in "heads of fewer rows" 0 rows_to_heads 1 'mine .. 16' 'mine */ 15'
+fault_in "rows for heads" 0 heads_to_rows 1 'heads_to_rows[(].*width .. 32' \
+    'part_forward(st, S(fb, h_0_attention_rows), S(fb, h_0_attention), 256, 512'
+fault_in "a weight of one device's rows" 0 linear_positions_backward_w 1 'linear_positions_backward_w[(].*whole .. 32' \
+    "linear_backward_w(st, A(h_2_mlp_c_proj_weight_grad_0), A(h_2_mlp_c_proj_bias_grad_0), S(lb, d_h_2_add_2), \
+    S(fb, h_2_gelu), H_mlp_c_proj_bwd_w, acc, 16, 4*D, D"
 base=team.experts
 fault_in "rows of other experts" 0 dispatch_experts_forward 1 'v_route_slot\), A\(route_offset' \
     'v_route_slot), A(again_route_offset'

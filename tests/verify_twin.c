@@ -533,6 +533,28 @@ void gather_forward(Stage *st, real *y, const real *x, long n, long whole)
     run(&c);
 }
 
+static void moved(Stage *st, const char *name, real *y, const real *x, long out, long in, const long number[4])
+{
+    Call c = begin(st, name, TEAM);
+    operand(&c, 'w', y, sizeof(real), out, 0, 0);
+    operand(&c, 'r', x, sizeof(real), in, 0, 0);
+    for (int i = 0; i < 4; i++)
+        literal(&c, number[i]);
+    run(&c);
+}
+
+void rows_to_heads(Stage *st, real *y, const real *x, long rows, long mine, long pieces, long width)
+{
+    const long number[] = {rows, mine, pieces, width};
+    moved(st, "rows_to_heads", y, x, rows * pieces * width / team(), mine * pieces * width, number);
+}
+
+void heads_to_rows(Stage *st, real *y, const real *x, long rows, long mine, long pieces, long width)
+{
+    const long number[] = {rows, mine, pieces, width};
+    moved(st, "heads_to_rows", y, x, mine * pieces * width, rows * pieces * width / team(), number);
+}
+
 void norm_team(Stage *st, double *norm, const float *g, long n, long outer, long room, long index)
 {
     Twin *t = of(st);

@@ -9,7 +9,7 @@ function draw(n) { seed = (seed * 16807) % 2147483647; return seed % n }
 # zb-v wants 2p - 1 micro-batches of a replica, here 8; ranks over mpi and threads are bounded, and one rank is no test.
 function refused() {
     return (at[4] == "zb-v" && at[2] == 4 && at[3] == 2) ||
-        (at[1] == 1 && (at[10] == "divided" || at[11] == "devices")) ||
+        (at[1] == 1 && (at[10] != "whole" || at[11] == "devices")) ||
         (at[8] != "experts" && at[11] == "devices") || at[1] * at[2] * at[3] > (at[7] == "mpi" ? ranks : 64) ||
         (at[7] == "mpi" && at[1] * at[2] * at[3] == 1)
 }
@@ -23,7 +23,7 @@ function fresh(   i, j, n) {
 
 BEGIN {
     fields = split("1 2 4 8/1 2 4/1 2/1f1b zb-h1 interleaved zb-v/none full/none optimizer gradients parameters/local mpi/" \
-        "gpt llama bert t5 experts/f32 bf16/whole divided/divided devices", list, "/")
+        "gpt llama bert t5 experts/f32 bf16/whole divided everywhere/divided devices", list, "/")
     seed = 7
     for (i = 1; i <= fields; i++)
         size[i] = split(list[i], values, " ")

@@ -231,6 +231,16 @@ done
 run=$at_home cwd= arguments="--steps 4"
 use_portable
 
+# Rows alone, 13 of a micro-batch: nothing but a loss has columns or heads to divide
+mkdir "$tmp/rows"
+(cd "$tmp/rows" && "$tmp/npy" x.npy f4 0 3 64 4 && "$tmp/npy" labels.npy i4 0 3 64) || fault "no arrays"
+sed 's/, cuts: \[2\]//; s/recompute: \[act\], //; /^  eval/d; s/count: 2/count: 4/' "$models/mlp.yaml" >"$tmp/mlp.yaml"
+rows="$tmp/mlp.yaml --set train.blocks=8 --set train.batch.micro=13 --set train.batch.global=26"
+run="--no-checkpoint --quiet --hash" cwd=$tmp/rows
+{ team mlp 1 1 $rows; team mlp 4 1 $rows --set plan.positions=everywhere; } | plans
+one_hash "an MLP, rows everywhere"
+run=$at_home cwd=
+
 # ---- what a folder says of its proof ----------------------------------------------------------------------------------------
 refuse "it is proved" 0 'proved: 2 stages of 2 devices' ./dpgen-verify "$tmp/gpt.2.2"
 [ ! -e "$tmp/gpt.2.2/UNPROVED" ] && pass || fault "a stage of two devices is not proved"
@@ -238,9 +248,17 @@ refuse "it is proved" 0 'proved: 2 stages of 2 devices' ./dpgen-verify "$tmp/gpt
 # ---- what is not offered ----------------------------------------------------------------------------------------------------
 # no WHAT TEXT OPTION...: status 3
 no() { what=$1 text=$2; shift 2; refuse "$what" 3 "$text" ./dpgen check $gpt --set plan.tensor="$@"; }
-no "divided rows of one device" 'plan.positions: divided: a stage of one device has all rows' 1 --set plan.positions=divided
+for way in divided everywhere; do
+    no "rows of one device, $way" "plan.positions: $way: a stage of one device has all rows" 1 --set plan.positions=$way
+done
+no "everywhere, and any number" 'plan.positions: everywhere wants a number for plan.tensor' auto --set plan.positions=everywhere
 no "rows for one device" 'has rows for more than one device, in 8 blocks' 2 --set plan.positions=divided -D T=4 \
     --set train.batch.micro=1
+refuse "few rows" 3 'decoder.block.0.layer.0.SelfAttention.q is whole: one device has room for all its 4 rows, and' \
+    ./dpgen check "$models/tiny-t5.yaml" -D S=16 -D T=4 --set train.batch.micro=1 --set train.blocks=8 --set plan.tensor=2 \
+    --set plan.positions=everywhere
+refuse "heads that the devices do not divide" 0 '^team    whole on each of 4 devices: its 2 heads are no multiple of 4' \
+    ./dpgen explain $gpt -D H=2 --set plan.tensor=4 --set plan.positions=everywhere --stages 1 --estimate h.1.attention
 no "no power" 'plan.tensor: 3 is no power of two' 3
 no "more than blocks" '\^~ 8, or train.blocks: 16' 16
 no "one block" '\^ train.blocks: 2' 2 --set train.blocks=1
@@ -276,7 +294,7 @@ cat rt/op/*.[ch] | awk '/^[a-z].*[a-z_0-9]\(/ { name = $0; sub(/\(.*/, "", name)
 awk '/^OP\(/ { row = $0; sub(/^OP\(\[?/, "", row); sub(/[],].*/, "", row); phase = 0 }
     /^(OP|   ")/ { n = split($0, word, "\""); for (i = 2; i <= n; i += 2) if (word[i] ~ /^[a-z_]+\(/) {
         sub(/\(.*/, "", word[i]); print row, phase++, word[i] } }' gen/ops.def >"$tmp/calls"
-awk -F'[(,"]+ *' '/^PART\(/ { line = $0; sub(/.*, "/, "\"", line); n = split($0, q, "\""); print $4, q[2] != "", q[4] != "" }' \
+awk -F'[(,"]+ *' '/^PART\(/ { split($0, q, "\""); print $4, q[2] != "", q[4] != "", q[6] != "" }' \
     gen/parts.def >"$tmp/priced"
 for call in $(cat "$tmp/senders"); do
     grep " $call\$" "$tmp/calls" | while read -r row phase rest; do
@@ -312,6 +330,10 @@ for why in "dispatch 8 experts among 2 devices; of 64 rows each may have 64" \
 done
 refuse "rows that the blocks do not divide" 0 '^team    divided: 26 rows among 2 devices, 16 at most on each$' \
     ./dpgen explain $gpt -D T=13 --set plan.tensor=2 --set plan.positions=divided --stages 1 --estimate h.1.ln_1
+for why in "h.1.attn.c_attn 32 rows" "h.1.attention 4 heads" "h.1.mlp.c_proj 32 rows" "lm_head 251 columns of the result"; do
+    refuse "explain ${why%% *}, everywhere" 0 "^team    divided: ${why#* } among 2 devices" ./dpgen explain $gpt \
+        --set plan.tensor=2 --set plan.positions=everywhere --stages 1 --estimate "${why%% *}"
+done
 explains wpe '^team    whole on each of 2 devices: no Linear in front of it is divided$'
 explains h.1.ln_1 '^team    whole on each of 2 devices: no Linear in front of it is divided$'
 finish

@@ -500,22 +500,22 @@ static void do_output_put(Machine *m, const Site *s, const int *param)
     *ADD(&m->leaves) = (Leaves){output, mb, s->line, x};
 }
 
-/* part_forward and gather_forward: from what is whole to the device's part, and back. */
+/* The device's part of what is whole, and back: rows; of rows_to_heads and heads_to_rows, of one kind to the other. */
 static void do_rows(Machine *m, const Site *s, const int *param)
 {
     Term x = operand(m, s, 1, param);
     Span y = span_of(m, s, 0, param, true), from = span_of(m, s, 1, param, false), both[2] = {y, from};
+    const bool heads = s->n > 4, part = !strcmp(s->row->name, "part_forward"), to = !strcmp(s->row->name, "rows_to_heads");
+    const int64_t all = heads ? s->bytes[!to] * m->devices : s->bytes[0];
+    const int64_t cut = heads ? s->arg[2].i * s->arg[4].i : 1;          /* stretches, of which a device has a part each */
     int64_t stretches = 0;
     apart(m, s, both, 2);
-    if (!strcmp(s->row->name, "part_forward")) {
-        x = term_part(x, 1, s->bytes[0]);
-    } else {
-        Term whole = part_whole(x, &stretches);
-        if (!whole || stretches != 1 || term_view(whole).bytes != s->bytes[0] || s->bytes[1] * m->devices < s->bytes[0])
-            call_fault(m, s, "'x' is not what the %d devices of the stage have of %lld bytes, one part each", m->devices,
-                       (long long)s->bytes[0]);
-        x = whole;
-    }
+    Term whole = part ? x : part_whole(x, &stretches);
+    bool rows = !heads || to, fits = s->bytes[rows] * m->devices >= all && (!heads || s->arg[5].i % m->devices == 0);
+    if (!part && (!whole || stretches != (rows ? 1 : cut) || term_view(whole).bytes != all || !fits))
+        call_fault(m, s, "'x' is not what the %d devices of the stage have of %lld bytes, one part each", m->devices,
+                   (long long)all);
+    x = part || heads ? term_part(whole, to ? cut : 1, s->bytes[0]) : whole;
     count_again(m, x, 1);
     region_set(&m->region, (Piece){y.lo, y.hi, 0, x});
 }
@@ -528,7 +528,8 @@ static void do_other(Machine *m, const Site *s, const int *param)
     } else if (!strcmp(name, "norm_partial") || !strcmp(name, "norm_blocks") || !strcmp(name, "norm_sum") ||
                !strcmp(name, "norm_team")) {
         do_norms(m, s, param);
-    } else if (!strcmp(name, "part_forward") || !strcmp(name, "gather_forward")) {
+    } else if (!strcmp(name, "part_forward") || !strcmp(name, "gather_forward") || !strcmp(name, "rows_to_heads") ||
+               !strcmp(name, "heads_to_rows")) {
         do_rows(m, s, param);
     } else if (!strcmp(name, "norm_total")) {
         do_norm_total(m, s, param);

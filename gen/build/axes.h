@@ -23,7 +23,7 @@ void row_axes(const Row *r, RowAxes *to);
 int row_part(const Row *r, const char *axis);
 /* Has the row dimensions whose parts go with those of the axis? */
 bool axis_leads(const RowAxes *a, int axis);
-/* Of such a row: bytes that a device swaps at each level of the tree in its call of phase F or I, an expression; "": none. */
+/* Of such a row: bytes that a device swaps at each level of the tree in its call of a phase, an expression; "": none. */
 const char *row_swaps(const Row *part, Phase phase);
 /* Elements along an axis, and of an operand, where of() gives those of an attribute, or -1; -1: it gives too few. */
 int64_t axis_size(const RowAxes *a, int axis, int64_t (*of)(const void *ctx, const char *attr), const void *ctx);

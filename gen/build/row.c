@@ -31,10 +31,10 @@ static const Meaning traits[] = {
     {NULL, 0}
 };
 
-#define PART(of, axis, form, forward, backward) {#of, #axis, #form, {forward, backward}},
-static const struct { const char *of, *axis, *form, *swaps[2]; } parts[] = {
+#define PART(of, axis, form, forward, backward, weights) {#of, #axis, #form, {forward, backward, weights}},
+static const struct { const char *of, *axis, *form, *swaps[3]; } parts[] = {
 #include "ops.def"
-    {NULL, NULL, NULL, {NULL, NULL}}
+    {NULL, NULL, NULL, {NULL}}
 };
 
 enum { ROWS = sizeof source / sizeof *source, OPERANDS = ROWS * 8, LETTERS = ROWS * 96 };
@@ -151,8 +151,8 @@ int row_part(const Row *r, const char *axis)
 
 const char *row_swaps(const Row *r, Phase phase)
 {
-    for (int i = 0; parts[i].of && phase <= PH_I; i++)
+    for (int i = 0; parts[i].of && phase <= PH_W; i++)
         if (!strcmp(parts[i].form, r->name))
-            return parts[i].swaps[phase == PH_I];
+            return parts[i].swaps[phase == PH_F ? 0 : phase == PH_I ? 1 : 2];
     return "";
 }

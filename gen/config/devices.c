@@ -600,7 +600,7 @@ void model_plan(Model *m, Node *node)
         { "replicas", read_replicas, 0, 1, MOST_REPLICAS, NULL },
         { "widths", read_widths, AT(widths), 1, MOST_REPLICAS, NULL },
         { "tensor", read_tensor, 0, 1, MOST_TEAM, NULL },
-        { "positions", read_positions, AT(positions), 0, 0, "whole divided auto" },
+        { "positions", read_positions, AT(positions), 0, 0, "whole divided auto everywhere" },
         { "experts", read_experts, AT(experts), 0, 0, "divided devices auto" },
         { "buckets", read_count, AT(buckets), 1, MOST_OPS, NULL },
         { "schedule", read_schedule_row, AT(schedule), 0, BUILT, schedule_words },

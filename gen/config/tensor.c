@@ -110,8 +110,13 @@ void tensor_end(Model *m)
     if (p->tensor_auto && m->train.blocks == 1)
         warn(p->tensor_at, "plan.tensor: auto: sums of train.blocks: 1 are of one device; set train.blocks to a power of two, "
              "which is another numeric key");
-    if (p->positions == POSITIONS_DIVIDED && p->tensor < 2 && !p->tensor_auto)
-        err(p->positions_at, "set plan.tensor, or delete it", "plan.positions: divided: a stage of one device has all rows");
+    const bool everywhere = p->positions == POSITIONS_EVERYWHERE;
+    if ((p->positions == POSITIONS_DIVIDED || everywhere) && p->tensor < 2 && !p->tensor_auto)
+        err(p->positions_at, "set plan.tensor, or delete it", "plan.positions: %s: a stage of one device has all rows",
+            everywhere ? "everywhere" : "divided");
+    if (everywhere && (p->tensor_auto || p->experts == EXPERTS_AUTO))
+        err(p->positions_at, "set both",
+            "plan.positions: everywhere wants a number for plan.tensor, and no auto for plan.experts");
     if (p->experts == EXPERTS_DEVICES && p->tensor < 2 && !p->tensor_auto)
         err(p->experts_at, "set plan.tensor, or delete it", "plan.experts: devices: a stage of one device has all experts");
     if (p->tensor > 1)

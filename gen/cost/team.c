@@ -94,7 +94,7 @@ static Ns wait_of(const Cost *c, const Graph *g, const Model *m, TeamCall k, int
         const int64_t times = k.what == ROWS_EACH ? g->team >> (level + 1) : k.what == PAIRS ? 1 << level : 1;
         if (k.what == GRADIENT_NORM)            /* 2^level devices are that far away */
             sum += (1 << level) * links_swap(c, device, level, k.bytes / g->team,
-                                             gpu ? 1 : norm_messages(m, k.bytes / type_bytes(F32) * g->team))
+                                             gpu ? 1 : norm_messages(m, part_of(k.bytes * g->team, type_bytes(F32))))
                 + links_swap(c, device, level, NORM_BLOCKS * (Bytes)sizeof(double), 1);
         else
             sum += links_swap(c, device, level, times * k.bytes,

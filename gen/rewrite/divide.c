@@ -68,10 +68,20 @@ int divide_thing(const Op *o, const Row *r, int list)
     return par < 0 ? o->in.at[list] : out < 0 ? o->par.at[par] : o->out.at[out];
 }
 
-/* The row of a part along the axis, whose calls add over the devices; -1: there is none. */
+/* The row of a part along the axis, whose calls add over the devices; -1: there is none.  Rows are those of positions.c. */
 static int part_row(const Op *o, const RowAxes *a, int axis)
 {
-    return row_part(row(o->row), a->axis[axis].name);
+    const int part = row_part(row(o->row), a->axis[axis].name);
+    return part >= 0 && *row_swaps(row(part), PH_W) ? -1 : part;
+}
+
+static bool is_linear(const Op *o) { return !strcmp(row(o->row)->shape, "linear") || !strcmp(row(o->row)->shape, "grouped"); }
+
+/* Does it have rows of all positions, with plan.positions: everywhere?  Then a region ends there. */
+static bool is_border(const Divide *d, const Op *o)
+{
+    const int part = row_part(row(o->row), "rows");
+    return d->everywhere && part >= 0 && (is_linear(o) || *row_swaps(row(part), PH_I));
 }
 
 /* Do its calls know how much there is, so that the last part may be shorter? */
@@ -81,8 +91,6 @@ static bool knows_whole(int part)
 }
 
 static bool swaps(int part) { return part >= 0 && (*row_swaps(row(part), PH_F) || *row_swaps(row(part), PH_I)); }
-
-static bool is_linear(const Op *o) { return !strcmp(row(o->row)->shape, "linear") || !strcmp(row(o->row)->shape, "grouped"); }
 
 static bool is_attention(const Op *o) { return !strncmp(row(o->row)->shape, "attention", 9); }
 
@@ -187,6 +195,8 @@ static void join(Region *r, int i, int list, int64_t outer)
     const Op *o = &r->g->op.at[i];
     RowAxes a;
     row_axes(row(o->row), &a);
+    if (is_border(r->d, o))
+        return;
     bool adds = false;          /* then along axes that have such a row, and no others */
     for (int axis = 0; axis < a.axes; axis++)
         adds |= swaps(part_row(o, &a, axis));
@@ -258,7 +268,7 @@ static void grow(const Graph *g, Divide *d, int seed, const RowAxes *a, int axis
     Region r = {.g = g, .d = d, .uneven = uneven, .rows = rows_by(o, a, axis)};
     r.most = r.rows ? attr_int(o, "most") : 0;
     take_op(&r, seed, axis, 1);
-    if (!r.wrong && !r.closed)
+    if (!r.wrong && !r.closed && !is_attention(o))
         r.wrong = "no operator behind it adds the parts";
     if (r.wrong)
         undo(&r);
@@ -313,15 +323,17 @@ static const char *no_seed(const Divide *d, const Op *o, const RowAxes *a, int a
     if (!strcmp(row(o->row)->name, "Embedding") && small(o))
         return "its table, with gradient and moments, is smaller than its result";
     return size % parts == 0 ? NULL
-         : axis_leads(a, axis) ? strf("its %lld %s are no multiple of %d devices", n, a->axis[axis].name, d->devices)
+         : axis_leads(a, axis) || is_attention(o)
+             ? strf("its %lld %s are no multiple of %d devices", n, a->axis[axis].name, d->devices)
          : room_of(d, size, (Cut){.uneven = size}) >= size ? strf("one device has room for all its %lld columns", n)
          : knows_whole(part_row(o, a, axis)) ? NULL
          : strf("its %lld columns are no multiple of %lld blocks", n, (long long)parts);
 }
 
-void divide_find(const Graph *g, int devices, bool experts, Divide *to)
+void divide_find(const Graph *g, int devices, const PlanSpec *p, Divide *to)
 {
-    *to = (Divide){.devices = devices, .experts = experts, .blocks = g->blocks > devices ? g->blocks : devices,
+    *to = (Divide){.devices = devices, .experts = p->experts == EXPERTS_DEVICES,
+                   .everywhere = p->positions == POSITIONS_EVERYWHERE, .blocks = g->blocks > devices ? g->blocks : devices,
                    .axis = alloc((size_t)g->nf * sizeof *to->axis), .of = alloc((size_t)g->tensor.n * sizeof *to->of),
                    .of_state = alloc((size_t)g->state.n * sizeof *to->of_state),
                    .why = alloc((size_t)g->nf * sizeof *to->why)};
@@ -332,7 +344,8 @@ void divide_find(const Graph *g, int devices, bool experts, Divide *to)
         RowAxes a;
         row_axes(row(o->row), &a);
         for (int axis = 0; axis < a.axes && to->axis[i] < 0; axis++) {
-            if (part_row(o, &a, axis) < 0 || !begins(o, &a, axis) || (axis_leads(&a, axis) && !experts))
+            const bool heads = to->everywhere && is_attention(o) && !a.axis[axis].whole;
+            if (!heads && (part_row(o, &a, axis) < 0 || !begins(o, &a, axis) || (axis_leads(&a, axis) && !to->experts)))
                 continue;
             const int64_t size = axis_size(&a, axis, number_of, o);
             if (!(to->why[i] = no_seed(to, o, &a, axis)))
@@ -445,7 +458,7 @@ static void shrink_op(Graph *g, const Divide *d, Op *o, int axis)
     attr_set(o, columns ? "tmp.I" : "tmp.F", g->compute == F32 ? 0 : sums);     /* f32: the result is the room */
 }
 
-static void shrink_shape(const Divide *d, Cut c, Shape *s, Bytes *bytes)
+void divide_shape(const Divide *d, Cut c, Shape *s, Bytes *bytes)
 {
     if (c.rows && s->d[0] % c.rows)         /* rows that a Reshape has hidden */
         *s = (Shape){1, {shape_elements(s)}};
@@ -488,18 +501,24 @@ static void refuse_experts(const Graph *g, const Model *m, const Divide *d)
         err(m->plan.experts_at, "delete it", "plan.experts: devices: the model has no experts");
 }
 
+/* auto is open until a search names one. */
+static bool has_rows(const Model *m)
+{
+    return m->plan.positions == POSITIONS_DIVIDED || m->plan.positions == POSITIONS_EVERYWHERE;
+}
+
 void divide(Graph *g, const Model *m)
 {
     Divide d;
     if (m->plan.tensor < 2)
         return;
-    divide_find(g, m->plan.tensor, m->plan.experts == EXPERTS_DEVICES, &d);
+    divide_find(g, m->plan.tensor, &m->plan, &d);
     refuse_experts(g, m, &d);
     g->team = m->plan.tensor;
     bool any = false;
     for (int i = 0; i < g->tensor.n; i++)
-        if (d.of[i].outer)
-            shrink_shape(&d, d.of[i], &g->tensor.at[i].shape, &g->tensor.at[i].bytes);
+        if (d.of[i].outer && d.axis[g->tensor.at[i].op] >= 0)
+            divide_shape(&d, d.of[i], &g->tensor.at[i].shape, &g->tensor.at[i].bytes);
     for (int i = 0; i < g->state.n; i++)
         if (d.of_state[i].outer) {
             State *s = &g->state.at[i];
@@ -507,7 +526,7 @@ void divide(Graph *g, const Model *m)
             s->dim = axis_of(&s->shape, s->outer);
             s->whole = s->shape.d[s->dim];
             for (int k = 0; k < 2 && (k == 0 || (i + 1 < g->state.n && s[1].kind == S_COPY)); k++)
-                shrink_shape(&d, d.of_state[i], &s[k].shape, &s[k].bytes);
+                divide_shape(&d, d.of_state[i], &s[k].shape, &s[k].bytes);
         }
     for (int i = 0; i < g->nf; i++) {
         Op *o = &g->op.at[i];
@@ -518,10 +537,12 @@ void divide(Graph *g, const Model *m)
         bind_call(g, o, row(o->row)->call[PH_F], NULL, NULL, NULL);
         op_work(o, o, g->compute, row(o->row)->flop[PH_F]);
     }
-    if (m->plan.positions == POSITIONS_DIVIDED && any && !positions(g, &d))
+    const bool rows = has_rows(m) && (any || d.everywhere) && positions(g, &d);
+    if (has_rows(m) && any && !rows)
         err(m->plan.positions_at, "plan.positions: whole, or a micro-batch of more rows",
-            "plan.positions: divided: no norm, residual or Dropout behind a divided operator has rows for more than one "
-            "device, in %" PRId64 " blocks", g->blocks);
+            "plan.positions: %s: no norm, residual or Dropout behind a divided operator has rows for more than one "
+            "device, in %" PRId64 " blocks", d.everywhere ? "everywhere" : "divided", g->blocks);
+    any |= rows;
     for (int i = 0; i < g->nf && !any; i++)
         if (d.why[i])
             err(m->plan.tensor_at, "delete it", "plan.tensor: %d: no operator can be divided; the first that might be, %s: %s",
@@ -567,12 +588,12 @@ const char *divide_text(const Model *m, const char *name)
         return NULL;
     Graph *g = build(m);
     shape(g, m);
-    divide_find(g, m->plan.tensor, m->plan.experts == EXPERTS_DEVICES, &d);
+    divide_find(g, m->plan.tensor, &m->plan, &d);
     while (i < g->nf && strcmp(g->op.at[i].name, name))
         i++;
     if (i == g->nf)
         return NULL;
-    const RowCut c = m->plan.positions == POSITIONS_DIVIDED ? positions_find(g, &d)[i] : (RowCut){-1, 0, NULL};
+    const RowCut c = has_rows(m) ? positions_find(g, &d)[i] : (RowCut){-1, 0, NULL};
     return d.axis[i] >= 0 ? strf("divided: %s", axis_text(g, &d, i))
          : c.axis >= 0 ? strf("divided: %" PRId64 " rows among %d devices%s", c.rows, d.devices, c.rows % d.blocks == 0 ? ""
                               : strf(", %" PRId64 " at most on each", divide_room(&d, c.rows)))

@@ -61,7 +61,10 @@ static bool in_front(const Graph *g, const Divide *d, const Op *o, const RowAxes
         int thing = divide_thing(o, r, k);
         bool par = k >= r->in.n && k < r->in.n + r->par.n;
         int64_t front = divide_front(o, a, k, axis);
-        if (thing >= 0 && (par ? front || !sums : front != 1 || d->of[thing].outer || g->tensor.at[thing].type == I32))
+        if (thing >= 0 && par && (front || !sums))
+            return false;
+        if (thing >= 0 && !par &&
+            (front != 1 || (d->of[thing].outer && !d->everywhere) || g->tensor.at[thing].type == I32))
             return false;
     }
     return true;
@@ -108,7 +111,8 @@ static int rows_axis(const Graph *g, const Divide *d, const Op *o)
     RowAxes a;
     row_axes(row(o->row), &a);
     for (int axis = 0; axis < a.axes && a.lists; axis++) {
-        bool part = row_part(row(o->row), a.axis[axis].name) >= 0;
+        const int form = row_part(row(o->row), a.axis[axis].name);
+        const bool part = form >= 0 && (d->everywhere || !*row_swaps(row(form), PH_W));
         if ((!part && a.axis[axis].whole) || !part_attr(o, &a, axis) || !in_front(g, d, o, &a, axis, part))
             continue;
         const Shape *x = &g->tensor.at[o->in.at[0]].shape;
@@ -161,7 +165,7 @@ RowCut *positions_find(const Graph *g, const Divide *d)
     }
     for (int i = 0; i < g->nf; i++) {
         const int64_t all = rows[root(group, i)];
-        bool fits = all && divide_room(d, all) < all, one = axis[i] >= 0 && sum[root(group, i)];
+        bool fits = all && divide_room(d, all) < all, one = axis[i] >= 0 && (d->everywhere || sum[root(group, i)]);
         cut[i] = (RowCut){one && fits ? axis[i] : -1, all,
                           one && !fits ? strf("one device has room for all its %lld rows", (long long)all) : NULL};
     }
@@ -193,13 +197,19 @@ static void part_op(Positions *p, Op *o, RowCut c)
     const Attr *attr = part_attr(o, &a, c.axis);
     const int64_t all = all_along(o, &a, c.axis);
     int part = row_part(row(o->row), a.axis[c.axis].name);
-    const char *sums = part < 0 ? "" : row_swaps(row(part), PH_I);
     if (part >= 0)
         attr_set(o, "whole", all);
     attr_set(o, strcmp(attr->name, a.axis[c.axis].name) ? "n" : attr->name, all / c.rows * divide_room(p->d, c.rows));
     o->row = part < 0 ? o->row : part;
-    if (*sums)                  /* weight and bias, or weight alone */
-        attr_set(o, "tmp.I", row(part)->par.n * attr_int(o, "width") * type_bytes(F32));
+    const int64_t bias = attr_int(o, "out") + attr_int(o, "width");         /* there is room for one, absent or not */
+    Bytes sums = 0;
+    for (int k = 0; k < row(o->row)->par.n; k++) {
+        bool there = k < o->par.n && o->par.at[k] >= 0;
+        sums += type_bytes(F32) * (there ? shape_elements(&p->g->state.at[o->par.at[k]].shape) : bias);
+    }
+    for (Phase phase = PH_I; part >= 0 && phase <= PH_W; phase++)
+        if (*row_swaps(row(part), phase))
+            attr_set(o, phase == PH_I ? "tmp.I" : "tmp.W", sums);
 }
 
 static Op *put(Positions *p, Op o)
@@ -233,6 +243,34 @@ static int move(Positions *p, bool gathers, int t, const Op *by, const char *nam
     return p->other[t] = g->tensor.n - 1;
 }
 
+/* Around attention, with plan.positions: everywhere: rows of all heads become all rows of some, or the other way round.  Each
+ * reader has a move of its own, so that terms of a gradient are added in the order of readers. */
+static int exchange(Positions *p, bool heads, int t, const Op *by)
+{
+    Graph *g = p->g;
+    const Cut c = p->d->of[t];
+    const int64_t rows = p->rows[t], room = divide_room(p->d, rows);
+    Tensor y = p->was[t];
+    const int64_t all = shape_elements(&y.shape) * (heads ? 1 : p->d->devices), each = y.bytes / shape_elements(&y.shape);
+    if (heads)
+        divide_shape(p->d, c, &y.shape, &y.bytes);
+    else
+        y.shape = (Shape){2, {room, all / rows}}, y.bytes = room * (all / rows) * each;
+    y.name = grad_name(&p->taken, strf("%s.%s", y.name, heads ? "heads" : "rows"));
+    y.kind = T_ACT;
+    y.of = -1;
+    *PUSH(&g->tensor) = y;
+    Op o = {.name = y.name, .layer = by->layer, .row = row_find(heads ? "Heads" : "Rows"), .phase = PH_F, .loc = by->loc};
+    *PUSH(&o.in) = t;
+    *PUSH(&o.out) = g->tensor.n - 1;
+    attr_set(&o, "rows", rows);
+    attr_set(&o, "mine", room);
+    attr_set(&o, "pieces", c.outer / rows);
+    attr_set(&o, "width", all / c.outer);
+    bind_forward(g, put(p, o));
+    return g->tensor.n - 1;
+}
+
 /* A sum that is wanted by rows alone: its part has the name, since it is what is kept. */
 static const char *part_name(Positions *p, int t, Op *maker)
 {
@@ -247,6 +285,23 @@ static bool by_rows(const Positions *p, const RowCut *cut, int t)
     return p->was[t].op >= 0 && cut[p->was[t].op].axis >= 0;
 }
 
+/* How an operator makes or reads a tensor; -1: nobody makes it. */
+enum { WHOLE, ROWS, HEADS };
+static int form_of(const Positions *p, const RowCut *cut, int op, int t)
+{
+    return op < 0 ? WHOLE : cut[op].axis >= 0 ? ROWS : p->d->axis[op] >= 0 && p->d->of[t].outer ? HEADS : WHOLE;
+}
+
+/* Attention has heads, and its neighbour no rows of positions. */
+static void refuse_whole(const Positions *p, const RowCut *cut, int i, int t, bool reader)
+{
+    const Op *o = &p->g->op.at[i];
+    const char *maker = p->g->tensor.at[t].name, *why = cut[reader ? i : p->was[t].op].why;
+    err(o->loc, "plan.positions: divided, or a micro-batch of more rows",
+        "plan.positions: everywhere: %s is whole%s%s, and %s wants a part of it", reader ? o->name : maker,
+        why ? ": " : "", why ? why : "", reader ? maker : o->name);
+}
+
 /* Operands in the form that the operator wants. */
 static bool take(Positions *p, const RowCut *cut, int i)
 {
@@ -255,9 +310,17 @@ static bool take(Positions *p, const RowCut *cut, int i)
     for (int k = 0; k < o->in.n; k++) {
         int t = o->in.at[k];
         bool rows = cut[i].axis >= 0;
-        if (t < 0 || by_rows(p, cut, t) == rows)
+        const int has = t < 0 ? WHOLE : form_of(p, cut, p->was[t].op, t), wants = t < 0 ? WHOLE : form_of(p, cut, i, t);
+        if (has == wants)
             continue;
         const char *name = p->g->tensor.at[t].name;
+        if ((has == HEADS || wants == HEADS) && (has + wants != ROWS + HEADS || p->d->of[t].outer % p->rows[t]))
+            refuse_whole(p, cut, i, t, has == HEADS);
+        if (has == HEADS || wants == HEADS) {
+            o->in.at[k] = exchange(p, wants == HEADS, t, o);
+            moved = true;
+            continue;
+        }
         if (p->other[t] < 0 || (rows && p->was[t].op >= 0 && p->shared[t]))
             move(p, !rows, t, o, grad_name(&p->taken, strf("%s.%s", name, rows ? "part" : "gather")));
         o->in.at[k] = p->other[t];
@@ -291,6 +354,8 @@ static void rewrite(Positions *p, const RowCut *cut)
         Op *made = put(p, *o);
         for (int k = 0; k < o->out.n && cut[i].axis < 0; k++) {
             int t = o->out.at[k];
+            if (form_of(p, cut, i, t) != WHOLE)
+                continue;
             wanted(p, cut, t, &rows, &whole);
             p->shared[t] = rows && whole;
             if (rows && !whole)         /* right behind it: join_parts */
