@@ -103,7 +103,7 @@ static void mail_swap(Stage *st, int with, const void *mine, long out, void *the
 }
 
 static const Team pairs = {.swap = mail_swap};
-static const Team team = {team_sum, team_sum_part, team_gather, team_take, team_swap, team_deal, NULL, NULL, NULL};
+static const Team team = {team_sum, team_sum_part, team_gather, team_take, team_swap, team_deal, NULL};
 
 /* Row 0 and column 0: products that are too small, so that a sum without a bias is -0, as on one device. */
 static void check_team(int devices, long blocks, bool biased)
