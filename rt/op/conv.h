@@ -16,8 +16,8 @@
  * Kernels of one pixel at stride 1 are products of all pixels, of matrices that lie there; those of single channels are in
  * depthwise.h.
  *
- * Cost: that of the product; weights are packed once for BLOCK pixels.  Not handled: few channels in a group, but more than one,
- * fill a part of a tile only.
+ * Cost: that of the product; weights are packed once for BLOCK pixels.  Not handled: few channels in a group, but more than
+ * one, fill a part of a tile only.
  */
 #ifndef CONV_H
 #define CONV_H

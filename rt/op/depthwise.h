@@ -162,8 +162,8 @@ static inline void depth_convolve(Stage *st, real *to, const real *from, const r
     }
 }
 
-/* A line of y: the sums of `taps` columns of the kernel go on, in `vectors` vectors, the last one of n numbers.  x: the row that
- * its row of the kernel reads, NULL: outside; the first column reads place `shift`. */
+/* A line of y: the sums of `taps` columns of the kernel go on, in `vectors` vectors, the last one of n numbers.  x: the row
+ * that its row of the kernel reads, NULL: outside; the first column reads place `shift`. */
 static inline __attribute__((always_inline)) void depth_terms(const int taps, const int vectors, float *sum, const real *dy,
                                                               const real *x, const Conv *v, long shift, long n)
 {
