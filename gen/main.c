@@ -55,12 +55,12 @@ static int check_model(const Options *x, const Model *m)
 /* A planner that is no proof has no plan: that is no answer for the model if exact has one. */
 static void blame_planner(const Options *x, const Model *m, const Plan *failed)
 {
-    Ask ask = {.planner = planners->name, .first_fit = true};
+    Ask ask = {.choice.planner = planners->name, .effort.first_fit = true};
     Plan *ignored;
     const char *note = failed ? plan_proof(failed).note : NULL;
     if (!planner_named(m->plan.planner)->complete && search_with(x, m, &ask, &ignored))
         fail(EXIT_RUN, "planner %s has no plan that can be built%s%s; there is one: --planner %s", m->plan.planner,
-             note ? ": " : "", note ? note : "", ask.planner);
+             note ? ": " : "", note ? note : "", ask.choice.planner);
 }
 
 static Plan *plan_or_stop(const Options *x, const Model *m)

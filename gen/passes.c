@@ -187,9 +187,9 @@ static void predict_and_check(Plan *p)
 /* Packing makes nothing faster. */
 static bool is_slow(Plan *p)
 {
-    if (p->ask.below_step > 0)
+    if (p->ask.effort.below_step > 0)
         in_scratch(NULL, predict, p);
-    return p->ask.below_step > 0 && p->step > p->ask.below_step;
+    return p->ask.effort.below_step > 0 && p->step > p->ask.effort.below_step;
 }
 
 static Verdict finish_in_room(const Options *x, Plan *p)
@@ -205,7 +205,7 @@ static Verdict finish_in_room(const Options *x, Plan *p)
     if (is_slow(p))
         return NO_PLAN;
     int over = mem(p);
-    if (!over && !p->ask.estimate_only) /* else nobody runs it, or it needs too much: bytes shared would be too few */
+    if (!over && !p->ask.effort.estimate_only) /* else nobody runs it, or it needs too much: bytes shared would be too few */
         check(check_mem, p);
     dump_plan(x, p, 'm');
     if (over)
@@ -275,7 +275,7 @@ Verdict run(const Options *x, Plan *p, const Bytes *limit)
         return why;
     }
     why = finish(x, p);
-    if (why != NO_PLAN || p->ask.below_step == 0) /* another question may have less to beat */
+    if (why != NO_PLAN || p->ask.effort.below_step == 0) /* another question may have less to beat */
         seen_keep_plan(p, why);
     return why;
 }
@@ -297,7 +297,7 @@ Plan *run_again(const Options *x, const Plan *of, const Ask *ask, Verdict *why)
 Plan *run_longer(const Options *x, const Plan *of, const Graph *g, const Cost *c, const Model *m, Verdict *why)
 {
     Ask ask = of->ask;
-    ask.more = ask.below_step = ask.cutoff = 0;
+    ask.more = ask.effort.below_step = ask.effort.cutoff = 0;
     ask.work = ask.layouts = NULL;
     ask.trials = purse_new(NULL, FULL_STEPS);   /* as the shorter step, it only has to fit */
     Plan *p = new_plan(g, c, m, plan_stages(of), of->schedule, &ask), with = *p;

@@ -162,7 +162,7 @@ static inline Actions actions_copied(const Actions *list)       /* in as many by
 /* The slack of copies to the host, once memory is short: as long as they take; until the micro-batch after the next needs
  * the place of the same tensor, for there are two; until the next one needs it; no time beside computing. */
 typedef enum { COPY_SLACK_ALL, COPY_SLACK_SECOND, COPY_SLACK_NEXT, COPY_SLACK_NONE } CopySlack;
-/* Anything that a search asks of the passes beside the model.  Zeros and NULL: as the model says. */
+/* What a plan is made of beside what the model says.  Zeros and NULL: as the model says. */
 typedef struct {
     const char *planner;
     const Ints *map, *cuts;     /* chunk -> device; the last forward operator of each chunk but the last */
@@ -177,16 +177,24 @@ typedef struct {
     int buckets;                /* pieces of backward, each with its own exchange between replicas; 0, 1: it stands behind */
     bool far;                   /* a send over n stages is awaited n computations later: transport_slack() */
     int narrow;                 /* no cut that more values cross; 0: any */
+} Choice;
+/* How far a question is answered.  Zeros: in full, with a proof. */
+typedef struct {
     bool first_fit;             /* stop at the first plan that fits */
     bool any_arena;             /* an arena may be larger than its limit: then the limit is a target, and no more */
     bool estimate_only;         /* only the step time and the missing bytes are wanted: the plan is not emitted */
-    int64_t more;               /* micro-batches of a replica that the step has beside those of its lists: shorter.h */
-    Ns cutoff;                  /* discard slower predictions; 0: none */
     bool unproven;              /* exact: skip the proof */
     bool unseeded;              /* exact: skip the proof, and the answers of other planners once it has a plan */
-    int proofs;                 /* exact: candidates that share the time for proofs where results may leave; 0: this one */
-    Ns below_step;              /* a longer step is of no use, and its memory is not laid out; 0: no bound */
     bool stop_early;            /* give up sooner while nothing fits */
+    int proofs;                 /* exact: candidates that share the time for proofs where results may leave; 0: this one */
+    Ns cutoff;                  /* discard slower predictions; 0: none */
+    Ns below_step;              /* a longer step is of no use, and its memory is not laid out; 0: no bound */
+} Effort;
+/* What a search asks of the passes beside the model, and what it may cost. */
+typedef struct {
+    Choice choice;
+    Effort effort;
+    int64_t more;               /* micro-batches of a replica that the step has beside those of its lists: shorter.h */
     Purse *work;                /* calls replayed for prices, and runs met */
     Purse *trials;              /* placement steps of layouts that only have to fit; NULL: this one is no trial */
     Purse *layouts;             /* ... of those that are no trials, which stop early then */
@@ -385,7 +393,7 @@ Ns offload_window(const Plan *p, int device, Bytes bytes);  /* how long a copy i
  * before all of them.  over[i], unless NULL: so much longer the way out takes, so much earlier the way in begins. */
 void offload_out(const Ns *at, int calls, int n, const int *after, const Ns *ns, int *out, Ns *over);
 void offload_in(const Ns *at, int calls, int n, const int *first, const Ns *ns, int *in, Ns *over);
-/* list/bucket.c: Ask.buckets.  Nonzero: too many messages would be under way. */
+/* list/bucket.c: Choice.buckets.  Nonzero: too many messages would be under way. */
 int bucket(Plan *p, int device, const Backward *back, Actions *list);
 int comm_async(Plan *p, const Backward *back);      /* the same where steps overlap: list/comm_async.c */
 int comm_stuck(const Plan *p, bool eval);           /* a device that waits for ever under rendezvous; -1: none */

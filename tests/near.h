@@ -24,7 +24,7 @@ static void compare_stages(const Plan *p, Worst *w)
     for (int s = 0, first = 0; s < p->devices; first = last_of(p, s++) + 1) {
         Price price = price_with(x, first, last_of(p, s), s, p->fate.at);
         Bytes bound = p->dev.at[s].bound;
-        const char *hurry = price.offloaded ? ((const char *[]){"", " soon", " now"})[p->ask.copy_slack] : "";
+        const char *hurry = price.offloaded ? ((const char *[]){"", " soon", " now"})[p->ask.choice.copy_slack] : "";
         double far = (double)(price.need - bound) / (double)bound;
         if (price.offloaded && far > 0) {
             w->more = far > w->more ? far : w->more;

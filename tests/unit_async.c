@@ -291,7 +291,7 @@ static Ns star_step(int p, int m, Ints depth)
     backward_units = two;
     set_times(w, unit_ns);
     set_plan(w, "1f1b*", p);
-    w->p.ask.depth = &depth;
+    w->p.ask.choice.depth = &depth;
     if (order(&w->p) || part(&w->p, limit) || keep(&w->p) || comm(&w->p) || lower(&w->p) || sim(&w->p))
         check(false, "1f1b* p=%d m=%d: no plan", p, m);
     check_order(&w->p);

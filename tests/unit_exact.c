@@ -431,7 +431,8 @@ static void test_moved(int graphs)
         Answer a = {0};
         m.x = (Product){.w = w, .limit = limit, .best = INT64_MAX};
         bool any = exact(&q, &a);
-        for (w->p.ask.copy_slack = COPY_SLACK_ALL; w->p.ask.copy_slack <= COPY_SLACK_NONE; w->p.ask.copy_slack++) {
+        CopySlack *slack = &w->p.ask.choice.copy_slack;
+        for (*slack = COPY_SLACK_ALL; *slack <= COPY_SLACK_NONE; ++*slack) {
             m.x.prices = prices_open(&w->p, price_whole(&w->p, limit));
             every_moved_cut(&m, 0, 0);
         }

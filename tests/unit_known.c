@@ -235,7 +235,7 @@ static void test_skips(void)
         }
         set_times(w, unit_ns);
         set_plan(w, schedule[i % 2], p);
-        w->p.ask.far = true;
+        w->p.ask.choice.far = true;
         if (order(&w->p) || part(&w->p, vast) || keep(&w->p) || comm(&w->p) || lower(&w->p) || sim(&w->p))
             check(false, "skips, p=%d m=%d: no plan", p, m);
         check_comm(&w->p);

@@ -49,14 +49,14 @@ static bool near_plan(Model *m, const Graph *g, const Cost *c, int stages, const
     for (int i = 0; i < MOST_STAGES; i++)
         limit[i] = INT64_MAX / 4;
     Plan p = {.g = g, .c = c, .m = m, .schedule = schedule, .devices = stages, .chunks = 1};
-    p.ask.far = far;
+    p.ask.choice.far = far;
     if (order_refuses(g, m, schedule_of(p.schedule), stages) || order(&p) || part(&p, limit) || keep(&p))
         return false;
     if (part_cuts(&p, &cuts))           /* so the replay knows how far a message goes */
-        p.ask.cuts = &cuts;
+        p.ask.choice.cuts = &cuts;
     if (away)
         send_away(&p);
-    p.ask.copy_slack = (CopySlack)dice(4);
+    p.ask.choice.copy_slack = (CopySlack)dice(4);
     if (comm(&p) || lower(&p) || (schedule_of(schedule)->split && waits_longer(&p)))
         return false;
     mem_unplaced(&p);
@@ -130,7 +130,7 @@ static double folded_plan(const Model *m, const Graph *g, const Cost *c, int sta
             *PUSH(&cuts) = o;
             at++;
         }
-    Plan p = {.g = g, .c = c, .m = m, .schedule = schedule, .devices = stages, .chunks = 2, .ask.cuts = &cuts};
+    Plan p = {.g = g, .c = c, .m = m, .schedule = schedule, .devices = stages, .chunks = 2, .ask.choice.cuts = &cuts};
     if (order(&p) || part(&p, limit) || keep(&p) || comm(&p) || lower(&p) || sim(&p))
         die("%s on %d stages: no plan", schedule, stages);
     return fabs((double)(p.predicted.value - p.step)) / (double)p.step;

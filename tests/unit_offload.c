@@ -306,7 +306,7 @@ static void test_copies(void)
 static Ns step_in(World *w, CopySlack hurry, int places)
 {
     Plan *p = &w->p;
-    p->ask.copy_slack = hurry;
+    p->ask.choice.copy_slack = hurry;
     plan_to_comm(w);
     if (lower(p) || mem(p))
         die("no plan");

@@ -200,12 +200,12 @@ static void test_unit(void)
 /* The step with these cuts, through all passes; 0: it does not fit. */
 static Ns step_with(World *w, const char *row, const Actions *lists, const Ints *cuts, const Bytes *limit)
 {
-    bool early = w->p.ask.early;
+    bool early = w->p.ask.choice.early;
     set_plan(w, row, w->p.devices);
     w->p.chunks = w->m.plan.chunks;
-    w->p.ask.early = early;
-    w->p.ask.cuts = cuts;
-    w->p.ask.lists = lists;
+    w->p.ask.choice.early = early;
+    w->p.ask.choice.cuts = cuts;
+    w->p.ask.choice.lists = lists;
     if (order(&w->p))
         return 0;
     check_order(&w->p);
@@ -263,7 +263,7 @@ static int rows_planned(World *w, const char *const *row, const Ints *cuts, cons
         Plan *p = alloc(sizeof *p), made = w->p;
         *p = made;
         p->schedule = "optimal";
-        p->ask.seed = schedule_of(row[r]);
+        p->ask.choice.seed = schedule_of(row[r]);
         *PUSH(from) = p;
         best = best < 0 || p->step < from->at[best]->step ? from->n - 1 : best;
     }
@@ -488,9 +488,10 @@ static void test_two_ways(void)
         for (int d = 0; d < MOST; d++)
             PUSH(&w->m.devices)->memory = limit[d] = INT64_MAX / 4;
         w->p.devices = devices;
-        w->p.ask.early = dice(2);
+        w->p.ask.choice.early = dice(2);
         Ns step = step_with(w, row[k], NULL, NULL, limit);
-        check(!step || merges_early(&w->p) == w->p.ask.early, "%s, graph %d: early merges %d", row[k], number, w->p.ask.early);
+        const bool early = w->p.ask.choice.early;
+        check(!step || merges_early(&w->p) == early, "%s, graph %d: early merges %d", row[k], number, early);
         if (step && number % 2)
             keep_needs(&w->p, limit);
         for (int d = 0; d < devices && step && number % 2; d++)

@@ -318,7 +318,7 @@ static void test_far(const char *layers, const char *stages, int least)
     Candidate near = {.x = &(Options){0}, .g = g, .c = cost(g, m, NULL), .m = m, .stages = least,
                       .schedule = schedule_of(m->plan.schedule), .key = ""};
     candidate_finish(&near);
-    check(p && p->ask.far && plan_stages(p) == least && near.best && p->step < near.best->step,
+    check(p && p->ask.choice.far && plan_stages(p) == least && near.best && p->step < near.best->step,
           "%s stages: %lld ns, %d without far sends %lld", stages, p ? (long long)p->step : 0, least,
           near.best ? (long long)near.best->step : 0);
     mem_release(mark);

@@ -15,8 +15,8 @@ static void set_pace(World *w, const Pace *a, Ints *lead, Ints *lag)
 {
     *lead = (Ints){(int *)a->lead, MOST, MOST};
     *lag = (Ints){(int *)a->lag, MOST, MOST};
-    w->p.ask.lead = lead;
-    w->p.ask.lag = lag;
+    w->p.ask.choice.lead = lead;
+    w->p.ask.choice.lag = lag;
 }
 
 /* ---- ends ------------------------------------------------------------------------------------------------------------ */
@@ -69,7 +69,7 @@ static Ns step_with(World *w, const Pace *a, const Ints *cuts, const Bytes *limi
     int devices = w->p.devices;
     void *mark = mem_mark();
     set_plan(w, "zb*", devices);
-    w->p.ask.cuts = cuts;
+    w->p.ask.choice.cuts = cuts;
     set_pace(w, a, &lead, &lag);
     Ns step = order(&w->p) || part(&w->p, limit) || keep(&w->p) || comm(&w->p) || lower(&w->p) || sim(&w->p) ? 0 : w->p.step;
     if (step)

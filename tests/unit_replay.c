@@ -35,7 +35,7 @@ static void test_replay(void)
         set_pairs(w);
         set_plan(w, schedule[way], devices);
         w->m.plan.recompute = RECOMPUTE_AUTO;
-        w->p.ask.far = way < 2 && number % 2;
+        w->p.ask.choice.far = way < 2 && number % 2;
         if (order(&w->p))
             continue;
         Live *live = live_open(&w->p);

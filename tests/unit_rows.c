@@ -110,7 +110,7 @@ static Plan *plan_of(const Case *k, const Options *x, const Model *m)
     const Graph *g = graph_of(x, m);
     const char *why = order_refuses(g, m, row, k->p);
     check(!why, "%s p=%d m=%d v=%d g=%d: %s", k->row, k->p, k->m, k->v, k->g, why);
-    return new_plan(g, cost_shared(cost(g, m, NULL), m, k->p), m, k->p, k->row, &(Ask){.early = true});
+    return new_plan(g, cost_shared(cost(g, m, NULL), m, k->p), m, k->p, k->row, &(Ask){.choice.early = true});
 }
 
 /* 1f1b's devices have v of these chunks in one stage. */

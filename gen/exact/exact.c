@@ -258,7 +258,7 @@ static bool tighten(ExactSearch *s)
 /* May anything go to the host? */
 static bool may_leave(const Question *q)
 {
-    return q->p->m->plan.offload != OFFLOAD_NONE && !q->p->ask.no_offload;
+    return q->p->m->plan.offload != OFFLOAD_NONE && !q->p->ask.choice.no_offload;
 }
 
 /* Is every plan longer than the question allows?  Where results may be offloaded, targets refute nothing. */
@@ -560,7 +560,7 @@ bool exact(const Question *q, Answer *a)
     if (possible && share == 1 && s.best.value == NEVER)
         try_any(&s);
     exact_improve(&s, PREVIEWED_ACTIONS);
-    if (!q->unseeded && !q->p->ask.unproven) {
+    if (!q->unseeded && !q->p->ask.effort.unproven) {
         prove(&s);
         exact_improve_more(&s);
     }
@@ -581,8 +581,9 @@ bool exact(const Question *q, Answer *a)
         s.refuted = s.closed;
         smallest(&s, s.refuted / 64 + 1);
         const Ask *ask = &s.q->p->ask;
-        int64_t most = ask->proofs > APART_PROOFS ? (int64_t)APART_ACTIONS * APART_PROOFS / ask->proofs : APART_ACTIONS;
-        bool trial = s.q->unseeded || ask->unproven || ask->trials || most < PREVIEWED_ACTIONS;
+        const int n = ask->effort.proofs;
+        int64_t most = n > APART_PROOFS ? (int64_t)APART_ACTIONS * APART_PROOFS / n : APART_ACTIONS;
+        bool trial = s.q->unseeded || ask->effort.unproven || ask->trials || most < PREVIEWED_ACTIONS;
         int64_t end = s.actions + (trial ? PREVIEWED_ACTIONS : most);
         for (int part = APART_PARTS; part > 0 && s.best.value > s.refuted + 1; part /= 2)
             if (!refute(&s, s.refuted + (s.best.value - 1 - s.refuted + part - 1) / part, end))

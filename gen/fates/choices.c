@@ -26,7 +26,7 @@ Choices choices_of(const Plan *p)
 {
     Recompute asked = p->m->plan.recompute;
     Choices x = {.base = keep_fates(p, false), .recompute = asked == RECOMPUTE_AUTO,
-             .offload = p->m->plan.offload == OFFLOAD_AUTO && !p->ask.no_offload};
+             .offload = p->m->plan.offload == OFFLOAD_AUTO && !p->ask.choice.no_offload};
     const int *all = fates_under(p, RECOMPUTE_AUTO, true), *unread = fates_under(p, RECOMPUTE_AUTO, false);
     x.may = alloc((size_t)p->g->tensor.n);
     for (int t = 0; (x.recompute || x.offload) && t < p->g->tensor.n; t++)

@@ -290,7 +290,7 @@ char *fates_may(const Plan *p, const int *base)
             continue;
         if (spec->recompute == RECOMPUTE_AUTO)
             may[t] |= MAY_DROP;
-        if (spec->offload == OFFLOAD_AUTO && !p->ask.no_offload && !overlap &&
+        if (spec->offload == OFFLOAD_AUTO && !p->ask.choice.no_offload && !overlap &&
             (base[t] == FATE_KEEP || spec->recompute == RECOMPUTE_AUTO))
             may[t] |= MAY_SEND;
     }

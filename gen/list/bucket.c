@@ -5,7 +5,7 @@
  * Problem: replicas exchange their gradients behind the last backward of a step.  The wire is idle before, and computing is
  * idle then.  But most gradients are complete well before that backward ends.
  *
- * Method: the list of a device, as comm and offload wrote it, is taken apart.  Backward of each chunk is cut into Ask.buckets
+ * Method: the list of a device, as comm and offload wrote it, is taken apart.  Backward of a chunk is cut into Choice.buckets
  * pieces, behind the calls that complete equal shares of the bytes of its gradients: the same calls for each micro-batch, so
  * a routine is written once.  Folds of gradient groups behind the last one are cut alike.  A bucket is what a piece of the last
  * micro-batch completes.  Behind a piece its bucket begins its way up the tree (share.c), and each gradient that was under way
@@ -21,7 +21,7 @@
  *
  * Cost: linear in the list, and in the calls of the last micro-batch times their operands.
  *
- * Not handled: two pipelines in a replica (Ask.early has another way), asynchronous schedules, which have no replicas.
+ * Not handled: two pipelines in a replica (Choice.early has another way), asynchronous schedules, which have no replicas.
  */
 #include "transport.h"
 #include "budgets.h"

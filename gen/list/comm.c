@@ -20,7 +20,7 @@
  * The slack of one computation on either side keeps a rendezvous from stalling a balanced pipeline.  It costs one boundary
  * buffer.  Lists that hold spare micro-batches to hide slow messages get two (order_slack), and one more buffer a side.
  *
- * With Ask.far a value that skips over stages gets the slack for each stage that it goes: transport_slack().  Even that may
+ * With Choice.far a value that skips over stages gets the slack for each stage that it goes: transport_slack().  Even that may
  * not be enough.  The sender of one waits for a receive, and that receive is posted behind a computation that waits for the
  * sender.  Then sends get twice as much, until nobody waits in a circle.  Without any waits for sends there is no circle,
  * because computations depend on each other in none.

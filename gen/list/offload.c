@@ -389,14 +389,14 @@ static int by_due(const void *a, const void *b)
 /* Places that all micro-batches share; 0: as many as it takes. */
 static int places(const Offload *x)
 {
-    return x->p->ask.copy_slack == COPY_SLACK_SECOND ? 2 : x->p->ask.copy_slack == COPY_SLACK_NEXT;
+    return x->p->ask.choice.copy_slack == COPY_SLACK_SECOND ? 2 : x->p->ask.choice.copy_slack == COPY_SLACK_NEXT;
 }
 
 /* The last boundary for a tensor to be gone.  With places, the forward that takes its own begins there. */
 static int out_until(const Offload *x, const OffloadCopy *c)
 {
     int from = x->piece.at[c->out - 1].action;
-    if (x->p->ask.copy_slack == COPY_SLACK_NONE)
+    if (x->p->ask.choice.copy_slack == COPY_SLACK_NONE)
         return c->out;
     for (int i = from + 1, left = places(x); left > 0 && i < x->old->n; i++)
         if (x->old->at[i].kind == K_F && x->old->at[i].chunk == x->away.at[c->away].chunk && --left == 0)
@@ -409,7 +409,7 @@ static int in_from(const Offload *x, const OffloadCopy *c)
 {
     const Away *w = &x->away.at[c->away];
     int reader = x->piece.at[c->due].action, last = c->mb;
-    if (x->p->ask.copy_slack == COPY_SLACK_NONE)
+    if (x->p->ask.choice.copy_slack == COPY_SLACK_NONE)
         return c->due;
     for (int i = reader - 1, left = places(x); left > 0 && i >= 0; i--) {
         const Action *k = &x->old->at[i];

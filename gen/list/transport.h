@@ -9,7 +9,7 @@
  *   states     a state that one device makes and another wants goes there with a part of the update
  *   replicas   two devices send each other a part of every gradient of a chunk, in batches
  *   slack      counted in computations: a receive is posted order_slack() of them ahead of its reader, a send is waited for
- *              Plan.slack of them behind the next one, or with Ask.far for each stage that it goes.  Where devices would
+ *              Plan.slack of them behind the next one, or with Choice.far for each stage that it goes.  Where devices would
  *              then wait in a circle, sends get twice as much
  *   order      messages between two devices begin in the same order on both: the order in which the sender makes them.  Of
  *              those that one computation makes, the ones that only a W reads come last
@@ -44,10 +44,10 @@ static inline bool transport_due(int made, int now, int slack)
 
 /* The slack of a send from one device to another.  The reader of a message that skips stages comes to it later, one forward
  * computation for each stage, or one backward.  A backward takes about two of the three units that two computations take, so
- * that is 4/3 of the stages.  A sender that waits earlier stands still, and one that waits later holds more bytes: Ask.far. */
+ * that is 4/3 of the stages.  A sender that waits earlier stands still, and one that waits later holds more bytes. */
 static inline int transport_slack(const Plan *p, int slack, int from, int to)
 {
-    return p->ask.far ? slack * (4 * (from < to ? to - from : from - to) / 3) : slack;
+    return p->ask.choice.far ? slack * (4 * (from < to ? to - from : from - to) / 3) : slack;
 }
 
 /* May it be asked for?  Split backwards, several chunks a device and two directions leave messages under way longer already. */

@@ -481,7 +481,7 @@ int mem(Plan *p)
     for (int d = 0; d < p->devices; d++) {
         mem_device(p, d);
         p->dev.at[d].limit = transport_limit(p, d);
-        if (p->dev.at[d].arena > p->dev.at[d].limit && !over && !p->ask.any_arena) {
+        if (p->dev.at[d].arena > p->dev.at[d].limit && !over && !p->ask.effort.any_arena) {
             over = 1;
             p->shortfall.device = d;
             p->shortfall.need = p->dev.at[d].arena;

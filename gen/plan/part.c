@@ -136,7 +136,7 @@ static void only_narrow(const Plan *p, char *cut)
         }
     for (int o = 0, cross = 0; o + 1 < g->nf; o++) {
         cross += ends[o];
-        if (cross > p->ask.narrow && cut[o] == CUT_MAY)
+        if (cross > p->ask.choice.narrow && cut[o] == CUT_MAY)
             cut[o] = CUT_NEVER;
     }
 }
@@ -161,7 +161,7 @@ static char *positions(const Plan *p)
         must_name(p, "cut_after", spec->cut_after.at[i]);
         cut_after(p, cut, spec->cut_after.at[i]);
     }
-    if (p->ask.narrow)
+    if (p->ask.choice.narrow)
         only_narrow(p, cut);
     if (plan_cuts(p)->n)
         only_these(p, cut, plan_cuts(p));
@@ -260,8 +260,8 @@ static Question ask(const Plan *plan, const char *cut, const Bytes *limit, const
     for (int s = 0; s < chunks; s++)
         flight[s] = order_flight(p, s);
     return (Question){.p = p, .prices = prices_open(p, share), .n = p->g->nf, .chunks = chunks, .cut = cut, .flight = flight,
-                      .limit = limit, .share = share, .objective = "step", .below = p->ask.cutoff, .unseeded = p->ask.unseeded,
-                      .seeds = planners};
+                      .limit = limit, .share = share, .objective = "step", .below = p->ask.effort.cutoff,
+                      .unseeded = p->ask.effort.unseeded, .seeds = planners};
 }
 
 Question part_question(const Plan *plan, const Bytes *limit)
@@ -534,7 +534,7 @@ static bool try_shares(const Plan *p, Sharing *x, Question *q, Answer *a, bool *
     const Ns bound = first ? a->bound : x->best.bound;          /* later ones are of smaller limits */
     const Bytes over = found ? worst_of(p, q, a, x->limit) : INT64_MAX;
     const bool fits = over <= 0 && x->over <= 0;
-    const bool slow = p->ask.cutoff > 0 && found && a->value > p->ask.cutoff;
+    const bool slow = p->ask.effort.cutoff > 0 && found && a->value > p->ask.effort.cutoff;
     *better = first || (!slow && (fits ? a->value < x->best.value : over < x->over));
     if (*better) {
         Room *old = x->room;
@@ -577,7 +577,7 @@ static bool share(const Plan *p, Sharing *x)
 int part(Plan *p, const Bytes *limit)
 {
     const Planner *planner = planner_named(plan_planner(p)), any = {.plan = exact_any, .space = planner->space};
-    planner = p->ask.first_fit && planner->complete ? &any : planner;
+    planner = p->ask.effort.first_fit && planner->complete ? &any : planner;
     Bytes *target = alloc(sizeof *target * (size_t)p->devices);
     memcpy(target, limit, sizeof *target * (size_t)p->devices);
     p->target = target;
@@ -595,7 +595,7 @@ int part(Plan *p, const Bytes *limit)
      * micro-batches of a row stand for those of several. */
     if (found && (order_overlap(p) || plan_ways(p) > 1 || plan_uneven(p)))
         p->predicted.bound = 0;
-    if (!found || (p->ask.cutoff > 0 && a.value > p->ask.cutoff)) {
+    if (!found || (p->ask.effort.cutoff > 0 && a.value > p->ask.effort.cutoff)) {
         mem_drop(x.room);
         return 1;
     }

@@ -5,7 +5,7 @@
  *   operands    of each call, each tensor once, in one array; backward calls by forward operator
  *   readers     of each tensor: the first and the last forward operator with calls that read it.  So the messages over the
  *               borders of a run are seen without looking outside
- *   stages      with Ask.far, the distance of a reader: of the given cuts, or where all stages take equal times
+ *   stages      with Choice.far, the distance of a reader: of the given cuts, or where all stages take equal times
  *   moments     the computations before and after each computation of a chunk in the list of its device, and the number of
  *               micro-batches at rest then: a handful of different ones, whatever the number of micro-batches
  *
@@ -271,7 +271,7 @@ static void find_stages(Live *x)
         for (int o = 0, s = 0; o < nf; s += s < cut->n && o == cut->at[s], o++)
             x->stage[o] = s;
     }
-    if (!x->p->ask.far || beyond <= 0)
+    if (!x->p->ask.choice.far || beyond <= 0)
         return;
     x->fars = beyond < FARS ? beyond : FARS;
     x->until_op = alloc(sizeof(Ns) * (size_t)(nf + 1));

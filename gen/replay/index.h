@@ -12,7 +12,7 @@
  * DONE it has been. */
 enum { NONE, FORWARD, BACKWARD, WEIGHT, OWN, GONE, PAST, NEAR, DONE, KINDS };
 
-/* Stages that a message goes beyond the next one, with Ask.far; those that go further count as the last.  Then no list has W
+/* Stages that a message goes beyond the next one, with Choice.far; those that go further count as the last.  Then no list has W
  * apart, and no kind above GONE sends. */
 enum { FARS = 6 };
 /* Computations whose sends are under way or waited for, by kind: of messages to the next stage, and by stages beyond it. */

@@ -204,7 +204,7 @@ static int reads(const struct ReplayCopies *w, const ReplayCopy *a, int mb)
 /* Places that all micro-batches share; 0: as many as it takes. */
 static int places(const Live *x)
 {
-    return x->p->ask.copy_slack == COPY_SLACK_SECOND ? 2 : x->p->ask.copy_slack == COPY_SLACK_NEXT;
+    return x->p->ask.choice.copy_slack == COPY_SLACK_SECOND ? 2 : x->p->ask.choice.copy_slack == COPY_SLACK_NEXT;
 }
 
 /* Limits of a copy, in pieces.  out_until: a tensor of forward i of the list must be gone before this piece.  in_from: it may
@@ -213,7 +213,7 @@ static int places(const Live *x)
 static int out_until(Live *x, const struct ReplayCopies *w, int i, const CopyTime *c)
 {
     const Beats *beats = &x->beat[x->chunk];
-    if (x->p->ask.copy_slack == COPY_SLACK_NONE)
+    if (x->p->ask.choice.copy_slack == COPY_SLACK_NONE)
         return c->out;
     for (int k = i + 1, left = places(x); left > 0 && k < beats->n; k++)
         if (beats->at[k].m.now == FORWARD && --left == 0)
@@ -225,7 +225,7 @@ static int in_from(Live *x, const struct ReplayCopies *w, const ReplayCopy *a, i
 {
     const Beats *beats = &x->beat[x->chunk];
     int reader = reads(w, a, mb), same = beats->at[reader].mb, last = same;
-    if (x->p->ask.copy_slack == COPY_SLACK_NONE)
+    if (x->p->ask.choice.copy_slack == COPY_SLACK_NONE)
         return c->due;
     for (int k = reader - 1, left = places(x); left > 0 && k >= 0; k--) {
         int kind = beats->at[k].m.now, now = beats->at[k].mb;

@@ -18,7 +18,7 @@
  * gradients read are held from I to W.
  *
  * In the update, gradients of tied parameters from other devices are added.  So nothing depends on the place of the other
- * chunks, and a run can be priced before a cut is known.  With Ask.far sends that skip stages are under way for longer.  Then
+ * chunks, and a run can be priced before a cut is known.  With Choice.far sends that skip stages take longer.  Then
  * the stage of the last reader counts: that of the given cuts, or else the stage that it has where all take equal times.
  *
  * Cost: linear in the operands of the run, its backward and its recomputation.  Marks carry the number of the walk, so starting

@@ -27,7 +27,7 @@
 int schedule_star(Plan *p)
 {
     int m = plan_micro(p), stages = plan_stages(p);
-    const Ints *depth = p->ask.depth;
+    const Ints *depth = p->ask.choice.depth;
     if (p->chunks > 1 || plan_map(p)->n)
         return 1;
     for (int d = 0; d < stages; d++) {

@@ -6,22 +6,22 @@
 
 const Ints *plan_map(const Plan *p)
 {
-    return p->ask.map ? p->ask.map : &p->m->plan.map;
+    return p->ask.choice.map ? p->ask.choice.map : &p->m->plan.map;
 }
 
 const Ints *plan_cuts(const Plan *p)
 {
-    return p->ask.cuts ? p->ask.cuts : &p->m->plan.cuts;
+    return p->ask.choice.cuts ? p->ask.choice.cuts : &p->m->plan.cuts;
 }
 
 const char *plan_planner(const Plan *p)
 {
-    return p->ask.planner ? p->ask.planner : p->m->plan.planner;
+    return p->ask.choice.planner ? p->ask.choice.planner : p->m->plan.planner;
 }
 
 int plan_warmup(const Plan *p)
 {
-    return p->ask.warmup ? p->ask.warmup - 1 : (int)p->m->plan.warmup;
+    return p->ask.choice.warmup ? p->ask.choice.warmup - 1 : (int)p->m->plan.warmup;
 }
 
 Proof plan_proof(const Plan *p)

@@ -100,7 +100,7 @@ static void put_device(Plan *p, const Schedule *k, BeatsNames *x)
     for (int c = 0; c < plan_chunks(p); c++)
         if (stage_of(p, c) == x->i)
             *PUSH(&chunk) = c;
-    const Ints *leads = p->ask.lead, *lags = p->ask.lag;
+    const Ints *leads = p->ask.choice.lead, *lags = p->ask.choice.lag;
     int all = x->m * x->v, lead = leads ? leads->at[x->i] : lead_of(k, p->m, x);
     int lag = lags ? lags->at[x->i] : lag_of(k, p->m, x);
     for (int n = -lead; n < all + (lag > 0 ? lag : 0); n++) {
@@ -151,7 +151,7 @@ static Circle circle_of(const RowTrial *trial, int more)
         *PUSH(&x.lead) = trial->lead.at[i] + more;
         PUSH(&x.p.dev);
     }
-    x.p.ask = (Ask){.lead = &x.lead, .lag = &x.lag};
+    x.p.ask = (Ask){.choice = {.lead = &x.lead, .lag = &x.lag}};
     schedule_beats(&x.p);
     for (int i = 0; i < t.devices; i++) {
         TableRow *row = PUSH(&t.line);

@@ -17,13 +17,13 @@ static void put_list(Plan *p, int device, const Actions *list)
 int schedule_optimal(Plan *p)
 {
     Plan row = *p;
-    row.schedule = p->ask.seed ? p->ask.seed->name : schedule_of("auto")->name;
+    row.schedule = p->ask.choice.seed ? p->ask.choice.seed->name : schedule_of("auto")->name;
     row.slack = (Ints){0};
     if (schedule_of(row.schedule)->any_map)
-        row.ask.map = &p->home.at[0];
-    if (!p->ask.lists && order(&row))
+        row.ask.choice.map = &p->home.at[0];
+    if (!p->ask.choice.lists && order(&row))
         return 1;
     for (int d = 0; d < plan_stages(p); d++)
-        put_list(p, d, p->ask.lists ? &p->ask.lists[d] : &row.dev.at[d].order);
+        put_list(p, d, p->ask.choice.lists ? &p->ask.choice.lists[d] : &row.dev.at[d].order);
     return 0;
 }

@@ -237,7 +237,7 @@ void sched_room(const Plan *p, int device, Actions *list, int chunk)
 /* Two directions mirror each other: both devices of a chunk are through with it at the same place of their lists. */
 static bool merges_early(const Plan *p)
 {
-    return p->ask.early && plan_ways(p) > 1;
+    return p->ask.choice.early && plan_ways(p) > 1;
 }
 
 static bool is_last(const Plan *p, int device, const Action *k)

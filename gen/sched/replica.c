@@ -27,8 +27,8 @@
  *
  * Cost: 2 (r-1) / r times the gradient over each replica's wire and direction, the least of any all-reduce, in 2 log2 r turns.
  *
- * Replicas exchange behind the last computation of the step, or behind pieces of it (Ask.buckets).  Of two directions, with
- * Ask.early, a chunk is exchanged behind its own last computation: the devices of a chunk are as far as each other then.
+ * Replicas exchange behind the last computation of the step, or behind pieces of it (Choice.buckets).  Of two directions, with
+ * Choice.early, a chunk is exchanged behind its own last computation: the devices of a chunk are as far as each other then.
  *
  * Not handled: replicas on devices of different speed (stages are cut for the first replica, under the least memory of all).
  */
@@ -184,7 +184,7 @@ int plan_levels(const Plan *p)
     return n;
 }
 
-/* Two pipelines in a replica have Ask.early; asynchronous schedules have no replicas.  With plan.widths it is not built. */
+/* Two pipelines in a replica have Choice.early; asynchronous schedules have no replicas.  With plan.widths it is not built. */
 bool plan_may_bucket(const Plan *p)
 {
     return plan_levels(p) > 0 && plan_ways(p) == 1 && !plan_uneven(p);
@@ -192,7 +192,7 @@ bool plan_may_bucket(const Plan *p)
 
 int plan_buckets(const Plan *p)
 {
-    return p->ask.buckets > 1 && plan_may_bucket(p) ? p->ask.buckets : 1;
+    return p->ask.choice.buckets > 1 && plan_may_bucket(p) ? p->ask.choice.buckets : 1;
 }
 
 int plan_partner(const Plan *p, int device, int chunk, int level)

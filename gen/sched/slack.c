@@ -101,7 +101,8 @@ void sched_slack(Plan *p)
     p->slack.n = 0;
     for (int i = 0; i < 2 * x.chunks; i++)
         *PUSH(&p->slack) = ahead;
-    if (order_overlap(p) || schedule_of(p->ask.seed && !p->ask.lists ? p->ask.seed->name : p->schedule)->any_map)
+    const Choice *is = &p->ask.choice;
+    if (order_overlap(p) || schedule_of(is->seed && !is->lists ? is->seed->name : p->schedule)->any_map)
         return;
     x.made = alloc(sizeof *x.made * 2 * (size_t)x.chunks * (size_t)x.m);
     for (int i = 0; i < 2 * x.chunks * x.m; i++)

@@ -36,8 +36,8 @@ static Ns exchange_of(const Plan *p)
 static Plan *with_pieces(const Candidate *k, const Plan *of, int pieces, Ns beat)
 {
     Ask ask = of->ask;
-    ask.buckets = pieces;
-    ask.below_step = beat - 1;
+    ask.choice.buckets = pieces;
+    ask.effort.below_step = beat - 1;
     void *mark = mem_mark();
     Options quiet = *k->x;
     quiet.dump = NULL;

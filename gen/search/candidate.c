@@ -40,7 +40,7 @@ bool better(const Plan *a, const Plan *b)
 
 bool is_exact(const Candidate *k)
 {
-    return planner_named(k->ask.planner ? k->ask.planner : k->m->plan.planner)->complete;
+    return planner_named(k->ask.choice.planner ? k->ask.choice.planner : k->m->plan.planner)->complete;
 }
 
 bool is_spent(const Candidate *k)
@@ -50,7 +50,7 @@ bool is_spent(const Candidate *k)
 
 bool is_free(const Candidate *k)
 {
-    return is_exact(k) && !k->ask.first_fit && !(k->ask.cuts ? k->ask.cuts->n : k->m->plan.cuts.n);
+    return is_exact(k) && !k->ask.effort.first_fit && !(k->ask.choice.cuts ? k->ask.choice.cuts->n : k->m->plan.cuts.n);
 }
 
 Proof below_step(Proof known, const Plan *p)
@@ -94,7 +94,7 @@ Plan *pass_wide(const Candidate *k, Bytes *limit, Verdict *why)
     Plan *first = pass(k, &k->ask, limit, why);
     Bytes *more = alloc(sizeof *more * (size_t)first->devices);
     bool none = *why == NO_PLAN && first->predicted.value == 0 && first->shortfall.device < 0 && first->step == 0;
-    bool open = none && k->m->plan.offload != OFFLOAD_NONE && !k->ask.no_offload;
+    bool open = none && k->m->plan.offload != OFFLOAD_NONE && !k->ask.choice.no_offload;
     for (size_t i = 0; open && !is_spent(k) && i < sizeof parts / sizeof *parts; i++) {
         for (int d = 0; d < first->devices; d++)
             more[d] = limit[d] + limit[d] / 32 * parts[i];
@@ -115,9 +115,9 @@ Plan *in_full(const Options *x, Plan *p, const Ints *cuts, int64_t work)
     Verdict why;
     ask.work = purse_new(NULL, work);
     ask.trials = NULL;
-    ask.cuts = cuts;
-    ask.cutoff = ask.below_step = 0;
-    ask.unseeded = false;
+    ask.choice.cuts = cuts;
+    ask.effort.cutoff = ask.effort.below_step = 0;
+    ask.effort.unseeded = false;
     Plan *full = pass(&k, &ask, p->target, &why);
     if (why != PLANNED || full->step > p->step)
         return p;
@@ -133,7 +133,7 @@ Candidate candidate_with(const Candidate *k, const Ask *ask)
 
 bool candidate_predicts(const Candidate *k)
 {
-    return is_exact(k) && !k->ask.first_fit && !k->schedule->async;
+    return is_exact(k) && !k->ask.effort.first_fit && !k->schedule->async;
 }
 
 Ns candidate_least(const Candidate *k)
@@ -153,7 +153,7 @@ void candidate_start(Candidate *k, Ns cutoff)
 {
     k->seen = seen_new();
     k->limit = least_memory(k->m, k->stages);
-    k->ask.cutoff = candidate_predicts(k) && !k->grows ? cutoff : 0;
+    k->ask.effort.cutoff = candidate_predicts(k) && !k->grows ? cutoff : 0;
     k->first = k->failed = pass_wide(k, k->limit, &k->why);
     k->best = k->why == PLANNED ? k->first : NULL;
     k->proof = k->first->predicted;
@@ -179,26 +179,27 @@ static bool is_full(const Candidate *k)
 
 static bool lacks_slack(const Candidate *k)
 {
-    return !k->best && k->ask.copy_slack == COPY_SLACK_ALL && k->failed->host.n > 0 && !k->failed->shortfall.host;
+    return !k->best && k->ask.choice.copy_slack == COPY_SLACK_ALL && k->failed->host.n > 0 && !k->failed->shortfall.host;
 }
 
 /* The fastest plans were too tight to pack. */
 static bool has_cuts(const Candidate *k)
 {
-    return !k->best && is_exact(k) && !k->ask.first_fit && k->failed->chunk.n > 0;
+    return !k->best && is_exact(k) && !k->ask.effort.first_fit && k->failed->chunk.n > 0;
 }
 
 /* Chunks share a device, and nothing fits so, or only what is slow. */
 static bool has_shared_devices(const Candidate *k)
 {
-    int chunks = k->ask.map ? k->ask.map->n : k->m->plan.map.n;
+    int chunks = k->ask.choice.map ? k->ask.choice.map->n : k->m->plan.map.n;
     bool slow = !k->best || k->best->step - k->proof.alone > k->proof.alone / 128;
-    return slow && is_exact(k) && !k->ask.first_fit && (k->m->plan.chunks > 1 || chunks > k->stages);
+    return slow && is_exact(k) && !k->ask.effort.first_fit && (k->m->plan.chunks > 1 || chunks > k->stages);
 }
 
 bool candidate_is_open(const Candidate *k)
 {
-    return k->best && k->best->step > k->proof.bound && is_free(k) && k->m->plan.offload == OFFLOAD_AUTO && !k->ask.no_offload;
+    return k->best && k->best->step > k->proof.bound && is_free(k) && k->m->plan.offload == OFFLOAD_AUTO &&
+        !k->ask.choice.no_offload;
 }
 
 static bool chose_cuts(const Candidate *k)
@@ -279,7 +280,7 @@ static bool refine(Candidate *k, int rows)
 
 bool candidate_refine(Candidate *k, Ns cutoff)
 {
-    k->ask.cutoff = candidate_predicts(k) && !k->grows ? cutoff : 0;
+    k->ask.effort.cutoff = candidate_predicts(k) && !k->grows ? cutoff : 0;
     return refine(k, REMEDIES);
 }
 

@@ -58,7 +58,7 @@ static Ns least_of(const Search *s, Arranged *a, const Kinds *kinds, const int *
     Ask other = s->ask;
     Ns least = least_with(s, a, kinds, with, &s->ask, best), least_other = least;
     if (a->m->plan.warmup == WARMUP_AUTO && a->k->warmups) {
-        other.warmup = 1 + WARMUP_B;
+        other.choice.warmup = 1 + WARMUP_B;
         least_other = least_with(s, a, kinds, with, &other, NULL);
     }
     return least < least_other ? least : least_other;
@@ -78,7 +78,7 @@ static int *own_order(const Cost *c, const Model *m, Orderer *make)
 
 static void arrange(const Search *s, Arranged *a, const Kinds *kinds)
 {
-    Orderer *orderer = planner_named(s->ask.planner ? s->ask.planner : a->m->plan.planner)->orderer;
+    Orderer *orderer = planner_named(s->ask.choice.planner ? s->ask.choice.planner : a->m->plan.planner)->orderer;
     int *given = alloc(sizeof *given * (size_t)a->stages), *best = alloc(sizeof *best * (size_t)a->stages);
     int most = a->g->nf > 1000 ? (int)(ORDERS * (int64_t)1000 / a->g->nf) : ORDERS;
     for (int i = 0; i < a->stages; i++)
@@ -108,11 +108,11 @@ static Plan *plan_order(const Search *s, const Plan *best, const Arranged *a, co
 {
     const Model *with = ordered(a->m, a->stages, device);
     Search one = {.x = s->x, .ask = s->ask, .best = -1, .cutoff = best ? best->step : 0};
-    one.ask.first_fit |= soon;
+    one.ask.effort.first_fit |= soon;
     list_schedule(&one, a->g, cost_of(s, a, with), with, a->stages, a->k);
     search_all(&one);
     *failed = *failed ? *failed : search_failed(&one);
-    if (one.best >= 0 && soon && !s->ask.first_fit)
+    if (one.best >= 0 && soon && !s->ask.effort.first_fit)
         return plan_order(s, best, a, device, false, least, failed);
     *least = a->runs ? search_least(&one) : 0;
     return search_best(&one);
@@ -129,7 +129,7 @@ static Plan *plan_orders(const Search *s, Arranged *a, Plan **failed)
     for (int i = 0; i < a->list.n; i++) {
         const DeviceOrder *x = &a->list.at[i];
         a->proven = best && x->least >= best->step;
-        if (a->proven || (best && (a->planned >= most || s->ask.first_fit))) {
+        if (a->proven || (best && (a->planned >= most || s->ask.effort.first_fit))) {
             covered = x->least < covered ? x->least : covered;
             break;
         }

@@ -105,7 +105,8 @@ typedef enum { ONCE, FAST, WHOLE } How;
 /* A plan under a limit, for a part of what is left. */
 static Plan *ask(Least *l, Bytes limit, bool no_offload, How how, Plan **failed)
 {
-    Ask one = {.first_fit = how != FAST, .any_arena = how != WHOLE, .unproven = how == FAST, .no_offload = no_offload,
+    Ask one = {.choice.no_offload = no_offload,
+               .effort = {.first_fit = how != FAST, .any_arena = how != WHOLE, .unproven = how == FAST},
                .more = (l->full->train.micro - l->m->train.micro) / l->m->plan.replicas,
                .work = purse_new(l->work, how == FAST ? QUESTION_WORK : LEAST_QUESTION),
                .trials = how == FAST ? purse_new(NULL, LEAST_STEPS / LEAST_FAST) : l->trials};
@@ -175,7 +176,7 @@ static void search_near(Least *l, Bytes target, bool no_offload, How how, int pa
 static void lengthen(Least *l)
 {
     Plan any = *l->best;
-    any.ask.any_arena = true;
+    any.ask.effort.any_arena = true;
     l->best = lengthened(l->x, l->full, &any);
     l->fits = l->best ? wanted(l, l->best) : 0;
 }

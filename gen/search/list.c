@@ -12,7 +12,7 @@
  * 1F1B* has a list only for depths that follow from a finished plan: when one is finished, its successors are appended.  The
  * leads and lags of zb* follow from cuts alone.
  *
- * Last of all, candidates that may still win are asked once more with sends that skip stages waited for later (Ask.far).  Their
+ * Last of all, candidates that may still win are asked once more with sends that skip stages waited for later.  Their
  * bytes are held for longer, so neither choice is always the better one.  Then come exchanges of replicas in pieces.
  */
 #include "list.h"
@@ -34,7 +34,7 @@
 /* Plans with several chunks a device are many, for cuts that were expected to be slower may be faster. */
 static void loosen(Search *s, Candidate *x)
 {
-    if (x->m->plan.chunks <= 1 || s->ask.trials || s->ask.first_fit || !is_exact(x))
+    if (x->m->plan.chunks <= 1 || s->ask.trials || s->ask.effort.first_fit || !is_exact(x))
         return;
     if (!s->loose)
         s->loose = purse_new(NULL, FULL_STEPS);
@@ -62,12 +62,12 @@ static void map_chunks(Candidate *k)
     if (k->m->plan.chunks > 1 || k->m->plan.replicas > 1)
         err(k->m->plan.loc, NULL, "planner madpipe chooses the chunks; plan.chunks and plan.replicas are not for it");
     if (!madpipe(p, limit, found)) {
-        k->ask.planner = planners->name;
+        k->ask.choice.planner = planners->name;
         k->report_only = true;
         return;
     }
-    k->ask.map = &found->map;
-    k->ask.cuts = &found->cuts;
+    k->ask.choice.map = &found->map;
+    k->ask.choice.cuts = &found->cuts;
     k->stages = found->devices;
     k->note = strf("%d pieces; a period of %.3f ms by MadPipe's program and 1F1B*", found->map.n, (double)found->period / 1e6);
 }
@@ -78,14 +78,14 @@ static void add_warmups(Search *s, const Graph *g, const Cost *c, const Model *m
 {
     bool same = stages == 1 || g->micro / m->plan.replicas <= 2;
     if (!same)
-        add(s, g, c, m, stages, k)->ask.warmup = 1 + WARMUP_B;
-    add(s, g, c, m, stages, k)->ask.warmup = 1 + WARMUP_A;
+        add(s, g, c, m, stages, k)->ask.choice.warmup = 1 + WARMUP_B;
+    add(s, g, c, m, stages, k)->ask.choice.warmup = 1 + WARMUP_A;
 }
 
 /* Early merges use idle time, but a device waits for them.  Late ones are the last, for they need less memory. */
 static void add_merges(Search *s, const Graph *g, const Cost *c, const Model *m, int stages, const Schedule *k)
 {
-    add(s, g, c, m, stages, k)->ask.early = true;
+    add(s, g, c, m, stages, k)->ask.choice.early = true;
     add(s, g, c, m, stages, k);
 }
 
@@ -113,7 +113,7 @@ static void add_seeds(Search *s, const Graph *g, const Cost *c, const Model *m, 
         add_row(s, g, c, m, stages, k);
         for (int i = from; i < s->all.n; i++) {
             s->all.at[i].schedule = schedule;
-            s->all.at[i].ask.seed = k;
+            s->all.at[i].ask.choice.seed = k;
         }
     }
 }
@@ -121,13 +121,13 @@ static void add_seeds(Search *s, const Graph *g, const Cost *c, const Model *m, 
 /* The row that its lists are of. */
 static const Schedule *row_of(const Candidate *k)
 {
-    return k->ask.seed ? k->ask.seed : k->schedule;
+    return k->ask.choice.seed ? k->ask.choice.seed : k->schedule;
 }
 
 void list_schedule(Search *s, const Graph *g, const Cost *c, const Model *m, int stages, const Schedule *k)
 {
     int from = s->all.n;
-    const char *planner = s->ask.planner ? s->ask.planner : m->plan.planner;
+    const char *planner = s->ask.choice.planner ? s->ask.choice.planner : m->plan.planner;
     (k->improves ? add_seeds : add_row)(s, g, c, m, stages, k);
     for (int i = from; i < s->all.n; i++) {
         s->all.at[i].grows = row_of(&s->all.at[i])->depths;
@@ -140,9 +140,9 @@ void list_schedule(Search *s, const Graph *g, const Cost *c, const Model *m, int
 
 static Candidate *add_like(Search *s, const Candidate *like)
 {
-    const Schedule *seed = like->ask.seed;
+    const Schedule *seed = like->ask.choice.seed;
     Candidate *one = add(s, like->g, like->c, like->m, like->stages, like->schedule);
-    one->ask.seed = seed;
+    one->ask.choice.seed = seed;
     return one;
 }
 
@@ -153,12 +153,12 @@ static void add_depths(Search *s, const Candidate *k)
     const Candidate like = *k;
     if (!like.best)
         return;
-    bool shallow = like.ask.depth || like.best->step - like.proof.bound > like.proof.bound / NEAR_DEEP;
+    bool shallow = like.ask.choice.depth || like.best->step - like.proof.bound > like.proof.bound / NEAR_DEEP;
     Depths all = star_tries(like.best, shallow);
     for (int i = 0; i < all.n; i++) {
         Candidate *one = add_like(s, &like);
-        one->ask.depth = all.at[i];
-        one->ask.unproven = is_exact(one);
+        one->ask.choice.depth = all.at[i];
+        one->ask.effort.unproven = is_exact(one);
     }
 }
 
@@ -169,7 +169,7 @@ static void add_shallow(Search *s, const Candidate *k)
     for (int d = 0; d < like.stages; d++)
         *PUSH(depth) = 1;
     Candidate *one = add_like(s, &like);
-    one->ask.depth = depth;
+    one->ask.choice.depth = depth;
     one->grows = true;
 }
 
@@ -193,10 +193,10 @@ static void add_paces(Search *s, const Candidate *k)
     if (!paces_of(like.best ? like.best : like.first, least_memory(like.m, like.stages), lead, lag))
         return;
     Candidate *one = add_like(s, &like);
-    one->ask.lead = lead;
-    one->ask.lag = lag;
+    one->ask.choice.lead = lead;
+    one->ask.choice.lag = lag;
     one->note = pace_text(lead, lag);
-    one->grows = !like.ask.lead && !row_of(one)->joins;
+    one->grows = !like.ask.choice.lead && !row_of(one)->joins;
 }
 
 /* From I to W a device holds more than 1f1b does.  Where nothing fits so, the lists of 1f1b come first, and then those that
@@ -210,8 +210,8 @@ static void add_joined(Search *s, const Candidate *k)
         *PUSH(lag) = -1;
     }
     Candidate *one = add_like(s, &like);
-    one->ask.lead = lead;
-    one->ask.lag = lag;
+    one->ask.choice.lead = lead;
+    one->ask.choice.lag = lag;
     one->note = pace_text(lead, lag);
     one->grows = true;
 }
@@ -219,7 +219,7 @@ static void add_joined(Search *s, const Candidate *k)
 /* The first plan ends a search that asks for no more, and an interrupt any. */
 static bool is_over(const Search *s)
 {
-    return busy_stopped() || ((s->ask.first_fit || s->ask.any_arena) && s->best >= 0);
+    return busy_stopped() || ((s->ask.effort.first_fit || s->ask.effort.any_arena) && s->best >= 0);
 }
 
 /* ---- optimal --------------------------------------------------------------------------------------------------------- */
@@ -246,7 +246,7 @@ static bool add_lists(Search *s)
     if (!lists)
         return false;
     Candidate *one = add_like(s, &like);
-    one->ask.lists = lists;
+    one->ask.choice.lists = lists;
     one->note = "lists found by local search";
     return true;
 }
@@ -271,11 +271,11 @@ static bool has_beats(const Candidate *k)
 
 static void add_successors(Search *s, const Candidate *k)
 {
-    if (k->schedule->joins && !k->best && !k->ask.lag)
+    if (k->schedule->joins && !k->best && !k->ask.choice.lag)
         add_joined(s, k);
     else if (k->grows && has_beats(k))
         add_paces(s, k);
-    else if (k->grows && !k->best && !k->ask.depth)
+    else if (k->grows && !k->best && !k->ask.choice.depth)
         add_shallow(s, k);
     else if (k->grows)
         add_depths(s, k);
@@ -322,7 +322,7 @@ static void plan_each(Search *s, int from)
 {
     for (int i = from, n = s->all.n - from; i < s->all.n && !is_over(s); i++) {
         Ask *ask = &s->all.at[i].ask;
-        ask->proofs = ask->proofs > n ? ask->proofs : n;
+        ask->effort.proofs = ask->effort.proofs > n ? ask->effort.proofs : n;
         busy_at(", plan %d of %d", i + 1, s->all.n);
         if (!s->all.at[i].done)
             candidate_start(&s->all.at[i], best_step(s));
@@ -372,7 +372,7 @@ static int next_unproven(const Search *s, Ns most)
     int found = -1;
     for (int i = 0; i < s->all.n; i++) {
         const Candidate *k = &s->all.at[i];
-        bool open = k->ask.unproven && k->proof.value > 0 && k->proof.value <= most;
+        bool open = k->ask.effort.unproven && k->proof.value > 0 && k->proof.value <= most;
         if (open && (found < 0 || k->proof.value < s->all.at[found].proof.value))
             found = i;
     }
@@ -388,9 +388,9 @@ static void plan_whole(Search *s)
             return;
         const Candidate like = s->all.at[i];
         int at = s->all.n;
-        s->all.at[i].ask.unproven = false;
+        s->all.at[i].ask.effort.unproven = false;
         Candidate *one = add_like(s, &like);
-        one->ask.depth = like.ask.depth;
+        one->ask.choice.depth = like.ask.choice.depth;
         plan_each(s, at);
         refine_all(s);
         if (s->best == i && s->all.at[at].best && !better(like.best, s->all.at[at].best))
@@ -404,12 +404,12 @@ static void plan_whole(Search *s)
 static const Plan *plan_of_rival(const Search *s, const Candidate *like, const char *name, Purse *trials)
 {
     Search rival = {.x = s->x, .ask = s->ask, .best = -1};
-    rival.ask.planner = name;
+    rival.ask.choice.planner = name;
     rival.ask.trials = trials;
     list_schedule(&rival, like->g, like->c, like->m, like->stages, like->schedule);
     search_all(&rival);
     const Plan *p = rival.best < 0 ? NULL : rival.all.at[rival.best].best;
-    return p && p->ask.depth ? p : NULL;
+    return p && p->ask.choice.depth ? p : NULL;
 }
 
 /* The depths that are tried follow from plans of this planner alone, and others may lead to a shorter step.  So those of a
@@ -435,7 +435,7 @@ static void try_rival_depths(Search *s)
             }
     for (int i = 0; i < faster.n && (s->best < 0 || faster.at[i]->step < best_step(s)); i++) {
         int known = s->all.n;
-        add_like(s, &like)->ask.depth = faster.at[i]->ask.depth;
+        add_like(s, &like)->ask.choice.depth = faster.at[i]->ask.choice.depth;
         plan_each(s, known);
         refine_all(s);
     }
@@ -465,7 +465,7 @@ static bool was_cut_off(const Candidate *k)
 static bool may_far(const Search *s, int i, bool skips)
 {
     const Candidate *k = &s->all.at[i];
-    if (k->report_only || k->ask.far || k->m->device_order == ORDER_FREE || !(k->best || was_cut_off(k)))
+    if (k->report_only || k->ask.choice.far || k->m->device_order == ORDER_FREE || !(k->best || was_cut_off(k)))
         return false;
     bool far = transport_may_far(k->best ? k->best : k->first) && (k->best ? skips_stages(k->best) : skips);
     return far && (i == s->best || k->proof.bound < best_step(s));
@@ -478,8 +478,8 @@ static int plan_far(Search *s, int i, bool home)
     int at = s->all.n;
     Candidate *one = add_like(s, &like);
     one->ask = like.ask;
-    one->ask.far = true;
-    one->ask.no_offload |= home;
+    one->ask.choice.far = true;
+    one->ask.choice.no_offload |= home;
     one->ask.work = home ? purse_new(NULL, FIRST_WORK) : one->ask.work;
     const char *note = home ? strf("nothing is copied to the host; %s", far_note) : far_note;
     one->note = like.note ? strf("%s; %s", like.note, note) : note;
@@ -507,7 +507,8 @@ static void fit_far(Search *s)
 {
     for (int i = 0, n = s->all.n; i < n && s->best < 0 && !is_over(s); i++) {
         const Candidate *k = &s->all.at[i];
-        bool given = (k->ask.cuts ? k->ask.cuts->n : k->m->plan.cuts.n) > 0 && k->first->shortfall.device >= 0 && !k->ask.far;
+        const Ints *cuts = k->ask.choice.cuts ? k->ask.choice.cuts : &k->m->plan.cuts;
+        bool given = cuts->n > 0 && k->first->shortfall.device >= 0 && !k->ask.choice.far;
         if (given && k->m->device_order != ORDER_FREE && transport_may_far(k->first) && skips_stages(k->first))
             plan_far(s, i, false);
     }
@@ -543,7 +544,7 @@ static void try_buckets(Search *s)
 static void polish_best(Search *s)
 {
     Candidate *k = s->best < 0 ? NULL : &s->all.at[s->best];
-    if (!k || is_over(s) || s->ask.trials || s->ask.first_fit || !is_spent(k))
+    if (!k || is_over(s) || s->ask.trials || s->ask.effort.first_fit || !is_spent(k))
         return;
     Purse *before = k->ask.work;
     Ns bound = k->proof.bound;

@@ -117,7 +117,7 @@ static Offer *best_offer(const Search *s, Offers *all, Offer *best, int64_t most
         void *mark = mem_mark();
         OfferTrial t = {{.x = s->x, .ask = s->ask, .best = -1, .cutoff = !best ? 0 : o->gain ? best->step : best->weight}, o};
         t.s.ask.more = o->more;
-        t.s.ask.unseeded = !o->schedule->depths || !o->gain;    /* they follow from the cuts of a plan: better ones help */
+        t.s.ask.effort.unseeded = !o->schedule->depths || !o->gain;    /* they follow from cuts: better ones help */
         t.s.ask.work = purse_new(work, ROW_WORK);
         t.s.ask.trials = purse_new(NULL, 0);    /* the fixed orders, and a few more */
         note_plan(o, diag_accepts(try_offer, &t) ? o->plan : NULL);
@@ -172,7 +172,7 @@ Plan *offer_rows(const Search *s, Plan *best)
     if (all.n > 0)
         qsort(all.at, (size_t)all.n, sizeof *all.at, by_guess);
     const Offer *found = best_offer(s, &all, &first, ROWS_WORK);
-    return found == &first ? best : in_full(s->x, found->plan, found->plan->ask.cuts, ROW_WORK);
+    return found == &first ? best : in_full(s->x, found->plan, found->plan->ask.choice.cuts, ROW_WORK);
 }
 
 /* ---- devices of a stage ---------------------------------------------------------------------------------------------- */
@@ -327,7 +327,7 @@ Plan *offer_degrees(SearchOf *full, const Options *x, const Model *m, const Ask 
     find_degrees(&all);
     if (!all.offer.n)
         return full(x, with_team(m, (TeamForm){m->plan.tensor, POSITIONS_WHOLE, EXPERTS_DIVIDED}), ask, failed);
-    const Search s = {.x = &quiet, .ask = ask ? *ask : (Ask){0}};
+    const Search s = {.x = &quiet, .ask = ask ? *ask : (Ask){.more = 0}};
     Offer *first = &all.offer.at[0];
     Plan *p = full(&quiet, named(m, first), ask, failed);
     note_plan(first, p);

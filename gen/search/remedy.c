@@ -42,7 +42,7 @@ void cut_slack(Candidate *k)
 {
     for (CopySlack slack = COPY_SLACK_SECOND; slack <= COPY_SLACK_NONE && !k->best && k->failed->host.n > 0; slack++) {
         Ask ask = k->ask;
-        ask.copy_slack = slack;
+        ask.choice.copy_slack = slack;
         Candidate with = asked(k, &ask);
         if (with.best && (with.best != with.first || with.best->host.n > 0))
             polish(&with);
@@ -56,7 +56,7 @@ void cut_slack(Candidate *k)
 void stay_home(Candidate *k)
 {
     Ask ask = k->ask;
-    ask.no_offload = true;
+    ask.choice.no_offload = true;
     ask.work = purse_new(NULL, FIRST_WORK);      /* of its own: prices of copies may have spent the rest */
     Candidate with = candidate_with(k, &ask);
     Ns cutoff = k->best ? k->best->step : 0;
@@ -70,7 +70,7 @@ void stay_home(Candidate *k)
 void take_any(Candidate *k)
 {
     Ask ask = k->ask;
-    ask.first_fit = true;
+    ask.effort.first_fit = true;
     ask.layouts = purse_new(NULL, FULL_STEPS);      /* of its own: it is the last that may find a plan */
     Candidate with = asked(k, &ask);
     if (!with.best)
@@ -84,7 +84,7 @@ void take_any(Candidate *k)
 void take_narrow(Candidate *k)
 {
     Ask ask = k->ask;
-    for (ask.narrow = MOST_REQUESTS / 2; !k->best && ask.narrow > 0 && !is_spent(k); ask.narrow /= 2) {
+    for (ask.choice.narrow = MOST_REQUESTS / 2; !k->best && ask.choice.narrow > 0 && !is_spent(k); ask.choice.narrow /= 2) {
         Candidate with = asked(k, &ask);
         if (with.best)
             take(k, with.best, proof_of(k, NULL, with.best, "cuts that fewer values cross"));
@@ -95,9 +95,9 @@ void take_narrow(Candidate *k)
 static Plan *plan_of_rival(const Candidate *k, const Ask *as, const char *name, Purse *trials)
 {
     Ask ask = *as;
-    ask.planner = name;
+    ask.choice.planner = name;
     ask.trials = trials;
-    ask.below_step = k->best ? k->best->step : 0;
+    ask.effort.below_step = k->best ? k->best->step : 0;
     Candidate with = candidate_with(k, &ask);
     candidate_finish(&with);
     if (with.first != with.best)
@@ -128,7 +128,7 @@ void ask_rivals(Candidate *k)
         void *mark = mem_mark();
         Plan *p = plan_of_rival(k, &ask, r->name, trials);
         if (promises(p, k->best) && !k->ask.trials)
-            p = in_full(k->x, p, p->ask.cuts, QUESTION_WORK);
+            p = in_full(k->x, p, p->ask.choice.cuts, QUESTION_WORK);
         if (!promises(p, k->best) || (k->best && !better(p, k->best)))
             mem_release(mark);
         else
@@ -171,9 +171,9 @@ static Plan *lay_out(const Candidate *k, Cut *cut, int chunks, bool once, Purse 
     for (int c = 0; c + 1 < chunks; c++)
         *PUSH(cuts) = cut->last[c];
     Ask ask = k->ask;
-    ask.cuts = cuts;
+    ask.choice.cuts = cuts;
     ask.trials = trials;
-    ask.below_step = k->best ? k->best->step : 0;
+    ask.effort.below_step = k->best ? k->best->step : 0;
     Candidate with = candidate_with(k, &ask);
     if (!once) {
         candidate_finish(&with);
@@ -182,7 +182,7 @@ static Plan *lay_out(const Candidate *k, Cut *cut, int chunks, bool once, Purse 
     Verdict why;
     with.seen = trials != k->ask.trials ? k->seen : NULL;
     Plan *p = pass(&with, &ask, least_memory(k->m, k->stages), &why);
-    cut->slow = why == NO_PLAN && ask.below_step > 0 && p->step > ask.below_step;
+    cut->slow = why == NO_PLAN && ask.effort.below_step > 0 && p->step > ask.effort.below_step;
     return why == PLANNED ? p : NULL;
 }
 

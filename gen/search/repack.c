@@ -158,7 +158,7 @@ static Plan *bisect(const Candidate *k, const Ask *ask, Plan *was, Bytes *limit,
                 .first = was};
     if (!part_cuts(was, cuts))
         return NULL;
-    r.ask.cuts = cuts;
+    r.ask.choice.cuts = cuts;
     for (int s = 0; s < stages; s++)
         r.target[s] = (StageTarget){limit[s], -1, NONE};
     learn(r.target, was, stages);
@@ -210,16 +210,16 @@ static void feed_back(Candidate *k)
  * plans that take 1/SLOWER longer than was expected count as none at first. */
 void repack(Candidate *k)
 {
-    const Ns most = k->proof.value + k->proof.value / SLOWER, cutoff = k->ask.cutoff;
+    const Ns most = k->proof.value + k->proof.value / SLOWER, cutoff = k->ask.effort.cutoff;
     const Candidate was = *k;
     bool several = plan_chunks(k->first) > plan_stages(k->first);
     bool tighter = several && candidate_predicts(k) && (cutoff == 0 || most < cutoff);
     if (tighter) {
         k->limit = alloc(sizeof *k->limit * (size_t)k->first->devices);
         memcpy(k->limit, was.limit, sizeof *k->limit * (size_t)k->first->devices);
-        k->ask.cutoff = most;
+        k->ask.effort.cutoff = most;
         feed_back(k);
-        k->ask.cutoff = cutoff;
+        k->ask.effort.cutoff = cutoff;
     }
     if (!k->best) {
         k->limit = was.limit;
@@ -252,8 +252,8 @@ static void try_cuts(void *ctx)
 static Plan *plan_with(const Candidate *k, const Ask *ask, const Plan *best, const Ints *cuts)
 {
     Try t = {k, *ask, best, NULL};
-    t.ask.cuts = cuts;
-    t.ask.below_step = best->step;
+    t.ask.choice.cuts = cuts;
+    t.ask.effort.below_step = best->step;
     return diag_accepts(try_cuts, &t) ? t.p : NULL;
 }
 

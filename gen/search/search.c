@@ -190,10 +190,10 @@ static bool single(const Model *m)
 /* A planner that proves looks at all rows; others are as published. */
 static bool tries_rows(const Search *s, const Model *m)
 {
-    const char *planner = s->ask.planner ? s->ask.planner : m->plan.planner;
+    const char *planner = s->ask.choice.planner ? s->ask.choice.planner : m->plan.planner;
     bool any = m->plan.any_row && schedule_open(m->plan.schedule);
     return any && planner_named(planner)->complete && m->plan.objective == STEP_TIME && m->device_order == ORDER_GIVEN
-        && !s->ask.first_fit && !s->ask.any_arena && !busy_stopped();
+        && !s->ask.effort.first_fit && !s->ask.effort.any_arena && !busy_stopped();
 }
 
 static Plan *lay_out_winner(const Search *s, Plan *best)
@@ -204,8 +204,8 @@ static Plan *lay_out_winner(const Search *s, Plan *best)
 
 static Plan *search_asked(const Options *x, const Model *m, const Ask *ask, Plan **failed)
 {
-    Search s = {.x = x, .ask = ask ? *ask : (Ask){0}, .best = -1};
-    s.cutoff = s.ask.cutoff;
+    Search s = {.x = x, .ask = ask ? *ask : (Ask){.more = 0}, .best = -1};
+    s.cutoff = s.ask.effort.cutoff;
     /* Forms of fuse: a graph that was read has its own. */
     Models all = {0};
     const Model *form[FORMS] = {m};
@@ -218,7 +218,7 @@ static Plan *search_asked(const Options *x, const Model *m, const Ask *ask, Plan
     Plan *best = NULL;
     if (!s.ask.work) {
         s.ask.work = purse_new(NULL, SEARCH_WORK);
-        s.ask.work->kept = SEARCH_WORK - (s.ask.stop_early ? QUESTION_WORK : FIRST_WORK);
+        s.ask.work->kept = SEARCH_WORK - (s.ask.effort.stop_early ? QUESTION_WORK : FIRST_WORK);
     }
     if (!s.ask.layouts)
         s.ask.layouts = purse_new(NULL, FULL_STEPS);
@@ -262,14 +262,14 @@ static bool is_full(const Plan *p)
 /* A joined call is faster.  Where memory is short, a cut inside one may save more.  All share the work of layouts. */
 static Plan *search_graphs(const Options *x, const Model *m, const Ask *ask, Plan **failed)
 {
-    Ask with = ask ? *ask : (Ask){0};
+    Ask with = ask ? *ask : (Ask){.more = 0};
     with.layouts = with.layouts ? with.layouts : purse_new(NULL, FULL_STEPS);
     Plan *best = search_asked(x, m, &with, failed);
-    bool enough = best && (with.first_fit || with.any_arena || !is_full(best));
+    bool enough = best && (with.effort.first_fit || with.effort.any_arena || !is_full(best));
     const Plan *seen = best ? best : *failed;
     if (enough || busy_stopped() || !seen || !may_part(x, m, seen->g) || !move_is_on("apart"))
         return best;
-    with.cutoff = best ? best->step : with.cutoff;
+    with.effort.cutoff = best ? best->step : with.effort.cutoff;
     with.work = with.work ? with.work : purse_new(NULL, FIRST_WORK);
     Plan *none, *apart = search_with(x, fuse_as(m, FUSE_SUMS), &with, &none);
     if (!apart || (best && !wins(apart, best)))
@@ -305,7 +305,7 @@ static Plan *search_whole(const Options *x, const Model *m, const Ask *ask, Plan
 /* A shorter step in place of one of very many micro-batches, if one has lists that are alike. */
 static Plan *search_lengths(const Options *x, const Model *m, const Ask *ask, Plan **failed)
 {
-    Ask with = ask ? *ask : (Ask){0};
+    Ask with = ask ? *ask : (Ask){.more = 0};
     Options quiet = *x;
     quiet.dump = NULL;
     for (int i = 0; i < 4 && shorter(x, m, 1 + i / 2, 0) != m; i++) {
@@ -356,7 +356,7 @@ Plan *search(const Options *x, const Model *m, Plan **failed)
 
 Plan *search_brief(const Options *x, const Model *m, Plan **failed)
 {
-    return search_or_any(x, m, &(Ask){.stop_early = true}, failed);
+    return search_or_any(x, m, &(Ask){.effort.stop_early = true}, failed);
 }
 
 typedef struct { SearchOf *of; const Options *x; const Model *m; const Ask *ask; Plan *best, *failed; } SearchTrial;
@@ -391,7 +391,8 @@ bool search_fits(const Options *x, const Model *m, const Ask *budget, Bytes *nee
 {
     void *mark = mem_mark();
     Plan *failed = NULL;
-    Ask ask = {.first_fit = true, .no_offload = budget->no_offload, .work = budget->work, .trials = trials_of(budget)};
+    Ask ask = {.effort.first_fit = true, .choice.no_offload = budget->choice.no_offload, .work = budget->work,
+               .trials = trials_of(budget)};
     bool fits = search_with(x, m, &ask, &failed);
     *need = !fits && failed ? failed->shortfall.need : 0;
     mem_release(mark);
@@ -413,10 +414,11 @@ Plan *search_again(const Plan *p, const Model *m, const Ints *cuts, const Ask *l
     Candidate *one = PUSH(&s.all);
     *one = (Candidate){.x = &quiet, .g = p->g, .c = p->c, .m = m, .stages = plan_stages(p), .schedule = k,
                        .key = numeric_key(p->g, m, p->c)};
-    one->ask = (Ask){.map = p->ask.map, .cuts = cuts, .depth = p->ask.depth, .lead = p->ask.lead, .lag = p->ask.lag,
-                     .seed = p->ask.seed, .lists = p->ask.lists, .far = p->ask.far, .early = p->ask.early,
-                     .no_offload = p->ask.no_offload, .buckets = p->ask.buckets, .warmup = p->ask.warmup, .estimate_only = true,
-                     .work = left->work, .trials = left->trials};
+    one->ask = (Ask){.choice = p->ask.choice, .effort.estimate_only = true, .work = left->work, .trials = left->trials};
+    one->ask.choice.cuts = cuts;
+    one->ask.choice.planner = NULL;
+    one->ask.choice.copy_slack = COPY_SLACK_ALL;
+    one->ask.choice.narrow = 0;
     bool model = diag_accepts(try_again, &s);
     *failed = model ? search_failed(&s) : NULL;
     return model ? search_best(&s) : NULL;

@@ -109,7 +109,7 @@ Plan *lengthened(const Options *x, const Model *full, const Plan *p)
         k.ask = k.first->ask;
         k.soon = true;                  /* the shorter step has found the cuts and the fates */
         k.ask.work = purse_new(NULL, FIRST_WORK);
-        k.ask.cuts = part_cuts(p, cuts) ? cuts : k.ask.cuts;
+        k.ask.choice.cuts = part_cuts(p, cuts) ? cuts : k.ask.choice.cuts;
         k.limit = memcpy(alloc(sizeof *k.limit * (size_t)p->devices), p->target, sizeof *k.limit * (size_t)p->devices);
         plan_drop(k.first);             /* its lists are large, and only what it lacks is asked */
         repack(&k);

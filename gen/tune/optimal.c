@@ -77,7 +77,7 @@ static Ints *computations_of(OptimalTuner *x, const Plan *p)
 static Plan *plan_with(const OptimalTuner *x, const Actions *lists)
 {
     Ask ask = x->p->ask;
-    ask.lists = lists;
+    ask.choice.lists = lists;
     return new_plan(x->p->g, x->p->c, x->p->m, x->n, x->p->schedule, &ask);
 }
 
@@ -200,7 +200,7 @@ static void set_times(OptimalTuner *x, const Facts *f, int chunk, const Price *p
 /* Times and bytes as the plan has them. */
 static void open_shop(OptimalTuner *x)
 {
-    Plan *p = plan_with(x, x->p->ask.lists);
+    Plan *p = plan_with(x, x->p->ask.choice.lists);
     if (order(p))
         die("optimal: no lists of a plan");
     Question q = part_question(p, x->limit);
@@ -351,7 +351,7 @@ const Actions *lists_of(const Plan *p, const Bytes *limit, const Plans *from)
     OptimalTuner *x = tuner_new(p, limit);
     if (!x->last)
         return NULL;
-    x->value = step_of(x, p->ask.lists);
+    x->value = step_of(x, p->ask.choice.lists);
     open_shop(x);
     Starts all = starts_of(x, from);
     int64_t steps = least(OPTIMAL_STEPS, (int64_t)OPTIMAL_MOVES * JOBSHOP_KINDS * x->m * x->chunks);
@@ -390,7 +390,7 @@ static bool is_mirrored(const OptimalTuner *x)
 Ns lists_bound(const Plan *p, const Bytes *limit)
 {
     OptimalTuner *x = tuner_new(p, limit);
-    Plan *plan = x->last ? plan_with(x, p->ask.lists) : NULL;
+    Plan *plan = x->last ? plan_with(x, p->ask.choice.lists) : NULL;
     if (!plan || !is_mirrored(x) || order(plan))
         return 0;
     Question q = part_question(plan, limit);

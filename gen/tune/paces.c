@@ -91,8 +91,8 @@ static Ns step_of(PacesTuner *x)
     Ints lead = {x->now.lead, x->n, x->n}, lag = {x->now.lag, x->n, x->n};
     Ask ask = x->p->ask;
     void *mark = mem_mark();
-    ask.lead = &lead;
-    ask.lag = &lag;
+    ask.choice.lead = &lead;
+    ask.choice.lag = &lag;
     Plan *p = new_plan(x->p->g, x->p->c, x->p->m, x->n, x->p->schedule, &ask);
     Ns step = NEVER;
     if (!order(p)) {
@@ -202,8 +202,8 @@ bool paces_of(const Plan *p, const Bytes *limit, Ints *lead, Ints *lag)
         return false;
     for (int d = 0; d < n; d++) {
         x.known[d].at = alloc(sizeof(PacesKnown) * PACE_TRIALS);
-        x.now.lead[d] = p->ask.lead ? p->ask.lead->at[d] : n - 1 - d;
-        x.now.lag[d] = p->ask.lag ? p->ask.lag->at[d] : -1;
+        x.now.lead[d] = p->ask.choice.lead ? p->ask.choice.lead->at[d] : n - 1 - d;
+        x.now.lag[d] = p->ask.choice.lag ? p->ask.choice.lag->at[d] : -1;
     }
     judge(&x);
     Pace start = pace_new(n);

@@ -77,7 +77,7 @@ static void loads_of(const Plan *p, Ns *load)
 /* Those of the plan are known. */
 static bool is_known(const Depths *all, const Plan *p, const int *depth)
 {
-    const Ints *asked = p->ask.depth;
+    const Ints *asked = p->ask.choice.depth;
     int stages = plan_stages(p), equal = 0;
     for (int d = 0; d < stages; d++)
         equal += depth[d] == (asked ? asked->at[d] : stages - d);

@@ -81,7 +81,7 @@ static Outcome plan_at(Compare *c, int64_t batch, bool open)
     with->train.micro = c->micro;
     with->train.global = batch * c->micro;
     Plan *failed = NULL;
-    Ask none = {0}, ask = {.trials = open ? NULL : trials_of(&none)};   /* else asked whether it fits, and its time */
+    Ask none = {.more = 0}, ask = {.trials = open ? NULL : trials_of(&none)};   /* else asked whether it fits, and its time */
     const bool whole = open && c->planner->complete;                            /* as dpgen plan asks */
     const Plan *p = whole ? search_quiet(c->x, with, &failed) : search_with(c->x, with, &ask, &failed);
     return view_outcome(p, failed);

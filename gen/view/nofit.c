@@ -38,7 +38,7 @@
 static Plan *packed(const Plan *failed, CopySlack slack)
 {
     Plan *p = alloc(sizeof *p), with = *failed;
-    with.ask.copy_slack = slack;
+    with.ask.choice.copy_slack = slack;
     memset(&with.dev, 0, sizeof with.dev);
     for (int d = 0; d < failed->devices; d++) {
         DevicePlan stripped = failed->dev.at[d];
@@ -187,7 +187,7 @@ static bool fits_as(Doctor *x, const Model *v, bool home)
         x->late = true;
         return false;
     }
-    const Ask one = {.no_offload = home, .work = purse_new(x->budget.work, QUESTION_WORK), .trials = x->budget.trials};
+    const Ask one = {.choice.no_offload = home, .work = purse_new(x->budget.work, QUESTION_WORK), .trials = x->budget.trials};
     return search_fits(x->x, v, &one, &need);
 }
 
