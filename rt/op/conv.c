@@ -30,7 +30,7 @@ void conv_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, co
     (void)h;
     Conv v = {batch, height, width, in, yheight, ywidth, out, kheight, kwidth, stride, top, left, dilate, groups};
     if (dweight)
-        weight_gradient(st, dweight, dy, x, acc, &v);
+        convolve_weight(st, dweight, dy, x, acc, &v);
     if (dbias)
         bias_gradient(st, dbias, dy, acc, batch * yheight * ywidth, out);
 }

@@ -13,16 +13,15 @@
  * is added to the finished chain.  dx is the same with output channels.  An element of dweight is one chain over samples, rows
  * and columns of y, where a tap outside adds a product with zero; it is then given to the accumulator.
  *
- * Cost: that of the product; weights are packed once for BLOCK pixels.  Not handled: few channels in a group fill a part of a
- * tile only, which makes a depthwise convolution slow.
+ * Kernels of one pixel at stride 1 are products of all pixels, of matrices that lie there; those of single channels are in
+ * depthwise.h.
+ *
+ * Cost: that of the product; weights are packed once for BLOCK pixels.  Not handled: few channels in a group, more than one,
+ * which fill a part of a tile only.
  */
 #ifndef CONV_H
 #define CONV_H
-#include "gemm.h"
-
-typedef struct {
-    long batch, height, width, in, yheight, ywidth, out, kheight, kwidth, stride, top, left, dilate, groups;
-} Conv;
+#include "depthwise.h"
 
 /* n pixels of a block, first, first + step, ...: what they read lies at `at`, `line` apart. */
 typedef struct { const real *at; long line, first, step, n; } Run;
@@ -169,16 +168,48 @@ static inline void weight_gradient(Stage *st, float *dweight, const real *dy, co
     }
 }
 
+/* Is it a product of pixels by channels?  A chain may end at -0, to which convolve() adds 0 where no bias is: so does this. */
+enum { WIDEST = TREES ? 4096 : 64 };
+static const real nothing[WIDEST];
+
+static inline int is_pointwise(const Conv *v)
+{
+    return v->groups == 1 && v->in <= WIDEST && v->out <= WIDEST && v->kheight * v->kwidth == 1 && v->stride == 1 &&
+           v->yheight == v->height && v->ywidth == v->width && v->top == 0 && v->left == 0;
+}
+
 /* y of x, and x of y; either may have a bias. */
 static inline void convolve_on(Stage *st, real *y, const real *x, const real *weight, const real *bias, const Conv *v)
 {
     long depth = v->in / v->groups, size = v->kheight * v->kwidth, pixels = v->batch * v->yheight * v->ywidth;
-    convolve(st, y, v, read_forward, x, weight, size, depth * size, bias, pixels, v->ywidth, v->out / v->groups, depth);
+    if (is_pointwise(v))
+        product_to(st, y, view(x, v->in, 1), view(weight, 1, v->in), bias ? bias : nothing, pixels, v->out, v->in, v->in);
+    else if (is_depthwise(v))
+        depth_convolve(st, y, x, weight, bias, v, 0);
+    else
+        convolve(st, y, v, read_forward, x, weight, size, depth * size, bias, pixels, v->ywidth, v->out / v->groups, depth);
 }
 
 static inline void convolve_back(Stage *st, real *x, const real *y, const real *weight, const real *bias, const Conv *v)
 {
     long depth = v->in / v->groups, size = v->kheight * v->kwidth, pixels = v->batch * v->height * v->width;
-    convolve(st, x, v, read_backward, y, weight, depth * size, size, bias, pixels, v->width, depth, v->out / v->groups);
+    if (is_pointwise(v))
+        product_to(st, x, view(y, v->out, 1), view(weight, v->in, 1), bias ? bias : nothing, pixels, v->in, v->out,
+                   v->out);
+    else if (is_depthwise(v))
+        depth_convolve(st, x, y, weight, bias, v, 1);
+    else
+        convolve(st, x, v, read_backward, y, weight, depth * size, size, bias, pixels, v->width, depth, v->out / v->groups);
+}
+
+static inline void convolve_weight(Stage *st, float *dweight, const real *dy, const real *x, int acc, const Conv *v)
+{
+    long pixels = v->batch * v->yheight * v->ywidth;
+    if (is_pointwise(v))
+        product_give(st, dweight, view(dy, 1, v->out), view(x, v->in, 1), acc, v->out, v->in, pixels, pixels);
+    else if (is_depthwise(v))
+        depth_gradient(st, dweight, dy, x, acc, v);
+    else
+        weight_gradient(st, dweight, dy, x, acc, v);
 }
 #endif

@@ -30,7 +30,7 @@ void conv_transpose_backward_w(Stage *st, float *dweight, float *dbias, const re
 {
     Conv v = OTHER_WAY;
     if (dweight)
-        weight_gradient(st, dweight, x, dy, acc, &v);
+        convolve_weight(st, dweight, x, dy, acc, &v);
     if (dbias)
         bias_gradient(st, dbias, dy, acc, batch * yheight * ywidth, out);
 }
