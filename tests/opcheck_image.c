@@ -3,6 +3,7 @@
  * Checks of images: Conv, MaxPool, AvgPool, BatchNorm, lines with corners, operands repeated in the middle.  See opcheck.h.
  */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include "opcheck.h"
 
@@ -22,6 +23,16 @@ static const long shapes[][SIZES] = {
     {1, 40, 9, 3, 20, 9, 2, 5, 1, 2, 2, 0, 1, 1},
     {1, 3, 300, 2, 2, 149, 3, 2, 5, 2, 0, 1, 1, 1},         /* a line longer than a block */
     {1, 9, 10, 4, 9, 10, 20, 7, 7, 1, 3, 3, 1, 1},
+    {1, 5, 4, 35, 5, 4, 37, 1, 1, 1, 0, 0, 1, 1},           /* a product of pixels */
+    {2, 3, 2, 5, 5, 4, 4, 1, 1, 1, 1, 1, 1, 1},             /* none: pads */
+    {2, 9, 11, 37, 9, 11, 37, 3, 3, 1, 1, 1, 1, 37},        /* single channels: a tail of vectors */
+    {1, 8, 13, 70, 4, 7, 70, 5, 5, 2, 2, 2, 1, 70},         /* two tasks, a stride, columns of the kernel that are left */
+    {2, 5, 12, 16, 5, 12, 16, 2, 7, 1, 1, 6, 2, 16},        /* dilated: the first tap of a line is never inside */
+    {1, 7, 19, 65, 3, 7, 65, 3, 4, 3, 0, 2, 1, 65},
+    {1, 6, 9, 33, 4, 7, 33, 3, 3, 1, 0, 0, 1, 33},
+    {1, 2, 3, 9, 5, 5, 9, 2, 2, 2, 4, 4, 2, 9},             /* windows that are wholly outside */
+    {1, 3, 20, 4, 3, 20, 4, 1, 17, 1, 0, 8, 1, 4},          /* too wide a kernel for a reach */
+    {1, 4, 5, 8, 4, 5, 16, 3, 3, 1, 1, 1, 1, 8},            /* two results of a channel */
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
@@ -70,35 +81,67 @@ static void conv(void)
     }
 }
 
-/* The written order of a chain: kernel rows, kernel columns, channels, fused; bias to the finished chain.  Bits, in float. */
-static void conv_chain(void)
+/* Results have the bits of their chains, and 0 is added where no bias is.  `apart`: those that they may have instead. */
+static void chain_bits(const char *name, const Tensor *t, const float *chain, const float *apart, const Tensor *bias)
 {
-    const long *d = shapes[1];
-    Tensor *x = operand(REAL, d[B] * d[H] * d[W] * d[C], -1, 1), *w = operand(REAL, d[O] * d[C] * d[KH] * d[KW], -1, 1);
-    Tensor *b = operand(REAL, d[O], -1, 1), *y = result(REAL, d[B] * d[Y] * d[X] * d[O]);
-    conv_forward(stage, y->k, x->k, w->k, b->k, 0, CONV(d));
-    read_back(y);
-    for (long i = 0; i < y->n && !hashing(); i++) {
-        long o = i % d[O], column = i / d[O] % d[X], row = i / d[O] / d[X] % d[Y], sample = i / d[O] / d[X] / d[Y];
-        float sum = 0;
-        volatile float apart = 0, term;
-        for (long k = 0; k < 9 * d[C]; k++) {
-            long h = row + k / d[C] / 3 - 1, v = column + k / d[C] % 3 - 1, channel = k % d[C];
-            if (h < 0 || h >= d[H] || v < 0 || v >= d[W])
-                continue;
-            float a = (float)x->v[((sample * d[H] + h) * d[W] + v) * d[C] + channel];
-            float by = (float)w->v[(o * d[C] + channel) * 9 + k / d[C]];
-            sum = fmaf(a, by, sum);
-            term = a * by, apart = apart + term;
+    for (long i = 0; i < t->n && !hashing(); i++) {
+        float add = bias ? (float)bias->v[i % bias->n] : 0, got = (float)t->v[i], want[2] = {chain[i], apart[i]};
+        int same = 0;
+        for (int k = 0; k < 2; k++) {
+            real rounded[1];
+            put(rounded, 0, want[k] + add);
+            if (t->type == REAL)
+                want[k] = get(rounded, 0);
+            same |= got == want[k] && !signbit(got) == !signbit(want[k]);
         }
-        real want[1];
-        put(want, 0, sum + (float)b->v[o]);
-        if (folds())            /* kernels of GPUs, which the compiler of the doubles leaves apart */
-            put(want, 0, get(want, 0) == (float)y->v[i] ? sum + (float)b->v[o] : apart + (float)b->v[o]);
-        double chain = get(want, 0);
-        expect(chain == y->v[i], "conv_forward: [%ld] is %.9g, the chain is %.9g", i, y->v[i], chain);
+        expect(same, "%s: [%ld] is %.9g, the chain is %.9g", name, i, got, want[0]);
     }
+}
+
+/* The chains of a shape, as docs/bits.md has them, in bits.  With numbers up to `most` whose products vanish a chain may end at
+ * -0: that of y and of dx then gets 0, that of dweight stays.  A compiler may leave steps of kernels of GPUs apart. */
+static void conv_bits(const long *d, double most)
+{
+    long in = d[C] / d[G], out = d[O] / d[G], taps = d[KH] * d[KW], pixels = d[Y] * d[X];
+    Tensor *x = operand(REAL, d[B] * d[H] * d[W] * d[C], -most, most), *w = operand(REAL, d[O] * in * taps, -most, most);
+    Tensor *b = most < 1 ? NULL : operand(REAL, d[O], -1, 1), *y = result(REAL, d[B] * pixels * d[O]);
+    Tensor *dy = operand(REAL, y->n, -most, most), *dx = result(REAL, x->n), *dw = result(FLOAT, w->n);
+    float *sum = calloc((size_t)(2 * y->n + x->n + w->n), sizeof *sum), *sumx = sum + y->n, *sumw = sumx + x->n;
+    float *apart = sumw + w->n;
+    conv_forward(stage, y->k, x->k, w->k, b ? b->k : 0, 0, CONV(d));
+    conv_backward_x(stage, dx->k, dy->k, w->k, 0, CONV(d));
+    conv_backward_w(stage, dw->k, 0, dy->k, x->k, 0, 0, CONV(d));
+    read_back(y), read_back(dx), read_back(dw);
+    /* Taps are outside, and pixels inside: the chains of y and dx take taps in this order, those of dweight pixels. */
+    for (long k = 0; k < taps; k++)
+        for (long p = 0; p < d[B] * pixels; p++) {
+            long h = p / d[X] % d[Y] * d[S] - d[TOP] + k / d[KW] * d[D], v = p % d[X] * d[S] - d[LEFT] + k % d[KW] * d[D];
+            long inside = h >= 0 && h < d[H] && v >= 0 && v < d[W], at = ((p / pixels * d[H] + h) * d[W] + v) * d[C];
+            for (long o = 0; o < d[O]; o++)
+                for (long c = 0; c < in; c++) {
+                    long from = at + o / out * in + c, to = p * d[O] + o, weight = (o * in + c) * taps + k;
+                    float by = (float)w->v[weight], grad = (float)dy->v[to], value = inside ? (float)x->v[from] : 0;
+                    volatile float term = value * by;
+                    sumw[weight] = fmaf(grad, value, sumw[weight]);
+                    if (!inside)
+                        continue;
+                    sum[to] = fmaf(value, by, sum[to]), apart[to] += term;
+                    sumx[from] = fmaf(grad, by, sumx[from]);
+                }
+        }
+    chain_bits("conv_forward", y, sum, folds() ? apart : sum, b);
+    if (!folds()) {
+        chain_bits("conv_backward_x", dx, sumx, sumx, NULL);
+        chain_bits("conv_backward_w", dw, sumw, sumw, NULL);
+    }
+    free(sum);
     case_end();
+}
+
+static void conv_chains(void)
+{
+    for (int s = 0; s < SHAPES; s++)
+        conv_bits(shapes[s], 1), conv_bits(shapes[s], 1e-24);
 }
 
 /* One pixel of a window, or false outside. */
@@ -609,7 +652,7 @@ const Check image_checks[] = {
     {" batchstat_track batch_track ", running},
     {" batchstat_forward ", evaluation},
     {" conv_forward conv_backward_x conv_backward_w ", conv},
-    {" conv_forward ", conv_chain},
+    {" conv_forward conv_backward_x conv_backward_w ", conv_chains},
     {" pool_avg_forward pool_avg_backward ", pool_avg},
     {" pool_max_forward pool_max_backward ", pool_max},
     {NULL, NULL},

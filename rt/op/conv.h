@@ -16,8 +16,8 @@
  * Kernels of one pixel at stride 1 are products of all pixels, of matrices that lie there; those of single channels are in
  * depthwise.h.
  *
- * Cost: that of the product; weights are packed once for BLOCK pixels.  Not handled: few channels in a group, but more than
- * one, fill a part of a tile only.
+ * Cost: that of the product; weights are packed once for BLOCK pixels.  Not handled: few channels in a group, more than one,
+ * which fill a part of a tile only.
  */
 #ifndef CONV_H
 #define CONV_H
@@ -168,11 +168,14 @@ static inline void weight_gradient(Stage *st, float *dweight, const real *dy, co
     }
 }
 
-/* Is it a product of pixels by channels? */
+/* Is it a product of pixels by channels?  A chain may end at -0, to which convolve() adds 0 where no bias is: so does this. */
+enum { WIDEST = TREES ? 4096 : 64 };
+static const real nothing[WIDEST];
+
 static inline int is_pointwise(const Conv *v)
 {
-    return v->groups == 1 && v->kheight * v->kwidth == 1 && v->stride == 1 && v->yheight == v->height &&
-           v->ywidth == v->width && v->top == 0 && v->left == 0;
+    return v->groups == 1 && v->in <= WIDEST && v->out <= WIDEST && v->kheight * v->kwidth == 1 && v->stride == 1 &&
+           v->yheight == v->height && v->ywidth == v->width && v->top == 0 && v->left == 0;
 }
 
 /* y of x, and x of y; either may have a bias. */
@@ -180,7 +183,7 @@ static inline void convolve_on(Stage *st, real *y, const real *x, const real *we
 {
     long depth = v->in / v->groups, size = v->kheight * v->kwidth, pixels = v->batch * v->yheight * v->ywidth;
     if (is_pointwise(v))
-        product_to(st, y, view(x, v->in, 1), view(weight, 1, v->in), bias, pixels, v->out, v->in, v->in);
+        product_to(st, y, view(x, v->in, 1), view(weight, 1, v->in), bias ? bias : nothing, pixels, v->out, v->in, v->in);
     else if (is_depthwise(v))
         depth_convolve(st, y, x, weight, bias, v, 0);
     else
@@ -191,7 +194,8 @@ static inline void convolve_back(Stage *st, real *x, const real *y, const real *
 {
     long depth = v->in / v->groups, size = v->kheight * v->kwidth, pixels = v->batch * v->height * v->width;
     if (is_pointwise(v))
-        product_to(st, x, view(y, v->out, 1), view(weight, v->in, 1), bias, pixels, v->in, v->out, v->out);
+        product_to(st, x, view(y, v->out, 1), view(weight, v->in, 1), bias ? bias : nothing, pixels, v->in, v->out,
+                   v->out);
     else if (is_depthwise(v))
         depth_convolve(st, x, y, weight, bias, v, 1);
     else

@@ -148,7 +148,7 @@ static inline void depth_convolve(Stage *st, real *to, const real *from, const r
     long down = least(lines, ceil_div(4 * (st->threads > 0 ? st->threads : 1), strips)), each = ceil_div(lines, down);
     EACH(lines * width * v->groups * size >= 1 << 16)
     for (long task = 0; task < strips * down; task++) {
-        float panel[TAPS * LANE], add[LANE] = {0};
+        _Alignas(64) float panel[TAPS * LANE], add[LANE] = {0};
         long j = task / down * LANE, n = least(LANE, v->groups - j), first = task % down * each;
         for (long c = 0; c < LANE; c++)
             for (long t = 0; t < size; t++)
@@ -216,7 +216,7 @@ static inline void depth_gradient(Stage *st, float *dweight, const real *dy, con
     EACH(lines * v->ywidth * c * v->kheight * v->kwidth >= 1 << 16)
     for (long task = 0; task < strips * v->kheight; task++) {
         long j = task / v->kheight * LANE, n = least(LANE, c - j), i = task % v->kheight;
-        float sum[SIDE * LANE] = {0};
+        _Alignas(64) float sum[SIDE * LANE] = {0};
         for (long line = 0; line < lines; line++) {
             long row = line % v->yheight * v->stride - v->top + i * v->dilate, sample = line / v->yheight;
             const real *from = row < 0 || row >= v->height ? NULL : x + ((sample * v->height + row) * v->width) * c + j;
