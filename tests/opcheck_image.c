@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Checks of images: Conv, MaxPool, AvgPool, BatchNorm, lines with corners, operands repeated in the middle.  See opcheck.h.
+ * Checks of images: Conv, MaxPool, AvgPool, BatchNorm, operands repeated in the middle.  See opcheck.h.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -487,76 +487,6 @@ static void running(void)
     }
 }
 
-/* ---- lines with corners: their slopes there are PyTorch's -------------------------------------------------- */
-
-static double d_clip(double x) { return x < -0.5 ? -0.5 : x > 2.5 ? 2.5 : x; }
-static double d_leaky(double x) { return x < 0 ? 0.125 * x : x; }
-static double d_hard_sigmoid(double x) { return fmin(fmax(x + 3, 0), 6) / 6; }
-static double d_hard_swish(double x) { return x * d_hard_sigmoid(x); }
-static void clip_f(Stage *st, real *y, const real *x, long n) { clip_forward(st, y, x, n, -0.5f, 2.5f); }
-static void clip_b(Stage *st, real *dx, const real *dy, const real *x, long n)
-{
-    clip_backward(st, dx, dy, x, n, -0.5f, 2.5f);
-}
-
-static void leaky_f(Stage *st, real *y, const real *x, long n) { leaky_relu_forward(st, y, x, n, 0.125f); }
-static void leaky_b(Stage *st, real *dx, const real *dy, const real *x, long n)
-{
-    leaky_relu_backward(st, dx, dy, x, n, 0.125f);
-}
-
-static const struct Bent {
-    const char *forward_name, *backward_name;
-    double (*f)(double);
-    void (*forward)(Stage *, real *, const real *, long);
-    void (*backward)(Stage *, real *, const real *, const real *, long);
-    double corner[2], slope[2];
-} bent[] = {
-    {"clip_forward", "clip_backward", d_clip, clip_f, clip_b, {-0.5, 2.5}, {0, 0}},
-    {"leaky_relu_forward", "leaky_relu_backward", d_leaky, leaky_f, leaky_b, {0, 0}, {0.125, 0.125}},
-    {"hard_sigmoid_forward", "hard_sigmoid_backward", d_hard_sigmoid, hard_sigmoid_forward, hard_sigmoid_backward,
-     {-3, 3}, {0, 0}},
-    {"hard_swish_forward", "hard_swish_backward", d_hard_swish, hard_swish_forward, hard_swish_backward,
-     {-3, 3}, {0, 1}},
-};
-
-static void ref_bent(const Case *c, double *y)
-{
-    for (long i = 0; i < c->in[0]->n; i++)
-        y[i] = bent[c->d[0]].f(c->in[0]->v[i]);
-}
-
-static void bent_case(long which, long n)
-{
-    const struct Bent *u = &bent[which];
-    Tensor *x = operand(REAL, n, -4, 4), *y = result(REAL, n), *dy = operand(REAL, n, -1, 1), *dx = result(REAL, n);
-    Case c = {.d = {which}, .in = {x}};
-    for (long i = 0; i < n; i++)        /* away from the corners */
-        for (int k = 0; k < 2; k++)
-            if (fabs(x->v[i] - u->corner[k]) < 0.02) {
-                put(x->k, i, 1);
-                x->v[i] = 1;
-            }
-    u->forward(stage, y->k, x->k, n);
-    check_value(u->forward_name, y, ref_bent, &c);
-    u->backward(stage, dx->k, dy->k, x->k, n);
-    check_gradient(u->backward_name, dx, ref_bent, &c, 0, dy);
-    for (int k = 0; k < 2; k++) {
-        Tensor *at = filled(REAL, 1, u->corner[k]), *one = filled(REAL, 1, 1), *back = result(REAL, 1);
-        u->backward(stage, back->k, one->k, at->k, 1);
-        check_values(u->backward_name, back, &u->slope[k]);
-    }
-    case_end();
-}
-
-static void corners(void)
-{
-    for (long which = 0; which < (long)(sizeof bent / sizeof *bent); which++) {
-        bent_case(which, 17);
-        bent_case(which, 20011);
-    }
-}
-
 /* ---- a[outer mid inner], b[outer inner] ---------------------------------------------------------------------- */
 
 enum { OUTER, MID, INNER, TIMES };
@@ -641,8 +571,6 @@ static void dropout_shared(void)
 }
 
 const Check image_checks[] = {
-    {" clip_forward clip_backward leaky_relu_forward leaky_relu_backward hard_sigmoid_forward hard_sigmoid_backward "
-     "hard_swish_forward hard_swish_backward ", corners},
     {" add_middle_forward mul_middle_forward mul_middle_backward ", repeated},
     {" parameter_forward parameter_backward ", parameter},
     {" dropout_shared_forward ", dropout_shared},

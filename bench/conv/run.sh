@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# A training step of convolutional models with kernels: onednn, against the sum of its convolutions in oneDNN, and beside
-# PyTorch's step where Python has torch, and for models other than ResNet-50 and VGG-16 torchvision; all in one run.
+# A training step of convolutional models, against the sum of its convolutions and products in oneDNN, and beside PyTorch's
+# step where Python has torch, and for models other than ResNet-50 and VGG-16 torchvision; all in one run.
 #
-#   run.sh [-a] [-c] [-i ISA] [-r ROUNDS] [-t THREADS] [-b BATCH] [-m "MODEL..."] [-y "TYPE..."] [-o FILE]
+#   run.sh [-a] [-c] [-k KERNELS] [-i ISA] [-r ROUNDS] [-t THREADS] [-b BATCH] [-m "MODEL..."] [-y "TYPE..."] [-o FILE]
 #
 # -a: the ten convolutional files of examples/ that torchvision has, in place of ResNet-50 and VGG-16; or -m names them.
+# -k: the kernels of the step, onednn or portable.  A Linear counts as a convolution of one pixel.
 # -i: the instruction set of the step and of the floor, x86-64-v3 or x86-64-v4; otherwise the best of this machine.  PyTorch
 #     takes what it finds.
 #
@@ -16,13 +17,14 @@
 # difference of a run of three steps and one of one.
 set -eu
 export LC_ALL=C
-rounds=3 threads=2 batch=8 models="resnet50 vgg16" types="f32 bf16" file=/dev/stdout clock=wall isa=
-while getopts aci:r:t:b:m:y:o: option; do
+rounds=3 threads=2 batch=8 models="resnet50 vgg16" types="f32 bf16" file=/dev/stdout clock=wall isa= kernels=onednn
+while getopts aci:k:r:t:b:m:y:o: option; do
     case $option in
     a) models="resnet18 resnet50 vgg16 vgg16-bn densenet121 inception-v3 squeezenet mobilenetv2 efficientnet-b0"
         models="$models convnext-tiny" ;;
     c) clock=cpu ;;
     i) isa=$OPTARG ;;
+    k) kernels=$OPTARG ;;
     r) rounds=$OPTARG ;;
     t) threads=$OPTARG ;;
     b) batch=$OPTARG ;;
@@ -55,7 +57,7 @@ sizes() {       # MODEL TYPE
 }
 options() {     # MODEL TYPE
     echo "$(sizes "$1" "$2") --stages 1 --recompute none --estimate --set devices.0.threads=$threads" \
-        "--set devices.0.kernels=onednn --set devices.0.isa=$isa --set train.optimizer.lr=1e-4"
+        "--set devices.0.kernels=$kernels --set devices.0.isa=$isa --set train.optimizer.lr=1e-4"
 }
 # pixels of a side of a model's images: its data lie in a folder of that name
 side() { sed -n 's/^ *dims: {S: \([0-9]*\),.*/\1/p' "examples/$1.yaml"; }
@@ -79,7 +81,14 @@ for type in $types; do
         make -s -C "$bin/$model.$type"
         # shellcheck disable=SC2046
         ./dpgen check $(sizes "$model" "$type") -d g >"$bin/graph"
-        awk '/ call=conv_/ {
+        awk '/ call=linear_(forward|backward_x|backward_w) / {
+            for (i = 1; i <= NF; i++) {
+                if ($i ~ /^call=/) { line = substr($i, 6); sub(/linear/, "conv", line) }
+                if (split($i, w, "=i:") == 2) size[w[1]] = w[2]
+            }
+            print line, 1, size["rows"], 1, size["in"], size["rows"], 1, size["out"], 1, 1, 1, 0, 0, 1, 1
+        }
+        / call=conv_/ {
             line = ""
             for (i = 1; i <= NF; i++) {
                 if ($i ~ /^call=/) line = substr($i, 6)
@@ -129,11 +138,11 @@ while [ "$round" -lt "$rounds" ]; do
 done
 
 {
-    echo "$clock time; $(nproc) cores, $threads threads, batch $batch, $rounds rounds, $isa; of the CPU's features: $(
+    echo "$kernels, $clock time; $(nproc) cores, $threads threads, batch $batch, $rounds rounds, $isa; of the CPU's features: $(
         tr ' ' '\n' </proc/cpuinfo | grep -E '^(avx2|avx512f|avx512_bf16|amx_bf16)$' | sort -u | paste -s -d ' ')"
     echo "load when it ended: $(cut -d ' ' -f 1-3 /proc/loadavg); compiler: $($CC --version | sed -n 1p)"
     [ -z "$torch" ] || echo "PyTorch $("$PYTHON" -c 'import torch; print(torch.__version__)')"
-    echo "model           type  program                ms     range                 x convolutions"
+    echo "model           type  program                ms     range                 x floor"
     for model in $models; do
         for type in $types; do
             floor=$(median <"$bin/$model.$type.floor.ms")

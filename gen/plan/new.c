@@ -8,7 +8,8 @@ Plan *new_plan(const Graph *g, const Cost *c, const Model *m, int stages, const 
 {
     Plan *p = alloc(sizeof *p);
     const Ints *map = ask ? ask->choice.map : NULL;    /* with one, a device alone has several chunks */
-    *p = (Plan){.g = g, .c = cost_with(c, schedule_of(schedule)), .m = m, .schedule = schedule, .ask = ask ? *ask : (Ask){.more = 0},
+    *p = (Plan){.g = g, .c = cost_with(c, schedule_of(schedule)), .m = m, .schedule = schedule,
+                .ask = ask ? *ask : (Ask){.more = 0},
                 .devices = devices_for(m, stages), .chunks = map ? map->n - stages + 1 : m->plan.chunks,
                 .replicas = m->plan.replicas > 1 ? m->plan.replicas : 0};
     for (int d = 0; d < p->devices; d++)
