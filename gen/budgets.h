@@ -58,6 +58,8 @@ enum {
     LEAST_ORDERS = 8,       /* orders planned at least ... */
     MOST_ORDERS = 64,       /* ... and at most ... */
     ORDER_OPERATORS = 8000, /* ... and as many as these operators allow */
+    MOST_WIDTHS = 16384,    /* lists of devices of each stage that plan.widths: auto looks at: those of 16 devices are 12,000 */
+    TRIED_WIDTHS = 32,      /* ... and those of them that it searches, the best guesses first; equal ones are not counted */
     MOST_SETS = 1 << 16,    /* of devices that the dynamic program over orders may meet: its table has a row for each */
 };
 

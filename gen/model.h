@@ -228,6 +228,7 @@ typedef struct {
     int replicas; bool replicas_auto;   /* of the pipeline, each with its own micro-batches; auto: search.c decides, 1 before */
     Loc replicas_at;
     Ints widths; Loc widths_at;     /* devices that have each stage, where they differ: copies of it.  The most is `replicas` */
+    bool widths_auto;               /* search.c decides; none before */
     int tensor; bool tensor_auto;   /* devices of a stage; auto: search.c decides, 1 before */
     Loc tensor_at;
     enum { POSITIONS_WHOLE, POSITIONS_DIVIDED, POSITIONS_AUTO, POSITIONS_EVERYWHERE } positions;
@@ -362,6 +363,9 @@ bool cudnn_proven(const Device *d);                 /* the same bits in every ru
 int64_t widest_head(const Device *d);               /* that cuDNN takes; 0: none */
 int64_t norm_block(const Model *m, int64_t n);      /* elements of a block of the norm of n: config/targets.c */
 int devices_for(const Model *m, int stages);          /* config/widths.c: that so many stages take, all copies together */
+const char *widths_refuse(const Model *m, const Schedule *s);       /* why that schedule has no plan.widths; NULL: it has */
+typedef VEC(Ints) WidthLists;
+bool widths_lists(const Model *m, int stages, WidthLists *all);     /* plan.widths: auto; false: they are too many */
 Loc mark_of(const Model *m, const char *text, Loc otherwise);
 /* -D name=value and --set path=value, in the order given.  An element of set may also be --stages=4, for an option that is
  * short for a --set; mistakes then name that option. */
@@ -374,9 +378,10 @@ bool on_gpus(const Model *m);                       /* its devices are GPUs; nev
 /* config/tensor.c: the model with stages of so many devices, and rows whole or divided; err where it can have none. */
 typedef struct { int devices, rows, experts; } TeamForm;
 typedef VEC(TeamForm) Teams;
-bool team_open(const Model *m);                     /* does plan.tensor, positions or experts leave it to the search? */
+bool team_open(const Model *m);             /* does plan.tensor, positions, experts or widths leave it to the search? */
 Teams team_offers(const Model *m);                  /* what they leave open, or say */
 const Model *with_team(const Model *m, TeamForm form);
+const Model *with_widths(const Model *m, const Ints *widths);       /* config/widths.c: of plan.widths: auto */
 typedef VEC(const Model *) Models;
 Models team_models(const Model *m);                 /* those that there can be; m itself, where nothing is open */
 const Device *team_member(const Model *m, int device, int member);  /* the devices of a stage; member 0: the first */

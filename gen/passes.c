@@ -405,8 +405,10 @@ Plan *plan_from(const Options *x, const Model *m)
 {
     if (team_open(m))
         err(m->plan.tensor_auto ? m->plan.tensor_at : m->plan.positions == POSITIONS_AUTO ? m->plan.positions_at
-            : m->plan.experts_at, "what dpgen plan told", "%s is a plan of one plan.%s, and auto leaves it open", x->from,
-            m->plan.tensor_auto ? "tensor" : m->plan.positions == POSITIONS_AUTO ? "positions" : "experts");
+            : m->plan.experts == EXPERTS_AUTO ? m->plan.experts_at : m->plan.widths_at, "what dpgen plan told",
+            "%s is a plan of one plan.%s, and auto leaves it open", x->from,
+            m->plan.tensor_auto ? "tensor" : m->plan.positions == POSITIONS_AUTO ? "positions"
+            : m->plan.experts == EXPERTS_AUTO ? "experts" : "widths");
     Plan *p = read_any(x, &m);
     const Graph *g = p->g;
     if (p->devices > m->devices.n)

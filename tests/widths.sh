@@ -105,7 +105,31 @@ refuse "shard" 3 'plan.widths' $plan --widths 2,1 --set train.shard=optimizer
 refuse "a library" 3 'delete plan.widths' ./dpgen $model --estimate --planner even --stages 2 --schedule 1f1b --widths 2,1 \
     --library -o "$tmp/none"
 refuse "no list" 3 'a list of devices' $plan --set plan.widths=2
+open="./dpgen plan $model --estimate --set plan.stages=auto --schedule 1f1b --widths auto"
+refuse "auto, another schedule" 3 '\^~* take plan.replicas: auto in place of' $open --schedule zb-h1
+refuse "auto, replicas too" 3 'plan.widths: auto chooses' $open --replicas 2
+refuse "auto, shard" 3 '\^~* set train.shard: none' $open --set train.shard=optimizer
+refuse "auto, inference" 3 'infer has one device a stage' $open --mode infer
+refuse "another word" 3 'auto, or a list' $open --set plan.widths=most
 # equal ones are replicas
 for way in "--widths 2,2" "--replicas 2"; do $plan $way --json 2>"$tmp/err" | sed '/"options"\|--widths\|--replicas/d'; done |
     sort | uniq -u | grep . && fault "equal widths are no replicas" || pass
+
+# ---- auto: what the best of all lists comes to, asked for one by one ---------------------------------------------------------
+few() { echo "devices: [{name: cpu, kind: cpu, count: $1, memory: 64MiB, threads: 1, kernels: portable}]" >"$tmp/few"; }
+step() { sed -n 's/.*"step_ns": \([0-9]*\).*/\1/p'; }
+asked() { ./dpgen plan $model --devices "$tmp/few" --estimate --schedule 1f1b --set plan.stages="$@" 2>"$tmp/err"; }
+few 64
+refuse "many" 3 '\^~* plan.stages: {min: 1, max: [2-9]}' $open --devices "$tmp/few"
+few 5
+for widths in 4 1,4 4,1 2,2 2,2,1 2,1,2 1,2,2 1,1,1,1 2,1,1,1 1,2,1,1 1,1,2,1 1,1,1,2 1,1,1,1,1; do
+    echo "$(asked $(echo "$widths" | tr -dc 0-9 | wc -c) --widths $widths --json | step) $widths"
+done | sort -n >"$tmp/each"
+read -r least widths <"$tmp/each"
+[ "$(grep -c '^[1-9][0-9]* ' "$tmp/each")" = 13 ] && pass || fault "some list has no plan: $(cat "$tmp/each" "$tmp/err")"
+got=$(asked auto --widths auto --json | step)           # lists that are not taken are searched in less than full
+[ "${got:-0}" -ge "$least" ] && [ "$got" -le $((least + least / 100)) ] && pass || fault "auto: $got, and $widths is $least"
+asked auto --widths auto >"$tmp/said"
+took=$(sed -n 's/.*note *widths \[\([0-9, ]*\)\]; others: \[.* ms, and [0-9]* plans not below .*/\1/p' "$tmp/said" | tr -d ' ')
+[ "$(sed -n "s/ $took\$//p" "$tmp/each")" = "$got" ] && pass || fault "the note of auto: $(sed -n '1,4p' "$tmp/said"), not $got"
 finish

@@ -585,7 +585,7 @@ static void order_end(const Model *m)
         bad(m->order_at, "delete plan.map, or take order: given", form, "plan.map names them");
     else if (p->chunks > 1 || p->chunks_auto)
         bad(m->order_at, "take plan.chunks: 1, or order: given", form, "plan.chunks gives each several");
-    else if (p->replicas > 1 || p->replicas_auto)
+    else if (p->replicas > 1 || p->replicas_auto || p->widths_auto)
         bad(m->order_at, "take plan.replicas: 1, or order: given", form, "replicas take them in the order of the list");
 }
 
@@ -624,13 +624,13 @@ void model_plan(Model *m, Node *node)
         section(m, node, "plan", fields, COUNT(fields), p);
     const Node *stages = node_get(node, "stages"), *chunks = node_get(node, "chunks"), *warmup = node_get(node, "warmup");
     p->replicas_at = node_get(node, "replicas") ? node_get(node, "replicas")->loc : p->loc;
-    if (p->widths.n)
-        widths_end(m, node);
+    widths_end(m, node);
     if (p->replicas > 1)
         replicas_end(m);
-    if (p->replicas_auto && ((m->train.groups & (m->train.groups - 1)) || m->train.groups == 1))
-        warn(p->replicas_at, "plan.replicas: auto: %s can be dealt out to one replica; set train.batch.groups to a power of "
-             "two, which is another numeric key", count_text((int)m->train.groups, "gradient group"));
+    const char *open = p->widths_auto ? "widths" : "replicas";
+    if ((p->replicas_auto || p->widths_auto) && ((m->train.groups & (m->train.groups - 1)) || m->train.groups == 1))
+        warn(p->widths_auto ? p->widths_at : p->replicas_at, "plan.%s: auto: %s can be dealt out to one replica; set train."
+             "batch.groups to a power of two: another numeric key", open, count_text((int)m->train.groups, "gradient group"));
     table_end(p, node_get(node, "schedule"));
     const Schedule *schedule = schedule_of(p->schedule);
     if (p->group && !schedule->grouped)
@@ -646,5 +646,5 @@ void model_plan(Model *m, Node *node)
         warmup_end(p, warmup->loc);
     tensor_end(m);
     stages_end(m, stages ? stages->loc : p->loc);
-    order_end(m);
+    order_end(m), widths_auto_end(m);
 }

@@ -44,7 +44,9 @@ static void check_unread(const Node *root)
 static void check_plan(const Model *m, bool asked)
 {
     const PlanSpec *p = &m->plan;
-    const char *what = p->replicas > 1 || p->replicas_auto ? "plan.replicas"
+    if (p->widths.n || p->widths_auto)
+        bad(p->mode_at, "delete plan.widths", "plan.mode: infer has one device a stage, and plan.widths asks for copies");
+    const char *what = p->widths.n ? NULL : p->replicas > 1 || p->replicas_auto ? "plan.replicas"
         : p->map.n || p->chunks > 1 || p->chunks_auto ? "plan.chunks" : NULL;
     if (what)
         bad(p->mode_at, strf("set %s to 1", what), "plan.mode: infer has one pipeline, of one chunk a stage, and %s asks "

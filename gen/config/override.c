@@ -146,7 +146,7 @@ static void set_short(Node *root, const char *text)
     const char *option = strf("%.*s", (int)n, text), *path = override_path(option), *value = text + n + 1;
     if (!path)
         die("%s is short for nothing", option);
-    if (!strcmp(option, "--cuts") || !strcmp(option, "--map") || !strcmp(option, "--widths"))
+    if (!strcmp(option, "--cuts") || !strcmp(option, "--map") || (!strcmp(option, "--widths") && strcmp(value, "auto")))
         value = strf("[%s]", value);
     path = through_list(root, path);
     place(&root, path, 0, strlen(path), load_option(option, value, 0));

@@ -125,7 +125,7 @@ void tensor_end(Model *m)
 
 bool team_open(const Model *m)
 {
-    return m->plan.tensor_auto || m->plan.positions == POSITIONS_AUTO || m->plan.experts == EXPERTS_AUTO;
+    return m->plan.widths_auto || m->plan.tensor_auto || m->plan.positions == POSITIONS_AUTO || m->plan.experts == EXPERTS_AUTO;
 }
 
 /* Is the second of two ways an offer for stages of t devices, or the first? */

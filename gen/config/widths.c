@@ -8,16 +8,22 @@
  * Method: the widest stage says how many copies of the model there are, plan.replicas.  A narrower one has fewer devices, each
  * for as many neighbouring copies: sched/replica.c.  Widths that are equal are plan.replicas, and nothing else.
  *
- * Cost: linear in the stages.
+ * With auto the search asks for all widths that the devices and the gradient groups allow (search/offers.c), equal ones too.
+ *
+ * Cost: linear in the stages; with auto, in the lists of widths, MOST_WIDTHS at most.
  */
 #include "schema.h"
+#include "budgets.h"
+
+#include <string.h>
 
 void read_widths(const Spot *s)
 {
     const Field one = {NULL, NULL, 0, s->field->lo, s->field->hi, NULL};
     Ints *widths = s->to;
     s->m->plan.widths_at = s->value->loc;
-    if (!want(s, LIST, "a list of devices, one number for each stage"))
+    s->m->plan.widths_auto = is_word(s->value, "auto");
+    if (s->m->plan.widths_auto || !want(s, LIST, "auto, or a list of devices, one number for each stage"))
         return;
     for (int i = 0; i < s->value->n; i++) {
         int n = 1;
@@ -46,6 +52,10 @@ int devices_for(const Model *m, int stages)
 void widths_end(Model *m, const Node *plan)
 {
     PlanSpec *p = &m->plan;
+    if (p->widths_auto && node_get(plan, "replicas"))
+        err(p->replicas_at, "delete it", "plan.replicas: plan.widths: auto chooses how many copies of the model there are");
+    if (!p->widths.n)
+        return;
     int most = 1, least = p->widths.at[0];
     for (int i = 0; i < p->widths.n; i++) {
         most = p->widths.at[i] > most ? p->widths.at[i] : most;
@@ -62,4 +72,75 @@ void widths_end(Model *m, const Node *plan)
     p->replicas_at = p->widths_at;
     if (least == most)
         p->widths = (Ints){0};
+}
+
+/* ---- auto ---------------------------------------------------------------------------------------------------------- */
+
+const Model *with_widths(const Model *m, const Ints *widths)
+{
+    Model *with = alloc(sizeof *with);
+    PlanSpec *p = &with->plan;
+    *with = *m;
+    p->widths_auto = false;
+    p->stages_min = p->stages_max = widths->n;
+    p->widths = (Ints){0};
+    p->replicas = widths->at[0];
+    for (int i = 1; i < widths->n; i++) {
+        if (widths->at[i] != widths->at[0])
+            p->widths = *widths;
+        p->replicas = widths->at[i] > p->replicas ? widths->at[i] : p->replicas;
+    }
+    p->replicas_at = p->widths_at;
+    return with;
+}
+
+/* All lists that go on with more stages on so many devices. */
+static bool add_lists(int *width, int n, int stages, int devices, int64_t most, WidthLists *all)
+{
+    if (n == stages) {
+        Ints one = {0};
+        for (int s = 0; s < stages; s++)
+            *PUSH(&one) = width[s];
+        *PUSH(all) = one;
+        return all->n <= MOST_WIDTHS;
+    }
+    for (width[n] = 1; width[n] <= most && width[n] <= devices - (stages - n - 1); width[n] *= 2)
+        if (!add_lists(width, n + 1, stages, devices - width[n], most, all))
+            return false;
+    return true;
+}
+
+bool widths_lists(const Model *m, int stages, WidthLists *all)
+{
+    const int64_t groups = m->train.groups;
+    return add_lists(alloc(sizeof(int) * (size_t)stages), 0, stages, m->devices.n, groups & (groups - 1) ? 1 : groups, all);
+}
+
+const char *widths_refuse(const Model *m, const Schedule *s)
+{
+    const char *less = m->plan.widths_auto ? "take plan.replicas: auto in place of plan.widths" : "delete plan.widths";
+    if (!s->widths)
+        return strf("its copies of a stage are as many as those of the others; %s, or take 1f1b or gpipe", less);
+    if (m->plan.chunks > 1 || m->plan.map.n)
+        return "with plan.widths a device has one chunk; delete plan.chunks and plan.map";
+    if (m->train.shard)
+        return "with plan.widths each copy of a stage has all of its states; set train.shard: none";
+    return NULL;
+}
+
+void widths_auto_end(const Model *m)
+{
+    const PlanSpec *p = &m->plan;
+    const Schedule *k = schedule_of(p->schedule);
+    const char *why = p->widths_auto ? widths_refuse(m, k) : NULL;
+    if (why) {
+        const char *remedy = strchr(why, ';');
+        err(p->widths_at, strf("%s", remedy + 2), "plan.widths: auto: schedule %s: %.*s", k->name, (int)(remedy - why), why);
+    }
+    WidthLists all = {0};
+    for (int stages = p->stages_min; p->widths_auto && stages <= p->stages_max; stages++)
+        if (!widths_lists(m, stages, &all))
+            err(p->widths_at, stages > p->stages_min ? strf("plan.stages: {min: %d, max: %d}", p->stages_min, stages - 1)
+                : "plan.replicas: auto, or a list", "plan.widths: auto: %d devices have more than %d lists of widths of up to "
+                "%s", m->devices.n, MOST_WIDTHS, count_text(stages, "stage"));
 }

@@ -380,17 +380,6 @@ static const char *table_refuses(const Graph *g, const Model *m)
 static const char *const optimizers[] = {[OPT_SGD] = "sgd", [OPT_ADAMW] = "adamw", [OPT_NADAMW] = "nadamw",
                                         [OPT_RMSPROP] = "rmsprop"};
 
-static const char *widths_refuse(const Model *m, const Schedule *s)
-{
-    if (!s->widths)
-        return "its copies of a stage are as many as those of the others; delete plan.widths, or take 1f1b or gpipe";
-    if (m->plan.chunks > 1 || m->plan.map.n)
-        return "with plan.widths a device has one chunk; delete plan.chunks and plan.map";
-    if (m->train.shard)
-        return "with plan.widths each copy of a stage has all of its states; set train.shard: none";
-    return NULL;
-}
-
 const char *order_refuses(const Graph *g, const Model *m, const Schedule *s, int devices)
 {
     const Train *t = &m->train;

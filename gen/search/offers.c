@@ -21,11 +21,16 @@
  *
  * plan.tensor: auto offers numbers of devices of a stage, plan.positions: auto whole and divided rows of each, and
  * plan.experts: auto divided and whole ones, with numbers of stages and replicas and a micro-batch; with schedule: auto all
- * rows of each.  The first is searched in full before the others.  So the answer is the plan, with its bound, that the model
- * has when it names these numbers.
+ * rows of each.  The first is searched in full before the others.  So the answer is the plan, with its bound, that the
+ * model has when it names these numbers.
+ *
+ * plan.widths: auto offers numbers of copies of each stage.  PipeDream's and DAPPLE's planners choose them by formulas of
+ * times; here a replay of all lists decides, and the longest share of a device, over all cuts, is guess and bound.  Equal ones
+ * come first, as with replicas: auto; of the others TRIED_WIDTHS are searched.
  *
  * Cost: ROWS_WORK or DEGREES_WORK, of which each offer has a part; a graph and its prices for each T.  Not handled: rows where
- * neither gpipe nor 1f1b fits, or with free device orders; stages of unequal T.
+ * neither gpipe nor 1f1b fits, or with free device orders; stages of unequal T; lists of widths beyond
+ * MOST_WIDTHS, which the model reader refuses.
  */
 #include "offers.h"
 #include "budgets.h"
@@ -33,6 +38,7 @@
 #include "shorter.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct {
     const Model *m;
@@ -43,6 +49,7 @@ typedef struct {
     int64_t more;               /* Ask.more */
     const Model *named;         /* by a number of devices of a stage: the model that says so */
     int gain;                   /* part of the best step that its guess and bound have to save; 0: the bound alone, anything */
+    int list;                   /* of copies of its stages, where plan.widths is open */
     Ns guess, least, step;      /* least: no plan is faster; step: of the plan that was found; 0: nobody knows */
     Ns weight;                  /* of the step: longer with an idle device */
     Plan *plan;
@@ -60,7 +67,8 @@ static int64_t form_of(const Schedule *k, int p, int m, int v)
 static void add(Offers *all, Offer x, Ns work)
 {
     int chunks = x.m->plan.chunks, micro = (int)(x.g->micro / x.m->plan.replicas + x.more);
-    x.guess = work / x.stages / (3 * (int64_t)chunks * micro) * form_of(x.schedule, x.stages, micro, chunks);
+    Ns guess = work / x.stages / (3 * (int64_t)chunks * micro) * form_of(x.schedule, x.stages, micro, chunks);
+    x.guess = x.guess > guess ? x.guess : guess;
     *PUSH(all) = x;
 }
 
@@ -69,10 +77,14 @@ static int by_guess(const void *a, const void *b)
     const Offer *x = a, *y = b;
     if (x->m->plan.chunks != y->m->plan.chunks)
         return x->m->plan.chunks - y->m->plan.chunks;
+    if (!x->m->plan.widths.n != !y->m->plan.widths.n)
+        return y->m->plan.widths.n ? -1 : 1;
     if (x->guess != y->guess)
         return x->guess < y->guess ? -1 : 1;
     if (x->m->plan.tensor != y->m->plan.tensor)
         return x->m->plan.tensor - y->m->plan.tensor;
+    if (x->list != y->list)
+        return x->list - y->list;
     return x->stages != y->stages ? x->stages - y->stages : x->schedule < y->schedule ? -1 : x->schedule > y->schedule;
 }
 
@@ -101,18 +113,18 @@ static void note_plan(Offer *o, Plan *p)
 static Offer *best_offer(const Search *s, Offers *all, Offer *best, int64_t most_work)
 {
     Purse *work = purse_new(NULL, most_work);
-    for (int i = 0; i < all->n && !busy_stopped(); i++) {
+    for (int i = 0, lists = 0; i < all->n && !busy_stopped(); i++) {
         Offer *o = &all->at[i];
         const Candidate k = {.g = o->g, .c = o->c, .m = o->m, .stages = o->stages, .schedule = o->schedule,
                              .ask = {.more = o->more}};
         const Ns most = !best ? INT64_MAX : o->gain ? best->step - best->step / o->gain : best->weight;
-        const bool slow = o->gain && o->guess >= most;
+        const bool slow = o->gain ? o->guess >= most : o->m->plan.widths.n && o->guess - o->guess / 8 >= most;
         if (slow && !o->named)
             continue;
         busy_at(", schedule %s, %s of %s", o->schedule->name, count_text(o->stages, "stage"),
                 count_text(o->m->plan.tensor, "device"));
-        o->least = candidate_least(&k);
-        if (slow || o->least >= most || !purse_left(work))
+        o->least = o->m->plan.widths.n ? o->least : candidate_least(&k);
+        if (slow || o->least >= most || !purse_left(work) || (o->m->plan.widths.n && lists++ >= TRIED_WIDTHS))
             continue;
         void *mark = mem_mark();
         OfferTrial t = {{.x = s->x, .ask = s->ask, .best = -1, .cutoff = !best ? 0 : o->gain ? best->step : best->weight}, o};
@@ -184,6 +196,7 @@ typedef struct {
     TeamForm form;
     Teams tried;
     Offers offer;
+    WidthLists lists;
     VEC(Refused) refused;
 } Degrees;
 
@@ -194,37 +207,105 @@ static Model *copy_of(const Model *m)
     return with;
 }
 
-/* Of one size: all numbers of stages.  Prices are those of the fastest device.  A step of very many micro-batches is tried as a
- * shorter one, if its lists are alike. */
-static void offer_stages(Degrees *all, const Model *m)
+/* What one size has: prices of the fastest device, summed up by operators of forward with what is behind them. */
+typedef struct { const Graph *g; const Cost *c; Ns *sum; } Priced;
+
+static Priced priced(const Degrees *all, const Model *m)
 {
     const Graph *g = graph_of(all->x, m);
-    const Cost *c = cost(g, m, all->x->times);
-    const Schedule *k = schedule_of(m->plan.schedule);
-    Ns sum = 0;
+    Priced x = {g, cost(g, m, all->x->times), alloc(sizeof(Ns) * ((size_t)g->nf + 1))};
     for (int i = 0; i < g->nb; i++) {
-        Ns least = c->ns[0][i];
-        for (int class = 1; class < c->classes; class++)
-            least = c->ns[class][i] < least ? c->ns[class][i] : least;
-        sum += least;
+        Ns least = x.c->ns[0][i];
+        for (int class = 1; class < x.c->classes; class++)
+            least = x.c->ns[class][i] < least ? x.c->ns[class][i] : least;
+        x.sum[g->op.at[i].fwd + 1] += least;
     }
+    for (int i = 0; i < g->nf; i++)
+        x.sum[i + 1] += x.sum[i];
+    return x;
+}
+
+/* Can cuts give each device no more of a micro-batch than that?  A stage that ends later is never worse. */
+static bool shared_out(const Priced *x, const Ints *widths, Ns share)
+{
+    int done = 0;
+    for (int s = 0; s < widths->n; s++)
+        for (Ns from = x->sum[done]; done < x->g->nf && x->sum[done + 1] - from <= share * widths->at[s]; )
+            done++;
+    return done == x->g->nf;
+}
+
+/* Of a step, over all cuts: the share of some device is no less.  Less than 1 ns of each micro-batch is cut off. */
+static Ns longest_share(const Priced *x, const Ints *widths)
+{
+    Ns low = 0, high = x->sum[x->g->nf];
+    while (low < high) {
+        Ns mid = low + (high - low) / 2;
+        if (shared_out(x, widths, mid))
+            high = mid;
+        else
+            low = mid + 1;
+    }
+    return high > 0 ? (high - 1) * x->g->micro : 0;
+}
+
+/* With these cuts: a device begins once the stages in front of its own have had one micro-batch, and ends before they do. */
+static Ns guess_of(const Priced *x, const Ints *widths, Ns share)
+{
+    Ns guess = 0;
+    for (int s = 0, done = 0; s < widths->n; s++) {
+        Ns from = x->sum[done];
+        while (done < x->g->nf && x->sum[done + 1] - from <= share * widths->at[s])
+            done++;
+        Ns longest = (x->sum[done] - from) / widths->at[s] * x->g->micro + from;
+        guess = longest > guess ? longest : guess;
+    }
+    return guess;
+}
+
+/* One number of stages.  A step of very many micro-batches is tried as a shorter one, if its lists are alike. */
+static void offer_one(Degrees *all, const Priced *x, const Model *with, Offer o)
+{
+    const Graph *g = x->g;
+    const Model *m = with;
+    const Schedule *k = schedule_of(m->plan.schedule);
+    const int stages = with->plan.stages_max;
+    if (order_refuses(g, with, k, stages))
+        return;
+    o.m = o.named = with, o.g = g, o.stages = stages, o.schedule = k;
+    o.c = cost_shared(x->c, with, devices_for(with, stages));
+    const Model *few = planner_named(with->plan.planner)->complete ? shorter(all->x, with, 1, 0) : with;
+    Graph *less = alloc(sizeof *less);
+    *less = *g;
+    less->micro = few->train.micro;
+    int64_t more = (g->micro - less->micro) / with->plan.replicas;
+    if (more && shorter_is_alike(less, o.c, few, more, stages, k))
+        o.g = less, o.m = few, o.more = more;
+    const Ns work = x->sum[g->nf] * g->micro / devices_for(with, stages) * stages;
+    if (with->plan.widths.n)
+        *PUSH(&all->offer) = o;
+    else
+        add(&all->offer, o, work);
+    if (!with->plan.widths.n && all->m->plan.any_row && schedule_open(all->m->plan.schedule))
+        add_rows(&all->offer, o, work);
+}
+
+static void offer_stages(Degrees *all, const Model *m)
+{
+    const Priced x = priced(all, m);
     for (int stages = m->plan.stages_min; stages <= m->plan.stages_max; stages++) {
         Model *with = copy_of(m);
         with->plan.stages_min = with->plan.stages_max = stages;
-        if (order_refuses(g, with, k, stages))
-            continue;
-        Offer o = {with, g, cost_shared(c, with, devices_for(with, stages)), stages, k, .named = with};
-        const Model *few = planner_named(with->plan.planner)->complete ? shorter(all->x, with, 1, 0) : with;
-        Graph *less = alloc(sizeof *less);
-        *less = *g;
-        less->micro = few->train.micro;
-        int64_t more = (g->micro - less->micro) / with->plan.replicas;
-        if (more && shorter_is_alike(less, o.c, few, more, stages, k))
-            o.g = less, o.m = few, o.more = more;
-        const Ns work = sum * (g->micro / with->plan.replicas);
-        add(&all->offer, o, work);
-        if (all->m->plan.any_row && schedule_open(all->m->plan.schedule))
-            add_rows(&all->offer, o, work);
+        if (!m->plan.widths_auto)
+            offer_one(all, &x, with, (Offer){0});
+        int first = all->lists.n;
+        if (m->plan.widths_auto)
+            widths_lists(m, stages, &all->lists);
+        for (int i = first; i < all->lists.n; i++) {
+            Ns least = longest_share(&x, &all->lists.at[i]);
+            Offer o = {.list = i, .least = least, .guess = guess_of(&x, &all->lists.at[i], least / x.g->micro + 1)};
+            offer_one(all, &x, with_widths(m, &all->lists.at[i]), o);
+        }
     }
 }
 
@@ -298,15 +379,71 @@ static const char *form_text(const Model *m, TeamForm form)
                 !experts ? "" : rows ? " and whole experts" : " with whole experts");
 }
 
-static const char *note_of(const Degrees *all, const Model *chosen)
+static const char *list_text(const Ints *widths)
 {
     const char *text = "";
+    for (int s = 0; s < widths->n; s++)
+        text = strf("%s%s%d", text, s ? ", " : "[", widths->at[s]);
+    return strf("%s]", text);
+}
+
+static bool same_list(const Degrees *all, const Offer *a, const Offer *b)
+{
+    const Ints *x = &all->lists.at[a->list], *y = &all->lists.at[b->list];
+    return x->n == y->n && !memcmp(x->at, y->at, sizeof *x->at * (size_t)x->n);
+}
+
+static int by_step(const void *a, const void *b)
+{
+    const Offer *x = a, *y = b;
+    return (x->step == 0) != (y->step == 0) ? (x->step == 0) - (y->step == 0)
+         : x->step != y->step ? (x->step < y->step ? -1 : 1) : x->least < y->least ? -1 : x->least > y->least;
+}
+
+/* The lists of widths: the best of those that were searched, and what none of the others is below. */
+static const char *lists_note(const Degrees *all, const Offer *best)
+{
+    enum { SHOWN = 3 };
+    Offers one = {0};
+    const char *text = "";
+    Ns least = INT64_MAX;
+    int others = 0;
+    for (int i = 0; i < all->offer.n; i++)
+        *PUSH(&one) = all->offer.at[i];
+    qsort(one.at, (size_t)one.n, sizeof *one.at, by_step);
+    for (int i = 0, shown = 0; i < one.n; i++) {
+        const Offer *o = &one.at[i];
+        bool known = same_list(all, o, best);
+        for (int k = 0; k < i && !known && o->step > 0 && shown <= SHOWN; k++)
+            known = same_list(all, &one.at[k], o);
+        if (known)
+            continue;
+        Ns step = o->step ? o->step : o->least;
+        if (o->step && shown++ < SHOWN)
+            text = strf("%s%s%s %.3f ms", text, *text ? ", " : "; others: ", list_text(&all->lists.at[o->list]),
+                        (double)o->step / 1e6);
+        else
+            others++, least = step < least ? step : least;
+    }
+    if (others)
+        text = strf("%s%s %s not below %.3f ms", text, *text ? ", and" : "; others:", count_text(others, "plan"),
+                    (double)least / 1e6);
+    return strf("widths %s%s", list_text(&all->lists.at[best->list]), text);
+}
+
+static const char *note_of(const Degrees *all, const Model *chosen, const Offer *best)
+{
+    const PlanSpec *p = &all->m->plan;
+    const char *text = "", *lists = p->widths_auto ? lists_note(all, best) : NULL;
     TeamForm is = {chosen->plan.tensor, (int)chosen->plan.positions, (int)chosen->plan.experts};
+    if (lists && !p->tensor_auto && p->positions != POSITIONS_AUTO && p->experts != EXPERTS_AUTO)
+        return lists;
     for (int i = 0; i < all->tried.n; i++)
         if (!is_form(chosen, all->tried.at[i]))
             text = strf("%s%s%s %s", text, *text ? ", " : "", form_text(all->m, all->tried.at[i]),
                         outcome(all, all->tried.at[i]));
-    return strf("tensor %s%s%s", form_text(all->m, is), *text ? "; others: " : "", text);
+    return strf("tensor %s%s%s%s%s", form_text(all->m, is), *text ? "; others: " : "", text, lists ? "; " : "",
+                lists ? lists : "");
 }
 
 /* As the model would say it. */
@@ -335,7 +472,7 @@ Plan *offer_degrees(SearchOf *full, const Options *x, const Model *m, const Ask 
     const Offer *best = best_offer(&s, &others, p ? first : NULL, DEGREES_WORK);
     if (best && (best != first || x->dump))
         p = full(x, named(m, best), ask, failed);
-    const char *note = p ? note_of(&all, p->m) : NULL;
+    const char *note = p ? note_of(&all, p->m, best) : NULL;
     if (note)
         p->proof.note = strf("%s%s%s", note, p->proof.note ? "; " : "", p->proof.note ? p->proof.note : "");
     return p;
