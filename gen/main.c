@@ -247,6 +247,9 @@ static void check_blocks(const Model *m)
     if ((m->plan.tensor > 1 || m->plan.tensor_auto) && target_of(d)->paced)
         err(m->plan.tensor_at, "plan.tensor: 1", "plan.tensor: %s, and '%s' is paced, which adds over no devices: it can be "
             "planned for, and not generated", m->plan.tensor_auto ? "auto" : strf("%d", m->plan.tensor), d->name);
+    if (m->plan.widths.n && schedule_of(m->plan.schedule)->async && on_gpus(m))
+        err(m->plan.widths_at, "schedule: 1f1b", "plan.widths, and schedule %s: losses of two steps that overlap are not kept "
+            "apart on GPUs: it can be planned for, and not generated", m->plan.schedule);
     if (m->train.shard == SHARD_PARAMETERS && on_gpus(m))
         err(m->plan.replicas_at, "train.shard: gradients", "train.shard: parameters, and files take a parameter whole, which "
             "the GPUs of several replicas do not hand on: it can be planned for, and not generated");

@@ -308,6 +308,9 @@ void plan_settle(Plan *p, int row, int device);                         /* it ho
 int plan_micro(const Plan *p);                                          /* micro-batches of a row */
 int plan_first(const Plan *p, int device, int chunk);                   /* the first one that it computes of the chunk */
 int plan_share_of(const Plan *p, int chunk);                            /* how many a device computes of the chunk */
+int plan_nth(const Plan *p, int device, int chunk, int n);              /* the n-th of them, rows in turn */
+int plan_turn(const Plan *p, int chunk, int mb);                        /* the number that it has on its device */
+int plan_flight(const Plan *p, int chunk);                              /* under way there: devices from it on, shared out */
 int plan_row_at(const Plan *p, int device, int mb);                     /* of a micro-batch that it computes; -1: its own */
 int plan_levels(const Plan *p);                                         /* of the tree over rows */
 int plan_partner(const Plan *p, int device, int chunk, int level);      /* neighbour in it */

@@ -87,14 +87,34 @@ int losses_open(Worker *w)
     size_t n = (size_t)most(job) + 1, r = (size_t)copies_of(job);
     if (r == 1)
         return DONE;
-    w->stage.loss = arena_shared(n * sizeof(float));
+    w->stage.room = job->overlap ? (long)n : 0;
+    w->stage.loss = arena_shared(2 * n * sizeof(float));
     w->eval_loss = calloc(n, sizeof(float));
     w->losses = calloc(n * r, sizeof(float));
     w->counts = calloc(r, sizeof *w->counts);
     w->turn = calloc((size_t)firsts_of(job), sizeof *w->turn);
-    if (!w->stage.loss || !w->eval_loss || !w->losses || !w->counts || !w->turn)
+    bool good = true;
+    for (int64_t i = 0; w->ended && i < w->endings; i++)
+        good &= (w->ended[i].losses = calloc(n, sizeof(float))) != NULL;
+    if (!good || !w->stage.loss || !w->eval_loss || !w->losses || !w->counts || !w->turn)
         return complain(STATUS_RUN, "no memory for the losses of %ld micro-batches", job->micro);
     return DONE;
+}
+
+void losses_close(Worker *w)
+{
+    for (int64_t i = 0; w->ended && i < w->endings; i++)
+        free(w->ended[i].losses);
+    free(w->ended);
+    free(w->losses);
+    free(w->eval_loss);
+    free(w->counts);
+    free(w->turn);
+}
+
+long losses_each(const Worker *w)
+{
+    return w->run->job->micro / copies_of(w->run->job) * (w->run->job->homes ? w->info->turns : 1);
 }
 
 static void take(Worker *w, const Piece *all, long room)

@@ -149,7 +149,7 @@ static int evaluate(Worker *w, int64_t step)
             hits += (double)w->last->hits;
         }
         if (st->losses)
-            w->eval_loss[n++] = *st->loss;
+            w->eval_loss[n++] = st->loss[(w->last->step & 1) * st->room];
         want |= eval_asked(w, w->step + 1 - from, &asks);
     }
     rest(w);
@@ -525,11 +525,7 @@ static void release(Run *run)
         free(w->text.at);
         free(w->names);
         free(w->room);
-        free(w->ended);
-        free(w->eval_loss);
-        free(w->losses);
-        free(w->counts);
-        free(w->turn);
+        losses_close(w);
     }
     publish_close(run);
     free(run->worker);

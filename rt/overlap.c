@@ -12,6 +12,7 @@
  * If a signal asked for it, the epilogue then follows.  A stop takes at most that many steps and those under way.
  */
 #include <stdlib.h>
+#include <string.h>
 #include "run.h"
 
 enum { PROLOGUE, PERIOD, EPILOGUE, ALONE, EVAL, PIECES };
@@ -30,7 +31,12 @@ static int open(Worker *w)
 
 static void ended(Worker *w, const Values *v)
 {
-    w->ended[v->step % w->endings] = (Ended){v->loss, v->norm, seconds(), v->lr};
+    Ended *e = &w->ended[v->step % w->endings];
+    const Stage *st = &w->stage;
+    /* forwards of the next step may have reported theirs already */
+    *e = (Ended){v->loss, v->norm, seconds(), v->lr, e->losses, e->losses && st->losses ? losses_each(w) : 0};
+    if (e->n)
+        memcpy(e->losses, st->loss + (v->step & 1) * st->room, (size_t)e->n * sizeof *e->losses);
 }
 
 /* All stages tell what these steps gave. */
@@ -40,6 +46,8 @@ static int report(Worker *w, int64_t from, int64_t to)
     for (int64_t step = from; step < to; step++) {
         const Ended *e = &w->ended[step % w->endings];
         Report r = worker_share(w, e->loss, e->norm);
+        if (w->stage.loss)
+            r.loss = losses_sum(w, e->losses, e->n);
         want |= r.want | worker_judge(w, step + 1, &r);
         if (w->stage.index == 0)
             metrics_step(w->run, step, r.loss, r.norm, (double)e->lr, e->at - w->shown);

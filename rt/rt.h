@@ -72,7 +72,7 @@ struct Stage {
     int   peer[MAX_REQUESTS];   /* of each: 1 + the stage that it receives from, -1 - the one that it sends to */
     void *handle[MAX_HANDLES];      /* prepared library objects, by literal number */
     float *loss;                /* with several replicas: of each micro-batch of this step, so many of them */
-    long  losses;
+    long  losses, room;         /* room: where steps overlap, those of odd steps stand so far behind */
     int64_t at;                 /* number of the last action begun: what the watchdog prints */
     int   line;                 /* of the stage's source, where the last call with tensors stands */
     void *trace;                /* when a trace is wanted: trace.c */

@@ -42,7 +42,7 @@ enum { PATIENT = 4 };
 
 /* blank: of the first step without a valid target, 8 times its number plus 1 plus the input; 0: there was none */
 typedef struct { double loss, norm; int64_t blank; int want, writing; } Report;
-typedef struct { double loss, norm, at; float lr; } Ended;
+typedef struct { double loss, norm, at; float lr; float *losses; long n; } Ended;
 
 enum { WIDE = 60 };
 typedef struct { double all, busy, process; } Cores;   /* seconds of all cores: passed, used, used by this process */
@@ -218,6 +218,8 @@ int firsts_of(const Job *job);                          /* first devices of all 
 int copy_of(const Worker *w);                           /* 0: the first one */
 long losses_begin(const Worker *w, int end, long n);
 int losses_open(Worker *w);
+void losses_close(Worker *w);
+long losses_each(const Worker *w);                      /* micro-batches of a step that it computes */
 double losses_sum(Worker *w, const float *mine, long n);
 
 /* items.c: states of home stages, by name.  kinds: bits 1 << STATE_...; stage -1: of all.  NULL: no memory. */

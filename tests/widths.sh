@@ -35,11 +35,45 @@ whole=$hash
 one_hash "widths of teams"
 [ "$hash" != "$whole" ] && pass || fault "blocks are in no key"
 
+# ---- steps that overlap ---------------------------------------------------------------------------------------------------
+sed 's/, tie: wte}/}/' "$tmp/model.yaml" >"$tmp/untied.yaml"
+late="$tmp/untied.yaml ${model#* } --set train.clip_scope=parameter"
+keep="$keep late.1 late.1,4,2"
+{ echo "late.1 $late --stages 1 --schedule 2bw"; for w in 2,1 1,2 1,4,2; do wide late $w $late --schedule 2bw; done; } | plans
+one_hash "2bw"
+# pipedream on paper: stage 0 has the one weight, which is 1, and the mean of w*w/2; its copies have 2 micro-batches each of a
+# step, or its device has 4 in turn.  So many are behind: in flight less one.
+$cc -std=c11 -O1 -o "$tmp/npy" tests/npy.c || fault "tests/npy.c"
+(cd "$tmp" && ./npy one.npy f4 1 1 8 1 && ./npy zero.npy f4 0 0 8 1) || fault "no data for one weight"
+for way in "2,1 2 1" "1,2 4 3" "1,1,4 4 7"; do
+    set -- $way
+    want=$(awk -v n="$2" -v lag="$3" 'BEGIN {
+        w[0] = 1
+        for (t = 0; t < 7; t++) {
+            for (j = loss = sum = 0; j < n; j++) {
+                v = (t * n + j - lag) / n
+                v = v < 0 ? 0 : int(v)
+                loss += w[v] * w[v] / 2 / n
+                sum += w[v] / n
+            }
+            w[t + 1] = w[t] - sum / 4
+            printf "%.6g ", loss
+        } }')
+    stages=$(echo "$1" | tr , '\n' | wc -l)
+    got=$(generate "$tmp/one" "$models/scalar.yaml" --schedule pipedream --widths "$1" --stages $stages --devices "$tmp/many" \
+        --set train.batch.groups=$((stages > 2 ? 4 : 2)) --set data.eval.every=99 && compile "$tmp/one" && cd "$tmp" &&
+        one/job --quiet --no-checkpoint --log "$tmp/one.jsonl" 2>&1 &&
+        sed -n 's/.*"event":"step".*"loss":\([^,}]*\)[,}].*/\1/p' "$tmp/one.jsonl" | awk '{ printf "%.6g ", $1 }')
+    rm -f "$tmp/one.jsonl"
+    if [ "$got" = "$want" ]; then pass; else fault "pipedream, $1: $got, not $want"; fi
+done
+
 # ---- files know nothing of the widths -------------------------------------------------------------------------------------
 job() { dir=$1; shift; "$tmp/$dir/job" --quiet --data "$data" --eval-data "$root/README.md" "$@" 2>&1; }
 said=$(job one.1 --steps 9 --no-checkpoint --hash)
-for way in "1f1b.2,1 gpipe.2,1,1 one.1" "one.1 1f1b.1,4,2 1f1b.2,1"; do
+for way in "1f1b.2,1 gpipe.2,1,1 one.1" "one.1 1f1b.1,4,2 1f1b.2,1" "late.1,4,2 late.1 late.1,4,2"; do
     set -- $way
+    [ $1 = one.1 ] || [ $1 = 1f1b.2,1 ] || said=$(job late.1 --steps 9 --no-checkpoint --hash)
     rm -rf "$tmp/ckpt"
     got=$(job $1 --steps 3 --checkpoint "$tmp/ckpt" && job $2 --steps 6 --checkpoint "$tmp/ckpt" --resume &&
         job $3 --steps 9 --checkpoint "$tmp/ckpt" --resume --hash)
@@ -53,8 +87,10 @@ facts() {
 want=$(facts one.1)
 [ "$(echo "$want" | grep -c '"accuracy":0\.[0-9]*$')" = 2 ] && [ "$(echo "$want" | grep -c '"step","step"')" = 4 ] && pass ||
     fault "the log of one device: $want"
-for dir in 1f1b.2,1 1f1b.1,4,2 gpipe.2,1,1; do
+late=$(facts late.1)
+for dir in 1f1b.2,1 1f1b.1,4,2 gpipe.2,1,1 late.1,4,2; do
     got=$(facts $dir)
+    [ $dir != late.1,4,2 ] || want=$late
     if [ "$got" = "$want" ]; then pass; else fault "$dir: other facts: $(echo "$got" | head -n 1) $(cat "$tmp/said")"; fi
 done
 
@@ -101,6 +137,9 @@ refuse "more than devices" 3 'plan.widths: 6 copies, and 4 devices' $plan --widt
 refuse "other stages" 3 'plan.widths: 3 stages, and other stages' $plan --widths 2,1,1
 refuse "replicas too" 3 'plan.replicas: plan.widths says that there are 2 copies' $plan --widths 2,1 --replicas 4
 refuse "another schedule" 3 'plan.widths' $plan --widths 2,1 --schedule zb-h1
+refuse "a norm from step to step" 3 'clip_scope: parameter' ./dpgen plan "$tmp/untied.yaml" ${model#* } --estimate --stages 2 \
+    --schedule 2bw --widths 2,1
+refuse "a tie" 3 'same_stage' $plan --widths 2,1 --schedule 2bw --set train.clip_norm=0
 refuse "shard" 3 'plan.widths' $plan --widths 2,1 --set train.shard=optimizer
 refuse "a library" 3 'delete plan.widths' ./dpgen $model --estimate --planner even --stages 2 --schedule 1f1b --widths 2,1 \
     --library -o "$tmp/none"

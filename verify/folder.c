@@ -166,6 +166,7 @@ static void read_stage(Folder *f, const char *dir, int d)
     int eval = s->piece.n > EVAL ? map_at(&s->program.routines, s->piece.at[EVAL]) : -1;
     f->evaluates |= eval >= 0 && s->program.routine.at[eval].site.n > 0;
     s->pipeline = (int)node_int(at, "pipeline", 0);
+    s->like = (int)bounded(at, "like", 0, f->homes ? f->homes - 1 : 0, where);
     s->copy = (int)bounded(at, "copy", 0, f->replicas - 1, where);
     s->turns = (int)bounded(at, "turns", 1, f->replicas - s->copy, where);
     states_in_parameters(s, program_table(&s->program, text_of(needed(at, "parameter", where), where)), f->devices);

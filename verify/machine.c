@@ -148,9 +148,11 @@ Term vals_of(Machine *m, const Site *s, int k, const int *param)
 /* What the runtime tells of a step. */
 void step_ended(Machine *m, int64_t at)
 {
+    int k = m->ended.n, from = k < m->begun.n ? m->begun.at[k] : m->loss.n;     /* forwards of the next step may be under way */
+    int until = k + 1 < m->begun.n ? m->begun.at[k + 1] : m->loss.n;
     *ADD(&m->ended) = (Ended){region_term(&m->region, at + VALS_LOSS, at + VALS_LOSS + 8),
                               region_term(&m->region, at + VALS_NORM, at + VALS_NORM + 8),
-                              region_term(&m->region, at + VALS_HITS, at + VALS_BYTES), m->first, m->loss.n - m->first};
+                              region_term(&m->region, at + VALS_HITS, at + VALS_BYTES), from, until - from};
 }
 
 static Term vals_field(Machine *m, const Site *s, int k, const int *param, int64_t field)
@@ -477,12 +479,12 @@ static void do_loss_report(Machine *m, const Site *s, const int *param)
 {
     Term x = operand(m, s, 0, param), both[2] = {0, x};
     bool acc = (int)arg_int(m, s, 2, param);
-    if (acc && m->loss.n == m->first)
+    if (acc && m->loss.n == (m->begun.n ? m->begun.at[m->begun.n - 1] : 0))
         call_fault(m, s, "the first loss of a step is added to those of the step before");
     if (acc)
         both[0] = vals_field(m, s, 1, param, VALS_LOSS);
     else
-        m->first = m->loss.n;
+        *ADD(&m->begun) = m->loss.n;
     *ADD(&m->loss) = x;
     vals_put(m, s, 1, param, VALS_LOSS, term_of(head_of("loss_report", "loss", ""), 8, acc ? 2 : 1, acc ? both : both + 1));
 }

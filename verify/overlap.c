@@ -3,7 +3,7 @@
  * overlap.c: which version of the weights a micro-batch reads, where steps overlap: the written rules of docs/schedules.md.
  *
  * Micro-batch k, counted through all steps of m, reads version floor((k - l) / m) on stage i of p, perhaps predicted s updates
- * further or back.  The lag l and s follow from the schedule.
+ * further or back.  The lag l and s follow from the schedule.  Where stages differ in copies, k and m count those of a device.
  */
 #include "verify.h"
 #include <string.h>
@@ -33,10 +33,20 @@ bool overlap_known(const char *versions)
     return rule_of(versions) != NULL;
 }
 
+/* Micro-batches of a step that a device of the stage has. */
+static int share(const Folder *f, int stage)
+{
+    return (int)f->micro / f->replicas * f->stage[stage].turns;
+}
+
+/* Copies of a stage: each copy of the model has as many micro-batches under way as devices from the stage on, shared out. */
 static int lag_in(const Folder *f, Lag lag, int stage)
 {
-    int last = f->stages - 1;
-    return lag == BEHIND || lag == FIRST ? last - stage : lag == DEPTH ? last : lag == STEP ? (int)f->micro : 0;
+    int last = (f->homes ? f->homes : f->stages) - 1, n = 0;
+    for (int d = 0; f->homes && d < f->stages; d++)
+        n += f->stage[d].like >= f->stage[stage].like;
+    int behind = f->homes ? (n + f->replicas - 1) / f->replicas * f->stage[stage].turns - 1 : last - stage;
+    return lag == BEHIND || lag == FIRST ? behind : lag == DEPTH ? last : lag == STEP ? share(f, stage) : 0;
 }
 
 static int up(int a, int m)
@@ -48,11 +58,11 @@ Reads overlap_reads(const Folder *f, int stage, bool forward, int mb)
 {
     Reads r = {0, 0, 0};
     const OverlapRule *o = f->versions ? rule_of(f->versions) : NULL;
-    int m = (int)f->micro;
     if (!o)
         return r;
     Lag kind = forward ? o->forward : o->backward;
-    int lag = lag_in(f, kind, stage), k = (kind == FIRST ? 0 : mb) - lag;
+    int m = share(f, stage), turns = f->stage[stage].turns, each = m / turns, turn = mb % each * turns + mb / each % turns;
+    int lag = lag_in(f, kind, stage), k = (kind == FIRST ? 0 : turn) - lag;
     r.version = k < 0 ? -up(-k, m) : k / m;
     if (o->ahead == TURN)
         r.ahead = up(lag + stage / 2, m);

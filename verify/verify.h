@@ -176,8 +176,8 @@ typedef struct {
     LIST(Transfer *) open;      /* that have begun */
     Pieces host;                /* what waits in the host's memory */
     int64_t host_bytes;
-    LIST(Term) loss;            /* of the micro-batches that it reported; those of this step begin at `first` */
-    int first;
+    LIST(Term) loss;            /* of the micro-batches that it reported; those of each step begin there */
+    LIST(int) begun;
     LIST(Leaves) leaves;
     LIST(Ended) ended;
     int64_t calls, again, clock;
@@ -249,7 +249,7 @@ typedef struct {
     int64_t arena, vals, host;
     LIST(Held) held;
     Program program;
-    int pipeline, phases, copy, turns;  /* with Folder.homes: the first copy of the model that it is in; how many, in turn */
+    int pipeline, phases, like, copy, turns;    /* with Folder.homes: its stage; the first copy it is in; how many, in turn */
     LIST(const char *) piece;   /* routines by phase; where steps do not overlap, of one phase the last two */
 } Stage;
 enum { PROLOGUE, PERIOD, EPILOGUE, ALONE, EVAL, PIECES };

@@ -120,7 +120,13 @@ const char *widths_refuse(const Model *m, const Schedule *s)
 {
     const char *less = m->plan.widths_auto ? "take plan.replicas: auto in place of plan.widths" : "delete plan.widths";
     if (!s->widths)
-        return strf("its copies of a stage are as many as those of the others; %s, or take 1f1b or gpipe", less);
+        return strf("its copies of a stage are as many as those of the others; %s, or take 1f1b%s", less,
+                    m->plan.widths_auto ? " or gpipe" : ", gpipe, pipedream or 2bw");
+    if (s->async && m->plan.widths_auto)
+        return "its steps overlap; list the widths, or take 1f1b or gpipe";
+    if (s->async && m->train.clip != 0 && !m->train.clip_each)
+        return "with plan.widths no norm of the whole gradient goes from step to step; set train.clip_scope: parameter, or "
+               "train.clip_norm: 0";
     if (m->plan.chunks > 1 || m->plan.map.n)
         return "with plan.widths a device has one chunk; delete plan.chunks and plan.map";
     if (m->train.shard)

@@ -159,37 +159,6 @@ static void put_sends(Comm *c, const Action *k)
                 begin(c, K_SEND, i, k->mb);
 }
 
-/* Some operator of the update changes that state on this device. */
-static bool changes(const Comm *c, int state)
-{
-    const Graph *g = c->p->g;
-    for (int o = g->nb; o < g->op.n; o++)
-        for (int i = 0; i < g->op.at[o].arg.n; i++) {
-            const Arg *a = &g->op.at[o].arg.at[i];
-            if (a->state && a->index == state && a->kind == ARG_UPDATE && runs_on(c->p, o, c->desk.device))
-                return true;
-        }
-    return false;
-}
-
-/* The gradients of a chunk that cross at that level; or the blocks of norms, where there are any. */
-static Ints crossing(const Comm *c, const Action *k)
-{
-    const Graph *g = c->p->g;
-    Ints list = {0};
-    for (int i = 0; i < c->desk.msg.n; i++) {
-        const Msg *m = &c->desk.msg.at[i];
-        bool here = m->level == k->tree_level && m->back == (k->kind == K_SHARE);
-        const State *s = here ? &g->state.at[m->state] : NULL;
-        bool whole = here && k->state >= 0, some = here && k->state < 0 && m->room == (k->group == 3) &&
-            (m->room || s->kind == (k->group == 1 ? S_PARAM : S_GRAD));
-        some &= k->kind == K_MERGE || m->joined == (k->group == 2);
-        if (whole ? m->state == k->state && changes(c, k->state) : some && c->p->chunk.at[s->op] == k->chunk)
-            *PUSH(&list) = i;
-    }
-    return list;
-}
-
 static bool exchanges(const Action *k)
 {
     return k->kind == K_MERGE || k->kind == K_SHARE;
@@ -210,7 +179,7 @@ static bool gives(const Comm *c, int msg)
 /* Those that device d sends in an exchange with this one. */
 static void find_merges(Comm *c, int d, const Action *k)
 {
-    Ints list = crossing(c, k);
+    Ints list = desk_crossing(&c->desk, k);
     for (int i = 0; i < list.n && k->from_device == c->desk.device; i++)
         if (gets(c, list.at[i]))
             *PUSH(&c->lane[d].sent) = (Sent){list.at[i], -1};
@@ -294,7 +263,6 @@ static void put_update_messages(Comm *c, UpdatePart part)
 
 static void end_merge(Comm *c, const Action *k, int msg)
 {
-    Extent mine = desk_halves(&c->desk, msg).gets;
     if (gets(c, msg))
         desk_wait_recv(&c->desk, msg, -1);
     /* Wait for the send of a message between replicas. */
@@ -303,20 +271,14 @@ static void end_merge(Comm *c, const Action *k, int msg)
             desk_end(&c->desk, &c->desk.sent, i);
     if (!gets(c, msg) || k->kind == K_SHARE)
         return;
-    Action *a = desk_new(&c->desk, K_MERGE, 0, -1);
-    a->chunk = k->chunk;
-    a->tree_level = k->tree_level;
-    a->from_device = k->from_device;
-    a->state = c->desk.msg.at[msg].state;
-    a->at = mine.from;
-    a->bytes = mine.until - mine.from;
+    desk_merge(&c->desk, k, msg);
 }
 
 /* The gradients of a chunk, a part each way, in batches; up the tree what came is added.  A batch begins before the one before
  * it ends, so that the wire is busy while gradients are added. */
 static void put_merge(Comm *c, const Action *k)
 {
-    Ints list = crossing(c, k);
+    Ints list = desk_crossing(&c->desk, k);
     Batch batch = {0};
     for (int i = 0; i < list.n; i++) {
         Bytes bytes = desk_halves(&c->desk, list.at[i]).bytes;

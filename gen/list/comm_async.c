@@ -8,10 +8,11 @@
  *
  * Method: these rules.
  *
- *   at a cut        under way are the sends of the last forward, and the receives for the backward that comes next in period
- *                   and epilogue alike; every other send has been waited for
- *   numbers         each message has one request number of its own, the same in all pieces, so that begin and wait meet across
- *                   a cut; so a send is waited for before the next one of the same message begins, at the latest
+ *   at a cut        under way are the sends of the last forward of each row (sched/replica.c), and the receives for the
+ *                   backward that comes next in period and epilogue alike; every other send has been waited for
+ *   numbers         each message has one request number of its own, or one for each row that the sender is in, the same in all
+ *                   pieces, so that begin and wait meet across a cut; so a send is waited for before the next one of the same
+ *                   message and row begins, at the latest
  *   receive         posted one forward or backward ahead of its first reader, waited for right before that one
  *   send            begun right after the computation that makes it, waited for one forward or backward later
  *   norm            goes out at the end of a step's backward.  The factor comes back `hold` micro-batches later; its receive
@@ -32,7 +33,9 @@ typedef struct {
     Desk desk;
     const Backward *back;       /* by chunk */
     int times;                  /* how often the slack of sends */
-    int *request;               /* by message, of the device at hand */
+    int *request;               /* by message, of the device at hand; of exchanges that of what it gets ... */
+    int turns;                  /* of the device at hand: rows that it is in */
+    int gives;                  /* ... and of what it gives */
 } AsyncComm;
 
 /* ---- putting actions --------------------------------------------------------------------------------------------- */
@@ -41,24 +44,32 @@ typedef struct {
 static Action transfer(const AsyncComm *c, ActionKind kind, int msg, const Action *of)
 {
     Action a = desk_transfer(&c->desk, kind, msg, of->step, of->mb);
-    a.request = c->request[msg];
+    a.request = c->request[msg] + (kind == K_SEND && a.mb >= 0 ? plan_turn(c->p, c->desk.stage, a.mb) % c->turns : 0);
     return a;
 }
 
 static void begin(AsyncComm *c, ActionKind kind, int msg, const Action *of)
 {
     Pendings *list = kind == K_SEND ? &c->desk.sent : &c->desk.posted;
+    Action a = transfer(c, kind, msg, of);
     for (int i = list->n - 1; i >= 0; i--)
-        if (list->at[i].msg == msg)
+        if (list->at[i].msg == msg && list->at[i].what.request == a.request)
             desk_end(&c->desk, list, i);
-    desk_begin(&c->desk, msg, transfer(c, kind, msg, of));
+    desk_begin(&c->desk, msg, a);
+}
+
+static void begin_as(AsyncComm *c, ActionKind kind, int msg, const Action *of, int request)
+{
+    Action a = transfer(c, kind, msg, of);
+    a.request = request;
+    desk_begin(&c->desk, msg, a);
 }
 
 /* Does this device take part, as sender or receiver, in the message of such an action? */
 static bool mine(const AsyncComm *c, int msg, bool sends, ActionKind kind)
 {
     const Msg *m = &c->desk.msg.at[msg];
-    return m->tensor >= 0 && (sends ? m->src : m->dst) == c->desk.device && (m->made_in & transport_phases(kind));
+    return m->tensor >= 0 && (sends ? m->src : m->dst) == c->desk.stage && (m->made_in & transport_phases(kind));
 }
 
 static void post(AsyncComm *c, const Action *next)
@@ -73,7 +84,8 @@ static void post(AsyncComm *c, const Action *next)
 /* A forward or backward; next: the one after it, NULL if there is none. */
 static void put_work(AsyncComm *c, const Action *k, const Action *next)
 {
-    if (k->kind == K_F && k->mb == 0)
+    bool first = k->kind == K_F && k->mb == plan_first(c->p, c->desk.device, k->chunk);
+    if (first)
         desk_head(&c->desk, k->step);
     c->desk.beat++;
     bool same = next && next->kind == k->kind;      /* its messages are those of k: one number for both */
@@ -90,7 +102,7 @@ static void put_work(AsyncComm *c, const Action *k, const Action *next)
             desk_wait_recv(&c->desk, i, -1);
     if (same)
         post(c, next);
-    desk_put(&c->desk, *k)->acc = k->kind == K_F ? k->mb > 0 : k->acc;      /* forward only adds up the loss of the step */
+    desk_put(&c->desk, *k)->acc = k->kind == K_F ? !first : k->acc;      /* forward only adds up the loss of the step */
     for (int i = 0; i < c->desk.msg.n; i++)
         if (mine(c, i, true, k->kind))
             begin(c, K_SEND, i, k);
@@ -104,8 +116,8 @@ static void post_factor(AsyncComm *c, const Action *k)
     of.step--;
     for (int i = 0; i < c->desk.msg.n; i++) {
         const Msg *m = &c->desk.msg.at[i];
-        if (m->state >= 0 && m->dst == c->desk.device && c->p->g->state.at[m->state].kind == S_CLIP &&
-            c->desk.piece == PIECE_PERIOD && k->kind == K_B && k->mb == c->desk.device - 1 && k->step > 0)
+        if (m->state >= 0 && m->dst == c->desk.stage && c->p->g->state.at[m->state].kind == S_CLIP &&
+            c->desk.piece == PIECE_PERIOD && k->kind == K_B && k->mb == c->desk.stage - 1 && k->step > 0)
             begin(c, K_RECV, i, &of);
     }
 }
@@ -121,7 +133,7 @@ static void wait_norms(AsyncComm *c)
 
 static bool moves(const AsyncComm *c, const Msg *m, int part)
 {
-    return m->state >= 0 && transport_part(c->p->g->state.at[m->state].kind) == (UpdatePart)part;
+    return m->state >= 0 && m->level < 0 && transport_part(c->p->g->state.at[m->state].kind) == (UpdatePart)part;
 }
 
 /* U_NORM: norms to the total; U_STEP: the factor from there. */
@@ -133,14 +145,14 @@ static void put_update(AsyncComm *c, const Action *k)
         const Msg *m = &c->desk.msg.at[i];
         if (!moves(c, m, k->update))
             continue;
-        if (m->src == c->desk.device)
+        if (m->src == c->desk.stage)
             begin(c, K_SEND, i, k);
-        else if (m->dst == c->desk.device && !desk_posted(&c->desk, i, -1))
+        else if (m->dst == c->desk.stage && !desk_posted(&c->desk, i, -1))
             begin(c, K_RECV, i, k);
     }
     for (int i = 0; i < c->desk.msg.n; i++) {
         const Msg *m = &c->desk.msg.at[i];
-        if (m->dst != c->desk.device || !moves(c, m, k->update))
+        if (m->dst != c->desk.stage || !moves(c, m, k->update))
             continue;
         desk_wait_recv(&c->desk, i, -1);
         if (k->update != U_NORM)
@@ -152,6 +164,28 @@ static void put_update(AsyncComm *c, const Action *k)
     desk_put(&c->desk, *k);
     if (k->update == U_STEP)
         desk_new(&c->desk, K_END, k->step, k->mb);
+}
+
+/* What two copies of a stage have summed up crosses, a few messages at a time: nothing is under way behind an exchange. */
+static void put_exchange(AsyncComm *c, const Action *k)
+{
+    Ints list = desk_crossing(&c->desk, k);
+    for (int i = 0; i < list.n; i++) {
+        int msg = list.at[i];
+        Halves x = desk_halves(&c->desk, msg);
+        bool gets = x.gets.until > x.gets.from, gives = x.gives.until > x.gives.from;
+        if (gets)
+            begin_as(c, K_RECV, msg, k, c->request[msg]);
+        if (gives)
+            begin_as(c, K_SEND, msg, k, c->gives);
+        if (gets)
+            desk_wait_recv(&c->desk, msg, -1);
+        for (int j = c->desk.sent.n - 1; j >= 0; j--)
+            if (c->desk.sent.at[j].msg == msg)
+                desk_end(&c->desk, &c->desk.sent, j);
+        if (gets && k->kind == K_MERGE)
+            desk_merge(&c->desk, k, msg);
+    }
 }
 
 /* ---- pieces ------------------------------------------------------------------------------------------------------- */
@@ -170,8 +204,11 @@ static void begin_at_cut(AsyncComm *c, const Actions *order)
 {
     const Action *f = find(order, PIECE_PROLOGUE, K_F, true), *b = find(order, PIECE_PERIOD, K_B, false);
     for (int i = 0; i < c->desk.msg.n; i++) {
-        if (mine(c, i, true, K_F))
-            *PUSH(&c->desk.sent) = (Pending){i, c->desk.beat, transfer(c, K_SEND, i, f)};
+        for (int row = c->turns - 1, beat = c->desk.beat; mine(c, i, true, K_F) && row >= 0; row--) {
+            Action of = *f;     /* the last one of each row, a forward and a backward apart */
+            of.mb = plan_nth(c->p, c->desk.device, c->desk.stage, plan_turn(c->p, c->desk.stage, f->mb) - row);
+            *PUSH(&c->desk.sent) = (Pending){i, beat - 2 * row, transfer(c, K_SEND, i, &of)};
+        }
         if (mine(c, i, false, K_B))
             *PUSH(&c->desk.posted) = (Pending){i, c->desk.beat, transfer(c, K_RECV, i, b)};
     }
@@ -181,7 +218,7 @@ static void begin_at_cut(AsyncComm *c, const Actions *order)
 static void end_at_cut(AsyncComm *c)
 {
     for (int i = 0; i < c->desk.sent.n;)
-        if (mine(c, c->desk.sent.at[i].msg, true, K_F) && c->desk.sent.at[i].beat == c->desk.beat)
+        if (mine(c, c->desk.sent.at[i].msg, true, K_F) && c->desk.sent.at[i].beat + c->desk.more >= c->desk.beat)
             i++;
         else
             desk_end(&c->desk, &c->desk.sent, i);
@@ -208,6 +245,8 @@ static void put_piece(AsyncComm *c, const Actions *order, Piece piece)
         if (transport_beat(k, true)) {
             post_factor(c, k);
             put_work(c, work = k, next ? next : open ? &after : NULL);
+        } else if (k->kind == K_MERGE || k->kind == K_SHARE) {
+            put_exchange(c, k);
         } else if (k->kind == K_U) {
             put_update(c, k);
         } else {
@@ -225,9 +264,13 @@ static void put_piece(AsyncComm *c, const Actions *order, Piece piece)
 static void put_eval(AsyncComm *c)
 {
     Action k = action_new(K_F, 0, 0);
-    k.chunk = c->desk.device;
-    post(c, &k);
-    put_work(c, &k, NULL);
+    k.chunk = c->desk.stage;
+    if (c->desk.device == c->desk.stage) {      /* it runs through the first copies */
+        post(c, &k);
+        put_work(c, &k, NULL);
+    } else {
+        desk_head(&c->desk, 0);
+    }
     desk_wait_sends(&c->desk, -1, true);
     desk_new(&c->desk, K_END, 0, -1);
 }
@@ -236,10 +279,20 @@ static void put_eval(AsyncComm *c)
 static bool write_device(AsyncComm *c, int device)
 {
     DevicePlan *d = &c->p->dev.at[device];
+    const int stage = plan_stage(c->p, device);
     d->list.n = d->eval.n = d->requests = 0;
-    for (int i = 0; i < c->desk.msg.n; i++)
-        if (c->desk.msg.at[i].src == device || c->desk.msg.at[i].dst == device)
-            c->request[i] = d->requests++;
+    c->gives = -1;
+    c->turns = plan_turns(c->p, stage);
+    c->desk.more = 2 * (c->turns - 1);
+    for (int i = 0; i < c->desk.msg.n; i++) {
+        const Msg *m = &c->desk.msg.at[i];
+        if (m->src != stage && m->dst != stage)
+            continue;
+        if (m->level >= 0 && c->gives < 0)
+            c->gives = (d->requests += 2) - 1;
+        c->request[i] = m->level >= 0 ? c->gives - 1 : d->requests;
+        d->requests += m->level >= 0 ? 0 : m->src == stage && m->tensor >= 0 ? c->turns : 1;
+    }
     if (d->requests > MOST_REQUESTS) {
         c->p->shortfall.stuck = strf("schedule %s: stage %d has %d messages a step, and %d can be told apart; cut where fewer "
                                      "values cross, take fewer stages, or a synchronous schedule", c->p->schedule, device,

@@ -243,6 +243,49 @@ Action desk_transfer(const Desk *d, ActionKind kind, int msg, int step, int mb)
     return a;
 }
 
+/* Some operator of the update changes that state on this device. */
+static bool changes(const Desk *d, int state)
+{
+    const Graph *g = d->p->g;
+    for (int o = g->nb; o < g->op.n; o++)
+        for (int i = 0; i < g->op.at[o].arg.n; i++) {
+            const Arg *a = &g->op.at[o].arg.at[i];
+            if (a->state && a->index == state && a->kind == ARG_UPDATE && runs_on(d->p, o, d->device))
+                return true;
+        }
+    return false;
+}
+
+/* The gradients of a chunk that cross at that level; or the blocks of norms, where there are any. */
+Ints desk_crossing(const Desk *d, const Action *k)
+{
+    const Graph *g = d->p->g;
+    Ints list = {0};
+    for (int i = 0; i < d->msg.n; i++) {
+        const Msg *m = &d->msg.at[i];
+        bool here = m->level == k->tree_level && m->back == (k->kind == K_SHARE);
+        const State *s = here ? &g->state.at[m->state] : NULL;
+        bool whole = here && k->state >= 0, some = here && k->state < 0 && m->room == (k->group == 3) &&
+            (m->room || s->kind == (k->group == 1 ? S_PARAM : S_GRAD));
+        some &= k->kind == K_MERGE || m->joined == (k->group == 2);
+        if (whole ? m->state == k->state && changes(d, k->state) : some && d->p->chunk.at[s->op] == k->chunk)
+            *PUSH(&list) = i;
+    }
+    return list;
+}
+
+void desk_merge(Desk *d, const Action *k, int msg)
+{
+    Extent mine = desk_halves(d, msg).gets;
+    Action *a = desk_new(d, K_MERGE, k->step, -1);
+    a->chunk = k->chunk;
+    a->tree_level = k->tree_level;
+    a->from_device = k->from_device;
+    a->state = d->msg.at[msg].state;
+    a->at = mine.from;
+    a->bytes = mine.until - mine.from;
+}
+
 void desk_begin(Desk *d, int msg, Action transfer)
 {
     desk_put(d, transfer);
@@ -285,7 +328,8 @@ void desk_wait_sends(Desk *d, int times, bool states)
 {
     for (int i = 0; i < d->sent.n;) {
         const Msg *m = &d->msg.at[d->sent.at[i].msg];
-        if (transport_due(d->sent.at[i].beat, d->beat, times * m->slack) && (states || m->tensor >= 0))
+        int slack = times * m->slack + (times > 0 ? d->more : 0);
+        if (transport_due(d->sent.at[i].beat, d->beat, slack) && (states || m->tensor >= 0))
             desk_end(d, &d->sent, i);
         else
             i++;

@@ -12,7 +12,8 @@
  *               next slot.  Moments exist once
  *   gradients   the accumulators of a step, or two sets by parity where an update waits while the next step adds
  *   values      step number, learning rate, loss, counted targets: as many as steps are under way
- *   tensors     micro-batch q, counted through all steps, in slot q mod count; they are born and die in this order
+ *   tensors     micro-batch q, counted through all steps of the device, in slot q mod count; they are born and die in this
+ *               order
  *
  * After a number of steps all of them repeat.  These are the phases of a device; its source spells them out.
  *
@@ -91,10 +92,12 @@ const char *version_rule(const Plan *p)
     if (lag == LAG_NONE)
         return "";
     if (lag == LAG_DEPTH)
-        return strf("%s %d", rule, p->devices);
+        return strf("%s %d", rule, plan_stages(p));
     for (int o = 0, n = 0; (lag == LAG_BEHIND || lag == LAG_FIRST) && o + 1 < p->g->nf; o++)
         if (p->chunk.at[o] != p->chunk.at[o + 1])
             rule = strf("%s%s%d", rule, n++ ? "," : " cuts ", o);
+    for (int s = 0; (lag == LAG_BEHIND || lag == LAG_FIRST) && plan_uneven(p) && s < plan_stages(p); s++)
+        rule = strf("%s%s%d", rule, s ? "," : " copies ", p->m->plan.widths.at[s]);
     return rule;
 }
 
@@ -122,7 +125,7 @@ int version_slot(const Plan *p, const Pool *x, const Action *k)
     case GRADIENTS: return modulo(k->step, x->count / levels) * levels + (k->kind == K_U ? 0 : k->group);
     case WEIGHTS:   return modulo(k->version + place_of(p, x->chunk, k), x->count);
     case VALUES:    return modulo(k->step, x->count);
-    default:        return modulo(k->step * p->g->micro + k->mb, x->count);
+    default:        return modulo((int64_t)k->step * plan_share_of(p, x->chunk) + plan_turn(p, x->chunk, k->mb), x->count);
     }
 }
 
@@ -187,7 +190,7 @@ int version_phases(const Plan *p, int device)
         int levels = role_of(x) == GRADIENTS ? order_accumulators(p, x->chunk) : 1, n = x->count / levels;
         if (x->device != device || n < 2)
             continue;
-        n /= role_of(x) == TENSORS ? gcd(n, p->g->micro) : 1;
+        n /= role_of(x) == TENSORS ? gcd(n, plan_share_of(p, x->chunk)) : 1;
         phases = phases / gcd(phases, n) * n;
     }
     return phases;

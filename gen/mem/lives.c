@@ -12,7 +12,8 @@
 int mem_number(const Mem *m, const Action *k)
 {
     int from = k->piece == PIECE_EPILOGUE ? 1 : k->piece == PIECE_ALONE ? 1 + m->overlap : 0;
-    return (k->step + from) * (int)m->p->g->micro + (k->mb < 0 ? 0 : k->mb);
+    int chunk = plan_stage(m->p, m->device), mb = k->mb < 0 || !m->overlap ? k->mb : plan_turn(m->p, chunk, k->mb);
+    return (k->step + from) * m->each + (mb < 0 ? 0 : mb);
 }
 
 bool mem_always(const Buf *b)
@@ -168,9 +169,10 @@ void mem_bound(Mem *m)
 Mem mem_new(Plan *p, int device)
 {
     Mem m = {.p = p, .room = mem_now(), .device = device, .overlap = order_overlap(p), .micro = (int)p->g->micro,
+             .each = (int)p->g->micro,
              .ticks = p->dev.at[device].ticks};
     if (m.overlap)
-        m.micro *= m.overlap + 2;
+        m.each = plan_share_of(p, plan_stage(p, device)), m.micro = m.each * (m.overlap + 2);
     m.life = alloc(sizeof *m.life * (size_t)p->buf.n);
     m.rows = 1;
     m.sum = alloc(sizeof *m.sum * (size_t)p->g->state.n);

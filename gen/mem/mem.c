@@ -171,7 +171,7 @@ static int phases_of(const Mem *m)
         int n = p->pool.at[x].count;
         if (p->pool.at[x].device != m->device || p->pool.at[x].birth == AT_ALWAYS || n < 2)
             continue;
-        n /= common(n, (int)(p->g->micro % n));
+        n /= common(n, m->each % n);
         phases = phases / common(phases, n) * n;
         if (phases > most)
             return 0;
@@ -184,7 +184,7 @@ static int phases_of(const Mem *m)
 static void unroll(Mem *m)
 {
     const Plan *p = m->p;
-    int64_t step = p->g->micro;
+    int64_t step = m->each;
     int phases = phases_of(m), ticks = p->dev.at[m->device].ticks, micro = m->micro;
     m->apart = phases == 0;
     if (m->apart)

@@ -28,7 +28,7 @@ typedef struct {
     Plan *p;
     Room *room;                 /* of the plan; all else here is scratch */
     int device, overlap;
-    int micro;                  /* micro-batches of all steps in the list */
+    int micro, each;            /* micro-batches of all steps in the list; of one, where steps overlap those of the device */
     Span *live;                 /* [row[buf] * micro + mb]; last < first: never */
     int *life;                  /* by buffer; 0, of all other devices: never alive */
     int rows;

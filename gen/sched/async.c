@@ -24,6 +24,11 @@
  * micro-batches have been through backward, so the lag is at least p-1-i.  So two versions serve 2bw from m = p-1 on; the
  * paper, and order.c, ask for m >= p.
  *
+ * With plan.widths a device counts the micro-batches that it computes, in its turn, and m is their number.  Each of the r rows
+ * of replica.c has ceil(n/r) in flight, of n devices from the stage on, in place of p-i.  A device that is in k rows has k
+ * times as many, and the lag of pipedream is one less.  That of 2bw is a step, whoever computes it.  Copies exchange their sums
+ * in front of an update, and nothing else is begun meanwhile.
+ *
  *   nag         that of pipedream, with an update that steps ahead: NAdamW, AdamW with Nesterov's momentum   (Ajanthan et al.,
  *               Nesterov Method for Asynchronous Pipeline Parallel Optimization, 2025).  What follows the look-ahead there is
  *               a gradient of older weights, weighed with 1 - beta1; so beta1 near 1, 0.99 in the paper, discounts it.  Its
@@ -99,7 +104,7 @@
 
 typedef struct {
     Plan *p;
-    int device;
+    int device, stage, m;       /* m micro-batches of a step, on this device */
     SchedPace pace;
     Piece piece;
     int base;                   /* first step of the piece */
@@ -114,17 +119,17 @@ static int floor_div(int a, int b)
 static int lag_of(const Plan *p, int chunk, ActionKind kind)
 {
     const Schedule *k = schedule_of(p->schedule);
-    int last = p->devices - 1;
-    const int lag[] = {[LAG_NONE] = 0, [LAG_STEP] = (int)p->g->micro, [LAG_BEHIND] = last - chunk, [LAG_DEPTH] = last,
-                       [LAG_FIRST] = last - chunk};
+    int last = plan_stages(p) - 1, behind = plan_flight(p, chunk) - 1;
+    const int lag[] = {[LAG_NONE] = 0, [LAG_STEP] = plan_share_of(p, chunk), [LAG_BEHIND] = behind, [LAG_DEPTH] = last,
+                       [LAG_FIRST] = behind};
     return lag[kind == K_F ? k->forward : k->backward];
 }
 
 int order_version(const Plan *p, int chunk, ActionKind kind, int q)
 {
-    int m = (int)p->g->micro;
+    int all = (int)p->g->micro, m = plan_share_of(p, chunk), t = floor_div(q, all);
     bool first = kind == K_F && schedule_of(p->schedule)->forward == LAG_FIRST;
-    return floor_div((first ? floor_div(q, m) * m : q) - lag_of(p, chunk, kind), m);
+    return floor_div(t * m + (first ? 0 : plan_turn(p, chunk, q - t * all)) - lag_of(p, chunk, kind), m);
 }
 
 int order_ahead(const Plan *p, int chunk, ActionKind kind)
@@ -147,14 +152,14 @@ bool order_apart(const Plan *p)
     return schedule_of(p->schedule)->forward != schedule_of(p->schedule)->backward;
 }
 
-/* Micro-batch q of the run, counted through all steps. */
+/* Micro-batch q of the run, counted through all steps of the device. */
 static Action *put(AsyncWriter *w, ActionKind kind, int q)
 {
-    int m = (int)w->p->g->micro, t = floor_div(q, m);
-    Action *k = sched_put(w->p, w->device, kind, w->device, q - t * m);
+    int t = floor_div(q, w->m), mb = plan_nth(w->p, w->device, w->stage, q - t * w->m);
+    Action *k = sched_put(w->p, w->device, kind, w->stage, mb);
     k->piece = w->piece;
     k->step = t - w->base;
-    k->version = order_version(w->p, w->device, kind, q) - w->base;
+    k->version = order_version(w->p, w->stage, kind, t * (int)w->p->g->micro + mb) - w->base;
     return k;
 }
 
@@ -162,11 +167,11 @@ static void put_update(AsyncWriter *w, int step, UpdatePart part)
 {
     Action *k;
     if (part == U_STEP && w->keeps) {
-        k = put(w, K_VERSION, step * (int)w->p->g->micro);
+        k = put(w, K_VERSION, step * w->m);
         k->mb = -1;
         k->version = k->step;
     }
-    k = put(w, K_U, step * (int)w->p->g->micro);
+    k = put(w, K_U, step * w->m);
     k->mb = -1;
     k->update = part;
     k->version = k->step;
@@ -175,7 +180,7 @@ static void put_update(AsyncWriter *w, int step, UpdatePart part)
 /* Puts the backward of q, the forward of the micro-batch `warm` later, if the run of `steps` has them, and the updates due. */
 static void put_beat(AsyncWriter *w, int q, int steps)
 {
-    int m = (int)w->p->g->micro, hold = w->pace.hold, after = q - hold + 1, next = q + w->pace.warm;
+    int m = w->m, hold = w->pace.hold, after = q - hold + 1, next = q + w->pace.warm;
     bool ends = q >= 0 && q % m == m - 1;
     if (q >= 0)
         put(w, K_B, q);
@@ -187,9 +192,9 @@ static void put_beat(AsyncWriter *w, int q, int steps)
         /* The weights that the update of a step has made, predicted for backward (part 0) and for forward (part 1). */
         int step = q / m;
         for (int part = order_apart(w->p) ? 0 : 1; part < 2; part++) {
-            if (order_ahead(w->p, w->device, part ? K_F : K_B) == 0)
+            if (order_ahead(w->p, w->stage, part ? K_F : K_B) == 0)
                 continue;
-            Action *k = put(w, K_PREDICT, step * (int)w->p->g->micro);
+            Action *k = put(w, K_PREDICT, step * w->m);
             k->mb = -1;
             k->forward = part;
             k->version = k->step + 1;
@@ -213,9 +218,9 @@ enum { FOREVER = 1 << 14 };     /* steps of a run without an end in sight: times
 
 void sched_async(Plan *p, int device, SchedPace pace)
 {
-    int m = (int)p->g->micro, hold = pace.hold;
-    AsyncWriter w = {.p = p, .device = device, .pace = pace};
-    w.keeps = lag_of(p, device, K_F) > 0 || order_ahead(p, device, K_F) > 0;
+    int stage = plan_stage(p, device), m = plan_share_of(p, stage), hold = pace.hold;
+    AsyncWriter w = {.p = p, .device = device, .stage = stage, .m = m, .pace = pace};
+    w.keeps = lag_of(p, stage, K_F) > 0 || order_ahead(p, stage, K_F) > 0;
     put_piece(&w, PIECE_PROLOGUE, 0, -pace.warm, hold, FOREVER);
     put_piece(&w, PIECE_PERIOD, 0, hold, hold + m, FOREVER);
     put_piece(&w, PIECE_EPILOGUE, 0, hold, pace.overlap * m, pace.overlap);
@@ -225,12 +230,18 @@ void sched_async(Plan *p, int device, SchedPace pace)
 
 int schedule_async(Plan *p)
 {
-    int m = (int)p->g->micro;
     bool norms = p->m->train.clip != 0 && !p->m->train.clip_each;
+    int overlap = 1;
     if (p->chunks != 1)
         return 1;
-    for (int d = 0; d < p->devices; d++)
-        sched_async(p, d, (SchedPace){.warm = p->devices - d, .hold = norms ? d : 0, .overlap = (p->devices + m - 1) / m});
+    for (int s = 0; s < plan_stages(p); s++) {
+        int m = plan_share_of(p, s), n = (plan_flight(p, s) + m - 1) / m;
+        overlap = n > overlap ? n : overlap;
+    }
+    for (int d = 0; d < p->devices; d++) {
+        int s = plan_stage(p, d);
+        sched_async(p, d, (SchedPace){.warm = plan_flight(p, s), .hold = norms ? s : 0, .overlap = overlap});
+    }
     return 0;
 }
 

@@ -245,6 +245,18 @@ static bool is_last(const Plan *p, int device, const Action *k)
     return (k->kind == K_B || k->kind == K_W) && k->mb == plan_first(p, device, k->chunk) + plan_share_of(p, k->chunk) - 1;
 }
 
+/* Where steps overlap: in front of an update. */
+static void merge_at(Plan *p, int device, const Action *update)
+{
+    Actions *list = &p->dev.at[device].order;
+    int from = list->n;
+    merge(p, device, update->chunk);
+    for (int i = from; i < list->n; i++) {
+        list->at[i].piece = update->piece;
+        list->at[i].step = list->at[i].version = update->step;
+    }
+}
+
 static void finish_device(Plan *p, int device)
 {
     Actions made = p->dev.at[device].order;
@@ -253,6 +265,8 @@ static void finish_device(Plan *p, int device)
     bool updated = false;       /* asynchronous schedules place the update themselves */
     p->dev.at[device].order = (Actions){0};
     for (int i = 0; i < made.n; i++) {
+        if (made.at[i].kind == K_U && made.at[i].update == U_GATHER)
+            merge_at(p, device, &made.at[i]);
         Action *k = sched_put(p, device, made.at[i].kind, made.at[i].chunk, made.at[i].mb);
         *k = made.at[i];
         updated |= k->kind == K_U;
@@ -261,7 +275,7 @@ static void finish_device(Plan *p, int device)
         if (merges_early(p) && is_last(p, device, &made.at[i]))
             merge(p, device, made.at[i].chunk);
     }
-    if (!merges_early(p))
+    if (!merges_early(p) && !updated)
         merge(p, device, -1);
     if (!updated)
         update(p, device);
@@ -474,7 +488,7 @@ static int make_order(Plan *p)
         PUSH(&p->dev)->device = d;
     int stages = plan_stages(p);
     (plan_uneven(p) ? settle_widths : settle)(p);
-    if ((plan_uneven(p) ? sched_widths : makers[k - schedules])(p))
+    if ((plan_uneven(p) && !k->async ? sched_widths : makers[k - schedules])(p))
         return 1;
     for (int d = 0; d < (plan_uneven(p) ? p->devices : stages); d++)
         finish_device(p, d);

@@ -171,6 +171,28 @@ int plan_share_of(const Plan *p, int chunk)
     return plan_micro(p) * plan_turns(p, chunk);
 }
 
+int plan_nth(const Plan *p, int device, int chunk, int n)
+{
+    int turns = plan_turns(p, chunk), each = plan_micro(p);
+    return (plan_row_of(p, device, chunk) + n % turns) * each + n / turns;
+}
+
+int plan_turn(const Plan *p, int chunk, int mb)
+{
+    int turns = plan_turns(p, chunk), each = plan_micro(p);
+    return mb % each * turns + mb / each % turns;
+}
+
+int plan_flight(const Plan *p, int chunk)
+{
+    int n = 0, w = plan_copies(p, chunk);
+    for (int c = chunk; c < plan_chunks(p); c++)
+        n += plan_copies(p, c);
+    /* Where steps overlap, as many of each row: at a cut no neighbour is further than one ahead. */
+    int turns = schedule_of(p->schedule)->async ? plan_turns(p, chunk) : 1, all = w * turns;
+    return (n + all - 1) / all * turns;
+}
+
 int plan_row_at(const Plan *p, int device, int mb)
 {
     return mb >= 0 && plan_uneven(p) ? mb / plan_micro(p) : plan_replica(p, device);

@@ -29,13 +29,6 @@ typedef struct {
     int64_t *made;              /* [(stage * micro-batches + mb) * 2 + backward]: when it ends; 0: not begun */
 } Turns;
 
-/* The n-th micro-batch of a device; -1: it has had all. */
-static int nth(const Turns *x, int device, int stage, int n)
-{
-    int turns = plan_turns(x->p, stage), first = plan_row_of(x->p, device, stage);
-    return n < x->each * turns ? (first + n % turns) * x->each + n / turns : -1;
-}
-
 static int64_t *made_at(const Turns *x, int stage, bool back, int mb)
 {
     return &x->made[((int64_t)stage * x->rows * x->each + mb) * 2 + back];
@@ -50,24 +43,21 @@ static bool ready(const Turns *x, int stage, bool back, int mb, int64_t now)
     return at > 0 && at <= now;
 }
 
-/* Micro-batches that a copy of the stage has under way at most. */
-static int most(const Turns *x, int stage)
+/* The n-th micro-batch of a device; -1: it has had all. */
+static int nth(const Turns *x, int device, int stage, int n)
 {
-    int n = 0, w = plan_copies(x->p, stage);
-    for (int s = stage; s < x->stages; s++)
-        n += plan_copies(x->p, s);
-    n = (n + w - 1) / w;
-    return plan_warmup(x->p) == WARMUP_B ? 2 * n - 1 : n;
+    return n < plan_share_of(x->p, stage) ? plan_nth(x->p, device, stage, n) : -1;
 }
 
 static bool begin(Turns *x, int device, int64_t now)
 {
     int stage = plan_stage(x->p, device), *f = &x->f[device], *b = &x->b[device];
+    int most = plan_flight(x->p, stage) * (plan_warmup(x->p) == WARMUP_B ? 2 : 1) - (plan_warmup(x->p) == WARMUP_B);
     int forward = nth(x, device, stage, *f), backward = nth(x, device, stage, *b);
     if (x->free[device] > now)
         return false;
     bool back = backward >= 0 && *b < *f && !(x->flush && forward >= 0) && ready(x, stage, true, backward, now);
-    bool may = back || (forward >= 0 && (x->flush || *f - *b < most(x, stage)) && ready(x, stage, false, forward, now));
+    bool may = back || (forward >= 0 && (x->flush || *f - *b < most) && ready(x, stage, false, forward, now));
     if (!may)
         return false;
     int mb = back ? backward : forward;

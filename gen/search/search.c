@@ -22,7 +22,7 @@
 /* Why there is no such list of so many stages; NULL: there is. */
 static const char *refuses(const Graph *g, const Model *m, const Schedule *k, int stages)
 {
-    if (k->async && m->plan.replicas > 1)
+    if (k->async && m->plan.replicas > 1 && !m->plan.widths.n)
         return "its replicas are not built; set plan.replicas to 1, or take a synchronous schedule";
     if (!k->any_map && planner_named(m->plan.planner)->map)
         return strf("its lists are for one map, and planner %s gives one device several chunks; take schedule 1f1b or gpipe",

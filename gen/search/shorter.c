@@ -39,7 +39,8 @@ const Model *shorter(const Options *x, const Model *m, int times, int spare)
 {
     const Schedule *k = schedule_open(m->plan.schedule) ? NULL : schedule_of(m->plan.schedule);
     const int64_t stages = m->plan.stages_max, micro = m->train.micro, one = m->plan.replicas * m->train.groups;
-    bool open = m->train.batch == 0 || m->plan.replicas_auto || m->device_order == ORDER_FREE || m->plan.custom.word;
+    bool open = m->train.batch == 0 || m->plan.widths.n || m->plan.replicas_auto || m->device_order == ORDER_FREE ||
+                m->plan.custom.word;
     if (open || x->from || x->foreign || (k && (k->async || k->improves || k->given || k->custom)) || m->plan.objective)
         return m;
     int64_t unit = micro % common(one, stages) ? one : common(one, stages);

@@ -59,7 +59,7 @@ void loss_report(Stage *st, const float *x, Values *vals, int acc)
     if (!st->loss)
         return;
     st->losses = acc ? st->losses : 0;
-    st->loss[st->losses++] = *x;
+    st->loss[(vals->step & 1) * st->room + st->losses++] = *x;
 }
 
 void loss_seed(Stage *st, float *y)
