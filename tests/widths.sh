@@ -154,6 +154,11 @@ refuse "another word" 3 'auto, or a list' $open --set plan.widths=most
 for way in "--widths 2,2" "--replicas 2"; do $plan $way --json 2>"$tmp/err" | sed '/"options"\|--widths\|--replicas/d'; done |
     sort | uniq -u | grep . && fault "equal widths are no replicas" || pass
 
+# a copy of stage 1 on a device of little memory; stage 0, with 828 KiB, is on none
+sed 's/count: 4, memory: 64MiB.*/count: 2, memory: 64MiB, threads: 1, kernels: portable}\
+  - {name: small, kind: cpu, count: 1, memory: 400KiB, threads: 1, kernels: portable}/' "$models/tiny-gpt.yaml" >"$tmp/small.yaml"
+expect "little memory" ./dpgen plan "$tmp/small.yaml" --widths 1,2 --stages 2 --cuts 20 --set train.batch.groups=2 --estimate
+
 # ---- auto: what the best of all lists comes to, asked for one by one ---------------------------------------------------------
 few() { echo "devices: [{name: cpu, kind: cpu, count: $1, memory: 64MiB, threads: 1, kernels: portable}]" >"$tmp/few"; }
 step() { sed -n 's/.*"step_ns": \([0-9]*\).*/\1/p'; }

@@ -23,8 +23,12 @@ Bytes *least_memory(const Model *m, int stages)
     Bytes *limit = alloc(sizeof *limit * (size_t)devices);
     for (int d = 0; d < devices; d++)
         limit[d] = m->devices.at[d].memory;
-    for (int d = devices - 1; d >= stages; d--)
-        limit[d - stages] = limit[d] < limit[d - stages] ? limit[d] : limit[d - stages];
+    for (int copy = 1, d = stages; copy < m->plan.replicas; copy++)
+        for (int s = 0; s < stages; s++) {
+            const int turns = m->plan.widths.n ? m->plan.replicas / m->plan.widths.at[s] : 1;
+            if (copy % turns == 0 && limit[d++] < limit[s])
+                limit[s] = limit[d - 1];
+        }
     return limit;
 }
 
