@@ -157,7 +157,8 @@ for way in "--widths 2,2" "--replicas 2"; do $plan $way --json 2>"$tmp/err" | se
 # a copy of stage 1 on a device of little memory; stage 0, with 828 KiB, is on none
 sed 's/count: 4, memory: 64MiB.*/count: 2, memory: 64MiB, threads: 1, kernels: portable}\
   - {name: small, kind: cpu, count: 1, memory: 400KiB, threads: 1, kernels: portable}/' "$models/tiny-gpt.yaml" >"$tmp/small.yaml"
-expect "little memory" ./dpgen plan "$tmp/small.yaml" --widths 1,2 --stages 2 --cuts 20 --set train.batch.groups=2 --estimate
+expect "little memory" ./dpgen plan "$tmp/small.yaml" --widths 1,2 --stages 2 --cuts 20 --estimate \
+    --set train.batch.groups=2
 
 # ---- auto: what the best of all lists comes to, asked for one by one ---------------------------------------------------------
 few() { echo "devices: [{name: cpu, kind: cpu, count: $1, memory: 64MiB, threads: 1, kernels: portable}]" >"$tmp/few"; }
