@@ -14,6 +14,7 @@ const Answers *const job_answers[] = {0};
 const Offload *const job_offload = 0;
 const Overlap *const job_overlap = 0;
 const Team *const job_team = 0;
+const Divided *const job_divided = 0;
 
 typedef struct { double median, quartiles; } Time;      /* ns */
 

@@ -155,8 +155,9 @@ for way in "--widths 2,2" "--replicas 2"; do $plan $way --json 2>"$tmp/err" | se
     sort | uniq -u | grep . && fault "equal widths are no replicas" || pass
 
 # a copy of stage 1 on a device of little memory; stage 0, with 828 KiB, is on none
-sed 's/count: 4, memory: 64MiB.*/count: 2, memory: 64MiB, threads: 1, kernels: portable}\
-  - {name: small, kind: cpu, count: 1, memory: 400KiB, threads: 1, kernels: portable}/' "$models/tiny-gpt.yaml" >"$tmp/small.yaml"
+cpu='memory: 64MiB, threads: 1, kernels: portable}' small='{name: small, kind: cpu, count: 1, memory: 400KiB'
+sed "s/count: 4, $cpu/count: 2, $cpu\\
+  - $small, threads: 1, kernels: portable}/" "$models/tiny-gpt.yaml" >"$tmp/small.yaml"
 expect "little memory" ./dpgen plan "$tmp/small.yaml" --widths 1,2 --stages 2 --cuts 20 --estimate \
     --set train.batch.groups=2
 
