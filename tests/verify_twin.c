@@ -374,6 +374,7 @@ static long team(void)
 #define own(all, room) (room)
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #include "twin_calls.h"
+#undef own
 
 /* ---- calls that are no kernels --------------------------------------------------------------------------------------- */
 

@@ -178,8 +178,9 @@ static void shake_on(Placer *w, Layout *best, Good *good, Bytes enough, Bytes mo
     for (Bytes was = INT64_MAX; best->top > enough && w->left > 0 && (best->top < was || best->top > most);) {
         if (is_far(w, best, most))
             return;
+        const int64_t steps = best->top > most ? IDLE_STEPS : IDLE_STEPS / IDLE_PART;
         was = best->top;
-        shake(w, best, good, enough, w->left > IDLE_STEPS ? w->left - IDLE_STEPS : 0);
+        shake(w, best, good, enough, w->left > steps ? w->left - steps : 0);
     }
 }
 
