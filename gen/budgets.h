@@ -115,7 +115,7 @@ enum {
 enum {
     LONG_STEPS = 5000000,       /* of LAYOUT_STEPS, before gen/pack is asked; and of each device after TRIAL_STEPS */
     IDLE_STEPS = 40000000,      /* between two questions whether a layout that does not fit is far from it */
-    IDLE_PART = 5,              /* of them, without a lower layout, end the search of one that fits: a tenth of the corpus's time */
+    IDLE_PART = 5,              /* of them, without a lower layout, end the search of one that fits: a tenth less time */
     FAR_STEPS = 60000000,       /* before one that is above its limit by more than ... */
     FAR_PART = 64,              /* ... this part is given up: zb* of GPT-2 774M on V100s takes half the time, and is faster */
     SOON_STEPS = 1500000,       /* of LAYOUT_STEPS, for the fixed orders and for the first shaken ones */
