@@ -86,6 +86,7 @@ void sha1_of(const void *data, size_t n, char hex[41]);
 void json_text(FILE *f, const char *text);          /* a JSON string, quoted and escaped */
 uint64_t hash64(const char *text);                  /* FNV-1a: Philox keys of names */
 double number_decimal(const char *text, size_t n);  /* nearest double to decimal text (12, 0.5, 1e-8), in any locale */
+int64_t number_common(int64_t a, int64_t b);        /* the greatest common divisor; of a and 0: a */
 const char *size_text(Bytes n);                     /* 23.61 GiB */
 const char *count_text(int64_t n, const char *thing);   /* 1 stage, 2 stages */
 #endif

@@ -131,3 +131,13 @@ double number_decimal(const char *text, size_t n)
         times_add(b, 10, 0);
     return quotient(&num, &den);
 }
+
+int64_t number_common(int64_t a, int64_t b)
+{
+    while (b) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}

@@ -592,8 +592,7 @@ static void order_end(const Model *m)
 void model_plan(Model *m, Node *node)
 {
     static const Field fields[] = {
-        { "stages", read_stages, 0, 0, 0, NULL },
-        { "chunks", read_chunks, 0, 1, MOST_CHUNKS, NULL },
+        { "stages", read_stages, 0, 0, 0, NULL }, { "chunks", read_chunks, 0, 1, MOST_CHUNKS, NULL },
         { "group", read_group, AT(group), 1, MOST_OPS, NULL },
         { "waves", read_waves, AT(waves), 1, MOST_CHUNKS / 2, NULL },
         { "map", read_map, AT(map), 0, 0, NULL },
@@ -627,10 +626,10 @@ void model_plan(Model *m, Node *node)
     widths_end(m, node);
     if (p->replicas > 1)
         replicas_end(m);
-    const char *open = p->widths_auto ? "widths" : "replicas";
     if ((p->replicas_auto || p->widths_auto) && ((m->train.groups & (m->train.groups - 1)) || m->train.groups == 1))
         warn(p->widths_auto ? p->widths_at : p->replicas_at, "plan.%s: auto: %s can be dealt out to one replica; set train."
-             "batch.groups to a power of two: another numeric key", open, count_text((int)m->train.groups, "gradient group"));
+             "batch.groups to a power of two: another numeric key", p->widths_auto ? "widths" : "replicas",
+             count_text((int)m->train.groups, "gradient group"));
     table_end(p, node_get(node, "schedule"));
     const Schedule *schedule = schedule_of(p->schedule);
     if (p->group && !schedule->grouped)
@@ -646,5 +645,6 @@ void model_plan(Model *m, Node *node)
         warmup_end(p, warmup->loc);
     tensor_end(m);
     stages_end(m, stages ? stages->loc : p->loc);
-    order_end(m), widths_auto_end(m);
+    order_end(m);
+    widths_auto_end(m);
 }

@@ -172,16 +172,6 @@ void version_resolve(const Plan *p, Action *action)
     *action = k;
 }
 
-static int gcd(int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return (int)a;
-}
-
 int version_phases(const Plan *p, int device)
 {
     int phases = 1;
@@ -190,8 +180,8 @@ int version_phases(const Plan *p, int device)
         int levels = role_of(x) == GRADIENTS ? order_accumulators(p, x->chunk) : 1, n = x->count / levels;
         if (x->device != device || n < 2)
             continue;
-        n /= role_of(x) == TENSORS ? gcd(n, plan_share_of(p, x->chunk)) : 1;
-        phases = phases / gcd(phases, n) * n;
+        n /= role_of(x) == TENSORS ? (int)number_common(n, plan_share_of(p, x->chunk)) : 1;
+        phases = phases / (int)number_common(phases, n) * n;
     }
     return phases;
 }

@@ -186,16 +186,6 @@ static void shake_on(Placer *w, Layout *best, Good *good, Bytes enough, Bytes mo
 
 /* ---- the answer -------------------------------------------------------------------------------------------------- */
 
-static int common(int a, int b)
-{
-    while (b) {
-        int rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* Slots are multiples of alignments.  They become multiples of the largest stride that divides them all. */
 static void take_slots(Mem *m, const Layout *l, int x)
 {
@@ -203,7 +193,7 @@ static void take_slots(Mem *m, const Layout *l, int x)
     int *slot = &m->slot[x * m->micro], most = 0, step = 0;
     memcpy(slot, &l->slot[x * m->micro], sizeof *slot * (size_t)m->micro);
     for (int mb = 0; mb < m->micro; mb++)
-        step = common(slot[mb], step);
+        step = (int)number_common(slot[mb], step);
     for (int mb = 0; mb < m->micro; mb++) {
         slot[mb] /= step > 0 ? step : 1;
         most = slot[mb] > most ? slot[mb] : most;

@@ -152,16 +152,6 @@ static void find_slots(Mem *m)
     }
 }
 
-static int common(int64_t a, int b)
-{
-    while (b) {
-        int rest = (int)(a % b);
-        a = b;
-        b = rest;
-    }
-    return (int)a;
-}
-
 /* Steps until all slots of tensors repeat; 0: too many to look at. */
 static int phases_of(const Mem *m)
 {
@@ -171,8 +161,8 @@ static int phases_of(const Mem *m)
         int n = p->pool.at[x].count;
         if (p->pool.at[x].device != m->device || p->pool.at[x].birth == AT_ALWAYS || n < 2)
             continue;
-        n /= common(n, m->each % n);
-        phases = phases / common(phases, n) * n;
+        n /= (int)number_common(n, m->each % n);
+        phases = phases / (int)number_common(phases, n) * n;
         if (phases > most)
             return 0;
     }

@@ -77,16 +77,6 @@ static int64_t all_along(const Op *o, const RowAxes *a, int axis)
     return strcmp(attr->name, a->axis[axis].name) ? attr->i * attr_int(o, a->axis[axis].name) : attr->i;
 }
 
-static int64_t common(int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* Rows that are rows of all its tensors, too; of statistics, elements. */
 static int64_t rows_of(const Graph *g, const Op *o, int axis)
 {
@@ -99,7 +89,7 @@ static int64_t rows_of(const Graph *g, const Op *o, int axis)
             continue;
         const Shape *s = &g->tensor.at[t].shape;
         bool counts = out >= 0 && row(o->row)->out.at[out].type == 'f';
-        rows = common(rows, shape_elements(s) / (s->n > 1 && !counts ? s->d[s->n - 1] : 1));
+        rows = number_common(rows, shape_elements(s) / (s->n > 1 && !counts ? s->d[s->n - 1] : 1));
     }
     return rows;
 }
@@ -161,7 +151,7 @@ RowCut *positions_find(const Graph *g, const Divide *d)
             int t = g->op.at[i].in.at[k], maker = t < 0 ? -1 : g->tensor.at[t].op;
             sum[root(group, i)] |= maker >= 0 && d->axis[maker] >= 0;
         }
-        *all = axis[i] >= 0 ? common(rows_of(g, &g->op.at[i], axis[i]), *all) : *all;
+        *all = axis[i] >= 0 ? number_common(rows_of(g, &g->op.at[i], axis[i]), *all) : *all;
     }
     for (int i = 0; i < g->nf; i++) {
         const int64_t all = rows[root(group, i)];

@@ -25,16 +25,6 @@
 
 #include <string.h>
 
-static int64_t common(int64_t a, int64_t b)
-{
-    int64_t x = a, y = b;
-    while (y) {
-        int64_t rest = x % y;
-        x = y, y = rest;
-    }
-    return a / x * b;
-}
-
 const Model *shorter(const Options *x, const Model *m, int times, int spare)
 {
     const Schedule *k = schedule_open(m->plan.schedule) ? NULL : schedule_of(m->plan.schedule);
@@ -43,7 +33,7 @@ const Model *shorter(const Options *x, const Model *m, int times, int spare)
                 m->plan.custom.word;
     if (open || x->from || x->foreign || (k && (k->async || k->improves || k->given || k->custom)) || m->plan.objective)
         return m;
-    int64_t unit = micro % common(one, stages) ? one : common(one, stages);
+    int64_t both = one / number_common(one, stages) * stages, unit = micro % both ? one : both;
     int64_t least = SHORTER_PLACES / stages > stages ? SHORTER_PLACES / stages : stages;
     int64_t few = (times * least * m->plan.replicas + unit - 1) / unit * unit;
     if (few > micro / 4 * 3)
