@@ -161,31 +161,23 @@ static void read_any(const Spot *s)
     section(s->m, s->value, s->path, any, COUNT(any), s->m);
 }
 
-static void read_order(const Spot *s)
-{
-    int free = 0;
-    Spot word = *s;
-    word.to = &free;
-    read_choice(&word);
-    s->m->device_order = free ? ORDER_FREE : ORDER_GIVEN;
-    s->m->order_at = s->value->loc;
-}
-
 /* A list, or {order: free, list: [...]}; override.c lets paths name entries of either. */
 void model_devices(Model *m, Node *node)
 {
     static const Field fields[] = {
         { "list", read_list, 0, 0, 0, NULL },
-        { "order", read_order, 0, 0, 0, "given free" },
+        { "order", read_choice, offsetof(Model, device_order), 0, 0, "given free" },
         { "*", read_any, 0, 0, 0, NULL },
     };
     Spot list = { m, NULL, "devices", node, NULL };
     bool known = false;
     for (int i = 0; i < COUNT(fields) && node && node->kind == MAP; i++)
         known |= node_get(node, fields[i].key) != NULL;
+    const Node *order = node_get(node, "order");
+    m->order_at = order ? order->loc : m->order_at;
     if (known)
         section(m, node, "devices", fields, COUNT(fields), m);
-    if (known && node_get(node, "order") && !node_get(node, "list"))
+    if (order && !node_get(node, "list"))
         bad(m->order_at, "list: [...] beside it", "devices.order: there is no list of devices to take in an order");
     else if (node && !known)
         read_list(&list);
@@ -231,26 +223,19 @@ static const char planner_words[] =
 
 static void read_stages(const Spot *s)
 {
-    static const Field one = { NULL, NULL, 0, 1, MOST_DEVICES, NULL };
+    static const Field one = { NULL, NULL, 0, 1, MOST_DEVICES, "a number, auto or {min: 1, max: 4}" };
     static const Field fields[] = {
         { "min", read_count, AT(stages_min), 1, MOST_DEVICES, NULL },
         { "max", read_count, AT(stages_max), 1, MOST_DEVICES, NULL },
     };
     PlanSpec *p = s->to;
-    const char *text = s->value->kind == SCALAR ? s->value->text : "1";
-    double known;
-    if (is_word(s->value, "auto"))
-        return;
-    if (*text && strspn(text, LETTERS) == strlen(text) && !number_lookup(s->m, text, &known)) {
-        bad(s->value->loc, NULL, "%s: a number, auto or {min: 1, max: 4} is expected, and '%s' found", s->path, text);
-        return;
-    }
+    bool any;
     if (s->value->kind == MAP) {
         section(s->m, s->value, s->path, fields, COUNT(fields), p);
         return;
     }
-    Spot number = { s->m, &one, s->path, s->value, &p->stages_max };
-    read_count(&number);
+    Spot number = { s->m, &one, s->path, s->value, NULL };
+    read_some(number, &p->stages_max, &any);
     p->stages_min = p->stages_max;
 }
 
@@ -261,7 +246,8 @@ void read_some(Spot s, int *to, bool *any)
     s.to = to;
     *any = is_word(s.value, "auto");
     if (*text && strspn(text, LETTERS) == strlen(text) && !*any && !number_lookup(s.m, text, &known))
-        bad(s.value->loc, NULL, "%s: a number or auto is expected, and '%s' found", s.path, text);
+        bad(s.value->loc, NULL, "%s: %s is expected, and '%s' found", s.path,
+            s.field->words ? s.field->words : "a number or auto", text);
     else if (!*any)
         read_count(&s);
 }
@@ -314,21 +300,12 @@ static void read_away(const Spot *s)
     p->offload = OFFLOAD_LIST;
 }
 
-static void read_where(const Spot *s)
-{
-    int where = 0;
-    Spot word = *s;
-    word.to = &where;
-    read_choice(&word);
-    *(bool *)s->to = where == 1;
-}
-
 /* none, auto, a list, or {to: disk, what: auto, dir: PATH} */
 static void read_offload(const Spot *s)
 {
     static const Field words = { NULL, NULL, 0, 0, 0, "none auto" };
     static const Field fields[] = {
-        { "to", read_where, AT(disk), 0, 0, "host disk" },
+        { "to", read_second, AT(disk), 0, 0, "host disk" },
         { "what", read_away, 0, 0, 0, NULL },
         { "dir", read_text, AT(dir), 0, 0, NULL },
     };
@@ -413,52 +390,14 @@ static void read_constraints(const Spot *s)
     }
 }
 
-/* chunk -> device */
-static void read_map(const Spot *s)
-{
-    static const Field one = { NULL, NULL, 0, 0, MOST_DEVICES - 1, NULL };
-    Ints *map = s->to;
-    if (!want(s, LIST, "a list of devices, one for each chunk"))
-        return;
-    s->m->plan.map_at = s->value->loc;
-    for (int i = 0; i < s->value->n; i++) {
-        int device = -1;
-        Spot item = spot_item(s, i, &one, &device);
-        read_count(&item);
-        if (device >= 0)
-            *PUSH(map) = device;
-    }
-}
-
 static void read_cuts(const Spot *s)
 {
-    static const Field one = { NULL, NULL, 0, 0, MOST_OPS, NULL };
-    Ints *cuts = s->to;
-    if (!want(s, LIST, "a list of positions"))
-        return;
-    s->m->plan.cuts_at = s->value->loc;
-    for (int i = 0; i < s->value->n; i++) {
-        int at = -1;
-        Spot item = spot_item(s, i, &one, &at);
-        read_count(&item);
-        if (at >= 0 && cuts->n && at <= cuts->at[cuts->n - 1])
-            bad(item.value->loc, NULL, "%s: positions ascend, and %d comes after %d", item.path, at,
-                cuts->at[cuts->n - 1]);
-        if (at >= 0)
-            *PUSH(cuts) = at;
-    }
-}
-
-static void read_group(const Spot *s)
-{
-    s->m->plan.group_at = s->value->loc;
-    read_count(s);
-}
-
-static void read_waves(const Spot *s)
-{
-    s->m->plan.waves_at = s->value->loc;
-    read_count(s);
+    const Ints *cuts = s->to;
+    read_counts(s);
+    for (int i = 1; i < cuts->n && cuts->n == s->value->n; i++)
+        if (cuts->at[i] <= cuts->at[i - 1])
+            bad(s->value->at[i]->loc, NULL, "%s[%d]: positions ascend, and %d comes after %d", s->path, i, cuts->at[i],
+                cuts->at[i - 1]);
 }
 
 static const Schedule *given(void)
@@ -475,7 +414,6 @@ static void read_table(const Spot *s)
     Spot text = *s;
     text.to = &path;
     read_text(&text);
-    s->m->plan.order_at = s->value->loc;
     if (path)
         s->m->plan.table = table_read(path);
 }
@@ -593,14 +531,14 @@ void model_plan(Model *m, Node *node)
 {
     static const Field fields[] = {
         { "stages", read_stages, 0, 0, 0, NULL }, { "chunks", read_chunks, 0, 1, MOST_CHUNKS, NULL },
-        { "group", read_group, AT(group), 1, MOST_OPS, NULL },
-        { "waves", read_waves, AT(waves), 1, MOST_CHUNKS / 2, NULL },
-        { "map", read_map, AT(map), 0, 0, NULL },
+        { "group", read_count, AT(group), 1, MOST_OPS, NULL },
+        { "waves", read_count, AT(waves), 1, MOST_CHUNKS / 2, NULL },
+        { "map", read_counts, AT(map), 0, MOST_DEVICES - 1, "a list of devices, one for each chunk" },
         { "replicas", read_replicas, 0, 1, MOST_REPLICAS, NULL },
         { "widths", read_widths, AT(widths), 1, MOST_REPLICAS, NULL },
         { "tensor", read_tensor, 0, 1, MOST_TEAM, NULL },
-        { "positions", read_positions, AT(positions), 0, 0, "whole divided auto everywhere" },
-        { "experts", read_experts, AT(experts), 0, 0, "divided devices auto" },
+        { "positions", read_choice, AT(positions), 0, 0, "whole divided auto everywhere" },
+        { "experts", read_choice, AT(experts), 0, 0, "divided devices auto" },
         { "buckets", read_count, AT(buckets), 1, MOST_OPS, NULL },
         { "schedule", read_schedule_row, AT(schedule), 0, BUILT, schedule_words },
         { "order", read_table, 0, 0, 0, NULL },
@@ -614,15 +552,23 @@ void model_plan(Model *m, Node *node)
         { "objective", read_choice, AT(objective), 0, 0, "step_time bottleneck throughput" },
         { "mode", read_choice, AT(mode), 0, 0, "train infer" },
         { "constraints", read_constraints, 0, 0, 0, NULL },
-        { "cuts", read_cuts, AT(cuts), 0, 0, NULL },
+        { "cuts", read_cuts, AT(cuts), 0, MOST_OPS, "a list of positions" },
+    };
+    static const struct { const char *key; size_t at; } places[] = {
+        { "replicas", AT(replicas_at) }, { "tensor", AT(tensor_at) }, { "positions", AT(positions_at) },
+        { "experts", AT(experts_at) }, { "group", AT(group_at) }, { "waves", AT(waves_at) }, { "map", AT(map_at) },
+        { "order", AT(order_at) }, { "mode", AT(mode_at) }, { "cuts", AT(cuts_at) },
     };
     PlanSpec *p = &m->plan;
     *p = (PlanSpec){ .chunks = 1, .replicas = 1, .tensor = 1, .buckets = 16, .schedule = "auto", .transport = "local",
                      .planner = "exact", .loc = node ? node->loc : (Loc){ 0, 0, 0 } };
     if (node)
         section(m, node, "plan", fields, COUNT(fields), p);
+    for (int i = 0; i < COUNT(places); i++) {
+        const Node *value = node_get(node, places[i].key);
+        *(Loc *)(void *)((char *)p + places[i].at) = value ? value->loc : p->loc;
+    }
     const Node *stages = node_get(node, "stages"), *chunks = node_get(node, "chunks"), *warmup = node_get(node, "warmup");
-    p->replicas_at = node_get(node, "replicas") ? node_get(node, "replicas")->loc : p->loc;
     widths_end(m, node);
     if (p->replicas > 1)
         replicas_end(m);

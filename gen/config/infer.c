@@ -99,7 +99,6 @@ void model_mode(Model *m, Node *root)
 {
     const Node *mode = at(root, "plan.mode");
     Node *file = node_get(root, "model");
-    m->plan.mode_at = mode ? mode->loc : m->plan.loc;
     if (infers(m)) {
         if (!m->outputs.n)
             bad(m->plan.mode_at, "name them: model.outputs: [NAME], or --set model.outputs=NAME", "plan.mode: infer, and the "

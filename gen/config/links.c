@@ -36,21 +36,12 @@ void model_hosts(Model *m, Node *node)
     m->host_memory = hosts.offload ? hosts.offload : hosts.memory;
 }
 
-static void read_duplex(const Spot *s)
-{
-    static const Field words = { NULL, NULL, 0, 0, 0, "full half" };
-    int half = 0;
-    Spot word = { s->m, &words, s->path, s->value, &half };
-    read_choice(&word);
-    *(bool *)s->to = half != 0;
-}
-
 static void read_link(const Spot *pair, const Node *key)
 {
     static const Field fields[] = {
         { "rate", read_rate, offsetof(LinkSpec, rate), 0, 0, NULL },
         { "latency", read_time, offsetof(LinkSpec, latency), 0, 0, NULL },
-        { "duplex", read_duplex, offsetof(LinkSpec, half), 0, 0, NULL },
+        { "duplex", read_second, offsetof(LinkSpec, half), 0, 0, "full half" },
     };
     LinkSpec link = { .latency = -1, .loc = key->loc };
     Spot value = *pair;

@@ -86,21 +86,9 @@ static void read_shape(const Spot *s)
 /* [lo, hi): the two follow each other in Input. */
 static void read_range(const Spot *s)
 {
-    static const Field bound = { NULL, NULL, 0, -0x1p31, 0x1p31, NULL };
-    int64_t *to = s->to;
-    if (!want(s, LIST, "[from, to]"))
-        return;
-    if (s->value->n != 2) {
-        bad(s->value->loc, "write [FROM, TO]; TO is not in the range",
-            "%s: two integers are expected, and %d found", s->path,
-            s->value->n);
-        return;
-    }
-    for (int i = 0; i < 2; i++) {
-        Spot item = spot_item(s, i, &bound, &to[i]);
-        read_int(&item);
-    }
-    if (to[0] >= to[1])
+    const int64_t *to = s->to;
+    if (read_two(s, "[from, to]", "integers", "write [FROM, TO]; TO is not in the range", read_int, sizeof *to)
+        && to[0] >= to[1])
         bad(s->value->loc, NULL, "%s: nothing lies from %lld up to %lld", s->path, (long long)to[0], (long long)to[1]);
 }
 
@@ -143,7 +131,7 @@ static void read_inputs(const Spot *s)
     static const Field fields[] = {
         { "shape", read_shape, offsetof(Input, shape), 0, 0, NULL },
         { "dtype", read_dtype, 0, 0, 0, NULL },
-        { "range", read_range, offsetof(Input, lo), 0, 0, NULL },
+        { "range", read_range, offsetof(Input, lo), -0x1p31, 0x1p31, NULL },
         { "mean", read_numbers, offsetof(Input, mean), -1e30, 0, NULL },
         { "std", read_numbers, offsetof(Input, std), 1e-30, 0, NULL },
     };
@@ -170,23 +158,6 @@ static void read_inputs(const Spot *s)
 
 /* ---- init -------------------------------------------------------------------------------------------- */
 
-/* The two numbers of a rule, which follow each other in Init. */
-static void read_pair(const Spot *s)
-{
-    static const Field bound = { NULL, NULL, 0, -1e30, 1e30, NULL };
-    double *to = s->to;
-    if (!want(s, LIST, "a list of two numbers"))
-        return;
-    if (s->value->n != 2) {
-        bad(s->value->loc, NULL, "%s: two numbers are expected, and %d found", s->path, s->value->n);
-        return;
-    }
-    for (int i = 0; i < 2; i++) {
-        Spot item = spot_item(s, i, &bound, &to[i]);
-        read_float(&item);
-    }
-}
-
 /* The numbers of a parameter, in its order. */
 static void read_values(const Spot *s)
 {
@@ -212,9 +183,9 @@ static void init_rule(const Spot *s)
 {
     static const Field plain = { NULL, NULL, 0, 0, 0, "zeros ones" };
     static const Field fields[] = {
-        { "normal", read_pair, offsetof(Init, a), 0, 0, NULL },
-        { "uniform", read_pair, offsetof(Init, a), 0, 0, NULL },
-        { "sines", read_pair, offsetof(Init, a), 0, 0, NULL },
+        { "normal", read_pair, offsetof(Init, a), -1e30, 1e30, NULL },
+        { "uniform", read_pair, offsetof(Init, a), -1e30, 1e30, NULL },
+        { "sines", read_pair, offsetof(Init, a), -1e30, 1e30, NULL },
         { "values", read_values, 0, 0, 0, NULL },
         { "kaiming", read_choice, offsetof(Init, fan), 0, 0, "fan_in fan_out" },
     };
@@ -282,12 +253,6 @@ static void read_graph_list(const Spot *s)
         bad(s->value->loc, NULL, "%s is empty", s->path);
 }
 
-static void read_loss(const Spot *s)
-{
-    read_name(s);
-    s->m->loss_loc = s->value->loc;
-}
-
 /* A value in every line that has such an operand: build looks it up. */
 static void read_documents(const Spot *s)
 {
@@ -304,7 +269,7 @@ static void model_model(Model *m, Node *node)
         { "init", read_init, 0, 0, 0, NULL },
         { "blocks", read_blocks, 0, 0, 0, NULL },
         { "graph", read_graph_list, 0, 0, 0, NULL },
-        { "loss", read_loss, offsetof(Model, loss), 0, 0, NULL },
+        { "loss", read_name, offsetof(Model, loss), 0, 0, NULL },
         { "outputs", read_texts, offsetof(Model, outputs), 1, 0, NULL },
         { "documents", read_documents, 0, 0, 0, NULL },
     };
@@ -314,6 +279,8 @@ static void model_model(Model *m, Node *node)
         bad_stop();             /* what names a dim could only repeat the mistake */
     }
     section(m, node, "model", fields, COUNT(fields), m);
+    const Node *loss = node_get(node, "loss");
+    m->loss_loc = loss ? loss->loc : m->loss_loc;
     if (node->kind == MAP) {
         want_key(node, "inputs", "model");
         want_key(node, "graph", "model");

@@ -202,6 +202,13 @@ void read_choice(const Spot *s)
         *(int *)s->to = i;
 }
 
+void read_second(const Spot *s)
+{
+    int i = choose(s);
+    if (i >= 0)
+        *(bool *)s->to = i == 1;
+}
+
 void read_word(const Spot *s)
 {
     if (choose(s) >= 0)
@@ -301,6 +308,45 @@ void read_below(const Spot *s)
 void read_above(const Spot *s)
 {
     decimal(s, false, true);
+}
+
+void read_counts(const Spot *s)
+{
+    Ints *list = s->to;
+    if (!want(s, LIST, s->field->words))
+        return;
+    for (int i = 0; i < s->value->n; i++) {
+        int n = -1;
+        Spot item = spot_item(s, i, s->field, &n);
+        read_count(&item);
+        if (n >= 0)
+            *PUSH(list) = n;
+    }
+}
+
+bool read_two(const Spot *s, const char *form, const char *kind, const char *hint, void (*read)(const Spot *), size_t size)
+{
+    if (!want(s, LIST, form))
+        return false;
+    if (s->value->n != 2) {
+        bad(s->value->loc, hint, "%s: two %s are expected, and %d found", s->path, kind, s->value->n);
+        return false;
+    }
+    for (int i = 0; i < 2; i++) {
+        Spot item = spot_item(s, i, s->field, (char *)s->to + (size_t)i * size);
+        read(&item);
+    }
+    return true;
+}
+
+void read_pair(const Spot *s)
+{
+    read_two(s, "a list of two numbers", "numbers", NULL, read_float, sizeof(double));
+}
+
+void read_pair_below(const Spot *s)
+{
+    read_two(s, "a list of two numbers", "numbers", NULL, read_below, sizeof(double));
 }
 
 /* ---- sizes and rates --------------------------------------------------------------------------------- */

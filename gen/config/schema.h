@@ -40,8 +40,14 @@ void read_count(const Spot *s);         /* int in [lo, hi] */
 void read_float(const Spot *s);         /* double in [lo, hi] */
 void read_below(const Spot *s);         /* double in [lo, hi) */
 void read_above(const Spot *s);         /* double in (lo, hi] */
+void read_counts(const Spot *s);        /* Ints: a list of numbers in [lo, hi]; words: what is expected */
+void read_pair(const Spot *s);          /* two doubles in [lo, hi], one behind the other */
+void read_pair_below(const Spot *s);    /* ... in [lo, hi) */
+/* A list of two: false, and a mistake was named.  form: what is expected; kind: of what the two are; hint: the remedy. */
+bool read_two(const Spot *s, const char *form, const char *kind, const char *hint, void (*read)(const Spot *), size_t size);
 void read_true(const Spot *s);          /* bool: true or false */
 void read_choice(const Spot *s);        /* int: position in words */
+void read_second(const Spot *s);        /* bool: the second of two words */
 void read_word(const Spot *s);          /* const char *: one of words */
 void read_built(const Spot *s);         /* the same, but only the first `hi` of the words are built */
 void read_nothing(const Spot *s);       /* nothing: it has been read before */
@@ -70,8 +76,6 @@ void model_hosts(Model *m, Node *node);
 void model_links(Model *m, Node *node);
 enum { MOST_TEAM = 16 };                            /* as many as sums have blocks */
 void read_some(Spot s, int *to, bool *any);         /* a number, or auto */
-void read_positions(const Spot *s);                 /* tensor.c, as the next ones */
-void read_experts(const Spot *s);
 void read_widths(const Spot *s);                    /* widths.c, and once stages and replicas are read */
 void widths_end(Model *m, const Node *plan);
 void widths_auto_end(const Model *m);               /* auto: does it go with the rest of plan? */

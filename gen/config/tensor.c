@@ -16,20 +16,7 @@
 void read_tensor(const Spot *s)
 {
     PlanSpec *p = &s->m->plan;
-    p->tensor_at = s->value->loc;
     read_some(*s, &p->tensor, &p->tensor_auto);
-}
-
-void read_positions(const Spot *s)
-{
-    s->m->plan.positions_at = s->value->loc;
-    read_choice(s);
-}
-
-void read_experts(const Spot *s)
-{
-    s->m->plan.experts_at = s->value->loc;
-    read_choice(s);
 }
 
 static int power_below(int n)

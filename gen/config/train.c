@@ -90,42 +90,6 @@ static void read_blocks(const Spot *s)
 
 /* ---- train: optimiser and learning rate -------------------------------------------------------------- */
 
-static void read_pair(const Spot *s, double *first, double *second)
-{
-    static const Field bound = { NULL, NULL, 0, 0, 1, NULL };
-    if (!want(s, LIST, "a list of two numbers"))
-        return;
-    if (s->value->n != 2) {
-        bad(s->value->loc, NULL, "%s: two numbers are expected, and %d found", s->path, s->value->n);
-        return;
-    }
-    Spot one = spot_item(s, 0, &bound, first), two = spot_item(s, 1, &bound, second);
-    read_below(&one);
-    read_below(&two);
-}
-
-static void read_betas(const Spot *s)
-{
-    Train *t = s->to;
-    read_pair(s, &t->beta1, &t->beta2);
-}
-
-static void read_group_betas(const Spot *s)
-{
-    ParamGroup *to = s->to;
-    read_pair(s, &to->beta1, &to->beta2);
-}
-
-/* A choice of two words, as a bool: is it the second? */
-static void read_second(const Spot *s)
-{
-    int kind = 0;
-    Spot word = *s;
-    word.to = &kind;
-    read_choice(&word);
-    *(bool *)s->to = kind == 1;
-}
-
 enum { ADAMS = 1 << OPT_ADAMW | 1 << OPT_NADAMW, RMS = 1 << OPT_RMSPROP };
 static const Owner optimizer_owners[] = {
     { "betas", ADAMS, "adamw or nadamw" }, { "eps", ADAMS | RMS, "adamw, nadamw or rmsprop" },
@@ -153,7 +117,7 @@ static void read_groups(const Spot *s)
         { "match", read_texts, offsetof(ParamGroup, match), 1, 0, NULL },
         { "lr", read_group_rate, offsetof(ParamGroup, lr), 0, MOST_RATE, NULL },
         { "weight_decay", read_float, offsetof(ParamGroup, weight_decay), 0, MOST_RATE, NULL },
-        { "betas", read_group_betas, 0, 0, 0, NULL },
+        { "betas", read_pair_below, offsetof(ParamGroup, beta1), 0, 1, NULL },
         { "eps", read_above, offsetof(ParamGroup, eps), 0, 1, NULL },
     };
     Train *t = s->to;
@@ -191,7 +155,7 @@ static void read_optimizer(const Spot *s)
     static const Field fields[] = {
         { "type", read_choice, AT(opt), 0, 0, "sgd adamw nadamw rmsprop" },
         { "lr", read_float, AT(lr), 0, MOST_RATE, NULL },
-        { "betas", read_betas, 0, 0, 0, NULL },
+        { "betas", read_pair_below, AT(beta1), 0, 1, NULL },
         { "eps", read_above, AT(eps), 0, 1, NULL },
         { "momentum", read_below, AT(momentum), 0, 1, NULL },
         { "nesterov", read_true, AT(nesterov), 0, 0, NULL },
