@@ -52,17 +52,6 @@ static int check_model(const Options *x, const Model *m)
     return 0;
 }
 
-/* A planner that is no proof has no plan: that is no answer for the model if exact has one. */
-static void blame_planner(const Options *x, const Model *m, const Plan *failed)
-{
-    Ask ask = {.choice.planner = planners->name, .effort.first_fit = true};
-    Plan *ignored;
-    const char *note = failed ? plan_proof(failed).note : NULL;
-    if (!planner_named(m->plan.planner)->complete && search_with(x, m, &ask, &ignored))
-        fail(EXIT_RUN, "planner %s has no plan that can be built%s%s; there is one: --planner %s", m->plan.planner,
-             note ? ": " : "", note ? note : "", ask.choice.planner);
-}
-
 static Plan *plan_or_stop(const Options *x, const Model *m)
 {
     busy_with("planning");
@@ -70,8 +59,15 @@ static Plan *plan_or_stop(const Options *x, const Model *m)
     busy_heeds(false);
     if (!p && busy_stopped())
         fail(EXIT_STOPPED, "interrupted before there was a plan");
-    if (!p)
-        blame_planner(x, m, failed);
+    if (!p) {
+        /* A planner that is no proof has no plan: that is no answer for the model if exact has one. */
+        Ask ask = {.choice.planner = planners->name, .effort.first_fit = true};
+        Plan *ignored;
+        const char *note = failed ? plan_proof(failed).note : NULL;
+        if (!planner_named(m->plan.planner)->complete && search_with(x, m, &ask, &ignored))
+            fail(EXIT_RUN, "planner %s has no plan that can be built%s%s; there is one: --planner %s", m->plan.planner,
+                 note ? ": " : "", note ? note : "", ask.choice.planner);
+    }
     if (!p && failed && failed->shortfall.stuck)
         fail(EXIT_NOFIT, "%s", failed->shortfall.stuck);
     if (!p)
@@ -197,17 +193,6 @@ static void warn_workspace(const Plan *p)
                 size_text(d->workspace), want);
 }
 
-static void warn_engines(const Plan *p)
-{
-    const char *slow = NULL;
-    for (int o = 0; o < p->g->op.n && on_gpus(p->m); o++)
-        if (cost_unproven(p->m, p->g, &p->g->op.at[o]))
-            slow = p->g->op.at[o].call;
-    if (slow)
-        fprintf(stderr, "dpgen: cuDNN is not proven to give the same bits in every run on %s: %s and its like are our own "
-                "kernels, right and slower\n", p->m->devices.at[0].arch, slow);
-}
-
 /* A job may run elsewhere, so a file that is not here is no mistake. */
 static void warn_file(const Model *m, const DataSet *d, const char *pattern)
 {
@@ -304,7 +289,13 @@ static int generate(const Options *x, const Model *m)
                 "hosts: {cores: %ld} prices it\n", p->devices, threads, cores, cores);
     warn_isa(m);
     warn_workspace(p);
-    warn_engines(p);
+    const char *slow = NULL;
+    for (int o = 0; o < p->g->op.n && on_gpus(p->m); o++)
+        if (cost_unproven(p->m, p->g, &p->g->op.at[o]))
+            slow = p->g->op.at[o].call;
+    if (slow)
+        fprintf(stderr, "dpgen: cuDNN is not proven to give the same bits in every run on %s: %s and its like are our own "
+                "kernels, right and slower\n", p->m->devices.at[0].arch, slow);
     if (x->library)
         check_library(m, p);
     else if (!target_of(d)->paced)

@@ -166,22 +166,18 @@ FILE *out_open(Out *o, const char *name)
     return text_open(&o->text);
 }
 
-/* All that generated text may hold: printable ASCII and line ends. */
-static void check_text(const Text *t, const char *name)
-{
-    for (size_t i = 0; i < t->n; i++) {
-        unsigned char c = (unsigned char)t->at[i];
-        if ((c < 32 && c != '\n' && c != '\t') || c >= 127)
-            die("%s: byte %zu is not printable", name, i);
-    }
-}
-
 void out_close(Out *o)
 {
     const char *name = o->file.at[--o->file.n].name;
     text_close(&o->text);
-    if (strcmp(name, "model.yaml"))
-        check_text(&o->text, name);
+    if (strcmp(name, "model.yaml")) {
+        /* All that generated text may hold: printable ASCII and line ends. */
+        for (size_t i = 0; i < o->text.n; i++) {
+            unsigned char c = (unsigned char)o->text.at[i];
+            if ((c < 32 && c != '\n' && c != '\t') || c >= 127)
+                die("%s: byte %zu is not printable", name, i);
+        }
+    }
     out_copy(o, name, o->text.at, o->text.n);
 }
 
@@ -195,17 +191,6 @@ const OutFile *out_files(Out *o, int *n)
     *n = o->file.n;
     qsort(o->file.at, (size_t)o->file.n, sizeof *o->file.at, by_name);
     return o->file.at;
-}
-
-static const char *write_manifest(Out *o)
-{
-    int n;
-    out_files(o, &n);
-    FILE *f = out_open(o, "MANIFEST");
-    for (int i = 0; i < n; i++)
-        fprintf(f, "%s  %s\n", o->file.at[i].hex, o->file.at[i].name);
-    out_close(o);
-    return o->file.at[n].hex;
 }
 
 /* Objects and programs that make left behind are made again, not kept. */
@@ -322,7 +307,13 @@ const char *out_place(const Out *o)
 const char *out_end(Out *o)
 {
     struct stat s;
-    const char *sum = write_manifest(o);
+    int n;
+    out_files(o, &n);
+    FILE *f = out_open(o, "MANIFEST");
+    for (int i = 0; i < n; i++)
+        fprintf(f, "%s  %s\n", o->file.at[i].hex, o->file.at[i].name);
+    out_close(o);
+    const char *sum = o->file.at[n].hex;
     if (lstat(o->dir, &s) != 0) {
         bool good = rename(o->partial, o->dir) == 0;
         if (!good && errno != ENOTEMPTY && errno != EEXIST)     /* another dpgen has made it in between */

@@ -93,20 +93,16 @@ static void read_key(Scope *s, const Node *n, const BuildKey *k, Op *o)
     }
 }
 
-static void read_or_default(Scope *s, const Node *line, const BuildKey *k, Op *o)
-{
-    const Node *n = node_get(line, k->key);
-    Node def = {.kind = SCALAR, .loc = line->loc, .text = k->def};
-    if (k->kind == 'w' && k->def)
-        def.text = strf("%.*s", (int)strcspn(k->def, " "), k->def);
-    if (!n && !k->def)
-        WRONG(s->b, line->loc, strf("add %s: ...", k->key), "%s needs '%s'", k->op, k->key);
-    else if (n || *k->def)
-        read_key(s, n ? n : &def, k, o);
-}
-
 void attr_read(Scope *s, const Node *line, const char *op, const char *text, Op *o)
 {
-    for (BuildKey k; next_key(&text, op, &k);)
-        read_or_default(s, line, &k, o);
+    for (BuildKey k; next_key(&text, op, &k);) {
+        const Node *n = node_get(line, k.key);
+        Node def = {.kind = SCALAR, .loc = line->loc, .text = k.def};
+        if (k.kind == 'w' && k.def)
+            def.text = strf("%.*s", (int)strcspn(k.def, " "), k.def);
+        if (!n && !k.def)
+            WRONG(s->b, line->loc, strf("add %s: ...", k.key), "%s needs '%s'", k.op, k.key);
+        else if (n || *k.def)
+            read_key(s, n ? n : &def, &k, o);
+    }
 }

@@ -331,11 +331,6 @@ static bool list_or_none(Builder *b, const Node *n, const char *what)
     return !n || n->kind == LIST;
 }
 
-static bool is_required(const Node *def)
-{
-    return def->kind == SCALAR && !strcmp(def->text, "required");
-}
-
 /* What a use says, into the arguments of a block: none of them is set yet. */
 static void give_args(Scope *s, Scope *in, const Node *given, const Node *use)
 {
@@ -374,7 +369,7 @@ static void bind_args(Scope *s, Scope *in, const Node *line, const BuildBlock *k
         give_args(s, &given, node_get(line, "last"), use);
     for (int i = 0; i < given.arg.n; i++) {
         BlockArg a = given.arg.at[i];
-        if (!a.set && is_required(k->args->at[i]))
+        if (!a.set && k->args->at[i]->kind == SCALAR && !strcmp(k->args->at[i]->text, "required"))
             WRONG(s->b, line->loc, strf("add args: {%s: ...}", a.name), "block %s needs the argument %s", use->text, a.name);
         else if (!a.set)
             a = (BlockArg){a.name, eval_any(in, k->args->at[i]), true};

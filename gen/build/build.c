@@ -235,22 +235,6 @@ static Ints nest(Scope *s, const Node *line, const char *path, const Op *like, I
     return list;
 }
 
-static int slice(Scope *s, const Node *line, const char *path, int x, const Op *like, int part, int64_t from)
-{
-    Op o = {.attr = {NULL, 0, 0}};
-    *PUSH(&o.in) = x;
-    attr_set(&o, "axis", attr_int(like, "axis"));
-    attr_set(&o, "part", part);
-    if (attr_find(like, "parts")) {
-        attr_set(&o, "parts", attr_int(like, "parts"));
-    } else {
-        attr_set(&o, "start", from);
-        attr_set(&o, "length", attr_int(like, strf("sizes.%d", part)));
-    }
-    int op = op_new(s, line, strf("%s.%d", path, part), row_find("Slice"), o);
-    return s->b->g->op.at[op].out.at[0];
-}
-
 /* Split: one Slice a part; with `sizes` the last must end where the axis does, which shape checks by `total`. */
 static Ints split(Scope *s, const Node *line, const char *path, int x, const Op *like)
 {
@@ -264,7 +248,18 @@ static Ints split(Scope *s, const Node *line, const char *path, int x, const Op 
     }
     claim(s, line, path);                   /* the parts are path.0, path.1, ... */
     for (int i = 0; i < n; i++) {
-        int t = slice(s, line, path, x, like, i, from);
+        Op o = {.attr = {NULL, 0, 0}};
+        *PUSH(&o.in) = x;
+        attr_set(&o, "axis", attr_int(like, "axis"));
+        attr_set(&o, "part", i);
+        if (attr_find(like, "parts")) {
+            attr_set(&o, "parts", attr_int(like, "parts"));
+        } else {
+            attr_set(&o, "start", from);
+            attr_set(&o, "length", attr_int(like, strf("sizes.%d", i)));
+        }
+        int op = op_new(s, line, strf("%s.%d", path, i), row_find("Slice"), o);
+        int t = s->b->g->op.at[op].out.at[0];
         *PUSH(&out) = t;
         from += equal ? 0 : attr_int(like, strf("sizes.%d", i));
     }
@@ -517,11 +512,6 @@ static bool *needed_by_loss(const Graph *g, int loss)
     return need;
 }
 
-static bool same_place(Loc a, Loc b)
-{
-    return a.file == b.file && a.line == b.line && a.col == b.col;
-}
-
 /* Complains about results that lead nowhere: of a chain, about its end; of a split, once. */
 static void unused(Builder *b)
 {
@@ -536,7 +526,7 @@ static void unused(Builder *b)
     for (int i = 0; i < g->op.n; i++) {
         const Op *o = &g->op.at[i];
         if (need[g->tensor.n + i] || (o->out.n && read[o->out.at[0]]) || row(o->row)->internal ||
-            same_place(shown, o->loc))
+            (shown.file == o->loc.file && shown.line == o->loc.line && shown.col == o->loc.col))
             continue;
         shown = o->loc;
         WRONG(b, o->loc, "remove the line, or use its value",

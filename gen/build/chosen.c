@@ -108,19 +108,6 @@ static void check_groups(const Builder *b)
     }
 }
 
-static void check_some_learn(const Builder *b)
-{
-    const Strs *freeze = &b->m->train.freeze;
-    int all = 0, learn = 0;
-    for (int s = 0; s < b->g->state.n; s++) {
-        all += learns(&b->g->state.at[s]);
-        learn += learns(&b->g->state.at[s]) && !b->g->state.at[s].frozen;
-    }
-    if (freeze->n && !learn)
-        bad(mark_of(b->m, freeze->at[0], (Loc){0, 0, 0}), "leave out what is to learn",
-            "train.freeze: all %d parameters are frozen: nothing is left to train", all);
-}
-
 void choose_params(Builder *b)
 {
     const Train *t = &b->m->train;
@@ -139,5 +126,13 @@ void choose_params(Builder *b)
     check_named(b, &b->m->adapt.learn, "adapt.learn");
     check_ties(b, &b->m->adapt.learn, "adapt.learn");
     check_groups(b);
-    check_some_learn(b);
+    const Strs *freeze = &b->m->train.freeze;
+    int all = 0, learn = 0;
+    for (int s = 0; s < b->g->state.n; s++) {
+        all += learns(&b->g->state.at[s]);
+        learn += learns(&b->g->state.at[s]) && !b->g->state.at[s].frozen;
+    }
+    if (freeze->n && !learn)
+        bad(mark_of(b->m, freeze->at[0], (Loc){0, 0, 0}), "leave out what is to learn",
+            "train.freeze: all %d parameters are frozen: nothing is left to train", all);
 }

@@ -28,20 +28,16 @@ int names_get(const Names *s, const char *text)
     return e->text ? e->value : -1;
 }
 
-static void grow(Names *s)
-{
-    Names old = *s;
-    s->cap = old.cap ? 2 * old.cap : 64;
-    s->at = alloc((size_t)s->cap * sizeof *s->at);
-    for (int i = 0; i < old.cap; i++)
-        if (old.at[i].text)
-            s->at[slot_of(s, old.at[i].text)] = old.at[i];
-}
-
 void names_put(Names *s, const char *text, int value)
 {
-    if (2 * (s->n + 1) > s->cap)
-        grow(s);
+    if (2 * (s->n + 1) > s->cap) {
+        Names old = *s;
+        s->cap = old.cap ? 2 * old.cap : 64;
+        s->at = alloc((size_t)s->cap * sizeof *s->at);
+        for (int i = 0; i < old.cap; i++)
+            if (old.at[i].text)
+                s->at[slot_of(s, old.at[i].text)] = old.at[i];
+    }
     BuildEntry *e = &s->at[slot_of(s, text)];
     s->n += !e->text;
     *e = (BuildEntry){text, value};

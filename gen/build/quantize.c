@@ -41,13 +41,6 @@ static const char *takes(const QuantizeSpec *q, const char *name)
     return q->match.n ? NULL : "";
 }
 
-static void convert(Graph *g, Op *o, int bits)
-{
-    o->row = row_find("LinearQuantized");
-    attr_set(o, "bits", bits);
-    g->state.at[o->par.at[0]].bits = bits;
-}
-
 /* Copies of `bits` behind their parameters; what was behind moves on. */
 static void give_copies(Graph *g)
 {
@@ -89,7 +82,9 @@ void quantize(Builder *b)
                 o->name, why);
         if (!pattern || why)
             continue;
-        convert(b->g, o, q->bits);
+        o->row = row_find("LinearQuantized");
+        attr_set(o, "bits", q->bits);
+        b->g->state.at[o->par.at[0]].bits = q->bits;
         some++;
     }
     if (!some && !faults && !q->match.n)

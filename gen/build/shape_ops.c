@@ -141,19 +141,6 @@ static bool size_parameter(Sizer *z)
 
 /* ---- products -------------------------------------------------------------------------------------------------- */
 
-/* Projections that stand behind each other in the result: as the line says, or as packed attention reads it. */
-static int64_t pieces_of(const Sizer *z)
-{
-    int readers = 0, packed = 0;
-    for (int i = 0; i < z->g->nf; i++)
-        for (int k = 0; k < z->g->op.at[i].in.n; k++)
-            if (z->g->op.at[i].in.at[k] == z->o->out.at[0]) {
-                readers++;
-                packed += !strcmp(row(z->g->op.at[i].row)->name, "AttentionPacked") && k == 0;
-            }
-    return readers && packed == readers ? 3 : 1;
-}
-
 static bool size_linear(Sizer *z)
 {
     Shape y = *in_shape(z, 0);
@@ -161,8 +148,17 @@ static bool size_linear(Sizer *z)
     if (pieces && out % pieces)
         return refuse(z, strf("out: %lld", (Num)(out / pieces ? out / pieces * pieces : pieces)),
                       "out: %lld is not cut into %lld pieces of one size", (Num)out, (Num)pieces);
-    if (!pieces && z->g->blocks)
-        pieces = pieces_of(z);
+    if (!pieces && z->g->blocks) {
+        /* Projections that stand behind each other in the result: as the line says, or as packed attention reads it. */
+        int readers = 0, packed = 0;
+        for (int i = 0; i < z->g->nf; i++)
+            for (int k = 0; k < z->g->op.at[i].in.n; k++)
+                if (z->g->op.at[i].in.at[k] == z->o->out.at[0]) {
+                    readers++;
+                    packed += !strcmp(row(z->g->op.at[i].row)->name, "AttentionPacked") && k == 0;
+                }
+        pieces = readers && packed == readers ? 3 : 1;
+    }
     if (pieces > 1 && z->g->blocks && !strcmp(row(z->o->row)->name, "Linear")) {
         z->o->row = row_find("LinearPieces");
         attr_set(z->o, "pieces", pieces);

@@ -87,12 +87,6 @@ static bool goes_on(const Action *a, const Action *before)
            before->until == a->first;
 }
 
-static int length_of(const Plan *p, const Action *k)
-{
-    Backward back = backward_of(p, k->chunk);
-    return calls_of(p, &back, k->chunk, k->kind).n;
-}
-
 /* Pieces of computations are whole together. */
 static void check_pieces(const Plan *p, int device)
 {
@@ -106,8 +100,10 @@ static void check_pieces(const Plan *p, int device)
         if (k->first == 0 && k->until == 0 && (is_between(p, device, k) || !open))
             continue;
         int *n = k->until > 0 && k->kind <= K_R && k->chunk >= 0 ? &length[k->chunk * (K_R + 1) + (int)k->kind] : NULL;
-        if (n && *n == 0)
-            *n = length_of(p, k);
+        if (n && *n == 0) {
+            Backward back = backward_of(p, k->chunk);
+            *n = calls_of(p, &back, k->chunk, k->kind).n;
+        }
         if (!n || k->until <= k->first || (k->first > 0 && !goes_on(k, open)) || (k->first == 0 && open) || k->until > *n)
             die("device %d: action %d is no piece of the computation it belongs to", device, i);
         open = k->until < *n ? k : NULL;

@@ -420,20 +420,6 @@ static bool unreported(const Op *o, const Arg *a)
     return a->kind == ARG_NONE && !strcmp(a->token, "vals") && !strcmp(o->call, "norm_total");
 }
 
-/* A call may add its result to a tensor that was made before, of the same type and size. */
-static bool check_onto(GraphCheck *c, const Op *o, const Arg *a, int i)
-{
-    static const Operand real = {.name = "onto", .type = 'r'};
-    const GraphUse u = {.o = o, .a = a, .operand = &real};
-    const Tensor *t = c->g->tensor.at;
-    if (a->kind == ARG_NONE)
-        return true;
-    if (a->kind != ARG_READ || a->state || !in_list(a->index, c->g->tensor.n) || o->arg.at[0].kind != ARG_WRITE
-        || t[a->index].bytes != t[o->arg.at[0].index].bytes)
-        return FAULT(c, o->loc, "%s, %s: wrong argument for %s", OP(o), a->token);
-    return check_tensor_arg(c, &u, i);
-}
-
 /* Those of the step, or of one of the parameter groups behind them. */
 static bool are_values(const Graph *g, const Arg *a)
 {
@@ -453,8 +439,18 @@ static bool check_arg(GraphCheck *c, const Op *o, const Arg *a, int i)
                 || FAULT(c, o->loc, "%s, %s: wrong argument for %s", OP(o), a->token);
     if (is_opaque(o))
         return check_opaque_arg(c, o, a, i);
-    if (arg_role(a) == ROLE_ONTO)
-        return check_onto(c, o, a, i);
+    if (arg_role(a) == ROLE_ONTO) {
+        /* A call may add its result to a tensor that was made before, of the same type and size. */
+        static const Operand real = {.name = "onto", .type = 'r'};
+        const GraphUse u = {.o = o, .a = a, .operand = &real};
+        const Tensor *t = c->g->tensor.at;
+        if (a->kind == ARG_NONE)
+            return true;
+        if (a->kind != ARG_READ || a->state || !in_list(a->index, c->g->tensor.n) || o->arg.at[0].kind != ARG_WRITE
+            || t[a->index].bytes != t[o->arg.at[0].index].bytes)
+            return FAULT(c, o->loc, "%s, %s: wrong argument for %s", OP(o), a->token);
+        return check_tensor_arg(c, &u, i);
+    }
     GraphUse u = use_of(o, a);
     if (u.operand)
         return check_operand(c, &u, i);

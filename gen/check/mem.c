@@ -270,23 +270,6 @@ static void write_arg(Memory *m, const Op *o, const MemOperand *x)
         put_in(m, where, value_state(a->index, m->step + !is_filled(m, o, a)));
 }
 
-/* A kernel may write before it has read: no result shares a byte with an operand. */
-static void check_apart(const Memory *m, const Op *o)
-{
-    for (int i = 0; i < m->operand.n; i++) {
-        const MemOperand *x = &m->operand.at[i];
-        ArgKind w = x->a->kind;
-        if (w != ARG_WRITE && w != ARG_TMP && w != ARG_ADD && w != ARG_UPDATE)
-            continue;
-        for (int j = 0; j < m->operand.n; j++) {
-            const MemOperand *y = &m->operand.at[j];
-            if (i != j && x->from < y->to && y->from < x->to)
-                die("device %d: %s writes %s over its own operand %s", m->device, o->name, m->p->buf.at[x->buf].name,
-                    m->p->buf.at[y->buf].name);
-        }
-    }
-}
-
 static void run_call(Memory *m, const Call *c)
 {
     const Op *o = &m->p->g->op.at[c->op];
@@ -299,7 +282,19 @@ static void run_call(Memory *m, const Call *c)
         Bytes from = address(m, b, slot);
         *PUSH(&m->operand) = (MemOperand){&o->arg.at[i], b, slot, from, from + m->p->buf.at[b].bytes};
     }
-    check_apart(m, o);
+    /* A kernel may write before it has read: no result shares a byte with an operand. */
+    for (int i = 0; i < m->operand.n; i++) {
+        const MemOperand *x = &m->operand.at[i];
+        ArgKind w = x->a->kind;
+        if (w != ARG_WRITE && w != ARG_TMP && w != ARG_ADD && w != ARG_UPDATE)
+            continue;
+        for (int j = 0; j < m->operand.n; j++) {
+            const MemOperand *y = &m->operand.at[j];
+            if (i != j && x->from < y->to && y->from < x->to)
+                die("device %d: %s writes %s over its own operand %s", m->device, o->name, m->p->buf.at[x->buf].name,
+                    m->p->buf.at[y->buf].name);
+        }
+    }
     for (int i = 0; i < m->operand.n; i++)
         read_arg(m, o, &m->operand.at[i]);
     for (int i = 0; i < m->operand.n; i++)
@@ -394,18 +389,6 @@ static CheckValue moved_value(const Memory *m, const Action *k, int from)
     }
 }
 
-static void run_gather(Memory *m, const Action *k)
-{
-    int held = made_here(m, k->state, way(m));
-    if (held < 0)
-        die("device %d gathers norms and has none of its own", m->device);
-    int *sum = partials(m, k->state, way(m)), more = partials_of(m->p, k->state, k->from_device, way(m));
-    expect(m, k->buf, k->slot, value_norm(k->state, more, m->step), "gather");
-    expect(m, held, 0, value_norm(k->state, *sum, m->step), "gather");
-    *sum += more;
-    put(m, held, 0, value_norm(k->state, *sum, m->step));
-}
-
 /* The newest weights, copied to where they will be updated. */
 static void run_version(Memory *m, const Action *k)
 {
@@ -482,17 +465,6 @@ static Kept moved_part(const Memory *m, const Action *k, bool receive)
     return part_of(m, k->buf, k->slot, apart ? 0 : k->at, apart ? m->p->buf.at[k->buf].bytes : k->bytes);
 }
 
-static void run_transfer(Memory *m, const Action *k)
-{
-    bool wait = k->kind == K_WAIT, receive = k->kind == K_RECV || (wait && k->of == K_RECV);
-    CheckValue value = moved_value(m, k, receive ? k->peer : m->device), flying = value_mix(value, 1);
-    Kept part = moved_part(m, k, receive);
-    if (!receive || wait)
-        expect_in(m, k->buf, part, receive ? flying : value, wait ? "wait" : "send");
-    if (receive)
-        ranges_claim(&m->range, part.from, part.to, wait ? value : flying);
-}
-
 /* To the host, or back: whole, and of this micro-batch. */
 static void run_copy(Memory *m, const Action *k)
 {
@@ -515,18 +487,6 @@ static void run_copy(Memory *m, const Action *k)
     }
 }
 
-/* The row's part, to its place in the room. */
-static void run_room(Memory *m, const Action *k)
-{
-    const Plan *p = m->p;
-    int held = made_here(m, k->state, -1);
-    if (held < 0 || !value_filled(p, k->state))
-        die("device %d fills a room of nothing", m->device);
-    check_half(m, k, k->at, kept(p, m->device, k->chunk, k->state, plan_levels(p)));
-    expect(m, held, 0, value_state(k->state, m->step), "room");
-    put_in(m, part_of(m, k->buf, k->slot, k->at, k->bytes), value_state(k->state, m->step));
-}
-
 static void run_move(Memory *m, const Action *k)
 {
     int values = m->values, slot = version_values(m->p, m->device, k);
@@ -538,11 +498,25 @@ static void run_move(Memory *m, const Action *k)
     if (k->kind == K_BEGIN ? !inside : k->kind == K_END && inside)
         run_zero(m, k->piece == PIECE_PROLOGUE ? m->base : m->step + (k->kind == K_END));
     if (k->kind == K_GATHER) {
-        run_gather(m, k);
+        int held = made_here(m, k->state, way(m));
+        if (held < 0)
+            die("device %d gathers norms and has none of its own", m->device);
+        int *sum = partials(m, k->state, way(m)), more = partials_of(m->p, k->state, k->from_device, way(m));
+        expect(m, k->buf, k->slot, value_norm(k->state, more, m->step), "gather");
+        expect(m, held, 0, value_norm(k->state, *sum, m->step), "gather");
+        *sum += more;
+        put(m, held, 0, value_norm(k->state, *sum, m->step));
     } else if (k->kind == K_MERGE) {
         run_merge(m, k);
     } else if (k->kind == K_ROOM) {
-        run_room(m, k);
+        /* The row's part, to its place in the room. */
+        const Plan *p = m->p;
+        int held = made_here(m, k->state, -1);
+        if (held < 0 || !value_filled(p, k->state))
+            die("device %d fills a room of nothing", m->device);
+        check_half(m, k, k->at, kept(p, m->device, k->chunk, k->state, plan_levels(p)));
+        expect(m, held, 0, value_state(k->state, m->step), "room");
+        put_in(m, part_of(m, k->buf, k->slot, k->at, k->bytes), value_state(k->state, m->step));
     } else if (k->kind == K_LOAD) {
         if (m->p->g->tensor.at[k->tensor].of != k->input)
             die("device %d loads input %d into %s", m->device, k->input, m->p->buf.at[k->buf].name);
@@ -550,7 +524,13 @@ static void run_move(Memory *m, const Action *k)
     } else if (is_copy(k)) {
         run_copy(m, k);
     } else if (k->kind == K_SEND || k->kind == K_RECV || k->kind == K_WAIT) {
-        run_transfer(m, k);
+        bool wait = k->kind == K_WAIT, receive = k->kind == K_RECV || (wait && k->of == K_RECV);
+        CheckValue value = moved_value(m, k, receive ? k->peer : m->device), flying = value_mix(value, 1);
+        Kept part = moved_part(m, k, receive);
+        if (!receive || wait)
+            expect_in(m, k->buf, part, receive ? flying : value, wait ? "wait" : "send");
+        if (receive)
+            ranges_claim(&m->range, part.from, part.to, wait ? value : flying);
     }
 }
 

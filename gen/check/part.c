@@ -18,22 +18,6 @@ static int chunk_of(const Plan *p, int op)
 
 /* ---- part -------------------------------------------------------------------------------------------------------- */
 
-static void check_cuts(const Plan *p)
-{
-    const Graph *g = p->g;
-    const Ints *cuts = plan_cuts(p);
-    for (int o = 0, last = -1; o < g->nf; o++) {
-        int c = chunk_of(p, o);
-        if (c != last && c != last + 1)
-            die("check_part: %s is in chunk %d, the operator before it in %d", g->op.at[o].name, c, last);
-        if (c > last && o > 0 && cuts->n && cuts->at[c - 1] != o - 1)
-            die("check_part: a cut after operator %d, which was not asked for", o - 1);
-        last = c;
-    }
-    if (chunk_of(p, g->nf - 1) != plan_chunks(p) - 1)
-        die("check_part: %d chunks, not %d", chunk_of(p, g->nf - 1) + 1, plan_chunks(p));
-}
-
 static void check_rest(const Plan *p)
 {
     const Graph *g = p->g;
@@ -59,7 +43,18 @@ void check_part(const Plan *p)
 {
     if (p->chunk.n != p->g->op.n)
         die("check_part: %d of %d operators have a chunk", p->chunk.n, p->g->op.n);
-    check_cuts(p);
+    const Graph *g = p->g;
+    const Ints *cuts = plan_cuts(p);
+    for (int o = 0, last = -1; o < g->nf; o++) {
+        int c = chunk_of(p, o);
+        if (c != last && c != last + 1)
+            die("check_part: %s is in chunk %d, the operator before it in %d", g->op.at[o].name, c, last);
+        if (c > last && o > 0 && cuts->n && cuts->at[c - 1] != o - 1)
+            die("check_part: a cut after operator %d, which was not asked for", o - 1);
+        last = c;
+    }
+    if (chunk_of(p, g->nf - 1) != plan_chunks(p) - 1)
+        die("check_part: %d chunks, not %d", chunk_of(p, g->nf - 1) + 1, plan_chunks(p));
     check_rest(p);
 }
 

@@ -219,19 +219,6 @@ static const SafeTensor *adapter_of(const Export *x, const char *op, const char 
     return t;
 }
 
-static void find_adapter(const Export *x, ExportParameter *p)
-{
-    for (int i = 0; i < x->adapted.n; i++) {
-        const char *op = x->adapted.at[i];
-        if (strcmp(p->in.name, strf("%s.weight", op)))
-            continue;
-        if (p->from->ndim != 2)
-            fail(EXIT_STALE, "%s: '%s' has an adapter, and is no matrix", x->dir, p->in.name);
-        p->up = adapter_of(x, op, "lora_B", p->from->dim[0], x->rank);
-        p->down = adapter_of(x, op, "lora_A", x->rank, p->from->dim[1]);
-    }
-}
-
 static void find_parameter(const Export *x, ExportParameter *p)
 {
     p->from = stored_tensor(x, p->in.name);
@@ -246,7 +233,15 @@ static void find_parameter(const Export *x, ExportParameter *p)
     if ((p->in.rows || p->in.turn) && (t->ndim < 1 + p->in.turn || t->dim[0] % p->in.groups ||
         (p->in.rows && p->in.from + t->dim[0] / p->in.groups > p->in.rows)))
         fail(EXIT_STALE, "%s: parameter '%s' does not fit into '%s'", x->dir, p->in.name, p->in.file);
-    find_adapter(x, p);
+    for (int i = 0; i < x->adapted.n; i++) {
+        const char *op = x->adapted.at[i];
+        if (strcmp(p->in.name, strf("%s.weight", op)))
+            continue;
+        if (p->from->ndim != 2)
+            fail(EXIT_STALE, "%s: '%s' has an adapter, and is no matrix", x->dir, p->in.name);
+        p->up = adapter_of(x, op, "lora_B", p->from->dim[0], x->rank);
+        p->down = adapter_of(x, op, "lora_A", x->rank, p->from->dim[1]);
+    }
 }
 
 static void make_tensors(Export *x)

@@ -72,21 +72,6 @@ static const Heads *heads_of(const Heads *first, const Heads *end, const char *n
     return is_bare(name) && (f || !*first->tensors) && !missing(f, first) ? first : NULL;
 }
 
-static void set_head(const Node *root, const Heads *h, ConfigValues *values)
-{
-    const Node *names = node_get(root, "id2label");
-    bool classes = has_word(h->sets, "kind") || has_word(h->sets, "tags");
-    for (const char *c = h->sets, *end; *c; c = end + strspn(end, " ")) {
-        end = c + strcspn(c, " ");
-        *PUSH(values) = (ConfigValue){strf("%.*s", (int)(end - c), c), "true"};
-    }
-    if (classes && names && names->kind == MAP && names->n == 1)
-        bad(names->loc, "two classes at least, or a head by hand with MeanSquaredError",
-            "id2label: one class, whose score is a number that is fitted: dpgen import does not do this");
-    if (classes)
-        *PUSH(values) = (ConfigValue){"C", strf("%d", names && names->kind == MAP ? names->n : 2)};
-}
-
 void heads_read(const Node *root, const Family *family, const char *folder, ConfigValues *values)
 {
     const Node *list = node_get(root, "architectures");
@@ -111,5 +96,15 @@ void heads_read(const Node *root, const Family *family, const char *folder, Conf
                 family->type, family->what);
         is = h ? h : is;
     }
-    set_head(root, is, values);
+    const Node *names = node_get(root, "id2label");
+    bool classes = has_word(is->sets, "kind") || has_word(is->sets, "tags");
+    for (const char *c = is->sets, *end; *c; c = end + strspn(end, " ")) {
+        end = c + strcspn(c, " ");
+        *PUSH(values) = (ConfigValue){strf("%.*s", (int)(end - c), c), "true"};
+    }
+    if (classes && names && names->kind == MAP && names->n == 1)
+        bad(names->loc, "two classes at least, or a head by hand with MeanSquaredError",
+            "id2label: one class, whose score is a number that is fitted: dpgen import does not do this");
+    if (classes)
+        *PUSH(values) = (ConfigValue){"C", strf("%d", names && names->kind == MAP ? names->n : 2)};
 }

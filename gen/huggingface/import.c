@@ -31,11 +31,6 @@ static NORETURN void misuse(const char *why)
 
 /* ---- keys -------------------------------------------------------------------------------------------------------- */
 
-static bool is_null(const Node *n)
-{
-    return n->kind == SCALAR && !n->quoted && (!*n->text || !strcmp(n->text, "null"));
-}
-
 /* NULL: absent, or null. */
 static const Node *key_node(const Node *root, const char *key)
 {
@@ -44,7 +39,7 @@ static const Node *key_node(const Node *root, const char *key)
         dot = strchr(key, '.');
         n = n->kind == MAP ? node_get(n, dot ? strf("%.*s", (int)(dot - key), key) : key) : NULL;
     }
-    return n && !is_null(n) ? n : NULL;
+    return n && !(n->kind == SCALAR && !n->quoted && (!*n->text || !strcmp(n->text, "null"))) ? n : NULL;
 }
 
 /* A field reads it; inner: what is in it alone. */
@@ -250,13 +245,6 @@ static void read_field(Config *c, int at, char *begun)
         *PUSH(&c->values) = (ConfigValue){f->name, text};
 }
 
-static void read_fields(Config *c)
-{
-    char *begun = alloc((size_t)c->family->fields.n);
-    for (int i = 0; i < c->family->fields.n; i++)
-        read_field(c, i, begun);
-}
-
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 
 static const char *template_of(const char *name)
@@ -309,7 +297,9 @@ int import_command(int argc, char **argv)
     c.family = family_of(c.root);
     check_keys(&c, c.root, "");
     *PUSH(&c.values) = (ConfigValue){"family", c.family->type};
-    read_fields(&c);
+    char *begun = alloc((size_t)c.family->fields.n);
+    for (int i = 0; i < c.family->fields.n; i++)
+        read_field(&c, i, begun);
     heads_read(c.root, c.family, path == folder ? NULL : folder, &c.values);
     bad_stop();
     FILE *f = file_begin(out);

@@ -167,22 +167,6 @@ static int fold_range(OnnxFold *f)
     return vector(f, all.n, all.at, operand(f, 0)->whole);
 }
 
-static int shape_of(Net *g, const OnnxNode *n)
-{
-    const NetValue *v = &g->value.at[n->in.at[0]];
-    int rank = v->dims.n, from = (int)node_integer(n, "start", 0), to = (int)node_integer(n, "end", rank);
-    double *x = alloc(MOST_DIMS * sizeof *x);
-    from += from < 0 ? rank : 0, to += to < 0 ? rank : 0;
-    int k = 0;
-    for (int i = from < 0 ? 0 : from; i < to && i < rank; i++)
-        x[k++] = (double)v->dims.d[i];
-    bool size = !strcmp(n->op, "Size");
-    *x = size ? (double)dims_elements(&v->dims) : *x;
-    int y = net_numbers(g, size ? (Dims){0, {0}} : (Dims){1, {k}}, x);
-    g->value.at[y].whole = true;
-    return y;
-}
-
 static const struct { const char *op; int operands; int (*fold)(OnnxFold *f); } folds[] = {
     {"Identity", 1, fold_same}, {"Cast", 1, fold_same}, {"CastLike", 1, fold_same}, {"Squeeze", 1, fold_same},
     {"Unsqueeze", 1, fold_same}, {"Reshape", 2, fold_reshape}, {"Transpose", 1, fold_transpose},
@@ -194,8 +178,20 @@ static const struct { const char *op; int operands; int (*fold)(OnnxFold *f); } 
 int onnx_fold(Net *g, const OnnxNode *n)
 {
     OnnxFold f = {.g = g, .n = n};
-    if ((!strcmp(n->op, "Shape") || !strcmp(n->op, "Size")) && n->in.n == 1 && n->in.at[0] >= 0)
-        return shape_of(g, n);
+    if ((!strcmp(n->op, "Shape") || !strcmp(n->op, "Size")) && n->in.n == 1 && n->in.at[0] >= 0) {
+        const NetValue *v = &g->value.at[n->in.at[0]];
+        int rank = v->dims.n, from = (int)node_integer(n, "start", 0), to = (int)node_integer(n, "end", rank);
+        double *x = alloc(MOST_DIMS * sizeof *x);
+        from += from < 0 ? rank : 0, to += to < 0 ? rank : 0;
+        int k = 0;
+        for (int i = from < 0 ? 0 : from; i < to && i < rank; i++)
+            x[k++] = (double)v->dims.d[i];
+        bool size = !strcmp(n->op, "Size");
+        *x = size ? (double)dims_elements(&v->dims) : *x;
+        int y = net_numbers(g, size ? (Dims){0, {0}} : (Dims){1, {k}}, x);
+        g->value.at[y].whole = true;
+        return y;
+    }
     for (size_t i = 0; i < sizeof folds / sizeof *folds; i++) {
         if (strcmp(folds[i].op, n->op))
             continue;

@@ -20,18 +20,6 @@ NORETURN void net_refuse_attention(const Net *g, const char *what)
                "imported from their config.json, dpgen import DIR", "%s: attention in parts is not put together again", what);
 }
 
-/* The sequence that these heads are cut from */
-static int sequence_of(Net *g, int heads)
-{
-    static const int64_t back[] = {0, 2, 1, 3};
-    if (heads < 0 || value_of(g, heads)->kind != VALUE_ACT || value_of(g, heads)->dims.n != 4 ||
-        value_of(g, heads)->last || value_of(g, heads)->view)
-        net_refuse(g, "its operands are no heads of a sequence, [samples, heads, positions, width]");
-    const Dims *d = &value_of(g, heads)->dims;
-    Dims flat = {3, {d->d[0], d->d[2], d->d[1] * d->d[3]}};
-    return ops_reshape(g, ops_transpose(g, heads, back), flat);
-}
-
 /* q, k and v are thirds of one sequence: -1, or that. */
 static int packed(const Net *g, const int part[3])
 {
@@ -51,8 +39,16 @@ int ops_attention(Net *g, const int heads[3], bool causal, double drop, double s
 {
     static const int64_t cut[] = {0, 2, 1, 3};
     int part[3];
-    for (int i = 0; i < 3; i++)
-        part[i] = sequence_of(g, heads[i]);
+    for (int i = 0; i < 3; i++) {
+        /* The sequence that these heads are cut from */
+        static const int64_t back[] = {0, 2, 1, 3};
+        if (heads[i] < 0 || value_of(g, heads[i])->kind != VALUE_ACT || value_of(g, heads[i])->dims.n != 4 ||
+            value_of(g, heads[i])->last || value_of(g, heads[i])->view)
+            net_refuse(g, "its operands are no heads of a sequence, [samples, heads, positions, width]");
+        const Dims *d = &value_of(g, heads[i])->dims;
+        Dims flat = {3, {d->d[0], d->d[2], d->d[1] * d->d[3]}};
+        part[i] = ops_reshape(g, ops_transpose(g, heads[i], back), flat);
+    }
     const Dims q = value_of(g, heads[0])->dims, k = value_of(g, heads[1])->dims, v = value_of(g, heads[2])->dims;
     if (!dims_same(&k, &v) || q.d[3] != k.d[3] || q.d[1] % k.d[1])
         net_refuse(g, "its heads have several widths, or their numbers do not divide each other");

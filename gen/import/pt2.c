@@ -177,18 +177,6 @@ static int read_weight(Pt2Reader *r, const char *name)
     net_refuse(r->g, "there is no data of '%s'", name);
 }
 
-static void take_user(Pt2Reader *r, JsonPart arg, const char *word)
-{
-    const char *name = text(r, member(r, member(r, arg, "as_tensor"), "name"));
-    JsonPart meta = member(r, r->values, name);
-    if (strcmp(word, "user_input") || meta.n == 0)
-        net_refuse(r->g, "an input is of kind %s, and no tensor", word);
-    const char *type = type_of(r, meta);
-    if (*type != 'F' && *type != 'B' && strcmp(type, "I64") && strcmp(type, "I32"))
-        net_refuse(r->g, "input '%s' is neither of floats nor of integers", name);
-    *PUSH(&r->named) = (Pt2Named){name, net_input(r->g, name, sizes_of(r, meta, "sizes", name), *type == 'I')};
-}
-
 static void take_input(Pt2Reader *r, JsonPart p, void *to)
 {
     static const struct { const char *word, *name; } stored[] = {
@@ -205,7 +193,14 @@ static void take_input(Pt2Reader *r, JsonPart p, void *to)
             *PUSH(&r->named) = (Pt2Named){text(r, member(r, arg, "name")), weight};
             return;
         }
-    take_user(r, arg, word);
+    const char *name = text(r, member(r, member(r, arg, "as_tensor"), "name"));
+    JsonPart meta = member(r, r->values, name);
+    if (strcmp(word, "user_input") || meta.n == 0)
+        net_refuse(r->g, "an input is of kind %s, and no tensor", word);
+    const char *type = type_of(r, meta);
+    if (*type != 'F' && *type != 'B' && strcmp(type, "I64") && strcmp(type, "I32"))
+        net_refuse(r->g, "input '%s' is neither of floats nor of integers", name);
+    *PUSH(&r->named) = (Pt2Named){name, net_input(r->g, name, sizes_of(r, meta, "sizes", name), *type == 'I')};
 }
 
 static void take_output(Pt2Reader *r, JsonPart p, void *to)
@@ -278,16 +273,6 @@ const Argument *node_argument(const Pt2Node *n, const char *name)
     return NULL;
 }
 
-/* relu_ and the like change their first operand, under all its names. */
-static void take_place(Pt2Reader *r, const Pt2Node *n, int result)
-{
-    const char *dot = strrchr(n->target, '.');
-    bool place = dot && dot > n->target && dot[-1] == '_' && n->in.n && n->in.at[0].tensor.n == 1;
-    for (int i = 0; place && i < r->named.n; i++)
-        if (r->named.at[i].value == n->in.at[0].tensor.at[0])
-            r->named.at[i].value = result;
-}
-
 static void take_node(Pt2Reader *r, JsonPart p, void *to)
 {
     Pt2Node n = {.target = text(r, member(r, p, "target"))};
@@ -301,8 +286,14 @@ static void take_node(Pt2Reader *r, JsonPart p, void *to)
     r->g->module = from ? strf("%.*s", (int)strcspn(from + 1, ","), from + 1) : "";
     each(r, member(r, p, "inputs"), take_argument, &n);
     aten_node(r->g, &n, &results);
-    if (results.n)
-        take_place(r, &n, results.at[0]);
+    if (results.n) {
+        /* relu_ and the like change their first operand, under all its names. */
+        const char *dot = strrchr(n.target, '.');
+        bool place = dot && dot > n.target && dot[-1] == '_' && n.in.n && n.in.at[0].tensor.n == 1;
+        for (int i = 0; place && i < r->named.n; i++)
+            if (r->named.at[i].value == n.in.at[0].tensor.at[0])
+                r->named.at[i].value = results.at[0];
+    }
     for (int i = 0; i < results.n && i < n.out.n; i++)
         *PUSH(&r->named) = (Pt2Named){n.out.at[i], results.at[i]};
     r->g->node = r->g->module = NULL;

@@ -45,11 +45,6 @@ static const char *role_of(const Finder *f, int i, int k)
     return k < line(f, i)->roles ? line(f, i)->role[k].role : "";
 }
 
-static bool starts(const char *text, const char *with)
-{
-    return !strncmp(text, with, strlen(with));
-}
-
 /* ---- copies ------------------------------------------------------------------------------------------------------------ */
 
 static void add_scope(Finder *f, const char *scope, int i)
@@ -76,7 +71,7 @@ static bool closed(const Finder *f, RepeatCopy *c)
     for (int i = c->from; i < c->to; i++) {
         const Made *l = line(f, i);
         for (int k = 0; k < names_of(f, i); k++)
-            if ((k < l->roles && l->role[k].tied) || !starts(name_of(f, i, k), c->scope) ||
+            if ((k < l->roles && l->role[k].tied) || strncmp(name_of(f, i, k), c->scope, strlen(c->scope)) ||
                 nests(name_of(f, i, k) + strlen(c->scope), role_of(f, i, k)))
                 return false;
         for (int k = 0; k < l->in.n; k++) {
@@ -148,21 +143,6 @@ static const char *shape_of(const Finder *f, const RepeatCopy *c)
     }
     text_close(&t);
     return t.at;
-}
-
-static void find_copies(Finder *f)
-{
-    for (int s = 0; s < f->scope.n; s++) {
-        RepeatCopy c = f->scope.at[s];
-        for (c.to = c.core; c.to <= f->l->used.n && c.to - c.core <= MOST_BEHIND; c.to++) {
-            if (c.to > c.core && names_of(f, c.to - 1))
-                break;
-            if (!closed(f, &c))
-                continue;
-            c.shape = shape_of(f, &c);
-            *PUSH(&f->copy) = c;
-        }
-    }
 }
 
 static int by_shape(const void *a, const void *b)
@@ -411,7 +391,17 @@ void net_repeats(Net *g, NetLines *l, int result)
                 if (isdigit((unsigned char)dot[-1]))
                     add_scope(&f, strf("%.*s.", (int)(dot - name), name), i);
         }
-    find_copies(&f);
+    for (int s = 0; s < f.scope.n; s++) {
+        RepeatCopy c = f.scope.at[s];
+        for (c.to = c.core; c.to <= f.l->used.n && c.to - c.core <= MOST_BEHIND; c.to++) {
+            if (c.to > c.core && names_of(&f, c.to - 1))
+                break;
+            if (!closed(&f, &c))
+                continue;
+            c.shape = shape_of(&f, &c);
+            *PUSH(&f.copy) = c;
+        }
+    }
     if (f.copy.n > 1)
         qsort(f.copy.at, (size_t)f.copy.n, sizeof *f.copy.at, by_shape);
     while (take_best(&f, l, at))

@@ -238,20 +238,6 @@ static const char *maker(const NetWriter *x, int value)
     return l ? l->op : "x";
 }
 
-static void name_results(NetWriter *x)
-{
-    for (int i = 0, before = -1; i < x->lines.item.n; i++) {
-        const NetItem *item = &x->lines.item.at[i];
-        if (item->use)
-            name_read(x, item->use->in, item->use->in == before, maker(x, item->use->in));
-        else
-            name_line(x, line_of(x, item->line), before);
-        before = item->use ? item->use->out : line_of(x, item->line)->out;
-    }
-    for (int i = 0; i < x->lines.block.n; i++)
-        name_body(x, x->lines.block.at[i]);
-}
-
 /* Parts of idioms that stand alone */
 /* Names of lines outside of blocks that are too long; in a block they begin behind its own. */
 static void shorten(NetWriter *x)
@@ -442,29 +428,6 @@ static void put_graph(FILE *f, NetWriter *x)
     }
 }
 
-static void put_weights(FILE *f, const NetWriter *x)
-{
-    bool any = false;
-    for (int i = 0; i < x->parameter.n; i++)
-        if (strcmp(x->parameter.at[i].name, x->parameter.at[i].file)) {
-            fprintf(f, "%s\"%s\": ", any ? ", " : "\nweights:\n  rename: {", x->parameter.at[i].name);
-            json_text(f, x->parameter.at[i].file);
-            any = true;
-        }
-    fprintf(f, "%s", any ? "}\n" : "");
-}
-
-static void put_data(FILE *f, const NetWriter *x)
-{
-    fprintf(f, "\ntrain:\n  batch: {global: 256, micro: 8}\n  steps: 10000\n"
-            "  optimizer: {type: sgd, lr: 0.1, momentum: 0.9}\n\ndata:\n  train: {format: npy, arrays: {");
-    for (int i = 0; i < x->g->inputs.n; i++)
-        fprintf(f, "%s: %s.npy, ", x->as[x->g->inputs.at[i]], x->as[x->g->inputs.at[i]]);
-    fprintf(f, "%s: %s.npy}}\n\ndevices:\n"
-            "  - {name: cpu, kind: cpu, count: 4, memory: 32GiB, threads: 4, kernels: portable}\n\n"
-            "plan: {stages: 4, schedule: 1f1b}\n", x->labels, x->labels);
-}
-
 static void put_model(FILE *f, NetWriter *x, int result, const char *loss)
 {
     Net *g = x->g;
@@ -477,8 +440,21 @@ static void put_model(FILE *f, NetWriter *x, int result, const char *loss)
     bool entropy = !strcmp(loss, "cross-entropy");
     fprintf(f, "    - {op: %s, targets: %s, as: loss}\n", entropy ? "SoftmaxCrossEntropy" : "MeanSquaredError", x->labels);
     fprintf(f, "  loss: loss\n");
-    put_weights(f, x);
-    put_data(f, x);
+    bool any = false;
+    for (int i = 0; i < x->parameter.n; i++)
+        if (strcmp(x->parameter.at[i].name, x->parameter.at[i].file)) {
+            fprintf(f, "%s\"%s\": ", any ? ", " : "\nweights:\n  rename: {", x->parameter.at[i].name);
+            json_text(f, x->parameter.at[i].file);
+            any = true;
+        }
+    fprintf(f, "%s", any ? "}\n" : "");
+    fprintf(f, "\ntrain:\n  batch: {global: 256, micro: 8}\n  steps: 10000\n"
+            "  optimizer: {type: sgd, lr: 0.1, momentum: 0.9}\n\ndata:\n  train: {format: npy, arrays: {");
+    for (int i = 0; i < x->g->inputs.n; i++)
+        fprintf(f, "%s: %s.npy, ", x->as[x->g->inputs.at[i]], x->as[x->g->inputs.at[i]]);
+    fprintf(f, "%s: %s.npy}}\n\ndevices:\n"
+            "  - {name: cpu, kind: cpu, count: 4, memory: 32GiB, threads: 4, kernels: portable}\n\n"
+            "plan: {stages: 4, schedule: 1f1b}\n", x->labels, x->labels);
 }
 
 /* ---- weights ----------------------------------------------------------------------------------------------------------- */
@@ -575,7 +551,16 @@ void net_write(Net *g, int result, const char *loss, const char *out)
     }
     net_repeats(g, &x.lines, result);
     shorten(&x);
-    name_results(&x);
+    for (int i = 0, before = -1; i < x.lines.item.n; i++) {
+        const NetItem *item = &x.lines.item.at[i];
+        if (item->use)
+            name_read(&x, item->use->in, item->use->in == before, maker(&x, item->use->in));
+        else
+            name_line(&x, line_of(&x, item->line), before);
+        before = item->use ? item->use->out : line_of(&x, item->line)->out;
+    }
+    for (int i = 0; i < x.lines.block.n; i++)
+        name_body(&x, x.lines.block.at[i]);
     size_t n = strlen(out);
     bool yaml = n > 5 && !strcmp(out + n - 5, ".yaml");
     const char *weights = strf("%.*s.safetensors", (int)(yaml ? n - 5 : n), out);

@@ -241,21 +241,6 @@ static void turn(Bucket *x)
         enter(x, t.state, t.number + 1);
 }
 
-/* Behind action i: what it has completed begins, what was under way goes a level further. */
-static void advance(Bucket *x, int i)
-{
-    int before = under_way(x);
-    for (int s = 0; s < x->p->g->state.n; s++) {
-        if (x->ready[s] != i + 1)
-            continue;
-        for (; under_way(x) >= BUCKET_ITEMS; before--)
-            turn(x);
-        enter(x, s, 0);
-    }
-    for (; before > 0; before--)
-        turn(x);
-}
-
 /* ---- the new list ---------------------------------------------------------------------------------------------------- */
 
 /* Messages that are begun behind a computation go first: other stages wait for them. */
@@ -265,7 +250,17 @@ static void write_list(Bucket *x, int home)
     for (int i = 0; i < x->old.n; i++) {
         const Action *k = &x->old.at[i];
         if (behind >= 0 && (i == home || (k->kind != K_SEND && k->kind != K_RECV) || k->state >= 0)) {
-            advance(x, behind);
+            /* Behind action i: what it has completed begins, what was under way goes a level further. */
+            int before = under_way(x);
+            for (int s = 0; s < x->p->g->state.n; s++) {
+                if (x->ready[s] != behind + 1)
+                    continue;
+                for (; under_way(x) >= BUCKET_ITEMS; before--)
+                    turn(x);
+                enter(x, s, 0);
+            }
+            for (; before > 0; before--)
+                turn(x);
             behind = -1;
         }
         while (i == home && under_way(x) > 0)

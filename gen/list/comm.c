@@ -127,21 +127,6 @@ static Ints arrivals(Comm *c, const Action *k)
     return list;
 }
 
-static void put_loads(Comm *c, const Action *k)
-{
-    int at = k->chunk * PHASES + transport_phases(k->kind);
-    if (!c->known[at])
-        c->loads[at] = transport_loads(c->p, k);
-    c->known[at] = true;
-    const Ints *list = &c->loads[at];
-    for (int i = 0; i < list->n; i++) {
-        bool *loaded = &c->loaded[(int64_t)list->at[i] * c->p->g->micro + k->mb];
-        if (!*loaded)
-            desk_load(&c->desk, list->at[i], 0, k->mb);
-        *loaded = true;
-    }
-}
-
 /* Does the computation make this message?  An evaluation sends what forward reads. */
 static bool makes(const Comm *c, const Action *k, const Msg *m)
 {
@@ -348,8 +333,19 @@ static void put_compute(Comm *c, const Action *k, const Ints *now, const Backwar
     bool moves = part == U_GATHER || part == U_NORM || part == U_STEP;
     if (moves && part != c->update)     /* once for all chunks of the device */
         put_update_messages(c, c->update = (UpdatePart)part);
-    if (k->chunk >= 0 && k->mb >= 0)
-        put_loads(c, k);
+    if (k->chunk >= 0 && k->mb >= 0) {
+        int at = k->chunk * PHASES + transport_phases(k->kind);
+        if (!c->known[at])
+            c->loads[at] = transport_loads(c->p, k);
+        c->known[at] = true;
+        const Ints *list = &c->loads[at];
+        for (int i = 0; i < list->n; i++) {
+            bool *loaded = &c->loaded[(int64_t)list->at[i] * c->p->g->micro + k->mb];
+            if (!*loaded)
+                desk_load(&c->desk, list->at[i], 0, k->mb);
+            *loaded = true;
+        }
+    }
     if (back && back->early > 0 && (k->kind == K_B || k->kind == K_I)) {
         Action r = *k;
         r.kind = K_R;

@@ -122,15 +122,6 @@ static void post_factor(AsyncComm *c, const Action *k)
     }
 }
 
-static void wait_norms(AsyncComm *c)
-{
-    for (int i = 0; i < c->desk.sent.n;)
-        if (c->desk.msg.at[c->desk.sent.at[i].msg].state >= 0)
-            desk_end(&c->desk, &c->desk.sent, i);
-        else
-            i++;
-}
-
 static bool moves(const AsyncComm *c, const Msg *m, int part)
 {
     return m->state >= 0 && m->level < 0 && transport_part(c->p->g->state.at[m->state].kind) == (UpdatePart)part;
@@ -139,8 +130,13 @@ static bool moves(const AsyncComm *c, const Msg *m, int part)
 /* U_NORM: norms to the total; U_STEP: the factor from there. */
 static void put_update(AsyncComm *c, const Action *k)
 {
-    if (k->update == U_STEP)
-        wait_norms(c);
+    if (k->update == U_STEP) {
+        for (int i = 0; i < c->desk.sent.n;)
+            if (c->desk.msg.at[c->desk.sent.at[i].msg].state >= 0)
+                desk_end(&c->desk, &c->desk.sent, i);
+            else
+                i++;
+    }
     for (int i = 0; i < c->desk.msg.n; i++) {
         const Msg *m = &c->desk.msg.at[i];
         if (!moves(c, m, k->update))
@@ -261,20 +257,6 @@ static void put_piece(AsyncComm *c, const Actions *order, Piece piece)
         die("device %d: a receive is posted for nothing", c->desk.device);
 }
 
-static void put_eval(AsyncComm *c)
-{
-    Action k = action_new(K_F, 0, 0);
-    k.chunk = c->desk.stage;
-    if (c->desk.device == c->desk.stage) {      /* it runs through the first copies */
-        post(c, &k);
-        put_work(c, &k, NULL);
-    } else {
-        desk_head(&c->desk, 0);
-    }
-    desk_wait_sends(&c->desk, -1, true);
-    desk_new(&c->desk, K_END, 0, -1);
-}
-
 /* False: too many messages. */
 static bool write_device(AsyncComm *c, int device)
 {
@@ -305,8 +287,18 @@ static bool write_device(AsyncComm *c, int device)
             put_piece(c, &d->order, piece);
     desk_open(&c->desk, device, &d->eval);
     c->desk.piece = PIECE_STEP;
-    if (c->p->m->eval.format)
-        put_eval(c);
+    if (c->p->m->eval.format) {
+        Action k = action_new(K_F, 0, 0);
+        k.chunk = c->desk.stage;
+        if (c->desk.device == c->desk.stage) {      /* it runs through the first copies */
+            post(c, &k);
+            put_work(c, &k, NULL);
+        } else {
+            desk_head(&c->desk, 0);
+        }
+        desk_wait_sends(&c->desk, -1, true);
+        desk_new(&c->desk, K_END, 0, -1);
+    }
     return true;
 }
 

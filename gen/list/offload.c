@@ -154,17 +154,6 @@ static int *action_of(const Offload *x, int chunk, ActionKind kind, int mb)
     return &x->action[(size_t)(chunk * KINDS + (int)kind) * (size_t)x->p->g->micro + (size_t)mb];
 }
 
-static void find_actions(Offload *x)
-{
-    size_t n = (size_t)plan_chunks(x->p) * KINDS * (size_t)x->p->g->micro;
-    x->action = alloc(sizeof(int) * n);
-    for (size_t i = 0; i < n; i++)
-        x->action[i] = -1;
-    for (int i = 0; i < x->old->n; i++)
-        if (cuts(x->old->at[i].kind))
-            *action_of(x, x->old->at[i].chunk, x->old->at[i].kind, x->old->at[i].mb) = i;
-}
-
 static bool in_list(const Offload *x, int chunk, ActionKind kind)
 {
     return *action_of(x, chunk, kind, plan_first(x->p, x->device, chunk)) >= 0;
@@ -426,37 +415,6 @@ static int in_from(const Offload *x, const OffloadCopy *c)
     return c->sent;
 }
 
-static void plan_out(Offload *x)
-{
-    Ns free = 0;
-    if (x->copy.n > 1)
-        qsort(x->copy.at, (size_t)x->copy.n, sizeof(OffloadCopy), by_out);
-    for (int i = 0; i < x->copy.n; i++) {
-        OffloadCopy *c = &x->copy.at[i];
-        wire_take(&free, x->clock[c->out], x->away.at[c->away].ns);
-        c->sent = c->out;
-        int until = out_until(x, c);
-        while (c->sent < until && x->clock[c->sent] < free)
-            c->sent++;
-    }
-}
-
-static void plan_in(Offload *x)
-{
-    Ns next = x->clock[x->piece.n];
-    if (x->copy.n > 1)
-        qsort(x->copy.at, (size_t)x->copy.n, sizeof(OffloadCopy), by_due);
-    for (int i = x->copy.n - 1; i >= 0; i--) {
-        OffloadCopy *c = &x->copy.at[i];
-        Ns due = x->clock[c->due];
-        next = (next < due ? next : due) - x->away.at[c->away].ns;
-        c->in = c->due;
-        int from = in_from(x, c);
-        while (c->in > from && x->clock[c->in] > next)
-            c->in--;
-    }
-}
-
 /* ---- the new list -------------------------------------------------------------------------------------------------- */
 
 static int take_number(Offload *x)
@@ -552,7 +510,13 @@ void offload(Plan *p, int device, const Backward *back, Actions *list)
     p->dev.at[device].copies = 0;
     if (!any)
         return;
-    find_actions(&x);
+    size_t n = (size_t)plan_chunks(x.p) * KINDS * (size_t)x.p->g->micro;
+    x.action = alloc(sizeof(int) * n);
+    for (size_t i = 0; i < n; i++)
+        x.action[i] = -1;
+    for (int i = 0; i < x.old->n; i++)
+        if (cuts(x.old->at[i].kind))
+            *action_of(&x, x.old->at[i].chunk, x.old->at[i].kind, x.old->at[i].mb) = i;
     for (int c = 0; c < plan_chunks(p); c++)
         if (plan_holds(p, device, c))
             find_away(&x, c);
@@ -560,8 +524,29 @@ void offload(Plan *p, int device, const Backward *back, Actions *list)
     cut_backward(&x);
     lay_out(&x);
     find_copies(&x);
-    plan_out(&x);
-    plan_in(&x);
+    Ns free = 0;
+    if (x.copy.n > 1)
+        qsort(x.copy.at, (size_t)x.copy.n, sizeof(OffloadCopy), by_out);
+    for (int i = 0; i < x.copy.n; i++) {
+        OffloadCopy *c = &x.copy.at[i];
+        wire_take(&free, x.clock[c->out], x.away.at[c->away].ns);
+        c->sent = c->out;
+        int until = out_until(&x, c);
+        while (c->sent < until && x.clock[c->sent] < free)
+            c->sent++;
+    }
+    Ns next = x.clock[x.piece.n];
+    if (x.copy.n > 1)
+        qsort(x.copy.at, (size_t)x.copy.n, sizeof(OffloadCopy), by_due);
+    for (int i = x.copy.n - 1; i >= 0; i--) {
+        OffloadCopy *c = &x.copy.at[i];
+        Ns due = x.clock[c->due];
+        next = (next < due ? next : due) - x.away.at[c->away].ns;
+        c->in = c->due;
+        int from = in_from(&x, c);
+        while (c->in > from && x.clock[c->in] > next)
+            c->in--;
+    }
     /* Actions that may block stand behind the messages that are begun there: other stages wait for those. */
     Agenda a = {events(&x, offsetof(OffloadCopy, out)), events(&x, offsetof(OffloadCopy, sent)),
                 events(&x, offsetof(OffloadCopy, in)), events(&x, offsetof(OffloadCopy, due)),

@@ -64,13 +64,6 @@ static void end_transfers(Sim *s, int channel)
     }
 }
 
-static void begin_copy(Sim *s, int d, Action *k)
-{
-    Ns *link = &s->host[d][k->kind == K_IN && !cost_host_half(s->p->c, d)];
-    k->wire_from = wire_take(link, s->now[d], cost_host(s->p->c, d, k->bytes));
-    s->copied[d * s->copies + k->request] = k->wire_to = *link;
-}
-
 /* Run device d as far as it gets, at most so many actions; false if it could not do anything. */
 static bool run_device(Sim *s, int d, int most)
 {
@@ -96,8 +89,11 @@ static bool run_device(Sim *s, int d, int most)
             s->request[d * s->most + k->request].number = number;
             end_transfers(s, s->request[d * s->most + k->request].channel);
         }
-        if (k->kind == K_OUT || k->kind == K_IN)
-            begin_copy(s, d, k);
+        if (k->kind == K_OUT || k->kind == K_IN) {
+            Ns *link = &s->host[d][k->kind == K_IN && !cost_host_half(s->p->c, d)];
+            k->wire_from = wire_take(link, s->now[d], cost_host(s->p->c, d, k->bytes));
+            s->copied[d * s->copies + k->request] = k->wire_to = *link;
+        }
         if (k->kind == K_WAIT && is_copy(k)) {
             end = later(end, s->copied[d * s->copies + k->request]);
         } else if (k->kind == K_WAIT) {
@@ -202,19 +198,6 @@ static Ns period(Plan *p)
     return (more - few) / p->devices;
 }
 
-/* What a device computes for one micro-batch. */
-static Ns beat_of(const Plan *p, int device)
-{
-    Ns sum = 0;
-    int first = -1;             /* micro-batch there */
-    for (int i = 0; i < p->dev.at[device].list.n; i++) {
-        const Action *k = &p->dev.at[device].list.at[i];
-        first = first < 0 ? k->mb : first;
-        sum += k->mb >= 0 && k->mb == first && (k->routine >= 0 || k->kind == K_LOAD) ? action_time(p, device, k) : 0;
-    }
-    return sum;
-}
-
 int sim(Plan *p)
 {
     bool pieces = order_overlap(p) > 0;
@@ -233,7 +216,15 @@ int sim(Plan *p)
         p->step = later(p->step, p->dev.at[d].busy);
     Ns longest = 0;             /* beat of the full pipeline, for micro-batches that the lists leave out */
     for (int d = 0; d < p->devices && p->ask.more > 0; d++) {
-        Ns beat = beat_of(p, d);
+        /* What a device computes for one micro-batch. */
+        Ns sum = 0;
+        int first = -1;             /* micro-batch there */
+        for (int i = 0; i < p->dev.at[d].list.n; i++) {
+            const Action *k = &p->dev.at[d].list.at[i];
+            first = first < 0 ? k->mb : first;
+            sum += k->mb >= 0 && k->mb == first && (k->routine >= 0 || k->kind == K_LOAD) ? action_time(p, d, k) : 0;
+        }
+        Ns beat = sum;
         p->dev.at[d].busy += p->ask.more * beat;
         longest = later(longest, beat);
     }

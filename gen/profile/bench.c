@@ -191,12 +191,6 @@ static Bytes far_bytes(const BenchLayout *l, const BenchCall *c)
     return sum < w.near ? w.near : sum > w.far ? w.far : sum;
 }
 
-static int copies_of(Bytes window, Bytes bytes)
-{
-    Bytes n = bytes > 0 ? window / bytes : 1;
-    return n < 1 ? 1 : n > MOST_COPIES ? MOST_COPIES : (int)n;
-}
-
 static void size_call(BenchLayout *l, int k)
 {
     const BenchCall *c = &l->b->call.at[k];
@@ -208,8 +202,10 @@ static void size_call(BenchLayout *l, int k)
         sum[is_far(p)] += used[p];
         t->stride[is_far(p)] = used[p] > t->stride[is_far(p)] ? used[p] : t->stride[is_far(p)];
     }
-    for (int f = 0; f < 2; f++)
-        t->copies[f] = copies_of(window[f], sum[f]);
+    for (int f = 0; f < 2; f++) {
+        Bytes n = sum[f] > 0 ? window[f] / sum[f] : 1;
+        t->copies[f] = n < 1 ? 1 : n > MOST_COPIES ? MOST_COPIES : (int)n;
+    }
     for (int p = P_ZERO; p < PARTS; p++) {
         Bytes n = used[p] + (t->copies[is_far(p)] - 1) * t->stride[is_far(p)];
         l->size[p] = used[p] > 0 && n > l->size[p] ? n : l->size[p];
@@ -283,21 +279,6 @@ static void print_arg(BenchLayout *l, int k, const Arg *a, const BenchArg *x)
         fprintf(l->f, "%d", a->kind == ARG_ACC);
 }
 
-static void print_call(BenchLayout *l, int k)
-{
-    const BenchCall *c = &l->b->call.at[k];
-    BenchArg *place = alloc(sizeof *place * (size_t)(c->o->arg.n + 1));
-    Bytes used[PARTS] = {0};
-    place_call(l, c, place, used);
-    fprintf(l->f, "static void row%d(Stage *st, size_t near, size_t far)\n{\n    (void)near, (void)far;\n    %s(st", k,
-            c->o->call);
-    for (int i = 0; i < c->o->arg.n; i++) {
-        fprintf(l->f, ", ");
-        print_arg(l, k, &c->o->arg.at[i], &place[i]);
-    }
-    fprintf(l->f, ");\n}\n\n");
-}
-
 static void print_open(FILE *f, const Bench *b)
 {
     fprintf(f, "void stage0_open(Stage *st)\n{\n    (void)st;\n");
@@ -346,8 +327,19 @@ void bench_print(FILE *f, const Bench *b)
     BenchLayout l = {.f = f, .b = b, .turn = alloc(sizeof(BenchTurn) * (size_t)(b->call.n + 1))};
     Bytes arena = lay_out(&l);
     fprintf(f, "/* %d different calls of %s, to be timed. */\n#include \"bench.h\"\n\n", b->call.n, quote_comment(b->m->name));
-    for (int k = 0; k < b->call.n; k++)
-        print_call(&l, k);
+    for (int k = 0; k < b->call.n; k++) {
+        const BenchCall *c = &l.b->call.at[k];
+        BenchArg *place = alloc(sizeof *place * (size_t)(c->o->arg.n + 1));
+        Bytes used[PARTS] = {0};
+        place_call(&l, c, place, used);
+        fprintf(l.f, "static void row%d(Stage *st, size_t near, size_t far)\n{\n    (void)near, (void)far;\n    %s(st", k,
+                c->o->call);
+        for (int i = 0; i < c->o->arg.n; i++) {
+            fprintf(l.f, ", ");
+            print_arg(&l, k, &c->o->arg.at[i], &place[i]);
+        }
+        fprintf(l.f, ");\n}\n\n");
+    }
     print_open(f, b);
     print_tables(&l, arena);
 }

@@ -34,31 +34,15 @@ static bool before(const Fit *f, int a, int b)
     return a < b;
 }
 
-static void sort(Fit *f)
-{
-    for (int i = 0; i < f->all->call.n; i++) {
-        int k = f->sorted.n;
-        *PUSH(&f->sorted) = i;
-        for (; k > 0 && before(f, i, f->sorted.at[k - 1]); k--)
-            f->sorted.at[k] = f->sorted.at[k - 1];
-        f->sorted.at[k] = i;
-    }
-}
-
-/* Calls order[from ..] of one kernel; the first one behind them. */
-static int same_kernel(const Fit *f, int from)
-{
-    int i = from + 1;
-    while (i < f->sorted.n && !strcmp(kernel(f, f->sorted.at[i]), kernel(f, f->sorted.at[from])))
-        i++;
-    return i;
-}
-
 static void choose(Fit *f)
 {
     int kernels = 0;
     for (int from = 0, until; from < f->sorted.n; from = until) {
-        until = same_kernel(f, from);
+        /* Calls order[from ..] of one kernel; the first one behind them. */
+        int i = from + 1;
+        while (i < f->sorted.n && !strcmp(kernel(f, f->sorted.at[i]), kernel(f, f->sorted.at[from])))
+            i++;
+        until = i;
         int n = until - from, *why = f->why;
         const int *call = f->sorted.at + from;
         why[call[n / 2]] = FIT_USED;
@@ -97,7 +81,13 @@ Fit *fit_of(const Bench *all)
         Ns work = roof_op(&all->m->devices.at[0], all->call.at[i].g->compute, all->call.at[i].o, 0, 1, 1);
         f->work[i] = work > 0 ? work : 1;
     }
-    sort(f);
+    for (int i = 0; i < f->all->call.n; i++) {
+        int k = f->sorted.n;
+        *PUSH(&f->sorted) = i;
+        for (; k > 0 && before(f, i, f->sorted.at[k - 1]); k--)
+            f->sorted.at[k] = f->sorted.at[k - 1];
+        f->sorted.at[k] = i;
+    }
     choose(f);
     take_part(f);
     return f;

@@ -144,18 +144,6 @@ static const char *otherwise(const Model *m)
                          : "times can be estimated: --estimate";
 }
 
-static void build_folder(const char *dir, const Model *m)
-{
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    const char *jobs = strf("-j%ld", cores > 0 ? cores : 1), *log = strf("%s/build.log", dir);
-    const char *argv[] = {"make", "-s", "-C", dir, jobs, NULL};
-    int status = process_run(argv, log, take_nothing, NULL);
-    stop_if_asked();
-    if (status != 0)
-        fail(EXIT_MACHINE, "the kernels cannot be built here (make ended with %d): %s; %s", status, process_last(log),
-             otherwise(m));
-}
-
 /* ---- the results ------------------------------------------------------------------------------------------------- */
 
 static const char *name_of(const Bench *b, const char *what, int64_t number)
@@ -272,22 +260,6 @@ static bool can_talk(const ProfileReader *r)
     return r->b->stages > 1 && (!gpus || r->gpus > 1);
 }
 
-static void run_all(ProfileReader *r, const char *dir)
-{
-    const char *program = strf("%s/train", dir);
-    if (*program != '/')
-        program = strf("./%s", program);
-    const char *kernels[] = {program, "kernels", NULL}, *local[] = {program, "messages", NULL};
-    const char *sign[] = {program, "sign", NULL};
-    const char *ranks[] = {"mpirun", "-n", "2", "--oversubscribe", geteuid() ? program : "--allow-run-as-root",
-        geteuid() ? "messages" : program, geteuid() ? NULL : "messages", NULL};
-    if (on_gpus(r->b->m))
-        run_bench(r, dir, sign);
-    run_bench(r, dir, kernels);
-    if (can_talk(r))
-        run_bench(r, dir, transport_of(r->b->m)->cpus ? ranks : local);
-}
-
 /* Rows of the graphs that p has not yet, measured in a folder beside `file`. */
 static void add_rows(Profile *p, const Model *m, const Graph *const *g, int n, const Graph *mix, const char *file, bool few)
 {
@@ -305,9 +277,27 @@ static void add_rows(Profile *p, const Model *m, const Graph *const *g, int n, c
     write_folder(r.b, dir);
     busy_heeds(true);
     busy_with("building the calls of the model");
-    build_folder(dir, m);
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    const char *jobs = strf("-j%ld", cores > 0 ? cores : 1), *log = strf("%s/build.log", dir);
+    const char *argv[] = {"make", "-s", "-C", dir, jobs, NULL};
+    int status = process_run(argv, log, take_nothing, NULL);
+    stop_if_asked();
+    if (status != 0)
+        fail(EXIT_MACHINE, "the kernels cannot be built here (make ended with %d): %s; %s", status, process_last(log),
+             otherwise(m));
     busy_with("measuring");
-    run_all(&r, dir);
+    const char *program = strf("%s/train", dir);
+    if (*program != '/')
+        program = strf("./%s", program);
+    const char *kernels[] = {program, "kernels", NULL}, *local[] = {program, "messages", NULL};
+    const char *sign[] = {program, "sign", NULL};
+    const char *ranks[] = {"mpirun", "-n", "2", "--oversubscribe", geteuid() ? program : "--allow-run-as-root",
+        geteuid() ? "messages" : program, geteuid() ? NULL : "messages", NULL};
+    if (on_gpus(r.b->m))
+        run_bench(&r, dir, sign);
+    run_bench(&r, dir, kernels);
+    if (can_talk(&r))
+        run_bench(&r, dir, transport_of(r.b->m)->cpus ? ranks : local);
     busy_end();
     busy_heeds(false);
     out_remove(dir);

@@ -110,22 +110,6 @@ static void enter_forward(Live *x, struct Replay *r)
         r->forward[o - r->first] += aligned(x->g->op.at[o].tmp);
 }
 
-static void enter_order(Live *x, struct Replay *r)
-{
-    int begin = x->begin[r->last], n = r->backwards = x->end[r->first] - begin, late = 0;
-    r->inputs = 0;
-    for (int k = 0; k < n; k++) {
-        bool weight = x->split[r->chunk] && x->g->op.at[begin + k].phase == PH_W;
-        r->front[k] = r->inputs;
-        if (!weight)
-            r->rank[r->inputs++] = k;
-        late += weight;
-    }
-    for (int k = n; k-- > 0 && late > 0;)
-        if (x->g->op.at[begin + k].phase == PH_W)
-            r->rank[r->inputs + --late] = k;
-}
-
 /* Counts a gradient from its first call to its last; before[c] then holds the gradients that begin with call c.  One that
  * leaves is there to the end of I or W, where what is rebuilt behind the last call of I is beside it.  A received one that only
  * W reads is there before W. */
@@ -189,7 +173,18 @@ void replay_enter(Live *x, int first, int last, int chunk)
     r->leave.n = 0;
     r->base = live_constant(x, first, last, chunk, &r->visiting, &r->border);
     enter_forward(x, r);
-    enter_order(x, r);
+    int begin = x->begin[r->last], n = r->backwards = x->end[r->first] - begin, late = 0;
+    r->inputs = 0;
+    for (int k = 0; k < n; k++) {
+        bool weight = x->split[r->chunk] && x->g->op.at[begin + k].phase == PH_W;
+        r->front[k] = r->inputs;
+        if (!weight)
+            r->rank[r->inputs++] = k;
+        late += weight;
+    }
+    for (int k = n; k-- > 0 && late > 0;)
+        if (x->g->op.at[begin + k].phase == PH_W)
+            r->rank[r->inputs + --late] = k;
     enter_backward(x, r);
     memset(r->rest, 0, sizeof *r->rest * (size_t)(r->forwards + 1));
     memset(r->gone, 0, sizeof *r->gone * (size_t)(r->backwards + 1));

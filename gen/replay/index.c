@@ -108,22 +108,6 @@ static void take_state(Live *x, int s)
     }
 }
 
-static void find_versions(Live *x)
-{
-    const Graph *g = x->g;
-    bool *read = alloc((size_t)g->state.n);
-    for (int o = 0; o < g->nb; o++)
-        for (int i = 0; i < g->op.at[o].arg.n; i++)
-            if (g->op.at[o].arg.at[i].state && g->op.at[o].arg.at[i].kind == ARG_READ)
-                read[g->op.at[o].arg.at[i].index] = true;
-    for (int s = 0; s < g->state.n; s++) {
-        const State *y = &g->state.at[s];
-        bool weight = y->kind == S_PARAM || y->kind == S_COPY;
-        if (read[s] && weight && !y->tracked && !g->state.at[y->param].frozen)
-            x->version[y->param] += aligned(y->bytes);
-    }
-}
-
 static int kind_of(const Action *k, int chunk)
 {
     bool here = k->chunk == chunk;
@@ -329,7 +313,18 @@ Live *live_open(const Plan *p)
         take_state(x, s);
     away_open(x);
     replay_open(x);
-    find_versions(x);
+    const Graph *g = x->g;
+    bool *read = alloc((size_t)g->state.n);
+    for (int o = 0; o < g->nb; o++)
+        for (int i = 0; i < g->op.at[o].arg.n; i++)
+            if (g->op.at[o].arg.at[i].state && g->op.at[o].arg.at[i].kind == ARG_READ)
+                read[g->op.at[o].arg.at[i].index] = true;
+    for (int s = 0; s < g->state.n; s++) {
+        const State *y = &g->state.at[s];
+        bool weight = y->kind == S_PARAM || y->kind == S_COPY;
+        if (read[s] && weight && !y->tracked && !g->state.at[y->param].frozen)
+            x->version[y->param] += aligned(y->bytes);
+    }
     find_stages(x);
     const bool two = order_slack(p) == 2;
     for (int c = 0; c < plan_chunks(p); c++)

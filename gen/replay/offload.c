@@ -77,21 +77,6 @@ static int by_first(const void *a, const void *b)
     return x->first != y->first ? x->first - y->first : x->tensor - y->tensor;
 }
 
-static void set_clocks(Live *x, struct ReplayCopies *w)
-{
-    const Ns *time = live_times(x, x->chunk), *alone = live_alone(x, x->chunk);
-    w->calls[0] = x->last - x->first + 1;
-    w->calls[1] = x->lines;
-    for (int i = 0; i < w->calls[0]; i++)
-        w->clock[0][i + 1] = w->clock[0][i] + (i ? time : alone)[x->first + i];
-    for (int i = 0; i < w->calls[1]; i++)
-        w->clock[1][i + 1] = w->clock[1][i] + (x->line[i] < 0 ? alone[~x->line[i]] : time[x->line[i]]);
-    for (int k = 0; k < 2; k++)
-        for (int i = 0; i <= w->calls[k]; i++)
-            w->cut[k][i] = i == 0;
-    w->cut[1][x->early] = w->cut[1][x->inputs] = true;
-}
-
 static bool goes_behind(const ReplayCopy *a, const ReplayCopy *b)
 {
     return a->after != b->after ? a->after > b->after : a->tensor > b->tensor;
@@ -129,21 +114,6 @@ static void cut_forward(Live *x, struct ReplayCopies *w)
             at++;
         w->cut[0][a->after] = w->cut[0][at] = true;
         cut_next(w, free - w->clock[0][w->calls[0]]);
-    }
-}
-
-static void cut_backward(Live *x, struct ReplayCopies *w)
-{
-    Ns next = w->clock[1][w->calls[1]];
-    int at = w->calls[1];
-    for (int i = x->naway; i-- > 0;) {
-        const ReplayCopy *a = &x->away[i];
-        next = (next < w->clock[1][a->first] ? next : w->clock[1][a->first]) - a->slow;
-        w->cut[1][a->first] = true;
-        while (at > 0 && w->clock[1][at] > next)
-            at--;
-        w->cut[1][at] = true;
-        cut_last(w, -next);
     }
 }
 
@@ -367,7 +337,17 @@ static Ns stall_of(Live *x, struct ReplayCopies *w, bool half)
 void away_cut(Live *x)
 {
     struct ReplayCopies *w = x->ways;
-    set_clocks(x, w);
+    const Ns *time = live_times(x, x->chunk), *alone = live_alone(x, x->chunk);
+    w->calls[0] = x->last - x->first + 1;
+    w->calls[1] = x->lines;
+    for (int i = 0; i < w->calls[0]; i++)
+        w->clock[0][i + 1] = w->clock[0][i] + (i ? time : alone)[x->first + i];
+    for (int i = 0; i < w->calls[1]; i++)
+        w->clock[1][i + 1] = w->clock[1][i] + (x->line[i] < 0 ? alone[~x->line[i]] : time[x->line[i]]);
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i <= w->calls[k]; i++)
+            w->cut[k][i] = i == 0;
+    w->cut[1][x->early] = w->cut[1][x->inputs] = true;
     /* Sorts away by first reader, and out by last forward reader; equal ones by first reader. */
     if (x->naway)
         qsort(x->away, (size_t)x->naway, sizeof *x->away, by_first);
@@ -378,7 +358,17 @@ void away_cut(Live *x)
         w->out[k] = i;
     }
     cut_forward(x, w);
-    cut_backward(x, w);
+    Ns next = w->clock[1][w->calls[1]];
+    int at = w->calls[1];
+    for (int i = x->naway; i-- > 0;) {
+        const ReplayCopy *a = &x->away[i];
+        next = (next < w->clock[1][a->first] ? next : w->clock[1][a->first]) - a->slow;
+        w->cut[1][a->first] = true;
+        while (at > 0 && w->clock[1][at] > next)
+            at--;
+        w->cut[1][at] = true;
+        cut_last(w, -next);
+    }
 }
 
 void away_level(Live *x, int kind, const Bytes *level)

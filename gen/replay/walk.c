@@ -57,21 +57,6 @@ static void begin(Live *x, int first, int last, int chunk)
     x->load = (Load){0};
 }
 
-static void find_reads(Live *x)
-{
-    x->read.n = x->call.n = 0;
-    x->walk++;
-    for (int o = x->begin[x->last]; o < x->end[x->first]; o++)
-        for (int i = x->op[o].read.from; i < x->op[o].read.to; i++) {
-            int t = x->touched.at[i];
-            if (x->grad[t] || x->seen[2 * t] == x->walk)
-                continue;
-            x->seen[2 * t] = x->walk;
-            *PUSH(&x->read) = t;
-            *PUSH(&x->call) = o - x->begin[x->last];
-        }
-}
-
 static ReplayCopy way_of(const Live *x, int t)
 {
     int device = stage_of(x->p, x->chunk);
@@ -87,8 +72,19 @@ static void choose(Live *x, int first, int last, int chunk, const int *fate)
     bool known = x->read_first == first && x->read_last == last;
     begin(x, first, last, chunk);
     x->read_first = first, x->read_last = last;
-    if (!known)
-        find_reads(x);
+    if (!known) {
+        x->read.n = x->call.n = 0;
+        x->walk++;
+        for (int o = x->begin[x->last]; o < x->end[x->first]; o++)
+            for (int i = x->op[o].read.from; i < x->op[o].read.to; i++) {
+                int t = x->touched.at[i];
+                if (x->grad[t] || x->seen[2 * t] == x->walk)
+                    continue;
+                x->seen[2 * t] = x->walk;
+                *PUSH(&x->read) = t;
+                *PUSH(&x->call) = o - x->begin[x->last];
+            }
+    }
     rebuild(&x->back, first, last, fate, x->read.at, x->call.at, x->read.n);
     for (int i = 0; i < x->back.n; i++) {
         int t = x->back.list[i];

@@ -34,8 +34,9 @@ static Names names_of(const Graph *g)
     return taken;
 }
 
-static int history(Graph *g, const Op *o, Names *taken)
+static void convert(Graph *g, Op *o, Names *taken)
 {
+    int64_t rows = attr_int(o, "rows"), in = attr_int(o, "in"), out = attr_int(o, "out");
     State s = {.name = strf("%s.amax", o->name), .kind = S_PARAM, .type = F32, .shape = {1, {FP8_TENSORS * FP8_BINS}},
                .bytes = FP8_TENSORS * FP8_BINS * type_bytes(F32), .param = g->state.n, .op = o->fwd, .tracked = true,
                .init = {"zeros", INIT_ZEROS, 0, 0, FAN_NONE, NULL}, .loc = o->loc};
@@ -43,13 +44,7 @@ static int history(Graph *g, const Op *o, Names *taken)
         s.name = strf("%s_", s.name);
     names_put(taken, name_as_c(s.name), 0);
     *PUSH(&g->state) = s;
-    return s.param;
-}
-
-static void convert(Graph *g, Op *o, Names *taken)
-{
-    int64_t rows = attr_int(o, "rows"), in = attr_int(o, "in"), out = attr_int(o, "out");
-    int amax = history(g, o, taken);
+    int amax = s.param;
     *PUSH(&o->par) = amax;
     o->row = row_find("LinearFp8");
     attr_set(o, "tmp.F", rows * in + in * out + FP8_ROOM);

@@ -27,21 +27,6 @@ static bool between(const Graph *g, const PlanSpec *p, const int *reads, const i
            !match_apart(p, gelu, a) && !match_apart(p, a, gelu);
 }
 
-static void put_between(Graph *g, const int *reader, int at)
-{
-    const Op *gelu = &g->op.at[at];
-    int x = gelu->in.at[0], y = gelu->out.at[0];
-    Op *a = &g->op.at[g->tensor.at[x].op], *b = &g->op.at[reader[y]];
-    a->row = row_find("LinearGelu");
-    a->with = gelu->name;
-    a->out.n = 0;
-    *PUSH(&a->out) = y;
-    *PUSH(&a->out) = x;
-    g->tensor.at[y].op = g->tensor.at[x].op;
-    b->row = row_find("GeluLinear");
-    *PUSH(&b->in) = x;
-}
-
 void join_gelu(Graph *g, const Model *m)
 {
     if (m->plan.fuse != FUSE_MOST)
@@ -53,7 +38,17 @@ void join_gelu(Graph *g, const Model *m)
     int *reader = alloc(sizeof *reader * (size_t)g->tensor.n), *reads = match_reads(g, reader), *into = match_all(g);
     for (int i = 0; i < g->op.n && g->compute == BF16; i++)
         if (match_is(&g->op.at[i], "Gelu") && between(g, &m->plan, reads, reader, &g->op.at[i])) {
-            put_between(g, reader, i);
+            const Op *gelu = &g->op.at[i];
+            int x = gelu->in.at[0], y = gelu->out.at[0];
+            Op *a = &g->op.at[g->tensor.at[x].op], *b = &g->op.at[reader[y]];
+            a->row = row_find("LinearGelu");
+            a->with = gelu->name;
+            a->out.n = 0;
+            *PUSH(&a->out) = y;
+            *PUSH(&a->out) = x;
+            g->tensor.at[y].op = g->tensor.at[x].op;
+            b->row = row_find("GeluLinear");
+            *PUSH(&b->in) = x;
             into[i] = g->tensor.at[g->op.at[i].out.at[0]].op;
         }
     match_drop(g, into);

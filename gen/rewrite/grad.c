@@ -91,21 +91,6 @@ static int gradient_of(const Operand *at, int n, const char *word)
 
 /* ---- what there will be ------------------------------------------------------------------------------------------ */
 
-static void mark_wanted(Grad *w)
-{
-    for (int i = 0; i < w->g->nf; i++) {
-        const Op *o = &w->g->op.at[i];
-        bool depends = false;
-        for (int k = 0; k < o->par.n; k++)
-            depends |= o->par.at[k] >= 0 && !row(o->row)->par.at[k].tracked && !w->g->state.at[o->par.at[k]].frozen;
-        for (int k = 0; k < o->in.n; k++)
-            depends |= o->in.at[k] >= 0 && w->wanted[o->in.at[k]];
-        for (int k = 0; k < o->out.n; k++)
-            w->wanted[o->out.at[k]] = depends && !op_is(o, TRAIT_STOP) &&
-                (row(o->row)->out.at[k].type != 'i' || op_is(o, TRAIT_CODE));
-    }
-}
-
 /* Does the loss depend on a result of this operator?  Complains where the way back is missing. */
 static bool reached(const Grad *w, const Op *o)
 {
@@ -235,20 +220,6 @@ static int cut(Grad *w, int of, int term)
     return y;
 }
 
-/* Add the terms of the operator at hand, in operand order. */
-static void add_terms(Grad *w, const Ints *in)
-{
-    for (int k = 0; k < in->n; k++) {
-        if (in->at[k] < 0 || w->term[k] < 0)
-            continue;
-        int of = part_of(w->g, in->at[k]), n = ++w->have[of];
-        int term = of == in->at[k] ? w->term[k] : cut(w, in->at[k], w->term[k]);
-        const char *whole = strf("d.%s", w->g->tensor.at[of].name);
-        w->sum[of] = n == 1 ? term
-            : add(w, of, w->sum[of], term, n == w->terms[of] ? whole : strf("%s.s%d", whole, n));
-    }
-}
-
 /* ---- one operator ------------------------------------------------------------------------------------------------ */
 
 /* Number of the term that operand k will be. */
@@ -346,18 +317,6 @@ static void bind_phase(Grad *w, Phase phase)
     }
 }
 
-static void seed(Grad *w)
-{
-    w->fwd = w->g->tensor.at[w->g->loss].op;
-    Op *o = new_op(w, row_find("LossSeed"), PH_I);
-    int y = new_gradient(w, w->g->loss, strf("d.%s", w->g->tensor.at[w->g->loss].name));
-    *PUSH(&o->out) = y;
-    bind_call(w->g, o, row(o->row)->call[PH_F], NULL, NULL, NULL);
-    op_work(o, o, w->g->compute, row(o->row)->flop[PH_F]);
-    w->sum[w->g->loss] = y;
-    w->have[w->g->loss] = 1;
-}
-
 static void backward(Grad *w)
 {
     for (int i = w->g->nf - 1; i >= 0; i--) {
@@ -372,7 +331,16 @@ static void backward(Grad *w)
         memset(w->term, -1, sizeof w->term);
         if (back) {
             bind_phase(w, PH_I);
-            add_terms(w, &in);
+            /* Add the terms of the operator at hand, in operand order. */
+            for (int k = 0; k < in.n; k++) {
+                if (in.at[k] < 0 || w->term[k] < 0)
+                    continue;
+                int of = part_of(w->g, in.at[k]), n = ++w->have[of];
+                int term = of == in.at[k] ? w->term[k] : cut(w, in.at[k], w->term[k]);
+                const char *whole = strf("d.%s", w->g->tensor.at[of].name);
+                w->sum[of] = n == 1 ? term
+                    : add(w, of, w->sum[of], term, n == w->terms[of] ? whole : strf("%s.s%d", whole, n));
+            }
         }
         bind_phase(w, PH_W);
     }
@@ -394,7 +362,17 @@ void grad(Graph *g, const Model *m)
         names_put(&w.taken, name_as_c(w.g->tensor.at[i].name), 0);
     for (int i = 0; i < w.g->state.n; i++)
         names_put(&w.taken, name_as_c(w.g->state.at[i].name), 0);
-    mark_wanted(&w);
+    for (int i = 0; i < w.g->nf; i++) {
+        const Op *o = &w.g->op.at[i];
+        bool depends = false;
+        for (int k = 0; k < o->par.n; k++)
+            depends |= o->par.at[k] >= 0 && !row(o->row)->par.at[k].tracked && !w.g->state.at[o->par.at[k]].frozen;
+        for (int k = 0; k < o->in.n; k++)
+            depends |= o->in.at[k] >= 0 && w.wanted[o->in.at[k]];
+        for (int k = 0; k < o->out.n; k++)
+            w.wanted[o->out.at[k]] = depends && !op_is(o, TRAIT_STOP) &&
+                (row(o->row)->out.at[k].type != 'i' || op_is(o, TRAIT_CODE));
+    }
     /* Terms of every tensor, and the uses of every parameter that get a gradient, or of statistics. */
     w.terms[w.g->loss] = w.wanted[w.g->loss];
     for (int i = w.g->nf - 1; i >= 0; i--) {
@@ -416,7 +394,14 @@ void grad(Graph *g, const Model *m)
     }
     make_accumulators(&w, uses);
     bad_stop();
-    seed(&w);
+    w.fwd = w.g->tensor.at[w.g->loss].op;
+    Op *o = new_op(&w, row_find("LossSeed"), PH_I);
+    int y = new_gradient(&w, w.g->loss, strf("d.%s", w.g->tensor.at[w.g->loss].name));
+    *PUSH(&o->out) = y;
+    bind_call(w.g, o, row(o->row)->call[PH_F], NULL, NULL, NULL);
+    op_work(o, o, w.g->compute, row(o->row)->flop[PH_F]);
+    w.sum[w.g->loss] = y;
+    w.have[w.g->loss] = 1;
     backward(&w);
     g->nb = g->op.n;
     update(g, m, &w.taken);

@@ -10,21 +10,6 @@
 #include "match.h"
 #include <string.h>
 
-static bool *needed(const Graph *g)
-{
-    bool *op = alloc((size_t)g->op.n + 1), *value = alloc((size_t)g->tensor.n + 1);
-    for (int i = g->op.n - 1; i >= 0; i--) {
-        const Op *o = &g->op.at[i];
-        op[i] = op_is(o, TRAIT_END);
-        for (int k = 0; k < o->out.n; k++)
-            op[i] |= value[o->out.at[k]];
-        for (int k = 0; op[i] && k < o->in.n; k++)
-            if (o->in.at[k] >= 0)
-                value[o->in.at[k]] = true;
-    }
-    return op;
-}
-
 /* Parameters that an operator has left, with their copies, and the step values. */
 static void keep_states(Graph *g)
 {
@@ -58,7 +43,17 @@ void prune(Graph *g, const Model *m)
 {
     if (!infers(m))
         return;
-    const bool *need = needed(g);
+    bool *op = alloc((size_t)g->op.n + 1), *value = alloc((size_t)g->tensor.n + 1);
+    for (int i = g->op.n - 1; i >= 0; i--) {
+        const Op *o = &g->op.at[i];
+        op[i] = op_is(o, TRAIT_END);
+        for (int k = 0; k < o->out.n; k++)
+            op[i] |= value[o->out.at[k]];
+        for (int k = 0; op[i] && k < o->in.n; k++)
+            if (o->in.at[k] >= 0)
+                value[o->in.at[k]] = true;
+    }
+    const bool *need = op;
     int *into = match_all(g), first = 0, counts = 0;
     while (!need[first])
         first++;
