@@ -159,27 +159,20 @@ static void print_op(Printer *w, const Op *o, const char *name)
     text_end(w, o->loc);
 }
 
-static void print_record(Printer *w, const Table *t, const char *name, const void *from, Loc at)
-{
-    text_head(w, t, name);
-    text_fields(w, t, from);
-    text_end(w, at);
-}
-
 static void print_all(Printer w, const Graph *g)
 {
     FILE *f = w.f;
     text_graph_refs(g, w.ref);
     fprintf(f, "dpgen-graph 1\n");
-    print_record(&w, &graph_table, g->name, g, (Loc){0, 0, 0});
+    text_record(&w, &graph_table, g->name, g, NOWHERE);
     for (int i = 0; i < g->tensor.n; i++)
-        print_record(&w, &tensor_table, w.ref[R_TENSOR].name.at[i], &g->tensor.at[i], g->tensor.at[i].loc);
+        text_record(&w, &tensor_table, w.ref[R_TENSOR].name.at[i], &g->tensor.at[i], g->tensor.at[i].loc);
     for (int i = 0; i < g->state.n; i++)
-        print_record(&w, &state_table, w.ref[R_STATE].name.at[i], &g->state.at[i], g->state.at[i].loc);
+        text_record(&w, &state_table, w.ref[R_STATE].name.at[i], &g->state.at[i], g->state.at[i].loc);
     for (int i = 0; i < g->op.n; i++)
         print_op(&w, &g->op.at[i], w.ref[R_OP].name.at[i]);
     for (int i = 0; i < g->count.n; i++)
-        print_record(&w, &count_table, strf("%d", i), &g->count.at[i], g->count.at[i].loc);
+        text_record(&w, &count_table, strf("%d", i), &g->count.at[i], g->count.at[i].loc);
 }
 
 void print_graph(FILE *f, const Graph *g)
@@ -197,21 +190,6 @@ void print_graph_bare(FILE *f, const Graph *g)
 static const char *base_name(const char *name)
 {
     return strf("%.*s", (int)strcspn(name, "#"), name);
-}
-
-/* First round: a place for every record, so that names can be looked up. */
-static void collect(Scanner *s, Graph *g)
-{
-    static const struct { const Table *t; RefKind kind; } named[] = {
-        {&tensor_table, R_TENSOR}, {&state_table, R_STATE}, {&op_table, R_OP}};
-    for (int k = 0; k < 3; k++) {
-        Refs *r = &s->ref[named[k].kind];
-        for (int i = 0; i < s->record.n; i++)
-            if (!strcmp(s->record.at[i].word, named[k].t->word))
-                *PUSH(&r->name) = s->record.at[i].name;
-        text_once(s, r, named[k].t);
-    }
-    g->loss = g->vals = -1;
 }
 
 static void read_tensor(Scanner *s, const Record *r, Graph *g)
@@ -279,14 +257,6 @@ static int row_of(const Record *r, const char *name)
     err(r->at, near ? strf("did you mean %s?", near) : NULL, "operator %s: no row is called '%s'", r->name, name);
 }
 
-static int value_col(const Record *r, const char *key)
-{
-    int i = 0;
-    while (strcmp(r->pair.at[i].key, key))
-        i++;
-    return r->pair.at[i].value_col;
-}
-
 static void read_op(Scanner *s, const Record *r, Graph *g)
 {
     int call = 0, index = g->op.n;
@@ -304,7 +274,7 @@ static void read_op(Scanner *s, const Record *r, Graph *g)
         err(text_at(r, r->name_col), "F:name, I:name, W:name or U:name", "an operator's name begins with its phase");
     o->name = base_name(r->name + 2);
     if (o->with && *o->with)
-        text_name(text_at(r, value_col(r, "with")), o->with, "");
+        text_name(text_value(r, "with"), o->with, "");
     o->phase = (Phase)(phase - phases);
     o->loc = r->from;
     if (o->phase == PH_F)
@@ -341,7 +311,11 @@ Graph *read_graph(const char *path)
     Graph *g = alloc(sizeof *g);
     text_scan(&s, path, "dpgen-graph 1");
     text_known(&s, tables);
-    collect(&s, g);
+    /* First round: a place for every record, so that names can be looked up. */
+    text_once(&s, R_TENSOR, &tensor_table);
+    text_once(&s, R_STATE, &state_table);
+    text_once(&s, R_OP, &op_table);
+    g->loss = g->vals = -1;
     for (size_t k = 0; k < sizeof readers / sizeof *readers; k++)
         for (int i = 0; i < s.record.n; i++)
             if (!strcmp(s.record.at[i].word, readers[k].t->word))

@@ -110,148 +110,77 @@ static const TextField call_fields[] = {
     REF_("op", V_REF, Call, op, R_OP), F_("again", V_BOOL, Call, again), F_("handle", V_INDEX, Call, handle),
     REF_("buf", V_REFS, Call, buf, R_BUF), {0}
 };
-static const Table plan_table = {"plan", plan_fields, 0}, chunk_table = {"chunk", chunk_fields, 0};
-static const Table place_table = {"place", place_fields, 0}, fate_table = {"fate", fate_fields, 0};
-static const Table device_table = {"device", device_fields, 0}, host_table = {"host", host_fields, 0};
-static const Table pool_table = {"pool", pool_fields, 0};
-static const Table order_table = {"order", action_fields, offsetof(Action, kind)};
-static const Table action_table = {"action", action_fields, offsetof(Action, kind)};
-static const Table eval_table = {"eval", action_fields, offsetof(Action, kind)};
-static const Table buf_table = {"buf", buf_fields, 0}, routine_table = {"routine", routine_fields, 0};
-static const Table call_table = {"call", call_fields, 0};
+
+/* Records of one kind, in the order in which they are printed, and need each other. */
+typedef struct PlanRecords {
+    Table t;
+    const char *letters;        /* of the dumps that show them */
+    void (*print)(Printer *, const Plan *, const struct PlanRecords *);
+    void (*read)(Scanner *, const Record *, Plan *, const struct PlanRecords *);
+    size_t at;                  /* of actions: their list in DevicePlan; of what has a name of its own: its VEC in Plan, */
+    size_t size, name, device;  /* ... an element, and in it its name and device */
+    RefKind ref;
+} PlanRecords;
+typedef VEC(char) AnyList;      /* lists of all types begin alike */
+#define LIST_OF(base, x) ((const AnyList *)(const void *)((const char *)(base) + (x)->at))
+#define IN(type, element, field) (*(type *)(void *)((element) + (field)))
 
 /* ---- printing ---------------------------------------------------------------------------------------------------- */
 
-static void refs_of(const Plan *p, Refs ref[R_KINDS])
+static void print_plan_line(Printer *w, const Plan *p, const PlanRecords *x)
 {
-    text_graph_refs(p->g, ref);
-    for (int i = 0; i < p->buf.n; i++)
-        *PUSH(&ref[R_BUF].name) = strf("%d:%s", p->buf.at[i].device, p->buf.at[i].name);
-    for (int i = 0; i < p->pool.n; i++)
-        *PUSH(&ref[R_POOL].name) = strf("%d:%s", p->pool.at[i].device, p->pool.at[i].name);
-    for (int i = 0; i < p->host.n; i++)
-        *PUSH(&ref[R_HOST].name) = strf("%d:%s", p->host.at[i].device, p->host.at[i].name);
-    for (int i = 0; i < p->routine.n; i++)
-        *PUSH(&ref[R_ROUTINE].name) = strf("%d:%s", p->routine.at[i].device, p->routine.at[i].name);
-    for (RefKind k = R_BUF; k <= R_ROUTINE; k++)
-        refs_seal(&ref[k]);
+    text_record(w, &x->t, p->g->name, p, NOWHERE);
 }
 
-static void print_record(Printer *w, const Table *t, const char *name, const void *from)
-{
-    text_head(w, t, name);
-    text_fields(w, t, from);
-    text_end(w, (Loc){0, 0, 0});
-}
-
-static void print_plan_line(Printer *w, const Plan *p)
-{
-    print_record(w, &plan_table, p->g->name, p);
-}
-
-static void print_chunks(Printer *w, const Plan *p)
+static void print_chunks(Printer *w, const Plan *p, const PlanRecords *x)
 {
     for (int q = 0; q < p->home.n; q++)
         for (int c = 0; c < p->home.at[q].n; c++)
-            print_record(w, &chunk_table, strf("%d", c), &(HomeRecord){plan_home(p, q, c), q});
+            text_record(w, &x->t, strf("%d", c), &(HomeRecord){plan_home(p, q, c), q}, NOWHERE);
 }
 
-static void print_places(Printer *w, const Plan *p)
+static void print_places(Printer *w, const Plan *p, const PlanRecords *x)
 {
     for (int i = 0; i < p->chunk.n; i++)
-        print_record(w, &place_table, w->ref[R_OP].name.at[i], &(ChunkRecord){p->chunk.at[i]});
+        text_record(w, &x->t, w->ref[R_OP].name.at[i], &(ChunkRecord){p->chunk.at[i]}, NOWHERE);
 }
 
-static void print_fates(Printer *w, const Plan *p)
+static void print_fates(Printer *w, const Plan *p, const PlanRecords *x)
 {
     for (int i = 0; i < p->fate.n; i++)
         if (p->fate.at[i] != FATE_KEEP)
-            print_record(w, &fate_table, w->ref[R_TENSOR].name.at[i], &(TextChoice){(Fate)p->fate.at[i]});
+            text_record(w, &x->t, w->ref[R_TENSOR].name.at[i], &(TextChoice){(Fate)p->fate.at[i]}, NOWHERE);
 }
 
-static void print_devices(Printer *w, const Plan *p)
+static void print_devices(Printer *w, const Plan *p, const PlanRecords *x)
 {
     for (int i = 0; i < p->dev.n; i++)
-        print_record(w, &device_table, strf("%d", i), &(Machine){p->dev.at[i], p->target ? p->target[i] : 0});
+        text_record(w, &x->t, strf("%d", i), &(Machine){p->dev.at[i], p->target ? p->target[i] : 0}, NOWHERE);
 }
 
 /* A computation moves nothing, whatever the fields of a move hold. */
-static void print_actions(Printer *w, const Table *t, const Plan *p, size_t list)
+static void print_actions(Printer *w, const Plan *p, const PlanRecords *x)
 {
     for (int d = 0; d < p->dev.n; d++) {
-        const Actions *at = (const Actions *)(const void *)((const char *)&p->dev.at[d] + list);
+        const Actions *at = (const Actions *)(const void *)LIST_OF(&p->dev.at[d], x);
         for (int i = 0; i < at->n; i++) {
             Action k = at->at[i];
             if (k.kind <= K_U || k.kind == K_R || k.kind == K_FOLD || k.kind == K_VERSION ||
                 k.kind == K_PREDICT)
                 k.tensor = k.state = k.tag = k.from_device = k.buf = k.slot = k.request = k.peer = k.host = -1;
-            print_record(w, t, strf("%d", d), &k);
+            text_record(w, &x->t, strf("%d", d), &k, NOWHERE);
         }
     }
 }
 
-static void print_order(Printer *w, const Plan *p)
+static void print_named(Printer *w, const Plan *p, const PlanRecords *x)
 {
-    print_actions(w, &order_table, p, offsetof(DevicePlan, order));
-}
-
-static void print_step(Printer *w, const Plan *p)
-{
-    print_actions(w, &action_table, p, offsetof(DevicePlan, list));
-}
-
-static void print_eval(Printer *w, const Plan *p)
-{
-    print_actions(w, &eval_table, p, offsetof(DevicePlan, eval));
-}
-
-static void print_pools(Printer *w, const Plan *p)
-{
-    for (int i = 0; i < p->pool.n; i++)
-        print_record(w, &pool_table, w->ref[R_POOL].name.at[i], &p->pool.at[i]);
-}
-
-static void print_bufs(Printer *w, const Plan *p)
-{
-    for (int i = 0; i < p->buf.n; i++)
-        print_record(w, &buf_table, w->ref[R_BUF].name.at[i], &p->buf.at[i]);
-}
-
-static void print_hosts(Printer *w, const Plan *p)
-{
-    for (int i = 0; i < p->host.n; i++)
-        print_record(w, &host_table, w->ref[R_HOST].name.at[i], &p->host.at[i]);
-}
-
-static void print_routines(Printer *w, const Plan *p)
-{
-    for (int i = 0; i < p->routine.n; i++) {
-        const Routine *r = &p->routine.at[i];
-        const char *name = w->ref[R_ROUTINE].name.at[i];
-        print_record(w, &routine_table, name, r);
-        for (int k = 0; k < r->call.n; k++)
-            print_record(w, &call_table, name, &r->call.at[k]);
+    for (int i = 0; i < LIST_OF(p, x)->n; i++) {
+        const char *name = w->ref[x->ref].name.at[i];
+        text_record(w, &x->t, name, LIST_OF(p, x)->at + (size_t)i * x->size, NOWHERE);
+        for (int k = 0; x->ref == R_ROUTINE && k < p->routine.at[i].call.n; k++)      /* calls are the next kind of records */
+            text_record(w, &x[1].t, name, &p->routine.at[i].call.at[k], NOWHERE);
     }
-}
-
-/* Which records the dump behind a pass shows. */
-static const struct { const char *letters; void (*print)(Printer *, const Plan *); } parts[] = {
-    {"opkcmt", print_plan_line}, {"o", print_chunks}, {"p", print_places}, {"k", print_fates}, {"opmt", print_devices},
-    {"o", print_order}, {"lm", print_pools}, {"lm", print_bufs}, {"lm", print_hosts}, {"l", print_routines},
-    {"clmt", print_step},
-    {"clm", print_eval},
-};
-
-void print_plan(FILE *f, const Plan *p, char what)
-{
-    Printer w = {.f = f};
-    Plan with = *p;
-    with.proof = plan_proof(p);         /* a plan half made has no other proof than its planner's */
-    refs_of(p, w.ref);
-    fprintf(f, "dpgen-plan 1\n");
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (!what || strchr(parts[i].letters, what))
-            parts[i].print(&w, &with);
 }
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
@@ -267,12 +196,15 @@ static void in_range(const Record *r, const char *what, int i, int low, int n)
         err(r->at, NULL, "%s: %s %d is not within %d .. %d", r->word, what, i, low, n - 1);
 }
 
-static Loc value_at(const Record *r, const char *key)
+/* Numbers that say which one of several things. */
+static void check_ranges(const Record *r, const Table *t, const void *from, const Plan *p)
 {
-    for (int i = 0; i < r->pair.n; i++)
-        if (!strcmp(r->pair.at[i].key, key))
-            return text_at(r, r->pair.at[i].value_col);
-    return r->at;
+    const struct { const char *key; int n; } ranges[] = {
+        {"chunk", plan_chunks(p)}, {"mb", (int)p->g->micro}, {"peer", p->devices}, {"from_device", p->devices}};
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+        for (const TextField *f = t->field; f->key; f++)
+            if (f->kind == V_INDEX && !strcmp(f->key, ranges[i].key))
+                in_range(r, f->key, *(const int *)(const void *)((const char *)from + f->at), -1, ranges[i].n);
 }
 
 /* A word of dpgen's own, which ends up in the emitted folder. */
@@ -283,20 +215,8 @@ static void check_schedule(const Record *r, const Plan *p)
         *PUSH(&names) = s->name;
     const char *near = nearest(p->schedule, names.at, names.n);
     if (schedule_open(p->schedule) || !schedule_of(p->schedule))
-        err(value_at(r, "schedule"), near ? strf("did you mean %s?", near) : strf("schedule=%s", schedule_of("auto")->name),
+        err(text_value(r, "schedule"), near ? strf("did you mean %s?", near) : strf("schedule=%s", schedule_of("auto")->name),
             "no schedule is called '%s'", p->schedule);
-}
-
-/* "2:name#3" -> device 2, name */
-static const char *own_name(const Record *r, const Plan *p, int *device)
-{
-    const char *colon = strchr(r->name, ':');
-    if (!colon)
-        err(text_at(r, r->name_col), "such as 0:name", "the device's number is missing");
-    *device = (int)text_integer(text_at(r, r->name_col), strf("%.*s", (int)(colon - r->name), r->name), 0, p->devices - 1);
-    const char *name = strf("%.*s", (int)strcspn(colon + 1, "#"), colon + 1);
-    text_name(text_at(r, r->name_col), name, "");
-    return name;
 }
 
 /* Copies of the model, before all of them have chunks. */
@@ -306,15 +226,15 @@ static int rows_said(const Plan *p)
     return plan_replicas(p) * (k ? schedule_ways(k) : 1);
 }
 
-static void read_plan_line(Scanner *s, const Record *r, Plan *p)
+static void read_plan_line(Scanner *s, const Record *r, Plan *p, const PlanRecords *x)
 {
     enum { MOST = 65536 };
     if (p->schedule)
         err(r->at, NULL, "a second plan");
     if (strcmp(r->name, p->g->name))
         err(text_at(r, r->name_col), NULL, "a plan of %s, beside the graph of %s", r->name, p->g->name);
-    text_clear(&plan_table, p);
-    text_take(s, &plan_table, r, 0, r->pair.n, p);
+    text_clear(&x->t, p);
+    text_take(s, &x->t, r, 0, r->pair.n, p);
     in_range(r, "devices", p->devices, 1, MOST);
     in_range(r, "chunks", p->chunks, 1, MOST / p->devices + 1);
     in_range(r, "replicas", p->replicas, 0, MOST);
@@ -322,14 +242,14 @@ static void read_plan_line(Scanner *s, const Record *r, Plan *p)
         err(r->at, NULL, "%d replicas on %d devices, of %lld gradient groups", p->replicas, p->devices,
             (long long)p->g->groups);
     check_schedule(r, p);
-    p->key_at = value_at(r, "key");
-    p->space_at = value_at(r, "space");
+    p->key_at = text_value(r, "key");
+    p->space_at = text_value(r, "space");
     /* A remark for people: no sign in it means anything to a shell, a page or a terminal. */
     const char *c = p->proof.note;
     while (isalnum((unsigned char)*c) || (*c && strchr(" .,;:%()+-*/='_", *c)))
         c++;
     if (*c)
-        err(value_at(r, "note"), "plan again; or delete note=", "no note has a byte %d", (unsigned char)*c);
+        err(text_value(r, "note"), "plan again; or delete note=", "no note has a byte %d", (unsigned char)*c);
     p->proof.note = *p->proof.note ? p->proof.note : NULL;
     for (int d = 0; d < p->devices; d++)
         PUSH(&p->dev)->device = d;
@@ -338,10 +258,10 @@ static void read_plan_line(Scanner *s, const Record *r, Plan *p)
         *PUSH(&p->fate) = FATE_KEEP;
 }
 
-static void read_chunk(Scanner *s, const Record *r, Plan *p)
+static void read_chunk(Scanner *s, const Record *r, Plan *p, const PlanRecords *x)
 {
     HomeRecord c = {0};
-    text_take(s, &chunk_table, r, 0, r->pair.n, &c);
+    text_take(s, &x->t, r, 0, r->pair.n, &c);
     in_range(r, "device", c.device, 0, p->devices);
     in_range(r, "replica", c.replica, 0, rows_said(p));
     int next = c.replica < p->home.n ? p->home.at[c.replica].n : 0;
@@ -350,136 +270,124 @@ static void read_chunk(Scanner *s, const Record *r, Plan *p)
     plan_settle(p, c.replica, c.device);
 }
 
-static void read_place(Scanner *s, const Record *r, Plan *p)
+static void read_place(Scanner *s, const Record *r, Plan *p, const PlanRecords *x)
 {
     ChunkRecord c = {0};
-    text_take(s, &place_table, r, 0, r->pair.n, &c);
+    text_take(s, &x->t, r, 0, r->pair.n, &c);
     in_range(r, "chunk", c.chunk, 0, plan_chunks(p));
     if (text_ref(s, R_OP, text_at(r, r->name_col), r->name) != p->chunk.n)
         err(text_at(r, r->name_col), "of another graph? plan again", "operators stand in graph order, each once");
     *PUSH(&p->chunk) = c.chunk;
 }
 
-static void read_fate(Scanner *s, const Record *r, Plan *p)
+static void read_fate(Scanner *s, const Record *r, Plan *p, const PlanRecords *x)
 {
     TextChoice f = {0};
-    text_take(s, &fate_table, r, 0, r->pair.n, &f);
+    text_take(s, &x->t, r, 0, r->pair.n, &f);
     int tensor = text_ref(s, R_TENSOR, text_at(r, r->name_col), r->name);
     in_range(r, "tensor", tensor, 0, p->g->tensor.n);
     p->fate.at[tensor] = (int)f.is;
 }
 
-static void read_device(Scanner *s, const Record *r, Plan *p)
+static void read_device(Scanner *s, const Record *r, Plan *p, const PlanRecords *x)
 {
     int d = number(r, p->devices);
-    Machine x = {.d = p->dev.at[d]};
-    text_take(s, &device_table, r, 0, r->pair.n, &x);
-    p->dev.at[d] = x.d;
-    ((Bytes *)(uintptr_t)p->target)[d] = x.target;
+    Machine to = {.d = p->dev.at[d]};
+    text_take(s, &x->t, r, 0, r->pair.n, &to);
+    p->dev.at[d] = to.d;
+    ((Bytes *)(uintptr_t)p->target)[d] = to.target;
 }
 
-static Action action_of(Scanner *s, const Table *t, const Record *r, const Plan *p)
+static void read_action(Scanner *s, const Record *r, Plan *p, const PlanRecords *x)
 {
-    Action k = {0};
-    text_clear(t, &k);
-    text_take(s, t, r, 0, r->pair.n, &k);
-    in_range(r, "chunk", k.chunk, -1, plan_chunks(p));
-    in_range(r, "mb", k.mb, -1, (int)p->g->micro);
-    in_range(r, "peer", k.peer, -1, p->devices);
-    in_range(r, "from_device", k.from_device, -1, p->devices);
-    return k;
+    Actions *list = (Actions *)(void *)(uintptr_t)LIST_OF(&p->dev.at[number(r, p->devices)], x);
+    Action *k = PUSH(list);
+    text_clear(&x->t, k);
+    text_take(s, &x->t, r, 0, r->pair.n, k);
+    check_ranges(r, &x->t, k, p);
 }
 
-static void read_order(Scanner *s, const Record *r, Plan *p)
+static void read_named(Scanner *s, const Record *r, Plan *p, const PlanRecords *x)
 {
-    *PUSH(&p->dev.at[number(r, p->devices)].order) = action_of(s, &order_table, r, p);
-}
-
-static void read_step(Scanner *s, const Record *r, Plan *p)
-{
-    *PUSH(&p->dev.at[number(r, p->devices)].list) = action_of(s, &action_table, r, p);
-}
-
-static void read_eval(Scanner *s, const Record *r, Plan *p)
-{
-    *PUSH(&p->dev.at[number(r, p->devices)].eval) = action_of(s, &eval_table, r, p);
-}
-
-static void read_pool(Scanner *s, const Record *r, Plan *p)
-{
-    Pool *x = PUSH(&p->pool);
-    text_clear(&pool_table, x);
-    text_take(s, &pool_table, r, 0, r->pair.n, x);
+    AnyList *list = (AnyList *)(uintptr_t)LIST_OF(p, x);
+    list->at = vec_grow(list->at, list->n, &list->cap, x->size);
+    char *to = list->at + (size_t)list->n++ * x->size;
+    text_clear(&x->t, to);
+    text_take(s, &x->t, r, 0, r->pair.n, to);
+    /* "2:name#3" -> device 2, name */
+    const char *colon = strchr(r->name, ':');
+    Loc at = text_at(r, r->name_col);
+    if (!colon)
+        err(at, "such as 0:name", "the device's number is missing");
+    IN(int, to, x->device) = (int)text_integer(at, strf("%.*s", (int)(colon - r->name), r->name), 0, p->devices - 1);
+    const char *name = strf("%.*s", (int)strcspn(colon + 1, "#"), colon + 1);
+    text_name(at, name, "");
+    IN(const char *, to, x->name) = name;
+    if (x->ref == R_HOST)
+        in_range(r, "tensor", ((HostBuf *)(void *)to)->tensor, 0, p->g->tensor.n);
+    if (x->ref != R_POOL) {
+        check_ranges(r, &x->t, to, p);
+        return;
+    }
     /* Pools are words of the emitted C as they stand: those that lower and mem make, and no other. */
-    const char *name = own_name(r, p, &x->device);
     size_t letters = strspn(name, "frbwlxgsuaoi"), n = letters + strspn(name + letters, "0123456789");
     bool slots = letters == 2 && !name[n], single = letters == 1 && *name == 'o' && n > 1 && !name[n];
     if (!slots && !single && strcmp(name, "grads") && strcmp(name, "weights") && strcmp(name, "values"))
-        err(text_at(r, r->name_col), "such as 0:fb, 0:xf1, 0:o1 or 0:grads", "no pool is called '%s'", name);
-    x->name = name;
+        err(at, "such as 0:fb, 0:xf1, 0:o1 or 0:grads", "no pool is called '%s'", name);
 }
 
-static void read_buf(Scanner *s, const Record *r, Plan *p)
-{
-    Buf *x = PUSH(&p->buf);
-    text_clear(&buf_table, x);
-    text_take(s, &buf_table, r, 0, r->pair.n, x);
-    x->name = own_name(r, p, &x->device);
-    in_range(r, "chunk", x->chunk, -1, plan_chunks(p));
-    in_range(r, "peer", x->peer, -1, p->devices);
-}
-
-static void read_host(Scanner *s, const Record *r, Plan *p)
-{
-    HostBuf *x = PUSH(&p->host);
-    text_clear(&host_table, x);
-    text_take(s, &host_table, r, 0, r->pair.n, x);
-    x->name = own_name(r, p, &x->device);
-    in_range(r, "tensor", x->tensor, 0, p->g->tensor.n);
-}
-
-static void read_routine(Scanner *s, const Record *r, Plan *p)
-{
-    Routine *x = PUSH(&p->routine);
-    text_clear(&routine_table, x);
-    text_take(s, &routine_table, r, 0, r->pair.n, x);
-    x->name = own_name(r, p, &x->device);
-    in_range(r, "chunk", x->chunk, -1, plan_chunks(p));
-}
-
-static void read_call(Scanner *s, const Record *r, Plan *p)
+static void read_call(Scanner *s, const Record *r, Plan *p, const PlanRecords *x)
 {
     int routine = text_ref(s, R_ROUTINE, text_at(r, r->name_col), r->name);
     in_range(r, "routine", routine, 0, p->routine.n);
-    Call *x = PUSH(&p->routine.at[routine].call);
-    text_clear(&call_table, x);
-    text_take(s, &call_table, r, 0, r->pair.n, x);
-    in_range(r, "operator", x->op, 0, p->g->op.n);
-    if (x->buf.n != p->g->op.at[x->op].arg.n)
-        err(r->at, NULL, "%d buffers for a call of %d arguments", x->buf.n, p->g->op.at[x->op].arg.n);
+    Call *k = PUSH(&p->routine.at[routine].call);
+    text_clear(&x->t, k);
+    text_take(s, &x->t, r, 0, r->pair.n, k);
+    in_range(r, "operator", k->op, 0, p->g->op.n);
+    if (k->buf.n != p->g->op.at[k->op].arg.n)
+        err(r->at, NULL, "%d buffers for a call of %d arguments", k->buf.n, p->g->op.at[k->op].arg.n);
 }
 
-/* In the order in which they need each other. */
-static const struct { const Table *t; void (*read)(Scanner *, const Record *, Plan *); } readers[] = {
-    {&plan_table, read_plan_line}, {&chunk_table, read_chunk}, {&place_table, read_place}, {&fate_table, read_fate},
-    {&device_table, read_device}, {&order_table, read_order}, {&pool_table, read_pool}, {&buf_table, read_buf},
-    {&host_table, read_host}, {&routine_table, read_routine}, {&call_table, read_call},
-    {&action_table, read_step}, {&eval_table, read_eval},
-};
-enum { READERS = sizeof readers / sizeof *readers };
+/* ---- all of them ------------------------------------------------------------------------------------------------- */
 
-/* Names of what the plan itself holds, as they are written. */
-static void collect(Scanner *s)
+#define ACTIONS(list) print_actions, read_action, .at = offsetof(DevicePlan, list)
+#define NAMED(type, list, kind) print_named, read_named, .at = offsetof(Plan, list), .size = sizeof(type), \
+    .name = offsetof(type, name), .device = offsetof(type, device), .ref = kind
+static const PlanRecords records[] = {
+    {{"plan", plan_fields, 0}, "opkcmt", print_plan_line, read_plan_line, .ref = R_KINDS},
+    {{"chunk", chunk_fields, 0}, "o", print_chunks, read_chunk, .ref = R_KINDS},
+    {{"place", place_fields, 0}, "p", print_places, read_place, .ref = R_KINDS},
+    {{"fate", fate_fields, 0}, "k", print_fates, read_fate, .ref = R_KINDS},
+    {{"device", device_fields, 0}, "opmt", print_devices, read_device, .ref = R_KINDS},
+    {{"order", action_fields, offsetof(Action, kind)}, "o", ACTIONS(order), .ref = R_KINDS},
+    {{"pool", pool_fields, 0}, "lm", NAMED(Pool, pool, R_POOL)},
+    {{"buf", buf_fields, 0}, "lm", NAMED(Buf, buf, R_BUF)},
+    {{"host", host_fields, 0}, "lm", NAMED(HostBuf, host, R_HOST)},
+    {{"routine", routine_fields, 0}, "l", NAMED(Routine, routine, R_ROUTINE)},
+    {{"call", call_fields, 0}, "", print_named, read_call, .ref = R_KINDS},       /* printed behind each routine */
+    {{"action", action_fields, offsetof(Action, kind)}, "clmt", ACTIONS(list), .ref = R_KINDS},
+    {{"eval", action_fields, offsetof(Action, kind)}, "clm", ACTIONS(eval), .ref = R_KINDS},
+};
+enum { RECORDS = sizeof records / sizeof *records };
+
+void print_plan(FILE *f, const Plan *p, char what)
 {
-    static const struct { const Table *t; RefKind kind; } named[] = {
-        {&buf_table, R_BUF}, {&pool_table, R_POOL}, {&host_table, R_HOST}, {&routine_table, R_ROUTINE}};
-    for (int k = 0; k < 4; k++) {
-        Refs *r = &s->ref[named[k].kind];
-        for (int i = 0; i < s->record.n; i++)
-            if (!strcmp(s->record.at[i].word, named[k].t->word))
-                *PUSH(&r->name) = s->record.at[i].name;
-        text_once(s, r, named[k].t);
+    Printer w = {.f = f};
+    Plan with = *p;
+    with.proof = plan_proof(p);         /* a plan half made has no other proof than its planner's */
+    text_graph_refs(p->g, w.ref);
+    for (const PlanRecords *x = records; x < records + RECORDS; x++) {
+        for (int i = 0; x->ref != R_KINDS && i < LIST_OF(p, x)->n; i++) {
+            char *from = LIST_OF(p, x)->at + (size_t)i * x->size;
+            *PUSH(&w.ref[x->ref].name) = strf("%d:%s", IN(int, from, x->device), IN(const char *, from, x->name));
+        }
+        if (x->ref != R_KINDS)
+            refs_seal(&w.ref[x->ref]);
     }
+    fprintf(f, "dpgen-plan 1\n");
+    for (const PlanRecords *x = records; x < records + RECORDS; x++)
+        if (*x->letters && (!what || strchr(x->letters, what)))
+            x->print(&w, &with, x);
 }
 
 /* The first chunk of a replica on that device; -1: none. */
@@ -523,21 +431,23 @@ Plan *read_plan(const char *path, const Graph *g)
 {
     Scanner s = {0};
     Plan *p = alloc(sizeof *p);
-    const Table *tables[READERS + 1] = {0};
+    const Table *tables[RECORDS + 1] = {0};
     p->g = g;
-    for (int k = 0; k < READERS; k++)
-        tables[k] = readers[k].t;
+    for (int k = 0; k < RECORDS; k++)
+        tables[k] = &records[k].t;
     text_scan(&s, path, "dpgen-plan 1");
     text_known(&s, tables);
     text_graph_refs(g, s.ref);
-    collect(&s);
+    for (int k = 0; k < RECORDS; k++)
+        if (records[k].ref != R_KINDS)
+            text_once(&s, records[k].ref, &records[k].t);
     /* Every operator that was planned has a record `place`, in order.  Where fuse has joined others, or none, their number
      * is another one than here. */
     const Record *first = NULL;         /* that differs */
     int n = 0;
     for (int i = 0; i < s.record.n; i++) {
         const Record *r = &s.record.at[i];
-        if (strcmp(r->word, place_table.word))
+        if (strcmp(r->word, "place"))
             continue;
         if (!first && (n >= g->op.n || strcmp(r->name, s.ref[R_OP].name.at[n])))
             first = r;
@@ -546,12 +456,12 @@ Plan *read_plan(const char *path, const Graph *g)
     if (first && n != g->op.n)
         err(text_at(first, first->name_col), n < g->op.n ? "joined then and not here? --fuse auto, or plan again"
             : "joined here and not then? --fuse none, or plan again", "%d operators were planned, and here are %d", n, g->op.n);
-    for (int k = 0; k < READERS; k++)
+    for (int k = 0; k < RECORDS; k++)
         for (int i = 0; i < s.record.n; i++)
-            if (!strcmp(s.record.at[i].word, readers[k].t->word)) {
+            if (!strcmp(s.record.at[i].word, records[k].t.word)) {
                 if (k > 0 && !p->schedule)
                     check_whole(&s, p);
-                readers[k].read(&s, &s.record.at[i], p);
+                records[k].read(&s, &s.record.at[i], p, &records[k]);
             }
     check_whole(&s, p);
     return p;

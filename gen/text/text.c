@@ -191,11 +191,26 @@ void text_end(Printer *w, Loc at)
     fputc('\n', w->f);
 }
 
+void text_record(Printer *w, const Table *t, const char *name, const void *from, Loc at)
+{
+    text_head(w, t, name);
+    text_fields(w, t, from);
+    text_end(w, at);
+}
+
 /* ---- from bytes to records --------------------------------------------------------------------------------------- */
 
 Loc text_at(const Record *r, int col)
 {
     return (Loc){r->at.file, r->at.line, col};
+}
+
+Loc text_value(const Record *r, const char *key)
+{
+    for (int i = 0; i < r->pair.n; i++)
+        if (!strcmp(r->pair.at[i].key, key))
+            return text_at(r, r->pair.at[i].value_col);
+    return r->at;
 }
 
 static int digit(char c)
@@ -486,20 +501,19 @@ void text_take(Scanner *s, const Table *t, const Record *r, int from, int to, vo
             err(r->at, NULL, "%s '%s' has no %s", t->word, r->name, f->key);
 }
 
-void text_once(const Scanner *s, Refs *r, const Table *t)
+void text_once(Scanner *s, RefKind kind, const Table *t)
 {
-    Strs given = {0};
-    for (int i = 0; i < r->name.n; i++)
-        *PUSH(&given) = r->name.at[i];
+    Refs *r = &s->ref[kind];
+    VEC(const Record *) all = {0};
+    for (int i = 0; i < s->record.n; i++)
+        if (!strcmp(s->record.at[i].word, t->word)) {
+            *PUSH(&r->name) = s->record.at[i].name;
+            *PUSH(&all) = &s->record.at[i];
+        }
     refs_seal(r);
-    for (int i = 0, k = 0; i < s->record.n; i++) {
-        const Record *x = &s->record.at[i];
-        if (strcmp(x->word, t->word))
-            continue;
-        if (strcmp(given.at[k], r->name.at[k]))
-            err(text_at(x, x->name_col), NULL, "%s '%s' is there twice", x->word, x->name);
-        k++;
-    }
+    for (int i = 0; i < all.n; i++)
+        if (strcmp(all.at[i]->name, r->name.at[i]))
+            err(text_at(all.at[i], all.at[i]->name_col), NULL, "%s '%s' is there twice", t->word, all.at[i]->name);
 }
 
 void text_known(const Scanner *s, const Table *const *tables)

@@ -44,6 +44,8 @@ void text_word(FILE *f, const char *text);
 /* " key=value" for all that is not the default */
 void text_fields(Printer *w, const Table *t, const void *from);
 void text_head(Printer *w, const Table *t, const char *name);
+void text_record(Printer *w, const Table *t, const char *name, const void *from, Loc at);    /* all of it */
+#define NOWHERE ((Loc){0, 0, 0})
 void text_end(Printer *w, Loc at);                                      /* " @file:line:col" and the end of the line */
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
@@ -67,10 +69,11 @@ void text_clear(const Table *t, void *to);                              /* the d
 void text_take(Scanner *s, const Table *t, const Record *r, int from, int to, void *into);      /* pairs from .. to-1 */
 int  text_ref(Scanner *s, RefKind kind, Loc at, const char *name);      /* stops where nothing is called that */
 Loc  text_at(const Record *r, int col);
+Loc  text_value(const Record *r, const char *key);      /* where the value of that key stands; of the record, if it has none */
 void text_name(Loc at, const char *name, const char *more);      /* stops at what is not letters, digits, _ . and `more` */
 int64_t text_integer(Loc at, const char *text, int64_t low, int64_t high);
 double  text_float(Loc at, const char *text);
-/* Seals the names of the records of one table; stops at one that is there twice. */
-void text_once(const Scanner *s, Refs *r, const Table *t);
+/* The names of the records of one table, so that others can refer to them; stops at one that is there twice. */
+void text_once(Scanner *s, RefKind kind, const Table *t);
 void text_known(const Scanner *s, const Table *const *tables);          /* stops at a record of another word */
 #endif
