@@ -85,8 +85,11 @@ void sha256_end(Sha256 *s, char hex[65]);
 void sha1_of(const void *data, size_t n, char hex[41]);
 void json_text(FILE *f, const char *text);          /* a JSON string, quoted and escaped */
 uint64_t hash64(const char *text);                  /* FNV-1a: Philox keys of names */
+const char *number_text(double x, int digits);      /* the shortest decimal text that is x, of so many digits at least */
+uint64_t number_little(const unsigned char *at, int n);    /* n bytes, the lowest first */
 double number_decimal(const char *text, size_t n);  /* nearest double to decimal text (12, 0.5, 1e-8), in any locale */
 int64_t number_common(int64_t a, int64_t b);        /* the greatest common divisor; of a and 0: a */
 const char *size_text(Bytes n);                     /* 23.61 GiB */
+const char *text_without(const char *text, const char *end);    /* what stands before that end; NULL: there is no such */
 const char *count_text(int64_t n, const char *thing);   /* 1 stage, 2 stages */
 #endif

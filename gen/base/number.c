@@ -132,6 +132,22 @@ double number_decimal(const char *text, size_t n)
     return quotient(&num, &den);
 }
 
+const char *number_text(double x, int digits)
+{
+    const char *text = strf("%.*g", digits, x);
+    while (digits < 17 && number_decimal(text, strlen(text)) != x)
+        text = strf("%.*g", ++digits, x);
+    return text;
+}
+
+uint64_t number_little(const unsigned char *at, int n)
+{
+    uint64_t x = 0;
+    for (int i = 0; i < n; i++)
+        x |= (uint64_t)at[i] << (8 * i);
+    return x;
+}
+
 int64_t number_common(int64_t a, int64_t b)
 {
     while (b) {

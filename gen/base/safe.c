@@ -100,13 +100,12 @@ static int by_name(const void *a, const void *b)
 
 SafeFile *safe_open(const char *path)
 {
-    size_t n, header = 0;
+    size_t n;
     const unsigned char *at = file_map(path, EXIT_STALE, &n);
+    const size_t header = n >= 8 ? (size_t)number_little(at, 8) : 0;
     SafeFile *f = alloc(sizeof *f);
     char name[NAME];
     f->path = path;
-    for (int i = 0; n >= 8 && i < 8; i++)
-        header |= (size_t)at[i] << (8 * i);
     if (header < 2 || header > HEADER_MOST || header > n - 8)
         fail(EXIT_STALE, "%s: no safetensors file, or cut short inside its header", path);
     Json j = json_open(at + 8, header);

@@ -17,6 +17,12 @@ const char *size_text(Bytes n)
     return strf("%" PRId64 " bytes", n);
 }
 
+const char *text_without(const char *text, const char *end)
+{
+    size_t n = strlen(text), k = strlen(end);
+    return n > k && !strcmp(text + n - k, end) ? strf("%.*s", (int)(n - k), text) : NULL;
+}
+
 const char *count_text(int64_t n, const char *thing)
 {
     return strf("%" PRId64 " %s%s", n, thing, n == 1 ? "" : strchr("sxh", thing[strlen(thing) - 1]) ? "es" : "s");

@@ -17,9 +17,7 @@ static NORETURN void misuse(const char *why)
 /* NAME.yaml, or NAME alone; what stands behind the last / becomes the name of the model. */
 static const char *stem_of(const char *word)
 {
-    size_t n = strlen(word);
-    bool named = n > 5 && !strcmp(word + n - 5, ".yaml");
-    const char *path = strf("%.*s", (int)(named ? n - 5 : n), word), *slash = strrchr(path, '/');
+    const char *stem = text_without(word, ".yaml"), *path = stem ? stem : word, *slash = strrchr(path, '/');
     const char *name = slash ? slash + 1 : path;
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
     static const char others[] = "-0123456789";

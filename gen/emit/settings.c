@@ -17,15 +17,6 @@ const char *emit_moments(const Train *t)
                 t->opt != OPT_ADAMW && t->opt != OPT_NADAMW && t->momentum != 0 ? " momentum" : "");
 }
 
-/* The shortest decimal text. */
-static const char *decimal(double x)
-{
-    const char *text = "";
-    for (int digits = 6; digits <= 17 && (!*text || number_decimal(text, strlen(text)) != x); digits++)
-        text = strf("%.*g", digits, x);
-    return text;
-}
-
 static void put(FILE *f, const char *name, const char *value)
 {
     fprintf(f, "    {%s, ", quote_c(name));
@@ -34,14 +25,14 @@ static void put(FILE *f, const char *name, const char *value)
 
 static void put_number(FILE *f, const char *name, double x)
 {
-    put(f, name, decimal(x));
+    put(f, name, number_text(x, 6));
 }
 
 static void put_list(FILE *f, const char *name, const double *x, int n)
 {
     const char *text = "";
     for (int i = 0; i < n; i++)
-        text = strf("%s%s%s", text, i ? ", " : "", decimal(x[i]));
+        text = strf("%s%s%s", text, i ? ", " : "", number_text(x[i], 6));
     put(f, name, strf("[%s]", text));
 }
 
@@ -108,7 +99,8 @@ static void put_chosen(FILE *f, const Graph *g, const Train *t)
     for (int i = 0; i < t->param_group.n; i++) {
         const ParamGroup *k = &t->param_group.at[i];
         put(f, strf("train.optimizer.groups.%d", i), strf("%s, lr %s, betas %s %s, eps %s, weight_decay %s",
-            chosen(g, i + 1), decimal(k->lr), decimal(k->beta1), decimal(k->beta2), decimal(k->eps), decimal(k->weight_decay)));
+            chosen(g, i + 1), number_text(k->lr, 6), number_text(k->beta1, 6), number_text(k->beta2, 6), number_text(k->eps, 6),
+            number_text(k->weight_decay, 6)));
     }
 }
 

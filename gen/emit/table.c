@@ -83,14 +83,6 @@ static const char *shape_of(const Table *t, int param)
     return text;
 }
 
-static const char *decimal(double x)
-{
-    const char *text = "";
-    for (int digits = 1; digits <= 17 && (!*text || number_decimal(text, strlen(text)) != x); digits++)
-        text = strf("%.*g", digits, x);
-    return text;
-}
-
 static const char *start_of(const State *param)
 {
     static const char *const name[] = {"ZEROS", "ONES", "NORMAL", "UNIFORM", "SINES"};
@@ -98,7 +90,7 @@ static const char *start_of(const State *param)
     if (param->init.kind == INIT_VALUES)
         return strf("VALUES(%s)", param->init.values);
     return plain ? name[param->init.kind]
-                 : strf("%s(%s, %s)", name[param->init.kind], decimal(param->init.a), decimal(param->init.b));
+                 : strf("%s(%s, %s)", name[param->init.kind], number_text(param->init.a, 1), number_text(param->init.b, 1));
 }
 
 /* The states of a parameter that have a field; one that others update in part may have nothing here. */

@@ -421,13 +421,13 @@ static const char *peft_name(const Export *x, const char *op)
     const char *name = strf("%s.weight", op);
     for (int i = 0; i < x->parameter.n; i++) {
         const StoredInfo *in = &x->parameter.at[i].in;
-        size_t n = strlen(in->file), k = strlen(".weight");
+        const char *stem = text_without(in->file, ".weight");
         if (strcmp(in->name, name))
             continue;
-        if (in->rows || in->pieces || n <= k || strcmp(in->file + n - k, ".weight"))
+        if (in->rows || in->pieces || !stem)
             fail(EXIT_MODEL, "'%s' is a part of '%s' in published weights, and PEFT has no adapter of a part; merge it with "
                  "--hf", name, in->file);
-        return strf("%.*s", (int)(n - k), in->file);
+        return stem;
     }
     fail(EXIT_STALE, "%s: '%s' is not there", x->dir, name);
 }

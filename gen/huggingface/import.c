@@ -92,23 +92,11 @@ static bool look_up(void *ctx, const char *name, double *value)
     return text && *text;
 }
 
-/* The shortest decimal text of it. */
-static const char *real_text(double x)
-{
-    const char *text = "";
-    for (int digits = 6; digits <= 17; digits++) {
-        text = strf("%.*g", digits, x);
-        if (number_decimal(text, strlen(text)) == x)
-            break;
-    }
-    return text;
-}
-
-static const char *number_text(Config *c, const ConfigField *f, Loc at, const char *text)
+static const char *config_number(Config *c, const ConfigField *f, Loc at, const char *text)
 {
     if (f->kind == INT || f->kind == TEXT)
         return strf("%lld", (long long)expr_int(at, text, look_up, &c->values));
-    return real_text(expr_float(at, text, look_up, &c->values));
+    return number_text(expr_float(at, text, look_up, &c->values), 6);
 }
 
 /* The value of a word of the file, `JSON>value` in words or the word itself; NULL: it is none of them, which is named. */
@@ -177,7 +165,7 @@ static const char *given(Config *c, const ConfigField *f, const char *key, const
         const char *text = "";
         for (int i = 0; n->kind == LIST && i < n->n; i++)
             text = strf("%s%s%s", text, i ? ", " : "",
-                        real_text(expr_float(n->at[i]->loc, n->at[i]->text, look_up, &c->values)));
+                        number_text(expr_float(n->at[i]->loc, n->at[i]->text, look_up, &c->values), 6));
         return text;
     }
     if (f->kind == ANY)
@@ -196,14 +184,14 @@ static const char *given(Config *c, const ConfigField *f, const char *key, const
     else if (!at_least(f, n->text))
         bad(n->loc, NULL, "%s: %s is expected, not %s", key, f->kind == INT ? "at least 1" : "more than 0", n->text);
     else
-        return flag ? n->text : number_text(c, f, n->loc, n->text);
+        return flag ? n->text : config_number(c, f, n->loc, n->text);
     return NULL;
 }
 
 static const char *read_otherwise(Config *c, const ConfigField *f)
 {
     if (*f->otherwise && (f->kind == INT || f->kind == REAL || f->kind == CAP))
-        return number_text(c, f, c->root->loc, f->otherwise);
+        return config_number(c, f, c->root->loc, f->otherwise);
     return f->kind == SAME ? f->otherwise : template_line(f->otherwise, &c->values);
 }
 

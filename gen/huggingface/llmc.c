@@ -107,8 +107,7 @@ static void write_weights(const File *x, const char *path)
 
 bool llmc_knows(const char *path)
 {
-    size_t n = strlen(path);
-    return n > 4 && !strcmp(path + n - 4, ".bin");
+    return text_without(path, ".bin");
 }
 
 int llmc_import(const char *path, const char *out)
@@ -122,9 +121,7 @@ int llmc_import(const char *path, const char *out)
     ConfigValues v = {0};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
         *PUSH(&v) = (ConfigValue){values[i].name, values[i].text};
-    size_t n = strlen(out);
-    bool yaml = n > 5 && !strcmp(out + n - 5, ".yaml");
-    const char *weights = strf("%.*s.safetensors", (int)(yaml ? n - 5 : n), out);
+    const char *stem = text_without(out, ".yaml"), *weights = strf("%s.safetensors", stem ? stem : out);
     files_begin(NULL, false);
     write_weights(&x, weights);
     FILE *f = file_begin(out);

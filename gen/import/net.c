@@ -86,17 +86,9 @@ int net_numbers(Net *g, Dims dims, const double *number)
     return g->value.n - 1;
 }
 
-static uint64_t bits_at(const unsigned char *at, int n)
-{
-    uint64_t x = 0;
-    for (int i = 0; i < n; i++)
-        x |= (uint64_t)at[i] << (8 * i);
-    return x;
-}
-
 static double number_at(const NetValue *v, int64_t i, int size)
 {
-    uint64_t bits = bits_at(v->at + i * size, size);
+    uint64_t bits = number_little(v->at + i * size, size);
     float f;
     double d;
     uint32_t low = (uint32_t)bits;

@@ -76,12 +76,8 @@ static void take_fixed(OnnxTensor *t, const ProtoField *f, int bytes)
         *PUSH(&t->wide) = f->bits;
         return;
     }
-    for (one = f->in; one.end - one.at >= bytes; one.at += bytes) {
-        uint64_t x = 0;
-        for (int i = 0; i < bytes; i++)
-            x |= (uint64_t)one.at[i] << (8 * i);
-        *PUSH(&t->wide) = x;
-    }
+    for (one = f->in; one.end - one.at >= bytes; one.at += bytes)
+        *PUSH(&t->wide) = number_little(one.at, bytes);
 }
 
 static void take_external(OnnxTensor *t, ProtoWire w)

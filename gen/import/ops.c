@@ -58,12 +58,8 @@ static NetWindow even_window(const NetWindow *w, int64_t by[2])
     for (int i = 0; i < 2; i++)
         even.dilate[i] = w->kernel[i] == 1 ? w->dilate[1 - i] : w->dilate[i];      /* one pixel has no gaps */
     int64_t a = w->stride[0] > 0 ? w->stride[0] : 1, b = w->stride[1] > 0 ? w->stride[1] : 1;
-    while (b != 0) {
-        int64_t rest = a % b;
-        a = b, b = rest;
-    }
     for (int i = 0; i < 2; i++) {
-        by[i] = w->stride[0] == w->stride[1] ? 1 : w->stride[i] / a;
+        by[i] = w->stride[0] == w->stride[1] ? 1 : w->stride[i] / number_common(a, b);
         even.stride[i] = w->stride[i] / by[i];
     }
     return even;

@@ -36,8 +36,8 @@ static bool fixed(ProtoWire *w, int bytes, uint64_t *x)
     *x = 0;
     if (w->end - w->at < bytes)
         return fault(w, "a number is cut short");
-    for (int i = 0; i < bytes; i++)
-        *x |= (uint64_t)*w->at++ << (8 * i);
+    *x = number_little(w->at, bytes);
+    w->at += bytes;
     return true;
 }
 

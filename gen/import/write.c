@@ -561,9 +561,7 @@ void net_write(Net *g, int result, const char *loss, const char *out)
     }
     for (int i = 0; i < x.lines.block.n; i++)
         name_body(&x, x.lines.block.at[i]);
-    size_t n = strlen(out);
-    bool yaml = n > 5 && !strcmp(out + n - 5, ".yaml");
-    const char *weights = strf("%.*s.safetensors", (int)(yaml ? n - 5 : n), out);
+    const char *stem = text_without(out, ".yaml"), *weights = strf("%s.safetensors", stem ? stem : out);
     Text text;
     put_model(text_open(&text), &x, result, loss);
     text_close(&text);

@@ -31,11 +31,8 @@ static void check(const Zip *z, uint64_t at, uint64_t bytes)
 
 static uint64_t number(const Zip *z, uint64_t at, int bytes)
 {
-    uint64_t x = 0;
     check(z, at, (uint64_t)bytes);
-    for (int i = 0; i < bytes; i++)
-        x |= (uint64_t)z->at[at + (uint64_t)i] << (8 * i);
-    return x;
+    return number_little(z->at + at, bytes);
 }
 
 static uint32_t crc_of(const unsigned char *at, uint64_t n)
