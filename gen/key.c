@@ -31,21 +31,6 @@ static const char *hash_of(Text *t)
 /* Names of lines and inputs change no bits, so an activation is a number: the how manieth that the calls name. */
 typedef struct { FILE *f; const Graph *g; int *number, n; } Calls;
 
-static void print_arg(Calls *c, const Arg *a)
-{
-    if (a->kind == ARG_INT)
-        fprintf(c->f, " %s=%" PRId64, a->token, a->i);
-    else if (a->kind == ARG_FLOAT)
-        fprintf(c->f, " %s=%a", a->token, (double)(float)a->f);        /* as a stage has it */
-    else if ((a->kind == ARG_READ || a->kind == ARG_WRITE) && a->state)
-        fprintf(c->f, " %s=%s", a->token, c->g->state.at[a->index].name);
-    else if (a->kind == ARG_READ || a->kind == ARG_WRITE) {
-        int *number = &c->number[a->index];
-        *number = *number ? *number : ++c->n;
-        fprintf(c->f, " %s=%d", a->token, *number);
-    }
-}
-
 /* The place of draws, a hash of the line's name, says nothing where none is made. */
 static bool draws(const Op *o)
 {
@@ -66,8 +51,20 @@ static const char *calls_hash(const Graph *g)
         const Op *op = &g->op.at[o];
         fprintf(c.f, "%s", op->call);
         for (int i = 0; i < op->arg.n; i++)
-            if (arg_role(&op->arg.at[i]) != ROLE_SITE || draws(op))
-                print_arg(&c, &op->arg.at[i]);
+            if (arg_role(&op->arg.at[i]) != ROLE_SITE || draws(op)) {
+                const Arg *a = &op->arg.at[i];
+                if (a->kind == ARG_INT)
+                    fprintf(c.f, " %s=%" PRId64, a->token, a->i);
+                else if (a->kind == ARG_FLOAT)
+                    fprintf(c.f, " %s=%a", a->token, (double)(float)a->f);        /* as a stage has it */
+                else if ((a->kind == ARG_READ || a->kind == ARG_WRITE) && a->state)
+                    fprintf(c.f, " %s=%s", a->token, c.g->state.at[a->index].name);
+                else if (a->kind == ARG_READ || a->kind == ARG_WRITE) {
+                    int *number = &c.number[a->index];
+                    *number = *number ? *number : ++c.n;
+                    fprintf(c.f, " %s=%d", a->token, *number);
+                }
+            }
         fprintf(c.f, "%s\n", op_is(op, TRAIT_STOP) ? " stop" : "");
     }
     return hash_of(&t);

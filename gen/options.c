@@ -242,8 +242,14 @@ static void print_entry(const char *left, const char *text)
     printf("\n");
 }
 
-static void print_options(int verb)
+/* All commands, and the options of none; or one command with its own. */
+static void help(const Verb *of)
 {
+    for (int i = 0; i < VERBS; i++)
+        if (!of || of == &verbs[i])
+            print_entry(strf("dpgen %s%s%s", verbs[i].name, *verbs[i].name ? " " : "", verbs[i].form), verbs[i].about);
+    printf(of ? "\n" : "\ndpgen COMMAND --help lists the options of that command; without one they are\n");
+    int verb = of ? of->bit : GENERATE;
     for (int i = 0; i < ROWS; i++) {
         const OptionRow *r = &rows[i];
         const char *text = r->about;
@@ -253,16 +259,6 @@ static void print_options(int verb)
             print_entry(strf("  %s%s%s", r->name, *r->value ? " " : "", r->value), text);
     }
     printf("  -h, --help, --version\n\n%s", statuses);
-}
-
-/* All commands, and the options of none; or one command with its own. */
-static void help(const Verb *of)
-{
-    for (int i = 0; i < VERBS; i++)
-        if (!of || of == &verbs[i])
-            print_entry(strf("dpgen %s%s%s", verbs[i].name, *verbs[i].name ? " " : "", verbs[i].form), verbs[i].about);
-    printf(of ? "\n" : "\ndpgen COMMAND --help lists the options of that command; without one they are\n");
-    print_options(of ? of->bit : GENERATE);
 }
 
 /* The first word that is a command. */

@@ -218,20 +218,6 @@ static Kept operand(const Memory *m, const Op *o, const MemOperand *x)
     return part_of(m, x->buf, x->slot, part.from, part.to - part.from);
 }
 
-static void read_arg(Memory *m, const Op *o, const MemOperand *x)
-{
-    const Arg *a = x->a;
-    Kept where = operand(m, o, x);
-    if (a->kind == ARG_VALS)
-        expect_in(m, x->buf, where, value_step(now(m)), o->name);
-    else if (a->kind == ARG_READ && !a->state)
-        expect_in(m, x->buf, where, value_tensor(a->index, m->k->mb, now(m)), o->name);
-    else if ((a->kind == ARG_READ || a->kind == ARG_UPDATE) && !any_version(m, o, a))
-        expect_in(m, x->buf, where, read_state(m, o, a), o->name);
-    else if (a->kind == ARG_ADD && m->k->acc)
-        expect_in(m, x->buf, where, value_gradient(a->index, *chain_of(m, x->buf, x->slot), m->step), o->name);
-}
-
 /* A chain starts at any micro-batch and goes on with the next one. */
 static CheckValue added(Memory *m, const Op *o, const Arg *a, int b, int slot)
 {
@@ -295,8 +281,19 @@ static void run_call(Memory *m, const Call *c)
                     m->p->buf.at[y->buf].name);
         }
     }
-    for (int i = 0; i < m->operand.n; i++)
-        read_arg(m, o, &m->operand.at[i]);
+    for (int i = 0; i < m->operand.n; i++) {
+        const MemOperand *x = &m->operand.at[i];
+        const Arg *a = x->a;
+        Kept where = operand(m, o, x);
+        if (a->kind == ARG_VALS)
+            expect_in(m, x->buf, where, value_step(now(m)), o->name);
+        else if (a->kind == ARG_READ && !a->state)
+            expect_in(m, x->buf, where, value_tensor(a->index, m->k->mb, now(m)), o->name);
+        else if ((a->kind == ARG_READ || a->kind == ARG_UPDATE) && !any_version(m, o, a))
+            expect_in(m, x->buf, where, read_state(m, o, a), o->name);
+        else if (a->kind == ARG_ADD && m->k->acc)
+            expect_in(m, x->buf, where, value_gradient(a->index, *chain_of(m, x->buf, x->slot), m->step), o->name);
+    }
     for (int i = 0; i < m->operand.n; i++)
         write_arg(m, o, &m->operand.at[i]);
 }
@@ -428,19 +425,6 @@ static void run_predict(Memory *m, const Action *k)
     }
 }
 
-/* This device's own vector of partial norms is zeroed at the begin of a step; where steps overlap, behind the one before. */
-static void run_zero(Memory *m, int step)
-{
-    for (int b = 0; b < m->p->buf.n; b++) {
-        const Buf *x = &m->p->buf.at[b];
-        StateKind kind = x->state >= 0 ? m->p->g->state.at[x->state].kind : S_VALUES;
-        if (x->device != m->device || x->origin != MADE || (kind != S_NORM && kind != S_BLOCKS))
-            continue;
-        *partials(m, x->state, x->pipeline) = 0;
-        put(m, b, 0, kind == S_BLOCKS ? blocks_value(m, x->state, 0) : value_norm(x->state, 0, step));
-    }
-}
-
 /* The bytes of a buffer that a message takes: all, but between rows.  Up the tree the other row keeps what is sent, and what
  * comes has a buffer of its own; down the tree each sends all that it keeps. */
 static Kept moved_part(const Memory *m, const Action *k, bool receive)
@@ -495,8 +479,19 @@ static void run_move(Memory *m, const Action *k)
     if (k->kind == K_LOAD || k->kind == K_COUNT || k->kind == K_END)
         expect(m, values, slot, value_step(now(m)), "step");
     bool inside = k->piece == PIECE_PERIOD || k->piece == PIECE_EPILOGUE;
-    if (k->kind == K_BEGIN ? !inside : k->kind == K_END && inside)
-        run_zero(m, k->piece == PIECE_PROLOGUE ? m->base : m->step + (k->kind == K_END));
+    if (k->kind == K_BEGIN ? !inside : k->kind == K_END && inside) {
+        /* This device's own vector of partial norms is zeroed at the begin of a step; where steps overlap, behind the one
+         * before. */
+        int step = k->piece == PIECE_PROLOGUE ? m->base : m->step + (k->kind == K_END);
+        for (int b = 0; b < m->p->buf.n; b++) {
+            const Buf *x = &m->p->buf.at[b];
+            StateKind kind = x->state >= 0 ? m->p->g->state.at[x->state].kind : S_VALUES;
+            if (x->device != m->device || x->origin != MADE || (kind != S_NORM && kind != S_BLOCKS))
+                continue;
+            *partials(m, x->state, x->pipeline) = 0;
+            put(m, b, 0, kind == S_BLOCKS ? blocks_value(m, x->state, 0) : value_norm(x->state, 0, step));
+        }
+    }
     if (k->kind == K_GATHER) {
         int held = made_here(m, k->state, way(m));
         if (held < 0)

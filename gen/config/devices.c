@@ -183,16 +183,6 @@ void model_devices(Model *m, Node *node)
         read_list(&list);
 }
 
-/* Without a section: processors, as many as stages were asked for. */
-static void devices_default(Model *m)
-{
-    int n = devices_for(m, m->plan.stages_max > 1 ? m->plan.stages_max : 1);
-    Device d = { .kind = "cpu", .kernels = "portable", .isa = "native", .threads = 1,
-                 .memory = m->memory ? m->memory : DEFAULT_MEMORY };
-    for (int i = 0; i < n; i++)
-        device_add(m, d, n > 1 ? strf("cpu.%d", i) : "cpu");
-}
-
 bool device_is(const Device *d, const char *name, size_t n)
 {
     return !strncmp(d->name, name, n) && (!d->name[n] || d->name[n] == '.');
@@ -491,8 +481,14 @@ static void stages_end(Model *m, Loc at)
     PlanSpec *p = &m->plan;
     if (p->cuts.n && !p->stages_max && (p->cuts.n + 1) % p->chunks == 0)
         p->stages_min = p->stages_max = (p->cuts.n + 1) / p->chunks;
-    if (!m->devices.n)
-        devices_default(m);
+    if (!m->devices.n) {
+        /* Without a section: processors, as many as stages were asked for. */
+        int n = devices_for(m, m->plan.stages_max > 1 ? m->plan.stages_max : 1);
+        Device d = { .kind = "cpu", .kernels = "portable", .isa = "native", .threads = 1,
+                     .memory = m->memory ? m->memory : DEFAULT_MEMORY };
+        for (int i = 0; i < n; i++)
+            device_add(m, d, n > 1 ? strf("cpu.%d", i) : "cpu");
+    }
     p->stages_min = p->stages_min ? p->stages_min : 1;
     if (!p->stages_max)
         p->stages_max = m->devices.n >= p->replicas ? m->devices.n / p->replicas : 1;

@@ -27,19 +27,6 @@ static bool said_in(const Node *root, const Node *value)
     return value && value->loc.file == root->loc.file;
 }
 
-static void check_unread(const Node *root)
-{
-    static const char *const unread[] = {
-        "train.steps", "train.optimizer", "train.schedule", "train.clip_norm", "train.clip_scope", "train.shard",
-        "train.freeze", "train.batch.groups", "data", "checkpoint", "plan.recompute", "plan.offload", "plan.warmup" };
-    for (int i = 0; i < COUNT(unread); i++) {
-        const Node *n = at(root, unread[i]);
-        if (said_in(root, n))
-            bad(n->loc, "delete it; or keep it, and give --mode infer as an option instead of plan.mode",
-                "plan.mode: infer trains nothing, and %s is of training", unread[i]);
-    }
-}
-
 /* What dpgen has no inference for.  asked: the schedule is no leftover of a file for training. */
 static void check_plan(const Model *m, bool asked)
 {
@@ -65,13 +52,6 @@ static void check_plan(const Model *m, bool asked)
             "training steps");
 }
 
-static const char *word_of(const Schedule *k)
-{
-    while (!k->infers)
-        k++;
-    return k->name;
-}
-
 static void infer(Model *m)
 {
     Train *t = &m->train;
@@ -88,7 +68,10 @@ static void infer(Model *m)
     memset(&t->param_group, 0, sizeof t->param_group);
     memset(&m->data, 0, sizeof m->data);
     memset(&m->eval, 0, sizeof m->eval);
-    p->schedule = word_of(schedules);
+    const Schedule *k = schedules;
+    while (!k->infers)
+        k++;
+    p->schedule = k->name;
     p->any_row = false;
     p->warmup = WARMUP_A;
     p->recompute = RECOMPUTE_NONE;
@@ -103,8 +86,17 @@ void model_mode(Model *m, Node *root)
         if (!m->outputs.n)
             bad(m->plan.mode_at, "name them: model.outputs: [NAME], or --set model.outputs=NAME", "plan.mode: infer, and the "
                 "model has no outputs");
-        if (said_in(root, mode))
-            check_unread(root);
+        if (said_in(root, mode)) {
+            static const char *const unread[] = {
+                "train.steps", "train.optimizer", "train.schedule", "train.clip_norm", "train.clip_scope", "train.shard",
+                "train.freeze", "train.batch.groups", "data", "checkpoint", "plan.recompute", "plan.offload", "plan.warmup" };
+            for (int i = 0; i < COUNT(unread); i++) {
+                const Node *n = at(root, unread[i]);
+                if (said_in(root, n))
+                    bad(n->loc, "delete it; or keep it, and give --mode infer as an option instead of plan.mode",
+                        "plan.mode: infer trains nothing, and %s is of training", unread[i]);
+            }
+        }
         check_plan(m, said_in(root, mode) || !said_in(root, at(root, "plan.schedule")));
         infer(m);
         return;

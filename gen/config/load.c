@@ -86,18 +86,6 @@ static Node *node_new(Loader *l, NodeKind kind, Loc at)
     return node;
 }
 
-static void check_key(const Node *key)
-{
-    if (key->kind != SCALAR)
-        err(key->loc, "use a name", "a key that is a %s", key->kind == LIST ? "list" : "map");
-    if (!*key->text)
-        err(key->loc, "write NAME: VALUE", "an empty key");
-    if (!key->quoted && !strcmp(key->text, "<<"))
-        err(key->loc, "write the keys out", "merge keys are not read");
-    if (strlen(key->text) > MOST_KEY)
-        err(key->loc, NULL, "a key of %zu bytes; at most %d are read", strlen(key->text), MOST_KEY);
-}
-
 /* Hang a node where it belongs: the root, the next key, or the next value. */
 static void hang(Loader *l, Node *node)
 {
@@ -107,7 +95,14 @@ static void hang(Loader *l, Node *node)
     }
     Nest *top = &l->nest[l->depth - 1];
     if (top->node->kind == MAP && top->key.n == top->at.n) {
-        check_key(node);
+        if (node->kind != SCALAR)
+            err(node->loc, "use a name", "a key that is a %s", node->kind == LIST ? "list" : "map");
+        if (!*node->text)
+            err(node->loc, "write NAME: VALUE", "an empty key");
+        if (!node->quoted && !strcmp(node->text, "<<"))
+            err(node->loc, "write the keys out", "merge keys are not read");
+        if (strlen(node->text) > MOST_KEY)
+            err(node->loc, NULL, "a key of %zu bytes; at most %d are read", strlen(node->text), MOST_KEY);
         *PUSH(&top->key) = node;
     } else {
         *PUSH(&top->at) = node;
@@ -130,29 +125,25 @@ static int by_text(const void *left, const void *right)
     return d ? d : a->loc.line != b->loc.line ? a->loc.line - b->loc.line : a->loc.col - b->loc.col;
 }
 
-static void check_unique(const Nest *nest)
-{
-    int n = nest->key.n;
-    Node **sorted = alloc((size_t)n * sizeof *sorted);
-    memcpy(sorted, nest->key.at, (size_t)n * sizeof *sorted);
-    qsort(sorted, (size_t)n, sizeof *sorted, by_text);
-    for (int i = 1, first = 0; i < n; i++) {
-        if (strcmp(sorted[i]->text, sorted[first]->text))
-            first = i;
-        else
-            bad(sorted[i]->loc, strf("it is set in line %d", sorted[first]->loc.line), "key '%s' a second time",
-                sorted[i]->text);
-    }
-}
-
 static void end(Loader *l)
 {
     Nest *top = &l->nest[--l->depth];
     top->node->n = top->at.n;
     top->node->at = top->at.at;
     top->node->key = top->key.at;
-    if (top->key.n > 1)
-        check_unique(top);
+    if (top->key.n > 1) {
+        int n = top->key.n;
+        Node **sorted = alloc((size_t)n * sizeof *sorted);
+        memcpy(sorted, top->key.at, (size_t)n * sizeof *sorted);
+        qsort(sorted, (size_t)n, sizeof *sorted, by_text);
+        for (int i = 1, first = 0; i < n; i++) {
+            if (strcmp(sorted[i]->text, sorted[first]->text))
+                first = i;
+            else
+                bad(sorted[i]->loc, strf("it is set in line %d", sorted[first]->loc.line), "key '%s' a second time",
+                    sorted[i]->text);
+        }
+    }
 }
 
 static void scalar(Loader *l, const yaml_event_t *e, Loc at)

@@ -26,15 +26,6 @@ static const char *stem_of(const char *word)
     return path;
 }
 
-static void print_model(FILE *f, const char *name)
-{
-    static const char mark[] = "@model@";
-    const char *at = embedded_find("templates/model.yaml")->data;
-    for (const char *next; (next = strstr(at, mark)); at = next + sizeof mark - 1)
-        fprintf(f, "%.*s%s", (int)(next - at), at, name);
-    fputs(at, f);
-}
-
 int new_command(int argc, char **argv)
 {
     if (argc > 1 || (argc == 1 && argv[0][0] == '-'))
@@ -45,7 +36,12 @@ int new_command(int argc, char **argv)
         fail(EXIT_USAGE, "%s is there already, and new writes over nothing; give another name: dpgen new NAME", path);
     if (!f)
         fail(EXIT_RUN, "cannot write %s: %s", path, strerror(errno));
-    print_model(f, slash ? slash + 1 : stem);
+    const char *name = slash ? slash + 1 : stem;
+    static const char mark[] = "@model@";
+    const char *at = embedded_find("templates/model.yaml")->data;
+    for (const char *next; (next = strstr(at, mark)); at = next + sizeof mark - 1)
+        fprintf(f, "%.*s%s", (int)(next - at), at, name);
+    fputs(at, f);
     bool bad = fflush(f) != 0 || ferror(f);
     if (fclose(f) != 0 || bad) {
         int why = errno;

@@ -50,22 +50,6 @@ static int number(const TableReader *r, const char **p, const char *end)
     return *p > from ? n : -1;
 }
 
-static void take_home(TableReader *r, const TableCell *x)
-{
-    int device = r->t->line.n - 1;
-    while (r->t->map.n <= x->chunk) {
-        *PUSH(&r->t->map) = -1;
-        PUSH(&r->first);
-    }
-    int *home = &r->t->map.at[x->chunk];
-    if (*home >= 0 && *home != device)
-        err(x->at, NULL, "stage %d is on two devices: row %d has it from line %d, column %d on", x->chunk, *home + 1,
-            r->first.at[x->chunk].line, r->first.at[x->chunk].col);
-    if (*home < 0)
-        r->first.at[x->chunk] = x->at;
-    *home = device;
-}
-
 static void take_cell(TableReader *r, const char *from, const char *end)
 {
     const char *p = from;
@@ -75,7 +59,18 @@ static void take_cell(TableReader *r, const char *from, const char *end)
     x.mb = number(r, &p, end);
     if (x.chunk < 0 || x.mb < 0 || p < end || !x.kind || !strchr("FIWB", x.kind))
         err(x.at, form, "'%.*s' is no cell", end - from > 40 ? 40 : (int)(end - from), from);
-    take_home(r, &x);
+    int device = r->t->line.n - 1;
+    while (r->t->map.n <= x.chunk) {
+        *PUSH(&r->t->map) = -1;
+        PUSH(&r->first);
+    }
+    int *home = &r->t->map.at[x.chunk];
+    if (*home >= 0 && *home != device)
+        err(x.at, NULL, "stage %d is on two devices: row %d has it from line %d, column %d on", x.chunk, *home + 1,
+            r->first.at[x.chunk].line, r->first.at[x.chunk].col);
+    if (*home < 0)
+        r->first.at[x.chunk] = x.at;
+    *home = device;
     r->t->split |= x.kind == 'I' || x.kind == 'W';
     r->t->micro = x.mb >= r->t->micro ? x.mb + 1 : r->t->micro;
     *PUSH(&r->t->line.at[r->t->line.n - 1]) = x;

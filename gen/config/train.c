@@ -135,21 +135,6 @@ static void read_groups(const Spot *s)
     }
 }
 
-/* What a group does not say is as for all others. */
-static void complete_groups(Train *t, const Node *groups, const char *path)
-{
-    for (int i = 0; i < t->param_group.n; i++) {
-        ParamGroup *k = &t->param_group.at[i];
-        k->lr = k->lr < 0 ? t->lr : k->times ? k->lr * t->lr : k->lr;
-        k->weight_decay = k->weight_decay < 0 ? t->weight_decay : k->weight_decay;
-        k->beta2 = k->beta1 < 0 ? t->beta2 : k->beta2;
-        k->beta1 = k->beta1 < 0 ? t->beta1 : k->beta1;
-        k->eps = k->eps < 0 ? t->eps : k->eps;
-        if (groups->kind == LIST && groups->at[i]->kind == MAP)
-            check_owners(groups->at[i], strf("%s[%d]", path, i), t->opt, optimizer_owners, COUNT(optimizer_owners));
-    }
-}
-
 static void read_optimizer(const Spot *s)
 {
     static const Field fields[] = {
@@ -169,8 +154,21 @@ static void read_optimizer(const Spot *s)
     Train *t = s->to;
     section(s->m, s->value, s->path, fields, COUNT(fields), t);
     check_owners(s->value, s->path, t->opt, optimizer_owners, COUNT(optimizer_owners));
-    if (node_get(s->value, "groups"))
-        complete_groups(t, node_get(s->value, "groups"), strf("%s.groups", s->path));
+    if (node_get(s->value, "groups")) {
+        /* What a group does not say is as for all others. */
+        const Node *groups = node_get(s->value, "groups");
+        const char *path = strf("%s.groups", s->path);
+        for (int i = 0; i < t->param_group.n; i++) {
+            ParamGroup *k = &t->param_group.at[i];
+            k->lr = k->lr < 0 ? t->lr : k->times ? k->lr * t->lr : k->lr;
+            k->weight_decay = k->weight_decay < 0 ? t->weight_decay : k->weight_decay;
+            k->beta2 = k->beta1 < 0 ? t->beta2 : k->beta2;
+            k->beta1 = k->beta1 < 0 ? t->beta1 : k->beta1;
+            k->eps = k->eps < 0 ? t->eps : k->eps;
+            if (groups->kind == LIST && groups->at[i]->kind == MAP)
+                check_owners(groups->at[i], strf("%s[%d]", path, i), t->opt, optimizer_owners, COUNT(optimizer_owners));
+        }
+    }
     if (t->nesterov && t->momentum == 0)
         bad(node_get(s->value, "nesterov")->loc, "write momentum: 0.9 too", "%s.nesterov: there is no momentum", s->path);
 }

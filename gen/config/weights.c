@@ -285,18 +285,6 @@ static void check_stack(const Model *m, const Graph *g, const StoredStack *k)
     }
 }
 
-static void check_each(const Model *m, const Graph *g)
-{
-    for (int s = 0; s < g->state.n; s++) {
-        const State *x = &g->state.at[s];
-        if (x->kind == S_PARAM && renamed(&m->weights.each, x->name) && x->shape.n < 2)
-            bad(m->weights.each.at[0].loc, NULL, "weights.each: '%s' %s has no parts with axes of their own", x->name,
-                shape_text(&x->shape));
-        if (x->kind == S_PARAM && renamed(&m->weights.each, x->name) && turned(m, x->name))
-            bad(m->weights.each.at[0].loc, NULL, "weights.each: '%s' is turned, too", x->name);
-    }
-}
-
 bool weights_fresh(const Model *m, const char *name)
 {
     for (int i = 0; i < m->weights.fresh.n; i++)
@@ -344,7 +332,14 @@ void weights_check(const Model *m, const Graph *g)
     check_pairs(g, &w->also, "also");
     check_pairs(g, &w->copies, "copies");
     check_pairs(g, &w->each, "each");
-    check_each(m, g);
+    for (int s = 0; s < g->state.n; s++) {
+        const State *x = &g->state.at[s];
+        if (x->kind == S_PARAM && renamed(&m->weights.each, x->name) && x->shape.n < 2)
+            bad(m->weights.each.at[0].loc, NULL, "weights.each: '%s' %s has no parts with axes of their own", x->name,
+                shape_text(&x->shape));
+        if (x->kind == S_PARAM && renamed(&m->weights.each, x->name) && turned(m, x->name))
+            bad(m->weights.each.at[0].loc, NULL, "weights.each: '%s' is turned, too", x->name);
+    }
     for (int i = 0; i < w->stack.n; i++)
         check_stack(m, g, &w->stack.at[i]);
 }

@@ -70,16 +70,6 @@ static void check_keys(const Config *c, const Node *map, const char *above)
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 
-/* The logarithm of x > 0, from the four operations: the same on every machine. */
-static double natural(double x)
-{
-    int twos;
-    double m = frexp(x, &twos), t = (m - 1) / (m + 1), power = t, sum = 0;
-    for (int k = 1; k < 50; k += 2, power *= t * t)
-        sum += power / k;
-    return 2 * sum + twos * 0x1.62e42fefa39efp-1;       /* ln 2 */
-}
-
 /* ln_NAME: the natural logarithm of a value; expressions of model files have none. */
 static bool look_up(void *ctx, const char *name, double *value)
 {
@@ -87,8 +77,15 @@ static bool look_up(void *ctx, const char *name, double *value)
     const char *text = value_get(ctx, log ? name + 3 : name);
     if (text && *text)
         *value = number_decimal(text, strlen(text));
-    if (text && *text && log)
-        *value = natural(*value);
+    if (text && *text && log) {
+        /* The logarithm of x > 0, from the four operations: the same on every machine. */
+        double x = *value;
+        int twos;
+        double m = frexp(x, &twos), t = (m - 1) / (m + 1), power = t, sum = 0;
+        for (int k = 1; k < 50; k += 2, power *= t * t)
+            sum += power / k;
+        *value = 2 * sum + twos * 0x1.62e42fefa39efp-1;       /* ln 2 */
+    }
     return text && *text;
 }
 

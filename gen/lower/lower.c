@@ -129,21 +129,6 @@ static int norm_buf(Lower *w, int s, int peer)
     return w->norm_in[peer] - 1;
 }
 
-/* The buffer for another row's sum of a part of a gradient: one for each level, so that none lives longer than its own.  Of a
- * gradient that drops, that of the last level becomes the part that the row keeps. */
-static int merge_buf(Lower *w, int s, int level, int peer, Bytes bytes)
-{
-    const State *x = &w->p->g->state.at[s];
-    int *slot = &w->merge[level * w->p->g->state.n + s];
-    bool part = level == plan_levels(w->p) - 1 && plan_drops(w->p, s);
-    const char *name = part ? strf("%s_part", x->name) : strf("%s_in%d", x->name, peer);
-    if (*slot == 0)
-        *slot = 1 + new_buf(w, (Buf){.name = name, .state = s, .tensor = -1,
-            .chunk = x->op < 0 ? -1 : w->p->chunk.at[x->op], .origin = RECEIVED, .peer = peer, .op = -1, .bytes = bytes,
-            .birth = AT_RECV, .death = part ? AT_ALWAYS : AT_U});
-    return *slot - 1;
-}
-
 /* What the update, or a message to another stage, takes of a gradient: of one that drops, the part. */
 static int summed_buf(Lower *w, int s, int way)
 {
@@ -357,8 +342,20 @@ static int moved_buf(Lower *w, const Action *k)
     const Graph *g = w->p->g;
     if (kind == K_GATHER)
         return norm_buf(w, k->state, k->from_device);
-    if (kind == K_MERGE || (kind == K_RECV && !k->back && k->state >= 0 && plan_across(w->p, w->device, k)))
-        return merge_buf(w, k->state, k->tree_level, kind == K_MERGE ? k->from_device : k->peer, k->bytes);
+    if (kind == K_MERGE || (kind == K_RECV && !k->back && k->state >= 0 && plan_across(w->p, w->device, k))) {
+        /* The buffer for another row's sum of a part of a gradient: one for each level, so that none lives longer than its
+         * own.  Of a gradient that drops, that of the last level becomes the part that the row keeps. */
+        int peer = kind == K_MERGE ? k->from_device : k->peer;
+        const State *x = &w->p->g->state.at[k->state];
+        int *slot = &w->merge[k->tree_level * w->p->g->state.n + k->state];
+        bool part = k->tree_level == plan_levels(w->p) - 1 && plan_drops(w->p, k->state);
+        const char *name = part ? strf("%s_part", x->name) : strf("%s_in%d", x->name, peer);
+        if (*slot == 0)
+            *slot = 1 + new_buf(w, (Buf){.name = name, .state = k->state, .tensor = -1,
+                .chunk = x->op < 0 ? -1 : w->p->chunk.at[x->op], .origin = RECEIVED, .peer = peer, .op = -1, .bytes = k->bytes,
+                .birth = AT_RECV, .death = part ? AT_ALWAYS : AT_U});
+        return *slot - 1;
+    }
     if (k->state >= 0 && plan_room(w->p, k->state))
         return room_buf(w, k->state);
     if (kind == K_SEND && k->state >= 0 && !plan_across(w->p, w->device, k))

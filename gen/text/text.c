@@ -150,28 +150,23 @@ static void print_list(Printer *w, const TextField *f, const void *from)
     }
 }
 
-static void print_value(Printer *w, const TextField *f, const void *from)
-{
-    switch (f->kind) {
-    case V_INT: case V_INDEX: fprintf(w->f, "%d", *FROM(int, from, f)); break;
-    case V_LONG:  fprintf(w->f, "%" PRId64, *FROM(int64_t, from, f)); break;
-    case V_BOOL:  fprintf(w->f, "1"); break;
-    case V_FLOAT: fprintf(w->f, "%a", *FROM(double, from, f)); break;
-    case V_TEXT:  text_word(w->f, *FROM(const char *, from, f)); break;
-    case V_WORD:  fputs(f->words[*FROM(int, from, f)], w->f); break;
-    case V_SHAPE: print_shape(w->f, FROM(Shape, from, f)); break;
-    case V_REF:   print_ref(w, f->ref, *FROM(int, from, f)); break;
-    case V_REFS: case V_INTS: case V_TIMES: case V_TEXTS: print_list(w, f, from); break;
-    }
-}
-
 void text_fields(Printer *w, const Table *t, const void *from)
 {
     for (const TextField *f = t->field; f->key; f++) {
         if (!applies(t, f, from) || is_default(f, from))
             continue;
         fprintf(w->f, " %s=", f->key);
-        print_value(w, f, from);
+        switch (f->kind) {
+        case V_INT: case V_INDEX: fprintf(w->f, "%d", *FROM(int, from, f)); break;
+        case V_LONG:  fprintf(w->f, "%" PRId64, *FROM(int64_t, from, f)); break;
+        case V_BOOL:  fprintf(w->f, "1"); break;
+        case V_FLOAT: fprintf(w->f, "%a", *FROM(double, from, f)); break;
+        case V_TEXT:  text_word(w->f, *FROM(const char *, from, f)); break;
+        case V_WORD:  fputs(f->words[*FROM(int, from, f)], w->f); break;
+        case V_SHAPE: print_shape(w->f, FROM(Shape, from, f)); break;
+        case V_REF:   print_ref(w, f->ref, *FROM(int, from, f)); break;
+        case V_REFS: case V_INTS: case V_TIMES: case V_TEXTS: print_list(w, f, from); break;
+        }
     }
 }
 

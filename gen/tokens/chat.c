@@ -44,19 +44,6 @@ static const Value *named(const Value *list, const char *name)
     return list->kind == STRING ? list : NULL;
 }
 
-/* bos_token and the like are names of a template: texts, or objects with their content. */
-static void take_names(Template *to, const Value *config)
-{
-    for (int i = 0; i < config->key.n; i++) {
-        const char *key = config->key.at[i], *tail = strrchr(key, '_');
-        const Value *v = &config->at.at[i], *content = value_member(v, "content");
-        if (tail && !strcmp(tail, "_token") && (content ? content : v)->kind == STRING)
-            value_put(&to->names, key, content ? *content : *v);
-    }
-    value_put(&to->names, "tools", (Value){.kind = NONE});
-    value_put(&to->names, "documents", (Value){.kind = NONE});
-}
-
 static Template open_template(const char *path)
 {
     Template to = {.names = {.kind = MAPPED}};
@@ -75,7 +62,15 @@ static Template open_template(const char *path)
     const Value *is = found ? named(found, "default") : NULL;
     if (json && !is)
         fail(EXIT_MODEL, "%s: there is no chat_template; models that chat have one there, or in chat_template.jinja", path);
-    take_names(&to, &config);
+    /* bos_token and the like are names of a template: texts, or objects with their content. */
+    for (int i = 0; i < config.key.n; i++) {
+        const char *key = config.key.at[i], *tail = strrchr(key, '_');
+        const Value *v = &config.at.at[i], *content = value_member(v, "content");
+        if (tail && !strcmp(tail, "_token") && (content ? content : v)->kind == STRING)
+            value_put(&to.names, key, content ? *content : *v);
+    }
+    value_put(&to.names, "tools", (Value){.kind = NONE});
+    value_put(&to.names, "documents", (Value){.kind = NONE});
     to.steps = template_read(json ? strf("%s, chat_template", path) : path, json ? is->s : text);
     return to;
 }

@@ -303,23 +303,6 @@ static Step *step(Reader *r, Steps *to, StepKind kind)
     return s;
 }
 
-/* The text in front of the mark at p. */
-static void plain(Reader *r, Steps *to, const char *from, const char *p)
-{
-    const char *end = p;
-    if (*p && p[2] == '-')
-        while (end > from && isspace((unsigned char)end[-1]))
-            end--;
-    else if (*p && p[1] != '{' && p[2] != '+') {
-        while (end > from && (end[-1] == ' ' || end[-1] == '\t'))
-            end--;
-        if (end > r->text && end[-1] != '\n')
-            end = p;
-    }
-    if (end > from)
-        step(r, to, TEXT)->text = strf("%.*s", (int)(end - from), from);
-}
-
 static const char *steps(Reader *r, Steps *to, const char *from, const char *const *ends, const char **found);
 
 static void nest(Reader *r)
@@ -372,17 +355,6 @@ static const char *for_block(Reader *r, Steps *to, const char *behind)
     return p;
 }
 
-static const char *set_block(Reader *r, Steps *to, const char *behind)
-{
-    Step *s = step(r, to, SET);
-    *PUSH(&s->names) = name(r);
-    if (takes(r, "."))
-        *PUSH(&s->names) = name(r);
-    wants(r, "=");
-    s->value = choice(r);
-    return behind;
-}
-
 static const char *block(Reader *r, Steps *to, const char *behind)
 {
     static const char *const answers[] = {"endgeneration", NULL}, *const macros[] = {"endmacro", NULL};
@@ -391,8 +363,15 @@ static const char *block(Reader *r, Steps *to, const char *behind)
         return if_block(r, to, behind);
     if (takes(r, "for"))
         return for_block(r, to, behind);
-    if (takes(r, "set"))
-        return set_block(r, to, behind);
+    if (takes(r, "set")) {
+        Step *s = step(r, to, SET);
+        *PUSH(&s->names) = name(r);
+        if (takes(r, "."))
+            *PUSH(&s->names) = name(r);
+        wants(r, "=");
+        s->value = choice(r);
+        return behind;
+    }
     bool macro = takes(r, "macro");
     if (!macro && !takes(r, "generation"))
         stop(r, "a block that is not known; known are if, for, set and generation");
@@ -412,7 +391,19 @@ static const char *steps(Reader *r, Steps *to, const char *from, const char *con
         while (p && p[1] != '{' && p[1] != '%' && p[1] != '#')
             p = strpbrk(p + 1, "{");
         p = p ? p : from + strlen(from);
-        plain(r, to, from, p);
+        /* The text in front of the mark at p. */
+        const char *end = p;
+        if (*p && p[2] == '-')
+            while (end > from && isspace((unsigned char)end[-1]))
+                end--;
+        else if (*p && p[1] != '{' && p[2] != '+') {
+            while (end > from && (end[-1] == ' ' || end[-1] == '\t'))
+                end--;
+            if (end > r->text && end[-1] != '\n')
+                end = p;
+        }
+        if (end > from)
+            step(r, to, TEXT)->text = strf("%.*s", (int)(end - from), from);
         r->at = r->end = p;
         if (!*p && !ends)
             return p;

@@ -162,27 +162,23 @@ static Value items_of(const Value *map)
     return v;
 }
 
-static Value method(Run *run, const Expr *e)
-{
-    const Expr *on = e->of.at[0];
-    Value v = compute(run, on->of.at[0]);
-    if (v.kind == STRING)
-        return method_of_text(run, e, on->name, v.s);
-    if (v.kind == MAPPED && !strcmp(on->name, "items"))
-        return items_of(&v);
-    if (v.kind == MAPPED && !strcmp(on->name, "get")) {
-        Value key = operand(run, e, 1);
-        const Value *found = value_member(&v, string(e, &key));
-        return found ? *found : e->of.n > 2 ? operand(run, e, 2) : (Value){.kind = NONE};
-    }
-    unknown(e, strf("of %s the method", kind_name(&v)), on->name);
-}
-
 static Value call(Run *run, const Expr *e)
 {
     const Expr *f = e->of.at[0];
-    if (f->kind == MEMBER)
-        return method(run, e);
+    if (f->kind == MEMBER) {
+        const Expr *on = e->of.at[0];
+        Value v = compute(run, on->of.at[0]);
+        if (v.kind == STRING)
+            return method_of_text(run, e, on->name, v.s);
+        if (v.kind == MAPPED && !strcmp(on->name, "items"))
+            return items_of(&v);
+        if (v.kind == MAPPED && !strcmp(on->name, "get")) {
+            Value key = operand(run, e, 1);
+            const Value *found = value_member(&v, string(e, &key));
+            return found ? *found : e->of.n > 2 ? operand(run, e, 2) : (Value){.kind = NONE};
+        }
+        unknown(e, strf("of %s the method", kind_name(&v)), on->name);
+    }
     if (f->kind == NAMED && !strcmp(f->name, "raise_exception")) {
         Value why = operand(run, e, 1);
         run->to->refusal = written(e, &why);

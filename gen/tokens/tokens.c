@@ -30,22 +30,6 @@ static void put(FILE *f, uint32_t x, int bytes)
         fputc((int)(x >> (8 * i) & 0xff), f);
 }
 
-static void write_tokens(const char *path, const Ints *ids, int width)
-{
-    const char *slash = strrchr(path, '/');     /* a model file reads data/train_0.bin, and nothing has made data/ before */
-    files_begin(slash && slash > path ? strf("%.*s", (int)(slash - path), path) : NULL, false);
-    FILE *f = file_begin(path);
-    put(f, width == 2 ? 20240520 : 20240801, 4);
-    put(f, width == 2 ? 1 : 7, 4);
-    put(f, (uint32_t)ids->n, 4);
-    for (int i = 3; i < 256; i++)
-        put(f, 0, 4);
-    for (int i = 0; i < ids->n; i++)
-        put(f, (uint32_t)ids->at[i], width);
-    file_end(f, path);
-    files_end();
-}
-
 /* The id of a token that is put behind each file: an added one by its text, or any by its id. */
 static int end_of(const Tokenizer *t, const char *name)
 {
@@ -106,7 +90,18 @@ int tokens_command(int argc, char **argv)
         bytes += (int64_t)n;
     }
     int width = t->most < 65536 ? 2 : 4;
-    write_tokens(x.out, &ids, width);
+    const char *slash = strrchr(x.out, '/');     /* a model file reads data/train_0.bin, and nothing has made data/ before */
+    files_begin(slash && slash > x.out ? strf("%.*s", (int)(slash - x.out), x.out) : NULL, false);
+    FILE *f = file_begin(x.out);
+    put(f, width == 2 ? 20240520 : 20240801, 4);
+    put(f, width == 2 ? 1 : 7, 4);
+    put(f, (uint32_t)ids.n, 4);
+    for (int i = 3; i < 256; i++)
+        put(f, 0, 4);
+    for (int i = 0; i < ids.n; i++)
+        put(f, (uint32_t)ids.at[i], width);
+    file_end(f, x.out);
+    files_end();
     printf("wrote %s: %d tokens of %lld bytes, u%d\n", quote_terminal(x.out), ids.n, (long long)bytes, 8 * width);
     return 0;
 }
