@@ -6,10 +6,12 @@
  */
 #ifndef BASE_H
 #define BASE_H
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include "version.h"
 
 #if defined __BYTE_ORDER__ && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
@@ -92,4 +94,119 @@ int64_t number_common(int64_t a, int64_t b);        /* the greatest common divis
 const char *size_text(Bytes n);                     /* 23.61 GiB */
 const char *text_without(const char *text, const char *end);    /* what stands before that end; NULL: there is no such */
 const char *count_text(int64_t n, const char *thing);   /* 1 stage, 2 stages */
+
+/* ---- base/file.c: files that the command line names ---------------------------------------------------------------- */
+extern const char file_stdin[];     /* the path of the standard input, which file_read() reads once and hands out again */
+/* A whole file, a zero byte behind its n.  What cannot be read ends dpgen with status 2 and a remedy. */
+char *file_read(const char *path, const char *remedy, size_t *n);
+FILE *file_open(const char *path, const char *remedy);
+void  file_refuse(const char *path, const char *remedy) NORETURN;      /* by errno */
+/* An output is no input and no other output, whatever links lead to it: status 2 as soon as the second of them is named.  All
+ * that is opened here is told; options tell earlier. */
+void  file_reads(const char *path);
+void  file_writes(const char *path);
+void  file_rewrites(const char *path);      /* its reader has all of it and keeps all of it: it may be written over */
+/* Written beside path and put in its place at the end; what cannot be ends dpgen with status 1. */
+FILE *file_begin(const char *path);
+void  file_end(FILE *f, const char *path);
+/* Those between take their places one after the other at the end, or none does.  dir: a folder, which is made; NULL none.
+ * alone: one dpgen at a time writes there. */
+void  files_begin(const char *dir, bool alone);
+void  files_end(void);
+
+/* ---- base/folder.c: a folder that appears whole or not at all, and the files that dpgen carries inside it ---------- */
+typedef struct Out Out;
+void  out_check(const char *dir);                   /* ends with a message where out_begin() would */
+Out  *out_begin(const char *dir);
+FILE *out_open(Out *o, const char *name);           /* printable text; name is fixed by dpgen, at most one folder deep */
+void  out_close(Out *o);
+void  out_copy(Out *o, const char *name, const char *data, size_t n);
+typedef struct { const char *name; char hex[65], sha1[41]; } OutFile;    /* hex: of SHA-256 */
+const OutFile *out_files(Out *o, int *n);           /* what was written so far, by name */
+const char *out_place(const Out *o);                 /* where its files are until it has its name */
+const char *out_end(Out *o);                        /* MANIFEST, then into place; the SHA-256 of MANIFEST */
+void  out_remove(const char *dir);                  /* a folder, whatever is in it */
+
+/* embed: files of templates/ and rt/, inside the binary, with their sums; made by tools/embed.c; ends with a NULL name */
+typedef struct { const char *name; const char *data; size_t n; const char *sha1, *sha256; } Embedded;
+extern const Embedded embedded[];
+const Embedded *embedded_find(const char *name);
+
+/* ---- base/option.c: the options of a command as a table ----------------------------------------------------------- */
+/* Each name, what its value is, and the text of a struct that it fills.  A row without a name ends a table.  A file that is
+ * rewritten may be one that is read. */
+/* TAKES_NOTHING sets a bool; what is TAKEN_ELSEWHERE is for others to read. */
+typedef enum { TAKES_TEXT, READS_FILE, READS_FOLDER, WRITES_FILE, REWRITES_FILE, WRITES_FOLDER, TAKES_NOTHING,
+    TAKEN_ELSEWHERE } OptionKind;
+typedef struct { const char *name, *value; OptionKind kind; size_t field; } Option;
+
+/* argv[0] is an option with its value behind it or behind a =: fills it, and returns how many words those were; 0: it is none
+ * of the table.  A value that is missing or empty ends dpgen with status 2; so does a file to write that is one to read. */
+int option_take(const Option *table, void *to, char **argv);
+bool option_is_value(const char *word);             /* neither missing nor empty nor an option */
+/* The same of a word that is no option. */
+const char *option_word(const char *what, const char *word);
+
+/* ---- base/process.c: other programs -------------------------------------------------------------------------------- */
+/* Runs a program; each line of its standard output goes to take(); standard error to the file log, if there is one.  Returns
+ * its exit status, 128 + signal, or 127 where it does not start. */
+int process_run(const char *const *argv, const char *log, void (*take)(void *ctx, char *line), void *ctx);
+/* Calls what is the main() of a program, in a process of its own, which ends without the handlers of this one.  Each line of
+ * its standard error goes to take(); standard output is lost.  Returns as process_run() does. */
+int process_call(int (*run)(int argc, char **argv), int argc, char **argv, void (*take)(void *ctx, char *line), void *ctx);
+const char *process_last(const char *log);          /* last line that says something; "" if none does */
+
+/* ---- base/purse.c: how much a part of a search may still do, in steps that it counts; never in time ---------------- */
+/* A purse may be a part of another one.  What is spent of a part is spent of the whole too, so nothing is settled afterwards:
+ * what one part leaves is there for the next.  NULL is a purse without an end. */
+typedef struct Purse Purse;
+struct Purse {
+    Purse *of;                  /* that this is a part of; NULL: of none */
+    int64_t left, kept;         /* kept: of left, for later */
+};
+
+Purse *purse_new(Purse *of, int64_t most);          /* at most so much of it */
+int64_t purse_left(const Purse *p);                 /* at least 0; INT64_MAX: without an end */
+void purse_spend(Purse *p, int64_t steps);
+
+/* ---- base/quote.c: text of a file or of the command line, made harmless for where it is printed: a new text -------- */
+const char *quote_c(const char *text);          /* a C string literal with its quotes; NULL: 0 */
+const char *quote_comment(const char *text);    /* inside a comment of C or make, or a line of a README */
+const char *quote_html(const char *text);       /* inside an element, or an attribute in double quotes */
+const char *quote_shell(const char *text);      /* one word of a command that a person may copy */
+const char *quote_recipe(const char *text);     /* one word of a recipe of make */
+const char *quote_terminal(const char *text);   /* a line on a terminal */
+
+/* ---- base/safe.c: files of safetensors: a header of JSON, then the bytes of the tensors ---------------------------- */
+typedef struct {
+    const char *name, *type;            /* F32, BF16, ... */
+    int ndim;
+    int64_t dim[8];
+    int64_t bytes;
+    const unsigned char *at;            /* of a file that is read */
+} SafeTensor;
+typedef struct { const char *path; VEC(SafeTensor) tensor; } SafeFile;
+
+/* A whole file, mapped until the end of dpgen; what cannot be read ends it with that status. */
+const unsigned char *file_map(const char *path, int status, size_t *n);
+/* What is no such file ends dpgen with status 5. */
+SafeFile *safe_open(const char *path);              /* tensors by name */
+const SafeTensor *safe_find(const SafeFile *f, const char *name);      /* NULL: it has not */
+int64_t safe_bytes(const char *type, int ndim, const int64_t *dim);     /* of a tensor; -1: an unknown type, or too large */
+/* Length and header; the bytes of the tensors follow in this order. */
+void safe_header(FILE *f, const SafeTensor *tensor, int n);
+
+/* ---- base/size.c: quantities as people write them: a decimal number and a unit ------------------------------------- */
+typedef struct { const char *name; double factor; } Unit;       /* a row without a name ends a table */
+extern const Unit size_bytes[];                     /* B, kB, MB, ..., KiB, MiB, ... */
+
+typedef struct { const char *why, *hint; } SizeFault;
+/* Rounded down to a whole number, at most 2^60; -1: `fault` says why.  behind: what follows each unit, such as /s. */
+double size_read(const char *text, const Unit *units, const char *behind, const char *example, SizeFault *fault);
+
+/* ---- base/triples.c: what a search has met already: three numbers -> their place in the order of meeting ----------- */
+typedef struct { int a, b, c, index; } MemoKey;     /* index: 1 + that of the value; 0: free */
+typedef struct { MemoKey *at; int n, cap; } Memo;   /* zeros: empty */
+/* Index of (a, b, c): 0, 1, 2, ... ; equal to the n before the call if it is new. */
+int memo_index(Memo *m, int a, int b, int c);
 #endif

@@ -3,8 +3,6 @@
  * graph.c: small questions about a graph.
  */
 #include "graph.h"
-#include <inttypes.h>
-#include <string.h>
 
 Bytes type_bytes(Type t)
 {

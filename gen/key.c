@@ -14,9 +14,6 @@
 #include "key.h"
 #include "cost/prof.h"
 
-#include <inttypes.h>
-#include <string.h>
-
 static const char *hash_of(Text *t)
 {
     char *hex = alloc(65);

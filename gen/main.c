@@ -4,7 +4,6 @@
  */
 #include "budgets.h"
 #include "passes.h"
-#include "base/file.h"
 #include "cost/machine.h"
 #include "cost/prepared.h"
 #include "search/arrange.h"

@@ -4,15 +4,9 @@
  * command is refused.
  */
 #include "options.h"
-#include "base/file.h"
-#include "base/folder.h"
-#include "base/option.h"
-#include "base/quote.h"
 #include "planner.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #ifdef __clang__

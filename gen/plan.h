@@ -7,10 +7,7 @@
  */
 #ifndef PLAN_H
 #define PLAN_H
-#include "base/purse.h"
 #include "cost.h"
-
-#include <string.h>
 
 /* ---- Plan: its fields, and who writes them ----------------------------------------------------------------------
  * The comment of a field begins with the pass that writes it.  tests/writers.sh holds every assignment against that.

@@ -7,9 +7,6 @@
  * What ends the process is run in a child.
  */
 #include "plan.h"
-#include "base/purse.h"
-#include "base/quote.h"
-#include "base/size.h"
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>

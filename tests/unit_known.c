@@ -13,7 +13,7 @@
  * Lists written here go through check_order, comm, lower and sim as any schedule's do.
  */
 #include "world.h"
-#include "base/file.h"
+#include "base.h"
 #include "fates/price.h"
 #include "sched/sched.h"
 

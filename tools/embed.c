@@ -44,7 +44,7 @@ static char *read_all(const char *path, size_t *n)
 int main(int argc, char **argv)
 {
     char (*sum)[41 + 65] = calloc((size_t)argc, sizeof *sum);
-    printf("#include \"base/folder.h\"\n");
+    printf("#include \"base.h\"\n");
     for (int i = 1; i < argc; i++) {
         size_t n;
         char *all = read_all(argv[i], &n);

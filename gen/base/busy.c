@@ -13,7 +13,6 @@
 
 #include <signal.h>
 #include <stdarg.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { WIDE = 64 };                                 /* with number and mark below 80 columns */

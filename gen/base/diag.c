@@ -18,14 +18,12 @@
  * Columns count characters, as libyaml does.  A short list of ranges tells wide and combining characters apart, not the whole
  * of Unicode's tables: an unlisted one moves the caret by a cell and nothing else.
  */
-#include "quote.h"
+#include "base.h"
 #include "rt/apart.h"
 #include "rt/utf8.h"
 #include <ctype.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { MOST_ERRORS = 20, MOST_TEXT = 1000, WINDOW = 100, MOST_WORD = 64 };
 

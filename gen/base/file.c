@@ -6,13 +6,11 @@
  * name, the reason, and a similar name next to it, or else the text to write instead.
  */
 #define _GNU_SOURCE             /* realpath, flock */
-#include "file.h"
+#include "base.h"
 #include "rt/apart.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -10,14 +10,11 @@
  * has a MANIFEST.  MANIFEST lists the SHA-256 of every file, in the form that sha256sum -c reads.
  */
 #define _GNU_SOURCE             /* renameat2 */
-#include "folder.h"
-#include "quote.h"
+#include "base.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>

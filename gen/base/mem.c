@@ -17,8 +17,6 @@
  */
 #include "base.h"
 #include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 
 typedef struct Chunk {
     struct Chunk *below;

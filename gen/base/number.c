@@ -14,8 +14,6 @@
 #include "base.h"
 #include <ctype.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { LIMBS = 200, MOST_DIGITS = 800 };
 typedef struct { int n; uint32_t d[LIMBS]; } BaseBig;   /* d[0] is the lowest; n limbs, the highest not zero */

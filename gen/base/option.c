@@ -5,9 +5,7 @@
  * A variable of the shell that was not set is an empty word.  It names nothing, and a path that is made of it would begin at
  * the root.  A word that begins with - and is no number is the next option.
  */
-#include "option.h"
-#include "file.h"
-#include <string.h>
+#include "base.h"
 
 bool option_is_value(const char *word)
 {

@@ -3,11 +3,9 @@
  * process.c: a program run to its end, without a shell in between: names of files never become words of a command.  Or one that
  * is linked into this one, in a process of its own.
  */
-#include "process.h"
+#include "base.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -2,7 +2,6 @@
  *
  * purse.c: how much a part of a search may still do.
  */
-#include "purse.h"
 #include "base.h"
 
 Purse *purse_new(Purse *of, int64_t most)

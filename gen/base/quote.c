@@ -9,8 +9,7 @@
  * JSON: RFC 8259, section 7.  Bytes above 0x7f pass as they are.  '<' is escaped although JSON does not ask for it, so
  * that the same string may stand inside a <script> without ending it.
  */
-#include "quote.h"
-#include <string.h>
+#include "base.h"
 
 void json_text(FILE *f, const char *text)
 {

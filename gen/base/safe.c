@@ -5,14 +5,11 @@
  * A file may come from anywhere, so its header is taken as hostile: its length, types, shapes and offsets are checked against
  * the bytes that are there, and no sum can overflow.  Files are mapped, for they may be larger than the memory.
  */
-#include "base/safe.h"
-#include "file.h"
+#include "base.h"
 #include "rt/json.h"
 #include "rt/mapped.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -5,7 +5,6 @@
  * Source: FIPS PUB 180-4, Secure Hash Standard, 2015, sections 4.1.1, 4.2.1, 5.1.1, 5.3.1, 6.1.  Cost: one pass over the bytes.
  */
 #include "base.h"
-#include <string.h>
 
 static uint32_t turn(uint32_t x, int n)
 {

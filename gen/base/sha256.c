@@ -10,7 +10,6 @@
  * Cost: one pass over the bytes.  Not handled: messages of 2^61 bytes and more.
  */
 #include "base.h"
-#include <string.h>
 
 /* the first 32 bits of the fractional parts of the cube roots of the first 64 primes */
 static const uint32_t K[64] = {

@@ -2,9 +2,8 @@
  *
  * size.c: a decimal number and a unit, such as 24GiB, 1.5 GB or 1e9: the one reader of the model file and of options.
  */
-#include "size.h"
+#include "base.h"
 #include <math.h>
-#include <string.h>
 
 enum { MOST_UNITS = 16 };
 const Unit size_bytes[] = { { "", 1 }, { "B", 1 }, { "kB", 1e3 }, { "KB", 1e3 }, { "MB", 1e6 }, { "GB", 1e9 }, { "TB", 1e12 },

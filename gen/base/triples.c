@@ -3,7 +3,7 @@
  * triples.c: a hash table of triples with linear probing, at most half full.  Order of meeting, never order of hashing,
  * reaches a caller.
  */
-#include "triples.h"
+#include "base.h"
 
 static MemoKey *find(MemoKey *at, int cap, int a, int b, int c)
 {

@@ -4,9 +4,6 @@
  */
 #include "base.h"
 
-#include <inttypes.h>
-#include <string.h>
-
 const char *size_text(Bytes n)
 {
     static const struct { Bytes unit; const char *name; } units[] = {

@@ -13,7 +13,6 @@
  * fails   with bad() where `match` names no Linear.
  */
 #include "build.h"
-#include <string.h>
 
 bool adapts(const Builder *b, const char *path)
 {

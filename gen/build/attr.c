@@ -7,7 +7,6 @@
  * may be given by key too (targets: labels), and an optional parameter switched off (bias: false).
  */
 #include "build.h"
-#include <string.h>
 
 /* The next key of a row; false behind the last. */
 static bool next_key(const char **text, const char *op, BuildKey *k)

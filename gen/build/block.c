@@ -11,7 +11,6 @@
  * nested blocks, 2^20 operators, 2^22 lines.
  */
 #include "build.h"
-#include <string.h>
 
 /* ---- what a line may hold -------------------------------------------------------------------------------------- */
 

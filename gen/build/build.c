@@ -24,7 +24,6 @@
  * keeps: a tensor has one producer, which stands before its readers.  fails: bad() for each mistake, up to 20.
  */
 #include "build.h"
-#include <string.h>
 
 /* Names of `op:` that are not rows of ops.def, the row they are made of, and their keys as there. */
 static const struct { const char *name, *op, *keys; } composite[] = {

@@ -23,7 +23,6 @@ enum {
     UNKNOWN = -2                            /* a value that was already complained about */
 };
 
-
 /* ---- names.c: text -> number, in one open hash table that keeps no order ------------------------------------- */
 typedef struct { const char *text; int value; } BuildEntry;
 typedef struct { BuildEntry *at; int n, cap; } Names;

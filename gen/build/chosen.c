@@ -14,7 +14,6 @@
  * needs   all lines read.  fills   State.decay, State.frozen, State.group.  fails   with bad(), at the pattern.
  */
 #include "build.h"
-#include <string.h>
 
 static bool learns(const State *s)
 {

@@ -10,7 +10,6 @@
  * at most half full, FNV-1a) under its C form.  Nothing ever walks the table, so its order reaches no output.
  */
 #include "build.h"
-#include <string.h>
 
 static int slot_of(const Names *s, const char *text)
 {

@@ -13,7 +13,6 @@
  * copy right behind it in the list: bind_call counts on that.
  */
 #include "build.h"
-#include <string.h>
 
 static const Init *rule(const Model *m, const char *name)
 {

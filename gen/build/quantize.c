@@ -12,7 +12,6 @@
  * needs   all lines read, and State.frozen.  fills   rows, State.bits, copies.  fails   with bad(), at the pattern.
  */
 #include "build.h"
-#include <string.h>
 
 /* Why its weight has all its bits; NULL: it need not. */
 static const char *why_whole(const Builder *b, const Op *o, const char **remedy)

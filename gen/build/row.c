@@ -9,7 +9,6 @@
  * Cost: some hundred short strings, once.
  */
 #include "graph.h"
-#include <string.h>
 
 typedef struct { const char *name, *in, *par, *out, *axes, *keys, *class, *shape, *call[3], *flop[3]; } Source;
 

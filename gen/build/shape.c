@@ -14,7 +14,6 @@
 #include "rt/quantize.h"
 #include <math.h>
 #include <stdarg.h>
-#include <string.h>
 
 const Shape *in_shape(const Sizer *z, int i)
 {

@@ -4,10 +4,8 @@
  * same one for what belongs together.
  */
 #include "build.h"
-#include <string.h>
 
 enum { MOST_EXPERTS = 1024, MOST_GROUPS = 64, MOST_BEST = 8 };   /* rt/op/experts.c */
-
 
 /* The Route that has made operand i as its result `name`; NULL after a complaint. */
 static const Op *route_of(const Sizer *z, int i, const char *name)

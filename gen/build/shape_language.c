@@ -3,7 +3,6 @@
  * shape_language.c: the shape rules of today's language models: rotary positions, gates, soft caps.
  */
 #include "build.h"
-#include <string.h>
 
 bool size_gate(Sizer *z)
 {

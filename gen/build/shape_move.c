@@ -3,7 +3,6 @@
  * shape_move.c: the shape rules of operators that move elements, or add them up along an axis.
  */
 #include "build.h"
-#include <string.h>
 
 /* An axis as 0 .. n-1, -1 after a complaint. */
 static int axis_of(Sizer *z, const Shape *x, int64_t a)

@@ -7,7 +7,6 @@
  */
 #include "build.h"
 #include "rt/few.h"
-#include <string.h>
 
 static Shape leading(const Shape *s)
 {

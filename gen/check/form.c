@@ -6,7 +6,6 @@
  * needs   any plan whose names are known.  fails  die().
  */
 #include "form.h"
-#include <string.h>
 
 static bool sends_or_receives(const Action *k)
 {

@@ -25,7 +25,6 @@
 #include "build/axes.h"
 #include "build/build.h"
 #include "rt/quantize.h"
-#include <string.h>
 
 typedef struct {
     const Graph *g;

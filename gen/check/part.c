@@ -9,8 +9,6 @@
  */
 #include "plan.h"
 
-#include <string.h>
-
 static int chunk_of(const Plan *p, int op)
 {
     return p->chunk.at[op];

@@ -3,7 +3,6 @@
  * ranges.c: what ranges.h promises, on a sorted array.
  */
 #include "ranges.h"
-#include <string.h>
 
 enum { HINT_BITS = 16 };
 

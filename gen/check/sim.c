@@ -16,7 +16,6 @@
  * Cost: linear in actions, times the distinct messages.
  */
 #include "plan.h"
-#include <stdlib.h>
 
 typedef struct { Bytes bytes; const Action *send, *post; Ns end; } SimEdge;
 typedef struct { int from, to, tag, sent, posted; VEC(SimEdge) edge; } SimLane; /* transfers of one tag, in order */

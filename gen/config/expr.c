@@ -18,8 +18,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { MOST_NESTED = 64, MOST_NAME = 63, MOST_ARGS = 8 };
 static const double EXACT = 9007199254740992.0;         /* 2^53: every integer up to here is a double */

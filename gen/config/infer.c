@@ -8,7 +8,6 @@
  * needs   all sections   fills   Model.train, data, eval, ckpt, plan as a job without training has them   fails   with bad()
  */
 #include "schema.h"
-#include <string.h>
 
 static const Node *at(const Node *root, const char *path)
 {

@@ -15,7 +15,6 @@
  * fails   with bad(): names of no device, what is no rate
  */
 #include "schema.h"
-#include <string.h>
 
 void model_hosts(Model *m, Node *node)
 {

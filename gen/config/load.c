@@ -20,9 +20,6 @@
  * linear; n log n in the keys of one map for duplicates.  Not handled: UTF-16, block scalars of several lines.
  */
 #include "graph.h"
-#include "base/file.h"
-#include <stdlib.h>
-#include <string.h>
 #include <yaml.h>
 
 enum { MOST_BYTES = 1 << 20, MOST_DEPTH = 32, MOST_NODES = 100000, MOST_KEY = 64, MOST_SCALAR = 4096 };

@@ -12,8 +12,6 @@
  * names them.  Cost: linear but for dims and inputs, whose names are compared pairwise.
  */
 #include "schema.h"
-#include <stdlib.h>
-#include <string.h>
 
 #define MOST_DIM 0x1p48         /* a tensor has less than 2^48 bytes, and such a dim is exact in a double */
 enum { MOST_DIMS = 256, MOST_INITS = 64 };

@@ -2,12 +2,9 @@
  *
  * new.c: dpgen new [NAME]: a small commented model to start from.  What is there is never written over.
  */
-#include "base/folder.h"
 #include "model.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 static NORETURN void misuse(const char *why)
 {

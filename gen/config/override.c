@@ -13,9 +13,6 @@
  * fails   with bad() at the option; a missing '=' is wrong usage
  */
 #include "schema.h"
-#include "base/folder.h"
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 static size_t split(const char *option, const char *text)

@@ -5,8 +5,6 @@
  */
 #include "schema.h"
 
-#include <string.h>
-
 const Schedule schedules[] = {
 #define SCHEDULE(word, make, text, ...) {.name = word, .about = text, __VA_ARGS__},
 #define LATER(word)

@@ -10,10 +10,8 @@
  * fails   with bad() at the value, naming its full path; the field then keeps its default and reading goes on
  */
 #include "schema.h"
-#include "base/size.h"
 #include <ctype.h>
 #include <float.h>
-#include <string.h>
 
 enum { MOST_SEGMENT = 63, MOST_PATH = 255, MOST_KEYS = 32, MOST_WORDS = 64 };
 

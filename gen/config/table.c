@@ -12,9 +12,7 @@
  * Cost: linear in the cells, but for the replay, which asks each device once a round.
  */
 #include "graph.h"
-#include "base/file.h"
 #include <ctype.h>
-#include <string.h>
 
 enum { MOST_DIGITS = 6, MOST_ROWS = 256 };
 static const char form[] = "cells such as 0F0, 1I2, 1W2 or 0B3";

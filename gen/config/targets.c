@@ -4,9 +4,6 @@
  */
 #include "model.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static const Target targets[] = {
 #define TARGET(word, library, ...) {.name = word, .kernels = library, __VA_ARGS__},
 #include "targets.def"

@@ -11,7 +11,6 @@
  * needs   train, devices, the rest of plan    fills   Model.devices anew, listed    fails   status 3
  */
 #include "schema.h"
-#include <string.h>
 
 void read_tensor(const Spot *s)
 {

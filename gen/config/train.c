@@ -7,7 +7,6 @@
  * fails   with bad(); a key that belongs to another kind of optimiser, schedule or format is a mistake, not ignored
  */
 #include "schema.h"
-#include <string.h>
 
 enum { MOST_MICRO = 16384 };    /* of one step: each is written out in the generated source */
 enum { MOST_BLOCKS = 16 };      /* the kernels have room for a tree of so many: rt/op/kernel.h */

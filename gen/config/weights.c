@@ -12,8 +12,6 @@
  */
 #include "graph.h"
 #include "schema.h"
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- the section --------------------------------------------------------------------------------------- */
 

@@ -15,7 +15,6 @@
  */
 #include "source.h"
 #include "prof.h"
-#include <string.h>
 
 static const char graph_brought[] = "graph";
 

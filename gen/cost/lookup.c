@@ -15,7 +15,6 @@
  */
 #include "source.h"
 #include "prof.h"
-#include <string.h>
 
 /* ---- graphs at the measured sizes -------------------------------------------------------------------------------- */
 

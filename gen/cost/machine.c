@@ -6,10 +6,6 @@
  * Clock rates, governors and other users are not in it: a profile has quartiles because of them.
  */
 #include "machine.h"
-#include "base/folder.h"
-#include "base/process.h"
-
-#include <string.h>
 
 /* ---- the processor ----------------------------------------------------------------------------------------------- */
 

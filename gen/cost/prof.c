@@ -20,13 +20,8 @@
  */
 #include "prof.h"
 #include "machine.h"
-#include "base/file.h"
-#include "base/quote.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const int64_t MOST_NS = 1000000000000, MOST_BATCH = 1000000;     /* their product can be counted */
 static const char first[] = "dpgen-profile 2";

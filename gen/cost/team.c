@@ -23,7 +23,6 @@
 #include "build/axes.h"
 #include "source.h"
 #include "rt/team.h"
-#include <string.h>
 
 enum { NORM_BLOCKS = 256 };     /* doubles that each norm swaps: rt/op/norm_team.c */
 

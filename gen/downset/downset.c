@@ -26,8 +26,6 @@
  * differences of prefixes.
  */
 #include "downset.h"
-#include <stdlib.h>
-#include <string.h>
 
 typedef struct {
     const Dag *d;

@@ -18,7 +18,6 @@
  * same on any machine.  Not handled: a bound of its own; the share of a stage and the longest node are the only ones.
  */
 #include "downset.h"
-#include <string.h>
 
 typedef struct {
     const Dag *d;

@@ -23,8 +23,6 @@
  * and the bound is then that of devices alone.  A knapsack that is not finished ends the proof, not the search.
  */
 #include "widths.h"
-#include <stdlib.h>
-#include <string.h>
 
 #define NEVER (INT64_MAX / 4)
 typedef struct { int devices, copies, prefix, pair, degree, d; } WidthPair;      /* prefix, pair: of the stage behind */

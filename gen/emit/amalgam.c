@@ -14,7 +14,6 @@
  */
 #include "amalgam.h"
 #include <ctype.h>
-#include <string.h>
 
 static bool is_letter(char c)
 {

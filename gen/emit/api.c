@@ -8,10 +8,7 @@
  *   needs   a plan of one stage, as main.c has checked; launch.c as text
  */
 #include "amalgam.h"
-#include "base/file.h"
 #include <ctype.h>
-#include <inttypes.h>
-#include <string.h>
 
 /* Of an arena, before those of the stages: the job, and for several stages what a device has, each of its messages, and each
  * pair of devices.  The library looks whether it fits. */

@@ -5,7 +5,6 @@
  */
 #include "emit.h"
 #include "cost/prepared.h"
-#include <string.h>
 
 void build_template(FILE *f, const char *name, const Fill *fill)
 {

@@ -10,9 +10,7 @@
  * A call is collected word by word and printed at its end, for only then is it known whether it fits its line.
  */
 #include "stage.h"
-#include <inttypes.h>
 #include <stdarg.h>
-#include <string.h>
 
 /* ---- rt.h -------------------------------------------------------------------------------------------------------- */
 

@@ -12,10 +12,7 @@
  * Cost: build and shape, once a dim; a look-up for each number that equals a dim.  Numbers of the update have no names.
  */
 #include "emit.h"
-#include <inttypes.h>
 #include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 
 typedef struct { const char *name; int index; } DimsEntry;
 /* By a dim of value; sorted names. */

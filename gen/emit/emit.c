@@ -3,8 +3,6 @@
  * emit.c: the folder of docs/emitted.md and README.md, from a finished plan.
  */
 #include "emit.h"
-#include "base/file.h"
-#include <string.h>
 
 /* needs: a plan that every pass has filled.  fills: dir, whole or not at all.  The SHA-256 of its MANIFEST. */
 bool emit_program(const char *prefix)

@@ -5,8 +5,6 @@
 #ifndef EMIT_H
 #define EMIT_H
 #include "plan.h"
-#include "base/folder.h"
-#include "base/quote.h"
 
 /* names.c: C identifiers, unique in one stage */
 typedef struct { Strs taken; } Idents;

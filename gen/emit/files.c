@@ -11,7 +11,6 @@
 #include "emit.h"
 #include "pair.h"
 #include "cost/prepared.h"
-#include <string.h>
 
 static bool starts(const char *text, const char *with)
 {

@@ -5,8 +5,6 @@
  */
 #include "stage.h"
 #include "mem/unpooled.h"
-#include <inttypes.h>
-#include <string.h>
 
 static Ns time_of(const Stager *w, ActionKind kind)
 {

@@ -5,9 +5,7 @@
  * the comments of offsets too.
  */
 #include "stage.h"
-#include <inttypes.h>
 #include <limits.h>
-#include <string.h>
 
 /* ---- offsets ----------------------------------------------------------------------------------------------------- */
 

@@ -8,8 +8,6 @@
 #include "cost/prof.h"
 #include "list/transport.h"
 #include "list/version.h"
-#include <inttypes.h>
-#include <string.h>
 
 typedef struct {
     FILE *f;

@@ -8,7 +8,6 @@
  */
 #include "emit.h"
 #include "page.h"
-#include <string.h>
 
 enum { MOST_ARROWS = 2000, COPY = 4, NAMES = 100, MARGIN = 16, HEAD = 62, BOX = 20, LEAST_WIDTH = 960 };
 

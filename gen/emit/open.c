@@ -10,8 +10,6 @@
 #include "stage.h"
 #include "cost/prepared.h"
 #include "cost/prof.h"
-#include <inttypes.h>
-#include <string.h>
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 

@@ -6,7 +6,6 @@
  */
 #include "page.h"
 #include "emit.h"
-#include <string.h>
 
 void page_template(FILE *f, const char *name)
 {

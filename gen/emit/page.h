@@ -8,7 +8,6 @@
 #ifndef PAGE_H
 #define PAGE_H
 #include "plan.h"
-#include "base/quote.h"
 
 void page_begin(FILE *f, const char *title, const char *plan);  /* plan: SHA-256 of plan.json; NULL: the page has no plan */
 void page_end(FILE *f, bool script);

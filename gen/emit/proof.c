@@ -11,8 +11,6 @@
  *   fails   status 70 and no folder where there is no proof; --no-verify is the way past it, and the folder says so
  */
 #include "emit.h"
-#include "base/process.h"
-#include <string.h>
 
 enum { NO_MEMORY = 6, KILLED = 128 + 9 };
 

@@ -13,8 +13,6 @@
 #include "emit.h"
 #include "page.h"
 #include "holding.h"
-#include <inttypes.h>
-#include <string.h>
 
 static Bytes part_of(const Plan *p, int device, StateKind a, StateKind b)
 {

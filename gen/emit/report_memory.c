@@ -13,9 +13,6 @@
 #include "page.h"
 #include "mem/mem.h"
 #include "holding.h"
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { COLUMNS = 1200, TALL = 150, PACK = 190, WIDE = 10000, HIGH = 2000, MOST = 5000, LARGEST = 8,
        SEAM = 6 };

@@ -7,7 +7,6 @@
  * Not handled: whether other operators mix positions, as a model that trains on following tokens has no use for that.
  */
 #include "emit.h"
-#include <string.h>
 
 static int next_input(const DataSet *d)
 {

@@ -6,8 +6,6 @@
  * namespace is made of the sums, for a folder is a function of its inputs.  MANIFEST comes later and covers this file too.
  */
 #include "emit.h"
-#include <stdlib.h>
-#include <string.h>
 
 /* What the tags of the files say; files that are no text of ours have none. */
 static void licences(const char *name, const char *library, const char **concluded, const char **tag)

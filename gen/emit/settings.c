@@ -7,7 +7,6 @@
  * that each step reads anew, by their names in the model file.  With others a job may go on, and it says which.
  */
 #include "emit.h"
-#include <string.h>
 
 const char *emit_moments(const Train *t)
 {

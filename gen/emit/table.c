@@ -7,8 +7,6 @@
  */
 #include "stage.h"
 #include "list/version.h"
-#include <inttypes.h>
-#include <string.h>
 
 /* By state and by buffer: 1 + the next buffer of it that lives for ever, 0: none; by parameter: 1 + its compute copy. */
 typedef struct { Stager *w; int *first, *next, *copy; } Table;

@@ -3,7 +3,6 @@
  * text.c: small texts that several emitted files share.
  */
 #include "emit.h"
-#include <string.h>
 
 void emit_wrap(FILE *f, int from, int indent, const Strs *word, const char *behind)
 {

@@ -17,8 +17,6 @@
 #include "fates/fates.h"
 #include "budgets.h"
 
-#include <string.h>
-
 typedef struct {
     const Question *q;
     Facts *x;

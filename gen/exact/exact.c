@@ -32,9 +32,6 @@
 #include "moves.h"
 #include "parts.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- comparing plans --------------------------------------------------------------------------------------------- */
 
 static Ns value_of(ExactSearch *s, const int *last, const Price *const *price)

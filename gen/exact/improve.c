@@ -10,8 +10,6 @@
  */
 #include "parts.h"
 
-#include <string.h>
-
 static bool is_legal(const ExactSearch *s, const int *last)
 {
     bool legal = true;

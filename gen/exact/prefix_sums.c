@@ -12,9 +12,6 @@
  */
 #include "facts.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static int fwd_of(const Graph *g, int tensor)
 {
     int op = g->tensor.at[tensor].op;

@@ -23,8 +23,6 @@
 #include "list/transport.h"
 #include "list/wire.h"
 
-#include <string.h>
-
 typedef struct { int at; bool made, wanted; } User;     /* at: forward operator of the chunk */
 typedef struct { Bytes bytes; UpdatePart update; VEC(User) user; } Shared;
 typedef VEC(Shared) Shareds;

@@ -20,8 +20,6 @@
  */
 #include "hunt.h"
 
-#include <stdlib.h>
-
 static int dearest(const void *a, const void *b)
 {
     const Rank *x = a, *y = b;

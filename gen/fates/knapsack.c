@@ -20,8 +20,6 @@
 #include "hunt.h"
 #include "budgets.h"
 
-#include <stdlib.h>
-
 typedef struct { Bytes bytes; Ns time; int before; bool taken; } Point;
 typedef struct { int drop; Ns price; Bytes worth; } Ware;
 typedef struct { int from, count; } Layer;          /* so many wares, of those equal to ware `from` */

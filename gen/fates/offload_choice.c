@@ -26,8 +26,6 @@
 #include "hunt.h"
 #include "budgets.h"
 
-#include <stdlib.h>
-
 static int by_worth(const void *a, const void *b)
 {
     const Rank *x = a, *y = b;

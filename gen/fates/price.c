@@ -14,8 +14,6 @@
 #include "fates.h"
 #include "replay/floor.h"
 
-#include <string.h>
-
 typedef struct { int first, last, sort; Price *price; } Slot;
 
 struct Prices {

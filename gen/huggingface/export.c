@@ -10,17 +10,10 @@
  * Everything is checked before anything is written.  Cost: a pass over the parameters, a tensor in memory at a time.
  */
 #include "hf.h"
-#include "base/file.h"
-#include "base/option.h"
-#include "base/quote.h"
-#include "base/safe.h"
-#include "base/size.h"
 #include "rt/json.h"
 #include "rt/place.h"
 #include <dirent.h>
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 enum { NAME = 512, SHA = 65 };

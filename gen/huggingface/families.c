@@ -8,8 +8,6 @@
  * fails   with err() at a model_type that is none of the table's, with die() at a mistake in it
  */
 #include "hf.h"
-#include "base/folder.h"
-#include <string.h>
 
 enum { ROWS = 24 };         /* that a family may be like */
 static const char file[] = "gen/huggingface/families.yaml", parts[] = "gen/huggingface/parts.yaml";

@@ -7,8 +7,6 @@
  * are called BertForMaskedLM, and most have the second head all the same.
  */
 #include "hf.h"
-#include "base/safe.h"
-#include <string.h>
 #include <unistd.h>
 
 bool has_word(const char *words, const char *word)

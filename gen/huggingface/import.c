@@ -10,14 +10,9 @@
  * fails   with bad() at each key that is unknown, or has a value that dpgen does not do; nothing is written then
  */
 #include "hf.h"
-#include "base/file.h"
-#include "base/folder.h"
-#include "base/option.h"
-#include "base/quote.h"
 #include "graph.h"
 #include "import/net.h"
 #include <math.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -3,9 +3,6 @@
  * kind.c: files that dpgen import does not read, known by their first bytes: what they are, and what to do.
  */
 #include "hf.h"
-#include "base/file.h"
-#include "base/quote.h"
-#include <string.h>
 #include <unistd.h>
 
 enum { HEAD = 4096, TAIL = 65536 };     /* the directory of an archive is at its end */

@@ -8,11 +8,6 @@
  * the names and axes of published ones.
  */
 #include "hf.h"
-#include "base/file.h"
-#include "base/folder.h"
-#include "base/quote.h"
-#include "base/safe.h"
-#include <string.h>
 
 enum { MAGIC = 20240326, HEADER = 1024, MOST_LAYERS = 4096 };
 typedef struct { const char *path, *type; const unsigned char *at; int64_t size, T, V, L, H, D, rows; } File;

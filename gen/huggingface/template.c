@@ -7,7 +7,6 @@
  * fails   with die() at a plain mark that has no value: the table of families and the template do not agree
  */
 #include "hf.h"
-#include <string.h>
 
 const char *value_get(const ConfigValues *v, const char *name)
 {

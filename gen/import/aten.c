@@ -6,7 +6,6 @@
  */
 #include "pt2.h"
 #include <math.h>
-#include <string.h>
 
 typedef struct { Net *g; const Pt2Node *n; Ints *results; const char *op; } AtenCall;
 

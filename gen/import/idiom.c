@@ -8,7 +8,6 @@
  */
 #include "net.h"
 #include <math.h>
-#include <string.h>
 
 typedef struct { double number; int factor[8], n; } Product;
 

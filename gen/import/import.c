@@ -3,8 +3,6 @@
  * import.c: dpgen import of a file that holds a graph, ONNX or a program of PyTorch.
  */
 #include "net.h"
-#include "base/safe.h"
-#include <string.h>
 
 bool net_knows(const char *path)
 {

@@ -5,11 +5,8 @@
  * What only depends on numbers of the file is folded while it is read, so that arithmetic on shapes leaves no lines.
  */
 #include "net.h"
-#include "base/quote.h"
-#include "base/safe.h"
 #include <math.h>
 #include <stdarg.h>
-#include <string.h>
 
 /* FILE: node: text, for a message */
 static const char *told(const Net *g, const char *form, va_list list)

@@ -6,10 +6,7 @@
  * wants; operators that are not known end dpgen by name.
  */
 #include "onnx.h"
-#include "base/safe.h"
 #include "wire.h"
-#include <stdlib.h>
-#include <string.h>
 
 enum { FIRST_OPSET = 11, LAST_OPSET = 20 };
 typedef struct { const char *name; int value; } OnnxNamed;

@@ -6,7 +6,6 @@
  */
 #include "onnx.h"
 #include <math.h>
-#include <string.h>
 
 typedef struct { Net *g; const OnnxNode *n; const double *x[4]; int64_t count[4]; } OnnxFold;
 

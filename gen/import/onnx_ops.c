@@ -6,7 +6,6 @@
  */
 #include "onnx.h"
 #include <math.h>
-#include <string.h>
 
 typedef struct { Net *g; const OnnxNode *n; int opset; Ints *results; const char *op; } OnnxCall;
 

@@ -6,7 +6,6 @@
  */
 #include "net.h"
 #include <math.h>
-#include <string.h>
 
 static NetValue *value_of(Net *g, int value)
 {

@@ -6,7 +6,6 @@
  * the elements of an image in their order, such as a Reshape of more than one pixel, a Transpose stands before it.
  */
 #include "net.h"
-#include <string.h>
 
 static NetValue *value_of(Net *g, int value)
 {

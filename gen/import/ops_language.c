@@ -7,7 +7,6 @@
  */
 #include "net.h"
 #include <math.h>
-#include <string.h>
 
 static const NetValue *value_of(const Net *g, int value)
 {

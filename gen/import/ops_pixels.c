@@ -4,7 +4,6 @@
  * largest of all pixels, and slopes that are learnt.
  */
 #include "net.h"
-#include <string.h>
 
 static Dims dims_of(const Net *g, int x)
 {

@@ -6,10 +6,8 @@
  * tree.  Operators that work in place give their operand a new value.
  */
 #include "pt2.h"
-#include "base/safe.h"
 #include "rt/json.h"
 #include "zip.h"
-#include <string.h>
 
 enum { LONGEST = 4096, MAJOR = 8 };
 typedef JsonPart JsonPart;

@@ -9,8 +9,6 @@
  */
 #include "write.h"
 #include <ctype.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { MOST_BEHIND = 6, MOST_ARGS = 5 };
 typedef struct { const char *scope; int from, core, to, enters; const char *shape; } RepeatCopy;

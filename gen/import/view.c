@@ -8,7 +8,6 @@
  * samples are the first axis again, the value is made: a Reshape, a Transpose and a Reshape, and often nothing.
  */
 #include "net.h"
-#include <string.h>
 
 enum { MOST_PIECES = 12 };
 typedef struct { int axis; int64_t size; } ViewPiece;   /* of the base; pieces of one axis are its factors */

@@ -7,7 +7,6 @@
  */
 #include "wire.h"
 #include "base.h"
-#include <string.h>
 
 static bool fault(ProtoWire *w, const char *why)
 {

@@ -8,11 +8,6 @@
  * Weights have the shapes that the model wants: MODEL.safetensors beside MODEL.yaml, which out/train --weights reads.
  */
 #include "write.h"
-#include "base/file.h"
-#include "base/quote.h"
-#include "base/safe.h"
-#include <stdlib.h>
-#include <string.h>
 
 typedef struct { const char *name, *file; const NetRole *role; } NetParameter;
 typedef struct {

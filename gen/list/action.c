@@ -5,8 +5,6 @@
 #include "plan.h"
 #include "version.h"
 
-#include <string.h>
-
 bool fold_takes(const Graph *g, int fold, int state)
 {
     if (g->state.at[state].kind != S_GRAD || fold == FOLD_ALL)

@@ -31,8 +31,6 @@
 #include "transport.h"
 #include "sched/sched.h"
 
-#include <string.h>
-
 typedef struct { int msg, mb; } Sent;
 typedef struct { VEC(Sent) sent; int posted; } CommLane; /* what one device sends to another, in order; so many are posted */
 

@@ -41,8 +41,6 @@
 #include "wire.h"
 #include "plan.h"
 
-#include <stdlib.h>
-
 enum { COPIES = 4096, KINDS = K_R + 1 };       /* copies: as docs/emitted.md says */
 
 typedef struct { Lines line; Ints cut; Ns *at; } OffloadTrack; /* of one computation; at: ns before call i; [n] the whole */

@@ -16,7 +16,6 @@
  */
 #include "plan.h"
 #include "list/version.h"
-#include <string.h>
 
 typedef struct {
     Plan *p;

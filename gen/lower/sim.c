@@ -23,8 +23,6 @@
 #include "list/version.h"
 #include "list/wire.h"
 
-#include <string.h>
-
 typedef struct { Ns sent, posted, end; int tag_sent, tag_posted; Bytes bytes; bool ended; Action *send; } Transfer;
 typedef struct { VEC(Transfer) at; int sends, posts, ended; Ns wire; } SimChannel;
 

@@ -20,8 +20,6 @@
  */
 #include "plan.h"
 #include "budgets.h"
-#include <stdlib.h>
-#include <string.h>
 
 typedef struct { int first, last, mb; } HostLife;
 typedef struct { Bytes from, to; } HostRange;

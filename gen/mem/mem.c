@@ -17,8 +17,6 @@
 #include "budgets.h"
 #include "list/transport.h"
 #include "list/version.h"
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- slots ------------------------------------------------------------------------------------------------------- */
 

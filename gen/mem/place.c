@@ -26,8 +26,6 @@
  */
 #include "place.h"
 #include "budgets.h"
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- alive at once ------------------------------------------------------------------------------------------------ */
 

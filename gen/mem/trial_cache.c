@@ -12,7 +12,6 @@
  * Cost: one look at each life of each item; a look at all that was met.
  */
 #include "trial_cache.h"
-#include <string.h>
 
 typedef struct { uint64_t a, b; } CacheKey;
 typedef struct { CacheKey key; Layout layout; } OldLayout;

@@ -10,14 +10,7 @@
  */
 #include "pack.h"
 #include "budgets.h"
-#include "base/file.h"
-#include "base/option.h"
-#include "base/quote.h"
-#include "base/size.h"
 #include <errno.h>
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { COLUMNS = 4 };
 static const char *const columns[COLUMNS] = {"id", "lower", "upper", "size"};

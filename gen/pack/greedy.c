@@ -9,7 +9,6 @@
  * Cost: n log n; first fit n^2.
  */
 #include "pack.h"
-#include <stdlib.h>
 
 typedef struct { int64_t at; Bytes change; } Step;
 

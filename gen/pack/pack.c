@@ -17,7 +17,6 @@
  */
 #include "pack.h"
 #include "budgets.h"
-#include <stdlib.h>
 
 static Bytes height_of(const Block *b, int n)
 {

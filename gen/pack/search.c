@@ -35,8 +35,6 @@
  */
 #include "pack.h"
 #include "budgets.h"
-#include <stdlib.h>
-#include <string.h>
 
 typedef struct { uint64_t a, b; } Hash;
 enum { STYLES = 3 };            /* of choosing section and block: see easier() and weight() */

@@ -6,7 +6,6 @@
  * That is enough as long as those alive do not overlap each other.  Cost: n log n, and n times the blocks alive at once.
  */
 #include "pack.h"
-#include <stdlib.h>
 
 static int by_start(const void *a, const void *b)
 {

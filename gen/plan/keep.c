@@ -17,8 +17,6 @@
 #include "fates/price.h"
 #include "replay/walk.h"
 
-#include <string.h>
-
 static int last_of(const Plan *p, int first)
 {
     int last = first;

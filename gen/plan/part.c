@@ -20,8 +20,6 @@
 #include "planner.h"
 #include "budgets.h"
 
-#include <string.h>
-
 /* ---- constraints ------------------------------------------------------------------------------------------------- */
 
 static Loc place(const Plan *p, const char *pattern)

@@ -6,8 +6,6 @@
 #include "planner.h"
 #include "budgets.h"
 
-#include <string.h>
-
 const Planner planners[] = {
 #define PLANNER(word, make, what, from, ...) {.name = word, .plan = make, .space = what, .source = from, __VA_ARGS__},
 #include "planners.def"

@@ -18,11 +18,8 @@
  * pull 681).  One row a call is linear, and any cut between calls can be priced from it.
  */
 #include "bench.h"
-#include "base/quote.h"
 #include "cost/prepared.h"
 #include "cost/prof.h"
-#include <inttypes.h>
-#include <string.h>
 
 enum { MOST_COPIES = 1024, LINE = 64,
        HANDLES = 1024 };       /* MAX_HANDLES of rt.h */

@@ -16,9 +16,6 @@
  */
 #include "fit.h"
 #include "cost/source.h"
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { FEW = 6 };               /* sizes of a kernel from which on three of them are measured */
 

@@ -17,13 +17,10 @@
  * processor all of them share a minute, and a call that takes its whole share runs once.
  */
 #include "fit.h"
-#include "base/process.h"
 #include "cost/machine.h"
 #include "cost/source.h"
 #include "emit/emit.h"
 #include "cost/prof.h"
-#include "base/file.h"
-#include "base/quote.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -14,7 +14,6 @@
  * Files with degrees, and objective throughput, have stages with widths: widths.c.
  */
 #include "bottleneck.h"
-#include <string.h>
 
 static Ints *edges_of(const Foreign *f, bool to)
 {

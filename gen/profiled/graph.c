@@ -22,7 +22,6 @@
 #include "foreign.h"
 #include "rewrite/grad.h"
 #include "rt/rt.h"
-#include <inttypes.h>
 #include <math.h>
 
 typedef struct {

@@ -23,11 +23,7 @@
  */
 #include "foreign.h"
 #include "build/build.h"
-#include "base/file.h"
-#include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 static const double MEGA = 1048576, MOST_S = 1e6, MOST_BYTES = 4398046511104.0;         /* 2^42 */

@@ -27,12 +27,8 @@
  */
 #include "foreign.h"
 #include "build/build.h"
-#include "base/file.h"
 #include "text/text.h"
-#include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const Bytes MOST_SIZE = (Bytes)1 << 42;      /* of one tensor */
 static const double MOST_MS = 1e9;

@@ -6,7 +6,6 @@
  * that a file in order keeps its order.  Cost: n log n.  fails  with err() at a node of a cycle, which is named.
  */
 #include "foreign.h"
-#include <stdlib.h>
 
 static int ascending(const void *a, const void *b)
 {

@@ -15,8 +15,6 @@
 #include "foreign.h"
 #include "build/build.h"
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 typedef struct { Foreign *f; Names ids; const Node *nodes; } TmpcReader;
 

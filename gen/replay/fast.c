@@ -22,8 +22,6 @@
  */
 #include "index.h"
 
-#include <string.h>
-
 /* A tensor that the run touches: calls counted from the begin of its forward, of its backward. */
 typedef struct {
     Bytes bytes;

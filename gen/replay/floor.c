@@ -35,8 +35,6 @@
 #include "floor.h"
 #include "budgets.h"
 
-#include <stdlib.h>
-
 enum { DEAR = 1000000000 };       /* ns a MiB: above all that is measured */
 
 typedef struct { Bytes *bytes; Ns *time; int64_t least; } Class;        /* sums of 0..i-1; ns a MiB of the cheapest */

@@ -14,8 +14,6 @@
 #include "index.h"
 #include "list/transport.h"
 
-#include <string.h>
-
 /* ---- once for a graph ------------------------------------------------------------------------------------------- */
 
 static void find_readers(Live *x)

@@ -24,8 +24,6 @@
 #include "index.h"
 #include "list/wire.h"
 
-#include <stdlib.h>
-
 typedef struct { int out, sent, in, due; } CopyTime; /* pieces of the list, in front of which something happens */
 typedef struct { int due, copy; } Back;
 /* Bytes of copies in front of a piece: begun outwards; gone; come back; of those, operands from here on. */

@@ -37,7 +37,6 @@
  * missing.
  */
 #include "grad.h"
-#include <string.h>
 
 enum { MAX_TERMS = 16 };                /* of one operator; MAXINPUT operands are fewer */
 

@@ -6,7 +6,6 @@
  * once.  Linear.  Not handled: operators that are put in.
  */
 #include "match.h"
-#include <string.h>
 
 bool match_is(const Op *o, const char *name)
 {

@@ -28,7 +28,6 @@
 #include "divide.h"
 #include "grad.h"
 #include "match.h"
-#include <string.h>
 
 typedef struct {
     Graph *g;

@@ -35,8 +35,6 @@
 #include "budgets.h"
 #include "list/rebuild.h"
 
-#include <stdlib.h>
-
 typedef struct { int tensor; int fate; } Pick;
 typedef struct { int tensor; Bytes bytes; Ns free, copy; } CapuchinItem;
 typedef struct { CapuchinItem *item; int n; Pick *pick; int picks; Ns booked; } Queue;

@@ -29,10 +29,7 @@
  * and i_c are such.
  */
 #include "dawnpiper_dp.h"
-#include "base/triples.h"
 #include "planner.h"
-
-#include <stdlib.h>
 
 typedef struct {
     Ns time;                    /* exact; else at least this, INT64_MAX: there is no plan */

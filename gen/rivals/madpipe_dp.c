@@ -25,7 +25,6 @@
  * time among each other.  The schedule settles that; its period may be longer, and both are printed.
  */
 #include "madpipe_dp.h"
-#include "base/triples.h"
 
 typedef struct { int units, normal; bool special; int group; Ns acc, load; Bytes held; } MadpipeWalk;
 typedef struct { signed char known; bool special; int first; } MadpipeMet; /* known: 1 it can be kept, 0 not, -1 open */

@@ -20,8 +20,6 @@
 #include "moves.h"
 #include "budgets.h"
 
-#include <string.h>
-
 static bool lighter(Burden a, Burden b)
 {
     return a.over != b.over ? a.over < b.over : a.time < b.time;

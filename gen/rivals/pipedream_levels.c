@@ -18,7 +18,6 @@
  * plan.
  */
 #include "planner.h"
-#include <string.h>
 
 typedef struct { Ps value; int cut, machines; } LevelCell;  /* machines of the last stage, behind prefix cut; -1: it is alone */
 typedef struct {

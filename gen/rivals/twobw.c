@@ -33,9 +33,6 @@
 #include "fates/choices.h"
 #include "unit.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
-
 int twobw_blocks(int blocks, int depth, int s)
 {
     return blocks / depth + (s >= depth - blocks % depth);

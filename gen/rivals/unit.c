@@ -20,9 +20,6 @@
 #include "unit.h"
 #include "planner.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 typedef enum { BY_ADDITION, BY_LAYER, BY_OPERATOR, WAYS } Grouping;
 
 static bool adds(const Op *o, const Arg *a)

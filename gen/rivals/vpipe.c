@@ -29,14 +29,10 @@
  * Not handled: moving layers while the job runs.
  */
 #include "pipedream_dp.h"
-#include "base/triples.h"
 #include "moves.h"
 #include "fates/choices.h"
 #include "planner.h"
 #include "unit.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 typedef struct { int unit; Ns mebibyte; } Rate;
 

@@ -30,7 +30,6 @@
 #include "sched.h"
 
 #include <limits.h>
-#include <string.h>
 
 typedef struct { int p, i, m, v, g; Loc at; } BeatsNames;
 typedef struct { int chunk, mb; } BeatWork;

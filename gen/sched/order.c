@@ -21,8 +21,6 @@
  */
 #include "sched.h"
 
-#include <string.h>
-
 #define LATER(word)
 /* By the row of schedules[]: the lists of all devices, or nonzero. */
 static int (*const makers[])(Plan *p) = {

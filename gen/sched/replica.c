@@ -34,8 +34,6 @@
  */
 #include "sched.h"
 
-#include <string.h>
-
 int plan_replicas(const Plan *p)
 {
     return p->replicas > 1 ? p->replicas : 1;

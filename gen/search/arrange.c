@@ -28,8 +28,6 @@
 #include "budgets.h"
 #include "exact/exact.h"
 
-#include <string.h>
-
 /* ---- kinds ------------------------------------------------------------------------------------------------------- */
 
 static bool same_wire(const Wire *a, const Wire *b)

@@ -15,8 +15,6 @@
 #include "planner.h"
 #include "remedy.h"
 
-#include <string.h>
-
 Bytes *least_memory(const Model *m, int stages)
 {
     int devices = devices_for(m, stages);

@@ -13,8 +13,6 @@
 #include "budgets.h"
 #include "list.h"
 
-#include <string.h>
-
 typedef struct {                /* one graph, depth and schedule under all orders */
     const Graph *g;
     const Model *m;

@@ -29,7 +29,6 @@
 #include "passes.h"
 #include "search.h"
 #include "shorter.h"
-#include <string.h>
 
 typedef struct {
     const Options *x;

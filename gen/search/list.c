@@ -27,8 +27,6 @@
 #include "tune/paces.h"
 #include "tune/star_depths.h"
 
-#include <string.h>
-
 /* ---- the list -------------------------------------------------------------------------------------------------------- */
 
 /* Plans with several chunks a device are many, for cuts that were expected to be slower may be faster. */

@@ -9,8 +9,6 @@
 #include "budgets.h"
 #include "planner.h"
 
-#include <string.h>
-
 static void take(Candidate *k, Plan *p, Proof proof)
 {
     if (k->best && k->best != k->first && k->best != p)

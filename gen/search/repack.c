@@ -19,8 +19,6 @@
 #include "candidate.h"
 #include "budgets.h"
 
-#include <string.h>
-
 /* ---- the target limit of a stage --------------------------------------------------------------------------------------- */
 
 #define NONE INT64_MAX

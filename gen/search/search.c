@@ -17,8 +17,6 @@
 #include "planner.h"
 #include "rivals/twobw.h"
 
-#include <string.h>
-
 /* Why there is no such list of so many stages; NULL: there is. */
 static const char *refuses(const Graph *g, const Model *m, const Schedule *k, int stages)
 {

@@ -23,8 +23,6 @@
 #include "key.h"
 #include "planner.h"
 
-#include <string.h>
-
 const Model *shorter(const Options *x, const Model *m, int times, int spare)
 {
     const Schedule *k = schedule_open(m->plan.schedule) ? NULL : schedule_of(m->plan.schedule);

@@ -16,8 +16,6 @@
  * needs   any graph, bound or not.  fails  reading: with err() at what is wrong; what is read has passed graph_fault().
  */
 #include "text_graph.h"
-#include <inttypes.h>
-#include <string.h>
 
 /* ---- tables ------------------------------------------------------------------------------------------------------ */
 

@@ -24,7 +24,6 @@
  */
 #include "text_graph.h"
 #include <ctype.h>
-#include <string.h>
 
 typedef struct { DevicePlan d; Bytes target; } Machine;         /* with what Plan says about it */
 typedef struct { Fate is; } TextChoice;

@@ -18,13 +18,9 @@
  * Cost: n log n in names.  docs/text.md lists the records.
  */
 #include "text.h"
-#include "base/file.h"
 #include <ctype.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- references -------------------------------------------------------------------------------------------------- */
 

@@ -13,10 +13,7 @@
  * Cost: a conversation of n answers is written 2 n + 1 times.
  */
 #include "chat.h"
-#include "base/file.h"
-#include "base/quote.h"
 #include "render.h"
-#include <string.h>
 #include <unistd.h>
 
 typedef struct { Steps steps; Value names; } Template;

@@ -9,8 +9,6 @@
  */
 #include "render.h"
 #include <ctype.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* An expression of so many characters beside its texts, and so many blocks in one another, fit the stack of those who read and
  * compute them. */

@@ -6,8 +6,6 @@
 #include "render.h"
 #include <ctype.h>
 #include <setjmp.h>
-#include <stdlib.h>
-#include <string.h>
 
 typedef struct { const char *name; Value *value; } Bound;
 typedef struct { VEC(Bound) names; int scope; Text text; Rendered *to; jmp_buf out; } Run;

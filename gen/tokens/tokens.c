@@ -7,12 +7,7 @@
  */
 #include "command.h"
 #include "chat.h"
-#include "base/file.h"
-#include "base/option.h"
-#include "base/quote.h"
 #include "rt/tokens/tokens.h"
-#include <stdlib.h>
-#include <string.h>
 
 enum { MOST = 1 << 29 };         /* so that numbers of tokens fit */
 

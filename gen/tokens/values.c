@@ -4,8 +4,6 @@
  */
 #include "render.h"
 #include "rt/json.h"
-#include <stdlib.h>
-#include <string.h>
 
 Value value_string(const char *s)
 {

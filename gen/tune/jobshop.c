@@ -25,8 +25,6 @@
  */
 #include "jobshop.h"
 
-#include <string.h>
-
 /* ---- the step of given lists ----------------------------------------------------------------------------------------- */
 
 static Ns length(const JobShop *x, int kind, int chunk)

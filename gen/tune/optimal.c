@@ -21,8 +21,6 @@
 #include "budgets.h"
 #include "exact/facts.h"
 
-#include <string.h>
-
 typedef struct {
     const Plan *p;              /* has the cuts */
     const Bytes *limit;

@@ -23,8 +23,6 @@
 #include "budgets.h"
 #include "exact/facts.h"
 
-#include <string.h>
-
 #define NEVER INT64_MAX
 
 /* What the lists of a device say of its memory: its numbers; how early receives are posted, how late sends are waited for. */

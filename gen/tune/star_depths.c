@@ -11,9 +11,6 @@
 #include "star_depths.h"
 #include "budgets.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 void star_depths(const Ns *load, int stages, Ns period, int *depth)
 {
     Ns sum = 0;

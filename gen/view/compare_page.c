@@ -7,7 +7,6 @@
  * bar, or the limit does where it is near.  Rows stand by step.
  */
 #include "compare.h"
-#include "base/file.h"
 #include "emit/page.h"
 #include <inttypes.h>
 #include <string.h>

@@ -4,7 +4,6 @@
  */
 #include "events.h"
 #include <math.h>
-#include <string.h>
 
 bool json_number(Json *j, double *x)
 {

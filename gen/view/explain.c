@@ -10,8 +10,6 @@
 #include "search/search.h"
 #include "budgets.h"
 #include "emit/emit.h"
-#include <stdlib.h>
-#include <string.h>
 
 typedef struct { FILE *f; const Plan *p; const Graph *g; } Topic;
 

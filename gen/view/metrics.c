@@ -8,8 +8,6 @@
  * logs that have none, so that one log always makes the same file.
  */
 #include "events.h"
-#include "base/file.h"
-#include <string.h>
 
 enum { NAME = 256, OF_STEP = 1, OF_EVAL = 2, NAMED = 20 };
 static const struct { const char *name; int of; } series[] = {

@@ -23,7 +23,6 @@
  * A question past its own part takes the first choices that fit.  Remedies without a turn are named as not tried.
  */
 #include "nofit.h"
-#include "base/quote.h"
 #include "budgets.h"
 #include "search/candidate.h"
 #include "search/least.h"

@@ -12,8 +12,6 @@
 #include "emit/page.h"
 #include "mem/unpooled.h"
 #include "search/search.h"
-#include <inttypes.h>
-#include <string.h>
 
 static double ms(Ns ns)
 {

@@ -14,7 +14,6 @@
 #include "emit/page.h"
 #include "rt/few.h"
 #include "view.h"
-#include <string.h>
 
 enum { MOST_VALUES = 8 };
 

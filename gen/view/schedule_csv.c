@@ -7,7 +7,6 @@
  */
 #include "view.h"
 #include "passes.h"
-#include "base/file.h"
 
 typedef struct {
     const Plan *p;

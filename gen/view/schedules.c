@@ -9,7 +9,6 @@
  * Options of single schedules, as plan.group or plan.warmup, hold for the rows that have them.
  */
 #include "compare.h"
-#include "base/file.h"
 #include "emit/emit.h"
 #include "view/nofit.h"
 #include "search/search.h"

@@ -3,7 +3,6 @@
  * totals.c: the table that `dpgen check` prints.
  */
 #include "view.h"
-#include <inttypes.h>
 
 /* 124439808 as 124,439,808. */
 static const char *grouped(int64_t n)

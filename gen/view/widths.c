@@ -5,8 +5,6 @@
  * Such a plan is not laid out or simulated: copies and degrees may be any number, and the file has no kernels.
  */
 #include "compare.h"
-#include <inttypes.h>
-#include <string.h>
 
 static double ms(Ps ps)
 {

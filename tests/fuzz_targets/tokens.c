@@ -3,7 +3,7 @@
  * tokens: a tokenizer, which then encodes its own file.
  */
 #include "target.h"
-#include "base/file.h"
+#include "base.h"
 #include "rt/tokens/tokens.h"
 
 static void take(const uint8_t *data, size_t n)
