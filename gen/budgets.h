@@ -24,11 +24,8 @@ enum {
     LEAST_FAST = 9,             /* targets of fast plans, a 128th apart, where chunks share a device: near-least.yaml had no
                                    plan at 40 KiB, and one at 38; it goes on from a smaller plan */
     LEAST_PROBES = 6,           /* limits tried below a plan, a 256th apart: 1771 MiB of a t5-small became 1733 */
-    MOVED_WORK = 100000000,     /* calls replayed for all cuts of a plan moved by one operator: some 5 s */
     LAID_OUT = 10,              /* ... and each call of a step that is laid out, ... */
     LISTED_CALLS = 100000,      /* ... but for so many: PASSES stand for them */
-    MOVED_CALL = 30,            /* that a call of a step with a moved cut takes; where all cuts take more than MOVED_WORK, none
-                                   is moved: 63 cuts of 70 billion parameters took 2 minutes */
     PASSES = 100,               /* calls that all passes over one operator of a plan count as */
     BUILDING = 300,             /* ... and building its graph, with its costs */
     ROUNDS = 4,             /* feeding packed sizes back to a planner; not tuned */
@@ -110,7 +107,6 @@ enum {
 #define SHOWN_STEPS  INT64_C(300000000)     /* of the plan that it shows */
 #define FULL_STEPS   INT64_C(5000000000)    /* of all other layouts of a question; with 3 a plan near its least limit was 33 %
                                                slower */
-#define MOVED_STEPS  INT64_C(1000000000)    /* of all cuts of a plan moved by one operator, as MOVED_WORK */
 #define TRIAL_STEPS  INT64_C(3000000000)    /* of all trials of a question, which only have to fit: some 15 s */
 enum {
     LONG_STEPS = 5000000,       /* of LAYOUT_STEPS, before gen/pack is asked; and of each device after TRIAL_STEPS */

@@ -406,7 +406,7 @@ static void try_again(void *ctx)
     search_all(ctx);
 }
 
-Plan *search_again(const Plan *p, const Model *m, const Ints *cuts, const Ask *left, Plan **failed)
+Plan *search_again(const Plan *p, const Model *m, const Ints *cuts, Plan **failed, bool *spent)
 {
     static const Options quiet;
     const Schedule *k = schedule_of(p->schedule);
@@ -414,12 +414,14 @@ Plan *search_again(const Plan *p, const Model *m, const Ints *cuts, const Ask *l
     Candidate *one = PUSH(&s.all);
     *one = (Candidate){.x = &quiet, .g = p->g, .c = p->c, .m = m, .stages = plan_stages(p), .schedule = k,
                        .key = numeric_key(p->g, m, p->c)};
-    one->ask = (Ask){.choice = p->ask.choice, .effort.estimate_only = true, .work = left->work, .trials = left->trials};
+    one->ask = (Ask){.choice = p->ask.choice, .effort.estimate_only = true,
+                      .work = purse_new(NULL, QUESTION_WORK), .trials = purse_new(NULL, TRIAL_STEPS)};
     one->ask.choice.cuts = cuts;
     one->ask.choice.planner = NULL;
     one->ask.choice.copy_slack = COPY_SLACK_ALL;
     one->ask.choice.narrow = 0;
     bool model = diag_accepts(try_again, &s);
+    *spent = !purse_left(s.all.at[0].ask.work);
     *failed = model ? search_failed(&s) : NULL;
     return model ? search_best(&s) : NULL;
 }
