@@ -6,6 +6,7 @@
 #include "planner.h"
 #include "budgets.h"
 
+#include <limits.h>
 #include <string.h>
 
 const Planner planners[] = {
