@@ -64,7 +64,7 @@ limited() {
     [ -n "$most" ] && [ -n "$least" ] &&
         awk -v q="$1" -v least="$least" -v most="$most" -v share="$2" 'BEGIN {
             most = most / 1048576 + 1056
-            printf "%s --limit %dMiB\n", q, most > least ? least + share * share * (most - least) + 1 : least }'
+            printf "%s --limit %dMiB\n", q, (most > least ? least + share * share * (most - least) + 1 : least) }'
 }
 
 sed -e '/^#/d' -e '/^$/d' -e :again -e '/\\$/N; s/\\\n/ /; t again' bench/corpus/cases | sed 's/^[^ ]* *//' |

@@ -13,51 +13,43 @@ enum {
     SHORTER_PLACES = 4096,      /* micro-batches of all devices in a step that is searched for a longer one: 9 s for 70 billion
                                    parameters */
     SHORTER_SPARE = 128,        /* part of the memory that its layouts leave free: 64 of 256 micro-batches took 0.9 % less */
-    SEARCH_WORK = 200000000,    /* calls replayed for prices in one search, some 8 s; then the best so far is the answer */
-    FIRST_WORK = 100000000,     /* ... and this much of them while no plan is found */
-    REPORT_WORK = 70000000,      /* ... in all remedies of a report that nothing fits ... */
+    SEARCH_WORK = 200000000,    /* calls replayed for prices in one search, some 8 s; then the best so far is the answer.  As
+                                   many for the plan of least bytes: tinyllama on five devices of 11 GiB */
+    FIRST_WORK = 100000000,     /* ... while no plan is found; of all remedies of a report that nothing fits */
+    QUESTION_WORK = 25000000,   /* ... of one of them, of a row of a table, of one more question about a plan; then the first
+                                   choices that fit are the answer */
+    LEAST_QUESTION = 5000000,   /* ... of one for the plan of least bytes: those that fit take 1 to 5 million, others all */
+    ROW_WORK = 2500000,         /* ... of a row that schedule: auto tries beside gpipe and 1f1b */
     SHOWN_OPERATORS = 20000,    /* of graphs that a report lays out: one layout costs the square of its buffers */
-    BLAME_WORK = 15000000,      /* ... and before, to find the stage that lacks least */
-    QUESTION_WORK = 25000000,    /* ... in each of them, then its first choices that fit are the answer; in a row of a table */
-    LEAST_WORK = 200000000,     /* in all questions for the plan of least bytes: tinyllama on five devices of 11 GiB */
-    LEAST_QUESTION = 5000000,   /* ... in each: those that fit take 1 to 5 million, and those that fail take all they get */
     LEAST_FAST = 9,             /* targets of fast plans, a 128th apart, where chunks share a device: near-least.yaml had no
                                    plan at 40 KiB, and one at 38; it goes on from a smaller plan */
     LEAST_PROBES = 6,           /* limits tried below a plan, a 256th apart: 1771 MiB of a t5-small became 1733 */
-    MOVED_WORK = 100000000,     /* calls replayed for all cuts of a plan moved by one operator: some 5 s */
     LAID_OUT = 10,              /* ... and each call of a step that is laid out, ... */
     LISTED_CALLS = 100000,      /* ... but for so many: PASSES stand for them */
-    MOVED_CALL = 30,            /* that a call of a step with a moved cut takes; where all cuts take more than MOVED_WORK, none
-                                   is moved: 63 cuts of 70 billion parameters took 2 minutes */
     PASSES = 100,               /* calls that all passes over one operator of a plan count as */
     BUILDING = 300,             /* ... and building its graph, with its costs */
-    ROUNDS = 4,             /* feeding packed sizes back to a planner; not tuned */
-    REPACKS = 8,            /* plans of one bisection of target limits: 1/256 of a limit */
-    SLOWER = 12,            /* of the expected step, that a plan may take longer at first: tried on one case */
+    ROUNDS = 4,             /* feeding packed sizes back to a planner; cuts and rooms that `optimal` climbs under; not tuned */
+    REPACKS = 8,            /* plans of one bisection of target limits: 1/256 of a limit; rounds of asking chunks that share a
+                               device to be smaller */
+    NEAR_PART = 16,         /* of a step, that a plan may take longer and still be worth a look: with its cuts packed, with
+                               other fates, or without other depths */
     TRIALS = 24,            /* moved cuts: four rounds of six moves; not tuned */
-    TRIED = 8000,           /* operators of all moved cuts together: large models try fewer */
+    TRIED = 8000,           /* operators of all moved cuts together, and of all device orders: large models try fewer */
     TRIAL_REPACKS = 3,      /* plans for one moved cut: enough to see whether it can win */
-    CUT_OPERATORS = 600,    /* operators of graphs with expected cuts that are laid out; not tuned */
     CUTS_TRIED = 4000,      /* operators of all cuts laid out once */
     CUTS_PACKED = 2400,     /* ... and of those packed again under other limits, which takes up to REPACKS plans each */
     PERIODS = 8,            /* periods that 1f1b* tries: the first that change a depth; not tuned */
     GROUPED_STAGES = 3,     /* stages of a group, as if loads were equal, that 1f1b* tries; not tuned */
-    NEAR_DEEP = 16,         /* ... unless 1f1b's own depths are this near to their bound, a part of it */
     PROVEN_DEPTHS = 3,      /* that 1f1b* plans with a proof, of those expected within an eighth of the best; not tuned */
-    ROWS_WORK = 10000000,       /* calls replayed for rows that schedule: auto tries beside gpipe and 1f1b, some 0.4 s ... */
-    DEGREES_WORK = 40000000,    /* ... for numbers of devices of a stage, with the stages that go with each, some 2 s */
-    ROW_WORK = 2500000,         /* ... and for one of them */
     LEAST_GAIN = 64,            /* of the step, that a row has to promise: below, messages and packing decide */
     CHUNKS = 4,             /* a device, at most, of plan.chunks: auto: each number is a search, and messages grow with it */
     PACE_TRIALS = 400,      /* leads and lags that zb* compares for one cut: eight devices meet a hundred before they stop */
     OPTIMAL_STEPS = 40000000,   /* computations that `optimal` looks at for one cut, some 0.5 s; every start has its share */
     OPTIMAL_MOVES = 200000, /* ... and so many moves at most */
     OPTIMAL_STARTS = 6,     /* lists it climbs from: the best ones of the rows, and of greedy ones */
-    OPTIMAL_ROUNDS = 4,     /* cuts that it climbs under, and rooms of one climb that memory may shrink */
     ORDERS = 1000,          /* device orders written down, of graphs of up to a thousand operators */
     LEAST_ORDERS = 8,       /* orders planned at least ... */
-    MOST_ORDERS = 64,       /* ... and at most ... */
-    ORDER_OPERATORS = 8000, /* ... and as many as these operators allow */
+    MOST_ORDERS = 64,       /* ... and at most */
     MOST_WIDTHS = 16384,    /* lists of devices of each stage that plan.widths: auto looks at: those of 16 devices are 12,000 */
     TRIED_WIDTHS = 32,      /* ... and those of them that it searches, the best guesses first; equal ones are not counted */
     MOST_SETS = 1 << 16,    /* of devices that the dynamic program over orders may meet: its table has a row for each */
@@ -78,52 +70,42 @@ enum {
     APART_PARTS = 16,           /* of the way from what is refuted to the best plan: a first target; the next is twice as far */
     GRID_CUTS = 384,            /* cuts on the grid, and 8 a chunk: reach() costs the square of them */
     COARSE_CUTS = 96,           /* ... and before, where memory is short: prices are needed, few cuts get by with few */
-    NEARLY_AS_FAST = 16,        /* a plan slower by up to this part may be better with other fates */
-    FULL_HALVINGS = 12,         /* of the time of the longest full chunk: they end before at 1/256 of it */
     NEAR_OPERATORS = 4,         /* at the end of a run, one of them begins its path: see frontier.c; ends of the longest run */
     BRUTE_OPERATORS = 24,       /* of planner brute: binomial(24, 4) cuts */
     BRUTE_CHUNKS = 5,
-    BRUTE_TENSORS = 12,         /* ... and 2^12 choices a run; above, price_best chooses */
 };
 
 /* ---- fates/, replay/ ----------------------------------------------------------------------------------------------- */
 enum {
-    ENUMERATED_FATES = 1 << 12, /* choices of a run that are all tried: twelve tensors, each kept or made again */
+    FATE_TENSORS = 12,          /* kept or made again: so many choices of a run are all tried, and by planner brute too */
     HUNT_CALLS = 50000,         /* calls replayed by a larger run: three times as many changed no plan by a ten-millionth */
     LEAST_REPLAYS = 40,         /* ... and this at least, however long a replay is */
     KNAPSACK_WIDTH = 512,       /* points of a row of the table: its memory is width times layers */
     KNAPSACK_LAYERS = 256,      /* of the table: equal tensors take one for each power of two of their number */
-    KNAPSACK_REPLAYS = 12,      /* halvings of the bytes to free: what the choice frees is known after a replay */
     BRIEF_PATTERNS = 32,        /* blocks at most, once the work of the whole search is spent */
     OFFLOAD_REPLAYS = 200,      /* beside those left, for each order of sending tensors away */
+    HALVINGS = 12,              /* of the bytes that a knapsack frees, a floor's interval, the longest full chunk's time */
     PRICE_CLASSES = 32,         /* prices a byte that a floor tells apart: its cost grows with them */
-    SPEED_STEPS = 16,           /* halvings of a floor's interval */
     FLOOR_ROUNDS = 6,           /* of taking what is made again from the time of copies: later ones add little */
 };
 
 /* ---- mem/ -------------------------------------------------------------------------------------------------------- */
 #define LAYOUT_STEPS INT64_C(300000000)     /* a device: with two thirds of it tiny-t5 in 16 micro-batches was not within 3 % of
                                                its live bytes */
-#define REPORT_STEPS INT64_C(400000000)     /* of all remedies of a report that nothing fits: some 2 s */
-#define LEAST_STEPS  INT64_C(800000000)     /* of all questions for the plan of least bytes; with less than 740 near-least.yaml
-                                               has no plan below 53 KiB; then layouts are brief */
-#define SHOWN_STEPS  INT64_C(300000000)     /* of the plan that it shows */
-#define FULL_STEPS   INT64_C(5000000000)    /* of all other layouts of a question; with 3 a plan near its least limit was 33 %
-                                               slower */
-#define MOVED_STEPS  INT64_C(1000000000)    /* of all cuts of a plan moved by one operator, as MOVED_WORK */
-#define TRIAL_STEPS  INT64_C(3000000000)    /* of all trials of a question, which only have to fit: some 15 s */
+#define LEAST_STEPS  INT64_C(800000000)     /* of all questions for the plan of least bytes, and of all remedies of a report;
+                                               with less than 740 near-least.yaml has no plan below 53 KiB */
+#define SEARCH_STEPS INT64_C(5000000000)    /* of all trials of a question, which only have to fit, and of its other layouts;
+                                               with 3 a plan near its least limit was 33 % slower */
 enum {
-    LONG_STEPS = 5000000,       /* of LAYOUT_STEPS, before gen/pack is asked; and of each device after TRIAL_STEPS */
-    IDLE_STEPS = 40000000,      /* between two questions whether a layout that does not fit is far from it */
+    LONG_STEPS = 5000000,       /* of LAYOUT_STEPS, before gen/pack is asked; and of each device after SEARCH_STEPS */
+    IDLE_STEPS = 40000000,      /* between two questions whether a layout that does not fit is far from it: by more than ... */
     IDLE_PART = 5,              /* of them, without a lower layout, end the search of one that fits: a tenth less time */
-    FAR_STEPS = 60000000,       /* before one that is above its limit by more than ... */
     FAR_PART = 64,              /* ... this part is given up: zb* of GPT-2 774M on V100s takes half the time, and is faster */
     SOON_STEPS = 1500000,       /* of LAYOUT_STEPS, for the fixed orders and for the first shaken ones */
     PROMOTED_ORDERS = 30,       /* made from one order by promotion, before the next one is drawn */
     ALONE_STEPS = 80000000,     /* that gen/pack may take for the layout of one device */
     ALONE_RECTANGLES = 4000,    /* that it is asked about: the cost grows with the square */
     UNPOOLED_STEPS = 20000000,  /* that it may take for the bound without pools, which is only printed */
-    UNPOOLED_RECTANGLES = 4000, /* above, nothing is said about pools */
     EXTRA_POOLS = 48,           /* that a device may open beside those of lower ... */
     OPENED_POOLS = 12,          /* ... and those of one buffer each, by first fit */
     HOST_SLOTS = 16,            /* of a host block, placed one by one: a pair of blocks costs the product of their slots */
@@ -150,13 +132,11 @@ enum {
 enum {
     SHARE_PRICES = 12,          /* of memory that a chunk is priced under, to share that of a device */
     SHARE_FAR = 4,              /* over the limit by more than such a part of it is far: 70B on 64 stages, by 1.6 */
-    SHARE_ROUNDS = 8,           /* of asking chunks that share a device to be smaller: the plan that is over least goes on */
-    OPS_ANY = 1 << 30,          /* graphs for which a planner's answer begins exact, or stands beside it: even costs nothing */
-    OPS_MANY = 1200,            /* ... a planner of small cost; T5-large at 128 on four V100 had a plan of interval alone */
-    OPS_LARGE = 2500,           /* whole plans that stand beside exact's where that is not near its bound: DawnPiper's ... */
-    OPS_HUGE = 6000,            /* ... and those of small cost: AmoebaNet-D of 72 layers has 4,600 */
-    OPS_SOME = 600,             /* ... one that lists what fits */
-    OPS_FEW = 300,              /* ... one that plans three times */
+    OPS_SOME = 600,             /* operators of graphs for which exact begins with the answer of a planner that lists what fits,
+                                   or plans three times; of those with expected cuts that are laid out */
+    OPS_MANY = 1200,            /* ... of a planner of small cost, or whole plans of DawnPiper stand beside exact's where it is
+                                   not near its bound; T5-large at 128 on four V100 had a plan of interval alone */
+    OPS_HUGE = 6000,            /* ... whole plans of a planner of small cost do: AmoebaNet-D of 72 layers has 4,600 */
 };
 
 /* ---- rivals/: as their papers say, or within a second -------------------------------------------------------------- */
@@ -172,10 +152,9 @@ enum {
     MOST_PREFIXES = 60000,      /* downward-closed, of a graph: they are kept, each as a set of nodes */
     MOST_PLACES = 8192,         /* of a pipeline in its devices: a set of them and the last one; 45 each of two kinds */
     MOST_ENDS = 20000000,       /* places times prefixes, which are remembered: 160 MB */
-    MOST_LOOKS = 400000000,     /* at a node while enumerating, at a pair while bisecting */
+    MOST_LOOKS = 400000000,     /* at a node while enumerating, a pair while bisecting, an end where orders are searched */
     WIDTH_PREFIXES = 40000,     /* where stages have widths: every pair of them is priced */
     LEVEL_PREFIXES = 700,       /* of PipeDream's program, which costs their cube at every level but the last */
     KNAPSACK_LOOKS = 200000,    /* at a choice of what is computed again in one stage */
-    ORDER_LOOKS = 400000000,    /* at a node or an end of a stage, where orders are searched: two seconds */
 };
 #endif

@@ -88,7 +88,7 @@ static int plan_model(const Options *x, const Model *m)
     if (x->json)
         emit_plan_json(stdout, p);
     else
-        view_plan(stdout, p, !is_plan(x->from) && !status);
+        view_plan(stdout, p);
     if (!x->json && x->chain.prefixes)
         bottleneck_text(stdout, &x->chain);
     return status;

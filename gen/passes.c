@@ -298,7 +298,7 @@ Plan *run_longer(const Options *x, const Plan *of, const Graph *g, const Cost *c
     Ask ask = of->ask;
     ask.more = ask.effort.below_step = ask.effort.cutoff = 0;
     ask.work = ask.layouts = NULL;
-    ask.trials = purse_new(NULL, FULL_STEPS);   /* as the shorter step, it only has to fit */
+    ask.trials = purse_new(NULL, SEARCH_STEPS);   /* as the shorter step, it only has to fit */
     Plan *p = new_plan(g, c, m, plan_stages(of), of->schedule, &ask), with = *p;
     *why = NO_PLAN;
     with.chunk = of->chunk, with.target = of->target, with.fate = of->fate, with.key = numeric_key(g, m, c);

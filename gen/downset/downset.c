@@ -339,7 +339,7 @@ bool downset_chain(const Dag *d, const ForeignPlaces *p, int most, ForeignChain 
     most = most < MOST_ENDS / p->at.n ? most : MOST_ENDS / p->at.n;
     *c = (ForeignChain){.all = enumerate(&s, most)};
     if (!c->all)
-        return orders_chain(d, p, ORDER_LOOKS, c);
+        return orders_chain(d, p, MOST_LOOKS, c);
     for (int x = 0; x < s.at.n; x++)
         s.at.at[x].leaves = leaves(d, s.at.at[x].bits);
     if (s.at.n > 1)

@@ -9,7 +9,7 @@
  * shares prices, constraints and the objective with the planners, and no part of any search.
  *
  * Fates are chosen run by run: the cheapest that fits.  This is exact where the objective does not fall when a chunk takes
- * longer.  Runs with more than 2^BRUTE_TENSORS choices are priced by price_best.
+ * longer.  Runs with more than 2^FATE_TENSORS choices are priced by price_best.
  *
  * Cost: binomial(n, chunks) plans and n^2/2 2^tensors prices.  Not handled: more than BRUTE_OPERATORS operators are refused.
  */
@@ -72,18 +72,18 @@ static const Price *run(Brute *x, int chunk, int first, int last)
 {
     const Graph *g = x->q->p->g;
     Price **known = &x->run[((size_t)chunk * (size_t)x->q->n + (size_t)first) * (size_t)x->q->n + (size_t)last];
-    int open[BRUTE_TENSORS], n = 0, sets = 1;
+    int open[FATE_TENSORS], n = 0, sets = 1;
     if (*known)
         return *known;
-    for (int t = 0; t < g->tensor.n && sets <= 1 << BRUTE_TENSORS; t++) {
+    for (int t = 0; t < g->tensor.n && sets <= 1 << FATE_TENSORS; t++) {
         int op = g->tensor.at[t].op;
         if (op < first || op > last || !x->may[t])
             continue;
         sets *= ways(x, t);
-        if (sets <= 1 << BRUTE_TENSORS)
+        if (sets <= 1 << FATE_TENSORS)
             open[n++] = t;
     }
-    if (sets <= 1 << BRUTE_TENSORS)
+    if (sets <= 1 << FATE_TENSORS)
         return *known = enumerate(x, chunk, first, last, open, n);
     *known = alloc(sizeof **known);
     **known = *price_best(x->q->prices, first, last, chunk);

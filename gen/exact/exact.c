@@ -153,7 +153,7 @@ bool exact_judge(ExactSearch *s, const int *last)
     }
     s->least = promised < s->least ? promised : s->least;
     Ns value = value_of(s, last, s->price);
-    if (s->all && value - value / NEARLY_AS_FAST < s->best.value)
+    if (s->all && value - value / NEAR_PART < s->best.value)
         fate = hide(s, last, &value);
     if (value >= s->best.value)
         return false;
@@ -456,7 +456,7 @@ static void try_any(ExactSearch *s)
     Ns low = 0, high = fill(s, NEVER - 1);
     for (int c = 0; c < s->q->chunks; c++)
         low += facts_time(s->x, c, 0, s->q->n - 1) / s->q->chunks / s->q->chunks;
-    for (int i = 0; i < FULL_HALVINGS && high != NEVER && !prices_spent(s->q->prices) && high - low > low / 256; i++) {
+    for (int i = 0; i < HALVINGS && high != NEVER && !prices_spent(s->q->prices) && high - low > low / 256; i++) {
         Ns mid = low + (high - low) / 2, worst = fill(s, mid);
         if (worst == NEVER)
             low = mid;

@@ -7,7 +7,7 @@
  *
  * Method: live_load judges every choice, by the same replay for all.  No estimate is believed.
  *
- *   up to ENUMERATED_FATES choices, twelve tensors where nothing is offloaded: all of them, by depth first search.  A
+ *   up to 2^FATE_TENSORS choices, twelve tensors where nothing is offloaded: all of them, by depth first search.  A
  *   tensor counts if
  *     backward reads it, or if something that counts is made from it.  Two bounds cut the tree.  A tensor decided to be dropped
  *     that is read costs at least its operator once.  A tensor decided to be kept that is read is saved by every micro-batch at
@@ -17,14 +17,14 @@
  *     offload_choice.c).  Each is right somewhere; the best of them is improved step by step (improve.c)
  *
  * Keeping nothing is not the least memory: rebuilt tensors live beside gradients.  So where nothing seems to fit, the answer is
- * the least that was met.  Up to ENUMERATED_FATES choices it is proven to be the least.
+ * the least that was met.  Up to so many choices it is proven to be the least.
  *
  * Source: Checkmate (Jain et al., 2020) and MONeT (Shah et al., 2021) solve an integer program, exact and slow, with
  * rebuilding more than once.  rotor (Beaumont et al., 2019) is optimal for chains of blocks.  Capuchin (Peng et al., 2020) is
  * greedy by bytes per second.  A planner that compares thousands of runs needs microseconds, and a pipeline stage has few
  * candidates that are not equal to others.
  *
- * Cost: at most ENUMERATED_FATES replays of a run that small; above, about HUNT_CALLS calls of replays, whatever the run.
+ * Cost: at most 2^FATE_TENSORS replays of a run that small; above, about HUNT_CALLS calls of replays, whatever the run.
  */
 #include "hunt.h"
 #include "budgets.h"
@@ -239,11 +239,11 @@ static void enumerate(Hunt *h)
         every(h, 0, s, true);
 }
 
-/* The number of choices; more than ENUMERATED_FATES are not counted. */
+/* The number of choices; more than 2^FATE_TENSORS are not counted. */
 static int choices(const Hunt *h)
 {
     int n = 1;
-    for (int i = 0; i < h->n && n <= ENUMERATED_FATES; i++)
+    for (int i = 0; i < h->n && n <= 1 << FATE_TENSORS; i++)
         n *= 1 + ((h->item[i].may & MAY_DROP) > 0) + ((h->item[i].may & MAY_SEND) > 0);
     return n;
 }
@@ -350,7 +350,7 @@ Load fates_choose(Hunt *h, int first, int last, int chunk, Bytes limit, int *fat
     h->calls = live_calls(h->live, first, last) + 1;
     h->spent = hunt_spent(h);
     h->budget = h->spent ? 0 : HUNT_CALLS / h->calls + LEAST_REPLAYS;
-    if (choices(h) > ENUMERATED_FATES)
+    if (choices(h) > 1 << FATE_TENSORS)
         search(h);
     else if (h->n > 0)
         enumerate(h);

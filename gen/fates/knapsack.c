@@ -13,7 +13,7 @@
  *
  * Source: Nemhauser and Ullmann, Discrete dynamic programming and capital allocation, 1969.
  *
- * Cost: items times KNAPSACK_WIDTH, and KNAPSACK_REPLAYS replays.
+ * Cost: items times KNAPSACK_WIDTH, and HALVINGS replays.
  *
  * Not handled: prices that depend on each other.  improve.c and the other seeds are for that.
  */
@@ -152,7 +152,7 @@ void seed_knapsack(Hunt *h)
     hunt_all(h, FATE_KEEP);
     Load l = hunt_judge(h);
     Bytes low = 0, high = -1, free = 0;         /* too little, enough as far as known */
-    for (int round = 0; round < KNAPSACK_REPLAYS && high - low != 1; round++) {
+    for (int round = 0; round < HALVINGS && high - low != 1; round++) {
         free = high >= 0 ? low + (high - low) / 2 : free + (l.need - h->limit + h->others) / (h->others + 1);
         if (!choose(h, free))
             return;

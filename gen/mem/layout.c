@@ -166,7 +166,7 @@ static void shake(Placer *w, Layout *best, Good *good, Bytes enough, int64_t unt
 /* Far too high, and late? */
 static bool is_far(const Placer *w, const Layout *best, Bytes most)
 {
-    if (w->left >= LAYOUT_STEPS - FAR_STEPS)
+    if (w->left >= LAYOUT_STEPS - IDLE_STEPS)
         return false;
     return best->top > most && best->top - most > most / FAR_PART;
 }
@@ -203,7 +203,7 @@ static void take_slots(Mem *m, const Layout *l, int x)
 
 Purse *trials_of(const Ask *ask)
 {
-    return ask->trials ? ask->trials : purse_new(NULL, TRIAL_STEPS);
+    return ask->trials ? ask->trials : purse_new(NULL, SEARCH_STEPS);
 }
 
 Bytes mem_place(Mem *m, Place *place)

@@ -11,7 +11,7 @@
  *
  *   needs   a plan after mem     fills   dev[].unpooled, dev[].proven     fails   never
  *
- * Cost: that of the search, UNPOOLED_STEPS at most.  Not handled: above UNPOOLED_RECTANGLES rectangles nothing is said.
+ * Cost: that of the search, UNPOOLED_STEPS at most.  Not handled: above ALONE_RECTANGLES rectangles nothing is said.
  */
 #include "mem.h"
 #include "unpooled.h"
@@ -40,7 +40,7 @@ static void pack_device(Plan *p, int device)
     int n;
     Block *block = mem_blocks(&m, &n);
     d->unpooled = 0;
-    if (n > UNPOOLED_RECTANGLES)
+    if (n > ALONE_RECTANGLES)
         return;
     Packing r = pack_least(block, n, UNPOOLED_STEPS);
     const char *fault = pack_fault(block, n, r.height);

@@ -560,12 +560,12 @@ static bool share(const Plan *p, Sharing *x)
     bool open = true, far = false;
     x->share = price_whole(p, x->limit);
     x->over = INT64_MAX;
-    for (int round = 0; round < SHARE_ROUNDS && open && !far && !(round && is_spent(p)); round++) {
+    for (int round = 0; round < REPACKS && open && !far && !(round && is_spent(p)); round++) {
         bool found = try_shares(p, x, &q, &a, &open);
         far = x->over > x->limit[0] / SHARE_FAR && plan_cuts(p)->n == 0;
         open = found && x->over > 0 && cap_largest(p, &q, &a, x->limit, x->share);
     }
-    for (int round = 0; round < SHARE_ROUNDS && far && !is_spent(p); round++) {
+    for (int round = 0; round < REPACKS && far && !is_spent(p); round++) {
         share_out(p, &x->q, x->over < INT64_MAX ? &x->best : NULL, x->limit, x->share);
         try_shares(p, x, &q, &a, &far);
     }

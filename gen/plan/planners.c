@@ -6,6 +6,8 @@
 #include "planner.h"
 #include "budgets.h"
 
+#include <limits.h>
+
 const Planner planners[] = {
 #define PLANNER(word, make, what, from, ...) {.name = word, .plan = make, .space = what, .source = from, __VA_ARGS__},
 #include "planners.def"

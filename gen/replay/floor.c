@@ -363,7 +363,7 @@ Ns floor_time(const Floor *x, int first, int last, int chunk, Bytes limit)
     Ns base = base_of(times, first, last), low = base, high = base + cheapest(times, first, last, all - allowed);
     if (send == 0)
         return high;
-    for (int step = 0; step < SPEED_STEPS && low < high; step++) {
+    for (int step = 0; step < HALVINGS && low < high; step++) {
         Ns middle = low + (high - low) / 2;
         Ns least = base + cheapest(times, first, last, all - allowed - carried(link, middle, send));
         if (least > middle)

@@ -121,7 +121,7 @@ static Plan *plan_order(const Search *s, const Plan *best, const Arranged *a, co
 static Plan *plan_orders(const Search *s, Arranged *a, Plan **failed)
 {
     Plan *best = NULL;
-    int most = ORDER_OPERATORS / a->g->nf;
+    int most = TRIED / a->g->nf;
     Ns covered = INT64_MAX;     /* the least of what is proven of each */
     most = most < LEAST_ORDERS ? LEAST_ORDERS : most > MOST_ORDERS ? MOST_ORDERS : most;
     for (int i = 0; i < a->list.n; i++) {

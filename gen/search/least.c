@@ -21,7 +21,7 @@
  * A step of very many micro-batches is asked for as a shorter one (shorter.c).  The plan of least bytes is then laid out in
  * full, and what that takes is promised.
  *
- * Cost: LEAST_WORK in all, of which a question has a part; LEAST_STEPS of placement, and as many for fast plans.  Not handled:
+ * Cost: SEARCH_WORK in all, of which a question has a part; LEAST_STEPS of placement, and as many for fast plans.  Not handled:
  * a plan of fewer bytes that these questions do not meet.
  */
 #include "least.h"
@@ -136,7 +136,7 @@ static Bytes need_of(Least *l)
     if (ask(l, 1, false, WHOLE, &failed) || !failed || !plan_chunks(failed))
         return 0;
     Plan with = *failed;
-    with.ask.work = purse_new(NULL, BLAME_WORK);
+    with.ask.work = purse_new(NULL, QUESTION_WORK);
     if (with.chunk.n == 0)
         part_blame(&with);
     for (int d = 0; d < l->m->devices.n; d++)
@@ -198,8 +198,8 @@ static Bytes least_of(Least *l)
         search_near(l, need, copies, FAST, 128, LEAST_FAST);
     } else {
         if (copies)
-            search_down(l, true, LEAST_WORK / 4 * 3);
-        search_down(l, false, LEAST_WORK / 2);
+            search_down(l, true, SEARCH_WORK / 4 * 3);
+        search_down(l, false, SEARCH_WORK / 2);
     }
     search_near(l, l->fits - l->fits / 256, copies, WHOLE, 256, LEAST_PROBES);
     if (l->m != l->full)
@@ -209,14 +209,14 @@ static Bytes least_of(Least *l)
 
 Bytes least_limit(const Options *x, const Model *m)
 {
-    Least l = {.x = x, .full = m, .m = m, .work = purse_new(NULL, LEAST_WORK), .trials = purse_new(NULL, LEAST_STEPS)};
+    Least l = {.x = x, .full = m, .m = m, .work = purse_new(NULL, SEARCH_WORK), .trials = purse_new(NULL, LEAST_STEPS)};
     return least_of(&l);
 }
 
 Plan *least_plan(const Options *x, const Model *m, Bytes *least)
 {
     const bool scaled = !are_equal(m);
-    Least l = {.x = x, .full = m, .m = m, .scaled = scaled, .most = most_of(m), .work = purse_new(NULL, LEAST_WORK),
+    Least l = {.x = x, .full = m, .m = m, .scaled = scaled, .most = most_of(m), .work = purse_new(NULL, SEARCH_WORK),
                .trials = purse_new(NULL, LEAST_STEPS)};
     Bytes fits = least_of(&l);
     *least = scaled ? 0 : fits ? fits : -1;

@@ -35,7 +35,7 @@ static void loosen(Search *s, Candidate *x)
     if (x->m->plan.chunks <= 1 || s->ask.trials || s->ask.effort.first_fit || !is_exact(x))
         return;
     if (!s->loose)
-        s->loose = purse_new(NULL, FULL_STEPS);
+        s->loose = purse_new(NULL, SEARCH_STEPS);
     x->ask.trials = s->loose;
 }
 
@@ -151,7 +151,7 @@ static void add_depths(Search *s, const Candidate *k)
     const Candidate like = *k;
     if (!like.best)
         return;
-    bool shallow = like.ask.choice.depth || like.best->step - like.proof.bound > like.proof.bound / NEAR_DEEP;
+    bool shallow = like.ask.choice.depth || like.best->step - like.proof.bound > like.proof.bound / NEAR_PART;
     Depths all = star_tries(like.best, shallow);
     for (int i = 0; i < all.n; i++) {
         Candidate *one = add_like(s, &like);
@@ -557,7 +557,7 @@ void search_all(Search *s)
     s->best = -1;
     plan_each(s, 0);
     refine_all(s);
-    for (int round = 0; round < OPTIMAL_ROUNDS && s->improves && move_is_on("lists") && add_lists(s); round++) {
+    for (int round = 0; round < ROUNDS && s->improves && move_is_on("lists") && add_lists(s); round++) {
         plan_each(s, s->all.n - 1);
         refine_all(s);
     }

@@ -28,7 +28,7 @@
  * times; here a replay of all lists decides, and the longest share of a device, over all cuts, is guess and bound.  Equal ones
  * come first, as with replicas: auto; of the others TRIED_WIDTHS are searched.
  *
- * Cost: ROWS_WORK or DEGREES_WORK, of which each offer has a part; a graph and its prices for each T.  Not handled: rows where
+ * Cost: QUESTION_WORK, of which each offer has a part; a graph and its prices for each T.  Not handled: rows where
  * neither gpipe nor 1f1b fits, or with free device orders; stages of unequal T; lists of widths beyond
  * MOST_WIDTHS, which the model reader refuses.
  */
@@ -183,7 +183,7 @@ Plan *offer_rows(const Search *s, Plan *best)
     }
     if (all.n > 0)
         qsort(all.at, (size_t)all.n, sizeof *all.at, by_guess);
-    const Offer *found = best_offer(s, &all, &first, ROWS_WORK);
+    const Offer *found = best_offer(s, &all, &first, QUESTION_WORK);
     return found == &first ? best : in_full(s->x, found->plan, found->plan->ask.choice.cuts, ROW_WORK);
 }
 
@@ -469,7 +469,7 @@ Plan *offer_degrees(SearchOf *full, const Options *x, const Model *m, const Ask 
     Plan *p = full(&quiet, named(m, first), ask, failed);
     note_plan(first, p);
     Offers others = {first + 1, all.offer.n - 1, 0};
-    const Offer *best = best_offer(&s, &others, p ? first : NULL, DEGREES_WORK);
+    const Offer *best = best_offer(&s, &others, p ? first : NULL, QUESTION_WORK);
     if (best && (best != first || x->dump))
         p = full(x, named(m, best), ask, failed);
     const char *note = p ? note_of(&all, p->m, best) : NULL;

@@ -69,7 +69,7 @@ void take_any(Candidate *k)
 {
     Ask ask = k->ask;
     ask.effort.first_fit = true;
-    ask.layouts = purse_new(NULL, FULL_STEPS);      /* of its own: it is the last that may find a plan */
+    ask.layouts = purse_new(NULL, SEARCH_STEPS);      /* of its own: it is the last that may find a plan */
     Candidate with = asked(k, &ask);
     if (!with.best)
         return;
@@ -193,7 +193,7 @@ static int most_cuts(const Candidate *k, bool once)
 static bool expects_less(const Candidate *k, const Plan *p)
 {
     bool less = !k->best || k->best->step > k->proof.value || plan_chunks(p) > plan_stages(p);
-    return less && k->g->nf <= CUT_OPERATORS && !order_overlap(p);
+    return less && k->g->nf <= OPS_SOME && !order_overlap(p);
 }
 
 /* Tries them in turn; how many were tried.  `i` is the last that won: the others only had to fit. */

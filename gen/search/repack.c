@@ -205,10 +205,10 @@ static void feed_back(Candidate *k)
 }
 
 /* Where chunks share a device, a limit that is lowered too far leads to plans that are far slower, and no way leads back.  So
- * plans that take 1/SLOWER longer than was expected count as none at first. */
+ * plans that take 1/NEAR_PART longer than was expected count as none at first. */
 void repack(Candidate *k)
 {
-    const Ns most = k->proof.value + k->proof.value / SLOWER, cutoff = k->ask.effort.cutoff;
+    const Ns most = k->proof.value + k->proof.value / NEAR_PART, cutoff = k->ask.effort.cutoff;
     const Candidate was = *k;
     bool several = plan_chunks(k->first) > plan_stages(k->first);
     bool tighter = several && candidate_predicts(k) && (cutoff == 0 || most < cutoff);

@@ -219,7 +219,7 @@ static Plan *search_asked(const Options *x, const Model *m, const Ask *ask, Plan
         s.ask.work->kept = SEARCH_WORK - (s.ask.effort.stop_early ? QUESTION_WORK : FIRST_WORK);
     }
     if (!s.ask.layouts)
-        s.ask.layouts = purse_new(NULL, FULL_STEPS);
+        s.ask.layouts = purse_new(NULL, SEARCH_STEPS);
     bool open = sizes.n > 1 || m->plan.stages_min < m->plan.stages_max;
     if (!planner_named(m->plan.planner)->layout || !open || !search_layouts(&s, &sizes, &best)) {
         for (int i = 0; i < sizes.n; i++)
@@ -261,7 +261,7 @@ static bool is_full(const Plan *p)
 static Plan *search_graphs(const Options *x, const Model *m, const Ask *ask, Plan **failed)
 {
     Ask with = ask ? *ask : (Ask){.more = 0};
-    with.layouts = with.layouts ? with.layouts : purse_new(NULL, FULL_STEPS);
+    with.layouts = with.layouts ? with.layouts : purse_new(NULL, SEARCH_STEPS);
     Plan *best = search_asked(x, m, &with, failed);
     bool enough = best && (with.effort.first_fit || with.effort.any_arena || !is_full(best));
     const Plan *seen = best ? best : *failed;
@@ -404,7 +404,7 @@ static void try_again(void *ctx)
     search_all(ctx);
 }
 
-Plan *search_again(const Plan *p, const Model *m, const Ints *cuts, const Ask *left, Plan **failed)
+Plan *search_again(const Plan *p, const Model *m, const Ints *cuts, Plan **failed, bool *spent)
 {
     static const Options quiet;
     const Schedule *k = schedule_of(p->schedule);
@@ -412,12 +412,14 @@ Plan *search_again(const Plan *p, const Model *m, const Ints *cuts, const Ask *l
     Candidate *one = PUSH(&s.all);
     *one = (Candidate){.x = &quiet, .g = p->g, .c = p->c, .m = m, .stages = plan_stages(p), .schedule = k,
                        .key = numeric_key(p->g, m, p->c)};
-    one->ask = (Ask){.choice = p->ask.choice, .effort.estimate_only = true, .work = left->work, .trials = left->trials};
+    one->ask = (Ask){.choice = p->ask.choice, .effort.estimate_only = true,
+                      .work = purse_new(NULL, QUESTION_WORK), .trials = purse_new(NULL, SEARCH_STEPS)};
     one->ask.choice.cuts = cuts;
     one->ask.choice.planner = NULL;
     one->ask.choice.copy_slack = COPY_SLACK_ALL;
     one->ask.choice.narrow = 0;
     bool model = diag_accepts(try_again, &s);
+    *spent = !purse_left(s.all.at[0].ask.work);
     *failed = model ? search_failed(&s) : NULL;
     return model ? search_best(&s) : NULL;
 }

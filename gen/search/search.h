@@ -21,6 +21,6 @@ Plan *search_with(const Options *x, const Model *m, const Ask *ask, Plan **faile
 /* Is there any plan that fits?  If not, what its worst device lacks memory for.  budget: of its work and its placement. */
 bool search_fits(const Options *x, const Model *m, const Ask *budget, Bytes *need);
 /* The graph, lists and devices of a finished plan, planned again with other cuts or another model file; NULL: that is no plan,
- * and failed, which may be NULL, says why. */
-Plan *search_again(const Plan *p, const Model *m, const Ints *cuts, const Ask *left, Plan **failed);
+ * and failed says why.  spent: the work of one question did not do, so a plan may be slower than the best. */
+Plan *search_again(const Plan *p, const Model *m, const Ints *cuts, Plan **failed, bool *spent);
 #endif

@@ -328,9 +328,9 @@ static bool improve(OptimalTuner *x, const Start *s, int64_t steps)
         return false;
     for (int d = 0; d < x->n; d++)
         x->room[d] = x->whole[d] - x->need[d] + jobshop_peak(&x->jobshop, s->list, d);
-    for (int round = 0; round < OPTIMAL_ROUNDS; round++) {
+    for (int round = 0; round < ROUNDS; round++) {
         Ints *list = copy_of(x, s->list);
-        int64_t left = steps / OPTIMAL_ROUNDS;
+        int64_t left = steps / ROUNDS;
         if (!jobshop_improve(&x->jobshop, list, &left) || judge(x, list))
             break;
         for (int d = 0; d < x->n; d++)

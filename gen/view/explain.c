@@ -93,10 +93,10 @@ static const char *if_kept(const Plan *p, int op)
         if (strcmp(p->m->plan.names.at[i], p->g->op.at[op].name))
             *PUSH(&with->plan.names) = p->m->plan.names.at[i];
     part_cuts(p, &cuts);
-    const Ask left = {.work = purse_new(NULL, MOVED_WORK), .trials = purse_new(NULL, MOVED_STEPS)};
-    Plan *failed = NULL, *other = search_again(p, with, &cuts, &left, &failed);
+    bool spent;
+    Plan *failed = NULL, *other = search_again(p, with, &cuts, &failed, &spent);
     if (other)
-        return strf("the step would %s%s%s", purse_left(left.work) ? "" : "at most ", other->step == p->step ? "be the same" :
+        return strf("the step would %s%s%s", spent ? "at most " : "", other->step == p->step ? "be the same" :
                     strf("change by %+.3f ms", ms(other->step - p->step)), in_return(p, other));
     return failed && failed->shortfall.device >= 0 ? strf("stage %d would not fit", failed->shortfall.device) : "nothing fits";
 }
@@ -205,7 +205,7 @@ static bool explain_operator(const Topic *a, const char *what)
         if (a->g->tensor.at[t].op == op)
             print_result(a->f, p, t);
     if (last)
-        view_cuts(a->f, p, op);
+        view_cut(a->f, p, op);
     return true;
 }
 
@@ -447,7 +447,7 @@ static void print_cut(const Topic *a, int at)
     print_side(a, left);
     if (right != left)
         print_side(a, right);
-    view_cuts(a->f, p, at);
+    view_cut(a->f, p, at);
 }
 
 static void print_no_cut(const Topic *a, int at)
@@ -460,9 +460,8 @@ static void print_no_cut(const Topic *a, int at)
     bool runs = part_cuts(p, &cuts);
     for (int i = 0; runs && i < cuts.n; i++)
         if ((i == 0 || cuts.at[i - 1] < at) && (i + 1 == cuts.n || cuts.at[i + 1] > at)) {
-            const Ask left = {.work = purse_new(NULL, MOVED_WORK), .trials = purse_new(NULL, MOVED_STEPS)};
             fprintf(a->f, "were the cut after %d, %s, here instead, and all others as they are: %s\n", cuts.at[i],
-                    a->g->op.at[cuts.at[i]].name, view_moved(p, &cuts, i, at, &left));
+                    a->g->op.at[cuts.at[i]].name, view_moved(p, &cuts, i, at));
         }
 }
 

@@ -19,7 +19,7 @@
  * If planning failed before there was an arena, the cut that lacks least is carried through to mem here, so that the
  * report can name calls and buffers.  Graphs of more than SHOWN_OPERATORS are not: their layouts take minutes.
  *
- * Cost: all remedies share REPORT_WORK, counted in calls replayed and runs met, and REPORT_STEPS of placement; budgets.h.
+ * Cost: all remedies share FIRST_WORK, counted in calls replayed and runs met, and LEAST_STEPS of placement; budgets.h.
  * A question past its own part takes the first choices that fit.  Remedies without a turn are named as not tried.
  */
 #include "nofit.h"
@@ -509,8 +509,8 @@ static void print_head(const Plan *p)
 static Plan *blamed(const Plan *last)
 {
     Plan *failed = alloc(sizeof *failed), with = *last;
-    with.ask.work = purse_new(NULL, BLAME_WORK);
-    with.ask.trials = purse_new(NULL, SHOWN_STEPS);
+    with.ask.work = purse_new(NULL, QUESTION_WORK);
+    with.ask.trials = purse_new(NULL, LAYOUT_STEPS);
     *failed = with;
     if (plan_chunks(failed) && failed->chunk.n == 0)
         part_blame(failed);
@@ -531,9 +531,9 @@ void nofit(const Options *options, const Plan *last)
     if (!last)
         fail(EXIT_NOFIT, "there is no plan to try: no micro-batch size, stage count and schedule go together");
     Plan *failed = blamed(last);
-    const int64_t work = failed->g->op.n > SHOWN_OPERATORS ? 0 : REPORT_WORK;
+    const int64_t work = failed->g->op.n > SHOWN_OPERATORS ? 0 : FIRST_WORK;
     Doctor x = {.x = options, .m = failed->m,
-                .budget = {.work = purse_new(NULL, work), .trials = purse_new(NULL, REPORT_STEPS)}};
+                .budget = {.work = purse_new(NULL, work), .trials = purse_new(NULL, LEAST_STEPS)}};
     busy_end();
     fflush(stdout);
     print_head(failed);

@@ -3,11 +3,10 @@
  * plan.c: the chosen plan as text that a person understands.
  *
  * Planners of the field print cuts and a predicted time, and leave their users to ask why.  Here each stage shows its
- * operators, the contents of its memory at the peak, limit and slack, its times and its idle share.  For each cut stands the
- * step with that cut one place earlier or later and all others unchanged: planned again, not guessed.
+ * operators, the contents of its memory at the peak, limit and slack, its times and its idle share.  `dpgen explain` asks what
+ * a cut would cost one place earlier or later, all others unchanged: planned again, not guessed.
  */
 #include "view.h"
-#include "budgets.h"
 #include "emit/emit.h"
 #include "emit/page.h"
 #include "mem/unpooled.h"
@@ -55,12 +54,7 @@ void view_one(FILE *f, const Plan *p, int device)
 
 /* ---- neighbouring cuts --------------------------------------------------------------------------------------------- */
 
-static bool is_spent(const Ask *left)
-{
-    return !purse_left(left->work) || purse_left(left->trials) < LAYOUT_STEPS;
-}
-
-const char *view_moved(const Plan *p, const Ints *cuts, int i, int at, const Ask *left)
+const char *view_moved(const Plan *p, const Ints *cuts, int i, int at)
 {
     bool crosses = (i > 0 && at <= cuts->at[i - 1]) || (i + 1 < cuts->n && at >= cuts->at[i + 1]);
     if (at < 0 || at + 1 >= p->g->nf || crosses)
@@ -68,54 +62,33 @@ const char *view_moved(const Plan *p, const Ints *cuts, int i, int at, const Ask
     Ints moved = {0};
     for (int c = 0; c < cuts->n; c++)
         *PUSH(&moved) = c == i ? at : cuts->at[c];
-    void *mark = mem_mark();
-    Plan *failed = NULL, *other = search_again(p, p->m, &moved, left, &failed);
+    bool spent;
+    Plan *failed = NULL, *other = search_again(p, p->m, &moved, &failed, &spent);
     bool stuck = !other && failed && failed->shortfall.stuck;
     int over = other || !failed ? -1 : failed->shortfall.device;
-    Ns more = other ? other->step - p->step : 0;
-    bool found = other;
-    mem_release(mark);          /* sixty stages have more than a hundred such plans */
-    bool spent = is_spent(left);
-    return found ? strf("%s%+.3f ms", spent ? "at most " : "", ms(more)) : stuck ? "waits for ever" :
+    return other ? strf("%s%+.3f ms", spent ? "at most " : "", ms(other->step - p->step)) : stuck ? "waits for ever" :
         spent ? "no plan in the work allowed" : over >= 0 ? strf("stage %d does not fit", over) : "not allowed";
 }
 
-/* view_moved with its share of the work that is left; questions: that share it, this one too. */
-static const char *moved_in_turn(const Plan *p, const Ints *cuts, int i, int at, const Ask *left, int questions)
+void view_cut(FILE *f, const Plan *p, int at)
 {
-    const Ask one = {.work = purse_new(left->work, purse_left(left->work) / questions), .trials = left->trials};
-    return view_moved(p, cuts, i, at, &one);
+    Ints cuts = {0};
+    bool runs = part_cuts(p, &cuts);
+    for (int i = 0; runs && i < cuts.n; i++)
+        if (cuts.at[i] == at)
+            fprintf(f, "the step, were this cut one operator earlier: %s, or later: %s; all others as they are\n",
+                    view_moved(p, &cuts, i, at - 1), view_moved(p, &cuts, i, at + 1));
 }
 
-void view_cuts(FILE *f, const Plan *p, int only)
+/* As --cuts takes them. */
+static void view_cuts(FILE *f, const Plan *p)
 {
     Ints cuts = {0};
     if (!part_cuts(p, &cuts) || !cuts.n)
         return;
-    const Ask left = {.work = purse_new(NULL, MOVED_WORK), .trials = purse_new(NULL, MOVED_STEPS)};
-    int questions = only < 0 ? 2 * cuts.n : 2;
-    int64_t calls = 0;
-    for (int d = 0; d < p->devices; d++)
-        calls += p->dev.at[d].ticks;
-    if (only < 0 && calls * questions > MOVED_WORK / MOVED_CALL) {
-        fprintf(f, "cuts    %d, whose neighbours are not asked of a step of %" PRId64 " calls: dpgen explain asks of one\n",
-                cuts.n, calls);
-        return;
-    }
-    fprintf(f, "cuts    the step, were this cut one operator earlier, or later, and all others as they are\n");
-    for (int i = 0; i < cuts.n; i++) {
-        int at = cuts.at[i];
-        if (only >= 0 && only != at)
-            continue;
-        if (is_spent(&left)) {
-            fprintf(f, "  not asked: %s; the work of this list is done, and dpgen explain asks of one\n",
-                    count_text(cuts.n - i, "cut"));
-            return;
-        }
-        const char *earlier = moved_in_turn(p, &cuts, i, at - 1, &left, questions--);
-        const char *later = moved_in_turn(p, &cuts, i, at + 1, &left, questions--);
-        fprintf(f, "  after %d, %s: earlier %s, later %s\n", at, p->g->op.at[at].name, earlier, later);
-    }
+    fprintf(f, "cuts    by operator; dpgen explain says what one costs elsewhere\n");
+    for (int i = 0; i < cuts.n; i++)
+        fprintf(f, "  after %d, %s\n", cuts.at[i], p->g->op.at[cuts.at[i]].name);
 }
 
 static const char *shape_of_plan(const Plan *p)
@@ -175,7 +148,7 @@ static void view_stream(FILE *f, const Plan *p)
                 t.period ? (double)p->g->batch * 1e9 / (double)t.period : 0, ms(t.period), ms(t.latency));
 }
 
-void view_plan(FILE *f, const Plan *p, bool neighbours)
+void view_plan(FILE *f, const Plan *p)
 {
     Proof known = plan_proof(p);
     double rate = p->step ? (double)(p->g->batch * p->g->micro) * 1e9 / (double)p->step : 0;
@@ -196,8 +169,7 @@ void view_plan(FILE *f, const Plan *p, bool neighbours)
     for (int d = 0; d < plan_stages(p); d++)        /* of the first replica; the others are like it */
         view_one(f, p, d);
     view_rounds(f, p);
-    if (neighbours)
-        view_cuts(f, p, -1);
+    view_cuts(f, p);
 }
 
 /* One line a stage. */

@@ -24,14 +24,13 @@ typedef struct {
 StageSum view_stage(const Plan *p, int device);
 
 const char *view_width(const Model *m, int n);      /* 4 devices; 4 stages of 2 devices.  plan.c */
-void view_plan(FILE *f, const Plan *p, bool neighbours);                /* plan.c */
+void view_plan(FILE *f, const Plan *p);                                 /* plan.c */
 void view_table(FILE *f, const Plan *p);                                /* the same, a line a stage */
 void view_one(FILE *f, const Plan *p, int device);                      /* one stage of it */
-/* The step, were cut i after operator `at` and all others as they are: by how much it changes, or why there is none.  It may
- * replay `work` calls, and lowers that by those it did; where that ends it, the answer is a bound. */
-const char *view_moved(const Plan *p, const Ints *cuts, int i, int at, const Ask *left);
-/* What its neighbours would cost: of all cuts, or of the one after operator `only`.  plan.c */
-void view_cuts(FILE *f, const Plan *p, int only);
+/* The step, were cut i after operator `at` and all others as they are: by how much it changes, or why there is none.  plan.c */
+const char *view_moved(const Plan *p, const Ints *cuts, int i, int at);
+/* What the neighbours of the cut after operator `at` would cost; nothing where no cut is there.  plan.c */
+void view_cut(FILE *f, const Plan *p, int at);
 /* Values on the slowest link that would gain by a line Round.  rounds.c */
 void view_rounds(FILE *f, const Plan *p);
 int  view_compare(const Options *x, const Model *m);     /* compare.c; a status */
