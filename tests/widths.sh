@@ -111,6 +111,16 @@ grep -q '<td colspan="4">cpu.0</td><td>16</td>' "$tmp/1f1b.1,4,2/report.html" &&
 # as many under way as devices from the stage on, shared out among its own
 flights=$(sed -n 's/^stage .* \([0-9]*\) in flight$/\1/p' "$tmp/said" | tr '\n' ' ')
 [ "$flights" = "7 2 1 " ] && pass || fault "in flight: $flights, not 7 2 1"
+# each view counts stages by the list; of 465 KiB of states three devices of 160 KiB could hold all
+views="$model --estimate --stages 3 --widths 1,4,2 --schedule 1f1b"
+./dpgen compare $views --quick --planners even --json 2>&1 | paste -s >"$tmp/said"
+grep -q '"devices": 7, "schedule": "1f1b".*"depth": 3, "width": 4, .*"widths": \[1, 4, 2\]' "$tmp/said" && pass ||
+    fault "compare: $(cat "$tmp/said")"
+./dpgen schedules $views --planner even --json >"$tmp/said" 2>&1
+grep -q '"gpipe", "fits": true, "widths": \[1, 4, 2\], "stages": 3, .*"closed_form": 0' "$tmp/said" && pass ||
+    fault "schedules: $(cat "$tmp/said")"
+./dpgen plan $views --limit 160KiB >"$tmp/none" 2>&1
+grep -q 'no plan fits 7 devices' "$tmp/none" && ! grep -q 'nothing can fit' "$tmp/none" && pass || fault "$(cat "$tmp/none")"
 
 # ---- a mistake is seen ----------------------------------------------------------------------------------------------------
 for wrong in 's/turns = 4/turns = 2/' 's/copy = 2/copy = 0/'; do
@@ -136,11 +146,14 @@ refuse "more than devices" 3 'plan.widths: 6 copies, and 4 devices' $plan --widt
     --set train.blocks=4
 refuse "other stages" 3 'plan.widths: 3 stages, and other stages' $plan --widths 2,1,1
 refuse "replicas too" 3 'plan.replicas: plan.widths says that there are 2 copies' $plan --widths 2,1 --replicas 4
-refuse "another schedule" 3 'plan.widths' $plan --widths 2,1 --schedule zb-h1
+refuse "another schedule" 3 '\^~* delete plan.widths, or take 1f1b' $plan --widths 2,1 --schedule zb-h1
+sed 's/^plan: .*/plan: {schedule: zb-h1,\n  widths: [2, 1]}/' "$tmp/model.yaml" >"$tmp/zb.yaml"
+refuse "at the list" 3 'zb.yaml:[0-9]*:11: error: plan.widths: schedule zb-h1: its copies' ./dpgen check "$tmp/zb.yaml" \
+    ${model#* }
 refuse "a norm from step to step" 3 'clip_scope: parameter' ./dpgen plan "$tmp/untied.yaml" ${model#* } --estimate --stages 2 \
     --schedule 2bw --widths 2,1
 refuse "a tie" 3 'same_stage' $plan --widths 2,1 --schedule 2bw --set train.clip_norm=0
-refuse "shard" 3 'plan.widths' $plan --widths 2,1 --set train.shard=optimizer
+refuse "shard" 3 '\^~* set train.shard: none' $plan --widths 2,1 --set train.shard=optimizer
 refuse "a library" 3 'delete plan.widths' ./dpgen $model --estimate --planner even --stages 2 --schedule 1f1b --widths 2,1 \
     --library -o "$tmp/none"
 refuse "no list" 3 'a list of devices' $plan --set plan.widths=2

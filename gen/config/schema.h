@@ -74,7 +74,7 @@ void read_positions(const Spot *s);                 /* tensor.c, as the next one
 void read_experts(const Spot *s);
 void read_widths(const Spot *s);                    /* widths.c, and once stages and replicas are read */
 void widths_end(Model *m, const Node *plan);
-void widths_auto_end(const Model *m);               /* auto: does it go with the rest of plan? */
+void widths_check(const Model *m);                  /* does it go with the rest of plan? */
 void read_tensor(const Spot *s);                    /* tensor.c: plan.tensor, and once the rest of plan is read, its devices */
 void tensor_end(Model *m);
 void model_plan(Model *m, Node *node);

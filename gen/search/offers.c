@@ -379,14 +379,6 @@ static const char *form_text(const Model *m, TeamForm form)
                 !experts ? "" : rows ? " and whole experts" : " with whole experts");
 }
 
-static const char *list_text(const Ints *widths)
-{
-    const char *text = "";
-    for (int s = 0; s < widths->n; s++)
-        text = strf("%s%s%d", text, s ? ", " : "[", widths->at[s]);
-    return strf("%s]", text);
-}
-
 static bool same_list(const Degrees *all, const Offer *a, const Offer *b)
 {
     const Ints *x = &all->lists.at[a->list], *y = &all->lists.at[b->list];
@@ -420,7 +412,7 @@ static const char *lists_note(const Degrees *all, const Offer *best)
             continue;
         Ns step = o->step ? o->step : o->least;
         if (o->step && shown++ < SHOWN)
-            text = strf("%s%s%s %.3f ms", text, *text ? ", " : "; others: ", list_text(&all->lists.at[o->list]),
+            text = strf("%s%s[%s] %.3f ms", text, *text ? ", " : "; others: ", widths_text(&all->lists.at[o->list]),
                         (double)o->step / 1e6);
         else
             others++, least = step < least ? step : least;
@@ -428,7 +420,7 @@ static const char *lists_note(const Degrees *all, const Offer *best)
     if (others)
         text = strf("%s%s %s not below %.3f ms", text, *text ? ", and" : "; others:", count_text(others, "plan"),
                     (double)least / 1e6);
-    return strf("widths %s%s", list_text(&all->lists.at[best->list]), text);
+    return strf("widths [%s]%s", widths_text(&all->lists.at[best->list]), text);
 }
 
 static const char *note_of(const Degrees *all, const Model *chosen, const Offer *best)
