@@ -29,6 +29,15 @@ keep="one.1 1f1b.2,1 1f1b.1,4,2 gpipe.2,1,1"
   done; done; done; done; } | plans
 one_hash "widths"
 whole=$hash
+# lists that planners choose themselves
+echo "devices: [{name: cpu, kind: cpu, count: 6, memory: 64MiB, threads: 1, kernels: portable}]" >"$tmp/six"
+keep="$keep own.dapple own.spp"
+for planner in dapple spp; do
+    echo "own.$planner $model --devices $tmp/six --schedule 1f1b --set plan.stages=auto --widths auto --planner $planner"
+done | plans
+one_hash "widths of planners" "$whole"
+grep -q '"widths": \[1, ' "$tmp/own.dapple/plan.json" && grep -q '"widths": \[' "$tmp/own.spp/plan.json" && pass ||
+    fault "planners chose no widths: $(grep -h '"schedule"' "$tmp"/own.*/plan.json)"
 # of one device of a team
 { for w in 1 2,1 1,2; do wide team $w $model --schedule 1f1b --set train.blocks=2 --set plan.tensor=$((2 - (${#w} < 2))); done
 } | sed 's/^team.1 --widths 1/team.1/' | plans
@@ -188,6 +197,14 @@ read -r least widths <"$tmp/each"
 [ "$(grep -c '^[1-9][0-9]* ' "$tmp/each")" = 13 ] && pass || fault "some list has no plan: $(cat "$tmp/each" "$tmp/err")"
 got=$(asked auto --widths auto --json | step)           # lists that are not taken are searched in less than full
 [ "${got:-0}" -ge "$least" ] && [ "$got" -le $((least + least / 100)) ] && pass || fault "auto: $got, and $widths is $least"
+# DAPPLE's own list has the least latency by its formula of all of them
+formula() { sed -n "s/.*a step of \([0-9.]*\) ms by DAPPLE's formula.*/\1/p"; }
+while read -r _ widths; do
+    echo "$(asked $(echo "$widths" | tr -dc 0-9 | wc -c) --widths $widths --planner dapple --json | formula) $widths"
+done <"$tmp/each" | sort -n >"$tmp/formula"
+took=$(asked auto --widths auto --planner dapple --json | paste -s)
+own="$(echo "$took" | formula) $(echo "$took" | sed -n 's/.*"note": "widths \[\([0-9, ]*\)\].*/\1/p' | tr -d ' ')"
+[ "$own" = "$(head -n 1 "$tmp/formula")" ] && pass || fault "DAPPLE's list: $own, and the least is $(head -n 2 "$tmp/formula")"
 asked auto --widths auto >"$tmp/said"
 took=$(sed -n 's/.*note *widths \[\([0-9, ]*\)\]; others: \[.* ms, and [0-9]* plans not below .*/\1/p' "$tmp/said" | tr -d ' ')
 [ "$(sed -n "s/ $took\$//p" "$tmp/each")" = "$got" ] && pass || fault "the note of auto: $(sed -n '1,4p' "$tmp/said"), not $got"
