@@ -43,7 +43,7 @@ typedef void Orderer(const int64_t *rate, int n, int *order);
 Orderer spp_order;
 /* Copies of each stage that a planner would have, for `least` to q->chunks stages.  The question has no prices. */
 typedef void Copier(const Question *q, int least, WidthLists *all);
-Copier dapple_copies, spp_copies;
+Copier dapple_copies, pipedream_copies, spp_copies;
 
 typedef bool WidthPlanner(const Widths *w, WidthPlan *plan);
 WidthPlanner widths_piper, widths_pipedream;

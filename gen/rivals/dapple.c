@@ -234,7 +234,7 @@ Ns dapple_cut(const Fleet *l, int *stages, int *last, int *copies)
 
 void dapple_copies(const Question *q, int least, WidthLists *all)
 {
-    Units u = units_of(q->p, q->cut, q->chunks);
+    Units u = units_of(q->p, q->cut, least);
     Fleet l = fleet_open(q, &u);
     int stages = least, *last = alloc(sizeof *last * (size_t)q->chunks), *copies = alloc(sizeof *copies * (size_t)q->chunks);
     if (dapple_cut(&l, &stages, last, copies) >= 0)

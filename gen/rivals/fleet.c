@@ -115,7 +115,7 @@ Fleet fleet_of(const Question *q, const Units *u)
     FleetAsked *x = alloc(sizeof *x);
     *x = (FleetAsked){q, u, choices_of(p).base};
     size_t rows = sizeof(Ns *) * (size_t)q->chunks;
-    const int most = p->m->plan.replicas;
+    const int most = p->m->plan.replicas > 1 ? p->m->plan.replicas : 1;
     Fleet l = {.n = u->n, .stages = q->chunks, .micro = p->g->micro * most, .forward = alloc(rows), .time = alloc(rows),
               .send = alloc(rows), .grads = alloc(sizeof(Bytes) * (size_t)(u->n + 1)), .must = u->must,
               .copies = copies, .most = most, .exchange = most > 1 ? exchange : NULL, .over = over, .ctx = x};

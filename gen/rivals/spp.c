@@ -51,7 +51,7 @@ const FleetTable *spp_cut(const Fleet *l)
 /* The paper's scheduler chooses the number of stages: a replay does here. */
 void spp_copies(const Question *q, int least, WidthLists *all)
 {
-    Units u = units_of(q->p, q->cut, q->chunks);
+    Units u = units_of(q->p, q->cut, least);
     Fleet l = fleet_open(q, &u);
     const FleetTable *t = spp_cut(&l);
     for (int stages = least; stages <= q->chunks; stages++) {
