@@ -365,7 +365,10 @@ int64_t norm_block(const Model *m, int64_t n);      /* elements of a block of th
 int devices_for(const Model *m, int stages);          /* config/widths.c: that so many stages take, all copies together */
 const char *widths_refuse(const Model *m, const Schedule *s);       /* why that schedule has no plan.widths; NULL: it has */
 typedef VEC(Ints) WidthLists;
-bool widths_lists(const Model *m, int stages, WidthLists *all);     /* plan.widths: auto; false: they are too many */
+/* plan.widths: auto: how many there are of so many stages, up to one more than MOST_WIDTHS, and which, if all is not NULL. */
+int widths_lists(const Model *m, int stages, WidthLists *all);
+int widths_most(const Model *m);                    /* copies of a stage: what the gradient groups can be dealt out to */
+const char *widths_text(const Ints *widths);        /* 1, 4, 2 */
 Loc mark_of(const Model *m, const char *text, Loc otherwise);
 /* -D name=value and --set path=value, in the order given.  An element of set may also be --stages=4, for an option that is
  * short for a --set; mistakes then name that option. */

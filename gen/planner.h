@@ -41,6 +41,9 @@ typedef struct {
 /* order: the devices, first stage first.  rate[a * n + b]: of the link between two, both ways. */
 typedef void Orderer(const int64_t *rate, int n, int *order);
 Orderer spp_order;
+/* Copies of each stage that a planner would have, for `least` to q->chunks stages.  The question has no prices. */
+typedef void Copier(const Question *q, int least, WidthLists *all);
+Copier dapple_copies, pipedream_copies, spp_copies;
 
 typedef bool WidthPlanner(const Widths *w, WidthPlan *plan);
 WidthPlanner widths_piper, widths_pipedream;
@@ -58,6 +61,7 @@ struct Planner {
     bool map;                   /* it chooses the chunks of each device too */
     bool layout;                /* it chooses depth, width and micro-batch too */
     WidthPlanner *widths;       /* it plans stages with widths of graphs of other systems; NULL: it does not */
+    Copier *copies;             /* it chooses them, where plan.widths leaves them open; NULL: it is asked for each list */
     Orderer *orderer;           /* it orders the devices too, where that is free; NULL: it is asked for each order */
 };
 /* What a planner is asked of a plan that has its lists, without prices: part.c. */

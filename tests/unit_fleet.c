@@ -4,12 +4,13 @@
  *
  *   dapple       its program against every cut of small chains, and its pivot against the paper's walk
  *   spp          the same; its order of devices: every part is a least cut, by every subset
+ *   copies       both against every cut and every list of copies of a stage, for each number of stages
  *   bapipe       its first two steps against every cut; borders that move are honest about what fits, and mostly find it
  */
 #include "rivals/fleet.h"
 #include "world.h"
 
-enum { UNITS = 8, STAGES = 4 };
+enum { UNITS = 8, STAGES = 4, COPIES = 10 };
 
 /* ---- chains on devices ------------------------------------------------------------------------------------------------ */
 
@@ -19,11 +20,12 @@ typedef struct {
     Ns *rows[3][STAGES];
     Bytes grads[UNITS + 1], held[UNITS], limit;
     bool must[UNITS];
+    int given[STAGES];
 } Road;
 
-static Ns road_exchange(const void *ctx, int stage, Bytes bytes)
+static Ns road_exchange(const void *ctx, int stage, Bytes bytes, int copies)
 {
-    return 7 + ((const Road *)ctx)->factor[stage] * bytes;
+    return 7 + copies + ((const Road *)ctx)->factor[stage] * bytes;
 }
 
 static Bytes road_over(const void *ctx, int first, int last, int stage)
@@ -35,18 +37,21 @@ static Bytes road_over(const void *ctx, int first, int last, int stage)
     return need > 0 ? need : 0;
 }
 
-static Road *some_road(bool exchange)
+static Road *some_road(bool exchange, bool open)
 {
     Road *r = alloc(sizeof *r);
     int speed = 1 + dice(3), wire = 1 + dice(400);
     r->f = (Fleet){.n = 1 + dice(UNITS), .stages = 1 + dice(STAGES), .micro = 1 + dice(9), .forward = r->rows[0],
                    .time = r->rows[1], .send = r->rows[2], .grads = r->grads, .must = r->must, .over = road_over, .ctx = r,
-                   .exchange = exchange ? road_exchange : NULL};
+                   .exchange = exchange ? road_exchange : NULL, .copies = open ? NULL : r->given,
+                   .most = open ? 1 << dice(4) : 4, .devices = COPIES};
+    r->f.devices = r->f.stages + dice(COPIES - r->f.stages + 1);
     for (int s = 0; s < r->f.stages; s++) {
         r->rows[0][s] = r->forward[s];
         r->rows[1][s] = r->time[s];
         r->rows[2][s] = r->send[s];
         r->factor[s] = dice(3) ? dice(4) : dice(40);
+        r->given[s] = 1 << dice(3);
         for (int i = 0; i < r->f.n; i++) {
             Ns forward = (1 + dice(100)) * (1 + dice(speed));
             r->forward[s][i + 1] = r->forward[s][i] + forward;
@@ -65,15 +70,18 @@ static Road *some_road(bool exchange)
 
 typedef struct { Ns f, b, r; } Beat;
 
+typedef struct { int stages, last[STAGES], copies[STAGES]; } Way;
+
 /* Stages and transfers in one row. */
-static int road_beats(const Road *r, const int *last, Beat *beat)
+static int road_beats(const Road *r, const Way *x, Beat *beat)
 {
     int n = 0;
-    for (int s = 0, first = 0; s < r->f.stages; first = last[s++] + 1) {
-        Ns f = r->forward[s][last[s] + 1] - r->forward[s][first], t = r->time[s][last[s] + 1] - r->time[s][first];
-        Ns wire = r->send[s][last[s]];
-        beat[n++] = (Beat){f, t - f, r->f.exchange ? road_exchange(r, s, r->grads[last[s] + 1] - r->grads[first]) : 0};
-        if (s + 1 < r->f.stages)
+    for (int s = 0, first = 0; s < x->stages; first = x->last[s++] + 1) {
+        int end = x->last[s] + 1, w = x->copies[s];
+        Ns f = (r->forward[s][end] - r->forward[s][first] + w - 1) / w, t = (r->time[s][end] - r->time[s][first] + w - 1) / w;
+        Ns wire = r->send[s][end - 1], grads = r->grads[end] - r->grads[first];
+        beat[n++] = (Beat){f, t - f, r->f.exchange && w > 1 ? road_exchange(r, s, grads, w) : 0};
+        if (s + 1 < x->stages)
             beat[n++] = (Beat){wire, wire, 0};
     }
     return n;
@@ -96,10 +104,10 @@ static Ns with_pivot(const Road *r, const Beat *beat, int n, int q)
     return warm + (r->f.micro - 1) * (beat[q].f + beat[q].b) + tail;
 }
 
-static Ns longest_pivot(const Road *r, const int *last)
+static Ns longest_pivot(const Road *r, const Way *x)
 {
     Beat beat[2 * STAGES];
-    int n = road_beats(r, last, beat);
+    int n = road_beats(r, x, beat);
     Ns worst = 0;
     for (int q = 0; q < n; q++) {
         Ns value = with_pivot(r, beat, n, q);
@@ -109,10 +117,10 @@ static Ns longest_pivot(const Road *r, const int *last)
 }
 
 /* The paper's walk from the last stage on; left: F + B of the pivots that it leaves. */
-static Ns walked_pivot(const Road *r, const int *last, Ns *left)
+static Ns walked_pivot(const Road *r, const Way *x, Ns *left)
 {
     Beat beat[2 * STAGES];
-    int n = road_beats(r, last, beat), q = n - 1;
+    int n = road_beats(r, x, beat), q = n - 1;
     *left = 0;
     for (int s = n - 2; s >= 0; s--) {
         Ns steady = (r->f.micro - 1) * (beat[q].f + beat[q].b);
@@ -126,83 +134,96 @@ static Ns walked_pivot(const Road *r, const int *last, Ns *left)
     return with_pivot(r, beat, n, q);
 }
 
-static Ns busiest(const Road *r, const int *last)
+static Ns busiest(const Road *r, const Way *x)
 {
     Beat beat[2 * STAGES];
     Ns worst = 0;
-    for (int i = 0, n = road_beats(r, last, beat); i < n; i++) {
-        Ns work = r->f.micro * (beat[i].f + beat[i].b);
+    for (int i = 0, n = road_beats(r, x, beat); i < n; i++) {
+        Ns work = r->f.micro * (beat[i].f + beat[i].b) / (i % 2 ? x->copies[i / 2] * x->copies[i / 2 + 1] : 1);
         work = work > beat[i].r ? work : beat[i].r;
         worst = work > worst ? work : worst;
     }
     return worst;
 }
 
-static Ns slowest(const Road *r, const int *last)
+static Ns slowest(const Road *r, const Way *x)
 {
     Beat beat[2 * STAGES];
     Ns worst = 0;
-    for (int i = 0, n = road_beats(r, last, beat); i < n; i++)
-        worst = beat[i].f + beat[i].b > worst ? beat[i].f + beat[i].b : worst;
+    for (int i = 0, n = road_beats(r, x, beat); i < n; i++) {
+        Ns time = (beat[i].f + beat[i].b) / (i % 2 ? x->copies[i / 2] : 1);
+        worst = time > worst ? time : worst;
+    }
     return worst;
 }
 
-static Ns excess(const Road *r, const int *last)
+static Ns excess(const Road *r, const Way *x)
 {
     Ns worst = 0;
-    for (int s = 0, first = 0; s < r->f.stages; first = last[s++] + 1) {
-        Bytes over = road_over(r, first, last[s], s);
+    for (int s = 0, first = 0; s < x->stages; first = x->last[s++] + 1) {
+        Bytes over = road_over(r, first, x->last[s], s);
         worst = over > worst ? over : worst;
     }
     return worst;
 }
 
-static bool may_cut(const Road *r, const int *last)
+static bool may_be(const Road *r, const Way *x)
 {
-    for (int s = 0, first = 0; s < r->f.stages; first = last[s++] + 1) {
-        if (last[s] < first)
+    int devices = 0;
+    for (int s = 0, first = 0; s < x->stages; first = x->last[s++] + 1) {
+        int w = x->copies[s];
+        if (x->last[s] < first || (r->f.copies ? w != r->given[s] : w & (w - 1) || w > r->f.most))
             return false;
-        for (int i = first; i < last[s]; i++)
+        devices += w;
+        for (int i = first; i < x->last[s]; i++)
             if (r->must[i])
                 return false;
     }
-    return last[r->f.stages - 1] == r->f.n - 1;
+    return x->last[x->stages - 1] == r->f.n - 1 && (r->f.copies || devices <= r->f.devices);
 }
 
-/* The least value of all cuts; -1: there are none. */
-static Ns every_cut(const Road *r, Ns (*value)(const Road *, const int *), int s, int *last)
+typedef Ns Worth(const Road *r, const Way *x);
+
+/* The least value of all cuts and copies; -1: there are none. */
+static Ns every_way(const Road *r, Worth *value, int s, Way *x)
 {
     Ns best = -1;
-    if (s == r->f.stages)
-        return may_cut(r, last) ? value(r, last) : -1;
-    for (last[s] = s ? last[s - 1] + 1 : 0; last[s] < r->f.n; last[s]++) {
-        Ns one = every_cut(r, value, s + 1, last);
-        best = one >= 0 && (best < 0 || one < best) ? one : best;
-    }
+    if (s == x->stages)
+        return may_be(r, x) ? value(r, x) : -1;
+    for (x->last[s] = s ? x->last[s - 1] + 1 : 0; x->last[s] < r->f.n; x->last[s]++)
+        for (x->copies[s] = 1; x->copies[s] <= 8; x->copies[s] *= 2) {
+            Ns one = every_way(r, value, s + 1, x);
+            best = one >= 0 && (best < 0 || one < best) ? one : best;
+        }
     return best;
 }
 
-/* What a program says of a chain against all cuts. */
-static void compare_cuts(int number, const Road *r, Ns (*value)(const Road *, const int *), Ns said, const int *last)
+static Ns every_cut(const Road *r, Worth *value)
 {
-    int other[STAGES];
-    Ns best = every_cut(r, value, 0, other);
+    return every_way(r, value, 0, &(Way){.stages = r->f.stages});
+}
+
+/* What a program says of a chain against all cuts. */
+static void compare_cuts(int number, const Road *r, Worth *value, Ns said, const Way *x)
+{
+    Ns best = every_way(r, value, 0, &(Way){.stages = x->stages});
     check(said == best, "%d: %lld, every cut %lld", number, (long long)said, (long long)best);
-    check(said < 0 || (may_cut(r, last) && value(r, last) == said), "%d: the cuts are not those of the value", number);
+    check(said < 0 || (may_be(r, x) && value(r, x) == said), "%d: the cuts are not those of the value", number);
 }
 
 static void test_bapipe(int number, const Road *r, int *missed, int *moved)
 {
-    int last[STAGES], other[STAGES];
+    Way x = {.stages = r->f.stages};
     bool by_links;
-    Ns said = bapipe_cut(&r->f, last, &by_links);
-    compare_cuts(number, r, slowest, said, last);
+    memcpy(x.copies, r->given, sizeof x.copies);
+    Ns said = bapipe_cut(&r->f, x.last, &by_links);
+    compare_cuts(number, r, slowest, said, &x);
     if (said < 0)
         return;
-    Ns before = excess(r, last);
-    bool fits = bapipe_fit(&r->f, last, by_links), some = every_cut(r, excess, 0, other) == 0;
-    check(may_cut(r, last) && fits == (excess(r, last) == 0), "%d: it does not know whether it fits", number);
-    check(excess(r, last) <= before, "%d: more is missing than before", number);
+    Ns before = excess(r, &x);
+    bool fits = bapipe_fit(&r->f, x.last, by_links), some = every_cut(r, excess) == 0;
+    check(may_be(r, &x) && fits == (excess(r, &x) == 0), "%d: it does not know whether it fits", number);
+    check(excess(r, &x) <= before, "%d: more is missing than before", number);
     *missed += some && !fits;
     *moved += before > 0 && fits;
 }
@@ -211,27 +232,61 @@ static void test_fleet(void)
 {
     int plans = 0, left = 0, missed = 0, moved = 0;
     for (int i = 0; i < 6000; i++) {
-        Road *r = some_road(dice(2));
-        int last[STAGES], pivot = -1;
+        Road *r = some_road(dice(2), false);
+        Way x = {.stages = r->f.stages};
+        int pivot = -1;
         test_name = "dapple";
-        Ns said = dapple_cut(&r->f, last), gap;
-        compare_cuts(i, r, longest_pivot, said, last);
+        Ns said = dapple_cut(&r->f, &x.stages, x.last, x.copies), gap;
+        compare_cuts(i, r, longest_pivot, said, &x);
         plans += said >= 0;
         if (said >= 0 && !r->f.exchange) {
-            Ns walked = walked_pivot(r, last, &gap);
+            Ns walked = walked_pivot(r, &x, &gap);
             check(walked <= said && said <= walked + gap, "%d: %lld, by the paper's walk %lld", i, (long long)said,
                   (long long)walked);
             left += walked < said;
         }
-        check(said < 0 || dapple_latency(&r->f, last, &pivot) == said, "%d: another latency", i);
+        check(said < 0 || dapple_latency(&r->f, x.stages, x.last, x.copies, &pivot) == said, "%d: another latency", i);
         test_name = "spp";
-        compare_cuts(i, r, busiest, spp_cut(&r->f, last), last);
+        said = fleet_take(spp_cut(&r->f), x.stages, x.last, x.copies);
+        compare_cuts(i, r, busiest, said, &x);
         test_name = "bapipe";
         test_bapipe(i, r, &missed, &moved);
     }
     check(plans > 2000 && plans < 5800, "%d of 6000 chains have a plan: the test sees one side only", plans);
     check(left > 0 && left < 600, "the walk takes another pivot %d times", left);
     check(moved > 100 && missed < moved, "memory: %d made to fit, %d not found", moved, missed);
+}
+
+/* Copies are open: DAPPLE chooses them with the number of stages, SPP for each number. */
+static void test_copies(void)
+{
+    int uneven = 0, fewer = 0, idle = 0;
+    for (int i = 0; i < 700; i++) {
+        Road *r = some_road(dice(4), true);
+        const int least = 1 + dice(r->f.stages);
+        Way x = {.stages = least};
+        Ns best = -1, said = dapple_cut(&r->f, &x.stages, x.last, x.copies);
+        test_name = "dapple's copies";
+        for (int s = least; s <= r->f.stages; s++) {
+            Ns one = every_way(r, longest_pivot, 0, &(Way){.stages = s});
+            best = one >= 0 && (best < 0 || one < best) ? one : best;
+        }
+        check(said == best, "%d: %lld, every list %lld", i, (long long)said, (long long)best);
+        check(said < 0 || (may_be(r, &x) && longest_pivot(r, &x) == said), "%d: the list is not that of the value", i);
+        for (int s = 0, sum = 0; said >= 0 && s < x.stages; s++) {
+            uneven += x.copies[s] != x.copies[0];
+            sum += x.copies[s];
+            idle += s + 1 == x.stages && sum < r->f.devices;
+        }
+        fewer += said >= 0 && x.stages < r->f.stages;
+        test_name = "spp's copies";
+        const FleetTable *t = spp_cut(&r->f);
+        for (x.stages = 1; x.stages <= r->f.stages; x.stages++) {
+            said = fleet_take(t, x.stages, x.last, x.copies);
+            compare_cuts(i, r, busiest, said, &x);
+        }
+    }
+    check(uneven > 100 && fewer > 50 && idle > 20, "%d unequal, %d of fewer stages, %d with idle devices", uneven, fewer, idle);
 }
 
 /* ---- order ------------------------------------------------------------------------------------------------------- */
@@ -289,6 +344,7 @@ static void test_order(void)
 int main(void)
 {
     test_fleet();
+    test_copies();
     test_order();
     printf("unit_fleet: %d passed, %d failed\n", passed, failed);
     return failed > 0;

@@ -24,6 +24,7 @@ typedef struct {
     Ns time[UNITS], send[UNITS], reduce[UNITS];
     Bytes stash[UNITS];
     bool must[UNITS], fit[UNITS][UNITS][UNITS];
+    int list[6], stages, given[6];      /* replicas by stage, where they are given; the same by machines used */
 } Small;
 
 static bool small_fits(void *ctx, int first, int last, int index)
@@ -50,6 +51,10 @@ static Small *small_chain(void)
     s->c.replicate = dice(2);
     s->c.memory = dice(2) ? 0 : 50 + dice(500);
     s->c.fits = s->c.replicate || dice(2) ? NULL : small_fits;
+    s->c.most = dice(2) ? 1 << dice(3) : 0;
+    for (int used = 0; used < s->c.machines; s->given[used] = s->list[s->stages++])
+        used += s->list[s->stages] = 1 + dice(s->c.machines - used);
+    s->c.given = s->c.replicate && dice(3) == 0 ? s->given : NULL;
     return s;
 }
 
@@ -59,6 +64,8 @@ static Ns defined(const Small *s, const ChainStage *stage, int n)
     Ns worst = 0;
     for (int i = 0, first = 0, used = 0; i < n; first = stage[i++].last + 1) {
         int r = stage[i].replicas, last = stage[i].last;
+        if (s->c.given ? i >= s->stages || r != s->list[i] : s->c.most && (r > s->c.most || (r & (r - 1))))
+            return -1;
         Ns time = 0, reduce = 0;
         Bytes stash = 0;
         for (int u = first; u <= last; u++) {

@@ -5,7 +5,8 @@
 # device with the same blocks.  A GPT with packed heads, dropout and a tied head; a Llama with shared heads.  Checkpoints,
 # gradients and exported weights have no trace of the layout.  What is not offered is refused, with what would do.
 #
-# SLOW=1: each number of devices with each number of stages and each schedule that it may have; 300 layouts of width.awk.
+# SLOW=1: each number of devices with each number of stages and each schedule that it may have; 300 layouts of width.awk, with
+# copies of stages that are not all as many.
 . "$(dirname "$0")/lib.sh"
 need dpgen dpgen-verify build/emitted build/librt.a build/librt_bf16.a
 
@@ -194,7 +195,7 @@ sed 's/F: 9/F: 16/; s/T: 10/T: 16/; s/E: 5/E: 8/; s/out: 3,/out: E,/; s/experts:
     for name in decoder_ids labels; do "$tmp/npy" $name.npy i4 0 40 24 8; done) || fault "no arrays"
 many=40 most=8
 [ -z "${SLOW:-}" ] || many=300 most=16
-awk -v least=$many -v ranks=$most -f tests/width.awk >"$tmp/cover"
+awk -v least=$many -v ranks=$most -v wide="${SLOW:+1}" -f tests/width.awk >"$tmp/cover"
 mpi=$(mpis | head -n 1) at_home=$run arguments="--steps 2"
 [ -n "$mpi" ] || skip "there is no mpirun, or no mpicc" "$(grep -c ' mpi ' "$tmp/cover")"
 # cover MODEL TYPE FILE: its layouts
@@ -206,7 +207,7 @@ cover() {
           sub(/^ */, ""); sub(/ /, " " all " "); print }' "$tmp/cover"; } | plans
     one_hash "$1, $2"
     one=$hash
-    for n in 2 4 8 16; do
+    for n in 2 3 4 6 8 12 16; do
         awk -v model="$1" -v type="$2" -v all="$all" -v n=$n '$1 == model && $2 == type && $3 == "mpi" && $4 == n {
             $1 = $2 = $3 = $4 = ""; sub(/^ */, ""); sub(/ /, " " all " "); print }' "$tmp/cover" >"$tmp/group"
         [ -s "$tmp/group" ] && [ -n "$mpi" ] && use_mpi "$mpi" $n || continue

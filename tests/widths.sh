@@ -29,6 +29,15 @@ keep="one.1 1f1b.2,1 1f1b.1,4,2 gpipe.2,1,1"
   done; done; done; done; } | plans
 one_hash "widths"
 whole=$hash
+# lists that planners choose themselves
+echo "devices: [{name: cpu, kind: cpu, count: 6, memory: 64MiB, threads: 1, kernels: portable}]" >"$tmp/six"
+keep="$keep own.dapple own.spp own.pipedream:replicated"
+for planner in dapple spp pipedream:replicated; do
+    echo "own.$planner $model --devices $tmp/six --schedule 1f1b --set plan.stages=auto --widths auto --planner $planner"
+done | plans
+one_hash "widths of planners" "$whole"
+[ "$(grep -l '"widths": \[' "$tmp"/own.*/plan.json | wc -l)" = 3 ] && pass ||
+    fault "planners chose no widths: $(grep -h '"schedule"' "$tmp"/own.*/plan.json)"
 # of one device of a team
 { for w in 1 2,1 1,2; do wide team $w $model --schedule 1f1b --set train.blocks=2 --set plan.tensor=$((2 - (${#w} < 2))); done
 } | sed 's/^team.1 --widths 1/team.1/' | plans
@@ -111,6 +120,16 @@ grep -q '<td colspan="4">cpu.0</td><td>16</td>' "$tmp/1f1b.1,4,2/report.html" &&
 # as many under way as devices from the stage on, shared out among its own
 flights=$(sed -n 's/^stage .* \([0-9]*\) in flight$/\1/p' "$tmp/said" | tr '\n' ' ')
 [ "$flights" = "7 2 1 " ] && pass || fault "in flight: $flights, not 7 2 1"
+# each view counts stages by the list; of 465 KiB of states three devices of 160 KiB could hold all
+views="$model --estimate --stages 3 --widths 1,4,2 --schedule 1f1b"
+./dpgen compare $views --quick --planners even --json 2>&1 | paste -s >"$tmp/said"
+grep -q '"devices": 7, "schedule": "1f1b".*"depth": 3, "width": 4, .*"widths": \[1, 4, 2\]' "$tmp/said" && pass ||
+    fault "compare: $(cat "$tmp/said")"
+./dpgen schedules $views --planner even --json >"$tmp/said" 2>&1
+grep -q '"gpipe", "fits": true, "widths": \[1, 4, 2\], "stages": 3, .*"closed_form": 0' "$tmp/said" && pass ||
+    fault "schedules: $(cat "$tmp/said")"
+./dpgen plan $views --limit 160KiB >"$tmp/none" 2>&1
+grep -q 'no plan fits 7 devices' "$tmp/none" && ! grep -q 'nothing can fit' "$tmp/none" && pass || fault "$(cat "$tmp/none")"
 
 # ---- a mistake is seen ----------------------------------------------------------------------------------------------------
 for wrong in 's/turns = 4/turns = 2/' 's/copy = 2/copy = 0/'; do
@@ -136,11 +155,14 @@ refuse "more than devices" 3 'plan.widths: 6 copies, and 4 devices' $plan --widt
     --set train.blocks=4
 refuse "other stages" 3 'plan.widths: 3 stages, and other stages' $plan --widths 2,1,1
 refuse "replicas too" 3 'plan.replicas: plan.widths says that there are 2 copies' $plan --widths 2,1 --replicas 4
-refuse "another schedule" 3 'plan.widths' $plan --widths 2,1 --schedule zb-h1
+refuse "another schedule" 3 '\^~* delete plan.widths, or take 1f1b' $plan --widths 2,1 --schedule zb-h1
+sed 's/^plan: .*/plan: {schedule: zb-h1,\n  widths: [2, 1]}/' "$tmp/model.yaml" >"$tmp/zb.yaml"
+refuse "at the list" 3 'zb.yaml:[0-9]*:11: error: plan.widths: schedule zb-h1: its copies' ./dpgen check "$tmp/zb.yaml" \
+    ${model#* }
 refuse "a norm from step to step" 3 'clip_scope: parameter' ./dpgen plan "$tmp/untied.yaml" ${model#* } --estimate --stages 2 \
     --schedule 2bw --widths 2,1
 refuse "a tie" 3 'same_stage' $plan --widths 2,1 --schedule 2bw --set train.clip_norm=0
-refuse "shard" 3 'plan.widths' $plan --widths 2,1 --set train.shard=optimizer
+refuse "shard" 3 '\^~* set train.shard: none' $plan --widths 2,1 --set train.shard=optimizer
 refuse "a library" 3 'delete plan.widths' ./dpgen $model --estimate --planner even --stages 2 --schedule 1f1b --widths 2,1 \
     --library -o "$tmp/none"
 refuse "no list" 3 'a list of devices' $plan --set plan.widths=2
@@ -175,6 +197,14 @@ read -r least widths <"$tmp/each"
 [ "$(grep -c '^[1-9][0-9]* ' "$tmp/each")" = 13 ] && pass || fault "some list has no plan: $(cat "$tmp/each" "$tmp/err")"
 got=$(asked auto --widths auto --json | step)           # lists that are not taken are searched in less than full
 [ "${got:-0}" -ge "$least" ] && [ "$got" -le $((least + least / 100)) ] && pass || fault "auto: $got, and $widths is $least"
+# DAPPLE's own list has the least latency by its formula of all of them
+formula() { sed -n "s/.*a step of \([0-9.]*\) ms by DAPPLE's formula.*/\1/p"; }
+while read -r _ widths; do
+    echo "$(asked $(echo "$widths" | tr -dc 0-9 | wc -c) --widths $widths --planner dapple --json | formula) $widths"
+done <"$tmp/each" | sort -n >"$tmp/formula"
+took=$(asked auto --widths auto --planner dapple --json | paste -s)
+own="$(echo "$took" | formula) $(echo "$took" | sed -n 's/.*"note": "widths \[\([0-9, ]*\)\].*/\1/p' | tr -d ' ')"
+[ "$own" = "$(head -n 1 "$tmp/formula")" ] && pass || fault "DAPPLE's list: $own, and the least is $(head -n 2 "$tmp/formula")"
 asked auto --widths auto >"$tmp/said"
 took=$(sed -n 's/.*note *widths \[\([0-9, ]*\)\]; others: \[.* ms, and [0-9]* plans not below .*/\1/p' "$tmp/said" | tr -d ' ')
 [ "$(sed -n "s/ $took\$//p" "$tmp/each")" = "$got" ] && pass || fault "the note of auto: $(sed -n '1,4p' "$tmp/said"), not $got"

@@ -588,5 +588,5 @@ void model_plan(Model *m, Node *node)
     tensor_end(m);
     stages_end(m, stages ? stages->loc : p->loc);
     order_end(m);
-    widths_auto_end(m);
+    widths_check(m);
 }

@@ -78,7 +78,7 @@ enum { MOST_TEAM = 16 };                            /* as many as sums have bloc
 void read_some(Spot s, int *to, bool *any);         /* a number, or auto */
 void read_widths(const Spot *s);                    /* widths.c, and once stages and replicas are read */
 void widths_end(Model *m, const Node *plan);
-void widths_auto_end(const Model *m);               /* auto: does it go with the rest of plan? */
+void widths_check(const Model *m);                  /* does it go with the rest of plan? */
 void read_tensor(const Spot *s);                    /* tensor.c: plan.tensor, and once the rest of plan is read, its devices */
 void tensor_end(Model *m);
 void model_plan(Model *m, Node *node);

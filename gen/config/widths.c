@@ -9,6 +9,7 @@
  * for as many neighbouring copies: sched/replica.c.  Widths that are equal are plan.replicas, and nothing else.
  *
  * With auto the search asks for all widths that the devices and the gradient groups allow (search/offers.c), equal ones too.
+ * A list, and auto, may be wrong for the schedule or for other words of plan: that is said at the list.
  *
  * Cost: linear in the stages; with auto, in the lists of widths, MOST_WIDTHS at most.
  */
@@ -39,6 +40,14 @@ void read_widths(const Spot *s)
         }
         *PUSH(widths) = n;
     }
+}
+
+const char *widths_text(const Ints *widths)
+{
+    const char *text = "";
+    for (int s = 0; s < widths->n; s++)
+        text = strf("%s%s%d", text, s ? ", " : "", widths->at[s]);
+    return text;
 }
 
 int devices_for(const Model *m, int stages)
@@ -94,26 +103,32 @@ const Model *with_widths(const Model *m, const Ints *widths)
     return with;
 }
 
-/* All lists that go on with more stages on so many devices. */
-static bool add_lists(int *width, int n, int stages, int devices, int64_t most, WidthLists *all)
-{
-    if (n == stages) {
-        Ints one = {0};
-        for (int s = 0; s < stages; s++)
-            *PUSH(&one) = width[s];
-        *PUSH(all) = one;
-        return all->n <= MOST_WIDTHS;
-    }
-    for (width[n] = 1; width[n] <= most && width[n] <= devices - (stages - n - 1); width[n] *= 2)
-        if (!add_lists(width, n + 1, stages, devices - width[n], most, all))
-            return false;
-    return true;
-}
-
-bool widths_lists(const Model *m, int stages, WidthLists *all)
+int widths_most(const Model *m)
 {
     const int64_t groups = m->train.groups;
-    return add_lists(alloc(sizeof(int) * (size_t)stages), 0, stages, m->devices.n, groups & (groups - 1) ? 1 : groups, all);
+    return groups & (groups - 1) ? 1 : (int)groups;
+}
+
+/* All lists that go on with more stages on so many devices, counted, up to one more than MOST_WIDTHS. */
+static void add_lists(int *width, int n, int stages, int devices, int most, int *count, WidthLists *all)
+{
+    Ints one = {0};
+    for (int s = 0; n == stages && all && s < stages; s++)
+        *PUSH(&one) = width[s];
+    if (one.n)
+        *PUSH(all) = one;
+    *count += n == stages;
+    for (int w = 1; n < stages && w <= most && w <= devices - (stages - n - 1) && *count <= MOST_WIDTHS; w *= 2) {
+        width[n] = w;
+        add_lists(width, n + 1, stages, devices - w, most, count, all);
+    }
+}
+
+int widths_lists(const Model *m, int stages, WidthLists *all)
+{
+    int count = 0;
+    add_lists(alloc(sizeof(int) * (size_t)stages), 0, stages, m->devices.n, widths_most(m), &count, all);
+    return count;
 }
 
 const char *widths_refuse(const Model *m, const Schedule *s)
@@ -134,18 +149,18 @@ const char *widths_refuse(const Model *m, const Schedule *s)
     return NULL;
 }
 
-void widths_auto_end(const Model *m)
+void widths_check(const Model *m)
 {
     const PlanSpec *p = &m->plan;
     const Schedule *k = schedule_of(p->schedule);
-    const char *why = p->widths_auto ? widths_refuse(m, k) : NULL;
+    const char *why = p->widths_auto || p->widths.n ? widths_refuse(m, k) : NULL;
     if (why) {
         const char *remedy = strchr(why, ';');
-        err(p->widths_at, strf("%s", remedy + 2), "plan.widths: auto: schedule %s: %.*s", k->name, (int)(remedy - why), why);
+        err(p->widths_at, strf("%s", remedy + 2), "plan.widths%s: schedule %s: %.*s", p->widths_auto ? ": auto" : "", k->name,
+            (int)(remedy - why), why);
     }
-    WidthLists all = {0};
-    for (int stages = p->stages_min; p->widths_auto && stages <= p->stages_max; stages++)
-        if (!widths_lists(m, stages, &all))
+    for (int stages = p->stages_min, all = 0; p->widths_auto && stages <= p->stages_max; stages++)
+        if ((all += widths_lists(m, stages, NULL)) > MOST_WIDTHS)
             err(p->widths_at, stages > p->stages_min ? strf("plan.stages: {min: %d, max: %d}", p->stages_min, stages - 1)
                 : "plan.replicas: auto, or a list", "plan.widths: auto: %d devices have more than %d lists of widths of up to "
                 "%s", m->devices.n, MOST_WIDTHS, count_text(stages, "stage"));

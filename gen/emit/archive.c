@@ -200,8 +200,8 @@ void emit_plan_json(FILE *f, const Plan *p)
     json_text(f, p->m->plan.transport);
     if (p->g->team)
         fprintf(f, ", \"tensor\": %d", p->g->team);
-    for (int s = 0; plan_uneven(p) && s < plan_stages(p); s++)
-        fprintf(f, "%s%d%s", s ? ", " : ", \"widths\": [", p->m->plan.widths.at[s], s + 1 < plan_stages(p) ? "" : "]");
+    if (plan_uneven(p))
+        fprintf(f, ", \"widths\": [%s]", widths_text(&p->m->plan.widths));
     fprintf(f, ", \"devices\": %d, \"replicas\": %d, \"chunks\": %d, \"micro_batch\": %" PRId64
             ", \"micro_batches\": %" PRId64 ", \"groups\": %" PRId64 ",\n \"map\": [",
             p->devices, plan_replicas(p), p->chunks, p->g->batch, p->g->micro, p->g->groups);

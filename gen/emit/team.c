@@ -26,9 +26,7 @@ Bytes team_sent(const Plan *p, int device)
 const char *team_shape(const Plan *p)
 {
     const char *text = p->g->team ? strf(" of %d devices", p->g->team) : "";
-    for (int s = 0; plan_uneven(p) && s < plan_stages(p); s++)
-        text = strf("%s%s%d", text, s ? ", " : " in ", p->m->plan.widths.at[s]);
-    return plan_uneven(p) ? strf("%s copies", text) : text;
+    return plan_uneven(p) ? strf("%s in %s copies", text, widths_text(&p->m->plan.widths)) : text;
 }
 
 void team_json(FILE *f, const Plan *p, int device)

@@ -28,9 +28,9 @@
 
 typedef struct { const Fleet *l; bool links; } BapipeWalk;
 
-static Ns slower(const Fleet *l, int s, int from, int to)
+static Ns slower(const Fleet *l, int s, int from, int to, int copies)
 {
-    Ns time = fleet_time(l, s, from, to), send = fleet_send(l, s, to);
+    Ns time = fleet_time(l, s, from, to, copies), send = fleet_send(l, s, to) / copies;
     return time > send ? time : send;
 }
 
@@ -38,19 +38,18 @@ static Burden burden(void *ctx, int first, int last, int stage)
 {
     const BapipeWalk *w = ctx;
     const Fleet *l = w->l;
-    Ns time = w->links ? slower(l, stage, first, last + 1) : fleet_time(l, stage, first, last + 1);
+    Ns time = (w->links ? slower : fleet_time)(l, stage, first, last + 1, l->copies[stage]);
     return (Burden){l->over ? l->over(l->ctx, first, last, stage) : 0, time};
 }
 
 Ns bapipe_cut(const Fleet *l, int *last, bool *by_links)
 {
-    Ns value = fleet_balance(l, fleet_time, last);
+    int *copies = alloc(sizeof *copies * (size_t)l->stages);
+    Ns value = fleet_take(fleet_balance(l, fleet_time, NULL), l->stages, last, copies);
     *by_links = false;
     for (int s = 0; s < l->stages && value >= 0; s++)
-        *by_links |= fleet_send(l, s, last[s] + 1) > value;
-    if (*by_links)
-        value = fleet_balance(l, slower, last);
-    return value;
+        *by_links |= fleet_send(l, s, last[s] + 1) / copies[s] > value;
+    return *by_links ? fleet_take(fleet_balance(l, slower, NULL), l->stages, last, copies) : value;
 }
 
 bool bapipe_fit(const Fleet *l, int *last, bool by_links)

@@ -2,10 +2,12 @@
  *
  * dapple.c: DAPPLE's planner as a baseline.
  *
- * Problem: cut a chain so that a synchronous step, with its filling, its draining and the exchange of gradients, is shortest.
+ * Problem: cut a chain, and give each stage its copies, so that a synchronous step, with its filling, its draining and the
+ * exchange of gradients, is shortest.
  *
- * Method: stages and the transfers between them stand in one row; a transfer is a stage without gradients.  With m
- * micro-batches, forward F, backward B and exchange R of each, the pivot stage Q sets the latency of a step:
+ * Method: stages and the transfers between them stand in one row; a transfer is a stage without gradients.  The copies of a
+ * stage share each micro-batch, so F and B are those of one device over their number.  With m micro-batches, forward F,
+ * backward B and exchange R of each, the pivot stage Q sets the latency of a step:
  *
  *   warm-up   the sum of F up to Q
  *   steady    (m - 1) (F + B) of Q
@@ -15,33 +17,35 @@
  * first; a stage becomes the pivot if its steady phase is longer than that of the pivot and F + B of the stages between.  The
  * two differ by less than F + B of the pivots that the walk leaves; for equal stages both give (m + p - 1)(F + B).
  *
- * The dynamic program goes over prefixes: a state is the units taken and the stages made of them.  The paper keeps one value a
- * state.  Here a state has all labels that none of its others beats in warm-up, tail, steady phase so far and latency so far:
- * each of the four only grows the latency, so the answer is the optimum of the formula.  Labels above the latency of the
- * balanced cuts are dropped, and so are states that would be: a pivot waits for F and B in front of it, and the slowest of the
- * stages behind a state has at least their mean.
+ * The dynamic program goes over prefixes: a state is the units taken, the stages made of them, and the devices that these have.
+ * The paper keeps one value a state, with all that is left as one stage behind it.  Here a state has all labels that none of
+ * its others beats in warm-up, tail, steady phase so far and latency so far: each of the four only grows the latency, so the
+ * answer is the optimum of the formula.  Labels above the latency of the balanced cuts are dropped, and so are states that
+ * would be: a pivot waits for F and B in front of it, and the slowest of the stages behind a state has at least their mean.
  *
- * Known are the formula and the prefix recursion.  Reconstructed are the pivot above and the labels.  Not carried by our frame:
- * a stage on more devices than its neighbour, and with it the placements fresh first, append first and scatter first.  Replicas
- * are those of the plan, and `replicas: auto` with `stages: auto` tries every depth and width; with `devices.order: free` every
- * order of devices is asked for.  Memory is not looked at: the plan may not fit.
+ * Known are the formula and the recursion.  As in the published program, a transfer takes one link whatever copies there are.
+ * Reconstructed are the pivot above and the labels.  Not carried by our frame: the placements fresh first, append first and
+ * scatter first, since copies stand in one order; copies are powers of two.  With `plan.widths: auto` the copies and the number
+ * of stages are its choice; else they are given, by plan.widths or replicas.  Memory is not looked at: the plan may not fit.
  *
  * Source: Fan, Rong, Meng, Cao, Wang, Zheng, Wu, Long, Yang, Xia, Diao, Liu, Lin, DAPPLE: A Pipelined Data Parallel Approach
  * for Training Large Models, PPoPP 2021, section 4, and notes on the planner that its authors published.
  *
- * Cost: stages n n times the labels of a state, which are as many as there are different sums of transfers in front.
+ * Cost: stages n n times the labels of a state, which are as many as there are different sums of transfers in front; with open
+ * copies, times devices and the powers of two.
  * Not handled: recomputation and offload, which the planner does not choose.
  */
 #include "fleet.h"
 
 typedef struct { Ns forward, backward, reduce; } DappleStage;   /* a stage, or a transfer */
-typedef struct { Ns warm, tail, steady, worst; int units, label; } Label;       /* units and label: of the stage in front */
+/* units and label: of the stage in front; copies: of the last one */
+typedef struct { Ns warm, tail, steady, worst; int units, label, copies; } Label;
 typedef VEC(Label) Labels;
 
-static DappleStage stage_part(const Fleet *l, int s, int from, int to)
+static DappleStage stage_part(const Fleet *l, int s, int from, int to, int copies)
 {
-    Ns forward = l->forward[s][to] - l->forward[s][from];
-    return (DappleStage){forward, fleet_time(l, s, from, to) - forward, fleet_exchange(l, s, from, to)};
+    Ns forward = (l->forward[s][to] - l->forward[s][from] + copies - 1) / copies;
+    return (DappleStage){forward, fleet_time(l, s, from, to, copies) - forward, fleet_exchange(l, s, from, to, copies)};
 }
 
 static Ns larger(Ns a, Ns b)
@@ -66,14 +70,14 @@ static Ns tail_of(const DappleStage *part, int n, int pivot)
     return tail;
 }
 
-Ns dapple_latency(const Fleet *l, const int *last, int *pivot)
+Ns dapple_latency(const Fleet *l, int stages, const int *last, const int *copies, int *pivot)
 {
     int n = 0;
-    DappleStage *part = alloc(sizeof *part * (size_t)(2 * l->stages));
+    DappleStage *part = alloc(sizeof *part * (size_t)(2 * stages));
     Ns warm = 0, worst = -1;
-    for (int s = 0; s < l->stages; s++) {
+    for (int s = 0; s < stages; s++) {
         Ns send = fleet_send(l, s, last[s] + 1) / 2;
-        part[n++] = stage_part(l, s, s ? last[s - 1] + 1 : 0, last[s] + 1);
+        part[n++] = stage_part(l, s, s ? last[s - 1] + 1 : 0, last[s] + 1, copies[s]);
         part[n++] = (DappleStage){send, send, 0};
     }
     n--;
@@ -122,16 +126,62 @@ static void put(Labels *all, Label x)
     *PUSH(all) = x;
 }
 
-/* No answer takes longer than most; units 0 .. i-1 take at least least[i], a micro-batch. */
-typedef struct { Ns most, *least; } DappleKnown;
+/* No answer takes longer than most; units 0 .. i-1 take at least least[i], a micro-batch on one device.  room: of counts of
+ * devices that are told apart. */
+typedef struct { const Fleet *l; Ns most, *least; int room; Labels *cell; } Dapple;
 
-static DappleKnown known_of(const Fleet *l, Ns most)
+static Labels *cell_at(const Dapple *x, int s, int units, int used)
 {
-    DappleKnown x = {most, alloc(sizeof(Ns) * (size_t)(l->n + 1))};
+    return &x->cell[((size_t)s * (size_t)(x->l->n + 1) + (size_t)units) * (size_t)x->room + (size_t)used];
+}
+
+/* Devices of stages s and behind: at most, where they are open. */
+static int left(const Fleet *l, int s, int used)
+{
+    int sum = l->copies ? 0 : l->devices - used;
+    for (int i = s; l->copies && i < l->stages; i++)
+        sum += l->copies[i];
+    return sum;
+}
+
+/* What a step takes at least with a pivot of this time behind the first units. */
+static Ns at_least(const Dapple *x, int units, Ns pivot)
+{
+    return x->least[units] / x->l->most + x->l->micro * pivot;
+}
+
+/* All stages s of so many copies that end with unit to-1. */
+static void fill(const Dapple *x, int s, int to, int used, int copies)
+{
+    const Fleet *l = x->l;
+    const int front = l->copies ? 0 : used - copies, behind = left(l, s + 1, used);
+    Labels *all = cell_at(x, s + 1, to, used);
+    if (front < 0 || (behind && at_least(x, to, (x->least[l->n] - x->least[to]) / behind) > x->most))
+        return;
+    for (int from = to - 1; from >= 0 && fleet_joins(l, from, to); from--) {
+        DappleStage stage = stage_part(l, s, from, to, copies);
+        if (at_least(x, from, stage.forward + stage.backward) > x->most)
+            break;
+        Ns send = s && from ? fleet_send(l, s - 1, from) / 2 : 0;
+        const Labels *known = cell_at(x, s, from, front);
+        for (int i = 0; i < known->n; i++) {
+            Label y = known->at[i];
+            y = take(l, s ? take(l, y, (DappleStage){send, send, 0}) : y, stage);
+            y.units = from, y.label = i, y.copies = copies;
+            if (y.worst <= x->most)
+                put(all, y);
+        }
+    }
+}
+
+static Dapple dapple_of(const Fleet *l, Ns most)
+{
+    Dapple x = {l, most, alloc(sizeof(Ns) * (size_t)(l->n + 1)), l->copies ? 1 : l->devices + 1, NULL};
+    x.cell = alloc(sizeof *x.cell * (size_t)(l->stages + 1) * (size_t)(l->n + 1) * (size_t)x.room);
     for (int i = 0; i < l->n; i++) {
-        Ns one = fleet_time(l, 0, i, i + 1);
+        Ns one = fleet_time(l, 0, i, i + 1, 1);
         for (int s = 1; s < l->stages; s++) {
-            Ns there = fleet_time(l, s, i, i + 1);
+            Ns there = fleet_time(l, s, i, i + 1, 1);
             one = there < one ? there : one;
         }
         x.least[i + 1] = x.least[i] + one;
@@ -139,74 +189,69 @@ static DappleKnown known_of(const Fleet *l, Ns most)
     return x;
 }
 
-/* What a step takes at least with a pivot of this time behind the first units. */
-static Ns at_least(const Fleet *l, const DappleKnown *k, int units, Ns pivot)
+/* Of so many stages on so many devices; NULL: there is none. */
+static const Label *best_label(const Labels *all, int *at)
 {
-    return k->least[units] + l->micro * pivot;
+    for (int i = *at = 0; i < all->n; i++)
+        *at = all->at[i].worst < all->at[*at].worst ? i : *at;
+    return all->n ? &all->at[*at] : NULL;
 }
 
-/* The slowest of the stages behind s, which begin with unit `to`. */
-static Ns rest(const Fleet *l, const DappleKnown *k, int s, int to)
+Ns dapple_cut(const Fleet *l, int *stages, int *last, int *copies)
 {
-    return s + 1 < l->stages ? (k->least[l->n] - k->least[to]) / (l->stages - 1 - s) : 0;
-}
-
-/* All stages s that end with unit to-1. */
-static void fill(const Fleet *l, const Labels *front, int s, int to, const DappleKnown *k, Labels *all)
-{
-    if (at_least(l, k, to, rest(l, k, s, to)) > k->most)
-        return;
-    for (int from = to - 1; from >= 0 && fleet_joins(l, from, to); from--) {
-        DappleStage stage = stage_part(l, s, from, to);
-        if (at_least(l, k, from, stage.forward + stage.backward) > k->most)
-            break;
-        Ns send = s && from ? fleet_send(l, s - 1, from) / 2 : 0;
-        for (int i = 0; i < front[from].n; i++) {
-            Label x = front[from].at[i];
-            x = take(l, s ? take(l, x, (DappleStage){send, send, 0}) : x, stage);
-            x.units = from;
-            x.label = i;
-            if (x.worst <= k->most)
-                put(all, x);
-        }
+    const FleetTable *even = fleet_balance(l, fleet_time, NULL);
+    int pivot, label = 0, used = 0, found = 0, least = *stages;
+    Ns best = -1;
+    for (int s = least; s <= l->stages; s++) {
+        Ns value = fleet_take(even, s, last, copies) < 0 ? -1 : dapple_latency(l, s, last, copies, &pivot);
+        best = value >= 0 && (best < 0 || value < best) ? value : best;
     }
-}
-
-Ns dapple_cut(const Fleet *l, int *last)
-{
-    int pivot, width = l->n + 1;
-    if (fleet_balance(l, fleet_time, last) < 0)
+    if (best < 0)
         return -1;
-    DappleKnown known = known_of(l, dapple_latency(l, last, &pivot));
-    Labels *cell = alloc(sizeof *cell * (size_t)((l->stages + 1) * width));
-    *PUSH(&cell[0]) = (Label){.steady = INT64_MIN / 2, .worst = 0};
+    const Dapple x = dapple_of(l, best);
+    *PUSH(cell_at(&x, 0, 0, 0)) = (Label){.steady = INT64_MIN / 2, .worst = 0};
     for (int s = 0; s < l->stages; s++)
         for (int to = s + 1; to <= l->n; to++)
-            fill(l, &cell[s * width], s, to, &known, &cell[(s + 1) * width + to]);
-    const Labels *end = &cell[l->stages * width + l->n];
-    int best = 0;
-    for (int i = 1; i < end->n; i++)
-        best = end->at[i].worst < end->at[best].worst ? i : best;
-    Ns value = end->at[best].worst;
-    for (int s = l->stages, to = l->n; s > 0; s--) {
-        const Label *x = &cell[s * width + to].at[best];
+            for (int u = 0; u < x.room; u++)
+                for (int w = 1; w <= l->most; w *= 2)
+                    if (fleet_may(l, s, w))
+                        fill(&x, s, to, u, w);
+    for (int s = least; s <= l->stages; s++)
+        for (int u = 0, at; u < x.room; u++) {
+            const Label *one = best_label(cell_at(&x, s, l->n, u), &at);
+            if (one && (!found || one->worst < best))
+                best = one->worst, found = s, used = u, label = at;
+        }
+    for (int s = *stages = found, to = l->n; s > 0; s--) {
+        const Label *y = &cell_at(&x, s, to, used)->at[label];
         last[s - 1] = to - 1;
-        to = x->units;
-        best = x->label;
+        copies[s - 1] = y->copies;
+        used -= l->copies ? 0 : y->copies;
+        to = y->units, label = y->label;
     }
-    return value;
+    return best;
+}
+
+void dapple_copies(const Question *q, int least, WidthLists *all)
+{
+    Units u = units_of(q->p, q->cut, least);
+    Fleet l = fleet_open(q, &u);
+    int stages = least, *last = alloc(sizeof *last * (size_t)q->chunks), *copies = alloc(sizeof *copies * (size_t)q->chunks);
+    if (dapple_cut(&l, &stages, last, copies) >= 0)
+        *PUSH(all) = (Ints){copies, stages, stages};
 }
 
 bool plan_dapple(const Question *q, Answer *a)
 {
     Units u = units_of(q->p, q->cut, q->chunks);
     Fleet l = fleet_of(q, &u);
-    int pivot = 0, *last = alloc(sizeof *last * (size_t)q->chunks);
-    Ns latency = dapple_cut(&l, last);
+    int pivot = 0, stages = q->chunks, *last = alloc(sizeof *last * (size_t)q->chunks);
+    int *copies = alloc(sizeof *copies * (size_t)q->chunks);
+    Ns latency = dapple_cut(&l, &stages, last, copies);
     if (latency < 0)
         return false;
     fleet_answer(q, &u, &l, last, a);
-    dapple_latency(&l, last, &pivot);
+    dapple_latency(&l, stages, last, copies, &pivot);
     const char *what = pivot % 2 ? "the transfer behind" : "at";
     a->note = fleet_note(&l, last, strf("a step of %.3f ms by DAPPLE's formula, pivot %s stage %d", (double)latency / 1e6, what,
                                         pivot / 2));

@@ -6,30 +6,38 @@
  * the link it falls on.
  *
  * Method: sums from the front, by stage.  A transfer takes its bytes over the rate of the link, and its latency, as `sim` has
- * it.  Replicas are those of the plan: all of one depth and width.  Their exchange of gradients is dpgen's own, level by level
- * of the tree over replicas.
+ * it.  Copies of a stage are those of the plan, plan.replicas or plan.widths, or open.  As published they share the samples of
+ * each micro-batch; dpgen's take micro-batches in turn, which is as much work of a step.  Their exchange of gradients is that
+ * of dpgen: it halves them level by level of the tree, and sends 2 (w-1)/w of the bytes.
  *
- * fleet_balance is the bottleneck program common to spp and bapipe: the last stage of j units on s devices begins where the
- * larger of the part before it and its own worth is least.
+ * fleet_balance is the bottleneck program common to spp and bapipe: the last stage of j units on s stages begins where the
+ * largest of the part before it, the transfer and its own worth is least.  Open copies are a part of its state, with the
+ * devices used.
  *
  * Source: the headers of the three.
  *
- * Cost: sums are linear in operators times stages; fleet_balance n n stages at most, as a stage grows only to the best worth.
- * Not handled: units that are no run of the model's order; a stage on more devices than its neighbour.
+ * Cost: sums are linear in operators times stages; fleet_balance n n stages at most, as a stage grows only to the best worth,
+ * times devices and the ways to choose the copies of two neighbours.
+ * Not handled: units that are no run of the model's order; copies of a stage on devices of other speed than the first of it.
  */
 #include "fleet.h"
 #include "fates/choices.h"
 
 #define NONE INT64_MAX
 
-Ns fleet_time(const Fleet *l, int s, int from, int to)
+Ns fleet_time(const Fleet *l, int s, int from, int to, int copies)
 {
-    return l->time[s][to] - l->time[s][from];
+    return (l->time[s][to] - l->time[s][from] + copies - 1) / copies;
 }
 
-Ns fleet_exchange(const Fleet *l, int s, int from, int to)
+Ns fleet_exchange(const Fleet *l, int s, int from, int to, int copies)
 {
-    return l->exchange ? l->exchange(l->ctx, s, l->grads[to] - l->grads[from]) : 0;
+    return l->exchange && copies > 1 ? l->exchange(l->ctx, s, l->grads[to] - l->grads[from], copies) : 0;
+}
+
+bool fleet_may(const Fleet *l, int s, int copies)
+{
+    return l->copies ? l->copies[s] == copies : (copies & (copies - 1)) == 0 && copies <= l->most;
 }
 
 Ns fleet_send(const Fleet *l, int s, int to)
@@ -46,14 +54,15 @@ bool fleet_joins(const Fleet *l, int unit, int to)
 
 typedef struct { const Question *q; const Units *u; const int *fate; } FleetAsked;
 
-static Ns exchange(const void *ctx, int stage, Bytes bytes)
+/* Copies are taken to stand where replicas do. */
+static Ns exchange(const void *ctx, int stage, Bytes bytes, int copies)
 {
-    const Question *q = ((const FleetAsked *)ctx)->q;
-    int device = stage_of(q->p, stage);
+    const Plan *p = ((const FleetAsked *)ctx)->q->p;
+    const int device = stage_of(p, stage), end = p->m->devices.n - 1;
     Ns sum = 0;
-    for (int away = 1; away < q->p->m->plan.replicas; away *= 2) {
-        int other = device + away * q->p->devices;
-        sum += cost_wire(q->p->c, device, other, bytes) + cost_latency(q->p->c, device, other);
+    for (int away = 1; away < copies; away *= 2) {
+        int other = device + away * p->devices < end ? device + away * p->devices : end;
+        sum += 2 * (cost_wire(p->c, device, other, bytes / (2 * away)) + cost_latency(p->c, device, other));
     }
     return sum;
 }
@@ -84,10 +93,11 @@ static void take_stage(Fleet *l, const Plan *p, const Units *u, const int *of, i
     l->forward[s] = alloc(bytes);
     l->time[s] = alloc(bytes);
     l->send[s] = alloc(bytes);
+    const int turns = plan_turns(p, s);         /* a planner sees a narrow stage slowed by them: part.c */
     for (int o = 0; o < g->nb; o++) {
         int unit = of[g->op.at[o].fwd];
-        l->time[s][unit + 1] += cost_op(p->c, here, o);
-        l->forward[s][unit + 1] += o < g->nf ? cost_op(p->c, here, o) : 0;
+        l->time[s][unit + 1] += cost_op(p->c, here, o) / turns;
+        l->forward[s][unit + 1] += o < g->nf ? cost_op(p->c, here, o) / turns : 0;
     }
     for (int i = 0; i < l->n; i++) {
         l->time[s][i + 1] += l->time[s][i];
@@ -100,20 +110,34 @@ static void take_stage(Fleet *l, const Plan *p, const Units *u, const int *of, i
 Fleet fleet_of(const Question *q, const Units *u)
 {
     const Plan *p = q->p;
+    int *copies = alloc(sizeof *copies * (size_t)q->chunks);
     const int *of = units_by_op(u, p->g->nf);
     FleetAsked *x = alloc(sizeof *x);
     *x = (FleetAsked){q, u, choices_of(p).base};
     size_t rows = sizeof(Ns *) * (size_t)q->chunks;
-    Fleet l = {.n = u->n, .stages = q->chunks, .micro = p->g->micro, .forward = alloc(rows), .time = alloc(rows),
+    const int most = p->m->plan.replicas > 1 ? p->m->plan.replicas : 1;
+    Fleet l = {.n = u->n, .stages = q->chunks, .micro = p->g->micro * most, .forward = alloc(rows), .time = alloc(rows),
               .send = alloc(rows), .grads = alloc(sizeof(Bytes) * (size_t)(u->n + 1)), .must = u->must,
-              .exchange = p->m->plan.replicas > 1 ? exchange : NULL, .over = over, .ctx = x};
-    for (int s = 0; s < l.stages; s++)
+              .copies = copies, .most = most, .exchange = most > 1 ? exchange : NULL, .over = over, .ctx = x};
+    for (int s = 0; s < l.stages; s++) {
         take_stage(&l, p, u, of, s);
+        copies[s] = plan_uneven(p) ? plan_copies(p, s) : most;
+    }
     for (int s = 0; s < p->g->state.n; s++)
         if (p->g->state.at[s].kind == S_GRAD)
             l.grads[of[p->g->state.at[s].op] + 1] += p->g->state.at[s].bytes;
     for (int i = 0; i < l.n; i++)
         l.grads[i + 1] += l.grads[i];
+    return l;
+}
+
+Fleet fleet_open(const Question *q, const Units *u)
+{
+    Fleet l = fleet_of(q, u);
+    l.copies = NULL;
+    l.most = widths_most(q->p->m);
+    l.devices = q->p->m->devices.n;
+    l.exchange = exchange;
     return l;
 }
 
@@ -124,7 +148,7 @@ void fleet_answer(const Question *q, const Units *u, const Fleet *l, const int *
     a->fate = choices_of(q->p).base;
     a->value = 0;
     for (int s = 0, from = 0; s < l->stages; from = last[s++] + 1) {
-        Ns time = fleet_time(l, s, from, last[s] + 1);
+        Ns time = fleet_time(l, s, from, last[s] + 1, 1);
         a->last[s] = u->last[last[s]];
         a->value = time > a->value ? time : a->value;
     }
@@ -140,31 +164,76 @@ const char *fleet_note(const Fleet *l, const int *last, const char *text)
 
 /* ---- the dearest stage ------------------------------------------------------------------------------------------- */
 
-Ns fleet_balance(const Fleet *l, Ns (*worth)(const Fleet *l, int stage, int from, int to), int *last)
+/* Of the first j units on s stages, the last one of 2^k copies, `used` devices in all. */
+typedef struct { Ns value; int from, front; } FleetCell;        /* from: units in front of that stage; front: the k there */
+struct FleetTable { const Fleet *l; int ways, room; FleetCell *cell; };
+
+/* Where copies are given they are the one way, and nobody counts devices. */
+static FleetCell *cell_at(const FleetTable *t, int s, int j, int k, int used)
 {
-    int n = l->n, *begin = alloc(sizeof *begin * (size_t)(l->stages * (n + 1)));
-    Ns *front = alloc(sizeof *front * (size_t)(n + 1)), *now = alloc(sizeof *now * (size_t)(n + 1));
-    for (int j = 1; j <= n; j++)
-        front[j] = NONE;
-    for (int s = 0; s < l->stages; s++) {
-        now[0] = NONE;
-        for (int j = 1; j <= n; j++) {
-            now[j] = NONE;
-            for (int i = j - 1; i >= 0 && fleet_joins(l, i, j); i--) {
-                Ns time = worth(l, s, i, j), value = time > front[i] ? time : front[i];
-                if (time >= now[j])
-                    break;
-                if (value < now[j]) {
-                    now[j] = value;
-                    begin[s * (n + 1) + j] = i;
-                }
-            }
+    return &t->cell[(((size_t)s * (size_t)(t->l->n + 1) + (size_t)j) * (size_t)t->ways + (size_t)k) * (size_t)t->room
+                    + (size_t)used];
+}
+
+static int copies_of(const FleetTable *t, int s, int k)
+{
+    return t->l->copies ? t->l->copies[s] : 1 << k;
+}
+
+/* Stage s of these copies ends with unit j-1. */
+static void fill_cell(const FleetTable *t, int s, int j, int k, int used, FleetWorth *worth, FleetWire *wire)
+{
+    const Fleet *l = t->l;
+    FleetCell *x = cell_at(t, s + 1, j, k, used);
+    const int copies = copies_of(t, s, k), left = l->copies ? 0 : used - copies;
+    for (int i = j - 1; i >= 0 && left >= 0 && fleet_joins(l, i, j); i--) {
+        Ns time = worth(l, s, i, j, copies);
+        if (time >= x->value)
+            break;
+        for (int f = 0; f < (s ? t->ways : 1); f++) {
+            Ns send = s && wire ? wire(l, s - 1, i, copies_of(t, s - 1, f), copies) : 0;
+            Ns value = cell_at(t, s, i, f, left)->value;
+            value = time > value ? time : value;
+            value = send > value ? send : value;
+            if (value < x->value)
+                *x = (FleetCell){value, i, f};
         }
-        Ns *swap = front;
-        front = now;
-        now = swap;
     }
-    for (int s = l->stages - 1, j = n; s >= 0 && front[n] != NONE; j = begin[s-- * (n + 1) + j])
-        last[s] = j - 1;
-    return front[n] == NONE ? -1 : front[n];
+}
+
+const FleetTable *fleet_balance(const Fleet *l, FleetWorth *worth, FleetWire *wire)
+{
+    FleetTable *t = alloc(sizeof *t);
+    *t = (FleetTable){.l = l, .ways = 1, .room = l->copies ? 1 : l->devices + 1};
+    while (!l->copies && 1 << t->ways <= l->most)
+        t->ways++;
+    size_t cells = (size_t)(l->stages + 1) * (size_t)(l->n + 1) * (size_t)t->ways * (size_t)t->room;
+    t->cell = alloc(sizeof *t->cell * cells);
+    for (size_t i = 0; i < cells; i++)
+        t->cell[i].value = NONE;
+    cell_at(t, 0, 0, 0, 0)->value = 0;
+    for (int s = 0; s < l->stages; s++)
+        for (int j = s + 1; j <= l->n; j++)
+            for (int k = 0; k < t->ways; k++)
+                for (int used = 0; used < t->room; used++)
+                    fill_cell(t, s, j, k, used, worth, wire);
+    return t;
+}
+
+Ns fleet_take(const FleetTable *t, int stages, int *last, int *copies)
+{
+    int way = 0, used = 0, j = t->l->n;
+    for (int k = 0; k < t->ways; k++)
+        for (int u = 0; u < t->room; u++)
+            if (cell_at(t, stages, j, k, u)->value < cell_at(t, stages, j, way, used)->value)
+                way = k, used = u;
+    const Ns value = cell_at(t, stages, j, way, used)->value;
+    for (int s = stages; s > 0 && value != NONE; s--) {
+        const FleetCell *x = cell_at(t, s, j, way, used);
+        last[s - 1] = j - 1;
+        copies[s - 1] = copies_of(t, s - 1, way);
+        used -= t->l->copies ? 0 : copies[s - 1];
+        j = x->from, way = x->front;
+    }
+    return value == NONE ? -1 : value;
 }

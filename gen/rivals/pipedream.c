@@ -12,9 +12,8 @@
  *                parameters for the bytes that training needs
  *   strong       the best straight pipeline among those that fit under dpgen's own memory model: PipeDream with a true model,
  *                and the fair one to compare with
- *   replicated   stages on several machines, as published.  Those of one width are `replicas` and could run.  Others are
- *                planned, their objective is printed, and they are not generated: gradients of a stage would be summed in
- *                another order than those of its neighbour, and the bits of a run would depend on the plan
+ *   replicated   stages on several machines, as published, in numbers that are powers of two: plan.widths: auto.  Where the
+ *                numbers are given, only the cuts are its choice
  *
  * Users complain that the program ignores transfers and memory unless flags tell it otherwise.  They also complain that it
  * cuts where a layer ends, although the tensor within one may be smaller.
@@ -120,19 +119,44 @@ static const char *describe(const ChainStage *stage, int n, Ns value)
     return strf("%s %" PRId64 " ns a micro-batch by its own objective", text, value);
 }
 
+/* With the copies of the plan. */
 bool plan_pipedream_replicated(const Question *q, Answer *a)
 {
     Units u = units_of(q->p, q->cut, q->chunks);
     PipedreamChain c = chain_of(q, &u);
     ChainStage *stage = alloc(sizeof *stage * (size_t)q->chunks);
+    const int turns = plan_turns(q->p, 0), most = q->p->m->plan.replicas > 1 ? q->p->m->plan.replicas : 1;
+    int *given = alloc(sizeof *given * (size_t)(q->chunks * most + 1));
+    for (int i = 0; i < u.n; i++)
+        u.time[i] /= turns;                     /* a planner sees a narrow stage slowed by them: part.c */
+    c.machines = 0;
+    for (int s = 0; s < q->chunks; s++) {
+        int copies = plan_uneven(q->p) ? plan_copies(q->p, s) : most;
+        given[c.machines += copies] = copies;
+    }
     c.replicate = true;
     c.transfers = false;
-    int n = chain_plan(&c, stage, &a->value);
-    a->note = n ? describe(stage, n, a->value) : NULL;
-    if (n && n != q->chunks)
-        a->note = strf("%s; a stage on several devices beside one on fewer is planned and not generated", a->note);
-    if (n != q->chunks)
+    c.given = given;
+    if (!chain_plan(&c, stage, &a->value))
         return false;
+    a->note = describe(stage, q->chunks, a->value);
     take(q, &u, stage, a);
     return true;
+}
+
+void pipedream_copies(const Question *q, int least, WidthLists *all)
+{
+    Units u = units_of(q->p, q->cut, least);
+    PipedreamChain c = chain_of(q, &u);
+    c.machines = q->p->m->devices.n;
+    c.replicate = true;
+    c.transfers = false;
+    c.most = widths_most(q->p->m);
+    ChainStage *stage = alloc(sizeof *stage * (size_t)c.machines);
+    Ints list = {0};
+    Ns value;
+    for (int s = 0, n = chain_plan(&c, stage, &value); s < n; s++)
+        *PUSH(&list) = stage[s].replicas;
+    if (list.n >= least && list.n <= q->chunks && list.n)
+        *PUSH(all) = list;
 }

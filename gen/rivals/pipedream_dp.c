@@ -98,6 +98,12 @@ static bool enough(const PipedreamTable *x, int k, int j, int m, Ns best)
     return x->time[j] - x->time[k] > best;
 }
 
+/* May the stage that ends with machine m have r? */
+static bool may(const PipedreamChain *c, int m, int r)
+{
+    return c->given ? c->given[m] == r : !c->most || (r <= c->most && !(r & (r - 1)));
+}
+
 static int candidates(PipedreamTable *x, int j, int m)
 {
     int n = 0;
@@ -105,7 +111,7 @@ static int candidates(PipedreamTable *x, int j, int m)
     for (int k = j - 1; k >= 0 && x->musts[j - 1] <= x->musts[k] && !enough(x, k, j, m, best); k--)
         for (int r = 1; r <= (x->c->replicate ? m : 1); r++) {
             Ns front = cell(x, k, m - r)->value;
-            if (front == NONE || too_large(x, k, j, r, m))
+            if (front == NONE || !may(x->c, m, r) || too_large(x, k, j, r, m))
                 continue;
             x->candidate[n++] = (PipedreamCell){larger(front, stage_value(x, k, j, r)), k, r};
             best = x->candidate[n - 1].value < best ? x->candidate[n - 1].value : best;

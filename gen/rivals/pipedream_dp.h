@@ -15,6 +15,8 @@ typedef struct {                /* a chain of units, and what is asked of it; al
     Bytes memory;               /* of that check; 0: it is off */
     bool transfers;             /* they enter the maximum: the compression ratio is given */
     bool replicate;             /* else straight: one machine a stage */
+    int most;                   /* replicas of a stage are powers of two up to that; 0: any number */
+    const int *given;           /* [machines used]: replicas of the stage that ends there; 0: none does.  NULL: they are open */
     const bool *must;           /* by unit: a stage has to end behind it; NULL: nowhere */
     /* The stage `index` may be first..last; NULL: every one may.  Asked of straight pipelines alone. */
     bool (*fits)(void *ctx, int first, int last, int index);

@@ -9,20 +9,20 @@
  *   order   RDO, recursive device ordering.  Devices and the rates of their links are a graph.  Its least cut parts it in two,
  *           each part is ordered so again, and one stands behind the other.  So the slowest links meet few borders of stages.
  *           The least cut is found by Stoer and Wagner's algorithm; the part with the lowest number stands in front
- *   cuts    PRM, partition and mapping.  W(j, s), of the first j units on the first s devices in that order, is the least
- *           over the last stage of the largest of four: W in front, m times the stage, m times its transfers, and its exchange
- *           of gradients
+ *   cuts    PRM, partition and mapping.  W(j, s, r, d), of the first j units as s stages on the first d devices in that order,
+ *           the last one on r, is the least over the last stage of the largest of four: W in front, m times the stage over r, m
+ *           times the transfer in front of it over r and the copies there, and its exchange of gradients
  *
  * Known are the two parts, the recursion by least cuts and the state of the program.  Reconstructed are which part stands in
- * front, and that an exchange counts beside the work of its stage and not behind it.  Not carried by our frame: a stage on more
- * devices than its neighbour, so PRM has no number of replicas in its state, and SPP's own list of micro-batches.  The lists
- * are those of the schedule that is asked for.  The order is taken where `devices.order: free` leaves it open.  Of more devices
- * than stages the first in the order are taken.
+ * front, that an exchange counts beside the work of its stage and not behind it, and that pairs of copies share a transfer.
+ * SPP takes the number of stages that its list of micro-batches makes shortest: here the replay of the schedule that is asked
+ * for.  Not carried by our frame: that list, and copies that are no power of two.  With `plan.widths: auto` the copies are its
+ * choice; else they are given.  The order is taken where `devices.order: free` leaves it open, which wants one copy a stage.
  *
  * Source: Luo, Yi, Long, Fan, Wu, Yang, Lin, Efficient Pipeline Planning for Expedited Distributed DNN Training, INFOCOM 2022,
  * arXiv 2204.10562, as far as its abstract and notes on it go; Stoer and Wagner, A Simple Min-Cut Algorithm, JACM 44(4), 1997.
  *
- * Cost: cuts n n a stage at most; order devices to the fourth.
+ * Cost: cuts n n a stage at most, with open copies that of fleet.c; order devices to the fourth.
  * Not handled: memory is not looked at, so the plan may not fit; recomputation and offload.
  */
 #include "fleet.h"
@@ -31,25 +31,42 @@
 
 /* ---- PRM --------------------------------------------------------------------------------------------------------- */
 
-static Ns worth(const Fleet *l, int s, int from, int to)
+static Ns worth(const Fleet *l, int s, int from, int to, int copies)
 {
-    Ns work = l->micro * fleet_time(l, s, from, to), wire = l->micro * fleet_send(l, s, to);
-    Ns exchange = fleet_exchange(l, s, from, to);
-    work = work > wire ? work : wire;
+    Ns work = l->micro * fleet_time(l, s, from, to, copies), exchange = fleet_exchange(l, s, from, to, copies);
     return work > exchange ? work : exchange;
 }
 
-Ns spp_cut(const Fleet *l, int *last)
+/* Each pair of copies has a link. */
+static Ns wire(const Fleet *l, int s, int to, int copies, int next)
 {
-    return fleet_balance(l, worth, last);
+    return l->micro * fleet_send(l, s, to) / (copies * next);
+}
+
+const FleetTable *spp_cut(const Fleet *l)
+{
+    return fleet_balance(l, worth, wire);
+}
+
+/* The paper's scheduler chooses the number of stages: a replay does here. */
+void spp_copies(const Question *q, int least, WidthLists *all)
+{
+    Units u = units_of(q->p, q->cut, least);
+    Fleet l = fleet_open(q, &u);
+    const FleetTable *t = spp_cut(&l);
+    for (int stages = least; stages <= q->chunks; stages++) {
+        int *last = alloc(sizeof *last * (size_t)stages), *copies = alloc(sizeof *copies * (size_t)stages);
+        if (fleet_take(t, stages, last, copies) >= 0)
+            *PUSH(all) = (Ints){copies, stages, stages};
+    }
 }
 
 bool plan_spp(const Question *q, Answer *a)
 {
     Units u = units_of(q->p, q->cut, q->chunks);
     Fleet l = fleet_of(q, &u);
-    int *last = alloc(sizeof *last * (size_t)q->chunks);
-    Ns longest = spp_cut(&l, last);
+    int *last = alloc(sizeof *last * (size_t)q->chunks), *copies = alloc(sizeof *copies * (size_t)q->chunks);
+    Ns longest = fleet_take(spp_cut(&l), q->chunks, last, copies);
     if (longest < 0)
         return false;
     fleet_answer(q, &u, &l, last, a);

@@ -290,22 +290,37 @@ static void offer_one(Degrees *all, const Priced *x, const Model *with, Offer o)
         add_rows(&all->offer, o, work);
 }
 
+/* The lists of widths that the planner would have; without choices of its own, all. */
+static void list_widths(Degrees *all, const Priced *x, const Model *m)
+{
+    const Planner *planner = planner_named(m->plan.planner);
+    const int least = m->plan.stages_min, most = m->plan.stages_max < x->g->nf ? m->plan.stages_max : x->g->nf;
+    for (int stages = least; stages <= m->plan.stages_max && !planner->copies; stages++)
+        widths_lists(m, stages, &all->lists);
+    if (!planner->copies || least > most)
+        return;
+    Plan *p = new_plan(x->g, cost_shared(x->c, m, m->devices.n), m, most, m->plan.schedule, NULL);
+    if (order_refuses(x->g, m, schedule_of(p->schedule), most) || order(p))
+        return;
+    const Question q = part_question(p, least_memory(m, most));
+    planner->copies(&q, least, &all->lists);
+}
+
 static void offer_stages(Degrees *all, const Model *m)
 {
     const Priced x = priced(all, m);
-    for (int stages = m->plan.stages_min; stages <= m->plan.stages_max; stages++) {
+    for (int stages = m->plan.stages_min; stages <= m->plan.stages_max && !m->plan.widths_auto; stages++) {
         Model *with = copy_of(m);
         with->plan.stages_min = with->plan.stages_max = stages;
-        if (!m->plan.widths_auto)
-            offer_one(all, &x, with, (Offer){0});
-        int first = all->lists.n;
-        if (m->plan.widths_auto)
-            widths_lists(m, stages, &all->lists);
-        for (int i = first; i < all->lists.n; i++) {
-            Ns least = longest_share(&x, &all->lists.at[i]);
-            Offer o = {.list = i, .least = least, .guess = guess_of(&x, &all->lists.at[i], least / x.g->micro + 1)};
-            offer_one(all, &x, with_widths(m, &all->lists.at[i]), o);
-        }
+        offer_one(all, &x, with, (Offer){0});
+    }
+    int first = all->lists.n;
+    if (m->plan.widths_auto)
+        list_widths(all, &x, m);
+    for (int i = first; i < all->lists.n; i++) {
+        Ns least = longest_share(&x, &all->lists.at[i]);
+        Offer o = {.list = i, .least = least, .guess = guess_of(&x, &all->lists.at[i], least / x.g->micro + 1)};
+        offer_one(all, &x, with_widths(m, &all->lists.at[i]), o);
     }
 }
 
@@ -379,14 +394,6 @@ static const char *form_text(const Model *m, TeamForm form)
                 !experts ? "" : rows ? " and whole experts" : " with whole experts");
 }
 
-static const char *list_text(const Ints *widths)
-{
-    const char *text = "";
-    for (int s = 0; s < widths->n; s++)
-        text = strf("%s%s%d", text, s ? ", " : "[", widths->at[s]);
-    return strf("%s]", text);
-}
-
 static bool same_list(const Degrees *all, const Offer *a, const Offer *b)
 {
     const Ints *x = &all->lists.at[a->list], *y = &all->lists.at[b->list];
@@ -420,7 +427,7 @@ static const char *lists_note(const Degrees *all, const Offer *best)
             continue;
         Ns step = o->step ? o->step : o->least;
         if (o->step && shown++ < SHOWN)
-            text = strf("%s%s%s %.3f ms", text, *text ? ", " : "; others: ", list_text(&all->lists.at[o->list]),
+            text = strf("%s%s[%s] %.3f ms", text, *text ? ", " : "; others: ", widths_text(&all->lists.at[o->list]),
                         (double)o->step / 1e6);
         else
             others++, least = step < least ? step : least;
@@ -428,7 +435,7 @@ static const char *lists_note(const Degrees *all, const Offer *best)
     if (others)
         text = strf("%s%s %s not below %.3f ms", text, *text ? ", and" : "; others:", count_text(others, "plan"),
                     (double)least / 1e6);
-    return strf("widths %s%s", list_text(&all->lists.at[best->list]), text);
+    return strf("widths [%s]%s", widths_text(&all->lists.at[best->list]), text);
 }
 
 static const char *note_of(const Degrees *all, const Model *chosen, const Offer *best)

@@ -53,7 +53,8 @@ Outcome view_outcome(const Plan *p, const Plan *failed)
                   .micro = p->g->micro,
                   .note = plan_proof(p).note,
                   .schedule = order_name(p), .how = p->c->how, .m = p->m, .step = p->step,
-                  .bound = plan_proof(p).bound, .devices = p->devices,
+                  .bound = plan_proof(p).bound, .devices = p->devices, .stages = plan_stages(p),
+                  .widths = plan_uneven(p) ? widths_text(&p->m->plan.widths) : NULL,
                   .rate = (double)(p->g->batch * p->g->micro) * 1e9 / (double)p->step};
     o.arenas = alloc(sizeof *o.arenas * (size_t)p->devices);
     for (int d = 0; d < p->devices; d++) {
@@ -128,7 +129,7 @@ static void ask_again(Compare *c)
 static bool bounded(const Compare *c, const CompareEntry *r)
 {
     const Outcome *a = &r->here, *b = &c->first;
-    return a->fits && c->bound > 0 && a->devices == b->devices && a->replicas == b->replicas &&
+    return a->fits && c->bound > 0 && a->devices == b->devices && a->stages == b->stages && a->replicas == b->replicas &&
         a->tensor == b->tensor && a->batch == b->batch && !strcmp(a->schedule, b->schedule);
 }
 
@@ -189,8 +190,9 @@ const char *compare_choice(const Compare *c, const CompareEntry *r, int64_t batc
     if (!c->m->plan.replicas_auto && !team_open(c->m) && o->batch == batch)
         return schedule;
     const char *team = o->tensor > 1 ? strf(" of %d devices", o->tensor) : "";
-    return strf("%s; took %s%s, %s, %s of %" PRId64, schedule, count_text(o->devices / o->replicas, "stage"), team,
-                count_text(o->replicas, "replica"), count_text(o->micro, "micro-batch"), o->batch);
+    const char *copies = o->widths ? strf(" in %s copies", o->widths) : strf(", %s", count_text(o->replicas, "replica"));
+    return strf("%s; took %s%s%s, %s of %" PRId64, schedule, count_text(o->stages, "stage"), team, copies,
+                count_text(o->micro, "micro-batch"), o->batch);
 }
 
 static const char *note(const CompareEntry *r)
@@ -214,7 +216,8 @@ static void print_table(const Compare *c, int64_t batch)
 {
     int wide = name_width(c);
     printf("%s on %s, %s, %" PRId64 " micro-batches; steps at %" PRId64 " samples a micro-batch, %s times\n",
-           c->m->name, view_width(c->m, c->m->plan.stages_max), c->schedule, c->micro, batch, compare_times(c));
+           c->m->name, view_width(c->m, devices_for(c->m, c->m->plan.stages_max)), c->schedule, c->micro, batch,
+           compare_times(c));
     printf("%-*s %12s %11s %8s %11s %11s %11s", wide, "planner", "step ms", "samples/s", "gap", "peak", "recompute", "offload");
     if (!c->quick)
         printf(" %6s %8s %11s", "b*", "batch*", "samples/s*");
@@ -238,7 +241,8 @@ static void print_json(const Compare *c, int64_t batch)
     printf("{\"model\": ");
     json_text(stdout, c->m->name);
     printf(", \"devices\": %d, \"schedule\": \"%s\", \"micro_batches\": %" PRId64 ", \"micro_batch\": %" PRId64
-           ", \"bound_ns\": %" PRId64, c->m->plan.stages_max * c->m->plan.tensor, c->schedule, c->micro, batch, c->bound);
+           ", \"bound_ns\": %" PRId64, devices_for(c->m, c->m->plan.stages_max) * c->m->plan.tensor, c->schedule, c->micro,
+           batch, c->bound);
     if (c->m->plan.objective == BOTTLENECK)
         printf(", \"bottleneck_ns\": %" PRId64 ", \"bottleneck_bound_ns\": %" PRId64 ", \"bottleneck_all_prefixes\": %s",
                c->m->plan.longest, c->m->plan.longest_bound, c->m->plan.longest_all ? "true" : "false");
@@ -260,7 +264,9 @@ static void print_json(const Compare *c, int64_t batch)
                    r->most.b, r->most.any, compare_rate(r->most.at_b));
         if (o->fits)
             printf(", \"schedule\": \"%s\", \"depth\": %d, \"width\": %d, \"samples\": %" PRId64, o->schedule,
-                   o->devices / o->replicas, o->replicas, o->batch);
+                   o->stages, o->replicas, o->batch);
+        if (o->fits && o->widths)
+            printf(", \"widths\": [%s]", o->widths);
         if (o->fits && o->tensor > 1)
             printf(", \"tensor\": %d", o->tensor);
         printf(", \"space\": ");

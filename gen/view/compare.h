@@ -16,8 +16,9 @@ typedef struct {                /* what a plan comes to */
     Bytes arena, dropped, moved;        /* largest; of one micro-batch, all devices */
     Bytes *arenas;              /* by device */
     const Model *m;             /* with its devices in the order of the plan */
-    int devices;
+    int devices, stages;
     int replicas, tensor;       /* devices of a stage */
+    const char *widths;         /* copies of each stage, where they differ; NULL: they do not */
     int64_t batch, micro;       /* samples in a micro-batch, micro-batches in a step */
     const char *schedule;       /* schedule and warm-up */
     const char *how;            /* its times: estimated, measured */

@@ -148,8 +148,8 @@ void compare_page(const Compare *c, int64_t batch, const char *path)
     fprintf(f, "<h1>%s: planners side by side</h1>\n<p>%s, %s, %" PRId64 " micro-batches of %" PRId64 " samples. Every "
             "row is planned, laid out and simulated by the same passes. Steps and rates are predictions from %s times; "
             "nothing ran.</p>\n",
-            quote_html(c->m->name), view_width(c->m, c->m->plan.stages_max), quote_html(c->schedule), c->micro, batch,
-            compare_times(c));
+            quote_html(c->m->name), view_width(c->m, devices_for(c->m, c->m->plan.stages_max)), quote_html(c->schedule),
+            c->micro, batch, compare_times(c));
     print_planners(f, c);
     print_memory(f, c);
     print_spaces(f, c, batch);

@@ -249,7 +249,7 @@ static bool try_limit(Doctor *x, const Plan *failed)
 static void try_stages(Doctor *x)
 {
     int from = x->m->plan.stages_max + 1, n = x->m->devices.n;
-    if (x->m->plan.cuts.n || x->m->plan.map.n)
+    if (x->m->plan.cuts.n || x->m->plan.map.n || x->m->plan.widths.n)
         return;
     for (int stages = from; stages * x->m->plan.replicas <= n || stages < from + 4; stages++) {
         Model *v = variant(x->m);
@@ -491,7 +491,7 @@ static void print_head(const Plan *p)
         }
     fprintf(stderr, "  [%s, %lld micro-batches of %lld]\n", p->schedule, (long long)p->g->micro,
             (long long)p->g->batch);
-    Bytes over = states_over(p->g, m, p->devices / m->plan.replicas);
+    Bytes over = states_over(p->g, m, plan_stages(p));
     if (over > 0)
         fprintf(stderr, "  nothing can fit: the states of the model alone take %s more than these devices have together\n",
                 size_text(over));

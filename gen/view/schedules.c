@@ -79,7 +79,8 @@ static void measure_row(Tried *r, const Plan *p)
     }
     r->copies = most;
     int micro = plan_micro(p) * plan_ways(p);
-    r->form = chunks % stages || plan_map(p)->n ? 0 : schedule_form(r->schedule, stages, micro, chunks / stages);
+    bool closed = chunks % stages == 0 && !plan_map(p)->n && !plan_uneven(p);
+    r->form = closed ? schedule_form(r->schedule, stages, micro, chunks / stages) : 0;
     r->bubble = r->form ? 1 - 3.0 * (chunks / stages) * micro / (double)r->form : 0;
 }
 
@@ -117,13 +118,15 @@ static Tried row_of(const Options *x, const Model *m, const Schedule *k)
     Tried r = plan_row(x, m, k);
     if (x->out)
         return r;
-    char line[4096];
+    char line[4096], widths[4096];
     snprintf(line, sizeof line, "%s", r.of.fits ? r.of.how : r.of.why);
+    snprintf(widths, sizeof widths, "%s", r.of.widths ? r.of.widths : "");
     mem_release(mark);
     r.plan = NULL;
     r.of = (Outcome){.fits = r.of.fits, .step = r.of.step, .bound = r.of.bound, .batch = r.of.batch, .micro = r.of.micro,
                      .replicas = r.of.replicas, .tensor = r.of.tensor};
     *(r.of.fits ? &r.of.how : &r.of.why) = strf("%s", line);
+    r.of.widths = *widths ? strf("%s", widths) : NULL;
     return r;
 }
 
@@ -147,10 +150,11 @@ static void print_row(const Tried *r)
     const Outcome *o = &r->of;
     printf("%-15s", r->schedule->name);
     if (o->fits)
-        printf(" %6s %12.3f %7s %7s %7s %11s %6d %8d fits%s", strf("%d x %d", r->stages, r->chunks),
+        printf(" %6s %12.3f %7s %7s %7s %11s %6d %8d fits%s%s", strf("%d x %d", r->stages, r->chunks),
                (double)o->step / 1e6, percent(r->idle, true), percent(r->bubble, r->form > 0),
                percent(gap(o), o->bound > 0), size_text(r->peak), r->copies, r->messages,
-               o->tensor > 1 ? strf(", %d devices a stage", o->tensor) : "");
+               o->tensor > 1 ? strf(", %d devices a stage", o->tensor) : "",
+               o->widths ? strf(", in %s copies", o->widths) : "");
     else
         printf(" %s", o->why);
     printf("\n");
@@ -188,6 +192,8 @@ static void print_json(const AllTried *all, const Model *m)
         if (o->fits) {
             if (is_wide(m))
                 printf("\"tensor\": %d, ", o->tensor);
+            if (o->widths)
+                printf("\"widths\": [%s], ", o->widths);
             printf("\"stages\": %d, \"replicas\": %d, \"chunks\": %d, \"micro_batches\": %" PRId64 ", \"micro_batch\": %" PRId64
                    ", ", r->stages, o->replicas, r->chunks, o->micro, o->batch);
             printf("\"step_ns\": %" PRId64 ", \"bound_ns\": %" PRId64 ", \"idle\": %.6f, \"closed_form\": %" PRId64
