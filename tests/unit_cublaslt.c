@@ -440,17 +440,22 @@ static void to_codes(Eight f, float *unit)
 {
     int scale = f.type == E5M2 ? 2 * SCALE : SCALE;
     settle();
-    for (long i = 0; i < f.rows * f.cols; i++)
-        f.to[f.turned ? i % f.cols * f.rows + i / f.cols : i] =
-            (uint8_t)eight_code(ldexp((double)get(f.from, i), scale), f.type == E5M2);
+    for (long i = 0; i < f.rows * f.cols; i++) {
+        uint8_t code = (uint8_t)eight_code(ldexp((double)get(f.from, i), scale), f.type == E5M2);
+        f.to[f.turned ? i % f.cols * f.rows + i / f.cols : i] = code;
+        if (f.straight)
+            f.straight[i] = code;
+    }
     *unit = ldexpf(1, -scale);
 }
 
-Units factors_make(Stage *s, Eight a, Eight b, float *to)
+Units factors_make(Stage *s, Eight a, Eight b, Eight c, float *to)
 {
     (void)s;
     to_codes(a, to), to_codes(b, to + 4);
-    return (Units){ to, to + 4 };
+    if (c.to)
+        to_codes(c, to + 8);
+    return (Units){ to, to + 4, to + 8 };
 }
 
 void factors_note(Stage *s, float *damax, Eight of_dy, Eight of_x, Eight weight, float *to, int acc)
@@ -498,6 +503,16 @@ static void eight(long rows, long in, long out)
             worst = fmax(worst, distance((double)dw[i], (1 + acc) * want[i], 2 * size[i], rows, false, 0));
         check(worst <= 1 && note == NOTE + (float)acc, "linear_fp8_backward_w", worst);
     }
+    memset(dx, 0xff, MOST * sizeof *dx), memset(dw, 0xff, MOST * sizeof *dw);
+    linear_fp8_backward(st, dx, dw, db, &note, dy, x, w, amax, room, 4, 5, 0, rows, in, out);
+    settle();
+    worst = 0;
+    for (long i = 0; i < out * in; i++)
+        worst = fmax(worst, distance((double)dw[i], want[i], size[i], rows, false, 0));
+    check(worst <= 1 && note == NOTE, "dweight of linear_fp8_backward", worst);
+    define(want, size, grid(dy, rows, out, 0), grid(w, out, in, 0), rows, in, out);
+    near_real("dx of linear_fp8_backward", dx, grid(dx, rows, in, 0), want, size, rows, in, out, NULL);
+    check(biases == ++before && db[0] == (float)(1000 * rows + out), "the bias of linear_fp8_backward", biases);
     eights = false;
     linear_fp8_backward_w(st, NULL, db, &note, dy, x, w, amax, room, 5, 0, rows, in, out);
     check(biases == before + 1 && db[0] == (float)(1000 * rows + out), "the bias of linear_fp8_backward_w", biases);

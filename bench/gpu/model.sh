@@ -11,7 +11,7 @@
 #                 at the full bandwidth; above so many times that: status 1
 #       -s MxNxK  nothing but the TFLOP/s of that product while the clock is high
 #   A step of products draws so much power that the clock falls.  Products and attention, which the arithmetic bounds, then
-#   have @warm % of the speed that each has alone.  Kernels that the memory bounds lose nothing, and a step of convolutions, at
+#   have @warm % of the speed that each has alone; with factors of 8 bits, as far as products have those, another share.  Kernels that the memory bounds lose nothing, and a step of convolutions, at
 #   420 to 470 W, keeps its clock.  The last line has the step and its kernels alone.
 #       options: a model and what else dpgen takes; without, GPT-2 124M, batch 32, one H100, --fuse most
 #
@@ -153,8 +153,17 @@ function charge(i,    n, text, part, share, bytes, before) {
         us[i] += kinds[i] == "us" ? n : n / (kinds[i] == "flop" ? share : bandwidth * share / 100) / 1e6
     }
     alone += us[i] - before
-    if (kinds[i] ~ /flop|product/ && of[i] !~ /^conv_/) us[i] = before + (us[i] - before) * 100 / number["warm"]
     amounts[i] += n
+}
+# Products and attention at the clock of a whole step, which falls less where products have factors of 8 bits.
+function warm(    i, all, eight, keeps) {
+    for (i = 1; i <= rows; i++) {
+        if (kinds[i] == "product") all += amounts[i]
+        if (kinds[i] == "product" && of[i] ~ /_fp8_/) eight += amounts[i]
+    }
+    keeps = number["warm"] + (all ? (number["warm of 8 bits"] - number["warm"]) * eight / all : 0)
+    for (i = 1; i <= rows; i++)
+        if (kinds[i] ~ /flop|product/ && of[i] !~ /^conv_/) us[i] *= 100 / keeps
 }
 function bigger(a, b) { return a > b ? a : b }
 function amount_of(i) {
@@ -237,6 +246,7 @@ END {
         exit
     }
     run("stage0_step")
+    warm()
     line = "%-26s %-14s %8s %12s %8s %9s  %s\n"
     printf line, "call", "kernel", "launches", "amount", "rate", "ms", "why [beside what]"
     for (i = 1; i <= rows; i++) {
