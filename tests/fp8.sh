@@ -128,12 +128,18 @@ one=$want
 said=$(made $groups --stages 1 --schedule gpipe)
 want=$(job_hash "$tmp/job")
 same "kernels of GPUs, 2 replicas" $groups --replicas 2 --stages 1 --schedule gpipe
+said=$(made --fuse most --stages 1 --schedule gpipe)
+want=$(job_hash "$tmp/job")
+same "kernels of GPUs, a Gelu inside" --fuse most --stages 2 --schedule 1f1b
+if [ "$want" != "$one" ] && grep -q linear_gelu_backward "$tmp/job/stage1.c" && grep -q linear_fp8_backward "$tmp/job/stage1.c"
+then pass; else fault "products in fp8 beside others with a Gelu inside: $said $want"; fi
 want=$one
 
 # ---- each call, and what a run leaves ------------------------------------------------------------------------------------
 said=$(made --stages 2 --schedule 1f1b)
 "$tmp/job/job" $run --selftest >"$tmp/tested" 2>&1
-if [ "$(grep -c 'linear_fp8_.* as in f64' "$tmp/tested")" -ge 12 ] &&
+if [ "$(grep -c 'linear_fp8_.* as in f64' "$tmp/tested")" -ge 12 ] && grep -q ' xent_both .* as in f64' "$tmp/tested" &&
+    grep -q ' linear_fp8_backward .* dweight: .* as in f64' "$tmp/tested" &&
     ! grep -e 'others: [1-9]' -e 'not checked' "$tmp/tested" >"$tmp/said"; then pass
 else fault "selftest: $(head -n 2 "$tmp/said")"; fi
 job() { DOUBLE_SEED=1 "$tmp/job/job" --quiet --hash --data "$data" "$@" 2>"$tmp/err" | sed -n 's/^sha256 //p'; }
