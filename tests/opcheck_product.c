@@ -315,8 +315,8 @@ static void linear_eight(void)
         Tensor *b = s % 2 ? operand(REAL, d[2], -1, 1) : NULL, *dy = operand(REAL, d[0] * d[2], -sizes[s][3], sizes[s][3]);
         Tensor *y = result(REAL, dy->n), *dx = result(REAL, x->n), *dw = result(FLOAT, w->n), *again = filled(FLOAT, w->n, 0);
         Tensor *db = result(FLOAT, d[2]), *tmp = result(FLOAT, scratch / 4), *amax = filled(FLOAT, 3 * BINS, 0);
-        Tensor *seen = result(FLOAT, 6 * BINS), *dx2 = result(REAL, x->n), *dw2 = result(FLOAT, w->n), *db2 = result(FLOAT, d[2]);
-        Tensor *seen2 = result(FLOAT, 6 * BINS);
+        Tensor *seen = result(FLOAT, 6 * BINS), *dx2 = result(REAL, x->n), *dw2 = result(FLOAT, w->n);
+        Tensor *seen2 = result(FLOAT, 6 * BINS), *db2 = result(FLOAT, d[2]);
         Case c = {.d = {d[0], d[1], d[2]}, .f = {sizes[s][0], sizes[s][1], sizes[s][2]}, .in = {x, w, b, dy}};
         for (int t = 0; t < 3; t++)
             if (sizes[s][t] > 0)            /* and a smaller bin, which does not count */

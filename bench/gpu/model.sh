@@ -11,8 +11,9 @@
 #                 at the full bandwidth; above so many times that: status 1
 #       -s MxNxK  nothing but the TFLOP/s of that product while the clock is high
 #   A step of products draws so much power that the clock falls.  Products and attention, which the arithmetic bounds, then
-#   have @warm % of the speed that each has alone; with factors of 8 bits, as far as products have those, another share.  Kernels that the memory bounds lose nothing, and a step of convolutions, at
-#   420 to 470 W, keeps its clock.  The last line has the step and its kernels alone.
+#   have @warm % of the speed that each has alone; with factors of 8 bits, as far as products have those, another share.
+#   Kernels that the memory bounds lose nothing, and a step of convolutions, at 420 to 470 W, keeps its clock.
+#   The last line has the step and its kernels alone.
 #       options: a model and what else dpgen takes; without, GPT-2 124M, batch 32, one H100, --fuse most
 #
 # A line of the table is a kernel: how often it starts, bytes or arithmetic of a step, the mean rate and why, and the time.
@@ -41,8 +42,9 @@ trap 'exit 1' HUP INT TERM
 ./dpgen "$@" --stages 1 --estimate -o "$tmp/out" >"$tmp/said" 2>&1 || { cat "$tmp/said" >&2; exit 1; }
 real=4
 grep -q -e -DREAL_BF16 "$tmp/out/Makefile" && real=2
+fast=$(grep -c -e -DFAST_SUMS "$tmp/out/Makefile")
 awk -v bandwidth="$bandwidth" -v rate="$rate" -v gap="$gap" -v most="$most" -v times="$times" -v shape="$shape" \
-    -v wide=4 -v real=$real '
+    -v wide=4 -v real=$real -v fast="$fast" '
 function trim(s) { gsub(/^ +| +$/, "", s); return s }
 function bad(why) { print "model.sh: " why >"/dev/stderr"; failed = 1; exit 2 }
 
@@ -51,6 +53,7 @@ function value(word,    n) {
     if (word ~ /^-?[0-9.]+$/) return word + 0
     if (word == "real") return real
     if (word == "wide") return wide
+    if (word == "eight") return fast ? 0.59 : 0.62
     if (word == "long") return given["n"] > 4096
     if (word == "held") return given["width"] % (16 / real) == 0 && given["width"] <= 8192
     if (word == "apart") return !(given["width"] % (16 / real) == 0 && given["width"] <= 8192)

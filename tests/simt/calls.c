@@ -98,7 +98,8 @@ void linear_fp8_backward_w(Stage *st, float *dweight, float *dbias, float *damax
 }
 
 void linear_fp8_backward(Stage *st, real *dx, float *dweight, float *dbias, float *damax, const real *dy, const real *x,
-                         const real *weight, const float *amax, void *tmp, int h_x, int h_w, int acc, long rows, long in, long out)
+                         const real *weight, const float *amax, void *tmp, int h_x, int h_w, int acc, long rows, long in,
+                         long out)
 {
     uint8_t *at = tmp, *of_x = at + 2 * rows * out, *of_weight = of_x + rows * in, *end = of_weight + out * in;
     Eight a = eight(at + rows * out, dy, amax, FP8_DY, rows, out, 1), b = eight(of_x, x, amax, FP8_X, rows, in, 1);

@@ -6,8 +6,8 @@
  * has seen.  A maximum has no order, so blocks share work as they like and bits do not change.  Only where the history is
  * empty, in the first step, a launch before it finds the tensor's own maximum; later its blocks leave at once.
  *
- * Turned factors go through a tile of 64 x 64 codes in shared memory: rows of 16 bytes in, columns of 16 bytes out.  One that is
- * wanted both ways is read once: its codes also go out as they come, 8 bytes a thread.
+ * Turned factors go through a tile of 64 x 64 codes in shared memory: rows of 16 bytes in, columns of 16 bytes out.  One that
+ * is wanted both ways is read once: its codes also go out as they come, 8 bytes a thread.
  */
 #include "factor.h"
 #include "kernel.h"

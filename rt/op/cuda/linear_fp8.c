@@ -76,7 +76,8 @@ void linear_fp8_backward_w(Stage *st, float *dweight, float *dbias, float *damax
 }
 
 void linear_fp8_backward(Stage *st, real *dx, float *dweight, float *dbias, float *damax, const real *dy, const real *x,
-                         const real *weight, const float *amax, void *tmp, int h_x, int h_w, int acc, long rows, long in, long out)
+                         const real *weight, const float *amax, void *tmp, int h_x, int h_w, int acc, long rows, long in,
+                         long out)
 {
     uint8_t *straight = tmp, *turned = straight + rows * out, *b = turned + rows * out, *c = b + rows * in;
     float *room = (float *)(void *)(c + in * out);
