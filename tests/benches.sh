@@ -29,7 +29,7 @@ refuse "corpus: a longer step" 1 "2 cases, 1 worse, 0 better" bench/corpus/run.s
 expect "the model of a step on one H200" bench/gpu/model.sh -b 4.8 -m 62
 expect "a step in fp8, no slower than in bf16" bench/gpu/model.sh -m 57.5 examples/gpt2-124m-cuda.yaml --devices devices/h100.yaml \
     --set train.batch.micro=32 --set train.batch.global=32 --set train.precision.compute=fp8 --fuse most
-expect "the model of a step on one H100" bench/gpu/model.sh -m 59.2
+expect "the model of a step on one H100" bench/gpu/model.sh -m 59.3
 mv "$tmp/said" "$tmp/model"
 if awk '/^linear_forward / { product = $4 } /^adamw_update / { adamw = $4 } /^attention_packed_forward / { attention = $4 }
     END {
