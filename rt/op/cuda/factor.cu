@@ -160,8 +160,8 @@ template <int TYPE, class Tile> FN float factor_any(Tile &tile, const Eight *f, 
     return f->turned ? factor_turned<TYPE>(tile, f, scale, block, share) : factor_straight<TYPE>(f, scale, block, share);
 }
 
-/* `pieces` blocks for each, and as many maxima of factor_sizes(). */
-static __global__ void factor_narrow(Eight a, Eight b, Eight c, float *room, int pieces)
+/* `pieces` blocks for each, and as many maxima of factor_sizes().  Eight blocks are all threads of a multiprocessor. */
+static __global__ void __launch_bounds__(BLOCK, 8) factor_narrow(Eight a, Eight b, Eight c, float *room, int pieces)
 {
     long block = blockIdx.x % pieces, which = blockIdx.x / pieces;
     SHARED(uint8_t, tile, FACTOR_TILE * FACTOR_LINE);
