@@ -101,7 +101,7 @@ build/embedded.c: build/embed build/embedded.sums
 	$(call say,embed $(words $(EMBED)) files)build/embed $(EMBED) > $@
 
 # Stubs of calls, from ops.def and rt.h: kernels that only wait, adaptors of the interpreter of the tests
-build/mkcall: tools/mkcall.c gen/ops.def
+build/mkcall: tools/mkcall.c gen/ops.def verify/calls.def
 	@mkdir -p build
 	$(call say,compile tools/mkcall.c)$(CC) -I. $(CFLAGS) -o $@ tools/mkcall.c
 

@@ -77,6 +77,10 @@ static const Known known[] = {
     {"linear_fp8_backward_w", "dweight", EIGHT, linear_fp8_dweight, 0, 0},
     {"linear_fp8_backward_w", "dbias", EIGHT, linear_dbias, 0, 0},
     {"linear_fp8_backward_w", "damax", EIGHT, linear_fp8_damax, 768, 0},
+    {"linear_fp8_backward", "dx", EIGHT, linear_fp8_dx, 0, 0},
+    {"linear_fp8_backward", "dweight", EIGHT, linear_fp8_dweight, 0, 0},
+    {"linear_fp8_backward", "dbias", EIGHT, linear_dbias, 0, 0},
+    {"linear_fp8_backward", "damax", EIGHT, linear_fp8_damax, 768, 0},
     {NULL, NULL, NULL, NULL, 0, 0},
 };
 

@@ -24,8 +24,8 @@ enum { FP8_BINS = 128, FP8_TENSORS = 3, FP8_HISTORY = 1024, FP8_MULTIPLE = 16 };
 enum { FP8_X, FP8_WEIGHT, FP8_DY };             /* tensors of a history, FP8_BINS each */
 typedef enum { E4M3, E5M2 } Fp8;
 
-/* Scratch behind the factors: two units, then for each of five maxima what FP8_PIECES blocks have found. */
-enum { FP8_PIECES = 1024, FP8_UNITS = 64, FP8_ROOM = FP8_UNITS + 5 * FP8_PIECES * (int)sizeof(float) };
+/* Scratch behind the factors: three units, then for each of six maxima what FP8_PIECES blocks have found. */
+enum { FP8_PIECES = 1024, FP8_UNITS = 64, FP8_ROOM = FP8_UNITS + 6 * FP8_PIECES * (int)sizeof(float) };
 
 FN uint8_t float_fp8(float x, Fp8 type)
 {

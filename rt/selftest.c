@@ -98,7 +98,7 @@ static const char *read_part(Operand *p, const char *text, const Given *given)
 /* Numbers that are other ones in each micro-batch, or name something. */
 static bool counts(const char *name)
 {
-    static const char *const not[] = {"mb", "h", "site", "index", "count"};
+    static const char *const not[] = {"mb", "h", "h_x", "h_w", "site", "index", "count"};
     for (size_t i = 0; i < sizeof not / sizeof *not; i++)
         if (!strcmp(name, not[i]))
             return false;

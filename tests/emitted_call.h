@@ -80,6 +80,12 @@ static int is_added_to(const Symbol *s, int i)
            (acc && s->changes && s->changes[i] && *s->param[i].at == 'd');
 }
 
+/* `h` is a handle of the call; `h_x` of the call of that name with _x behind it, where one call does the work of two. */
+static int is_handle(Name param)
+{
+    return *param.at == 'h' && (param.n == 1 || (param.n == 3 && param.at[1] == '_'));
+}
+
 /* A literal has the name of its parameter, unless it is the only one; a slot has room in its arena. */
 static void check_argument(Reader *r, const Symbol *s, const Call *c, int i, int line)
 {
@@ -91,7 +97,7 @@ static void check_argument(Reader *r, const Symbol *s, const Call *c, int i, int
     Symbol *own = c->sig[i] == 'n' ? parameter_of(r, c->word[i]) : NULL;
     if (!strchr(allowed[(int)s->sig[i]], c->sig[i]))
         bad(r, line, "argument %d of %.*s is of another kind", i + 1, c->name.n, c->name.at);
-    if ((c->sig[i] == 'o') != (s->in_rt && same(s->param[i], (Name){"h", 1})))
+    if ((c->sig[i] == 'o') != (s->in_rt && is_handle(s->param[i])))
         bad(r, line, "argument %d of %.*s: a handle is H_ and a name, and nothing else is", i + 1, c->name.n, c->name.at);
     if (strchr("FI", c->sig[i]) && !is_named(c->word[i], s->param[i], c->sig[i] == 'I'))
         bad(r, line, "argument %d of %.*s is '%.*s', and no constant of that", i + 1, c->name.n, c->name.at, s->param[i].n,
@@ -129,6 +135,11 @@ static void check_handle(Reader *r, const Symbol *s, const Call *c, int i, int l
         return;
     if (opens)
         name = (Name){name.at + 5, name.n - 5};
+    if (s->param[i].n == 3) {
+        char *both = copy_of(name.at, (size_t)name.n + 2);
+        memcpy(both + name.n, s->param[i].at + 1, 2);
+        name = (Name){both, name.n + 2};
+    }
     if (!h->use) {              /* a call that stands in an action comes behind stageN_open */
         h->use = copy_of(c, sizeof *c);
         h->use->name = name;

@@ -70,7 +70,9 @@ refuse "said by an option" 3 "^--set: error: 'gpu.0' is sm_88, and" ./dpgen plan
 expect "the first that has them" ./dpgen plan $small $fp8 $gpus --set devices.0.arch=sm_89
 refuse "steps that overlap" 3 "the scales of fp8 follow whole steps; set train.precision.compute: bf16" ./dpgen $small \
     $fp8 $gpus --stages 2 --schedule 2bw --estimate -o "$tmp/none"
-refuse "a Gelu inside" 3 "products in fp8 have no Gelu inside" ./dpgen $small $fp8 $gpus --fuse most --estimate -o "$tmp/none"
+./dpgen plan $small $fp8 $gpus --fuse most --stages 2 --estimate >"$tmp/said" 2>&1
+if grep -q '^  fp8     5 of 9 Linear; 4 with a Gelu inside are in bf16$' "$tmp/said"; then pass
+else fault "some with a Gelu inside: $(grep fp8 "$tmp/said")"; fi
 refuse "a profile" 3 "products in fp8 have no times but estimates yet" ./dpgen profile $small $fp8 $gpus
 
 # ---- any plan --------------------------------------------------------------------------------------------------------------
@@ -126,12 +128,18 @@ one=$want
 said=$(made $groups --stages 1 --schedule gpipe)
 want=$(job_hash "$tmp/job")
 same "kernels of GPUs, 2 replicas" $groups --replicas 2 --stages 1 --schedule gpipe
+said=$(made --fuse most --stages 1 --schedule gpipe)
+want=$(job_hash "$tmp/job")
+same "kernels of GPUs, a Gelu inside" --fuse most --stages 2 --schedule 1f1b
+if [ "$want" != "$one" ] && grep -q linear_gelu_backward "$tmp/job/stage1.c" && grep -q linear_fp8_backward "$tmp/job/stage1.c"
+then pass; else fault "products in fp8 beside others with a Gelu inside: $said $want"; fi
 want=$one
 
 # ---- each call, and what a run leaves ------------------------------------------------------------------------------------
 said=$(made --stages 2 --schedule 1f1b)
 "$tmp/job/job" $run --selftest >"$tmp/tested" 2>&1
-if [ "$(grep -c 'linear_fp8_.* as in f64' "$tmp/tested")" -ge 12 ] &&
+if [ "$(grep -c 'linear_fp8_.* as in f64' "$tmp/tested")" -ge 12 ] && grep -q ' xent_both .* as in f64' "$tmp/tested" &&
+    grep -q ' linear_fp8_backward .* dweight: .* as in f64' "$tmp/tested" &&
     ! grep -e 'others: [1-9]' -e 'not checked' "$tmp/tested" >"$tmp/said"; then pass
 else fault "selftest: $(head -n 2 "$tmp/said")"; fi
 job() { DOUBLE_SEED=1 "$tmp/job/job" --quiet --hash --data "$data" "$@" 2>"$tmp/err" | sed -n 's/^sha256 //p'; }

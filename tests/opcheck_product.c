@@ -310,12 +310,13 @@ static void linear_eight(void)
     const long shapes[][3] = {{16, 16, 16}, {48, 32, 80}, {16, 208, 64}, {144, 16, 32}};
     const double sizes[][4] = {{0, 0, 0, 1}, {2, 1, 4e-3, 3e-3}, {0.5, 0, 0x1p-30, 1e-9}, {1, 0x1p-4, 8, 0x1p-20}};
     for (int s = 0; s < 4; s++) {
-        const long *d = shapes[s], scratch = d[0] * d[1] + d[0] * d[2] + d[1] * d[2] + FP8_ROOM;
+        const long *d = shapes[s], scratch = d[0] * d[1] + 2 * d[0] * d[2] + d[1] * d[2] + FP8_ROOM;
         Tensor *x = operand(REAL, d[0] * d[1], -1, 1), *w = operand(REAL, d[2] * d[1], -0.1, 0.1);
         Tensor *b = s % 2 ? operand(REAL, d[2], -1, 1) : NULL, *dy = operand(REAL, d[0] * d[2], -sizes[s][3], sizes[s][3]);
         Tensor *y = result(REAL, dy->n), *dx = result(REAL, x->n), *dw = result(FLOAT, w->n), *again = filled(FLOAT, w->n, 0);
         Tensor *db = result(FLOAT, d[2]), *tmp = result(FLOAT, scratch / 4), *amax = filled(FLOAT, 3 * BINS, 0);
-        Tensor *seen = result(FLOAT, 6 * BINS);
+        Tensor *seen = result(FLOAT, 6 * BINS), *dx2 = result(REAL, x->n), *dw2 = result(FLOAT, w->n);
+        Tensor *seen2 = result(FLOAT, 6 * BINS), *db2 = result(FLOAT, d[2]);
         Case c = {.d = {d[0], d[1], d[2]}, .f = {sizes[s][0], sizes[s][1], sizes[s][2]}, .in = {x, w, b, dy}};
         for (int t = 0; t < 3; t++)
             if (sizes[s][t] > 0)            /* and a smaller bin, which does not count */
@@ -331,10 +332,19 @@ static void linear_eight(void)
         if (b)
             check_gradient("linear_fp8_backward_w", db, ref_linear, &c, 2, dy);
         eight_counts(&c, seen, 1);
+        linear_fp8_backward(stage, dx2->k, dw2->k, b ? db2->k : 0, seen2->k, dy->k, x->k, w->k, amax->k, tmp->k, 0, 0, 0, d[0],
+                            d[1], d[2]);
+        same_bits("linear_fp8_backward dx", d[0], dx2, dx);
+        same_bits("linear_fp8_backward dweight", d[0], dw2, dw);
+        if (b)
+            same_bits("linear_fp8_backward dbias", d[0], db2, db);
+        eight_counts(&c, seen2, 1);
         memcpy(again->k, dw->k, (size_t)w->n * sizeof(float));
         linear_fp8_backward_w(stage, again->k, 0, seen->k, dy->k, x->k, w->k, amax->k, tmp->k, 0, 1, d[0], d[1], d[2]);
         check_accumulated("linear_fp8_backward_w acc", dw, again);
         eight_counts(&c, seen, 2);
+        linear_fp8_backward(stage, 0, 0, 0, seen2->k, dy->k, x->k, w->k, amax->k, tmp->k, 0, 0, 1, d[0], d[1], d[2]);
+        eight_counts(&c, seen2, 2);
         case_end();
     }
 }
@@ -598,7 +608,7 @@ const Check product_checks[] = {
     {" linear_forward linear_backward_x linear_backward_w ", linear_chains},
     {" matmul_forward ", matmul_chains},
     {" linear_gelu_forward linear_gelu_backward ", linear_gelu},
-    {" linear_fp8_forward linear_fp8_backward_x linear_fp8_backward_w ", linear_eight},
+    {" linear_fp8_forward linear_fp8_backward_x linear_fp8_backward_w linear_fp8_backward ", linear_eight},
     {" linear_quantized_forward linear_quantized_backward_x ", linear_few},
     {" matmul_forward matmul_backward ", matmul},
     {" attention_forward attention_backward ", attention},

@@ -438,19 +438,21 @@ enum { SCALE = 9, NOTE = 77 };          /* of e4m3, and of e5m2 twice as much: w
 
 static void to_codes(Eight f, float *unit)
 {
-    int scale = f.type == E5M2 ? 2 * SCALE : SCALE;
     settle();
-    for (long i = 0; i < f.rows * f.cols; i++)
-        f.to[f.turned ? i % f.cols * f.rows + i / f.cols : i] =
-            (uint8_t)eight_code(ldexp((double)get(f.from, i), scale), f.type == E5M2);
-    *unit = ldexpf(1, -scale);
+    for (long i = 0; i < f.rows * f.cols; i++) {
+        uint8_t *to = &f.to[f.turned ? i % f.cols * f.rows + i / f.cols : i];
+        *to = (uint8_t)eight_code(ldexp((double)get(f.from, i), SCALE << (f.type == E5M2)), f.type == E5M2);
+        if (f.straight)
+            f.straight[i] = *to;
+    }
+    *unit = ldexpf(1, -(SCALE << (f.type == E5M2)));
 }
 
-Units factors_make(Stage *s, Eight a, Eight b, float *to)
+Units factors_make(Stage *s, Eight a, Eight b, Eight c, float *to)
 {
     (void)s;
-    to_codes(a, to), to_codes(b, to + 4);
-    return (Units){ to, to + 4 };
+    to_codes(a, to), to_codes(b, to + 4), to_codes(c, to + 8);
+    return (Units){ to, to + 4, to + 8 };
 }
 
 void factors_note(Stage *s, float *damax, Eight of_dy, Eight of_x, Eight weight, float *to, int acc)
@@ -474,8 +476,7 @@ static void eight(long rows, long in, long out)
     eights = true;
     fill_eight(x, rows * in, SCALE, 0), fill_eight(w, out * in, SCALE, 0), fill_eight(dy, rows * out, 2 * SCALE, 1);
     fill(b, out);
-    open_linear_fp8_forward(st, 3, rows, in, out);
-    open_linear_fp8_backward_x(st, 4, rows, in, out);
+    open_linear_fp8_forward(st, 3, rows, in, out), open_linear_fp8_backward_x(st, 4, rows, in, out);
     open_linear_fp8_backward_w(st, 5, rows, in, out);
     define(want, size, grid(x, rows, in, 0), grid(w, in, out, 1), rows, out, in);
     for (int biased = 0; biased < 2; biased++) {
@@ -490,14 +491,18 @@ static void eight(long rows, long in, long out)
     settle();
     near_real("linear_fp8_backward_x", dx, grid(dx, rows, in, 0), want, size, rows, in, out, NULL);
     define(want, size, grid(dy, out, rows, 1), grid(x, rows, in, 0), out, in, rows);
-    memset(dw, 0xff, MOST * sizeof *dw);
-    for (int acc = 0; acc < 2; acc++) {
-        linear_fp8_backward_w(st, dw, NULL, &note, dy, x, w, amax, room, 5, acc, rows, in, out);
+    memset(dw, 0xff, MOST * sizeof *dw), memset(dx, 0xff, MOST * sizeof *dx);
+    for (int way = 0; way < 3; way++) {         /* written, added to, and written with dx */
+        int acc = way == 1;
+        way < 2 ? linear_fp8_backward_w(st, dw, NULL, &note, dy, x, w, amax, room, 5, acc, rows, in, out)
+                : linear_fp8_backward(st, dx, dw, NULL, &note, dy, x, w, amax, room, 4, 5, acc, rows, in, out);
         settle();
         for (long i = 0; i < out * in; i++)
             worst = fmax(worst, distance((double)dw[i], (1 + acc) * want[i], 2 * size[i], rows, false, 0));
         check(worst <= 1 && note == NOTE + (float)acc, "linear_fp8_backward_w", worst);
     }
+    define(want, size, grid(dy, rows, out, 0), grid(w, out, in, 0), rows, in, out);
+    near_real("dx of linear_fp8_backward", dx, grid(dx, rows, in, 0), want, size, rows, in, out, NULL);
     eights = false;
     linear_fp8_backward_w(st, NULL, db, &note, dy, x, w, amax, room, 5, 0, rows, in, out);
     check(biases == before + 1 && db[0] == (float)(1000 * rows + out), "the bias of linear_fp8_backward_w", biases);
@@ -633,10 +638,7 @@ int main(void)
     if (!F32)                                   /* sm_89 and later */
         eight(16, 16, 16), eight(48, 32, 80), eight(16, 144, 64);
     head(5, 3, 7, 7), head(33, 24, 160, 64), head(17, 40, 96, 32);
-    if (GPU)
-        head(160, 192, 2100, 512);
-    if (!GPU)
-        doubled();
+    GPU ? head(160, 192, 2100, 512) : doubled();
     check(!SHORT || shortened, "f32 was computed in f32", 0);
     bool whole = true;
     for (int i = 0; i < GUARD; i++)

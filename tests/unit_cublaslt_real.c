@@ -46,10 +46,10 @@ void gelu_backward(Stage *st, real *dx, const real *dy, const real *x, long n, l
     (void)st, (void)dx, (void)dy, (void)x, (void)n, (void)tanh;
 }
 
-Units factors_make(Stage *st, Eight a, Eight b, float *to)
+Units factors_make(Stage *st, Eight a, Eight b, Eight c, float *to)
 {
-    (void)st, (void)a, (void)b;
-    return (Units){ to, to };
+    (void)st, (void)a, (void)b, (void)c;
+    return (Units){ to, to, to };
 }
 
 void factors_note(Stage *st, float *damax, Eight of_dy, Eight of_x, Eight weight, float *to, int acc)

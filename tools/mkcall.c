@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * mkcall.c: host tool, prints the stubs of each call in C.  Which calls there are, ops.def says; what type each word has,
- * rt.h says.  So a new row, or a new operand, needs no change here.
+ * rt.h says.  So a new row, or a new operand, needs no change here.  Calls that do the work of two stand in verify/calls.def.
  *
  *     mkcall rt/rt.h paced    kernels of paced jobs: the calls, and nothing in them
  *     mkcall rt/rt.h call     how the interpreter calls each kernel
@@ -20,6 +20,17 @@ static const char *const calls[] = {
 #include "gen/ops.def"
 };
 #undef OP
+#define CALL(...)
+#define LANES(...)
+#define SUM(...)
+#define COPY(...)
+#define OTHER(...)
+#define TEAM(...)
+#define JOINED(name, ...) #name "(",
+static const char *const joined[] = {
+#include "verify/calls.def"
+};
+enum { JOINS = sizeof joined / sizeof *joined };
 enum { CALLS = sizeof calls / sizeof *calls, MOST = 512, NAME = 64 };
 
 static char header[1 << 16];
@@ -195,6 +206,8 @@ int main(int argc, char **argv)
     read_header(argv[1]);
     for (int i = 0; i < CALLS; i++)
         add_calls(calls[i]);
+    for (int i = 0; i < JOINS && !strcmp(argv[2], "hooks"); i++)
+        add_calls(joined[i]);
     for (int i = 0; i < names; i++)
         if (!parameters("", name[i]))
             stop("rt.h does not declare", name[i]);

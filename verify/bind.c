@@ -283,6 +283,16 @@ static bool is_akin(const char *call, const char *other)
     return !strncmp(call, other, n) && (!strncmp(other + n, "_forward", 8) || !strncmp(other + n, "_backward", 9));
 }
 
+/* The call that a handle is for: that of the step which has it. */
+static const Row *row_of(const Site *s, int handle)
+{
+    for (int i = 0; i < s->steps; i++)
+        for (int k = 0; k < s->step[i].row->n; k++)
+            if (s->step[i].row->param[k].mode == 'h' && s->step[i].word[k] == handle)
+                return s->step[i].row;
+    return s->row;
+}
+
 /* A library computes what the handle was prepared for: this call, of the literals that it begins with.  Where it prepares
  * nothing, a call has kernels of its own, if calls.def says that it may: then all directions of these sizes have. */
 static void prepared(const Machine *m, const Site *s, int k)
@@ -292,7 +302,7 @@ static void prepared(const Machine *m, const Site *s, int k)
     for (int i = 0; r && i < r->opens.n; i++) {
         const Site *o = &r->opens.at[i];
         bool sizes = o->row && same_sizes(s, k, o), this = o->row && o->n && o->arg[0].i == s->arg[k].i;
-        if (this && (!sizes || o->row != s->row))
+        if (this && (!sizes || o->row != row_of(s, k)))
             call_fault(m, s, "its handle %lld is prepared for another call, line %d", (long long)s->arg[k].i, o->line);
         mine |= this;
         like |= sizes && is_akin(s->row->name, o->row->name);

@@ -11,8 +11,9 @@
 #                 at the full bandwidth; above so many times that: status 1
 #       -s MxNxK  nothing but the TFLOP/s of that product while the clock is high
 #   A step of products draws so much power that the clock falls.  Products and attention, which the arithmetic bounds, then
-#   have @warm % of the speed that each has alone.  Kernels that the memory bounds lose nothing, and a step of convolutions, at
-#   420 to 470 W, keeps its clock.  The last line has the step and its kernels alone.
+#   have @warm % of the speed that each has alone; with factors of 8 bits, as far as products have those, another share.
+#   Kernels that the memory bounds lose nothing, and a step of convolutions, at 420 to 470 W, keeps its clock.
+#   The last line has the step and its kernels alone.
 #       options: a model and what else dpgen takes; without, GPT-2 124M, batch 32, one H100, --fuse most
 #
 # A line of the table is a kernel: how often it starts, bytes or arithmetic of a step, the mean rate and why, and the time.
@@ -41,8 +42,9 @@ trap 'exit 1' HUP INT TERM
 ./dpgen "$@" --stages 1 --estimate -o "$tmp/out" >"$tmp/said" 2>&1 || { cat "$tmp/said" >&2; exit 1; }
 real=4
 grep -q -e -DREAL_BF16 "$tmp/out/Makefile" && real=2
+fast=$(grep -c -e -DFAST_SUMS "$tmp/out/Makefile")
 awk -v bandwidth="$bandwidth" -v rate="$rate" -v gap="$gap" -v most="$most" -v times="$times" -v shape="$shape" \
-    -v wide=4 -v real=$real '
+    -v wide=4 -v real=$real -v fast="$fast" '
 function trim(s) { gsub(/^ +| +$/, "", s); return s }
 function bad(why) { print "model.sh: " why >"/dev/stderr"; failed = 1; exit 2 }
 
@@ -51,6 +53,7 @@ function value(word,    n) {
     if (word ~ /^-?[0-9.]+$/) return word + 0
     if (word == "real") return real
     if (word == "wide") return wide
+    if (word == "eight") return fast ? 0.59 : 0.62
     if (word == "long") return given["n"] > 4096
     if (word == "held") return given["width"] % (16 / real) == 0 && given["width"] <= 8192
     if (word == "apart") return !(given["width"] % (16 / real) == 0 && given["width"] <= 8192)
@@ -153,8 +156,17 @@ function charge(i,    n, text, part, share, bytes, before) {
         us[i] += kinds[i] == "us" ? n : n / (kinds[i] == "flop" ? share : bandwidth * share / 100) / 1e6
     }
     alone += us[i] - before
-    if (kinds[i] ~ /flop|product/ && of[i] !~ /^conv_/) us[i] = before + (us[i] - before) * 100 / number["warm"]
     amounts[i] += n
+}
+# Products and attention at the clock of a whole step, which falls less where products have factors of 8 bits.
+function warm(    i, all, eight, keeps) {
+    for (i = 1; i <= rows; i++) {
+        if (kinds[i] == "product") all += amounts[i]
+        if (kinds[i] == "product" && of[i] ~ /_fp8_/) eight += amounts[i]
+    }
+    keeps = number["warm"] + (all ? (number["warm of 8 bits"] - number["warm"]) * eight / all : 0)
+    for (i = 1; i <= rows; i++)
+        if (kinds[i] ~ /flop|product/ && of[i] !~ /^conv_/) us[i] *= 100 / keeps
 }
 function bigger(a, b) { return a > b ? a : b }
 function amount_of(i) {
@@ -237,6 +249,7 @@ END {
         exit
     }
     run("stage0_step")
+    warm()
     line = "%-26s %-14s %8s %12s %8s %9s  %s\n"
     printf line, "call", "kernel", "launches", "amount", "rate", "ms", "why [beside what]"
     for (i = 1; i <= rows; i++) {

@@ -120,7 +120,8 @@ static bool bind_word(Binder *b, Arg *a)
             if (a->kind == ARG_TMP) {
                 b->o->tmp = attr_int(b->src, tmp_of[b->o->phase]);
                 a->kind = b->o->tmp ? ARG_TMP : ARG_NONE;
-                b->o->moved += 2 * b->o->tmp;       /* written, and read again */
+                b->o->moved += 2 * b->o->tmp;       /* written, and read again; `idle` bytes only where W joins I */
+                b->o->moved -= b->o->phase == PH_I ? 2 * attr_int(b->src, "idle") : 0;
             }
             return true;
         }

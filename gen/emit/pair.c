@@ -25,6 +25,8 @@ static const EmitPair pairs[CALL_PAIRS] = {
     [PAIR_BATCH] = {"add_batchnorm_relu_backward",
      {"2dx", "2dskip", "2dweight", "2dbias", "a", "b", "2y", "2x", "2mean", "2var", "2weight", "2onto", "2acc", "2rows",
       "2width", "2eps"}},
+    [PAIR_EIGHT] = {"linear_fp8_backward",
+     {"dx", "2dweight", "2dbias", "2damax", "dy", "2x", "weight", "amax", "tmp", "h", "2h", "2acc", "rows", "in", "out"}},
 };
 
 const char *pair_call(int pair)

@@ -7,8 +7,8 @@
  *
  * Method.  Once sizes are known, each Linear whose rows, operands and results are multiples of 16 becomes a LinearFp8: tensor
  * cores ask for that.  It has a state NAME.amax, tracked as the statistics of BatchNorm are.  Call W adds up what a micro-batch
- * has seen, and the update takes it in (rt/fp8.h).  Others stay Linear in bf16, and so does the Linear inside an LSTM.  The
- * states stand before the step values, which are the last: grad counts on that.
+ * has seen, and the update takes it in (rt/fp8.h).  Others stay Linear in bf16, and so do the Linear inside an LSTM and those
+ * with a Gelu inside.  The states stand before the step values, which are the last: grad counts on that.
  *
  * needs   sizes    fills   rows, states and calls of LinearFp8    fails   never
  */
@@ -48,7 +48,8 @@ static void convert(Graph *g, Op *o, Names *taken)
     *PUSH(&o->par) = amax;
     o->row = row_find("LinearFp8");
     attr_set(o, "tmp.F", rows * in + in * out + FP8_ROOM);
-    attr_set(o, "tmp.I", rows * out + in * out + FP8_ROOM);
+    attr_set(o, "idle", rows * out + rows * in);        /* of I: with that, it has room for W too (emit/pair.c) */
+    attr_set(o, "tmp.I", attr_int(o, "idle") + rows * out + in * out + FP8_ROOM);
     attr_set(o, "tmp.W", rows * out + rows * in + FP8_ROOM);
     attr_set(o, "history", FP8_HISTORY);
     bind_call(g, o, row(o->row)->call[PH_F], NULL, NULL, NULL);
@@ -77,14 +78,17 @@ void fp8(Graph *g, const Model *m)
 const char *fp8_text(const Graph *g)
 {
     enum { NAMED = 3 };
-    int all = 0, rest = 0;
-    const char *names = "";
+    int all = 0, rest = 0, inside = 0;
+    const char *names = "", *gelu = "";
     for (int i = 0; i < g->nf; i++) {
         bool plain = match_is(&g->op.at[i], "Linear");
+        inside += match_is(&g->op.at[i], "LinearGelu") || match_is(&g->op.at[i], "GeluLinear");
         all += plain || row(g->op.at[i].row)->fp8;
         if (plain && rest++ < NAMED)
             names = strf("%s%s%s", names, *names ? ", " : "", g->op.at[i].name);
     }
-    return strf("%d of %d Linear%s%s%s", all - rest, all, rest ? "; in bf16, since 16 does not divide a size: " : "", names,
-                rest > NAMED ? ", ..." : "");
+    if (inside)
+        gelu = strf("; %d with a Gelu inside are in bf16", inside);
+    return strf("%d of %d Linear%s%s%s%s", all - rest, all + inside, rest ? "; in bf16, since 16 does not divide a size: " : "",
+                names, rest > NAMED ? ", ..." : "", gelu);
 }

@@ -161,7 +161,7 @@ const Model *fuse_as(const Model *m, int word)
 int fuse_forms(const Model *m, const Model *form[FORMS])
 {
     bool fastest = m->plan.fuse == FUSE_FASTEST;
-    int n = !fastest ? 1 : on_gpus(m) && !m->train.fp8 ? FORMS : FUSE_MOST;
+    int n = !fastest ? 1 : on_gpus(m) ? FORMS : FUSE_MOST;
     form[0] = m;
     for (int k = 0; fastest && k < n; k++)
         form[k] = fuse_as(m, k);

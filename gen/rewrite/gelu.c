@@ -10,6 +10,7 @@
  *
  *   bits     not those of three calls: the Gelu takes sums that are not rounded yet.  The calls are part of the numeric key.
  *   plans    the result of the Gelu can be made again only by the whole product; a cut between the two sends both tensors.
+ *   fp8      products with a Gelu inside have no factors of 8 bits: this pass comes first, and both stay in bf16.
  *   names    an operator that a pattern in the section plan names stays separate, as in fuse.c.
  *
  * needs   a built graph.  fills  row, in, out, with.  keeps  every parameter and its order.  fails  with err() where kernels
@@ -33,8 +34,6 @@ void join_gelu(Graph *g, const Model *m)
         return;
     if (!on_gpus(m))
         err(m->plan.loc, "fuse: auto", "only kernels for GPUs have products with a Gelu inside");
-    if (m->train.fp8)
-        err(m->plan.loc, "fuse: auto", "products in fp8 have no Gelu inside");
     int *reader = alloc(sizeof *reader * (size_t)g->tensor.n), *reads = match_reads(g, reader), *into = match_all(g);
     for (int i = 0; i < g->op.n && g->compute == BF16; i++)
         if (match_is(&g->op.at[i], "Gelu") && between(g, &m->plan, reads, reader, &g->op.at[i])) {

@@ -106,6 +106,15 @@ void linear_fp8_backward_w(Stage *st, float *dweight, float *dbias, float *damax
         damax[ALL + i] = 0;         /* accumulators have two floats a number, and a count needs one */
 }
 
+/* Both at once, as GPUs have it. */
+void linear_fp8_backward(Stage *st, real *dx, float *dweight, float *dbias, float *damax, const real *dy, const real *x,
+                         const real *weight, const float *amax, void *tmp, int h_x, int h_w, int acc, long rows, long in,
+                         long out)
+{
+    linear_fp8_backward_x(st, dx, dy, weight, amax, tmp, h_x, rows, in, out);
+    linear_fp8_backward_w(st, dweight, dbias, damax, dy, x, weight, amax, tmp, h_w, acc, rows, in, out);
+}
+
 void fp8_track(Stage *st, float *amax, const float *seen, long n, long history)
 {
     (void)st;

@@ -48,7 +48,7 @@ void linear_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, 
 
 static Eight eight(void *to, const real *from, const float *amax, int which, long rows, long cols, int turned)
 {
-    return (Eight){to, from, amax + which * FP8_BINS, rows, cols, turned, which == FP8_DY ? E5M2 : E4M3};
+    return (Eight){to, 0, from, amax + which * FP8_BINS, rows, cols, turned, which == FP8_DY ? E5M2 : E4M3};
 }
 
 static float eight_dot(const Eight *a, long i, const Eight *b, long j, Units u, long n)
@@ -66,7 +66,7 @@ void linear_fp8_forward(Stage *st, real *y, const real *x, const real *weight, c
 {
     uint8_t *at = tmp, *end = at + rows * in + out * in;
     Eight a = eight(at, x, amax, FP8_X, rows, in, 0), b = eight(at + rows * in, weight, amax, FP8_WEIGHT, out, in, 0);
-    Units u = factors_make(st, a, b, (float *)(void *)end);
+    Units u = factors_make(st, a, b, (Eight){0}, (float *)(void *)end);
     (void)h;
     for (long i = 0; i < rows * out; i++)
         put(y, i, eight_dot(&a, i / out, &b, i % out, u, in) + (bias ? get(bias, i % out) : 0));
@@ -77,7 +77,7 @@ void linear_fp8_backward_x(Stage *st, real *dx, const real *dy, const real *weig
 {
     uint8_t *at = tmp, *end = at + rows * out + out * in;
     Eight a = eight(at, dy, amax, FP8_DY, rows, out, 0), b = eight(at + rows * out, weight, amax, FP8_WEIGHT, out, in, 1);
-    Units u = factors_make(st, a, b, (float *)(void *)end);
+    Units u = factors_make(st, a, b, (Eight){0}, (float *)(void *)end);
     (void)h;
     for (long i = 0; i < rows * in; i++)
         put(dx, i, eight_dot(&a, i / in, &b, i % in, u, out));
@@ -88,9 +88,28 @@ void linear_fp8_backward_w(Stage *st, float *dweight, float *dbias, float *damax
 {
     uint8_t *at = tmp, *end = at + rows * out + rows * in;
     Eight a = eight(at, dy, amax, FP8_DY, rows, out, 1), b = eight(at + rows * out, x, amax, FP8_X, rows, in, 1);
-    Units u = factors_make(st, a, b, (float *)(void *)end);
+    Units u = factors_make(st, a, b, (Eight){0}, (float *)(void *)end);
     (void)h;
     factors_note(st, damax, a, b, eight(0, weight, amax, FP8_WEIGHT, out, in, 0), (float *)(void *)end, acc);
+    for (long i = 0; dweight && i < out * in; i++)
+        dweight[i] = (acc ? dweight[i] : 0) + eight_dot(&a, i / in, &b, i % in, u, rows);
+    if (dbias)
+        bias_gradient(st, dbias, dy, acc, rows, out);
+}
+
+void linear_fp8_backward(Stage *st, real *dx, float *dweight, float *dbias, float *damax, const real *dy, const real *x,
+                         const real *weight, const float *amax, void *tmp, int h_x, int h_w, int acc, long rows, long in,
+                         long out)
+{
+    uint8_t *at = tmp, *of_x = at + 2 * rows * out, *of_weight = of_x + rows * in, *end = of_weight + out * in;
+    Eight a = eight(at + rows * out, dy, amax, FP8_DY, rows, out, 1), b = eight(of_x, x, amax, FP8_X, rows, in, 1);
+    Eight c = eight(of_weight, weight, amax, FP8_WEIGHT, out, in, 1), straight = eight(at, dy, amax, FP8_DY, rows, out, 0);
+    a.straight = at;
+    Units u = factors_make(st, a, b, c, (float *)(void *)end);
+    (void)h_x, (void)h_w;
+    factors_note(st, damax, a, b, c, (float *)(void *)end, acc);
+    for (long i = 0; dx && i < rows * in; i++)
+        put(dx, i, eight_dot(&straight, i / in, &c, i % in, (Units){u.a, u.c, 0}, out));
     for (long i = 0; dweight && i < out * in; i++)
         dweight[i] = (acc ? dweight[i] : 0) + eight_dot(&a, i / in, &b, i % in, u, rows);
     if (dbias)

@@ -6,12 +6,13 @@
  * has seen.  A maximum has no order, so blocks share work as they like and bits do not change.  Only where the history is
  * empty, in the first step, a launch before it finds the tensor's own maximum; later its blocks leave at once.
  *
- * Turned factors go through a tile of 64 x 64 codes in shared memory: rows of 16 bytes in, columns of 16 bytes out.
+ * Turned factors go through a tile of 64 x 64 codes in shared memory: rows of 16 bytes in, columns of 16 bytes out.  One that
+ * is wanted both ways is read once: its codes also go out as they come, 8 bytes a thread.
  */
 #include "factor.h"
 #include "kernel.h"
 
-enum { FACTOR_TILE = 64, FACTOR_LINE = FACTOR_TILE + 4, FACTOR_OWN = FP8_UNITS / 4, FACTOR_SEEN = FACTOR_OWN + 2 * FP8_PIECES };
+enum { FACTOR_TILE = 64, FACTOR_LINE = FACTOR_TILE + 4, FACTOR_OWN = FP8_UNITS / 4, FACTOR_SEEN = FACTOR_OWN + 3 * FP8_PIECES };
 
 FN float magnitude(float v)
 {
@@ -70,15 +71,20 @@ FN int counting_bin(const float *bins)
 
 /* ---- own maxima --------------------------------------------------------------------------------------------------- */
 
-/* `share` blocks for a, and those behind them for b; `always`, or where there is no history. */
-static __global__ void factor_sizes(Eight a, Eight b, float *piece, long share, int always)
+FN Eight one_of(const Eight &a, const Eight &b, const Eight &c, long which)
 {
-    long block = blockIdx.x % share, second = blockIdx.x >= share;
-    const real *x = second ? b.from : a.from;
-    const float *bins = second ? b.bins : a.bins;
-    long n = second ? b.rows * b.cols : a.rows * a.cols;
+    return which == 0 ? a : which == 1 ? b : c;
+}
+
+/* `share` blocks for a, those behind them for b, then c; `always`, or where there is no history. */
+static __global__ void factor_sizes(Eight a, Eight b, Eight c, float *piece, long share, int always)
+{
+    long block = blockIdx.x % share, which = blockIdx.x / share;
+    Eight f = one_of(a, b, c, which);
+    const real *x = f.from;
+    long n = f.rows * f.cols;
     float most = 0;
-    if (!always && counting_bin(bins) >= 0)
+    if (!always && counting_bin(f.bins) >= 0)
         return;
     for (long i = (block * BLOCK + threadIdx.x) * WIDE; i < n; i += share * BLOCK * WIDE) {
         float v[WIDE];
@@ -87,7 +93,7 @@ static __global__ void factor_sizes(Eight a, Eight b, float *piece, long share, 
     }
     most = team_max<BLOCK>(most);
     if (threadIdx.x == 0)
-        piece[second * FP8_PIECES + block] = most;
+        piece[which * FP8_PIECES + block] = most;
 }
 
 /* ---- narrowing ---------------------------------------------------------------------------------------------------- */
@@ -104,7 +110,7 @@ template <int TYPE> FN float factor_straight(const Eight *f, float scale, long b
     return most;
 }
 
-/* Codes of the tile at (row, col), turned, into shared memory: a line is a column. */
+/* Codes of the tile at (row, col), turned, into shared memory: a line is a column.  Straight ones go out. */
 template <int TYPE, class Tile> FN void tile_in(Tile &tile, const Eight *f, float scale, float *most, long row, long col)
 {
     enum { ACROSS = FACTOR_TILE / WIDE };
@@ -115,6 +121,8 @@ template <int TYPE, class Tile> FN void tile_in(Tile &tile, const Eight *f, floa
         load(v, f->from + (row + r) * f->cols + col + c);
         keep_larger(most, v);
         Words<WIDE / 4> w = codes_of<TYPE>(v, scale);
+        if (f->straight)
+            *(Words<WIDE / 4> *)(f->straight + (row + r) * f->cols + col + c) = w;
         UNROLL
         for (int j = 0; j < WIDE; j++)
             tile[(c + j) * FACTOR_LINE + r] = (uint8_t)(w.at[j / 4] >> j % 4 * 8);
@@ -152,48 +160,48 @@ template <int TYPE, class Tile> FN float factor_any(Tile &tile, const Eight *f, 
     return f->turned ? factor_turned<TYPE>(tile, f, scale, block, share) : factor_straight<TYPE>(f, scale, block, share);
 }
 
-/* Half of the blocks for each.  own: the maxima of factor_sizes(), of `pieces` blocks each. */
-static __global__ void factor_narrow(Eight a, Eight b, float *room, int pieces)
+/* `pieces` blocks for each, and as many maxima of factor_sizes().  Eight blocks are all threads of a multiprocessor. */
+static __global__ void __launch_bounds__(BLOCK, 8) factor_narrow(Eight a, Eight b, Eight c, float *room, int pieces)
 {
-    long share = gridDim.x / 2, block = blockIdx.x % share, second = blockIdx.x >= share;
+    long block = blockIdx.x % pieces, which = blockIdx.x / pieces;
     SHARED(uint8_t, tile, FACTOR_TILE * FACTOR_LINE);
-    Eight f = a;
-    if (second)
-        f = b;
+    Eight f = one_of(a, b, c, which);
     int bin = counting_bin(f.bins);
     if (bin < 0)
-        bin = fp8_bin(largest_piece(room + FACTOR_OWN + second * FP8_PIECES, pieces));
+        bin = fp8_bin(largest_piece(room + FACTOR_OWN + which * FP8_PIECES, pieces));
     int power = fp8_scale(bin, f.type);
     float scale = fp8_power(power);
-    float most = f.type == E4M3 ? factor_any<E4M3>(tile, &f, scale, block, share)
-                                : factor_any<E5M2>(tile, &f, scale, block, share);
+    float most = f.type == E4M3 ? factor_any<E4M3>(tile, &f, scale, block, pieces)
+                                : factor_any<E5M2>(tile, &f, scale, block, pieces);
     most = team_max<BLOCK>(most);
     if (threadIdx.x != 0)
         return;
-    room[FACTOR_SEEN + second * FP8_PIECES + block] = most;
+    room[FACTOR_SEEN + which * FP8_PIECES + block] = most;
     if (block == 0)
-        room[4 * second] = fp8_power(-power);
+        room[4 * which] = fp8_power(-power);
 }
 
-/* Blocks for each of two tensors of at most n elements. */
+/* Blocks for each of several tensors of at most n elements. */
 static int pieces_for(long n)
 {
     long each = ceil_div(n, (long)BLOCK * WIDE * 2);
     return each < FP8_PIECES ? (int)each : (int)FP8_PIECES;
 }
 
-static int pieces_of(Eight a, Eight b)
+/* A factor that is not made counts nothing. */
+static int pieces_of(Eight a, Eight b, Eight c)
 {
-    int first = pieces_for(a.rows * a.cols), second = pieces_for(b.rows * b.cols);
-    return first > second ? first : second;
+    long first = a.rows * a.cols, second = b.rows * b.cols, third = c.to ? c.rows * c.cols : 0;
+    second = second > third ? second : third;
+    return pieces_for(first > second ? first : second);
 }
 
-Units factors_make(Stage *st, Eight a, Eight b, float *room)
+Units factors_make(Stage *st, Eight a, Eight b, Eight c, float *room)
 {
-    int pieces = pieces_of(a, b);
-    LAUNCH(factor_sizes, (unsigned)(2 * pieces), (unsigned)BLOCK, st, a, b, room + FACTOR_OWN, (long)pieces, 0);
-    LAUNCH(factor_narrow, (unsigned)(2 * pieces), (unsigned)BLOCK, st, a, b, room, pieces);
-    return Units{room, room + 4};
+    int pieces = pieces_of(a, b, c), n = c.to ? 3 : 2;
+    LAUNCH(factor_sizes, (unsigned)(n * pieces), (unsigned)BLOCK, st, a, b, c, room + FACTOR_OWN, (long)pieces, 0);
+    LAUNCH(factor_narrow, (unsigned)(n * pieces), (unsigned)BLOCK, st, a, b, c, room, pieces);
+    return Units{room, room + 4, room + 8};
 }
 
 /* ---- the note ------------------------------------------------------------------------------------------------------ */
@@ -219,11 +227,11 @@ static __global__ void factor_note(float *damax, const float *seen, int pieces, 
 void factors_note(Stage *st, float *damax, Eight dy, Eight x, Eight weight, float *room, int acc)
 {
     float *seen = room + FACTOR_SEEN;
-    int of_weight = acc ? 0 : pieces_for(weight.rows * weight.cols);
-    if (of_weight)
-        LAUNCH(factor_sizes, (unsigned)of_weight, (unsigned)BLOCK, st, weight, weight, seen + 2 * FP8_PIECES, (long)of_weight,
-               1);
-    LAUNCH(factor_note, 1u, (unsigned)BLOCK, st, damax, seen, pieces_of(dy, x), of_weight, acc);
+    int pieces = pieces_of(dy, x, weight), of_weight = acc ? 0 : weight.to ? pieces : pieces_for(weight.rows * weight.cols);
+    if (of_weight && !weight.to)
+        LAUNCH(factor_sizes, (unsigned)of_weight, (unsigned)BLOCK, st, weight, weight, weight, seen + 2 * FP8_PIECES,
+               (long)of_weight, 1);
+    LAUNCH(factor_note, 1u, (unsigned)BLOCK, st, damax, seen, pieces, of_weight, acc);
 }
 
 static __global__ void factor_age(float *amax, const float *seen, long n, float history)

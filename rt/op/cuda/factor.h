@@ -11,6 +11,7 @@ extern "C" {
 
 typedef struct {
     uint8_t *to;                /* rows x cols codes, or cols x rows where it is turned */
+    uint8_t *straight;          /* of one that is turned: rows x cols codes besides, or 0 */
     const real *from;           /* rows x cols, multiples of 16 */
     const float *bins;          /* its part of the history */
     long rows, cols;
@@ -18,12 +19,13 @@ typedef struct {
     Fp8 type;
 } Eight;
 
-/* Two floats on the GPU: what a unit of each factor is worth. */
-typedef struct { const float *a, *b; } Units;
+/* Floats on the GPU: what a unit of each factor is worth. */
+typedef struct { const float *a, *b, *c; } Units;
 
-/* Both, in two launches.  room: FP8_ROOM bytes that stay until the product has run. */
-Units factors_make(Stage *st, Eight a, Eight b, float *room);
-/* damax = (acc: +=) the bins of both, and at first (acc 0) of `weight` (only from, rows, cols); behind factors_make(). */
+/* Two, or three where c is from somewhere, in two launches.  room: FP8_ROOM bytes that stay until the products have run. */
+Units factors_make(Stage *st, Eight a, Eight b, Eight c, float *room);
+/* damax = (acc: +=) the bins of dy and x, and at first (acc 0) of `weight`; behind factors_make() of these.  The weight may be
+ * none of those: then only from, rows and cols are there. */
 void factors_note(Stage *st, float *damax, Eight dy, Eight x, Eight weight, float *room, int acc);
 #ifdef __cplusplus
 }

@@ -5,6 +5,7 @@
  * Tensor cores of sm_89 and sm_90 read both factors along the sum: c[m n] = a[m k] b[n k]^T.  So backward turns what does
  * not lie that way: the weight for dx, dy and x for dweight.  Sums are f32, without the shorter ones that the library could
  * take; both scales and the bias are applied before the one rounding.  No such product makes the gradient of a bias: bias.cu.
+ * Where both gradients are made behind each other, dy is read once for both ways that it lies.
  */
 #include "bias.h"
 #include "factor.h"
@@ -14,7 +15,12 @@ enum { PLAIN, BIASED };         /* one handle serves layers with and without a b
 
 static Eight factor(void *to, const real *from, const float *amax, int which, long rows, long cols, int turned)
 {
-    return (Eight){ to, from, amax + which * FP8_BINS, rows, cols, turned, which == FP8_DY ? E5M2 : E4M3 };
+    return (Eight){ to, NULL, from, amax + which * FP8_BINS, rows, cols, turned, which == FP8_DY ? E5M2 : E4M3 };
+}
+
+static Units two(Stage *st, Eight a, Eight b, void *room)
+{
+    return factors_make(st, a, b, (Eight){ 0 }, room);
 }
 
 void open_linear_fp8_forward(Stage *st, int h, long rows, long in, long out)
@@ -29,8 +35,7 @@ void linear_fp8_forward(Stage *st, real *y, const real *x, const real *weight, c
                         int h, long rows, long in, long out)
 {
     uint8_t *a = tmp, *b = a + rows * in;
-    Units u = factors_make(st, factor(a, x, amax, FP8_X, rows, in, 0), factor(b, weight, amax, FP8_WEIGHT, out, in, 0),
-                           (float *)(void *)(b + in * out));
+    Units u = two(st, factor(a, x, amax, FP8_X, rows, in, 0), factor(b, weight, amax, FP8_WEIGHT, out, in, 0), b + in * out);
     product_scaled(st, h, bias ? BIASED : PLAIN, y, a, b, bias, 0, u.a, u.b);
 }
 
@@ -46,8 +51,7 @@ void linear_fp8_backward_x(Stage *st, real *dx, const real *dy, const real *weig
     uint8_t *a = tmp, *b = a + rows * out;
     if (!dx)
         return;
-    Units u = factors_make(st, factor(a, dy, amax, FP8_DY, rows, out, 0), factor(b, weight, amax, FP8_WEIGHT, out, in, 1),
-                           (float *)(void *)(b + in * out));
+    Units u = two(st, factor(a, dy, amax, FP8_DY, rows, out, 0), factor(b, weight, amax, FP8_WEIGHT, out, in, 1), b + in * out);
     product_scaled(st, h, PLAIN, dx, a, b, NULL, 0, u.a, u.b);
 }
 
@@ -63,10 +67,29 @@ void linear_fp8_backward_w(Stage *st, float *dweight, float *dbias, float *damax
     uint8_t *a = tmp, *b = a + rows * out;
     float *room = (float *)(void *)(b + rows * in);
     Eight of_dy = factor(a, dy, amax, FP8_DY, rows, out, 1), of_x = factor(b, x, amax, FP8_X, rows, in, 1);
-    Units u = factors_make(st, of_dy, of_x, room);
+    Units u = two(st, of_dy, of_x, room);
     factors_note(st, damax, of_dy, of_x, factor(NULL, weight, amax, FP8_WEIGHT, out, in, 0), room, acc);
     if (dweight)
         product_scaled(st, h, PLAIN, dweight, a, b, NULL, acc, u.a, u.b);
+    if (dbias)
+        bias_gradient(st, dbias, dy, acc, rows, out);
+}
+
+void linear_fp8_backward(Stage *st, real *dx, float *dweight, float *dbias, float *damax, const real *dy, const real *x,
+                         const real *weight, const float *amax, void *tmp, int h_x, int h_w, int acc, long rows, long in,
+                         long out)
+{
+    uint8_t *straight = tmp, *turned = straight + rows * out, *b = turned + rows * out, *c = b + rows * in;
+    float *room = (float *)(void *)(c + in * out);
+    Eight of_dy = factor(turned, dy, amax, FP8_DY, rows, out, 1), of_x = factor(b, x, amax, FP8_X, rows, in, 1);
+    Eight of_weight = factor(c, weight, amax, FP8_WEIGHT, out, in, 1);
+    of_dy.straight = straight;
+    Units u = factors_make(st, of_dy, of_x, of_weight, room);
+    factors_note(st, damax, of_dy, of_x, of_weight, room, acc);
+    if (dx)
+        product_scaled(st, h_x, PLAIN, dx, straight, c, NULL, 0, u.a, u.c);
+    if (dweight)
+        product_scaled(st, h_w, PLAIN, dweight, turned, b, NULL, acc, u.a, u.b);
     if (dbias)
         bias_gradient(st, dbias, dy, acc, rows, out);
 }
