@@ -27,8 +27,6 @@
 typedef struct { const real *at; long line, first, step, n; } Run;
 typedef Run (*Reader)(const Conv *c, const real *from, long line, long column, long n, long i, long j);
 
-static inline long floor_div(long a, long b) { return a / b - (a % b < 0); }
-
 /* What pixels column .. column+n-1 of line `line` of y read of x under tap (i, j).  A line is a row of one sample. */
 static inline Run read_forward(const Conv *c, const real *x, long line, long column, long n, long i, long j)
 {
