@@ -7,7 +7,8 @@
  *
  * Method.  The product is implicit: each tap of the kernel is a product of pixels and that tap's weights, and the chains of
  * gemm.h rest in memory from tap to tap.  For a tap the pixels of one row of y lie at one distance from each other in x, so
- * that a tile reads them in place.  Taps outside the image are left out.
+ * that a tile reads them in place.  Taps outside the image are left out.  Those of a row of the kernel
+ * lie behind each other in x: inside the image they are one longer chain, and in a gradient of weights adjacent columns.
  *
  * Order.  An element of y is one chain from zero: kernel rows, kernel columns, channels of the group, all ascending.  The bias
  * is added to the finished chain.  dx is the same with output channels.  An element of dweight is one chain over samples, rows
@@ -26,8 +27,6 @@
 /* n pixels of a block, first, first + step, ...: what they read lies at `at`, `line` apart. */
 typedef struct { const real *at; long line, first, step, n; } Run;
 typedef Run (*Reader)(const Conv *c, const real *from, long line, long column, long n, long i, long j);
-
-static inline long floor_div(long a, long b) { return a / b - (a % b < 0); }
 
 /* What pixels column .. column+n-1 of line `line` of y read of x under tap (i, j).  A line is a row of one sample. */
 static inline Run read_forward(const Conv *c, const real *x, long line, long column, long n, long i, long j)
@@ -56,17 +55,37 @@ static inline Run read_backward(const Conv *c, const real *dy, long line, long c
     return (Run){dy + at * c->out, c->out, first, c->stride, last - from + 1};
 }
 
-/* The chains of some pixels go on with `depth` channels. */
-static inline void tiles(float *c, const Run *r, const float *panel, long p, long depth)
+/* The chains of pixels from .. to-1 of a run go on with `depth` channels. */
+static inline void tiles(float *c, const Run *r, long from, long to, const float *panel, long p, long depth)
 {
     float wide[TILE_ROWS * DEPTH];
-    for (long k = 0; k < r->n; k += TILE_ROWS) {
-        float *to = c + (r->first + k * r->step) * COLS;
-        long rows = least(TILE_ROWS, r->n - k);
+    for (long k = from; k < to; k += TILE_ROWS) {
+        float *at = c + (r->first + k * r->step) * COLS;
+        long rows = least(TILE_ROWS, to - k);
         Terms terms = {depth, depth, 1};
         Left left = left_of(wide, view(r->at + k * r->line + p, r->line, 1), rows, &terms, 0);
-        Floats at = {to, r->step * COLS};
-        tile_fit(&(Rest){.from = at, .to = at}, 0, 0, &left, panel, rows, &terms);
+        Floats chains = {at, r->step * COLS};
+        tile_fit(&(Rest){.from = chains, .to = chains}, 0, 0, &left, panel, rows, &terms);
+    }
+}
+
+/* Some pixels of a line, and `joined` taps of a row of the kernel, from (i, j) on: what they read lies behind each other.  Chains
+ * take it at once where all are inside. */
+static inline void tap_row(float *c, const Conv *v, Reader read, const real *from, long line, long column, long some, long i,
+                           long j, long joined, const float *panel, long p, long depth)
+{
+    Run first = read(v, from, line, column, some, i, j), last = read(v, from, line, column, some, i, j + joined - 1);
+    long lo = first.first, hi = last.first + last.n, all = joined * depth;
+    if (!first.n || !last.n || hi < lo)
+        lo = hi = some;
+    for (long t = 0; t < joined && joined > 1 && lo > 0; t++) {
+        Run r = read(v, from, line, column, some, i, j + t);
+        tiles(c, &r, 0, least(r.n, lo - r.first), panel + t * depth * TILE_COLS, p, depth);
+    }
+    tiles(c, &first, 0, joined > 1 ? hi - lo : first.n, panel, p, all);
+    for (long t = 0; t < joined && joined > 1 && hi < some; t++) {
+        Run r = read(v, from, line, column, some, i, j + t);
+        tiles(c, &r, hi > r.first ? hi - r.first : 0, r.n, panel + t * depth * TILE_COLS, p, depth);
     }
 }
 
@@ -76,19 +95,22 @@ static inline void taps(float *c, const Conv *v, Reader read, const real *from, 
                         long m, long n, long k)
 {
     _Alignas(64) float panel[DEPTH * TILE_COLS];
-    for (long tap = 0; tap < v->kheight * v->kwidth; tap++)
+    int behind = read == read_forward && v->groups == 1 && v->dilate == 1 && k * v->kwidth <= DEPTH;
+    long joined = behind ? v->kwidth : 1;
+    for (long tap = 0; tap < v->kheight * v->kwidth; tap += joined)
         for (long j = 0; j < n; j += TILE_COLS)
             for (long p = 0; p < k; p += DEPTH) {
                 long depth = least(DEPTH, k - p);
-                View w = view_from(weight, p, j);
-                w.at = (const real *)w.at + tap;
-                pack(panel, TILE_COLS, TILE_COLS * depth, w, depth, least(TILE_COLS, n - j));
+                for (long t = 0; t < joined; t++) {
+                    View w = view_from(weight, p, j);
+                    w.at = (const real *)w.at + tap + t;
+                    pack(panel + t * depth * TILE_COLS, TILE_COLS, TILE_COLS * depth, w, depth, least(TILE_COLS, n - j));
+                }
                 for (long i = 0, some; i < m; i += some) {
                     long column = (pixel + i) % width;
                     some = least(width - column, m - i);
-                    Run r = read(v, from, (pixel + i) / width, column, some, tap / v->kwidth, tap % v->kwidth);
-                    r.first += i;
-                    tiles(c + j, &r, panel, p, depth);
+                    tap_row(c + i * COLS + j, v, read, from, (pixel + i) / width, column, some, tap / v->kwidth,
+                            tap % v->kwidth, joined, panel, p, depth);
                 }
             }
 }
@@ -115,21 +137,57 @@ static inline void convolve(Stage *st, real *to, const Conv *v, Reader read, con
     }
 }
 
-/* panel[depth][n]: channels of x that pixels of y read under a tap, zero outside. */
-static inline void gather(float *panel, const Conv *v, const real *x, long pixel, long depth, long n, long tap)
+/* to[n] = from[n], of a row of a panel */
+static inline void widen_row(float *to, const real *from, long n)
 {
-    memset(panel, 0, (size_t)(depth * TILE_COLS) * sizeof *panel);
+    enum { LEAST = sizeof(real) == sizeof(float) ? 4 : TILE_COLS + 1 };
+    if (n >= LEAST) {
+        for (long j = 0; j + 4 <= n; j += 4)
+            memcpy(to + j, from + j, 4 * sizeof *to);
+        memcpy(to + n - 4, from + n - 4, 4 * sizeof *to);
+    } else
+        for (long j = 0; j < n; j++)
+            to[j] = get(from, j);
+}
+
+/* Columns of panel[depth]: `n` numbers of x that pixels of y read under row i of the kernel, at `offset` from what column 0 has.
+ * Nothing is written where they are outside. */
+static inline void gather_row(float *panel, const Conv *v, const real *x, long pixel, long depth, long i, long offset, long n)
+{
+    long step = v->stride * v->in, end = v->width * v->in - n;
     for (long p = 0, some; p < depth; p += some) {
-        long column = (pixel + p) % v->ywidth;
+        long line = (pixel + p) / v->ywidth, column = (pixel + p) % v->ywidth;
+        long row = line % v->yheight * v->stride - v->top + i * v->dilate, at = column * step + offset;
+        const real *from = x + (line / v->yheight * v->height + row) * v->width * v->in;
+        float *to = panel + p * TILE_COLS;
         some = least(v->ywidth - column, depth - p);
-        Run r = read_forward(v, x, (pixel + p) / v->ywidth, column, some, tap / v->kwidth, tap % v->kwidth);
-        if (r.n)
-            widen(panel + (p + r.first) * TILE_COLS, TILE_COLS, view(r.at, r.line, 1), r.n, n);
+        if (row < 0 || row >= v->height)
+            continue;
+        for (long k = 0; k < some; k++, at += step, to += TILE_COLS) {
+            long lost = at < 0 ? -at : 0, kept = least(n, n + end - at);
+            if (lost < kept)
+                widen_row(to + lost, from + at + lost, kept - lost);
+        }
     }
 }
 
-/* c[m][COLS] = dy^T x for m output and n input channels and one tap, from zero. */
-static inline void weight_product(float *c, const Conv *v, const real *dy, const real *x, long m, long n, long tap)
+/* panel[depth][n]: what pixels of y read for columns of dweight, from `column` on: taps and, for each, channels of a group of
+ * x.  Zero outside.  Taps of a row of the kernel that lie behind each other are taken as one. */
+static inline void gather(float *panel, const Conv *v, const real *x, long group, long pixel, long depth, long column, long n)
+{
+    long in = v->in / v->groups, each = v->groups == 1 && v->dilate == 1 ? v->kwidth * in : in;
+    memset(panel, 0, (size_t)(depth * TILE_COLS) * sizeof *panel);
+    for (long j = 0, some; j < n; j += some) {
+        long tap = (column + j) / in, behind = (column + j) % each;
+        long offset = (tap % v->kwidth * v->dilate - v->left) * v->in + group * in + (column + j) % in;
+        some = least(n - j, each - behind);
+        gather_row(panel + j, v, x, pixel, depth, tap / v->kwidth, offset, some);
+    }
+}
+
+/* c[m][COLS] = dy^T x for m output channels and n columns from `column` on, from zero. */
+static inline void weight_product(float *c, const Conv *v, const real *dy, const real *x, long group, long m, long column,
+                                  long n)
 {
     _Alignas(64) float panel[DEPTH * TILE_COLS], wide[TILE_ROWS * DEPTH];
     long pixels = v->batch * v->yheight * v->ywidth;
@@ -137,7 +195,7 @@ static inline void weight_product(float *c, const Conv *v, const real *dy, const
     for (long j = 0; j < n; j += TILE_COLS)
         for (long p = 0; p < pixels; p += DEPTH) {
             long depth = least(DEPTH, pixels - p);
-            gather(panel, v, x + j, p, depth, least(TILE_COLS, n - j), tap);
+            gather(panel, v, x, group, p, depth, column + j, least(TILE_COLS, n - j));
             for (long i = 0; i < m; i += TILE_ROWS) {
                 long rows = least(TILE_ROWS, m - i);
                 View from = view(dy + p * v->out + i, v->out, 1);
@@ -150,21 +208,23 @@ static inline void weight_product(float *c, const Conv *v, const real *dy, const
         }
 }
 
-/* dweight of images x and y under v */
+/* dweight of images x and y under v: columns are taps, and input channels of each. */
 static inline void weight_gradient(Stage *st, float *dweight, const real *dy, const real *x, int acc, const Conv *v)
 {
     long m = v->out / v->groups, n = v->in / v->groups, size = v->kheight * v->kwidth;
-    Grid g = grid_of(m, n, BLOCK, COLS, 1);
+    Grid g = grid_of(m, n * size, BLOCK, COLS, v->groups > 1 || st->threads < 1 ? 1 : st->threads);
     long each = task_count(&g);
     EACH(v->batch * v->yheight * v->ywidth * m * v->in * size >= 1 << 16)
-    for (long number = 0; number < v->groups * size * each; number++) {
-        long group = number / each / size, tap = number / each % size;
+    for (long number = 0; number < v->groups * each; number++) {
+        long group = number / each;
         Task t = task_of(&g, number % each);
         _Alignas(64) float c[BLOCK * COLS];
-        weight_product(c, v, dy + group * m + t.i, x + group * n + t.j, t.m, t.n, tap);
+        weight_product(c, v, dy + group * m + t.i, x, group, t.m, t.j, t.n);
         for (long i = 0; i < t.m; i++)
-            for (long j = 0; j < t.n; j++)
-                give(dweight + ((group * m + t.i + i) * n + t.j + j) * size + tap, c + i * COLS + j, 1, acc);
+            for (long j = 0; j < t.n; j++) {
+                long tap = (t.j + j) / n, channel = (t.j + j) % n;
+                give(dweight + ((group * m + t.i + i) * n + channel) * size + tap, c + i * COLS + j, 1, acc);
+            }
     }
 }
 

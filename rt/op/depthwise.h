@@ -7,12 +7,13 @@
  *
  * Method.  Vectors go over channels.  Some pixels of a line that have the same taps inside the image are computed together, in
  * registers: a weight is loaded once for all, and a chain takes its taps without a rest in memory.  Weights are turned before,
- * so that those of a tap are adjacent.  A gradient of weights takes a line of y at a time, with a few columns of the kernel in
- * registers, so that what it reads stays in the nearest cache.
+ * so that those of a tap are adjacent.  A gradient of weights takes a line of y at a time, with some rows of the kernel in
+ * registers, so that images are read once.
  *
  * Order.  That of conv.h: the same chains.
  *
- * Cost: a load and a fused step a tap.  Not handled: several results of a channel, and kernels above TAPS: conv.h does them.
+ * Cost: a load and a fused step a tap.  Not handled: several results of a channel, kernels above TAPS, strides above
+ * PHASES: conv.h does them.
  */
 #ifndef DEPTHWISE_H
 #define DEPTHWISE_H
@@ -22,29 +23,54 @@ typedef struct {
     long batch, height, width, in, yheight, ywidth, out, kheight, kwidth, stride, top, left, dilate, groups;
 } Conv;
 
-/* LANE: channels of a task.  TOGETHER: pixels, columns of the kernel.  SIDE: of a kernel. */
-enum { LANE = TREES ? 64 : 2 * VECTOR, TAPS = TREES ? 256 : 25, SIDE = 16, TOGETHER = 4 };
+/* PANEL: weights at once, of whole channels.  TOGETHER: pixels.  ALONG: columns of a gradient.  SIDE: of a kernel.  PHASES: the
+ * largest stride. */
+enum { TAPS = TREES ? 256 : 25, PANEL = TAPS * (TREES ? 64 : 2 * VECTOR), SIDE = 16, TOGETHER = 4, ALONG = 16, PHASES = 4 };
 
 static inline int is_depthwise(const Conv *v)
 {
     return v->groups == v->in && v->groups == v->out && v->kheight <= SIDE && v->kwidth <= SIDE &&
-           v->kheight * v->kwidth <= TAPS;
+           v->kheight * v->kwidth <= TAPS && v->stride <= PHASES;
 }
 
-/* The taps of an axis that are inside, ascending, and what they read. */
-typedef struct { int n, tap[SIDE]; long at[SIDE]; } Reach;
+static inline long floor_div(long a, long b) { return a / b - (a % b < 0); }
 
-/* Of place `at`.  back: of x, which reads the places of y that took it; both axes have `size` places of what is read. */
-static inline void reach(Reach *r, long at, long taps, long stride, long pad, long dilate, long size, int back)
+/* Channels that are taken at once: as many as have room, and about as many each time. */
+static inline long lane_of(const Conv *v, long channels)
 {
-    r->n = 0;
-    for (int t = 0; t < taps; t++) {
-        long from = back ? at + pad - t * dilate : at * stride - pad + t * dilate;
-        if (from < 0 || (back && from % stride) || from / (back ? stride : 1) >= size)
+    long most = PANEL / (v->kheight * v->kwidth) / VECTOR * VECTOR;
+    return ceil_div(ceil_div(channels, ceil_div(channels, most)), VECTOR) * VECTOR;
+}
+
+/* n taps of an axis, ascending: number k is tap + k*apart, and reads place at + k*steps. */
+typedef struct { long n, tap, apart, at, steps; } Taps;
+
+/* Those of a place, outside too.  back: of x, which reads the places of y that took it. */
+static inline Taps taps_of(long place, long kernel, long stride, long pad, long dilate, int back)
+{
+    Taps t = {0};
+    for (long k = 0; k < kernel; k++) {
+        long from = back ? place + pad - k * dilate : place * stride - pad + k * dilate;
+        if (back && from % stride)
             continue;
-        r->tap[r->n] = t;
-        r->at[r->n++] = from / (back ? stride : 1);
+        from /= back ? stride : 1;
+        if (t.n == 0)
+            t.tap = k, t.at = from;
+        if (t.n == 1)
+            t.apart = k - t.tap, t.steps = from - t.at;
+        t.n++;
     }
+    return t;
+}
+
+/* Those that read inside of `size` places, when all read `shift` further. */
+static inline Taps taps_inside(Taps t, long shift, long size)
+{
+    for (; t.n && (t.at + shift < 0 || t.at + shift >= size); t.n--)
+        t.at += t.steps, t.tap += t.apart;
+    while (t.n && (t.at + (t.n - 1) * t.steps + shift < 0 || t.at + (t.n - 1) * t.steps + shift >= size))
+        t.n--;
+    return t;
 }
 
 /* n numbers, VECTOR at most, and zeros. */
@@ -67,6 +93,12 @@ static inline __attribute__((always_inline)) Vector some(const real *x, long n)
 
 static inline __attribute__((always_inline)) void put_some(real *to, Vector v, long n)
 {
+#ifndef REAL_BF16
+    if (n == VECTOR) {
+        *(Vector *)to = v;
+        return;
+    }
+#endif
     float t[VECTOR];
     memcpy(t, &v, sizeof t);
     for (long i = 0; i < n; i++)
@@ -74,159 +106,245 @@ static inline __attribute__((always_inline)) void put_some(real *to, Vector v, l
 }
 
 /* What the pixels of a line have in common: to and from are at the first channel of a task; line: floats between lines of what
- * is read, step and ahead: between pixels; panel[tap][LANE]. */
-typedef struct { const real *from; const float *panel, *add; const Conv *v; Reach down; long line, step, ahead; } Line;
+ * is read, step and ahead: between pixels; panel[tap][lane], add[lane]: the bias. */
+typedef struct { const real *from; const float *panel, *add; const Conv *v; Taps down; long line, step, ahead, lane; } Line;
 
-/* `pixels` results of `vectors` vectors, the last one of n numbers. */
-static inline __attribute__((always_inline)) void depth_tile(const int pixels, const int vectors, real *to, const Line *l,
-                                                             const Reach *across, long j, long n)
+/* `pixels` results of `vectors` vectors, the last one of n numbers.  taps: their number, 0: across->n. */
+static inline __attribute__((always_inline)) void depth_tile(const int pixels, const int taps, const int vectors, real *to,
+                                                             const Line *l, const Taps *across, long j, long n)
 {
     Vector s[TOGETHER][2] = {{{0}}};
-    for (int a = 0; a < l->down.n; a++)
-        for (int b = 0; b < across->n; b++) {
-            const real *x = l->from + l->down.at[a] * l->line + across->at[b] * l->v->groups + j;
-            const float *w = l->panel + (l->down.tap[a] * l->v->kwidth + across->tap[b]) * LANE + j;
+    long steps = across->steps * l->v->groups, apart = across->apart * l->lane;
+    long lowest = l->down.at + (l->down.steps > 0 ? (l->down.n - 1) * l->down.steps : 0);
+    const real *soon = l->from + lowest * l->line + across->at * l->v->groups + j;
+    for (int p = TOGETHER; taps && p < TOGETHER + pixels; p++) {        /* lines that go on a pixel away are hard to foresee */
+        __builtin_prefetch(soon + (p + 2) * l->ahead);
+        __builtin_prefetch(to + p * l->step + j, 1);
+    }
+    for (long a = 0; a < l->down.n; a++) {
+        const real *x = l->from + (l->down.at + a * l->down.steps) * l->line + across->at * l->v->groups + j;
+        const float *w = l->panel + ((l->down.tap + a * l->down.apart) * l->v->kwidth + across->tap) * l->lane + j;
+        for (long b = 0; b < (taps ? taps : across->n); b++)
 #pragma GCC unroll 4
             for (int p = 0; p < pixels; p++)
 #pragma GCC unroll 2
                 for (int k = 0; k < vectors; k++)
-                    s[p][k] = fused(some(x + p * l->ahead + k * VECTOR, k + 1 < vectors ? VECTOR : n),
-                                    *(const Vector *)(w + k * VECTOR), s[p][k]);
-        }
+                    s[p][k] = fused(some(x + b * steps + p * l->ahead + k * VECTOR, k + 1 < vectors ? VECTOR : n),
+                                    *(const Vector *)(w + b * apart + k * VECTOR), s[p][k]);
+    }
+#pragma GCC unroll 4
     for (int p = 0; p < pixels; p++)
+#pragma GCC unroll 2
         for (int k = 0; k < vectors; k++)
             put_some(to + p * l->step + j + k * VECTOR, s[p][k] + *(const Vector *)(l->add + j + k * VECTOR),
                      k + 1 < vectors ? VECTOR : n);
 }
 
 /* n channels of some pixels */
-static inline __attribute__((always_inline)) void depth_pixels(const int pixels, real *to, const Line *l, const Reach *across,
-                                                               long n)
+static inline __attribute__((always_inline)) void depth_pixels(const int pixels, const int taps, real *to, const Line *l,
+                                                               const Taps *across, long n)
 {
     long j = 0;
     for (; j + 2 * VECTOR <= n; j += 2 * VECTOR)
-        depth_tile(pixels, 2, to, l, across, j, VECTOR);
+        depth_tile(pixels, taps, 2, to, l, across, j, VECTOR);
     for (; j + VECTOR <= n; j += VECTOR)
-        depth_tile(pixels, 1, to, l, across, j, VECTOR);
+        depth_tile(pixels, taps, 1, to, l, across, j, VECTOR);
     if (j < n)
-        depth_tile(pixels, 1, to, l, across, j, n - j);
+        depth_tile(pixels, 0, 1, to, l, across, j, n - j);
 }
 
-/* A line of y, or, back, of x. */
-static inline void depth_line(real *to, Line *l, int back, long line, long n)
+/* Columns of a line, every stride-th from the phase on for x: they have the same taps but at the edges, where some are outside.
+ * From `first` to `last` all are inside.  What a column reads is `steps` further than what the one before does. */
+typedef struct { Taps all; long first, last, steps; } Phase;
+
+static inline Phase phase_of(const Conv *v, long phase, int back)
 {
-    const Conv *v = l->v;
-    long height = back ? v->height : v->yheight, width = back ? v->width : v->ywidth, sample = line / height;
-    long deep = back ? v->yheight : v->height, wide = back ? v->ywidth : v->width, apart = back ? v->stride : 1;
-    const real *first = l->from;
-    l->from += sample * deep * wide * v->groups;
-    reach(&l->down, line % height, v->kheight, v->stride, v->top, v->dilate, deep, back);
-    for (long phase = 0; phase < apart; phase++)
-        for (long column = phase, together; column < width; column += together * apart) {
-            Reach across, last;
-            long end = column + (TOGETHER - 1) * apart;
-            reach(&across, column, v->kwidth, v->stride, v->left, v->dilate, wide, back);
-            together = 1;
-            if (end < width) {
-                reach(&last, end, v->kwidth, v->stride, v->left, v->dilate, wide, back);
-                together = last.n == across.n && across.n && last.tap[0] == across.tap[0] ? TOGETHER : 1;
-            }
-            if (together > 1)
-                depth_pixels(TOGETHER, to + column * v->groups, l, &across, n);
-            else
-                depth_pixels(1, to + column * v->groups, l, &across, n);
-        }
-    l->from = first;
+    long wide = back ? v->ywidth : v->width, width = back ? v->width : v->ywidth, apart = back ? v->stride : 1;
+    Phase f = {.all = taps_of(phase, v->kwidth, v->stride, v->left, v->dilate, back), .steps = back ? 1 : v->stride};
+    long end = f.all.at + (f.all.n - 1) * f.all.steps, low = least(f.all.at, end), high = f.all.at + end - low;
+    f.first = phase + (f.all.n && low < 0 ? ceil_div(-low, f.steps) * apart : 0);
+    f.last = phase + (width - 1 - phase) / apart * apart;
+    if (f.all.n)
+        f.last = least(f.last, phase + floor_div(wide - 1 - high, f.steps) * apart);
+    return f;
+}
+
+/* The columns of one phase; first: of the line.  The last ones inside may be made twice. */
+static inline void depth_phase(real *to, Line *l, const real *first, const Phase *f, long phase, long apart, long width,
+                               long wide, long n)
+{
+    long c = l->v->groups, behind = (TOGETHER - 1) * apart, together;
+    for (long column = phase; column < width; column += together * apart) {
+        together = column >= f->first && column <= f->last && f->last - behind >= f->first ? TOGETHER : 1;
+        if (together > 1)
+            column = least(column, f->last - behind);
+        long shift = (column - phase) / apart * f->steps;
+        l->from = first + shift * c;
+        if (together == 1) {
+            Taps across = taps_inside(f->all, shift, wide);
+            depth_pixels(1, 0, to + column * c, l, &across, n);
+        } else if (f->all.n == 3)
+            depth_pixels(TOGETHER, 3, to + column * c, l, &f->all, n);
+        else if (f->all.n == 5)
+            depth_pixels(TOGETHER, 5, to + column * c, l, &f->all, n);
+        else
+            depth_pixels(TOGETHER, 0, to + column * c, l, &f->all, n);
+    }
 }
 
 /* y of x, or, back, x of y */
 static inline void depth_convolve(Stage *st, real *to, const real *from, const real *weight, const real *bias, const Conv *v,
                                   int back)
 {
-    long size = v->kheight * v->kwidth, lines = v->batch * (back ? v->height : v->yheight);
-    long width = back ? v->width : v->ywidth, wide = back ? v->ywidth : v->width, strips = ceil_div(v->groups, LANE);
-    long down = least(lines, ceil_div(4 * (st->threads > 0 ? st->threads : 1), strips)), each = ceil_div(lines, down);
+    long height = back ? v->height : v->yheight, width = back ? v->width : v->ywidth, apart = back ? v->stride : 1;
+    long deep = back ? v->yheight : v->height, wide = back ? v->ywidth : v->width, size = v->kheight * v->kwidth;
+    long lane = lane_of(v, v->groups), lines = v->batch * height, down = least(lines, st->threads > 0 ? st->threads : 1);
     EACH(lines * width * v->groups * size >= 1 << 16)
-    for (long task = 0; task < strips * down; task++) {
-        _Alignas(64) float panel[TAPS * LANE], add[LANE] = {0};
-        long j = task / down * LANE, n = least(LANE, v->groups - j), first = task % down * each;
-        for (long c = 0; c < LANE; c++)
-            for (long t = 0; t < size; t++)
-                panel[t * LANE + c] = c < n ? get(weight, (j + c) * size + t) : 0;
-        for (long c = 0; bias && c < n; c++)
-            add[c] = get(bias, j + c);
-        Line l = {from + j, panel, add, v, {0}, wide * v->groups, (back ? v->stride : 1) * v->groups,
-                  (back ? 1 : v->stride) * v->groups};
-        for (long line = first; line < least(first + each, lines); line++)
-            depth_line(to + line * width * v->groups + j, &l, back, line, n);
-    }
-}
-
-/* A line of y: the sums of `taps` columns of the kernel go on, in `vectors` vectors, the last one of n numbers.  x: the row
- * that its row of the kernel reads, NULL: outside; the first column reads place `shift`. */
-static inline __attribute__((always_inline)) void depth_terms(const int taps, const int vectors, float *sum, const real *dy,
-                                                              const real *x, const Conv *v, long shift, long n)
-{
-    Vector s[TOGETHER][2];
-    long c = v->groups;
-    for (int t = 0; t < taps; t++)
-        for (int k = 0; k < vectors; k++)
-            s[t][k] = *(const Vector *)(sum + t * LANE + k * VECTOR);
-    for (long p = 0; p < v->ywidth; p++) {
-        long at = p * v->stride + shift, last = at + (taps - 1) * v->dilate;
-        int all = x && at >= 0 && last < v->width;
-#pragma GCC unroll 2
-        for (int k = 0; k < vectors; k++) {
-            long here = k + 1 < vectors ? VECTOR : n;
-            Vector d = some(dy + p * c + k * VECTOR, here);
-#pragma GCC unroll 4
-            for (int t = 0; t < taps; t++) {
-                long place = at + t * v->dilate;
-                int inside = all || (x && place >= 0 && place < v->width);
-                s[t][k] = fused(d, inside ? some(x + place * c + k * VECTOR, here) : (Vector){0}, s[t][k]);
+    for (long part = 0; part < down; part++)
+        for (long j = 0; j < v->groups; j += lane) {
+            _Alignas(64) float panel[PANEL], add[PANEL];
+            Phase phases[PHASES];
+            long n = least(lane, v->groups - j);
+            for (long c = 0; c < lane; c++) {
+                for (long t = 0; t < size; t++)
+                    panel[t * lane + c] = c < n ? get(weight, (j + c) * size + t) : 0;
+                add[c] = bias && c < n ? get(bias, j + c) : 0;
+            }
+            for (long phase = 0; phase < apart; phase++)
+                phases[phase] = phase_of(v, phase, back);
+            Line l = {0, panel, add, v, {0}, wide * v->groups, apart * v->groups, (back ? 1 : v->stride) * v->groups, lane};
+            for (long line = lines * part / down; line < lines * (part + 1) / down; line++) {
+                l.down = taps_inside(taps_of(line % height, v->kheight, v->stride, v->top, v->dilate, back), 0, deep);
+                for (long phase = 0; phase < least(apart, width); phase++)
+                    depth_phase(to + line * width * v->groups + j, &l, from + line / height * deep * wide * v->groups + j,
+                                &phases[phase], phase, apart, width, wide, n);
             }
         }
-    }
-    for (int t = 0; t < taps; t++)
-        for (int k = 0; k < vectors; k++)
-            *(Vector *)(sum + t * LANE + k * VECTOR) = s[t][k];
 }
 
-static inline void depth_columns(int taps, float *sum, const real *dy, const real *x, const Conv *v, long shift, long n)
+/* Columns from .. to-1 of a line of y: sums of some whole rows of the kernel go on, of a vector of channels.  x: what the first
+ * of these rows reads for place 0.  edge: taps may be outside. */
+static inline __attribute__((always_inline)) void depth_terms(const int rows, const int taps, const int edge, float *sum,
+                                                              long lane, const real *dy, const real *x, const Conv *v,
+                                                              long from, long to)
 {
-    for (long j = 0; j < n; j += 2 * VECTOR) {
-        long left = n - j;
-        const real *d = dy + j, *from = x ? x + j : NULL;
-        if (left >= 2 * VECTOR && taps == TOGETHER)
-            depth_terms(TOGETHER, 2, sum + j, d, from, v, shift, VECTOR);
-        else if (left >= 2 * VECTOR && taps == TOGETHER - 1)
-            depth_terms(TOGETHER - 1, 2, sum + j, d, from, v, shift, VECTOR);
-        else
-            for (int t = 0; t < taps; t++)
-                for (long k = 0; k < least(left, 2 * VECTOR); k += VECTOR)
-                    depth_terms(1, 1, sum + t * LANE + j + k, d + k, from ? from + k : NULL, v, shift + t * v->dilate,
-                                least(VECTOR, left - k));
+    Vector s[3][7];
+    long c = v->groups, across = v->dilate * c, down = v->width * across;
+    for (int i = 0; i < rows * taps; i++)
+        s[i / taps][i % taps] = *(const Vector *)(sum + i * lane);
+    for (long p = from; p < to; p++) {
+        Vector d = some(dy + p * c, VECTOR);
+        long place = p * v->stride - v->left;
+        const real *at = x + place * c;
+        __builtin_prefetch(dy + (p + TOGETHER) * c);
+        __builtin_prefetch(at + (rows - 1) * down + (taps - 1) * across + TOGETHER * v->stride * c);
+#pragma GCC unroll 7
+        for (int t = 0; t < taps; t++) {
+            int inside = !edge || (place + t * v->dilate >= 0 && place + t * v->dilate < v->width);
+#pragma GCC unroll 3
+            for (int r = 0; r < rows; r++)
+                s[r][t] = fused(d, inside ? some(at + r * down + t * across, VECTOR) : (Vector){0}, s[r][t]);
+        }
+    }
+    for (int i = 0; i < rows * taps; i++)
+        *(Vector *)(sum + i * lane) = s[i / taps][i % taps];
+}
+
+static inline __attribute__((always_inline)) void depth_kernel(const int edge, float *sum, long lane, const real *dy,
+                                                               const real *x, const Conv *v, long rows, long from, long to)
+{
+    switch (10 * rows + v->kwidth) {
+    case 33: depth_terms(3, 3, edge, sum, lane, dy, x, v, from, to); break;
+    case 23: depth_terms(2, 3, edge, sum, lane, dy, x, v, from, to); break;
+    case 13: depth_terms(1, 3, edge, sum, lane, dy, x, v, from, to); break;
+    case 25: depth_terms(2, 5, edge, sum, lane, dy, x, v, from, to); break;
+    case 15: depth_terms(1, 5, edge, sum, lane, dy, x, v, from, to); break;
+    case 27: depth_terms(2, 7, edge, sum, lane, dy, x, v, from, to); break;
+    default: depth_terms(1, 7, edge, sum, lane, dy, x, v, from, to);
     }
 }
 
-/* dweight of images x and y: a task has some channels and a row of the kernel. */
+/* The same of n channels, for kernels of any width, a row of the kernel at a time. */
+static inline void depth_columns(float *sum, long lane, const real *dy, const real *x, const Conv *v, long from, long to,
+                                 long n)
+{
+    long c = v->groups;
+    for (long p = from; p < to; p++)
+        for (long t = 0; t < v->kwidth; t++) {
+            long place = p * v->stride - v->left + t * v->dilate;
+            for (long k = 0; k < n; k += VECTOR) {
+                long here = least(VECTOR, n - k);
+                Vector *s = (Vector *)(sum + t * lane + k), d = some(dy + p * c + k, here);
+                *s = fused(d, place >= 0 && place < v->width ? some(x + place * c + k, here) : (Vector){0}, *s);
+            }
+        }
+}
+
+/* Columns of n channels, and rows of the kernel that read inside: as many at once as registers have sums for. */
+static inline void depth_rows(long rows, float *sum, long lane, const real *dy, const real *x, const Conv *v, long from,
+                              long to, int edge, long n)
+{
+    int tiles = v->kwidth == 3 || v->kwidth == 5 || v->kwidth == 7;
+    for (long i = 0, some_rows; i < rows; i += some_rows) {
+        float *at = sum + i * v->kwidth * lane;
+        const real *row = x + i * v->dilate * v->width * v->groups;
+        long k = 0;
+        some_rows = least(rows - i, v->kwidth == 3 ? 3 : tiles ? 2 : 1);
+        for (; tiles && k + VECTOR <= n; k += VECTOR)
+            if (edge)
+                depth_kernel(1, at + k, lane, dy + k, row + k, v, some_rows, from, to);
+            else
+                depth_kernel(0, at + k, lane, dy + k, row + k, v, some_rows, from, to);
+        for (long r = 0; r < some_rows && k < n; r++)
+            depth_columns(at + r * v->kwidth * lane + k, lane, dy + k, row + r * v->dilate * v->width * v->groups + k, v, from,
+                          to, n - k);
+    }
+}
+
+/* Rows of the kernel outside: products with 0, the sum of which is a zero, and needs none of x.  -0 changes nothing. */
+static inline void depth_zeros(float *sum, long taps, long lane, const real *dy, const Conv *v, long n)
+{
+    for (long k = 0; taps && k < n; k += VECTOR) {
+        Vector zero = -(Vector){0};
+        for (long p = 0; p < v->ywidth; p++)
+            zero = fused(some(dy + p * v->groups + k, least(VECTOR, n - k)), (Vector){0}, zero);
+        for (long t = 0; t < taps; t++)
+            *(Vector *)(sum + t * lane + k) += zero;
+    }
+}
+
+/* A line of y: the sums of n channels, [kheight kwidth lane], go on.  x: the line's sample. */
+static inline void depth_line(float *sum, long lane, const real *dy, const real *x, const Conv *v, long row, long n)
+{
+    long inside = least(v->ywidth, floor_div(v->width - 1 - (v->kwidth - 1) * v->dilate + v->left, v->stride) + 1);
+    long first = v->left > 0 ? least(ceil_div(v->left, v->stride), v->ywidth) : 0, last = inside > first ? inside : first;
+    Taps down = taps_inside(taps_of(row, v->kheight, v->stride, v->top, v->dilate, 0), 0, v->height);
+    if (!down.n)
+        down.tap = 0;
+    float *at = sum + down.tap * v->kwidth * lane;
+    const real *from = x + down.at * v->width * v->groups;
+    depth_zeros(sum, down.tap * v->kwidth, lane, dy, v, n);
+    depth_zeros(at + down.n * v->kwidth * lane, (v->kheight - down.tap - down.n) * v->kwidth, lane, dy, v, n);
+    depth_rows(down.n, at, lane, dy, from, v, 0, first, 1, n);
+    for (long p = first; p < last; p += ALONG)
+        depth_rows(down.n, at, lane, dy, from, v, p, least(p + ALONG, last), 0, n);
+    depth_rows(down.n, at, lane, dy, from, v, last, v->ywidth, 1, n);
+}
+
+/* dweight of images x and y: threads split channels. */
 static inline void depth_gradient(Stage *st, float *dweight, const real *dy, const real *x, int acc, const Conv *v)
 {
-    long strips = ceil_div(v->groups, LANE), lines = v->batch * v->yheight, c = v->groups;
-    EACH(lines * v->ywidth * c * v->kheight * v->kwidth >= 1 << 16)
-    for (long task = 0; task < strips * v->kheight; task++) {
-        long j = task / v->kheight * LANE, n = least(LANE, c - j), i = task % v->kheight;
-        _Alignas(64) float sum[SIDE * LANE] = {0};
-        for (long line = 0; line < lines; line++) {
-            long row = line % v->yheight * v->stride - v->top + i * v->dilate, sample = line / v->yheight;
-            const real *from = row < 0 || row >= v->height ? NULL : x + ((sample * v->height + row) * v->width) * c + j;
-            for (long t = 0; t < v->kwidth; t += TOGETHER)
-                depth_columns((int)least(TOGETHER, v->kwidth - t), sum + t * LANE, dy + line * v->ywidth * c + j, from, v,
-                              t * v->dilate - v->left, n);
-        }
-        for (long k = 0; k < n; k++)
-            for (long t = 0; t < v->kwidth; t++)
-                give(dweight + ((j + k) * v->kheight + i) * v->kwidth + t, sum + t * LANE + k, 1, acc);
+    long c = v->groups, size = v->kheight * v->kwidth, lines = v->batch * v->yheight;
+    long lane = lane_of(v, ceil_div(c, st->threads > 0 ? st->threads : 1));
+    EACH(lines * v->ywidth * c * size >= 1 << 16)
+    for (long j = 0; j < c; j += lane) {
+        _Alignas(64) float sum[PANEL] = {0};
+        long n = least(lane, c - j);
+        for (long line = 0; line < lines; line++)
+            depth_line(sum, lane, dy + line * v->ywidth * c + j, x + line / v->yheight * v->height * v->width * c + j, v,
+                       line % v->yheight, n);
+        for (long i = 0; i < n * size; i++)
+            give(dweight + j * size + i, sum + i % size * lane + i / size, 1, acc);
     }
 }
 #endif
