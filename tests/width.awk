@@ -36,7 +36,8 @@ function fresh(   i, j, n) {
 }
 
 BEGIN {
-    fields = split("1 2 4 8/1 2 4/1 2" (wide ? " 1,2 2,1" : "") "/1f1b zb-h1 interleaved zb-v/none full/none optimizer gradients parameters/local mpi/" \
+    fields = split("1 2 4 8/1 2 4/1 2" (wide ? " 1,2 2,1" : "") "/1f1b zb-h1 interleaved zb-v/none full/" \
+        "none optimizer gradients parameters/local mpi/" \
         "gpt llama bert t5 experts/f32 bf16/whole divided everywhere/divided devices", list, "/")
     seed = 7
     for (i = 1; i <= fields; i++)
@@ -67,8 +68,9 @@ BEGIN {
                 seen[i, at[i], j, at[j]] = 1
         lines++
         print at[8], at[9], at[7], devices(), name, "--set plan.tensor=" at[1], "--stages " at[2],
-            at[3] ~ /,/ ? "--widths " widths() : "--replicas " at[3], "--schedule " at[4], "--recompute " at[5], "--set train.shard=" at[6],
-            "--set plan.transport=" at[7], "--set train.precision.compute=" at[9], "--set plan.positions=" at[10],
+            at[3] ~ /,/ ? "--widths " widths() : "--replicas " at[3], "--schedule " at[4], "--recompute " at[5],
+            "--set train.shard=" at[6], "--set plan.transport=" at[7],
+            "--set train.precision.compute=" at[9], "--set plan.positions=" at[10],
             at[11] == "devices" ? "--set plan.experts=devices" : ""
     }
 }

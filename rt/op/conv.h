@@ -69,8 +69,8 @@ static inline void tiles(float *c, const Run *r, long from, long to, const float
     }
 }
 
-/* Some pixels of a line, and `joined` taps of a row of the kernel, from (i, j) on: what they read lies behind each other.  Chains
- * take it at once where all are inside. */
+/* Some pixels of a line, and `joined` taps of a row of the kernel, from (i, j) on: what they read lies behind each other.
+ * Chains take it at once where all are inside. */
 static inline void tap_row(float *c, const Conv *v, Reader read, const real *from, long line, long column, long some, long i,
                            long j, long joined, const float *panel, long p, long depth)
 {
@@ -150,8 +150,8 @@ static inline void widen_row(float *to, const real *from, long n)
             to[j] = get(from, j);
 }
 
-/* Columns of panel[depth]: `n` numbers of x that pixels of y read under row i of the kernel, at `offset` from what column 0 has.
- * Nothing is written where they are outside. */
+/* Columns of panel[depth]: `n` numbers of x that pixels of y read under row i of the kernel, at `offset` from what column 0
+ * has.  Nothing is written where they are outside. */
 static inline void gather_row(float *panel, const Conv *v, const real *x, long pixel, long depth, long i, long offset, long n)
 {
     long step = v->stride * v->in, end = v->width * v->in - n;
