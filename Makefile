@@ -38,7 +38,7 @@ RIVALS  = gen/rivals/even.o gen/rivals/unit.o gen/rivals/moves.o \
           gen/rivals/pipedream.o gen/rivals/pipedream_dp.o gen/rivals/pipedream_levels.o \
           gen/rivals/vpipe.o gen/rivals/capuchin.o gen/rivals/dawnpiper_dp.o gen/rivals/interval.o \
           gen/rivals/twobw.o gen/rivals/madpipe.o gen/rivals/madpipe_dp.o gen/rivals/fleet.o gen/rivals/dapple.o \
-          gen/rivals/spp.o gen/rivals/bapipe.o gen/rivals/piper.o
+          gen/rivals/fleet_widths.o gen/rivals/spp.o gen/rivals/bapipe.o gen/rivals/piper.o
 TEXT    = gen/text/text.o gen/text/graph.o gen/text/plan.o gen/text/letters.o
 PLAN    = gen/plan/new.o gen/plan/part.o gen/plan/keep.o gen/plan/planners.o
 FOREIGN = $(patsubst %.c,%.o,$(sort $(wildcard gen/profiled/*.c gen/downset/*.c)))

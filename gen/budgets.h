@@ -50,6 +50,8 @@ enum {
     ORDERS = 1000,          /* device orders written down, of graphs of up to a thousand operators */
     LEAST_ORDERS = 8,       /* orders planned at least ... */
     MOST_ORDERS = 64,       /* ... and at most */
+    DAPPLE_LABELS = 64,     /* of a state of DAPPLE's program: GNMT on 32 devices has thousands, and the same answer with 16 */
+    FLEET_WORK = 400000000, /* devices cubed times nodes squared, up to which DAPPLE and SPP plan graphs of others: 4 s */
     MOST_WIDTHS = 16384,    /* lists of devices of each stage that plan.widths: auto looks at: those of 16 devices are 12,000 */
     TRIED_WIDTHS = 32,      /* ... and those of them that it searches, the best guesses first; equal ones are not counted */
     MOST_SETS = 1 << 16,    /* of devices that the dynamic program over orders may meet: its table has a row for each */

@@ -46,7 +46,7 @@ typedef void Copier(const Question *q, int least, WidthLists *all);
 Copier dapple_copies, pipedream_copies, spp_copies;
 
 typedef bool WidthPlanner(const Widths *w, WidthPlan *plan);
-WidthPlanner widths_piper, widths_pipedream;
+WidthPlanner widths_piper, widths_pipedream, widths_dapple, widths_spp;
 
 struct Planner {
     const char *name;

@@ -96,11 +96,23 @@ expect "by hand, 7 bytes" ./dpgen plan --from "$tmp/hand.json" --limit 7B --json
 hand_is "by hand, 7 bytes" '2 1 6 6500000000000 ["7"];1 1 4 3000000000000 [];'
 expect "compare" ./dpgen compare --from "$tmp/hand.json" --planners piper
 grep -q '^piper  *5500.000000  2x1 1x1$' "$tmp/said" && pass || fault "compare: $(cat "$tmp/said")"
-# PipeDream's program looks at no memory: all on three copies, (8 + 2 + 2 * 2) / 3 s by the costs above
+# These look at no memory: all on three copies, (8 + 2 + 2 * 2) / 3 s by the costs above.  By their own: PipeDream 10 s and
+# 4 * 2 * 4 / 3 bytes, 10, at 2 a second, over 3; SPP 4 micro-batches of 10 / 3 s; DAPPLE as long, and 2 * 2 * 4 / 3 bytes, 5.
 ./dpgen compare --from "$tmp/hand.json" --limit 7B --json >"$tmp/said" 2>&1
 got=$(grep -o '"planner": "[a-z:]*"\|"bottleneck_ps": [0-9]*' "$tmp/said" | sed 's/.*: //' | tr '\n' ' ')
-want='"exact" 6500000000000 "pipedream:replicated" 4666666666667 "piper" 6500000000000 '
-[ "$got" = "$want" ] && pass || fault "compare as data: '$got', not '$want'"
+want='"exact" 6500000000000 "pipedream:replicated" 4666666666667 "dapple" 4666666666667 "spp" 4666666666667 '
+[ "$got" = "$want\"piper\" 6500000000000 " ] && pass || fault "compare as data: '$got', not '$want'"
+got=$(grep -o '"claim_ps": [0-9]*' "$tmp/said" | tr -dc '0-9\n' | tr '\n' ' ')
+[ "$got" = "6500000000000 5000000000000 15833333333336 13333333333336 6500000000000 " ] && pass ||
+    fault "by their own objectives: $got"
+# VGG-16 on 16 devices at 10 Gbit/s: 15 copies of the convolutions and one of the rest, as DAPPLE publishes for VGG-19
+./dpgen plan --from tests/data/planner/vgg16.txt --objective throughput --planner dapple --limit 1TiB \
+    --set 'devices.*.count=16' --link 1.25GB/s --set train.batch.global=64 >"$tmp/said" 2>&1
+sed -n '3,4p' "$tmp/said" | awk '{ print $1, $3, $9 }' | paste -s -d, | grep -qx '0 15 node2,1 1 node35' &&
+    grep -q '^node35 -- Linear(in_features=25088' tests/data/planner/vgg16.txt && pass ||
+    fault "DAPPLE's VGG-16: $(cat "$tmp/said")"
+refuse "a graph of too many devices" 0 '^spp  *no plan$' ./dpgen compare --from "$bert" --limit 8GiB \
+    --set 'devices.*.count=512' --set train.batch.global=512 --planners spp,exact
 refuse "no page of it" 3 "planned, and neither" ./dpgen compare --from "$tmp/hand.json" -o "$tmp/page.html"
 sed 's/"timePerSample": 8/"timePerSample": 9999/' "$tmp/hand.json" >"$tmp/long.json"
 refuse "sums too large" 3 "too large for 2048 devices" ./dpgen plan --from "$tmp/long.json" --set 'devices.*.count=2048'

@@ -44,7 +44,8 @@ static Road *some_road(bool exchange, bool open)
     r->f = (Fleet){.n = 1 + dice(UNITS), .stages = 1 + dice(STAGES), .micro = 1 + dice(9), .forward = r->rows[0],
                    .time = r->rows[1], .send = r->rows[2], .grads = r->grads, .must = r->must, .over = road_over, .ctx = r,
                    .exchange = exchange ? road_exchange : NULL, .copies = open ? NULL : r->given,
-                   .most = open ? 1 << dice(4) : 4, .devices = COPIES};
+                   .any = open && dice(2), .devices = COPIES};
+    r->f.most = !open ? 4 : r->f.any ? 1 + dice(4) : 1 << dice(4);
     r->f.devices = r->f.stages + dice(COPIES - r->f.stages + 1);
     for (int s = 0; s < r->f.stages; s++) {
         r->rows[0][s] = r->forward[s];
@@ -172,7 +173,7 @@ static bool may_be(const Road *r, const Way *x)
     int devices = 0;
     for (int s = 0, first = 0; s < x->stages; first = x->last[s++] + 1) {
         int w = x->copies[s];
-        if (x->last[s] < first || (r->f.copies ? w != r->given[s] : w & (w - 1) || w > r->f.most))
+        if (x->last[s] < first || (r->f.copies ? w != r->given[s] : (w & (w - 1) && !r->f.any) || w > r->f.most))
             return false;
         devices += w;
         for (int i = first; i < x->last[s]; i++)
@@ -191,7 +192,9 @@ static Ns every_way(const Road *r, Worth *value, int s, Way *x)
     if (s == x->stages)
         return may_be(r, x) ? value(r, x) : -1;
     for (x->last[s] = s ? x->last[s - 1] + 1 : 0; x->last[s] < r->f.n; x->last[s]++)
-        for (x->copies[s] = 1; x->copies[s] <= 8; x->copies[s] *= 2) {
+        for (x->copies[s] = 1; x->copies[s] <= 8; x->copies[s] += r->f.any ? 1 : x->copies[s]) {
+            if (r->f.any && x->copies[s] > r->f.most)
+                break;
             Ns one = every_way(r, value, s + 1, x);
             best = one >= 0 && (best < 0 || one < best) ? one : best;
         }

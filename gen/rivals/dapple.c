@@ -31,11 +31,13 @@
  * Source: Fan, Rong, Meng, Cao, Wang, Zheng, Wu, Long, Yang, Xia, Diao, Liu, Lin, DAPPLE: A Pipelined Data Parallel Approach
  * for Training Large Models, PPoPP 2021, section 4, and notes on the planner that its authors published.
  *
- * Cost: stages n n times the labels of a state, which are as many as there are different sums of transfers in front; with open
- * copies, times devices and the powers of two.
+ * Cost: stages n n times the labels of a state; with open copies, times devices and the numbers of copies.  Labels are as many
+ * as there are different sums of transfers in front.  Of more than DAPPLE_LABELS the one that takes longest is dropped, and the
+ * answer may then not be the optimum.
  * Not handled: recomputation and offload, which the planner does not choose.
  */
 #include "fleet.h"
+#include "budgets.h"
 
 typedef struct { Ns forward, backward, reduce; } DappleStage;   /* a stage, or a transfer */
 /* units and label: of the stage in front; copies: of the last one */
@@ -124,6 +126,12 @@ static void put(Labels *all, Label x)
             all->at[n++] = all->at[i];
     all->n = n;
     *PUSH(all) = x;
+    if (all->n <= DAPPLE_LABELS)
+        return;
+    int longest = 0;
+    for (int i = 1; i < all->n; i++)
+        longest = all->at[i].worst >= all->at[longest].worst ? i : longest;
+    all->at[longest] = all->at[--all->n];
 }
 
 /* No answer takes longer than most; units 0 .. i-1 take at least least[i], a micro-batch on one device.  room: of counts of
@@ -213,7 +221,7 @@ Ns dapple_cut(const Fleet *l, int *stages, int *last, int *copies)
     for (int s = 0; s < l->stages; s++)
         for (int to = s + 1; to <= l->n; to++)
             for (int u = 0; u < x.room; u++)
-                for (int w = 1; w <= l->most; w *= 2)
+                for (int w = 1; w <= l->most; w++)
                     if (fleet_may(l, s, w))
                         fill(&x, s, to, u, w);
     for (int s = least; s <= l->stages; s++)

@@ -37,7 +37,7 @@ Ns fleet_exchange(const Fleet *l, int s, int from, int to, int copies)
 
 bool fleet_may(const Fleet *l, int s, int copies)
 {
-    return l->copies ? l->copies[s] == copies : (copies & (copies - 1)) == 0 && copies <= l->most;
+    return l->copies ? l->copies[s] == copies : (l->any || (copies & (copies - 1)) == 0) && copies <= l->most;
 }
 
 Ns fleet_send(const Fleet *l, int s, int to)
@@ -164,7 +164,7 @@ const char *fleet_note(const Fleet *l, const int *last, const char *text)
 
 /* ---- the dearest stage ------------------------------------------------------------------------------------------- */
 
-/* Of the first j units on s stages, the last one of 2^k copies, `used` devices in all. */
+/* Of the first j units on s stages, the last one of the k-th number of copies, `used` devices in all. */
 typedef struct { Ns value; int from, front; } FleetCell;        /* from: units in front of that stage; front: the k there */
 struct FleetTable { const Fleet *l; int ways, room; FleetCell *cell; };
 
@@ -177,7 +177,7 @@ static FleetCell *cell_at(const FleetTable *t, int s, int j, int k, int used)
 
 static int copies_of(const FleetTable *t, int s, int k)
 {
-    return t->l->copies ? t->l->copies[s] : 1 << k;
+    return t->l->copies ? t->l->copies[s] : t->l->any ? k + 1 : 1 << k;
 }
 
 /* Stage s of these copies ends with unit j-1. */
@@ -205,7 +205,7 @@ const FleetTable *fleet_balance(const Fleet *l, FleetWorth *worth, FleetWire *wi
 {
     FleetTable *t = alloc(sizeof *t);
     *t = (FleetTable){.l = l, .ways = 1, .room = l->copies ? 1 : l->devices + 1};
-    while (!l->copies && 1 << t->ways <= l->most)
+    while (!l->copies && copies_of(t, 0, t->ways) <= l->most)
         t->ways++;
     size_t cells = (size_t)(l->stages + 1) * (size_t)(l->n + 1) * (size_t)t->ways * (size_t)t->room;
     t->cell = alloc(sizeof *t->cell * cells);

@@ -18,7 +18,8 @@ struct Fleet {
     Ns **send;                  /* [stage][i]: what crosses a cut behind unit i, one way, from that stage to the next */
     Bytes *grads;               /* [i]: gradients of units 0 .. i-1 */
     const bool *must;           /* by unit: a stage has to end behind it; NULL: nowhere */
-    const int *copies;          /* [stage]; NULL: open, powers of two up to most */
+    const int *copies;          /* [stage]; NULL: open, powers of two up to most, or with `any` every number */
+    bool any;
     int most, devices;          /* copies of a stage at most; of all stages together */
     Ns (*exchange)(const void *ctx, int stage, Bytes bytes, int copies);        /* once a step; NULL: none */
     Bytes (*over)(const void *ctx, int first, int last, int stage);   /* how far these units are over its limit; NULL: never */
