@@ -189,6 +189,11 @@ step() { sed -n 's/.*"step_ns": \([0-9]*\).*/\1/p'; }
 asked() { ./dpgen plan $model --devices "$tmp/few" --estimate --schedule 1f1b --set plan.stages="$@" 2>"$tmp/err"; }
 few 64
 refuse "many" 3 '\^~* plan.stages: {min: 1, max: [2-9]}' $open --devices "$tmp/few"
+# 1 + 2 + 3 + 6 + 10 + 18 + 31 + 55 ways to write 1 to 8 as sums of 1, 2 and 4
+few 8
+asked auto --widths auto >"$tmp/said"
+grep -q 'note .*others: 125 plans not below [0-9.]* ms, [1-9][0-9]* of them not searched' "$tmp/said" && pass ||
+    fault "lists that are not searched: $(grep note "$tmp/said")"
 few 5
 for widths in 4 1,4 4,1 2,2 2,2,1 2,1,2 1,2,2 1,1,1,1 2,1,1,1 1,2,1,1 1,1,2,1 1,1,1,2 1,1,1,1,1; do
     echo "$(asked $(echo "$widths" | tr -dc 0-9 | wc -c) --widths $widths --json | step) $widths"
@@ -206,6 +211,7 @@ took=$(asked auto --widths auto --planner dapple --json | paste -s)
 own="$(echo "$took" | formula) $(echo "$took" | sed -n 's/.*"note": "widths \[\([0-9, ]*\)\].*/\1/p' | tr -d ' ')"
 [ "$own" = "$(head -n 1 "$tmp/formula")" ] && pass || fault "DAPPLE's list: $own, and the least is $(head -n 2 "$tmp/formula")"
 asked auto --widths auto >"$tmp/said"
+grep -q 'not searched' "$tmp/said" && fault "all lists of 5 devices are searched: $(grep note "$tmp/said")" || pass
 took=$(sed -n 's/.*note *widths \[\([0-9, ]*\)\]; others: \[.* ms, and [0-9]* plans not below .*/\1/p' "$tmp/said" | tr -d ' ')
 [ "$(sed -n "s/ $took\$//p" "$tmp/each")" = "$got" ] && pass || fault "the note of auto: $(sed -n '1,4p' "$tmp/said"), not $got"
 finish

@@ -49,12 +49,19 @@ typedef struct {
     int64_t more;               /* Ask.more */
     const Model *named;         /* by a number of devices of a stage: the model that says so */
     int gain;                   /* part of the best step that its guess and bound have to save; 0: the bound alone, anything */
-    int list;                   /* of copies of its stages, where plan.widths is open */
+    const Ints *list;           /* copies of its stages, where plan.widths is open */
     Ns guess, least, step;      /* least: no plan is faster; step: of the plan that was found; 0: nobody knows */
     Ns weight;                  /* of the step: longer with an idle device */
+    bool tried;
     Plan *plan;
 } Offer;
 typedef VEC(Offer) Offers;
+
+/* Of a list of widths that differ guess and bound are known, and there are thousands of them. */
+static bool uneven(const Offer *o)
+{
+    return o->m->plan.widths.n > 0;
+}
 
 /* In units of a chunk's forward, input or weight gradient.  Without a closed form: the bubble of its kind at best. */
 static int64_t form_of(const Schedule *k, int p, int m, int v)
@@ -72,19 +79,27 @@ static void add(Offers *all, Offer x, Ns work)
     *PUSH(all) = x;
 }
 
+static int compare_lists(const Ints *x, const Ints *y)
+{
+    for (int s = 0; s < x->n && x->n == y->n; s++)
+        if (x->at[s] != y->at[s])
+            return x->at[s] - y->at[s];
+    return x->n - y->n;
+}
+
 static int by_guess(const void *a, const void *b)
 {
     const Offer *x = a, *y = b;
     if (x->m->plan.chunks != y->m->plan.chunks)
         return x->m->plan.chunks - y->m->plan.chunks;
-    if (!x->m->plan.widths.n != !y->m->plan.widths.n)
-        return y->m->plan.widths.n ? -1 : 1;
+    if (uneven(x) != uneven(y))
+        return uneven(y) ? -1 : 1;
     if (x->guess != y->guess)
         return x->guess < y->guess ? -1 : 1;
     if (x->m->plan.tensor != y->m->plan.tensor)
         return x->m->plan.tensor - y->m->plan.tensor;
-    if (x->list != y->list)
-        return x->list - y->list;
+    if (x->list && compare_lists(x->list, y->list))
+        return compare_lists(x->list, y->list);
     return x->stages != y->stages ? x->stages - y->stages : x->schedule < y->schedule ? -1 : x->schedule > y->schedule;
 }
 
@@ -118,14 +133,15 @@ static Offer *best_offer(const Search *s, Offers *all, Offer *best, int64_t most
         const Candidate k = {.g = o->g, .c = o->c, .m = o->m, .stages = o->stages, .schedule = o->schedule,
                              .ask = {.more = o->more}};
         const Ns most = !best ? INT64_MAX : o->gain ? best->step - best->step / o->gain : best->weight;
-        const bool slow = o->gain ? o->guess >= most : o->m->plan.widths.n && o->guess - o->guess / 8 >= most;
+        const bool slow = o->gain ? o->guess >= most : uneven(o) && o->guess - o->guess / 8 >= most;
         if (slow && !o->named)
             continue;
         busy_at(", schedule %s, %s of %s", o->schedule->name, count_text(o->stages, "stage"),
                 count_text(o->m->plan.tensor, "device"));
-        o->least = o->m->plan.widths.n ? o->least : candidate_least(&k);
-        if (slow || o->least >= most || !purse_left(work) || (o->m->plan.widths.n && lists++ >= TRIED_WIDTHS))
+        o->least = uneven(o) ? o->least : candidate_least(&k);
+        if (slow || o->least >= most || !purse_left(work) || (uneven(o) && lists++ >= TRIED_WIDTHS))
             continue;
+        o->tried = true;
         void *mark = mem_mark();
         OfferTrial t = {{.x = s->x, .ask = s->ask, .best = -1, .cutoff = !best ? 0 : o->gain ? best->step : best->weight}, o};
         t.s.ask.more = o->more;
@@ -196,7 +212,6 @@ typedef struct {
     TeamForm form;
     Teams tried;
     Offers offer;
-    WidthLists lists;
     VEC(Refused) refused;
 } Degrees;
 
@@ -282,28 +297,31 @@ static void offer_one(Degrees *all, const Priced *x, const Model *with, Offer o)
     if (more && shorter_is_alike(less, o.c, few, more, stages, k))
         o.g = less, o.m = few, o.more = more;
     const Ns work = x->sum[g->nf] * g->micro / devices_for(with, stages) * stages;
-    if (with->plan.widths.n)
+    if (uneven(&o)) {
         *PUSH(&all->offer) = o;
-    else
-        add(&all->offer, o, work);
-    if (!with->plan.widths.n && all->m->plan.any_row && schedule_open(all->m->plan.schedule))
+        return;
+    }
+    add(&all->offer, o, work);
+    if (all->m->plan.any_row && schedule_open(all->m->plan.schedule))
         add_rows(&all->offer, o, work);
 }
 
 /* The lists of widths that the planner would have; without choices of its own, all. */
-static void list_widths(Degrees *all, const Priced *x, const Model *m)
+static WidthLists lists_for(const Priced *x, const Model *m)
 {
+    WidthLists all = {0};
     const Planner *planner = planner_named(m->plan.planner);
     const int least = m->plan.stages_min, most = m->plan.stages_max < x->g->nf ? m->plan.stages_max : x->g->nf;
     for (int stages = least; stages <= m->plan.stages_max && !planner->copies; stages++)
-        widths_lists(m, stages, &all->lists);
+        widths_lists(m, stages, &all);
     if (!planner->copies || least > most)
-        return;
+        return all;
     Plan *p = new_plan(x->g, cost_shared(x->c, m, m->devices.n), m, most, m->plan.schedule, NULL);
     if (order_refuses(x->g, m, schedule_of(p->schedule), most) || order(p))
-        return;
+        return all;
     const Question q = part_question(p, least_memory(m, most));
-    planner->copies(&q, least, &all->lists);
+    planner->copies(&q, least, &all);
+    return all;
 }
 
 static void offer_stages(Degrees *all, const Model *m)
@@ -314,13 +332,12 @@ static void offer_stages(Degrees *all, const Model *m)
         with->plan.stages_min = with->plan.stages_max = stages;
         offer_one(all, &x, with, (Offer){0});
     }
-    int first = all->lists.n;
-    if (m->plan.widths_auto)
-        list_widths(all, &x, m);
-    for (int i = first; i < all->lists.n; i++) {
-        Ns least = longest_share(&x, &all->lists.at[i]);
-        Offer o = {.list = i, .least = least, .guess = guess_of(&x, &all->lists.at[i], least / x.g->micro + 1)};
-        offer_one(all, &x, with_widths(m, &all->lists.at[i]), o);
+    const WidthLists lists = m->plan.widths_auto ? lists_for(&x, m) : (WidthLists){0};
+    for (int i = 0; i < lists.n; i++) {
+        const Ints *list = &lists.at[i];
+        Ns least = longest_share(&x, list);
+        offer_one(all, &x, with_widths(m, list),
+                  (Offer){.list = list, .least = least, .guess = guess_of(&x, list, least / x.g->micro + 1)});
     }
 }
 
@@ -394,12 +411,6 @@ static const char *form_text(const Model *m, TeamForm form)
                 !experts ? "" : rows ? " and whole experts" : " with whole experts");
 }
 
-static bool same_list(const Degrees *all, const Offer *a, const Offer *b)
-{
-    const Ints *x = &all->lists.at[a->list], *y = &all->lists.at[b->list];
-    return x->n == y->n && !memcmp(x->at, y->at, sizeof *x->at * (size_t)x->n);
-}
-
 static int by_step(const void *a, const void *b)
 {
     const Offer *x = a, *y = b;
@@ -407,35 +418,36 @@ static int by_step(const void *a, const void *b)
          : x->step != y->step ? (x->step < y->step ? -1 : 1) : x->least < y->least ? -1 : x->least > y->least;
 }
 
-/* The lists of widths: the best of those that were searched, and what none of the others is below. */
+/* The lists of widths: the best of those that were searched, what none of the others is below, and how many of these could be
+ * faster for all that is known. */
 static const char *lists_note(const Degrees *all, const Offer *best)
 {
     enum { SHOWN = 3 };
     Offers one = {0};
     const char *text = "";
     Ns least = INT64_MAX;
-    int others = 0;
+    int others = 0, open = 0;
     for (int i = 0; i < all->offer.n; i++)
         *PUSH(&one) = all->offer.at[i];
     qsort(one.at, (size_t)one.n, sizeof *one.at, by_step);
     for (int i = 0, shown = 0; i < one.n; i++) {
         const Offer *o = &one.at[i];
-        bool known = same_list(all, o, best);
+        bool known = !compare_lists(o->list, best->list);
         for (int k = 0; k < i && !known && o->step > 0 && shown <= SHOWN; k++)
-            known = same_list(all, &one.at[k], o);
+            known = !compare_lists(one.at[k].list, o->list);
         if (known)
             continue;
         Ns step = o->step ? o->step : o->least;
         if (o->step && shown++ < SHOWN)
-            text = strf("%s%s[%s] %.3f ms", text, *text ? ", " : "; others: ", widths_text(&all->lists.at[o->list]),
+            text = strf("%s%s[%s] %.3f ms", text, *text ? ", " : "; others: ", widths_text(o->list),
                         (double)o->step / 1e6);
         else
-            others++, least = step < least ? step : least;
+            others++, open += !o->tried && step < best->step, least = step < least ? step : least;
     }
     if (others)
-        text = strf("%s%s %s not below %.3f ms", text, *text ? ", and" : "; others:", count_text(others, "plan"),
-                    (double)least / 1e6);
-    return strf("widths [%s]%s", widths_text(&all->lists.at[best->list]), text);
+        text = strf("%s%s %s not below %.3f ms%s", text, *text ? ", and" : "; others:", count_text(others, "plan"),
+                    (double)least / 1e6, open ? strf(", %d of them not searched", open) : "");
+    return strf("widths [%s]%s", widths_text(best->list), text);
 }
 
 static const char *note_of(const Degrees *all, const Model *chosen, const Offer *best)
@@ -475,6 +487,7 @@ Plan *offer_degrees(SearchOf *full, const Options *x, const Model *m, const Ask 
     Offer *first = &all.offer.at[0];
     Plan *p = full(&quiet, named(m, first), ask, failed);
     note_plan(first, p);
+    first->tried = true;
     Offers others = {first + 1, all.offer.n - 1, 0};
     const Offer *best = best_offer(&s, &others, p ? first : NULL, QUESTION_WORK);
     if (best && (best != first || x->dump))
