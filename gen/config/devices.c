@@ -260,6 +260,7 @@ static void read_recompute(const Spot *s)
     static const Recompute kinds[] = { RECOMPUTE_NONE, RECOMPUTE_FULL, RECOMPUTE_AUTO };
     PlanSpec *p = s->to;
     int kind = 0;
+    p->recompute_at = s->value->loc;
     if (s->value->kind == LIST) {
         Spot names = *s;
         names.to = &p->names;
