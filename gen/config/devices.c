@@ -262,8 +262,7 @@ static void read_recompute(const Spot *s)
     int kind = 0;
     p->recompute_at = s->value->loc;
     if (s->value->kind == LIST) {
-        Spot names = *s;
-        names.to = &p->names;
+        Spot names = { s->m, s->field, s->path, s->value, &p->names };
         read_texts(&names);
         p->recompute = RECOMPUTE_LIST;
         return;
