@@ -8,7 +8,7 @@
 #include "key.h"
 #include "emit/emit.h"
 #include "list/transport.h"
-#include "list/version.h"
+#include "list/list.h"
 #include "planner.h"
 
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #include "key.h"
 #include "cost/prof.h"
 #include "list/transport.h"
-#include "list/version.h"
+#include "list/list.h"
 
 typedef struct {
     FILE *f;

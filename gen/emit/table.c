@@ -6,7 +6,7 @@
  * and each text once.  It is an object of a function, for C has no constant initialiser that names a constant wider than int.
  */
 #include "stage.h"
-#include "list/version.h"
+#include "list/list.h"
 
 /* By state and by buffer: 1 + the next buffer of it that lives for ever, 0: none; by parameter: 1 + its compute copy. */
 typedef struct { Stager *w; int *first, *next, *copy; } Table;

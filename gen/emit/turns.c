@@ -6,7 +6,7 @@
  * or predicted further.  One buffer is one call, and then there is no routine: the call stands in the action.
  */
 #include "stage.h"
-#include "list/version.h"
+#include "list/list.h"
 
 /* The buffer of a state that is made here; way -1: of any pipeline.  -1: there is none. */
 int turns_made(const Stager *w, int state, int way)

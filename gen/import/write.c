@@ -7,7 +7,7 @@
  * gets another, and section weights says so.
  * Weights have the shapes that the model wants: MODEL.safetensors beside MODEL.yaml, which out/train --weights reads.
  */
-#include "write.h"
+#include "net.h"
 
 typedef struct { const char *name, *file; const NetRole *role; } NetParameter;
 typedef struct {

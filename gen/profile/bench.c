@@ -17,7 +17,7 @@
  * Alpa (Zheng et al., 2022) profiles candidate stages, quadratically many, and its users ask for less (alpa-projects/alpa
  * pull 681).  One row a call is linear, and any cut between calls can be priced from it.
  */
-#include "bench.h"
+#include "calls.h"
 #include "cost/prepared.h"
 #include "cost/prof.h"
 

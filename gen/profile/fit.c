@@ -14,7 +14,7 @@
  * needs   a Bench of all calls.  fills   rows of calls that were not measured.  cost   n log n
  * Not handled: steps of a kernel's time at the size of a cache; messages and copies, which are measured.
  */
-#include "fit.h"
+#include "calls.h"
 #include "cost/source.h"
 
 enum { FEW = 6 };               /* sizes of a kernel from which on three of them are measured */
