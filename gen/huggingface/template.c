@@ -16,7 +16,7 @@ const char *value_get(const ConfigValues *v, const char *name)
     return NULL;
 }
 
-bool value_on(const ConfigValues *v, const char *name)
+static bool value_on(const ConfigValues *v, const char *name)
 {
     const char *text = value_get(v, name);
     return text && *text && strcmp(text, "0") && strcmp(text, "false");

@@ -52,7 +52,7 @@ typedef struct {
 } Made;
 
 typedef struct {
-    const char *path, *producer;
+    const char *path;
     VEC(NetValue) value;
     VEC(Made) line;
     Ints inputs;
@@ -86,7 +86,6 @@ const Made *net_made(const Net *g, int value);      /* by which line; NULL: none
 
 /* ops_axes.c: axes of activations */
 void net_want_act(Net *g, int x);
-int64_t net_axis(Net *g, int x, int64_t axis);      /* of the file: which one it is here */
 int  net_channels_last(Net *g, int x);
 int  net_plain(Net *g, int x);                      /* elements in the order of the file */
 
@@ -103,7 +102,6 @@ int ops_linear(Net *g, int x, int weight, int bias, bool turned);       /* turne
 int ops_embedding(Net *g, int ids, int weight);
 int ops_unary(Net *g, const char *op, const char *attributes, int x);
 int ops_scale(Net *g, int x, double factor);
-int ops_plus(Net *g, int x, double number);
 int ops_power(Net *g, int x, double number);
 int ops_draw(Net *g, Dims dims, double keep);           /* 1 with this probability, else 0: a factor of a Dropout */
 int ops_binary(Net *g, const char *op, int a, int b);                   /* Add, Sub, Mul, Div */

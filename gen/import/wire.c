@@ -6,7 +6,6 @@
  * length is checked against what is left, so nothing is read beyond a message.  Groups, kinds 3 and 4, are refused.
  */
 #include "net.h"
-#include "base.h"
 
 static bool fault(ProtoWire *w, const char *why)
 {

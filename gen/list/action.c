@@ -2,7 +2,6 @@
  *
  * action.c: the time of one action by itself, and the parts of the update.  Simulator, previews and reports share them.
  */
-#include "plan.h"
 #include "list.h"
 
 bool fold_takes(const Graph *g, int fold, int state)

@@ -39,7 +39,6 @@
  * Not handled: copies that share a wire with the pipeline's messages; asynchronous lists, refused with status 4.
  */
 #include "list.h"
-#include "plan.h"
 
 enum { COPIES = 4096, KINDS = K_R + 1 };       /* copies: as docs/emitted.md says */
 
