@@ -12,7 +12,6 @@
  * weight versions.
  */
 #include "key.h"
-#include "cost/prof.h"
 
 static const char *hash_of(Text *t)
 {
@@ -89,7 +88,8 @@ static void print_bytes(FILE *f, const Input *x)
 }
 
 /* What happens to them: start values, optimiser, rates, seed, the order of the data. */
-const char *train_hash(const Graph *g, const Model *m)
+/* Of start values, optimiser, rates and seed */
+static const char *train_hash(const Graph *g, const Model *m)
 {
     const Train *x = &m->train;
     Text t;

@@ -7,7 +7,6 @@
 #include "plan.h"
 
 const char *model_hash(const Graph *g);             /* of parameters and forward calls, not of train or plan */
-const char *train_hash(const Graph *g, const Model *m);     /* of start values, optimiser, rates and seed */
 /* Everything that the bits of a run follow from, as text; for Plan.key. */
 const char *numeric_key(const Graph *g, const Model *m, const Cost *c);
 const char *numeric_bits(const char *key);          /* without the algorithms of a profile */

@@ -8,7 +8,7 @@
 #include "key.h"
 #include "emit/emit.h"
 #include "list/transport.h"
-#include "list/version.h"
+#include "list/list.h"
 #include "planner.h"
 
 #include <stdio.h>
@@ -183,14 +183,6 @@ static void predict_and_check(Plan *p)
     check_sim(p);
 }
 
-/* Packing makes nothing faster. */
-static bool is_slow(Plan *p)
-{
-    if (p->ask.effort.below_step > 0)
-        in_scratch(NULL, predict, p);
-    return p->ask.effort.below_step > 0 && p->step > p->ask.effort.below_step;
-}
-
 static Verdict finish_in_room(const Options *x, Plan *p)
 {
     if (comm(p))
@@ -201,7 +193,10 @@ static Verdict finish_in_room(const Options *x, Plan *p)
         return NO_PLAN;
     check(check_lower, p);
     dump_plan(x, p, 'l');
-    if (is_slow(p))
+    /* Packing makes nothing faster. */
+    if (p->ask.effort.below_step > 0)
+        in_scratch(NULL, predict, p);
+    if (p->ask.effort.below_step > 0 && p->step > p->ask.effort.below_step)
         return NO_PLAN;
     int over = mem(p);
     if (!over && !p->ask.effort.estimate_only) /* else nobody runs it, or it needs too much: bytes shared would be too few */

@@ -10,7 +10,7 @@
  */
 #include "plan.h"
 #include "cost/prof.h"
-#include "profile/fit.h"
+#include "profile/calls.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>

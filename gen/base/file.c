@@ -116,17 +116,6 @@ static NORETURN void unwritten(const char *path)
     fail(EXIT_RUN, "cannot write %s: %s", path, strerror(errno));
 }
 
-/* A link is followed.  A path that exists and is no plain file, such as /dev/stdout, is written to and not replaced. */
-static const char *target_of(const char *path)
-{
-    struct stat s;
-    bool device = !strncmp(path, "/dev/", 5) || !strncmp(path, "/proc/", 6);
-    char *real = !device && lstat(path, &s) == 0 && S_ISLNK(s.st_mode) ? realpath(path, NULL) : NULL;
-    const char *to = real ? strf("%s", real) : path;
-    free(real);
-    return to;
-}
-
 static const char *part_of(const char *target)
 {
     struct stat s;
@@ -186,7 +175,13 @@ static int open_part(const char *part)
 FILE *file_begin(const char *path)
 {
     file_writes(path);
-    const char *target = target_of(path), *part = part_of(target);
+    /* A link is followed.  A path that exists and is no plain file, such as /dev/stdout, is written to and not replaced. */
+    struct stat s;
+    bool device = !strncmp(path, "/dev/", 5) || !strncmp(path, "/proc/", 6);
+    char *real = !device && lstat(path, &s) == 0 && S_ISLNK(s.st_mode) ? realpath(path, NULL) : NULL;
+    const char *to = real ? strf("%s", real) : path;
+    free(real);
+    const char *target = to, *part = part_of(target);
     int fd = open_part(part);
     FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
     if (!f)

@@ -14,13 +14,6 @@
 
 /* ---- what a line may hold -------------------------------------------------------------------------------------- */
 
-static bool is_map(Builder *b, const Node *n, const char *what)
-{
-    if (n->kind != MAP)
-        WRONG(b, n->loc, "write {op: ..., ...} or {use: ..., ...}", "%s must be a mapping", what);
-    return n->kind == MAP;
-}
-
 bool keys_ok(Builder *b, const Node *map, const char *what, const Strs *keys)
 {
     bool ok = true;
@@ -527,11 +520,13 @@ void body_lines(Scope *s, const Node *body)
     for (int i = 0; body->kind == LIST && i < body->n; i++) {
         const Node *line = body->at[i];
         count_line(s, line);
-        if (!is_map(s->b, line, "a line of the model"))
+        if (line->kind != MAP) {
+            WRONG(s->b, line->loc, "write {op: ..., ...} or {use: ..., ...}", "a line of the model must be a mapping");
             s->last = UNKNOWN;
-        else if (node_get(line, "use"))
+        } else if (node_get(line, "use")) {
             use_line(s, line);
-        else
+        } else {
             op_line(s, line);
+        }
     }
 }

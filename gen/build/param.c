@@ -123,21 +123,16 @@ static void no_tie(Scope *s, const Node *tie)
           "no operator above has a parameter to share under the name %s", tie->text);
 }
 
-/* Is this parameter of the row absent?  `affine: false` stands for all of them; a key of its name may have a default. */
-static bool absent(Scope *s, const Node *line, const Op *o, const Operand *par)
-{
-    const Node *n = node_get(line, par->name);
-    const char *key = attr_find(o, "affine") ? "affine" : par->name;
-    bool none = attr_find(o, key) && !attr_int(o, key);
-    return par->optional && (n ? !eval_bool(s, n) : none);
-}
-
 static int share_or_make(Scope *s, const Node *line, const Op *o, int op, int i, int *shared)
 {
     const Row *r = row(o->row);
     const Operand *par = &r->par.at[i];
     const Node *tie = node_get(line, "tie"), *init = node_get(line, "init");
-    if (absent(s, line, o, par))
+    /* Is this parameter of the row absent?  `affine: false` stands for all of them; a key of its name may have a default. */
+    const Node *n = node_get(line, par->name);
+    const char *key = attr_find(o, "affine") ? "affine" : par->name;
+    bool none = attr_find(o, key) && !attr_int(o, key);
+    if (par->optional && (n ? !eval_bool(s, n) : none))
         return -1;
     if (par->tracked)
         return make(s, line, o, op, par, at_first(par->name));

@@ -312,16 +312,6 @@ static bool size_dropout(Sizer *z)
     return shape_drop(z, attr_int(z->o, "per")) && shape_by_sample(z, x) && out_shape(z, 0, *x);
 }
 
-/* Is b what a ends with, but for leading ones of b? */
-static bool suffix(const Shape *a, const Shape *b)
-{
-    int ones = 0;
-    while (ones < b->n - 1 && b->d[ones] == 1 && (b->n - ones > a->n || a->d[a->n - b->n + ones] != 1))
-        ones++;
-    int n = b->n - ones;
-    return n <= a->n && !memcmp(a->d + a->n - n, b->d + ones, (size_t)n * sizeof b->d[0]);
-}
-
 /* Is b repeated over one run of axes of a, where it has ones?  Sets outer, mid, inner. */
 static bool middle(Sizer *z, const Shape *a, const Shape *b)
 {
@@ -370,7 +360,12 @@ static bool two(Sizer *z)
         in->at[1] = a;
     }
     const Shape *a = in_shape(z, 0), *b = in_shape(z, 1);
-    if (!suffix(a, b)) {
+    /* Is b what a ends with, but for leading ones of b? */
+    int ones = 0;
+    while (ones < b->n - 1 && b->d[ones] == 1 && (b->n - ones > a->n || a->d[a->n - b->n + ones] != 1))
+        ones++;
+    int n = b->n - ones;
+    if (!(n <= a->n && !memcmp(a->d + a->n - n, b->d + ones, (size_t)n * sizeof b->d[0]))) {
         if (!middle(z, a, b))
             return refuse_two(z, a, b);
         attr_set_float(z->o, "factor", 1);

@@ -6,10 +6,8 @@
  * Begins of one directed pair must stand in the same order on both sides.  list/rendezvous.c decides whether anybody waits for
  * ever: it plays the lists and knows none of their rules.  Copies to the host and back wait for nobody; they must come in turn.
  */
-#include "form.h"
-#include "value.h"
-#include "list/rendezvous.h"
-#include "list/version.h"
+#include "check.h"
+#include "list/list.h"
 
 typedef struct { int tag; Bytes bytes; int mb, step; } Post;
 typedef VEC(Post) Posts;

@@ -5,7 +5,7 @@
  *
  * needs   any plan whose names are known.  fails  die().
  */
-#include "form.h"
+#include "check.h"
 
 static bool sends_or_receives(const Action *k)
 {

@@ -15,8 +15,8 @@
  *
  * Cost: calls times operands times the pieces of one (ranges.h).
  */
-#include "ranges.h"
-#include "list/version.h"
+#include "check.h"
+#include "list/list.h"
 
 typedef struct { const Arg *a; int buf, slot; Bytes from, to; } MemOperand; /* an operand, all of its buffer */
 

@@ -27,7 +27,7 @@
  * Cost: linear in actions times devices.
  * Not handled: tensors that skip chunks.  check_comm checks them, where messages exist.
  */
-#include "value.h"
+#include "check.h"
 
 typedef struct { int64_t from, to; } OrderRange; /* micro-batches summed; from == to: empty */
 typedef struct { int *mb, made, taken; } OrderChannel;  /* messages in order; the first `taken` have been read */

@@ -2,7 +2,7 @@
  *
  * ranges.c: what ranges.h promises, on a sorted array.
  */
-#include "ranges.h"
+#include "check.h"
 
 enum { HINT_BITS = 16 };
 

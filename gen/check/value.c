@@ -2,7 +2,7 @@
  *
  * value.c: what value.h promises.  Cost: the uses of a parameter, and once for a graph its states.
  */
-#include "value.h"
+#include "check.h"
 
 CheckValue value_mix(CheckValue a, uint64_t b)
 {

@@ -11,7 +11,6 @@
  */
 #include "schema.h"
 #include <ctype.h>
-#include <float.h>
 
 enum { MOST_SEGMENT = 63, MOST_PATH = 255, MOST_KEYS = 32, MOST_WORDS = 64 };
 

@@ -18,14 +18,6 @@ void read_tensor(const Spot *s)
     read_some(*s, &p->tensor, &p->tensor_auto);
 }
 
-static int power_below(int n)
-{
-    int power = 1;
-    while (2 * power <= n)
-        power *= 2;
-    return power;
-}
-
 static bool alike(const Device *a, const Device *b)
 {
     return !strcmp(a->kind, b->kind) && !strcmp(a->kernels, b->kernels) && a->memory == b->memory && a->threads == b->threads;
@@ -45,7 +37,10 @@ static void refuse_others(const Model *m)
 static void take_teams(Model *m, int t)
 {
     PlanSpec *p = &m->plan;
-    int most = power_below(t), blocks = (int)m->train.blocks;
+    int power = 1;
+    while (2 * power <= t)
+        power *= 2;
+    int most = power, blocks = (int)m->train.blocks;
     if (t != most)
         err(p->tensor_at, strf("%d", most), "plan.tensor: %d is no power of two", t);
     if (blocks < t)

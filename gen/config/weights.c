@@ -10,7 +10,6 @@
  * fills   Stored of a parameter
  * fails   with bad() at a rule that names no parameter, or stacks what does not fit
  */
-#include "graph.h"
 #include "schema.h"
 
 /* ---- the section --------------------------------------------------------------------------------------- */

@@ -318,9 +318,12 @@ void amalgam_print(Amalgam *a, FILE *f, const char *file)
     (header ? print_header : print_source)(a, f, text);
 }
 
-/* Every word of a header that is nothing but numbers under names. */
-static void defined_in(Strs *to, const char *text)
+void amalgam_print_apart(Amalgam *a, FILE *f, const char *header, const char *source, int number)
 {
+    const char *path;
+    Strs all = {0};
+    /* Every word of a header that is nothing but numbers under names. */
+    const char *text = a->find(a->with, header, &path);
     static const char *const other[] = {"static", "const", "enum", "float", "size_t", "int64_t"};
     char before = '\n';
     for (const char *at = text, *end; *at; before = end[-1], at = end) {
@@ -328,16 +331,9 @@ static void defined_in(Strs *to, const char *text)
         bool is = isalpha((unsigned char)*at) && before != '.';          /* 0x1.cp-1 */
         for (size_t i = 0; i < sizeof other / sizeof *other; i++)
             is &= strcmp(word_at(at), other[i]) != 0;
-        if (is && !has(to, word_at(at)))
-            *PUSH(to) = word_at(at);
+        if (is && !has(&all, word_at(at)))
+            *PUSH(&all) = word_at(at);
     }
-}
-
-void amalgam_print_apart(Amalgam *a, FILE *f, const char *header, const char *source, int number)
-{
-    const char *path;
-    Strs all = {0};
-    defined_in(&all, a->find(a->with, header, &path));
     Names n = names_in(a->find(a->with, source, &path));
     add(&all, &n.local);
     for (int i = 0; i < all.n; i++)

@@ -302,17 +302,6 @@ Strs api_taken(const Api *a)
     return all;
 }
 
-static void print_outputs(const Api *a, FILE *f)
-{
-    const Plan *p = a->p;
-    fprintf(f, "\nstatic const Output outputs[] = {\n");
-    Leaves x;
-    for (int k = 0; (x = output_at(p, k)).t; k++)
-        fprintf(f, "    {%s, %d, 0x%08" PRIx64 ", %" PRId64 "},\n", quote_c(output_name(p, k)), x.device, (uint64_t)x.at,
-                count_of(&x.t->shape) / p->g->batch);
-    fprintf(f, "    {0}\n};\n");
-}
-
 static const char *no_board(const Plan *p)
 {
     return strf("%d devices are as many threads or processes, which a board without a system has not: generate with --stages 1",
@@ -353,7 +342,13 @@ static void emit_amalgam(Out *o, Api *a)
     for (int d = 0; d < a->p->devices && a->p->devices > 1; d++)
         amalgam_print_apart(a->amalgam, f, strf("stage%d.h", d), strf("stage%d.c", d), d);
     amalgam_print(a->amalgam, f, "tables.h");
-    print_outputs(a, f);
+    const Plan *p = a->p;
+    fprintf(f, "\nstatic const Output outputs[] = {\n");
+    Leaves x;
+    for (int k = 0; (x = output_at(p, k)).t; k++)
+        fprintf(f, "    {%s, %d, 0x%08" PRIx64 ", %" PRId64 "},\n", quote_c(output_name(p, k)), x.device, (uint64_t)x.at,
+                count_of(&x.t->shape) / p->g->batch);
+    fprintf(f, "    {0}\n};\n");
     for (int i = a->kernels; i < a->source.n; i++)
         amalgam_print(a->amalgam, f, a->source.at[i]);
     out_close(o);

@@ -10,16 +10,6 @@ bool emit_program(const char *prefix)
     return !strcmp(prefix, "train") || !strcmp(prefix, "serve");
 }
 
-/* Behind its first line, which says what it is, comments. */
-static void emit_reference(FILE *f, const Text *reference)
-{
-    size_t first = strcspn(reference->at, "\n") + 1;
-    fprintf(f, "%.*s# SPDX-License-Identifier: " EMIT_LICENCE "\n"
-            "# The step on one device, call by call, before any two are joined: what the stages together must compute.\n"
-            "# This file is the output of a program: it belongs to whoever made it, without conditions.\n%s", (int)first,
-            reference->at, reference->at + first);
-}
-
 const char *emit(const Plan *p, const char *dir, const EmitAs *as, const Text *reference)
 {
     files_lack(p);
@@ -47,7 +37,12 @@ const char *emit(const Plan *p, const char *dir, const EmitAs *as, const Text *r
         emit_header(out_open(o, strf("%s.h", as->prefix)), p, as->prefix);
         out_close(o);
     }
-    emit_reference(out_open(o, "model.graph"), reference);
+    /* Behind its first line, which says what it is, comments. */
+    size_t first = strcspn(reference->at, "\n") + 1;
+    fprintf(out_open(o, "model.graph"), "%.*s# SPDX-License-Identifier: " EMIT_LICENCE "\n"
+            "# The step on one device, call by call, before any two are joined: what the stages together must compute.\n"
+            "# This file is the output of a program: it belongs to whoever made it, without conditions.\n%s", (int)first,
+            reference->at, reference->at + first);
     out_close(o);
     emit_trace(out_open(o, "trace.json"), p);
     out_close(o);

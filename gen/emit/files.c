@@ -300,31 +300,15 @@ static bool evaluates(const Plan *p)
     return false;
 }
 
-/* Recurrent layers call their products by name: a library may have its own. */
-static void take_steps(const Plan *p, Strs *wanted)
-{
-    for (int i = 0, n = wanted->n; i < n; i++)
-        if (strstr(embedded_find(wanted->at[i])->data, "#include \"steps.h\""))
-            take(wanted, kernel_file(p, "steps_forward")->name);
-}
-
-/* What opens handles, where the graph has any to open, and with it a library.  A benchmark has no routines. */
-static void take_opens(const Plan *p, Strs *wanted)
-{
-    bool eval = evaluates(p);
-    for (int i = 0; i < p->g->op.n; i++) {
-        const Op *o = &p->g->op.at[i];
-        if (cost_prepared(p->m, p->g, o, false) || (eval && o->phase == PH_F && cost_prepared(p->m, p->g, o, true)))
-            take(wanted, kernel_file(p, strf("open_%s", o->call))->name);
-    }
-}
-
 Strs files_kernels(const Plan *p)
 {
     Strs list = {0};
     for (int o = 0; o < p->g->op.n; o++)
         take(&list, kernel_file(p, p->g->op.at[o].call)->name);
-    take_steps(p, &list);
+    /* Recurrent layers call their products by name: a library may have its own. */
+    for (int i = 0, n = list.n; i < n; i++)
+        if (strstr(embedded_find(list.at[i])->data, "#include \"steps.h\""))
+            take(&list, kernel_file(p, "steps_forward")->name);
     return list;
 }
 
@@ -339,8 +323,15 @@ Strs files_of(const Plan *p, bool mute)
             (infers(p->m) && p->routine.n > 0 && lies_in(e->name, "rt/serve/")))
             take(&wanted, e->name);
     take(&wanted, "rt/parts.h");
-    if (emit_cuda(p))
-        take_opens(p, &wanted);
+    if (emit_cuda(p)) {
+        /* What opens handles, where the graph has any to open, and with it a library.  A benchmark has no routines. */
+        bool eval = evaluates(p);
+        for (int i = 0; i < p->g->op.n; i++) {
+            const Op *o = &p->g->op.at[i];
+            if (cost_prepared(p->m, p->g, o, false) || (eval && o->phase == PH_F && cost_prepared(p->m, p->g, o, true)))
+                take(&wanted, kernel_file(p, strf("open_%s", o->call))->name);
+        }
+    }
     for (size_t i = 0; p->routine.n == 0 && i < sizeof benches / sizeof *benches - !emit_cuda(p); i++)
         take(&wanted, benches[i]);
     take_included(p, &wanted);

@@ -89,18 +89,6 @@ static Ints by_address(const Stager *w)
     return list;
 }
 
-static void print_offsets(const Stager *w, FILE *f)
-{
-    Ints list = by_address(w);
-    Bytes arena = w->p->dev.at[w->device].arena;
-    fprintf(f, "\n/* Offsets in the arena, %" PRId64 " bytes.\n"
-            " *  name                           offset               bytes  type shape  owned [first,last] call  "
-            "from when to when */\nstatic const size_t\n", arena);
-    fprintf(f, "    %-28s = 0x%08" PRIx64 ",\n", "arena_bytes", (uint64_t)arena);
-    for (int i = 0; i < list.n; i++)
-        print_buf(w, f, list.at[i], i + 1 < list.n ? "," : ";");
-}
-
 /* ---- slots ------------------------------------------------------------------------------------------------------- */
 
 static void print_table(FILE *f, const char *name, const Bytes *at, int n, const char *what)
@@ -185,16 +173,6 @@ static void print_hosts(const Stager *w, FILE *f)
 
 /* ---- sizes and constants ----------------------------------------------------------------------------------------- */
 
-static void print_dims(const Stager *w, FILE *f)
-{
-    Strs word = {0};
-    for (int i = 0; i < dims_count(w->dims); i++)
-        if (w->dim[i])
-            *PUSH(&word) = strf("%s = %" PRId64, w->dim[i], dims_at(w->dims, i)->value);
-    fprintf(f, "\n/* Sizes: B is samples in a micro-batch, the others are the dims of model.yaml. */\n");
-    emit_wrap(f, fprintf(f, "enum { "), 4, &word, " };");
-}
-
 /* Floats behind their labels, then where random numbers are drawn. */
 static void print_constants(const Stager *w, FILE *f)
 {
@@ -225,10 +203,22 @@ void header_print(Stager *w, FILE *f)
             "file.\n"
             " * This file is the output of a program: it belongs to whoever made it, without conditions. */\n", w->device,
             w->device, DPGEN_VERSION);
-    print_dims(w, f);
+    Strs word = {0};
+    for (int i = 0; i < dims_count(w->dims); i++)
+        if (w->dim[i])
+            *PUSH(&word) = strf("%s = %" PRId64, w->dim[i], dims_at(w->dims, i)->value);
+    fprintf(f, "\n/* Sizes: B is samples in a micro-batch, the others are the dims of model.yaml. */\n");
+    emit_wrap(f, fprintf(f, "enum { "), 4, &word, " };");
     print_constants(w, f);
     handles_print(w, f);
     print_pools(w, f);
-    print_offsets(w, f);
+    Ints list = by_address(w);
+    Bytes arena = w->p->dev.at[w->device].arena;
+    fprintf(f, "\n/* Offsets in the arena, %" PRId64 " bytes.\n"
+            " *  name                           offset               bytes  type shape  owned [first,last] call  "
+            "from when to when */\nstatic const size_t\n", arena);
+    fprintf(f, "    %-28s = 0x%08" PRIx64 ",\n", "arena_bytes", (uint64_t)arena);
+    for (int i = 0; i < list.n; i++)
+        print_buf(w, f, list.at[i], i + 1 < list.n ? "," : ";");
     print_hosts(w, f);
 }

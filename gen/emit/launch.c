@@ -7,7 +7,7 @@
 #include "key.h"
 #include "cost/prof.h"
 #include "list/transport.h"
-#include "list/version.h"
+#include "list/list.h"
 
 typedef struct {
     FILE *f;
@@ -73,22 +73,6 @@ static int print_stored(const Launch *w)
     fprintf(w->f, "    {0}\n};\n");
     print_strings(w, "ignored", &x->ignore);
     return n;
-}
-
-/* Tensors that hold a parameter once more; whether there are any. */
-static bool print_copied(const Launch *w)
-{
-    StoredPairs list = {0};
-    weights_copies(w->p->m, w->whole, &list);
-    if (list.n)
-        fprintf(w->f, "\nstatic const CopyInfo copied[] = {\n");
-    for (int i = 0; i < list.n; i++) {
-        fprintf(w->f, "    {%s, ", quote_c(list.at[i].file));
-        fprintf(w->f, "%s},\n", quote_c(list.at[i].name));
-    }
-    if (list.n)
-        fprintf(w->f, "    {0}\n};\n");
-    return list.n > 0;
 }
 
 static void print_published(const Launch *w, int stored)
@@ -181,20 +165,6 @@ static int print_outputs(const Launch *w)
     if (n)
         fprintf(w->f, "};\n");
     return n;
-}
-
-static void print_inputs(const Launch *w)
-{
-    static const char *const type[] = {[F32] = "JOB_F32", [BF16] = "JOB_BF16", [I32] = "JOB_I32", [F64] = "0"};
-    fprintf(w->f, "static const InputInfo input[] = {\n");
-    for (int i = 0; i < w->p->m->inputs.n; i++) {
-        const Input *x = &w->p->m->inputs.at[i];
-        int ignore = 0, ignores = input_ignores(w->p->g, i, &ignore);
-        fprintf(w->f, "    {%s, %s, %" PRId64 ", %" PRId64 ", %" PRId64 ", %d, %d, %s},\n", quote_c(x->name), type[x->type],
-                per_sample(w->p, i), x->lo, x->hi, ignores, ignores ? ignore : 0, x->bytes ? bytes_text(w->p, i) : "0");
-
-    }
-    fprintf(w->f, "    {0}\n};\n\n");
 }
 
 /* Ordered pairs of stages that exchange messages, also of further devices of them; of each whether they are all of a few bytes,
@@ -383,11 +353,30 @@ void emit_launch(FILE *f, const Plan *p, const char *prefix, const char *plan_ha
         files_parts(f, p, emit_mute(p, prefix) != NULL);
         fprintf(f, "\n");
     }
-    print_inputs(&w);
+    static const char *const type[] = {[F32] = "JOB_F32", [BF16] = "JOB_BF16", [I32] = "JOB_I32", [F64] = "0"};
+    fprintf(w.f, "static const InputInfo input[] = {\n");
+    for (int i = 0; i < w.p->m->inputs.n; i++) {
+        const Input *x = &w.p->m->inputs.at[i];
+        int ignore = 0, ignores = input_ignores(w.p->g, i, &ignore);
+        fprintf(w.f, "    {%s, %s, %" PRId64 ", %" PRId64 ", %" PRId64 ", %d, %d, %s},\n", quote_c(x->name), type[x->type],
+                per_sample(w.p, i), x->lo, x->hi, ignores, ignores ? ignore : 0, x->bytes ? bytes_text(w.p, i) : "0");
+    }
+    fprintf(w.f, "    {0}\n};\n\n");
     print_data(&w, "train", &p->m->data);
     print_data(&w, "eval", &p->m->eval);
     int stored = p->m->weights.given ? print_stored(&w) : -1;
-    bool copied = print_copied(&w);
+    /* Tensors that hold a parameter once more; whether there are any. */
+    StoredPairs list = {0};
+    weights_copies(w.p->m, w.whole, &list);
+    if (list.n)
+        fprintf(w.f, "\nstatic const CopyInfo copied[] = {\n");
+    for (int i = 0; i < list.n; i++) {
+        fprintf(w.f, "    {%s, ", quote_c(list.at[i].file));
+        fprintf(w.f, "%s},\n", quote_c(list.at[i].name));
+    }
+    if (list.n)
+        fprintf(w.f, "    {0}\n};\n");
+    bool copied = list.n > 0;
     emit_settings(f, p);
     print_adapter(&w);
     if (p->m->train.param_group.n)

@@ -122,17 +122,6 @@ static const Call *opens(const Plan *p, int device, int handle)
     return NULL;
 }
 
-static void print_open(Stager *w, const Call *c)
-{
-    const Op *o = &w->p->g->op.at[c->op];
-    call_open(w, strf("open_%s", o->call));
-    call_word(w, "%s", w->handle[c->handle]);
-    for (int j = 0; j < o->arg.n; j++)
-        if (o->arg.at[j].kind == ARG_INT && arg_role(&o->arg.at[j]) != ROLE_SITE)
-            call_literal(w, dims_arg(w->dims, w->dim, w->p->g, o, &o->arg.at[j]));
-    call_close(w, "");
-}
-
 void open_print(Stager *w)
 {
     bool any = false;
@@ -142,7 +131,13 @@ void open_print(Stager *w)
         const Call *c = opens(w->p, w->device, h);
         if (!c)
             continue;
-        print_open(w, c);
+        const Op *o = &w->p->g->op.at[c->op];
+        call_open(w, strf("open_%s", o->call));
+        call_word(w, "%s", w->handle[c->handle]);
+        for (int j = 0; j < o->arg.n; j++)
+            if (o->arg.at[j].kind == ARG_INT && arg_role(&o->arg.at[j]) != ROLE_SITE)
+                call_literal(w, dims_arg(w->dims, w->dim, w->p->g, o, &o->arg.at[j]));
+        call_close(w, "");
         /* Calls of one handle may differ in what has an algorithm: with a bias and without. */
         const Plan *p = w->p;
         bool done[ALGORITHM_PARTS] = {false};

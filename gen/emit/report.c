@@ -99,54 +99,7 @@ static void print_stages(FILE *f, const Plan *p)
                 "</p>\n", p->g->team);
 }
 
-/* Stages down, copies of the model across: a device covers those that it is in. */
-static void print_copies(FILE *f, const Plan *p)
-{
-    page_table(f, "copies");
-    fprintf(f, "<tr><th>stage</th>");
-    for (int q = 0; q < plan_rows(p); q++)
-        fprintf(f, "<th>copy %d</th>", q);
-    fprintf(f, "<th>micro-batches a device</th></tr>\n");
-    for (int s = 0; s < plan_stages(p); s++) {
-        fprintf(f, "<tr><td>%d</td>", s);
-        for (int q = 0; q < plan_rows(p); q += plan_turns(p, s))
-            fprintf(f, "<td colspan=\"%d\">%s</td>", plan_turns(p, s), quote_html(team_text(p->m, plan_home(p, q, s))));
-        fprintf(f, "<td>%d</td></tr>\n", plan_share_of(p, s));
-    }
-    fprintf(f, "</table></div>\n");
-}
-
-static void print_joined(FILE *f, const Graph *g)
-{
-    const char *text = "";
-    int n = 0;
-    for (int i = 0; i < g->nf; i++) {
-        const Op *o = &g->op.at[i];
-        if (o->with && *o->with)
-            text = strf("%s%s<code>%s</code> in <code>%s</code>", text, n++ ? ", " : "", quote_html(o->with),
-                        quote_html(o->name));
-    }
-    if (n)
-        fprintf(f, "<p>Operators that are joined to one call with the addition behind them: %s.</p>\n", text);
-}
-
 /* ---- schedule ---------------------------------------------------------------------------------------------------------- */
-
-static void print_schedule(FILE *f, const Plan *p, Ns length)
-{
-    int tall = LIST_ROW * p->devices;
-    fprintf(f, "<h2>Schedule</h2>\n<p>%s, predicted step %.3f ms (%s costs). The number in a box is the micro-batch.%s</p>\n",
-            quote_html(order_name(p)), (double)p->step / 1e6, p->c->how, order_overlap(p) == 0 ? "" :
-            " Steps overlap: this is a run of one period from drained to drained, and a step alone.");
-    page_legend(f, lists_classes(p));
-    fprintf(f, "<div class=\"tools\" data-for=\"schedule\"></div>\n<div class=\"plot\"><svg height=\"%d\">", tall + AXIS);
-    lists_names(f, p);
-    fprintf(f, "</svg><div class=\"scroll\"><div><svg class=\"time\" id=\"schedule\" tabindex=\"0\" role=\"group\" "
-            "aria-label=\"schedule, predicted\" data-length=\"%" PRId64 "\" height=\"%d\">\n", length, tall + AXIS);
-    lists_draw(f, p, length);
-    fprintf(f, "</svg></div></div></div>\n<div class=\"panel calls\" data-for=\"schedule\"><p class=\"soft\">The calls of a "
-            "box stand here: point at it, or use the arrow keys in the picture.</p></div>\n%s\n", report_mark);
-}
 
 /* ---- for the script ------------------------------------------------------------------------------------------------------ */
 
@@ -195,10 +148,43 @@ void emit_report(FILE *f, const Plan *p, const char *plan_hash)
         fprintf(f, "<p class=\"soft\">No plan has a step shorter than %.3f ms (%s).</p>\n", (double)proof.bound / 1e6,
                 quote_html(proof.space ? proof.space : ""));
     print_stages(f, p);
-    if (plan_uneven(p))
-        print_copies(f, p);
-    print_joined(f, p->g);
-    print_schedule(f, p, length);
+    if (plan_uneven(p)) {
+        /* Stages down, copies of the model across: a device covers those that it is in. */
+        page_table(f, "copies");
+        fprintf(f, "<tr><th>stage</th>");
+        for (int q = 0; q < plan_rows(p); q++)
+            fprintf(f, "<th>copy %d</th>", q);
+        fprintf(f, "<th>micro-batches a device</th></tr>\n");
+        for (int s = 0; s < plan_stages(p); s++) {
+            fprintf(f, "<tr><td>%d</td>", s);
+            for (int q = 0; q < plan_rows(p); q += plan_turns(p, s))
+                fprintf(f, "<td colspan=\"%d\">%s</td>", plan_turns(p, s), quote_html(team_text(p->m, plan_home(p, q, s))));
+            fprintf(f, "<td>%d</td></tr>\n", plan_share_of(p, s));
+        }
+        fprintf(f, "</table></div>\n");
+    }
+    const char *text = "";
+    int n = 0;
+    for (int i = 0; i < p->g->nf; i++) {
+        const Op *o = &p->g->op.at[i];
+        if (o->with && *o->with)
+            text = strf("%s%s<code>%s</code> in <code>%s</code>", text, n++ ? ", " : "", quote_html(o->with),
+                        quote_html(o->name));
+    }
+    if (n)
+        fprintf(f, "<p>Operators that are joined to one call with the addition behind them: %s.</p>\n", text);
+    int tall = LIST_ROW * p->devices;
+    fprintf(f, "<h2>Schedule</h2>\n<p>%s, predicted step %.3f ms (%s costs). The number in a box is the micro-batch.%s</p>\n",
+            quote_html(order_name(p)), (double)p->step / 1e6, p->c->how, order_overlap(p) == 0 ? "" :
+            " Steps overlap: this is a run of one period from drained to drained, and a step alone.");
+    page_legend(f, lists_classes(p));
+    fprintf(f, "<div class=\"tools\" data-for=\"schedule\"></div>\n<div class=\"plot\"><svg height=\"%d\">", tall + AXIS);
+    lists_names(f, p);
+    fprintf(f, "</svg><div class=\"scroll\"><div><svg class=\"time\" id=\"schedule\" tabindex=\"0\" role=\"group\" "
+            "aria-label=\"schedule, predicted\" data-length=\"%" PRId64 "\" height=\"%d\">\n", length, tall + AXIS);
+    lists_draw(f, p, length);
+    fprintf(f, "</svg></div></div></div>\n<div class=\"panel calls\" data-for=\"schedule\"><p class=\"soft\">The calls of a "
+            "box stand here: point at it, or use the arrow keys in the picture.</p></div>\n%s\n", report_mark);
     fprintf(f, "<h2>Memory</h2>\n<p>Bytes alive while the step runs, by kind, and below that the packing: the addresses of the "
             "arena that each buffer owns, from its first use to its last. The time is that of the schedule.</p>\n");
     for (int d = 0; d < p->devices; d++)

@@ -247,19 +247,6 @@ static const char *short_size(Bytes n)
     return strf("%.*s%s", (int)(dot - text) + digits, text, unit);
 }
 
-static void print_scale(FILE *f, const Stage *s, int tall)
-{
-    Bytes step = 1;
-    while (step < s->top / 5)
-        step *= 2;
-    fprintf(f, "<svg height=\"%d\">", tall + AXIS);
-    for (Bytes at = 0; at <= s->top; at += step) {
-        double y = (double)up(s, at) * tall / HIGH;
-        fprintf(f, "<text class=\"scale\" x=\"100%%\" y=\"%.1f\">%s</text>", y < 9 ? 9 : y, short_size(at));
-    }
-    fprintf(f, "</svg>");
-}
-
 /* Where most is alive, which may last no time: a line of a pixel, a dot on top, and how much it is. */
 static void print_peak_mark(FILE *f, const Stage *s)
 {
@@ -276,7 +263,15 @@ static void print_plot(FILE *f, const Stage *s, bool packing)
 {
     int tall = packing ? PACK : TALL, tick[COLUMNS];
     fprintf(f, "<div class=\"plot\">");
-    print_scale(f, s, tall);
+    Bytes step = 1;
+    while (step < s->top / 5)
+        step *= 2;
+    fprintf(f, "<svg height=\"%d\">", tall + AXIS);
+    for (Bytes at = 0; at <= s->top; at += step) {
+        double y = (double)up(s, at) * tall / HIGH;
+        fprintf(f, "<text class=\"scale\" x=\"100%%\" y=\"%.1f\">%s</text>", y < 9 ? 9 : y, short_size(at));
+    }
+    fprintf(f, "</svg>");
     const char *name = packing ? "pack" : "bytes";
     fprintf(f, "<div class=\"scroll\"><div><svg class=\"%s\" id=\"%s%d\" tabindex=\"0\" role=\"group\" "
             "aria-label=\"%s of stage %d\" data-length=\"%" PRId64 "\" data-top=\"%" PRId64

@@ -33,19 +33,6 @@ static int by_sha1(const void *a, const void *b)
     return strcmp((*(const OutFile *const *)a)->sha1, (*(const OutFile *const *)b)->sha1);
 }
 
-/* Section 7.9: the SHA-1 of the SHA-1 of all files, sorted. */
-static void package_code(const OutFile *file, int n, char hex[41])
-{
-    const OutFile **list = alloc(sizeof *list * (size_t)n);
-    char *all = alloc(40 * (size_t)n + 1);
-    for (int i = 0; i < n; i++)
-        list[i] = &file[i];
-    qsort(list, (size_t)n, sizeof *list, by_sha1);
-    for (int i = 0; i < n; i++)
-        memcpy(all + 40 * i, list[i]->sha1, 40);
-    sha1_of(all, 40 * (size_t)n, hex);
-}
-
 static const char *all_sums(const OutFile *file, int n)
 {
     char *hex = alloc(65);
@@ -59,23 +46,20 @@ static const char *all_sums(const OutFile *file, int n)
     return hex;
 }
 
-static void print_file(FILE *f, const OutFile *x, const char *library, int number)
-{
-    const char *concluded, *tag;
-    licences(x->name, library, &concluded, &tag);
-    fprintf(f, "%s\n  {\"fileName\": \"./%s\", \"SPDXID\": \"SPDXRef-File-%d\",\n"
-            "   \"checksums\": [{\"algorithm\": \"SHA256\", \"checksumValue\": \"%s\"},\n"
-            "    {\"algorithm\": \"SHA1\", \"checksumValue\": \"%s\"}],\n"
-            "   \"licenseConcluded\": \"%s\", \"licenseInfoInFiles\": [\"%s\"], \"copyrightText\": \"NOASSERTION\"}",
-            number > 1 ? "," : "", x->name, number, x->hex, x->sha1, concluded, tag);
-}
-
 void emit_sbom(Out *o, const Plan *p, const char *library)
 {
     int n;
     const OutFile *file = out_files(o, &n);
     char code[41];
-    package_code(file, n, code);
+    /* Section 7.9: the SHA-1 of the SHA-1 of all files, sorted. */
+    const OutFile **list = alloc(sizeof *list * (size_t)n);
+    char *all = alloc(40 * (size_t)n + 1);
+    for (int i = 0; i < n; i++)
+        list[i] = &file[i];
+    qsort(list, (size_t)n, sizeof *list, by_sha1);
+    for (int i = 0; i < n; i++)
+        memcpy(all + 40 * i, list[i]->sha1, 40);
+    sha1_of(all, 40 * (size_t)n, code);
     FILE *f = out_open(o, "sbom.spdx.json");
     fprintf(f, "{\"spdxVersion\": \"SPDX-2.3\", \"dataLicense\": \"CC0-1.0\", \"SPDXID\": \"SPDXRef-DOCUMENT\", \"name\": ");
     json_text(f, p->g->name);
@@ -88,8 +72,17 @@ void emit_sbom(Out *o, const Plan *p, const char *library)
             "\"./sbom.spdx.json\"]},\n   \"licenseConcluded\": \"NOASSERTION\", \"licenseDeclared\": \"NOASSERTION\", "
             "\"licenseInfoFromFiles\": [\"Apache-2.0\", \"%s\"],\n   \"copyrightText\": \"NOASSERTION\"}],\n \"files\": [",
             code, EMIT_LICENCE);
-    for (int i = 0; i < n; i++)
-        print_file(f, &file[i], library, i + 1);
+    for (int i = 0; i < n; i++) {
+        const OutFile *x = &file[i];
+        int number = i + 1;
+        const char *concluded, *tag;
+        licences(x->name, library, &concluded, &tag);
+        fprintf(f, "%s\n  {\"fileName\": \"./%s\", \"SPDXID\": \"SPDXRef-File-%d\",\n"
+                "   \"checksums\": [{\"algorithm\": \"SHA256\", \"checksumValue\": \"%s\"},\n"
+                "    {\"algorithm\": \"SHA1\", \"checksumValue\": \"%s\"}],\n"
+                "   \"licenseConcluded\": \"%s\", \"licenseInfoInFiles\": [\"%s\"], \"copyrightText\": \"NOASSERTION\"}",
+                number > 1 ? "," : "", x->name, number, x->hex, x->sha1, concluded, tag);
+    }
     fprintf(f, "],\n \"relationships\": [\n  {\"spdxElementId\": \"SPDXRef-DOCUMENT\", \"relationshipType\": \"DESCRIBES\", "
             "\"relatedSpdxElement\": \"SPDXRef-Package\"}");
     for (int i = 0; i < n; i++)

@@ -6,7 +6,7 @@
  */
 #include "pair.h"
 #include "stage.h"
-#include "list/version.h"
+#include "list/list.h"
 #include <inttypes.h>
 #include <string.h>
 

@@ -6,7 +6,7 @@
  * and each text once.  It is an object of a function, for C has no constant initialiser that names a constant wider than int.
  */
 #include "stage.h"
-#include "list/version.h"
+#include "list/list.h"
 
 /* By state and by buffer: 1 + the next buffer of it that lives for ever, 0: none; by parameter: 1 + its compute copy. */
 typedef struct { Stager *w; int *first, *next, *copy; } Table;
@@ -216,23 +216,6 @@ static void print_actions(const Stager *w)
         print_times(w, "pace", &pace);
 }
 
-/* The functions of a stage that runs in pieces: a row a phase, as job.h orders them. */
-static void print_pieces(const Stager *w)
-{
-    int phases = version_phases(w->p, w->device);
-    bool alone = order_overlap(w->p) > 1;
-    fprintf(w->f, "    static void (*const piece[])(Stage *) = {\n");
-    for (int k = 0; k < phases; k++) {
-        Strs word = {0};
-        for (Piece piece = PIECE_PROLOGUE; piece < PIECES; piece++)
-            *PUSH(&word) = piece < PIECE_ALONE || alone ? strf("stage%d_%s", w->device, emit_piece(piece, k)) : "0";
-        *PUSH(&word) = strf("stage%d_eval_%d", w->device, k);
-        fprintf(w->f, "        ");
-        emit_wrap(w->f, 8, 8, &word, ",");
-    }
-    fprintf(w->f, "    };\n");
-}
-
 /* ---- the stage --------------------------------------------------------------------------------------------------- */
 
 /* The pipeline whose losses the device has: that of the last chunk there; 0: it has none, or of the first. */
@@ -285,8 +268,21 @@ void table_print(Stager *w)
             "actions, in ns. */\nvoid stage%d(Stages *to)\n{\n", d);
     int n = print_rows(&t);
     print_actions(w);
-    if (order_overlap(p) > 0)
-        print_pieces(w);
+    if (order_overlap(p) > 0) {
+        /* The functions of a stage that runs in pieces: a row a phase, as job.h orders them. */
+        int phases = version_phases(w->p, w->device);
+        bool alone = order_overlap(w->p) > 1;
+        fprintf(w->f, "    static void (*const piece[])(Stage *) = {\n");
+        for (int k = 0; k < phases; k++) {
+            Strs word = {0};
+            for (Piece piece = PIECE_PROLOGUE; piece < PIECES; piece++)
+                *PUSH(&word) = piece < PIECE_ALONE || alone ? strf("stage%d_%s", w->device, emit_piece(piece, k)) : "0";
+            *PUSH(&word) = strf("stage%d_eval_%d", w->device, k);
+            fprintf(w->f, "        ");
+            emit_wrap(w->f, 8, 8, &word, ",");
+        }
+        fprintf(w->f, "    };\n");
+    }
     Strs word = {0};
     *PUSH(&word) = strf(".name = \"stage%d\"", d);
     put_memory(&t, &word);

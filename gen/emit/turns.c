@@ -6,7 +6,7 @@
  * or predicted further.  One buffer is one call, and then there is no routine: the call stands in the action.
  */
 #include "stage.h"
-#include "list/version.h"
+#include "list/list.h"
 
 /* The buffer of a state that is made here; way -1: of any pipeline.  -1: there is none. */
 int turns_made(const Stager *w, int state, int way)
@@ -57,14 +57,6 @@ static Ints turning(const Stager *w, const Routine *r)
     return list;
 }
 
-/* The mean of what updates add to a weight. */
-static void call_drift(Stager *w, int param)
-{
-    for (int s = 0; s < w->p->g->state.n; s++)
-        if (w->p->g->state.at[s].kind == S_DRIFT && w->p->g->state.at[s].param == param)
-            call_word(w, "A(%s)", w->buf[turns_made(w, s, -1)]);
-}
-
 /* Its calls; word: of each parameter of the routine, its name, or in an action its literal. */
 void turns_print(Stager *w, const Routine *r, const char *const *word)
 {
@@ -76,8 +68,12 @@ void turns_print(Stager *w, const Routine *r, const char *const *word)
         w->changes = r->kind == K_FOLD;
         for (int k = 0; k < (predicts ? 2 + !back : 2); k++)
             call_turn(w, list.at[i], word[k]);
-        if (back)
-            call_drift(w, x->state);
+        if (back) {
+            /* The mean of what updates add to a weight. */
+            for (int s = 0; s < w->p->g->state.n; s++)
+                if (w->p->g->state.at[s].kind == S_DRIFT && w->p->g->state.at[s].param == x->state)
+                    call_word(w, "A(%s)", w->buf[turns_made(w, s, -1)]);
+        }
         if (predicts && strspn(word[2 + !back], "-0123456789") > 0)
             call_literal(w, word[2 + !back]);
         else if (predicts)

@@ -23,7 +23,7 @@
  */
 #include "facts.h"
 #include "list/transport.h"
-#include "list/wire.h"
+#include "list/list.h"
 
 typedef enum { PART_F, PART_I, PART_W, PARTS } PreviewPhase; /* of a chunk; without split lists W is in I */
 

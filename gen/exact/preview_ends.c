@@ -21,7 +21,7 @@
  */
 #include "facts.h"
 #include "list/transport.h"
-#include "list/wire.h"
+#include "list/list.h"
 
 typedef struct { int at; bool made, wanted; } User;     /* at: forward operator of the chunk */
 typedef struct { Bytes bytes; UpdatePart update; VEC(User) user; } Shared;

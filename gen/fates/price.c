@@ -12,7 +12,7 @@
  */
 #include "price.h"
 #include "fates.h"
-#include "replay/floor.h"
+#include "replay/walk.h"
 
 typedef struct { int first, last, sort; Price *price; } Slot;
 

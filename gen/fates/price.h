@@ -9,7 +9,7 @@
 #ifndef PRICE_H
 #define PRICE_H
 #include "plan.h"
-#include "replay/floor.h"
+#include "replay/walk.h"
 
 typedef struct {
     bool fits;                  /* need <= share of the chunk */

@@ -33,7 +33,6 @@ bool family_ignores(const Family *f, const char *key);      /* a key that change
 typedef struct { const char *name, *text; } ConfigValue;
 typedef VEC(ConfigValue) ConfigValues;
 const char *value_get(const ConfigValues *v, const char *name);     /* NULL: there is none */
-bool value_on(const ConfigValues *v, const char *name);
 /* Lines with @name@ are filled in; `?name|rest` and `!name|rest` are lines for a value that is on, or off, and
  * may stand one behind the other; @?name|text@ and @!name|text@ are the same within a line, and $ in the text is the value. */
 void template_write(FILE *f, const char *template, const ConfigValues *v);

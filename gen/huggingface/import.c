@@ -10,7 +10,6 @@
  * fails   with bad() at each key that is unknown, or has a value that dpgen does not do; nothing is written then
  */
 #include "hf.h"
-#include "graph.h"
 #include "import/net.h"
 #include <math.h>
 #include <sys/stat.h>

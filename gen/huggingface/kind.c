@@ -47,14 +47,6 @@ static void check_archive(const char *path, const char *at, size_t n)
     refuse(path, "a zip archive, which is not read", graph);
 }
 
-static bool is_safetensors(const char *at, size_t n)
-{
-    uint64_t length = 0;
-    for (int i = 0; i < 8 && n > 8; i++)
-        length |= (uint64_t)(unsigned char)at[i] << (8 * i);
-    return n > 8 && at[8] == '{' && length > 1 && length < 1ull << 40 && memchr(at, 0, 8);
-}
-
 void import_kind(const char *path)
 {
     static const struct { const char *magic; size_t n, from; const char *what, *remedy; } kinds[] = {
@@ -76,7 +68,8 @@ void import_kind(const char *path)
             refuse(path, kinds[i].what, kinds[i].remedy);
     if (n > 4 && !memcmp(at, "PK\3\4", 4))
         check_archive(path, at, n + more);
-    if (is_safetensors(at, n))
+    const uint64_t length = n > 8 ? number_little((const unsigned char *)at, 8) : 0;
+    if (n > 8 && at[8] == '{' && length > 1 && length < 1ull << 40 && memchr(at, 0, 8))
         refuse_safetensors(path);
     if (!llmc_knows(path) && n > 0 && memchr(at, 0, n))
         refuse(path, "no model that dpgen knows", "graphs are read from .onnx and .pt2, published models from the folder of "

@@ -16,12 +16,6 @@ const char *value_get(const ConfigValues *v, const char *name)
     return NULL;
 }
 
-bool value_on(const ConfigValues *v, const char *name)
-{
-    const char *text = value_get(v, name);
-    return text && *text && strcmp(text, "0") && strcmp(text, "false");
-}
-
 /* ?name| or !name| at p: true where what stands behind it is wanted; *p moves behind it. */
 static bool wanted(const char **p, const ConfigValues *v, const char **value)
 {
@@ -31,7 +25,8 @@ static bool wanted(const char **p, const ConfigValues *v, const char **value)
     const char *bar = strchr(*p, '|'), *name = strf("%.*s", (int)(bar - *p - 1), *p + 1);
     *p = bar + 1;
     *value = value_get(v, name);
-    return value_on(v, name) == on;
+    const char *text = value_get(v, name);
+    return (text && *text && strcmp(text, "0") && strcmp(text, "false")) == on;
 }
 
 static void write_mark(FILE *f, const char *mark, const ConfigValues *v)

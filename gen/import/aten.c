@@ -4,7 +4,7 @@
  *
  * Arguments that are left out have the defaults of native_functions.yaml.
  */
-#include "pt2.h"
+#include "net.h"
 #include <math.h>
 
 typedef struct { Net *g; const Pt2Node *n; Ints *results; const char *op; } AtenCall;

@@ -6,6 +6,9 @@
 #ifndef NET_H
 #define NET_H
 #include "base.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 /* ANY_BATCH: samples of a graph that does not say how many: a prime, to be found again */
 enum { MOST_DIMS = 6, NET_ANY_BATCH = 7919 };
@@ -49,7 +52,7 @@ typedef struct {
 } Made;
 
 typedef struct {
-    const char *path, *producer;
+    const char *path;
     VEC(NetValue) value;
     VEC(Made) line;
     Ints inputs;
@@ -83,7 +86,6 @@ const Made *net_made(const Net *g, int value);      /* by which line; NULL: none
 
 /* ops_axes.c: axes of activations */
 void net_want_act(Net *g, int x);
-int64_t net_axis(Net *g, int x, int64_t axis);      /* of the file: which one it is here */
 int  net_channels_last(Net *g, int x);
 int  net_plain(Net *g, int x);                      /* elements in the order of the file */
 
@@ -100,7 +102,6 @@ int ops_linear(Net *g, int x, int weight, int bias, bool turned);       /* turne
 int ops_embedding(Net *g, int ids, int weight);
 int ops_unary(Net *g, const char *op, const char *attributes, int x);
 int ops_scale(Net *g, int x, double factor);
-int ops_plus(Net *g, int x, double number);
 int ops_power(Net *g, int x, double number);
 int ops_draw(Net *g, Dims dims, double keep);           /* 1 with this probability, else 0: a factor of a Dropout */
 int ops_binary(Net *g, const char *op, int a, int b);                   /* Add, Sub, Mul, Div */
@@ -146,4 +147,86 @@ int pt2_read(Net *g, const unsigned char *at, size_t n);
 
 bool net_knows(const char *path);                   /* by the end of its name */
 int  net_import(const char *path, const char *out, const char *loss, const char *shape);
+
+/* ---- wire.c: protocol buffers, field by field ---------------------------------------------------------------------- */
+typedef struct { const unsigned char *at, *end; const char *why; } ProtoWire;   /* why: the first error; NULL none */
+/* kind 0, 1 and 5: a number; 2: bytes, as a message of their own */
+typedef struct { int number, kind; uint64_t bits; ProtoWire in; } ProtoField;
+
+/* for (Field f; wire_next(&w, &f);): false at the end, or w->why is set. */
+bool wire_next(ProtoWire *w, ProtoField *f);
+/* The numbers of a repeated field, packed or one by one: calls take for each. */
+void wire_each(ProtoWire *w, const ProtoField *f, void (*take)(void *to, uint64_t bits), void *to);
+const char *wire_text(const ProtoField *f);     /* a copy with a zero behind it */
+float wire_float(uint64_t bits);
+
+/* ---- write.c: lines of a model file, between write.c, which prints them, and repeat.c, which finds those that repeat  */
+/* NetLines that come again: the body is that of one copy, with arguments in place of the numbers that differ. */
+typedef struct {
+    const char *name, *scope;   /* scope: what names have in front in this copy, with a dot */
+    int from, to, enters;       /* its lines, and the value that is $in */
+    const char **text;          /* attributes of each line */
+    Strs args;
+} NetBlock;
+
+/* A use of it: copies behind each other. */
+typedef struct {
+    const NetBlock *block;
+    const char *path;           /* with {} in place of the number, or no number where that follows a dot */
+    int number, repeat, in, out;
+    Strs args, first;           /* values, by argument; first: of the first copy */
+} NetUse;
+
+typedef struct { int line; const NetUse *use; } NetItem;      /* of the graph; line: of `used` */
+typedef struct { Ints used; VEC(NetBlock *) block; VEC(NetItem) item; } NetLines;
+
+const char *net_name(const NetValue *v);                /* of a parameter, in the model file */
+int net_made_by(const Net *g, int value);               /* whose result this is, under other axes */
+void net_repeats(Net *g, NetLines *l, int result);         /* fills block and item */
+
+/* ---- zip.c: archives of stored files ------------------------------------------------------------------------------- */
+typedef struct { const char *name; const unsigned char *at; size_t n; } Packed;
+typedef VEC(Packed) Archive;
+Archive zip_open(const Net *g, const unsigned char *at, size_t n);
+/* By the end of its name, behind the folder that all files are in; NULL: it has not */
+const Packed *zip_find(const Archive *a, const char *name);
+
+/* ---- onnx.c: a node of ONNX, for onnx.c, which reads the file, and onnx_ops.c, which knows its operators ----------- */
+typedef struct {
+    const char *name;
+    double f;
+    int64_t i;
+    const char *s;
+    int tensor;                 /* value; -1: none */
+    Numbers list;               /* ints or floats */
+} Attribute;
+typedef struct {
+    const char *op, *name, *domain;
+    Ints in;                    /* values; -1: left out */
+    Strs out;
+    VEC(Attribute) attribute;
+} OnnxNode;
+
+/* NULL: it has none */
+const Attribute *node_attribute(const OnnxNode *n, const char *name);
+int64_t node_integer(const OnnxNode *n, const char *name, int64_t otherwise);
+double  node_real(const OnnxNode *n, const char *name, double otherwise);
+/* The values of its results, as far as anybody may read them: others are of training. */
+void onnx_node(Net *g, const OnnxNode *n, int opset, Ints *results);
+/* onnx_fold.c: what only depends on numbers of the file; -1: it does not */
+int onnx_fold(Net *g, const OnnxNode *n);
+
+/* ---- pt2.c: a node of torch.export, for pt2.c, which reads the archive, and aten.c, which knows the operators ------ */
+typedef struct {
+    const char *name;
+    bool none;                  /* None */
+    Ints tensor;                /* values: of one, or of a list */
+    Numbers number;             /* ints, floats, true as 1: of one, or of a list */
+    const char *text;
+} Argument;
+typedef struct { const char *target; VEC(Argument) in; Strs out; } Pt2Node;
+
+const Argument *node_argument(const Pt2Node *n, const char *name);     /* NULL: left out, or None */
+void aten_node(Net *g, const Pt2Node *n, Ints *results);
+int  net_named(const Net *g, const char *name);     /* a weight by its name; -1: there is none */
 #endif

@@ -5,8 +5,7 @@
  * Tensors are used where they lie, in the file or in one beside it.  Fields that are not known are passed over, as the format
  * wants; operators that are not known end dpgen by name.
  */
-#include "onnx.h"
-#include "wire.h"
+#include "net.h"
 
 enum { FIRST_OPSET = 11, LAST_OPSET = 20 };
 typedef struct { const char *name; int value; } OnnxNamed;

@@ -4,7 +4,7 @@
  *
  * Numbers are vectors or scalars.  Integers are held in doubles, exact to 2^53; what goes beyond only ever means `to the end`.
  */
-#include "onnx.h"
+#include "net.h"
 #include <math.h>
 
 typedef struct { Net *g; const OnnxNode *n; const double *x[4]; int64_t count[4]; } OnnxFold;

@@ -4,7 +4,7 @@
  *
  * Where opsets differ, an attribute that became an operand, both forms are read.
  */
-#include "onnx.h"
+#include "net.h"
 #include <math.h>
 
 typedef struct { Net *g; const OnnxNode *n; int opset; Ints *results; const char *op; } OnnxCall;

@@ -325,7 +325,7 @@ int ops_scale(Net *g, int x, double factor)
     return whole < 0 ? y : whole;
 }
 
-int ops_plus(Net *g, int x, double number)
+static int ops_plus(Net *g, int x, double number)
 {
     return number == 0 ? x : with_number(g, "?Plus", "", x, number);
 }

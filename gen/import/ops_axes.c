@@ -18,7 +18,8 @@ void net_want_act(Net *g, int x)
         net_refuse(g, "its first operand is no activation");
 }
 
-int64_t net_axis(Net *g, int x, int64_t axis)
+/* Of the file: which one it is here */
+static int64_t net_axis(Net *g, int x, int64_t axis)
 {
     const NetValue *v = value_of(g, x);
     axis += axis < 0 ? v->dims.n : 0;

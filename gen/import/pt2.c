@@ -5,9 +5,8 @@
  * Source: PyTorch, PT2 Archive Spec, and torch/_export/serde/schema.py, version 8.  JSON is read where it is wanted, without a
  * tree.  Operators that work in place give their operand a new value.
  */
-#include "pt2.h"
+#include "net.h"
 #include "rt/json.h"
-#include "zip.h"
 
 enum { LONGEST = 4096, MAJOR = 8 };
 typedef JsonPart JsonPart;

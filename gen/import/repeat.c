@@ -7,7 +7,7 @@
  * Copies agree in operators, names, and who reads what; numbers may differ, and become arguments.  The block that saves most
  * lines comes first, and takes its lines from the others.
  */
-#include "write.h"
+#include "net.h"
 #include <ctype.h>
 
 enum { MOST_BEHIND = 6, MOST_ARGS = 5 };

@@ -5,8 +5,7 @@
  * A message is a run of fields: a number, a kind, and what the kind says.  Numbers are in groups of seven bits, low first.  A
  * length is checked against what is left, so nothing is read beyond a message.  Groups, kinds 3 and 4, are refused.
  */
-#include "wire.h"
-#include "base.h"
+#include "net.h"
 
 static bool fault(ProtoWire *w, const char *why)
 {

@@ -7,7 +7,7 @@
  * gets another, and section weights says so.
  * Weights have the shapes that the model wants: MODEL.safetensors beside MODEL.yaml, which out/train --weights reads.
  */
-#include "write.h"
+#include "net.h"
 
 typedef struct { const char *name, *file; const NetRole *role; } NetParameter;
 typedef struct {
@@ -234,24 +234,6 @@ static const char *maker(const NetWriter *x, int value)
 }
 
 /* Parts of idioms that stand alone */
-/* Names of lines outside of blocks that are too long; in a block they begin behind its own. */
-static void shorten(NetWriter *x)
-{
-    for (int i = 0; i < x->lines.item.n; i++) {
-        const Made *l = x->lines.item.at[i].use ? NULL : line_of(x, x->lines.item.at[i].line);
-        for (int r = 0; l && r < l->roles; r++) {
-            NetValue *v = &x->g->value.at[l->role[r].value];
-            if (l->role[r].tied || strlen(v->here) <= LONGEST_NAME)
-                continue;
-            const char *old = v->here;
-            v->here = free_name(x, legal(old + strlen(old) - LONGEST_NAME / 2));
-            for (int k = 0; k < x->parameter.n; k++)
-                if (x->parameter.at[k].name == old)
-                    x->parameter.at[k].name = v->here;
-        }
-    }
-}
-
 static void check_lines(const NetWriter *x)
 {
     static const struct { const char *op, *does; bool norm; } parts[] = {
@@ -405,8 +387,14 @@ static void put_use(FILE *f, NetWriter *x, const NetUse *u)
     x->last = u->out;
 }
 
-static void put_graph(FILE *f, NetWriter *x)
+static void put_model(FILE *f, NetWriter *x, int result, const char *loss)
 {
+    Net *g = x->g;
+    const NetValue *v = &g->value.at[result];
+    const char *name = strrchr(g->path, '/') ? strrchr(g->path, '/') + 1 : g->path;
+    fprintf(f, "# Written by dpgen import from %s.\n", quote_comment(name));
+    fprintf(f, "dpgen: 1\nmodel:\n  name: %.40s\n", legal(strf("%.*s", (int)strcspn(name, "."), name)));
+    put_inputs(f, x, v, loss);
     for (int i = 0; i < x->lines.block.n; i++) {
         fprintf(f, i ? "" : "  blocks:\n");
         put_block(f, x, x->lines.block.at[i]);
@@ -421,17 +409,6 @@ static void put_graph(FILE *f, NetWriter *x)
         else
             put_line(f, x, line_of(x, item->line), "", line_of(x, item->line)->attributes);
     }
-}
-
-static void put_model(FILE *f, NetWriter *x, int result, const char *loss)
-{
-    Net *g = x->g;
-    const NetValue *v = &g->value.at[result];
-    const char *name = strrchr(g->path, '/') ? strrchr(g->path, '/') + 1 : g->path;
-    fprintf(f, "# Written by dpgen import from %s.\n", quote_comment(name));
-    fprintf(f, "dpgen: 1\nmodel:\n  name: %.40s\n", legal(strf("%.*s", (int)strcspn(name, "."), name)));
-    put_inputs(f, x, v, loss);
-    put_graph(f, x);
     bool entropy = !strcmp(loss, "cross-entropy");
     fprintf(f, "    - {op: %s, targets: %s, as: loss}\n", entropy ? "SoftmaxCrossEntropy" : "MeanSquaredError", x->labels);
     fprintf(f, "  loss: loss\n");
@@ -545,7 +522,20 @@ void net_write(Net *g, int result, const char *loss, const char *out)
             l->name = legal(l->module);
     }
     net_repeats(g, &x.lines, result);
-    shorten(&x);
+    /* Names of lines outside of blocks that are too long; in a block they begin behind its own. */
+    for (int i = 0; i < x.lines.item.n; i++) {
+        const Made *l = x.lines.item.at[i].use ? NULL : line_of(&x, x.lines.item.at[i].line);
+        for (int r = 0; l && r < l->roles; r++) {
+            NetValue *v = &x.g->value.at[l->role[r].value];
+            if (l->role[r].tied || strlen(v->here) <= LONGEST_NAME)
+                continue;
+            const char *old = v->here;
+            v->here = free_name(&x, legal(old + strlen(old) - LONGEST_NAME / 2));
+            for (int k = 0; k < x.parameter.n; k++)
+                if (x.parameter.at[k].name == old)
+                    x.parameter.at[k].name = v->here;
+        }
+    }
     for (int i = 0, before = -1; i < x.lines.item.n; i++) {
         const NetItem *item = &x.lines.item.at[i];
         if (item->use)

@@ -5,7 +5,7 @@
  * Source: PKWARE, APPNOTE.TXT, sections 4.3.7, 4.3.12 and 4.3.14 to 4.3.16, with the 64-bit records.  The directory at the end
  * is read, and every number of it is checked against the bytes that are there.  CRC-32 of each file is checked.
  */
-#include "zip.h"
+#include "net.h"
 
 enum { END = 0x06054b50, END_64 = 0x06064b50, ENTRY = 0x02014b50, LOCAL = 0x04034b50, END_SIZE = 22, ENTRY_SIZE = 46 };
 typedef struct { const Net *g; const unsigned char *at; uint64_t n; } Zip;

@@ -2,8 +2,7 @@
  *
  * action.c: the time of one action by itself, and the parts of the update.  Simulator, previews and reports share them.
  */
-#include "plan.h"
-#include "version.h"
+#include "list.h"
 
 bool fold_takes(const Graph *g, int fold, int state)
 {

@@ -24,7 +24,6 @@
  * Not handled: two pipelines in a replica (Choice.early has another way), asynchronous schedules, which have no replicas.
  */
 #include "transport.h"
-#include "budgets.h"
 
 typedef struct { Actions begin, end; } Exchange;
 

@@ -38,8 +38,7 @@
  * Cost: n log n in copies of the step, linear in its calls.
  * Not handled: copies that share a wire with the pipeline's messages; asynchronous lists, refused with status 4.
  */
-#include "wire.h"
-#include "plan.h"
+#include "list.h"
 
 enum { COPIES = 4096, KINDS = K_R + 1 };       /* copies: as docs/emitted.md says */
 

@@ -17,11 +17,11 @@
  * forward at once and the scores are kept.  One kernel then makes the loss and the gradient (emit/stage.c), and reads the
  * scores once.
  *
- * rebuild.h has the rule for planners: replay/ and rivals/capuchin.c ask it.
+ * list.h has the rule for planners: replay/ and rivals/capuchin.c ask it.
  *
  * Cost: linear in operators and operands.
  */
-#include "rebuild.h"
+#include "list.h"
 
 int device_of(const Plan *p, int row, int op)
 {

@@ -10,7 +10,7 @@
  *
  * Cost: linear in actions for each round in which some device goes on.
  */
-#include "rendezvous.h"
+#include "list.h"
 
 typedef struct { int at; Ints sent, got; int *which; } Runner;      /* sent[peer], got[peer]: messages begun so far */
 

@@ -20,7 +20,7 @@
  * Cost: linear.
  */
 #include "plan.h"
-#include "version.h"
+#include "list.h"
 
 typedef enum { TENSORS, GRADIENTS, WEIGHTS, VALUES } VersionRole;
 

@@ -15,7 +15,7 @@
  * Cost: linear in calls, and in distinct library handles times calls.
  */
 #include "plan.h"
-#include "list/version.h"
+#include "list/list.h"
 
 typedef struct {
     Plan *p;

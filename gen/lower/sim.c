@@ -20,8 +20,7 @@
  * Not handled: devices that disturb each other.  Stages that share cores or memory bandwidth are slower than predicted here.
  */
 #include "plan.h"
-#include "list/version.h"
-#include "list/wire.h"
+#include "list/list.h"
 
 typedef struct { Ns sent, posted, end; int tag_sent, tag_posted; Bytes bytes; bool ended; Action *send; } Transfer;
 typedef struct { VEC(Transfer) at; int sends, posts, ended; Ns wire; } SimChannel;

@@ -16,7 +16,7 @@
 #include "mem.h"
 #include "budgets.h"
 #include "list/transport.h"
-#include "list/version.h"
+#include "list/list.h"
 
 /* ---- slots ------------------------------------------------------------------------------------------------------- */
 

@@ -17,7 +17,7 @@
  * Alpa (Zheng et al., 2022) profiles candidate stages, quadratically many, and its users ask for less (alpa-projects/alpa
  * pull 681).  One row a call is linear, and any cut between calls can be priced from it.
  */
-#include "bench.h"
+#include "calls.h"
 #include "cost/prepared.h"
 #include "cost/prof.h"
 
@@ -276,24 +276,6 @@ static void print_arg(BenchLayout *l, int k, const Arg *a, const BenchArg *x)
         fprintf(l->f, "%d", a->kind == ARG_ACC);
 }
 
-static void print_open(FILE *f, const Bench *b)
-{
-    fprintf(f, "void stage0_open(Stage *st)\n{\n    (void)st;\n");
-    for (int k = 0; k < b->call.n; k++) {
-        const Op *o = b->call.at[k].o;
-        if (!cost_prepared(b->m, b->call.at[k].g, o, false))
-            continue;
-        if (handle_of(b, k) >= HANDLES)
-            fail(EXIT_RUN, "more than %d different calls of the kernel library; times can be estimated: --estimate", HANDLES);
-        fprintf(f, "    open_%s(st, %d", o->call, handle_of(b, k));
-        for (int i = 0; i < o->arg.n; i++)
-            if (o->arg.at[i].kind == ARG_INT && arg_role(&o->arg.at[i]) != ROLE_SITE)
-                fprintf(f, ", %" PRId64, o->arg.at[i].i);
-        fprintf(f, ");\n");
-    }
-    fprintf(f, "}\n\n");
-}
-
 static void print_tables(BenchLayout *l, Bytes arena)
 {
     const Bench *b = l->b;
@@ -337,6 +319,19 @@ void bench_print(FILE *f, const Bench *b)
         }
         fprintf(l.f, ");\n}\n\n");
     }
-    print_open(f, b);
+    fprintf(f, "void stage0_open(Stage *st)\n{\n    (void)st;\n");
+    for (int k = 0; k < b->call.n; k++) {
+        const Op *o = b->call.at[k].o;
+        if (!cost_prepared(b->m, b->call.at[k].g, o, false))
+            continue;
+        if (handle_of(b, k) >= HANDLES)
+            fail(EXIT_RUN, "more than %d different calls of the kernel library; times can be estimated: --estimate", HANDLES);
+        fprintf(f, "    open_%s(st, %d", o->call, handle_of(b, k));
+        for (int i = 0; i < o->arg.n; i++)
+            if (o->arg.at[i].kind == ARG_INT && arg_role(&o->arg.at[i]) != ROLE_SITE)
+                fprintf(f, ", %" PRId64, o->arg.at[i].i);
+        fprintf(f, ");\n");
+    }
+    fprintf(f, "}\n\n");
     print_tables(&l, arena);
 }

@@ -14,7 +14,7 @@
  * needs   a Bench of all calls.  fills   rows of calls that were not measured.  cost   n log n
  * Not handled: steps of a kernel's time at the size of a cache; messages and copies, which are measured.
  */
-#include "fit.h"
+#include "calls.h"
 #include "cost/source.h"
 
 enum { FEW = 6 };               /* sizes of a kernel from which on three of them are measured */
@@ -132,9 +132,10 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* How far off it is of the calls that took no part, sorted: |predicted / measured - 1|. */
-static int judge(const Fit *f, const Profile *p, double *off)
+void fit_fill(const Fit *f, Profile *p)
 {
+    double *off = alloc(sizeof *off * (size_t)(f->all->call.n + 1));
+    /* How far off it is of the calls that took no part, sorted: |predicted / measured - 1|. */
     int n = 0;
     for (int i = 0; i < f->all->call.n; i++)
         if (f->why[i] == FIT_JUDGED) {
@@ -143,13 +144,7 @@ static int judge(const Fit *f, const Profile *p, double *off)
             off[n++] = is > 0 ? (told > is ? told - is : is - told) / is : 0;
         }
     qsort(off, (size_t)n, sizeof *off, by_size);
-    return n;
-}
-
-void fit_fill(const Fit *f, Profile *p)
-{
-    double *off = alloc(sizeof *off * (size_t)(f->all->call.n + 1));
-    int judged = judge(f, p, off), used = f->few.call.n - judged, rest = 0;
+    int judged = n, used = f->few.call.n - judged, rest = 0;
     double middle = judged ? off[judged / 2] : 0;
     VEC(Measured) more = {0};
     for (int i = 0; i < f->all->call.n; i++) {

@@ -16,7 +16,7 @@
  * Cost: the build, a few seconds; then per row and column about twelve repetitions of a millisecond, or of one call.  On a
  * processor all of them share a minute, and a call that takes its whole share runs once.
  */
-#include "fit.h"
+#include "calls.h"
 #include "cost/machine.h"
 #include "cost/source.h"
 #include "emit/emit.h"

@@ -20,7 +20,7 @@
  * the file has times for.
  */
 #include "foreign.h"
-#include "rewrite/grad.h"
+#include "rewrite/rewrite.h"
 #include "rt/rt.h"
 #include <math.h>
 

@@ -126,17 +126,6 @@ static void read_head(ForeignReader *x, const Record *r)
     }
 }
 
-static void read_weight(ForeignNode *n, Loc at, const char *text)
-{
-    double share = foreign_decimal(at, "weight", text, strlen(text));
-    if (!(share <= 1))
-        err(at, "a share from 0 to 1", "weight is more than all of backward");
-    n->apart = share > 0;
-    n->share = share;
-    if (n->apart && n->params == 0)
-        err(at, "give params=, or delete it", "this node has no params, so no weight gradient");
-}
-
 static void read_node(ForeignReader *x, const Record *r)
 {
     static const char *const keys[] = {"name", "forward", "backward", "weight", "output", "saved", "params"};
@@ -160,8 +149,15 @@ static void read_node(ForeignReader *x, const Record *r)
         n->saved = strcmp(text, "output") ? size_of(at, "saved", text, strlen(text)) : SAVED_OUTPUT;
     if ((text = value_of_key(r, "params", &at)))
         n->params = size_of(at, "params", text, strlen(text));
-    if ((text = value_of_key(r, "weight", &at)))
-        read_weight(n, at, text);
+    if ((text = value_of_key(r, "weight", &at))) {
+        double share = foreign_decimal(at, "weight", text, strlen(text));
+        if (!(share <= 1))
+            err(at, "a share from 0 to 1", "weight is more than all of backward");
+        n->apart = share > 0;
+        n->share = share;
+        if (n->apart && n->params == 0)
+            err(at, "give params=, or delete it", "this node has no params, so no weight gradient");
+    }
     *PUSH(&x->about) = "";
 }
 
@@ -430,18 +426,6 @@ static const char *legal_name(const char *id)
     return name;
 }
 
-static void name_nodes(Foreign *f)
-{
-    Names taken = {0};
-    for (int i = 0; i < f->node.n; i++) {
-        const char *name = legal_name(f->node.at[i].name);
-        for (int k = 2; names_get(&taken, name_as_c(name)) >= 0; k++)
-            name = strf("%s_%d", legal_name(f->node.at[i].name), k);
-        names_put(&taken, name_as_c(name), i);
-        f->node.at[i].name = name;
-    }
-}
-
 /* ---- the file ------------------------------------------------------------------------------------------------------ */
 
 static bool begins(const char *path, const char *with, bool anywhere)
@@ -501,7 +485,14 @@ Foreign *foreign_read(const char *path)
     if (!f->node.n)
         fail(EXIT_MODEL, "%s: the graph has no nodes", path);
     foreign_sort(f);
-    name_nodes(f);
+    Names taken = {0};
+    for (int i = 0; i < f->node.n; i++) {
+        const char *name = legal_name(f->node.at[i].name);
+        for (int k = 2; names_get(&taken, name_as_c(name)) >= 0; k++)
+            name = strf("%s_%d", legal_name(f->node.at[i].name), k);
+        names_put(&taken, name_as_c(name), i);
+        f->node.at[i].name = name;
+    }
     return f;
 }
 

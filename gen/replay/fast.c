@@ -7,7 +7,7 @@
  *
  * Method: bytes that no choice changes are added up when a run is entered.  By forward call these are all live bytes but those
  * that backward will want.  By backward call they are all gradients and scratch, at the call and right before it.  For a
- * choice, rebuild.h tells the saved tensors, and the tensors made again before each call.  A saved tensor is alive from the
+ * choice, list.h tells the saved tensors, and the tensors made again before each call.  A saved tensor is alive from the
  * first call of backward to its last reader, a rebuilt one from the place where it is made.  That makes two sums: along the
  * calls of forward, and along those of backward with recomputation between them.  Only operands of rebuilt tensors are touched.
  * walk.c counts the same call by call; the tests hold one against the other, on all choices they meet.

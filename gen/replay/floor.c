@@ -32,7 +32,7 @@
  *
  * Not handled, and the bound is only lower for it: rebuilt tensors, gradients, messages, chains of tensors that nobody reads.
  */
-#include "floor.h"
+#include "walk.h"
 #include "budgets.h"
 
 enum { DEAR = 1000000000 };       /* ns a MiB: above all that is measured */

@@ -190,9 +190,15 @@ static void find_sends(const Live *x, ReplayMoment *m, const Action *const *was,
             count_sends(x, m, past(was, k, n, now, chunk), n - k, slack[was[k]->kind != K_F]);
 }
 
-/* From the first backward of the chunk to its last, or to the update where gradients stand together until then. */
-static void find_sums(Live *x, int chunk)
+/* Reads the moments of a chunk off its device's list: each computation's neighbours, and the micro-batches at rest. */
+static void find_moments(Live *x, int chunk, bool two)
 {
+    int device = stage_of(x->p, chunk), overlap = order_overlap(x->p);
+    const Actions *step = &x->p->dev.at[device].order;
+    Actions run = overlap ? order_run(x->p, step, overlap + 2) : *step;
+    const Action **was = alloc(sizeof *was * (size_t)run.n);
+    int rest = 0, hold = 0, n = 0, sums = 0;
+    /* From the first backward of the chunk to its last, or to the update where gradients stand together until then. */
     const Actions *list = &x->p->dev.at[stage_of(x->p, chunk)].order;
     int left = 0;
     bool begun = false;
@@ -207,17 +213,6 @@ static void find_sums(Live *x, int chunk)
         x->alone[chunk] &= !other;
         x->apart[chunk] &= !other || !begun || (left == 0 && plan_buckets(x->p) > 1);
     }
-}
-
-/* Reads the moments of a chunk off its device's list: each computation's neighbours, and the micro-batches at rest. */
-static void find_moments(Live *x, int chunk, bool two)
-{
-    int device = stage_of(x->p, chunk), overlap = order_overlap(x->p);
-    const Actions *step = &x->p->dev.at[device].order;
-    Actions run = overlap ? order_run(x->p, step, overlap + 2) : *step;
-    const Action **was = alloc(sizeof *was * (size_t)run.n);
-    int rest = 0, hold = 0, n = 0, sums = 0;
-    find_sums(x, chunk);
     x->delay[chunk] = order_copies(x->p, chunk) - 1;
     x->steps[chunk] = order_steps(x->p, device);
     x->accumulators[chunk] = order_accumulators(x->p, chunk) * (order_holds(x->p, device) ? 2 : 1);

@@ -5,7 +5,7 @@
 #ifndef INDEX_H
 #define INDEX_H
 #include "walk.h"
-#include "list/rebuild.h"
+#include "list/list.h"
 
 /* A computation: F; B or I; W.  As the maker of a message that is under way, also by what the list has done since with its
  * micro-batch.  Of F: OWN it is in B or I now, GONE it has been, PAST it has been in W too.  Of B or I: NEAR it is in W now,

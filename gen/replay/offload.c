@@ -22,7 +22,7 @@
  * Not handled: other chunks of the same device, which compute in no time here and use no link.
  */
 #include "index.h"
-#include "list/wire.h"
+#include "list/list.h"
 
 typedef struct { int out, sent, in, due; } CopyTime; /* pieces of the list, in front of which something happens */
 typedef struct { int due, copy; } Back;

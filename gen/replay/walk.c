@@ -116,23 +116,6 @@ static void split(Live *x)
         x->line[x->inputs + i] = x->weights[i];
 }
 
-static void write_backward(Live *x)
-{
-    const Rebuild *r = &x->back;
-    int first = x->begin[x->last], end = x->end[x->first];
-    x->lines = x->early = 0;
-    while (x->early < r->lines && r->call[x->early] == 0)
-        x->early++;
-    for (int o = first, k = 0; o < end; o++) {
-        for (; k < r->lines && r->call[k] <= o - first; k++)
-            x->line[x->lines++] = ~r->line[k];
-        x->line[x->lines++] = o;
-    }
-    x->inputs = x->lines;
-    if (x->split[x->chunk])
-        split(x);
-}
-
 /* ---- the most bytes alive ---------------------------------------------------------------------------------------- */
 
 static void touch(Live *x, int i)
@@ -466,7 +449,19 @@ static Load walk(Live *x)
 {
     Bytes visiting = take_states(x);
     take_times(x);
-    write_backward(x);
+    const Rebuild *r = &x->back;
+    int first = x->begin[x->last], end = x->end[x->first];
+    x->lines = x->early = 0;
+    while (x->early < r->lines && r->call[x->early] == 0)
+        x->early++;
+    for (int o = first, k = 0; o < end; o++) {
+        for (; k < r->lines && r->call[k] <= o - first; k++)
+            x->line[x->lines++] = ~r->line[k];
+        x->line[x->lines++] = o;
+    }
+    x->inputs = x->lines;
+    if (x->split[x->chunk])
+        split(x);
     Border b = borders(x);
     Bytes most = x->naway ? x->load.sums + x->load.rooms + most_away(x, &b) : most_resting(x, &b);
     x->load.need = x->load.states + (most > visiting ? most : visiting);

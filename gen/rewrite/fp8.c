@@ -12,7 +12,7 @@
  *
  * needs   sizes    fills   rows, states and calls of LinearFp8    fails   never
  */
-#include "match.h"
+#include "rewrite.h"
 #include "rt/fp8.h"
 
 static bool fits(const Graph *g, const Op *o)

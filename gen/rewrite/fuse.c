@@ -28,7 +28,7 @@
  * could only be recomputed from both operands of the addition, which nobody keeps otherwise.  A product and the addition or
  * activation after it: libraries that do both round once where two calls round twice, so that the bits would differ.
  */
-#include "match.h"
+#include "rewrite.h"
 #include <string.h>
 
 typedef struct {

@@ -16,7 +16,7 @@
  * needs   a built graph.  fills  row, in, out, with.  keeps  every parameter and its order.  fails  with err() where kernels
  * are not those of GPUs.  Not handled: f32, and rows that are no multiple of 16 bytes, since the library takes neither.
  */
-#include "match.h"
+#include "rewrite.h"
 
 static bool between(const Graph *g, const PlanSpec *p, const int *reads, const int *reader, const Op *gelu)
 {

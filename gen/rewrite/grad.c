@@ -36,7 +36,7 @@
  * Not handled: second derivatives; two results of one operator that both have gradients where one of them may be
  * missing.
  */
-#include "grad.h"
+#include "rewrite.h"
 
 enum { MAX_TERMS = 16 };                /* of one operator; MAXINPUT operands are fewer */
 

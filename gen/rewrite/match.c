@@ -5,7 +5,7 @@
  * A rewrite marks in `into` which operator does the work of another one, and match_drop renumbers operators, tensors and states
  * once.  Linear.  Not handled: operators that are put in.
  */
-#include "match.h"
+#include "rewrite.h"
 
 bool match_is(const Op *o, const char *name)
 {

@@ -26,8 +26,7 @@
  * which stay whole.  What a divided LinearCrossEntropy adds is closed for all devices, and cut then.
  */
 #include "divide.h"
-#include "grad.h"
-#include "match.h"
+#include "rewrite.h"
 
 typedef struct {
     Graph *g;

@@ -7,7 +7,7 @@
  *
  * model.graph of the folder keeps all of it (graph_apart), so that it is what the model file says.  Linear.
  */
-#include "match.h"
+#include "rewrite.h"
 
 /* Parameters that an operator has left, with their copies, and the step values. */
 static void keep_states(Graph *g)

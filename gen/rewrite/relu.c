@@ -19,7 +19,7 @@
  *
  * Not handled: activations other than Relu, norms other than BatchNorm.
  */
-#include "match.h"
+#include "rewrite.h"
 
 typedef struct { int norm, add, skip; } ReluRun; /* operators, -1: there is none; and a tensor */
 

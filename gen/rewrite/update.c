@@ -31,7 +31,7 @@
  *
  * needs   S_GRAD states.  fills  S_MOMENT1, S_MOMENT2, S_CENTRE, S_DRIFT, S_NORM, S_CLIP, S_BLOCKS, operators of PH_U.
  */
-#include "grad.h"
+#include "rewrite.h"
 
 typedef struct {                /* one parameter */
     int p, c, m, v, centre, drift;       /* states; -1: there is none */

@@ -33,7 +33,7 @@
  */
 #include "capuchin.h"
 #include "budgets.h"
-#include "list/rebuild.h"
+#include "list/list.h"
 
 typedef struct { int tensor; int fate; } Pick;
 typedef struct { int tensor; Bytes bytes; Ns free, copy; } CapuchinItem;

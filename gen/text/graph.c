@@ -15,7 +15,7 @@
  *
  * needs   any graph, bound or not.  fails  reading: with err() at what is wrong; what is read has passed graph_fault().
  */
-#include "text_graph.h"
+#include "text.h"
 
 /* ---- tables ------------------------------------------------------------------------------------------------------ */
 

@@ -22,7 +22,7 @@
  * whether the plan is right is for the checkers to say.  Cost and Model are not part of it: whoever reads a plan sets
  * them.
  */
-#include "text_graph.h"
+#include "text.h"
 #include <ctype.h>
 
 typedef struct { DevicePlan d; Bytes target; } Machine;         /* with what Plan says about it */

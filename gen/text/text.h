@@ -76,4 +76,8 @@ double  text_float(Loc at, const char *text);
 /* The names of the records of one table, so that others can refer to them; stops at one that is there twice. */
 void text_once(Scanner *s, RefKind kind, const Table *t);
 void text_known(const Scanner *s, const Table *const *tables);          /* stops at a record of another word */
+
+/* ---- the names of a graph's things, which a plan refers to --------------------------------------------------------- */
+/* Fills ref[R_TENSOR], ref[R_STATE], ref[R_OP]: names of tensors and states; F:h.0.ln_1, I:h.0.ln_1, I:h.0.ln_1#2. */
+void text_graph_refs(const Graph *g, Refs ref[R_KINDS]);
 #endif

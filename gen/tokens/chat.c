@@ -89,24 +89,6 @@ static Rendered render(const Template *template, const Where *w, const Value *me
     return r;
 }
 
-static void check_messages(const Where *w, const Value *messages)
-{
-    if (messages && messages->kind == LISTED && messages->at.n == 0)
-        refuse(w, "'messages' of this line is empty: leave the line out");
-    if (!messages || messages->kind != LISTED)
-        refuse(w, "this line has no 'messages'; a conversation is {\"messages\": [{\"role\": ..., \"content\": ...}, ...]}");
-    for (int i = 0; i < messages->at.n; i++) {
-        static const char *const keys[] = {"role", "content"};
-        for (int k = 0; k < 2; k++) {
-            const Value *v = value_member(&messages->at.at[i], keys[k]);
-            if (!v || v->kind != STRING)
-                refuse(w, "message %d: '%s' is to be a text", i + 1, keys[k]);
-        }
-        if (value_member(&messages->at.at[i], "tool_calls"))
-            refuse(w, "message %d has 'tool_calls', which dpgen does not do: write it as text", i + 1);
-    }
-}
-
 static bool begins(const char *whole, const char *part)
 {
     return !strncmp(whole, part, strlen(part));
@@ -146,7 +128,20 @@ static Dialogue read_dialogue(const Packer *p, const Where *w, const char *text,
     Dialogue d = {0};
     Value line = value_json(strf("%s:%d", w->path, w->line), text, n);
     const Value *messages = value_member(&line, "messages"), *tools = value_member(&line, "tools");
-    check_messages(w, messages);
+    if (messages && messages->kind == LISTED && messages->at.n == 0)
+        refuse(w, "'messages' of this line is empty: leave the line out");
+    if (!messages || messages->kind != LISTED)
+        refuse(w, "this line has no 'messages'; a conversation is {\"messages\": [{\"role\": ..., \"content\": ...}, ...]}");
+    for (int i = 0; i < messages->at.n; i++) {
+        static const char *const keys[] = {"role", "content"};
+        for (int k = 0; k < 2; k++) {
+            const Value *v = value_member(&messages->at.at[i], keys[k]);
+            if (!v || v->kind != STRING)
+                refuse(w, "message %d: '%s' is to be a text", i + 1, keys[k]);
+        }
+        if (value_member(&messages->at.at[i], "tool_calls"))
+            refuse(w, "message %d has 'tool_calls', which dpgen does not do: write it as text", i + 1);
+    }
     if (tools && tools->kind != NONE)
         refuse(w, "'tools' is not done: conversations are of texts");
     Rendered all = render(p->template, w, messages, messages->at.n, false);

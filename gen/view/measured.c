@@ -148,19 +148,6 @@ static Ns length_of(const Trace *t, int back)
     return most - begin_of(t, back);
 }
 
-/* The trace has the prediction of each stage where that stage began its last step; predicted, all begin at once. */
-static Ns predicted_length(const Trace *t)
-{
-    Ns most = 0;
-    for (int s = 0; s < t->stage.n; s++) {
-        const Events *plan = &t->stage.at[s].plan;
-        const MeasuredEvent *last = plan->n ? &plan->at[plan->n - 1] : NULL;
-        Ns length = last ? last->from + last->length - plan->at[0].from : 0;
-        most = length > most ? length : most;
-    }
-    return most;
-}
-
 typedef struct { Ns length; int back; } Timed;
 
 static int by_length(const void *a, const void *b)
@@ -178,18 +165,6 @@ static Timed *timed_steps(const Trace *t, int *n)
         list[i] = (Timed){length_of(t, i), i};
     qsort(list, (size_t)*n, sizeof *list, by_length);
     return list;
-}
-
-static void find_all_steps(Trace *t)
-{
-    t->steps = INT32_MAX;
-    for (int s = 0; s < t->stage.n; s++) {
-        find_steps(&t->stage.at[s]);
-        t->steps = t->stage.at[s].step.n < t->steps ? t->stage.at[s].step.n : t->steps;
-    }
-    if (t->stage.n == 0 || t->steps == 0)
-        fail(EXIT_MODEL, "%s has no whole step of every stage; out/train --trace FILE writes a trace, and where steps of a "
-             "schedule overlap none stands alone", t->path);
 }
 
 /* ---- the page ------------------------------------------------------------------------------------------------------------ */
@@ -302,20 +277,6 @@ static void print_sums(FILE *f, const char *what, const char *name, const Measur
     fprintf(f, "<td>%.3f</td></tr>\n", (double)(length - sum_of(e, n, "fbwru")) / 1e6);
 }
 
-static void print_table(FILE *f, const Trace *t, Ns predicted, Ns measured)
-{
-    page_table(f, "stages, measured");
-    fprintf(f, "<tr><th>stage</th><th></th><th>forward</th><th>backward</th><th>recomputation</th>"
-            "<th>update</th><th>busy</th><th>waiting and the rest, ms</th></tr>\n");
-    for (int s = 0; s < t->stage.n; s++) {
-        const MeasuredTrack *l = &t->stage.at[s];
-        const Whole *w = step_of(t, s, t->shown);
-        print_sums(f, "predicted", strf("%d", s), l->plan.at, l->plan.n, predicted);
-        print_sums(f, "measured", "", &l->run.at[w->first], w->n, measured);
-    }
-    fprintf(f, "</table></div>\n");
-}
-
 static const char *classes_of(const Trace *t)
 {
     const char *text = ARROW;
@@ -336,14 +297,31 @@ static const char *classes_of(const Trace *t)
 
 static void print_measured(FILE *f, const Trace *t, const Timed *step, int n)
 {
-    Ns predicted = predicted_length(t), measured = length_of(t, t->shown);
+    /* The trace has the prediction of each stage where that stage began its last step; predicted, all begin at once. */
+    Ns most = 0;
+    for (int s = 0; s < t->stage.n; s++) {
+        const Events *plan = &t->stage.at[s].plan;
+        const MeasuredEvent *last = plan->n ? &plan->at[plan->n - 1] : NULL;
+        Ns length = last ? last->from + last->length - plan->at[0].from : 0;
+        most = length > most ? length : most;
+    }
+    Ns predicted = most, measured = length_of(t, t->shown);
     Ns length = predicted > measured ? predicted : measured;
     fprintf(f, "<section>\n<h2>Measured beside predicted</h2>\n<p>The step took %.3f ms, the median of %s (%.3f to %.3f ms); "
             "%.3f ms were predicted: %+.1f %%. It is drawn below each prediction.</p>\n",
             (double)measured / 1e6, count_text(n, "measured step"), (double)step[0].length / 1e6,
             (double)step[n - 1].length / 1e6, (double)predicted / 1e6,
             predicted ? 100 * (double)(measured - predicted) / (double)predicted : 0);
-    print_table(f, t, predicted, measured);
+    page_table(f, "stages, measured");
+    fprintf(f, "<tr><th>stage</th><th></th><th>forward</th><th>backward</th><th>recomputation</th>"
+            "<th>update</th><th>busy</th><th>waiting and the rest, ms</th></tr>\n");
+    for (int s = 0; s < t->stage.n; s++) {
+        const MeasuredTrack *l = &t->stage.at[s];
+        const Whole *w = step_of(t, s, t->shown);
+        print_sums(f, "predicted", strf("%d", s), l->plan.at, l->plan.n, predicted);
+        print_sums(f, "measured", "", &l->run.at[w->first], w->n, measured);
+    }
+    fprintf(f, "</table></div>\n");
     /* Where the run took far longer than the plan, the rows of the plan have a scale of their own, and can still be read. */
     Ns planned = predicted > 0 && measured / FAR > predicted ? predicted : length;
     int tall = PAIR * t->stage.n;
@@ -386,7 +364,14 @@ const char *report_measured(const char *dir, const char *trace, const char *out)
         fail(EXIT_STALE, "%s is of another plan than %s: trace a run of this folder, out/train --trace FILE", t.path, path);
     if (!mark)
         fail(EXIT_MODEL, "%s has no place for a measured step: dpgen MODEL.yaml -o DIR writes a new one", path);
-    find_all_steps(&t);
+    t.steps = INT32_MAX;
+    for (int s = 0; s < t.stage.n; s++) {
+        find_steps(&t.stage.at[s]);
+        t.steps = t.stage.at[s].step.n < t.steps ? t.stage.at[s].step.n : t.steps;
+    }
+    if (t.stage.n == 0 || t.steps == 0)
+        fail(EXIT_MODEL, "%s has no whole step of every stage; out/train --trace FILE writes a trace, and where steps of a "
+             "schedule overlap none stands alone", t.path);
     Timed *list = timed_steps(&t, &steps);
     t.shown = list[(steps - 1) / 2].back;
     FILE *f = file_begin(to);

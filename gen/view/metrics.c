@@ -62,13 +62,6 @@ static int write_line(FILE *f, const MetricsEntry *l)
     return n;
 }
 
-static bool blank(const char *from, const char *end)
-{
-    while (from < end && memchr(" \t\r\n", *from, 4))
-        from++;
-    return from == end;
-}
-
 typedef struct { const char *text; size_t n; int file, number, broken; } Log;
 
 static void leave_out(Log *x, int column, const char *why)
@@ -91,7 +84,10 @@ static int write_lines(FILE *f, Log *x)
             leave_out(x, 1, "the end of the line is missing");
         if (!end)
             break;
-        if (blank(at, end))
+        const char *from = at;
+        while (from < end && memchr(" \t\r\n", *from, 4))
+            from++;
+        if (from == end)
             continue;
         Json j = json_open(at, (size_t)(end - at));
         bool good = read_line(&j, &l) && json_end(&j);

@@ -1,6 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * value.h: the values that mem.c finds in memory, and expects there.  A value is a hash of its identity:
+ * check.h: what the checkers of a plan share.
+ */
+#ifndef CHECK_H
+#define CHECK_H
+#include "plan.h"
+
+/* ---- form.c: are the fields of actions, routines and calls ones that may be used as indexes? ----------------------- */
+void check_moves(const Plan *p);            /* of comm: messages, counts */
+bool waits_for(const Action *wait, const Action *begun);
+void check_routines(const Plan *p);         /* of lower: routines, calls, ticks, handles */
+
+/* ---- value.c ------------------------------------------------------------------------------------------------------- */
+/* The values that mem.c finds in memory, and expects there.  A value is a hash of its identity:
  *
  *   tensor       (tensor, micro-batch, step)
  *   parameter    (state, updates so far); a moment, a clip factor likewise.  Forward, backward and recomputation read the
@@ -11,12 +23,7 @@
  *                from another row: its sum at this point of the tree over rows, of the part that the two halve
  *   norms        (state, how many partials are in)
  *
- * Evaluations have steps of their own.
- */
-#ifndef VALUE_H
-#define VALUE_H
-#include "plan.h"
-
+ * Evaluations have steps of their own. */
 typedef uint64_t CheckValue;
 typedef struct { int from, to; } ValueChain; /* micro-batches that an accumulator holds */
 
@@ -49,4 +56,17 @@ bool value_joined(const Plan *p, int param);
 const int *value_uses(const Graph *g);      /* by gradient: that of the next use of its parameter; -1: this is the last */
 /* The sum over the uses of a tied parameter from this one on: use u is added to use u-1, the last first. */
 CheckValue value_tied(const int *uses, int state, ValueChain c, int step);
+
+/* ---- ranges.c ------------------------------------------------------------------------------------------------------ */
+/* A map from addresses to the values that mem.c expects there.
+ *
+ * It is a row of pieces without gaps.  A claim cuts pieces at its ends, and no cut is ever mended: a line that is replayed
+ * again claims the same ranges, so the pieces are soon all there, and nothing moves any more.  Cost: the pieces of a range; one
+ * that was asked for before is found at once, any other in the logarithm of the pieces. */
+typedef struct { Bytes from; CheckValue value; } Stretch; /* up to the next one */
+typedef struct { VEC(Stretch) piece; int *hint; } Ranges;       /* hint: where an address was, by a hash of it */
+
+void ranges_open(Ranges *r);        /* all addresses hold 0 */
+void ranges_claim(Ranges *r, Bytes from, Bytes to, CheckValue value);   /* [from, to) holds it from now on */
+Bytes ranges_differ(Ranges *r, Bytes from, Bytes to, CheckValue value); /* the first byte that does not; -1: none */
 #endif
