@@ -7,12 +7,13 @@
  * from the axes of the table, and the sums from the blocks of the model.
  *
  * Method.  A tensor is whole, or divided: so many stretches of memory, each in contiguous parts, one a device.  A region is a
- * set of operators between whole tensors.  It grows from a Linear that is divided by columns, an Embedding by words, a
+ * set of operators between whole tensors.  It grows from a Linear or Conv that is divided by columns, an Embedding by words, a
  * LinearCrossEntropy by words.  A divided tensor wants its maker and all its readers divided so that the parts are the same
- * memory, and a divided parameter all its readers.  One that has no such axis ends the attempt.  A Linear whose sum goes over
- * the axis ends the region, and so does a loss.  So columns, then heads or elements, then rows come out by themselves, and a
- * table with the head that is tied to it.  GSPMD (Y. Xu et al., 2021) spreads annotations of a user in this way; here the seeds
- * are tried, and no message is made inside a region.
+ * memory, and a divided parameter all its readers.  One that has no such axis ends the attempt.  A Linear or Conv whose sum
+ * goes over the axis ends the region, and so does a loss.  So columns, then heads, elements or channels, then rows come out by
+ * themselves, and a table with the head that is tied to it.  Of two regions that would meet, as in a row of convolutions, the
+ * one with more work for each byte of its sums is taken.  GSPMD (Y. Xu et al., 2021) spreads annotations of a user in this
+ * way; here the seeds are tried, and no message is made inside a region.
  *
  * The graph is then that of one device: sizes of the part, and rows whose calls add over the devices.  A sum is closed for each
  * reader of a tensor, not once for all as in Megatron-LM: one device rounds the gradient of each reader before it adds them.
@@ -27,6 +28,7 @@
 #include "divide.h"
 #include "build/build.h"
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* uneven, rows, most: of its tensors (Cut). */
@@ -77,6 +79,8 @@ static int part_row(const Op *o, const RowAxes *a, int axis)
 
 static bool is_linear(const Op *o) { return !strcmp(row(o->row)->shape, "linear") || !strcmp(row(o->row)->shape, "grouped"); }
 
+static bool is_conv(const Op *o) { return !strcmp(row(o->row)->shape, "conv"); }
+
 /* Does it have rows of all positions, with plan.positions: everywhere?  Then a region ends there. */
 static bool is_border(const Divide *d, const Op *o)
 {
@@ -125,12 +129,14 @@ static void take_state(Region *r, int s, int64_t outer)
                 join(r, i, row(r->g->op.at[i].row)->in.n + k, outer);
 }
 
-/* Only some rows add over the devices: of others every tensor and parameter has the axis, but for masks. */
+/* Only some rows add over the devices: of others every tensor and parameter has the axis, but for masks and statistics, whose
+ * accumulators are no sums over it. */
 static bool sums_elsewhere(const Op *o, const Row *r, const RowAxes *a, int axis)
 {
     for (int k = 0; k < a->lists; k++) {
-        const Operand *x = k < r->in.n ? &r->in.at[k] : NULL;
-        if (divide_thing(o, r, k) >= 0 && !divide_front(o, a, k, axis) && !(x && (x->type == 'i' || x->fixed)))
+        const int par = k - r->in.n;
+        const bool adds = par < 0 ? r->in.at[k].type != 'i' && !r->in.at[k].fixed : par >= r->par.n || !r->par.at[par].tracked;
+        if (divide_thing(o, r, k) >= 0 && !divide_front(o, a, k, axis) && adds)
             return true;
     }
     return false;
@@ -204,11 +210,16 @@ static void join(Region *r, int i, int list, int64_t outer)
         int64_t front = divide_front(o, &a, list, axis), size = axis_size(&a, axis, number_of, o);
         int64_t parts = parts_of(r->d, o, &a, axis);
         bool no = adds ? part_row(o, &a, axis) < 0 || outer != front : a.axis[axis].whole;
+        no |= front && outer == front * size && outer < dims_size(&a, &a.list[list], number_of, o);  /* it is in front */
         if (no || !front || outer % front || size % (outer / front) || !goes_with(r, o, &a, axis))
             continue;
         bool fits = r->rows && !axis_leads(&a, axis) ? size % r->rows == 0
                   : r->uneven ? size == r->uneven && outer == front && knows_whole(part_row(o, &a, axis))
                   : size / (outer / front) % parts == 0;
+        if (fits && a.axis[axis].several && size / (outer / front) <= parts)
+            r->wrong = strf("%s adds one column otherwise than several", o->name);
+        if (r->wrong)
+            return;
         if (!fits) {
             r->wrong = strf("%s of %s is %lld, no multiple of %lld", a.axis[axis].name, o->name,
                             (long long)(size / (outer / front)), (long long)parts);
@@ -262,37 +273,44 @@ static int64_t rows_by(const Op *o, const RowAxes *a, int axis)
     return 0;
 }
 
-static void grow(const Graph *g, Divide *d, int seed, const RowAxes *a, int axis, int64_t uneven)
+/* What is a sum: results without the axis, and gradients of operands without it. */
+static void count_sums(const Graph *g, const Op *o, int axis, Bytes *forward, Bytes *backward)
+{
+    const Row *r = row(o->row);
+    RowAxes a;
+    row_axes(r, &a);
+    for (int k = 0; k < a.lists; k++) {
+        int thing = divide_thing(o, r, k);
+        bool in = k < r->in.n, out = k >= r->in.n + r->par.n;
+        if (thing < 0 || (!in && !out) || divide_front(o, &a, k, axis) || axis_leads(&a, axis))
+            continue;
+        const Tensor *t = &g->tensor.at[thing];
+        *forward += out ? t->bytes : 0;
+        *backward += in && t->kind == T_ACT && t->type != I32 ? t->bytes : 0;
+    }
+}
+
+/* The work of the region that begins there, for each byte of its sums; -1: there is none. */
+static int64_t grow(const Graph *g, Divide *d, int seed, int axis, bool keep)
 {
     const Op *o = &g->op.at[seed];
-    Region r = {.g = g, .d = d, .uneven = uneven, .rows = rows_by(o, a, axis)};
+    RowAxes a;
+    row_axes(row(o->row), &a);
+    const int64_t size = axis_size(&a, axis, number_of, o);
+    Region r = {.g = g, .d = d, .uneven = size % parts_of(d, o, &a, axis) ? size : 0, .rows = rows_by(o, &a, axis)};
+    int64_t work = 0, bytes = 1;
     r.most = r.rows ? attr_int(o, "most") : 0;
     take_op(&r, seed, axis, 1);
     if (!r.wrong && !r.closed && !is_attention(o))
         r.wrong = "no operator behind it adds the parts";
-    if (r.wrong)
+    for (int i = 0; i < r.ops.n; i++) {
+        work += g->op.at[r.ops.at[i]].flop;
+        count_sums(g, &g->op.at[r.ops.at[i]], d->axis[r.ops.at[i]], &bytes, &bytes);
+    }
+    if (r.wrong || !keep)
         undo(&r);
     d->why[seed] = r.wrong;
-}
-
-/* What is a sum: results without the axis, and gradients of operands without it. */
-static void count_sums(const Graph *g, Divide *d)
-{
-    for (int i = 0; i < g->nf; i++) {
-        const Op *o = &g->op.at[i];
-        const Row *r = row(o->row);
-        RowAxes a;
-        row_axes(r, &a);
-        for (int k = 0; k < a.lists && d->axis[i] >= 0; k++) {
-            int thing = divide_thing(o, r, k);
-            bool in = k < r->in.n, out = k >= r->in.n + r->par.n;
-            if (thing < 0 || (!in && !out) || divide_front(o, &a, k, d->axis[i]) || axis_leads(&a, d->axis[i]))
-                continue;
-            const Tensor *t = &g->tensor.at[thing];
-            d->forward += out ? t->bytes : 0;
-            d->backward += in && t->kind == T_ACT && t->type != I32 ? t->bytes : 0;
-        }
-    }
+    return r.wrong ? -1 : work / bytes;
 }
 
 /* A region begins where all operands are whole. */
@@ -330,6 +348,14 @@ static const char *no_seed(const Divide *d, const Op *o, const RowAxes *a, int a
          : strf("its %lld columns are no multiple of %lld blocks", n, (long long)parts);
 }
 
+typedef struct { int op, axis; int64_t work; } Seed;
+
+static int by_work(const void *a, const void *b)
+{
+    const Seed *x = a, *y = b;
+    return x->work != y->work ? (x->work < y->work) - (x->work > y->work) : x->op - y->op;
+}
+
 void divide_find(const Graph *g, int devices, const PlanSpec *p, Divide *to)
 {
     *to = (Divide){.devices = devices, .experts = p->experts == EXPERTS_DEVICES,
@@ -337,22 +363,30 @@ void divide_find(const Graph *g, int devices, const PlanSpec *p, Divide *to)
                    .axis = alloc((size_t)g->nf * sizeof *to->axis), .of = alloc((size_t)g->tensor.n * sizeof *to->of),
                    .of_state = alloc((size_t)g->state.n * sizeof *to->of_state),
                    .why = alloc((size_t)g->nf * sizeof *to->why)};
+    VEC(Seed) seed = {0};
     for (int i = 0; i < g->nf; i++)
         to->axis[i] = -1;
     for (int i = 0; i < g->nf; i++) {
         const Op *o = &g->op.at[i];
         RowAxes a;
         row_axes(row(o->row), &a);
-        for (int axis = 0; axis < a.axes && to->axis[i] < 0; axis++) {
+        for (int axis = 0; axis < a.axes; axis++) {
             const bool heads = to->everywhere && is_attention(o) && !a.axis[axis].whole;
             if (!heads && (part_row(o, &a, axis) < 0 || !begins(o, &a, axis) || (axis_leads(&a, axis) && !to->experts)))
                 continue;
-            const int64_t size = axis_size(&a, axis, number_of, o);
-            if (!(to->why[i] = no_seed(to, o, &a, axis)))
-                grow(g, to, i, &a, axis, size % parts_of(to, o, &a, axis) ? size : 0);
+            const int64_t work = (to->why[i] = no_seed(to, o, &a, axis)) ? -1 : grow(g, to, i, axis, false);
+            if (work >= 0)
+                *PUSH(&seed) = (Seed){i, axis, work};
         }
     }
-    count_sums(g, to);
+    if (seed.n)
+        qsort(seed.at, (size_t)seed.n, sizeof *seed.at, by_work);
+    for (int i = 0; i < seed.n; i++)
+        if (to->axis[seed.at[i].op] < 0)
+            grow(g, to, seed.at[i].op, seed.at[i].axis, true);
+    for (int i = 0; i < g->nf; i++)
+        if (to->axis[i] >= 0)
+            count_sums(g, &g->op.at[i], to->axis[i], &to->forward, &to->backward);
 }
 
 /* ---- the graph of one device --------------------------------------------------------------------------------------- */
@@ -449,10 +483,10 @@ static void shrink_op(Graph *g, const Divide *d, Op *o, int axis)
         attr_set(o, "pieces", pieces);
     if (!strcmp(row(part)->shape, "linear_xent"))
         linear_xent_room(g, o, g->blocks / d->devices);
-    if (!is_linear(o))
+    if (!is_linear(o) && !is_conv(o))
         return;
     bool columns = !is_axis(&a, axis, "in");
-    int64_t sums = attr_int(o, "rows") * attr_int(o, columns ? "in" : "out") * type_bytes(F32);
+    int64_t sums = shape_elements(&g->tensor.at[columns ? o->in.at[0] : o->out.at[0]].shape) * type_bytes(F32);
     if (columns && !attr_int(o, "pieces"))      /* a word of Linear */
         attr_set(o, "pieces", 1);
     attr_set(o, columns ? "tmp.I" : "tmp.F", g->compute == F32 ? 0 : sums);     /* f32: the result is the room */
@@ -572,12 +606,15 @@ static const char *axis_text(const Graph *g, const Divide *d, int op)
                     a.axis[d->axis[op]].name, d->devices, c.rows, c.most);
     if (o->in.n && o->in.at[0] >= 0 && d->of[o->in.at[0]].rows)
         return strf("rows of the experts that each of %d devices has", d->devices);
-    bool columns = is_linear(o) && !is_axis(&a, d->axis[op], "in");
-    const char *name = columns ? "columns of the result" : is_linear(o) ? "columns of the weight" : a.axis[d->axis[op]].name;
-    return strf("%" PRId64 " %s%s among %d devices%s", size, !strcmp(name, "n") || !strcmp(name, "per") ? "elements" : name,
+    const bool sums = (is_linear(o) || is_conv(o)) && part_row(o, &a, d->axis[op]) >= 0;
+    const bool columns = sums && !is_axis(&a, d->axis[op], "in");
+    const char *const names[] = {"columns of the weight", "columns of the result", "channels of x", "channels of the result"};
+    const char *name = sums ? names[2 * is_conv(o) + columns] : a.axis[d->axis[op]].name;
+    name = !strcmp(name, "n") || !strcmp(name, "per") ? "elements" : !strcmp(name, "inner") ? "columns" : name;
+    return strf("%" PRId64 " %s%s among %d devices%s", size, name,
                 columns && is_axis(&a, d->axis[op], "part") ? strf(" in each of %d pieces", (int)attr_int(o, "pieces")) : "",
                 d->devices, columns ? sum_text(g, o->in.at[0], "the gradient of x")
-                : is_linear(o) ? sum_text(g, o->out.at[0], "the result") : "");
+                : sums ? sum_text(g, o->out.at[0], "the result") : "");
 }
 
 const char *divide_text(const Model *m, const char *name)
@@ -598,5 +635,5 @@ const char *divide_text(const Model *m, const char *name)
          : c.axis >= 0 ? strf("divided: %" PRId64 " rows among %d devices%s", c.rows, d.devices, c.rows % d.blocks == 0 ? ""
                               : strf(", %" PRId64 " at most on each", divide_room(&d, c.rows)))
          : strf("whole on each of %d devices: %s", d.devices, d.why[i] ? d.why[i] : c.why ? c.why
-                : "no Linear in front of it is divided");
+                : "no product in front of it is divided");
 }
