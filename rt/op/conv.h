@@ -7,8 +7,8 @@
  *
  * Method.  The product is implicit: each tap of the kernel is a product of pixels and that tap's weights, and the chains of
  * gemm.h rest in memory from tap to tap.  For a tap the pixels of one row of y lie at one distance from each other in x, so
- * that a tile reads them in place.  Taps outside the image are left out.  Those of a row of the kernel
- * lie behind each other in x: inside the image they are one longer chain, and in a gradient of weights adjacent columns.
+ * that a tile reads them in place.  Taps outside the image are left out.  Those of a row of the kernel lie behind each other in
+ * x: inside the image they are one longer chain, and in a gradient of weights adjacent columns.
  *
  * Order.  An element of y is one chain from zero: kernel rows, kernel columns, channels of the group, all ascending.  The bias
  * is added to the finished chain.  dx is the same with output channels.  An element of dweight is one chain over samples, rows
@@ -69,8 +69,8 @@ static inline void tiles(float *c, const Run *r, long from, long to, const float
     }
 }
 
-/* Some pixels of a line, and `joined` taps of a row of the kernel, from (i, j) on: what they read lies behind each other.  Chains
- * take it at once where all are inside. */
+/* Some pixels of a line, and `joined` taps of a row of the kernel, from (i, j) on: what they read lies behind each other.
+ * Chains take it at once where all are inside. */
 static inline void tap_row(float *c, const Conv *v, Reader read, const real *from, long line, long column, long some, long i,
                            long j, long joined, const float *panel, long p, long depth)
 {
@@ -150,8 +150,8 @@ static inline void widen_row(float *to, const real *from, long n)
             to[j] = get(from, j);
 }
 
-/* Columns of panel[depth]: `n` numbers of x that pixels of y read under row i of the kernel, at `offset` from what column 0 has.
- * Nothing is written where they are outside. */
+/* Columns of panel[depth]: `n` numbers of x that pixels of y read under row i of the kernel, at `offset` from what column 0
+ * has.  Nothing is written where they are outside. */
 static inline void gather_row(float *panel, const Conv *v, const real *x, long pixel, long depth, long i, long offset, long n)
 {
     long step = v->stride * v->in, end = v->width * v->in - n;
