@@ -69,6 +69,7 @@ static const Sample samples[] = {
     {"RMSNormOffset", "rows=20 width=24 eps=1e-5 offset=1."},
     {"BatchStat", "rows=12 width=20 momentum=0.1 each=0"}, {"BatchNormalize", "rows=12 width=20 eps=1e-5"},
     {"BatchNormRelu", "rows=12 width=20 eps=1e-5"}, {"BatchNormAddRelu", "rows=12 width=20 eps=1e-5"},
+    {"BatchNormSilu", "rows=12 width=20 eps=1e-5"}, {"BatchNormClip", "rows=12 width=20 eps=1e-5 low=-0.5 high=0.5"},
     {"GroupNorm", "batch=2 pixels=6 groups=8 width=3 eps=1e-5"},
     {"Softmax", "rows=20 width=24"},
     {"Relu", "n=60"}, {"Gelu", "n=60 tanh=1"}, {"Silu", "n=60"}, {"Tanh", "n=60"}, {"Sigmoid", "n=60"},
