@@ -21,7 +21,7 @@
  *
  * Cost: linear in the edges of the graph, and in computations times messages a computation.
  */
-#include "facts.h"
+#include "exact.h"
 #include "list/transport.h"
 #include "list/list.h"
 

@@ -19,7 +19,7 @@
  *
  * Cost: linear in gradients, states that several chunks use, and messages.
  */
-#include "facts.h"
+#include "exact.h"
 #include "list/transport.h"
 #include "list/list.h"
 
