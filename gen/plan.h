@@ -191,7 +191,7 @@ typedef struct {
 typedef struct {
     Choice choice;
     Effort effort;
-    int64_t more;               /* micro-batches of a replica that the step has beside those of its lists: shorter.h */
+    int64_t more;               /* micro-batches of a replica that the step has beside those of its lists: shorter.c */
     Purse *work;                /* calls replayed for prices, and runs met */
     Purse *trials;              /* placement steps of layouts that only have to fit; NULL: this one is no trial */
     Purse *layouts;             /* ... of those that are no trials, which stop early then */
@@ -224,7 +224,7 @@ typedef struct {
     int ticks;                  /* lower: calls in the straight line */
     Bytes limit;                /* passes, then mem: of the device */
     Bytes arena, bound;         /* mem: size, lower bound by live bytes */
-    Bytes state, unpooled, proven;      /* mem: of it parameters, gradients, moments; mem/unpooled.h */
+    Bytes state, unpooled, proven;      /* mem: of it parameters, gradients, moments; mem/unpooled.c */
     int peak;                   /* mem: tick of the bound */
     Bytes *live;                /* mem: bytes alive at each tick, [ticks] */
     int requests;               /* comm */

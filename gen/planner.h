@@ -6,7 +6,7 @@
  */
 #ifndef PLANNER_H
 #define PLANNER_H
-#include "fates/price.h"
+#include "fates/fates.h"
 #include "downset/widths.h"
 
 enum { CUT_NEVER, CUT_MAY, CUT_MUST };

@@ -3,7 +3,7 @@
  * near.h: the need that replay/walk.c gives for each stage of a plan, against the live bytes that mem found.
  */
 #include "world.h"
-#include "fates/price.h"
+#include "fates/fates.h"
 
 typedef struct { double most, more; char where[256]; } Worst;      /* too small by; with offload, too large by */
 

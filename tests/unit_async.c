@@ -13,7 +13,7 @@
  */
 #include "world.h"
 #include "sched/sched.h"
-#include "tune/star_depths.h"
+#include "tune/tune.h"
 
 static const Ns ones[] = {1, 1, 1, 1, 1, 1, 1, 1};
 

@@ -8,8 +8,8 @@
  *   boundary  a cut that only fits in the middle
  */
 #include "graphs.h"
-#include "exact/facts.h"
-#include "fates/price.h"
+#include "exact/exact.h"
+#include "fates/fates.h"
 
 enum { ENDS = 1000 };           /* ns: a step begins and ends */
 

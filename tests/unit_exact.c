@@ -14,9 +14,8 @@
  *   seeds     never slower than any other planner of the space
  */
 #include "graphs.h"
-#include "exact/facts.h"
+#include "exact/exact.h"
 #include "fates/fates.h"
-#include "fates/price.h"
 
 static bool slow;
 

@@ -14,7 +14,7 @@
  */
 #include "world.h"
 #include "base.h"
-#include "fates/price.h"
+#include "fates/fates.h"
 #include "sched/sched.h"
 
 typedef struct { int number; const char *what, *file, *test; } Known;

@@ -10,8 +10,7 @@
  *   two ways  two pipelines on the same devices: the bound is never above the best of all lists, nor above a step
  */
 #include "graphs.h"
-#include "tune/optimal.h"
-#include "tune/jobshop.h"
+#include "tune/tune.h"
 
 enum { MOST = 8, LONGEST = 4096 };
 

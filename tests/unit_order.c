@@ -11,8 +11,6 @@
  *   far       sends that skip stages: the search finds the number of stages that only they make the best
  */
 #include "passes.h"
-#include "search/arrange.h"
-#include "search/candidate.h"
 #include "search/search.h"
 #include "world.h"
 

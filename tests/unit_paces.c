@@ -6,7 +6,7 @@
  *   every     random graphs of two and three devices: the step of the choice, through all passes, against that of every choice
  */
 #include "graphs.h"
-#include "tune/paces.h"
+#include "tune/tune.h"
 
 enum { MOST = 8 };
 typedef struct { int lead[MOST], lag[MOST]; } Pace;

@@ -8,7 +8,7 @@
  *   gap       added time above the floor, printed
  */
 #include "world.h"
-#include "fates/price.h"
+#include "fates/fates.h"
 
 static Model *model_of(const char *path, int devices, Graph **g)
 {

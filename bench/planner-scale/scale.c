@@ -12,7 +12,7 @@
  */
 #define _POSIX_C_SOURCE 200809L
 #include "graphs.h"
-#include "exact/facts.h"
+#include "exact/exact.h"
 
 #include <time.h>
 

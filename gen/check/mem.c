@@ -4,7 +4,7 @@
  * of them.
  *
  * Method: each device's straight line is replayed, two steps with an evaluation behind each, over a map from address ranges to
- * values (value.h).
+ * values (check.h).
  *
  * A write claims its range; a read must find its whole range holding the value it expects.  So a read finds another value if
  * two owners share a byte, if a transfer is missing, late or of the wrong micro-batch, or if a weight is of the step before.  A
@@ -13,7 +13,7 @@
  * that the sender does hold it.  The host's memory is such a map too.  An offloaded value is in flight there until its wait.  A
  * fetch must find it whole, and it must still be there when the fetch ends.
  *
- * Cost: calls times operands times the pieces of one (ranges.h).
+ * Cost: calls times operands times the pieces of one (check.h).
  */
 #include "check.h"
 #include "list/list.h"

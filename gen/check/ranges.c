@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ranges.c: what ranges.h promises, on a sorted array.
+ * ranges.c: what check.h promises, on a sorted array.
  */
 #include "check.h"
 

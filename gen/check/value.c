@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * value.c: what value.h promises.  Cost: the uses of a parameter, and once for a graph its states.
+ * value.c: what check.h promises.  Cost: the uses of a parameter, and once for a graph its states.
  */
 #include "check.h"
 

@@ -12,7 +12,7 @@
  * has one name.  A test compiles all kernels as one file.  Not handled: two files that include one header under different
  * macros.
  */
-#include "amalgam.h"
+#include "emit.h"
 #include <ctype.h>
 
 static bool is_letter(char c)

@@ -7,7 +7,7 @@
  *
  *   needs   a plan of one stage, as main.c has checked; launch.c as text
  */
-#include "amalgam.h"
+#include "emit.h"
 #include <ctype.h>
 
 /* Of an arena, before those of the stages: the job, and for several stages what a device has, each of its messages, and each

@@ -4,7 +4,7 @@
  * was printed.
  */
 #include "stage.h"
-#include "mem/unpooled.h"
+#include "mem/mem.h"
 
 static Ns time_of(const Stager *w, ActionKind kind)
 {

@@ -2,7 +2,7 @@
  *
  * holding.c: buffers by kind.
  */
-#include "holding.h"
+#include "emit.h"
 
 const char *const holding_name[H_KINDS] = {"parameters", "gradients", "moments", "saved", "messages", "other"};
 

@@ -7,7 +7,6 @@
  * SVG lack, and it has no script.
  */
 #include "emit.h"
-#include "page.h"
 
 enum { MOST_ARROWS = 2000, COPY = 4, NAMES = 100, MARGIN = 16, HEAD = 62, BOX = 20, LEAST_WIDTH = 960 };
 

@@ -4,7 +4,6 @@
  *
  * templates/report.css and report.js are copied into the page as they are.
  */
-#include "page.h"
 #include "emit.h"
 
 void page_template(FILE *f, const char *name)

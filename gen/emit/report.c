@@ -11,8 +11,6 @@
  * one JSON object.  All text is escaped.
  */
 #include "emit.h"
-#include "page.h"
-#include "holding.h"
 
 static Bytes part_of(const Plan *p, int device, StateKind a, StateKind b)
 {

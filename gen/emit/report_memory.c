@@ -10,9 +10,7 @@
  * says so; bands have all of them.
  */
 #include "emit.h"
-#include "page.h"
 #include "mem/mem.h"
-#include "holding.h"
 
 enum { COLUMNS = 1200, TALL = 150, PACK = 190, WIDE = 10000, HIGH = 2000, MOST = 5000, LARGEST = 8,
        SEAM = 6 };

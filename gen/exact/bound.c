@@ -43,7 +43,7 @@
  * Tarnawski et al., Efficient Algorithms for Device Placement of DNN Graph Operators, 2020 (lower bounds).  Integers, rounded
  * down.
  */
-#include "facts.h"
+#include "exact.h"
 
 static Ns larger(Ns a, Ns b)
 {

@@ -13,7 +13,7 @@
  *
  * Cost: binomial(n, chunks) plans and n^2/2 2^tensors prices.  Not handled: more than BRUTE_OPERATORS operators are refused.
  */
-#include "facts.h"
+#include "exact.h"
 #include "fates/fates.h"
 #include "budgets.h"
 

@@ -30,7 +30,7 @@
  * Cost: see reach.c for targets and replay/fast.c for prices.  bench/planner-scale measures both.
  */
 #include "moves.h"
-#include "parts.h"
+#include "exact.h"
 
 /* ---- comparing plans --------------------------------------------------------------------------------------------- */
 

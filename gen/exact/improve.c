@@ -8,7 +8,7 @@
  *
  * Cost: a price and a preview for each cut that is tried, within budgets of their own.  Four cuts and more are not tried.
  */
-#include "parts.h"
+#include "exact.h"
 
 static bool is_legal(const ExactSearch *s, const int *last)
 {

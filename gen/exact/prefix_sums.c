@@ -10,7 +10,7 @@
  *
  * Cost: linear in the operands of the graph, times the classes of devices.  A link is found within a few operators.
  */
-#include "facts.h"
+#include "exact.h"
 
 static int fwd_of(const Graph *g, int tensor)
 {

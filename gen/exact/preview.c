@@ -8,7 +8,7 @@
  *
  * Method: the same event simulation, over the ordered lists alone.  A forward or backward is one computation; its chunk's
  * price gives its time.  All that one chunk sends another for one micro-batch is one message.  transport.h says when a message
- * is posted, begun and waited for; wire.h says when it has the wire.  Data inputs are loaded before activations are waited
+ * is posted, begun and waited for; list.h says when it has the wire.  Data inputs are loaded before activations are waited
  * for, and recomputation runs before the gradient is waited for.  preview_ends.c adds what comes before and after.  Where
  * nothing is copied to the host, the answer is that of sim.c to the nanosecond.
  *
@@ -21,7 +21,7 @@
  *
  * Cost: linear in the edges of the graph, and in computations times messages a computation.
  */
-#include "facts.h"
+#include "exact.h"
 #include "list/transport.h"
 #include "list/list.h"
 

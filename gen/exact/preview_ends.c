@@ -6,7 +6,7 @@
  * stage has parameters, so the best cuts with it are others than without it.  Gradients and weights of tied parameters cross
  * at the end of the step, where nothing hides them, and norms are waited for.
  *
- * Method: the rules of transport.h and wire.h over whole states.  Level by level of the tree over replicas, parts of gradients
+ * Method: the rules of transport.h and list.h over whole states.  Level by level of the tree over replicas, parts of gradients
  * go both ways, a few under way at once, and are added.  Then they go down the tree.  The other replica is assumed to be as
  * far.  Then come the parts of the update and the new weights.  A message begins when both sides are at its part.  All
  * receives of a part are waited for before its calls.  Sends are waited for order_slack() parts behind the next one, and at
@@ -19,7 +19,7 @@
  *
  * Cost: linear in gradients, states that several chunks use, and messages.
  */
-#include "facts.h"
+#include "exact.h"
 #include "list/transport.h"
 #include "list/list.h"
 

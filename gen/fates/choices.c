@@ -9,7 +9,7 @@
  *
  * Cost: linear in the operands of the graph.
  */
-#include "choices.h"
+#include "fates.h"
 
 /* The fates under this value of plan.recompute. */
 static int *fates_under(const Plan *p, Recompute recompute, bool cheap)

@@ -10,7 +10,7 @@
  * An operator that is named for two of drop, offload and keep is an error of the model file.  A tensor that no backward call
  * reads is dropped in all but `none`: dropping it costs nothing.
  */
-#include "choices.h"
+#include "fates.h"
 
 /* By forward operator: does one of the patterns name it? */
 static bool *named(const Plan *p, const Strs *patterns, const char *key)

@@ -10,7 +10,6 @@
  *
  * Chunks with equal lists on equal devices under equal limits have equal prices, so a run is priced once for all of them.
  */
-#include "price.h"
 #include "fates.h"
 #include "replay/walk.h"
 

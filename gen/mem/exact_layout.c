@@ -12,7 +12,7 @@
  * Cost: that of the search; buffers times pools times micro-batches.  Not handled: steps that overlap, because their slots
  * turn.
  */
-#include "place.h"
+#include "mem.h"
 #include "budgets.h"
 
 enum { FREE = INT32_MIN };      /* a micro-batch that no buffer of a pool has yet */

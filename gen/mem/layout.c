@@ -35,7 +35,7 @@
  * Not handled: slots that turn by any other rule than the number of a micro-batch.  Asynchronous schedules on four devices
  * and more stay up to 24 % above the bound, although their buffers, each by itself, pack within 2 %.
  */
-#include "trial_cache.h"
+#include "mem.h"
 #include "budgets.h"
 
 /* ---- orders ------------------------------------------------------------------------------------------------------ */

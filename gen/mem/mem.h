@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * mem.h: the parts that mem.c, layout.c, place.c and lives.c share.  The first three give addresses; lives.c finds the lives.
+ * mem.h: what the files between lifetimes and addresses share.
  */
 #ifndef MEM_H
 #define MEM_H
 #include "plan.h"
 #include "pack/pack.h"
 
+/* ---- mem.c --------------------------------------------------------------------------------------------------------- */
+/* the parts that mem.c, layout.c, place.c and lives.c share.  The first three give addresses; lives.c finds the lives. */
 typedef struct { int first, last; } Span;
 typedef struct { int routine; Span call; } MemLocal; /* of a buffer that one routine alone touches, and where; routine < 0: it
                                                        is touched elsewhere too */
@@ -57,4 +59,74 @@ void  mem_bound(Mem *m);                            /* fills dev[].bound, live, 
 Block *mem_blocks(const Mem *m, int *n);
 /* layout.c */
 Bytes mem_place(Mem *m, Place *place);              /* of every item, strides and slots of pools; the top */
+
+/* ---- place.c: the parts that place.c and layout.c share.  place.c makes one layout; layout.c looks for a good one -- */
+enum { BLOCKS, LOOSE, BUFFERS };
+typedef struct { int pieces; bool close, open; } Style;     /* see place.c */
+/* The list has 64 equal parts.  some: the parts with a live tick; all: the parts that are alive throughout. */
+typedef struct { uint64_t some, all; } Hours;
+typedef struct {                /* a piece in one slot */
+    Bytes in, size;
+    int slot, step;             /* step: the number of its item in the order, once it is placed */
+    const Span *span;           /* when alive, ascending */
+    int n;
+    MemLocal local;
+    Hours hours;
+} MemPiece;
+typedef enum { UNKNOWN, YES, NO } MemKnown;
+typedef struct { int pool, room; MemKnown fits; VEC(MemPiece) piece; Span *span; } Form; /* an item by the slots of a pool */
+typedef struct { Bytes at, end; Hours hours; const MemPiece *piece; } Placed;
+typedef VEC(Placed) Parts;
+typedef struct { int slot, mb; } MemTurn;
+typedef struct { int64_t left; Bytes top, widest; int opened, pool; } Before;  /* of a piece: what placing it changes; the pool
+                                                                                   that it opens, -1: none */
+typedef struct {
+    Bytes top;
+    Bytes *stride;              /* by pool; 0: nothing of it is placed yet */
+    int *slot;                  /* as in Mem */
+    int opened;                 /* pools of one buffer that are in use */
+    Place *spot;                /* by item */
+} Layout;
+
+typedef struct {
+    Mem *m;
+    Style style;
+    bool still;                 /* its own pool for a buffer, unless another makes the top lower */
+    bool ring, rings;           /* the usual slots of a pool are those in turn; layout.c: they may be */
+    Item **sorted;
+    int n, done;                /* pieces in order; so many were placed, the last one may be too high */
+    Before *before;             /* by piece in order */
+    Bytes floor;                /* for buffers without a pool */
+    Bytes most;                 /* what ends there or higher is of no use */
+    Layout now;
+    Form *form, *move, spare;   /* by item: by its own pool, by another; scratch */
+    Form *fixed;                /* [item * (pools + 1) + pool + 1] where steps overlap */
+    Parts placed, kept, more;   /* ascending; scratch */
+    Bytes widest;               /* of all placed */
+    MemPiece *piece;            /* scratch, for the pieces of an item and all micro-batches */
+    MemTurn *turn;              /* by pool: the micro-batches by slot */
+    Hours *hours;               /* as Mem.live; some 0: not asked yet */
+    int64_t left;               /* of the budget */
+    uint64_t luck;
+} Placer;
+
+Placer place_new(Mem *m, int64_t budget);
+Layout place_layout(const Mem *m);
+void   place_copy(const Mem *m, Layout *to, const Layout *from);
+int    place_extra(const Mem *m, const Item *x, int from);      /* the next pool beside its own, from that one on */
+bool   place_alone(Mem *m, Layout *best);    /* exact_layout.c: a lower one, by gen/pack, or the proof that none is */
+void   place_order(Placer *w, int (*order)(const void *, const void *));    /* the style's pieces, by a total order */
+bool   place_all(Placer *w, Bytes most);    /* into w->now; false: the top is not below `most`, or the budget ended */
+bool   place_again(Placer *w, Bytes most, int same);    /* the same `most`, and an order whose first `same` pieces are alike */
+
+/* ---- trial_cache.c ------------------------------------------------------------------------------------------------- */
+/* the memory shared by all plans of one candidate.  Each plan is made by trial, and a trial before has met most of it. */
+/* Finds a layout of the same items, with pools numbered as here.  False: the items are new. */
+bool seen_layout(Mem *m, Layout *layout);
+void seen_keep_layout(const Mem *m, const Layout *layout);
+
+/* ---- unpooled.c: the known height of an arena, for whoever shows a plan -------------------------------------------- */
+/* Fills dev[].unpooled, the lowest known arena without pools (0: unknown), and dev[].proven: no arena is lower. */
+void mem_unpooled(Plan *p);
+const char *mem_proof(const DevicePlan *d);         /* the same as text */
 #endif

@@ -24,7 +24,7 @@
  * Cost: pieces times the placed parts near the addresses they try, times the spans of both that a search by doubling looks at.
  * The budget counts these.
  */
-#include "place.h"
+#include "mem.h"
 #include "budgets.h"
 
 /* ---- alive at once ------------------------------------------------------------------------------------------------ */

@@ -11,7 +11,7 @@
  *
  * Cost: one look at each life of each item; a look at all that was met.
  */
-#include "trial_cache.h"
+#include "mem.h"
 
 typedef struct { uint64_t a, b; } CacheKey;
 typedef struct { CacheKey key; Layout layout; } OldLayout;

@@ -14,7 +14,6 @@
  * Cost: that of the search, UNPOOLED_STEPS at most.  Not handled: above ALONE_RECTANGLES rectangles nothing is said.
  */
 #include "mem.h"
-#include "unpooled.h"
 #include "budgets.h"
 
 Block *mem_blocks(const Mem *m, int *n)

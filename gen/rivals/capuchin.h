@@ -4,7 +4,7 @@
  */
 #ifndef CAPUCHIN_H
 #define CAPUCHIN_H
-#include "fates/choices.h"
+#include "fates/fates.h"
 #include "planner.h"
 
 typedef struct Capuchin Capuchin;

@@ -21,7 +21,7 @@
  * Not handled: units that are no run of the model's order; copies of a stage on devices of other speed than the first of it.
  */
 #include "fleet.h"
-#include "fates/choices.h"
+#include "fates/fates.h"
 
 #define NONE INT64_MAX
 

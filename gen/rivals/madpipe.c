@@ -22,7 +22,7 @@
  * either: all are taken for the first, with the smallest limit.
  */
 #include "madpipe.h"
-#include "fates/choices.h"
+#include "fates/fates.h"
 #include "planner.h"
 #include "madpipe_dp.h"
 #include "unit.h"

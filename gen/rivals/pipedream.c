@@ -25,7 +25,7 @@
  * Not handled: devices that differ (all are taken for the first), hierarchies of networks.
  */
 #include "pipedream_dp.h"
-#include "fates/choices.h"
+#include "fates/fates.h"
 #include "planner.h"
 #include "unit.h"
 

@@ -16,7 +16,7 @@
  *
  * Cost: that of widths.c for a chain.  Not handled: devices that differ (all are taken for the least), cuts that are demanded.
  */
-#include "fates/choices.h"
+#include "fates/fates.h"
 #include "planner.h"
 #include "unit.h"
 

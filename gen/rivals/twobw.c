@@ -30,7 +30,7 @@
  * Cost: linear for a layout.
  */
 #include "twobw.h"
-#include "fates/choices.h"
+#include "fates/fates.h"
 #include "unit.h"
 
 int twobw_blocks(int blocks, int depth, int s)

@@ -30,7 +30,7 @@
  */
 #include "pipedream_dp.h"
 #include "moves.h"
-#include "fates/choices.h"
+#include "fates/fates.h"
 #include "planner.h"
 #include "unit.h"
 

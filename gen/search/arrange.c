@@ -24,7 +24,7 @@
  * Cost: the program 2^16 sets of devices at most, times kinds, log n and the bits of T.  Not handled: several chunks a device,
  * replicas (refused by config/devices.c); links and what must precede a stage are not in T, only in the bound of one order.
  */
-#include "arrange.h"
+#include "search.h"
 #include "budgets.h"
 #include "exact/exact.h"
 

@@ -11,7 +11,7 @@
  *
  * The bounds of planners are over plans that exchange behind backward.  So nothing is proven of a plan with pieces.
  */
-#include "buckets.h"
+#include "search.h"
 #include "budgets.h"
 
 /* What of the step is between the begin of a device's exchange and its end, at most. */

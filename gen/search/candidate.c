@@ -8,12 +8,11 @@
  *
  * Cost: a plan of all passes for each round; budgets.h has the numbers.
  */
-#include "candidate.h"
+#include "search.h"
 #include "budgets.h"
-#include "exact/facts.h"
+#include "exact/exact.h"
 #include "moves.h"
 #include "planner.h"
-#include "remedy.h"
 
 Bytes *least_memory(const Model *m, int stages)
 {

@@ -9,9 +9,8 @@
  * The bound printed is of all orders: of those planned what `exact` proved of each, of the others their own bound, and where
  * they are too many to be written down, what the program over multisets proves of all.  Budgets count orders, never time.
  */
-#include "arrange.h"
+#include "search.h"
 #include "budgets.h"
-#include "list.h"
 
 typedef struct {                /* one graph, depth and schedule under all orders */
     const Graph *g;

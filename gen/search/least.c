@@ -24,11 +24,9 @@
  * Cost: SEARCH_WORK in all, of which a question has a part; LEAST_STEPS of placement, and as many for fast plans.  Not handled:
  * a plan of fewer bytes that these questions do not meet.
  */
-#include "least.h"
+#include "search.h"
 #include "budgets.h"
 #include "passes.h"
-#include "search.h"
-#include "shorter.h"
 
 typedef struct {
     const Options *x;

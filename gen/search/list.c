@@ -15,17 +15,14 @@
  * Last of all, candidates that may still win are asked once more with sends that skip stages waited for later.  Their
  * bytes are held for longer, so neither choice is always the better one.  Then come exchanges of replicas in pieces.
  */
-#include "list.h"
-#include "buckets.h"
+#include "search.h"
 #include "key.h"
 #include "budgets.h"
 #include "list/transport.h"
 #include "planner.h"
 #include "rivals/madpipe.h"
 #include "moves.h"
-#include "tune/optimal.h"
-#include "tune/paces.h"
-#include "tune/star_depths.h"
+#include "tune/tune.h"
 
 /* ---- the list -------------------------------------------------------------------------------------------------------- */
 

@@ -32,10 +32,9 @@
  * neither gpipe nor 1f1b fits, or with free device orders; stages of unequal T; lists of widths beyond
  * MOST_WIDTHS, which the model reader refuses.
  */
-#include "offers.h"
+#include "search.h"
 #include "budgets.h"
 #include "planner.h"
-#include "shorter.h"
 
 #include <stdlib.h>
 #include <string.h>

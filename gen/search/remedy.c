@@ -5,7 +5,7 @@
  * Trials that only have to show whether they can win are laid out no lower than the limit asks, and share one budget of
  * placement steps.  A trial that can win is laid out again in full.
  */
-#include "remedy.h"
+#include "search.h"
 #include "budgets.h"
 #include "planner.h"
 

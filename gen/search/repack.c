@@ -16,7 +16,7 @@
  * Cost: at most REPACKS plans and one; polish() about TRIALS cuts, fewer of large models, of TRIAL_REPACKS plans, where it is
  * not seen before that none can help.
  */
-#include "candidate.h"
+#include "search.h"
 #include "budgets.h"
 
 /* ---- the target limit of a stage --------------------------------------------------------------------------------------- */

@@ -7,11 +7,7 @@
  * instead.
  */
 #include "search.h"
-#include "least.h"
-#include "list.h"
 #include "moves.h"
-#include "offers.h"
-#include "shorter.h"
 #include "budgets.h"
 #include "key.h"
 #include "planner.h"

@@ -17,9 +17,8 @@
  *
  * Cost: one plan in full.  Not handled: micro-batches or widths that are left open, lists and orders that are given, `optimal`.
  */
-#include "shorter.h"
+#include "search.h"
 #include "budgets.h"
-#include "candidate.h"
 #include "key.h"
 #include "planner.h"
 

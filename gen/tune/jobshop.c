@@ -23,7 +23,7 @@
  *
  * Cost: the steps of the caller.  Not handled: a sender or a receiver that is late for a message; one wire for several.
  */
-#include "jobshop.h"
+#include "tune.h"
 
 /* ---- the step of given lists ----------------------------------------------------------------------------------------- */
 

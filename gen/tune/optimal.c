@@ -5,7 +5,7 @@
  * Problem: which order of forwards, input gradients and weight gradients makes the step shortest, where stages are unequal and
  * memory is short.
  *
- * Method: the plan becomes a job shop (jobshop.h): the times of its prices, its messages, and bytes by micro-batch.  Bytes are
+ * Method: the plan becomes a job shop (jobshop.c): the times of its prices, its messages, and bytes by micro-batch.  Bytes are
  * asked of the replay: one micro-batch after the other, then two in flight, then two that wait for W, each under the fates of
  * the plan.  The search in the shop begins with the lists of every plan at hand and with greedy ones.  Its answers are judged
  * by preview.c and priced anew, as in paces.c.  Where one does not fit, the room in the shop shrinks by what was lacking, and
@@ -16,10 +16,9 @@
  * Cost: OPTIMAL_STEPS, and some thirty previews.  Not handled: packing; fates of other lists within the shop; chunks
  * of a device that need most at different times.
  */
-#include "optimal.h"
-#include "jobshop.h"
+#include "tune.h"
 #include "budgets.h"
-#include "exact/facts.h"
+#include "exact/exact.h"
 
 typedef struct {
     const Plan *p;              /* has the cuts */

@@ -19,9 +19,9 @@
  * Cost: PACE_TRIALS times the edges of the graph and the computations, and a price for each device, lead and lag that is met.
  * Not handled: packing; more lead than zb-h2 has, or less than 1f1b.
  */
-#include "paces.h"
+#include "tune.h"
 #include "budgets.h"
-#include "exact/facts.h"
+#include "exact/exact.h"
 
 #define NEVER INT64_MAX
 

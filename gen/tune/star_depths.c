@@ -8,7 +8,7 @@
  *
  * Source: Beaumont, Eyraud-Dubois, Shilova, 2021 and 2022, as in sched/1f1b_star.c, which makes the lists of these depths.
  */
-#include "star_depths.h"
+#include "tune.h"
 #include "budgets.h"
 
 void star_depths(const Ns *load, int stages, Ns period, int *depth)

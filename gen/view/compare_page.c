@@ -7,7 +7,7 @@
  * bar, or the limit does where it is near.  Rows stand by step.
  */
 #include "compare.h"
-#include "emit/page.h"
+#include "emit/emit.h"
 #include <inttypes.h>
 #include <string.h>
 

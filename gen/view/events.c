@@ -2,7 +2,7 @@
  *
  * events.c: numbers of JSON as doubles, and errors with their place.
  */
-#include "events.h"
+#include "view.h"
 #include <math.h>
 
 bool json_number(Json *j, double *x)

@@ -7,7 +7,7 @@
  * before: the record of its start takes back what the first run did beyond it.  The time of a record is that of its line, 0 in
  * logs that have none, so that one log always makes the same file.
  */
-#include "events.h"
+#include "view.h"
 
 enum { NAME = 256, OF_STEP = 1, OF_EVAL = 2, NAMED = 20 };
 static const struct { const char *name; int of; } series[] = {

@@ -24,8 +24,6 @@
  */
 #include "nofit.h"
 #include "budgets.h"
-#include "search/candidate.h"
-#include "search/least.h"
 #include "search/search.h"
 
 #include <stdlib.h>

@@ -8,8 +8,7 @@
  */
 #include "view.h"
 #include "emit/emit.h"
-#include "emit/page.h"
-#include "mem/unpooled.h"
+#include "mem/mem.h"
 #include "search/search.h"
 
 static double ms(Ns ns)

@@ -11,7 +11,7 @@
  * Not handled: another cut, which might be better then; memory of the codes.
  */
 #include "cost/source.h"
-#include "emit/page.h"
+#include "emit/emit.h"
 #include "rt/few.h"
 #include "view.h"
 
@@ -77,7 +77,7 @@ static Ns **more(const Cost *c, Ns *const *ns, int op, Ns time, int other, Ns ot
     return to;
 }
 
-static Actions shorter(const Actions *list, int t, Bytes bytes)
+static Actions shortened(const Actions *list, int t, Bytes bytes)
 {
     Actions to = {NULL, 0, 0};
     for (int i = 0; i < list->n; i++) {
@@ -105,8 +105,8 @@ static Ns rounded_step(const Plan *p, int t, int reader, int bits)
     memset(&q.dev, 0, sizeof q.dev);
     for (int d = 0; d < p->dev.n; d++) {
         DevicePlan x = p->dev.at[d];
-        x.list = shorter(&p->dev.at[d].list, t, few);
-        x.eval = shorter(&p->dev.at[d].eval, t, few);
+        x.list = shortened(&p->dev.at[d].list, t, few);
+        x.eval = shortened(&p->dev.at[d].eval, t, few);
         *PUSH(&q.dev) = x;
     }
     sim(&q);

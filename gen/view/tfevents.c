@@ -12,7 +12,7 @@
  *   Event    1 wall_time double, 2 step int64, 3 file_version string, 5 summary Summary, 7 session_log SessionLog
  *   Summary  1 value Value, here one      Value  1 tag string, 2 simple_value float      SessionLog  1 status, START is 1
  */
-#include "events.h"
+#include "view.h"
 
 enum { FIXED8 = 1, BYTES = 2, FIXED4 = 5, START = 1, ROOM = 512 };
 typedef struct { unsigned char at[ROOM]; size_t n; } TfMessage;

@@ -9,7 +9,9 @@
 #define VIEW_H
 #include "search/search.h"
 #include "options.h"
-#include "emit/holding.h"
+#include "emit/emit.h"
+#include "base.h"
+#include "rt/json.h"
 
 /* What one device does and holds. */
 typedef struct {
@@ -41,4 +43,19 @@ int  view_schedules(const Options *x, const Model *m);   /* schedules.c; a statu
 int  view_schedule_csv(const Options *x, const Model *m, const Schedule *k);     /* its table; schedule_csv.c; a status */
 /* What is called so, or with `next` the place between two operators.  explain.c; a status */
 int  view_explain(FILE *f, const Plan *p, const char *what, const char *next);
+
+/* ---- events.c: what a job has written, read back: its trace and its log.  JSON through the reader of rt/json.c ----- */
+bool json_number(Json *j, double *x);               /* any number; null: not a number */
+/* Status 3 at the place of the reader's first error, if there is one. */
+void json_stop(const Json *j, const char *path, size_t n, const char *remedy);
+
+/* measured.c: `dpgen report`; the name of what it wrote */
+const char *report_measured(const char *dir, const char *trace, const char *out);
+/* metrics.c: `dpgen metrics` */
+const char *metrics_tensorboard(const char *log, const char *dir);
+/* tfevents.c */
+void tf_begin(FILE *f, double time);                            /* the version, first record of a file */
+void tf_start(FILE *f, double time, int64_t step);              /* a run starts there: what was from that step on is void */
+void tf_scalar(FILE *f, double time, int64_t step, const char *tag, double value);
+uint32_t tf_crc(const void *data, size_t n);                    /* CRC-32C */
 #endif

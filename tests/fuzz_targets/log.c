@@ -3,7 +3,7 @@
  * log: the log of a job, for TensorBoard.
  */
 #include "target.h"
-#include "view/events.h"
+#include "view/view.h"
 
 static void take(const uint8_t *data, size_t n)
 {

@@ -3,7 +3,7 @@
  * trace: the trace of a run, put into the page of its plan, which is called by 64 letters a.
  */
 #include "target.h"
-#include "view/events.h"
+#include "view/view.h"
 
 #define A8 "aaaaaaaa"
 #define PLAN A8 A8 A8 A8 A8 A8 A8 A8

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * jobshop.h: the lists of `optimal` as a job shop: computations of chunks and micro-batches on devices, by time and bytes.
+ * tune.h: orders of computations for the cuts of a plan.
  */
-#ifndef JOBSHOP_H
-#define JOBSHOP_H
+#ifndef TUNE_H
+#define TUNE_H
 #include "plan.h"
 
+/* ---- jobshop.c ----------------------------------------------------------------------------------------------------- */
+/* the lists of `optimal` as a job shop: computations of chunks and micro-batches on devices, by time and bytes. */
 enum { JOBSHOP_F, JOBSHOP_I, JOBSHOP_W, JOBSHOP_KINDS };
 
 typedef struct {
@@ -37,4 +39,22 @@ bool jobshop_greedy(const JobShop *x, int ahead, bool wait, Ints *list);
 void jobshop_single(const JobShop *x, Ints *list);
 /* No lists have a shorter step.  Times and held bytes must be the least that a plan may have. */
 Ns jobshop_bound(const JobShop *x);
+
+/* ---- optimal.c: the lists of `optimal` ----------------------------------------------------------------------------- */
+typedef VEC(const Plan *) Plans;
+/* Lists with a shorter step than those of p, under its cuts, by stage; NULL: none was found.  from: plans to begin with. */
+const Actions *lists_of(const Plan *p, const Bytes *limit, const Plans *from);
+/* Proven: with these cuts under these limits no lists and no fates have a shorter step. */
+Ns lists_bound(const Plan *p, const Bytes *limit);
+
+/* ---- paces.c: the lead and the lag of each device of zb* ----------------------------------------------------------- */
+/* Those with the shortest step under the cuts of a plan with one chunk a device.  False: those of the plan are. */
+bool paces_of(const Plan *p, const Bytes *limit, Ints *lead, Ints *lag);
+
+/* ---- star_depths.c: the depths of 1F1B* ---------------------------------------------------------------------------- */
+typedef VEC(const Ints *) Depths;
+/* At this period, from the loads of stages and the links between them in turn. */
+void star_depths(const Ns *load, int stages, Ns period, int *depth);
+/* Those worth a plan, from the loads of a finished one.  shallow: also some that hold less than 1F1B, for any loads. */
+Depths star_tries(const Plan *p, bool shallow);
 #endif
