@@ -254,7 +254,7 @@ typedef struct {
     enum { STEP_TIME, BOTTLENECK, THROUGHPUT } objective;
     enum { MODE_TRAIN, MODE_INFER } mode; Loc mode_at;     /* infer: forward alone, and values that leave the job */
     Ns longest, longest_bound; bool longest_all;    /* objective bottleneck: its value; proven; over all prefixes */
-    enum { FUSE_AUTO, FUSE_NONE, FUSE_SUMS, FUSE_MOST, FUSE_FASTEST } fuse; Recompute recompute;
+    enum { FUSE_AUTO, FUSE_NONE, FUSE_SUMS, FUSE_MOST, FUSE_FASTEST } fuse; Recompute recompute; Loc recompute_at;
     Strs names;                     /* RECOMPUTE_LIST: operator names, * matches any run of characters */
     OffloadKind offload; MemoryOrder memory_order;      /* what goes to the host's memory; auto: in which order */
     Strs away;                      /* OFFLOAD_LIST: the same, whose results do */

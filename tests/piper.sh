@@ -44,6 +44,19 @@ while IFS=, read -r name bytes micro devices seconds _; do
     [ -f "$file" ] && case_of "$name" "$bytes" "$micro" "$devices" "$seconds"
 done <"$from/reference.csv"
 
+# ---- its ablations, by algo.cpp with DATA_PARALLELISM_ALLOWED and its kind false: 2 GiB, 64 devices, 25 GB/s -----------------
+while read -r ms option; do
+    got=$(./dpgen plan --from "$bert" --limit 2GiB --set train.batch.global=1920 --set 'devices.*.count=64' --link 25GB/s \
+        --json $option 2>&1 | sed -n 's/.*"bottleneck_ps": \([0-9]*\),.*/\1/p' | awk '{ printf "%.6f", $1 / 1e9 }')
+    [ "$got" = "$ms" ] && pass || fault "Piper with $option: $got ms, not $ms"
+done <<'END'
+79.356232 --replicas 1
+44.572009 --set plan.tensor=1
+160.761167 --recompute none
+32.553826 --recompute auto --set plan.tensor=auto
+END
+refuse "a number of copies" 3 '\^~* 1, or delete it' ./dpgen plan --from "$bert" --replicas 2 --set train.batch.groups=2
+
 # ---- PipeDream's program: machines of several devices, from its own profiles; milliseconds of its time per stage --------
 # VGG-16 on 16 devices is the published plan, 15 copies and 1, at 4 and 16 GB/s; the program itself gives others at 10 GB/s.
 replicated() {  # MODEL DEVICES MACHINES RATE ACROSS MS STAGES
