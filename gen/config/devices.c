@@ -553,7 +553,7 @@ void model_plan(Model *m, Node *node)
     static const struct { const char *key; size_t at; } places[] = {
         { "replicas", AT(replicas_at) }, { "tensor", AT(tensor_at) }, { "positions", AT(positions_at) },
         { "experts", AT(experts_at) }, { "group", AT(group_at) }, { "waves", AT(waves_at) }, { "map", AT(map_at) },
-        { "order", AT(order_at) }, { "mode", AT(mode_at) }, { "cuts", AT(cuts_at) },
+        { "order", AT(order_at) }, { "mode", AT(mode_at) }, { "cuts", AT(cuts_at) }, { "recompute", AT(recompute_at) },
     };
     PlanSpec *p = &m->plan;
     *p = (PlanSpec){ .chunks = 1, .replicas = 1, .tensor = 1, .buckets = 16, .schedule = "auto", .transport = "local",

@@ -63,21 +63,27 @@ static void check_sizes(const Foreign *f, const Widths *w)
         err(f->head, NULL, "times or bytes are too large for %s", count_text(w->devices, "device"));
 }
 
+/* Does the model name that word of plan? */
+static bool names_it(const PlanSpec *p, Loc at)
+{
+    return memcmp(&at, &p->loc, sizeof at) != 0;
+}
+
 /* The model may say that a stage has one device, or one copy, or that nothing is computed again. */
 static void narrow(Widths *w, WidthWay *way, const PlanSpec *p)
 {
     if (p->tensor > 1 || p->replicas > 1)
         err(p->tensor > 1 ? p->tensor_at : p->replicas_at, "1, or delete it", "stages have any width: how many devices and "
             "copies they have is part of the plan");
-    w->copies = memcmp(&p->replicas_at, &p->loc, sizeof p->loc) != 0;
-    for (int i = 0; i < w->n * w->degrees && p->recompute_at.line && p->recompute == RECOMPUTE_NONE; i++)
+    w->copies = names_it(p, p->replicas_at);
+    for (int i = 0; i < w->n * w->degrees && names_it(p, p->recompute_at) && p->recompute == RECOMPUTE_NONE; i++)
         way[i].choices = way[i].choices > 1 ? 1 : way[i].choices;
 }
 
 Widths widths_of(const Foreign *f, const Model *m)
 {
     static const int one = 1;
-    const bool one_device = m->plan.tensor_at.line && !m->plan.tensor_auto;
+    const bool one_device = names_it(&m->plan, m->plan.tensor_at) && !m->plan.tensor_auto;
     int n = f->node.n, degrees = f->degree.n && !one_device ? f->degree.n : 1, edges = 0;
     if (m->plan.stages_min == m->plan.stages_max && m->plan.stages_max > 1)
         err(m->plan.loc, "devices.*.count=N", "stages have any width: how many there are is part of the plan");
