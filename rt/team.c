@@ -15,40 +15,15 @@
  * Cost: log2 of the devices times the bytes of a sum.  Not handled: a sum that other work hides.  cuda/team.c has the same for
  * GPUs, which have memory of their own.
  */
-#include "team.h"
+#include "swap.h"
 #include <string.h>
-#include "link.h"
-#include "meet.h"
 #include "parts.h"
 #include "owned.h"
-
-static int peer_of(const Stage *st, int shard)
-{
-    return st->index + (shard - st->shard) * st->apart;
-}
-
-static void wait_for(Stage *st, int peer, bool sending, void *half)
-{
-    stage_waits(st, sending ? -1 - peer : 1 + peer);
-    link_wait(st, half);
-    stage_waits(st, 0);
-}
 
 static void pass(Stage *st, int with, bool sending, void *buffer, long bytes)
 {
     int peer = peer_of(st, with);
-    wait_for(st, peer, sending, link_begin(st, TEAM_REQUEST + !sending, sending, buffer, peer, 0, bytes));
-}
-
-static void swap(Stage *st, int with, const void *mine, long out, void *theirs, long in)
-{
-    int peer = peer_of(st, with);
-    void *sent = out ? link_begin(st, TEAM_REQUEST, 1, (void *)(uintptr_t)mine, peer, 0, out) : NULL;
-    void *got = in ? link_begin(st, TEAM_REQUEST + 1, 0, theirs, peer, 0, in) : NULL;
-    if (sent)
-        wait_for(st, peer, true, sent);
-    if (got)
-        wait_for(st, peer, false, got);
+    half_end(st, peer, sending, half_begin(st, sending, buffer, peer, bytes));
 }
 
 static void sum(Stage *st, float *x, long n)

@@ -16,37 +16,11 @@
  * Cost: log2 of the devices times the bytes of a sum, and a pass over memory at each level.  Not handled: a sum that other work
  * hides.  No GPU has run it yet (docs/cuda.md).
  */
-#include "team.h"
+#include "swap.h"
 #include "device.h"
-#include "link.h"
-#include "meet.h"
 #include "op/cuda/sums.h"
 #include "parts.h"
 #include "run.h"
-
-static int peer_of(const Stage *st, int shard)
-{
-    return st->index + (shard - st->shard) * st->apart;
-}
-
-static void wait_for(Stage *st, int peer, bool sending, void *half)
-{
-    stage_waits(st, sending ? -1 - peer : 1 + peer);
-    link_wait(st, half);
-    stage_waits(st, 0);
-}
-
-/* Both halves begin before either is waited for: link_nccl.c makes one group of them. */
-static void swap(Stage *st, int with, const void *mine, long out, void *theirs, long in)
-{
-    int peer = peer_of(st, with);
-    void *sent = out ? link_begin(st, TEAM_REQUEST, 1, (void *)(uintptr_t)mine, peer, 0, out) : NULL;
-    void *got = in ? link_begin(st, TEAM_REQUEST + 1, 0, theirs, peer, 0, in) : NULL;
-    if (sent)
-        wait_for(st, peer, true, sent);
-    if (got)
-        wait_for(st, peer, false, got);
-}
 
 static Device *device_at(const Stage *st, int shard)
 {
@@ -58,13 +32,8 @@ static Device *device_at(const Stage *st, int shard)
  * have written of their devices can be read. */
 static void meet(Stage *st)
 {
-    for (int level = 1; level < st->shards; level *= 2) {
-        int peer = peer_of(st, st->shard ^ level);
-        void *sent = link_begin(st, TEAM_REQUEST, 1, NULL, peer, 0, 0);
-        void *got = link_begin(st, TEAM_REQUEST + 1, 0, NULL, peer, 0, 0);
-        wait_for(st, peer, true, sent);
-        wait_for(st, peer, false, got);
-    }
+    for (int level = 1; level < st->shards; level *= 2)
+        swap_with(st, st->shard ^ level, NULL, 0, NULL, 0);
 }
 
 enum { LARGE = 2 << 20 };       /* bytes of all devices together; nobody has measured it */
@@ -142,7 +111,7 @@ static void pass(Stage *st, int with, bool sending, void *buffer, long n)
         quit(st->link, STATUS_RUN, "stage %d: %ld bytes of a state are too many at once", st->index, n);
     if (sending)
         arena_write(st->worker, room, buffer, (size_t)n);
-    wait_for(st, peer, sending, link_begin(st, TEAM_REQUEST + !sending, sending, room, peer, 0, n));
+    half_end(st, peer, sending, half_begin(st, sending, room, peer, n));
     if (!sending)
         arena_read(st->worker, room, (size_t)n, into_buffer, &to);
 }
