@@ -218,10 +218,10 @@ build/interp_bf16: tests/interp.c build/calls.h build/libgen.a build/librt_bf16.
 FASTCC := $(if $(SAN),$(CC),$(shell command -v clang || echo $(CC)))
 FASTCXX := $(shell command -v clang++ || echo $(CXX))
 # The axes of the table, against the portable kernels
-build/axes: tests/axes.c build/calls.h build/libgen.a build/librt.a
+build/axes: tests/axes.c tests/axes_order.h build/calls.h build/libgen.a build/librt.a
 	$(CC) $(CPPFLAGS) -Ibuild $(TFLAGS) -o $@ tests/axes.c build/libgen.a build/librt.a $(LIBS) -lpthread
 
-build/axes_bf16: tests/axes.c build/calls.h build/libgen.a build/librt_bf16.a
+build/axes_bf16: tests/axes.c tests/axes_order.h build/calls.h build/libgen.a build/librt_bf16.a
 	$(CC) $(CPPFLAGS) -DREAL_BF16 -Ibuild $(TFLAGS) -o $@ tests/axes.c build/libgen.a build/librt_bf16.a $(LIBS) -lpthread
 
 # Each check is compiled once a type, for the portable kernels and for those of GPUs
@@ -263,7 +263,8 @@ build/kernels_bf16.o: build/kernels.cc $(SIMTSRC) $(SIMTHEAD)
 	$(FASTCXX) $(SIMTFLAGS) -DREAL_BF16 -c -o $@ $<
 
 # Calls that GPUs have not: their checks ask folds() first.
-GPULACKS = linear_pieces_backward_x linear_columns_backward_x linear_rows_forward norm_team embedding_rows_scatter_forward \
+GPULACKS = conv_rows_forward conv_columns_backward_x linear_pieces_backward_x linear_columns_backward_x linear_rows_forward \
+	norm_team embedding_rows_scatter_forward \
 	linear_positions_backward_w rows_to_heads heads_to_rows xent_smooth_part_forward xent_smooth_part_backward \
 	linear_xent_part_forward \
 	linear_xent_part_hits_forward linear_xent_part_backward grouped_columns_backward_x \

@@ -213,21 +213,22 @@ static void warn_data(const Model *m)
     }
 }
 
-/* Sums in blocks are an order of additions, and a library has its own: a GPU adds up one block of each sum.  Paced devices do
- * not add at all.  Parameters of several replicas meet in the memory of hosts. */
+/* Sums in blocks are an order of additions, and a library has its own: it adds up one block of each sum.  Paced devices do not
+ * add at all.  Parameters of several replicas meet in the memory of hosts. */
 static void check_blocks(const Model *m)
 {
     const Device *d = &m->devices.at[0];
     const bool open = m->plan.tensor_auto && m->train.blocks > 1;
-    if (on_gpus(m) && (open || m->train.blocks != m->plan.tensor))
+    if (!library_of(d)->anywhere && (open || m->train.blocks != m->plan.tensor))
         err(m->train.blocks_at, open ? strf("plan.tensor: %d", (int)m->train.blocks)
                                      : strf("train.blocks: %d, another numeric key", m->plan.tensor),
-            "train.blocks: %lld, plan.tensor: %s, and a GPU adds up one block of each sum: it can be planned for, and not "
-            "generated", (long long)m->train.blocks, open ? "auto" : strf("%d", m->plan.tensor));
-    if (m->train.blocks > 1 && !library_of(d)->anywhere && !on_gpus(m))
-        err(m->train.blocks_at, "take kernels: portable, or train.blocks: 1",
-            "train.blocks: %lld, and kernels: %s of '%s' add in an order of their own: it can be planned for, and not "
-            "generated", (long long)m->train.blocks, d->kernels, d->name);
+            "train.blocks: %lld, plan.tensor: %s, and %s up one block of each sum: it can be planned for, and not generated",
+            (long long)m->train.blocks, open ? "auto" : strf("%d", m->plan.tensor),
+            on_gpus(m) ? "a GPU adds" : strf("kernels: %s add", d->kernels));
+    if (!library_of(d)->anywhere && m->plan.positions == POSITIONS_EVERYWHERE)
+        err(m->plan.positions_at, "plan.positions: divided", "plan.positions: everywhere, and %s a product of some rows in "
+            "another order than one of all: it can be planned for, and not generated",
+            on_gpus(m) ? "a GPU adds up" : strf("kernels: %s add up", d->kernels));
     if ((m->plan.tensor > 1 || m->plan.tensor_auto) && target_of(d)->paced)
         err(m->plan.tensor_at, "plan.tensor: 1", "plan.tensor: %s, and '%s' is paced, which adds over no devices: it can be "
             "planned for, and not generated", m->plan.tensor_auto ? "auto" : strf("%d", m->plan.tensor), d->name);

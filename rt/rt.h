@@ -161,6 +161,8 @@ void linear_fp8_backward_w(Stage *st, float *dweight, float *dbias, float *damax
 void linear_fp8_backward(Stage *st, real *dx, float *dweight, float *dbias, float *damax, const real *dy, const real *x, const real *weight, const float *amax, void *tmp, int h_x, int h_w, int acc, long rows, long in, long out);
 void conv_forward(Stage *st, real *y, const real *x, const real *weight, const real *bias, int h, long batch, long height, long width, long in, long yheight, long ywidth, long out, long kheight, long kwidth, long stride, long top, long left, long dilate, long groups);
 void conv_backward_x(Stage *st, real *dx, const real *dy, const real *weight, int h, long batch, long height, long width, long in, long yheight, long ywidth, long out, long kheight, long kwidth, long stride, long top, long left, long dilate, long groups);
+void conv_rows_forward(Stage *st, real *y, const real *x, const real *weight, const real *bias, void *tmp, long batch, long height, long width, long in, long yheight, long ywidth, long out, long kheight, long kwidth, long stride, long top, long left, long dilate, long groups);
+void conv_columns_backward_x(Stage *st, real *dx, const real *dy, const real *weight, void *tmp, long batch, long height, long width, long in, long yheight, long ywidth, long out, long kheight, long kwidth, long stride, long top, long left, long dilate, long groups);
 void conv_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, int h, int acc, long batch, long height, long width, long in, long yheight, long ywidth, long out, long kheight, long kwidth, long stride, long top, long left, long dilate, long groups);
 void conv_transpose_forward(Stage *st, real *y, const real *x, const real *weight, const real *bias, long batch, long height, long width, long in, long yheight, long ywidth, long out, long kheight, long kwidth, long stride, long top, long left, long dilate, long groups);
 void conv_transpose_backward_x(Stage *st, real *dx, const real *dy, const real *weight, long batch, long height, long width, long in, long yheight, long ywidth, long out, long kheight, long kwidth, long stride, long top, long left, long dilate, long groups);
@@ -368,6 +370,8 @@ void open_linear_backward_x(Stage *st, int h, long rows, long in, long out);
 void open_linear_pieces_backward_x(Stage *st, int h, long rows, long in, long out, long pieces);
 void open_linear_columns_backward_x(Stage *st, int h, long rows, long in, long out, long pieces, long whole);
 void open_linear_rows_forward(Stage *st, int h, long rows, long in, long out);
+void open_linear_columns_scatter_x(Stage *st, int h, long rows, long in, long out, long pieces, long whole, long mine);
+void open_linear_rows_scatter_forward(Stage *st, int h, long rows, long in, long out, long mine);
 void open_linear_gelu_forward(Stage *st, int h, long rows, long in, long out);
 void open_linear_gelu_backward(Stage *st, int h, long rows, long in, long out);
 void open_linear_backward_w(Stage *st, int h, long rows, long in, long out);

@@ -8,14 +8,12 @@
  *     an operand with the axis        cut, blocks of it in order; one without it is there whole
  *     a result with the axis          its part
  *     a result without it             a term; the terms are added by the binary tree of docs/bits.md
+ *     statistics without it           as they are: nothing is added over workers
  *     the gradient of an operand      as a result of the operand's axes
  *
  * So nothing here knows an operator: shapes, parts and sums come from the column, calls from the table, sizes from `samples`.
  * A row with an axis to divide and no sample fails, and so does a row without axes.  In bf16 terms in the compute type are left
  * out: they would be rounded.
- *
- * And the sums of Linear and of losses over a vocabulary, in 1 to 16 blocks, against their definition: a chain a block, two
- * halves added or merged, an absent one left out.
  */
 #include "build/axes.h"
 #include "rt/rt.h"
@@ -38,6 +36,18 @@ static const Sample samples[] = {
     {"Linear", "rows=20 in=47 out=20"},
     {"Linear", "rows=303 in=1072 out=71"}, {"Linear", "rows=5 in=9 out=3"},
     {"LinearPieces", "rows=20 in=24 out=60 pieces=3"}, {"LinearPieces", "rows=5 in=9 out=22 pieces=2"},
+    {"Conv",
+     "batch=2 height=5 width=4 in=20 yheight=5 ywidth=4 out=24 kheight=3 kwidth=3 stride=1 top=1 left=1 dilate=1 groups=1"},
+    {"Conv",
+     "batch=2 height=7 width=5 in=9 yheight=3 ywidth=2 out=35 kheight=3 kwidth=2 stride=2 top=0 left=-1 dilate=1 groups=1"},
+    {"Conv",
+     "batch=2 height=5 width=4 in=24 yheight=5 ywidth=4 out=40 kheight=1 kwidth=1 stride=1 top=0 left=0 dilate=1 groups=1"},
+    {"Conv",
+     "batch=2 height=5 width=4 in=4 yheight=5 ywidth=4 out=4 kheight=3 kwidth=3 stride=1 top=1 left=1 dilate=1 groups=1"},
+    {"ConvGroups",
+     "batch=2 height=5 width=4 in=16 yheight=5 ywidth=4 out=24 kheight=3 kwidth=3 stride=1 top=1 left=1 dilate=1 groups=8"},
+    {"ConvGroups",
+     "batch=2 height=5 width=4 in=20 yheight=3 ywidth=2 out=20 kheight=3 kwidth=3 stride=2 top=1 left=1 dilate=1 groups=20"},
     {"LinearGelu", "rows=20 in=24 out=20"},
     {"GeluLinear", "rows=20 in=24 out=20"},
     {"MatMul", "batch=8 m=5 n=6 k=7 ta=0 tb=0"},
@@ -57,7 +67,7 @@ static const Sample samples[] = {
     {"RotaryTable", "batch=4 seq=5 heads=8 width=4 dims=4 adjacent=1 theta=1e4"}, {"LayerNorm", "rows=20 width=24 eps=1e-5"},
     {"RMSNorm", "rows=20 width=24 eps=1e-5"},
     {"RMSNormOffset", "rows=20 width=24 eps=1e-5 offset=1."},
-    {"BatchNormalize", "rows=12 width=20 eps=1e-5"},
+    {"BatchStat", "rows=12 width=20 momentum=0.1 each=0"}, {"BatchNormalize", "rows=12 width=20 eps=1e-5"},
     {"BatchNormRelu", "rows=12 width=20 eps=1e-5"}, {"BatchNormAddRelu", "rows=12 width=20 eps=1e-5"},
     {"GroupNorm", "batch=2 pixels=6 groups=8 width=3 eps=1e-5"},
     {"Softmax", "rows=20 width=24"},
@@ -68,9 +78,9 @@ static const Sample samples[] = {
     {"Cast", "n=60"}, {"GradAdd", "n=60"},
     {"Rotary", "batch=4 seq=5 heads=8 width=4 dims=4 adjacent=1 theta=1e4 scaling=0 factor=1. low=1. high=4. original=8192"},
     {"Add", "n=60"}, {"AddBroadcast", "n=120 nb=20"}, {"Mul", "n=120 nb=20"}, {"Gate", "n=60 act=0"},
-    {"AddMiddle", "outer=8 mid=3 inner=5 factor=1."}, {"MulMiddle", "outer=8 mid=3 inner=5"},
+    {"AddMiddle", "outer=8 mid=3 inner=20 factor=1."}, {"MulMiddle", "outer=8 mid=3 inner=20"},
     {"Concat", "outer=8 na=3 nb=2 nc=0 nd=0 ne=0 nf=0 ng=0 ni=0"}, {"Slice", "outer=8 whole=7 from=2 count=3"},
-    {"Mean", "outer=8 mid=5 inner=3 factor=0.2"}, {"Sum", "outer=8 mid=5 inner=3 factor=1."},
+    {"Mean", "outer=8 mid=5 inner=20 factor=0.2"}, {"Sum", "outer=8 mid=5 inner=20 factor=1."},
     {"MaxPool", "batch=4 height=6 width=6 channels=20 yheight=3 ywidth=3 kheight=2 kwidth=2 stride=2 top=0 left=0"},
     {"AvgPool", "batch=4 height=6 width=6 channels=20 yheight=3 ywidth=3 kheight=2 kwidth=2 stride=2 top=0 left=0 count_pad=1"},
     {"Pad", "batch=4 height=3 width=3 channels=20 yheight=5 ywidth=5 top=1 left=1 value=0.5 gtop=-1 gleft=-1 zero=0."},
@@ -129,6 +139,9 @@ static long elements(const Unit *u, int i)
     return (long)n;
 }
 
+/* Of statistics an accumulator has two floats a number (rt/op/batch.c). */
+static long halves(const Unit *u, int i, bool grad) { return grad && operand(u, i)->tracked ? 2 : 1; }
+
 static void *room(size_t bytes)
 {
     void *at = alloc(bytes + 64);
@@ -166,7 +179,7 @@ static void part(const Unit *whole, int i, int axis, void *all, void *one, long 
 {
     const AxisList *d = &whole->axes.list[i];
     size_t size = size_of(whole, i, grad);
-    long outer = 1, inner = 1, along = (long)axis_size(&whole->axes, axis, number_of, whole);
+    long outer = halves(whole, i, grad), inner = 1, along = (long)axis_size(&whole->axes, axis, number_of, whole);
     bool found = false;
     for (int k = 0; k < d->n; k++) {
         long v = (long)axis_size(&whole->axes, d->dim[k], number_of, whole);
@@ -276,7 +289,7 @@ static Unit whole_of(const Sample *s, const Row *r, int absent)
         if (i == absent || (operand(&u, i)->optional && !elements(&u, i)))
             continue;
         u.value[i] = room((size_t)elements(&u, i) * size_of(&u, i, false));
-        u.grad[i] = room((size_t)elements(&u, i) * size_of(&u, i, true));
+        u.grad[i] = room((size_t)(2 * elements(&u, i)) * size_of(&u, i, true));
         if (!is_result(&u, i))
             fill(&u, i, u.value[i], false);
         else if (operand(&u, i)->type == 'r')
@@ -313,7 +326,7 @@ static void add_terms(float *to, float *const *term, int n, long size)
 static void same(const Cut *c, const Unit *u, int i, bool grad, const void *got)
 {
     const void *want = grad ? u->grad[i] : u->value[i];
-    size_t bytes = (size_t)elements(u, i) * size_of(u, i, grad);
+    size_t bytes = (size_t)(halves(u, i, grad) * elements(u, i)) * size_of(u, i, grad);
     bool good = !memcmp(got, want, bytes);
     passed += good;
     failed += !good;
@@ -337,7 +350,7 @@ static Unit part_of(const Cut *c, long from, long n)
     for (int i = 0; i < a->lists; i++) {
         if (!u.value[i] || !has_axis(&u, i, c->axis))
             continue;
-        void *value = room((size_t)elements(&u, i) * 4), *grad = room((size_t)elements(&u, i) * 4);
+        void *value = room((size_t)elements(&u, i) * 4), *grad = room((size_t)elements(&u, i) * 8);
         part(c->whole, i, c->axis, u.value[i], value, from, n, false, false);
         part(c->whole, i, c->axis, u.grad[i], grad, from, n, true, false);
         u.value[i] = value;
@@ -361,7 +374,8 @@ static bool sums(const Cut *c, int phase)
     const Unit *u = c->whole;
     for (int i = 0; i < u->axes.lists; i++)
         if (u->value[i] && !has_axis(u, i, c->axis) && is_result(u, i) == (phase == PH_F)
-            && (phase == PH_F || (operand(u, i)->type != 'i' && names(u->r->call[phase], strf("d%s", operand(u, i)->name)))))
+            && (phase == PH_F || (operand(u, i)->type != 'i' && !operand(u, i)->tracked &&
+                                  names(u->r->call[phase], strf("d%s", operand(u, i)->name)))))
             return true;
     return false;
 }
@@ -370,7 +384,7 @@ static bool sums(const Cut *c, int phase)
 static void take(const Cut *c, const Unit *want, const Unit *u, int i, bool grad, float **term)
 {
     void *got = grad ? u->grad[i] : u->value[i];
-    if (has_axis(u, i, c->axis))
+    if (has_axis(u, i, c->axis) || operand(u, i)->tracked)
         same(c, want, i, grad, got);
     else
         *term = got;
@@ -392,7 +406,7 @@ static void worker(const Cut *c, int w, float *term[2][AXES_LISTS][MOST_WORKERS]
             if (u.value[i] && is_result(&u, i))
                 u.value[i] = phase == PH_F ? room((size_t)elements(&u, i) * 4) : want.value[i];
             else if (u.value[i] && phase == PH_I)
-                u.grad[i] = room((size_t)elements(&u, i) * 4);
+                u.grad[i] = room((size_t)elements(&u, i) * 8);
         run(&u, phase);
         for (int i = 0; phase == PH_F && i < u.axes.lists; i++)
             if (u.value[i] && is_result(&u, i))
@@ -449,176 +463,7 @@ static void check_sample(const Sample *s, const Row *r)
             }
 }
 
-/* ---- the written order -------------------------------------------------------------------------------------------- */
-
-/* Terms a[i*step] b[i*other], i from lo to hi-1: what blocks `first` .. first+count-1 of `each` terms add up to, by definition:
- * a block is a chain from 0, two halves are added, an absent one adds nothing.  False: there are none. */
-static bool sum_of(float *to, const real *a, long step, const real *b, long other, long n, long each, long first, long count)
-{
-    float left = 0, right = 0;
-    if (first * each >= n)
-        return false;
-    if (count == 1) {
-        for (long i = first * each; i < n && i < (first + 1) * each; i++)
-            left = b ? fmaf(get(a, i * step), get(b, i * other), left) : left + get(a, i * step);
-        return *to = left, true;
-    }
-    sum_of(&left, a, step, b, other, n, each, first, count / 2);
-    bool more = sum_of(&right, a, step, b, other, n, each, first + count / 2, count / 2);
-    return *to = more ? left + right : left, true;
-}
-
-static void equal(bool good, const char *what, long n, long blocks)
-{
-    passed += good;
-    failed += !good;
-    if (!good)
-        fprintf(stderr, "axes: %s: a sum of %ld terms in %ld blocks is not that of docs/bits.md\n", what, n, blocks);
-}
-
-/* A sum of three pieces of n terms each: block b has the b-th block of each of them, one behind the other in one chain. */
-static void check_pieces(long n, long blocks)
-{
-    enum { PIECES = 3, ROWS = 2, COLUMNS = 35 };
-    long each = (n + blocks - 1) / blocks, all = PIECES * n, count = 0, at = 0;
-    real *dy = room((size_t)(ROWS * all) * sizeof *dy), *w = room((size_t)(COLUMNS * all) * sizeof *w), dx[ROWS * COLUMNS];
-    bool good = true;
-    for (long i = 0; i < COLUMNS * all; i++) {
-        put(w, i, (float)draw());
-        put(dy, i % (ROWS * all), (float)draw());
-    }
-    stage.blocks = (int)blocks;
-    linear_pieces_backward_x(&stage, dx, dy, w, 0, ROWS, COLUMNS, all, PIECES);
-    for (long i = 0; i < ROWS * COLUMNS; i++) {
-        float part[16];
-        real one;
-        for (count = 0, at = 0; count < blocks && at < n; at += each, count++) {
-            part[count] = 0;
-            for (long piece = 0; piece < PIECES; piece++)
-                for (long k = piece * n + at; k < piece * n + (at + each < n ? at + each : n); k++)
-                    part[count] = fmaf(get(dy, i / COLUMNS * all + k), get(w, k * COLUMNS + i % COLUMNS), part[count]);
-        }
-        for (long step = 1; step < count; step *= 2)
-            for (long k = 0; k + step < count; k += 2 * step)
-                part[k] += part[k + step];
-        put(&one, 0, part[0]);
-        good &= !memcmp(&one, &dx[i], sizeof one);
-    }
-    equal(good, "Linear, dx of three pieces", n, blocks);
-}
-
-/* Linear with 7 rows and 35 columns, so whole tiles and parts of one, around a sum of n terms. */
-static void check_order(long n, long blocks)
-{
-    enum { ROWS = 7, COLUMNS = 35 };
-    long each = (n + blocks - 1) / blocks;
-    real *x = room((size_t)(ROWS * n) * sizeof *x), *w = room((size_t)(COLUMNS * n) * sizeof *w), y[ROWS * COLUMNS], one;
-    float dw[ROWS * COLUMNS], more[ROWS * COLUMNS], db[ROWS], want;
-    for (long i = 0; i < COLUMNS * n; i++) {
-        put(w, i, (float)draw());
-        put(x, i % (ROWS * n), (float)draw());
-    }
-    bool good[4] = {true, true, true, true};
-    stage.blocks = (int)blocks;
-    linear_forward(&stage, y, x, w, NULL, 0, ROWS, n, COLUMNS);
-    for (long i = 0; i < ROWS * COLUMNS; i++) {
-        sum_of(&want, x + i / COLUMNS * n, 1, w + i % COLUMNS * n, 1, n, each, 0, blocks);
-        put(&one, 0, want);
-        good[0] &= !memcmp(&one, &y[i], sizeof one);
-    }
-    linear_backward_x(&stage, y, x, w, 0, ROWS, COLUMNS, n);                     /* dy [7 n], weight [n 35] */
-    for (long i = 0; i < ROWS * COLUMNS; i++) {
-        sum_of(&want, x + i / COLUMNS * n, 1, w + i % COLUMNS, COLUMNS, n, each, 0, blocks);
-        put(&one, 0, want);
-        good[1] &= !memcmp(&one, &y[i], sizeof one);
-    }
-    linear_backward_w(&stage, dw, db, x, w, 0, 0, n, COLUMNS, ROWS);            /* dy [n 7], x [n 35] */
-    memcpy(more, dw, sizeof dw);
-    linear_backward_w(&stage, more, NULL, x, w, 0, 1, n, COLUMNS, ROWS);        /* onto an earlier micro-batch */
-    for (long i = 0; i < ROWS * COLUMNS; i++) {
-        sum_of(&want, x + i / COLUMNS, ROWS, w + i % COLUMNS, COLUMNS, n, each, 0, blocks);
-        float sum = want + dw[i];
-        good[2] &= !memcmp(&want, &dw[i], sizeof want) && !memcmp(&sum, &more[i], sizeof sum);
-    }
-    for (long i = 0; i < ROWS; i++)
-        good[3] &= sum_of(&want, x + i, ROWS, NULL, 0, n, each, 0, blocks) && !memcmp(&want, &db[i], sizeof want);
-    check_pieces(n, blocks);
-    equal(good[0], "Linear, y", n, blocks);
-    equal(good[1], "Linear, dx", n, blocks);
-    equal(good[2], "Linear, dweight", n, blocks);
-    equal(good[3], "Linear, dbias", n, blocks);
-}
-
-/* The largest of n scores, and the sum of e^(score - that): by 16 lanes, then halves. */
-static void pair_of(float to[2], const real *x, long n)
-{
-    float lane[16] = {0};
-    to[0] = -F_INFINITY;
-    for (long i = 0; i < n; i++)
-        to[0] = get(x, i) > to[0] ? get(x, i) : to[0];
-    for (long i = 0; i < n; i++)
-        lane[i % 16] += fexp(get(x, i) - to[0]);
-    for (int half = 8; half; half /= 2)
-        for (int i = 0; i < half; i++)
-            lane[i] += lane[i + half];
-    to[1] = lane[0];
-}
-
-/* As sum_of: of pairs, each sum scaled to the larger score. */
-static bool merged(float to[2], const real *x, long n, long each, long first, long count)
-{
-    float other[2];
-    if (first * each >= n)
-        return false;
-    if (count == 1)
-        return pair_of(to, x + first * each, n - first * each < each ? n - first * each : each), true;
-    merged(to, x, n, each, first, count / 2);
-    if (!merged(other, x, n, each, first + count / 2, count / 2))
-        return true;
-    float top = to[0] > other[0] ? to[0] : other[0], a = to[1] * fexp(to[0] - top), b = other[1] * fexp(other[0] - top);
-    to[0] = top;
-    to[1] = a + b;
-    return true;
-}
-
-/* The losses over n scores of 3 rows, 5 wide before the head; the second one has the vocabulary in chunks of 64. */
-static void check_losses(long n, long blocks)
-{
-    enum { ROWS = 3, IN = 5, CHUNK = 64 };
-    long each = (n + blocks - 1) / blocks;
-    int32_t targets[ROWS] = {0, (int32_t)(n - 1), (int32_t)(n / 2)};
-    real x[ROWS * IN], dx[ROWS * IN], *w = room((size_t)(IN * n) * sizeof *w), *s = room((size_t)(ROWS * n) * sizeof *s);
-    real *ds = room((size_t)(ROWS * n) * sizeof *ds), one;
-    float loss, other, lse[ROWS], again[ROWS], *dw = room((size_t)(IN * n) * sizeof *dw), dloss = 1, want, pair[2];
-    bool good[3] = {true, true, true};
-    for (long i = 0; i < ROWS * IN; i++)
-        put(x, i, (float)(2 * draw()));
-    for (long i = 0; i < IN * n; i++)
-        put(w, i, (float)(4 * draw()));
-    vals.valid[0] = ROWS;
-    stage.blocks = 0;
-    linear_forward(&stage, s, x, w, NULL, 0, ROWS, IN, n);
-    stage.blocks = (int)blocks;
-    xent_forward(&stage, &loss, lse, s, targets, &vals, ROWS, n, -100, 0);
-    xent_backward(&stage, ds, &dloss, s, lse, targets, &vals, ROWS, n, -100, 0);
-    for (long r = 0; r < ROWS; r++) {
-        merged(pair, s + r * n, n, each, 0, blocks);
-        want = pair[0] + flog(pair[1]);
-        good[0] &= !memcmp(&want, &lse[r], sizeof want);
-    }
-    linear_xent_forward(&stage, &other, again, x, w, NULL, targets, scratch, &vals, 0, ROWS, IN, n, CHUNK, -100, 0);
-    good[1] = each > CHUNK || (!memcmp(lse, again, sizeof lse) && !memcmp(&loss, &other, sizeof loss));
-    linear_xent_backward(&stage, dx, dw, NULL, &dloss, x, w, NULL, lse, targets, scratch, &vals, 0, 0, ROWS, IN, n, CHUNK, -100,
-                         0);
-    for (long i = 0; i < ROWS * IN; i++) {
-        sum_of(&want, ds + i / IN * n, 1, w + i % IN, IN, n, each, 0, blocks);
-        put(&one, 0, want);
-        good[2] &= !memcmp(&one, &dx[i], sizeof one);
-    }
-    equal(good[0], "SoftmaxCrossEntropy, lse", n, blocks);
-    equal(good[1], "LinearCrossEntropy, lse", n, blocks);
-    equal(good[2], "LinearCrossEntropy, dx", n, blocks);
-}
+#include "axes_order.h"
 
 int main(void)
 {
@@ -626,7 +471,7 @@ int main(void)
     stage.threads = 1;
     for (size_t i = 0; i < sizeof terms / sizeof *terms; i++)
         for (long blocks = 1; blocks <= 16; blocks *= 2)
-            check_order(terms[i], blocks), check_losses(terms[i], blocks);
+            check_order(terms[i], blocks), check_losses(terms[i], blocks), check_conv(terms[i], blocks);
     for (int i = 0; i < row_count(); i++) {
         const Row *r = row(i);
         RowAxes axes;

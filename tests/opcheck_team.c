@@ -56,6 +56,31 @@ static void linear_parts(void)
     }
 }
 
+static void conv_parts(void)
+{
+    if (folds())
+        return;
+    const long shapes[][13] = {{2, 6, 5, 7, 6, 5, 9, 3, 3, 1, 1, 1, 1}, {1, 7, 4, 16, 3, 2, 33, 3, 2, 2, 0, 0, 1},
+                               {2, 3, 4, 40, 3, 4, 20, 1, 1, 1, 0, 0, 1}};
+    for (int s = 0; s < 3; s++) {
+        const long *d = shapes[s];
+#define ALL d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7], d[8], d[9], d[10], d[11], d[12], 1
+        Tensor *x = operand(REAL, d[0] * d[1] * d[2] * d[3], -1, 1), *dy = operand(REAL, d[0] * d[4] * d[5] * d[6], -1, 1);
+        Tensor *w = operand(REAL, d[6] * d[3] * d[7] * d[8], -1, 1), *b = s % 2 ? operand(REAL, d[6], -1, 1) : NULL;
+        Tensor *y[2], *dx[2], *tmp = sizeof(real) == 4 ? NULL : result(FLOAT, x->n > dy->n ? x->n : dy->n);
+        for (int i = 0; i < 2; i++)
+            y[i] = result(REAL, dy->n), dx[i] = result(REAL, x->n);
+        conv_forward(stage, y[0]->k, x->k, w->k, b ? b->k : 0, 0, ALL);
+        conv_rows_forward(stage, y[1]->k, x->k, w->k, b ? b->k : 0, tmp ? tmp->k : 0, ALL);
+        alike("conv_rows_forward", y[1], y[0]);
+        conv_backward_x(stage, dx[0]->k, dy->k, w->k, 0, ALL);
+        conv_columns_backward_x(stage, dx[1]->k, dy->k, w->k, tmp ? tmp->k : 0, ALL);
+        alike("conv_columns_backward_x", dx[1], dx[0]);
+        case_end();
+#undef ALL
+    }
+}
+
 static void same_floats(const char *call, const float *got, const float *want, long n)
 {
     expect(!memcmp(got, want, (size_t)n * sizeof *got), "%s: not the bits of the whole", call);
@@ -264,6 +289,7 @@ static void head_parts(void)
 }
 
 const Check team_checks[] = {
+    {" conv_rows_forward conv_columns_backward_x ", conv_parts},
     {" linear_pieces_backward_x linear_columns_backward_x linear_rows_forward linear_rows_scatter_forward "
      "linear_columns_scatter_x part_forward gather_forward linear_positions_backward_w rows_to_heads "
      "heads_to_rows ", linear_parts},

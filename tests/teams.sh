@@ -3,9 +3,9 @@
 #
 # What a plan says of stages of several devices, and what it takes them to cost.  Expected values are formulas of docs/width.md
 # and docs/planner.md, worked out here from sizes: bytes that a device sends, times of a divided call, links inside a host and
-# between hosts.  Plans for GPUs, which have no such kernels yet, are made and not generated.
+# between hosts.  Jobs with oneDNN have one hash for each number of devices, and those of images one for all.
 . "$(dirname "$0")/lib.sh"
-need dpgen
+need dpgen dpgen-verify build/emitted build/librt.a build/librt_bf16.a
 
 # is WHAT WANT GOT
 is() { if [ -n "$2" ] && [ "$2" = "$3" ]; then pass; else fault "$1: $3, not $2"; fi; }
@@ -220,6 +220,91 @@ refuse "no folder" 3 "train.blocks: 8, plan.tensor: 4, and a GPU adds up one blo
 refuse "nor a paced one" 3 "plan.tensor: 4, and 'p.0' is paced, which adds over no devices" \
     ./dpgen "$tmp/wide.yaml" --pace --set plan.tensor=4 --estimate -o "$tmp/folder"
 [ ! -e "$tmp/folder" ] && pass || fault "a folder is there"
+
+# ---- a library ---------------------------------------------------------------------------------------------------
+# oneDNN adds up one block of each sum: one hash for each number of devices, and losses and norms near those of portable
+# kernels.  251 words: the last device has fewer of them
+sed 's/V: 256/V: 251/' "$tmp/gpt.yaml" >"$tmp/words.yaml"
+small="$tmp/words.yaml --set train.batch.groups=2 --set train.batch.micro=1" arguments="--steps 4"
+# team NAME DEVICES STAGES OPTION...: a line for `plans`
+team() { name=$1 t=$2 n=$3; shift 3; echo "$name.$t.$n --set train.blocks=$t --set plan.tensor=$t --stages $n $*"; }
+# layouts TYPE OPTION...: of 2 and of 4 devices
+layouts() {
+    type=$1 hashes=
+    shift
+    for t in 2 4; do
+        { team $type $t 1 "$@"; team $type $t 2 "$@" --schedule zb-h1 --recompute full
+          team "$type.rows" $t 1 "$@" --set plan.positions=divided
+          team "$type.copies" $t 1 "$@" --replicas 2 --set train.shard=optimizer; } | plans
+        one_hash "oneDNN, $type, $t devices"
+        hashes="$hashes $hash"
+    done
+    [ "$(echo $hashes | tr ' ' '\n' | sort -u | wc -l)" = 2 ] && pass || fault "oneDNN, $type: one hash for 2 and 4 devices"
+}
+# near TYPE DIGITS OPTION...: losses and norms of four steps of 4 devices, beside those of one with portable kernels
+near() {
+    for kernels in portable onednn; do
+        if [ $kernels = onednn ]; then use_onednn $1; elif [ $1 = f32 ]; then use_portable; else use_bf16; fi
+        t=$([ $kernels = onednn ] && echo 4 || echo 1)
+        said=$(generate "$tmp/$kernels" $small --set train.precision.compute=$1 --set train.blocks=4 --set plan.tensor=$t \
+            --stages 1 --set devices.0.kernels=$kernels && compile "$tmp/$kernels" && rm -f "$tmp/$kernels.jsonl" &&
+            job_hash "$tmp/$kernels" --steps 4 --log "$tmp/$kernels.jsonl")
+        [ ${#said} = 64 ] || fault "$kernels, $1: $said"
+        sed -n 's/.*"event":"step".*"loss":\([^,]*\),"norm":\([^,]*\),.*/\1 \2/p' "$tmp/$kernels.jsonl" >"$tmp/$kernels.steps"
+    done
+    if paste "$tmp/portable.steps" "$tmp/onednn.steps" | awk -v most=$2 '
+            function far(a, b) { return a - b > most * b || b - a > most * b }
+            NF != 4 || far($1, $3) || far($2, $4) { exit 1 } END { exit NR != 4 }'; then pass
+    else fault "oneDNN, $1: not the losses and norms of portable kernels: $(paste "$tmp"/*.steps | head -n 1)"; fi
+}
+library="--set devices.0.kernels=onednn"
+if ! have_onednn; then
+    skip "there is no dnnl.h" 22
+else
+    use_onednn f32 && layouts f32 $small $library
+    expect "a folder" ./dpgen $small $library --set train.blocks=2 --set plan.tensor=2 --stages 2 --estimate -o "$tmp/proved"
+    expect "is proved" ./dpgen-verify "$tmp/proved"
+    near f32 1e-5
+    if have_onednn_bf16; then
+        use_onednn bf16 && layouts bf16 $small $library --set train.precision.compute=bf16
+        near bf16 1e-2
+    else
+        skip "oneDNN has no products in bf16 on this CPU" 10
+    fi
+fi
+for way in "4 2" "4 auto"; do
+    refuse "one block a device, $way" 3 "blocks: 4, plan.tensor: ${way#* }, and kernels: onednn add up one block of each sum" \
+        ./dpgen $small $library --set train.blocks=4 --set plan.tensor=${way#* } --estimate -o "$tmp/no"
+done
+refuse "rows of a product" 3 'plan.positions: everywhere, and kernels: onednn add up a product of some rows in another order' \
+    ./dpgen $small $library --set train.blocks=2 --set plan.tensor=2 --set plan.positions=everywhere --estimate -o "$tmp/no"
+[ ! -e "$tmp/no" ] && pass || fault "a folder is there"
+
+# ---- channels ----------------------------------------------------------------------------------------------------
+# Pictures and models of tests/ref, in widths that the blocks divide: a residual network, depthwise convolutions,
+# squeeze-excite.  One hash over devices of a stage, stages, schedules, replicas, recomputation, calls joined or not
+use_portable
+sed 's/out: 3,/out: 16,/; s/out: 12,/out: 32,/' tests/ref/resnet.yaml >"$tmp/resnet.yaml"
+sed 's/6, out: 8/8, out: 16/; s/out: 6,/out: 8,/; s/in: 8, out: 10/in: 16, out: 24/; s/in: 10}/in: 24}/' \
+    tests/ref/mobilenet.yaml >"$tmp/mobilenet.yaml"
+sed 's/in\/4/in\/2/' tests/ref/efficientnet.yaml >"$tmp/efficientnet.yaml"
+echo "devices: [{name: cpu, kind: cpu, count: 16, memory: 64MiB, threads: 1, kernels: portable}]" >"$tmp/sixteen"
+at_home=$run cwd=$root/tests/ref run="--no-checkpoint --quiet --hash" arguments="--steps 3"
+pictures() {
+    set -- "$1" "$tmp/$1.yaml --devices $tmp/sixteen --set train.batch.groups=2 --set train.batch.micro=1
+        --set train.batch.global=4"
+    team() { name=$1 t=$2 n=$3; shift 3; echo "$name.$t.$n --set train.blocks=4 --set plan.tensor=$t --stages $n" $*; }
+    { team $1 1 1 $2; team $1 2 1 $2 --recompute full; team $1 2 2 $2 --schedule zb-h1; team $1 4 1 $2
+      team $1 4 2 $2 --schedule 1f1b --replicas 2 --set train.shard=optimizer
+      team $1.apart 2 1 $2 --fuse none; } | plans
+    one_hash "$1"
+}
+for model in resnet mobilenet efficientnet; do pictures $model; done
+pictures_in() { ./dpgen explain "$tmp/$1.yaml" --devices "$tmp/sixteen" --set train.blocks=4 --set plan.tensor=2 --stages 1 \
+    --estimate "$2"; }
+refuse "channels of the result" 0 '^team    divided: 16 channels of the result among 2 devices; the gradient of x is a sum' \
+    pictures_in resnet layer1.1.conv1
+cwd= run=$at_home
 
 # ---- who is where ------------------------------------------------------------------------------------------------
 two="$gpt --stages 2 --set plan.tensor=2 --set hosts.count=8"

@@ -158,6 +158,48 @@ static void check_team(int devices, long blocks, bool biased)
     stage.team = NULL, stage.shards = stage.shard = 0;
 }
 
+/* A Conv by channels of x, and by those of y.  Pixel 0 and channel 0: products that are too small; a sum without a bias is 0
+ * there, not -0, as on one device. */
+static void check_conv(int devices, long blocks, bool biased)
+{
+    enum { PIXELS = 2 * 4 * 3, IN = 16, OUT = 32, TAPS = 6, W = OUT * IN * TAPS };
+    static real x[PIXELS * IN], dy[PIXELS * OUT], w[W], all[OUT], want[2][PIXELS * OUT], got[PIXELS * OUT];
+    static real px[PIXELS * IN], py[PIXELS * OUT], by_in[W], by_out[W];
+    const long in = IN / devices, out = OUT / devices;
+    for (long i = 0; i < W; i++) {
+        put(w, i, i / TAPS % IN == 0 || i / TAPS / IN == 0 ? 0x1p-80f : (float)draw());
+        put(x, i % (PIXELS * IN), i % (PIXELS * IN) < IN ? -0x1p-80f : (float)draw());
+        put(dy, i % (PIXELS * OUT), i % (PIXELS * OUT) < OUT ? -0x1p-80f : (float)draw());
+        put(all, i % OUT, (float)draw());
+    }
+#define SIZES(in, out) 2, 4, 3, in, 4, 3, out, 2, 3, 1, 1, 1, 1, 1
+    stage.blocks = (int)blocks, stage.shards = 0;
+    conv_forward(&stage, want[0], x, w, biased ? all : NULL, 0, SIZES(IN, OUT));
+    conv_backward_x(&stage, want[1], dy, w, 0, SIZES(IN, OUT));
+    stage.team = &team, stage.shards = devices;
+    for (int turn = 0; turn < 4 * devices; turn++) {
+        stage.shard = turn % devices, left.second = turn / devices % 2;
+        for (long i = 0; i < PIXELS * in; i++)
+            px[i] = x[i / in * IN + stage.shard * in + i % in];
+        for (long i = 0; i < PIXELS * out; i++)
+            py[i] = dy[i / out * OUT + stage.shard * out + i % out];
+        for (long i = 0; i < W / devices; i++) {
+            by_in[i] = w[i / (in * TAPS) * IN * TAPS + stage.shard * in * TAPS + i % (in * TAPS)];
+            by_out[i] = w[stage.shard * out * IN * TAPS + i];
+        }
+        if (turn < 2 * devices)
+            conv_rows_forward(&stage, got, px, by_in, biased ? all : NULL, NULL, SIZES(in, OUT));
+        else
+            conv_columns_backward_x(&stage, got, py, by_out, NULL, SIZES(IN, out));
+        if (left.second && turn < 2 * devices)
+            equal(!memcmp(got, want[0], sizeof got), "Conv by rows, y", devices, blocks);
+        else if (left.second)
+            equal(!memcmp(got, want[1], sizeof *got * PIXELS * IN), "Conv by columns, dx", devices, blocks);
+    }
+    stage.team = NULL, stage.shards = stage.shard = 0;
+#undef SIZES
+}
+
 /* A Linear of n columns that the blocks do not divide.  What stands behind the last ones is not read, and a device without any
  * adds nothing: also of column 0 and row 0, whose sum is -0. */
 static void check_uneven(int devices, long blocks, long n)
@@ -573,7 +615,7 @@ int main(void)
     for (long blocks = 4; blocks <= 8; blocks *= 2)
         for (int devices = 2; devices <= MOST_TEAM; devices *= 2)
             for (int biased = 0; biased < 2; biased++)
-                check_team(devices, blocks, biased);
+                check_team(devices, blocks, biased), check_conv(devices, blocks, biased);
     for (int devices = 2; devices <= MOST_TEAM; devices *= 2) {
         for (long n = 1; n < 24; n++)
             check_uneven(devices, 8, n);

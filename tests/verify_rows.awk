@@ -32,7 +32,7 @@ function agrees(k, mode, type) {
     if (k == "cv") return mode ~ /[vx]/
     if (k == "wv") return mode ~ /[vyz]/
     if (k == "s") return mode == "f"
-    if (k == "l") return mode ~ /[ilknsmch]/
+    if (k == "l") return mode ~ /[ilkqgnsmch]/
     if (substr(k, 1, 1) == "c") return mode ~ /[reo]/ && type == substr(k, 2)
     return mode ~ /[waut]/ && type == substr(k, 2)
 }

@@ -45,7 +45,7 @@ function stub(s,    name, n, list, k, mode, word, type, extent, w, optional, lan
             gsub(/drops/, "(drop != 0)", extent)
             gsub(/devices/, "team()", extent)
             printf "    operand(&to_do, '%s', %s, %s, (long)(%s), %d, %d);\n", mode, word, w, extent, optional, lane
-        } else if (mode ~ /[ilk]/) printf "    literal(&to_do, (int64_t)%s);\n", word
+        } else if (mode ~ /[ilkqg]/) printf "    literal(&to_do, (int64_t)%s);\n", word
         else if (mode == "f") printf "    real_literal(&to_do, %s);\n", word
         else if (mode == "s") printf "    literal(&to_do, drop != 0 ? (int64_t)%s : 0);\n", word
         else if (mode == "m") printf "    literal(&to_do, (int64_t)%s);\n", word

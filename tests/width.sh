@@ -335,6 +335,6 @@ for why in "h.1.attn.c_attn 32 rows" "h.1.attention 4 heads" "h.1.mlp.c_proj 32 
     refuse "explain ${why%% *}, everywhere" 0 "^team    divided: ${why#* } among 2 devices" ./dpgen explain $gpt \
         --set plan.tensor=2 --set plan.positions=everywhere --stages 1 --estimate "${why%% *}"
 done
-explains wpe '^team    whole on each of 2 devices: no Linear in front of it is divided$'
-explains h.1.ln_1 '^team    whole on each of 2 devices: no Linear in front of it is divided$'
+explains wpe '^team    whole on each of 2 devices: no product in front of it is divided$'
+explains h.1.ln_1 '^team    whole on each of 2 devices: no product in front of it is divided$'
 finish

@@ -111,6 +111,17 @@ int64_t owned_bytes(const Machine *m, const Site *s, int k)
 
 /* ---- binding ----------------------------------------------------------------------------------------------------- */
 
+/* Is parameter k of a row divided with that axis? */
+static bool goes_with(const Row *r, int axis, int k)
+{
+    bool grouped = false;
+    for (int i = 0; i < r->n; i++)
+        grouped |= r->param[i].axis == 'g';
+    if (!grouped)
+        return r->param[k].axis == 'k';
+    return axis >= 0 && r->param[axis].axis == 'g' && (r->param[k].axis == 'k' || r->param[k].axis == 'l');
+}
+
 /* The literals of a step, as part of its function's name.  Along an axis: those of the call on the whole. */
 static const char *literals_of(const Machine *m, const Site *s, const Step *st, int axis)
 {
@@ -120,7 +131,7 @@ static const char *literals_of(const Machine *m, const Site *s, const Step *st, 
         const Param *p = &st->row->param[k];
         if (p->mode != 'i' && p->mode != 'f' && p->mode != 's')
             continue;
-        bool along = k == axis || (axis >= 0 && p->axis == 'k');
+        bool along = k == axis || (axis >= 0 && goes_with(st->row, axis, k));
         const Arg *a = st->word[k] >= 0 ? &s->arg[st->word[k]] : NULL;
         if (!a || a->param >= 0 || (a->kind != A_INT && a->kind != A_FLOAT) || (p->mode != 'f' && a->kind != A_INT))
             call_fault(m, s, "'%s' must be a literal%s", p->name, p->mode != 'f' ? " integer" : "");
@@ -151,7 +162,7 @@ static int64_t in_front(const Machine *m, const Site *s, const char *extent, con
 {
     size_t n = strlen(axis);
     for (const char *at = extent; at && (at = strstr(at, axis)); at += n)
-        if ((at == extent || at[-1] == '*') && (at[n] == 0 || at[n] == '*'))
+        if ((at == extent || at[-1] == '*') && (at[n] == 0 || strchr("*/", at[n])))
             return at == extent ? 1 : reckon(m, s, extent, (size_t)(at - extent) - 1);
     return 0;
 }
@@ -190,9 +201,11 @@ void step_along(const Machine *m, const Site *s, Step *st, int k)
     st->front = room(sizeof *st->front * (size_t)(st->row->n + 1));
     for (int i = 0; i < st->row->n; i++) {
         st->front[i] = in_front(m, s, extent_of(s, st, i), axis);
+        int64_t others = 0, one;            /* that go with it: the one that is in front */
         for (int j = 0; j < st->row->n && !st->front[i]; j++)
-            if (st->row->param[j].axis == 'k')
-                st->front[i] = in_front(m, s, extent_of(s, st, i), st->row->param[j].name);
+            if (goes_with(st->row, st->axis, j) && (one = in_front(m, s, extent_of(s, st, i), st->row->param[j].name)) > 0)
+                others = others && others < one ? others : one;
+        st->front[i] = st->front[i] ? st->front[i] : others;
     }
 }
 
@@ -205,6 +218,27 @@ static void whole_call(Site *s)
     s->step->word = room(sizeof *s->step->word * (size_t)(s->n + 1));
     for (int k = 0; k < s->n; k++)
         s->step->word[k] = k;
+    s->lift = s->step;
+}
+
+/* A joined call makes parts of parts if each of its steps does: along the axes of its row, or element by element. */
+static void joined_lift(Site *s)
+{
+    bool good = true;
+    for (int i = 0; i < s->steps; i++)
+        for (int k = 0; k < s->n; k++) {
+            const Row *r = s->step[i].row;
+            int axis = row_param(r, s->row->param[k].name);
+            bool along = axis >= 0 && r->param[axis].axis == s->row->param[k].axis;
+            good &= !s->row->param[k].axis || along || r->kind == ROW_LANES || r->kind == ROW_SUM || r->kind == ROW_COPY;
+        }
+    if (!good)
+        return;
+    s->lift = room(sizeof *s->lift);
+    s->lift->row = s->row;
+    s->lift->word = room(sizeof *s->lift->word * (size_t)(s->n + 1));
+    for (int k = 0; k < s->n; k++)
+        s->lift->word[k] = k;
 }
 
 /* "$a": what is between steps; a parameter; anything else is none. */
@@ -230,6 +264,9 @@ static void joined_steps(Site *s)
             at += strspn(at, " ");
         }
     }
+    s->lift = s->row->kind == ROW_TEAM ? s->step : NULL;
+    if (!s->lift)
+        joined_lift(s);
 }
 
 /* ---- scratch of other libraries ---------------------------------------------------------------------------------- */
@@ -257,7 +294,7 @@ static bool same_sizes(const Site *s, int handle, const Site *open)
     int p = handle + 1;
     for (int j = 1; j < open->n; j++, p++) {
         for (const Param *x; p < s->n && (x = &s->row->param[p])->mode != 'i' && strcmp(x->name, "count") &&
-             strcmp(x->name, "whole"); p++) { }
+             strcmp(x->name, "whole") && strcmp(x->name, "mine"); p++) { }
         if (p >= s->n || s->arg[p].kind != A_INT || s->arg[p].i != open->arg[j].i)
             return false;
     }

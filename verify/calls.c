@@ -35,7 +35,7 @@ static Param param_of(const char *at, size_t n, int real)
     p.optional = *at >= 'A' && *at <= 'Z';
     if (p.optional)
         p.mode = (char)(*at - 'A' + 'a');
-    if (p.mode == 'l' || p.mode == 'k')
+    if (strchr("lkqg", p.mode))
         p.axis = p.mode, p.mode = 'i';
     while (end < n && at[end] != ':')
         end++;

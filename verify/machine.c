@@ -303,11 +303,10 @@ static Term owners_lift(Machine *m, const Site *s, Term *of)
     return of[at];
 }
 
-/* One step of a call: terms of what it makes go to `of` where a parameter is written, else between steps.  The pieces. */
-static int64_t do_step(Machine *m, const Site *s, Step *st, Taken *t, Term *between)
+/* One step of a call: terms of what it makes go to `of` where a parameter is written, else between steps.  pieces: of what was
+ * lifted, 0: nothing was. */
+static void do_step(Machine *m, const Site *s, Step *st, int64_t pieces, Term offset, Taken *t, Term *between)
 {
-    const Term offset = owners_lift(m, s, t->of);
-    int64_t pieces = s->steps == 1 && (m->devices > 1 || s->row->kind == ROW_TEAM) ? part_lift(m, s, st, t->of, t->old) : 0;
     Term arg[MOST_PARAMS], absent = term_of(H_ABSENT, 0, 0, NULL), onto = absent;
     int n = step_args(st, t, between, m->evaluates, arg), made = 0;
     for (int k = 0; k < st->row->n; k++)
@@ -318,9 +317,11 @@ static int64_t do_step(Machine *m, const Site *s, Step *st, Taken *t, Term *betw
         bool wanted = word != NO_WORD && (word < 0 || !is_absent(s, word));
         if (!st->row->param[k].width || !is_written(st->row->param[k].mode) || !wanted)
             continue;
-        int64_t stretches = pieces ? pieces * st->front[k] : 0;
+        const int at = s->lift == st ? k : word;
+        int64_t stretches = pieces && at >= 0 ? pieces * s->lift->front[at] : 0;
         bool own = word >= 0 && is_own_part(&s->row->param[word]), owned = word >= 0 && is_owned(&s->row->param[word]);
-        int64_t bytes = stretches ? step_whole(m, st, s->bytes[like]) : own || owned ? owned_bytes(m, s, like) : s->bytes[like];
+        int64_t bytes = stretches || (pieces && word < 0) ? step_whole(m, st, s->bytes[like])
+                      : own || owned ? owned_bytes(m, s, like) : s->bytes[like];
         arg[n] = word >= 0 ? t->old[word] : 0;
         Term x = result_of(st, pieces ? st->whole : st->head, k, bytes, n + (arg[n] != 0), arg);
         if (made == 0 && onto != absent)
@@ -331,6 +332,17 @@ static int64_t do_step(Machine *m, const Site *s, Step *st, Taken *t, Term *betw
         x = owned ? part_by(x, offset, s->bytes[like]) : x;
         *(word >= 0 ? &t->of[word] : &between[BETWEEN - word]) = x;
     }
+}
+
+/* Parts become the wholes, once for all steps. */
+static int64_t lift_call(Machine *m, Site *s, Taken *t)
+{
+    Step *all = s->lift;
+    int64_t pieces = all && (m->devices > 1 || s->row->kind == ROW_TEAM) ? part_lift(m, s, all, t->of, t->old) : 0;
+    for (int i = 0; i < s->steps && pieces && all != s->step; i++) {
+        step_along(m, s, &s->step[i], row_param(s->row, all->along));
+        step_heads(m, s, &s->step[i], all->mine, all->all);
+    }
     return pieces;
 }
 
@@ -339,9 +351,10 @@ static void do_call(Machine *m, Site *s, const int *param)
     static Taken t;
     Term between[MOST_PARAMS] = {0};
     take(m, s, param, &t);
-    int64_t pieces = 0;
+    const Term offset = owners_lift(m, s, t.of);
+    const int64_t pieces = lift_call(m, s, &t);
     for (int i = 0; i < s->steps; i++)
-        pieces = do_step(m, s, &s->step[i], &t, between);
+        do_step(m, s, &s->step[i], pieces, offset, &t, between);
     for (int k = 0; k < s->n; k++)
         if (s->row->param[k].mode == 'y' || s->row->param[k].mode == 'z') {
             const Step *st = &s->step[0];

@@ -79,6 +79,16 @@ static void whole_experts(const Machine *m, const Site *s, int64_t mine, int64_t
         call_fault(m, s, "the %d devices of the stage have not all experts", m->devices);
 }
 
+/* Of several groups others are no axes; of some a part of one alone is made otherwise. */
+static bool is_axis(const Site *s, int k)
+{
+    const char axis = s->row->param[k].axis;
+    bool good = axis && axis != 'k' && (axis != 'q' || s->arg[k].i > 1);
+    for (int i = 0; i < s->n && axis == 'l'; i++)
+        good &= s->row->param[i].axis != 'g' || s->arg[i].i == 1;
+    return good;
+}
+
 /* Operands that are parts along an axis become the wholes, and st->axis the axis.  In how many pieces; 0: they are no parts. */
 int64_t part_lift(const Machine *m, const Site *s, Step *st, Term *of, Term *old)
 {
@@ -87,7 +97,7 @@ int64_t part_lift(const Machine *m, const Site *s, Step *st, Term *of, Term *old
     for (int k = 0; k < s->n; k++)
         any |= part_whole(of[k], &stretches) || part_whole(old[k], &stretches);
     for (int k = 0; k < s->n && any && !pieces; k++) {
-        if (s->row->param[k].axis != 'l')
+        if (!is_axis(s, k))
             continue;
         step_along(m, s, st, k);
         int64_t mine = s->arg[k].i;

@@ -60,7 +60,7 @@ _Noreturn void lex_fault(const Lexer *x, const char *what);
 typedef enum { ROW_CALL, ROW_LANES, ROW_SUM, ROW_COPY, ROW_OTHER, ROW_JOINED, ROW_TEAM } RowKind;
 typedef struct {
     const char *name;
-    char mode, axis;            /* calls.def; axis: l, k, or none */
+    char mode, axis;            /* calls.def; axis: l, q, k, g, or none */
     bool optional;
     int width;                  /* bytes of an element; 0: no operand */
     const char *extent;         /* elements */
@@ -95,6 +95,7 @@ typedef struct {
     Arg *arg;
     int64_t *bytes;             /* by parameter, once bound */
     Step *step;                 /* of a joined call several, else one */
+    Step *lift;                 /* of which parts are lifted: the one, or of a joined call all as one; NULL: they are not */
     int steps;
     int op;                     /* of the reference */
 } Site;

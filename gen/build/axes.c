@@ -28,8 +28,8 @@ static void copy_word(char *to, const char *from, size_t n)
 /* The number of an axis, which is new or was named before. */
 static int axis_number(RowAxes *a, const char *word, size_t n)
 {
-    RowAxis one = {.whole = *word == '*'};
-    copy_word(one.name, word + one.whole, n - (size_t)one.whole);
+    RowAxis one = {.whole = *word == '*', .several = n > 2 && !memcmp(word + n - 2, ">1", 2)};
+    copy_word(one.name, word + one.whole, n - (size_t)one.whole - 2 * (size_t)one.several);
     for (int i = 0; i < a->axes; i++)
         if (!strcmp(a->axis[i].name, one.name)) {
             a->axis[i].whole |= one.whole;

@@ -8,9 +8,9 @@
 
 /* The axes of a row's operands, parameters and results, in their order and in that of memory; lists 0: it has no parts. */
 enum { MOST_AXES = 16, AXES_DIMS = 6, AXES_LISTS = 12, AXES_PRODUCTS = 2 };
-/* An attribute, a letter, an expression; whole: never divided.  by: its parts go with those of axis by - 1, and the data say
- * how long they are; 0: they are equal. */
-typedef struct { char name[40]; bool whole; int by; } RowAxis;
+/* An attribute, a letter, an expression; whole: never divided.  several: a part has more than one.  by: its parts go with those
+ * of axis by - 1, and the data say how long they are; 0: they are equal. */
+typedef struct { char name[40]; bool whole, several; int by; } RowAxis;
 typedef struct { int n, dim[AXES_DIMS]; } AxisList;         /* numbers of axes */
 typedef struct {
     int axes, lists, products;

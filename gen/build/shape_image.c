@@ -184,6 +184,8 @@ bool size_conv(Sizer *z)
                       (Num)in, (Num)out);
     Shape weight = {y.n, {out, in / groups, attr_int(z->o, "kheight"), attr_int(z->o, "kwidth")}};
     attr_set(z->o, "in", in);
+    if (groups > 1)
+        z->o->row = row_find("ConvGroups");
     y.d[y.n - 1] = out;
     return par_shape(z, 0, weight) && par_shape(z, 1, (Shape){1, {out}}) && out_shape(z, 0, y);
 }

@@ -2,11 +2,12 @@
  *
  * prepared.c: which calls a library of kernels prepares before the first step, in stageN_open.
  *
- * Portable kernels and paced jobs prepare nothing, oneDNN every call that has a handle, but attention with shared keys, which
- * is portable.  On GPUs products are cuBLASLt's, and attention is cuDNN's where rt/op/cuda/attention.c leaves it to it, by the
- * same rule; to plan a graph takes cuDNN half a second of a processor, and a job without one is not linked with cuDNN.
- * Convolutions in bf16 are cuDNN's too; those in f32, and recurrent layers, are own kernels.  On chips where no engine of cuDNN
- * is proven to give the same bits in every run, all of its calls are own kernels.
+ * Portable kernels and paced jobs prepare nothing, oneDNN every call that has a handle, but attention with shared keys and
+ * LinearCrossEntropy over a divided vocabulary, which are portable.  On GPUs products are cuBLASLt's, and attention is cuDNN's
+ * where rt/op/cuda/attention.c leaves it to it, by the same rule; to plan a graph takes cuDNN half a second of a processor,
+ * and a job without one is not linked with cuDNN.  Convolutions in bf16 are cuDNN's too; those in f32, and recurrent layers,
+ * are own kernels.  On chips where no engine of cuDNN is proven to give the same bits in every run, all of its calls are own
+ * kernels.
  */
 #include "prepared.h"
 #include <string.h>
@@ -63,6 +64,7 @@ static const struct {
     bool (*prepares)(const Model *m, const Graph *g, const Op *o, bool eval);   /* NULL: never */
 } others[] = {
     {false, "attention_shared_", NULL},
+    {false, "linear_xent_part_", NULL},
     {true, "conv_", conv_planned},
     {true, "recur_", NULL},
     {true, "attention_", attention_planned},

@@ -387,8 +387,8 @@ const char *profile_cannot(const Model *m)
         return strf("devices of kind %s are not this machine", a->kind);
     if (m->train.tf32 || m->train.fp8)
         return strf("products in %s have no times but estimates yet", compute_word(&m->train));
-    if (m->train.blocks > 1 && !library_of(a)->anywhere)
-        return strf("%s kernels have no sums in blocks yet", a->kernels);
+    if (!library_of(a)->anywhere && m->train.blocks != m->plan.tensor)
+        return strf("%s kernels add up one block of each sum", a->kernels);
     for (int d = 1; d < m->devices.n; d++)
         if (m->devices.at[d].threads != a->threads)
             return strf("%s has %d threads and %s %d, and a profile is of one number of threads", a->name, a->threads,

@@ -7,12 +7,12 @@
  * from the axes of the table, and the sums from the blocks of the model.
  *
  * Method.  A tensor is whole, or divided: so many stretches of memory, each in contiguous parts, one a device.  A region is a
- * set of operators between whole tensors.  It grows from a Linear that is divided by columns, an Embedding by words, a
+ * set of operators between whole tensors.  It grows from a Linear or Conv that is divided by columns, an Embedding by words, a
  * LinearCrossEntropy by words.  A divided tensor wants its maker and all its readers divided so that the parts are the same
- * memory, and a divided parameter all its readers.  One that has no such axis ends the attempt.  A Linear whose sum goes over
- * the axis ends the region, and so does a loss.  So columns, then heads or elements, then rows come out by themselves, and a
- * table with the head that is tied to it.  GSPMD (Y. Xu et al., 2021) spreads annotations of a user in this way; here the seeds
- * are tried, and no message is made inside a region.
+ * memory, and a divided parameter all its readers.  One that has no such axis ends the attempt.  A Linear or Conv whose sum
+ * goes over the axis ends the region, and so does a loss.  So columns, then heads, elements or channels, then rows come out by
+ * themselves, and a table with the head that is tied to it.  GSPMD (Y. Xu et al., 2021) spreads annotations of a user in this
+ * way; here the seeds are tried, and no message is made inside a region.
  *
  * The graph is then that of one device: sizes of the part, and rows whose calls add over the devices.  A sum is closed for each
  * reader of a tensor, not once for all as in Megatron-LM: one device rounds the gradient of each reader before it adds them.
@@ -77,6 +77,8 @@ static int part_row(const Op *o, const RowAxes *a, int axis)
 
 static bool is_linear(const Op *o) { return !strcmp(row(o->row)->shape, "linear") || !strcmp(row(o->row)->shape, "grouped"); }
 
+static bool is_conv(const Op *o) { return !strcmp(row(o->row)->shape, "conv"); }
+
 /* Does it have rows of all positions, with plan.positions: everywhere?  Then a region ends there. */
 static bool is_border(const Divide *d, const Op *o)
 {
@@ -125,12 +127,14 @@ static void take_state(Region *r, int s, int64_t outer)
                 join(r, i, row(r->g->op.at[i].row)->in.n + k, outer);
 }
 
-/* Only some rows add over the devices: of others every tensor and parameter has the axis, but for masks. */
+/* Only some rows add over the devices: of others every tensor and parameter has the axis, but for masks and statistics, whose
+ * accumulators are no sums over it. */
 static bool sums_elsewhere(const Op *o, const Row *r, const RowAxes *a, int axis)
 {
     for (int k = 0; k < a->lists; k++) {
-        const Operand *x = k < r->in.n ? &r->in.at[k] : NULL;
-        if (divide_thing(o, r, k) >= 0 && !divide_front(o, a, k, axis) && !(x && (x->type == 'i' || x->fixed)))
+        const int par = k - r->in.n;
+        const bool adds = par < 0 ? r->in.at[k].type != 'i' && !r->in.at[k].fixed : par >= r->par.n || !r->par.at[par].tracked;
+        if (divide_thing(o, r, k) >= 0 && !divide_front(o, a, k, axis) && adds)
             return true;
     }
     return false;
@@ -209,6 +213,10 @@ static void join(Region *r, int i, int list, int64_t outer)
         bool fits = r->rows && !axis_leads(&a, axis) ? size % r->rows == 0
                   : r->uneven ? size == r->uneven && outer == front && knows_whole(part_row(o, &a, axis))
                   : size / (outer / front) % parts == 0;
+        if (fits && a.axis[axis].several && size / (outer / front) <= parts)
+            r->wrong = strf("%s adds one column otherwise than several", o->name);
+        if (r->wrong)
+            return;
         if (!fits) {
             r->wrong = strf("%s of %s is %lld, no multiple of %lld", a.axis[axis].name, o->name,
                             (long long)(size / (outer / front)), (long long)parts);
@@ -449,10 +457,10 @@ static void shrink_op(Graph *g, const Divide *d, Op *o, int axis)
         attr_set(o, "pieces", pieces);
     if (!strcmp(row(part)->shape, "linear_xent"))
         linear_xent_room(g, o, g->blocks / d->devices);
-    if (!is_linear(o))
+    if (!is_linear(o) && !is_conv(o))
         return;
     bool columns = !is_axis(&a, axis, "in");
-    int64_t sums = attr_int(o, "rows") * attr_int(o, columns ? "in" : "out") * type_bytes(F32);
+    int64_t sums = shape_elements(&g->tensor.at[columns ? o->in.at[0] : o->out.at[0]].shape) * type_bytes(F32);
     if (columns && !attr_int(o, "pieces"))      /* a word of Linear */
         attr_set(o, "pieces", 1);
     attr_set(o, columns ? "tmp.I" : "tmp.F", g->compute == F32 ? 0 : sums);     /* f32: the result is the room */
@@ -572,12 +580,14 @@ static const char *axis_text(const Graph *g, const Divide *d, int op)
                     a.axis[d->axis[op]].name, d->devices, c.rows, c.most);
     if (o->in.n && o->in.at[0] >= 0 && d->of[o->in.at[0]].rows)
         return strf("rows of the experts that each of %d devices has", d->devices);
-    bool columns = is_linear(o) && !is_axis(&a, d->axis[op], "in");
-    const char *name = columns ? "columns of the result" : is_linear(o) ? "columns of the weight" : a.axis[d->axis[op]].name;
+    const bool sums = (is_linear(o) || is_conv(o)) && part_row(o, &a, d->axis[op]) >= 0;
+    const bool columns = sums && !is_axis(&a, d->axis[op], "in");
+    const char *const names[] = {"columns of the weight", "columns of the result", "channels of x", "channels of the result"};
+    const char *name = sums ? names[2 * is_conv(o) + columns] : a.axis[d->axis[op]].name;
     return strf("%" PRId64 " %s%s among %d devices%s", size, !strcmp(name, "n") || !strcmp(name, "per") ? "elements" : name,
                 columns && is_axis(&a, d->axis[op], "part") ? strf(" in each of %d pieces", (int)attr_int(o, "pieces")) : "",
                 d->devices, columns ? sum_text(g, o->in.at[0], "the gradient of x")
-                : is_linear(o) ? sum_text(g, o->out.at[0], "the result") : "");
+                : sums ? sum_text(g, o->out.at[0], "the result") : "");
 }
 
 const char *divide_text(const Model *m, const char *name)
@@ -598,5 +608,5 @@ const char *divide_text(const Model *m, const char *name)
          : c.axis >= 0 ? strf("divided: %" PRId64 " rows among %d devices%s", c.rows, d.devices, c.rows % d.blocks == 0 ? ""
                               : strf(", %" PRId64 " at most on each", divide_room(&d, c.rows)))
          : strf("whole on each of %d devices: %s", d.devices, d.why[i] ? d.why[i] : c.why ? c.why
-                : "no Linear in front of it is divided");
+                : "no product in front of it is divided");
 }

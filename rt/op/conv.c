@@ -11,7 +11,7 @@ void conv_forward(Stage *st, real *y, const real *x, const real *weight, const r
 {
     (void)h;
     Conv v = {batch, height, width, in, yheight, ywidth, out, kheight, kwidth, stride, top, left, dilate, groups};
-    convolve_on(st, y, x, weight, bias, &v);
+    convolve_on(st, y, x, weight, &(Made){0, bias, groups > 1 ? in / groups : block_of(st, in)}, &v);
 }
 
 void conv_backward_x(Stage *st, real *dx, const real *dy, const real *weight, int h, long batch, long height, long width,
@@ -20,7 +20,7 @@ void conv_backward_x(Stage *st, real *dx, const real *dy, const real *weight, in
 {
     (void)h;
     Conv v = {batch, height, width, in, yheight, ywidth, out, kheight, kwidth, stride, top, left, dilate, groups};
-    convolve_back(st, dx, dy, weight, NULL, &v);
+    convolve_back(st, dx, dy, weight, &(Made){0, 0, groups > 1 ? out / groups : block_of(st, out)}, &v);
 }
 
 void conv_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, int h, int acc, long batch,

@@ -11,7 +11,8 @@
  * lie behind each other in x: inside the image they are one longer chain, and in a gradient of weights adjacent columns.
  *
  * Order.  An element of y is one chain from zero: kernel rows, kernel columns, channels of the group, all ascending.  The bias
- * is added to the finished chain.  dx is the same with output channels.  An element of dweight is one chain over samples, rows
+ * is added to the finished chain.  dx is the same with output channels.  With train.blocks, and a single group, channels have
+ * blocks: each is such a chain, and the tree of kernel.h adds them.  An element of dweight is one chain over samples, rows
  * and columns of y, where a tap outside adds a product with zero; it is then given to the accumulator.
  *
  * Kernels of one pixel at stride 1 are products of all pixels, of matrices that lie there; those of single channels are in
@@ -115,9 +116,25 @@ static inline void taps(float *c, const Conv *v, Reader read, const real *from, 
             }
 }
 
+/* What becomes of the channels that each result is a sum of: blocks of so many, and the bias goes onto the tree.  sum: floats
+ * in place of results, of which other devices have more. */
+typedef struct { float *sum; const real *bias; long block; } Made;
+
+/* The same of a block of channels at a time.  Subtrees wait on the stack. */
+static __attribute__((noinline, unused)) void block_taps(float *c, const Conv *v, Reader read, const real *from, View weight,
+                                                         const Task *t, long width, long k, long block)
+{
+    _Alignas(64) float rest[LEVELS * BLOCK * COLS];
+    for (long at = 0, number = 0; at < k; at += block, number++) {
+        memset(c, 0, (size_t)(t->m * COLS) * sizeof *c);
+        taps(c, v, read, from + at, view_from(weight, at, 0), t->i, width, t->m, t->n, least(block, k - at));
+        block_ends(c, rest, BLOCK * COLS, t->m * COLS, number, at + block >= k);
+    }
+}
+
 /* to[pixels][groups n]: from's taps by the weights of each group, element (k, n) of a tap at k*row + n*col. */
 static inline void convolve(Stage *st, real *to, const Conv *v, Reader read, const real *from, const real *weight, long row,
-                            long col, const real *bias, long pixels, long width, long n, long k)
+                            long col, const Made *made, long pixels, long width, long n, long k)
 {
     Grid g = grid_of(pixels, n, BLOCK, COLS, 1);
     long each = task_count(&g), wide = v->groups * n, size = v->kheight * v->kwidth;
@@ -127,13 +144,21 @@ static inline void convolve(Stage *st, real *to, const Conv *v, Reader read, con
         Task t = task_of(&g, number % each);
         _Alignas(64) float c[BLOCK * COLS], add[COLS] = {0};
         View w = view(weight + group * n * k * size + t.j * col, row, col);
-        memset(c, 0, (size_t)(t.m * COLS) * sizeof *c);
-        taps(c, v, read, from + group * k, w, t.i, width, t.m, t.n, k);
-        for (long j = 0; bias && j < t.n; j++)
-            add[j] = get(bias, group * n + t.j + j);
-        for (long i = 0; i < t.m; i++)
-            for (long j = 0; j < t.n; j++)
-                put(to, (t.i + i) * wide + group * n + t.j + j, c[i * COLS + j] + add[j]);
+        if (made->block < k) {
+            block_taps(c, v, read, from, w, &t, width, k, made->block);
+        } else {
+            memset(c, 0, (size_t)(t.m * COLS) * sizeof *c);
+            taps(c, v, read, from + group * k, w, t.i, width, t.m, t.n, k);
+        }
+        for (long j = 0; made->bias && j < t.n; j++)
+            add[j] = get(made->bias, group * n + t.j + j);
+        for (long i = 0; i < t.m; i++) {
+            long at = (t.i + i) * wide + group * n + t.j;
+            if (made->sum)
+                memcpy(made->sum + at, c + i * COLS, (size_t)t.n * sizeof *c);
+            for (long j = 0; !made->sum && j < t.n; j++)
+                put(to, at + j, c[i * COLS + j] + add[j]);
+        }
     }
 }
 
@@ -238,28 +263,36 @@ static inline int is_pointwise(const Conv *v)
            v->yheight == v->height && v->ywidth == v->width && v->top == 0 && v->left == 0;
 }
 
+/* A product of pixels by channels, in blocks of the k channels of a. */
+static inline void pointwise(Stage *st, real *to, View a, View b, const Made *made, long pixels, long n, long k)
+{
+    if (made->sum)
+        product_give(st, made->sum, a, b, 0, pixels, n, k, made->block);
+    else
+        product_to(st, to, a, b, made->bias ? made->bias : nothing, pixels, n, k, made->block);
+}
+
 /* y of x, and x of y; either may have a bias. */
-static inline void convolve_on(Stage *st, real *y, const real *x, const real *weight, const real *bias, const Conv *v)
+static inline void convolve_on(Stage *st, real *y, const real *x, const real *weight, const Made *made, const Conv *v)
 {
     long depth = v->in / v->groups, size = v->kheight * v->kwidth, pixels = v->batch * v->yheight * v->ywidth;
     if (is_pointwise(v))
-        product_to(st, y, view(x, v->in, 1), view(weight, 1, v->in), bias ? bias : nothing, pixels, v->out, v->in, v->in);
-    else if (is_depthwise(v))
-        depth_convolve(st, y, x, weight, bias, v, 0);
+        pointwise(st, y, view(x, v->in, 1), view(weight, 1, v->in), made, pixels, v->out, v->in);
+    else if (is_depthwise(v) && !made->sum)
+        depth_convolve(st, y, x, weight, made->bias, v, 0);
     else
-        convolve(st, y, v, read_forward, x, weight, size, depth * size, bias, pixels, v->ywidth, v->out / v->groups, depth);
+        convolve(st, y, v, read_forward, x, weight, size, depth * size, made, pixels, v->ywidth, v->out / v->groups, depth);
 }
 
-static inline void convolve_back(Stage *st, real *x, const real *y, const real *weight, const real *bias, const Conv *v)
+static inline void convolve_back(Stage *st, real *x, const real *y, const real *weight, const Made *made, const Conv *v)
 {
     long depth = v->in / v->groups, size = v->kheight * v->kwidth, pixels = v->batch * v->height * v->width;
     if (is_pointwise(v))
-        product_to(st, x, view(y, v->out, 1), view(weight, v->in, 1), bias ? bias : nothing, pixels, v->in, v->out,
-                   v->out);
-    else if (is_depthwise(v))
-        depth_convolve(st, x, y, weight, bias, v, 1);
+        pointwise(st, x, view(y, v->out, 1), view(weight, v->in, 1), made, pixels, v->in, v->out);
+    else if (is_depthwise(v) && !made->sum)
+        depth_convolve(st, x, y, weight, made->bias, v, 1);
     else
-        convolve(st, x, v, read_backward, y, weight, depth * size, size, bias, pixels, v->width, depth, v->out / v->groups);
+        convolve(st, x, v, read_backward, y, weight, depth * size, size, made, pixels, v->width, depth, v->out / v->groups);
 }
 
 static inline void convolve_weight(Stage *st, float *dweight, const real *dy, const real *x, int acc, const Conv *v)

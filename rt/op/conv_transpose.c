@@ -13,7 +13,7 @@ void conv_transpose_forward(Stage *st, real *y, const real *x, const real *weigh
                             long top, long left, long dilate, long groups)
 {
     Conv v = OTHER_WAY;
-    convolve_back(st, y, x, weight, bias, &v);
+    convolve_back(st, y, x, weight, &(Made){0, bias, in / groups}, &v);
 }
 
 void conv_transpose_backward_x(Stage *st, real *dx, const real *dy, const real *weight, long batch, long height, long width,
@@ -21,7 +21,7 @@ void conv_transpose_backward_x(Stage *st, real *dx, const real *dy, const real *
                                long left, long dilate, long groups)
 {
     Conv v = OTHER_WAY;
-    convolve_on(st, dx, dy, weight, NULL, &v);
+    convolve_on(st, dx, dy, weight, &(Made){0, 0, out / groups}, &v);
 }
 
 void conv_transpose_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, int acc, long batch,

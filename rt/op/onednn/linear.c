@@ -62,6 +62,20 @@ void linear_backward_x(Stage *st, real *dx, const real *dy, const real *weight, 
         product_f32(st, to_x(rows, in, out), (float *)dx, (const float *)dy, (const float *)weight);
 }
 
+/* Whole on a device: the product adds in an order of its own, whatever is packed. */
+void open_linear_pieces_backward_x(Stage *st, int h, long rows, long in, long out, long pieces)
+{
+    (void)pieces;
+    open_linear_backward_x(st, h, rows, in, out);
+}
+
+void linear_pieces_backward_x(Stage *st, real *dx, const real *dy, const real *weight, int h, long rows, long in, long out,
+                              long pieces)
+{
+    (void)pieces;
+    linear_backward_x(st, dx, dy, weight, h, rows, in, out);
+}
+
 static Recipe to_weight(int acc, long rows, long in, long out)
 {
     return (Recipe){ .batch = 1, .m = out, .n = in, .k = rows, .ta = 1, .wide = 1, .acc = acc, .pack = 1 };
