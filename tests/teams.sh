@@ -287,7 +287,7 @@ use_portable
 sed 's/out: 3,/out: 16,/; s/out: 12,/out: 32,/' tests/ref/resnet.yaml >"$tmp/resnet.yaml"
 sed 's/6, out: 8/8, out: 16/; s/out: 6,/out: 8,/; s/in: 8, out: 10/in: 16, out: 24/; s/in: 10}/in: 24}/' \
     tests/ref/mobilenet.yaml >"$tmp/mobilenet.yaml"
-sed 's/in\/4/in\/2/' tests/ref/efficientnet.yaml >"$tmp/efficientnet.yaml"
+sed 's/in\/4/in\/2/; s/args: {in: 8}}/args: {in: 8, add: false}}/' tests/ref/efficientnet.yaml >"$tmp/efficientnet.yaml"
 echo "devices: [{name: cpu, kind: cpu, count: 16, memory: 64MiB, threads: 1, kernels: portable}]" >"$tmp/sixteen"
 at_home=$run cwd=$root/tests/ref run="--no-checkpoint --quiet --hash" arguments="--steps 3"
 pictures() {
@@ -300,10 +300,17 @@ pictures() {
     one_hash "$1"
 }
 for model in resnet mobilenet efficientnet; do pictures $model; done
+use_bf16
+few="$tmp/mobilenet.yaml --devices $tmp/sixteen --set train.precision.compute=bf16"
+{ team bf16 1 1 $few; team bf16 2 1 $few --recompute full; team bf16 4 2 $few; } | plans
+one_hash "channels in bf16"
+use_portable
 pictures_in() { ./dpgen explain "$tmp/$1.yaml" --devices "$tmp/sixteen" --set train.blocks=4 --set plan.tensor=2 --stages 1 \
     --estimate "$2"; }
 refuse "channels of the result" 0 '^team    divided: 16 channels of the result among 2 devices; the gradient of x is a sum' \
     pictures_in resnet layer1.1.conv1
+refuse "two Convs of three" 0 '^team    whole on each of 2 devices: layer1.0.conv3 would be divided along two axes' \
+    pictures_in resnet layer1.1.conv3
 cwd= run=$at_home
 
 # ---- who is where ------------------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * unit_divide: the layout that divide finds, against that of Megatron-LM (Shoeybi et al., 2019, figure 3), written by hand: the
- * first product of a pair by columns, heads or elements between, the second by rows, all else whole.
+ * first product of a pair by columns, heads or elements between, the second by rows, all else whole.  Convolutions alike, with
+ * channels between.
  */
 #include "plan.h"
 #include "rewrite/divide.h"
@@ -46,7 +47,25 @@ static const char *layout(const Graph *g, const Divide *d, const char *layer)
     return text;
 }
 
-typedef struct {                /* sums: bytes of one [rows, width] result, and how many */
+/* Of MobileNetV2 (M. Sandler et al., 2018, table 2), 16 images in f32: a block makes 6 c channels of c by columns, so that the
+ * gradient of c is a sum, and c of 6 c by rows, which is one; between them each channel is on its own.  Then 1280 channels, and
+ * 1000 kinds. */
+static void mobilenet_sums(Bytes *forward, Bytes *backward)
+{
+    static const struct { int c, n, s; } table[] = {{24, 2, 2}, {32, 3, 2}, {64, 4, 2}, {96, 3, 1}, {160, 3, 2}, {320, 1, 1}};
+    Bytes y = 112 * 112 * 16 + 1000, x = 0, side = 112, c = 16;
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        for (int k = 0; k < table[i].n; k++) {
+            x += side * side * c;
+            side = k == 0 ? side / table[i].s : side;
+            c = table[i].c;
+            y += side * side * c;
+        }
+    *forward = 16 * 4 * y;
+    *backward = 16 * 4 * (x + side * side * c);
+}
+
+typedef struct {                /* sums: bytes of one [rows, width] result, and how many; -1: not looked at */
     const char *file, *layer, *want;
     int devices;
     Bytes forward, backward;
@@ -74,7 +93,9 @@ int main(void)
 {
     enum { GPT = 2 * 1024 * 768 * 4, LLAMA = 2048 * 2048 * 2, BERT = 2 * 512 * 768 * 4, POOL = 2 * 768 * 4,
            READ = 2 * 512 * 512 * 4, WRITTEN = 2 * 128 * 512 * 4 };
-    static const Case cases[] = {
+    Bytes forward, backward;
+    mobilenet_sums(&forward, &backward);
+    const Case cases[] = {
         {"examples/gpt2-124m.yaml", "h.3.", "attn.c_attn part, attention heads, attn.c_proj in, mlp.c_fc out, gelu n, "
          "mlp.c_proj in", 4, (Bytes)25 * GPT + TELLS(2048), (Bytes)25 * GPT},
         /* 12 heads are not for 8 devices */
@@ -92,6 +113,13 @@ int main(void)
         {"examples/t5-small.yaml", "decoder.block.0.layer.1.", "EncDecAttention.q out, EncDecAttention.k out, "
          "EncDecAttention.v out, EncDecAttention.o in", 2, (Bytes)13 * READ + 19 * WRITTEN + TELLS(256),
          (Bytes)6 * (4 * READ + 5 * WRITTEN + 2 * READ) + WRITTEN},
+        {"examples/mobilenetv2.yaml", "features.3.", "conv.0.0 out, conv.0.1.stat width, conv.0.1 width, clip n, "
+         "conv.1.0 groups, conv.1.1.stat width, conv.1.1 width, clip_2 n, conv.2 in", 4, forward, backward},
+        /* squeeze-excite is a pair of its own within: rows, then columns */
+        {"examples/efficientnet-b0.yaml", "features.3.1.", "block.0.0 out, block.0.1.stat width, block.0.1 width, silu n, "
+         "block.1.0 groups, block.1.1.stat width, block.1.1 width, silu_2 n, block.2.globalavgpool inner, block.2.fc1 in, "
+         "block.2.fc2 out, block.2.sigmoid n, block.2.mul inner, block.3.0 in", 4, -1, -1},
+        {"examples/convnext-tiny.yaml", "features.1.0.", "block.3 out, gelu n, block.5 in", 4, -1, -1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const Case *c = &cases[i];
@@ -100,7 +128,7 @@ int main(void)
         divide_find(g, c->devices, &plain, &d);
         const char *got = layout(g, &d, c->layer), *what = strf("%s on %d devices", c->file, c->devices);
         check(!strcmp(got, c->want), what, c->want, got);
-        check(d.forward == c->forward && d.backward == c->backward, strf("%s: bytes of sums", what),
+        check(c->forward < 0 || (d.forward == c->forward && d.backward == c->backward), strf("%s: bytes of sums", what),
               strf("%lld %lld", (long long)c->forward, (long long)c->backward),
               strf("%lld %lld", (long long)d.forward, (long long)d.backward));
     }
