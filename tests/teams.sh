@@ -309,7 +309,10 @@ pictures_in() { ./dpgen explain "$tmp/$1.yaml" --devices "$tmp/sixteen" --set tr
     --estimate "$2"; }
 refuse "channels of the result" 0 '^team    divided: 16 channels of the result among 2 devices; the gradient of x is a sum' \
     pictures_in resnet layer1.1.conv1
-refuse "two Convs of three" 0 '^team    whole on each of 2 devices: layer1.0.conv3 would be divided along two axes' \
+refuse "squeeze" 0 '^team    divided: 16 channels of x among 2 devices; the result is a sum over them, 32 bytes' \
+    pictures_in efficientnet features.1.block.2.fc1
+refuse "excite" 0 '^team    divided: 16 channels of the result among 2' pictures_in efficientnet features.1.block.2.fc2
+refuse "two Convs of three" 0 '^team    whole on each of 2 devices: layer1.1.conv1 would be divided along two axes' \
     pictures_in resnet layer1.1.conv3
 cwd= run=$at_home
 

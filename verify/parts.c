@@ -96,8 +96,9 @@ int64_t part_lift(const Machine *m, const Site *s, Step *st, Term *of, Term *old
     int64_t pieces = 0, stretches, all = 0;
     for (int k = 0; k < s->n; k++)
         any |= part_whole(of[k], &stretches) || part_whole(old[k], &stretches);
-    for (int k = 0; k < s->n && any && !pieces; k++) {
-        if (!is_axis(s, k))
+    for (int i = 0; i < 2 * s->n && any && !pieces; i++) {
+        const int k = i % s->n;         /* q first: a part of columns may look like rows, too */
+        if (!is_axis(s, k) || (s->row->param[k].axis == 'q') != (i < s->n))
             continue;
         step_along(m, s, st, k);
         int64_t mine = s->arg[k].i;

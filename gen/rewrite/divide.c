@@ -11,7 +11,8 @@
  * LinearCrossEntropy by words.  A divided tensor wants its maker and all its readers divided so that the parts are the same
  * memory, and a divided parameter all its readers.  One that has no such axis ends the attempt.  A Linear or Conv whose sum
  * goes over the axis ends the region, and so does a loss.  So columns, then heads, elements or channels, then rows come out by
- * themselves, and a table with the head that is tied to it.  GSPMD (Y. Xu et al., 2021) spreads annotations of a user in this
+ * themselves, and a table with the head that is tied to it.  Of two regions that would meet, as in a row of convolutions, the
+ * one with more work for each byte of its sums is taken.  GSPMD (Y. Xu et al., 2021) spreads annotations of a user in this
  * way; here the seeds are tried, and no message is made inside a region.
  *
  * The graph is then that of one device: sizes of the part, and rows whose calls add over the devices.  A sum is closed for each
@@ -27,6 +28,7 @@
 #include "divide.h"
 #include "build/build.h"
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* uneven, rows, most: of its tensors (Cut). */
@@ -208,7 +210,7 @@ static void join(Region *r, int i, int list, int64_t outer)
         int64_t front = divide_front(o, &a, list, axis), size = axis_size(&a, axis, number_of, o);
         int64_t parts = parts_of(r->d, o, &a, axis);
         bool no = adds ? part_row(o, &a, axis) < 0 || outer != front : a.axis[axis].whole;
-        no |= front && outer == front * size && outer < dims_size(&a, &a.list[list], number_of, o);     /* parts are behind it */
+        no |= front && outer == front * size && outer < dims_size(&a, &a.list[list], number_of, o);     /* parts are behind */
         if (no || !front || outer % front || size % (outer / front) || !goes_with(r, o, &a, axis))
             continue;
         bool fits = r->rows && !axis_leads(&a, axis) ? size % r->rows == 0
@@ -271,37 +273,44 @@ static int64_t rows_by(const Op *o, const RowAxes *a, int axis)
     return 0;
 }
 
-static void grow(const Graph *g, Divide *d, int seed, const RowAxes *a, int axis, int64_t uneven)
+/* What is a sum: results without the axis, and gradients of operands without it. */
+static void count_sums(const Graph *g, const Op *o, int axis, Bytes *forward, Bytes *backward)
+{
+    const Row *r = row(o->row);
+    RowAxes a;
+    row_axes(r, &a);
+    for (int k = 0; k < a.lists; k++) {
+        int thing = divide_thing(o, r, k);
+        bool in = k < r->in.n, out = k >= r->in.n + r->par.n;
+        if (thing < 0 || (!in && !out) || divide_front(o, &a, k, axis) || axis_leads(&a, axis))
+            continue;
+        const Tensor *t = &g->tensor.at[thing];
+        *forward += out ? t->bytes : 0;
+        *backward += in && t->kind == T_ACT && t->type != I32 ? t->bytes : 0;
+    }
+}
+
+/* The work of the region that begins there, for each byte of its sums; -1: there is none. */
+static int64_t grow(const Graph *g, Divide *d, int seed, int axis, bool keep)
 {
     const Op *o = &g->op.at[seed];
-    Region r = {.g = g, .d = d, .uneven = uneven, .rows = rows_by(o, a, axis)};
+    RowAxes a;
+    row_axes(row(o->row), &a);
+    const int64_t size = axis_size(&a, axis, number_of, o);
+    Region r = {.g = g, .d = d, .uneven = size % parts_of(d, o, &a, axis) ? size : 0, .rows = rows_by(o, &a, axis)};
+    int64_t work = 0, bytes = 1;
     r.most = r.rows ? attr_int(o, "most") : 0;
     take_op(&r, seed, axis, 1);
     if (!r.wrong && !r.closed && !is_attention(o))
         r.wrong = "no operator behind it adds the parts";
-    if (r.wrong)
+    for (int i = 0; i < r.ops.n; i++) {
+        work += g->op.at[r.ops.at[i]].flop;
+        count_sums(g, &g->op.at[r.ops.at[i]], d->axis[r.ops.at[i]], &bytes, &bytes);
+    }
+    if (r.wrong || !keep)
         undo(&r);
     d->why[seed] = r.wrong;
-}
-
-/* What is a sum: results without the axis, and gradients of operands without it. */
-static void count_sums(const Graph *g, Divide *d)
-{
-    for (int i = 0; i < g->nf; i++) {
-        const Op *o = &g->op.at[i];
-        const Row *r = row(o->row);
-        RowAxes a;
-        row_axes(r, &a);
-        for (int k = 0; k < a.lists && d->axis[i] >= 0; k++) {
-            int thing = divide_thing(o, r, k);
-            bool in = k < r->in.n, out = k >= r->in.n + r->par.n;
-            if (thing < 0 || (!in && !out) || divide_front(o, &a, k, d->axis[i]) || axis_leads(&a, d->axis[i]))
-                continue;
-            const Tensor *t = &g->tensor.at[thing];
-            d->forward += out ? t->bytes : 0;
-            d->backward += in && t->kind == T_ACT && t->type != I32 ? t->bytes : 0;
-        }
-    }
+    return r.wrong ? -1 : work / bytes;
 }
 
 /* A region begins where all operands are whole. */
@@ -339,6 +348,14 @@ static const char *no_seed(const Divide *d, const Op *o, const RowAxes *a, int a
          : strf("its %lld columns are no multiple of %lld blocks", n, (long long)parts);
 }
 
+typedef struct { int op, axis; int64_t work; } Seed;
+
+static int by_work(const void *a, const void *b)
+{
+    const Seed *x = a, *y = b;
+    return x->work != y->work ? (x->work < y->work) - (x->work > y->work) : x->op - y->op;
+}
+
 void divide_find(const Graph *g, int devices, const PlanSpec *p, Divide *to)
 {
     *to = (Divide){.devices = devices, .experts = p->experts == EXPERTS_DEVICES,
@@ -346,22 +363,30 @@ void divide_find(const Graph *g, int devices, const PlanSpec *p, Divide *to)
                    .axis = alloc((size_t)g->nf * sizeof *to->axis), .of = alloc((size_t)g->tensor.n * sizeof *to->of),
                    .of_state = alloc((size_t)g->state.n * sizeof *to->of_state),
                    .why = alloc((size_t)g->nf * sizeof *to->why)};
+    VEC(Seed) seed = {0};
     for (int i = 0; i < g->nf; i++)
         to->axis[i] = -1;
     for (int i = 0; i < g->nf; i++) {
         const Op *o = &g->op.at[i];
         RowAxes a;
         row_axes(row(o->row), &a);
-        for (int axis = 0; axis < a.axes && to->axis[i] < 0; axis++) {
+        for (int axis = 0; axis < a.axes; axis++) {
             const bool heads = to->everywhere && is_attention(o) && !a.axis[axis].whole;
             if (!heads && (part_row(o, &a, axis) < 0 || !begins(o, &a, axis) || (axis_leads(&a, axis) && !to->experts)))
                 continue;
-            const int64_t size = axis_size(&a, axis, number_of, o);
-            if (!(to->why[i] = no_seed(to, o, &a, axis)))
-                grow(g, to, i, &a, axis, size % parts_of(to, o, &a, axis) ? size : 0);
+            const int64_t work = (to->why[i] = no_seed(to, o, &a, axis)) ? -1 : grow(g, to, i, axis, false);
+            if (work >= 0)
+                *PUSH(&seed) = (Seed){i, axis, work};
         }
     }
-    count_sums(g, to);
+    if (seed.n)
+        qsort(seed.at, (size_t)seed.n, sizeof *seed.at, by_work);
+    for (int i = 0; i < seed.n; i++)
+        if (to->axis[seed.at[i].op] < 0)
+            grow(g, to, seed.at[i].op, seed.at[i].axis, true);
+    for (int i = 0; i < g->nf; i++)
+        if (to->axis[i] >= 0)
+            count_sums(g, &g->op.at[i], to->axis[i], &to->forward, &to->backward);
 }
 
 /* ---- the graph of one device --------------------------------------------------------------------------------------- */
@@ -585,7 +610,8 @@ static const char *axis_text(const Graph *g, const Divide *d, int op)
     const bool columns = sums && !is_axis(&a, d->axis[op], "in");
     const char *const names[] = {"columns of the weight", "columns of the result", "channels of x", "channels of the result"};
     const char *name = sums ? names[2 * is_conv(o) + columns] : a.axis[d->axis[op]].name;
-    return strf("%" PRId64 " %s%s among %d devices%s", size, !strcmp(name, "n") || !strcmp(name, "per") ? "elements" : name,
+    name = !strcmp(name, "n") || !strcmp(name, "per") ? "elements" : !strcmp(name, "inner") ? "columns" : name;
+    return strf("%" PRId64 " %s%s among %d devices%s", size, name,
                 columns && is_axis(&a, d->axis[op], "part") ? strf(" in each of %d pieces", (int)attr_int(o, "pieces")) : "",
                 d->devices, columns ? sum_text(g, o->in.at[0], "the gradient of x")
                 : sums ? sum_text(g, o->out.at[0], "the result") : "");
