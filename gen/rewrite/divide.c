@@ -210,7 +210,7 @@ static void join(Region *r, int i, int list, int64_t outer)
         int64_t front = divide_front(o, &a, list, axis), size = axis_size(&a, axis, number_of, o);
         int64_t parts = parts_of(r->d, o, &a, axis);
         bool no = adds ? part_row(o, &a, axis) < 0 || outer != front : a.axis[axis].whole;
-        no |= front && outer == front * size && outer < dims_size(&a, &a.list[list], number_of, o);     /* parts are behind */
+        no |= front && outer == front * size && outer < dims_size(&a, &a.list[list], number_of, o);  /* it is in front */
         if (no || !front || outer % front || size % (outer / front) || !goes_with(r, o, &a, axis))
             continue;
         bool fits = r->rows && !axis_leads(&a, axis) ? size % r->rows == 0
