@@ -3,8 +3,8 @@
 # Rows of verify/calls.def against the prototypes of rt/rt.h and the calls of gen/ops.def, which were written apart from them:
 #   awk -f verify_rows.awk verify/calls.def rt/rt.h gen/ops.def
 # A row has the parameters of the prototype, by name or as ops.def calls them, and of its types: what is const is read, what is
-# not is written.  An axis is one that ops.def may divide, and results have it.  Every call of ops.def has a row, and every row
-# a prototype.  Prints what differs, then the number of rows.
+# not is written.  An axis is one that ops.def may divide, or the elements of a call of the update, and results have it.  Every
+# call of ops.def has a row, and every row a prototype.  Prints what differs, then the number of rows.
 function trim(s) { gsub(/^[ \t]+|[ \t]+$/, "", s); return s }
 function fault(text) { print text; faults++ }
 # of a parameter of a prototype: r, f, i, b, d or v for a pointer and whether it is const; l integer, s float
@@ -69,7 +69,11 @@ file == 2 && open {
 }
 file == 3 {
     line = $0
-    if (/^OP\(/) { split($0, part, "\""); axes = part[8]; gsub(/[^A-Za-z_*]+/, " ", axes) }
+    if (/^OP\(/) {
+        split($0, part, "\"")
+        axes = part[2] part[4] part[6] == "" ? "n" : part[8]
+        gsub(/[^A-Za-z_*]+/, " ", axes)
+    }
     while (match(line, /[a-z0-9_]+\([a-z0-9_, ]+\)/)) {
         call = substr(line, RSTART, RLENGTH)
         line = substr(line, RSTART + RLENGTH)
@@ -102,9 +106,9 @@ END {
             sub(/^.*[ *]/, "", theirs)
             if (own != theirs && (!w || own != of[i]))
                 fault(name ": parameter " i " is " own " here, " theirs " in rt.h, " of[i] " in ops.def")
-            if (mode == "l") axis[++axes] = own
+            if (mode ~ /[lq]/) axis[++axes] = own
             if (mode == "k") beside = beside "|" own
-            if (mode == "l" && !team[name] && !index(free[name], " " own " ")) odd = own
+            if (mode ~ /[lqg]/ && !team[name] && !index(free[name], " " own " ")) odd = own
             if (mode == "k" && index(free[name], " " own " ")) odd = ""
             if (!agrees(kind(q[i]), mode, type)) fault(name ": " own " is '" p[i] "' here, '" q[i] "' in rt.h")
         }

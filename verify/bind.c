@@ -209,20 +209,19 @@ void step_along(const Machine *m, const Site *s, Step *st, int k)
     }
 }
 
-/* A call alone is one step, whose words are its own parameters. */
-static void whole_call(Site *s)
+/* A step whose words are the call's own parameters: a call alone is one. */
+static Step *whole_step(const Site *s)
 {
-    s->steps = 1;
-    s->step = room(sizeof *s->step);
-    s->step->row = s->row;
-    s->step->word = room(sizeof *s->step->word * (size_t)(s->n + 1));
+    Step *st = room(sizeof *st);
+    st->row = s->row;
+    st->word = room(sizeof *st->word * (size_t)(s->n + 1));
     for (int k = 0; k < s->n; k++)
-        s->step->word[k] = k;
-    s->lift = s->step;
+        st->word[k] = k;
+    return st;
 }
 
 /* A joined call makes parts of parts if each of its steps does: along the axes of its row, or element by element. */
-static void joined_lift(Site *s)
+static bool joined_parts(const Site *s)
 {
     bool good = true;
     for (int i = 0; i < s->steps; i++)
@@ -232,13 +231,7 @@ static void joined_lift(Site *s)
             bool along = axis >= 0 && r->param[axis].axis == s->row->param[k].axis;
             good &= !s->row->param[k].axis || along || r->kind == ROW_LANES || r->kind == ROW_SUM || r->kind == ROW_COPY;
         }
-    if (!good)
-        return;
-    s->lift = room(sizeof *s->lift);
-    s->lift->row = s->row;
-    s->lift->word = room(sizeof *s->lift->word * (size_t)(s->n + 1));
-    for (int k = 0; k < s->n; k++)
-        s->lift->word[k] = k;
+    return good;
 }
 
 /* "$a": what is between steps; a parameter; anything else is none. */
@@ -264,9 +257,7 @@ static void joined_steps(Site *s)
             at += strspn(at, " ");
         }
     }
-    s->lift = s->row->kind == ROW_TEAM ? s->step : NULL;
-    if (!s->lift)
-        joined_lift(s);
+    s->lift = s->row->kind == ROW_TEAM ? s->step : joined_parts(s) ? whole_step(s) : NULL;
 }
 
 /* ---- scratch of other libraries ---------------------------------------------------------------------------------- */
@@ -354,7 +345,7 @@ void site_bind(const Machine *m, Site *s)
     if (s->row->kind == ROW_JOINED || s->row->kind == ROW_TEAM)
         joined_steps(s);
     else
-        whole_call(s);
+        s->steps = 1, s->lift = s->step = whole_step(s);
     int pieces = s->row->kind == ROW_TEAM ? row_param(s->row, "pieces") : -1;
     if (pieces >= 0 && s->arg[pieces].i > 1)
         s->step[0] = s->step[1];
