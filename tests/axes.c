@@ -98,7 +98,7 @@ typedef struct {                /* an operator, whole or one worker's part */
     int attrs;
     void *value[AXES_LISTS], *grad[AXES_LISTS];     /* by operand, parameter, result; NULL: absent */
     bool written[AXES_LISTS];                       /* grad: by a call */
-} Unit;
+} Share;
 
 static Stage stage;
 static Values vals = {.micro = 1, .batch = 1, .lr = 0.1f};
@@ -108,16 +108,16 @@ static unsigned char scratch[SCRATCH];
 
 /* ---- operands ---------------------------------------------------------------------------------------------------- */
 
-static const Operand *operand(const Unit *u, int i)
+static const Operand *operand(const Share *u, int i)
 {
     int par = i - u->r->in.n, out = par - u->r->par.n;
     return par < 0 ? &u->r->in.at[i] : out < 0 ? &u->r->par.at[par] : &u->r->out.at[out];
 }
 
-static bool is_result(const Unit *u, int i) { return i >= u->r->in.n + u->r->par.n; }
-static bool is_par(const Unit *u, int i) { return i >= u->r->in.n && !is_result(u, i); }
+static bool is_result(const Share *u, int i) { return i >= u->r->in.n + u->r->par.n; }
+static bool is_par(const Share *u, int i) { return i >= u->r->in.n && !is_result(u, i); }
 
-static size_t size_of(const Unit *u, int i, bool grad)
+static size_t size_of(const Share *u, int i, bool grad)
 {
     char type = operand(u, i)->type;
     return type == 'i' || type == 'f' || (grad && is_par(u, i)) ? 4 : sizeof(real);
@@ -125,14 +125,14 @@ static size_t size_of(const Unit *u, int i, bool grad)
 
 static int64_t number_of(const void *ctx, const char *name)
 {
-    const Unit *u = ctx;
+    const Share *u = ctx;
     for (int i = 0; i < u->attrs; i++)
         if (!strcmp(u->attr[i].name, name))
             return u->attr[i].is_float ? -1 : u->attr[i].i;
     return -1;
 }
 
-static long elements(const Unit *u, int i)
+static long elements(const Share *u, int i)
 {
     int64_t n = dims_size(&u->axes, &u->axes.list[i], number_of, u);
     if (n < 0)
@@ -141,7 +141,7 @@ static long elements(const Unit *u, int i)
 }
 
 /* Of statistics an accumulator has two floats a number (rt/op/batch.c). */
-static long halves(const Unit *u, int i, bool grad) { return grad && operand(u, i)->tracked ? 2 : 1; }
+static long halves(const Share *u, int i, bool grad) { return grad && operand(u, i)->tracked ? 2 : 1; }
 
 static void *room(size_t bytes)
 {
@@ -156,7 +156,7 @@ static double draw(void)        /* -1 .. 1 */
     return (double)(int64_t)state * 0x1p-63;
 }
 
-static void fill(const Unit *u, int i, void *to, bool grad)
+static void fill(const Share *u, int i, void *to, bool grad)
 {
     long n = elements(u, i), most = 2;
     const char *name = operand(u, i)->name;
@@ -176,7 +176,7 @@ static void fill(const Unit *u, int i, void *to, bool grad)
 }
 
 /* Elements [from, from + n) along an axis, of each stretch of the operand; back: into the whole. */
-static void part(const Unit *whole, int i, int axis, void *all, void *one, long from, long n, bool grad, bool back)
+static void part(const Share *whole, int i, int axis, void *all, void *one, long from, long n, bool grad, bool back)
 {
     const AxisList *d = &whole->axes.list[i];
     size_t size = size_of(whole, i, grad);
@@ -194,7 +194,7 @@ static void part(const Unit *whole, int i, int axis, void *all, void *one, long 
     }
 }
 
-static bool has_axis(const Unit *u, int i, int axis)
+static bool has_axis(const Share *u, int i, int axis)
 {
     for (int k = 0; k < u->axes.list[i].n; k++)
         if (u->axes.list[i].dim[k] == axis)
@@ -204,7 +204,7 @@ static bool has_axis(const Unit *u, int i, int axis)
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
-static int find(const Unit *u, const char *name)
+static int find(const Share *u, const char *name)
 {
     for (int i = 0; i < u->axes.lists; i++)
         if (!strcmp(operand(u, i)->name, name))
@@ -212,7 +212,7 @@ static int find(const Unit *u, const char *name)
     return -1;
 }
 
-static Word word(Unit *u, const char *token, bool back)
+static Word word(Share *u, const char *token, bool back)
 {
     int i = find(u, token), d = *token == 'd' && back ? find(u, token + 1) : -1;
     if (!strcmp(token, "tmp"))
@@ -231,7 +231,7 @@ static Word word(Unit *u, const char *token, bool back)
     die("axes: row %s: the sample has no %s", u->r->name, token);
 }
 
-static void call(Unit *u, const char *text, size_t n, bool back)
+static void call(Share *u, const char *text, size_t n, bool back)
 {
     const char *one = strf("%.*s", (int)n, text);
     size_t name = strcspn(one, "(");
@@ -256,7 +256,7 @@ static void call(Unit *u, const char *text, size_t n, bool back)
     die("axes: no kernel of %s", one);
 }
 
-static void run(Unit *u, int phase)
+static void run(Share *u, int phase)
 {
     for (const char *p = u->r->call[phase]; *p; p += *p == ';') {
         p += strspn(p, " ");
@@ -268,7 +268,7 @@ static void run(Unit *u, int phase)
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
 
-static void read_attrs(Unit *u, const char *text)
+static void read_attrs(Share *u, const char *text)
 {
     for (const char *p = text; *p; p += strspn(p, " ")) {
         size_t n = strcspn(p, "="), k = strcspn(p, " ");
@@ -281,9 +281,9 @@ static void read_attrs(Unit *u, const char *text)
     }
 }
 
-static Unit whole_of(const Sample *s, const Row *r, int absent)
+static Share whole_of(const Sample *s, const Row *r, int absent)
 {
-    Unit u = {.r = r};
+    Share u = {.r = r};
     row_axes(r, &u.axes);
     read_attrs(&u, s->attrs);
     for (int i = 0; i < u.axes.lists; i++) {
@@ -303,7 +303,7 @@ static Unit whole_of(const Sample *s, const Row *r, int absent)
 
 enum { MOST_WORKERS = 4 };
 typedef struct {                /* each: elements of a block */
-    Unit *whole;
+    Share *whole;
     int axis, workers, blocks;
     long each, size;
 } Cut;
@@ -324,7 +324,7 @@ static void add_terms(float *to, float *const *term, int n, long size)
         to[i] += right[i];
 }
 
-static void same(const Cut *c, const Unit *u, int i, bool grad, const void *got)
+static void same(const Cut *c, const Share *u, int i, bool grad, const void *got)
 {
     const void *want = grad ? u->grad[i] : u->value[i];
     size_t bytes = (size_t)(halves(u, i, grad) * elements(u, i)) * size_of(u, i, grad);
@@ -336,9 +336,9 @@ static void same(const Cut *c, const Unit *u, int i, bool grad, const void *got)
                 u->axes.axis[c->axis].name, c->workers, c->blocks, grad ? "d" : "", operand(u, i)->name);
 }
 
-static Unit part_of(const Cut *c, long from, long n)
+static Share part_of(const Cut *c, long from, long n)
 {
-    Unit u = *c->whole;
+    Share u = *c->whole;
     const RowAxes *a = &u.axes;
     for (int k = 0; k < u.attrs; k++) {
         if (!strcmp(u.attr[k].name, a->axis[c->axis].name))
@@ -372,7 +372,7 @@ static bool names(const char *calls, const char *word)
 /* Does the phase make something without the axis? */
 static bool sums(const Cut *c, int phase)
 {
-    const Unit *u = c->whole;
+    const Share *u = c->whole;
     for (int i = 0; i < u->axes.lists; i++)
         if (u->value[i] && !has_axis(u, i, c->axis) && is_result(u, i) == (phase == PH_F)
             && (phase == PH_F || (operand(u, i)->type != 'i' && !operand(u, i)->tracked &&
@@ -382,7 +382,7 @@ static bool sums(const Cut *c, int phase)
 }
 
 /* The part's result: its bits are those of the whole, or it is a term. */
-static void take(const Cut *c, const Unit *want, const Unit *u, int i, bool grad, float **term)
+static void take(const Cut *c, const Share *want, const Share *u, int i, bool grad, float **term)
 {
     void *got = grad ? u->grad[i] : u->value[i];
     if (has_axis(u, i, c->axis) || operand(u, i)->tracked)
@@ -396,7 +396,7 @@ static void worker(const Cut *c, int w, float *term[2][AXES_LISTS][MOST_WORKERS]
     long span = c->each * (c->blocks / c->workers), from = w * span, n = c->size - from < span ? c->size - from : span;
     if (n <= 0)
         return;
-    Unit want = part_of(c, from, n), u = want;
+    Share want = part_of(c, from, n), u = want;
     long mine = (n + c->each - 1) / c->each;
     for (int phase = PH_F; phase <= PH_W; phase++) {
         bool cut = sums(c, phase);
@@ -421,7 +421,7 @@ static void worker(const Cut *c, int w, float *term[2][AXES_LISTS][MOST_WORKERS]
 static void check_cut(const Cut *c)
 {
     static float *term[2][AXES_LISTS][MOST_WORKERS];
-    Unit *u = c->whole;
+    Share *u = c->whole;
     memset(term, 0, sizeof term);
     stage.blocks = c->blocks;
     for (int phase = PH_F; phase <= PH_W; phase++)
@@ -439,7 +439,7 @@ static void check_cut(const Cut *c)
 }
 
 /* What is added to a finished sum is no operand of its terms: a bias. */
-static int behind_sum(const Unit *u, int axis)
+static int behind_sum(const Share *u, int axis)
 {
     bool term = false;
     int found = -1;
@@ -453,11 +453,11 @@ static int behind_sum(const Unit *u, int axis)
 
 static void check_sample(const Sample *s, const Row *r)
 {
-    Unit any = whole_of(s, r, -1);
+    Share any = whole_of(s, r, -1);
     for (int axis = 0; axis < any.axes.axes; axis++)
         for (int workers = 2; workers <= MOST_WORKERS && !any.axes.axis[axis].whole; workers *= 2)
             for (int blocks = workers; blocks <= 8; blocks += 8 - workers ? 8 - workers : 1) {
-                Unit whole = whole_of(s, r, behind_sum(&any, axis));
+                Share whole = whole_of(s, r, behind_sum(&any, axis));
                 long size = (long)axis_size(&whole.axes, axis, number_of, &whole);
                 Cut c = {&whole, axis, workers, blocks, (size + blocks - 1) / blocks, size};
                 check_cut(&c);

@@ -96,7 +96,7 @@ static inline void taps(float *c, const Conv *v, Reader read, const real *from, 
                         long m, long n, long k)
 {
     _Alignas(64) float panel[DEPTH * TILE_COLS];
-    int behind = read == read_forward && v->groups == 1 && v->dilate == 1 && k * v->kwidth <= DEPTH;
+    int behind = read == read_forward && k == v->in && v->dilate == 1 && k * v->kwidth <= DEPTH;     /* no block of channels */
     long joined = behind ? v->kwidth : 1;
     for (long tap = 0; tap < v->kheight * v->kwidth; tap += joined)
         for (long j = 0; j < n; j += TILE_COLS)
