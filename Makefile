@@ -45,7 +45,7 @@ FOREIGN = $(patsubst %.c,%.o,$(sort $(wildcard gen/profiled/*.c gen/downset/*.c)
 EMIT    = gen/emit/names.o gen/emit/text.o gen/emit/dims.o gen/emit/slots.o gen/emit/call.o gen/emit/head.o \
           gen/emit/header.o gen/emit/open.o gen/emit/pair.o gen/emit/turns.o gen/emit/table.o gen/emit/files.o \
           gen/emit/stage.o gen/emit/launch.o gen/emit/settings.o gen/emit/archive.o gen/emit/holding.o gen/emit/team.o \
-          gen/emit/page.o gen/emit/amalgam.o gen/emit/api.o \
+          gen/emit/page.o gen/emit/amalgam.o gen/emit/api.o gen/emit/together.o \
           gen/emit/lists.o gen/emit/report.o gen/emit/report_memory.o gen/emit/build.o gen/emit/sample.o gen/emit/sbom.o \
           gen/emit/proof.o gen/emit/emit.o
 PROFILE = gen/profile/measure.o gen/profile/bench.o gen/profile/fit.o

@@ -69,6 +69,7 @@ struct Stage {
     Loader *loader;
     Spill *spill;               /* NULL: nothing is offloaded here */
     void *request[MAX_REQUESTS];    /* transfers under way, by literal number */
+    int   together;             /* so many messages begin behind each other now */
     int   peer[MAX_REQUESTS];   /* of each: 1 + the stage that it receives from, -1 - the one that it sends to */
     void *handle[MAX_HANDLES];      /* prepared library objects, by literal number */
     float *loss;                /* with several replicas: of each micro-batch of this step, so many of them */
@@ -111,6 +112,8 @@ void data_load(Stage *st, void *to, Values *vals, int input, int mb, long bytes)
 void send_begin(Stage *st, const void *from, int request, int peer, int tag, long bytes);
 void recv_begin(Stage *st, void *to, int request, int peer, int tag, long bytes);
 void transfer_wait(Stage *st, int request);
+/* The next n messages begin behind each other, and their other halves stand in such runs too: those of a pair may be one. */
+void messages_together(Stage *st, int n);
 /* A tensor leaves for the host, or comes back: bytes from `host` on.  copy is the literal number both halves share; those of
  * one direction follow each other.  The buffer belongs to the copy from begin to wait. */
 void offload_begin(Stage *st, const void *from, size_t host, int copy, long bytes);

@@ -33,6 +33,11 @@ void recv_begin(Stage *st, void *to, int request, int peer, int tag, long bytes)
     begin(st, request, 0, to, peer, tag, bytes);
 }
 
+void messages_together(Stage *st, int n)
+{
+    st->together = n;
+}
+
 void transfer_wait(Stage *st, int request)
 {
     if (request < 0 || request >= MAX_REQUESTS || !st->request[request])

@@ -50,6 +50,27 @@ for shape in "2 2 none" "4 2 optimizer" "8 1 optimizer" "2 4 none"; do
     done
 done
 
+# Messages of a pair that begin behind each other on both sides are one kernel: in every step as many fewer as the source says.
+rm -rf "$tmp/job"
+said=$(generate "$tmp/job" $model --replicas 2 --stages 2 --schedule 1f1b --set plan.transport=nccl --devices "$tmp/gpus" &&
+    compile "$tmp/job")
+said=$said$(DOUBLE_REPORT=1 ranks 4 1 | head -n 1)
+for i in 0 1 2 3; do
+    fewer=$(awk 'match($0, /messages_together\(st, [0-9]+/) { left = substr($0, RSTART + 22, RLENGTH - 22) + 0
+            split("", seen) }
+        match($0, /(send|recv)_begin\(/) && left-- > 0 { way = substr($0, RSTART, 4)
+            match($0, /peer \*\/ [0-9]+/)
+            way = way substr($0, RSTART, RLENGTH); fewer += way in seen; seen[way] }
+        END { print 2 * fewer }' "$tmp/job/stage$i.c")
+    counted=$(awk '/^double: NCCL: / { print $3 - $6 }' "$tmp/err.$i")
+    if [ "$fewer" -gt 20 ] && [ "$counted" = "$fewer" ]; then pass
+    else fault "stage $i: $counted, not $fewer: $said"; fi
+done
+rm -f "$tmp"/err.*
+sed -i 's/messages_together(st, /&1/' "$tmp/job/stage0.c"
+if ! ./dpgen-verify --edited "$tmp/job" >"$tmp/said" 2>&1 && grep -q "more messages are to begin before this" "$tmp/said"
+then pass; else fault "a run that is longer: $(tail -n 1 "$tmp/said")"; fi
+
 # A fault of the network in the middle of a step, behind so many messages: the checkpoint of the step before is as it was, and
 # the job goes on from it.
 contents() { (cd "$tmp/saved/step-000001" && sha256sum * | sha256sum); }

@@ -74,6 +74,11 @@ static void begin_message(Game *g, int d, const Site *s, const int *param, Trans
     Queue *q = queue(g, d, t, t->out);
     t->nth = q->n;
     *ADD(q) = t;
+    t->run = m->together > 0 ? m->run : 0;
+    m->together -= m->together > 0;
+    t->last = t->nth;
+    for (int i = t->nth; t->run && i >= 0 && q->at[i]->run == t->run; i--)
+        q->at[i]->last = t->nth;
     tell(g, m, t, true);
 }
 
@@ -116,6 +121,8 @@ static bool end_message(Game *g, int d, const Site *s, Transfer *t)
         return false;
     const Transfer *a = sent->at[t->nth], *b = wanted->at[t->nth];
     int from = b->peer, to = a->peer;
+    if (g->m[from].together + g->m[to].together > 0 || a->last >= wanted->n || b->last >= sent->n)
+        return false;           /* what leaves together arrives together */
     if (a->bytes != b->bytes || a->tag != b->tag)
         call_fault(m, s, "message %d from stage %d to %d is %lld bytes with tag %d where it is sent, stage%d.c:%d, and %lld "
                    "bytes with tag %d where it is received, stage%d.c:%d", t->nth, from, to, (long long)a->bytes, a->tag,
@@ -189,10 +196,14 @@ static bool advance(Game *g, int d)
     if (wait && !end_transfer(g, d, s, f->param))
         return false;
     f->at++;
+    if (m->together > 0 && strcmp(name, "send_begin") && strcmp(name, "recv_begin") && strcmp(name, "action"))
+        call_fault(m, s, "%lld more messages are to begin before this", (long long)m->together);
     if (!s->row)
         enter(m, s, f);
     else if (!strcmp(name, "step_begin"))
         begin_step(g->f, m, s, f->param);
+    else if (!strcmp(name, "messages_together"))
+        m->run++, m->together = arg_int(m, s, 0, f->param);
     else if (strstr(name, "_begin"))
         begin_transfer(g, d, s, f->param);
     else if (!wait && strcmp(name, "action"))

@@ -158,7 +158,8 @@ Term region_term(const Pieces *r, int64_t lo, int64_t hi);     /* 0: a byte was 
 /* ---- machine.c: one arena and what happens in it ----------------------------------------------------------------- */
 /* Half a message, or a copy to the host or back: from begin to wait it owns bytes of the arena, and a copy of the host too. */
 typedef struct { const char *what; bool copy, out; int line, number, peer, tag, nth; int64_t lo, bytes, host, clock;
-    Pieces piece; } Transfer;
+    Pieces piece;
+    int64_t run, last; } Transfer;     /* last: of its pair in its run, by number */
 enum { MOST_INTS = 64 };        /* parameters of a routine */
 typedef struct { const Routine *routine; int at, param[MOST_INTS]; } Frame;
 /* Of a step, what the runtime reads at its end. */
@@ -172,6 +173,7 @@ typedef struct {
     int64_t arena, top, vals, steps;   /* steps begun */
     LIST(const Routine *) todo;         /* pieces that it runs, one behind the other */
     int done;
+    int64_t run, together;      /* runs of messages that leave together; so many of this one are to come */
     LIST(Frame) frame;
     LIST(Transfer *) open;      /* that have begun */
     Pieces host;                /* what waits in the host's memory */

@@ -15,6 +15,7 @@ static const char *const reserved[] = {
     "st", "mb", "acc", "into", "from", "grads", "newer", "older", "ahead", "weights", "values", "real", "main", "job", "train",
     "Stage", "Values", "Link", "Loader", "Stages", "StageInfo", "Parameter", "to", "parameter", "predicted", "piece", "pace",
     "action", "version_copy", "step_begin", "step_end", "data_count", "data_load", "send_begin", "recv_begin", "transfer_wait",
+    "messages_together",
     "offload_begin", "fetch_begin", "copy_wait", "arena_bytes", "host_bytes",
     "group_fold", "norm_gather", "fill_zero", "copy_forward", "true", "false", "bool", "errno", "assert", "offsetof",
 };

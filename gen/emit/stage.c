@@ -513,6 +513,11 @@ static int print_piece(Stager *w, const Actions *list, Piece piece, int phase, c
             k = &moved;
         }
         call_action(w, number++, action_text(w->p, k));
+        if (list == &w->p->dev.at[w->device].list && w->together[i]) {
+            call_open(w, "messages_together");
+            call_int(w, w->together[i]);
+            call_close(w, "");
+        }
         if (k->routine >= 0)
             print_compute(w, k);
         else
@@ -580,7 +585,7 @@ static void print_body(Stager *w)
 void emit_stage(Out *o, const Plan *p, const EmitDims *dims, int device, const Strs *taken)
 {
     Stager w = {.p = p, .device = device, .dims = dims, .dim = identifiers(dims_count(dims)), .buf = identifiers(p->buf.n),
-                .routine = identifiers(p->routine.n), .host = identifiers(p->host.n),
+                .routine = identifiers(p->routine.n), .host = identifiers(p->host.n), .together = together_runs(p, device),
                 .told = alloc(sizeof(int) * (size_t)p->g->tensor.n)};
     Text body;
     for (int i = 0; i < taken->n; i++)

@@ -32,6 +32,7 @@ typedef struct {
     const char *action;         /* that begins with the next call; NULL: none */
     const Action *now;          /* whose one call stands where its routine would be called; NULL: calls are in a routine */
     VEC(Constant) constant;
+    const int *together;        /* by action of the step: so many messages that leave together begin with it */
     int *told;                  /* by tensor: bits of K_OUT and K_IN, whose why has been printed */
 } Stager;
 
@@ -65,6 +66,8 @@ int  turns_made(const Stager *w, int state, int way);
 const Strs *turns_words(const Stager *w, const Routine *r);     /* its parameters; NULL: another kind of routine */
 void turns_print(Stager *w, const Routine *r, const char *const *word);
 void turns_routine(Stager *w, int index);
+/* together.c: by action of the step; 0: none */
+int *together_runs(const Plan *p, int device);
 /* head.c: the comment at the top of stageN.c */
 void head_print(Stager *w, FILE *f);
 /* header.c: stageN.h */

@@ -26,6 +26,10 @@
  * end of a process, go through the sockets of meeting.c.  A peer that dies ends the job with its number, and no kernel waits
  * for good.
  *
+ * Messages that the stage's source says to be together leave behind the last of them: those of a pair as groups of NCCL, each
+ * one kernel.  So do the gradients of a bucket.  A group ends where it is so large that a kernel more costs little: what has
+ * come with it is used while the next is on its way.
+ *
  * A step may be one graph (record.c) with messages of several communicators.  NCCL's means to run graphs and other calls at
  * once can hang there; nobody needs it here, so it is off.
  *
@@ -46,6 +50,7 @@
 #include "record.h"
 #include "run.h"
 
+enum { LARGE = 4 << 20 };           /* bytes, for which a link takes several times as long as a launch */
 enum { CHANNELS = 4 };              /* blocks that a receive keeps busy while it waits: multiprocessors that no product has */
 
 typedef struct { int from, to, line; ncclComm_t comm; cudaStream_t stream; } Pair;      /* line -1: over NCCL */
@@ -542,21 +547,49 @@ static void end_swap(Stage *st)
     device_check(st, cudaSuccess, "a sum of the devices of a stage");
 }
 
+typedef struct { const Pair *pair; void *buffer; size_t bytes; int request, sending; } Leaving;
+
+/* The stream of the computation has the operands of all of them when the first may leave. */
+static void leave_together(Stage *st, const void *rows, int n)
+{
+    Device *d = device_of(st);
+    const Leaving *m = rows;
+    device_check(st, cudaEventRecord(d->ready[m->request], d->compute), "beginning a message");
+    unsigned char group[GATHERED / sizeof(Leaving)] = {0};      /* 1 + its first; 0: it has not left */
+    for (int i = 0; i < n; i++) {
+        const Pair *p = m[i].pair;
+        size_t bytes = 0;
+        if (group[i])
+            continue;
+        device_check(st, cudaStreamWaitEvent(p->stream, d->ready[m->request], 0), "beginning a message");
+        check(st, ncclGroupStart(), "a message");
+        for (int k = i; k < n && bytes < LARGE; k++)
+            if (m[k].pair == p && !group[k]) {
+                check(st, m[k].sending ? ncclSend(m[k].buffer, m[k].bytes, ncclInt8, 1, p->comm, p->stream)
+                                       : ncclRecv(m[k].buffer, m[k].bytes, ncclInt8, 0, p->comm, p->stream), "a message");
+                group[k] = (unsigned char)(i + 1);
+                bytes += m[k].bytes;
+            }
+        check(st, ncclGroupEnd(), "a message");
+        for (int k = i; k < n; k++)
+            if (group[k] == i + 1)
+                device_check(st, cudaEventRecord(d->arrived[m[k].request], p->stream), "a message");
+    }
+}
+
 void *link_begin(Stage *st, int request, int sending, void *buffer, int peer, int tag, long bytes)
 {
     if (request >= TEAM_REQUEST)
         return begin_swap(st, request, sending, buffer, peer / st->apart, (size_t)bytes);
-    Device *d = device_of(st);
     Pair *p = sending ? pair_of(st, st->index, peer) : pair_of(st, peer, st->index);
     (void)tag;
     if (p->line >= 0)
         return begin_line(st, p, request, sending, buffer, (size_t)bytes);
     st->link->awaited[request].pair = NULL;
-    device_check(st, cudaEventRecord(d->ready[request], stream_of(st)), "beginning a message");
-    device_check(st, cudaStreamWaitEvent(p->stream, d->ready[request], 0), "beginning a message");
-    check(st, sending ? ncclSend(buffer, (size_t)bytes, ncclInt8, 1, p->comm, p->stream)
-                      : ncclRecv(buffer, (size_t)bytes, ncclInt8, 0, p->comm, p->stream), "a message");
-    device_check(st, cudaEventRecord(d->arrived[request], p->stream), "a message");
+    Leaving row = {p, buffer, (size_t)bytes, request, sending};
+    gather_row(st, leave_together, &row, sizeof row);
+    if (--st->together <= 0)
+        stream_of(st);
     return &st->link->request[request];
 }
 
