@@ -181,8 +181,8 @@ FN float factor_turned(Tile &tile, Lanes &lanes, const Eight *f, float scale, lo
             tile_out(tile, f, t * FACTOR_TILE, col);
             __syncthreads();
         }
-        if (SUMS && f->part)
-            strip_out(lanes, sum, f->part + strip * f->cols + col, f->cols - col);
+        if (SUMS && f->strip_sums)
+            strip_out(lanes, sum, f->strip_sums + strip * f->cols + col, f->cols - col);
     }
     return most;
 }
@@ -196,7 +196,8 @@ FN float factor_any(Tile &tile, Lanes &lanes, const Eight *f, float scale, long 
 
 /* `pieces` blocks for each, and as many maxima of factor_sizes().  Eight blocks are all threads of a multiprocessor; with SUMS,
  * the gradient of a bias, it holds five. */
-template <bool SUMS> static __global__ void __launch_bounds__(BLOCK, SUMS ? 5 : 8) factor_narrow(Eight a, Eight b, Eight c, float *room, int pieces)
+template <bool SUMS>
+static __global__ void __launch_bounds__(BLOCK, SUMS ? 5 : 8) factor_narrow(Eight a, Eight b, Eight c, float *room, int pieces)
 {
     long block = blockIdx.x % pieces, which = blockIdx.x / pieces;
     SHARED(uint8_t, tile, FACTOR_TILE * FACTOR_LINE);
@@ -247,7 +248,7 @@ Units factors_make(Stage *st, Eight a, Eight b, Eight c, float *room)
     int pieces = pieces_of(a, b, c), n = c.to ? 3 : 2;
     cut_strips(&a), cut_strips(&b), cut_strips(&c);
     Columns sums = {a.rows, a.cols, 1, a.strips, a.each * FACTOR_TILE};
-    a.part = a.dbias ? (float *)workspace_of(st, (size_t)(a.strips * a.cols) * sizeof(float)) : 0;
+    a.strip_sums = a.dbias ? (float *)workspace_of(st, (size_t)(a.strips * a.cols) * sizeof(float)) : 0;
     LAUNCH(factor_sizes, (unsigned)(n * pieces), (unsigned)BLOCK, st, a, b, c, room + FACTOR_OWN, (long)pieces, 0);
     if (!a.dbias)
         LAUNCH((factor_narrow<false>), (unsigned)(n * pieces), (unsigned)BLOCK, st, a, b, c, room, pieces);
@@ -255,8 +256,8 @@ Units factors_make(Stage *st, Eight a, Eight b, Eight c, float *room)
         LAUNCH((factor_narrow<true>), (unsigned)(n * pieces), (unsigned)BLOCK, st, a, b, c, room, pieces);
     Gradient end = {{a.dbias, 0}, a.acc};
     if (a.dbias)
-        LAUNCH((column_totals<1, Gradient>), (unsigned)ceil_div(a.cols, WARP), (unsigned)BLOCK, st, end, (const float *)a.part,
-               sums);
+        LAUNCH((column_totals<1, Gradient>), (unsigned)ceil_div(a.cols, WARP), (unsigned)BLOCK, st, end,
+               (const float *)a.strip_sums, sums);
     return Units{room, room + 4, room + 8};
 }
 

@@ -19,7 +19,7 @@ typedef struct {
     Fp8 type;
     float *dbias;               /* of one that is turned: (acc: +=) the sums of its columns, or 0 */
     int acc;
-    float *part;                /* factors_make()'s own, with the next */
+    float *strip_sums;          /* factors_make()'s own, with the next */
     long strips, each;
 } Eight;
 

@@ -4,8 +4,8 @@
  *
  * Tensor cores of sm_89 and sm_90 read both factors along the sum: c[m n] = a[m k] b[n k]^T.  So backward turns what does
  * not lie that way: the weight for dx, dy and x for dweight.  Sums are f32, without the shorter ones that the library could
- * take; both scales and the bias are applied before the one rounding.  No such product makes the gradient of a bias: the pass that
- * turns dy does.  Where both gradients are made behind each other, dy is read once for both ways that it lies.
+ * take; both scales and the bias are applied before the one rounding.  No such product makes the gradient of a bias: the pass
+ * that turns dy does.  Where both gradients are made behind each other, dy is read once for both ways that it lies.
  */
 #include "factor.h"
 #include "product.h"
