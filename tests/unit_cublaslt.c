@@ -450,8 +450,8 @@ static void to_codes(Eight f, float *unit)
 
 Units factors_make(Stage *s, Eight a, Eight b, Eight c, float *to)
 {
-    (void)s;
     to_codes(a, to), to_codes(b, to + 4), to_codes(c, to + 8);
+    a.dbias ? bias_gradient(s, a.dbias, a.from, a.acc, a.rows, a.cols) : (void)s;
     return (Units){ to, to + 4, to + 8 };
 }
 

@@ -48,7 +48,8 @@ void linear_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, 
 
 static Eight eight(void *to, const real *from, const float *amax, int which, long rows, long cols, int turned)
 {
-    return (Eight){to, 0, from, amax + which * FP8_BINS, rows, cols, turned, which == FP8_DY ? E5M2 : E4M3};
+    return (Eight){.to = to, .from = from, .bins = amax + which * FP8_BINS, .rows = rows, .cols = cols, .turned = turned,
+                   .type = which == FP8_DY ? E5M2 : E4M3};
 }
 
 static float eight_dot(const Eight *a, long i, const Eight *b, long j, Units u, long n)
@@ -88,13 +89,12 @@ void linear_fp8_backward_w(Stage *st, float *dweight, float *dbias, float *damax
 {
     uint8_t *at = tmp, *end = at + rows * out + rows * in;
     Eight a = eight(at, dy, amax, FP8_DY, rows, out, 1), b = eight(at + rows * out, x, amax, FP8_X, rows, in, 1);
+    a.dbias = dbias, a.acc = acc;
     Units u = factors_make(st, a, b, (Eight){0}, (float *)(void *)end);
     (void)h;
     factors_note(st, damax, a, b, eight(0, weight, amax, FP8_WEIGHT, out, in, 0), (float *)(void *)end, acc);
     for (long i = 0; dweight && i < out * in; i++)
         dweight[i] = (acc ? dweight[i] : 0) + eight_dot(&a, i / in, &b, i % in, u, rows);
-    if (dbias)
-        bias_gradient(st, dbias, dy, acc, rows, out);
 }
 
 void linear_fp8_backward(Stage *st, real *dx, float *dweight, float *dbias, float *damax, const real *dy, const real *x,
@@ -104,7 +104,7 @@ void linear_fp8_backward(Stage *st, real *dx, float *dweight, float *dbias, floa
     uint8_t *at = tmp, *of_x = at + 2 * rows * out, *of_weight = of_x + rows * in, *end = of_weight + out * in;
     Eight a = eight(at + rows * out, dy, amax, FP8_DY, rows, out, 1), b = eight(of_x, x, amax, FP8_X, rows, in, 1);
     Eight c = eight(of_weight, weight, amax, FP8_WEIGHT, out, in, 1), straight = eight(at, dy, amax, FP8_DY, rows, out, 0);
-    a.straight = at;
+    a.straight = at, a.dbias = dbias, a.acc = acc;
     Units u = factors_make(st, a, b, c, (float *)(void *)end);
     (void)h_x, (void)h_w;
     factors_note(st, damax, a, b, c, (float *)(void *)end, acc);
@@ -112,8 +112,6 @@ void linear_fp8_backward(Stage *st, real *dx, float *dweight, float *dbias, floa
         put(dx, i, eight_dot(&straight, i / in, &c, i % in, (Units){u.a, u.c, 0}, out));
     for (long i = 0; dweight && i < out * in; i++)
         dweight[i] = (acc ? dweight[i] : 0) + eight_dot(&a, i / in, &b, i % in, u, rows);
-    if (dbias)
-        bias_gradient(st, dbias, dy, acc, rows, out);
 }
 
 void linear_gelu_forward(Stage *st, real *y, real *pre, const real *x, const real *weight, const real *bias, int h, long rows,

@@ -52,7 +52,7 @@ void dropout_forward(Stage *st, real *y, const real *x, const real *onto, const 
 void dropout_part_forward(Stage *st, real *y, const real *x, const real *onto, const Values *vals, int mb, long batch,
                           long per, long pieces, float drop, int64_t site)
 {
-    Pieces p = {quotient(per, pieces), pieces, st->team ? (long)st->shard : 0, st->team ? (long)st->shards : 1};
+    Pieces p = {per / pieces, pieces, st->team ? (long)st->shard : 0, st->team ? (long)st->shards : 1};
     drop_parts(st, y, x, onto, vals, mb, batch, p, drop, site);
 }
 

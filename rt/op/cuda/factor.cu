@@ -8,9 +8,13 @@
  *
  * Turned factors go through a tile of 64 x 64 codes in shared memory: rows of 16 bytes in, columns of 16 bytes out.  One that
  * is wanted both ways is read once: its codes also go out as they come, 8 bytes a thread.
+ *
+ * A block takes tiles below each other, a strip, and so adds up columns too, for the gradient of a bias: a thread every
+ * 4 WIDE-th row, ascending, then these lanes, ascending, then strips as columns.h adds chunks.  A strip's length follows from
+ * the sizes.
  */
 #include "factor.h"
-#include "kernel.h"
+#include "columns.h"
 
 enum { FACTOR_TILE = 64, FACTOR_LINE = FACTOR_TILE + 4, FACTOR_OWN = FP8_UNITS / 4, FACTOR_SEEN = FACTOR_OWN + 3 * FP8_PIECES };
 
@@ -111,7 +115,8 @@ template <int TYPE> FN float factor_straight(const Eight *f, float scale, long b
 }
 
 /* Codes of the tile at (row, col), turned, into shared memory: a line is a column.  Straight ones go out. */
-template <int TYPE, class Tile> FN void tile_in(Tile &tile, const Eight *f, float scale, float *most, long row, long col)
+template <int TYPE, bool SUMS, class Tile>
+FN void tile_in(Tile &tile, const Eight *f, float scale, float *most, float (&sum)[WIDE], long row, long col)
 {
     enum { ACROSS = FACTOR_TILE / WIDE };
     for (int r = (int)threadIdx.x / ACROSS, c = (int)threadIdx.x % ACROSS * WIDE; r < FACTOR_TILE; r += BLOCK / ACROSS) {
@@ -120,6 +125,8 @@ template <int TYPE, class Tile> FN void tile_in(Tile &tile, const Eight *f, floa
             continue;
         load(v, f->from + (row + r) * f->cols + col + c);
         keep_larger(most, v);
+        for (int j = 0; j < WIDE && SUMS; j++)
+            sum[j] += v[j];
         Words<WIDE / 4> w = codes_of<TYPE>(v, scale);
         if (f->straight)
             *(Words<WIDE / 4> *)(f->straight + (row + r) * f->cols + col + c) = w;
@@ -141,38 +148,68 @@ template <class Tile> FN void tile_out(const Tile &tile, const Eight *f, long ro
     *(Words<4> *)(f->to + (col + c) * f->rows + row + r) = w;
 }
 
-template <int TYPE, class Tile> FN float factor_turned(Tile &tile, const Eight *f, float scale, long block, long share)
+/* The sums of a strip of tiles, from those of its threads. */
+template <class Lanes> FN void strip_out(Lanes &lanes, const float (&sum)[WIDE], float *part, long columns)
 {
-    long across = (f->cols + FACTOR_TILE - 1) / FACTOR_TILE, down = (f->rows + FACTOR_TILE - 1) / FACTOR_TILE;
+    enum { ACROSS = FACTOR_TILE / WIDE };
+    int at = (int)threadIdx.x / ACROSS * FACTOR_TILE + (int)threadIdx.x % ACROSS * WIDE, c = (int)threadIdx.x;
+    for (int j = 0; j < WIDE; j++)
+        lanes[at + j] = sum[j];
+    __syncthreads();
+    if (c < FACTOR_TILE && c < columns) {
+        float all = lanes[c];
+        for (int l = 1; l < BLOCK / ACROSS; l++)
+            all += lanes[l * FACTOR_TILE + c];
+        part[c] = all;
+    }
+    __syncthreads();
+}
+
+template <int TYPE, bool SUMS, class Tile, class Lanes>
+FN float factor_turned(Tile &tile, Lanes &lanes, const Eight *f, float scale, long block, long share)
+{
+    long across = (f->cols + FACTOR_TILE - 1) / FACTOR_TILE;
     float most = 0;
-    for (long t = block; t < across * down; t += share) {
-        long row = quotient(t, across) * FACTOR_TILE, col = (t - quotient(t, across) * across) * FACTOR_TILE;
-        tile_in<TYPE>(tile, f, scale, &most, row, col);
-        __syncthreads();
-        tile_out(tile, f, row, col);
-        __syncthreads();
+    for (long unit = block; unit < across * f->strips; unit += share) {
+        long strip = quotient(unit, across), col = (unit - strip * across) * FACTOR_TILE;
+        float sum[WIDE];
+        for (int j = 0; j < WIDE; j++)
+            sum[j] = 0;
+        for (long t = strip * f->each; t < (strip + 1) * f->each && t * FACTOR_TILE < f->rows; t++) {
+            tile_in<TYPE, SUMS>(tile, f, scale, &most, sum, t * FACTOR_TILE, col);
+            __syncthreads();
+            tile_out(tile, f, t * FACTOR_TILE, col);
+            __syncthreads();
+        }
+        if (SUMS && f->strip_sums)
+            strip_out(lanes, sum, f->strip_sums + strip * f->cols + col, f->cols - col);
     }
     return most;
 }
 
-template <int TYPE, class Tile> FN float factor_any(Tile &tile, const Eight *f, float scale, long block, long share)
+template <int TYPE, bool SUMS, class Tile, class Lanes>
+FN float factor_any(Tile &tile, Lanes &lanes, const Eight *f, float scale, long block, long share)
 {
-    return f->turned ? factor_turned<TYPE>(tile, f, scale, block, share) : factor_straight<TYPE>(f, scale, block, share);
+    return f->turned ? factor_turned<TYPE, SUMS>(tile, lanes, f, scale, block, share)
+                     : factor_straight<TYPE>(f, scale, block, share);
 }
 
-/* `pieces` blocks for each, and as many maxima of factor_sizes().  Eight blocks are all threads of a multiprocessor. */
-static __global__ void __launch_bounds__(BLOCK, 8) factor_narrow(Eight a, Eight b, Eight c, float *room, int pieces)
+/* `pieces` blocks for each, and as many maxima of factor_sizes().  Eight blocks are all threads of a multiprocessor; with SUMS,
+ * the gradient of a bias, it holds five. */
+template <bool SUMS>
+static __global__ void __launch_bounds__(BLOCK, SUMS ? 5 : 8) factor_narrow(Eight a, Eight b, Eight c, float *room, int pieces)
 {
     long block = blockIdx.x % pieces, which = blockIdx.x / pieces;
     SHARED(uint8_t, tile, FACTOR_TILE * FACTOR_LINE);
+    SHARED(float, lanes, SUMS ? BLOCK * WIDE : 1);
     Eight f = one_of(a, b, c, which);
     int bin = counting_bin(f.bins);
     if (bin < 0)
         bin = fp8_bin(largest_piece(room + FACTOR_OWN + which * FP8_PIECES, pieces));
     int power = fp8_scale(bin, f.type);
     float scale = fp8_power(power);
-    float most = f.type == E4M3 ? factor_any<E4M3>(tile, &f, scale, block, pieces)
-                                : factor_any<E5M2>(tile, &f, scale, block, pieces);
+    float most = f.type == E4M3 ? factor_any<E4M3, SUMS>(tile, lanes, &f, scale, block, pieces)
+                                : factor_any<E5M2, SUMS>(tile, lanes, &f, scale, block, pieces);
     most = team_max<BLOCK>(most);
     if (threadIdx.x != 0)
         return;
@@ -196,11 +233,31 @@ static int pieces_of(Eight a, Eight b, Eight c)
     return pieces_for(first > second ? first : second);
 }
 
+/* Tiles below each other that a block has: `each` of them in a strip.  They follow from the tensor's own size, so that sums of
+ * columns do, whatever is made beside it. */
+static void cut_strips(Eight *f)
+{
+    long tiles = ceil_div(f->rows, (long)FACTOR_TILE), across = ceil_div(f->cols, (long)FACTOR_TILE);
+    long down = f->to ? pieces_for(f->rows * f->cols) / across : 1;
+    f->each = ceil_div(tiles, down > 1 ? down : 1);
+    f->strips = ceil_div(tiles, f->each > 1 ? f->each : 1);
+}
+
 Units factors_make(Stage *st, Eight a, Eight b, Eight c, float *room)
 {
     int pieces = pieces_of(a, b, c), n = c.to ? 3 : 2;
+    cut_strips(&a), cut_strips(&b), cut_strips(&c);
+    Columns sums = {a.rows, a.cols, 1, a.strips, a.each * FACTOR_TILE};
+    a.strip_sums = a.dbias ? (float *)workspace_of(st, (size_t)(a.strips * a.cols) * sizeof(float)) : 0;
     LAUNCH(factor_sizes, (unsigned)(n * pieces), (unsigned)BLOCK, st, a, b, c, room + FACTOR_OWN, (long)pieces, 0);
-    LAUNCH(factor_narrow, (unsigned)(n * pieces), (unsigned)BLOCK, st, a, b, c, room, pieces);
+    if (!a.dbias)
+        LAUNCH((factor_narrow<false>), (unsigned)(n * pieces), (unsigned)BLOCK, st, a, b, c, room, pieces);
+    else
+        LAUNCH((factor_narrow<true>), (unsigned)(n * pieces), (unsigned)BLOCK, st, a, b, c, room, pieces);
+    Gradient end = {{a.dbias, 0}, a.acc};
+    if (a.dbias)
+        LAUNCH((column_totals<1, Gradient>), (unsigned)ceil_div(a.cols, WARP), (unsigned)BLOCK, st, end,
+               (const float *)a.strip_sums, sums);
     return Units{room, room + 4, room + 8};
 }
 

@@ -17,6 +17,10 @@ typedef struct {
     long rows, cols;
     int turned;
     Fp8 type;
+    float *dbias;               /* of one that is turned: (acc: +=) the sums of its columns, or 0 */
+    int acc;
+    float *strip_sums;          /* factors_make()'s own, with the next */
+    long strips, each;
 } Eight;
 
 /* Floats on the GPU: what a unit of each factor is worth. */

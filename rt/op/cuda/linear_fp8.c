@@ -4,10 +4,9 @@
  *
  * Tensor cores of sm_89 and sm_90 read both factors along the sum: c[m n] = a[m k] b[n k]^T.  So backward turns what does
  * not lie that way: the weight for dx, dy and x for dweight.  Sums are f32, without the shorter ones that the library could
- * take; both scales and the bias are applied before the one rounding.  No such product makes the gradient of a bias: bias.cu.
- * Where both gradients are made behind each other, dy is read once for both ways that it lies.
+ * take; both scales and the bias are applied before the one rounding.  No such product makes the gradient of a bias: the pass
+ * that turns dy does.  Where both gradients are made behind each other, dy is read once for both ways that it lies.
  */
-#include "bias.h"
 #include "factor.h"
 #include "product.h"
 
@@ -15,7 +14,8 @@ enum { PLAIN, BIASED };         /* one handle serves layers with and without a b
 
 static Eight factor(void *to, const real *from, const float *amax, int which, long rows, long cols, int turned)
 {
-    return (Eight){ to, NULL, from, amax + which * FP8_BINS, rows, cols, turned, which == FP8_DY ? E5M2 : E4M3 };
+    return (Eight){ .to = to, .from = from, .bins = amax + which * FP8_BINS, .rows = rows, .cols = cols, .turned = turned,
+                    .type = which == FP8_DY ? E5M2 : E4M3 };
 }
 
 static Units two(Stage *st, Eight a, Eight b, void *room)
@@ -67,12 +67,11 @@ void linear_fp8_backward_w(Stage *st, float *dweight, float *dbias, float *damax
     uint8_t *a = tmp, *b = a + rows * out;
     float *room = (float *)(void *)(b + rows * in);
     Eight of_dy = factor(a, dy, amax, FP8_DY, rows, out, 1), of_x = factor(b, x, amax, FP8_X, rows, in, 1);
+    of_dy.dbias = dbias, of_dy.acc = acc;
     Units u = two(st, of_dy, of_x, room);
     factors_note(st, damax, of_dy, of_x, factor(NULL, weight, amax, FP8_WEIGHT, out, in, 0), room, acc);
     if (dweight)
         product_scaled(st, h, PLAIN, dweight, a, b, NULL, acc, u.a, u.b);
-    if (dbias)
-        bias_gradient(st, dbias, dy, acc, rows, out);
 }
 
 void linear_fp8_backward(Stage *st, real *dx, float *dweight, float *dbias, float *damax, const real *dy, const real *x,
@@ -83,13 +82,11 @@ void linear_fp8_backward(Stage *st, real *dx, float *dweight, float *dbias, floa
     float *room = (float *)(void *)(c + in * out);
     Eight of_dy = factor(turned, dy, amax, FP8_DY, rows, out, 1), of_x = factor(b, x, amax, FP8_X, rows, in, 1);
     Eight of_weight = factor(c, weight, amax, FP8_WEIGHT, out, in, 1);
-    of_dy.straight = straight;
+    of_dy.straight = straight, of_dy.dbias = dbias, of_dy.acc = acc;
     Units u = factors_make(st, of_dy, of_x, of_weight, room);
     factors_note(st, damax, of_dy, of_x, of_weight, room, acc);
     if (dx)
         product_scaled(st, h_x, PLAIN, dx, straight, c, NULL, 0, u.a, u.c);
     if (dweight)
         product_scaled(st, h_w, PLAIN, dweight, turned, b, NULL, acc, u.a, u.b);
-    if (dbias)
-        bias_gradient(st, dbias, dy, acc, rows, out);
 }
