@@ -7,8 +7,8 @@
  *
  * Method.  The product is implicit: each tap of the kernel is a product of pixels and that tap's weights, and the chains of
  * gemm.h rest in memory from tap to tap.  For a tap the pixels of one row of y lie at one distance from each other in x, so
- * that a tile reads them in place.  Taps outside the image are left out.  Those of a row of the kernel
- * lie behind each other in x: inside the image they are one longer chain, and in a gradient of weights adjacent columns.
+ * that a tile reads them in place.  Taps outside the image are left out.  Those of a row of the kernel lie behind each other in
+ * x: inside the image they are one longer chain, and in a gradient of weights adjacent columns.
  *
  * Order.  An element of y is one chain from zero: kernel rows, kernel columns, channels of the group, all ascending.  The bias
  * is added to the finished chain.  dx is the same with output channels.  An element of dweight is one chain over samples, rows
