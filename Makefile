@@ -263,7 +263,8 @@ build/kernels_bf16.o: build/kernels.cc $(SIMTSRC) $(SIMTHEAD)
 	$(FASTCXX) $(SIMTFLAGS) -DREAL_BF16 -c -o $@ $<
 
 # Calls that GPUs have not: their checks ask folds() first.
-GPULACKS = linear_pieces_backward_x linear_columns_backward_x linear_rows_forward norm_team embedding_rows_scatter_forward \
+GPULACKS = batchnorm_clip_forward batchnorm_clip_backward batchnorm_silu_forward batchnorm_silu_backward \
+	linear_pieces_backward_x linear_columns_backward_x linear_rows_forward norm_team embedding_rows_scatter_forward \
 	linear_positions_backward_w rows_to_heads heads_to_rows xent_smooth_part_forward xent_smooth_part_backward \
 	linear_xent_part_forward \
 	linear_xent_part_hits_forward linear_xent_part_backward grouped_columns_backward_x \

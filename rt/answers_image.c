@@ -3,6 +3,7 @@
  * answers_image.c: an element of a convolution, a pool, BatchNorm, or an operand repeated in the middle, in f64 from the call's
  * operands.  The formulas are those of docs/operators.md.
  */
+#include <string.h>
 #include "philox.h"
 #include "answers.h"
 
@@ -254,11 +255,25 @@ static Answer batch_relu_y(const Call *c, long i)
     return near(fmax(a.value + skip, 0), a.terms + fabs(skip));
 }
 
-/* Is the norm's result, which a call makes again, so close to 0 that its sign is rounding?  Then dy may count or not. */
+/* What a call has behind the norm and makes again. */
+static bool has(const Call *c, const char *what) { return strstr(c->name, what) != NULL; }
+
+static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
+static Answer batch_behind_y(const Call *c, long i)
+{
+    Answer a = batch_y(c, i);
+    rounded(&a);
+    return has(c, "silu") ? near(a.value * sigmoid(a.value), 2 * a.terms) :
+           near(fmin(fmax(a.value, number_of(c, "low")), number_of(c, "high")), a.terms);
+}
+
+/* Is the norm's result, which a call makes again, so close to a bound that rounding decides?  Then dy may count or not. */
 static double doubt(const Call *c, long i)
 {
     Answer y = part_of(c, "bias") ? batch_y(c, i) : exact(1);
-    return fabs(y.value) > 0x1p-18 * y.terms ? 0 : 0x1p30 * fabs(old_of(c, "dy", i));
+    double low = has(c, "clip") ? number_of(c, "low") : 0, high = has(c, "clip") ? number_of(c, "high") : low;
+    bool near_one = fmin(fabs(y.value - low), fabs(y.value - high)) <= 0x1p-18 * y.terms && !has(c, "silu");
+    return near_one ? 0x1p30 * fabs(old_of(c, "dy", i)) : 0;
 }
 
 /* dy, or the sum that it is: rounded, as the call of its own rounds it. */
@@ -266,7 +281,12 @@ static double slope(const Call *c, long i)
 {
     if (part_of(c, "y") && !(old_of(c, "y", i) > 0))
         return 0;
-    if (part_of(c, "bias") && !(batch_y(c, i).value > 0))
+    double v = part_of(c, "bias") ? batch_y(c, i).value : 1;
+    if (has(c, "silu")) {
+        double s = sigmoid(v);
+        return old_of(c, "dy", i) * (s + v * s * (1 - s));
+    }
+    if (has(c, "clip") ? !(v > number_of(c, "low") && v < number_of(c, "high")) : !(v > 0))
         return 0;
     if (part_of(c, "dy"))
         return old_of(c, "dy", i);
@@ -593,6 +613,12 @@ static const Known known[] = {
     {"batchnorm_relu_forward", "y", BATCH, batch_relu_y, 0, 0}, {"batchnorm_relu_backward", "dx", BATCH, batch_dx, 0, 0},
     {"batchnorm_relu_backward", "dweight", BATCH, batch_dweight, 0, 0},
     {"batchnorm_relu_backward", "dbias", BATCH, batch_dbias, 0, 0},
+    {"batchnorm_clip_forward", "y", BATCH, batch_behind_y, 0, 0}, {"batchnorm_clip_backward", "dx", BATCH, batch_dx, 0, 0},
+    {"batchnorm_clip_backward", "dweight", BATCH, batch_dweight, 0, 0},
+    {"batchnorm_clip_backward", "dbias", BATCH, batch_dbias, 0, 0},
+    {"batchnorm_silu_forward", "y", BATCH, batch_behind_y, 0, 0}, {"batchnorm_silu_backward", "dx", BATCH, batch_dx, 0, 0},
+    {"batchnorm_silu_backward", "dweight", BATCH, batch_dweight, 0, 0},
+    {"batchnorm_silu_backward", "dbias", BATCH, batch_dbias, 0, 0},
     {"batchnorm_add_relu_forward", "y", BATCH, batch_relu_y, 0, 0},
     {"batchnorm_add_relu_backward", "dx", BATCH, batch_dx, 0, 0},
     {"batchnorm_add_relu_backward", "dskip", BATCH, batch_dskip, 0, 0},

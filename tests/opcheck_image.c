@@ -385,6 +385,50 @@ static void batch_joined(long rows, long width, int adds)
     case_end();
 }
 
+/* The bits of a norm and what is behind it, and values. */
+static void batch_behind(long rows, long width, int silu)
+{
+    const float low = -0.5f, high = 0.75f;
+    Tensor *x = operand(REAL, rows * width, -1, 2), *w = operand(FLOAT, width, 0.5, 1.5), *b = operand(FLOAT, width, -1, 1);
+    Tensor *mean = operand(FLOAT, width, 0, 1), *var = operand(FLOAT, width, 0.5, 1), *dy = operand(REAL, x->n, -1, 1);
+    Tensor *norm = result(REAL, x->n), *y = result(REAL, x->n), *got = result(REAL, x->n), *slope = result(REAL, x->n);
+    Tensor *dx = result(REAL, x->n), *onto = operand(REAL, x->n, -1, 1), *dw[2], *db[2];
+    for (int i = 0; i < 2; i++)
+        dw[i] = filled(FLOAT, width, 1), db[i] = filled(FLOAT, width, 2);
+    batchnorm_forward(stage, norm->k, x->k, mean->k, var->k, w->k, b->k, 0, rows, width, (float)eps);
+    if (silu)
+        silu_forward(stage, y->k, norm->k, x->n), silu_backward(stage, slope->k, dy->k, norm->k, x->n),
+        batchnorm_silu_forward(stage, got->k, x->k, mean->k, var->k, w->k, b->k, rows, width, (float)eps);
+    else
+        clip_forward(stage, y->k, norm->k, x->n, low, high), clip_backward(stage, slope->k, dy->k, norm->k, x->n, low, high),
+        batchnorm_clip_forward(stage, got->k, x->k, mean->k, var->k, w->k, b->k, rows, width, (float)eps, low, high);
+    same_bits(silu ? "batchnorm_silu_forward" : "batchnorm_clip_forward", rows, got, y);
+    for (int adds = 0; adds < 2; adds++) {
+        const char *name = silu ? "batchnorm_silu_backward" : "batchnorm_clip_backward";
+        const real *to = adds ? onto->k : 0;
+        batchnorm_backward(stage, dx->k, dw[0]->k, db[0]->k, slope->k, x->k, mean->k, var->k, w->k, to, !adds, rows, width,
+                           (float)eps);
+        if (silu)
+            batchnorm_silu_backward(stage, got->k, dw[1]->k, db[1]->k, dy->k, x->k, mean->k, var->k, w->k, b->k, to, !adds,
+                                    rows, width, (float)eps);
+        else
+            batchnorm_clip_backward(stage, got->k, dw[1]->k, db[1]->k, dy->k, x->k, mean->k, var->k, w->k, b->k, to, !adds,
+                                    rows, width, (float)eps, low, high);
+        same_bits(name, rows, got, dx);
+        same_bits(name, rows, dw[1], dw[0]);
+        same_bits(name, rows, db[1], db[0]);
+    }
+    case_end();
+}
+
+static void batch_others(void)
+{
+    if (folds())
+        return;
+    for (size_t s = 0; s < 2 * BATCHES; s++)
+        batch_behind(batches[s / 2][ROWS], batches[s / 2][WIDTH], s % 2);
+}
+
 static void batch_relu(void)
 {
     for (size_t s = 0; s < 2 * BATCHES; s++) {
@@ -575,6 +619,7 @@ const Check image_checks[] = {
     {" parameter_forward parameter_backward ", parameter},
     {" dropout_shared_forward ", dropout_shared},
     {" batchstat_forward batchnorm_forward batchnorm_backward ", batch_norm},
+    {" batchnorm_clip_forward batchnorm_clip_backward batchnorm_silu_forward batchnorm_silu_backward ", batch_others},
     {" batchnorm_relu_forward batchnorm_relu_backward batchnorm_add_relu_forward batchnorm_add_relu_backward "
      "add_batchnorm_relu_backward ", batch_relu},
     {" batchstat_track batch_track ", running},

@@ -159,6 +159,10 @@ static const char images[] =
     "    - {op: Clip, name: k6, in: r5, as: k6}\n"
     "    - {op: Relu, name: r6, in: n6}\n"
     "    - {op: Add, name: a6, in: [_, k6]}\n"
+    "    - {op: BatchNorm, name: n7}\n"
+    "    - {op: Clip, name: k7, min: -1, max: 1}\n"
+    "    - {op: BatchNorm, name: n8}\n"
+    "    - {op: Silu, name: s8}\n"
     "    - {op: Mean, name: p, axis: [1, 2]}\n"
     "    - {op: Linear, name: l, out: 5}\n"
     "    - {op: SoftmaxCrossEntropy, name: e, targets: want, as: e}\n"
@@ -193,14 +197,20 @@ static const char *const joined_images[] = {
     "F k6 clip_forward k6 r5",
     "F r6 relu_forward r6 n6",
     "F a6 add_forward a6 r6 k6",
-    "F p reduce_forward p a6",
+    "F n7.stat batchstat_forward n7.stat n7.stat.var a6 n7.running_mean n7.running_var",
+    "F k7 batchnorm_clip_forward k7 a6 n7.stat n7.stat.var n7.weight n7.bias",
+    "F n8.stat batchstat_forward n8.stat n8.stat.var k7 n8.running_mean n8.running_var",
+    "F s8 batchnorm_silu_forward s8 k7 n8.stat n8.stat.var n8.weight n8.bias",
+    "F p reduce_forward p s8",
     "F l linear_forward l p l.weight l.bias",
     "F e xent_forward e e.lse l want",
     "F loss_report loss_report e",
     "I e loss_seed d.e",
     "I e xent_backward d.l d.e l e.lse want",
     "I l linear_backward_x d.p d.l l.weight",
-    "I p reduce_backward d.a6 d.p",
+    "I p reduce_backward d.s8 d.p",
+    "I s8 batchnorm_silu_backward d.k7 n8.weight.grad.0 n8.bias.grad.0 d.s8 k7 n8.stat n8.stat.var n8.weight n8.bias 0",
+    "I k7 batchnorm_clip_backward d.a6 n7.weight.grad.0 n7.bias.grad.0 d.k7 a6 n7.stat n7.stat.var n7.weight n7.bias 0",
     "I r6 relu_backward d.n6 d.a6 r6",
     "I k6 clip_backward d.r5.t1 d.a6 r5",
     "I n6 batchnorm_backward d.r5 n6.weight.grad.0 n6.bias.grad.0 d.n6 r5 n6.stat n6.stat.var n6.weight d.r5.t1",
@@ -295,10 +305,10 @@ static void check_names(const char *form, const char *plan, const char *want)
 static void test_names(void)
 {
     static const struct { const char *plan, *want; } of_images[] = {
-        {"fuse: auto", "r1 r2 a3 r4 "}, {"fuse: none", ""}, {"recompute: [n2]", "r1 a3 r4 "},
-        {"recompute: [a4]", "r1 r2 a3 a4 "},
-        {"recompute: [r4]", "r1 r2 a3 r4 "}, {"constraints: [{cut_after: n1.stat}]", "r1 r2 a3 r4 "},
-        {"constraints: [{cut_after: n1}]", "r2 a3 r4 "},
+        {"fuse: auto", "r1 r2 a3 r4 k7 s8 "}, {"fuse: none", ""}, {"recompute: [n2]", "r1 a3 r4 k7 s8 "},
+        {"recompute: [a4]", "r1 r2 a3 a4 k7 s8 "},
+        {"recompute: [r4]", "r1 r2 a3 r4 k7 s8 "}, {"constraints: [{cut_after: n1.stat}]", "r1 r2 a3 r4 k7 s8 "},
+        {"constraints: [{cut_after: n1}]", "r2 a3 r4 k7 s8 "},
     };
     static const struct { const char *plan, *want; } cases[] = {
         {"fuse: auto", "s1 s2 s4 "}, {"fuse: none", ""}, {"recompute: [d1]", "s2 s4 "}, {"recompute: [s2, d4]", "s1 s2 "},

@@ -1,32 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * relu.c: a Relu takes in the BatchNorm that it reads, and an addition between the two.
+ * relu.c: an activation takes in the BatchNorm that it reads, and an addition between the two.
  *
- * Problem: networks of images normalise, add a shortcut and pass a Relu.  Three calls write and read memory twice more than
- * one, and backward writes the masked gradient for the norm to read.
+ * Problem: networks of images normalise, add a shortcut and pass a Relu, a Clip or a Silu.  Three calls write and read
+ * memory twice more than one, and backward writes the masked gradient for the norm to read.
  *
- * Method.  BatchNormalize and Relu, or BatchNormalize, Add and Relu, that stand one behind the other and read each other alone
- * become BatchNormRelu or BatchNormAddRelu (ops.def), in the place and under the name of the Relu.  The pass runs before grad,
- * which takes the backward call from the row: it makes the gradient of the shortcut too.  `skip` is the first operand, so that
- * terms of gradients keep their order: the Add would have given its term before the norm.
+ * Method.  Operators that stand one behind the other and read each other alone, and are those of a row of chains.def, become
+ * that row, in the place and under the name of the last.  The pass runs before grad, which takes the backward call from the
+ * row: it makes the gradient of the shortcut too.  `skip` is the first operand, so that terms of gradients keep their order:
+ * the Add would have given its term before the norm.
  *
- *   bits     are those of three calls, in every kernel library: each result is rounded where a call of its own would store it.
- *   plans    only those that cut between them are lost.  Backward reads the Relu's result where there is a shortcut.
+ *   bits     are those of the calls, in every kernel library: each result is rounded where a call of its own would store it.
+ *   plans    only those that cut between them are lost.  Backward reads the result where there is a shortcut.
  *   names    an operator that a pattern in the section plan names stays separate, as in fuse.c.
  *
- * needs   shapes and bound forward calls.  fills  row, in, out, with, the call.  keeps  every parameter and its order.  cost
- * linear, but for names times the patterns of plan.
+ * needs   shapes and bound forward calls.  fills  row, in, out, attr, with, the call.  keeps  every parameter and its order.
+ * cost    linear, but for names times the patterns of plan.
  *
- * Not handled: activations other than Relu, norms other than BatchNorm.
+ * Not handled: chains of more than three, or with two additions.
  */
 #include "match.h"
+#include <string.h>
 
-typedef struct { int norm, add, skip; } ReluRun; /* operators, -1: there is none; and a tensor */
+enum { any, host, LONGEST = 3 };
+#define CHAIN(row, rows, where) {#row, rows, where},
+static const struct { const char *name, *rows; int where; } chains[] = {
+#include "chains.def"
+    {NULL, NULL, 0}
+};
 
-static bool is(const Graph *g, int op, const char *name)
-{
-    return op >= 0 && match_is(&g->op.at[op], name);
-}
+/* Operators, the first one first, and the tensor that an addition among them has besides; -1: there is none. */
+typedef struct { int op[LONGEST], n, skip; const char *name; } ChainRun;
 
 /* Does operator `op` make the tensor, for one reader? */
 static bool makes(const Graph *g, const int *reads, int op, int tensor)
@@ -34,56 +38,84 @@ static bool makes(const Graph *g, const int *reads, int op, int tensor)
     return reads[tensor] == 1 && tensor != g->loss && g->tensor.at[tensor].op == op;
 }
 
-static bool finds(const Graph *g, const int *reads, int relu, ReluRun *r)
+/* Is the last word of text the operator's row?  Its length, or 0. */
+static size_t last_word(const Op *o, const char *text, size_t n)
 {
-    int x = g->op.at[relu].in.at[0], before = relu - 1;
-    *r = (ReluRun){before, -1, -1};
-    if (before < 0 || !makes(g, reads, before, x))
-        return false;
-    if (is(g, before, "BatchNormalize"))
-        return true;
-    if (!is(g, before, "Add") || !is(g, before - 1, "BatchNormalize"))
-        return false;
-    const Ints *of = &g->op.at[before].in;
-    int second = makes(g, reads, before - 1, of->at[1]);
-    *r = (ReluRun){before - 1, before, of->at[!second]};
-    return second || makes(g, reads, before - 1, of->at[0]);
+    const char *name = row(o->row)->name;
+    size_t length = strlen(name);
+    bool ends = length <= n && !strncmp(text + n - length, name, length);
+    return ends && (length == n || text[n - length - 1] == ' ') ? length : 0;
 }
 
-static bool apart(const Graph *g, const PlanSpec *p, int relu, const ReluRun *r)
+/* Operators that end with `last` are these rows. */
+static bool finds(const Graph *g, const int *reads, int last, const char *rows, ChainRun *r)
 {
-    const Op *o = &g->op.at[relu];
-    return match_apart(p, &g->op.at[r->norm], o) || (r->add >= 0 && match_apart(p, &g->op.at[r->add], o));
+    size_t left = strlen(rows), length;
+    r->n = 0, r->skip = -1;
+    for (int i = last; left; i--) {
+        const Op *o = i < 0 ? NULL : &g->op.at[i];
+        if (!o || r->n == LONGEST || !(length = last_word(o, rows, left)))
+            return false;
+        r->op[r->n++] = i;
+        left -= length + (length < left);
+        if (!left)
+            break;
+        int first = i > 0 && makes(g, reads, i - 1, o->in.at[0]);
+        int second = i > 0 && op_is(o, TRAIT_SUM) && makes(g, reads, i - 1, o->in.at[1]);
+        if (!first && !second)
+            return false;
+        if (op_is(o, TRAIT_SUM))
+            r->skip = o->in.at[!second];
+    }
+    return true;
 }
 
-static void join(Graph *g, int relu, const ReluRun *r)
+static bool apart(const Graph *g, const PlanSpec *p, const ChainRun *r)
 {
-    const Op *norm = &g->op.at[r->norm], *last = &g->op.at[relu];
+    for (int i = 1; i < r->n; i++)
+        if (match_apart(p, &g->op.at[r->op[i]], &g->op.at[r->op[0]]))
+            return true;
+    return false;
+}
+
+static void join(Graph *g, const ChainRun *r)
+{
+    const Op *norm = &g->op.at[r->op[r->n - 1]], *last = &g->op.at[r->op[0]];
     Op both = *norm;
-    both.row = row_find(r->skip >= 0 ? "BatchNormAddRelu" : "BatchNormRelu");
+    both.row = row_find(r->name);
     both.name = last->name;
     both.layer = last->layer;
     both.with = norm->name;
-    both.fwd = relu;
+    both.fwd = r->op[0];
     both.loc = last->loc;
-    both.flop += last->flop + (r->add >= 0 ? g->op.at[r->add].flop : 0);
     both.in = (Ints){0};
     if (r->skip >= 0)
         *PUSH(&both.in) = r->skip;
     for (int i = 0; i < norm->in.n; i++)
         *PUSH(&both.in) = norm->in.at[i];
     both.out = last->out;
+    both.attr.at = NULL;
+    both.attr.n = both.attr.cap = 0;
+    both.flop = 0;
+    for (int i = r->n - 1; i >= 0; i--) {
+        const Op *o = &g->op.at[r->op[i]];
+        both.flop += o->flop;
+        for (int k = 0; k < o->attr.n; k++)
+            if (!attr_find(&both, o->attr.at[k].name))
+                *PUSH(&both.attr) = o->attr.at[k];
+    }
     both.arg.at = NULL;
     both.arg.n = both.arg.cap = 0;
     bind_call(g, &both, row(both.row)->call[PH_F], NULL, NULL, NULL);
-    g->op.at[relu] = both;
+    g->op.at[r->op[0]] = both;
 }
 
 bool relu_joined(const Graph *g)
 {
     for (int i = 0; i < g->nf; i++)
-        if (is(g, i, "BatchNormRelu") || is(g, i, "BatchNormAddRelu"))
-            return true;
+        for (int k = 0; chains[k].name; k++)
+            if (match_is(&g->op.at[i], chains[k].name))
+                return true;
     return false;
 }
 
@@ -91,13 +123,15 @@ void join_relu(Graph *g, const Model *m)
 {
     int *reads = match_reads(g, NULL), *into = match_all(g);
     bool joins = m->plan.fuse == FUSE_AUTO || m->plan.fuse == FUSE_MOST;
-    ReluRun r;
     for (int i = 0; i < g->op.n && joins; i++)
-        if (is(g, i, "Relu") && finds(g, reads, i, &r) && !apart(g, &m->plan, i, &r)) {
-            join(g, i, &r);
-            into[r.norm] = i;
-            if (r.add >= 0)
-                into[r.add] = i;
+        for (int k = 0; chains[k].name; k++) {
+            ChainRun r = {.name = chains[k].name};
+            if ((chains[k].where == host && on_gpus(m)) || !finds(g, reads, i, chains[k].rows, &r) || apart(g, &m->plan, &r))
+                continue;
+            join(g, &r);
+            for (int j = 1; j < r.n; j++)
+                into[r.op[j]] = i;
+            break;
         }
     match_drop(g, into);
 }

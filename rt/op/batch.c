@@ -12,9 +12,10 @@
  * channels.
  * A region of threads inside one of a single thread would make new threads each time, so none is around another.
  *
- * With a Relu behind it, dy counts where y is above 0: where that is only the norm's, it is made again, and not read.  With an
- * addition between the two, that dy is the gradient of the other operand too.  Each value is rounded to the compute type where
- * a call of its own would have stored it.
+ * With a Relu behind it, dy counts where y is above 0: where that is only the norm's, it is made again, and not read.  So it is
+ * with a Clip or a Silu; the slope of a Silu is made once, and waits where dx will be.  With an addition between the norm and a
+ * Relu, that dy is the gradient of the other operand too.  Each value is rounded to the compute type where a call of its own
+ * would have stored it.
  *
  * Running statistics: each micro-batch adds its mean, and the average of its squares, to an accumulator; phase U makes mean and
  * variance of the step of them.  The average of squares is that of the variance and the square of the mean, so where the mean
@@ -30,9 +31,11 @@ enum { STRIP = 1024, UNIT = 16, CHAIN = 8, PIXELS = 256, PARTS = 1 << 13, SOME =
 typedef struct {
     const real *x, *dy, *y;     /* y: of a Relu behind; dy counts where it is above 0 */
     real *kept;                 /* where that dy goes */
-    const float *mean, *s, *weight, *bias;      /* bias: of a Relu behind that the norm's result alone decides */
+    const float *mean, *s, *weight, *bias;      /* bias: of what is behind and takes the norm's result alone */
     long rows, width;
     int split;                  /* threads split blocks of rows, not channels */
+    int behind;                 /* where there is a bias */
+    float low, high;            /* of a Clip */
 } Terms;
 
 static int splits(const Stage *st, long rows) { return ceil_div(rows, PIXELS) >= 3 * st->threads; }
@@ -54,10 +57,19 @@ static inline float normed(float x, float mean, float s, float weight, float bia
     return get(&y, 0);
 }
 
-/* Is there a Relu behind, and where does its sign stand: in its result, or in that of the norm, which is made again? */
-enum { NO_RELU, RELU_OF_Y, RELU_AGAIN };
+/* What is behind, and where does its slope stand: in its result, or in that of the norm, which is made again? */
+enum { NO_RELU, RELU_OF_Y, IN_DX, RELU_AGAIN, CLIP_AGAIN, SILU_AGAIN };      /* IN_DX: all of dy that counts stands there */
 
-static int relu_of(const Terms *t) { return t->bias ? RELU_AGAIN : t->y ? RELU_OF_Y : NO_RELU; }
+static int relu_of(const Terms *t) { return t->bias ? t->behind : t->y ? RELU_OF_Y : NO_RELU; }
+
+/* What of d goes back to the norm, of which y is the result; rounded, as a call of its own stores it. */
+static inline __attribute__((always_inline)) float through(int behind, float d, float y, float low, float high)
+{
+    real stored;
+    float s = behind == SILU_AGAIN ? fsigmoid(y) : 0;
+    put(&stored, 0, d * (s + y * s * (1.0f - s)));
+    return behind == SILU_AGAIN ? get(&stored, 0) : (behind == CLIP_AGAIN ? y > low && y < high : y > 0) ? d : 0.0f;
+}
 
 /* ---- sums over rows ---------------------------------------------------------------------------------------------- */
 
@@ -68,6 +80,7 @@ static inline void slopes(double *restrict sum, double *restrict product, const 
 {
     const real *restrict dy = t->dy, *restrict y = t->y, *restrict x = t->x;
     const float *restrict mean = t->mean, *restrict s = t->s, *restrict w = t->weight, *restrict b = t->bias;
+    const float low = t->low, high = t->high;
     float chain[UNIT] = {0}, with[UNIT] = {0};
     for (long k = first; k < first + rows; k++)
         for (long j = 0; j < n; j++) {
@@ -75,8 +88,8 @@ static inline void slopes(double *restrict sum, double *restrict product, const 
             float d = get(dy, i), v = get(x, i);
             if (relu == RELU_OF_Y)
                 d = get(y, i) > 0 ? d : 0.0f;
-            if (relu == RELU_AGAIN)
-                d = normed(v, mean[from + j], s[from + j], w[from + j], b[from + j]) > 0 ? d : 0.0f;
+            if (relu >= RELU_AGAIN)
+                d = through(relu, d, normed(v, mean[from + j], s[from + j], w[from + j], b[from + j]), low, high);
             if (kept)
                 put(kept, i, d);
             chain[j] += d;
@@ -98,10 +111,29 @@ static inline void slope_chain(double *sum, double *product, const Terms *t, rea
     slopes(sum, product, t, kept, first, rows, from, n - from, relu);
 }
 
+/* Of a Silu behind: what of dy goes back to the norm.  A loop of its own, along rows, is one of vectors. */
+static inline void silu_slopes(real *restrict kept, const Terms *t, long first, long rows, long n)
+{
+    const real *restrict dy = t->dy, *restrict x = t->x;
+    const float *restrict mean = t->mean, *restrict s = t->s, *restrict w = t->weight, *restrict b = t->bias;
+    for (long i = first * t->width; i < (first + rows) * t->width; i += t->width)
+        for (long j = 0; j < n; j++)
+            put(kept, i + j, through(SILU_AGAIN, get(dy, i + j), normed(get(x, i + j), mean[j], s[j], w[j], b[j]), 0, 0));
+}
+
 static void slope_rows(double *sum, double *product, const Terms *t, long first, long rows, long n)
 {
     if (relu_of(t) == RELU_AGAIN)
         slope_chain(sum, product, t, 0, first, rows, n, RELU_AGAIN);
+    else if (relu_of(t) == CLIP_AGAIN)
+        slope_chain(sum, product, t, 0, first, rows, n, CLIP_AGAIN);
+    else if (relu_of(t) == SILU_AGAIN && t->kept) {
+        Terms all = *t;
+        all.dy = t->kept;
+        silu_slopes(t->kept, t, first, rows, n);
+        slope_chain(sum, product, &all, 0, first, rows, n, NO_RELU);
+    } else if (relu_of(t) == SILU_AGAIN)
+        slope_chain(sum, product, t, 0, first, rows, n, SILU_AGAIN);
     else if (!t->y)
         slope_chain(sum, product, t, 0, first, rows, n, NO_RELU);
     else if (!t->kept)
@@ -239,61 +271,84 @@ void batchstat_forward(Stage *st, float *mean, float *var, const real *x, const 
 
 /* y of some rows and n channels */
 static inline void normalise(real *restrict y, const real *x, const float *mean, const float *s, const float *weight,
-                             const float *bias, const real *onto, long rows, long width, long n, int relu)
+                             const float *bias, const real *onto, long rows, long width, long n, int behind, float low,
+                             float high)
 {
     for (long r = 0; r < rows; r++)
         for (long j = 0; j < n; j++) {
             float v = (get(x, r * width + j) - mean[j]) * s[j] * weight[j] + bias[j];
             real stored;
             put(&stored, 0, onto ? added(onto, r * width + j, v) : v);
-            y[r * width + j] = relu && get(&stored, 0) < 0 ? (real)0 : stored;
+            v = get(&stored, 0);
+            if (behind == CLIP_AGAIN)
+                put(y, r * width + j, v < low ? low : v > high ? high : v);
+            else if (behind == SILU_AGAIN)
+                put(y, r * width + j, v * fsigmoid(v));
+            else
+                y[r * width + j] = behind && v < 0 ? (real)0 : stored;
         }
 }
 
 static void normalise_some(real *y, const real *x, const float *mean, const float *var, const float *weight, const float *bias,
-                           const real *onto, long rows, long width, long n, float eps, int relu)
+                           const real *onto, long rows, long width, long n, float eps, int behind, float low, float high)
 {
     float s[STRIP];
     for (long j = 0; j < n; j++)
         s[j] = frsqrt(var[j] + eps);
-    if (relu && onto)
-        normalise(y, x, mean, s, weight, bias, onto, rows, width, n, 1);
-    else if (relu)
-        normalise(y, x, mean, s, weight, bias, 0, rows, width, n, 1);
+    if (behind == CLIP_AGAIN)
+        normalise(y, x, mean, s, weight, bias, 0, rows, width, n, CLIP_AGAIN, low, high);
+    else if (behind == SILU_AGAIN)
+        normalise(y, x, mean, s, weight, bias, 0, rows, width, n, SILU_AGAIN, 0, 0);
+    else if (behind && onto)
+        normalise(y, x, mean, s, weight, bias, onto, rows, width, n, RELU_OF_Y, 0, 0);
+    else if (behind)
+        normalise(y, x, mean, s, weight, bias, 0, rows, width, n, RELU_OF_Y, 0, 0);
     else if (onto)
-        normalise(y, x, mean, s, weight, bias, onto, rows, width, n, 0);
+        normalise(y, x, mean, s, weight, bias, onto, rows, width, n, NO_RELU, 0, 0);
     else
-        normalise(y, x, mean, s, weight, bias, 0, rows, width, n, 0);
+        normalise(y, x, mean, s, weight, bias, 0, rows, width, n, NO_RELU, 0, 0);
 }
 
 static void forward(Stage *st, real *y, const real *x, const float *mean, const float *var, const float *weight,
-                    const float *bias, const real *onto, long rows, long width, float eps, int relu)
+                    const float *bias, const real *onto, long rows, long width, float eps, int behind, float low, float high)
 {
     EACH(rows * width >= 1 << 14)
     for (long first = 0; first < rows; first += SOME)
         for (long from = 0; from < width; from += STRIP) {
             long n = least(STRIP, width - from), at = first * width + from;
             normalise_some(y + at, x + at, mean + from, var + from, weight + from, bias + from, onto ? onto + at : 0,
-                           least(SOME, rows - first), width, n, eps, relu);
+                           least(SOME, rows - first), width, n, eps, behind, low, high);
         }
 }
 
 void batchnorm_forward(Stage *st, real *y, const real *x, const float *mean, const float *var, const float *weight,
                        const float *bias, const real *onto, long rows, long width, float eps)
 {
-    forward(st, y, x, mean, var, weight, bias, onto, rows, width, eps, 0);
+    forward(st, y, x, mean, var, weight, bias, onto, rows, width, eps, NO_RELU, 0, 0);
 }
 
 void batchnorm_relu_forward(Stage *st, real *y, const real *x, const float *mean, const float *var, const float *weight,
                             const float *bias, long rows, long width, float eps)
 {
-    forward(st, y, x, mean, var, weight, bias, 0, rows, width, eps, 1);
+    forward(st, y, x, mean, var, weight, bias, 0, rows, width, eps, RELU_AGAIN, 0, 0);
+}
+
+void batchnorm_clip_forward(Stage *st, real *y, const real *x, const float *mean, const float *var, const float *weight,
+                            const float *bias, long rows, long width, float eps, float low, float high)
+{
+    forward(st, y, x, mean, var, weight, bias, 0, rows, width, eps, CLIP_AGAIN, low, high);
+}
+
+void batchnorm_silu_forward(Stage *st, real *y, const real *x, const float *mean, const float *var, const float *weight,
+                            const float *bias, long rows, long width, float eps)
+{
+    forward(st, y, x, mean, var, weight, bias, 0, rows, width, eps, SILU_AGAIN, 0, 0);
 }
 
 void batchnorm_add_relu_forward(Stage *st, real *y, const real *skip, const real *x, const float *mean, const float *var,
                                 const float *weight, const float *bias, long rows, long width, float eps)
 {
-    forward(st, y, x, mean, var, weight, bias, skip, rows, width, eps, 1);
+    forward(st, y, x, mean, var, weight, bias, skip, rows, width, eps, RELU_OF_Y, 0, 0);
 }
 
 /* ---- gradients --------------------------------------------------------------------------------------------------- */
@@ -305,13 +360,14 @@ static inline void spread(real *dx, const Terms *t, const float *restrict scale,
 {
     const real *restrict dy = t->dy, *restrict y = t->y, *restrict x = t->x;
     const float *restrict mean = t->mean, *restrict s = t->s, *restrict w = t->weight, *restrict b = t->bias;
+    const float low = t->low, high = t->high;
     for (long i = first * t->width; i < end * t->width; i += t->width)
         for (long j = 0; j < n; j++) {
-            float d = get(dy, i + j), v = get(x, i + j);
+            float d = relu == IN_DX ? get(dx, i + j) : get(dy, i + j), v = get(x, i + j);
             if (relu == RELU_OF_Y)
                 d = get(y, i + j) > 0 ? d : 0.0f;
-            if (relu == RELU_AGAIN)
-                d = normed(v, mean[j], s[j], w[j], b[j]) > 0 ? d : 0.0f;
+            if (relu >= RELU_AGAIN)
+                d = through(relu, d, normed(v, mean[j], s[j], w[j], b[j]), low, high);
             put(dx, i + j, added(onto, i + j, scale[j] * (d - plain[j] - (v - mean[j]) * s[j] * with[j])));
         }
 }
@@ -326,6 +382,14 @@ static void spread_some(real *dx, const Terms *t, const float *scale, const floa
         spread(dx, t, scale, plain, with, onto, first, end, n, RELU_AGAIN);
     else if (relu == RELU_AGAIN)
         spread(dx, t, scale, plain, with, 0, first, end, n, RELU_AGAIN);
+    else if (relu == CLIP_AGAIN && onto)
+        spread(dx, t, scale, plain, with, onto, first, end, n, CLIP_AGAIN);
+    else if (relu == CLIP_AGAIN)
+        spread(dx, t, scale, plain, with, 0, first, end, n, CLIP_AGAIN);
+    else if (relu == IN_DX && onto)
+        spread(dx, t, scale, plain, with, onto, first, end, n, IN_DX);
+    else if (relu == IN_DX)
+        spread(dx, t, scale, plain, with, 0, first, end, n, IN_DX);
     else if (relu && onto)
         spread(dx, t, scale, plain, with, onto, first, end, n, RELU_OF_Y);
     else if (relu)
@@ -370,7 +434,7 @@ static void backward(Stage *st, const Gradient *g, long from, long n)
     t.x += from, t.dy += from, t.mean += from, t.weight += from, t.s = s;
     t.bias = t.bias ? t.bias + from : 0;
     t.y = t.y ? t.y + from : 0;
-    t.kept = t.kept ? t.kept + from : 0;
+    t.kept = t.kept ? t.kept + from : t.behind == SILU_AGAIN && g->dx ? g->dx + from : 0;
     for (long j = 0; j < n; j++) {
         s[j] = frsqrt(g->var[from + j] + g->eps);
         scale[j] = s[j] * t.weight[j];
@@ -386,7 +450,9 @@ static void backward(Stage *st, const Gradient *g, long from, long n)
         give(g->dweight + from, with, n, g->acc);
     average(plain, sum, t.rows, n);
     average(with, product, t.rows, n);
-    if (t.kept) {
+    if (t.behind == SILU_AGAIN)
+        t.behind = IN_DX;
+    else if (t.kept) {
         t.dy = t.kept;
         t.y = 0;
     }
@@ -410,7 +476,23 @@ void batchnorm_relu_backward(Stage *st, real *dx, float *dweight, float *dbias, 
                              const float *mean, const float *var, const float *weight, const float *bias, const real *onto,
                              int acc, long rows, long width, float eps)
 {
-    Terms t = {x, dy, 0, 0, mean, 0, weight, bias, rows, width, splits(st, rows)};
+    Terms t = {x, dy, 0, 0, mean, 0, weight, bias, rows, width, splits(st, rows), RELU_AGAIN, 0, 0};
+    backward_all(st, &(Gradient){t, dx, dweight, dbias, var, onto, eps, acc});
+}
+
+void batchnorm_clip_backward(Stage *st, real *dx, float *dweight, float *dbias, const real *dy, const real *x,
+                             const float *mean, const float *var, const float *weight, const float *bias, const real *onto,
+                             int acc, long rows, long width, float eps, float low, float high)
+{
+    Terms t = {x, dy, 0, 0, mean, 0, weight, bias, rows, width, splits(st, rows), CLIP_AGAIN, low, high};
+    backward_all(st, &(Gradient){t, dx, dweight, dbias, var, onto, eps, acc});
+}
+
+void batchnorm_silu_backward(Stage *st, real *dx, float *dweight, float *dbias, const real *dy, const real *x,
+                             const float *mean, const float *var, const float *weight, const float *bias, const real *onto,
+                             int acc, long rows, long width, float eps)
+{
+    Terms t = {x, dy, 0, 0, mean, 0, weight, bias, rows, width, splits(st, rows), SILU_AGAIN, 0, 0};
     backward_all(st, &(Gradient){t, dx, dweight, dbias, var, onto, eps, acc});
 }
 
@@ -418,7 +500,7 @@ void batchnorm_add_relu_backward(Stage *st, real *dx, real *dskip, float *dweigh
                                  const real *x, const float *mean, const float *var, const float *weight, const real *onto,
                                  int acc, long rows, long width, float eps)
 {
-    Terms t = {x, dy, y, dskip, mean, 0, weight, 0, rows, width, splits(st, rows)};
+    Terms t = {x, dy, y, dskip, mean, 0, weight, 0, rows, width, splits(st, rows), 0, 0, 0};
     backward_all(st, &(Gradient){t, dx, dweight, dbias, var, onto, eps, acc});
 }
 
