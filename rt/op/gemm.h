@@ -184,8 +184,8 @@ static __attribute__((noinline, unused)) void pack_few(float *to, long width, lo
 typedef struct { float *at; long ld; } Floats;
 
 /* Where a tile's chains begin, NULL: at 0; what goes onto the finished ones: subtrees, an earlier gradient, a bias; where they
- * rest then. */
-typedef struct { Floats from, add[LEVELS + 1], to; const float *bias; int adds; } Rest;
+ * rest then.  wide: columns of all of these, 0: as many as tiles have. */
+typedef struct { Floats from, add[LEVELS + 1], to; const float *bias; int adds; long wide; } Rest;
 
 /* Terms that tiles take at once: of whole blocks, each of `block` terms, the last one may be shorter; or some of one block.
  * With several pieces a block has as many terms of each. */
@@ -267,12 +267,16 @@ static inline __attribute__((always_inline)) void tile_of(const int height, cons
         }
 }
 
+static void tile_narrow(const Rest *t, long line, long j, const Left *a, const float *b, long rows, const Terms *k);
+
 /* The least tile that has the rows.  Either rows or terms of a are adjacent: row or col is 1. */
 static __attribute__((noinline, unused)) void tile_fit(const Rest *t, long line, long j, const Left *a, const float *b,
                                                        long rows, const Terms *k)
 {
     enum { SMALL = TILE_ROWS / 3, MIDDLE = 2 * SMALL };
-    if (rows > MIDDLE && a->col == 1)
+    if (t->wide && t->wide - j < TILE_COLS)
+        tile_narrow(t, line, j, a, b, rows, k);
+    else if (rows > MIDDLE && a->col == 1)
         tile_of(TILE_ROWS, t, line, j, a->at, a->row_step, 1, a->apart, b, rows, k);
     else if (rows > MIDDLE)
         tile_of(TILE_ROWS, t, line, j, a->at, 1, a->col, a->apart, b, rows, k);
@@ -280,6 +284,36 @@ static __attribute__((noinline, unused)) void tile_fit(const Rest *t, long line,
         tile_of(MIDDLE, t, line, j, a->at, a->row_step, a->col, a->apart, b, rows, k);
     else
         tile_of(SMALL, t, line, j, a->at, a->row_step, a->col, a->apart, b, rows, k);
+}
+
+static inline void copy_rows(Floats to, Floats from, long rows, long n)
+{
+    for (long i = 0; i < rows; i++)
+        if (n == VECTOR)
+            *(Vector *)(to.at + i * to.ld) = *(const Vector *)(from.at + i * from.ld);
+        else
+            memcpy(to.at + i * to.ld, from.at + i * from.ld, (size_t)n * sizeof *to.at);
+}
+
+/* The last columns, which no tile has to itself: beside it is what belongs to others, or to nobody. */
+static __attribute__((noinline, unused)) void tile_narrow(const Rest *t, long line, long j, const Left *a, const float *b,
+                                                          long rows, const Terms *k)
+{
+    float room[LEVELS + 2][TILE_ROWS * TILE_COLS], bias[TILE_COLS] = {0};
+    long n = t->wide - j;
+    Rest held = {.to = {room[0], TILE_COLS}, .adds = t->adds, .bias = t->bias ? bias : NULL};
+    if (t->from.at) {
+        held.from = held.to;
+        copy_rows(held.from, floats_from(t->from, line, j), rows, n);
+    }
+    for (int i = 0; i < t->adds; i++) {
+        held.add[i] = (Floats){room[1 + i], TILE_COLS};
+        copy_rows(held.add[i], floats_from(t->add[i], line, j), rows, n);
+    }
+    if (t->bias)
+        memcpy(bias, t->bias + j, (size_t)n * sizeof *bias);
+    tile_fit(&held, 0, 0, a, b, rows, k);
+    copy_rows(floats_from(t->to, line, j), held.to, rows, n);
 }
 
 /* A packed strip of a, and the vector that its last row may spoil behind it. */
@@ -365,7 +399,7 @@ static __attribute__((noinline, unused)) void product_part(const Rest *t, const 
     long piece = c->k / c->pieces;
     for (long from = 0, number = 0; from == 0 || from < piece; from += c->group, number++) {
         int level = 0, last = from + c->group >= piece, adds = 0;
-        Rest now = {.from = t->from};
+        Rest now = {.from = t->from, .wide = t->wide};
         for (; block_takes(number, level, last); level++)
             if (number >> level & 1)
                 now.add[adds++] = rest[level];
@@ -451,16 +485,13 @@ static inline Task task_of(const Grid *g, long number)
 enum { STORE, ADD, GO_ON };
 typedef struct { void *at; long ld; int is_float, becomes; const real *bias; } Result;
 
-/* The results of a product that is no float, or of columns that no tile has to itself, are held on the stack. */
+/* The results of a product that is no float are held on the stack. */
 static __attribute__((noinline, unused)) void task_held(const Result *to, const Task *t, View a, View b, const Chains *k,
                                                         float *room, float *panels)
 {
     _Alignas(64) float c[BLOCK * SPREAD], add[SPREAD];
     Floats at = {c, SPREAD};
-    Rest rest = {.from = {to->becomes == GO_ON ? c : NULL, SPREAD}, .to = at};
-    for (long i = 0; to->becomes == GO_ON && i < t->m; i++)
-        memcpy(c + i * SPREAD, (float *)to->at + (t->i + i) * to->ld + t->j, (size_t)t->n * sizeof *c);
-    a = view_from(a, t->i, 0), b = view_from(b, 0, t->j);
+    Rest rest = {.to = at};
     if (chains_wait(k))
         product_waits(&rest, at, chains_wait(k), a, b, t->m, t->n, k, room, panels);
     else
@@ -471,11 +502,8 @@ static __attribute__((noinline, unused)) void task_held(const Result *to, const 
         long first = (t->i + i) * to->ld + t->j;
         for (long j = 0; to->bias && j < t->n; j++)
             c[i * SPREAD + j] += add[j];
-        if (to->is_float)
-            give((float *)to->at + first, c + i * SPREAD, t->n, to->becomes == ADD);
-        else
-            for (long j = 0; j < t->n; j++)
-                put(to->at, first + j, c[i * SPREAD + j]);
+        for (long j = 0; j < t->n; j++)
+            put(to->at, first + j, c[i * SPREAD + j]);
     }
 }
 
@@ -497,22 +525,19 @@ static inline Grid result_grid(const Result *to, const Chains *k, long m, long n
 static inline void task_product(const Result *to, Task t, View a, View b, const Chains *k)
 {
     _Alignas(64) float room[(ROWS + TILE_ROWS) * (DEPTH + VECTOR)], panels[PANELS];
-    long whole = to->is_float ? t.n / TILE_COLS * TILE_COLS : 0;
     int waits = result_waits(to, k);
     Floats at = {(float *)to->at + t.i * to->ld + t.j, to->ld};
     Rest rest = {.from = {to->becomes == GO_ON ? at.at : NULL, at.ld}, .to = at,
-                 .bias = to->bias ? (const float *)(const void *)to->bias + t.j : NULL};
+                 .bias = to->bias ? (const float *)(const void *)to->bias + t.j : NULL, .wide = t.n};
     if (to->becomes == ADD)
         rest.add[rest.adds++] = at;
     View a1 = view_from(a, t.i, 0), b1 = view_from(b, 0, t.j);
-    if (whole && waits)
-        product_waits(&rest, at, waits, a1, b1, t.m, whole, k, room, panels);
-    else if (whole)
-        product_part(&rest, &at, a1, b1, t.m, whole, k, room, panels);
-    for (long end = t.i + t.m; whole < t.n && t.i < end; t.i += BLOCK) {
-        Task part = {t.i, t.j + whole, least(BLOCK, end - t.i), t.n - whole};
-        task_held(to, &part, a, b, k, room, panels);
-    }
+    if (!to->is_float)
+        task_held(to, &t, a1, b1, k, room, panels);
+    else if (waits)
+        product_waits(&rest, at, waits, a1, b1, t.m, t.n, k, room, panels);
+    else
+        product_part(&rest, &at, a1, b1, t.m, t.n, k, room, panels);
 }
 
 static inline void product_way(Stage *st, Result to, View a, View b, long m, long n, long k, long block, long pieces)
