@@ -50,7 +50,7 @@ deps 2 0 make demo CC=no-such-compiler NO_INSTALL=1
 says "please install gcc"
 # What dpgen carries is made again for a file that is moved in, however old it is
 mkdir "$tmp/copy" "$tmp/copy/build"
-cp -Rp Makefile LICENSE gen rt templates devices tools "$tmp/copy"
+cp -Rp Makefile LICENSE gen rt templates devices tools verify "$tmp/copy"
 cp -p build/embed build/mkcall "$tmp/copy/build"
 for text in one other; do
     echo $text >"$tmp/moved" && touch -t 200101010000 "$tmp/moved" && mv "$tmp/moved" "$tmp/copy/templates/moved"

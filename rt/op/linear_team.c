@@ -3,7 +3,7 @@
  * Linear that the devices of a stage share (docs/width.md).  By columns: a device has rows of the weight, whole columns of y,
  * and its blocks of dx; the last parts may be shorter, or empty.  By rows: it has columns of the weight and of x, and its
  * blocks of y.  linear_team.h closes the sums.  The other calls are those of Linear on the part.  With divided rows a device
- * keeps its own rows of the sum.  By rows alone: it has the weight, and its blocks of the weight's gradient.
+ * keeps its own rows of the sum.
  */
 #include "gemm.h"
 #include "linear_team.h"
@@ -56,25 +56,4 @@ void linear_rows_scatter_forward(Stage *st, real *y, const real *x, const real *
     product_give_in(st, tmp, view(x, in, 1), view(weight, 1, in), 0, rows, out, in, block_of_part(st, in), 1);
     put_rows(st, y, close_part(st, tmp, mine * out, rows * out), bias, here, out);
     fill_zeros(y, here * out, mine * out);
-}
-
-/* The gradients of a weight that all devices have, of which each has room for `rows` of `whole` rows.  tmp: of both. */
-void linear_positions_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, void *tmp, int h,
-                                 int acc, long rows, long in, long out, long whole)
-{
-    const long here = part_here(st, rows, whole), block = block_of_part(st, rows), n = dweight ? in * out : 0;
-    float *sum = tmp;
-    (void)h;
-    if (!here)
-        fill_nothing(sum, n + (dbias ? out : 0));
-    if (here && dweight)
-        product_give(st, sum, view(dy, 1, out), view(x, in, 1), 0, out, in, here, block);
-    if (here && dbias)
-        bias_blocks(st, sum + n, dy, 0, here, out, block);
-    if (st->team)
-        st->team->sum(st, sum, n + (dbias ? out : 0));
-    if (dweight)
-        give(dweight, sum, n, acc);
-    if (dbias)
-        give(dbias, sum + n, out, acc);
 }
