@@ -35,7 +35,7 @@ scheme() {
 multiplies() {
     ./dpgen check "examples/$1.yaml" $3 --set train.batch.global=1 --set train.batch.micro=1 -d s >"$tmp/graph" 2>&1 ||
         { fault "$1 $3: $(head -n 1 "$tmp/graph")"; return; }
-    said=$(sed -n 's/^op F:.* row=\(Conv\|Linear\) .*flop=\([0-9]*\) .*/\2/p' "$tmp/graph" |
+    said=$(sed -n 's/^op F:.* row=\(Conv\|ConvGroups\|Linear\) .*flop=\([0-9]*\) .*/\2/p' "$tmp/graph" |
         awk '{n += $1} END {printf "%.0f", n / 2}')
     [ "$said" = "$2" ] && pass || fault "$1 $3: $said multiplications, not $2"
 }
