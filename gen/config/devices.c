@@ -261,8 +261,7 @@ static void read_recompute(const Spot *s)
     PlanSpec *p = s->to;
     int kind = 0;
     if (s->value->kind == LIST) {
-        Spot names = *s;
-        names.to = &p->names;
+        Spot names = { s->m, s->field, s->path, s->value, &p->names };
         read_texts(&names);
         p->recompute = RECOMPUTE_LIST;
         return;

@@ -54,17 +54,9 @@ bool fleet_joins(const Fleet *l, int unit, int to)
 
 typedef struct { const Question *q; const Units *u; const int *fate; } FleetAsked;
 
-/* Copies are taken to stand where replicas do. */
 static Ns exchange(const void *ctx, int stage, Bytes bytes, int copies)
 {
-    const Plan *p = ((const FleetAsked *)ctx)->q->p;
-    const int device = stage_of(p, stage), end = p->m->devices.n - 1;
-    Ns sum = 0;
-    for (int away = 1; away < copies; away *= 2) {
-        int other = device + away * p->devices < end ? device + away * p->devices : end;
-        sum += 2 * (cost_wire(p->c, device, other, bytes / (2 * away)) + cost_latency(p->c, device, other));
-    }
-    return sum;
+    return units_exchange(((const FleetAsked *)ctx)->q->p, stage, bytes, copies);
 }
 
 static Bytes over(const void *ctx, int first, int last, int stage)
@@ -76,16 +68,7 @@ static Bytes over(const void *ctx, int first, int last, int stage)
     return more > 0 ? more : 0;
 }
 
-/* By forward operator: its unit. */
-static int *units_by_op(const Units *u, int operators)
-{
-    int *of = alloc(sizeof *of * (size_t)operators);
-    for (int o = 0, k = 0; o < operators; k += o == u->last[k], o++)
-        of[o] = k;
-    return of;
-}
-
-static void take_stage(Fleet *l, const Plan *p, const Units *u, const int *of, int s)
+static void take_stage(Fleet *l, const Plan *p, const Units *u, int s)
 {
     const Graph *g = p->g;
     int here = stage_of(p, s), next = s + 1 < l->stages ? stage_of(p, s + 1) : here;
@@ -95,7 +78,7 @@ static void take_stage(Fleet *l, const Plan *p, const Units *u, const int *of, i
     l->send[s] = alloc(bytes);
     const int turns = plan_turns(p, s);         /* a planner sees a narrow stage slowed by them: part.c */
     for (int o = 0; o < g->nb; o++) {
-        int unit = of[g->op.at[o].fwd];
+        int unit = u->of[g->op.at[o].fwd];
         l->time[s][unit + 1] += cost_op(p->c, here, o) / turns;
         l->forward[s][unit + 1] += o < g->nf ? cost_op(p->c, here, o) / turns : 0;
     }
@@ -111,7 +94,6 @@ Fleet fleet_of(const Question *q, const Units *u)
 {
     const Plan *p = q->p;
     int *copies = alloc(sizeof *copies * (size_t)q->chunks);
-    const int *of = units_by_op(u, p->g->nf);
     FleetAsked *x = alloc(sizeof *x);
     *x = (FleetAsked){q, u, choices_of(p).base};
     size_t rows = sizeof(Ns *) * (size_t)q->chunks;
@@ -120,14 +102,11 @@ Fleet fleet_of(const Question *q, const Units *u)
               .send = alloc(rows), .grads = alloc(sizeof(Bytes) * (size_t)(u->n + 1)), .must = u->must,
               .copies = copies, .most = most, .exchange = most > 1 ? exchange : NULL, .over = over, .ctx = x};
     for (int s = 0; s < l.stages; s++) {
-        take_stage(&l, p, u, of, s);
+        take_stage(&l, p, u, s);
         copies[s] = plan_uneven(p) ? plan_copies(p, s) : most;
     }
-    for (int s = 0; s < p->g->state.n; s++)
-        if (p->g->state.at[s].kind == S_GRAD)
-            l.grads[of[p->g->state.at[s].op] + 1] += p->g->state.at[s].bytes;
     for (int i = 0; i < l.n; i++)
-        l.grads[i + 1] += l.grads[i];
+        l.grads[i + 1] = l.grads[i] + u->grads[i];
     return l;
 }
 

@@ -62,9 +62,7 @@ static int *fates_of(const Question *q, const Units *u, const char *again)
 {
     const Graph *g = q->p->g;
     Choices c = choices_of(q->p);
-    int *fate = alloc(sizeof *fate * (size_t)g->tensor.n), *of = alloc(sizeof *of * (size_t)g->nf);
-    for (int o = 0, k = 0; o < g->nf; k += o == u->last[k], o++)
-        of[o] = k;
+    int *fate = alloc(sizeof *fate * (size_t)g->tensor.n), *of = u->of;
     for (int t = 0; t < g->tensor.n; t++) {
         int op = g->tensor.at[t].op;
         fate[t] = op >= 0 && op < g->nf && c.may[t] && again[of[op]] ? FATE_RECOMPUTE : c.base[t];

@@ -81,22 +81,6 @@ static bool cuts_of(const Question *q, const Ints *ends, int *last)
     return true;
 }
 
-/* The time to exchange the gradients of operators first .. last with the neighbours in the tree over replicas: halves, then
- * quarters, and back (sched/share.c). */
-static Ns exchange_of(const Question *q, int stage, int first, int last)
-{
-    const Graph *g = q->p->g;
-    Bytes bytes = 0;
-    Ns sum = 0;
-    for (int s = 0; s < g->state.n; s++) {
-        const State *x = &g->state.at[s];
-        bytes += x->kind == S_GRAD && x->op >= first && x->op <= last ? x->bytes : 0;
-    }
-    for (int away = 1; away < q->p->m->plan.replicas; away *= 2)
-        sum += 2 * cost_wire(q->p->c, stage, stage + away * q->chunks, bytes / (2 * away));
-    return sum;
-}
-
 /* The stages as the paper sees them, from units that end where stages do. */
 static Equal *stages_of(const Question *q, const int *last)
 {
@@ -108,7 +92,8 @@ static Equal *stages_of(const Question *q, const int *last)
     for (int s = 0; s < q->chunks; s++) {
         Bytes in = s ? u.out[s - 1] : 0, out = s + 1 < q->chunks ? u.out[s] : 0;
         stage[s] = (Equal){.forward = u.forward[s], .backward = u.time[s] - u.forward[s], .weights = u.params[s],
-                           .saved = u.saved[s], .input = in, .exchange = exchange_of(q, s, s ? last[s - 1] + 1 : 0, last[s])};
+                           .saved = u.saved[s], .input = in};
+        stage[s].exchange = units_exchange(q->p, s, u.grads[s], q->p->m->plan.replicas);
         stage[s].wire = cost_wire(q->p->c, 0, q->p->devices > 1, 2 * (in + out));
     }
     return stage;

@@ -61,25 +61,23 @@ static int count(const Graph *g, const char *cut, const bool *add, Grouping way)
     return n;
 }
 
-/* By forward operator: its unit. */
-static int *lay_out(Units *u, const Graph *g, const char *cut, int least)
+static void lay_out(Units *u, const Graph *g, const char *cut, int least)
 {
     const bool *add = additions(g);
     Grouping way = BY_ADDITION;
     while (way < BY_OPERATOR && count(g, cut, add, way) < least)
         way++;
     size_t n = (size_t)count(g, cut, add, way);
-    int *of = alloc(sizeof *of * (size_t)g->nf);
+    u->of = alloc(sizeof *u->of * (size_t)g->nf);
     u->last = alloc(sizeof *u->last * n);
     u->must = alloc(n);
     for (int o = 0; o < g->nf; o++) {
-        of[o] = u->n;
+        u->of[o] = u->n;
         if (border(g, cut, add, way, o)) {
             u->must[u->n] = cut[o] == CUT_MUST;
             u->last[u->n++] = o;
         }
     }
-    return of;
 }
 
 static void take_tensors(Units *u, const Graph *g, const int *of)
@@ -119,6 +117,7 @@ static void take_states(Units *u, const Plan *p, const int *of)
             continue;
         int grad = x->kind == S_GRAD, at = of[grad ? x->op : g->state.at[x->param].op];
         u->states[at] += x->bytes * (grad ? order_accumulators(p, -1) : 1);
+        u->grads[at] += grad ? x->bytes : 0;
         if (x->kind == S_COPY || (x->kind == S_PARAM && !copied[s]))
             u->params[at] += x->bytes;
     }
@@ -128,7 +127,8 @@ Units units_of(const Plan *p, const char *cut, int least)
 {
     const Graph *g = p->g;
     Units u = {0};
-    int *of = lay_out(&u, g, cut, least);
+    lay_out(&u, g, cut, least);
+    const int *of = u.of;
     size_t n = sizeof(int64_t) * (size_t)u.n;
     u.forward = alloc(n);
     u.time = alloc(n);
@@ -137,6 +137,7 @@ Units units_of(const Plan *p, const char *cut, int least)
     u.saved = alloc(n);
     u.params = alloc(n);
     u.states = alloc(n);
+    u.grads = alloc(n);
     for (int o = 0; o < g->nb; o++) {
         u.time[of[g->op.at[o].fwd]] += cost_op(p->c, 0, o);
         u.forward[of[g->op.at[o].fwd]] += o < g->nf ? cost_op(p->c, 0, o) : 0;
@@ -144,6 +145,18 @@ Units units_of(const Plan *p, const char *cut, int least)
     take_tensors(&u, g, of);
     take_states(&u, p, of);
     return u;
+}
+
+/* Copies are taken to stand where replicas do. */
+Ns units_exchange(const Plan *p, int stage, Bytes bytes, int copies)
+{
+    const int device = stage_of(p, stage), end = p->m->devices.n - 1;
+    Ns sum = 0;
+    for (int away = 1; away < copies; away *= 2) {
+        int other = device + away * p->devices < end ? device + away * p->devices : end;
+        sum += 2 * cost_wire(p->c, device, other, bytes / (2 * away));
+    }
+    return sum;
 }
 
 /* ---- repeats ----------------------------------------------------------------------------------------------------- */

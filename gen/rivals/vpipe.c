@@ -239,7 +239,7 @@ static void answer(Vpipe *v, const int *last, Answer *a)
 static void lay_out(Vpipe *v)
 {
     const Graph *g = v->q->p->g;
-    v->of = alloc(sizeof *v->of * (size_t)g->nf);
+    v->of = v->u->of;
     v->crosses = alloc((size_t)g->tensor.n);
     v->made_from = alloc(sizeof(int) * (size_t)(g->nf + 1));
     for (int o = 0; o < g->nf; o++) {
@@ -251,14 +251,12 @@ static void lay_out(Vpipe *v)
         }
     }
     v->made_from[g->nf] = v->made.n;
-    for (int o = 0, k = 0; o < g->nf; k += o == v->u->last[k], o++) {
-        v->of[o] = k;
+    for (int o = 0; o < g->nf; o++)
         for (int i = 0; i < g->op.at[o].arg.n; i++) {
             const Arg *a = &g->op.at[o].arg.at[i];
             if (a->kind == ARG_READ && !a->state && g->tensor.at[a->index].op >= 0)
-                v->crosses[a->index] |= v->of[g->tensor.at[a->index].op] < k;
+                v->crosses[a->index] |= v->of[g->tensor.at[a->index].op] < v->of[o];
         }
-    }
 }
 
 static bool search(const Question *q, Answer *a, Burden (*plan)(void *, int, int, int), bool each)
