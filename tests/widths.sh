@@ -171,6 +171,8 @@ refuse "auto, another schedule" 3 '\^~* take plan.replicas: auto in place of' $o
 refuse "auto, replicas too" 3 'plan.widths: auto chooses' $open --replicas 2
 refuse "auto, shard" 3 '\^~* set train.shard: none' $open --set train.shard=optimizer
 refuse "auto, inference" 3 'infer has one device a stage' $open --mode infer
+refuse "auto, stages that a planner does not take" 3 '\^~* a list, or --planner exact' $open --planner pipedream:replicated \
+    --set plan.stages=9
 refuse "another word" 3 'auto, or a list' $open --set plan.widths=most
 # equal ones are replicas
 for way in "--widths 2,2" "--replicas 2"; do $plan $way --json 2>"$tmp/err" | sed '/"options"\|--widths\|--replicas/d'; done |

@@ -155,8 +155,11 @@ void pipedream_copies(const Question *q, int least, WidthLists *all)
     ChainStage *stage = alloc(sizeof *stage * (size_t)c.machines);
     Ints list = {0};
     Ns value;
-    for (int s = 0, n = chain_plan(&c, stage, &value); s < n; s++)
+    int n = 0;
+    for (; n == 0 && c.machines > 0; c.machines -= n == 0)      /* few stages cannot have them all */
+        n = chain_plan(&c, stage, &value);
+    for (int s = 0; s < n; s++)
         *PUSH(&list) = stage[s].replicas;
-    if (list.n >= least && list.n <= q->chunks && list.n)
+    if (n >= least && n <= q->chunks)
         *PUSH(all) = list;
 }

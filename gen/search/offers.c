@@ -480,6 +480,9 @@ Plan *offer_degrees(SearchOf *full, const Options *x, const Model *m, const Ask 
     quiet.dump = NULL;
     Degrees all = {.x = &quiet, .m = m};
     find_degrees(&all);
+    if (!all.offer.n && !all.refused.n && m->plan.widths_auto)
+        err(m->plan.widths_at, "a list, or --planner exact", "plan.widths: auto: planner %s has no list of so many stages",
+            m->plan.planner);
     if (!all.offer.n)
         return full(x, with_team(m, (TeamForm){m->plan.tensor, POSITIONS_WHOLE, EXPERTS_DIVIDED}), ask, failed);
     const Search s = {.x = &quiet, .ask = ask ? *ask : (Ask){.more = 0}};
