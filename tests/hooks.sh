@@ -36,7 +36,8 @@ sound() {
 team='^linear_positions_\|^rows_to_heads\|^heads_to_rows'
 team="$team"'\|^linear_columns_[bs]\|^linear_rows_\|norm_[a-z_]*rows_b\|^dropout_rows_\|^part_f\|^gather_f\|^norm_team('
 # output_put() makes nothing: it hands on.
-team="$team\|^output_put(\|^embedding_rows_\|^grouped_columns_\|^grouped_rows_\|_experts_[fbs]\|_part_[a-z_]*(\|^conv_rows_\|^conv_columns_"
+team="$team\|^output_put(\|^embedding_rows_\|^grouped_columns_\|^grouped_rows_\|_experts_[fbs]\|_part_[a-z_]*("
+team="$team\|^conv_rows_\|^conv_columns_"
 sed '/^ \*/d; s,/\*.*\*/,,' gen/ops.def | grep -o '[a-z][a-z_0-9]*(' | sort -u | grep -v "$team" | while read -r call; do
     grep -qF "{\"${call%(}\"," rt/answers_*.c || echo "$call"
 done >"$tmp/said"
