@@ -180,7 +180,7 @@ void grad(Graph *g, const Model *m);
 /* fuse: joins neighbours to one call where the bits are the same, and renumbers; fuse_joined: are there any? */
 void fuse(Graph *g, const Model *m);
 bool fuse_joined(const Graph *g);
-bool relu_joined(const Graph *g);       /* an activation and the BatchNorm before it */
+bool chains_joined(const Graph *g);       /* an activation and the BatchNorm before it */
 /* What fuse leaves open.  fastest: the model with auto, none, sums and, where kernels are those of GPUs, most; auto: itself and
  * with sums; another word: the model itself. */
 enum { FORMS = FUSE_FASTEST };
@@ -188,7 +188,7 @@ const Model *fuse_as(const Model *m, int word);
 int fuse_forms(const Model *m, const Model *form[FORMS]);
 extern const char *const fuse_words[FORMS];
 void join_gelu(Graph *g, const Model *m);
-void join_relu(Graph *g, const Model *m);
+void join_chains(Graph *g, const Model *m);
 /* rewrite/line.c: build, the rewrites and grad in their order, up to fuse.  seen, unless NULL, is called behind build, shape,
  * grad and fuse, with the letter of their dump. */
 Graph *graph_line(const Model *m, void (*seen)(void *ctx, Graph *g, char letter), void *ctx);

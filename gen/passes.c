@@ -89,7 +89,7 @@ Graph *graph_of(const Options *x, const Model *m)
     if (x->from && !is_plan(x->from)) {
         Graph *g = read_graph(x->from);
         bool none = m->plan.fuse == FUSE_NONE;
-        if ((none && fuse_joined(g)) || (m->plan.fuse == FUSE_SUMS && relu_joined(g)))
+        if ((none && fuse_joined(g)) || (m->plan.fuse == FUSE_SUMS && chains_joined(g)))
             fail(EXIT_MODEL, "%s is a graph with calls that fuse has joined, and plan.fuse %s does not part them; "
                  "dpgen MODEL.yaml --fuse %s -d f writes one where they are apart", x->from, none ? "none" : "sums",
                  none ? "none" : "sums");

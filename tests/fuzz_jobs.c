@@ -40,7 +40,7 @@ static const Graph *graph_of(const Model *m)
     shape(g, m);
     fp8(g, m);
     bad_stop();
-    join_relu(g, m);
+    join_chains(g, m);
     grad(g, m);
     fuse(g, m);
     return g;

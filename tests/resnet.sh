@@ -130,7 +130,7 @@ for short in "auto --limit 2400KiB" "full --limit 2700KiB"; do
     expect "$short: its graph" test "$(./dpgen plan $tiny --recompute $short -d f 2>&1 | grep -c '^op F')" = \
         "$(grep -c '^place F' "$tmp/plan")"
     # shellcheck disable=SC2086
-    expect "$short: the note, read back" grep -q 'each Relu is a call of its own' <<READ
+    expect "$short: the note, read back" grep -q 'each activation is a call of its own' <<READ
 $(./dpgen plan $tiny --recompute $short --from "$tmp/plan" 2>&1)
 READ
 done

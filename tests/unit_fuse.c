@@ -240,7 +240,7 @@ static Graph *graph_of(const char *form, const char *plan, bool with)
     Graph *g = build(m);
     shape(g, m);
     if (with)
-        join_relu(g, m);
+        join_chains(g, m);
     grad(g, m);
     if (with)
         fuse(g, m);

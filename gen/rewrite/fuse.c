@@ -145,7 +145,7 @@ bool fuse_joined(const Graph *g)
         if (onto && onto->kind != ARG_NONE)
             return true;
     }
-    return relu_joined(g);
+    return chains_joined(g);
 }
 
 const char *const fuse_words[FORMS] = {[FUSE_AUTO] = "auto", [FUSE_NONE] = "none", [FUSE_SUMS] = "sums", [FUSE_MOST] = "most"};

@@ -241,7 +241,7 @@ static Plan *search_asked(const Options *x, const Model *m, const Ask *ask, Plan
 /* No cut divides a joined call, and positions of given cuts count them. */
 static bool may_part(const Options *x, const Model *m, const Graph *g)
 {
-    return m->plan.fuse == FUSE_AUTO && !m->plan.cuts.n && !x->from && !x->foreign && relu_joined(g);
+    return m->plan.fuse == FUSE_AUTO && !m->plan.cuts.n && !x->from && !x->foreign && chains_joined(g);
 }
 
 /* Memory may be what keeps it from being faster: some device is three quarters full. */
@@ -268,7 +268,7 @@ static Plan *search_graphs(const Options *x, const Model *m, const Ask *ask, Pla
     Plan *none, *apart = search_with(x, fuse_as(m, FUSE_SUMS), &with, &none);
     if (!apart || (best && !wins(apart, best)))
         return best;
-    const char *note = "memory is short, and each Relu is a call of its own: --fuse sums";
+    const char *note = "memory is short, and each activation is a call of its own: --fuse sums";
     apart->proof.note = apart->proof.note ? strf("%s; %s", apart->proof.note, note) : note;
     return apart;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * relu.c: an activation takes in the BatchNorm that it reads, and an addition between the two.
+ * chains.c: an activation takes in the BatchNorm that it reads, and an addition between the two.
  *
  * Problem: networks of images normalise, add a shortcut and pass a Relu, a Clip or a Silu.  Three calls write and read
  * memory twice more than one, and backward writes the masked gradient for the norm to read.
@@ -109,7 +109,7 @@ static void join(Graph *g, const ChainRun *r)
     g->op.at[r->op[0]] = both;
 }
 
-bool relu_joined(const Graph *g)
+bool chains_joined(const Graph *g)
 {
     for (int i = 0; i < g->nf; i++)
         for (int k = 0; chains[k].name; k++)
@@ -118,7 +118,7 @@ bool relu_joined(const Graph *g)
     return false;
 }
 
-void join_relu(Graph *g, const Model *m)
+void join_chains(Graph *g, const Model *m)
 {
     int *reads = match_reads(g, NULL), *into = match_all(g);
     bool joins = m->plan.fuse == FUSE_AUTO || m->plan.fuse == FUSE_MOST;
