@@ -124,8 +124,12 @@ got=$(grep -o '"claim_ps": [0-9]*' "$tmp/said" | tr -dc '0-9\n' | tr '\n' ' ')
 sed -n '3,4p' "$tmp/said" | awk '{ print $1, $3, $9 }' | paste -s -d, | grep -qx '0 15 node2,1 1 node35' &&
     grep -q '^node35 -- Linear(in_features=25088' tests/data/planner/vgg16.txt && pass ||
     fault "DAPPLE's VGG-16: $(cat "$tmp/said")"
-refuse "a graph of too many devices" 0 '^spp  *no plan$' ./dpgen compare --from "$bert" --limit 8GiB \
-    --set 'devices.*.count=512' --set train.batch.global=512 --planners spp,exact
+many="--from $bert --limit 8GiB --set devices.*.count=512 --set train.batch.global=512"
+set -f
+refuse "a graph of too many devices" 0 '^spp  *no plan  its program takes too long for so many devices and nodes$' \
+    ./dpgen compare $many --planners spp,exact
+refuse "nor a plan of it" 1 'planner spp: its program takes too long' ./dpgen plan $many --planner spp
+set +f
 refuse "no page of it" 3 "planned, and neither" ./dpgen compare --from "$tmp/hand.json" -o "$tmp/page.html"
 sed 's/"timePerSample": 8/"timePerSample": 9999/' "$tmp/hand.json" >"$tmp/long.json"
 refuse "sums too large" 3 "too large for 2048 devices" ./dpgen plan --from "$tmp/long.json" --set 'devices.*.count=2048'

@@ -47,6 +47,7 @@ typedef struct {
     Ps claim;                   /* value of the planner's own objective */
     int prefixes;
     bool all;                   /* these are all downward-closed prefixes; else those of the given order */
+    const char *lacks;          /* no plan: what the planner does not look at; NULL: nothing fits */
 } WidthPlan;
 
 bool widths_plan(const Widths *w, WidthPlan *plan);     /* false: nothing fits */

@@ -3,7 +3,7 @@
  * line.c: from Model to Graph: the order of build, the rewrites and grad.
  *
  * divide wants sizes of the whole, which dumps, weights and the model's hash have.  graph_apart() has one device for a stage.
- * join_gelu wants a built graph, fp8 sizes, join_chains bound calls.  grad takes backward from the rows that they leave, and fuse
+ * join_gelu wants a built graph, fp8 sizes, join_chains bound calls.  grad takes backward from the rows that they leave.  fuse
  * joins neighbours of both directions.
  */
 #include "graph.h"

@@ -18,10 +18,13 @@
 #include "budgets.h"
 
 /* Graphs with degrees have them from 1 on where a node may be on one device. */
-static bool may(const Widths *w)
+static bool may(const Widths *w, WidthPlan *plan)
 {
     const int64_t d = w->devices;
-    return w->degree[0] == 1 && d * d * d * w->n <= FLEET_WORK / w->n;
+    const bool small = d * d * d * w->n <= FLEET_WORK / w->n;
+    *plan = (WidthPlan){.lacks = !small ? "its program takes too long for so many devices and nodes"
+                                 : w->degree[0] != 1 ? "it knows nodes on one device alone" : NULL};
+    return !plan->lacks;
 }
 
 static Ns exchange(const void *ctx, int stage, Bytes bytes, int copies)
@@ -83,14 +86,14 @@ bool widths_dapple(const Widths *w, WidthPlan *plan)
 {
     const Fleet l = fleet_for(w);
     int stages = 1, *last = alloc(sizeof *last * (size_t)l.stages), *copies = alloc(sizeof *copies * (size_t)l.stages);
-    Ns latency = may(w) ? dapple_cut(&l, &stages, last, copies) : -1;
+    Ns latency = may(w, plan) ? dapple_cut(&l, &stages, last, copies) : -1;
     return latency >= 0 && answer(w, stages, last, copies, latency, plan);
 }
 
 bool widths_spp(const Widths *w, WidthPlan *plan)
 {
     const Fleet l = fleet_for(w);
-    const FleetTable *t = may(w) ? spp_cut(&l) : NULL;
+    const FleetTable *t = may(w, plan) ? spp_cut(&l) : NULL;
     int stages = 0, *last = alloc(sizeof *last * (size_t)l.stages), *copies = alloc(sizeof *copies * (size_t)l.stages);
     Ns best = -1;
     for (int s = 1; t && s <= l.stages; s++) {

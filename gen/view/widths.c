@@ -91,7 +91,7 @@ static int compare(const Options *x, const Foreign *f, const Widths *w)
         printf("%s on %s of %s, %" PRId64 " micro-batches\n%-22s %15s  stages: copies x tensor\n", f->name,
                count_text(w->devices, "device"), size_text(w->memory), w->micro, "planner", "bottleneck ms");
     for (const Planner *k = planners; k->name; k++) {
-        WidthPlan p;
+        WidthPlan p = {0};
         if (!k->widths || !asked[k - planners])
             continue;
         bool any = k->widths(w, &p);
@@ -103,7 +103,7 @@ static int compare(const Options *x, const Foreign *f, const Widths *w)
         else if (any)
             print_row(w, k, &p);
         else if (!x->json)
-            printf("%-22s %15s\n", k->name, "no plan");
+            printf("%-22s %15s%s%s\n", k->name, "no plan", p.lacks ? "  " : "", p.lacks ? p.lacks : "");
         printf("%s", x->json ? "}" : "");
     }
     printf("%s", x->json ? "]}\n" : "");
@@ -119,11 +119,14 @@ int view_widths(const Options *x, const Model *m)
     Widths w = widths_of(f, m);
     if (compares)
         return compare(x, f, &w);
-    WidthPlan p;
+    WidthPlan p = {0};
     const Planner *k = planner_named(m->plan.planner);
     if (!k->widths)
         err(m->plan.loc, "--planner exact or piper", "planner %s has no stages of several widths", k->name);
-    if (!k->widths(&w, &p))
+    const bool any = k->widths(&w, &p);
+    if (p.lacks)
+        fail(EXIT_RUN, "planner %s: %s; exact and piper have no such limit", k->name, p.lacks);
+    if (!any)
         fail(EXIT_NOFIT, "%s: no plan fits: %s of %s", x->from, count_text(w.devices, "device"), size_text(w.memory));
     if (x->json)
         print_json(f, &w, &p), printf("\n");
