@@ -54,8 +54,8 @@ struct Planner {
     const char *space;          /* what it chooses among, in words */
     const char *source;         /* authors, year, title */
     int seed;                   /* `exact` begins with its answer for graphs of up to so many operators; 0: it does not */
-    int rival;                  /* up to so many, its whole plan is made beside that of `exact`, where exact has not begun with
-                                   it or has no plan; 0: it is not */
+    int rival;                  /* up to so many, its whole plan is made beside that of `exact` where that takes longer than
+                                   predicted; 0: it is not */
     bool complete;              /* if it finds no plan, there is none */
     bool oracle;                /* it enumerates: for small graphs, and compared only where it is asked for */
     bool map;                   /* it chooses the chunks of each device too */

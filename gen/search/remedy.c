@@ -103,16 +103,23 @@ static Plan *plan_of_rival(const Candidate *k, const Ask *as, const char *name, 
     return with.best;
 }
 
-/* Whole plans of planners that exact has not begun with, for the graph is large, each with work of its own; of all where there
- * is no plan. */
+/* May a rival still win what counts?  `exact` has begun with the answers of those that are cheap for this graph. */
+static bool may_win(const Candidate *k, const Planner *r, bool right)
+{
+    int n = k->g->nf;
+    bool near = k->best && k->best->step - k->proof.bound <= k->best->step / LEAST_GAIN;
+    return n <= r->rival && !(right && n <= r->seed) && !(near && n > r->seed && n > OPS_MANY);
+}
+
+/* Graphs that no seed is asked for, and those that have spent the work of the search, have work of their own here. */
 void ask_rivals(Candidate *k)
 {
     const Plan *before = k->best;
-    const bool near = before && before->step - k->proof.bound <= before->step / LEAST_GAIN;
+    bool right = before && before->step <= k->proof.value;
     Purse *trials = trials_of(&k->ask);
     for (const Planner *r = planners; r->name; r++) {
         Ask ask = k->ask;
-        if (near || (before && k->g->nf <= r->seed) || k->g->nf > r->rival)
+        if (!may_win(k, r, right))
             continue;
         if (is_spent(k) || k->g->nf > OPS_MANY)
             ask.work = purse_new(NULL, QUESTION_WORK);
