@@ -387,7 +387,7 @@ static void start(Preview *v, const int *last, const Price *const *price)
     for (int s = 0, first = 0; s < x->chunks; first = last[s++] + 1) {
         const Ns *w = x->weight[x->class[s]];
         for (int fold = 0; fold < FOLDS; fold++)
-            v->fold[s * FOLDS + fold] = finish_fold(v->finish, s, fold);
+            v->fold[s * FOLDS + fold] = finish_fold(v->finish, s, first, last[s], fold);
         v->forward[s] = price[s]->forward;
         v->weight[s] = w[last[s] + 1] - w[first];
         v->early[s] = price[s]->early;

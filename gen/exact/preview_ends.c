@@ -26,23 +26,21 @@
 typedef struct { int at; bool made, wanted; } User;     /* at: forward operator of the chunk */
 typedef struct { Bytes bytes; UpdatePart update; VEC(User) user; } Shared;
 typedef VEC(Shared) Shareds;
-typedef struct { Bytes bytes; int at, state; bool joint; } Gradient;
-typedef struct { int at, state; } Given;
-typedef VEC(Bytes) PreviewSizes;
+typedef struct { int at, state, down; } Given; /* down: with which K_SHARE it goes down the tree, Action.group; -1: with none */
+typedef struct { Bytes bytes; int n; } GradientSum;
 
 struct Finish {
     const Facts *x;
     const Plan *p;
     int slack;                  /* parts until a send is waited for, behind the next one */
     Shareds shared;             /* states that more than one chunk may use, in their order */
-    VEC(Gradient) gradient;     /* in the order of the states */
-    PreviewSizes *gradients;    /* by chunk: of its gradients */
-    VEC(Given) given;           /* parameters that are shared once they are updated */
-    Ints *state, *back[4];      /* by chunk: its gradients; [Action.group] of them and of parameters, what goes down the tree */
+    VEC(Given) gradient, given; /* in the order of the states; parameters that are shared once they are updated */
+    GradientSum *sum[2];        /* [0..n]: of the gradients of the operators before; of those that I adds to */
+    Ints *state, *back[4];      /* by chunk, with replicas: its gradients; [Action.group] of them and of parameters, what goes
+                                   down the tree */
     const bool *joined;         /* plan_joined() */
     const UpdatePart *parts;    /* of the update, in their order, new weights behind them; U_NONE behind the last */
     VEC(Action) *down;          /* by device: where ties stand in front of a way down, that way */
-    PreviewSizes *with;         /* by chunk: of those that I adds to */
     Ns **update;                /* [class * U_PARTS + part][i]: of operators 0..i-1 */
     Ns *begin, *wire, *sent;    /* by device; [from * devices + to]; [part * devices + device] */
     Halves **halves;            /* [(row * levels + level) * 2 + down]: by state; NULL: nobody has asked yet */
@@ -86,15 +84,34 @@ static Shareds shared_of(const Facts *x)
     return some;
 }
 
+static int goes_down(const Finish *f, int s)
+{
+    const State *x = &f->p->g->state.at[s];
+    return f->joined[s] ? (x->use > 0 ? -1 : 2) : plan_sharded(f->p, x->param) ? -1 : 0;
+}
+
 static void find_gradients(Finish *f)
 {
     const Graph *g = f->p->g;
     const bool *early = folds_early(g);
-    for (int s = 0; s < g->state.n; s++)
-        if (plan_room(f->p, s) || (g->state.at[s].kind == S_PARAM && plan_sharded(f->p, s) && !plan_parted(f->p, s)))
-            *PUSH(&f->given) = (Given){g->state.at[s].op, s};
-        else if (g->state.at[s].kind == S_GRAD)
-            *PUSH(&f->gradient) = (Gradient){g->state.at[s].bytes, g->state.at[s].op, s, early[s]};
+    for (int k = 0; k < 2; k++)
+        f->sum[k] = alloc(sizeof *f->sum[k] * ((size_t)f->x->n + 1));
+    for (int s = 0; s < g->state.n; s++) {
+        const State *x = &g->state.at[s];
+        if (plan_room(f->p, s) || (x->kind == S_PARAM && plan_sharded(f->p, s) && !plan_parted(f->p, s)))
+            *PUSH(&f->given) = (Given){x->op, s, plan_room(f->p, s) ? 3 : 1};
+        else if (x->kind == S_GRAD)
+            *PUSH(&f->gradient) = (Given){x->op, s, goes_down(f, s)};
+        for (int k = 0; x->kind == S_GRAD && k <= early[s]; k++) {
+            f->sum[k][x->op + 1].bytes += x->bytes;
+            f->sum[k][x->op + 1].n++;
+        }
+    }
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < f->x->n; i++) {
+            f->sum[k][i + 1].bytes += f->sum[k][i].bytes;
+            f->sum[k][i + 1].n += f->sum[k][i].n;
+        }
 }
 
 static void find_updates(Finish *f)
@@ -102,14 +119,15 @@ static void find_updates(Finish *f)
     const Plan *p = f->p;
     for (int d = 0; d < p->devices; d++) {
         Ns **update = &f->update[p->c->of.at[d] * U_PARTS];
-        for (int part = 0; part < U_PARTS && !update[part]; part++) {
+        if (update[0])
+            continue;
+        for (int part = 0; part < U_PARTS; part++)
             update[part] = alloc(sizeof(Ns) * ((size_t)f->x->n + 1));
-            for (int o = p->g->nb; o < p->g->op.n; o++)
-                if ((int)update_part(p, o) == part)
-                    update[part][facts_home(p->g, &p->g->op.at[o]) + 1] += call_time(p, d, o);
+        for (int o = p->g->nb; o < p->g->op.n; o++)
+            update[update_part(p, o)][facts_home(p->g, &p->g->op.at[o]) + 1] += call_time(p, d, o);
+        for (int part = 0; part < U_PARTS; part++)
             for (int i = 0; i < f->x->n; i++)
                 update[part][i + 1] += update[part][i];
-        }
     }
 }
 
@@ -134,12 +152,10 @@ Finish *finish_open(const Facts *x)
     Finish *f = alloc(sizeof *f);
     size_t devices = (size_t)x->q->p->devices;
     *f = (Finish){.x = x, .p = x->q->p, .slack = order_slack(x->q->p), .shared = shared_of(x)};
-    f->gradients = alloc(sizeof(PreviewSizes) * (size_t)x->chunks);
     f->state = alloc(sizeof(Ints) * (size_t)x->chunks);
     f->joined = plan_joined(f->p);
     for (int what = 0; what < 4; what++)
         f->back[what] = alloc(sizeof(Ints) * (size_t)x->chunks);
-    f->with = alloc(sizeof(PreviewSizes) * (size_t)x->chunks);
     f->update = alloc(sizeof(Ns *) * U_PARTS * (size_t)f->p->c->classes);
     f->begin = alloc(sizeof(Ns) * devices);
     f->wire = alloc(sizeof(Ns) * devices * devices);
@@ -154,13 +170,6 @@ Finish *finish_open(const Facts *x)
 
 /* ---- before and between computations ------------------------------------------------------------------------------- */
 
-/* With which K_SHARE a gradient goes down the tree: Action.group; -1: it does not. */
-static int goes_down(const Finish *f, int s)
-{
-    const State *x = &f->p->g->state.at[s];
-    return f->joined[s] ? (x->use > 0 ? -1 : 2) : plan_sharded(f->p, x->param) ? -1 : 0;
-}
-
 void finish_begin(Finish *f, const int *chunk, Ns *now)
 {
     const Graph *g = f->p->g;
@@ -170,37 +179,34 @@ void finish_begin(Finish *f, const int *chunk, Ns *now)
         int home = stage_of(f->p, chunk[g->count.at[i].op]);
         now[home] += action_fixed(f->p->c, home, K_COUNT, 1, 0);
     }
+    if (plan_levels(f->p) == 0)
+        return;
     for (int c = 0; c < f->x->chunks; c++)
-        f->gradients[c].n = f->with[c].n = f->state[c].n = 0;
-    for (int i = 0; i < 4 * f->x->chunks; i++)
-        f->back[i % 4][i / 4].n = 0;
+        f->state[c].n = f->back[0][c].n = f->back[1][c].n = f->back[2][c].n = f->back[3][c].n = 0;
     for (int i = 0; i < f->gradient.n; i++) {
-        const Gradient *x = &f->gradient.at[i];
-        *PUSH(&f->gradients[chunk[x->at]]) = x->bytes;
+        const Given *x = &f->gradient.at[i];
         *PUSH(&f->state[chunk[x->at]]) = x->state;
-        if (goes_down(f, x->state) >= 0)
-            *PUSH(&f->back[goes_down(f, x->state)][chunk[x->at]]) = x->state;
-        if (x->joint)
-            *PUSH(&f->with[chunk[x->at]]) = x->bytes;
+        if (x->down >= 0)
+            *PUSH(&f->back[x->down][chunk[x->at]]) = x->state;
     }
     for (int i = 0; i < f->given.n; i++)
-        *PUSH(&f->back[plan_room(f->p, f->given.at[i].state) ? 3 : 1][chunk[f->given.at[i].at]]) = f->given.at[i].state;
+        *PUSH(&f->back[f->given.at[i].down][chunk[f->given.at[i].at]]) = f->given.at[i].state;
 }
 
-static Bytes sum_of(const PreviewSizes *list)
+static GradientSum sum_of(const Finish *f, int kind, int first, int last)
 {
-    Bytes bytes = 0;
-    for (int i = 0; i < list->n; i++)
-        bytes += list->at[i];
-    return bytes;
+    const GradientSum *sum = f->sum[kind];
+    return (GradientSum){sum[last + 1].bytes - sum[first].bytes, sum[last + 1].n - sum[first].n};
 }
 
-Ns finish_fold(const Finish *f, int chunk, int fold)
+Ns finish_fold(const Finish *f, int chunk, int first, int last, int fold)
 {
-    const PreviewSizes *local = &f->gradients[chunk], *with = &f->with[chunk];
-    Bytes all = sum_of(local), some = sum_of(with), bytes = fold == FOLD_ALL ? all : fold == FOLD_I ? some : all - some;
-    int n = fold == FOLD_ALL ? local->n : fold == FOLD_I ? with->n : local->n - with->n;
-    return bytes ? action_fixed(f->p->c, stage_of(f->p, chunk), K_FOLD, n, bytes) : 0;
+    GradientSum x = sum_of(f, fold == FOLD_I, first, last);
+    if (fold != FOLD_ALL && fold != FOLD_I) {
+        GradientSum with = sum_of(f, 1, first, last);
+        x = (GradientSum){x.bytes - with.bytes, x.n - with.n};
+    }
+    return x.bytes ? action_fixed(f->p->c, stage_of(f->p, chunk), K_FOLD, x.n, x.bytes) : 0;
 }
 
 /* ---- replicas ---------------------------------------------------------------------------------------------------- */
@@ -419,8 +425,8 @@ static void add_merge(const Finish *f, const Action *k, Ns *least)
     int row = plan_row_of(p, stage_of(p, 0), 0);
     Ns *wire = alloc(sizeof *wire * (size_t)f->x->n), *adding = alloc(sizeof *adding * (size_t)f->x->n);
     for (int i = 0; i < f->gradient.n; i++) {
-        const Gradient *g = &f->gradient.at[i];
-        if (k->kind == K_SHARE && goes_down(f, g->state) != k->group)
+        const Given *g = &f->gradient.at[i];
+        if (k->kind == K_SHARE && g->down != k->group)
             continue;
         Extent gets = transport_halves(p, row, g->state, k->tree_level, k->kind == K_SHARE).gets;
         Bytes bytes = gets.until - gets.from;
