@@ -105,6 +105,18 @@ Shape shape_whole(const State *s)
     return whole;
 }
 
+/* Of weights that change: those that a forward or a backward reads. */
+void graph_versions(Graph *g)
+{
+    for (int o = 0; o < g->nb; o++)
+        for (int i = 0; i < g->op.at[o].arg.n; i++) {
+            const Arg *a = &g->op.at[o].arg.at[i];
+            State *s = a->state && a->kind == ARG_READ ? &g->state.at[a->index] : NULL;
+            if (s && (s->kind == S_PARAM || s->kind == S_COPY))
+                s->versions = !s->tracked && !g->state.at[s->param].frozen;
+        }
+}
+
 bool copy_alone(const Graph *g, int state)
 {
     const State *s = &g->state.at[state];

@@ -31,23 +31,10 @@ static VersionRole role_of(const Pool *x)
     return x->death == AT_U ? WEIGHTS : x->death == AT_F ? VALUES : GRADIENTS;
 }
 
-static bool read_in_step(const Plan *p, int state)
-{
-    for (int o = 0; o < p->g->nb; o++)
-        for (int i = 0; i < p->g->op.at[o].arg.n; i++) {
-            const Arg *a = &p->g->op.at[o].arg.at[i];
-            if (a->state && a->index == state && a->kind == ARG_READ)
-                return true;
-        }
-    return false;
-}
-
 bool version_kept(const Plan *p, int state)
 {
     const State *s = &p->g->state.at[state];
-    if ((s->kind != S_PARAM && s->kind != S_COPY) || s->tracked || p->g->state.at[s->param].frozen)
-        return false;
-    return order_copies(p, p->chunk.at[p->g->state.at[s->param].op]) > 1 && read_in_step(p, state);
+    return s->versions && order_copies(p, p->chunk.at[p->g->state.at[s->param].op]) > 1;
 }
 
 bool version_copied(const Plan *p, int state, int chunk)

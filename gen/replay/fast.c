@@ -302,7 +302,7 @@ bool replay_load(Live *x, Load *l)
     now.held = set_ends(x, r);
     Bytes alive[KINDS] = {[FORWARD] = most_forward(r)};
     most_backward(x, r, alive);
-    if (b.out[PAST] > b.out[OWN])
+    if (border_sends(&b, OWN))
         alive[OWN] = most_sending(x, r);
     memset(r->gone, 0, sizeof *r->gone * (size_t)r->backwards);
     Bytes most = live_moments(x, r->chunk, &b, alive, &now);

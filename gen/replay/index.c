@@ -279,7 +279,7 @@ static void make_room(Live *x)
     x->uses = alloc(sizeof(Bytes) * (size_t)x->g->state.n);
     x->line = alloc(sizeof(int) * no);
     x->weights = alloc(sizeof(int) * no);
-    x->alive = alloc(sizeof(Bytes) * no);
+    x->alive = alloc(sizeof(Bytes) * no), x->other = alloc(sizeof(Bytes) * no);
     x->change = alloc(sizeof(Bytes) * no), x->tmp = alloc(sizeof(Bytes) * no);
     x->accumulators = alloc(sizeof(int) * (size_t)plan_chunks(x->p));
     x->delay = alloc(sizeof(int) * (size_t)plan_chunks(x->p));
@@ -306,18 +306,9 @@ Live *live_open(const Plan *p)
         take_state(x, s);
     away_open(x);
     replay_open(x);
-    const Graph *g = x->g;
-    bool *read = alloc((size_t)g->state.n);
-    for (int o = 0; o < g->nb; o++)
-        for (int i = 0; i < g->op.at[o].arg.n; i++)
-            if (g->op.at[o].arg.at[i].state && g->op.at[o].arg.at[i].kind == ARG_READ)
-                read[g->op.at[o].arg.at[i].index] = true;
-    for (int s = 0; s < g->state.n; s++) {
-        const State *y = &g->state.at[s];
-        bool weight = y->kind == S_PARAM || y->kind == S_COPY;
-        if (read[s] && weight && !y->tracked && !g->state.at[y->param].frozen)
-            x->version[y->param] += aligned(y->bytes);
-    }
+    for (int s = 0; s < p->g->state.n; s++)
+        if (p->g->state.at[s].versions)
+            x->version[p->g->state.at[s].param] += aligned(p->g->state.at[s].bytes);
     find_stages(x);
     const bool two = order_slack(p) == 2;
     for (int c = 0; c < plan_chunks(p); c++)

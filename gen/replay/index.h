@@ -80,7 +80,7 @@ struct Live {
     ReplayCopy *away;           /* what is fetched, and offload.c's room */
     int naway;
     struct ReplayCopies *ways;
-    Bytes *alive;               /* by position: alive */
+    Bytes *alive, *other;       /* by position: alive; room for those of another walk */
     int *line, lines, early;    /* backward: operators; ~operator if it is made again */
     int inputs, *weights;       /* of them up to the end of B or I; scratch for the rest, which is W */
     Ns ready;                   /* time of the first `early` of them */
@@ -156,6 +156,11 @@ typedef enum { UNKNOWN, ALONE, ALONG } Company;
 Company index_company(const Live *x, int t);
 static inline Bytes *border_out(Border *b, int far, int kind) { return far ? &b->far[far - 1][kind] : &b->out[kind]; }
 void border_own(Border *b);                         /* OWN from FORWARD */
+/* Are more bytes alive within a computation while an earlier one of its micro-batch still sends?  kind: OWN, NEAR. */
+static inline bool border_sends(const Border *b, int kind)
+{
+    return b->out[kind == OWN ? PAST : DONE] > b->out[kind];
+}
 
 /* walk.c: live_constant gives the part of a load that no choice of fates changes, with the border as if nothing were saved.
  * live_moments gives the most bytes besides the states, from those alive within each kind of computation; 0 for OWN or NEAR
@@ -170,8 +175,7 @@ void replay_enter(Live *x, int first, int last, int chunk);
 bool replay_load(Live *x, Load *l);
 
 /* offload.c: with offloaded tensors.  away_cut comes once the walks know after and first of each.  away_level takes the counted
- * bytes: kind 0 forward, 1 backward, 2 and 3 backward while F and I still send.  away_most comes last and gives the stall
- * too. */
+ * bytes of FORWARD, of BACKWARD, and of OWN and NEAR where border_sends().  away_most comes last and gives the stall too. */
 void  away_open(Live *x);
 void  away_cut(Live *x);
 void  away_level(Live *x, int kind, const Bytes *level);

@@ -37,7 +37,7 @@ struct ReplayCopies {
     Ns *clock[2];               /* by call of forward, of backward: time before it */
     char *cut[2];               /* by call: a piece begins there */
     int *piece[2];              /* by call: its piece */
-    Bytes *most[4];             /* by piece: what walk.c counts; [2], [3]: backward, while F or I still sends */
+    Bytes *most[KINDS];         /* by piece: what walk.c counts, of FORWARD, BACKWARD, OWN, NEAR */
     Ns *time[2];                /* by piece */
     int calls[2], pieces[2];
     int inputs;                 /* pieces of backward up to the end of B or I; the rest is W */
@@ -63,16 +63,15 @@ void away_open(Live *x)
         w->piece[i] = alloc(sizeof(int) * calls);
         w->time[i] = alloc(sizeof(Ns) * calls);
     }
-    for (int i = 0; i < 4; i++)
+    for (int i = FORWARD; i <= NEAR; i++)
         w->most[i] = alloc(sizeof(Bytes) * calls);
 }
 
 /* ---- pieces of one computation ----------------------------------------------------------------------------------- */
 
-static int by_first(const void *a, const void *b)
+static bool is_before(const ReplayCopy *a, const ReplayCopy *b)
 {
-    const ReplayCopy *x = a, *y = b;
-    return x->first != y->first ? x->first - y->first : x->tensor - y->tensor;
+    return a->first != b->first ? a->first < b->first : a->tensor < b->tensor;
 }
 
 static bool goes_behind(const ReplayCopy *a, const ReplayCopy *b)
@@ -268,11 +267,11 @@ static void plan_in(Live *x, struct ReplayCopies *w)
 
 /* ---- what it takes ----------------------------------------------------------------------------------------------- */
 
-/* Which of Ways.most a moment is about. */
-static int level_of(const ReplayMoment *m)
+/* Which of ReplayCopies.most a moment is about. */
+static int level_of(const ReplayMoment *m, const Border *b)
 {
     int kind = moment_kind(m);
-    return m->now == FORWARD ? 0 : kind == OWN ? 2 : kind == NEAR ? 3 : 1;
+    return m->now == FORWARD ? FORWARD : (kind == OWN || kind == NEAR) && border_sends(b, kind) ? kind : BACKWARD;
 }
 
 /* The most that copies hold while messages begin and end, in front of a computation; before: what they held in the one before.
@@ -289,7 +288,7 @@ static Bytes most_beside(Live *x, struct ReplayCopies *w, const Border *b)
     Bytes most = 0, now = 0, before = 0;
     for (int i = 0; i < beats->n; i++) {
         const ReplayMoment *m = &beats->at[i].m;
-        int from = w->first.at[i], kind = level_of(m), offset = from - pieces_of(w, m->now).from;
+        int from = w->first.at[i], kind = level_of(m, b), offset = from - pieces_of(w, m->now).from;
         Bytes rest = moment_resting(m, &x->load) + moment_flying(m, b);
         Bytes between = rest + moment_brought(m, &x->load, b) + moment_sent(&m->due, b);
         Bytes begun = between + most_begun(&w->beside.at[from], before);
@@ -347,8 +346,13 @@ void away_cut(Live *x)
             w->cut[k][i] = i == 0;
     w->cut[1][x->early] = w->cut[1][x->inputs] = true;
     /* Sorts away by first reader, and out by last forward reader; equal ones by first reader. */
-    if (x->naway)
-        qsort(x->away, (size_t)x->naway, sizeof *x->away, by_first);
+    for (int i = 1; i < x->naway; i++) {        /* nearly so already */
+        ReplayCopy a = x->away[i];
+        int k = i;
+        for (; k > 0 && is_before(&a, &x->away[k - 1]); k--)
+            x->away[k] = x->away[k - 1];
+        x->away[k] = a;
+    }
     for (int i = 0; i < x->naway; i++) {
         int k = i;
         for (; k > 0 && goes_behind(&x->away[w->out[k - 1]], &x->away[i]); k--)
@@ -371,10 +375,10 @@ void away_cut(Live *x)
 
 void away_level(Live *x, int kind, const Bytes *level)
 {
-    /* Cuts a kind of computation into pieces. kind 2, 3: backward again, beside tensors that F and I still send. */
+    /* Cuts a kind of computation into pieces. */
     struct ReplayCopies *w = x->ways;
     int inputs = x->inputs;
-    int way = kind > 0, n = -1;
+    int way = kind != FORWARD, n = -1;
     for (int i = 0; i < w->calls[way]; i++) {
         if (w->cut[way][i]) {
             w->most[kind][++n] = 0;

@@ -399,9 +399,9 @@ static Bytes most_resting(Live *x, const Border *b)
 {
     Bytes alive[KINDS] = {[FORWARD] = most_forward(x)}, other;
     most_backward(x, NONE, &alive[BACKWARD], &alive[WEIGHT]);
-    if (b->out[PAST] > b->out[OWN])
+    if (border_sends(b, OWN))
         most_backward(x, OWN, &alive[OWN], &other);
-    if (b->out[DONE] > b->out[NEAR])
+    if (border_sends(b, NEAR))
         most_backward(x, NEAR, &other, &alive[NEAR]);
     return live_moments(x, x->chunk, b, alive, &x->load);
 }
@@ -409,17 +409,18 @@ static Bytes most_resting(Live *x, const Border *b)
 /* Windows reach from one computation into others: the whole list. */
 static Bytes most_away(Live *x, const Border *b)
 {
-    Bytes input, weight;
+    Bytes input, weight, *forward = x->alive;
     most_forward(x);
-    most_backward(x, OWN, &input, &weight);
-    away_cut(x);
-    away_level(x, 2, x->alive);
-    most_backward(x, NEAR, &input, &weight);
-    away_level(x, 3, x->alive);
+    x->alive = x->other, x->other = forward;
     most_backward(x, NONE, &input, &weight);
-    away_level(x, 1, x->alive);
-    most_forward(x);
-    away_level(x, 0, x->alive);
+    away_cut(x);
+    away_level(x, FORWARD, forward);
+    away_level(x, BACKWARD, x->alive);
+    for (int kind = OWN; kind <= NEAR; kind += NEAR - OWN)
+        if (border_sends(b, kind)) {
+            most_backward(x, kind, &input, &weight);
+            away_level(x, kind, x->alive);
+        }
     return away_most(x, b);
 }
 

@@ -341,5 +341,7 @@ Graph *read_graph(const char *path)
     const char *fault = graph_fault(g, &at);
     if (fault)
         err((Loc){s.file, 1, 1}, NULL, "%s", fault);
+    else
+        graph_versions(g);
     return g;
 }
