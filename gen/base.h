@@ -76,7 +76,8 @@ void fail(int status, const char *form, ...) PRINTF(2, 3) NORETURN;   /* dpgen: 
 void die_at(const char *file, int line, const char *form, ...) PRINTF(3, 4) NORETURN;
 void diag_blame(const char *path);                  /* until NULL, what checkers find is this file's fault, status 3 */
 void diag_forget(void);                             /* as at start: for tests that read many files in one process */
-const char *nearest(const char *word, const char *const *names, int n);       /* did you mean; NULL if none is near */
+const char *nearest(const char *word, const char *const *names, int n);       /* NULL if none is near, or no word is given */
+const char *did_you_mean(const char *word, const char *const *names, int n, const char *otherwise);     /* a remedy */
 const char *names_remedy(const char *word, const Strs *names);      /* the nearest, or how many there are and the first */
 
 /* ---- base/: sha256.c, sha1.c, quote.c, number.c, words.c ----------------------------------------------------------- */
