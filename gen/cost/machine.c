@@ -5,7 +5,7 @@
  *
  * Clock rates, governors and other users are not in it: a profile has quartiles because of them.
  */
-#include "machine.h"
+#include "prof.h"
 
 /* ---- the processor ----------------------------------------------------------------------------------------------- */
 

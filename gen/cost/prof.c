@@ -19,7 +19,6 @@
  * fails   status 5, with file, line, cause and remedy
  */
 #include "prof.h"
-#include "machine.h"
 
 #include <errno.h>
 
