@@ -11,7 +11,7 @@ CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 # make demo DATA="FILE..." learns from these files
 DATA =
 
-BASE    = gen/base/mem.o gen/base/file.o gen/base/option.o gen/base/diag.o gen/base/sha256.o gen/base/sha1.o \
+BASE    = gen/base/mem.o gen/base/file.o gen/base/option.o gen/base/diag.o build/gen/sha256.o gen/base/sha1.o \
           gen/base/quote.o gen/base/number.o gen/base/purse.o gen/base/size.o gen/base/words.o gen/base/triples.o \
           gen/base/folder.o gen/base/process.o gen/base/busy.o gen/base/safe.o build/gen/json.o build/gen/apart.o \
           build/gen/mapped.o
@@ -85,7 +85,7 @@ verify/%.o: verify/%.c $(wildcard verify/*.h verify/*.def verify/model/*.h verif
 
 $(OBJ): $(wildcard gen/*.h gen/*/*.h gen/*.def rt/*.h rt/tokens/*.h)
 
-build/embed: tools/embed.c gen/base/sha1.c gen/base/sha256.c gen/base.h
+build/embed: tools/embed.c gen/base/sha1.c rt/sha256.c gen/base.h rt/sha256.h
 	mkdir -p build
 	$(call say,compile tools/embed.c)$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ $(filter %.c,$^)
 

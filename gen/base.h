@@ -6,6 +6,7 @@
  */
 #ifndef BASE_H
 #define BASE_H
+#include "sha256.h"
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -76,14 +77,11 @@ void fail(int status, const char *form, ...) PRINTF(2, 3) NORETURN;   /* dpgen: 
 void die_at(const char *file, int line, const char *form, ...) PRINTF(3, 4) NORETURN;
 void diag_blame(const char *path);                  /* until NULL, what checkers find is this file's fault, status 3 */
 void diag_forget(void);                             /* as at start: for tests that read many files in one process */
-const char *nearest(const char *word, const char *const *names, int n);       /* did you mean; NULL if none is near */
+const char *nearest(const char *word, const char *const *names, int n);       /* NULL if none is near, or no word is given */
+const char *did_you_mean(const char *word, const char *const *names, int n, const char *otherwise);     /* a remedy */
 const char *names_remedy(const char *word, const Strs *names);      /* the nearest, or how many there are and the first */
 
-/* ---- base/: sha256.c, sha1.c, quote.c, number.c, words.c ----------------------------------------------------------- */
-typedef struct { uint32_t h[8]; uint64_t n; unsigned char block[64]; } Sha256;
-void sha256_start(Sha256 *s);
-void sha256_add(Sha256 *s, const void *data, size_t n);
-void sha256_end(Sha256 *s, char hex[65]);
+/* ---- base/: sha1.c, quote.c, number.c, words.c ----------------------------------------------------------- */
 void sha1_of(const void *data, size_t n, char hex[41]);
 void json_text(FILE *f, const char *text);          /* a JSON string, quoted and escaped */
 uint64_t hash64(const char *text);                  /* FNV-1a: Philox keys of names */

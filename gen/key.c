@@ -16,11 +16,11 @@
 static const char *hash_of(Text *t)
 {
     char *hex = alloc(65);
-    Sha256 sum;
+    Digest sum;
     text_close(t);
-    sha256_start(&sum);
-    sha256_add(&sum, t->at, t->n);
-    sha256_end(&sum, hex);
+    digest_start(&sum);
+    digest_add(&sum, t->at, t->n);
+    digest_end(&sum, hex);
     return hex;
 }
 

@@ -4,8 +4,7 @@
  */
 #include "budgets.h"
 #include "passes.h"
-#include "cost/machine.h"
-#include "cost/prepared.h"
+#include "cost/prof.h"
 #include "search/search.h"
 #include "emit/emit.h"
 #include "huggingface/hf.h"

@@ -145,7 +145,7 @@ refuse "JSON of a folder" 2 "no use for --json" ./dpgen "$model" --json -o "$tmp
 refuse "nearly a command" 2 "pln is neither a command nor a file; did you mean dpgen plan?" ./dpgen pln "$model"
 refuse "nearly pack" 2 "did you mean dpgen pack?" ./dpgen pak x.csv
 refuse "twice a planner" 2 "exact,even,exact: exact is there twice" ./dpgen compare "$model" --planners exact,even,exact
-refuse "nearly a planner" 2 "did you mean exact?" ./dpgen compare "$model" --planners exakt
+refuse "nearly a planner" 2 "did you mean 'exact'?" ./dpgen compare "$model" --planners exakt
 for verb in "" check plan explain compare schedules profile pack; do
     ./dpgen $verb --help >"$tmp/said" 2>&1
     expect "dpgen $verb --help" test $? = 0 -a -n "$(grep "^ *dpgen ${verb:-pack} " "$tmp/said")"

@@ -19,29 +19,13 @@ mkdir -p "$cwd"
 named="'[half, joined]'"
 # plans_of OPTION...
 plans_of() {
-    for n in 1 2 3 4; do
-        for schedule in gpipe 1f1b zb-h1; do
-            echo "$n.$schedule.none $model --stages $n --schedule $schedule --recompute none $*"
-            echo "$n.$schedule.full $model --stages $n --schedule $schedule --recompute full $*"
-            echo "$n.$schedule.away $model --stages $n --schedule $schedule --offload \"['*']\" $*"
-        done
-    done
+    fates_of "$@"
     echo "v.gpipe $model --stages 2 --map 0,1,1,0 --schedule gpipe --recompute $named $*"
-    echo "v.1f1b $model --stages 2 --map 0,1,0,1 --schedule 1f1b $*"
-    echo "apart $model --stages 2 --schedule 1f1b --fuse none $*"
-    echo "auto $model --stages 3 --schedule 1f1b --recompute auto $*"
 }
 # Each stage count, schedule and fate, and all pairs of the last two; all with SLOW=1
 some() {
     if [ -n "$SLOW" ]; then cat; return; fi
     grep -E '^(1.gpipe.none|2.gpipe.full|2.1f1b.away|3.1f1b.none|4.1f1b.full|2.zb-h1.none|v|apart)'
-}
-interpret() {   # WHAT PROGRAM OPTION...: the plans of the result against each other and the interpreter
-    label=$1 program=$root/$2
-    shift 2
-    want=$(cd "$cwd" && "$program" "$model" "$@" 2>"$tmp/interp.log" | sed -n 's/^sha256 //p')
-    if [ -n "$want" ]; then pass; else fault "$label: the interpreter gives no hash: $(tail -n 1 "$tmp/interp.log")"; fi
-    one_hash "$label" "$want"
 }
 
 # Reshape and Flatten copy nothing, unless fuse is off or the section plan names one of them
@@ -54,7 +38,7 @@ use_portable
 keep="2.1f1b.away 3.1f1b.none 2.gpipe.full"
 plans_of | some | plans
 keep=
-interpret "f32" build/interp
+like_interpreter "f32" build/interp
 reference=$hash
 
 # Pictures and models of tests/ref
@@ -63,11 +47,11 @@ more() {        # FILE
     draw='- {op: Dropout, p: 0.3, shared: [1, 2, 3]}'
     sed "s/^\\( *\\)- {op: BatchNorm, name: block.[23].1, track: micro}\$/&\\n\\1$draw/" "tests/ref/$1.yaml" >"$model"
     plans_of --set train.steps=4 --devices "$tmp/four" | plans
-    interpret "$1" build/interp --set train.steps=4
+    like_interpreter "$1" build/interp --set train.steps=4
 }
 five() {
     cp tests/ref/images.*.npy "$cwd"
-    echo "devices: [{name: cpu, kind: cpu, count: 4, memory: 64MiB, threads: 1, kernels: portable}]" >"$tmp/four"
+    cpus 4 >"$tmp/four"
     own=$named named="'[\"*1*\"]'"
     for file in resnet densenet mobilenet efficientnet amoebanet; do more $file; done
     model=$models/images.yaml named=$own
@@ -114,7 +98,7 @@ if [ "$said" = "$first" ]; then pass; else fault "evaluations, stopped and resum
 
 { echo "g.one $model --set train.batch.groups=2 --stages 3"
   echo "g.two $model --set train.batch.groups=2 --stages 2 --replicas 2 --schedule 1f1b --recompute full"; } | plans
-interpret "two groups" build/interp --set train.batch.groups=2
+like_interpreter "two groups" build/interp --set train.batch.groups=2
 [ "$hash" != "$reference" ] && pass || fault "groups have the hash of another key"
 
 two_ranks() {
@@ -141,7 +125,7 @@ two_ranks
 use_bf16
 few() { if [ -n "$SLOW" ]; then cat; else grep -E '^(1.gpipe.none|2.1f1b.away|v.gpipe)'; fi; }
 plans_of --set train.precision.compute=bf16 | some | few | plans
-interpret "bf16" build/interp_bf16 --set train.precision.compute=bf16
+like_interpreter "bf16" build/interp_bf16 --set train.precision.compute=bf16
 [ "$hash" != "$reference" ] && pass || fault "bf16 has the hash of f32"
 
 # ---- oneDNN: hashes of its own, at two threads ------------------------------------------------------------------------------

@@ -20,26 +20,10 @@ mkdir -p "$cwd"
 done) || fault "no arrays"
 
 plans_of() {    # OPTION...
-    for n in 1 2 3 4; do
-        for schedule in gpipe 1f1b zb-h1; do
-            echo "$n.$schedule.none $model --stages $n --schedule $schedule --recompute none $*"
-            echo "$n.$schedule.full $model --stages $n --schedule $schedule --recompute full $*"
-            echo "$n.$schedule.away $model --stages $n --schedule $schedule --offload \"['*']\" $*"
-        done
-    done
-    echo "v.1f1b $model --stages 2 --map 0,1,0,1 --schedule 1f1b $*"
-    echo "apart $model --stages 2 --schedule 1f1b --fuse none $*"
-    echo "auto $model --stages 3 --schedule 1f1b --recompute auto $*"
+    fates_of "$@"
     echo "pair $model --stages 2 --map 0,1,1,0 --schedule gpipe --recompute full $*"
 }
 some() { if [ -n "$SLOW" ]; then cat; else grep -E "^($1)"; fi; }
-interpret() {   # WHAT PROGRAM OPTION...: the plans of the result against each other and the interpreter
-    label=$1 program=$root/$2
-    shift 2
-    want=$(cd "$cwd" && "$program" "$model" "$@" 2>"$tmp/interp.log" | sed -n 's/^sha256 //p')
-    if [ -n "$want" ]; then pass; else fault "$label: the interpreter gives no hash: $(tail -n 1 "$tmp/interp.log")"; fi
-    one_hash "$label" "$want"
-}
 
 cat >"$tmp/scale.sed" <<'END'
 s/^ *- {op: PositionEmbedding/    - {op: Scale, factor: sqrt(D)}\n&/
@@ -113,11 +97,11 @@ for name in $models_of_language ${SLOW:+scaled}; do
     model=$(model_of $name)
     use_portable
     plans_of | some "$([ $name = language ] && echo '4.1f1b.full|')3.zb-h1.away|v" | plans
-    interpret "$name, f32" build/interp
+    like_interpreter "$name, f32" build/interp
     reference=$hash
     use_bf16
     plans_of --set train.precision.compute=bf16 | some '3.1f1b.full' | plans
-    interpret "$name, bf16" build/interp_bf16 --set train.precision.compute=bf16
+    like_interpreter "$name, bf16" build/interp_bf16 --set train.precision.compute=bf16
     [ "$hash" != "$reference" ] && pass || fault "$name: bf16 has the hash of f32"
 done
 
@@ -127,5 +111,5 @@ use_portable
 run="$run --fill 0xff"           # experts without rows leave no NaN of their rooms
 plans_of | some '2.1f1b.full' | plans
 run=${run% --fill*}
-interpret "one expert" build/interp
+like_interpreter "one expert" build/interp
 finish

@@ -167,6 +167,50 @@ hf_data() {
     fi
 }
 
+# cpus COUNT: a file of devices
+cpus() { echo "devices: [{name: cpu, kind: cpu, count: $1, memory: 64MiB, threads: 1, kernels: portable}]"; }
+# with_eval FILE: that model of bytes, whose loss counts hits among three, evaluated in every second step
+with_eval() {
+    { sed 's/op: SoftmaxCrossEntropy,/& top: 3,/' "$1"; echo; } | awk '/^data:/ { print
+        print "  eval: {format: bytes, files: \"*\", tokens: tokens, next: targets, every: 2, batches: 5}"; next } 1'
+}
+# steps_of LOG: its steps and evaluations, without times
+steps_of() { sed -n 's/,"tokens_per_s".*//; s/,"time".*//; /"event":"\(step\|eval\)"/p' "$1"; }
+# facts NAME MODEL OPTION...: losses, norms, rates of its log; the hashes of parameters and of gradients
+facts() {
+    name=$1
+    shift
+    rm -f "$tmp/$name.jsonl"
+    said=$(generate "$tmp/$name" "$@" && compile "$tmp/$name" &&
+        "$tmp/$name/job" --no-checkpoint --hash --data "$data" ${evals:+--eval-data "$root/README.md"} \
+            --log "$tmp/$name.jsonl" --gradients "$tmp/$name.grads" >"$tmp/$name.said" 2>&1) ||
+        { echo "$name: $said $(tail -n 1 "$tmp/$name.said")"; return; }
+    steps_of "$tmp/$name.jsonl"
+    sed -n 's/^sha256 //p' "$tmp/$name.said"
+    sha256sum <"$tmp/$name.grads"
+}
+# fates_of OPTION...: lines for `plans` of $model: numbers of stages, schedules and what happens to results
+fates_of() {
+    for n in 1 2 3 4; do
+        for schedule in gpipe 1f1b zb-h1; do
+            echo "$n.$schedule.none $model --stages $n --schedule $schedule --recompute none $*"
+            echo "$n.$schedule.full $model --stages $n --schedule $schedule --recompute full $*"
+            echo "$n.$schedule.away $model --stages $n --schedule $schedule --offload \"['*']\" $*"
+        done
+    done
+    echo "v.1f1b $model --stages 2 --map 0,1,0,1 --schedule 1f1b $*"
+    echo "apart $model --stages 2 --schedule 1f1b --fuse none $*"
+    echo "auto $model --stages 3 --schedule 1f1b --recompute auto $*"
+}
+# like_interpreter WHAT PROGRAM OPTION...: the plans of the result against each other and the interpreter of $model
+like_interpreter() {
+    label=$1 program=$root/$2
+    shift 2
+    want=$(cd "$cwd" && "$program" "$model" "$@" 2>"$tmp/interp.log" | sed -n 's/^sha256 //p')
+    if [ -n "$want" ]; then pass; else fault "$label: the interpreter gives no hash: $(tail -n 1 "$tmp/interp.log")"; fi
+    one_hash "$label" "$want"
+}
+
 word() { printf "\\$1\\$2\\$3\\$4"; }      # a float, from its bytes in octal
 i4() { for i in "$@"; do case $i in 0) word 0 0 0 0 ;; 1) word 1 0 0 0 ;; *) word 234 377 377 377 ;; esac; done; }
 # write_parts: $tmp/parts.yaml and its data, whose means are known on paper.  All scores are 40 and 0, or -40 and 0: a wrong

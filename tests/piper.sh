@@ -139,7 +139,7 @@ refuse "nothing fits" 4 "no plan fits: 3 devices of 3 bytes" ./dpgen plan --from
 refuse "nothing to generate" 3 "planned, and neither" ./dpgen check --from "$tmp/hand.json"
 refuse "a number of stages" 3 "part of the plan" ./dpgen plan --from "$tmp/hand.json" --stages 2
 refuse "a planner without widths" 3 "no stages of several widths" ./dpgen plan --from "$tmp/hand.json" --planner even
-refuse "no such planner" 2 "did you mean even" ./dpgen compare --from "$tmp/hand.json" --planners evn
+refuse "no such planner" 2 "did you mean 'even'" ./dpgen compare --from "$tmp/hand.json" --planners evn
 
 # ---- what is wrong with a file ------------------------------------------------------------------------------------------
 wrong() {   # WHAT TEXT SED: what, at which line and with which text, after this change

@@ -8,30 +8,17 @@
 need dpgen build/emitted build/librt.a
 use_portable
 
-{ sed "s,op: SoftmaxCrossEntropy\,,& top: 3\,," "$models/tiny-gpt.yaml"; echo; } |
-    awk '/^data:/ { print; print "  eval: {format: bytes, files: \"*\", tokens: tokens, " \
-    "next: targets, every: 2, batches: 5}"; next } 1' >"$tmp/model.yaml"
-echo "devices: [{name: cpu, kind: cpu, count: 9, memory: 64MiB, threads: 1, kernels: portable}]" >"$tmp/nine"
+with_eval "$models/tiny-gpt.yaml" >"$tmp/model.yaml"
+cpus 9 >"$tmp/nine"
 model="$tmp/model.yaml --set train.batch.global=16 --set train.batch.groups=4 --set train.steps=6 --devices $tmp/nine"
 
-# facts NAME OPTION...: losses, norms, rates of the log, without times; and the hash of the gradients
-facts() {
-    name=$1
-    shift
-    rm -f "$tmp/$name.jsonl"
-    said=$(generate "$tmp/$name" $model "$@" && compile "$tmp/$name" &&
-        "$tmp/$name/job" --no-checkpoint --data "$data" --eval-data "$root/README.md" --log "$tmp/$name.jsonl" \
-            --gradients "$tmp/$name.grads" >"$tmp/$name.said" 2>&1) ||
-        { echo "$name: $said $(tail -n 1 "$tmp/$name.said")"; return; }
-    sed -n 's/,"tokens_per_s".*//; s/,"time".*//; /"event":"\(step\|eval\)"/p' "$tmp/$name.jsonl"
-    sha256sum <"$tmp/$name.grads"
-}
-want=$(facts one --stages 2 --schedule 1f1b)
+evals=yes
+want=$(facts one $model --stages 2 --schedule 1f1b)
 [ "$(echo "$want" | grep -c '"eval"')" = 3 ] && [ "$(echo "$want" | grep -c '"step","step"')" = 6 ] && pass ||
     fault "the log of one replica: $want"
 [ "$(echo "$want" | grep -c '"eval".*"top":3,"accuracy":0\.[0-9]*$')" = 3 ] && pass || fault "no share of hits: $want"
 for plan in "2 1" "2 2" "2 4" "4 1" "4 2"; do
-    got=$(facts many --replicas ${plan% *} --stages ${plan#* } --schedule 1f1b)
+    got=$(facts many $model --replicas ${plan% *} --stages ${plan#* } --schedule 1f1b)
     if [ "$got" = "$want" ]; then pass; else
         fault "$plan: $(echo "$got" | head -n 1)"
         echo "$got" >"$tmp/got"
@@ -41,7 +28,7 @@ done
 # Gradients that leave while backward goes on, in so many pieces: between calls of the last backward and only there, by lists
 # that have weight gradients apart too, with copies to the host in between, and by several chunks a device.
 bucketed() {        # BUCKETS OPTION...
-    got=$(facts pieces --set plan.buckets="$@")
+    got=$(facts pieces $model --set plan.buckets="$@")
     if [ "$got" = "$want" ]; then pass; else fault "buckets $*: $(echo "$got" | head -n 1)"; fi
 }
 bucketed 1 --replicas 4 --stages 1 --schedule gpipe

@@ -59,7 +59,7 @@ replicas_of() {
         done
     done
 }
-echo "devices: [{name: cpu, kind: cpu, count: 10, memory: 64MiB, threads: 1, kernels: portable}]" >"$tmp/ten"
+cpus 10 >"$tmp/ten"
 
 # Of the 38 those that have each pair of schedule with stages, and of schedule with policy; all with SLOW=1
 pairs() {

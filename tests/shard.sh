@@ -9,24 +9,10 @@
 need dpgen build/emitted build/librt.a build/librt_bf16.a
 use_portable
 
-echo "devices: [{name: cpu, kind: cpu, count: 8, memory: 64MiB, threads: 1, kernels: portable}]" >"$tmp/eight"
+cpus 8 >"$tmp/eight"
 base="--devices $tmp/eight --set train.batch.global=16 --set train.batch.groups=8 --set train.steps=4 --schedule 1f1b"
 shard="--set train.shard=optimizer" less="--set train.shard=gradients"
 least="--set train.shard=parameters"
-
-# facts NAME MODEL OPTION...: parameters, gradients and every line of the log, as one hash
-facts() {
-    name=$1
-    shift
-    rm -f "$tmp/$name.jsonl"
-    said=$(generate "$tmp/$name" "$@" && compile "$tmp/$name" &&
-        "$tmp/$name/job" --no-checkpoint --hash --data "$data" ${evals:+--eval-data "$root/README.md"} \
-            --log "$tmp/$name.jsonl" --gradients "$tmp/$name.grads" >"$tmp/$name.said" 2>&1) ||
-        { echo "$name: $said $(tail -n 1 "$tmp/$name.said")"; return; }
-    { sed -n 's/,"tokens_per_s".*//; s/,"time".*//; /"event":"\(step\|eval\)"/p' "$tmp/$name.jsonl"
-      sed -n 's/^sha256 //p' "$tmp/$name.said"
-      cat "$tmp/$name.grads"; } | sha256sum
-}
 
 # same WHAT OPTION...: one replica that shares nothing, against several that do: `replicas,stages,what they share`
 same() {

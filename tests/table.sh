@@ -87,7 +87,7 @@ order "no file" 2 "cannot read $tmp/none.csv" --order "$tmp/none.csv" --schedule
 refuse "a table of 2bw" 2 "its steps overlap" ./dpgen schedules $model --stages 2 --csv 2bw
 refuse "a table of 1f1b*" 2 "follow from the times" ./dpgen schedules $model --stages 2 --csv '1f1b*'
 refuse "a table of chimera" 2 "on two devices" ./dpgen schedules $model --stages 2 --csv chimera
-refuse "a table of zbv" 2 "did you mean zb-v?" ./dpgen schedules $model --stages 2 --csv zbv
+refuse "a table of zbv" 2 "did you mean 'zb-v'?" ./dpgen schedules $model --stages 2 --csv zbv
 refuse "a table of too few micro-batches" 3 "4 devices take at least 7" ./dpgen schedules $model --stages 4 --csv zb-v
 refuse "a table of any stages" 3 "one number of stages" ./dpgen schedules $model --stages auto --csv zb-v
 refuse "two forms" 2 "two forms of one output" ./dpgen schedules $model --stages 2 --csv zb-v --json

@@ -288,7 +288,7 @@ sed 's/out: 3,/out: 16,/; s/out: 12,/out: 32,/' tests/ref/resnet.yaml >"$tmp/res
 sed 's/6, out: 8/8, out: 16/; s/out: 6,/out: 8,/; s/in: 8, out: 10/in: 16, out: 24/; s/in: 10}/in: 24}/' \
     tests/ref/mobilenet.yaml >"$tmp/mobilenet.yaml"
 sed 's/in\/4/in\/2/; s/args: {in: 8}}/args: {in: 8, add: false}}/' tests/ref/efficientnet.yaml >"$tmp/efficientnet.yaml"
-echo "devices: [{name: cpu, kind: cpu, count: 16, memory: 64MiB, threads: 1, kernels: portable}]" >"$tmp/sixteen"
+cpus 16 >"$tmp/sixteen"
 at_home=$run cwd=$root/tests/ref run="--no-checkpoint --quiet --hash" arguments="--steps 3"
 pictures() {
     set -- "$1" "$tmp/$1.yaml --devices $tmp/sixteen --set train.batch.groups=2 --set train.batch.micro=1

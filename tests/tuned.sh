@@ -30,7 +30,7 @@ split $model --stages 3 --schedule zb-h1 $1
 away $model --stages 4 --schedule 1f1b --offload "['*']" $1
 END
 }
-echo "devices: [{name: cpu, kind: cpu, count: 10, memory: 64MiB, threads: 1, kernels: portable}]" >"$tmp/ten"
+cpus 10 >"$tmp/ten"
 of_replicas() { echo "replicas $model --stages 2 --replicas 2 --set train.batch.groups=2 --devices $tmp/ten $1"; }
 
 use_portable

@@ -57,22 +57,12 @@ for way in "a b" "b a"; do
 done
 
 # ---- losses, norms and evaluations of every step, and the gradients of the last one
-{ cat "$models/tiny-gpt.yaml"; echo; } | awk '/^data:/ { print; print "  eval: {format: bytes, files: \"*\", tokens: tokens, " \
-    "next: targets, every: 2, batches: 5}"; next } 1' >"$tmp/model.yaml"
-facts() {
-    name=$1
-    shift
-    said=$(generate "$tmp/$name" "$tmp/model.yaml" --set train.batch.global=16 --set train.steps=6 $(groups 4) "$@" &&
-        compile "$tmp/$name" && "$tmp/$name/job" --no-checkpoint --data "$data" --eval-data "$root/README.md" \
-            --log "$tmp/$name.jsonl" --gradients "$tmp/$name.grads" >"$tmp/$name.said" 2>&1) ||
-        { echo "$name: $said $(tail -n 1 "$tmp/$name.said")"; return; }
-    sed -n 's/,"tokens_per_s".*//; s/,"time".*//; /"event":"\(step\|eval\)"/p' "$tmp/$name.jsonl"
-    sha256sum <"$tmp/$name.grads"
-}
-want=$(facts one --stages 2 --schedule 1f1b)
+with_eval "$models/tiny-gpt.yaml" >"$tmp/model.yaml"
+evals=yes model="$tmp/model.yaml --set train.batch.global=16 --set train.steps=6 $(groups 4)"
+want=$(facts one $model --stages 2 --schedule 1f1b)
 [ "$(echo "$want" | grep -c '"eval"')" = 3 ] && pass || fault "the log of 1f1b: $want"
 for plan in "4 --schedule chimera" "2 --schedule chimera --replicas 2 --set devices.0.count=4"; do
-    got=$(facts many --stages $plan)
+    got=$(facts many $model --stages $plan)
     rm -f "$tmp/many.jsonl"
     if [ "$got" = "$want" ]; then pass; else fault "facts of $plan: $(echo "$got" | head -n 2)"; fi
 done

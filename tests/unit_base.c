@@ -39,11 +39,11 @@ static uint64_t draw(void)      /* splitmix64 */
 static const char *sha(const char *text, size_t n, int repeat)
 {
     static char hex[65];
-    Sha256 s;
-    sha256_start(&s);
+    Digest s;
+    digest_start(&s);
     while (repeat--)
-        sha256_add(&s, text, n);
-    sha256_end(&s, hex);
+        digest_add(&s, text, n);
+    digest_end(&s, hex);
     return hex;
 }
 

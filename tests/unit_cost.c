@@ -13,7 +13,7 @@
  *   devices    every file of devices/ is read, and prices a Linear between half and all of its data sheet
  */
 #include "plan.h"
-#include "cost/prepared.h"
+#include "cost/prof.h"
 #include <dirent.h>
 #include <string.h>
 

@@ -7,7 +7,7 @@
  *   copies       both against every cut and every list of copies of a stage, for each number of stages
  *   bapipe       its first two steps against every cut; borders that move are honest about what fits, and mostly find it
  */
-#include "rivals/fleet.h"
+#include "rivals/rivals.h"
 #include "world.h"
 
 enum { UNITS = 8, STAGES = 4, COPIES = 10 };

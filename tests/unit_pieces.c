@@ -12,10 +12,9 @@
  *   largest      the largest micro-batch against trying all of them, with holes below the edge and islands above it
  */
 #include "view/largest.h"
-#include "rivals/madpipe_dp.h"
+#include "rivals/rivals.h"
 #include "rivals/twobw.h"
 #include "planner.h"
-#include "rivals/unit.h"
 #include "world.h"
 
 enum { UNITS = 8 };

@@ -10,9 +10,7 @@
  *   moves        vPipe's local search: never worse than where it began, honest about its value, and optimal where one
  *                stage's burden does not depend on which units it has
  */
-#include "rivals/pipedream_dp.h"
-#include "rivals/dawnpiper_dp.h"
-#include "rivals/moves.h"
+#include "rivals/rivals.h"
 #include "planner.h"
 #include "world.h"
 

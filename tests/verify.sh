@@ -31,8 +31,7 @@ for d in 0 1; do
     proved gpt "stage$d .* $((bytes)) bytes of its arena of $((bytes))$"
 done
 # An evaluation drops nothing
-sed '1,/^data:/!b; /^data:/a\  eval: {format: bytes, files: "*", tokens: tokens, next: targets, every: 2, batches: 5}' \
-    "$models/tiny-gpt.yaml" | sed 's/op: SoftmaxCrossEntropy,/& top: 3,/' >"$tmp/drop.yaml"
+with_eval "$models/tiny-gpt.yaml" >"$tmp/drop.yaml"
 ./dpgen "$tmp/drop.yaml" --estimate --planner even --stages 2 -o "$tmp/drop" >"$tmp/said" 2>&1
 proved drop ' and an evaluation,'
 expect "a step drops" grep -q 'dropout_forward(.*DROP' "$tmp/drop/stage0.c"

@@ -156,22 +156,21 @@ use_bf16
 { for plan in "1 1" "2 2" "4 1"; do team bf16 $plan $gpt --set train.precision.compute=bf16; done; } | plans
 one_hash "gpt, bf16"
 # parameters that are there in bf16 alone, rates of some, evaluations with hits: the log, but for times, and the hash
-sed 's/op: SoftmaxCrossEntropy,/& top: 3,/' "$tmp/gpt.yaml" | awk '/^data:/ { print; print "  eval: {format: bytes, " \
-    "files: \"*\", tokens: tokens, next: targets, every: 2, batches: 5}"; next } 1' >"$tmp/eval.yaml"
+with_eval "$tmp/gpt.yaml" >"$tmp/eval.yaml"
 some="$tmp/eval.yaml --set train.blocks=8 --set train.freeze=[h.0.*] --set train.precision.compute=bf16"
-# facts DEVICES STAGES [POSITIONS]
-facts() {
+# evaluates DEVICES STAGES [POSITIONS]
+evaluates() {
     rm -f "$tmp/jsonl"
     said=$(generate "$tmp/facts" $some --set plan.tensor=$1 --stages $2 --set plan.positions=${3:-whole} \
         --set "train.optimizer.groups=[{match: h.1.*, lr: x0.5}]" && compile "$tmp/facts" &&
         job_hash "$tmp/facts" --steps 4 --eval-data "$root/README.md" --log "$tmp/jsonl")
     echo "$said"
-    sed -n 's/,"tokens_per_s".*//; s/,"time".*//; /"event":"\(step\|eval\)"/p' "$tmp/jsonl"
+    steps_of "$tmp/jsonl"
 }
-want=$(facts 1 1)
+want=$(evaluates 1 1)
 [ "$(echo "$want" | grep -c '"eval".*"accuracy":0[.]')" = 2 ] && pass || fault "no evaluations: $want"
 for plan in "2 2" "4 1 divided"; do
-    got=$(facts $plan)
+    got=$(evaluates $plan)
     if [ "$got" = "$want" ]; then pass; else fault "frozen, $plan: $(echo "$got" | head -n 1)"; fi
 done
 if over_mpi 4 2; then

@@ -10,10 +10,8 @@
 need dpgen dpgen-verify build/emitted build/librt.a
 use_portable
 
-{ sed "s,op: SoftmaxCrossEntropy\,,& top: 3\,," "$models/tiny-gpt.yaml"; echo; } |
-    awk '/^data:/ { print; print "  eval: {format: bytes, files: \"*\", tokens: tokens, " \
-    "next: targets, every: 2, batches: 5}"; next } 1' >"$tmp/model.yaml"
-echo "devices: [{name: cpu, kind: cpu, count: 16, memory: 64MiB, threads: 1, kernels: portable}]" >"$tmp/many"
+with_eval "$models/tiny-gpt.yaml" >"$tmp/model.yaml"
+cpus 16 >"$tmp/many"
 model="$tmp/model.yaml --set train.batch.global=16 --set train.batch.micro=1 --set train.batch.groups=4 --devices $tmp/many"
 arguments="--steps 4 --eval-data $root/README.md"
 # wide NAME WIDTHS OPTION...: a line for `plans`
@@ -30,7 +28,7 @@ keep="one.1 1f1b.2,1 1f1b.1,4,2 gpipe.2,1,1"
 one_hash "widths"
 whole=$hash
 # lists that planners choose themselves
-echo "devices: [{name: cpu, kind: cpu, count: 6, memory: 64MiB, threads: 1, kernels: portable}]" >"$tmp/six"
+cpus 6 >"$tmp/six"
 keep="$keep own.dapple own.spp own.pipedream:replicated"
 for planner in dapple spp pipedream:replicated; do
     echo "own.$planner $model --devices $tmp/six --schedule 1f1b --set plan.stages=auto --widths auto --planner $planner"
@@ -88,17 +86,17 @@ for way in "1f1b.2,1 gpipe.2,1,1 one.1" "one.1 1f1b.1,4,2 1f1b.2,1" "late.1,4,2 
         job $3 --steps 9 --checkpoint "$tmp/ckpt" --resume --hash)
     if [ ${#said} = 71 ] && [ "$got" = "$said" ]; then pass; else fault "begun by $1, ended by $3: $got, not $said"; fi
 done
-facts() {
+trained() {
     job $1 --steps 4 --no-checkpoint --gradients "$tmp/$1.grads" --export "$tmp/$1.weights" --log "$tmp/$1.jsonl" >"$tmp/said"
-    sed -n 's/,"tokens_per_s".*//; s/,"time".*//; /"event":"\(step\|eval\)"/p' "$tmp/$1.jsonl"
+    steps_of "$tmp/$1.jsonl"
     cat "$tmp/$1.grads" "$tmp/$1.weights/model.safetensors" | sha256sum
 }
-want=$(facts one.1)
+want=$(trained one.1)
 [ "$(echo "$want" | grep -c '"accuracy":0\.[0-9]*$')" = 2 ] && [ "$(echo "$want" | grep -c '"step","step"')" = 4 ] && pass ||
     fault "the log of one device: $want"
-late=$(facts late.1)
+late=$(trained late.1)
 for dir in 1f1b.2,1 1f1b.1,4,2 gpipe.2,1,1 late.1,4,2; do
-    got=$(facts $dir)
+    got=$(trained $dir)
     [ $dir != late.1,4,2 ] || want=$late
     if [ "$got" = "$want" ]; then pass; else fault "$dir: other facts: $(echo "$got" | head -n 1) $(cat "$tmp/said")"; fi
 done
@@ -186,7 +184,7 @@ expect "little memory" ./dpgen plan "$tmp/small.yaml" --widths 1,2 --stages 2 --
     --set train.batch.groups=2
 
 # ---- auto: what the best of all lists comes to, asked for one by one ---------------------------------------------------------
-few() { echo "devices: [{name: cpu, kind: cpu, count: $1, memory: 64MiB, threads: 1, kernels: portable}]" >"$tmp/few"; }
+few() { cpus $1 >"$tmp/few"; }
 step() { sed -n 's/.*"step_ns": \([0-9]*\).*/\1/p'; }
 asked() { ./dpgen plan $model --devices "$tmp/few" --estimate --schedule 1f1b --set plan.stages="$@" 2>"$tmp/err"; }
 few 64

@@ -50,11 +50,11 @@ int main(int argc, char **argv)
         char *all = read_all(argv[i], &n);
         if (!all || !sum)
             return 1;
-        Sha256 s;
+        Digest s;
         sha1_of(all, n, sum[i]);
-        sha256_start(&s);
-        sha256_add(&s, all, n);
-        sha256_end(&s, sum[i] + 41);
+        digest_start(&s);
+        digest_add(&s, all, n);
+        digest_end(&s, sum[i] + 41);
         print_text(all, n, i);
         free(all);
     }

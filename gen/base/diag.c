@@ -337,8 +337,8 @@ static int distance(const char *a, const char *b)
 const char *nearest(const char *word, const char *const *names, int n)
 {
     const char *found = NULL;
-    int length = (int)strlen(word), best = (length + 2) / 3 + 1;
-    for (int i = 0; i < n; i++) {
+    int length = word ? (int)strlen(word) : 0, best = (length + 2) / 3 + 1;
+    for (int i = 0; word && i < n; i++) {
         int d = distance(word, names[i]);
         if (d < best && (d < length || d == 0)) {
             best = d;
@@ -348,9 +348,14 @@ const char *nearest(const char *word, const char *const *names, int n)
     return found;
 }
 
+const char *did_you_mean(const char *word, const char *const *names, int n, const char *otherwise)
+{
+    const char *near = nearest(word, names, n);
+    return near ? strf("did you mean '%s'?", near) : otherwise;
+}
+
 const char *names_remedy(const char *word, const Strs *names)
 {
-    const char *near = nearest(word, names->at, names->n);
-    return near ? strf("did you mean '%s'?", near)
-                : names->n ? strf("there are %d names, from '%s' on", names->n, names->at[0]) : NULL;
+    return did_you_mean(word, names->at, names->n,
+                        names->n ? strf("there are %d names, from '%s' on", names->n, names->at[0]) : NULL);
 }

@@ -126,11 +126,11 @@ static void add_sums(OutFile *w, const char *data, size_t n)
             memcpy(w->hex, e->sha256, sizeof w->hex);
             return;
         }
-    Sha256 sum;
+    Digest sum;
     sha1_of(data, n, w->sha1);
-    sha256_start(&sum);
-    sha256_add(&sum, data, n);
-    sha256_end(&sum, w->hex);
+    digest_start(&sum);
+    digest_add(&sum, data, n);
+    digest_end(&sum, w->hex);
 }
 
 void out_copy(Out *o, const char *name, const char *data, size_t n)
@@ -227,15 +227,15 @@ static const char *read_manifest(const char *dir)
 /* Is it as dpgen wrote it? */
 static bool unchanged(const char *manifest, const char *path, const char *name)
 {
-    Sha256 sum;
+    Digest sum;
     char hex[65], piece[4096];
     FILE *f = fopen(path, "rb");
-    sha256_start(&sum);
+    digest_start(&sum);
     for (size_t n; f && (n = fread(piece, 1, sizeof piece, f)) > 0;)
-        sha256_add(&sum, piece, n);
+        digest_add(&sum, piece, n);
     if (f)
         fclose(f);
-    sha256_end(&sum, hex);
+    digest_end(&sum, hex);
     return !f || strstr(manifest, strf("%s  %s\n", hex, name));
 }
 

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sha1.c: SHA-1, which SPDX 2.3 wants beside any other sum of a file; nothing here relies on it.
+ * sha1.c: two hashes beside SHA-256, which dpgen shares with its jobs (rt/sha256.c).
  *
- * Source: FIPS PUB 180-4, Secure Hash Standard, 2015, sections 4.1.1, 4.2.1, 5.1.1, 5.3.1, 6.1.  Cost: one pass over the bytes.
+ * SHA-1 is what SPDX 2.3 wants beside any other sum of a file; nothing here relies on it.  Source: FIPS PUB 180-4, Secure Hash
+ * Standard, 2015, sections 4.1.1, 4.2.1, 5.1.1, 5.3.1, 6.1.  FNV-1a (64 bits) turns the name of an operator into the key of its
+ * random numbers: it must be the same in every build for ever, and need not resist an attacker.  Source: Fowler, Noll, Vo,
+ * Eastlake, The FNV Non-Cryptographic Hash Algorithm, sections 2 and 5.  Cost: one pass over the bytes.
  */
 #include "base.h"
 
@@ -49,4 +52,12 @@ void sha1_of(const void *data, size_t n, char hex[41])
         block(h, last + i);
     for (int i = 0; i < 5; i++)
         snprintf(hex + 8 * i, 9, "%08x", (unsigned)h[i]);
+}
+
+uint64_t hash64(const char *text)
+{
+    uint64_t h = 0xcbf29ce484222325;
+    for (; *text; text++)
+        h = (h ^ (unsigned char)*text) * 0x100000001b3;
+    return h;
 }

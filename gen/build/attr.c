@@ -47,8 +47,7 @@ static int64_t word(Scope *s, const Node *n, const BuildKey *k)
         if (n->kind == SCALAR && !strcmp(n->text, words.at[words.n - 1]))
             return words.n - 1;
     }
-    const char *near = n->kind == SCALAR ? nearest(n->text, words.at, words.n) : NULL;
-    WRONG(s->b, n->loc, near ? strf("did you mean '%s'?", near) : strf("one of: %s", k->def),
+    WRONG(s->b, n->loc, did_you_mean(n->text, words.at, words.n, strf("one of: %s", k->def)),
           "'%s' of %s cannot be this", k->key, k->op);
     return 0;
 }

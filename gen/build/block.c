@@ -23,8 +23,7 @@ bool keys_ok(Builder *b, const Node *map, const char *what, const Strs *keys)
             k++;
         if (k < keys->n)
             continue;
-        const char *near = nearest(map->key[i]->text, keys->at, keys->n);
-        WRONG(b, map->key[i]->loc, near ? strf("did you mean '%s'?", near) : NULL, "%s has no key '%s'", what,
+        WRONG(b, map->key[i]->loc, did_you_mean(map->key[i]->text, keys->at, keys->n, NULL), "%s has no key '%s'", what,
               map->key[i]->text);
         ok = false;
     }
@@ -139,8 +138,7 @@ static const char *value_hint(const Scope *s, const char *name)
         *PUSH(&names) = "$in";
     for (int i = 0; i < s->b->m->inputs.n; i++)
         *PUSH(&names) = s->b->m->inputs.at[i].name;
-    const char *near = nearest(name, names.at, names.n);
-    return near ? strf("did you mean '%s'?", near) : "values are named by 'as'";
+    return did_you_mean(name, names.at, names.n, "values are named by 'as'");
 }
 
 static int special(Scope *s, const Node *n, int tensor, const char *why)
@@ -299,8 +297,7 @@ static bool find_block(Scope *s, const Node *use, BuildBlock *k)
         Strs names = {0};
         for (int i = 0; all && i < all->n; i++)
             *PUSH(&names) = all->key[i]->text;
-        const char *near = use->kind == SCALAR ? nearest(use->text, names.at, names.n) : NULL;
-        WRONG(s->b, use->loc, near ? strf("did you mean '%s'?", near) : "blocks are defined under model.blocks",
+        WRONG(s->b, use->loc, did_you_mean(use->text, names.at, names.n, "blocks are defined under model.blocks"),
               "there is no block of this name");
         return false;
     }
@@ -340,9 +337,8 @@ static void give_args(Scope *s, Scope *in, const Node *given, const Node *use)
         Strs names = {0};
         for (int j = 0; j < in->arg.n; j++)
             *PUSH(&names) = in->arg.at[j].name;
-        const char *near = nearest(given->key[i]->text, names.at, names.n);
-        WRONG(s->b, given->key[i]->loc, near ? strf("did you mean '%s'?", near) : NULL, "block %s has no argument %s",
-              use->text, given->key[i]->text);
+        WRONG(s->b, given->key[i]->loc, did_you_mean(given->key[i]->text, names.at, names.n, NULL),
+              "block %s has no argument %s", use->text, given->key[i]->text);
     }
 }
 

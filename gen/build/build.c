@@ -304,11 +304,10 @@ static const char *op_of(Scope *s, const Node *line)
     if (op && op->kind == SCALAR && row_of(op->text) >= 0)
         return op->text;
     Strs names = op_names();
-    const char *near = op && op->kind == SCALAR ? nearest(op->text, names.at, names.n) : NULL;
     if (!op || op->kind != SCALAR)
         WRONG(s->b, line->loc, "write {op: ..., ...} or {use: ..., ...}", "this line has no operator");
     else
-        WRONG(s->b, op->loc, near ? strf("did you mean '%s'?", near) : "docs/operators.md lists them",
+        WRONG(s->b, op->loc, did_you_mean(op->text, names.at, names.n, "docs/operators.md lists them"),
               "there is no operator %s", op->text);
     return NULL;
 }

@@ -54,8 +54,7 @@ static Init by_line(Scope *s, const Node *n)
         *PUSH(&names) = m->inits.at[k].name;
     *PUSH(&names) = "zeros";
     *PUSH(&names) = "ones";
-    const char *near = n->kind == SCALAR ? nearest(n->text, names.at, names.n) : NULL;
-    WRONG(s->b, n->loc, near ? strf("did you mean '%s'?", near) : "a rule of model.init, zeros, or ones",
+    WRONG(s->b, n->loc, did_you_mean(n->text, names.at, names.n, "a rule of model.init, zeros, or ones"),
           "no such rule for start values");
     return (Init){0};
 }
@@ -118,8 +117,7 @@ static void no_tie(Scope *s, const Node *tie)
             *PUSH(&names) = name;
         }
     }
-    const char *near = nearest(tie->text, names.at, names.n);
-    WRONG(s->b, tie->loc, near ? strf("did you mean '%s'?", near) : "tie the later operator to the earlier one",
+    WRONG(s->b, tie->loc, did_you_mean(tie->text, names.at, names.n, "tie the later operator to the earlier one"),
           "no operator above has a parameter to share under the name %s", tie->text);
 }
 

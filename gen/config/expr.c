@@ -240,8 +240,7 @@ static ExprValue call(ExprReader *r, const char *name)
                 functions[i].most == 1 ? "one" : functions[i].most == 2 ? "two" : "two and more");
         return functions[i].call(r, v, n);
     }
-    const char *near = nearest(name, known, FUNCTIONS);
-    err(r->at, near ? strf("did you mean '%s'?", near) : "there are sqrt, min, max, ceil and mod",
+    err(r->at, did_you_mean(name, known, FUNCTIONS, "there are sqrt, min, max, ceil and mod"),
         "'%s' calls an unknown function '%s'", r->text, name);
 }
 

@@ -339,7 +339,7 @@ Model *model(Node *root, const char *path, const Overrides *over)
     for (int i = 0; i < root->n; i++) {
         const char *key = root->key[i]->text, *near = nearest(key, known, COUNT(known));
         if (!near || strcmp(near, key))
-            bad(root->key[i]->loc, near ? strf("did you mean '%s'?", near) : NULL, "unknown section '%s'", key);
+            bad(root->key[i]->loc, did_you_mean(key, known, COUNT(known), NULL), "unknown section '%s'", key);
     }
     if (!node_get(root, "model"))
         err(root->loc, NULL, "the file has no 'model'");

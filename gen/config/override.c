@@ -38,9 +38,8 @@ static void define(Node *root, const char *text)
         if (count < COUNT(known))
             known[count++] = dims->key[i]->text;
     }
-    const char *near = nearest(name, known, count);
     bad(at, !strcmp(name, "B") ? "B is the micro-batch: --set train.batch.micro=..."
-            : near ? strf("did you mean '%s'?", near) : "-D sets what stands in model.dims",
+            : did_you_mean(name, known, count, "-D sets what stands in model.dims"),
         "the model has no dim '%s'", name);
 }
 

@@ -59,8 +59,7 @@ static void unknown(const Node *key, const char *path, const Field *fields, int 
         known[i] = fields[i].key;
         list = strf("%s %s", list, known[i]);
     }
-    const char *near = nearest(key->text, known, n);
-    bad(key->loc, near ? strf("did you mean '%s'?", near) : list, "unknown key '%s' in %s", key->text,
+    bad(key->loc, did_you_mean(key->text, known, n, list), "unknown key '%s' in %s", key->text,
         *path ? path : "the file");
 }
 
@@ -186,8 +185,7 @@ static int choose(const Spot *s)
             return n;
         n++;
     }
-    const char *near = nearest(s->value->text, word, n);
-    bad(s->value->loc, near ? strf("did you mean '%s'?", near) : strf("one of: %s", s->field->words),
+    bad(s->value->loc, did_you_mean(s->value->text, word, n, strf("one of: %s", s->field->words)),
         "%s: '%s' is not known", s->path, s->value->text);
     return -1;
 }

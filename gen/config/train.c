@@ -265,8 +265,7 @@ static int input_find(Model *m, const Node *name)
         if (!strcmp(known[i], name->text))
             return i;
     }
-    const char *near = nearest(name->text, known, m->inputs.n);
-    bad(name->loc, near ? strf("did you mean '%s'?", near) : "inputs stand in model.inputs",
+    bad(name->loc, did_you_mean(name->text, known, m->inputs.n, "inputs stand in model.inputs"),
         "the model has no input '%s'", name->text);
     return -1;
 }

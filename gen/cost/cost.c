@@ -13,7 +13,6 @@
  *
  * Cost: linear in operators and classes, times the log of the profile's lines.
  */
-#include "source.h"
 #include "prof.h"
 
 static const char graph_brought[] = "graph";

@@ -20,7 +20,7 @@
  *
  * Not handled: links that several pairs share, such as one network card for four devices.
  */
-#include "source.h"
+#include "prof.h"
 
 static const Ns host_latency = 10000;   /* of starting a copy and noticing its end */
 static const double host_rate = 4e9;

@@ -13,7 +13,6 @@
  *
  * Cost: linear in operators times the log of rows; a graph for each size that was measured, once.
  */
-#include "source.h"
 #include "prof.h"
 
 /* ---- graphs at the measured sizes -------------------------------------------------------------------------------- */

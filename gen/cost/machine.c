@@ -5,7 +5,7 @@
  *
  * Clock rates, governors and other users are not in it: a profile has quartiles because of them.
  */
-#include "machine.h"
+#include "prof.h"
 
 /* ---- the processor ----------------------------------------------------------------------------------------------- */
 
@@ -149,14 +149,14 @@ void machine_compiler(const Model *m, const char **compiler, const char **kernel
 const char *machine_runtime(void)
 {
     char hex[65];
-    Sha256 sum;
-    sha256_start(&sum);
+    Digest sum;
+    digest_start(&sum);
     for (const Embedded *e = embedded; e->name; e++)
         if (!strncmp(e->name, "rt/", 3) || !strcmp(e->name, "templates/Makefile") || !strcmp(e->name, "templates/cuda.mk") ||
             !strncmp(e->name, "templates/bench", 15)) {
-            sha256_add(&sum, e->name, strlen(e->name) + 1);
-            sha256_add(&sum, e->data, e->n);
+            digest_add(&sum, e->name, strlen(e->name) + 1);
+            digest_add(&sum, e->data, e->n);
         }
-    sha256_end(&sum, hex);
+    digest_end(&sum, hex);
     return strf("%.16s", hex);
 }

@@ -15,7 +15,7 @@
  * Not handled: pairs that a plan lays over each other's operands, for which emit/pair.c prints two calls, and a gradient of the
  * loss whose scores are made again.  Other pairs of backward cost two calls.  Measured times are those of single calls.
  */
-#include "source.h"
+#include "prof.h"
 #include <string.h>
 
 const CallPair call_pairs[CALL_PAIRS] = {

@@ -9,7 +9,7 @@
  * are own kernels.  On chips where no engine of cuDNN is proven to give the same bits in every run, all of its calls are own
  * kernels.
  */
-#include "prepared.h"
+#include "prof.h"
 #include <string.h>
 
 static const Arg *find(const Op *o, const char *token)

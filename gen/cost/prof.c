@@ -19,7 +19,6 @@
  * fails   status 5, with file, line, cause and remedy
  */
 #include "prof.h"
-#include "machine.h"
 
 #include <errno.h>
 
@@ -157,10 +156,10 @@ Profile *profile_parse(const char *path, const char *again)
     p->path = path;
     p->again = again;
     char hex[65];
-    Sha256 sum;
-    sha256_start(&sum);
-    sha256_add(&sum, text, n);
-    sha256_end(&sum, hex);
+    Digest sum;
+    digest_start(&sum);
+    digest_add(&sum, text, n);
+    digest_end(&sum, hex);
     p->hash = strf("%s", hex);
     int number = 0;
     for (char *line = text, *end; line < text + n; line = end + 1) {
@@ -264,16 +263,16 @@ static bool serves(const Graph *g, const Algorithm *a)
 const char *profile_key(const Profile *p, const Graph *g)
 {
     char hex[65];
-    Sha256 sum;
+    Digest sum;
     int n = 0;
-    sha256_start(&sum);
+    digest_start(&sum);
     for (int i = 0; p && i < p->algorithm.n; i++)
         if (serves(g, &p->algorithm.at[i])) {
             const char *line = line_of(&p->algorithm.at[i]);
-            sha256_add(&sum, line, strlen(line) + 1);
+            digest_add(&sum, line, strlen(line) + 1);
             n++;
         }
-    sha256_end(&sum, hex);
+    digest_end(&sum, hex);
     return n ? strf(" algorithms=%.16s", hex) : "";
 }
 

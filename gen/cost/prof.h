@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * prof.h: the profile, in memory and as text.
+ * prof.h: the profile, in memory and as text; and what else the files of gen/cost share, or tell others.
  */
 #ifndef PROF_H
 #define PROF_H
@@ -51,4 +51,42 @@ const char *profile_measured_on(const Profile *p);  /* the GPU and library that 
 /* Builds f->graph.  At once where a profile is made or opened: what is made within a trial is gone behind it. */
 void     profile_graphs(Profile *f, const Model *m);
 const Graph *profile_graph_at(const Model *m, int64_t batch);       /* NULL: the model cannot be built so */
+
+/* machine.c: everything on this machine that measured times depend on. */
+const char *machine_cpu(void);
+const char *machine_isa(void);                      /* the highest level of x86-64 that it has; NULL: it is another machine */
+const char *machine_lacks(const char *isa);         /* the level it has, if kernels of isa cannot run here; else NULL */
+void machine_compiler(const Model *m, const char **compiler, const char **kernels);   /* and versions of both */
+const char *machine_runtime(void);                  /* hash of what is linked and how */
+
+/* prepared.c: calls that a library of kernels prepares before the first step. */
+/* Does stageN_open have to open the handle of this call?  eval: of the call in an evaluation. */
+bool cost_prepared(const Model *m, const Graph *g, const Op *o, bool eval);
+/* Is it one of our own kernels, slower, for want of a proven engine of cuDNN on this chip? */
+bool cost_unproven(const Model *m, const Graph *g, const Op *o);
+/* Bytes of the images that a convolution by cuDNN copies into its workspace; 0: none. */
+Bytes cost_images(const Model *m, const Graph *g, const Op *o);
+
+/* roof.c: one call there, by the roofline of the device's description; but for bytes that it need not read, and with so many
+ * launches for so many calls */
+Ns roof_op(const Device *d, Type compute, const Op *o, Bytes less, int launches, int calls);
+Mover roof_mover(const Device *d, Type compute);    /* for actions that call no kernel of the model */
+bool roof_alike(const Device *a, const Device *b);  /* devices that it cannot tell apart */
+
+/* links.c: what every pair of devices, and every device and its host, is joined by */
+void links_of(Cost *c, const Model *m);
+void links_measured(Cost *c, const Curve *message, Ns latency, const Curve *copy);  /* every pair alike; NULL: not measured */
+
+/* Two devices of a stage, at that level of its tree, send each other so many bytes in so many messages. */
+Ns links_swap(const Cost *c, int device, int level, Bytes bytes, int64_t messages);
+bool links_alike(const Cost *c, int a, int b);      /* within the two stages */
+
+/* team.c: what calls send to other devices of their stage, on a device of each class */
+void team_sums(Cost *c, const Graph *g, const Model *m, const Ints *first);
+
+/* pairs.c: all calls on a device of that class; loss: its gradient stands right behind it */
+void estimate(Cost *c, const Graph *g, const Device *d, int class, bool loss);
+
+/* lookup.c: the rows of a profile */
+void priced(Cost *c, Cost *busy, const Graph *g, const Model *m, Profile *f);
 #endif

@@ -17,7 +17,7 @@
  *
  * Whole numbers throughout: rates are rounded once, to units a microsecond.
  */
-#include "source.h"
+#include "prof.h"
 
 static const Ns call_ns = 200;  /* of entering a kernel */
 static const Mover mover_of_processor = {.fixed = 500, .per_us = 4000};

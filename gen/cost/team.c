@@ -21,7 +21,7 @@
  * Cost: linear in operators and classes.  Not handled: GPUs of a process that read each other's memory are taken to swap, too.
  */
 #include "build/axes.h"
-#include "source.h"
+#include "prof.h"
 #include "rt/team.h"
 
 enum { NORM_BLOCKS = 256 };     /* doubles that each norm swaps: rt/op/norm_team.c */

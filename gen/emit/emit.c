@@ -19,10 +19,10 @@ const char *emit(const Plan *p, const char *dir, const EmitAs *as, const Text *r
     Text t, launch;
     emit_plan_json(text_open(&t), p);
     text_close(&t);
-    Sha256 sum;
-    sha256_start(&sum);
-    sha256_add(&sum, t.at, t.n);
-    sha256_end(&sum, hex);
+    Digest sum;
+    digest_start(&sum);
+    digest_add(&sum, t.at, t.n);
+    digest_end(&sum, hex);
     out_copy(o, "plan.json", t.at, t.n);
     const char *hash = hex;
     emit_launch(text_open(&launch), p, as->prefix, hash, as->library);

@@ -10,7 +10,7 @@
  */
 #include "emit.h"
 #include "pair.h"
-#include "cost/prepared.h"
+#include "cost/prof.h"
 
 static bool starts(const char *text, const char *with)
 {

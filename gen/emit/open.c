@@ -8,7 +8,6 @@
  * name of the call.  The library may not take every call of one handle; the first that it takes opens the handle.
  */
 #include "stage.h"
-#include "cost/prepared.h"
 #include "cost/prof.h"
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */

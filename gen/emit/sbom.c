@@ -36,13 +36,13 @@ static int by_sha1(const void *a, const void *b)
 static const char *all_sums(const OutFile *file, int n)
 {
     char *hex = alloc(65);
-    Sha256 sum;
-    sha256_start(&sum);
+    Digest sum;
+    digest_start(&sum);
     for (int i = 0; i < n; i++) {
-        sha256_add(&sum, file[i].hex, 64);
-        sha256_add(&sum, file[i].name, strlen(file[i].name) + 1);
+        digest_add(&sum, file[i].hex, 64);
+        digest_add(&sum, file[i].name, strlen(file[i].name) + 1);
     }
-    sha256_end(&sum, hex);
+    digest_end(&sum, hex);
     return hex;
 }
 

@@ -40,17 +40,17 @@ static const char *decayed(const Graph *g)
 {
     int n = 0, all = 0;
     char hex[65];
-    Sha256 sum;
-    sha256_start(&sum);
+    Digest sum;
+    digest_start(&sum);
     for (int i = 0; i < g->state.n; i++) {
         const State *s = &g->state.at[i];
         bool yes = s->kind == S_PARAM && s->decay;
         all += s->kind == S_PARAM && !s->tracked;
         n += yes;
         if (yes)
-            sha256_add(&sum, s->name, strlen(s->name) + 1);
+            digest_add(&sum, s->name, strlen(s->name) + 1);
     }
-    sha256_end(&sum, hex);
+    digest_end(&sum, hex);
     return strf("%d of %d parameters are decayed (%.8s)", n, all, hex);
 }
 
@@ -78,16 +78,16 @@ static const char *chosen(const Graph *g, int group)
 {
     int n = 0;
     char hex[65];
-    Sha256 sum;
-    sha256_start(&sum);
+    Digest sum;
+    digest_start(&sum);
     for (int i = 0; i < g->state.n; i++) {
         const State *s = &g->state.at[i];
         if (s->kind != S_PARAM || !(group ? s->group == group : s->frozen))
             continue;
         n++;
-        sha256_add(&sum, s->name, strlen(s->name) + 1);
+        digest_add(&sum, s->name, strlen(s->name) + 1);
     }
-    sha256_end(&sum, hex);
+    digest_end(&sum, hex);
     return n ? strf("%d parameters (%.8s)", n, hex) : NULL;
 }
 

@@ -25,9 +25,8 @@ static bool *named(const Plan *p, const Strs *patterns, const char *key)
         for (int o = 0; o < g->nf; o++)
             if (match(patterns->at[i], names[o]))
                 any = hit[o] = true;
-        const char *near = any ? NULL : nearest(patterns->at[i], names, g->nf);
         if (!any)
-            bad(mark_of(p->m, patterns->at[i], p->m->plan.loc), near ? strf("did you mean '%s'?", near) : NULL,
+            bad(mark_of(p->m, patterns->at[i], p->m->plan.loc), did_you_mean(patterns->at[i], names, g->nf, NULL),
                 "%s: no operator is named '%s'", key, patterns->at[i]);
     }
     return hit;

@@ -70,10 +70,10 @@ static const char *newest(const char *dir)
 static void check_sha(const char *path, const void *at, size_t n, const char *want)
 {
     char hex[SHA];
-    Sha256 s;
-    sha256_start(&s);
-    sha256_add(&s, at, n);
-    sha256_end(&s, hex);
+    Digest s;
+    digest_start(&s);
+    digest_add(&s, at, n);
+    digest_end(&s, hex);
     if (strncmp(hex, want, SHA - 1))
         fail(EXIT_STALE, "%s is damaged: its SHA-256 is not the one that the checkpoint has; take an older checkpoint", path);
 }

@@ -173,6 +173,5 @@ const Family *family_of(const Node *root)
         names[i] = all->key[i]->text;
         list = strf("%s %s", list, names[i]);
     }
-    const char *near = nearest(type->text, names, all->n);
-    err(type->loc, near ? strf("did you mean '%s'?", near) : list, "model type '%s' is not known", type->text);
+    err(type->loc, did_you_mean(type->text, names, all->n, list), "model type '%s' is not known", type->text);
 }

@@ -191,42 +191,45 @@ Archive zip_open(const Net *g, const unsigned char *at, size_t n);
 /* By the end of its name, behind the folder that all files are in; NULL: it has not */
 const Packed *zip_find(const Archive *a, const char *name);
 
-/* ---- onnx.c: a node of ONNX, for onnx.c, which reads the file, and onnx_ops.c, which knows its operators ----------- */
-typedef struct {
-    const char *name;
-    double f;
-    int64_t i;
-    const char *s;
-    int tensor;                 /* value; -1: none */
-    Numbers list;               /* ints or floats */
-} Attribute;
-typedef struct {
-    const char *op, *name, *domain;
-    Ints in;                    /* values; -1: left out */
-    Strs out;
-    VEC(Attribute) attribute;
-} OnnxNode;
-
-/* NULL: it has none */
-const Attribute *node_attribute(const OnnxNode *n, const char *name);
-int64_t node_integer(const OnnxNode *n, const char *name, int64_t otherwise);
-double  node_real(const OnnxNode *n, const char *name, double otherwise);
-/* The values of its results, as far as anybody may read them: others are of training. */
-void onnx_node(Net *g, const OnnxNode *n, int opset, Ints *results);
-/* onnx_fold.c: what only depends on numbers of the file; -1: it does not */
-int onnx_fold(Net *g, const OnnxNode *n);
-
-/* ---- pt2.c: a node of torch.export, for pt2.c, which reads the archive, and aten.c, which knows the operators ------ */
+/* ---- calls.c: a node of a graph, for onnx.c and pt2.c, which read files, and for those that know the operators ------- */
 typedef struct {
     const char *name;
     bool none;                  /* None */
     Ints tensor;                /* values: of one, or of a list */
     Numbers number;             /* ints, floats, true as 1: of one, or of a list */
-    const char *text;
-} Argument;
-typedef struct { const char *target; VEC(Argument) in; Strs out; } Pt2Node;
+    const char *text;           /* "": it is none */
+} NetArgument;
+typedef struct {
+    const char *op, *name, *domain;
+    Ints in;                    /* ONNX: its operands in order; -1: left out */
+    VEC(NetArgument) argument;  /* attributes of ONNX; all arguments of PyTorch */
+    Strs out;
+} NetNode;
+typedef struct { Net *g; const NetNode *n; const char *operands; int opset; Ints *results; const char *op; } NetCall;
+/* An operator by its names in both; NULL: one of them lacks it.  op: of this house. */
+typedef struct { const char *onnx, *aten, *operands; int (*make)(const NetCall *c); const char *op; } NetRow;
 
-const Argument *node_argument(const Pt2Node *n, const char *name);     /* NULL: left out, or None */
-void aten_node(Net *g, const Pt2Node *n, Ints *results);
-int  net_named(const Net *g, const char *name);     /* a weight by its name; -1: there is none */
+const NetArgument *node_argument(const NetNode *n, const char *name);   /* NULL: left out, or None */
+int64_t node_integer(const NetNode *n, const char *name, int64_t otherwise);
+double  node_real(const NetNode *n, const char *name, double otherwise);
+/* By their names in PyTorch: a value, -1 where it is left out, or refused.  One number or several, *n of them, of an operand or
+ * an attribute; false: it is left out. */
+int arg_tensor(const NetCall *c, const char *name);
+int arg_need(const NetCall *c, const char *name);
+int arg_first(const NetCall *c);
+NetValue *arg_value(const NetCall *c, int v);
+bool arg_list(const NetCall *c, const char *name, int64_t *to, int most, int *n);
+double arg_real(const NetCall *c, const char *name, double otherwise);
+int64_t arg_integer(const NetCall *c, const char *name, int64_t otherwise);
+const char *arg_word(const NetCall *c, const char *name, const char *otherwise);
+int64_t arg_axis(const NetCall *c, int x, const char *name, int64_t otherwise);
+int net_pick(const NetCall *c, int x, int64_t axis, int64_t at);       /* one place of an axis, which leaves */
+int net_transpose(const NetCall *c, int x, const int64_t *perm, int n);
+/* The values of its results, as far as anybody may read them: others are of training.  opset 0: PyTorch.  false: no such row */
+bool net_call(Net *g, const NetNode *n, const NetRow *first, int opset, Ints *results);
+void onnx_node(Net *g, const NetNode *n, int opset, Ints *results);
+void aten_node(Net *g, const NetNode *n, Ints *results);
+/* onnx_fold.c: what only depends on numbers of the file; -1: it does not */
+int onnx_fold(Net *g, const NetNode *n);
+int net_named(const Net *g, const char *name);      /* a weight by its name; -1: there is none */
 #endif

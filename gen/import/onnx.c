@@ -181,49 +181,34 @@ static void take_list(void *to, uint64_t bits)
     *PUSH((Numbers *)to) = (double)(int64_t)bits;
 }
 
-static Attribute read_attribute(const OnnxReader *r, ProtoWire w, const char *node)
+static NetArgument read_attribute(const OnnxReader *r, ProtoWire w, const char *node)
 {
-    Attribute a = {.name = "", .s = "", .tensor = -1};
+    NetArgument a = {.name = "", .text = ""};
+    enum { NONE, FLOAT, INT };
+    uint64_t type = NONE;
+    double one = 0;
     for (ProtoField f; wire_next(&w, &f);)
         if (f.number == 1)
             a.name = wire_text(&f);
-        else if (f.number == 2)
-            a.f = (double)wire_float(f.bits);
-        else if (f.number == 3)
-            a.i = (int64_t)f.bits;
+        else if (f.number == 2 || f.number == 3)        /* some writers have both, one of them 0 */
+            one += f.number == 2 ? (double)wire_float(f.bits) : (double)(int64_t)f.bits;
         else if (f.number == 4)
-            a.s = wire_text(&f);
+            a.text = wire_text(&f);
         else if (f.number == 5 && f.kind == 2)
-            a.tensor = read_tensor(r, f.in, node);
+            *PUSH(&a.tensor) = read_tensor(r, f.in, node);
         else if (f.number == 8)
-            wire_each(&w, &f, take_list, &a.list);
+            wire_each(&w, &f, take_list, &a.number);
+        else if (f.number == 20)
+            type = f.bits;
+    if (type == FLOAT || type == INT || (type == NONE && !a.number.n && !a.tensor.n && !*a.text))
+        *PUSH(&a.number) = one;
     stop_at(r, &w);
     return a;
 }
 
-const Attribute *node_attribute(const OnnxNode *n, const char *name)
-{
-    for (int i = 0; i < n->attribute.n; i++)
-        if (!strcmp(n->attribute.at[i].name, name))
-            return &n->attribute.at[i];
-    return NULL;
-}
-
-int64_t node_integer(const OnnxNode *n, const char *name, int64_t otherwise)
-{
-    const Attribute *a = node_attribute(n, name);
-    return a ? a->i : otherwise;
-}
-
-double node_real(const OnnxNode *n, const char *name, double otherwise)
-{
-    const Attribute *a = node_attribute(n, name);
-    return a ? a->f : otherwise;
-}
-
 static void read_node(OnnxReader *r, ProtoWire w)
 {
-    OnnxNode n = {.op = "", .name = "", .domain = ""};
+    NetNode n = {.op = "", .name = "", .domain = ""};
     Strs in = {0};
     Ints results = {0};
     VEC(ProtoWire) attributes = {0};
@@ -239,7 +224,7 @@ static void read_node(OnnxReader *r, ProtoWire w)
     stop_at(r, &w);
     r->g->node = strf("node '%s' (%s)", *n.name ? n.name : n.out.n ? n.out.at[0] : "", n.op);
     for (int i = 0; i < attributes.n; i++)
-        *PUSH(&n.attribute) = read_attribute(r, attributes.at[i], n.out.n ? n.out.at[0] : "");
+        *PUSH(&n.argument) = read_attribute(r, attributes.at[i], n.out.n ? n.out.at[0] : "");
     for (int i = 0; i < in.n; i++) {
         int value = *in.at[i] ? named(r, in.at[i]) : -1;
         if (*in.at[i] && value < 0)

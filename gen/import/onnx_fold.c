@@ -7,7 +7,7 @@
 #include "net.h"
 #include <math.h>
 
-typedef struct { Net *g; const OnnxNode *n; const double *x[4]; int64_t count[4]; } OnnxFold;
+typedef struct { Net *g; const NetNode *n; const double *x[4]; int64_t count[4]; } OnnxFold;
 
 static NetValue *operand(const OnnxFold *f, int i)
 {
@@ -140,9 +140,10 @@ static int fold_slice(OnnxFold *f)
 static int fold_filled(OnnxFold *f)
 {
     Dims d = {.n = (int)f->count[0]};
-    const Attribute *a = node_attribute(f->n, "value");
-    const double *with = a ? net_known(f->g, a->tensor) : NULL;
-    if (a && (!with || dims_elements(&f->g->value.at[a->tensor].dims) != 1))
+    const NetArgument *a = node_argument(f->n, "value");
+    int value = a && a->tensor.n ? a->tensor.at[0] : -1;
+    const double *with = net_known(f->g, value);
+    if (a && (!with || dims_elements(&f->g->value.at[value].dims) != 1))
         net_refuse(f->g, "its value is not one number");
     if (f->count[0] > MOST_DIMS)
         net_refuse(f->g, "its result has more than %d axes", MOST_DIMS);
@@ -154,7 +155,7 @@ static int fold_filled(OnnxFold *f)
     double *y = alloc((size_t)n * sizeof *y + 1);
     for (int64_t i = 0; i < n && with; i++)
         y[i] = *with;
-    return give(f, d, y, a ? f->g->value.at[a->tensor].whole : false);
+    return give(f, d, y, a && f->g->value.at[value].whole);
 }
 
 static int fold_range(OnnxFold *f)
@@ -174,7 +175,7 @@ static const struct { const char *op; int operands; int (*fold)(OnnxFold *f); } 
     {"Concat", 1, fold_concat}, {"Slice", 3, fold_slice}, {"ConstantOfShape", 1, fold_filled}, {"Range", 3, fold_range}
 };
 
-int onnx_fold(Net *g, const OnnxNode *n)
+int onnx_fold(Net *g, const NetNode *n)
 {
     OnnxFold f = {.g = g, .n = n};
     if ((!strcmp(n->op, "Shape") || !strcmp(n->op, "Size")) && n->in.n == 1 && n->in.at[0] >= 0) {

@@ -216,7 +216,7 @@ static void take_tensor(Pt2Reader *r, JsonPart p, void *to)
     int v = named(r, name);
     if (v < 0)
         net_refuse(r->g, "nothing before it is called '%s'", name);
-    *PUSH(&((Argument *)to)->tensor) = v;
+    *PUSH(&((NetArgument *)to)->tensor) = v;
 }
 
 static void take_number(Pt2Reader *r, JsonPart p, void *to)
@@ -224,13 +224,13 @@ static void take_number(Pt2Reader *r, JsonPart p, void *to)
     JsonPart n = opens(p, '{') ? member(r, p, "as_int") : p;
     if (n.n == 0)
         net_advise(r->g, "export it without dynamic_shapes", "a size depends on the data");
-    *PUSH(&((Argument *)to)->number) = number(n);
+    *PUSH(&((NetArgument *)to)->number) = number(n);
 }
 
 static void take_argument(Pt2Reader *r, JsonPart p, void *to)
 {
-    Pt2Node *n = to;
-    Argument a = {.name = text(r, member(r, p, "name")), .text = ""};
+    NetNode *n = to;
+    NetArgument a = {.name = text(r, member(r, p, "name")), .text = ""};
     JsonPart of = only(r, member(r, p, "arg"));
     const char *word = strf("%s", r->room);
     if (!strcmp(word, "as_none"))
@@ -245,7 +245,7 @@ static void take_argument(Pt2Reader *r, JsonPart p, void *to)
         each(r, of, take_number, &a);
     else if (!opens(of, '{') || !strncmp(word, "as_sym_", 7))       /* others are types, devices and layouts */
         take_number(r, of, &a);
-    *PUSH(&n->in) = a;
+    *PUSH(&n->argument) = a;
 }
 
 static void take_name(Pt2Reader *r, JsonPart p, void *to)
@@ -262,21 +262,13 @@ static void take_result(Pt2Reader *r, JsonPart p, void *to)
         take_name(r, of, to);
 }
 
-const Argument *node_argument(const Pt2Node *n, const char *name)
-{
-    for (int i = 0; i < n->in.n; i++)
-        if (!strcmp(n->in.at[i].name, name))
-            return n->in.at[i].none ? NULL : &n->in.at[i];
-    return NULL;
-}
-
 static void take_node(Pt2Reader *r, JsonPart p, void *to)
 {
-    Pt2Node n = {.target = text(r, member(r, p, "target"))};
+    NetNode n = {.op = text(r, member(r, p, "target"))};
     Ints results = {0};
     (void)to;
     each(r, member(r, p, "outputs"), take_result, &n.out);
-    r->g->node = strf("node '%s' (%s)", n.out.n ? n.out.at[0] : "", n.target);
+    r->g->node = strf("node '%s' (%s)", n.out.n ? n.out.at[0] : "", n.op);
     /* The innermost of `L__self__,,Class;L__self___layers,layers,Class`: the part between its commas */
     const char *stack = text(r, member(r, member(r, p, "metadata"), "nn_module_stack"));
     const char *last = strrchr(stack, ';'), *from = strchr(last ? last : stack, ',');
@@ -285,10 +277,10 @@ static void take_node(Pt2Reader *r, JsonPart p, void *to)
     aten_node(r->g, &n, &results);
     if (results.n) {
         /* relu_ and the like change their first operand, under all its names. */
-        const char *dot = strrchr(n.target, '.');
-        bool place = dot && dot > n.target && dot[-1] == '_' && n.in.n && n.in.at[0].tensor.n == 1;
+        const char *dot = strrchr(n.op, '.');
+        bool place = dot && dot > n.op && dot[-1] == '_' && n.argument.n && n.argument.at[0].tensor.n == 1;
         for (int i = 0; place && i < r->named.n; i++)
-            if (r->named.at[i].value == n.in.at[0].tensor.at[0])
+            if (r->named.at[i].value == n.argument.at[0].tensor.at[0])
                 r->named.at[i].value = results.at[0];
     }
     for (int i = 0; i < results.n && i < n.out.n; i++)

@@ -36,8 +36,7 @@ static void must_name(const Plan *p, const char *key, const char *pattern)
         if (match_block(pattern, all[o]))
             return;
     }
-    const char *near = nearest(pattern, all, g->nf);
-    bad(place(p, pattern), near ? strf("did you mean '%s'?", near) : NULL, "plan.constraints: %s: no operator is named '%s'",
+    bad(place(p, pattern), did_you_mean(pattern, all, g->nf, NULL), "plan.constraints: %s: no operator is named '%s'",
         key, pattern);
 }
 

@@ -17,10 +17,8 @@
  * processor all of them share a minute, and a call that takes its whole share runs once.
  */
 #include "calls.h"
-#include "cost/machine.h"
-#include "cost/source.h"
-#include "emit/emit.h"
 #include "cost/prof.h"
+#include "emit/emit.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -242,8 +242,7 @@ static const Node *choose(const Node *models, const char *name)
     for (int i = 0; name && i < models->n; i++)
         if (!strcmp(models->key[i]->text, name))
             return models->key[i];
-    const char *near = name ? nearest(name, names.at, names.n) : NULL;
-    err(models->loc, near ? strf("did you mean %s?", near) : strf("FILE:NAME, of %s", list),
+    err(models->loc, did_you_mean(name, names.at, names.n, strf("FILE:NAME, of %s", list)),
         name ? "no model is called '%s'" : "which of these models?%s", name ? name : "");
 }
 

@@ -90,13 +90,12 @@ static const char *value_of_key(const Record *r, const char *key, Loc *at)
 static void check_keys(const Record *r, const char *const *known, int n)
 {
     for (int i = 0; i < r->pair.n; i++) {
-        const char *key = r->pair.at[i].key, *near = nearest(key, known, n);
+        const char *key = r->pair.at[i].key;
         bool found = false;
         for (int k = 0; k < n; k++)
             found |= !strcmp(known[k], key);
         if (!found)
-            err(text_at(r, r->pair.at[i].key_col), near ? strf("did you mean %s?", near) : NULL, "%s has no '%s'", r->word,
-                key);
+            err(text_at(r, r->pair.at[i].key_col), did_you_mean(key, known, n, NULL), "%s has no '%s'", r->word, key);
         for (int k = 0; k < i; k++)
             if (!strcmp(r->pair.at[k].key, key))
                 err(text_at(r, r->pair.at[i].key_col), NULL, "'%s' is given twice", key);
@@ -351,8 +350,7 @@ static int node_of(const Foreign *f, const Names *ids, const char *id, Loc at)
     Strs known = {0};
     for (int k = 0; k < f->node.n && f->node.n <= 10000; k++)
         *PUSH(&known) = f->node.at[k].id;
-    const char *near = nearest(id, known.at, known.n);
-    err(at, near ? strf("did you mean %s?", near) : NULL, "no node is called '%s'", id);
+    err(at, did_you_mean(id, known.at, known.n, NULL), "no node is called '%s'", id);
 }
 
 /* A column of times for every kind that a row names. */

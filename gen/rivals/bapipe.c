@@ -23,8 +23,7 @@
  * Cost: n n a stage at most for each of the first two steps; the last is that of moves.c.
  * Not handled: the last step is a local search, so it may find nothing where some cuts fit.
  */
-#include "fleet.h"
-#include "moves.h"
+#include "rivals.h"
 
 typedef struct { const Fleet *l; bool links; } BapipeWalk;
 

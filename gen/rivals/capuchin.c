@@ -31,7 +31,7 @@
  * Not handled, but by `fates.c`: a choice that later ones made needless is never taken back.  Free time knows of no other
  * stage's messages.
  */
-#include "capuchin.h"
+#include "rivals.h"
 #include "budgets.h"
 #include "list/list.h"
 

@@ -36,7 +36,7 @@
  * answer may then not be the optimum.
  * Not handled: recomputation and offload, which the planner does not choose.
  */
-#include "fleet.h"
+#include "rivals.h"
 #include "budgets.h"
 
 typedef struct { Ns forward, backward, reduce; } DappleStage;   /* a stage, or a transfer */

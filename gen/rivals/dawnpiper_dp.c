@@ -28,7 +28,7 @@
  * Not handled: messages in the price of a stage.  Cuts with messages that do not hide are passed over, unless all between i_m
  * and i_c are such.
  */
-#include "dawnpiper_dp.h"
+#include "rivals.h"
 #include "planner.h"
 
 typedef struct {

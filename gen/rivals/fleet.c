@@ -20,7 +20,7 @@
  * times devices and the ways to choose the copies of two neighbours.
  * Not handled: units that are no run of the model's order; copies of a stage on devices of other speed than the first of it.
  */
-#include "fleet.h"
+#include "rivals.h"
 #include "fates/fates.h"
 
 #define NONE INT64_MAX

@@ -14,7 +14,7 @@
  * Not handled: machines of several devices (all links have the slowest rate); memory; nodes computed again; more devices than
  * FLEET_WORK allows, several dozens.
  */
-#include "fleet.h"
+#include "rivals.h"
 #include "budgets.h"
 
 /* Graphs with degrees have them from 1 on where a node may be on one device. */

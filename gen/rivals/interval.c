@@ -15,8 +15,7 @@
  * Not handled: it may find no plan where there is one (dawnpiper_dp.c).  Devices that differ do not count in the balance of
  * halves; their own speeds and limits count in the price of each stage.
  */
-#include "capuchin.h"
-#include "dawnpiper_dp.h"
+#include "rivals.h"
 
 typedef struct { const Question *q; Capuchin *c; int *fate; } IntervalAsked;
 

@@ -24,8 +24,7 @@
 #include "madpipe.h"
 #include "fates/fates.h"
 #include "planner.h"
-#include "madpipe_dp.h"
-#include "unit.h"
+#include "rivals.h"
 #include "budgets.h"
 
 static Special chain_of(const Plan *p, const Units *u, const Bytes *limit)

@@ -24,7 +24,7 @@
  * Not handled: devices that differ; more than one special device.  The special device's own pieces must also find a place in
  * time among each other.  The schedule settles that; its period may be longer, and both are printed.
  */
-#include "madpipe_dp.h"
+#include "rivals.h"
 
 typedef struct { int units, normal; bool special; int group; Ns acc, load; Bytes held; } MadpipeWalk;
 typedef struct { signed char known; bool special; int first; } MadpipeMet; /* known: 1 it can be kept, 0 not, -1 open */

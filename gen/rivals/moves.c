@@ -17,7 +17,7 @@
  * Cost: each pass at most units * stages moves of two questions each, passes at most MOVE_PASSES.
  * Not handled: the answer is not optimal, and is not meant to be: it is a baseline.
  */
-#include "moves.h"
+#include "rivals.h"
 #include "budgets.h"
 
 static bool lighter(Burden a, Burden b)

@@ -24,10 +24,9 @@
  * Cost: pipedream_dp.c's.
  * Not handled: devices that differ (all are taken for the first), hierarchies of networks.
  */
-#include "pipedream_dp.h"
+#include "rivals.h"
 #include "fates/fates.h"
 #include "planner.h"
-#include "unit.h"
 
 #include <inttypes.h>
 

@@ -25,7 +25,7 @@
  * Cost: O(n n m m) for n units and m machines, about n/m of n n m for straight pipelines.  Each refusal of `fits` adds log n.
  * Not handled: the hierarchy of slower and faster networks; branches, which have to be a chain before.
  */
-#include "pipedream_dp.h"
+#include "rivals.h"
 
 typedef struct { Ns value; int from, replicas; } PipedreamCell; /* from: units before the last stage */
 #define NONE INT64_MAX

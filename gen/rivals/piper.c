@@ -18,7 +18,7 @@
  */
 #include "fates/fates.h"
 #include "planner.h"
-#include "unit.h"
+#include "rivals.h"
 
 bool widths_piper(const Widths *w, WidthPlan *plan)
 {

@@ -25,7 +25,7 @@
  * Cost: cuts n n a stage at most, with open copies that of fleet.c; order devices to the fourth.
  * Not handled: memory is not looked at, so the plan may not fit; recomputation and offload.
  */
-#include "fleet.h"
+#include "rivals.h"
 
 #include <string.h>
 

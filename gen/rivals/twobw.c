@@ -31,7 +31,7 @@
  */
 #include "twobw.h"
 #include "fates/fates.h"
-#include "unit.h"
+#include "rivals.h"
 
 int twobw_blocks(int blocks, int depth, int s)
 {

@@ -17,7 +17,7 @@
  *
  * Cost: linear in the operands of the graph.  Not handled: units that are no run of the model's order.
  */
-#include "unit.h"
+#include "rivals.h"
 #include "planner.h"
 
 typedef enum { BY_ADDITION, BY_LAYER, BY_OPERATOR, WAYS } Grouping;

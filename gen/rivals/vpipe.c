@@ -28,11 +28,9 @@
  * a choice is priced only if it may fit by the bytes that it surely saves.
  * Not handled: moving layers while the job runs.
  */
-#include "pipedream_dp.h"
-#include "moves.h"
+#include "rivals.h"
 #include "fates/fates.h"
 #include "planner.h"
-#include "unit.h"
 
 typedef struct { int unit; Ns mebibyte; } Rate;
 

@@ -251,8 +251,7 @@ static int row_of(const Record *r, const char *name)
     Strs names = {0};
     for (int k = 0; k < row_count(); k++)
         *PUSH(&names) = row(k)->name;
-    const char *near = nearest(name, names.at, names.n);
-    err(r->at, near ? strf("did you mean %s?", near) : NULL, "operator %s: no row is called '%s'", r->name, name);
+    err(r->at, did_you_mean(name, names.at, names.n, NULL), "operator %s: no row is called '%s'", r->name, name);
 }
 
 static void read_op(Scanner *s, const Record *r, Graph *g)

@@ -212,9 +212,8 @@ static void check_schedule(const Record *r, const Plan *p)
     Strs names = {0};
     for (const Schedule *s = schedules; s->name; s++)
         *PUSH(&names) = s->name;
-    const char *near = nearest(p->schedule, names.at, names.n);
     if (schedule_open(p->schedule) || !schedule_of(p->schedule))
-        err(text_value(r, "schedule"), near ? strf("did you mean %s?", near) : strf("schedule=%s", schedule_of("auto")->name),
+        err(text_value(r, "schedule"), did_you_mean(p->schedule, names.at, names.n, "schedule=auto"),
             "no schedule is called '%s'", p->schedule);
 }
 

@@ -385,10 +385,9 @@ int text_ref(Scanner *s, RefKind kind, Loc at, const char *name)
     static const char *const what[R_KINDS] = {"tensor", "state", "operator", "buffer", "pool", "host buffer", "routine"};
     const Refs *r = &s->ref[kind];
     int i = strcmp(name, "-") ? refs_find(r, name) : -1;
-    if (i < 0 && strcmp(name, "-")) {
-        const char *near = r->name.n <= 10000 ? nearest(name, r->name.at, r->name.n) : NULL;
-        err(at, near ? strf("did you mean %s?", near) : NULL, "no %s is called '%s'", what[kind], name);
-    }
+    if (i < 0 && strcmp(name, "-"))
+        err(at, did_you_mean(name, r->name.at, r->name.n <= 10000 ? r->name.n : 0, NULL), "no %s is called '%s'", what[kind],
+            name);
     return i;
 }
 
@@ -398,8 +397,7 @@ static int take_word(Loc at, const TextField *f, const char *text)
     for (; f->words[n]; n++)
         if (!strcmp(f->words[n], text))
             return n;
-    const char *near = nearest(text, f->words, n);
-    err(at, near ? strf("did you mean %s?", near) : NULL, "no %s is called '%s'", f->key, text);
+    err(at, did_you_mean(text, f->words, n, NULL), "no %s is called '%s'", f->key, text);
 }
 
 static Shape take_shape(Loc at, const char *text)
@@ -467,8 +465,7 @@ static const TextField *field_of(const Table *t, const Record *r, const TextPair
             return f;
         *PUSH(&keys) = f->key;
     }
-    const char *near = nearest(p->key, keys.at, keys.n);
-    err(text_at(r, p->key_col), near ? strf("did you mean %s?", near) : "docs/text.md; by an older dpgen? -d writes it anew",
+    err(text_at(r, p->key_col), did_you_mean(p->key, keys.at, keys.n, "docs/text.md; by an older dpgen? -d writes it anew"),
         "%s has no '%s'", t->word, p->key);
 }
 
@@ -519,7 +516,6 @@ void text_known(const Scanner *s, const Table *const *tables)
         }
         if (known)
             continue;
-        const char *near = nearest(r->word, words.at, words.n);
-        err(r->at, near ? strf("did you mean %s?", near) : NULL, "no record begins with '%s'", r->word);
+        err(r->at, did_you_mean(r->word, words.at, words.n, NULL), "no record begins with '%s'", r->word);
     }
 }

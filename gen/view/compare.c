@@ -288,11 +288,11 @@ static const Planner *find_planner(const char *list, const char *word)
             return p;
         *PUSH(&all) = p->name;
     }
-    const char *near = nearest(word, all.at, all.n), *text = "";
+    const char *text = "";
     for (int i = 0; i < all.n; i++)
         text = strf("%s %s", text, all.at[i]);
-    fail(EXIT_USAGE, "--planners %s: %s; the planners are%s", list, near ? strf("did you mean %s?", near) : strf("no %s", word),
-         text);
+    const char *why = did_you_mean(word, all.at, all.n, strf("no %s", word));
+    fail(EXIT_USAGE, "--planners %s: %s; the planners are%s", list, why, text);
 }
 
 /* Of a list with commas; NULL: all, but for the oracle of small graphs.  In the order of the table. */

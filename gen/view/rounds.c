@@ -10,7 +10,7 @@
  *
  * Not handled: another cut, which might be better then; memory of the codes.
  */
-#include "cost/source.h"
+#include "cost/prof.h"
 #include "emit/emit.h"
 #include "rt/few.h"
 #include "view.h"

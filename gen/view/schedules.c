@@ -257,8 +257,7 @@ static const Schedule *asked(const Options *x, const Model *m)
         if (!why)
             *PUSH(&all) = k->name;
     }
-    const char *near = nearest(x->csv, all.at, all.n);
-    fail(EXIT_USAGE, "--csv %s: %s", x->csv, near ? strf("did you mean %s?", near) : "no synchronous schedule is called so");
+    fail(EXIT_USAGE, "--csv %s: %s", x->csv, did_you_mean(x->csv, all.at, all.n, "no synchronous schedule is called so"));
 }
 
 int view_schedules(const Options *x, const Model *m)
