@@ -108,10 +108,10 @@ int64_t part_lift(const Machine *m, const Site *s, Step *st, Term *of, Term *old
         bool heads = !team && row_param(s->row, "site") >= 0;       /* which are numbered through */
         if (pieces && (s->arg[k].i % pieces || (heads && pieces > 1)))
             pieces = 0;
-        if (heads && pieces && site_draws(s) && s->arg[row_param(s->row, "site")].i >= 0)
-            call_fault(m, s, "heads of a part would draw as the first ones of the whole");
+        if (heads && pieces && site_numbers(s) && s->arg[row_param(s->row, "site")].i >= 0)
+            call_fault(m, s, "heads of a part would %s as the first ones of the whole", site_draws(s) ? "draw" : "count");
         if (team)
-            (row_param(s->row, "offset") < 0 ? whole_blocks : whole_experts)(m, s, mine, pieces, all);
+            (row_offsets(s->row) < 0 ? whole_blocks : whole_experts)(m, s, mine, pieces, all);
         if (pieces)
             step_heads(m, s, st, mine, all);
     }

@@ -108,6 +108,13 @@ static bool draws(const Op *o)
     return false;
 }
 
+/* Attention that goes by the numbers of its heads. */
+static bool numbers(const Op *o)
+{
+    const Attr *alibi = attr_find(o, "alibi");
+    return is_attention(o) && (draws(o) || (alibi && alibi->f > 0));
+}
+
 /* ---- regions ----------------------------------------------------------------------------------------------------- */
 
 static void take_tensor(Region *r, int t, int64_t outer);
@@ -470,7 +477,7 @@ static void shrink_op(Graph *g, const Divide *d, Op *o, int axis)
             }
     attr_set(o, "whole", whole);
     if (part < 0) {
-        if (is_attention(o) && (draws(o) || attr_find(o, "slopes")))     /* the heads of a device are not the first of all */
+        if (numbers(o))         /* the heads of a device are not the first of all */
             attr_set(o, "site", ~attr_int(o, "site"));
         shrink_attr(d, o, "tmp.F", 0);
         shrink_attr(d, o, "tmp.I", 0);
