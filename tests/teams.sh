@@ -294,7 +294,8 @@ pictures() {
     set -- "$1" "$tmp/$1.yaml --devices $tmp/sixteen --set train.batch.groups=2 --set train.batch.micro=1
         --set train.batch.global=4"
     team() { name=$1 t=$2 n=$3; shift 3; echo "$name.$t.$n --set train.blocks=4 --set plan.tensor=$t --stages $n" $*; }
-    { team $1 1 1 $2; team $1 2 1 $2 --recompute full; team $1 2 2 $2 --schedule zb-h1; team $1 4 1 $2
+    { team $1 1 1 $2; team $1 2 1 $2 --recompute full; team $1 2 2 $2 --schedule zb-h1
+      team $1 4 1 $2 --set plan.positions=everywhere
       team $1 4 2 $2 --schedule 1f1b --replicas 2 --set train.shard=optimizer
       team $1.apart 2 1 $2 --fuse none; } | plans
     one_hash "$1"

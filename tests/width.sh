@@ -288,6 +288,18 @@ refuse "a norm of each head" 3 'n is whole: its sum over 52 rows has other block
 refuse "it is proved" 0 'proved: 2 stages of 2 devices' ./dpgen-verify "$tmp/gpt.2.2"
 [ ! -e "$tmp/gpt.2.2/UNPROVED" ] && pass || fault "a stage of two devices is not proved"
 
+# a table that a head shares which is whole; all that learns is divided, so that no norm is in blocks
+sed 's/.*op: SoftmaxCrossEntropy/    - {op: Scale, factor: 0.5}\n&/' "$tmp/gpt.yaml" >"$tmp/scaled.yaml"
+expect "a shared table" ./dpgen "$tmp/scaled.yaml" --set train.blocks=8 --set plan.tensor=4 --set plan.positions=everywhere \
+    --stages 2 --estimate -o "$tmp/scaled"
+expect "no blocks of a norm" ./dpgen $gpt --set train.batch.groups=2 --set plan.tensor=2 --replicas 2 --stages 1 \
+    --set train.shard=optimizer --set "train.freeze=[w*, '*ln*', '*attn*', '*c_proj*', h.0.*, h.2.*, '*bias']" --estimate \
+    -o "$tmp/scaled"
+expect "slopes" ./dpgen "$tmp/rows.yaml" --set plan.tensor=4 --stages 1 --estimate -o "$tmp/slopes"
+sed -i 's/SITE_attention)/0)/' "$tmp/slopes/stage0.c"
+refuse "slopes of the first heads" 1 'heads of a part would count as the first ones of the whole' \
+    ./dpgen-verify --edited "$tmp/slopes"
+
 # ---- what is not offered ----------------------------------------------------------------------------------------------------
 # no WHAT TEXT OPTION...: status 3
 no() { what=$1 text=$2; shift 2; refuse "$what" 3 "$text" ./dpgen check $gpt --set plan.tensor="$@"; }

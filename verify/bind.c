@@ -18,7 +18,6 @@ bool site_draws(const Site *s)
     return k < 0 || s->arg[k].i != 0 || (s->arg[k].kind == A_FLOAT && s->arg[k].f != 0);
 }
 
-/* Slopes of ALiBi go by the number of a head. */
 bool site_numbers(const Site *s)
 {
     int k = row_param(s->row, "alibi");
@@ -146,10 +145,9 @@ static const char *literals_of(const Machine *m, const Site *s, const Step *st, 
         const bool part = axis >= 0 && s->row->kind != ROW_TEAM;        /* heads from the first one of a device on */
         if (p->mode == 's' && !site_draws(s))
             n += (size_t)snprintf(text + n, sizeof text - n, site_numbers(s) && part != (a->i < 0) ? "of others" : "none");
-        else if (p->mode == 's' && part)
-            n += (size_t)snprintf(text + n, sizeof text - n, "%lld", (long long)~a->i);
         else if (p->mode != 'f')
-            n += (size_t)snprintf(text + n, sizeof text - n, "%lld", (long long)(along ? step_whole(m, st, a->i) : a->i));
+            n += (size_t)snprintf(text + n, sizeof text - n, "%lld", (long long)(p->mode == 's' && part ? ~a->i
+                                  : along ? step_whole(m, st, a->i) : a->i));
         else
             n += (size_t)snprintf(text + n, sizeof text - n, "%a", (double)(float)(a->kind == A_INT ? (double)a->i : a->f));
     }

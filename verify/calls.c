@@ -88,9 +88,3 @@ int row_param(const Row *r, const char *name)
             return i;
     return -1;
 }
-
-int row_offsets(const Row *r)
-{
-    const int k = row_param(r, "offset");
-    return k >= 0 && r->param[k].mode == 'r' ? k : -1;
-}

@@ -282,8 +282,8 @@ static bool is_owned(const Param *p) { return p->extent && strstr(p->extent, "ow
 /* Rows of the device's experts become all rows.  The offsets, which must be those of the slots; 0: no experts. */
 static Term owners_lift(Machine *m, const Site *s, Term *of)
 {
-    int at = row_offsets(s->row), slot = row_param(s->row, "slot");
-    if (s->row->kind != ROW_TEAM || at < 0)
+    int at = row_param(s->row, "offset"), slot = row_param(s->row, "slot");
+    if (s->row->kind != ROW_TEAM || at < 0 || row_param(s->row, "experts") < 0)
         return 0;
     const TermView a = term_view(of[at]), b = slot < 0 ? a : term_view(of[slot]);
     const Head *ha = head_view(a.head), *hb = head_view(b.head);

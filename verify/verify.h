@@ -70,7 +70,6 @@ void rows_open(int real, int64_t blocks);               /* bytes of a number of 
 extern int rows_real, rows_levels;                      /* those bytes; levels of the tree over blocks */
 const Row *row_named(const char *name);                 /* NULL: there is none */
 int row_param(const Row *r, const char *name);          /* -1 */
-int row_offsets(const Row *r);                          /* where the rows of each expert begin; -1: no experts */
 
 /* ---- a program: what a stage, or the reference, does ------------------------------------------------------------- */
 typedef enum { A_NONE, A_INT, A_FLOAT, A_PLACE, A_HOST } ArgKind;

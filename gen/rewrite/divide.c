@@ -208,8 +208,12 @@ static void join(Region *r, int i, int list, int64_t outer)
     const Op *o = &r->g->op.at[i];
     RowAxes a;
     row_axes(row(o->row), &a);
-    if (is_border(r->d, o))
+    if (is_border(r->d, o)) {
+        const int par = list - row(o->row)->in.n;
+        if (par >= 0 && par < o->par.n && r->d->axis[i] < 0)
+            r->wrong = strf("%s wants all of it", o->name);
         return;
+    }
     bool adds = false;          /* then along axes that have such a row, and no others */
     for (int axis = 0; axis < a.axes; axis++)
         adds |= swaps(part_row(o, &a, axis));

@@ -94,7 +94,7 @@ static int64_t rows_of(const Graph *g, const Op *o, int axis)
 }
 
 /* The axis of its rows, if the devices may share them; else -1.  Where these are coarser than those of what it reads, as
- * samples of positions, its neighbours are not cut so for its sake, unless both come to the same. */
+ * samples of positions, its neighbours are not cut so for its sake. */
 static int rows_axis(const Graph *g, const Divide *d, const Op *o)
 {
     RowAxes a;
@@ -106,7 +106,7 @@ static int rows_axis(const Graph *g, const Divide *d, const Op *o)
             continue;
         const Shape *x = &g->tensor.at[o->in.at[0]].shape;
         const int64_t rows = rows_of(g, o, axis);
-        return rows % d->blocks && rows < shape_elements(x) / (x->n > 1 ? x->d[x->n - 1] : 1) ? -1 : axis;
+        return rows < shape_elements(x) / (x->n > 1 ? x->d[x->n - 1] : 1) ? -1 : axis;
     }
     return -1;
 }
@@ -389,7 +389,7 @@ static void rewrite(Positions *p, const RowCut *cut)
     g->op.n = 0;
     for (int i = 0; i < p->n; i++)
         *PUSH(&g->op) = p->op[i];
-    g->nf = p->n;
+    g->nf = g->nb = p->n;
     for (int s = 0; s < g->state.n; s++)
         g->state.at[s].op = g->state.at[s].op >= 0 ? p->number[g->state.at[s].op] : g->state.at[s].op;
     for (int i = 0; i < g->count.n; i++)
@@ -443,7 +443,8 @@ static int kept_row(const int *reads, Op *o, Op *part, int64_t *room)
     int kept = row_part(row(o->row), "kept");
     const Arg *y = first_of(o, ARG_WRITE, NULL), *rows = first_of(o, ARG_INT, "n");      /* words of a table; rows of it */
     rows = rows ? rows : first_of(o, ARG_INT, "rows");
-    bool sums = kept >= 0 && rows && *row_swaps(row(kept), o->phase), cut = !strcmp(part->call, "part_forward");
+    bool sums = kept >= 0 && rows && *row(kept)->call[o->phase] && *row_swaps(row(kept), o->phase);
+    bool cut = !strcmp(part->call, "part_forward");
     if (!sums || !cut || !y || first_of(part, ARG_READ, "x")->index != y->index || reads[y->index] != 1)
         return -1;
     const int64_t n = first_of(part, ARG_INT, "n")->i, width = first_of(part, ARG_INT, "whole")->i / rows->i;
