@@ -83,7 +83,7 @@ static void whole_experts(const Machine *m, const Site *s, int64_t mine, int64_t
 static bool is_axis(const Site *s, int k)
 {
     const char axis = s->row->param[k].axis;
-    bool good = axis && axis != 'k' && (axis != 'q' || s->arg[k].i > 1);
+    bool good = axis && axis != 'k' && ((axis != 'q' && axis != 'g') || s->arg[k].i > 1);
     for (int i = 0; i < s->n && axis == 'l'; i++)
         good &= s->row->param[i].axis != 'g' || s->arg[i].i == 1;
     return good;

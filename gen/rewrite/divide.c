@@ -108,13 +108,6 @@ static bool draws(const Op *o)
     return false;
 }
 
-/* Attention that goes by the numbers of its heads. */
-static bool numbers(const Op *o)
-{
-    const Attr *alibi = attr_find(o, "alibi");
-    return is_attention(o) && (draws(o) || (alibi && alibi->f > 0));
-}
-
 /* ---- regions ----------------------------------------------------------------------------------------------------- */
 
 static void take_tensor(Region *r, int t, int64_t outer);
@@ -184,6 +177,8 @@ static void take_op(Region *r, int i, int axis, int64_t pieces)
             take_state(r, thing, outer);
         else if (thing >= 0 && outer)
             take_tensor(r, thing, outer);
+        else if (thing >= 0 && k < row_->in.n && r->d->of[thing].outer)
+            r->wrong = strf("%s wants all of %s", o->name, r->g->tensor.at[thing].name);
     }
 }
 
@@ -208,9 +203,9 @@ static void join(Region *r, int i, int list, int64_t outer)
     const Op *o = &r->g->op.at[i];
     RowAxes a;
     row_axes(row(o->row), &a);
-    if (is_border(r->d, o)) {
+    if (is_border(r->d, o)) {           /* all of the weight; rows of x, unless it has columns */
         const int par = list - row(o->row)->in.n;
-        if (par >= 0 && par < o->par.n && r->d->axis[i] < 0)
+        if (par < 0 ? r->d->axis[i] >= 0 && !divide_front(o, &a, list, r->d->axis[i]) : par < o->par.n && r->d->axis[i] < 0)
             r->wrong = strf("%s wants all of it", o->name);
         return;
     }
@@ -481,7 +476,8 @@ static void shrink_op(Graph *g, const Divide *d, Op *o, int axis)
             }
     attr_set(o, "whole", whole);
     if (part < 0) {
-        if (numbers(o))         /* the heads of a device are not the first of all */
+        const Attr *alibi = attr_find(o, "alibi");
+        if (is_attention(o) && (draws(o) || (alibi && alibi->f > 0)))       /* its heads are not the first of all */
             attr_set(o, "site", ~attr_int(o, "site"));
         shrink_attr(d, o, "tmp.F", 0);
         shrink_attr(d, o, "tmp.I", 0);
