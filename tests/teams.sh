@@ -294,7 +294,8 @@ pictures() {
     set -- "$1" "$tmp/$1.yaml --devices $tmp/sixteen --set train.batch.groups=2 --set train.batch.micro=1
         --set train.batch.global=4"
     team() { name=$1 t=$2 n=$3; shift 3; echo "$name.$t.$n --set train.blocks=4 --set plan.tensor=$t --stages $n" $*; }
-    { team $1 1 1 $2; team $1 2 1 $2 --recompute full; team $1 2 2 $2 --schedule zb-h1; team $1 4 1 $2
+    { team $1 1 1 $2; team $1 2 1 $2 --recompute full; team $1 2 2 $2 --schedule zb-h1
+      team $1 4 1 $2 --set plan.positions=everywhere
       team $1 4 2 $2 --schedule 1f1b --replicas 2 --set train.shard=optimizer
       team $1.apart 2 1 $2 --fuse none; } | plans
     one_hash "$1"
@@ -305,6 +306,11 @@ few="$tmp/mobilenet.yaml --devices $tmp/sixteen --set train.precision.compute=bf
 { team bf16 1 1 $few; team bf16 2 1 $few --recompute full; team bf16 4 2 $few; } | plans
 one_hash "channels in bf16"
 use_portable
+# one group is added in blocks of its channels, and several are not: each of two devices would have one of two groups
+sed 's/name: conv2,/& groups: 2,/' "$tmp/resnet.yaml" >"$tmp/groups.yaml"
+few="$tmp/groups.yaml --devices $tmp/sixteen"
+{ team groups 1 1 $few; team groups 2 1 $few; } | plans
+one_hash "two groups on two devices"
 pictures_in() { ./dpgen explain "$tmp/$1.yaml" --devices "$tmp/sixteen" --set train.blocks=4 --set plan.tensor=2 --stages 1 \
     --estimate "$2"; }
 refuse "channels of the result" 0 '^team    divided: 16 channels of the result among 2 devices; the gradient of x is a sum' \

@@ -239,11 +239,65 @@ rows="$tmp/mlp.yaml --set train.blocks=8 --set train.batch.micro=13 --set train.
 run="--no-checkpoint --quiet --hash" cwd=$tmp/rows
 { team mlp 1 1 $rows; team mlp 4 1 $rows --set plan.positions=everywhere; } | plans
 one_hash "an MLP, rows everywhere"
+# 13 rows of a micro-batch: a norm with an offset, a residual that is a product, slopes by the number of a head; in bf16 an
+# input that is narrowed
+cat >"$tmp/rows.yaml" <<'END'
+dpgen: 1
+model:
+  inputs:
+    x:      {shape: [B, 13, 8], dtype: f32}
+    labels: {shape: [B, 13], dtype: i32, range: [0, 6]}
+  graph:
+    - {op: Linear, name: fc, in: x, out: 8, as: r}
+    - {op: Linear, name: q, in: r, out: 8, as: q}
+    - {op: Linear, name: k, in: r, out: 8, as: k}
+    - {op: Linear, name: v, in: r, out: 8, as: v}
+    - {op: Attention, in: [q, k, v], heads: 4, causal: true, alibi: 1}
+    - {op: Linear, name: o, out: 8}
+    - {op: Mul, in: [_, r], as: p}
+    - {op: RMSNorm, offset: 1, init: zeros}
+    - {op: Linear, name: up, out: 16}
+    - {op: Gelu}
+    - {op: Linear, name: down, out: 8}
+    - {op: Add, in: [_, p]}
+    - {op: Linear, name: head, out: 6}
+    - {op: SoftmaxCrossEntropy, targets: labels, as: loss}
+  loss: loss
+train: {batch: {micro: 1, global: 2}, blocks: 8, optimizer: {lr: 0.01}}
+data: {train: {format: npy, arrays: {x: x.npy, labels: labels.npy}}}
+devices: [{name: cpu, kind: cpu, count: 8, memory: 64MiB}]
+END
+mkdir "$tmp/13"
+(cd "$tmp/13" && "$tmp/npy" x.npy f4 -1 1 8 13 8 && "$tmp/npy" labels.npy i4 0 6 8 13) || fault "no arrays"
+run="--no-checkpoint --quiet --hash" cwd=$tmp/13
+for type in f32 bf16; do
+    if [ $type = f32 ]; then use_portable; else use_bf16; fi
+    rows="$tmp/rows.yaml --set train.precision.compute=$type"
+    { team rows 1 1 $rows; team rows 4 1 $rows; team rows 2 2 $rows --set plan.positions=divided
+      team rows 4 2 $rows --set plan.positions=everywhere; } | plans
+    one_hash "13 rows, $type"
+done
+use_portable
 run=$at_home cwd=
+sed 's/as: k}/&\n    - {op: RMSNorm, name: n, width: 2, as: kn}/; s/, k, v/, kn, v/' "$tmp/rows.yaml" >"$tmp/heads.yaml"
+refuse "a norm of each head" 3 'n is whole: its sum over 52 rows has other blocks than the 13 that are cut, and attention' \
+    ./dpgen check "$tmp/heads.yaml" --set plan.tensor=2 --set plan.positions=everywhere
 
 # ---- what a folder says of its proof ----------------------------------------------------------------------------------------
 refuse "it is proved" 0 'proved: 2 stages of 2 devices' ./dpgen-verify "$tmp/gpt.2.2"
 [ ! -e "$tmp/gpt.2.2/UNPROVED" ] && pass || fault "a stage of two devices is not proved"
+
+# a table that a head shares which is whole; all that learns is divided, so that no norm is in blocks
+sed 's/.*op: SoftmaxCrossEntropy/    - {op: Scale, factor: 0.5}\n&/' "$tmp/gpt.yaml" >"$tmp/scaled.yaml"
+expect "a shared table" ./dpgen "$tmp/scaled.yaml" --set train.blocks=8 --set plan.tensor=4 --set plan.positions=everywhere \
+    --stages 2 --estimate -o "$tmp/scaled"
+expect "no blocks of a norm" ./dpgen $gpt --set train.batch.groups=2 --set plan.tensor=2 --replicas 2 --stages 1 \
+    --set train.shard=optimizer --set "train.freeze=[w*, '*ln*', '*attn*', '*c_proj*', h.0.*, h.2.*, '*bias']" --estimate \
+    -o "$tmp/scaled"
+expect "slopes" ./dpgen "$tmp/rows.yaml" --set plan.tensor=4 --stages 1 --estimate -o "$tmp/slopes"
+sed -i 's/SITE_attention)/0)/' "$tmp/slopes/stage0.c"
+refuse "slopes of the first heads" 1 'heads of a part would count as the first ones of the whole' \
+    ./dpgen-verify --edited "$tmp/slopes"
 
 # ---- what is not offered ----------------------------------------------------------------------------------------------------
 # no WHAT TEXT OPTION...: status 3

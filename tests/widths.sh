@@ -149,7 +149,7 @@ plan="./dpgen plan $model --estimate --stages 2 --schedule 1f1b"
 refuse "three copies" 3 'plan.widths\[0\]: 3 is no power of two' $plan --widths 3,1
 refuse "the nearest" 3 '\^ 8$' $plan --widths 7,1
 refuse "more than groups" 3 '4 gradient groups cannot be dealt out to 8' $plan --widths 8,1
-refuse "more than devices" 3 'plan.widths: 6 copies, and 4 devices' $plan --widths 4,2 --set plan.tensor=4 \
+refuse "more than devices" 3 'plan.widths: 6 copies of 4 devices, and 16 devices' $plan --widths 4,2 --set plan.tensor=4 \
     --set train.blocks=4
 refuse "other stages" 3 'plan.widths: 3 stages, and other stages' $plan --widths 2,1,1
 refuse "replicas too" 3 'plan.replicas: plan.widths says that there are 2 copies' $plan --widths 2,1 --replicas 4

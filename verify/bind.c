@@ -18,6 +18,12 @@ bool site_draws(const Site *s)
     return k < 0 || s->arg[k].i != 0 || (s->arg[k].kind == A_FLOAT && s->arg[k].f != 0);
 }
 
+bool site_numbers(const Site *s)
+{
+    int k = row_param(s->row, "alibi");
+    return site_draws(s) || (k >= 0 && (s->arg[k].kind != A_FLOAT || s->arg[k].f != 0));
+}
+
 static int64_t reckon_name(const Reckoner *r, const char *name)
 {
     int team = 0, k = row_param(r->s->row, name);       /* team: levels over devices */
@@ -136,12 +142,12 @@ static const char *literals_of(const Machine *m, const Site *s, const Step *st, 
         if (!a || a->param >= 0 || (a->kind != A_INT && a->kind != A_FLOAT) || (p->mode != 'f' && a->kind != A_INT))
             call_fault(m, s, "'%s' must be a literal%s", p->name, p->mode != 'f' ? " integer" : "");
         n += (size_t)snprintf(text + n, sizeof text - n, n ? ", %s " : "%s ", p->name);
+        const bool part = axis >= 0 && s->row->kind != ROW_TEAM;        /* heads from the first one of a device on */
         if (p->mode == 's' && !site_draws(s))
-            n += (size_t)snprintf(text + n, sizeof text - n, "none");
-        else if (p->mode == 's' && axis >= 0 && s->row->kind != ROW_TEAM)      /* heads from the first one of a device on */
-            n += (size_t)snprintf(text + n, sizeof text - n, "%lld", (long long)~a->i);
+            n += (size_t)snprintf(text + n, sizeof text - n, site_numbers(s) && part != (a->i < 0) ? "of others" : "none");
         else if (p->mode != 'f')
-            n += (size_t)snprintf(text + n, sizeof text - n, "%lld", (long long)(along ? step_whole(m, st, a->i) : a->i));
+            n += (size_t)snprintf(text + n, sizeof text - n, "%lld", (long long)(p->mode == 's' && part ? ~a->i
+                                  : along ? step_whole(m, st, a->i) : a->i));
         else
             n += (size_t)snprintf(text + n, sizeof text - n, "%a", (double)(float)(a->kind == A_INT ? (double)a->i : a->f));
     }

@@ -283,7 +283,7 @@ static bool is_owned(const Param *p) { return p->extent && strstr(p->extent, "ow
 static Term owners_lift(Machine *m, const Site *s, Term *of)
 {
     int at = row_param(s->row, "offset"), slot = row_param(s->row, "slot");
-    if (s->row->kind != ROW_TEAM || at < 0)
+    if (s->row->kind != ROW_TEAM || at < 0 || row_param(s->row, "experts") < 0)
         return 0;
     const TermView a = term_view(of[at]), b = slot < 0 ? a : term_view(of[slot]);
     const Head *ha = head_view(a.head), *hb = head_view(b.head);

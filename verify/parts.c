@@ -83,7 +83,7 @@ static void whole_experts(const Machine *m, const Site *s, int64_t mine, int64_t
 static bool is_axis(const Site *s, int k)
 {
     const char axis = s->row->param[k].axis;
-    bool good = axis && axis != 'k' && (axis != 'q' || s->arg[k].i > 1);
+    bool good = axis && axis != 'k' && ((axis != 'q' && axis != 'g') || s->arg[k].i > 1);
     for (int i = 0; i < s->n && axis == 'l'; i++)
         good &= s->row->param[i].axis != 'g' || s->arg[i].i == 1;
     return good;
@@ -108,10 +108,10 @@ int64_t part_lift(const Machine *m, const Site *s, Step *st, Term *of, Term *old
         bool heads = !team && row_param(s->row, "site") >= 0;       /* which are numbered through */
         if (pieces && (s->arg[k].i % pieces || (heads && pieces > 1)))
             pieces = 0;
-        if (heads && pieces && site_draws(s) && s->arg[row_param(s->row, "site")].i >= 0)
-            call_fault(m, s, "heads of a part would draw as the first ones of the whole");
+        if (heads && pieces && site_numbers(s) && s->arg[row_param(s->row, "site")].i >= 0)
+            call_fault(m, s, "heads of a part would %s as the first ones of the whole", site_draws(s) ? "draw" : "count");
         if (team)
-            (row_param(s->row, "offset") < 0 ? whole_blocks : whole_experts)(m, s, mine, pieces, all);
+            (row_param(s->row, "experts") < 0 ? whole_blocks : whole_experts)(m, s, mine, pieces, all);
         if (pieces)
             step_heads(m, s, st, mine, all);
     }

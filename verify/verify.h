@@ -192,6 +192,7 @@ enum { VALS_BYTES = 112, VALS_VALID = 16, VALS_LOSS = 64, VALS_NORM = 72, VALS_L
 void site_bind(const Machine *m, Site *s);              /* bind.c */
 void site_scratch(const Site *s, int64_t bytes);        /* calls with these literals have so much, whatever calls.def says */
 bool site_draws(const Site *s);                         /* random numbers */
+bool site_numbers(const Site *s);                       /* does it go by the numbers of heads? */
 bool is_absent(const Site *s, int k);                   /* the operand is 0 */
 void step_along(const Machine *m, const Site *s, Step *st, int k);
 void step_heads(const Machine *m, const Site *s, Step *st, int64_t mine, int64_t all);

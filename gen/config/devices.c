@@ -492,11 +492,12 @@ static void stages_end(Model *m, Loc at)
     p->stages_min = p->stages_min ? p->stages_min : 1;
     if (!p->stages_max)
         p->stages_max = m->devices.n >= p->replicas ? m->devices.n / p->replicas : 1;
-    int all = devices_for(m, p->stages_max);
+    const int all = devices_for(m, p->stages_max), each = m->listed.n ? p->tensor : 1;
     if (all > m->devices.n)
-        bad(p->widths.n ? p->widths_at : at, strf("list %d devices, or give an entry of devices a count", all), "%s%s, and %s",
-            p->widths.n ? "plan.widths: " : p->replicas > 1 ? strf("%d replicas of ", p->replicas) : "",
-            p->widths.n ? strf("%d copies", all) : count_text(p->stages_max, "stage"), count_text(m->devices.n, "device"));
+        bad(p->widths.n ? p->widths_at : at, strf("list %d devices, or give an entry of devices a count", all * each),
+            "%s%s%s, and %s", p->widths.n ? "plan.widths: " : p->replicas > 1 ? strf("%d replicas of ", p->replicas) : "",
+            p->widths.n ? strf("%d copies", all) : count_text(p->stages_max, "stage"),
+            each > 1 ? strf(" of %d devices", each) : "", count_text(m->devices.n * each, "device"));
     else if (p->stages_min > p->stages_max)
         bad(at, NULL, "at least %d stages and at most %d", p->stages_min, p->stages_max);
     if (p->cuts.n && p->chunks_auto)

@@ -72,7 +72,7 @@ void widths_end(Model *m, const Node *plan)
     }
     if (node_get(plan, "replicas") && (p->replicas_auto || p->replicas != most))
         err(p->replicas_at, "delete it", "plan.replicas: plan.widths says that there are %d copies of the model", most);
-    if (node_get(plan, "stages") && (p->stages_min > p->widths.n || p->stages_max < p->widths.n))
+    if (node_get(plan, "stages") && p->stages_max && (p->stages_min > p->widths.n || p->stages_max < p->widths.n))
         err(p->widths_at, strf("plan.stages: %d, or none", p->widths.n), "plan.widths: %s, and other stages are asked for",
             count_text(p->widths.n, "stage"));
     p->stages_min = p->stages_max = p->widths.n;

@@ -100,14 +100,17 @@ static void print_int(Stager *w, const Op *o, const Arg *a)
         call_literal(w, dims_arg(w->dims, w->dim, w->p->g, o, a));
 }
 
-/* Where a call draws its random numbers; one that drops nothing draws none. */
+/* Where a call draws its random numbers; one that drops nothing draws none.  Below 0 it says that heads are those of a device,
+ * and slopes of ALiBi go by the number of a head. */
 static void print_site(Stager *w, const Op *o, const Arg *a, bool eval)
 {
     const Graph *g = w->p->g;
-    bool draws = !eval;
-    for (int i = 0; i < o->arg.n; i++)
+    bool draws = !eval, slopes = false;
+    for (int i = 0; i < o->arg.n; i++) {
         draws &= arg_role(&o->arg.at[i]) != ROLE_DROP || o->arg.at[i].f != 0;
-    if (draws)
+        slopes |= !strcmp(o->arg.at[i].token, "alibi") && o->arg.at[i].f > 0;
+    }
+    if (draws || (slopes && a->i < 0))
         call_site(w, g->op.at[o->fwd >= 0 ? o->fwd : (int)(o - g->op.at)].name, a->i);
     else
         call_int(w, 0);

@@ -177,6 +177,8 @@ static void take_op(Region *r, int i, int axis, int64_t pieces)
             take_state(r, thing, outer);
         else if (thing >= 0 && outer)
             take_tensor(r, thing, outer);
+        else if (thing >= 0 && k < row_->in.n && r->d->of[thing].outer)
+            r->wrong = strf("%s wants all of %s", o->name, r->g->tensor.at[thing].name);
     }
 }
 
@@ -201,8 +203,12 @@ static void join(Region *r, int i, int list, int64_t outer)
     const Op *o = &r->g->op.at[i];
     RowAxes a;
     row_axes(row(o->row), &a);
-    if (is_border(r->d, o))
+    if (is_border(r->d, o)) {           /* all of the weight; rows of x, unless it has columns */
+        const int par = list - row(o->row)->in.n;
+        if (par < 0 ? r->d->axis[i] >= 0 && !divide_front(o, &a, list, r->d->axis[i]) : par < o->par.n && r->d->axis[i] < 0)
+            r->wrong = strf("%s wants all of it", o->name);
         return;
+    }
     bool adds = false;          /* then along axes that have such a row, and no others */
     for (int axis = 0; axis < a.axes; axis++)
         adds |= swaps(part_row(o, &a, axis));
@@ -470,7 +476,8 @@ static void shrink_op(Graph *g, const Divide *d, Op *o, int axis)
             }
     attr_set(o, "whole", whole);
     if (part < 0) {
-        if (is_attention(o) && (draws(o) || attr_find(o, "slopes")))     /* the heads of a device are not the first of all */
+        const Attr *alibi = attr_find(o, "alibi");
+        if (is_attention(o) && (draws(o) || (alibi && alibi->f > 0)))       /* its heads are not the first of all */
             attr_set(o, "site", ~attr_int(o, "site"));
         shrink_attr(d, o, "tmp.F", 0);
         shrink_attr(d, o, "tmp.I", 0);

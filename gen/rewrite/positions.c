@@ -61,8 +61,9 @@ static bool in_front(const Graph *g, const Divide *d, const Op *o, const RowAxes
         int64_t front = divide_front(o, a, k, axis);
         if (thing >= 0 && par && (front || !sums))
             return false;
+        const Type type = thing >= 0 && !par ? g->tensor.at[thing].type : I32;      /* Part takes numbers of the compute type */
         if (thing >= 0 && !par &&
-            (front != 1 || (d->of[thing].outer && !d->everywhere) || g->tensor.at[thing].type == I32))
+            (front != 1 || (d->of[thing].outer && !d->everywhere) || type == I32 || (k < r->in.n && type != g->compute)))
             return false;
     }
     return true;
@@ -93,7 +94,7 @@ static int64_t rows_of(const Graph *g, const Op *o, int axis)
 }
 
 /* The axis of its rows, if the devices may share them; else -1.  Where these are coarser than those of what it reads, as
- * samples of positions, its neighbours are not cut so for its sake, unless both come to the same. */
+ * samples of positions, its neighbours are not cut so for its sake. */
 static int rows_axis(const Graph *g, const Divide *d, const Op *o)
 {
     RowAxes a;
@@ -105,7 +106,7 @@ static int rows_axis(const Graph *g, const Divide *d, const Op *o)
             continue;
         const Shape *x = &g->tensor.at[o->in.at[0]].shape;
         const int64_t rows = rows_of(g, o, axis);
-        return rows % d->blocks && rows < shape_elements(x) / (x->n > 1 ? x->d[x->n - 1] : 1) ? -1 : axis;
+        return rows < shape_elements(x) / (x->n > 1 ? x->d[x->n - 1] : 1) ? -1 : axis;
     }
     return -1;
 }
@@ -134,28 +135,56 @@ static void join_groups(const Graph *g, const int *axis, int *group)
         }
 }
 
+/* Has the operator a sum over rows with other blocks than those that are cut, such as a norm of each head?  Then why. */
+static const char *other_blocks(const Divide *d, const Op *o, int axis, int64_t rows)
+{
+    RowAxes a;
+    row_axes(row(o->row), &a);
+    const int part = row_part(row(o->row), a.axis[axis].name);
+    const bool sums = part >= 0 && (*row_swaps(row(part), PH_I) || *row_swaps(row(part), PH_W));
+    const int64_t all = sums ? all_along(o, &a, axis) : rows;
+    return divide_room(d, all) == divide_room(d, rows) * (all / rows) ? NULL
+         : strf("its sum over %lld rows has other blocks than the %lld that are cut", (long long)all, (long long)rows);
+}
+
+/* By root of a group: its rows, and whether one of it reads a sum over the devices. */
+static void find_groups(const Graph *g, const Divide *d, const int *axis, int *group, int64_t *rows, bool *sum)
+{
+    memset(rows, 0, sizeof *rows * (size_t)g->nf);
+    memset(sum, 0, sizeof *sum * (size_t)g->nf);
+    join_groups(g, axis, group);
+    for (int i = 0; i < g->nf; i++) {
+        const int at = root(group, i);
+        for (int k = 0; k < g->op.at[i].in.n && axis[i] >= 0; k++) {
+            int t = g->op.at[i].in.at[k], maker = t < 0 ? -1 : g->tensor.at[t].op;
+            sum[at] |= maker >= 0 && d->axis[maker] >= 0;
+        }
+        rows[at] = axis[i] >= 0 ? number_common(rows_of(g, &g->op.at[i], axis[i]), rows[at]) : rows[at];
+    }
+}
+
 RowCut *positions_find(const Graph *g, const Divide *d)
 {
     int *axis = alloc(sizeof *axis * (size_t)g->nf), *group = alloc(sizeof *group * (size_t)g->nf);
-    int64_t *rows = alloc(sizeof *rows * (size_t)g->nf);        /* by group */
+    int64_t *rows = alloc(sizeof *rows * (size_t)g->nf);
     bool *sum = alloc(sizeof *sum * (size_t)g->nf);
     RowCut *cut = alloc(sizeof *cut * (size_t)g->nf);
     for (int i = 0; i < g->nf; i++)
         axis[i] = d->axis[i] >= 0 ? -1 : rows_axis(g, d, &g->op.at[i]);
-    join_groups(g, axis, group);
-    for (int i = 0; i < g->nf; i++) {
-        int64_t *all = &rows[root(group, i)];
-        for (int k = 0; k < g->op.at[i].in.n && axis[i] >= 0; k++) {
-            int t = g->op.at[i].in.at[k], maker = t < 0 ? -1 : g->tensor.at[t].op;
-            sum[root(group, i)] |= maker >= 0 && d->axis[maker] >= 0;
+    for (bool again = true; again;) {
+        again = false;
+        find_groups(g, d, axis, group, rows, sum);
+        for (int i = 0; i < g->nf; i++) {
+            cut[i].why = axis[i] >= 0 ? other_blocks(d, &g->op.at[i], axis[i], rows[root(group, i)]) : cut[i].why;
+            again |= axis[i] >= 0 && cut[i].why;
+            axis[i] = cut[i].why ? -1 : axis[i];
         }
-        *all = axis[i] >= 0 ? number_common(rows_of(g, &g->op.at[i], axis[i]), *all) : *all;
     }
     for (int i = 0; i < g->nf; i++) {
         const int64_t all = rows[root(group, i)];
         bool fits = all && divide_room(d, all) < all, one = axis[i] >= 0 && (d->everywhere || sum[root(group, i)]);
         cut[i] = (RowCut){one && fits ? axis[i] : -1, all,
-                          one && !fits ? strf("one device has room for all its %lld rows", (long long)all) : NULL};
+                          one && !fits ? strf("one device has room for all its %lld rows", (long long)all) : cut[i].why};
     }
     return cut;
 }
@@ -188,6 +217,12 @@ static void part_op(Positions *p, Op *o, RowCut c)
     if (part >= 0)
         attr_set(o, "whole", all);
     attr_set(o, strcmp(attr->name, a.axis[c.axis].name) ? "n" : attr->name, all / c.rows * divide_room(p->d, c.rows));
+    for (int k = 0; k < a.products; k++)            /* its other factors stand in front, and are 1 */
+        for (int i = 0; i < a.product[k].of.n; i++) {
+            const Attr *product = attr_find(o, a.product[k].attr);
+            if (a.product[k].of.dim[i] == c.axis && product && product->i == all)
+                attr_set(o, product->name, all / c.rows * divide_room(p->d, c.rows));
+        }
     o->row = part < 0 ? o->row : part;
     const int64_t bias = attr_int(o, "out") + attr_int(o, "width");         /* there is room for one, absent or not */
     Bytes sums = 0;
@@ -285,7 +320,7 @@ static void refuse_whole(const Positions *p, const RowCut *cut, int i, int t, bo
 {
     const Op *o = &p->g->op.at[i];
     const char *maker = p->g->tensor.at[t].name, *why = cut[reader ? i : p->was[t].op].why;
-    err(o->loc, "plan.positions: divided, or a micro-batch of more rows",
+    err(o->loc, "plan.positions: divided, or a micro-batch of rows that train.blocks divides",
         "plan.positions: everywhere: %s is whole%s%s, and %s wants a part of it", reader ? o->name : maker,
         why ? ": " : "", why ? why : "", reader ? maker : o->name);
 }
@@ -354,7 +389,7 @@ static void rewrite(Positions *p, const RowCut *cut)
     g->op.n = 0;
     for (int i = 0; i < p->n; i++)
         *PUSH(&g->op) = p->op[i];
-    g->nf = p->n;
+    g->nf = g->nb = p->n;
     for (int s = 0; s < g->state.n; s++)
         g->state.at[s].op = g->state.at[s].op >= 0 ? p->number[g->state.at[s].op] : g->state.at[s].op;
     for (int i = 0; i < g->count.n; i++)
@@ -408,7 +443,8 @@ static int kept_row(const int *reads, Op *o, Op *part, int64_t *room)
     int kept = row_part(row(o->row), "kept");
     const Arg *y = first_of(o, ARG_WRITE, NULL), *rows = first_of(o, ARG_INT, "n");      /* words of a table; rows of it */
     rows = rows ? rows : first_of(o, ARG_INT, "rows");
-    bool sums = kept >= 0 && rows && *row_swaps(row(kept), o->phase), cut = !strcmp(part->call, "part_forward");
+    bool sums = kept >= 0 && rows && *row(kept)->call[o->phase] && *row_swaps(row(kept), o->phase);
+    bool cut = !strcmp(part->call, "part_forward");
     if (!sums || !cut || !y || first_of(part, ARG_READ, "x")->index != y->index || reads[y->index] != 1)
         return -1;
     const int64_t n = first_of(part, ARG_INT, "n")->i, width = first_of(part, ARG_INT, "whole")->i / rows->i;

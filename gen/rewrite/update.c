@@ -173,7 +173,8 @@ static void make_blocks(Update *u)
         q->first = all.d[0];
         all.d[0] += q->blocks;
     }
-    u->blocks = new_state(u, "norm.blocks", S_BLOCKS, F64, all, -1);
+    if (all.d[0])           /* not where the devices share all that learns */
+        u->blocks = new_state(u, "norm.blocks", S_BLOCKS, F64, all, -1);
 }
 
 static void make_states(Update *u)

@@ -120,22 +120,24 @@ static void view_copies(FILE *f, const Plan *p)
 /* Stages down, their devices across. */
 static void view_grid(FILE *f, const Plan *p)
 {
-    int wide = 9;
+    int wide = 9, host = 0;
     for (int i = 0; i < p->devices * p->g->team; i++) {
-        int n = (int)strlen(team_member(p->m, i / p->g->team, i % p->g->team)->name);
+        const char *at = host_text(p->m, i / p->g->team);
+        int n = (int)strlen(team_member(p->m, i / p->g->team, i % p->g->team)->name), m = at ? (int)strlen(at) + 2 : 0;
         wide = n > wide ? n : wide;
+        host = m > host ? m : host;
     }
     if (!p->g->team)
         return;
     fprintf(f, "  %5s", "stage");
     for (int k = 0; k < p->g->team; k++)
         fprintf(f, "  %-*s", wide, strf("shard %d", k));
-    fprintf(f, "  %s%s\n", p->m->hosts > 1 ? "host    " : "", "a device sends the others, a step");
+    fprintf(f, "  %-*s%s\n", host, host ? "host" : "", "a device sends the others, a step");
     for (int d = 0; d < p->devices; d++) {
         fprintf(f, "  %5s", list_name(p, d));
         for (int k = 0; k < p->g->team; k++)
             fprintf(f, "  %-*s", wide, team_member(p->m, d, k)->name);
-        fprintf(f, "  %s%s\n", p->m->hosts > 1 ? strf("%-8s", host_text(p->m, d)) : "", size_text(team_sent(p, d)));
+        fprintf(f, "  %-*s%s\n", host, host ? host_text(p->m, d) : "", size_text(team_sent(p, d)));
     }
 }
 
