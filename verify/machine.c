@@ -239,6 +239,7 @@ static void take(Machine *m, const Site *s, const int *param, Taken *t)
         if (p->mode == 'x' || p->mode == 'z')
             t->valid = vals_field(m, s, k, param, count_at(m, s, param));
     }
+    memcpy(t->made, t->of, sizeof *t->of * (size_t)s->n);
     apart(m, s, t->span, t->spans);
 }
 

@@ -304,10 +304,15 @@ struct NormTerm {
     }
 };
 
-/* Sums of W blocks of rows, for weight and bias, lie at the end of the workspace. */
-static size_t blocks_room(const Stage *st, long width)
+/* Sums of W blocks of rows, for weight and bias, lie at the end of the workspace.  What is in front of them. */
+static size_t blocks_bytes(const Stage *st, long width)
 {
     return st->blocks > 1 ? 2 * (size_t)st->blocks * (size_t)width * sizeof(float) : 0;
+}
+static size_t front_room(const Stage *st, long width)
+{
+    const size_t bytes = blocks_bytes(st, width);
+    return bytes ? workspace_room(st) / 256 * 256 - bytes : workspace_room(st);
 }
 
 /* Blocks of norm_held_back: two on each multiprocessor of the largest GPUs; their parts fit the workspace. */
@@ -316,7 +321,7 @@ enum { HELD_BLOCKS = 256 };
 static Columns held_columns(const Stage *st, long rows, long width, int sums)
 {
     long lanes = BLOCK / TEAM_OF(width), chunks = ceil_div(rows, LEAST_ROWS / ROW_LANES * lanes), most = HELD_BLOCKS;
-    long room = (long)((workspace_room(st) - blocks_room(st, width)) / ((size_t)sums * (size_t)width * sizeof(float)));
+    long room = (long)(front_room(st, width) / ((size_t)sums * (size_t)width * sizeof(float)));
     most = room < most ? room : most;
     chunks = chunks < most ? chunks : most;
     Columns c = {rows, width, 1, 1, ceil_div(ceil_div(rows, chunks), lanes) * lanes};
@@ -393,12 +398,14 @@ static void whole_back(Stage *st, real *dx, const Gradient &end, const NormBack 
 {
     const float *all[TEAM_MOST];
     const long each = st->blocks > 1 ? ceil_div(rows, st->blocks) : rows, from = wanted_from(end, k.width);
-    const size_t bytes = blocks_room(st, k.width), room = workspace_room(st) / 256 * 256;
+    const size_t bytes = blocks_bytes(st, k.width), front = front_room(st, k.width);
+    const size_t beside = HOLDS(k.width) ? 0 : columns_scratch(columns_of(each, k.width, 0), NormTerm::SUMS);
     if (!bytes || (!end.to[0] && !end.to[1])) {
         norm_back(st, dx, end, k.dy, k.x, k.weight, k.mean, k.rstd, k.onto, rows, k.width, k.offset);
         return;
     }
-    float *sum = (float *)((char *)workspace_of(st, bytes < room ? room : bytes) + room - bytes);
+    const bool fits = bytes + beside <= workspace_room(st);
+    float *sum = (float *)((char *)workspace_of(st, (fits ? front : beside) + bytes) + front);
     for (long b = 0; b < st->blocks; b++) {
         const long first = b * each < rows ? b * each : rows, n = rows - first < each ? rows - first : each;
         float *here = sum + 2 * b * k.width;
