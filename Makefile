@@ -264,16 +264,10 @@ build/kernels_bf16.o: build/kernels.cc $(SIMTSRC) $(SIMTHEAD)
 
 # Calls that GPUs have not: their checks ask folds() first.
 GPULACKS = batchnorm_clip_forward batchnorm_clip_backward batchnorm_silu_forward batchnorm_silu_backward \
-	conv_rows_forward conv_columns_backward_x linear_pieces_backward_x linear_columns_backward_x linear_rows_forward \
-	norm_team embedding_rows_scatter_forward \
-	linear_positions_backward_w rows_to_heads heads_to_rows xent_smooth_part_forward xent_smooth_part_backward \
-	linear_xent_part_forward \
-	linear_xent_part_hits_forward linear_xent_part_backward grouped_columns_backward_x \
-	grouped_rows_forward linear_columns_scatter_x linear_rows_scatter_forward layernorm_rows_backward rmsnorm_rows_backward \
-	rmsnorm_offset_rows_backward dropout_rows_forward part_forward gather_forward linear_quantized_forward \
-	linear_quantized_backward_x output_put dispatch_experts_forward dispatch_experts_backward combine_experts_forward \
-	combine_experts_backward dispatch_experts_scatter_backward combine_experts_scatter_forward grouped_experts_forward \
-	grouped_experts_backward_x grouped_experts_backward_w
+	linear_pieces_backward_x linear_columns_backward_x linear_rows_forward \
+	norm_team linear_positions_backward_w rows_to_heads heads_to_rows linear_xent_part_forward \
+	linear_xent_part_hits_forward linear_xent_part_backward linear_columns_scatter_x linear_rows_scatter_forward \
+	linear_quantized_forward linear_quantized_backward_x output_put
 build/opcheck_simt: tests/opcheck.c $(SIMTCHECK) $(OPCHECK:%=build/f32/%.o) build/kernels.o build/simt.o
 	$(FASTCC) $(OPFLAGS) -DFOLDS -o $@ $^ $(GPULACKS:%=-Wl,--defsym=%=folds) -lstdc++ -lm
 

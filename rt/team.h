@@ -44,6 +44,8 @@ struct Team {
     void (*gather)(Stage *st, void *x, const long *from);
     /* x[bytes] of all devices, of which each byte is not 0 on one at most: all get what is there. */
     void (*take)(Stage *st, void *x, long bytes);
+    /* The same, of which a device gets bytes shard * n .. +n-1, those below `all`; GPUs alone have it. */
+    void (*take_part)(Stage *st, void *x, long n, long all);
     /* `out` bytes for device `with` of the team, which calls it too, and `in` of its; none are no message. */
     void (*swap)(Stage *st, int with, const void *mine, long out, void *theirs, long in);
     /* Device d gets elements from + d*step .. +n-1 of a divided g, those below `whole`; n at most TEAM_PIECE. */

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # GPUs that share the operators of a stage, over the doubles of CUDA and NCCL, with the kernels for GPUs.  One hash over stages,
-# schedules, replicas, recomputation, transports and the order in which streams run; losses and norms are those of processors;
-# files know nothing of the layout.  Processes over NCCL stop for a random time before each call: no job hangs.  SLOW=1: more
-# plans and seeds.
+# schedules, replicas, recomputation, transports and the order in which streams run, over whole and divided rows, parts of
+# experts and whole ones; losses and norms are those of processors; files know nothing of the layout.  Processes over NCCL stop
+# for a random time before each call: no job hangs.  SLOW=1: more plans and seeds.
 . "$(dirname "$0")/lib.sh"
 need dpgen build/emitted build/librt.a
 . tests/cuda.sh
@@ -63,6 +63,9 @@ right gpt 2 2 nccl --schedule 1f1b --recompute full
 rows=2
 right gpt 2 1 nccl --schedule 1f1b --replicas 2 --set train.shard=optimizer
 rows=
+divided="--set plan.positions=divided"
+right gpt 2 1 local $divided --schedule gpipe
+right gpt 2 2 nccl $divided --schedule 1f1b --recompute "['*.gather']"
 [ -z "$SLOW" ] || { right gpt 2 3 local --schedule zb-h1; right gpt 2 2 local --schedule interleaved --recompute full; }
 want=
 right gpt 4 1 nccl --schedule gpipe
@@ -77,6 +80,9 @@ start="env DOUBLE_SEED=3 DOUBLE_REPORT=1 DOUBLE_DEVICES=4 DOUBLE_PEERS=0" said="
 if [ "$said" = "$want $want" ] && [ "${few%% *}" -gt 0 ] && [ "$(echo "$many" | sed 's/.* \([0-9]*\) through.*/\1/')" -gt \
     $((2 * ${few%% *})) ]; then pass
 else fault "sums from the memory of all: $few; level by level: $many; $said"; fi
+right gpt 4 1 local $divided --schedule gpipe
+start="env DOUBLE_SEED=5 DOUBLE_DEVICES=4 DOUBLE_PEERS=0" said=$(job_hash "$tmp/job")
+[ "$said" = "$want" ] && pass || fault "divided rows level by level: $said, not $want"
 [ "$want" != "$two" ] && pass || fault "2 and 4 devices have one hash, and two numeric keys"
 [ -z "$SLOW" ] || { want=; right gpt 8 1 local --schedule gpipe; right gpt 8 1 nccl --schedule gpipe --recompute full; }
 
@@ -95,25 +101,60 @@ awk '/op: Gelu/ { print; sub(/[^ ].*/, ""); print $0 "- {op: Dropout, name: mlp.
     >"$tmp/draws.yaml"
 model="$tmp/draws.yaml --devices $tmp/gpus --set train.steps=4" want=
 right draws 2 2 local --schedule 1f1b
-sed 's/dropout: 0.1/dropout: 0/' "$models/tiny-llama.yaml" >"$tmp/llama.yaml"
+# its attention draws: a device has some of the heads of all
+cp "$models/tiny-llama.yaml" "$tmp/llama.yaml"
 model="$tmp/llama.yaml --devices $tmp/gpus --set train.steps=4" want=
 right llama 2 1 local --schedule gpipe
-right llama 2 2 nccl --schedule 1f1b
+right llama 2 2 nccl $divided --schedule 1f1b
+# 26 rows of 4 devices: the last one has 5 of its 7; a device keeps the rows of its words
+sed '/PositionEmbedding/d' "$tmp/gpt.yaml" >"$tmp/words.yaml"
+model="$tmp/words.yaml --devices $tmp/gpus --set train.steps=4 -D T=13" want=
+right "rows that are not even" 4 1 local --schedule gpipe
+right "rows that are not even" 4 1 nccl $divided --schedule gpipe
+right "rows that are not even" 4 1 local $divided --schedule gpipe --recompute "['*.gather']"
+# parts of experts and whole ones, tokens whole and divided; the second layer has one choice
+sed 's/F: 9/F: 16/; s/T: 10/T: 16/; s/E: 5/E: 8/; s/out: 3,/out: E,/; s/experts: 3,/experts: E,/' "$models/experts.yaml" \
+    >"$tmp/experts.yaml"
+$cc -std=c11 -O1 -o "$tmp/npy" tests/npy.c && (cd "$tmp" && for name in tokens targets; do
+    ./npy $name.npy i4 0 29 24 16; done) || fault "no arrays"
+cp tests/ref/images.*.npy "$tmp"
+at_home=$run cwd=$tmp run="--no-checkpoint --quiet --hash"
+model="$tmp/experts.yaml --devices $tmp/gpus --set train.steps=4" want=
+right experts 4 1 local --schedule gpipe
+right experts 4 1 nccl --set plan.experts=devices --schedule gpipe
+right experts 4 1 local --set plan.experts=devices $divided --schedule gpipe
+type=bf16 model="$model --set train.precision.compute=bf16" want=
+right "experts in bf16" 2 1 local --schedule gpipe
+right "experts in bf16" 2 1 nccl --set plan.experts=devices $divided --schedule gpipe
+type=
+# channels of images
+sed 's/out: 3,/out: 16,/; s/out: 12,/out: 32,/' tests/ref/resnet.yaml >"$tmp/resnet.yaml"
+model="$tmp/resnet.yaml --devices $tmp/gpus --set train.batch.micro=1 --set train.batch.global=4 --set train.steps=3" want=
+right channels 2 1 local --schedule gpipe
+right channels 2 2 nccl --schedule 1f1b --recompute full
+cwd= run=$at_home
+# a smoothed loss over a divided vocabulary
+sed 's/op: SoftmaxCrossEntropy,/op: SoftmaxCrossEntropy, smoothing: 0.1,/' "$tmp/gpt.yaml" >"$tmp/smooth.yaml"
+model="$tmp/smooth.yaml --devices $tmp/gpus --set train.steps=4" want=
+right smooth 4 1 nccl --schedule gpipe
+right smooth 4 2 local --schedule 1f1b
 
 # ---- the numbers are those of processors -------------------------------------------------------------------------------------
-# near NAME DEVICES OPTION...: losses and norms of four steps beside those of processors with as many blocks
+# near NAME DEVICES OPTION...: losses and norms of four steps beside those of processors with as many blocks; $layout: of GPUs
 steps() { sed -n 's/.*"event":"step".*"loss":\([^,]*\),"norm":\([^,]*\),.*/\1 \2/p' "$1"; }
 near() {
     what=$1 t=$2
     shift 2
     use_own f32 local
-    said=$(generate "$tmp/job" "$@" --devices "$tmp/gpus" --set plan.tensor="$t" --set train.blocks="$t" --stages 1 &&
+    said=$(generate "$tmp/job" "$@" $layout --devices "$tmp/gpus" --set plan.tensor="$t" --set train.blocks="$t" --stages 1 &&
         compile "$tmp/job")
     use_portable
     said="$said$(generate "$tmp/cpu" "$@" --set train.blocks="$t" --stages 1 && compile "$tmp/cpu")"
     rm -f "$tmp"/*.jsonl
     for at in job cpu; do
-        DOUBLE_DEVICES=2 "$tmp/$at/job" --quiet --no-checkpoint --steps 4 --data "$data" --log "$tmp/$at.jsonl" \
+        given="--data $data"
+        [ $what = experts ] && given=
+        (cd "$tmp" && DOUBLE_DEVICES=2 exec "$at/job" --quiet --no-checkpoint --steps 4 $given --log "$at.jsonl") \
             >"$tmp/said" 2>&1
         steps "$tmp/$at.jsonl" >"$tmp/$at.steps"
     done
@@ -125,6 +166,14 @@ near() {
 near gpt 2 "$tmp/gpt.yaml"
 near head 4 "$tmp/head.yaml"
 near draws 4 "$tmp/draws.yaml"
+near smooth 4 "$tmp/smooth.yaml"
+layout=$divided
+near rows 4 "$tmp/gpt.yaml"
+near words 4 "$tmp/words.yaml" -D T=13
+near llama 2 "$tmp/llama.yaml"
+layout="--set plan.experts=devices"
+near experts 4 "$tmp/experts.yaml"
+layout=
 
 # ---- files know nothing of the layout ----------------------------------------------------------------------------------------
 use_own f32 local
@@ -163,10 +212,8 @@ refuse "one block a device" 3 "train.blocks: 4, plan.tensor: 2, and a GPU adds u
     ./dpgen $gpt --set train.blocks=4 --set plan.tensor=2 --estimate -o "$tmp/no"
 refuse "any number" 3 "train.blocks: 4, plan.tensor: auto, and a GPU adds up one block of each sum" \
     ./dpgen $gpt --set train.blocks=4 --set plan.tensor=auto --estimate -o "$tmp/no"
-refuse "rows" 3 "GPUs that share a stage have no [a-z_]* yet: it can be planned for, and not generated" \
-    ./dpgen $gpt --set train.blocks=2 --set plan.tensor=2 --set plan.positions=divided --estimate -o "$tmp/no"
-refuse "attention that draws" 3 "no attention_shared_forward with .drop. yet" \
-    ./dpgen "$models/tiny-llama.yaml" --devices "$tmp/gpus" --set train.blocks=2 --set plan.tensor=2 --estimate -o "$tmp/no"
+refuse "rows of a product" 3 'plan.positions: everywhere, and a GPU adds up a product of some rows in another order' \
+    ./dpgen $gpt --set train.blocks=2 --set plan.tensor=2 --set plan.positions=everywhere --estimate -o "$tmp/no"
 [ ! -e "$tmp/no" ] && pass || fault "a folder is there"
 said=$(generate "$tmp/job" $gpt --set train.blocks=2 --set plan.tensor=2 --stages 1 --set plan.transport=nccl &&
     use_own f32 nccl && compile "$tmp/job")

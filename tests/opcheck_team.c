@@ -4,6 +4,7 @@
  * one device; in blocks tests/axes.c and unit_rt_team.c look at them, over devices tests/width.sh.
  */
 #include "opcheck.h"
+#include "../rt/real.h"
 #include <string.h>
 
 void alike(const char *call, Tensor *got, Tensor *want)
@@ -37,10 +38,6 @@ static void linear_parts(void)
         linear_columns_scatter_x(stage, got->k, dy->k, w->k, sums->k, 0, d[0], d[1], d[2], d[3], d[2],
                                  d[0]);
         alike("linear_columns_scatter_x", got, want);
-        part_forward(stage, parts->k, y->k, y->n, y->n);
-        alike("part_forward", parts, y);
-        gather_forward(stage, parts->k, dy->k, y->n, y->n);
-        alike("gather_forward", parts, dy);
         rows_to_heads(stage, parts->k, dy->k, d[0], d[0], 1, d[2]);
         alike("rows_to_heads", parts, dy);
         heads_to_rows(stage, parts->k, y->k, d[0], d[0], 1, d[2]);
@@ -56,10 +53,21 @@ static void linear_parts(void)
     }
 }
 
+static void row_parts(void)
+{
+    Tensor *x = operand(REAL, 77, -1, 1), *y = result(REAL, 77), *more = result(REAL, 80);
+    part_forward(stage, y->k, x->k, 77, 77);
+    alike("part_forward", y, x);
+    part_forward(stage, more->k, x->k, 80, 77);
+    expect(!memcmp(more->k, x->k, 77 * sizeof(real)) && get(more->k, 77) == 0 && get(more->k, 79) == 0,
+           "part_forward: no zeros behind a shorter part");
+    gather_forward(stage, y->k, x->k, 77, 77);
+    alike("gather_forward", y, x);
+    case_end();
+}
+
 static void conv_parts(void)
 {
-    if (folds())
-        return;
     const long shapes[][13] = {{2, 6, 5, 7, 6, 5, 9, 3, 3, 1, 1, 1, 1}, {1, 7, 4, 16, 3, 2, 33, 3, 2, 2, 0, 0, 1},
                                {2, 3, 4, 40, 3, 4, 20, 1, 1, 1, 0, 0, 1}};
     for (int s = 0; s < 3; s++) {
@@ -109,8 +117,6 @@ static void table_parts(void)
 
 static void expert_parts(void)
 {
-    if (folds())
-        return;
     enum { ROWS = 18, IN = 29, OUT = 33, EXPERTS = 3 };
     const int32_t offset[EXPERTS + 1] = {0, 7, 7, ROWS};
     Tensor *w = operand(REAL, EXPERTS * OUT * IN, -1, 1), *x = operand(REAL, ROWS * IN, -1, 1);
@@ -130,8 +136,6 @@ static void expert_parts(void)
 /* Of one device all experts are there. */
 static void whole_experts(void)
 {
-    if (folds())
-        return;
     enum { TOKENS = 9, TOP = 2, ROWS = TOKENS * TOP, IN = 29, OUT = 33, EXPERTS = 3 };
     const int32_t offset[EXPERTS + 1] = {0, 7, 7, ROWS};
     int32_t slot[ROWS];
@@ -180,8 +184,6 @@ static void whole_experts(void)
 
 static void norm_parts(void)
 {
-    if (folds())
-        return;
     enum { ROWS = 19, WIDTH = 70 };
     Tensor *x = operand(REAL, ROWS * WIDTH, -1, 1), *dy = operand(REAL, x->n, -1, 1), *w = operand(FLOAT, WIDTH, -1, 1);
     Tensor *y = result(REAL, x->n), *mean = result(FLOAT, ROWS), *rstd = result(FLOAT, ROWS), *tmp = result(FLOAT, 2 * WIDTH);
@@ -219,10 +221,8 @@ static void draw_parts(void)
     dropout_forward(stage, y[0]->k, x->k, onto->k, &vals, 1, SAMPLES, PER, 0.4f, 99);
     dropout_part_forward(stage, y[1]->k, x->k, onto->k, &vals, 1, SAMPLES, PER, PIECES, 0.4f, 99);
     alike("dropout_part_forward", y[1], y[0]);
-    if (!folds()) {             /* GPUs have no divided rows */
-        dropout_rows_forward(stage, y[1]->k, x->k, onto->k, &vals, 1, SAMPLES, PER, SAMPLES * PER, 0.4f, 99);
-        alike("dropout_rows_forward", y[1], y[0]);
-    }
+    dropout_rows_forward(stage, y[1]->k, x->k, onto->k, &vals, 1, SAMPLES, PER, SAMPLES * PER, 0.4f, 99);
+    alike("dropout_rows_forward", y[1], y[0]);
     case_end();
 }
 
@@ -246,14 +246,12 @@ static void loss_parts(void)
     int32_t hits = vals.hits;
     hit_part_report(stage, x->k, target, &vals, ROWS, WIDTH, NONE, TOP, WIDTH);
     expect(hits > 0 && vals.hits == hits, "hit_part_report: %d, not %d", vals.hits, hits);
-    if (!folds()) {             /* nor smoothing over devices */
-        xent_smooth_forward(stage, loss[0]->k, lse[0]->k, x->k, target, &vals, ROWS, WIDTH, NONE, 0, 0.1f);
-        xent_smooth_part_forward(stage, loss[1]->k, lse[1]->k, x->k, target, &vals, ROWS, WIDTH, NONE, 0, 0.1f, WIDTH);
-        same_floats("xent_smooth_part_forward", loss[1]->k, loss[0]->k, 1);
-        xent_smooth_backward(stage, dx[0]->k, dloss->k, x->k, lse[0]->k, target, &vals, ROWS, WIDTH, NONE, 0, 0.1f);
-        xent_smooth_part_backward(stage, dx[1]->k, dloss->k, x->k, lse[0]->k, target, &vals, ROWS, WIDTH, NONE, 0, 0.1f, WIDTH);
-        alike("xent_smooth_part_backward", dx[1], dx[0]);
-    }
+    xent_smooth_forward(stage, loss[0]->k, lse[0]->k, x->k, target, &vals, ROWS, WIDTH, NONE, 0, 0.1f);
+    xent_smooth_part_forward(stage, loss[1]->k, lse[1]->k, x->k, target, &vals, ROWS, WIDTH, NONE, 0, 0.1f, WIDTH);
+    same_floats("xent_smooth_part_forward", loss[1]->k, loss[0]->k, 1);
+    xent_smooth_backward(stage, dx[0]->k, dloss->k, x->k, lse[0]->k, target, &vals, ROWS, WIDTH, NONE, 0, 0.1f);
+    xent_smooth_part_backward(stage, dx[1]->k, dloss->k, x->k, lse[0]->k, target, &vals, ROWS, WIDTH, NONE, 0, 0.1f, WIDTH);
+    alike("xent_smooth_part_backward", dx[1], dx[0]);
     case_end();
 }
 
@@ -291,8 +289,8 @@ static void head_parts(void)
 const Check team_checks[] = {
     {" conv_rows_forward conv_columns_backward_x ", conv_parts},
     {" linear_pieces_backward_x linear_columns_backward_x linear_rows_forward linear_rows_scatter_forward "
-     "linear_columns_scatter_x part_forward gather_forward linear_positions_backward_w rows_to_heads "
-     "heads_to_rows ", linear_parts},
+     "linear_columns_scatter_x linear_positions_backward_w rows_to_heads heads_to_rows ", linear_parts},
+    {" part_forward gather_forward ", row_parts},
     {" layernorm_rows_backward rmsnorm_rows_backward rmsnorm_offset_rows_backward ", norm_parts},
     {" embedding_rows_forward embedding_rows_scatter_forward embedding_rows_backward ", table_parts},
     {" grouped_columns_backward_x grouped_rows_forward ", expert_parts},

@@ -425,14 +425,14 @@ expect "a team does not leave its host" sh -c '[ $(grep -c "host [0-7]  [0-9.]* 
 expect "its rows are divided" grep -q 'note .*tensor 8 with positions divided; others: 8 not below ' "$tmp/plan"
 expect "a folder, proved" ./dpgen $large -o "$tmp/large"
 
-# Whole experts of Mixtral: two thirds of the step, a quarter of the bytes, a sixth more memory
+# Whole experts of Mixtral: two thirds of the step, a third of the bytes, a sixth more memory
 for way in divided devices; do
     ./dpgen plan examples/mixtral-8x7b.yaml --devices h100 --set devices.0.count=64 --set hosts.count=8 --set train.blocks=8 \
         --set plan.tensor=8 --stages 8 --schedule 1f1b --set plan.positions=divided --set plan.experts=$way --estimate --json \
         --set 'links.host-host={rate: 50GB/s, latency: 15us}' 2>"$tmp/said" |
         sed -n 's/.*"\(step_ns\|team_sent_bytes\|arena_bytes\)": \([0-9]*\).*/\2/p' | head -n 3
 done | xargs >"$tmp/mixtral"
-expect "whole experts of Mixtral" awk '{ exit !(NF == 6 && $4 / $1 < 0.66 && $5 / $2 < 0.28 && $6 / $3 < 1.2) }' "$tmp/mixtral"
+expect "whole experts of Mixtral" awk '{ exit !(NF == 6 && $4 / $1 < 0.66 && $5 / $2 < 0.32 && $6 / $3 < 1.2) }' "$tmp/mixtral"
 
 # Rows everywhere, of Llama 3.2 1B: what a device sends of its weights does not grow with the sequence
 for length in 8192 32768; do

@@ -103,7 +103,8 @@ static void mail_swap(Stage *st, int with, const void *mine, long out, void *the
 }
 
 static const Team pairs = {.swap = mail_swap};
-static const Team team = {team_sum, team_sum_part, team_gather, team_take, team_swap, team_deal, NULL};
+static const Team team = {.sum = team_sum, .sum_part = team_sum_part, .gather = team_gather, .take = team_take,
+                          .swap = team_swap, .deal = team_deal};
 
 /* Row 0 and column 0: products that are too small, so that a sum without a bias is -0, as on one device. */
 static void check_team(int devices, long blocks, bool biased)

@@ -2,9 +2,10 @@
 #
 # Rows of verify/calls.def against the prototypes of rt/rt.h and the calls of gen/ops.def, which were written apart from them:
 #   awk -f verify_rows.awk verify/calls.def rt/rt.h gen/ops.def
-# A row has the parameters of the prototype, by name or as ops.def calls them, and of its types: what is const is read, what is
-# not is written.  An axis is one that ops.def may divide, or the elements of a call of the update, and results have it.  Every
-# call of ops.def has a row, and every row a prototype.  Prints what differs, then the number of rows.
+# A row has the parameters of the prototype, by name or as ops.def calls them, and of its types: what is const is read, what
+# is not is written.  An axis is one that ops.def may divide, of the call or of those that it joins, or the elements of a call
+# of the update, and results have it.  Every call of ops.def has a row, and every row a prototype.  Prints what differs, then
+# the number of rows.
 function trim(s) { gsub(/^[ \t]+|[ \t]+$/, "", s); return s }
 function fault(text) { print text; faults++ }
 # of a parameter of a prototype: r, f, i, b, d or v for a pointer and whether it is const; l integer, s float
@@ -45,6 +46,7 @@ file == 1 && open {
         match(text, /\([a-z0-9_]+/)
         name = substr(text, RSTART + 1, RLENGTH - 1)
         team[name] = text ~ /^TEAM/
+        if (text ~ /^JOINED/) joined[name] = substr(text, RSTART + RLENGTH)
         sub(/^[^"]*"/, "", text)
         gsub(/"[ \t]*"/, "", text)
         sub(/".*/, "", text)
@@ -87,6 +89,9 @@ file == 3 {
 }
 END {
     for (name in words) if (!(name in row)) fault("ops.def calls " name ", and there is no row")
+    for (name in joined)                        # a call that ops.def has not is divided as those in it
+        for (text = joined[name]; !(name in words) && match(text, /[a-z0-9_]+\(/); text = substr(text, RSTART + RLENGTH))
+            free[name] = free[name] free[substr(text, RSTART, RLENGTH - 1)]
     for (name in row) {
         if (!(name in has)) { fault(name " has no prototype in rt.h"); continue }
         if (name == "action") continue          # its text is no operand

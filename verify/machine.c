@@ -191,8 +191,9 @@ static void apart(const Machine *m, const Site *s, const Span *sp, int n)
         }
 }
 
-/* What a call finds: by parameter, the term of what it reads, and of what it adds to; and where its operands are. */
-typedef struct { Term of[MOST_PARAMS], old[MOST_PARAMS], valid; Span span[MOST_PARAMS]; int spans; } Taken;
+/* What a call finds and leaves: by parameter, the term of what it reads, and of what it adds to; of what it makes; and where
+ * its operands are. */
+typedef struct { Term of[MOST_PARAMS], old[MOST_PARAMS], made[MOST_PARAMS], valid; Span span[MOST_PARAMS]; int spans; } Taken;
 
 static bool is_written(char mode)
 {
@@ -238,6 +239,7 @@ static void take(Machine *m, const Site *s, const int *param, Taken *t)
         if (p->mode == 'x' || p->mode == 'z')
             t->valid = vals_field(m, s, k, param, count_at(m, s, param));
     }
+    memcpy(t->made, t->of, sizeof *t->of * (size_t)s->n);
     apart(m, s, t->span, t->spans);
 }
 
@@ -328,9 +330,10 @@ static void do_step(Machine *m, const Site *s, Step *st, int64_t pieces, Term of
             x = term_sum(st->row->param[k].width, bytes, x, onto);
         if (made++ == 0)
             count_again(m, x, n);
+        *(word >= 0 ? &t->of[word] : &between[BETWEEN - word]) = x;     /* for the next step, all of it */
         x = stretches || own ? term_part(x, own ? 1 : stretches, s->bytes[like]) : x;
-        x = owned ? part_by(x, offset, s->bytes[like]) : x;
-        *(word >= 0 ? &t->of[word] : &between[BETWEEN - word]) = x;
+        if (word >= 0)
+            t->made[word] = owned ? part_by(x, offset, s->bytes[like]) : x;
     }
 }
 
@@ -366,7 +369,7 @@ static void do_call(Machine *m, Site *s, const int *param)
         const Span *sp = &t.span[i];
         bool scratch = s->row->param[sp->k].mode == 't';
         if (sp->write && sp->hi > sp->lo)
-            region_set(&m->region, (Piece){sp->lo, sp->hi, 0, scratch ? 0 : t.of[sp->k]});
+            region_set(&m->region, (Piece){sp->lo, sp->hi, 0, scratch ? 0 : t.made[sp->k]});
     }
 }
 

@@ -12,6 +12,8 @@
  *     a call of a PART row    at each level the bytes of its column in ops.def, in pieces of TEAM_PIECE floats
  *     `each` in that column   T/2 parts of so many bytes to the nearest device, then half as many at each level
  *     `pairs`                 so many bytes to each other device, of which 2^k differ in bit k at last
+ *     `some` in front of it   the even part; GPUs, whose hosts do not know which rows these are, send T times as much, as the
+ *                             kind above
  *     norm of a gradient      (T-1)/T of the device's part, by blocks of the norm, and at each level 2 KiB
  *
  * A piece takes its bytes over the rate, and the latency.  Nothing hides it: it is part of the call.  A GPU sends as much at
@@ -27,7 +29,8 @@
 enum { NORM_BLOCKS = 256 };     /* doubles that each norm swaps: rt/op/norm_team.c */
 
 /* bytes: of a sum, of a part of rows, of a device's part of a gradient. */
-typedef struct { Bytes bytes; enum { WHOLE_SUM, ROWS_EACH, PAIRS, GRADIENT_NORM } what; } TeamCall;
+typedef struct { Bytes bytes; int what; } TeamCall;
+enum { WHOLE_SUM, ROWS_EACH, PAIRS, GRADIENT_NORM };
 typedef struct { const Graph *g; const Op *o; } TeamWords;
 
 static bool value_of(void *ctx, const char *word, double *to)
@@ -47,16 +50,23 @@ static bool value_of(void *ctx, const char *word, double *to)
     return false;
 }
 
-static TeamCall call_of(const Graph *g, const Op *o)
+static bool word(const char **at, const char *text)
+{
+    const size_t n = strlen(text);
+    const bool found = !strncmp(*at, text, n);
+    *at += found ? n : 0;
+    return found;
+}
+
+static TeamCall call_of(const Model *m, const Graph *g, const Op *o)
 {
     const TeamWords words = {g, o};
     const bool norm = !strcmp(o->call, "norm_team");
     const char *swaps = norm ? "4*n" : row_swaps(row(o->row), o->phase);
-    const bool each = !strncmp(swaps, "each ", 5), pairs = !strncmp(swaps, "pairs ", 6);
-    swaps += each ? 5 : pairs ? 6 : 0;
+    const bool all = word(&swaps, "some ") && on_gpus(m);
+    int what = norm ? GRADIENT_NORM : word(&swaps, "pairs ") ? PAIRS : word(&swaps, "each ") ? ROWS_EACH : WHOLE_SUM;
     Bytes bytes = g->team && *swaps ? expr_int(o->loc, swaps, value_of, (void *)(uintptr_t)&words) : 0;
-    return (TeamCall){norm && g->team ? bytes / g->team : bytes,
-                      norm ? GRADIENT_NORM : each ? ROWS_EACH : pairs ? PAIRS : WHOLE_SUM};
+    return (TeamCall){all ? bytes * g->team : norm && g->team ? bytes / g->team : bytes, what - all};
 }
 
 static int levels_of(const Graph *g)
@@ -69,7 +79,7 @@ static int levels_of(const Graph *g)
 
 Bytes cost_team_bytes(const Model *m, const Graph *g, const Op *o)
 {
-    const TeamCall k = call_of(g, o);
+    const TeamCall k = call_of(m, g, o);
     if (k.what == GRADIENT_NORM && on_gpus(m))
         return levels_of(g) * (Bytes)sizeof(double);
     return k.what == GRADIENT_NORM ? k.bytes / g->team * (g->team - 1) + levels_of(g) * NORM_BLOCKS * (Bytes)sizeof(double)
@@ -115,7 +125,7 @@ static void add_waits(Cost *c, const Graph *g, const Model *m, const Ints *first
 {
     for (int k = 0; k < c->classes; k++)
         for (int o = 0; o < c->ops; o++) {
-            TeamCall call = call_of(g, &g->op.at[o]);
+            TeamCall call = call_of(m, g, &g->op.at[o]);
             c->sums[k][o] = wait_of(c, g, m, call, first->at[k]);
             ns[k][o] = (call.what == GRADIENT_NORM ? ns[k][o] / g->team : ns[k][o]) + c->sums[k][o];
         }

@@ -199,23 +199,13 @@ static const Embedded *kernel_file(const Plan *p, const char *call)
     return e;
 }
 
-/* Attention that draws, of which a device has some heads, names the whole by a site below 0: GPUs do not know it. */
-static bool draws_apart(const Op *o)
-{
-    for (int k = 0; k < o->arg.n; k++)
-        if (!strncmp(o->call, "attention", 9) && !strcmp(o->arg.at[k].token, "site") && o->arg.at[k].i < 0)
-            return true;
-    return false;
-}
-
 void files_lack(const Plan *p)
 {
     for (int o = 0; o < p->g->op.n; o++) {
         const Op *k = &p->g->op.at[o];
-        const bool draws = emit_cuda(p) && draws_apart(k);
-        if (draws || !kernel_found(p, k->call))
-            err(k->loc, "plan.tensor: 1", "%s: GPUs that share a stage have no %s%s yet: it can be planned for, and not "
-                "generated", k->name, k->call, draws ? " with `drop`" : "");
+        if (!kernel_found(p, k->call))
+            err(k->loc, "plan.tensor: 1", "%s: GPUs that share a stage have no %s yet: it can be planned for, and not "
+                "generated", k->name, k->call);
     }
 }
 

@@ -58,7 +58,7 @@ typedef struct Device {
     int left_by[ALL_REQUESTS];      /* that gpu; -1: this stage receives */
     /* team.c: this GPU reaches into those of its team; what the others may read there at the moment */
     int reaches;
-    const float *shared;
+    const void *shared;
     /* arena.c: what goes to the arena, and copies of step values */
     Ring values, loads, *ring;      /* data inputs, where the stage loads one; ring: of the last room that was given out */
     unsigned char *at_hand;         /* that room */

@@ -8,7 +8,8 @@
  *
  * GPUs of one process may read each other's memory.  A sum is then one kernel on each: it reads what all have, and adds in
  * the order of the tree (one-shot all-reduce, as vLLM has it for inference).  That is (T-1)/log2 T times the bytes, so large
- * sums of many devices go level by level.  Both have the same bits.
+ * sums of many devices go level by level.  Both have the same bits.  Of a sum of which it keeps a part, and of rows that it
+ * gathers, a device reads no more than it would be sent.
  *
  * Order.  All devices of a stage have one source, so they make these calls in the same order.  A swap waits for the partner's
  * computation alone, and each level has one partner.  So swaps cannot wait for each other in a ring.
@@ -16,7 +17,7 @@
  * Cost: log2 of the devices times the bytes of a sum, and a pass over memory at each level.  Not handled: a sum that other work
  * hides.  No GPU has run it yet (docs/cuda.md).
  */
-#include "swap.h"
+#include "levels.h"
 #include "device.h"
 #include "op/cuda/sums.h"
 #include "parts.h"
@@ -38,15 +39,18 @@ static void meet(Stage *st)
 
 enum { LARGE = 2 << 20 };       /* bytes of all devices together; nobody has measured it */
 
-/* The same answer on all. */
-static bool at_once(const Stage *st, long n)
+/* Is the memory of all within reach?  The same answer on all. */
+static bool reach(const Stage *st)
 {
-    if (st->shards > 2 && n * (long)sizeof(float) * st->shards > LARGE)
-        return false;
     for (int k = 0; k < st->shards && st->worker->run->count > 1; k++)
         if (!device_at(st, k)->reaches)
             return false;
     return st->worker->run->count > 1;
+}
+
+static bool at_once(const Stage *st, long n)
+{
+    return reach(st) && (st->shards <= 2 || n * (long)sizeof(float) * st->shards <= LARGE);
 }
 
 /* k of them, from the memory of all.  Nobody writes over what another still reads. */
@@ -62,34 +66,69 @@ static void sum_at_once(Stage *st, float *x, float *room, long k)
     version_copy(st, x, room, k * (long)sizeof *x);
 }
 
-static void sum(Stage *st, float *x, long n)
+static void add(Stage *st, void *mine, const void *theirs, long bytes)
 {
-    size_t bytes;
-    float *theirs = team_room(st, &bytes);
-    long most = (long)(bytes / sizeof *theirs);
-    const bool direct = at_once(st, n);
-    for (long from = 0, k; from < n; from += k) {
-        k = n - from < most ? n - from : most;
-        if (direct)
-            sum_at_once(st, x + from, theirs, k);
-        for (int level = 1; level < st->shards && !direct; level *= 2) {
-            swap(st, st->shard ^ level, x + from, k * (long)sizeof *x, theirs, k * (long)sizeof *x);
-            sums_add(st, x + from, theirs, k);
-        }
-    }
+    sums_add(st, mine, theirs, bytes / (long)sizeof(float));
 }
 
-static void take(Stage *st, void *x, long n)
+static Merging merging(const Stage *st, void (*merge)(Stage *st, void *mine, const void *theirs, long bytes))
 {
     size_t bytes;
-    unsigned char *theirs = team_room(st, &bytes), *mine = x;
-    for (long from = 0, k; from < n; from += k) {
-        k = n - from < (long)bytes ? n - from : (long)bytes;
-        for (int level = 1; level < st->shards; level *= 2) {
-            swap(st, st->shard ^ level, mine + from, k, theirs, k);
-            sums_join(st, mine + from, theirs, k);
-        }
+    void *room = team_room(st, &bytes);
+    return (Merging){room, (long)bytes, merge};
+}
+
+static void sum(Stage *st, float *x, long n)
+{
+    const Merging m = merging(st, add);
+    const long most = m.bytes / (long)sizeof *x;
+    if (!at_once(st, n))
+        levels_whole(st, x, n * (long)sizeof *x, m);
+    else
+        for (long from = 0; from < n; from += most)
+            sum_at_once(st, x + from, m.room, at_most(most, n - from));
+}
+
+/* From the memory of all: each device reads as much as it keeps, and nobody reads what another one writes. */
+static void sum_part(Stage *st, float *x, long n, long all)
+{
+    const float *of[TEAM_MOST];
+    const long mine = at_most(st->shard * n, all);
+    if (!reach(st)) {
+        levels_part(st, x, n * (long)sizeof *x, all * (long)sizeof *x, merging(st, add));
+        return;
     }
+    device_of(st)->shared = x;
+    meet(st);
+    for (int i = 0; i < st->shards; i++)
+        of[i] = (const float *)device_at(st, i)->shared + mine;
+    sums_tree(st, x + mine, of, st->shards, at_most(n, all - mine));
+    meet(st);
+}
+
+static void gather(Stage *st, void *x, const long *from)
+{
+    if (!reach(st)) {
+        levels_gather(st, x, from, merging(st, NULL).bytes);
+        return;
+    }
+    device_of(st)->shared = x;
+    meet(st);
+    for (int with = 1; with < st->shards; with++) {
+        const int d = st->shard ^ with;
+        version_copy(st, (char *)x + from[d], (const char *)device_at(st, d)->shared + from[d], from[d + 1] - from[d]);
+    }
+    meet(st);
+}
+
+static void take(Stage *st, void *x, long bytes)
+{
+    levels_whole(st, x, bytes, merging(st, sums_join));
+}
+
+static void take_part(Stage *st, void *x, long n, long all)
+{
+    levels_part(st, x, n, all, merging(st, sums_join));
 }
 
 static bool into_buffer(void *to, const void *piece, size_t n)
@@ -116,4 +155,5 @@ static void pass(Stage *st, int with, bool sending, void *buffer, long n)
         arena_read(st->worker, room, (size_t)n, into_buffer, &to);
 }
 
-const Team team_links = {.sum = sum, .take = take, .swap = swap, .pass = pass};
+const Team team_links = {.sum = sum, .sum_part = sum_part, .gather = gather, .take = take, .take_part = take_part, .swap = swap,
+                         .pass = pass};

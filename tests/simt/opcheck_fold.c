@@ -101,25 +101,30 @@ static void shared(void)
     }
 }
 
-/* To the bit: every other order than that of the tree is another sum. */
+static float tree(const float *const *of, int parts, long i)
+{
+    float v[16];
+    for (int p = 0; p < parts; p++)
+        v[p] = of[p][i];
+    for (int wide = 1; wide < parts; wide *= 2)
+        for (int p = 0; p < parts; p += 2 * wide)
+            v[p] += v[p + wide];
+    return v[0];
+}
+
+/* To the bit: every other order than that of the tree is another sum.  Some begin at no multiple of 16 bytes. */
 static void trees(const Tensor *x, const Tensor *other)
 {
     for (int parts = 2; parts <= 16; parts *= 2) {
+        const long from = parts % 3 % 2 && x->n > 1, n = x->n - from;
         const float *all[16];
         Tensor *to = result(FLOAT, x->n);
         int wrong = 0;
         for (int p = 0; p < parts; p++)
-            all[p] = p % 3 ? x->k : other->k;
-        sums_tree(stage, to->k, all, parts, x->n);
-        for (long i = 0; i < x->n; i++) {
-            float v[16];
-            for (int p = 0; p < parts; p++)
-                v[p] = all[p][i];
-            for (int wide = 1; wide < parts; wide *= 2)
-                for (int p = 0; p < parts; p += 2 * wide)
-                    v[p] += v[p + wide];
-            wrong += v[0] != ((const float *)to->k)[i];
-        }
+            all[p] = (const float *)(p % 3 ? x->k : other->k) + from;
+        sums_tree(stage, (float *)to->k + from, all, parts, n);
+        for (long i = 0; i < n; i++)
+            wrong += tree(all, parts, i) != ((const float *)to->k)[from + i];
         expect(!wrong, "sums_tree of %d times %ld: %d are not the sums of the tree", parts, x->n, wrong);
     }
 }
@@ -135,6 +140,10 @@ static void sums(void)
             want[i] = x->v[i] + other->v[i];
         trees(x, other);
         sums_add(stage, x->k, other->k, n);
+        check_values("sums_add", x, want);
+        sums_add(stage, (float *)x->k + 1, (float *)other->k + 1, n - 1);   /* from another place than a multiple of 16 bytes */
+        for (long i = 1; i < n; i++)
+            want[i] += other->v[i];
         check_values("sums_add", x, want);
         unsigned char *a = (unsigned char *)ids(n / 4 + 2, 0, 1 << 30), *b = (unsigned char *)ids(n / 4 + 2, 1, 1 << 30);
         int wrong = 0;
@@ -158,6 +167,107 @@ static void sums(void)
         check_values("sums_put", y, want);
         case_end();
     }
+}
+
+/* ---- train.blocks: whole rows, and those of each device ------------------------------------------------------------------ */
+
+enum { FOUR = 4 };
+static float *given;            /* what a device gives to the sum */
+static void give(Stage *st, float *x, long n)
+{
+    (void)st;
+    memcpy(given, x, (size_t)n * sizeof *x);
+}
+
+/* Device d of four, which has `each` of the rows, the last ones fewer or none: what it gives is the gradient of its rows. */
+static void norm_of_device(int d, Tensor *const *of, const float *want, long rows, long width, long each)
+{
+    const Team team = {.sum = give};
+    const long first = d * each < rows ? d * each : rows, n = rows - first < each ? rows - first : each;
+    Tensor *x = filled(REAL, each * width, 0), *dy = filled(REAL, each * width, 0), *mean = filled(FLOAT, each, 0);
+    Tensor *rstd = filled(FLOAT, each, 0), *dx = result(REAL, each * width), *dw = result(FLOAT, width);
+    Tensor *db = result(FLOAT, width), *tmp = result(FLOAT, 2 * width);
+    memcpy(x->k, (real *)of[0]->k + first * width, (size_t)(n * width) * sizeof(real));
+    memcpy(dy->k, (real *)of[1]->k + first * width, (size_t)(n * width) * sizeof(real));
+    memcpy(mean->k, (float *)of[3]->k + first, (size_t)n * sizeof(float));
+    memcpy(rstd->k, (float *)of[4]->k + first, (size_t)n * sizeof(float));
+    given = (float *)numbers(width);
+    stage->team = &team, stage->shard = d, stage->shards = FOUR;
+    layernorm_rows_backward(stage, dx->k, dw->k, db->k, dy->k, x->k, of[2]->k, mean->k, rstd->k, 0, tmp->k, 0, each, width,
+                            rows);
+    stage->team = NULL, stage->shard = 0, stage->shards = 0;
+    int wrong = memcmp(given, want, (size_t)(2 * width) * sizeof *want) != 0;
+    wrong += memcmp(dx->k, (real *)of[5]->k + first * width, (size_t)(n * width) * sizeof(real)) != 0;
+    for (long i = n * width; i < each * width; i++)
+        wrong += get(dx->k, i) != 0;
+    expect(!wrong, "layernorm_rows_backward of device %d, rows %ld, width %ld: not the gradient of its rows", d, rows, width);
+}
+
+/* The gradient of all rows in four blocks is the tree over those of the blocks, one by one; of none it is -0. */
+static void norm_blocks_alike(long rows, long width)
+{
+    const long each = (rows + FOUR - 1) / FOUR;
+    Tensor *x = operand(REAL, rows * width, -1, 1), *dy = operand(REAL, rows * width, -1, 1), *w = operand(FLOAT, width, -1, 1);
+    Tensor *mean = result(FLOAT, rows), *rstd = result(FLOAT, rows), *y = result(REAL, rows * width), *part[FOUR];
+    Tensor *dx[2] = {result(REAL, rows * width), result(REAL, rows * width)}, *got = operand(FLOAT, 2 * width, -1, 1);
+    float *dw = got->k;
+    const float *all[FOUR];
+    int wrong = 0;
+    layernorm_forward(stage, y->k, mean->k, rstd->k, x->k, w->k, w->k, rows, width, 1e-5f);
+    layernorm_backward(stage, dx[0]->k, 0, 0, dy->k, x->k, w->k, mean->k, rstd->k, 0, 0, rows, width);
+    for (int b = 0; b < FOUR; b++) {
+        const long first = b * each < rows ? b * each : rows, n = rows - first < each ? rows - first : each;
+        part[b] = filled(FLOAT, 2 * width, -0.0);
+        all[b] = part[b]->k;
+        if (n)
+            layernorm_backward(stage, 0, part[b]->k, (float *)part[b]->k + width, (real *)dy->k + first * width,
+                               (real *)x->k + first * width, w->k, (float *)mean->k + first, (float *)rstd->k + first, 0, 0, n,
+                               width);
+        norm_of_device(b, (Tensor *const[]){x, dy, w, mean, rstd, dx[0]}, part[b]->k, rows, width, each);
+    }
+    stage->blocks = FOUR;
+    layernorm_backward(stage, dx[1]->k, dw, dw + width, dy->k, x->k, w->k, mean->k, rstd->k, 0, 1, rows, width);
+    stage->blocks = 0;
+    for (long i = 0; i < 2 * width; i++)
+        wrong += dw[i] != (float)got->v[i] + tree(all, FOUR, i);
+    expect(!wrong, "layernorm_backward in blocks, rows %ld, width %ld: %d are not the tree of them", rows, width, wrong);
+    alike("layernorm_backward in blocks", dx[1], dx[0]);
+    case_end();
+}
+
+/* A product of experts in blocks of its inner index is the tree of products of the blocks, rounded once. */
+static void expert_blocks(void)
+{
+    enum { ROWS = 70, IN = 29, OUT = 33, EXPERTS = 2, EACH = (IN + FOUR - 1) / FOUR };
+    const int32_t offset[EXPERTS + 1] = {0, 40, ROWS};
+    Tensor *x = operand(REAL, ROWS * IN, -1, 1), *w = operand(REAL, EXPERTS * OUT * IN, -1, 1), *y = result(REAL, ROWS * OUT);
+    Tensor *want = result(REAL, ROWS * OUT);
+    const float *all[FOUR];
+    for (int b = 0; b < FOUR; b++) {
+        const long n = IN - b * EACH < EACH ? IN - b * EACH : EACH;
+        Tensor *part_x = result(REAL, ROWS * n), *part_w = result(REAL, EXPERTS * OUT * n), *sum = result(FLOAT, ROWS * OUT);
+        for (long i = 0; i < ROWS * n; i++)
+            put(part_x->k, i, get(x->k, i / n * IN + b * EACH + i % n));
+        for (long i = 0; i < EXPERTS * OUT * n; i++)
+            put(part_w->k, i, get(w->k, i / n * IN + b * EACH + i % n));
+        grouped_rows_forward(stage, want->k, part_x->k, offset, part_w->k, 0, sum->k, ROWS, n, OUT, EXPERTS);
+        all[b] = sum->k;
+    }
+    for (long i = 0; i < ROWS * OUT; i++)
+        put(want->k, i, tree(all, FOUR, i));
+    stage->blocks = FOUR;
+    grouped_forward(stage, y->k, x->k, offset, w->k, 0, ROWS, IN, OUT, EXPERTS);
+    stage->blocks = 0;
+    alike("grouped_forward in blocks", y, want);
+    case_end();
+}
+
+static void in_blocks(void)
+{
+    static const long shapes[][2] = {{10, 70}, {3, 64}, {17, 1100}, {700, 40}};
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+        norm_blocks_alike(shapes[s][0], shapes[s][1]);
+    expert_blocks();
 }
 
 /* What the other device tells: its rows of three numbers. */
@@ -203,6 +313,7 @@ static void pairs(void)
 
 const Check fold_checks[] = {
     {" sums_add sums_tree sums_join sums_put ", sums},
+    {" sums_none layernorm_backward layernorm_rows_backward grouped_forward grouped_rows_forward ", in_blocks},
     {" scores_team ", pairs},
     {" conv_own_bias conv_own_take scores_narrow ", around},
     {" attention_own_group ", shared},

@@ -13,7 +13,7 @@ struct Matrix { const real *at; long rows, step; };
 /* The same, for results. */
 struct Out { real *at; long rows, step; };
 
-typedef struct {
+struct Attend {
     const real *q, *k, *v, *dy, *bias;
     const int32_t *mask;
     const float *lse, *delta;
@@ -28,7 +28,16 @@ typedef struct {
     float alibi;            /* times the slope of a head: what a score loses a position of distance; 0: nothing */
     double ratio;           /* slopes: ratio^2, ratio^4, ... of the first `slopes` heads, ratio, ratio^3, ... of the others */
     long slopes;
-} Attend;
+    long first = 0;         /* the head that its first one is of all devices' */
+};
+
+/* A site below 0: the heads are those of one device of several, and ~site is that of all. */
+static inline Attend placed(const Stage *st, Attend a)
+{
+    a.first = a.site < 0 ? st->shard * a.heads : 0;
+    a.site = a.site < 0 ? ~a.site : a.site;
+    return a;
+}
 
 /* The head that a block works on, which of its tiles of 64, and what its elements are dropped by; 0: they are not. */
 struct HeadTile { long b, head, tile; const Drop *drop; float slope; };
@@ -36,6 +45,7 @@ struct HeadTile { long b, head, tile; const Drop *drop; float slope; };
 FN float alibi_slope(const Attend &a, long head)
 {
     double y = a.alibi, x = a.ratio;
+    head += a.first;
     for (long n = head < a.slopes ? 2 * (head + 1) : 2 * (head - a.slopes) + 1; a.alibi > 0 && n; n /= 2, x *= x)
         y = n % 2 ? y * x : y;
     return (float)y;
@@ -91,6 +101,12 @@ FN float score(const Attend &a, const HeadTile &p, float s, long q, long k)
     if (a.alibi > 0)
         s -= p.slope * (float)gap(q, k);
     return a.bias ? s + one(a.bias, (p.head * a.query + q) * a.key + k) : s;
+}
+
+/* The place of score (q, k) among those that are drawn. */
+FN long place_drawn(const Attend &a, const HeadTile &p, long q, long k)
+{
+    return ((a.first + p.head) * a.query + q) * a.key + k;
 }
 
 /* What the elements of sample p.b are dropped by. */

@@ -254,7 +254,7 @@ FN float absorb_scores(float (&s)[8][4], int half, const Attend &a, const HeadTi
     *most = top;
     if (p.drop) {
         float f[8][2];
-        factors_along<8>(f, a, p, (p.head * a.query + q) * a.key + k);
+        factors_along<8>(f, a, p, place_drawn(a, p, q, k));
         UNROLL
         for (int i = 0; i < 16; i++)
             x[i / 2][i % 2] *= f[i / 2][i % 2];
@@ -333,7 +333,7 @@ FN void slopes_of_queries(float (&s)[4][4], float (&dp)[4][4], const Attend &a, 
             x[i / 2][i % 2] = s[i / 2][half * 2 + i % 2], f[i / 2][i % 2] = 1.0f;
         mask_scores<4>(x, a, p, row, k, seen);
         if (p.drop)
-            factors_along<4>(f, a, p, (p.head * a.query + row) * a.key + k);
+            factors_along<4>(f, a, p, place_drawn(a, p, row, k));
         UNROLL
         for (int i = 0; i < 8; i++)
             slope(&s[i / 2][half * 2 + i % 2], &dp[i / 2][half * 2 + i % 2], x[i / 2][i % 2], lse, delta, f[i / 2][i % 2]);
@@ -363,7 +363,7 @@ FN void slopes_of_keys(float (&s)[4][4], float (&dp)[4][4], const Attend &a, con
                        const bool (&seen)[2], const float *sums)
 {
     uint32_t there[2] = {seen[0] ? queries_of(a, q, k) : 0, seen[1] ? queries_of(a, q, k + 8) : 0};
-    long first = (p.head * a.query + q + my_column()) * a.key + k;
+    long first = place_drawn(a, p, q + my_column(), k);
     uint32_t block = block_across(a, first);
     Drop d = {};
     if (p.drop)

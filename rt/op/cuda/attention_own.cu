@@ -29,7 +29,7 @@ FN void factors(float (&to)[SIDE], const Attend &a, const HeadTile &p, long q, l
         to[j] = 1.0f;
     if (p.drop) {
         Drop d = drop_here(a, p);
-        drop_four(to, &d, (p.head * a.query + q) * a.key + k);
+        drop_four(to, &d, place_drawn(a, p, q, k));
     }
 }
 
@@ -318,14 +318,17 @@ static __global__ void __launch_bounds__(BLOCK, 2) attend_back_bias(real *dbias,
 /* Scores that tensor cores do not have. */
 static bool is_general(const Attend &a) { return a.sinks || a.alibi > 0 || (a.window && !a.causal); }
 
-static void own_forward(Stage *st, real *y, float *lse, const Attend &a)
+static void own_forward(Stage *st, real *y, float *lse, const Attend &whole)
 {
+    const Attend a = placed(st, whole);
     if (is_general(a) || !attention_mma_forward(st, y, lse, a))
         LAUNCH_TILES(attend, 1, a.query, a, st, y, lse);
 }
 
-static void own_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, const real *y, float *delta, const Attend &a)
+static void own_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, const real *y, float *delta,
+                         const Attend &whole)
 {
+    const Attend a = placed(st, whole);
     LAUNCH(attend_delta, (unsigned)ceil_div(a.batch * a.heads * a.query, BLOCK / WARP), (unsigned)BLOCK, st, delta, a.dy, y, a);
     if (!is_general(a) && attention_mma_backward(st, dq, dk, dv, dbias, a))
         return;

@@ -48,8 +48,8 @@ FN long read_backward(const Conv &v, Pixel p, long i, long j)
 
 /* to[pixels][groups n]: the taps of `from`, k channels of a group, by the weights: element (k, n) of a tap of a group stands at
  * group * n * k * taps + (k * row + n * col) * taps + tap. */
-template <bool BACK>
-static __global__ void convolve(real *to, const real *from, const real *weight, const real *bias, Conv v, long pixels, long n,
+template <bool BACK, class To>
+static __global__ void convolve(To *to, const real *from, const real *weight, const real *bias, Conv v, long pixels, long n,
                                 long k, long row, long col)
 {
     SHARED(float, a, DEEP * SQUARE_PITCH);
@@ -89,12 +89,12 @@ static __global__ void convolve(real *to, const real *from, const real *weight, 
                     s[i][j] + (bias ? one(bias, group * n + across + j) : 0.0f));
 }
 
-template <bool BACK>
-static void convolution(Stage *st, real *to, const real *from, const real *weight, const real *bias, const Conv &v, long pixels,
+template <bool BACK, class To>
+static void convolution(Stage *st, To *to, const real *from, const real *weight, const real *bias, const Conv &v, long pixels,
                         long n, long k, long row, long col)
 {
     long blocks = ceil_div(pixels, SQUARE) * v.groups * ceil_div(n, SQUARE);
-    LAUNCH((convolve<BACK>), (unsigned)blocks, (unsigned)BLOCK, st, to, from, weight, bias, v, pixels, n, k, row, col);
+    LAUNCH((convolve<BACK, To>), (unsigned)blocks, (unsigned)BLOCK, st, to, from, weight, bias, v, pixels, n, k, row, col);
 }
 
 void conv_own_forward(Stage *st, real *y, const real *x, const real *weight, const real *bias, const Conv *v)
@@ -106,6 +106,18 @@ void conv_own_forward(Stage *st, real *y, const real *x, const real *weight, con
 void conv_own_backward_x(Stage *st, real *dx, const real *dy, const real *weight, const Conv *v)
 {
     convolution<true>(st, dx, dy, weight, 0, *v, v->batch * v->height * v->width, v->in / v->groups, v->out / v->groups,
+                      v->in / v->groups, 1);
+}
+
+void conv_own_rows(Stage *st, float *sum, const real *x, const real *weight, const Conv *v)
+{
+    convolution<false>(st, sum, x, weight, 0, *v, v->batch * v->yheight * v->ywidth, v->out / v->groups, v->in / v->groups, 1,
+                       v->in / v->groups);
+}
+
+void conv_own_columns(Stage *st, float *sum, const real *dy, const real *weight, const Conv *v)
+{
+    convolution<true>(st, sum, dy, weight, 0, *v, v->batch * v->height * v->width, v->in / v->groups, v->out / v->groups,
                       v->in / v->groups, 1);
 }
 

@@ -56,6 +56,40 @@ void dropout_part_forward(Stage *st, real *y, const real *x, const real *onto, c
     drop_parts(st, y, x, onto, vals, mb, batch, p, drop, site);
 }
 
+/* n elements of all samples, from `begin` on, each `per` long: a group of four may have two of them. */
+static __global__ void dropout_rows(real *y, const real *x, const real *onto, const Values *vals, long first, long begin,
+                                    long n, Divisor per, float drop, int64_t site)
+{
+    bool off = vals->eval != 0 || drop == 0;
+    Drop d = drop_of(vals, 0, drop, site);
+    GROUPS(i, step, 4, n) {
+        float v[4], factor[4];
+        long at = begin + i, sample = quotient(at, per), e = at - sample * per.by;
+        d.sample = (uint32_t)(first + sample);
+        take(v, x, i, n, (int)step);
+        if (!off && e + 4 <= per.by)
+            drop_four(factor, &d, e);
+        for (int j = 0; j < 4 && !off && e + 4 > per.by; j++) {
+            long other = quotient(at + j, per);
+            d.sample = (uint32_t)(first + other);
+            factor[j] = drop_one(&d, at + j - other * per.by);
+        }
+        for (int j = 0; j < 4 && !off; j++)
+            v[j] *= factor[j];
+        if (onto)
+            add(v, onto, i, n, (int)step);
+        leave(y, v, i, n, (int)step);
+    }
+}
+
+/* Of the devices of a stage each has n elements, in one piece of all samples. */
+void dropout_rows_forward(Stage *st, real *y, const real *x, const real *onto, const Values *vals, int mb, long batch, long per,
+                          long n, float drop, int64_t site)
+{
+    LAUNCH(dropout_rows, blocks_for(ceil_div(n, 4)), (unsigned)BLOCK, st, y, x, onto, vals, (long)mb * batch,
+           (st->team ? (long)st->shard : 0) * n, n, divisor_of(per), drop, site);
+}
+
 /* One draw for the elements of an axis in the middle: x[batch outer mid inner], drawn over [outer inner] of each sample.  A
  * thread has a draw, and walks along mid. */
 static __global__ void dropout_along(real *y, const real *x, const Values *vals, long first, long batch, long outer, long mid,

@@ -5,7 +5,8 @@
  *
  * Order: along experts or width as kernel.h says; over choices by rank.
  */
-#include "kernel.h"
+#include "../../team.h"
+#include "experts.h"
 
 enum { SCORES_SOFTMAX = 0 };
 
@@ -187,25 +188,32 @@ void route_backward(Stage *st, real *dx, const real *dshare, const real *x, cons
 
 /* U: what a thread moves at once. */
 template <class U>
-static __global__ void dispatch(U *y, const U *x, const int32_t *slot, long rows, Divisor top, Divisor width)
+static __global__ void dispatch(U *y, const U *x, const int32_t *slot, Mine m, long rows, Divisor top, Divisor width)
 {
+    const long first = m.first();
     GRID(e, rows * top.by * width.by) {
         long i = quotient(e, width), k = e - i * width.by;
-        y[slot[i] * width.by + k] = x[quotient(i, top) * width.by + k];
+        if (m.has(slot[i]))
+            y[(slot[i] - first) * width.by + k] = x[quotient(i, top) * width.by + k];
     }
+}
+
+static void dispatch_rows(Stage *st, real *y, const real *x, const int32_t *slot, Mine m, long rows, long top, long width)
+{
+    long n = rows * top * width;
+    if (width % WIDE)
+        LAUNCH((dispatch<real>), blocks_for(n), (unsigned)BLOCK, st, y, x, slot, m, rows, divisor_of(top), divisor_of(width));
+    else
+        LAUNCH((dispatch<Words<4>>), blocks_for(n / WIDE), (unsigned)BLOCK, st, (Words<4> *)y, (const Words<4> *)x, slot, m,
+               rows, divisor_of(top), divisor_of(width / WIDE));
 }
 
 void dispatch_forward(Stage *st, real *y, const real *x, const int32_t *slot, long rows, long top, long width)
 {
-    long n = rows * top * width;
-    if (width % WIDE)
-        LAUNCH((dispatch<real>), blocks_for(n), (unsigned)BLOCK, st, y, x, slot, rows, divisor_of(top), divisor_of(width));
-    else
-        LAUNCH((dispatch<Words<4>>), blocks_for(n / WIDE), (unsigned)BLOCK, st, (Words<4> *)y, (const Words<4> *)x, slot, rows,
-               divisor_of(top), divisor_of(width / WIDE));
+    dispatch_rows(st, y, x, slot, Mine{0, 0, 0}, rows, top, width);
 }
 
-/* y[r] = the sum over choices of their rows, each times its share; 0: times 1. */
+/* y[r] = the sum over choices of their rows, each times its share; 0: times 1.  slot 0: they stand in the order of tokens. */
 template <int STEP>
 static __global__ void collect(real *y, const real *x, const real *share, const int32_t *slot, long rows, long top, long width,
                                Divisor groups)
@@ -217,7 +225,7 @@ static __global__ void collect(real *y, const real *x, const real *share, const 
             sum[k] = 0;
         for (long j = 0; j < top; j++) {
             float factor = share ? one(share, r * top + j) : 1.0f;
-            take(v, x + slot[r * top + j] * width, i, width, STEP);
+            take(v, x + (slot ? slot[r * top + j] : r * top + j) * width, i, width, STEP);
             for (int k = 0; k < WIDE; k++)
                 sum[k] += factor * v[k];
         }
@@ -246,15 +254,17 @@ void combine_forward(Stage *st, real *y, const real *x, const real *share, const
     collect_rows(st, y, x, share, slot, rows, top, width);
 }
 
+/* The gradient of a share is made where its row is: it is 0 on other devices. */
 static __global__ void combine_back(real *dx, real *dshare, const real *dy, const real *x, const real *share,
-                                    const int32_t *slot, long n, long top, long width)
+                                    const int32_t *slot, Mine m, long n, long top, long width)
 {
     long i = ROW_OF(WARP);
     if (i >= n)
         return;
-    long at = slot[i] * width, from = quotient(i, top) * width;
+    bool here = m.has(slot[i]);
+    long at = (slot[i] - m.first()) * width, from = quotient(i, top) * width;
     float sum = 0, part = one(share, i);
-    for (long k = threadIdx.x % WARP; k < width; k += WARP) {
+    for (long k = threadIdx.x % WARP; here && k < width; k += WARP) {
         float d = one(dy, from + k);
         sum += d * one(x, at + k);
         if (dx)
@@ -265,11 +275,105 @@ static __global__ void combine_back(real *dx, real *dshare, const real *dy, cons
         set(dshare, i, sum);
 }
 
+static void combine_rows_back(Stage *st, real *dx, real *dshare, const real *dy, const real *x, const real *share,
+                              const int32_t *slot, Mine m, long n, long top, long width)
+{
+    LAUNCH(combine_back, (unsigned)ceil_div(n, BLOCK / WARP), (unsigned)BLOCK, st, dx, dshare, dy, x, share, slot, m, n, top,
+           width);
+}
+
 void combine_backward(Stage *st, real *dx, real *dshare, const real *dy, const real *x, const real *share, const int32_t *slot,
                       long rows, long top, long width)
 {
-    LAUNCH(combine_back, (unsigned)ceil_div(rows * top, BLOCK / WARP), (unsigned)BLOCK, st, dx, dshare, dy, x, share, slot,
-           rows * top, top, width);
+    combine_rows_back(st, dx, dshare, dy, x, share, slot, Mine{0, 0, 0}, rows * top, top, width);
+}
+
+/* ---- whole experts on the devices of a stage (rt/op/experts_team.c) ---------------------------------------------------- */
+
+/* Which rows a device has is known on the GPU alone.  So the rows of all choices lie in the order of tokens, those that are not
+ * here as 0, and the devices take what is there. */
+static __global__ void spread_rows(real *all, const real *x, const int32_t *slot, Mine m, long n, Divisor width)
+{
+    const long first = m.first();
+    GRID(e, n * width.by) {
+        long i = quotient(e, width), k = e - i * width.by;
+        set(all, e, m.has(slot[i]) ? one(x, (slot[i] - first) * width.by + k) : 0.0f);
+    }
+}
+
+static real *choices_of(Stage *st, void *tmp, const real *x, const int32_t *slot, Mine m, long n, long width)
+{
+    LAUNCH(spread_rows, blocks_for(n * width), (unsigned)BLOCK, st, (real *)tmp, x, slot, m, n, divisor_of(width));
+    return (real *)tmp;
+}
+
+static const real *all_choices(Stage *st, void *tmp, const real *x, const int32_t *slot, Mine m, long n, long width)
+{
+    real *all = choices_of(st, tmp, x, slot, m, n, width);
+    if (st->team)
+        st->team->take(st, all, n * width * (long)sizeof *all);
+    return all;
+}
+
+/* Those of the tokens of this device, in front of which stand `first` others. */
+static void collect_mine(Stage *st, real *y, const real *x, const real *share, void *tmp, const int32_t *slot, Mine m,
+                         long rows, long top, long width, long mine)
+{
+    const long here = part_here(st, mine, rows), first = st->shard * mine < rows ? st->shard * mine : rows;
+    real *all = choices_of(st, tmp, x, slot, m, rows * top, width);
+    if (st->team)
+        st->team->take_part(st, all, mine * top * width * (long)sizeof *all, rows * top * width * (long)sizeof *all);
+    if (here)
+        collect_rows(st, y, all + first * top * width, share ? share + first * top : 0, 0, here, top, width);
+    if (here < mine)
+        fill_zero(st, y + here * width, (mine - here) * width * (long)sizeof *y);
+}
+
+static long room_for(long rows, long top, long experts) { return rows * (top < experts ? top : experts); }
+
+void dispatch_experts_forward(Stage *st, real *y, const real *x, const int32_t *slot, const int32_t *offset, long rows,
+                              long top, long width, long experts)
+{
+    const Mine m = mine_of(st, offset, experts);
+    dispatch_rows(st, y, x, slot, m, rows, top, width);
+    fill_behind(st, y, m, room_for(rows, top, experts), width);
+}
+
+void dispatch_experts_backward(Stage *st, real *dx, const real *dy, const int32_t *slot, const int32_t *offset, void *tmp,
+                               long rows, long top, long width, long experts)
+{
+    const real *all = all_choices(st, tmp, dy, slot, mine_of(st, offset, experts), rows * top, width);
+    collect_rows(st, dx, all, 0, 0, rows, top, width);
+}
+
+void combine_experts_forward(Stage *st, real *y, const real *x, const real *share, const int32_t *slot, const int32_t *offset,
+                             void *tmp, long rows, long top, long width, long experts)
+{
+    const real *all = all_choices(st, tmp, x, slot, mine_of(st, offset, experts), rows * top, width);
+    collect_rows(st, y, all, share, 0, rows, top, width);
+}
+
+void combine_experts_backward(Stage *st, real *dx, real *dshare, const real *dy, const real *x, const real *share,
+                              const int32_t *slot, const int32_t *offset, long rows, long top, long width, long experts)
+{
+    const Mine m = mine_of(st, offset, experts);
+    combine_rows_back(st, dx, dshare, dy, x, share, slot, m, rows * top, top, width);
+    if (dx)
+        fill_behind(st, dx, m, room_for(rows, top, experts), width);
+    if (dshare && st->team)
+        st->team->take(st, dshare, rows * top * (long)sizeof *dshare);
+}
+
+void dispatch_experts_scatter_backward(Stage *st, real *dx, const real *dy, const int32_t *slot, const int32_t *offset,
+                                       void *tmp, long rows, long top, long width, long experts, long mine)
+{
+    collect_mine(st, dx, dy, 0, tmp, slot, mine_of(st, offset, experts), rows, top, width, mine);
+}
+
+void combine_experts_scatter_forward(Stage *st, real *y, const real *x, const real *share, const int32_t *slot,
+                                     const int32_t *offset, void *tmp, long rows, long top, long width, long experts, long mine)
+{
+    collect_mine(st, y, x, share, tmp, slot, mine_of(st, offset, experts), rows, top, width, mine);
 }
 
 /* ---- the loss that spreads tokens ------------------------------------------------------------------------------------ */

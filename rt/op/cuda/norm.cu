@@ -4,8 +4,12 @@
  * of a warp, from 1025 to 8192 elements of a block: all its loads are under way before the first is used.  Other rows are read
  * as often as there are sums over them; but for the first time they come from the cache.  Both add in the same order.  A held
  * row gives the gradients of weight and bias in the pass that makes dx; for other rows there is a pass more, columns.h.
+ *
+ * With train.blocks these gradients are sums of so many blocks of rows, and their tree, whoever has the rows.
  */
+#include "../../team.h"
 #include "columns.h"
+#include "sums.h"
 
 /* How a row is taken: as u = (x - mean) rstd; RMSNorm has mean 0. */
 template <int TEAM> FN float row_mean(const real *x, long width, int step)
@@ -300,13 +304,24 @@ struct NormTerm {
     }
 };
 
+/* Sums of W blocks of rows, for weight and bias, lie at the end of the workspace.  What is in front of them. */
+static size_t blocks_bytes(const Stage *st, long width)
+{
+    return st->blocks > 1 ? 2 * (size_t)st->blocks * (size_t)width * sizeof(float) : 0;
+}
+static size_t front_room(const Stage *st, long width)
+{
+    const size_t bytes = blocks_bytes(st, width);
+    return bytes ? workspace_room(st) / 256 * 256 - bytes : workspace_room(st);
+}
+
 /* Blocks of norm_held_back: two on each multiprocessor of the largest GPUs; their parts fit the workspace. */
 enum { HELD_BLOCKS = 256 };
 
 static Columns held_columns(const Stage *st, long rows, long width, int sums)
 {
     long lanes = BLOCK / TEAM_OF(width), chunks = ceil_div(rows, LEAST_ROWS / ROW_LANES * lanes), most = HELD_BLOCKS;
-    long room = (long)(workspace_room(st) / ((size_t)sums * (size_t)width * sizeof(float)));
+    long room = (long)(front_room(st, width) / ((size_t)sums * (size_t)width * sizeof(float)));
     most = room < most ? room : most;
     chunks = chunks < most ? chunks : most;
     Columns c = {rows, width, 1, 1, ceil_div(ceil_div(rows, chunks), lanes) * lanes};
@@ -341,6 +356,78 @@ static void norm_back(Stage *st, real *dx, Gradient end, const real *dy, const r
         LAUNCH_ROWS(norm_rows_back, rows, width, st, dx, dy, x, weight, mean, rstd, onto, rows, width, offset);
     if (end.to[0] || end.to[1])
         column_sums(st, NormTerm{dy, x, mean, rstd}, end, rows, width);
+}
+
+/* ---- rows that devices may share: gradients of weight and bias in blocks ------------------------------------------------ */
+
+typedef struct {
+    const real *dy, *x;
+    const float *weight, *mean, *rstd;
+    const real *onto;
+    long width;
+    float offset;
+} NormBack;
+
+/* What of both gradients is wanted, of sums that lie behind each other. */
+static long wanted_from(const Gradient &end, long width) { return end.to[0] ? 0 : width; }
+static long wanted_count(const Gradient &end, long width) { return (end.to[0] && end.to[1] ? 2 : 1) * width; }
+
+/* dx of n rows, and what they add to weight and bias. */
+static void block_back(Stage *st, real *dx, const Gradient &end, float *sum, const NormBack &k, long first, long n)
+{
+    const Gradient to = {{end.to[0] ? sum : 0, end.to[1] ? sum + k.width : 0}, 0};
+    const long at = first * k.width;
+    if (n)
+        norm_back(st, dx ? dx + at : 0, to, k.dy + at, k.x + at, k.weight, k.mean ? k.mean + first : 0, k.rstd + first,
+                  k.onto ? k.onto + at : 0, n, k.width, k.offset);
+    else if (end.to[0] || end.to[1])
+        sums_none(st, sum + wanted_from(end, k.width), wanted_count(end, k.width));
+}
+
+static void give_sums(Stage *st, const Gradient &end, const float *sum, long width)
+{
+    for (int k = 0; k < 2; k++)
+        if (end.to[k] && end.acc)
+            sums_add(st, end.to[k], sum + k * width, width);
+        else if (end.to[k])
+            version_copy(st, end.to[k], sum + k * width, width * (long)sizeof *sum);
+}
+
+/* All rows: as many blocks as the devices of a stage would have, and their tree. */
+static void whole_back(Stage *st, real *dx, const Gradient &end, const NormBack &k, long rows)
+{
+    const float *all[TEAM_MOST];
+    const long each = st->blocks > 1 ? ceil_div(rows, st->blocks) : rows, from = wanted_from(end, k.width);
+    const size_t bytes = blocks_bytes(st, k.width), front = front_room(st, k.width);
+    const size_t beside = HOLDS(k.width) ? 0 : columns_scratch(columns_of(each, k.width, 0), NormTerm::SUMS);
+    if (!bytes || (!end.to[0] && !end.to[1])) {
+        norm_back(st, dx, end, k.dy, k.x, k.weight, k.mean, k.rstd, k.onto, rows, k.width, k.offset);
+        return;
+    }
+    const bool fits = bytes + beside <= workspace_room(st);
+    float *sum = (float *)((char *)workspace_of(st, (fits ? front : beside) + bytes) + front);
+    for (long b = 0; b < st->blocks; b++) {
+        const long first = b * each < rows ? b * each : rows, n = rows - first < each ? rows - first : each;
+        float *here = sum + 2 * b * k.width;
+        all[b] = here + from;
+        block_back(st, dx, end, here, k, first, n);
+    }
+    sums_tree(st, sum + from, all, st->blocks, wanted_count(end, k.width));
+    give_sums(st, end, sum, k.width);
+}
+
+/* Rows of a device (docs/width.md), which has room for `rows` of `whole`.  sum: of its blocks, for weight and bias. */
+static void rows_back(Stage *st, real *dx, const Gradient &end, const NormBack &k, float *sum, long rows, long whole)
+{
+    const long here = part_here(st, rows, whole);
+    const bool wanted = end.to[0] || end.to[1];
+    block_back(st, dx, end, sum, k, 0, here);
+    if (st->team && wanted)
+        st->team->sum(st, sum + wanted_from(end, k.width), wanted_count(end, k.width));
+    if (wanted)
+        give_sums(st, end, sum, k.width);
+    if (dx && here < rows)
+        fill_zero(st, dx + here * k.width, (rows - here) * k.width * (long)sizeof *dx);
 }
 
 static long blocks_of(long rows, long width) { return ceil_div(rows, BLOCK / TEAM_OF(width)); }
@@ -390,7 +477,15 @@ void add_rmsnorm_forward(Stage *st, real *sum, real *y, float *rstd, const real 
 void layernorm_backward(Stage *st, real *dx, float *dweight, float *dbias, const real *dy, const real *x, const float *weight,
                         const float *mean, const float *rstd, const real *onto, int acc, long rows, long width)
 {
-    norm_back(st, dx, Gradient{{dweight, dbias}, acc}, dy, x, weight, mean, rstd, onto, rows, width, 0.0f);
+    whole_back(st, dx, Gradient{{dweight, dbias}, acc}, NormBack{dy, x, weight, mean, rstd, onto, width, 0.0f}, rows);
+}
+
+void layernorm_rows_backward(Stage *st, real *dx, float *dweight, float *dbias, const real *dy, const real *x,
+                             const float *weight, const float *mean, const float *rstd, const real *onto, void *tmp, int acc,
+                             long rows, long width, long whole)
+{
+    rows_back(st, dx, Gradient{{dweight, dbias}, acc}, NormBack{dy, x, weight, mean, rstd, onto, width, 0.0f}, (float *)tmp,
+              rows, whole);
 }
 
 void rmsnorm_forward(Stage *st, real *y, float *rstd, const real *x, const float *weight, long rows, long width,
@@ -402,7 +497,14 @@ void rmsnorm_forward(Stage *st, real *y, float *rstd, const real *x, const float
 void rmsnorm_backward(Stage *st, real *dx, float *dweight, const real *dy, const real *x, const float *weight,
                       const float *rstd, const real *onto, int acc, long rows, long width)
 {
-    norm_back(st, dx, Gradient{{dweight, 0}, acc}, dy, x, weight, 0, rstd, onto, rows, width, 0.0f);
+    whole_back(st, dx, Gradient{{dweight, 0}, acc}, NormBack{dy, x, weight, 0, rstd, onto, width, 0.0f}, rows);
+}
+
+void rmsnorm_rows_backward(Stage *st, real *dx, float *dweight, const real *dy, const real *x, const float *weight,
+                           const float *rstd, const real *onto, void *tmp, int acc, long rows, long width, long whole)
+{
+    rows_back(st, dx, Gradient{{dweight, 0}, acc}, NormBack{dy, x, weight, 0, rstd, onto, width, 0.0f}, (float *)tmp, rows,
+              whole);
 }
 
 void rmsnorm_offset_forward(Stage *st, real *y, float *rstd, const real *x, const float *weight, long rows, long width,
@@ -414,5 +516,13 @@ void rmsnorm_offset_forward(Stage *st, real *y, float *rstd, const real *x, cons
 void rmsnorm_offset_backward(Stage *st, real *dx, float *dweight, const real *dy, const real *x, const float *weight,
                              const float *rstd, const real *onto, int acc, long rows, long width, float offset)
 {
-    norm_back(st, dx, Gradient{{dweight, 0}, acc}, dy, x, weight, 0, rstd, onto, rows, width, offset);
+    whole_back(st, dx, Gradient{{dweight, 0}, acc}, NormBack{dy, x, weight, 0, rstd, onto, width, offset}, rows);
+}
+
+void rmsnorm_offset_rows_backward(Stage *st, real *dx, float *dweight, const real *dy, const real *x, const float *weight,
+                                  const float *rstd, const real *onto, void *tmp, int acc, long rows, long width, float offset,
+                                  long whole)
+{
+    rows_back(st, dx, Gradient{{dweight, 0}, acc}, NormBack{dy, x, weight, 0, rstd, onto, width, offset}, (float *)tmp, rows,
+              whole);
 }

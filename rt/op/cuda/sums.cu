@@ -10,9 +10,13 @@
 
 enum { AT_ONCE = 4 };
 
-static __global__ void add_sums(float *x, const float *other, long n)
+/* A part of rows begins anywhere: 1, the step of take(), where that is no multiple of 16 bytes. */
+static int alone(const void *at) { return (uintptr_t)at % 16 ? 1 : 0; }
+
+static __global__ void add_sums(float *x, const float *other, long n, int each)
 {
-    GROUPS(i, step, AT_ONCE, n) {
+    GROUPS(i, whole, AT_ONCE, n) {
+        const int step = (int)whole | each;
         float v[AT_ONCE], w[AT_ONCE];
         take(v, x, i, n, step);
         take(w, other, i, n, step);
@@ -24,9 +28,10 @@ static __global__ void add_sums(float *x, const float *other, long n)
 
 struct Addends { const float *at[16]; };
 
-template <int PARTS> static __global__ void add_parts(float *to, Addends x, long n)
+template <int PARTS> static __global__ void add_parts(float *to, Addends x, long n, int each)
 {
-    GROUPS(i, step, AT_ONCE, n) {
+    GROUPS(i, whole, AT_ONCE, n) {
+        const int step = (int)whole | each;
         float v[PARTS][AT_ONCE];
         UNROLL
         for (int p = 0; p < PARTS; p++)             /* all are under way before the first is added */
@@ -51,6 +56,12 @@ static __global__ void join_bits(unsigned char *x, const unsigned char *other, l
     }
 }
 
+static __global__ void fill_none(float *x, long n)
+{
+    GRID(i, n)
+        x[i] = -0.0f;
+}
+
 static __global__ void finish_rows(real *y, const float *sum, const real *bias, long rows, long out)
 {
     GRID(i, rows * out)
@@ -59,29 +70,38 @@ static __global__ void finish_rows(real *y, const float *sum, const real *bias, 
 
 void sums_add(Stage *st, float *x, const float *other, long n)
 {
-    LAUNCH(add_sums, blocks_for(ceil_div(n, AT_ONCE)), (unsigned)BLOCK, st, x, other, n);
+    LAUNCH(add_sums, blocks_for(ceil_div(n, AT_ONCE)), (unsigned)BLOCK, st, x, other, n, alone(x) | alone(other));
 }
 
 void sums_tree(Stage *st, float *to, const float *const *x, int parts, long n)
 {
     Addends all = {};
     unsigned blocks = blocks_for(ceil_div(n, AT_ONCE));
-    for (int p = 0; p < parts; p++)
+    int each = alone(to);
+    for (int p = 0; p < parts; p++) {
         all.at[p] = x[p];
+        each |= alone(x[p]);
+    }
     if (parts <= 2)
-        LAUNCH((add_parts<2>), blocks, (unsigned)BLOCK, st, to, all, n);
+        LAUNCH((add_parts<2>), blocks, (unsigned)BLOCK, st, to, all, n, each);
     else if (parts == 4)
-        LAUNCH((add_parts<4>), blocks, (unsigned)BLOCK, st, to, all, n);
+        LAUNCH((add_parts<4>), blocks, (unsigned)BLOCK, st, to, all, n, each);
     else if (parts == 8)
-        LAUNCH((add_parts<8>), blocks, (unsigned)BLOCK, st, to, all, n);
+        LAUNCH((add_parts<8>), blocks, (unsigned)BLOCK, st, to, all, n, each);
     else
-        LAUNCH((add_parts<16>), blocks, (unsigned)BLOCK, st, to, all, n);
+        LAUNCH((add_parts<16>), blocks, (unsigned)BLOCK, st, to, all, n, each);
 }
 
 void sums_join(Stage *st, void *x, const void *other, long bytes)
 {
-    LAUNCH(join_bits, blocks_for(ceil_div(bytes, 4) + 3), (unsigned)BLOCK, st, (unsigned char *)x,
-           (const unsigned char *)other, bytes / 4, bytes);
+    const long whole = ((uintptr_t)x | (uintptr_t)other) % 4 ? 0 : bytes / 4;
+    LAUNCH(join_bits, blocks_for(bytes - 3 * whole), (unsigned)BLOCK, st, (unsigned char *)x, (const unsigned char *)other,
+           whole, bytes);
+}
+
+void sums_none(Stage *st, float *x, long n)
+{
+    LAUNCH(fill_none, blocks_for(n), (unsigned)BLOCK, st, x, n);
 }
 
 void sums_put(Stage *st, real *y, const float *sum, const real *bias, long rows, long out)

@@ -13,6 +13,7 @@ void sums_add(Stage *st, float *x, const float *other, long n);         /* x += 
 void sums_join(Stage *st, void *x, const void *other, long bytes);      /* bits: x |= other */
 /* to = the sum of x[0] .. x[parts-1] by the binary tree, from the memory of several GPUs; parts is a power of two up to 16. */
 void sums_tree(Stage *st, float *to, const float *const *x, int parts, long n);
+void sums_none(Stage *st, float *x, long n);    /* the sum of no terms: what it is added to stays as it is, -0 too */
 /* Finished sums, with the bias where there is one; y may be the sums. */
 void sums_put(Stage *st, real *y, const float *sum, const real *bias, long rows, long out);
 #ifdef __cplusplus

@@ -31,18 +31,21 @@ struct RowLoss {
     }
 };
 
+/* row_step(), of a part of each row too. */
+FN int part_step(const ScoreRows &x, int team) { return row_step(x.n, team) ? team : row_step(x.pitch, team); }
+
 /* With smoothing the scores of a row have a part in its loss. */
 template <int TEAM>
-static __global__ void smooth_rows(float *part, const real *x, long rows, long width, float share)
+static __global__ void smooth_rows(float *part, ScoreRows x, long rows, float share)
 {
     long r = ROW_OF(TEAM);
-    int step = row_step(width, TEAM);
+    int step = part_step(x, TEAM);
     if (r >= rows)
         return;
     float sum = 0;
-    ROW(i, TEAM, step, width) {
+    ROW(i, TEAM, step, x.n) {
         float v[WIDE];
-        take(v, x + r * width, i, width, step);
+        take(v, x.at + r * x.pitch, i, x.n, step);
         for (int j = 0; j < WIDE; j++)
             sum += v[j];
     }
@@ -136,9 +139,6 @@ static __global__ void seen_rows(float *aim, float *ahead, const real *x, const 
         ahead[r] = 0;
     }
 }
-
-/* row_step(), of a part of each row too. */
-FN int part_step(const ScoreRows &x, int team) { return row_step(x.n, team) ? team : row_step(x.pitch, team); }
 
 struct Slope {
     float shift, factor;
@@ -250,25 +250,27 @@ static __global__ void xent_rows_both(real *dx, float *lse, const float *dloss, 
 }
 
 template <int TEAM>
-static __global__ void smooth_rows_back(real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets,
-                                        const Values *vals, long rows, long width, long ignore, int count, float smooth)
+static __global__ void smooth_rows_back(real *dx, const float *dloss, ScoreRows x, const float *lse, const int32_t *targets,
+                                        const Values *vals, long rows, long ignore, int count, float smooth, long whole)
 {
     long r = ROW_OF(TEAM);
-    int step = row_step(width, TEAM);
+    int step = part_step(x, TEAM);
     if (r >= rows)
         return;
     float factor = vals->valid[count] && targets[r] != ignore ? *dloss / (float)vals->valid[count] : 0.0f, shift = lse[r];
-    float share = smooth / (float)width;
-    ROW(i, TEAM, step, width) {
+    float share = smooth / (float)whole;
+    ROW(i, TEAM, step, x.n) {
         float v[WIDE];
-        take(v, x + r * width, i, width, step);
+        take(v, x.at + r * x.pitch, i, x.n, step);
         for (int j = 0; j < WIDE; j++) {
             float p = fexp(v[j] - shift) - share;
-            p = i + j * (step ? step : 1) == targets[r] ? p - (1.0f - smooth) : p;
+            p = i + j * (step ? step : 1) == targets[r] - x.from ? p - (1.0f - smooth) : p;
             v[j] = factor == 0.0f ? 0.0f : p * factor;
         }
-        leave(dx + r * width, v, i, width, step);
+        leave(dx + r * x.pitch, v, i, x.n, step);
     }
+    for (long i = x.n + threadIdx.x % TEAM; i < x.pitch; i += TEAM)
+        set(dx, r * x.pitch + i, 0.0f);
 }
 
 template <int TEAM>
@@ -322,17 +324,19 @@ static __global__ void hear_rows(float *most, float *sum, float *hit, const Told
     }
 }
 
-/* The same of rows that came in chunks; `most` becomes the logarithm of the sum. */
+/* The same of rows that came in chunks; `most` becomes the logarithm of the sum.  share: of the sum of all scores, with
+ * smoothing; 0: none. */
 struct AbsorbedLoss {
     float *most;
-    const float *sum, *hit;
+    const float *sum, *hit, *scores;
     const int32_t *targets;
     long ignore;
+    float kept, share;
     FIELD double at(long r) const
     {
-        float lse = most[r] + flog(sum[r]);
+        float lse = most[r] + flog(sum[r]), others = share == 0.0f ? 0.0f : scores[r] * share;
         most[r] = lse;
-        return targets[r] == ignore ? 0.0 : (double)lse - (double)hit[r];
+        return targets[r] == ignore ? 0.0 : (double)lse - (double)kept * (double)hit[r] - (double)others;
     }
 };
 
@@ -372,7 +376,25 @@ void scores_team(Stage *st, float *most, float *sum, float *hit, long rows)
 void scores_loss(Stage *st, float *loss, float *most, const float *sum, const float *hit, const int32_t *targets,
                  const Values *vals, long rows, long ignore, int count)
 {
-    total(st, AbsorbedLoss{most, sum, hit, targets, ignore}, MeanOfRows{loss, vals, count}, rows);
+    scores_smooth_loss(st, loss, most, sum, hit, 0, targets, vals, rows, ignore, count, 0, 1);
+}
+
+void scores_smooth_loss(Stage *st, float *loss, float *most, const float *sum, const float *hit, const float *scores,
+                        const int32_t *targets, const Values *vals, long rows, long ignore, int count, float smooth, long whole)
+{
+    total(st, AbsorbedLoss{most, sum, hit, scores, targets, ignore, 1.0f - smooth, smooth / (float)whole},
+          MeanOfRows{loss, vals, count}, rows);
+}
+
+void scores_sum(Stage *st, float *to, ScoreRows x, long rows, float share)
+{
+    LAUNCH_ROWS(smooth_rows, rows, x.n, st, to, x, rows, share);
+}
+
+void scores_smooth_back(Stage *st, real *dx, const float *dloss, ScoreRows x, const float *lse, const int32_t *targets,
+                        const Values *vals, long rows, long ignore, int count, float smooth, long whole)
+{
+    LAUNCH_ROWS(smooth_rows_back, rows, x.n, st, dx, dloss, x, lse, targets, vals, rows, ignore, count, smooth, whole);
 }
 
 void scores_back(Stage *st, real *dx, const float *dloss, ScoreRows x, const float *lse, const int32_t *targets,
@@ -436,14 +458,14 @@ void xent_smooth_forward(Stage *st, float *loss, float *lse, const real *x, cons
     size_t ahead = PIECES * sizeof(double);
     float *part = (float *)((char *)workspace_of(st, ahead + (size_t)rows * sizeof *part) + ahead);
     LAUNCH_ROWS(xent_rows, rows, width, st, lse, x, rows, width);
-    LAUNCH_ROWS(smooth_rows, rows, width, st, part, x, rows, width, smooth / (float)width);
+    scores_sum(st, part, ScoreRows{x, width, 0, width}, rows, smooth / (float)width);
     total(st, SmoothLoss{lse, part, x, targets, width, ignore, 1.0f - smooth}, MeanOfRows{loss, vals, count}, rows);
 }
 
 void xent_smooth_backward(Stage *st, real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets,
                           const Values *vals, long rows, long width, long ignore, int count, float smooth)
 {
-    LAUNCH_ROWS(smooth_rows_back, rows, width, st, dx, dloss, x, lse, targets, vals, rows, width, ignore, count, smooth);
+    scores_smooth_back(st, dx, dloss, ScoreRows{x, width, 0, width}, lse, targets, vals, rows, ignore, count, smooth, width);
 }
 
 void hit_report(Stage *st, const real *x, const int32_t *targets, Values *vals, long rows, long width, long ignore, long top)

@@ -21,6 +21,14 @@ void scores_team(Stage *st, float *most, float *sum, float *hit, long rows);
 /* From what the chunks of each row have left: lse, in place of `most`, and the loss. */
 void scores_loss(Stage *st, float *loss, float *most, const float *sum, const float *hit, const int32_t *targets,
                  const Values *vals, long rows, long ignore, int count);
+/* The same with `smooth` of a target shared out over all `whole` scores of a row, which add up to scores[r]. */
+void scores_smooth_loss(Stage *st, float *loss, float *most, const float *sum, const float *hit, const float *scores,
+                        const int32_t *targets, const Values *vals, long rows, long ignore, int count, float smooth,
+                        long whole);
+/* share times the sum of each row's scores. */
+void scores_sum(Stage *st, float *to, ScoreRows x, long rows, float share);
+void scores_smooth_back(Stage *st, real *dx, const float *dloss, ScoreRows x, const float *lse, const int32_t *targets,
+                        const Values *vals, long rows, long ignore, int count, float smooth, long whole);
 /* dx = (e^(x - lse) - [target]) dloss / valid, rows as far apart as those of x, and 0 behind them; it may be x itself. */
 void scores_back(Stage *st, real *dx, const float *dloss, ScoreRows x, const float *lse, const int32_t *targets,
                  const Values *vals, long rows, long ignore, int count);
