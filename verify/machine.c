@@ -191,8 +191,7 @@ static void apart(const Machine *m, const Site *s, const Span *sp, int n)
         }
 }
 
-/* What a call finds and leaves: by parameter, the term of what it reads, and of what it adds to; of what it makes; and where
- * its operands are. */
+/* By parameter, terms of what a call reads, of what it adds to, and of what it leaves; and where its operands are. */
 typedef struct { Term of[MOST_PARAMS], old[MOST_PARAMS], made[MOST_PARAMS], valid; Span span[MOST_PARAMS]; int spans; } Taken;
 
 static bool is_written(char mode)
@@ -281,11 +280,18 @@ static bool is_own_part(const Param *p) { return !strncmp(p->extent, "own(", 4);
 /* Of all rows each device has those of its experts. */
 static bool is_owned(const Param *p) { return p->extent && strstr(p->extent, "owned("); }
 
+/* A router's: of a norm, `offset` is a number. */
+int offset_param(const Row *r)
+{
+    const int at = row_param(r, "offset");
+    return at >= 0 && r->param[at].width ? at : -1;
+}
+
 /* Rows of the device's experts become all rows.  The offsets, which must be those of the slots; 0: no experts. */
 static Term owners_lift(Machine *m, const Site *s, Term *of)
 {
-    int at = row_param(s->row, "offset"), slot = row_param(s->row, "slot");
-    if (s->row->kind != ROW_TEAM || at < 0 || row_param(s->row, "experts") < 0)
+    int at = offset_param(s->row), slot = row_param(s->row, "slot");
+    if (s->row->kind != ROW_TEAM || at < 0)
         return 0;
     const TermView a = term_view(of[at]), b = slot < 0 ? a : term_view(of[slot]);
     const Head *ha = head_view(a.head), *hb = head_view(b.head);

@@ -111,7 +111,7 @@ int64_t part_lift(const Machine *m, const Site *s, Step *st, Term *of, Term *old
         if (heads && pieces && site_numbers(s) && s->arg[row_param(s->row, "site")].i >= 0)
             call_fault(m, s, "heads of a part would %s as the first ones of the whole", site_draws(s) ? "draw" : "count");
         if (team)
-            (row_param(s->row, "experts") < 0 ? whole_blocks : whole_experts)(m, s, mine, pieces, all);
+            (offset_param(s->row) < 0 ? whole_blocks : whole_experts)(m, s, mine, pieces, all);
         if (pieces)
             step_heads(m, s, st, mine, all);
     }

@@ -70,6 +70,7 @@ void rows_open(int real, int64_t blocks);               /* bytes of a number of 
 extern int rows_real, rows_levels;                      /* those bytes; levels of the tree over blocks */
 const Row *row_named(const char *name);                 /* NULL: there is none */
 int row_param(const Row *r, const char *name);          /* -1 */
+int offset_param(const Row *r);                         /* where a router says that experts begin; -1 */
 
 /* ---- a program: what a stage, or the reference, does ------------------------------------------------------------- */
 typedef enum { A_NONE, A_INT, A_FLOAT, A_PLACE, A_HOST } ArgKind;
