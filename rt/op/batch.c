@@ -82,7 +82,12 @@ static inline void slopes(double *restrict sum, double *restrict product, const 
     const float *restrict mean = t->mean, *restrict s = t->s, *restrict w = t->weight, *restrict b = t->bias;
     const float low = t->low, high = t->high;
     float chain[UNIT] = {0}, with[UNIT] = {0};
-    for (long k = first; k < first + rows; k++)
+    for (long k = first; k < first + rows; k++) {
+        long soon = least(k + CHAIN, t->rows - 1) * t->width + from;
+        __builtin_prefetch(dy + soon);
+        __builtin_prefetch(x + soon);
+        if (relu == RELU_OF_Y)
+            __builtin_prefetch(y + soon);
         for (long j = 0; j < n; j++) {
             long i = k * t->width + from + j;
             float d = get(dy, i), v = get(x, i);
@@ -95,6 +100,7 @@ static inline void slopes(double *restrict sum, double *restrict product, const 
             chain[j] += d;
             with[j] += d * ((v - mean[from + j]) * s[from + j]);
         }
+    }
     for (long j = 0; j < n; j++) {
         sum[from + j] += (double)chain[j];
         product[from + j] += (double)with[j];

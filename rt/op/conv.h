@@ -15,6 +15,8 @@
  * blocks: each is such a chain, and the tree of kernel.h adds them.  An element of dweight is one chain over samples, rows
  * and columns of y, where a tap outside adds a product with zero; it is then given to the accumulator.
  *
+ * A gradient of weights gathers the pixels of x that some columns read into panels, and packs dy once for all of them.
+ *
  * Kernels of one pixel at stride 1 are products of all pixels, of matrices that lie there; those of single channels are in
  * depthwise.h.
  *
@@ -162,11 +164,14 @@ static inline void convolve(Stage *st, real *to, const Conv *v, Reader read, con
     }
 }
 
-/* to[n] = from[n], of a row of a panel */
+/* to[n] = from[n], of a row of a panel: vectors may overlap. */
 static inline void widen_row(float *to, const real *from, long n)
 {
     enum { LEAST = sizeof(real) == sizeof(float) ? 4 : TILE_COLS + 1 };
-    if (n >= LEAST) {
+    if (n >= VECTOR) {
+        *(Vector *)to = some(from, VECTOR);
+        *(Vector *)(to + n - VECTOR) = some(from + n - VECTOR, VECTOR);
+    } else if (n >= LEAST) {
         for (long j = 0; j + 4 <= n; j += 4)
             memcpy(to + j, from + j, 4 * sizeof *to);
         memcpy(to + n - 4, from + n - 4, 4 * sizeof *to);
@@ -210,45 +215,39 @@ static inline void gather(float *panel, const Conv *v, const real *x, long group
     }
 }
 
-/* c[m][COLS] = dy^T x for m output channels and n columns from `column` on, from zero. */
-static inline void weight_product(float *c, const Conv *v, const real *dy, const real *x, long group, long m, long column,
-                                  long n)
+/* c[m][ld] = dy^T x for m output channels and n columns from `column` on. */
+static inline void weight_product(float *c, long ld, const Conv *v, const real *dy, const real *x, long group, long m,
+                                  long column, long n)
 {
-    _Alignas(64) float panel[DEPTH * TILE_COLS], wide[TILE_ROWS * DEPTH];
+    _Alignas(64) float room[(ROWS + TILE_ROWS) * (DEPTH + VECTOR)], panels[PANELS];
     long pixels = v->batch * v->yheight * v->ywidth;
-    memset(c, 0, (size_t)(m * COLS) * sizeof *c);
-    for (long j = 0; j < n; j += TILE_COLS)
-        for (long p = 0; p < pixels; p += DEPTH) {
-            long depth = least(DEPTH, pixels - p);
-            gather(panel, v, x, group, p, depth, column + j, least(TILE_COLS, n - j));
-            for (long i = 0; i < m; i += TILE_ROWS) {
-                long rows = least(TILE_ROWS, m - i);
-                View from = view(dy + p * v->out + i, v->out, 1);
-                if (!from.is_float)
-                    widen(wide, TILE_ROWS, from, depth, rows);
-                Floats at = {c + i * COLS + j, COLS};
-                Left left = {from.is_float ? from.at : wide, 1, from.is_float ? v->out : TILE_ROWS, 0, 0};
-                tile_fit(&(Rest){.from = at, .to = at}, 0, 0, &left, panel, rows, &(Terms){depth, depth, 1});
-            }
-        }
+    for (long p = 0; p < pixels; p += DEPTH) {
+        long depth = least(DEPTH, pixels - p);
+        for (long j = 0; j < n; j += TILE_COLS)
+            gather(panels + j * depth, v, x, group, p, depth, column + j, least(TILE_COLS, n - j));
+        Rest rest = {.from = {p ? c : NULL, ld}, .to = {c, ld}};
+        product_packed(&rest, view(dy + p * v->out, 1, v->out), m, n, &(Terms){depth, depth, 1}, 0, room, panels);
+    }
 }
 
 /* dweight of images x and y under v: columns are taps, and input channels of each. */
 static inline void weight_gradient(Stage *st, float *dweight, const real *dy, const real *x, int acc, const Conv *v)
 {
     long m = v->out / v->groups, n = v->in / v->groups, size = v->kheight * v->kwidth;
-    Grid g = grid_of(m, n * size, BLOCK, COLS, v->groups > 1 || st->threads < 1 ? 1 : st->threads);
+    long spread = least(PANELS / DEPTH, BLOCK * SPREAD / least(m, BLOCK)) / COLS * COLS;
+    Grid g = grid_of(m, n * size, BLOCK, spread, v->groups > 1 || st->threads < 1 ? 1 : st->threads);
     long each = task_count(&g);
     EACH(v->batch * v->yheight * v->ywidth * m * v->in * size >= 1 << 16)
     for (long number = 0; number < v->groups * each; number++) {
         long group = number / each;
         Task t = task_of(&g, number % each);
-        _Alignas(64) float c[BLOCK * COLS];
-        weight_product(c, v, dy + group * m + t.i, x, group, t.m, t.j, t.n);
+        long ld = ceil_div(t.n, COLS) * COLS;
+        _Alignas(64) float c[BLOCK * SPREAD];
+        weight_product(c, ld, v, dy + group * m + t.i, x, group, t.m, t.j, t.n);
         for (long i = 0; i < t.m; i++)
             for (long j = 0; j < t.n; j++) {
                 long tap = (t.j + j) / n, channel = (t.j + j) % n;
-                give(dweight + ((group * m + t.i + i) * n + channel) * size + tap, c + i * COLS + j, 1, acc);
+                give(dweight + ((group * m + t.i + i) * n + channel) * size + tap, c + i * ld + j, 1, acc);
             }
     }
 }

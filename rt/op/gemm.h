@@ -370,14 +370,11 @@ static inline long chains_spread(const Chains *c)
     return PANELS / (depth ? depth : 1) / COLS * COLS;
 }
 
-/* m x n sums take some terms: a(0, p) and b(p, 0) are their first.  Room: as of left_of for ROWS rows, and a float a term for
- * n columns, rounded up. */
-static inline void product_terms(const Rest *t, View a, View b, long m, long n, const Terms *k, long apart, float *room,
-                                 float *panels)
+/* m x n sums take some terms: a(0, p) is their first, b's are packed.  Room: as of left_of for ROWS rows. */
+static inline void product_packed(const Rest *t, View a, long m, long n, const Terms *k, long apart, float *room,
+                                  const float *panels)
 {
     long depth = k->terms * k->pieces;
-    for (long q = 0; q < k->pieces; q++)
-        pack(panels + q * k->terms * TILE_COLS, TILE_COLS, TILE_COLS * depth, view_from(b, q * apart, 0), k->terms, n);
     for (long i = 0; i < m; i += ROWS) {
         long rows = least(ROWS, m - i);
         Left left = left_of(room, view_from(a, i, 0), rows, k, apart);
@@ -390,6 +387,16 @@ static inline void product_terms(const Rest *t, View a, View b, long m, long n, 
                 for (long r = 0; r < rows; r += TILE_ROWS, left.at += left.strip)
                     tile_fit(t, i + r, j, &left, panels + j * depth, least(TILE_ROWS, rows - r), k);
     }
+}
+
+/* The same with b, of which b(p, 0) is the first; panels: a float a term for n columns, rounded up. */
+static inline void product_terms(const Rest *t, View a, View b, long m, long n, const Terms *k, long apart, float *room,
+                                 float *panels)
+{
+    long depth = k->terms * k->pieces;
+    for (long q = 0; q < k->pieces; q++)
+        pack(panels + q * k->terms * TILE_COLS, TILE_COLS, TILE_COLS * depth, view_from(b, q * apart, 0), k->terms, n);
+    product_packed(t, a, m, n, k, apart, room, panels);
 }
 
 /* m x n results.  Subtrees wait in rest[0] and so on; behind those that chains_wait() counts is the place of the last. */
