@@ -44,13 +44,14 @@ Report worker_share(Worker *w, double loss, double norm)
     return sum;
 }
 
-static double worker_sum(Worker *w, double mine)
+/* Of all stages, the sum or the most. */
+static double worker_all(Worker *w, double mine, bool most)
 {
     double *all = w->board, sum = 0;
     mine = w->stage.shard ? 0 : mine;
     link_share(&w->stage, &mine, all, sizeof mine);
     for (int i = 0; i < w->stage.count; i++)
-        sum += all[i];
+        sum = !most ? sum + all[i] : all[i] > sum ? all[i] : sum;
     return sum;
 }
 
@@ -158,10 +159,9 @@ static int evaluate(Worker *w, int64_t step)
     Report r = worker_share(w, sum, -1);
     if (st->loss)
         r.loss = losses_sum(w, w->eval_loss, n);
-    if (job->top) {             /* the last replica has had a micro-batch, and has counted for all */
-        bool last = replica_of(w) == (job->homes ? 0 : replicas_of(job) - 1);
-        double valid = worker_sum(w, last ? (double)w->eval_valid[job->top_count] : 0);
-        hits = valid > 0 ? worker_sum(w, hits) / valid : 0;
+    if (job->top) {             /* who counts targets counts those of all micro-batches; where schedules go two ways, two do */
+        double valid = worker_all(w, (double)w->eval_valid[job->top_count], true);
+        hits = valid > 0 ? worker_all(w, hits, false) / valid : 0;
     }
     if (w->stage.index == 0)
         metrics_eval(w->run, step, r.loss, hits);

@@ -58,11 +58,11 @@ done
 
 # ---- losses, norms and evaluations of every step, and the gradients of the last one
 with_eval "$models/tiny-gpt.yaml" >"$tmp/model.yaml"
-evals=yes model="$tmp/model.yaml --set train.batch.global=16 --set train.steps=6 $(groups 4)"
-want=$(facts one $model --stages 2 --schedule 1f1b)
+evals=yes logged="$tmp/model.yaml --set train.batch.global=16 --set train.steps=6 $(groups 4)"
+want=$(facts one $logged --stages 2 --schedule 1f1b)
 [ "$(echo "$want" | grep -c '"eval"')" = 3 ] && pass || fault "the log of 1f1b: $want"
 for plan in "4 --schedule chimera" "2 --schedule chimera --replicas 2 --set devices.0.count=4"; do
-    got=$(facts many $model --stages $plan)
+    got=$(facts many $logged --stages $plan)
     rm -f "$tmp/many.jsonl"
     if [ "$got" = "$want" ]; then pass; else fault "facts of $plan: $(echo "$got" | head -n 2)"; fi
 done
