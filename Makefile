@@ -11,53 +11,33 @@ CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 # make demo DATA="FILE..." learns from these files
 DATA =
 
-BASE    = gen/base/mem.o gen/base/file.o gen/base/option.o gen/base/diag.o build/gen/sha256.o gen/base/sha1.o \
-          gen/base/quote.o gen/base/number.o gen/base/purse.o gen/base/size.o gen/base/words.o gen/base/triples.o \
-          gen/base/folder.o gen/base/process.o gen/base/busy.o gen/base/safe.o build/gen/json.o build/gen/apart.o \
-          build/gen/mapped.o
-FRONT   = gen/graph.o $(patsubst %.c,%.o,$(sort $(wildcard gen/config/*.c gen/build/*.c gen/rewrite/*.c)))
+# Of a room, all of its files
+room = $(patsubst %.c,%.o,$(sort $(wildcard gen/$(1)/*.c)))
+BASE    := $(call room,base) build/gen/sha256.o build/gen/json.o build/gen/apart.o build/gen/mapped.o
+FRONT   := gen/graph.o $(call room,config) $(call room,build) $(call room,rewrite)
 TOKENIZER = $(sort $(wildcard rt/tokens/*.c))
-TOKENS  = $(TOKENIZER:rt/%.c=build/gen/%.o) $(patsubst %.c,%.o,$(sort $(wildcard gen/tokens/*.c)))
-PACK    = gen/pack/search.o gen/pack/greedy.o gen/pack/verify.o gen/pack/pack.o gen/pack/file.o
-COST    = gen/cost/cost.o gen/cost/roof.o gen/cost/pairs.o gen/cost/links.o gen/cost/team.o gen/cost/prof.o gen/cost/lookup.o \
-          gen/cost/prepared.o gen/cost/machine.o
-SCHED   = $(patsubst %.c,%.o,$(sort $(wildcard gen/sched/*.c)))
-LIST    = gen/list/rebuild.o gen/list/version.o gen/list/action.o gen/list/rendezvous.o gen/list/transport.o gen/list/comm.o \
-          gen/list/comm_async.o gen/list/offload.o gen/list/bucket.o
-REPLAY  = gen/replay/index.o gen/replay/walk.o gen/replay/fast.o gen/replay/offload.o gen/replay/floor.o
-LOWER   = gen/lower/lower.o gen/lower/sim.o gen/lower/latency.o
-FATES   = gen/fates/given.o gen/fates/choices.o gen/fates/fates.o gen/fates/seeds.o gen/fates/knapsack.o \
-          gen/fates/improve.o gen/fates/offload_choice.o gen/fates/price.o
-MEM     = gen/mem/lives.o gen/mem/mem.o gen/mem/layout.o gen/mem/place.o gen/mem/exact_layout.o \
-          gen/mem/trial_cache.o gen/mem/unpooled.o gen/mem/host.o
-EXACT   = gen/exact/prefix_sums.o gen/exact/bound.o gen/exact/frontier.o gen/exact/reach.o gen/exact/preview.o \
-          gen/exact/preview_ends.o gen/exact/exact.o gen/exact/improve.o gen/exact/brute.o
-CHECK   = gen/check/form.o gen/check/graph.o gen/check/order.o gen/check/part.o gen/check/comm.o gen/check/value.o \
-          gen/check/ranges.o gen/check/mem.o gen/check/sim.o
-RIVALS  = gen/rivals/even.o gen/rivals/unit.o gen/rivals/moves.o \
-          gen/rivals/pipedream.o gen/rivals/pipedream_dp.o gen/rivals/pipedream_levels.o \
-          gen/rivals/vpipe.o gen/rivals/capuchin.o gen/rivals/dawnpiper_dp.o gen/rivals/interval.o \
-          gen/rivals/twobw.o gen/rivals/madpipe.o gen/rivals/madpipe_dp.o gen/rivals/fleet.o gen/rivals/dapple.o \
-          gen/rivals/fleet_widths.o gen/rivals/spp.o gen/rivals/bapipe.o gen/rivals/piper.o
-TEXT    = gen/text/text.o gen/text/graph.o gen/text/plan.o gen/text/letters.o
-PLAN    = gen/plan/new.o gen/plan/part.o gen/plan/keep.o gen/plan/planners.o
-FOREIGN = $(patsubst %.c,%.o,$(sort $(wildcard gen/profiled/*.c gen/downset/*.c)))
-EMIT    = gen/emit/names.o gen/emit/text.o gen/emit/dims.o gen/emit/slots.o gen/emit/call.o gen/emit/head.o \
-          gen/emit/header.o gen/emit/open.o gen/emit/pair.o gen/emit/turns.o gen/emit/table.o gen/emit/files.o \
-          gen/emit/stage.o gen/emit/launch.o gen/emit/settings.o gen/emit/archive.o gen/emit/holding.o gen/emit/team.o \
-          gen/emit/page.o gen/emit/amalgam.o gen/emit/api.o gen/emit/together.o \
-          gen/emit/lists.o gen/emit/report.o gen/emit/report_memory.o gen/emit/build.o gen/emit/sample.o gen/emit/sbom.o \
-          gen/emit/proof.o gen/emit/emit.o
-PROFILE = gen/profile/measure.o gen/profile/bench.o gen/profile/fit.o
-TUNE    = gen/tune/jobshop.o gen/tune/optimal.o gen/tune/paces.o gen/tune/star_depths.o
-SEARCH  = gen/search/search.o gen/search/list.o gen/search/candidate.o gen/search/remedy.o gen/search/repack.o \
-          gen/search/device_order.o gen/search/arrange.o gen/search/buckets.o gen/search/offers.o gen/search/least.o \
-          gen/search/shorter.o
-VIEW    = gen/view/stage.o gen/view/totals.o gen/view/plan.o gen/view/explain.o gen/view/compare.o gen/view/compare_page.o \
-          gen/view/largest.o gen/view/nofit.o gen/view/schedules.o gen/view/schedule_csv.o gen/view/events.o \
-          gen/view/measured.o gen/view/metrics.o gen/view/tfevents.o gen/view/rounds.o gen/view/widths.o
-HF      = $(patsubst %.c,%.o,$(sort $(wildcard gen/huggingface/*.c))) build/gen/place.o
-NET     = $(patsubst %.c,%.o,$(sort $(wildcard gen/import/*.c)))
+TOKENS  := $(TOKENIZER:rt/%.c=build/gen/%.o) $(call room,tokens)
+FOREIGN := $(call room,profiled) $(call room,downset)
+HF      := $(call room,huggingface) build/gen/place.o
+NET     := $(call room,import)
+PACK    := $(call room,pack)
+COST    := $(call room,cost)
+SCHED   := $(call room,sched)
+LIST    := $(call room,list)
+REPLAY  := $(call room,replay)
+LOWER   := $(call room,lower)
+FATES   := $(call room,fates)
+MEM     := $(call room,mem)
+EXACT   := $(call room,exact)
+CHECK   := $(call room,check)
+RIVALS  := $(call room,rivals)
+TEXT    := $(call room,text)
+PLAN    := $(call room,plan)
+EMIT    := $(call room,emit)
+PROFILE := $(call room,profile)
+TUNE    := $(call room,tune)
+SEARCH  := $(call room,search)
+VIEW    := $(call room,view)
 # The proof of a folder: no source of gen/, rt/ or tests/.  dpgen calls it in a process of its own.  A folder carries verify/
 # without verify/model/, which alone needs a library
 PROVER  = $(patsubst %.c,%.o,$(filter-out verify/main.c verify/alone.c,$(sort $(wildcard verify/*.c verify/model/*.c))))

@@ -64,6 +64,23 @@ static inline bool rebuild_remade(const Rebuild *r, int t)
     return r->mark[t] == r->round + 1;
 }
 
+/* ---- copies.c: windows of copies to the host and back, in pieces of a list ------------------------------------------ */
+/* A computation of the list, or another action: chunk -1.  first: its first piece, or that of what comes next. */
+typedef struct { int chunk, mb, first; bool forward; } CopyStep;
+typedef struct {
+    const Ns *at;               /* by piece: when it begins; [pieces] the end */
+    const CopyStep *step;       /* [steps].first: pieces */
+    int pieces, steps;
+    CopySlack slack;
+} CopyList;
+/* maker, reader: steps.  Others are pieces, in front of which it is begun outwards, gone, begun inwards, an operand. */
+typedef struct { int away, maker, reader, out, sent, in, due; Ns ns; } CopyTime;
+typedef struct { int piece, copy; } CopyOrder;      /* a copy, by a piece of its own */
+int copies_by_piece(const void *a, const void *b);  /* for qsort */
+/* Write `sent`, in the order of `out`, and then `in`, from the last of the order of `due`. */
+void copies_out(const CopyList *l, CopyTime *copy, const CopyOrder *order, int n);
+void copies_in(const CopyList *l, CopyTime *copy, const CopyOrder *order, int n);
+
 /* ---- rendezvous.c: lists of all devices, played together ----------------------------------------------------------- */
 /* The first device that waits for ever; at: the action where it waits.  -1: all lists come to an end. */
 int rendezvous_stops(const Plan *p, const Actions *list, int *at);

@@ -15,9 +15,7 @@
  *          earliest deadline first, run backwards: no order of copies begins later without being late
  *
  * Computations are cut into pieces at these places, the same for each micro-batch, so that their routines stay one text.  If
- * that takes more memory than there is, main asks for it again in a hurry.  Then all micro-batches share two places, or one: a
- * tensor must be gone before the chunk's second next forward, or its next one, and comes back after as many backwards before.
- * Or copies stop computation, and nothing is held for them.
+ * that takes more memory than there is, the search asks for it again in a hurry (copies.c).
  *
  * Copies take a quarter longer here than their price, and twice that where both directions share the link.  If a fetch would
  * have to begin before its tensor has gone out, it begins right then.  The device waits, and sim says for how long.
@@ -51,7 +49,6 @@ typedef struct {                /* an offloaded tensor of this device */
     Ns ns;                      /* a copy */
 } Away;
 typedef struct { int action, first, until; } OffloadSegment;
-typedef struct { int away, mb; int out, sent, in, due; } OffloadCopy; /* boundaries: copies stand in front of that piece */
 
 typedef struct {
     Plan *p;
@@ -61,11 +58,10 @@ typedef struct {
     OffloadTrack *track;        /* [chunk * KINDS + kind] */
     VEC(Away) away;
     VEC(OffloadSegment) piece;
-    int *of;                    /* by action: its first piece; -1: none */
+    VEC(CopyStep) step;         /* by action; one more: the end */
     int *action;                /* [(chunk * KINDS + kind) * micro-batches + mb]; -1: none */
     Ns *clock;                  /* by piece: when it begins; [n] the end */
-    VEC(OffloadCopy) copy;
-    int *copy_order;            /* of copies */
+    VEC(CopyTime) copy;
     Actions out;
     bool busy[COPIES];
 } Offload;
@@ -315,14 +311,12 @@ static void lay_out(Offload *x)
 {
     VEC(Ns) clock = {0};
     Ns now = 0;
-    x->of = alloc(sizeof(int) * (size_t)(x->old->n + 1));
     for (int i = 0; i < x->old->n; i++) {
         const Action *k = &x->old->at[i];
-        x->of[i] = -1;
+        *PUSH(&x->step) = (CopyStep){cuts(k->kind) ? k->chunk : -1, k->mb, x->piece.n, k->kind == K_F};
         if (!cuts(k->kind))
             continue;
         const OffloadTrack *t = track(x, k->chunk, k->kind);
-        x->of[i] = x->piece.n;
         for (int c = 0, first = 0; c <= t->cut.n; c++) {
             int until = c < t->cut.n ? t->cut.at[c] : t->line.n;
             *PUSH(&x->piece) = (OffloadSegment){i, first, until};
@@ -332,13 +326,14 @@ static void lay_out(Offload *x)
         }
     }
     *PUSH(&clock) = now;
+    *PUSH(&x->step) = (CopyStep){-1, 0, x->piece.n, false};
     x->clock = clock.at;
 }
 
 /* The piece of an action that begins with this call; end: the piece that ends right before it. */
 static int piece_at(const Offload *x, int action, int call, bool end)
 {
-    for (int i = x->of[action]; i < x->piece.n && x->piece.at[i].action == action; i++)
+    for (int i = x->step.at[action].first; i < x->step.at[action + 1].first; i++)
         if ((end ? x->piece.at[i].until : x->piece.at[i].first) == call)
             return i;
     die("device %d: action %d is not cut at call %d", x->device, action, call);
@@ -353,63 +348,15 @@ static void find_copies(Offload *x)
             int f = *action_of(x, w->chunk, K_F, mb), b = *action_of(x, w->chunk, w->kind, mb);
             if (f < 0 || b < 0)
                 die("device %d: micro-batch %d of chunk %d is not computed here", x->device, mb, w->chunk);
-            *PUSH(&x->copy) = (OffloadCopy){.away = a, .mb = mb, .out = piece_at(x, f, w->after, true) + 1,
-                                            .due = piece_at(x, b, w->first, false)};
+            *PUSH(&x->copy) = (CopyTime){.away = a, .maker = f, .reader = b, .ns = w->ns,
+                                         .out = piece_at(x, f, w->after, true) + 1, .due = piece_at(x, b, w->first, false)};
         }
-}
-
-/* ---- windows ------------------------------------------------------------------------------------------------------- */
-
-static int by_out(const void *a, const void *b)
-{
-    const OffloadCopy *x = a, *y = b;
-    return x->out != y->out ? x->out - y->out : x->away - y->away;
 }
 
 static int by_due(const void *a, const void *b)
 {
-    const OffloadCopy *x = a, *y = b;
+    const CopyTime *x = a, *y = b;
     return x->due != y->due ? x->due - y->due : x->away - y->away;
-}
-
-/* Places that all micro-batches share; 0: as many as it takes. */
-static int places(const Offload *x)
-{
-    return x->p->ask.choice.copy_slack == COPY_SLACK_SECOND ? 2 : x->p->ask.choice.copy_slack == COPY_SLACK_NEXT;
-}
-
-/* The last boundary for a tensor to be gone.  With places, the forward that takes its own begins there. */
-static int out_until(const Offload *x, const OffloadCopy *c)
-{
-    int from = x->piece.at[c->out - 1].action;
-    if (x->p->ask.choice.copy_slack == COPY_SLACK_NONE)
-        return c->out;
-    for (int i = from + 1, left = places(x); left > 0 && i < x->old->n; i++)
-        if (x->old->at[i].kind == K_F && x->old->at[i].chunk == x->away.at[c->away].chunk && --left == 0)
-            return x->of[i] < c->due ? x->of[i] : c->due;
-    return c->due;
-}
-
-/* The first boundary for it to come back.  With places, the backward that leaves one has ended there. */
-static int in_from(const Offload *x, const OffloadCopy *c)
-{
-    const Away *w = &x->away.at[c->away];
-    int reader = x->piece.at[c->due].action, last = c->mb;
-    if (x->p->ask.choice.copy_slack == COPY_SLACK_NONE)
-        return c->due;
-    for (int i = reader - 1, left = places(x); left > 0 && i >= 0; i--) {
-        const Action *k = &x->old->at[i];
-        if (k->chunk != w->chunk || x->of[i] < 0 || k->kind == K_F || k->mb == c->mb || k->mb == last)
-            continue;
-        last = k->mb;
-        if (--left > 0)
-            continue;
-        int end = x->of[i];
-        while (end < x->piece.n && x->piece.at[end].action == i)
-            end++;
-        return end > c->sent ? end : c->sent;
-    }
-    return c->sent;
 }
 
 /* ---- the new list -------------------------------------------------------------------------------------------------- */
@@ -427,9 +374,9 @@ static int take_number(Offload *x)
     return n;
 }
 
-static Action copy_action(const Offload *x, ActionKind kind, const OffloadCopy *c, int request)
+static Action copy_action(const Offload *x, ActionKind kind, const CopyTime *c, int request)
 {
-    Action k = action_new(kind, 0, c->mb);
+    Action k = action_new(kind, 0, x->step.at[c->maker].mb);
     k.chunk = x->away.at[c->away].chunk;
     k.tensor = x->away.at[c->away].tensor;
     k.request = request;
@@ -438,22 +385,15 @@ static Action copy_action(const Offload *x, ActionKind kind, const OffloadCopy *
 }
 
 /* Copies by boundary.  The link takes them in the order of planning. */
-typedef struct { int boundary, copy; } OffloadEvent;
-typedef struct { OffloadEvent *at; int n, next; } Events;
-
-static int by_boundary(const void *a, const void *b)
-{
-    const OffloadEvent *x = a, *y = b;
-    return x->boundary != y->boundary ? x->boundary - y->boundary : x->copy - y->copy;
-}
+typedef struct { CopyOrder *at; int n, next; } Events;
 
 static Events events(const Offload *x, size_t field)
 {
-    Events e = {alloc(sizeof(OffloadEvent) * (size_t)(x->copy.n + 1)), x->copy.n, 0};
+    Events e = {alloc(sizeof(CopyOrder) * (size_t)(x->copy.n + 1)), x->copy.n, 0};
     for (int i = 0; i < e.n; i++)
-        e.at[i] = (OffloadEvent){*(const int *)(const void *)((const char *)&x->copy.at[i] + field), i};
+        e.at[i] = (CopyOrder){*(const int *)(const void *)((const char *)&x->copy.at[i] + field), i};
     if (e.n > 1)
-        qsort(e.at, (size_t)e.n, sizeof(OffloadEvent), by_boundary);
+        qsort(e.at, (size_t)e.n, sizeof(CopyOrder), copies_by_piece);
     return e;
 }
 
@@ -461,7 +401,7 @@ typedef struct { Events out, sent, in, due; int *number; } Agenda;      /* numbe
 
 static void put(Offload *x, Agenda *a, Events *e, int boundary, ActionKind kind, bool wait)
 {
-    for (; e->next < e->n && e->at[e->next].boundary == boundary; e->next++) {
+    for (; e->next < e->n && e->at[e->next].piece == boundary; e->next++) {
         int c = e->at[e->next].copy;
         a->number[c] = wait ? a->number[c] : take_number(x);
         Action k = copy_action(x, kind, &x->copy.at[c], a->number[c]);
@@ -483,7 +423,7 @@ static void put_boundary(Offload *x, Agenda *a, int boundary)
 
 static void put_pieces(Offload *x, Agenda *a, int action)
 {
-    for (int i = x->of[action]; i < x->piece.n && x->piece.at[i].action == action; i++) {
+    for (int i = x->step.at[action].first; i < x->step.at[action + 1].first; i++) {
         const OffloadSegment *c = &x->piece.at[i];
         bool whole = c->first == 0 && c->until == track(x, x->old->at[action].chunk, x->old->at[action].kind)->line.n;
         put_boundary(x, a, i);
@@ -521,45 +461,26 @@ void offload(Plan *p, int device, const Backward *back, Actions *list)
     cut_backward(&x);
     lay_out(&x);
     find_copies(&x);
-    Ns free = 0;
     if (x.copy.n > 1)
-        qsort(x.copy.at, (size_t)x.copy.n, sizeof(OffloadCopy), by_out);
-    for (int i = 0; i < x.copy.n; i++) {
-        OffloadCopy *c = &x.copy.at[i];
-        wire_take(&free, x.clock[c->out], x.away.at[c->away].ns);
-        c->sent = c->out;
-        int until = out_until(&x, c);
-        while (c->sent < until && x.clock[c->sent] < free)
-            c->sent++;
-    }
-    Ns next = x.clock[x.piece.n];
-    if (x.copy.n > 1)
-        qsort(x.copy.at, (size_t)x.copy.n, sizeof(OffloadCopy), by_due);
-    for (int i = x.copy.n - 1; i >= 0; i--) {
-        OffloadCopy *c = &x.copy.at[i];
-        Ns due = x.clock[c->due];
-        next = (next < due ? next : due) - x.away.at[c->away].ns;
-        c->in = c->due;
-        int from = in_from(&x, c);
-        while (c->in > from && x.clock[c->in] > next)
-            c->in--;
-    }
+        qsort(x.copy.at, (size_t)x.copy.n, sizeof(CopyTime), by_due);
+    CopyList l = {x.clock, x.step.at, x.piece.n, x.old->n, p->ask.choice.copy_slack};
+    copies_out(&l, x.copy.at, events(&x, offsetof(CopyTime, out)).at, x.copy.n);
+    copies_in(&l, x.copy.at, events(&x, offsetof(CopyTime, due)).at, x.copy.n);
     /* Actions that may block stand behind the messages that are begun there: other stages wait for those. */
-    Agenda a = {events(&x, offsetof(OffloadCopy, out)), events(&x, offsetof(OffloadCopy, sent)),
-                events(&x, offsetof(OffloadCopy, in)), events(&x, offsetof(OffloadCopy, due)),
+    Agenda a = {events(&x, offsetof(CopyTime, out)), events(&x, offsetof(CopyTime, sent)),
+                events(&x, offsetof(CopyTime, in)), events(&x, offsetof(CopyTime, due)),
                 alloc(sizeof(int) * (size_t)(x.copy.n + 1))};
     int boundary = 0;
     for (int i = 0; i < x.old->n; i++) {
         ActionKind kind = x.old->at[i].kind;
         if (kind != K_SEND && kind != K_RECV)
             put_boundary(&x, &a, boundary);
-        if (x.of[i] < 0) {
+        if (x.step.at[i].chunk < 0) {
             *PUSH(&x.out) = x.old->at[i];
             continue;
         }
         put_pieces(&x, &a, i);
-        for (boundary = x.of[i]; boundary < x.piece.n && x.piece.at[boundary].action == i;)
-            boundary++;
+        boundary = x.step.at[i + 1].first;
     }
     *list = x.out;
 }

@@ -9,9 +9,8 @@
  *
  * Method: the plan of list/offload.c, made for one run before there is a list with messages.  Forward and backward are cut into
  * pieces where copies may begin or end.  The pieces of all computations of the chunk's list lie on a clock that only computing
- * advances.  Copies out follow each other behind their last forward reader.  Copies in are begun as late as the link allows,
- * from the last to the first.  Bytes beside the pieces are then added to those that walk.c counts within them.  Copies take a
- * quarter longer there than their price, as in list/offload.c.
+ * advances.  list/copies.c gives the windows.  Bytes beside the pieces are then added to those that walk.c counts within them.
+ * Copies take a quarter longer there than their price, as in list/offload.c.
  *
  * Waiting: the same events at the price alone, one link each way or one for both, are replayed from the first piece to the
  * last.  The device then ends later by the time that the link cannot hide; the micro-batches share it.  Waiting for other
@@ -24,8 +23,6 @@
 #include "index.h"
 #include "list/list.h"
 
-typedef struct { int out, sent, in, due; } CopyTime; /* pieces of the list, in front of which something happens */
-typedef struct { int due, copy; } Back;
 /* Bytes of copies in front of a piece: begun outwards; gone; come back; of those, operands from here on. */
 typedef struct { Bytes out, sent, in, due; } Beside;
 
@@ -41,12 +38,12 @@ struct ReplayCopies {
     Ns *time[2];                /* by piece */
     int calls[2], pieces[2];
     int inputs;                 /* pieces of backward up to the end of B or I; the rest is W */
-    VEC(int) first;             /* by computation of the list: its first piece there; one more: the end */
+    VEC(CopyStep) step;         /* by computation of the list; one more: the end */
     VEC(Ns) at;                 /* by piece of the list: when it begins */
     VEC(Beside) beside;         /* by piece of the list */
     VEC(CopyTime) copy;         /* [micro-batch * naway + away] */
-    Ints out_order;             /* of copies on their way out */
-    VEC(Back) in_order;         /* of copies on their way in */
+    VEC(CopyOrder) out_order;   /* of copies on their way out */
+    VEC(CopyOrder) in_order;    /* of copies on their way in */
     VEC(Ns) gone, come;         /* by copy: when it ends */
     Ints back, late;            /* computations of the list: B or I; W */
 };
@@ -143,12 +140,13 @@ static void lay_out(Live *x, struct ReplayCopies *w)
     }
     ROOM(w->at, n + 1);
     ROOM(w->beside, n + 1);
-    ROOM(w->first, beats->n + 1);
+    ROOM(w->step, beats->n + 1);
     n = w->back.n = w->late.n = 0;
     for (int i = 0; i < beats->n; i++) {
         int kind = beats->at[i].m.now;
         ListRange r = pieces_of(w, kind);
-        w->first.at[i] = n;
+        bool computes = kind == FORWARD || kind == BACKWARD || kind == WEIGHT;
+        w->step.at[i] = (CopyStep){computes ? 0 : -1, beats->at[i].mb, n, kind == FORWARD};
         for (int k = r.from; k < r.to; k++) {
             w->at.at[n] = now;
             w->beside.at[n++] = (Beside){0};
@@ -157,7 +155,7 @@ static void lay_out(Live *x, struct ReplayCopies *w)
         if (kind == BACKWARD || kind == WEIGHT)
             *PUSH(kind == WEIGHT ? &w->late : &w->back) = i;
     }
-    w->first.at[beats->n] = n;
+    w->step.at[beats->n] = (CopyStep){.chunk = -1, .first = n};
     w->at.at[n] = now;
     w->beside.at[n] = (Beside){0};
 }
@@ -168,100 +166,46 @@ static int reads(const struct ReplayCopies *w, const ReplayCopy *a, int mb)
     return piece_from(w, 1, a->first) < w->inputs ? w->back.at[mb] : w->late.at[mb];
 }
 
-/* Places that all micro-batches share; 0: as many as it takes. */
-static int places(const Live *x)
-{
-    return x->p->ask.choice.copy_slack == COPY_SLACK_SECOND ? 2 : x->p->ask.choice.copy_slack == COPY_SLACK_NEXT;
-}
-
-/* Limits of a copy, in pieces.  out_until: a tensor of forward i of the list must be gone before this piece.  in_from: it may
- * come back for backward i before this piece or a later one.  Where memory lacks, main has copies hurry, as list/offload.c
- * says. */
-static int out_until(Live *x, const struct ReplayCopies *w, int i, const CopyTime *c)
+/* Copies out in the order of the forwards, each behind the last call that touches its tensor.  Micro-batches go forward and
+ * backward in the same order. */
+static void find_copies(Live *x, struct ReplayCopies *w)
 {
     const Beats *beats = &x->beat[x->chunk];
-    if (x->p->ask.choice.copy_slack == COPY_SLACK_NONE)
-        return c->out;
-    for (int k = i + 1, left = places(x); left > 0 && k < beats->n; k++)
-        if (beats->at[k].m.now == FORWARD && --left == 0)
-            return w->first.at[k] < c->due ? w->first.at[k] : c->due;
-    return c->due;
-}
-
-static int in_from(Live *x, const struct ReplayCopies *w, const ReplayCopy *a, int mb, const CopyTime *c)
-{
-    const Beats *beats = &x->beat[x->chunk];
-    int reader = reads(w, a, mb), same = beats->at[reader].mb, last = same;
-    if (x->p->ask.choice.copy_slack == COPY_SLACK_NONE)
-        return c->due;
-    for (int k = reader - 1, left = places(x); left > 0 && k >= 0; k--) {
-        int kind = beats->at[k].m.now, now = beats->at[k].mb;
-        if ((kind != BACKWARD && kind != WEIGHT) || now == same || now == last)
-            continue;
-        last = now;
-        if (--left == 0)
-            return w->first.at[k + 1] > c->sent ? w->first.at[k + 1] : c->sent;
-    }
-    return c->sent;
-}
-
-/* Plans the copies out in the order of the forwards, each behind the last call that touches its tensor.  Micro-batches go
- * forward and backward in the same order. */
-static void plan_out(Live *x, struct ReplayCopies *w)
-{
-    const Beats *beats = &x->beat[x->chunk];
-    Ns free = 0;
-    int end = w->at.n - 1, sent = 0, n = w->back.n * x->naway, copies = 0;
+    int n = w->back.n * x->naway, copies = 0;
     ROOM(w->copy, n);
     ROOM(w->gone, n);
     ROOM(w->come, n);
     ROOM(w->out_order, n);
+    ROOM(w->in_order, n);
     for (int i = 0, mb = 0; i < beats->n && mb < w->back.n; i++) {
         for (int k = 0; beats->at[i].m.now == FORWARD && k < x->naway; k++) {
             const ReplayCopy *a = &x->away[w->out[k]];
-            CopyTime *c = &w->copy.at[mb * x->naway + w->out[k]];
-            w->out_order.at[copies++] = mb * x->naway + w->out[k];
-            c->out = w->first.at[i] + piece_from(w, 0, a->after);
-            int reader = reads(w, a, mb), piece = piece_from(w, 1, a->first);
-            c->due = w->first.at[reader] + piece - (piece < w->inputs ? 0 : w->inputs);
-            wire_take(&free, w->at.at[c->out], a->slow);
-            for (sent = sent > c->out ? sent : c->out; sent < end && w->at.at[sent] < free;)
-                sent++;
-            int until = out_until(x, w, i, c);
-            c->sent = sent < until ? sent : until;
-            w->beside.at[c->out].out += a->bytes;
-            w->beside.at[c->sent].sent += a->bytes;
+            int at = mb * x->naway + w->out[k], reader = reads(w, a, mb), piece = piece_from(w, 1, a->first);
+            int out = w->step.at[i].first + piece_from(w, 0, a->after);
+            int due = w->step.at[reader].first + piece - (piece < w->inputs ? 0 : w->inputs);
+            w->copy.at[at] = (CopyTime){.away = w->out[k], .maker = i, .reader = reader, .out = out, .due = due, .ns = a->slow};
+            w->out_order.at[copies++] = (CopyOrder){out, at};
+            w->in_order.at[at] = (CopyOrder){due, at};
         }
         mb += beats->at[i].m.now == FORWARD;
     }
-}
-
-static int by_due(const void *a, const void *b)
-{
-    const Back *x = a, *y = b;
-    return x->due != y->due ? x->due - y->due : x->copy - y->copy;
-}
-
-static void plan_in(Live *x, struct ReplayCopies *w)
-{
-    int in = w->at.n - 1;
-    Ns next = w->at.at[in];
-    ROOM(w->in_order, w->copy.n);
-    for (int i = 0; i < w->copy.n; i++)
-        w->in_order.at[i] = (Back){w->copy.at[i].due, i};
     if (w->late.n)              /* else they are in this order */
-        qsort(w->in_order.at, (size_t)w->in_order.n, sizeof *w->in_order.at, by_due);
-    for (int k = w->in_order.n; k-- > 0;) {
-        int i = w->in_order.at[k].copy;
-        const ReplayCopy *a = &x->away[i % x->naway];
-        CopyTime *c = &w->copy.at[i];
-        next = (next < w->at.at[c->due] ? next : w->at.at[c->due]) - a->slow;
-        for (in = in < c->due ? in : c->due; in > 0 && w->at.at[in] > next;)
-            in--;
-        int from = in_from(x, w, a, i / x->naway, c);
-        c->in = in > from ? in : from;
-        w->beside.at[c->in].in += a->bytes;
-        w->beside.at[c->due].due += a->bytes;
+        qsort(w->in_order.at, (size_t)n, sizeof *w->in_order.at, copies_by_piece);
+}
+
+static void plan_windows(Live *x, struct ReplayCopies *w)
+{
+    find_copies(x, w);
+    CopyList l = {w->at.at, w->step.at, w->at.n - 1, w->step.n - 1, x->p->ask.choice.copy_slack};
+    copies_out(&l, w->copy.at, w->out_order.at, w->copy.n);
+    copies_in(&l, w->copy.at, w->in_order.at, w->copy.n);
+    for (int i = 0; i < w->copy.n; i++) {
+        const CopyTime *c = &w->copy.at[i];
+        Bytes bytes = x->away[c->away].bytes;
+        w->beside.at[c->out].out += bytes;
+        w->beside.at[c->sent].sent += bytes;
+        w->beside.at[c->in].in += bytes;
+        w->beside.at[c->due].due += bytes;
     }
 }
 
@@ -288,12 +232,12 @@ static Bytes most_beside(Live *x, struct ReplayCopies *w, const Border *b)
     Bytes most = 0, now = 0, before = 0;
     for (int i = 0; i < beats->n; i++) {
         const ReplayMoment *m = &beats->at[i].m;
-        int from = w->first.at[i], kind = level_of(m, b), offset = from - pieces_of(w, m->now).from;
+        int from = w->step.at[i].first, kind = level_of(m, b), offset = from - pieces_of(w, m->now).from;
         Bytes rest = moment_resting(m, &x->load) + moment_flying(m, b);
         Bytes between = rest + moment_brought(m, &x->load, b) + moment_sent(&m->due, b);
         Bytes begun = between + most_begun(&w->beside.at[from], before);
         most = begun > most ? begun : most;
-        for (int k = from; k < w->first.at[i + 1]; k++) {
+        for (int k = from; k < w->step.at[i + 1].first; k++) {
             const Beside *c = &w->beside.at[k];
             now += c->out - c->sent + c->in - c->due;
             Bytes bytes = rest + now + w->most[kind][k - offset];
@@ -308,23 +252,22 @@ static Bytes most_beside(Live *x, struct ReplayCopies *w, const Border *b)
 static Ns stall_of(Live *x, struct ReplayCopies *w, bool half)
 {
     const CopyTime *c = w->copy.at;
-    const int *order = w->out_order.at;
-    const Back *way = w->in_order.at;
+    const CopyOrder *order = w->out_order.at, *back = w->in_order.at;
     int n = w->copy.n, out = 0, sent = 0, in = 0, due = 0;
-    Ns now = 0, free[2] = {0, 0}, *back = &free[!half];
+    Ns now = 0, wire[2] = {0, 0}, *inwards = &wire[!half];
     for (int i = 0; i < w->at.n; i++) {
-        for (; out < n && c[order[out]].out <= i; out++) {
-            wire_take(free, now, x->away[order[out] % x->naway].fast);
-            w->gone.at[order[out]] = *free;
+        for (; out < n && order[out].piece <= i; out++) {
+            wire_take(wire, now, x->away[c[order[out].copy].away].fast);
+            w->gone.at[order[out].copy] = *wire;
         }
-        for (; sent < out && c[order[sent]].sent <= i; sent++)
-            now = later(now, w->gone.at[order[sent]]);
-        for (; in < n && c[way[in].copy].in <= i; in++) {
-            wire_take(back, now, x->away[way[in].copy % x->naway].fast);
-            w->come.at[way[in].copy] = *back;
+        for (; sent < out && c[order[sent].copy].sent <= i; sent++)
+            now = later(now, w->gone.at[order[sent].copy]);
+        for (; in < n && c[back[in].copy].in <= i; in++) {
+            wire_take(inwards, now, x->away[c[back[in].copy].away].fast);
+            w->come.at[back[in].copy] = *inwards;
         }
-        for (; due < in && way[due].due <= i; due++)
-            now = later(now, w->come.at[way[due].copy]);
+        for (; due < in && back[due].piece <= i; due++)
+            now = later(now, w->come.at[back[due].copy]);
         now += i + 1 < w->at.n ? w->at.at[i + 1] - w->at.at[i] : 0;
     }
     return now - w->at.at[w->at.n - 1];
@@ -397,8 +340,7 @@ Bytes away_most(Live *x, const Border *b)
 {
     struct ReplayCopies *w = x->ways;
     lay_out(x, w);
-    plan_out(x, w);
-    plan_in(x, w);
+    plan_windows(x, w);
     Ns stall = stall_of(x, w, cost_host_half(x->p->c, stage_of(x->p, x->chunk)));
     x->load.stall = w->back.n ? (stall + w->back.n - 1) / w->back.n : 0;
     return most_beside(x, w, b);
