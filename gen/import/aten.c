@@ -26,8 +26,8 @@ static int upsample(const NetCall *c)
     double factor[2];
     const Dims *d = &arg_value(c, arg_first(c))->dims;
     bool given = a && a->number.n == 2;
-    int n = 2;
-    if (d->n != 4 || (!given && arg_list(c, "output_size", size, 2, &n) && n != 2) || n != 2)
+    int n;
+    if (!given && (!arg_list(c, "output_size", size, 2, &n) || n != 2 || d->n != 4))
         net_refuse(c->g, "it has neither two factors nor two sizes");
     for (int i = 0; i < 2; i++)
         factor[i] = given ? a->number.at[i] : (double)size[i] / (double)d->d[2 + i];

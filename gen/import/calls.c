@@ -78,21 +78,21 @@ NetValue *arg_value(const NetCall *c, int v)
     return &c->g->value.at[v];
 }
 
-/* Of an operand, or of an attribute; NULL: neither is there, or it is an empty one. */
-static const double *numbers_of(const NetCall *c, const char *name, int *n)
+/* Of an operand, or of an attribute; *n: how many, 0: it is left out, -1: only a run knows.  *name becomes that of the file. */
+static const double *numbers_of(const NetCall *c, const char **name, int *n)
 {
-    const char *also;
-    place_of(c, name, &also);
-    int v = c->operands ? arg_tensor(c, name) : -1;
-    const NetArgument *a = node_argument(c->n, also);
-    *n = v >= 0 ? (int)dims_elements(&arg_value(c, v)->dims) : a ? a->number.n : 0;
-    return v >= 0 ? net_known(c->g, v) : a ? a->number.at : NULL;
+    int v = c->operands ? arg_tensor(c, *name) : -1;
+    place_of(c, *name, name);
+    const NetArgument *a = node_argument(c->n, *name);
+    const double *x = v >= 0 ? net_known(c->g, v) : a ? a->number.at : NULL;
+    *n = v < 0 ? a ? a->number.n : 0 : x ? (int)dims_elements(&arg_value(c, v)->dims) : -1;
+    return x;
 }
 
 bool arg_list(const NetCall *c, const char *name, int64_t *to, int most, int *n)
 {
-    const double *x = numbers_of(c, name, n);
-    if (*n > 0 && !x)
+    const double *x = numbers_of(c, &name, n);
+    if (*n < 0)
         net_advise(c->g, c->g->remedy, "its operand '%s' depends on the data: sizes have to be fixed", name);
     if (*n > most)
         net_refuse(c->g, "%s has %d numbers, at most %d are expected", name, *n, most);
@@ -104,10 +104,10 @@ bool arg_list(const NetCall *c, const char *name, int64_t *to, int most, int *n)
 double arg_real(const NetCall *c, const char *name, double otherwise)
 {
     int n;
-    const double *x = numbers_of(c, name, &n);
-    if (n > 1 || (n && !x))
-        net_refuse(c->g, "its %s is not one number of the file", name);
-    return n ? *x : otherwise;
+    const double *x = numbers_of(c, &name, &n);
+    if (x ? n != 1 : n != 0)
+        net_refuse(c->g, "its '%s' is not one number of the file", name);
+    return x ? *x : otherwise;
 }
 
 int64_t arg_integer(const NetCall *c, const char *name, int64_t otherwise)
