@@ -134,14 +134,14 @@ static void expert_parts(void)
 }
 
 /* Of one device all experts are there. */
-static void whole_experts(void)
+static void whole_experts_of(long in)
 {
-    enum { TOKENS = 9, TOP = 2, ROWS = TOKENS * TOP, IN = 29, OUT = 33, EXPERTS = 3 };
+    enum { TOKENS = 9, TOP = 2, ROWS = TOKENS * TOP, OUT = 33, EXPERTS = 3 };
     const int32_t offset[EXPERTS + 1] = {0, 7, 7, ROWS};
     int32_t slot[ROWS];
-    Tensor *w = operand(REAL, EXPERTS * OUT * IN, -1, 1), *x = operand(REAL, ROWS * IN, -1, 1);
+    Tensor *w = operand(REAL, EXPERTS * OUT * in, -1, 1), *x = operand(REAL, ROWS * in, -1, 1);
     Tensor *bias = operand(REAL, EXPERTS * OUT, -1, 1), *dy = operand(REAL, ROWS * OUT, -1, 1);
-    Tensor *share = operand(REAL, ROWS, 0, 1), *tmp = result(REAL, ROWS * IN);
+    Tensor *share = operand(REAL, ROWS, 0, 1), *tmp = result(REAL, ROWS * in);
     Tensor *y[2], *dx[2], *ds[2], *dw[2], *db[2];
     for (int i = 0; i < 2; i++) {
         y[i] = result(REAL, dy->n), dx[i] = result(REAL, x->n), ds[i] = result(REAL, ROWS);
@@ -149,37 +149,43 @@ static void whole_experts(void)
     }
     for (int i = 0; i < ROWS; i++)
         slot[i] = i * 5 % ROWS;
-    grouped_forward(stage, y[0]->k, x->k, offset, w->k, bias->k, ROWS, IN, OUT, EXPERTS);
-    grouped_experts_forward(stage, y[1]->k, x->k, offset, w->k, bias->k, ROWS, ROWS, IN, OUT, EXPERTS);
+    grouped_forward(stage, y[0]->k, x->k, offset, w->k, bias->k, ROWS, in, OUT, EXPERTS);
+    grouped_experts_forward(stage, y[1]->k, x->k, offset, w->k, bias->k, ROWS, ROWS, in, OUT, EXPERTS);
     alike("grouped_experts_forward", y[1], y[0]);
-    grouped_backward_x(stage, dx[0]->k, dy->k, offset, w->k, ROWS, IN, OUT, EXPERTS);
-    grouped_experts_backward_x(stage, dx[1]->k, dy->k, offset, w->k, ROWS, ROWS, IN, OUT, EXPERTS);
+    grouped_backward_x(stage, dx[0]->k, dy->k, offset, w->k, ROWS, in, OUT, EXPERTS);
+    grouped_experts_backward_x(stage, dx[1]->k, dy->k, offset, w->k, ROWS, ROWS, in, OUT, EXPERTS);
     alike("grouped_experts_backward_x", dx[1], dx[0]);
-    grouped_backward_w(stage, dw[0]->k, db[0]->k, dy->k, x->k, offset, 0, ROWS, IN, OUT, EXPERTS);
-    grouped_experts_backward_w(stage, dw[1]->k, db[1]->k, dy->k, x->k, offset, 0, ROWS, ROWS, IN, OUT, EXPERTS);
+    grouped_backward_w(stage, dw[0]->k, db[0]->k, dy->k, x->k, offset, 0, ROWS, in, OUT, EXPERTS);
+    grouped_experts_backward_w(stage, dw[1]->k, db[1]->k, dy->k, x->k, offset, 0, ROWS, ROWS, in, OUT, EXPERTS);
     same_floats("grouped_experts_backward_w", dw[1]->k, dw[0]->k, w->n);
     same_floats("grouped_experts_backward_w dbias", db[1]->k, db[0]->k, bias->n);
-    dispatch_forward(stage, dx[0]->k, x->k, slot, TOKENS, TOP, IN);
-    dispatch_experts_forward(stage, dx[1]->k, x->k, slot, offset, TOKENS, TOP, IN, EXPERTS);
+    dispatch_forward(stage, dx[0]->k, x->k, slot, TOKENS, TOP, in);
+    dispatch_experts_forward(stage, dx[1]->k, x->k, slot, offset, TOKENS, TOP, in, EXPERTS);
     alike("dispatch_experts_forward", dx[1], dx[0]);
-    combine_backward(stage, dx[0]->k, ds[0]->k, y[0]->k, x->k, share->k, slot, TOKENS, TOP, IN);
-    combine_experts_backward(stage, dx[1]->k, ds[1]->k, y[0]->k, x->k, share->k, slot, offset, TOKENS, TOP, IN, EXPERTS);
+    combine_backward(stage, dx[0]->k, ds[0]->k, y[0]->k, x->k, share->k, slot, TOKENS, TOP, in);
+    combine_experts_backward(stage, dx[1]->k, ds[1]->k, y[0]->k, x->k, share->k, slot, offset, TOKENS, TOP, in, EXPERTS);
     alike("combine_experts_backward", dx[1], dx[0]);
     alike("combine_experts_backward dshare", ds[1], ds[0]);
     for (int i = 0; i < 2; i++)
-        y[i] = result(REAL, TOKENS * IN);
-    combine_forward(stage, y[0]->k, x->k, share->k, slot, TOKENS, TOP, IN);
-    combine_experts_forward(stage, y[1]->k, x->k, share->k, slot, offset, tmp->k, TOKENS, TOP, IN, EXPERTS);
+        y[i] = result(REAL, TOKENS * in);
+    combine_forward(stage, y[0]->k, x->k, share->k, slot, TOKENS, TOP, in);
+    combine_experts_forward(stage, y[1]->k, x->k, share->k, slot, offset, tmp->k, TOKENS, TOP, in, EXPERTS);
     alike("combine_experts_forward", y[1], y[0]);
-    dispatch_backward(stage, y[0]->k, x->k, slot, TOKENS, TOP, IN);
-    dispatch_experts_backward(stage, y[1]->k, x->k, slot, offset, tmp->k, TOKENS, TOP, IN, EXPERTS);
+    dispatch_backward(stage, y[0]->k, x->k, slot, TOKENS, TOP, in);
+    dispatch_experts_backward(stage, y[1]->k, x->k, slot, offset, tmp->k, TOKENS, TOP, in, EXPERTS);
     alike("dispatch_experts_backward", y[1], y[0]);
-    dispatch_experts_scatter_backward(stage, y[1]->k, x->k, slot, offset, tmp->k, TOKENS, TOP, IN, EXPERTS, TOKENS);
+    dispatch_experts_scatter_backward(stage, y[1]->k, x->k, slot, offset, tmp->k, TOKENS, TOP, in, EXPERTS, TOKENS);
     alike("dispatch_experts_scatter_backward", y[1], y[0]);
-    combine_forward(stage, y[0]->k, x->k, share->k, slot, TOKENS, TOP, IN);
-    combine_experts_scatter_forward(stage, y[1]->k, x->k, share->k, slot, offset, tmp->k, TOKENS, TOP, IN, EXPERTS, TOKENS);
+    combine_forward(stage, y[0]->k, x->k, share->k, slot, TOKENS, TOP, in);
+    combine_experts_scatter_forward(stage, y[1]->k, x->k, share->k, slot, offset, tmp->k, TOKENS, TOP, in, EXPERTS, TOKENS);
     alike("combine_experts_scatter_forward", y[1], y[0]);
     case_end();
+}
+
+static void whole_experts(void)
+{
+    whole_experts_of(29);
+    whole_experts_of(32);
 }
 
 static void norm_parts(void)

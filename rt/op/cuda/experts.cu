@@ -214,7 +214,7 @@ void dispatch_forward(Stage *st, real *y, const real *x, const int32_t *slot, lo
 }
 
 /* y[r] = the sum over choices of their rows, each times its share; 0: times 1.  slot 0: they stand in the order of tokens. */
-template <int STEP>
+template <int STEP, bool SORTED>
 static __global__ void collect(real *y, const real *x, const real *share, const int32_t *slot, long rows, long top, long width,
                                Divisor groups)
 {
@@ -225,7 +225,7 @@ static __global__ void collect(real *y, const real *x, const real *share, const 
             sum[k] = 0;
         for (long j = 0; j < top; j++) {
             float factor = share ? one(share, r * top + j) : 1.0f;
-            take(v, x + (slot ? slot[r * top + j] : r * top + j) * width, i, width, STEP);
+            take(v, x + (SORTED ? slot[r * top + j] : r * top + j) * width, i, width, STEP);
             for (int k = 0; k < WIDE; k++)
                 sum[k] += factor * v[k];
         }
@@ -238,10 +238,14 @@ static void collect_rows(Stage *st, real *y, const real *x, const real *share, c
 {
     Divisor groups = divisor_of(ceil_div(width, WIDE));
     unsigned blocks = blocks_for(rows * groups.by);
-    if (width % WIDE)
-        LAUNCH((collect<1>), blocks, (unsigned)BLOCK, st, y, x, share, slot, rows, top, width, groups);
+    if (width % WIDE && slot)
+        LAUNCH((collect<1, true>), blocks, (unsigned)BLOCK, st, y, x, share, slot, rows, top, width, groups);
+    else if (width % WIDE)
+        LAUNCH((collect<1, false>), blocks, (unsigned)BLOCK, st, y, x, share, slot, rows, top, width, groups);
+    else if (slot)
+        LAUNCH((collect<0, true>), blocks, (unsigned)BLOCK, st, y, x, share, slot, rows, top, width, groups);
     else
-        LAUNCH((collect<0>), blocks, (unsigned)BLOCK, st, y, x, share, slot, rows, top, width, groups);
+        LAUNCH((collect<0, false>), blocks, (unsigned)BLOCK, st, y, x, share, slot, rows, top, width, groups);
 }
 
 void dispatch_backward(Stage *st, real *dx, const real *dy, const int32_t *slot, long rows, long top, long width)
