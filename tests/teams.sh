@@ -424,6 +424,10 @@ expect "a team does not leave its host" sh -c '[ $(grep -c "host [0-7]  [0-9.]* 
     ./dpgen plan $large --set plan.positions=auto --set 'links.host-host={rate: 50GB/s, latency: 15us}') >"$tmp/plan" 2>&1
 expect "its rows are divided" grep -q 'note .*tensor 8 with positions divided; others: 8 not below ' "$tmp/plan"
 expect "a folder, proved" ./dpgen $large -o "$tmp/large"
+# what GPUs join, on parts: an addition and a norm, the gradient of two readers and a BatchNorm; a norm that has an `offset`
+two="--devices h100 --set devices.0.count=2 --set train.blocks=2 --set plan.tensor=2 --stages 1 --estimate"
+expect "Gemma 2 with divided rows, proved" ./dpgen examples/gemma2-2b.yaml $two --set plan.positions=divided -o "$tmp/gemma2"
+expect "ResNet-50 by channels, proved" ./dpgen examples/resnet50.yaml $two -o "$tmp/resnet50"
 
 # Whole experts of Mixtral: two thirds of the step, a third of the bytes, a sixth more memory
 for way in divided devices; do

@@ -313,6 +313,8 @@ refuse "few rows" 3 'decoder.block.0.layer.0.SelfAttention.q is whole: one devic
     --set plan.positions=everywhere
 refuse "heads that the devices do not divide" 0 '^team    whole on each of 4 devices: its 2 heads are no multiple of 4' \
     ./dpgen explain $gpt -D H=2 --set plan.tensor=4 --set plan.positions=everywhere --stages 1 --estimate h.1.attention
+refuse "nor in a region" 0 '^team    whole on each of 4 devices: heads of h.1.attention is 2, no multiple of 4' \
+    ./dpgen explain $gpt -D H=2 --set plan.tensor=4 --stages 1 --estimate h.1.attn.c_attn
 no "no power" 'plan.tensor: 3 is no power of two' 3
 no "more than blocks" '\^~ 8, or train.blocks: 16' 16
 no "one block" '\^ train.blocks: 2' 2 --set train.blocks=1

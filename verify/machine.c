@@ -191,8 +191,7 @@ static void apart(const Machine *m, const Site *s, const Span *sp, int n)
         }
 }
 
-/* What a call finds and leaves: by parameter, the term of what it reads, and of what it adds to; of what it makes; and where
- * its operands are. */
+/* By parameter, terms of what a call reads, of what it adds to, and of what it leaves; and where its operands are. */
 typedef struct { Term of[MOST_PARAMS], old[MOST_PARAMS], made[MOST_PARAMS], valid; Span span[MOST_PARAMS]; int spans; } Taken;
 
 static bool is_written(char mode)
