@@ -12,7 +12,6 @@ bool emit_program(const char *prefix)
 
 const char *emit(const Plan *p, const char *dir, const EmitAs *as, const Text *reference)
 {
-    files_lack(p);
     Out *o = out_begin(dir);
     /* plan.json's own hash is part of launch.c, so that a log can name the plan it ran. */
     char *hex = alloc(65);

@@ -59,7 +59,6 @@ int build_threads(const Plan *p);                     /* most of any stage */
 const char *build_isa(const Plan *p);
 /* files.c */
 Strs files_of(const Plan *p, bool mute);            /* the files of rt/ that the job needs */
-void files_lack(const Plan *p);                     /* err: at the first operator that has no kernels */
 Strs files_kernels(const Plan *p);                  /* those of its kernels, as they define its calls */
 void files_hooks(FILE *f, const Plan *p);           /* rt/hooks.h, with the calls of the job */
 void files_parts(FILE *f, const Plan *p, bool mute);        /* for launch.c: the parts of the runtime that it has */

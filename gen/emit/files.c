@@ -180,33 +180,14 @@ void files_parts(FILE *f, const Plan *p, bool mute)
 
 /* ---- files --------------------------------------------------------------------------------------------------------- */
 
-/* NULL: the library has no such call. */
-static const Embedded *kernel_found(const Plan *p, const char *call)
+static const Embedded *kernel_file(const Plan *p, const char *call)
 {
     const char *folders[] = {emit_library(p)->folder, "rt/op/"};
     for (int i = 0; i < (emit_library(p)->alone ? 1 : 2); i++)
         for (const Embedded *e = embedded; e->name; e++)
             if (lies_in(e->name, folders[i]) && (strstr(e->data, strf("\nvoid %s(", call)) != NULL))
                 return e;
-    return NULL;
-}
-
-static const Embedded *kernel_file(const Plan *p, const char *call)
-{
-    const Embedded *e = kernel_found(p, call);
-    if (!e)
-        die("no kernel file defines %s", call);
-    return e;
-}
-
-void files_lack(const Plan *p)
-{
-    for (int o = 0; o < p->g->op.n; o++) {
-        const Op *k = &p->g->op.at[o];
-        if (!kernel_found(p, k->call))
-            err(k->loc, "plan.tensor: 1", "%s: GPUs that share a stage have no %s yet: it can be planned for, and not "
-                "generated", k->name, k->call);
-    }
+    die("no kernel file defines %s", call);
 }
 
 /* Taken whatever the plan calls: all of a library whose files lean on each other, else what opens it. */
