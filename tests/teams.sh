@@ -112,6 +112,24 @@ for t in 2 4 8; do
     done
 done
 
+# ---- bytes that are sent -------------------------------------------------------------------------------------------
+# By each device in a step of a job, counted where its messages begin, beside those of the plan: of uneven rows, their mean
+use_portable
+$cc -std=c11 -O1 -Wall -Wextra -Werror -D_GNU_SOURCE -I. -Irt -c -o "$tmp/sent.o" tests/sent.c || fault "tests/sent.c"
+counted() {     # WHAT OPTION...
+    what=$1
+    shift
+    said=$(more="$tmp/sent.o -Wl,--wrap=step_begin,--wrap=step_end,--wrap=link_begin"
+        generate "$tmp/sent" "$@" && compile "$tmp/sent" && job_hash "$tmp/sent" --steps 2)
+    [ ${#said} = 64 ] || fault "$what: $said"
+    is "$what, sent" "$(sed -n 's/.*"team_sent_bytes": \([0-9]*\).*/\1/p' "$tmp/sent/plan.json" | xargs)" \
+        "$(awk '$1 == "sent" && $4 == 2 { n[$2] += $5 / 2; of[$2]++ } END { for (s = 0; s in n; s++) print n[s] / of[s] }' \
+            "$tmp/sent.out" | xargs)"
+}
+counted "four devices" $gpt --set plan.tensor=4 --stages 1
+counted "divided rows" $gpt --set plan.tensor=4 --stages 2 --set plan.positions=divided -D T=13
+counted "rows everywhere" $gpt --set plan.tensor=2 --stages 1 --set plan.positions=everywhere --recompute full
+
 # of frozen norms nothing is added; of their weights alone half as much
 all=$(sent 4 --stages 1 --set plan.positions=divided) norms=$((4 * 7 * 8 * 32 * 2))
 is "frozen norms" $((all - norms)) "$(sent 4 --stages 1 --set plan.positions=divided --set "train.freeze=['*ln_*']")"
