@@ -71,6 +71,9 @@ for t in 2 4; do
             awk -v t=$t '{ print $1 - 4 * ((13 + 14) * 4 * 1024 * (t - 1) / t + (7 * 8 * 32 - 13 * 4 * 1024) * t / 2) }')"
 done
 
+expect "a mean that is no whole number" ./dpgen plan "$tmp/words.yaml" --estimate -D T=13 -D D=10 -D H=5 --set train.blocks=8 \
+    --set train.batch.micro=1 --set plan.tensor=8 --set plan.positions=divided --set train.precision.compute=bf16
+
 # Rows everywhere: a layer sends heads for rows, a row of q, k, v and one of what comes of them, each way; the gradients of its
 # weights are sums.  What the head reads is gathered, its gradient and that of the positions' result cut or gathered; the table
 # and the loss are as before

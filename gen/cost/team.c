@@ -65,7 +65,8 @@ static TeamCall call_of(const Model *m, const Graph *g, const Op *o)
     const char *swaps = norm ? "4*n" : row_swaps(row(o->row), o->phase);
     const bool all = word(&swaps, "some ") && on_gpus(m);
     int what = norm ? GRADIENT_NORM : word(&swaps, "pairs ") ? PAIRS : word(&swaps, "each ") ? ROWS_EACH : WHOLE_SUM;
-    Bytes bytes = g->team && *swaps ? expr_int(o->loc, swaps, value_of, (void *)(uintptr_t)&words) : 0;
+    const char *up = strf("ceil(%s)", swaps);           /* a mean of devices may be no whole number */
+    Bytes bytes = g->team && *swaps ? expr_int(o->loc, up, value_of, (void *)(uintptr_t)&words) : 0;
     return (TeamCall){all ? bytes * g->team : norm && g->team ? bytes / g->team : bytes, what - all};
 }
 
