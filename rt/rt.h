@@ -220,6 +220,7 @@ void rotary_documents_backward(Stage *st, real *dx, const real *dy, const int32_
 void layernorm_forward(Stage *st, real *y, float *mean, float *rstd, const real *x, const float *weight, const float *bias, long rows, long width, float eps);
 void add_layernorm_forward(Stage *st, real *sum, real *y, float *mean, float *rstd, const real *a, const real *b, const float *weight, const float *bias, long rows, long width, float eps);
 void layernorm_backward(Stage *st, real *dx, float *dweight, float *dbias, const real *dy, const real *x, const float *weight, const float *mean, const float *rstd, const real *onto, int acc, long rows, long width);
+void layernorm_linear_backward(Stage *st, real *dx, float *dweight, float *dbias, float *dproduct, float *dsum, const real *dy, const real *x, const real *factor, const float *weight, const float *mean, const float *rstd, const real *onto, int h_w, int acc, long rows, long in, long out);
 void layernorm_rows_backward(Stage *st, real *dx, float *dweight, float *dbias, const real *dy, const real *x, const float *weight, const float *mean, const float *rstd, const real *onto, void *tmp, int acc, long rows, long width, long whole);
 void rmsnorm_forward(Stage *st, real *y, float *rstd, const real *x, const float *weight, long rows, long width, float eps);
 void add_rmsnorm_forward(Stage *st, real *sum, real *y, float *rstd, const real *a, const real *b, const float *weight, long rows, long width, float eps);

@@ -44,6 +44,8 @@ void linear_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, 
         bias_gradient(st, dbias, dy, acc, rows, out);
 }
 
+#include "../../rt/op/cuda/norm_linear.c"       /* it queues nothing itself */
+
 /* ---- factors of 8 bits are own kernels, and both lie along the sum of n elements ------------------------------------ */
 
 static Eight eight(void *to, const real *from, const float *amax, int which, long rows, long cols, int turned)
