@@ -196,6 +196,11 @@ taken "on one GPU" 6291456,0
 taken "on two" 3145728,3145728 DOUBLE_DEVICES=2
 own_plans bf16 "1 gpipe none --fuse most" "4 1f1b full --fuse most" ${SLOW:+"2 zb-h1 none --fuse most"}
 if [ "$want" != "$apart" ]; then pass; else fault "a Gelu in a product has the bits of its own call"; fi
+# which also adds the residual term behind a Linear with a Gelu in front; one with Dropout behind it has none to add
+generate "$tmp/most" $model --set train.precision.compute=bf16 --stages 1 --fuse most $gpus
+said="$(grep -c '^    linear_add_forward(' "$tmp/most/stage0.c") $(grep -c '^    add_forward(' "$tmp/most/stage0.c")"
+if [ "$said" = "$(grep -c '^    linear_gelu_forward(' "$tmp/most/stage0.c") 0" ]; then pass
+else fault "sums in products: $said"; fi
 # another cuDNN, which wants more memory for gradients of attention than a plan has: our own kernels make them
 own=$settings settings=DOUBLE_ATTENTION=1048576
 own_plans bf16 "1 gpipe none" "2 1f1b full"
