@@ -32,7 +32,7 @@ static const EmitPair pairs[CALL_PAIRS] = {
     [PAIR_EIGHT] = {"linear_fp8_backward",
      {"dx", "2dweight", "2dbias", "2damax", "dy", "2x", "weight", "amax", "tmp", "h", "2h", "2acc", "rows", "in", "out"}},
     [PAIR_BIAS] = {"layernorm_linear_backward",
-     {"dx", "dweight", "dbias", "2dweight", "2dbias", "dy", "x", "2x", "weight", "mean", "rstd", "onto", "2h", "acc", "2rows",
+     {"dx", "dweight", "dbias", "2dweight", "2dbias", "dy", "x", "2x", "weight", "mean", "rstd", "onto", "2h", "2acc", "2rows",
       "2in", "2out"}, .early = true},
 };
 
