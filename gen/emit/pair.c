@@ -15,7 +15,7 @@
  *
  * The gradient of a norm is that of a Linear too, where the norm reads the sum that the Linear adds to.  The kernel of the norm
  * adds up the bias, and the gradient of the weight comes forward, over the Linear's own gradient of x: it reads nothing that
- * this writes, and writes states.
+ * this writes, and writes states.  Devices that share a stage have parts of that weight, and no such call.
  */
 #include "pair.h"
 #include <string.h>
@@ -131,7 +131,7 @@ static bool are_pair(const Plan *p, const Call *c, const Call *next, int i)
     if (c->buf.at[a] != next->buf.at[b] || !keeps_operands(p, c, next))
         return false;
     if (i == PAIR_BIAS)
-        return second->arg.at[pair_word(second, "dbias")].kind == ARG_ADD && same_rows(first, second);
+        return !p->g->team && second->arg.at[pair_word(second, "dbias")].kind == ARG_ADD && same_rows(first, second);
     return i != PAIR_BATCH ||
            (readers(p->g, first->arg.at[a].index) == 1 && second->arg.at[pair_word(second, "dx")].kind == ARG_WRITE);
 }
