@@ -189,6 +189,7 @@ const Model *fuse_as(const Model *m, int word);
 int fuse_forms(const Model *m, const Model *form[FORMS]);
 extern const char *const fuse_words[FORMS];
 void join_gelu(Graph *g, const Model *m);
+void join_products(Graph *g, const Model *m);
 void join_chains(Graph *g, const Model *m);
 /* rewrite/line.c: build, the rewrites and grad in their order, up to fuse.  seen, unless NULL, is called behind build, shape,
  * grad and fuse, with the letter of their dump. */

@@ -13,6 +13,13 @@ static Answer linear_y(const Call *c, long i)
     return a;
 }
 
+static Answer linear_add_y(const Call *c, long i)
+{
+    Answer a = linear_y(c, i);
+    plus(&a, old_of(c, "skip", i));
+    return a;
+}
+
 static Answer linear_dx(const Call *c, long i)
 {
     long in = of(c, "in"), out = of(c, "out");
@@ -78,6 +85,7 @@ static Answer few_dx(const Call *c, long i)
 
 static const Known known[] = {
     {"linear_forward", "y", LINEAR, linear_y, 0, 0}, {"linear_gelu_forward", "pre", LINEAR " pre=rows*out", linear_y, 0, 0},
+    {"linear_add_forward", "y", LINEAR " skip=rows*out", linear_add_y, 0, 0},
     {"linear_pieces_backward_x", "dx", LINEAR, linear_dx, 0, 0},
     {"linear_gelu_forward", "y", LINEAR " pre=rows*out", linear_gelu_y, 0, 1},
     {"linear_gelu_backward", "dpre", LINEAR " pre=rows*in dpre=rows*in", linear_gelu_dpre, 0, 1},

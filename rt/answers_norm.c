@@ -58,16 +58,19 @@ static Answer rmsnorm_rstd(const Call *c, long row)
     return near(rstd, rstd);
 }
 
+/* Of a norm's gradient with a Linear's: the norm is as wide as that. */
+static long wide(const Call *c) { return of(c, part_of(c, "factor") ? "out" : "width"); }
+
 /* x as forward had it, from its statistics; their absence counts as 0: rmsnorm. */
 static double whitened(const Call *c, long i)
 {
-    long row = i / of(c, "width");
+    long row = i / wide(c);
     return (old(c, "x", i) - old(c, "mean", row)) * old(c, "rstd", row);
 }
 
 static Answer norm_dx(const Call *c, long i)
 {
-    long n = of(c, "width"), row = i / n;
+    long n = wide(c), row = i / n;
     bool centred = part_of(c, "mean") != NULL;
     Answer sum = {0, 0}, product = {0, 0};
     for (long j = 0; j < n; j++) {
@@ -82,7 +85,7 @@ static Answer norm_dx(const Call *c, long i)
 static Answer norm_dweight(const Call *c, long i)
 {
     Answer a = {0, 0};
-    long n = of(c, "width");
+    long n = wide(c);
     for (long r = 0; r < of(c, "rows"); r++)
         plus(&a, old(c, "dy", r * n + i) * whitened(c, r * n + i));
     return a;
@@ -91,9 +94,30 @@ static Answer norm_dweight(const Call *c, long i)
 static Answer norm_dbias(const Call *c, long i)
 {
     Answer a = {0, 0};
-    long n = of(c, "width");
+    long n = wide(c);
     for (long r = 0; r < of(c, "rows"); r++)
         plus(&a, old(c, "dy", r * n + i));
+    return a;
+}
+
+/* Of a Linear that the norm's operand is a sum with: from dx as the same call has made it. */
+static Answer linear_dproduct(const Call *c, long i)
+{
+    long in = of(c, "in"), out = of(c, "out");
+    Answer a = {0, 0};
+    for (long r = 0; r < of(c, "rows"); r++)
+        plus(&a, made(c, "dx", r * out + i / in) * old(c, "factor", r * in + i % in));
+#ifdef TF32
+    a.terms += 0x1p-10 / F32_SUM * a.terms;     /* as product() has it */
+#endif
+    return a;
+}
+
+static Answer linear_dsum(const Call *c, long i)
+{
+    Answer a = {0, 0};
+    for (long r = 0; r < of(c, "rows"); r++)
+        plus(&a, made(c, "dx", r * of(c, "out") + i));
     return a;
 }
 
@@ -116,6 +140,9 @@ static Answer softmax_dx(const Call *c, long i)
 #define NORM "y=rows*width mean=rows rstd=rows x=rows*width weight=width bias=width dx=rows*width dy=rows*width " \
     "onto=rows*width dweight=width dbias=width sum=rows*width a=rows*width b=rows*width"
 
+#define NORM_LINEAR "x=rows*out dx=rows*out dy=rows*out onto=rows*out factor=rows*in mean=rows rstd=rows weight=out " \
+    "dweight=out dbias=out dsum=out dproduct=out*in"
+
 static const Known known[] = {
     {"layernorm_forward", "y", NORM, layernorm_y, 0, 0}, {"layernorm_forward", "mean", NORM, layernorm_mean, 0, 0},
     {"layernorm_forward", "rstd", NORM, layernorm_rstd, 0, 0}, {"layernorm_backward", "dx", NORM, norm_dx, 0, 0},
@@ -128,6 +155,11 @@ static const Known known[] = {
     {"add_rmsnorm_forward", "y", NORM, rmsnorm_y, 0, 0}, {"add_rmsnorm_forward", "rstd", NORM, rmsnorm_rstd, 0, 0},
     {"rmsnorm_offset_forward", "y", NORM, rmsnorm_y, 0, 0}, {"rmsnorm_offset_forward", "rstd", NORM, rmsnorm_rstd, 0, 0},
     {"rmsnorm_offset_backward", "dx", NORM, norm_dx, 0, 0}, {"rmsnorm_offset_backward", "dweight", NORM, norm_dweight, 0, 0},
+    {"layernorm_linear_backward", "dx", NORM_LINEAR, norm_dx, 0, 0},
+    {"layernorm_linear_backward", "dweight", NORM_LINEAR, norm_dweight, 0, 0},
+    {"layernorm_linear_backward", "dbias", NORM_LINEAR, norm_dbias, 0, 0},
+    {"layernorm_linear_backward", "dproduct", NORM_LINEAR, linear_dproduct, 0, 0},
+    {"layernorm_linear_backward", "dsum", NORM_LINEAR, linear_dsum, 0, 0},
     {"softmax_forward", "y", NORM, softmax_y, 0, 0}, {"softmax_backward", "dx", NORM, softmax_dx, 0, 0},
     {NULL, NULL, NULL, NULL, 0, 0},
 };

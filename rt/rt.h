@@ -154,6 +154,7 @@ void linear_rows_forward(Stage *st, real *y, const real *x, const real *weight, 
 void linear_positions_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, void *tmp, int h, int acc, long rows, long in, long out, long whole);
 void linear_rows_scatter_forward(Stage *st, real *y, const real *x, const real *weight, const real *bias, void *tmp, int h, long rows, long in, long out, long mine);
 void linear_gelu_forward(Stage *st, real *y, real *pre, const real *x, const real *weight, const real *bias, int h, long rows, long in, long out);
+void linear_add_forward(Stage *st, real *y, const real *skip, const real *x, const real *weight, const real *bias, int h, long rows, long in, long out);
 void linear_gelu_backward(Stage *st, real *dpre, const real *dy, const real *weight, const real *pre, int h, long rows, long in, long out);
 void linear_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, int h, int acc, long rows, long in, long out);
 void linear_quantized_forward(Stage *st, real *y, const real *x, const void *weight, const real *bias, long rows, long in, long out, long bits);
@@ -220,6 +221,7 @@ void rotary_documents_backward(Stage *st, real *dx, const real *dy, const int32_
 void layernorm_forward(Stage *st, real *y, float *mean, float *rstd, const real *x, const float *weight, const float *bias, long rows, long width, float eps);
 void add_layernorm_forward(Stage *st, real *sum, real *y, float *mean, float *rstd, const real *a, const real *b, const float *weight, const float *bias, long rows, long width, float eps);
 void layernorm_backward(Stage *st, real *dx, float *dweight, float *dbias, const real *dy, const real *x, const float *weight, const float *mean, const float *rstd, const real *onto, int acc, long rows, long width);
+void layernorm_linear_backward(Stage *st, real *dx, float *dweight, float *dbias, float *dproduct, float *dsum, const real *dy, const real *x, const real *factor, const float *weight, const float *mean, const float *rstd, const real *onto, int h_w, int acc, long rows, long in, long out);
 void layernorm_rows_backward(Stage *st, real *dx, float *dweight, float *dbias, const real *dy, const real *x, const float *weight, const float *mean, const float *rstd, const real *onto, void *tmp, int acc, long rows, long width, long whole);
 void rmsnorm_forward(Stage *st, real *y, float *rstd, const real *x, const float *weight, long rows, long width, float eps);
 void add_rmsnorm_forward(Stage *st, real *sum, real *y, float *rstd, const real *a, const real *b, const float *weight, long rows, long width, float eps);
@@ -379,6 +381,7 @@ void open_linear_columns_backward_x(Stage *st, int h, long rows, long in, long o
 void open_linear_rows_forward(Stage *st, int h, long rows, long in, long out);
 void open_linear_columns_scatter_x(Stage *st, int h, long rows, long in, long out, long pieces, long whole, long mine);
 void open_linear_rows_scatter_forward(Stage *st, int h, long rows, long in, long out, long mine);
+void open_linear_add_forward(Stage *st, int h, long rows, long in, long out);
 void open_linear_gelu_forward(Stage *st, int h, long rows, long in, long out);
 void open_linear_gelu_backward(Stage *st, int h, long rows, long in, long out);
 void open_linear_backward_w(Stage *st, int h, long rows, long in, long out);

@@ -196,6 +196,11 @@ taken "on one GPU" 6291456,0
 taken "on two" 3145728,3145728 DOUBLE_DEVICES=2
 own_plans bf16 "1 gpipe none --fuse most" "4 1f1b full --fuse most" ${SLOW:+"2 zb-h1 none --fuse most"}
 if [ "$want" != "$apart" ]; then pass; else fault "a Gelu in a product has the bits of its own call"; fi
+# which also adds the residual term behind a Linear with a Gelu in front; one with Dropout behind it has none to add
+generate "$tmp/most" $model --set train.precision.compute=bf16 --stages 1 --fuse most $gpus
+said="$(grep -c '^    linear_add_forward(' "$tmp/most/stage0.c") $(grep -c '^    add_forward(' "$tmp/most/stage0.c")"
+if [ "$said" = "$(grep -c '^    linear_gelu_forward(' "$tmp/most/stage0.c") 0" ]; then pass
+else fault "sums in products: $said"; fi
 # another cuDNN, which wants more memory for gradients of attention than a plan has: our own kernels make them
 own=$settings settings=DOUBLE_ATTENTION=1048576
 own_plans bf16 "1 gpipe none" "2 1f1b full"
@@ -243,13 +248,16 @@ for plan in "1f1b none 1" "gpipe none 0" "1f1b full 0"; do
     if [ "$both $apart" = "$3 $((1 - $3))" ]; then pass
     else fault "$1, recompute $2: $both losses with their gradient, $apart gradients apart"; fi
 done
-# one makes a residual sum and its norm, where no row of the norm is written over one that is still to be read: with one slot
-for plan in "1f1b 3" "gpipe 0"; do
+# one makes a residual sum and its norm, where no row of the norm is written over one that is still to be read: with one slot;
+# one the gradients of a norm and of a Linear in front of it, unless gradients of weights have a time of their own
+for plan in "1f1b 3 3" "gpipe 0 3" "zb-h1 3 0"; do
     set -- $plan
     rm -rf "$tmp/loss"
     generate "$tmp/loss" "$models/tiny-gpt.yaml" --stages 1 --schedule "$1" $gpus
     sums=$(grep -c '^    add_layernorm_forward(' "$tmp/loss/stage0.c")
-    if [ "$sums" = "$2" ]; then pass; else fault "$1: $sums sums are made with their norms"; fi
+    gradients=$(grep -c '^    layernorm_linear_backward(' "$tmp/loss/stage0.c")
+    if [ "$sums $gradients" = "$2 $3" ]; then pass
+    else fault "$1: $sums sums, $gradients gradients are made with their norms"; fi
 done
 # a call that fails late: the end of the step, or with DPGEN_SYNC the call, its line and its micro-batch
 fault="an illegal memory access was encountered (cudaErrorIllegalAddress)"

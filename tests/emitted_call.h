@@ -125,6 +125,14 @@ static int64_t literal_of(const Call *c, Name label)
     return -1;
 }
 
+/* One of two names is the end of the other, behind a `_`. */
+static int is_end_of(Name a, Name b)
+{
+    Name longer = a.n > b.n ? a : b, end = a.n > b.n ? b : a;
+    int before = longer.n - end.n;
+    return !memcmp(longer.at + before, end.at, (size_t)end.n) && (before == 0 || longer.at[before - 1] == '_');
+}
+
 /* Every call of a handle is the same function of the same sizes; open_ and its name opens it for these. */
 static void check_handle(Reader *r, const Symbol *s, const Call *c, int i, int line)
 {
@@ -146,7 +154,8 @@ static void check_handle(Reader *r, const Symbol *s, const Call *c, int i, int l
     }
     h->opened |= opens;
     h->called |= !opens;
-    if (!same(h->use->name, name)) {
+    int joined = s->param[i].n == 3 || find(r, h->use->name)->kind != ROUTINE;
+    if (!same(h->use->name, name) && !(joined && is_end_of(h->use->name, name))) {
         bad(r, line, "%.*s is of another call", h->name.n, h->name.at);
         return;
     }

@@ -61,8 +61,35 @@ static void check_onto(const char *call, Tensor *got, const Tensor *term, const 
     expect(!memcmp(got->k, want->k, (size_t)got->n * sizeof(real)), "%s of %ld: not the bits of two calls", call, got->n);
 }
 
+/* One call has the bits of two: the gradient of a norm, and that of the weight and bias of a Linear with `in` factors a row. */
+static void layernorm_linear(long rows, long width, Tensor *dy, Tensor *x, Tensor *w, Tensor *mean, Tensor *rstd, Tensor *onto)
+{
+    enum { IN = 3 };
+    Tensor *factor = operand(REAL, rows * IN, -1, 1), *dx[2], *to[2][4];
+    for (int acc = 0; acc < 2; acc++) {
+        for (int k = 0; k < 2; k++) {
+            dx[k] = result(REAL, rows * width);
+            for (int i = 0; i < 4; i++)
+                to[k][i] = filled(FLOAT, i == 2 ? width * IN : width, 0.25);
+        }
+        layernorm_linear_backward(stage, dx[0]->k, to[0][0]->k, to[0][1]->k, to[0][2]->k, to[0][3]->k, dy->k, x->k, factor->k,
+                                  w->k, mean->k, rstd->k, acc ? onto->k : 0, 0, acc, rows, IN, width);
+        layernorm_backward(stage, dx[1]->k, to[1][0]->k, to[1][1]->k, dy->k, x->k, w->k, mean->k, rstd->k,
+                           acc ? onto->k : 0, acc, rows, width);
+        linear_backward_w(stage, to[1][2]->k, to[1][3]->k, dx[1]->k, factor->k, 0, acc, rows, IN, width);
+        same_bits("layernorm_linear_backward dx", width, dx[0], dx[1]);
+        for (int i = 0; i < 4; i++)
+            same_bits("layernorm_linear_backward", width, to[0][i], to[1][i]);
+    }
+}
+
 static void layernorm(void)
 {
+    enum { MANY = 8300, NARROW = 8 };       /* more chunks of rows than norms have */
+    layernorm_linear(MANY, NARROW, operand(REAL, MANY * NARROW, -1, 1), operand(REAL, MANY * NARROW, -1, 3),
+                     operand(FLOAT, NARROW, -1, 1), operand(FLOAT, MANY, -1, 1), operand(FLOAT, MANY, 0.5, 1),
+                     operand(REAL, MANY * NARROW, -1, 1));
+    case_end();
     for (int s = 0; s < NORM_SHAPES; s++) {
         long rows = norm_shapes[s][0], width = norm_shapes[s][1];
         Tensor *x = operand(REAL, rows * width, -1, 3), *w = operand(FLOAT, width, -1, 1);
@@ -94,6 +121,7 @@ static void layernorm(void)
         Tensor *alone = result(FLOAT, width);
         layernorm_backward(stage, 0, alone->k, b ? db2->k : 0, dy->k, x->k, w->k, mean->k, rstd->k, 0, 0, rows, width);
         same_bits("layernorm_backward without dx", width, alone, dw);
+        layernorm_linear(rows, width, dy, x, w, mean, rstd, onto);
         case_end();
     }
 }
@@ -572,7 +600,7 @@ static void reduce(void)
 }
 
 const Check element_checks[] = {
-    {" layernorm_forward layernorm_backward add_layernorm_forward ", layernorm},
+    {" layernorm_forward layernorm_backward add_layernorm_forward layernorm_linear_backward ", layernorm},
     {" rmsnorm_forward rmsnorm_backward add_rmsnorm_forward ", rmsnorm},
     {" softmax_forward softmax_backward ", softmax},
     {" relu_forward relu_backward gelu_forward gelu_backward silu_forward silu_backward "

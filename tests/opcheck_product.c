@@ -132,6 +132,13 @@ static void ref_linear(const Case *c, double *y)
         }
 }
 
+static void ref_linear_add(const Case *c, double *y)
+{
+    ref_linear(c, y);
+    for (long i = 0; i < c->d[0] * c->d[2]; i++)
+        y[i] += c->in[3]->v[i];
+}
+
 /* A row's result may not depend on the rows beside it: the last row alone must have the same bits. */
 static void last_row_alone(const Case *c, const Tensor *y, const void *bias)
 {
@@ -224,6 +231,10 @@ static void linear(void)
         linear_forward(stage, y->k, x->k, w->k, b ? b->k : 0, 0, d[0], d[1], d[2]);
         check_value("linear_forward", y, ref_linear, &c);
         last_row_alone(&c, y, b ? b->k : 0);
+        Case more = {.d = {d[0], d[1], d[2]}, .in = {x, w, b, dy}};     /* dy is as good as another term */
+        Tensor *sum = result(REAL, y->n);
+        linear_add_forward(stage, sum->k, dy->k, x->k, w->k, b ? b->k : 0, 0, d[0], d[1], d[2]);
+        check_value("linear_add_forward", sum, ref_linear_add, &more);
         linear_backward_x(stage, dx->k, dy->k, w->k, 0, d[0], d[1], d[2]);
         check_gradient("linear_backward_x", dx, ref_linear, &c, 0, dy);
         linear_backward_w(stage, dw->k, b ? db->k : 0, dy->k, x->k, 0, 0, d[0], d[1], d[2]);
@@ -612,7 +623,7 @@ const Check product_checks[] = {
     {" embedding_forward embedding_backward ", embedding},
     {" position_forward position_backward ", position},
     {" relative_bias_forward relative_bias_backward ", relative},
-    {" linear_forward linear_backward_x linear_backward_w ", linear},
+    {" linear_forward linear_add_forward linear_backward_x linear_backward_w ", linear},
     {" linear_forward linear_backward_x linear_backward_w ", linear_chains},
     {" matmul_forward ", matmul_chains},
     {" linear_gelu_forward linear_gelu_backward ", linear_gelu},

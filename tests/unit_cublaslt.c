@@ -122,6 +122,7 @@ static void near_real(const char *what, const real *got, Grid at, const double *
                       long k, const real *bias)
 {
     double worst = 0, square = 0;
+    settle();
     for (long i = 0; i < m * n; i++) {
         double x1 = (double)get(got, i / n * at.row + i % n * at.col), by = (x1 - want[i]) / (size[i] + 1e-30);
         double far = distance(x1, want[i], size[i], k, !F32, bias ? want[i] - (double)get(bias, i % n) : 0);
@@ -177,35 +178,35 @@ static void linear(long rows, long in, long out)
     open_linear_forward(st, 0, rows, in, out);
     open_linear_backward_x(st, 1, rows, in, out);
     open_linear_backward_w(st, 2, rows, in, out);
-
     define(want, size, grid(x, rows, in, 0), grid(w, in, out, 1), rows, out, in);
     linear_forward(st, y, x, w, NULL, 0, rows, in, out);
-    settle();
     near_real("linear_forward", y, grid(y, rows, out, 0), want, size, rows, out, in, NULL);
     for (long i = 0; i < rows * out; i++) {
         want[i] += (double)get(b, i % out);
         size[i] += fabs((double)get(b, i % out));
     }
     linear_forward(st, y, x, w, b, 0, rows, in, out);
-    settle();
     near_real("linear_forward with bias", y, grid(y, rows, out, 0), want, size, rows, out, in, b);
     void *tmp = sizeof(real) == sizeof(float) ? NULL : (void *)sum;
     open_linear_rows_forward(st, 20, rows, in, out);
     linear_rows_forward(st, y, x, w, b, tmp, 20, rows, in, out);
-    settle();
     near_real("linear_rows_forward", y, grid(y, rows, out, 0), want, size, rows, out, in, NULL);
+    for (long i = 0; i < rows * out; i++) {
+        want[i] += (double)get(dy, i);
+        size[i] += fabs((double)get(dy, i));
+    }
+    open_linear_add_forward(st, 23, rows, in, out);
+    linear_add_forward(st, y, dy, x, w, b, 23, rows, in, out);
+    near_real("linear_add_forward", y, grid(y, rows, out, 0), want, size, rows, out, in, NULL);
 
     define(want, size, grid(dy, rows, out, 0), grid(w, out, in, 0), rows, in, out);
     linear_backward_x(st, dx, dy, w, 1, rows, in, out);
-    settle();
     near_real("linear_backward_x", dx, grid(dx, rows, in, 0), want, size, rows, in, out, NULL);
     open_linear_columns_backward_x(st, 21, rows, in, out, 1, out);
     linear_columns_backward_x(st, dx, dy, w, tmp, 21, rows, in, out, 1, out);
-    settle();
     near_real("linear_columns_backward_x", dx, grid(dx, rows, in, 0), want, size, rows, in, out, NULL);
     open_linear_pieces_backward_x(st, 22, rows, in, out, 1);
     linear_pieces_backward_x(st, dx, dy, w, 22, rows, in, out, 1);
-    settle();
     near_real("linear_pieces_backward_x", dx, grid(dx, rows, in, 0), want, size, rows, in, out, NULL);
 
     int before = biases;
@@ -488,7 +489,6 @@ static void eight(long rows, long in, long out)
     }
     define(want, size, grid(dy, rows, out, 0), grid(w, out, in, 0), rows, in, out);
     linear_fp8_backward_x(st, dx, dy, w, amax, room, 4, rows, in, out);
-    settle();
     near_real("linear_fp8_backward_x", dx, grid(dx, rows, in, 0), want, size, rows, in, out, NULL);
     define(want, size, grid(dy, out, rows, 1), grid(x, rows, in, 0), out, in, rows);
     memset(dw, 0xff, MOST * sizeof *dw), memset(dx, 0xff, MOST * sizeof *dx);

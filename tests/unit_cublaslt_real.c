@@ -194,8 +194,9 @@ int main(void)
     open_linear_fp8_forward(st, 13, 64, 32, 48);
     open_linear_fp8_backward_x(st, 14, 64, 32, 48);
     open_linear_fp8_backward_w(st, 15, 64, 32, 48);
+    open_linear_add_forward(st, 16, 64, 32, 48);
     check(eights == 4, "products with factors of 8 bits");
-    check(asked == 4 + 4 * 3 + 6 + 4 && gelus == 3, "products that were opened");
+    check(asked == 4 + 4 * 3 + 6 + 4 + 2 && gelus == 3, "products that were opened");
     open_product_algorithm(st, 0, 1, 67, 15, 8, 3, 2, 1, 5, 1, 4, 1000);
     printf("unit_cublaslt_real: %d passed, %d failed\n", passed, failed);
     return failed > 0;

@@ -57,6 +57,8 @@ function value(word,    n) {
     if (word == "long") return given["n"] > 4096
     if (word == "held") return given["width"] % (16 / real) == 0 && given["width"] <= 8192
     if (word == "apart") return !(given["width"] % (16 / real) == 0 && given["width"] <= 8192)
+    if (word == "narrow") return given["out"] % (16 / real) == 0 && given["out"] <= 1024
+    if (word == "wider") return !(given["out"] % (16 / real) == 0 && given["out"] <= 1024)
     if (word == "of") return up(given["in"] / given["groups"] / 8) * 8
     if (word == "half") return given["causal"] == 1 ? 0.5 : 1
     if (word == "kept") return given["width"] > 1024 && given["width"] % (16 / real) == 0 && given["width"] * real <= 112 * 1024

@@ -173,6 +173,15 @@ static bool size_linear_gelu(Sizer *z)
     return size_linear(z) && out_shape(z, 1, z->g->tensor.at[z->o->out.at[0]].shape);
 }
 
+/* Of a graph that is read: the Add was one of two like shapes. */
+static bool size_linear_add(Sizer *z)
+{
+    const Shape *x = in_shape(z, 1);
+    attr_set(z->o, "rows", rows(x));
+    attr_set(z->o, "in", width(x));
+    return out_shape(z, 0, *in_shape(z, 0));
+}
+
 static bool size_matmul(Sizer *z)
 {
     const Shape *a = in_shape(z, 0), *b = in_shape(z, 1);
@@ -502,6 +511,7 @@ const ShapeRule shape_rules[] = {
     {"embedding", size_embedding},  {"position", size_position},    {"relative_bias", size_relative_bias},
     {"parameter", size_parameter},  {"clip", size_clip},            {"linear", size_linear},
     {"matmul", size_matmul},        {"linear_gelu", size_linear_gelu}, {"norm", size_norm},
+    {"linear_add", size_linear_add},
     {"softmax", set_rows},          {"same", size_same},            {"gelu", size_same},
     {"scale", size_same},           {"dropout", size_dropout},      {"add", size_add},
     {"round", size_round},          {"unpack", size_unpack},

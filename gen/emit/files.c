@@ -276,6 +276,9 @@ Strs files_kernels(const Plan *p)
     Strs list = {0};
     for (int o = 0; o < p->g->op.n; o++)
         take(&list, kernel_file(p, p->g->op.at[o].call)->name);
+    for (int i = 0; i < CALL_PAIRS && emit_cuda(p); i++)
+        if (calls(p, pair_call(i)))
+            take(&list, kernel_file(p, pair_call(i))->name);
     /* Recurrent layers call their products by name: a library may have its own. */
     for (int i = 0, n = list.n; i < n; i++)
         if (strstr(embedded_find(list.at[i])->data, "#include \"steps.h\""))

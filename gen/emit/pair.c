@@ -12,6 +12,10 @@
  * A sum of gradients stands in front of the gradient of a weight, and behind that the call that reads the sum.  The pair then
  * stands behind the call between, which may not touch what the sum reads.  The sum itself is not written, so nothing else may
  * read it.
+ *
+ * The gradient of a norm is that of a Linear too, where the norm reads the sum that the Linear adds to.  The kernel of the norm
+ * adds up the bias, and the gradient of the weight comes forward, over the Linear's own gradient of x: it reads nothing that
+ * this writes, and writes states.  Devices that share a stage have parts of that weight, and no such call.
  */
 #include "pair.h"
 #include <string.h>
@@ -27,6 +31,9 @@ static const EmitPair pairs[CALL_PAIRS] = {
       "2width", "2eps"}},
     [PAIR_EIGHT] = {"linear_fp8_backward",
      {"dx", "2dweight", "2dbias", "2damax", "dy", "2x", "weight", "amax", "tmp", "h", "2h", "2acc", "rows", "in", "out"}},
+    [PAIR_BIAS] = {"layernorm_linear_backward",
+     {"dx", "dweight", "dbias", "2dweight", "2dbias", "dy", "x", "2x", "weight", "mean", "rstd", "onto", "2h", "2acc", "2rows",
+      "2in", "2out"}, .early = true},
 };
 
 const char *pair_call(int pair)
@@ -89,6 +96,32 @@ static int readers(const Graph *g, int tensor)
     return n;
 }
 
+/* A norm's rows are those of the Linear. */
+static bool same_rows(const Op *norm, const Op *linear)
+{
+    return norm->arg.at[pair_word(norm, "rows")].i == linear->arg.at[pair_word(linear, "rows")].i &&
+           norm->arg.at[pair_word(norm, "width")].i == linear->arg.at[pair_word(linear, "out")].i;
+}
+
+/* Does a call read what the one before it makes? */
+static bool follows(const Call *c, const Op *o, const Call *next, const Op *then)
+{
+    for (int i = 0; i < o->arg.n; i++)
+        for (int k = 0; k < then->arg.n; k++)
+            if (o->arg.at[i].kind == ARG_WRITE && then->arg.at[k].kind == ARG_READ && c->buf.at[i] == next->buf.at[k])
+                return true;
+    return false;
+}
+
+/* The second call of a pair is not behind the first: may the one between them stand in front of both, or else behind? */
+static bool gives_way(const Plan *p, const Call *c, int pair)
+{
+    const Op *between = &p->g->op.at[c[1].op], *second = &p->g->op.at[c[2].op];
+    if (!pairs[pair].early)
+        return pair == PAIR_BATCH && steps_aside(p, c + 1);
+    return steps_aside(p, c + 2) && !follows(c + 1, between, c + 2, second);
+}
+
 static bool are_pair(const Plan *p, const Call *c, const Call *next, int i)
 {
     const Op *first = &p->g->op.at[c->op], *second = &p->g->op.at[next->op];
@@ -97,6 +130,8 @@ static bool are_pair(const Plan *p, const Call *c, const Call *next, int i)
     int a = pair_word(first, call_pairs[i].same[0]), b = pair_word(second, call_pairs[i].same[1]);
     if (c->buf.at[a] != next->buf.at[b] || !keeps_operands(p, c, next))
         return false;
+    if (i == PAIR_BIAS)
+        return !p->g->team && second->arg.at[pair_word(second, "dbias")].kind == ARG_ADD && same_rows(first, second);
     return i != PAIR_BATCH ||
            (readers(p->g, first->arg.at[a].index) == 1 && second->arg.at[pair_word(second, "dx")].kind == ARG_WRITE);
 }
@@ -104,8 +139,8 @@ static bool are_pair(const Plan *p, const Call *c, const Call *next, int i)
 const EmitPair *pair_of(const Plan *p, const Call *c, int calls, int *second)
 {
     for (int i = 0; i < CALL_PAIRS && on_gpus(p->m) && !c->again; i++)
-        for (*second = 1; *second < calls && *second <= (i == PAIR_BATCH ? 2 : 1); ++*second)
-            if (are_pair(p, c, c + *second, i) && (*second == 1 || steps_aside(p, c + 1)))
+        for (*second = 1; *second < calls && *second <= 2; ++*second)
+            if (are_pair(p, c, c + *second, i) && (*second == 1 || gives_way(p, c, i)))
                 return &pairs[i];
     *second = 0;
     return NULL;

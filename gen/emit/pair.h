@@ -8,7 +8,8 @@
 
 typedef struct {
     const char *both;
-    const char *word[17];       /* arguments; with a 2 in front, the second call's */
+    const char *word[18];       /* arguments; with a 2 in front, the second call's */
+    bool early;                 /* a call between the two stands behind them, not in front */
 } EmitPair;
 /* The pair of the first of `calls` and the next, second 1, or the one behind that, second 2; NULL: none. */
 const EmitPair *pair_of(const Plan *p, const Call *c, int calls, int *second);

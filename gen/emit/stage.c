@@ -168,13 +168,13 @@ static void print_why(const Stager *w, const Call *c)
             (double)cost_alone(w->p->c, w->device, c->op) / 1e6);
 }
 
-/* One call, or a pair of them as one, with the call that stands between in front; how many. */
+/* One call, or a pair of them as one, with the call that stands between; how many. */
 static int print_call(Stager *w, const Routine *r, const Call *c, int calls)
 {
     const Op *o = &w->p->g->op.at[c->op];
     int second;
     const EmitPair *pair = pair_of(w->p, c, calls, &second);
-    if (second == 2)
+    if (second == 2 && !pair->early)
         print_call(w, r, c + 1, 1);
     if (c->again && !pair)
         print_why(w, c);
@@ -188,6 +188,8 @@ static int print_call(Stager *w, const Routine *r, const Call *c, int calls)
     for (int i = 0; i < o->arg.n && !pair; i++)
         print_arg(w, r, c, o, i);
     call_close(w, o->loc.line > 0 ? strf("  /* :%d */", o->loc.line) : "");
+    if (second == 2 && pair->early)
+        print_call(w, r, c + 1, 1);
     return second + 1;
 }
 

@@ -11,6 +11,8 @@
  * the Add would have given its term before the norm.
  *
  *   bits     are those of the calls, in every kernel library: each result is rounded where a call of its own would store it.
+ *            A product on GPUs adds before it rounds.  So a Linear and an Add are joined by plan.fuse: most alone, before the
+ *            numeric key is taken, and on one device a stage.
  *   plans    only those that cut between them are lost.  Backward reads the result where there is a shortcut.
  *   names    an operator that a pattern in the section plan names stays separate, as in fuse.c.
  *
@@ -21,7 +23,7 @@
  */
 #include "rewrite.h"
 
-enum { any, host, LONGEST = 3 };
+enum { any, host, most, LONGEST = 3 };
 #define CHAIN(row, rows, where) {#row, rows, where},
 static const struct { const char *name, *rows; int where; } chains[] = {
 #include "chains.def"
@@ -118,14 +120,15 @@ bool chains_joined(const Graph *g)
     return false;
 }
 
-void join_chains(Graph *g, const Model *m)
+/* Of the rows of chains.def that `most` marks, or of the others. */
+static void join_rows(Graph *g, const Model *m, bool marked)
 {
     int *reads = match_reads(g, NULL), *into = match_all(g);
-    bool joins = m->plan.fuse == FUSE_AUTO || m->plan.fuse == FUSE_MOST;
-    for (int i = 0; i < g->op.n && joins; i++)
+    for (int i = 0; i < g->op.n; i++)
         for (int k = 0; chains[k].name; k++) {
             ChainRun r = {.name = chains[k].name};
-            if ((chains[k].where == host && on_gpus(m)) || !finds(g, reads, i, chains[k].rows, &r) || apart(g, &m->plan, &r))
+            bool here = (chains[k].where == most) == marked && !(chains[k].where == host && on_gpus(m));
+            if (!here || !finds(g, reads, i, chains[k].rows, &r) || apart(g, &m->plan, &r))
                 continue;
             join(g, &r);
             for (int j = 1; j < r.n; j++)
@@ -133,4 +136,16 @@ void join_chains(Graph *g, const Model *m)
             break;
         }
     match_drop(g, into);
+}
+
+void join_products(Graph *g, const Model *m)
+{
+    if (m->plan.fuse == FUSE_MOST && on_gpus(m) && g->compute == BF16 && m->plan.tensor == 1)
+        join_rows(g, m, true);
+}
+
+void join_chains(Graph *g, const Model *m)
+{
+    if (m->plan.fuse == FUSE_AUTO || m->plan.fuse == FUSE_MOST)
+        join_rows(g, m, false);
 }

@@ -81,8 +81,9 @@ const char *fp8_text(const Graph *g)
     int all = 0, rest = 0, inside = 0;
     const char *names = "", *gelu = "";
     for (int i = 0; i < g->nf; i++) {
-        bool plain = match_is(&g->op.at[i], "Linear");
-        inside += match_is(&g->op.at[i], "LinearGelu") || match_is(&g->op.at[i], "GeluLinear");
+        const char *name = row(g->op.at[i].row)->name;
+        bool plain = !strcmp(name, "Linear") || !strcmp(name, "LinearAdd");
+        inside += !strcmp(name, "LinearGelu") || !strncmp(name, "GeluLinear", 10);
         all += plain || row(g->op.at[i].row)->fp8;
         if (plain && rest++ < NAMED)
             names = strf("%s%s%s", names, *names ? ", " : "", g->op.at[i].name);

@@ -2,9 +2,9 @@
  *
  * line.c: from Model to Graph: the order of build, the rewrites and grad.
  *
- * divide wants sizes of the whole, which dumps, weights and the model's hash have.  graph_apart() has one device for a stage.
- * join_gelu wants a built graph, fp8 sizes, join_chains bound calls.  grad takes backward from the rows that they leave.  fuse
- * joins neighbours of both directions.
+ * divide wants sizes of the whole, which dumps, weights and the model's hash have; that stands behind the rewrites with other
+ * bits.  graph_apart() has one device for a stage.  join_gelu wants a built graph, fp8 sizes, join_products and join_chains
+ * bound calls.  grad takes backward from the rows that they leave.  fuse joins neighbours of both directions.
  */
 #include "graph.h"
 
@@ -21,6 +21,7 @@ Graph *graph_line(const Model *m, void (*seen)(void *ctx, Graph *g, char letter)
     join_gelu(g, m);
     shape(g, m);
     fp8(g, m);
+    join_products(g, m);
     bad_stop();
     seen(ctx, g, 's');
     prune(g, m);
@@ -42,6 +43,7 @@ Graph *graph_apart(const Model *m)
     join_gelu(g, m);
     shape(g, m);
     fp8(g, m);
+    join_products(g, m);
     grad(g, m);
     return g;
 }

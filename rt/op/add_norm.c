@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * add_norm.c: a sum and the call that reads it, one kernel on GPUs: a residual sum and its norm, a sum of gradients and the
- * gradient of a norm.  Jobs for processors call both; the tests compare.
+ * add_norm.c: a norm and the call beside it, one kernel on GPUs: a residual sum and its norm, a sum of gradients and the
+ * gradient of a norm, that and the gradient of a bias.  Jobs for processors call both; the tests compare.
  */
 #include "kernel.h"
 
@@ -26,4 +26,12 @@ void add_batchnorm_relu_backward(Stage *st, real *dx, real *dskip, float *dweigh
 {
     grad_add(st, dx, a, b, rows * width);
     batchnorm_add_relu_backward(st, dx, dskip, dweight, dbias, dx, y, x, mean, var, weight, onto, acc, rows, width, eps);
+}
+
+void layernorm_linear_backward(Stage *st, real *dx, float *dweight, float *dbias, float *dproduct, float *dsum, const real *dy,
+                               const real *x, const real *factor, const float *weight, const float *mean, const float *rstd,
+                               const real *onto, int h_w, int acc, long rows, long in, long out)
+{
+    layernorm_backward(st, dx, dweight, dbias, dy, x, weight, mean, rstd, onto, acc, rows, out);
+    linear_backward_w(st, dproduct, dsum, dx, factor, h_w, acc, rows, in, out);
 }

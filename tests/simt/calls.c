@@ -27,6 +27,15 @@ void linear_forward(Stage *st, real *y, const real *x, const real *weight, const
         put(y, i, dot(x + i / out * in, 1, weight + i % out * in, 1, in) + (bias ? get(bias, i % out) : 0));
 }
 
+void linear_add_forward(Stage *st, real *y, const real *skip, const real *x, const real *weight, const real *bias, int h,
+                        long rows, long in, long out)
+{
+    (void)st, (void)h;
+    for (long i = 0; i < rows * out; i++)
+        put(y, i, dot(x + i / out * in, 1, weight + i % out * in, 1, in) + get(skip, i) +
+                  (bias ? get(bias, i % out) : 0));
+}
+
 void linear_backward_x(Stage *st, real *dx, const real *dy, const real *weight, int h, long rows, long in, long out)
 {
     (void)st, (void)h;
@@ -43,6 +52,8 @@ void linear_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, 
     if (dbias)
         bias_gradient(st, dbias, dy, acc, rows, out);
 }
+
+#include "../../rt/op/cuda/norm_linear.c"       /* it queues nothing itself */
 
 /* ---- factors of 8 bits are own kernels, and both lie along the sum of n elements ------------------------------------ */
 

@@ -546,6 +546,8 @@ static const char *compare(Graph *g, const char *dir)
     for (int i = 0; i < g->op.n; i++)
         if (!strcmp(g->op.at[i].call, "linear_gelu_forward"))
             return "fuse: most has other bits, so a Linear and its Gelu are one operator in model.graph";
+        else if (!strcmp(g->op.at[i].call, "linear_add_forward"))
+            return "fuse: most has other bits, so a Linear and an addition are one operator in model.graph";
     m.path = text.path;
     m.root = yaml_read(text.path, text.at, text.n);
     options(&m);

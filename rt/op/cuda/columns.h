@@ -153,6 +153,24 @@ static inline Columns columns_of(long rows, long width, long segments)
     return c;
 }
 
+/* Rows that a team of a norm's gradient holds in registers.  What comes of them is added in its blocks: two on each
+ * multiprocessor of the largest GPUs, with room for three sums in so many bytes.  Biases up to a warp's width have this order
+ * too, so that the norm's gradient may add them. */
+enum { HELD_BLOCKS = 256, HELD_SUMS = 3 };
+#define TEAM_OF(width) ((width) < WIDE_ROW ? WARP : BLOCK)
+#define HOLDS(width) ((width) % WIDE == 0 && (width) <= 4 * BLOCK * 8)
+
+static inline Columns held_columns(size_t bytes, long rows, long width)
+{
+    long lanes = BLOCK / TEAM_OF(width), chunks = ceil_div(rows, LEAST_ROWS / ROW_LANES * lanes), most = HELD_BLOCKS;
+    long room = (long)(bytes / ((size_t)HELD_SUMS * (size_t)width * sizeof(float)));
+    most = room < most ? room : most;
+    chunks = chunks < most ? chunks : most;
+    Columns c = {rows, width, ceil_div(width, TILE), 1, ceil_div(ceil_div(rows, chunks), lanes) * lanes};
+    c.chunks = ceil_div(rows, c.each);
+    return c;
+}
+
 /* Bytes of scratch that `sums` sums at once take. */
 static inline size_t columns_scratch(const Columns &c, int sums)
 {
@@ -216,7 +234,7 @@ struct Product {
 
 /* Into f32 gradients: written by the first micro-batch, added by the later ones; a 0 address is one that nobody wants. */
 struct Gradient {
-    float *to[2];
+    float *to[3];
     int acc;
     FIELD void put(int k, long i, float v) const
     {

@@ -9,6 +9,7 @@
  */
 #include "../../team.h"
 #include "columns.h"
+#include "norm.h"
 #include "sums.h"
 
 /* How a row is taken: as u = (x - mean) rstd; RMSNorm has mean 0. */
@@ -194,8 +195,9 @@ template <class Sums> FN void held_part(Sums &sums, float *part, Gradient end, i
     __syncthreads();
 }
 
-/* dx as above, and the gradients of weight and bias from the same loads: 2 `sums`, without a bias 1.  A block has `each` rows,
- * a warp every eighth of them, or all threads each.  A column is added in a register, ascending, then as columns.h does it. */
+/* dx as above, and the gradients of weight and bias from the same loads: 2 `sums`, without a bias 1.  The third is that of
+ * dx, for the gradient of another bias.  A block has `each` rows, a warp every eighth of them, or all threads each.  A
+ * column is added in a register, that of dx in shared memory, ascending, then as columns.h does it. */
 template <int TEAM, int TRIPS>
 static __global__ void norm_held_back(real *dx, float *part, Gradient end, int sums, const real *dy, const real *x,
                                       const float *weight, const float *mean, const float *rstd, const real *onto, Columns c,
@@ -210,6 +212,10 @@ static __global__ void norm_held_back(real *dx, float *part, Gradient end, int s
     for (int t = 0; t < TRIPS; t++)
         for (int j = 0; j < WIDE; j++)
             to_w[t][j] = to_b[t][j] = 0;
+    float *of_dx = LANES > 1 && sums == 3 ? &of_warps[lane * COLUMNS] : 0;
+    HELD(t, TEAM, TRIPS, of_dx ? width : 0)
+        for (int j = 0; j < WIDE; j++)
+            of_dx[Held<TEAM, TRIPS>::first(t) + j] = 0;
     for (long r = blockIdx.x * c.each + lane; r < until; r += LANES) {
         Held<TEAM, TRIPS> of_x, of_dy, of_onto;
         of_x.read(x + r * width, width);
@@ -241,10 +247,18 @@ static __global__ void norm_held_back(real *dx, float *part, Gradient end, int s
                 u[j] = s * (g[j] * (offset + w[j]) - sum - (u[j] - m) * s * product);
             if (onto)
                 add(u, (const real *)&of_onto.at[t], 0, WIDE, 0);
-            store(dx + r * width + of_x.first(t), u);
+            store((real *)&of_onto.at[t], u);
+            *(Words<4> *)(dx + r * width + of_x.first(t)) = of_onto.at[t];
+            if (of_dx) {
+                of_onto.give(u, t);
+                for (int j = 0; j < WIDE; j++)
+                    of_dx[of_x.first(t) + j] += u[j];
+            }
         }
     }
-    for (int k = 0; k < sums; k++) {
+    if (of_dx)
+        held_part(of_warps, part, end, 2, sums, (int)COLUMNS, c);
+    for (int k = 0; k < sums && k < 2; k++) {
         HELD(t, TEAM, TRIPS, width)
             for (int j = 0; j < WIDE; j++) {
                 long i = Held<TEAM, TRIPS>::first(t) + j;
@@ -262,8 +276,6 @@ static __global__ void norm_held_back(real *dx, float *part, Gradient end, int s
 }
 
 /* LAUNCH of a kernel of held rows, with as many trips as a row has. */
-#define TEAM_OF(width) ((width) < WIDE_ROW ? WARP : BLOCK)
-#define HOLDS(width) ((width) % WIDE == 0 && (width) <= 4 * BLOCK * 8)
 #define LAUNCH_TRIPS(held, TEAM, width, blocks, st, ...) \
     do { \
         long trips = ceil_div(width, TEAM * 8); \
@@ -315,25 +327,11 @@ static size_t front_room(const Stage *st, long width)
     return bytes ? workspace_room(st) / 256 * 256 - bytes : workspace_room(st);
 }
 
-/* Blocks of norm_held_back: two on each multiprocessor of the largest GPUs; their parts fit the workspace. */
-enum { HELD_BLOCKS = 256 };
-
-static Columns held_columns(const Stage *st, long rows, long width, int sums)
-{
-    long lanes = BLOCK / TEAM_OF(width), chunks = ceil_div(rows, LEAST_ROWS / ROW_LANES * lanes), most = HELD_BLOCKS;
-    long room = (long)(front_room(st, width) / ((size_t)sums * (size_t)width * sizeof(float)));
-    most = room < most ? room : most;
-    chunks = chunks < most ? chunks : most;
-    Columns c = {rows, width, 1, 1, ceil_div(ceil_div(rows, chunks), lanes) * lanes};
-    c.chunks = ceil_div(rows, c.each);
-    return c;
-}
-
 template <int SUMS>
 static void held_back(Stage *st, real *dx, Gradient end, const real *dy, const real *x, const float *weight, const float *mean,
                       const float *rstd, const real *onto, long rows, long width, float offset)
 {
-    Columns c = held_columns(st, rows, width, SUMS);
+    Columns c = held_columns(front_room(st, width), rows, width);
     size_t scratch = columns_scratch(c, SUMS);
     float *part = scratch ? (float *)workspace_of(st, scratch) : 0;
     LAUNCH_HELD(norm_held_back, width, c.chunks, st, dx, part, end, SUMS, dy, x, weight, mean, rstd, onto, c, offset);
@@ -346,7 +344,9 @@ static void norm_back(Stage *st, real *dx, Gradient end, const real *dy, const r
                       const float *rstd, const real *onto, long rows, long width, float offset)
 {
     if (HOLDS(width)) {
-        if (end.to[1])
+        if (end.to[2])
+            held_back<3>(st, dx, end, dy, x, weight, mean, rstd, onto, rows, width, offset);
+        else if (end.to[1])
             held_back<2>(st, dx, end, dy, x, weight, mean, rstd, onto, rows, width, offset);
         else
             held_back<1>(st, dx, end, dy, x, weight, mean, rstd, onto, rows, width, offset);
@@ -478,6 +478,16 @@ void layernorm_backward(Stage *st, real *dx, float *dweight, float *dbias, const
                         const float *mean, const float *rstd, const real *onto, int acc, long rows, long width)
 {
     whole_back(st, dx, Gradient{{dweight, dbias}, acc}, NormBack{dy, x, weight, mean, rstd, onto, width, 0.0f}, rows);
+}
+
+int layernorm_sum_backward(Stage *st, real *dx, float *dweight, float *dbias, float *dsum, const real *dy, const real *x,
+                           const float *weight, const float *mean, const float *rstd, const real *onto, int acc, long rows,
+                           long width)
+{
+    bool sums = HOLDS(width) && TEAM_OF(width) == WARP && st->blocks <= 1;
+    whole_back(st, dx, Gradient{{dweight, dbias, sums ? dsum : 0}, acc},
+               NormBack{dy, x, weight, mean, rstd, onto, width, 0.0f}, rows);
+    return sums;
 }
 
 void layernorm_rows_backward(Stage *st, real *dx, float *dweight, float *dbias, const real *dy, const real *x,

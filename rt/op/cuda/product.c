@@ -361,26 +361,32 @@ static void stop(const Stage *st, const Recipe *r, cublasStatus_t status)
     device_check(st, cudaErrorUnknown, text);
 }
 
-static void multiply(Stage *st, Product *p, void *c, const void *a, const void *b, const void *bias, int acc)
+/* term: what is added, or NULL. */
+static void multiply(Stage *st, Product *p, void *c, const void *a, const void *b, const void *bias, const void *term)
 {
     const Device *d = device_of(st);
     const Recipe *r = &p->r;
-    const float one = 1, old = acc ? 1 : 0;
+    const float one = 1, old = term ? 1 : 0;
     want(p->missing, "no algorithm", r);
     if (has_bias(r))
         SET(p->desc, BIAS_POINTER, bias);
-    cublasStatus_t status = cublasLtMatmul(d->products, p->desc, &one, b, p->left, a, p->right, &old, c, p->result, c,
-                                           p->result, &p->algorithm, d->workspace, p->workspace, stream_of(st));
+    cublasStatus_t status = cublasLtMatmul(d->products, p->desc, &one, b, p->left, a, p->right, &old, term ? term : c,
+                                           p->result, c, p->result, &p->algorithm, d->workspace, p->workspace, stream_of(st));
     if (status != CUBLAS_STATUS_SUCCESS)
         stop(st, r, status);
     device_check(st, cudaSuccess, r->call);
 }
 
-void product_run(Stage *st, int h, int part, void *c, const void *a, const void *b, const void *bias, int acc)
+void product_add(Stage *st, int h, int part, void *c, const void *a, const void *b, const void *bias, const void *term)
 {
     Product *p = (Product *)st->handle[h] + part;
     p->used = 1;
-    multiply(st, p, c, a, b, bias, acc);
+    multiply(st, p, c, a, b, bias, term);
+}
+
+void product_run(Stage *st, int h, int part, void *c, const void *a, const void *b, const void *bias, int acc)
+{
+    product_add(st, h, part, c, a, b, bias, acc ? c : NULL);
 }
 
 void product_gelu(Stage *st, int h, int part, void *c, const void *a, const void *b, const void *bias, const void *aux)
@@ -424,6 +430,6 @@ static void run_dry(Stage *st, void *of)
     if (r->factors)
         set_units(p, st->arena, st->arena);
     if (p->missing == CUBLAS_STATUS_SUCCESS && larger(in, out) <= room)
-        for (int acc = 0; acc <= r->wide; acc++)
-            multiply(st, p, to, st->arena, st->arena, st->arena, acc);
+        for (int acc = r->adds; acc <= (r->wide || r->adds); acc++)
+            multiply(st, p, to, st->arena, st->arena, st->arena, acc ? to : NULL);
 }

@@ -21,6 +21,7 @@ typedef struct {
     int ta, tb;                 /* that operand is stored transposed: a[k m], b[n k] */
     int wide;                   /* c is float in a bf16 job too */
     int epilogue, factors;
+    int adds;                   /* product_add() alone has it: c is the sum with another one of its shape */
 } Recipe;
 
 enum { PARTS = 8 };             /* products that one handle may hold; gen/cost/prof.h: ALGORITHM_PARTS */
@@ -31,7 +32,9 @@ void product_open(Stage *st, int h, int part, Recipe r);
 /* In a step: queues on stream_of(st).  bias: NULL unless the recipe has one.  acc: c += ; the product is summed first; only
  * `wide` ones add, and code is loaded for no other before the first step. */
 void product_run(Stage *st, int h, int part, void *c, const void *a, const void *b, const void *bias, int acc);
-/* The same with EPILOGUE_GELU and the ones behind it; aux is [m n]. */
+/* c = a b (+ bias) + term, for a recipe that `adds`; rounded once. */
+void product_add(Stage *st, int h, int part, void *c, const void *a, const void *b, const void *bias, const void *term);
+/* The same as product_run() with EPILOGUE_GELU and the ones behind it; aux is [m n]. */
 void product_gelu(Stage *st, int h, int part, void *c, const void *a, const void *b, const void *bias, const void *aux);
 /* The same with factors of 8 bits: units, on the GPU, that a and b are in. */
 void product_scaled(Stage *st, int h, int part, void *c, const void *a, const void *b, const void *bias, int acc,
