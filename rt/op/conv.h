@@ -6,9 +6,9 @@
  * Problem.  A convolution is a product whose left operand would be kheight*kwidth times as large as the image.
  *
  * Method.  The product is implicit: each tap of the kernel is a product of pixels and that tap's weights, and the chains of
- * gemm.h rest in memory from tap to tap.  For a tap the pixels of one row of y lie at one distance from each other in x, so
- * that a tile reads them in place.  Taps outside the image are left out.  Those of a row of the kernel lie behind each other in
- * x: inside the image they are one longer chain, and in a gradient of weights adjacent columns.
+ * gemm.h rest in memory from tap to tap.  Taps outside the image are left out.  Those of a row of the kernel are evenly apart:
+ * a tile takes them as pieces of one longer chain.  Its pixels are any that read the same taps, and it reads them in place.  So
+ * tiles are full at the edges of small images too.  In a gradient of weights such taps are adjacent columns.
  *
  * Order.  An element of y is one chain from zero: kernel rows, kernel columns, channels of the group, all ascending.  The bias
  * is added to the finished chain.  dx is the same with output channels.  With train.blocks, and a single group, channels have
@@ -27,95 +27,128 @@
 #define CONV_H
 #include "depthwise.h"
 
-/* n pixels of a block, first, first + step, ...: what they read lies at `at`, `line` apart. */
-typedef struct { const real *at; long line, first, step, n; } Run;
-typedef Run (*Reader)(const Conv *c, const real *from, long line, long column, long n, long i, long j);
+/* Pixels of a task, sorted by the taps that they read among `some` of a row of the kernel: key a*some + n - 1 is n taps from
+ * number a on, and has pixels first[key] to end[key] - 1.  What the first tap reads lies at `at`. */
+enum { KEYS = TREES ? SIDE * SIDE : 1 };
+typedef struct { long line[BLOCK], at[BLOCK], first[KEYS], end[KEYS]; } Listed;
 
-/* What pixels column .. column+n-1 of line `line` of y read of x under tap (i, j).  A line is a row of one sample. */
-static inline Run read_forward(const Conv *c, const real *x, long line, long column, long n, long i, long j)
+/* What place of an axis reads under tap k, below 0: nothing inside of `size`.  back: of y, which took it. */
+static inline long place_read(long place, long k, long stride, long pad, long dilate, long size, int back)
 {
-    long sample = line / c->yheight, row = line % c->yheight * c->stride - c->top + i * c->dilate;
-    long shift = j * c->dilate - c->left;               /* column p of y reads p*stride + shift */
-    long lo = -floor_div(shift, c->stride), hi = floor_div(c->width - 1 - shift, c->stride) + 1;
-    lo = lo > column ? lo : column;
-    hi = least(hi, column + n);
-    if (row < 0 || row >= c->height || lo >= hi)
-        return (Run){0};
-    long at = (sample * c->height + row) * c->width + lo * c->stride + shift;
-    return (Run){x + at * c->in, c->stride * c->in, lo - column, 1, hi - lo};
+    long from = back ? place + pad - k * dilate : place * stride - pad + k * dilate;
+    if (back && stride > 1) {
+        if (from % stride)
+            return -1;
+        from /= stride;
+    }
+    return from < size ? from : -1;
 }
 
-/* What pixels of x read of dy: those that the tap has taken to a whole row and column of y. */
-static inline Run read_backward(const Conv *c, const real *dy, long line, long column, long n, long i, long j)
+/* m pixels from `pixel` on, and taps of row i of the kernel, from j on.  Nearly all pixels read all of them: columns lo to
+ * hi - 1, which need no look. */
+static inline void list_pixels(Listed *l, const Conv *v, int back, long pixel, long m, long i, long j, long some)
 {
-    long sample = line / c->height, down = line % c->height + c->top - i * c->dilate, shift = c->left - j * c->dilate;
-    long from = -floor_div(-(column + shift), c->stride);       /* the first column of y at or behind this one */
-    from = from > 0 ? from : 0;
-    long first = from * c->stride - shift - column, last = least(c->ywidth - 1, floor_div(column + n - 1 + shift, c->stride));
-    if (down < 0 || down % c->stride || down / c->stride >= c->yheight || from > last)
-        return (Run){0};
-    long at = (sample * c->yheight + down / c->stride) * c->ywidth + from;
-    return (Run){dy + at * c->out, c->out, first, c->stride, last - from + 1};
+    long height = back ? v->height : v->yheight, width = back ? v->width : v->ywidth, c = back ? v->out : v->in;
+    long deep = back ? v->yheight : v->height, wide = back ? v->ywidth : v->width, step = (back ? 1 : v->stride) * c;
+    long shift = v->left - j * v->dilate, last = shift - (some - 1) * v->dilate, edges = 0, full = 0, before;
+    long lo = back ? -last : -floor_div(-shift, v->stride);
+    long hi = back ? wide - shift : floor_div(wide - 1 + last, v->stride) + 1;
+    long line[BLOCK], place[BLOCK], key[BLOCK];
+    if (back && v->stride > 1)
+        hi = lo;
+    memset(l->end, 0, (size_t)(some * some) * sizeof *l->end);
+    for (long p = 0, end; p < m; p = end) {
+        long at = (pixel + p) / width, column = (pixel + p) % width;
+        long row = place_read(at % height, i, v->stride, v->top, v->dilate, deep, back);
+        end = least(m, p + width - column);
+        if (row < 0)
+            continue;
+        at = (at / height * deep + row) * wide * c;
+        for (; p < end; p++, column++)
+            if (column >= lo && column < hi) {
+                long next = least(end, p + hi - column), from = at + (back ? column + shift : column * v->stride - shift) * c;
+                for (long k = 0; k < next - p; k++)
+                    l->line[full + k] = p + k, l->at[full + k] = from + k * step;
+                full += next - p, column += next - p - 1, p = next - 1;
+            } else {
+                long first = -1, n = 0;
+                for (long t = 0; t < some; t++) {
+                    long read = place_read(column, j + t, v->stride, v->left, v->dilate, wide, back);
+                    if (read >= 0 && n++ == 0)
+                        first = t, place[edges] = at + read * c;
+                }
+                if (n) {
+                    key[edges] = first * some + n - 1;
+                    line[edges] = p;
+                    l->end[key[edges++]]++;
+                }
+            }
+    }
+    before = full;
+    for (long k = 0; k < some * some; k++) {
+        long n = l->end[k];
+        l->first[k] = l->end[k] = before;
+        before += n;
+    }
+    for (long e = 0; e < edges; e++) {
+        long to = l->end[key[e]]++;
+        l->line[to] = line[e];
+        l->at[to] = place[e];
+    }
+    if (full)
+        l->first[some - 1] = 0, l->end[some - 1] = full;
 }
 
-/* The chains of pixels from .. to-1 of a run go on with `depth` channels. */
-static inline void tiles(float *c, const Run *r, long from, long to, const float *panel, long p, long depth)
+/* The chains of listed pixels go on with n taps, `apart` from each other, of `depth` channels. */
+static inline void tiles(float *c, const Listed *l, long first, long end, const real *from, long apart, const float *panel,
+                         long n, long depth)
 {
+    Floats chains = {c, COLS};
+#ifdef REAL_BF16
+    Terms terms = {n * depth, n * depth, 1};
     float wide[TILE_ROWS * DEPTH];
-    for (long k = from; k < to; k += TILE_ROWS) {
-        float *at = c + (r->first + k * r->step) * COLS;
-        long rows = least(TILE_ROWS, to - k);
-        Terms terms = {depth, depth, 1};
-        Left left = left_of(wide, view(r->at + k * r->line + p, r->line, 1), rows, &terms, 0);
-        Floats chains = {at, r->step * COLS};
-        tile_fit(&(Rest){.from = chains, .to = chains}, 0, 0, &left, panel, rows, &terms);
+    long places[TILE_ROWS];
+    for (long k = first; k < end; k += TILE_ROWS) {
+        long rows = least(TILE_ROWS, end - k);
+        for (long i = 0; i < rows; i++) {
+            places[i] = i * n * depth;
+            widen(wide + places[i], depth, view(from + l->at[k + i], apart, 1), n, depth);
+        }
+        Rest rest = {.from = chains, .to = chains, .lines = l->line + k, .places = places};
+        tile_listed(&rest, wide, 0, panel, rows, &terms);
     }
+#else
+    Terms terms = apart == depth ? (Terms){n * depth, n * depth, 1} : (Terms){depth, depth, n};     /* behind each other */
+    for (long k = first; k < end; k += TILE_ROWS)
+        tile_listed(&(Rest){.from = chains, .to = chains, .lines = l->line + k, .places = l->at + k}, from, apart, panel,
+                    least(TILE_ROWS, end - k), &terms);
+#endif
 }
 
-/* Some pixels of a line, and `joined` taps of a row of the kernel, from (i, j) on: what they read lies behind each other.
- * Chains take it at once where all are inside. */
-static inline void tap_row(float *c, const Conv *v, Reader read, const real *from, long line, long column, long some, long i,
-                           long j, long joined, const float *panel, long p, long depth)
-{
-    Run first = read(v, from, line, column, some, i, j), last = read(v, from, line, column, some, i, j + joined - 1);
-    long lo = first.first, hi = last.first + last.n, all = joined * depth;
-    if (!first.n || !last.n || hi < lo)
-        lo = hi = some;
-    for (long t = 0; t < joined && joined > 1 && lo > 0; t++) {
-        Run r = read(v, from, line, column, some, i, j + t);
-        tiles(c, &r, 0, least(r.n, lo - r.first), panel + t * depth * TILE_COLS, p, depth);
-    }
-    tiles(c, &first, 0, joined > 1 ? hi - lo : first.n, panel, p, all);
-    for (long t = 0; t < joined && joined > 1 && hi < some; t++) {
-        Run r = read(v, from, line, column, some, i, j + t);
-        tiles(c, &r, hi > r.first ? hi - r.first : 0, r.n, panel + t * depth * TILE_COLS, p, depth);
-    }
-}
-
-/* c[m][COLS] += the taps of m pixels from `pixel` on, in lines of `width`: k channels of each by `weight`, k rows of n columns,
- * whose taps are adjacent. */
-static inline void taps(float *c, const Conv *v, Reader read, const real *from, View weight, long pixel, long width,
-                        long m, long n, long k)
+/* c[m][COLS] += the taps of m pixels from `pixel` on: k channels of each by `weight`, k rows of n columns, whose taps are
+ * adjacent.  Taps of a row of the kernel are taken together, where all that a pixel reads is evenly apart. */
+static inline void taps(float *c, const Conv *v, int back, const real *from, View weight, long pixel, long m, long n, long k)
 {
     _Alignas(64) float panel[DEPTH * TILE_COLS];
-    int behind = read == read_forward && k == v->in && v->dilate == 1 && k * v->kwidth <= DEPTH;     /* no block of channels */
-    long joined = behind ? v->kwidth : 1;
-    for (long tap = 0; tap < v->kheight * v->kwidth; tap += joined)
+    Listed l;
+    long apart = (back ? -v->out : v->in) * v->dilate;
+    long most = TREES && k <= DEPTH && (!back || v->stride == 1) ? least(least(v->kwidth, SIDE), DEPTH / k) : 1;
+    for (long tap = 0, some; tap < v->kheight * v->kwidth; tap += some) {
+        some = least(most, v->kwidth - tap % v->kwidth);
+        list_pixels(&l, v, back, pixel, m, tap / v->kwidth, tap % v->kwidth, some);
         for (long j = 0; j < n; j += TILE_COLS)
             for (long p = 0; p < k; p += DEPTH) {
                 long depth = least(DEPTH, k - p);
-                for (long t = 0; t < joined; t++) {
+                for (long t = 0; t < some; t++) {
                     View w = view_from(weight, p, j);
                     w.at = (const real *)w.at + tap + t;
                     pack(panel + t * depth * TILE_COLS, TILE_COLS, TILE_COLS * depth, w, depth, least(TILE_COLS, n - j));
                 }
-                for (long i = 0, some; i < m; i += some) {
-                    long column = (pixel + i) % width;
-                    some = least(width - column, m - i);
-                    tap_row(c + i * COLS + j, v, read, from, (pixel + i) / width, column, some, tap / v->kwidth,
-                            tap % v->kwidth, joined, panel, p, depth);
-                }
+                for (long key = 0; key < some * some; key++)
+                    tiles(c + j, &l, l.first[key], l.end[key], from + p, apart, panel + key / some * depth * TILE_COLS,
+                          key % some + 1, depth);
             }
+    }
 }
 
 /* What becomes of the channels that each result is a sum of: blocks of so many, and the bias goes onto the tree.  sum: floats
@@ -123,20 +156,20 @@ static inline void taps(float *c, const Conv *v, Reader read, const real *from, 
 typedef struct { float *sum; const real *bias; long block; } Made;
 
 /* The same of a block of channels at a time.  Subtrees wait on the stack. */
-static __attribute__((noinline, unused)) void block_taps(float *c, const Conv *v, Reader read, const real *from, View weight,
-                                                         const Task *t, long width, long k, long block)
+static __attribute__((noinline, unused)) void block_taps(float *c, const Conv *v, int back, const real *from, View weight,
+                                                         const Task *t, long k, long block)
 {
     _Alignas(64) float rest[LEVELS * BLOCK * COLS];
     for (long at = 0, number = 0; at < k; at += block, number++) {
         memset(c, 0, (size_t)(t->m * COLS) * sizeof *c);
-        taps(c, v, read, from + at, view_from(weight, at, 0), t->i, width, t->m, t->n, least(block, k - at));
+        taps(c, v, back, from + at, view_from(weight, at, 0), t->i, t->m, t->n, least(block, k - at));
         block_ends(c, rest, BLOCK * COLS, t->m * COLS, number, at + block >= k);
     }
 }
 
 /* to[pixels][groups n]: from's taps by the weights of each group, element (k, n) of a tap at k*row + n*col. */
-static inline void convolve(Stage *st, real *to, const Conv *v, Reader read, const real *from, const real *weight, long row,
-                            long col, const Made *made, long pixels, long width, long n, long k)
+static inline void convolve(Stage *st, real *to, const Conv *v, int back, const real *from, const real *weight, long row,
+                            long col, const Made *made, long pixels, long n, long k)
 {
     Grid g = grid_of(pixels, n, BLOCK, COLS, 1);
     long each = task_count(&g), wide = v->groups * n, size = v->kheight * v->kwidth;
@@ -147,10 +180,10 @@ static inline void convolve(Stage *st, real *to, const Conv *v, Reader read, con
         _Alignas(64) float c[BLOCK * COLS], add[COLS] = {0};
         View w = view(weight + group * n * k * size + t.j * col, row, col);
         if (made->block < k) {
-            block_taps(c, v, read, from, w, &t, width, k, made->block);
+            block_taps(c, v, back, from, w, &t, k, made->block);
         } else {
             memset(c, 0, (size_t)(t.m * COLS) * sizeof *c);
-            taps(c, v, read, from + group * k, w, t.i, width, t.m, t.n, k);
+            taps(c, v, back, from + group * k, w, t.i, t.m, t.n, k);
         }
         for (long j = 0; made->bias && j < t.n; j++)
             add[j] = get(made->bias, group * n + t.j + j);
@@ -280,7 +313,7 @@ static inline void convolve_on(Stage *st, real *y, const real *x, const real *we
     else if (is_depthwise(v) && !made->sum)
         depth_convolve(st, y, x, weight, made->bias, v, 0);
     else
-        convolve(st, y, v, read_forward, x, weight, size, depth * size, made, pixels, v->ywidth, v->out / v->groups, depth);
+        convolve(st, y, v, 0, x, weight, size, depth * size, made, pixels, v->out / v->groups, depth);
 }
 
 static inline void convolve_back(Stage *st, real *x, const real *y, const real *weight, const Made *made, const Conv *v)
@@ -291,7 +324,7 @@ static inline void convolve_back(Stage *st, real *x, const real *y, const real *
     else if (is_depthwise(v) && !made->sum)
         depth_convolve(st, x, y, weight, made->bias, v, 1);
     else
-        convolve(st, x, v, read_backward, y, weight, depth * size, size, made, pixels, v->width, depth, v->out / v->groups);
+        convolve(st, x, v, 1, y, weight, depth * size, size, made, pixels, depth, v->out / v->groups);
 }
 
 static inline void convolve_weight(Stage *st, float *dweight, const real *dy, const real *x, int acc, const Conv *v)

@@ -184,8 +184,14 @@ static __attribute__((noinline, unused)) void pack_few(float *to, long width, lo
 typedef struct { float *at; long ld; } Floats;
 
 /* Where a tile's chains begin, NULL: at 0; what goes onto the finished ones: subtrees, an earlier gradient, a bias; where they
- * rest then.  wide: columns of all of these, 0: as many as tiles have. */
-typedef struct { Floats from, add[LEVELS + 1], to; const float *bias; int adds; long wide; } Rest;
+ * rest then.  wide: columns of all of these, 0: as many as tiles have.  lines, places: of tile_listed(), where rows lie. */
+typedef struct {
+    Floats from, add[LEVELS + 1], to;
+    const float *bias;
+    int adds;
+    long wide;
+    const long *lines, *places;
+} Rest;
 
 /* Terms that tiles take at once: of whole blocks, each of `block` terms, the last one may be shorter; or some of one block.
  * With several pieces a block has as many terms of each. */
@@ -198,22 +204,23 @@ typedef struct { const float *at; long row_step, col, strip, apart; } Left;
 static inline Floats floats_from(Floats p, long i, long j) { return (Floats){p.at ? p.at + i * p.ld + j : NULL, p.ld}; }
 
 /* A tile of `height` rows of chains at (line, j).  Rows past `rows` are computed from row 0, and dropped.  Subtrees of these
- * terms wait on the stack, which is in the nearest cache. */
-static inline __attribute__((always_inline)) void tile_of(const int height, const Rest *t, long line, long j, const float *a,
-                                                          long row, long col, long apart, const float *b, long rows,
-                                                          const Terms *k)
+ * terms wait on the stack, which is in the nearest cache.  Listed rows are any of a and any of the chains, and nothing is added
+ * to them. */
+static inline __attribute__((always_inline)) void tile_any(const int height, const int listed, const Rest *t, long line,
+                                                           long j, const float *a, long row, long col, long apart,
+                                                           const float *b, long rows, const Terms *k)
 {
     Vector s[TILE_ROWS][2], waits[LEVELS][TILE_ROWS][2];
     const float *at[TILE_ROWS];
     Floats from = floats_from(t->from, line, j), to = floats_from(t->to, line, j);
 #pragma GCC unroll 16
     for (int i = 0; i < height; i++) {
-        long r = i < rows ? i : 0;
-        at[i] = a + r * row;
-        s[i][0] = from.at ? *(const Vector *)(from.at + r * from.ld) : (Vector){0};
-        s[i][1] = from.at ? *(const Vector *)(from.at + r * from.ld + VECTOR) : (Vector){0};
+        long r = i < rows ? i : 0, down = listed ? t->lines[r] : r;
+        at[i] = a + (listed ? t->places[r] : r * row);
+        s[i][0] = from.at ? *(const Vector *)(from.at + down * from.ld) : (Vector){0};
+        s[i][1] = from.at ? *(const Vector *)(from.at + down * from.ld + VECTOR) : (Vector){0};
     }
-    for (int n = 0; n < t->adds; n++)               /* wanted behind the chains, which take hundreds of steps */
+    for (int n = 0; !listed && n < t->adds; n++)               /* wanted behind the chains, which take hundreds of steps */
         for (long i = 0; i < rows; i++)
             __builtin_prefetch(floats_from(t->add[n], line + i, j).at);
     for (long begin = 0, q = 0, number = 0;;) {
@@ -250,7 +257,7 @@ static inline __attribute__((always_inline)) void tile_of(const int height, cons
             }
         begin = end, q = 0, number++;
     }
-    for (int n = 0; n < t->adds + (t->bias != NULL); n++) {
+    for (int n = 0; !listed && n < t->adds + (t->bias != NULL); n++) {
         const float *more = n < t->adds ? floats_from(t->add[n], line, j).at : t->bias + j;
 #pragma GCC unroll 16
         for (int i = 0; i < height; i++) {
@@ -262,9 +269,31 @@ static inline __attribute__((always_inline)) void tile_of(const int height, cons
 #pragma GCC unroll 16
     for (int i = 0; i < height; i++)
         if (i < rows) {
-            *(Vector *)(to.at + i * to.ld) = s[i][0];
-            *(Vector *)(to.at + i * to.ld + VECTOR) = s[i][1];
+            long down = listed ? t->lines[i] : i;
+            *(Vector *)(to.at + down * to.ld) = s[i][0];
+            *(Vector *)(to.at + down * to.ld + VECTOR) = s[i][1];
         }
+}
+
+static inline __attribute__((always_inline)) void tile_of(const int height, const Rest *t, long line, long j, const float *a,
+                                                          long row, long col, long apart, const float *b, long rows,
+                                                          const Terms *k)
+{
+    tile_any(height, 0, t, line, j, a, row, col, apart, b, rows, k);
+}
+
+enum { SMALL = TILE_ROWS / 3, MIDDLE = 2 * SMALL };
+
+/* Rows t->lines of the chains go on with rows of a at t->places, whose terms are adjacent. */
+static __attribute__((noinline, unused)) void tile_listed(const Rest *t, const float *a, long apart, const float *b, long rows,
+                                                          const Terms *k)
+{
+    if (rows > MIDDLE)
+        tile_any(TILE_ROWS, 1, t, 0, 0, a, 0, 1, apart, b, rows, k);
+    else if (rows > SMALL)
+        tile_any(MIDDLE, 1, t, 0, 0, a, 0, 1, apart, b, rows, k);
+    else
+        tile_any(SMALL, 1, t, 0, 0, a, 0, 1, apart, b, rows, k);
 }
 
 static void tile_narrow(const Rest *t, long line, long j, const Left *a, const float *b, long rows, const Terms *k);
@@ -273,7 +302,6 @@ static void tile_narrow(const Rest *t, long line, long j, const Left *a, const f
 static __attribute__((noinline, unused)) void tile_fit(const Rest *t, long line, long j, const Left *a, const float *b,
                                                        long rows, const Terms *k)
 {
-    enum { SMALL = TILE_ROWS / 3, MIDDLE = 2 * SMALL };
     if (t->wide && t->wide - j < TILE_COLS)
         tile_narrow(t, line, j, a, b, rows, k);
     else if (rows > MIDDLE && a->col == 1)
