@@ -181,7 +181,7 @@ void grad(Graph *g, const Model *m);
 /* fuse: joins neighbours to one call where the bits are the same, and renumbers; fuse_joined: are there any? */
 void fuse(Graph *g, const Model *m);
 bool fuse_joined(const Graph *g);
-bool chains_joined(const Graph *g);       /* an activation and the BatchNorm before it */
+bool chains_joined(const Graph *g);     /* has it rows of chains.def? */
 /* What fuse leaves open.  fastest: the model with auto, none, sums and, where kernels are those of GPUs, most; auto: itself and
  * with sums; another word: the model itself. */
 enum { FORMS = FUSE_FASTEST };

@@ -173,7 +173,7 @@ static bool size_linear_gelu(Sizer *z)
     return size_linear(z) && out_shape(z, 1, z->g->tensor.at[z->o->out.at[0]].shape);
 }
 
-/* Of a graph that is read: the Add was one of two like shapes. */
+/* The other term has the shape of the result. */
 static bool size_linear_add(Sizer *z)
 {
     const Shape *x = in_shape(z, 1);

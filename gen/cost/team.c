@@ -12,8 +12,8 @@
  *     a call of a PART row    at each level the bytes of its column in ops.def, in pieces of TEAM_PIECE floats
  *     `each` in that column   T/2 parts of so many bytes to the nearest device, then half as many at each level
  *     `pairs`                 so many bytes to each other device, of which 2^k differ in bit k at last
- *     `some` in front of it   the even part; GPUs, whose hosts do not know which rows these are, send T times as much, as the
- *                             kind above
+ *     `some` in front of it   the even part.  Hosts of GPUs do not know which rows these are.  So GPUs send T times as much:
+ *                             in place of `pairs` as `each`, and in place of `each` as a sum
  *     norm of a gradient      (T-1)/T of the device's part, by blocks of the norm, and at each level 2 KiB
  *
  * A piece takes its bytes over the rate, and the latency.  Nothing hides it: it is part of the call.  A GPU sends as much at
@@ -29,8 +29,8 @@
 enum { NORM_BLOCKS = 256 };     /* doubles that each norm swaps: rt/op/norm_team.c */
 
 /* bytes: of a sum, of a part of rows, of a device's part of a gradient. */
-typedef struct { Bytes bytes; int what; } TeamCall;
-enum { WHOLE_SUM, ROWS_EACH, PAIRS, GRADIENT_NORM };
+typedef enum { WHOLE_SUM, ROWS_EACH, PAIRS, GRADIENT_NORM } TeamMove;
+typedef struct { Bytes bytes; TeamMove what; } TeamCall;
 typedef struct { const Graph *g; const Op *o; } TeamWords;
 
 static bool value_of(void *ctx, const char *word, double *to)
@@ -64,10 +64,12 @@ static TeamCall call_of(const Model *m, const Graph *g, const Op *o)
     const bool norm = !strcmp(o->call, "norm_team");
     const char *swaps = norm ? "4*n" : row_swaps(row(o->row), o->phase);
     const bool all = word(&swaps, "some ") && on_gpus(m);
-    int what = norm ? GRADIENT_NORM : word(&swaps, "pairs ") ? PAIRS : word(&swaps, "each ") ? ROWS_EACH : WHOLE_SUM;
+    const bool pairs = word(&swaps, "pairs "), each = word(&swaps, "each ");
+    /* GPUs send zeros for rows that they have not: of what goes to each other device a part of rows, of a part of rows all. */
+    TeamMove what = norm ? GRADIENT_NORM : pairs ? (all ? ROWS_EACH : PAIRS) : each && !all ? ROWS_EACH : WHOLE_SUM;
     const char *up = strf("ceil(%s)", swaps);           /* a mean of devices may be no whole number */
     Bytes bytes = g->team && *swaps ? expr_int(o->loc, up, value_of, (void *)(uintptr_t)&words) : 0;
-    return (TeamCall){all ? bytes * g->team : norm && g->team ? bytes / g->team : bytes, what - all};
+    return (TeamCall){all ? bytes * g->team : norm && g->team ? bytes / g->team : bytes, what};
 }
 
 static int levels_of(const Graph *g)

@@ -73,8 +73,8 @@ Ns bound_transfer(const Facts *x, int chunk, int cut);      /* all that crosses 
 typedef struct Finish Finish;
 Finish *finish_open(const Facts *x);
 void finish_begin(Finish *f, const int *chunk, Ns *now);
-Ns   finish_fold(const Finish *f, int chunk, int first, int last, int fold);  /* after that */
-Ns   finish_merge(const Finish *f, int device, const Action *k, Ns now);    /* its end */
+Ns   finish_fold(const Finish *f, int chunk, int first, int last, int fold);     /* of a chunk with these operators */
+Ns   finish_merge(const Finish *f, int device, const Action *k, Ns now);    /* its end; after finish_begin */
 Ns   finish(Finish *f, const int *chunk, const int *last, Ns *now);      /* from the last computations to the end of the step */
 Ns  *finish_least(const Facts *x);
 

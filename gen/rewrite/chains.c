@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * chains.c: an activation takes in the BatchNorm that it reads, and an addition between the two.
+ * chains.c: operators behind each other become one row, as chains.def says: an activation and the BatchNorm before it, with an
+ * addition between them or none; a Linear and the addition behind it.
  *
  * Problem: networks of images normalise, add a shortcut and pass a Relu, a Clip or a Silu.  Three calls write and read
  * memory twice more than one, and backward writes the masked gradient for the norm to read.
