@@ -106,14 +106,18 @@ Shape shape_whole(const State *s)
 }
 
 /* Of weights that change: those that a forward or a backward reads. */
-void graph_versions(Graph *g)
+void graph_uses(Graph *g)
 {
+    for (int s = 0; s < g->state.n; s++)
+        g->state.at[s].begun_by = g->state.at[s].ended_by = 0;
     for (int o = 0; o < g->nb; o++)
         for (int i = 0; i < g->op.at[o].arg.n; i++) {
             const Arg *a = &g->op.at[o].arg.at[i];
-            State *s = a->state && a->kind == ARG_READ ? &g->state.at[a->index] : NULL;
-            if (s && (s->kind == S_PARAM || s->kind == S_COPY))
+            State *s = a->state ? &g->state.at[a->index] : NULL;
+            if (s && a->kind == ARG_READ && (s->kind == S_PARAM || s->kind == S_COPY))
                 s->versions = !s->tracked && !g->state.at[s->param].frozen;
+            if (s && a->kind == ARG_ADD && s->kind == S_GRAD && o >= g->nf)
+                s->begun_by = s->begun_by ? s->begun_by : o, s->ended_by = o;
         }
 }
 

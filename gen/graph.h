@@ -37,7 +37,8 @@ typedef struct {
     int op;                     /* S_GRAD: the forward operator of that use; S_PARAM: the first */
     bool decay, tracked;        /* S_PARAM; statistics, that phase W adds up and phase U takes in: no optimizer, no versions */
     bool frozen;                /* S_PARAM: no gradient, no update, no versions (train.freeze, adapt) */
-    bool versions;              /* S_PARAM, S_COPY: steps that overlap keep versions; graph_versions() */
+    bool versions;              /* S_PARAM, S_COPY: steps that overlap keep versions; graph_uses() */
+    int begun_by, ended_by;     /* S_GRAD: the first and the last call that adds to it; 0: none; graph_uses() */
     bool adapter;               /* S_PARAM: of section adapt, and in no file of the model's weights */
     int bits;                   /* S_PARAM: of a number in its copy, 8 or 4 (rt/quantize.h); 0: the copy has the compute type */
     int64_t outer, whole;       /* S_PARAM: it is so many stretches, each in as many parts as Graph.team.  The shape is that of
@@ -214,7 +215,7 @@ static inline int64_t shape_elements(const Shape *s) { return shape_size(s, 0, s
 const char *shape_text(const Shape *s);                         /* [2, 64, 768] */
 bool shape_same(const Shape *a, const Shape *b);
 const char *divide_text(const Model *m, const char *op);        /* along what, or why not; NULL: stages are of one device */
-void graph_versions(Graph *g);                  /* State.versions, once its calls are there */
+void graph_uses(Graph *g);      /* State.versions, begun_by, ended_by, once its calls are there */
 Shape shape_whole(const State *s);              /* of all devices of a stage together */
 bool copy_alone(const Graph *g, int state);         /* frozen, and read in bf16: no update wants the master */
 bool match(const char *pattern, const char *name);  /* * matches any run of characters */

@@ -404,7 +404,6 @@ void lower_pools(Plan *p, int device);
 bool is_copy(const Action *k);                      /* OUT, IN, or the wait for one */
 bool fold_takes(const Graph *g, int fold, int state);   /* list/action.c: a gradient of its chunk */
 bool fold_in(const Graph *g, int first, int until, int state);  /* one that those operators complete; 0, 0: all do */
-bool *folds_early(const Graph *g);                      /* by state: FOLD_I takes it */
 UpdatePart update_part(const Plan *p, int op);       /* that the operator belongs to */
 const UpdatePart *update_parts(const Plan *p);       /* sched/order.c: those of the plan's lists; U_NONE behind the last */
 enum { MOST_REQUESTS = 256 };                       /* rt.h: MAX_REQUESTS; messages that a device has under way at once */

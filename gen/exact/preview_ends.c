@@ -93,7 +93,6 @@ static int goes_down(const Finish *f, int s)
 static void find_gradients(Finish *f)
 {
     const Graph *g = f->p->g;
-    const bool *early = folds_early(g);
     for (int k = 0; k < 2; k++)
         f->sum[k] = alloc(sizeof *f->sum[k] * ((size_t)f->x->n + 1));
     for (int s = 0; s < g->state.n; s++) {
@@ -102,7 +101,7 @@ static void find_gradients(Finish *f)
             *PUSH(&f->given) = (Given){x->op, s, plan_room(f->p, s) ? 3 : 1};
         else if (x->kind == S_GRAD)
             *PUSH(&f->gradient) = (Given){x->op, s, goes_down(f, s)};
-        for (int k = 0; x->kind == S_GRAD && k <= early[s]; k++) {
+        for (int k = 0; x->kind == S_GRAD && k <= fold_takes(g, FOLD_I, s); k++) {
             f->sum[k][x->op + 1].bytes += x->bytes;
             f->sum[k][x->op + 1].n++;
         }

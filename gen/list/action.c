@@ -6,33 +6,16 @@
 
 bool fold_takes(const Graph *g, int fold, int state)
 {
-    if (g->state.at[state].kind != S_GRAD || fold == FOLD_ALL)
-        return g->state.at[state].kind == S_GRAD;
-    for (int o = g->nf; o < g->nb; o++)
-        for (int i = 0; i < g->op.at[o].arg.n; i++)
-            if (g->op.at[o].arg.at[i].kind == ARG_ADD && g->op.at[o].arg.at[i].index == state)
-                return (g->op.at[o].phase == PH_I) == (fold == FOLD_I);
-    return false;
+    const State *s = &g->state.at[state];
+    if (s->kind != S_GRAD || fold == FOLD_ALL)
+        return s->kind == S_GRAD;
+    return s->begun_by && (g->op.at[s->begun_by].phase == PH_I) == (fold == FOLD_I);
 }
 
 bool fold_in(const Graph *g, int first, int until, int state)
 {
-    int last = 0;
-    for (int o = g->nf; o < g->nb && until > 0; o++)
-        for (int i = 0; i < g->op.at[o].arg.n; i++)
-            if (g->op.at[o].arg.at[i].kind == ARG_ADD && g->op.at[o].arg.at[i].index == state)
-                last = o;
+    const int last = g->state.at[state].ended_by;
     return until == 0 || (last >= first && last < until);
-}
-
-bool *folds_early(const Graph *g)
-{
-    bool *early = alloc((size_t)g->state.n + 1);
-    for (int o = g->nb; o-- > g->nf;)
-        for (int i = 0; i < g->op.at[o].arg.n; i++)
-            if (g->op.at[o].arg.at[i].kind == ARG_ADD)
-                early[g->op.at[o].arg.at[i].index] = g->op.at[o].phase == PH_I;
-    return early;
 }
 
 static Bytes gradients_of(const Plan *p, const Action *k, int *n)

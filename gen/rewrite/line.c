@@ -32,7 +32,7 @@ Graph *graph_line(const Model *m, void (*seen)(void *ctx, Graph *g, char letter)
     join_parts(g);
     seen(ctx, g, 'g');
     fuse(g, m);
-    graph_versions(g);
+    graph_uses(g);
     seen(ctx, g, 'f');
     return g;
 }

@@ -341,6 +341,6 @@ Graph *read_graph(const char *path)
     if (fault)
         err((Loc){s.file, 1, 1}, NULL, "%s", fault);
     else
-        graph_versions(g);
+        graph_uses(g);
     return g;
 }
