@@ -21,8 +21,9 @@
  *
  * plan.tensor: auto offers numbers of devices of a stage, plan.positions: auto whole and divided rows of each, and
  * plan.experts: auto divided and whole ones, with numbers of stages and replicas and a micro-batch; with schedule: auto all
- * rows of each.  The first is searched in full before the others.  So the answer is the plan, with its bound, that the
- * model has when it names these numbers.
+ * rows of each.  Numbers whose states alone are more than their devices have come last, without search.  The first is searched
+ * in full before the others.  So the answer is the plan, with its bound, that the model has when it names these numbers.  The
+ * plan of least bytes is looked for where no numbers have a plan.
  *
  * plan.widths: auto offers numbers of copies of each stage.  PipeDream's and DAPPLE's planners choose them by formulas of
  * times; here a replay of all lists decides, and the longest share of a device, over all cuts, is guess and bound.  Equal ones
@@ -51,6 +52,7 @@ typedef struct {
     const Ints *list;           /* copies of its stages, where plan.widths is open */
     Ns guess, least, step;      /* least: no plan is faster; step: of the plan that was found; 0: nobody knows */
     Ns weight;                  /* of the step: longer with an idle device */
+    bool over;                  /* the states alone are more than its devices have */
     bool tried;
     Plan *plan;
 } Offer;
@@ -89,6 +91,8 @@ static int compare_lists(const Ints *x, const Ints *y)
 static int by_guess(const void *a, const void *b)
 {
     const Offer *x = a, *y = b;
+    if (x->over != y->over)
+        return y->over ? -1 : 1;
     if (x->m->plan.chunks != y->m->plan.chunks)
         return x->m->plan.chunks - y->m->plan.chunks;
     if (uneven(x) != uneven(y))
@@ -133,7 +137,7 @@ static Offer *best_offer(const Search *s, Offers *all, Offer *best, int64_t most
                              .ask = {.more = o->more}};
         const Ns most = !best ? INT64_MAX : o->gain ? best->step - best->step / o->gain : best->weight;
         const bool slow = o->gain ? o->guess >= most : uneven(o) && o->guess - o->guess / 8 >= most;
-        if (slow && !o->named)
+        if (o->over || (slow && !o->named))
             continue;
         busy_at(", schedule %s, %s of %s", o->schedule->name, count_text(o->stages, "stage"),
                 count_text(o->m->plan.tensor, "device"));
@@ -286,6 +290,7 @@ static void offer_one(Degrees *all, const Priced *x, const Model *with, Offer o)
     const int stages = with->plan.stages_max;
     if (order_refuses(g, with, k, stages))
         return;
+    o.over = states_over(g, with, stages) > 0;
     o.m = o.named = with, o.g = g, o.stages = stages, o.schedule = k;
     o.c = cost_shared(x->c, with, devices_for(with, stages));
     const Model *few = planner_named(with->plan.planner)->complete ? shorter(all->x, with, 1, 0) : with;
@@ -474,7 +479,7 @@ static const Model *named(const Model *m, const Offer *o)
     return with;
 }
 
-Plan *offer_degrees(SearchOf *full, const Options *x, const Model *m, const Ask *ask, Plan **failed)
+Plan *offer_degrees(SearchOf *plain, SearchOf *full, const Options *x, const Model *m, const Ask *ask, Plan **failed)
 {
     Options quiet = *x;
     quiet.dump = NULL;
@@ -487,14 +492,14 @@ Plan *offer_degrees(SearchOf *full, const Options *x, const Model *m, const Ask 
         return full(x, with_team(m, (TeamForm){m->plan.tensor, POSITIONS_WHOLE, EXPERTS_DIVIDED}), ask, failed);
     const Search s = {.x = &quiet, .ask = ask ? *ask : (Ask){.more = 0}};
     Offer *first = &all.offer.at[0];
-    Plan *p = full(&quiet, named(m, first), ask, failed);
+    Plan *p = plain(&quiet, named(m, first), ask, failed);
     note_plan(first, p);
     first->tried = true;
     Offers others = {first + 1, all.offer.n - 1, 0};
     const Offer *best = best_offer(&s, &others, p ? first : NULL, QUESTION_WORK);
-    if (best && (best != first || x->dump))
-        p = full(x, named(m, best), ask, failed);
-    const char *note = p ? note_of(&all, p->m, best) : NULL;
+    if (best ? best != first || x->dump : full != plain)
+        p = full(x, named(m, best ? best : first), ask, failed);
+    const char *note = p ? note_of(&all, p->m, best ? best : first) : NULL;
     if (note)
         p->proof.note = strf("%s%s%s", note, p->proof.note ? "; " : "", p->proof.note ? p->proof.note : "");
     return p;

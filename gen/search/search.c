@@ -333,12 +333,14 @@ static Plan *search_any_length(const Options *x, const Model *m, const Ask *ask,
 
 static Plan *search_or_any(const Options *x, const Model *m, const Ask *ask, Plan **failed)
 {
-    return team_open(m) ? offer_degrees(search_any_length, x, m, ask, failed) : search_any_length(x, m, ask, failed);
+    return team_open(m) ? offer_degrees(search_lengths, search_any_length, x, m, ask, failed)
+                        : search_any_length(x, m, ask, failed);
 }
 
 static Plan *search_one(const Options *x, const Model *m, const Ask *ask, Plan **failed)
 {
-    return team_open(m) ? offer_degrees(search_graphs, x, m, ask, failed) : search_graphs(x, m, ask, failed);
+    return team_open(m) ? offer_degrees(search_graphs, search_graphs, x, m, ask, failed)
+                        : search_graphs(x, m, ask, failed);
 }
 
 /* A single candidate is dumped pass by pass, so that it is seen how far it came; of several only the best.  Calls joined and
