@@ -478,5 +478,9 @@ expect "rows everywhere: slower, then faster" awk '{ exit !(NF == 12 && $4 > $1 
         --stages 16 --schedule interleaved --set train.batch.micro=1 --set train.batch.global=64 --limit 60GiB --estimate) \
         >"$tmp/plan" 2>&1
     expect "interleaved, 16 devices of 60 GiB" grep -q '^predicted step' "$tmp/plan"
+    # the first numbers do not fit, and replicas have messages beside backward: both took minutes
+    (ulimit -t 60 && ./dpgen plan $large --stages auto --set plan.tensor=auto --set plan.replicas=auto \
+        --set train.batch.groups=8 --set 'links.host-host={rate: 50GB/s, latency: 15us}') >"$tmp/plan" 2>&1
+    expect "70 billion parameters, all numbers open" grep -q '^predicted step' "$tmp/plan"
 }
 finish
