@@ -219,7 +219,9 @@ unit unit.attention bits.bf16.1 $flags tests/unit_cuda_attention.c $ops/attentio
 unit unit.conv bits.bf16.1 -DUNIT tests/unit_cuda_conv.c $ops/conv.c $ops/conv_graph.c $ops/graph.c
 unit device bits.f32.1 -DUNIT tests/gpu/device.c
 unit product bits.bf16.1 -DN=$([ -n "$small" ] && echo 64 || echo 8192) bench/gpu/product.c
-unit passes bits.bf16.1 $([ -n "$small" ] && echo -DROWS=64,-DSCORES=2048 || echo -DUNIT) bench/gpu/passes.c kernels.o
+flags=-DUNIT
+[ -z "$small" ] || flags=-DROWS=64,-DSCORES=2048
+unit passes bits.bf16.1 $flags bench/gpu/passes.c rt/number.c kernels.o
 
 # ---- make: a folder a core, and one more, as some wait for the kernels of another ------------------------------------------
 say "$(wc -l <"$to/programs") folders"
