@@ -46,6 +46,10 @@ refuse "no toolkit" 2 "no CUDA toolkit: there is no include/cuda_runtime_api.h i
 refuse "no cuDNN" 2 "no cuDNN: there is no include/cudnn.h in: $tmp/none.  Install it, or say make CUDNN_HOME=FOLDER" \
     make -s -C "$tmp/gpt" CUDA_HOME="$cuda" CUDNN_HOME="$tmp/none" train
 refuse "a space" 2 "CUDA_HOME=\"a b\": make cannot take a folder" make -s -C "$tmp/gpt" CUDA_HOME="a b" train
+# a program of the kit that has the kernels of a folder: what pack.sh links it with is enough
+sources=$(sed -n 's/^unit passes .* \(bench.*\)/\1/p' tests/gpu/pack.sh | sed "s,[a-z/]*\.c,$root/&,g")
+expect "the kit's passes" make -s -C "$tmp/gpt" -f "$root/tests/gpu/unit.mk" CUDA_HOME="$cuda" NVCC=false UNIT=passes \
+    ROOT="$root" SOURCES="${sources:-none}" passes
 expect "nothing is compiled twice" make -s -C "$tmp/gpt" CUDA_HOME="$cuda" NVCC=false train
 refuse "other chips are" 2 "kernels.o" make -s -C "$tmp/gpt" CUDA_HOME="$cuda" NVCC=false CUDA_ARCHS="80 90" train
 refuse "a chip where cuDNN is not proven" 2 "cuDNN is not proven to give the same bits.* on sm_100" \

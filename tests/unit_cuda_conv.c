@@ -12,6 +12,7 @@
 #include "rt/op/cuda/start.h"
 #include "rt/real.h"
 #include <math.h>
+#include <unistd.h>
 
 enum { MOST = 1 << 14, WORKSPACE = GPU ? 1 << 22 : 1 << 13, GUARD = 256, F32 = sizeof(real) == sizeof(float) };
 static int passed, failed;
@@ -193,6 +194,39 @@ static void left_to_own(const Conv *v, const char *what)
     check(own == before + 3, "a gradient that nobody wants", own);
 }
 
+/* How many of the three calls are named when they are opened, as their engine has no tensor cores. */
+static int named(const Conv *v)
+{
+    char said[4096];
+    int ends[2], kept = dup(2), n = 0;
+    fflush(stderr);
+    if (kept < 0 || pipe(ends) || dup2(ends[1], 2) < 0)
+        abort();
+    prepare(v);
+    fflush(stderr);
+    if (write(ends[1], "", 1) != 1 || dup2(kept, 2) < 0)
+        abort();
+    said[read(ends[0], said, sizeof said - 1)] = 0;
+    for (const char *at = said; (at = strstr(at, "no plan with tensor cores")) != NULL; at++)
+        n++;
+    close(ends[0]), close(ends[1]), close(kept);
+    return n;
+}
+
+/* 16 x 56 x 56 x 64 x 64 x 9 = 1.8e9 products are work for tensor cores; in two groups, or for one image, they are not. */
+static void engines(void)
+{
+    static const Conv heavy = { 16, 56, 56, 64, 56, 56, 64, 3, 3, 1, 1, 1, 1, 1 };
+    Conv groups = heavy, light = heavy;
+    groups.groups = 2, light.batch = 1;
+    device.workspace_bytes = 1 << 25;
+    check(named(&heavy) == 3, "engines without tensor cores that are named", named(&heavy));
+    check(named(&groups) == 0, "the same of a call in groups", named(&groups));
+    check(named(&light) == 0, "the same of little work", named(&light));
+    setenv("DOUBLE_CORES", "1", 1);
+    check(named(&heavy) == 0, "engines with tensor cores that are named", named(&heavy));
+}
+
 int main(void)
 {
     static const Conv cases[] = {
@@ -212,6 +246,8 @@ int main(void)
     prepare(&cases[1]);
     st->handle[0] = st->handle[1] = st->handle[2] = F32 ? &device : NULL;   /* in f32 nobody asks for it */
     left_to_own(&cases[1], "calls that nothing has opened");
+    if (!F32 && !GPU)
+        engines();
     fflush(stderr);
     device.workspace_bytes = 64;
     if (!F32 && !GPU && freopen("/dev/null", "w", stderr)) {

@@ -12,6 +12,7 @@
  * here: tests/cudnn_plans.c asks the library itself.
  *
  *   DOUBLE_ATTENTION=N   bytes of workspace that attention wants beside those, as another version may
+ *   DOUBLE_CORES=1       engines whose bits do not vary have tensor cores
  *
  * Not handled: what graph.c does not use; ranks other than four.
  */
@@ -481,7 +482,7 @@ static void perform(void *args)
  * too large. */
 static cudnnStatus_t choose(const Desc *heuristic, int64_t most, int64_t *n, Desc **choice)
 {
-    static const int varies = CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC;
+    static const int varies = CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC, cores = CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
     static const int64_t large = INT64_C(1) << 40;
     const Desc *graph = link_of(heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
     const Desc *op = *(Desc *const *)find(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS)->at;
@@ -493,6 +494,8 @@ static cudnnStatus_t choose(const Desc *heuristic, int64_t most, int64_t *n, Des
             cudnnBackendSetAttribute(choice[i], CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &large);
         if (i == 0)
             cudnnBackendSetAttribute(choice[i], CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, 1, &varies);
+        else if (getenv("DOUBLE_CORES"))
+            cudnnBackendSetAttribute(choice[i], CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, 1, &cores);
         choice[i]->done = true;
     }
     return CUDNN_STATUS_SUCCESS;
@@ -560,7 +563,8 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
     if (*(uintptr_t *)workspace->at % 256)
         broken("a workspace that is at no multiple of 256");
     Work w = { .plan = plan, .n = (int)uid->n, .workspace = *(void *const *)workspace->at };
-    if (find(link_of(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG), CUDNN_ATTR_ENGINE_NUMERICAL_NOTE))
+    const Attribute *note = find(link_of(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG), CUDNN_ATTR_ENGINE_NUMERICAL_NOTE);
+    if (note && *(const int *)note->at == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)
         broken("an engine whose bits vary");
     if (uid->n != at->n || uid->n > MOST || !((Desc *)plan)->done || !((Desc *)pack)->done)
         return CUDNN_STATUS_BAD_PARAM;

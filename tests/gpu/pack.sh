@@ -219,7 +219,9 @@ unit unit.attention bits.bf16.1 $flags tests/unit_cuda_attention.c $ops/attentio
 unit unit.conv bits.bf16.1 -DUNIT tests/unit_cuda_conv.c $ops/conv.c $ops/conv_graph.c $ops/graph.c
 unit device bits.f32.1 -DUNIT tests/gpu/device.c
 unit product bits.bf16.1 -DN=$([ -n "$small" ] && echo 64 || echo 8192) bench/gpu/product.c
-unit passes bits.bf16.1 $([ -n "$small" ] && echo -DROWS=64,-DSCORES=2048 || echo -DUNIT) bench/gpu/passes.c kernels.o
+flags=-DUNIT
+[ -z "$small" ] || flags=-DROWS=64,-DSCORES=2048
+unit passes bits.bf16.1 $flags bench/gpu/passes.c rt/number.c kernels.o
 
 # ---- make: a folder a core, and one more, as some wait for the kernels of another ------------------------------------------
 say "$(wc -l <"$to/programs") folders"
@@ -245,7 +247,8 @@ while read -r name folder flags sources; do
     mv "$to/folders/$folder/$name" "$kit/bin/$name"
 done <"$to/units"
 
-# Every kernel of ours, in a unit of its own a type, under the tests of the portable ones
+# Every kernel of ours, in a unit of its own a type, under the tests of the portable ones; calls that GPUs lack stay untested
+lacks=$(make -s --eval 'lacks:;@echo $(GPULACKS:%=-Wl,--defsym=%=folds)' lacks)
 for type in f32 bf16; do
     wanted kernels.$type || continue
     real=-DFOLDS
@@ -256,7 +259,7 @@ for type in f32 bf16; do
         all="$all $root/$file"
     done
     "$to/make" bits.$type.1 -f "$root/tests/gpu/unit.mk" UNIT=kernels.$type ROOT="$root" SOURCES="$all all.o" \
-        UFLAGS="-DFOLDS $real -Dmain=opcheck_main -Daligned_alloc=pinned -Dfree=unpinned -I$root/rt" kernels.$type \
+        UFLAGS="-DFOLDS $real $lacks -Dmain=opcheck_main -Daligned_alloc=pinned -Dfree=unpinned -I$root/rt" kernels.$type \
         >"$to/said" 2>&1 || die "kernels.$type: $(grep -m 2 -i error "$to/said")"
     mv "$to/folders/bits.$type.1/kernels.$type" "$kit/bin"
 done

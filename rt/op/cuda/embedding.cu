@@ -145,7 +145,7 @@ static __global__ void __launch_bounds__(BLOCK, 5) scatter_rows(float *dweight, 
     SHARED(int, by_row, LIST);
     SHARED(int, start, OWN + 1);
     SHARED(unsigned char, tag, LIST);
-    long first = (long)blockIdx.x * each;
+    int first = (int)blockIdx.x * each;                     /* rows of a table are below 2^31: an id is an int */
     int here = rows - first < each ? (int)(rows - first) : each, len = 0;
     bool add = acc != 0;
     for (long from = 0; from < n; from += TURN) {
@@ -168,11 +168,11 @@ static __global__ void __launch_bounds__(BLOCK, 5) scatter_rows(float *dweight, 
         for (int r = threadIdx.x / WARP; r < here; r += WARPS) {
             int hits = start[r + 1] - start[r];
             if (hits <= WARPS && (hits || !add))
-                add_few(dweight + (first + r) * width, SHARED_AT(by_row, 0) + start[r], hits, dy, add, width);
+                add_few(dweight + (long)(first + r) * width, SHARED_AT(by_row, 0) + start[r], hits, dy, add, width);
         }
         for (int r = 0; r < here; r++)
             if (start[r + 1] - start[r] > WARPS)
-                add_row(dweight + (first + r) * width, SHARED_AT(by_row, 0) + start[r], start[r + 1] - start[r], dy, add,
+                add_row(dweight + (long)(first + r) * width, SHARED_AT(by_row, 0) + start[r], start[r + 1] - start[r], dy, add,
                         width);
         len = 0;
         add = true;
