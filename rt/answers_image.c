@@ -629,9 +629,8 @@ static const Known known[] = {
     {"add_batchnorm_relu_backward", "dweight", BATCH, batch_dweight, 0, 0},
     {"add_batchnorm_relu_backward", "dbias", BATCH, batch_dbias, 0, 0},
     {"batchstat_track", "dmean", TRACK, track_mean, 0, 0}, {"batchstat_track", "dvar", TRACK, track_var, 0, 0},
-    {"batchstat_track", "dcount", TRACK, track_count, 0, 0},
-    {"batch_track", "mean", RUNNING, running_mean, 0, 0}, {"batch_track", "var", RUNNING, running_var, 0, 0},
-    {"batch_track", "count", RUNNING, running_count, 0, 0},
+    {"batchstat_track", "dcount", TRACK, track_count, 0, 0}, {"batch_track", "mean", RUNNING, running_mean, 0, 0},
+    {"batch_track", "var", RUNNING, running_var, 0, 0}, {"batch_track", "count", RUNNING, running_count, 0, 0},
     {"groupnorm_forward", "y", GROUP, group_y, 16, 0}, {"groupnorm_forward", "mean", GROUP, group_mean, 16, 0},
     {"groupnorm_forward", "rstd", GROUP, group_rstd, 16, 0}, {"groupnorm_backward_x", "dx", GROUP, group_dx, 16, 0},
     {"groupnorm_backward_w", "dweight", GROUP, group_dweight, 16, 0},
@@ -643,7 +642,8 @@ static const Known known[] = {
     {"mul_middle_backward", "da", MIDDLE, middle_da, 0, 0}, {"mul_middle_backward", "db", MIDDLE, middle_db, 0, 0},
     {"parameter_forward", "y", PARAMETER, parameter_y, 0, 0},
     {"parameter_backward", "dweight", PARAMETER, parameter_dweight, 0, 0},
-    {"dropout_shared_forward", "y", "y=batch*outer*mid*inner x=batch*outer*mid*inner", dropout_shared_y, 0, 0},
+    {"dropout_shared_forward", "y", "y=batch*outer*mid*inner x=batch*outer*mid*inner onto=batch*outer*mid*inner",
+     dropout_shared_y, 0, 0},
     {NULL, NULL, NULL, NULL, 0, 0},
 };
 

@@ -91,7 +91,7 @@ static Answer transpose_y(const Call *c, long i)
 }
 
 #define BROADCAST "y=n a=n b=nb dy=n da=n db=nb"
-#define REDUCE "y=outer*inner x=outer*mid*inner dx=outer*mid*inner dy=outer*inner"
+#define REDUCE "y=outer*inner x=outer*mid*inner dx=outer*mid*inner dy=outer*inner onto=outer*mid*inner"
 #define SLICE "y=outer*count x=outer*whole dx=outer*whole dy=outer*count"
 #define CONCAT "a=outer*na b=outer*nb c=outer*nc d=outer*nd e=outer*ne f=outer*nf g=outer*ng i=outer*ni " \
     "da=outer*na db=outer*nb dc=outer*nc dd=outer*nd de=outer*ne df=outer*nf dg=outer*ng di=outer*ni " \

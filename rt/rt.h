@@ -288,7 +288,7 @@ void unpack_both_backward(Stage *st, int32_t *dcode, const real *dy, const Value
 void dropout_forward(Stage *st, real *y, const real *x, const real *onto, const Values *vals, int mb, long batch, long per, float drop, int64_t site);
 void dropout_part_forward(Stage *st, real *y, const real *x, const real *onto, const Values *vals, int mb, long batch, long per, long pieces, float drop, int64_t site);
 void dropout_rows_forward(Stage *st, real *y, const real *x, const real *onto, const Values *vals, int mb, long batch, long per, long n, float drop, int64_t site);
-void dropout_shared_forward(Stage *st, real *y, const real *x, const Values *vals, int mb, long batch, long outer, long mid, long inner, float drop, int64_t site);
+void dropout_shared_forward(Stage *st, real *y, const real *x, const real *onto, const Values *vals, int mb, long batch, long outer, long mid, long inner, float drop, int64_t site);
 void add_forward(Stage *st, real *y, const real *a, const real *b, long n);
 void add_broadcast_forward(Stage *st, real *y, const real *a, const real *b, long n, long nb);
 void add_broadcast_backward(Stage *st, real *db, const real *dy, long n, long nb);
@@ -313,7 +313,7 @@ void slice_backward(Stage *st, real *dx, const real *dy, long outer, long whole,
 void copy_forward(Stage *st, real *y, const real *x, long n);
 void transpose_forward(Stage *st, real *y, const real *x, long d0, long d1, long d2, long d3, long p0, long p1, long p2, long p3);
 void reduce_forward(Stage *st, real *y, const real *x, long outer, long mid, long inner, float factor);
-void reduce_backward(Stage *st, real *dx, const real *dy, long outer, long mid, long inner, float factor);
+void reduce_backward(Stage *st, real *dx, const real *dy, const real *onto, long outer, long mid, long inner, float factor);
 void xent_forward(Stage *st, float *loss, float *lse, const real *x, const int32_t *targets, const Values *vals, long rows, long width, long ignore, int count);
 void xent_part_forward(Stage *st, float *loss, float *lse, const real *x, const int32_t *targets, const Values *vals, long rows, long width, long ignore, int count, long whole);
 void xent_both(Stage *st, float *loss, float *lse, real *dx, const float *dloss, const real *x, const int32_t *targets, const Values *vals, long rows, long width, long ignore, int count);

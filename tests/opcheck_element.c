@@ -593,8 +593,11 @@ static void reduce(void)
         Case c = {.d = {d[0], d[1], d[2]}, .f = {(double)factor}, .in = {x}};
         reduce_forward(stage, y->k, x->k, d[0], d[1], d[2], factor);
         check_value("reduce_forward", y, ref_reduce, &c);
-        reduce_backward(stage, dx->k, dy->k, d[0], d[1], d[2], factor);
+        reduce_backward(stage, dx->k, dy->k, 0, d[0], d[1], d[2], factor);
         check_gradient("reduce_backward", dx, ref_reduce, &c, 0, dy);
+        Tensor *onto = operand(REAL, x->n, -1, 1), *sum = result(REAL, x->n);
+        reduce_backward(stage, sum->k, dy->k, onto->k, d[0], d[1], d[2], factor);
+        check_onto("reduce_backward onto", sum, dx, onto);
         case_end();
     }
 }

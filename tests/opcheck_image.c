@@ -608,8 +608,12 @@ static void dropout_shared(void)
             read_back(factor);
             for (long i = 0; i < x->n; i++)
                 want[i] = x->v[i] * factor->v[i / inner / mid * inner + i % inner];
-            dropout_shared_forward(stage, y->k, x->k, &vals, 2, batch, outer, mid, inner, 0.5f, 1234);
+            dropout_shared_forward(stage, y->k, x->k, 0, &vals, 2, batch, outer, mid, inner, 0.5f, 1234);
             check_values("dropout_shared_forward", y, want);
+            Tensor *onto = operand(REAL, x->n, -1, 1), *sum = result(REAL, x->n), *got = result(REAL, x->n);
+            dropout_shared_forward(stage, got->k, x->k, onto->k, &vals, 2, batch, outer, mid, inner, 0.5f, 1234);
+            grad_add(stage, sum->k, onto->k, y->k, x->n);
+            same_bits("dropout_shared_forward onto", x->n, got, sum);
             case_end();
         }
 }

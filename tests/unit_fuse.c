@@ -128,7 +128,8 @@ static const char *const joined[] = {
 /* ---- a Relu and the BatchNorm before it --------------------------------------------------------------------------- */
 
 /* Joined: r1, without an addition; r2 and r4, with one, by either operand.  The shortcut of r4 is what its norm reads: its term
- * is there before that of the norm, and no call adds to a tensor that it makes itself.  Not: r3, since a3 is read twice, but a3
+ * is there before that of the norm, and no call adds to a tensor that it makes itself.  a8: a draw for whole samples, and its
+ * addition; and the gradient of g8, with what m8 gives to s8.  Not: r3, since a3 is read twice, but a3
  * takes in n3; r5, whose operand is no norm; r6, with an operator between. */
 static const char images[] =
     "dpgen: 1\n"
@@ -160,9 +161,13 @@ static const char images[] =
     "    - {op: Relu, name: r6, in: n6}\n"
     "    - {op: Add, name: a6, in: [_, k6]}\n"
     "    - {op: BatchNorm, name: n7}\n"
-    "    - {op: Clip, name: k7, min: -1, max: 1}\n"
+    "    - {op: Clip, name: k7, min: -1, max: 1, as: k7}\n"
     "    - {op: BatchNorm, name: n8}\n"
-    "    - {op: Silu, name: s8}\n"
+    "    - {op: Silu, name: s8, as: s8}\n"
+    "    - {op: GlobalAvgPool, name: g8, keep: true}\n"
+    "    - {op: Mul, name: m8, in: [s8, _]}\n"
+    "    - {op: Dropout, name: q8, p: 0.1, shared: [1, 2, 3]}\n"
+    "    - {op: Add, name: a8, in: [_, k7]}\n"
     "    - {op: Mean, name: p, axis: [1, 2]}\n"
     "    - {op: Linear, name: l, out: 5}\n"
     "    - {op: SoftmaxCrossEntropy, name: e, targets: want, as: e}\n"
@@ -201,15 +206,21 @@ static const char *const joined_images[] = {
     "F k7 batchnorm_clip_forward k7 a6 n7.stat n7.stat.var n7.weight n7.bias",
     "F n8.stat batchstat_forward n8.stat n8.stat.var k7 n8.running_mean n8.running_var",
     "F s8 batchnorm_silu_forward s8 k7 n8.stat n8.stat.var n8.weight n8.bias",
-    "F p reduce_forward p s8",
+    "F g8 reduce_forward g8 s8",
+    "F m8 mul_middle_forward m8 s8 g8",
+    "F a8 dropout_shared_forward a8 m8 k7",
+    "F p reduce_forward p a8",
     "F l linear_forward l p l.weight l.bias",
     "F e xent_forward e e.lse l want",
     "F loss_report loss_report e",
     "I e loss_seed d.e",
     "I e xent_backward d.l d.e l e.lse want",
     "I l linear_backward_x d.p d.l l.weight",
-    "I p reduce_backward d.s8 d.p",
-    "I s8 batchnorm_silu_backward d.k7 n8.weight.grad.0 n8.bias.grad.0 d.s8 k7 n8.stat n8.stat.var n8.weight n8.bias 0",
+    "I p reduce_backward d.a8 d.p 0",
+    "I a8 dropout_shared_forward d.m8 d.a8 0",
+    "I m8 mul_middle_backward d.s8.t1 d.g8 d.m8 s8 g8",
+    "I g8 reduce_backward d.s8 d.g8 d.s8.t1",
+    "I s8 batchnorm_silu_backward d.k7 n8.weight.grad.0 n8.bias.grad.0 d.s8 k7 n8.stat n8.stat.var n8.weight n8.bias d.a8",
     "I k7 batchnorm_clip_backward d.a6 n7.weight.grad.0 n7.bias.grad.0 d.k7 a6 n7.stat n7.stat.var n7.weight n7.bias 0",
     "I r6 relu_backward d.n6 d.a6 r6",
     "I k6 clip_backward d.r5.t1 d.a6 r5",
@@ -305,10 +316,10 @@ static void check_names(const char *form, const char *plan, const char *want)
 static void test_names(void)
 {
     static const struct { const char *plan, *want; } of_images[] = {
-        {"fuse: auto", "r1 r2 a3 r4 k7 s8 "}, {"fuse: none", ""}, {"recompute: [n2]", "r1 a3 r4 k7 s8 "},
-        {"recompute: [a4]", "r1 r2 a3 a4 k7 s8 "},
-        {"recompute: [r4]", "r1 r2 a3 r4 k7 s8 "}, {"constraints: [{cut_after: n1.stat}]", "r1 r2 a3 r4 k7 s8 "},
-        {"constraints: [{cut_after: n1}]", "r2 a3 r4 k7 s8 "},
+        {"fuse: auto", "r1 r2 a3 r4 k7 s8 a8 "}, {"fuse: none", ""}, {"recompute: [n2]", "r1 a3 r4 k7 s8 a8 "},
+        {"recompute: [a4]", "r1 r2 a3 a4 k7 s8 a8 "},
+        {"recompute: [r4]", "r1 r2 a3 r4 k7 s8 a8 "}, {"constraints: [{cut_after: n1.stat}]", "r1 r2 a3 r4 k7 s8 a8 "},
+        {"constraints: [{cut_after: n1}]", "r2 a3 r4 k7 s8 a8 "},
     };
     static const struct { const char *plan, *want; } cases[] = {
         {"fuse: auto", "s1 s2 s4 "}, {"fuse: none", ""}, {"recompute: [d1]", "s2 s4 "}, {"recompute: [s2, d4]", "s1 s2 "},

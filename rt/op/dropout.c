@@ -70,22 +70,26 @@ void dropout_rows_forward(Stage *st, real *y, const real *x, const real *onto, c
 
 /* One draw for the elements of an axis in the middle: x[batch outer mid inner], and what is drawn is numbered over
  * [outer inner] in each sample. */
-void dropout_shared_forward(Stage *st, real *y, const real *x, const Values *vals, int mb, long batch, long outer, long mid,
-                            long inner, float drop, int64_t site)
+void dropout_shared_forward(Stage *st, real *y, const real *x, const real *onto, const Values *vals, int mb, long batch,
+                            long outer, long mid, long inner, float drop, int64_t site)
 {
     if (drop == 0 || vals->eval) {
-        memcpy(y, x, (size_t)(batch * outer * mid * inner) * sizeof *y);
+        drop_part(st, y, x, onto, vals, mb, batch, outer * mid * inner, 1, 0, 1, drop, site);
         return;
     }
     long parts = ceil_div(inner, ROW);
     EACH(batch * outer * mid * inner >= 1 << 14)
     for (long task = 0; task < batch * outer * parts; task++) {
-        long row = task / parts, from = task % parts * ROW, n = least(ROW, inner - from);
+        long row = task / parts, from = task % parts * ROW, n = least(ROW, inner - from), first = row * mid * inner + from;
         Drop d = drop_of(vals, mb * batch + row / outer, drop, site);
         float factor[ROW];
         drop_factors(factor, &d, row % outer * inner + from, n);
-        for (long m = 0; m < mid; m++)
-            for (long j = 0, i = (row * mid + m) * inner + from; j < n; j++)
-                put(y, i + j, get(x, i + j) * factor[j]);
+        if (inner == 1)                 /* a draw is that of a whole row */
+            for (long i = first; i < first + mid; i++)
+                put(y, i, added(onto, i, get(x, i) * factor[0]));
+        else
+            for (long i = first; i < first + mid * inner; i += inner)
+                for (long j = 0; j < n; j++)
+                    put(y, i + j, added(onto, i + j, get(x, i + j) * factor[j]));
     }
 }

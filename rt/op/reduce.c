@@ -22,10 +22,10 @@ void reduce_forward(Stage *st, real *y, const real *x, long outer, long mid, lon
     }
 }
 
-void reduce_backward(Stage *st, real *dx, const real *dy, long outer, long mid, long inner, float factor)
+void reduce_backward(Stage *st, real *dx, const real *dy, const real *onto, long outer, long mid, long inner, float factor)
 {
     EACH(outer * mid * inner >= 1 << 15)
     for (long row = 0; row < outer * mid; row++)
         for (long j = 0; j < inner; j++)
-            put(dx, row * inner + j, get(dy, row / mid * inner + j) * factor);
+            put(dx, row * inner + j, added(onto, row * inner + j, get(dy, row / mid * inner + j) * factor));
 }

@@ -5,6 +5,7 @@
  */
 #include "kernel.h"
 #include "drop.h"
+#include "repeat.h"
 
 enum { GROUP = 8 };
 
@@ -109,9 +110,11 @@ static __global__ void dropout_along(real *y, const real *x, const Values *vals,
     }
 }
 
-void dropout_shared_forward(Stage *st, real *y, const real *x, const Values *vals, int mb, long batch, long outer, long mid,
-                            long inner, float drop, int64_t site)
+void dropout_shared_forward(Stage *st, real *y, const real *x, const real *onto, const Values *vals, int mb, long batch,
+                            long outer, long mid, long inner, float drop, int64_t site)
 {
     LAUNCH(dropout_along, blocks_for(batch * outer * inner), (unsigned)BLOCK, st, y, x, vals, (long)mb * batch, batch, outer,
            mid, inner, drop, site);
+    if (onto)
+        repeat<pair_sum>(st, y, onto, y, batch * outer * mid, 1, inner);
 }

@@ -33,7 +33,9 @@ void reduce_forward(Stage *st, real *y, const real *x, long outer, long mid, lon
         column_sums(st, Plain{x}, Narrow{y, factor}, mid, inner, outer);
 }
 
-void reduce_backward(Stage *st, real *dx, const real *dy, long outer, long mid, long inner, float factor)
+void reduce_backward(Stage *st, real *dx, const real *dy, const real *onto, long outer, long mid, long inner, float factor)
 {
     repeat<scaled>(st, dx, 0, dy, outer, mid, inner, factor);
+    if (onto)
+        repeat<pair_sum>(st, dx, onto, dx, outer * mid, 1, inner);
 }
