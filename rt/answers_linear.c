@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * answers_linear.c: Linear, with GELU, and with weights of few bits.
+ * answers_linear.c: Linear, alone and with GELU or Add.
  */
 #include "answers.h"
-#include "quantize.h"
 
 static Answer linear_y(const Call *c, long i)
 {
@@ -52,35 +51,6 @@ static Answer linear_gelu_dpre(const Call *c, long i)
     return (Answer){a.value * (h + 2 * x * h * (1 - h) * inner), 1.13 * a.terms + fabs(a.value * x)};
 }
 
-/* A weight of few bits: kernels for processors alone have it, so that it is read where it lies. */
-static double few_at(const Call *c, long i)
-{
-    float wide;
-    real x;
-    quantized_read(&wide, part_of(c, "weight")->given.p, (int)of(c, "bits"), of(c, "in"), i, 1);
-    put(&x, 0, wide);
-    return get(&x, 0);
-}
-
-static Answer few_y(const Call *c, long i)
-{
-    long in = of(c, "in"), out = of(c, "out");
-    Answer a = {0, 0};
-    for (long j = 0; j < in; j++)
-        plus(&a, old(c, "x", i / out * in + j) * few_at(c, i % out * in + j));
-    plus(&a, old_of(c, "bias", i % out));
-    return a;
-}
-
-static Answer few_dx(const Call *c, long i)
-{
-    long in = of(c, "in"), out = of(c, "out");
-    Answer a = {0, 0};
-    for (long j = 0; j < out; j++)
-        plus(&a, old(c, "dy", i / in * out + j) * few_at(c, j * in + i % in));
-    return a;
-}
-
 #define LINEAR "y=rows*out x=rows*in weight=out*in bias=out dy=rows*out dx=rows*in dweight=out*in dbias=out"
 
 static const Known known[] = {
@@ -91,7 +61,6 @@ static const Known known[] = {
     {"linear_gelu_backward", "dpre", LINEAR " pre=rows*in dpre=rows*in", linear_gelu_dpre, 0, 1},
     {"linear_backward_x", "dx", LINEAR, linear_dx, 0, 0}, {"linear_backward_w", "dweight", LINEAR, linear_dweight, 0, 0},
     {"linear_backward_w", "dbias", LINEAR, linear_dbias, 0, 0},
-    {"linear_quantized_forward", "y", LINEAR, few_y, 0, 0}, {"linear_quantized_backward_x", "dx", LINEAR, few_dx, 0, 0},
     {NULL, NULL, NULL, NULL, 0, 0},
 };
 

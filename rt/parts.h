@@ -16,8 +16,8 @@ extern const DataFormat *const job_formats[];  /* NULL ends */
 typedef struct Answers Answers;                 /* selftest.h: what calls should have made, by kind of operator */
 extern const Answers answers_adam, answers_attention, answers_element, answers_experts, answers_fp8, answers_gradient,
                      answers_image, answers_language, answers_linear, answers_loss, answers_matmul, answers_norm,
-                     answers_recurrent, answers_relative, answers_rmsprop, answers_score, answers_sgd, answers_shape,
-                     answers_table, answers_xent;
+                     answers_quantized, answers_random, answers_recurrent, answers_relative, answers_rmsprop, answers_score,
+                     answers_sgd, answers_shape, answers_table, answers_unary, answers_xent;
 extern const Answers *const job_answers[];          /* NULL ends */
 
 typedef struct Offload Offload;                 /* run.h: copies to the memory of the host */

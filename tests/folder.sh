@@ -44,5 +44,11 @@ code=$(cut -d ' ' -f 3 "$tmp/want" | sort | tr -d '\n' | sha1sum | cut -d ' ' -f
 expect "the code of the package" grep -q "\"packageVerificationCodeValue\": \"$code\"" sbom.spdx.json
 if [ "$(grep -c CONTAINS sbom.spdx.json)" = "$(wc -l <"$tmp/want")" ]; then pass
 else fault "relations of another number of files"; fi
+
+# rt.h: of the kernels those that files of this folder define, in the lines that the tests compiled
+sed '1,/^.\* ---- kernels/d' rt/rt.h | grep -o '^void [a-z0-9_]*(' | sort >"$tmp/printed"
+grep -h -o '^void [a-z0-9_]*(Stage' rt/op/*.c | sed 's/Stage//' | sort -u >"$tmp/defined"
+expect "rt.h: the kernels of its files" diff "$tmp/defined" "$tmp/printed"
+if grep -vxFf "$root/rt/rt.h" rt/rt.h >"$tmp/said"; then fault "rt.h: $(head -n 1 "$tmp/said")"; else pass; fi
 cd "$root" || finish
 finish

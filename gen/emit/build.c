@@ -204,13 +204,6 @@ void emit_build(Out *o, const Plan *p, const char *prefix)
         build_template(out_open(o, "job.sbatch"), "templates/job.sbatch", fill);
         out_close(o);
     }
-    for (int i = 0; i < files.n; i++) {
-        const Embedded *e = embedded_find(files.at[i]);
-        if (!strcmp(e->name, "rt/hooks.h")) {
-            files_hooks(out_open(o, e->name), p);
-            out_close(o);
-        } else {
-            out_copy(o, e->name, e->data, e->n);
-        }
-    }
+    for (int i = 0; i < files.n; i++)
+        files_print(o, p, &files, embedded_find(files.at[i]));
 }

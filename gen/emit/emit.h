@@ -60,7 +60,7 @@ const char *build_isa(const Plan *p);
 /* files.c */
 Strs files_of(const Plan *p, bool mute);            /* the files of rt/ that the job needs */
 Strs files_kernels(const Plan *p);                  /* those of its kernels, as they define its calls */
-void files_hooks(FILE *f, const Plan *p);           /* rt/hooks.h, with the calls of the job */
+void files_print(Out *o, const Plan *p, const Strs *files, const Embedded *e);      /* one of them, into the folder */
 void files_parts(FILE *f, const Plan *p, bool mute);        /* for launch.c: the parts of the runtime that it has */
 bool files_sample(const char *name);                /* of the program sample alone */
 bool files_source(const char *name);

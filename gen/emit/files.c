@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * files.c: the files of rt/ that a job needs.  They are byte-identical to those that the tests compiled, but for hooks.h, of
- * which the calls of the job are taken.
+ * files.c: the files of rt/ that a job needs.  They are byte-identical to those that the tests compiled, but for two headers
+ * with a line for each call: hooks.h and rt.h, of which the calls of the job are taken.
  *
  * A portable kernel file is taken when it defines a call that the plan uses, and one for GPUs also when another file depends
  * on it.  With kernels onednn the files of rt/op/onednn are taken first, all of them, for they share their products; a paced
@@ -9,6 +9,7 @@
  * one of its types is taken if the job has that part, and launch.c names the object.  Headers are taken with who includes them.
  */
 #include "emit.h"
+#include <ctype.h>
 #include "pair.h"
 #include "cost/prof.h"
 
@@ -315,12 +316,12 @@ Strs files_of(const Plan *p, bool mute)
     return list;
 }
 
-/* Its head, the hook of each call of the job, and the macros that put them in the way. */
-void files_hooks(FILE *f, const Plan *p)
+/* rt/hooks.h: its head, the hook of each call of the job, and the macros that put them in the way. */
+static void print_hooks(FILE *f, const Plan *p, const char *at, const Strs *files)
 {
     static const char hook[] = "HOOK(", macro[] = "#define ";
-    const char *end;
-    for (const char *at = embedded_find("rt/hooks.h")->data; *at; at = end) {
+    (void)files;
+    for (const char *end; *at; at = end) {
         bool whole = starts(at, hook);
         end = whole ? strstr(at, ")\n\n") + 3 : strchr(at, '\n') + 1;
         const char *name = at + (whole ? strlen(hook) : strlen(macro));
@@ -328,4 +329,49 @@ void files_hooks(FILE *f, const Plan *p)
         if (!of_call || calls(p, strf("%.*s", (int)strcspn(name, "(,"), name)))
             fwrite(at, 1, (size_t)(end - at), f);
     }
+}
+
+static bool defined_in(const Strs *files, const char *prototype)
+{
+    const char *start = strf("\n%.*s", (int)strcspn(prototype, "(") + 1, prototype);
+    for (int i = 0; i < files->n; i++)
+        if (files_source(files->at[i]) && starts(files->at[i], "rt/op/") && strstr(embedded_find(files->at[i])->data, start))
+            return true;
+    return false;
+}
+
+/* rt/rt.h: of the kernels, those that the job's files define.  A comment goes with the last prototype below it. */
+static void print_calls(FILE *f, const Plan *p, const char *at, const Strs *files)
+{
+    const char *kernels = strstr(at, "/* ---- kernels"), *comment = NULL, *end;
+    (void)p;
+    fwrite(at, 1, (size_t)(kernels - at), f);
+    for (at = kernels; *at; at = end) {
+        bool prototype = starts(at, "void "), remark = starts(at, "/*") && !starts(at, "/* ----");
+        end = prototype ? strstr(at, ";\n") + 2 : remark ? strstr(at, "*/\n") + 3 : strchr(at, '\n') + 1;
+        if (remark)
+            comment = at;
+        if (remark || (prototype && !defined_in(files, at)))
+            continue;
+        if (comment && isalpha((unsigned char)*at))
+            fwrite(comment, 1, (size_t)(strstr(comment, "*/\n") + 3 - comment), f);
+        comment = NULL;
+        fwrite(at, 1, (size_t)(end - at), f);
+    }
+}
+
+/* What is printed for the job, where all else is a copy. */
+void files_print(Out *o, const Plan *p, const Strs *files, const Embedded *e)
+{
+    static const struct {
+        const char *name;
+        void (*print)(FILE *f, const Plan *p, const char *at, const Strs *files);
+    } table[] = {{"rt/hooks.h", print_hooks}, {"rt/rt.h", print_calls}};
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (!strcmp(e->name, table[i].name)) {
+            table[i].print(out_open(o, e->name), p, e->data, files);
+            out_close(o);
+            return;
+        }
+    out_copy(o, e->name, e->data, e->n);
 }
