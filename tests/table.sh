@@ -8,7 +8,7 @@
 need dpgen build/emitted build/librt.a
 
 model="$models/tiny-gpt.yaml"
-plain() { sed -e "s/\"schedule\": \"$2\"/NAME/; s/schedule $2,/NAME/; s/$2, /NAME /" -e 's/"bound_over": "[^"]*"//' \
+plain() { sed -e "s/\"schedule\": \"$2\"/NAME/; s/schedule $2,/NAME/; s/\([^_]\)$2, /\1NAME /" -e 's/"bound_over": "[^"]*"//' \
     -e 's/[0-9a-f]\{64\}//' "$1"; }
 
 # ---- round trip: every schedule that has a table
