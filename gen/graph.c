@@ -105,7 +105,7 @@ Shape shape_whole(const State *s)
     return whole;
 }
 
-/* Of weights that change: those that a forward or a backward reads. */
+/* Of weights that change, those have versions that a forward or a backward reads. */
 void graph_uses(Graph *g)
 {
     for (int s = 0; s < g->state.n; s++)

@@ -4,8 +4,8 @@
  * operands.  The formulas are those of docs/operators.md.
  */
 #include <string.h>
-#include "philox.h"
 #include "answers.h"
+#include "real.h"
 
 /* ---- windows of images ------------------------------------------------------------------------------------------- */
 
@@ -569,17 +569,6 @@ static Answer parameter_dweight(const Call *c, long i)
     return a;
 }
 
-static Answer dropout_shared_y(const Call *c, long i)
-{
-    long per = of(c, "outer") * of(c, "inner"), e = beside(c, i);
-    double drop = number_of(c, "drop");
-    float factor = 1;
-    Drop d = drop_of(c->vals, of(c, "mb") * of(c, "batch") + e / per, (float)drop, part_of(c, "site")->given.i);
-    if (drop != 0 && !c->vals->eval)
-        drop_factors(&factor, &d, e % per, 1);
-    return exact(old_of(c, "x", i) * factor);
-}
-
 #define IMAGES "x=batch*height*width*in dx=batch*height*width*in y=batch*yheight*ywidth*out dy=batch*yheight*ywidth*out "
 #define CONV IMAGES "weight=out*kheight*kwidth*in/groups dweight=out*kheight*kwidth*in/groups bias=out dbias=out"
 #define TRANSPOSE IMAGES "weight=in*kheight*kwidth*out/groups dweight=in*kheight*kwidth*out/groups bias=out dbias=out"
@@ -629,8 +618,9 @@ static const Known known[] = {
     {"add_batchnorm_relu_backward", "dweight", BATCH, batch_dweight, 0, 0},
     {"add_batchnorm_relu_backward", "dbias", BATCH, batch_dbias, 0, 0},
     {"batchstat_track", "dmean", TRACK, track_mean, 0, 0}, {"batchstat_track", "dvar", TRACK, track_var, 0, 0},
-    {"batchstat_track", "dcount", TRACK, track_count, 0, 0}, {"batch_track", "mean", RUNNING, running_mean, 0, 0},
-    {"batch_track", "var", RUNNING, running_var, 0, 0}, {"batch_track", "count", RUNNING, running_count, 0, 0},
+    {"batchstat_track", "dcount", TRACK, track_count, 0, 0},
+    {"batch_track", "mean", RUNNING, running_mean, 0, 0}, {"batch_track", "var", RUNNING, running_var, 0, 0},
+    {"batch_track", "count", RUNNING, running_count, 0, 0},
     {"groupnorm_forward", "y", GROUP, group_y, 16, 0}, {"groupnorm_forward", "mean", GROUP, group_mean, 16, 0},
     {"groupnorm_forward", "rstd", GROUP, group_rstd, 16, 0}, {"groupnorm_backward_x", "dx", GROUP, group_dx, 16, 0},
     {"groupnorm_backward_w", "dweight", GROUP, group_dweight, 16, 0},
@@ -642,8 +632,6 @@ static const Known known[] = {
     {"mul_middle_backward", "da", MIDDLE, middle_da, 0, 0}, {"mul_middle_backward", "db", MIDDLE, middle_db, 0, 0},
     {"parameter_forward", "y", PARAMETER, parameter_y, 0, 0},
     {"parameter_backward", "dweight", PARAMETER, parameter_dweight, 0, 0},
-    {"dropout_shared_forward", "y", "y=batch*outer*mid*inner x=batch*outer*mid*inner onto=batch*outer*mid*inner",
-     dropout_shared_y, 0, 0},
     {NULL, NULL, NULL, NULL, 0, 0},
 };
 

@@ -1,21 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * answers_random.c: dropout, and numbers that travel in few bits (few.h): a word of a record, and a number of one.
+ * answers_random.c: dropout, and numbers that are rounded at random into few bits.
  */
 #include "answers.h"
 #include <string.h>
 #include "philox.h"
 
-static Answer dropout_y(const Call *c, long i)
+/* x, by the factor of draw `e` of all samples, each of which has `per`. */
+static Answer dropped(const Call *c, long i, long e, long per)
 {
-    long per = of(c, "per");
     double drop = number_of(c, "drop");
     float factor = 1;
-    Drop d = drop_of(c->vals, of(c, "mb") * of(c, "batch") + i / per, (float)drop, part_of(c, "site")->given.i);
+    Drop d = drop_of(c->vals, of(c, "mb") * of(c, "batch") + e / per, (float)drop, part_of(c, "site")->given.i);
     if (drop != 0 && !c->vals->eval)
-        drop_factors(&factor, &d, i % per, 1);
+        drop_factors(&factor, &d, e % per, 1);
     return exact(old(c, "x", i) * factor);
 }
+
+static Answer dropout_y(const Call *c, long i) { return dropped(c, i, i, of(c, "per")); }
+
+/* Element i of [batch outer mid inner]; draws are [batch outer inner]. */
+static Answer dropout_shared_y(const Call *c, long i)
+{
+    long inner = of(c, "inner");
+    return dropped(c, i, i / inner / of(c, "mid") * inner + i % inner, of(c, "outer") * inner);
+}
+
+/* ---- few bits (few.h): a word of a record, and a number of one ------------------------------------------------------- */
 
 typedef struct { const Call *c; const char *x; long words, bits, levels, width; } Few;      /* x: its operand */
 
@@ -87,6 +98,8 @@ static Answer unpack_dcode(const Call *c, long i) { return packed(few_of(c, "dy"
 
 static const Known known[] = {
     {"dropout_forward", "y", "y=batch*per x=batch*per onto=batch*per", dropout_y, 0, 0},
+    {"dropout_shared_forward", "y", "y=batch*outer*mid*inner x=batch*outer*mid*inner onto=batch*outer*mid*inner",
+     dropout_shared_y, 0, 0},
     {"round_forward", "code", FEW, round_code, 0, 0}, {"unpack_forward", "y", FEW, unpack_y, 0, 0},
     {"round_both_forward", "code", FEW, round_code, 0, 0}, {"round_both_backward", "dx", FEW, round_dx, 0, 0},
     {"unpack_both_forward", "y", FEW, unpack_y, 0, 0}, {"unpack_both_backward", "dcode", FEW, unpack_dcode, 0, 0},

@@ -9,9 +9,9 @@
  * one of its types is taken if the job has that part, and launch.c names the object.  Headers are taken with who includes them.
  */
 #include "emit.h"
-#include <ctype.h>
 #include "pair.h"
 #include "cost/prof.h"
+#include <ctype.h>
 
 static bool starts(const char *text, const char *with)
 {

@@ -21,9 +21,9 @@
  *
  * plan.tensor: auto offers numbers of devices of a stage, plan.positions: auto whole and divided rows of each, and
  * plan.experts: auto divided and whole ones, with numbers of stages and replicas and a micro-batch; with schedule: auto all
- * rows of each.  Numbers whose states alone are more than their devices have come last, without search.  The first is searched
+ * rows of each.  An offer is not searched if its states alone need more memory than its devices have.  The first is searched
  * in full before the others.  So the answer is the plan, with its bound, that the model has when it names these numbers.  The
- * plan of least bytes is looked for where no numbers have a plan.
+ * plan of least bytes is searched only if no offer has a plan.
  *
  * plan.widths: auto offers numbers of copies of each stage.  PipeDream's and DAPPLE's planners choose them by formulas of
  * times; here a replay of all lists decides, and the longest share of a device, over all cuts, is guess and bound.  Equal ones
@@ -52,7 +52,7 @@ typedef struct {
     const Ints *list;           /* copies of its stages, where plan.widths is open */
     Ns guess, least, step;      /* least: no plan is faster; step: of the plan that was found; 0: nobody knows */
     Ns weight;                  /* of the step: longer with an idle device */
-    bool over;                  /* the states alone are more than its devices have */
+    bool over;                  /* its states alone need more memory than its devices have */
     bool tried;
     Plan *plan;
 } Offer;

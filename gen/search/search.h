@@ -162,7 +162,7 @@ void buckets_note(const Plan *p, Proof *proof);
 /* The best of all rows, from the best plan of gpipe and 1f1b on: that plan, if no row has a better one. */
 Plan *offer_rows(const Search *s, Plan *best);
 /* The plan of the stages, and devices of each, that have the shortest step, by a search in full.  Its note tells what other
- * numbers come to.  `plain` searches the first of them, `full` the best, and the first where none has a plan. */
+ * numbers come to.  `plain` searches the first of them.  `full` searches the best, or the first if none has a plan. */
 Plan *offer_degrees(SearchOf *plain, SearchOf *full, const Options *x, const Model *m, const Ask *ask, Plan **failed);
 
 /* ---- least.c: the plan of least bytes ------------------------------------------------------------------------------ */
