@@ -219,8 +219,8 @@ static void matmul_chains(void)
 static void linear(void)
 {
     const long shapes[][3] = {{1, 1, 1}, {2, 3, 5}, {17, 129, 33}, {9, 16, 32}, {3, 3001, 7}, {261, 70, 65},
-                             {31, 64, 31}};
-    for (int s = 0; s < 7; s++) {
+                             {31, 64, 31}, {13, 1024, 40}, {26, 24, 1024}};
+    for (int s = 0; s < (int)(sizeof shapes / sizeof *shapes); s++) {
         const long *d = shapes[s];
         Tensor *x = operand(REAL, d[0] * d[1], -1, 1), *w = operand(REAL, d[2] * d[1], -1, 1);
         Tensor *b = s % 2 ? operand(REAL, d[2], -1, 1) : NULL, *y = result(REAL, d[0] * d[2]);

@@ -14,9 +14,9 @@
  * otherwise.
  *
  * b is packed, block by block, into panels of TILE_COLS adjacent columns; a transposed one is turned in registers.  Rows of a
- * are read in place where p is adjacent: a tile reads as many lines at once as it has rows.  Otherwise they are packed as
- * well, once for all panels of a task.  Chains of floats rest in the result itself, and a bias or an earlier gradient is added
- * while they are in registers.
+ * are read in place where p is adjacent: a tile reads as many lines at once as it has rows.  Rows whole pages apart are copied
+ * first.  Where p is not adjacent they are packed as well, once for all panels of a task.  Chains of floats rest in the result
+ * itself, and a bias or an earlier gradient is added while they are in registers.
  *
  * A sum in blocks (kernel.h) is one such chain a block, from 0.  A tile takes as many blocks at once as are packed: a subtree,
  * so a power of two.  Its parts wait on the stack, in the nearest cache.  Larger subtrees wait in the result, or in memory
@@ -99,21 +99,29 @@ static inline Four four(const View *v, long at)
     return v->is_float ? *(const Four *)((const float *)v->at + at) : (Four){get(x, 0), get(x, 1), get(x, 2), get(x, 3)};
 }
 
-/* The same where p is the adjacent index: squares of four by four are turned in registers. */
+/* to[p*ld + j] = v(p, j) for four p and four j, turned in registers. */
+static inline void turn_four(float *to, long ld, const View *v, long at)
+{
+    Four a = four(v, at), b = four(v, at + v->col), c = four(v, at + 2 * v->col), d = four(v, at + 3 * v->col);
+    Four ab = MIX(a, b, 0, 4, 1, 5), cd = MIX(c, d, 0, 4, 1, 5);
+    Four ba = MIX(a, b, 2, 6, 3, 7), dc = MIX(c, d, 2, 6, 3, 7);
+    *(Four *)to = MIX(ab, cd, 0, 1, 4, 5);
+    *(Four *)(to + ld) = MIX(ab, cd, 2, 3, 6, 7);
+    *(Four *)(to + 2 * ld) = MIX(ba, dc, 0, 1, 4, 5);
+    *(Four *)(to + 3 * ld) = MIX(ba, dc, 2, 3, 6, 7);
+}
+
+/* The same where p is the adjacent index.  A line of each j is read whole, and those two lines ahead are fetched. */
 static inline void widen_turned(float *to, long ld, View v, long m, long n)
 {
+    enum { LINE = 64 / sizeof(real) };
     long turned_m = m / 4 * 4, turned_n = n / 4 * 4;
-    for (long j = 0; j < turned_n; j += 4)
-        for (long p = 0; p < turned_m; p += 4) {
-            long at = j * v.col + p;
-            Four a = four(&v, at), b = four(&v, at + v.col), c = four(&v, at + 2 * v.col), d = four(&v, at + 3 * v.col);
-            Four ab = MIX(a, b, 0, 4, 1, 5), cd = MIX(c, d, 0, 4, 1, 5);
-            Four ba = MIX(a, b, 2, 6, 3, 7), dc = MIX(c, d, 2, 6, 3, 7);
-            float *row = to + p * ld + j;
-            *(Four *)row = MIX(ab, cd, 0, 1, 4, 5);
-            *(Four *)(row + ld) = MIX(ab, cd, 2, 3, 6, 7);
-            *(Four *)(row + 2 * ld) = MIX(ba, dc, 0, 1, 4, 5);
-            *(Four *)(row + 3 * ld) = MIX(ba, dc, 2, 3, 6, 7);
+    for (long from = 0; from < turned_m; from += LINE)
+        for (long j = 0; j < turned_n; j += 4) {
+            for (long q = j; q < j + 4; q++)
+                __builtin_prefetch((const char *)view_from(v, from + 2 * LINE, q).at);
+            for (long p = from; p < least(from + LINE, turned_m); p += 4)
+                turn_four(to + p * ld + j, ld, &v, j * v.col + p);
         }
     for (long j = 0; j < n; j++)
         for (long p = j < turned_n ? turned_m : 0; p < m; p++)
@@ -203,6 +211,9 @@ typedef struct { const float *at; long row_step, col, strip, apart; } Left;
 
 static inline Floats floats_from(Floats p, long i, long j) { return (Floats){p.at ? p.at + i * p.ld + j : NULL, p.ld}; }
 
+/* Stores wait for each other's lines.  A tile that writes more lines than can wait fetches them first. */
+enum { WANTED = TILE_ROWS * TILE_COLS * sizeof(float) / 64 > 12 };
+
 /* A tile of `height` rows of chains at (line, j).  Rows past `rows` are computed from row 0, and dropped.  Subtrees of these
  * terms wait on the stack, which is in the nearest cache.  Listed rows are any of a and any of the chains, and nothing is added
  * to them. */
@@ -223,6 +234,9 @@ static inline __attribute__((always_inline)) void tile_any(const int height, con
     for (int n = 0; !listed && n < t->adds; n++)               /* wanted behind the chains, which take hundreds of steps */
         for (long i = 0; i < rows; i++)
             __builtin_prefetch(floats_from(t->add[n], line + i, j).at);
+    for (long i = 0; WANTED && to.at != from.at && i < rows; i++)
+        for (int half = 0; half < 2; half++)
+            __builtin_prefetch(to.at + (listed ? t->lines[i] : i) * to.ld + half * VECTOR, 1);
     for (long begin = 0, q = 0, number = 0;;) {
         long end = least(begin + k->block, k->terms), p = q * apart + begin, stop = q * apart + end;
         const float *panel = b + (q * k->terms + begin) * TILE_COLS;
@@ -350,21 +364,24 @@ static inline long strip_size(long depth) { return depth * TILE_ROWS + VECTOR; }
 /* The terms of a chain that are taken at once: DEPTH at most, and about as many each time. */
 static inline long depth_of(long k) { return k ? ceil_div(k, ceil_div(k, DEPTH)) : 1; }
 
-/* m rows of a, in place or in `room`, of STRIPS(m) strips; pieces of a are `apart`. */
+/* Rows so far apart fall onto one set of the nearest cache; a tile's are more than the eight lines that it has. */
+enum { APART = 4096 / sizeof(float), CROWDED = TILE_ROWS > 8 };
+
+/* m rows of a, in place or in `room`; pieces of a are `apart`. */
 static inline Left left_of(float *room, View a, long m, const Terms *k, long apart)
 {
-    long depth = k->terms * k->pieces;
-    if (a.is_float && a.col == 1)
+    long depth = k->terms * k->pieces, ld = depth + VECTOR;
+    if (a.is_float && a.col == 1 && !(CROWDED && a.row_step % APART == 0))
         return (Left){a.at, a.row_step, 1, TILE_ROWS * a.row_step, apart};
     for (long q = 0; q < k->pieces; q++) {
         View piece = view_from(a, 0, q * apart);
         if (a.col == 1)
-            widen(room + q * k->terms, depth, piece, m, k->terms);
+            widen(room + q * k->terms, ld, piece, m, k->terms);
         else
             pack(room + q * k->terms * TILE_ROWS, TILE_ROWS, strip_size(depth),
                  (View){piece.at, a.is_float, a.col, a.row_step, 0, 0}, k->terms, m);
     }
-    return a.col == 1 ? (Left){room, depth, 1, TILE_ROWS * depth, k->terms}
+    return a.col == 1 ? (Left){room, ld, 1, TILE_ROWS * ld, k->terms}
                       : (Left){room, 1, TILE_ROWS, strip_size(depth), k->terms};
 }
 
