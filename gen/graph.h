@@ -133,7 +133,7 @@ typedef struct {
     const char *shape;
     const char *call[3], *flop[3];      /* F, I, W */
 } Row;
-/* ops.def says what each means, and which rows and tokens have it. */
+/* roles.def says what each means, and which rows and tokens have it. */
 typedef enum {
     TRAIT_SUM = 1, TRAIT_TIE = 2, TRAIT_NARROW = 4, TRAIT_SEED = 8, TRAIT_LOSS_PAIR = 16, TRAIT_SCORES = 32, TRAIT_HITS = 64,
     TRAIT_STOP = 128, TRAIT_GATHER = 256, TRAIT_CODE = 512, TRAIT_END = 1024
