@@ -183,7 +183,7 @@ typedef struct {
     int64_t bytes;
     const unsigned char *at;            /* of a file that is read */
 } SafeTensor;
-typedef struct { const char *path; VEC(SafeTensor) tensor; } SafeFile;
+typedef struct { VEC(SafeTensor) tensor; } SafeFile;
 
 /* A whole file, mapped until the end of dpgen; what cannot be read ends it with that status. */
 const unsigned char *file_map(const char *path, int status, size_t *n);

@@ -235,7 +235,6 @@ void plan_drop(Plan *p)
     for (int d = 0; d < p->devices; d++) {
         DevicePlan dev = p->dev.at[d];
         dev.list = dev.eval = (Actions){0};
-        dev.live = NULL;
         p->dev.at[d] = dev;
     }
     memset(&with.buf, 0, sizeof with.buf);

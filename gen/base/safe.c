@@ -102,7 +102,6 @@ SafeFile *safe_open(const char *path)
     const size_t header = n >= 8 ? (size_t)number_little(at, 8) : 0;
     SafeFile *f = alloc(sizeof *f);
     char name[NAME];
-    f->path = path;
     if (header < 2 || header > HEADER_MOST || header > n - 8)
         fail(EXIT_STALE, "%s: no safetensors file, or cut short inside its header", path);
     Json j = json_open(at + 8, header);

@@ -187,7 +187,6 @@ void priced(Cost *c, Cost *busy, const Graph *g, const Model *m, Profile *f)
     bool guessed = price_calls(c, busy, g, m, f) || f->fitted > 0;
     for (int i = 0; i < 2; i++) {
         price_links(both[i], f);
-        both[i]->measured = true;
         both[i]->how = guessed ? "interpolated" : "measured";
         both[i]->profile = f;
         both[i]->signature = f->hash;

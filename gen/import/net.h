@@ -25,7 +25,6 @@ typedef struct {
     const struct View *view;    /* samples are not its first axis: view.c; NULL: they are */
     const char *type;           /* of a weight: its bytes, as safetensors have them */
     const unsigned char *at;
-    int64_t bytes;
     Dims stored;                /* of a weight: in the file, whatever the graph makes of its axes */
     bool learns;                /* the file has it as a parameter, and no constant */
     bool folded;                /* an exporter has made it of several tensors */

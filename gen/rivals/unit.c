@@ -197,7 +197,6 @@ Repeats repeats_of(const Graph *g)
                 next++;
             *PUSH(&r.last) = next++;
         }
-        r.prefix = strf("%.*s", length, layer);
         if (r.last.n > 1)
             *PUSH(&all) = r;
     }
