@@ -26,6 +26,9 @@ typedef int64_t Bytes;
 typedef int64_t Ns;
 enum { ALIGN = 64 };            /* of every buffer: a cache line */
 static inline Bytes aligned(Bytes n) { return (n + ALIGN - 1) / ALIGN * ALIGN; }     /* the room that a buffer takes */
+static inline int64_t max_of(int64_t a, int64_t b) { return a > b ? a : b; }
+static inline int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t ceil_div(int64_t n, int64_t size) { return (n + size - 1) / size; }
 enum { EXIT_RUN = 1, EXIT_USAGE, EXIT_MODEL, EXIT_NOFIT, EXIT_STALE, EXIT_MACHINE, EXIT_BUG = 70, EXIT_STOPPED = 130 };
 
 /* ---- base/mem.c: memory lives until exit and starts as zeros; no pass frees ---------------------------- */
@@ -90,6 +93,10 @@ uint64_t number_little(const unsigned char *at, int n);    /* n bytes, the lowes
 double number_decimal(const char *text, size_t n);  /* nearest double to decimal text (12, 0.5, 1e-8), in any locale */
 int64_t number_common(int64_t a, int64_t b);        /* the greatest common divisor; of a and 0: a */
 const char *size_text(Bytes n);                     /* 23.61 GiB */
+bool text_begins(const char *text, const char *with);
+bool text_ends(const char *text, const char *with);
+bool strs_has(const Strs *list, const char *text);
+int  text_order(const void *a, const void *b);      /* for qsort: of texts, or of structs whose first field is one */
 const char *text_without(const char *text, const char *end);    /* what stands before that end; NULL: there is no such */
 const char *count_text(int64_t n, const char *thing);   /* 1 stage, 2 stages */
 

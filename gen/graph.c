@@ -43,6 +43,14 @@ bool match_block(const char *pattern, const char *name)
     return match(pattern, name) || match(strf("%s.*", pattern), name);
 }
 
+Arg *op_arg(const Op *o, const char *token)
+{
+    for (int i = 0; i < o->arg.n; i++)
+        if (!strcmp(o->arg.at[i].token, token))
+            return &o->arg.at[i];
+    return NULL;
+}
+
 const Attr *attr_find(const Op *o, const char *name)
 {
     for (int i = 0; i < o->attr.n; i++)

@@ -206,12 +206,14 @@ int update_param(const Graph *g, const Op *o);      /* the parameter that it is 
 /* ---- graph.c --------------------------------------------------------------------------------------------------- */
 Bytes type_bytes(Type t);
 const char *type_name(Type t);
+Arg *op_arg(const Op *o, const char *token);                      /* of its call; NULL if it has none */
 const Attr *attr_find(const Op *o, const char *name);           /* NULL if absent */
 int64_t attr_int(const Op *o, const char *name);                /* 0 if absent */
 void attr_set(Op *o, const char *name, int64_t i);
 void attr_set_float(Op *o, const char *name, double f);
 int64_t shape_size(const Shape *s, int from, int to);           /* elements of axes from .. to-1 */
 static inline int64_t shape_elements(const Shape *s) { return shape_size(s, 0, s->n); }
+static inline int64_t shape_last(const Shape *s) { return s->d[s->n - 1]; }
 const char *shape_text(const Shape *s);                         /* [2, 64, 768] */
 bool shape_same(const Shape *a, const Shape *b);
 const char *divide_text(const Model *m, const char *op);        /* along what, or why not; NULL: stages are of one device */

@@ -178,15 +178,10 @@ void out_close(Out *o)
     out_copy(o, name, o->text.at, o->text.n);
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(((const OutFile *)a)->name, ((const OutFile *)b)->name);
-}
-
 const OutFile *out_files(Out *o, int *n)
 {
     *n = o->file.n;
-    qsort(o->file.at, (size_t)o->file.n, sizeof *o->file.at, by_name);
+    qsort(o->file.at, (size_t)o->file.n, sizeof *o->file.at, text_order);
     return o->file.at;
 }
 

@@ -90,11 +90,6 @@ static void read_tensor(Json *j, SafeTensor *t, int64_t from[2])
         j->why = "a tensor whose type, shape and offsets do not agree";
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(((const SafeTensor *)a)->name, ((const SafeTensor *)b)->name);
-}
-
 SafeFile *safe_open(const char *path)
 {
     size_t n;
@@ -121,14 +116,14 @@ SafeFile *safe_open(const char *path)
     if (!json_end(&j))
         fail(EXIT_STALE, "%s: byte %ld: %s", path, 8 + (long)(j.at - j.from), j.why);
     if (f->tensor.n > 1)
-        qsort(f->tensor.at, (size_t)f->tensor.n, sizeof *f->tensor.at, by_name);
+        qsort(f->tensor.at, (size_t)f->tensor.n, sizeof *f->tensor.at, text_order);
     return f;
 }
 
 const SafeTensor *safe_find(const SafeFile *f, const char *name)
 {
     SafeTensor key = {.name = name};
-    return f->tensor.n ? bsearch(&key, f->tensor.at, (size_t)f->tensor.n, sizeof key, by_name) : NULL;
+    return f->tensor.n ? bsearch(&key, f->tensor.at, (size_t)f->tensor.n, sizeof key, text_order) : NULL;
 }
 
 /* ---- writing ----------------------------------------------------------------------------------------------------------- */

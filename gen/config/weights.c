@@ -202,11 +202,6 @@ void weights_copies(const Model *m, const Graph *g, StoredPairs *to)
 
 /* ---- the list ------------------------------------------------------------------------------------------- */
 
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* NAME D0xD1... of a tensor as --export writes it; part: of those that one parameter holds */
 static const char *tensor_text(const State *s, const Stored *k, int64_t part)
 {
@@ -234,7 +229,7 @@ void weights_print(FILE *f, const Model *m, const Graph *g)
             *PUSH(&list) = tensor_text(s, &k, part);
     }
     if (list.n > 1)
-        qsort(list.at, (size_t)list.n, sizeof *list.at, by_text);
+        qsort(list.at, (size_t)list.n, sizeof *list.at, text_order);
     for (int i = 0; i < list.n; i++)
         fprintf(f, "%s\n", list.at[i]);
 }

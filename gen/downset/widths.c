@@ -316,11 +316,6 @@ static Ps exchange(const WidthSearch *s, int a, int b, int x)
     return back->exchange - front->exchange;
 }
 
-static Ps shared(Ps time, int64_t d)
-{
-    return (time + d - 1) / d;
-}
-
 /* ---- one target -------------------------------------------------------------------------------------------------- */
 
 /* By devices, and then copies: each pair has fewer copies than those before. */
@@ -363,7 +358,7 @@ static bool within(const WidthSearch *s, int a, int b)
 static void lay(WidthSearch *s, int a, int b, int x, int d, Ps target)
 {
     const WidthPairs *behind = &s->pairs[b];
-    int used = s->w->degree[x] * d, most = s->w->devices - used - (int)shared(s->all.at[a].least, target);
+    int used = s->w->degree[x] * d, most = s->w->devices - used - (int)ceil_div(s->all.at[a].least, target);
     Ps left = target * d - once(s, a, b, x) - (d - 1) * exchange(s, a, b, x);
     for (int j = 0; left >= 0 && j < behind->n && behind->at[j].devices <= most; j++) {
         int copies = behind->at[j].copies + d;
@@ -437,7 +432,7 @@ void widths_judge(const Widths *w, WidthPlan *plan)
             if ((of[e->from] == g) != (of[e->to] == g))
                 time += widths_ps(2 * e->bytes[2 * x + (of[e->from] == g)], w->rate);
         }
-        stage->time = shared(time, d);
+        stage->time = ceil_div(time, d);
         plan->value = stage->time > plan->value ? stage->time : plan->value;
     }
 }

@@ -96,21 +96,12 @@ static void print_bufs(FILE *f, const Plan *p, int device)
     fprintf(f, "],\n");
 }
 
-/* Bytes that leave the device, and come back, for one micro-batch. */
-static Bytes offloaded(const Plan *p, int device)
-{
-    Bytes sum = 0;
-    for (int i = 0; i < p->host.n; i++)
-        sum += p->host.at[i].device == device ? p->host.at[i].bytes : 0;
-    return sum;
-}
-
 static void print_host(FILE *f, const Plan *p, int device)
 {
     const DevicePlan *d = &p->dev.at[device];
     const char *comma = "";
     fprintf(f, "     \"offload_bytes\": %" PRId64 ", \"host_bytes\": %" PRId64 ", \"host_bound_bytes\": %" PRId64
-            ", \"copies\": %d,\n     \"host\": [", offloaded(p, device), d->host, d->host_bound, d->copies);
+            ", \"copies\": %d,\n     \"host\": [", emit_offloaded(p, device), d->host, d->host_bound, d->copies);
     for (int i = 0; i < p->host.n; i++) {
         const HostBuf *x = &p->host.at[i];
         if (x->device != device)

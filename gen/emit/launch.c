@@ -209,10 +209,8 @@ static int reports(const Plan *p)
 /* A literal of a call; a graph that was read has no attributes. */
 static int64_t literal(const Op *o, const char *token)
 {
-    for (int k = 0; k < o->arg.n; k++)
-        if (o->arg.at[k].kind == ARG_INT && !strcmp(o->arg.at[k].token, token))
-            return o->arg.at[k].i;
-    return 0;
+    const Arg *a = op_arg(o, token);
+    return a && a->kind == ARG_INT ? a->i : 0;
 }
 
 /* Where the targets of a loss are counted: a HitReport reads those of its loss, among its operands. */

@@ -326,15 +326,10 @@ static int shard_of(Export *x, const char *name)
     return x->shard.n - 1;
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(((const ExportTensor *)a)->as.name, ((const ExportTensor *)b)->as.name);
-}
-
 static ExportTensor *tensor_named(const Export *x, const char *name)
 {
     ExportTensor key = {.as.name = name};
-    return x->tensor.n ? bsearch(&key, x->tensor.at, (size_t)x->tensor.n, sizeof key, by_name) : NULL;
+    return x->tensor.n ? bsearch(&key, x->tensor.at, (size_t)x->tensor.n, sizeof key, text_order) : NULL;
 }
 
 /* As another model's index has it. */
@@ -443,11 +438,6 @@ static void write_adapter_config(const Export *x, const char *path)
     file_end(f, path);
 }
 
-static int by_tensor(const void *a, const void *b)
-{
-    return strcmp(((const SafeTensor *)a)->name, ((const SafeTensor *)b)->name);
-}
-
 static void write_adapter(const Export *x, const char *dir)
 {
     static const char *const part[] = {"lora_A", "lora_B"};
@@ -464,7 +454,7 @@ static void write_adapter(const Export *x, const char *dir)
             *PUSH(&list) = *t;
             list.at[list.n - 1].name = strf("base_model.model.%s.%s.weight", peft_name(x, x->adapted.at[i]), part[k]);
         }
-    qsort(list.at, (size_t)list.n, sizeof *list.at, by_tensor);
+    qsort(list.at, (size_t)list.n, sizeof *list.at, text_order);
     make_folder(dir, names, 2);
     write_adapter_config(x, strf("%s/%s", dir, names[1]));
     FILE *f = file_begin(path);

@@ -230,5 +230,6 @@ void onnx_node(Net *g, const NetNode *n, int opset, Ints *results);
 void aten_node(Net *g, const NetNode *n, Ints *results);
 /* onnx_fold.c: what only depends on numbers of the file; -1: it does not */
 int onnx_fold(Net *g, const NetNode *n);
+static inline NetValue *value_of(const Net *g, int value) { return &g->value.at[value]; }
 int net_named(const Net *g, const char *name);      /* a weight by its name; -1: there is none */
 #endif

@@ -227,20 +227,12 @@ static Bytes lay_out(BenchLayout *l)
 
 /* ---- the text ---------------------------------------------------------------------------------------------------- */
 
-static bool has_handle(const Op *o)
-{
-    for (int i = 0; i < o->arg.n; i++)
-        if (o->arg.at[i].kind == ARG_HANDLE)
-            return true;
-    return false;
-}
-
 /* Calls that take a handle are numbered on their own: a stage has room for so many. */
 static int handle_of(const Bench *b, int call)
 {
     int n = 0;
     for (int k = 0; k < call; k++)
-        n += has_handle(b->call.at[k].o);
+        n += op_arg(b->call.at[k].o, "h") != NULL;
     return n;
 }
 
@@ -253,7 +245,7 @@ static int product_of(const Bench *b, int call)
     bool product = false;
     for (size_t i = 0; i < sizeof products / sizeof *products; i++)
         product |= !strcmp(name, products[i]);
-    return product && has_handle(b->call.at[call].o) ? handle_of(b, call) : -1;
+    return product && op_arg(b->call.at[call].o, "h") ? handle_of(b, call) : -1;
 }
 
 static void print_arg(BenchLayout *l, int k, const Arg *a, const BenchArg *x)

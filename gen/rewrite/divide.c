@@ -44,9 +44,9 @@ typedef struct {
 static int64_t number_of(const void *ctx, const char *word)
 {
     const Op *o = ctx;
-    for (int i = 0; i < o->arg.n; i++)
-        if (!strcmp(o->arg.at[i].token, word))
-            return o->arg.at[i].kind == ARG_INT ? o->arg.at[i].i : -1;
+    const Arg *literal = op_arg(o, word);
+    if (literal)
+        return literal->kind == ARG_INT ? literal->i : -1;
     const Attr *a = attr_find(o, word);
     return a && a->is_int ? a->i : -1;
 }

@@ -158,6 +158,11 @@ typedef struct {
 /* The last operator of each stage and the time of the slowest.  False: no plan was found; one may exist nevertheless. */
 bool halves(const DawnpiperHalves *x, int *last, Ns *time);
 
+static inline Ns rivals_rate(Ns time, Bytes bytes)          /* of a mebibyte */
+{
+    return bytes > 0 && time < INT64_MAX / 1048576 ? time * 1048576 / bytes : INT64_MAX;
+}
+
 /* capuchin.c: the memory plan of one stage in the order of Capuchin. */
 typedef struct Capuchin Capuchin;
 /* period: time between two micro-batches.  The stages are not known yet, so it is their mean. */

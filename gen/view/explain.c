@@ -13,11 +13,6 @@
 
 typedef struct { FILE *f; const Plan *p; const Graph *g; } Topic;
 
-static double ms(Ns ns)
-{
-    return (double)ns / 1e6;
-}
-
 static bool is_with(const Op *o, const char *name)
 {
     return o->with && !strcmp(o->with, name);
