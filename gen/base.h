@@ -86,6 +86,7 @@ const char *names_remedy(const char *word, const Strs *names);      /* the neare
 
 /* ---- base/: sha1.c, quote.c, number.c, words.c ----------------------------------------------------------- */
 void sha1_of(const void *data, size_t n, char hex[41]);
+void sha256_of(const void *data, size_t n, char hex[65]);
 void json_text(FILE *f, const char *text);          /* a JSON string, quoted and escaped */
 uint64_t hash64(const char *text);                  /* FNV-1a: Philox keys of names */
 const char *number_text(double x, int digits);      /* the shortest decimal text that is x, of so many digits at least */

@@ -174,7 +174,6 @@ typedef struct {
 } Stored;
 void weights_check(const Model *m, const Graph *g);
 bool weights_stored(const Model *m, const Graph *g, int param, Stored *to);
-bool weights_fresh(const Model *m, const char *name);              /* is not read from them */
 void weights_copies(const Model *m, const Graph *g, StoredPairs *to);   /* parameter, and a tensor that holds it once more */
 void weights_print(FILE *f, const Model *m, const Graph *g);       /* NAME D0xD1 of each tensor that has parameters, by name */
 /* grad: appends backward and update operators; contributions added in descending consumer order. */
@@ -221,5 +220,6 @@ void graph_uses(Graph *g);      /* State.versions, begun_by, ended_by, once its 
 Shape shape_whole(const State *s);              /* of all devices of a stage together */
 bool copy_alone(const Graph *g, int state);         /* frozen, and read in bf16: no update wants the master */
 bool match(const char *pattern, const char *name);  /* * matches any run of characters */
+const char *match_any(const Strs *patterns, const char *name);      /* the first that does; NULL: none */
 bool match_block(const char *pattern, const char *name);    /* ... the name, or that of a block it is in */
 #endif

@@ -126,11 +126,8 @@ static void add_sums(OutFile *w, const char *data, size_t n)
             memcpy(w->hex, e->sha256, sizeof w->hex);
             return;
         }
-    Digest sum;
     sha1_of(data, n, w->sha1);
-    digest_start(&sum);
-    digest_add(&sum, data, n);
-    digest_end(&sum, w->hex);
+    sha256_of(data, n, w->hex);
 }
 
 void out_copy(Out *o, const char *name, const char *data, size_t n)

@@ -277,14 +277,6 @@ static void check_stack(const Model *m, const Graph *g, const StoredStack *k)
     }
 }
 
-bool weights_fresh(const Model *m, const char *name)
-{
-    for (int i = 0; i < m->weights.fresh.n; i++)
-        if (match(m->weights.fresh.at[i], name))
-            return true;
-    return false;
-}
-
 /* Each pattern names a parameter, and one at least comes from the files. */
 static void check_fresh(const Model *m, const Graph *g)
 {
@@ -294,7 +286,7 @@ static void check_fresh(const Model *m, const Graph *g)
     for (int s = 0; s < g->state.n; s++)
         if (g->state.at[s].kind == S_PARAM) {
             *PUSH(&names) = g->state.at[s].name;
-            left += !weights_fresh(m, g->state.at[s].name);
+            left += !match_any(fresh, g->state.at[s].name);
             all++;
         }
     for (int i = 0; i < fresh->n; i++) {

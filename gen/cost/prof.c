@@ -156,10 +156,7 @@ Profile *profile_parse(const char *path, const char *again)
     p->path = path;
     p->again = again;
     char hex[65];
-    Digest sum;
-    digest_start(&sum);
-    digest_add(&sum, text, n);
-    digest_end(&sum, hex);
+    sha256_of(text, n, hex);
     p->hash = strf("%s", hex);
     int number = 0;
     for (char *line = text, *end; line < text + n; line = end + 1) {

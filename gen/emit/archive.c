@@ -78,6 +78,15 @@ static void print_gaps(FILE *f, const Plan *p, int device)
     fprintf(f, "]");
 }
 
+static void print_buffer(FILE *f, const char *comma, const char *name, Bytes bytes, Bytes offset, int slots, Bytes stride,
+                         int first, int last)
+{
+    fprintf(f, "%s\n      {\"name\": ", comma);
+    json_text(f, name);
+    fprintf(f, ", \"bytes\": %" PRId64 ", \"offset\": %" PRId64 ", \"slots\": %d, \"stride\": %" PRId64
+            ", \"first\": %d, \"last\": %d}", bytes, offset, slots, stride, first, last);
+}
+
 static void print_bufs(FILE *f, const Plan *p, int device)
 {
     const char *comma = "";
@@ -86,11 +95,9 @@ static void print_bufs(FILE *f, const Plan *p, int device)
         const Buf *x = &p->buf.at[b];
         if (x->device != device || x->last < x->first)
             continue;
-        fprintf(f, "%s\n      {\"name\": ", comma);
-        json_text(f, x->name);
-        fprintf(f, ", \"bytes\": %" PRId64 ", \"offset\": %" PRId64 ", \"slots\": %d, \"stride\": %" PRId64
-                ", \"first\": %d, \"last\": %d}", x->bytes, x->offset, x->pool >= 0 ? p->pool.at[x->pool].count : 1,
-                x->pool >= 0 ? p->pool.at[x->pool].stride : 0, x->first, x->last);
+        const Pool *pool = x->pool >= 0 ? &p->pool.at[x->pool] : NULL;
+        print_buffer(f, comma, x->name, x->bytes, x->offset, pool ? pool->count : 1, pool ? pool->stride : 0,
+                     x->first, x->last);
         comma = ",";
     }
     fprintf(f, "],\n");
@@ -106,10 +113,7 @@ static void print_host(FILE *f, const Plan *p, int device)
         const HostBuf *x = &p->host.at[i];
         if (x->device != device)
             continue;
-        fprintf(f, "%s\n      {\"name\": ", comma);
-        json_text(f, x->name);
-        fprintf(f, ", \"bytes\": %" PRId64 ", \"offset\": %" PRId64 ", \"slots\": %d, \"stride\": %" PRId64
-                ", \"first\": %d, \"last\": %d}", x->bytes, x->offset, x->count, x->stride, x->first, x->last);
+        print_buffer(f, comma, x->name, x->bytes, x->offset, x->count, x->stride, x->first, x->last);
         comma = ",";
     }
     fprintf(f, "],\n");
