@@ -88,6 +88,7 @@ const char *names_remedy(const char *word, const Strs *names);      /* the neare
 void sha1_of(const void *data, size_t n, char hex[41]);
 void sha256_of(const void *data, size_t n, char hex[65]);
 void json_text(FILE *f, const char *text);          /* a JSON string, quoted and escaped */
+const char *quote_json(const char *text);           /* the same as a text */
 uint64_t hash64(const char *text);                  /* FNV-1a: Philox keys of names */
 const char *number_text(double x, int digits);      /* the shortest decimal text that is x, of so many digits at least */
 uint64_t number_little(const unsigned char *at, int n);    /* n bytes, the lowest first */

@@ -136,9 +136,7 @@ void safe_header(FILE *f, const SafeTensor *tensor, int n)
     fprintf(to, "{\"__metadata__\":{\"format\":\"pt\"}");
     for (int i = 0; i < n; i++) {
         const SafeTensor *t = &tensor[i];
-        fputc(',', to);
-        json_text(to, t->name);
-        fprintf(to, ":{\"dtype\":\"%s\",\"shape\":[", t->type);
+        fprintf(to, ",%s:{\"dtype\":\"%s\",\"shape\":[", quote_json(t->name), t->type);
         for (int d = 0; d < t->ndim; d++)
             fprintf(to, "%s%lld", d ? "," : "", (long long)t->dim[d]);
         fprintf(to, "],\"data_offsets\":[%lld,%lld]}", (long long)at, (long long)(at + t->bytes));

@@ -81,10 +81,8 @@ static void print_gaps(FILE *f, const Plan *p, int device)
 static void print_buffer(FILE *f, const char *comma, const char *name, Bytes bytes, Bytes offset, int slots, Bytes stride,
                          int first, int last)
 {
-    fprintf(f, "%s\n      {\"name\": ", comma);
-    json_text(f, name);
-    fprintf(f, ", \"bytes\": %" PRId64 ", \"offset\": %" PRId64 ", \"slots\": %d, \"stride\": %" PRId64
-            ", \"first\": %d, \"last\": %d}", bytes, offset, slots, stride, first, last);
+    fprintf(f, "%s\n      {\"name\": %s, \"bytes\": %" PRId64 ", \"offset\": %" PRId64 ", \"slots\": %d, \"stride\": %" PRId64
+            ", \"first\": %d, \"last\": %d}", comma, quote_json(name), bytes, offset, slots, stride, first, last);
 }
 
 static void print_bufs(FILE *f, const Plan *p, int device)
@@ -126,8 +124,7 @@ static void print_operators(FILE *f, const Plan *p, int device)
     for (int o = 0; o < p->g->nf; o++) {
         if (!runs_on(p, o, device))
             continue;
-        fprintf(f, "%s", comma);
-        json_text(f, p->g->op.at[o].name);
+        fprintf(f, "%s%s", comma, quote_json(p->g->op.at[o].name));
         comma = ", ";
     }
     fprintf(f, "],\n");
@@ -137,18 +134,16 @@ static void print_device(FILE *f, const Plan *p, int device)
 {
     const DevicePlan *d = &p->dev.at[device];
     const Device *x = &p->m->devices.at[device];
-    fprintf(f, "    {\"device\": ");
-    json_text(f, x->name);
+    fprintf(f, "    {\"device\": %s", quote_json(x->name));
     if (d->entry)
         fprintf(f, ", \"place\": %d, \"rank\": %d", d->entry - 1, emit_rank(p, device));
     if (p->g->team)
         team_json(f, p, device);
-    fprintf(f, ", \"kind\": ");
-    json_text(f, x->kind);
-    fprintf(f, ", \"threads\": %d,\n     \"arena_bytes\": %" PRId64 ", \"bound_bytes\": %" PRId64 ", \"proven_bytes\": %" PRId64
-            ", \"unpooled_bytes\": %" PRId64 ", \"state_bytes\": %" PRId64 ", \"limit_bytes\": %" PRId64
-            ", \"busy_ns\": %" PRId64 ", \"requests\": %d,\n",
-            x->threads, d->arena, d->bound, d->proven, d->unpooled, d->state, d->limit, d->busy, d->requests);
+    fprintf(f, ", \"kind\": %s, \"threads\": %d,\n     \"arena_bytes\": %" PRId64 ", \"bound_bytes\": %" PRId64
+            ", \"proven_bytes\": %" PRId64 ", \"unpooled_bytes\": %" PRId64 ", \"state_bytes\": %" PRId64
+            ", \"limit_bytes\": %" PRId64 ", \"busy_ns\": %" PRId64 ", \"requests\": %d,\n",
+            quote_json(x->kind), x->threads, d->arena, d->bound, d->proven, d->unpooled, d->state, d->limit, d->busy,
+            d->requests);
     print_operators(f, p, device);
     /* Operators of the model that are no call of their own, and the one whose call does their work. */
     const char *comma = "";
@@ -157,10 +152,7 @@ static void print_device(FILE *f, const Plan *p, int device)
         const Op *o = &p->g->op.at[i];
         if (!runs_on(p, i, device) || !o->with || !*o->with)
             continue;
-        fprintf(f, "%s", comma);
-        json_text(f, o->with);
-        fprintf(f, ": ");
-        json_text(f, o->name);
+        fprintf(f, "%s%s: %s", comma, quote_json(o->with), quote_json(o->name));
         comma = ", ";
     }
     fprintf(f, "},\n");
@@ -176,8 +168,7 @@ static void print_fates(FILE *f, const Plan *p, Fate fate)
     fprintf(f, "[");
     for (int t = 0; t < p->g->tensor.n; t++)
         if (p->fate.at[t] == (int)fate) {
-            fprintf(f, "%s", comma);
-            json_text(f, p->g->tensor.at[t].name);
+            fprintf(f, "%s%s", comma, quote_json(p->g->tensor.at[t].name));
             comma = ", ";
         }
     fprintf(f, "]");
@@ -185,14 +176,10 @@ static void print_fates(FILE *f, const Plan *p, Fate fate)
 
 void emit_plan_json(FILE *f, const Plan *p)
 {
-    fprintf(f, "{\"dpgen\": \"%s\", \"license\": \"" EMIT_TAG "\",\n \"model\": ", DPGEN_VERSION);
-    json_text(f, p->g->name);
-    fprintf(f, ",\n \"numeric_key\": ");
-    json_text(f, p->key);
-    fprintf(f, ",\n \"schedule\": ");
-    json_text(f, p->schedule);
-    fprintf(f, ", \"transport\": ");
-    json_text(f, p->m->plan.transport);
+    const Proof proof = plan_proof(p);
+    fprintf(f, "{\"dpgen\": \"%s\", \"license\": \"" EMIT_TAG "\",\n \"model\": %s,\n \"numeric_key\": %s,\n \"schedule\": %s, "
+            "\"transport\": %s", DPGEN_VERSION, quote_json(p->g->name), quote_json(p->key), quote_json(p->schedule),
+            quote_json(p->m->plan.transport));
     if (p->g->team)
         fprintf(f, ", \"tensor\": %d", p->g->team);
     if (plan_uneven(p))
@@ -202,12 +189,9 @@ void emit_plan_json(FILE *f, const Plan *p)
             p->devices, plan_replicas(p), p->chunks, p->g->batch, p->g->micro, p->g->groups);
     for (int c = 0; c < plan_chunks(p); c++)
         fprintf(f, "%s%d", c ? ", " : "", stage_of(p, c));
-    fprintf(f, "],\n");
-    fprintf(f, " \"times\": \"%s\", \"step_ns\": %" PRId64 ", \"step_bound_ns\": %" PRId64 ", \"bound_over\": ",
-            p->c->how, p->step, plan_proof(p).bound);
-    json_text(f, plan_proof(p).space ? plan_proof(p).space : "");
-    fprintf(f, ",\n \"note\": ");
-    json_text(f, plan_proof(p).note ? plan_proof(p).note : "");
+    fprintf(f, "],\n \"times\": \"%s\", \"step_ns\": %" PRId64 ", \"step_bound_ns\": %" PRId64 ", \"bound_over\": %s,\n"
+            " \"note\": %s", p->c->how, p->step, proof.bound, quote_json(proof.space ? proof.space : ""),
+            quote_json(proof.note ? proof.note : ""));
     if (p->m->plan.objective == BOTTLENECK)
         fprintf(f, ",\n \"bottleneck_ns\": %" PRId64 ", \"bottleneck_bound_ns\": %" PRId64
                 ", \"bottleneck_all_prefixes\": %s", p->m->plan.longest, p->m->plan.longest_bound,

@@ -107,9 +107,8 @@ static void print_data(FILE *f, const Plan *p, Ns length)
         for (int i = 0; i < x->call.n && !x->eval; i++) {
             const Call *c = &x->call.at[i];
             const Op *o = &p->g->op.at[c->op];
-            fprintf(f, "%s", i ? "," : "");
-            json_text(f, strf("%s%s%s", o->name, o->phase == PH_W ? ", weights" : "", c->again ? ", again" : ""));
-            fprintf(f, ",%" PRId64, line_time(p, x, i));
+            const char *name = strf("%s%s%s", o->name, o->phase == PH_W ? ", weights" : "", c->again ? ", again" : "");
+            fprintf(f, "%s%s,%" PRId64, i ? "," : "", quote_json(name), line_time(p, x, i));
         }
         fprintf(f, "]");
     }

@@ -380,11 +380,8 @@ static void write_index(const Export *x, const char *dir)
     FILE *f = file_begin(path);
     fprintf(f, "{\n  \"metadata\": {\n    \"total_parameters\": %lld,\n    \"total_size\": %lld\n  },\n  \"weight_map\": {",
             (long long)(bytes / safe_bytes(x->type, 0, NULL)), (long long)bytes);
-    for (int i = 0; i < x->tensor.n; i++) {
-        fprintf(f, "%s\n    ", i ? "," : "");
-        json_text(f, x->tensor.at[i].as.name);
-        fprintf(f, ": \"%s\"", x->shard.at[x->tensor.at[i].shard]);
-    }
+    for (int i = 0; i < x->tensor.n; i++)
+        fprintf(f, "%s\n    %s: \"%s\"", i ? "," : "", quote_json(x->tensor.at[i].as.name), x->shard.at[x->tensor.at[i].shard]);
     fprintf(f, "\n  }\n}\n");
     file_end(f, path);
 }
@@ -427,10 +424,8 @@ static void write_adapter_config(const Export *x, const char *path)
             "  \"bias\": \"none\",\n  \"fan_in_fan_out\": %s,\n  \"task_type\": null,\n  \"base_model_name_or_path\": null,\n"
             "  \"inference_mode\": true,\n  \"target_modules\": [", (long long)x->rank, x->alpha, x->dropout,
             turned ? "true" : "false");
-    for (int i = 0; i < x->adapted.n; i++) {
-        fprintf(f, "%s\n    ", i ? "," : "");
-        json_text(f, peft_name(x, x->adapted.at[i]));
-    }
+    for (int i = 0; i < x->adapted.n; i++)
+        fprintf(f, "%s\n    %s", i ? "," : "", quote_json(peft_name(x, x->adapted.at[i])));
     fprintf(f, "\n  ]\n}\n");
     file_end(f, path);
 }

@@ -238,11 +238,9 @@ static void print_table(const Compare *c, int64_t batch)
 
 static void print_json(const Compare *c, int64_t batch)
 {
-    printf("{\"model\": ");
-    json_text(stdout, c->m->name);
-    printf(", \"devices\": %d, \"schedule\": \"%s\", \"micro_batches\": %" PRId64 ", \"micro_batch\": %" PRId64
-           ", \"bound_ns\": %" PRId64, devices_for(c->m, c->m->plan.stages_max) * c->m->plan.tensor, c->schedule, c->micro,
-           batch, c->bound);
+    printf("{\"model\": %s, \"devices\": %d, \"schedule\": \"%s\", \"micro_batches\": %" PRId64 ", \"micro_batch\": %" PRId64
+           ", \"bound_ns\": %" PRId64, quote_json(c->m->name), devices_for(c->m, c->m->plan.stages_max) * c->m->plan.tensor,
+           c->schedule, c->micro, batch, c->bound);
     if (c->m->plan.objective == BOTTLENECK)
         printf(", \"bottleneck_ns\": %" PRId64 ", \"bottleneck_bound_ns\": %" PRId64 ", \"bottleneck_all_prefixes\": %s",
                c->m->plan.longest, c->m->plan.longest_bound, c->m->plan.longest_all ? "true" : "false");
@@ -257,7 +255,7 @@ static void print_json(const Compare *c, int64_t batch)
             printf("%s%" PRId64, d ? ", " : "", o->arenas[d]);
         printf("], \"on\": [");
         for (int d = 0; d < o->devices; d++)
-            printf("%s", d ? ", " : ""), json_text(stdout, o->m->devices.at[d].name);
+            printf("%s%s", d ? ", " : "", quote_json(o->m->devices.at[d].name));
         printf("], \"recompute_bytes\": %" PRId64 ", \"offload_bytes\": %" PRId64, o->dropped, o->moved);
         if (!c->quick)
             printf(", \"largest_micro_batch\": %" PRId64 ", \"largest_any\": %" PRId64 ", \"largest_samples_per_s\": %.3f",
@@ -269,11 +267,8 @@ static void print_json(const Compare *c, int64_t batch)
             printf(", \"widths\": [%s]", o->widths);
         if (o->fits && o->tensor > 1)
             printf(", \"tensor\": %d", o->tensor);
-        printf(", \"space\": ");
-        json_text(stdout, planner_space(r->planner, &(Plan){.m = c->m}));
-        printf(", \"note\": ");
-        json_text(stdout, !o->fits ? o->why : o->note ? o->note : "");
-        printf("}");
+        printf(", \"space\": %s, \"note\": %s}", quote_json(planner_space(r->planner, &(Plan){.m = c->m})),
+               quote_json(!o->fits ? o->why : o->note ? o->note : ""));
     }
     printf("]}\n");
 }

@@ -182,9 +182,8 @@ static void print_text(const AllTried *all, const Model *m)
 
 static void print_json(const AllTried *all, const Model *m)
 {
-    printf("{\"model\": ");
-    json_text(stdout, m->name);
-    printf(", \"devices\": %d, \"times\": \"%s\", \"schedules\": [", m->devices.n * m->plan.tensor, times_of(all));
+    printf("{\"model\": %s, \"devices\": %d, \"times\": \"%s\", \"schedules\": [", quote_json(m->name),
+           m->devices.n * m->plan.tensor, times_of(all));
     for (int i = 0; i < all->n; i++) {
         const Tried *r = &all->at[i];
         const Outcome *o = &r->of;
@@ -201,9 +200,7 @@ static void print_json(const AllTried *all, const Model *m)
             printf("\"fullest\": %d, \"arena_bytes\": %" PRId64 ", \"weight_copies\": %d, \"messages\": %d}", r->fullest,
                    r->peak, r->copies, r->messages);
         } else {
-            printf("\"lacks_bytes\": %" PRId64 ", \"why\": ", r->lacks);
-            json_text(stdout, o->why);
-            printf("}");
+            printf("\"lacks_bytes\": %" PRId64 ", \"why\": %s}", r->lacks, quote_json(o->why));
         }
     }
     printf("]}\n");

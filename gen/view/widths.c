@@ -58,11 +58,11 @@ static void print_json(const Foreign *f, const Widths *w, const WidthPlan *p)
         printf("%s\n  {\"copies\": %d, \"tensor\": %d, \"memory_bytes\": %" PRId64 ", \"ps\": %" PRId64 ", \"nodes\": [",
                i ? "," : "", s->copies, s->degree, s->memory, s->time);
         for (int k = first; k <= s->last; k++)
-            printf("%s", k > first ? ", " : ""), json_text(stdout, f->node.at[p->sequence[k]].id);
+            printf("%s%s", k > first ? ", " : "", quote_json(f->node.at[p->sequence[k]].id));
         printf("], \"again\": [");
         for (int k = first, n = 0; k <= s->last; k++)
             if (p->choice[p->sequence[k]])
-                printf("%s", n++ ? ", " : ""), json_text(stdout, f->node.at[p->sequence[k]].id);
+                printf("%s%s", n++ ? ", " : "", quote_json(f->node.at[p->sequence[k]].id));
         printf("]}");
         first = s->last + 1;
     }
