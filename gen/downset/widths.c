@@ -246,13 +246,6 @@ static Ps greedy(const WidthItem *item, int n, Bytes over, char *kept)
     return sum;
 }
 
-/* Frees `over` bytes in at most `most`; NEVER: it cannot.  kept: by item. */
-static Ps solve(WidthSearch *s, const WidthItem *item, int n, Bytes over, Ps most, char *kept)
-{
-    Ps found = greedy(item, n, over, kept);
-    return found <= most || s->w->heuristic ? found : core(s, item, n, over, most, kept);
-}
-
 static WidthExtra *extra_of(WidthSearch *s, int a, int b, int x, int y)
 {
     if (2 * s->extras >= s->slots) {
@@ -451,8 +444,8 @@ static void take(WidthSearch *s, WidthPlan *plan, Ps target)
         Bytes over;
         int items = items_of(s, a, p.prefix, p.degree, (p.copies + p.d - 1) / p.d, item, &over);
         memset(kept, 0, (size_t)w->n);
-        if (over > 0)
-            solve(s, item, items, over, left, kept);
+        if (over > 0 && greedy(item, items, over, kept) > left && !w->heuristic)
+            core(s, item, items, over, left, kept);
         for (int i = 0; i < w->n; i++)
             if (holds(s, p.prefix, i) && !holds(s, a, i)) {
                 plan->sequence[n++] = i;

@@ -117,14 +117,6 @@ static Bytes arena_of(const Api *a)
     return room_of(a->p) + (is_over_ranks(a->p) ? most : sum);
 }
 
-static int64_t count_of(const Shape *s)
-{
-    int64_t n = 1;
-    for (int i = 0; i < s->n; i++)
-        n *= s->d[i];
-    return n;
-}
-
 static const char *sample_shape(const Shape *s, int64_t batch)
 {
     const char *text = "";
@@ -342,7 +334,7 @@ static void emit_amalgam(Out *o, Api *a)
     Leaves x;
     for (int k = 0; (x = output_at(p, k)).t; k++)
         fprintf(f, "    {%s, %d, 0x%08" PRIx64 ", %" PRId64 "},\n", quote_c(output_name(p, k)), x.device, (uint64_t)x.at,
-                count_of(&x.t->shape) / p->g->batch);
+                shape_elements(&x.t->shape) / p->g->batch);
     fprintf(f, "    {0}\n};\n");
     for (int i = a->kernels; i < a->source.n; i++)
         amalgam_print(a->amalgam, f, a->source.at[i]);

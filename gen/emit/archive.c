@@ -210,18 +210,13 @@ void emit_plan_json(FILE *f, const Plan *p)
     fprintf(f, " ]}\n");
 }
 
-static const char *kind_word(const Action *k)
-{
-    return k->kind == K_WAIT ? "wait" : k->kind == K_SEND || k->kind == K_RECV ? "message" :
-           k->kind == K_OUT || k->kind == K_IN ? "copy" : k->kind == K_LOAD ? "data" : "compute";
-}
-
 static void print_event(FILE *f, const Plan *p, const Action *k, int thread, Ns from, Ns to)
 {
     fprintf(f, "{\"ph\": \"X\", \"pid\": 1, \"tid\": %d, \"ts\": %" PRId64 ".%03d, \"dur\": %" PRId64 ".%03d, \"name\": ",
             thread, from / 1000, (int)(from % 1000), (to - from) / 1000, (int)((to - from) % 1000));
     json_text(f, action_text(p, k));
-    fprintf(f, ", \"cat\": \"%s\"},\n", kind_word(k));
+    fprintf(f, ", \"cat\": \"%s\"},\n", k->kind == K_WAIT ? "wait" : k->kind == K_SEND || k->kind == K_RECV ? "message" :
+            k->kind == K_OUT || k->kind == K_IN ? "copy" : k->kind == K_LOAD ? "data" : "compute");
 }
 
 /* From the action that begins a send to the wait of its receiver: viewers draw an arrow between the two. */

@@ -53,11 +53,6 @@ static bool is_kernel(const char *name)
     return false;
 }
 
-static bool is_taken(const Idents *n, const char *name)
-{
-    return strs_has(&n->taken, name) || is_word(name) || is_family(name) || is_kernel(name);
-}
-
 const char *name_new(Idents *n, const char *path)
 {
     char *base = strf("%s", path);
@@ -67,7 +62,7 @@ const char *name_new(Idents *n, const char *path)
     if (is_family(base))
         base = strf("v_%s", base);          /* a number behind it would leave it in the family */
     const char *name = base;
-    for (int k = 2; is_taken(n, name); k++)
+    for (int k = 2; strs_has(&n->taken, name) || is_word(name) || is_family(name) || is_kernel(name); k++)
         name = strf("%s_%d", base, k);
     *PUSH(&n->taken) = name;
     return name;

@@ -336,15 +336,13 @@ static int64_t room_of(const Divide *d, int64_t n, Cut c)
     return c.rows ? n / c.rows * c.most : c.uneven == n ? divide_room(d, n) : n / d->devices;
 }
 
-/* What a table has, four numbers an element, against its result, which would be sent: the types of BERT's tokens. */
-static bool small(const Op *o) { return 4 * attr_int(o, "rows") < attr_int(o, "n"); }
-
 /* Why no region begins with this operator and axis; NULL: one may. */
 static const char *no_seed(const Divide *d, const Op *o, const RowAxes *a, int axis)
 {
     const int64_t size = axis_size(a, axis, number_of, o), parts = parts_of(d, o, a, axis);
     const long long n = (long long)size;
-    if (!strcmp(row(o->row)->name, "Embedding") && small(o))
+    /* What a table has, four numbers an element, against its result, which would be sent: the types of BERT's tokens. */
+    if (!strcmp(row(o->row)->name, "Embedding") && 4 * attr_int(o, "rows") < attr_int(o, "n"))
         return "its table, with gradient and moments, is smaller than its result";
     return size % parts == 0 ? NULL
          : axis_leads(a, axis) || is_attention(o)

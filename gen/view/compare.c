@@ -195,12 +195,6 @@ const char *compare_choice(const Compare *c, const CompareEntry *r, int64_t batc
                 count_text(o->micro, "micro-batch"), o->batch);
 }
 
-static const char *note(const CompareEntry *r)
-{
-    const char *text = r->here.fits ? r->here.note : strlen(r->here.why) < 69 ? NULL : r->here.why;
-    return text ? strf("; %s", text) : "";
-}
-
 /* By step, the shortest first; equal ones in the order of the table; without a plan last. */
 static int by_step(const void *a, const void *b)
 {
@@ -231,8 +225,9 @@ static void print_table(const Compare *c, int64_t batch)
         printf("  b* is the largest micro-batch that fits, batch* the samples of a step of such, samples/s* its rate\n");
     for (int i = 0; i < c->entry.n; i++) {
         const CompareEntry *r = &c->entry.at[i];
-        printf("  %-*s chooses %s%s%s\n", wide, r->planner->name,
-               planner_space(r->planner, &(Plan){.m = c->m}), compare_choice(c, r, batch), note(r));
+        const char *note = r->here.fits ? r->here.note : strlen(r->here.why) < 69 ? NULL : r->here.why;
+        printf("  %-*s chooses %s%s%s%s\n", wide, r->planner->name, planner_space(r->planner, &(Plan){.m = c->m}),
+               compare_choice(c, r, batch), note ? "; " : "", note ? note : "");
     }
 }
 

@@ -140,11 +140,6 @@ static const char *percent(double share, bool known)
     return known ? strf("%.1f %%", 100 * share) : "-";
 }
 
-static double gap(const Outcome *o)
-{
-    return o->bound > 0 ? (double)(o->step - o->bound) / (double)o->bound : 0;
-}
-
 static void print_row(const Tried *r)
 {
     const Outcome *o = &r->of;
@@ -152,7 +147,8 @@ static void print_row(const Tried *r)
     if (o->fits)
         printf(" %6s %12.3f %7s %7s %7s %11s %6d %8d fits%s%s", strf("%d x %d", r->stages, r->chunks),
                (double)o->step / 1e6, percent(r->idle, true), percent(r->bubble, r->form > 0),
-               percent(gap(o), o->bound > 0), size_text(r->peak), r->copies, r->messages,
+               percent((double)(o->step - o->bound) / (double)o->bound, o->bound > 0), size_text(r->peak), r->copies,
+               r->messages,
                o->tensor > 1 ? strf(", %d devices a stage", o->tensor) : "",
                o->widths ? strf(", in %s copies", o->widths) : "");
     else
