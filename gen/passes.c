@@ -6,12 +6,9 @@
 #include "passes.h"
 #include "budgets.h"
 #include "key.h"
-#include "emit/emit.h"
 #include "list/transport.h"
 #include "list/list.h"
 #include "planner.h"
-
-#include <stdio.h>
 
 /* ---- dumps ------------------------------------------------------------------------------------------------------- */
 

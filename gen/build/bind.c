@@ -13,7 +13,6 @@
  * fails: never for a reason in the model; a token nobody knows is a bug in ops.def.
  */
 #include "build.h"
-#include <string.h>
 
 typedef struct {
     Graph *g;

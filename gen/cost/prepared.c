@@ -10,7 +10,6 @@
  * kernels.
  */
 #include "prof.h"
-#include <string.h>
 
 static bool absent(const Op *o, const char *token)
 {

@@ -6,8 +6,6 @@
  * trace.json is Trace Event JSON, as Perfetto and chrome://tracing read it: one process a stage, times in microseconds.
  */
 #include "emit.h"
-#include <inttypes.h>
-#include <stdlib.h>
 
 typedef struct { Bytes from, to; } ArchiveRange;
 

@@ -4,7 +4,6 @@
  * files.c has chosen.
  */
 #include "emit.h"
-#include "cost/prof.h"
 
 void build_template(FILE *f, const char *name, const Fill *fill)
 {

@@ -6,7 +6,6 @@
  * two-letter names of pools and parameters: a word that is taken gets a number, a name of a family that is taken gets a v_.
  */
 #include "emit.h"
-#include <string.h>
 
 static const char *const reserved[] = {
     "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern", "float",

@@ -7,8 +7,6 @@
 #include "pair.h"
 #include "stage.h"
 #include "list/list.h"
-#include <inttypes.h>
-#include <string.h>
 
 /* ---- routines ---------------------------------------------------------------------------------------------------- */
 

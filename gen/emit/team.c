@@ -9,7 +9,6 @@
  * Cost: the calls of a step.
  */
 #include "emit.h"
-#include <inttypes.h>
 
 Bytes team_sent(const Plan *p, int device)
 {

@@ -27,9 +27,6 @@
  */
 #include "divide.h"
 #include "build/build.h"
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* uneven, rows, most: of its tensors (Cut). */
 typedef struct {

@@ -29,7 +29,6 @@
  * activation after it: libraries that do both round once where two calls round twice, so that the bits would differ.
  */
 #include "rewrite.h"
-#include <string.h>
 
 typedef struct {
     Graph *g;

@@ -11,10 +11,6 @@
 #include "compare.h"
 #include "view/nofit.h"
 #include "search/search.h"
-#include "emit/emit.h"
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 

@@ -8,7 +8,6 @@
  */
 #include "view.h"
 #include "search/search.h"
-#include "budgets.h"
 #include "emit/emit.h"
 
 typedef struct { FILE *f; const Plan *p; const Graph *g; } Topic;

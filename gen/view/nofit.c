@@ -26,9 +26,6 @@
 #include "budgets.h"
 #include "search/search.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- the plan that failed ---------------------------------------------------------------------------------------- */
 
 /* As far as mem, copies to the host in such a hurry. */

@@ -12,8 +12,6 @@
 #include "emit/emit.h"
 #include "view/nofit.h"
 #include "search/search.h"
-#include <inttypes.h>
-#include <string.h>
 
 typedef struct {
     const Schedule *schedule;
