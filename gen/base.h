@@ -98,6 +98,9 @@ const char *size_text(Bytes n);                     /* 23.61 GiB */
 bool text_begins(const char *text, const char *with);
 bool text_ends(const char *text, const char *with);
 bool strs_has(const Strs *list, const char *text);
+/* The first of n structs, or texts, that begins with this text; -1: none does. */
+#define INDEX_OF(at, n, text) text_index((at), (int)(n), sizeof *(at), (text))
+int  text_index(const void *at, int n, size_t size, const char *text);
 int  text_order(const void *a, const void *b);      /* for qsort: of texts, or of structs whose first field is one */
 const char *text_without(const char *text, const char *end);    /* what stands before that end; NULL: there is no such */
 const char *count_text(int64_t n, const char *thing);   /* 1 stage, 2 stages */

@@ -27,10 +27,15 @@ bool text_ends(const char *text, const char *with)
 
 bool strs_has(const Strs *list, const char *text)
 {
-    for (int i = 0; i < list->n; i++)
-        if (!strcmp(list->at[i], text))
-            return true;
-    return false;
+    return INDEX_OF(list->at, list->n, text) >= 0;
+}
+
+int text_index(const void *at, int n, size_t size, const char *text)
+{
+    for (int i = 0; i < n; i++)
+        if (!strcmp(*(const char *const *)(const void *)((const char *)at + (size_t)i * size), text))
+            return i;
+    return -1;
 }
 
 int text_order(const void *a, const void *b)

@@ -102,10 +102,8 @@ const char *build_isa(const Plan *p)
         {"x86-64-v4+amx", "-march=x86-64-v4 -mavx512bf16 -mamx-tile -mamx-int8 -mamx-bf16 -mprefer-vector-width=512"},
     };
     const char *isa = p->m->devices.at[0].isa;
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        if (!strcmp(isa, table[i].isa))
-            return table[i].flags;
-    return strf("-march=%s", isa);
+    int i = INDEX_OF(table, sizeof table / sizeof *table, isa);
+    return i < 0 ? strf("-march=%s", isa) : table[i].flags;
 }
 
 static const char *usage_of(const Plan *p, const char *prefix, bool mute)

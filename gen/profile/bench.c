@@ -52,14 +52,6 @@ static Bytes up(Bytes n)
 
 /* ---- the calls --------------------------------------------------------------------------------------------------- */
 
-static int find(const Bench *b, const char *signature)
-{
-    for (int i = 0; i < b->call.n; i++)
-        if (!strcmp(b->call.at[i].signature, signature))
-            return i;
-    return -1;
-}
-
 Bench *bench_of(const Model *m, const Graph *const *g, int n, const Graph *mix)
 {
     Bench *b = alloc(sizeof *b);
@@ -67,11 +59,11 @@ Bench *bench_of(const Model *m, const Graph *const *g, int n, const Graph *mix)
     for (int i = 0; i < n; i++)
         for (int o = 0; o < g[i]->op.n; o++) {
             const char *signature = cost_signature(&g[i]->op.at[o]);
-            if (find(b, signature) < 0)
+            if (INDEX_OF(b->call.at, b->call.n, signature) < 0)
                 *PUSH(&b->call) = (BenchCall){signature, g[i], &g[i]->op.at[o]};
         }
     for (int o = 0; o < mix->nb; o++)
-        *PUSH(&b->mix) = find(b, cost_signature(&mix->op.at[o]));
+        *PUSH(&b->mix) = INDEX_OF(b->call.at, b->call.n, cost_signature(&mix->op.at[o]));
     return b;
 }
 
