@@ -81,7 +81,7 @@ build/embedded.c: build/embed build/embedded.sums
 	$(call say,embed $(words $(EMBED)) files)build/embed $(EMBED) > $@
 
 # Stubs of calls, from ops.def and rt.h: kernels that only wait, adaptors of the interpreter of the tests
-build/mkcall: tools/mkcall.c gen/ops.def verify/calls.def
+build/mkcall: tools/mkcall.c gen/ops.def verify/calls.def verify/elements.def
 	@mkdir -p build
 	$(call say,compile tools/mkcall.c)$(CC) -I. $(CFLAGS) -o $@ tools/mkcall.c
 
@@ -258,9 +258,9 @@ build/unit_simt: tests/unit_simt.cc build/simt.o $(SIMTHEAD)
 	$(CXX) $(SIMTFLAGS) -o $@ $< build/simt.o -lm
 
 # A job whose calls mix bits: the second opinion on what dpgen-verify says
-build/twin_calls.h: tests/verify_twin.awk verify/calls.def rt/rt.h
+build/twin_calls.h: tests/verify_twin.awk verify/calls.def verify/elements.def rt/rt.h
 	@mkdir -p build
-	awk -f tests/verify_twin.awk verify/calls.def rt/rt.h > $@
+	cat verify/calls.def verify/elements.def | awk -f tests/verify_twin.awk - rt/rt.h > $@
 build/verify_twin.o: tests/verify_twin.c tests/verify_twin_run.h build/twin_calls.h rt/rt.h rt/job.h
 	$(CC) -Ibuild -I. -Irt -Irt/op $(CFLAGS) -O2 -c -o $@ tests/verify_twin.c
 

@@ -26,6 +26,9 @@ typedef int64_t Bytes;
 typedef int64_t Ns;
 enum { ALIGN = 64 };            /* of every buffer: a cache line */
 static inline Bytes aligned(Bytes n) { return (n + ALIGN - 1) / ALIGN * ALIGN; }     /* the room that a buffer takes */
+static inline int64_t max_of(int64_t a, int64_t b) { return a > b ? a : b; }
+static inline int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t ceil_div(int64_t n, int64_t size) { return (n + size - 1) / size; }
 enum { EXIT_RUN = 1, EXIT_USAGE, EXIT_MODEL, EXIT_NOFIT, EXIT_STALE, EXIT_MACHINE, EXIT_BUG = 70, EXIT_STOPPED = 130 };
 
 /* ---- base/mem.c: memory lives until exit and starts as zeros; no pass frees ---------------------------- */
@@ -83,13 +86,22 @@ const char *names_remedy(const char *word, const Strs *names);      /* the neare
 
 /* ---- base/: sha1.c, quote.c, number.c, words.c ----------------------------------------------------------- */
 void sha1_of(const void *data, size_t n, char hex[41]);
+void sha256_of(const void *data, size_t n, char hex[65]);
 void json_text(FILE *f, const char *text);          /* a JSON string, quoted and escaped */
+const char *quote_json(const char *text);           /* the same as a text */
 uint64_t hash64(const char *text);                  /* FNV-1a: Philox keys of names */
 const char *number_text(double x, int digits);      /* the shortest decimal text that is x, of so many digits at least */
 uint64_t number_little(const unsigned char *at, int n);    /* n bytes, the lowest first */
 double number_decimal(const char *text, size_t n);  /* nearest double to decimal text (12, 0.5, 1e-8), in any locale */
 int64_t number_common(int64_t a, int64_t b);        /* the greatest common divisor; of a and 0: a */
 const char *size_text(Bytes n);                     /* 23.61 GiB */
+bool text_begins(const char *text, const char *with);
+bool text_ends(const char *text, const char *with);
+bool strs_has(const Strs *list, const char *text);
+/* The first of n structs, or texts, that begins with this text; -1: none does. */
+#define INDEX_OF(at, n, text) text_index((at), (int)(n), sizeof *(at), (text))
+int  text_index(const void *at, int n, size_t size, const char *text);
+int  text_order(const void *a, const void *b);      /* for qsort: of texts, or of structs whose first field is one */
 const char *text_without(const char *text, const char *end);    /* what stands before that end; NULL: there is no such */
 const char *count_text(int64_t n, const char *thing);   /* 1 stage, 2 stages */
 
@@ -183,7 +195,7 @@ typedef struct {
     int64_t bytes;
     const unsigned char *at;            /* of a file that is read */
 } SafeTensor;
-typedef struct { const char *path; VEC(SafeTensor) tensor; } SafeFile;
+typedef struct { VEC(SafeTensor) tensor; } SafeFile;
 
 /* A whole file, mapped until the end of dpgen; what cannot be read ends it with that status. */
 const unsigned char *file_map(const char *path, int status, size_t *n);

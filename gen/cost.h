@@ -31,7 +31,6 @@ typedef struct { double rate; Ns latency; bool half; const Curve *curve; } Wire;
 typedef struct { Ns fixed, call; int64_t per_us; } Mover;
 typedef struct Cost Cost;
 struct Cost {
-    bool measured;
     const char *how;            /* estimated, measured, interpolated */
     const Profile *profile;     /* NULL: estimated */
     const Cost *busy;           /* the same while all stages of one machine compute; NULL: itself */

@@ -38,9 +38,25 @@ bool match(const char *pattern, const char *name)
     return !pattern[strspn(pattern, "*")];
 }
 
+const char *match_any(const Strs *patterns, const char *name)
+{
+    for (int i = 0; i < patterns->n; i++)
+        if (match(patterns->at[i], name))
+            return patterns->at[i];
+    return NULL;
+}
+
 bool match_block(const char *pattern, const char *name)
 {
     return match(pattern, name) || match(strf("%s.*", pattern), name);
+}
+
+Arg *op_arg(const Op *o, const char *token)
+{
+    for (int i = 0; i < o->arg.n; i++)
+        if (!strcmp(o->arg.at[i].token, token))
+            return &o->arg.at[i];
+    return NULL;
 }
 
 const Attr *attr_find(const Op *o, const char *name)

@@ -133,7 +133,7 @@ typedef struct {
     const char *shape;
     const char *call[3], *flop[3];      /* F, I, W */
 } Row;
-/* ops.def says what each means, and which rows and tokens have it. */
+/* roles.def says what each means, and which rows and tokens have it. */
 typedef enum {
     TRAIT_SUM = 1, TRAIT_TIE = 2, TRAIT_NARROW = 4, TRAIT_SEED = 8, TRAIT_LOSS_PAIR = 16, TRAIT_SCORES = 32, TRAIT_HITS = 64,
     TRAIT_STOP = 128, TRAIT_GATHER = 256, TRAIT_CODE = 512, TRAIT_END = 1024
@@ -174,7 +174,6 @@ typedef struct {
 } Stored;
 void weights_check(const Model *m, const Graph *g);
 bool weights_stored(const Model *m, const Graph *g, int param, Stored *to);
-bool weights_fresh(const Model *m, const char *name);              /* is not read from them */
 void weights_copies(const Model *m, const Graph *g, StoredPairs *to);   /* parameter, and a tensor that holds it once more */
 void weights_print(FILE *f, const Model *m, const Graph *g);       /* NAME D0xD1 of each tensor that has parameters, by name */
 /* grad: appends backward and update operators; contributions added in descending consumer order. */
@@ -206,12 +205,14 @@ int update_param(const Graph *g, const Op *o);      /* the parameter that it is 
 /* ---- graph.c --------------------------------------------------------------------------------------------------- */
 Bytes type_bytes(Type t);
 const char *type_name(Type t);
+Arg *op_arg(const Op *o, const char *token);                      /* of its call; NULL if it has none */
 const Attr *attr_find(const Op *o, const char *name);           /* NULL if absent */
 int64_t attr_int(const Op *o, const char *name);                /* 0 if absent */
 void attr_set(Op *o, const char *name, int64_t i);
 void attr_set_float(Op *o, const char *name, double f);
 int64_t shape_size(const Shape *s, int from, int to);           /* elements of axes from .. to-1 */
 static inline int64_t shape_elements(const Shape *s) { return shape_size(s, 0, s->n); }
+static inline int64_t shape_last(const Shape *s) { return s->d[s->n - 1]; }
 const char *shape_text(const Shape *s);                         /* [2, 64, 768] */
 bool shape_same(const Shape *a, const Shape *b);
 const char *divide_text(const Model *m, const char *op);        /* along what, or why not; NULL: stages are of one device */
@@ -219,5 +220,6 @@ void graph_uses(Graph *g);      /* State.versions, begun_by, ended_by, once its 
 Shape shape_whole(const State *s);              /* of all devices of a stage together */
 bool copy_alone(const Graph *g, int state);         /* frozen, and read in bf16: no update wants the master */
 bool match(const char *pattern, const char *name);  /* * matches any run of characters */
+const char *match_any(const Strs *patterns, const char *name);      /* the first that does; NULL: none */
 bool match_block(const char *pattern, const char *name);    /* ... the name, or that of a block it is in */
 #endif

@@ -16,11 +16,8 @@
 static const char *hash_of(Text *t)
 {
     char *hex = alloc(65);
-    Digest sum;
     text_close(t);
-    digest_start(&sum);
-    digest_add(&sum, t->at, t->n);
-    digest_end(&sum, hex);
+    sha256_of(t->at, t->n, hex);
     return hex;
 }
 

@@ -19,8 +19,6 @@
 #include <errno.h>
 #include <glob.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #ifndef COMMIT

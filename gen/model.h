@@ -36,7 +36,7 @@ enum { MAXDIM = 6, MAXINPUT = 8, MAXCHANNEL = 64 };
 typedef struct { int n; double at[MAXCHANNEL]; } Channels;
 typedef struct { int n; int64_t d[MAXDIM]; } Shape;
 
-typedef struct { const char *name; int64_t value; Loc loc; } Dim;
+typedef struct { const char *name; int64_t value; } Dim;
 typedef struct {                /* one data input of the model */
     const char *name;
     Node *shape;                /* expressions; B is the micro-batch */
@@ -93,7 +93,6 @@ typedef struct {                /* one entry of links: all pairs of devices, or 
     double rate;                /* bytes/s; 0 unknown */
     Ns latency;                 /* -1: unknown */
     bool half;                  /* both directions share the rate */
-    Loc loc;
 } LinkSpec;
 
 /* targets.def: what is known of kinds of device, kernel libraries and transports by their words. */

@@ -61,18 +61,6 @@ static NORETURN void misuse(const char *form, const char *what)
     exit(EXIT_USAGE);
 }
 
-static void list_dumps(void)
-{
-    for (int i = 0; dumps[i].pass; i++)
-        printf("%c  %-6s %s\n", dumps[i].letter, dumps[i].pass, dumps[i].what);
-}
-
-static void list_planners(void)
-{
-    for (const Planner *k = planners; k->name; k++)
-        printf("%-21s %s; %s\n", k->name, k->space, k->source);
-}
-
 static void list_schedules(void)
 {
     printf("%-21s %s\n", "auto", "1f1b and gpipe are tried, then all synchronous rows but optimal; the fastest is taken");
@@ -275,9 +263,11 @@ void options_answer(int argc, char **argv, const char *commit)
             printf("dpgen %s\n%s%s%slicence Apache-2.0; what it writes is yours\nlibyaml %s\ncompiler %s\n", DPGEN_VERSION,
                    *commit ? "commit " : "", commit, *commit ? "\n" : "", load_library(), COMPILER);
         else if (!strcmp(word, "-d") && !strcmp(next, "?"))
-            list_dumps();
+            for (int k = 0; dumps[k].pass; k++)
+                printf("%c  %-6s %s\n", dumps[k].letter, dumps[k].pass, dumps[k].what);
         else if (!strcmp(word, "--planner") && !strcmp(next, "?"))
-            list_planners();
+            for (const Planner *k = planners; k->name; k++)
+                printf("%-21s %s; %s\n", k->name, k->space, k->source);
         else if (!strcmp(word, "--schedule") && !strcmp(next, "?"))
             list_schedules();
         else if (!strcmp(word, "--devices") && !strcmp(next, "?"))

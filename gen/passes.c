@@ -6,12 +6,9 @@
 #include "passes.h"
 #include "budgets.h"
 #include "key.h"
-#include "emit/emit.h"
 #include "list/transport.h"
 #include "list/list.h"
 #include "planner.h"
-
-#include <stdio.h>
 
 /* ---- dumps ------------------------------------------------------------------------------------------------------- */
 
@@ -235,7 +232,6 @@ void plan_drop(Plan *p)
     for (int d = 0; d < p->devices; d++) {
         DevicePlan dev = p->dev.at[d];
         dev.list = dev.eval = (Actions){0};
-        dev.live = NULL;
         p->dev.at[d] = dev;
     }
     memset(&with.buf, 0, sizeof with.buf);

@@ -226,7 +226,6 @@ typedef struct {
     Bytes arena, bound;         /* mem: size, lower bound by live bytes */
     Bytes state, unpooled, proven;      /* mem: of it parameters, gradients, moments; mem/unpooled.c */
     int peak;                   /* mem: tick of the bound */
-    Bytes *live;                /* mem: bytes alive at each tick, [ticks] */
     int requests;               /* comm */
     int handles;                /* lower */
     int entry;                  /* search: 1 + the entry of the model file that it is; 0: entry `device` */
@@ -415,8 +414,8 @@ Purse *trials_of(const Ask *ask);                   /* its placement steps for t
 int  host_of_device(const Plan *p, int device);
 void host_layout(Plan *p, int device);              /* mem/host.c: the same for the host's memory */
 Bytes *mem_at_peak(const Plan *p, int device);       /* by buffer: bytes alive at dev[].peak, over slots and micro-batches */
-void mem_unplaced(Plan *p);                          /* state, live, bound and peak of each device, without an arena */
-void mem_measure(Plan *p);                           /* bound, peak and live alone, of a plan from a file */
+void mem_unplaced(Plan *p);                          /* state, bound and peak of each device, without an arena */
+void mem_measure(Plan *p);                           /* bound and peak alone, of a plan from a file */
 /* mem/trial_cache.c: layouts and plans that a search has met already */
 typedef struct Seen Seen;
 Seen *seen_new(void);

@@ -512,11 +512,13 @@ refuse "proves itself without their compiler" 0 'proved: ' make -s -C "$tmp/line
 
 # ---- its table of calls, against the two that were written apart from it
 rows="awk -f tests/verify_rows.awk"
-expect "rows" $rows verify/calls.def rt/rt.h gen/ops.def
-for edit in 's/r bias:f width/w bias:f width/' 's/, i causal//' '/^LANES(gelu_forward/d' 's/loss_seed/loss_seeds/' \
-    's/"w y:r n, r a:r n, r b:r n/"w y:r n, r b:r n, r a:r n/' 's/w lse:f/w lse:r/' \
+cat verify/calls.def verify/elements.def >"$tmp/calls.def"
+expect "rows" $rows "$tmp/calls.def" rt/rt.h gen/ops.def
+for edit in 's/r bias:f width/w bias:f width/' 's/, i causal//' '/^LANES(gate_forward/d' 's/loss_seed/loss_seeds/' \
+    '/^ELEMENT(Gelu,/d' '/^ELEMENT(Gelu,/s/"x"/"y"/' 's/w lse:f/w lse:r/' \
+    's/"w y:r n, r a:r n, r b:r n/"w y:r n, r b:r n, r a:r n/' \
     '/^CALL(linear_forward/,/)$/s/i in,/l in,/' '/^CALL(layernorm_forward/,/)$/s/i width/l width/'; do
-    sed "$edit" verify/calls.def >"$tmp/calls.def"
+    sed "$edit" verify/calls.def verify/elements.def >"$tmp/calls.def"
     refuse "rows: $edit" 1 'here\|rt.h\|no row\|divides nothing\|a sum along' $rows "$tmp/calls.def" rt/rt.h gen/ops.def
 done
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Rows of verify/calls.def against the prototypes of rt/rt.h and the calls of gen/ops.def, which were written apart from them:
-#   awk -f verify_rows.awk verify/calls.def rt/rt.h gen/ops.def
+#   cat verify/calls.def verify/elements.def | awk -f verify_rows.awk - rt/rt.h gen/ops.def
 # A row has the parameters of the prototype, by name or as ops.def calls them, and of its types: what is const is read, what
 # is not is written.  An axis is one that ops.def may divide, of the call or of those that it joins, or the elements of a call
 # of the update, and results have it.  Every call of ops.def has a row, and every row a prototype.  Prints what differs, then
@@ -37,23 +37,33 @@ function agrees(k, mode, type) {
     if (substr(k, 1, 1) == "c") return mode ~ /[reo]/ && type == substr(k, 2)
     return mode ~ /[waut]/ && type == substr(k, 2)
 }
+function keep(text,    name) {
+    match(text, /\([a-z0-9_]+/)
+    name = substr(text, RSTART + 1, RLENGTH - 1)
+    team[name] = text ~ /^TEAM/
+    if (text ~ /^JOINED/) joined[name] = substr(text, RSTART + RLENGTH)
+    sub(/^[^"]*"/, "", text)
+    gsub(/"[ \t]*"/, "", text)
+    sub(/".*/, "", text)
+    if (name in row) fault(name " has two rows")
+    row[name] = text
+    rows++
+}
 FNR == 1 { file++ }
 file == 1 && /^(CALL|LANES|SUM|COPY|OTHER|JOINED|TEAM)\(/ { text = ""; open = 1 }
 file == 1 && open {
     text = text $0
     if (/\)$/) {
         open = 0
-        match(text, /\([a-z0-9_]+/)
-        name = substr(text, RSTART + 1, RLENGTH - 1)
-        team[name] = text ~ /^TEAM/
-        if (text ~ /^JOINED/) joined[name] = substr(text, RSTART + RLENGTH)
-        sub(/^[^"]*"/, "", text)
-        gsub(/"[ \t]*"/, "", text)
-        sub(/".*/, "", text)
-        if (name in row) fault(name " has two rows")
-        row[name] = text
-        rows++
+        keep(text)
     }
+}
+file == 1 && /^ELEMENT\(/ {
+    split($0, part, "\"")
+    name = $2
+    sub(/,/, "", name)
+    keep("LANES(" name "_forward, \"w y:r n, r x:r n, n n" part[4] "\")")
+    keep("LANES(" name "_backward, \"w dx:r n, r dy:r n, r " part[2] ":r n, n n" part[4] "\")")
 }
 file == 2 && /^void [a-z0-9_]+\(Stage \*st/ { proto = ""; open = 1 }
 file == 2 && open {

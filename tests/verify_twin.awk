@@ -1,12 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Stubs of all calls of a stage, for tests/verify_twin.c: awk -f tests/verify_twin.awk verify/calls.def rt/rt.h
+# Stubs of all calls of a stage, for tests/verify_twin.c:
+#   cat verify/calls.def verify/elements.def | awk -f verify_twin.awk - rt/rt.h
 # A stub has the prototype of rt.h; the C compiler computes the extents of calls.def from its arguments.
 FNR == 1 { file++ }
 file == 1 && /^(CALL|LANES|SUM|COPY|JOINED|OTHER|TEAM)\(/ { row = "" ; on = 1 }
 file == 1 && on {
     row = row " " $0
     if ($0 ~ /"\)$/) { keep(row); on = 0 }
+}
+file == 1 && /^ELEMENT\(/ {
+    split($0, part, "\"")
+    name = $2; sub(/,/, "", name)
+    keep("LANES(" name "_forward, \"w y:r n, r x:r n, n n" part[4] "\")")
+    keep("LANES(" name "_backward, \"w dx:r n, r dy:r n, r " part[2] ":r n, n n" part[4] "\")")
 }
 function keep(s,    kind, name) {
     gsub(/" +"/, "", s)

@@ -307,11 +307,6 @@ void die_at(const char *file, int line, const char *form, ...)
 
 /* ---- did you mean ------------------------------------------------------------------------------------ */
 
-static int least(int a, int b)
-{
-    return a < b ? a : b;
-}
-
 /* Letters to insert, delete, replace or swap with their neighbour until a is b, capitals being equal to small letters:
  * optimal string alignment, in three rows of the usual table. */
 static int distance(const char *a, const char *b)
@@ -327,9 +322,9 @@ static int distance(const char *a, const char *b)
                 continue;
             }
             int ca = tolower((unsigned char)a[i - 1]), cb = tolower((unsigned char)b[j - 1]);
-            *at = least(row[(i + 2) % 3][j - 1] + (ca != cb), 1 + least(row[(i + 2) % 3][j], row[i % 3][j - 1]));
+            *at = (int)min_of(row[(i + 2) % 3][j - 1] + (ca != cb), 1 + (int)min_of(row[(i + 2) % 3][j], row[i % 3][j - 1]));
             if (i > 1 && j > 1 && ca == tolower((unsigned char)b[j - 2]) && cb == tolower((unsigned char)a[i - 2]))
-                *at = least(*at, 1 + row[(i + 1) % 3][j - 2]);
+                *at = (int)min_of(*at, 1 + row[(i + 1) % 3][j - 2]);
         }
     return row[na % 3][nb];
 }

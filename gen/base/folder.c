@@ -126,11 +126,8 @@ static void add_sums(OutFile *w, const char *data, size_t n)
             memcpy(w->hex, e->sha256, sizeof w->hex);
             return;
         }
-    Digest sum;
     sha1_of(data, n, w->sha1);
-    digest_start(&sum);
-    digest_add(&sum, data, n);
-    digest_end(&sum, w->hex);
+    sha256_of(data, n, w->hex);
 }
 
 void out_copy(Out *o, const char *name, const char *data, size_t n)
@@ -178,15 +175,10 @@ void out_close(Out *o)
     out_copy(o, name, o->text.at, o->text.n);
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(((const OutFile *)a)->name, ((const OutFile *)b)->name);
-}
-
 const OutFile *out_files(Out *o, int *n)
 {
     *n = o->file.n;
-    qsort(o->file.at, (size_t)o->file.n, sizeof *o->file.at, by_name);
+    qsort(o->file.at, (size_t)o->file.n, sizeof *o->file.at, text_order);
     return o->file.at;
 }
 

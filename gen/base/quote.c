@@ -28,6 +28,14 @@ void json_text(FILE *f, const char *text)
     fputc('"', f);
 }
 
+const char *quote_json(const char *text)
+{
+    Text t;
+    json_text(text_open(&t), text);
+    text_close(&t);
+    return t.at;
+}
+
 static bool is_ascii(unsigned char c)
 {
     return c >= 32 && c < 127;

@@ -90,11 +90,6 @@ static void read_tensor(Json *j, SafeTensor *t, int64_t from[2])
         j->why = "a tensor whose type, shape and offsets do not agree";
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(((const SafeTensor *)a)->name, ((const SafeTensor *)b)->name);
-}
-
 SafeFile *safe_open(const char *path)
 {
     size_t n;
@@ -102,7 +97,6 @@ SafeFile *safe_open(const char *path)
     const size_t header = n >= 8 ? (size_t)number_little(at, 8) : 0;
     SafeFile *f = alloc(sizeof *f);
     char name[NAME];
-    f->path = path;
     if (header < 2 || header > HEADER_MOST || header > n - 8)
         fail(EXIT_STALE, "%s: no safetensors file, or cut short inside its header", path);
     Json j = json_open(at + 8, header);
@@ -122,14 +116,14 @@ SafeFile *safe_open(const char *path)
     if (!json_end(&j))
         fail(EXIT_STALE, "%s: byte %ld: %s", path, 8 + (long)(j.at - j.from), j.why);
     if (f->tensor.n > 1)
-        qsort(f->tensor.at, (size_t)f->tensor.n, sizeof *f->tensor.at, by_name);
+        qsort(f->tensor.at, (size_t)f->tensor.n, sizeof *f->tensor.at, text_order);
     return f;
 }
 
 const SafeTensor *safe_find(const SafeFile *f, const char *name)
 {
     SafeTensor key = {.name = name};
-    return f->tensor.n ? bsearch(&key, f->tensor.at, (size_t)f->tensor.n, sizeof key, by_name) : NULL;
+    return f->tensor.n ? bsearch(&key, f->tensor.at, (size_t)f->tensor.n, sizeof key, text_order) : NULL;
 }
 
 /* ---- writing ----------------------------------------------------------------------------------------------------------- */
@@ -142,9 +136,7 @@ void safe_header(FILE *f, const SafeTensor *tensor, int n)
     fprintf(to, "{\"__metadata__\":{\"format\":\"pt\"}");
     for (int i = 0; i < n; i++) {
         const SafeTensor *t = &tensor[i];
-        fputc(',', to);
-        json_text(to, t->name);
-        fprintf(to, ":{\"dtype\":\"%s\",\"shape\":[", t->type);
+        fprintf(to, ",%s:{\"dtype\":\"%s\",\"shape\":[", quote_json(t->name), t->type);
         for (int d = 0; d < t->ndim; d++)
             fprintf(to, "%s%lld", d ? "," : "", (long long)t->dim[d]);
         fprintf(to, "],\"data_offsets\":[%lld,%lld]}", (long long)at, (long long)(at + t->bytes));

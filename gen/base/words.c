@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * words.c: numbers as people read them.
+ * words.c: numbers as people read them; the begin, the end and the order of texts.
  */
 #include "base.h"
 
@@ -12,6 +12,35 @@ const char *size_text(Bytes n)
         if (n >= units[i].unit)
             return strf("%.2f %s", (double)n / (double)units[i].unit, units[i].name);
     return strf("%" PRId64 " bytes", n);
+}
+
+bool text_begins(const char *text, const char *with)
+{
+    return !strncmp(text, with, strlen(with));
+}
+
+bool text_ends(const char *text, const char *with)
+{
+    size_t n = strlen(text), k = strlen(with);
+    return n >= k && !strcmp(text + n - k, with);
+}
+
+bool strs_has(const Strs *list, const char *text)
+{
+    return INDEX_OF(list->at, list->n, text) >= 0;
+}
+
+int text_index(const void *at, int n, size_t size, const char *text)
+{
+    for (int i = 0; i < n; i++)
+        if (!strcmp(*(const char *const *)(const void *)((const char *)at + (size_t)i * size), text))
+            return i;
+    return -1;
+}
+
+int text_order(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
 const char *text_without(const char *text, const char *end)

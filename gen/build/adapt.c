@@ -14,15 +14,6 @@
  */
 #include "build.h"
 
-bool adapts(const Builder *b, const char *path)
-{
-    const AdaptSpec *a = &b->m->adapt;
-    for (int i = 0; i < a->match.n; i++)
-        if (match(a->match.at[i], path))
-            return true;
-    return false;
-}
-
 /* Without a bias. */
 static int small(Scope *s, const Node *line, const char *path, int x, int64_t out, Init init)
 {

@@ -14,8 +14,6 @@
  */
 #include "build/axes.h"
 #include <ctype.h>
-#include <stdlib.h>
-#include <string.h>
 
 static void copy_word(char *to, const char *from, size_t n)
 {

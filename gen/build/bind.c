@@ -13,7 +13,6 @@
  * fails: never for a reason in the model; a token nobody knows is a bug in ops.def.
  */
 #include "build.h"
-#include <string.h>
 
 typedef struct {
     Graph *g;
@@ -23,14 +22,6 @@ typedef struct {
     int (*dt)(void *ctx, const char *token, bool *write);
     void *ctx;
 } Binder;
-
-static int position(const Operand *at, int n, const char *token)
-{
-    for (int i = 0; i < n; i++)
-        if (!strcmp(at[i].name, token))
-            return i;
-    return -1;
-}
 
 static void tensor_arg(Arg *a, ArgKind kind, int tensor)
 {
@@ -50,13 +41,13 @@ static int read_state(const Graph *g, int param, char type)
 
 static bool bind_operand(Binder *b, Arg *a)
 {
-    int i = position(b->r->in.at, b->r->in.n, a->token);
+    int i = INDEX_OF(b->r->in.at, b->r->in.n, a->token);
     if (i >= 0)
         return tensor_arg(a, ARG_READ, b->src->in.at[i]), true;
-    i = position(b->r->out.at, b->r->out.n, a->token);
+    i = INDEX_OF(b->r->out.at, b->r->out.n, a->token);
     if (i >= 0)
         return tensor_arg(a, b->dt ? ARG_READ : ARG_WRITE, b->src->out.at[i]), true;
-    i = position(b->r->par.at, b->r->par.n, a->token);
+    i = INDEX_OF(b->r->par.at, b->r->par.n, a->token);
     if (i < 0)
         return false;
     int param = b->src->par.at[i];
@@ -89,7 +80,7 @@ static bool bind_gradient(Binder *b, Arg *a)
     const char *of = a->token + 1;
     if (!b->dt || a->token[0] != 'd')
         return false;
-    int i = position(b->r->par.at, b->r->par.n, of);
+    int i = INDEX_OF(b->r->par.at, b->r->par.n, of);
     if (i >= 0) {
         int param = b->src->par.at[i];
         bool none = param < 0 || b->g->state.at[param].frozen;
@@ -97,7 +88,7 @@ static bool bind_gradient(Binder *b, Arg *a)
         tensor_arg(a, ARG_ADD, none ? -1 : grad_state(b->g, param, (int)(b->src - b->g->op.at)));
         return true;
     }
-    if (position(b->r->in.at, b->r->in.n, of) < 0 && position(b->r->out.at, b->r->out.n, of) < 0)
+    if (INDEX_OF(b->r->in.at, b->r->in.n, of) < 0 && INDEX_OF(b->r->out.at, b->r->out.n, of) < 0)
         return false;
     bool write = false;
     int t = b->dt(b->ctx, a->token, &write);

@@ -93,18 +93,13 @@ bool is_on(Scope *s, const Node *line)
 
 static const BuildValue *find_value(const Scope *s, const char *name)
 {
-    for (int i = 0; i < s->value.n; i++)
-        if (!strcmp(s->value.at[i].name, name))
-            return &s->value.at[i];
-    return NULL;
+    int i = INDEX_OF(s->value.at, s->value.n, name);
+    return i < 0 ? NULL : &s->value.at[i];
 }
 
 static int data_input(const Scope *s, const char *name)
 {
-    for (int i = 0; i < s->b->m->inputs.n; i++)
-        if (!strcmp(s->b->m->inputs.at[i].name, name))
-            return i;
-    return -1;
+    return INDEX_OF(s->b->m->inputs.at, s->b->m->inputs.n, name);
 }
 
 /* The line of this body that names the value further down. */

@@ -359,7 +359,7 @@ static void expand(Scope *s, const Node *line, const char *op)
         int index = !strcmp(op, "BatchNorm") ? batch_norm(s, line, path, o)
             : !strcmp(op, "LSTM") ? lstm(s, line, path, o)
             : !strcmp(op, "Round") ? rounded(s, line, path, o)
-            : !strcmp(op, "Linear") && adapts(s->b, path) ? adapt(s, line, path, o)
+            : !strcmp(op, "Linear") && match_any(&s->b->m->adapt.match, path) ? adapt(s, line, path, o)
             : attr_find(&o, "top") && r != row_find("Route") ? hits(s, line, path, r, o) : op_new(s, line, path, r, o);
         *PUSH(&results) = s->b->g->op.at[index].out.at[0];
         for (int i = 1; has_numbers(row(r)) && i < row(r)->out.n; i++)

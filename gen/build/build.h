@@ -94,7 +94,6 @@ int lstm(Scope *s, const Node *line, const char *path, Op o);          /* the sa
 int rounded(Scope *s, const Node *line, const char *path, Op o);       /* the same */
 int hits(Scope *s, const Node *line, const char *path, int row, Op o);          /* the same */
 /* ---- adapt.c: a Linear beside which two small ones learn; its last operator ------------------------------------ */
-bool adapts(const Builder *b, const char *path);
 int  adapt(Scope *s, const Node *line, const char *path, Op o);
 /* Of each pattern that it names a line's Linear. */
 void linears_named(const Builder *b, const Strs *patterns, Loc loc, const char *key);

@@ -20,14 +20,6 @@ static bool learns(const State *s)
     return s->kind == S_PARAM && !s->tracked;
 }
 
-static const char *matching(const Strs *patterns, const char *name)
-{
-    for (int i = 0; i < patterns->n; i++)
-        if (match(patterns->at[i], name))
-            return patterns->at[i];
-    return NULL;
-}
-
 /* What to name for the weight of a tied operator: the parameter that it shares, the first of several. */
 static const char *shared_by(const Builder *b, const char *pattern)
 {
@@ -68,8 +60,8 @@ static bool check_named(const Builder *b, const Strs *patterns, const char *key)
 static void check_ties(const Builder *b, const Strs *patterns, const char *key)
 {
     for (int i = 0; i < b->alias.n; i++) {
-        const char *name = b->g->state.at[b->alias.at[i].value].name, *pattern = matching(patterns, b->alias.at[i].text);
-        if (pattern && names_any(b, pattern) && !matching(patterns, name))
+        const char *name = b->g->state.at[b->alias.at[i].value].name, *pattern = match_any(patterns, b->alias.at[i].text);
+        if (pattern && names_any(b, pattern) && !match_any(patterns, name))
             bad(mark_of(b->m, pattern, (Loc){0, 0, 0}), strf("name '%s' too, or neither", name),
                 "%s: '%s' takes %s, which is tied to %s, and not that", key, pattern, b->alias.at[i].text, name);
     }
@@ -79,7 +71,7 @@ static void check_ties(const Builder *b, const Strs *patterns, const char *key)
 static int group_of(const Train *t, const char *name)
 {
     for (int i = 0; i < t->param_group.n; i++)
-        if (matching(&t->param_group.at[i].match, name))
+        if (match_any(&t->param_group.at[i].match, name))
             return i + 1;
     return 0;
 }
@@ -115,9 +107,9 @@ void choose_params(Builder *b)
         if (!learns(s))
             continue;
         s->group = group_of(t, s->name);
-        s->frozen |= infers(b->m) || matching(&t->freeze, s->name) ||
-                    (b->m->adapt.match.n && !s->adapter && !matching(&b->m->adapt.learn, s->name));
-        s->decay = !matching(&t->no_decay, s->name);
+        s->frozen |= infers(b->m) || match_any(&t->freeze, s->name) ||
+                    (b->m->adapt.match.n && !s->adapter && !match_any(&b->m->adapt.learn, s->name));
+        s->decay = !match_any(&t->no_decay, s->name);
     }
     check_named(b, &t->no_decay, "train.optimizer.no_decay");
     check_named(b, &t->freeze, "train.freeze");

@@ -17,13 +17,8 @@
 static const Init *rule(const Model *m, const char *name)
 {
     static const Init fixed[] = {{"zeros", INIT_ZEROS, 0, 0, FAN_NONE, NULL}, {"ones", INIT_ONES, 0, 0, FAN_NONE, NULL}};
-    for (int i = 0; i < m->inits.n; i++)
-        if (!strcmp(m->inits.at[i].name, name))
-            return &m->inits.at[i];
-    for (int i = 0; i < 2; i++)
-        if (!strcmp(fixed[i].name, name))
-            return &fixed[i];
-    return NULL;
+    int given = INDEX_OF(m->inits.at, m->inits.n, name), i = INDEX_OF(fixed, 2, name);
+    return given >= 0 ? &m->inits.at[given] : i < 0 ? NULL : &fixed[i];
 }
 
 /* Running statistics: of numbers with mean 0 and deviation 1 */

@@ -31,15 +31,6 @@ static const char *why_whole(const Builder *b, const Op *o, const char **remedy)
     return NULL;
 }
 
-/* The pattern that takes it; "": there are none. */
-static const char *takes(const QuantizeSpec *q, const char *name)
-{
-    for (int i = 0; i < q->match.n; i++)
-        if (match(q->match.at[i], name))
-            return q->match.at[i];
-    return q->match.n ? NULL : "";
-}
-
 /* Copies of `bits` behind their parameters; what was behind moves on. */
 static void give_copies(Graph *g)
 {
@@ -74,7 +65,8 @@ void quantize(Builder *b)
     linears_named(b, &q->match, q->loc, "quantize.match");
     for (int i = 0; i < b->g->op.n; i++) {
         Op *o = &b->g->op.at[i];
-        const char *pattern = strcmp(row(o->row)->name, "Linear") || o->par_name ? NULL : takes(q, o->name), *remedy;
+        const char *taken = q->match.n ? match_any(&q->match, o->name) : "", *remedy;
+        const char *pattern = strcmp(row(o->row)->name, "Linear") || o->par_name ? NULL : taken;
         const char *why = pattern ? why_whole(b, o, &remedy) : NULL;
         if (why && *pattern && !b->g->state.at[o->par.at[0]].adapter && !faults++)
             bad(mark_of(b->m, pattern, q->loc), remedy, "quantize.match: '%s' takes %s: %s, and has all its bits", pattern,

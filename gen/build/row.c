@@ -18,21 +18,15 @@ static const Source source[] = {
 #include "ops.def"
 };
 
-typedef struct { const char *word; int means; } Meaning;
-#define ROLE(token, role) {#token, role},
-static const Meaning roles[] = {
-#include "ops.def"
+#define MEANS(word, means) {#word, means},
+static const struct { const char *word; int means; } meanings[] = {
+#include "roles.def"
     {NULL, ROLE_NONE}
-};
-#define TRAIT(row, trait) {#row, trait},
-static const Meaning traits[] = {
-#include "ops.def"
-    {NULL, 0}
 };
 
 #define PART(of, axis, form, forward, backward, weights) {#of, #axis, #form, {forward, backward, weights}},
 static const struct { const char *of, *axis, *form, *swaps[3]; } parts[] = {
-#include "ops.def"
+#include "parts.def"
     {NULL, NULL, NULL, {NULL}}
 };
 
@@ -103,18 +97,18 @@ static void cut(Row *r, const Source *s)
     r->product = r->fp8 || !strcmp(s->class, "product");
     r->element = !strcmp(s->class, "element");
     r->shape = s->shape;
-    for (const Meaning *m = traits; m->word; m++)
-        r->traits |= strcmp(m->word, r->name) ? 0 : m->means;
+    for (int i = 0; meanings[i].word; i++)
+        r->traits |= strcmp(meanings[i].word, r->name) ? 0 : meanings[i].means;
     memcpy(r->call, s->call, sizeof r->call);
     memcpy(r->flop, s->flop, sizeof r->flop);
 }
 
 ArgRole arg_role(const Arg *a)
 {
-    const Meaning *m = roles;
-    while (m->word && strcmp(m->word, a->token))
-        m++;
-    return (ArgRole)m->means;
+    int i = 0;
+    while (meanings[i].word && strcmp(meanings[i].word, a->token))
+        i++;
+    return (ArgRole)meanings[i].means;
 }
 
 int row_count(void)

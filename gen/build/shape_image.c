@@ -8,11 +8,6 @@
  */
 #include "build.h"
 
-static int64_t channels(const Shape *s)
-{
-    return s->d[s->n - 1];
-}
-
 /* How far an operator of windows may reach: sums of such numbers stay far below 2^63. */
 enum { FAR = 1 << 20 };
 
@@ -120,7 +115,7 @@ static void set_image(Sizer *z, const Shape *x, int n)
     attr_set(z->o, "batch", x->d[0]);
     attr_set(z->o, "height", x->d[1]);
     attr_set(z->o, "width", n == 2 ? x->d[2] : 1);
-    attr_set(z->o, "channels", channels(x));
+    attr_set(z->o, "channels", shape_last(x));
 }
 
 /* A negative pad takes pixels away. */
@@ -178,7 +173,7 @@ bool size_conv(Sizer *z)
     Shape y;
     if (!image_windows(z, false, &y))
         return false;
-    int64_t in = channels(&y), out = attr_int(z->o, "out"), groups = attr_int(z->o, "groups");
+    int64_t in = shape_last(&y), out = attr_int(z->o, "out"), groups = attr_int(z->o, "groups");
     if (in % groups || out % groups)
         return refuse(z, "groups: 1", "%lld groups: %lld channels read and %lld written are not multiples of that", (Num)groups,
                       (Num)in, (Num)out);
@@ -209,7 +204,7 @@ static bool spread(Sizer *z, int64_t size, int64_t kernel, int64_t before, int64
 bool size_conv_transpose(Sizer *z)
 {
     Shape x = *in_shape(z, 0), y = x;
-    int64_t kernel[2] = {1, 1}, before[2] = {0, 0}, behind[2] = {0, 0}, in = channels(&x);
+    int64_t kernel[2] = {1, 1}, before[2] = {0, 0}, behind[2] = {0, 0}, in = shape_last(&x);
     int64_t out = attr_int(z->o, "out"), groups = attr_int(z->o, "groups");
     int n = image_axes(z, &x);
     if (!n || !each_axis(z, "kernel", n, kernel) || !each_side(z, n, before, behind))
@@ -238,7 +233,7 @@ bool size_pool(Sizer *z)
     Shape y;
     if (!image_windows(z, true, &y))
         return false;
-    attr_set(z->o, "channels", channels(&y));
+    attr_set(z->o, "channels", shape_last(&y));
     return out_shape(z, 0, y);
 }
 
@@ -248,14 +243,14 @@ bool size_image_mean(Sizer *z)
     const Shape *x = in_shape(z, 0);
     if (x->n < 3)
         return refuse(z, NULL, "takes images [B, height, width, channels], not %s", shape_text(x));
-    Shape y = {2, {x->d[0], channels(x)}};
+    Shape y = {2, {x->d[0], shape_last(x)}};
     int64_t mid = shape_size(x, 1, x->n - 1);
     attr_set(z->o, "outer", x->d[0]);
     attr_set(z->o, "mid", mid);
-    attr_set(z->o, "inner", channels(x));
+    attr_set(z->o, "inner", shape_last(x));
     attr_set_float(z->o, "factor", 1 / (double)mid);
     for (int i = 1; i < x->n && attr_int(z->o, "keep"); i++, y.n = x->n)
-        y.d[i] = i < x->n - 1 ? 1 : channels(x);
+        y.d[i] = i < x->n - 1 ? 1 : shape_last(x);
     return out_shape(z, 0, y);
 }
 
@@ -263,14 +258,14 @@ static bool set_pixels(Sizer *z)
 {
     const Shape *x = in_shape(z, 0);
     attr_set(z->o, "rows", shape_size(x, 0, x->n - 1));
-    attr_set(z->o, "width", channels(x));
+    attr_set(z->o, "width", shape_last(x));
     return true;
 }
 
 bool size_batch_stat(Sizer *z)
 {
     const Shape *x = in_shape(z, 0);
-    Shape one = {1, {channels(x)}};
+    Shape one = {1, {shape_last(x)}};
     double momentum = attr_find(z->o, "momentum")->f;
     if (shape_size(x, 0, x->n - 1) < 2)
         return refuse(z, "more samples in a micro-batch, or a larger image", "%s has one value a channel: its variance is 0",
@@ -283,7 +278,7 @@ bool size_batch_stat(Sizer *z)
 
 bool size_batch_norm(Sizer *z)
 {
-    Shape one = {1, {channels(in_shape(z, 0))}};
+    Shape one = {1, {shape_last(in_shape(z, 0))}};
     if (attr_find(z->o, "eps")->f < 0)
         return refuse(z, NULL, "eps must not be negative");
     return set_pixels(z) && par_shape(z, 0, one) && par_shape(z, 1, one) && out_shape(z, 0, *in_shape(z, 0));
@@ -293,19 +288,19 @@ bool size_batch_norm(Sizer *z)
 bool size_group_norm(Sizer *z)
 {
     const Shape *x = in_shape(z, 0);
-    int64_t groups = attr_find(z->o, "groups") ? attr_int(z->o, "groups") : channels(x);
-    Shape one = {1, {channels(x)}}, each = {2, {x->d[0], groups}};
+    int64_t groups = attr_find(z->o, "groups") ? attr_int(z->o, "groups") : shape_last(x);
+    Shape one = {1, {shape_last(x)}}, each = {2, {x->d[0], groups}};
     if (x->n < 2)
         return refuse(z, NULL, "takes [B, ..., channels], not %s", shape_text(x));
-    if (channels(x) % groups)
-        return refuse(z, "groups: 1", "%lld channels cannot be divided into %lld groups", (Num)channels(x),
+    if (shape_last(x) % groups)
+        return refuse(z, "groups: 1", "%lld channels cannot be divided into %lld groups", (Num)shape_last(x),
                       (Num)groups);
     if (attr_find(z->o, "eps")->f < 0)
         return refuse(z, NULL, "eps must not be negative");
     attr_set(z->o, "batch", x->d[0]);
     attr_set(z->o, "pixels", shape_size(x, 1, x->n - 1));
     attr_set(z->o, "groups", groups);
-    attr_set(z->o, "width", channels(x) / groups);
+    attr_set(z->o, "width", shape_last(x) / groups);
     if (attr_int(z->o, "pixels") * attr_int(z->o, "width") == 1)
         return refuse(z, "fewer groups, or a larger image", "%s has one value in each of %lld groups: its variance is 0",
                       shape_text(x), (Num)groups);

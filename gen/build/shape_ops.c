@@ -15,11 +15,6 @@ static Shape leading(const Shape *s)
     return r.n ? r : (Shape){1, {1}};
 }
 
-static int64_t width(const Shape *s)
-{
-    return s->d[s->n - 1];
-}
-
 static int64_t rows(const Shape *s)
 {
     return shape_size(s, 0, s->n - 1);
@@ -84,7 +79,7 @@ static bool size_position(Sizer *z)
         return refuse(z, NULL, "takes [..., positions, width], not %s", shape_text(x));
     attr_set(z->o, "batch", shape_size(x, 0, x->n - 2));
     attr_set(z->o, "seq", x->d[x->n - 2]);
-    attr_set(z->o, "width", width(x));
+    attr_set(z->o, "width", shape_last(x));
     if (attr_int(z->o, "rows") < attr_int(z->o, "seq"))
         return refuse(z, NULL, "rows: %lld are fewer than the %lld positions of %s", (Num)attr_int(z->o, "rows"),
                       (Num)attr_int(z->o, "seq"), shape_text(x));
@@ -96,7 +91,7 @@ static bool size_position(Sizer *z)
     if (offset && !documents)
         z->o->row = row_find("PositionOffset");
     return documents_fit(z, attr_int(z->o, "batch"), attr_int(z->o, "seq")) &&
-        par_shape(z, 0, (Shape){2, {attr_int(z->o, "rows"), width(x)}}) && out_shape(z, 0, *x);
+        par_shape(z, 0, (Shape){2, {attr_int(z->o, "rows"), shape_last(x)}}) && out_shape(z, 0, *x);
 }
 
 static bool size_relative_bias(Sizer *z)
@@ -143,7 +138,7 @@ static bool size_parameter(Sizer *z)
 static bool size_linear(Sizer *z)
 {
     Shape y = *in_shape(z, 0);
-    int64_t in = width(&y), out = attr_int(z->o, "out"), pieces = attr_int(z->o, "pieces");
+    int64_t in = shape_last(&y), out = attr_int(z->o, "out"), pieces = attr_int(z->o, "pieces");
     if (pieces && out % pieces)
         return refuse(z, strf("out: %lld", (Num)(out / pieces ? out / pieces * pieces : pieces)),
                       "out: %lld is not cut into %lld pieces of one size", (Num)out, (Num)pieces);
@@ -178,7 +173,7 @@ static bool size_linear_add(Sizer *z)
 {
     const Shape *x = in_shape(z, 1);
     attr_set(z->o, "rows", rows(x));
-    attr_set(z->o, "in", width(x));
+    attr_set(z->o, "in", shape_last(x));
     return out_shape(z, 0, *in_shape(z, 0));
 }
 
@@ -210,7 +205,7 @@ static bool set_rows(Sizer *z)
 {
     const Shape *x = in_shape(z, 0);
     attr_set(z->o, "rows", rows(x));
-    attr_set(z->o, "width", width(x));
+    attr_set(z->o, "width", shape_last(x));
     return out_shape(z, 0, *x);
 }
 
@@ -222,8 +217,8 @@ static bool size_norm(Sizer *z)
         return refuse(z, NULL, "eps must not be negative");
     if (attr_find(z->o, "group")) {             /* each run of `group` along the last axis is a row */
         int64_t group = attr_int(z->o, "group");
-        if (width(&x) % group)
-            return refuse(z, NULL, "the last axis, %lld, is not divisible by a width of %lld", (Num)width(&x), (Num)group);
+        if (shape_last(&x) % group)
+            return refuse(z, NULL, "the last axis, %lld, is not divisible by a width of %lld", (Num)shape_last(&x), (Num)group);
         attr_set(z->o, "rows", shape_elements(&x) / group);
         attr_set(z->o, "width", group);
     }
@@ -232,7 +227,7 @@ static bool size_norm(Sizer *z)
     for (int i = 0; i < z->r->par.n; i++)
         ok = ok && par_shape(z, i, (Shape){1, {attr_int(z->o, "width")}});
     x.d[x.n - 1] /= attr_int(z->o, "width");
-    x = width(&x) == 1 ? leading(&x) : x;
+    x = shape_last(&x) == 1 ? leading(&x) : x;
     for (int i = 1; i < z->r->out.n; i++)
         ok = ok && out_shape(z, i, x);
     return ok;
@@ -424,23 +419,24 @@ static bool size_xent(Sizer *z)
     const Shape *x = in_shape(z, 0);
     Shape want = leading(x);
     attr_set(z->o, "rows", rows(x));
-    attr_set(z->o, "width", width(x));
+    attr_set(z->o, "width", shape_last(x));
     if (attr_find(z->o, "smooth")) {
         double smooth = attr_find(z->o, "smooth")->f;
         if (!(smooth >= 0 && smooth <= 1))
             return refuse(z, "smoothing: 0.1", "the share of all scores in a target is from 0 to 1, not %g", smooth);
         z->o->row = row_find("SmoothCrossEntropy");
     }
-    return targets(z, &want, width(x)) && out_shape(z, 0, (Shape){1, {1}}) && out_shape(z, 1, want);
+    return targets(z, &want, shape_last(x)) && out_shape(z, 0, (Shape){1, {1}}) && out_shape(z, 1, want);
 }
 
 static bool size_hits(Sizer *z)
 {
     const Shape *x = in_shape(z, 0);
     attr_set(z->o, "rows", rows(x));
-    attr_set(z->o, "width", width(x));
-    return attr_int(z->o, "top") < width(x) ||
-        refuse(z, "top: 1", "every target is among the %lld largest of %lld scores", (Num)attr_int(z->o, "top"), (Num)width(x));
+    attr_set(z->o, "width", shape_last(x));
+    return attr_int(z->o, "top") < shape_last(x) ||
+        refuse(z, "top: 1", "every target is among the %lld largest of %lld scores", (Num)attr_int(z->o, "top"),
+               (Num)shape_last(x));
 }
 
 void linear_xent_room(const Graph *g, Op *o, int64_t blocks)
@@ -473,10 +469,10 @@ static bool size_linear_xent(Sizer *z)
     if (attr_find(z->o, "top"))
         z->o->row = row_find("LinearCrossEntropyHits");
     attr_set(z->o, "rows", n);
-    attr_set(z->o, "in", width(x));
+    attr_set(z->o, "in", shape_last(x));
     attr_set(z->o, "chunk", chunk);
     linear_xent_room(z->g, z->o, z->g->blocks);
-    return targets(z, &want, out) && par_shape(z, 0, (Shape){2, {out, width(x)}}) && par_shape(z, 1, (Shape){1, {out}}) &&
+    return targets(z, &want, out) && par_shape(z, 0, (Shape){2, {out, shape_last(x)}}) && par_shape(z, 1, (Shape){1, {out}}) &&
            out_shape(z, 0, (Shape){1, {1}}) && out_shape(z, 1, want);
 }
 

@@ -58,14 +58,6 @@ void check_part(const Plan *p)
 
 /* ---- keep -------------------------------------------------------------------------------------------------------- */
 
-static bool named(const Plan *p, const Strs *patterns, int op)
-{
-    for (int i = 0; i < patterns->n; i++)
-        if (match(patterns->at[i], p->g->op.at[op].name))
-            return true;
-    return false;
-}
-
 void check_keep(const Plan *p)
 {
     const Graph *g = p->g;
@@ -79,10 +71,10 @@ void check_keep(const Plan *p)
         bool away = p->fate.at[i] == FATE_OFFLOAD;
         if (!away && p->fate.at[i] != FATE_RECOMPUTE)
             die("check_keep: %s is neither kept, made again nor offloaded", t->name);
-        if (t->kind != T_ACT || t->op < 0 || t->op >= g->nf || named(p, &spec->keep, t->op)
+        if (t->kind != T_ACT || t->op < 0 || t->op >= g->nf || match_any(&spec->keep, g->op.at[t->op].name)
             || (away ? spec->offload == OFFLOAD_NONE : spec->recompute == RECOMPUTE_NONE))
             die("check_keep: %s is %s, but must be kept", t->name, away ? "offloaded" : "dropped");
-        if (spec->offload == OFFLOAD_LIST && away != named(p, &spec->away, t->op))
+        if (spec->offload == OFFLOAD_LIST && away != (match_any(&spec->away, g->op.at[t->op].name) != NULL))
             die("check_keep: %s is %s against plan.offload", t->name, away ? "offloaded" : "not offloaded");
     }
 }

@@ -78,11 +78,6 @@ static End *ends_of(SimTimes *x, int device)
     return end;
 }
 
-static Ns later(Ns a, Ns b)
-{
-    return a > b ? a : b;
-}
-
 typedef struct { Ns ready, from, to; int source; } SimUse;  /* of a shared wire */
 
 static int by_from(const void *a, const void *b)
@@ -103,7 +98,7 @@ static void check_shared(const SimTimes *x, End **end, int a, int b)
             if (s->kind != K_SEND || s->peer != to)
                 continue;
             const SimEdge *e = &x->lane.at[end[from][i].lane].edge.at[end[from][i].edge];
-            ready = later(ready, later(e->send->from, e->post->from));
+            ready = max_of(ready, max_of(e->send->from, e->post->from));
             *PUSH(&use) = (SimUse){ready, s->wire_from, s->wire_to, from};
             if (s->wire_to - s->wire_from != cost_wire(x->p->c, from, to, s->bytes))
                 die("check_sim: message %d from device %d to %d has the wire for %lld ns", s->tag, from, to,
@@ -114,7 +109,7 @@ static void check_shared(const SimTimes *x, End **end, int a, int b)
         qsort(use.at, (size_t)use.n, sizeof *use.at, by_from);
     for (int i = 0; i < use.n; i++) {
         const SimUse *u = &use.at[i], *before = i ? &use.at[i - 1] : NULL;
-        if (u->from != later(u->ready, before ? before->to : 0) || (before && u->ready < before->ready))
+        if (u->from != max_of(u->ready, before ? before->to : 0) || (before && u->ready < before->ready))
             die("check_sim: between devices %d and %d a message of device %d that is ready at %lld has the wire at %lld", a, b,
                 u->source, (long long)u->ready, (long long)u->from);
     }
@@ -138,7 +133,7 @@ static void check_copies(const Plan *p, int device, const Actions *list)
         Ns *link = &free[k->kind == K_IN && !cost_host_half(p->c, device)];
         if (k->kind != K_OUT && k->kind != K_IN)
             continue;
-        Ns from = later(*link, k->from);
+        Ns from = max_of(*link, k->from);
         *link = from + cost_host(p->c, device, k->bytes);
         if (k->wire_from != from || k->wire_to != *link)
             die("check_sim: the copy of action %d of device %d is predicted at %lld..%lld and follows to be at %lld..%lld", i,
@@ -169,7 +164,7 @@ static Ns check_list(const Plan *p, bool eval, int steps)
                 continue;
             }
             Ns *busy = &x.wire[l->from * x.p->devices + l->to];
-            *busy = later(*busy, later(e->send->from, e->post->from)) + cost_wire(x.p->c, l->from, l->to, e->bytes);
+            *busy = max_of(*busy, max_of(e->send->from, e->post->from)) + cost_wire(x.p->c, l->from, l->to, e->bytes);
             e->end = *busy + cost_latency(x.p->c, l->from, l->to);
         }
     for (int a = 0; a < p->devices; a++)
@@ -183,15 +178,15 @@ static Ns check_list(const Plan *p, bool eval, int steps)
             const Action *k = &list_of(&x, d)->at[i];
             Ns to = now + action_time(p, d, k);
             if (k->kind == K_WAIT && (k->of == K_OUT || k->of == K_IN))
-                to = later(to, begin_of(list_of(&x, d), i)->wire_to);
+                to = max_of(to, begin_of(list_of(&x, d), i)->wire_to);
             else if (k->kind == K_WAIT)
-                to = later(to, x.lane.at[end[d][i].lane].edge.at[end[d][i].edge].end);
+                to = max_of(to, x.lane.at[end[d][i].lane].edge.at[end[d][i].edge].end);
             if (k->from != now || k->to != to)
                 die("check_sim: action %d of device %d is predicted at %lld..%lld and follows to be at %lld..%lld", i, d,
                     (long long)k->from, (long long)k->to, (long long)now, (long long)to);
             now = to;
         }
-        last = later(last, now);
+        last = max_of(last, now);
     }
     return last;
 }

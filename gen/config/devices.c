@@ -6,7 +6,6 @@
  * fails   with bad(); what this version does not build is refused as such, and devices of any kind can be planned for
  */
 #include "schema.h"
-#include <string.h>
 
 enum { MOST_DEVICES = 2048, MOST_THREADS = 1024, MOST_SPARE = 64, MOST_CHUNKS = 256, MOST_REPLICAS = 64, MOST_OPS = 1 << 20 };
 static const Bytes DEFAULT_MEMORY = (Bytes)8 << 30, WORKSPACE = (Bytes)32 << 20, LEAST_WORKSPACE = (Bytes)2 << 20;

@@ -42,7 +42,7 @@ static void read_link(const Spot *pair, const Node *key)
         { "latency", read_time, offsetof(LinkSpec, latency), 0, 0, NULL },
         { "duplex", read_second, offsetof(LinkSpec, half), 0, 0, "full half" },
     };
-    LinkSpec link = { .latency = -1, .loc = key->loc };
+    LinkSpec link = { .latency = -1 };
     Spot value = *pair;
     value.to = &link.rate;
     if (pair->value->kind == MAP)

@@ -33,7 +33,7 @@ static void dim(const Spot *s, const Node *key)
     Spot to = *s;
     to.to = &n;
     read_int(&to);
-    *PUSH(&s->m->dims) = (Dim){ key->text, n, s->value->loc };
+    *PUSH(&s->m->dims) = (Dim){ key->text, n };
 }
 
 static void dims(const Spot *s)

@@ -111,10 +111,8 @@ const char *override_path(const char *option)
         { "--link", "links.cpu-cpu" },
         { "--objective", "plan.objective" }, { "--device-order", "devices.order" }, { "--planner", "plan.planner" },
         { "--fuse", "plan.fuse" }, { "--order", "plan.order" }, { "--mode", "plan.mode" } };
-    for (int i = 0; i < COUNT(shorts); i++)
-        if (!strcmp(option, shorts[i].option))
-            return shorts[i].path;
-    return NULL;
+    int i = INDEX_OF(shorts, COUNT(shorts), option);
+    return i < 0 ? NULL : shorts[i].path;
 }
 
 /* devices is a list or {order: free, list: [...]}, and paths name its entries as if it were the list. */

@@ -44,14 +44,6 @@ Node *want_key(Node *map, const char *key, const char *path)
     return node;
 }
 
-static const Field *find(const char *key, const Field *fields, int n)
-{
-    for (int i = 0; i < n; i++)
-        if (!strcmp(fields[i].key, key))
-            return &fields[i];
-    return NULL;
-}
-
 static void unknown(const Node *key, const char *path, const Field *fields, int n)
 {
     const char *known[MOST_KEYS], *list = "known:";
@@ -71,13 +63,13 @@ void section(Model *m, Node *map, const char *path, const Field *fields, int n, 
     if (!want(&all, MAP, "a map"))
         return;
     for (int i = 0; i < map->n; i++) {
-        const Field *f = find(map->key[i]->text, fields, n);
-        if (!f) {
+        int k = INDEX_OF(fields, n, map->key[i]->text);
+        if (k < 0) {
             unknown(map->key[i], path, fields, n);
             continue;
         }
-        Spot s = spot_key(&all, i, f, (char *)to + f->at);
-        f->read(&s);
+        Spot s = spot_key(&all, i, &fields[k], (char *)to + fields[k].at);
+        fields[k].read(&s);
     }
 }
 

@@ -202,11 +202,6 @@ void weights_copies(const Model *m, const Graph *g, StoredPairs *to)
 
 /* ---- the list ------------------------------------------------------------------------------------------- */
 
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* NAME D0xD1... of a tensor as --export writes it; part: of those that one parameter holds */
 static const char *tensor_text(const State *s, const Stored *k, int64_t part)
 {
@@ -234,7 +229,7 @@ void weights_print(FILE *f, const Model *m, const Graph *g)
             *PUSH(&list) = tensor_text(s, &k, part);
     }
     if (list.n > 1)
-        qsort(list.at, (size_t)list.n, sizeof *list.at, by_text);
+        qsort(list.at, (size_t)list.n, sizeof *list.at, text_order);
     for (int i = 0; i < list.n; i++)
         fprintf(f, "%s\n", list.at[i]);
 }
@@ -282,14 +277,6 @@ static void check_stack(const Model *m, const Graph *g, const StoredStack *k)
     }
 }
 
-bool weights_fresh(const Model *m, const char *name)
-{
-    for (int i = 0; i < m->weights.fresh.n; i++)
-        if (match(m->weights.fresh.at[i], name))
-            return true;
-    return false;
-}
-
 /* Each pattern names a parameter, and one at least comes from the files. */
 static void check_fresh(const Model *m, const Graph *g)
 {
@@ -299,7 +286,7 @@ static void check_fresh(const Model *m, const Graph *g)
     for (int s = 0; s < g->state.n; s++)
         if (g->state.at[s].kind == S_PARAM) {
             *PUSH(&names) = g->state.at[s].name;
-            left += !weights_fresh(m, g->state.at[s].name);
+            left += !match_any(fresh, g->state.at[s].name);
             all++;
         }
     for (int i = 0; i < fresh->n; i++) {

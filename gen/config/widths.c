@@ -16,8 +16,6 @@
 #include "schema.h"
 #include "budgets.h"
 
-#include <string.h>
-
 void read_widths(const Spot *s)
 {
     const Field one = {NULL, NULL, 0, s->field->lo, s->field->hi, NULL};

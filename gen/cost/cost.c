@@ -3,7 +3,7 @@
  * cost.c: how long each call takes on each device.
  *
  *   needs   Graph; devices and links of the Model; a profile, if there is one
- *   fills   ns of every operator on every class of devices, wires, measured, signature
+ *   fills   ns of every operator on every class of devices, wires, signature
  *   fails   status 5 if the profile is unreadable, of another machine, or lacks a call of this graph
  *
  * Times come from a profile (lookup.c) or from the roofline of the devices' descriptions (roof.c), never from both: measured

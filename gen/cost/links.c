@@ -42,18 +42,13 @@ static int exact(const Model *m, const LinkSpec *x, const Device *a, const Devic
     return first + second;
 }
 
-static int most(int a, int b)
-{
-    return a > b ? a : b;
-}
-
 static Wire wire_of(const Model *m, const Device *a, const Device *b, Wire otherwise)
 {
     Wire w = otherwise;
     int best = -1;
     for (int i = 0; i < m->links.n; i++) {
         const LinkSpec *x = &m->links.at[i];
-        int how = b ? most(exact(m, x, a, b), exact(m, x, b, a)) : exact(m, x, a, NULL);
+        int how = b ? (int)max_of(exact(m, x, a, b), exact(m, x, b, a)) : exact(m, x, a, NULL);
         if (how < 0 || how < best || x->rate <= 0)
             continue;
         Wire with = {.rate = x->rate, .latency = x->latency >= 0 ? x->latency : otherwise.latency, .half = x->half};

@@ -140,12 +140,6 @@ static bool price_calls(Cost *c, Cost *busy, const Graph *g, const Model *m, Pro
 static const Bytes sizes[] = {4, 4096, 65536, 1048576, 16777216, 268435456};
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
-/* Where the line from (0, 0) to point k passes point i, rounded up. */
-static Ns chord_ns(const Curve *c, int i, int k)
-{
-    return c->ns[k] / c->bytes[k] * c->bytes[i] + (c->ns[k] % c->bytes[k] * c->bytes[i] + c->bytes[k] - 1) / c->bytes[k];
-}
-
 /* Rows of one or two kinds, the slower one at each size, less `base`; never falling.  NULL: no such rows. */
 static Curve *curve_of(const Profile *f, const char *one, const char *two, bool busy, Ns base)
 {
@@ -164,8 +158,9 @@ static Curve *curve_of(const Profile *f, const char *one, const char *two, bool 
      * never grows with the size. */
     for (int i = c->n - 2; i >= 0; i--)
         for (int k = i + 1; k < c->n; k++) {
-            Ns chord = chord_ns(c, i, k);
-            c->ns[i] = c->ns[i] > chord ? c->ns[i] : chord;
+            /* Where the line from (0, 0) to point k passes point i, rounded up. */
+            Ns whole = c->ns[k] / c->bytes[k], rest = c->ns[k] % c->bytes[k];
+            c->ns[i] = max_of(c->ns[i], whole * c->bytes[i] + ceil_div(rest * c->bytes[i], c->bytes[k]));
         }
     return c->n ? c : NULL;
 }
@@ -187,7 +182,6 @@ void priced(Cost *c, Cost *busy, const Graph *g, const Model *m, Profile *f)
     bool guessed = price_calls(c, busy, g, m, f) || f->fitted > 0;
     for (int i = 0; i < 2; i++) {
         price_links(both[i], f);
-        both[i]->measured = true;
         both[i]->how = guessed ? "interpolated" : "measured";
         both[i]->profile = f;
         both[i]->signature = f->hash;

@@ -16,7 +16,6 @@
  * loss whose scores are made again.  Other pairs of backward cost two calls.  Measured times are those of single calls.
  */
 #include "prof.h"
-#include <string.h>
 
 const CallPair call_pairs[CALL_PAIRS] = {
     [PAIR_LOSS] = {"xent_forward", "xent_backward", {"lse", "lse"}},

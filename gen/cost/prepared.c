@@ -10,35 +10,18 @@
  * kernels.
  */
 #include "prof.h"
-#include <string.h>
-
-static const Arg *find(const Op *o, const char *token)
-{
-    for (int i = 0; i < o->arg.n; i++)
-        if (!strcmp(o->arg.at[i].token, token))
-            return &o->arg.at[i];
-    return NULL;
-}
 
 static bool absent(const Op *o, const char *token)
 {
-    const Arg *a = find(o, token);
+    const Arg *a = op_arg(o, token);
     return a && a->kind == ARG_NONE;
-}
-
-static bool has_handle(const Op *o)
-{
-    for (int i = 0; i < o->arg.n; i++)
-        if (o->arg.at[i].kind == ARG_HANDLE)
-            return true;
-    return false;
 }
 
 /* An evaluation drops nothing.  Packed operands have one gradient, without which there is no call. */
 static bool attention_planned(const Model *m, const Graph *g, const Op *o, bool eval)
 {
-    int64_t width = find(o, "width")->i;
-    bool plain = absent(o, "bias") && absent(o, "mask") && (eval || (float)find(o, "drop")->f == 0);
+    int64_t width = op_arg(o, "width")->i;
+    bool plain = absent(o, "bias") && absent(o, "mask") && (eval || (float)op_arg(o, "drop")->f == 0);
     bool whole = !absent(o, "dq") && !absent(o, "dk") && !absent(o, "dv");
     return g->compute == BF16 && width % 8 == 0 && width <= widest_head(&m->devices.at[0]) && plain && whole;
 }
@@ -50,8 +33,8 @@ static bool conv_planned(const Model *m, const Graph *g, const Op *o, bool eval)
     bool whole = g->compute == BF16 && cudnn_proven(&m->devices.at[0]);
     (void)eval;
     for (int i = 0; i < 2; i++) {
-        int64_t n = find(o, axes[i][0])->i, made = find(o, axes[i][1])->i, kernel = find(o, axes[i][2])->i;
-        int64_t before = find(o, axes[i][3])->i, stride = find(o, "stride")->i, apart = find(o, "dilate")->i;
+        int64_t n = op_arg(o, axes[i][0])->i, made = op_arg(o, axes[i][1])->i, kernel = op_arg(o, axes[i][2])->i;
+        int64_t before = op_arg(o, axes[i][3])->i, stride = op_arg(o, "stride")->i, apart = op_arg(o, "dilate")->i;
         whole &= before >= 0 && (made - 1) * stride + apart * (kernel - 1) + 1 - n - before > -stride;
     }
     return whole;
@@ -73,7 +56,7 @@ static const struct {
 bool cost_prepared(const Model *m, const Graph *g, const Op *o, bool eval)
 {
     const Library *k = library_linked(&m->devices.at[0]);
-    if (!has_handle(o) || !k->handles)
+    if (!op_arg(o, "h") || !k->handles)
         return false;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (others[i].graphs == k->graphs && !strncmp(o->call, others[i].call, strlen(others[i].call)))
@@ -94,7 +77,7 @@ Bytes cost_images(const Model *m, const Graph *g, const Op *o)
 {
     if (strncmp(o->call, "conv_", 5) || !cost_prepared(m, g, o, false))
         return 0;
-    int64_t in = find(o, "in")->i, wide = (in + 7) / 8 * 8;
-    bool whole = in == wide || find(o, "groups")->i > 1;
-    return whole ? 0 : find(o, "batch")->i * find(o, "height")->i * find(o, "width")->i * 2 * wide;
+    int64_t in = op_arg(o, "in")->i, wide = (in + 7) / 8 * 8;
+    bool whole = in == wide || op_arg(o, "groups")->i > 1;
+    return whole ? 0 : op_arg(o, "batch")->i * op_arg(o, "height")->i * op_arg(o, "width")->i * 2 * wide;
 }

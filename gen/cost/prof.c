@@ -156,10 +156,7 @@ Profile *profile_parse(const char *path, const char *again)
     p->path = path;
     p->again = again;
     char hex[65];
-    Digest sum;
-    digest_start(&sum);
-    digest_add(&sum, text, n);
-    digest_end(&sum, hex);
+    sha256_of(text, n, hex);
     p->hash = strf("%s", hex);
     int number = 0;
     for (char *line = text, *end; line < text + n; line = end + 1) {
@@ -177,22 +174,12 @@ Profile *profile_parse(const char *path, const char *again)
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-static int by_what(const void *a, const void *b)
-{
-    return strcmp(((const Measured *)a)->what, ((const Measured *)b)->what);
-}
-
-static int by_product(const void *a, const void *b)
-{
-    return strcmp(((const Algorithm *)a)->what, ((const Algorithm *)b)->what);
-}
-
 void profile_sort(Profile *p)
 {
     if (p->measured.n)
-        qsort(p->measured.at, (size_t)p->measured.n, sizeof *p->measured.at, by_what);
+        qsort(p->measured.at, (size_t)p->measured.n, sizeof *p->measured.at, text_order);
     if (p->algorithm.n)
-        qsort(p->algorithm.at, (size_t)p->algorithm.n, sizeof *p->algorithm.at, by_product);
+        qsort(p->algorithm.at, (size_t)p->algorithm.n, sizeof *p->algorithm.at, text_order);
 }
 
 static const char *line_of(const Algorithm *a)
@@ -232,7 +219,7 @@ int profile_stages(const Profile *p)
 const Measured *profile_find(const Profile *p, const char *what)
 {
     Measured want = {.what = what};
-    return p->measured.n ? bsearch(&want, p->measured.at, (size_t)p->measured.n, sizeof want, by_what) : NULL;
+    return p->measured.n ? bsearch(&want, p->measured.at, (size_t)p->measured.n, sizeof want, text_order) : NULL;
 }
 
 /* ---- algorithms of products --------------------------------------------------------------------------------------- */
@@ -241,7 +228,7 @@ const int64_t *profile_algorithm(const Profile *p, const char *signature, int pa
 {
     const Algorithm want = {.what = strf("algorithm %s part=%d", signature, part)}, *a = NULL;
     if (p && p->algorithm.n)
-        a = bsearch(&want, p->algorithm.at, (size_t)p->algorithm.n, sizeof want, by_product);
+        a = bsearch(&want, p->algorithm.at, (size_t)p->algorithm.n, sizeof want, text_order);
     return a ? a->number : NULL;
 }
 

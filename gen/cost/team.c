@@ -89,16 +89,11 @@ Bytes cost_team_bytes(const Model *m, const Graph *g, const Op *o)
          : (k.what == WHOLE_SUM ? levels_of(g) : g->team - 1) * k.bytes;
 }
 
-static int64_t part_of(int64_t n, int64_t of)
-{
-    return (n + of - 1) / of;
-}
-
 /* To each other device: a turn has a block of the norm for each of them, which goes in pieces. */
 static int64_t norm_messages(const Model *m, int64_t n)
 {
     int64_t each = norm_block(m, n);
-    return part_of(part_of(n, each), m->plan.tensor) * part_of(each, TEAM_PIECE);
+    return ceil_div(ceil_div(n, each), m->plan.tensor) * ceil_div(each, TEAM_PIECE);
 }
 
 static Ns wait_of(const Cost *c, const Graph *g, const Model *m, TeamCall k, int device)
@@ -112,12 +107,12 @@ static Ns wait_of(const Cost *c, const Graph *g, const Model *m, TeamCall k, int
             sum += links_swap(c, device, level, sizeof(double), 1) + cost_move(c, device, 1, 3 * (Bytes)sizeof(double));
         else if (k.what == GRADIENT_NORM)       /* 2^level devices are that far away */
             sum += (1 << level) * links_swap(c, device, level, k.bytes / g->team,
-                                             norm_messages(m, part_of(k.bytes * g->team, type_bytes(F32))))
+                                             norm_messages(m, ceil_div(k.bytes * g->team, type_bytes(F32))))
                 + links_swap(c, device, level, NORM_BLOCKS * (Bytes)sizeof(double), 1);
         else
             sum += links_swap(c, device, level, times * k.bytes,
-                              gpu ? part_of(times * k.bytes, d->workspace / 2)
-                                  : times * part_of(k.bytes, TEAM_PIECE * type_bytes(F32)))
+                              gpu ? ceil_div(times * k.bytes, d->workspace / 2)
+                                  : times * ceil_div(k.bytes, TEAM_PIECE * type_bytes(F32)))
                 + (gpu ? cost_move(c, device, 1, 3 * times * k.bytes) : 0);
     }
     return sum;

@@ -162,11 +162,6 @@ static bool within(const ForeignSearch *s, const Prefix *a, const Prefix *b)
     return true;
 }
 
-static Ns share(Ns time, int stages)            /* what the longest of so many takes at least */
-{
-    return (time + stages - 1) / stages;
-}
-
 /* Prefixes with enough nodes on both sides, and not too much time on either. */
 static bool may_end(const ForeignSearch *s, const ForeignPlace *at, int x, Ns target)
 {
@@ -174,8 +169,8 @@ static bool may_end(const ForeignSearch *s, const ForeignPlace *at, int x, Ns ta
     int few = s->p->least - at->used, most = s->p->most - at->used;
     if (x == s->at.n - 1)
         return few <= 0;
-    return most > 0 && p->size >= at->used && all->size - p->size >= few && share(p->least, at->used) <= target
-        && share(all->least - p->least, most) <= target;
+    return most > 0 && p->size >= at->used && all->size - p->size >= few && ceil_div(p->least, at->used) <= target
+        && ceil_div(all->least - p->least, most) <= target;
 }
 
 /* The prefixes, by time on that class, at which a stage of this place may begin if it follows that one. */
@@ -268,7 +263,7 @@ static void bisect(ForeignSearch *s, ForeignChain *c, int *end)
     size_t ends = (size_t)s->p->at.n * (size_t)s->at.n;
     ForeignReach r = {.from = alloc(sizeof(int) * ends), .came = alloc(sizeof(int) * ends),
                       .near = alloc(sizeof(int) * (size_t)s->at.n), .left = MOST_LOOKS};
-    Ns low = share(s->at.at[s->at.n - 1].least, s->p->most), high = INT64_MAX / 4, target = low, step;
+    Ns low = ceil_div(s->at.at[s->at.n - 1].least, s->p->most), high = INT64_MAX / 4, target = low, step;
     for (int i = 0; i < s->d->n; i++)
         low = target = s->least[i] > low ? s->least[i] : low;
     step = low / 64 + 1;

@@ -246,13 +246,6 @@ static Ps greedy(const WidthItem *item, int n, Bytes over, char *kept)
     return sum;
 }
 
-/* Frees `over` bytes in at most `most`; NEVER: it cannot.  kept: by item. */
-static Ps solve(WidthSearch *s, const WidthItem *item, int n, Bytes over, Ps most, char *kept)
-{
-    Ps found = greedy(item, n, over, kept);
-    return found <= most || s->w->heuristic ? found : core(s, item, n, over, most, kept);
-}
-
 static WidthExtra *extra_of(WidthSearch *s, int a, int b, int x, int y)
 {
     if (2 * s->extras >= s->slots) {
@@ -316,11 +309,6 @@ static Ps exchange(const WidthSearch *s, int a, int b, int x)
     return back->exchange - front->exchange;
 }
 
-static Ps shared(Ps time, int64_t d)
-{
-    return (time + d - 1) / d;
-}
-
 /* ---- one target -------------------------------------------------------------------------------------------------- */
 
 /* By devices, and then copies: each pair has fewer copies than those before. */
@@ -363,7 +351,7 @@ static bool within(const WidthSearch *s, int a, int b)
 static void lay(WidthSearch *s, int a, int b, int x, int d, Ps target)
 {
     const WidthPairs *behind = &s->pairs[b];
-    int used = s->w->degree[x] * d, most = s->w->devices - used - (int)shared(s->all.at[a].least, target);
+    int used = s->w->degree[x] * d, most = s->w->devices - used - (int)ceil_div(s->all.at[a].least, target);
     Ps left = target * d - once(s, a, b, x) - (d - 1) * exchange(s, a, b, x);
     for (int j = 0; left >= 0 && j < behind->n && behind->at[j].devices <= most; j++) {
         int copies = behind->at[j].copies + d;
@@ -437,7 +425,7 @@ void widths_judge(const Widths *w, WidthPlan *plan)
             if ((of[e->from] == g) != (of[e->to] == g))
                 time += widths_ps(2 * e->bytes[2 * x + (of[e->from] == g)], w->rate);
         }
-        stage->time = shared(time, d);
+        stage->time = ceil_div(time, d);
         plan->value = stage->time > plan->value ? stage->time : plan->value;
     }
 }
@@ -456,8 +444,8 @@ static void take(WidthSearch *s, WidthPlan *plan, Ps target)
         Bytes over;
         int items = items_of(s, a, p.prefix, p.degree, (p.copies + p.d - 1) / p.d, item, &over);
         memset(kept, 0, (size_t)w->n);
-        if (over > 0)
-            solve(s, item, items, over, left, kept);
+        if (over > 0 && greedy(item, items, over, kept) > left && !w->heuristic)
+            core(s, item, items, over, left, kept);
         for (int i = 0; i < w->n; i++)
             if (holds(s, p.prefix, i) && !holds(s, a, i)) {
                 plan->sequence[n++] = i;

@@ -20,19 +20,6 @@ static bool is_letter(char c)
     return isalnum((unsigned char)c) || c == '_';
 }
 
-static bool starts(const char *text, const char *with)
-{
-    return !strncmp(text, with, strlen(with));
-}
-
-static bool has(const Strs *list, const char *name)
-{
-    for (int i = 0; i < list->n; i++)
-        if (!strcmp(list->at[i], name))
-            return true;
-    return false;
-}
-
 static const char *next_line(const char *at)
 {
     const char *end = strchr(at, '\n');
@@ -42,7 +29,7 @@ static const char *next_line(const char *at)
 /* Behind the comment, literal, word or character that begins here. */
 static const char *token_end(const char *at)
 {
-    if (starts(at, "/*"))
+    if (text_begins(at, "/*"))
         return strstr(at, "*/") + 2;
     const char *end = at + 1;
     if (*at == '"' || *at == '\'') {
@@ -92,10 +79,10 @@ static const char *declared(const char *at, bool type)
 {
     const char *word = NULL;
     for (; *at && *at != ';' && *at != '='; at = *at == '(' || *at == '[' || *at == '{' ? bracket_end(at) : token_end(at)) {
-        if (starts(at, "__attribute__"))
+        if (text_begins(at, "__attribute__"))
             at = strchr(at, '(');
         else if (*at == '(' && at[1] == '*')
-            return word_at(at + (starts(at, "(*const ") ? 8 : 2));
+            return word_at(at + (text_begins(at, "(*const ") ? 8 : 2));
         else if (word && (*at == '(' || (*at == '{' && !type)))
             break;
         else if (is_letter(*at))
@@ -106,13 +93,13 @@ static const char *declared(const char *at, bool type)
 
 static void note(Names *n, const char *line)
 {
-    bool type = starts(line, "typedef ") || starts(line, "enum ");
-    bool local = type || starts(line, "static ") || starts(line, "FN ");
+    bool type = text_begins(line, "typedef ") || text_begins(line, "enum ");
+    bool local = type || text_begins(line, "static ") || text_begins(line, "FN ");
     const char *brace = strpbrk(line, "{;"), *name;
-    if (starts(line, "enum ") || starts(line, "typedef enum "))
+    if (text_begins(line, "enum ") || text_begins(line, "typedef enum "))
         constants(n, brace);
-    bool tag = starts(line, "struct ") && strcspn(line, "(") > strcspn(line, "{");
-    if (starts(line, "enum ") || tag || (!local && *brace == ';'))
+    bool tag = text_begins(line, "struct ") && strcspn(line, "(") > strcspn(line, "{");
+    if (text_begins(line, "enum ") || tag || (!local && *brace == ';'))
         return;
     name = declared(line, type);
     if (name)
@@ -123,11 +110,11 @@ static Names names_in(const char *text)
 {
     Names n = {0};
     for (const char *line = text; *line; line = next_line(line)) {
-        if (starts(line, "/*"))
+        if (text_begins(line, "/*"))
             line = strstr(line, "*/");
-        else if (starts(line, "#define "))
+        else if (text_begins(line, "#define "))
             *PUSH(&n.local) = word_at(line + 8);
-        else if (isalpha((unsigned char)*line) && !starts(line, "extern "))
+        else if (isalpha((unsigned char)*line) && !text_begins(line, "extern "))
             note(&n, line);
     }
     return n;
@@ -155,14 +142,14 @@ static const char *included(const char *line)
 {
     static const char begin[] = "#include \"";
     const char *name = line + sizeof begin - 1;
-    return starts(line, begin) ? strf("%.*s", (int)strcspn(name, "\""), name) : NULL;
+    return text_begins(line, begin) ? strf("%.*s", (int)strcspn(name, "\""), name) : NULL;
 }
 
 /* The text of a file that is new; NULL: it stands there, or is left out. */
 static const char *fresh(Amalgam *a, const char *file, bool *header)
 {
     const char *path = file, *text = a->find(a->with, file, &path);
-    if (!text || has(&a->seen, path))
+    if (!text || strs_has(&a->seen, path))
         return NULL;
     *PUSH(&a->seen) = path;
     *header = !strcmp(path + strlen(path) - 2, ".h");
@@ -216,7 +203,7 @@ static const char *prototype(const char *line)
     const char *end = line + strcspn(line, "\n"), *bracket = line + strcspn(line, "(\n");
     bool is = is_letter(*line) && *bracket == '(' && memchr(bracket, ';', (size_t)(end - bracket));
     for (size_t i = 0; i < sizeof other / sizeof *other; i++)
-        is &= !starts(line, other[i]);
+        is &= !text_begins(line, other[i]);
     const char *name = bracket;
     while (name > line && is_letter(name[-1]))
         name--;
@@ -226,7 +213,7 @@ static const char *prototype(const char *line)
 /* What an amalgam of its local has instead: of these, four prototypes. */
 static bool is_left_out(const char *line)
 {
-    return starts(line, "#include <string.h>");
+    return text_begins(line, "#include <string.h>");
 }
 
 /* Lines, and comments in column 0 with what stands below them. */
@@ -236,12 +223,12 @@ static void print_header(Amalgam *a, FILE *f, const char *text)
     for (const char *line = text, *next; *line; line = next) {
         next = next_line(line);
         const char *name = included(line), *proto = prototype(line);
-        if (starts(line, "/*") && !held) {
+        if (text_begins(line, "/*") && !held) {
             held = line;
             next = next_line(strstr(line, "*/"));
             continue;
         }
-        if (!proto || has(&a->shown, proto)) {
+        if (!proto || strs_has(&a->shown, proto)) {
             fwrite(held ? held : line, 1, (size_t)(held ? line - held : 0), f);
             fputs(proto ? "static " : "", f);
             if (name)
@@ -263,9 +250,10 @@ static Renames renames_of(Amalgam *a, const char *text)
         return r;
     for (int i = 0; i < n.local.n; i++) {
         const char *name = n.local.at[i], *other = name;
-        if (has(&r.from, name))
+        if (strs_has(&r.from, name))
             continue;
-        for (int k = 2; has(&a->fixed, other) || has(&a->local, other) || (other != name && has(&n.local, other)); k++)
+        for (int k = 2; strs_has(&a->fixed, other) || strs_has(&a->local, other) ||
+                        (other != name && strs_has(&n.local, other)); k++)
             other = strf("%s_%d", name, k);
         if (other != name) {
             *PUSH(&r.from) = name;
@@ -283,7 +271,7 @@ static const char *print_word(FILE *f, const Renames *r, const char *at, char be
 {
     const char *end = token_end(at);
     for (int i = 0; i < r->from.n && is_letter(*at) && before != '.' && before != '>'; i++)
-        if (strlen(r->from.at[i]) == (size_t)(end - at) && starts(at, r->from.at[i])) {
+        if (strlen(r->from.at[i]) == (size_t)(end - at) && text_begins(at, r->from.at[i])) {
             fputs(r->to.at[i], f);
             return end;
         }
@@ -331,7 +319,7 @@ void amalgam_print_apart(Amalgam *a, FILE *f, const char *header, const char *so
         bool is = isalpha((unsigned char)*at) && before != '.';          /* 0x1.cp-1 */
         for (size_t i = 0; i < sizeof other / sizeof *other; i++)
             is &= strcmp(word_at(at), other[i]) != 0;
-        if (is && !has(&all, word_at(at)))
+        if (is && !strs_has(&all, word_at(at)))
             *PUSH(&all) = word_at(at);
     }
     Names n = names_in(a->find(a->with, source, &path));

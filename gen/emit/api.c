@@ -79,11 +79,6 @@ static const char *find(const void *with, const char *name, const char **path)
 
 /* ---- NAME.h ------------------------------------------------------------------------------------------------------------ */
 
-static int devices_of(const Plan *p)
-{
-    return p->devices * (p->g->team ? p->g->team : 1);
-}
-
 /* Most messages that a device has under way, by number. */
 static int requests_of(const Plan *p)
 {
@@ -102,12 +97,12 @@ static int64_t losses_of(const Plan *p)
 
 static bool is_over_ranks(const Plan *p)
 {
-    return devices_of(p) > 1 && transport_of(p->m)->ranks;
+    return emit_ranks(p) > 1 && transport_of(p->m)->ranks;
 }
 
 static Bytes room_of(const Plan *p)
 {
-    Bytes n = devices_of(p), device = DEVICE_ROOM + HALF_ROOM * (requests_of(p) + 2) + 8 * losses_of(p);
+    Bytes n = emit_ranks(p), device = DEVICE_ROOM + HALF_ROOM * (requests_of(p) + 2) + 8 * losses_of(p);
     return n == 1 ? JOB_ROOM : (JOB_ROOM + n * (device + n * PAIR_ROOM) + JOB_ALIGN - 1) / JOB_ALIGN * JOB_ALIGN;
 }
 
@@ -116,18 +111,10 @@ static Bytes arena_of(const Api *a)
     Bytes sum = 0, most = 0;
     for (int d = 0; d < a->p->devices; d++) {
         Bytes one = (a->p->dev.at[d].arena + JOB_ALIGN - 1) / JOB_ALIGN * JOB_ALIGN;
-        sum += one * (devices_of(a->p) / a->p->devices);
+        sum += one * (emit_ranks(a->p) / a->p->devices);
         most = one > most ? one : most;
     }
     return room_of(a->p) + (is_over_ranks(a->p) ? most : sum);
-}
-
-static int64_t count_of(const Shape *s)
-{
-    int64_t n = 1;
-    for (int i = 0; i < s->n; i++)
-        n *= s->d[i];
-    return n;
 }
 
 static const char *sample_shape(const Shape *s, int64_t batch)
@@ -258,7 +245,7 @@ Api *api_new(const Plan *p, const char *name, const char *launch)
     static const char *const host[] = {"rt/number.c", "rt/sha256.c", "rt/begin.c", "rt/values.c", "rt/fold.c"};
     static const char *const ours[] = {"rt/library/inside.h", "rt/library/states.c", "rt/library/library.c",
                                        "rt/library/alone.c", "rt/library/threads.c", "rt/library/ranks.c"};
-    const char *crew = is_over_ranks(p) ? ours[5] : devices_of(p) > 1 ? ours[4] : ours[3];
+    const char *crew = is_over_ranks(p) ? ours[5] : emit_ranks(p) > 1 ? ours[4] : ours[3];
     Api *a = alloc(sizeof *a);
     char *capitals = strf("%s", name);
     for (char *c = capitals; *c; c++)
@@ -272,7 +259,7 @@ Api *api_new(const Plan *p, const char *name, const char *launch)
         add_made(a, ours[i], renamed(a, embedded_find(ours[i])->data));
     for (size_t i = 0; i < sizeof host / sizeof *host; i++)
         *PUSH(&a->source) = host[i];
-    if (devices_of(p) > 1)
+    if (emit_ranks(p) > 1)
         *PUSH(&a->source) = "rt/transfer.c";
     if (crew == ours[4])
         *PUSH(&a->source) = "rt/meet.c";
@@ -305,7 +292,7 @@ Strs api_taken(const Api *a)
 static const char *no_board(const Plan *p)
 {
     return strf("%d devices are as many threads or processes, which a board without a system has not: generate with --stages 1",
-                devices_of(p));
+                emit_ranks(p));
 }
 
 static void print_head(const Api *a, FILE *f)
@@ -320,9 +307,9 @@ static void print_head(const Api *a, FILE *f)
             "enum { JOB_ROOM = %" PRId64 ", JOB_STAGES = %d, JOB_SOURCES = %d, JOB_HOMES = %d, JOB_REQUESTS = %d, "
             "JOB_LOSSES = %" PRId64 " };\n%s%s%s",
             a->name, quote_comment(p->g->name), DPGEN_VERSION, a->name,
-            devices_of(p) > 1 ? "#ifndef _POSIX_C_SOURCE\n#define _POSIX_C_SOURCE 200809L\n#endif\n" : "", a->name,
-            room_of(p), devices_of(p), p->devices, homes_of(p), requests_of(p), losses_of(p),
-            devices_of(p) > 1 ? several : "",
+            emit_ranks(p) > 1 ? "#ifndef _POSIX_C_SOURCE\n#define _POSIX_C_SOURCE 200809L\n#endif\n" : "", a->name,
+            room_of(p), emit_ranks(p), p->devices, homes_of(p), requests_of(p), losses_of(p),
+            emit_ranks(p) > 1 ? several : "",
             p->g->compute == BF16 ? "#define REAL_BF16\n" : "", p->m->train.fast ? "#define FAST_SUMS\n" : "");
     fprintf(f, "#pragma GCC diagnostic ignored \"-Wunused-function\"\n#pragma GCC diagnostic ignored \"-Wunknown-pragmas\"\n\n"
             "/* All that it takes from outside. */\nvoid *memcpy(void *to, const void *from, size_t n);\n"
@@ -347,7 +334,7 @@ static void emit_amalgam(Out *o, Api *a)
     Leaves x;
     for (int k = 0; (x = output_at(p, k)).t; k++)
         fprintf(f, "    {%s, %d, 0x%08" PRIx64 ", %" PRId64 "},\n", quote_c(output_name(p, k)), x.device, (uint64_t)x.at,
-                count_of(&x.t->shape) / p->g->batch);
+                shape_elements(&x.t->shape) / p->g->batch);
     fprintf(f, "    {0}\n};\n");
     for (int i = a->kernels; i < a->source.n; i++)
         amalgam_print(a->amalgam, f, a->source.at[i]);
@@ -373,9 +360,9 @@ void api_emit(Out *o, Api *a)
         {"tag", EMIT_TAG}, {"name", a->name}, {"capitals", a->capitals}, {"model", quote_comment(p->g->name)},
         {"version", DPGEN_VERSION}, {"key", quote_comment(p->key)}, {"isa", build_isa(p)},
         {"cc", is_over_ranks(p) ? "mpicc" : "cc"},
-        {"threads", strf("%s%s", build_threads(p) > 1 ? "-fopenmp " : "", devices_of(p) > 1 ? "-pthread " : "")},
-        {"board", devices_of(p) > 1 ? strf("$(error %s)\n", no_board(p)) : ""},
-        {"stages", devices_of(p) == 1 ? "one stage"
+        {"threads", strf("%s%s", build_threads(p) > 1 ? "-fopenmp " : "", emit_ranks(p) > 1 ? "-pthread " : "")},
+        {"board", emit_ranks(p) > 1 ? strf("$(error %s)\n", no_board(p)) : ""},
+        {"stages", emit_ranks(p) == 1 ? "one stage"
                    : strf("%d stages, each in a %s", p->devices, is_over_ranks(p) ? "rank of MPI" : "thread")},
         {"arena", size_text(arena_of(a))}, {"schedule", order_name(p)}, {NULL, NULL}};
     build_template(out_open(o, "Makefile"), "templates/library.mk", fill);

@@ -6,8 +6,6 @@
  * trace.json is Trace Event JSON, as Perfetto and chrome://tracing read it: one process a stage, times in microseconds.
  */
 #include "emit.h"
-#include <inttypes.h>
-#include <stdlib.h>
 
 typedef struct { Bytes from, to; } ArchiveRange;
 
@@ -78,6 +76,13 @@ static void print_gaps(FILE *f, const Plan *p, int device)
     fprintf(f, "]");
 }
 
+static void print_buffer(FILE *f, const char *comma, const char *name, Bytes bytes, Bytes offset, int slots, Bytes stride,
+                         int first, int last)
+{
+    fprintf(f, "%s\n      {\"name\": %s, \"bytes\": %" PRId64 ", \"offset\": %" PRId64 ", \"slots\": %d, \"stride\": %" PRId64
+            ", \"first\": %d, \"last\": %d}", comma, quote_json(name), bytes, offset, slots, stride, first, last);
+}
+
 static void print_bufs(FILE *f, const Plan *p, int device)
 {
     const char *comma = "";
@@ -86,23 +91,12 @@ static void print_bufs(FILE *f, const Plan *p, int device)
         const Buf *x = &p->buf.at[b];
         if (x->device != device || x->last < x->first)
             continue;
-        fprintf(f, "%s\n      {\"name\": ", comma);
-        json_text(f, x->name);
-        fprintf(f, ", \"bytes\": %" PRId64 ", \"offset\": %" PRId64 ", \"slots\": %d, \"stride\": %" PRId64
-                ", \"first\": %d, \"last\": %d}", x->bytes, x->offset, x->pool >= 0 ? p->pool.at[x->pool].count : 1,
-                x->pool >= 0 ? p->pool.at[x->pool].stride : 0, x->first, x->last);
+        const Pool *pool = x->pool >= 0 ? &p->pool.at[x->pool] : NULL;
+        print_buffer(f, comma, x->name, x->bytes, x->offset, pool ? pool->count : 1, pool ? pool->stride : 0,
+                     x->first, x->last);
         comma = ",";
     }
     fprintf(f, "],\n");
-}
-
-/* Bytes that leave the device, and come back, for one micro-batch. */
-static Bytes offloaded(const Plan *p, int device)
-{
-    Bytes sum = 0;
-    for (int i = 0; i < p->host.n; i++)
-        sum += p->host.at[i].device == device ? p->host.at[i].bytes : 0;
-    return sum;
 }
 
 static void print_host(FILE *f, const Plan *p, int device)
@@ -110,15 +104,12 @@ static void print_host(FILE *f, const Plan *p, int device)
     const DevicePlan *d = &p->dev.at[device];
     const char *comma = "";
     fprintf(f, "     \"offload_bytes\": %" PRId64 ", \"host_bytes\": %" PRId64 ", \"host_bound_bytes\": %" PRId64
-            ", \"copies\": %d,\n     \"host\": [", offloaded(p, device), d->host, d->host_bound, d->copies);
+            ", \"copies\": %d,\n     \"host\": [", emit_offloaded(p, device), d->host, d->host_bound, d->copies);
     for (int i = 0; i < p->host.n; i++) {
         const HostBuf *x = &p->host.at[i];
         if (x->device != device)
             continue;
-        fprintf(f, "%s\n      {\"name\": ", comma);
-        json_text(f, x->name);
-        fprintf(f, ", \"bytes\": %" PRId64 ", \"offset\": %" PRId64 ", \"slots\": %d, \"stride\": %" PRId64
-                ", \"first\": %d, \"last\": %d}", x->bytes, x->offset, x->count, x->stride, x->first, x->last);
+        print_buffer(f, comma, x->name, x->bytes, x->offset, x->count, x->stride, x->first, x->last);
         comma = ",";
     }
     fprintf(f, "],\n");
@@ -131,8 +122,7 @@ static void print_operators(FILE *f, const Plan *p, int device)
     for (int o = 0; o < p->g->nf; o++) {
         if (!runs_on(p, o, device))
             continue;
-        fprintf(f, "%s", comma);
-        json_text(f, p->g->op.at[o].name);
+        fprintf(f, "%s%s", comma, quote_json(p->g->op.at[o].name));
         comma = ", ";
     }
     fprintf(f, "],\n");
@@ -142,18 +132,16 @@ static void print_device(FILE *f, const Plan *p, int device)
 {
     const DevicePlan *d = &p->dev.at[device];
     const Device *x = &p->m->devices.at[device];
-    fprintf(f, "    {\"device\": ");
-    json_text(f, x->name);
+    fprintf(f, "    {\"device\": %s", quote_json(x->name));
     if (d->entry)
         fprintf(f, ", \"place\": %d, \"rank\": %d", d->entry - 1, emit_rank(p, device));
     if (p->g->team)
         team_json(f, p, device);
-    fprintf(f, ", \"kind\": ");
-    json_text(f, x->kind);
-    fprintf(f, ", \"threads\": %d,\n     \"arena_bytes\": %" PRId64 ", \"bound_bytes\": %" PRId64 ", \"proven_bytes\": %" PRId64
-            ", \"unpooled_bytes\": %" PRId64 ", \"state_bytes\": %" PRId64 ", \"limit_bytes\": %" PRId64
-            ", \"busy_ns\": %" PRId64 ", \"requests\": %d,\n",
-            x->threads, d->arena, d->bound, d->proven, d->unpooled, d->state, d->limit, d->busy, d->requests);
+    fprintf(f, ", \"kind\": %s, \"threads\": %d,\n     \"arena_bytes\": %" PRId64 ", \"bound_bytes\": %" PRId64
+            ", \"proven_bytes\": %" PRId64 ", \"unpooled_bytes\": %" PRId64 ", \"state_bytes\": %" PRId64
+            ", \"limit_bytes\": %" PRId64 ", \"busy_ns\": %" PRId64 ", \"requests\": %d,\n",
+            quote_json(x->kind), x->threads, d->arena, d->bound, d->proven, d->unpooled, d->state, d->limit, d->busy,
+            d->requests);
     print_operators(f, p, device);
     /* Operators of the model that are no call of their own, and the one whose call does their work. */
     const char *comma = "";
@@ -162,10 +150,7 @@ static void print_device(FILE *f, const Plan *p, int device)
         const Op *o = &p->g->op.at[i];
         if (!runs_on(p, i, device) || !o->with || !*o->with)
             continue;
-        fprintf(f, "%s", comma);
-        json_text(f, o->with);
-        fprintf(f, ": ");
-        json_text(f, o->name);
+        fprintf(f, "%s%s: %s", comma, quote_json(o->with), quote_json(o->name));
         comma = ", ";
     }
     fprintf(f, "},\n");
@@ -181,8 +166,7 @@ static void print_fates(FILE *f, const Plan *p, Fate fate)
     fprintf(f, "[");
     for (int t = 0; t < p->g->tensor.n; t++)
         if (p->fate.at[t] == (int)fate) {
-            fprintf(f, "%s", comma);
-            json_text(f, p->g->tensor.at[t].name);
+            fprintf(f, "%s%s", comma, quote_json(p->g->tensor.at[t].name));
             comma = ", ";
         }
     fprintf(f, "]");
@@ -190,14 +174,10 @@ static void print_fates(FILE *f, const Plan *p, Fate fate)
 
 void emit_plan_json(FILE *f, const Plan *p)
 {
-    fprintf(f, "{\"dpgen\": \"%s\", \"license\": \"" EMIT_TAG "\",\n \"model\": ", DPGEN_VERSION);
-    json_text(f, p->g->name);
-    fprintf(f, ",\n \"numeric_key\": ");
-    json_text(f, p->key);
-    fprintf(f, ",\n \"schedule\": ");
-    json_text(f, p->schedule);
-    fprintf(f, ", \"transport\": ");
-    json_text(f, p->m->plan.transport);
+    const Proof proof = plan_proof(p);
+    fprintf(f, "{\"dpgen\": \"%s\", \"license\": \"" EMIT_TAG "\",\n \"model\": %s,\n \"numeric_key\": %s,\n \"schedule\": %s, "
+            "\"transport\": %s", DPGEN_VERSION, quote_json(p->g->name), quote_json(p->key), quote_json(p->schedule),
+            quote_json(p->m->plan.transport));
     if (p->g->team)
         fprintf(f, ", \"tensor\": %d", p->g->team);
     if (plan_uneven(p))
@@ -207,12 +187,9 @@ void emit_plan_json(FILE *f, const Plan *p)
             p->devices, plan_replicas(p), p->chunks, p->g->batch, p->g->micro, p->g->groups);
     for (int c = 0; c < plan_chunks(p); c++)
         fprintf(f, "%s%d", c ? ", " : "", stage_of(p, c));
-    fprintf(f, "],\n");
-    fprintf(f, " \"times\": \"%s\", \"step_ns\": %" PRId64 ", \"step_bound_ns\": %" PRId64 ", \"bound_over\": ",
-            p->c->how, p->step, plan_proof(p).bound);
-    json_text(f, plan_proof(p).space ? plan_proof(p).space : "");
-    fprintf(f, ",\n \"note\": ");
-    json_text(f, plan_proof(p).note ? plan_proof(p).note : "");
+    fprintf(f, "],\n \"times\": \"%s\", \"step_ns\": %" PRId64 ", \"step_bound_ns\": %" PRId64 ", \"bound_over\": %s,\n"
+            " \"note\": %s", p->c->how, p->step, proof.bound, quote_json(proof.space ? proof.space : ""),
+            quote_json(proof.note ? proof.note : ""));
     if (p->m->plan.objective == BOTTLENECK)
         fprintf(f, ",\n \"bottleneck_ns\": %" PRId64 ", \"bottleneck_bound_ns\": %" PRId64
                 ", \"bottleneck_all_prefixes\": %s", p->m->plan.longest, p->m->plan.longest_bound,
@@ -231,18 +208,13 @@ void emit_plan_json(FILE *f, const Plan *p)
     fprintf(f, " ]}\n");
 }
 
-static const char *kind_word(const Action *k)
-{
-    return k->kind == K_WAIT ? "wait" : k->kind == K_SEND || k->kind == K_RECV ? "message" :
-           k->kind == K_OUT || k->kind == K_IN ? "copy" : k->kind == K_LOAD ? "data" : "compute";
-}
-
 static void print_event(FILE *f, const Plan *p, const Action *k, int thread, Ns from, Ns to)
 {
     fprintf(f, "{\"ph\": \"X\", \"pid\": 1, \"tid\": %d, \"ts\": %" PRId64 ".%03d, \"dur\": %" PRId64 ".%03d, \"name\": ",
             thread, from / 1000, (int)(from % 1000), (to - from) / 1000, (int)((to - from) % 1000));
     json_text(f, action_text(p, k));
-    fprintf(f, ", \"cat\": \"%s\"},\n", kind_word(k));
+    fprintf(f, ", \"cat\": \"%s\"},\n", k->kind == K_WAIT ? "wait" : k->kind == K_SEND || k->kind == K_RECV ? "message" :
+            k->kind == K_OUT || k->kind == K_IN ? "copy" : k->kind == K_LOAD ? "data" : "compute");
 }
 
 /* From the action that begins a send to the wait of its receiver: viewers draw an arrow between the two. */

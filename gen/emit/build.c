@@ -4,7 +4,6 @@
  * files.c has chosen.
  */
 #include "emit.h"
-#include "cost/prof.h"
 
 void build_template(FILE *f, const char *name, const Fill *fill)
 {
@@ -48,7 +47,7 @@ static const char *objects(const Plan *p, const Strs *files)
     if (emit_cuda(p))
         text = strf("%s kernels.o", text);
     for (int i = 0; i < files->n; i++)
-        if (files_ends(files->at[i], ".c") && !files_sample(files->at[i]))
+        if (text_ends(files->at[i], ".c") && !files_sample(files->at[i]))
             text = add_object(text, files->at[i]);
     return text;
 }
@@ -77,12 +76,6 @@ int build_threads(const Plan *p)
     return most;
 }
 
-/* Processes that do the job, where each device has one. */
-static int ranks(const Plan *p)
-{
-    return p->devices * (p->g->team ? p->g->team : 1);
-}
-
 /* A batch script comes with a program that mpirun or srun starts. */
 static bool of_slurm(const Plan *p, const char *prefix)
 {
@@ -109,16 +102,14 @@ const char *build_isa(const Plan *p)
         {"x86-64-v4+amx", "-march=x86-64-v4 -mavx512bf16 -mamx-tile -mamx-int8 -mamx-bf16 -mprefer-vector-width=512"},
     };
     const char *isa = p->m->devices.at[0].isa;
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        if (!strcmp(isa, table[i].isa))
-            return table[i].flags;
-    return strf("-march=%s", isa);
+    int i = INDEX_OF(table, sizeof table / sizeof *table, isa);
+    return i < 0 ? strf("-march=%s", isa) : table[i].flags;
 }
 
 static const char *usage_of(const Plan *p, const char *prefix, bool mute)
 {
     const char *launch = transport_of(p->m)->launch;
-    const char *start = launch ? strf("%s -n %d ", launch, ranks(p)) : "", *run = strf("%s./%s", start, prefix);
+    const char *start = launch ? strf("%s -n %d ", launch, emit_ranks(p)) : "", *run = strf("%s./%s", start, prefix);
     if (!emit_program(prefix))
         return strf("    make                             makes %s.o: link it, with what %s, to a\n"
                     "                                     program that includes %s.h and calls %s_main(argc, argv)\n",
@@ -139,7 +130,7 @@ static void emit_toolkit(Out *o, const Plan *p, const Strs *files)
     fprintf(f, "/* " EMIT_TAG "\n *\n"
             " * The kernels of this job, in one unit: their headers take longer to compile than they do. */\n");
     for (int i = 0; i < files->n; i++) {
-        if (files_ends(files->at[i], ".cu")) {
+        if (text_ends(files->at[i], ".cu")) {
             fprintf(f, "#include \"%s\"\n", files->at[i]);
             all = strf("%s \\\n  %s", all, files->at[i]);
         }
@@ -174,7 +165,7 @@ void emit_build(Out *o, const Plan *p, const char *prefix)
         {"model", quote_comment(p->g->name)}, {"version", DPGEN_VERSION}, {"prefix", prefix}, {"key", quote_comment(p->key)},
         {"recorded", quote_recipe(strf("key %s", p->key))}, {"isa", build_isa(p)},
         {"objects", objects(p, &files)}, {"stages", strf("%d", plan_uneven(p) ? plan_stages(p) : p->devices)},
-        {"ranks", strf("%d", ranks(p))},
+        {"ranks", strf("%d", emit_ranks(p))},
         {"team", team_shape(p)}, {"schedule", order_name(p)},
         {"transport", t->name}, {"kernels", k->name}, {"memory", memory},
         {"cc", t->cc}, {"openmp", (build_threads(p) > 1 || emit_library(p)->openmp) ? "-fopenmp" : ""},
@@ -182,7 +173,7 @@ void emit_build(Out *o, const Plan *p, const char *prefix)
         {"real", strf("%s%s%s", p->g->compute == BF16 ? "-DREAL_BF16" : p->m->train.tf32 ? "-DTF32" : "",
                       p->m->train.fast ? " -DFAST_SUMS" : "", spare ? strf(" -DSPARE=%d", spare) : "")},
         {"static", k->shared || t->shared ? "no" : "yes"},
-        {"launch", t->launch ? strf("$(MPIRUN) -n %d ", ranks(p)) : ""},
+        {"launch", t->launch ? strf("$(MPIRUN) -n %d ", emit_ranks(p)) : ""},
         {"mpirun", t->launch ? strf("MPIRUN ?= %s\n", t->launch) : ""}, {"launching", t->launch ? launching : ""},
         {"batch", of_slurm(p, prefix) ? batch : ""},
         {"at", "@"}, {"word", plain_word(p->g->name)}, {"threads", strf("%d", build_threads(p))},

@@ -50,24 +50,19 @@ static Graph *changed(const Plan *p, int dim, int64_t value)
     return diag_accepts(try_graph, t) ? t->g : NULL;
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(((const DimsEntry *)a)->name, ((const DimsEntry *)b)->name);
-}
-
 /* Operators, tensors and states begin with their name. */
 static DimsEntry *sorted(const void *at, size_t size, int n)
 {
     DimsEntry *list = alloc(sizeof *list * (size_t)(n + 1));
     for (int i = 0; i < n; i++)
         list[i] = (DimsEntry){*(const char *const *)((const char *)at + size * (size_t)i), i};
-    qsort(list, (size_t)n, sizeof *list, by_name);
+    qsort(list, (size_t)n, sizeof *list, text_order);
     return list;
 }
 
 static int find(const DimsEntry *list, int n, const char *name)
 {
-    const DimsEntry key = {name, 0}, *found = bsearch(&key, list, (size_t)n, sizeof key, by_name);
+    const DimsEntry key = {name, 0}, *found = bsearch(&key, list, (size_t)n, sizeof key, text_order);
     return found ? found->index : -1;
 }
 

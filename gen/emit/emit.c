@@ -18,10 +18,7 @@ const char *emit(const Plan *p, const char *dir, const EmitAs *as, const Text *r
     Text t, launch;
     emit_plan_json(text_open(&t), p);
     text_close(&t);
-    Digest sum;
-    digest_start(&sum);
-    digest_add(&sum, t.at, t.n);
-    digest_end(&sum, hex);
+    sha256_of(t.at, t.n, hex);
     out_copy(o, "plan.json", t.at, t.n);
     const char *hash = hex;
     emit_launch(text_open(&launch), p, as->prefix, hash, as->library);

@@ -64,7 +64,6 @@ void files_print(Out *o, const Plan *p, const Strs *files, const Embedded *e);  
 void files_parts(FILE *f, const Plan *p, bool mute);        /* for launch.c: the parts of the runtime that it has */
 bool files_sample(const char *name);                /* of the program sample alone */
 bool files_source(const char *name);
-bool files_ends(const char *text, const char *with);
 /* proof.c: of all other files, before the folder has its name; or a file that says that nobody made one */
 void emit_prover(Out *o, bool proved);                  /* its source, and whether the folder will be proved */
 void emit_proof(const Out *o);
@@ -79,6 +78,8 @@ const char *covers_text(const Plan *p, int device);         /* its first .. last
 Bytes team_sent(const Plan *p, int device);         /* to each other, by one device of the stage in a step */
 const char *team_shape(const Plan *p);              /* behind a number of stages: " of 4 devices", " in 2, 1 copies" */
 void team_json(FILE *f, const Plan *p, int device);
+int emit_ranks(const Plan *p);                      /* processes that do the job, where each device has one */
+Bytes emit_offloaded(const Plan *p, int device);    /* what leaves it, and comes back, for one micro-batch */
 int emit_rank(const Plan *p, int device);           /* of MPI: devices used are ranks in the order of the model file */
 const char *emit_mute(const Plan *p, const char *prefix);   /* sample.c: why the job writes no text; NULL: it does */
 bool emit_cuda(const Plan *p);                      /* stages on GPUs: rt/cuda/, rt/op/cuda/ */

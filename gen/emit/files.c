@@ -13,25 +13,14 @@
 #include "cost/prof.h"
 #include <ctype.h>
 
-static bool starts(const char *text, const char *with)
-{
-    return !strncmp(text, with, strlen(with));
-}
-
-bool files_ends(const char *text, const char *with)
-{
-    size_t n = strlen(text), k = strlen(with);
-    return n >= k && !strcmp(text + n - k, with);
-}
-
 static bool right_in(const char *name, const char *folder)
 {
-    return starts(name, folder) && !strchr(name + strlen(folder), '/');
+    return text_begins(name, folder) && !strchr(name + strlen(folder), '/');
 }
 
 bool files_source(const char *name)
 {
-    return files_ends(name, ".c") || files_ends(name, ".cu");
+    return text_ends(name, ".c") || text_ends(name, ".cu");
 }
 
 static bool lies_in(const char *name, const char *folder)
@@ -160,7 +149,7 @@ void files_parts(FILE *f, const Plan *p, bool mute)
         for (const Embedded *e = embedded; e->name; e++) {
             bool any;
             Strs list = objects_of(p, e, x, &any);
-            for (int k = 0; k < list.n && !stood_in(p, e->name) && (emit_cuda(p) || !starts(e->name, "rt/cuda/")); k++)
+            for (int k = 0; k < list.n && !stood_in(p, e->name) && (emit_cuda(p) || !text_begins(e->name, "rt/cuda/")); k++)
                 *PUSH(&all) = strf("&%s", list.at[k]);
         }
         bool sample = !strcmp(x->type, "TokenText");
@@ -198,17 +187,9 @@ static bool is_kernel(const Plan *p, const Embedded *e)
     return k->whole ? lies_in(e->name, k->folder) : !strcmp(e->name, strf("%sstart.c", k->folder));
 }
 
-static bool has(const Strs *list, const char *name)
-{
-    for (int i = 0; i < list->n; i++)
-        if (!strcmp(list->at[i], name))
-            return true;
-    return false;
-}
-
 static void take(Strs *list, const char *name)
 {
-    if (!has(list, name))
+    if (!strs_has(list, name))
         *PUSH(list) = name;
 }
 
@@ -217,14 +198,14 @@ static bool is_runtime(const Plan *p, const Embedded *e)
 {
     const char *link = strf("link_%s.c", p->m->plan.transport), *base = strrchr(e->name, '/') + 1;
     bool ours = (lies_in(e->name, "rt/") && !stood_in(p, e->name)) || (emit_cuda(p) && lies_in(e->name, "rt/cuda/"));
-    return ours && (!starts(base, "link_") || !strcmp(base, link)) && !left_out(p, e);
+    return ours && (!text_begins(base, "link_") || !strcmp(base, link)) && !left_out(p, e);
 }
 
 /* "../x.h" from a folder: without the dots. */
 static const char *joined(const char *folder, const char *path)
 {
     char *base = strf("%s", folder);
-    for (; starts(path, "../"); path += 3) {
+    for (; text_begins(path, "../"); path += 3) {
         base[strlen(base) - 1] = 0;
         strrchr(base, '/')[1] = 0;
     }
@@ -311,7 +292,7 @@ Strs files_of(const Plan *p, bool mute)
         take(&wanted, benches[i]);
     take_included(p, &wanted);
     for (const Embedded *e = embedded; e->name; e++)
-        if (starts(e->name, "rt/") && has(&wanted, e->name))
+        if (text_begins(e->name, "rt/") && strs_has(&wanted, e->name))
             *PUSH(&list) = e->name;
     return list;
 }
@@ -322,10 +303,10 @@ static void print_hooks(FILE *f, const Plan *p, const char *at, const Strs *file
     static const char hook[] = "HOOK(", macro[] = "#define ";
     (void)files;
     for (const char *end; *at; at = end) {
-        bool whole = starts(at, hook);
+        bool whole = text_begins(at, hook);
         end = whole ? strstr(at, ")\n\n") + 3 : strchr(at, '\n') + 1;
         const char *name = at + (whole ? strlen(hook) : strlen(macro));
-        bool of_call = whole || (starts(at, macro) && strstr(at, " hooked_") && strstr(at, " hooked_") < end);
+        bool of_call = whole || (text_begins(at, macro) && strstr(at, " hooked_") && strstr(at, " hooked_") < end);
         if (!of_call || calls(p, strf("%.*s", (int)strcspn(name, "(,"), name)))
             fwrite(at, 1, (size_t)(end - at), f);
     }
@@ -335,7 +316,8 @@ static bool defined_in(const Strs *files, const char *prototype)
 {
     const char *start = strf("\n%.*s", (int)strcspn(prototype, "(") + 1, prototype);
     for (int i = 0; i < files->n; i++)
-        if (files_source(files->at[i]) && starts(files->at[i], "rt/op/") && strstr(embedded_find(files->at[i])->data, start))
+        if (files_source(files->at[i]) && text_begins(files->at[i], "rt/op/") &&
+            strstr(embedded_find(files->at[i])->data, start))
             return true;
     return false;
 }
@@ -347,7 +329,7 @@ static void print_calls(FILE *f, const Plan *p, const char *at, const Strs *file
     (void)p;
     fwrite(at, 1, (size_t)(kernels - at), f);
     for (at = kernels; *at; at = end) {
-        bool prototype = starts(at, "void "), remark = starts(at, "/*") && !starts(at, "/* ----");
+        bool prototype = text_begins(at, "void "), remark = text_begins(at, "/*") && !text_begins(at, "/* ----");
         end = prototype ? strstr(at, ";\n") + 2 : remark ? strstr(at, "*/\n") + 3 : strchr(at, '\n') + 1;
         if (remark)
             comment = at;

@@ -38,10 +38,8 @@ static const char *number(double x)
 static void print_strings(const Launch *w, const char *name, const Strs *list)
 {
     fprintf(w->f, "static const char *const %s[] = {", name);
-    for (int i = 0; i < list->n; i++) {
-        fputs(quote_c(list->at[i]), w->f);
-        fprintf(w->f, ", ");
-    }
+    for (int i = 0; i < list->n; i++)
+        fprintf(w->f, "%s, ", quote_c(list->at[i]));
     fprintf(w->f, "0};\n");
 }
 
@@ -64,10 +62,9 @@ static int print_stored(const Launch *w)
         if (g->state.at[s].kind != S_PARAM || !weights_stored(w->p->m, g, s, &k))
             continue;
         for (int64_t piece = 0; piece < (k.each ? k.each : 1); piece++, n++) {
-            fprintf(w->f, "    {%s, ", quote_c(k.name));
-            fprintf(w->f, "%s, ", quote_c(k.each ? numbered(k.file, piece) : k.file));
-            fprintf(w->f, "%s, %d, %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 "},\n",
-                    k.also ? quote_c(k.also) : "0", k.turn, k.from, k.rows, k.groups, piece, k.each);
+            const char *file = k.each ? numbered(k.file, piece) : k.file;
+            fprintf(w->f, "    {%s, %s, %s, %d, %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 "},\n",
+                    quote_c(k.name), quote_c(file), quote_c(k.also), k.turn, k.from, k.rows, k.groups, piece, k.each);
         }
     }
     fprintf(w->f, "    {0}\n};\n");
@@ -80,7 +77,7 @@ static void print_published(const Launch *w, int stored)
     static const char *const type[] = {"JOB_F32", "JOB_F16", "JOB_BF16"};
     const WeightsSpec *x = &w->p->m->weights;
     fprintf(w->f, "    .stored = stored, .stored_n = %d, .ignored = ignored, .published = %s,\n", stored, type[x->type]);
-    fprintf(w->f, "    .prefix = %s,\n", x->prefix ? quote_c(x->prefix) : "0");
+    fprintf(w->f, "    .prefix = %s,\n", quote_c(x->prefix));
 }
 
 static void print_data(const Launch *w, const char *name, const DataSet *d)
@@ -97,10 +94,8 @@ static void print_data(const Launch *w, const char *name, const DataSet *d)
 
 static void print_data_field(const Launch *w, const char *field, const char *name, const DataSet *d)
 {
-    fprintf(w->f, "    .%s = {", field);
-    fputs(quote_c(d->format), w->f);
-    fprintf(w->f, ", %s_files, %d, %s_role, %s_input, %s, %d},\n", name, d->role.n, name, name,
-            d->path.n ? strf("%s_path", name) : "0", d->sequential);
+    fprintf(w->f, "    .%s = {%s, %s_files, %d, %s_role, %s_input, %s, %d},\n", field, quote_c(d->format), name, d->role.n,
+            name, name, d->path.n ? strf("%s_path", name) : "0", d->sequential);
 }
 
 static int input_tensor(const Plan *p, int input)
@@ -209,10 +204,8 @@ static int reports(const Plan *p)
 /* A literal of a call; a graph that was read has no attributes. */
 static int64_t literal(const Op *o, const char *token)
 {
-    for (int k = 0; k < o->arg.n; k++)
-        if (o->arg.at[k].kind == ARG_INT && !strcmp(o->arg.at[k].token, token))
-            return o->arg.at[k].i;
-    return 0;
+    const Arg *a = op_arg(o, token);
+    return a && a->kind == ARG_INT ? a->i : 0;
 }
 
 /* Where the targets of a loss are counted: a HitReport reads those of its loss, among its operands. */
@@ -265,10 +258,9 @@ static void print_job(const Launch *w, int pairs, bool talk, int stored, bool co
     const Plan *p = w->p;
     const Model *m = p->m;
     const Train *t = &m->train;
-    fprintf(w->f, "\nstatic const Job job = {\n    .program = \"%s\", .name = %s, .kernels = \"%s\",\n    .key = ", w->prefix,
-            quote_c(p->g->name), emit_library(p)->name);
-    fputs(quote_c(p->key), w->f);
-    fprintf(w->f, ",\n    .model = \"%s\",\n    .plan = \"%s\",\n", model_hash(p->g), plan_hash);
+    fprintf(w->f, "\nstatic const Job job = {\n    .program = \"%s\", .name = %s, .kernels = \"%s\",\n    .key = %s,\n"
+            "    .model = \"%s\",\n    .plan = \"%s\",\n", w->prefix, quote_c(p->g->name), emit_library(p)->name,
+            quote_c(p->key), model_hash(p->g), plan_hash);
     fprintf(w->f, "    .moments = \"%s\", .setting = setting, .version = \"%s\",\n", emit_moments(t), DPGEN_VERSION);
     if (order_overlap(p) > 0)
         fprintf(w->f, "    .versions = \"%s\", .overlap = %d, .report = %d,\n", version_rule(p), order_overlap(p), reports(p));
@@ -280,11 +272,8 @@ static void print_job(const Launch *w, int pairs, bool talk, int stored, bool co
         fprintf(w->f, "    .rank = rank,\n");
     if (emit_cuda(p))
         fprintf(w->f, "    .pairs = %d, .pair = pair,%s\n", pairs, talk ? " .talk = talk," : "");
-    if (p->c->profile && *profile_key(p->c->profile, p->g)) {
-        fprintf(w->f, "    .measured = ");
-        fputs(quote_c(profile_measured_on(p->c->profile)), w->f);
-        fprintf(w->f, ",\n");
-    }
+    if (p->c->profile && *profile_key(p->c->profile, p->g))
+        fprintf(w->f, "    .measured = %s,\n", quote_c(profile_measured_on(p->c->profile)));
     print_data_field(w, "train", "train", &m->data);
     print_data_field(w, "eval", "eval", &m->eval);
     fprintf(w->f, "    .eval_every = %" PRId64 ", .eval_batches = %" PRId64 ",\n", m->eval.every, m->eval.batches);
@@ -315,11 +304,9 @@ static void print_job(const Launch *w, int pairs, bool talk, int stored, bool co
         fprintf(w->f, "    .adapter = &adapter,\n");
     if (t->param_group.n)
         fprintf(w->f, "    .param_groups = %d, .param_group = param_group,\n", t->param_group.n);
-    fprintf(w->f, "    .ckpt_dir = ");
-    fputs(quote_c(m->ckpt.dir), w->f);
-    fprintf(w->f, ", .ckpt_every = %" PRId64 ", .ckpt_keep = %" PRId64 ", .ckpt_async = %d,\n    .step_ns = %" PRId64
-            ", .bf16 = %d, .trace = %d,\n", m->ckpt.every, m->ckpt.keep,
-            m->ckpt.async, p->step, p->g->compute == BF16, m->trace);
+    fprintf(w->f, "    .ckpt_dir = %s, .ckpt_every = %" PRId64 ", .ckpt_keep = %" PRId64 ", .ckpt_async = %d,\n    .step_ns = %"
+            PRId64 ", .bf16 = %d, .trace = %d,\n", quote_c(m->ckpt.dir), m->ckpt.every, m->ckpt.keep, m->ckpt.async, p->step,
+            p->g->compute == BF16, m->trace);
     const StreamTimes times = stream_times(p);
     if (outputs)
         fprintf(w->f, "    .outputs = %d, .output = output, .loads = loads, .latency_ns = %" PRId64 ", .period_ns = %" PRId64
@@ -328,11 +315,8 @@ static void print_job(const Launch *w, int pairs, bool talk, int stored, bool co
         print_published(w, stored);
     if (copied)
         fprintf(w->f, "    .copied = copied,\n");
-    if (m->plan.disk) {
-        fprintf(w->f, "    .disk = 1, .spill_dir = ");
-        fputs(quote_c(m->plan.dir), w->f);
-        fprintf(w->f, ",\n");
-    }
+    if (m->plan.disk)
+        fprintf(w->f, "    .disk = 1, .spill_dir = %s,\n", quote_c(m->plan.dir));
     fprintf(w->f, "};\n");
 }
 
@@ -370,10 +354,8 @@ void emit_launch(FILE *f, const Plan *p, const char *prefix, const char *plan_ha
     weights_copies(w.p->m, w.whole, &list);
     if (list.n)
         fprintf(w.f, "\nstatic const CopyInfo copied[] = {\n");
-    for (int i = 0; i < list.n; i++) {
-        fprintf(w.f, "    {%s, ", quote_c(list.at[i].file));
-        fprintf(w.f, "%s},\n", quote_c(list.at[i].name));
-    }
+    for (int i = 0; i < list.n; i++)
+        fprintf(w.f, "    {%s, %s},\n", quote_c(list.at[i].file), quote_c(list.at[i].name));
     if (list.n)
         fprintf(w.f, "    {0}\n};\n");
     bool copied = list.n > 0;

@@ -6,7 +6,6 @@
  * two-letter names of pools and parameters: a word that is taken gets a number, a name of a family that is taken gets a v_.
  */
 #include "emit.h"
-#include <string.h>
 
 static const char *const reserved[] = {
     "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern", "float",
@@ -53,19 +52,6 @@ static bool is_kernel(const char *name)
     return false;
 }
 
-static bool is_taken_by(const Idents *n, const char *name)
-{
-    for (int i = 0; i < n->taken.n; i++)
-        if (!strcmp(n->taken.at[i], name))
-            return true;
-    return false;
-}
-
-static bool is_taken(const Idents *n, const char *name)
-{
-    return is_taken_by(n, name) || is_word(name) || is_family(name) || is_kernel(name);
-}
-
 const char *name_new(Idents *n, const char *path)
 {
     char *base = strf("%s", path);
@@ -75,7 +61,7 @@ const char *name_new(Idents *n, const char *path)
     if (is_family(base))
         base = strf("v_%s", base);          /* a number behind it would leave it in the family */
     const char *name = base;
-    for (int k = 2; is_taken(n, name); k++)
+    for (int k = 2; strs_has(&n->taken, name) || is_word(name) || is_family(name) || is_kernel(name); k++)
         name = strf("%s_%d", base, k);
     *PUSH(&n->taken) = name;
     return name;
@@ -87,7 +73,7 @@ const char *name_dim(Idents *n, const char *name)
     bool capitals = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") == strlen(name);
     if (!strncmp(name, "H_", 2))
         return name_new(n, strf("v_%s", name));         /* that is what a handle is called */
-    if (!capitals || !strcmp(name, "NULL") || !strcmp(name, "EOF") || is_taken_by(n, name))
+    if (!capitals || !strcmp(name, "NULL") || !strcmp(name, "EOF") || strs_has(&n->taken, name))
         return name_new(n, name);
     *PUSH(&n->taken) = name;
     return name;
@@ -100,7 +86,7 @@ const char *name_constant(Idents *n, const char *base)
     for (char *c = (char *)base; *c; c++)
         if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", *c))
             *c = '_';
-    for (int k = 2; is_taken_by(n, name); k++)
+    for (int k = 2; strs_has(&n->taken, name); k++)
         name = strf("%s_%d", base, k);
     *PUSH(&n->taken) = name;
     return name;

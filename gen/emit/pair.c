@@ -18,7 +18,6 @@
  * this writes, and writes states.  Devices that share a stage have parts of that weight, and no such call.
  */
 #include "pair.h"
-#include <string.h>
 
 static const EmitPair pairs[CALL_PAIRS] = {
     [PAIR_LOSS] = {"xent_both",

@@ -26,14 +26,6 @@ static Bytes part_of(const Plan *p, int device, StateKind a, StateKind b)
     return n;
 }
 
-static Bytes offloaded(const Plan *p, int device)
-{
-    Bytes sum = 0;
-    for (int i = 0; i < p->host.n; i++)
-        sum += p->host.at[i].device == device ? p->host.at[i].bytes : 0;
-    return sum;
-}
-
 /* ---- in figures -------------------------------------------------------------------------------------------------------- */
 
 static void print_card(FILE *f, const char *name, const char *value, const char *more)
@@ -73,7 +65,7 @@ static void print_stage(FILE *f, const Plan *p, int d)
             size_text(part_of(p, d, S_MOMENT1, S_DRIFT)), size_text(x->arena), size_text(x->bound), size_text(x->limit),
             size_text(x->limit - x->arena));
     if (p->host.n)
-        fprintf(f, "<td>%s</td><td>%s</td>", size_text(offloaded(p, d)), size_text(x->host));
+        fprintf(f, "<td>%s</td><td>%s</td>", size_text(emit_offloaded(p, d)), size_text(x->host));
     if (p->g->team)
         fprintf(f, "<td>%s</td>", size_text(team_sent(p, d)));
     fprintf(f, "</tr>\n");
@@ -115,9 +107,8 @@ static void print_data(FILE *f, const Plan *p, Ns length)
         for (int i = 0; i < x->call.n && !x->eval; i++) {
             const Call *c = &x->call.at[i];
             const Op *o = &p->g->op.at[c->op];
-            fprintf(f, "%s", i ? "," : "");
-            json_text(f, strf("%s%s%s", o->name, o->phase == PH_W ? ", weights" : "", c->again ? ", again" : ""));
-            fprintf(f, ",%" PRId64, line_time(p, x, i));
+            const char *name = strf("%s%s%s", o->name, o->phase == PH_W ? ", weights" : "", c->again ? ", again" : "");
+            fprintf(f, "%s%s,%" PRId64, i ? "," : "", quote_json(name), line_time(p, x, i));
         }
         fprintf(f, "]");
     }

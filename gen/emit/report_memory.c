@@ -386,9 +386,8 @@ void report_lives(FILE *f, const Plan *p, int device, Ns length)
         if (x->device != device || x->last < x->first || (x->bytes < s.least && !mem_always(x)))
             continue;
         number[b] = n++;
-        fprintf(f, "%s\n[", n > 1 ? "," : "");
-        json_text(f, x->name);
-        fprintf(f, ",%d,%" PRId64 ",%" PRId64 ",%" PRId64 ",%d]", (int)holding_of(p, x), x->bytes, x->offset,
+        fprintf(f, "%s\n[%s,%d,%" PRId64 ",%" PRId64 ",%" PRId64 ",%d]", n > 1 ? "," : "", quote_json(x->name),
+                (int)holding_of(p, x), x->bytes, x->offset,
                 x->pool >= 0 ? p->pool.at[x->pool].stride : 0,
                 !mem_always(x) ? 0 : x->pool >= 0 ? p->pool.at[x->pool].count : 1);
     }

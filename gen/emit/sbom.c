@@ -61,17 +61,14 @@ void emit_sbom(Out *o, const Plan *p, const char *library)
         memcpy(all + 40 * i, list[i]->sha1, 40);
     sha1_of(all, 40 * (size_t)n, code);
     FILE *f = out_open(o, "sbom.spdx.json");
-    fprintf(f, "{\"spdxVersion\": \"SPDX-2.3\", \"dataLicense\": \"CC0-1.0\", \"SPDXID\": \"SPDXRef-DOCUMENT\", \"name\": ");
-    json_text(f, p->g->name);
-    fprintf(f, ",\n \"documentNamespace\": \"https://spdx.org/spdxdocs/dpgen-%s\",\n \"creationInfo\": {\"created\": "
-            "\"1970-01-" "01T00:00:00Z\", \"creators\": [\"Tool: dpgen-%s\"]},\n \"packages\": [{\"name\": ", all_sums(file, n),
-            DPGEN_VERSION);
-    json_text(f, p->g->name);
-    fprintf(f, ", \"SPDXID\": \"SPDXRef-Package\", \"downloadLocation\": \"NOASSERTION\",\n   \"packageVerificationCode\": "
+    fprintf(f, "{\"spdxVersion\": \"SPDX-2.3\", \"dataLicense\": \"CC0-1.0\", \"SPDXID\": \"SPDXRef-DOCUMENT\", \"name\": "
+            "%s,\n \"documentNamespace\": \"https://spdx.org/spdxdocs/dpgen-%s\",\n \"creationInfo\": {\"created\": "
+            "\"1970-01-" "01T00:00:00Z\", \"creators\": [\"Tool: dpgen-%s\"]},\n \"packages\": [{\"name\": "
+            "%s, \"SPDXID\": \"SPDXRef-Package\", \"downloadLocation\": \"NOASSERTION\",\n   \"packageVerificationCode\": "
             "{\"packageVerificationCodeValue\": \"%s\",\n    \"packageVerificationCodeExcludedFiles\": [\"./MANIFEST\", "
             "\"./sbom.spdx.json\"]},\n   \"licenseConcluded\": \"NOASSERTION\", \"licenseDeclared\": \"NOASSERTION\", "
             "\"licenseInfoFromFiles\": [\"Apache-2.0\", \"%s\"],\n   \"copyrightText\": \"NOASSERTION\"}],\n \"files\": [",
-            code, EMIT_LICENCE);
+            quote_json(p->g->name), all_sums(file, n), DPGEN_VERSION, quote_json(p->g->name), code, EMIT_LICENCE);
     for (int i = 0; i < n; i++) {
         const OutFile *x = &file[i];
         int number = i + 1;

@@ -35,22 +35,31 @@ static void put_list(FILE *f, const char *name, const double *x, int n)
     put(f, name, strf("[%s]", text));
 }
 
-/* Which parameters: patterns differ more than what they choose. */
-static const char *decayed(const Graph *g)
+enum { FROZEN, DECAYED = -1 };
+
+/* How many parameters are in a group, or frozen, or decayed, and a hash of their names: patterns differ more than these. */
+static int chosen(const Graph *g, int group, char hex[65])
 {
-    int n = 0, all = 0;
-    char hex[65];
+    int n = 0;
     Digest sum;
     digest_start(&sum);
     for (int i = 0; i < g->state.n; i++) {
         const State *s = &g->state.at[i];
-        bool yes = s->kind == S_PARAM && s->decay;
-        all += s->kind == S_PARAM && !s->tracked;
-        n += yes;
-        if (yes)
-            digest_add(&sum, s->name, strlen(s->name) + 1);
+        if (s->kind != S_PARAM || !(group > 0 ? s->group == group : group == DECAYED ? s->decay : s->frozen))
+            continue;
+        n++;
+        digest_add(&sum, s->name, strlen(s->name) + 1);
     }
     digest_end(&sum, hex);
+    return n;
+}
+
+static const char *decayed(const Graph *g)
+{
+    char hex[65];
+    int n = chosen(g, DECAYED, hex), all = 0;
+    for (int i = 0; i < g->state.n; i++)
+        all += g->state.at[i].kind == S_PARAM && !g->state.at[i].tracked;
     return strf("%d of %d parameters are decayed (%.8s)", n, all, hex);
 }
 
@@ -73,32 +82,17 @@ static void put_optimizer(FILE *f, const Graph *g, const Train *t)
         put(f, "train.optimizer.no_decay", decayed(g));
 }
 
-/* Which parameters do not learn, or are in a group: a number and a hash of their names. */
-static const char *chosen(const Graph *g, int group)
-{
-    int n = 0;
-    char hex[65];
-    Digest sum;
-    digest_start(&sum);
-    for (int i = 0; i < g->state.n; i++) {
-        const State *s = &g->state.at[i];
-        if (s->kind != S_PARAM || !(group ? s->group == group : s->frozen))
-            continue;
-        n++;
-        digest_add(&sum, s->name, strlen(s->name) + 1);
-    }
-    digest_end(&sum, hex);
-    return n ? strf("%d parameters (%.8s)", n, hex) : NULL;
-}
-
 static void put_chosen(FILE *f, const Graph *g, const Train *t)
 {
-    if (chosen(g, 0))
-        put(f, "train.freeze", chosen(g, 0));
+    char hex[65];
+    int n = chosen(g, FROZEN, hex);
+    if (n)
+        put(f, "train.freeze", strf("%d parameters (%.8s)", n, hex));
     for (int i = 0; i < t->param_group.n; i++) {
         const ParamGroup *k = &t->param_group.at[i];
-        put(f, strf("train.optimizer.groups.%d", i), strf("%s, lr %s, betas %s %s, eps %s, weight_decay %s",
-            chosen(g, i + 1), number_text(k->lr, 6), number_text(k->beta1, 6), number_text(k->beta2, 6), number_text(k->eps, 6),
+        n = chosen(g, i + 1, hex);
+        put(f, strf("train.optimizer.groups.%d", i), strf("%d parameters (%.8s), lr %s, betas %s %s, eps %s, weight_decay %s",
+            n, hex, number_text(k->lr, 6), number_text(k->beta1, 6), number_text(k->beta2, 6), number_text(k->eps, 6),
             number_text(k->weight_decay, 6)));
     }
 }

@@ -7,8 +7,6 @@
 #include "pair.h"
 #include "stage.h"
 #include "list/list.h"
-#include <inttypes.h>
-#include <string.h>
 
 /* ---- routines ---------------------------------------------------------------------------------------------------- */
 
@@ -539,21 +537,17 @@ static const char **identifiers(int n)
     return alloc(sizeof(char *) * (size_t)(n + 1));
 }
 
-static bool is_used(const Stager *w, int b)
-{
-    const Buf *x = &w->p->buf.at[b];
-    return x->device == w->device && x->last >= x->first;
-}
-
 static void find_names(Stager *w)
 {
     const Plan *p = w->p;
     for (int i = 0; i < dims_count(w->dims); i++)
         if (dims_at(w->dims, i)->value <= INT32_MAX)
             w->dim[i] = name_dim(&w->names, dims_at(w->dims, i)->name);
-    for (int b = 0; b < p->buf.n; b++)
-        if (is_used(w, b))
-            w->buf[b] = name_new(&w->names, p->buf.at[b].state == p->g->vals ? "vals" : p->buf.at[b].name);
+    for (int b = 0; b < p->buf.n; b++) {
+        const Buf *x = &p->buf.at[b];
+        if (x->device == w->device && x->last >= x->first)
+            w->buf[b] = name_new(&w->names, x->state == p->g->vals ? "vals" : x->name);
+    }
     for (int b = 0; b < p->host.n; b++)
         if (p->host.at[b].device == w->device)
             w->host[b] = name_new(&w->names, p->host.at[b].name);

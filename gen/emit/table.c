@@ -157,7 +157,7 @@ static void put_rest(const Table *t, int param, int way, Strs *word)
         *PUSH(word) = ".files = FILES_MAY";
     else if (x->tracked && row(p->g->op.at[x->op].row)->fp8)
         *PUSH(word) = ".files = FILES_DO_NOT";
-    else if (weights_fresh(p->m, x->name))
+    else if (match_any(&p->m->weights.fresh, x->name))
         *PUSH(word) = ".files = FILES_GET";
 }
 

@@ -9,7 +9,6 @@
  * Cost: the calls of a step.
  */
 #include "emit.h"
-#include <inttypes.h>
 
 Bytes team_sent(const Plan *p, int device)
 {
@@ -32,9 +31,7 @@ const char *team_shape(const Plan *p)
 void team_json(FILE *f, const Plan *p, int device)
 {
     fprintf(f, ", \"team\": [");
-    for (int k = 0; k < p->g->team; k++) {
-        fprintf(f, "%s", k ? ", " : "");
-        json_text(f, team_member(p->m, device, k)->name);
-    }
+    for (int k = 0; k < p->g->team; k++)
+        fprintf(f, "%s%s", k ? ", " : "", quote_json(team_member(p->m, device, k)->name));
     fprintf(f, "], \"team_sent_bytes\": %" PRId64, team_sent(p, device));
 }

@@ -109,3 +109,16 @@ const Library *emit_library(const Plan *p)
 {
     return library_linked(&p->m->devices.at[0]);
 }
+
+int emit_ranks(const Plan *p)
+{
+    return p->devices * (p->g->team ? p->g->team : 1);
+}
+
+Bytes emit_offloaded(const Plan *p, int device)
+{
+    Bytes sum = 0;
+    for (int i = 0; i < p->host.n; i++)
+        sum += p->host.at[i].device == device ? p->host.at[i].bytes : 0;
+    return sum;
+}

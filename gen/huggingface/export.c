@@ -70,10 +70,7 @@ static const char *newest(const char *dir)
 static void check_sha(const char *path, const void *at, size_t n, const char *want)
 {
     char hex[SHA];
-    Digest s;
-    digest_start(&s);
-    digest_add(&s, at, n);
-    digest_end(&s, hex);
+    sha256_of(at, n, hex);
     if (strncmp(hex, want, SHA - 1))
         fail(EXIT_STALE, "%s is damaged: its SHA-256 is not the one that the checkpoint has; take an older checkpoint", path);
 }
@@ -326,15 +323,10 @@ static int shard_of(Export *x, const char *name)
     return x->shard.n - 1;
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(((const ExportTensor *)a)->as.name, ((const ExportTensor *)b)->as.name);
-}
-
 static ExportTensor *tensor_named(const Export *x, const char *name)
 {
     ExportTensor key = {.as.name = name};
-    return x->tensor.n ? bsearch(&key, x->tensor.at, (size_t)x->tensor.n, sizeof key, by_name) : NULL;
+    return x->tensor.n ? bsearch(&key, x->tensor.at, (size_t)x->tensor.n, sizeof key, text_order) : NULL;
 }
 
 /* As another model's index has it. */
@@ -388,11 +380,8 @@ static void write_index(const Export *x, const char *dir)
     FILE *f = file_begin(path);
     fprintf(f, "{\n  \"metadata\": {\n    \"total_parameters\": %lld,\n    \"total_size\": %lld\n  },\n  \"weight_map\": {",
             (long long)(bytes / safe_bytes(x->type, 0, NULL)), (long long)bytes);
-    for (int i = 0; i < x->tensor.n; i++) {
-        fprintf(f, "%s\n    ", i ? "," : "");
-        json_text(f, x->tensor.at[i].as.name);
-        fprintf(f, ": \"%s\"", x->shard.at[x->tensor.at[i].shard]);
-    }
+    for (int i = 0; i < x->tensor.n; i++)
+        fprintf(f, "%s\n    %s: \"%s\"", i ? "," : "", quote_json(x->tensor.at[i].as.name), x->shard.at[x->tensor.at[i].shard]);
     fprintf(f, "\n  }\n}\n");
     file_end(f, path);
 }
@@ -435,17 +424,10 @@ static void write_adapter_config(const Export *x, const char *path)
             "  \"bias\": \"none\",\n  \"fan_in_fan_out\": %s,\n  \"task_type\": null,\n  \"base_model_name_or_path\": null,\n"
             "  \"inference_mode\": true,\n  \"target_modules\": [", (long long)x->rank, x->alpha, x->dropout,
             turned ? "true" : "false");
-    for (int i = 0; i < x->adapted.n; i++) {
-        fprintf(f, "%s\n    ", i ? "," : "");
-        json_text(f, peft_name(x, x->adapted.at[i]));
-    }
+    for (int i = 0; i < x->adapted.n; i++)
+        fprintf(f, "%s\n    %s", i ? "," : "", quote_json(peft_name(x, x->adapted.at[i])));
     fprintf(f, "\n  ]\n}\n");
     file_end(f, path);
-}
-
-static int by_tensor(const void *a, const void *b)
-{
-    return strcmp(((const SafeTensor *)a)->name, ((const SafeTensor *)b)->name);
 }
 
 static void write_adapter(const Export *x, const char *dir)
@@ -464,7 +446,7 @@ static void write_adapter(const Export *x, const char *dir)
             *PUSH(&list) = *t;
             list.at[list.n - 1].name = strf("base_model.model.%s.%s.weight", peft_name(x, x->adapted.at[i]), part[k]);
         }
-    qsort(list.at, (size_t)list.n, sizeof *list.at, by_tensor);
+    qsort(list.at, (size_t)list.n, sizeof *list.at, text_order);
     make_folder(dir, names, 2);
     write_adapter_config(x, strf("%s/%s", dir, names[1]));
     FILE *f = file_begin(path);

@@ -30,20 +30,11 @@ static bool ends_with_one(const char *name, const char *classes)
     return false;
 }
 
-/* Without a head: what a tied one needs is there. */
-static bool is_bare(const char *name)
-{
-    return ends_with_one(name, "Model") && !ends_with_one(name, "EncoderModel HeadsModel HeadModel");
-}
-
 static bool lists(const SafeFile *f, const char *name)
 {
-    size_t n = strlen(name);
-    for (int i = 0; f && i < f->tensor.n; i++) {
-        size_t k = strlen(f->tensor.at[i].name);
-        if (k >= n && !strcmp(f->tensor.at[i].name + k - n, name))
+    for (int i = 0; f && i < f->tensor.n; i++)
+        if (text_ends(f->tensor.at[i].name, name))
             return true;
-    }
     return false;
 }
 
@@ -67,7 +58,9 @@ static const Heads *heads_of(const Heads *first, const Heads *end, const char *n
         h++;
     if (h < end)
         return f && h != first && !strncmp(first->sets, h->sets, strlen(h->sets)) && !missing(f, first) ? first : h;
-    return is_bare(name) && (f || !*first->tensors) && !missing(f, first) ? first : NULL;
+    /* Without a head: what a tied one needs is there. */
+    bool bare = ends_with_one(name, "Model") && !ends_with_one(name, "EncoderModel HeadsModel HeadModel");
+    return bare && (f || !*first->tensors) && !missing(f, first) ? first : NULL;
 }
 
 void heads_read(const Node *root, const Family *family, const char *folder, ConfigValues *values)

@@ -10,10 +10,8 @@
 
 const char *value_get(const ConfigValues *v, const char *name)
 {
-    for (int i = 0; i < v->n; i++)
-        if (!strcmp(v->at[i].name, name))
-            return v->at[i].text;
-    return NULL;
+    int i = INDEX_OF(v->at, v->n, name);
+    return i < 0 ? NULL : v->at[i].text;
 }
 
 /* ?name| or !name| at p: true where what stands behind it is wanted; *p moves behind it. */

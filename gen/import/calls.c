@@ -14,10 +14,8 @@
 
 const NetArgument *node_argument(const NetNode *n, const char *name)
 {
-    for (int i = 0; i < n->argument.n; i++)
-        if (!strcmp(n->argument.at[i].name, name))
-            return n->argument.at[i].none ? NULL : &n->argument.at[i];
-    return NULL;
+    int i = INDEX_OF(n->argument.at, n->argument.n, name);
+    return i < 0 || n->argument.at[i].none ? NULL : &n->argument.at[i];
 }
 
 double node_real(const NetNode *n, const char *name, double otherwise)

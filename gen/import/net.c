@@ -72,7 +72,7 @@ int net_weight(Net *g, const char *name, const char *type, Dims dims, const unsi
 {
     if (safe_bytes(type, dims.n, dims.d) != bytes)
         net_refuse(g, "'%s' has %lld bytes, and its shape and type want others", name, (long long)bytes);
-    *PUSH(&g->value) = (NetValue){.name = name, .kind = VALUE_WEIGHT, .dims = dims, .type = type, .at = at, .bytes = bytes,
+    *PUSH(&g->value) = (NetValue){.name = name, .kind = VALUE_WEIGHT, .dims = dims, .type = type, .at = at,
                                   .stored = dims, .line = -1, .whole = *type == 'I' || *type == 'U'};
     return g->value.n - 1;
 }

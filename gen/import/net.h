@@ -25,7 +25,6 @@ typedef struct {
     const struct View *view;    /* samples are not its first axis: view.c; NULL: they are */
     const char *type;           /* of a weight: its bytes, as safetensors have them */
     const unsigned char *at;
-    int64_t bytes;
     Dims stored;                /* of a weight: in the file, whatever the graph makes of its axes */
     bool learns;                /* the file has it as a parameter, and no constant */
     bool folded;                /* an exporter has made it of several tensors */
@@ -231,5 +230,6 @@ void onnx_node(Net *g, const NetNode *n, int opset, Ints *results);
 void aten_node(Net *g, const NetNode *n, Ints *results);
 /* onnx_fold.c: what only depends on numbers of the file; -1: it does not */
 int onnx_fold(Net *g, const NetNode *n);
+static inline NetValue *value_of(const Net *g, int value) { return &g->value.at[value]; }
 int net_named(const Net *g, const char *name);      /* a weight by its name; -1: there is none */
 #endif

@@ -147,12 +147,6 @@ static bool is_folded(const char *name)
     return !strncmp(name, "onnx::", 6) || (n > 12 && !strcmp(name + n - 12, ".weight_bias"));
 }
 
-/* One number that training changes has an axis: exporters write constants without one, or name them so. */
-static bool is_learnt(const char *name, const NetValue *v)
-{
-    return !v->whole && v->dims.n > 0 && !strstr(name, "onst") && strncmp(name, "onnx::", 6);
-}
-
 /* result: of the node whose constant it is, for names of such tensors need not differ; NULL: it is an initializer. */
 static int read_tensor(const OnnxReader *r, ProtoWire w, const char *result)
 {
@@ -168,10 +162,12 @@ static int read_tensor(const OnnxReader *r, ProtoWire w, const char *result)
     else if (!t.raw)
         make_raw(&t, type, dims_elements(&t.dims));
     const char *name = result && *result ? result : t.name;
-    int v = net_weight(r->g, name, type, t.dims, t.raw, (int64_t)t.bytes);
-    r->g->value.at[v].learns = is_learnt(name, &r->g->value.at[v]);
-    r->g->value.at[v].folded = !result && is_folded(name);
-    return v;
+    int weight = net_weight(r->g, name, type, t.dims, t.raw, (int64_t)t.bytes);
+    NetValue *v = value_of(r->g, weight);
+    /* One number that training changes has an axis: exporters write constants without one, or name them so. */
+    v->learns = !v->whole && v->dims.n > 0 && !strstr(name, "onst") && strncmp(name, "onnx::", 6);
+    v->folded = !result && is_folded(name);
+    return weight;
 }
 
 /* ---- nodes ------------------------------------------------------------------------------------------------------------- */

@@ -7,11 +7,6 @@
 #include "net.h"
 #include <math.h>
 
-static NetValue *value_of(Net *g, int value)
-{
-    return &g->value.at[value];
-}
-
 static const char *pair_text(const char *key, const int64_t x[2], int64_t otherwise)
 {
     if (x[0] == otherwise && x[1] == otherwise)

@@ -7,11 +7,6 @@
  */
 #include "net.h"
 
-static NetValue *value_of(Net *g, int value)
-{
-    return &g->value.at[value];
-}
-
 void net_want_act(Net *g, int x)
 {
     if (x < 0 || value_of(g, x)->kind != VALUE_ACT)

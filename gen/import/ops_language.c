@@ -8,11 +8,6 @@
 #include "net.h"
 #include <math.h>
 
-static const NetValue *value_of(const Net *g, int value)
-{
-    return &g->value.at[value];
-}
-
 NORETURN void net_refuse_attention(const Net *g, const char *what)
 {
     net_advise(g, "it stays whole in a .pt2 of torch.export, as F.scaled_dot_product_attention, and models of transformers are "

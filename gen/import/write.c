@@ -415,8 +415,8 @@ static void put_model(FILE *f, NetWriter *x, int result, const char *loss)
     bool any = false;
     for (int i = 0; i < x->parameter.n; i++)
         if (strcmp(x->parameter.at[i].name, x->parameter.at[i].file)) {
-            fprintf(f, "%s\"%s\": ", any ? ", " : "\nweights:\n  rename: {", x->parameter.at[i].name);
-            json_text(f, x->parameter.at[i].file);
+            fprintf(f, "%s\"%s\": %s", any ? ", " : "\nweights:\n  rename: {", x->parameter.at[i].name,
+                    quote_json(x->parameter.at[i].file));
             any = true;
         }
     fprintf(f, "%s", any ? "}\n" : "");

@@ -27,7 +27,6 @@ typedef struct { VEC(Transfer) at; int sends, posts, ended; Ns wire; } SimChanne
 
 typedef struct {
     Plan *p;
-    bool eval;
     const Actions *list;        /* by device */
     SimChannel *channel;        /* [from * devices + to] */
     int *next;                  /* by device: action at hand */
@@ -131,10 +130,10 @@ static bool any_half(const Plan *p)
 }
 
 /* The end of the last device.  Fills the times of the lists. */
-static Ns run(Plan *p, bool eval, const Actions *list)
+static Ns run(Plan *p, const Actions *list)
 {
     size_t n = (size_t)p->devices;
-    Sim s = {.p = p, .eval = eval, .list = list, .most = 1};
+    Sim s = {.p = p, .list = list, .most = 1};
     for (int d = 0; d < p->devices; d++)
         for (int i = 0; i < list[d].n; i++)
             if (list[d].at[i].request >= s.most)
@@ -169,9 +168,9 @@ static void run_pieces(Plan *p)
 {
     int overlap = order_overlap(p);
     const Actions *once = order_lists(p, false, overlap + 1), *alone = order_lists(p, false, 1);
-    Ns end = run(p, false, once);
+    Ns end = run(p, once);
     if (overlap > 1)
-        run(p, false, alone);
+        run(p, alone);
     for (int d = 0; d < p->devices; d++) {
         const Actions *list = &p->dev.at[d].list;
         for (int i = 0; i < list->n; i++) {
@@ -190,16 +189,16 @@ static void run_pieces(Plan *p)
 static Ns period(Plan *p)
 {
     int settled = order_overlap(p) + 1 + (int)((16 * p->devices + p->g->micro - 1) / p->g->micro);
-    Ns few = run(p, false, order_lists(p, false, settled));
-    Ns more = run(p, false, order_lists(p, false, settled + p->devices));
+    Ns few = run(p, order_lists(p, false, settled));
+    Ns more = run(p, order_lists(p, false, settled + p->devices));
     return (more - few) / p->devices;
 }
 
 int sim(Plan *p)
 {
     bool pieces = order_overlap(p) > 0;
-    run(p, true, order_lists(p, true, 1));
-    p->step = pieces ? period(p) : run(p, false, order_lists(p, false, 1));
+    run(p, order_lists(p, true, 1));
+    p->step = pieces ? period(p) : run(p, order_lists(p, false, 1));
     for (int d = 0; d < p->devices; d++)
         p->dev.at[d].busy = 0;
     for (int d = 0; d < p->devices && !pieces; d++)

@@ -153,12 +153,8 @@ void mem_bound(Mem *m)
             change[s->last + 1] -= aligned(m->p->buf.at[b].bytes);
         }
     d->bound = now;
-    Room *scratch = mem_in(m->room);
-    d->live = alloc(sizeof(Bytes) * (size_t)d->ticks);
-    mem_in(scratch);
     for (int t = 0; t < d->ticks; t++) {
         now += change[t];
-        d->live[t] = now;
         if (now > d->bound) {
             d->bound = now;
             d->peak = t;
@@ -210,13 +206,12 @@ Bytes *mem_at_peak(const Plan *p, int device)
     return alive;
 }
 
-/* live, bound and peak of a plan that was read from a file. */
+/* bound and peak of a plan that was read from a file. */
 void mem_measure(Plan *p)
 {
     for (int d = 0; d < p->devices; d++) {
         Room *scratch = mem_room(), *room = mem_in(scratch);
         Mem m = mem_new(p, d);
-        m.room = room;
         m.top = p->dev.at[d].state;
         mem_bound(&m);
         mem_in(room);

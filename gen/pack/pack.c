@@ -30,11 +30,7 @@ static Bytes unit_of(const Block *b, int n)
 {
     Bytes unit = 0;
     for (int i = 0; i < n; i++)
-        for (Bytes x = b[i].size; x > 0;) {
-            Bytes left = unit % x;
-            unit = x;
-            x = left;
-        }
+        unit = number_common(unit, b[i].size);
     return unit > 0 ? unit : 1;
 }
 

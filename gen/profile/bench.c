@@ -52,14 +52,6 @@ static Bytes up(Bytes n)
 
 /* ---- the calls --------------------------------------------------------------------------------------------------- */
 
-static int find(const Bench *b, const char *signature)
-{
-    for (int i = 0; i < b->call.n; i++)
-        if (!strcmp(b->call.at[i].signature, signature))
-            return i;
-    return -1;
-}
-
 Bench *bench_of(const Model *m, const Graph *const *g, int n, const Graph *mix)
 {
     Bench *b = alloc(sizeof *b);
@@ -67,11 +59,11 @@ Bench *bench_of(const Model *m, const Graph *const *g, int n, const Graph *mix)
     for (int i = 0; i < n; i++)
         for (int o = 0; o < g[i]->op.n; o++) {
             const char *signature = cost_signature(&g[i]->op.at[o]);
-            if (find(b, signature) < 0)
+            if (INDEX_OF(b->call.at, b->call.n, signature) < 0)
                 *PUSH(&b->call) = (BenchCall){signature, g[i], &g[i]->op.at[o]};
         }
     for (int o = 0; o < mix->nb; o++)
-        *PUSH(&b->mix) = find(b, cost_signature(&mix->op.at[o]));
+        *PUSH(&b->mix) = INDEX_OF(b->call.at, b->call.n, cost_signature(&mix->op.at[o]));
     return b;
 }
 
@@ -227,20 +219,12 @@ static Bytes lay_out(BenchLayout *l)
 
 /* ---- the text ---------------------------------------------------------------------------------------------------- */
 
-static bool has_handle(const Op *o)
-{
-    for (int i = 0; i < o->arg.n; i++)
-        if (o->arg.at[i].kind == ARG_HANDLE)
-            return true;
-    return false;
-}
-
 /* Calls that take a handle are numbered on their own: a stage has room for so many. */
 static int handle_of(const Bench *b, int call)
 {
     int n = 0;
     for (int k = 0; k < call; k++)
-        n += has_handle(b->call.at[k].o);
+        n += op_arg(b->call.at[k].o, "h") != NULL;
     return n;
 }
 
@@ -253,7 +237,7 @@ static int product_of(const Bench *b, int call)
     bool product = false;
     for (size_t i = 0; i < sizeof products / sizeof *products; i++)
         product |= !strcmp(name, products[i]);
-    return product && has_handle(b->call.at[call].o) ? handle_of(b, call) : -1;
+    return product && op_arg(b->call.at[call].o, "h") ? handle_of(b, call) : -1;
 }
 
 static void print_arg(BenchLayout *l, int k, const Arg *a, const BenchArg *x)

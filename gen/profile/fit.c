@@ -94,11 +94,8 @@ Fit *fit_of(const Bench *all)
 
 static const Measured *row_of(const Profile *p, const char *signature)
 {
-    const char *what = strf("op %s", signature);
-    for (int i = 0; i < p->measured.n; i++)
-        if (!strcmp(p->measured.at[i].what, what))
-            return &p->measured.at[i];
-    return NULL;
+    int i = INDEX_OF(p->measured.at, p->measured.n, strf("op %s", signature));
+    return i < 0 ? NULL : &p->measured.at[i];
 }
 
 static Ns median_of(const Measured *m, bool busy) { return busy ? m->busy.median : m->alone.median; }

@@ -23,10 +23,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -148,14 +145,6 @@ static const char *name_of(const Bench *b, const char *what, int64_t number)
     return strf("%s %s=%" PRId64, what, strcmp(what, "compute") ? "bytes" : "batch", number);
 }
 
-static bool has(const Profile *p, const char *what)
-{
-    for (int i = 0; i < p->measured.n; i++)
-        if (!strcmp(p->measured.at[i].what, what))
-            return true;
-    return false;
-}
-
 /* `sign NAME VALUE` */
 static void take_sign(ProfileReader *r, const char *line)
 {
@@ -164,14 +153,6 @@ static void take_sign(ProfileReader *r, const char *line)
         r->gpus = strtol(line + 5, NULL, 10);
     else if (line[n] && line[n + 1])
         profile_sign_by(r->p, strf("%.*s", (int)n, line), strf("%s", line + n + 1));
-}
-
-static bool has_algorithm(const Profile *p, const char *what)
-{
-    for (int i = 0; i < p->algorithm.n; i++)
-        if (!strcmp(p->algorithm.at[i].what, what))
-            return true;
-    return false;
 }
 
 /* `algorithm ROW PART` and the numbers of it.  What was chosen when the profile was made stays when rows are added. */
@@ -190,7 +171,7 @@ static void take_algorithm(ProfileReader *r, const char *line)
         return;
     a.what = strf("algorithm %s part=%" PRId64, r->b->call.at[v[0]].signature, v[1]);
     memcpy(a.number, v + 2, sizeof a.number);
-    if (!has_algorithm(r->p, a.what))
+    if (INDEX_OF(r->p->algorithm.at, r->p->algorithm.n, a.what) < 0)
         *PUSH(&r->p->algorithm) = a;
 }
 
@@ -216,7 +197,7 @@ static void take_line(void *ctx, char *line)
     if (sscanf(line, "%15s %ld %ld %ld %ld %ld", what, &number, &ns[0], &ns[1], &ns[2], &ns[3]) != 6)
         return;
     const char *name = name_of(r->b, what, number);
-    if (name && !has(r->p, name))
+    if (name && INDEX_OF(r->p->measured.at, r->p->measured.n, name) < 0)
         *PUSH(&r->p->measured) = (Measured){name, {ns[0], ns[1]}, {ns[2], ns[3]}};
 }
 
@@ -297,7 +278,7 @@ static void add_rows(Profile *p, const Model *m, const Graph *const *g, int n, c
     busy_heeds(false);
     out_remove(dir);
     for (int i = 0; i < r.b->call.n; i++)
-        if (!has(p, name_of(r.b, "op", i)))
+        if (INDEX_OF(p->measured.at, p->measured.n, name_of(r.b, "op", i)) < 0)
             fail(EXIT_RUN, "the benchmark said nothing about %s", r.b->call.at[i].signature);
     if (fit)
         fit_fill(fit, p);

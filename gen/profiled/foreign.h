@@ -21,7 +21,7 @@ typedef struct {
     Loc loc;
 } ForeignNode;
 typedef struct {
-    const char *path, *name, *optimizer;
+    const char *name, *optimizer;
     int64_t batch, micro;       /* samples in a micro-batch, micro-batches in a step */
     Loc head;                   /* where that stands */
     VEC(ForeignNode) node;      /* in the order of the file, sorted so that readers come later */

@@ -458,7 +458,7 @@ bool foreign_is(const char *path)
 Foreign *foreign_read(const char *path)
 {
     Foreign *f = alloc(sizeof *f);
-    *f = (Foreign){.path = path, .optimizer = "sgd", .batch = 1, .micro = 8};
+    *f = (Foreign){.optimizer = "sgd", .batch = 1, .micro = 8};
     ForeignReader x = {.f = f};
     if (is_own(path)) {
         read_own(&x, path);

@@ -27,9 +27,6 @@
  */
 #include "divide.h"
 #include "build/build.h"
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* uneven, rows, most: of its tensors (Cut). */
 typedef struct {
@@ -44,9 +41,9 @@ typedef struct {
 static int64_t number_of(const void *ctx, const char *word)
 {
     const Op *o = ctx;
-    for (int i = 0; i < o->arg.n; i++)
-        if (!strcmp(o->arg.at[i].token, word))
-            return o->arg.at[i].kind == ARG_INT ? o->arg.at[i].i : -1;
+    const Arg *literal = op_arg(o, word);
+    if (literal)
+        return literal->kind == ARG_INT ? literal->i : -1;
     const Attr *a = attr_find(o, word);
     return a && a->is_int ? a->i : -1;
 }
@@ -336,15 +333,13 @@ static int64_t room_of(const Divide *d, int64_t n, Cut c)
     return c.rows ? n / c.rows * c.most : c.uneven == n ? divide_room(d, n) : n / d->devices;
 }
 
-/* What a table has, four numbers an element, against its result, which would be sent: the types of BERT's tokens. */
-static bool small(const Op *o) { return 4 * attr_int(o, "rows") < attr_int(o, "n"); }
-
 /* Why no region begins with this operator and axis; NULL: one may. */
 static const char *no_seed(const Divide *d, const Op *o, const RowAxes *a, int axis)
 {
     const int64_t size = axis_size(a, axis, number_of, o), parts = parts_of(d, o, a, axis);
     const long long n = (long long)size;
-    if (!strcmp(row(o->row)->name, "Embedding") && small(o))
+    /* What a table has, four numbers an element, against its result, which would be sent: the types of BERT's tokens. */
+    if (!strcmp(row(o->row)->name, "Embedding") && 4 * attr_int(o, "rows") < attr_int(o, "n"))
         return "its table, with gradient and moments, is smaller than its result";
     return size % parts == 0 ? NULL
          : axis_leads(a, axis) || is_attention(o)

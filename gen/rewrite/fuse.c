@@ -29,7 +29,6 @@
  * activation after it: libraries that do both round once where two calls round twice, so that the bits would differ.
  */
 #include "rewrite.h"
-#include <string.h>
 
 typedef struct {
     Graph *g;
@@ -38,14 +37,6 @@ typedef struct {
 } Fuse;
 
 /* ---- which ------------------------------------------------------------------------------------------------------- */
-
-static Arg *word(const Op *o, const char *token)
-{
-    for (int i = 0; i < o->arg.n; i++)
-        if (!strcmp(o->arg.at[i].token, token))
-            return &o->arg.at[i];
-    return NULL;
-}
 
 /* The first result of a call, which `onto` is added to; NULL where nobody wants that one. */
 static Arg *result(const Op *o)
@@ -58,10 +49,10 @@ static Arg *result(const Op *o)
 
 static bool joins(const Fuse *f, const PlanSpec *p, const Op *o, const Op *add)
 {
-    const Arg *onto = word(o, "onto");
+    const Arg *onto = op_arg(o, "onto");
     if (!onto || onto->kind != ARG_NONE || !result(o) || !op_is(add, TRAIT_SUM))
         return false;
-    int t = result(o)->index, a = word(add, "a")->index, b = word(add, "b")->index;
+    int t = result(o)->index, a = op_arg(add, "a")->index, b = op_arg(add, "b")->index;
     if ((a != t && b != t) || f->g->tensor.at[a == t ? b : a].op == f->g->tensor.at[t].op)
         return false;           /* the call does not read it, or makes both operands */
     return f->reads[t] == 1 && (o->phase == PH_F ? !match_apart(p, o, add) : o->fwd == add->fwd);
@@ -94,11 +85,11 @@ static void view(Fuse *f, const PlanSpec *p, int op)
 {
     Graph *g = f->g;
     const Op *o = &g->op.at[op];
-    int x = word(o, "x")->index, y = result(o)->index, back = way_back(g, op);
+    int x = op_arg(o, "x")->index, y = result(o)->index, back = way_back(g, op);
     const Tensor *from = &g->tensor.at[x];
     if (back < 0 || from->kind != T_ACT || match_apart(p, o, &g->op.at[from->op]))
         return;
-    if (back > 0 && g->tensor.at[word(&g->op.at[back], "dy")->index].of != y)
+    if (back > 0 && g->tensor.at[op_arg(&g->op.at[back], "dy")->index].of != y)
         return;
     for (int t = 0; t < g->tensor.n; t++)
         if (g->tensor.at[t].kind == T_GRAD && g->tensor.at[t].of == y) {
@@ -108,7 +99,7 @@ static void view(Fuse *f, const PlanSpec *p, int op)
     read_instead(g, y, x);
     f->into[op] = op + 1;
     if (back > 0) {
-        read_instead(g, result(&g->op.at[back])->index, word(&g->op.at[back], "dy")->index);
+        read_instead(g, result(&g->op.at[back])->index, op_arg(&g->op.at[back], "dy")->index);
         f->into[back] = back + 1;
     }
 }
@@ -121,7 +112,7 @@ static void join(Fuse *f, int op)
     Graph *g = f->g;
     Op *o = &g->op.at[op], *add = o + 1, both = *o;
     int t = result(o)->index;
-    const Arg *other = word(add, word(add, "a")->index == t ? "b" : "a");
+    const Arg *other = op_arg(add, op_arg(add, "a")->index == t ? "b" : "a");
     both.name = add->name;
     both.layer = add->layer;
     both.with = o->phase == PH_F ? o->name : NULL;
@@ -129,7 +120,7 @@ static void join(Fuse *f, int op)
     both.flop += add->flop;
     both.moved += add->moved - 2 * g->tensor.at[t].bytes;
     both.loc = add->loc;
-    *word(&both, "onto") = (Arg){.kind = ARG_READ, .token = "onto", .index = other->index};
+    *op_arg(&both, "onto") = (Arg){.kind = ARG_READ, .token = "onto", .index = other->index};
     result(&both)->index = result(add)->index;
     for (int i = 0; i < both.arg.n; i++)
         if (both.arg.at[i].kind == ARG_WRITE && !both.arg.at[i].state)      /* a second result stays */
@@ -141,7 +132,7 @@ static void join(Fuse *f, int op)
 bool fuse_joined(const Graph *g)
 {
     for (int i = 0; i < g->nb; i++) {
-        const Arg *onto = word(&g->op.at[i], "onto");
+        const Arg *onto = op_arg(&g->op.at[i], "onto");
         if (onto && onto->kind != ARG_NONE)
             return true;
     }

@@ -82,10 +82,7 @@ static bool names_gradient(const char *calls, const char *name)
 /* Position of the operand whose gradient this word is; -1: none. */
 static int gradient_of(const Operand *at, int n, const char *word)
 {
-    for (int i = 0; word[0] == 'd' && i < n; i++)
-        if (!strcmp(at[i].name, word + 1))
-            return i;
-    return -1;
+    return word[0] == 'd' ? INDEX_OF(at, n, word + 1) : -1;
 }
 
 /* ---- what there will be ------------------------------------------------------------------------------------------ */

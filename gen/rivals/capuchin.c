@@ -209,12 +209,6 @@ static Ns stall(const Capuchin *x, const Queue *order, const CapuchinItem *i)
     return late + (full > 0 ? full : 0);
 }
 
-/* Time for a mebibyte saved. */
-static Ns rate(Ns time, Bytes bytes)
-{
-    return bytes > 0 && time < INT64_MAX / 1048576 ? time * 1048576 / bytes : INT64_MAX;
-}
-
 static void paid(Capuchin *x, Queue *order)
 {
     while (order->n) {
@@ -224,7 +218,7 @@ static void paid(Capuchin *x, Queue *order)
             const CapuchinItem *item = &order->item[i];
             Ns make = x->choices.recompute ? rebuilt(x, item->tensor) : INT64_MAX;
             Ns move = x->choices.offload ? stall(x, order, item) : INT64_MAX;
-            Ns price = rate(make <= move ? make : move, item->bytes);
+            Ns price = rivals_rate(make <= move ? make : move, item->bytes);
             if (best >= 0 && price >= least)
                 continue;
             best = i;

@@ -50,11 +50,6 @@ static DappleStage stage_part(const Fleet *l, int s, int from, int to, int copie
     return (DappleStage){forward, fleet_time(l, s, from, to, copies) - forward, fleet_exchange(l, s, from, to, copies)};
 }
 
-static Ns larger(Ns a, Ns b)
-{
-    return a > b ? a : b;
-}
-
 /* ---- the formula ------------------------------------------------------------------------------------------------- */
 
 static Ns tail_of(const DappleStage *part, int n, int pivot)
@@ -62,12 +57,12 @@ static Ns tail_of(const DappleStage *part, int n, int pivot)
     Ns tail = 0, back = 0;
     for (int s = pivot; s >= 0; s--) {
         back += part[s].backward;
-        tail = larger(tail, part[s].reduce + back);
+        tail = max_of(tail, part[s].reduce + back);
     }
     back = part[pivot].backward;
     for (int s = pivot + 1; s < n; s++) {
         back += part[s].backward;
-        tail = larger(tail, part[s].reduce - back);
+        tail = max_of(tail, part[s].reduce - back);
     }
     return tail;
 }
@@ -99,14 +94,14 @@ Ns dapple_latency(const Fleet *l, int stages, const int *last, const int *copies
 /* One stage or transfer more. */
 static Label take(const Fleet *l, Label x, DappleStage k)
 {
-    x.tail = larger(x.tail, k.reduce) + k.backward;
+    x.tail = max_of(x.tail, k.reduce) + k.backward;
     x.warm += k.forward;
     Ns steady = x.warm + (l->micro - 1) * (k.forward + k.backward);
     if (l->exchange) {
-        x.worst = larger(x.worst, x.steady - k.backward + k.reduce);
-        x.steady = larger(x.steady, steady) - k.backward;
+        x.worst = max_of(x.worst, x.steady - k.backward + k.reduce);
+        x.steady = max_of(x.steady, steady) - k.backward;
     }
-    x.worst = larger(x.worst, steady + x.tail);
+    x.worst = max_of(x.worst, steady + x.tail);
     return x;
 }
 

@@ -80,19 +80,14 @@ static int64_t demand(const DawnpiperSearch *x, int first, int last, int from, i
     return (h->fixed[last + 1] - h->fixed[first]) * stages + (h->saved[last + 1] - h->saved[first]) * copies;
 }
 
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* The larger of both halves' mean, in whole numbers: of time, or of memory. */
 static int64_t balance(const DawnpiperSearch *x, const DawnpiperGroup *g, int i, bool memory)
 {
     int64_t l = left_half(g), r = g->to - g->from + 1 - l;
     int m = g->from + (int)l - 1;
     if (memory)
-        return larger(demand(x, g->first, i, g->from, m) * r * r, demand(x, i + 1, g->last, m + 1, g->to) * l * l);
-    return larger((x->h->time[i + 1] - x->h->time[g->first]) * r, (x->h->time[g->last + 1] - x->h->time[i + 1]) * l);
+        return max_of(demand(x, g->first, i, g->from, m) * r * r, demand(x, i + 1, g->last, m + 1, g->to) * l * l);
+    return max_of((x->h->time[i + 1] - x->h->time[g->first]) * r, (x->h->time[g->last + 1] - x->h->time[i + 1]) * l);
 }
 
 static int balanced(const DawnpiperSearch *x, const DawnpiperGroup *g, bool memory)
@@ -160,7 +155,7 @@ static DawnpiperEntry leaf(const DawnpiperSearch *x, const DawnpiperGroup *g)
 static Ns mean_time(const DawnpiperSearch *x, const DawnpiperGroup *g, int i)
 {
     int l = left_half(g), r = g->to - g->from + 1 - l;
-    return larger((x->h->time[i + 1] - x->h->time[g->first]) / l, (x->h->time[g->last + 1] - x->h->time[i + 1]) / r);
+    return max_of((x->h->time[i + 1] - x->h->time[g->first]) / l, (x->h->time[g->last + 1] - x->h->time[i + 1]) / r);
 }
 
 static DawnpiperEntry split(DawnpiperSearch *x, const DawnpiperGroup *g, Ns bound)
@@ -177,7 +172,7 @@ static DawnpiperEntry split(DawnpiperSearch *x, const DawnpiperGroup *g, Ns boun
             continue;
         Ns right = solve(x, (DawnpiperGroup){i + 1, g->last, m + 1, g->to}, best.time);
         if (right < best.time)
-            best = (DawnpiperEntry){.time = larger(left, right), .exact = true, .met = true, .cut = i};
+            best = (DawnpiperEntry){.time = max_of(left, right), .exact = true, .met = true, .cut = i};
     }
     best.exact |= bound == INT64_MAX;
     return best;

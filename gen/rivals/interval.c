@@ -17,7 +17,7 @@
  */
 #include "rivals.h"
 
-typedef struct { const Question *q; Capuchin *c; int *fate; } IntervalAsked;
+typedef struct { Capuchin *c; int *fate; } IntervalAsked;
 
 static bool price_stage(void *ctx, int first, int last, int stage, Ns *time)
 {
@@ -102,7 +102,7 @@ static bool plan(const Question *q, Answer *a, int guard)
 {
     const Graph *g = q->p->g;
     Ns *time = times(q);
-    IntervalAsked x = {q, capuchin_open(q, time[g->nf] / q->chunks), choices_of(q->p).base};
+    IntervalAsked x = {capuchin_open(q, time[g->nf] / q->chunks), choices_of(q->p).base};
     DawnpiperHalves h = {.n = q->n, .stages = q->chunks, .cut = q->cut, .time = time, .fixed = states(q->p), .saved = saved(g),
                 .flight = q->flight, .hidden = hidden(q, time[g->nf]), .guard = guard, .price = price_stage, .ctx = &x};
     a->last = alloc(sizeof *a->last * (size_t)q->chunks);

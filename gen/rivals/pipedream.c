@@ -28,8 +28,6 @@
 #include "fates/fates.h"
 #include "planner.h"
 
-#include <inttypes.h>
-
 typedef struct { const Question *q; const Units *u; const int *fate; } PipedreamAsked;
 
 /* dpgen's own model in the place of the published one. */

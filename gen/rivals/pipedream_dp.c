@@ -51,11 +51,6 @@ static PipedreamCell *cell(const PipedreamTable *x, int units, int machines)
     return &x->cell[units * (x->c->machines + 1) + machines];
 }
 
-static Ns larger(Ns a, Ns b)
-{
-    return a > b ? a : b;
-}
-
 /* The value of units k..j-1 on r machines as a last stage. */
 static Ns stage_value(const PipedreamTable *x, int k, int j, int r)
 {
@@ -64,9 +59,9 @@ static Ns stage_value(const PipedreamTable *x, int k, int j, int r)
     if (r > 1)
         value = (value + (r - 1) * (x->reduce[j] - x->reduce[k]) / r) / r;
     if (c->transfers && k > 0)
-        value = larger(value, c->send[k - 1] / r);
+        value = max_of(value, c->send[k - 1] / r);
     if (c->transfers && j < c->n && k > 0)      /* a first stage's output is the next one's input */
-        value = larger(value, c->send[j - 1] / r);
+        value = max_of(value, c->send[j - 1] / r);
     return value;
 }
 
@@ -113,7 +108,7 @@ static int candidates(PipedreamTable *x, int j, int m)
             Ns front = cell(x, k, m - r)->value;
             if (front == NONE || !may(x->c, m, r) || too_large(x, k, j, r, m))
                 continue;
-            x->candidate[n++] = (PipedreamCell){larger(front, stage_value(x, k, j, r)), k, r};
+            x->candidate[n++] = (PipedreamCell){max_of(front, stage_value(x, k, j, r)), k, r};
             best = x->candidate[n - 1].value < best ? x->candidate[n - 1].value : best;
         }
     return n;

@@ -34,16 +34,12 @@ static LevelCell *at(const Levels *s, int level, int a, int b, int m)
     return &s->cell[level][((size_t)a * (size_t)s->p.n + (size_t)b) * (size_t)(s->w->tier[level].count + 1) + (size_t)m];
 }
 
-static Ps alone(const Levels *s, int level, int a, int b)
-{
-    return level ? at(s, level - 1, a, b, s->w->tier[level - 1].count)->value : s->p.at[b].least - s->p.at[a].least;
-}
-
 /* On m machines. */
 static Ps stage(const Levels *s, int level, int a, int b, int m, int devices)
 {
     Bytes bytes = 4 * (m - 1) * (s->params[b] - s->params[a]) / m;
-    return (alone(s, level, a, b) + widths_ps(bytes, s->w->tier[level].rate) / devices) / m;
+    Ps alone = level ? at(s, level - 1, a, b, s->w->tier[level - 1].count)->value : s->p.at[b].least - s->p.at[a].least;
+    return (alone + widths_ps(bytes, s->w->tier[level].rate) / devices) / m;
 }
 
 static void fill(Levels *s, int level, int a, int b)

@@ -29,7 +29,7 @@ Units units_of(const Plan *p, const char *cut, int least);
 /* Of gradients among copies of the model, once a step: the two halves of a tree, level by level (sched/share.c). */
 Ns units_exchange(const Plan *p, int stage, Bytes bytes, int copies);
 
-typedef struct { const char *prefix; Ints last; } Repeat;    /* last forward operator of h.0, h.1, ... */
+typedef struct { Ints last; } Repeat;    /* last forward operator of h.0, h.1, ... */
 typedef VEC(Repeat) Repeats;
 /* The repeated blocks: runs of layers prefix.0, prefix.1, ...; at least two repetitions. */
 Repeats repeats_of(const Graph *g);
@@ -157,6 +157,11 @@ typedef struct {
 } DawnpiperHalves;
 /* The last operator of each stage and the time of the slowest.  False: no plan was found; one may exist nevertheless. */
 bool halves(const DawnpiperHalves *x, int *last, Ns *time);
+
+static inline Ns rivals_rate(Ns time, Bytes bytes)          /* of a mebibyte */
+{
+    return bytes > 0 && time < INT64_MAX / 1048576 ? time * 1048576 / bytes : INT64_MAX;
+}
 
 /* capuchin.c: the memory plan of one stage in the order of Capuchin. */
 typedef struct Capuchin Capuchin;

@@ -27,8 +27,6 @@
  */
 #include "rivals.h"
 
-#include <string.h>
-
 /* ---- PRM --------------------------------------------------------------------------------------------------------- */
 
 static Ns worth(const Fleet *l, int s, int from, int to, int copies)

@@ -22,11 +22,6 @@
 
 typedef enum { BY_ADDITION, BY_LAYER, BY_OPERATOR, WAYS } Grouping;
 
-static bool adds(const Op *o, const Arg *a)
-{
-    return op_is(o, TRAIT_SUM) || arg_role(a) == ROLE_ONTO;
-}
-
 /* By forward operator: does it add a tensor that another operator has read already? */
 static bool *additions(const Graph *g)
 {
@@ -37,7 +32,8 @@ static bool *additions(const Graph *g)
             const Arg *a = &op->arg.at[i];
             if (a->kind != ARG_READ || a->state)
                 continue;
-            add[o] |= read[a->index] && g->tensor.at[a->index].kind == T_ACT && adds(op, a);
+            bool adds = op_is(op, TRAIT_SUM) || arg_role(a) == ROLE_ONTO;
+            add[o] |= read[a->index] && g->tensor.at[a->index].kind == T_ACT && adds;
             read[a->index] = true;
         }
     }
@@ -197,7 +193,6 @@ Repeats repeats_of(const Graph *g)
                 next++;
             *PUSH(&r.last) = next++;
         }
-        r.prefix = strf("%.*s", length, layer);
         if (r.last.n > 1)
             *PUSH(&all) = r;
     }

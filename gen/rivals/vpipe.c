@@ -156,11 +156,6 @@ static int by_rate(const void *a, const void *b)
     return x->mebibyte != y->mebibyte ? (x->mebibyte > y->mebibyte) - (x->mebibyte < y->mebibyte) : x->unit - y->unit;
 }
 
-static Ns mebibyte(Ns time, Bytes bytes)
-{
-    return bytes > 0 && time < INT64_MAX / 1048576 ? time * 1048576 / bytes : INT64_MAX;
-}
-
 static Burden recompute(Vpipe *v, int first, int last, int stage, Burden b)
 {
     int n = 0;
@@ -169,7 +164,7 @@ static Burden recompute(Vpipe *v, int first, int last, int stage, Burden b)
         count_saved(v, first, last);
     for (int k = first; k <= last && b.over > 0; k++)
         if (v->unit_fate[k] == FATE_KEEP)
-            rate[n++] = (Rate){k, mebibyte(v->u->forward[k], v->u->saved[k])};
+            rate[n++] = (Rate){k, rivals_rate(v->u->forward[k], v->u->saved[k])};
     if (n)
         qsort(rate, (size_t)n, sizeof *rate, by_rate);
     for (int i = 0; i < n && b.over > 0; i++) {

@@ -89,11 +89,6 @@ static Rendered render(const Template *template, const Where *w, const Value *me
     return r;
 }
 
-static bool begins(const char *whole, const char *part)
-{
-    return !strncmp(whole, part, strlen(part));
-}
-
 /* Where answers begin and end in the whole text. */
 static void find_answers(const Template *template, const Where *w, const Value *messages, Rendered *all)
 {
@@ -104,7 +99,7 @@ static void find_answers(const Template *template, const Where *w, const Value *
             continue;
         const char *before = render(template, w, messages, i, true).text;
         const char *with = render(template, w, messages, i + 1, false).text;
-        if (!begins(all->text, before) || !begins(all->text, with) || strlen(with) < strlen(before))
+        if (!text_begins(all->text, before) || !text_begins(all->text, with) || strlen(with) < strlen(before))
             refuse(w, "message %d: what the template writes of it depends on what comes behind it; mark answers in the "
                    "template with {%% generation %%} and {%% endgeneration %%}", i + 1);
         *PUSH(&all->from) = (int)strlen(before);

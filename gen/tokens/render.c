@@ -119,12 +119,6 @@ static Value replaced(const char *s, const char *from, const char *to)
     return value_string(t.at);
 }
 
-static bool ends_with(const char *s, const char *end)
-{
-    size_t n = strlen(s), k = strlen(end);
-    return n >= k && !strcmp(s + n - k, end);
-}
-
 static const char white[] = " \t\n\r\f\v";
 
 static Value method_of_text(Run *run, const Expr *e, const char *name, const char *s)
@@ -136,7 +130,7 @@ static Value method_of_text(Run *run, const Expr *e, const char *name, const cha
     if (!strcmp(name, "startswith"))
         return truth(!strncmp(s, string(e, &a), strlen(a.s)));
     if (!strcmp(name, "endswith"))
-        return truth(ends_with(s, string(e, &a)));
+        return truth(text_ends(s, string(e, &a)));
     if (!strcmp(name, "split"))
         return split(e, s, string(e, &a), b.kind == WHOLE ? b.i : -1);
     if (!strcmp(name, "replace"))

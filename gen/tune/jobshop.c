@@ -338,11 +338,6 @@ void jobshop_single(const JobShop *x, Ints *list)
 
 /* ---- the bound ------------------------------------------------------------------------------------------------------- */
 
-static Ns larger(Ns a, Ns b)
-{
-    return a > b ? a : b;
-}
-
 /* From the end of F of a chunk to the begin of its I, at least. */
 static Ns way_on(const JobShop *x, int chunk)
 {
@@ -372,7 +367,7 @@ static Ns way_home(const JobShop *x, int pipe, int chunk)
     Ns way = x->time[JOBSHOP_W][0] + x->tail[home_in(x, pipe, 0)];
     for (int c = 0; c < chunk; c++)
         way += x->up[c + 1] + x->time[JOBSHOP_I][c];
-    return larger(way, x->time[JOBSHOP_W][chunk] + x->tail[home_in(x, pipe, chunk)]);
+    return max_of(way, x->time[JOBSHOP_W][chunk] + x->tail[home_in(x, pipe, chunk)]);
 }
 
 /* All micro-batches pass a chunk that holds so many of them at once. */
@@ -395,18 +390,18 @@ Ns jobshop_bound(const JobShop *x)
             Ns fi = x->time[JOBSHOP_F][c] + x->time[JOBSHOP_I][c], first = way_to(x, c) + x->time[JOBSHOP_F][c] + way_on(x, c);
             both += x->m * fi;
             load += x->m * (fi + x->time[JOBSHOP_W][c]);
-            most = larger(most, x->time[JOBSHOP_F][c]);
+            most = max_of(most, x->time[JOBSHOP_F][c]);
             begin = way_to(x, c) < begin ? way_to(x, c) : begin;
             home = way_home(x, pipe, c) < home ? way_home(x, pipe, c) : home;
             back = first < back ? first : back;
-            held = larger(held, way_to(x, c) + crowd(x, pipe, c));
+            held = max_of(held, way_to(x, c) + crowd(x, pipe, c));
             least = x->held[0][c] < least ? x->held[0][c] : least;
         }
         if (begin == INT64_MAX)
             continue;
         int64_t fit = least > 0 ? x->room[d] / least : x->chunks * (int64_t)x->m;
-        Ns gap = fit < x->chunks * (int64_t)x->m ? larger(0, back - begin - fit * most) : 0;
-        worst = larger(worst, larger(begin + gap + larger(load + x->tail[d], both + home), held));
+        Ns gap = fit < x->chunks * (int64_t)x->m ? max_of(0, back - begin - fit * most) : 0;
+        worst = max_of(worst, max_of(begin + gap + max_of(load + x->tail[d], both + home), held));
     }
     return worst;
 }

@@ -338,11 +338,6 @@ static bool improve(OptimalTuner *x, const Start *s, int64_t steps)
     return true;
 }
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 const Actions *lists_of(const Plan *p, const Bytes *limit, const Plans *from)
 {
     OptimalTuner *x = tuner_new(p, limit);
@@ -351,7 +346,7 @@ const Actions *lists_of(const Plan *p, const Bytes *limit, const Plans *from)
     x->value = step_of(x, p->ask.choice.lists);
     open_shop(x);
     Starts all = starts_of(x, from);
-    int64_t steps = least(OPTIMAL_STEPS, (int64_t)OPTIMAL_MOVES * JOBSHOP_KINDS * x->m * x->chunks);
+    int64_t steps = min_of(OPTIMAL_STEPS, (int64_t)OPTIMAL_MOVES * JOBSHOP_KINDS * x->m * x->chunks);
     for (int i = 0, fit = 0; i < all.n && fit < OPTIMAL_STARTS; i++)
         fit += improve(x, &all.at[i], steps / OPTIMAL_STARTS);
     return x->best;

@@ -122,18 +122,13 @@ static bool judge(PacesTuner *x)
     return true;
 }
 
-static int least(int a, int b)
-{
-    return a < b ? a : b;
-}
-
 /* zb-h1 with lags less `less`, from `from` up to `most`; then more of both. */
 static void try_family(PacesTuner *x, int less, int from, int most, int more)
 {
     for (int i = 0; i < x->n; i++) {
-        int least_lead = x->n - 1 - i, lag = least(i - less, most);
-        x->now.lead[i] = least_lead + least(more, least_lead);
-        x->now.lag[i] = (lag > from ? lag : from) + least(more, i);
+        int least_lead = x->n - 1 - i, lag = (int)min_of(i - less, most);
+        x->now.lead[i] = least_lead + (int)min_of(more, least_lead);
+        x->now.lag[i] = (lag > from ? lag : from) + (int)min_of(more, i);
     }
     judge(x);
 }

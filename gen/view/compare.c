@@ -11,10 +11,6 @@
 #include "compare.h"
 #include "view/nofit.h"
 #include "search/search.h"
-#include "emit/emit.h"
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -195,12 +191,6 @@ const char *compare_choice(const Compare *c, const CompareEntry *r, int64_t batc
                 count_text(o->micro, "micro-batch"), o->batch);
 }
 
-static const char *note(const CompareEntry *r)
-{
-    const char *text = r->here.fits ? r->here.note : strlen(r->here.why) < 69 ? NULL : r->here.why;
-    return text ? strf("; %s", text) : "";
-}
-
 /* By step, the shortest first; equal ones in the order of the table; without a plan last. */
 static int by_step(const void *a, const void *b)
 {
@@ -231,18 +221,17 @@ static void print_table(const Compare *c, int64_t batch)
         printf("  b* is the largest micro-batch that fits, batch* the samples of a step of such, samples/s* its rate\n");
     for (int i = 0; i < c->entry.n; i++) {
         const CompareEntry *r = &c->entry.at[i];
-        printf("  %-*s chooses %s%s%s\n", wide, r->planner->name,
-               planner_space(r->planner, &(Plan){.m = c->m}), compare_choice(c, r, batch), note(r));
+        const char *note = r->here.fits ? r->here.note : strlen(r->here.why) < 69 ? NULL : r->here.why;
+        printf("  %-*s chooses %s%s%s%s\n", wide, r->planner->name, planner_space(r->planner, &(Plan){.m = c->m}),
+               compare_choice(c, r, batch), note ? "; " : "", note ? note : "");
     }
 }
 
 static void print_json(const Compare *c, int64_t batch)
 {
-    printf("{\"model\": ");
-    json_text(stdout, c->m->name);
-    printf(", \"devices\": %d, \"schedule\": \"%s\", \"micro_batches\": %" PRId64 ", \"micro_batch\": %" PRId64
-           ", \"bound_ns\": %" PRId64, devices_for(c->m, c->m->plan.stages_max) * c->m->plan.tensor, c->schedule, c->micro,
-           batch, c->bound);
+    printf("{\"model\": %s, \"devices\": %d, \"schedule\": \"%s\", \"micro_batches\": %" PRId64 ", \"micro_batch\": %" PRId64
+           ", \"bound_ns\": %" PRId64, quote_json(c->m->name), devices_for(c->m, c->m->plan.stages_max) * c->m->plan.tensor,
+           c->schedule, c->micro, batch, c->bound);
     if (c->m->plan.objective == BOTTLENECK)
         printf(", \"bottleneck_ns\": %" PRId64 ", \"bottleneck_bound_ns\": %" PRId64 ", \"bottleneck_all_prefixes\": %s",
                c->m->plan.longest, c->m->plan.longest_bound, c->m->plan.longest_all ? "true" : "false");
@@ -257,7 +246,7 @@ static void print_json(const Compare *c, int64_t batch)
             printf("%s%" PRId64, d ? ", " : "", o->arenas[d]);
         printf("], \"on\": [");
         for (int d = 0; d < o->devices; d++)
-            printf("%s", d ? ", " : ""), json_text(stdout, o->m->devices.at[d].name);
+            printf("%s%s", d ? ", " : "", quote_json(o->m->devices.at[d].name));
         printf("], \"recompute_bytes\": %" PRId64 ", \"offload_bytes\": %" PRId64, o->dropped, o->moved);
         if (!c->quick)
             printf(", \"largest_micro_batch\": %" PRId64 ", \"largest_any\": %" PRId64 ", \"largest_samples_per_s\": %.3f",
@@ -269,11 +258,8 @@ static void print_json(const Compare *c, int64_t batch)
             printf(", \"widths\": [%s]", o->widths);
         if (o->fits && o->tensor > 1)
             printf(", \"tensor\": %d", o->tensor);
-        printf(", \"space\": ");
-        json_text(stdout, planner_space(r->planner, &(Plan){.m = c->m}));
-        printf(", \"note\": ");
-        json_text(stdout, !o->fits ? o->why : o->note ? o->note : "");
-        printf("}");
+        printf(", \"space\": %s, \"note\": %s}", quote_json(planner_space(r->planner, &(Plan){.m = c->m})),
+               quote_json(!o->fits ? o->why : o->note ? o->note : ""));
     }
     printf("]}\n");
 }

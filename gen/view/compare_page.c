@@ -8,8 +8,6 @@
  */
 #include "compare.h"
 #include "emit/emit.h"
-#include <inttypes.h>
-#include <string.h>
 
 typedef struct { Ns least, most; int64_t b; } CompareRange; /* of steps; the largest b* */
 

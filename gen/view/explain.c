@@ -8,15 +8,9 @@
  */
 #include "view.h"
 #include "search/search.h"
-#include "budgets.h"
 #include "emit/emit.h"
 
 typedef struct { FILE *f; const Plan *p; const Graph *g; } Topic;
-
-static double ms(Ns ns)
-{
-    return (double)ns / 1e6;
-}
 
 static bool is_with(const Op *o, const char *name)
 {
@@ -400,10 +394,9 @@ static bool explain_block(const Topic *a, const char *what)
 static const char *reason(const Plan *p, int at)
 {
     const PlanSpec *m = &p->m->plan;
-    for (int i = 0; i < m->cut_after.n; i++)
-        if (match(m->cut_after.at[i], p->g->op.at[at].name))
-            return strf("{cut_after: %s} asks for it", m->cut_after.at[i]);
-    return m->cuts.n ? "plan.cuts says so" : strf("chosen by planner %s", p->m->plan.planner);
+    const char *asked = match_any(&m->cut_after, p->g->op.at[at].name);
+    return asked ? strf("{cut_after: %s} asks for it", asked)
+        : m->cuts.n ? "plan.cuts says so" : strf("chosen by planner %s", p->m->plan.planner);
 }
 
 /* What goes over this place: results that forward reads on the other side, gradients that backward does. */

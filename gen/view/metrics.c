@@ -16,14 +16,6 @@ static const struct { const char *name; int of; } series[] = {
 enum { SERIES = sizeof series / sizeof *series };
 typedef struct { char event[NAME]; int64_t step; double time, value[SERIES]; bool has[SERIES], null[SERIES]; } MetricsEntry;
 
-static int series_of(const char *key)
-{
-    for (int i = 0; i < SERIES; i++)
-        if (!strcmp(key, series[i].name))
-            return i;
-    return -1;
-}
-
 static bool read_value(Json *j, MetricsEntry *l, int i)
 {
     bool good = json_number(j, &l->value[i]);
@@ -40,7 +32,7 @@ static bool read_line(Json *j, MetricsEntry *l)
         good = !strcmp(key, "event") ? json_string(j, l->event, sizeof l->event)
              : !strcmp(key, "step") ? json_integer(j, &l->step)
              : !strcmp(key, "time") ? json_number(j, &l->time)
-             : series_of(key) >= 0 ? read_value(j, l, series_of(key)) : json_skip(j);
+             : INDEX_OF(series, SERIES, key) >= 0 ? read_value(j, l, INDEX_OF(series, SERIES, key)) : json_skip(j);
     return !j->why;
 }
 

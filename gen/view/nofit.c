@@ -26,9 +26,6 @@
 #include "budgets.h"
 #include "search/search.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- the plan that failed ---------------------------------------------------------------------------------------- */
 
 /* As far as mem, copies to the host in such a hurry. */
@@ -188,15 +185,10 @@ static bool fits_as(Doctor *x, const Model *v, bool home)
     return search_fits(x->x, v, &one, &need);
 }
 
-static bool may_copy(const Model *m)
-{
-    return m->plan.offload == OFFLOAD_AUTO;
-}
-
 /* The question without copies costs a tenth of the work. */
 static bool fits(Doctor *x, const Model *v)
 {
-    return (may_copy(v) && fits_as(x, v, true)) || fits_as(x, v, false);
+    return (v->plan.offload == OFFLOAD_AUTO && fits_as(x, v, true)) || fits_as(x, v, false);
 }
 
 static void promise(Doctor *x, const char *what)

@@ -11,11 +11,6 @@
 #include "mem/mem.h"
 #include "search/search.h"
 
-static double ms(Ns ns)
-{
-    return (double)ns / 1e6;
-}
-
 const char *view_width(const Model *m, int n)
 {
     int t = m->plan.tensor;

@@ -17,8 +17,6 @@
 
 enum { MOST_VALUES = 8 };
 
-static double ms(Ns ns) { return (double)ns / 1e6; }
-
 /* What messages of two devices to each other occupy of the wires in a step. */
 static Ns wire_time(const Plan *p, int one, int other, Bytes *bytes)
 {

@@ -12,8 +12,6 @@
 #include "emit/emit.h"
 #include "view/nofit.h"
 #include "search/search.h"
-#include <inttypes.h>
-#include <string.h>
 
 typedef struct {
     const Schedule *schedule;
@@ -140,11 +138,6 @@ static const char *percent(double share, bool known)
     return known ? strf("%.1f %%", 100 * share) : "-";
 }
 
-static double gap(const Outcome *o)
-{
-    return o->bound > 0 ? (double)(o->step - o->bound) / (double)o->bound : 0;
-}
-
 static void print_row(const Tried *r)
 {
     const Outcome *o = &r->of;
@@ -152,7 +145,8 @@ static void print_row(const Tried *r)
     if (o->fits)
         printf(" %6s %12.3f %7s %7s %7s %11s %6d %8d fits%s%s", strf("%d x %d", r->stages, r->chunks),
                (double)o->step / 1e6, percent(r->idle, true), percent(r->bubble, r->form > 0),
-               percent(gap(o), o->bound > 0), size_text(r->peak), r->copies, r->messages,
+               percent((double)(o->step - o->bound) / (double)o->bound, o->bound > 0), size_text(r->peak), r->copies,
+               r->messages,
                o->tensor > 1 ? strf(", %d devices a stage", o->tensor) : "",
                o->widths ? strf(", in %s copies", o->widths) : "");
     else
@@ -182,9 +176,8 @@ static void print_text(const AllTried *all, const Model *m)
 
 static void print_json(const AllTried *all, const Model *m)
 {
-    printf("{\"model\": ");
-    json_text(stdout, m->name);
-    printf(", \"devices\": %d, \"times\": \"%s\", \"schedules\": [", m->devices.n * m->plan.tensor, times_of(all));
+    printf("{\"model\": %s, \"devices\": %d, \"times\": \"%s\", \"schedules\": [", quote_json(m->name),
+           m->devices.n * m->plan.tensor, times_of(all));
     for (int i = 0; i < all->n; i++) {
         const Tried *r = &all->at[i];
         const Outcome *o = &r->of;
@@ -201,9 +194,7 @@ static void print_json(const AllTried *all, const Model *m)
             printf("\"fullest\": %d, \"arena_bytes\": %" PRId64 ", \"weight_copies\": %d, \"messages\": %d}", r->fullest,
                    r->peak, r->copies, r->messages);
         } else {
-            printf("\"lacks_bytes\": %" PRId64 ", \"why\": ", r->lacks);
-            json_text(stdout, o->why);
-            printf("}");
+            printf("\"lacks_bytes\": %" PRId64 ", \"why\": %s}", r->lacks, quote_json(o->why));
         }
     }
     printf("]}\n");

@@ -24,6 +24,7 @@ typedef struct {
     Bytes at_peak[H_KINDS];     /* alive at the call where most is: their sum is the lower bound of the arena */
 } StageSum;
 StageSum view_stage(const Plan *p, int device);
+static inline double ms(Ns ns) { return (double)ns / 1e6; }
 
 const char *view_width(const Model *m, int n);      /* 4 devices; 4 stages of 2 devices.  plan.c */
 void view_plan(FILE *f, const Plan *p);                                 /* plan.c */

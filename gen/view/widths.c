@@ -6,7 +6,7 @@
  */
 #include "compare.h"
 
-static double ms(Ps ps)
+static double ms_of(Ps ps)
 {
     return (double)ps / 1e9;
 }
@@ -19,11 +19,11 @@ static const char *space(const Widths *w, const WidthPlan *p)
 
 static void print_bound(const Widths *w, const WidthPlan *p)
 {
-    const char *proof = p->bound == p->value ? "the least there is" : p->bound ? strf("none is below %.6f ms", ms(p->bound))
+    const char *proof = p->bound == p->value ? "the least there is" : p->bound ? strf("none is below %.6f ms", ms_of(p->bound))
         : "nothing is proven";
-    printf("  bottleneck %.6f ms a micro-batch; %s; over %s\n", ms(p->value), proof, space(w, p));
+    printf("  bottleneck %.6f ms a micro-batch; %s; over %s\n", ms_of(p->value), proof, space(w, p));
     if (p->claim != p->value)
-        printf("  %.6f ms by the planner's own objective\n", ms(p->claim));
+        printf("  %.6f ms by the planner's own objective\n", ms_of(p->claim));
 }
 
 static int devices_of(const WidthPlan *p)
@@ -42,7 +42,8 @@ static void table(const Foreign *f, const Widths *w, const WidthPlan *p)
     for (int i = 0, first = 0; i < p->stage.n; first = p->stage.at[i++].last + 1) {
         const WidthStage *s = &p->stage.at[i];
         printf("%5d %6d %7d %7d %6d %13s %13.6f  %s .. %s\n", i, s->last + 1 - first, s->copies, s->degree, s->again,
-               size_text(s->memory), ms(s->time), f->node.at[p->sequence[first]].name, f->node.at[p->sequence[s->last]].name);
+               size_text(s->memory), ms_of(s->time), f->node.at[p->sequence[first]].name,
+               f->node.at[p->sequence[s->last]].name);
     }
     print_bound(w, p);
 }
@@ -57,11 +58,11 @@ static void print_json(const Foreign *f, const Widths *w, const WidthPlan *p)
         printf("%s\n  {\"copies\": %d, \"tensor\": %d, \"memory_bytes\": %" PRId64 ", \"ps\": %" PRId64 ", \"nodes\": [",
                i ? "," : "", s->copies, s->degree, s->memory, s->time);
         for (int k = first; k <= s->last; k++)
-            printf("%s", k > first ? ", " : ""), json_text(stdout, f->node.at[p->sequence[k]].id);
+            printf("%s%s", k > first ? ", " : "", quote_json(f->node.at[p->sequence[k]].id));
         printf("], \"again\": [");
         for (int k = first, n = 0; k <= s->last; k++)
             if (p->choice[p->sequence[k]])
-                printf("%s", n++ ? ", " : ""), json_text(stdout, f->node.at[p->sequence[k]].id);
+                printf("%s%s", n++ ? ", " : "", quote_json(f->node.at[p->sequence[k]].id));
         printf("]}");
         first = s->last + 1;
     }
@@ -71,7 +72,7 @@ static void print_json(const Foreign *f, const Widths *w, const WidthPlan *p)
 static void print_row(const Widths *w, const Planner *k, const WidthPlan *p)
 {
     Bytes most = 0;
-    printf("%-22s %15.6f ", k->name, ms(p->value));
+    printf("%-22s %15.6f ", k->name, ms_of(p->value));
     for (int i = 0; i < p->stage.n; i++) {
         printf(" %dx%d", p->stage.at[i].copies, p->stage.at[i].degree);
         most = p->stage.at[i].memory > most ? p->stage.at[i].memory : most;
