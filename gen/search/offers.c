@@ -479,7 +479,7 @@ static const Model *named(const Model *m, const Offer *o)
     return with;
 }
 
-Plan *offer_degrees(SearchOf *plain, SearchOf *full, const Options *x, const Model *m, const Ask *ask, Plan **failed)
+Plan *offer_degrees(SearchOf *each, SearchOf *last, const Options *x, const Model *m, const Ask *ask, Plan **failed)
 {
     Options quiet = *x;
     quiet.dump = NULL;
@@ -488,18 +488,19 @@ Plan *offer_degrees(SearchOf *plain, SearchOf *full, const Options *x, const Mod
     if (!all.offer.n && !all.refused.n && m->plan.widths_auto)
         err(m->plan.widths_at, "a list, or --planner exact", "plan.widths: auto: planner %s has no list of so many stages",
             m->plan.planner);
-    if (!all.offer.n)
-        return full(x, with_team(m, (TeamForm){m->plan.tensor, POSITIONS_WHOLE, EXPERTS_DIVIDED}), ask, failed);
     const Search s = {.x = &quiet, .ask = ask ? *ask : (Ask){.more = 0}};
-    Offer *first = &all.offer.at[0];
-    Plan *p = plain(&quiet, named(m, first), ask, failed);
+    Offer none = {.named = with_team(m, (TeamForm){m->plan.tensor, POSITIONS_WHOLE, EXPERTS_DIVIDED})};
+    Offer *first = all.offer.n ? &all.offer.at[0] : &none;
+    Plan *p = each(&quiet, named(m, first), ask, failed);
     note_plan(first, p);
     first->tried = true;
-    Offers others = {first + 1, all.offer.n - 1, 0};
-    const Offer *best = best_offer(&s, &others, p ? first : NULL, QUESTION_WORK);
-    if (best ? best != first || x->dump : full != plain)
-        p = full(x, named(m, best ? best : first), ask, failed);
-    const char *note = p ? note_of(&all, p->m, best ? best : first) : NULL;
+    Offers others = {first + 1, all.offer.n ? all.offer.n - 1 : 0, 0};
+    const Offer *found = best_offer(&s, &others, p ? first : NULL, QUESTION_WORK), *best = found ? found : first;
+    if (best != first || x->dump)
+        p = each(x, named(m, best), ask, failed);
+    if (!p && last)
+        p = last(x, named(m, best), ask, failed);
+    const char *note = p && all.offer.n ? note_of(&all, p->m, best) : NULL;
     if (note)
         p->proof.note = strf("%s%s%s", note, p->proof.note ? "; " : "", p->proof.note ? p->proof.note : "");
     return p;

@@ -318,14 +318,14 @@ static Plan *search_lengths(const Options *x, const Model *m, const Ask *ask, Pl
     return search_whole(x, m, &with, failed);
 }
 
-/* The plan of least bytes is the last resort, whatever the length of the step. */
-static Plan *search_any_length(const Options *x, const Model *m, const Ask *ask, Plan **failed)
+/* The plan of least bytes, where nothing else fits, whatever the length of the step. */
+static Plan *search_least_bytes(const Options *x, const Model *m, const Ask *ask, Plan **failed)
 {
-    Plan *best = search_lengths(x, m, ask, failed);
-    const Plan *last = best ? NULL : *failed;
+    (void)ask;
+    const Plan *last = *failed;
     if (!last || last->shortfall.stuck || last->g->op.n > SHOWN_OPERATORS || !move_is_on("least"))
-        return best;
-    best = least_plan(x, m, &(*failed)->shortfall.least);
+        return NULL;
+    Plan *best = least_plan(x, m, &(*failed)->shortfall.least);
     if (best && x->dump)
         dump(x, best);
     return best;
@@ -333,13 +333,15 @@ static Plan *search_any_length(const Options *x, const Model *m, const Ask *ask,
 
 static Plan *search_or_any(const Options *x, const Model *m, const Ask *ask, Plan **failed)
 {
-    return team_open(m) ? offer_degrees(search_lengths, search_any_length, x, m, ask, failed)
-                        : search_any_length(x, m, ask, failed);
+    if (team_open(m))
+        return offer_degrees(search_lengths, search_least_bytes, x, m, ask, failed);
+    Plan *best = search_lengths(x, m, ask, failed);
+    return best ? best : search_least_bytes(x, m, ask, failed);
 }
 
 static Plan *search_one(const Options *x, const Model *m, const Ask *ask, Plan **failed)
 {
-    return team_open(m) ? offer_degrees(search_graphs, search_graphs, x, m, ask, failed)
+    return team_open(m) ? offer_degrees(search_graphs, NULL, x, m, ask, failed)
                         : search_graphs(x, m, ask, failed);
 }
 

@@ -161,9 +161,9 @@ void buckets_note(const Plan *p, Proof *proof);
 /* ---- offers.c: rows of schedules.def and numbers of devices of a stage, tried beside the plan at hand -------------- */
 /* The best of all rows, from the best plan of gpipe and 1f1b on: that plan, if no row has a better one. */
 Plan *offer_rows(const Search *s, Plan *best);
-/* The plan of the stages, and devices of each, that have the shortest step, by a search in full.  Its note tells what other
- * numbers come to.  `plain` searches the first of them.  `full` searches the best, or the first if none has a plan. */
-Plan *offer_degrees(SearchOf *plain, SearchOf *full, const Options *x, const Model *m, const Ask *ask, Plan **failed);
+/* The plan of the stages, and devices of each, that have the shortest step.  Its note tells what other numbers come to.
+ * `each` searches one in full: the first of them, and the best.  `last`, NULL: nothing, is asked where none has a plan. */
+Plan *offer_degrees(SearchOf *each, SearchOf *last, const Options *x, const Model *m, const Ask *ask, Plan **failed);
 
 /* ---- least.c: the plan of least bytes ------------------------------------------------------------------------------ */
 /* The least --limit under which a plan was found; 0: none was.  It does not depend on the memory of m's devices. */
