@@ -137,6 +137,18 @@ void graph_uses(Graph *g)
         }
 }
 
+int *graph_reads(const Graph *g, int from, int to)
+{
+    int *reads = alloc(sizeof *reads * (size_t)(g->tensor.n + 1));
+    for (int o = from; o < to; o++)
+        for (int i = 0; i < g->op.at[o].arg.n; i++) {
+            const Arg *a = &g->op.at[o].arg.at[i];
+            if (a->kind == ARG_READ && !a->state)
+                reads[a->index]++;
+        }
+    return reads;
+}
+
 bool copy_alone(const Graph *g, int state)
 {
     const State *s = &g->state.at[state];

@@ -216,6 +216,7 @@ static inline int64_t shape_last(const Shape *s) { return s->d[s->n - 1]; }
 const char *shape_text(const Shape *s);                         /* [2, 64, 768] */
 bool shape_same(const Shape *a, const Shape *b);
 const char *divide_text(const Model *m, const char *op);        /* along what, or why not; NULL: stages are of one device */
+int *graph_reads(const Graph *g, int from, int to);         /* by tensor: how often operators from .. to-1 read it */
 void graph_uses(Graph *g);      /* State.versions, begun_by, ended_by, once its calls are there */
 Shape shape_whole(const State *s);              /* of all devices of a stage together */
 bool copy_alone(const Graph *g, int state);         /* frozen, and read in bf16: no update wants the master */

@@ -16,24 +16,24 @@ static const char *when_text(When w)
     return text[w];
 }
 
-static const char *shape_of(const Stager *w, const Buf *b, const Shape *s)
+const char *stage_shape(const Stager *w, const Buf *b, const Shape *s)
 {
     const char *text = "";
     for (int i = 0; i < s->n; i++)
         text = strf("%s%s%s", text, i ? ", " : "", dims_axis(w->dims, w->dim, w->p->g, b, i));
-    return strf("[%s]", text);
+    return text;
 }
 
 static const char *what_of(const Stager *w, const Buf *x)
 {
     const Graph *g = w->p->g;
     if (x->tensor >= 0)
-        return strf("%s %s", type_name(g->tensor.at[x->tensor].type), shape_of(w, x, &g->tensor.at[x->tensor].shape));
+        return strf("%s [%s]", type_name(g->tensor.at[x->tensor].type), stage_shape(w, x, &g->tensor.at[x->tensor].shape));
     const State *s = x->state >= 0 ? &g->state.at[x->state] : NULL;
     if (s && x->bytes < s->bytes)       /* a part of it has no shape of its own */
         return strf("%s [%" PRId64 "]", type_name(s->type), x->bytes / type_bytes(s->type));
     if (s)
-        return strf("%s %s", type_name(s->type), shape_of(w, x, &s->shape));
+        return strf("%s [%s]", type_name(s->type), stage_shape(w, x, &s->shape));
     return "scratch";
 }
 
@@ -140,8 +140,8 @@ static void print_host(const Stager *w, FILE *f, int i, const char *comma)
     const Tensor *t = &w->p->g->tensor.at[x->tensor];
     Buf as = {.tensor = x->tensor, .state = -1};
     const char *slots = x->count > 1 ? strf(", slots %s", w->host[i]) : "";
-    print_place(f, w->host[i], x->offset, comma, strf("%10" PRId64 "  %s %s  [%d,%d]  out to fetch%s", x->bytes,
-                type_name(t->type), shape_of(w, &as, &t->shape), x->first, x->last, slots));
+    print_place(f, w->host[i], x->offset, comma, strf("%10" PRId64 "  %s [%s]  [%d,%d]  out to fetch%s", x->bytes,
+                type_name(t->type), stage_shape(w, &as, &t->shape), x->first, x->last, slots));
 }
 
 static void print_hosts(const Stager *w, FILE *f)

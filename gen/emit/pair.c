@@ -84,17 +84,6 @@ static bool steps_aside(const Plan *p, const Call *c)
     return o->phase == PH_W;
 }
 
-static int readers(const Graph *g, int tensor)
-{
-    int n = 0;
-    for (int o = g->nf; o < g->nb; o++)
-        for (int i = 0; i < g->op.at[o].arg.n; i++) {
-            const Arg *a = &g->op.at[o].arg.at[i];
-            n += a->kind == ARG_READ && !a->state && a->index == tensor;
-        }
-    return n;
-}
-
 /* A norm's rows are those of the Linear. */
 static bool same_rows(const Op *norm, const Op *linear)
 {
@@ -131,8 +120,10 @@ static bool are_pair(const Plan *p, const Call *c, const Call *next, int i)
         return false;
     if (i == PAIR_BIAS)
         return !p->g->team && second->arg.at[pair_word(second, "dbias")].kind == ARG_ADD && same_rows(first, second);
-    return i != PAIR_BATCH ||
-           (readers(p->g, first->arg.at[a].index) == 1 && second->arg.at[pair_word(second, "dx")].kind == ARG_WRITE);
+    if (i != PAIR_BATCH)
+        return true;
+    const int *reads = graph_reads(p->g, p->g->nf, p->g->nb);
+    return reads[first->arg.at[a].index] == 1 && second->arg.at[pair_word(second, "dx")].kind == ARG_WRITE;
 }
 
 const EmitPair *pair_of(const Plan *p, const Call *c, int calls, int *second)

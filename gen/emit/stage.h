@@ -72,6 +72,7 @@ int *together_runs(const Plan *p, int device);
 void head_print(Stager *w, FILE *f);
 /* header.c: stageN.h */
 void header_print(Stager *w, FILE *f);
+const char *stage_shape(const Stager *w, const Buf *b, const Shape *s);     /* of a buffer, as dims */
 /* table.c: the end of stageN.c, what the runtime knows of the stage */
 void table_print(Stager *w);
 /* open.c: names of handles; stageN_open */

@@ -74,11 +74,7 @@ static const char *shape_of(const Table *t, int param)
             text = strf("%s%s%" PRId64, text, i ? ", " : "", whole.d[i]);
         return text;
     }
-    const Buf as = {.tensor = -1, .state = param};
-    const char *text = "";
-    for (int i = 0; i < w->p->g->state.at[param].shape.n; i++)
-        text = strf("%s%s%s", text, i ? ", " : "", dims_axis(w->dims, w->dim, w->p->g, &as, i));
-    return text;
+    return stage_shape(w, &(Buf){.tensor = -1, .state = param}, &s->shape);
 }
 
 static const char *start_of(const State *param)

@@ -163,16 +163,7 @@ int fuse_forms(const Model *m, const Model *form[FORMS])
 
 static Fuse open_fuse(Graph *g)
 {
-    Fuse f = {.g = g, .reads = alloc(sizeof(int) * (size_t)g->tensor.n), .into = alloc(sizeof(int) * (size_t)g->op.n)};
-    for (int i = 0; i < g->op.n; i++) {
-        f.into[i] = i;
-        for (int k = 0; k < g->op.at[i].arg.n; k++) {
-            const Arg *a = &g->op.at[i].arg.at[k];
-            if (a->kind == ARG_READ && !a->state)
-                f.reads[a->index]++;
-        }
-    }
-    return f;
+    return (Fuse){.g = g, .reads = graph_reads(g, 0, g->op.n), .into = match_all(g)};
 }
 
 void fuse(Graph *g, const Model *m)

@@ -470,13 +470,7 @@ static void gradient_of_all(Graph *g, int part, int all, int kept)
 
 void join_parts(Graph *g)
 {
-    int *into = match_all(g), *reads = alloc(sizeof *reads * (size_t)g->tensor.n);
-    for (int i = 0; i < g->op.n && g->team; i++)
-        for (int k = 0; k < g->op.at[i].arg.n; k++) {
-            const Arg *a = &g->op.at[i].arg.at[k];
-            if (a->kind == ARG_READ && !a->state)
-                reads[a->index]++;
-        }
+    int *into = match_all(g), *reads = graph_reads(g, 0, g->op.n);
     for (int i = 0; i + 1 < g->nb && g->team; i++) {
         Op *o = &g->op.at[i], *part = o + 1, both = *o;
         int64_t room;

@@ -324,12 +324,8 @@ static void print_fates(FILE *f, const Plan *p, const char *block)
     const Graph *g = p->g;
     Bytes sum[WAYS] = {0};
     int count[WAYS] = {0};
-    bool *back = alloc((size_t)g->tensor.n);
+    const int *back = graph_reads(g, g->nf, g->nb);
     const char *comma = "";
-    for (int o = g->nf; o < g->nb; o++)
-        for (int i = 0; i < g->op.at[o].arg.n; i++)
-            if (g->op.at[o].arg.at[i].kind == ARG_READ && !g->op.at[o].arg.at[i].state)
-                back[g->op.at[o].arg.at[i].index] = true;
     for (int t = 0; t < g->tensor.n; t++) {
         const Tensor *x = &g->tensor.at[t];
         if (x->kind != T_ACT || !within(block, g->op.at[x->op].name))

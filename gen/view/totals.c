@@ -44,13 +44,7 @@ static Bytes state_bytes(const Graph *g, StateKind from, StateKind to)
 /* Forward tensors that a backward operator reads; before grad has run, all of them. */
 static Bytes saved_bytes(const Graph *g)
 {
-    bool *read = alloc((size_t)g->tensor.n + 1);
-    for (int i = g->nf; i < g->op.n; i++)
-        for (int k = 0; k < g->op.at[i].arg.n; k++) {
-            const Arg *a = &g->op.at[i].arg.at[k];
-            if (a->kind == ARG_READ && !a->state)
-                read[a->index] = true;
-        }
+    const int *read = graph_reads(g, g->nf, g->op.n);
     Bytes n = 0;
     for (int i = 0; i < g->tensor.n; i++)
         if (g->tensor.at[i].kind == T_ACT && (read[i] || g->op.n == g->nf))
