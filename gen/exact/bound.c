@@ -45,11 +45,6 @@
  */
 #include "exact.h"
 
-static Ns larger(Ns a, Ns b)
-{
-    return a > b ? a : b;
-}
-
 /* ---- of one plan ------------------------------------------------------------------------------------------------- */
 
 Share bound_share(const Facts *x, int chunk, int first, int last)
@@ -69,15 +64,15 @@ Ns bound_transfer(const Facts *x, int chunk, int cut)
 static Ns all_rounds(const Facts *x, int chunk, Ns all, Ns round)
 {
     int64_t k = x->flight[chunk], rounds = k > 0 ? (x->m - 1) / k : 0;
-    return rounds * round + larger(round, (x->m - rounds * k) * all);
+    return rounds * round + max_of(round, (x->m - rounds * k) * all);
 }
 
 Ns bound_chunk(const Facts *x, int chunk, int first, int last, Ns time, Ns head, Ns path)
 {
     if (!x->step)
-        return larger(time, bound_transfer(x, chunk, last));
+        return max_of(time, bound_transfer(x, chunk, last));
     int class = x->class[chunk], end = x->chunks - 1;
-    Ns load = x->load[last + 1] - x->load[first], early = larger(time - facts_time(x, chunk, first, last), 0);
+    Ns load = x->load[last + 1] - x->load[first], early = max_of(time - facts_time(x, chunk, first, last), 0);
     Ns forward = facts_forward(x, chunk, first, last) + load, all = time + load;
     Ns base = x->back[class][last + 1] - x->back[class][first];
     Ns once = x->m * all + (x->warm[end] - x->warm[chunk]) * forward + path - early;
@@ -85,7 +80,7 @@ Ns bound_chunk(const Facts *x, int chunk, int first, int last, Ns time, Ns head,
     if (x->split || x->warm[chunk] >= x->m)
         twice = 0;
     Ns rounds = all_rounds(x, chunk, all, bound_share(x, chunk, first, last).path + path);
-    Ns most = larger(larger(x->m * all, rounds), larger(once, twice));
+    Ns most = max_of(max_of(x->m * all, rounds), max_of(once, twice));
     return head + most + (chunk ? -load : x->update[class][last + 1] + x->close[last]);
 }
 
@@ -103,7 +98,7 @@ Ns bound_plan(const Facts *x, const int *last, const Price *const *price)
         Link k = facts_link(x, s, first, last[s]);
         if (s)
             head = k.near >= before ? head + bound_share(x, s - 1, before, first - 1).head + (x->split ? 0 : k.comm) : 0;
-        worst = larger(worst, bound_chunk(x, s, first, last[s], price[s]->forward + price[s]->backward, head, right[s]));
+        worst = max_of(worst, bound_chunk(x, s, first, last[s], price[s]->forward + price[s]->backward, head, right[s]));
     }
     return worst;
 }
@@ -135,7 +130,7 @@ static int64_t speed(const Facts *x, int device)
             continue;
         if (b == 0 || a / b > INT32_MAX)
             return INT32_MAX;
-        most = larger(most, (a * PARTS + b - 1) / b);
+        most = max_of(most, (a * PARTS + b - 1) / b);
     }
     return there == first ? PARTS : most;
 }
@@ -159,12 +154,12 @@ static Ways ways_of(const Facts *x)
     for (int i = 0; i < x->n; i++) {
         w.until_home[i] = i ? -1 : 0;
         for (int k = 0; k < x->source[i].n; k++)
-            w.to[i] = larger(w.to[i], w.to[x->source[i].at[k].to] + least_of(x, x->forward, x->source[i].at[k].to));
+            w.to[i] = max_of(w.to[i], w.to[x->source[i].at[k].to] + least_of(x, x->forward, x->source[i].at[k].to));
         for (int k = 0; k < x->target[i].n && !x->split; k++) {
             int to = x->target[i].at[k].to;
             Ns least = least_of(x, x->back, to);
-            w.from[i] = larger(w.from[i], w.from[to] + least);
-            w.until_home[i] = w.until_home[to] < 0 ? w.until_home[i] : larger(w.until_home[i], w.until_home[to] + least);
+            w.from[i] = max_of(w.from[i], w.from[to] + least);
+            w.until_home[i] = w.until_home[to] < 0 ? w.until_home[i] : max_of(w.until_home[i], w.until_home[to] + least);
         }
     }
     return w;
@@ -176,7 +171,7 @@ static Ns bound_operators(const Facts *x)
     Ns worst = 0;
     for (int i = 0; i < x->n; i++) {
         Ns least = least_of(x, x->time, i);
-        worst = larger(worst, x->step ? w.to[i] + x->m * least + w.from[i] : least);
+        worst = max_of(worst, x->step ? w.to[i] + x->m * least + w.from[i] : least);
     }
     return worst;
 }
@@ -187,7 +182,7 @@ Ns *bound_heads(const Facts *x)
     Ns end = INT64_MAX;         /* the least that a first chunk before operator i does behind its last backward */
     for (int i = 0; i < x->n; i++) {
         Ns least = x->update[x->class[0]][i + 1] + x->close[i];
-        w.to[i] += i == 0 || w.until_home[i] < 0 ? w.from[i] : larger(w.from[i], w.until_home[i] + end);
+        w.to[i] += i == 0 || w.until_home[i] < 0 ? w.from[i] : max_of(w.from[i], w.until_home[i] + end);
         end = least < end ? least : end;
     }
     return w.to;
@@ -205,7 +200,7 @@ static Ns *ways_on(const Facts *x, const Hops *hops, Ns *const *sums)
     for (int i = end; i > 0; i--)
         for (int k = 0; k < hops[i].n && way[i] >= 0; k++) {
             int to = hops[i].at[k].to;
-            way[to] = larger(way[to], way[i] + least_of(x, sums, to));
+            way[to] = max_of(way[to], way[i] + least_of(x, sums, to));
         }
     return way;
 }
@@ -219,7 +214,7 @@ static Ns *ways_over(const Facts *x, const Hops *hops, Ns *const *sums, int near
     for (int i = 0; i < x->n; i++)
         for (int k = 0; k < hops[i].n; k++)
             for (int b = hops[i].at[k].to; b < i && b < hops[i].at[k].to + near; b++)
-                over[b] = larger(over[b], way[i]);
+                over[b] = max_of(over[b], way[i]);
     return over;
 }
 
@@ -233,5 +228,5 @@ Ns *bound_paths(const Facts *x, int near)
 
 Ns bound_closed(const Facts *x)
 {
-    return larger(bound_work(x), bound_operators(x));
+    return max_of(bound_work(x), bound_operators(x));
 }

@@ -31,17 +31,12 @@ struct Frontier {
     Parts *path, *whole;                        /* by chunk: with the path; m times the run */
 };
 
-static Ns smaller(Ns a, Ns b)
-{
-    return a < b ? a : b;
-}
-
 static void accumulate(Parts *p, int n)
 {
     for (int a = 1; a < n; a++)
-        p->begin[a] = smaller(p->begin[a], p->begin[a - 1]);
+        p->begin[a] = min_of(p->begin[a], p->begin[a - 1]);
     for (int b = n - 2; b >= 0; b--)
-        p->end[b] = smaller(p->end[b], p->end[b + 1]);
+        p->end[b] = min_of(p->end[b], p->end[b + 1]);
 }
 
 static Parts parts_of(const Facts *x, int chunk, const Ns *head, const Ns *path, int times, int64_t kf, int64_t kb)

@@ -28,7 +28,7 @@
 typedef enum { PART_F, PART_I, PART_W, PARTS } PreviewPhase; /* of a chunk; without split lists W is in I */
 
 typedef struct {                /* what one chunk sends another for each micro-batch */
-    int from, to;               /* chunks */
+    int to;                     /* a chunk */
     PreviewPhase read;          /* by the first reader */
     int last;                   /* of its tensors */
     Ns wire;                    /* of each tensor by itself: times are rounded up, and a measured link is no straight line */
@@ -76,7 +76,7 @@ static Pipe *pipe_of(Preview *v, int from, PreviewPhase made, int to, PreviewPha
     }
     *PUSH(out) = *PUSH(in) = v->pipe.n;
     Pipe *k = PUSH(&v->pipe);
-    *k = (Pipe){.from = from, .to = to, .read = read, .from_device = stage_of(v->p, from),
+    *k = (Pipe){.to = to, .read = read, .from_device = stage_of(v->p, from),
                 .to_device = stage_of(v->p, to)};
     return k;
 }
@@ -201,7 +201,7 @@ static void carry(const Preview *v, int from, int to)
     PreviewLane *w = &v->lane[from * v->p->devices + to];
     for (; w->ended < w->posted && w->queue.at[w->ended]->sent >= 0; w->ended++) {
         PreviewMessage *k = w->queue.at[w->ended];
-        wire_take(&w->free, later(k->sent, k->posted), k->wire);
+        wire_take(&w->free, max_of(k->sent, k->posted), k->wire);
         k->end = w->free + cost_latency(v->p->c, from, to);
     }
 }
@@ -251,7 +251,7 @@ static Ns sends_end(const Preview *v, int device)
             continue;
         if (s->at[i]->end < 0)
             return -1;
-        end = later(end, s->at[i]->end);
+        end = max_of(end, s->at[i]->end);
     }
     return end;
 }
@@ -264,7 +264,7 @@ static Ns arrivals(const Preview *v, const Action *a, Ns now)
             const PreviewMessage *x = &v->message[v->in[k].at[i] * v->m + a->mb];
             if (x->end < 0)
                 return -1;
-            now = later(now, x->end);
+            now = max_of(now, x->end);
         }
     return now;
 }
@@ -425,7 +425,7 @@ static Ns beat_of(const Preview *v)
         for (int c = 0; c < v->x->chunks; c++)
             if (stage_of(v->p, c) == d)
                 sum += v->load[c] + v->forward[c] + v->early[c] + v->back[c] + v->weight[c];
-        most = later(most, sum);
+        most = max_of(most, sum);
     }
     return most;
 }

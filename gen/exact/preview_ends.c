@@ -235,7 +235,7 @@ static Crossing cross(const Finish *f, int device, const Action *k, const Halves
 static Ns batch_ends(Crossings *x, Ns now)
 {
     for (int i = 0; i < x->n; i++)
-        now = later(now, later(x->at[i].got, x->at[i].gave)) + x->at[i].adds;
+        now = max_of(now, max_of(x->at[i].got, x->at[i].gave)) + x->at[i].adds;
     x->n = 0;
     return now;
 }
@@ -265,7 +265,7 @@ Ns finish_merge(const Finish *f, int device, const Action *k, Ns now)
     const Halves *halves = *all;
     int at = 0;
     for (int i = 0; i < state->n; i++)
-        batch.largest = later(batch.largest, halves[state->at[i]].bytes);
+        batch.largest = max_of(batch.largest, halves[state->at[i]].bytes);
     for (int i = 0; i < state->n; i++) {
         const Halves *x = &halves[state->at[i]];
         batches[at].at[batches[at].n++] = cross(f, device, k, x, &in, &out, now);
@@ -297,10 +297,10 @@ static void transfer(Finish *f, const Shared *s, int place, int from, int to, co
     const Cost *c = f->p->c;
     int n = f->p->devices;
     Ns *wire = &f->wire[wire_of(c, n, from, to)], *sent = &f->sent[place * n + from];
-    wire_take(wire, later(was[from], was[to]), cost_wire(c, from, to, s->bytes));
+    wire_take(wire, max_of(was[from], was[to]), cost_wire(c, from, to, s->bytes));
     Ns end = *wire + cost_latency(c, from, to);
-    *sent = later(*sent, end);
-    now[to] = later(now[to], end) + (s->update == U_NORM ? action_fixed(c, to, K_GATHER, 1, 0) : 0);
+    *sent = max_of(*sent, end);
+    now[to] = max_of(now[to], end) + (s->update == U_NORM ? action_fixed(c, to, K_GATHER, 1, 0) : 0);
 }
 
 static void exchange(Finish *f, int place, UpdatePart part, const int *chunk, Ns *now)
@@ -323,7 +323,7 @@ static void exchange(Finish *f, int place, UpdatePart part, const int *chunk, Ns
 static void wait_sends(const Finish *f, int place, Ns *now)
 {
     for (int d = 0; d < f->p->devices && place >= 0; d++)
-        now[d] = later(now[d], f->sent[place * f->p->devices + d]);
+        now[d] = max_of(now[d], f->sent[place * f->p->devices + d]);
 }
 
 /* The sums of ties go down the tree. */
@@ -356,7 +356,7 @@ Ns finish(Finish *f, const int *chunk, const int *last, Ns *now)
     for (int place = 0; place < n; place++)
         wait_sends(f, place, now);
     for (int d = 0; d < f->p->devices; d++)
-        end = later(end, now[d] + action_fixed(f->p->c, d, K_END, 1, 0));
+        end = max_of(end, now[d] + action_fixed(f->p->c, d, K_END, 1, 0));
     return end;
 }
 
@@ -400,7 +400,7 @@ static void add_messages(const Finish *f, UpdatePart part, Ns *least)
         int low = part == U_COPIES ? at.made : at.wanted, high = part == U_COPIES ? at.from : at.until;
         Ns ns = k->update == part ? quickest(f->p, k->bytes, part != U_COPIES) : 0;
         for (int i = low; k->update == part && i < high && i < f->x->n; i++)
-            most[i] = later(most[i], ns);
+            most[i] = max_of(most[i], ns);
     }
     for (int i = 0; i < f->x->n; i++)
         least[i] += most[i];
@@ -435,7 +435,7 @@ static void add_merge(const Finish *f, const Action *k, Ns *least)
     for (int i = 0; i < f->x->n; i++) {
         wire[i] += i ? wire[i - 1] : 0;
         adding[i] += i ? adding[i - 1] : 0;
-        least[i] += later(wire[i], adding[i]);
+        least[i] += max_of(wire[i], adding[i]);
     }
 }
 

@@ -316,7 +316,7 @@ Hunt *fates_open(Live *live, const char *may)
     size_t tensors = (size_t)live_tensors(live) + 1;
     const Plan *p = live_plan(live);
     int shared = p->m->hosts > 0 ? (p->m->devices.n + p->m->hosts - 1) / p->m->hosts : 1;
-    *h = (Hunt){.live = live, .may = worthwhile(live, may), .p = p, .memory_order = p->m->plan.memory_order, .host = INT64_MAX,
+    *h = (Hunt){.live = live, .may = worthwhile(live, may), .memory_order = p->m->plan.memory_order, .host = INT64_MAX,
                 .work = p->ask.work};
     if (p->m->host_memory > 0 && !p->m->plan.disk)
         h->host = p->m->host_memory / shared;

@@ -29,7 +29,6 @@ typedef struct {
     Bytes states;               /* of it: parameters, copies, gradients, moments */
     Bytes saved;                /* forward to backward, one micro-batch */
     Bytes dropped, offloaded;   /* of what keeping all would save, one micro-batch */
-    Bytes received, sent;       /* forward tensors over its borders, one micro-batch; gradients go the other way */
     Ints tensor, fate;          /* tensors that are not kept, and what happens to each */
 } Price;
 

@@ -26,7 +26,6 @@ typedef struct { int drop; Ns time; Bytes bytes; } Rank;
 struct Hunt {
     Live *live;
     const char *may;
-    const Plan *p;
     MemoryOrder memory_order;   /* in which tensors are offloaded */
     Bytes host;                 /* what the device may hold in its host's memory */
     int first, last, chunk;

@@ -119,7 +119,7 @@ static void grow(Prices *x)
 static Price price_of(Prices *x, const Load *l, int first, int last, int chunk, const int *fate)
 {
     Price price = {.fits = l->need <= x->limit[chunk], .forward = l->forward, .backward = l->backward + l->again + l->stall,
-                   .need = l->need, .states = l->states, .saved = l->saved, .received = l->received, .sent = l->sent};
+                   .need = l->need, .states = l->states, .saved = l->saved};
     price.early = l->again ? live_early(x->live, first, last, chunk, fate) : 0;
     int n;
     const int *made = live_made(x->live, first, last, &n);

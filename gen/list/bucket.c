@@ -35,7 +35,6 @@ typedef struct {
     const Backward *back;
     const bool *joined;         /* plan_joined() */
     Actions old, out;
-    int *begun;                 /* by action: the begin that it is or ends, from 1 on; 0: it is no message */
     Exchange *exchange;         /* [state * levels + level] */
     int *ready;                 /* by state: 1 + the action that completes it; 0: it is not exchanged */
     VEC(BucketTurn) queue;

@@ -111,11 +111,6 @@ void version_resolve(const Plan *p, Action *k);     /* slot and slots, into and 
  *
  * Only the rule is shared.  The simulator meets messages one by one.  A preview knows the queue of every pair before it runs,
  * and compares thousands of cuts with it. */
-static inline Ns later(Ns a, Ns b)
-{
-    return a > b ? a : b;
-}
-
 /* The wire from one of n devices to another, in a table of n * n. */
 static inline int wire_of(const Cost *c, int n, int from, int to)
 {
@@ -125,7 +120,7 @@ static inline int wire_of(const Cost *c, int n, int from, int to)
 /* The start of a transfer that is ready then and takes so long.  free: the time when the wire is free, before and after. */
 static inline Ns wire_take(Ns *free, Ns ready, Ns takes)
 {
-    Ns start = later(ready, *free);
+    Ns start = max_of(ready, *free);
     *free = start + takes;
     return start;
 }

@@ -48,7 +48,7 @@ typedef struct {                /* an offloaded tensor of this device */
     int first;
     Ns ns;                      /* a copy */
 } Away;
-typedef struct { int action, first, until; } OffloadSegment;
+typedef struct { int first, until; } OffloadSegment;
 
 typedef struct {
     Plan *p;
@@ -319,7 +319,7 @@ static void lay_out(Offload *x)
         const OffloadTrack *t = track(x, k->chunk, k->kind);
         for (int c = 0, first = 0; c <= t->cut.n; c++) {
             int until = c < t->cut.n ? t->cut.at[c] : t->line.n;
-            *PUSH(&x->piece) = (OffloadSegment){i, first, until};
+            *PUSH(&x->piece) = (OffloadSegment){first, until};
             *PUSH(&clock) = now;
             now += t->at[until] - t->at[first];
             first = until;

@@ -52,7 +52,7 @@ static void end_transfers(Sim *s, int channel)
         int from = channel / s->p->devices, to = channel % s->p->devices;
         bool half = cost_half(s->p->c, from, to);
         Ns *wire = &s->channel[wire_of(s->p->c, s->p->devices, from, to)].wire;
-        Ns start = wire_take(wire, later(t->sent, t->posted), cost_wire(s->p->c, from, to, t->bytes));
+        Ns start = wire_take(wire, max_of(t->sent, t->posted), cost_wire(s->p->c, from, to, t->bytes));
         t->end = *wire + cost_latency(s->p->c, from, to);
         t->ended = true;
         t->send->wire_from = half ? start : 0;
@@ -91,13 +91,13 @@ static bool run_device(Sim *s, int d, int most)
             s->copied[d * s->copies + k->request] = k->wire_to = *link;
         }
         if (k->kind == K_WAIT && is_copy(k)) {
-            end = later(end, s->copied[d * s->copies + k->request]);
+            end = max_of(end, s->copied[d * s->copies + k->request]);
         } else if (k->kind == K_WAIT) {
             int at = d * s->most + k->request;
             const Transfer *t = &s->channel[s->request[at].channel].at.at[s->request[at].number];
             if (!t->ended)
                 break;
-            end = later(end, t->end);
+            end = max_of(end, t->end);
         }
         k->from = s->now[d];
         k->to = s->now[d] = end;
@@ -158,7 +158,7 @@ static Ns run(Plan *p, const Actions *list)
     for (int d = 0; d < p->devices; d++) {
         if (s.next[d] < list[d].n)
             die("sim: device %d waits for ever at action %d of %d", d, s.next[d], list[d].n);
-        end = later(end, s.now[d]);
+        end = max_of(end, s.now[d]);
     }
     return end;
 }
@@ -209,7 +209,7 @@ int sim(Plan *p)
     if (pieces)
         run_pieces(p);
     for (int d = 0; d < p->devices && pieces; d++)      /* not shorter than the work of a step, wherever the mean was taken */
-        p->step = later(p->step, p->dev.at[d].busy);
+        p->step = max_of(p->step, p->dev.at[d].busy);
     Ns longest = 0;             /* beat of the full pipeline, for micro-batches that the lists leave out */
     for (int d = 0; d < p->devices && p->ask.more > 0; d++) {
         /* What a device computes for one micro-batch. */
@@ -222,7 +222,7 @@ int sim(Plan *p)
         }
         Ns beat = sum;
         p->dev.at[d].busy += p->ask.more * beat;
-        longest = later(longest, beat);
+        longest = max_of(longest, beat);
     }
     p->step += p->ask.more * longest;
     return 0;

@@ -374,11 +374,6 @@ Ns floor_time(const Floor *x, int first, int last, int chunk, Bytes limit)
     return low;
 }
 
-static Ns smaller(Ns a, Ns b)
-{
-    return a < b ? a : b;
-}
-
 /* The time that the link has, at most, for what one micro-batch sends away.  At the first moment `here` of the micro-batches in
  * flight are saved and nothing has come back, and at the last one everything has left. */
 static Ns span_of(const Passage *k, int here, bool half, Ns back, Ns again)
@@ -389,8 +384,8 @@ static Ns span_of(const Passage *k, int here, bool half, Ns back, Ns again)
         return w / k->m / (half ? 2 : 1) + 1;
     Ns in = (w - here * f - right) / all, out = (w - here * back + again) / all;
     Ns before = (w - rest * f - all * back + again) / here, after = (w - all * f - rest * back - right) / here;
-    Ns span = smaller(smaller(in, out), smaller(smaller(before, after), (w - rest * (f + back)) / 2 / here));
-    span = half ? smaller(span, w / 2 / all) : span;
+    Ns span = min_of(min_of(in, out), min_of(min_of(before, after), (w - rest * (f + back)) / 2 / here));
+    span = half ? min_of(span, w / 2 / all) : span;
     return span < 0 ? 0 : span + 1;
 }
 

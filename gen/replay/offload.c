@@ -261,13 +261,13 @@ static Ns stall_of(Live *x, struct ReplayCopies *w, bool half)
             w->gone.at[order[out].copy] = *wire;
         }
         for (; sent < out && c[order[sent].copy].sent <= i; sent++)
-            now = later(now, w->gone.at[order[sent].copy]);
+            now = max_of(now, w->gone.at[order[sent].copy]);
         for (; in < n && c[back[in].copy].in <= i; in++) {
             wire_take(inwards, now, x->away[c[back[in].copy].away].fast);
             w->come.at[back[in].copy] = *inwards;
         }
         for (; due < in && back[due].piece <= i; due++)
-            now = later(now, w->come.at[back[due].copy]);
+            now = max_of(now, w->come.at[back[due].copy]);
         now += i + 1 < w->at.n ? w->at.at[i + 1] - w->at.at[i] : 0;
     }
     return now - w->at.at[w->at.n - 1];

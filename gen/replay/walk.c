@@ -328,11 +328,9 @@ static void cross(Live *x, int t, int kind, bool late, Border *b)
         *border_out(b, far, FORWARD) += rests(x, t) ? 0 : x->bytes[t];
         *border_out(b, far, GONE) += rests(x, t) && late ? 0 : x->bytes[t];
         b->out[PAST] += x->bytes[t];
-        x->load.sent += x->bytes[t];
     } else if (!is_local(x, t) && x->maker[t] >= 0) {
         b->in[grad ? kind : FORWARD] += x->bytes[t];
         b->in[DONE] += grad && kind == WEIGHT && index_company(x, t) == ALONE ? x->bytes[t] : 0;
-        x->load.received += grad ? 0 : x->bytes[t];
     }
 }
 

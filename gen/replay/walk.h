@@ -14,7 +14,6 @@ typedef struct {
     Bytes rooms;                /* ... and parameters, while something computes */
     Bytes saved;                /* F to B or I, one micro-batch */
     Bytes held;                 /* I to W, one micro-batch; 0 where they are one computation */
-    Bytes received, sent;       /* forward tensors over the borders of the run, one micro-batch */
     Ns forward, backward;       /* of one micro-batch on the chunk's device; backward without what is made again */
     Ns again;                   /* what is made again */
     Ns stall;                   /* what the host link cannot hide */

@@ -23,11 +23,6 @@
  */
 #include "sched.h"
 
-static int least(int a, int b)
-{
-    return a < b ? a : b;
-}
-
 int schedule_1f1b(Plan *p)
 {
     int m = plan_micro(p), stages = plan_stages(p);
@@ -36,7 +31,7 @@ int schedule_1f1b(Plan *p)
         return 0;
     }
     for (int d = 0; d < stages; d++) {
-        int warm = least(m, (plan_warmup(p) == WARMUP_B ? 2 : 1) * (stages - 1 - d));
+        int warm = (int)min_of(m, (plan_warmup(p) == WARMUP_B ? 2 : 1) * (stages - 1 - d));
         for (int k = 0; k < warm; k++)
             sched_put(p, d, K_F, d, k);
         for (int k = 0; k < m; k++) {
