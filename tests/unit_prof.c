@@ -376,6 +376,20 @@ static void test_fit(void)
     }
 }
 
+/* A library without headers of others has the version of dpgen, and its own word. */
+static void test_kernels(void)
+{
+    static const char *const words[] = {"portable", "paced"};
+    for (int i = 0; i < 2; i++) {
+        Device d = {.kind = "cpu", .kernels = words[i]};
+        Model m = *model_with(3, 2, "");
+        const char *compiler, *kernels;
+        m.devices.at = &d;
+        machine_compiler(&m, &compiler, &kernels);
+        check(!strcmp(kernels, words[i]), strf("kernels %s are called %s", words[i], kernels));
+    }
+}
+
 int main(void)
 {
     const char *folder = getenv("TMPDIR") ? getenv("TMPDIR") : ".";
@@ -393,6 +407,7 @@ int main(void)
     test_batch(p, 7, 2, 4, "interpolated");
     test_links(p);
     test_fit();
+    test_kernels();
     check(!strcmp(profile_name(model_with(3, 2, "")), "unit_prof.cpu.profile"), "the name beside the model");
     printf("unit_prof: %d passed, %d failed\n", passed, failed);
     mem_free_all();
