@@ -218,6 +218,10 @@ $(OPCHECK:%=build/bf16/%.o): build/bf16/%.o: tests/%.c tests/opcheck.h tests/eig
 build/opcheck: tests/opcheck.c $(OPCHECK:%=build/f32/%.o) build/librt.a
 	$(FASTCC) $(OPFLAGS) -o $@ $^ -lm
 
+# Another kernel library: its files, and the portable ones that it does not replace
+build/opcheck_%: tests/opcheck.c $(OPCHECK:%=build/f32/%.o) build/librt.a FORCE
+	$(CC) -D_GNU_SOURCE -Irt/op -Irt -I. $(KFLAGS) -o $@ $(wildcard rt/op/$*/*.c) $(filter-out FORCE,$^) -lm
+
 build/opcheck_bf16: tests/opcheck.c $(OPCHECK:%=build/bf16/%.o) build/librt_bf16.a
 	$(FASTCC) $(OPFLAGS) -DREAL_BF16 -o $@ $^ -lm
 

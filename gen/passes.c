@@ -425,5 +425,6 @@ Plan *plan_from(const Options *x, const Model *m)
     check_sim(p);
     mem_measure(p);
     diag_blame(NULL);
+    dump_plan(x, p, 'a');
     return p;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * planner.h: what a planner is asked and what it answers.  A planner is a row of planners.def and one file beside
- * this one.  It sees positions, prices and limits; constraints of the model file are already in `cut`, and part.c turns
+ * planner.h: what a planner is asked and what it answers.  A planner is a row of planners.def and one file of rivals/.  It
+ * sees positions, prices and limits; constraints of the model file are already in `cut`, and part.c turns
  * the answer into a Plan.
  */
 #ifndef PLANNER_H

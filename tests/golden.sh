@@ -49,6 +49,12 @@ for model in mlp branches; do
             echo "golden: $model made --from its $from differs" >&2
         fi
     done
+    if ./dpgen "$yaml" --from "$work/plan" -d a 2>&1 | cmp -s - "$work/plan"; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "golden: $model: its plan is another text once it is read and printed" >&2
+    fi
 done
 # The reference of a folder has nothing joined, and is read back as it is.
 for model in mlp branches; do

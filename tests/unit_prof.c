@@ -275,7 +275,7 @@ static void test_batch(Profile *p, int batch, int b0, int b1, const char *how)
         equal(strf("batch %d, %s, two of three", batch, g->op.at[o].name), cost_op(cost_shared(c, m, 2), 0, o),
               want + 300 * (first + 2) / 2);
     }
-    check(!strcmp(c->how, how) && c->measured && c->profile == p, strf("batch %d is %s", batch, c->how));
+    check(!strcmp(c->how, how) && c->profile == p, strf("batch %d is %s", batch, c->how));
     check(!strcmp(cost_shared(c, m, 2)->how, "interpolated"), "two of three stages are interpolated");
     check(cost_shared(c, m, 1) == c, "one stage is alone");
 }
@@ -376,6 +376,20 @@ static void test_fit(void)
     }
 }
 
+/* A library without headers of others has the version of dpgen, and its own word. */
+static void test_kernels(void)
+{
+    static const char *const words[] = {"portable", "paced"};
+    for (int i = 0; i < 2; i++) {
+        Device d = {.kind = "cpu", .kernels = words[i]};
+        Model m = *model_with(3, 2, "");
+        const char *compiler, *kernels;
+        m.devices.at = &d;
+        machine_compiler(&m, &compiler, &kernels);
+        check(!strcmp(kernels, words[i]), strf("kernels %s are called %s", words[i], kernels));
+    }
+}
+
 int main(void)
 {
     const char *folder = getenv("TMPDIR") ? getenv("TMPDIR") : ".";
@@ -393,6 +407,7 @@ int main(void)
     test_batch(p, 7, 2, 4, "interpolated");
     test_links(p);
     test_fit();
+    test_kernels();
     check(!strcmp(profile_name(model_with(3, 2, "")), "unit_prof.cpu.profile"), "the name beside the model");
     printf("unit_prof: %d passed, %d failed\n", passed, failed);
     mem_free_all();

@@ -155,8 +155,9 @@ static void read_stage(Folder *f, const char *dir, int d)
         *ADD(&s->piece) = c->kind == N_NAME ? c->text : "of this phase";
     const Node *open = node_field(at, "open");
     int opens = open && open->kind == N_NAME ? map_at(&s->program.routines, open->text) : -1;
-    s->program.prepares = strcmp(f->kernels, "portable") && strcmp(f->kernels, "paced");
     s->program.open = opens < 0 ? NULL : &s->program.routine.at[opens];
+    s->program.prepares = !strcmp(f->kernels, "onednn") || !strcmp(f->kernels, "cuda") ||
+                          (s->program.open && s->program.open->opens.n > 0);
     for (int i = 0; i < s->program.routine.n; i++) {
         const Routine *r = &s->program.routine.at[i];
         if (i == opens ? r->site.n : r->opens.n)

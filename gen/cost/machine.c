@@ -141,7 +141,7 @@ void machine_compiler(const Model *m, const char **compiler, const char **kernel
     bool clang = list[0].value;
     const Macro *v = clang ? list : list + 3;
     *compiler = v[0].value ? strf("%s %s.%s.%s", clang ? "clang" : "gcc", v[0].value, v[1].value, v[2].value) : "unknown";
-    *kernels = !k->header ? "portable" : strf("%s %s.%s.%s", k->name, list[6].value, list[7].value, list[8].value);
+    *kernels = !k->header ? k->name : strf("%s %s.%s.%s", k->name, list[6].value, list[7].value, list[8].value);
 }
 
 /* ---- our own ----------------------------------------------------------------------------------------------------- */

@@ -3,10 +3,10 @@
  * files.c: the files of rt/ that a job needs.  They are byte-identical to those that the tests compiled, but for two headers
  * with a line for each call: hooks.h and rt.h, of which the calls of the job are taken.
  *
- * A portable kernel file is taken when it defines a call that the plan uses, and one for GPUs also when another file depends
- * on it.  With kernels onednn the files of rt/op/onednn are taken first, all of them, for they share their products; a paced
- * job takes those of rt/op/paced alone.  What a job may do without is a part (rt/parts.h): a file that defines an object of
- * one of its types is taken if the job has that part, and launch.c names the object.  Headers are taken with who includes them.
+ * A kernel file is taken when it defines a call that the plan uses: of the library's folder, else of rt/op; start.c likewise.
+ * One for GPUs is also taken when another file depends on it.  Of rt/op/onednn all are, since they share products; a paced
+ * job takes those of rt/op/paced alone.  What a job may do without is a part (rt/parts.h): a file that defines an object of one
+ * of its types is taken if the job has that part, and launch.c names the object.  Headers are taken with who includes them.
  */
 #include "emit.h"
 #include "pair.h"
@@ -184,7 +184,8 @@ static const Embedded *kernel_file(const Plan *p, const char *call)
 static bool is_kernel(const Plan *p, const Embedded *e)
 {
     const Library *k = emit_library(p);
-    return k->whole ? lies_in(e->name, k->folder) : !strcmp(e->name, strf("%sstart.c", k->folder));
+    const char *start = strf("%sstart.c", k->folder);
+    return k->whole ? lies_in(e->name, k->folder) : !strcmp(e->name, embedded_find(start) ? start : "rt/op/start.c");
 }
 
 static void take(Strs *list, const char *name)

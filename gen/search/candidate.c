@@ -2,9 +2,9 @@
  *
  * candidate.c: the plan of one candidate, from its first round through the table of remedies.
  *
- * A planner expects bytes and times; packing, and copies to the host, may undo what it expected.  Each remedy is a row of the
- * table: when it applies, and what it does.  Rows stand in the order in which they are tried; search.c goes from row to row
- * only while the candidate can still become the best.
+ * A planner expects bytes and times; packing, and copies to the host, may undo what it expected.  Each remedy is a row of
+ * remedies.def: when it applies, and what it does.  list.c goes from row to row only while the candidate can still become
+ * the best.
  *
  * Cost: a plan of all passes for each round; budgets.h has the numbers.
  */
@@ -208,8 +208,6 @@ static bool chose_cuts(const Candidate *k)
     return is_free(k) && k->failed->chunk.n > 0 && plan_chunks(k->failed) > 1;
 }
 
-enum { ALONE = 5 };             /* rows that ask no other planner and no other cuts than those near its own */
-
 /* ---- once the work of the search is done ------------------------------------------------------------------------------ */
 
 static bool is_needed(const Candidate *k)
@@ -224,22 +222,16 @@ static bool is_large(const Candidate *k)
 }
 
 static const struct {
-    const char *name, *move;
+    const char *move;
     bool (*applies)(const Candidate *k);
     void (*run)(Candidate *k);
-    bool (*late)(const Candidate *k);   /* does it run without work left?  NULL: it does not */
+    bool (*late)(const Candidate *k);
+    bool others;
 } remedies[] = {
-    {"limits that packing leaves", "repack", was_packed, repack, is_needed},
-    {"cuts near its own", "polish", was_changed, polish, NULL},
-    {"cuts that fewer values cross", "narrow", is_full, take_narrow, is_needed},
-    {"copies in a hurry", "hurry", lacks_slack, cut_slack, is_needed},
-    {"any cut that fits", "any", has_cuts, take_any, is_needed},
-    {"limits of all chunks of a device together", "share-limits", has_shared_devices, share_limits, is_needed},
-    {"the cuts of other planners", "rivals", is_free, ask_rivals, is_large},
-    {"cuts that were expected to be nearly as fast", "near-cuts", chose_cuts, lay_out_others, NULL},
-    {"no copies, beside a plan that is not proven", "home-beside", candidate_is_open, stay_home, NULL},
+#define REMEDY(...) {__VA_ARGS__},
+#include "remedies.def"
 };
-enum { REMEDIES = sizeof remedies / sizeof *remedies, LAST = REMEDIES - 1 };    /* the last one has work of its own */
+enum { LAST = sizeof remedies / sizeof *remedies - 1 };         /* has work of its own */
 
 static bool is_late(const Candidate *k, int row)
 {
@@ -257,13 +249,13 @@ Bytes states_over(const Graph *g, const Model *m, int stages)
     return m->train.shard ? 0 : over;
 }
 
-static bool refine(Candidate *k, int rows)
+static bool refine(Candidate *k, bool alone)
 {
     if (k->report_only || (!k->best && k->why == NO_PLAN && plan_chunks(k->first) == 0))
         return false;           /* there are no lists: nothing to mend */
     if (!k->best && states_over(k->g, k->m, k->stages) > 0)
         return false;           /* no cut mends that */
-    while (k->next < (rows < LAST ? rows : LAST)) {
+    while (k->next < LAST && !(alone && remedies[k->next].others)) {
         int row = k->next++;
         if (!k->best && is_spent(k))
             k->failed->shortfall.open = true;
@@ -272,7 +264,7 @@ static bool refine(Candidate *k, int rows)
         remedies[row].run(k);
         return true;
     }
-    if (rows <= LAST || k->stayed || !remedies[LAST].applies(k) || !move_is_on(remedies[LAST].move))
+    if (alone || k->stayed || !remedies[LAST].applies(k) || !move_is_on(remedies[LAST].move))
         return false;
     k->stayed = true;
     remedies[LAST].run(k);
@@ -282,13 +274,13 @@ static bool refine(Candidate *k, int rows)
 bool candidate_refine(Candidate *k, Ns cutoff)
 {
     k->ask.effort.cutoff = candidate_predicts(k) && !k->grows ? cutoff : 0;
-    return refine(k, REMEDIES);
+    return refine(k, false);
 }
 
 void candidate_finish(Candidate *k)
 {
     candidate_start(k, 0);
-    while (refine(k, ALONE))
+    while (refine(k, true))
         ;
 }
 

@@ -98,11 +98,9 @@ Candidate candidate_with(const Candidate *k, const Ask *ask);
 /* All that a planner can do alone: planned once and every remedy that asks no other. */
 void candidate_finish(Candidate *k);
 
-/* repack.c: a plan whose arenas are too large once packed is asked again, under the limits that packing leaves. */
-void repack(Candidate *k);
-/* A plan of `exact` that is slower than was expected, under its target limits or at all: cuts near its own. */
-void polish(Candidate *k);
-void polish_above(Candidate *k, Ns expected);
+#define REMEDY(move, applies, run, ...) void run(Candidate *k);
+#include "remedies.def"
+void polish_above(Candidate *k, Ns expected);      /* as polish, of a plan that is slower than that */
 
 /* ---- list.c: the search as a list of candidates, and the loop over it ---------------------------------------------- */
 typedef struct {
@@ -180,14 +178,4 @@ const Model *shorter(const Options *x, const Model *m, int times, int spare);
 bool shorter_is_alike(const Graph *g, const Cost *c, const Model *m, int64_t more, int stages, const Schedule *k);
 /* The plan of the shorter step as one of `full`; NULL: it does not fit, and the longer step has to be searched. */
 Plan *lengthened(const Options *x, const Model *full, const Plan *p);
-
-/* ---- remedy.c ------------------------------------------------------------------------------------------------------ */
-/* rows of the table in candidate.c: what is tried where packing, or copies to the host, undid a planner's expectation. */
-void cut_slack(Candidate *k);       /* copies get as little time as they need for the plan to fit */
-void take_narrow(Candidate *k);     /* cuts that fewer values cross */
-void stay_home(Candidate *k);       /* nothing is copied to the host */
-void take_any(Candidate *k);        /* any plan that fits, however slow: one with room may pack */
-void ask_rivals(Candidate *k);      /* the plans of other planners, laid out */
-void share_limits(Candidate *k);    /* larger limits for each chunk: too much for one may be right for all */
-void lay_out_others(Candidate *k);  /* cuts of which `exact` expected a little less */
 #endif
