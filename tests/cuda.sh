@@ -15,6 +15,20 @@ cuda_remedy="set CUDA_HOME, or let tools/cuda get it"
 have_cuda() { [ -n "$cuda" ] && [ -f "$cuda/include/$1" ]; }
 # cuda_library NAME: its file, as a compiler takes it, or nothing
 cuda_library() { ls "$cuda/lib64/lib$1.so" "$cuda/lib/lib$1.so" "$cuda"/lib/*/"lib$1.so" 2>/dev/null | head -n 1; }
+# quick_nvcc: the name of an nvcc that takes no time over fast code
+quick_nvcc() {
+    cat >"$tmp/nvcc" <<NVCC
+#!/bin/sh
+for word; do
+    shift
+    [ "\$word" != -O3 ] || word=-O0
+    set -- "\$@" "\$word"
+done
+exec "$cuda/bin/nvcc" -Xptxas -O0 -Xcicc -O1 "\$@"
+NVCC
+    chmod +x "$tmp/nvcc"
+    echo "$tmp/nvcc"
+}
 # need_double: tests/double, or the suite cannot go on (lib.sh); tests/run makes it before its workers start.  It has storage of
 # threads, which tcc cannot link.
 double_needs="build/librt.a build/librt_bf16.a build/kernels.o build/kernels_bf16.o build/simt.o"

@@ -15,17 +15,7 @@ have_cuda cudnn.h && [ -x "$cuda/bin/nvcc" ] || { skip "no nvcc and cuDNN: $cuda
 strict="-Werror all-warnings -Xcompiler -Wall,-Wextra" nvcc=$cuda/bin/nvcc
 if [ -z "$SLOW" ]; then
     use_ready -O0
-    nvcc=$tmp/nvcc
-    cat >"$nvcc" <<NVCC
-#!/bin/sh
-for word; do
-    shift
-    [ "\$word" != -O3 ] || word=-O0
-    set -- "\$@" "\$word"
-done
-exec "$cuda/bin/nvcc" -Xptxas -O0 -Xcicc -O1 "\$@"
-NVCC
-    chmod +x "$nvcc"
+    nvcc=$(quick_nvcc)
 fi
 built() {       # NAME OPTION...
     name=$1
