@@ -73,48 +73,34 @@ static inline __attribute__((always_inline)) float through(int behind, float d, 
 
 /* ---- sums over rows ---------------------------------------------------------------------------------------------- */
 
-/* A chain of each of n channels, of so many rows: CHAIN where they are a constant.  Nothing overlaps, so that compilers make
- * vectors of it. */
-static inline void slopes(double *restrict sum, double *restrict product, const Terms *t, real *restrict kept, long first,
-                          long rows, long from, long n, int relu)
+/* Chains of n channels, at most STRIP of them.  Each row is read from end to end, so that the machine fetches ahead by itself;
+ * with one line of each row in turn it does not. */
+static inline void slope_chain(double *restrict sum, double *restrict product, const Terms *t, real *restrict kept, long first,
+                               long rows, long n, int relu)
 {
-    const real *restrict dy = t->dy, *restrict y = t->y, *restrict x = t->x;
     const float *restrict mean = t->mean, *restrict s = t->s, *restrict w = t->weight, *restrict b = t->bias;
     const float low = t->low, high = t->high;
-    float chain[UNIT] = {0}, with[UNIT] = {0};
-    for (long k = first; k < first + rows; k++) {
-        long soon = least(k + CHAIN, t->rows - 1) * t->width + from;
-        __builtin_prefetch(dy + soon);
-        __builtin_prefetch(x + soon);
-        if (relu == RELU_OF_Y)
-            __builtin_prefetch(y + soon);
+    float chain[STRIP], with[STRIP];
+    memset(chain, 0, (size_t)n * sizeof *chain);
+    memset(with, 0, (size_t)n * sizeof *with);
+    for (long i = first * t->width; i < (first + rows) * t->width; i += t->width) {
+        const real *restrict dy = t->dy + i, *restrict y = relu == RELU_OF_Y ? t->y + i : 0, *restrict x = t->x + i;
         for (long j = 0; j < n; j++) {
-            long i = k * t->width + from + j;
-            float d = get(dy, i), v = get(x, i);
+            float d = get(dy, j), v = get(x, j);
             if (relu == RELU_OF_Y)
-                d = get(y, i) > 0 ? d : 0.0f;
+                d = get(y, j) > 0 ? d : 0.0f;
             if (relu >= RELU_AGAIN)
-                d = through(relu, d, normed(v, mean[from + j], s[from + j], w[from + j], b[from + j]), low, high);
+                d = through(relu, d, normed(v, mean[j], s[j], w[j], b[j]), low, high);
             if (kept)
-                put(kept, i, d);
+                put(kept, i + j, d);
             chain[j] += d;
-            with[j] += d * ((v - mean[from + j]) * s[from + j]);
+            with[j] += d * ((v - mean[j]) * s[j]);
         }
     }
     for (long j = 0; j < n; j++) {
-        sum[from + j] += (double)chain[j];
-        product[from + j] += (double)with[j];
+        sum[j] += (double)chain[j];
+        product[j] += (double)with[j];
     }
-}
-
-/* In units of channels, which are a line of the cache: wide rows share its sets. */
-static inline void slope_chain(double *sum, double *product, const Terms *t, real *kept, long first, long rows, long n,
-                               int relu)
-{
-    long from = 0;
-    for (; from + UNIT <= n; from += UNIT)
-        slopes(sum, product, t, kept, first, rows, from, UNIT, relu);
-    slopes(sum, product, t, kept, first, rows, from, n - from, relu);
 }
 
 /* Of a Silu behind: what of dy goes back to the norm.  A loop of its own, along rows, is one of vectors. */
@@ -406,17 +392,15 @@ static void spread_some(real *dx, const Terms *t, const float *scale, const floa
         spread(dx, t, scale, plain, with, 0, first, end, n, NO_RELU);
 }
 
-/* The last rows first: they are still in the cache. */
 static void spread_all(Stage *st, real *dx, const Terms *t, const float *scale, const float *plain, const float *with,
                        const real *onto, long n)
 {
-    long last = (ceil_div(t->rows, SOME) - 1) * SOME;
     if (t->split)
         EACH(1)
-        for (long first = last; first >= 0; first -= SOME)
+        for (long first = 0; first < t->rows; first += SOME)
             spread_some(dx, t, scale, plain, with, onto, first, n);
     else
-        for (long first = last; first >= 0; first -= SOME)
+        for (long first = 0; first < t->rows; first += SOME)
             spread_some(dx, t, scale, plain, with, onto, first, n);
 }
 
