@@ -141,7 +141,7 @@ fi
 
 # ---- what it is for
 step_of() {
-    ./dpgen plan examples/gpt2-124m.yaml --estimate --stages 4 --json --schedule "$@" |
+    ./dpgen plan examples/gpt2-124m.yaml --estimate --stages 4 --set devices.0.kernels=onednn --json --schedule "$@" |
         sed -n 's/.*"step_ns": *\([0-9]*\).*/\1/p'
 }
 one=$(step_of 1f1b) zb=$(step_of zb-h1)
