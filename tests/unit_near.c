@@ -166,7 +166,9 @@ static void test_near(void)
         {"tests/models/tiny-t5.yaml", NULL, true, false}, {"tests/models/branches.yaml", NULL, true, false},
         {"tests/models/mlp.yaml", NULL, false, true}, {"tests/models/ops.yaml", NULL, true, false},
         {"examples/bytes-gpt.yaml", NULL, false, false}, {"examples/gpt2-124m.yaml", NULL, false, false},
-        {"examples/bert-base.yaml", NULL, true, false}, {"examples/t5-small.yaml", NULL, true, false},
+        {"examples/bert-base.yaml", NULL, true, false},
+        /* Under the cuts of portable prices a replay of 1f1b, warm-up B, 3 stages, has 512 KiB too much: 0.07 % */
+        {"examples/t5-small.yaml", "devices.0.kernels=onednn", true, false},
     };
     const size_t n = sizeof models / sizeof *models;
     for (size_t i = 0; i < 2 * n; i++) {
