@@ -231,7 +231,7 @@ static const struct {
 #define REMEDY(...) {__VA_ARGS__},
 #include "remedies.def"
 };
-enum { LAST = sizeof remedies / sizeof *remedies - 1 };         /* has work of its own */
+enum { LAST = sizeof remedies / sizeof *remedies - 1 };         /* its row has work of its own */
 
 static bool is_late(const Candidate *k, int row)
 {
