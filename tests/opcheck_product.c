@@ -187,8 +187,8 @@ static void linear_chains(void)
 {
     if (folds())
         return;
-    const long shapes[][3] = {{37, 700, 65}, {300, 35, 70}, {2, 530, 3}, {1, 70, 300}, {70, 1, 33}};
-    for (int s = 0; s < 5; s++) {
+    const long shapes[][3] = {{37, 700, 65}, {300, 35, 70}, {2, 830, 3}, {27, 770, 1100}, {1, 70, 300}, {70, 1, 33}};
+    for (int s = 0; s < 6; s++) {
         const long m = shapes[s][0], in = shapes[s][1], out = shapes[s][2];
         Tensor *x = operand(REAL, m * in, -1, 1), *w = operand(REAL, out * in, -1, 1), *dy = operand(REAL, m * out, -1, 1);
         Tensor *y = result(REAL, m * out), *dx = result(REAL, m * in), *dw = result(FLOAT, w->n);

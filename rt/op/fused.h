@@ -69,4 +69,25 @@ static inline Vector fused(Vector a, Vector b, Vector c)
     return fused_exact(a, b, c);
 #endif
 }
+
+/* Where an instruction takes one number of a vector for all of a, four of a are loaded together. */
+#if defined __aarch64__
+enum { BY_LANE = VECTOR };
+#define FUSED_LANE(n) __asm__("fmla %0.4s, %1.4s, %2.s[" #n "]" : "+w"(c) : "w"(b), "w"(a))
+static inline __attribute__((always_inline)) Vector fused_lane(Vector a, int lane, Vector b, Vector c)
+{
+    if (lane == 0)
+        FUSED_LANE(0);
+    else if (lane == 1)
+        FUSED_LANE(1);
+    else if (lane == 2)
+        FUSED_LANE(2);
+    else
+        FUSED_LANE(3);
+    return c;
+}
+#else
+enum { BY_LANE = 0 };
+static inline Vector fused_lane(Vector a, int lane, Vector b, Vector c) { return fused(a[lane] - (Vector){0}, b, c); }
+#endif
 #endif

@@ -23,26 +23,24 @@
  * beside it.  They are added to the chains of the block behind them while those are still in registers.  Published kernels with
  * such an order (tree-based invariant kernels, arXiv 2511.17826) serve the forward pass alone.
  *
- * Cost: 1.1 MiB of stack, 1.9 MiB where results are held or subtrees wait there.  Packing b is about 1/rows of the work, or of
+ * Cost: 2 MiB of stack, 2.8 MiB where results are held or subtrees wait there.  Packing b is about 1/rows of the work, or of
  * BLOCK there; packing a 1/columns.  Not handled: panels that tasks share.
  */
 #ifndef GEMM_H
 #define GEMM_H
 #include <stdbool.h>
 #include "../quantize.h"
-#include "fused.h"
-#include "kernel.h"
+#include "tile.h"
 
-enum { TILE_COLS = 2 * VECTOR, COLS = 32 };
+enum { COLS = 32 };
 /* Sizes that follow the machine; bits do not depend on them.  DEPTH: terms that are taken at once.  ROWS: of a, that are packed
  * at once.  PANELS: floats of b that are.  BLOCK, SPREAD: rows and columns of results that are held.  WAITS: floats that wait.
- * AHEAD: so many rows ahead a line is fetched.  TREES: a tile takes several blocks, or pieces. */
+ * AHEAD: so many rows ahead a line is fetched. */
 #if defined __STDC_HOSTED__ && __STDC_HOSTED__ == 0     /* a board: 16 KiB of stack in all */
 enum { DEPTH = 8, ROWS = TILE_ROWS, BLOCK = TILE_ROWS, SPREAD = 128, PANELS = SPREAD * DEPTH };
-enum { WAITS = (LEVELS + 1) * BLOCK * COLS, AHEAD = 8, TREES = 0 };
+enum { WAITS = (LEVELS + 1) * BLOCK * COLS, AHEAD = 8 };
 #else
-enum { DEPTH = 512, ROWS = 132, BLOCK = 528, SPREAD = 128, PANELS = 192 << 10, WAITS = 2 * BLOCK * SPREAD, AHEAD = 8 };
-enum { TREES = 1 };
+enum { DEPTH = 768, ROWS = 132, BLOCK = 528, SPREAD = 128, PANELS = 384 << 10, WAITS = 2 * BLOCK * SPREAD, AHEAD = 8 };
 #endif
 typedef float Four __attribute__((vector_size(16), aligned(4), may_alias));
 #ifdef __clang__
@@ -188,176 +186,6 @@ static __attribute__((noinline, unused)) void pack_few(float *to, long width, lo
         }
 }
 
-/* Floats of a result, or of what waits for it: those of element (i, j) stand at at[i*ld + j]. */
-typedef struct { float *at; long ld; } Floats;
-
-/* Where a tile's chains begin, NULL: at 0; what goes onto the finished ones: subtrees, an earlier gradient, a bias; where they
- * rest then.  wide: columns of all of these, 0: as many as tiles have.  lines, places: of tile_listed(), where rows lie. */
-typedef struct {
-    Floats from, add[LEVELS + 1], to;
-    const float *bias;
-    int adds;
-    long wide;
-    const long *lines, *places;
-} Rest;
-
-/* Terms that tiles take at once: of whole blocks, each of `block` terms, the last one may be shorter; or some of one block.
- * With several pieces a block has as many terms of each. */
-typedef struct { long terms, block, pieces; } Terms;
-
-/* The rows of a block of a: a(i, p) of strip s, of TILE_ROWS rows, stands at at[s*strip + i*row_step + p*col]; the next piece
- * begins at p = apart. */
-typedef struct { const float *at; long row_step, col, strip, apart; } Left;
-
-static inline Floats floats_from(Floats p, long i, long j) { return (Floats){p.at ? p.at + i * p.ld + j : NULL, p.ld}; }
-
-/* Stores wait for each other's lines.  A tile that writes more lines than can wait fetches them first. */
-enum { WANTED = TILE_ROWS * TILE_COLS * sizeof(float) / 64 > 12 };
-
-/* A tile of `height` rows of chains at (line, j).  Rows past `rows` are computed from row 0, and dropped.  Subtrees of these
- * terms wait on the stack, which is in the nearest cache.  Listed rows are any of a and any of the chains, and nothing is added
- * to them. */
-static inline __attribute__((always_inline)) void tile_any(const int height, const int listed, const Rest *t, long line,
-                                                           long j, const float *a, long row, long col, long apart,
-                                                           const float *b, long rows, const Terms *k)
-{
-    Vector s[TILE_ROWS][2], waits[LEVELS][TILE_ROWS][2];
-    const float *at[TILE_ROWS];
-    Floats from = floats_from(t->from, line, j), to = floats_from(t->to, line, j);
-#pragma GCC unroll 16
-    for (int i = 0; i < height; i++) {
-        long r = i < rows ? i : 0, down = listed ? t->lines[r] : r;
-        at[i] = a + (listed ? t->places[r] : r * row);
-        s[i][0] = from.at ? *(const Vector *)(from.at + down * from.ld) : (Vector){0};
-        s[i][1] = from.at ? *(const Vector *)(from.at + down * from.ld + VECTOR) : (Vector){0};
-    }
-    for (int n = 0; !listed && n < t->adds; n++)               /* wanted behind the chains, which take hundreds of steps */
-        for (long i = 0; i < rows; i++)
-            __builtin_prefetch(floats_from(t->add[n], line + i, j).at);
-    for (long i = 0; WANTED && to.at != from.at && i < rows; i++)
-        for (int half = 0; half < 2; half++)
-            __builtin_prefetch(to.at + (listed ? t->lines[i] : i) * to.ld + half * VECTOR, 1);
-    for (long begin = 0, q = 0, number = 0;;) {
-        long end = least(begin + k->block, k->terms), p = q * apart + begin, stop = q * apart + end;
-        const float *panel = b + (q * k->terms + begin) * TILE_COLS;
-        for (; p < stop; p++, panel += TILE_COLS) {
-            Vector b0 = *(const Vector *)panel, b1 = *(const Vector *)(panel + VECTOR);
-#pragma GCC unroll 16
-            for (int i = 0; i < height; i++) {
-                Vector all = at[i][p * col] - (Vector){0};          /* x - 0 is x, of a zero too */
-                s[i][0] = fused(all, b0, s[i][0]);
-                s[i][1] = fused(all, b1, s[i][1]);
-            }
-        }
-        if (!TREES)
-            break;
-        if (++q < k->pieces)
-            continue;
-        int level = 0, last = end == k->terms;
-        for (; block_takes(number, level, last); level++)
-            if (number >> level & 1)
-#pragma GCC unroll 16
-                for (int i = 0; i < height; i++) {
-                    s[i][0] += waits[level][i][0];
-                    s[i][1] += waits[level][i][1];
-                }
-        if (last)
-            break;
-#pragma GCC unroll 16
-        for (int i = 0; i < height; i++)
-            for (int half = 0; half < 2; half++) {
-                waits[level][i][half] = s[i][half];
-                s[i][half] = (Vector){0};
-            }
-        begin = end, q = 0, number++;
-    }
-    for (int n = 0; !listed && n < t->adds + (t->bias != NULL); n++) {
-        const float *more = n < t->adds ? floats_from(t->add[n], line, j).at : t->bias + j;
-#pragma GCC unroll 16
-        for (int i = 0; i < height; i++) {
-            long r = n < t->adds && i < rows ? i * t->add[n].ld : 0;
-            s[i][0] += *(const Vector *)(more + r);
-            s[i][1] += *(const Vector *)(more + r + VECTOR);
-        }
-    }
-#pragma GCC unroll 16
-    for (int i = 0; i < height; i++)
-        if (i < rows) {
-            long down = listed ? t->lines[i] : i;
-            *(Vector *)(to.at + down * to.ld) = s[i][0];
-            *(Vector *)(to.at + down * to.ld + VECTOR) = s[i][1];
-        }
-}
-
-static inline __attribute__((always_inline)) void tile_of(const int height, const Rest *t, long line, long j, const float *a,
-                                                          long row, long col, long apart, const float *b, long rows,
-                                                          const Terms *k)
-{
-    tile_any(height, 0, t, line, j, a, row, col, apart, b, rows, k);
-}
-
-enum { SMALL = TILE_ROWS / 3, MIDDLE = 2 * SMALL };
-
-/* Rows t->lines of the chains go on with rows of a at t->places, whose terms are adjacent. */
-static __attribute__((noinline, unused)) void tile_listed(const Rest *t, const float *a, long apart, const float *b, long rows,
-                                                          const Terms *k)
-{
-    if (rows > MIDDLE)
-        tile_any(TILE_ROWS, 1, t, 0, 0, a, 0, 1, apart, b, rows, k);
-    else if (rows > SMALL)
-        tile_any(MIDDLE, 1, t, 0, 0, a, 0, 1, apart, b, rows, k);
-    else
-        tile_any(SMALL, 1, t, 0, 0, a, 0, 1, apart, b, rows, k);
-}
-
-static void tile_narrow(const Rest *t, long line, long j, const Left *a, const float *b, long rows, const Terms *k);
-
-/* The least tile that has the rows.  Either rows or terms of a are adjacent: row or col is 1. */
-static __attribute__((noinline, unused)) void tile_fit(const Rest *t, long line, long j, const Left *a, const float *b,
-                                                       long rows, const Terms *k)
-{
-    if (t->wide && t->wide - j < TILE_COLS)
-        tile_narrow(t, line, j, a, b, rows, k);
-    else if (rows > MIDDLE && a->col == 1)
-        tile_of(TILE_ROWS, t, line, j, a->at, a->row_step, 1, a->apart, b, rows, k);
-    else if (rows > MIDDLE)
-        tile_of(TILE_ROWS, t, line, j, a->at, 1, a->col, a->apart, b, rows, k);
-    else if (rows > SMALL)
-        tile_of(MIDDLE, t, line, j, a->at, a->row_step, a->col, a->apart, b, rows, k);
-    else
-        tile_of(SMALL, t, line, j, a->at, a->row_step, a->col, a->apart, b, rows, k);
-}
-
-static inline void copy_rows(Floats to, Floats from, long rows, long n)
-{
-    for (long i = 0; i < rows; i++)
-        if (n == VECTOR)
-            *(Vector *)(to.at + i * to.ld) = *(const Vector *)(from.at + i * from.ld);
-        else
-            memcpy(to.at + i * to.ld, from.at + i * from.ld, (size_t)n * sizeof *to.at);
-}
-
-/* The last columns, which no tile has to itself: beside it is what belongs to others, or to nobody. */
-static __attribute__((noinline, unused)) void tile_narrow(const Rest *t, long line, long j, const Left *a, const float *b,
-                                                          long rows, const Terms *k)
-{
-    float room[LEVELS + 2][TILE_ROWS * TILE_COLS], bias[TILE_COLS] = {0};
-    long n = t->wide - j;
-    Rest held = {.to = {room[0], TILE_COLS}, .adds = t->adds, .bias = t->bias ? bias : NULL};
-    if (t->from.at) {
-        held.from = held.to;
-        copy_rows(held.from, floats_from(t->from, line, j), rows, n);
-    }
-    for (int i = 0; i < t->adds; i++) {
-        held.add[i] = (Floats){room[1 + i], TILE_COLS};
-        copy_rows(held.add[i], floats_from(t->add[i], line, j), rows, n);
-    }
-    if (t->bias)
-        memcpy(bias, t->bias + j, (size_t)n * sizeof *bias);
-    tile_fit(&held, 0, 0, a, b, rows, k);
-    copy_rows(floats_from(t->to, line, j), held.to, rows, n);
-}
-
 /* A packed strip of a, and the vector that its last row may spoil behind it. */
 static inline long strip_size(long depth) { return depth * TILE_ROWS + VECTOR; }
 
@@ -423,14 +251,10 @@ static inline void product_packed(const Rest *t, View a, long m, long n, const T
     for (long i = 0; i < m; i += ROWS) {
         long rows = least(ROWS, m - i);
         Left left = left_of(room, view_from(a, i, 0), rows, k, apart);
-        if (left.at != room)                    /* lines of a are far apart, and read once */
+        const float *first = left.at;
+        for (long j = 0; j < n; j += TILE_COLS, left.at = first)      /* these rows stay in the second cache */
             for (long r = 0; r < rows; r += TILE_ROWS, left.at += left.strip)
-                for (long j = 0; j < n; j += TILE_COLS)
-                    tile_fit(t, i + r, j, &left, panels + j * depth, least(TILE_ROWS, rows - r), k);
-        else                                    /* many panels may be wider than the cache */
-            for (long j = 0; j < n; j += TILE_COLS, left.at = room)
-                for (long r = 0; r < rows; r += TILE_ROWS, left.at += left.strip)
-                    tile_fit(t, i + r, j, &left, panels + j * depth, least(TILE_ROWS, rows - r), k);
+                tile_fit(t, i + r, j, &left, panels + j * depth, least(TILE_ROWS, rows - r), k);
     }
 }
 
