@@ -24,6 +24,8 @@ static const long shapes[][SIZES] = {
     {1, 3, 300, 2, 2, 149, 3, 2, 5, 2, 0, 1, 1, 1},         /* a line longer than a block */
     {1, 9, 10, 4, 9, 10, 20, 7, 7, 1, 3, 3, 1, 1},
     {1, 5, 4, 35, 5, 4, 37, 1, 1, 1, 0, 0, 1, 1},           /* a product of pixels */
+    {1, 26, 25, 21, 26, 25, 52, 1, 1, 1, 0, 0, 1, 1},       /* more pixels than are taken at once: few channels of x */
+    {1, 7, 75, 48, 7, 75, 16, 1, 1, 1, 0, 0, 1, 1},         /* ... of y */
     {2, 3, 2, 5, 5, 4, 4, 1, 1, 1, 1, 1, 1, 1},             /* none: pads */
     {2, 9, 11, 37, 9, 11, 37, 3, 3, 1, 1, 1, 1, 37},        /* single channels: a tail of vectors */
     {1, 8, 13, 70, 4, 7, 70, 5, 5, 2, 2, 2, 1, 70},         /* two tasks, a stride, columns of the kernel that are left */

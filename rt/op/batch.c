@@ -24,7 +24,7 @@
  */
 #include "kernel.h"
 
-enum { STRIP = 1024, UNIT = 16, CHAIN = 8, PIXELS = 256, PARTS = 1 << 13, SOME = 64 };
+enum { STRIP = 1024, UNIT = 16, CHAIN = 8, PIXELS = 256, PARTS = 1 << 13, SOME = 64, FAR = 1 << 21 };
 
 /* What is added up over rows: x, and squares of differences; with dy slopes, and slopes times u.  Pointers are at the first
  * channel. */
@@ -145,9 +145,14 @@ static inline void values(double *restrict sum, const Terms *t, long first, long
     }
 }
 
+/* Of images that no cache has, the rows of the next block are fetched meanwhile. */
 static inline void squares(double *restrict sum, const Terms *t, const float *restrict mean, long first, long rows, long n)
 {
     const real *restrict x = t->x + first * t->width;
+    int far = t->rows * t->width >= FAR && n <= PIXELS;
+    for (long k = PIXELS; far && k < PIXELS + rows; k++)
+        for (long j = 0; j < n; j += 64 / (long)sizeof *x)
+            __builtin_prefetch(x + k * t->width + j, 0, 2);
     for (long j = 0; j < n; j++) {
         float chain = 0;
         for (long k = 0; k < rows; k++) {

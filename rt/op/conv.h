@@ -17,8 +17,8 @@
  *
  * A gradient of weights gathers the pixels of x that some columns read into panels, and packs dy once for all of them.
  *
- * Kernels of one pixel at stride 1 are products of all pixels, of matrices that lie there; those of single channels are in
- * depthwise.h.
+ * Kernels of one pixel at stride 1 are products of all pixels, of matrices that lie there, small ones in thin.h.  Kernels of
+ * single channels are in depthwise.h.
  *
  * Cost: that of the product; weights are packed once for BLOCK pixels.  Not handled: few channels in a group, more than one,
  * which fill a part of a tile only.
@@ -26,6 +26,7 @@
 #ifndef CONV_H
 #define CONV_H
 #include "depthwise.h"
+#include "thin.h"
 
 /* Pixels of a task, sorted by the taps that they read among `some` of a row of the kernel: key a*some + n - 1 is n taps from
  * number a on, and has pixels first[key] to end[key] - 1.  What the first tap reads lies at `at`. */
@@ -296,12 +297,15 @@ static inline int is_pointwise(const Conv *v)
 }
 
 /* A product of pixels by channels, in blocks of the k channels of a. */
-static inline void pointwise(Stage *st, real *to, View a, View b, const Made *made, long pixels, long n, long k)
+static inline void pointwise(Stage *st, real *to, const real *a, View b, const Made *made, long pixels, long n, long k)
 {
+    const real *bias = made->bias ? made->bias : nothing;
     if (made->sum)
-        product_give(st, made->sum, a, b, 0, pixels, n, k, made->block);
+        product_give(st, made->sum, view(a, k, 1), b, 0, pixels, n, k, made->block);
+    else if (made->block >= k && is_thin(n, k))
+        thin_product(st, to, a, b, bias, pixels, n, k);
     else
-        product_to(st, to, a, b, made->bias ? made->bias : nothing, pixels, n, k, made->block);
+        product_to(st, to, view(a, k, 1), b, bias, pixels, n, k, made->block);
 }
 
 /* y of x, and x of y; either may have a bias. */
@@ -309,7 +313,7 @@ static inline void convolve_on(Stage *st, real *y, const real *x, const real *we
 {
     long depth = v->in / v->groups, size = v->kheight * v->kwidth, pixels = v->batch * v->yheight * v->ywidth;
     if (is_pointwise(v))
-        pointwise(st, y, view(x, v->in, 1), view(weight, 1, v->in), made, pixels, v->out, v->in);
+        pointwise(st, y, x, view(weight, 1, v->in), made, pixels, v->out, v->in);
     else if (is_depthwise(v) && !made->sum)
         depth_convolve(st, y, x, weight, made->bias, v, 0);
     else
@@ -320,7 +324,7 @@ static inline void convolve_back(Stage *st, real *x, const real *y, const real *
 {
     long depth = v->in / v->groups, size = v->kheight * v->kwidth, pixels = v->batch * v->height * v->width;
     if (is_pointwise(v))
-        pointwise(st, x, view(y, v->out, 1), view(weight, v->in, 1), made, pixels, v->in, v->out);
+        pointwise(st, x, y, view(weight, v->in, 1), made, pixels, v->in, v->out);
     else if (is_depthwise(v) && !made->sum)
         depth_convolve(st, x, y, weight, made->bias, v, 1);
     else
@@ -330,7 +334,9 @@ static inline void convolve_back(Stage *st, real *x, const real *y, const real *
 static inline void convolve_weight(Stage *st, float *dweight, const real *dy, const real *x, int acc, const Conv *v)
 {
     long pixels = v->batch * v->yheight * v->ywidth;
-    if (is_pointwise(v))
+    if (is_pointwise(v) && is_slim(v->out, v->in))
+        thin_gradient(st, dweight, dy, x, acc, pixels, v->out, v->in);
+    else if (is_pointwise(v))
         product_give(st, dweight, view(dy, 1, v->out), view(x, v->in, 1), acc, v->out, v->in, pixels, pixels);
     else if (is_depthwise(v))
         depth_gradient(st, dweight, dy, x, acc, v);

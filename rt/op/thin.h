@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * thin.h: products of pixels by channels, where channels are few; and their gradients.
+ *
+ * Problem.  A convolution of one pixel with 16 or 24 channels on a side has so few steps a pixel that it waits for memory, and
+ * that packing, half empty tiles and copies of their edges take as long as the steps.
+ *
+ * Method.  The chains of gemm.h, in tiles of one vector of columns or two, of which the last one may have any number.  The many
+ * numbers are read in place, and each step of a tile fetches a line that a later tile reads: as many lines as steps are needed,
+ * so memory and processor are busy together.  Of a gradient of weights the side of few channels is packed, and the other read
+ * in place.  Threads split pixels, so that each is read once; in a gradient of weights they split the other side.
+ *
+ * Order.  That of gemm.h: the same chains.
+ *
+ * Cost: that of the steps, or of memory.  Not handled: bf16, sums in blocks, more channels: gemm.h does them.
+ */
+#ifndef THIN_H
+#define THIN_H
+#include "gemm.h"
+
+/* THIN, HELD: floats of a packed factor, of chains that wait.  WIDE, SLIM: columns of a result, of the side of few channels.
+ * NEAR: bytes of pixels that are taken at once, so that the second cache has them. */
+enum { THIN = TREES ? 64 << 10 : 1, WIDE = 512, SLIM = TREES ? 128 : 1, HELD = THIN, NEAR = 128 << 10, LINE = 16 };
+
+/* n numbers of a vector */
+static inline void thin_some(float *to, Vector v, long n)
+{
+    float all[VECTOR];
+    long j = 0;
+    memcpy(all, &v, sizeof all);
+    for (; j + 4 <= n; j += 4)
+        *(Four *)(to + j) = *(const Four *)(all + j);
+    for (; j < n; j++)
+        to[j] = all[j];
+}
+
+/* A tile of TILE_ROWS rows of `vectors` vectors, the last one of n columns.  begin: from 0.  a(i, p) is at[i*row + p*col], and
+ * soon[p*step] is fetched meanwhile. */
+static inline __attribute__((always_inline)) void thin_tile(const int vectors, const int begin, Floats to, const float *at,
+                                                            long row, long col, const float *panel, const float *bias, long k,
+                                                            long n, const float *soon, long step)
+{
+    Vector s[TILE_ROWS][2];
+    const float *a[TILE_ROWS];
+#pragma GCC unroll 16
+    for (int i = 0; i < TILE_ROWS; i++) {
+        a[i] = at + i * row;
+        for (int half = 0; half < vectors; half++)
+            s[i][half] = begin ? (Vector){0} : *(const Vector *)(to.at + i * to.ld + half * VECTOR);
+    }
+    for (int i = 0; begin && col == 1 && i < TILE_ROWS; i++)
+        for (int half = 0; half < vectors; half++)
+            __builtin_prefetch(to.at + i * to.ld + half * VECTOR, 1);
+    for (long p = 0; p < k; p++, panel += TILE_COLS) {
+        Vector b0 = *(const Vector *)panel, b1 = vectors > 1 ? *(const Vector *)(panel + VECTOR) : (Vector){0};
+        if (col == 1)
+            __builtin_prefetch(soon + p * step);
+        else                                                    /* behind many others */
+            __builtin_prefetch(soon + p * step, 0, 2);
+#pragma GCC unroll 16
+        for (int i = 0; i < TILE_ROWS; i++) {
+            Vector all = a[i][p * col] - (Vector){0};           /* x - 0 is x, of a zero too */
+            s[i][0] = fused(all, b0, s[i][0]);
+            if (vectors > 1)
+                s[i][1] = fused(all, b1, s[i][1]);
+        }
+    }
+    Vector add[2] = {-(Vector){0}, -(Vector){0}};
+    for (int half = 0; bias && half < vectors; half++)
+        add[half] = *(const Vector *)(bias + half * VECTOR);
+#pragma GCC unroll 16
+    for (int i = 0; i < TILE_ROWS; i++)
+#pragma GCC unroll 2
+        for (int half = 0; half < vectors; half++) {
+            float *line = to.at + i * to.ld + half * VECTOR;
+            Vector v = s[i][half] + add[half];
+            if (half + 1 < vectors || n == VECTOR)
+                *(Vector *)line = v;
+            else
+                thin_some(line, v, n);
+        }
+}
+
+/* to[m n] = a[m k] b[k n] + bias[n] */
+static __attribute__((noinline, unused)) void thin_pixels(float *to, const float *a, View b, const float *bias, long m, long n,
+                                                          long k)
+{
+    _Alignas(64) float panels[THIN], add[WIDE] = {0};
+    long i = 0;
+    memcpy(add, bias, (size_t)n * sizeof *add);
+    pack(panels, TILE_COLS, TILE_COLS * k, b, k, n);
+    for (; i + TILE_ROWS <= m; i += TILE_ROWS)
+        for (long j = 0; j < n; j += TILE_COLS) {
+            const float *soon = a + (i + TILE_ROWS) * k;
+            Floats here = {to + i * n + j, n};
+            if (n - j > VECTOR)
+                thin_tile(2, 1, here, a + i * k, k, 1, panels + j * k, add + j, k, least(VECTOR, n - j - VECTOR), soon, LINE);
+            else
+                thin_tile(1, 1, here, a + i * k, k, 1, panels + j * k, add + j, k, n - j, soon, LINE);
+        }
+    Rest rest = {.to = {to, n}, .bias = add, .wide = n};
+    Left left = {a + i * k, k, 1, 0, 0};
+    for (long j = 0; i < m && j < n; j += TILE_COLS)
+        tile_fit(&rest, i, j, &left, panels + j * k, m - i, &(Terms){k, k, 1});
+}
+
+/* Is there a way for [k n] weights?  Rows of panels are whole. */
+static inline int is_thin(long n, long k)
+{
+    return TREES && sizeof(real) == sizeof(float) && n <= WIDE && k <= DEPTH && ceil_div(n, TILE_COLS) * TILE_COLS * k <= THIN;
+}
+
+static inline void thin_product(Stage *st, real *to, const real *a, View b, const real *bias, long m, long n, long k)
+{
+    long strips = ceil_div(m, TILE_ROWS), parts = least(strips, st->threads > 0 ? st->threads : 1);
+    EACH(m * n * k >= 1 << 16)
+    for (long part = 0; part < parts; part++) {
+        long from = strips * part / parts * TILE_ROWS, end = least(m, strips * (part + 1) / parts * TILE_ROWS);
+        thin_pixels((float *)(void *)to + from * n, (const float *)(const void *)a + from * k, b,
+                    (const float *)(const void *)bias, end - from, n, k);
+    }
+}
+
+/* The sum over pixels of products of a[pixels ld], m columns of it, and b[pixels n]: given to to[m n], or turned to[n ldt]. */
+typedef struct { float *to; const float *a, *b; long pixels, m, ld, n; int turned, acc; } Outer;
+
+static __attribute__((noinline, unused)) void thin_outer(const Outer *o)
+{
+    _Alignas(64) float panels[SLIM * DEPTH], c[HELD];
+    long wide = ceil_div(o->n, TILE_COLS) * TILE_COLS, depth = least(DEPTH, NEAR / (long)sizeof(float) / o->ld);
+    for (long p = 0; p < o->pixels; p += depth) {
+        long k = least(depth, o->pixels - p), i = 0;
+        const float *at = o->a + p * o->ld;
+        pack(panels, TILE_COLS, TILE_COLS * k, view_float(o->b + p * o->n, o->n, 1), k, o->n);
+        for (; i + TILE_ROWS <= o->m; i += TILE_ROWS)
+            for (long j = 0; j < o->n; j += TILE_COLS) {
+                Floats here = {c + i * wide + j, wide};
+                const float *soon = at + depth * o->ld + i;
+                if (o->n - j > VECTOR)
+                    thin_tile(2, p == 0, here, at + i, 1, o->ld, panels + j * k, 0, k, VECTOR, soon, o->ld);
+                else
+                    thin_tile(1, p == 0, here, at + i, 1, o->ld, panels + j * k, 0, k, VECTOR, soon, o->ld);
+            }
+        Rest rest = {.from = {p ? c : NULL, wide}, .to = {c, wide}};
+        Left left = {at + i, 1, o->ld, 0, 0};
+        for (long j = 0; i < o->m && j < o->n; j += TILE_COLS)
+            tile_fit(&rest, i, j, &left, panels + j * k, o->m - i, &(Terms){k, k, 1});
+    }
+    for (long i = 0; i < o->m; i++)
+        for (long j = 0; j < o->n; j++)
+            give(o->to + (o->turned ? j * o->ld + i : i * o->n + j), c + i * wide + j, 1, o->acc);
+}
+
+/* Is there a way for the gradient of [m n] weights?  One side has few channels. */
+static inline int is_slim(long m, long n)
+{
+    long few = least(m, n), many = m + n - few;
+    return TREES && sizeof(real) == sizeof(float) && few <= SLIM && ceil_div(few, TILE_COLS) * TILE_COLS * many <= HELD;
+}
+
+/* dweight[m n] of dy[pixels m] and x[pixels n]: threads split the side of many channels. */
+static inline void thin_gradient(Stage *st, float *dweight, const real *dy, const real *x, int acc, long pixels, long m, long n)
+{
+    int turned = m < n;
+    const float *many = (const float *)(const void *)(turned ? x : dy), *few = (const float *)(const void *)(turned ? dy : x);
+    long w = turned ? n : m, s = turned ? m : n, strips = ceil_div(w, TILE_ROWS);
+    long parts = least(strips, st->threads > 0 ? st->threads : 1);
+    EACH(pixels * m * n >= 1 << 16)
+    for (long part = 0; part < parts; part++) {
+        long from = strips * part / parts * TILE_ROWS, end = least(w, strips * (part + 1) / parts * TILE_ROWS);
+        thin_outer(&(Outer){dweight + (turned ? from : from * n), many + from, few, pixels, end - from, w, s, turned, acc});
+    }
+}
+#endif
