@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "data.h"
+#include "formula.h"
 #include "link.h"
 #include "number.h"
 #include "real.h"
@@ -29,6 +30,7 @@
 struct Loader {
     const Job *job;
     Source train, eval;
+    float number[][256];        /* of a byte: by channel, those of one input behind those of another */
 };
 
 const Source *data_source(const Loader *l, bool eval)
@@ -213,31 +215,44 @@ static bool read_ids(Stage *st, const Source *s, int role, const InputInfo *in, 
     return true;
 }
 
-/* Element i of a row of bytes, pixel by pixel. */
-static float byte_at(const InputInfo *in, const Array *a, const unsigned char *at, int64_t i)
+/* A row of bytes, pixel by pixel: each is the number that it has in its channel. */
+static void read_bytes(const Loader *l, const Array *a, const InputInfo *in, const unsigned char *at, void *to)
 {
-    const ByteInfo *b = in->bytes;
-    int64_t c = i % b->channels, from = a->planes ? c * (a->per / a->planes) + i / b->channels : i;
-    return ((float)at[from] / 255.0f - b->mean[c]) / b->std[c];
+    int channels = in->bytes->channels;
+    int64_t n = a->per / channels, step = a->planes ? 1 : channels;
+    const float (*number)[256] = l->number;
+    for (const InputInfo *other = l->job->input; other < in; other++)
+        number += other->bytes ? other->bytes->channels : 0;
+    for (int c = 0; c < channels; c++) {
+        const unsigned char *from = at + (a->planes ? c * n : c);
+        float *wide = (float *)to + c;
+        uint16_t *narrow = (uint16_t *)to + c;
+        if (in->type == JOB_F32)
+            for (int64_t i = 0; i < n; i++)
+                wide[i * channels] = number[c][from[i * step]];
+        else
+            for (int64_t i = 0; i < n; i++)
+                narrow[i * channels] = float_bf16(number[c][from[i * step]]);
+    }
 }
 
-static void read_floats(const Source *s, int role, const InputInfo *in, uint64_t seed, int64_t sample, void *to)
+static void read_floats(const Loader *l, const Source *s, int role, const InputInfo *in, uint64_t seed, int64_t sample,
+                        void *to)
 {
     const Array *a = &s->array[role];
     const DataFile *f;
     int64_t element;
     const unsigned char *at = row_at(s, a, row_of(s, seed, sample), 0, &f, &element);
-    float *wide = to;
     uint16_t *narrow = to;
-    if (in->type == JOB_F32 && !in->bytes)
+    if (in->bytes)
+        read_bytes(l, a, in, at, to);
+    else if (in->type == JOB_F32)
         memcpy(to, at, (size_t)a->per * 4);
     else
         for (int64_t i = 0; i < a->per; i++) {
-            float x = in->bytes ? byte_at(in, a, at, i) : bits_float((uint32_t)data_bits(at + 4 * i, 4));
-            if (in->type == JOB_F32)
-                wide[i] = x;
-            else
-                narrow[i] = float_bf16(x);
+            float x;
+            memcpy(&x, at + 4 * i, 4);
+            narrow[i] = float_bf16(x);
         }
 }
 
@@ -267,7 +282,7 @@ static bool load(Stage *st, Stage *strict, const Values *now, const Read *r, cha
     for (long b = 0, row = r->bytes / now->batch; b < now->batch; b++) {
         int64_t sample = sample_of(now, r->mb, b);
         if (in->type != JOB_I32)
-            read_floats(s, role, in, now->seed, sample, to + b * row);
+            read_floats(st->loader, s, role, in, now->seed, sample, to + b * row);
         else if (!read_ids(strict, s, role, in, now->seed, sample, 0, in->per, (int32_t *)(void *)(to + b * row)))
             return false;
     }
@@ -488,28 +503,49 @@ void data_close(Loader *l)
     free(l);
 }
 
-Loader *data_open(Run *run, int *status)
+static Loader *loader_make(const Job *job, int *status)
 {
-    const Job *job = run->job;
-    Loader *l = calloc(1, sizeof *l);
+    size_t channels = 0, k = 0;
+    for (int i = 0; i < job->inputs; i++)
+        channels += job->input[i].bytes ? (size_t)job->input[i].bytes->channels : 0;
+    Loader *l = calloc(1, sizeof *l + channels * sizeof *l->number);
     if (!l) {
         *status = complain(STATUS_RUN, "data: no memory");
         return NULL;
     }
     l->job = job;
-    if (job->train.format && !run->opt.evaluates)
-        *status = source_open(&l->train, &job->train, run->opt.data, !job->train.sequential, job);
-    if (*status == DONE && job->eval.format)
-        *status = source_open(&l->eval, &job->eval, run->opt.eval_data, false, job);
-    if (*status == DONE)
+    for (int i = 0; i < job->inputs; i++) {
+        const ByteInfo *b = job->input[i].bytes;
+        for (int c = 0; b && c < b->channels; c++, k++)
+            for (int byte = 0; byte < 256; byte++)
+                l->number[k][byte] = byte_number((unsigned char)byte, b->mean[c], b->std[c]);
+    }
+    return l;
+}
+
+/* Only if status is DONE. */
+static Loader *loader_done(Loader *l, int status)
+{
+    if (status == DONE)
         return l;
     data_close(l);
     return NULL;
 }
 
+Loader *data_open(Run *run, int *status)
+{
+    const Job *job = run->job;
+    Loader *l = loader_make(job, status);
+    if (l && job->train.format && !run->opt.evaluates)
+        *status = source_open(&l->train, &job->train, run->opt.data, !job->train.sequential, job);
+    if (*status == DONE && job->eval.format)
+        *status = source_open(&l->eval, &job->eval, run->opt.eval_data, false, job);
+    return loader_done(l, *status);
+}
+
 Loader *data_given(const Job *job, const int32_t *ids, int64_t n, const char *name, int *status)
 {
-    Loader *l = calloc(1, sizeof *l);
+    Loader *l = loader_make(job, status);
     DataFile *f = calloc(1, sizeof *f);
     if (!l || !f) {
         *status = complain(STATUS_RUN, "no memory for %s", name);
@@ -518,26 +554,20 @@ Loader *data_given(const Job *job, const int32_t *ids, int64_t n, const char *na
         return NULL;
     }
     *f = (DataFile){name, (const unsigned char *)ids, (size_t)n * sizeof *ids};
-    l->job = job;
     l->eval = (Source){.info = &job->eval, .file = f};
     *status = data_piece(&l->eval, f, 0, DATA_I32, n);
     if (*status == DONE)
         *status = check_tokens(&l->eval, job);
-    if (*status == DONE)
-        return l;
-    data_close(l);
-    return NULL;
+    return loader_done(l, *status);
 }
 
 Loader *data_rows(const Job *job, const DataInfo *info, Array *array, int *status)
 {
-    Loader *l = calloc(1, sizeof *l);
+    Loader *l = loader_make(job, status);
     if (!l) {
-        *status = complain(STATUS_RUN, "data: no memory");
         free(array);
         return NULL;
     }
-    l->job = job;
     l->eval = (Source){.info = info, .array = array};
     *status = check_arrays(&l->eval, job);
     return l;

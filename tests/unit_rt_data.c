@@ -503,12 +503,14 @@ static void test_idx(void)
     };
     Set s;
     float x[B * T];
+    uint16_t colour[B * T];
     int32_t id[B];
     int wrong = 0;
-    set_up(&s, "idx", 2, NULL);
+    set_up(&s, "idx", 3, NULL);
     s.input[0] = (InputInfo){"image", JOB_F32, T, 0, 0, 0, 0, &one};
     s.input[1] = (InputInfo){"digit", JOB_I32, 1, 0, 19, 0, 0, NULL};
-    s.path[0] = in_dir("images"), s.path[1] = in_dir("labels");
+    s.input[2] = (InputInfo){"colour", JOB_BF16, T, 0, 0, 0, 0, &colours};
+    s.path[0] = s.path[2] = in_dir("images"), s.path[1] = in_dir("labels");
     s.job.train.sequential = 1;
     store("labels", file, idx(file, 8, 1, (const unsigned[]){7}, 7));
     store("images", file, idx(file, 8, 3, (const unsigned[]){7, 4, 3}, 84));
@@ -517,8 +519,12 @@ static void test_idx(void)
         Values v = values(n / B / MICRO, false);
         data_load(&s.st, x, &v, 0, n / B % MICRO, sizeof x);
         data_load(&s.st, id, &v, 1, n / B % MICRO, sizeof id);
-        for (int i = 0; i < T; i++)
-            wrong += x[n % B * T + i] != ((float)(unsigned char)((n % 7 * T + i) * 3) / 255.0f - 0.5f) / 0.25f;
+        data_load(&s.st, colour, &v, 2, n / B % MICRO, sizeof colour);
+        for (int i = 0; i < T; i++) {
+            float byte = (float)(unsigned char)((n % 7 * T + i) * 3) / 255.0f;
+            wrong += x[n % B * T + i] != (byte - 0.5f) / 0.25f;
+            wrong += colour[n % B * T + i] != float_bf16((byte - mean[i % 3]) / deviation[i % 3]);
+        }
         wrong += id[n % B] != n % 7 * 3;
     }
     check(wrong == 0, "idx: %d numbers are wrong", wrong);
