@@ -25,7 +25,6 @@
 #include "formula.h"
 #include "link.h"
 #include "number.h"
-#include "real.h"
 
 struct Loader {
     const Job *job;
@@ -215,9 +214,10 @@ static bool read_ids(Stage *st, const Source *s, int role, const InputInfo *in, 
     return true;
 }
 
-/* A row of bytes, pixel by pixel: each is the number that it has in its channel. */
-static void read_bytes(const Loader *l, const Array *a, const InputInfo *in, const unsigned char *at, void *to)
+/* A row of bytes, pixel by pixel: each is the number that it has in its channel.  A GPU is given bytes as they are. */
+static void read_bytes(const Stage *st, const Array *a, const InputInfo *in, const unsigned char *at, void *to)
 {
+    const Loader *l = st->loader;
     int channels = in->bytes->channels;
     int64_t n = a->per / channels, step = a->planes ? 1 : channels;
     const float (*number)[256] = l->number;
@@ -225,35 +225,28 @@ static void read_bytes(const Loader *l, const Array *a, const InputInfo *in, con
         number += other->bytes ? other->bytes->channels : 0;
     for (int c = 0; c < channels; c++) {
         const unsigned char *from = at + (a->planes ? c * n : c);
+        unsigned char *byte = (unsigned char *)to + c;
         float *wide = (float *)to + c;
-        uint16_t *narrow = (uint16_t *)to + c;
-        if (in->type == JOB_F32)
+        if (st->device)
             for (int64_t i = 0; i < n; i++)
-                wide[i * channels] = number[c][from[i * step]];
+                byte[i * channels] = from[i * step];
         else
             for (int64_t i = 0; i < n; i++)
-                narrow[i * channels] = float_bf16(number[c][from[i * step]]);
+                wide[i * channels] = number[c][from[i * step]];
     }
 }
 
-static void read_floats(const Loader *l, const Source *s, int role, const InputInfo *in, uint64_t seed, int64_t sample,
+static void read_floats(const Stage *st, const Source *s, int role, const InputInfo *in, uint64_t seed, int64_t sample,
                         void *to)
 {
     const Array *a = &s->array[role];
     const DataFile *f;
     int64_t element;
     const unsigned char *at = row_at(s, a, row_of(s, seed, sample), 0, &f, &element);
-    uint16_t *narrow = to;
-    if (in->bytes)
-        read_bytes(l, a, in, at, to);
-    else if (in->type == JOB_F32)
-        memcpy(to, at, (size_t)a->per * 4);
+    if (in->bytes && (a->planes || !st->device))
+        read_bytes(st, a, in, at, to);
     else
-        for (int64_t i = 0; i < a->per; i++) {
-            float x;
-            memcpy(&x, at + 4 * i, 4);
-            narrow[i] = float_bf16(x);
-        }
+        memcpy(to, at, (size_t)a->per * data_width(a->kind));
 }
 
 static int role_of(const DataInfo *info, int input)
@@ -281,8 +274,8 @@ static bool load(Stage *st, Stage *strict, const Values *now, const Read *r, cha
     const InputInfo *in = &st->loader->job->input[r->input];
     for (long b = 0, row = r->bytes / now->batch; b < now->batch; b++) {
         int64_t sample = sample_of(now, r->mb, b);
-        if (in->type != JOB_I32)
-            read_floats(st->loader, s, role, in, now->seed, sample, to + b * row);
+        if (in->type == JOB_F32)
+            read_floats(st, s, role, in, now->seed, sample, to + b * row);
         else if (!read_ids(strict, s, role, in, now->seed, sample, 0, in->per, (int32_t *)(void *)(to + b * row)))
             return false;
     }
@@ -337,7 +330,6 @@ static void load_again(Stage *st, const Chore *c)
 
 void data_load(Stage *st, void *to, Values *vals, int input, int mb, long bytes)
 {
-    static const long size[] = {[JOB_F32] = 4, [JOB_BF16] = 2, [JOB_I32] = 4};
     if (paced(st))
         return;
     arena_chore(st, (Chore){load_again, to, vals, input, mb, 0, bytes});
@@ -345,15 +337,16 @@ void data_load(Stage *st, void *to, Values *vals, int input, int mb, long bytes)
     const Values *now = arena_values(st, vals);
     source_of(st, now, input, &role);
     const InputInfo *in = &st->loader->job->input[input];
-    long row = in->per * size[in->type];
+    long row = in->per * 4;
     if (bytes != row * now->batch)
         quit(st->link, STATUS_RUN, "data: input `%s` is loaded with %ld bytes, but %d samples have %ld; this folder "
              "is not what dpgen wrote", in->name, bytes, (int)now->batch, row * now->batch);
-    const Read r = {input, mb, bytes, 0};
+    const ByteInfo *raw = st->device ? in->bytes : NULL;
+    const Read r = {input, mb, raw ? in->per * now->batch : bytes, 0};
     void *room = arena_ahead(st, now, &r);
     if (!room)
-        data_read(st, now, &r, room = arena_room(st, to, (size_t)bytes), false);
-    arena_post(st, to, room, (size_t)bytes);
+        data_read(st, now, &r, room = arena_room(st, to, (size_t)r.bytes), false);
+    arena_post(st, to, room, (size_t)r.bytes, raw);
 }
 
 static void count_again(Stage *st, const Chore *c)
@@ -377,7 +370,7 @@ void data_count(Stage *st, Values *vals, int input, int ignore, int count)
     *known = now->valid[count];
     if (now->valid[count] == 0 && !now->eval && st->worker && !st->worker->blank)
         st->worker->blank = (now->step + 1) * 8 + input + 1;
-    arena_post(st, &vals->valid[count], &now->valid[count], sizeof *sum);
+    arena_post(st, &vals->valid[count], &now->valid[count], sizeof *sum, NULL);
 }
 
 /* ---- opening --------------------------------------------------------------------------------------------------- */
@@ -394,7 +387,7 @@ static int check_tokens(Source *s, const Job *job)
 {
     for (int i = 0; i < s->info->roles; i++) {
         const InputInfo *in = &job->input[s->info->input[i]];
-        if (in->type != JOB_I32 || (s->window && in->per != s->window))
+        if (in->type == JOB_F32 || (s->window && in->per != s->window))
             return complain(STATUS_RUN, "data: input `%s` cannot be fed from tokens: it must be i32 and as long as the "
                             "other token inputs", in->name);
         s->window = in->per;

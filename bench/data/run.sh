@@ -4,8 +4,7 @@
 #
 #   run.sh [-r ROUNDS] [-n PICTURES] [-s SIDE]
 #
-# The reader, rt/data.c or DATA, is compiled as in jobs.  Medians of ROUNDS (11) loads of 256 pictures of 224 x 224 x 3, a load
-# of each case in turn.
+# The reader is compiled as in jobs.  Medians of ROUNDS (11) loads of 256 pictures of 224 x 224 x 3, in turn.
 set -eu
 rounds=11 pictures=256 side=224
 while getopts r:n:s: option; do
@@ -19,6 +18,6 @@ tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 trap 'exit 1' HUP INT TERM
 make -s build/librt.a
-${CC:-cc} -std=c11 -O2 -ffp-contract=off -D_GNU_SOURCE -Irt -o "$tmp/load" bench/data/load.c ${DATA:-rt/data.c} build/librt.a \
+${CC:-cc} -std=c11 -O2 -ffp-contract=off -D_GNU_SOURCE -Irt -o "$tmp/load" bench/data/load.c rt/data.c build/librt.a \
     -lpthread -lm
 "$tmp/load" "$tmp" "$pictures" "$side" "$rounds"
