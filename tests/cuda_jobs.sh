@@ -368,6 +368,13 @@ waiting() {     # STEPS: microseconds, and the hash
 one=$(waiting 1) all=$(waiting 6) arguments=
 if [ "$one" -gt 0 ] && [ "$all" -lt $((3 * one)) ]; then pass
 else fault "the host's work before the first kernels: $all us in six steps, $one in one"; fi
+# The thread and the steps share rooms and counters: without a race, as the compiler's detector sees it.
+if $cc -fsanitize=thread -g -O1 -D_GNU_SOURCE -std=c11 -Irt -I"$tmp/job" -isystem "$cuda/include" -DBUILT_FOR='"90"' \
+    -o "$tmp/races" "$tmp"/job/launch.c "$tmp"/job/stage?.c rt/cuda/ahead.c rt/cuda/arena.c rt/data.c $with >"$tmp/said" 2>&1
+then
+    said=$(cd "$tmp" && DOUBLE_OPEN=1 timeout 120 ./races $run 2>&1)
+    if [ "$said" = "sha256 $want" ]; then pass; else fault "races: $(echo "$said" | grep -e SUMMARY -e sha256)"; fi
+else skip "no detector of races: $(grep -m 1 error "$tmp/said")" 1; fi
 # A target that is wrong ends the job in its own step, not in the one before, beside which it is read.
 printf '\310' | dd of="$tmp/kinds" bs=1 seek=20 conv=notrunc 2>/dev/null
 rm -rf "$tmp/job"
