@@ -40,7 +40,7 @@ void step_begin(Stage *st, Values *vals)
     arena_chore(st, (Chore){.again = begin_again, .vals = vals});
     Values *v = arena_values(st, vals);
     values_fill(v, w->run->job, w->ended && !w->eval ? w->next++ : w->step, w->eval);
-    arena_post(st, vals, v, values_bytes(w->run->job));
+    arena_post(st, vals, v, values_bytes(w->run->job), NULL);
     w->begun = seconds();
 }
 

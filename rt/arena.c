@@ -69,8 +69,9 @@ void *arena_room(Stage *st, void *at, size_t n)
     return at;
 }
 
-void arena_post(Stage *st, void *at, const void *from, size_t n)
+void arena_post(Stage *st, void *at, const void *from, size_t n, const ByteInfo *bytes)
 {
+    (void)bytes;
     arena_write(st->worker, at, from, n);
 }
 

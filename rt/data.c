@@ -22,13 +22,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include "data.h"
+#include "formula.h"
 #include "link.h"
 #include "number.h"
-#include "real.h"
 
 struct Loader {
     const Job *job;
     Source train, eval;
+    float number[][256];        /* of a byte: by channel, those of one input behind those of another */
 };
 
 const Source *data_source(const Loader *l, bool eval)
@@ -213,32 +214,39 @@ static bool read_ids(Stage *st, const Source *s, int role, const InputInfo *in, 
     return true;
 }
 
-/* Element i of a row of bytes, pixel by pixel. */
-static float byte_at(const InputInfo *in, const Array *a, const unsigned char *at, int64_t i)
+/* A row of bytes, pixel by pixel: each is the number that it has in its channel.  A GPU is given bytes as they are. */
+static void read_bytes(const Stage *st, const Array *a, const InputInfo *in, const unsigned char *at, void *to)
 {
-    const ByteInfo *b = in->bytes;
-    int64_t c = i % b->channels, from = a->planes ? c * (a->per / a->planes) + i / b->channels : i;
-    return ((float)at[from] / 255.0f - b->mean[c]) / b->std[c];
+    const Loader *l = st->loader;
+    int channels = in->bytes->channels;
+    int64_t n = a->per / channels, step = a->planes ? 1 : channels;
+    const float (*number)[256] = l->number;
+    for (const InputInfo *other = l->job->input; other < in; other++)
+        number += other->bytes ? other->bytes->channels : 0;
+    for (int c = 0; c < channels; c++) {
+        const unsigned char *from = at + (a->planes ? c * n : c);
+        unsigned char *byte = (unsigned char *)to + c;
+        float *wide = (float *)to + c;
+        if (st->device)
+            for (int64_t i = 0; i < n; i++)
+                byte[i * channels] = from[i * step];
+        else
+            for (int64_t i = 0; i < n; i++)
+                wide[i * channels] = number[c][from[i * step]];
+    }
 }
 
-static void read_floats(const Source *s, int role, const InputInfo *in, uint64_t seed, int64_t sample, void *to)
+static void read_floats(const Stage *st, const Source *s, int role, const InputInfo *in, uint64_t seed, int64_t sample,
+                        void *to)
 {
     const Array *a = &s->array[role];
     const DataFile *f;
     int64_t element;
     const unsigned char *at = row_at(s, a, row_of(s, seed, sample), 0, &f, &element);
-    float *wide = to;
-    uint16_t *narrow = to;
-    if (in->type == JOB_F32 && !in->bytes)
-        memcpy(to, at, (size_t)a->per * 4);
+    if (in->bytes && (a->planes || !st->device))
+        read_bytes(st, a, in, at, to);
     else
-        for (int64_t i = 0; i < a->per; i++) {
-            float x = in->bytes ? byte_at(in, a, at, i) : bits_float((uint32_t)data_bits(at + 4 * i, 4));
-            if (in->type == JOB_F32)
-                wide[i] = x;
-            else
-                narrow[i] = float_bf16(x);
-        }
+        memcpy(to, at, (size_t)a->per * data_width(a->kind));
 }
 
 static int role_of(const DataInfo *info, int input)
@@ -266,8 +274,8 @@ static bool load(Stage *st, Stage *strict, const Values *now, const Read *r, cha
     const InputInfo *in = &st->loader->job->input[r->input];
     for (long b = 0, row = r->bytes / now->batch; b < now->batch; b++) {
         int64_t sample = sample_of(now, r->mb, b);
-        if (in->type != JOB_I32)
-            read_floats(s, role, in, now->seed, sample, to + b * row);
+        if (in->type == JOB_F32)
+            read_floats(st, s, role, in, now->seed, sample, to + b * row);
         else if (!read_ids(strict, s, role, in, now->seed, sample, 0, in->per, (int32_t *)(void *)(to + b * row)))
             return false;
     }
@@ -322,7 +330,6 @@ static void load_again(Stage *st, const Chore *c)
 
 void data_load(Stage *st, void *to, Values *vals, int input, int mb, long bytes)
 {
-    static const long size[] = {[JOB_F32] = 4, [JOB_BF16] = 2, [JOB_I32] = 4};
     if (paced(st))
         return;
     arena_chore(st, (Chore){load_again, to, vals, input, mb, 0, bytes});
@@ -330,15 +337,16 @@ void data_load(Stage *st, void *to, Values *vals, int input, int mb, long bytes)
     const Values *now = arena_values(st, vals);
     source_of(st, now, input, &role);
     const InputInfo *in = &st->loader->job->input[input];
-    long row = in->per * size[in->type];
+    long row = in->per * 4;
     if (bytes != row * now->batch)
         quit(st->link, STATUS_RUN, "data: input `%s` is loaded with %ld bytes, but %d samples have %ld; this folder "
              "is not what dpgen wrote", in->name, bytes, (int)now->batch, row * now->batch);
-    const Read r = {input, mb, bytes, 0};
+    const ByteInfo *raw = st->device ? in->bytes : NULL;
+    const Read r = {input, mb, raw ? in->per * now->batch : bytes, 0};
     void *room = arena_ahead(st, now, &r);
     if (!room)
-        data_read(st, now, &r, room = arena_room(st, to, (size_t)bytes), false);
-    arena_post(st, to, room, (size_t)bytes);
+        data_read(st, now, &r, room = arena_room(st, to, (size_t)r.bytes), false);
+    arena_post(st, to, room, (size_t)r.bytes, raw);
 }
 
 static void count_again(Stage *st, const Chore *c)
@@ -362,7 +370,7 @@ void data_count(Stage *st, Values *vals, int input, int ignore, int count)
     *known = now->valid[count];
     if (now->valid[count] == 0 && !now->eval && st->worker && !st->worker->blank)
         st->worker->blank = (now->step + 1) * 8 + input + 1;
-    arena_post(st, &vals->valid[count], &now->valid[count], sizeof *sum);
+    arena_post(st, &vals->valid[count], &now->valid[count], sizeof *sum, NULL);
 }
 
 /* ---- opening --------------------------------------------------------------------------------------------------- */
@@ -379,7 +387,7 @@ static int check_tokens(Source *s, const Job *job)
 {
     for (int i = 0; i < s->info->roles; i++) {
         const InputInfo *in = &job->input[s->info->input[i]];
-        if (in->type != JOB_I32 || (s->window && in->per != s->window))
+        if (in->type == JOB_F32 || (s->window && in->per != s->window))
             return complain(STATUS_RUN, "data: input `%s` cannot be fed from tokens: it must be i32 and as long as the "
                             "other token inputs", in->name);
         s->window = in->per;
@@ -488,28 +496,49 @@ void data_close(Loader *l)
     free(l);
 }
 
-Loader *data_open(Run *run, int *status)
+static Loader *loader_make(const Job *job, int *status)
 {
-    const Job *job = run->job;
-    Loader *l = calloc(1, sizeof *l);
+    size_t channels = 0, k = 0;
+    for (int i = 0; i < job->inputs; i++)
+        channels += job->input[i].bytes ? (size_t)job->input[i].bytes->channels : 0;
+    Loader *l = calloc(1, sizeof *l + channels * sizeof *l->number);
     if (!l) {
         *status = complain(STATUS_RUN, "data: no memory");
         return NULL;
     }
     l->job = job;
-    if (job->train.format && !run->opt.evaluates)
-        *status = source_open(&l->train, &job->train, run->opt.data, !job->train.sequential, job);
-    if (*status == DONE && job->eval.format)
-        *status = source_open(&l->eval, &job->eval, run->opt.eval_data, false, job);
-    if (*status == DONE)
+    for (int i = 0; i < job->inputs; i++) {
+        const ByteInfo *b = job->input[i].bytes;
+        for (int c = 0; b && c < b->channels; c++, k++)
+            for (int byte = 0; byte < 256; byte++)
+                l->number[k][byte] = byte_number((unsigned char)byte, b->mean[c], b->std[c]);
+    }
+    return l;
+}
+
+/* Only if status is DONE. */
+static Loader *loader_done(Loader *l, int status)
+{
+    if (status == DONE)
         return l;
     data_close(l);
     return NULL;
 }
 
+Loader *data_open(Run *run, int *status)
+{
+    const Job *job = run->job;
+    Loader *l = loader_make(job, status);
+    if (l && job->train.format && !run->opt.evaluates)
+        *status = source_open(&l->train, &job->train, run->opt.data, !job->train.sequential, job);
+    if (*status == DONE && job->eval.format)
+        *status = source_open(&l->eval, &job->eval, run->opt.eval_data, false, job);
+    return loader_done(l, *status);
+}
+
 Loader *data_given(const Job *job, const int32_t *ids, int64_t n, const char *name, int *status)
 {
-    Loader *l = calloc(1, sizeof *l);
+    Loader *l = loader_make(job, status);
     DataFile *f = calloc(1, sizeof *f);
     if (!l || !f) {
         *status = complain(STATUS_RUN, "no memory for %s", name);
@@ -518,26 +547,20 @@ Loader *data_given(const Job *job, const int32_t *ids, int64_t n, const char *na
         return NULL;
     }
     *f = (DataFile){name, (const unsigned char *)ids, (size_t)n * sizeof *ids};
-    l->job = job;
     l->eval = (Source){.info = &job->eval, .file = f};
     *status = data_piece(&l->eval, f, 0, DATA_I32, n);
     if (*status == DONE)
         *status = check_tokens(&l->eval, job);
-    if (*status == DONE)
-        return l;
-    data_close(l);
-    return NULL;
+    return loader_done(l, *status);
 }
 
 Loader *data_rows(const Job *job, const DataInfo *info, Array *array, int *status)
 {
-    Loader *l = calloc(1, sizeof *l);
+    Loader *l = loader_make(job, status);
     if (!l) {
-        *status = complain(STATUS_RUN, "data: no memory");
         free(array);
         return NULL;
     }
-    l->job = job;
     l->eval = (Source){.info = info, .array = array};
     *status = check_arrays(&l->eval, job);
     return l;

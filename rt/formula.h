@@ -40,6 +40,12 @@ FN float exp_less_one(float x)
     return x > -0.25f ? near : fexp(x) - 1.0f;
 }
 
+/* A byte of a picture, as it is in a channel of that mean and deviation. */
+FN float byte_number(unsigned char byte, float mean, float deviation)
+{
+    return ((float)byte / 255.0f - mean) / deviation;
+}
+
 /* Beyond 16 either slope is 0 or 1 to the last bit; the bound keeps 0 * infinity out. */
 FN float bounded(float x)
 {

@@ -85,7 +85,7 @@ typedef struct { int channels; const float *mean, *std; } ByteInfo;
 
 typedef struct {                /* one data input of the model */
     const char *name;
-    int type;
+    int type;                   /* JOB_F32 or JOB_I32 */
     long per;                   /* elements of one sample */
     long lo, hi;                /* lo == hi: no range */
     int ignores;                /* 1: `ignore` is let in too, wherever it lies: nothing is looked up by it */

@@ -167,9 +167,10 @@ typedef bool (*ArenaTake)(void *to, const void *piece, size_t n);
 bool arena_read(Worker *w, const void *at, size_t n, ArenaTake take, void *to);
 void arena_write(Worker *w, void *at, const void *from, size_t n);
 /* In a step, in order with its computation: where the host may write what belongs at `at`, and that it has.  arena_post()
- * takes any memory of the host, and has read it when it returns. */
+ * takes any memory of the host, and has read it when it returns.  bytes: the numbers of n bytes belong there; NULL: what is in
+ * the room does.  A stage without a GPU is given no bytes. */
 void *arena_room(Stage *st, void *at, size_t n);
-void arena_post(Stage *st, void *at, const void *from, size_t n);
+void arena_post(Stage *st, void *at, const void *from, size_t n, const ByteInfo *bytes);
 /* The host's part of a step of training beside queueing: its begin and end, counts, loads.  Each tells how to do it again:
  * a GPU that has the step as one graph wants no more than that of each further step. */
 typedef struct Chore {

@@ -95,6 +95,47 @@ if made "evaluations" "$tmp/eval.yaml" --set train.batch.global=8 --set train.st
     run=$at_home arguments=
 fi
 
+# Pictures, whose bytes go up as they are: channel by channel in the file, evaluated in between; with our own kernel, too.
+cat >"$tmp/pictures.yaml" <<'PICTURES'
+dpgen: 1
+model:
+  name: pictures
+  inputs:
+    image:  {shape: [B, 32, 32, 3], dtype: u8, mean: [0.4, 0.5, 0.6], std: [0.2, 0.25, 0.3]}
+    labels: {shape: [B], dtype: i32, range: [0, 10]}
+  graph:
+    - {op: AvgPool, in: image, kernel: 8, stride: 8}
+    - {op: Flatten}
+    - {op: Linear, name: head, out: 10}
+    - {op: SoftmaxCrossEntropy, targets: labels, as: loss}
+  loss: loss
+train: {batch: {global: 8, micro: 4}, steps: 4, optimizer: {type: sgd, lr: 1e-2}}
+data:
+  train: {format: cifar10, files: batch.bin, image: image, labels: labels}
+  eval:  {format: cifar10, files: batch.bin, image: image, labels: labels, every: 1, batches: 2}
+PICTURES
+for i in 0 1 2 3 4 5 6 7 8 9 10 11; do
+    printf "\\$(printf %03o $((i % 10)))"
+    { tail -c +$((i * 97 + 1)) "$data"; cat "$data" "$data" "$data"; } | head -c 3072
+done >"$tmp/batch.bin"
+at_home=$run cwd=$tmp run="--no-checkpoint --quiet --hash"
+for type in f32 bf16; do
+    use_double $type
+    real="--set train.precision.compute=$type"
+    interpreter=$(echo $type | sed 's/f32//; s/^bf/_bf/')
+    want=$(cd "$tmp" && "$root/build/interp$interpreter" pictures.yaml $real 2>"$tmp/interp.log" | sed -n 's/^sha256 //p')
+    right "pictures, $type" "$tmp/pictures.yaml" $real --stages 1
+    said=$(start=; job_hash "$tmp/job")
+    if [ "$said" = "$want" ]; then pass; else fault "pictures, $type, call by call: $said, not $want"; fi
+    with="$root/build/double/$type/own.obj $with -lstdc++"
+    made "pictures, own kernels" "$tmp/pictures.yaml" $real --stages 1
+    own=$(start=; job_hash "$tmp/job")
+    said=$(one 1)
+    if [ ${#own} = 64 ] && [ "$said" = "$own" ]; then pass; else fault "pictures, own kernels, $type: $said, not $own"; fi
+done
+run=$at_home cwd= interpreter=
+use_double f32
+
 # ---- the kernels and library calls of GPUs themselves --------------------------------------------------------------------
 # A table of parameters is an argument of a kernel; a graph keeps it as it was.  Means of an evaluation are those on paper.
 write_parts

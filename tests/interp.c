@@ -411,12 +411,11 @@ static const ByteInfo *bytes_of(const Input *x, int channels)
 
 static const InputInfo *inputs(void)
 {
-    static const int type[] = {[F32] = JOB_F32, [BF16] = JOB_BF16, [I32] = JOB_I32};
     InputInfo *list = alloc((size_t)(it.m->inputs.n + 1) * sizeof *list);
     for (int i = 0; i < it.m->inputs.n; i++) {
         const Input *x = &it.m->inputs.at[i];
         int ignore = 0, ignores = input_ignores(it.g, i, &ignore);
-        list[i] = (InputInfo){x->name, type[x->type], 0, (long)x->lo, (long)x->hi, ignores, ignore, NULL};
+        list[i] = (InputInfo){x->name, x->type == I32 ? JOB_I32 : JOB_F32, 0, (long)x->lo, (long)x->hi, ignores, ignore, NULL};
     }
     for (int t = 0; t < it.g->tensor.n; t++) {
         const Tensor *x = &it.g->tensor.at[t];

@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include "unit_rt.h"
 #include "rt/data.h"
-#include "rt/real.h"
 
 enum { T = 12, B = 3, MICRO = 4 };
 
@@ -287,10 +286,9 @@ static size_t npy(unsigned char *to, int version, const char *dictionary, const 
 
 static void npy_set(Set *s)
 {
-    set_up(s, "npy", 3, NULL);
+    set_up(s, "npy", 2, NULL);
     s->input[1] = (InputInfo){"x", JOB_F32, T, 0, 0, 0, 0, NULL};
-    s->input[2] = (InputInfo){"h", JOB_BF16, T, 0, 0, 0, 0, NULL};
-    s->path[0] = in_dir("i.npy"), s->path[1] = in_dir("f.npy"), s->path[2] = in_dir("f.npy");
+    s->path[0] = in_dir("i.npy"), s->path[1] = in_dir("f.npy");
 }
 
 /* Every pass over the rows shows each once, and the arrays stay side by side. */
@@ -298,18 +296,15 @@ static void test_rows(Set *s)
 {
     int32_t a[B * T];
     float f[B * T];
-    uint16_t h[B * T];
     int seen[ROWS] = {0}, moved = 0, wrong = 0;
     for (int n = 0; n < 10 * ROWS; n++) {
         int b = n % B, mb = n / B % MICRO;
         Values v = values(n / B / MICRO, false);
         data_load(&s->st, a, &v, 0, mb, sizeof a);
         data_load(&s->st, f, &v, 1, mb, sizeof f);
-        data_load(&s->st, h, &v, 2, mb, sizeof h);
         int row = a[b * T] / T;
         for (int i = 0; i < T; i++)
-            wrong += a[b * T + i] != row * T + i || f[b * T + i] != (float)(row * T + i) / 3 ||
-                     h[b * T + i] != float_bf16((float)(row * T + i) / 3);
+            wrong += a[b * T + i] != row * T + i || f[b * T + i] != (float)(row * T + i) / 3;
         wrong += row < 0 || row >= ROWS || seen[row]++ != n / ROWS;
         moved += row != n % ROWS;
     }
@@ -431,12 +426,11 @@ static void cifar_set(Set *s, const char *format, int roles)
     s->job.train.sequential = 1;
 }
 
-/* Pixel by pixel, in f32 and bf16, in the order of the files, across their border. */
+/* Pixel by pixel, in the order of the files, across their border. */
 static void test_cifar(void)
 {
     static unsigned char file[2 * (3 * PIXELS + 2) * PICTURES];
     static float x[B * 3 * PIXELS];
-    static uint16_t h[B * 3 * PIXELS];
     for (int labels = 1; labels < 3; labels++) {
         Set s;
         int wrong = 0;
@@ -452,12 +446,9 @@ static void test_cifar(void)
             data_load(&s.st, id, &v, 1, mb, sizeof id);
             if (labels > 1)
                 data_load(&s.st, coarse, &v, 2, mb, sizeof coarse);
-            s.input[0].type = JOB_BF16;
-            data_load(&s.st, h, &v, 0, mb, sizeof h);
-            s.input[0].type = JOB_F32;
             for (int i = 0; i < 3 * PIXELS; i++) {
                 float want = ((float)shade(r, i / 3, i % 3) / 255.0f - mean[i % 3]) / deviation[i % 3];
-                wrong += x[b * 3 * PIXELS + i] != want || h[b * 3 * PIXELS + i] != float_bf16(want);
+                wrong += x[b * 3 * PIXELS + i] != want;
             }
             wrong += id[b] != r || (labels > 1 && coarse[b] != r + 10);
         }
@@ -503,12 +494,14 @@ static void test_idx(void)
     };
     Set s;
     float x[B * T];
+    float colour[B * T];
     int32_t id[B];
     int wrong = 0;
-    set_up(&s, "idx", 2, NULL);
+    set_up(&s, "idx", 3, NULL);
     s.input[0] = (InputInfo){"image", JOB_F32, T, 0, 0, 0, 0, &one};
     s.input[1] = (InputInfo){"digit", JOB_I32, 1, 0, 19, 0, 0, NULL};
-    s.path[0] = in_dir("images"), s.path[1] = in_dir("labels");
+    s.input[2] = (InputInfo){"colour", JOB_F32, T, 0, 0, 0, 0, &colours};
+    s.path[0] = s.path[2] = in_dir("images"), s.path[1] = in_dir("labels");
     s.job.train.sequential = 1;
     store("labels", file, idx(file, 8, 1, (const unsigned[]){7}, 7));
     store("images", file, idx(file, 8, 3, (const unsigned[]){7, 4, 3}, 84));
@@ -517,8 +510,12 @@ static void test_idx(void)
         Values v = values(n / B / MICRO, false);
         data_load(&s.st, x, &v, 0, n / B % MICRO, sizeof x);
         data_load(&s.st, id, &v, 1, n / B % MICRO, sizeof id);
-        for (int i = 0; i < T; i++)
-            wrong += x[n % B * T + i] != ((float)(unsigned char)((n % 7 * T + i) * 3) / 255.0f - 0.5f) / 0.25f;
+        data_load(&s.st, colour, &v, 2, n / B % MICRO, sizeof colour);
+        for (int i = 0; i < T; i++) {
+            float byte = (float)(unsigned char)((n % 7 * T + i) * 3) / 255.0f;
+            wrong += x[n % B * T + i] != (byte - 0.5f) / 0.25f;
+            wrong += colour[n % B * T + i] != (byte - mean[i % 3]) / deviation[i % 3];
+        }
         wrong += id[n % B] != n % 7 * 3;
     }
     check(wrong == 0, "idx: %d numbers are wrong", wrong);

@@ -337,13 +337,13 @@ void emit_launch(FILE *f, const Plan *p, const char *prefix, const char *plan_ha
         files_parts(f, p, emit_mute(p, prefix) != NULL);
         fprintf(f, "\n");
     }
-    static const char *const type[] = {[F32] = "JOB_F32", [BF16] = "JOB_BF16", [I32] = "JOB_I32", [F64] = "0"};
     fprintf(w.f, "static const InputInfo input[] = {\n");
     for (int i = 0; i < w.p->m->inputs.n; i++) {
         const Input *x = &w.p->m->inputs.at[i];
         int ignore = 0, ignores = input_ignores(w.p->g, i, &ignore);
-        fprintf(w.f, "    {%s, %s, %" PRId64 ", %" PRId64 ", %" PRId64 ", %d, %d, %s},\n", quote_c(x->name), type[x->type],
-                per_sample(w.p, i), x->lo, x->hi, ignores, ignores ? ignore : 0, x->bytes ? bytes_text(w.p, i) : "0");
+        fprintf(w.f, "    {%s, %s, %" PRId64 ", %" PRId64 ", %" PRId64 ", %d, %d, %s},\n", quote_c(x->name),
+                x->type == I32 ? "JOB_I32" : "JOB_F32", per_sample(w.p, i), x->lo, x->hi, ignores, ignores ? ignore : 0,
+                x->bytes ? bytes_text(w.p, i) : "0");
     }
     fprintf(w.f, "    {0}\n};\n\n");
     print_data(&w, "train", &p->m->data);

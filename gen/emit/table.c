@@ -221,12 +221,14 @@ static int loss_way(const Plan *p, int device)
     return plan_holds(p, device, last) ? plan_row_of(p, device, last) % plan_ways(p) : 0;
 }
 
-static Bytes largest_load(const DevicePlan *d)
+/* On its way to a GPU. */
+static Bytes largest_load(const Plan *p, const DevicePlan *d)
 {
     Bytes most = 0;
     for (int i = 0; i < d->list.n + d->eval.n; i++) {
         const Action *k = i < d->list.n ? &d->list.at[i] : &d->eval.at[i - d->list.n];
-        most = k->kind == K_LOAD && k->bytes > most ? k->bytes : most;
+        if (k->kind == K_LOAD)
+            most = max_of(most, p->m->inputs.at[k->input].bytes ? k->bytes / type_bytes(F32) : k->bytes);
     }
     return most;
 }
@@ -244,8 +246,8 @@ static void put_memory(const Table *t, Strs *word)
         *PUSH(word) = strf(".workspace = %" PRId64, behind);
         *PUSH(word) = strf(".workspace_bytes = %" PRId64, workspace);
     }
-    if (workspace && largest_load(x) > 0)
-        *PUSH(word) = strf(".load = %" PRId64, largest_load(x));
+    if (workspace && largest_load(p, x) > 0)
+        *PUSH(word) = strf(".load = %" PRId64, largest_load(p, x));
     if (x->copies) {
         *PUSH(word) = ".host = host_bytes";
         *PUSH(word) = strf(".copies = %d", x->copies);

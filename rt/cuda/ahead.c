@@ -96,7 +96,8 @@ void ahead_settle(const Stage *st)
     a->begun = true;
     a->end = (st->worker->run->opt.steps - a->first.step - 1) * a->reads;
     a->off = a->end <= 0 || pthread_create(&a->thread, NULL, make_all, a) != 0;
-    a->end = a->off ? 0 : a->end;
+    if (a->off)
+        a->end = 0;
 }
 
 void ahead_close(const Stage *st)

@@ -18,6 +18,7 @@
 #include "device.h"
 #include "link.h"
 #include "op/cuda/start.h"
+#include "pictures.h"
 #include "record.h"
 #include "run.h"
 
@@ -339,14 +340,17 @@ void *arena_room(Stage *st, void *at, size_t n)
     return d->at_hand = r->room[r->next];
 }
 
-void arena_post(Stage *st, void *at, const void *from, size_t n)
+void arena_post(Stage *st, void *at, const void *from, size_t n, const ByteInfo *bytes)
 {
     Device *d = device_of(st);
     if (from != d->at_hand)
         from = memcpy(arena_room(st, at, n), from, n);
     if (d->mode == REPLAYS)
         return;
-    device_check(st, cudaMemcpyAsync(at, from, n, cudaMemcpyHostToDevice, stream_of(st)), "sending data");
+    if (bytes)
+        picture_numbers(st, at, from, bytes->mean, bytes->std, bytes->channels, (long)n);
+    else
+        device_check(st, cudaMemcpyAsync(at, from, n, cudaMemcpyHostToDevice, stream_of(st)), "sending data");
     if (d->mode == PLAIN) {
         device_check(st, cudaEventRecord(d->ring->taken[d->ring->next], stream_of(st)), "sending data");
         ahead_taken(st);

@@ -128,7 +128,7 @@ static void load_nothing(void *to, const InputInfo *in, size_t n)
         for (size_t i = 0; i < n; i++)
             ((int32_t *)to)[i] = least_id;
     else
-        memset(to, 0, n * (in->type == JOB_BF16 ? 2 : 4));
+        memset(to, 0, n * 4);
 }
 
 void data_load(Stage *st, void *to, Values *vals, int input, int mb, long bytes)
@@ -141,12 +141,10 @@ void data_load(Stage *st, void *to, Values *vals, int input, int mb, long bytes)
     size_t here = first >= j->samples ? 0 : j->samples - first < batch ? j->samples - first : batch;
     const char *from = j->in[input].at;
     here = from ? here * per : 0;
-    if (in->type != JOB_BF16 && here)
+    if (here)
         memcpy(to, from + first * per * 4, here * 4);
-    for (size_t i = 0; in->type == JOB_BF16 && i < here; i++)
-        ((uint16_t *)to)[i] = float_bf16(((const float *)(const void *)from)[first * per + i]);
     if (here < batch * per)
-        load_nothing((char *)to + here * (in->type == JOB_BF16 ? 2 : 4), in, batch * per - here);
+        load_nothing((char *)to + here * 4, in, batch * per - here);
 }
 
 /* A job that infers lists several micro-batches; samples that are not there leave nothing. */

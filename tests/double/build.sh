@@ -37,7 +37,7 @@ for real in f32 bf16; do
     # compiled FILE...: OUTPUT and what it is made of
     {
         for file in rt/cuda/[!l]*.c rt/op/cuda/start.c tests/double/device.c tests/double/cudart.c tests/double/capture.c \
-            tests/double/step.c $to/calls.c; do
+            tests/double/step.c tests/double/pictures.c $to/calls.c; do
             echo "$(basename $file .c).o" $file
         done
         echo link_nccl.half rt/cuda/link_nccl.c

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 #include "../opcheck.h"
+#include "../../rt/cuda/pictures.h"
 #include "../../rt/op/cuda/attention_own.h"
 #include "../../rt/op/cuda/bias.h"
 #include "../../rt/op/cuda/conv_own.h"
@@ -47,6 +48,31 @@ static void bytes(void)
         for (long i = 0; i < n; i++)
             wrong += to[i] != 0;
         expect(!wrong && to[n] == after, "fill_zero of %ld bytes: %d are not", n, wrong);
+        case_end();
+    }
+}
+
+/* Numbers of bytes of pictures: the bits of the formula, and nothing behind them. */
+static void pictures(void)
+{
+    static const int channels[] = {1, 3, 64};
+    float mean[64], deviation[64];
+    for (int c = 0; c < 64; c++)
+        mean[c] = 0.485f - (float)c / 150, deviation[c] = 0.229f + (float)c / 7;
+    for (int s = 0; s < SIZES * 3; s++) {
+        long n = sizes[s % SIZES], wrong = 0;
+        int all = channels[s / SIZES];
+        unsigned char *from = (unsigned char *)ids(n / 4 + 2, 0, 1 << 30);
+        float *to = (float *)ids(n + 1, 7, 8);
+        for (long i = 0; i < n; i++)
+            from[i] = (unsigned char)(i * 77 / 3);
+        picture_numbers(stage, to, from, mean, deviation, all, n);
+        for (long i = 0; i < n; i++) {
+            float want = ((float)from[i] / 255.0f - mean[i % all]) / deviation[i % all];
+            wrong += memcmp(&to[i], &want, 4) != 0;
+        }
+        expect(wrong == 0, "%ld of %ld bytes in %d channels are other numbers", wrong, n, all);
+        expect(((int32_t *)to)[n] == 7, "picture_numbers of %ld bytes: more is written", n);
         case_end();
     }
 }
@@ -319,5 +345,6 @@ const Check fold_checks[] = {
     {" attention_own_group ", shared},
     {" group_fold norm_gather ", fold},
     {" version_copy fill_zero ", bytes},
+    {" picture_numbers ", pictures},
     {0, 0},
 };
