@@ -48,18 +48,20 @@ int pair_word(const Op *o, const char *word)
     die("%s has no %s", o->call, word);
 }
 
-static Bytes end_of(const Plan *p, const Buf *b)
+/* Where the slots of b end that a call may use: all of its pool.  A routine has one slot of a pool, so beside another buffer of
+ * that pool it is b alone. */
+static Bytes end_of(const Plan *p, const Buf *b, const Buf *other)
 {
-    const Pool *pool = b->pool < 0 ? NULL : &p->pool.at[b->pool];
+    const Pool *pool = b->pool < 0 || b->pool == other->pool ? NULL : &p->pool.at[b->pool];
     return b->offset + b->bytes + (pool ? (pool->count - 1) * pool->stride : 0);
 }
 
-/* No byte of one, in any slot, is one of the other; or each is that of the other at the same place. */
+/* No byte of one is one of the other; or each is that of the other at the same place. */
 static bool apart(const Plan *p, const Buf *a, const Buf *b)
 {
-    bool same = a->offset == b->offset && a->bytes == b->bytes;
-    bool single = end_of(p, a) == a->offset + a->bytes && end_of(p, b) == b->offset + b->bytes;
-    return (same && single) || end_of(p, a) <= b->offset || end_of(p, b) <= a->offset;
+    bool single = end_of(p, a, b) == a->offset + a->bytes && end_of(p, b, a) == b->offset + b->bytes;
+    return (single && a->offset == b->offset && a->bytes == b->bytes) ||
+           end_of(p, a, b) <= b->offset || end_of(p, b, a) <= a->offset;
 }
 
 /* One kernel writes a row of the second call's result before it has read other rows of the first call's operands. */
