@@ -73,6 +73,12 @@ refuse "steps that overlap" 3 "the scales of fp8 follow whole steps; set train.p
 ./dpgen plan $small $fp8 $gpus --fuse most --stages 2 --estimate >"$tmp/said" 2>&1
 if grep -q '^  fp8     5 of 9 Linear; 4 with a Gelu inside are in bf16$' "$tmp/said"; then pass
 else fault "some with a Gelu inside: $(grep fp8 "$tmp/said")"; fi
+# a plan that lays scratch on what a Gelu reads has two calls there, of which one would not be proved
+expect "scratch of a Gelu's gradient" ./dpgen $small $fp8 $gpus -D D=96 -D T=16 -D V=256 --set train.batch.micro=2 --stages 2 \
+    --schedule 1f1b --estimate -o "$tmp/three"
+said="$(cat "$tmp"/three/stage*.c | grep -c '^    gelu_backward(')"
+if [ "$said" = 1 ] && grep -q '^    gelu_linear_fp8_backward(' "$tmp/three/stage1.c"; then pass
+else fault "gradients of a Gelu by themselves: $said, not 1"; fi
 refuse "a profile" 3 "products in fp8 have no times but estimates yet" ./dpgen profile $small $fp8 $gpus
 
 # ---- any plan --------------------------------------------------------------------------------------------------------------
@@ -140,6 +146,7 @@ said=$(made --stages 2 --schedule 1f1b)
 "$tmp/job/job" $run --selftest >"$tmp/tested" 2>&1
 if [ "$(grep -c 'linear_fp8_.* as in f64' "$tmp/tested")" -ge 12 ] && grep -q ' xent_both .* as in f64' "$tmp/tested" &&
     grep -q ' linear_fp8_backward .* dweight: .* as in f64' "$tmp/tested" &&
+    [ "$(grep -c ' gelu_linear_fp8_backward .* as in f64' "$tmp/tested")" -ge 4 ] &&
     ! grep -e 'others: [1-9]' -e 'not checked' "$tmp/tested" >"$tmp/said"; then pass
 else fault "selftest: $(head -n 2 "$tmp/said")"; fi
 job() { DOUBLE_SEED=1 "$tmp/job/job" --quiet --hash --data "$data" "$@" 2>"$tmp/err" | sed -n 's/^sha256 //p'; }
