@@ -56,7 +56,7 @@ struct Cost {
 };
 /* Calls that GPUs have one kernel for: second behind first, with these operands in one buffer. */
 typedef struct { const char *first, *second, *same[2]; } CallPair;
-enum { PAIR_LOSS, PAIR_LAYERNORM, PAIR_RMSNORM, PAIR_BATCH, PAIR_EIGHT, PAIR_BIAS, CALL_PAIRS };
+enum { PAIR_LOSS, PAIR_LAYERNORM, PAIR_RMSNORM, PAIR_BATCH, PAIR_EIGHT, PAIR_BIAS, PAIR_SLOPE, CALL_PAIRS };
 extern const CallPair call_pairs[CALL_PAIRS];
 const Cost *cost_with(const Cost *c, const Schedule *k);        /* that of plans of this schedule */
 Cost *cost(const Graph *g, const Model *m, Profile *f);         /* f NULL: estimated */

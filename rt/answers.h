@@ -71,6 +71,18 @@ static inline Answer scale_y(const Call *c, long i) { return exact(old(c, "x", i
 /* Of a mean over all elements of a step. */
 static inline double share(const Call *c) { return 1 / ((double)of(c, "n") * c->vals->micro); }
 
+/* Gelu(x) is 0.5 x (1 + this). */
+static inline double gelu_share(double x, long by_tanh)
+{
+    return by_tanh ? tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)) : erf(x * 0.70710678118654752440);
+}
+
+static inline double gelu_slope(double x, long by_tanh)
+{
+    double t = gelu_share(x, by_tanh), density = 0.39894228040143267794;
+    return 0.5 * (1 + t) + x * density * (by_tanh ? (1 - t * t) * (1 + 3 * 0.044715 * x * x) : exp(-0.5 * x * x));
+}
+
 /* What slope and row of queries or keys add up to. */
 static inline void plus_slope(Answer *a, Answer slope, double by)
 {

@@ -248,16 +248,17 @@ for plan in "1f1b none 1" "gpipe none 0" "1f1b full 0"; do
     if [ "$both $apart" = "$3 $((1 - $3))" ]; then pass
     else fault "$1, recompute $2: $both losses with their gradient, $apart gradients apart"; fi
 done
-# one makes a residual sum and its norm, where no row of the norm is written over one that is still to be read: with one slot;
+# one makes a residual sum and its norm, where no row of the norm is written over one that is still to be read: with one slot,
+# or with slots of one pool, of which a call has the same;
 # one the gradients of a norm and of a Linear in front of it, unless gradients of weights have a time of their own
-for plan in "1f1b 3 3" "gpipe 0 3" "zb-h1 3 0"; do
+for plan in "1f1b 1 3 3" "1f1b 2 1 3" "gpipe 1 0 3" "zb-h1 1 3 0"; do
     set -- $plan
     rm -rf "$tmp/loss"
-    generate "$tmp/loss" "$models/tiny-gpt.yaml" --stages 1 --schedule "$1" $gpus
-    sums=$(grep -c '^    add_layernorm_forward(' "$tmp/loss/stage0.c")
-    gradients=$(grep -c '^    layernorm_linear_backward(' "$tmp/loss/stage0.c")
-    if [ "$sums $gradients" = "$2 $3" ]; then pass
-    else fault "$1: $sums sums, $gradients gradients are made with their norms"; fi
+    generate "$tmp/loss" "$models/tiny-gpt.yaml" --stages "$2" --schedule "$1" $gpus
+    sums=$(cat "$tmp"/loss/stage*.c | grep -c '^    add_layernorm_forward(')
+    gradients=$(cat "$tmp"/loss/stage*.c | grep -c '^    layernorm_linear_backward(')
+    if [ "$sums $gradients" = "$3 $4" ]; then pass
+    else fault "$1, $2 stages: $sums sums, $gradients gradients are made with their norms"; fi
 done
 # a call that fails late: the end of the step, or with DPGEN_SYNC the call, its line and its micro-batch
 fault="an illegal memory access was encountered (cudaErrorIllegalAddress)"

@@ -283,7 +283,7 @@ static const char *const calls_of_rows[][3] = {
 
 static const Check *const all[] = {
     product_checks, element_checks, update_checks, image_checks, language_checks, vision_checks, team_checks,
-    recurrent_checks, expert_checks,
+    recurrent_checks, expert_checks, eight_checks,
 #ifdef FOLDS
     fold_checks,
 #endif

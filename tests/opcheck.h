@@ -55,11 +55,12 @@ void same_bits(const char *call, long what, Tensor *got, const Tensor *want);
 /* got_again, from the same call with acc = 1 on top of got: twice as much. */
 void check_accumulated(const char *call, Tensor *got, Tensor *again);
 
+void ref_linear(const Case *c, double *y);                       /* opcheck_product.c: operands x, weight, bias */
 void alike(const char *call, Tensor *got, Tensor *want);         /* opcheck_team.c: have both the same bits? */
 /* opcheck_product.c, opcheck_shape.c, opcheck_update.c: each check covers the calls that it names. */
 typedef struct { const char *calls; void (*check)(void); } Check;
 extern const Check product_checks[], element_checks[], image_checks[], vision_checks[], language_checks[], update_checks[],
-    team_checks[];
+    team_checks[], eight_checks[];
 extern const Check recurrent_checks[], expert_checks[];
 extern const Check fold_checks[];       /* with -DFOLDS: tests/simt/opcheck_fold.c */
 #endif

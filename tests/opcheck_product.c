@@ -5,9 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include "eight.h"
 #include "opcheck.h"
-#include "rt/fp8.h"
 #include "rt/quantize.h"
 #include "rt/philox.h"
 
@@ -120,7 +118,7 @@ static void relative(void)
 
 /* ---- products ---------------------------------------------------------------------------------------------------- */
 
-static void ref_linear(const Case *c, double *y)
+void ref_linear(const Case *c, double *y)
 {
     long in = c->d[1], out = c->d[2];
     for (long r = 0; r < c->d[0]; r++)
@@ -248,122 +246,6 @@ static void linear(void)
         check_accumulated("linear_backward_w acc", dw, again);
         if (b)
             check_accumulated("linear_backward_w acc", db, db2);
-        case_end();
-    }
-}
-
-/* ---- factors of 8 bits: operands x, weight, bias, dy ------------------------------------------------------------------ */
-
-enum { OLD = 8 };               /* steps that the history still counts */
-
-/* x as a factor: by the history, a power of two that is `most` at least, or by its own largest where that is 0. */
-static double *eight_of(const Tensor *x, double most, int five)
-{
-    double *v = numbers(x->n), own = 0;
-    for (long i = 0; i < x->n; i++)
-        own = fmax(own, fabs(x->v[i]));
-    for (long i = 0; i < x->n; i++)
-        v[i] = eight_rounded(x->v[i], eight_scale(most > 0 ? most : own, five), five);
-    return v;
-}
-
-static void ref_eight(const Case *c, double *y)
-{
-    long in = c->d[1], out = c->d[2];
-    double *x = eight_of(c->in[0], c->f[0], 0), *w = eight_of(c->in[1], c->f[1], 0);
-    for (long i = 0; i < c->d[0] * out; i++) {
-        y[i] = c->in[2] ? c->in[2]->v[i % out] : 0;
-        for (long k = 0; k < in; k++)
-            y[i] += x[i / out * in + k] * w[i % out * in + k];
-    }
-}
-
-static void ref_eight_dx(const Case *c, double *dx)
-{
-    long in = c->d[1], out = c->d[2];
-    double *dy = eight_of(c->in[3], c->f[2], 1), *w = eight_of(c->in[1], c->f[1], 0);
-    for (long i = 0; i < c->d[0] * in; i++) {
-        dx[i] = 0;
-        for (long k = 0; k < out; k++)
-            dx[i] += dy[i / in * out + k] * w[k * in + i % in];
-    }
-}
-
-static void ref_eight_dw(const Case *c, double *dw)
-{
-    long in = c->d[1], out = c->d[2];
-    double *dy = eight_of(c->in[3], c->f[2], 1), *x = eight_of(c->in[0], c->f[0], 0);
-    for (long i = 0; i < out * in; i++) {
-        dw[i] = 0;
-        for (long k = 0; k < c->d[0]; k++)
-            dw[i] += dy[k * out + i / in] * x[k * in + i % in];
-    }
-}
-
-/* One count a micro-batch in the bin of x and of dy, and one in all in that of the weight. */
-static void eight_counts(const Case *c, Tensor *got, int times)
-{
-    enum { BINS = 128 };
-    double *want = numbers(got->n);
-    for (int t = 0; t < 3; t++) {
-        const Tensor *x = c->in[t == 2 ? 3 : t];
-        double most = 0;
-        for (long i = 0; i < x->n; i++)
-            most = fmax(most, fabs(x->v[i]));
-        want[t * BINS + eight_bin(most)] = t == 1 ? 1 : times;
-    }
-    check_values("linear_fp8_backward_w amax", got, want);
-}
-
-static void linear_eight(void)
-{
-    enum { BINS = 128 };
-    /* The last one: its weight is larger than the others, which decides no order; rows of dy differ so much in size that sums
-     * over them are rounded in bf16 too. */
-    const long shapes[][3] = {{16, 16, 16}, {48, 32, 80}, {16, 208, 64}, {144, 16, 32}, {80, 112, 128}};
-    const double sizes[][4] = {{0, 0, 0, 1}, {2, 1, 4e-3, 3e-3}, {0.5, 0, 0x1p-30, 1e-9}, {1, 0x1p-4, 8, 0x1p-20},
-                               {2, 1, 1, 1}};
-    for (int s = 0; s < 5; s++) {
-        const long *d = shapes[s], scratch = d[0] * d[1] + 2 * d[0] * d[2] + d[1] * d[2] + FP8_ROOM;
-        Tensor *x = operand(REAL, d[0] * d[1], -1, 1), *w = operand(REAL, d[2] * d[1], -0.1, 0.1);
-        Tensor *b = s % 2 || s == 4 ? operand(REAL, d[2], -1, 1) : NULL;
-        Tensor *dy = operand(REAL, d[0] * d[2], -sizes[s][3], sizes[s][3]);
-        for (long i = 0; i < dy->n && s == 4; i++) {
-            put(dy->k, i, ldexpf(get(dy->k, i), -(int)(i / d[2] % 13)));
-            dy->v[i] = get(dy->k, i);
-        }
-        Tensor *y = result(REAL, dy->n), *dx = result(REAL, x->n), *dw = result(FLOAT, w->n), *again = filled(FLOAT, w->n, 0);
-        Tensor *db = result(FLOAT, d[2]), *tmp = result(FLOAT, scratch / 4), *amax = filled(FLOAT, 3 * BINS, 0);
-        Tensor *seen = result(FLOAT, 6 * BINS), *dx2 = result(REAL, x->n), *dw2 = result(FLOAT, w->n);
-        Tensor *seen2 = result(FLOAT, 6 * BINS), *db2 = result(FLOAT, d[2]);
-        Case c = {.d = {d[0], d[1], d[2]}, .f = {sizes[s][0], sizes[s][1], sizes[s][2]}, .in = {x, w, b, dy}};
-        for (int t = 0; t < 3; t++)
-            if (sizes[s][t] > 0)            /* and a smaller bin, which does not count */
-                for (int less = 0; less < 2; less++)
-                    ((float *)amax->k)[t * BINS + eight_bin(sizes[s][t]) - 5 * less] = OLD + (float)less;
-        linear_fp8_forward(stage, y->k, x->k, w->k, b ? b->k : 0, amax->k, tmp->k, 0, d[0], d[1], d[2]);
-        check_value("linear_fp8_forward", y, ref_eight, &c);
-        linear_fp8_backward_x(stage, dx->k, dy->k, w->k, amax->k, tmp->k, 0, d[0], d[1], d[2]);
-        check_value("linear_fp8_backward_x", dx, ref_eight_dx, &c);
-        linear_fp8_backward_w(stage, dw->k, b ? db->k : 0, seen->k, dy->k, x->k, w->k, amax->k, tmp->k, 0, 0, d[0], d[1],
-                              d[2]);
-        check_value("linear_fp8_backward_w", dw, ref_eight_dw, &c);
-        if (b)
-            check_gradient("linear_fp8_backward_w", db, ref_linear, &c, 2, dy);
-        eight_counts(&c, seen, 1);
-        linear_fp8_backward(stage, dx2->k, dw2->k, b ? db2->k : 0, seen2->k, dy->k, x->k, w->k, amax->k, tmp->k, 0, 0, 0, d[0],
-                            d[1], d[2]);
-        same_bits("linear_fp8_backward dx", d[0], dx2, dx);
-        same_bits("linear_fp8_backward dweight", d[0], dw2, dw);
-        if (b)
-            same_bits("linear_fp8_backward dbias", d[0], db2, db);
-        eight_counts(&c, seen2, 1);
-        memcpy(again->k, dw->k, (size_t)w->n * sizeof(float));
-        linear_fp8_backward_w(stage, again->k, 0, seen->k, dy->k, x->k, w->k, amax->k, tmp->k, 0, 1, d[0], d[1], d[2]);
-        check_accumulated("linear_fp8_backward_w acc", dw, again);
-        eight_counts(&c, seen, 2);
-        linear_fp8_backward(stage, 0, 0, 0, seen2->k, dy->k, x->k, w->k, amax->k, tmp->k, 0, 0, 1, d[0], d[1], d[2]);
-        eight_counts(&c, seen2, 2);
         case_end();
     }
 }
@@ -567,8 +449,8 @@ static void attention_packed(void)
         c.d[PACKED] = 1;
         float scale = (float)c.f[0], drop = (float)c.f[1];
         Tensor *qkv = operand(REAL, rows * 3 * all, -2, 2), *y = result(REAL, rows * all);
-        Tensor *dy = operand(REAL, y->n, -1, 1);
-        Tensor *lse = result(FLOAT, rows * d[HEADS]), *tmp = result(FLOAT, lse->n), *dqkv = result(REAL, qkv->n);
+        Tensor *dy = operand(REAL, y->n, -1, 1), *lse = result(FLOAT, rows * d[HEADS]), *tmp = result(FLOAT, lse->n);
+        Tensor *dqkv = result(REAL, qkv->n);
         const void *bias = c.in[3] ? c.in[3]->k : 0;
         Tensor *dbias = bias ? result(REAL, c.in[3]->n) : NULL;
         c.in[0] = qkv;
@@ -576,10 +458,8 @@ static void attention_packed(void)
                                  d[QUERY], d[WIDTH], d[CAUSAL], scale, drop, c.site);
         check_value("attention_packed_forward", y, ref_attention, &c);
         check_value("attention_packed_forward lse", lse, ref_lse, &c);
-        attention_packed_backward(stage, dqkv->k, dbias ? dbias->k : 0, dy->k, y->k, qkv->k, bias, c.ids, lse->k,
-                                  tmp->k,
-                                  &c.vals, c.mb, 0, d[BATCH], d[HEADS], d[QUERY], d[WIDTH], d[CAUSAL], scale, drop,
-    c.site);
+        attention_packed_backward(stage, dqkv->k, dbias ? dbias->k : 0, dy->k, y->k, qkv->k, bias, c.ids, lse->k, tmp->k,
+                                  &c.vals, c.mb, 0, d[BATCH], d[HEADS], d[QUERY], d[WIDTH], d[CAUSAL], scale, drop, c.site);
         check_gradient("attention_packed_backward", dqkv, ref_attention, &c, 0, dy);
         if (dbias)
             check_gradient("attention_packed_backward dbias", dbias, ref_attention, &c, 3, dy);
@@ -627,7 +507,6 @@ const Check product_checks[] = {
     {" linear_forward linear_backward_x linear_backward_w ", linear_chains},
     {" matmul_forward ", matmul_chains},
     {" linear_gelu_forward linear_gelu_backward ", linear_gelu},
-    {" linear_fp8_forward linear_fp8_backward_x linear_fp8_backward_w linear_fp8_backward ", linear_eight},
     {" linear_quantized_forward linear_quantized_backward_x ", linear_few},
     {" matmul_forward matmul_backward ", matmul},
     {" attention_forward attention_backward ", attention},

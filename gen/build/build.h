@@ -150,4 +150,5 @@ bool refuse(const Sizer *z, const char *hint, const char *form, ...) PRINTF(3, 4
 void attention_room(Op *o, Bytes whole, int64_t heads);                 /* shape_attention.c: scratch of some of the heads */
 void linear_xent_room(const Graph *g, Op *o, int64_t blocks);           /* shape_ops.c: scratch, with sums in so many */
 void op_work(Op *o, const Op *fwd, Type compute, const char *text);     /* fills flop, pass_: from a flop column of ops.def */
+void bind_forward(Graph *g, Op *o);                                     /* the forward call of its row, and that work */
 #endif

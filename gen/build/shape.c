@@ -123,6 +123,12 @@ void op_work(Op *o, const Op *fwd, Type compute, const char *text)
     o->moved += counted ? 0 : o->pass_moved;
 }
 
+void bind_forward(Graph *g, Op *o)
+{
+    bind_call(g, o, row(o->row)->call[PH_F], NULL, NULL, NULL);
+    op_work(o, o, g->compute, row(o->row)->flop[PH_F]);
+}
+
 static const ShapeRule *rule_of(const Row *r)
 {
     for (const ShapeRule *s = shape_rules; s->name; s++)

@@ -163,20 +163,6 @@ static bool size_linear(Sizer *z)
     return par_shape(z, 0, (Shape){2, {out, in}}) && par_shape(z, 1, (Shape){1, {out}}) && out_shape(z, 0, y);
 }
 
-static bool size_linear_gelu(Sizer *z)
-{
-    return size_linear(z) && out_shape(z, 1, z->g->tensor.at[z->o->out.at[0]].shape);
-}
-
-/* The other term has the shape of the result. */
-static bool size_linear_add(Sizer *z)
-{
-    const Shape *x = in_shape(z, 1);
-    attr_set(z->o, "rows", rows(x));
-    attr_set(z->o, "in", shape_last(x));
-    return out_shape(z, 0, *in_shape(z, 0));
-}
-
 static bool size_matmul(Sizer *z)
 {
     const Shape *a = in_shape(z, 0), *b = in_shape(z, 1);
@@ -506,8 +492,7 @@ static bool size_none(Sizer *z)
 const ShapeRule shape_rules[] = {
     {"embedding", size_embedding},  {"position", size_position},    {"relative_bias", size_relative_bias},
     {"parameter", size_parameter},  {"clip", size_clip},            {"linear", size_linear},
-    {"matmul", size_matmul},        {"linear_gelu", size_linear_gelu}, {"norm", size_norm},
-    {"linear_add", size_linear_add},
+    {"matmul", size_matmul},        {"norm", size_norm},
     {"softmax", set_rows},          {"same", size_same},            {"gelu", size_same},
     {"scale", size_same},           {"dropout", size_dropout},      {"add", size_add},
     {"round", size_round},          {"unpack", size_unpack},

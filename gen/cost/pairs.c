@@ -24,6 +24,7 @@ const CallPair call_pairs[CALL_PAIRS] = {
     [PAIR_BATCH] = {"grad_add", "batchnorm_add_relu_backward", {"y", "dy"}},
     [PAIR_EIGHT] = {"linear_fp8_backward_x", "linear_fp8_backward_w", {"dy", "dy"}},
     [PAIR_BIAS] = {"layernorm_backward", "linear_backward_w", {"dx", "dy"}},
+    [PAIR_SLOPE] = {"gelu_backward", "linear_fp8_backward_x", {"dx", "dy"}},
 };
 
 /* As many calls as a table has rows (rt/op/cuda/table.h) are so many launches. */

@@ -16,6 +16,9 @@
  * The gradient of a norm is that of a Linear too, where the norm reads the sum that the Linear adds to.  The kernel of the norm
  * adds up the bias, and the gradient of the weight comes forward, over the Linear's own gradient of x: it reads nothing that
  * this writes, and writes states.  Devices that share a stage have parts of that weight, and no such call.
+ *
+ * The gradient of a Gelu that only a Linear in fp8 reads is not written either.  Its codes, as many bytes, take its place.
+ * The call has no use for the part of its scratch that would have them, and the rest may not lie on what the Gelu reads.
  */
 #include "pair.h"
 
@@ -33,6 +36,9 @@ static const EmitPair pairs[CALL_PAIRS] = {
     [PAIR_BIAS] = {"layernorm_linear_backward",
      {"dx", "dweight", "dbias", "2dweight", "2dbias", "dy", "x", "2x", "weight", "mean", "rstd", "onto", "2h", "2acc", "2rows",
       "2in", "2out"}, .early = true},
+    [PAIR_SLOPE] = {"gelu_linear_fp8_backward",
+     {"2dx", "3dweight", "3dbias", "3damax", "dx", "dy", "x", "3x", "2weight", "2amax", "2tmp", "tanh", "2h", "3h", "3acc",
+      "2rows", "2in", "2out"}, .three = true},
 };
 
 const char *pair_call(int pair)
@@ -48,18 +54,25 @@ int pair_word(const Op *o, const char *word)
     die("%s has no %s", o->call, word);
 }
 
-static Bytes end_of(const Plan *p, const Buf *b)
+/* Where the slots of b end that a call may use: all of its pool.  A routine has one slot of a pool, so beside another buffer of
+ * that pool it is b alone. */
+static Bytes end_of(const Plan *p, const Buf *b, const Buf *other)
 {
-    const Pool *pool = b->pool < 0 ? NULL : &p->pool.at[b->pool];
+    const Pool *pool = b->pool < 0 || b->pool == other->pool ? NULL : &p->pool.at[b->pool];
     return b->offset + b->bytes + (pool ? (pool->count - 1) * pool->stride : 0);
 }
 
-/* No byte of one, in any slot, is one of the other; or each is that of the other at the same place. */
+/* No byte of a is one of b behind its first `skip`. */
+static bool clear(const Plan *p, const Buf *a, const Buf *b, Bytes skip)
+{
+    return end_of(p, a, b) <= b->offset + skip || end_of(p, b, a) <= a->offset;
+}
+
+/* No byte of one is one of the other; or each is that of the other at the same place. */
 static bool apart(const Plan *p, const Buf *a, const Buf *b)
 {
-    bool same = a->offset == b->offset && a->bytes == b->bytes;
-    bool single = end_of(p, a) == a->offset + a->bytes && end_of(p, b) == b->offset + b->bytes;
-    return (same && single) || end_of(p, a) <= b->offset || end_of(p, b) <= a->offset;
+    bool single = end_of(p, a, b) == a->offset + a->bytes && end_of(p, b, a) == b->offset + b->bytes;
+    return (single && a->offset == b->offset && a->bytes == b->bytes) || clear(p, a, b, 0);
 }
 
 /* One kernel writes a row of the second call's result before it has read other rows of the first call's operands. */
@@ -126,12 +139,37 @@ static bool are_pair(const Plan *p, const Call *c, const Call *next, int i)
     return reads[first->arg.at[a].index] == 1 && second->arg.at[pair_word(second, "dx")].kind == ARG_WRITE;
 }
 
+/* A Gelu's gradient, and the pair that reads it. */
+static bool are_three(const Plan *p, const Call *c, int calls)
+{
+    const Op *gelu = &p->g->op.at[c->op], *linear = &p->g->op.at[c[1].op];
+    int dx = pair_word(gelu, "dx"), reads[] = {pair_word(gelu, "dy"), pair_word(gelu, "x")};
+    const int *used = graph_reads(p->g, p->g->nf, p->g->nb);
+    if (calls < 3 || used[gelu->arg.at[dx].index] != 2 || !are_pair(p, c + 1, c + 2, PAIR_EIGHT))
+        return false;
+    const Buf *codes = &p->buf.at[c->buf.at[dx]], *tmp = &p->buf.at[c[1].buf.at[pair_word(linear, "tmp")]];
+    bool all = true;
+    for (int i = 0; i < 2; i++) {
+        const Buf *b = &p->buf.at[c->buf.at[reads[i]]];
+        all &= clear(p, b, codes, 0) && clear(p, b, tmp, codes->bytes);
+    }
+    return all;
+}
+
+Bytes pair_skip(const Plan *p, const EmitPair *pair, const Call *c, const char *word)
+{
+    return pair->three && !strcmp(word, "tmp") ? p->buf.at[c->buf.at[pair_word(&p->g->op.at[c->op], "dx")]].bytes : 0;
+}
+
 const EmitPair *pair_of(const Plan *p, const Call *c, int calls, int *second)
 {
     for (int i = 0; i < CALL_PAIRS && on_gpus(p->m) && !c->again; i++)
         for (*second = 1; *second < calls && *second <= 2; ++*second)
-            if (are_pair(p, c, c + *second, i) && (*second == 1 || gives_way(p, c, i)))
+            if (are_pair(p, c, c + *second, i) && (*second == 1 || gives_way(p, c, i)) &&
+                (!pairs[i].three || are_three(p, c, calls))) {
+                *second += pairs[i].three;
                 return &pairs[i];
+            }
     *second = 0;
     return NULL;
 }

@@ -129,14 +129,14 @@ static void print_address(Stager *w, const Routine *r, int b, Bytes at)
         call_word(w, "A(%s%s)", w->buf[b], further);
 }
 
-static void print_arg(Stager *w, const Routine *r, const Call *c, const Op *o, int i)
+static void print_arg(Stager *w, const Routine *r, const Call *c, const Op *o, int i, Bytes skip)
 {
     const Arg *a = &o->arg.at[i];
     int b = c->buf.at[i];
     bool eval = r->eval || infers(w->p->m);
     w->changes = b >= 0 && (a->kind == ARG_ADD || a->kind == ARG_UPDATE || arg_role(a) == ROLE_ONTO);
     if (b >= 0)
-        print_address(w, r, b, part_at(w, o, a, b));
+        print_address(w, r, b, part_at(w, o, a, b) + skip);
     else if (a->kind == ARG_INT && arg_role(a) == ROLE_SITE)
         print_site(w, o, a, eval);
     else if (a->kind == ARG_INT)
@@ -172,19 +172,19 @@ static int print_call(Stager *w, const Routine *r, const Call *c, int calls)
     const Op *o = &w->p->g->op.at[c->op];
     int second;
     const EmitPair *pair = pair_of(w->p, c, calls, &second);
-    if (second == 2 && !pair->early)
+    if (second == 2 && !pair->early && !pair->three)
         print_call(w, r, c + 1, 1);
     if (c->again && !pair)
         print_why(w, c);
     call_open(w, pair ? pair->both : o->call);
     for (const char *const *word = pair ? pair->word : NULL; word && *word; word++) {
-        int skip = **word == '2';
-        const Call *from = skip ? c + second : c;
+        int skip = **word == '2' || **word == '3';
+        const Call *from = !skip ? c : pair->three ? c + (**word - '1') : c + second;
         const Op *of = &w->p->g->op.at[from->op];
-        print_arg(w, r, from, of, pair_word(of, *word + skip));
+        print_arg(w, r, from, of, pair_word(of, *word + skip), pair_skip(w->p, pair, c, *word + skip));
     }
     for (int i = 0; i < o->arg.n && !pair; i++)
-        print_arg(w, r, c, o, i);
+        print_arg(w, r, c, o, i, 0);
     call_close(w, o->loc.line > 0 ? strf("  /* :%d */", o->loc.line) : "");
     if (second == 2 && pair->early)
         print_call(w, r, c + 1, 1);

@@ -570,8 +570,7 @@ void divide(Graph *g, const Model *m)
             continue;
         any = true;
         shrink_op(g, &d, o, d.axis[i]);
-        bind_call(g, o, row(o->row)->call[PH_F], NULL, NULL, NULL);
-        op_work(o, o, g->compute, row(o->row)->flop[PH_F]);
+        bind_forward(g, o);
     }
     const bool rows = has_rows(m) && (any || d.everywhere) && positions(g, &d);
     if (has_rows(m) && any && !rows)

@@ -7,8 +7,8 @@
  *
  * Method.  Once sizes are known, each Linear whose rows, operands and results are multiples of 16 becomes a LinearFp8: tensor
  * cores ask for that.  It has a state NAME.amax, tracked as the statistics of BatchNorm are.  Call W adds up what a micro-batch
- * has seen, and the update takes it in (rt/fp8.h).  Others stay Linear in bf16, and so do the Linear inside an LSTM and those
- * with a Gelu inside.  The states stand before the step values, which are the last: grad counts on that.
+ * has seen, and the update takes it in (rt/fp8.h).  Others stay Linear in bf16, and so do the Linear inside an LSTM; join_gelu
+ * takes what is left.  The states stand before the step values, which are the last: grad counts on that.
  *
  * needs   sizes    fills   rows, states and calls of LinearFp8    fails   never
  */
@@ -52,8 +52,7 @@ static void convert(Graph *g, Op *o, Names *taken)
     attr_set(o, "tmp.I", attr_int(o, "idle") + rows * out + in * out + FP8_ROOM);
     attr_set(o, "tmp.W", rows * out + rows * in + FP8_ROOM);
     attr_set(o, "history", FP8_HISTORY);
-    bind_call(g, o, row(o->row)->call[PH_F], NULL, NULL, NULL);
-    op_work(o, o, g->compute, row(o->row)->flop[PH_F]);
+    bind_forward(g, o);
 }
 
 void fp8(Graph *g, const Model *m)
@@ -78,18 +77,15 @@ void fp8(Graph *g, const Model *m)
 const char *fp8_text(const Graph *g)
 {
     enum { NAMED = 3 };
-    int all = 0, rest = 0, inside = 0;
-    const char *names = "", *gelu = "";
+    static const char *const others[] = {"Linear", "LinearAdd", "LinearGelu", "GeluLinear", "GeluLinearAdd"};
+    int all = 0, rest = 0;
+    const char *names = "";
     for (int i = 0; i < g->nf; i++) {
-        const char *name = row(g->op.at[i].row)->name;
-        bool plain = !strcmp(name, "Linear") || !strcmp(name, "LinearAdd");
-        inside += !strcmp(name, "LinearGelu") || !strncmp(name, "GeluLinear", 10);
-        all += plain || row(g->op.at[i].row)->fp8;
-        if (plain && rest++ < NAMED)
+        bool other = INDEX_OF(others, sizeof others / sizeof *others, row(g->op.at[i].row)->name) >= 0;
+        all += other || row(g->op.at[i].row)->fp8;
+        if (other && rest++ < NAMED)
             names = strf("%s%s%s", names, *names ? ", " : "", g->op.at[i].name);
     }
-    if (inside)
-        gelu = strf("; %d with a Gelu inside are in bf16", inside);
-    return strf("%d of %d Linear%s%s%s%s", all - rest, all + inside, rest ? "; in bf16, since 16 does not divide a size: " : "",
-                names, rest > NAMED ? ", ..." : "", gelu);
+    return strf("%d of %d Linear%s%s%s", all - rest, all, rest ? "; in bf16, since 16 does not divide a size: " : "", names,
+                rest > NAMED ? ", ..." : "");
 }

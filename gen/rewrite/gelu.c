@@ -10,11 +10,11 @@
  *
  *   bits     not those of three calls: the Gelu takes sums that are not rounded yet.  The calls are part of the numeric key.
  *   plans    the result of the Gelu can be made again only by the whole product; a cut between the two sends both tensors.
- *   fp8      products with a Gelu inside have no factors of 8 bits: this pass comes first, and both stay in bf16.
+ *   fp8      products with factors of 8 bits have no Gelu inside: the pass fp8 comes first.
  *   names    an operator that a pattern in the section plan names stays separate, as in fuse.c.
  *
- * needs   a built graph.  fills  row, in, out, with.  keeps  every parameter and its order.  fails  with err() where kernels
- * are not those of GPUs.  Not handled: f32, and rows that are no multiple of 16 bytes, since the library takes neither.
+ * needs   bound forward calls.  fills  row, in, out, calls.  keeps  every parameter and its order.  fails  with err() where
+ * kernels are not those of GPUs.  Not handled: f32, and rows that are no multiple of 16 bytes, since the library takes neither.
  */
 #include "rewrite.h"
 
@@ -48,6 +48,8 @@ void join_gelu(Graph *g, const Model *m)
             g->tensor.at[y].op = g->tensor.at[x].op;
             b->row = row_find("GeluLinear");
             *PUSH(&b->in) = x;
+            bind_forward(g, a);
+            bind_forward(g, b);
             into[i] = g->tensor.at[g->op.at[i].out.at[0]].op;
         }
     match_drop(g, into);

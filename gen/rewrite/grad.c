@@ -197,8 +197,7 @@ static int add(Grad *w, int of, int a, int b, const char *name)
     *PUSH(&o->in) = b;
     *PUSH(&o->out) = y;
     attr_set(o, "n", shape_elements(&w->g->tensor.at[y].shape));
-    bind_call(w->g, o, row(o->row)->call[PH_F], NULL, NULL, NULL);
-    op_work(o, o, w->g->compute, row(o->row)->flop[PH_F]);
+    bind_forward(w->g, o);
     return y;
 }
 
@@ -211,8 +210,7 @@ static int cut(Grad *w, int of, int term)
     *PUSH(&o->out) = y;
     attr_set(o, "n", shape_elements(&w->g->tensor.at[y].shape));
     attr_set(o, "whole", shape_elements(&w->g->tensor.at[term].shape));
-    bind_call(w->g, o, row(o->row)->call[PH_F], NULL, NULL, NULL);
-    op_work(o, o, w->g->compute, row(o->row)->flop[PH_F]);
+    bind_forward(w->g, o);
     return y;
 }
 
@@ -394,8 +392,7 @@ void grad(Graph *g, const Model *m)
     Op *o = new_op(&w, row_find("LossSeed"), PH_I);
     int y = new_gradient(&w, w.g->loss, strf("d.%s", w.g->tensor.at[w.g->loss].name));
     *PUSH(&o->out) = y;
-    bind_call(w.g, o, row(o->row)->call[PH_F], NULL, NULL, NULL);
-    op_work(o, o, w.g->compute, row(o->row)->flop[PH_F]);
+    bind_forward(w.g, o);
     w.sum[w.g->loss] = y;
     w.have[w.g->loss] = 1;
     backward(&w);

@@ -3,8 +3,9 @@
  * line.c: from Model to Graph: the order of build, the rewrites and grad.
  *
  * divide wants sizes of the whole, which dumps, weights and the model's hash have; that stands behind the rewrites with other
- * bits.  graph_apart() has one device for a stage.  join_gelu wants a built graph, fp8 sizes, join_products and join_chains
- * bound calls.  grad takes backward from the rows that they leave.  fuse joins neighbours of both directions.
+ * bits.  graph_apart() has one device for a stage.  fp8 wants sizes, and takes Linear that join_gelu would; that, join_products
+ * and join_chains want bound calls.  grad takes backward from the rows that they leave.  fuse joins neighbours of both
+ * directions.
  */
 #include "graph.h"
 
@@ -18,9 +19,9 @@ Graph *graph_line(const Model *m, void (*seen)(void *ctx, Graph *g, char letter)
     Graph *g = build(m);
     seen = seen ? seen : nobody;
     seen(ctx, g, 'b');
-    join_gelu(g, m);
     shape(g, m);
     fp8(g, m);
+    join_gelu(g, m);
     join_products(g, m);
     bad_stop();
     seen(ctx, g, 's');
@@ -40,9 +41,9 @@ Graph *graph_line(const Model *m, void (*seen)(void *ctx, Graph *g, char letter)
 Graph *graph_apart(const Model *m)
 {
     Graph *g = build(m);
-    join_gelu(g, m);
     shape(g, m);
     fp8(g, m);
+    join_gelu(g, m);
     join_products(g, m);
     grad(g, m);
     return g;

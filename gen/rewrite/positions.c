@@ -191,12 +191,6 @@ RowCut *positions_find(const Graph *g, const Divide *d)
 
 /* ---- the graph of one device ------------------------------------------------------------------------------------------ */
 
-static void bind_forward(Graph *g, Op *o)
-{
-    bind_call(g, o, row(o->row)->call[PH_F], NULL, NULL, NULL);
-    op_work(o, o, g->compute, row(o->row)->flop[PH_F]);
-}
-
 /* Rows of a part, and what a row has, if rows can be told: of so many rows that are cut. */
 static void part_shape(const Divide *d, Tensor *t, int64_t rows)
 {

@@ -115,6 +115,15 @@ void linear_fp8_backward(Stage *st, real *dx, float *dweight, float *dbias, floa
     linear_fp8_backward_w(st, dweight, dbias, damax, dy, x, weight, amax, tmp, h_w, acc, rows, in, out);
 }
 
+/* The Linear in front of a Gelu, whose gradient dpre has no other use. */
+void gelu_linear_fp8_backward(Stage *st, real *dx, float *dweight, float *dbias, float *damax, void *dpre, const real *dy,
+                              const real *pre, const real *x, const real *weight, const float *amax, void *tmp, long tanh,
+                              int h_x, int h_w, int acc, long rows, long in, long out)
+{
+    gelu_backward(st, dpre, dy, pre, rows * out, tanh);
+    linear_fp8_backward(st, dx, dweight, dbias, damax, dpre, x, weight, amax, tmp, h_x, h_w, acc, rows, in, out);
+}
+
 void fp8_track(Stage *st, float *amax, const float *seen, long n, long history)
 {
     (void)st;

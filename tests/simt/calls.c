@@ -108,21 +108,40 @@ void linear_fp8_backward_w(Stage *st, float *dweight, float *dbias, float *damax
         dweight[i] = (acc ? dweight[i] : 0) + eight_dot(&a, i / in, &b, i % in, u, rows);
 }
 
+static void eight_both(Stage *st, real *dx, float *dweight, float *damax, Eight a, uint8_t *codes, const real *x,
+                       const real *weight, const float *amax, void *tmp, long in)
+{
+    long rows = a.rows, out = a.cols;
+    uint8_t *of_x = tmp, *of_weight = of_x + rows * in, *end = of_weight + out * in;
+    Eight b = eight(of_x, x, amax, FP8_X, rows, in, 1), c = eight(of_weight, weight, amax, FP8_WEIGHT, out, in, 1);
+    a.straight = codes, a.to = codes + rows * out;
+    Eight straight = eight(codes, 0, amax, FP8_DY, rows, out, 0);
+    Units u = factors_make(st, a, b, c, (float *)(void *)end);
+    factors_note(st, damax, a, b, c, (float *)(void *)end, a.acc);
+    for (long i = 0; dx && i < rows * in; i++)
+        put(dx, i, eight_dot(&straight, i / in, &c, i % in, (Units){u.a, u.c, 0}, out));
+    for (long i = 0; dweight && i < out * in; i++)
+        dweight[i] = (a.acc ? dweight[i] : 0) + eight_dot(&a, i / in, &b, i % in, u, rows);
+}
+
 void linear_fp8_backward(Stage *st, real *dx, float *dweight, float *dbias, float *damax, const real *dy, const real *x,
                          const real *weight, const float *amax, void *tmp, int h_x, int h_w, int acc, long rows, long in,
                          long out)
 {
-    uint8_t *at = tmp, *of_x = at + 2 * rows * out, *of_weight = of_x + rows * in, *end = of_weight + out * in;
-    Eight a = eight(at + rows * out, dy, amax, FP8_DY, rows, out, 1), b = eight(of_x, x, amax, FP8_X, rows, in, 1);
-    Eight c = eight(of_weight, weight, amax, FP8_WEIGHT, out, in, 1), straight = eight(at, dy, amax, FP8_DY, rows, out, 0);
-    a.straight = at, a.dbias = dbias, a.acc = acc;
-    Units u = factors_make(st, a, b, c, (float *)(void *)end);
+    Eight a = eight(0, dy, amax, FP8_DY, rows, out, 1);
     (void)h_x, (void)h_w;
-    factors_note(st, damax, a, b, c, (float *)(void *)end, acc);
-    for (long i = 0; dx && i < rows * in; i++)
-        put(dx, i, eight_dot(&straight, i / in, &c, i % in, (Units){u.a, u.c, 0}, out));
-    for (long i = 0; dweight && i < out * in; i++)
-        dweight[i] = (acc ? dweight[i] : 0) + eight_dot(&a, i / in, &b, i % in, u, rows);
+    a.dbias = dbias, a.acc = acc;
+    eight_both(st, dx, dweight, damax, a, tmp, x, weight, amax, (uint8_t *)tmp + 2 * rows * out, in);
+}
+
+void gelu_linear_fp8_backward(Stage *st, real *dx, float *dweight, float *dbias, float *damax, void *dpre, const real *dy,
+                              const real *pre, const real *x, const real *weight, const float *amax, void *tmp, long tanh,
+                              int h_x, int h_w, int acc, long rows, long in, long out)
+{
+    Eight a = eight(0, dy, amax, FP8_DY, rows, out, 1);
+    (void)h_x, (void)h_w;
+    a.dbias = dbias, a.acc = acc, a.pre = pre, a.tanh = (int)tanh;
+    eight_both(st, dx, dweight, damax, a, dpre, x, weight, amax, tmp, in);
 }
 
 void linear_gelu_forward(Stage *st, real *y, real *pre, const real *x, const real *weight, const real *bias, int h, long rows,

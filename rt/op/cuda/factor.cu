@@ -15,6 +15,7 @@
  */
 #include "factor.h"
 #include "columns.h"
+#include "../../formula.h"
 
 enum { FACTOR_TILE = 64, FACTOR_LINE = FACTOR_TILE + 4, FACTOR_OWN = FP8_UNITS / 4, FACTOR_SEEN = FACTOR_OWN + 3 * FP8_PIECES };
 
@@ -73,6 +74,19 @@ FN int counting_bin(const float *bins)
     return (int)team_max<BLOCK>(bin);
 }
 
+/* WIDE numbers of a factor.  SLOPE: through a Gelu, rounded as a call of its own does. */
+template <bool SLOPE> FN void take_factor(float (&v)[WIDE], const Eight *f, long i)
+{
+    load(v, f->from + i);
+    if (SLOPE) {
+        float x[WIDE];
+        load(x, f->pre + i);
+        for (int j = 0; j < WIDE; j++)
+            v[j] *= f->tanh ? slope_tanh(x[j]) : slope_erf(x[j]);
+        narrow(v, f->from);
+    }
+}
+
 /* ---- own maxima --------------------------------------------------------------------------------------------------- */
 
 FN Eight one_of(const Eight &a, const Eight &b, const Eight &c, long which)
@@ -85,14 +99,16 @@ static __global__ void factor_sizes(Eight a, Eight b, Eight c, float *piece, lon
 {
     long block = blockIdx.x % share, which = blockIdx.x / share;
     Eight f = one_of(a, b, c, which);
-    const real *x = f.from;
     long n = f.rows * f.cols;
     float most = 0;
     if (!always && counting_bin(f.bins) >= 0)
         return;
     for (long i = (block * BLOCK + threadIdx.x) * WIDE; i < n; i += share * BLOCK * WIDE) {
         float v[WIDE];
-        load(v, x + i);
+        if (f.pre)
+            take_factor<true>(v, &f, i);
+        else
+            take_factor<false>(v, &f, i);
         keep_larger(&most, v);
     }
     most = team_max<BLOCK>(most);
@@ -115,7 +131,7 @@ template <int TYPE> FN float factor_straight(const Eight *f, float scale, long b
 }
 
 /* Codes of the tile at (row, col), turned, into shared memory: a line is a column.  Straight ones go out. */
-template <int TYPE, bool SUMS, class Tile>
+template <int TYPE, bool SUMS, bool SLOPE, class Tile>
 FN void tile_in(Tile &tile, const Eight *f, float scale, float *most, float (&sum)[WIDE], long row, long col)
 {
     enum { ACROSS = FACTOR_TILE / WIDE };
@@ -123,7 +139,7 @@ FN void tile_in(Tile &tile, const Eight *f, float scale, float *most, float (&su
         float v[WIDE];
         if (row + r >= f->rows || col + c >= f->cols)
             continue;
-        load(v, f->from + (row + r) * f->cols + col + c);
+        take_factor<SLOPE>(v, f, (row + r) * f->cols + col + c);
         keep_larger(most, v);
         for (int j = 0; j < WIDE && SUMS; j++)
             sum[j] += v[j];
@@ -165,7 +181,7 @@ template <class Lanes> FN void strip_out(Lanes &lanes, const float (&sum)[WIDE],
     __syncthreads();
 }
 
-template <int TYPE, bool SUMS, class Tile, class Lanes>
+template <int TYPE, bool SUMS, bool SLOPE, class Tile, class Lanes>
 FN float factor_turned(Tile &tile, Lanes &lanes, const Eight *f, float scale, long block, long share)
 {
     long across = (f->cols + FACTOR_TILE - 1) / FACTOR_TILE;
@@ -176,7 +192,7 @@ FN float factor_turned(Tile &tile, Lanes &lanes, const Eight *f, float scale, lo
         for (int j = 0; j < WIDE; j++)
             sum[j] = 0;
         for (long t = strip * f->each; t < (strip + 1) * f->each && t * FACTOR_TILE < f->rows; t++) {
-            tile_in<TYPE, SUMS>(tile, f, scale, &most, sum, t * FACTOR_TILE, col);
+            tile_in<TYPE, SUMS, SLOPE>(tile, f, scale, &most, sum, t * FACTOR_TILE, col);
             __syncthreads();
             tile_out(tile, f, t * FACTOR_TILE, col);
             __syncthreads();
@@ -190,14 +206,15 @@ FN float factor_turned(Tile &tile, Lanes &lanes, const Eight *f, float scale, lo
 template <int TYPE, bool SUMS, class Tile, class Lanes>
 FN float factor_any(Tile &tile, Lanes &lanes, const Eight *f, float scale, long block, long share)
 {
-    return f->turned ? factor_turned<TYPE, SUMS>(tile, lanes, f, scale, block, share)
+    return f->turned ? factor_turned<TYPE, SUMS, false>(tile, lanes, f, scale, block, share)
                      : factor_straight<TYPE>(f, scale, block, share);
 }
 
 /* `pieces` blocks for each, and as many maxima of factor_sizes().  Eight blocks are all threads of a multiprocessor; with SUMS,
- * the gradient of a bias, it holds five. */
-template <bool SUMS>
-static __global__ void __launch_bounds__(BLOCK, SUMS ? 5 : 8) factor_narrow(Eight a, Eight b, Eight c, float *room, int pieces)
+ * the gradient of a bias, it holds five, and with SLOPE, where `a` is dy and goes through a Gelu, four. */
+template <bool SUMS, bool SLOPE>
+static __global__ void __launch_bounds__(BLOCK, SLOPE ? 4 : SUMS ? 5 : 8)
+factor_narrow(Eight a, Eight b, Eight c, float *room, int pieces)
 {
     long block = blockIdx.x % pieces, which = blockIdx.x / pieces;
     SHARED(uint8_t, tile, FACTOR_TILE * FACTOR_LINE);
@@ -208,7 +225,8 @@ static __global__ void __launch_bounds__(BLOCK, SUMS ? 5 : 8) factor_narrow(Eigh
         bin = fp8_bin(largest_piece(room + FACTOR_OWN + which * FP8_PIECES, pieces));
     int power = fp8_scale(bin, f.type);
     float scale = fp8_power(power);
-    float most = f.type == E4M3 ? factor_any<E4M3, SUMS>(tile, lanes, &f, scale, block, pieces)
+    float most = SLOPE && which == 0 ? factor_turned<E5M2, SUMS, true>(tile, lanes, &f, scale, block, pieces)
+               : f.type == E4M3 ? factor_any<E4M3, SUMS>(tile, lanes, &f, scale, block, pieces)
                                 : factor_any<E5M2, SUMS>(tile, lanes, &f, scale, block, pieces);
     most = team_max<BLOCK>(most);
     if (threadIdx.x != 0)
@@ -250,10 +268,14 @@ Units factors_make(Stage *st, Eight a, Eight b, Eight c, float *room)
     Columns sums = {a.rows, a.cols, 1, a.strips, a.each * FACTOR_TILE};
     a.strip_sums = a.dbias ? (float *)workspace_of(st, (size_t)(a.strips * a.cols) * sizeof(float)) : 0;
     LAUNCH(factor_sizes, (unsigned)(n * pieces), (unsigned)BLOCK, st, a, b, c, room + FACTOR_OWN, (long)pieces, 0);
-    if (!a.dbias)
-        LAUNCH((factor_narrow<false>), (unsigned)(n * pieces), (unsigned)BLOCK, st, a, b, c, room, pieces);
+    if (a.pre && a.dbias)
+        LAUNCH((factor_narrow<true, true>), (unsigned)(n * pieces), (unsigned)BLOCK, st, a, b, c, room, pieces);
+    else if (a.pre)
+        LAUNCH((factor_narrow<false, true>), (unsigned)(n * pieces), (unsigned)BLOCK, st, a, b, c, room, pieces);
+    else if (a.dbias)
+        LAUNCH((factor_narrow<true, false>), (unsigned)(n * pieces), (unsigned)BLOCK, st, a, b, c, room, pieces);
     else
-        LAUNCH((factor_narrow<true>), (unsigned)(n * pieces), (unsigned)BLOCK, st, a, b, c, room, pieces);
+        LAUNCH((factor_narrow<false, false>), (unsigned)(n * pieces), (unsigned)BLOCK, st, a, b, c, room, pieces);
     Gradient end = {{a.dbias, 0}, a.acc};
     if (a.dbias)
         LAUNCH((column_totals<1, Gradient>), (unsigned)ceil_div(a.cols, WARP), (unsigned)BLOCK, st, end,

@@ -13,6 +13,8 @@ typedef struct {
     uint8_t *to;                /* rows x cols codes, or cols x rows where it is turned */
     uint8_t *straight;          /* of one that is turned: rows x cols codes besides, or 0 */
     const real *from;           /* rows x cols, multiples of 16 */
+    const real *pre;            /* of the first, which is turned: from is the gradient of a Gelu of these, or 0 */
+    int tanh;                   /* of that Gelu */
     const float *bins;          /* its part of the history */
     long rows, cols;
     int turned;

@@ -74,19 +74,38 @@ void linear_fp8_backward_w(Stage *st, float *dweight, float *dbias, float *damax
         product_scaled(st, h, PLAIN, dweight, a, b, NULL, acc, u.a, u.b);
 }
 
+/* codes: of dy, both ways. */
+static void both(Stage *st, real *dx, float *dweight, float *damax, Eight of_dy, uint8_t *codes, const real *x,
+                 const real *weight, const float *amax, void *tmp, int h_x, int h_w, long in)
+{
+    long rows = of_dy.rows, out = of_dy.cols;
+    uint8_t *b = tmp, *c = b + rows * in;
+    float *room = (float *)(void *)(c + in * out);
+    Eight of_x = factor(b, x, amax, FP8_X, rows, in, 1), of_weight = factor(c, weight, amax, FP8_WEIGHT, out, in, 1);
+    of_dy.straight = codes, of_dy.to = codes + rows * out;
+    Units u = factors_make(st, of_dy, of_x, of_weight, room);
+    factors_note(st, damax, of_dy, of_x, of_weight, room, of_dy.acc);
+    if (dx)
+        product_scaled(st, h_x, PLAIN, dx, of_dy.straight, c, NULL, 0, u.a, u.c);
+    if (dweight)
+        product_scaled(st, h_w, PLAIN, dweight, of_dy.to, b, NULL, of_dy.acc, u.a, u.b);
+}
+
 void linear_fp8_backward(Stage *st, real *dx, float *dweight, float *dbias, float *damax, const real *dy, const real *x,
                          const real *weight, const float *amax, void *tmp, int h_x, int h_w, int acc, long rows, long in,
                          long out)
 {
-    uint8_t *straight = tmp, *turned = straight + rows * out, *b = turned + rows * out, *c = b + rows * in;
-    float *room = (float *)(void *)(c + in * out);
-    Eight of_dy = factor(turned, dy, amax, FP8_DY, rows, out, 1), of_x = factor(b, x, amax, FP8_X, rows, in, 1);
-    Eight of_weight = factor(c, weight, amax, FP8_WEIGHT, out, in, 1);
-    of_dy.straight = straight, of_dy.dbias = dbias, of_dy.acc = acc;
-    Units u = factors_make(st, of_dy, of_x, of_weight, room);
-    factors_note(st, damax, of_dy, of_x, of_weight, room, acc);
-    if (dx)
-        product_scaled(st, h_x, PLAIN, dx, straight, c, NULL, 0, u.a, u.c);
-    if (dweight)
-        product_scaled(st, h_w, PLAIN, dweight, turned, b, NULL, acc, u.a, u.b);
+    Eight of_dy = factor(NULL, dy, amax, FP8_DY, rows, out, 1);
+    of_dy.dbias = dbias, of_dy.acc = acc;
+    both(st, dx, dweight, damax, of_dy, tmp, x, weight, amax, (uint8_t *)tmp + 2 * rows * out, h_x, h_w, in);
+}
+
+/* The codes take the place of what the Gelu's gradient would be. */
+void gelu_linear_fp8_backward(Stage *st, real *dx, float *dweight, float *dbias, float *damax, void *dpre, const real *dy,
+                              const real *pre, const real *x, const real *weight, const float *amax, void *tmp, long tanh,
+                              int h_x, int h_w, int acc, long rows, long in, long out)
+{
+    Eight of_dy = factor(NULL, dy, amax, FP8_DY, rows, out, 1);
+    of_dy.dbias = dbias, of_dy.acc = acc, of_dy.pre = pre, of_dy.tanh = (int)tanh;
+    both(st, dx, dweight, damax, of_dy, dpre, x, weight, amax, tmp, h_x, h_w, in);
 }
