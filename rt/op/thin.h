@@ -12,7 +12,7 @@
  *
  * Order.  That of gemm.h: the same chains.
  *
- * Cost: that of the steps, or of memory.  Not handled: bf16, sums in blocks, more channels: gemm.h does them.
+ * Cost: that of the steps, or of memory.  Not handled: bf16, sums in blocks, more channels, numbers by lane (fused.h): gemm.h.
  */
 #ifndef THIN_H
 #define THIN_H
@@ -20,6 +20,7 @@
 
 /* THIN, HELD: floats of a packed factor, of chains that wait.  WIDE, SLIM: columns of a result, of the side of few channels.
  * NEAR: bytes of pixels that are taken at once, so that the second cache has them. */
+enum { THINS = TREES && !BY_LANE && sizeof(real) == sizeof(float) };
 enum { THIN = TREES ? 64 << 10 : 1, WIDE = 512, SLIM = TREES ? 128 : 1, HELD = THIN, NEAR = 128 << 10, LINE = 16 };
 
 /* n numbers of a vector */
@@ -107,7 +108,7 @@ static __attribute__((noinline, unused)) void thin_pixels(float *to, const float
 /* Is there a way for [k n] weights?  Rows of panels are whole. */
 static inline int is_thin(long n, long k)
 {
-    return TREES && sizeof(real) == sizeof(float) && n <= WIDE && k <= DEPTH && ceil_div(n, TILE_COLS) * TILE_COLS * k <= THIN;
+    return THINS && n <= WIDE && k <= DEPTH && ceil_div(n, TILE_COLS) * TILE_COLS * k <= THIN;
 }
 
 static inline void thin_product(Stage *st, real *to, const real *a, View b, const real *bias, long m, long n, long k)
@@ -155,7 +156,7 @@ static __attribute__((noinline, unused)) void thin_outer(const Outer *o)
 static inline int is_slim(long m, long n)
 {
     long few = least(m, n), many = m + n - few;
-    return TREES && sizeof(real) == sizeof(float) && few <= SLIM && ceil_div(few, TILE_COLS) * TILE_COLS * many <= HELD;
+    return THINS && few <= SLIM && ceil_div(few, TILE_COLS) * TILE_COLS * many <= HELD;
 }
 
 /* dweight[m n] of dy[pixels m] and x[pixels n]: threads split the side of many channels. */
