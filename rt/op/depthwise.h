@@ -125,16 +125,16 @@ static inline __attribute__((always_inline)) void depth_tile(const int pixels, c
         const real *x = l->from + (l->down.at + a * l->down.steps) * l->line + across->at * l->v->groups + j;
         const float *w = l->panel + ((l->down.tap + a * l->down.apart) * l->v->kwidth + across->tap) * l->lane + j;
         for (long b = 0; b < (taps ? taps : across->n); b++)
-#pragma GCC unroll 4
+            UNROLLED
             for (int p = 0; p < pixels; p++)
-#pragma GCC unroll 2
+                UNROLLED
                 for (int k = 0; k < vectors; k++)
                     s[p][k] = fused(some(x + b * steps + p * l->ahead + k * VECTOR, k + 1 < vectors ? VECTOR : n),
                                     *(const Vector *)(w + b * apart + k * VECTOR), s[p][k]);
     }
-#pragma GCC unroll 4
+    UNROLLED
     for (int p = 0; p < pixels; p++)
-#pragma GCC unroll 2
+        UNROLLED
         for (int k = 0; k < vectors; k++)
             put_some(to + p * l->step + j + k * VECTOR, s[p][k] + *(const Vector *)(l->add + j + k * VECTOR),
                      k + 1 < vectors ? VECTOR : n);
@@ -238,10 +238,10 @@ static inline __attribute__((always_inline)) void depth_terms(const int rows, co
         const real *at = x + place * c;
         __builtin_prefetch(dy + (p + TOGETHER) * c);
         __builtin_prefetch(at + (rows - 1) * down + (taps - 1) * across + TOGETHER * v->stride * c);
-#pragma GCC unroll 7
+        UNROLLED
         for (int t = 0; t < taps; t++) {
             int inside = !edge || (place + t * v->dilate >= 0 && place + t * v->dilate < v->width);
-#pragma GCC unroll 3
+            UNROLLED
             for (int r = 0; r < rows; r++)
                 s[r][t] = fused(d, inside ? some(at + r * down + t * across, VECTOR) : (Vector){0}, s[r][t]);
         }

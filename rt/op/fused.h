@@ -40,6 +40,15 @@ typedef float Vector __attribute__((vector_size(4 * VECTOR), aligned(4), may_ali
 #define HAS_FUSED 0
 #endif
 
+/* In front of a loop over registers.  clang takes GCC's pragma for a number of copies, and leaves the registers in memory. */
+#if defined __clang__
+#define UNROLLED _Pragma("clang loop unroll(full)")
+#elif defined __GNUC__
+#define UNROLLED _Pragma("GCC unroll 16")
+#else
+#define UNROLLED
+#endif
+
 /* The same without the instruction. */
 static inline Vector fused_exact(Vector a, Vector b, Vector c)
 {

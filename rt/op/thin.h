@@ -43,7 +43,7 @@ static inline __attribute__((always_inline)) void thin_tile(const int vectors, c
 {
     Vector s[TILE_ROWS][2];
     const float *a[TILE_ROWS];
-#pragma GCC unroll 16
+    UNROLLED
     for (int i = 0; i < TILE_ROWS; i++) {
         a[i] = at + i * row;
         for (int half = 0; half < vectors; half++)
@@ -58,7 +58,7 @@ static inline __attribute__((always_inline)) void thin_tile(const int vectors, c
             __builtin_prefetch(soon + p * step);
         else                                                    /* behind many others */
             __builtin_prefetch(soon + p * step, 0, 2);
-#pragma GCC unroll 16
+        UNROLLED
         for (int i = 0; i < TILE_ROWS; i++) {
             Vector all = a[i][p * col] - (Vector){0};           /* x - 0 is x, of a zero too */
             s[i][0] = fused(all, b0, s[i][0]);
@@ -69,9 +69,9 @@ static inline __attribute__((always_inline)) void thin_tile(const int vectors, c
     Vector add[2] = {-(Vector){0}, -(Vector){0}};
     for (int half = 0; bias && half < vectors; half++)
         add[half] = *(const Vector *)(bias + half * VECTOR);
-#pragma GCC unroll 16
+    UNROLLED
     for (int i = 0; i < TILE_ROWS; i++)
-#pragma GCC unroll 2
+        UNROLLED
         for (int half = 0; half < vectors; half++) {
             float *line = to.at + i * to.ld + half * VECTOR;
             Vector v = s[i][half] + add[half];

@@ -59,7 +59,7 @@ static inline __attribute__((always_inline)) long tile_lanes(const int height, V
     const float *b = *panel;
     for (; BY_LANE && row == 1 && col != 1 && rows >= height && p < stop; p++, b += TILE_COLS) {
         Vector b0 = *(const Vector *)b, b1 = *(const Vector *)(b + VECTOR);
-#pragma GCC unroll 16
+        UNROLLED
         for (int i = 0; i < height; i++) {
             Vector some = *(const Vector *)(at[0] + p * col + i / VECTOR * VECTOR);
             s[i][0] = fused_lane(some, i % VECTOR, b0, s[i][0]);
@@ -69,7 +69,7 @@ static inline __attribute__((always_inline)) long tile_lanes(const int height, V
     for (; BY_LANE && col == 1 && row != 1 && p + BY_LANE <= stop; p += 2, b += 2 * TILE_COLS) {
         Vector b0 = *(const Vector *)b, b1 = *(const Vector *)(b + VECTOR);
         Vector b2 = *(const Vector *)(b + TILE_COLS), b3 = *(const Vector *)(b + TILE_COLS + VECTOR);
-#pragma GCC unroll 16
+        UNROLLED
         for (int i = 0; i < height; i++) {
             Vector some = *(const Vector *)(at[i] + p);
             s[i][0] = fused_lane(some, 0, b0, s[i][0]);
@@ -93,7 +93,7 @@ static inline __attribute__((always_inline)) void tile_any(const int height, con
     Vector s[TILE_ROWS][2], waits[LEVELS][TILE_ROWS][2];
     const float *at[TILE_ROWS];
     Floats from = floats_from(t->from, line, j), to = floats_from(t->to, line, j);
-#pragma GCC unroll 16
+    UNROLLED
     for (int i = 0; i < height; i++) {
         long r = i < rows ? i : 0, down = listed ? t->lines[r] : r;
         at[i] = a + (listed ? t->places[r] : r * row);
@@ -112,7 +112,7 @@ static inline __attribute__((always_inline)) void tile_any(const int height, con
         p = tile_lanes(height, s, at, row, col, rows, &panel, p, stop);
         if (p < stop) do {                                      /* the test is behind: a chain keeps its register */
             Vector b0 = *(const Vector *)panel, b1 = *(const Vector *)(panel + VECTOR);
-#pragma GCC unroll 16
+            UNROLLED
             for (int i = 0; i < height; i++) {
                 Vector all = at[i][p * col] - (Vector){0};          /* x - 0 is x, of a zero too */
                 s[i][0] = fused(all, b0, s[i][0]);
@@ -127,14 +127,14 @@ static inline __attribute__((always_inline)) void tile_any(const int height, con
         int level = 0, last = end == k->terms;
         for (; block_takes(number, level, last); level++)
             if (number >> level & 1)
-#pragma GCC unroll 16
+                UNROLLED
                 for (int i = 0; i < height; i++) {
                     s[i][0] += waits[level][i][0];
                     s[i][1] += waits[level][i][1];
                 }
         if (last)
             break;
-#pragma GCC unroll 16
+        UNROLLED
         for (int i = 0; i < height; i++)
             for (int half = 0; half < 2; half++) {
                 waits[level][i][half] = s[i][half];
@@ -144,14 +144,14 @@ static inline __attribute__((always_inline)) void tile_any(const int height, con
     }
     for (int n = 0; !listed && n < t->adds + (t->bias != NULL); n++) {
         const float *more = n < t->adds ? floats_from(t->add[n], line, j).at : t->bias + j;
-#pragma GCC unroll 16
+        UNROLLED
         for (int i = 0; i < height; i++) {
             long r = n < t->adds && i < rows ? i * t->add[n].ld : 0;
             s[i][0] += *(const Vector *)(more + r);
             s[i][1] += *(const Vector *)(more + r + VECTOR);
         }
     }
-#pragma GCC unroll 16
+    UNROLLED
     for (int i = 0; i < height; i++)
         if (i < rows) {
             long down = listed ? t->lines[i] : i;
