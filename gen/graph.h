@@ -191,6 +191,7 @@ extern const char *const fuse_words[FORMS];
 void join_gelu(Graph *g, const Model *m);
 void join_products(Graph *g, const Model *m);
 void join_chains(Graph *g, const Model *m);
+void join_onto(Graph *g, const Model *m);
 /* rewrite/line.c: build, the rewrites and grad in their order, up to fuse.  seen, unless NULL, is called behind build, shape,
  * grad and fuse, with the letter of their dump. */
 Graph *graph_line(const Model *m, void (*seen)(void *ctx, Graph *g, char letter), void *ctx);

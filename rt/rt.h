@@ -154,6 +154,7 @@ void linear_rows_forward(Stage *st, real *y, const real *x, const real *weight, 
 void linear_positions_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, void *tmp, int h, int acc, long rows, long in, long out, long whole);
 void linear_rows_scatter_forward(Stage *st, real *y, const real *x, const real *weight, const real *bias, void *tmp, int h, long rows, long in, long out, long mine);
 void linear_gelu_forward(Stage *st, real *y, real *pre, const real *x, const real *weight, const real *bias, int h, long rows, long in, long out);
+void linear_add_backward_x(Stage *st, real *dx, const real *dy, const real *weight, const real *onto, int h, long rows, long in, long out);
 void linear_add_forward(Stage *st, real *y, const real *skip, const real *x, const real *weight, const real *bias, int h, long rows, long in, long out);
 void linear_gelu_backward(Stage *st, real *dpre, const real *dy, const real *weight, const real *pre, int h, long rows, long in, long out);
 void linear_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, int h, int acc, long rows, long in, long out);
@@ -382,6 +383,7 @@ void open_linear_columns_backward_x(Stage *st, int h, long rows, long in, long o
 void open_linear_rows_forward(Stage *st, int h, long rows, long in, long out);
 void open_linear_columns_scatter_x(Stage *st, int h, long rows, long in, long out, long pieces, long whole, long mine);
 void open_linear_rows_scatter_forward(Stage *st, int h, long rows, long in, long out, long mine);
+void open_linear_add_backward_x(Stage *st, int h, long rows, long in, long out);
 void open_linear_add_forward(Stage *st, int h, long rows, long in, long out);
 void open_linear_gelu_forward(Stage *st, int h, long rows, long in, long out);
 void open_linear_gelu_backward(Stage *st, int h, long rows, long in, long out);

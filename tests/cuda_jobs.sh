@@ -208,6 +208,14 @@ settings=$own
 if [ "$want" != "$apart" ] && grep -q "^attention_packed_backward: .* planned; our own kernels do it" "$tmp/job.log" &&
     ! grep -q "^attention_packed_forward" "$tmp/job.log"; then pass
 else fault "another cuDNN: $(head -n 1 "$tmp/job.log")"; fi
+# products add up the gradients of q, k and v, and of gate and up, where one stage has them or several
+own=$model model="$models/tiny-llama.yaml -D L=1 --set train.batch.global=4 --set train.steps=3"
+for type in f32 bf16; do own_plans $type "1 gpipe none" "3 1f1b full"; done
+said="$(cat "$tmp"/job/stage*.c | grep -c '^    linear_add_backward_x(') $(cat "$tmp"/job/stage*.c | grep -c '^    grad_add(')"
+if [ "$said" = "3 0" ]; then pass; else fault "sums of gradients in products, and by themselves: $said, not 3 0"; fi
+./dpgen "$models/tiny-llama.yaml" $gpus --fuse none -d f >"$tmp/graph" 2>"$tmp/said"
+expect "a graph with such sums" ./dpgen plan "$models/tiny-llama.yaml" $gpus --fuse none --from "$tmp/graph" --estimate
+model=$own
 refuse "tf32 without GPUs" 3 "products in tf32 are those of GPUs" ./dpgen $tiny --set train.precision.compute=tf32 \
     -o "$tmp/none"
 refuse "no GPU fuses most" 3 "only kernels for GPUs have products with a Gelu inside" ./dpgen $tiny --fuse most -o "$tmp/none"

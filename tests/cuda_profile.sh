@@ -238,6 +238,13 @@ expect "profile of every word" ./dpgen profile "$mlp" $on --stages 1 -o "$tmp/wo
 for call in linear_gelu_forward linear_gelu_backward gelu_forward 'dropout_forward .*onto=1' 'dropout_forward [^o]*'; do
     if grep -q "^op $call.* alone=" "$tmp/words"; then pass; else fault "the profile of every word has no $call"; fi
 done
+# a product on a sum of gradients, in a model where two read one tensor
+awk '/name: fc/ { sub(/}$/, ", as: fc}") }
+    /name: act/ { print "    - {op: Linear, name: side, in: stem, out: 32}"; $0 = "    - {op: Add, name: both, in: [_, fc]}" }
+    1' "$mlp" >"$tmp/side.yaml"
+expect "profile of a sum in a product" ./dpgen profile "$tmp/side.yaml" $on --stages 1 -o "$tmp/side"
+if grep -q '^op linear_add_backward_x .*onto=1.* alone=' "$tmp/side"; then pass
+else fault "a sum in a product: $(grep backward_x "$tmp/side" | head -n 2)"; fi
 # Calls that share a launch: tables of up to 55 rows, the last one whatever it holds, until a millisecond is full.
 wrong=$(awk '$1 == "op" && $2 == "sgd_update" {
         for (n = 1; (want = int((n + 54) / 55) * 80000) < 1000000; n *= 2) { }

@@ -137,6 +137,17 @@ static void ref_linear_add(const Case *c, double *y)
         y[i] += c->in[3]->v[i];
 }
 
+/* The gradient dx of operands dy and weight, and a term. */
+static void ref_linear_dx_add(const Case *c, double *dx)
+{
+    long in = c->d[1], out = c->d[2];
+    for (long i = 0; i < c->d[0] * in; i++) {
+        dx[i] = c->in[2]->v[i];
+        for (long o = 0; o < out; o++)
+            dx[i] += c->in[0]->v[i / in * out + o] * c->in[1]->v[o * in + i % in];
+    }
+}
+
 /* A row's result may not depend on the rows beside it: the last row alone must have the same bits. */
 static void last_row_alone(const Case *c, const Tensor *y, const void *bias)
 {
@@ -235,6 +246,10 @@ static void linear(void)
         check_value("linear_add_forward", sum, ref_linear_add, &more);
         linear_backward_x(stage, dx->k, dy->k, w->k, 0, d[0], d[1], d[2]);
         check_gradient("linear_backward_x", dx, ref_linear, &c, 0, dy);
+        Case onto = {.d = {d[0], d[1], d[2]}, .in = {dy, w, x}};
+        Tensor *total = result(REAL, x->n);
+        linear_add_backward_x(stage, total->k, dy->k, w->k, x->k, 0, d[0], d[1], d[2]);
+        check_value("linear_add_backward_x", total, ref_linear_dx_add, &onto);
         linear_backward_w(stage, dw->k, b ? db->k : 0, dy->k, x->k, 0, 0, d[0], d[1], d[2]);
         check_gradient("linear_backward_w", dw, ref_linear, &c, 1, dy);
         if (b)
@@ -503,7 +518,7 @@ const Check product_checks[] = {
     {" embedding_forward embedding_backward ", embedding},
     {" position_forward position_backward ", position},
     {" relative_bias_forward relative_bias_backward ", relative},
-    {" linear_forward linear_add_forward linear_backward_x linear_backward_w ", linear},
+    {" linear_forward linear_add_forward linear_backward_x linear_add_backward_x linear_backward_w ", linear},
     {" linear_forward linear_backward_x linear_backward_w ", linear_chains},
     {" matmul_forward ", matmul_chains},
     {" linear_gelu_forward linear_gelu_backward ", linear_gelu},

@@ -171,6 +171,12 @@ void sums_put(Stage *s, real *to, const float *sums, const real *bias, long rows
         put(to, i, sums[i] + (bias ? get(bias, i % out) : 0));
 }
 
+static void more(const real *term, long each, long n)
+{
+    for (long i = 0; term && i < n; i++)
+        want[i] += (double)get(term, i % each), size[i] += fabs((double)get(term, i % each));
+}
+
 static void linear(long rows, long in, long out)
 {
     room_for(rows * in), room_for(in * out), room_for(rows * out);
@@ -181,20 +187,14 @@ static void linear(long rows, long in, long out)
     define(want, size, grid(x, rows, in, 0), grid(w, in, out, 1), rows, out, in);
     linear_forward(st, y, x, w, NULL, 0, rows, in, out);
     near_real("linear_forward", y, grid(y, rows, out, 0), want, size, rows, out, in, NULL);
-    for (long i = 0; i < rows * out; i++) {
-        want[i] += (double)get(b, i % out);
-        size[i] += fabs((double)get(b, i % out));
-    }
+    more(b, out, rows * out);
     linear_forward(st, y, x, w, b, 0, rows, in, out);
     near_real("linear_forward with bias", y, grid(y, rows, out, 0), want, size, rows, out, in, b);
     void *tmp = sizeof(real) == sizeof(float) ? NULL : (void *)sum;
     open_linear_rows_forward(st, 20, rows, in, out);
     linear_rows_forward(st, y, x, w, b, tmp, 20, rows, in, out);
     near_real("linear_rows_forward", y, grid(y, rows, out, 0), want, size, rows, out, in, NULL);
-    for (long i = 0; i < rows * out; i++) {
-        want[i] += (double)get(dy, i);
-        size[i] += fabs((double)get(dy, i));
-    }
+    more(dy, rows * out, rows * out);
     open_linear_add_forward(st, 23, rows, in, out);
     linear_add_forward(st, y, dy, x, w, b, 23, rows, in, out);
     near_real("linear_add_forward", y, grid(y, rows, out, 0), want, size, rows, out, in, NULL);
@@ -208,6 +208,10 @@ static void linear(long rows, long in, long out)
     open_linear_pieces_backward_x(st, 22, rows, in, out, 1);
     linear_pieces_backward_x(st, dx, dy, w, 22, rows, in, out, 1);
     near_real("linear_pieces_backward_x", dx, grid(dx, rows, in, 0), want, size, rows, in, out, NULL);
+    open_linear_add_backward_x(st, 24, rows, in, out);
+    more(x, rows * in, rows * in);
+    linear_add_backward_x(st, dx, dy, w, x, 24, rows, in, out);
+    near_real("linear_add_backward_x", dx, grid(dx, rows, in, 0), want, size, rows, in, out, NULL);
 
     int before = biases;
     define(want, size, grid(dy, out, rows, 1), grid(x, rows, in, 0), out, in, rows);
@@ -356,10 +360,7 @@ static void head_scores(const char *what, const real *bias, long rows, long in, 
 {
     settle();
     define(want, size, grid(x, rows, in, 0), grid(w, in, out, 1), rows, out, in);
-    for (long i = 0; bias && i < rows * out; i++) {
-        want[i] += (double)get(bias, i % out);
-        size[i] += fabs((double)get(bias, i % out));
-    }
+    more(bias, out, rows * out);
     near_real(what, y, grid(y, rows, out, 0), want, size, rows, out, in, NULL);
     memset(y, 0xff, MOST * sizeof *y);
 }
@@ -481,8 +482,7 @@ static void eight(long rows, long in, long out)
     open_linear_fp8_backward_w(st, 5, rows, in, out);
     define(want, size, grid(x, rows, in, 0), grid(w, in, out, 1), rows, out, in);
     for (int biased = 0; biased < 2; biased++) {
-        for (long i = 0; biased && i < rows * out; i++)
-            want[i] += (double)get(b, i % out), size[i] += fabs((double)get(b, i % out));
+        more(biased ? b : NULL, out, rows * out);
         linear_fp8_forward(st, y, x, w, biased ? b : NULL, amax, room, 3, rows, in, out);
         settle();
         near_real("linear_fp8_forward", y, grid(y, rows, out, 0), want, size, rows, out, in, biased ? b : NULL);

@@ -232,8 +232,8 @@ static int handle_of(const Bench *b, int call)
 static int product_of(const Bench *b, int call)
 {
     const char *name = row(b->call.at[call].o->row)->name;
-    static const char *const products[] = {"Linear", "LinearGelu", "GeluLinear", "LinearAdd", "GeluLinearAdd", "MatMul",
-                                           "LinearCrossEntropy", "LinearCrossEntropyHits"};
+    static const char *const products[] = {"Linear", "LinearGelu", "GeluLinear", "LinearAdd", "GeluLinearAdd", "LinearOnto",
+                                           "MatMul", "LinearCrossEntropy", "LinearCrossEntropyHits"};
     bool product = false;
     for (size_t i = 0; i < sizeof products / sizeof *products; i++)
         product |= !strcmp(name, products[i]);

@@ -24,6 +24,9 @@
  * needs   a whole graph, not timed.  fills  op->with.  keeps  the order of the other operators.  cost  linear, but for names
  * times the patterns of plan.
  *
+ * On GPUs the first gradient of a Linear joins a sum so too, whatever plan.fuse says, and is added before it is rounded: bits
+ * of their own, which the order of the key counts.  With sums in blocks it does not, as a device may have a part of them.
+ *
  * Not joined: an addition and the norm after it.  Planners keep the sum and recompute the norm from it.  One call for both
  * could only be recomputed from both operands of the addition, which nobody keeps otherwise.  A product and the addition or
  * activation after it: libraries that do both round once where two calls round twice, so that the bits would differ.
@@ -133,7 +136,7 @@ bool fuse_joined(const Graph *g)
 {
     for (int i = 0; i < g->nb; i++) {
         const Arg *onto = op_arg(&g->op.at[i], "onto");
-        if (onto && onto->kind != ARG_NONE)
+        if (onto && onto->kind != ARG_NONE && !match_is(&g->op.at[i], "LinearOnto"))
             return true;
     }
     return chains_joined(g);
@@ -164,6 +167,38 @@ int fuse_forms(const Model *m, const Model *form[FORMS])
 static Fuse open_fuse(Graph *g)
 {
     return (Fuse){.g = g, .reads = graph_reads(g, 0, g->op.n), .into = match_all(g)};
+}
+
+/* The call that has `onto`, in front of its handle. */
+static Op with_onto(const Op *o)
+{
+    Op both = *o;
+    both.row = row_find("LinearOnto");
+    both.call = "linear_add_backward_x";
+    both.arg.at = NULL;
+    both.arg.n = both.arg.cap = 0;
+    for (int i = 0; i < o->arg.n; i++) {
+        if (o->arg.at[i].kind == ARG_HANDLE)
+            *PUSH(&both.arg) = (Arg){.kind = ARG_NONE, .token = "onto", .index = -1};
+        *PUSH(&both.arg) = o->arg.at[i];
+    }
+    return both;
+}
+
+void join_onto(Graph *g, const Model *m)
+{
+    Fuse f = open_fuse(g);
+    for (int i = g->nf; i + 1 < g->nb && on_gpus(m) && !g->blocks; i++) {
+        Op *o = &g->op.at[i], alone = *o;
+        if (o->phase != PH_I || !match_is(o, "Linear"))
+            continue;
+        *o = with_onto(o);
+        if (joins(&f, &m->plan, o, o + 1))
+            join(&f, i);
+        else
+            *o = alone;
+    }
+    match_drop(g, f.into);
 }
 
 void fuse(Graph *g, const Model *m)

@@ -31,6 +31,7 @@ Graph *graph_line(const Model *m, void (*seen)(void *ctx, Graph *g, char letter)
     grad(g, m);
     bad_stop();
     join_parts(g);
+    join_onto(g, m);
     seen(ctx, g, 'g');
     fuse(g, m);
     graph_uses(g);

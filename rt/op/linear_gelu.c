@@ -2,7 +2,7 @@
  *
  * A Linear and the Gelu (by tanh) behind it, y = gelu(pre), pre = x weight^T + bias; and backward of the Linear behind that:
  * dpre = gelu'(pre) dy weight.  Here they are the calls that they stand for, with the bits of those.  And a Linear with a term
- * that is added before the one rounding.
+ * that is added before the one rounding; and its first gradient with a sum so far, here with the bits of two calls.
  */
 #include "kernel.h"
 
@@ -30,4 +30,11 @@ void linear_add_forward(Stage *st, real *y, const real *skip, const real *x, con
             sum += get(x, i / out * in + k) * get(weight, i % out * in + k);
         put(y, i, sum + get(skip, i) + (bias ? get(bias, i % out) : 0));
     }
+}
+
+void linear_add_backward_x(Stage *st, real *dx, const real *dy, const real *weight, const real *onto, int h, long rows, long in,
+                           long out)
+{
+    linear_backward_x(st, dx, dy, weight, h, rows, in, out);
+    grad_add(st, dx, onto, dx, rows * in);
 }

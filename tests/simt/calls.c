@@ -36,6 +36,14 @@ void linear_add_forward(Stage *st, real *y, const real *skip, const real *x, con
                   (bias ? get(bias, i % out) : 0));
 }
 
+void linear_add_backward_x(Stage *st, real *dx, const real *dy, const real *weight, const real *onto, int h, long rows, long in,
+                           long out)
+{
+    (void)st, (void)h;
+    for (long i = 0; i < rows * in; i++)
+        put(dx, i, dot(dy + i / in * out, 1, weight + i % in, in, out) + get(onto, i));
+}
+
 void linear_backward_x(Stage *st, real *dx, const real *dy, const real *weight, int h, long rows, long in, long out)
 {
     (void)st, (void)h;

@@ -55,6 +55,20 @@ void linear_backward_x(Stage *st, real *dx, const real *dy, const real *weight, 
         product_run(st, h, PLAIN, dx, dy, weight, NULL, 0);
 }
 
+void open_linear_add_backward_x(Stage *st, int h, long rows, long in, long out)
+{
+    product_open(st, h, PLAIN, (Recipe){ .call = "linear_add_backward_x", .batch = 1, .m = rows, .n = in, .k = out,
+                                         .adds = 1 });
+}
+
+void linear_add_backward_x(Stage *st, real *dx, const real *dy, const real *weight, const real *onto, int h, long rows, long in,
+                           long out)
+{
+    (void)rows, (void)in, (void)out;
+    if (dx)
+        product_add(st, h, PLAIN, dx, dy, weight, NULL, onto);
+}
+
 void open_linear_backward_w(Stage *st, int h, long rows, long in, long out)
 {
     product_open(st, h, PLAIN, (Recipe){ .call = "linear_backward_w", .batch = 1, .m = out, .n = in, .k = rows, .ta = 1,
