@@ -417,6 +417,11 @@ done
 if grep -q "data to come of stage 0 take 12.00 MiB of its device beside that" "$tmp/said"; then pass
 else fault "what takes the rest: $(cat "$tmp/said")"; fi
 right "pictures again" "$want" "$tmp/pictures.yaml" --stages 2 --cuts 2 --schedule gpipe
+# An estimate has two loads of 48 MiB of numbers, read and written on the GPU, and little else
+step=$(./dpgen plan "$tmp/pictures.yaml" $gpus --stages 1 --estimate 2>/dev/null |
+    sed -n 's/^predicted step \([0-9.]*\) ms.*/\1/p')
+if awk -v ms="$step" 'BEGIN { load = 4 * 48 * 1048576 / 4.8e9; exit !(ms > load && ms < 4 * load) }'; then pass
+else fault "a step with large pictures: predicted $step ms"; fi
 generate "$tmp/late" "$tmp/floats.yaml" --stages 2 --schedule pipedream --set train.batch.micro=12 $gpus
 if [ -e "$tmp/late/stage0.c" ] && ! grep -q '\.landing' "$tmp/late/stage0.c"; then pass; else fault "steps that overlap"; fi
 # The thread and the steps share rooms and counters: without a race, as the compiler's detector sees it.
