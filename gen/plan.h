@@ -427,6 +427,7 @@ void check_mem(const Plan *p);                      /* every call reads what it 
 int sim(Plan *p);
 /* Of an action there that calls no kernel of the model: with so many tensors, and bytes that it moves.  -1: on the host. */
 Ns action_fixed(const Cost *c, int device, ActionKind kind, int tensors, Bytes bytes);
+Ns action_load(const Plan *p, int tensor);          /* of a data input */
 Ns call_time(const Plan *p, int device, int op);     /* of a call there, or of its part of an update */
 Ns line_time(const Plan *p, const Routine *r, int i);    /* of the i-th call of a routine, behind the others */
 Ns action_time(const Plan *p, int device, const Action *k);  /* what an action takes by itself; a wait: nothing */

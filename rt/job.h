@@ -111,6 +111,7 @@ typedef struct {
     size_t vals;                /* offset of the step values */
     size_t workspace, workspace_bytes;  /* of library calls on a GPU: offset and bytes; 0 bytes: none */
     size_t load;                /* GPU: most bytes of a data input that it loads; 0: it loads none */
+    size_t landing;             /* GPU: from here to its end the arena has floats or bytes of a load to come; 0: none */
     int pipeline;               /* losses of a step are of this pipeline of the replica */
     int like, copy, turns;      /* with Job.homes: its stage; the first copy of the model that it is in; how many, in turn */
     int threads;

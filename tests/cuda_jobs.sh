@@ -377,6 +377,61 @@ waiting() {     # STEPS: microseconds, and the hash
 one=$(waiting 1) all=$(waiting 6) arguments=
 if [ "$one" -gt 0 ] && [ "$all" -lt $((3 * one)) ]; then pass
 else fault "the host's work before the first kernels: $all us in six steps, $one in one"; fi
+# Floats and bytes of a load to come go up beside the step, to a place for the largest behind the workspace, which the plan has
+# counted.  Order is that of events alone: under any seed the bits are right.  Steps that overlap have no such place.
+$cc -std=c11 -O1 -o "$tmp/npy" tests/npy.c || fault "tests/npy.c"
+(cd "$tmp" && ./npy x.npy f4 -1 1 40 24 && ./npy z.npy f4 -1 1 40 16 && ./npy y.npy i4 0 4 40) || fault "arrays"
+cat >"$tmp/floats.yaml" <<'FLOATS'
+dpgen: 1
+model:
+  name: floats
+  inputs:
+    x: {shape: [B, 24], dtype: f32}
+    z: {shape: [B, 16], dtype: f32}
+    y: {shape: [B], dtype: i32, range: [0, 4]}
+  graph:
+    - {op: Concat, in: [x, z], axis: 1}
+    - {op: Linear, name: a, out: 12}
+    - {op: Gelu}
+    - {op: Linear, name: b, out: 4}
+    - {op: SoftmaxCrossEntropy, targets: y, as: loss}
+  loss: loss
+train: {batch: {global: 12, micro: 4}, steps: 12, optimizer: {type: sgd, lr: 1e-2}, clip_norm: 0}
+data: {train: {format: npy, arrays: {x: x.npy, z: z.npy, y: y.npy}}}
+FLOATS
+landed() {      # WHAT BYTES MODEL OPTION...
+    what=$1 bytes=$2
+    shift 2
+    want=$(cd "$tmp" && "$root/build/interp" "$1" 2>"$tmp/interp.log" | sed -n 's/^sha256 //p')
+    shown=$seeds seeds="0 1 2 3 4 5 6 7" slow=$SLOW SLOW=1
+    right "$what" "$want" "$tmp/$@"
+    seeds=$shown SLOW=$slow
+    planned=$(sed -n 's/.*"arena_bytes": \([0-9]*\).*/\1/p' "$tmp/job/plan.json" | head -n 1)
+    under 1 DOUBLE_REPORT=1 >"$tmp/hash"
+    taken=$(sed -n 's/.*allocation 0: \([0-9]*\) bytes.*/\1/p' "$tmp/job.log")
+    if [ "$taken" = $(((planned + 255) / 256 * 256 + 2097152 + bytes)) ]; then pass
+    else fault "$what: allocated $taken, planned $planned, $bytes of the next step"; fi
+}
+landed "floats" $((4 * 24 * 4)) floats.yaml --stages 1
+landed "floats, 2 stages" $((4 * 24 * 4)) floats.yaml --stages 2 --schedule 1f1b
+landed "large pictures" $((4 * 1024 * 1024 * 3)) pictures.yaml --stages 1
+least=$(sed -n 's/.*"arena_bytes": \([0-9]*\).*/\1/p' "$tmp/job/plan.json")
+for less in 0 1; do         # a byte less is too little
+    memory=$((least + 2097152 + 4 * 1024 * 1024 * 3 - less))
+    sed "s/memory: 2GiB, workspace/memory: $memory, reserve: 0, workspace/; s/count: 8/count: 1/" "$tmp/gpus" >"$tmp/exact"
+    ./dpgen plan "$tmp/pictures.yaml" --devices "$tmp/exact" --stages 1 --estimate >"$tmp/said" 2>&1
+    if [ $? = $((4 * less)) ]; then pass; else fault "pictures, $less bytes too few: $(tail -n 1 "$tmp/said")"; fi
+done
+if grep -q "data to come of stage 0 take 12.00 MiB of its device beside that" "$tmp/said"; then pass
+else fault "what takes the rest: $(cat "$tmp/said")"; fi
+right "pictures again" "$want" "$tmp/pictures.yaml" --stages 2 --cuts 2 --schedule gpipe
+# An estimate has two loads of 48 MiB of numbers, read and written on the GPU, and little else
+step=$(./dpgen plan "$tmp/pictures.yaml" $gpus --stages 1 --estimate 2>/dev/null |
+    sed -n 's/^predicted step \([0-9.]*\) ms.*/\1/p')
+if awk -v ms="$step" 'BEGIN { load = 4 * 48 * 1048576 / 4.8e9; exit !(ms > load && ms < 4 * load) }'; then pass
+else fault "a step with large pictures: predicted $step ms"; fi
+generate "$tmp/late" "$tmp/floats.yaml" --stages 2 --schedule pipedream --set train.batch.micro=12 $gpus
+if [ -e "$tmp/late/stage0.c" ] && ! grep -q '\.landing' "$tmp/late/stage0.c"; then pass; else fault "steps that overlap"; fi
 # The thread and the steps share rooms and counters: without a race, as the compiler's detector sees it.
 if $cc -fsanitize=thread -g -O1 -D_GNU_SOURCE -std=c11 -Irt -I"$tmp/job" -isystem "$cuda/include" -DBUILT_FOR='"90"' \
     -o "$tmp/races" "$tmp"/job/launch.c "$tmp"/job/stage?.c rt/cuda/ahead.c rt/cuda/arena.c rt/data.c $with >"$tmp/said" 2>&1

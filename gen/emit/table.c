@@ -5,8 +5,9 @@
  * A row is one parameter with the offsets of all its states, by the names of stageN.h, so that an auditor meets each offset
  * and each text once.  It is an object of a function, for C has no constant initialiser that names a constant wider than int.
  */
-#include "stage.h"
 #include "list/list.h"
+#include "list/transport.h"
+#include "stage.h"
 
 /* By state and by buffer: 1 + the next buffer of it that lives for ever, 0: none; by parameter: 1 + its compute copy. */
 typedef struct { Stager *w; int *first, *next, *copy; } Table;
@@ -221,33 +222,24 @@ static int loss_way(const Plan *p, int device)
     return plan_holds(p, device, last) ? plan_row_of(p, device, last) % plan_ways(p) : 0;
 }
 
-/* On its way to a GPU. */
-static Bytes largest_load(const Plan *p, const DevicePlan *d)
-{
-    Bytes most = 0;
-    for (int i = 0; i < d->list.n + d->eval.n; i++) {
-        const Action *k = i < d->list.n ? &d->list.at[i] : &d->eval.at[i - d->list.n];
-        if (k->kind == K_LOAD)
-            most = max_of(most, p->m->inputs.at[k->input].bytes ? k->bytes / type_bytes(F32) : k->bytes);
-    }
-    return most;
-}
-
 static void put_memory(const Table *t, Strs *word)
 {
     const Plan *p = t->w->p;
     int d = t->w->device;
     const DevicePlan *x = &p->dev.at[d];
-    Bytes workspace = p->m->devices.at[d].workspace, behind = (x->arena + 255) / 256 * 256;
+    Bytes workspace = p->m->devices.at[d].workspace, behind = (x->arena + 255) / 256 * 256, all = behind + workspace;
+    Bytes load = transport_load(p, d, false), landing = transport_landing(p, d), at = (all + 255) / 256 * 256;
     const char *vals = name_of(t, p->g->vals, 0);
-    *PUSH(word) = workspace ? strf(".arena = %" PRId64, behind + workspace) : ".arena = arena_bytes";
+    *PUSH(word) = workspace ? strf(".arena = %" PRId64, landing ? at + landing : all) : ".arena = arena_bytes";
     *PUSH(word) = strf(".vals = %s", vals ? vals : "NOWHERE");
     if (workspace) {
         *PUSH(word) = strf(".workspace = %" PRId64, behind);
         *PUSH(word) = strf(".workspace_bytes = %" PRId64, workspace);
     }
-    if (workspace && largest_load(p, x) > 0)
-        *PUSH(word) = strf(".load = %" PRId64, largest_load(p, x));
+    if (workspace && load > 0)
+        *PUSH(word) = strf(".load = %" PRId64, load);
+    if (landing)
+        *PUSH(word) = strf(".landing = %" PRId64, at);
     if (x->copies) {
         *PUSH(word) = ".host = host_bytes";
         *PUSH(word) = strf(".copies = %d", x->copies);

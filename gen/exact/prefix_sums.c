@@ -256,7 +256,7 @@ Facts *facts_of(const Question *q)
             const Arg *a = &g->op.at[o].arg.at[i];
             if (a->kind != ARG_READ || a->state || g->tensor.at[a->index].op >= 0)
                 continue;
-            Ns ns = action_fixed(x->q->p->c, -1, K_LOAD, 1, g->tensor.at[a->index].bytes);
+            Ns ns = action_load(x->q->p, a->index);
             *PUSH(&x->reader) = (ExactReader){o, a->index, ns};
             x->load[o + 1] += seen[a->index] ? 0 : ns;
             seen[a->index] = true;

@@ -48,6 +48,14 @@ Ns action_fixed(const Cost *c, int device, ActionKind kind, int tensors, Bytes b
     return cost_move(c, device, tensors, times * bytes);
 }
 
+/* Floats and bytes are on a GPU before their step, and only move there: transport_landing(). */
+Ns action_load(const Plan *p, int tensor)
+{
+    const Tensor *t = &p->g->tensor.at[tensor];
+    bool there = p->c->mover && p->m->devices.at[0].workspace && t->type == F32 && !infers(p->m);
+    return cost_move(p->c, there ? 0 : -1, 1, there ? 2 * t->bytes : t->bytes);
+}
+
 /* Of a part: to begin takes as long as of all; without a part there is no call. */
 Ns call_time(const Plan *p, int device, int op)
 {
@@ -81,7 +89,7 @@ Ns action_time(const Plan *p, int device, const Action *k)
     case K_BEGIN: case K_COUNT: case K_END:
         return action_fixed(p->c, device, k->kind, 1, 0);
     case K_LOAD:
-        return action_fixed(p->c, -1, K_LOAD, 1, k->bytes);
+        return action_load(p, k->tensor);
     case K_MERGE: case K_GATHER: case K_ROOM:
         return action_fixed(p->c, device, k->kind, 1, k->bytes);
     case K_VERSION: case K_FOLD: case K_PREDICT:

@@ -369,9 +369,27 @@ Pairs transport_pairs(const Plan *p)
     return all;
 }
 
+Bytes transport_load(const Plan *p, int device, bool floats)
+{
+    const DevicePlan *d = &p->dev.at[device];
+    Bytes most = 0;
+    for (int i = 0; i < d->list.n + d->eval.n; i++) {
+        const Action *k = i < d->list.n ? &d->list.at[i] : &d->eval.at[i - d->list.n];
+        const Input *x = k->kind == K_LOAD ? &p->m->inputs.at[k->input] : NULL;
+        if (x && (x->type == F32 || !floats))
+            most = max_of(most, x->bytes ? k->bytes / type_bytes(F32) : k->bytes);
+    }
+    return most;
+}
+
+Bytes transport_landing(const Plan *p, int device)
+{
+    return p->m->devices.at[device].workspace && !infers(p->m) && order_overlap(p) == 0 ? transport_load(p, device, true) : 0;
+}
+
 Bytes transport_limit(const Plan *p, int device)
 {
-    Bytes limit = p->m->devices.at[device].memory, pair = transport_of(p->m)->pair;
+    Bytes limit = p->m->devices.at[device].memory - transport_landing(p, device), pair = transport_of(p->m)->pair;
     if (!pair)
         return limit;
     const Pairs all = transport_pairs(p);

@@ -123,7 +123,12 @@ Msgs transport_messages(const Plan *p);     /* tensors, states, then gradients b
 typedef struct { int from, to; bool talk; } ListPair;
 typedef VEC(ListPair) Pairs;
 Pairs transport_pairs(const Plan *p);
-Bytes transport_limit(const Plan *p, int device);   /* its memory, less what the transport takes for its pairs but those */
+/* What goes up at most for a data input, of those that a step has, or also an evaluation; floats: of no others. */
+Bytes transport_load(const Plan *p, int device, bool floats);
+/* Bytes of a GPU where floats or bytes of a load to come lie while it computes; 0: none. */
+Bytes transport_landing(const Plan *p, int device);
+/* Its memory, less its landing and what the transport takes for its pairs but those. */
+Bytes transport_limit(const Plan *p, int device);
 int  transport_phases(ActionKind kind);             /* bits of the phases that a computation runs */
 /* Data inputs that a computation reads, in the order of its operators, but for those that its chunk's forward has read. */
 Ints transport_loads(const Plan *p, const Action *k);

@@ -22,6 +22,7 @@
  * Cost: all remedies share FIRST_WORK, counted in calls replayed and runs met, and LEAST_STEPS of placement; budgets.h.
  * A question past its own part takes the first choices that fit.  Remedies without a turn are named as not tried.
  */
+#include "view.h"
 #include "nofit.h"
 #include "budgets.h"
 #include "search/search.h"
@@ -124,12 +125,6 @@ static void print_alive(const Plan *p, int device)
     fputc('\n', stderr);
 }
 
-/* What the transport takes of a device. */
-static Bytes beside(const Plan *p, int device)
-{
-    return p->m->devices.at[device].memory - p->dev.at[device].limit;
-}
-
 static void print_failed(const Plan *p)
 {
     int d = worst_device(p);
@@ -141,8 +136,10 @@ static void print_failed(const Plan *p)
     else                        /* this very plan fits when all is dropped; what was asked for does not */
         fprintf(stderr, " with everything dropped\n");
     print_alive(p, d);
-    if (beside(p, d) > 0)
-        fprintf(stderr, "  messages of stage %d take %s of its device beside that (transport %s)\n", d, size_text(beside(p, d)),
+    const char *what;
+    Bytes beside = view_beside(p, d, &what);
+    if (beside > 0)
+        fprintf(stderr, "  %s of stage %d take %s of its device beside that (transport %s)\n", what, d, size_text(beside),
                 p->m->plan.transport);
     if (p->devices == 1)
         return;

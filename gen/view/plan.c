@@ -8,6 +8,7 @@
  */
 #include "view.h"
 #include "emit/emit.h"
+#include "list/transport.h"
 #include "mem/mem.h"
 #include "search/search.h"
 
@@ -17,11 +18,19 @@ const char *view_width(const Model *m, int n)
     return t > 1 ? strf("%s of %d devices", count_text(n, "stage"), t) : strf("%d devices", n);
 }
 
+Bytes view_beside(const Plan *p, int device, const char **what)
+{
+    Bytes all = p->m->devices.at[device].memory - p->dev.at[device].limit, landing = transport_landing(p, device);
+    *what = landing == all ? "data to come" : landing ? "messages and data to come" : "messages";
+    return all;
+}
+
 void view_one(FILE *f, const Plan *p, int device)
 {
     const DevicePlan *d = &p->dev.at[device];
     StageSum s = view_stage(p, device);
-    Bytes beside = p->m->devices.at[device].memory - d->limit;
+    const char *what;
+    Bytes beside = view_beside(p, device, &what);
     const char *rank = d->entry && transport_of(p->m)->ranks ? strf(", rank %d", emit_rank(p, device)) : "";
     fprintf(f, "stage %d  %s (%s%s), %s, %d in flight\n", device, covers_text(p, device),
             team_text(p->m, device), rank, count_text(s.ops, "operator"), s.flight);
@@ -30,7 +39,7 @@ void view_one(FILE *f, const Plan *p, int device)
     fprintf(f, "  memory  arena %s of %s%s, slack %s, lower bound %s (+%.1f %%)%s\n", size_text(d->arena), size_text(d->limit),
             p->g->team ? " on each device" : "", size_text(d->limit - d->arena), size_text(d->bound),
             100.0 * (double)(d->arena - d->bound) / (double)d->bound,
-            beside > 0 ? strf(", %s beside it for messages", size_text(beside)) : "");
+            beside > 0 ? strf(", %s beside it for %s", size_text(beside), what) : "");
     fprintf(f, "  packing %s\n  at peak", mem_proof(d));
     const char *comma = "";
     for (int k = 0; k < H_KINDS; k++)

@@ -26,6 +26,8 @@ typedef struct {
 StageSum view_stage(const Plan *p, int device);
 static inline double ms(Ns ns) { return (double)ns / 1e6; }
 
+/* What a device has beside its arena and workspace: its bytes, and whose they are.  plan.c */
+Bytes view_beside(const Plan *p, int device, const char **what);
 const char *view_width(const Model *m, int n);      /* 4 devices; 4 stages of 2 devices.  plan.c */
 void view_plan(FILE *f, const Plan *p);                                 /* plan.c */
 void view_table(FILE *f, const Plan *p);                                /* the same, a line a stage */

@@ -7,6 +7,9 @@
  * reads of the first step of this run are noted.  From then on a thread makes those of later steps, in their order, in pinned
  * rooms of its own, as far as there are rooms.  A step takes them in that order, and has the same bits.
  *
+ * Pictures, in floats or bytes, go on to the GPU before their step: to a place at the end of the arena, for one load, by the
+ * stream `in`.  Each copy waits until the load before has been taken from there, and a load waits for its copy.
+ *
  * A value out of its range ends the job in its own step: the thread leaves it unread, and the step reads it again and says so.
  * Nothing is read for steps that the job does not make.
  *
@@ -19,7 +22,9 @@
 
 struct Ahead {
     Worker *worker;
-    Ring ring;
+    Ring ring, landing;         /* landing: of the arena; its event: the load there has been taken */
+    cudaEvent_t landed;
+    int64_t last;               /* read that went there, -1: none */
     bool good[ROOMS];           /* by room */
     Read *read;                 /* of a step */
     int reads;
@@ -42,18 +47,46 @@ cudaError_t ahead_open(Stage *st, size_t load)
     pthread_mutex_init(&a->lock, NULL);
     pthread_cond_init(&a->change, NULL);
     device_of(st)->ahead = a;
-    return ring_open(&a->ring, load, 2);
+    a->last = -1;
+    a->landing.n = st->worker->info->landing != 0;
+    cudaError_t e = ring_open(&a->ring, load, 2);
+    if (e == cudaSuccess)
+        e = cudaEventCreateWithFlags(&a->landed, cudaEventDisableTiming);
+    return e == cudaSuccess ? cudaEventCreateWithFlags(&a->landing.taken[0], cudaEventDisableTiming) : e;
+}
+
+static bool lands(const struct Ahead *a, const Read *r)
+{
+    return a->landing.n && r->mb >= 0 && a->worker->run->job->input[r->input].type == JOB_F32;
 }
 
 /* ---- the thread ------------------------------------------------------------------------------------------------------- */
 
+/* Once the load before is on its way from there. */
+static bool land(struct Ahead *a, int64_t k)
+{
+    const Device *d = device_of(&a->worker->stage);
+    int room = (int)(k % a->ring.n);
+    pthread_mutex_lock(&a->lock);
+    while (!a->ending && a->taken <= a->last)
+        pthread_cond_wait(&a->change, &a->lock);
+    bool goes = !a->ending;
+    pthread_mutex_unlock(&a->lock);
+    a->last = k;
+    return goes && cudaStreamWaitEvent(d->in, a->landing.taken[0], 0) == cudaSuccess &&
+           cudaMemcpyAsync(a->worker->stage.arena + a->worker->info->landing, a->ring.room[room],
+                           (size_t)a->read[k % a->reads].bytes, cudaMemcpyHostToDevice, d->in) == cudaSuccess &&
+           cudaEventRecord(a->ring.taken[room], d->in) == cudaSuccess && cudaEventRecord(a->landed, d->in) == cudaSuccess;
+}
+
 static void make(struct Ahead *a, int64_t k)
 {
     int room = (int)(k % a->ring.n);
+    const Read *r = &a->read[k % a->reads];
     Values now = a->first;
     now.step += 1 + k / a->reads;
     a->good[room] = cudaEventSynchronize(a->ring.taken[room]) == cudaSuccess &&
-                    data_read(&a->worker->stage, &now, &a->read[k % a->reads], a->ring.room[room], true);
+                    data_read(&a->worker->stage, &now, r, a->ring.room[room], true) && (!lands(a, r) || land(a, k));
 }
 
 static void *make_all(void *at)
@@ -106,6 +139,7 @@ void ahead_close(const Stage *st)
     if (!a)
         return;
     end(a);
+    cudaStreamSynchronize(device_of(st)->in);
     for (int i = 0; i < a->ring.n; i++)
         cudaFreeHost(a->ring.room[i]);
     free(a->read);
@@ -133,7 +167,7 @@ static bool same(const Read *a, const Read *b)
 void ahead_taken(const Stage *st)
 {
     struct Ahead *a = device_of(st)->ahead;
-    if (!a || device_of(st)->ring != &a->ring)
+    if (!a || (device_of(st)->ring != &a->ring && device_of(st)->ring != &a->landing))
         return;
     pthread_mutex_lock(&a->lock);
     a->taken++;
@@ -170,6 +204,11 @@ void *arena_ahead(Stage *st, const Values *now, const Read *r)
     a->ring.next = (int)(k % a->ring.n);
     d->ring = &a->ring;
     d->at_hand = a->ring.room[a->ring.next];
+    if (good && lands(a, r)) {
+        device_check(st, cudaStreamWaitEvent(stream_of(st), a->landed, 0), "waiting for data");
+        d->ring = &a->landing;
+        d->at_hand = st->arena + st->worker->info->landing;
+    }
     if (good && r->mb >= 0)
         return d->at_hand;              /* arena_post() ends it */
     a->sum = *(const int64_t *)(const void *)d->at_hand;

@@ -340,6 +340,12 @@ void *arena_room(Stage *st, void *at, size_t n)
     return d->at_hand = r->room[r->next];
 }
 
+/* A load of a step to come, ahead.c. */
+static bool in_arena(const Stage *st, const unsigned char *from)
+{
+    return st->worker->info->landing && from == st->arena + st->worker->info->landing;
+}
+
 void arena_post(Stage *st, void *at, const void *from, size_t n, const ByteInfo *bytes)
 {
     Device *d = device_of(st);
@@ -350,7 +356,8 @@ void arena_post(Stage *st, void *at, const void *from, size_t n, const ByteInfo 
     if (bytes)
         picture_numbers(st, at, from, bytes->mean, bytes->std, bytes->channels, (long)n);
     else
-        device_check(st, cudaMemcpyAsync(at, from, n, cudaMemcpyHostToDevice, stream_of(st)), "sending data");
+        device_check(st, cudaMemcpyAsync(at, from, n, in_arena(st, from) ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice,
+                                         stream_of(st)), "sending data");
     if (d->mode == PLAIN) {
         device_check(st, cudaEventRecord(d->ring->taken[d->ring->next], stream_of(st)), "sending data");
         ahead_taken(st);

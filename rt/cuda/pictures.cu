@@ -2,10 +2,10 @@
  *
  * pictures.cu: numbers of bytes of pictures, made by the GPU.
  *
- * Problem.  As numbers, pictures are four times as many bytes on their way to the GPU.  Method.  The kernel reads the bytes
- * where the host has put them: in pinned memory, which the GPU reaches by the same address.  A thread has 16 neighbours, and
- * each byte is read once: such reads come near the rate of copies (S. W. Min et al., EMOGI, 2020).  So bytes need no room in
- * the arena.  The formula is that of rt/data.c; its divisions and its difference round alike everywhere.
+ * Problem.  As numbers, pictures are four times as many bytes on their way to the GPU.  Method.  The kernel reads bytes, in the
+ * arena where a copy went ahead, else in pinned memory, which the GPU reaches by the same address.  A thread has 16 neighbours,
+ * and each byte is read once: such reads come near the rate of copies (S. W. Min et al., EMOGI, 2020).  The formula is that of
+ * rt/data.c; its divisions and its difference round alike everywhere.
  */
 #include "../op/cuda/kernel.h"
 #include "pictures.h"

@@ -10,7 +10,7 @@ enum { PICTURE_CHANNELS = 64 };     /* most that a model file can name */
 #ifdef __cplusplus
 extern "C"
 #endif
-/* n bytes in pinned memory, pixel by pixel, which stay there until the stage's stream has come so far. */
+/* n bytes in pinned memory or in the arena, pixel by pixel, which stay there until the stage's stream has come so far. */
 void picture_numbers(Stage *st, float *to, const unsigned char *from, const float *mean, const float *deviation, int channels,
                      long n);
 #endif
