@@ -249,13 +249,13 @@ Bytes states_over(const Graph *g, const Model *m, int stages)
     return m->train.shard ? 0 : over;
 }
 
-static bool refine(Candidate *k, bool alone)
+static bool refine(Candidate *k)
 {
     if (k->report_only || (!k->best && k->why == NO_PLAN && plan_chunks(k->first) == 0))
         return false;           /* there are no lists: nothing to mend */
     if (!k->best && states_over(k->g, k->m, k->stages) > 0)
         return false;           /* no cut mends that */
-    while (k->next < LAST && !(alone && remedies[k->next].others)) {
+    while (k->next < LAST && !(k->alone && remedies[k->next].others)) {
         int row = k->next++;
         if (!k->best && is_spent(k))
             k->failed->shortfall.open = true;
@@ -264,7 +264,7 @@ static bool refine(Candidate *k, bool alone)
         remedies[row].run(k);
         return true;
     }
-    if (alone || k->stayed || !remedies[LAST].applies(k) || !move_is_on(remedies[LAST].move))
+    if (k->alone || k->stayed || !remedies[LAST].applies(k) || !move_is_on(remedies[LAST].move))
         return false;
     k->stayed = true;
     remedies[LAST].run(k);
@@ -274,13 +274,14 @@ static bool refine(Candidate *k, bool alone)
 bool candidate_refine(Candidate *k, Ns cutoff)
 {
     k->ask.effort.cutoff = candidate_predicts(k) && !k->grows ? cutoff : 0;
-    return refine(k, false);
+    return refine(k);
 }
 
 void candidate_finish(Candidate *k)
 {
+    k->alone = true;
     candidate_start(k, 0);
-    while (refine(k, true))
+    while (refine(k))
         ;
 }
 
