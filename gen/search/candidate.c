@@ -231,7 +231,7 @@ static const struct {
 #define REMEDY(...) {__VA_ARGS__},
 #include "remedies.def"
 };
-enum { LAST = sizeof remedies / sizeof *remedies - 1 };         /* its row has work of its own */
+enum { REMEDIES = sizeof remedies / sizeof *remedies };
 
 static bool is_late(const Candidate *k, int row)
 {
@@ -255,20 +255,18 @@ static bool refine(Candidate *k)
         return false;           /* there are no lists: nothing to mend */
     if (!k->best && states_over(k->g, k->m, k->stages) > 0)
         return false;           /* no cut mends that */
-    while (k->next < LAST && !(k->alone && remedies[k->next].others)) {
+    while (k->next < REMEDIES && !(k->alone && remedies[k->next].others)) {
         int row = k->next++;
+        if (!remedies[row].applies(k) || !move_is_on(remedies[row].move))
+            continue;
         if (!k->best && is_spent(k))
             k->failed->shortfall.open = true;
-        if (is_late(k, row) || !remedies[row].applies(k) || !move_is_on(remedies[row].move))
+        if (is_late(k, row))
             continue;
         remedies[row].run(k);
         return true;
     }
-    if (k->alone || k->stayed || !remedies[LAST].applies(k) || !move_is_on(remedies[LAST].move))
-        return false;
-    k->stayed = true;
-    remedies[LAST].run(k);
-    return true;
+    return false;
 }
 
 bool candidate_refine(Candidate *k, Ns cutoff)

@@ -51,7 +51,6 @@ typedef struct {
     Ns least;                   /* proven before it was planned; 0: nobody asked */
     Plan *failed;               /* the plan that says what is missing */
     int next;                   /* the remedy at hand */
-    bool stayed;                /* the last remedy was tried */
     bool done;                  /* nothing is left to try, or it was finished elsewhere */
     bool alone;                 /* no remedy asks other planners, or for cuts far from its own */
     bool soon;                  /* the first plan that repack finds will do */
