@@ -227,12 +227,21 @@ static bool all_bought(const ExactSearch *s, const int *last)
     return true;
 }
 
-/* True if some plan may exist. */
+/* Is every plan longer than the question allows, and of the grid at hand not even that is known? */
+static bool is_over(const ExactSearch *s)
+{
+    bool all = s->x->step && s->r->cut == s->q->cut && s->r->share == 1;
+    return all && s->q->below > 0 && s->refuted >= s->q->below && s->best.value > s->q->below;
+}
+
+/* True if some plan may exist that is of use. */
 static bool tighten(ExactSearch *s)
 {
     Ns target = smallest(s, s->refuted / 1024 + 1);
     bool feasible = target != NEVER;
     while (target != NEVER && !out_of_runs(s) && !exact_spent(s)) {
+        if (is_over(s))
+            return false;
         reach_trace(s->r, s->last);
         bool real = all_bought(s, s->last);
         for (int c = 0, first = 0; c < s->q->chunks; first = s->last[c++] + 1)
@@ -258,13 +267,23 @@ static bool may_leave(const Question *q)
     return q->p->m->plan.offload != OFFLOAD_NONE && !q->p->ask.choice.no_offload;
 }
 
-/* Is every plan longer than the question allows?  Where results may be offloaded, targets refute nothing. */
+/* Where results may be offloaded, a price takes a copy for slower than it may be, and lets nothing pass while the device waits:
+ * it refutes nothing.  So only floors count there, under a link that has all of the step. */
+static Reach *floors_of(const ExactSearch *s)
+{
+    Reach *r = reach_open(s->x);
+    r->most = REACHED_RUNS, r->apart = true;
+    return r;
+}
+
+/* Do floors refute every plan that the question allows? */
 static bool is_refuted(ExactSearch *s)
 {
     Ns below = s->q->below;
-    if (below == 0 || !s->x->step || may_leave(s->q))
-        return false;
-    if (s->refuted < below && !reach(s->r, below) && !out_of_runs(s))
+    if (below == 0 || !s->x->step || s->refuted >= below)
+        return below > 0 && s->x->step;
+    Reach *r = may_leave(s->q) ? floors_of(s) : s->r;
+    if (!reach(r, below) && r->runs <= r->most)
         s->refuted = below;
     return s->refuted >= below;
 }
@@ -383,7 +402,8 @@ static void prove(ExactSearch *s)
         tighten(s);
     }
     s->buys = s->priced + BOUGHT_OPERATORS;
-    s->proven = s->best.value <= s->refuted + 1 || refute(s, s->best.value - 1, s->actions + PREVIEWED_ACTIONS);
+    const Ns best = s->best.value - 1, below = s->q->below > 0 && s->q->below < best ? s->q->below : best;
+    s->proven = below <= s->refuted || refute(s, below, s->actions + PREVIEWED_ACTIONS);
 }
 
 /* ---- plans that fit ----------------------------------------------------------------------------------------------- */
@@ -534,11 +554,11 @@ bool exact(const Question *q, Answer *a)
     int share = most_share(q);
     prices_reserve(q->prices, RESERVED_PART);
     s.r->most = REACHED_RUNS + (int64_t)REACHED_RUNS * q->n / 1000;
-    if (is_refuted(&s)) {
-        a->bound = q->below + 1;
+    const bool refuted = is_refuted(&s), possible = !refuted && ((q->unseeded && share > 1) || tighten(&s));
+    if (refuted || is_over(&s)) {
+        *a = (Answer){.value = q->below + 1, .bound = (refuted || !may_leave(q) ? q->below : s.closed) + 1};
         return false;
     }
-    bool possible = (q->unseeded && share > 1) || tighten(&s);
     if (share == 1 && !out_of_runs(&s) && possible)
         try_longer(&s);
     if (share == 1 && s.x->step && possible)
@@ -569,12 +589,10 @@ bool exact(const Question *q, Answer *a)
                   .note = s.proven && meets ? "no plan of this space is predicted to be faster" : NULL};
     if (q->p->m->plan.replicas > 1)                 /* preview.c takes them to be alike */
         a->note = NULL;
-    if (may_leave(q)) {
-        /* The largest target refuted where results may be offloaded.  A price takes a copy for slower than it may be, and
-         * lets nothing pass while the device waits: it refutes nothing.  So only floors count, under a link that has all of
-         * the step. */
-        s.r = reach_open(s.x);
-        s.r->most = REACHED_RUNS, s.r->apart = true;
+    const bool slow = q->below > 0 && s.best.value > q->below;
+    a->bound = slow && may_leave(q) ? s.closed + 1 : bound;
+    if (may_leave(q) && !slow) {
+        s.r = floors_of(&s);
         s.refuted = s.closed;
         smallest(&s, s.refuted / 64 + 1);
         const Ask *ask = &s.q->p->ask;

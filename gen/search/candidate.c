@@ -231,7 +231,7 @@ static const struct {
 #define REMEDY(...) {__VA_ARGS__},
 #include "remedies.def"
 };
-enum { LAST = sizeof remedies / sizeof *remedies - 1 };         /* its row has work of its own */
+enum { REMEDIES = sizeof remedies / sizeof *remedies };
 
 static bool is_late(const Candidate *k, int row)
 {
@@ -249,38 +249,37 @@ Bytes states_over(const Graph *g, const Model *m, int stages)
     return m->train.shard ? 0 : over;
 }
 
-static bool refine(Candidate *k, bool alone)
+static bool refine(Candidate *k)
 {
     if (k->report_only || (!k->best && k->why == NO_PLAN && plan_chunks(k->first) == 0))
         return false;           /* there are no lists: nothing to mend */
     if (!k->best && states_over(k->g, k->m, k->stages) > 0)
         return false;           /* no cut mends that */
-    while (k->next < LAST && !(alone && remedies[k->next].others)) {
+    while (k->next < REMEDIES && !(k->alone && remedies[k->next].others)) {
         int row = k->next++;
+        if (!remedies[row].applies(k) || !move_is_on(remedies[row].move))
+            continue;
         if (!k->best && is_spent(k))
             k->failed->shortfall.open = true;
-        if (is_late(k, row) || !remedies[row].applies(k) || !move_is_on(remedies[row].move))
+        if (is_late(k, row))
             continue;
         remedies[row].run(k);
         return true;
     }
-    if (alone || k->stayed || !remedies[LAST].applies(k) || !move_is_on(remedies[LAST].move))
-        return false;
-    k->stayed = true;
-    remedies[LAST].run(k);
-    return true;
+    return false;
 }
 
 bool candidate_refine(Candidate *k, Ns cutoff)
 {
     k->ask.effort.cutoff = candidate_predicts(k) && !k->grows ? cutoff : 0;
-    return refine(k, false);
+    return refine(k);
 }
 
 void candidate_finish(Candidate *k)
 {
+    k->alone = true;
     candidate_start(k, 0);
-    while (refine(k, true))
+    while (refine(k))
         ;
 }
 

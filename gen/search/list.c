@@ -300,7 +300,8 @@ bool wins(const Plan *a, const Plan *b)
 
 static Ns best_step(const Search *s)
 {
-    return s->best >= 0 ? with_idle(s->all.at[s->best].best) : s->cutoff;
+    Ns best = s->best >= 0 ? with_idle(s->all.at[s->best].best) : s->cutoff;
+    return s->cutoff > 0 && s->cutoff < best ? s->cutoff : best;
 }
 
 static void note_best(Search *s, int i)
@@ -343,14 +344,15 @@ static int most_promising(const Search *s)
 
 static bool is_hopeless(const Search *s, int i)
 {
-    return best_step(s) > 0 && candidate_promise(&s->all.at[i]) >= best_step(s) && i != s->best;
+    Ns most = i == s->best ? s->cutoff : best_step(s);
+    return most > 0 && candidate_promise(&s->all.at[i]) >= most;
 }
 
 static void refine_all(Search *s)
 {
     for (int i; !is_over(s) && (i = most_promising(s)) >= 0;) {
         int known = s->all.n;
-        if (!is_hopeless(s, i) && candidate_refine(&s->all.at[i], i == s->best ? 0 : best_step(s))) {
+        if (!is_hopeless(s, i) && candidate_refine(&s->all.at[i], i == s->best ? s->cutoff : best_step(s))) {
             note_best(s, i);
             continue;
         }

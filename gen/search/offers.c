@@ -14,10 +14,12 @@
  * longer.  Others have a search of their own, with the best step as its cutoff, which `exact` refutes first, in which layouts
  * only have to fit and nothing is proven.  The winner is searched in full.
  *
- * schedule: auto offers the rows beside gpipe and 1f1b that are synchronous and legal, with the micro-batch and the replicas of
- * the best plan, and all numbers of stages; those of one chunk a device first, which cost a tenth of the others.  A row has its
- * own number of chunks, unless the model says one.  It is tried if its guess is well below the best step, too.  The guess is no
- * bound: closed forms have messages free, and the plan may make tensors again that a row can keep.
+ * schedule: auto begins with the best plan of gpipe and 1f1b that is found soon.  It offers the rows beside these two that are
+ * synchronous and legal, with the micro-batch and the replicas of that plan, and all numbers of stages; those of one chunk a
+ * device first, which cost a tenth of the others.  A row has its own number of chunks, unless the model says one.  It is tried
+ * if its guess is well below the best step, too.  The guess is no bound: closed forms have messages free, and the plan may make
+ * tensors again that a row can keep.  Then gpipe and 1f1b are searched in full, and what is no faster than the best row is
+ * refuted or left out.
  *
  * plan.tensor: auto offers numbers of devices of a stage, plan.positions: auto whole and divided rows of each, and
  * plan.experts: auto divided and whole ones, with numbers of stages and replicas and a micro-batch; with schedule: auto all
@@ -185,25 +187,50 @@ static void add_rows(Offers *all, Offer like, Ns work)
     }
 }
 
+/* The best plan of all candidates at hand, as rows are tried. */
+static Plan *scout(const Search *s)
+{
+    Search t = {.x = s->x, .ask = s->ask, .best = -1, .cutoff = s->cutoff};
+    t.ask.work = purse_new(NULL, QUESTION_WORK);
+    t.ask.trials = purse_new(NULL, 0);
+    t.ask.effort.unseeded = true;
+    for (int i = 0; i < s->all.n; i++) {
+        Ask ask = t.ask;
+        ask.choice = s->all.at[i].ask.choice;
+        Candidate *k = PUSH(&t.all);
+        *k = candidate_with(&s->all.at[i], &ask);
+        k->alone = true;
+    }
+    search_all(&t);
+    return search_best(&t);
+}
+
 /* Of all numbers of stages that were tried with the graph of the best plan. */
-Plan *offer_rows(const Search *s, Plan *best)
+static Offer *try_rows(const Search *s, Offer *first)
 {
     Offers all = {0};
-    Offer first = {.m = best->m};
     Ns busy = 0;
-    note_plan(&first, best);
-    for (int d = 0; d < best->devices; d++)
-        busy += best->dev.at[d].busy;
+    for (int d = 0; d < first->plan->devices; d++)
+        busy += first->plan->dev.at[d].busy;
     for (int i = 0, last = 0; i < s->all.n; i++) {
         const Candidate *k = &s->all.at[i];
-        if (k->g == best->g && k->stages > last)
-            add_rows(&all, (Offer){best->m, best->g, k->c, last = k->stages, .more = s->ask.more},
-                     busy / best->m->plan.replicas);
+        if (k->g == first->plan->g && k->stages > last)
+            add_rows(&all, (Offer){first->plan->m, k->g, k->c, last = k->stages, .more = s->ask.more},
+                     busy / first->plan->m->plan.replicas);
     }
     if (all.n > 0)
         qsort(all.at, (size_t)all.n, sizeof *all.at, by_guess);
-    const Offer *found = best_offer(s, &all, &first, QUESTION_WORK);
-    return found == &first ? best : in_full(s->x, found->plan, found->plan->ask.choice.cuts, ROW_WORK);
+    return best_offer(s, &all, first, QUESTION_WORK);
+}
+
+Plan *offer_rows(const Search *s, Plan *best)
+{
+    Offer first = {0};
+    best = best ? best : scout(s);
+    if (!best)
+        return NULL;
+    note_plan(&first, best);
+    return try_rows(s, &first)->plan;
 }
 
 /* ---- devices of a stage ---------------------------------------------------------------------------------------------- */

@@ -220,10 +220,17 @@ static Plan *search_asked(const Options *x, const Model *m, const Ask *ask, Plan
     if (!planner_named(m->plan.planner)->layout || !open || !search_layouts(&s, &sizes, &best)) {
         for (int i = 0; i < sizes.n; i++)
             list_graph(&s, sizes.at[i]);
+        /* What rows come to is the cutoff of the search in full. */
+        const bool rows = tries_rows(&s, m) && move_is_on("rows");
+        Plan *row = rows ? offer_rows(&s, NULL) : NULL;
+        if (row && (s.cutoff == 0 || with_idle(row) < s.cutoff))
+            s.cutoff = with_idle(row) + 1;
         search_all(&s);
         best = search_best(&s);
-        if (best && tries_rows(&s, m) && move_is_on("rows"))
-            best = offer_rows(&s, best);
+        if (best && rows && (!row || best->g != row->g))
+            row = offer_rows(&s, best);
+        if (row && row != best && (!best || wins(row, best)))
+            best = in_full(s.x, row, row->ask.choice.cuts, ROW_WORK);
         if (best && s.loose && best->ask.trials == s.loose)
             best = lay_out_winner(&s, best);
     }

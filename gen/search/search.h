@@ -51,8 +51,8 @@ typedef struct {
     Ns least;                   /* proven before it was planned; 0: nobody asked */
     Plan *failed;               /* the plan that says what is missing */
     int next;                   /* the remedy at hand */
-    bool stayed;                /* the last remedy was tried */
     bool done;                  /* nothing is left to try, or it was finished elsewhere */
+    bool alone;                 /* no remedy asks other planners, or for cuts far from its own */
     bool soon;                  /* the first plan that repack finds will do */
     bool grows;                 /* once it is done, list.c appends candidates that follow from its plan */
 } Candidate;
@@ -157,7 +157,8 @@ bool buckets_try(Candidate *k, Ns best);
 void buckets_note(const Plan *p, Proof *proof);
 
 /* ---- offers.c: rows of schedules.def and numbers of devices of a stage, tried beside the plan at hand -------------- */
-/* The best of all rows, from the best plan of gpipe and 1f1b on: that plan, if no row has a better one. */
+/* The best of all rows, from the best plan of gpipe and 1f1b on: that plan, if no row has a better one.  best, NULL: one of all
+ * candidates that were listed, found soon.  NULL: these have none. */
 Plan *offer_rows(const Search *s, Plan *best);
 /* The plan of the stages, and devices of each, that have the shortest step.  Its note tells what other numbers come to.
  * `each` searches one in full: the first of them, and the best.  `last`, NULL: nothing, is asked where none has a plan. */
