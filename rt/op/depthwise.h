@@ -172,11 +172,11 @@ static inline __attribute__((always_inline)) void depth_inside(const int taps, c
     for (long a = 0; a < l->down.n; a++) {
         const real *x = base + (l->down.at + a * l->down.steps) * l->line;
         const float *w = l->panel + ((l->down.tap + a) * l->v->kwidth + across->tap) * l->lane;
-        Vector v[2 * (TOGETHER - 1) + 5];
+        Vector v[2 * (TOGETHER - 1) + 5];       /* 7 of stride 1 read no more */
 #pragma GCC unroll 11
         for (int i = 0; i < (TOGETHER - 1) * stride + taps; i++)
             v[i] = some(x + i * c, VECTOR);
-#pragma GCC unroll 5
+#pragma GCC unroll 7
         for (int b = 0; b < taps; b++)
 #pragma GCC unroll 4
             for (int p = 0; p < TOGETHER; p++)
@@ -215,10 +215,12 @@ static inline int depth_columns_ways(real *to, const Line *l, const real *first,
     switch (l->v->dilate > 1 ? 0 : 100 * back + 10 * l->v->stride + across->n) {
     case 13: depth_columns_inside(3, 1, 0, to, l, first, across, column, last, n); return 1;
     case 15: depth_columns_inside(5, 1, 0, to, l, first, across, column, last, n); return 1;
+    case 17: depth_columns_inside(7, 1, 0, to, l, first, across, column, last, n); return 1;
     case 23: depth_columns_inside(3, 2, 0, to, l, first, across, column, last, n); return 1;
     case 25: depth_columns_inside(5, 2, 0, to, l, first, across, column, last, n); return 1;
     case 113: depth_columns_inside(3, 1, 1, to, l, first, across, column, last, n); return 1;
     case 115: depth_columns_inside(5, 1, 1, to, l, first, across, column, last, n); return 1;
+    case 117: depth_columns_inside(7, 1, 1, to, l, first, across, column, last, n); return 1;
     default: return 0;
     }
 }
