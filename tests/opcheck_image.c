@@ -29,6 +29,9 @@ static const long shapes[][SIZES] = {
     {2, 3, 2, 5, 5, 4, 4, 1, 1, 1, 1, 1, 1, 1},             /* none: pads */
     {2, 9, 11, 37, 9, 11, 37, 3, 3, 1, 1, 1, 1, 37},        /* single channels: a tail of vectors */
     {1, 8, 13, 70, 4, 7, 70, 5, 5, 2, 2, 2, 1, 70},         /* two tasks, a stride, columns of the kernel that are left */
+    {1, 9, 13, 34, 5, 7, 34, 3, 3, 2, 1, 1, 1, 34},         /* pixels that read every second column */
+    {1, 7, 9, 18, 7, 9, 18, 5, 5, 1, 2, 2, 1, 18},
+    {1, 5, 13, 18, 5, 13, 18, 7, 7, 1, 3, 3, 1, 18},
     {2, 5, 12, 16, 5, 12, 16, 2, 7, 1, 1, 6, 2, 16},        /* dilated: the first tap of a line is never inside */
     {1, 7, 19, 65, 3, 7, 65, 3, 4, 3, 0, 2, 1, 65},
     {1, 6, 9, 33, 4, 7, 33, 3, 3, 1, 0, 0, 1, 33},

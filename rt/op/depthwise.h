@@ -6,9 +6,10 @@
  * their own.
  *
  * Method.  Vectors go over channels.  Some pixels of a line that have the same taps inside the image are computed together, in
- * registers: a weight is loaded once for all, and a chain takes its taps without a rest in memory.  Weights are turned before,
- * so that those of a tap are adjacent.  A gradient of weights takes a line of y at a time, with some rows of the kernel in
- * registers, so that images are read once.
+ * registers, and a chain takes its taps without a rest in memory.  Where taps are next to each other, what several of these
+ * pixels read is loaded once; and lines for the next line of pixels are fetched meanwhile.  Weights are turned before, so that
+ * those of a tap are adjacent.  A gradient of weights takes a line of y at a time, with some rows of the kernel in registers,
+ * so that images are read once.
  *
  * Order.  That of conv.h: the same chains.
  *
@@ -106,25 +107,28 @@ static inline __attribute__((always_inline)) void put_some(real *to, Vector v, l
 }
 
 /* What the pixels of a line have in common: to and from are at the first channel of a task; line: floats between lines of what
- * is read, step and ahead: between pixels; panel[tap][lane], add[lane]: the bias. */
-typedef struct { const real *from; const float *panel, *add; const Conv *v; Taps down; long line, step, ahead, lane; } Line;
+ * is read, step and ahead: between pixels, below: between lines of results; panel[tap][lane], add[lane]: the bias. */
+typedef struct {
+    const real *from;
+    const float *panel, *add;
+    const Conv *v;
+    Taps down;
+    long line, step, ahead, lane, below;
+} Line;
 
-/* `pixels` results of `vectors` vectors, the last one of n numbers.  taps: their number, 0: across->n. */
-static inline __attribute__((always_inline)) void depth_tile(const int pixels, const int taps, const int vectors, real *to,
-                                                             const Line *l, const Taps *across, long j, long n)
+/* `pixels` results of `vectors` vectors, the last one of n numbers.  Those of the next line are fetched, to be written. */
+static inline __attribute__((always_inline)) void depth_tile(const int pixels, const int vectors, real *to, const Line *l,
+                                                             const Taps *across, long j, long n)
 {
     Vector s[TOGETHER][2] = {{{0}}};
     long steps = across->steps * l->v->groups, apart = across->apart * l->lane;
-    long lowest = l->down.at + (l->down.steps > 0 ? (l->down.n - 1) * l->down.steps : 0);
-    const real *soon = l->from + lowest * l->line + across->at * l->v->groups + j;
-    for (int p = TOGETHER; taps && p < TOGETHER + pixels; p++) {        /* lines that go on a pixel away are hard to foresee */
-        __builtin_prefetch(soon + (p + 2) * l->ahead);
-        __builtin_prefetch(to + p * l->step + j, 1);
-    }
+    for (int p = 0; pixels > 1 && p < pixels; p++)
+        for (int k = 0; k < vectors; k++)
+            __builtin_prefetch(to + l->below + p * l->step + j + k * VECTOR, 1, 2);
     for (long a = 0; a < l->down.n; a++) {
         const real *x = l->from + (l->down.at + a * l->down.steps) * l->line + across->at * l->v->groups + j;
         const float *w = l->panel + ((l->down.tap + a * l->down.apart) * l->v->kwidth + across->tap) * l->lane + j;
-        for (long b = 0; b < (taps ? taps : across->n); b++)
+        for (long b = 0; b < across->n; b++)
             UNROLLED
             for (int p = 0; p < pixels; p++)
                 UNROLLED
@@ -141,16 +145,84 @@ static inline __attribute__((always_inline)) void depth_tile(const int pixels, c
 }
 
 /* n channels of some pixels */
-static inline __attribute__((always_inline)) void depth_pixels(const int pixels, const int taps, real *to, const Line *l,
-                                                               const Taps *across, long n)
+static inline __attribute__((always_inline)) void depth_pixels(const int pixels, real *to, const Line *l, const Taps *across,
+                                                               long n)
 {
     long j = 0;
     for (; j + 2 * VECTOR <= n; j += 2 * VECTOR)
-        depth_tile(pixels, taps, 2, to, l, across, j, VECTOR);
+        depth_tile(pixels, 2, to, l, across, j, VECTOR);
     for (; j + VECTOR <= n; j += VECTOR)
-        depth_tile(pixels, taps, 1, to, l, across, j, VECTOR);
+        depth_tile(pixels, 1, to, l, across, j, VECTOR);
     if (j < n)
-        depth_tile(pixels, 0, 1, to, l, across, j, n - j);
+        depth_tile(pixels, 1, to, l, across, j, n - j);
+}
+
+/* TOGETHER pixels inside of a line, of a vector: what several of them read is loaded once.  Lines that the next line of pixels
+ * reads and writes are fetched meanwhile. */
+static inline __attribute__((always_inline)) void depth_inside(const int taps, const int stride, const int back, real *to,
+                                                               const Line *l, const Taps *across)
+{
+    Vector s[TOGETHER] = {{0}};
+    long c = l->v->groups, lowest = l->down.at + (back ? 0 : l->down.n - 1);
+    const real *base = l->from + (across->at - (back ? taps - 1 : 0)) * c;
+    for (int p = 0; p < TOGETHER * stride * stride; p++)
+        __builtin_prefetch(base + (lowest + 1 + p / TOGETHER / stride) * l->line + p % (TOGETHER * stride) * c, 0, 2);
+    for (int p = 0; p < TOGETHER; p++)
+        __builtin_prefetch(to + l->below + p * l->step, 1, 2);
+    for (long a = 0; a < l->down.n; a++) {
+        const real *x = base + (l->down.at + a * l->down.steps) * l->line;
+        const float *w = l->panel + ((l->down.tap + a) * l->v->kwidth + across->tap) * l->lane;
+        Vector v[2 * (TOGETHER - 1) + 5];       /* 7 of stride 1 read no more */
+        UNROLLED
+        for (int i = 0; i < (TOGETHER - 1) * stride + taps; i++)
+            v[i] = some(x + i * c, VECTOR);
+        UNROLLED
+        for (int b = 0; b < taps; b++)
+            UNROLLED
+            for (int p = 0; p < TOGETHER; p++)
+                s[p] = fused(v[p * stride + (back ? taps - 1 - b : b)], *(const Vector *)(w + b * l->lane), s[p]);
+    }
+    UNROLLED
+    for (int p = 0; p < TOGETHER; p++)
+        put_some(to + p * l->step, s[p] + *(const Vector *)l->add, VECTOR);
+}
+
+/* The columns from `column` to `last`, which are at least TOGETHER, of n channels: to and from are those of column 0. */
+static inline __attribute__((always_inline)) void depth_columns_inside(const int taps, const int stride, const int back,
+                                                                       real *to, const Line *all, const real *first,
+                                                                       const Taps *across, long column, long last, long n)
+{
+    long c = all->v->groups, behind = TOGETHER - 1;
+    Line l = *all;
+    for (long j = 0; j + VECTOR <= n; j += VECTOR, l.panel += VECTOR, l.add += VECTOR)
+        for (long at = column; at <= last; at += TOGETHER) {
+            at = least(at, last - behind);
+            l.from = first + at * stride * c + j;
+            depth_inside(taps, stride, back, to + at * c + j, &l, across);
+        }
+    long rest = n % VECTOR, j = n - rest;
+    for (long at = column; rest && at <= last; at += TOGETHER) {
+        at = least(at, last - behind);
+        l.from = first + at * stride * c + j;
+        depth_tile(TOGETHER, 1, to + at * c + j, &l, across, 0, rest);
+    }
+}
+
+/* Is there such a way?  Taps are next to each other. */
+static inline int depth_columns_ways(real *to, const Line *l, const real *first, const Taps *across, long column, long last,
+                                     long n, int back)
+{
+    switch (l->v->dilate > 1 ? 0 : 100 * back + 10 * l->v->stride + across->n) {
+    case 13: depth_columns_inside(3, 1, 0, to, l, first, across, column, last, n); return 1;
+    case 15: depth_columns_inside(5, 1, 0, to, l, first, across, column, last, n); return 1;
+    case 17: depth_columns_inside(7, 1, 0, to, l, first, across, column, last, n); return 1;
+    case 23: depth_columns_inside(3, 2, 0, to, l, first, across, column, last, n); return 1;
+    case 25: depth_columns_inside(5, 2, 0, to, l, first, across, column, last, n); return 1;
+    case 113: depth_columns_inside(3, 1, 1, to, l, first, across, column, last, n); return 1;
+    case 115: depth_columns_inside(5, 1, 1, to, l, first, across, column, last, n); return 1;
+    case 117: depth_columns_inside(7, 1, 1, to, l, first, across, column, last, n); return 1;
+    default: return 0;
+    }
 }
 
 /* Columns of a line, every stride-th from the phase on for x: they have the same taps but at the edges, where some are outside.
@@ -171,24 +243,24 @@ static inline Phase phase_of(const Conv *v, long phase, int back)
 
 /* The columns of one phase; first: of the line.  The last ones inside may be made twice. */
 static inline void depth_phase(real *to, Line *l, const real *first, const Phase *f, long phase, long apart, long width,
-                               long wide, long n)
+                               long wide, long n, int back)
 {
     long c = l->v->groups, behind = (TOGETHER - 1) * apart, together;
     for (long column = phase; column < width; column += together * apart) {
         together = column >= f->first && column <= f->last && f->last - behind >= f->first ? TOGETHER : 1;
+        if (together > 1 && depth_columns_ways(to, l, first, &f->all, column, f->last, n, back)) {
+            column = f->last, together = 1;
+            continue;
+        }
         if (together > 1)
             column = least(column, f->last - behind);
         long shift = (column - phase) / apart * f->steps;
         l->from = first + shift * c;
         if (together == 1) {
             Taps across = taps_inside(f->all, shift, wide);
-            depth_pixels(1, 0, to + column * c, l, &across, n);
-        } else if (f->all.n == 3)
-            depth_pixels(TOGETHER, 3, to + column * c, l, &f->all, n);
-        else if (f->all.n == 5)
-            depth_pixels(TOGETHER, 5, to + column * c, l, &f->all, n);
-        else
-            depth_pixels(TOGETHER, 0, to + column * c, l, &f->all, n);
+            depth_pixels(1, to + column * c, l, &across, n);
+        } else
+            depth_pixels(TOGETHER, to + column * c, l, &f->all, n);
     }
 }
 
@@ -212,55 +284,67 @@ static inline void depth_convolve(Stage *st, real *to, const real *from, const r
             }
             for (long phase = 0; phase < apart; phase++)
                 phases[phase] = phase_of(v, phase, back);
-            Line l = {0, panel, add, v, {0}, wide * v->groups, apart * v->groups, (back ? 1 : v->stride) * v->groups, lane};
+            Line l = {0, panel, add, v, {0}, wide * v->groups, apart * v->groups, (back ? 1 : v->stride) * v->groups, lane,
+                      width * v->groups};
             for (long line = lines * part / down; line < lines * (part + 1) / down; line++) {
                 l.down = taps_inside(taps_of(line % height, v->kheight, v->stride, v->top, v->dilate, back), 0, deep);
                 for (long phase = 0; phase < least(apart, width); phase++)
                     depth_phase(to + line * width * v->groups + j, &l, from + line / height * deep * wide * v->groups + j,
-                                &phases[phase], phase, apart, width, wide, n);
+                                &phases[phase], phase, apart, width, wide, n, back);
             }
         }
 }
 
 /* Columns from .. to-1 of a line of y: sums of some whole rows of the kernel go on, of a vector of channels.  x: what the first
- * of these rows reads for place 0.  edge: taps may be outside. */
-static inline __attribute__((always_inline)) void depth_terms(const int rows, const int taps, const int edge, float *sum,
-                                                              long lane, const real *dy, const real *x, const Conv *v,
-                                                              long from, long to)
+ * of these rows reads for place 0.  Taps of columns below `first`, and from `last` on, may be outside. */
+typedef struct { long from, to, first, last; } Columns;
+
+static inline __attribute__((always_inline)) void depth_terms(const int rows, const int taps, float *sum, long lane,
+                                                              const real *dy, const real *x, const Conv *v, const Columns *o)
 {
     Vector s[3][7];
     long c = v->groups, across = v->dilate * c, down = v->width * across;
     for (int i = 0; i < rows * taps; i++)
         s[i / taps][i % taps] = *(const Vector *)(sum + i * lane);
-    for (long p = from; p < to; p++) {
-        Vector d = some(dy + p * c, VECTOR);
-        long place = p * v->stride - v->left;
-        const real *at = x + place * c;
-        __builtin_prefetch(dy + (p + TOGETHER) * c);
-        __builtin_prefetch(at + (rows - 1) * down + (taps - 1) * across + TOGETHER * v->stride * c);
-        UNROLLED
-        for (int t = 0; t < taps; t++) {
-            int inside = !edge || (place + t * v->dilate >= 0 && place + t * v->dilate < v->width);
+    for (long p = o->from, end; p < o->to; p = end) {
+        int edge = p < o->first || p >= o->last;
+        end = least(o->to, p < o->first ? o->first : p < o->last ? o->last : o->to);
+        for (; edge && p < end; p++) {
+            Vector d = some(dy + p * c, VECTOR);
+            for (int t = 0; t < taps; t++) {
+                long place = p * v->stride - v->left + t * v->dilate;
+                int inside = place >= 0 && place < v->width;
+                for (int r = 0; r < rows; r++)
+                    s[r][t] = fused(d, inside ? some(x + place * c + r * down, VECTOR) : (Vector){0}, s[r][t]);
+            }
+        }
+        for (; p < end; p++) {
+            Vector d = some(dy + p * c, VECTOR);
+            const real *at = x + (p * v->stride - v->left) * c;
+            __builtin_prefetch(dy + (p + TOGETHER) * c);
+            __builtin_prefetch(at + (rows - 1) * down + (taps - 1) * across + TOGETHER * v->stride * c);
             UNROLLED
-            for (int r = 0; r < rows; r++)
-                s[r][t] = fused(d, inside ? some(at + r * down + t * across, VECTOR) : (Vector){0}, s[r][t]);
+            for (int t = 0; t < taps; t++)
+                UNROLLED
+                for (int r = 0; r < rows; r++)
+                    s[r][t] = fused(d, some(at + r * down + t * across, VECTOR), s[r][t]);
         }
     }
     for (int i = 0; i < rows * taps; i++)
         *(Vector *)(sum + i * lane) = s[i / taps][i % taps];
 }
 
-static inline __attribute__((always_inline)) void depth_kernel(const int edge, float *sum, long lane, const real *dy,
-                                                               const real *x, const Conv *v, long rows, long from, long to)
+static inline void depth_kernel(float *sum, long lane, const real *dy, const real *x, const Conv *v, long rows,
+                                const Columns *o)
 {
     switch (10 * rows + v->kwidth) {
-    case 33: depth_terms(3, 3, edge, sum, lane, dy, x, v, from, to); break;
-    case 23: depth_terms(2, 3, edge, sum, lane, dy, x, v, from, to); break;
-    case 13: depth_terms(1, 3, edge, sum, lane, dy, x, v, from, to); break;
-    case 25: depth_terms(2, 5, edge, sum, lane, dy, x, v, from, to); break;
-    case 15: depth_terms(1, 5, edge, sum, lane, dy, x, v, from, to); break;
-    case 27: depth_terms(2, 7, edge, sum, lane, dy, x, v, from, to); break;
-    default: depth_terms(1, 7, edge, sum, lane, dy, x, v, from, to);
+    case 33: depth_terms(3, 3, sum, lane, dy, x, v, o); break;
+    case 23: depth_terms(2, 3, sum, lane, dy, x, v, o); break;
+    case 13: depth_terms(1, 3, sum, lane, dy, x, v, o); break;
+    case 25: depth_terms(2, 5, sum, lane, dy, x, v, o); break;
+    case 15: depth_terms(1, 5, sum, lane, dy, x, v, o); break;
+    case 27: depth_terms(2, 7, sum, lane, dy, x, v, o); break;
+    default: depth_terms(1, 7, sum, lane, dy, x, v, o);
     }
 }
 
@@ -281,8 +365,8 @@ static inline void depth_columns(float *sum, long lane, const real *dy, const re
 }
 
 /* Columns of n channels, and rows of the kernel that read inside: as many at once as registers have sums for. */
-static inline void depth_rows(long rows, float *sum, long lane, const real *dy, const real *x, const Conv *v, long from,
-                              long to, int edge, long n)
+static inline void depth_rows(long rows, float *sum, long lane, const real *dy, const real *x, const Conv *v, const Columns *o,
+                              long n)
 {
     int tiles = v->kwidth == 3 || v->kwidth == 5 || v->kwidth == 7;
     for (long i = 0, some_rows; i < rows; i += some_rows) {
@@ -291,13 +375,10 @@ static inline void depth_rows(long rows, float *sum, long lane, const real *dy, 
         long k = 0;
         some_rows = least(rows - i, v->kwidth == 3 ? 3 : tiles ? 2 : 1);
         for (; tiles && k + VECTOR <= n; k += VECTOR)
-            if (edge)
-                depth_kernel(1, at + k, lane, dy + k, row + k, v, some_rows, from, to);
-            else
-                depth_kernel(0, at + k, lane, dy + k, row + k, v, some_rows, from, to);
+            depth_kernel(at + k, lane, dy + k, row + k, v, some_rows, o);
         for (long r = 0; r < some_rows && k < n; r++)
-            depth_columns(at + r * v->kwidth * lane + k, lane, dy + k, row + r * v->dilate * v->width * v->groups + k, v, from,
-                          to, n - k);
+            depth_columns(at + r * v->kwidth * lane + k, lane, dy + k, row + r * v->dilate * v->width * v->groups + k, v,
+                          o->from, o->to, n - k);
     }
 }
 
@@ -325,10 +406,8 @@ static inline void depth_line(float *sum, long lane, const real *dy, const real 
     const real *from = x + down.at * v->width * v->groups;
     depth_zeros(sum, down.tap * v->kwidth, lane, dy, v, n);
     depth_zeros(at + down.n * v->kwidth * lane, (v->kheight - down.tap - down.n) * v->kwidth, lane, dy, v, n);
-    depth_rows(down.n, at, lane, dy, from, v, 0, first, 1, n);
-    for (long p = first; p < last; p += ALONG)
-        depth_rows(down.n, at, lane, dy, from, v, p, least(p + ALONG, last), 0, n);
-    depth_rows(down.n, at, lane, dy, from, v, last, v->ywidth, 1, n);
+    for (long p = 0; p < v->ywidth; p += ALONG)
+        depth_rows(down.n, at, lane, dy, from, v, &(Columns){p, least(p + ALONG, v->ywidth), first, last}, n);
 }
 
 /* dweight of images x and y: threads split channels. */
