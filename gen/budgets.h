@@ -15,7 +15,7 @@ enum {
     SHORTER_SPARE = 128,        /* part of the memory that its layouts leave free: 64 of 256 micro-batches took 0.9 % less */
     SEARCH_WORK = 200000000,    /* calls replayed for prices in one search, some 8 s; then the best so far is the answer.  As
                                    many for the plan of least bytes: tinyllama on five devices of 11 GiB */
-    FIRST_WORK = 100000000,     /* ... while no plan is found; of all remedies of a report that nothing fits */
+    FIRST_WORK = 100000000,     /* ... while no plan is found; of all rows; of all remedies of a report that nothing fits */
     QUESTION_WORK = 25000000,   /* ... of one of them, of a row of a table, of one more question about a plan; then the first
                                    choices that fit are the answer */
     LEAST_QUESTION = 5000000,   /* ... of one for the plan of least bytes: those that fit take 1 to 5 million, others all */

@@ -180,13 +180,14 @@ static bool is_full(const Candidate *k)
 
 static bool lacks_slack(const Candidate *k)
 {
-    return !k->best && k->ask.choice.copy_slack == COPY_SLACK_ALL && k->failed->host.n > 0 && !k->failed->shortfall.host;
+    return !k->best && !k->ask.effort.cutoff && k->ask.choice.copy_slack == COPY_SLACK_ALL && k->failed->host.n > 0 &&
+           !k->failed->shortfall.host;
 }
 
 /* The fastest plans were too tight to pack. */
 static bool has_cuts(const Candidate *k)
 {
-    return !k->best && is_exact(k) && !k->ask.effort.first_fit && k->failed->chunk.n > 0;
+    return !k->best && !k->ask.effort.cutoff && is_exact(k) && !k->ask.effort.first_fit && k->failed->chunk.n > 0;
 }
 
 /* Chunks share a device, and nothing fits so, or only what is slow. */
