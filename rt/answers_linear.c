@@ -25,13 +25,6 @@ static Answer linear_dx(const Call *c, long i)
     return product(part_of(c, "dy"), i / in * out, 1, part_of(c, "weight"), i % in, in, out);
 }
 
-static Answer linear_add_dx(const Call *c, long i)
-{
-    Answer a = linear_dx(c, i);
-    plus(&a, old_of(c, "onto", i));
-    return a;
-}
-
 static Answer linear_dweight(const Call *c, long i)
 {
     long in = of(c, "in");
@@ -63,7 +56,7 @@ static Answer linear_gelu_dpre(const Call *c, long i)
 static const Known known[] = {
     {"linear_forward", "y", LINEAR, linear_y, 0, 0}, {"linear_gelu_forward", "pre", LINEAR " pre=rows*out", linear_y, 0, 0},
     {"linear_add_forward", "y", LINEAR " skip=rows*out", linear_add_y, 0, 0},
-    {"linear_add_backward_x", "dx", LINEAR " onto=rows*in", linear_add_dx, 0, 0},
+    {"linear_add_backward_x", "dx", LINEAR " onto=rows*in", linear_dx, 0, 0},
     {"linear_pieces_backward_x", "dx", LINEAR, linear_dx, 0, 0},
     {"linear_gelu_forward", "y", LINEAR " pre=rows*out", linear_gelu_y, 0, 1},
     {"linear_gelu_backward", "dpre", LINEAR " pre=rows*in dpre=rows*in", linear_gelu_dpre, 0, 1},

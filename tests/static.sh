@@ -7,6 +7,7 @@
 # A folder has the kernel files that define a call of its plan, so none of them may lean on another.  Other flags, and a
 # header that has changed, make again what they reach and nothing else.
 . "$(dirname "$0")/lib.sh"
+unset MAKEFLAGS MFLAGS          # of make -j2 check-rest: what make says is counted
 need dpgen build/emitted build/librt.a
 model="$models/tiny-gpt.yaml --stages 2"
 
