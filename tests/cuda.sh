@@ -46,3 +46,20 @@ devices:
 links: {gpu-gpu: {rate: 360GB/s, latency: 1us}}
 GPUS
 }
+# picture_model SIDE WINDOW CLASSES: bytes of pictures, averaged over windows; without train and data
+picture_model() {
+    cat <<MODEL
+dpgen: 1
+model:
+  name: pictures
+  inputs:
+    image:  {shape: [B, $1, $1, 3], dtype: u8, mean: [0.4, 0.5, 0.6], std: [0.2, 0.25, 0.3]}
+    labels: {shape: [B], dtype: i32, range: [0, $3]}
+  graph:
+    - {op: AvgPool, in: image, kernel: $2, stride: $2}
+    - {op: Flatten}
+    - {op: Linear, name: head, out: $3}
+    - {op: SoftmaxCrossEntropy, targets: labels, as: loss}
+  loss: loss
+MODEL
+}

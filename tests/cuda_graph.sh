@@ -96,24 +96,13 @@ if made "evaluations" "$tmp/eval.yaml" --set train.batch.global=8 --set train.st
 fi
 
 # Pictures, whose bytes go up as they are: channel by channel in the file, evaluated in between; with our own kernel, too.
-cat >"$tmp/pictures.yaml" <<'PICTURES'
-dpgen: 1
-model:
-  name: pictures
-  inputs:
-    image:  {shape: [B, 32, 32, 3], dtype: u8, mean: [0.4, 0.5, 0.6], std: [0.2, 0.25, 0.3]}
-    labels: {shape: [B], dtype: i32, range: [0, 10]}
-  graph:
-    - {op: AvgPool, in: image, kernel: 8, stride: 8}
-    - {op: Flatten}
-    - {op: Linear, name: head, out: 10}
-    - {op: SoftmaxCrossEntropy, targets: labels, as: loss}
-  loss: loss
+{ picture_model 32 8 10; cat <<'PICTURES'
 train: {batch: {global: 8, micro: 4}, steps: 4, optimizer: {type: sgd, lr: 1e-2}}
 data:
   train: {format: cifar10, files: batch.bin, image: image, labels: labels}
   eval:  {format: cifar10, files: batch.bin, image: image, labels: labels, every: 1, batches: 2}
 PICTURES
+} >"$tmp/pictures.yaml"
 for i in 0 1 2 3 4 5 6 7 8 9 10 11; do
     printf "\\$(printf %03o $((i % 10)))"
     { tail -c +$((i * 97 + 1)) "$data"; cat "$data" "$data" "$data"; } | head -c 3072

@@ -340,22 +340,11 @@ if [ "$planned" = "$taken" ]; then pass; else fault "allocated $taken, planned $
 # Pinned memory: a stage that loads data has as many rooms for its largest input as 32 MiB hold, from 2 to 16, for a thread that
 # reads ahead, and from 1 to 16 for the other reads; no other stage has any.  Pictures go up as bytes, and so do their rooms.
 # Each has 16 for step values and what is as small, 2 copies of those, and 256 KiB for all else.
-cat >"$tmp/pictures.yaml" <<'PICTURES'
-dpgen: 1
-model:
-  name: pictures
-  inputs:
-    image:  {shape: [B, 1024, 1024, 3], dtype: u8, mean: [0.4, 0.5, 0.6], std: 0.25}
-    labels: {shape: [B], dtype: i32, range: [0, 128]}
-  graph:
-    - {op: AvgPool, in: image, kernel: 128, stride: 128}
-    - {op: Flatten}
-    - {op: Linear, name: head, out: 256}
-    - {op: SoftmaxCrossEntropy, targets: labels, as: loss}
-  loss: loss
+{ picture_model 1024 128 128; cat <<'PICTURES'
 train: {batch: {global: 8, micro: 4}, steps: 3, optimizer: {type: sgd, lr: 1e-3}}
 data: {train: {format: idx, arrays: {image: pictures, labels: kinds}}}
 PICTURES
+} >"$tmp/pictures.yaml"
 number_of() { printf "\\$(printf %03o $(($1 / 256 % 256)))\\$(printf %03o $(($1 % 256)))"; }
 { printf '\000\000\010\004\000\000'; number_of 16; printf '\000\000'; number_of 1024; printf '\000\000'; number_of 1024
     printf '\000\000'; number_of 3; yes "$(cat "$data")" 2>/dev/null | head -c $((48 << 20)); } >"$tmp/pictures"

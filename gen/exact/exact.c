@@ -227,14 +227,15 @@ static bool all_bought(const ExactSearch *s, const int *last)
     return true;
 }
 
-/* Is every plan longer than the question allows, and of the grid at hand not even that is known? */
+/* Does every plan take longer than the question allows, as the best at hand does?  Only the whole grid, with all the memory,
+ * can tell. */
 static bool is_over(const ExactSearch *s)
 {
     bool all = s->x->step && s->r->cut == s->q->cut && s->r->share == 1;
     return all && s->q->below > 0 && s->refuted >= s->q->below && s->best.value > s->q->below;
 }
 
-/* True if some plan may exist that is of use. */
+/* False if no plan exists, or none that the question allows. */
 static bool tighten(ExactSearch *s)
 {
     Ns target = smallest(s, s->refuted / 1024 + 1);

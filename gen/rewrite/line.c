@@ -3,9 +3,9 @@
  * line.c: from Model to Graph: the order of build, the rewrites and grad.
  *
  * divide wants sizes of the whole, which dumps, weights and the model's hash have; that stands behind the rewrites with other
- * bits.  graph_apart() has one device for a stage.  fp8 wants sizes, and takes Linear that join_gelu would; that, join_products
- * and join_chains want bound calls.  grad takes backward from the rows that they leave.  fuse joins neighbours of both
- * directions.
+ * bits.  graph_apart() has one device for a stage.  fp8 wants sizes; join_gelu, join_products and join_chains want bound calls.
+ * join_gelu takes the Linear that fp8 leaves.  grad takes backward from the rows that they leave.  fuse joins neighbours of
+ * both directions.
  */
 #include "graph.h"
 

@@ -178,6 +178,7 @@ static bool is_full(const Candidate *k)
     return !k->best && k->failed->shortfall.stuck && is_free(k) && k->failed->chunk.n > 0;
 }
 
+/* With a step to beat, a plan that does not fit is no reason to ask for a slower one: nor has_cuts(). */
 static bool lacks_slack(const Candidate *k)
 {
     return !k->best && !k->ask.effort.cutoff && k->ask.choice.copy_slack == COPY_SLACK_ALL && k->failed->host.n > 0 &&

@@ -22,10 +22,10 @@
  * Cost: all remedies share FIRST_WORK, counted in calls replayed and runs met, and LEAST_STEPS of placement; budgets.h.
  * A question past its own part takes the first choices that fit.  Remedies without a turn are named as not tried.
  */
-#include "view.h"
 #include "nofit.h"
 #include "budgets.h"
 #include "search/search.h"
+#include "view.h"
 
 /* ---- the plan that failed ---------------------------------------------------------------------------------------- */
 
@@ -139,8 +139,8 @@ static void print_failed(const Plan *p)
     const char *what;
     Bytes beside = view_beside(p, d, &what);
     if (beside > 0)
-        fprintf(stderr, "  %s of stage %d take %s of its device beside that (transport %s)\n", what, d, size_text(beside),
-                p->m->plan.transport);
+        fprintf(stderr, "  %s of stage %d take %s of its device beside that%s\n", what, d, size_text(beside),
+                strstr(what, "messages") ? strf(" (transport %s)", p->m->plan.transport) : "");
     if (p->devices == 1)
         return;
     fprintf(stderr, "  the stages need");

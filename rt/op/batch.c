@@ -24,7 +24,8 @@
  */
 #include "kernel.h"
 
-enum { STRIP = 1024, UNIT = 16, CHAIN = 8, PIXELS = 256, PARTS = 1 << 13, SOME = 64, FAR = 1 << 21 };
+enum { STRIP = 1024, UNIT = 16, CHAIN = 8, PIXELS = 256, PARTS = 1 << 13, SOME = 64 };
+enum { FAR = 1 << 21 };             /* numbers of images that no cache has */
 
 /* What is added up over rows: x, and squares of differences; with dy slopes, and slopes times u.  Pointers are at the first
  * channel. */
@@ -145,7 +146,7 @@ static inline void values(double *restrict sum, const Terms *t, long first, long
     }
 }
 
-/* Of images that no cache has, the rows of the next block are fetched meanwhile. */
+/* Of such images the rows of the next block are fetched meanwhile. */
 static inline void squares(double *restrict sum, const Terms *t, const float *restrict mean, long first, long rows, long n)
 {
     const real *restrict x = t->x + first * t->width;
