@@ -227,8 +227,7 @@ static bool all_bought(const ExactSearch *s, const int *last)
     return true;
 }
 
-/* Does every plan take longer than the question allows, as the best at hand does?  Only the whole grid, with all the memory,
- * can tell. */
+/* Does every plan take longer than the question allows?  Only the whole grid can tell, with all the memory. */
 static bool is_over(const ExactSearch *s)
 {
     bool all = s->x->step && s->r->cut == s->q->cut && s->r->share == 1;
