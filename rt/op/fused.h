@@ -79,6 +79,13 @@ static inline Vector fused(Vector a, Vector b, Vector c)
 #endif
 }
 
+/* The vector has its register up to here; else GCC gives it to a chain, which moves there and back at each step. */
+#if defined __FMA__ && (defined __x86_64__ || defined __i386__)
+#define STAYS(v) __asm__("" : : "v"(v))
+#else
+#define STAYS(v) ((void)0)
+#endif
+
 /* Where an instruction takes one number of a vector for all of a, four of a are loaded together. */
 #if defined __aarch64__
 enum { BY_LANE = VECTOR };

@@ -42,7 +42,6 @@ enum { WAITS = (LEVELS + 1) * BLOCK * COLS, AHEAD = 8 };
 #else
 enum { DEPTH = 768, ROWS = 132, BLOCK = 528, SPREAD = 128, PANELS = 384 << 10, WAITS = 2 * BLOCK * SPREAD, AHEAD = 8 };
 #endif
-typedef float Four __attribute__((vector_size(16), aligned(4), may_alias));
 #ifdef __clang__
 #define MIX(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #else

@@ -23,63 +23,17 @@
 enum { THINS = TREES && !BY_LANE && sizeof(real) == sizeof(float) };
 enum { THIN = TREES ? 64 << 10 : 1, WIDE = 512, SLIM = TREES ? 128 : 1, HELD = THIN, NEAR = 128 << 10, LINE = 16 };
 
-/* n numbers of a vector */
-static inline void thin_some(float *to, Vector v, long n)
+/* A tile of the columns from j on, of `wide`, of chains of k terms at t->to; the row or the terms of a are adjacent. */
+static inline __attribute__((always_inline)) void thin_tile(Rest *t, long j, const float *a, long row, long col,
+                                                            const float *panel, long wide, long k)
 {
-    float all[VECTOR];
-    long j = 0;
-    memcpy(all, &v, sizeof all);
-    for (; j + 4 <= n; j += 4)
-        *(Four *)(to + j) = *(const Four *)(all + j);
-    for (; j < n; j++)
-        to[j] = all[j];
-}
-
-/* A tile of TILE_ROWS rows of `vectors` vectors, the last one of n columns.  begin: from 0.  a(i, p) is at[i*row + p*col], and
- * soon[p*step] is fetched meanwhile. */
-static inline __attribute__((always_inline)) void thin_tile(const int vectors, const int begin, Floats to, const float *at,
-                                                            long row, long col, const float *panel, const float *bias, long k,
-                                                            long n, const float *soon, long step)
-{
-    Vector s[TILE_ROWS][2];
-    const float *a[TILE_ROWS];
-    UNROLLED
-    for (int i = 0; i < TILE_ROWS; i++) {
-        a[i] = at + i * row;
-        for (int half = 0; half < vectors; half++)
-            s[i][half] = begin ? (Vector){0} : *(const Vector *)(to.at + i * to.ld + half * VECTOR);
-    }
-    for (int i = 0; begin && col == 1 && i < TILE_ROWS; i++)
-        for (int half = 0; half < vectors; half++)
-            __builtin_prefetch(to.at + i * to.ld + half * VECTOR, 1);
-    for (long p = 0; p < k; p++, panel += TILE_COLS) {
-        Vector b0 = *(const Vector *)panel, b1 = vectors > 1 ? *(const Vector *)(panel + VECTOR) : (Vector){0};
-        if (col == 1)
-            __builtin_prefetch(soon + p * step);
-        else                                                    /* behind many others */
-            __builtin_prefetch(soon + p * step, 0, 2);
-        UNROLLED
-        for (int i = 0; i < TILE_ROWS; i++) {
-            Vector all = a[i][p * col] - (Vector){0};           /* x - 0 is x, of a zero too */
-            s[i][0] = fused(all, b0, s[i][0]);
-            if (vectors > 1)
-                s[i][1] = fused(all, b1, s[i][1]);
-        }
-    }
-    Vector add[2] = {-(Vector){0}, -(Vector){0}};
-    for (int half = 0; bias && half < vectors; half++)
-        add[half] = *(const Vector *)(bias + half * VECTOR);
-    UNROLLED
-    for (int i = 0; i < TILE_ROWS; i++)
-        UNROLLED
-        for (int half = 0; half < vectors; half++) {
-            float *line = to.at + i * to.ld + half * VECTOR;
-            Vector v = s[i][half] + add[half];
-            if (half + 1 < vectors || n == VECTOR)
-                *(Vector *)line = v;
-            else
-                thin_some(line, v, n);
-        }
+    const Terms terms = {k, k, 1};
+    long left = wide - j;
+    t->last = least(VECTOR, left > VECTOR ? left - VECTOR : left);
+    if (left > VECTOR)
+        tile_any(TILE_ROWS, 2, STREAM, t, 0, j, a, row, col, 0, panel, TILE_ROWS, &terms);
+    else
+        tile_any(TILE_ROWS, 1, STREAM, t, 0, j, a, row, col, 0, panel, TILE_ROWS, &terms);
 }
 
 /* to[m n] = a[m k] b[k n] + bias[n] */
@@ -92,12 +46,8 @@ static __attribute__((noinline, unused)) void thin_pixels(float *to, const float
     pack(panels, TILE_COLS, TILE_COLS * k, b, k, n);
     for (; i + TILE_ROWS <= m; i += TILE_ROWS)
         for (long j = 0; j < n; j += TILE_COLS) {
-            const float *soon = a + (i + TILE_ROWS) * k;
-            Floats here = {to + i * n + j, n};
-            if (n - j > VECTOR)
-                thin_tile(2, 1, here, a + i * k, k, 1, panels + j * k, add + j, k, least(VECTOR, n - j - VECTOR), soon, LINE);
-            else
-                thin_tile(1, 1, here, a + i * k, k, 1, panels + j * k, add + j, k, n - j, soon, LINE);
+            Rest rest = {.to = {to + i * n, n}, .bias = add, .soon = a + (i + TILE_ROWS) * k, .step = LINE};
+            thin_tile(&rest, j, a + i * k, k, 1, panels + j * k, n, k);
         }
     Rest rest = {.to = {to, n}, .bias = add, .wide = n};
     Left left = {a + i * k, k, 1, 0, 0};
@@ -135,12 +85,9 @@ static __attribute__((noinline, unused)) void thin_outer(const Outer *o)
         pack(panels, TILE_COLS, TILE_COLS * k, view_float(o->b + p * o->n, o->n, 1), k, o->n);
         for (; i + TILE_ROWS <= o->m; i += TILE_ROWS)
             for (long j = 0; j < o->n; j += TILE_COLS) {
-                Floats here = {c + i * wide + j, wide};
-                const float *soon = at + depth * o->ld + i;
-                if (o->n - j > VECTOR)
-                    thin_tile(2, p == 0, here, at + i, 1, o->ld, panels + j * k, 0, k, VECTOR, soon, o->ld);
-                else
-                    thin_tile(1, p == 0, here, at + i, 1, o->ld, panels + j * k, 0, k, VECTOR, soon, o->ld);
+                Floats here = {c + i * wide, wide};
+                Rest rest = {.from = {p ? here.at : NULL, wide}, .to = here, .soon = at + depth * o->ld + i, .step = o->ld};
+                thin_tile(&rest, j, at + i, 1, o->ld, panels + j * k, wide, k);
             }
         Rest rest = {.from = {p ? c : NULL, wide}, .to = {c, wide}};
         Left left = {at + i, 1, o->ld, 0, 0};

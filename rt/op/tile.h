@@ -6,12 +6,13 @@
  *
  * Method.  A term brings two vectors of b, from a packed panel, and a number of each row of a.  On x86 the number is loaded to
  * all lanes.  aarch64 takes it from a lane of a vector: one load brings a term of four rows of a packed strip, or terms of one
- * row in place.  What rests in memory is fetched before it is stored or added.
+ * row in place.  What rests in memory is fetched before it is stored or added.  Of a whole tile two addresses serve all rows.
  *
  * Order.  A chain takes its terms one by one, ascending; docs/bits.md.
  *
- * Cost: 24 fused steps a term with AVX-512, in 44 instructions; 12 in 24 with AVX2; 24 in 32 on aarch64, in 34 of rows in
- * place (tests/tile.sh reads listings).  Not handled: RISC-V's vectors, which compilers make of the plain loop.
+ * Cost: 24 fused steps a term with AVX-512, in 43 instructions, in 44 of rows in place; 12 in 25 with AVX2; 24 in 32 on
+ * aarch64, in 34 of rows in place (tests/tile.sh reads listings).  Not handled: RISC-V's vectors, which compilers make of the
+ * plain loop.
  */
 #ifndef TILE_H
 #define TILE_H
@@ -29,14 +30,21 @@ enum { TREES = 1 };                                             /* a tile takes 
 typedef struct { float *at; long ld; } Floats;
 
 /* Where a tile's chains begin, NULL: at 0; what goes onto the finished ones: subtrees, an earlier gradient, a bias; where they
- * rest then.  wide: columns of all of these, 0: as many as tiles have.  lines, places: of tile_listed(), where rows lie. */
+ * rest then.  wide: columns of all of these, 0: as many as tiles have.  lines, places: of tile_listed(), where rows lie.  soon:
+ * of a STREAM tile, soon[p*step] is fetched in step p, and the last vector of `to` has `last` columns. */
 typedef struct {
     Floats from, add[LEVELS + 1], to;
     const float *bias;
     int adds;
     long wide;
     const long *lines, *places;
+    const float *soon;
+    long step, last;
 } Rest;
+
+/* What a compiler knows of the rows of a tile: some may lack; all are there; they are any of a and of the chains, to which
+ * nothing is added; all are there, and chains take all their terms at once. */
+enum { SOME, FULL, LISTED, STREAM };
 
 /* Terms that tiles take at once: of whole blocks, each of `block` terms, the last one may be shorter; or some of one block.
  * With several pieces a block has as many terms of each. */
@@ -83,44 +91,78 @@ static inline __attribute__((always_inline)) long tile_lanes(const int height, V
     return p;
 }
 
-/* A tile of `height` rows of chains at (line, j).  Rows past `rows` are computed from row 0, and dropped.  Subtrees of these
- * terms wait on the stack, which is in the nearest cache.  Listed rows are any of a and any of the chains, and nothing is added
- * to them. */
-static inline __attribute__((always_inline)) void tile_any(const int height, const int listed, const Rest *t, long line,
-                                                           long j, const float *a, long row, long col, long apart,
+typedef float Four __attribute__((vector_size(16), aligned(4), may_alias));
+
+/* n numbers of a vector */
+static inline void vector_some(float *to, Vector v, long n)
+{
+    float all[VECTOR];
+    long j = 0;
+    memcpy(all, &v, sizeof all);
+    for (; j + 4 <= n; j += 4)
+        *(Four *)(to + j) = *(const Four *)(all + j);
+    for (; j < n; j++)
+        to[j] = all[j];
+}
+
+/* Terms p to stop, one by one; `first` is that of row 0.  Where all rows are there, two addresses serve them.  With one for
+ * each some lack a register and rest in those of vectors: a move from there takes the place of a fused step. */
+static inline __attribute__((always_inline)) void tile_terms(const int height, const int vectors, const int way, Vector (*s)[2],
+                                                             const float *const *at, const float *first, long row, long col,
+                                                             const float *panel, long p, long stop, const Rest *t)
+{
+    enum { MANY = 8 };                                          /* addresses that have a register each, beside others */
+    const int two = height > MANY && (way == FULL || way == STREAM), middle = height / 2;
+    const float *upper = first, *lower = first + middle * row;
+    if (p < stop) do {                                          /* the test is behind: a chain keeps its register */
+        Vector b0 = *(const Vector *)panel, b1 = vectors > 1 ? *(const Vector *)(panel + VECTOR) : b0;
+        if (way == STREAM && col == 1)
+            __builtin_prefetch(t->soon + p * t->step);
+        else if (way == STREAM)                                 /* behind many others */
+            __builtin_prefetch(t->soon + p * t->step, 0, 2);
+        UNROLLED
+        for (int i = 0; i < height; i++) {
+            float one = !two ? at[i][p * col] : i < middle ? upper[i * row] : lower[(i - middle) * row];
+            Vector all = one - (Vector){0};                     /* x - 0 is x, of a zero too */
+            s[i][0] = fused(all, b0, s[i][0]);
+            if (vectors > 1)
+                s[i][1] = fused(all, b1, s[i][1]);
+        }
+        STAYS(b0);
+        STAYS(b1);
+        upper += col, lower += col, panel += TILE_COLS;
+    } while (++p < stop);
+}
+
+/* A tile of `height` rows of chains at (line, j), of `vectors` vectors each.  Rows past `rows` are computed from row 0, and
+ * dropped.  Subtrees of these terms wait on the stack, which is in the nearest cache. */
+static inline __attribute__((always_inline)) void tile_any(const int height, const int vectors, const int way, const Rest *t,
+                                                           long line, long j, const float *a, long row, long col, long apart,
                                                            const float *b, long rows, const Terms *k)
 {
     Vector s[TILE_ROWS][2], waits[LEVELS][TILE_ROWS][2];
     const float *at[TILE_ROWS];
     Floats from = floats_from(t->from, line, j), to = floats_from(t->to, line, j);
+    const int all = way == FULL || way == STREAM;
     UNROLLED
     for (int i = 0; i < height; i++) {
-        long r = i < rows ? i : 0, down = listed ? t->lines[r] : r;
-        at[i] = a + (listed ? t->places[r] : r * row);
-        s[i][0] = from.at ? *(const Vector *)(from.at + down * from.ld) : (Vector){0};
-        s[i][1] = from.at ? *(const Vector *)(from.at + down * from.ld + VECTOR) : (Vector){0};
+        long r = all || i < rows ? i : 0, down = way == LISTED ? t->lines[r] : r;
+        at[i] = a + (way == LISTED ? t->places[r] : r * row);
+        for (int half = 0; half < vectors; half++)
+            s[i][half] = from.at ? *(const Vector *)(from.at + down * from.ld + half * VECTOR) : (Vector){0};
     }
-    for (int n = 0; !listed && n < t->adds; n++)               /* wanted behind the chains, which take hundreds of steps */
+    for (int n = 0; way != LISTED && n < t->adds; n++)         /* wanted behind the chains, which take hundreds of steps */
         for (long i = 0; i < rows; i++)
             __builtin_prefetch(floats_from(t->add[n], line + i, j).at);
     for (long i = 0; WANTED && to.at != from.at && i < rows; i++)
-        for (int half = 0; half < 2; half++)
-            __builtin_prefetch(to.at + (listed ? t->lines[i] : i) * to.ld + half * VECTOR, 1);
+        for (int half = 0; half < vectors; half++)
+            __builtin_prefetch(to.at + (way == LISTED ? t->lines[i] : i) * to.ld + half * VECTOR, 1);
     for (long begin = 0, q = 0, number = 0;;) {
         long end = least(begin + k->block, k->terms), p = q * apart + begin, stop = q * apart + end;
         const float *panel = b + (q * k->terms + begin) * TILE_COLS;
         p = tile_lanes(height, s, at, row, col, rows, &panel, p, stop);
-        if (p < stop) do {                                      /* the test is behind: a chain keeps its register */
-            Vector b0 = *(const Vector *)panel, b1 = *(const Vector *)(panel + VECTOR);
-            UNROLLED
-            for (int i = 0; i < height; i++) {
-                Vector all = at[i][p * col] - (Vector){0};          /* x - 0 is x, of a zero too */
-                s[i][0] = fused(all, b0, s[i][0]);
-                s[i][1] = fused(all, b1, s[i][1]);
-            }
-            panel += TILE_COLS;
-        } while (++p < stop);
-        if (!TREES)
+        tile_terms(height, vectors, way, s, at, a + p * col, row, col, panel, p, stop, t);
+        if (!TREES || way == STREAM)
             break;
         if (++q < k->pieces)
             continue;
@@ -142,29 +184,27 @@ static inline __attribute__((always_inline)) void tile_any(const int height, con
             }
         begin = end, q = 0, number++;
     }
-    for (int n = 0; !listed && n < t->adds + (t->bias != NULL); n++) {
+    for (int n = 0; way != LISTED && n < t->adds + (t->bias != NULL); n++) {
         const float *more = n < t->adds ? floats_from(t->add[n], line, j).at : t->bias + j;
         UNROLLED
         for (int i = 0; i < height; i++) {
-            long r = n < t->adds && i < rows ? i * t->add[n].ld : 0;
-            s[i][0] += *(const Vector *)(more + r);
-            s[i][1] += *(const Vector *)(more + r + VECTOR);
+            long r = n < t->adds && (all || i < rows) ? i * t->add[n].ld : 0;
+            for (int half = 0; half < vectors; half++)
+                s[i][half] += *(const Vector *)(more + r + half * VECTOR);
         }
     }
     UNROLLED
     for (int i = 0; i < height; i++)
-        if (i < rows) {
-            long down = listed ? t->lines[i] : i;
-            *(Vector *)(to.at + down * to.ld) = s[i][0];
-            *(Vector *)(to.at + down * to.ld + VECTOR) = s[i][1];
+        UNROLLED
+        for (int half = 0; half < vectors; half++) {
+            if (!all && i >= rows)
+                continue;
+            float *place = to.at + (way == LISTED ? t->lines[i] : i) * to.ld + half * VECTOR;
+            if (way == STREAM && half == vectors - 1 && t->last < VECTOR)
+                vector_some(place, s[i][half], t->last);
+            else
+                *(Vector *)place = s[i][half];
         }
-}
-
-static inline __attribute__((always_inline)) void tile_of(const int height, const Rest *t, long line, long j, const float *a,
-                                                          long row, long col, long apart, const float *b, long rows,
-                                                          const Terms *k)
-{
-    tile_any(height, 0, t, line, j, a, row, col, apart, b, rows, k);
 }
 
 enum { SMALL = TILE_ROWS / 3, MIDDLE = 2 * SMALL };
@@ -174,11 +214,11 @@ static __attribute__((noinline, unused)) void tile_listed(const Rest *t, const f
                                                           const Terms *k)
 {
     if (rows > MIDDLE)
-        tile_any(TILE_ROWS, 1, t, 0, 0, a, 0, 1, apart, b, rows, k);
+        tile_any(TILE_ROWS, 2, LISTED, t, 0, 0, a, 0, 1, apart, b, rows, k);
     else if (rows > SMALL)
-        tile_any(MIDDLE, 1, t, 0, 0, a, 0, 1, apart, b, rows, k);
+        tile_any(MIDDLE, 2, LISTED, t, 0, 0, a, 0, 1, apart, b, rows, k);
     else
-        tile_any(SMALL, 1, t, 0, 0, a, 0, 1, apart, b, rows, k);
+        tile_any(SMALL, 2, LISTED, t, 0, 0, a, 0, 1, apart, b, rows, k);
 }
 
 static void tile_narrow(const Rest *t, long line, long j, const Left *a, const float *b, long rows, const Terms *k);
@@ -189,14 +229,16 @@ static __attribute__((noinline, unused)) void tile_fit(const Rest *t, long line,
 {
     if (t->wide && t->wide - j < TILE_COLS)
         tile_narrow(t, line, j, a, b, rows, k);
-    else if (rows > MIDDLE && a->col == 1)
-        tile_of(TILE_ROWS, t, line, j, a->at, a->row_step, 1, a->apart, b, rows, k);
+    else if (rows == TILE_ROWS && a->col == 1)
+        tile_any(TILE_ROWS, 2, FULL, t, line, j, a->at, a->row_step, 1, a->apart, b, TILE_ROWS, k);
+    else if (rows == TILE_ROWS)
+        tile_any(TILE_ROWS, 2, FULL, t, line, j, a->at, 1, a->col, a->apart, b, TILE_ROWS, k);
     else if (rows > MIDDLE)
-        tile_of(TILE_ROWS, t, line, j, a->at, 1, a->col, a->apart, b, rows, k);
+        tile_any(TILE_ROWS, 2, SOME, t, line, j, a->at, a->row_step, a->col, a->apart, b, rows, k);
     else if (rows > SMALL)
-        tile_of(MIDDLE, t, line, j, a->at, a->row_step, a->col, a->apart, b, rows, k);
+        tile_any(MIDDLE, 2, SOME, t, line, j, a->at, a->row_step, a->col, a->apart, b, rows, k);
     else
-        tile_of(SMALL, t, line, j, a->at, a->row_step, a->col, a->apart, b, rows, k);
+        tile_any(SMALL, 2, SOME, t, line, j, a->at, a->row_step, a->col, a->apart, b, rows, k);
 }
 
 static inline void copy_rows(Floats to, Floats from, long rows, long n)
