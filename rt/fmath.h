@@ -95,13 +95,17 @@ FN float fexp(float x)
     float t = x * 0x1.715476p+0f, r = __builtin_fmaf(x, 0x1.715476p+0f, -t) + x * 0x1.4ae0cp-26f;
     return EXP2(t) * (1.0f + r * 0x1.62e430p-1f);
 }
-#else
-FN float fexp(float x)
+
+FN float fexp_near(float x)
 {
-    x = x < -104.0f ? -104.0f : x;          /* e^-104 rounds to 0, */
-    x = x > 89.0f ? 89.0f : x;              /* e^89 to infinity */
-    float magic = x * 0x1.715476p+0f + 0x1.8p23f, n = magic - 0x1.8p23f;
-    float r = x - n * 0x1.62e4p-1f;         /* 15 bits: n times it is exact */
+    return fexp(x);
+}
+#else
+/* e^x is p 2^i; the last bits of *magic are i. */
+FN float exp_parts(float x, float *magic)
+{
+    *magic = x * 0x1.715476p+0f + 0x1.8p23f;
+    float n = *magic - 0x1.8p23f, r = x - n * 0x1.62e4p-1f;     /* 15 bits: n times it is exact */
     r = r - n * 0x1.7f7d1cp-20f;
     /* e^r = 1 + r + r^2 p(r), |r| <= ln 2 / 2: relative error 1.1e-8 */
     float p = 0x1.6d113cp-10f;
@@ -109,11 +113,25 @@ FN float fexp(float x)
     p = p * r + 0x1.55551ap-5f;
     p = p * r + 0x1.5554dcp-3f;
     p = p * r + 0.5f;
-    p = p * (r * r) + r + 1.0f;
-    /* 2^n in two factors: n lies in -150 .. 128, and only the last product may round */
+    return p * (r * r) + r + 1.0f;
+}
+
+FN float fexp(float x)
+{
+    x = x < -104.0f ? -104.0f : x;          /* e^-104 rounds to 0, */
+    x = x > 89.0f ? 89.0f : x;              /* e^89 to infinity */
+    float magic, p = exp_parts(x, &magic);
+    /* 2^i in two factors: i lies in -150 .. 128, and only the last product may round */
     int32_t i = (int32_t)(float_bits(magic) - 0x4b400000u), half = i >> 1;
     float s = bits_float((uint32_t)(half + 127) << 23), t = bits_float((uint32_t)(i - half + 127) << 23);
     return p * s * t;
+}
+
+/* The same of |x| <= 87, or a NaN: 2^i is a number. */
+FN float fexp_near(float x)
+{
+    float magic, p = exp_parts(x, &magic);
+    return p * bits_float((float_bits(magic) - 0x4b400000u + 127) << 23);
 }
 #endif
 
@@ -163,21 +181,18 @@ FN float ftanh(float x)
     return signed_as(a < 0.625f ? small : large, x);
 }
 
-FN float ferf(float x)
+/* erf in steps, for loops over rows take one at a time: -log erfc of |x|, at most 4; and of erf itself, where `far` is one less
+ * the exponential of that. */
+FN float erf_bounded(float x)
 {
-    float a = bits_float(float_bits(x) & 0x7fffffffu), z = x * x;
-    a = a > 4.0f ? 4.0f : a;                /* erf(4) rounds to 1 */
-    /* |x| < 1: x + x p(x^2), relative error 7e-9 */
-    float p = 0x1.4a569p-14f;
-    p = p * z - 0x1.a45088p-11f;
-    p = p * z + 0x1.541270p-8f;
-    p = p * z - 0x1.b7fabap-6f;
-    p = p * z + 0x1.ce2d10p-4f;
-    p = p * z - 0x1.81273ep-2f;
-    p = p * z + 0x1.06eba8p-3f;
-    float small = a + a * p;
+    float a = bits_float(float_bits(x) & 0x7fffffffu);
+    return a > 4.0f ? 4.0f : a;             /* erf(4) rounds to 1 */
+}
+
+FN float erf_power(float x)
+{
     /* 1 <= |x| <= 4: 1 - exp(-q(|x|)), q = -log erfc: error 9e-9 */
-    float q = -0x1.b90e7ap-20f;
+    float a = erf_bounded(x), q = -0x1.b90e7ap-20f;
     q = q * a + 0x1.83402p-15f;
     q = q * a - 0x1.394e9ap-11f;
     q = q * a + 0x1.381f9ap-8f;
@@ -185,8 +200,29 @@ FN float ferf(float x)
     q = q * a + 0x1.c2eacp-4f;
     q = q * a + 0x1.437e6cp-1f;
     q = q * a + 0x1.2156d2p+0f;
-    q = q * a - 0x1.4e0356p-12f;
-    float large = 1.0f - fexp(-q);
-    return signed_as(a < 1.0f ? small : large, x);
+    return q * a - 0x1.4e0356p-12f;
+}
+
+FN float erf_far(float power)
+{
+    return 1.0f - fexp_near(-power);
+}
+
+FN float erf_end(float x, float far)
+{
+    /* |x| < 1: x + x p(x^2), relative error 7e-9 */
+    float a = erf_bounded(x), z = x * x, p = 0x1.4a569p-14f;
+    p = p * z - 0x1.a45088p-11f;
+    p = p * z + 0x1.541270p-8f;
+    p = p * z - 0x1.b7fabap-6f;
+    p = p * z + 0x1.ce2d10p-4f;
+    p = p * z - 0x1.81273ep-2f;
+    p = p * z + 0x1.06eba8p-3f;
+    return signed_as(a < 1.0f ? a + a * p : far, x);
+}
+
+FN float ferf(float x)
+{
+    return erf_end(x, erf_far(erf_power(x)));
 }
 #endif

@@ -24,7 +24,7 @@
  */
 #include "kernel.h"
 
-enum { STRIP = 1024, UNIT = 16, CHAIN = 8, PIXELS = 256, PARTS = 1 << 13, SOME = 64 };
+enum { STRIP = 1024, UNIT = 16, CHAIN = 8, PIXELS = 256, PARTS = 1 << 13, PIECE = 1 << 16 };
 enum { FAR = 1 << 21 };             /* numbers of images that no cache has */
 
 /* What is added up over rows: x, and squares of differences; with dy slopes, and slopes times u.  Pointers are at the first
@@ -41,11 +41,21 @@ typedef struct {
 
 static int splits(const Stage *st, long rows) { return ceil_div(rows, PIXELS) >= 3 * st->threads; }
 
+static long threads_of(const Stage *st) { return st->threads > 0 ? st->threads : 1; }
+
+/* Rows of a piece of a second pass.  Each is read forwards, as the machine fetches ahead.  Where images are larger than caches
+ * threads take pieces in turn, the last ones first, which the first pass left there. */
+static long piece_of(const Stage *st, long rows, long width)
+{
+    long each = ceil_div(rows, threads_of(st));
+    return rows * width < FAR ? each : least(each, ceil_div(PIECE, width));
+}
+
 /* Channels of a task: with threads that split channels some for each of them, in whole units; with threads that split blocks so
  * few that each has one. */
 static long strip_of(const Stage *st, long rows, long width)
 {
-    long threads = st->threads > 0 ? st->threads : 1, each = ceil_div(ceil_div(width, threads), UNIT) * UNIT;
+    long threads = threads_of(st), each = ceil_div(ceil_div(width, threads), UNIT) * UNIT;
     long few = PARTS / (2 * threads) / UNIT * UNIT;
     return least(splits(st, rows) ? few > UNIT ? few : UNIT : each, STRIP);
 }
@@ -207,15 +217,18 @@ static void join(double *restrict sum, double *restrict product, const double *r
 static void sums(Stage *st, double *sum, double *product, const Terms *t, long n)
 {
     double part[PARTS];                 /* of a block, both sums behind each other */
-    long blocks = ceil_div(t->rows, PIXELS), group = PARTS / (2 * n);
+    long blocks = ceil_div(t->rows, PIXELS), group = PARTS / (2 * n), threads = threads_of(st);
+    if (group > threads)
+        group -= group % threads;
     memset(sum, 0, (size_t)n * sizeof *sum);
     memset(product, 0, (size_t)n * sizeof *product);
     for (long from = 0; from < blocks; from += group) {
         long some = least(group, blocks - from);
         if (t->split)
             EACH(1)
-            for (long b = 0; b < some; b++)
-                block(part, t, from, b, n);
+            for (long k = 0; k < threads; k++)      /* the last block may be short: the last one may have more */
+                for (long b = some * k / threads; b < some * (k + 1) / threads; b++)
+                    block(part, t, from, b, n);
         else
             for (long b = 0; b < some; b++)
                 block(part, t, from, b, n);
@@ -310,13 +323,15 @@ static void normalise_some(real *y, const real *x, const float *mean, const floa
 static void forward(Stage *st, real *y, const real *x, const float *mean, const float *var, const float *weight,
                     const float *bias, const real *onto, long rows, long width, float eps, int behind, float low, float high)
 {
+    long each = piece_of(st, rows, width), threads = threads_of(st), last = (ceil_div(rows, each) - 1) * each;
     EACH(rows * width >= 1 << 14)
-    for (long first = 0; first < rows; first += SOME)
-        for (long from = 0; from < width; from += STRIP) {
-            long n = least(STRIP, width - from), at = first * width + from;
-            normalise_some(y + at, x + at, mean + from, var + from, weight + from, bias + from, onto ? onto + at : 0,
-                           least(SOME, rows - first), width, n, eps, behind, low, high);
-        }
+    for (long part = 0; part < threads; part++)
+        for (long first = last - part * each; first >= 0; first -= threads * each)
+            for (long from = 0; from < width; from += STRIP) {
+                long n = least(STRIP, width - from), at = first * width + from;
+                normalise_some(y + at, x + at, mean + from, var + from, weight + from, bias + from, onto ? onto + at : 0,
+                               least(each, rows - first), width, n, eps, behind, low, high);
+            }
 }
 
 void batchnorm_forward(Stage *st, real *y, const real *x, const float *mean, const float *var, const float *weight,
@@ -370,11 +385,9 @@ static inline void spread(real *dx, const Terms *t, const float *restrict scale,
         }
 }
 
-/* A block of SOME rows from `first` on. */
 static void spread_some(real *dx, const Terms *t, const float *scale, const float *plain, const float *with, const real *onto,
-                        long first, long n)
+                        long first, long end, long n)
 {
-    long end = least(first + SOME, t->rows);
     int relu = relu_of(t);
     if (relu == RELU_AGAIN && onto)
         spread(dx, t, scale, plain, with, onto, first, end, n, RELU_AGAIN);
@@ -401,13 +414,15 @@ static void spread_some(real *dx, const Terms *t, const float *scale, const floa
 static void spread_all(Stage *st, real *dx, const Terms *t, const float *scale, const float *plain, const float *with,
                        const real *onto, long n)
 {
+    long rows = t->rows, each = piece_of(st, rows, t->width), last = (ceil_div(rows, each) - 1) * each;
+    long threads = threads_of(st);
     if (t->split)
         EACH(1)
-        for (long first = 0; first < t->rows; first += SOME)
-            spread_some(dx, t, scale, plain, with, onto, first, n);
+        for (long part = 0; part < threads; part++)
+            for (long first = last - part * each; first >= 0; first -= threads * each)
+                spread_some(dx, t, scale, plain, with, onto, first, least(first + each, rows), n);
     else
-        for (long first = 0; first < t->rows; first += SOME)
-            spread_some(dx, t, scale, plain, with, onto, first, n);
+        spread_some(dx, t, scale, plain, with, onto, 0, rows, n);
 }
 
 /* The operands of a gradient; pointers are at channel 0. */

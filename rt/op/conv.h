@@ -46,8 +46,8 @@ static inline long place_read(long place, long k, long stride, long pad, long di
 }
 
 /* m pixels from `pixel` on, and taps of row i of the kernel, from j on.  Nearly all pixels read all of them: columns lo to
- * hi - 1, which need no look. */
-static inline void list_pixels(Listed *l, const Conv *v, int back, long pixel, long m, long i, long j, long some)
+ * hi - 1, which need no look; edges: without those. */
+static inline void list_pixels(Listed *l, const Conv *v, int back, int edge, long pixel, long m, long i, long j, long some)
 {
     long height = back ? v->height : v->yheight, width = back ? v->width : v->ywidth, c = back ? v->out : v->in;
     long deep = back ? v->yheight : v->height, wide = back ? v->ywidth : v->width, step = (back ? 1 : v->stride) * c;
@@ -68,9 +68,9 @@ static inline void list_pixels(Listed *l, const Conv *v, int back, long pixel, l
         for (; p < end; p++, column++)
             if (column >= lo && column < hi) {
                 long next = least(end, p + hi - column), from = at + (back ? column + shift : column * v->stride - shift) * c;
-                for (long k = 0; k < next - p; k++)
+                for (long k = 0; !edge && k < next - p; k++)
                     l->line[full + k] = p + k, l->at[full + k] = from + k * step;
-                full += next - p, column += next - p - 1, p = next - 1;
+                full += edge ? 0 : next - p, column += next - p - 1, p = next - 1;
             } else {
                 long first = -1, n = 0;
                 for (long t = 0; t < some; t++) {
@@ -100,6 +100,22 @@ static inline void list_pixels(Listed *l, const Conv *v, int back, long pixel, l
         l->first[some - 1] = 0, l->end[some - 1] = full;
 }
 
+/* Of m pixels from `pixel` on those of y that read all columns of the kernel, and of its rows n from the first-th on. */
+static inline long list_inside(Listed *l, const Conv *v, long pixel, long m, long first, long n)
+{
+    long lo = -floor_div(-v->left, v->stride), hi = floor_div(v->width + v->left - v->kwidth, v->stride) + 1, some = 0;
+    for (long p = 0, end; p < m; p = end) {
+        long at = (pixel + p) / v->ywidth, column = (pixel + p) % v->ywidth, row = at % v->yheight * v->stride - v->top;
+        end = least(m, p + v->ywidth - column);
+        if ((row < 0 ? -row : 0) != first || least(v->kheight, v->height - row) != first + n)
+            continue;
+        long from = ((at / v->yheight * v->height + row + first) * v->width - v->left) * v->in;
+        for (long k = lo > column ? lo - column : 0; k < end - p && column + k < hi; k++, some++)
+            l->line[some] = p + k, l->at[some] = from + (column + k) * v->stride * v->in;
+    }
+    return some;
+}
+
 /* The chains of listed pixels go on with n taps, `apart` from each other, of `depth` channels. */
 static inline void tiles(float *c, const Listed *l, long first, long end, const real *from, long apart, const float *panel,
                          long n, long depth)
@@ -126,24 +142,92 @@ static inline void tiles(float *c, const Listed *l, long first, long end, const 
 #endif
 }
 
+/* to[q*ld + j] = v(q, j), where q is the adjacent index; four by four, the last ones twice. */
+static inline void turn(float *to, long ld, View v, long m, long n)
+{
+    for (long q = 0; m >= 4 && n >= 4 && q < m; q += 4)
+        for (long j = 0, row = least(q, m - 4); j < n; j += 4) {
+            long column = least(j, n - 4);
+            turn_four(to + row * ld + column, ld, &v, column * v.col + row);
+        }
+    for (long q = 0; (m < 4 || n < 4) && q < m; q++)
+        for (long j = 0; j < n; j++)
+            to[q * ld + j] = view_get(&v, q, j);
+}
+
+/* Panels of n columns for each of `size` taps, which are adjacent: to[n / TILE_COLS][size][k][TILE_COLS]. */
+static inline void pack_taps(float *to, View w, long size, long k, long n)
+{
+    enum { NEXT = 16 };                         /* their lines stay in the nearest cache */
+    for (long j = 0; j < n; j += TILE_COLS, to += size * k * TILE_COLS) {
+        long some = least(TILE_COLS, n - j);
+        View all = view_from(w, 0, j);
+        if (size < 4) {
+            for (long t = 0; t < size; t++, all.at = (const real *)all.at + 1)
+                pack(to + t * k * TILE_COLS, TILE_COLS, TILE_COLS * k, all, k, some);
+            continue;
+        }
+        if (some < TILE_COLS)
+            memset(to, 0, (size_t)(size * k * TILE_COLS) * sizeof *to);
+        for (long from = 0; from < k; from += NEXT)
+            for (long c = 0; c < some; c += 4)
+                for (long p = from; p < least(from + NEXT, k); p++) {
+                    View these = view_from(all, p, c);
+                    these.row_step = 1;
+                    turn(to + p * TILE_COLS + c, k * TILE_COLS, these, size, least(4, some - c));
+                }
+    }
+}
+
+/* Can a tile take all rows of the kernel one behind the other?  Each of them lies together. */
+static inline int has_rows(const Conv *v, int back, long k)
+{
+    return TREES && sizeof(real) == sizeof(float) && !back && v->dilate == 1 && k == v->in && v->kwidth <= SIDE &&
+           v->kwidth * k <= DEPTH && v->kheight * v->kwidth * k <= 2 * DEPTH;
+}
+
+/* Those of pixels that read all columns of the kernel. */
+static inline void inside_taps(float *c, const Conv *v, const real *from, const float *panels, long pixel, long m, long n)
+{
+    Listed l;
+    long row = v->kwidth * v->in, size = v->kheight * row;
+    for (long first = 0; first < v->kheight; first++)
+        for (long rows = 1; rows <= v->kheight - first; rows++) {
+            long some = list_inside(&l, v, pixel, m, first, rows);
+            for (long j = 0; j < n; j += TILE_COLS)
+                for (long k = 0; k < some; k += TILE_ROWS) {
+                    Rest rest = {.from = {c + j, COLS}, .to = {c + j, COLS}, .lines = l.line + k, .places = l.at + k};
+                    const float *panel = panels + j * size + first * row * TILE_COLS;
+                    tile_listed(&rest, (const float *)(const void *)from, v->width * v->in, panel, least(TILE_ROWS, some - k),
+                                &(Terms){row, row, rows});
+                }
+        }
+}
+
 /* c[m][COLS] += the taps of m pixels from `pixel` on: k channels of each by `weight`, k rows of n columns, whose taps are
  * adjacent.  Taps of a row of the kernel are taken together, where all that a pixel reads is evenly apart. */
 static inline void taps(float *c, const Conv *v, int back, const real *from, View weight, long pixel, long m, long n, long k)
 {
-    _Alignas(64) float panel[DEPTH * TILE_COLS];
+    _Alignas(64) float panels[PANELS];
     Listed l;
-    long apart = (back ? -v->out : v->in) * v->dilate;
+    long apart = (back ? -v->out : v->in) * v->dilate, size = v->kheight * v->kwidth;
     long most = TREES && k <= DEPTH && (!back || v->stride == 1) ? least(least(v->kwidth, SIDE), DEPTH / k) : 1;
-    for (long tap = 0, some; tap < v->kheight * v->kwidth; tap += some) {
+    int whole = size * k * COLS <= PANELS, edges = whole && has_rows(v, back, k);
+    if (whole)
+        pack_taps(panels, weight, size, k, n);
+    if (edges)
+        inside_taps(c, v, from, panels, pixel, m, n);
+    for (long tap = 0, some; tap < size; tap += some) {
         some = least(most, v->kwidth - tap % v->kwidth);
-        list_pixels(&l, v, back, pixel, m, tap / v->kwidth, tap % v->kwidth, some);
+        list_pixels(&l, v, back, edges, pixel, m, tap / v->kwidth, tap % v->kwidth, some);
         for (long j = 0; j < n; j += TILE_COLS)
             for (long p = 0; p < k; p += DEPTH) {
                 long depth = least(DEPTH, k - p);
-                for (long t = 0; t < some; t++) {
+                const float *panel = whole ? panels + j * size * k + (tap * k + p) * TILE_COLS : panels;
+                for (long t = 0; !whole && t < some; t++) {
                     View w = view_from(weight, p, j);
                     w.at = (const real *)w.at + tap + t;
-                    pack(panel + t * depth * TILE_COLS, TILE_COLS, TILE_COLS * depth, w, depth, least(TILE_COLS, n - j));
+                    pack(panels + t * depth * TILE_COLS, TILE_COLS, TILE_COLS * depth, w, depth, least(TILE_COLS, n - j));
                 }
                 for (long key = 0; key < some * some; key++)
                     tiles(c + j, &l, l.first[key], l.end[key], from + p, apart, panel + key / some * depth * TILE_COLS,
@@ -176,8 +260,8 @@ static inline void convolve(Stage *st, real *to, const Conv *v, int back, const 
     long each = task_count(&g), wide = v->groups * n, size = v->kheight * v->kwidth;
     EACH(pixels * wide * k * size >= 1 << 16)
     for (long number = 0; number < each * v->groups; number++) {
-        long group = number / each;
-        Task t = task_of(&g, number % each);
+        long group = number / each, k_th = number % each;
+        Task t = task_of(&g, k_th % g.across * g.down + k_th / g.across);       /* what pixels read stays in the second cache */
         _Alignas(64) float c[BLOCK * COLS], add[COLS] = {0};
         View w = view(weight + group * n * k * size + t.j * col, row, col);
         if (made->block < k) {
@@ -235,54 +319,73 @@ static inline void gather_row(float *panel, const Conv *v, const real *x, long p
     }
 }
 
-/* panel[depth][n]: what pixels of y read for columns of dweight, from `column` on: taps and, for each, channels of a group of
- * x.  Zero outside.  Taps of a row of the kernel that lie behind each other are taken as one. */
-static inline void gather(float *panel, const Conv *v, const real *x, long group, long pixel, long depth, long column, long n)
+/* What a task has of dweight: output channels of a group from i on, input channels and taps.  Columns are its taps, and its
+ * channels for each. */
+typedef struct { long group, i, m, channel, channels, tap, taps; } Patch;
+enum { COLUMNS = TREES ? 9 * COLS : SPREAD };
+
+/* panel[depth][n]: what pixels of y read for columns of a part, from `column` on.  Zero outside.  Taps of a row of the kernel
+ * that lie behind each other are taken as one. */
+static inline void gather(float *panel, const Conv *v, const real *x, const Patch *t, long pixel, long depth, long column,
+                          long n)
 {
-    long in = v->in / v->groups, each = v->groups == 1 && v->dilate == 1 ? v->kwidth * in : in;
+    long first = t->group * (v->in / v->groups) + t->channel;
+    long each = t->channels == v->in && v->dilate == 1 && t->tap % v->kwidth == 0 ? v->kwidth * v->in : t->channels;
     memset(panel, 0, (size_t)(depth * TILE_COLS) * sizeof *panel);
     for (long j = 0, some; j < n; j += some) {
-        long tap = (column + j) / in, behind = (column + j) % each;
-        long offset = (tap % v->kwidth * v->dilate - v->left) * v->in + group * in + (column + j) % in;
+        long tap = t->tap + (column + j) / t->channels, behind = (column + j) % each;
+        long offset = (tap % v->kwidth * v->dilate - v->left) * v->in + first + (column + j) % t->channels;
         some = least(n - j, each - behind);
         gather_row(panel + j, v, x, pixel, depth, tap / v->kwidth, offset, some);
     }
 }
 
-/* c[m][ld] = dy^T x for m output channels and n columns from `column` on. */
-static inline void weight_product(float *c, long ld, const Conv *v, const real *dy, const real *x, long group, long m,
-                                  long column, long n)
+/* c[m][ld] = dy^T x of a part */
+static inline void weight_product(float *c, long ld, const Conv *v, const real *dy, const real *x, const Patch *t)
 {
     _Alignas(64) float room[(ROWS + TILE_ROWS) * (DEPTH + VECTOR)], panels[PANELS];
-    long pixels = v->batch * v->yheight * v->ywidth;
-    for (long p = 0; p < pixels; p += DEPTH) {
-        long depth = least(DEPTH, pixels - p);
+    long pixels = v->batch * v->yheight * v->ywidth, n = t->channels * t->taps, some = depth_of(pixels);
+    const real *from = dy + t->group * (v->out / v->groups) + t->i;
+    for (long p = 0; p < pixels; p += some) {
+        long depth = least(some, pixels - p);
         for (long j = 0; j < n; j += TILE_COLS)
-            gather(panels + j * depth, v, x, group, p, depth, column + j, least(TILE_COLS, n - j));
+            gather(panels + j * depth, v, x, t, p, depth, j, least(TILE_COLS, n - j));
         Rest rest = {.from = {p ? c : NULL, ld}, .to = {c, ld}};
-        product_packed(&rest, view(dy + p * v->out, 1, v->out), m, n, &(Terms){depth, depth, 1}, 0, room, panels);
+        product_packed(&rest, view(from + p * v->out, 1, v->out), t->m, n, &(Terms){depth, depth, 1}, 0, room, panels);
     }
 }
 
-/* dweight of images x and y under v: columns are taps, and input channels of each. */
+/* A part of dweight is given.  Taps of a channel are adjacent there. */
+static inline void weight_part(float *dweight, const Conv *v, const real *dy, const real *x, int acc, const Patch *t)
+{
+    _Alignas(64) float c[BLOCK * SPREAD];
+    float turned[COLUMNS];
+    long ld = ceil_div(t->channels * t->taps, COLS) * COLS, in = v->in / v->groups, size = v->kheight * v->kwidth;
+    weight_product(c, ld, v, dy, x, t);
+    for (long i = 0; i < t->m; i++) {
+        float *to = dweight + ((t->group * (v->out / v->groups) + t->i + i) * in + t->channel) * size + t->tap;
+        turn(turned, t->taps, view_float(c + i * ld, 1, t->channels), t->channels, t->taps);
+        for (long k = 0, all = t->channels * t->taps, some = t->taps == size ? all : t->taps; k < all; k += some)
+            give(to + k / t->taps * size, turned + k, some, acc);
+    }
+}
+
+/* dweight of images x and y under v: a task has all taps of some channels, or some taps of one. */
 static inline void weight_gradient(Stage *st, float *dweight, const real *dy, const real *x, int acc, const Conv *v)
 {
-    long m = v->out / v->groups, n = v->in / v->groups, size = v->kheight * v->kwidth;
-    long spread = least(PANELS / DEPTH, BLOCK * SPREAD / least(m, BLOCK)) / COLS * COLS;
-    Grid g = grid_of(m, n * size, BLOCK, spread, v->groups > 1 || st->threads < 1 ? 1 : st->threads);
-    long each = task_count(&g);
+    long m = v->out / v->groups, n = v->in / v->groups, size = v->kheight * v->kwidth, strips = ceil_div(m, TILE_ROWS);
+    long taps = least(size, COLUMNS), most = COLUMNS / taps, each = least(n, most > COLS ? most / COLS * COLS : most);
+    long rows = BLOCK * SPREAD / (ceil_div(each * taps, COLS) * COLS) / TILE_ROWS * TILE_ROWS;
+    long down = ceil_div(m, rows), across = ceil_div(n, each), parts = across * ceil_div(size, taps);
+    while (v->groups == 1 && st->threads > 1 && down * parts % st->threads && down < strips)
+        down++;
     EACH(v->batch * v->yheight * v->ywidth * m * v->in * size >= 1 << 16)
-    for (long number = 0; number < v->groups * each; number++) {
-        long group = number / each;
-        Task t = task_of(&g, number % each);
-        long ld = ceil_div(t.n, COLS) * COLS;
-        _Alignas(64) float c[BLOCK * SPREAD];
-        weight_product(c, ld, v, dy + group * m + t.i, x, group, t.m, t.j, t.n);
-        for (long i = 0; i < t.m; i++)
-            for (long j = 0; j < t.n; j++) {
-                long tap = (t.j + j) / n, channel = (t.j + j) % n;
-                give(dweight + ((group * m + t.i + i) * n + channel) * size + tap, c + i * ld + j, 1, acc);
-            }
+    for (long number = 0; number < v->groups * down * parts; number++) {
+        long k = number / parts % down, tap = number % parts / across * taps, i = strips * k / down * TILE_ROWS;
+        long block = number % across, channel = n * block / across;
+        weight_part(dweight, v, dy, x, acc,
+                    &(Patch){number / parts / down, i, least(m, strips * (k + 1) / down * TILE_ROWS) - i, channel,
+                            n * (block + 1) / across - channel, tap, least(taps, size - tap)});
     }
 }
 

@@ -163,16 +163,24 @@ static inline void give(float *to, const float *sum, long n, int acc)
         to[i] = acc ? to[i] + sum[i] : sum[i];
 }
 
+/* Columns of a task that goes down the rows: CHUNK at most, and as many for each thread. */
+static inline long columns_each(const Stage *st, long width)
+{
+    long threads = st->threads > 0 ? st->threads : 1, tasks = ceil_div(ceil_div(width, CHUNK), threads) * threads;
+    return ceil_div(ceil_div(width, tasks), LANES) * LANES;
+}
+
 /* The gradient of a bias: the column sums of dy[rows width], in blocks of rows. */
 static inline void bias_blocks(Stage *st, float *dbias, const real *dy, int acc, long rows, long width, long block)
 {
+    long each = columns_each(st, width);
     EACH(rows * width >= 1 << 15)
-    for (long j = 0; j < width; j += 64) {
-        float sum[64] = {0}, rest[LEVELS * 64];
-        long n = least(64, width - j);
+    for (long j = 0; j < width; j += each) {
+        float sum[CHUNK] = {0}, rest[LEVELS * CHUNK];
+        long n = least(each, width - j);
         for (long from = 0, number = 0; from < rows; from += block, number++) {
             column_sums(sum, dy + from * width, least(block, rows - from), width, j, n);
-            block_ends(sum, rest, 64, n, number, from + block >= rows);
+            block_ends(sum, rest, CHUNK, n, number, from + block >= rows);
         }
         give(dbias + j, sum, n, acc);
     }

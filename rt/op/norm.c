@@ -51,7 +51,7 @@ static void layernorm_dx(Stage *st, real *dx, const real *dy, const real *x, con
 }
 
 /* Rows of a block: terms of dweight, and of dbias, in n columns. */
-static inline void layernorm_terms(float sum[2][64], const real *dy, const real *x, const float *mean, const float *rstd,
+static inline void layernorm_terms(float sum[2][CHUNK], const real *dy, const real *x, const float *mean, const float *rstd,
                                    long first, long end, long width, long from, long n)
 {
     for (long r = first; r < end; r++)
@@ -65,15 +65,16 @@ static inline void layernorm_terms(float sum[2][64], const real *dy, const real 
 static void layernorm_dw(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, const float *mean,
                          const float *rstd, int acc, long rows, long width, long block)
 {
+    long each = columns_each(st, width);
     EACH(rows * width >= 1 << 14)
-    for (long from = 0; from < width; from += 64) {
-        long n = least(64, width - from);
-        float sum[2][64] = {0}, rest[2][LEVELS * 64];
+    for (long from = 0; from < width; from += each) {
+        long n = least(each, width - from);
+        float sum[2][CHUNK] = {0}, rest[2][LEVELS * CHUNK];
         for (long first = 0, number = 0; first < rows; first += block, number++) {
             memset(sum, 0, sizeof sum);
             layernorm_terms(sum, dy, x, mean, rstd, first, least(first + block, rows), width, from, n);
             for (int i = 0; i < 2; i++)
-                block_ends(sum[i], rest[i], 64, n, number, first + block >= rows);
+                block_ends(sum[i], rest[i], CHUNK, n, number, first + block >= rows);
         }
         if (dweight)
             give(dweight + from, sum[0], n, acc);
