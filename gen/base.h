@@ -101,7 +101,22 @@ bool strs_has(const Strs *list, const char *text);
 /* The first of n structs, or texts, that begins with this text; -1: none does. */
 #define INDEX_OF(at, n, text) text_index((at), (int)(n), sizeof *(at), (text))
 int  text_index(const void *at, int n, size_t size, const char *text);
-int  text_order(const void *a, const void *b);      /* for qsort: of texts, or of structs whose first field is one */
+int  text_order(const void *a, const void *b);      /* for SORT: of texts, or of structs whose first field is one */
+#define SORT(at, n, by) sort_by((at), (int)(n), sizeof *(at), (by))
+void sort_by(void *at, int n, size_t size, int (*by)(const void *, const void *));
+static inline int order_of(int64_t a, int64_t b) { return (a > b) - (a < b); }
+/* An order of values T for SORT: each key compares *x with *y, and the first that tells them apart decides. */
+#define ORDER(name, T, ...) \
+    static int name(const void *a, const void *b) \
+    { \
+        T const *x = a; \
+        T const *y = b; \
+        const int key[] = {__VA_ARGS__}; \
+        for (size_t i = 0; i < sizeof key / sizeof *key; i++) \
+            if (key[i]) \
+                return key[i]; \
+        return 0; \
+    }
 const char *text_without(const char *text, const char *end);    /* what stands before that end; NULL: there is no such */
 const char *count_text(int64_t n, const char *thing);   /* 1 stage, 2 stages */
 

@@ -43,6 +43,12 @@ int text_order(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+void sort_by(void *at, int n, size_t size, int (*by)(const void *, const void *))
+{
+    if (n > 1)
+        qsort(at, (size_t)n, size, by);
+}
+
 const char *text_without(const char *text, const char *end)
 {
     size_t n = strlen(text), k = strlen(end);

@@ -228,8 +228,7 @@ void weights_print(FILE *f, const Model *m, const Graph *g)
         for (int64_t part = 0; k.from == 0 && part < (k.each ? k.each : 1); part++)     /* a stack once */
             *PUSH(&list) = tensor_text(s, &k, part);
     }
-    if (list.n > 1)
-        qsort(list.at, (size_t)list.n, sizeof *list.at, text_order);
+    SORT(list.at, list.n, text_order);
     for (int i = 0; i < list.n; i++)
         fprintf(f, "%s\n", list.at[i]);
 }

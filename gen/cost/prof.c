@@ -176,10 +176,8 @@ Profile *profile_parse(const char *path, const char *again)
 
 void profile_sort(Profile *p)
 {
-    if (p->measured.n)
-        qsort(p->measured.at, (size_t)p->measured.n, sizeof *p->measured.at, text_order);
-    if (p->algorithm.n)
-        qsort(p->algorithm.at, (size_t)p->algorithm.n, sizeof *p->algorithm.at, text_order);
+    SORT(p->measured.at, p->measured.n, text_order);
+    SORT(p->algorithm.at, p->algorithm.n, text_order);
 }
 
 static const char *line_of(const Algorithm *a)

@@ -9,11 +9,7 @@
 
 typedef struct { Bytes from, to; } ArchiveRange;
 
-static int by_from(const void *a, const void *b)
-{
-    const ArchiveRange *x = a, *y = b;
-    return x->from != y->from ? (x->from < y->from ? -1 : 1) : (x->to < y->to ? -1 : x->to > y->to);
-}
+ORDER(by_from, ArchiveRange, order_of(x->from, y->from), order_of(x->to, y->to))
 
 typedef VEC(ArchiveRange) Ranges;
 
@@ -59,8 +55,7 @@ static void print_gaps(FILE *f, const Plan *p, int device)
         add_named(&used, p, &p->dev.at[device].list);
         add_named(&used, p, &p->dev.at[device].eval);
     }
-    if (used.n > 1)
-        qsort(used.at, (size_t)used.n, sizeof *used.at, by_from);
+    SORT(used.at, used.n, by_from);
     Bytes end = 0;
     const char *comma = "";
     fprintf(f, "     \"gaps\": [");

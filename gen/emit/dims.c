@@ -56,7 +56,7 @@ static DimsEntry *sorted(const void *at, size_t size, int n)
     DimsEntry *list = alloc(sizeof *list * (size_t)(n + 1));
     for (int i = 0; i < n; i++)
         list[i] = (DimsEntry){*(const char *const *)((const char *)at + size * (size_t)i), i};
-    qsort(list, (size_t)n, sizeof *list, text_order);
+    SORT(list, n, text_order);
     return list;
 }
 

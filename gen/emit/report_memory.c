@@ -304,11 +304,7 @@ static void print_plot(FILE *f, const Stage *s, bool packing)
 
 typedef struct { int buf; Bytes bytes; } ReportBig;
 
-static int by_bytes(const void *a, const void *b)
-{
-    const ReportBig *x = a, *y = b;
-    return x->bytes != y->bytes ? (x->bytes > y->bytes ? -1 : 1) : x->buf - y->buf;
-}
+ORDER(by_bytes, ReportBig, order_of(y->bytes, x->bytes), order_of(x->buf, y->buf))
 
 static const char *during(const Stage *s)
 {
@@ -329,8 +325,7 @@ static void print_peak(FILE *f, const Stage *s)
     for (int b = 0; b < p->buf.n; b++)
         if (alive[b] > 0)
             *PUSH(&big) = (ReportBig){b, alive[b]};
-    if (big.n > 1)
-        qsort(big.at, (size_t)big.n, sizeof *big.at, by_bytes);
+    SORT(big.at, big.n, by_bytes);
     fprintf(f, "<p>Most is alive at call %d of %d, %s. The largest there:</p>\n", s->d->peak,
             s->d->ticks, during(s));
     page_table(f, strf("the largest buffers of stage %d", s->device));

@@ -55,8 +55,7 @@ static bool keep_again(Hunt *h, Load *now)
     for (int d = 0; d < h->drops; d++)
         if (hunt_dropped(h, d))
             rank[n++] = (Rank){d, h->drop[d].time, h->drop[d].size};
-    if (n)
-        qsort(rank, (size_t)n, sizeof *rank, dearest);
+    SORT(rank, n, dearest);
     for (int i = 0; i < n && h->budget > 0; i++) {
         if (hopeless(h, now, h->drop[rank[i].drop].bytes))
             continue;

@@ -40,13 +40,7 @@ static struct Knapsack *open(Hunt *h)
     return x;
 }
 
-static int by_kind(const void *a, const void *b)
-{
-    const Ware *x = a, *y = b;
-    if (x->price != y->price)
-        return x->price < y->price ? -1 : 1;
-    return x->worth != y->worth ? (x->worth < y->worth ? -1 : 1) : x->drop - y->drop;
-}
+ORDER(by_kind, Ware, order_of(x->price, y->price), order_of(x->worth, y->worth), order_of(x->drop, y->drop))
 
 /* Equal wares form layers of 1, 2, 4 ... and the rest, so some of the layers make any number of them.  The earliest operators
  * are taken first: backward makes them again last, when least is alive. */
@@ -59,8 +53,7 @@ static void find_layers(Hunt *h)
         if (d->worth > 0)
             x->ware[n++] = (Ware){h->ranked[i], d->price, d->worth};
     }
-    if (n)
-        qsort(x->ware, (size_t)n, sizeof *x->ware, by_kind);
+    SORT(x->ware, n, by_kind);
     x->layers = 0;
     for (int from = 0, to; from < n; from = to) {
         for (to = from; to < n && x->ware[to].price == x->ware[from].price && x->ware[to].worth == x->ware[from].worth;)

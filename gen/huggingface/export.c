@@ -185,12 +185,7 @@ static void open_checkpoint(Export *x)
 
 /* ---- tensors --------------------------------------------------------------------------------------------------------- */
 
-static int by_place(const void *a, const void *b)
-{
-    const ExportParameter *x = a, *y = b;
-    int order = strcmp(x->in.file, y->in.file);
-    return order ? order : (x->in.from > y->in.from) - (x->in.from < y->in.from);
-}
+ORDER(by_place, ExportParameter, strcmp(x->in.file, y->in.file), order_of(x->in.from, y->in.from))
 
 static const SafeTensor *stored_tensor(const Export *x, const char *name)
 {
@@ -238,8 +233,7 @@ static void make_tensors(Export *x)
 {
     for (int i = 0; i < x->parameter.n; i++)
         find_parameter(x, &x->parameter.at[i]);
-    if (x->parameter.n > 1)
-        qsort(x->parameter.at, (size_t)x->parameter.n, sizeof *x->parameter.at, by_place);
+    SORT(x->parameter.at, x->parameter.n, by_place);
     for (int i = 0; i < x->parameter.n; i++) {
         const ExportParameter *p = &x->parameter.at[i];
         ExportTensor *last = x->tensor.n ? &x->tensor.at[x->tensor.n - 1] : NULL;
@@ -446,7 +440,7 @@ static void write_adapter(const Export *x, const char *dir)
             *PUSH(&list) = *t;
             list.at[list.n - 1].name = strf("base_model.model.%s.%s.weight", peft_name(x, x->adapted.at[i]), part[k]);
         }
-    qsort(list.at, (size_t)list.n, sizeof *list.at, text_order);
+    SORT(list.at, list.n, text_order);
     make_folder(dir, names, 2);
     write_adapter_config(x, strf("%s/%s", dir, names[1]));
     FILE *f = file_begin(path);

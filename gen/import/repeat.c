@@ -143,12 +143,7 @@ static const char *shape_of(const Finder *f, const RepeatCopy *c)
     return t.at;
 }
 
-static int by_shape(const void *a, const void *b)
-{
-    const RepeatCopy *x = a, *y = b;
-    int order = strcmp(x->shape, y->shape);
-    return order ? order : x->from - y->from;
-}
+ORDER(by_shape, RepeatCopy, strcmp(x->shape, y->shape), order_of(x->from, y->from))
 
 /* ---- arguments --------------------------------------------------------------------------------------------------------- */
 
@@ -400,8 +395,7 @@ void net_repeats(Net *g, NetLines *l, int result)
             *PUSH(&f.copy) = c;
         }
     }
-    if (f.copy.n > 1)
-        qsort(f.copy.at, (size_t)f.copy.n, sizeof *f.copy.at, by_shape);
+    SORT(f.copy.at, f.copy.n, by_shape);
     while (take_best(&f, l, at))
         ;
     for (int i = 0; i < l->used.n; i++)

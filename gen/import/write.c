@@ -431,10 +431,7 @@ static void put_model(FILE *f, NetWriter *x, int result, const char *loss)
 
 /* ---- weights ----------------------------------------------------------------------------------------------------------- */
 
-static int by_file(const void *a, const void *b)
-{
-    return strcmp(((const NetParameter *)a)->file, ((const NetParameter *)b)->file);
-}
+ORDER(by_file, NetParameter, strcmp(x->file, y->file))
 
 /* Doubles become floats; a matrix is turned where the model wants it so. */
 static void put_bytes(FILE *f, const NetValue *v, const NetRole *r)
@@ -459,8 +456,7 @@ static void put_safetensors(NetWriter *x, const char *path)
 {
     const Net *g = x->g;
     VEC(SafeTensor) list = {0};
-    if (x->parameter.n > 1)
-        qsort(x->parameter.at, (size_t)x->parameter.n, sizeof *x->parameter.at, by_file);
+    SORT(x->parameter.at, x->parameter.n, by_file);
     for (int i = 0; i < x->parameter.n; i++) {
         const NetParameter *p = &x->parameter.at[i];
         const NetValue *v = &g->value.at[p->role->value];

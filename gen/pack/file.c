@@ -128,19 +128,14 @@ static void read_block(Csv *c, const PackFileCell *cell, int n)
     *PUSH(&c->block) = b;
 }
 
-static int by_id(const void *a, const void *b)
-{
-    const Name *x = a, *y = b;
-    int order = strcmp(x->id, y->id);
-    return order ? order : x->index - y->index;
-}
+ORDER(by_id, Name, strcmp(x->id, y->id), order_of(x->index, y->index))
 
 static void check_ids(const Csv *c)
 {
     Name *list = alloc(sizeof *list * (size_t)(c->name.n + 1));
     if (c->name.n)
         memcpy(list, c->name.at, sizeof *list * (size_t)c->name.n);
-    qsort(list, (size_t)c->name.n, sizeof *list, by_id);
+    SORT(list, c->name.n, by_id);
     for (int i = 1; i < c->name.n; i++)
         if (!strcmp(list[i].id, list[i - 1].id))
             err(list[i].loc, strf("line %d", list[i - 1].loc.line), "a second block with id %s", list[i].id);

@@ -58,7 +58,7 @@ static Block **canonical(Block *b, int n)
     Block **order = alloc(sizeof *order * (size_t)(n + 1));
     for (int i = 0; i < n; i++)
         order[i] = &b[i];
-    qsort(order, (size_t)n, sizeof *order, by_contents);
+    SORT(order, n, by_contents);
     return order;
 }
 

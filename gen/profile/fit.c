@@ -140,7 +140,7 @@ void fit_fill(const Fit *f, Profile *p)
             double told = (double)predicted(f, p, i, false);
             off[n++] = is > 0 ? (told > is ? told - is : is - told) / is : 0;
         }
-    qsort(off, (size_t)n, sizeof *off, by_size);
+    SORT(off, n, by_size);
     int judged = n, used = f->few.call.n - judged, rest = 0;
     double middle = judged ? off[judged / 2] : 0;
     VEC(Measured) more = {0};

@@ -66,10 +66,7 @@ static int degree_of(const Node *key)
     return t;
 }
 
-static int ascending(const void *a, const void *b)
-{
-    return *(const int *)a - *(const int *)b;
-}
+ORDER(ascending, int, order_of(*x, *y))
 
 static void read_degrees(TmpcReader *x)
 {
@@ -85,7 +82,7 @@ static void read_degrees(TmpcReader *x)
     }
     if (!x->f->degree.n)
         err(x->nodes->loc, NULL, "no node has TMPCs");
-    qsort(x->f->degree.at, (size_t)x->f->degree.n, sizeof(int), ascending);
+    SORT(x->f->degree.at, x->f->degree.n, ascending);
 }
 
 static WidthWay read_way(const Node *list)

@@ -351,11 +351,7 @@ static const char *no_seed(const Divide *d, const Op *o, const RowAxes *a, int a
 
 typedef struct { int op, axis; int64_t work; } Seed;
 
-static int by_work(const void *a, const void *b)
-{
-    const Seed *x = a, *y = b;
-    return x->work != y->work ? (x->work < y->work) - (x->work > y->work) : x->op - y->op;
-}
+ORDER(by_work, Seed, order_of(y->work, x->work), order_of(x->op, y->op))
 
 void divide_find(const Graph *g, int devices, const PlanSpec *p, Divide *to)
 {
@@ -380,8 +376,7 @@ void divide_find(const Graph *g, int devices, const PlanSpec *p, Divide *to)
                 *PUSH(&seed) = (Seed){i, axis, work};
         }
     }
-    if (seed.n)
-        qsort(seed.at, (size_t)seed.n, sizeof *seed.at, by_work);
+    SORT(seed.at, seed.n, by_work);
     for (int i = 0; i < seed.n; i++)
         if (to->axis[seed.at[i].op] < 0)
             grow(g, to, seed.at[i].op, seed.at[i].axis, true);

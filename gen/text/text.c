@@ -26,12 +26,7 @@
 
 typedef struct { const char *name; int index; } TextNamed;
 
-static int by_name(const void *a, const void *b)
-{
-    const TextNamed *x = a, *y = b;
-    int order = strcmp(x->name, y->name);
-    return order ? order : x->index - y->index;
-}
+ORDER(by_name, TextNamed, strcmp(x->name, y->name), order_of(x->index, y->index))
 
 /* qsort is told everything that decides, so equal names keep their order on every C library. */
 static TextNamed *sorted(const Refs *r)
@@ -39,8 +34,7 @@ static TextNamed *sorted(const Refs *r)
     TextNamed *list = alloc((size_t)r->name.n * sizeof *list);
     for (int i = 0; i < r->name.n; i++)
         list[i] = (TextNamed){r->name.at[i], i};
-    if (r->name.n)
-        qsort(list, (size_t)r->name.n, sizeof *list, by_name);
+    SORT(list, r->name.n, by_name);
     return list;
 }
 

@@ -323,7 +323,7 @@ int view_compare(const Options *x, const Model *m)
     c.first = first.here;
     if (x->json)
         print_json(&c, batch);
-    qsort(c.entry.at, (size_t)c.entry.n, sizeof *c.entry.at, by_step);
+    SORT(c.entry.at, c.entry.n, by_step);
     if (!x->json)
         print_table(&c, batch);
     if (x->out)

@@ -149,11 +149,7 @@ static Ns length_of(const Trace *t, int back)
 
 typedef struct { Ns length; int back; } Timed;
 
-static int by_length(const void *a, const void *b)
-{
-    const Timed *x = a, *y = b;
-    return x->length != y->length ? (x->length < y->length ? -1 : 1) : y->back - x->back;
-}
+ORDER(by_length, Timed, order_of(x->length, y->length), order_of(y->back, x->back))
 
 /* By length; without the first of three and more. */
 static Timed *timed_steps(const Trace *t, int *n)
@@ -162,7 +158,7 @@ static Timed *timed_steps(const Trace *t, int *n)
     Timed *list = alloc(sizeof *list * (size_t)*n);
     for (int i = 0; i < *n; i++)
         list[i] = (Timed){length_of(t, i), i};
-    qsort(list, (size_t)*n, sizeof *list, by_length);
+    SORT(list, *n, by_length);
     return list;
 }
 
