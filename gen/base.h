@@ -33,6 +33,8 @@ enum { EXIT_RUN = 1, EXIT_USAGE, EXIT_MODEL, EXIT_NOFIT, EXIT_STALE, EXIT_MACHIN
 
 /* ---- base/mem.c: memory lives until exit and starts as zeros; no pass frees ---------------------------- */
 void *alloc(size_t n);
+#define COPY(x) alloc_copy((x), sizeof *(x))        /* what x points to, once more */
+void *alloc_copy(const void *at, size_t n);
 char *strf(const char *form, ...) PRINTF(1, 2);     /* a printed string */
 void *mem_mark(void);
 void  mem_release(void *mark);                      /* frees all that alloc() gave since: for trials of which a number stays */
@@ -49,6 +51,8 @@ void  text_close(Text *t);
 #define VEC(T) struct { T *at; int n, cap; }
 /* Address of a new zeroed element at the end of a VEC. */
 #define PUSH(v) ((v)->at = vec_grow((v)->at, (v)->n, &(v)->cap, sizeof *(v)->at), &(v)->at[(v)->n++])
+/* for (EACH(const Op, o, g->op)): o points to each element, from the first on; the VEC does not grow meanwhile. */
+#define EACH(T, x, v) T *x = (v).at; x && x < (v).at + (v).n; x++
 void *vec_grow(void *at, int n, int *cap, size_t size);
 typedef VEC(int) Ints;
 typedef VEC(const char *) Strs;

@@ -144,8 +144,7 @@ static int list_schedules(const Options *x, const Model *m)
 /* What can be planned for, and not run. */
 static void check_cuda(const Model *m)
 {
-    for (int i = 0; i < m->devices.n; i++) {
-        const Device *d = &m->devices.at[i];
+    for (EACH(const Device, d, m->devices)) {
         if (!d->arch)
             err(d->loc, "such as arch: sm_90", "'%s' has no 'arch': kernels are compiled for one", d->name);
         if (atoi(d->arch + 3) < LEAST_ARCH)

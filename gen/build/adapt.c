@@ -61,11 +61,9 @@ int adapt(Scope *s, const Node *line, const char *path, Op o)
 void linears_named(const Builder *b, const Strs *patterns, Loc loc, const char *key)
 {
     Strs names = {0};
-    for (int i = 0; i < b->g->op.n; i++) {
-        const Op *o = &b->g->op.at[i];
+    for (EACH(const Op, o, b->g->op))
         if (!strcmp(row(o->row)->name, "Linear") && !b->g->state.at[o->par.at[0]].adapter)
             *PUSH(&names) = o->name;
-    }
     for (int i = 0; i < patterns->n; i++) {
         bool any = false;
         for (int k = 0; k < names.n; k++)

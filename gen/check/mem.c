@@ -57,8 +57,7 @@ static int partials_of(const Plan *p, int state, int d, int way)
 {
     int n = 0;
     for (int o = p->g->nb; o < p->g->op.n; o++)
-        for (int i = 0; i < p->g->op.at[o].arg.n; i++) {
-            const Arg *a = &p->g->op.at[o].arg.at[i];
+        for (EACH(const Arg, a, p->g->op.at[o].arg)) {
             bool here = d < 0 || device_of(p, plan_replica(p, d) * plan_ways(p) + way, o) == d;
             n += a->kind == ARG_UPDATE && a->state && a->index == state && here;
         }
@@ -281,8 +280,7 @@ static void run_call(Memory *m, const Call *c)
                     m->p->buf.at[y->buf].name);
         }
     }
-    for (int i = 0; i < m->operand.n; i++) {
-        const MemOperand *x = &m->operand.at[i];
+    for (EACH(const MemOperand, x, m->operand)) {
         const Arg *a = x->a;
         Kept where = operand(m, o, x);
         if (a->kind == ARG_VALS)

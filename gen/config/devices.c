@@ -85,13 +85,11 @@ static void device_add(Model *m, Device d, const char *name)
 {
     d.name = name;
     d.entry = m->devices.n;
-    for (int i = 0; i < m->devices.n; i++) {
-        const Device *other = &m->devices.at[i];
+    for (EACH(const Device, other, m->devices))
         if (!strcmp(other->name, name)) {
             bad(d.loc, "give each entry a name of its own", "a second device named '%s'", name);
             return;
         }
-    }
     if (m->devices.n && (strcmp(m->devices.at[0].kind, d.kind) || strcmp(m->devices.at[0].kernels, d.kernels))) {
         bad(d.loc, "one job runs on one kind of device and one kernel library",
             "'%s' is %s with %s kernels, '%s' is %s with %s", name, d.kind, d.kernels, m->devices.at[0].name,

@@ -144,8 +144,7 @@ static int64_t rows_of(const Graph *g, int param, const StoredStack *k)
 
 static bool stacked(const Model *m, const Graph *g, const char *name, Stored *to)
 {
-    for (int i = 0; i < m->weights.stack.n; i++) {
-        const StoredStack *k = &m->weights.stack.at[i];
+    for (EACH(const StoredStack, k, m->weights.stack)) {
         const char *text = NULL;
         for (int part = 0; part < k->of.n && !text; part++)
             text = star_of(k->of.at[part], name);

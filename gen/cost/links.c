@@ -46,8 +46,7 @@ static Wire wire_of(const Model *m, const Device *a, const Device *b, Wire other
 {
     Wire w = otherwise;
     int best = -1;
-    for (int i = 0; i < m->links.n; i++) {
-        const LinkSpec *x = &m->links.at[i];
+    for (EACH(const LinkSpec, x, m->links)) {
         int how = b ? (int)max_of(exact(m, x, a, b), exact(m, x, b, a)) : exact(m, x, a, NULL);
         if (how < 0 || how < best || x->rate <= 0)
             continue;

@@ -201,11 +201,9 @@ void profile_print(FILE *f, const Profile *p)
         fprintf(f, "fitted %" PRId64 "\n", p->fitted);
     for (int i = 0; i < p->algorithm.n; i++)
         fprintf(f, "%s\n", line_of(&p->algorithm.at[i]));
-    for (int i = 0; i < p->measured.n; i++) {
-        const Measured *x = &p->measured.at[i];
+    for (EACH(const Measured, x, p->measured))
         fprintf(f, "%s alone=%" PRId64 " alone_iqr=%" PRId64 " busy=%" PRId64 " busy_iqr=%" PRId64 "\n", x->what,
                 x->alone.median, x->alone.quartiles, x->busy.median, x->busy.quartiles);
-    }
 }
 
 int profile_stages(const Profile *p)

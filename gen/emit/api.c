@@ -128,12 +128,10 @@ static const char *sample_shape(const Shape *s, int64_t batch)
 /* Does a value of the evaluation that comes later lie on it? */
 static bool is_overwritten(const Plan *p, const Buf *b)
 {
-    for (int i = 0; i < p->buf.n; i++) {
-        const Buf *x = &p->buf.at[i];
+    for (EACH(const Buf, x, p->buf))
         if (x->device == b->device && x->eval && x != b && x->first > b->first && x->last >= x->first &&
             x->offset < b->offset + b->bytes && b->offset < x->offset + x->bytes)
             return true;
-    }
     return false;
 }
 

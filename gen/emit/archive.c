@@ -23,8 +23,7 @@ static void add_range(Ranges *used, const Plan *p, int b, int slot)
 /* By the slots that a list names. */
 static void add_named(Ranges *used, const Plan *p, const Actions *list)
 {
-    for (int i = 0; i < list->n; i++) {
-        const Action *k = &list->at[i];
+    for (EACH(const Action, k, *list)) {
         const Routine *r = k->routine >= 0 ? &p->routine.at[k->routine] : NULL;
         if (k->buf >= 0)
             add_range(used, p, k->buf, k->slot);
@@ -82,8 +81,7 @@ static void print_bufs(FILE *f, const Plan *p, int device)
 {
     const char *comma = "";
     fprintf(f, "     \"buffers\": [");
-    for (int b = 0; b < p->buf.n; b++) {
-        const Buf *x = &p->buf.at[b];
+    for (EACH(const Buf, x, p->buf)) {
         if (x->device != device || x->last < x->first)
             continue;
         const Pool *pool = x->pool >= 0 ? &p->pool.at[x->pool] : NULL;
@@ -100,8 +98,7 @@ static void print_host(FILE *f, const Plan *p, int device)
     const char *comma = "";
     fprintf(f, "     \"offload_bytes\": %" PRId64 ", \"host_bytes\": %" PRId64 ", \"host_bound_bytes\": %" PRId64
             ", \"copies\": %d,\n     \"host\": [", emit_offloaded(p, device), d->host, d->host_bound, d->copies);
-    for (int i = 0; i < p->host.n; i++) {
-        const HostBuf *x = &p->host.at[i];
+    for (EACH(const HostBuf, x, p->host)) {
         if (x->device != device)
             continue;
         print_buffer(f, comma, x->name, x->bytes, x->offset, x->count, x->stride, x->first, x->last);
@@ -255,11 +252,9 @@ void emit_trace(FILE *f, const Plan *p)
     for (int d = 0; d < p->devices; d++) {
         fprintf(f, "{\"ph\": \"M\", \"pid\": 1, \"tid\": %d, \"name\": \"thread_name\", "
                 "\"args\": {\"name\": \"stage %d\"}},\n", d, d);
-        for (int i = 0; i < p->dev.at[d].list.n; i++) {
-            const Action *k = &p->dev.at[d].list.at[i];
+        for (EACH(const Action, k, p->dev.at[d].list))
             if (k->to > k->from || k->kind == K_SEND)
                 print_event(f, p, k, d, k->from, k->to);
-        }
         print_counter(f, p, d);
         print_copies(f, p, d, K_OUT);
         print_copies(f, p, d, K_IN);

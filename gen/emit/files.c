@@ -283,11 +283,9 @@ Strs files_of(const Plan *p, bool mute)
     if (emit_cuda(p)) {
         /* What opens handles, where the graph has any to open, and with it a library.  A benchmark has no routines. */
         bool eval = evaluates(p);
-        for (int i = 0; i < p->g->op.n; i++) {
-            const Op *o = &p->g->op.at[i];
+        for (EACH(const Op, o, p->g->op))
             if (cost_prepared(p->m, p->g, o, false) || (eval && o->phase == PH_F && cost_prepared(p->m, p->g, o, true)))
                 take(&wanted, kernel_file(p, strf("open_%s", o->call))->name);
-        }
     }
     for (size_t i = 0; p->routine.n == 0 && i < sizeof benches / sizeof *benches - !emit_cuda(p); i++)
         take(&wanted, benches[i]);

@@ -9,14 +9,12 @@
 static Ns time_of(const Stager *w, ActionKind kind)
 {
     Ns ns = 0;
-    for (int r = 0; r < w->p->routine.n; r++) {
-        const Routine *x = &w->p->routine.at[r];
+    for (EACH(const Routine, x, w->p->routine))
         for (int i = 0; x->device == w->device && !x->eval && i < x->call.n; i++) {
             bool again = x->call.at[i].again;
             if (kind == K_R ? again : x->kind == kind && !again)
                 ns += line_time(w->p, x, i);
         }
-    }
     return ns;
 }
 
@@ -71,8 +69,7 @@ static void print_policy(const Stager *w)
     const Plan *p = w->p;
     int kept = 0, again = 0, away = 0;
     Bytes bytes = 0, there = 0;
-    for (int b = 0; b < p->buf.n; b++) {
-        const Buf *x = &p->buf.at[b];
+    for (EACH(const Buf, x, p->buf)) {
         if (x->device != w->device || x->tensor < 0 || x->eval)
             continue;
         kept += x->birth == AT_F && x->death >= AT_B && x->death <= AT_W;

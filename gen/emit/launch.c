@@ -135,11 +135,9 @@ static int loads_at(const Plan *p, int input, bool first)
 {
     int found = -1;
     for (int d = 0; d < p->devices; d++)
-        for (int i = 0; i < p->dev.at[d].list.n; i++) {
-            const Action *k = &p->dev.at[d].list.at[i];
+        for (EACH(const Action, k, p->dev.at[d].list))
             if (k->kind == K_LOAD && k->input == input && (found < 0 || !first))
                 found = d;
-        }
     return found;
 }
 
@@ -212,8 +210,7 @@ static int64_t literal(const Op *o, const char *token)
 static int count_of(const Graph *g, const Op *o)
 {
     for (int i = 0; i < g->count.n; i++)
-        for (int k = 0; k < o->arg.n; k++) {
-            const Arg *a = &o->arg.at[k];
+        for (EACH(const Arg, a, o->arg)) {
             const Count *c = &g->count.at[i];
             bool reads = a->kind == ARG_READ && !a->state && g->tensor.at[a->index].kind == T_INPUT;
             if (reads && g->tensor.at[a->index].of == c->input && literal(o, "ignore") == c->ignore)
@@ -227,10 +224,8 @@ static void print_groups(const Launch *w)
     const Train *t = &w->p->m->train;
     fprintf(w->f, "\n/* rate, betas and decay of parameter groups, whose step values lie behind those of the job */\n"
             "static const GroupInfo param_group[] = {\n");
-    for (int i = 0; i < t->param_group.n; i++) {
-        const ParamGroup *k = &t->param_group.at[i];
+    for (EACH(const ParamGroup, k, t->param_group))
         fprintf(w->f, "    {%s, %s, %s, %s},\n", number(k->lr), number(k->beta1), number(k->beta2), number(k->weight_decay));
-    }
     fprintf(w->f, "};\n");
 }
 
@@ -242,8 +237,7 @@ static void print_adapter(const Launch *w)
     if (!a->match.n)
         return;
     fprintf(w->f, "\nstatic const char *const adapted[] = {");
-    for (int i = 0; i < w->p->g->state.n; i++) {
-        const State *s = &w->p->g->state.at[i];
+    for (EACH(const State, s, w->p->g->state)) {
         size_t n = strlen(s->name), k = sizeof tail - 1;
         if (s->kind == S_PARAM && s->adapter && n > k && !strcmp(s->name + n - k, tail))
             fprintf(w->f, "%s, ", quote_c(strf("%.*s", (int)(n - k), s->name)));

@@ -69,8 +69,7 @@ Ns lists_length(const Plan *p)
 {
     Ns end = 1;
     for (int d = 0; d < p->devices; d++)
-        for (int i = 0; i < p->dev.at[d].list.n; i++) {
-            const Action *k = &p->dev.at[d].list.at[i];
+        for (EACH(const Action, k, p->dev.at[d].list)) {
             end = k->to > end ? k->to : end;
             end = k->wire_to > end ? k->wire_to : end;
         }
@@ -81,8 +80,7 @@ const char *lists_classes(const Plan *p)
 {
     const char *text = "";
     for (int d = 0; d < p->devices; d++)
-        for (int i = 0; i < p->dev.at[d].list.n; i++) {
-            const Action *k = &p->dev.at[d].list.at[i];
+        for (EACH(const Action, k, p->dev.at[d].list)) {
             const char *class = action_class(action_text(p, k), k->kind == K_OUT || k->kind == K_IN);
             bool drawn = class && (k->to > k->from || k->wire_to > k->wire_from);
             if (drawn && !strchr(text, *class))

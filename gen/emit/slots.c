@@ -22,8 +22,7 @@ static void note(Stager *w, int pool, int slot)
 static void note_list(Stager *w, const Actions *list)
 {
     const Plan *p = w->p;
-    for (int i = 0; i < list->n; i++) {
-        const Action *k = &list->at[i];
+    for (EACH(const Action, k, *list)) {
         if (k->buf >= 0 && p->buf.at[k->buf].pool >= 0)
             note(w, p->buf.at[k->buf].pool, k->slot);
         for (int j = 0; k->routine >= 0 && j < k->slots.n; j++)

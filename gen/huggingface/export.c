@@ -174,8 +174,7 @@ static void open_checkpoint(Export *x)
         fail(EXIT_STALE, "%s is cut short: the checkpoint is damaged; take an older one", commit);
     check_sha(path, text, n, sum);
     read_index(x, path, text, n);
-    for (int i = 0; i < x->file.n; i++) {
-        ExportStored *s = &x->file.at[i];
+    for (EACH(ExportStored, s, x->file)) {
         const char *name = strf("%s/%s", x->dir, s->name);
         const unsigned char *at = file_map(name, EXIT_STALE, &n);
         check_sha(name, at, n, s->sha);
@@ -297,8 +296,7 @@ static void share_out(Export *x, int64_t most)
 {
     int64_t used = 0;
     int n = 0;
-    for (int i = 0; i < x->tensor.n; i++) {
-        ExportTensor *t = &x->tensor.at[i];
+    for (EACH(ExportTensor, t, x->tensor)) {
         if (n == 0 || used + t->as.bytes > most)
             n++, used = 0;
         used += t->as.bytes;

@@ -401,8 +401,7 @@ static void put_model(FILE *f, NetWriter *x, int result, const char *loss)
     }
     fprintf(f, "  graph:\n");
     x->last = -1;
-    for (int i = 0; i < x->lines.item.n; i++) {
-        const NetItem *item = &x->lines.item.at[i];
+    for (EACH(const NetItem, item, x->lines.item)) {
         fprintf(f, "    ");
         if (item->use)
             put_use(f, x, item->use);
@@ -457,8 +456,7 @@ static void put_safetensors(NetWriter *x, const char *path)
     const Net *g = x->g;
     VEC(SafeTensor) list = {0};
     SORT(x->parameter.at, x->parameter.n, by_file);
-    for (int i = 0; i < x->parameter.n; i++) {
-        const NetParameter *p = &x->parameter.at[i];
+    for (EACH(const NetParameter, p, x->parameter)) {
         const NetValue *v = &g->value.at[p->role->value];
         bool counter = !strcmp(v->type, "I64") && p->role->dims.n == 0;
         if (*v->type != 'F' && *v->type != 'B' && !counter)

@@ -282,8 +282,7 @@ static bool deal_requests(Bucket *x)
 {
     int *of = alloc(sizeof *of * (size_t)(x->out.n + 1)), most = 0;
     bool busy[MOST_REQUESTS] = {false};
-    for (int i = 0; i < x->out.n; i++) {
-        Action *k = &x->out.at[i];
+    for (EACH(Action, k, x->out)) {
         if (!is_message(k))
             continue;
         int name = k->request, n = 0;
@@ -320,8 +319,7 @@ int bucket(Plan *p, int device, const Backward *back, Actions *list)
         return 0;
     /* The request of each message becomes a number of its own. */
     int open[MOST_REQUESTS], n = 0;
-    for (int i = 0; i < x.old.n; i++) {
-        Action *k = &x.old.at[i];
+    for (EACH(Action, k, x.old)) {
         if (is_message(k) && k->kind != K_WAIT)
             open[k->request] = n++;
         if (is_message(k))
@@ -332,8 +330,7 @@ int bucket(Plan *p, int device, const Backward *back, Actions *list)
     x.ready = alloc(sizeof *x.ready * (size_t)states);
     /* Takes the exchanges out of the list. */
     int kept = 0;
-    for (int i = 0; i < x.old.n; i++) {
-        const Action *k = &x.old.at[i];
+    for (EACH(const Action, k, x.old)) {
         if (!is_exchange(&x, k)) {
             x.old.at[kept++] = *k;
             continue;

@@ -105,11 +105,9 @@ void offload_in(const Ns *at, int calls, int n, const int *first, const Ns *ns, 
 
 static bool touches(const Op *o, int tensor, bool write)
 {
-    for (int i = 0; i < o->arg.n; i++) {
-        const Arg *a = &o->arg.at[i];
+    for (EACH(const Arg, a, o->arg))
         if (!a->state && a->index == tensor && (a->kind == ARG_READ || (write && a->kind == ARG_WRITE)))
             return true;
-    }
     return false;
 }
 
@@ -301,8 +299,7 @@ static void lay_out(Offload *x)
 {
     VEC(Ns) clock = {0};
     Ns now = 0;
-    for (int i = 0; i < x->old->n; i++) {
-        const Action *k = &x->old->at[i];
+    for (EACH(const Action, k, *x->old)) {
         *PUSH(&x->step) = (CopyStep){cuts(k->kind) ? k->chunk : -1, k->mb, x->piece.n, k->kind == K_F};
         if (!cuts(k->kind))
             continue;

@@ -28,11 +28,9 @@ static int *readers(const Plan *p)
     const Graph *g = p->g;
     int chunks = plan_chunks(p), *phases = alloc(sizeof(int) * (size_t)g->tensor.n * (size_t)chunks);
     for (int o = 0; o < g->nb; o++)
-        for (int i = 0; i < g->op.at[o].arg.n; i++) {
-            const Arg *a = &g->op.at[o].arg.at[i];
+        for (EACH(const Arg, a, g->op.at[o].arg))
             if (a->kind == ARG_READ && !a->state)
                 phases[a->index * chunks + p->chunk.at[o]] |= 1 << g->op.at[o].phase;
-        }
     return phases;
 }
 
@@ -69,8 +67,7 @@ static void add_states(const Plan *p, Msgs *list, int way)
     const int slack = order_slack(p);
     bool *made = alloc(n + 1), *wanted = alloc(n + 1);
     for (int o = 0; o < g->op.n; o++)
-        for (int i = 0; i < g->op.at[o].arg.n; i++) {
-            const Arg *a = &g->op.at[o].arg.at[i];
+        for (EACH(const Arg, a, g->op.at[o].arg)) {
             if (!a->state)
                 continue;
             size_t at = (size_t)a->index * stages + (size_t)device_of(p, way, o);
@@ -133,8 +130,7 @@ Ints transport_loads(const Plan *p, const Action *k)
         bool now = transport_phases(k->kind) & 1 << g->op.at[o].phase;
         if (p->chunk.at[o] != k->chunk || !(now || o < g->nf))
             continue;
-        for (int i = 0; i < g->op.at[o].arg.n; i++) {
-            const Arg *a = &g->op.at[o].arg.at[i];
+        for (EACH(const Arg, a, g->op.at[o].arg)) {
             bool input = a->kind == ARG_READ && !a->state && g->tensor.at[a->index].kind == T_INPUT;
             for (int j = 0; input && j < met.n; j++)
                 input &= met.at[j] != a->index;
@@ -248,11 +244,9 @@ static bool changes(const Desk *d, int state)
 {
     const Graph *g = d->p->g;
     for (int o = g->nb; o < g->op.n; o++)
-        for (int i = 0; i < g->op.at[o].arg.n; i++) {
-            const Arg *a = &g->op.at[o].arg.at[i];
+        for (EACH(const Arg, a, g->op.at[o].arg))
             if (a->state && a->index == state && a->kind == ARG_UPDATE && runs_on(d->p, o, d->device))
                 return true;
-        }
     return false;
 }
 
@@ -346,8 +340,7 @@ static bool is_talk(const Plan *p, const Action *k)
 
 static void see(const Plan *p, Pairs *all, int *of, int device, const Actions *list)
 {
-    for (int i = 0; i < list->n; i++) {
-        const Action *k = &list->at[i];
+    for (EACH(const Action, k, *list)) {
         if (k->kind != K_SEND)
             continue;
         if (!of[k->peer]) {

@@ -200,8 +200,7 @@ static void add_call(Lower *w, Routine *r, int op, bool again)
     const Op *o = &w->p->g->op.at[op];
     Call *call = PUSH(&r->call);
     *call = (Call){.op = op, .again = again, .handle = handle_of(w, o)};
-    for (int i = 0; i < o->arg.n; i++) {
-        const Arg *a = &o->arg.at[i];
+    for (EACH(const Arg, a, o->arg)) {
         int b = arg_buf(w, o, a, again);
         *PUSH(&call->buf) = b;
         r->mb |= a->kind == ARG_MB;
@@ -437,8 +436,7 @@ static void touch_routine(const Lower *w, Touch *touch, int r)
 static void touch_moves(const Lower *w, Touch *touch, const Actions *list)
 {
     const Plan *p = w->p;
-    for (int i = 0; i < list->n; i++) {
-        const Action *k = &list->at[i];
+    for (EACH(const Action, k, *list)) {
         if (k->buf < 0)
             continue;
         Touch *t = &touch[k->buf - w->bufs];
@@ -481,8 +479,7 @@ static int pool_of(Plan *p, const Buf *b)
 /* The pools that each routine of a device names, from the buffers of its calls.  After mem they are others than before. */
 void lower_pools(Plan *p, int device)
 {
-    for (int r = 0; r < p->routine.n; r++) {
-        Routine *x = &p->routine.at[r];
+    for (EACH(Routine, x, p->routine)) {
         x->pool.n = x->device == device ? 0 : x->pool.n;
         for (int i = 0; x->device == device && i < x->call.n; i++)
             for (int j = 0; j < x->call.at[i].buf.n; j++) {

@@ -202,10 +202,8 @@ int sim(Plan *p)
     for (int d = 0; d < p->devices; d++)
         p->dev.at[d].busy = 0;
     for (int d = 0; d < p->devices && !pieces; d++)
-        for (int i = 0; i < p->dev.at[d].list.n; i++) {
-            const Action *k = &p->dev.at[d].list.at[i];
+        for (EACH(const Action, k, p->dev.at[d].list))
             p->dev.at[d].busy += k->kind == K_WAIT ? 0 : k->to - k->from;
-        }
     if (pieces)
         run_pieces(p);
     for (int d = 0; d < p->devices && pieces; d++)      /* not shorter than the work of a step, wherever the mean was taken */
@@ -215,8 +213,7 @@ int sim(Plan *p)
         /* What a device computes for one micro-batch. */
         Ns sum = 0;
         int first = -1;             /* micro-batch there */
-        for (int i = 0; i < p->dev.at[d].list.n; i++) {
-            const Action *k = &p->dev.at[d].list.at[i];
+        for (EACH(const Action, k, p->dev.at[d].list)) {
             first = first < 0 ? k->mb : first;
             sum += k->mb >= 0 && k->mb == first && (k->routine >= 0 || k->kind == K_LOAD) ? action_time(p, d, k) : 0;
         }

@@ -40,8 +40,7 @@ static void find_lives(Host *h)
     const Actions *list = &h->p->dev.at[h->device].list;
     for (int i = 0; i < h->p->host.n * h->micro; i++)
         h->life[i] = (HostLife){0, -1, i % h->micro};
-    for (int i = 0; i < list->n; i++) {
-        const Action *k = &list->at[i];
+    for (EACH(const Action, k, *list)) {
         HostLife *l = k->host >= 0 ? &h->life[k->host * h->micro + k->mb] : NULL;
         if (!l)
             continue;

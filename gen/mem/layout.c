@@ -124,8 +124,7 @@ static void any_keys(Placer *w)
     /* Keys by size, now and then by size and life, made larger at random by up to a quarter, a half, or as much again. */
     int64_t noise = 16 << luck(&w->luck) % 3;
     bool area = luck(&w->luck) % 4 == 0;
-    for (int i = 0; i < w->m->item.n; i++) {
-        Item *x = &w->m->item.at[i];
+    for (EACH(Item, x, w->m->item)) {
         int64_t units = x->size / ALIGN, key = area ? units * (x->ticks / x->piece.n) : units;
         x->key = key * (64 + (int64_t)(luck(&w->luck) % (uint64_t)noise));
     }

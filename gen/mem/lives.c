@@ -73,8 +73,7 @@ static void touch_sum(Mem *m, const Action *k)
 
 static void replay(Mem *m, const Actions *list)
 {
-    for (int i = 0; i < list->n; i++) {
-        const Action *k = &list->at[i];
+    for (EACH(const Action, k, *list)) {
         if (k->buf >= 0) {
             touch(m, k->buf, session(m, k->buf, mem_number(m, k), false), k->tick);
             note(m, k->buf, -1, 0);

@@ -228,8 +228,7 @@ static void place_states(Mem *m)
                 p->buf.at[b].offset += p->buf.at[b].pool == x ? pool->offset : 0;
         }
     }
-    for (int b = 0; b < p->buf.n; b++) {
-        Buf *x = &p->buf.at[b];
+    for (EACH(Buf, x, p->buf)) {
         if (x->device != m->device || !mem_always(x) || x->pool >= 0)
             continue;
         x->offset = m->top;
@@ -385,8 +384,7 @@ static int slot_of(const Mem *m, int pool, const Action *k)
 
 static void set_slots(Mem *m, const Actions *list)
 {
-    for (int i = 0; i < list->n; i++) {
-        Action *k = &list->at[i];
+    for (EACH(Action, k, *list)) {
         if (k->buf >= 0)
             k->slot = m->p->buf.at[k->buf].state >= 0 ? 0 : slot_of(m, m->p->buf.at[k->buf].pool, k);
         if (k->routine < 0)

@@ -121,11 +121,9 @@ static void only_narrow(const Plan *p, char *cut)
     const Graph *g = p->g;
     int *last = alloc(sizeof *last * (size_t)g->tensor.n), *ends = alloc(sizeof *ends * (size_t)g->nf);
     for (int o = 0; o < g->nf; o++)
-        for (int i = 0; i < g->op.at[o].arg.n; i++) {
-            const Arg *a = &g->op.at[o].arg.at[i];
+        for (EACH(const Arg, a, g->op.at[o].arg))
             if (a->kind == ARG_READ && !a->state)
                 last[a->index] = o;
-        }
     for (int t = 0; t < g->tensor.n; t++)
         if (g->tensor.at[t].op >= 0 && g->tensor.at[t].op < last[t]) {
             ends[g->tensor.at[t].op]++;

@@ -135,11 +135,9 @@ static const Ns *const *times(const Graph *g, const Cost *c, int nodes)
 static const Bytes *states(const Graph *g, int nodes)
 {
     Bytes *bytes = alloc(sizeof *bytes * (size_t)nodes);
-    for (int s = 0; s < g->state.n; s++) {
-        const State *k = &g->state.at[s];
+    for (EACH(const State, k, g->state))
         if (k->param >= 0)
             bytes[k->kind == S_GRAD ? k->op : g->state.at[k->param].op] += k->bytes;
-    }
     return bytes;
 }
 

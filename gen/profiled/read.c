@@ -195,8 +195,7 @@ static void read_own(ForeignReader *x, const char *path)
         {"graph", read_head}, {"node", read_node}, {"edge", read_edge}, {"time", read_time_on}};
     Scanner s = {0};
     text_scan(&s, path, "dpgen-nodes 1");
-    for (int i = 0; i < s.record.n; i++) {
-        const Record *r = &s.record.at[i];
+    for (EACH(const Record, r, s.record)) {
         size_t k = 0;
         while (k < WORDS && strcmp(kinds[k].word, r->word))
             k++;
@@ -367,8 +366,7 @@ static void fill_times(ForeignReader *x, const Names *ids)
         for (int k = 0; k < f->kind.n; k++)
             *PUSH(&f->node.at[i].on) = f->node.at[i].time;
     bool *given = alloc((size_t)f->node.n * (size_t)f->kind.n + 1);
-    for (int i = 0; i < x->on.n; i++) {
-        const ForeignOn *r = &x->on.at[i];
+    for (EACH(const ForeignOn, r, x->on)) {
         int node = node_of(f, ids, r->node, r->at), k = names_get(&kinds, r->on);
         ForeignTime *t = &f->node.at[node].on.at[k];
         if (given[node * f->kind.n + k])
@@ -383,8 +381,7 @@ static void connect(ForeignReader *x)
 {
     Foreign *f = x->f;
     Names ids = index_nodes(f);
-    for (int i = 0; i < x->edge.n; i++) {
-        const ForeignEdge *e = &x->edge.at[i];
+    for (EACH(const ForeignEdge, e, x->edge)) {
         int a = node_of(f, &ids, e->from, e->at), b = node_of(f, &ids, e->to, e->to_at);
         for (int k = 0; k < f->node.at[a].to.n; k++)
             if (f->node.at[a].to.at[k] == b)

@@ -66,11 +66,9 @@ static bool joins(const Fuse *f, const PlanSpec *p, const Op *o, const Op *add)
 static void read_instead(Graph *g, int was, int now)
 {
     for (int i = 0; i < g->op.n; i++)
-        for (int k = 0; k < g->op.at[i].arg.n; k++) {
-            Arg *a = &g->op.at[i].arg.at[k];
+        for (EACH(Arg, a, g->op.at[i].arg))
             if (a->kind == ARG_READ && !a->state && a->index == was)
                 a->index = now;
-        }
 }
 
 /* The operator that takes the gradient back through forward operator `op`.  0: no gradient goes through it.  -1: there are

@@ -535,8 +535,7 @@ int order_flight(const Plan *p, int chunk)
     int now = 0, most = 0;
     if (schedule_of(p->schedule)->infers)       /* nothing waits for a backward */
         return 1;
-    for (int i = 0; i < list->n; i++) {
-        const Action *k = &list->at[i];
+    for (EACH(const Action, k, *list)) {
         if (k->chunk != chunk)
             continue;
         now += k->kind == K_F;

@@ -16,8 +16,7 @@ int schedule_table(Plan *p)
     if (!t || t->devices != plan_stages(p) || t->micro != plan_micro(p))
         return 1;
     for (int d = 0; d < t->devices; d++)
-        for (int i = 0; i < t->line.at[d].n; i++) {
-            const TableCell *x = &t->line.at[d].at[i];
+        for (EACH(const TableCell, x, t->line.at[d])) {
             sched_put(p, d, kind_of(t, x->kind), x->chunk, x->mb);
             if (t->split && x->kind == 'B')
                 sched_put(p, d, K_W, x->chunk, x->mb);

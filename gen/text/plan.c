@@ -443,8 +443,7 @@ Plan *read_plan(const char *path, const Graph *g)
      * is another one than here. */
     const Record *first = NULL;         /* that differs */
     int n = 0;
-    for (int i = 0; i < s.record.n; i++) {
-        const Record *r = &s.record.at[i];
+    for (EACH(const Record, r, s.record)) {
         if (strcmp(r->word, "place"))
             continue;
         if (!first && (n >= g->op.n || strcmp(r->name, s.ref[R_OP].name.at[n])))

@@ -500,8 +500,7 @@ void text_once(Scanner *s, RefKind kind, const Table *t)
 
 void text_known(const Scanner *s, const Table *const *tables)
 {
-    for (int i = 0; i < s->record.n; i++) {
-        const Record *r = &s->record.at[i];
+    for (EACH(const Record, r, s->record)) {
         Strs words = {0};
         bool known = false;
         for (const Table *const *t = tables; *t; t++) {

@@ -58,8 +58,7 @@ static Ints *computations_of(OptimalTuner *x, const Plan *p)
     Ints *list = alloc(sizeof *list * (size_t)x->n);
     memset(x->joint, 0, (size_t)x->chunks);
     for (int d = 0; d < x->n; d++)
-        for (int i = 0; i < p->dev.at[d].order.n; i++) {
-            const Action *k = &p->dev.at[d].order.at[i];
+        for (EACH(const Action, k, p->dev.at[d].order)) {
             int kind = k->kind == K_F ? JOBSHOP_F : k->kind == K_W ? JOBSHOP_W : JOBSHOP_I;
             if (k->kind != K_F && k->kind != K_B && k->kind != K_I && k->kind != K_W)
                 continue;

@@ -55,8 +55,7 @@ static void loads_of(const Plan *p, Ns *load)
     for (int i = 0; i < 2 * stages - 1; i++)
         load[i] = 0;
     for (int d = 0; d < stages; d++)
-        for (int i = 0; i < p->dev.at[d].list.n; i++) {
-            const Action *k = &p->dev.at[d].list.at[i];
+        for (EACH(const Action, k, p->dev.at[d].list)) {
             if (k->mb != 0)
                 continue;
             if (k->routine >= 0)

@@ -219,8 +219,7 @@ static void print_table(const Compare *c, int64_t batch)
                planners->name, c->m->plan.replicas_auto ? ", of as many stages and replicas" : "");
     if (!c->quick)
         printf("  b* is the largest micro-batch that fits, batch* the samples of a step of such, samples/s* its rate\n");
-    for (int i = 0; i < c->entry.n; i++) {
-        const CompareEntry *r = &c->entry.at[i];
+    for (EACH(const CompareEntry, r, c->entry)) {
         const char *note = r->here.fits ? r->here.note : strlen(r->here.why) < 69 ? NULL : r->here.why;
         printf("  %-*s chooses %s%s%s%s\n", wide, r->planner->name, planner_space(r->planner, &(Plan){.m = c->m}),
                compare_choice(c, r, batch), note ? "; " : "", note ? note : "");

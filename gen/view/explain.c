@@ -34,8 +34,7 @@ static const char *readers(const Plan *p, int t, int from, int to)
     const char *text = "", *last = "";
     int n = 0;
     for (int o = from; o < to; o++)
-        for (int i = 0; i < g->op.at[o].arg.n; i++) {
-            const Arg *a = &g->op.at[o].arg.at[i];
+        for (EACH(const Arg, a, g->op.at[o].arg)) {
             if (a->kind != ARG_READ || a->state || a->index != t || !strcmp(last, g->op.at[o].name))
                 continue;
             last = g->op.at[o].name;
@@ -402,8 +401,7 @@ static void print_crossing(const Topic *a, const char *word, int at)
     bool *across = alloc((size_t)g->tensor.n);
     const char *comma = "";
     for (int o = 0; o < g->nb; o++)
-        for (int i = 0; i < g->op.at[o].arg.n; i++) {
-            const Arg *y = &g->op.at[o].arg.at[i];
+        for (EACH(const Arg, y, g->op.at[o].arg)) {
             const Tensor *x = y->kind == ARG_READ && !y->state ? &g->tensor.at[y->index] : NULL;
             if (x && x->op >= 0 && (x->kind == T_GRAD || o < g->nf))
                 across[y->index] |= (g->op.at[x->op].fwd <= at) != (g->op.at[o].fwd <= at);

@@ -245,8 +245,7 @@ static void draw_stage(FILE *f, const Trace *t, int stage, Ns planned, Ns length
         draw(f, &(Strip){t, stage, y + 2, ROW, l->plan.at[0].from, planned}, &l->plan.at[i]);
     for (int i = w->first; i < w->first + w->n; i++)
         draw(f, &(Strip){t, stage, y + ROW + 4, ROW, begin, length}, &l->run.at[i]);
-    for (int i = 0; i < l->copy.n; i++) {
-        const MeasuredEvent *e = &l->copy.at[i];
+    for (EACH(const MeasuredEvent, e, l->copy)) {
         int up = e->thread % 2 ? 3 : 6;
         if (e->from >= w->from && e->from <= w->to)
             draw(f, &(Strip){t, stage, y + ROW + 4 + ROW - up, 3, begin, length}, e);

@@ -85,8 +85,7 @@ static const char *call_text(const Plan *p, int device, int tick)
 {
     static const char *const phase[] = {"forward", "backward", "backward", "update"};
     const Actions *list = &p->dev.at[device].list;
-    for (int i = 0; i < list->n; i++) {
-        const Action *k = &list->at[i];
+    for (EACH(const Action, k, *list)) {
         if (k->routine < 0)
             continue;
         const Routine *r = &p->routine.at[k->routine];
@@ -210,8 +209,7 @@ static void try_constraint(Doctor *x)
 {
     Model *v = variant(x->m);
     bool lowered = false;
-    for (int d = 0; d < v->devices.n; d++) {
-        Device *k = &v->devices.at[d];
+    for (EACH(Device, k, v->devices)) {
         lowered |= k->without > 0;
         k->memory = k->without ? k->without : k->memory;
         k->without = 0;

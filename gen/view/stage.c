@@ -12,13 +12,11 @@ StageSum view_stage(const Plan *p, int device)
         s.ops += runs_on(p, o, device);
     for (int c = 0; c < plan_chunks(p); c++)
         s.flight += plan_holds(p, device, c) ? order_flight(p, c) : 0;
-    for (int r = 0; r < p->routine.n; r++) {
-        const Routine *x = &p->routine.at[r];
+    for (EACH(const Routine, x, p->routine))
         for (int i = 0; x->device == device && !x->eval && x->kind != K_U && i < x->call.n; i++) {
             Ns ns = line_time(p, x, i);
             *(x->call.at[i].again ? &s.again : x->kind == K_F ? &s.forward : &s.backward) += ns;
         }
-    }
     /* Each tensor once that some backward call of the device reads, or would read if it were not made again. */
     const Graph *g = p->g;
     bool *seen = alloc((size_t)g->tensor.n);
