@@ -61,8 +61,7 @@ bool schedule_open(const char *word)
 
 const Model *with_schedule(const Model *m, const Schedule *k)
 {
-    Model *with = alloc(sizeof *with);
-    *with = *m;
+    Model *with = COPY(m);
     PlanSpec *p = &with->plan;
     p->schedule = k->name;
     p->map = p->table && !k->given ? (Ints){0} : p->map;

@@ -65,8 +65,7 @@ static void take_teams(Model *m, int t)
 const Model *with_team(const Model *m, TeamForm form)
 {
     const int devices = form.devices;
-    Model *with = alloc(sizeof *with);
-    *with = *m;
+    Model *with = COPY(m);
     with->plan.positions = form.rows;
     with->plan.experts = form.experts;
     with->devices = m->listed.n ? m->listed : m->devices;

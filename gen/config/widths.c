@@ -85,9 +85,8 @@ void widths_end(Model *m, const Node *plan)
 
 const Model *with_widths(const Model *m, const Ints *widths)
 {
-    Model *with = alloc(sizeof *with);
+    Model *with = COPY(m);
     PlanSpec *p = &with->plan;
-    *with = *m;
     p->widths_auto = false;
     p->stages_min = p->stages_max = widths->n;
     p->widths = (Ints){0};

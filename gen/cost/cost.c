@@ -128,8 +128,7 @@ static const Cost *beside_others(const Cost *c, const Model *m, int devices)
         return c;
     if (devices >= stages)
         return c->busy;
-    Cost *some = alloc(sizeof *some);
-    *some = *c->busy;
+    Cost *some = COPY(c->busy);
     some->how = "interpolated";
     some->ns = new_times(c);
     some->alone = NULL;
@@ -155,8 +154,7 @@ const Cost *cost_shared(const Cost *c, const Model *m, int devices)
         cores = m->devices.at[0].threads;       /* its own threads took turns while it was measured alone */
     if (cores == 0 || threads <= cores || c->signature == graph_brought)
         return beside;
-    Cost *some = alloc(sizeof *some);
-    *some = *beside;
+    Cost *some = COPY(beside);
     some->base = c;
     some->ns = new_times(c);
     some->alone = NULL;

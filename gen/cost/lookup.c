@@ -27,8 +27,7 @@ static void try_graph(void *ctx)
 
 const Graph *profile_graph_at(const Model *m, int64_t batch)
 {
-    Model *with = alloc(sizeof *with);
-    *with = *m;
+    Model *with = COPY(m);
     with->train.batch = batch;
     if (!m->train.micro)
         with->train.micro = m->train.groups;

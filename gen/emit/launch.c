@@ -18,10 +18,9 @@ typedef struct {
 
 static const Graph *whole_of(const Graph *g)
 {
-    Graph *whole = alloc(sizeof *whole);
+    Graph *whole = COPY(g);
     if (!g->team)
         return g;
-    *whole = *g;
     whole->state.at = alloc((size_t)g->state.n * sizeof *whole->state.at);
     for (int s = 0; s < g->state.n; s++) {
         whole->state.at[s] = g->state.at[s];

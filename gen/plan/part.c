@@ -204,8 +204,7 @@ bool part_cuts(const Plan *p, Ints *cuts)
  * the first row.  What more micro-batches need of memory there, mem finds. */
 static const Cost *slowed(const Plan *p)
 {
-    Cost *c = alloc(sizeof *c);
-    *c = *p->c;
+    Cost *c = COPY(p->c);
     c->classes = plan_stages(p);
     c->of = (Ints){0};
     c->ns = alloc(sizeof *c->ns * (size_t)c->classes), c->alone = alloc(sizeof *c->alone * (size_t)c->classes);
@@ -227,8 +226,7 @@ static const Plan *first_row(const Plan *p)
     if (plan_rows(p) == 1)
         return p;
     Plan *one = alloc(sizeof *one), with = *p;
-    Graph *g = alloc(sizeof *g);
-    *g = *p->g;
+    Graph *g = COPY(p->g);
     g->micro = plan_micro(p);
     g->groups /= plan_rows(p);
     with.g = g;

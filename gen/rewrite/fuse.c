@@ -144,8 +144,7 @@ const char *const fuse_words[FORMS] = {[FUSE_AUTO] = "auto", [FUSE_NONE] = "none
 
 const Model *fuse_as(const Model *m, int word)
 {
-    Model *with = alloc(sizeof *with);
-    *with = *m;
+    Model *with = COPY(m);
     with->plan.fuse = word;
     return with;
 }

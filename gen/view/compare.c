@@ -68,8 +68,7 @@ Outcome view_outcome(const Plan *p, const Plan *failed)
 static Outcome plan_at(Compare *c, int64_t batch, bool open)
 {
     bool layout = c->planner->layout;
-    Model *with = alloc(sizeof *with);
-    *with = *c->m;
+    Model *with = COPY(c->m);
     with->plan.planner = c->planner->name;
     with->plan.schedule = open ? c->m->plan.schedule : schedule_of(c->m->plan.schedule)->name;
     if (!open || (!layout && !c->m->plan.replicas_auto && !team_open(c->m)))

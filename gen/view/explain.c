@@ -75,9 +75,8 @@ static const char *in_return(const Plan *p, const Plan *other)
 /* The same cuts with the results of an operator kept. */
 static const char *if_kept(const Plan *p, int op)
 {
-    Model *with = alloc(sizeof *with);
+    Model *with = COPY(p->m);
     Ints cuts = {0};
-    *with = *p->m;
     with->plan.keep = with->plan.names = (Strs){0};
     for (int i = 0; i < p->m->plan.keep.n; i++)
         *PUSH(&with->plan.keep) = p->m->plan.keep.at[i];

@@ -65,8 +65,7 @@ static Bytes lacks(const Plan *p)
 /* As far as mem, with the fates, and the hurry of what is offloaded, that need least. */
 static Plan *finished(const Plan *failed)
 {
-    Plan *with = alloc(sizeof *with), *best = NULL;
-    *with = *failed;
+    Plan *with = COPY(failed), *best = NULL;
     if (failed->routine.n > 0)
         return with;
     if (failed->chunk.n != failed->g->op.n || failed->g->op.n > SHOWN_OPERATORS)
@@ -161,8 +160,7 @@ typedef struct {
 
 static Model *variant(const Model *m)
 {
-    Model *v = alloc(sizeof *v);
-    *v = *m;
+    Model *v = COPY(m);
     memset(&v->devices, 0, sizeof v->devices);
     for (int d = 0; d < m->devices.n; d++)
         *PUSH(&v->devices) = m->devices.at[d];
@@ -493,10 +491,10 @@ static void print_head(const Plan *p)
 /* With the device that lacks most, where no cut was laid out. */
 static Plan *blamed(const Plan *last)
 {
-    Plan *failed = alloc(sizeof *failed), with = *last;
+    Plan with = *last;
     with.ask.work = purse_new(NULL, QUESTION_WORK);
     with.ask.trials = purse_new(NULL, LAYOUT_STEPS);
-    *failed = with;
+    Plan *failed = COPY(&with);
     if (plan_chunks(failed) && failed->chunk.n == 0)
         part_blame(failed);
     return failed;
