@@ -145,10 +145,8 @@ static void read_list(const Spot *s)
         return;
     if (!s->value->n)
         bad(s->value->loc, NULL, "%s is empty", s->path);
-    for (int i = 0; i < s->value->n && s->m->devices.n <= MOST_DEVICES; i++) {
-        Spot item = spot_item(s, i, NULL, NULL);
-        read_entry(&item);
-    }
+    for (int i = 0; i < s->value->n && s->m->devices.n <= MOST_DEVICES; i++)
+        read_entry(spot_item(s, i, NULL, NULL));
 }
 
 /* what --limit makes of a file without devices: devices.*.memory */
@@ -221,34 +219,32 @@ static void read_stages(const Spot *s)
         section(s->m, s->value, s->path, fields, COUNT(fields), p);
         return;
     }
-    Spot number = { s->m, &one, s->path, s->value, NULL };
-    read_some(number, &p->stages_max, &any);
+    read_some(spot_as(s, &one, NULL), &p->stages_max, &any);
     p->stages_min = p->stages_max;
 }
 
-void read_some(Spot s, int *to, bool *any)
+void read_some(const Spot *s, int *to, bool *any)
 {
-    const char *text = s.value->kind == SCALAR ? s.value->text : "1";
+    const char *text = s->value->kind == SCALAR ? s->value->text : "1";
     double known;
-    s.to = to;
-    *any = is_word(s.value, "auto");
-    if (*text && strspn(text, LETTERS) == strlen(text) && !*any && !number_lookup(s.m, text, &known))
-        bad(s.value->loc, NULL, "%s: %s is expected, and '%s' found", s.path,
-            s.field->words ? s.field->words : "a number or auto", text);
+    *any = is_word(s->value, "auto");
+    if (*text && strspn(text, LETTERS) == strlen(text) && !*any && !number_lookup(s->m, text, &known))
+        bad(s->value->loc, NULL, "%s: %s is expected, and '%s' found", s->path,
+            s->field->words ? s->field->words : "a number or auto", text);
     else if (!*any)
-        read_count(&s);
+        read_count(spot_to(s, to));
 }
 
 static void read_replicas(const Spot *s)
 {
     PlanSpec *p = s->to;
-    read_some(*s, &p->replicas, &p->replicas_auto);
+    read_some(s, &p->replicas, &p->replicas_auto);
 }
 
 static void read_chunks(const Spot *s)
 {
     PlanSpec *p = s->to;
-    read_some(*s, &p->chunks, &p->chunks_auto);
+    read_some(s, &p->chunks, &p->chunks_auto);
 }
 
 static void read_recompute(const Spot *s)
@@ -259,13 +255,11 @@ static void read_recompute(const Spot *s)
     int kind = 0;
     p->recompute_at = s->value->loc;
     if (s->value->kind == LIST) {
-        Spot names = { s->m, s->field, s->path, s->value, &p->names };
-        read_texts(&names);
+        read_texts(spot_to(s, &p->names));
         p->recompute = RECOMPUTE_LIST;
         return;
     }
-    Spot word = { s->m, &words, s->path, s->value, &kind };
-    read_choice(&word);
+    read_choice(spot_as(s, &words, &kind));
     p->recompute = kinds[kind];
 }
 
@@ -281,9 +275,7 @@ static void read_away(const Spot *s)
         bad(s->value->loc, "auto, or a list of operators", "%s: what is offloaded?", s->path);
         return;
     }
-    Spot names = *s;
-    names.to = &p->away;
-    read_texts(&names);
+    read_texts(spot_to(s, &p->away));
     p->offload = OFFLOAD_LIST;
 }
 
@@ -308,8 +300,7 @@ static void read_offload(const Spot *s)
     } else if (s->value->kind == LIST) {
         read_away(s);
     } else {
-        Spot word = { s->m, &words, s->path, s->value, &kind };
-        read_choice(&word);
+        read_choice(spot_as(s, &words, &kind));
         p->offload = kinds[kind];
     }
 }
@@ -318,9 +309,7 @@ static void read_same_stage(const Spot *s)
 {
     PlanSpec *p = &s->m->plan;
     Strs names = { NULL, 0, 0 };
-    Spot list = *s;
-    list.to = &names;
-    read_texts(&list);
+    read_texts(spot_to(s, &names));
     if (names.n < 2)
         bad(s->value->loc, NULL, "%s: two names or more are expected", s->path);
     Strs *to = (Strs *)PUSH(&p->same_stage);
@@ -371,10 +360,8 @@ static void read_constraints(const Spot *s)
 {
     if (!want(s, LIST, "a list of constraints"))
         return;
-    for (int i = 0; i < s->value->n; i++) {
-        Spot item = spot_item(s, i, NULL, NULL);
-        read_constraint(&item);
-    }
+    for (int i = 0; i < s->value->n; i++)
+        read_constraint(spot_item(s, i, NULL, NULL));
 }
 
 static void read_cuts(const Spot *s)
@@ -398,9 +385,7 @@ static const Schedule *given(void)
 static void read_table(const Spot *s)
 {
     const char *path = NULL;
-    Spot text = *s;
-    text.to = &path;
-    read_text(&text);
+    read_text(spot_to(s, &path));
     if (path)
         s->m->plan.table = table_read(path);
 }

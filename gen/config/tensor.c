@@ -15,7 +15,7 @@
 void read_tensor(const Spot *s)
 {
     PlanSpec *p = &s->m->plan;
-    read_some(*s, &p->tensor, &p->tensor_auto);
+    read_some(s, &p->tensor, &p->tensor_auto);
 }
 
 static bool alike(const Device *a, const Device *b)

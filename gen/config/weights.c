@@ -63,11 +63,11 @@ static void read_stack(const Spot *s)
         return;
     for (int i = 0; i < s->value->n; i++) {
         StoredStack *to = PUSH((StoredStacks *)s->to);
-        Spot item = spot_item(s, i, NULL, NULL);
-        *to = (StoredStack){.groups = 1, .loc = item.value->loc};
-        section(s->m, item.value, item.path, fields, COUNT(fields), to);
-        if (item.value->kind == MAP && want_key(item.value, "file", item.path))
-            want_key(item.value, "of", item.path);
+        const Spot *item = spot_item(s, i, NULL, NULL);
+        *to = (StoredStack){.groups = 1, .loc = item->value->loc};
+        section(s->m, item->value, item->path, fields, COUNT(fields), to);
+        if (item->value->kind == MAP && want_key(item->value, "file", item->path))
+            want_key(item->value, "of", item->path);
     }
 }
 
