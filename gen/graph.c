@@ -61,10 +61,8 @@ Arg *op_arg(const Op *o, const char *token)
 
 const Attr *attr_find(const Op *o, const char *name)
 {
-    for (int i = 0; i < o->attr.n; i++)
-        if (!strcmp(o->attr.at[i].name, name))
-            return &o->attr.at[i];
-    return NULL;
+    int i = INDEX_OF(o->attr.at, o->attr.n, name);
+    return i < 0 ? NULL : &o->attr.at[i];
 }
 
 int64_t attr_int(const Op *o, const char *name)
@@ -75,10 +73,8 @@ int64_t attr_int(const Op *o, const char *name)
 
 static Attr *attr_slot(Op *o, const char *name)
 {
-    for (int i = 0; i < o->attr.n; i++)
-        if (!strcmp(o->attr.at[i].name, name))
-            return &o->attr.at[i];
-    return PUSH(&o->attr);
+    int i = INDEX_OF(o->attr.at, o->attr.n, name);
+    return i < 0 ? PUSH(&o->attr) : &o->attr.at[i];
 }
 
 void attr_set(Op *o, const char *name, int64_t i)

@@ -160,16 +160,6 @@ static void check_cuda(const Model *m)
         err(m->plan.loc, "offload: auto", "a GPU offloads to the host's memory, not to a file");
 }
 
-/* The isa is the choice of the user, for oneDNN computes other bits with another one.  So dpgen warns and changes nothing. */
-static void warn_isa(const Model *m)
-{
-    const Device *d = &m->devices.at[0];
-    const char *missing = !on_gpus(m) && !target_of(d)->paced && d->isa ? machine_lacks(d->isa) : NULL;
-    if (missing)
-        fprintf(stderr, "dpgen: kernels are compiled for isa %s, and this machine has %s: a job ends here with "
-                "status %d; --set devices.0.isa=%s makes one that runs\n", d->isa, missing, EXIT_MACHINE, missing);
-}
-
 /* cuDNN copies images into the workspace, with channels up to a multiple of 8.  It is in the numeric key: the user chooses. */
 static void warn_workspace(const Plan *p)
 {
@@ -281,7 +271,11 @@ static int generate(const Options *x, const Model *m)
     if (p->c->profile && !transport_of(p->m)->ranks && threads > cores && !p->m->cores)
         fprintf(stderr, "dpgen: stages: %d, threads: %ld, cores of this machine: %ld; steps take longer than predicted; "
                 "hosts: {cores: %ld} prices it\n", p->devices, threads, cores, cores);
-    warn_isa(m);
+    const Device *first = &m->devices.at[0];
+    const char *missing = !on_gpus(m) && !target_of(first)->paced && first->isa ? machine_lacks(first->isa) : NULL;
+    if (missing)
+        fprintf(stderr, "dpgen: kernels are compiled for isa %s, and this machine has %s: a job ends here with "
+                "status %d; --set devices.0.isa=%s makes one that runs\n", first->isa, missing, EXIT_MACHINE, missing);
     warn_workspace(p);
     const char *slow = NULL;
     for (int o = 0; o < p->g->op.n && on_gpus(p->m); o++)
@@ -305,16 +299,6 @@ static int generate(const Options *x, const Model *m)
     printf("wrote %s%s: make -C %s\nits MANIFEST has SHA-256 %s\n", quote_terminal(x->out), team,
            quote_terminal(quote_shell(x->out)), sum);
     return 0;
-}
-
-/* dpgen report, dpgen metrics: of what a job has written, without a model.  False: it is another command. */
-static bool told_of_files(const Options *x)
-{
-    const char *wrote = !x->verb ? NULL : !strcmp(x->verb, "report") ? report_measured(x->file, x->trace, x->out)
-        : !strcmp(x->verb, "metrics") ? metrics_tensorboard(x->file, x->tensorboard) : NULL;
-    if (wrote)
-        printf("wrote %s\n", wrote);
-    return wrote;
 }
 
 /* dpgen profile */
@@ -411,8 +395,12 @@ int main(int argc, char **argv)
     if (argc > 1 && !strcmp(argv[1], "export"))
         options_end(export_command(argc - 2, argv + 2));
     Options x = options(argc, argv);
-    if (told_of_files(&x))
+    const char *wrote = !x.verb ? NULL : !strcmp(x.verb, "report") ? report_measured(x.file, x.trace, x.out)
+        : !strcmp(x.verb, "metrics") ? metrics_tensorboard(x.file, x.tensorboard) : NULL;
+    if (wrote) {
+        printf("wrote %s\n", wrote);
         return 0;
+    }
     Node *root = root_of(&x);
     if (x.devices)
         override_devices(root, x.devices);

@@ -312,15 +312,6 @@ static const char *op_of(Scope *s, const Node *line)
     return NULL;
 }
 
-/* `when: false`: the first operand takes the place of the result. */
-static int forwarded(Scope *s, const Node *line)
-{
-    const Node *in = node_get(line, "in");
-    if (in && in->kind == LIST && !in->n)
-        in = NULL;
-    return in ? value_of(s, in->kind == LIST ? in->at[0] : in) : value_last(s, line);
-}
-
 /* i32 results are for other lines to read: then all results have names. */
 static bool has_numbers(const Row *r)
 {
@@ -377,8 +368,10 @@ void op_line(Scope *s, const Node *line)
     if (!op || !line_keys(s, line, op)) {
         values_lost(s, line);
     } else if (!is_on(s, line)) {
+        const Node *in = node_get(line, "in");
+        bool none = !in || (in->kind == LIST && !in->n);
         Ints one = {0};
-        *PUSH(&one) = forwarded(s, line);
+        *PUSH(&one) = none ? value_last(s, line) : value_of(s, in->kind == LIST ? in->at[0] : in);
         finish(s, line, &one);
     } else {
         expand(s, line, op);

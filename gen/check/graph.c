@@ -267,14 +267,6 @@ static Type type_of(const Graph *g, char letter)
     return letter == 'f' ? F32 : letter == 'i' ? I32 : letter == 'q' ? U8 : g->compute;
 }
 
-static const Arg *arg_of(const Op *o, const char *word)
-{
-    for (int i = 0; i < o->arg.n; i++)
-        if (!strcmp(o->arg.at[i].token, word))
-            return &o->arg.at[i];
-    return NULL;
-}
-
 /* Equal but for ones in front: Add takes [1, 3] and [3], and hands its gradient to both. */
 static bool same_elements(const Shape *a, const Shape *b)
 {
@@ -290,7 +282,7 @@ static bool same_elements(const Shape *a, const Shape *b)
  * alias, made for a tensor further down. */
 static bool same_as_forward(const Graph *g, const GraphUse *u)
 {
-    const Arg *f = u->forward ? NULL : arg_of(&g->op.at[u->o->fwd], u->a->token + u->grad);
+    const Arg *f = u->forward ? NULL : op_arg(&g->op.at[u->o->fwd], u->a->token + u->grad);
     if (!f || u->a->kind == ARG_NONE)
         return true;
     if (u->par) {
@@ -337,7 +329,7 @@ static bool check_state_arg(GraphCheck *c, const GraphUse *u)
 /* The gradient of a frozen parameter is nowhere. */
 static bool frozen(const Graph *g, const GraphUse *u)
 {
-    const Arg *f = u->par && u->grad ? arg_of(&g->op.at[u->o->fwd], u->a->token + 1) : NULL;
+    const Arg *f = u->par && u->grad ? op_arg(&g->op.at[u->o->fwd], u->a->token + 1) : NULL;
     return f && f->kind == ARG_READ && f->state && g->state.at[g->state.at[f->index].param].frozen;
 }
 
@@ -463,7 +455,7 @@ static bool check_arg(GraphCheck *c, const Op *o, const Arg *a, int i)
 
 static int64_t number_of(const void *ctx, const char *word)
 {
-    const Arg *a = arg_of(ctx, word);
+    const Arg *a = op_arg(ctx, word);
     const Attr *attr = a ? NULL : attr_find(ctx, word);
     return a && a->kind == ARG_INT ? a->i : attr && attr->is_int ? attr->i : -1;
 }
@@ -478,7 +470,7 @@ static bool check_axes(GraphCheck *c, const Op *o)
     for (int i = 0; i < axes.lists; i++) {
         int par = i - r->in.n, out = par - r->par.n;
         const char *name = par < 0 ? r->in.at[i].name : out < 0 ? r->par.at[par].name : r->out.at[out].name;
-        const Arg *a = arg_of(o, name);
+        const Arg *a = op_arg(o, name);
         int64_t want = dims_size(&axes, &axes.list[i], number_of, o);
         if (!a || a->kind == ARG_NONE || want < 0)
             continue;

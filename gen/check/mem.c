@@ -574,23 +574,15 @@ static void claim_states(Memory *m)
     }
 }
 
-/* The most slots of an accumulator.  Only accumulators hold chains. */
-static int most_slots(const Plan *p)
-{
-    int most = 1;
-    for (int x = 0; x < p->pool.n; x++)
-        if (p->pool.at[x].birth == AT_ALWAYS)
-            most = p->pool.at[x].count > most ? p->pool.at[x].count : most;
-    return most;
-}
-
 /* needs: everything up to mem; the bound only after mem.  fails: die(). */
 void check_mem(const Plan *p)
 {
     const int *later = value_uses(p->g);
     for (int d = 0; d < p->devices; d++) {
         void *mark = mem_mark();
-        Memory m = {.p = p, .device = d, .overlap = order_overlap(p), .slots = most_slots(p), .later = later};
+        Memory m = {.p = p, .device = d, .overlap = order_overlap(p), .slots = 1, .later = later};
+        for (EACH(const Pool, x, p->pool))
+            m.slots = x->birth == AT_ALWAYS && x->count > m.slots ? x->count : m.slots;
         m.made = alloc(sizeof(int) * (size_t)p->g->state.n * (size_t)plan_ways(p));
         for (int b = 0; b < p->buf.n; b++) {
             const Buf *x = &p->buf.at[b];

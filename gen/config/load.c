@@ -319,6 +319,15 @@ Node *node_get(const Node *map, const char *key)
     return NULL;
 }
 
+const Node *node_at(const Node *map, const char *path)
+{
+    for (const char *dot; map && path; path = dot ? dot + 1 : NULL) {
+        dot = strchr(path, '.');
+        map = node_get(map, dot ? strf("%.*s", (int)(dot - path), path) : path);
+    }
+    return map;
+}
+
 const char *load_library(void)
 {
     return yaml_get_version_string();

@@ -217,10 +217,8 @@ static void read_init(const Spot *s)
 
 static void init_default(Model *m, Init init)
 {
-    for (int i = 0; i < m->inits.n; i++)
-        if (!strcmp(m->inits.at[i].name, init.name))
-            return;
-    *PUSH(&m->inits) = init;
+    if (INDEX_OF(m->inits.at, m->inits.n, init.name) < 0)
+        *PUSH(&m->inits) = init;
 }
 
 /* ---- the model section ------------------------------------------------------------------------------- */

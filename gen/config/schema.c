@@ -241,12 +241,10 @@ void read_true(const Spot *s)
 bool number_lookup(void *ctx, const char *name, double *value)
 {
     const Model *m = ctx;
-    for (int i = 0; i < m->dims.n; i++)
-        if (!strcmp(m->dims.at[i].name, name)) {
-            *value = (double)m->dims.at[i].value;
-            return true;
-        }
-    return false;
+    int i = INDEX_OF(m->dims.at, m->dims.n, name);
+    if (i >= 0)
+        *value = (double)m->dims.at[i].value;
+    return i >= 0;
 }
 
 static bool whole(const Spot *s, int64_t *i)

@@ -322,10 +322,10 @@ static const Keys format_keys[] = {
 
 static const Keys *keys_of(const char *format)
 {
-    for (int i = 0; i < COUNT(format_keys); i++)
-        if (!strcmp(format_keys[i].format, format))
-            return &format_keys[i];
-    die("data: format %s has no keys", format);
+    int i = INDEX_OF(format_keys, COUNT(format_keys), format);
+    if (i < 0)
+        die("data: format %s has no keys", format);
+    return &format_keys[i];
 }
 
 static bool has_key(const Keys *k, const char *key)

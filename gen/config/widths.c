@@ -32,8 +32,8 @@ void read_widths(const Spot *s)
             int below = n;
             while (below & (below - 1))
                 below &= below - 1;
-            bad(item->value->loc, strf("%d", 3 * below < 2 * n ? 2 * below : below), "%s: %d is no power of two: sums of copies "
-                "are a binary tree", item->path, n);
+            bad(item->value->loc, strf("%d", 3 * below < 2 * n ? 2 * below : below),
+                "%s: %d is no power of two: sums of copies are a binary tree", item->path, n);
             n = below;
         }
         *PUSH(widths) = n;

@@ -164,23 +164,15 @@ static Curve *curve_of(const Profile *f, const char *one, const char *two, bool 
     return c->n ? c : NULL;
 }
 
-/* A copy runs beside the computing of its own stage: what counts is the busy column.  A message is moved by the two stages
- * that wait for it: alone.  Its busy column holds how long a sleeping stage waits for a core where there are more stages than
- * cores, and in that time another one computes, which the busy columns of the calls hold already. */
-static void price_links(Cost *c, const Profile *f)
-{
-    const Measured *empty = profile_find(f, "message bytes=4");
-    Ns latency = empty ? empty->alone.median : 0;
-    links_measured(c, empty ? curve_of(f, "message", "message", false, latency) : NULL, latency,
-                   curve_of(f, "copy-in", "copy-out", true, 0));
-}
-
 void priced(Cost *c, Cost *busy, const Graph *g, const Model *m, Profile *f)
 {
     Cost *both[] = {c, busy};
     bool guessed = price_calls(c, busy, g, m, f) || f->fitted > 0;
     for (int i = 0; i < 2; i++) {
-        price_links(both[i], f);
+        const Measured *empty = profile_find(f, "message bytes=4");
+        Ns latency = empty ? empty->alone.median : 0;
+        links_measured(both[i], empty ? curve_of(f, "message", "message", false, latency) : NULL, latency,
+                       curve_of(f, "copy-in", "copy-out", true, 0));
         both[i]->how = guessed ? "interpolated" : "measured";
         both[i]->profile = f;
         both[i]->signature = f->hash;

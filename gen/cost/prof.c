@@ -140,14 +140,6 @@ static void read_line(Profile *p, int number, char *line)
         (strncmp(line, "algorithm ", 10) ? read_row : read_algorithm)(p, number, line);
 }
 
-/* A profile is copied into the folder, and is printable ASCII there. */
-static void check_line(const Profile *p, int number, const char *line, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (line[i] < 32 || line[i] > 126)
-            bad_line(p, number, strf("column %zu is a byte that no profile has", i + 1), line);
-}
-
 Profile *profile_parse(const char *path, const char *again)
 {
     Profile *p = alloc(sizeof *p);
@@ -164,7 +156,10 @@ Profile *profile_parse(const char *path, const char *again)
         if (!end)
             fail(EXIT_STALE, "%s:%d: the end of the line is missing, and perhaps more; %s", path, number + 1, again);
         *end = '\0';
-        check_line(p, ++number, line, (size_t)(end - line));
+        number++;
+        for (const char *c = line; c < end; c++)
+            if (*c < 32 || *c > 126)
+                bad_line(p, number, strf("column %zu is a byte that no profile has", (size_t)(c - line) + 1), line);
         read_line(p, number, line);
     }
     if (!p->measured.n)

@@ -44,20 +44,15 @@ static bool has(const uint64_t *bits, int i)
 
 /* ---- prefixes ---------------------------------------------------------------------------------------------------- */
 
-static uint64_t hash_of(const ForeignSearch *s, const uint64_t *bits)
+/* The slot of a set; empty if it is new. */
+static int *slot_of(ForeignSearch *s, const uint64_t *bits)
 {
     uint64_t h = 0;
     for (int w = 0; w < s->words; w++) {
         h = (h ^ bits[w]) * 0x9e3779b97f4a7c15;
         h ^= h >> 29;
     }
-    return h;
-}
-
-/* The slot of a set; empty if it is new. */
-static int *slot_of(ForeignSearch *s, const uint64_t *bits)
-{
-    uint64_t i = hash_of(s, bits) % (uint64_t)s->slots;
+    uint64_t i = h % (uint64_t)s->slots;
     while (s->table[i] && memcmp(s->at.at[s->table[i] - 1].bits, bits, sizeof *bits * (size_t)s->words))
         i = (i + 1) % (uint64_t)s->slots;
     return &s->table[i];

@@ -220,17 +220,6 @@ static void print_flow(FILE *f, const Flow *m, int number)
                 end[i].more);
 }
 
-/* Bytes of the arena that are alive, at each call that changes them. */
-static void print_counter(FILE *f, const Plan *p, int device)
-{
-    const Alive *a = report_alive(p, device);
-    for (int i = 0; i < a->n; i++)
-        if (i == 0 || a->at[i].bytes != a->at[i - 1].bytes)
-            fprintf(f, "{\"ph\": \"C\", \"pid\": 1, \"tid\": %d, \"ts\": %" PRId64 ".%03d, \"name\": \"arena of stage %d\", "
-                    "\"args\": {\"bytes\": %" PRId64 "}},\n", device, a->at[i].at / 1000, (int)(a->at[i].at % 1000), device,
-                    a->at[i].bytes);
-}
-
 /* A thread for each direction of the link to the host, as in the trace of a run. */
 static void print_copies(FILE *f, const Plan *p, int device, ActionKind kind)
 {
@@ -255,7 +244,12 @@ void emit_trace(FILE *f, const Plan *p)
         for (EACH(const Action, k, p->dev.at[d].list))
             if (k->to > k->from || k->kind == K_SEND)
                 print_event(f, p, k, d, k->from, k->to);
-        print_counter(f, p, d);
+        const Alive *a = report_alive(p, d);
+        for (int i = 0; i < a->n; i++)
+            if (i == 0 || a->at[i].bytes != a->at[i - 1].bytes)
+                fprintf(f, "{\"ph\": \"C\", \"pid\": 1, \"tid\": %d, \"ts\": %" PRId64 ".%03d, \"name\": \"arena of stage "
+                        "%d\", \"args\": {\"bytes\": %" PRId64 "}},\n", d, a->at[i].at / 1000, (int)(a->at[i].at % 1000), d,
+                        a->at[i].bytes);
         print_copies(f, p, d, K_OUT);
         print_copies(f, p, d, K_IN);
     }

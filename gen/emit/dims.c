@@ -118,11 +118,8 @@ static int64_t value_in(const DimsMade *x, const Number *n)
         const Shape *s = n->kind == TENSOR ? &x->g->tensor.at[at].shape : &x->g->state.at[at].shape;
         return n->axis < s->n ? s->d[n->axis] : -1;
     }
-    const Op *o = &x->g->op.at[at];
-    for (int i = 0; i < o->attr.n; i++)
-        if (!strcmp(o->attr.at[i].name, n->token))
-            return o->attr.at[i].i;
-    return -1;
+    const Attr *a = attr_find(&x->g->op.at[at], n->token);
+    return a ? a->i : -1;
 }
 
 /* How often the dim is a factor of the number: 0, 1, 2; -1: it changes it otherwise. */

@@ -71,14 +71,6 @@ static int print_stored(const Launch *w)
     return n;
 }
 
-static void print_published(const Launch *w, int stored)
-{
-    static const char *const type[] = {"JOB_F32", "JOB_F16", "JOB_BF16"};
-    const WeightsSpec *x = &w->p->m->weights;
-    fprintf(w->f, "    .stored = stored, .stored_n = %d, .ignored = ignored, .published = %s,\n", stored, type[x->type]);
-    fprintf(w->f, "    .prefix = %s,\n", quote_c(x->prefix));
-}
-
 static void print_data(const Launch *w, const char *name, const DataSet *d)
 {
     print_strings(w, strf("%s_files", name), &d->files);
@@ -218,16 +210,6 @@ static int count_of(const Graph *g, const Op *o)
     return 0;
 }
 
-static void print_groups(const Launch *w)
-{
-    const Train *t = &w->p->m->train;
-    fprintf(w->f, "\n/* rate, betas and decay of parameter groups, whose step values lie behind those of the job */\n"
-            "static const GroupInfo param_group[] = {\n");
-    for (EACH(const ParamGroup, k, t->param_group))
-        fprintf(w->f, "    {%s, %s, %s, %s},\n", number(k->lr), number(k->beta1), number(k->beta2), number(k->weight_decay));
-    fprintf(w->f, "};\n");
-}
-
 /* The operators that have an adapter, by its first parameter. */
 static void print_adapter(const Launch *w)
 {
@@ -304,8 +286,10 @@ static void print_job(const Launch *w, int pairs, bool talk, int stored, bool co
     if (outputs)
         fprintf(w->f, "    .outputs = %d, .output = output, .loads = loads, .latency_ns = %" PRId64 ", .period_ns = %" PRId64
                 ",\n", outputs, times.latency, times.period);
+    static const char *const type[] = {"JOB_F32", "JOB_F16", "JOB_BF16"};
     if (stored >= 0)
-        print_published(w, stored);
+        fprintf(w->f, "    .stored = stored, .stored_n = %d, .ignored = ignored, .published = %s,\n    .prefix = %s,\n", stored,
+                type[m->weights.type], quote_c(m->weights.prefix));
     if (copied)
         fprintf(w->f, "    .copied = copied,\n");
     if (m->plan.disk)
@@ -354,8 +338,14 @@ void emit_launch(FILE *f, const Plan *p, const char *prefix, const char *plan_ha
     bool copied = list.n > 0;
     emit_settings(f, p);
     print_adapter(&w);
-    if (p->m->train.param_group.n)
-        print_groups(&w);
+    const Train *t = &p->m->train;
+    if (t->param_group.n)
+        fprintf(f, "\n/* rate, betas and decay of parameter groups, whose step values lie behind those of the job */\n"
+                "static const GroupInfo param_group[] = {\n");
+    for (EACH(const ParamGroup, k, t->param_group))
+        fprintf(f, "    {%s, %s, %s, %s},\n", number(k->lr), number(k->beta1), number(k->beta2), number(k->weight_decay));
+    if (t->param_group.n)
+        fprintf(f, "};\n");
     if (p->dev.at[0].entry) {
         fprintf(f, "\n/* stage -> rank: the place of its device in the model file */\nstatic const int rank[] = {");
         for (int d = 0; d < p->devices; d++)

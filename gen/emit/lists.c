@@ -138,19 +138,13 @@ void lists_draw(FILE *f, const Plan *p, Ns length)
 
 /* ---- a file of its own ------------------------------------------------------------------------------------------------- */
 
-/* So that a box of usual length holds its number. */
-static int width_of(const Plan *p)
-{
-    int most = 0;
-    for (int d = 0; d < p->devices; d++)
-        most = p->dev.at[d].order.n > most ? p->dev.at[d].order.n : most;
-    return BOX * most > LEAST_WIDTH ? BOX * most : LEAST_WIDTH;
-}
-
 void emit_lists(FILE *f, const Plan *p)
 {
     Ns length = lists_length(p);
-    int wide = width_of(p), tall = LIST_ROW * p->devices + AXIS, all = NAMES + wide + MARGIN;
+    int wide = LEAST_WIDTH;
+    for (int d = 0; d < p->devices; d++)
+        wide = (int)max_of(wide, BOX * p->dev.at[d].order.n);
+    int tall = LIST_ROW * p->devices + AXIS, all = NAMES + wide + MARGIN;
     const char *what = strf("%s: %s, %s, %s of %s, predicted step %s", p->g->name, order_name(p),
                             count_text(plan_stages(p), "stage"), count_text(p->g->micro, "micro-batch"),
                             count_text(p->g->batch, "sample"), page_time(p->step));

@@ -33,13 +33,6 @@ struct Knapsack {
     Ware *ware;                 /* equal ones side by side */
 };
 
-static struct Knapsack *open(Hunt *h)
-{
-    struct Knapsack *x = h->knapsack = alloc(sizeof *x);
-    x->ware = alloc(sizeof *x->ware * ((size_t)live_tensors(h->live) + 1));
-    return x;
-}
-
 ORDER(by_kind, Ware, order_of(x->price, y->price), order_of(x->worth, y->worth), order_of(x->drop, y->drop))
 
 /* Equal wares form layers of 1, 2, 4 ... and the rest, so some of the layers make any number of them.  The earliest operators
@@ -76,16 +69,6 @@ static int put(Point *row, int n, Point s)
     return n + 1;
 }
 
-static int thin(Point *row, int n)
-{
-    Bytes step = row[n - 1].bytes / (KNAPSACK_WIDTH - 1) + 1;
-    int kept = 0;
-    for (int i = 0; n > KNAPSACK_WIDTH && i < n; i++)
-        if (i == n - 1 || kept == 0 || row[i].bytes / step != row[kept - 1].bytes / step)
-            row[kept++] = row[i];
-    return n > KNAPSACK_WIDTH ? kept : n;
-}
-
 /* Room for all states of so many layers.  A search has a table for each of hundreds of plans, and few use all layers. */
 static void open_row(struct Knapsack *x, int layers)
 {
@@ -111,7 +94,13 @@ static void add_layer(struct Knapsack *x, int i)
         n = put(x->frontier[i + 1], n, (Point){s->bytes + (with ? bytes : 0), s->time + (with ? time : 0), with ? b : a, with});
         *(with ? &b : &a) += 1;
     }
-    x->states[i + 1] = thin(x->frontier[i + 1], n);
+    Point *row = x->frontier[i + 1];
+    Bytes step = row[n - 1].bytes / (KNAPSACK_WIDTH - 1) + 1;
+    int kept = 0;
+    for (int k = 0; n > KNAPSACK_WIDTH && k < n; k++)           /* one of each step of bytes */
+        if (k == n - 1 || kept == 0 || row[k].bytes / step != row[kept - 1].bytes / step)
+            row[kept++] = row[k];
+    x->states[i + 1] = n > KNAPSACK_WIDTH ? kept : n;
 }
 
 /* The choice at hand becomes the cheapest that frees so many bytes.  False: even all drops together free less. */
@@ -136,7 +125,10 @@ static bool choose(Hunt *h, Bytes free)
 
 void seed_knapsack(Hunt *h)
 {
-    struct Knapsack *x = h->knapsack ? h->knapsack : open(h);
+    struct Knapsack *x = h->knapsack ? h->knapsack : alloc(sizeof *x);
+    if (!h->knapsack)
+        x->ware = alloc(sizeof *x->ware * ((size_t)live_tensors(h->live) + 1));
+    h->knapsack = x;
     find_layers(h);
     open_row(x, 0);
     x->frontier[0][0] = (Point){0};

@@ -188,16 +188,6 @@ static int new_arg(RepeatGroup *g, int p)
     return g->arg.n - 1;
 }
 
-/* The place whose numbers those of p are multiples of; p: none is. */
-static int least_of(const RepeatGroup *g, int p)
-{
-    int least = p;
-    for (int q = 0; q < g->key.n; q++)
-        if (q != least && factor(g, least, q) > 1)
-            least = q;
-    return least;
-}
-
 /* The text of place p: a number, an argument that is there or a multiple of it, or a new one with the name of its key. */
 static const char *place_text(RepeatGroup *g, int p)
 {
@@ -208,7 +198,9 @@ static const char *place_text(RepeatGroup *g, int p)
         same &= !strcmp(g->number.at[c].at[p], first->at[p]);
     if (same)
         return first->at[p];
-    least = least_of(g, p);
+    for (int q = 0; q < g->key.n; q++)          /* the place whose numbers those of p are multiples of */
+        if (q != least && factor(g, least, q) > 1)
+            least = q;
     for (int a = 0; a < g->arg.n && arg < 0; a++) {
         bool equal = true;
         for (int c = 0; c < g->copy.n; c++)

@@ -51,11 +51,6 @@ static bool is_exchange(const Bucket *x, const Action *k)
            (kind == K_MERGE || plan_across(x->p, x->device, k));
 }
 
-static int level_of(const Bucket *x, const Action *k)
-{
-    return k->back ? 2 * plan_levels(x->p) - 1 - k->tree_level : k->tree_level;
-}
-
 /* ---- cuts ---------------------------------------------------------------------------------------------------------- */
 
 static bool makes_weights(ActionKind kind)
@@ -302,15 +297,6 @@ static bool deal_requests(Bucket *x)
 
 /* ---- the pass -------------------------------------------------------------------------------------------------------- */
 
-/* Actions in front of the first exchange. */
-static int before_exchanges(const Bucket *x)
-{
-    int i = 0;
-    while (i < x->old.n && !is_exchange(x, &x->old.at[i]))
-        i++;
-    return i;
-}
-
 int bucket(Plan *p, int device, const Backward *back, Actions *list)
 {
     Bucket x = {.p = p, .device = device, .exchanges = 2 * plan_levels(p), .back = back, .old = *list,
@@ -325,7 +311,9 @@ int bucket(Plan *p, int device, const Backward *back, Actions *list)
         if (is_message(k))
             k->request = open[k->request];
     }
-    int states = p->g->state.n, home = before_exchanges(&x);
+    int states = p->g->state.n, home = 0;
+    while (home < x.old.n && !is_exchange(&x, &x.old.at[home]))
+        home++;
     x.exchange = alloc(sizeof *x.exchange * (size_t)(states * x.exchanges));
     x.ready = alloc(sizeof *x.ready * (size_t)states);
     /* Takes the exchanges out of the list. */
@@ -335,7 +323,8 @@ int bucket(Plan *p, int device, const Backward *back, Actions *list)
             x.old.at[kept++] = *k;
             continue;
         }
-        Exchange *at = &x.exchange[k->state * x.exchanges + level_of(&x, k)];
+        int level = k->back ? 2 * plan_levels(p) - 1 - k->tree_level : k->tree_level;
+        Exchange *at = &x.exchange[k->state * x.exchanges + level];
         *PUSH(k->kind == K_SEND || k->kind == K_RECV ? &at->begin : &at->end) = *k;
     }
     x.old.n = kept;

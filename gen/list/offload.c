@@ -357,16 +357,6 @@ static int take_number(Offload *x)
     return n;
 }
 
-static Action copy_action(const Offload *x, ActionKind kind, const CopyTime *c, int request)
-{
-    Action k = action_new(kind, 0, x->step.at[c->maker].mb);
-    k.chunk = x->away.at[c->away].chunk;
-    k.tensor = x->away.at[c->away].tensor;
-    k.request = request;
-    k.bytes = x->p->g->tensor.at[k.tensor].bytes;
-    return k;
-}
-
 /* Copies by boundary.  The link takes them in the order of planning. */
 typedef struct { CopyOrder *at; int n, next; } Events;
 
@@ -386,7 +376,12 @@ static void put(Offload *x, Agenda *a, Events *e, int boundary, ActionKind kind,
     for (; e->next < e->n && e->at[e->next].piece == boundary; e->next++) {
         int c = e->at[e->next].copy;
         a->number[c] = wait ? a->number[c] : take_number(x);
-        Action k = copy_action(x, kind, &x->copy.at[c], a->number[c]);
+        const Away *of = &x->away.at[x->copy.at[c].away];
+        Action k = action_new(kind, 0, x->step.at[x->copy.at[c].maker].mb);
+        k.chunk = of->chunk;
+        k.tensor = of->tensor;
+        k.request = a->number[c];
+        k.bytes = x->p->g->tensor.at[k.tensor].bytes;
         if (wait) {
             k.kind = K_WAIT;
             k.of = kind;

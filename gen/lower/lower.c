@@ -314,16 +314,6 @@ static bool computes(ActionKind kind)
            kind == K_VERSION || kind == K_PREDICT;
 }
 
-static int host_buf(Lower *w, int t)
-{
-    const Tensor *x = &w->p->g->tensor.at[t];
-    if (w->host[t] == 0) {
-        *PUSH(&w->p->host) = (HostBuf){.name = strf("%s_host", x->name), .device = w->device, .tensor = t, .bytes = x->bytes};
-        w->host[t] = w->p->host.n;
-    }
-    return w->host[t] - 1;
-}
-
 /* The pipeline whose copy of a state moves.  A gradient that rows exchange is that of the chunk that the device holds. */
 static int way_moved(Lower *w, const Action *k)
 {
@@ -378,8 +368,15 @@ static int lower_list(Lower *w, Actions *list, int tick)
         } else if (k.tensor >= 0 || k.state >= 0) {
             w->chunk = -1;
             k.buf = moved_buf(w, &k);
-            if (is_copy(&k))
-                k.host = host_buf(w, k.tensor);
+            if (is_copy(&k)) {
+                const Tensor *x = &w->p->g->tensor.at[k.tensor];
+                if (w->host[k.tensor] == 0) {
+                    *PUSH(&w->p->host) = (HostBuf){.name = strf("%s_host", x->name), .device = w->device, .tensor = k.tensor,
+                                                   .bytes = x->bytes};
+                    w->host[k.tensor] = w->p->host.n;
+                }
+                k.host = w->host[k.tensor] - 1;
+            }
         }
         int calls = k.routine >= 0 ? w->p->routine.at[k.routine].call.n : 1;
         tick += calls > 0 ? calls : 1;

@@ -78,16 +78,6 @@ static uint64_t luck(uint64_t *state)
 /* The order and style of the best layout that shake() has found; the order as keys. */
 typedef struct { int64_t *key; Style style; bool still, ring; bool is; } Good;
 
-static void note_good(const Placer *w, Good *good)
-{
-    for (int i = 0; i < w->n; i++)
-        good->key[w->sorted[i] - w->m->item.at] = w->n - i;
-    good->style = w->style;
-    good->still = w->still;
-    good->ring = w->ring;
-    good->is = true;
-}
-
 /* That order, each piece moved by up to 2, 8 or 32 places. */
 static void near_keys(Placer *w, const Good *good)
 {
@@ -148,7 +138,12 @@ static void shake(Placer *w, Layout *best, Good *good, Bytes enough, int64_t unt
         for (int k = 0; k < tries && best->top > enough && w->left > until; k++) {
             if (place_again(w, best->top, same)) {
                 place_copy(w->m, best, &w->now);
-                note_good(w, good);
+                for (int i = 0; i < w->n; i++)
+                    good->key[w->sorted[i] - w->m->item.at] = w->n - i;
+                good->style = w->style;
+                good->still = w->still;
+                good->ring = w->ring;
+                good->is = true;
                 k = same = 0;
             } else if (w->done > 0) {
                 /* The piece that came to lie too high is placed earlier next time: where. */

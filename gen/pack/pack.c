@@ -18,14 +18,6 @@
 #include "pack.h"
 #include "budgets.h"
 
-static Bytes height_of(const Block *b, int n)
-{
-    Bytes top = 0;
-    for (int i = 0; i < n; i++)
-        top = b[i].offset + b[i].size > top ? b[i].offset + b[i].size : top;
-    return top;
-}
-
 static Bytes unit_of(const Block *b, int n)
 {
     Bytes unit = 0;
@@ -50,16 +42,6 @@ static int by_contents(const void *a, const void *b)
     if (x->to != y->to)
         return x->to < y->to ? -1 : 1;
     return x->size != y->size ? (x->size < y->size ? -1 : 1) : x < y ? -1 : x > y;
-}
-
-/* Pointers to the blocks; equal ones may change places, for none can tell. */
-static Block **canonical(Block *b, int n)
-{
-    Block **order = alloc(sizeof *order * (size_t)(n + 1));
-    for (int i = 0; i < n; i++)
-        order[i] = &b[i];
-    SORT(order, n, by_contents);
-    return order;
 }
 
 /* ---- passes ------------------------------------------------------------------------------------------------------ */
@@ -96,7 +78,9 @@ static void pass_over(Packing *r, Block *b, int n, Bytes capacity, int pass, int
         PackAnswer a = search_in(b, n, target, pass, share < left ? share : left, &r->steps);
         if (a == PACK_FITS) {
             get_offsets(best, b, n);
-            r->height = height_of(b, n);
+            r->height = 0;
+            for (int i = 0; i < n; i++)
+                r->height = max_of(r->height, b[i].offset + b[i].size);
         } else {
             open = target + unit;
         }
@@ -108,7 +92,10 @@ static void pass_over(Packing *r, Block *b, int n, Bytes capacity, int pass, int
 
 static Packing pack_in(Block *b, int n, Bytes capacity, int passes, int64_t steps)
 {
-    Block **order = canonical(b, n), *c = alloc(sizeof *c * (size_t)(n + 1));
+    Block **order = alloc(sizeof *order * (size_t)(n + 1)), *c = alloc(sizeof *c * (size_t)(n + 1));
+    for (int i = 0; i < n; i++)
+        order[i] = &b[i];
+    SORT(order, n, by_contents);
     for (int i = 0; i < n; i++)
         c[i] = *order[i];
     Packing r = {.live = pack_live(c, n), .height = pack_greedy(c, n)};

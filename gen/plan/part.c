@@ -457,16 +457,6 @@ static void share_out(const Plan *p, const Question *q, const Answer *a, const B
     }
 }
 
-/* The most bytes that a device is over. */
-static Bytes worst_of(const Plan *p, const Question *q, const Answer *a, const Bytes *limit)
-{
-    const Bytes *need = needs(p, q, a);
-    Bytes worst = INT64_MIN;
-    for (int d = 0; d < q->p->devices; d++)
-        worst = need[d] - limit[d] > worst ? need[d] - limit[d] : worst;
-    return worst;
-}
-
 /* One question, in a room of its own: prices stand there until the plan is dropped.  The answer does not. */
 static bool put(const Planner *k, const Plan *p, const char *cut, const Bytes *limit, const Bytes *share, const int *like,
                 Question *q, Answer *a, Room **room)
@@ -525,7 +515,10 @@ static bool try_shares(const Plan *p, Sharing *x, Question *q, Answer *a, bool *
     Room *spare;
     bool first = !x->room, found = put(x->k, p, x->cut, x->limit, x->share, x->best.last, q, a, &spare);
     const Ns bound = first ? a->bound : x->best.bound;          /* later ones are of smaller limits */
-    const Bytes over = found ? worst_of(p, q, a, x->limit) : INT64_MAX;
+    const Bytes *need = found ? needs(p, q, a) : NULL;
+    Bytes over = found ? INT64_MIN : INT64_MAX;
+    for (int d = 0; d < q->p->devices && found; d++)
+        over = max_of(over, need[d] - x->limit[d]);
     const bool fits = over <= 0 && x->over <= 0;
     const bool slow = p->ask.effort.cutoff > 0 && found && a->value > p->ask.effort.cutoff;
     *better = first || (!slow && (fits ? a->value < x->best.value : over < x->over));

@@ -257,16 +257,6 @@ static void take_tensor(Region *r, int t, int64_t outer)
     }
 }
 
-static void undo(Region *r)
-{
-    for (int i = 0; i < r->ops.n; i++)
-        r->d->axis[r->ops.at[i]] = -1;
-    for (int i = 0; i < r->tensors.n; i++)
-        r->d->of[r->tensors.at[i]] = (Cut){0};
-    for (int i = 0; i < r->states.n; i++)
-        r->d->of_state[r->states.at[i]] = (Cut){0};
-}
-
 /* Rows of the tensors whose parts go with the axis. */
 static int64_t rows_by(const Op *o, const RowAxes *a, int axis)
 {
@@ -310,8 +300,13 @@ static int64_t grow(const Graph *g, Divide *d, int seed, int axis, bool keep)
         work += g->op.at[r.ops.at[i]].flop;
         count_sums(g, &g->op.at[r.ops.at[i]], d->axis[r.ops.at[i]], &bytes, &bytes);
     }
-    if (r.wrong || !keep)
-        undo(&r);
+    const bool undo = r.wrong || !keep;
+    for (int i = 0; undo && i < r.ops.n; i++)
+        d->axis[r.ops.at[i]] = -1;
+    for (int i = 0; undo && i < r.tensors.n; i++)
+        d->of[r.tensors.at[i]] = (Cut){0};
+    for (int i = 0; undo && i < r.states.n; i++)
+        d->of_state[r.states.at[i]] = (Cut){0};
     d->why[seed] = r.wrong;
     return r.wrong ? -1 : work / bytes;
 }

@@ -282,14 +282,6 @@ static bool writes(const Op *o)
     return false;
 }
 
-/* A product whose other factor is a frozen weight is left out, and with it the arithmetic of one product. */
-static void lighten(Op *o, const Op *f)
-{
-    for (int i = 0; i < o->arg.n; i++)
-        if (row(o->row)->product && o->arg.at[i].kind == ARG_NONE && !strcmp(o->arg.at[i].token, "dweight"))
-            o->flop = o->flop - (f->flop - f->pass_flop) > o->pass_flop ? o->flop - (f->flop - f->pass_flop) : o->pass_flop;
-}
-
 /* The calls of one phase; one that would make nothing anybody wants is taken back. */
 static void bind_phase(Grad *w, Phase phase)
 {
@@ -305,7 +297,9 @@ static void bind_phase(Grad *w, Phase phase)
         const Op *f = &w->g->op.at[w->fwd];
         bind_call(w->g, o, text, f, gradient_tensor, w);
         op_work(o, f, w->g->compute, r->flop[phase]);
-        lighten(o, f);
+        for (EACH(const Arg, a, o->arg))            /* without the gradient of a weight, its work */
+            if (row(o->row)->product && a->kind == ARG_NONE && !strcmp(a->token, "dweight"))
+                o->flop = max_of(o->flop - (f->flop - f->pass_flop), o->pass_flop);
         if (!writes(o))
             w->g->op.n--;
     }

@@ -141,16 +141,6 @@ double compare_rate(Ns ns)
     return ns > 0 ? 1e12 / (double)ns : 0;
 }
 
-static int name_width(const Compare *c)
-{
-    int wide = 10;
-    for (int i = 0; i < c->entry.n; i++) {
-        int n = (int)strlen(c->entry.at[i].planner->name);
-        wide = n > wide ? n : wide;
-    }
-    return wide;
-}
-
 static void print_row(const Compare *c, const CompareEntry *r, int wide)
 {
     const Outcome *o = &r->here;
@@ -203,7 +193,9 @@ static int by_step(const void *a, const void *b)
 
 static void print_table(const Compare *c, int64_t batch)
 {
-    int wide = name_width(c);
+    int wide = 10;
+    for (int i = 0; i < c->entry.n; i++)
+        wide = (int)max_of(wide, (int64_t)strlen(c->entry.at[i].planner->name));
     printf("%s on %s, %s, %" PRId64 " micro-batches; steps at %" PRId64 " samples a micro-batch, %s times\n",
            c->m->name, view_width(c->m, devices_for(c->m, c->m->plan.stages_max)), c->schedule, c->micro, batch,
            compare_times(c));

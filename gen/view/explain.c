@@ -226,10 +226,8 @@ static bool explain_gradient(const Topic *a, int t)
 
 static bool explain_tensor(const Topic *a, const char *what)
 {
-    int t = 0;
-    while (t < a->g->tensor.n && strcmp(a->g->tensor.at[t].name, what))
-        t++;
-    if (t == a->g->tensor.n)
+    int t = INDEX_OF(a->g->tensor.at, a->g->tensor.n, what);
+    if (t < 0)
         return false;
     const Tensor *x = &a->g->tensor.at[t];
     if (x->kind == T_INPUT)
@@ -268,10 +266,8 @@ static void print_holdings(FILE *f, const Bytes *at)
 static bool explain_state(const Topic *a, const char *what)
 {
     const Graph *g = a->g;
-    int named = 0;
-    while (named < g->state.n && strcmp(g->state.at[named].name, what))
-        named++;
-    if (named == g->state.n)
+    int named = INDEX_OF(g->state.at, g->state.n, what);
+    if (named < 0)
         return false;
     int s = g->state.at[named].param >= 0 ? g->state.at[named].param : named;
     const State *x = &g->state.at[s];

@@ -151,17 +151,6 @@ typedef struct { Ns length; int back; } Timed;
 
 ORDER(by_length, Timed, order_of(x->length, y->length), order_of(y->back, x->back))
 
-/* By length; without the first of three and more. */
-static Timed *timed_steps(const Trace *t, int *n)
-{
-    *n = t->steps > 2 ? t->steps - 1 : t->steps;
-    Timed *list = alloc(sizeof *list * (size_t)*n);
-    for (int i = 0; i < *n; i++)
-        list[i] = (Timed){length_of(t, i), i};
-    SORT(list, *n, by_length);
-    return list;
-}
-
 /* ---- the page ------------------------------------------------------------------------------------------------------------ */
 
 /* Who sends what a stage waits for, by the names of the actions: `send to 1: x` and `wait, received: x`; -1: nobody. */
@@ -344,7 +333,6 @@ static void print_measured(FILE *f, const Trace *t, const Timed *step, int n)
 const char *report_measured(const char *dir, const char *trace, const char *out)
 {
     size_t n;
-    int steps;
     const char *path = strf("%s/report.html", dir), *page = file_read(path, "dpgen MODEL.yaml -o DIR writes it", &n);
     const char *mark = strstr(page, report_mark), *to = out ? out : strf("%s/measured.html", dir);
     Trace t = {.path = trace};
@@ -366,7 +354,11 @@ const char *report_measured(const char *dir, const char *trace, const char *out)
     if (t.stage.n == 0 || t.steps == 0)
         fail(EXIT_MODEL, "%s has no whole step of every stage; out/train --trace FILE writes a trace, and where steps of a "
              "schedule overlap none stands alone", t.path);
-    Timed *list = timed_steps(&t, &steps);
+    int steps = t.steps > 2 ? t.steps - 1 : t.steps;            /* without the first of three and more */
+    Timed *list = alloc(sizeof *list * (size_t)steps);
+    for (int i = 0; i < steps; i++)
+        list[i] = (Timed){length_of(&t, i), i};
+    SORT(list, steps, by_length);
     t.shown = list[(steps - 1) / 2].back;
     FILE *f = file_begin(to);
     fwrite(page, 1, (size_t)(mark - page), f);

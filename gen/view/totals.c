@@ -4,32 +4,14 @@
  */
 #include "view.h"
 
-/* 124439808 as 124,439,808. */
-static const char *grouped(int64_t n)
+static void line(FILE *f, const char *what, int64_t n, const char *unit)
 {
     char digits[24];
     int len = snprintf(digits, sizeof digits, "%" PRId64, n);
-    const char *text = "";
+    const char *text = "";              /* 124439808 as 124,439,808 */
     for (int i = 0; i < len; i++)
         text = strf("%s%s%c", text, i && (len - i) % 3 == 0 && digits[i - 1] != '-' ? "," : "", digits[i]);
-    return text;
-}
-
-static void line(FILE *f, const char *what, int64_t n, const char *unit)
-{
-    fprintf(f, "  %-34s %22s%s%s\n", what, grouped(n), *unit ? " " : "", unit);
-}
-
-typedef struct { int64_t op[4], flop[4]; } ByPhase;
-
-static ByPhase by_phase(const Graph *g)
-{
-    ByPhase sum = {{0}, {0}};
-    for (int i = 0; i < g->op.n; i++) {
-        sum.op[g->op.at[i].phase]++;
-        sum.flop[g->op.at[i].phase] += g->op.at[i].flop;
-    }
-    return sum;
+    fprintf(f, "  %-34s %22s%s%s\n", what, text, *unit ? " " : "", unit);
 }
 
 static Bytes state_bytes(const Graph *g, StateKind from, StateKind to)
@@ -97,7 +79,11 @@ void team_totals(FILE *f, const Model *m, const Graph *g)
 void graph_totals(FILE *f, const Graph *g)
 {
     int64_t tensors, still, numbers = parameters(g, &tensors, false), frozen = parameters(g, &still, true);
-    ByPhase sum = by_phase(g);
+    struct { int64_t op[4], flop[4]; } sum = {{0}, {0}};
+    for (EACH(const Op, o, g->op)) {
+        sum.op[o->phase]++;
+        sum.flop[o->phase] += o->flop;
+    }
     int64_t micro = sum.flop[PH_F] + sum.flop[PH_I] + sum.flop[PH_W];
     fprintf(f, "%s: %s a micro-batch, %s a step, %s\n", g->name, count_text(g->batch, "sample"),
             count_text(g->micro, "micro-batch"), type_name(g->compute));
