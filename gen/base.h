@@ -101,6 +101,9 @@ int64_t number_common(int64_t a, int64_t b);        /* the greatest common divis
 const char *size_text(Bytes n);                     /* 23.61 GiB */
 bool text_begins(const char *text, const char *with);
 bool text_ends(const char *text, const char *with);
+#define C_LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_"
+#define C_WORD C_LETTERS "0123456789"
+char *text_plain(const char *text, const char *letters);    /* with _ for what is none of these letters */
 bool strs_has(const Strs *list, const char *text);
 /* The first of n structs, or texts, that begins with this text; -1: none does. */
 #define INDEX_OF(at, n, text) text_index((at), (int)(n), sizeof *(at), (text))

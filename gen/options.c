@@ -128,7 +128,7 @@ static int taken_by(const char *option)
 static void check_prefix(const char *name)
 {
     for (const char *c = name; *c; c++)
-        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789", *c) || strchr("0123456789", *name))
+        if (!strchr(C_WORD, *c) || strchr("0123456789", *name))
             misuse("--prefix %s is not a C identifier", name);
     bool taken = !strncmp(name, "stage", 5) || !strcmp(name, "train") || !strcmp(name, "launch") || !strcmp(name, "kernels");
     const char *header = strf("/%s.h", name);

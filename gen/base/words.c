@@ -25,6 +25,14 @@ bool text_ends(const char *text, const char *with)
     return n >= k && !strcmp(text + n - k, with);
 }
 
+char *text_plain(const char *text, const char *letters)
+{
+    char *to = strf("%s", text);
+    for (char *c = to; *c; c++)
+        *c = strchr(letters, *c) ? *c : '_';
+    return to;
+}
+
 bool strs_has(const Strs *list, const char *text)
 {
     return INDEX_OF(list->at, list->n, text) >= 0;

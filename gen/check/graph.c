@@ -130,8 +130,7 @@ static bool check_state(GraphCheck *c, int index)
 /* Names become C identifiers and words of comments.  A graph from a file must not bring others. */
 static bool is_legal(const char *name)
 {
-    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_.0123456789";
-    return name && *name && !strchr(".0123456789", *name) && !name[strspn(name, letters)]
+    return name && *name && !strchr(".0123456789", *name) && !name[strspn(name, C_WORD ".")]
         && strlen(name) < 2 * MAX_PATH;
 }
 

@@ -204,7 +204,6 @@ static const char planner_words[] =
 #define VARIANTS(word) " " word
 #include "planners.def"
 ;
-#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
 
 static void read_stages(const Spot *s)
 {
@@ -228,7 +227,7 @@ void read_some(const Spot *s, int *to, bool *any)
     const char *text = s->value->kind == SCALAR ? s->value->text : "1";
     double known;
     *any = is_word(s->value, "auto");
-    if (*text && strspn(text, LETTERS) == strlen(text) && !*any && !number_lookup(s->m, text, &known))
+    if (*text && strspn(text, C_LETTERS) == strlen(text) && !*any && !number_lookup(s->m, text, &known))
         bad(s->value->loc, NULL, "%s: %s is expected, and '%s' found", s->path,
             s->field->words ? s->field->words : "a number or auto", text);
     else if (!*any)

@@ -319,7 +319,7 @@ Model *model(Node *root, const char *path, const Overrides *over)
     const char *from = strrchr(path, '/');
     from = from ? from + 1 : path;
     size_t n = strcspn(from, ".");
-    m->name = n && n == strspn(from, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") && n < 64
+    m->name = n && n == strspn(from, C_WORD "-") && n < 64
             ? strf("%.*s", (int)n, from) : "model";
     for (int i = 0; i < COUNT(sections); i++)
         known[i + 1] = sections[i].key;

@@ -27,10 +27,7 @@ struct Api {
 
 const char *api_name(const char *model)
 {
-    char *name = strf("%s%s", isdigit((unsigned char)*model) ? "job_" : "", model);
-    for (char *c = name; *c; c++)
-        *c = isalnum((unsigned char)*c) ? *c : '_';
-    return name;
+    return text_plain(strf("%s%s", isdigit((unsigned char)*model) ? "job_" : "", model), C_WORD);
 }
 
 /* library_x and LIBRARY_X under the name of the job. */

@@ -77,16 +77,6 @@ static bool of_slurm(const Plan *p, const char *prefix)
 }
 
 /* A name in a line that has no quotes. */
-static const char *plain_word(const char *name)
-{
-    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
-    char *word = (char *)strf("%s", name);
-    for (char *c = word; *c; c++)
-        if (!strchr(plain, *c))
-            *c = '_';
-    return word;
-}
-
 const char *build_isa(const Plan *p)
 {
     static const struct { const char *isa, *flags; } table[] = {
@@ -170,7 +160,7 @@ void emit_build(Out *o, const Plan *p, const char *prefix)
         {"launch", t->launch ? strf("$(MPIRUN) -n %d ", emit_ranks(p)) : ""},
         {"mpirun", t->launch ? strf("MPIRUN ?= %s\n", t->launch) : ""}, {"launching", t->launch ? launching : ""},
         {"batch", of_slurm(p, prefix) ? batch : ""},
-        {"at", "@"}, {"word", plain_word(p->g->name)}, {"threads", strf("%d", build_threads(p))},
+        {"at", "@"}, {"word", text_plain(p->g->name, C_WORD ".-")}, {"threads", strf("%d", build_threads(p))},
         {"nodes", p->m->hosts > 1 ? strf("#SBATCH --nodes=%d\n", p->m->hosts) : ""},
         {"checkpoint", quote_shell(p->m->ckpt.dir ? p->m->ckpt.dir : "run")},
         {"include", emit_cuda(p) ? "include cuda.mk\n" : ""},

@@ -46,10 +46,7 @@ static bool is_kernel(const char *name)
 
 const char *name_new(Idents *n, const char *path)
 {
-    char *base = strf("%s", path);
-    for (char *c = base; *c; c++)
-        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", *c))
-            *c = '_';
+    const char *base = text_plain(path, C_WORD);
     if (is_family(base))
         base = strf("v_%s", base);          /* a number behind it would leave it in the family */
     const char *name = base;
@@ -76,10 +73,7 @@ const char *name_dim(Idents *n, const char *name)
 /* A constant's name is a label in capitals, and stands where a dim may. */
 const char *name_constant(Idents *n, const char *base)
 {
-    const char *name = base = strf("%s", base);
-    for (char *c = (char *)base; *c; c++)
-        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", *c))
-            *c = '_';
+    const char *name = base = text_plain(base, C_WORD);
     for (int k = 2; strs_has(&n->taken, name); k++)
         name = strf("%s_%d", base, k);
     *PUSH(&n->taken) = name;

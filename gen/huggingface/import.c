@@ -180,11 +180,10 @@ static void read_field(Config *c, int at, char *begun);
 /* What a text names is there before it is computed. */
 static void read_named(Config *c, const char *text, char *begun)
 {
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyz_ABCDEFGHIJKLMNOPQRSTUVWXYZ";
-    for (const char *p = text; p && *p; p += strspn(p, letters) + !strspn(p, letters))
+    for (const char *p = text; p && *p; p += strspn(p, C_LETTERS) + !strspn(p, C_LETTERS))
         for (int i = 0; i < c->family->fields.n; i++) {
             const char *name = c->family->fields.at[i].name;
-            if (name && strlen(name) == strspn(p, letters) && !strncmp(p, name, strlen(name)))
+            if (name && strlen(name) == strspn(p, C_LETTERS) && !strncmp(p, name, strlen(name)))
                 read_field(c, i, begun);
         }
 }

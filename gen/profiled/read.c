@@ -108,7 +108,7 @@ static void read_head(ForeignReader *x, const Record *r)
     Loc at;
     const char *text;
     check_keys(r, keys, 3);
-    if (name_fault(r->name) && r->name[strspn(r->name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.")])
+    if (name_fault(r->name) && r->name[strspn(r->name, C_WORD "-.")])
         err(text_at(r, r->name_col), NULL, "letters, digits, _ - and . make a name");
     x->f->name = r->name;
     x->f->head = r->at;
@@ -412,13 +412,7 @@ static void leave_out(ForeignReader *x, const char *about, bool source)
 
 static const char *legal_name(const char *id)
 {
-    if (!name_fault(id))
-        return id;
-    char *name = strf("n_%.40s", id);
-    for (char *p = name; *p; p++)
-        if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_", *p))
-            *p = '_';
-    return name;
+    return name_fault(id) ? text_plain(strf("n_%.40s", id), C_WORD) : id;
 }
 
 /* ---- the file ------------------------------------------------------------------------------------------------------ */
@@ -465,7 +459,7 @@ Foreign *foreign_read(const char *path)
     } else {
         const char *from = strrchr(path, '/');
         from = from ? from + 1 : path;
-        size_t n = strspn(from, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-");
+        size_t n = strspn(from, C_WORD "-");
         f->name = n > 0 && n < 64 ? strf("%.*s", (int)n, from) : "graph";
         f->head = (Loc){diag_file(path, NULL, 0), -1, 0};
         if (is_tmpc(path)) {
