@@ -63,13 +63,6 @@ static int64_t rows_bytes(const Sizer *z)
     return attr_int(z->o, "rows") * attr_int(z->o, "top") * attr_int(z->o, "width") * type_bytes(z->g->compute);
 }
 
-/* Choices of a token that may go to the experts of one device of several: they differ. */
-static int64_t most_choices(const Sizer *z)
-{
-    const int64_t experts = attr_int(z->o, "experts") / z->m->plan.tensor, top = attr_int(z->o, "top");
-    return experts < top ? experts : top;
-}
-
 bool size_dispatch(Sizer *z)
 {
     const Shape *x = in_shape(z, 0);
@@ -81,7 +74,8 @@ bool size_dispatch(Sizer *z)
         return refuse(z, NULL, "the slots are of %lld rows, and x is %s", (Num)rows, shape_text(x));
     sizes(z, route, width);
     attr_set(z->o, "tmp.I", rows_bytes(z));
-    attr_set(z->o, "most", rows * most_choices(z));
+    const int64_t experts = attr_int(z->o, "experts") / z->m->plan.tensor;
+    attr_set(z->o, "most", rows * min_of(experts, attr_int(z->o, "top")));
     return out_shape(z, 0, (Shape){2, {rows * attr_int(route, "top"), width}});
 }
 

@@ -72,11 +72,6 @@ static bool other_codes(const Tensor *t, const Tensor *of)
         !memcmp(t->shape.d, of->shape.d, (size_t)(t->shape.n - 1) * sizeof t->shape.d[0]);
 }
 
-static Bytes few_bytes(const State *p)
-{
-    return quantized_bytes(p->bits, (long)p->shape.d[0], (long)p->shape.d[1]);
-}
-
 static bool check_tensor(GraphCheck *c, const Tensor *t)
 {
     const Graph *g = c->g;
@@ -117,8 +112,8 @@ static bool check_state(GraphCheck *c, int index)
     const State *p = s->param >= 0 ? &g->state.at[s->param] : NULL;
     bool pairs = p && p->tracked && s->kind == S_GRAD;          /* two floats a number */
     bool few = p && p->bits && s->kind == S_COPY;               /* whole records (rt/quantize.h) */
-    bool other = p && (pairs ? s->bytes != 2 * p->bytes : few ? p->shape.n != 2 || s->bytes != few_bytes(p)
-                       : !shape_same(&s->shape, &p->shape));
+    bool other = p && (pairs ? s->bytes != 2 * p->bytes : !few ? !shape_same(&s->shape, &p->shape) :
+        p->shape.n != 2 || s->bytes != quantized_bytes(p->bits, (long)p->shape.d[0], (long)p->shape.d[1]));
     if (p && !alone && c->bound && other)
         return FAULT(c, s->loc, "state %s has not the shape of its parameter", s->name);
     if (s->param >= 0 && !in_list(s->op, g->nf))

@@ -153,18 +153,13 @@ static ValueChain *chain_of(const Memory *m, int b, int slot)
     return &m->chain[(size_t)b * (size_t)m->slots + (size_t)slot];
 }
 
-/* The version that a micro-batch reads: by its number, whatever the list says. */
-static int version_read(const Memory *m)
-{
-    int q = m->step * (int)m->p->g->micro + m->k->mb;
-    int version = m->overlap ? order_version(m->p, m->k->chunk, m->k->kind, q) : m->step;
-    return version > 0 ? version : 0;
-}
-
 /* Weights as forward or backward read them: those of the version, or predicted from it. */
 static CheckValue weights_value(const Memory *m, int state)
 {
-    int version = version_read(m), ahead = order_ahead(m->p, m->k->chunk, m->k->kind == K_F ? K_F : K_B);
+    int q = m->step * (int)m->p->g->micro + m->k->mb;
+    int version = m->overlap ? order_version(m->p, m->k->chunk, m->k->kind, q) : m->step;
+    int ahead = order_ahead(m->p, m->k->chunk, m->k->kind == K_F ? K_F : K_B);
+    version = version > 0 ? version : 0;
     return ahead && version ? value_predicted(state, version, ahead) : value_state(state, version);
 }
 
@@ -228,12 +223,6 @@ static CheckValue added(Memory *m, const Op *o, const Arg *a, int b, int slot)
     return value_gradient(a->index, *c, m->step);
 }
 
-/* A room is filled with what the step before has made. */
-static bool is_filled(const Memory *m, const Op *o, const Arg *a)
-{
-    return op_is(o, TRAIT_NARROW) && value_filled(m->p, a->index);
-}
-
 static void write_arg(Memory *m, const Op *o, const MemOperand *x)
 {
     const Arg *a = x->a;
@@ -252,7 +241,7 @@ static void write_arg(Memory *m, const Op *o, const MemOperand *x)
     else if (a->kind == ARG_UPDATE && kind == S_NORM)
         put_in(m, where, value_norm(a->index, ++*partials(m, a->index, way(m)), m->step));
     else if (a->kind == ARG_UPDATE || a->kind == ARG_WRITE)
-        put_in(m, where, value_state(a->index, m->step + !is_filled(m, o, a)));
+        put_in(m, where, value_state(a->index, m->step + !(op_is(o, TRAIT_NARROW) && value_filled(m->p, a->index))));
 }
 
 static void run_call(Memory *m, const Call *c)

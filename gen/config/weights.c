@@ -136,12 +136,6 @@ static int param_named(const Graph *g, const char *name)
     return -1;
 }
 
-/* Rows of a parameter in each group of its tensor. */
-static int64_t rows_of(const Graph *g, int param, const StoredStack *k)
-{
-    return param < 0 ? 0 : g->state.at[param].shape.d[0] / k->groups;
-}
-
 static bool stacked(const Model *m, const Graph *g, const char *name, Stored *to)
 {
     for (EACH(const StoredStack, k, m->weights.stack)) {
@@ -156,7 +150,8 @@ static bool stacked(const Model *m, const Graph *g, const char *name, Stored *to
             const char *other = put_star(k->of.at[part], text);
             if (!strcmp(other, name))
                 to->from = to->rows;
-            to->rows += rows_of(g, param_named(g, other), k);
+            int param = param_named(g, other);
+            to->rows += param < 0 ? 0 : g->state.at[param].shape.d[0] / k->groups;
         }
         return true;
     }

@@ -138,12 +138,6 @@ static const Cost *beside_others(const Cost *c, const Model *m, int devices)
     return some;
 }
 
-/* t * threads / cores, rounded up; what cannot be counted is refused by check_cost. */
-static Ns in_turn(Ns t, int64_t threads, int64_t cores)
-{
-    return t > INT64_MAX / threads - cores ? INT64_MAX : (t * threads + cores - 1) / cores;
-}
-
 /* Threads that are more than the cores take turns: a call takes as many times as long as they are more, and no less than was
  * measured beside others.  That is the price while all compute; a stage that waits leaves its core, so it is an upper one. */
 const Cost *cost_shared(const Cost *c, const Model *m, int devices)
@@ -160,7 +154,9 @@ const Cost *cost_shared(const Cost *c, const Model *m, int devices)
     some->alone = NULL;
     for (int k = 0; k < c->classes; k++)
         for (int o = 0; o < c->ops; o++) {
-            Ns waits = c->sums ? c->sums[k][o] : 0, turn = in_turn(c->ns[k][o] - waits, threads, cores);
+            Ns waits = c->sums ? c->sums[k][o] : 0, turn = c->ns[k][o] - waits;
+            /* What cannot be counted is refused by check_cost. */
+            turn = turn > INT64_MAX / threads - cores ? INT64_MAX : ceil_div(turn * threads, cores);
             turn = turn > INT64_MAX - waits ? INT64_MAX : turn + waits;         /* who waits leaves the core to others */
             some->ns[k][o] = turn > beside->ns[k][o] ? turn : beside->ns[k][o];
         }

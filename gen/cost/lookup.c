@@ -98,20 +98,13 @@ bool profile_has(const Profile *f, int64_t batch)
     return false;
 }
 
-/* A profile of before calls were joined has them apart. */
-static const char *or_apart(const Profile *f, const char *signature)
-{
-    static const char joined[] = " onto=1";
-    const char *at = strstr(signature, joined);
-    bool has = at && profile_find(f, strf("op %.*s%s", (int)(at - signature), signature, at + strlen(joined)));
-    return has ? ", or with calls apart, which it has: --fuse none" : "";
-}
-
 static NORETURN void missing(const Profile *f, const Model *m, const Op *o)
 {
-    const char *signature = cost_signature(o);
+    static const char joined[] = " onto=1";      /* a profile of before calls were joined has them apart */
+    const char *signature = cost_signature(o), *at = strstr(signature, joined);
+    bool has = at && profile_find(f, strf("op %.*s%s", (int)(at - signature), signature, at + strlen(joined)));
     fail(EXIT_STALE, "%s: no line 'op %s', which %s needs; %s%s", f->path, signature, o->name,
-         profile_again(m, f->path ? f->path : profile_name(m)), or_apart(f, signature));
+         profile_again(m, f->path ? f->path : profile_name(m)), has ? ", or with calls apart, which it has: --fuse none" : "");
 }
 
 static bool price_calls(Cost *c, Cost *busy, const Graph *g, const Model *m, Profile *f)

@@ -65,14 +65,6 @@ void stage_signature(const Stager *w, const char *name, const Strs *label, const
     fprintf(w->f, length <= EMIT_COLUMNS ? "{\n" : "{\n    /* %s */\n", about);
 }
 
-static void print_passed_on(Stager *w, const char *name, const Strs *label)
-{
-    call_open_routine(w, name, label);
-    for (int i = 0; i < label->n; i++)
-        call_word(w, "%s", label->at[i]);
-    call_close(w, "");
-}
-
 /* Of a state that is here whole, where the part begins that the call is about; of step values, those of the group. */
 static Bytes part_at(const Stager *w, const Op *o, const Arg *a, int b)
 {
@@ -277,11 +269,16 @@ static void print_routine(Stager *w, int index)
     Params all = params_of(w, r, 0, r->call.n);
     w->routine[index] = name_new(&w->names, r->kind == K_U && r->update == U_NORM ? "total_norm" : r->name);
     stage_signature(w, w->routine[index], labels_of(w, &all), about(r));
-    for (int i = 0; i < part.n; i++)
-        if (part.at[i])
-            print_passed_on(w, part.at[i], label.at[i]);
-        else
+    for (int i = 0; i < part.n; i++) {
+        if (!part.at[i]) {
             print_calls(w, r, begin.at[i], begin.at[i + 1]);
+            continue;
+        }
+        call_open_routine(w, part.at[i], label.at[i]);
+        for (int k = 0; k < label.at[i]->n; k++)
+            call_word(w, "%s", label.at[i]->at[k]);
+        call_close(w, "");
+    }
     fprintf(w->f, "}\n");
 }
 

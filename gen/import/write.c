@@ -80,13 +80,6 @@ static const char *without(const char *name, const char *role)
     return n > k + 1 && name[n - k - 1] == '.' && !strcmp(name + n - k, role) ? strf("%.*s", (int)(n - k - 1), name) : NULL;
 }
 
-/* A name of a parameter that is free here, and so is the operator's, which is what stands before the role. */
-static const char *settle(NetWriter *x, const NetValue *v, const char *role)
-{
-    const char *name = net_name(v), *stem = without(name, role);
-    return free_name(x, stem && is_taken(x, stem) ? strf("net.%s", name) : name);
-}
-
 /* What names of all its parameters have in front; NULL: nothing. */
 static const char *common(const NetWriter *x, const Made *l)
 {
@@ -148,7 +141,10 @@ static void use(NetWriter *x, int value)
                 net_refuse(g, "two operators share '%s' in two shapes, which is not done", file);
             g->line.at[i].role[r].tied = owner;
             NetValue *v = &g->value.at[l->role[r].value];
-            v->here = owner ? g->value.at[owner->value].here : settle(x, v, l->role[r].role);
+            /* A name of a parameter that is free here, and so is the operator's, which is what stands before the role. */
+            const char *name = net_name(v), *stem = without(name, l->role[r].role);
+            v->here = owner ? g->value.at[owner->value].here
+                : free_name(x, stem && is_taken(x, stem) ? strf("net.%s", name) : name);
             if (!owner)
                 *PUSH(&x->parameter) = (NetParameter){v->here, file, &l->role[r]};
         }

@@ -191,16 +191,11 @@ static int chunk_of(const Desk *d, const Msg *m)
     return d->p->chunk.at[d->p->g->state.at[m->state].op];
 }
 
-/* Where rows exchange something of all chunks, a row is a replica. */
-static int row_at(const Desk *d, const Msg *m)
-{
-    return d->p->g->state.at[m->state].op < 0 ? d->replica : plan_copy(d->p, d->device, chunk_of(d, m));
-}
-
 Halves desk_halves(const Desk *d, int msg)
 {
     const Msg *m = &d->msg.at[msg];
-    return transport_halves(d->p, row_at(d, m), m->state, m->level, m->back);
+    const int row = d->p->g->state.at[m->state].op < 0 ? d->replica : plan_copy(d->p, d->device, chunk_of(d, m));
+    return transport_halves(d->p, row, m->state, m->level, m->back);
 }
 
 /* Between rows, what crosses of a gradient: into a buffer of its own on the way up. */
@@ -332,12 +327,6 @@ void desk_wait_sends(Desk *d, int times, bool states)
 
 /* ---- pairs ------------------------------------------------------------------------------------------------------- */
 
-static bool is_talk(const Plan *p, const Action *k)
-{
-    StateKind kind = k->state >= 0 ? p->g->state.at[k->state].kind : S_PARAM;
-    return kind == S_NORM || kind == S_CLIP;
-}
-
 static void see(const Plan *p, Pairs *all, int *of, int device, const Actions *list)
 {
     for (EACH(const Action, k, *list)) {
@@ -347,7 +336,8 @@ static void see(const Plan *p, Pairs *all, int *of, int device, const Actions *l
             *PUSH(all) = (ListPair){device, k->peer, true};
             of[k->peer] = all->n;
         }
-        all->at[of[k->peer] - 1].talk &= is_talk(p, k);
+        StateKind kind = k->state >= 0 ? p->g->state.at[k->state].kind : S_PARAM;
+        all->at[of[k->peer] - 1].talk &= kind == S_NORM || kind == S_CLIP;
     }
 }
 

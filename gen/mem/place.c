@@ -292,20 +292,17 @@ static bool lives(const Item *x, int mb)
     return false;
 }
 
-/* One micro-batch of an item, as a form without slots; pieces go to `piece`. */
-static void add_single(Placer *w, const Tile *x, const Span *s, MemPiece *to)
-{
-    *to = (MemPiece){.in = x->in, .size = x->size, .span = s, .n = 1, .local = x->local};
-    add_hours(w, s, &to->hours);
-}
-
 static Form single(Placer *w, const Item *x, int mb, MemPiece *part)
 {
     Form f = {.pool = -1, .piece = {.at = part, .cap = x->piece.n}};
     for (int i = 0; i < x->piece.n; i++) {
         const Span *s = &x->piece.at[i].life[mb];
-        if (s->last >= s->first)
-            add_single(w, &x->piece.at[i], s, &part[f.piece.n++]);
+        if (s->last < s->first)
+            continue;
+        MemPiece *to = &part[f.piece.n++];
+        const Tile *tile = &x->piece.at[i];
+        *to = (MemPiece){.in = tile->in, .size = tile->size, .span = s, .n = 1, .local = tile->local};
+        add_hours(w, s, &to->hours);
     }
     return f;
 }

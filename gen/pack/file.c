@@ -244,15 +244,6 @@ static NORETURN void misuse(const char *form, const char *what)
     fail(EXIT_USAGE, "pack: %s; write dpgen pack FILE.csv [-o OUT.csv] [--capacity BYTES]", strf(form, what));
 }
 
-static Bytes capacity_of(const char *text)
-{
-    SizeFault fault = {"nothing fits into it", "write it like 1MiB"};
-    double v = size_read(text, size_bytes, "", "1MiB", &fault);
-    if (v < 1)
-        misuse("%s", strf("--capacity: %s: %s", fault.why, fault.hint));
-    return (Bytes)v;
-}
-
 typedef struct { const char *out, *capacity; } PackFileAsked;
 static const Option table[] = {{"-o", "OUT.csv", REWRITES_FILE, offsetof(PackFileAsked, out)},
     {"--capacity", "BYTES", TAKES_TEXT, offsetof(PackFileAsked, capacity)}, {0}};
@@ -272,5 +263,9 @@ int pack_command(int argc, char **argv)
     }
     if (!path)
         misuse("%s", "which file");
-    return pack_file(path, x.out, x.capacity ? capacity_of(x.capacity) : 0);
+    SizeFault fault = {"nothing fits into it", "write it like 1MiB"};
+    double capacity = x.capacity ? size_read(x.capacity, size_bytes, "", "1MiB", &fault) : 0;
+    if (x.capacity && capacity < 1)
+        misuse("%s", strf("--capacity: %s: %s", fault.why, fault.hint));
+    return pack_file(path, x.out, (Bytes)capacity);
 }

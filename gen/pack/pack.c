@@ -18,14 +18,6 @@
 #include "pack.h"
 #include "budgets.h"
 
-static Bytes unit_of(const Block *b, int n)
-{
-    Bytes unit = 0;
-    for (int i = 0; i < n; i++)
-        unit = number_common(unit, b[i].size);
-    return unit > 0 ? unit : 1;
-}
-
 static void get_offsets(Bytes *to, const Block *b, int n)
 {
     for (int i = 0; i < n; i++)
@@ -70,7 +62,10 @@ static bool settled(const Packing *r, Bytes capacity)
 
 static void pass_over(Packing *r, Block *b, int n, Bytes capacity, int pass, int64_t steps, Bytes *best)
 {
-    Bytes unit = unit_of(b, n), open = r->bound, target = r->bound;
+    Bytes unit = 0, open = r->bound, target = r->bound;
+    for (int i = 0; i < n; i++)
+        unit = number_common(unit, b[i].size);
+    unit = max_of(unit, 1);
     int64_t end = r->steps + steps;
     while (open < r->height && !settled(r, capacity) && r->steps < end && !busy_stopped()) {
         /* target, a multiple of unit: open <= it < height */

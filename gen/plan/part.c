@@ -323,22 +323,16 @@ static bool is_spent(const Plan *p)
     return purse_left(p->ask.work) <= 0;
 }
 
-/* Some device has this many bytes of parameters at least, wherever the cuts are. */
-static Bytes parameters_of_one(const Plan *p)
-{
-    Bytes all = 0;
-    for (int i = 0; i < p->g->state.n; i++)
-        all += p->g->state.at[i].kind == S_PARAM ? p->g->state.at[i].bytes : 0;
-    return all / p->devices;
-}
-
 void part_blame(Plan *p)
 {
     Answer found;
     Bytes low = 0, high = 1;
     const char *cut = positions(p);
     const Bytes *limit = p->target;
-    while (high < limit[0] / 64 || high < (parameters_of_one(p) - limit[0]) / 2)
+    Bytes parameters = 0;
+    for (EACH(const State, s, p->g->state))
+        parameters += s->kind == S_PARAM ? s->bytes : 0;
+    while (high < limit[0] / 64 || high < (parameters / p->devices - limit[0]) / 2)
         high *= 2;
     if (!fits_with(p, cut, limit, INT64_MAX / 4, &found))
         return;

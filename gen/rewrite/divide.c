@@ -78,13 +78,6 @@ static bool is_linear(const Op *o) { return !strcmp(row(o->row)->shape, "linear"
 
 static bool is_conv(const Op *o) { return !strcmp(row(o->row)->shape, "conv"); }
 
-/* Does it have rows of all positions, with plan.positions: everywhere?  Then a region ends there. */
-static bool is_border(const Divide *d, const Op *o)
-{
-    const int part = row_part(row(o->row), "rows");
-    return d->everywhere && part >= 0 && (is_linear(o) || *row_swaps(row(part), PH_I));
-}
-
 /* Do its calls know how much there is, so that the last part may be shorter? */
 static bool knows_whole(int part)
 {
@@ -139,15 +132,6 @@ static bool sums_elsewhere(const Op *o, const Row *r, const RowAxes *a, int axis
     return false;
 }
 
-/* Is what stands behind it whole again? */
-static bool closes(const Op *o, const Row *r, const RowAxes *a, int axis)
-{
-    bool whole = true;
-    for (int k = 0; k < r->out.n; k++)
-        whole &= !divide_front(o, a, r->in.n + r->par.n + k, axis);
-    return whole;
-}
-
 static void take_op(Region *r, int i, int axis, int64_t pieces)
 {
     const Op *o = &r->g->op.at[i];
@@ -165,7 +149,10 @@ static void take_op(Region *r, int i, int axis, int64_t pieces)
         r->wrong = strf("%s would add over the devices", o->name);
     r->d->axis[i] = axis;
     *PUSH(&r->ops) = i;
-    r->closed |= part_row(o, &a, axis) >= 0 && closes(o, row_, &a, axis);
+    bool closed = part_row(o, &a, axis) >= 0;
+    for (int k = 0; closed && k < row_->out.n; k++)
+        closed = !divide_front(o, &a, row_->in.n + row_->par.n + k, axis);
+    r->closed |= closed;
     for (int k = 0; k < a.lists && !r->wrong; k++) {
         int thing = divide_thing(o, row_, k);
         bool par = k >= row_->in.n && k < row_->in.n + row_->par.n;
@@ -200,7 +187,9 @@ static void join(Region *r, int i, int list, int64_t outer)
     const Op *o = &r->g->op.at[i];
     RowAxes a;
     row_axes(row(o->row), &a);
-    if (is_border(r->d, o)) {           /* all of the weight; rows of x, unless it has columns */
+    const int part = row_part(row(o->row), "rows");
+    const bool border = r->d->everywhere && part >= 0 && (is_linear(o) || *row_swaps(row(part), PH_I));
+    if (border) {           /* all of the weight; rows of x, unless it has columns */
         const int par = list - row(o->row)->in.n;
         if (par < 0 ? r->d->axis[i] >= 0 && !divide_front(o, &a, list, r->d->axis[i]) : par < o->par.n && r->d->axis[i] < 0)
             r->wrong = strf("%s wants all of it", o->name);

@@ -5,11 +5,6 @@
  */
 #include "sched.h"
 
-static ActionKind kind_of(const OrderTable *t, char kind)
-{
-    return kind == 'F' ? K_F : kind == 'W' ? K_W : kind == 'I' || t->split ? K_I : K_B;
-}
-
 int schedule_table(Plan *p)
 {
     const OrderTable *t = p->m->plan.table;
@@ -17,7 +12,8 @@ int schedule_table(Plan *p)
         return 1;
     for (int d = 0; d < t->devices; d++)
         for (EACH(const TableCell, x, t->line.at[d])) {
-            sched_put(p, d, kind_of(t, x->kind), x->chunk, x->mb);
+            ActionKind kind = x->kind == 'F' ? K_F : x->kind == 'W' ? K_W : x->kind == 'I' || t->split ? K_I : K_B;
+            sched_put(p, d, kind, x->chunk, x->mb);
             if (t->split && x->kind == 'B')
                 sched_put(p, d, K_W, x->chunk, x->mb);
         }

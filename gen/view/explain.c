@@ -251,17 +251,6 @@ static void add_states(const Plan *p, int device, int of, Bytes *at)
     }
 }
 
-static void print_holdings(FILE *f, const Bytes *at)
-{
-    const char *comma = "";
-    for (int k = 0; k < H_KINDS; k++)
-        if (at[k] > 0) {
-            fprintf(f, "%s %s %s", comma, holding_name[k], size_text(at[k]));
-            comma = ",";
-        }
-    fprintf(f, "%s\n", *comma ? "" : " nothing");
-}
-
 /* A parameter, by its own name or that of its gradient, copy or moments; or another state. */
 static bool explain_state(const Topic *a, const char *what)
 {
@@ -295,8 +284,7 @@ static bool explain_state(const Topic *a, const char *what)
             sum += at[k];
         if (sum == 0)
             continue;
-        fprintf(a->f, "at the peak of stage %d", d);
-        print_holdings(a->f, at);
+        fprintf(a->f, "at the peak of stage %d%s\n", d, holdings_text(at));
     }
     return true;
 }
@@ -354,9 +342,8 @@ static void print_block_stage(const Topic *a, const char *block, int d)
     for (int s = 0; s < g->state.n; s++)
         if (g->state.at[s].kind == S_PARAM && within(block, g->op.at[g->state.at[s].op].name))
             add_states(a->p, d, s, at);
-    fprintf(a->f, "stage %d (%s)  %s, forward %.3f ms, backward %.3f ms a micro-batch (%s)\n  at its peak", d,
-            a->p->m->devices.at[d].name, count_text(n, "operator"), ms(forward), ms(backward), a->p->c->how);
-    print_holdings(a->f, at);
+    fprintf(a->f, "stage %d (%s)  %s, forward %.3f ms, backward %.3f ms a micro-batch (%s)\n  at its peak%s\n", d,
+            a->p->m->devices.at[d].name, count_text(n, "operator"), ms(forward), ms(backward), a->p->c->how, holdings_text(at));
 }
 
 static bool explain_block(const Topic *a, const char *what)

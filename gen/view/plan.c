@@ -40,14 +40,7 @@ void view_one(FILE *f, const Plan *p, int device)
             p->g->team ? " on each device" : "", size_text(d->limit - d->arena), size_text(d->bound),
             100.0 * (double)(d->arena - d->bound) / (double)d->bound,
             beside > 0 ? strf(", %s beside it for %s", size_text(beside), what) : "");
-    fprintf(f, "  packing %s\n  at peak", mem_proof(d));
-    const char *comma = "";
-    for (int k = 0; k < H_KINDS; k++)
-        if (s.at_peak[k] > 0) {
-            fprintf(f, "%s %s %s", comma, holding_name[k], size_text(s.at_peak[k]));
-            comma = ",";
-        }
-    fprintf(f, "\n  policy  keep %d", s.kept);
+    fprintf(f, "  packing %s\n  at peak%s\n  policy  keep %d", mem_proof(d), holdings_text(s.at_peak), s.kept);
     if (s.dropped)
         fprintf(f, ", recompute %d (%s a micro-batch)", s.dropped, size_text(s.dropped_bytes));
     if (s.moved)

@@ -4,6 +4,15 @@
  */
 #include "view.h"
 
+const char *holdings_text(const Bytes *at)
+{
+    const char *text = "";
+    for (int k = 0; k < H_KINDS; k++)
+        if (at[k] > 0)
+            text = strf("%s%s %s %s", text, *text ? "," : "", holding_name[k], size_text(at[k]));
+    return *text ? text : " nothing";
+}
+
 StageSum view_stage(const Plan *p, int device)
 {
     const DevicePlan *d = &p->dev.at[device];

@@ -47,15 +47,6 @@ static int64_t parameters(const Graph *g, int64_t *tensors, bool frozen)
     return n;
 }
 
-/* Of matrix products and convolutions forward, as papers count them. */
-static int64_t multiply_adds(const Graph *g)
-{
-    int64_t n = 0;
-    for (int i = 0; i < g->nf; i++)
-        n += row(g->op.at[i].row)->product ? g->op.at[i].flop - g->op.at[i].pass_flop : 0;
-    return n / 2 / g->batch;
-}
-
 /* What a device sends to others of its stage: forward and backward of a micro-batch, each call made once; or in updates. */
 static Bytes team_bytes(const Model *m, const Graph *g, bool update)
 {
@@ -101,7 +92,10 @@ void graph_totals(FILE *f, const Graph *g)
     line(f, "gradients", state_bytes(g, S_GRAD, S_GRAD), "bytes");
     line(f, "moments", state_bytes(g, S_MOMENT1, S_DRIFT), "bytes");
     line(f, "activations for backward, at most", saved_bytes(g), "bytes a micro-batch");
-    line(f, "multiply-adds of products, forward", multiply_adds(g), "a sample");
+    int64_t products = 0;               /* matrix products and convolutions forward, as papers count them */
+    for (int i = 0; i < g->nf; i++)
+        products += row(g->op.at[i].row)->product ? g->op.at[i].flop - g->op.at[i].pass_flop : 0;
+    line(f, "multiply-adds of products, forward", products / 2 / g->batch, "a sample");
     line(f, "arithmetic, forward", sum.flop[PH_F], "FLOP a micro-batch");
     line(f, "arithmetic, with backward", micro, "FLOP a micro-batch");
     line(f, "arithmetic, a step", micro * g->micro + sum.flop[PH_U], "FLOP");

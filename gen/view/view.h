@@ -24,6 +24,7 @@ typedef struct {
     Bytes at_peak[H_KINDS];     /* alive at the call where most is: their sum is the lower bound of the arena */
 } StageSum;
 StageSum view_stage(const Plan *p, int device);
+const char *holdings_text(const Bytes *at);         /* by kind, a blank in front of each */
 static inline double ms(Ns ns) { return (double)ns / 1e6; }
 
 /* What a device has beside its arena and workspace: its bytes, and whose they are.  plan.c */
