@@ -53,6 +53,8 @@ void  text_close(Text *t);
 #define PUSH(v) ((v)->at = vec_grow((v)->at, (v)->n, &(v)->cap, sizeof *(v)->at), &(v)->at[(v)->n++])
 /* for (EACH(const Op, o, g->op)): o points to each element, from the first on; the VEC does not grow meanwhile. */
 #define EACH(T, x, v) T *x = (v).at; x && x < (v).at + (v).n; x++
+/* All elements of another VEC, behind those that are there. */
+#define APPEND(v, from) for (int from_ = 0; from_ < (from).n; from_++) *PUSH(v) = (from).at[from_]
 void *vec_grow(void *at, int n, int *cap, size_t size);
 typedef VEC(int) Ints;
 typedef VEC(const char *) Strs;

@@ -52,8 +52,7 @@ static void give_copies(Graph *g)
             if (g->op.at[i].par.at[k] >= 0)
                 g->op.at[i].par.at[k] = now[g->op.at[i].par.at[k]];
     g->state.n = 0;
-    for (int i = 0; i < all.n; i++)
-        *PUSH(&g->state) = all.at[i];
+    APPEND(&g->state, all);
 }
 
 void quantize(Builder *b)

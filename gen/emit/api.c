@@ -259,8 +259,7 @@ Api *api_new(const Plan *p, const char *name, const char *launch)
     if (crew == ours[4])
         *PUSH(&a->source) = "rt/meet.c";
     Strs kernels = files_kernels(p);
-    for (int i = 0; i < kernels.n; i++)
-        *PUSH(&a->source) = kernels.at[i];
+    APPEND(&a->source, kernels);
     *PUSH(&a->source) = "launch.c";
     a->kernels = a->source.n;
     *PUSH(&a->source) = "rt/library/states.c";

@@ -70,8 +70,7 @@ EmitDims *dims_of(const Plan *p)
 {
     EmitDims *d = alloc(sizeof *d);
     *PUSH(&d->dim) = (Dim){.name = "B", .value = p->g->batch};
-    for (int i = 0; i < p->m->dims.n; i++)
-        *PUSH(&d->dim) = p->m->dims.at[i];
+    APPEND(&d->dim, p->m->dims);
     d->made = alloc(sizeof *d->made * (size_t)d->dim.n);
     for (int i = 0; i < d->dim.n; i++) {
         DimsMade *x = &d->made[i];

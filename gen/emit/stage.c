@@ -584,8 +584,7 @@ void emit_stage(Out *o, const Plan *p, const EmitDims *dims, int device, const S
                 .routine = identifiers(p->routine.n), .host = identifiers(p->host.n), .together = together_runs(p, device),
                 .told = alloc(sizeof(int) * (size_t)p->g->tensor.n)};
     Text body;
-    for (int i = 0; i < taken->n; i++)
-        *PUSH(&w.names.taken) = taken->at[i];
+    APPEND(&w.names.taken, *taken);
     find_names(&w);
     slots_find(&w);
     call_prototypes(&w);

@@ -125,8 +125,7 @@ static void use(NetWriter *x, int value)
         if (line < 0 || g->line.at[line].used)
             continue;
         g->line.at[line].used = true;
-        for (int i = 0; i < g->line.at[line].in.n; i++)
-            *PUSH(&todo) = g->line.at[line].in.at[i];
+        APPEND(&todo, g->line.at[line].in);
     }
     for (int i = 0; i < g->line.n; i++) {
         const Made *l = &g->line.at[i];

@@ -208,12 +208,6 @@ static void complete(Bucket *x, int i)
 
 /* ---- the queue ------------------------------------------------------------------------------------------------------- */
 
-static void put(Bucket *x, const Actions *list)
-{
-    for (int i = 0; i < list->n; i++)
-        *PUSH(&x->out) = list->at[i];
-}
-
 static int under_way(const Bucket *x)
 {
     return x->queue.n - x->first;
@@ -221,7 +215,7 @@ static int under_way(const Bucket *x)
 
 static void enter(Bucket *x, int state, int level)
 {
-    put(x, &x->exchange[state * x->exchanges + level].begin);
+    APPEND(&x->out, x->exchange[state * x->exchanges + level].begin);
     *PUSH(&x->queue) = (BucketTurn){state, level};
 }
 
@@ -229,7 +223,7 @@ static void enter(Bucket *x, int state, int level)
 static void turn(Bucket *x)
 {
     BucketTurn t = x->queue.at[x->first++];
-    put(x, &x->exchange[t.state * x->exchanges + t.number].end);
+    APPEND(&x->out, x->exchange[t.state * x->exchanges + t.number].end);
     if (t.number + 1 < (x->joined[t.state] ? plan_levels(x->p) : x->exchanges))
         enter(x, t.state, t.number + 1);
 }

@@ -152,8 +152,7 @@ void fit_fill(const Fit *f, Profile *p)
                                   {busy, (Ns)(2 * middle * (double)busy)}};
         rest++;
     }
-    for (int i = 0; i < more.n; i++)
-        *PUSH(&p->measured) = more.at[i];
+    APPEND(&p->measured, more);
     p->fitted = rest;
     fprintf(stderr, "dpgen: %d calls are predicted by %d that were measured; %d more judge that: half are at most %.1f %% off, "
             "nine of ten at most %.1f %%\n", rest, used, judged, 100 * middle, judged ? 100 * off[judged * 9 / 10] : 0.0);

@@ -498,8 +498,7 @@ static int make_order(Plan *p)
 static Ints copied(const Ints *list)
 {
     Ints to = {0};
-    for (int i = 0; i < list->n; i++)
-        *PUSH(&to) = list->at[i];
+    APPEND(&to, *list);
     return to;
 }
 

@@ -316,8 +316,7 @@ static bool improve(OptimalTuner *x, const Start *s, int64_t steps)
     for (int round = 0; round < ROUNDS; round++) {
         Ints *list = alloc(sizeof *list * (size_t)x->n);
         for (int d = 0; d < x->n; d++)
-            for (int i = 0; i < s->list[d].n; i++)
-                *PUSH(&list[d]) = s->list[d].at[i];
+            APPEND(&list[d], s->list[d]);
         int64_t left = steps / ROUNDS;
         if (!jobshop_improve(&x->jobshop, list, &left) || judge(x, list))
             break;

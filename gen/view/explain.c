@@ -78,8 +78,7 @@ static const char *if_kept(const Plan *p, int op)
     Model *with = COPY(p->m);
     Ints cuts = {0};
     with->plan.keep = with->plan.names = (Strs){0};
-    for (int i = 0; i < p->m->plan.keep.n; i++)
-        *PUSH(&with->plan.keep) = p->m->plan.keep.at[i];
+    APPEND(&with->plan.keep, p->m->plan.keep);
     *PUSH(&with->plan.keep) = p->g->op.at[op].name;
     for (int i = 0; i < p->m->plan.names.n; i++)
         if (strcmp(p->m->plan.names.at[i], p->g->op.at[op].name))

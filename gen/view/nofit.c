@@ -162,8 +162,7 @@ static Model *variant(const Model *m)
 {
     Model *v = COPY(m);
     memset(&v->devices, 0, sizeof v->devices);
-    for (int d = 0; d < m->devices.n; d++)
-        *PUSH(&v->devices) = m->devices.at[d];
+    APPEND(&v->devices, m->devices);
     return v;
 }
 
