@@ -127,20 +127,6 @@ static Plan *plan_measured(const Options *x, const Model *m)
     return p;
 }
 
-static int compare_model(const Options *x, const Model *m)
-{
-    if (is_plan(x->from))
-        fail(EXIT_USAGE, "%s is a plan, and planners are compared by plans of their own", x->from);
-    return view_compare(x, m);
-}
-
-static int list_schedules(const Options *x, const Model *m)
-{
-    if (is_plan(x->from))
-        fail(EXIT_USAGE, "%s is a plan, and schedules are compared by plans of their own", x->from);
-    return view_schedules(x, m);
-}
-
 /* What can be planned for, and not run. */
 static void check_cuda(const Model *m)
 {
@@ -384,16 +370,12 @@ int main(int argc, char **argv)
     signal(SIGXFSZ, SIG_IGN);           /* a file that is too large is an error of write(), with a message */
     mapped_watch("dpgen");
     options_answer(argc, argv, COMMIT);
-    if (argc > 1 && !strcmp(argv[1], "pack"))
-        return pack_command(argc - 2, argv + 2);
-    if (argc > 1 && !strcmp(argv[1], "tokens"))
-        options_end(tokens_command(argc - 2, argv + 2));
-    if (argc > 1 && !strcmp(argv[1], "new"))
-        options_end(new_command(argc - 2, argv + 2));
-    if (argc > 1 && !strcmp(argv[1], "import"))
-        options_end(import_command(argc - 2, argv + 2));
-    if (argc > 1 && !strcmp(argv[1], "export"))
-        options_end(export_command(argc - 2, argv + 2));
+    static const struct { const char *name; int (*run)(int argc, char **argv); } alone[] = {
+        {"pack", pack_command}, {"tokens", tokens_command}, {"new", new_command}, {"import", import_command},
+        {"export", export_command}};
+    int of = argc > 1 ? INDEX_OF(alone, sizeof alone / sizeof *alone, argv[1]) : -1;
+    if (of >= 0)
+        options_end(alone[of].run(argc - 2, argv + 2));
     Options x = options(argc, argv);
     const char *wrote = !x.verb ? NULL : !strcmp(x.verb, "report") ? report_measured(x.file, x.trace, x.out)
         : !strcmp(x.verb, "metrics") ? metrics_tensorboard(x.file, x.tensorboard) : NULL;
@@ -411,16 +393,15 @@ int main(int argc, char **argv)
     pace(m, x.pace);
     if (x.library && !m->eval.format && !infers(m))           /* its outputs are those of an evaluation */
         m->eval = (DataSet){.format = "caller", .batches = m->plan.replicas > 1 ? m->plan.replicas : 1};
-    static const struct { const char *name; int (*run)(const Options *x, const Model *m); } verb[] = {
-        {"check", check_model}, {"plan", plan_model}, {"explain", explain_model},
-        {"compare", compare_model}, {"schedules", list_schedules}, {"profile", measure_model}};
+    static const struct { const char *name; int (*run)(const Options *x, const Model *m); const char *compared; } verb[] = {
+        {"check", check_model, NULL}, {"plan", plan_model, NULL}, {"explain", explain_model, NULL},
+        {"compare", view_compare, "planners"}, {"schedules", view_schedules, "schedules"}, {"profile", measure_model, NULL}};
     if (!x.verb || (strcmp(x.verb, "check") && strcmp(x.verb, "profile")))
         x.times = times_of(&x, m);
-    int (*run)(const Options *, const Model *) = generate;
-    for (size_t i = 0; x.verb && i < sizeof verb / sizeof *verb; i++)
-        if (!strcmp(x.verb, verb[i].name))
-            run = verb[i].run;
+    int v = x.verb ? INDEX_OF(verb, sizeof verb / sizeof *verb, x.verb) : -1;
     if (widths_open(x.foreign, m))
-        run = view_widths;
-    options_end(run(&x, m));
+        options_end(view_widths(&x, m));
+    if (v >= 0 && verb[v].compared && is_plan(x.from))
+        fail(EXIT_USAGE, "%s is a plan, and %s are compared by plans of their own", x.from, verb[v].compared);
+    options_end(v < 0 ? generate(&x, m) : verb[v].run(&x, m));
 }
