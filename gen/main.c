@@ -2,14 +2,8 @@
  *
  * main.c: the verbs.  The passes stand in passes.c, the search for the best plan in search.c.
  */
-#include "budgets.h"
-#include "passes.h"
 #include "cost/prof.h"
-#include "search/search.h"
-#include "emit/emit.h"
 #include "huggingface/hf.h"
-#include "pack/pack.h"
-#include "planner.h"
 #include "view/nofit.h"
 #include "mem/mem.h"
 #include "tokens/command.h"

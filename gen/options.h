@@ -4,7 +4,6 @@
  */
 #ifndef OPTIONS_H
 #define OPTIONS_H
-#include "plan.h"
 #include "profiled/bottleneck.h"
 
 typedef struct {

@@ -4,7 +4,6 @@
  * const from there on, and each later pass fills its own fields of a Plan.  A checker runs after every pass.
  */
 #include "passes.h"
-#include "budgets.h"
 #include "key.h"
 #include "list/transport.h"
 #include "list/list.h"

@@ -26,7 +26,6 @@
  *
  * Cost: at most 2^FATE_TENSORS replays of a run that small; above, about HUNT_CALLS calls of replays, whatever the run.
  */
-#include "fates.h"
 #include "hunt.h"
 #include "budgets.h"
 

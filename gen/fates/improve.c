@@ -18,7 +18,6 @@
  *
  * Cost: a replay a step.  A step that cannot fit by the bytes of micro-batches at rest alone is not judged.
  */
-#include "fates.h"
 #include "hunt.h"
 
 static int dearest(const void *a, const void *b)

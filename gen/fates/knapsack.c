@@ -17,7 +17,6 @@
  *
  * Not handled: prices that depend on each other.  improve.c and the other seeds are for that.
  */
-#include "fates.h"
 #include "hunt.h"
 #include "budgets.h"
 

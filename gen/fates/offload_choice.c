@@ -23,7 +23,6 @@
  *
  * Cost: two bisections over n, one search of the rest, one replay for each tensor at the end; times the orders.
  */
-#include "fates.h"
 #include "hunt.h"
 #include "budgets.h"
 

@@ -14,7 +14,6 @@
  *
  * Cost: linear in calls, and in distinct library handles times calls.
  */
-#include "plan.h"
 #include "list/list.h"
 
 typedef struct {

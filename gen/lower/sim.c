@@ -19,7 +19,6 @@
  *
  * Not handled: devices that disturb each other.  Stages that share cores or memory bandwidth are slower than predicted here.
  */
-#include "plan.h"
 #include "list/list.h"
 
 typedef struct { Ns sent, posted, end; int tag_sent, tag_posted; Bytes bytes; bool ended; Action *send; } Transfer;

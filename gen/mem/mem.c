@@ -14,7 +14,6 @@
  * Cost: that of layout.c.  Not handled: sharing one buffer between an operator's operand and result.
  */
 #include "mem.h"
-#include "budgets.h"
 #include "list/transport.h"
 #include "list/list.h"
 

@@ -18,7 +18,6 @@
  * but for packing, and what that adds the search feeds back.
  */
 #include "planner.h"
-#include "budgets.h"
 
 /* ---- constraints ------------------------------------------------------------------------------------------------- */
 

@@ -18,7 +18,6 @@
  * pull 681).  One row a call is linear, and any cut between calls can be priced from it.
  */
 #include "calls.h"
-#include "cost/prof.h"
 
 enum { MOST_COPIES = 1024, LINE = 64,
        HANDLES = 1024 };       /* MAX_HANDLES of rt.h */

@@ -15,7 +15,6 @@
  * Not handled: steps of a kernel's time at the size of a cache; messages and copies, which are measured.
  */
 #include "calls.h"
-#include "cost/prof.h"
 
 enum { FEW = 6 };               /* sizes of a kernel from which on three of them are measured */
 

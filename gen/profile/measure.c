@@ -17,7 +17,6 @@
  * processor all of them share a minute, and a call that takes its whole share runs once.
  */
 #include "calls.h"
-#include "cost/prof.h"
 #include "emit/emit.h"
 
 #include <dlfcn.h>

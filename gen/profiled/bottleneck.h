@@ -5,7 +5,6 @@
 #ifndef BOTTLENECK_H
 #define BOTTLENECK_H
 #include "foreign.h"
-#include "downset/downset.h"
 
 /* Orders the nodes by the best chain of stages, and sets plan.cuts and plan.stages.  kind: of each device, those of one kind
  * are alike; then the chain chooses devices too.  NULL: they do stages as they come.  fails: err() where the plan asks for

@@ -17,7 +17,6 @@
  * of a device that need most at different times.
  */
 #include "tune.h"
-#include "budgets.h"
 #include "exact/exact.h"
 
 typedef struct {

@@ -20,7 +20,6 @@
  * Not handled: packing; more lead than zb-h2 has, or less than 1f1b.
  */
 #include "tune.h"
-#include "budgets.h"
 #include "exact/exact.h"
 
 #define NEVER INT64_MAX

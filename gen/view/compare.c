@@ -10,7 +10,6 @@
  */
 #include "compare.h"
 #include "view/nofit.h"
-#include "search/search.h"
 #include <time.h>
 #include <unistd.h>
 

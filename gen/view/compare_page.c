@@ -7,7 +7,6 @@
  * bar, or the limit does where it is near.  Rows stand by step.
  */
 #include "compare.h"
-#include "emit/emit.h"
 
 typedef struct { Ns least, most; int64_t b; } CompareRange; /* of steps; the largest b* */
 

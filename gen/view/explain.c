@@ -7,8 +7,6 @@
  * (a result kept, a cut elsewhere) is answered by making that plan, with all else unchanged.
  */
 #include "view.h"
-#include "search/search.h"
-#include "emit/emit.h"
 
 typedef struct { FILE *f; const Plan *p; const Graph *g; } Topic;
 

@@ -10,7 +10,6 @@
  * Not handled: schedules whose steps overlap.  None of their steps stands alone.
  */
 #include "view.h"
-#include "emit/emit.h"
 
 enum { PREDICTED = 1, MEASURED, COPIES = 1000, ROW = 22, PAIR = 52, NAME = 1024, MOST_DRAWN = 4000, FAR = 2,
        MOST_STAGES = 4096 };

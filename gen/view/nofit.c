@@ -23,8 +23,6 @@
  * A question past its own part takes the first choices that fit.  Remedies without a turn are named as not tried.
  */
 #include "nofit.h"
-#include "budgets.h"
-#include "search/search.h"
 #include "view.h"
 
 /* ---- the plan that failed ---------------------------------------------------------------------------------------- */

@@ -7,10 +7,8 @@
  * a cut would cost one place earlier or later, all others unchanged: planned again, not guessed.
  */
 #include "view.h"
-#include "emit/emit.h"
 #include "list/transport.h"
 #include "mem/mem.h"
-#include "search/search.h"
 
 const char *view_width(const Model *m, int n)
 {

@@ -11,7 +11,6 @@
  * Not handled: another cut, which might be better then; memory of the codes.
  */
 #include "cost/prof.h"
-#include "emit/emit.h"
 #include "rt/few.h"
 #include "view.h"
 

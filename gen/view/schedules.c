@@ -9,9 +9,7 @@
  * Options of single schedules, as plan.group or plan.warmup, hold for the rows that have them.
  */
 #include "compare.h"
-#include "emit/emit.h"
 #include "view/nofit.h"
-#include "search/search.h"
 
 typedef struct {
     const Schedule *schedule;

@@ -8,9 +8,7 @@
 #ifndef VIEW_H
 #define VIEW_H
 #include "search/search.h"
-#include "options.h"
 #include "emit/emit.h"
-#include "base.h"
 #include "rt/json.h"
 
 /* What one device does and holds. */
