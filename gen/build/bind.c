@@ -131,14 +131,6 @@ static bool bind_attr(Binder *b, Arg *a)
     return true;
 }
 
-static Bytes bytes_of(const Graph *g, const Arg *a)
-{
-    if (a->kind > ARG_UPDATE)
-        return 0;
-    Bytes n = a->state ? g->state.at[a->index].bytes : g->tensor.at[a->index].bytes;
-    return a->kind == ARG_ADD || a->kind == ARG_UPDATE ? 2 * n : n;
-}
-
 void bind_call(Graph *g, Op *o, const char *call, const Op *fwd,
                int (*dt)(void *ctx, const char *token, bool *write), void *ctx)
 {
@@ -157,7 +149,8 @@ void bind_call(Graph *g, Op *o, const char *call, const Op *fwd,
         *a = (Arg){.token = strf("%.*s", (int)n, p), .index = -1};
         if (!bind_word(&b, a) && !bind_operand(&b, a) && !bind_gradient(&b, a) && !bind_attr(&b, a))
             die("%s, call %s: nothing is called %s", b.r->name, o->call, a->token);
-        o->moved += bytes_of(g, a);
+        Bytes bytes = a->kind > ARG_UPDATE ? 0 : a->state ? g->state.at[a->index].bytes : g->tensor.at[a->index].bytes;
+        o->moved += a->kind == ARG_ADD || a->kind == ARG_UPDATE ? 2 * bytes : bytes;
         p += n;
     }
 }

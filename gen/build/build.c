@@ -312,15 +312,6 @@ static const char *op_of(Scope *s, const Node *line)
     return NULL;
 }
 
-/* i32 results are for other lines to read: then all results have names. */
-static bool has_numbers(const Row *r)
-{
-    for (int i = 0; i < r->out.n; i++)
-        if (r->out.at[i].type == 'i')
-            return true;
-    return false;
-}
-
 static void finish(Scope *s, const Node *line, const Ints *results)
 {
     s->last = results->at[results->n - 1];
@@ -353,7 +344,10 @@ static void expand(Scope *s, const Node *line, const char *op)
             : !strcmp(op, "Linear") && match_any(&s->b->m->adapt.match, path) ? adapt(s, line, path, o)
             : attr_find(&o, "top") && r != row_find("Route") ? hits(s, line, path, r, o) : op_new(s, line, path, r, o);
         *PUSH(&results) = s->b->g->op.at[index].out.at[0];
-        for (int i = 1; has_numbers(row(r)) && i < row(r)->out.n; i++)
+        bool numbers = false;
+        for (int i = 0; i < row(r)->out.n; i++)
+            numbers |= row(r)->out.at[i].type == 'i';
+        for (int i = 1; numbers && i < row(r)->out.n; i++)
             *PUSH(&results) = s->b->g->op.at[index].out.at[i];
     }
     if (results.n)

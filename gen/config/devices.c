@@ -315,15 +315,6 @@ static void read_same_stage(const Spot *s)
     *to = names;
 }
 
-/* At most so much memory on this device; remembers what it had. */
-static void lower_memory(Device *d, Bytes most)
-{
-    if (d->memory <= most)
-        return;
-    d->without = d->without ? d->without : d->memory;
-    d->memory = most;
-}
-
 typedef struct { Bytes memory; const char *device; } MaxMemory;
 
 static void read_constraint(const Spot *s)
@@ -348,10 +339,12 @@ static void read_constraint(const Spot *s)
     section(s->m, s->value, s->path, limit, COUNT(limit), &max);
     if (max.device && !device_known(s->m, max.device, strlen(max.device)))
         bad(node_get(s->value, "device")->loc, NULL, "there is no device '%s'", max.device);
-    for (int i = 0; i < s->m->devices.n && max.memory > 0; i++) {
-        Device *d = &s->m->devices.at[i];
-        if (!max.device || device_is(d, max.device, strlen(max.device)))
-            lower_memory(d, max.memory);
+    for (EACH(Device, d, s->m->devices)) {
+        bool named = !max.device || device_is(d, max.device, strlen(max.device));
+        if (!named || max.memory == 0 || d->memory <= max.memory)
+            continue;
+        d->without = d->without ? d->without : d->memory;           /* what it had */
+        d->memory = max.memory;
     }
 }
 

@@ -246,14 +246,6 @@ static void take_included(const Plan *p, Strs *wanted)
         }
 }
 
-static bool evaluates(const Plan *p)
-{
-    for (int r = 0; r < p->routine.n; r++)
-        if (p->routine.at[r].eval)
-            return true;
-    return false;
-}
-
 Strs files_kernels(const Plan *p)
 {
     Strs list = {0};
@@ -282,7 +274,9 @@ Strs files_of(const Plan *p, bool mute)
     take(&wanted, "rt/parts.h");
     if (emit_cuda(p)) {
         /* What opens handles, where the graph has any to open, and with it a library.  A benchmark has no routines. */
-        bool eval = evaluates(p);
+        bool eval = false;
+        for (EACH(const Routine, r, p->routine))
+            eval |= r->eval;
         for (EACH(const Op, o, p->g->op))
             if (cost_prepared(p->m, p->g, o, false) || (eval && o->phase == PH_F && cost_prepared(p->m, p->g, o, true)))
                 take(&wanted, kernel_file(p, strf("open_%s", o->call))->name);

@@ -306,15 +306,6 @@ static void share_out(Export *x, int64_t most)
         *PUSH(&x->shard) = n == 1 ? "model.safetensors" : strf("model-%05d-of-%05d.safetensors", i + 1, n);
 }
 
-static int shard_of(Export *x, const char *name)
-{
-    for (int i = 0; i < x->shard.n; i++)
-        if (!strcmp(x->shard.at[i], name))
-            return i;
-    *PUSH(&x->shard) = name;
-    return x->shard.n - 1;
-}
-
 static ExportTensor *tensor_named(const Export *x, const char *name)
 {
     ExportTensor key = {.as.name = name};
@@ -337,8 +328,13 @@ static void share_like(Export *x, const char *path)
             ExportTensor *t = tensor_named(x, key);
             if (strchr(file, '/') || *file == '.' || !*file)
                 j.why = "a file name that leads out of the folder";
-            else if (t)
-                t->shard = shard_of(x, strf("%s", file));
+            if (!t || j.why)
+                continue;
+            t->shard = INDEX_OF(x->shard.at, x->shard.n, file);
+            if (t->shard < 0) {
+                t->shard = x->shard.n;
+                *PUSH(&x->shard) = strf("%s", file);
+            }
         }
     if (!json_end(&j))
         fail(EXIT_MODEL, "%s: byte %ld: %s", path, (long)(j.at - j.from), j.why);

@@ -106,15 +106,6 @@ static const char *in_lower(const char *op)
 
 /* ---- what is used ------------------------------------------------------------------------------------------------------ */
 
-/* The parameter of a line above that is this tensor */
-static const NetRole *owner_of(const NetWriter *x, const char *file)
-{
-    for (int i = 0; i < x->parameter.n; i++)
-        if (!strcmp(x->parameter.at[i].file, file))
-            return x->parameter.at[i].role;
-    return NULL;
-}
-
 static void use(NetWriter *x, int value)
 {
     Net *g = x->g;
@@ -134,7 +125,9 @@ static void use(NetWriter *x, int value)
         *PUSH(&x->lines.used) = i;
         for (int r = 0; r < l->roles; r++) {
             const char *file = g->value.at[l->role[r].value].name;
-            const NetRole *owner = owner_of(x, file);
+            const NetRole *owner = NULL;        /* the parameter of a line above that is this tensor */
+            for (EACH(const NetParameter, q, x->parameter))
+                owner = !owner && !strcmp(q->file, file) ? q->role : owner;
             g->node = l->node;
             if (owner && (owner->turned != l->role[r].turned || !dims_same(&owner->dims, &l->role[r].dims)))
                 net_refuse(g, "two operators share '%s' in two shapes, which is not done", file);

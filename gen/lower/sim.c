@@ -120,14 +120,6 @@ static bool run_earliest(Sim *s)
     return false;
 }
 
-static bool any_half(const Plan *p)
-{
-    for (int i = 0; i < p->devices * p->devices; i++)
-        if (cost_half(p->c, i / p->devices, i % p->devices))
-            return true;
-    return false;
-}
-
 /* The end of the last device.  Fills the times of the lists. */
 static Ns run(Plan *p, const Actions *list)
 {
@@ -147,7 +139,9 @@ static Ns run(Plan *p, const Actions *list)
     s.copied = alloc(sizeof *s.copied * n * (size_t)(s.copies + 1));
     s.host = alloc(sizeof *s.host * n);
 
-    bool half = any_half(p);
+    bool half = false;
+    for (int i = 0; i < p->devices * p->devices; i++)
+        half |= cost_half(p->c, i / p->devices, i % p->devices);
     for (bool moved = true; moved;) {
         moved = half && run_earliest(&s);
         for (int d = 0; d < p->devices && !half; d++)

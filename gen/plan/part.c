@@ -199,6 +199,15 @@ bool part_cuts(const Plan *p, Ints *cuts)
     return cuts->n == plan_chunks(p) - 1;
 }
 
+int *part_last(const Plan *p, int chunks)
+{
+    Ints cuts = {0};
+    if (p->chunk.n == 0 || !part_cuts(p, &cuts))
+        return NULL;
+    *PUSH(&cuts) = p->g->nf - 1;
+    return cuts.n == chunks ? cuts.at : NULL;
+}
+
 /* With plan.widths a device of a narrow stage takes as many rows' micro-batches in the time of one: so much longer they take in
  * the first row.  What more micro-batches need of memory there, mem finds. */
 static const Cost *slowed(const Plan *p)

@@ -246,15 +246,6 @@ static void take_tensor(Region *r, int t, int64_t outer)
     }
 }
 
-/* Rows of the tensors whose parts go with the axis. */
-static int64_t rows_by(const Op *o, const RowAxes *a, int axis)
-{
-    for (int i = 0; i < a->axes; i++)
-        if (a->axis[i].by == axis + 1)
-            return axis_size(a, i, number_of, o);
-    return 0;
-}
-
 /* What is a sum: results without the axis, and gradients of operands without it. */
 static void count_sums(const Graph *g, const Op *o, int axis, Bytes *forward, Bytes *backward)
 {
@@ -279,7 +270,9 @@ static int64_t grow(const Graph *g, Divide *d, int seed, int axis, bool keep)
     RowAxes a;
     row_axes(row(o->row), &a);
     const int64_t size = axis_size(&a, axis, number_of, o);
-    Region r = {.g = g, .d = d, .uneven = size % parts_of(d, o, &a, axis) ? size : 0, .rows = rows_by(o, &a, axis)};
+    Region r = {.g = g, .d = d, .uneven = size % parts_of(d, o, &a, axis) ? size : 0};
+    for (int i = a.axes - 1; i >= 0; i--)
+        r.rows = a.axis[i].by == axis + 1 ? axis_size(&a, i, number_of, o) : r.rows;
     int64_t work = 0, bytes = 1;
     r.most = r.rows ? attr_int(o, "most") : 0;
     take_op(&r, seed, axis, 1);

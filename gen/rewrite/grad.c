@@ -179,19 +179,13 @@ static Op *new_op(Grad *w, int row, Phase phase)
     return o;
 }
 
-/* Gradients of losses are f32 in every job and one number; GradAdd adds in the compute type. */
-static int adding_row(const Grad *w, int of)
-{
-    const Op *made = &w->g->op.at[w->g->tensor.at[of].op];
-    for (int k = 0; k < made->out.n; k++)
-        if (made->out.at[k] == of && row(made->row)->out.at[k].type == 'f')
-            return row_find("LossAdd");
-    return row_find("GradAdd");
-}
-
 static int add(Grad *w, int of, int a, int b, const char *name)
 {
-    Op *o = new_op(w, adding_row(w, of), PH_I);
+    const Op *made = &w->g->op.at[w->g->tensor.at[of].op];
+    bool loss = false;          /* floats, whatever the compute type is */
+    for (int k = 0; k < made->out.n; k++)
+        loss |= made->out.at[k] == of && row(made->row)->out.at[k].type == 'f';
+    Op *o = new_op(w, row_find(loss ? "LossAdd" : "GradAdd"), PH_I);
     int y = new_gradient(w, of, name);
     *PUSH(&o->in) = a;
     *PUSH(&o->in) = b;

@@ -228,21 +228,12 @@ static void set_limits(OptimalTuner *x)
     }
 }
 
-static int *cuts_of(const Plan *p)
-{
-    Ints cuts = {0};
-    if (p->chunk.n == 0 || !part_cuts(p, &cuts))
-        return NULL;
-    *PUSH(&cuts) = p->g->nf - 1;
-    return cuts.at;
-}
-
 static OptimalTuner *tuner_new(const Plan *p, const Bytes *limit)
 {
     OptimalTuner *x = alloc(sizeof *x);
     int n = plan_stages(p), chunks = plan_chunks(p);
     size_t bytes = sizeof(int64_t) * (size_t)chunks;
-    *x = (OptimalTuner){.p = p, .limit = limit, .n = n, .chunks = chunks, .m = plan_micro(p), .last = cuts_of(p),
+    *x = (OptimalTuner){.p = p, .limit = limit, .n = n, .chunks = chunks, .m = plan_micro(p), .last = part_last(p, chunks),
                         .value = INT64_MAX};
     for (int k = 0; k < JOBSHOP_KINDS; k++)
         x->time[k] = alloc(bytes);

@@ -119,19 +119,13 @@ static void ask_again(Compare *c)
         r->most = largest(probe, c, MOST_BATCH, hint);
 }
 
-/* The bound is of one depth, width, micro-batch and schedule: those of `exact`. */
-static bool bounded(const Compare *c, const CompareEntry *r)
-{
-    const Outcome *a = &r->here, *b = &c->first;
-    return a->fits && c->bound > 0 && a->devices == b->devices && a->stages == b->stages && a->replicas == b->replicas &&
-        a->tensor == b->tensor && a->batch == b->batch && !strcmp(a->schedule, b->schedule);
-}
-
 const char *compare_gap(const Compare *c, const CompareEntry *r)
 {
-    if (!bounded(c, r))
-        return "-";
-    return strf("%.1f %%", 100.0 * (double)(r->here.step - c->bound) / (double)c->bound);
+    /* The bound is of one depth, width, micro-batch and schedule: those of `exact`. */
+    const Outcome *a = &r->here, *b = &c->first;
+    bool bounded = a->fits && c->bound > 0 && a->devices == b->devices && a->stages == b->stages &&
+        a->replicas == b->replicas && a->tensor == b->tensor && a->batch == b->batch && !strcmp(a->schedule, b->schedule);
+    return !bounded ? "-" : strf("%.1f %%", 100.0 * (double)(r->here.step - c->bound) / (double)c->bound);
 }
 
 /* samples/s from ns of a thousand */

@@ -74,17 +74,6 @@ void view_cut(FILE *f, const Plan *p, int at)
                     view_moved(p, &cuts, i, at - 1), view_moved(p, &cuts, i, at + 1));
 }
 
-/* As --cuts takes them. */
-static void view_cuts(FILE *f, const Plan *p)
-{
-    Ints cuts = {0};
-    if (!part_cuts(p, &cuts) || !cuts.n)
-        return;
-    fprintf(f, "cuts    by operator; dpgen explain says what one costs elsewhere\n");
-    for (int i = 0; i < cuts.n; i++)
-        fprintf(f, "  after %d, %s\n", cuts.at[i], p->g->op.at[cuts.at[i]].name);
-}
-
 static const char *shape_of_plan(const Plan *p)
 {
     const char *width = plan_replicas(p) > 1 && !plan_uneven(p) ? strf("%d replicas of ", plan_replicas(p)) : "";
@@ -165,7 +154,12 @@ void view_plan(FILE *f, const Plan *p)
     for (int d = 0; d < plan_stages(p); d++)        /* of the first replica; the others are like it */
         view_one(f, p, d);
     view_rounds(f, p);
-    view_cuts(f, p);
+    Ints cuts = {0};            /* as --cuts takes them */
+    bool runs = part_cuts(p, &cuts);
+    if (runs && cuts.n)
+        fprintf(f, "cuts    by operator; dpgen explain says what one costs elsewhere\n");
+    for (int i = 0; runs && i < cuts.n; i++)
+        fprintf(f, "  after %d, %s\n", cuts.at[i], p->g->op.at[cuts.at[i]].name);
 }
 
 /* One line a stage. */
