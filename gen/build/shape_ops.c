@@ -500,22 +500,7 @@ const ShapeRule shape_rules[] = {
     {"xent", size_xent},            {"hits", size_hits},            {"linear_xent", size_linear_xent},
     {"output", size_output},
     {"mse", size_mse},              {"loss_add", size_number},      {"loss_scale", size_number},
-    /* shape_attention.c */
-    {"attention", size_attention},  {"attention_packed", size_attention_packed},
-    /* shape_image.c */
-    {"conv", size_conv},            {"pool", size_pool},            {"batch_stat", size_batch_stat},
-    {"batch_norm", size_batch_norm}, {"group_norm", size_group_norm},
-    {"pad", size_pad},              {"upsample", size_upsample},    {"conv_transpose", size_conv_transpose},
-    /* shape_move.c */
-    {"concat", size_concat},        {"slice", size_slice},          {"reshape", size_reshape},
-    {"transpose", size_transpose},  {"reduce", size_reduce},
-    /* shape_language.c */
-    {"rotary", size_rotary},        {"rotary_table", size_rotary_table},
-    {"gate", size_gate},            {"softcap", size_softcap},
-    /* shape_recurrent.c */
-    {"recur", size_recur},          {"additive", size_additive},
-    /* shape_experts.c */
-    {"route", size_route},          {"dispatch", size_dispatch},    {"grouped", size_grouped},
-    {"combine", size_combine},      {"route_loss", size_route_loss},
+#define ROW(name) {#name, size_##name},
+    SHAPE_RULES(ROW)
     {NULL, NULL},
 };

@@ -127,7 +127,8 @@ void lists_draw(FILE *f, const Plan *p, Ns length)
     for (int d = 0; d < p->devices; d++)
         for (int i = 0; i < p->dev.at[d].list.n; i++)
             print_action(f, p, d, &p->dev.at[d].list.at[i], length);
-    page_tip(f);
+    fprintf(f, "<marker id=\"tip\" viewBox=\"0 0 6 6\" refX=\"6\" refY=\"3\" markerWidth=\"6\" markerHeight=\"6\" "
+            "orient=\"auto\"><path d=\"M0 0L6 3L0 6z\"/></marker>\n");
     Flows all = lists_flows(p);
     for (int i = 0; all.n <= MOST_ARROWS && i < all.n; i++) {
         const Flow *m = &all.at[i];
