@@ -4,7 +4,6 @@
  */
 #include "cost/prof.h"
 #include "huggingface/hf.h"
-#include "view/nofit.h"
 #include "mem/mem.h"
 #include "tokens/command.h"
 #include "view/view.h"

@@ -8,8 +8,7 @@
  * job takes those of rt/op/paced alone.  What a job may do without is a part (rt/parts.h): a file that defines an object of one
  * of its types is taken if the job has that part, and launch.c names the object.  Headers are taken with who includes them.
  */
-#include "emit.h"
-#include "pair.h"
+#include "stage.h"
 #include "cost/prof.h"
 #include <ctype.h>
 

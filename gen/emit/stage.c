@@ -4,7 +4,6 @@
  *
  * The plan decides everything; this file only knows characters.  Comments are printed from plan facts, never literals.
  */
-#include "pair.h"
 #include "stage.h"
 #include "list/list.h"
 

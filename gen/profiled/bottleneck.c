@@ -13,7 +13,7 @@
  *
  * Files with degrees, and objective throughput, have stages with widths: widths.c.
  */
-#include "bottleneck.h"
+#include "foreign.h"
 
 static Ints *edges_of(const Foreign *f, bool to)
 {

@@ -9,7 +9,6 @@
  * b* is the largest micro-batch of largest.c, at a fixed number of micro-batches in a step; batch* the samples of that step.
  */
 #include "compare.h"
-#include "view/nofit.h"
 #include <time.h>
 #include <unistd.h>
 

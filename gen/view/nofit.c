@@ -22,7 +22,6 @@
  * Cost: all remedies share FIRST_WORK, counted in calls replayed and runs met, and LEAST_STEPS of placement; budgets.h.
  * A question past its own part takes the first choices that fit.  Remedies without a turn are named as not tried.
  */
-#include "nofit.h"
 #include "view.h"
 
 /* ---- the plan that failed ---------------------------------------------------------------------------------------- */

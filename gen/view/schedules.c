@@ -9,7 +9,6 @@
  * Options of single schedules, as plan.group or plan.warmup, hold for the rows that have them.
  */
 #include "compare.h"
-#include "view/nofit.h"
 
 typedef struct {
     const Schedule *schedule;
