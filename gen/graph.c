@@ -82,6 +82,12 @@ void attr_set(Op *o, const char *name, int64_t i)
     *attr_slot(o, name) = (Attr){name, true, i, 0};
 }
 
+void attrs_set(Op *o, const AttrNumber *list)
+{
+    for (; list->name; list++)
+        attr_set(o, list->name, list->i);
+}
+
 void attr_set_float(Op *o, const char *name, double f)
 {
     *attr_slot(o, name) = (Attr){name, false, 0, f};

@@ -20,8 +20,7 @@ static int small(Scope *s, const Node *line, const char *path, int x, int64_t ou
     Graph *g = s->b->g;
     Op o = {.attr = {NULL, 0, 0}};
     *PUSH(&o.in) = x;
-    attr_set(&o, "out", out);
-    attr_set(&o, "affine", 0);
+    ATTRS(&o, {"out", out}, {"affine", 0});
     int op = op_new(s, line, path, row_find("Linear"), o);
     State *weight = &g->state.at[g->op.at[op].par.at[0]];
     weight->init = init;

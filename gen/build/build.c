@@ -249,13 +249,11 @@ static Ints split(Scope *s, const Node *line, const char *path, int x, const Op 
     for (int i = 0; i < n; i++) {
         Op o = {.attr = {NULL, 0, 0}};
         *PUSH(&o.in) = x;
-        attr_set(&o, "axis", attr_int(like, "axis"));
-        attr_set(&o, "part", i);
+        ATTRS(&o, {"axis", attr_int(like, "axis")}, {"part", i});
         if (attr_find(like, "parts")) {
             attr_set(&o, "parts", attr_int(like, "parts"));
         } else {
-            attr_set(&o, "start", from);
-            attr_set(&o, "length", attr_int(like, strf("sizes.%d", i)));
+            ATTRS(&o, {"start", from}, {"length", attr_int(like, strf("sizes.%d", i))});
         }
         int op = op_new(s, line, strf("%s.%d", path, i), row_find("Slice"), o);
         int t = s->b->g->op.at[op].out.at[0];

@@ -403,8 +403,7 @@ static void spread_attr(Op *o, const char *name, Cut c)
     const Attr *a = attr_find(o, name);
     if (!a || !c.rows)
         return;
-    attr_set(o, "all", a->i);
-    attr_set(o, a->name, room_of(NULL, a->i, c));
+    ATTRS(o, {"all", a->i}, {a->name, room_of(NULL, a->i, c)});
 }
 
 static void spread_op(const Graph *g, const Divide *d, Op *o, const RowAxes *a, int axis)

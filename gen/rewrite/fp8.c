@@ -30,9 +30,8 @@ static void convert(Graph *g, Op *o, Names *taken)
     o->row = row_find("LinearFp8");
     attr_set(o, "tmp.F", rows * in + in * out + FP8_ROOM);
     attr_set(o, "idle", rows * out + rows * in);        /* of I: with that, it has room for W too (emit/pair.c) */
-    attr_set(o, "tmp.I", attr_int(o, "idle") + rows * out + in * out + FP8_ROOM);
-    attr_set(o, "tmp.W", rows * out + rows * in + FP8_ROOM);
-    attr_set(o, "history", FP8_HISTORY);
+    ATTRS(o, {"tmp.I", attr_int(o, "idle") + rows * out + in * out + FP8_ROOM}, {"tmp.W", rows * out + rows * in + FP8_ROOM},
+          {"history", FP8_HISTORY});
     bind_forward(g, o);
 }
 

@@ -202,8 +202,7 @@ static int cut(Grad *w, int of, int term)
     int y = new_like(w, part_of(w->g, of), of, strf("%s.part", w->g->tensor.at[term].name));
     *PUSH(&o->in) = term;
     *PUSH(&o->out) = y;
-    attr_set(o, "n", shape_elements(&w->g->tensor.at[y].shape));
-    attr_set(o, "whole", shape_elements(&w->g->tensor.at[term].shape));
+    ATTRS(o, {"n", shape_elements(&w->g->tensor.at[y].shape)}, {"whole", shape_elements(&w->g->tensor.at[term].shape)});
     bind_forward(w->g, o);
     return y;
 }
